@@ -73,7 +73,8 @@ func (i *Instrument) Resume(ctx context.Context, run watchdog.Run, cfg watchdog.
 func (i *Instrument) Commands(ctx context.Context) context.Context {
 	return seam.WithObserver(ctx, func(ctx context.Context, run any) (ended func()) {
 		began, wd := time.Now(), run.(*watchdog.Watchdog)
-		return i.watch(ctx, trace.ContextWithSpan(wd.Context(), trace.SpanFromContext(ctx)), wd, began, wd.StartedAt()).finish
+		inner := trace.ContextWithSpan(wd.Context(), trace.SpanFromContext(ctx))
+		return i.watch(ctx, inner, wd, began, wd.StartedAt()).awaitFinish
 	})
 }
 
