@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/pending"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -52,7 +53,7 @@ type Hold struct {
 	closed bool
 	// pause is how it stops the wall clock, nil if it does not.
 	pause   *verdict.Pause
-	opening *entry // of the pause; nil if another process opened it
+	opening *pending.State // of the pause; nil if another process opened it
 	// restored tells that a process which is gone opened it, and nobody has taken it over.
 	restored    bool
 	outer       *Hold       // the same on the run around a layer; nil once it is closed

@@ -5,19 +5,20 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/pending"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // pauseClock has the wall clock stand still for a hold that was opened just now, and has that recorded. The pause is in
 // whole microseconds as its event has it: what this process counts is what the store says. The caller holds mu.
-func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) (*verdict.Pause, *entry) {
+func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) (*verdict.Pause, *pending.State) {
 	p := &verdict.Pause{
 		ID: record.EventID("", "", "", ""), Opened: w.clock.elapsed().Truncate(time.Microsecond),
 		Cap: limit.Truncate(time.Microsecond),
 	}
 	at := w.clock.now()
-	opening := w.recordSoon(&entry{opens: true}, EventHold, func() Event {
+	opening := w.recordSoon(&entry{State: pending.State{Opens: true}}, EventHold, func() Event {
 		event := w.newEvent(EventHold, at, "", record.Hold{
 			Hold: key, SessionStartedAt: record.Stamp(w.startedAt), OpenedAt: record.Stamp(at),
 			OpenedSeconds: record.ExactSeconds(p.Opened), CapSeconds: record.FloatSeconds(p.Cap), Layer: layer,
@@ -29,7 +30,7 @@ func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) (*verdict.
 	w.signalTaken(Signal{Kind: SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
 	w.signs().Pauses.TakeOver(p.ID)
 	w.pauseLayers(*p)
-	return p, opening
+	return p, &opening.State
 }
 
 // pauseLayers has the layers of a session stand still with it: what is left of a layer is left of its run. A layer that
@@ -77,7 +78,7 @@ func (w *Watchdog) pauseWithRun() {
 
 // releaseEvent ends the pause of a hold that was closed just now, and has that recorded, if events tell of it. The
 // caller holds mu.
-func (w *Watchdog) releaseEvent(id verdict.HoldID, pause *verdict.Pause, opening *entry) {
+func (w *Watchdog) releaseEvent(id verdict.HoldID, pause *verdict.Pause, opening *pending.State) {
 	var resets []string
 	if w.more != nil {
 		resets = w.more.takeGiven(func(g given) bool { return g.on.limit == verdict.Hold && g.hold == id })
@@ -94,7 +95,7 @@ func (w *Watchdog) releaseEvent(id verdict.HoldID, pause *verdict.Pause, opening
 	if pause != nil {
 		payload.Opening, name = pause.ID, pause.ID
 	}
-	w.recordSoon(&entry{closes: pause != nil, opening: opening}, EventRelease, func() Event {
+	w.recordSoon(&entry{State: pending.State{Closes: pause != nil, Opening: opening}}, EventRelease, func() Event {
 		return w.newEvent(EventRelease, at, name, payload)
 	})
 	if pause != nil {

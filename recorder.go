@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/pending"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -36,7 +37,7 @@ type recorder struct {
 	marks    atomic.Uint32 // wasLeft, isClosed
 	gate     chan struct{} // held during an exchange
 	tasks    chan struct{} // closed when every task in the background has ended
-	pending  []*entry      // what the store does not have yet, oldest first
+	pending  pending.Queue[*entry]
 	run      *Watchdog
 }
 
