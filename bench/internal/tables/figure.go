@@ -19,17 +19,23 @@ var scales = []struct {
 	ns   float64
 }{{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}}
 
-// figureOf is a value in a unit of go test: ns/op, ms-p99, x-metered.
+// figureOf is a value in a unit of go test, or one that a benchmark reports with more words: ns/op, ms-p99, median-ms.
 func figureOf(value float64, unit string) Figure {
-	base, _, _ := strings.Cut(unit, "-")
-	base = strings.TrimSuffix(strings.TrimSuffix(base, "/op"), "/run")
-	for _, s := range scales {
-		if base == s.unit {
-			return Figure{value * s.ns, "ns"}
+	words := strings.Split(unit, "-")
+	for _, word := range words {
+		word, _, _ = strings.Cut(word, "/")
+		for _, s := range scales {
+			if word == s.unit {
+				return Figure{value * s.ns, "ns"}
+			}
 		}
 	}
-	if base == "x" {
-		base = "×"
+	base, per, _ := strings.Cut(words[0], "/")
+	switch {
+	case base == "x":
+		return Figure{value, "×"}
+	case per == "s":
+		return Figure{value, words[0]}
 	}
 	return Figure{value, base}
 }
