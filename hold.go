@@ -167,14 +167,14 @@ func (w *Watchdog) heedIdle(limit HoldLimit) time.Duration {
 	return limit.Idle
 }
 
-// openAround opens a hold on each of the runs around a layer. Each is a hold of its own, whatever the others are called.
-// It has no cap and allows any silence, because it ends with the one inside. The caller holds mu.
+// openAround opens a hold on each of the runs around a layer. Each is a hold of its own, whatever the others are
+// called, without a cap and with any silence allowed, because it ends with the one inside. The caller holds mu.
 func (h *Hold) openAround(limit HoldLimit) (found looks) {
-	key := ""
+	if h.w.outer == nil {
+		return nil
+	}
+	key := h.w.id + "/" + h.id.Key
 	for inside := h; inside.w.outer != nil; inside = inside.outer {
-		if key == "" {
-			key = h.w.id + "/" + h.id.Key
-		}
 		around := inside.w.outer
 		inside.outer = &Hold{w: around}
 		found.add(around, around.changeHeld(func() {

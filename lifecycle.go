@@ -124,7 +124,7 @@ func (w *Watchdog) beginTrip(elapsed time.Duration) *trip {
 
 // decideComplete makes it the run's end that its work is done, nil if it has ended. It waits for a stop that is being
 // recorded. If more tries have failed than before, it returns the error of the last.
-func (w *Watchdog) decideComplete(n *news, before int) (t *trip, err error) {
+func (w *Watchdog) decideComplete(before int) (t *trip, err error) {
 	w.whileRunning(func() {
 		if failed := w.failed(); failed.tries > before {
 			err = failed.err

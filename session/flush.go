@@ -169,8 +169,8 @@ func (k *Keeper) freshness(r *keptRun, l *heldLease) (f Freshness, woke, wanted 
 	return f, woke, true
 }
 
-// endOf returns how a run that has ended did so, with the state where its command's end or the steps of the next attempt
-// need that. The mutex is not held.
+// endOf returns how a run that has ended did so, with the state where its command's end or the steps of the next
+// attempt need that. The mutex is not held.
 func (k *Keeper) endOf(r *keptRun) Ending {
 	runID := r.run.ID()
 	e := Ending{RunID: runID, Attempt: r.attempt, Status: Interrupted, Age: r.run.SinceActivity()}
