@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -160,10 +161,7 @@ func isPlain(text string) bool {
 
 // Compare orders events as [EventStore.Read] returns them: by Timestamp, then by ID.
 func (e Event) Compare(other Event) int {
-	if c := e.Timestamp.Compare(other.Timestamp); c != 0 {
-		return c
-	}
-	return strings.Compare(e.ID, other.ID)
+	return fold.Event(e).Compare(fold.Event(other))
 }
 
 // MarshalJSON writes the timestamp in UTC with six digits.

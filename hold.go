@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/pending"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -193,7 +194,7 @@ func (h *Hold) take(id verdict.HoldID, limit HoldLimit) {
 	h.id = id
 	s := Signal{Kind: SignalHold, Key: id.Key, Serial: id.Serial, Length: limit.Cap, Idle: h.w.heedIdle(limit)}
 	if id.Serial == 0 {
-		s.Rung = h.w.more.rungOf(rungKey{verdict.Hold, id.Key})
+		s.Rung = h.w.more.rungOf(fold.KeyOf(verdict.Hold, id.Key, nil))
 	}
 	h.w.signalTaken(s)
 	h.w.signs().Holds.Find(id).Owner = h

@@ -23,7 +23,6 @@ func init() {
 		Use:           func(amount any) verdict.Use { a := amount.(Amount); return a.use() },
 		ResumeInDoubt: seamResumeInDoubt, Asked: seamAsked,
 		Recorded: seamRecorded, InDoubt: seamInDoubt, State: seamState, Spend: seamSpend, End: seamEnd,
-		Window: seamWindow,
 		Code:   func(reason string) string { return string(codeOf(reason)) },
 		Unwrap: seamUnwrap,
 		CompleteCommand: func(run any, end seam.CommandEnd) error {
@@ -271,20 +270,6 @@ func seamRestoreLoop(run any, state []byte) {
 	if err != nil {
 		w.log().Warn("what a run did before is not known, and a loop is found later", "run", w.id, "error", err)
 	}
-}
-
-// seamWindow is the window of a run, as its events have it.
-func seamWindow(events any, of seam.Lineage, hostStart time.Time) seam.Window {
-	h := foldEvents(windowID{of.Parent, of.Window}, events.([]Event))
-	h.unreadable = nil // current fails for these, and there is a story to tell all the same
-	found, _ := h.current(hostStart)
-	w := seam.Window{
-		StartedAt: found.startedAt, CompletedAt: found.completedAt, Extended: found.extended, Pauses: found.verdictPauses(),
-	}
-	if found.stop != nil {
-		w.Stop = found.stop
-	}
-	return w
 }
 
 // seamUnwrap returns nil for a store with none inside that may be asked in its place.

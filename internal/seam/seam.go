@@ -140,28 +140,10 @@ type Root struct {
 	RestoreLoop func(run any, state []byte)
 	// End ends a run, a *Watchdog of the root's, with a cause that nothing records. It does nothing if the run has ended.
 	End func(run any, cause error)
-	// Window returns what events, a []Event of the root's, say of a run: see [WindowOf].
-	Window func(events any, of Lineage, hostStart time.Time) Window
 	// CompleteCommand completes a run, a *Watchdog of the root's, whose command ended.
 	CompleteCommand func(run any, end CommandEnd) error
 	// Unwrap returns the store inside a store, or nil.
 	Unwrap func(store any) any
-}
-
-// A Lineage tells the windows of one run from others of its aggregate: by its parent, and by the name of a window that
-// a layer or a command has for itself.
-type Lineage struct{ Parent, Window string }
-
-// A Window is what events say of the window that a run is in.
-type Window struct {
-	// StartedAt is its start, CompletedAt when the run was complete, or zero. A run that has a stop as well is one whose
-	// stop was wrong.
-	StartedAt, CompletedAt time.Time
-	// Stop is a *Stop of the root's, or nil.
-	Stop any
-	// Extended is how much time it was given, Pauses are the holds that stopped its wall clock.
-	Extended time.Duration
-	Pauses   []verdict.Pause
 }
 
 // A State is what there is to show of a run: see the State of package session. Lengths are in seconds.
@@ -296,12 +278,6 @@ func End(run any, cause error) { root.End(run, cause) }
 
 // CompleteCommand completes a run of the root's, as its Complete does, and has the event say how its command ended.
 func CompleteCommand(run any, end CommandEnd) error { return root.CompleteCommand(run, end) }
-
-// WindowOf returns what events, a []Event of the root's, say of the window that a run is in, whose host says that it
-// began at hostStart; zero if no host does. Events that cannot be read say nothing.
-func WindowOf(events any, of Lineage, hostStart time.Time) Window {
-	return root.Window(events, of, hostStart)
-}
 
 // StoreOf returns a store of the root's, or the first one inside it, that can do what T asks for.
 func StoreOf[T any](store any) (able T, ok bool) {
