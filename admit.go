@@ -6,16 +6,15 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/verdict"
+	"github.com/seed62658d38/watchdog/internal/ledger"
 )
 
 // A Charge is what [Watchdog.Admit] charged for a call: settle it with what the call used, or void it if nothing was
 // sent. One that is neither stays charged. It can be copied, and its methods are safe for concurrent use: the first
 // that is called on any copy counts, and the others change nothing. The zero value is of no run and counts nothing.
 type Charge struct {
-	book *book
-	at   int
-	gen  uint64
+	of *account
+	id ledger.ID
 }
 
 // Admit charges the run, those around it and its scopes with the most that a call can use, before it is made. If that
@@ -44,72 +43,113 @@ func (w *Watchdog) Admit(ctx context.Context, key string, most Amount) (Charge, 
 	if flaw := keyFlaw(key); flaw != "" {
 		return Charge{}, fmt.Errorf("%w key of a call in run %s: it %s", ErrInvalid, w.id, flaw)
 	}
-	use := most.use()
-	charge, missing, err := w.admit(ctx, key, &most, &use, &admission{})
-	if missing == nil {
-		return charge, err
+	call := ledger.Call{Key: key, Use: most.use(), Currency: most.Cost.Currency}
+	c, o, err := w.admit(ctx, &call, &most)
+	if o.Did == ledger.Lacking {
+		return w.admitLacking(ctx, call, most, o)
 	}
-	return w.admitMissing(ctx, key, most, use, missing)
+	return c, err
 }
 
-// admitMissing admits a call that lacks something of a pool.
-func (w *Watchdog) admitMissing(
-	ctx context.Context, key string, most Amount, use verdict.Use, missing *shortage,
-) (c Charge, err error) {
+// admit tries to charge the call. It does not wait for the store: what that has to be asked for is in the outcome.
+func (w *Watchdog) admit(ctx context.Context, call *ledger.Call, most *Amount) (c Charge, o ledger.Outcome, err error) {
+	switch {
+	case ctx.Err() != nil:
+		return c, o, fmt.Errorf("admit a call in run %s: %w", w.id, context.Cause(ctx))
+	case w.isDone():
+		return c, o, fmt.Errorf("admit a call in run %s: %w: %w", w.id, ErrEnded, w.cause())
+	}
+	a := w.accountOf()
+	a.in.lock()
+	if o = a.Admit(call); o.Did == ledger.Refused {
+		err = w.refused(&o, call)
+	}
+	a.in.unlock()
+	if w.trace != nil && (o.Did == ledger.Charged || o.Did == ledger.Refused) {
+		amount := *most
+		a.traceCall(Signal{
+			Kind: SignalAdmit, Serial: o.ID.Serial(), Amount: &amount, NotMade: o.Did == ledger.Refused,
+		})
+	}
+	if o.Look {
+		a.look(clocks.Now(w.clock.other))
+	}
+	if o.Owes {
+		w.cover()
+	}
+	switch o.Did {
+	case ledger.Flawed:
+		err = fmt.Errorf("admit a call in run %s: %w amount: %s", w.id, ErrInvalid, o.Flaw)
+	case ledger.Closed:
+		err = fmt.Errorf("admit a call in run %s: %w: %w", w.id, ErrEnded, w.runOf(o.Of).cause())
+	case ledger.Charged, ledger.Known:
+		c = Charge{a, o.ID}
+	}
+	return c, o, err
+}
+
+// refused is the error of a call that does not fit in a limit. The caller holds the ledger.
+func (w *Watchdog) refused(o *ledger.Outcome, call *ledger.Call) *Refused {
+	spend := o.Of.Spend
+	r := &Refused{Usage: w.runOf(o.Of).usageOf(spend.Use(o.Limit))}
+	r.Needed = spend.Limits[o.Limit].Most(&call.Use)
+	return r
+}
+
+// runOf is the run with the account: this one, or one around it.
+func (w *Watchdog) runOf(a *ledger.Account) *Watchdog {
+	for &w.account.Load().Account != a {
+		w = w.outer
+	}
+	return w
+}
+
+// admitLacking admits a call that lacks something of a shared limit.
+func (w *Watchdog) admitLacking(ctx context.Context, call ledger.Call, most Amount, o ledger.Outcome) (Charge, error) {
 	began := clocks.Now(w.clock.other)
 	asking, cancel := clocks.WithTimeout(ctx, w.clock.other, w.recorder.timeout)
 	defer cancel()
-	how := admission{}
-	for missing != nil {
-		refused, look, err := missing.fetch(asking, &w.recorder)
-		if look {
-			missing.of.w.lookAroundSince(began)
-		}
-		how.before, how.owes = missing, (refused != nil || err != nil && ctx.Err() == nil) && w.observeOnly
+	for {
+		refused, err := w.fetch(asking, &call, o.Source, began)
+		call.Owes = (refused != nil || err != nil && ctx.Err() == nil) && w.observeOnly
 		switch {
-		case how.owes:
+		case call.Owes:
 		case err != nil:
 			return Charge{}, fmt.Errorf("admit a call in run %s: %w", w.id, err)
 		case refused != nil:
 			return Charge{}, refused
 		}
-		how.before.draw.pool.giveBackOverdue(asking, &w.recorder)
-		if c, missing, err = w.admit(ctx, key, &most, &use, &how); err != nil {
-			return Charge{}, err
+		w.accountOf().in.sources[o.Source].giveBackOverdue(asking, &w.recorder)
+		var c Charge
+		if c, o, err = w.admit(ctx, &call, &most); o.Did != ledger.Lacking {
+			return c, err
 		}
 	}
-	return c, nil
 }
 
-// admit tries to charge the call. It returns what is missing if the store has to be asked first.
-func (w *Watchdog) admit(
-	ctx context.Context, key string, most *Amount, use *verdict.Use, how *admission,
-) (c Charge, missing *shortage, err error) {
-	switch {
-	case ctx.Err() != nil:
-		return c, nil, fmt.Errorf("admit a call in run %s: %w", w.id, context.Cause(ctx))
-	case w.isDone():
-		return c, nil, fmt.Errorf("admit a call in run %s: %w: %w", w.id, ErrEnded, w.cause())
+// fetch takes a slice of what the call lacks of a shared limit, or waits for one that is being taken. It returns the
+// limit that the call does not fit in.
+func (w *Watchdog) fetch(
+	ctx context.Context, call *ledger.Call, source int, began time.Time,
+) (refused *Refused, err error) {
+	in := w.accountOf().in
+	in.lock()
+	want := in.Wants(call, source)
+	in.unlock()
+	fits, err := in.sources[source].take(ctx, &w.recorder, &want)
+	if err != nil || fits && !want.Force {
+		return nil, err
 	}
-	var did deed
-	c = w.accountOf().admitAll(key, most, use, how, &did)
-	if w.trace != nil && (did.fresh || did.refused != nil) {
-		amount := *most
-		w.traceCall(Signal{Kind: SignalAdmit, Serial: c.serial(), Amount: &amount, NotMade: did.refused != nil})
+	in.lock()
+	o := in.NotGranted(call, source)
+	if o.Did == ledger.Refused {
+		refused = w.refused(&o, call)
 	}
-	if did.look {
-		w.lookAround()
+	in.unlock()
+	if o.Look {
+		in.session.look(began)
 	}
-	if did.owes {
-		w.cover()
-	}
-	switch {
-	case did.err != nil:
-		return Charge{}, nil, fmt.Errorf("admit a call in run %s: %w", w.id, did.err)
-	case did.refused != nil:
-		return Charge{}, nil, did.refused
-	}
-	return c, did.missing, nil
+	return refused, nil
 }
 
 // isDone reports whether the run has ended, or one around it.
@@ -141,73 +181,46 @@ func keyFlaw(key string) string {
 // counts once. In a window of a scope that is over by then it is charged nowhere. What was not used of the admission
 // stays charged if the rest of its slice was given back.
 func (c Charge) Settle(used Amount) error {
-	if c.book == nil {
+	if c.of == nil {
 		return nil
 	}
 	if flaw := used.flaw(); flaw != "" {
 		return fmt.Errorf("%w amount of a call: %s", ErrInvalid, flaw)
 	}
-	use := used.use()
-	var did deed
-	w := c.book.settle(c, &used, &use, &did)
-	if w != nil && w.trace != nil {
+	use, in := used.use(), c.of.in
+	session := in.session.run.Load()
+	in.lock()
+	o := in.Settle(c.id, &use, used.Cost.Currency)
+	in.unlock()
+	if o.Did == ledger.Settled && session.trace != nil {
 		amount := used
-		w.traceCall(Signal{Kind: SignalSettle, Serial: c.serial(), Amount: &amount})
+		c.of.traceCall(Signal{Kind: SignalSettle, Serial: c.id.Serial(), Amount: &amount})
 	}
-	if did.look {
-		w.lookAround()
+	if o.Look {
+		c.of.look(clocks.Now(session.clock.other))
 	}
 	switch {
-	case did.late:
-		return c.book.settleLate()
-	case did.owes:
-		w.cover()
+	case o.Late:
+		return in.settleLate()
+	case o.Owes:
+		session.cover()
+	case o.Did == ledger.Flawed:
+		return fmt.Errorf("%w amount: %s", ErrInvalid, o.Flaw)
 	}
-	return did.err
+	return nil
 }
 
 // Void takes the charge back. It is only for a call of which nothing was sent: what was sent may be billed. It never
 // fails. After [Watchdog.Close] the store can stay charged with it, see [Charge.Settle].
 func (c Charge) Void() error {
-	if c.book != nil {
-		c.book.void(c).traceCall(Signal{Kind: SignalVoid, Serial: c.serial()})
+	if c.of == nil {
+		return nil
+	}
+	c.of.in.lock()
+	o := c.of.in.Void(c.id)
+	c.of.in.unlock()
+	if o.Did == ledger.Voided {
+		c.of.traceCall(Signal{Kind: SignalVoid, Serial: c.id.Serial()})
 	}
 	return nil
-}
-
-// lookAround has what a charge did to the limits judged, of the run and those around it.
-func (w *Watchdog) lookAround() { w.lookAroundSince(clocks.Now(w.clock.other)) }
-
-// lookAroundSince is lookAround for a caller that has waited since began. Without another goroutine it waits no longer
-// than the timeout since then for all of them: what is not recorded by then is kept and tried again.
-func (w *Watchdog) lookAroundSince(began time.Time) {
-	for ; w != nil; w = w.outer {
-		w.mu.Lock()
-		found := w.lookAndArm()
-		w.mu.Unlock()
-		w.settleSince(found, began)
-	}
-}
-
-// Usage returns how far each counted limit of the run is used, in the order of the fields of [Spend], and those of its
-// scopes after its own. It is nil if there is none, and for a nil Watchdog.
-func (w *Watchdog) Usage() []Usage {
-	if w == nil {
-		return nil
-	}
-	a := w.account.Load()
-	if a == nil {
-		return nil
-	}
-	a.book.mu.Lock()
-	defer a.book.mu.Unlock()
-	a.learnAll()
-	if len(a.spend.Limits) == 0 {
-		return nil
-	}
-	all := make([]Usage, 0, len(a.spend.Limits))
-	for i := range a.spend.Limits {
-		all = append(all, w.usageOf(a.spend.Use(i)))
-	}
-	return all
 }

@@ -196,7 +196,7 @@ func (w *Watchdog) setUp(heeds, shares bool) {
 	}
 	w.item.Owner, w.recorder.run = w, w
 	if shares || len(w.limits.Counts) > 0 {
-		w.seen.Spend = w.accountOf().spend
+		w.seen.Spend = w.accountOf().Spend
 	}
 }
 

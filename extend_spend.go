@@ -100,8 +100,8 @@ func (w *Watchdog) newSpendExtension(given map[fold.Key]int64) (e Event, total m
 		return e, nil, fmt.Errorf("%w: %w", ErrEnded, w.cause())
 	}
 	a := w.accountOf()
-	a.book.mu.Lock()
-	defer a.book.mu.Unlock()
+	a.in.lock()
+	defer a.in.unlock()
 	total = map[fold.Key]int64{}
 	var spend []record.Spend
 	for i := range w.limits.Counts {
@@ -110,8 +110,8 @@ func (w *Watchdog) newSpendExtension(given map[fold.Key]int64) (e Event, total m
 		if n == 0 {
 			continue
 		}
-		total[key] = verdict.AddCount(a.spend.Counts[i].Extended, n)
-		u := w.usageOf(a.spend.Use(i))
+		total[key] = verdict.AddCount(a.Spend.Counts[i].Extended, n)
+		u := w.usageOf(a.Spend.Use(i))
 		u.Allowed = verdict.AddCount(u.Allowed, n)
 		one := *u.recorded()
 		one.Extension = record.Number(n)
@@ -137,15 +137,15 @@ func (w *Watchdog) spendExtendEvent(spend []record.Spend) Event {
 // takeExtensions takes up what the window was given. The caller holds mu and has seen the run running.
 func (w *Watchdog) takeExtensions(found *fold.Window) {
 	if a := w.account.Load(); a != nil && len(found.Given) > 0 {
-		a.book.mu.Lock()
-		for i := range a.spend.Limits {
-			more := found.Given[countLimitKey(&a.spend.Limits[i])] - a.spend.Counts[i].Extended
+		a.in.lock()
+		for i := range a.Spend.Limits {
+			more := found.Given[countLimitKey(&a.Spend.Limits[i])] - a.Spend.Counts[i].Extended
 			if more > 0 {
-				a.spend.Extend(i, more)
-				w.traceExtension(a.spend.Use(i), more)
+				a.Spend.Extend(i, more)
+				w.traceExtension(a.Spend.Use(i), more)
 			}
 		}
-		a.book.mu.Unlock()
+		a.in.unlock()
 	}
 	w.extendTo(max(found.Extended, w.seen.Extended))
 }
@@ -156,12 +156,18 @@ func (w *Watchdog) givenTo(u *Usage) int64 {
 	if a == nil || u == nil {
 		return 0
 	}
-	a.book.mu.Lock()
-	defer a.book.mu.Unlock()
-	for i := range a.spend.Limits {
-		if countLimitKey(&a.spend.Limits[i]) == countKey(u) {
-			return a.spend.Counts[i].Extended
-		}
+	a.in.lock()
+	defer a.in.unlock()
+	if i := a.limitOf(countKey(u)); i >= 0 {
+		return a.Spend.Counts[i].Extended
 	}
 	return 0
+}
+
+// traceExtension traces that a counted limit was given more. The caller holds mu.
+func (w *Watchdog) traceExtension(c verdict.CountUse, more int64) {
+	if w.trace != nil {
+		u := w.usageOf(c)
+		w.tracing(Signal{Kind: SignalExtend, Usage: &u, More: more})
+	}
 }

@@ -32,15 +32,15 @@ import (
 // The order of the locks. Who holds one may take those below it, and none of another session:
 //
 //	Watchdog.mu        where the session and its layers stand, their clocks, what they have seen
-//	  book.mu          what the session and its layers have charged
-//	    pool.mu        what this process holds of a limit that is kept in a store
+//	  sessionLedger.mu what the session and its layers have charged
+//	    sharedLimit.mu what this process holds of a limit that is kept in a store, in the order of their numbers
 //	  readers.mu       who is to be told of directives
 //	  recorder.mu      what the store does not have yet
 //	  retries.mu       which runs their stores are asked again for
 //	  alarm.Queue.mu   the timer of all runs, and that of retriers
 //	  trace.mu         what the host's OnSignal is still to be told
 //	digests.mu         the digests of progress; alone
-//	pools.mu           the pools of the scopes that runs of this process share; alone
+//	spendShares.mu     which limits of scopes runs of this process share; alone
 //
 // The host's code (callbacks, loggers, hooks, stores) runs under none of them. Its clock and its parent context are
 // read under mu.

@@ -240,9 +240,9 @@ func (w *Watchdog) look() (f *findings, wait time.Duration) {
 // judge is the decision at the instant. The caller holds mu.
 func (w *Watchdog) judge(now time.Duration) verdict.Verdict {
 	if a := w.account.Load(); a != nil {
-		a.book.mu.Lock()
-		defer a.book.mu.Unlock()
-		a.learnAll()
+		a.in.lock()
+		defer a.in.unlock()
+		a.Learn()
 	}
 	return verdict.Judge(w.limits.Limits, w.seen, now)
 }
@@ -250,8 +250,8 @@ func (w *Watchdog) judge(now time.Duration) verdict.Verdict {
 // apply applies a verdict. The caller holds mu.
 func (w *Watchdog) apply(v verdict.Verdict, now time.Duration) {
 	if a := w.account.Load(); a != nil {
-		a.book.mu.Lock()
-		defer a.book.mu.Unlock()
+		a.in.lock()
+		defer a.in.unlock()
 	}
 	w.seen.Apply(v, now)
 }

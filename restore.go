@@ -12,10 +12,10 @@ func (w *Watchdog) restoreSpend(found *fold.Window) {
 	if a == nil {
 		return
 	}
-	a.book.mu.Lock()
-	defer a.book.mu.Unlock()
-	for i := range a.spend.Limits {
-		a.restoreLimit(i, found)
+	a.in.lock()
+	defer a.in.unlock()
+	for i := range a.Spend.Limits {
+		a.restoreLimit(w, i, found)
 	}
 }
 
@@ -23,20 +23,20 @@ func (w *Watchdog) restoreSpend(found *fold.Window) {
 // their windows something was asked: there it may be asked again.
 func (w *Watchdog) restoreScopes(found *fold.Window) {
 	a := w.account.Load()
-	a.book.mu.Lock()
-	defer a.book.mu.Unlock()
-	for _, d := range a.draws {
-		for _, i := range d.limits {
-			if i >= 0 && d.pool.period == PeriodNone && a.spend.Limits[i].Scope != "" {
-				a.restoreLimit(i, found)
+	a.in.lock()
+	defer a.in.unlock()
+	for source, s := range a.in.sources {
+		for _, i := range a.in.LimitsOf(source) {
+			if s.period == PeriodNone && a.Spend.Limits[i].Scope != "" {
+				a.restoreLimit(w, i, found)
 			}
 		}
 	}
 }
 
-// restoreLimit puts one limit where it stands. The caller holds mu of the book.
-func (a *account) restoreLimit(i int, found *fold.Window) {
-	limit := &a.spend.Limits[i]
+// restoreLimit puts one limit where it stands. The caller holds the ledger.
+func (a *account) restoreLimit(w *Watchdog, i int, found *fold.Window) {
+	limit := &a.Spend.Limits[i]
 	key := countLimitKey(limit)
 	extended := found.Given[key]
 	allowed := verdict.AddCount(limit.Max, extended)
@@ -47,6 +47,6 @@ func (a *account) restoreLimit(i int, found *fold.Window) {
 		}
 	}
 	budget := float64(allowed)
-	a.spend.Restore(i, extended, found.WarnedOf(key, limit.WarnAt, budget), found.WrappedUp(key, budget),
-		a.w.limits.Ladders.StoodOn(limit.Kind.Limit(), rung))
+	a.Spend.Restore(i, extended, found.WarnedOf(key, limit.WarnAt, budget), found.WrappedUp(key, budget),
+		w.limits.Ladders.StoodOn(limit.Kind.Limit(), rung))
 }

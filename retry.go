@@ -108,7 +108,7 @@ func (r *recorder) ended() bool {
 
 // untaken reports whether the store does not have everything, and how often that was tried in vain.
 func (r *recorder) untaken() (waits bool, tries int) {
-	owes := r.run.owesPools()
+	owes := r.run.owesShared()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return owes || !r.pending.Empty(), int(r.tries)

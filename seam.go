@@ -203,16 +203,16 @@ func seamSpend(run any) (all []seam.Spend) {
 		return nil
 	}
 	a := w.accountOf()
-	a.book.mu.Lock()
-	defer a.book.mu.Unlock()
+	a.in.lock()
+	defer a.in.unlock()
 	for i, u := range used {
-		limit := &a.spend.Limits[i]
+		limit := &a.Spend.Limits[i]
 		if limit.Kind == verdict.KindLoop {
 			continue
 		}
 		all = append(all, seam.Spend{
 			Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Currency: u.Currency,
-			Used: u.Used, Admitted: u.Admitted, Allowed: u.Allowed, Refused: a.spend.Refusals(i),
+			Used: u.Used, Admitted: u.Admitted, Allowed: u.Allowed, Refused: a.Spend.Refusals(i),
 			Reserve: limit.Reserve, WarnAt: warnsOf(limit),
 		})
 	}

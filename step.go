@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/loop"
 )
@@ -105,10 +106,10 @@ func (w *Watchdog) looper() *looper {
 		}
 		detector, _ := loop.New(config) // it was checked
 		more.looper = &looper{detector: detector}
-		a.book.mu.Lock()
-		a.spend.AddLimits([]verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindLoop}, Max: verdict.Endless}})
-		a.book.mu.Unlock()
-		w.seen.Spend = a.spend
+		a.in.lock()
+		a.Spend.AddLimits([]verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindLoop}, Max: verdict.Endless}})
+		a.in.unlock()
+		w.seen.Spend = a.Spend
 		w.heed() // a directive stands until there is progress
 	}
 	return more.looper
@@ -117,10 +118,10 @@ func (w *Watchdog) looper() *looper {
 // looped has a loop that was found judged. Another one begins the ladder again.
 func (w *Watchdog) looped(v loop.Verdict, another bool) {
 	a := w.accountOf()
-	a.book.mu.Lock()
-	look := a.spend.Looped(int64(v.Rounds), fmt.Sprintf("%s/%d/%s", v.Rule, v.Period, v.Pattern), another)
-	a.book.mu.Unlock()
+	a.in.lock()
+	look := a.Spend.Looped(int64(v.Rounds), fmt.Sprintf("%s/%d/%s", v.Rule, v.Period, v.Pattern), another)
+	a.in.unlock()
 	if look {
-		w.lookAround()
+		a.look(clocks.Now(w.clock.other))
 	}
 }

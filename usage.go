@@ -87,6 +87,29 @@ func (r *Refused) Error() string {
 // Unwrap returns the stop code of the limit.
 func (r *Refused) Unwrap() error { return r.Code() }
 
+// Usage returns how far each counted limit of the run is used, in the order of the fields of [Spend], and those of its
+// scopes after its own. It is nil if there is none, and for a nil Watchdog.
+func (w *Watchdog) Usage() []Usage {
+	if w == nil {
+		return nil
+	}
+	a := w.account.Load()
+	if a == nil {
+		return nil
+	}
+	a.in.lock()
+	defer a.in.unlock()
+	a.Learn()
+	if len(a.Spend.Limits) == 0 {
+		return nil
+	}
+	all := make([]Usage, 0, len(a.Spend.Limits))
+	for i := range a.Spend.Limits {
+		all = append(all, w.usageOf(a.Spend.Use(i)))
+	}
+	return all
+}
+
 // usage is the counted limit that a verdict is about, nil for a limit of time. The caller holds mu.
 func (w *Watchdog) usage(v verdict.Verdict) *Usage {
 	if w.seen.Spend == nil || v.Count == (verdict.CountUse{}) {
@@ -103,7 +126,7 @@ func (w *Watchdog) usageOf(c verdict.CountUse) Usage {
 		Pattern: c.Pattern,
 	}
 	if c.Kind == verdict.KindCost {
-		u.Currency = w.accountOf().currency
+		u.Currency = w.accountOf().Currency
 	}
 	return u
 }

@@ -33,9 +33,10 @@ type CountUse struct {
 
 // A Count is what is known of a counted limit.
 type Count struct {
-	// Used is what was settled, Admitted what open calls may use besides, Around what others have used: other processes,
-	// and those that ran before this one.
-	Used, Admitted, Around int64
+	// Used is what was settled, Around what others have used: other processes, and those that ran before this one.
+	// Admitted is what open calls may use besides.
+	Used, Around int64
+	Admitted     Tally
 	// Each call reads these, too, so they lie beside the counts.
 	quiet  int64 // below it nothing is due; 0 if that is unknown
 	opened int64 // up to where calls are admitted; 0 if that is unknown
@@ -114,7 +115,7 @@ func (s *Spend) Admit(most *Use) (refuses int) {
 			return i
 		}
 		if limit.Kind.adds() {
-			count.Admitted = AddCount(count.Admitted, n)
+			count.Admitted.Add(n)
 		}
 	}
 	return -1
@@ -137,17 +138,17 @@ func (c *Count) fits(l *CountLimit, n int64) bool {
 	if c.opened == 0 {
 		c.opened = c.open(l)
 	}
-	return Fits(n, c.opened, AddCount(c.Used, c.Admitted))
+	return Fits(n, c.opened, AddCount(c.Used, c.Admitted.Count()))
 }
 
 // with is what this process has used and admitted, with one more call.
-func (c *Count) with(n int64) int64 { return AddCount(AddCount(c.Used, c.Admitted), n) }
+func (c *Count) with(n int64) int64 { return AddCount(AddCount(c.Used, c.Admitted.Count()), n) }
 
 // AdmitAll is Admit whether it fits or not.
 func (s *Spend) AdmitAll(most *Use) {
 	for i := range s.Limits {
 		if limit := &s.Limits[i]; limit.Kind.adds() {
-			s.Counts[i].Admitted = AddCount(s.Counts[i].Admitted, limit.of(most))
+			s.Counts[i].Admitted.Add(limit.of(most))
 		}
 	}
 }
@@ -168,6 +169,9 @@ func (s *Spend) AddRefusal(i int) {
 	}
 	s.refusals[i]++
 }
+
+// TakeRefusal takes one back, of a call that fits after all.
+func (s *Spend) TakeRefusal(i int) { s.refusals[i]-- }
 
 // Refusals returns how many calls did not fit in a limit.
 func (s *Spend) Refusals(i int) int64 {
@@ -209,7 +213,7 @@ func (s *Spend) Void(most *Use) { s.void(most, len(s.Limits)) }
 func (s *Spend) void(most *Use, first int) {
 	for i := range first {
 		if limit := &s.Limits[i]; limit.Kind.adds() {
-			s.Counts[i].Admitted = SubCount(s.Counts[i].Admitted, limit.of(most))
+			s.Counts[i].Admitted.Sub(limit.of(most))
 		}
 	}
 }
@@ -222,7 +226,7 @@ func (s *Spend) Settle(most, used *Use) (look bool) {
 			look = s.settle(i, used) || look
 			continue
 		}
-		count.Admitted = SubCount(count.Admitted, limit.of(most))
+		count.Admitted.Sub(limit.of(most))
 		n := limit.of(used)
 		count.Used = AddCount(count.Used, n)
 		if n > 0 && count.total() >= count.quiet {
@@ -294,7 +298,7 @@ func (s *Spend) Restore(i int, extended int64, warned int, wrapped bool, rung Ru
 func (s *Spend) Use(i int) CountUse {
 	limit, count := &s.Limits[i], &s.Counts[i]
 	use := CountUse{
-		CountID: limit.CountID, Used: count.total(), Admitted: count.Admitted, Allowed: count.allowed(limit),
+		CountID: limit.CountID, Used: count.total(), Admitted: count.Admitted.Count(), Allowed: count.allowed(limit),
 		Needed: count.needed, Pattern: count.pattern, Index: i,
 	}
 	if limit.Kind == KindLoop {

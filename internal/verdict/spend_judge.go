@@ -7,13 +7,14 @@ func (c *Count) wrapUpDue(l *CountLimit) bool {
 	return l.Reserve > 0 && !c.Wrapped && (c.tripped == refusedCall || c.total() >= c.open(l)) && !c.exceeded(l)
 }
 
-// warningDue returns the next fraction that is reached.
+// warningDue returns the next fraction that is reached. Nothing has no fractions.
 func (c *Count) warningDue(l *CountLimit) (fraction float64, due bool) {
-	if c.Warned >= len(l.WarnAt) || l.Max == Endless {
+	allowed := c.allowed(l)
+	if c.Warned >= len(l.WarnAt) || l.Max == Endless || allowed == 0 {
 		return 0, false
 	}
 	fraction = l.WarnAt[c.Warned]
-	return fraction, float64(c.total()) >= fraction*float64(c.allowed(l))
+	return fraction, float64(c.total()) >= fraction*float64(allowed)
 }
 
 // quietTo returns up to where nothing will be due: neither what is exceeded, nor a warning, nor to wrap up.

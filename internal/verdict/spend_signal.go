@@ -55,7 +55,7 @@ func (s *Spend) refusesWithAll(most *Use) int {
 		if n == 0 {
 			continue
 		}
-		around := AddCount(AddCount(count.Used, count.Around), count.Admitted)
+		around := AddCount(AddCount(count.Used, count.Around), count.Admitted.Count())
 		if !count.fits(limit, n) || limit.Kind.adds() && !Fits(n, count.open(limit), around) {
 			return i
 		}

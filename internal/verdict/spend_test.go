@@ -145,7 +145,7 @@ func TestSpend(t *testing.T) {
 		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(first))
 		s.seen.Apply(first[0], time.Hour)
 		require.Empty(t, s.admit(11))
-		require.EqualValues(t, 22, s.seen.Spend.Counts[0].Admitted)
+		require.EqualValues(t, 22, s.seen.Spend.Counts[0].Admitted.Count())
 	})
 }
 
@@ -166,8 +166,8 @@ func TestAdmit(t *testing.T) {
 	require.Equal(t, 1, s.Refuses(use(1, 2, 0)), "beside what is open, less the reserve")
 	require.Equal(t, 1, s.Admit(use(1, 2, 0)))
 	require.Equal(t, 2, s.Admit(use(1, 1, 6)))
-	require.EqualValues(t, 1, s.Counts[0].Admitted)
-	require.EqualValues(t, 7, s.Counts[1].Admitted)
+	require.EqualValues(t, 1, s.Counts[0].Admitted.Count())
+	require.EqualValues(t, 7, s.Counts[1].Admitted.Count())
 	require.Equal(t, -1, s.Admit(use(1, 1, 0)))
 	require.Equal(t, 1, s.Admit(use(0, 1, 0)))
 	s.Void(use(1, 7, 5))
@@ -287,7 +287,7 @@ func TestSpendModel(t *testing.T) {
 			if made {
 				open = append(open, s.serial)
 			}
-			require.Equal(t, n.charged(), s.seen.Spend.Counts[0].Used+s.seen.Spend.Counts[0].Admitted, "seed %d", seed)
+			require.Equal(t, n.charged(), s.seen.Spend.Counts[0].Used+s.seen.Spend.Counts[0].Admitted.Count(), "seed %d", seed)
 			ended = slices.Contains(asks, verdict.DirectCancel)
 		}
 	}

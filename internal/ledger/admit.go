@@ -1,0 +1,249 @@
+package ledger
+
+import "github.com/seed62658d38/watchdog/internal/verdict"
+
+// A Call is one that is being admitted.
+type Call struct {
+	// Key is its own, empty for none. Use is the most that it can use, Currency that of its cost.
+	Key      string
+	Use      verdict.Use
+	Currency string
+	// Owes says that it is charged though the store has not granted it.
+	Owes bool
+
+	lacks []lack // what it lacked so far, the last one last
+}
+
+// A lack is what a call lacks of a shared limit. The limits are as they were when it lacked that first, so that calls
+// which wait together and are refused together are one trip, and do not use up what the first of them unlocks.
+type lack struct {
+	source int
+	least  verdict.Counts
+	limit  verdict.Counts
+	steps  [len(verdict.Counts{})]int // that the limits had taken
+}
+
+// An Outcome is what became of a call.
+type Outcome struct {
+	Did Did
+	// ID is that of its charge.
+	ID ID
+	// Look says that the runs have to be looked at, Owes that more was used than was taken, Late that of a session that
+	// is closed.
+	Look, Owes, Late bool
+	// Of is the account whose limit has no room for it, or that is closed; Limit is the index of that limit, and Extended
+	// what that was given so far. A call that lacks something of a shared limit has the index of that in Source.
+	Of            *Account
+	Limit, Source int
+	Extended      int64
+	// Flaw says what is wrong with its amount.
+	Flaw string
+}
+
+// Did is what was done about a call.
+type Did uint8
+
+// Nothing is charged but by Charged and Settled.
+const (
+	Nothing Did = iota // the charge is over
+	Charged            // or it is admitted
+	Known              // or it was charged before, under its key
+	Lacking            // the store has to be asked first
+	Refused            // it does not fit
+	Closed             // the run admits nothing any more
+	Flawed             // its amount is wrong
+	Settled            // it is charged with what it used
+	Voided             // it is charged with nothing
+)
+
+// Admit charges the run and those around it with the most that the call can use, or none of them.
+func (a *Account) Admit(c *Call) (o Outcome) {
+	l := a.ledger
+	if c.Key != "" {
+		if known, ok := l.keys.known[l.keyOf(a, c.Key)]; ok {
+			return known.again(c)
+		}
+	}
+	if o.Flaw = l.pays(&c.Use, c.Currency); o.Flaw != "" {
+		o.Did = Flawed
+		return o
+	}
+	if !a.admitAround(c, &o) {
+		return o
+	}
+	if !l.session.draw(c, &o) {
+		a.voidUpTo(nil, &c.Use)
+		return o
+	}
+	o.Did, o.Owes = Charged, c.Owes
+	o.ID = l.open(a, c)
+	return o
+}
+
+// again is a call that was charged before.
+func (k *keyed) again(c *Call) Outcome {
+	if flaw := k.flaw(&c.Use); flaw != "" {
+		return Outcome{Did: Flawed, Flaw: flaw}
+	}
+	return Outcome{Did: Known, ID: k.id}
+}
+
+// admitAround charges the run and those around it, or none of them.
+func (a *Account) admitAround(c *Call, o *Outcome) bool {
+	for one := a; one != nil; one = one.outer {
+		if !one.admit(c, o) {
+			a.voidUpTo(one, &c.Use)
+			return false
+		}
+	}
+	return true
+}
+
+// voidUpTo takes an admission back in the run and those around it, up to one of them.
+func (a *Account) voidUpTo(outer *Account, use *verdict.Use) {
+	for one := a; one != outer; one = one.outer {
+		one.Spend.Void(use)
+	}
+}
+
+// admit charges the run, or notes why not.
+func (a *Account) admit(c *Call, o *Outcome) (admitted bool) {
+	if a.closed {
+		o.Did, o.Of = Closed, a
+		return false
+	}
+	i := a.Spend.Admit(&c.Use)
+	if i < 0 {
+		return true
+	}
+	if !a.Spend.ObserveOnly {
+		o.Look = a.Spend.Refused(i, &c.Use) || o.Look
+		a.refuse(i, c, o)
+		return false
+	}
+	if len(c.lacks) == 0 { // else it was noted before the store was asked
+		o.Look = a.Spend.Refused(i, &c.Use) || o.Look
+		a.Spend.AddRefusal(i)
+	}
+	a.Spend.AdmitAll(&c.Use)
+	return true
+}
+
+// refuse notes that the call does not fit in a limit.
+func (a *Account) refuse(i int, c *Call, o *Outcome) {
+	if !a.Spend.ObserveOnly || a.Spend.Refuses(&c.Use) < 0 { // else it was counted before the store was asked
+		a.Spend.AddRefusal(i)
+	}
+	a.Learn()
+	o.Did, o.Of, o.Limit, o.Extended = Refused, a, i, a.Spend.Counts[i].Extended
+}
+
+// draw draws the call on all that the session shares, or on nothing, and notes what it lacks. What it owes, it draws
+// also where it is not there.
+func (a *Account) draw(c *Call, o *Outcome) bool {
+	parts := a.ledger.drawn[:0]
+	for i := range a.sources {
+		s := &a.sources[i]
+		need := s.need(&c.Use)
+		if need == (verdict.Counts{}) {
+			parts = append(parts, nil)
+			continue
+		}
+		limit := c.limit(i, s.open(a))
+		part, least, short := s.shared.draw(&need, &limit, c.Owes, a.Spend.ObserveOnly)
+		if short {
+			a.undo(parts, &c.Use)
+			c.lack(i, a.stepsOf(s), &least, &limit)
+			o.Did, o.Source = Lacking, i
+			return false
+		}
+		s.owes = s.owes || c.Owes
+		parts = append(parts, part)
+	}
+	a.ledger.drawn = parts
+	return true
+}
+
+// undo takes back what was drawn.
+func (a *Account) undo(parts []*Window, use *verdict.Use) {
+	for i, part := range parts {
+		if need := a.sources[i].need(use); need != (verdict.Counts{}) {
+			a.sources[i].shared.replace(part, &need, &verdict.Counts{})
+		}
+	}
+}
+
+// limit is up to where a shared limit admits the call.
+func (c *Call) limit(source int, limit verdict.Counts) verdict.Counts {
+	if before := c.lackOf(source); before != nil {
+		for kind := range limit {
+			limit[kind] = min(limit[kind], before.limit[kind])
+		}
+	}
+	return limit
+}
+
+// lackOf is what the call lacked of that, nil if nothing.
+func (c *Call) lackOf(source int) *lack {
+	for i := range c.lacks {
+		if c.lacks[i].source == source {
+			return &c.lacks[i]
+		}
+	}
+	return nil
+}
+
+// lack notes what the call lacks, once for each shared limit.
+func (c *Call) lack(source int, steps [len(verdict.Counts{})]int, least, limit *verdict.Counts) {
+	one := lack{source, *least, *limit, steps}
+	if before := c.lackOf(source); before != nil {
+		one.steps = before.steps
+		*before = one
+		return
+	}
+	c.lacks = append(c.lacks, one)
+}
+
+// Wants is the slice to take for what the call lacks of a shared limit. Of what it does not lack, it takes nothing:
+// others may need it. For a run that is only observed it takes by force what will not fit, so that the store is asked
+// once.
+func (l *Ledger) Wants(c *Call, source int) Slice {
+	one, s := c.lackOf(source), &l.session.sources[source]
+	want := Slice{Least: one.least, Limit: endless}
+	for kind, n := range one.least {
+		if n > 0 {
+			want.Limit[kind] = one.limit[kind]
+		}
+	}
+	need := s.need(&c.Use)
+	want.Force = l.session.Spend.ObserveOnly && s.shared.refuses(&need, &one.limit) >= 0
+	return want
+}
+
+// NotGranted refuses a call for which the store had no slice, unless something was given back since. It is noted as a
+// trip, unless there was one while the call waited.
+func (l *Ledger) NotGranted(c *Call, source int) (o Outcome) {
+	a, one, s := l.session, c.lackOf(source), &l.session.sources[source]
+	a.Learn()
+	need := s.need(&c.Use)
+	kind := s.shared.refuses(&need, &one.limit)
+	if kind < 0 {
+		return o
+	}
+	i := s.limits[kind]
+	a.refuse(i, c, &o)
+	if a.Spend.Counts[i].Steps == one.steps[kind] {
+		o.Look = a.Spend.Refused(i, &c.Use)
+	}
+	return o
+}
+
+// TakeBack reports whether the limit that refused a call was extended since. Then that was no refusal, and the call is
+// made again.
+func (o *Outcome) TakeBack() bool {
+	if o.Did != Refused || o.Of.Spend.Counts[o.Limit].Extended <= o.Extended {
+		return false
+	}
+	o.Of.Spend.TakeRefusal(o.Limit)
+	return true
+}
