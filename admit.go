@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/ledger"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // A Charge is what [Watchdog.Admit] charged for a call: settle it with what the call used, or void it if nothing was
@@ -43,26 +44,31 @@ func (w *Watchdog) Admit(ctx context.Context, key string, most Amount) (Charge, 
 	if flaw := keyFlaw(key); flaw != "" {
 		return Charge{}, fmt.Errorf("%w key of a call in run %s: it %s", ErrInvalid, w.id, flaw)
 	}
-	call := ledger.Call{Key: key, Use: most.use(), Currency: most.Cost.Currency}
-	c, o, err := w.admit(ctx, &call, &most)
+	var o ledger.Outcome
+	call := ledger.Call{Key: key, Currency: most.Cost.Currency}
+	most.setUse(&call.Use)
+	err := w.admit(ctx, &call, &most, &o)
 	if o.Did == ledger.Lacking {
-		return w.admitLacking(ctx, call, most, o)
+		err = w.admitLacking(ctx, &call, &most, &o)
 	}
-	return c, err
+	if err != nil {
+		return Charge{}, err
+	}
+	return Charge{w.account.Load(), o.ID}, nil
 }
 
 // admit tries to charge the call. It does not wait for the store: what that has to be asked for is in the outcome.
-func (w *Watchdog) admit(ctx context.Context, call *ledger.Call, most *Amount) (c Charge, o ledger.Outcome, err error) {
+func (w *Watchdog) admit(ctx context.Context, call *ledger.Call, most *Amount, o *ledger.Outcome) (err error) {
 	switch {
 	case ctx.Err() != nil:
-		return c, o, fmt.Errorf("admit a call in run %s: %w", w.id, context.Cause(ctx))
+		return fmt.Errorf("admit a call in run %s: %w", w.id, context.Cause(ctx))
 	case w.isDone():
-		return c, o, fmt.Errorf("admit a call in run %s: %w: %w", w.id, ErrEnded, w.cause())
+		return fmt.Errorf("admit a call in run %s: %w: %w", w.id, ErrEnded, w.cause())
 	}
 	a := w.accountOf()
 	a.in.lock()
-	if o = a.Admit(call); o.Did == ledger.Refused {
-		err = w.refused(&o, call)
+	if a.Admit(call, o); o.Did == ledger.Refused {
+		err = w.refused(o.Why, call)
 	}
 	a.in.unlock()
 	if w.trace != nil && (o.Did == ledger.Charged || o.Did == ledger.Refused) {
@@ -79,20 +85,18 @@ func (w *Watchdog) admit(ctx context.Context, call *ledger.Call, most *Amount) (
 	}
 	switch o.Did {
 	case ledger.Flawed:
-		err = fmt.Errorf("admit a call in run %s: %w amount: %s", w.id, ErrInvalid, o.Flaw)
+		err = fmt.Errorf("admit a call in run %s: %w amount: %s", w.id, ErrInvalid, o.Why.Flaw)
 	case ledger.Closed:
-		err = fmt.Errorf("admit a call in run %s: %w: %w", w.id, ErrEnded, w.runOf(o.Of).cause())
-	case ledger.Charged, ledger.Known:
-		c = Charge{a, o.ID}
+		err = fmt.Errorf("admit a call in run %s: %w: %w", w.id, ErrEnded, w.runOf(o.Why.Of).cause())
 	}
-	return c, o, err
+	return err
 }
 
 // refused is the error of a call that does not fit in a limit. The caller holds the ledger.
-func (w *Watchdog) refused(o *ledger.Outcome, call *ledger.Call) *Refused {
-	spend := o.Of.Spend
-	r := &Refused{Usage: w.runOf(o.Of).usageOf(spend.Use(o.Limit))}
-	r.Needed = spend.Limits[o.Limit].Most(&call.Use)
+func (w *Watchdog) refused(why *ledger.Why, call *ledger.Call) *Refused {
+	spend := why.Of.Spend
+	r := &Refused{Usage: w.runOf(why.Of).usageOf(spend.Use(why.Limit))}
+	r.Needed = spend.Limits[why.Limit].Most(&call.Use)
 	return r
 }
 
@@ -105,51 +109,51 @@ func (w *Watchdog) runOf(a *ledger.Account) *Watchdog {
 }
 
 // admitLacking admits a call that lacks something of a shared limit.
-func (w *Watchdog) admitLacking(ctx context.Context, call ledger.Call, most Amount, o ledger.Outcome) (Charge, error) {
+func (w *Watchdog) admitLacking(
+	ctx context.Context, call *ledger.Call, most *Amount, o *ledger.Outcome,
+) (err error) {
 	began := clocks.Now(w.clock.other)
 	asking, cancel := clocks.WithTimeout(ctx, w.clock.other, w.recorder.timeout)
 	defer cancel()
-	for {
-		refused, err := w.fetch(asking, &call, o.Source, began)
-		call.Owes = (refused != nil || err != nil && ctx.Err() == nil) && w.observeOnly
-		switch {
-		case call.Owes:
-		case err != nil:
-			return Charge{}, fmt.Errorf("admit a call in run %s: %w", w.id, err)
-		case refused != nil:
-			return Charge{}, refused
+	for o.Did == ledger.Lacking {
+		source := o.Why.Source
+		*o = ledger.Outcome{}
+		err = w.fetch(asking, call, source, began, o)
+		call.Owes = err != nil && (o.Did == ledger.Refused || ctx.Err() == nil) && w.observeOnly
+		if err != nil && !call.Owes {
+			return err
 		}
-		w.accountOf().in.sources[o.Source].giveBackOverdue(asking, &w.recorder)
-		var c Charge
-		if c, o, err = w.admit(ctx, &call, &most); o.Did != ledger.Lacking {
-			return c, err
-		}
+		w.accountOf().in.sources[source].giveBackOverdue(asking, &w.recorder)
+		err = w.admit(ctx, call, most, o)
 	}
+	return err
 }
 
-// fetch takes a slice of what the call lacks of a shared limit, or waits for one that is being taken. It returns the
-// limit that the call does not fit in.
+// fetch takes a slice of what the call lacks of a shared limit, or waits for one that is being taken. It returns a
+// [*Refused] if the call does not fit in the limit, or why the store could not be asked.
 func (w *Watchdog) fetch(
-	ctx context.Context, call *ledger.Call, source int, began time.Time,
-) (refused *Refused, err error) {
+	ctx context.Context, call *ledger.Call, source int, began time.Time, o *ledger.Outcome,
+) error {
 	in := w.accountOf().in
 	in.lock()
 	want := in.Wants(call, source)
 	in.unlock()
 	fits, err := in.sources[source].take(ctx, &w.recorder, &want)
-	if err != nil || fits && !want.Force {
-		return nil, err
+	switch {
+	case err != nil:
+		return fmt.Errorf("admit a call in run %s: %w", w.id, err)
+	case fits && !want.Force:
+		return nil
 	}
 	in.lock()
-	o := in.NotGranted(call, source)
-	if o.Did == ledger.Refused {
-		refused = w.refused(&o, call)
+	if in.NotGranted(call, source, o); o.Did == ledger.Refused {
+		err = w.refused(o.Why, call)
 	}
 	in.unlock()
 	if o.Look {
 		in.session.look(began)
 	}
-	return refused, nil
+	return err
 }
 
 // isDone reports whether the run has ended, or one around it.
@@ -187,10 +191,13 @@ func (c Charge) Settle(used Amount) error {
 	if flaw := used.flaw(); flaw != "" {
 		return fmt.Errorf("%w amount of a call: %s", ErrInvalid, flaw)
 	}
-	use, in := used.use(), c.of.in
+	in := c.of.in
 	session := in.session.run.Load()
+	var o ledger.Outcome
+	var use verdict.Use
+	used.setUse(&use)
 	in.lock()
-	o := in.Settle(c.id, &use, used.Cost.Currency)
+	in.Settle(c.id, &use, used.Cost.Currency, &o)
 	in.unlock()
 	if o.Did == ledger.Settled && session.trace != nil {
 		amount := used
@@ -205,7 +212,7 @@ func (c Charge) Settle(used Amount) error {
 	case o.Owes:
 		session.cover()
 	case o.Did == ledger.Flawed:
-		return fmt.Errorf("%w amount: %s", ErrInvalid, o.Flaw)
+		return fmt.Errorf("%w amount: %s", ErrInvalid, o.Why.Flaw)
 	}
 	return nil
 }
@@ -217,9 +224,9 @@ func (c Charge) Void() error {
 		return nil
 	}
 	c.of.in.lock()
-	o := c.of.in.Void(c.id)
+	voided := c.of.in.Void(c.id)
 	c.of.in.unlock()
-	if o.Did == ledger.Voided {
+	if voided {
 		c.of.traceCall(Signal{Kind: SignalVoid, Serial: c.id.Serial()})
 	}
 	return nil

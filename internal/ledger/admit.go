@@ -23,19 +23,27 @@ type lack struct {
 	steps  [len(verdict.Counts{})]int // that the limits had taken
 }
 
-// An Outcome is what became of a call.
+// An Outcome is what became of a call. It is set by pointer: each call has one, and it is not copied.
 type Outcome struct {
 	Did Did
-	// ID is that of its charge.
-	ID ID
 	// Look says that the runs have to be looked at, Owes that more was used than was taken, Late that of a session that
 	// is closed.
 	Look, Owes, Late bool
-	// Of is the account whose limit has no room for it, or that is closed; Limit is the index of that limit, and Extended
-	// what that was given so far. A call that lacks something of a shared limit has the index of that in Source.
-	Of            *Account
-	Limit, Source int
-	Extended      int64
+	// ID is that of its charge.
+	ID ID
+	// Why is why nothing was charged.
+	Why *Why
+}
+
+// A Why is what stands in the way of a call.
+type Why struct {
+	// Of is the account whose limit has no room for the call, or that is closed; Limit is the index of that limit, and
+	// Extended what that was given so far.
+	Of       *Account
+	Limit    int
+	Extended int64
+	// Source is the shared limit of which it lacks something.
+	Source int
 	// Flaw says what is wrong with its amount.
 	Flaw string
 }
@@ -53,40 +61,30 @@ const (
 	Closed             // the run admits nothing any more
 	Flawed             // its amount is wrong
 	Settled            // it is charged with what it used
-	Voided             // it is charged with nothing
 )
 
 // Admit charges the run and those around it with the most that the call can use, or none of them.
-func (a *Account) Admit(c *Call) (o Outcome) {
+func (a *Account) Admit(c *Call, o *Outcome) {
+	*o = Outcome{}
 	l := a.ledger
 	if c.Key != "" {
 		if known, ok := l.keys.known[l.keyOf(a, c.Key)]; ok {
-			return known.again(c)
+			known.again(c, o)
+			return
 		}
 	}
-	if o.Flaw = l.pays(&c.Use, c.Currency); o.Flaw != "" {
-		o.Did = Flawed
-		return o
+	if !l.pays(&c.Use, c.Currency, o) || !a.admitAround(c, o) {
+		return
 	}
-	if !a.admitAround(c, &o) {
-		return o
-	}
-	if !l.session.draw(c, &o) {
+	if !l.session.draw(c, o) {
 		a.voidUpTo(nil, &c.Use)
-		return o
+		return
 	}
 	o.Did, o.Owes = Charged, c.Owes
-	o.ID = l.open(a, c)
-	return o
+	l.open(a, c, o)
 }
 
-// again is a call that was charged before.
-func (k *keyed) again(c *Call) Outcome {
-	if flaw := k.flaw(&c.Use); flaw != "" {
-		return Outcome{Did: Flawed, Flaw: flaw}
-	}
-	return Outcome{Did: Known, ID: k.id}
-}
+func (o *Outcome) flawed(flaw string) { o.Did, o.Why = Flawed, &Why{Flaw: flaw} }
 
 // admitAround charges the run and those around it, or none of them.
 func (a *Account) admitAround(c *Call, o *Outcome) bool {
@@ -109,7 +107,7 @@ func (a *Account) voidUpTo(outer *Account, use *verdict.Use) {
 // admit charges the run, or notes why not.
 func (a *Account) admit(c *Call, o *Outcome) (admitted bool) {
 	if a.closed {
-		o.Did, o.Of = Closed, a
+		o.Did, o.Why = Closed, &Why{Of: a}
 		return false
 	}
 	i := a.Spend.Admit(&c.Use)
@@ -135,7 +133,7 @@ func (a *Account) refuse(i int, c *Call, o *Outcome) {
 		a.Spend.AddRefusal(i)
 	}
 	a.Learn()
-	o.Did, o.Of, o.Limit, o.Extended = Refused, a, i, a.Spend.Counts[i].Extended
+	o.Did, o.Why = Refused, &Why{Of: a, Limit: i, Extended: a.Spend.Counts[i].Extended}
 }
 
 // draw draws the call on all that the session shares, or on nothing, and notes what it lacks. What it owes, it draws
@@ -154,7 +152,7 @@ func (a *Account) draw(c *Call, o *Outcome) bool {
 		if short {
 			a.undo(parts, &c.Use)
 			c.lack(i, a.stepsOf(s), &least, &limit)
-			o.Did, o.Source = Lacking, i
+			o.Did, o.Why = Lacking, &Why{Source: i}
 			return false
 		}
 		s.owes = s.owes || c.Owes
@@ -222,28 +220,27 @@ func (l *Ledger) Wants(c *Call, source int) Slice {
 
 // NotGranted refuses a call for which the store had no slice, unless something was given back since. It is noted as a
 // trip, unless there was one while the call waited.
-func (l *Ledger) NotGranted(c *Call, source int) (o Outcome) {
+func (l *Ledger) NotGranted(c *Call, source int, o *Outcome) {
 	a, one, s := l.session, c.lackOf(source), &l.session.sources[source]
 	a.Learn()
 	need := s.need(&c.Use)
 	kind := s.shared.refuses(&need, &one.limit)
 	if kind < 0 {
-		return o
+		return
 	}
 	i := s.limits[kind]
-	a.refuse(i, c, &o)
+	a.refuse(i, c, o)
 	if a.Spend.Counts[i].Steps == one.steps[kind] {
 		o.Look = a.Spend.Refused(i, &c.Use)
 	}
-	return o
 }
 
 // TakeBack reports whether the limit that refused a call was extended since. Then that was no refusal, and the call is
 // made again.
 func (o *Outcome) TakeBack() bool {
-	if o.Did != Refused || o.Of.Spend.Counts[o.Limit].Extended <= o.Extended {
+	if o.Did != Refused || o.Why.Of.Spend.Counts[o.Why.Limit].Extended <= o.Why.Extended {
 		return false
 	}
-	o.Of.Spend.TakeRefusal(o.Limit)
+	o.Why.Of.Spend.TakeRefusal(o.Why.Limit)
 	return true
 }

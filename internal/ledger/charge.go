@@ -21,7 +21,7 @@ type ID struct {
 func (id ID) Serial() int { return int(id.gen)<<24 | id.at } //nolint:gosec // a number of open charges
 
 // open makes the charge of what was drawn.
-func (l *Ledger) open(a *Account, c *Call) ID {
+func (l *Ledger) open(a *Account, c *Call, o *Outcome) {
 	if len(l.free) == 0 {
 		l.charges = append(l.charges, charge{})
 		l.free = append(l.free, len(l.charges)-1)
@@ -33,11 +33,10 @@ func (l *Ledger) open(a *Account, c *Call) ID {
 	one.of, one.key = a, c.Key
 	one.most = c.Use
 	one.parts, l.drawn = l.drawn, one.parts[:0]
-	id := ID{at, one.gen}
+	o.ID = ID{at, one.gen}
 	if c.Key != "" {
-		l.keys.add(l.keyOf(a, c.Key), keyed{id, c.Use})
+		l.keys.add(l.keyOf(a, c.Key), keyed{o.ID, c.Use})
 	}
-	return id
 }
 
 // find returns the charge if it is open.
@@ -58,15 +57,14 @@ func (l *Ledger) end(id ID) {
 
 // Settle charges what a call has used in place of its admission. A call that does not say of which tool it was is of
 // the one that it was admitted for.
-func (l *Ledger) Settle(id ID, used *verdict.Use, currency string) (o Outcome) {
+func (l *Ledger) Settle(id ID, used *verdict.Use, currency string, o *Outcome) {
 	one := l.find(id)
 	if one == nil {
 		o.Late = l.session.closed && l.Owing()
-		return o
+		return
 	}
-	if o.Flaw = l.pays(used, currency); o.Flaw != "" {
-		o.Did = Flawed
-		return o
+	if !l.pays(used, currency, o) {
+		return
 	}
 	if used.Tool == "" {
 		used.Tool = one.most.Tool
@@ -74,20 +72,19 @@ func (l *Ledger) Settle(id ID, used *verdict.Use, currency string) (o Outcome) {
 	for a := one.of; a != nil; a = a.outer {
 		o.Look = a.Spend.Settle(&one.most, used) || o.Look
 	}
-	l.session.replace(one, used, &o)
+	l.session.replace(one, used, o)
 	if one.key != "" {
 		l.keys.settle(l.keyOf(one.of, one.key))
 	}
 	l.end(id)
 	o.Did = Settled
-	return o
 }
 
-// Void takes a charge back, and forgets its key.
-func (l *Ledger) Void(id ID) (o Outcome) {
+// Void takes a charge back, and forgets its key. It reports whether it was open.
+func (l *Ledger) Void(id ID) bool {
 	one := l.find(id)
 	if one == nil {
-		return o
+		return false
 	}
 	one.of.voidUpTo(nil, &one.most)
 	l.session.replace(one, &verdict.Use{Tool: one.most.Tool}, &Outcome{})
@@ -95,8 +92,7 @@ func (l *Ledger) Void(id ID) (o Outcome) {
 		delete(l.keys.known, l.keyOf(one.of, one.key))
 	}
 	l.end(id)
-	o.Did = Voided
-	return o
+	return true
 }
 
 // replace charges what was used in place of what was drawn. It notes whether a shared limit is exceeded, and whether

@@ -54,13 +54,14 @@ func (k *keys) settle(of key) {
 	k.settled[k.next], k.next = of, (k.next+1)%maxSettled
 }
 
-// flaw says why the charge is not that of a call that may use so much, or nothing.
-func (k *keyed) flaw(use *verdict.Use) string {
-	for i, n := range use.Counts {
+// again is a call that was charged before.
+func (k *keyed) again(c *Call, o *Outcome) {
+	for i, n := range c.Use.Counts {
 		if n > k.most.Counts[i] {
-			return fmt.Sprintf("the call was admitted under its key with %d %s and may use %d now; give another call a key "+
-				"of its own", k.most.Counts[i], verdict.Kind(i), n)
+			o.flawed(fmt.Sprintf("the call was admitted under its key with %d %s and may use %d now; give another call a key "+
+				"of its own", k.most.Counts[i], verdict.Kind(i), n))
+			return
 		}
 	}
-	return ""
+	o.Did, o.ID = Known, k.id
 }

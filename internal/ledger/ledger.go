@@ -62,14 +62,15 @@ func (l *Ledger) AddLimits(limits []verdict.CountLimit, currency string) {
 	}
 }
 
-// pays says what is wrong with the currency of a cost, or nothing. The first one is that of the session.
-func (l *Ledger) pays(use *verdict.Use, currency string) (flaw string) {
+// pays checks the currency of a cost. The first one is that of the session.
+func (l *Ledger) pays(use *verdict.Use, currency string, o *Outcome) bool {
 	switch {
 	case use.Counts[verdict.KindCost] == 0 || currency == l.currency:
 	case l.currency == "":
 		l.currency = currency
 	default:
-		return fmt.Sprintf("its Cost is in %s, and the run counts %s", currency, l.currency)
+		o.flawed(fmt.Sprintf("its Cost is in %s, and the run counts %s", currency, l.currency))
+		return false
 	}
-	return ""
+	return true
 }
