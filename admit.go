@@ -24,12 +24,15 @@ type Charge struct {
 // layers and processes share it.
 //
 // A call that is made again under a key is charged once: Admit returns the charge that it has, also after it was
-// settled, and charges it again if it was voided. A run remembers the keys of open charges and of the last 1,024 that
-// were settled. The empty key is none: each call is another one, and costs no allocation.
+// settled, and charges it again if it was voided. A run remembers the keys of its open charges; of those that were
+// settled, a session and its layers remember the last 1,024 together. Whatever the store, keys are those of one
+// Watchdog: a layer that begins again, and a run that is attached again, have none, and charge a call again. The empty
+// key is none: each call is another one, and costs no allocation.
 //
 // A limit that is kept in a [SpendStore] is drawn on in memory. Only a call that needs a new [Slice] waits for the
 // store, at most the record timeout; if that fails, the call is refused with the store's error, and no limit has
-// tripped. A run that is only observed refuses nothing: what the store does not grant is charged when it can be.
+// tripped. One whose refusal is to end the run waits as long, and is admitted if another process has extended the limit
+// by enough. A run that is only observed refuses nothing: what the store does not grant is charged when it can be.
 //
 // The error wraps [ErrInvalid] for an amount that is negative, has another currency than the run, or is more than was
 // admitted under the key; [ErrEnded] if the run has ended; or the cause of ctx if that is done. On a nil Watchdog, and
@@ -51,10 +54,13 @@ func (w *Watchdog) Admit(ctx context.Context, key string, most Amount) (Charge, 
 	if o.Did == ledger.Lacking {
 		err = w.admitLacking(ctx, &call, &most, &o)
 	}
-	if err != nil {
-		return Charge{}, err
+	switch {
+	case err == nil:
+		return Charge{w.account.Load(), o.ID}, nil
+	case o.Did == ledger.Refused && w.extendedMeanwhile(ctx, &o):
+		return w.Admit(ctx, key, most)
 	}
-	return Charge{w.account.Load(), o.ID}, nil
+	return Charge{}, err
 }
 
 // admit tries to charge the call. It does not wait for the store: what that has to be asked for is in the outcome.
@@ -154,6 +160,27 @@ func (w *Watchdog) fetch(
 		in.session.look(began)
 	}
 	return err
+}
+
+// extendedMeanwhile reports whether the limit that refused a call turned out to be extended by another process. That is
+// known once the end of the run, which the refusal is, is in the store.
+func (w *Watchdog) extendedMeanwhile(ctx context.Context, o *ledger.Outcome) bool {
+	of := w.runOf(o.Why.Of)
+	of.mu.Lock()
+	underway := of.trip
+	of.mu.Unlock()
+	if underway != nil {
+		ctx, cancel := clocks.WithTimeout(ctx, w.clock.other, w.recorder.timeout)
+		defer cancel()
+		select {
+		case <-underway.done:
+		case <-ctx.Done():
+		}
+	}
+	in := w.account.Load().in
+	in.lock()
+	defer in.unlock()
+	return o.TakeBack()
 }
 
 // isDone reports whether the run has ended, or one around it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -162,3 +163,70 @@ func TestSpendTakenUp(t *testing.T) {
 		})
 	})
 }
+
+// TestExtendedElsewhere protects a call from being refused for a limit that another process has extended.
+func TestExtendedElsewhere(t *testing.T) {
+	for name, set := range map[string]func(f *fixture){
+		"with a timer":                         func(*fixture) {},
+		"without one":                          func(f *fixture) { f.cfg.PollOnly = true },
+		"with a store that has no transaction": func(f *fixture) { f.cfg.Store = plainStore{f.store} },
+		"of the limit of a tool": func(f *fixture) {
+			f.cfg.Budget.Spend.Tools = map[string]int64{"rm": 1}
+			f.cfg.Budget.Spend.Requests = 100
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFixture(t, func(f *fixture) {
+				f.cfg.Budget.Spend = watchdog.Spend{Requests: 10, WarnAt: []float64{}}
+				set(f)
+				most, more := requests(8), watchdog.Spend{Requests: 100}
+				if f.cfg.Budget.Spend.Tools != nil {
+					most, more = watchdog.Amount{ToolCalls: 1, Tool: "rm"}, watchdog.Spend{Tools: map[string]int64{"rm": 9}}
+				}
+				wd, operator := f.attach(), f.attach()
+				layer, err := wd.Layer("in", watchdog.Budget{})
+				require.NoError(t, err)
+				admit(t, layer, most)
+				require.NoError(t, operator.ExtendSpend(more))
+				for range 9 {
+					admit(t, layer, most)
+				}
+				f.live(wd)
+				require.Empty(t, f.events(watchdog.EventCancel))
+			})
+		})
+	}
+	t.Run("by too little for the call", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			f.cfg.Budget.Spend = watchdog.Spend{Requests: 10, WarnAt: []float64{}}
+			wd, operator := f.attach(), f.attach()
+			require.NoError(t, operator.ExtendSpend(watchdog.Spend{Requests: 5}))
+			r := refuse(t, wd, requests(20))
+			require.EqualValues(t, 15, r.Allowed)
+			require.Equal(t, watchdog.RequestsExceeded, wd.Stop().Code)
+			require.Len(t, f.events(watchdog.EventCancel), 1)
+		})
+	})
+	t.Run("and many calls at once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := watchdog.Config{
+				Store: &watchdog.Memory{}, Logger: quiet,
+				Budget: watchdog.Budget{Spend: watchdog.Spend{Requests: 10, WarnAt: []float64{}}},
+			}
+			cfg.SpendStore = &slowSpend{}
+			run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
+			wd, err := watchdog.New(context.Background(), run, cfg)
+			require.NoError(t, err)
+			defer wd.Close()
+			operator, err := watchdog.New(context.Background(), run, cfg)
+			require.NoError(t, err)
+			defer operator.Close()
+			require.NoError(t, operator.ExtendSpend(watchdog.Spend{Requests: 54}))
+			require.Zero(t, refusedTogether(wd, 64, requests(1)))
+			requireRunning(t, wd)
+		})
+	})
+}
+
+// A plainStore is a store of events and nothing else.
+type plainStore struct{ watchdog.EventStore }

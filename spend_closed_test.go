@@ -2,8 +2,12 @@ package watchdog_test
 
 import (
 	"context"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -83,4 +87,51 @@ func (p *askedParent) Err() error {
 		p.asked()
 	}
 	return p.Context.Err()
+}
+
+// TestClosedLayerIsForgotten protects the memory of a session from layers that are closed while calls of theirs are
+// open: what is kept is the charge.
+func TestClosedLayerIsForgotten(t *testing.T) {
+	var told atomic.Int64
+	for name, cfg := range map[string]watchdog.Config{
+		"in memory":  {},
+		"traced":     {OnSignal: func(watchdog.Signal) { told.Add(1) }},
+		"of a scope": {SpendStore: &watchdog.Memory{}, Scopes: teamOf(1000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg.Logger = quiet
+			cfg.Budget.Spend = watchdog.Spend{Requests: 20, WarnAt: []float64{}}
+			cfg.Budget.Ladders.Requests = many(watchdog.DirectiveWait, 1)
+			wd, err := watchdog.New(context.Background(), watchdog.Run{}, cfg)
+			require.NoError(t, err)
+			defer wd.Close()
+			open := func(key string) (watchdog.Charge, weak.Pointer[watchdog.Watchdog]) {
+				layer, err := wd.Layer("in", cfg.Budget)
+				require.NoError(t, err)
+				inner, err := layer.Layer("inner", cfg.Budget)
+				require.NoError(t, err)
+				c, err := inner.Admit(context.Background(), key, requests(2))
+				require.NoError(t, err)
+				require.NoError(t, inner.Close())
+				require.NoError(t, layer.Close())
+				return c, weak.Make(layer)
+			}
+			first, one := open("key")
+			second, two := open("")
+			for range 10 {
+				runtime.GC()
+			}
+			require.Nil(t, one.Value())
+			require.Nil(t, two.Value())
+			require.EqualValues(t, 4, wd.Usage()[0].Admitted)
+			require.NoError(t, first.Settle(requests(3)))
+			require.NoError(t, second.Void())
+			require.EqualValues(t, 3, wd.Usage()[0].Used)
+			require.Zero(t, wd.Usage()[0].Admitted)
+			third, _ := open("")
+			require.NoError(t, third.Settle(requests(30)))
+			require.Eventually(t, func() bool { d, ok := wd.Poll(); return ok && d.Reason == watchdog.RequestsExceeded },
+				10*time.Second, time.Millisecond, "the session is looked at all the same")
+		})
+	}
 }

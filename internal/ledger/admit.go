@@ -20,7 +20,7 @@ type lack struct {
 	source int
 	least  verdict.Counts
 	limit  verdict.Counts
-	steps  [len(verdict.Counts{})]int // that the limits had taken
+	stood  standings
 }
 
 // An Outcome is what became of a call. It is set by pointer: each call has one, and it is not copied.
@@ -151,7 +151,7 @@ func (a *Account) draw(c *Call, o *Outcome) bool {
 		part, least, short := s.shared.draw(&need, &limit, c.Owes, a.Spend.ObserveOnly)
 		if short {
 			a.undo(parts, &c.Use)
-			c.lack(i, a.stepsOf(s), &least, &limit)
+			c.lack(lack{i, least, limit, a.standings(s)})
 			o.Did, o.Why = Lacking, &Why{Source: i}
 			return false
 		}
@@ -192,10 +192,9 @@ func (c *Call) lackOf(source int) *lack {
 }
 
 // lack notes what the call lacks, once for each shared limit.
-func (c *Call) lack(source int, steps [len(verdict.Counts{})]int, least, limit *verdict.Counts) {
-	one := lack{source, *least, *limit, steps}
-	if before := c.lackOf(source); before != nil {
-		one.steps = before.steps
+func (c *Call) lack(one lack) {
+	if before := c.lackOf(one.source); before != nil {
+		one.stood = before.stood
 		*before = one
 		return
 	}
@@ -228,9 +227,10 @@ func (l *Ledger) NotGranted(c *Call, source int, o *Outcome) {
 	if kind < 0 {
 		return
 	}
-	i := s.limits[kind]
+	i, stood := s.limits[kind], one.stood[kind]
 	a.refuse(i, c, o)
-	if a.Spend.Counts[i].Steps == one.steps[kind] {
+	o.Why.Extended = stood.extended
+	if a.Spend.Counts[i].Steps == stood.steps {
 		o.Look = a.Spend.Refused(i, &c.Use)
 	}
 }

@@ -63,13 +63,19 @@ func (s *source) open(a *Account) (limit verdict.Counts) {
 // Open is up to where the limits of a source admit calls.
 func (l *Ledger) Open(source int) verdict.Counts { return l.session.sources[source].open(l.session) }
 
-func (a *Account) stepsOf(s *source) (steps [len(verdict.Counts{})]int) {
+// Standings are how many steps the limits of a source had taken, and by how much they were extended.
+type standings [len(verdict.Counts{})]struct {
+	steps    int
+	extended int64
+}
+
+func (a *Account) standings(s *source) (stood standings) {
 	for kind, i := range s.limits {
 		if i >= 0 {
-			steps[kind] = a.Spend.Counts[i].Steps
+			stood[kind].steps, stood[kind].extended = a.Spend.Counts[i].Steps, a.Spend.Counts[i].Extended
 		}
 	}
-	return steps
+	return stood
 }
 
 // Learn brings what all have used of the limits that are kept into the decision.
