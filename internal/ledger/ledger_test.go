@@ -1,0 +1,215 @@
+package ledger_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/ledger"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// limitOf is a limit of requests.
+func limitOf(scope string, most int64) verdict.CountLimit {
+	return verdict.CountLimit{CountID: verdict.CountID{Kind: verdict.KindRequests, Scope: scope}, Max: most}
+}
+
+// A run is a session with a layer, of which each has a limit of requests, that draws on shared limits.
+type run struct {
+	ledger.Ledger
+	session, layer ledger.Account
+	shared         []*ledger.Shared
+}
+
+func newRun(session, layer int64, scopes ...int64) *run {
+	r := &run{}
+	r.OpenSession(&r.session, verdict.NewSpend([]verdict.CountLimit{limitOf("", session)}, false), "EUR")
+	r.OpenLayer(&r.layer, &r.session, verdict.NewSpend([]verdict.CountLimit{limitOf("", layer)}, false), "")
+	for i, most := range scopes {
+		scope := fmt.Sprint("scope ", i)
+		r.AddLimits([]verdict.CountLimit{limitOf(scope, most)}, "")
+		r.shared = append(r.shared, &ledger.Shared{})
+		r.AddSource(r.shared[i], scope, "")
+	}
+	return r
+}
+
+func requests(n int64) (u verdict.Use) {
+	u.Counts[verdict.KindRequests] = n
+	return u
+}
+
+func (r *run) admit(a *ledger.Account, c ledger.Call) (o ledger.Outcome) {
+	a.Admit(&c, &o)
+	return o
+}
+
+func (r *run) settle(id ledger.ID, n int64) (o ledger.Outcome) {
+	use := requests(n)
+	r.Settle(id, &use, "", &o)
+	return o
+}
+
+// grant takes a slice of a shared limit, of a window that lasts so long.
+func (r *run) grant(t *testing.T, shared int, n int64, window string, lasts time.Duration) {
+	t.Helper()
+	want := ledger.Slice{Least: requests(n).Counts}
+	_, begun := r.shared[shared].Begin(0, "slice of "+window, &want)
+	require.True(t, begun)
+	g := ledger.Grant{Fits: true, Granted: want.Least, Charged: want.Least, Window: window, Ends: lasts}
+	r.shared[shared].Granted(&g)
+}
+
+func (r *run) requireAdmitted(t *testing.T, session, layer int64) {
+	t.Helper()
+	require.Equal(t, session, r.session.Spend.Use(0).Admitted, "the session")
+	require.Equal(t, layer, r.layer.Spend.Use(0).Admitted, "the layer")
+}
+
+// TestAdmitAll protects runs from a call that is charged to some of them only.
+func TestAdmitAll(t *testing.T) {
+	for name, c := range map[string]struct {
+		of   func() *run
+		use  int64
+		did  ledger.Did
+		why  func(r *run) ledger.Why
+		owes int64
+	}{
+		"that fits": {of: func() *run { return newRun(10, 10) }, use: 10, did: ledger.Charged},
+		"that does not fit in the layer": {
+			of: func() *run { return newRun(10, 5) }, use: 6, did: ledger.Refused,
+			why: func(r *run) ledger.Why { return ledger.Why{Of: &r.layer} },
+		},
+		"that does not fit in the run around it": {
+			of: func() *run { return newRun(5, 10) }, use: 6, did: ledger.Refused,
+			why: func(r *run) ledger.Why { return ledger.Why{Of: &r.session} },
+		},
+		"of a run that is closed": {
+			of: func() *run { r := newRun(10, 10); r.session.Close(); return r }, use: 1, did: ledger.Closed,
+			why: func(r *run) ledger.Why { return ledger.Why{Of: &r.session} },
+		},
+		"that lacks a slice": {
+			of: func() *run { return newRun(10, 10, 10, 10) }, use: 1, did: ledger.Lacking,
+			why: func(*run) ledger.Why { return ledger.Why{Source: 0} },
+		},
+		"that lacks one of two slices": {
+			of: func() *run {
+				r := newRun(10, 10, 10, 10)
+				r.grant(t, 0, 5, "", verdict.Never)
+				return r
+			}, use: 1, did: ledger.Lacking,
+			why: func(*run) ledger.Why { return ledger.Why{Source: 1} },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := c.of()
+			o := r.admit(&r.layer, ledger.Call{Use: requests(c.use)})
+			require.Equal(t, c.did, o.Did)
+			if c.did == ledger.Charged {
+				r.requireAdmitted(t, c.use, c.use)
+				return
+			}
+			require.Equal(t, c.why(r), *o.Why)
+			r.requireAdmitted(t, 0, 0)
+			for i, s := range r.shared {
+				require.Zero(t, s.Owed(), i)
+				if s.Begun() {
+					s.Close()
+					require.Equal(t, []ledger.Return{{ID: "slice of ", Unused: requests(5).Counts}}, s.Returns())
+				}
+			}
+		})
+	}
+}
+
+// TestCharges protects a charge from another that has its place.
+func TestCharges(t *testing.T) {
+	r := newRun(100, 100)
+	first := r.admit(&r.layer, ledger.Call{Use: requests(3)})
+	require.Equal(t, ledger.Settled, r.settle(first.ID, 2).Did)
+	second := r.admit(&r.session, ledger.Call{Use: requests(5)})
+	require.Equal(t, ledger.Nothing, r.settle(first.ID, 9).Did)
+	require.False(t, r.Void(first.ID))
+	require.NotEqual(t, first.ID.Serial(), second.ID.Serial())
+	r.requireAdmitted(t, 5, 0)
+	require.True(t, r.Void(second.ID))
+	r.requireAdmitted(t, 0, 0)
+	require.EqualValues(t, 2, r.session.Spend.Use(0).Used)
+	require.EqualValues(t, 2, r.layer.Spend.Use(0).Used)
+}
+
+// TestKeys protects calls that are made again.
+func TestKeys(t *testing.T) {
+	r := newRun(1<<20, 1<<20)
+	as := func(a *ledger.Account, key string, n int64) ledger.Outcome {
+		return r.admit(a, ledger.Call{Key: key, Use: requests(n)})
+	}
+	first := as(&r.session, "k", 3)
+	require.Equal(t, ledger.Outcome{Did: ledger.Known, ID: first.ID}, as(&r.session, "k", 3))
+	require.Equal(t, ledger.Known, as(&r.session, "k", 1).Did, "of less")
+	require.Equal(t, ledger.Charged, as(&r.layer, "k", 3).Did, "of another run")
+	o := as(&r.session, "k", 4)
+	require.Equal(t, ledger.Flawed, o.Did)
+	require.Contains(t, o.Why.Flaw, "admitted under its key with 3 requests and may use 4 now")
+	require.True(t, r.Void(first.ID))
+	first = as(&r.session, "k", 4)
+	require.Equal(t, ledger.Charged, first.Did, "after it was voided")
+	r.settle(first.ID, 4)
+	for i := range 1023 {
+		r.settle(as(&r.layer, fmt.Sprint(i), 1).ID, 1)
+	}
+	require.Equal(t, ledger.Known, as(&r.session, "k", 4).Did, "the oldest of those that were settled")
+	r.settle(as(&r.layer, "one more", 1).ID, 1)
+	require.Equal(t, ledger.Known, as(&r.layer, "0", 1).Did)
+	require.Equal(t, ledger.Charged, as(&r.session, "k", 4).Did, "it is forgotten")
+}
+
+// TestCurrency protects a run from a second currency.
+func TestCurrency(t *testing.T) {
+	cost := verdict.Use{Counts: verdict.Counts{verdict.KindCost: 1}}
+	for currency, did := range map[string]ledger.Did{"EUR": ledger.Charged, "USD": ledger.Flawed} {
+		r := newRun(10, 10)
+		require.Equal(t, did, r.admit(&r.layer, ledger.Call{Use: cost, Currency: currency}).Did)
+	}
+	r := newRun(10, 10)
+	charge := r.admit(&r.layer, ledger.Call{Use: requests(1)})
+	var o ledger.Outcome
+	r.Settle(charge.ID, &cost, "USD", &o)
+	require.Equal(t, "its Cost is in USD, and the run counts EUR", o.Why.Flaw)
+	r.requireAdmitted(t, 1, 1)
+}
+
+// TestTakeBack protects a refused call from a limit that was extended meanwhile.
+func TestTakeBack(t *testing.T) {
+	r := newRun(10, 100)
+	o := r.admit(&r.layer, ledger.Call{Use: requests(11)})
+	require.True(t, o.Look)
+	require.EqualValues(t, 1, r.session.Spend.Refusals(0))
+	require.False(t, o.TakeBack())
+	require.EqualValues(t, 1, r.session.Spend.Refusals(0))
+	r.session.Spend.Extend(0, 1)
+	require.True(t, o.TakeBack())
+	require.Zero(t, r.session.Spend.Refusals(0), "it was none")
+	require.Equal(t, ledger.Charged, r.admit(&r.layer, ledger.Call{Use: requests(11)}).Did)
+}
+
+// TestSettleLate protects what a call used beyond its admission after the end: it is owed, and whoever settles again
+// hears of it.
+func TestSettleLate(t *testing.T) {
+	r := newRun(1000, 1000, 1000)
+	r.grant(t, 0, 10, "", verdict.Never)
+	charge := r.admit(&r.session, ledger.Call{Use: requests(4)})
+	r.session.Close()
+	r.shared[0].Close()
+	require.Equal(t, requests(6).Counts, r.shared[0].Returns()[0].Unused)
+	require.False(t, r.Owing())
+	require.True(t, r.settle(charge.ID, 7).Late)
+	require.True(t, r.Owing())
+	require.Equal(t, requests(3).Counts, r.shared[0].Owed())
+	require.Equal(t, ledger.Outcome{Late: true}, r.settle(charge.ID, 7), "it is over, and not paid")
+	r.grant(t, 0, 3, "", verdict.Never)
+	require.False(t, r.Owing())
+	require.Equal(t, ledger.Outcome{}, r.settle(charge.ID, 7))
+}

@@ -1,0 +1,139 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/ledger"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// TestWindows protects the windows of a shared limit from each other.
+func TestWindows(t *testing.T) {
+	t.Run("at its end a window goes on, and is over then", func(t *testing.T) {
+		r := newRun(1000, 1000, 1000)
+		r.grant(t, 0, 10, "1 h", time.Hour)
+		s := r.shared[0]
+		require.True(t, s.Timed())
+		s.Turn(time.Hour - 1)
+		require.True(t, s.Begun())
+		s.Turn(time.Hour)
+		require.False(t, s.Begun())
+		require.False(t, s.Timed())
+		require.Equal(t, []ledger.Return{{ID: "slice of 1 h", Unused: requests(10).Counts}}, s.Returns())
+		require.False(t, s.HasReturns())
+	})
+	t.Run("a charge stays in the window that it was admitted in", func(t *testing.T) {
+		r := newRun(1000, 1000, 1000)
+		r.grant(t, 0, 10, "1 h", time.Hour)
+		charge := r.admit(&r.layer, ledger.Call{Use: requests(4)})
+		r.shared[0].Turn(time.Hour)
+		r.grant(t, 0, 10, "2 h", 2*time.Hour)
+		require.False(t, r.settle(charge.ID, 3).Owes)
+		require.Equal(t, requests(7).Counts, r.shared[0].Returns()[0].Unused)
+		r.session.Learn()
+		require.Zero(t, r.session.Spend.Use(1).Used, "of the second")
+	})
+	t.Run("a grant of another window leaves the one before", func(t *testing.T) {
+		r := newRun(1000, 1000, 1000)
+		r.grant(t, 0, 10, "1 h", time.Hour)
+		r.grant(t, 0, 20, "2 h", time.Hour)
+		require.Equal(t, requests(10).Counts, r.shared[0].Returns()[0].Unused)
+		require.False(t, r.shared[0].HasReturns())
+	})
+	t.Run("what is granted of a window that is over is given back", func(t *testing.T) {
+		r := newRun(1000, 1000, 1000)
+		r.grant(t, 0, 10, "1 h", 0)
+		require.False(t, r.shared[0].Begun())
+		require.Equal(t, requests(10).Counts, r.shared[0].Returns()[0].Unused)
+	})
+	t.Run("what is owed after the end is charged in its own window, and nowhere later", func(t *testing.T) {
+		owes := func() *run {
+			r := newRun(1000, 1000, 1000)
+			r.grant(t, 0, 10, "1 h", time.Hour)
+			charge := r.admit(&r.session, ledger.Call{Use: requests(4)})
+			r.session.Close()
+			r.shared[0].Close()
+			r.shared[0].Returns()
+			require.True(t, r.settle(charge.ID, 9).Late)
+			return r
+		}
+		for name, c := range map[string]struct {
+			happens func(r *run)
+			owes    int64
+			back    int64
+		}{
+			"the window goes on":                      {func(r *run) { r.shared[0].Turn(time.Hour - 1) }, 5, 0},
+			"it is over by the clock":                 {func(r *run) { r.shared[0].Turn(time.Hour) }, 0, 0},
+			"it is charged":                           {func(r *run) { r.grant(t, 0, 5, "1 h", time.Minute) }, 0, 0},
+			"the store charged the next":              {func(r *run) { r.grant(t, 0, 5, "2 h", time.Hour) }, 0, 5},
+			"the store says that it is over":          {func(r *run) { r.grant(t, 0, 5, "1 h", 0) }, 0, 5},
+			"the answer is of a window before, by it": {func(r *run) { r.grant(t, 0, 5, "0 h", 0) }, 5, 5},
+		} {
+			t.Run(name, func(t *testing.T) {
+				r := owes()
+				c.happens(r)
+				require.Equal(t, requests(c.owes).Counts, r.shared[0].Owed())
+				if r.shared[0].CloseAgain(); c.back == 0 {
+					for r.shared[0].HasReturns() {
+						require.Empty(t, r.shared[0].Returns())
+					}
+					return
+				}
+				require.Equal(t, requests(c.back).Counts, r.shared[0].Returns()[0].Unused)
+			})
+		}
+	})
+}
+
+// TestTake protects a shared limit from two slices at a time, and from forgetting one whose answer was lost.
+func TestTake(t *testing.T) {
+	var s ledger.Shared
+	none, begun := s.Begin(0, "0", nil)
+	require.Nil(t, none, "nothing is owed")
+	require.False(t, begun)
+	want := &ledger.Slice{Least: requests(5).Counts}
+	first, begun := s.Begin(0, "1", want)
+	require.True(t, begun)
+	other, begun := s.Begin(0, "2", want)
+	require.False(t, begun)
+	require.Same(t, first, other)
+	require.False(t, s.CloseAgain(), "it is not closed")
+
+	s.NotGranted(true)
+	again, begun := s.Begin(0, "3", nil)
+	require.True(t, begun, "also for who wants nothing")
+	require.True(t, again.Again)
+	require.Equal(t, "1", again.ID)
+	s.NotGranted(false)
+	none, _ = s.Begin(0, "4", nil)
+	require.Nil(t, none, "the store has not charged it")
+	require.Nil(t, s.Close())
+
+	_, _ = s.Begin(0, "5", want)
+	require.False(t, s.CloseAgain(), "it is for who takes that")
+	s.NotGranted(true)
+	require.Equal(t, "5", s.Close().ID)
+	require.True(t, s.CloseAgain())
+}
+
+// TestCover protects a store from being asked twice for what is owed, and a host from waiting for it after the end.
+func TestCover(t *testing.T) {
+	r := newRun(1000, 1000, 1000)
+	s := r.shared[0]
+	require.False(t, s.BeginCover())
+	r.grant(t, 0, 5, "", verdict.Never)
+	charge := r.admit(&r.session, ledger.Call{Use: requests(5)})
+	require.True(t, r.settle(charge.ID, 8).Owes)
+	require.True(t, s.BeginCover())
+	require.False(t, s.BeginCover())
+	s.EndCover()
+	owed, begun := s.Begin(0, "6", nil)
+	require.True(t, begun)
+	require.True(t, owed.Force)
+	require.Equal(t, requests(3).Counts, owed.Least)
+	s.Close()
+	require.False(t, s.BeginCover())
+}
