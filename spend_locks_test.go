@@ -137,7 +137,7 @@ func (s *probedStore) Return(ctx context.Context, id string, unused watchdog.Tot
 	return s.Memory.Return(ctx, id, unused)
 }
 
-// TestSpendLocks protects the host's code from the locks of a book and of a pool: none is held while it runs. A lock
+// TestSpendLocks protects the host's code from the locks of a ledger and of what it shares: none is held while it runs. A lock
 // that is held makes the bubble stand still.
 func TestSpendLocks(t *testing.T) {
 	for name, pollOnly := range map[string]bool{"with a timer": false, "without one": true} {

@@ -137,3 +137,62 @@ func TestCover(t *testing.T) {
 	s.Close()
 	require.False(t, s.BeginCover())
 }
+
+// TestNotGranted protects a run from many calls that wait for a slice together: they are one trip, and none if the
+// limit was extended meanwhile.
+func TestNotGranted(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile      func(s *verdict.Spend)
+		look, takeBack bool
+	}{
+		"nothing happened":        {func(*verdict.Spend) {}, true, false},
+		"it was extended":         {func(s *verdict.Spend) { s.Extend(1, 100) }, false, true},
+		"another call was a trip": {func(s *verdict.Spend) { s.Counts[1].Steps++ }, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRun(1000, 1000, 10)
+			call := ledger.Call{Use: requests(20)}
+			require.Equal(t, ledger.Lacking, r.admit(&r.layer, call).Did)
+			var o ledger.Outcome
+			r.layer.Admit(&call, &o)
+			want := r.Wants(&call, o.Why.Source)
+			require.Equal(t, ledger.Slice{Least: requests(20).Counts, Limit: want.Limit}, want)
+			require.EqualValues(t, 10, want.Limit[verdict.KindRequests])
+			require.EqualValues(t, verdict.Endless, want.Limit[verdict.KindCost], "nothing of it is taken")
+			c.meanwhile(r.session.Spend)
+			o = ledger.Outcome{}
+			r.NotGranted(&call, 0, &o)
+			require.Equal(t, ledger.Refused, o.Did)
+			require.Equal(t, c.look, o.Look)
+			require.Equal(t, c.takeBack, o.TakeBack())
+		})
+	}
+}
+
+// TestTools protects the limit of one tool from the calls of others.
+func TestTools(t *testing.T) {
+	of := func(tool string, n int64) verdict.Use {
+		return verdict.Use{Counts: verdict.Counts{verdict.KindToolCalls: n}, Tool: tool}
+	}
+	r := newRun(10, 10)
+	limit := verdict.CountLimit{CountID: verdict.CountID{Kind: verdict.KindToolCalls, Tool: "rm", Scope: "team"}, Max: 10}
+	r.AddLimits([]verdict.CountLimit{limit}, "")
+	var s ledger.Shared
+	r.AddSource(&s, "team", "rm")
+	require.Equal(t, []int{1}, r.LimitsOf(0))
+	require.Equal(t, ledger.Charged, r.admit(&r.layer, ledger.Call{Use: of("ls", 9)}).Did)
+	require.Equal(t, ledger.Lacking, r.admit(&r.layer, ledger.Call{Use: of("rm", 1)}).Did)
+	_, _ = s.Begin(0, "1", &ledger.Slice{Least: of("rm", 5).Counts})
+	s.Granted(&ledger.Grant{
+		Fits: true, Granted: of("rm", 5).Counts, Charged: of("rm", 5).Counts, Window: "1 h", Ends: time.Hour,
+	})
+	charge := r.admit(&r.layer, ledger.Call{Use: of("rm", 5)})
+	use := of("", 4)
+	var o ledger.Outcome
+	r.Settle(charge.ID, &use, "", &o)
+	require.EqualValues(t, 4, r.session.Spend.Use(1).Used, "a call without a tool is of the one that it was admitted for")
+	r.session.Spend.Counts[1].Warned = 1
+	s.Turn(time.Hour)
+	r.session.Learn()
+	require.Equal(t, verdict.Count{}, r.session.Spend.Counts[1], "another hour begins at nothing")
+}
