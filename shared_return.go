@@ -152,7 +152,9 @@ func (s *sharedLimit) giveBackOld(ctx context.Context, r *recorder) (errs error)
 		if ctx.Err() != nil && s.hasReturns() {
 			return errors.Join(errs, fmt.Errorf("give back slices of %s: %w", s.scope, bounded.Cause(ctx)))
 		}
-		returns, more := s.returns()
+		s.mu.Lock()
+		returns, more := s.Returns()
+		s.mu.Unlock()
 		if !more {
 			return errs
 		}
@@ -162,16 +164,6 @@ func (s *sharedLimit) giveBackOld(ctx context.Context, r *recorder) (errs error)
 			}
 		}
 	}
-}
-
-// returns is what is to be given back of a window that is over, if there is one.
-func (s *sharedLimit) returns() (returns []ledger.Return, more bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.HasReturns() {
-		return nil, false
-	}
-	return s.Returns(), true
 }
 
 func (s *sharedLimit) giveBack(ctx context.Context, r *recorder, one ledger.Return) error {

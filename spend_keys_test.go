@@ -34,7 +34,7 @@ func TestKeys(t *testing.T) {
 				c := admitAs(t, layer, "k")
 				require.Equal(t, c, admitAs(t, layer, "k"))
 				require.EqualValues(t, 3, admitted(layer), "the layer's own")
-				require.EqualValues(t, 3+3*(begun+1), admitted(wd), "each time that it begins")
+				require.Equal(t, 3+3*(begun+1), admitted(wd), "each time that it begins")
 				require.Equal(t, first, admitAs(t, wd, "k"))
 				require.NoError(t, c.Settle(requests(3)))
 				require.Equal(t, c, admitAs(t, layer, "k"), "after it was settled")

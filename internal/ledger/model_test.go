@@ -266,7 +266,8 @@ func (w *world) end() {
 
 func (w *world) giveBack(p *process) {
 	for p.shared.HasReturns() {
-		w.store.giveBack(p.shared.Returns())
+		all, _ := p.shared.Returns()
+		w.store.giveBack(all)
 	}
 }
 

@@ -126,7 +126,7 @@ func (s *Shared) close() {
 	s.leave()
 }
 
-// CloseAgain has what the store granted after the end given back. It reports whether it is after the end, and nothing is
+// CloseAgain has what the store granted after the end given back. It reports whether it is after the end and nothing is
 // being taken.
 func (s *Shared) CloseAgain() bool {
 	if !s.closed || s.taking != nil {
@@ -139,10 +139,14 @@ func (s *Shared) CloseAgain() bool {
 // HasReturns reports whether a window is over whose rest was not given back.
 func (s *Shared) HasReturns() bool { return len(s.over) > 0 }
 
-// Returns is what is to be given back of the next window that is over. What is used of it from now on is not in it.
-func (s *Shared) Returns() []Return {
+// Returns is what is to be given back of the next window that is over, if there is one. What is used of it from now on
+// is not in it.
+func (s *Shared) Returns() (all []Return, more bool) {
+	if len(s.over) == 0 {
+		return nil, false
+	}
 	w := s.over[0]
 	s.over = s.over[1:]
 	w.returned = true
-	return w.returns()
+	return w.returns(), true
 }
