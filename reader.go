@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/unwrap"
 )
 
 // maxSkew is how far before a window's start its first event can be dated, where another host wrote it.
@@ -66,7 +66,7 @@ func (w *Watchdog) readWindow(ctx context.Context, hostStart time.Time) (window,
 // readHistory reads the last windows of the run: from a store that can select by following the chain of resumes, from
 // any other whole, and from memory, where that is the cheaper way. It returns nil for a run without events.
 func (w *Watchdog) readHistory(ctx context.Context, hostStart time.Time) (*history, error) {
-	store, selects := seam.StoreOf[TransactionalStore](w.recorder.store)
+	store, selects := unwrap.To[TransactionalStore, EventStore](w.recorder.store)
 	if !selects || w.recorder.instant() {
 		return w.readWhole(ctx)
 	}

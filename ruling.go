@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/unwrap"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -84,7 +84,7 @@ func (w *Watchdog) transact(
 func (w *Watchdog) transactWith(
 	ctx context.Context, before []Event, decide func(known ruling) []Event,
 ) (transacted, error) {
-	if store, able := seam.StoreOf[TransactionalStore](w.recorder.store); able {
+	if store, able := unwrap.To[TransactionalStore, EventStore](w.recorder.store); able {
 		return w.transactOnce(ctx, store, before, decide)
 	}
 	return w.transactInSteps(ctx, before, decide)
@@ -184,7 +184,7 @@ func (w *Watchdog) readKept(ctx context.Context, t *transacted) error {
 
 // consult reads what was done to the window, by whatever process: ended it, or extended it.
 func (w *Watchdog) consult(ctx context.Context) (ruling, error) {
-	if store, able := seam.StoreOf[TransactionalStore](w.recorder.store); able {
+	if store, able := unwrap.To[TransactionalStore, EventStore](w.recorder.store); able {
 		events, err := store.Select(ctx, w.selection(w.startedAt))
 		if err != nil {
 			return ruling{}, fmt.Errorf("read events: %w", err)

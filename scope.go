@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/unwrap"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -110,7 +110,7 @@ func (cfg *Config) spendStore() SpendStore {
 	if cfg.SpendStore != nil {
 		return cfg.SpendStore
 	}
-	store, _ := seam.StoreOf[SpendStore](cfg.Store)
+	store, _ := unwrap.To[SpendStore, EventStore](cfg.Store)
 	return store
 }
 

@@ -24,8 +24,6 @@ func init() {
 		ResumeInDoubt: seamResumeInDoubt, Asked: seamAsked,
 		Recorded: seamRecorded, InDoubt: seamInDoubt, State: seamState, Spend: seamSpend, End: seamEnd,
 		Window: seamWindow,
-		Code:   func(reason string) string { return string(codeOf(reason)) },
-		Unwrap: seamUnwrap,
 		CompleteCommand: func(run any, end seam.CommandEnd) error {
 			return run.(*Watchdog).completeCommand(end)
 		},
@@ -285,12 +283,4 @@ func seamWindow(events any, of seam.Lineage, hostStart time.Time) seam.Window {
 		w.Stop = found.stop
 	}
 	return w
-}
-
-// seamUnwrap returns nil for a store with none inside that may be asked in its place.
-func seamUnwrap(store any) any {
-	if wrapper, ok := store.(interface{ Unwrap() EventStore }); ok {
-		return wrapper.Unwrap()
-	}
-	return nil
 }

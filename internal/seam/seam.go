@@ -110,8 +110,6 @@ type Root struct {
 	// Begin guards a run of the root's in a window that begins now and shares nothing with any other. It takes a Run and
 	// a Config of the root's and returns its *Watchdog.
 	Begin func(ctx context.Context, run, cfg any) (any, error)
-	// Code returns the stop code of a cancel event's reason.
-	Code func(reason string) string
 	// Silence returns how long a run, a *Watchdog of the root's, has given no sign of life, and whether it has given one
 	// since its attach.
 	Silence func(run any) (silence time.Duration, signalled bool)
@@ -144,8 +142,6 @@ type Root struct {
 	Window func(events any, of Lineage, hostStart time.Time) Window
 	// CompleteCommand completes a run, a *Watchdog of the root's, whose command ended.
 	CompleteCommand func(run any, end CommandEnd) error
-	// Unwrap returns the store inside a store, or nil.
-	Unwrap func(store any) any
 }
 
 // A Lineage tells the windows of one run from others of its aggregate: by its parent, and by the name of a window that
@@ -252,9 +248,6 @@ func Limits(budget any) (verdict.Limits, error) { return root.Limits(budget) }
 // Use returns an amount as the decision takes it.
 func Use(amount any) verdict.Use { return root.Use(amount) }
 
-// Code returns the stop code of a cancel event's reason.
-func Code(reason string) string { return root.Code(reason) }
-
 // Silence returns how long a run of the root's has given no sign of life, and whether it has given one since its
 // attach: a signal or a hold.
 func Silence(run any) (silence time.Duration, signalled bool) { return root.Silence(run) }
@@ -301,15 +294,4 @@ func CompleteCommand(run any, end CommandEnd) error { return root.CompleteComman
 // began at hostStart; zero if no host does. Events that cannot be read say nothing.
 func WindowOf(events any, of Lineage, hostStart time.Time) Window {
 	return root.Window(events, of, hostStart)
-}
-
-// StoreOf returns a store of the root's, or the first one inside it, that can do what T asks for.
-func StoreOf[T any](store any) (able T, ok bool) {
-	for store != nil {
-		if able, ok = store.(T); ok {
-			return able, true
-		}
-		store = root.Unwrap(store)
-	}
-	return able, false
 }

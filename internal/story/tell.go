@@ -284,7 +284,7 @@ func with[P any](e watchdog.Event, take func(*P)) (problem string) {
 func unreadable(err error) string { return record.Note("unreadable: " + err.Error()) }
 
 // codeOf is the stop code of a cancel's reason.
-func codeOf(reason string) watchdog.StopReason { return watchdog.StopReason(seam.Code(reason)) }
+func codeOf(reason string) watchdog.StopReason { return watchdog.StopReason(record.Code(reason)) }
 
 // conclude says where the run stands, and what follows from that.
 func (t *teller) conclude() {
