@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // maxOverruns is how many overruns of calls wait for a store that does not take them.
@@ -14,10 +14,11 @@ const maxOverruns = 1024
 // errDroppedOverrun says that a newer one took its place.
 var errDroppedOverrun = errors.New("too many overruns of calls wait for the event store")
 
-// recordOverrun records what became of a call in the run. It never waits for a store: a run that does everything on its
-// caller's goroutine does this at the next poll. Those that come while the store is busy are appended together, so that
-// at most two tasks are under way: one that is appending and one that waits for it.
-func (w *Watchdog) recordOverrun(call seam.Overrun) {
+// RecordOverrun implements [handle.Run]. It never waits for a store: a run that does everything on its caller's
+// goroutine does this at the next poll. Those that come while the store is busy are appended together, so that at most
+// two tasks are under way: one that is appending and one that waits for it.
+func (h *runHandle) RecordOverrun(call record.Overrun) {
+	w := (*Watchdog)(h)
 	r := &w.recorder
 	e := &entry{events: []Event{w.overrunEvent(call)}, spare: true, failed: w.logOverrun}
 	dropped, first := r.putSpare(e)

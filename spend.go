@@ -236,12 +236,11 @@ func (a *Amount) negative() string {
 }
 
 // use is the amount as the decision takes it.
-func (a *Amount) use() verdict.Use {
-	return verdict.Use{
-		Counts: verdict.Counts{
-			a.InputTokens, a.OutputTokens, verdict.AddCount(a.InputTokens, a.OutputTokens), a.Cost.Micros,
-			a.Requests, a.Turns, a.ToolCalls,
-		},
-		Tool: a.Tool, Result: verdict.Result(a.Result),
-	}
+func (a *Amount) use() (u verdict.Use) {
+	u.Tool, u.Result = a.Tool, verdict.Result(a.Result)
+	u.Counts[verdict.KindInput], u.Counts[verdict.KindOutput] = a.InputTokens, a.OutputTokens
+	u.Counts[verdict.KindCost], u.Counts[verdict.KindRequests] = a.Cost.Micros, a.Requests
+	u.Counts[verdict.KindTurns], u.Counts[verdict.KindToolCalls] = a.Turns, a.ToolCalls
+	u.Counts.SumTokens()
+	return u
 }
