@@ -62,6 +62,28 @@ bench: ## run every benchmark six times, for bin/benchstat to compare
 	go test -run '^$$' -bench . -benchmem -count 6 work
 	$(call alone,$(adapters),go test -run '^$$' -bench . -benchmem -count 6 ./...)
 
+# Results go to one file, from which bench/tables takes them once all are there.
+measure  = go test -run '^$$' -benchmem -count 6
+measured = >> "$(CURDIR)/bin/bench.txt"
+
+.PHONY: bench-tables
+bench-tables: ## measure what bench/README.md shows, in an hour on a quiet machine, and write its tables
+	@mkdir -p bin && rm -f bin/bench.txt
+	$(measure) -bench 'Fired|NewAndClose|Activity|Bound|IdleMade|IdleAlive|IdleWrapped|LoopStep' ./bench $(measured)
+	$(measure) -bench 'Admit|Attach|SpendTake' ./bench $(measured)
+	$(measure) -bench 'Armed|Lateness|Together|Stream' -benchtime 1x ./bench $(measured)
+	$(measure) -bench 'Output|ShortCommand' -benchtime 20x ./bench $(measured)
+	$(measure) -bench Kill -benchtime 40x ./internal/proctree $(measured)
+	$(measure) -bench Why ./cmd/watchdog $(measured)
+	$(measure) -bench BenchmarkRun -benchtime 150x ./cmd/watchdog $(measured)
+	$(measure) -bench Append ./store/sqlite $(measured)
+	$(measure) -bench Metered -benchtime 1x ./watchdoghttp $(measured)
+	$(measure) -bench 'Tool$$' ./internal/adapter $(measured)
+	cd watchdogeino && GOWORK=off $(measure) -bench 'Tool|Piece' . $(measured)
+	cd watchdogadk && GOWORK=off $(measure) -bench 'Tool|Piece' . $(measured)
+	cd watchdogmcp && GOWORK=off $(measure) -bench 'Call|Progress' . $(measured)
+	go run ./bench/tables -add bin/bench.txt
+
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (30s)
 	$(call each,for package in $$(go list ./...); do \

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -26,10 +26,10 @@ func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, 
 		return nil, err
 	}
 	var fresh *resumption
-	if resume && found.over(w.id, at) {
+	if resume && (found.Stop != nil || w.flaw(&found, at) != nil) {
 		at = clocks.Now(cfg.Clock)
 		fresh = w.newResumption(found, at)
-		found = window{startedAt: fresh.startedAt, exact: true}
+		found = fold.Window{StartedAt: fresh.startedAt, OpenedBy: fresh.event.ID}
 	}
 	w.takeUp(found, at)
 	if err := w.keep(ctx, cfg.Keeper, fresh != nil); err != nil {
@@ -102,25 +102,20 @@ func (w *Watchdog) begun(ctx context.Context, of *lineage, at time.Time) {
 	of.begins = true
 	w.lineage = of
 	w.newRunContext(ctx)
-	w.takeUp(window{startedAt: w.startedAt}, at)
+	w.takeUp(fold.Window{StartedAt: w.startedAt}, at)
 	w.start()
 }
 
-// over reports whether a resume opens a window after this one.
-func (found *window) over(runID string, now time.Time) bool {
-	return found.stop != nil || found.flaw(runID, now) != nil
-}
-
-// flaw says why a run cannot be attached to this window, but resumed after it.
-func (found *window) flaw(runID string, now time.Time) error {
+// flaw says why the run cannot be attached to the window, but resumed after it.
+func (w *Watchdog) flaw(found *fold.Window, now time.Time) error {
 	switch {
-	case found.complete():
+	case found.Complete():
 		return fmt.Errorf("%w since %s; use Resume to go on with run %s, or give new work a run of its own", ErrComplete,
-			clocks.Text(found.completedAt), runID)
-	case found.startedAt.Sub(now) > StartSkew:
+			clocks.Text(found.CompletedAt), w.id)
+	case found.StartedAt.Sub(now) > StartSkew:
 		return fmt.Errorf("%w start: it is in the future; event %s of run %s opened a window at %s, the clock shows %s; "+
-			"check the clocks of both hosts, or use Resume to open another", ErrInvalid, found.openedBy, runID,
-			clocks.Text(found.startedAt), clocks.Text(now))
+			"check the clocks of both hosts, or use Resume to open another", ErrInvalid, found.OpenedBy, w.id,
+			clocks.Text(found.StartedAt), clocks.Text(now))
 	}
 	return nil
 }
@@ -128,26 +123,23 @@ func (found *window) flaw(runID string, now time.Time) error {
 // A resumption opens the window after that of a run that was cancelled or complete. It is recorded when the run is kept
 // already, so that after an error there is no fresh window that nobody runs.
 type resumption struct {
-	previous, startedAt time.Time
-	stop                *Stop // of the window before, nil if it is complete
-	event               Event
+	previous  fold.Window
+	startedAt time.Time
+	event     Event
 }
 
 // before is the cause of the end of the window before.
 func (r *resumption) before() error {
-	if r.stop == nil {
+	if r.previous.Stop == nil {
 		return ErrComplete
 	}
-	return r.stop
+	return stopOf(r.previous.Stop, r.event.AggregateID)
 }
 
-func (w *Watchdog) newResumption(ended window, at time.Time) *resumption {
-	w.startedAt = ended.startedAt
-	startedAt := record.Truncate(at)
-	for slices.ContainsFunc(ended.chain, startedAt.Equal) { // the clock may have gone back
-		startedAt = startedAt.Add(time.Microsecond)
-	}
-	return &resumption{ended.startedAt, startedAt, ended.stop, w.resumeEvent(at, startedAt)}
+func (w *Watchdog) newResumption(ended fold.Window, at time.Time) *resumption {
+	w.startedAt = ended.StartedAt
+	startedAt := ended.NextStart(at)
+	return &resumption{ended, startedAt, w.resumeEvent(at, startedAt)}
 }
 
 // recordResumption appends the event and reports whether the window that it opened is this one: another process may
@@ -161,11 +153,11 @@ func (w *Watchdog) recordResumption(ctx context.Context, fresh *resumption) (ope
 	if err := w.recorder.store.Append(ctx, fresh.event); err != nil {
 		return false, fmt.Errorf("append resume event: %w", err)
 	}
-	found, err := w.readWindow(ctx, fresh.previous)
+	found, err := w.readWindow(ctx, fresh.previous.StartedAt)
 	if err != nil {
 		return false, fmt.Errorf("the run is resumed; attach to it: %w", err)
 	}
-	return found.startedAt.Equal(fresh.startedAt), nil
+	return found.StartedAt.Equal(fresh.startedAt), nil
 }
 
 // doubtResume has the keeper look up whether the window was opened before it writes how the run has ended.
@@ -208,7 +200,7 @@ func (w *Watchdog) setUp(heeds, shares bool) {
 }
 
 // findOpen reads the window that the run is in, which must be one to attach to, or to resume after.
-func (w *Watchdog) findOpen(ctx context.Context, cfg *Config, resume bool, at time.Time) (window, error) {
+func (w *Watchdog) findOpen(ctx context.Context, cfg *Config, resume bool, at time.Time) (fold.Window, error) {
 	found, err := w.findWindow(ctx)
 	switch {
 	case err != nil:
@@ -216,11 +208,30 @@ func (w *Watchdog) findOpen(ctx context.Context, cfg *Config, resume bool, at ti
 	case resume:
 		return found, w.checkFailing(ctx, &found, cfg.MaxStops)
 	}
-	return found, found.flaw(w.id, at)
+	return found, w.flaw(&found, at)
+}
+
+// checkFailing returns an error if guards have stopped the run too often in a row for another window. It reads all
+// events of the run, and only where the host limits that.
+func (w *Watchdog) checkFailing(ctx context.Context, found *fold.Window, most int) error {
+	if most == 0 || most == NoLimit || found.Stop == nil {
+		return nil
+	}
+	ctx, cancel := w.attachContext(ctx)
+	defer cancel()
+	h, err := w.readWhole(ctx)
+	if err != nil {
+		return fmt.Errorf("count the stops of run %s: %w", w.id, err)
+	}
+	if n := h.StopsInRow(found.StartedAt); n >= most {
+		return fmt.Errorf("%w: run %s was stopped %d times in a row, at last by %s; find out why it fails, and resume it "+
+			"with a larger MaxStops than %d", ErrFailing, w.id, n, codeOf(found.Stop.Reason), most)
+	}
+	return nil
 }
 
 // findWindow reads the window that the run is in.
-func (w *Watchdog) findWindow(ctx context.Context) (window, error) {
+func (w *Watchdog) findWindow(ctx context.Context) (fold.Window, error) {
 	ctx, cancel := w.attachContext(ctx)
 	defer cancel()
 	return w.readWindow(ctx, w.startedAt)

@@ -40,7 +40,7 @@ func (w *Watchdog) completeRun() error {
 	_ = w.poll() // a run that is late has ended
 	n := &news{}
 	defer w.tellSince(began, n)
-	t, err := w.decideComplete(n, before)
+	t, err := w.decideComplete(before)
 	switch {
 	case err != nil:
 		return err

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -95,8 +96,8 @@ type EventStore interface {
 }
 
 // Validate reports whether the event fits the event table: every text within its column, not empty (ConsensusID may
-// be), valid UTF-8 and without control characters, the time between the years 1 and 9999 and not zero, the payload
-// one JSON object in UTF-8. The error wraps [ErrInvalid] and names the field.
+// be) nor only white space, valid UTF-8 and without control characters, the time between the years 1 and 9999 and not
+// zero, the payload one JSON object in UTF-8. The error wraps [ErrInvalid] and names the field.
 func (e Event) Validate() error {
 	for _, column := range []struct {
 		name, value string
@@ -125,7 +126,7 @@ func (e Event) Validate() error {
 	return nil
 }
 
-// isEmpty is the flaw of a text that is empty or blank.
+// isEmpty is the flaw of a text that is not there.
 const isEmpty = "is empty"
 
 // textFlaw says what keeps a text out of a column of limit characters, or nothing.
@@ -133,16 +134,13 @@ func textFlaw(text string, limit int) string {
 	if isPlain(text) && len(text) <= limit { // nearly always
 		return ""
 	}
-	blank := true
-	for _, r := range text {
-		if unicode.IsControl(r) && !isBlank(text) {
-			return fmt.Sprintf("%q has a control character", text)
-		}
-		blank = blank && unicode.IsSpace(r)
-	}
 	switch n := utf8.RuneCountInString(text); {
-	case blank:
+	case text == "":
 		return isEmpty
+	case strings.TrimSpace(text) == "":
+		return fmt.Sprintf("%.24q is empty but for white space", text)
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return fmt.Sprintf("%q has a control character", text)
 	case !utf8.ValidString(text):
 		return fmt.Sprintf("%q is not valid UTF-8", text)
 	case n > limit:
@@ -161,14 +159,9 @@ func isPlain(text string) bool {
 	return text != ""
 }
 
-func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
-
 // Compare orders events as [EventStore.Read] returns them: by Timestamp, then by ID.
 func (e Event) Compare(other Event) int {
-	if c := e.Timestamp.Compare(other.Timestamp); c != 0 {
-		return c
-	}
-	return strings.Compare(e.ID, other.ID)
+	return fold.Event(e).Compare(fold.Event(other))
 }
 
 // MarshalJSON writes the timestamp in UTC with six digits.

@@ -42,7 +42,7 @@ func (w *Watchdog) extend(d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	stop, err := w.adopt(found, began)
+	stop, err := w.adopt(&found, began)
 	if stop != nil {
 		return fmt.Errorf("%w: %w", ErrEnded, stop)
 	}

@@ -2,9 +2,9 @@ package watchdog
 
 import (
 	"fmt"
-	"maps"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -44,10 +44,10 @@ func (w *Watchdog) extendSpend(more *Spend) error {
 	if err != nil {
 		return err
 	}
-	if !found.over() {
-		found.give(given)
+	if !found.Over() {
+		found.Give(given)
 	}
-	stop, err := w.adopt(found, began)
+	stop, err := w.adopt(&found, began)
 	if stop != nil {
 		return fmt.Errorf("%w: %w", ErrEnded, stop)
 	}
@@ -55,13 +55,13 @@ func (w *Watchdog) extendSpend(more *Spend) error {
 }
 
 // givenBy returns how much more each limit gets.
-func (w *Watchdog) givenBy(more *Spend) (given map[rungKey]int64, err error) {
+func (w *Watchdog) givenBy(more *Spend) (given map[fold.Key]int64, err error) {
 	if more.Reserve != (Totals{}) || more.WarnAt != nil {
 		return nil, fmt.Errorf("%w extension: Reserve and WarnAt cannot be extended; leave them out", ErrInvalid)
 	}
-	given = map[rungKey]int64{}
+	given = map[fold.Key]int64{}
 	for l := range more.listed() {
-		key := countKey(&Usage{Limit: l.kind.String(), Tool: l.tool})
+		key := fold.CountKey(l.kind.String(), l.tool, "")
 		switch {
 		case l.max == 0:
 			continue
@@ -78,7 +78,7 @@ func (w *Watchdog) givenBy(more *Spend) (given map[rungKey]int64, err error) {
 	return given, nil
 }
 
-func (w *Watchdog) limitsCount(key rungKey) bool {
+func (w *Watchdog) limitsCount(key fold.Key) bool {
 	for i := range w.limits.Counts {
 		if countLimitKey(&w.limits.Counts[i]) == key {
 			return true
@@ -87,12 +87,12 @@ func (w *Watchdog) limitsCount(key rungKey) bool {
 	return false
 }
 
-func countLimitKey(l *verdict.CountLimit) rungKey {
-	return countKey(&Usage{Limit: l.Kind.String(), Tool: l.Tool, Scope: l.Scope})
+func countLimitKey(l *verdict.CountLimit) fold.Key {
+	return fold.CountKey(l.Kind.String(), l.Tool, l.Scope)
 }
 
 // newSpendExtension returns the event, and how much each limit has been given in all after it.
-func (w *Watchdog) newSpendExtension(given map[rungKey]int64) (e Event, total map[rungKey]int64, err error) {
+func (w *Watchdog) newSpendExtension(given map[fold.Key]int64) (e Event, total map[fold.Key]int64, err error) {
 	_ = w.poll() // a run that is late has ended
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,7 +102,7 @@ func (w *Watchdog) newSpendExtension(given map[rungKey]int64) (e Event, total ma
 	a := w.accountOf()
 	a.book.mu.Lock()
 	defer a.book.mu.Unlock()
-	total = map[rungKey]int64{}
+	total = map[fold.Key]int64{}
 	var spend []record.Spend
 	for i := range w.limits.Counts {
 		key := countLimitKey(&w.limits.Counts[i])
@@ -134,22 +134,12 @@ func (w *Watchdog) spendExtendEvent(spend []record.Spend) Event {
 	})
 }
 
-// give notes what was given at least.
-func (r *ruling) give(given map[rungKey]int64) {
-	merged := map[rungKey]int64{}
-	maps.Copy(merged, r.given)
-	for key, n := range given {
-		merged[key] = max(merged[key], n)
-	}
-	r.given = merged
-}
-
 // takeExtensions takes up what the window was given. The caller holds mu and has seen the run running.
-func (w *Watchdog) takeExtensions(found ruling) {
-	if a := w.account.Load(); a != nil && len(found.given) > 0 {
+func (w *Watchdog) takeExtensions(found *fold.Window) {
+	if a := w.account.Load(); a != nil && len(found.Given) > 0 {
 		a.book.mu.Lock()
 		for i := range a.spend.Limits {
-			more := found.given[countLimitKey(&a.spend.Limits[i])] - a.spend.Counts[i].Extended
+			more := found.Given[countLimitKey(&a.spend.Limits[i])] - a.spend.Counts[i].Extended
 			if more > 0 {
 				a.spend.Extend(i, more)
 				w.traceExtension(a.spend.Use(i), more)
@@ -157,7 +147,7 @@ func (w *Watchdog) takeExtensions(found ruling) {
 		}
 		a.book.mu.Unlock()
 	}
-	w.extendTo(max(found.extended, w.seen.Extended))
+	w.extendTo(max(found.Extended, w.seen.Extended))
 }
 
 // givenTo is how much the limit that tripped was given so far.

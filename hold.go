@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/pending"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -52,7 +54,7 @@ type Hold struct {
 	closed bool
 	// pause is how it stops the wall clock, nil if it does not.
 	pause   *verdict.Pause
-	opening *entry // of the pause; nil if another process opened it
+	opening *pending.State // of the pause; nil if another process opened it
 	// restored tells that a process which is gone opened it, and nobody has taken it over.
 	restored    bool
 	outer       *Hold       // the same on the run around a layer; nil once it is closed
@@ -166,14 +168,14 @@ func (w *Watchdog) heedIdle(limit HoldLimit) time.Duration {
 	return limit.Idle
 }
 
-// openAround opens a hold on each of the runs around a layer. Each is a hold of its own, whatever the others are called.
-// It has no cap and allows any silence, because it ends with the one inside. The caller holds mu.
+// openAround opens a hold on each of the runs around a layer. Each is a hold of its own, whatever the others are
+// called, without a cap and with any silence allowed, because it ends with the one inside. The caller holds mu.
 func (h *Hold) openAround(limit HoldLimit) (found looks) {
-	key := ""
+	if h.w.outer == nil {
+		return nil
+	}
+	key := h.w.id + "/" + h.id.Key
 	for inside := h; inside.w.outer != nil; inside = inside.outer {
-		if key == "" {
-			key = h.w.id + "/" + h.id.Key
-		}
 		around := inside.w.outer
 		inside.outer = &Hold{w: around}
 		found.add(around, around.changeHeld(func() {
@@ -192,7 +194,7 @@ func (h *Hold) take(id verdict.HoldID, limit HoldLimit) {
 	h.id = id
 	s := Signal{Kind: SignalHold, Key: id.Key, Serial: id.Serial, Length: limit.Cap, Idle: h.w.heedIdle(limit)}
 	if id.Serial == 0 {
-		s.Rung = h.w.more.rungOf(rungKey{verdict.Hold, id.Key})
+		s.Rung = h.w.more.rungOf(fold.KeyOf(verdict.Hold, id.Key, nil))
 	}
 	h.w.signalTaken(s)
 	h.w.signs().Holds.Find(id).Owner = h

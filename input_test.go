@@ -25,6 +25,11 @@ func TestInputInvalid(t *testing.T) {
 		{"a control character in the ID", func(b *fixture) { b.run.ID = "a\x00b" }, watchdog.ErrInvalid, `"a\x00b"`},
 		{"an ID that is not UTF-8", func(b *fixture) { b.run.ID = "a\xff" }, watchdog.ErrInvalid, "UTF-8"},
 		{"a control character in the parent", func(b *fixture) { b.run.Parent = "a\nb" }, watchdog.ErrInvalid, "parent"},
+		{"a line separator for an ID", func(b *fixture) { b.run.ID = "\u2028" }, watchdog.ErrInvalid, `it "\u2028" is empty but for white space`},
+		{"a paragraph separator", func(b *fixture) { b.run.ID = "\u2029" }, watchdog.ErrInvalid, `it "\u2029" is empty but for white space`},
+		{"a line feed", func(b *fixture) { b.run.ID = "\n" }, watchdog.ErrInvalid, `it "\n" is empty but for white space`},
+		{"many spaces", func(b *fixture) { b.run.ID = strings.Repeat(" ", 256) }, watchdog.ErrInvalid, `it "` + strings.Repeat(" ", 24) + `" is empty`},
+		{"a parent of a line separator", func(b *fixture) { b.run.Parent = "\u2028" }, watchdog.ErrInvalid, `the parent of run s-1 "\u2028" is empty but`},
 		{"a zero start", func(b *fixture) { b.run.StartedAt = time.Time{} }, watchdog.ErrInvalid, "s-1"},
 		{"a start in the future", func(b *fixture) { b.run.StartedAt = noon.Add(watchdog.StartSkew + 1) }, watchdog.ErrInvalid, "2026-05-01T12:01:00Z"},
 		{"a start before 1970", func(b *fixture) { b.run.StartedAt = time.Unix(-1, 0) }, watchdog.ErrInvalid, "1969"},
@@ -84,6 +89,14 @@ func TestInputAccepted(t *testing.T) {
 			b.pass(over)
 			require.Len(t, b.events(watchdog.EventCancel), 1)
 		})
+	})
+	t.Run("any character that is neither a control character nor only white space", func(t *testing.T) {
+		for _, id := range []string{"a\u2028b", " a ", "\ufeff", "\u200b", "\u202ea"} {
+			inFixture(t, func(b *fixture) {
+				b.run.ID = id
+				require.Equal(t, id, b.attach().ID())
+			})
+		}
 	})
 	t.Run("the longest budget there may be", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {

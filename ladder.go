@@ -4,36 +4,26 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
-
-// A rungKey names a ladder of a run: that of a limit, or of the holds with a key.
-type rungKey struct {
-	limit verdict.Limit
-	hold  string
-}
 
 // A given directive stands on its ladder until there is progress. Progress, and the end of a hold, are recorded once
 // they put a ladder back, so that the ladder survives a restart.
 type given struct {
 	id   string // of its event
 	rung int
-	on   rungKey
+	on   fold.Key
 	hold verdict.HoldID
 	at   time.Duration
 }
 
-// ladderOf is the ladder that a trip is on. A hold has one for its cap; its silence is on that of idle.
-func ladderOf(limit verdict.Limit, hold string, count *Usage) rungKey {
-	if count != nil {
-		return countKey(count)
-	}
-	if limit != verdict.Hold {
-		return rungKey{limit: limit}
-	}
-	return rungKey{limit, hold}
-}
+// ladderOf is the ladder that the trip of a verdict is on, of a counted limit if it has a usage.
+func ladderOf(v verdict.Verdict, u *Usage) fold.Key { return fold.KeyOf(v.Limit, v.Hold, u.recorded()) }
+
+// countKey names a counted limit of a run.
+func countKey(u *Usage) fold.Key { return fold.CountKey(u.Limit, u.Tool, u.Scope) }
 
 // noteGiven notes that a directive was given, at the instant that was judged. A wait that comes again on the last rung
 // takes the place of the one before, whose ID is returned, so that a run that waits often keeps one. The caller holds
@@ -42,7 +32,7 @@ func (w *Watchdog) noteGiven(id string, v verdict.Verdict, at time.Duration) (re
 	if v.Directive == verdict.DirectWrapUp || v.Directive == verdict.DirectCancel {
 		return nil
 	}
-	more, on := w.extras(), ladderOf(v.Limit, v.Hold, w.usage(v))
+	more, on := w.extras(), ladderOf(v, w.usage(v))
 	if v.Last {
 		replaces = more.takeGiven(func(g given) bool { return g.on == on && g.rung >= v.Rung })
 	}
@@ -133,14 +123,11 @@ func (w *Watchdog) takeDue() []*entry {
 }
 
 // restoreLadders puts the ladders where the window's events say that they stand. The caller holds mu.
-func (w *Watchdog) restoreLadders(found *window) {
-	for id, trip := range found.trips {
-		if found.resets[id] {
-			continue
-		}
+func (w *Watchdog) restoreLadders(found *fold.Window) {
+	for id, d := range found.Standing() {
 		more := w.extras()
 		more.given = append(more.given, given{
-			id: id, rung: trip.rung, on: trip.on, hold: verdict.HoldID{Key: trip.on.hold}, at: w.seen.Attached,
+			id: id, rung: d.Rung, on: d.On, hold: verdict.HoldID{Key: d.On.Of}, at: w.seen.Attached,
 		})
 	}
 	if w.more == nil {
@@ -148,14 +135,14 @@ func (w *Watchdog) restoreLadders(found *window) {
 	}
 	w.awaitProgress()
 	for _, limit := range [...]verdict.Limit{verdict.Idle, verdict.NoProgress} {
-		if rung := w.more.rungOf(rungKey{limit: limit}); rung > 0 {
+		if rung := w.more.rungOf(fold.Key{Limit: limit}); rung > 0 {
 			w.signalTaken(Signal{Kind: SignalRung, Key: string(limit), Rung: rung})
 		}
 	}
 }
 
 // rungOf is where a ladder stands.
-func (x *extras) rungOf(on rungKey) (rung int) {
+func (x *extras) rungOf(on fold.Key) (rung int) {
 	if x == nil {
 		return 0
 	}
@@ -165,39 +152,4 @@ func (x *extras) rungOf(on rungKey) (rung int) {
 		}
 	}
 	return rung
-}
-
-// A foldedTrip is a directive that the events tell of.
-type foldedTrip struct {
-	rung    int
-	on      rungKey
-	allowed int64 // by a counted limit, with its extensions
-}
-
-func (p *tripPayload) applyTo(_ *history, w *window, e Event) {
-	if w.trips == nil {
-		w.trips = map[string]foldedTrip{}
-	}
-	limit := verdict.Limit(record.LimitOf(p.Reason))
-	trip := foldedTrip{rung: int(p.Rung), on: ladderOf(limit, p.Hold, usageOfRecord("", p.Spend))}
-	if p.Spend != nil {
-		trip.allowed = int64(p.Spend.Allowed)
-	}
-	w.trips[e.ID] = trip
-	w.reset(p.Resets)
-}
-
-func (p *progressPayload) applyTo(_ *history, w *window, _ Event) { w.reset(p.Resets) }
-
-// reset notes directives that do not count any more.
-func (w *window) reset(ids []string) {
-	if len(ids) == 0 {
-		return
-	}
-	if w.resets == nil {
-		w.resets = map[string]bool{}
-	}
-	for _, id := range ids {
-		w.resets[id] = true
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -70,28 +71,28 @@ type trip struct {
 }
 
 // takeUp puts a new watchdog where its window stands.
-func (w *Watchdog) takeUp(found window, at time.Time) {
-	w.startedAt = found.startedAt
-	w.clock = newRunClock(w.clock.other, at, at.Sub(found.startedAt))
-	w.seen.Attached = max(at.Sub(found.startedAt), 0)
-	w.seen.Extended = found.extended
-	budget := verdict.Sum(w.limits.WallClock, found.extended)
-	w.seen.Warned = found.warnedOf(rungKey{}, w.limits.WarnAt, budget.Seconds())
-	w.seen.Wrapped = found.wrapped[wrapKey{budget: budget.Seconds()}]
+func (w *Watchdog) takeUp(found fold.Window, at time.Time) {
+	w.startedAt = found.StartedAt
+	w.clock = newRunClock(w.clock.other, at, at.Sub(found.StartedAt))
+	w.seen.Attached = max(at.Sub(found.StartedAt), 0)
+	w.seen.Extended = found.Extended
+	budget := verdict.Sum(w.limits.WallClock, found.Extended)
+	w.seen.Warned = found.WarnedOf(fold.Key{}, w.limits.WarnAt, budget.Seconds())
+	w.seen.Wrapped = found.WrappedUp(fold.Key{}, budget.Seconds())
 	w.restoreSpend(&found)
 	w.mu.Lock()
 	defer w.unlock()
 	w.traceAt(Signal{
 		Kind: SignalAttach, At: w.seen.Attached, Length: w.seen.Extended, Warned: w.seen.Warned, Wrapped: w.seen.Wrapped,
 	})
-	if found.stop == nil {
+	if found.Stop == nil {
 		w.restoreLadders(&found)
 		w.restoreHolds(&found)
 	}
-	if found.stop != nil {
-		w.stop = found.stop
+	if found.Stop != nil {
+		w.stop = stopOf(found.Stop, w.id)
 		w.phase = ended
-		w.cancel(found.stop)
+		w.cancel(w.stop)
 	}
 }
 
@@ -123,7 +124,7 @@ func (w *Watchdog) beginTrip(elapsed time.Duration) *trip {
 
 // decideComplete makes it the run's end that its work is done, nil if it has ended. It waits for a stop that is being
 // recorded. If more tries have failed than before, it returns the error of the last.
-func (w *Watchdog) decideComplete(n *news, before int) (t *trip, err error) {
+func (w *Watchdog) decideComplete(before int) (t *trip, err error) {
 	w.whileRunning(func() {
 		if failed := w.failed(); failed.tries > before {
 			err = failed.err
@@ -137,15 +138,14 @@ func (w *Watchdog) decideComplete(n *news, before int) (t *trip, err error) {
 
 // carryOutComplete records that the work is done and then ends the run. If that cannot be recorded, the run goes on.
 func (w *Watchdog) carryOutComplete(t *trip, n *news) error {
-	ruled, err := ruling{}, errStoreExited
+	known, err := fold.Window{}, errStoreExited
 	defer func() { // also if the store ends this goroutine
 		if err != nil {
 			w.noteFailed(err)
 		}
-		n.asleep = w.conclude(t, ruled)
-		n.stop = ruled.stop
+		w.conclude(t, &known, n)
 	}()
-	ruled, err = w.recordComplete(w.completeEvent(t))
+	known, err = w.recordComplete(w.completeEvent(t))
 	return err
 }
 
@@ -163,41 +163,42 @@ func (w *Watchdog) carryOut(t *trip, n *news) { w.carryOutWithin(t, w.recorder.t
 // carryOutWithin is carryOut with no more than limit of the timeout left.
 func (w *Watchdog) carryOutWithin(t *trip, limit time.Duration, n *news) {
 	event, own := w.cancelEvent(t)
-	ruled, err := ruling{}, errStoreExited
-	defer func() { w.carriedOut(t, event, own, ruled, err, n) }() // also if the store ends this goroutine
-	ruled, err = w.recordTrip(t, event, own, limit)
+	known, err := fold.Window{}, errStoreExited
+	defer func() { w.carriedOut(t, event, own, known, err, n) }() // also if the store ends this goroutine
+	known, err = w.recordTrip(t, event, own, limit)
 }
 
 // carriedOut ends the run of a trip whose record was tried, and keeps an event that the store did not take.
-func (w *Watchdog) carriedOut(t *trip, event Event, own *Stop, ruled ruling, err error, n *news) {
+func (w *Watchdog) carriedOut(t *trip, event Event, own *record.Cancel, known fold.Window, err error, n *news) {
 	if err != nil {
-		ruled = ruling{stop: own}
+		known = fold.Window{Stop: own}
 		w.recorder.keep(err, event)
 	}
-	n.asleep = append(n.asleep, w.conclude(t, ruled)...)
-	n.stop, n.stopErr = ruled.stop, err
+	w.conclude(t, &known, n)
+	n.stopErr = err
 }
 
-// conclude makes the ruling what every reader sees, at once. It returns the subscribers that are to be told of a stop.
-// They, and what is traced meanwhile, are left to the caller: whoever waits for the trip must not wait for the host.
-func (w *Watchdog) conclude(t *trip, ruled ruling) (asleep []*subscriber) {
+// conclude makes what the store knows of the window what every reader sees, at once. The subscribers that are to be
+// told of a stop, and what is traced meanwhile, are left to the caller: whoever waits for the trip must not wait for
+// the host.
+func (w *Watchdog) conclude(t *trip, known *fold.Window, n *news) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	defer close(t.done)
 	switch {
-	case ruled.complete:
+	case known.Complete():
 		w.endComplete()
-	case ruled.stop != nil:
-		asleep = w.endStopped(ruled.stop)
+	case known.Stop != nil:
+		asleep, stop := w.endStopped(known.Stop)
+		n.asleep, n.stop = append(n.asleep, asleep...), stop
 	default: // given more time by another process, or not complete after all
 		w.phase, w.trip = running, nil
 		w.traceAt(t.meanwhile...)
-		w.learnPauses(ruled.pauses)
-		w.takeExtensions(ruled)
+		w.learnPauses(known.Paused())
+		w.takeExtensions(known)
 		w.endWithParent() // which may have told of its end meanwhile, and tells nobody twice
 	}
 	w.trip = nil
-	return asleep
 }
 
 // endComplete ends the run as complete. The caller holds mu.
@@ -206,12 +207,12 @@ func (w *Watchdog) endComplete() {
 	w.end(ErrComplete)
 }
 
-// endStopped ends the run with its stop, and returns the subscribers that are to be told. The caller holds mu.
-func (w *Watchdog) endStopped(stop *Stop) (asleep []*subscriber) {
-	w.stop = stop
+// endStopped ends the run with its stop, and returns the subscribers that are to be told of it. The caller holds mu.
+func (w *Watchdog) endStopped(by *record.Cancel) (asleep []*subscriber, stop *Stop) {
+	w.stop = stopOf(by, w.id)
 	asleep = w.enqueueStop()
-	w.end(stop)
-	return asleep
+	w.end(w.stop)
+	return asleep, w.stop
 }
 
 // endRunning ends the run with the cause unless it has ended, and reports whether it did. What the host is to be told

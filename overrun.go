@@ -2,17 +2,9 @@ package watchdog
 
 import (
 	"context"
-	"errors"
-	"slices"
 
 	"github.com/seed62658d38/watchdog/internal/record"
 )
-
-// maxOverruns is how many overruns of calls wait for a store that does not take them.
-const maxOverruns = 1024
-
-// errDroppedOverrun says that a newer one took its place.
-var errDroppedOverrun = errors.New("too many overruns of calls wait for the event store")
 
 // RecordOverrun implements [handle.Run]. It never waits for a store: a run that does everything on its caller's
 // goroutine does this at the next poll. Those that come while the store is busy are appended together, so that at most
@@ -20,10 +12,10 @@ var errDroppedOverrun = errors.New("too many overruns of calls wait for the even
 func (h *runHandle) RecordOverrun(call record.Overrun) {
 	w := (*Watchdog)(h)
 	r := &w.recorder
-	e := &entry{events: []Event{w.overrunEvent(call)}, spare: true, failed: w.logOverrun}
+	e := &entry{events: []Event{w.overrunEvent(call)}, failed: w.logOverrun}
 	dropped, first := r.putSpare(e)
 	for _, old := range dropped {
-		w.logOverrun(old.err)
+		w.logOverrun(old.Err())
 	}
 	w.quietUntil.Store(0) // if it cannot be recorded, the next poll tries
 	switch {
@@ -42,22 +34,13 @@ func (w *Watchdog) logOverrun(err error) {
 	w.log().Error("watchdog could not record that a call overran", "run", w.id, "error", err)
 }
 
-// putSpare has an entry wait before all that are not spare. It returns those that were dropped for it, and whether
+// putSpare has an entry wait that is dropped before the others. It returns those that were dropped for it, and whether
 // nobody is about to append it.
 func (r *recorder) putSpare(e *entry) (dropped []*entry, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := slices.IndexFunc(r.pending, func(other *entry) bool { return !other.spare })
-	if at < 0 {
-		at = len(r.pending)
-	}
-	r.pending = slices.Insert(r.pending, at, e)
-	if at >= maxOverruns {
-		r.pending[0].err = errDroppedOverrun
-		dropped, r.pending = r.pending[:1:1], r.pending[1:]
-	}
 	first, r.spareDue = !r.spareDue, true
-	return dropped, first
+	return r.pending.PutSpare(e), first
 }
 
 // appendSpare appends what is pending by the time that the store is free.

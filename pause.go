@@ -1,23 +1,24 @@
 package watchdog
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/pending"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // pauseClock has the wall clock stand still for a hold that was opened just now, and has that recorded. The pause is in
 // whole microseconds as its event has it: what this process counts is what the store says. The caller holds mu.
-func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) (*verdict.Pause, *entry) {
+func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) (*verdict.Pause, *pending.State) {
 	p := &verdict.Pause{
 		ID: record.EventID("", "", "", ""), Opened: w.clock.elapsed().Truncate(time.Microsecond),
 		Cap: limit.Truncate(time.Microsecond),
 	}
 	at := w.clock.now()
-	opening := w.recordSoon(&entry{opens: true}, EventHold, func() Event {
+	opening := w.recordSoon(&entry{State: pending.State{Opens: true}}, EventHold, func() Event {
 		event := w.newEvent(EventHold, at, "", record.Hold{
 			Hold: key, SessionStartedAt: record.Stamp(w.startedAt), OpenedAt: record.Stamp(at),
 			OpenedSeconds: record.ExactSeconds(p.Opened), CapSeconds: record.FloatSeconds(p.Cap), Layer: layer,
@@ -29,7 +30,7 @@ func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) (*verdict.
 	w.signalTaken(Signal{Kind: SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
 	w.signs().Pauses.TakeOver(p.ID)
 	w.pauseLayers(*p)
-	return p, opening
+	return p, &opening.State
 }
 
 // pauseLayers has the layers of a session stand still with it: what is left of a layer is left of its run. A layer that
@@ -77,10 +78,10 @@ func (w *Watchdog) pauseWithRun() {
 
 // releaseEvent ends the pause of a hold that was closed just now, and has that recorded, if events tell of it. The
 // caller holds mu.
-func (w *Watchdog) releaseEvent(id verdict.HoldID, pause *verdict.Pause, opening *entry) {
+func (w *Watchdog) releaseEvent(id verdict.HoldID, pause *verdict.Pause, opening *pending.State) {
 	var resets []string
 	if w.more != nil {
-		resets = w.more.takeGiven(func(g given) bool { return g.on.limit == verdict.Hold && g.hold == id })
+		resets = w.more.takeGiven(func(g given) bool { return g.on.Limit == verdict.Hold && g.hold == id })
 	}
 	if pause == nil && len(resets) == 0 {
 		return
@@ -94,7 +95,7 @@ func (w *Watchdog) releaseEvent(id verdict.HoldID, pause *verdict.Pause, opening
 	if pause != nil {
 		payload.Opening, name = pause.ID, pause.ID
 	}
-	w.recordSoon(&entry{closes: pause != nil, opening: opening}, EventRelease, func() Event {
+	w.recordSoon(&entry{State: pending.State{Closes: pause != nil, Opening: opening}}, EventRelease, func() Event {
 		return w.newEvent(EventRelease, at, name, payload)
 	})
 	if pause != nil {
@@ -154,17 +155,18 @@ func (w *Watchdog) leftOpen(v verdict.Verdict) (pause string) {
 // restoreHolds takes up the holds that the events say are open: the process that opened them is gone, and whoever opens
 // one with the same key takes it over. Those of layers may be of a process that lives: they stop the wall clock until
 // their cap, or until a layer opens one with the key again, and hold nothing else. The caller holds mu.
-func (w *Watchdog) restoreHolds(found *window) {
-	for _, p := range found.foldedPauses() {
+func (w *Watchdog) restoreHolds(found *fold.Window) {
+	for _, p := range found.Pauses() {
 		w.learnPauses([]verdict.Pause{p.Pause})
-		switch id := (verdict.HoldID{Key: p.hold}); {
+		switch id := (verdict.HoldID{Key: p.Hold}); {
 		case p.Closed:
-		case p.layer != "":
+		case p.Layer != "":
 			w.extras().left = append(w.more.left, p)
 		case !w.signs().Held(id):
 			h := &Hold{w: w, id: id, pause: &p.Pause, restored: true}
 			w.signalTaken(Signal{
-				Kind: SignalHeld, Key: id.Key, From: p.Opened, Length: p.Cap, Rung: w.more.rungOf(rungKey{verdict.Hold, id.Key}),
+				Kind: SignalHeld, Key: id.Key, From: p.Opened, Length: p.Cap,
+				Rung: w.more.rungOf(fold.KeyOf(verdict.Hold, id.Key, nil)),
 			})
 			w.signs().Holds.Find(id).Owner = h
 		}
@@ -177,64 +179,10 @@ func (w *Watchdog) takeLeft(key string) {
 	if w.more == nil {
 		return
 	}
-	w.more.left = slices.DeleteFunc(w.more.left, func(p foldedPause) bool {
-		if p.hold == key {
+	w.more.left = slices.DeleteFunc(w.more.left, func(p fold.Pause) bool {
+		if p.Hold == key {
 			w.releaseEvent(verdict.HoldID{Key: key}, &p.Pause, nil)
 		}
-		return p.hold == key
+		return p.Hold == key
 	})
-}
-
-// A foldedPause is a hold that stopped the wall clock, as the events tell of it.
-type foldedPause struct {
-	verdict.Pause
-	hold, layer string
-	seen        bool // its opening
-}
-
-// pause is the one whose opening has the ID.
-func (w *window) pause(id string) *foldedPause {
-	if w.pauses == nil {
-		w.pauses = map[string]*foldedPause{}
-	}
-	if w.pauses[id] == nil {
-		w.pauses[id] = &foldedPause{Pause: verdict.Pause{ID: id}}
-	}
-	return w.pauses[id]
-}
-
-// foldedPauses are those whose opening was read, in the order of their opening.
-func (w *window) foldedPauses() []foldedPause {
-	var all []foldedPause
-	for _, p := range w.pauses {
-		if p.seen {
-			all = append(all, *p)
-		}
-	}
-	slices.SortFunc(all, func(a, b foldedPause) int {
-		return cmp.Or(cmp.Compare(a.Opened, b.Opened), cmp.Compare(a.ID, b.ID))
-	})
-	return all
-}
-
-func (w *window) verdictPauses() []verdict.Pause {
-	var all []verdict.Pause
-	for _, p := range w.foldedPauses() {
-		all = append(all, p.Pause)
-	}
-	return all
-}
-
-func (p *holdPayload) applyTo(_ *history, w *window, e Event) {
-	known := w.pause(e.ID)
-	known.hold, known.layer, known.seen = p.Hold, p.Layer, true
-	known.Opened, known.Cap = record.Duration(p.OpenedSeconds), record.Duration(p.CapSeconds)
-}
-
-func (p *releasePayload) applyTo(_ *history, w *window, _ Event) {
-	w.reset(p.Resets)
-	if p.Opening != "" {
-		known := w.pause(p.Opening)
-		known.Released, known.Closed = record.Duration(p.ReleasedSeconds), true
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -18,9 +19,9 @@ func (w *Watchdog) newEvent(kind string, at time.Time, name string, payload any)
 	}
 }
 
-// cancelEvent returns the event of the trip and the stop that it says.
-func (w *Watchdog) cancelEvent(t *trip) (Event, *Stop) {
-	p := record.Cancel{
+// cancelEvent returns the event of the trip and what it says.
+func (w *Watchdog) cancelEvent(t *trip) (Event, *record.Cancel) {
+	p := &record.Cancel{
 		Reason: t.reason, SessionStartedAt: record.Stamp(w.startedAt), FiredAt: record.Stamp(t.at),
 		ElapsedSeconds: record.WholeSeconds(t.verdict.Used), ConfiguredBudgetSeconds: record.FloatSeconds(t.verdict.Allowed),
 		Parent: w.lineage.parent(), Hold: t.verdict.Hold, Note: t.note,
@@ -32,7 +33,7 @@ func (w *Watchdog) cancelEvent(t *trip) (Event, *Stop) {
 	if t.verdict.Rung > 1 {
 		p.Rung = record.Count(t.verdict.Rung)
 	}
-	return w.newEvent(EventCancel, t.at, record.Once, p), stopOf(&p, w.id)
+	return w.newEvent(EventCancel, t.at, record.Once, p), p
 }
 
 // completeEvent says that the run was complete at the trip's moment. It has the ID that a cancel of the window would
@@ -171,24 +172,13 @@ func (w *Watchdog) lostEvent(attempt Attempt) Event {
 	return w.interruptEvent(lostAttempt, "attempt "+strconv.Itoa(attempt.Number-1))
 }
 
-// stopOf reads the payload of the run's cancel event. What elapsed is floored in it; the two times tell it exactly,
-// unless the clock was set in between.
+// stopOf reads the payload of the run's cancel event.
 func stopOf(p *record.Cancel, runID string) *Stop {
-	s := &Stop{
+	return &Stop{
 		Code: codeOf(p.Reason), RunID: runID, Parent: p.Parent,
 		StartedAt: time.Time(p.SessionStartedAt), FiredAt: time.Time(p.FiredAt),
-		Elapsed: record.Duration(p.ElapsedSeconds), Budget: record.Duration(p.ConfiguredBudgetSeconds),
+		Elapsed: fold.Elapsed(p), Budget: record.Duration(p.ConfiguredBudgetSeconds),
 		Hold: p.Hold, Note: p.Note, Paused: record.Duration(p.PausedSeconds), window: p.Window,
 		Rung: max(int(p.Rung), 1), Usage: usageOfRecord(runID, p.Spend),
 	}
-	if p.MeasuredSeconds != 0 {
-		s.Elapsed = record.Duration(p.MeasuredSeconds)
-	}
-	if p.Reason != reasonOf(verdict.WallClock) {
-		return s
-	}
-	if exact := s.FiredAt.Sub(s.StartedAt) - s.Paused; exact.Truncate(time.Second) == s.Elapsed {
-		s.Elapsed = exact
-	}
-	return s
 }

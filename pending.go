@@ -8,88 +8,30 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
+	"github.com/seed62658d38/watchdog/internal/pending"
 )
-
-// maxPending is how many entries wait for a store that does not take them.
-const maxPending = 64
-
-// errDropped says that newer events took the place of one that waited for the store.
-var errDropped = fmt.Errorf("more than %d wait for the event store: the oldest is dropped", maxPending)
 
 // An entry is what a run has to store of one decision, all of it or nothing: a stop, a directive, a warning. It waits
 // from the decision on until the store has it: it is appended again by a retrier, at every poll and at Close, so that a
 // stop is never lost silently. The host is told all the same.
 type entry struct {
-	make    func() []Event // makes the events when they are needed first; nil if they are there
-	events  []Event
-	stored  bool
-	spare   bool        // dropped before the others: what became of a call
-	err     error       // of the last try
-	failed  func(error) // tells the log that the first try failed; nil if somebody else does
-	opens   bool        // a pause
-	closes  bool        // one
-	opening *entry      // of the pause that it closes; nil if another process opened it
-	release *entry      // of the pause that it opens; nil while that is open
+	pending.State
+	make   func() []Event // makes the events when they are needed first; nil if they are there
+	events []Event
+	failed func(error) // tells the log that the first try failed; nil if somebody else does
 }
 
-// put has an entry wait for the store. If too many do, the oldest that can be dropped is: a run's stop is its last
-// entry and so never is.
+// put has an entry wait for the store. A run's stop is its last and so is never dropped.
 func (r *recorder) put(e *entry) *entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pending = append(r.pending, e)
-	if e.opening != nil {
-		e.opening.release = e
-	}
-	others := len(r.pending) - slices.IndexFunc(r.pending, func(other *entry) bool { return !other.spare })
-	for others > maxPending {
-		dropped := r.oldest(e)
-		if len(dropped) == 0 {
-			break
-		}
-		for _, old := range dropped {
-			old.err = errDropped
-		}
-		r.pending = slices.DeleteFunc(r.pending, func(other *entry) bool { return slices.Contains(dropped, other) })
-		others -= len(dropped)
-	}
+	r.pending.Put(e)
 	return e
-}
-
-// oldest is what is dropped for a new entry, nothing if all are needed. The caller holds mu.
-func (r *recorder) oldest(than *entry) []*entry {
-	for _, e := range r.pending {
-		if dropped := e.droppedWith(than); dropped != nil {
-			return dropped
-		}
-	}
-	return nil
-}
-
-// droppedWith is the entry and what must be dropped with it for a new one, nil if it is needed. Of a pause the opening
-// and the release are dropped together: alone, the opening would have it last until its cap for others. That is why one
-// that is open is kept, and the release of one that the store has or may have. There are no more of those than holds
-// were open. The caller holds mu of the recorder.
-func (e *entry) droppedWith(newest *entry) []*entry {
-	switch {
-	case e.spare || e.closes || e == newest:
-		return nil
-	case !e.opens:
-		return []*entry{e}
-	case e.release == nil:
-		return nil
-	case e.release.stored:
-		return []*entry{e}
-	case e.release == newest || e.release.err == nil: // nobody has tried it
-		return nil
-	}
-	return []*entry{e, e.release}
 }
 
 // keep keeps events for another try.
 func (r *recorder) keep(err error, events ...Event) {
-	r.put(&entry{events: events, err: err})
-	r.tryLater()
+	r.notStored(err, r.put(&entry{events: events}))
 }
 
 // retry appends again what is pending, unless that is being done. It holds up a poll only if there is no other
@@ -109,15 +51,16 @@ func (r *recorder) flush(ctx context.Context) error {
 	r.appendPending(ctx, r.timeout)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.pending) == 0 {
+	if r.pending.Empty() {
 		return nil
 	}
-	n, last := 0, r.pending[len(r.pending)-1]
-	for _, e := range r.pending {
+	n, missing := 0, r.pending.All()
+	for _, e := range missing {
 		n += len(e.made())
 	}
+	last := missing[len(missing)-1]
 	return fmt.Errorf("%d of its events are not recorded, the last a %s: %w", n, last.events[len(last.events)-1].Type,
-		last.err)
+		last.Err())
 }
 
 // appendPending appends what is pending by the time that the store is free, for at most limit.
@@ -171,11 +114,8 @@ func (r *recorder) stored(entries []*entry) {
 
 // settle takes entries that are stored from what is pending. The caller holds mu.
 func (r *recorder) settle(stored []*entry) {
-	for _, e := range stored {
-		e.stored = true
-	}
-	r.pending = slices.DeleteFunc(r.pending, func(e *entry) bool { return e.stored })
-	if len(r.pending) == 0 {
+	r.pending.Settle(stored)
+	if r.pending.Empty() {
 		r.tries = 0
 	}
 }
@@ -184,27 +124,26 @@ func (r *recorder) settle(stored []*entry) {
 func (r *recorder) waiting() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.pending) > 0
+	return !r.pending.Empty()
 }
 
 // missing are the entries that the store does not have, with their events.
 func (r *recorder) missing() []*entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, e := range r.pending {
+	missing := r.pending.All()
+	for _, e := range missing {
 		e.made()
 	}
-	return slices.Clone(r.pending)
+	return missing
 }
 
 // missingPauses are the events of pauses that the store does not have, in their order.
 func (r *recorder) missingPauses() (events []Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, e := range r.pending {
-		if e.opens || e.closes {
-			events = append(events, e.made()...)
-		}
+	for _, e := range r.pending.Pauses() {
+		events = append(events, e.made()...)
 	}
 	return events
 }
@@ -221,20 +160,20 @@ func (e *entry) made() []Event {
 func (r *recorder) recorded(events ...Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, missing := range r.pending {
-		for _, e := range events {
-			missing.stored = missing.stored || slices.ContainsFunc(missing.events, func(m Event) bool { return m.ID == e.ID })
-		}
-	}
-	r.settle(nil)
+	r.settle(slices.DeleteFunc(r.pending.All(), func(e *entry) bool { return !e.hasAny(events) }))
+}
+
+// hasAny reports whether an event of the entry is among those.
+func (e *entry) hasAny(events []Event) bool {
+	return slices.ContainsFunc(e.events, func(own Event) bool {
+		return slices.ContainsFunc(events, func(other Event) bool { return own.ID == other.ID })
+	})
 }
 
 // notStored notes why the store did not take the entries. They are tried again.
 func (r *recorder) notStored(err error, entries ...*entry) {
 	r.mu.Lock()
-	for _, e := range entries {
-		e.err = err
-	}
+	r.pending.Fail(err, entries)
 	r.mu.Unlock()
 	r.tryLater()
 }
@@ -244,7 +183,7 @@ func (r *recorder) failures(entries []*entry) (logs []func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range entries {
-		if err := e.err; !e.stored && err != nil {
+		if err := e.Err(); err != nil {
 			logs = append(logs, func() { e.failed(err) })
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/unwrap"
 )
 
@@ -15,27 +15,6 @@ const maxSkew = time.Hour
 
 // endKinds are the kinds of event that end a window or open the next.
 var endKinds = []string{EventCancel, EventComplete, EventCorrection, EventResume}
-
-// windowID tells the run's window from others of its aggregate.
-func (w *Watchdog) windowID() windowID { return windowID{w.lineage.parent(), w.lineage.fresh()} }
-
-// windowName is the name of a window from which the IDs of its events are derived.
-func (w *Watchdog) windowName(startedAt time.Time) string {
-	if w.lineage.fresh() != "" {
-		return w.lineage.fresh()
-	}
-	return record.Stamp(startedAt).String()
-}
-
-// onceIDs are the IDs of the end of the window that began then, and of the resume that opens the next.
-func (w *Watchdog) onceIDs(startedAt time.Time) []string {
-	return w.onceIDsWith(startedAt, record.EventID(w.id, w.windowName(startedAt), EventCancel, record.Once))
-}
-
-// onceIDsWith is onceIDs for who has the ID of the end.
-func (w *Watchdog) onceIDsWith(startedAt time.Time, end string) []string {
-	return []string{end, record.EventID(w.id, w.windowName(startedAt), EventResume, record.Once)}
-}
 
 // selection selects what tells of the window that began then.
 func (w *Watchdog) selection(startedAt time.Time) Selection {
@@ -52,29 +31,29 @@ func (w *Watchdog) selectionWith(startedAt time.Time, onceIDs []string) Selectio
 }
 
 // readWindow reads the window that the run is in, of which the host says that it began at hostStart.
-func (w *Watchdog) readWindow(ctx context.Context, hostStart time.Time) (window, error) {
+func (w *Watchdog) readWindow(ctx context.Context, hostStart time.Time) (fold.Window, error) {
 	h, err := w.readHistory(ctx, hostStart)
 	if err != nil {
-		return window{}, fmt.Errorf("read events of run %s: %w", w.id, err)
+		return fold.Window{}, fmt.Errorf("read events of run %s: %w", w.id, err)
 	}
-	if h == nil {
-		return window{startedAt: hostStart}, nil
+	found := h.Current(hostStart)
+	if err := readable(&h, found.StartedAt); err != nil {
+		return found, fmt.Errorf("%w; correct or delete that event to go on with the run", err)
 	}
-	return h.current(hostStart)
+	return found, nil
 }
 
 // readHistory reads the last windows of the run: from a store that can select by following the chain of resumes, from
-// any other whole, and from memory, where that is the cheaper way. It returns nil for a run without events.
-func (w *Watchdog) readHistory(ctx context.Context, hostStart time.Time) (*history, error) {
+// any other whole, and from memory, where that is the cheaper way.
+func (w *Watchdog) readHistory(ctx context.Context, hostStart time.Time) (h fold.History, err error) {
 	store, selects := unwrap.To[TransactionalStore, EventStore](w.recorder.store)
 	if !selects || w.recorder.instant() {
 		return w.readWhole(ctx)
 	}
 	c := chain{last: hostStart}
 	if w.clock.now().Sub(hostStart) > maxSkew { // else what is newer than the start is read at once
-		var err error
 		if c, err = w.followChain(ctx, store, hostStart); err != nil {
-			return nil, err
+			return h, err
 		}
 	}
 	if len(c.ids) > maxLinkIDs {
@@ -84,34 +63,34 @@ func (w *Watchdog) readHistory(ctx context.Context, hostStart time.Time) (*histo
 }
 
 // readWhole reads all events of the run.
-func (w *Watchdog) readWhole(ctx context.Context) (*history, error) {
+func (w *Watchdog) readWhole(ctx context.Context) (h fold.History, err error) {
 	events, err := w.recorder.store.Read(ctx, AggregateType, w.id)
-	if err != nil || len(events) == 0 {
-		return nil, err
+	if err != nil {
+		return h, err
 	}
-	return foldEvents(w.windowID(), events), nil
+	return w.history(events), nil
 }
 
 // readLast reads the last window, at the end of the chain or later. What came before it is asked for only if no resume
 // opened it: then the host may have, after the run was complete.
-func (w *Watchdog) readLast(ctx context.Context, store TransactionalStore, c chain) (*history, error) {
+func (w *Watchdog) readLast(ctx context.Context, store TransactionalStore, c chain) (h fold.History, err error) {
 	start, asked, before := c.last, w.onceIDs(c.last), []string(nil)
 	for {
 		s := w.selection(start)
 		s.IDs, s.LatestOf = asked, before
 		events, err := store.Select(ctx, s)
 		if err != nil {
-			return nil, err
+			return h, err
 		}
-		h := foldEvents(w.windowID(), slices.Concat(c.events, events))
-		last := h.last()
+		h = w.history(slices.Concat(c.events, events))
+		last := h.Last()
 		if last != nil {
-			if link := w.onceIDs(last.startedAt); !slices.Contains(slices.Concat(c.ids, asked), link[0]) {
-				asked, start = append(asked, link...), earlier(start, last.startedAt)
+			if link := w.onceIDs(last.StartedAt); !slices.Contains(slices.Concat(c.ids, asked), link[0]) {
+				asked, start = append(asked, link...), earlier(start, last.StartedAt)
 				continue
 			}
 		}
-		if before != nil || last != nil && last.openedBy != "" {
+		if before != nil || last != nil && last.OpenedBy != "" {
 			return h, nil
 		}
 		before = endKinds
@@ -145,7 +124,8 @@ func (w *Watchdog) followChain(ctx context.Context, store TransactionalStore, st
 		if err != nil {
 			return chain{}, err
 		}
-		next, more := foldEvents(w.windowID(), events).after[start]
+		h := w.history(events)
+		next, more := h.Next(start)
 		if !more { // its own are read together with the window
 			return c, nil
 		}

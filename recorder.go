@@ -12,6 +12,9 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/pending"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -36,7 +39,7 @@ type recorder struct {
 	marks    atomic.Uint32 // wasLeft, isClosed
 	gate     chan struct{} // held during an exchange
 	tasks    chan struct{} // closed when every task in the background has ended
-	pending  []*entry      // what the store does not have yet, oldest first
+	pending  pending.Queue[*entry]
 	run      *Watchdog
 }
 
@@ -261,15 +264,21 @@ func (w *Watchdog) append(events ...Event) error {
 // recordTrip appends the cancel event, unless the store knows better, and returns what the store has then. What cannot
 // be read does not hold up the stop. What the store lacks of the run's pauses goes before the event: whoever reads that
 // finds why it came when it did.
-func (w *Watchdog) recordTrip(t *trip, event Event, own *Stop, limit time.Duration) (ruling, error) {
-	ruled, err := w.transact(w.storeContext(), limit, w.recorder.missingPauses(), w.unlessKnown(t, &event))
-	return w.recordedTrip(ruled, err, event, own)
+func (w *Watchdog) recordTrip(
+	t *trip, event Event, own *record.Cancel, limit time.Duration,
+) (fold.Window, error) {
+	done, err := w.transact(w.storeContext(), limit, w.recorder.missingPauses(), w.unlessKnown(t, &event))
+	return w.recordedTrip(done, err, event, own)
 }
 
 // unlessKnown decides on the cancel event, unless the store knows better.
-func (w *Watchdog) unlessKnown(t *trip, event *Event) func(ruling) []Event {
-	return func(known ruling) []Event {
-		if t.yieldsTo(known, w.extension(), w.givenTo(t.usage)) {
+func (w *Watchdog) unlessKnown(t *trip, event *Event) func(*fold.Window) []Event {
+	return func(known *fold.Window) []Event {
+		found := fold.Trip{
+			On: ladderOf(t.verdict, t.usage), Extended: w.extension(), Given: w.givenTo(t.usage),
+			Elapsed: t.elapsed, Paused: t.paused, Pauses: t.pauses, LeftOpen: t.left,
+		}
+		if known.TakesBack(&found) {
 			return nil
 		}
 		return []Event{*event}
@@ -277,53 +286,66 @@ func (w *Watchdog) unlessKnown(t *trip, event *Event) func(ruling) []Event {
 }
 
 // recordedTrip is what the store has after the exchange about a trip.
-func (w *Watchdog) recordedTrip(ruled transacted, err error, event Event, own *Stop) (ruling, error) {
+func (w *Watchdog) recordedTrip(
+	done transacted, err error, event Event, own *record.Cancel,
+) (fold.Window, error) {
 	if err != nil {
-		return ruling{}, fmt.Errorf("append cancel event: %w", err)
+		return fold.Window{}, fmt.Errorf("append cancel event: %w", err)
 	}
-	if ruled.kept == nil {
-		return ruled.known, nil
+	if done.kept == nil {
+		return *done.known, nil
 	}
-	w.recorder.recorded(append(ruled.before, event)...)
-	return w.keptEnd(*ruled.kept, event, own), nil
+	w.recorder.recorded(append(done.before, event)...)
+	return w.keptEnd(*done.kept, event, own), nil
 }
 
 // recordComplete appends the event that the run is complete and returns what the store has then.
-func (w *Watchdog) recordComplete(event Event) (ruling, error) {
-	ruled, err := w.transact(w.storeContext(), w.recorder.timeout, nil, func(known ruling) []Event {
-		if known.complete {
+func (w *Watchdog) recordComplete(event Event) (known fold.Window, err error) {
+	done, err := w.transact(w.storeContext(), w.recorder.timeout, nil, func(known *fold.Window) []Event {
+		if known.Complete() {
 			return nil
 		}
 		return []Event{event}
 	})
-	switch {
-	case err == nil && ruled.unread != nil:
-		err = fmt.Errorf("read what was kept: %w", ruled.unread)
-	case err == nil && !w.rulingAfter(ruled).over():
-		_, err = w.checkedRuling([]Event{*ruled.kept})
+	if err == nil {
+		known, err = w.knownEnd(done)
 	}
 	if err != nil {
-		return ruling{}, fmt.Errorf("append complete event: %w", err)
+		return fold.Window{}, fmt.Errorf("append complete event: %w", err)
 	}
-	return w.rulingAfter(ruled), nil
+	return known, nil
+}
+
+// knownEnd is what the store knows after an exchange that gave the window an end, or why that cannot be read.
+func (w *Watchdog) knownEnd(done transacted) (known fold.Window, err error) {
+	if done.unread != nil {
+		return known, fmt.Errorf("read what was kept: %w", done.unread)
+	}
+	if known = w.knownAfter(done); !known.Over() {
+		_, err = w.checkedKnown([]Event{*done.kept})
+	}
+	return known, err
 }
 
 // recordExtension appends the event, unless the window is over, and returns what the store says then. It asks the
 // store, because a trip or [Watchdog.Sync] may have found the event there and counted it already. What cannot be read
 // does not hold up the extension.
-func (w *Watchdog) recordExtension(event Event, d time.Duration) (ruling, error) {
+func (w *Watchdog) recordExtension(event Event, d time.Duration) (known fold.Window, err error) {
 	before := w.extension()
-	ruled, err := w.transact(w.storeContext(), w.recorder.timeout, nil, func(known ruling) []Event {
-		if known.over() {
+	done, err := w.transact(w.storeContext(), w.recorder.timeout, nil, func(known *fold.Window) []Event {
+		if known.Over() {
 			return nil
 		}
 		return []Event{event}
 	})
-	if err != nil || ruled.kept == nil {
-		return ruled.known, err
+	switch {
+	case err != nil:
+		return known, err
+	case done.kept == nil:
+		return *done.known, nil
 	}
-	known := w.rulingAfter(ruled)
-	known.extended = max(known.extended, verdict.Sum(before, d))
+	known = w.knownAfter(done)
+	known.Extended = max(known.Extended, verdict.Sum(before, d))
 	return known, nil
 }
 

@@ -110,7 +110,7 @@ func (r *recorder) untaken() (waits bool, tries int) {
 	owes := r.run.owesPools()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return owes || len(r.pending) > 0, int(r.tries)
+	return owes || !r.pending.Empty(), int(r.tries)
 }
 
 // retryKey is the key of the run's retrier. A run in a testing/synctest bubble shares with none: a timer of one bubble
@@ -280,7 +280,7 @@ func (r *recorder) tryAgain() (asked, took bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range entries {
-		took, err = took || e.stored, e.err
+		took, err = took || e.Stored(), e.Err()
 	}
 	return true, took, err
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/unwrap"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -147,7 +148,7 @@ type sharedPool struct {
 }
 
 // openSpend has a session draw on what a store keeps of its limits, and learn what was used before.
-func (w *Watchdog) openSpend(ctx context.Context, cfg *Config, found *window) error {
+func (w *Watchdog) openSpend(ctx context.Context, cfg *Config, found *fold.Window) error {
 	store := cfg.spendStore()
 	if store == nil || w.disabled || len(w.limits.Counts) == 0 && len(cfg.Scopes) == 0 || w.hasEnded() {
 		return nil
@@ -166,12 +167,12 @@ func (w *Watchdog) openSpend(ctx context.Context, cfg *Config, found *window) er
 }
 
 // addPools adds the pools of the limits. The run's keeper and its timer may look at them already.
-func (a *account) addPools(cfg *Config, store SpendStore, found *window) {
+func (a *account) addPools(cfg *Config, store SpendStore, found *fold.Window) {
 	w := a.w
 	a.book.mu.Lock()
 	defer a.book.mu.Unlock()
 	if !cfg.forgets {
-		window := found.spendName()
+		window := found.SpendName()
 		a.addDraws(w.limits.Counts, 0, func(tool string) *pool {
 			name := record.EventID(w.id, window, "spend", record.Once+" "+tool)
 			return &pool{store: store, scope: name, currency: w.limits.currency}

@@ -25,7 +25,11 @@ type looper struct {
 // A run that does the same again and gets the same, see package loop, is asked to stop that, with [DirectiveUnstuck]
 // and the reason [LoopDetected]; one that goes on with it after the host has taken the directive from [Watchdog.Poll],
 // [Watchdog.Pending] or [Watchdog.Subscribe] is ended. [Ladders].Loop asks for something else. Steps count for the run
-// that they are told to, and not for those around a layer. Nothing of them is kept but digests.
+// that they are told to, and not for those around a layer.
+//
+// Nothing of them is kept but digests, and those in memory, with the [Keeper] of package session also in the run's row:
+// then a restart forgets nothing, or after a crash what was new for a tenth of the keeper's Threshold. No event has
+// them. Without that keeper, also with a Store, an attach looks for loops anew, and asks about one again.
 //
 // It returns what was found; the run has been asked or ended by then. It never waits for the store, except with
 // PollOnly for the record of what was found, at most the record timeout. On a nil Watchdog, and if the run is disabled,

@@ -15,6 +15,30 @@ func grep(n int) loop.Step {
 	return loop.Step{Tool: "grep", Class: loop.Look, Input: fmt.Appendf(nil, `{"for":"word %d"}`, n), Outcome: []byte("none")}
 }
 
+// TestStepAfterRestart protects what is said of a run with a store and without the keeper that writes its row: an
+// attach looks for loops anew, asks about one again, and ends it all the same.
+func TestStepAfterRestart(t *testing.T) {
+	inFixture(t, func(f *fixture) {
+		var wd *watchdog.Watchdog
+		for range 2 {
+			wd = f.attach() // and the process before is gone
+			for _, want := range []loop.Advice{loop.Go, loop.Go, loop.Ask} {
+				require.Equal(t, want, wd.Step(grep(1)).Advice)
+			}
+			f.pass(0)
+			d, ok := wd.Poll()
+			require.True(t, ok)
+			require.Equal(t, watchdog.DirectiveUnstuck, d.Kind)
+		}
+		asked := f.events(watchdog.EventUnstuck)
+		require.Len(t, asked, 2)
+		require.Less(t, len(asked[1].Payload), 1<<10, "no event has what was remembered")
+		wd.Step(grep(1))
+		require.Equal(t, loop.End, wd.Step(grep(1)).Advice)
+		require.ErrorIs(t, wd.Stop(), watchdog.LoopDetected)
+	})
+}
+
 // TestStep protects that a run which repeats itself is asked to stop that, and ended if it goes on.
 func TestStep(t *testing.T) {
 	t.Run("the third round asks, and two more after it was taken end", func(t *testing.T) {

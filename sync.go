@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/fold"
 )
 
 // Sync reads from the store what others did to the run's window, such as a sweeper on another host, and adopts it: a
@@ -37,26 +38,26 @@ func (w *Watchdog) sync(ctx context.Context) (*Stop, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.adopt(found, began)
+	return w.adopt(&found, began)
 }
 
 // adopt does what the store says, unless the run has ended meanwhile. The caller has waited since began.
-func (w *Watchdog) adopt(found ruling, began time.Time) (*Stop, error) {
+func (w *Watchdog) adopt(found *fold.Window, began time.Time) (*Stop, error) {
 	n := &news{}
 	defer w.tellSince(began, n)
 	adopted := w.whileRunning(func() {
 		switch {
-		case found.complete:
+		case found.Complete():
 			w.endComplete()
-		case found.stop != nil:
-			n.asleep, n.stop = w.endStopped(found.stop), found.stop
+		case found.Stop != nil:
+			n.asleep, n.stop = w.endStopped(found.Stop)
 		default:
-			w.learnPauses(found.pauses)
+			w.learnPauses(found.Paused())
 			w.takeExtensions(found)
 		}
 	})
-	if !adopted || found.complete {
+	if !adopted || found.Complete() {
 		return w.ending()
 	}
-	return found.stop, nil
+	return n.stop, nil
 }

@@ -140,6 +140,23 @@ func TestContextErrors(t *testing.T) {
 		return found
 	}
 	itself := func(ctx context.Context) context.Context { return ctx }
+	cancellable := func(ctx context.Context) context.Context {
+		child, cancel := context.WithCancel(ctx)
+		context.AfterFunc(child, cancel)
+		return child
+	}
+	outlasted := func(of func(context.Context) context.Context) context.Context {
+		parent, cancel := context.WithTimeoutCause(context.Background(), limit/2, errHostGone)
+		defer cancel()
+		wd, err := watchdog.New(parent, watchdog.Run{ID: "s-2", StartedAt: time.Now()}, watchdog.Config{
+			Store: &watchdog.Memory{}, Logger: quiet,
+		})
+		require.NoError(t, err)
+		defer wd.Close()
+		found := of(wd.Context())
+		<-found.Done()
+		return found
+	}
 	requested := func(wd *watchdog.Watchdog, idle time.Duration) (found context.Context) {
 		transport := &watchdoghttp.Transport{Idle: idle, Base: roundTripFunc(func(r *http.Request) (*http.Response, error) {
 			found = r.Context()
@@ -170,15 +187,24 @@ func TestContextErrors(t *testing.T) {
 			return wd.Context()
 		},
 		"a run's | its parent's deadline": func(*watchdog.Watchdog) context.Context {
-			parent, cancel := context.WithTimeoutCause(context.Background(), limit/2, errHostGone)
-			defer cancel()
-			wd, err := watchdog.New(parent, watchdog.Run{ID: "s-2", StartedAt: time.Now()}, watchdog.Config{
-				Store: &watchdog.Memory{}, Logger: quiet,
+			return outlasted(itself)
+		},
+		"`context.WithCancel` of a run's | the deadline of the run's parent": func(*watchdog.Watchdog) context.Context {
+			return outlasted(cancellable)
+		},
+		"`context.WithTimeout` of a run's | the deadline of the run's parent": func(*watchdog.Watchdog) context.Context {
+			return outlasted(func(ctx context.Context) context.Context {
+				child, cancel := context.WithTimeout(ctx, 2*limit)
+				context.AfterFunc(child, cancel)
+				return child
 			})
-			require.NoError(t, err)
-			defer wd.Close()
-			<-wd.Context().Done()
-			return wd.Context()
+		},
+		"a layer's | the deadline of the run's parent": func(*watchdog.Watchdog) context.Context {
+			return outlasted(func(ctx context.Context) context.Context {
+				layer, err := watchdog.FromContext(ctx).Layer("test", watchdog.Budget{})
+				require.NoError(t, err)
+				return layer.Context()
+			})
 		},
 		"`context.WithTimeout` of a run's | its own time-out: the run goes on": func(wd *watchdog.Watchdog) context.Context {
 			return under(wd, limit/2)
@@ -204,11 +230,7 @@ func TestContextErrors(t *testing.T) {
 			return called(wd, watchdog.NoLimit, itself)
 		},
 		"`context.WithCancel` of that of `bound.Do` | the call's limit: the run goes on": func(wd *watchdog.Watchdog) context.Context {
-			return called(wd, limit/2, func(ctx context.Context) context.Context {
-				child, cancel := context.WithCancel(ctx)
-				context.AfterFunc(child, cancel)
-				return child
-			})
+			return called(wd, limit/2, cancellable)
 		},
 		"that of a timer (`idle.WithLimit`) | its silence: the run goes on": func(wd *watchdog.Watchdog) context.Context {
 			return silent(wd, limit/2)

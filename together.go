@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // A ringing is what a ring found of one run: its trip, what is to be recorded besides, or both.
@@ -132,7 +133,7 @@ func (one *ringing) shared() bool { return !one.alone }
 type ending struct {
 	*ringing
 	event    Event
-	own      *Stop
+	own      *record.Cancel
 	exchange windowExchange
 }
 
@@ -144,8 +145,8 @@ func (e *ending) prepare(one *ringing) {
 }
 
 // over ends the run, whatever came of the exchange.
-func (e *ending) over(ruled transacted, err error) {
-	end, err := e.w.recordedTrip(ruled, err, e.event, e.own)
+func (e *ending) over(done transacted, err error) {
+	end, err := e.w.recordedTrip(done, err, e.event, e.own)
 	e.w.carriedOut(e.trip, e.event, e.own, end, err, &e.news)
 	e.ended()
 }

@@ -1,6 +1,9 @@
 package watchdog
 
-import "github.com/seed62658d38/watchdog/internal/verdict"
+import (
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
 
 // traceCall traces what became of a call, in the run and those around it. Calls that are made at once may be traced in
 // another order than they were counted.
@@ -22,13 +25,13 @@ func (w *Watchdog) traceCall(s Signal) {
 func (c Charge) serial() int { return int(c.gen)<<24 | c.at }
 
 // traceSpent traces how far the counted limits are used when the run is attached. The caller holds no lock.
-func (w *Watchdog) traceSpent(found *window) {
+func (w *Watchdog) traceSpent(found *fold.Window) {
 	if w.trace == nil {
 		return
 	}
 	for _, u := range w.Usage() {
 		key := countKey(&u)
-		s := Signal{Kind: SignalSpent, Usage: &u, More: found.given[key]}
+		s := Signal{Kind: SignalSpent, Usage: &u, More: found.Given[key]}
 		if a := w.account.Load(); a != nil {
 			s.Warned, s.Wrapped, s.Rung = a.standing(key)
 		}
@@ -41,7 +44,7 @@ func (w *Watchdog) traceSpent(found *window) {
 
 // standing returns where a limit stands: its warnings, whether the host was asked to wrap up, and the rung of its
 // ladder.
-func (a *account) standing(key rungKey) (warned int, wrapped bool, rung int) {
+func (a *account) standing(key fold.Key) (warned int, wrapped bool, rung int) {
 	a.book.mu.Lock()
 	defer a.book.mu.Unlock()
 	for i := range a.spend.Limits {

@@ -3,9 +3,11 @@ package watchdog_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,6 +25,9 @@ func hangs(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
+
+// tried is the key of what the context of work holds.
+type tried struct{}
 
 // inLadder runs the test in a bubble with a run whose idle limit is 300 ms and has the ladder.
 func inLadder(t *testing.T, test func(b *fixture, wd *watchdog.Watchdog), rungs ...watchdog.DirectiveKind) {
@@ -110,6 +115,31 @@ func TestTry(t *testing.T) {
 			require.Panics(b.t, func() { _ = wd.Try(b.t.Context(), func(context.Context) error { panic("work") }) })
 			require.NoError(b.t, wd.Try(b.t.Context(), func(context.Context) error { return nil }))
 		}, retry)
+	})
+	t.Run("work that has ended is forgotten, in whatever order it ends", func(t *testing.T) {
+		for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}} {
+			inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
+				var left []weak.Pointer[[64]byte]
+				var ends []chan struct{}
+				for range order {
+					of, end := new([64]byte), make(chan struct{})
+					left, ends = append(left, weak.Make(of)), append(ends, end)
+					go func() {
+						_ = wd.Try(context.WithValue(b.t.Context(), tried{}, of), func(context.Context) error { <-end; return nil })
+					}()
+					synctest.Wait()
+				}
+				for _, which := range order {
+					close(ends[which])
+					synctest.Wait()
+					for range 3 {
+						runtime.GC()
+					}
+					require.Nil(b.t, left[which].Value())
+				}
+				runtime.KeepAlive(wd)
+			}, retry)
+		}
 	})
 	t.Run("in a run that is only observed no work is ended", func(t *testing.T) {
 		inLadder(t, func(b *fixture, _ *watchdog.Watchdog) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/alarm"
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -97,10 +98,10 @@ type Watchdog struct {
 // extras are what few runs have. The run's mutex guards them.
 type extras struct {
 	attempt Attempt
-	keeper  Keeper        // that keeps the run
-	given   []given       // the directives that still stand on a ladder
-	left    []foldedPause // those of layers of a process that is gone
-	due     []*entry      // what the next look has to record
+	keeper  Keeper       // that keeps the run
+	given   []given      // the directives that still stand on a ladder
+	left    []fold.Pause // those of layers of a process that is gone
+	due     []*entry     // what the next look has to record
 	failed  failedCompletes
 	looper  *looper // nil before the first step
 	// resumeInDoubt tells that it was not resumed, and that the store may have the resume all the same.

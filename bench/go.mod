@@ -11,6 +11,7 @@ require (
 	github.com/seed62658d38/watchdog/store/postgres v0.1.0
 	github.com/seed62658d38/watchdog/store/sqlite v0.1.0
 	github.com/stretchr/testify v1.12.1
+	go.uber.org/goleak v1.3.0
 )
 
 require (

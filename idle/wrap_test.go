@@ -146,16 +146,29 @@ func (c wrongCount) Read([]byte) (int, error) { return int(c), nil }
 // Write implements io.Writer.
 func (c wrongCount) Write([]byte) (int, error) { return int(c), nil }
 
+// TestWrongCount protects that a count which cannot be is the caller's to find: it is handed on, is no sign of life,
+// and chooses no chunk beyond the buffer.
 func TestWrongCount(t *testing.T) {
-	ctx, timer := idle.WithLimit(t.Context(), limit)
-	defer timer.Close()
+	never := func(chunk []byte) bool {
+		t.Errorf("alive is called with %d bytes", len(chunk))
+		return true
+	}
 	for _, count := range []int{-1, 9} {
-		n, err := idle.NewReader(ctx, wrongCount(count), nil).Read(make([]byte, 8))
-		require.NoError(t, err)
-		require.Equal(t, count, n)
-		n, err = idle.NewWriter(ctx, wrongCount(count), nil).Write(make([]byte, 8))
-		require.NoError(t, err)
-		require.Equal(t, count, n)
+		for _, alive := range []func([]byte) bool{nil, never} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, timer := idle.WithLimit(t.Context(), limit)
+				defer timer.Close()
+				pass(limit)
+				n, err := idle.NewReader(ctx, wrongCount(count), alive).Read(make([]byte, 8, 16))
+				require.NoError(t, err)
+				require.Equal(t, count, n)
+				n, err = idle.NewWriter(ctx, wrongCount(count), alive).Write(make([]byte, 8, 16))
+				require.NoError(t, err)
+				require.Equal(t, count, n)
+				pass(1)
+				requireSilent(ctx, t, timer, limit+1, limit)
+			})
+		}
 	}
 }
 

@@ -73,7 +73,7 @@ func (i *Instrument) Resume(ctx context.Context, run watchdog.Run, cfg watchdog.
 func (i *Instrument) Commands(ctx context.Context) context.Context {
 	return handle.WithObserver(ctx, func(ctx, run context.Context) (ended func()) {
 		began, wd := time.Now(), watchdog.FromContext(run)
-		return i.watch(ctx, trace.ContextWithSpan(run, trace.SpanFromContext(ctx)), wd, began, wd.StartedAt()).finish
+		return i.watch(ctx, trace.ContextWithSpan(run, trace.SpanFromContext(ctx)), wd, began, wd.StartedAt()).awaitFinish
 	})
 }
 

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -162,6 +164,59 @@ func TestSpan(t *testing.T) {
 			require.Zero(t, f.count("watchdog.runs.live"))
 		})
 	})
+	t.Run("a processor that closes the run in OnEnd waits for nothing", func(t *testing.T) {
+		for name, end := range ends {
+			t.Run(name, func(t *testing.T) {
+				inBubble(t, func(f *fixture) {
+					ctx, cancel := context.WithCancel(context.Background())
+					defer cancel()
+					var run atomic.Pointer[otelwatchdog.Watchdog]
+					ended := 0
+					f.tracers.RegisterSpanProcessor(onEnd(func() {
+						began := time.Now()
+						assert.NoError(t, run.Load().Close())
+						assert.Zero(t, time.Since(began))
+						ended++
+					}))
+					wd := f.attachIn(ctx, "s-1", laddered)
+					run.Store(wd)
+					end.how(wd, cancel)
+					synctest.Wait()
+					began := time.Now()
+					require.NoError(t, wd.Close())
+					require.Zero(t, time.Since(began))
+					require.Equal(t, 1, ended)
+				})
+			})
+		}
+	})
+	t.Run("Close waits for a processor that is slow, and no longer than the record timeout", func(t *testing.T) {
+		for takes, waits := range map[time.Duration]time.Duration{
+			time.Second: time.Second, time.Hour: watchdog.DefaultRecordTimeout,
+		} {
+			inBubble(t, func(f *fixture) {
+				f.tracers.RegisterSpanProcessor(onEnd(func() { time.Sleep(takes) }))
+				began := time.Now()
+				require.NoError(t, f.attach(laddered).Close())
+				require.Equal(t, waits, time.Since(began))
+				after(takes)
+			})
+		}
+	})
+	t.Run("a processor that waits for somebody who closes the run is not waited for", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			var wd *otelwatchdog.Watchdog
+			f.tracers.RegisterSpanProcessor(onEnd(func() {
+				var closing sync.WaitGroup
+				closing.Go(func() { wd.Close() })
+				closing.Wait()
+			}))
+			wd = f.attach(laddered)
+			require.NoError(t, wd.Close())
+			synctest.Wait()
+			require.Len(t, f.spans(), 1)
+		})
+	})
 	t.Run("exemplars of the run's metrics have its ID", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.attach(laddered)
@@ -208,6 +263,14 @@ func (panickingProcessor) OnStart(context.Context, trace.ReadWriteSpan) {}
 func (panickingProcessor) OnEnd(trace.ReadOnlySpan)                     { panic(secret) }
 func (panickingProcessor) Shutdown(context.Context) error               { return nil }
 func (panickingProcessor) ForceFlush(context.Context) error             { return nil }
+
+// onEnd is a span processor that does this at the end of each span.
+type onEnd func()
+
+func (onEnd) OnStart(context.Context, trace.ReadWriteSpan) {}
+func (end onEnd) OnEnd(trace.ReadOnlySpan)                 { end() }
+func (onEnd) Shutdown(context.Context) error               { return nil }
+func (onEnd) ForceFlush(context.Context) error             { return nil }
 
 // attemptKeeper is a keeper that counts attempts.
 type attemptKeeper int

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"runtime"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -23,8 +23,8 @@ type Watchdog struct {
 	parent     context.Context
 	ctx        context.Context
 	span       trace.Span
-	attached   time.Time // by the run's clock
-	finished   sync.Once
+	attached   time.Time     // by the run's clock
+	finished   chan struct{} // closed when the span has ended
 }
 
 // watch measures a run that was attached in the context parent, at began by the machine's clock and at attached by the
@@ -35,6 +35,7 @@ func (i *Instrument) watch(parent, ctx context.Context, wd *watchdog.Watchdog, b
 	w := &Watchdog{
 		Watchdog: wd, instrument: i, parent: parent, ctx: ctx, span: span,
 		attached: attached.Truncate(time.Microsecond), // like the time of a stop
+		finished: make(chan struct{}),
 	}
 	i.metrics.live(w.layer(), 1)
 	i.spend.begin(wd, w.layer())
@@ -59,12 +60,43 @@ func (w *Watchdog) Layer(name string, budget watchdog.Budget) (*Watchdog, error)
 		nil
 }
 
-// Close is [watchdog.Watchdog.Close]. It also ends the run's span: after Close a host can shut down its tracer
-// provider.
+// Close is [watchdog.Watchdog.Close]. It also waits for the end of the run's span, at most
+// [watchdog.DefaultRecordTimeout]: after Close a host can shut down its tracer provider. Called by a span processor, in
+// OnEnd, it does not wait for that.
 func (w *Watchdog) Close() error {
 	err := w.Watchdog.Close()
-	w.finish()
+	w.awaitFinish()
 	return err
+}
+
+// awaitFinish waits until the span of a run that has ended has ended, too.
+func (w *Watchdog) awaitFinish() {
+	select {
+	case <-w.finished:
+		return
+	default:
+	}
+	if isFinishing() { // what is waited for may be this goroutine, or one that waits for it
+		return
+	}
+	timeout := time.NewTimer(watchdog.DefaultRecordTimeout)
+	defer timeout.Stop()
+	select {
+	case <-w.finished:
+	case <-timeout.C:
+	}
+}
+
+// isFinishing reports whether the caller was called by a span processor, at the end of a run's span.
+func isFinishing() bool {
+	callers := make([]uintptr, 64)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
+	for frame, more := frames.Next(); more; frame, more = frames.Next() {
+		if frame.Function == scope+".(*Watchdog).finish" {
+			return true
+		}
+	}
+	return false
 }
 
 // onDirective records a directive. It skips a cancel: finish records the stop, also of a run that was stopped before.
@@ -74,31 +106,30 @@ func (w *Watchdog) onDirective(d watchdog.Directive) {
 	}
 }
 
-// finish records the end of the run, once; other callers wait for that. A span processor of the host that panics must
-// not end the process from a goroutine that is not the host's.
+// finish records the end of the run, on the goroutine that its context's end has begun. A span processor of the host
+// that panics must not end the process from there.
 func (w *Watchdog) finish() {
-	w.finished.Do(func() {
-		defer func() {
-			if p := recover(); p != nil {
-				otel.Handle(fmt.Errorf("end the span of run %s: a span processor panicked with a %T", w.ID(), p))
-			}
-		}()
-		w.instrument.metrics.live(w.layer(), -1)
-		w.instrument.spend.end(w.Watchdog)
-		stop, end := w.end()
-		if stop != nil {
-			w.span.SetStatus(codes.Error, string(stop.Code))
-			w.span.SetAttributes(reasonKey.String(string(stop.Code)))
+	defer close(w.finished)
+	defer func() {
+		if p := recover(); p != nil {
+			otel.Handle(fmt.Errorf("end the span of run %s: a span processor panicked with a %T", w.ID(), p))
 		}
-		if stop != nil && !stop.FiredAt.Before(w.attached) {
-			w.trip(watchdog.Directive{
-				Kind: watchdog.DirectiveCancel, Reason: stop.Code, Rung: stop.Rung,
-				Used: stop.Elapsed, Allowed: stop.Budget, Usage: stop.Usage, At: stop.FiredAt,
-			})
-		}
-		w.span.SetAttributes(endKey.String(end))
-		w.span.End()
-	})
+	}()
+	w.instrument.metrics.live(w.layer(), -1)
+	w.instrument.spend.end(w.Watchdog)
+	stop, end := w.end()
+	if stop != nil {
+		w.span.SetStatus(codes.Error, string(stop.Code))
+		w.span.SetAttributes(reasonKey.String(string(stop.Code)))
+	}
+	if stop != nil && !stop.FiredAt.Before(w.attached) {
+		w.trip(watchdog.Directive{
+			Kind: watchdog.DirectiveCancel, Reason: stop.Code, Rung: stop.Rung,
+			Used: stop.Elapsed, Allowed: stop.Budget, Usage: stop.Usage, At: stop.FiredAt,
+		})
+	}
+	w.span.SetAttributes(endKey.String(end))
+	w.span.End()
 }
 
 // end returns how the run ended, and its stop if it was its own: a layer can also end with the stop of the run around

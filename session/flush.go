@@ -169,7 +169,8 @@ func (k *Keeper) freshness(r *keptRun, l *heldLease) (f Freshness, woke, wanted 
 	return f, woke, true
 }
 
-// endOf returns how a run that has ended did so. The mutex is not held.
+// endOf returns how a run that has ended did so, with the state where its command's end or the steps of the next
+// attempt need that. The mutex is not held.
 func (k *Keeper) endOf(r *keptRun) Ending {
 	runID := r.run.ID()
 	e := Ending{RunID: runID, Attempt: r.attempt, Status: Interrupted, Age: r.run.SinceActivity()}
@@ -180,11 +181,12 @@ func (k *Keeper) endOf(r *keptRun) Ending {
 		e.Status, e.Reason = Cancelled, stop.Code
 	case errors.Is(cause, watchdog.ErrComplete):
 		e.Status, e.Reason = Finished, record.CompleteReason
-		if handle.Of(r.run.Context()).State().Command.Outcome != "" {
-			e.State = k.stateOf(r.run)
-		}
 	case errors.Is(cause, watchdog.ErrClosed):
 		e.Status = Finished
+	}
+	goesOn := e.Reason == "" // in the same window, at the next attach
+	if of := handle.Of(r.run.Context()).State(); goesOn && of.Loop != nil || of.Command.Outcome != "" {
+		e.State = k.stateOf(r.run)
 	}
 	return e
 }

@@ -121,7 +121,7 @@ type keptRun struct {
 	own        time.Duration   // the threshold of the host's for this run, or 0
 	allowance  time.Duration   // that the row has
 	state      json.RawMessage // that the row has
-	recheck    bool            // the next flush writes the row, to learn whether it is still this attempt's
+	recheck    bool            // the next flush writes the row, such as to learn whether it is still this attempt's
 	syncFailed bool            // at the last try
 	skips      skips
 }
@@ -185,8 +185,8 @@ func (k *Keeper) Keep(ctx context.Context, w *watchdog.Watchdog) (_ watchdog.Att
 	k.add(&keptRun{
 		run: w, attempt: after.Attempt, written: made.at, state: after.State, own: threshold, allowance: row.Allowance,
 		threshold: min(cmp.Or(threshold, k.cfg.Threshold), k.cfg.Threshold),
+		recheck:   restoreLoop(w, before), // the attach has cleared it in the row
 	}, made.under)
-	restoreLoop(w, before)
 	k.warnOfThreshold(w, threshold)
 	lost := before.Attempt > 0 && before.Status == Active && (earlier == nil || earlier.attempt != before.Attempt)
 	stopped := before.Status == Cancelled || before.Status == Finished && before.Reason != ""
@@ -287,7 +287,7 @@ func (k *Keeper) runThreshold(runID string) (time.Duration, error) {
 func (k *Keeper) add(r *keptRun, l *heldLease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r.recheck = k.held != l
+	r.recheck = r.recheck || k.held != l
 	if there := k.runs[r.run.ID()]; there == nil || there.attempt <= r.attempt {
 		delete(k.awake, there)
 		k.runs[r.run.ID()], k.awake[r] = r, struct{}{}

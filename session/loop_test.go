@@ -12,6 +12,45 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
+// TestLoopAcrossAttempts protects what a run did before from each way in which its process can end.
+func TestLoopAcrossAttempts(t *testing.T) {
+	again := loop.Step{Tool: "grep", Class: loop.Look, Input: []byte("{}"), Outcome: []byte("nothing")}
+	for name, end := range map[string]func(f *fixture, wd *watchdog.Watchdog, endParent func()){
+		"closed":              func(_ *fixture, wd *watchdog.Watchdog, _ func()) { _ = wd.Close() },
+		"interrupted":         func(_ *fixture, wd *watchdog.Watchdog, _ func()) { _ = wd.Interrupt("SIGTERM"); _ = wd.Close() },
+		"ended by its parent": func(f *fixture, _ *watchdog.Watchdog, end func()) { end(); f.advance(session.DefaultPromise) },
+		"killed": func(f *fixture, wd *watchdog.Watchdog, _ func()) {
+			f.advance(session.DefaultThreshold / 10)
+			wd.Activity()
+			f.advance(session.DefaultThreshold / 10)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
+				attempt := func(steps int, end func(f *fixture, wd *watchdog.Watchdog, endParent func())) loop.Advice {
+					ctx, endParent := context.WithCancel(context.Background())
+					defer endParent()
+					k := f.newKeeper("here")
+					defer f.run(k)()
+					wd, err := watchdog.New(ctx, run, f.config(k))
+					require.NoError(t, err)
+					advice := loop.Go
+					for range steps {
+						advice = wd.Step(again).Advice
+					}
+					end(f, wd, endParent)
+					return advice
+				}
+				require.Equal(t, loop.Go, attempt(2, end))
+				killed := func(f *fixture, _ *watchdog.Watchdog, _ func()) { f.advance(2 * session.DefaultPace) }
+				require.Equal(t, loop.Go, attempt(0, killed), "one that does nothing, and forgets nothing")
+				require.Equal(t, loop.Ask, attempt(1, killed), "the third round")
+			})
+		})
+	}
+}
+
 // TestLoopInRow protects that a restart forgets nothing of a loop, and that a fresh window does.
 func TestLoopInRow(t *testing.T) {
 	again := loop.Step{Tool: "grep", Class: loop.Look, Input: []byte(`{"for":"secret"}`), Outcome: []byte("nothing secret")}

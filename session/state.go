@@ -33,7 +33,8 @@ type State struct {
 	// MoreSpent is how many there are besides.
 	Spent     []Spent `json:"spent,omitempty"`
 	MoreSpent int     `json:"more_spent,omitempty"`
-	// Loop is what [watchdog.Watchdog.Step] remembers, for the next attempt in the window: digests, at most 8 KiB.
+	// Loop is what [watchdog.Watchdog.Step] remembers, for the next attempt in the window: digests, at most 8 KiB. It is
+	// written with the activity of the run, and when it is closed or interrupted.
 	Loop []byte `json:"loop,omitempty"`
 	// Outcome is "succeeded" or "failed" for a [Finished] run whose command ended, ExitStatus its exit status, and Signal
 	// the signal that ended it. Where nobody saw how it ended both are left out.
@@ -86,15 +87,17 @@ func (k *Keeper) stateOf(w *watchdog.Watchdog) json.RawMessage {
 	return text
 }
 
-// restoreLoop has a run remember what the attempt before did in the same window.
-func restoreLoop(w *watchdog.Watchdog, before Session) {
+// restoreLoop has a run remember what the attempt before did in the same window, and reports whether that did anything.
+func restoreLoop(w *watchdog.Watchdog, before Session) bool {
 	var state State
 	if len(before.State) == 0 || !before.StartedAt.Equal(w.StartedAt()) {
-		return
+		return false
 	}
-	if err := json.Unmarshal(before.State, &state); err == nil && len(state.Loop) > 0 {
-		handle.Of(w.Context()).RestoreLoop(state.Loop)
+	if err := json.Unmarshal(before.State, &state); err != nil || len(state.Loop) == 0 {
+		return false
 	}
+	handle.Of(w.Context()).RestoreLoop(state.Loop)
+	return true
 }
 
 // spend adds the first of the limits.

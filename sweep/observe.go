@@ -39,8 +39,8 @@ func (w *walk) waitsFor(o *observed) bool {
 	return o.Promise <= session.LongestPromise && (w.whole || verdict.ObserveFor(o.promise()) <= w.cfg.Interval)
 }
 
-// sees notes how the lease was found, and reports whether its process has renewed it since. One that had expired and has
-// not any more is of a database that was replaced by an older copy: nothing is known of it.
+// sees notes how the lease was found, and reports whether its process has renewed it since. One that had expired and
+// has not any more is of a database that was replaced by an older copy: nothing is known of it.
 func (o *observed) sees(l session.Lease, now time.Duration) (lives bool) {
 	lives = l.Beat != o.Beat && !l.Expired
 	again := o.Expired && !l.Expired

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -112,13 +113,13 @@ func partyOf(code watchdog.StopReason, author string) Party {
 
 // end finds how the run ended, if it did. What is in the events counts, also where the row does not say so yet.
 func (t *teller) end() {
-	stop, _ := t.current.Stop.(*watchdog.Stop)
+	stop := t.current.Stop
 	corrected := t.fixed[t.StartedAt]
 	switch {
 	case stop != nil && !corrected.IsZero():
 		t.State, t.End = Finished, t.endOfStop(stop)
 		t.End.CorrectedAt, t.End.Meaning = corrected, "it had finished by itself, and the stop came too late"
-	case !t.current.CompletedAt.IsZero():
+	case t.current.Complete():
 		t.End = &End{At: t.current.CompletedAt, By: ByHost, Noted: t.note}
 		t.endOfCommand(t.command)
 	case stop != nil:
@@ -135,17 +136,19 @@ func (t *teller) end() {
 	}
 }
 
-func (t *teller) endOfStop(stop *watchdog.Stop) *End {
+func (t *teller) endOfStop(stop *record.Cancel) *End {
 	e := &End{
-		At: stop.FiredAt, Code: stop.Code, Meaning: meaningOf(stop.Code), By: partyOf(stop.Code, ""),
-		Used: Span(stop.Elapsed), Allowed: Span(stop.Budget), Usage: stop.Usage, Hold: stop.Hold, Noted: stop.Note,
+		At: time.Time(stop.FiredAt), Code: codeOf(stop.Reason), Author: stop.Author,
+		Used: Span(fold.Elapsed(stop)), Allowed: Span(record.Duration(stop.ConfiguredBudgetSeconds)),
+		Usage: usageOf(stop.Spend), Hold: stop.Hold, Noted: stop.Note, Attempt: int(stop.Rung),
+		LastEventAt: time.Time(stop.LastEventAt), StopFailed: stop.StopFailed,
 	}
-	if stop.Code.Own() {
-		e.Limit = record.LimitOf(record.Reason(string(stop.Code)))
+	e.Meaning, e.By = meaningOf(e.Code), partyOf(e.Code, e.Author)
+	if e.Usage != nil {
+		e.Usage.Run = t.RunID
 	}
-	if p := t.cancel; p != nil {
-		e.By, e.Author, e.Attempt = partyOf(stop.Code, p.Author), p.Author, int(p.Rung)
-		e.LastEventAt, e.StopFailed = time.Time(p.LastEventAt), p.StopFailed
+	if e.Code.Own() {
+		e.Limit = record.LimitOf(record.Reason(string(e.Code)))
 	}
 	return e
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // Sentence says one event in one sentence. An event that is of another writer, or cannot be read, is called what it is.
@@ -45,7 +45,7 @@ func OfFailure(e watchdog.Event) (failed bool) {
 func (t *teller) sentenceOfKind(e watchdog.Event, w record.Window) string {
 	switch e.Type {
 	case watchdog.EventCancel, watchdog.EventComplete:
-		t.current = seam.WindowOf([]watchdog.Event{e}, seam.Lineage{Parent: w.Parent, Window: w.Window}, time.Time{})
+		t.current = currentWindow([]watchdog.Event{e}, fold.WindowID{Parent: w.Parent, Fresh: w.Window}, time.Time{})
 		t.end()
 		if t.End != nil {
 			return t.sentenceOfEnd()

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -22,7 +22,7 @@ func Of(r Record, now time.Time) Story {
 	t.readRow()
 	of := t.lineage(r)
 	t.Parent = of.Parent
-	t.current = seam.WindowOf(r.Events, of, t.hostStart())
+	t.current = currentWindow(r.Events, of, t.hostStart())
 	t.StartedAt = t.windowStart(r.Events, of)
 	if t.row != nil && t.isCurrent(t.row.StartedAt) {
 		t.readState(t.row)
@@ -40,16 +40,16 @@ func Of(r Record, now time.Time) Story {
 type teller struct {
 	Story
 	row     *session.Session
-	current seam.Window
+	current fold.Window
 	lengths map[[2]string]int // the places of Allowed, by limit and hold
 	before  map[time.Time]*Window
 	resets  []string
 	fixed   map[time.Time]time.Time // when the end of a window was corrected
 	last    time.Time               // of the window's events
 	noted   string                  // by the latest request
-	cancel  *record.Cancel
-	note    string            // of the complete
-	command record.CommandEnd // of that
+	stopped bool                    // a cancel was taken
+	note    string                  // of the complete
+	command record.CommandEnd       // of that
 }
 
 func (t *teller) readRow() {
@@ -72,17 +72,17 @@ func (t *teller) hostStart() time.Time {
 
 // lineage is the run that the story is about: run IDs may hold slashes, so that one aggregate can be that of a run and
 // of another's layer.
-func (t *teller) lineage(r Record) (of seam.Lineage) {
+func (t *teller) lineage(r Record) (of fold.WindowID) {
 	switch {
 	case r.Parent != "":
 		of.Parent = r.Parent
 	case r.Row != nil:
-		return seam.Lineage{Parent: r.Row.Parent}
+		return fold.WindowID{Parent: r.Row.Parent}
 	}
 	for _, e := range r.Events {
 		w, problem := windowOf(e)
 		if problem == "" && (r.Parent == "" || w.Parent == r.Parent) {
-			of = seam.Lineage{Parent: w.Parent, Window: w.Window}
+			of = fold.WindowID{Parent: w.Parent, Fresh: w.Window}
 		}
 	}
 	return of
@@ -90,18 +90,29 @@ func (t *teller) lineage(r Record) (of seam.Lineage) {
 
 // windowStart is the start of the window that the run is in. Where neither its row nor an end or a resume says which it
 // is, it is the last that an event names.
-func (t *teller) windowStart(events []watchdog.Event, of seam.Lineage) (start time.Time) {
+func (t *teller) windowStart(events []watchdog.Event, of fold.WindowID) (start time.Time) {
 	if !t.current.StartedAt.IsZero() {
 		return t.current.StartedAt
 	}
 	for _, e := range events {
 		w, problem := windowOf(e)
 		at := record.Truncate(time.Time(w.SessionStartedAt))
-		if problem == "" && w.Parent == of.Parent && w.Window == of.Window && at.After(start) {
+		if problem == "" && w.Parent == of.Parent && w.Window == of.Fresh && at.After(start) {
 			start = at
 		}
 	}
 	return start
+}
+
+// currentWindow is the window that the run is in, as far as its events can be read: there is a story to tell all the
+// same.
+func currentWindow(events []watchdog.Event, of fold.WindowID, hostStart time.Time) fold.Window {
+	all := make([]fold.Event, len(events))
+	for i, e := range events {
+		all[i] = fold.Event(e)
+	}
+	h := fold.Of(of, all)
+	return h.Current(hostStart)
 }
 
 // windowOf is the window that an event names, or why it is of none.
@@ -124,7 +135,7 @@ const kinds = "runtime.watchdog."
 func (t *teller) isCurrent(start time.Time) bool { return record.Truncate(start).Equal(t.StartedAt) }
 
 // read takes what an event tells.
-func (t *teller) read(e watchdog.Event, of seam.Lineage) {
+func (t *teller) read(e watchdog.Event, of fold.WindowID) {
 	w, problem := windowOf(e)
 	switch {
 	case problem != "":
@@ -133,7 +144,7 @@ func (t *teller) read(e watchdog.Event, of seam.Lineage) {
 		if w.Parent != "" {
 			problem = "of a layer of run " + w.Parent
 		}
-	case t.isCurrent(time.Time(w.SessionStartedAt)) && w.Window == of.Window:
+	case t.isCurrent(time.Time(w.SessionStartedAt)) && w.Window == of.Fresh:
 		if problem = t.take(e); problem == "" && e.Timestamp.After(t.last) {
 			t.last = e.Timestamp
 		}
@@ -219,10 +230,10 @@ func (t *teller) ask(r Request) {
 }
 
 func (t *teller) takeCancel(p *record.Cancel) {
-	if t.cancel != nil {
+	if t.stopped {
 		return
 	}
-	t.cancel = p
+	t.stopped = true
 	t.spend(usageOf(p.Spend))
 	if p.Spend == nil {
 		t.allow(record.LimitOf(p.Reason), p.Hold, span(p.ConfiguredBudgetSeconds))
@@ -319,7 +330,7 @@ func (t *teller) measure() {
 		return
 	}
 	lasted := at.Sub(t.StartedAt)
-	paused := verdict.PausedBefore(t.current.Pauses, lasted)
+	paused := verdict.PausedBefore(t.current.Paused(), lasted)
 	t.Elapsed, t.Paused = Span(lasted-paused), Span(paused)
 }
 

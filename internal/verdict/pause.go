@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -30,34 +31,53 @@ func (p Pause) end() time.Duration {
 	return end
 }
 
-// An interval is a stretch of time from one instant up to another.
-type interval struct{ from, to time.Duration }
+// A stretch is a time that the wall clock does not count, from one instant up to another.
+type stretch struct {
+	from, to time.Duration
+	before   time.Duration // how long those before it last, together
+}
+
+func (s stretch) length() time.Duration { return max(s.to-s.from, 0) }
 
 // Pauses are those of a window. The zero value has none.
 type Pauses struct {
-	all   []Pause
+	all   []Pause        // by when they were opened
 	index map[string]int // into all, by ID
-	union []interval     // of all, sorted, apart
+	union []stretch      // of all, sorted, apart
 }
 
 // Set notes a pause, or what became of one that is known; of two ends the later told one counts. It reports whether
-// that was news.
+// that was news. What it takes grows with the pauses that overlap with this one or were opened later, not with all.
 func (p *Pauses) Set(pause Pause) bool {
 	i, known := p.index[pause.ID]
-	switch {
-	case !known:
-		if p.index == nil {
-			p.index = map[string]int{}
-		}
-		p.index[pause.ID] = len(p.all)
-		p.all = append(p.all, pause)
-	case !pause.Closed || p.all[i].Closed && p.all[i].Released == pause.Released:
+	if !known {
+		i = sort.Search(len(p.all), func(i int) bool { return p.all[i].Opened > pause.Opened })
+		p.all = slices.Insert(p.all, i, pause)
+		p.indexFrom(i)
+	} else if !p.all[i].ended(pause) {
 		return false
-	default:
-		p.all[i].Closed, p.all[i].Released = true, pause.Released
 	}
-	p.unite()
+	p.unite(p.all[i].Opened)
 	return true
+}
+
+// ended notes the end that was told, and reports whether that was news.
+func (p *Pause) ended(told Pause) bool {
+	if !told.Closed || p.Closed && p.Released == told.Released {
+		return false
+	}
+	p.Closed, p.Released = true, told.Released
+	return true
+}
+
+// indexFrom brings the index up to date from a place on.
+func (p *Pauses) indexFrom(from int) {
+	if p.index == nil {
+		p.index = map[string]int{}
+	}
+	for i := from; i < len(p.all); i++ {
+		p.index[p.all[i].ID] = i
+	}
 }
 
 // TakeOver makes a pause that is known one of this process's own.
@@ -83,9 +103,18 @@ func (p *Pauses) News(stored []Pause) (news []Pause) {
 func (p *Pauses) With(others []Pause) *Pauses {
 	all := &Pauses{all: slices.Clone(p.all), index: maps.Clone(p.index)}
 	for _, other := range others {
-		all.Set(other)
+		if i, known := all.index[other.ID]; known {
+			all.all[i].ended(other)
+			continue
+		}
+		all.all = append(all.all, other)
+		all.indexFrom(len(all.all) - 1)
 	}
-	all.unite()
+	slices.SortStableFunc(all.all, func(a, b Pause) int { return cmp.Compare(a.Opened, b.Opened) })
+	all.indexFrom(0)
+	for _, pause := range all.all {
+		all.merge(pause)
+	}
 	return all
 }
 
@@ -108,24 +137,35 @@ func (p *Pauses) Open(now time.Duration) (open []Pause) {
 	return open
 }
 
-// unite merges the pauses into stretches that do not overlap.
-func (p *Pauses) unite() {
-	p.union = p.union[:0]
-	for _, pause := range p.all {
-		if pause.end() > pause.Opened {
-			p.union = append(p.union, interval{pause.Opened, pause.end()})
-		}
+// unite merges the pauses anew from the stretch on that one which was opened then is in, or comes before. What lies
+// before that stretch stays.
+func (p *Pauses) unite(opened time.Duration) {
+	at := sort.Search(len(p.union), func(i int) bool { return p.union[i].to >= opened })
+	if at < len(p.union) {
+		opened = min(opened, p.union[at].from)
 	}
-	slices.SortFunc(p.union, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
-	merged := p.union[:0]
-	for _, stretch := range p.union {
-		if last := len(merged) - 1; last >= 0 && stretch.from <= merged[last].to {
-			merged[last].to = max(merged[last].to, stretch.to)
-			continue
-		}
-		merged = append(merged, stretch)
+	p.union = p.union[:at]
+	first := sort.Search(len(p.all), func(i int) bool { return p.all[i].Opened >= opened })
+	for _, pause := range p.all[first:] {
+		p.merge(pause)
 	}
-	p.union = merged
+}
+
+// merge adds a pause that was opened no earlier than all that the union has.
+func (p *Pauses) merge(pause Pause) {
+	s := stretch{from: pause.Opened, to: pause.end()}
+	if s.to <= s.from {
+		return
+	}
+	if n := len(p.union); n > 0 {
+		last := &p.union[n-1]
+		if s.from <= last.to {
+			last.to = max(last.to, s.to)
+			return
+		}
+		s.before = last.before + last.length()
+	}
+	p.union = append(p.union, s)
 }
 
 // Before returns how long the wall clock stood still before the instant now.
@@ -133,11 +173,13 @@ func (p *Pauses) Before(now time.Duration) time.Duration {
 	if p == nil {
 		return 0
 	}
-	var paused time.Duration
-	for _, stretch := range p.union {
-		paused += max(min(stretch.to, now)-stretch.from, 0)
+	n := sort.Search(len(p.union), func(i int) bool { return p.union[i].from >= now })
+	if n == 0 {
+		return 0
 	}
-	return paused
+	last := p.union[n-1]
+	last.to = min(last.to, now)
+	return last.before + last.length()
 }
 
 // instant returns the first instant at which the wall clock shows that much, as far as can be known now: a pause that
@@ -146,21 +188,16 @@ func (p *Pauses) instant(worked time.Duration) time.Duration {
 	if p == nil {
 		return worked
 	}
-	at := worked
-	for _, stretch := range p.union {
-		if at <= stretch.from {
-			break
-		}
-		at = Sum(at, stretch.to-stretch.from)
+	n := sort.Search(len(p.union), func(i int) bool { return Sum(worked, p.union[i].before) <= p.union[i].from })
+	if n == 0 {
+		return worked
 	}
-	return at
+	return Sum(worked, p.union[n-1].before+p.union[n-1].length())
 }
 
 // PausedBefore returns how long all of these had stopped the wall clock before the instant now.
 func PausedBefore(all []Pause, now time.Duration) time.Duration {
-	p := Pauses{all: all}
-	p.unite()
-	return p.Before(now)
+	return new(Pauses).With(all).Before(now)
 }
 
 // worked returns what the wall clock shows at the instant now.

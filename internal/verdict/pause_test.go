@@ -1,8 +1,10 @@
 package verdict_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -142,16 +144,128 @@ func pauseStep(rng *rand.Rand, slow *pausedRun, seen *verdict.Snapshot, now int)
 	}
 }
 
+// naivePauses are pauses whose union is made anew at each question.
+type naivePauses []verdict.Pause
+
+func (p *naivePauses) set(pause verdict.Pause) bool {
+	for i := range *p {
+		known := &(*p)[i]
+		switch {
+		case known.ID != pause.ID:
+			continue
+		case !pause.Closed || known.Closed && known.Released == pause.Released:
+			return false
+		}
+		known.Closed, known.Released = true, pause.Released
+		return true
+	}
+	*p = append(*p, pause)
+	return true
+}
+
+// union is the stretches that the wall clock does not count, sorted, apart.
+func (p naivePauses) union() (merged [][2]time.Duration) {
+	for _, pause := range slices.SortedFunc(slices.Values(p), func(a, b verdict.Pause) int {
+		return cmp.Compare(a.Opened, b.Opened)
+	}) {
+		end := verdict.Sum(pause.Opened, pause.Cap)
+		if pause.Closed {
+			end = min(end, pause.Released)
+		}
+		last := len(merged) - 1
+		switch {
+		case end <= pause.Opened:
+		case last >= 0 && pause.Opened <= merged[last][1]:
+			merged[last][1] = max(merged[last][1], end)
+		default:
+			merged = append(merged, [2]time.Duration{pause.Opened, end})
+		}
+	}
+	return merged
+}
+
+func (p naivePauses) before(now time.Duration) (paused time.Duration) {
+	for _, stretch := range p.union() {
+		paused += max(min(stretch[1], now)-stretch[0], 0)
+	}
+	return paused
+}
+
+func (p naivePauses) instant(worked time.Duration) time.Duration {
+	at := worked
+	for _, stretch := range p.union() {
+		if at <= stretch[0] {
+			break
+		}
+		at = verdict.Sum(at, stretch[1]-stretch[0])
+	}
+	return at
+}
+
+// randomPause is one of few, so that it may be known, opened or closed at any time: the order is not that of time.
+func randomPause(rng *rand.Rand, most int) verdict.Pause {
+	at := func() time.Duration { return time.Duration(rng.IntN(most)) }
+	p := verdict.Pause{ID: strconv.Itoa(rng.IntN(12)), Opened: at(), Cap: at() / 3, Closed: rng.IntN(2) == 0}
+	if rng.IntN(20) == 0 {
+		p.Cap = verdict.Never
+	}
+	if rng.IntN(50) == 0 {
+		p.Opened = verdict.Never
+	}
+	if p.Closed {
+		p.Released = at()
+	}
+	return p
+}
+
+// TestPausesModel checks pauses that come in any order against a union that is made anew at each question.
+func TestPausesModel(t *testing.T) {
+	for seed := range uint64(800) {
+		rng := rand.New(rand.NewPCG(seed, 21))
+		most := 2 + rng.IntN(200)
+		var (
+			slow, others naivePauses
+			fast         verdict.Pauses
+		)
+		for range 30 {
+			pause := randomPause(rng, most)
+			if rng.IntN(3) == 0 {
+				others.set(pause)
+				continue
+			}
+			require.Equal(t, slow.set(pause), fast.Set(pause), "seed %d", seed)
+			both := slices.Clone(slow)
+			for _, other := range others {
+				both.set(other)
+			}
+			with := fast.With(others)
+			for range 4 {
+				now := time.Duration(rng.IntN(2 * most))
+				require.Equal(t, slow.before(now), fast.Before(now), "seed %d", seed)
+				require.Equal(t, slow.instant(now), fast.Instant(now), "seed %d", seed)
+				require.Equal(t, both.before(now), with.Before(now), "seed %d", seed)
+				require.Equal(t, both.instant(now), with.Instant(now), "seed %d", seed)
+				require.Equal(t, slow.before(now), verdict.PausedBefore(slow, now), "seed %d", seed)
+			}
+			require.Equal(t, slow.instant(verdict.Never), fast.Instant(verdict.Never), "seed %d", seed)
+			for _, pause := range both {
+				known, _ := with.Find(pause.ID)
+				require.Equal(t, pause, known, "seed %d", seed)
+			}
+		}
+	}
+}
+
 func TestPauses(t *testing.T) {
 	t.Run("many are kept, so that none counts twice", func(t *testing.T) {
 		var p verdict.Pauses
 		for range 2 {
-			for i := range 2000 {
+			for i := range 30_000 {
 				id, from := strconv.Itoa(i), time.Duration(10*i)
 				p.Set(verdict.Pause{ID: id, Opened: from, Cap: 100})
 				p.Set(verdict.Pause{ID: id, Opened: from, Cap: 100, Released: from + 3, Closed: true})
 			}
-			require.EqualValues(t, 6_000, p.Before(time.Hour))
+			require.EqualValues(t, 90_000, p.Before(time.Hour))
 		}
 	})
 	t.Run("are set once, and of two ends the later told one counts", func(t *testing.T) {

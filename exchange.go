@@ -7,70 +7,45 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/unwrap"
-	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A ruling is what the store says of a window: the stop that counts or that it is complete, and how much it was
-// extended.
-type ruling struct {
-	stop     *Stop
-	complete bool
-	extended time.Duration
-	pauses   []verdict.Pause
-	given    map[rungKey]int64 // how much counted limits were extended
-}
-
-func (r ruling) over() bool { return r.stop != nil || r.complete }
-
-// yieldsTo reports whether the store knows better than the trip. An extension and another process's pause take back
-// what they give more of, the wall clock's end, and nothing else; that a hold was closed by its own process takes back
-// its cap.
-func (t *trip) yieldsTo(known ruling, extended time.Duration, given int64) bool {
-	if t.usage != nil {
-		return known.over() || known.given[countKey(t.usage)] > given
-	}
-	more := known.extended > extended || t.pauses.With(t.pauses.News(known.pauses)).Before(t.elapsed) > t.paused
-	closed := slices.ContainsFunc(known.pauses, func(p verdict.Pause) bool { return p.Closed && p.ID == t.left })
-	return known.over() || t.verdict.Limit == verdict.WallClock && more || closed
-}
-
 // keptEnd is what the event says that the store kept as the window's end, which another process can have written first.
-func (w *Watchdog) keptEnd(kept, event Event, own *Stop) ruling {
-	if bytes.Equal(kept.Payload, event.Payload) {
-		return ruling{stop: own}
+func (w *Watchdog) keptEnd(kept, event Event, own *record.Cancel) fold.Window {
+	if !bytes.Equal(kept.Payload, event.Payload) {
+		if found := w.known([]Event{kept}); found.Over() {
+			return found
+		}
 	}
-	h := foldEvents(w.windowID(), []Event{kept})
-	if ruled := h.windows[w.startedAt].ruling(); ruled.over() {
-		return ruled
-	}
-	return ruling{stop: own}
+	return fold.Window{Stop: own}
 }
 
 // A transacted is what an exchange about the window came to: what the store knew, and the event that it kept under the
 // ID of the one appended, nil if none was. Before are those that were appended before it. Unread is why it is only
 // taken for kept.
 type transacted struct {
-	known  ruling
+	known  *fold.Window
 	before []Event
 	kept   *Event
 	after  *windowExchange // what the store says after it; nil if that is known
 	unread error
 }
 
-// rulingAfter is what the store says after the exchange.
-func (w *Watchdog) rulingAfter(t transacted) ruling {
+// knownAfter is what the store knows after the exchange.
+func (w *Watchdog) knownAfter(t transacted) fold.Window {
 	if t.after == nil {
-		return t.known
+		return *t.known
 	}
-	return w.rulingOf(append(t.after.selected, t.after.Kept...))
+	return w.known(append(t.after.selected, t.after.Kept...))
 }
 
 // transact asks the store what is known of the window, appends what is decided then, at most one event, and says what
 // the store kept: in one transaction if the store can. If something is decided, the events before go before it, unless
 // the store refuses them. What cannot be read is taken for unknown. It takes at most limit.
 func (w *Watchdog) transact(
-	ctx context.Context, limit time.Duration, before []Event, decide func(known ruling) []Event,
+	ctx context.Context, limit time.Duration, before []Event, decide func(known *fold.Window) []Event,
 ) (transacted, error) {
 	return exchangeWithin(ctx, &w.recorder, limit, func(ctx context.Context) (transacted, error) {
 		t, err := w.transactWith(ctx, before, decide)
@@ -82,7 +57,7 @@ func (w *Watchdog) transact(
 }
 
 func (w *Watchdog) transactWith(
-	ctx context.Context, before []Event, decide func(known ruling) []Event,
+	ctx context.Context, before []Event, decide func(known *fold.Window) []Event,
 ) (transacted, error) {
 	if store, able := unwrap.To[TransactionalStore, EventStore](w.recorder.store); able {
 		return w.transactOnce(ctx, store, before, decide)
@@ -91,7 +66,7 @@ func (w *Watchdog) transactWith(
 }
 
 func (w *Watchdog) transactOnce(
-	ctx context.Context, store TransactionalStore, before []Event, decide func(known ruling) []Event,
+	ctx context.Context, store TransactionalStore, before []Event, decide func(known *fold.Window) []Event,
 ) (t transacted, err error) {
 	x := &windowExchange{}
 	x.prepare(w, w.onceIDs(w.startedAt), before, decide)
@@ -109,18 +84,18 @@ func (w *Watchdog) transactOnce(
 type windowExchange struct {
 	Exchange
 	selected []Event
-	known    ruling
+	known    fold.Window
 	before   []Event
 }
 
 // prepare makes it the exchange of the run whose window has these onceIDs. The events before go before what is decided.
 func (x *windowExchange) prepare(
-	w *Watchdog, onceIDs []string, before []Event, decide func(known ruling) []Event,
+	w *Watchdog, onceIDs []string, before []Event, decide func(known *fold.Window) []Event,
 ) {
 	x.before = before
 	x.Exchange = Exchange{Selection: w.selectionWith(w.startedAt, onceIDs), Decide: func(events []Event) []Event {
-		x.selected, x.known = events, w.rulingOf(events)
-		return after(before, decide(x.known))
+		x.selected, x.known = events, w.known(events)
+		return after(before, decide(&x.known))
 	}}
 }
 
@@ -134,7 +109,7 @@ func after(before, decided []Event) []Event {
 
 // transacted is what an exchange that was carried out came to.
 func (x *windowExchange) transacted() transacted {
-	t := transacted{known: x.known}
+	t := transacted{known: &x.known}
 	if n := len(x.Kept); n > 0 {
 		t.before, t.kept, t.after = x.before, &x.Kept[n-1], x
 	}
@@ -143,10 +118,10 @@ func (x *windowExchange) transacted() transacted {
 
 // appendUnread appends what is decided of a window of which nothing can be read, because of that error.
 func (w *Watchdog) appendUnread(
-	ctx context.Context, unread error, before []Event, decide func(known ruling) []Event,
+	ctx context.Context, unread error, before []Event, decide func(known *fold.Window) []Event,
 ) (t transacted, err error) {
-	t.unread = unread
-	if events := after(before, decide(ruling{})); len(events) > 0 {
+	t.known, t.unread = &fold.Window{}, unread
+	if events := after(before, decide(t.known)); len(events) > 0 {
 		t.before, t.kept = before, &events[len(events)-1]
 		err = w.recorder.store.Append(ctx, events...)
 	}
@@ -154,9 +129,10 @@ func (w *Watchdog) appendUnread(
 }
 
 func (w *Watchdog) transactInSteps(
-	ctx context.Context, before []Event, decide func(known ruling) []Event,
+	ctx context.Context, before []Event, decide func(known *fold.Window) []Event,
 ) (t transacted, err error) {
-	t.known, _ = w.consult(ctx)
+	known, _ := w.consult(ctx)
+	t.known = &known
 	events := after(before, decide(t.known))
 	if len(events) == 0 {
 		return t, nil
@@ -175,7 +151,7 @@ func (w *Watchdog) readKept(ctx context.Context, t *transacted) error {
 	if err != nil {
 		return err
 	}
-	t.known = w.rulingOf(stored)
+	*t.known = w.known(stored)
 	if i := slices.IndexFunc(stored, func(e Event) bool { return e.ID == t.kept.ID }); i >= 0 {
 		t.kept = &stored[i]
 	}
@@ -183,36 +159,17 @@ func (w *Watchdog) readKept(ctx context.Context, t *transacted) error {
 }
 
 // consult reads what was done to the window, by whatever process: ended it, or extended it.
-func (w *Watchdog) consult(ctx context.Context) (ruling, error) {
+func (w *Watchdog) consult(ctx context.Context) (fold.Window, error) {
 	if store, able := unwrap.To[TransactionalStore, EventStore](w.recorder.store); able {
 		events, err := store.Select(ctx, w.selection(w.startedAt))
 		if err != nil {
-			return ruling{}, fmt.Errorf("read events: %w", err)
+			return fold.Window{}, fmt.Errorf("read events: %w", err)
 		}
-		return w.checkedRuling(events)
+		return w.checkedKnown(events)
 	}
 	events, err := w.recorder.store.Read(ctx, AggregateType, w.id)
 	if err != nil {
-		return ruling{}, fmt.Errorf("read events: %w", err)
+		return fold.Window{}, fmt.Errorf("read events: %w", err)
 	}
-	return w.checkedRuling(events)
-}
-
-// rulingOf is what the events say of the window, as far as they can be read.
-func (w *Watchdog) rulingOf(events []Event) ruling {
-	if len(events) == 0 {
-		return ruling{}
-	}
-	return foldEvents(w.windowID(), events).windows[w.startedAt].ruling()
-}
-
-// checkedRuling is [Watchdog.rulingOf], or an error if an event of the window cannot be read.
-func (w *Watchdog) checkedRuling(events []Event) (ruling, error) {
-	h := foldEvents(w.windowID(), events)
-	for _, e := range h.unreadable {
-		if h.concerns(e, &window{startedAt: w.startedAt}) {
-			return ruling{}, e.err
-		}
-	}
-	return h.windows[w.startedAt].ruling(), nil
+	return w.checkedKnown(events)
 }

@@ -1,0 +1,283 @@
+package fold_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/record"
+)
+
+func TestCurrent(t *testing.T) {
+	const h = time.Hour
+	for _, c := range []struct {
+		name   string
+		events func(s *script)
+		host   time.Duration // the start that the host says
+		want   time.Duration
+		over   bool
+	}{
+		{name: "no events: the host's start", events: func(*script) {}, host: 3 * h, want: 3 * h},
+		{
+			name:   "a window that was stopped stays the current one",
+			events: func(s *script) { s.cancel(0, 4*h) }, over: true,
+		},
+		{
+			name:   "the cancel of an earlier window is not this one's",
+			events: func(s *script) { s.cancel(-9*h, -5*h) },
+		},
+		{
+			name:   "a start later than the cancel is a window that the host has opened",
+			events: func(s *script) { s.cancel(0, 4*h) }, host: 5 * h, want: 5 * h,
+		},
+		{
+			name:   "a start at the cancel is none",
+			events: func(s *script) { s.cancel(0, 4*h) }, host: 4 * h, over: true,
+		},
+		{
+			name:   "none follows a complete one but by a resume",
+			events: func(s *script) { s.complete(0, h) }, host: 9 * h, over: true,
+		},
+		{
+			name:   "a resume opens a window after it",
+			events: func(s *script) { s.complete(0, h); s.resume(0, 2*h) }, host: 0, want: 2 * h,
+		},
+		{
+			name:   "a start within a second of the recorded one is the same, kept in whole seconds",
+			events: func(s *script) { s.resume(-h, time.Second/2) }, host: time.Second, want: time.Second / 2,
+		},
+		{
+			name:   "a start a second after the recorded one is another",
+			events: func(s *script) { s.resume(-h, 0) }, host: time.Second, want: time.Second,
+		},
+		{
+			name: "the chain of resumes orders the windows, not the clock",
+			events: func(s *script) {
+				s.cancel(0, 4*h)
+				s.resume(0, -3*h)
+				s.cancel(-3*h, -2*h)
+				s.resume(-3*h, -1*h)
+			}, host: 0, want: -1 * h,
+		},
+		{
+			name: "a start that is known is no window of the host's own, however late",
+			events: func(s *script) {
+				s.cancel(5*h, 6*h)
+				s.resume(5*h, 0)
+				s.cancel(0, h)
+			}, host: 5 * h, want: 0, over: true,
+		},
+		{
+			name:   "a resume that was stored before the cancel that it follows",
+			events: func(s *script) { s.resume(0, 5*h); s.cancel(0, 4*h) }, want: 5 * h,
+		},
+		{
+			name: "of two chains the one that begins later, not the one that ends later",
+			events: func(s *script) {
+				s.cancel(-20*h, -19*h)
+				s.resume(-20*h, -2*h)
+				s.cancel(-9*h, -8*h)
+				s.resume(-9*h, -7*h)
+			}, host: -9 * h, want: -7 * h,
+		},
+		{
+			name: "nor the one that another resume opened after a window that nobody knows",
+			events: func(s *script) {
+				s.cancel(0, h)
+				s.resume(0, 3*h)
+				s.resume(-9*h, 3*h)
+				s.resume(-20*h, 2*h)
+			}, want: 2 * h,
+		},
+		{
+			name:   "a start before the window is none of the host's, whatever the clock was at its cancel",
+			events: func(s *script) { s.cancel(0, -h) }, host: -h / 2, over: true,
+		},
+		{
+			name:   "a damaged chain is a circle, of which the latest window is one",
+			events: func(s *script) { s.resume(0, h); s.resume(h, 0) }, want: h,
+		},
+		{
+			name: "events of other kinds, and of other windows of the aggregate, say nothing",
+			events: func(s *script) {
+				s.add("overrun", `{"session_started_at":7}`)
+				s.add("checkpoint", `{}`)
+				s.add("cancel", record.Cancel{SessionStartedAt: stamp(0), FiredAt: stamp(h), Parent: "s-0"})
+				s.add("cancel", record.Cancel{SessionStartedAt: stamp(0), FiredAt: stamp(h), Window: "fresh"})
+			},
+		},
+		{
+			name: "times of other writers are read",
+			events: func(s *script) {
+				s.add("cancel", `{"session_started_at":"2026-05-01T14:00:00.000000999+02:00","fired_at":"2026-05-01 13:00:00"}`)
+			}, over: true,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var s script
+			c.events(&s)
+			history := s.fold()
+			found := history.Current(at(c.host))
+			require.Equal(t, at(c.want), found.StartedAt)
+			require.Equal(t, c.over, found.Over())
+			require.Nil(t, history.Unreadable(found.StartedAt))
+			for range 20 {
+				require.Equal(t, found, history.Current(at(c.host)), "whenever it is asked for")
+			}
+		})
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	const start = `"session_started_at":"2026-05-01T12:00:00Z"`
+	for _, c := range []struct {
+		name, kind, payload string
+		concerns            map[time.Duration]bool // windows by their start, which is the event's second as well
+		text                string
+	}{
+		{
+			name: "of its window and, where that has nothing else, of those before it", kind: "cancel",
+			payload:  `{` + start + `,"elapsed_seconds":"long"}`,
+			concerns: map[time.Duration]bool{0: true, -time.Hour: true, time.Hour: false},
+		},
+		{
+			name: "of any window that began before it was stored, if its start is unreadable too", kind: "extend",
+			payload:  `{"session_started_at":"yesterday"}`,
+			concerns: map[time.Duration]bool{0: true, -time.Hour: true, time.Hour: false},
+		},
+		{
+			name: "one without a start is unreadable", kind: "cancel", payload: `{"reason":"wall_clock_exceeded"}`,
+			concerns: map[time.Duration]bool{0: true},
+			text:     "e-0 (runtime.watchdog.cancel) of run s-1: it has no session_started_at",
+		},
+		{
+			name: "none that says of which other window it is", kind: "cancel",
+			payload:  `{` + start + `,"parent":"s-0","elapsed_seconds":"long"}`,
+			concerns: map[time.Duration]bool{0: false},
+		},
+		{
+			name: "nor one of another window without a start", kind: "cancel", payload: `{"window":"fresh"}`,
+			concerns: map[time.Duration]bool{0: false},
+		},
+		{name: "nor one of a kind that nobody reads", kind: "overrun", payload: `[`, concerns: map[time.Duration]bool{0: false}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var s script
+			s.add(c.kind, c.payload)
+			h := s.fold()
+			for window, concerns := range c.concerns {
+				e := h.Unreadable(at(window))
+				require.Equal(t, concerns, e != nil, window)
+				if concerns && c.text != "" {
+					require.EqualError(t, e, c.text)
+				}
+				if concerns {
+					require.ErrorIs(t, e, e.Err)
+				}
+			}
+		})
+	}
+	t.Run("a window that other events tell of is not put in doubt by a later one's", func(t *testing.T) {
+		var s script
+		s.cancel(0, time.Hour)
+		s.add("warning", `{`+start+`,"fraction":"half"}`)
+		h := s.fold()
+		require.NotNil(t, h.Unreadable(at(0)))
+		require.Nil(t, h.Unreadable(at(-time.Hour)), "the window at noon is known")
+	})
+}
+
+func TestStopsInRow(t *testing.T) {
+	const h = time.Hour
+	var s script
+	stop := func(start time.Duration) { s.cancel(start, start+1) }
+	stop(0)
+	s.resume(0, h)
+	s.complete(h, h+1)
+	s.resume(h, 2*h)
+	stop(2 * h)
+	s.resume(2*h, 3*h)
+	stop(3 * h)
+	s.resume(3*h, 4*h)
+	s.correct(s.cancel(4*h, 4*h+1))
+	s.resume(4*h, 5*h)
+	stop(5 * h)
+	history := s.fold()
+	for start, want := range map[time.Duration]int{0: 1, h: 0, 2 * h: 1, 3 * h: 2, 4 * h: 0, 5 * h: 1, 9 * h: 0} {
+		require.Equal(t, want, history.StopsInRow(at(start)), start)
+	}
+	next, resumed := history.Next(at(2 * h))
+	require.True(t, resumed)
+	require.Equal(t, at(3*h), next)
+	_, resumed = history.Next(at(5 * h))
+	require.False(t, resumed)
+
+	var circle script
+	circle.cancel(0, 1)
+	circle.resume(0, h)
+	circle.cancel(h, h+1)
+	circle.resume(h, 0)
+	history = circle.fold()
+	require.Equal(t, 2, history.StopsInRow(at(h)), "each window counts once")
+}
+
+// TestFirst protects that every process reads the same of two events that say different things of one window.
+func TestFirst(t *testing.T) {
+	var s script
+	first := s.cancel(0, time.Hour)
+	s.cancel(0, 2*time.Hour)
+	s.complete(0, 3*time.Hour)
+	s.complete(0, 4*time.Hour)
+	s.correct(first)
+	found := s.current()
+	require.Equal(t, stamp(time.Hour), found.Stop.FiredAt, "of two cancels the first")
+	require.Equal(t, at(4*time.Hour), found.CompletedAt, "of two ends by the host the last")
+	var undated script
+	undated.add("complete", record.Complete{SessionStartedAt: stamp(0)})
+	found = undated.current()
+	require.Equal(t, undated[0].Timestamp, found.CompletedAt, "one that does not say when was then")
+}
+
+func TestCorrection(t *testing.T) {
+	for name, after := range map[string]bool{"a correction after its cancel": true, "one that was stored before it": false} {
+		t.Run(name, func(t *testing.T) {
+			var s script
+			if !after {
+				s.correct("e-1")
+			}
+			id := s.cancel(0, time.Hour)
+			if after {
+				s.correct(id)
+			}
+			found := s.current()
+			require.True(t, found.Complete())
+			require.Equal(t, at(time.Hour), found.CompletedAt, "when it was stopped")
+			require.NotNil(t, found.Stop)
+		})
+	}
+	t.Run("one of a cancel that nobody knows, or beside a complete, changes nothing", func(t *testing.T) {
+		var s script
+		s.correct("e-9")
+		found := s.current()
+		require.False(t, found.Over())
+		id := s.cancel(0, time.Hour)
+		s.complete(0, 2*time.Hour)
+		s.correct(id)
+		found = s.current()
+		require.Equal(t, at(2*time.Hour), found.CompletedAt)
+	})
+}
+
+// TestZeroHistory protects a run without events, which costs nothing to fold.
+func TestZeroHistory(t *testing.T) {
+	var h fold.History
+	require.Equal(t, fold.Window{StartedAt: noon}, h.Current(noon))
+	require.Equal(t, fold.Window{StartedAt: noon}, h.At(noon))
+	require.Nil(t, h.Last())
+	require.Nil(t, h.Unreadable(noon))
+	require.Zero(t, h.StopsInRow(noon))
+	_, resumed := h.Next(noon)
+	require.False(t, resumed)
+}
