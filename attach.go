@@ -81,8 +81,7 @@ func unattached(ctx context.Context, run Run, cfg *Config, at time.Time) (*Watch
 	return w, cfg, err
 }
 
-// begin makes a watchdog for a window that begins now and shares nothing with any other, whatever clocks say. It reads
-// nothing.
+// begin is New in a [handle.Fresh].
 func begin(ctx context.Context, run Run, cfg *Config) (*Watchdog, error) {
 	at := clocks.Now(cfg.Clock)
 	run.StartedAt = at

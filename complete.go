@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // Complete says that the run has done its work. It is recorded as [EventComplete], once, and then the run's context and
@@ -27,18 +27,10 @@ func (w *Watchdog) Complete() error {
 	return nil
 }
 
-// completeCommand is Complete for a run whose command ended.
-func (w *Watchdog) completeCommand(end seam.CommandEnd) error {
-	w.mu.Lock()
-	w.extras().command = end
-	w.mu.Unlock()
-	return w.Complete()
-}
-
 // commandEnd is how the run's command ended, as far as its host said so. The caller holds mu.
-func (w *Watchdog) commandEnd() seam.CommandEnd {
+func (w *Watchdog) commandEnd() record.CommandEnd {
 	if w.more == nil {
-		return seam.CommandEnd{}
+		return record.CommandEnd{}
 	}
 	return w.more.command
 }

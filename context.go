@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // A runContext is the watchdog as the context of its run. It is not a child of its parent: what ends the run is decided
@@ -65,14 +65,12 @@ func (c *runContext) Deadline() (time.Time, bool) {
 	return c.parent.Deadline()
 }
 
-// Value finds the run's watchdog besides what the parent carries. Go 1.25's context.Cause asks for the inner context's
+// Value finds the run's handle besides what the parent carries. Go 1.25's context.Cause asks for the inner context's
 // cause, by a key of its own, before anybody has called Err: so the parent is checked here, too.
 func (c *runContext) Value(key any) any {
 	switch key {
-	case runKey{}:
-		return (*Watchdog)(c)
-	case seam.SignsKey{}:
-		return seamSigns{(*Watchdog)(c)}
+	case handle.Key{}, handle.SignsKey{}:
+		return (*runHandle)(c)
 	}
 	(*Watchdog)(c).checkParent()
 	return c.inner.Value(key)

@@ -4,9 +4,10 @@ import (
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-// recordFinished ends a run whose work finished by itself. It waits for a stop that is being recorded. If the run has a
-// stop of its own, the work had finished before that could end it, and recordFinished records that and reports true.
-func (w *Watchdog) recordFinished() (corrected bool) {
+// RecordFinished implements [handle.Run]. It waits for a stop that is being recorded. If the run has a stop of its own,
+// the work had finished before that could end it, and RecordFinished records that and reports true.
+func (h *runHandle) RecordFinished() (corrected bool) {
+	w := (*Watchdog)(h)
 	w.endRunning(ErrClosed)
 	w.tellTrace()
 	stop, _ := w.ending()

@@ -17,7 +17,8 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -122,13 +123,15 @@ func TestEventGoldens(t *testing.T) {
 			wd := b.attach()
 			wd.Note("ended with status 3")
 			b.pass(90 * time.Second)
-			status := 3
-			require.NoError(b.t, seam.CompleteCommand(wd, seam.CommandEnd{Outcome: "failed", ExitStatus: &status}))
+			status := record.Count(3)
+			end := record.CommandEnd{Outcome: "failed", ExitStatus: &status}
+			require.NoError(b.t, handle.Of(wd.Context()).CompleteCommand(end))
 		}},
 		"complete_command_killed": {watchdog.EventComplete, func(b *fixture) {
 			wd := b.attach()
 			b.pass(90 * time.Second)
-			require.NoError(b.t, seam.CompleteCommand(wd, seam.CommandEnd{Outcome: "failed", Signal: "SIGKILL"}))
+			end := record.CommandEnd{Outcome: "failed", Signal: "SIGKILL"}
+			require.NoError(b.t, handle.Of(wd.Context()).CompleteCommand(end))
 		}},
 		"hold":    {watchdog.EventHold, func(b *fixture) { approved(b) }},
 		"release": {watchdog.EventRelease, func(b *fixture) { approved(b).Close() }},
@@ -170,10 +173,9 @@ func TestEventGoldens(t *testing.T) {
 			for i := range pids {
 				pids[i] = 4711 + i
 			}
-			seam.Of(wd.Context()).RecordOverrun(seam.Overrun{
-				Key: "build", Layer: seam.LayerCommand, Limit: watchdog.NoLimit, Elapsed: 61 * time.Second, Abandoned: true,
-				Survivors: pids,
-			})
+			left := record.Overrun{Key: "build", Layer: record.LayerCommand, ElapsedSeconds: 61, Abandoned: true}
+			left.SetSurvivors(pids)
+			handle.Of(wd.Context()).RecordOverrun(left)
 			b.pass(0)
 		}},
 	} {

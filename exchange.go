@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/unwrap"
 )
 
 // keptEnd is what the event says that the store kept as the window's end, which another process can have written first.
@@ -59,7 +59,7 @@ func (w *Watchdog) transact(
 func (w *Watchdog) transactWith(
 	ctx context.Context, before []Event, decide func(known *fold.Window) []Event,
 ) (transacted, error) {
-	if store, able := seam.StoreOf[TransactionalStore](w.recorder.store); able {
+	if store, able := unwrap.To[TransactionalStore, EventStore](w.recorder.store); able {
 		return w.transactOnce(ctx, store, before, decide)
 	}
 	return w.transactInSteps(ctx, before, decide)
@@ -160,7 +160,7 @@ func (w *Watchdog) readKept(ctx context.Context, t *transacted) error {
 
 // consult reads what was done to the window, by whatever process: ended it, or extended it.
 func (w *Watchdog) consult(ctx context.Context) (fold.Window, error) {
-	if store, able := seam.StoreOf[TransactionalStore](w.recorder.store); able {
+	if store, able := unwrap.To[TransactionalStore, EventStore](w.recorder.store); able {
 		events, err := store.Select(ctx, w.selection(w.startedAt))
 		if err != nil {
 			return fold.Window{}, fmt.Errorf("read events: %w", err)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -62,9 +61,9 @@ type trip struct {
 	paused  time.Duration // of that
 	pauses  *verdict.Pauses
 	note    string
-	usage   *Usage          // of a counted limit
-	command seam.CommandEnd // of a run that is complete
-	left    string          // the pause of a hold that another process left open and whose cap was exceeded
+	usage   *Usage            // of a counted limit
+	command record.CommandEnd // of a run that is complete
+	left    string            // the pause of a hold that another process left open and whose cap was exceeded
 	// meanwhile is what was traced since, for when the run goes on: a trace ends where the run's end was decided.
 	meanwhile []Signal
 	// done is closed when the trip is over: the run has its end, or runs on because it was given more time.

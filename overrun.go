@@ -3,13 +3,14 @@ package watchdog
 import (
 	"context"
 
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-// recordOverrun records what became of a call in the run. It never waits for a store: a run that does everything on its
-// caller's goroutine does this at the next poll. Those that come while the store is busy are appended together, so that
-// at most two tasks are under way: one that is appending and one that waits for it.
-func (w *Watchdog) recordOverrun(call seam.Overrun) {
+// RecordOverrun implements [handle.Run]. It never waits for a store: a run that does everything on its caller's
+// goroutine does this at the next poll. Those that come while the store is busy are appended together, so that at most
+// two tasks are under way: one that is appending and one that waits for it.
+func (h *runHandle) RecordOverrun(call record.Overrun) {
+	w := (*Watchdog)(h)
 	r := &w.recorder
 	e := &entry{events: []Event{w.overrunEvent(call)}, failed: w.logOverrun}
 	dropped, first := r.putSpare(e)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -43,19 +42,10 @@ func (w *Watchdog) completeEvent(t *trip) Event {
 	e := w.newEvent(EventComplete, t.at, record.Once, record.Complete{
 		Reason: record.CompleteReason, SessionStartedAt: record.Stamp(w.startedAt), CompletedAt: record.Stamp(t.at),
 		ElapsedSeconds: record.WholeSeconds(t.elapsed - t.paused), PausedSeconds: record.ExactSeconds(t.paused),
-		Note: t.note, Parent: w.lineage.parent(), Window: w.lineage.fresh(), CommandEnd: recordedEnd(t.command),
+		Note: t.note, Parent: w.lineage.parent(), Window: w.lineage.fresh(), CommandEnd: t.command,
 	})
 	e.ID = record.EventID(w.id, w.windowName(w.startedAt), EventCancel, record.Once)
 	return e
-}
-
-func recordedEnd(end seam.CommandEnd) record.CommandEnd {
-	recorded := record.CommandEnd{Outcome: end.Outcome, Signal: end.Signal}
-	if end.ExitStatus != nil {
-		status := record.Count(*end.ExitStatus)
-		recorded.ExitStatus = &status
-	}
-	return recorded
 }
 
 // directiveEvents are the decision and the directive of one trip.
@@ -164,31 +154,14 @@ func (w *Watchdog) interruptEvent(signal, name string) Event {
 
 // overrunEvent says what became of a call in the run, and nothing of what its work returned. The note is bounded
 // already.
-func (w *Watchdog) overrunEvent(call seam.Overrun) Event {
+func (w *Watchdog) overrunEvent(call record.Overrun) Event {
 	w.mu.Lock()
 	at := w.clock.now()
 	w.mu.Unlock()
-	limit := call.Limit
-	if limit == NoLimit {
-		limit = 0
-	}
-	return w.newEvent(EventOverrun, at, "", record.Overrun{
-		Key: record.Note(call.Key), Layer: call.Layer, SessionStartedAt: record.Stamp(w.startedAt),
-		OverranAt: record.Stamp(at), LimitSeconds: record.ExactSeconds(limit),
-		ElapsedSeconds: record.ExactSeconds(call.Elapsed), Abandoned: call.Abandoned, Note: call.Note,
-		Parent: w.lineage.parent(), LimitedBy: call.LimitedBy, Window: w.lineage.fresh(),
-		Survivors: record.Count(len(call.Survivors)), SurvivorPIDs: firstPIDs(call.Survivors),
-	})
-}
-
-// maxPIDs is how many processes an event names.
-const maxPIDs = 16
-
-func firstPIDs(all []int) (pids []record.Count) {
-	for _, pid := range all[:min(len(all), maxPIDs)] {
-		pids = append(pids, record.Count(pid))
-	}
-	return pids
+	call.Key = record.Note(call.Key)
+	call.SessionStartedAt, call.OverranAt = record.Stamp(w.startedAt), record.Stamp(at)
+	call.Parent, call.Window = w.lineage.parent(), w.lineage.fresh()
+	return w.newEvent(EventOverrun, at, "", call)
 }
 
 // lostAttempt is the signal of the interrupt of an attempt whose process ended without recording anything.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/unwrap"
 )
 
 // maxSkew is how far before a window's start its first event can be dated, where another host wrote it.
@@ -46,7 +46,7 @@ func (w *Watchdog) readWindow(ctx context.Context, hostStart time.Time) (fold.Wi
 // readHistory reads the last windows of the run: from a store that can select by following the chain of resumes, from
 // any other whole, and from memory, where that is the cheaper way.
 func (w *Watchdog) readHistory(ctx context.Context, hostStart time.Time) (h fold.History, err error) {
-	store, selects := seam.StoreOf[TransactionalStore](w.recorder.store)
+	store, selects := unwrap.To[TransactionalStore, EventStore](w.recorder.store)
 	if !selects || w.recorder.instant() {
 		return w.readWhole(ctx)
 	}

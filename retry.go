@@ -14,7 +14,6 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/alarm"
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/uptime"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -138,7 +137,7 @@ func (t *retrier) within(wait time.Duration) {
 		return
 	}
 	t.set = wait
-	wait = wait/2 + seam.Spread(wait/2+1)
+	wait = wait/2 + clocks.Spread(wait/2+1)
 	switch {
 	case t.machine:
 		retryAlarms.Within(&t.item, wait)

@@ -8,7 +8,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/unwrap"
 )
 
 const (
@@ -90,7 +90,7 @@ type group struct {
 
 func newGroup(key groupKey, c clock.Clock, began time.Time) *group {
 	g := &group{groupKey: key, clock: c, began: began, size: 1, workers: stepWorkers, instant: isInstant(key.store)}
-	if able, ok := seam.StoreOf[TransactionalStore](key.store); ok {
+	if able, ok := unwrap.To[TransactionalStore, EventStore](key.store); ok {
 		g.able, g.size, g.workers = able, batchSize, batchWorkers
 	}
 	return g

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/unwrap"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -105,7 +105,7 @@ func (cfg *Config) spendStore() SpendStore {
 	if cfg.SpendStore != nil {
 		return cfg.SpendStore
 	}
-	store, _ := seam.StoreOf[SpendStore](cfg.Store)
+	store, _ := unwrap.To[SpendStore, EventStore](cfg.Store)
 	return store
 }
 

@@ -3,17 +3,15 @@ package watchdog
 import (
 	"context"
 
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
-
-// runKey is the key under which a run's context carries its watchdog.
-type runKey struct{}
 
 // FromContext returns the watchdog of the innermost run that the context belongs to, nil if there is none. All
 // methods of a nil [Watchdog] work, so that deep code need not know whether it is watched.
 func FromContext(ctx context.Context) *Watchdog {
-	w, _ := ctx.Value(runKey{}).(*Watchdog)
-	return w
+	h, _ := ctx.Value(handle.Key{}).(*runHandle)
+	return (*Watchdog)(h)
 }
 
 // Activity is a sign of life: it restarts [Budget].Idle and the Idle of holds, also of the runs around a layer. It

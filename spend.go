@@ -235,18 +235,11 @@ func (a *Amount) negative() string {
 	return ""
 }
 
-// use is the amount as the decision takes it.
-func (a *Amount) use() (u verdict.Use) {
-	a.setUse(&u)
-	return u
-}
-
-// setUse is use in place: what is copied costs each call a tenth of its time.
+// setUse sets a use to the amount, in place: what is copied costs each call a tenth of its time.
 func (a *Amount) setUse(u *verdict.Use) {
-	u.Counts[verdict.KindInput], u.Counts[verdict.KindOutput] = a.InputTokens, a.OutputTokens
-	u.Counts[verdict.KindTokens] = verdict.AddCount(a.InputTokens, a.OutputTokens)
-	u.Counts[verdict.KindCost] = a.Cost.Micros
-	u.Counts[verdict.KindRequests], u.Counts[verdict.KindTurns] = a.Requests, a.Turns
-	u.Counts[verdict.KindToolCalls] = a.ToolCalls
 	u.Tool, u.Result = a.Tool, verdict.Result(a.Result)
+	u.Counts[verdict.KindInput], u.Counts[verdict.KindOutput] = a.InputTokens, a.OutputTokens
+	u.Counts[verdict.KindCost], u.Counts[verdict.KindRequests] = a.Cost.Micros, a.Requests
+	u.Counts[verdict.KindTurns], u.Counts[verdict.KindToolCalls] = a.Turns, a.ToolCalls
+	u.Counts.SumTokens()
 }

@@ -2,7 +2,6 @@ package watchdog
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
@@ -93,10 +92,4 @@ func reasonOf(limit verdict.Limit) string { return record.LimitReason(string(lim
 
 func reasonOfCode(code StopReason) string { return record.Reason(string(code)) }
 
-// codeOf is the code of a reason. One that this version does not know stays as it is.
-func codeOf(reason string) StopReason {
-	if code := StopReason(record.CodePrefix + reason); code.Own() || strings.HasSuffix(reason, record.Exceeded) {
-		return code
-	}
-	return StopReason(reason)
-}
+func codeOf(reason string) StopReason { return StopReason(record.Code(reason)) }

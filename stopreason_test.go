@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 func TestStopReasons(t *testing.T) {
@@ -35,6 +36,12 @@ func TestStopReasons(t *testing.T) {
 		}, watchdog.StopReasons()[13:])
 		for i, reason := range watchdog.StopReasons() {
 			require.Equal(t, i >= 8, reason.Own(), reason)
+		}
+	})
+	t.Run("the watchdog's own are those of their reasons in events, and a host's is its own reason", func(t *testing.T) {
+		for _, reason := range watchdog.StopReasons() {
+			require.Equal(t, string(reason), record.Code(record.Reason(string(reason))))
+			require.Equal(t, reason.Own(), record.Reason(string(reason)) != string(reason))
 		}
 	})
 	t.Run("docs/events-codes.md lists the set and nothing else", func(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // Try runs the work once, under a context that belongs to the run and ends when the run asks for it to be done again or
@@ -50,13 +50,13 @@ type try struct {
 
 // Value finds the run whose work it is, which has the signs of life that are none of a timer's inside.
 func (t *try) Value(key any) any {
-	if key == (runKey{}) {
-		return t.w
+	if key == (handle.Key{}) {
+		return (*runHandle)(t.w)
 	}
 	value := t.Context.Value(key)
-	if key == (seam.SignsKey{}) {
-		if _, timer := value.(seam.Timer); !timer {
-			return seamSigns{t.w}
+	if key == (handle.SignsKey{}) {
+		if _, timer := value.(handle.Timer); !timer {
+			return (*runHandle)(t.w)
 		}
 	}
 	return value
@@ -73,7 +73,7 @@ func (w *Watchdog) openTry(ctx context.Context) (*try, error) {
 	return t, nil
 }
 
-// Begin implements [seam.Work].
+// Begin implements [handle.Work].
 func (t *try) Begin(cancel context.CancelCauseFunc) error {
 	t.cancel = cancel
 	_ = t.w.Stop() // a run that is late has ended
@@ -81,7 +81,7 @@ func (t *try) Begin(cancel context.CancelCauseFunc) error {
 	return t.w.addTry(t)
 }
 
-// End implements [seam.Work].
+// End implements [handle.Work].
 func (t *try) End() {
 	t.w.mu.Lock()
 	defer t.w.mu.Unlock()

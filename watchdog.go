@@ -10,7 +10,8 @@ import (
 	"github.com/seed62658d38/watchdog/internal/alarm"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -106,7 +107,7 @@ type extras struct {
 	// resumeInDoubt tells that it was not resumed, and that the store may have the resume all the same.
 	resumeInDoubt bool
 	busy          busyness
-	command       seam.CommandEnd // that its host said
+	command       record.CommandEnd // that its host said
 }
 
 // extras are made at the first need. The caller holds mu.
@@ -134,6 +135,9 @@ func (w *Watchdog) extras() *extras {
 //
 // A watchdog without any limit can never fire; New logs a warning when it makes one.
 func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
+	if fresh, ok := ctx.(handle.Fresh); ok {
+		return begin(fresh.Context, run, &cfg)
+	}
 	w, err := attach(ctx, run, &cfg, false)
 	if err != nil {
 		return nil, fmt.Errorf("attach watchdog: %w", err)

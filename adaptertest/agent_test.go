@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 	"github.com/seed62658d38/watchdog/store/sqlite"
@@ -218,7 +218,7 @@ func (j *job) die() error {
 }
 
 func (j *job) stored() bool {
-	if !seam.Recorded(j.wd, true) {
+	if !handle.Of(j.wd.Context()).Recorded(true) {
 		return false
 	}
 	if j.wd.Stop() != nil {
@@ -232,5 +232,5 @@ func (j *job) stored() bool {
 	if err := json.Unmarshal(row.State, &state); err != nil {
 		return false
 	}
-	return bytes.Equal(state.Loop, seam.LoopState(j.wd))
+	return bytes.Equal(state.Loop, handle.Of(j.wd.Context()).State().Loop)
 }

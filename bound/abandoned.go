@@ -79,7 +79,7 @@ func (i *invocation) log() *slog.Logger {
 	case i.call.Logger != nil:
 		return i.call.Logger
 	case i.run != nil:
-		return i.run.Logger()
+		return i.settings().Logger
 	}
 	return slog.Default()
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // The limits of a [Call]. A host that lets a user choose the limit of a tick (`max_tick_duration_minutes`) takes it
@@ -111,7 +111,7 @@ func (b *typed[T]) outcome(how ending) Outcome[T] {
 
 // begin prepares the call. If the call cannot begin, it returns why, and the layer that is to blame.
 func (i *invocation) begin(ctx context.Context, call Call) (LayerKind, error) {
-	i.run, i.outer = seam.Of(ctx), callOf(ctx)
+	i.run, i.outer = watchdog.FromContext(ctx), callOf(ctx)
 	i.call = call
 	i.applyDefaults()
 	if err := check(call); err != nil {
@@ -120,7 +120,7 @@ func (i *invocation) begin(ctx context.Context, call Call) (LayerKind, error) {
 	if ctx.Err() != nil {
 		return LayerOutside, fmt.Errorf("%s was not begun: its context has ended: %w", i.name(), bounded.Cause(ctx))
 	}
-	i.onRecord = i.run != nil && !i.run.Ended()
+	i.onRecord = i.run != nil && i.run.Context().Err() == nil
 	i.start = clocks.Now(i.call.Clock)
 	if err := i.shorten(); err != nil {
 		return LayerSoft, err
@@ -143,7 +143,7 @@ func (i *invocation) applyDefaults() {
 		i.call.Grace = DefaultGrace
 	}
 	if i.run != nil && i.call.Clock == nil {
-		i.call.Clock = i.run.Clock()
+		i.call.Clock = i.settings().Clock
 	}
 }
 
@@ -163,12 +163,16 @@ func check(call Call) error {
 	return nil
 }
 
-// shorten leaves the call no more time than the run that it belongs to has left.
+// settings are those of the run. There must be one.
+func (i *invocation) settings() handle.Settings { return handle.Of(i.run.Context()).Settings() }
+
+// shorten leaves the call no more time than the run that it belongs to has left. That is no limit for a run that ends
+// nothing: one that is only observed, or that has ended and whose context was detached for cleaning up.
 func (i *invocation) shorten() error {
-	if i.run == nil {
+	if !i.onRecord || i.settings().ObserveOnly {
 		return nil
 	}
-	left := i.run.Left()
+	left := i.run.Remaining()
 	if left >= i.call.Limit {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // An invocation is a call that is in flight, and the call's context.
@@ -20,10 +20,10 @@ import (
 type invocation struct {
 	context.Context
 	cancel    context.CancelCauseFunc
-	call      Call      // with the defaults in place
-	run       seam.Run  // that the context belongs to, nil where there is none
-	work      seam.Work // that the run ends, nil for none
-	onRecord  bool      // the run had not ended when the call began
+	call      Call               // with the defaults in place
+	run       *watchdog.Watchdog // that the context belongs to, nil where there is none
+	work      handle.Work        // that the run ends, nil for none
+	onRecord  bool               // the run had not ended when the call began
 	outer     *invocation
 	limitedBy string // the run whose remaining time is the limit
 	start     time.Time
@@ -70,10 +70,10 @@ func (*returnedCause) Error() string {
 // Unwrap returns [context.Canceled].
 func (*returnedCause) Unwrap() error { return context.Canceled }
 
-// arm makes the context and sets the timer: exceeded means more than. It fails if the run of a [seam.Work] has ended.
+// arm makes the context and sets the timer: exceeded means more than. It fails if the run of a [handle.Work] has ended.
 func (i *invocation) arm(ctx context.Context) error {
 	i.Context, i.cancel = context.WithCancelCause(ctx)
-	if work, ok := ctx.(seam.Work); ok {
+	if work, ok := ctx.(handle.Work); ok {
 		if err := work.Begin(i.cancel); err != nil {
 			i.cancel(err)
 			return err

@@ -63,8 +63,5 @@ func (i *invocation) note() string {
 	if note := i.noted.Load(); note != nil {
 		return *note
 	}
-	if i.run == nil {
-		return ""
-	}
 	return i.run.LastNote()
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // TestWithin makes calls within a run whose context is not that of the call.
@@ -30,7 +30,7 @@ func TestWithin(t *testing.T) {
 	t.Run("a call ends with the run, and is one in it", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			wd := newRun(t, watchdog.Budget{WallClock: time.Hour, Idle: time.Minute})
-			out := bound.Do(seam.Within(context.Background(), wd), bound.Call{}, why)
+			out := bound.Do(within(context.Background(), wd), bound.Call{}, why)
 			require.Equal(t, bound.LayerOutside, out.Layer)
 			require.Same(t, wd, out.Result)
 			require.ErrorIs(t, out.ResultErr, watchdog.IdleExceeded)
@@ -39,7 +39,7 @@ func TestWithin(t *testing.T) {
 	t.Run("and with its context", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			wd := newRun(t, watchdog.Budget{})
-			out := bound.Do(seam.Within(cutAfter(t, time.Second), wd), bound.Call{}, why)
+			out := bound.Do(within(cutAfter(t, time.Second), wd), bound.Call{}, why)
 			require.Equal(t, bound.LayerOutside, out.Layer)
 			require.Equal(t, errHostGone, out.ResultErr)
 			require.Nil(t, wd.Stop())
@@ -52,9 +52,9 @@ func TestWithin(t *testing.T) {
 			})
 			ends := make(chan error)
 			for range 3 {
-				go func() { ends <- bound.Do(seam.Within(context.Background(), wd), bound.Call{}, why).ResultErr }()
+				go func() { ends <- bound.Do(within(context.Background(), wd), bound.Call{}, why).ResultErr }()
 			}
-			bound.Do(seam.Within(context.Background(), wd), bound.Call{}, func(context.Context) (int, error) { return 1, nil })
+			bound.Do(within(context.Background(), wd), bound.Call{}, func(context.Context) (int, error) { return 1, nil })
 			for range 3 {
 				var asked *watchdog.Directive
 				require.ErrorAs(t, <-ends, &asked)
@@ -65,7 +65,7 @@ func TestWithin(t *testing.T) {
 		wd, calls := newRun(t, watchdog.Budget{}), &bound.Calls{}
 		require.NoError(t, wd.Close())
 		for range 2 { // its key is free again
-			out := bound.Do(seam.Within(context.Background(), wd), bound.Call{Key: "k", Calls: calls},
+			out := bound.Do(within(context.Background(), wd), bound.Call{Key: "k", Calls: calls},
 				func(context.Context) (int, error) { return 0, errors.New("it was begun") })
 			require.Equal(t, bound.LayerOutside, out.Layer)
 			require.ErrorIs(t, out.Err, watchdog.ErrEnded)
@@ -73,4 +73,8 @@ func TestWithin(t *testing.T) {
 			require.NoError(t, out.ResultErr)
 		}
 	})
+}
+
+func within(ctx context.Context, wd *watchdog.Watchdog) context.Context {
+	return handle.Of(wd.Context()).Within(ctx)
 }

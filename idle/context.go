@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // timerKey is the key under which a context carries its timer.
@@ -33,7 +33,7 @@ func (c *timerContext) Value(key any) any {
 	switch key {
 	case timerKey{}:
 		return (*Timer)(c)
-	case seam.SignsKey{}:
+	case handle.SignsKey{}:
 		return (*timerSigns)(c)
 	}
 	return c.inner.Value(key)

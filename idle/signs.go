@@ -4,18 +4,18 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // timerSigns are the timer for those packages of this module that give signs of life and do not care what for.
 type timerSigns Timer
 
-var _ seam.Timer = (*timerSigns)(nil)
+var _ handle.Timer = (*timerSigns)(nil)
 
-// Alive implements seam.Signs.
+// Alive implements handle.Signs.
 func (t *timerSigns) Alive() { (*Timer)(t).Alive() }
 
-// AliveAt implements seam.Signs.
+// AliveAt implements handle.Signs.
 func (t *timerSigns) AliveAt(now time.Time) {
 	t.signs.At(now.Sub(t.base))
 	if t.around != nil {
@@ -23,21 +23,21 @@ func (t *timerSigns) AliveAt(now time.Time) {
 	}
 }
 
-// Silence implements seam.Timer.
-func (t *timerSigns) Silence() time.Duration {
+// MaxSilence implements handle.Timer.
+func (t *timerSigns) MaxSilence() time.Duration {
 	t.mu.Lock()
 	shortest := t.limit
 	t.mu.Unlock()
-	if around, ok := t.around.(seam.Timer); ok {
-		shortest = min(shortest, around.Silence())
+	if around, ok := t.around.(handle.Timer); ok {
+		shortest = min(shortest, around.MaxSilence())
 	}
 	return shortest
 }
 
-// Hold implements seam.Timer.
+// Hold implements handle.Timer.
 func (t *timerSigns) Hold() (release func()) {
 	narrow := (*Timer)(t).Widen(watchdog.NoLimit)
-	around, ok := t.around.(seam.Timer)
+	around, ok := t.around.(handle.Timer)
 	if !ok {
 		return narrow
 	}

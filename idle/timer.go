@@ -11,7 +11,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/beat"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // A Config says how silence is guarded against. It is copied.
@@ -38,8 +38,8 @@ type Config struct {
 type Timer struct {
 	cfg    Config
 	base   time.Time
-	signs  beat.Beat  // since base
-	around seam.Signs // a sign of life is one of theirs, too; nil for none
+	signs  beat.Beat    // since base
+	around handle.Signs // a sign of life is one of theirs, too; nil for none
 	run    *watchdog.Watchdog
 	inner  context.Context
 	cancel context.CancelCauseFunc
@@ -84,15 +84,15 @@ func New(ctx context.Context, cfg Config) (context.Context, *Timer, error) {
 
 // loggerOf returns the log of the run that the context belongs to, or else the default.
 func loggerOf(ctx context.Context) *slog.Logger {
-	if run := seam.Of(ctx); run != nil {
-		return run.Logger()
+	if run := handle.Of(ctx); run != nil {
+		return run.Settings().Logger
 	}
 	return slog.Default()
 }
 
 func begin(ctx context.Context, cfg Config) (context.Context, *Timer) {
 	t := &Timer{
-		cfg: cfg, base: time.Now(), limit: cfg.Limit, around: seam.SignsOf(ctx), run: watchdog.FromContext(ctx),
+		cfg: cfg, base: time.Now(), limit: cfg.Limit, around: handle.SignsOf(ctx), run: watchdog.FromContext(ctx),
 	}
 	t.inner, t.cancel = context.WithCancelCause(ctx)
 	t.signs.At(0)

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // Recv receives from a channel, as v, ok := <-ch does, and makes a sign of life of what it receives. If the context is
@@ -27,7 +27,7 @@ func Recv[T any](ctx context.Context, ch <-chan T) (v T, ok bool, err error) {
 			return v, false, context.Cause(ctx)
 		}
 	}
-	if signs := seam.SignsOf(ctx); ok && signs != nil {
+	if signs := handle.SignsOf(ctx); ok && signs != nil {
 		signs.Alive()
 	}
 	return v, ok, nil
@@ -41,7 +41,7 @@ func Recv[T any](ctx context.Context, ch <-chan T) (v T, ok bool, err error) {
 // It does not end a Read: r has to heed the context, as a response's body does, or be closed when it ends, see
 // [NewBody]. If the context has neither a timer nor a run it returns r.
 func NewReader(ctx context.Context, r io.Reader, alive func(chunk []byte) bool) io.Reader {
-	signs := seam.SignsOf(ctx)
+	signs := handle.SignsOf(ctx)
 	if signs == nil {
 		return r
 	}
@@ -50,7 +50,7 @@ func NewReader(ctx context.Context, r io.Reader, alive func(chunk []byte) bool) 
 
 type reader struct {
 	ctx   context.Context
-	signs seam.Signs
+	signs handle.Signs
 	r     io.Reader
 	alive func([]byte) bool
 }
@@ -68,7 +68,7 @@ func (r *reader) Read(p []byte) (int, error) {
 // NewWriter returns a writer that makes a sign of life of each chunk that w took. Alive and the errors are as with
 // [NewReader].
 func NewWriter(ctx context.Context, w io.Writer, alive func(chunk []byte) bool) io.Writer {
-	signs := seam.SignsOf(ctx)
+	signs := handle.SignsOf(ctx)
 	if signs == nil {
 		return w
 	}
@@ -77,7 +77,7 @@ func NewWriter(ctx context.Context, w io.Writer, alive func(chunk []byte) bool) 
 
 type writer struct {
 	ctx   context.Context
-	signs seam.Signs
+	signs handle.Signs
 	w     io.Writer
 	alive func([]byte) bool
 }
@@ -114,7 +114,7 @@ func (b *readCloser) Close() error {
 }
 
 // heed makes a sign of life of the first n bytes. A count that cannot be is left to the caller to find.
-func heed(signs seam.Signs, alive func([]byte) bool, p []byte, n int) {
+func heed(signs handle.Signs, alive func([]byte) bool, p []byte, n int) {
 	if n > 0 && n <= len(p) && (alive == nil || alive(p[:n])) {
 		signs.Alive()
 	}

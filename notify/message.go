@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -116,7 +115,7 @@ func (m *message) cancel(e watchdog.Event) {
 	if json.Unmarshal(e.Payload, &p) != nil {
 		return
 	}
-	code := watchdog.StopReason(seam.Code(p.Reason))
+	code := watchdog.StopReason(record.Code(p.Reason))
 	if p.Author != "" || code == watchdog.SessionIdleTimeout {
 		m.Type = TypeSweeperCancel
 	}

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // The attribute keys of counted limits.
@@ -38,7 +38,7 @@ type series struct {
 
 // A total is how far the limits of a series are used in live runs.
 type total struct {
-	seam.Spend
+	handle.Spend
 	live bool
 }
 
@@ -72,12 +72,12 @@ func (s *spend) end(wd *watchdog.Watchdog) {
 	defer s.mu.Unlock()
 	layer := s.live[wd]
 	delete(s.live, wd)
-	for _, one := range seam.SpendOf(wd) {
+	for _, one := range handle.Of(wd.Context()).Spend() {
 		s.ended[seriesOf(one, layer)] += one.Refused
 	}
 }
 
-func seriesOf(one seam.Spend, layer bool) series {
+func seriesOf(one handle.Spend, layer bool) series {
 	return series{one.Limit, one.Tool, one.Scope, one.Currency, layer}
 }
 
@@ -101,10 +101,10 @@ func (s *spend) totals() map[series]total {
 	defer s.mu.Unlock()
 	totals := map[series]total{}
 	for of, refused := range s.ended {
-		totals[of] = total{Spend: seam.Spend{Scope: of.scope, Refused: refused}}
+		totals[of] = total{Spend: handle.Spend{Scope: of.scope, Refused: refused}}
 	}
 	for wd, layer := range s.live {
-		for _, one := range seam.SpendOf(wd) {
+		for _, one := range handle.Of(wd.Context()).Spend() {
 			of := seriesOf(one, layer)
 			totals[of] = total{one.Add(totals[of].Spend), true}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/unwrap"
 )
 
 // The pace of the updates.
@@ -91,7 +91,7 @@ func (l *live) start() {
 	clear(l.told)
 	l.frames++ // what came meanwhile was sent to nobody
 	l.running.Go(func() { l.run(ctx) })
-	if feed, able := seam.StoreOf[watchdog.FeedStore](l.page.cfg.Events); able {
+	if feed, able := unwrap.To[watchdog.FeedStore, watchdog.EventStore](l.page.cfg.Events); able {
 		l.running.Go(func() { l.follow(ctx, feed) })
 	}
 }

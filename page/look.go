@@ -8,7 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/unwrap"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -162,7 +163,7 @@ func (k *looker) vanished(ctx context.Context, live map[string]bool, now time.Ti
 
 // one returns the row of a run.
 func (p *Page) one(ctx context.Context, runID string) (session.Session, error) {
-	store, able := seam.StoreOf[sessionReader](p.cfg.Sessions)
+	store, able := unwrap.To[sessionReader, watchdog.EventStore](p.cfg.Sessions)
 	if !able {
 		return session.Session{}, session.ErrNotFound
 	}

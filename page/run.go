@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/story"
+	"github.com/seed62658d38/watchdog/internal/unwrap"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -92,7 +92,7 @@ func (p *Page) readEvents(ctx context.Context, runID string) ([]watchdog.Event, 
 
 // addLayers reads the events of the layers after one.
 func (p *Page) addLayers(ctx context.Context, r *story.Record, after string) error {
-	feed, able := seam.StoreOf[watchdog.FeedStore](p.cfg.Events)
+	feed, able := unwrap.To[watchdog.FeedStore, watchdog.EventStore](p.cfg.Events)
 	if !able {
 		return nil
 	}

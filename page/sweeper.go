@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/story"
+	"github.com/seed62658d38/watchdog/internal/unwrap"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -123,11 +124,14 @@ func sweeperStatus(s sweep.Stats) string {
 	return "not running"
 }
 
+// A historian is a store that can count the cancels of a time.
+type historian interface {
+	History(ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error)
+}
+
 // addHistory counts the cancels of the last days, by reason.
 func (p *Page) addHistory(ctx context.Context, view *sweeperView) error {
-	counter, able := seam.StoreOf[interface {
-		History(ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error)
-	}](p.cfg.Sessions)
+	counter, able := unwrap.To[historian, watchdog.EventStore](p.cfg.Sessions)
 	if !able {
 		return nil
 	}
@@ -143,7 +147,7 @@ func (p *Page) addHistory(ctx context.Context, view *sweeperView) error {
 		most = max(most, c.Count)
 	}
 	for _, c := range counts {
-		code := seam.Code(c.Key)
+		code := record.Code(c.Key)
 		view.Counts = append(view.Counts, countView{
 			c.Key, code, story.Meaning(watchdog.StopReason(code)), c.Count, percent(float64(c.Count), float64(most)),
 		})

@@ -8,13 +8,15 @@
 package replay
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -44,7 +46,7 @@ type Decision struct {
 // The error wraps [watchdog.ErrInvalid]: it is that of [watchdog.Budget.Validate], or names the position of a signal
 // that no run can have recorded or that more than 100,000 decisions come before, as with limits of nanoseconds.
 func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]Decision, error) {
-	limits, err := seam.Limits(budget)
+	limits, err := limitsOf(budget)
 	if err != nil {
 		return nil, fmt.Errorf("replay a trace: %w", err)
 	}
@@ -74,6 +76,20 @@ func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]D
 	return r.decisions, nil
 }
 
+// limitsOf are the limits as the decision takes them: those of a run that is made for them.
+func limitsOf(budget watchdog.Budget) (verdict.Limits, error) {
+	if err := budget.Validate(); err != nil {
+		return verdict.Limits{}, err
+	}
+	made, err := watchdog.New(context.Background(), watchdog.Run{}, watchdog.Config{
+		Budget: budget, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return verdict.Limits{}, err
+	}
+	return *handle.Of(made.Context()).Settings().Limits, made.Close()
+}
+
 // signalOf is the signal as the decision takes it.
 func signalOf(s watchdog.Signal) verdict.Signal {
 	taken := verdict.Signal{
@@ -81,13 +97,22 @@ func signalOf(s watchdog.Signal) verdict.Signal {
 		Wrapped: s.Wrapped, From: s.From, Rung: s.Rung, Idle: s.Idle, Refused: s.NotMade, More: s.More,
 	}
 	if s.Amount != nil {
-		taken.Use = seam.Use(*s.Amount)
+		taken.Use = useOf(s.Amount)
 	}
 	if u := s.Usage; u != nil {
 		taken.Of = verdict.CountID{Kind: verdict.KindOf(u.Limit), Tool: u.Tool, Scope: u.Scope}
 		taken.Count = u.Used
 	}
 	return taken
+}
+
+func useOf(a *watchdog.Amount) (u verdict.Use) {
+	u.Tool, u.Result = a.Tool, verdict.Result(a.Result)
+	u.Counts[verdict.KindInput], u.Counts[verdict.KindOutput] = a.InputTokens, a.OutputTokens
+	u.Counts[verdict.KindCost], u.Counts[verdict.KindRequests] = a.Cost.Micros, a.Requests
+	u.Counts[verdict.KindTurns], u.Counts[verdict.KindToolCalls] = a.Turns, a.ToolCalls
+	u.Counts.SumTokens()
+	return u
 }
 
 // busyAnswers returns, for each signal, the trip that did not come because the host said next that it is busy; the zero

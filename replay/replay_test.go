@@ -170,6 +170,49 @@ func TestOtherLimits(t *testing.T) {
 	require.ErrorIs(t, err, watchdog.ErrInvalid)
 }
 
+// TestAmounts has each number of an amount count for its own limit, and for that alone.
+func TestAmounts(t *testing.T) {
+	used := watchdog.Amount{
+		InputTokens: 2, OutputTokens: 3, Cost: watchdog.Money{Micros: 5, Currency: "EUR"}, Requests: 7, Turns: 9, ToolCalls: 11,
+		Tool: "grep", Result: watchdog.ResultError,
+	}
+	trace := []watchdog.Signal{
+		{Kind: watchdog.SignalAttach},
+		{Kind: watchdog.SignalAdmit, At: minute, Amount: &watchdog.Amount{}},
+		{Kind: watchdog.SignalSettle, At: 2 * minute, Amount: &used},
+		{Kind: watchdog.SignalEnd, At: 3 * minute},
+	}
+	for limit, spend := range map[string]struct {
+		of   func(most int64) watchdog.Spend
+		used int64
+	}{
+		"input_tokens":  {func(most int64) watchdog.Spend { return watchdog.Spend{InputTokens: most} }, 2},
+		"output_tokens": {func(most int64) watchdog.Spend { return watchdog.Spend{OutputTokens: most} }, 3},
+		"tokens":        {func(most int64) watchdog.Spend { return watchdog.Spend{Tokens: most} }, 5},
+		"cost": {func(most int64) watchdog.Spend {
+			return watchdog.Spend{Cost: watchdog.Money{Micros: most, Currency: "EUR"}}
+		}, 5},
+		"requests":   {func(most int64) watchdog.Spend { return watchdog.Spend{Requests: most} }, 7},
+		"turns":      {func(most int64) watchdog.Spend { return watchdog.Spend{Turns: most} }, 9},
+		"tool_calls": {func(most int64) watchdog.Spend { return watchdog.Spend{Tools: map[string]int64{"grep": most}} }, 11},
+	} {
+		t.Run(limit, func(t *testing.T) {
+			for most, trips := range map[int64]int{spend.used: 0, spend.used - 1: 1} {
+				of := spend.of(most)
+				of.WarnAt = []float64{}
+				got, err := replay.Run(watchdog.Budget{Spend: of}, trace, false)
+				require.NoError(t, err)
+				require.Len(t, got, trips)
+				for _, d := range got {
+					require.Equal(t, watchdog.DirectiveCancel, d.Kind)
+					require.Equal(t, limit, d.Usage.Limit)
+					require.Equal(t, spend.used, d.Usage.Used)
+				}
+			}
+		})
+	}
+}
+
 func TestLateAttach(t *testing.T) {
 	trace := []watchdog.Signal{
 		{Kind: watchdog.SignalAttach, At: 3 * time.Hour, Length: time.Hour, Warned: 1},

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -50,4 +50,12 @@ func (k *Keeper) warnOfThreshold(w *watchdog.Watchdog, own time.Duration) {
 // rose reports whether the row allows less silence than the run's limits do now.
 func (k *Keeper) rose(r *keptRun) bool { return k.allowance(r.run, r.own) > r.allowance }
 
-func allowedBy(w *watchdog.Watchdog) time.Duration { return seam.Allowance(w) }
+// allowedBy returns how long a run may be silent until its own limits have ended it, and that is recorded; 0 if none
+// does. At each rung the host is asked, and the store has to answer.
+func allowedBy(w *watchdog.Watchdog) time.Duration {
+	run := handle.Of(w.Context()).Settings()
+	if run.Disabled || run.ObserveOnly {
+		return 0
+	}
+	return verdict.AllowedSilence(run.Limits, run.RecordTimeout+watchdog.BusyTimeout)
+}

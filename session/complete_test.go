@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -73,14 +74,14 @@ func TestComplete(t *testing.T) {
 
 func TestCommandEndInRow(t *testing.T) {
 	status := 7
-	failed := seam.CommandEnd{Outcome: "failed", ExitStatus: &status}
+	failed := record.CommandEnd{Outcome: "failed", ExitStatus: (*record.Count)(&status)}
 	t.Run("the row of a run says with its end how its command ended", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.start()
 			wd := f.attach("s-1")
 			wd.Note("tests")
 			require.False(t, f.row("s-1").Failed())
-			require.NoError(t, seam.CompleteCommand(wd, failed))
+			require.NoError(t, handle.Of(wd.Context()).CompleteCommand(failed))
 			require.True(t, f.row("s-1").Failed())
 			require.Equal(t, session.State{Phase: "tests", WallClock: f.state("s-1").WallClock, Outcome: "failed", ExitStatus: &status},
 				f.state("s-1"))

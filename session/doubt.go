@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // maxLookups is how many ends a write looks up at most. It is as many reads, one after the other; the next write has
@@ -49,11 +49,12 @@ func (k *Keeper) doubts(e Ending) (d doubtfulEnd, doubt bool) {
 	if r == nil || r.attempt != e.Attempt {
 		return d, false
 	}
-	if seam.ResumeInDoubt(r.run) {
+	complete, resumed := handle.Of(r.run.Context()).InDoubt()
+	if resumed {
 		e.Status, e.Reason = Interrupted, ""
 		return doubtfulEnd{e, r.run.StartedAt(), false}, true
 	}
-	return doubtfulEnd{e, r.run.StartedAt(), true}, seam.InDoubt(r.run)
+	return doubtfulEnd{e, r.run.StartedAt(), true}, complete
 }
 
 // settle returns the ends that could be looked up, and an error of one that could not.

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -65,7 +66,8 @@ func TestCompleteInDoubt(t *testing.T) {
 				}
 				return nil
 			}
-			require.ErrorIs(f, seam.CompleteCommand(wd, seam.CommandEnd{Outcome: "failed"}), context.DeadlineExceeded)
+			err := handle.Of(wd.Context()).CompleteCommand(record.CommandEnd{Outcome: "failed"})
+			require.ErrorIs(f, err, context.DeadlineExceeded)
 			f.db.after = nil
 			require.NoError(f, wd.Close())
 			complete(f, "s-1")

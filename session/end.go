@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // ReasonFailed is the reason by which [Lister.List] finds sessions that [Session.Failed], whose Reason is "complete".
@@ -53,5 +52,5 @@ func StoredEnd(e watchdog.Event) (Status, watchdog.StopReason) {
 	var reason string
 	_ = json.Unmarshal(e.Payload, &fields)
 	_ = json.Unmarshal(fields["reason"], &reason) // another writer's cancel may have none
-	return Cancelled, watchdog.StopReason(seam.Code(reason))
+	return Cancelled, watchdog.StopReason(record.Code(reason))
 }

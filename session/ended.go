@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // A closing is a run whose end is to be written now.
@@ -23,7 +23,7 @@ func (k *Keeper) Ended(ctx context.Context, w *watchdog.Watchdog) {
 		return
 	}
 	c := closing{k.endOf(r), make(chan struct{})}
-	if c.end.Status == Cancelled && !seam.Recorded(w, false) {
+	if c.end.Status == Cancelled && !handle.Of(w.Context()).Recorded(false) {
 		return
 	}
 	if k.enqueue(c) {

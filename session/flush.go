@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -118,7 +118,7 @@ const maxRetries = 100
 // addEnd adds how a run has ended. A row does not say that a run was cancelled before its event does: if the process
 // dies meanwhile, nobody would know why.
 func (n *news) addEnd(e Ending, run *watchdog.Watchdog) {
-	if e.Status == Cancelled && !seam.Recorded(run, n.unrecorded < maxRetries) {
+	if e.Status == Cancelled && !handle.Of(run.Context()).Recorded(n.unrecorded < maxRetries) {
 		n.unrecorded++
 		return
 	}
@@ -134,7 +134,7 @@ type look struct {
 
 func (r *keptRun) look(l *heldLease) look {
 	before := l.now()
-	silence, signalled := seam.Silence(r.run)
+	silence, signalled := handle.Of(r.run.Context()).Silence()
 	if !signalled {
 		return look{before, NoActivity, NoActivity, 0}
 	}
@@ -185,7 +185,7 @@ func (k *Keeper) endOf(r *keptRun) Ending {
 		e.Status = Finished
 	}
 	goesOn := e.Reason == "" // in the same window, at the next attach
-	if goesOn && seam.LoopState(r.run) != nil || seam.StateOf(r.run).Command.Outcome != "" {
+	if of := handle.Of(r.run.Context()).State(); goesOn && of.Loop != nil || of.Command.Outcome != "" {
 		e.State = k.stateOf(r.run)
 	}
 	return e

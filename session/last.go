@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -45,7 +45,7 @@ func (k *Keeper) writeLast(ctx context.Context) (failed error) {
 		}
 		pause := verdict.Doubled(shortestLastPause, longestLastPause, tries)
 		select {
-		case <-time.After(pause/2 + seam.Spread(pause/2+1)): // many processes can wait for one store
+		case <-time.After(pause/2 + clocks.Spread(pause/2+1)): // many processes can wait for one store
 		case <-ctx.Done():
 			return k.unwrittenError(left, failed)
 		}

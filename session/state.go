@@ -2,9 +2,12 @@ package session
 
 import (
 	"encoding/json"
+	"slices"
+	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // A State is what the process of a run says about it, as JSON in the row, so that others can show a run of another
@@ -64,15 +67,16 @@ type Spent struct {
 
 // stateOf returns what there is to say about a run. The mutex is not held.
 func (k *Keeper) stateOf(w *watchdog.Watchdog) json.RawMessage {
-	of := seam.StateOf(w)
+	run := handle.Of(w.Context())
+	limits, of := run.Settings().Limits, run.State()
 	state := State{
-		WallClock: of.WallClock, Safety: of.Safety, Idle: of.Idle, NoProgress: of.NoProgress, Reserve: of.Reserve,
-		WarnAt: of.WarnAt,
-		Warned: of.Warned, WrappedUp: of.WrappedUp, Paused: of.Paused, Holds: of.Holds, Phase: of.Phase,
+		WallClock: seconds(verdict.Sum(limits.WallClock, of.Extended)), Safety: seconds(limits.Safety),
+		Idle: seconds(limits.Idle), NoProgress: seconds(limits.NoProgress), Reserve: seconds(limits.Reserve),
+		WarnAt: warnsAt(limits.WarnAt), Warned: of.Warned, WrappedUp: of.WrappedUp,
+		Paused: seconds(of.Paused.Truncate(time.Second)), Holds: of.Holds, Phase: w.LastNote(), Loop: of.Loop,
+		Outcome: of.Command.Outcome, ExitStatus: (*int)(of.Command.ExitStatus), Signal: of.Command.Signal,
 	}
-	state.spend(seam.SpendOf(w))
-	state.Loop = seam.LoopState(w)
-	state.Outcome, state.ExitStatus, state.Signal = of.Command.Outcome, of.Command.ExitStatus, of.Command.Signal
+	state.spend(run.Spend())
 	if k.cfg.RunState != nil {
 		k.cfg.RunState(w, &state)
 	}
@@ -92,18 +96,38 @@ func restoreLoop(w *watchdog.Watchdog, before Session) bool {
 	if err := json.Unmarshal(before.State, &state); err != nil || len(state.Loop) == 0 {
 		return false
 	}
-	seam.RestoreLoop(w, state.Loop)
+	handle.Of(w.Context()).RestoreLoop(state.Loop)
 	return true
 }
 
 // spend adds the first of the limits.
-func (s *State) spend(used []seam.Spend) {
+func (s *State) spend(used []handle.Spend) {
 	for _, u := range used[:min(len(used), MaxSpent)] {
+		warnAt := warnsAt(u.WarnAt)
+		if verdict.KindOf(u.Limit) == verdict.KindCallInput { // each call uses it anew: no part of it is ever used up
+			warnAt = []float64{}
+		}
 		s.Spent = append(s.Spent, Spent{
 			Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Currency: u.Currency,
 			Used: u.Used, Admitted: u.Admitted, Allowed: u.Allowed,
-			Reserve: u.Reserve, WarnAt: u.WarnAt[max(len(u.WarnAt)-MaxWarnAt, 0):],
+			Reserve: u.Reserve, WarnAt: warnAt[max(len(warnAt)-MaxWarnAt, 0):],
 		})
 	}
 	s.MoreSpent = max(len(used)-MaxSpent, 0)
+}
+
+// seconds are a length as a row has it, 0 for no limit.
+func seconds(d time.Duration) float64 {
+	if d == watchdog.NoLimit {
+		return 0
+	}
+	return d.Seconds()
+}
+
+// warnsAt returns a copy of the fractions of a limit at which a run is warned, nil for the default.
+func warnsAt(fractions []float64) []float64 {
+	if slices.Equal(fractions, []float64{watchdog.DefaultWarnAt}) {
+		return nil
+	}
+	return append([]float64{}, fractions...)
 }

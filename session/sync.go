@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // maxSyncs is how many runs read the store at once for why they were cancelled.
@@ -138,7 +138,7 @@ func (k *Keeper) takenOver(r *keptRun, s Session) {
 	k.drop(r.run.ID(), r.attempt)
 	k.logger().Warn("a run was taken over by another process, and ends here",
 		"run", r.run.ID(), "attempt", r.attempt, "by_attempt", s.Attempt, "by_host", s.Host)
-	seam.End(r.run, &TakeoverError{RunID: s.RunID, Attempt: r.attempt, By: s.Attempt, Host: s.Host})
+	handle.Of(r.run.Context()).End(&TakeoverError{RunID: s.RunID, Attempt: r.attempt, By: s.Attempt, Host: s.Host})
 }
 
 // finishSync notes the result of a sync. A sync that failed is requested again, unless the stored data is at fault. The

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // conclude ends what is left of the command and fills in the result.
@@ -62,14 +63,15 @@ func (s *sentinel) survived() bool { return !gone(s.tree) || len(s.result.Surviv
 // recordSurvivors puts on record what could not be ended: the cancel was recorded before the first signal, and cannot
 // say it.
 func (s *sentinel) recordSurvivors() {
-	run := seam.Of(s.run.Context())
-	if !s.survived() || run.Disabled() {
+	run := handle.Of(s.run.Context())
+	if !s.survived() || run.Settings().Disabled {
 		return
 	}
-	run.RecordOverrun(seam.Overrun{
-		Key: s.cfg.Step, Layer: seam.LayerCommand, Limit: watchdog.NoLimit, Elapsed: s.result.Elapsed, Abandoned: true,
-		Survivors: s.result.Survivors,
-	})
+	overrun := record.Overrun{
+		Key: s.cfg.Step, Layer: record.LayerCommand, ElapsedSeconds: record.ExactSeconds(s.result.Elapsed), Abandoned: true,
+	}
+	overrun.SetSurvivors(s.result.Survivors)
+	run.RecordOverrun(overrun)
 }
 
 // verdict returns the error of [Command.Wait].

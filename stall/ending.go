@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/proctree"
-	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // killBound is how long SIGKILL may take where something survives it. It is a variable for tests.
@@ -104,7 +104,7 @@ func (s *sentinel) finish() {
 // recordFinished corrects the cancel of a command that exited by itself, if there is one, and ends its run.
 func (s *sentinel) recordFinished() {
 	if s.result.Finished && !s.corrected {
-		s.corrected = seam.Of(s.run.Context()).RecordFinished()
+		s.corrected = handle.Of(s.run.Context()).RecordFinished()
 		if s.corrected && s.result.Trip == nil { // its wall clock ended as it did, and its exit was seen first
 			s.noteWallClock(s.run.Stop())
 		}

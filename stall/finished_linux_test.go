@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -243,8 +243,8 @@ func TestCorrectedRun(t *testing.T) {
 	require.NoError(t, err)
 	stop, err := w.Cancel(watchdog.Cancellation{Reason: watchdog.CommandNoOutput})
 	require.NoError(t, err)
-	require.True(t, seam.Of(w.Context()).RecordFinished())
-	require.True(t, seam.Of(w.Context()).RecordFinished(), "again is the same event")
+	require.True(t, handle.Of(w.Context()).RecordFinished())
+	require.True(t, handle.Of(w.Context()).RecordFinished(), "again is the same event")
 	require.NoError(t, w.Close())
 	events, err := store.Read(t.Context(), watchdog.AggregateType, "run")
 	require.NoError(t, err)
@@ -257,7 +257,7 @@ func TestCorrectedRun(t *testing.T) {
 		store := &watchdog.Memory{}
 		w, err := watchdog.New(t.Context(), run, watchdog.Config{Store: store, Logger: discard})
 		require.NoError(t, err)
-		require.False(t, seam.Of(w.Context()).RecordFinished())
+		require.False(t, handle.Of(w.Context()).RecordFinished())
 		require.ErrorIs(t, context.Cause(w.Context()), watchdog.ErrClosed)
 		require.NoError(t, w.Close())
 		events, err := store.Read(t.Context(), watchdog.AggregateType, "run")

@@ -5,7 +5,7 @@ import (
 	"os/exec"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // Run runs the command until it exits or has to be ended. It returns when no process that descends from the command is
@@ -58,7 +58,7 @@ func Run(ctx context.Context, cmd *exec.Cmd, cfg Config) (*Result, error) {
 
 // inForce is the valid config without all that watches the command if it is disabled, or the run in ctx is.
 func (c Config) inForce(ctx context.Context) Config {
-	if outer := seam.Of(ctx); outer != nil && outer.Disabled() {
+	if outer := handle.Of(ctx); outer != nil && outer.Settings().Disabled {
 		c.Disabled = true
 	}
 	if c.Disabled {
@@ -76,7 +76,7 @@ func (c *Config) attach(ctx context.Context) (w *watchdog.Watchdog, inside bool,
 				"leave both empty", outer.ID())
 		}
 		w, err = outer.Layer(c.Step, budget)
-		return w, !seam.Of(ctx).Disabled(), err
+		return w, !handle.Of(ctx).Settings().Disabled, err
 	}
 	run := watchdog.Run{ID: c.Step}
 	if c.RunID != "" {
@@ -91,7 +91,7 @@ func (c *Config) attach(ctx context.Context) (w *watchdog.Watchdog, inside bool,
 	if store == nil {
 		store = &watchdog.Memory{} // nothing is recorded: see checkStore
 	}
-	w, err = seam.Begin[*watchdog.Watchdog](ctx, run, watchdog.Config{
+	w, err = watchdog.New(handle.Fresh{Context: ctx}, run, watchdog.Config{
 		Disabled: c.Disabled, Store: store, Budget: budget, RecordTimeout: c.RecordTimeout, Logger: logger,
 	})
 	return w, false, err

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/proctree"
-	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
@@ -36,7 +36,7 @@ type sentinel struct {
 	run    *watchdog.Watchdog
 	inside bool // inside another run, which is guarded
 	// timer is one of package idle that the command is in, inside of the run if there is one; nil for none.
-	timer seam.Timer
+	timer handle.Timer
 	// silence is how long the runs around the command may give no sign of life.
 	silence   time.Duration
 	looked    time.Duration // when the last output came, as of the last look
@@ -64,7 +64,7 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 	if s.run, s.inside, err = s.cfg.attach(ctx); err != nil {
 		return err
 	}
-	s.observed = seam.Observe(ctx, s.run)
+	s.observed = handle.Observe(ctx, s.run.Context())
 	if s.report, err = openReport(&s.cfg); err != nil {
 		return err
 	}
@@ -81,12 +81,12 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 			log.Warn("stall sentinel has no signal and can never end its command", "run", s.run.ID())
 		})
 	}
-	s.silence, s.timer = watchdog.NoLimit, seam.TimerOf(ctx)
-	if outer := seam.Of(ctx); outer != nil {
-		s.silence = outer.Silence()
+	s.silence, s.timer = watchdog.NoLimit, handle.TimerOf(ctx)
+	if outer := handle.Of(ctx); outer != nil {
+		s.silence = outer.MaxSilence()
 	}
 	if s.timer != nil {
-		s.silence = min(s.silence, s.timer.Silence())
+		s.silence = min(s.silence, s.timer.MaxSilence())
 	}
 	s.judge = newJudge(&s.cfg)
 	s.result = &Result{RunID: s.run.ID(), ExitCode: -1}

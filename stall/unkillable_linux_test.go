@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -85,7 +84,7 @@ func TestUnkillable(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(got.Events[last].Payload, &p))
 	assert.Equal(t, "build", p.Key)
-	assert.Equal(t, seam.LayerCommand, p.Layer)
+	assert.Equal(t, "command", p.Layer)
 	assert.True(t, p.Abandoned, "to a reader that does not know of commands it is a call that was abandoned")
 	assert.Equal(t, 1, p.Survivors)
 	assert.Equal(t, []int{got.PID}, p.PIDs)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -193,7 +193,7 @@ func (s *Sweeper) failuresToWaitFor() int {
 func (s *Sweeper) untilNext() time.Duration {
 	if failures := s.failuresToWaitFor(); failures > 0 {
 		wait := verdict.Doubled(min(shortestRetry, s.cfg.Interval), s.cfg.Interval, failures-1)
-		return wait/2 + seam.Spread(wait/2+1) // spreads the sweepers of a database that comes back
+		return wait/2 + clocks.Spread(wait/2+1) // spreads the sweepers of a database that comes back
 	}
 	if due := s.nextDue(); !due.IsZero() {
 		return min(s.cfg.Interval, max(time.Until(due), 0))

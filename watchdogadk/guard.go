@@ -7,7 +7,7 @@ import (
 	"google.golang.org/adk/v2/model"
 
 	"github.com/seed62658d38/watchdog/internal/adapter"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // DefaultGrace is how long a tool or a model has to return once its context has ended, where nothing else is set.
@@ -43,8 +43,8 @@ func (g *Guard) log(ctx context.Context) *slog.Logger {
 	if g.logger != nil {
 		return g.logger
 	}
-	if run := seam.Of(ctx); run != nil {
-		return run.Logger()
+	if run := handle.Of(ctx); run != nil {
+		return run.Settings().Logger
 	}
 	return slog.Default()
 }

@@ -6,14 +6,14 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // A stream is one HTTP exchange, and the body of its response. Its silence has tripped or is over by the end; each
 // of these ends the request's context, which is what lets go of the connection.
 type stream struct {
 	silence
-	signs  seam.Signs // of the context; nil if there is nothing to tell
+	signs  handle.Signs // of the context; nil if there is nothing to tell
 	cancel context.CancelCauseFunc
 	filter func(*http.Response) func([]byte) bool // nil, or what makes alive
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // DefaultIdle is how long a server may be silent if the [Transport] does not say. A model that thinks before it answers
@@ -61,7 +61,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case limit == 0:
 		limit = DefaultIdle
 	}
-	signs := seam.SignsOf(req.Context())
+	signs := handle.SignsOf(req.Context())
 	if signs == nil && limit == watchdog.NoLimit {
 		return t.base().RoundTrip(req)
 	}

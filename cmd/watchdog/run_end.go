@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -92,7 +92,7 @@ func (r *runRecord) complete(e *ending) error {
 
 // correct has the events say that the command had ended by itself when another process stopped the run.
 func (r *runRecord) correct(e *ending, stop *watchdog.Stop) error {
-	seam.Of(r.run.Context()).RecordFinished()
+	handle.Of(r.run.Context()).RecordFinished()
 	return fmt.Errorf("%s was stopped by another process, with %s, when its command had ended by itself: "+
 		"its events say so", e.name(), string(stop.Code))
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -33,19 +33,20 @@ func (e *ending) complete(run *watchdog.Watchdog) error {
 		note += ", and " + noCallNote
 	}
 	run.Note(note)
-	return seam.CompleteCommand(run, e.outcome())
+	return handle.Of(run.Context()).CompleteCommand(e.outcome())
 }
 
 // outcome is how a command ended that nobody stopped. It has failed, too, if its guard was killed, or if every call of
 // a model that it made was refused.
-func (e *ending) outcome() seam.CommandEnd {
+func (e *ending) outcome() record.CommandEnd {
 	r := e.result
-	end := seam.CommandEnd{Outcome: record.Failed}
+	end := record.CommandEnd{Outcome: record.Failed}
 	switch {
 	case r.Signal != 0:
 		end.Signal = signalName(r.Signal)
 	case r.Finished:
-		end.ExitStatus = &r.ExitCode
+		status := record.Count(r.ExitCode)
+		end.ExitStatus = &status
 	}
 	if r.Finished && r.Signal == 0 && r.ExitCode == 0 && e.meter.refusedAll() == 0 {
 		end.Outcome = record.Succeeded

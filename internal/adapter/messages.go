@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
@@ -52,7 +52,7 @@ func messagesSoon(ctx context.Context, wd *watchdog.Watchdog) (messages []string
 	ctx, cancel := context.WithTimeout(ctx, watchdog.DefaultRecordTimeout)
 	defer cancel()
 	defer wd.Subscribe(func(watchdog.Directive) { cancel() })()
-	asked := seam.Asked(wd)
+	asked := handle.Of(wd.Context()).Asked()
 	if messages, wrapUp = take(wd); len(messages) > 0 || !asked {
 		return messages, wrapUp
 	}

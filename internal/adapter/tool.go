@@ -11,7 +11,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
-	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
@@ -95,7 +95,7 @@ func within[T any](
 	defer p.close()
 	inside := ctx
 	if p.layer != nil {
-		inside = seam.Within(ctx, p.layer)
+		inside = handle.Of(p.layer.Context()).Within(ctx)
 	}
 	out := bound.Do(inside, bounded, work)
 	if !out.Overran() && p.layer.Stop() == nil {

@@ -195,6 +195,20 @@ type (
 	}
 )
 
+// LayerCommand is the layer of an [Overrun] that says that processes of a command could not be ended.
+const LayerCommand = "command"
+
+// maxPIDs is how many processes an event names.
+const maxPIDs = 16
+
+// SetSurvivors says which processes of a command are left alive.
+func (o *Overrun) SetSurvivors(pids []int) {
+	o.Survivors = Count(len(pids))
+	for _, pid := range pids[:min(len(pids), maxPIDs)] {
+		o.SurvivorPIDs = append(o.SurvivorPIDs, Count(pid))
+	}
+}
+
 // CompleteReason is the reason of a complete event, and of the session row of a run that is complete.
 const CompleteReason = "complete"
 

@@ -86,4 +86,11 @@ func TestCode(t *testing.T) {
 	require.Equal(t, "watchdog_idle_exceeded", record.LimitCode("idle"))
 	require.Equal(t, "idle_exceeded", record.Reason("watchdog_idle_exceeded"))
 	require.Equal(t, "host_gone", record.Reason("host_gone"))
+	for reason, code := range map[string]string{
+		"idle_exceeded": "watchdog_idle_exceeded", "moon_exceeded": "watchdog_moon_exceeded", // of a later version
+		"loop_detected": "watchdog_loop_detected", "idle_timeout": "watchdog_idle_timeout",
+		"moon_detected": "moon_detected", "watchdog_idle": "watchdog_idle", "host_gone": "host_gone", "": "",
+	} {
+		require.Equal(t, code, record.Code(reason))
+	}
 }

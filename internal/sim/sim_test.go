@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"go.uber.org/goleak"
 
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/racing"
-	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 func TestMain(m *testing.M) {
-	seam.Spread = spread
+	clocks.Spread = spread
 	goleak.VerifyTestMain(m)
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // An Extension is more that a running window was given.
@@ -109,7 +108,7 @@ type Overrun struct {
 func overrunOf(at time.Time, p *record.Overrun) Overrun {
 	o := Overrun{
 		At: at, Key: p.Key, Limit: span(p.LimitSeconds), Elapsed: span(p.ElapsedSeconds), Abandoned: p.Abandoned,
-		Noted: p.Note, LimitedBy: p.LimitedBy, Survivors: int(p.Survivors), OfCommand: p.Layer == seam.LayerCommand,
+		Noted: p.Note, LimitedBy: p.LimitedBy, Survivors: int(p.Survivors), OfCommand: p.Layer == record.LayerCommand,
 	}
 	for _, pid := range p.SurvivorPIDs {
 		o.SurvivorPIDs = append(o.SurvivorPIDs, int(pid))

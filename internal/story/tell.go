@@ -11,7 +11,6 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -296,7 +295,7 @@ func with[P any](e watchdog.Event, take func(*P)) (problem string) {
 func unreadable(err error) string { return record.Note("unreadable: " + err.Error()) }
 
 // codeOf is the stop code of a cancel's reason.
-func codeOf(reason string) watchdog.StopReason { return watchdog.StopReason(seam.Code(reason)) }
+func codeOf(reason string) watchdog.StopReason { return watchdog.StopReason(record.Code(reason)) }
 
 // conclude says where the run stands, and what follows from that.
 func (t *teller) conclude() {

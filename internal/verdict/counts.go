@@ -66,6 +66,9 @@ func (k Kind) String() string { return kindNames[k] }
 // Counts are one number for each kind.
 type Counts [kinds]int64
 
+// SumTokens sets the tokens to those in and out.
+func (c *Counts) SumTokens() { c[KindTokens] = AddCount(c[KindInput], c[KindOutput]) }
+
 // Endless is a count that nothing exceeds.
 const Endless = math.MaxInt64
 

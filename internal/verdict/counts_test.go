@@ -22,6 +22,15 @@ func TestSumOfCounts(t *testing.T) {
 	assert.EqualValues(t, verdict.Endless, verdict.SubCount(verdict.Endless, 4), "it may be the sum of more")
 }
 
+func TestTokensTogether(t *testing.T) {
+	for _, test := range []struct{ in, out, want int64 }{{3, 4, 7}, {0, 0, 0}, {verdict.Endless, 1, verdict.Endless}} {
+		got := verdict.Counts{verdict.KindInput: test.in, verdict.KindOutput: test.out, verdict.KindTokens: 9, verdict.KindTurns: 1}
+		got.SumTokens()
+		want := verdict.Counts{verdict.KindInput: test.in, verdict.KindOutput: test.out, verdict.KindTokens: test.want, verdict.KindTurns: 1}
+		assert.Equal(t, want, got)
+	}
+}
+
 func TestFits(t *testing.T) {
 	for _, test := range []struct {
 		about             string

@@ -1,4 +1,4 @@
-package seam
+package clocks
 
 import (
 	"math/rand/v2"
