@@ -2,8 +2,8 @@ package handle
 
 import "context"
 
-// Fresh, as the context that is passed to New, has it guard a run in a window that begins now and shares nothing with
-// any other, whatever clocks say. Nothing is read. The parent of the run is the context inside.
+// A Fresh is a context with which New guards a run in a window that begins now and shares nothing with any other,
+// whatever clocks say. Nothing is read. The parent of the run is the context inside.
 type Fresh struct{ context.Context }
 
 // An Observer measures a run that a package beside the root began in ctx, by the run's own context. It returns what to
