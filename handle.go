@@ -68,6 +68,22 @@ func (w *Watchdog) holdsIdle() time.Duration {
 	return w.seen.Signs.Holds.Idle()
 }
 
+// Paused implements [handle.Run].
+func (h *runHandle) Paused(released func()) (paused, longer time.Duration) {
+	w := (*Watchdog)(h)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.seen.Signs == nil || w.seen.Signs.Pauses.None() { // nearly always
+		return 0, 0
+	}
+	now := w.clock.elapsed()
+	longer = w.seen.Signs.Pauses.After(now)
+	if longer > 0 && released != nil && w.phase != ended {
+		w.extras().released = append(w.more.released, released)
+	}
+	return verdict.Paused(w.seen, now), longer
+}
+
 // State implements [handle.Run].
 func (h *runHandle) State() handle.State {
 	w := (*Watchdog)(h)

@@ -52,6 +52,14 @@ func (w *Watchdog) pauseWith(p verdict.Pause, around *Watchdog) {
 	}
 }
 
+// leaveReleased has those called who wait for the end of a pause. The caller holds mu.
+func (w *Watchdog) leaveReleased() {
+	if w.more != nil {
+		w.mu.left = append(w.mu.left, w.more.released...)
+		w.more.released = nil
+	}
+}
+
 // releaseLayers ends a pause that layers have with their session, at an instant of that. The caller holds mu.
 func (w *Watchdog) releaseLayers(id string, at time.Duration) {
 	if w.outer != nil {

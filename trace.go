@@ -157,6 +157,9 @@ func (w *Watchdog) signalTaken(s Signal) {
 		Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Serial: s.Serial, Length: s.Length, Warned: s.Warned,
 		Wrapped: s.Wrapped, From: s.From, Rung: s.Rung, Idle: s.Idle,
 	})
+	if s.Kind == SignalUnpause {
+		w.leaveReleased()
+	}
 	switch {
 	case w.trace == nil:
 	case w.trip != nil:

@@ -9,7 +9,7 @@ import "sync"
 // their own where a lock was held, and was seen half done in between.
 type tree struct {
 	sync.Mutex
-	left []func() // what ended holds and runs leave to whoever unlocks
+	left []func() // what ended holds, pauses and runs leave to whoever unlocks
 }
 
 // session returns the run around all others.

@@ -107,6 +107,7 @@ type extras struct {
 	// resumeInDoubt tells that it was not resumed, and that the store may have the resume all the same.
 	resumeInDoubt bool
 	busy          busyness
+	released      []func()          // what waits for the end of a pause
 	command       record.CommandEnd // that its host said
 }
 

@@ -36,7 +36,9 @@ type Call struct {
 	// may be in flight. A key needs Calls.
 	Key string
 	// Limit is how long the call may take; then its context ends. Zero means [DefaultTick], [watchdog.NoLimit] no limit.
-	// In a run's context it is never more than the run's [watchdog.Watchdog.Remaining] when the call begins.
+	// In a run's context it is never more than the run's [watchdog.Watchdog.Remaining] when the call begins. It stands
+	// still while a hold stops the run's wall clock, and so do the times of the [Outcome]; the deadline of the work's
+	// context is the earliest that there can be.
 	Limit time.Duration
 	// Grace is how long the call has to return once its context has ended; then it is abandoned. Zero means
 	// [DefaultGrace], [watchdog.NoLimit] that Do waits for as long as it takes.
@@ -122,6 +124,7 @@ func (i *invocation) begin(ctx context.Context, call Call) (LayerKind, error) {
 	}
 	i.onRecord = i.run != nil && i.run.Context().Err() == nil
 	i.start = clocks.Now(i.call.Clock)
+	i.paused, _ = i.standstill(nil)
 	if err := i.shorten(); err != nil {
 		return LayerSoft, err
 	}

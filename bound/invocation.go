@@ -27,7 +27,8 @@ type invocation struct {
 	outer     *invocation
 	limitedBy string // the run whose remaining time is the limit
 	start     time.Time
-	timer     clocks.Timer
+	paused    time.Duration // how long the run had stood still by then
+	timer     clocks.Timer  // guarded by mu
 	overrun   atomic.Pointer[Overrun]
 	noted     atomic.Pointer[string]
 
@@ -81,9 +82,36 @@ func (i *invocation) arm(ctx context.Context) error {
 		i.work = work
 	}
 	if i.call.Limit != watchdog.NoLimit {
-		i.timer = clocks.AfterFunc(i.call.Clock, i.call.Limit+1, i.exceed)
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.timer = clocks.AfterFunc(i.call.Clock, i.call.Limit+1, i.look)
 	}
 	return nil
+}
+
+// look is that of the timer, and of the release of a hold: the limit stands still while the run's wall clock does.
+func (i *invocation) look() {
+	paused, longer := i.standstill(i.look)
+	left := i.call.Limit - (clocks.Since(i.call.Clock, i.start) - paused)
+	if paused == 0 || left < 0 {
+		i.exceed()
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.Context.Err() == nil {
+		i.timer.Reset(longer + left + 1)
+	}
+}
+
+// standstill is how long the run's wall clock has stood still since the call began, and for how much longer it will, at
+// most: released is called if it goes on before.
+func (i *invocation) standstill(released func()) (since, longer time.Duration) {
+	if !i.onRecord {
+		return 0, 0
+	}
+	paused, longer := handle.Of(i.run.Context()).Paused(released)
+	return paused - i.paused, longer
 }
 
 // exceed ends the context for its limit. It stores the overrun first, so that whoever finds it as the cause can tell
@@ -135,9 +163,7 @@ func (i *invocation) handOver(elapsed time.Duration) bool {
 // wait returns when the call has ended, or a grace after its context has.
 func (i *invocation) wait() ending {
 	<-i.Context.Done()
-	if i.timer != nil {
-		i.timer.Stop()
-	}
+	i.disarm()
 	how := i.end()
 	i.record(how)
 	if how.abandoned {
@@ -148,6 +174,15 @@ func (i *invocation) wait() ending {
 		i.work.End()
 	}
 	return how
+}
+
+// disarm stops the timer of a call whose context has ended.
+func (i *invocation) disarm() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.timer != nil {
+		i.timer.Stop()
+	}
 }
 
 // end waits out the grace of a call that was cut short, and tells how it ended.
@@ -210,8 +245,11 @@ func (i *invocation) settles() bool {
 	return !i.abandon()
 }
 
-// since is how long the call has taken.
-func (i *invocation) since() time.Duration { return clocks.Since(i.call.Clock, i.start) }
+// since is how long the call has taken, without the time in which its run stood still.
+func (i *invocation) since() time.Duration {
+	paused, _ := i.standstill(nil)
+	return clocks.Since(i.call.Clock, i.start) - paused
+}
 
 // Deadline is that of the limit, if it comes before those outside. The time of a clock for tests is nobody else's
 // deadline.

@@ -26,6 +26,9 @@ type Run interface {
 	Silence() (silence time.Duration, signalled bool)
 	// MaxSilence is the shortest time that the run, or one around it, may give no sign of life; watchdog.NoLimit for none.
 	MaxSilence() time.Duration
+	// Paused returns how long the run's wall clock has stood still, and for how much longer it will: 0 if it goes on. If
+	// it does not, and a hold is released earlier, released is called on a goroutine of its own, unless it is nil.
+	Paused(released func()) (paused, longer time.Duration)
 	// State is what there is to show of the run, Spend how far its counted limits are used, nil if it has none. What it
 	// repeats is not among them.
 	State() State

@@ -127,6 +127,9 @@ func (p *Pauses) Find(id string) (known Pause, opened bool) {
 	return p.all[i], true
 }
 
+// None reports whether there is no pause.
+func (p *Pauses) None() bool { return len(p.all) == 0 }
+
 // Open returns the pauses that are open at the instant now.
 func (p *Pauses) Open(now time.Duration) (open []Pause) {
 	for _, pause := range p.all {
@@ -180,6 +183,16 @@ func (p *Pauses) Before(now time.Duration) time.Duration {
 	last := p.union[n-1]
 	last.to = min(last.to, now)
 	return last.before + last.length()
+}
+
+// After returns how much longer than the instant now the wall clock stands still, if nothing is released: 0 if it goes
+// on.
+func (p *Pauses) After(now time.Duration) time.Duration {
+	n := sort.Search(len(p.union), func(i int) bool { return p.union[i].from > now })
+	if n == 0 {
+		return 0
+	}
+	return max(p.union[n-1].to-now, 0)
 }
 
 // instant returns the first instant at which the wall clock shows that much, as far as can be known now: a pause that

@@ -191,6 +191,15 @@ func (p naivePauses) before(now time.Duration) (paused time.Duration) {
 	return paused
 }
 
+func (p naivePauses) after(now time.Duration) (longer time.Duration) {
+	for _, stretch := range p.union() {
+		if stretch[0] <= now && now < stretch[1] {
+			longer = stretch[1] - now
+		}
+	}
+	return longer
+}
+
 func (p naivePauses) instant(worked time.Duration) time.Duration {
 	at := worked
 	for _, stretch := range p.union() {
@@ -243,6 +252,7 @@ func TestPausesModel(t *testing.T) {
 				now := time.Duration(rng.IntN(2 * most))
 				require.Equal(t, slow.before(now), fast.Before(now), "seed %d", seed)
 				require.Equal(t, slow.instant(now), fast.Instant(now), "seed %d", seed)
+				require.Equal(t, slow.after(now), fast.After(now), "seed %d", seed)
 				require.Equal(t, both.before(now), with.Before(now), "seed %d", seed)
 				require.Equal(t, both.instant(now), with.Instant(now), "seed %d", seed)
 				require.Equal(t, slow.before(now), verdict.PausedBefore(slow, now), "seed %d", seed)
