@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
@@ -108,6 +109,20 @@ func (g *Guard) TurnIfIdle(wd *watchdog.Watchdog) loop.Advice {
 		return loop.Go
 	}
 	return g.Turn(wd)
+}
+
+// settle settles a charge, and tells the log what could not be charged: no caller is returned that.
+func (g *Guard) settle(wd *watchdog.Watchdog, charge watchdog.Charge, used watchdog.Amount) {
+	err := charge.Settle(used)
+	if err == nil {
+		return
+	}
+	log := g.cfg.Logger
+	if log == nil {
+		log = handle.Of(wd.Context()).Settings().Logger
+	}
+	defer func() { _ = recover() }() // there is nobody to tell of the log's own panic
+	log.Error("what a call used is not charged as it was used", "run", wd.ID(), "error", err)
 }
 
 // A turn collects the calls that a model asked for at once. A nil turn, which is one without a run, collects nothing.

@@ -99,7 +99,7 @@ func (c *ModelCall) End(u Usage) {
 		return
 	}
 	used := c.most // also if Cost panics
-	defer func() { _ = c.charge.Settle(used) }()
+	defer func() { c.guard.settle(c.wd, c.charge, used) }()
 	switch {
 	case u.Input+u.Output > 0:
 		said := watchdog.Amount{InputTokens: u.Input, OutputTokens: u.Output, Requests: 1, Turns: 1}

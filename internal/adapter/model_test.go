@@ -1,8 +1,10 @@
 package adapter_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,6 +60,24 @@ func TestModelSpend(t *testing.T) {
 			assert.Equal(t, c.errors, wd.Usage()[1].Used)
 		})
 	}
+}
+
+// TestModelNotSettled has the log told of what could not be charged as it was used.
+func TestModelNotSettled(t *testing.T) {
+	var log bytes.Buffer
+	wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Cost: watchdog.Money{Micros: 1000, Currency: "EUR"}}})
+	price := watchdog.Money{Micros: 10, Currency: "EUR"}
+	g := adapter.New(adapter.Config{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Cost:   func(string, watchdog.Amount) watchdog.Money { return price },
+	})
+	call, _, err := g.Model(wd.Context(), adapter.ModelRequest{})
+	require.NoError(t, err)
+	price.Currency = "USD"
+	call.End(adapter.Usage{Input: 1, Output: 1})
+	require.Contains(t, log.String(), "is not charged as it was used")
+	require.Contains(t, log.String(), "USD")
+	require.Equal(t, int64(10), wd.Usage()[0].Admitted, "it stays charged with its admission")
 }
 
 func TestModelRefused(t *testing.T) {

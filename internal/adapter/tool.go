@@ -51,7 +51,7 @@ func Do[T any](
 		return result, nil, err
 	}
 	used := watchdog.Amount{ToolCalls: 1, Tool: call.Tool, Result: watchdog.ResultError}
-	defer func() { _ = charge.Settle(used) }() // also after a panic
+	defer func() { g.settle(wd, charge, used) }() // also after a panic
 	turn := g.turn(wd)
 	turn.begin()
 	defer turn.end()
