@@ -17,6 +17,7 @@ func BenchmarkOpenLayers(b *testing.B) {
 		do   func(b *testing.B, layer *watchdog.Watchdog)
 	}{
 		{"a hold", func(b *testing.B, layer *watchdog.Watchdog) {
+			b.Helper()
 			h, err := layer.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: time.Hour})
 			if err != nil {
 				b.Fatal(err)
@@ -24,6 +25,7 @@ func BenchmarkOpenLayers(b *testing.B) {
 			h.Close()
 		}},
 		{"a charge", func(b *testing.B, layer *watchdog.Watchdog) {
+			b.Helper()
 			c, err := layer.Admit(context.Background(), "", watchdog.Amount{Requests: 1})
 			if err != nil {
 				b.Fatal(err)

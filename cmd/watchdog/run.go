@@ -112,8 +112,8 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	showLast := record.showSpent(g.plan, endsSilence(cfg))
 	result, err := stall.Run(ctx, cmd, guarded)
 	e := ending{
-		program: words[0], result: result, err: err, signal: signals.got(result), record: record, meter: meter, common: common,
-		cfg: cfg,
+		program: words[0], result: result, err: err, signal: signals.got(result), record: record, meter: meter,
+		common: common, cfg: cfg,
 	}
 	meterErr := meter.close() // before the run: what is not settled when that is closed stays charged
 	showLast()

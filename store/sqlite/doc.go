@@ -59,8 +59,9 @@
 // Leases are rows of a table named watchdog_leases. A row is in a lease if that is in the column lease and leased is
 // its attempt: a program of the version before, which attaches the run, takes the row out. In a lease the threshold is
 // the largest number, so that such a program never finds the row stalled, and own_threshold is the session's, or stands
-// for the allowance in programs that know none. Signs of life of a busy run change no index. A trigger has every program
-// fail that deletes a lease which active sessions name: nobody would find out any more whether their process is dead.
+// for the allowance in programs that know none. Signs of life of a busy run change no index. A trigger has every
+// program fail that deletes a lease which active sessions name: nobody would find out any more whether their process is
+// dead.
 //
 // SQLite locks no single row. [Store.Attach], [Store.Claim], [Store.Warn], [Store.Cancel] and [Store.ExpireLease] wrap
 // [session.ErrLocked] if another program keeps the write lock for too long; other calls only say so.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -128,6 +129,9 @@ func TestLayersOfForeignRows(t *testing.T) {
 
 // Select does not read the older events of the aggregate, with and without the latest of some types.
 func TestSelectPassesOlderEvents(t *testing.T) {
+	if racing.Enabled {
+		t.Skip("it measures, in one goroutine")
+	}
 	file := newFile(t)
 	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
 	mustExec(t, db, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000)

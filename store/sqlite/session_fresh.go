@@ -10,8 +10,9 @@ import (
 )
 
 // The rows to freshen are one JSON array of texts: the activity in twenty characters, whether the run is quiet, the
-// attempt in ten digits, the allowance and the threshold beside it in nineteen digits each, the run ID. Cutting a text by position costs a third of what a JSON object costs. Few have a
-// state, so states are written by a statement of their own.
+// attempt in ten digits, the allowance and the threshold beside it in nineteen digits each, the run ID. Cutting a text
+// by position costs a third of what a JSON object costs. Few have a state, so states are written by a statement of
+// their own.
 //
 // The + in front of status keeps SQLite from using an index: it would prefer a host's index on the status to the
 // primary key.

@@ -157,7 +157,7 @@ func TestSpendOfKilledProcesses(t *testing.T) {
 	case os.Getenv("WATCHDOG_LONG") != "":
 		rounds = 200
 	case testing.Short() || racing.Enabled:
-		rounds = 10
+		rounds = 5
 	}
 	file := newFile(t)
 	s := openAt(t, file)

@@ -63,7 +63,7 @@ func TestBenchmarksExist(t *testing.T) {
 	for _, text := range []string{read(t, bench, "README.md"), strings.ReplaceAll(read(t, root, "Makefile"), "$$", "$")} {
 		for _, command := range benchCommand.FindAllStringSubmatch(strings.ReplaceAll(text, "\n\t", "\n"), -1) {
 			var there []string
-			for _, argument := range strings.Fields(command[3]) {
+			for argument := range strings.FieldsSeq(command[3]) {
 				if strings.HasPrefix(argument, ".") {
 					there = append(there, benchmarks(t, filepath.Join(command[1], argument))...)
 				}
