@@ -80,6 +80,7 @@ type storm struct {
 
 	mu      sync.Mutex
 	outages []span // in which not all can read the database
+	locks   []span // in which a stranger has rows locked
 	counts  map[string]int
 }
 
@@ -202,6 +203,12 @@ func (s *storm) noteOutage(o span) {
 	s.outages = append(s.outages, o)
 }
 
+func (s *storm) noteLock(l span) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.locks = append(s.locks, l)
+}
+
 func (s *storm) step(f fault) error {
 	if f.name == clockBack {
 		return s.cluster.clocks.step(-f.length)
@@ -221,6 +228,7 @@ func (s *storm) lock(f fault) error {
 			s.noteOutage(span{from, sinceBoot()})
 			return nil
 		case held:
+			s.noteLock(span{from, sinceBoot()})
 			return nil
 		case ctx.Err() != nil:
 			return err

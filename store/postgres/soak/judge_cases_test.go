@@ -58,12 +58,13 @@ type small struct {
 	ends    []end
 	resumed bool // the window after the first is open in the store
 	outages []span
+	locks   []span
 }
 
 // complete makes evidence of it. Each host has a journal without gaps but those that it says.
 func (s small) complete() evidence {
 	e := evidence{
-		hosts: s.hosts, outages: s.outages,
+		hosts: s.hosts, outages: s.outages, locks: s.locks,
 		stored: stored{
 			rows: map[string]row{theRun: s.row}, ends: map[window][]end{theWindow: s.ends},
 			resumed: map[window]bool{windowOf(theRun, nextStart): s.resumed},
@@ -189,6 +190,20 @@ var judgeCases = []struct {
 		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout)).cutOff(15*time.Second, 19*time.Second)),
 		told:  []time.Duration{18500 * time.Millisecond}, row: idleRow, ends: []end{idle},
 	}, nil},
+	{"a run is swept whose host was away, and back for longer than a sweeper can doubt", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout)).cutOff(11*time.Second, 15*time.Second)),
+		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
+	}, []string{liveCancelled}},
+	{"but one may be whose row was locked from before it was back", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout)).cutOff(11*time.Second, 15*time.Second)),
+		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
+		locks: []span{{14 * time.Second, 19 * time.Second}},
+	}, nil},
+	{"and none whose row was locked only later", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout)).cutOff(11*time.Second, 15*time.Second)),
+		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
+		locks: []span{{16 * time.Second, 19 * time.Second}},
+	}, []string{liveCancelled}},
 	{"a run is swept before its host could be seen to be dead", small{
 		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(21, idleTimeout)).cutOff(18500*time.Millisecond, 23*time.Second)),
 		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},

@@ -37,6 +37,7 @@ type evidence struct {
 	hosts    []*processRecord
 	sweepers []*processRecord
 	outages  []span // the database could not be read, or not by all
+	locks    []span // a stranger had rows locked
 	stored
 }
 
@@ -167,7 +168,7 @@ func (t *trial) judgeEnds(w window, ends []end) {
 	}
 	when := span{seen - doubt, seen}
 	for _, one := range t.tenures[w.run] {
-		if one.window.UnixMicro() == w.start && !one.mayBeSwept(when) {
+		if one.window.UnixMicro() == w.start && !one.mayBeSwept(when, slices.Concat(t.outages, t.locks)) {
 			t.add(liveCancelled, "%s of %s at %v, guarded since %v", w.run, one.of.name, seen, one.life.from)
 		}
 	}

@@ -112,7 +112,7 @@ func (s *storm) evidence() (e evidence, err error) {
 	e.sweepers, errSweepers = recordsOf(s.sweepers)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.outages = slices.Clone(s.outages)
+	e.outages, e.locks = slices.Clone(s.outages), slices.Clone(s.locks)
 	return e, errors.Join(errHosts, errSweepers)
 }
 

@@ -144,10 +144,18 @@ func (t *tenure) silences() (all []span) {
 }
 
 // mayBeSwept reports whether a sweeper could rightly have ended the run at some time in a span: its process was dead,
-// or the run was silent for too long, or it did not guard the run for all of the span.
-func (t *tenure) mayBeSwept(in span) bool {
-	if t.life.from > in.from || t.life.to < in.to {
+// or the run was silent for too long, or it did not guard the run for all of the span. What keeps all from writing the
+// row while its process is dead, such as a stranger's lock, keeps the process from claiming it back until it ends.
+func (t *tenure) mayBeSwept(in span, barred []span) bool {
+	if t.life.from > in.from || t.life.to < in.to || slices.ContainsFunc(t.silences(), in.touches) {
 		return true
 	}
-	return slices.ContainsFunc(append(t.of.dead(), t.silences()...), in.touches)
+	return slices.ContainsFunc(t.of.dead(), func(dead span) bool {
+		for _, b := range barred {
+			if b.touches(dead) {
+				dead.to = max(dead.to, b.to)
+			}
+		}
+		return in.touches(dead)
+	})
 }
