@@ -31,7 +31,11 @@ func TestPause(t *testing.T) {
 		"in which there is none":     {tenMinutes, 10 * minute, func(*testing.T, *watchdog.Watchdog) {}},
 		"that is over by its end":    {tenMinutes, 15 * minute, func(t *testing.T, wd *watchdog.Watchdog) { during(5*minute, approve(t, wd, time.Hour)) }},
 		"that goes on after its end": {tenMinutes, 70 * minute, func(t *testing.T, wd *watchdog.Watchdog) { during(time.Hour, approve(t, wd, 24*time.Hour)) }},
-		"that its cap ends":          {tenMinutes, 50 * minute, func(t *testing.T, wd *watchdog.Watchdog) { approve(t, wd, 40*minute) }},
+		"that begins a moment before its end, which is not looked for all the time": {tenMinutes, 70 * minute, func(t *testing.T, wd *watchdog.Watchdog) {
+			time.Sleep(10*minute - 1)
+			during(time.Hour, approve(t, wd, 24*time.Hour))
+		}},
+		"that its cap ends": {tenMinutes, 50 * minute, func(t *testing.T, wd *watchdog.Watchdog) { approve(t, wd, 40*minute) }},
 		"of which there are two": {tenMinutes, 30 * minute, func(t *testing.T, wd *watchdog.Watchdog) {
 			for range 2 {
 				during(10*minute, approve(t, wd, time.Hour))
