@@ -1,0 +1,112 @@
+package watchdog
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/record"
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/verdict"
+)
+
+// maxReason is how many characters the code of a cancellation may have.
+const maxReason = 100
+
+// A Cancellation is a cancel that another guard than the watchdog's own limits has decided: that of a command, that of
+// the sessions in a database, or the host's.
+type Cancellation struct {
+	// Reason is the code: one of the watchdog's own, or a host's, of at most 100 characters a to z, 0 to 9 and _. A host's
+	// code does not begin with "watchdog_", does not end with "_exceeded", and is none of the watchdog's own without its
+	// beginning.
+	Reason StopReason
+	// Elapsed is what was used of the guard's limit, Budget what there was; zero if it has none.
+	Elapsed, Budget time.Duration
+	// ObserveOnly records the cancel and does not carry it out, as for a run that is only observed.
+	ObserveOnly bool
+}
+
+// Cancel ends the run as a limit does: the event is recorded first, then the context ends with the [Stop] as its cause.
+// A store that fails or hangs delays that by at most the record timeout, and Close returns its error if the event was
+// never recorded. A layer's cancel leaves the run around it as it is.
+//
+// The first cause wins: Cancel returns the stop that counts, which is another one if a limit was exceeded before, if
+// the run was stopped already, or if another process was first. It returns nil for a run that is only observed: then
+// the cancel is recorded as a warning and given as a [Directive], once for each call, and the run goes on.
+//
+// The error wraps [ErrInvalid] if the Reason is empty, is no code or would be read back as another, or if a length is
+// negative; and [ErrEnded] if the run has ended without a stop, or for a nil Watchdog. Nothing is recorded then.
+func (w *Watchdog) Cancel(c Cancellation) (*Stop, error) {
+	if w == nil {
+		return nil, fmt.Errorf("cancel: %w", errNoRun)
+	}
+	stop, err := w.cancelFor(c)
+	if err != nil {
+		return nil, fmt.Errorf("cancel run %s: %w", w.id, err)
+	}
+	return stop, nil
+}
+
+func (w *Watchdog) cancelFor(c Cancellation) (*Stop, error) {
+	if flaw := c.flaw(); flaw != "" {
+		return nil, fmt.Errorf("%w cancellation: %s", ErrInvalid, flaw)
+	}
+	observed := false
+	_ = w.pollFor(func(found *findings) {
+		switch {
+		case w.phase != running:
+		case w.observeOnly || c.ObserveOnly:
+			observed = true
+			w.ask(found, c.verdict(), c.reason(), w.clock.elapsed())
+		default:
+			found.trip = w.decide(c.verdict(), c.reason(), w.clock.elapsed())
+		}
+	})
+	if observed {
+		return nil, nil
+	}
+	return w.ending()
+}
+
+// ending is the stop of a run that has ended, or an error that says how it ended.
+func (w *Watchdog) ending() (*Stop, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stop == nil {
+		return nil, fmt.Errorf("%w: %w", ErrEnded, w.cause())
+	}
+	return w.stop, nil
+}
+
+// verdict is the cancellation as a trip has it, of no limit.
+func (c Cancellation) verdict() verdict.Verdict {
+	return verdict.Verdict{
+		Action: verdict.Cancel, Directive: verdict.DirectCancel, Rung: 1, Used: c.Elapsed, Allowed: c.Budget,
+	}
+}
+
+// reason is the code as events have it.
+func (c Cancellation) reason() string { return reasonOfCode(c.Reason) }
+
+// flaw says what is wrong with the cancellation, or nothing.
+func (c Cancellation) flaw() string {
+	if flaw := textFlaw(string(c.Reason), maxReason); flaw != "" {
+		return "its Reason " + flaw
+	}
+	switch read := codeOf(c.reason()); {
+	case strings.ContainsFunc(string(c.Reason), notOfCodes):
+		return fmt.Sprintf("its Reason is %q; use the characters a to z, 0 to 9 and _", c.Reason)
+	case strings.HasPrefix(string(c.Reason), record.CodePrefix) && !c.Reason.Own():
+		return fmt.Sprintf("its Reason is %q; only the watchdog's own codes begin with %q", c.Reason, record.CodePrefix)
+	case read != c.Reason:
+		return fmt.Sprintf("its Reason is %q and would be read back as %q; use that, or another name", c.Reason, read)
+	case c.Elapsed < 0:
+		return fmt.Sprintf("its Elapsed is %v; use a positive duration, or 0 for none", c.Elapsed)
+	case c.Budget < 0:
+		return fmt.Sprintf("its Budget is %v; use a positive duration, or 0 for none", c.Budget)
+	}
+	return ""
+}
+
+func notOfCodes(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_'
+}

@@ -1,0 +1,193 @@
+package watchdog
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/record"
+	"github.com/seed62658d38/watchdog/oracle/frozen/loop"
+)
+
+// DefaultRecordTimeout is how long a call to the store may take if the [Config] does not say.
+const DefaultRecordTimeout = 5 * time.Second
+
+// A Config says how a run is guarded. It is copied; changing it later changes nothing.
+type Config struct {
+	// Store keeps the events. Nil keeps them in a [Memory] of this run's own, which goes with it: the run is not found
+	// again after a restart, and cannot have a Keeper. A store must not call the watchdog: with PollOnly it would wait
+	// for itself.
+	Store EventStore
+	// Budget holds the limits. The zero value is the default of each.
+	Budget Budget
+	// SpendStore keeps what the limits of Budget.Spend and of Scopes are charged with, where the Store does not. Nil means
+	// the Store, which must be one if such limits are set. Without a Store, what the run spends is forgotten with it.
+	SpendStore SpendStore
+	// Scopes are what the run shares limits with, such as its tenant, beside those of its Budget.
+	Scopes []SharedSpend
+	// MaxStops is how often in a row guards may have stopped the run before [Resume] refuses to go on with it: one that
+	// fails again and again is not helped by another window. A window that was complete ends the row. Zero and [NoLimit]
+	// mean any number. Another guard's stops count, too; what the ResumePolicy of package sweep starts again is limited
+	// there besides.
+	MaxStops int
+	// RecordTimeout bounds each exchange with the store, and so how much later than its limit a run ends when the store
+	// hangs. Zero means [DefaultRecordTimeout].
+	RecordTimeout time.Duration
+	// PollOnly makes the watchdog do everything on the goroutine that calls it: it sets no timer, and looks at limits, and
+	// tries again what the store did not take, only when [Watchdog.Fired] or another method is called. A store that does
+	// not return when its context ends then holds its caller, and so does a log or a callback that blocks; the run has
+	// ended before.
+	PollOnly bool
+	// ObserveOnly makes the watchdog decide and record everything and cancel nothing. What would have been a cancel is an
+	// [EventWarning] and a [Directive] that say so, and the run goes on. It comes once: of the wall clock and safety in a
+	// window, of a hold's cap for that hold, of idle in a stretch of silence, of no progress until there is some.
+	ObserveOnly bool
+	// Disabled switches the guard off, for an operator who has to: the run is guarded by nothing, and so are its layers.
+	// The Store, the Keeper, OnSignal and OnWarning are never called, no timer is set, and no limit, cap of a hold or
+	// warning ever trips: [Watchdog.Remaining] is [NoLimit]. A wrong config is an error all the same, so that the guard
+	// can be switched on again.
+	//
+	// What the host does itself has its effect and is recorded nowhere: [Watchdog.Cancel], [Watchdog.Interrupt],
+	// [Watchdog.Complete] and [Watchdog.Close] end the run's context as ever, and so does its parent. New does not know
+	// of a stop that is stored, and Resume opens no window: when the guard is on again, the run stands where the store
+	// has it. New logs at Info that the run is not guarded.
+	Disabled bool
+	// Busy, if set, is asked once before each trip of [Budget].Idle, of its FirstSign and of the Idle of a [HoldLimit]:
+	// true means that the host has something to do that nobody sees, such as messages that wait, and counts as
+	// [Watchdog.Activity] at that moment, of the runs around a layer too. It is asked for layers as well. What it says is
+	// dropped if the run ended or there was life meanwhile; another limit that is exceeded meanwhile trips by itself.
+	//
+	// Busy is called with no lock held, on a goroutine of its own also with PollOnly. A poll that finds the limit exceeded
+	// waits for the answer, at most [BusyTimeout]; a timer does not, so that a run ends later by that at most. A Busy that
+	// has not answered by then, or panics, says false, and is logged once: until it returns it is not called again.
+	Busy func() bool
+	// Loop says when a run repeats itself, see [Watchdog.Step]. The zero value is the default of each field.
+	Loop loop.Config
+	// Kinds classify the host's own kinds of event for [Watchdog.Observe].
+	Kinds Kinds
+	// OnSignal is called with everything that the decision heeds, in order and one at a time, for a trace that package
+	// replay takes. It is called on the goroutine of whoever gave the signal, or of another that gave one at the same
+	// time, with no lock held: it may call the watchdog. With it a signal costs two locks. A panic in it is logged. The
+	// signals of layers are in it, too, each with its run. Nil keeps no trace.
+	OnSignal func(Signal)
+	// Keeper, if set, keeps the run where others can see that it lives, such as a
+	// [github.com/seed62658d38/watchdog/session.Keeper]. It needs a Store. Layers are not kept.
+	Keeper Keeper
+	// RecordInterrupts records the end of the parent context as an [EventInterrupt], after the run has ended.
+	RecordInterrupts bool
+	// OnWarning is called once for each warning of this watchdog, after its event was recorded or could not be: on a
+	// goroutine of its own, or with PollOnly on the caller's. A panic in it is logged.
+	OnWarning func(Warning)
+	// Logger gets what no caller is returned: stops, warnings, and events that could not be recorded. Nil means
+	// [slog.Default]. A panic in its handler is dropped.
+	Logger *slog.Logger
+	// Clock tells the time and sets the timer; nil is the machine's. It is for tests. If it has a method Uptime()
+	// time.Duration, a count that never goes back and goes on while the machine sleeps, elapsed time is taken from that;
+	// otherwise from Now, without steps back.
+	Clock clock.Clock
+
+	forgets bool // nobody finds the run again
+}
+
+// inMemory returns the config of a run that has no store with one in memory, and the run with what it may leave out
+// then. Nobody else finds that run, so that its name and its start matter to nobody else.
+func (cfg *Config) inMemory(run Run, now time.Time) (*Config, Run) {
+	if cfg.Store != nil || cfg.Keeper != nil {
+		return cfg, run
+	}
+	alone := *cfg
+	alone.Store, alone.forgets = &Memory{}, true
+	if run.ID == "" {
+		run.ID = record.NewRunID()
+	}
+	if run.StartedAt.IsZero() {
+		run.StartedAt = now
+	}
+	return &alone, run
+}
+
+// check returns the first flaw of what a watchdog is made of.
+func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
+	if cfg.Store == nil {
+		return fmt.Errorf("%w config: Keeper is set and Store is nil; set Store, where others find the events of the run "+
+			"that the Keeper shows them", ErrInvalid)
+	}
+	if err := run.check(now); err != nil {
+		return err
+	}
+	if err := cfg.Budget.check(); err != nil {
+		return err
+	}
+	if _, err := loop.New(cfg.Loop); err != nil {
+		return fmt.Errorf("%w config: Loop: %w", ErrInvalid, err)
+	}
+	return cfg.checkRest(ctx)
+}
+
+func (cfg *Config) checkRest(ctx context.Context) error {
+	switch {
+	case cfg.MaxStops < 0:
+		return fmt.Errorf("%w config: MaxStops is %d; use a positive number, or 0 for any", ErrInvalid, cfg.MaxStops)
+	case cfg.RecordTimeout < 0:
+		return fmt.Errorf("%w config: RecordTimeout is %v; use a positive duration, or 0 for %v", ErrInvalid,
+			cfg.RecordTimeout, DefaultRecordTimeout)
+	}
+	return checkParent(ctx)
+}
+
+func checkParent(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrParentEnded, context.Cause(ctx))
+	}
+	return nil
+}
+
+// settings are what a watchdog keeps of its config. They do not change.
+type settings struct {
+	limits        *sharedLimits
+	logger        *slog.Logger
+	onWarning     func(Warning)
+	busy          func() bool
+	classes       *classes     // of the host's events
+	loop          *loop.Config // nil is the default of each field
+	pollOnly      bool
+	recordsParent bool
+	observeOnly   bool
+	disabled      bool
+}
+
+func (cfg *Config) settings(classes *classes) settings {
+	s := settings{
+		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, busy: cfg.Busy, classes: classes,
+		pollOnly: cfg.PollOnly || cfg.Disabled, recordsParent: cfg.RecordInterrupts, observeOnly: cfg.ObserveOnly,
+		disabled: cfg.Disabled,
+	}
+	if !reflect.ValueOf(cfg.Loop).IsZero() {
+		own := cfg.Loop
+		s.loop = &own
+	}
+	return s
+}
+
+// with are these settings of a run for a layer of it with another budget.
+func (s settings) with(b *Budget) settings {
+	s.limits, s.recordsParent = b.shared(), false
+	return s
+}
+
+// hasSignals reports whether anything heeds the run's signs of life.
+func (cfg *Config) hasSignals() bool {
+	return !cfg.Disabled && cfg.Budget.heedsSignals() || cfg.OnSignal != nil || cfg.Keeper != nil
+}
+
+// log is the host's log.
+func (s *settings) log() *slog.Logger {
+	if s.logger == nil {
+		return slog.Default()
+	}
+	return s.logger
+}

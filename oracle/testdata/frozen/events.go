@@ -1,0 +1,188 @@
+package watchdog
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/fold"
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/record"
+)
+
+// AggregateType is the aggregate type of every event that a guard writes; the aggregate ID is the run ID.
+const AggregateType = "runtime_control"
+
+// eventPrefix begins every kind of the watchdog's own, which are never a signal.
+const eventPrefix = "runtime.watchdog."
+
+// The kinds of event. The payload of each is described in docs/events.md and held by golden files.
+const (
+	// EventCancel says that a guard ended the run; its reason tells which limit or guard. There is one per window.
+	EventCancel = "runtime.watchdog.cancel"
+	// EventComplete says that the host declared the run done, see [Watchdog.Complete]. It has the ID of the window's
+	// cancel event, so that there is one end.
+	EventComplete = "runtime.watchdog.complete"
+	// EventCorrection says that a cancel was wrong: what it names had finished by itself.
+	EventCorrection = "runtime.watchdog.correction"
+	// EventResume says that a cancelled or complete run was resumed and a fresh window opened.
+	EventResume = "runtime.watchdog.resume"
+	// EventExtend says that a running window was given more time.
+	EventExtend = "runtime.watchdog.extend"
+	// EventWarning says that a chosen fraction of the wall-clock budget was used up, or that a limit was exceeded that
+	// asks for a directive.
+	EventWarning = "runtime.watchdog.warning"
+	// EventWait, EventRetry and EventUnstuck say that a limit was exceeded and the host was asked for that.
+	EventWait    = "runtime.watchdog.wait"
+	EventRetry   = "runtime.watchdog.retry"
+	EventUnstuck = "runtime.watchdog.unstuck"
+	// EventWrapUp says that only the reserve of a limit is left and the host was asked to return what it has.
+	EventWrapUp = "runtime.watchdog.wrap_up"
+	// EventProgress says that progress put the ladders back to their first rungs, after directives were given.
+	EventProgress = "runtime.watchdog.progress"
+	// EventHold and EventRelease say that a hold which stops the wall clock was opened, and closed.
+	EventHold    = "runtime.watchdog.hold"
+	EventRelease = "runtime.watchdog.release"
+	// EventInterrupt says that something outside ended the run, not the watchdog.
+	EventInterrupt = "runtime.watchdog.interrupt"
+	// EventOverrun says that a bounded call in the run (package bound) took longer than it may, or was abandoned, or that
+	// processes of its command (package stall) could not be ended. It ends nothing.
+	EventOverrun = "runtime.watchdog.overrun"
+)
+
+// The lengths, in characters, that the columns of the event table give: an [EventStore] refuses what is longer.
+const (
+	MaxEventID       = 36
+	MaxAggregateType = 100
+	MaxAggregateID   = 255
+	MaxEventType     = 200
+	MaxConsensusID   = 36
+)
+
+// An Event is one row of the event store. Its JSON form is part of the contract; times in it are UTC RFC 3339 with six
+// digits.
+type Event struct {
+	// ID names the event. A store keeps the first event of an ID and ignores every later one.
+	ID string `json:"id"`
+	// AggregateType and AggregateID name what the event is about; see [AggregateType].
+	AggregateType string `json:"aggregate_type"`
+	AggregateID   string `json:"aggregate_id"`
+	// Type is the kind of event, such as [EventCancel]. A host may keep kinds of its own in the same store.
+	Type string `json:"event_type"`
+	// Payload is one JSON object.
+	Payload json.RawMessage `json:"payload"`
+	// Timestamp orders the events of an aggregate. Stores keep it in UTC, truncated to the microsecond.
+	Timestamp time.Time `json:"timestamp"`
+	// ConsensusID is a column that some hosts use; the watchdog leaves it empty, which is NULL in SQL.
+	ConsensusID string `json:"consensus_id,omitempty"`
+}
+
+// An EventStore keeps events durably. Package storetest says whether an implementation is right. Its methods are
+// called from several goroutines at once, and a call must return when its context ends.
+type EventStore interface {
+	// Append stores the events, all of them or, when it returns an error, none. An event whose ID is stored already
+	// is skipped and counts as success: the first one stays as it is, whatever the second one says. When Append returns
+	// nil the events are as durable as the store can make them. An event that fails [Event.Validate] is an
+	// error that wraps [ErrInvalid]. Appending no events does nothing.
+	Append(ctx context.Context, events ...Event) error
+	// Read returns all events of one aggregate, ordered by Timestamp and where that is equal by ID, with
+	// timestamps in UTC truncated to the microsecond. An aggregate without events is an empty slice and no error.
+	// The caller may keep and change what it gets.
+	Read(ctx context.Context, aggregateType, aggregateID string) ([]Event, error)
+}
+
+// Validate reports whether the event fits the event table: every text within its column, not empty (ConsensusID may
+// be) nor only white space, valid UTF-8 and without control characters, the time between the years 1 and 9999 and not
+// zero, the payload one JSON object in UTF-8. The error wraps [ErrInvalid] and names the field.
+func (e Event) Validate() error {
+	for _, column := range []struct {
+		name, value string
+		limit       int
+	}{
+		{"id", e.ID, MaxEventID},
+		{"aggregate_type", e.AggregateType, MaxAggregateType},
+		{"aggregate_id", e.AggregateID, MaxAggregateID},
+		{"event_type", e.Type, MaxEventType},
+		{"consensus_id", e.ConsensusID, MaxConsensusID},
+	} {
+		if column.value == "" && column.name == "consensus_id" {
+			continue
+		}
+		if flaw := textFlaw(column.value, column.limit); flaw != "" {
+			return fmt.Errorf("%w event: %s %s", ErrInvalid, column.name, flaw)
+		}
+	}
+	if year := e.Timestamp.UTC().Year(); e.Timestamp.IsZero() || year < 1 || year > 9999 {
+		return fmt.Errorf("%w event: timestamp of event %s is zero or outside the years 1 to 9999", ErrInvalid, e.ID)
+	}
+	isObject := bytes.HasPrefix(bytes.TrimLeft(e.Payload, " \t\r\n"), []byte("{"))
+	if !isObject || !json.Valid(e.Payload) || !utf8.Valid(e.Payload) {
+		return fmt.Errorf("%w event: payload of event %s is not one JSON object in UTF-8", ErrInvalid, e.ID)
+	}
+	return nil
+}
+
+// isEmpty is the flaw of a text that is not there.
+const isEmpty = "is empty"
+
+// textFlaw says what keeps a text out of a column of limit characters, or nothing.
+func textFlaw(text string, limit int) string {
+	if isPlain(text) && len(text) <= limit { // nearly always
+		return ""
+	}
+	switch n := utf8.RuneCountInString(text); {
+	case text == "":
+		return isEmpty
+	case strings.TrimSpace(text) == "":
+		return fmt.Sprintf("%.24q is empty but for white space", text)
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return fmt.Sprintf("%q has a control character", text)
+	case !utf8.ValidString(text):
+		return fmt.Sprintf("%q is not valid UTF-8", text)
+	case n > limit:
+		return fmt.Sprintf("%q… has %d characters, at most %d fit", string([]rune(text)[:min(limit, 24)]), n, limit)
+	}
+	return ""
+}
+
+// isPlain reports whether the text is nothing but visible ASCII.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if text[i] <= ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// Compare orders events as [EventStore.Read] returns them: by Timestamp, then by ID.
+func (e Event) Compare(other Event) int {
+	return fold.Event(e).Compare(fold.Event(other))
+}
+
+// MarshalJSON writes the timestamp in UTC with six digits.
+func (e Event) MarshalJSON() ([]byte, error) {
+	type plain Event
+	return json.Marshal(struct {
+		plain
+		Timestamp record.Stamp `json:"timestamp"`
+	}{plain(e), record.Stamp(e.Timestamp)})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote and the timestamps of other writers: any offset, any number of digits.
+func (e *Event) UnmarshalJSON(text []byte) error {
+	type plain Event
+	read := struct {
+		*plain
+		Timestamp record.Stamp `json:"timestamp"`
+	}{plain: (*plain)(e)}
+	if err := json.Unmarshal(text, &read); err != nil {
+		return err
+	}
+	e.Timestamp = time.Time(read.Timestamp)
+	return nil
+}

@@ -1,0 +1,52 @@
+// Package clocks does on a host's clock what package time does on the machine's. A nil clock is the machine's.
+package clocks
+
+import (
+	"context"
+	"time"
+
+	"github.com/benbjohnson/clock"
+)
+
+// Now is the wall clock, for what people and databases read.
+func Now(c clock.Clock) time.Time {
+	if c != nil {
+		return c.Now()
+	}
+	return time.Now()
+}
+
+// Since is the time since t.
+func Since(c clock.Clock, t time.Time) time.Duration {
+	if c != nil {
+		return c.Since(t)
+	}
+	return time.Since(t)
+}
+
+// A Timer is what [time.Timer] and the mock clock's have in common.
+type Timer interface {
+	Stop() bool
+	Reset(d time.Duration) bool
+}
+
+// AfterFunc calls f on a goroutine of its own after d.
+func AfterFunc(c clock.Clock, d time.Duration, f func()) Timer {
+	if c != nil {
+		return c.AfterFunc(d, f)
+	}
+	return time.AfterFunc(d, f)
+}
+
+// WithTimeout is [context.WithTimeout] on the clock. The mock clock has one, too, but its Err races with its end.
+func WithTimeout(parent context.Context, c clock.Clock, d time.Duration) (context.Context, context.CancelFunc) {
+	if c == nil {
+		return context.WithTimeout(parent, d)
+	}
+	ctx, cancel := context.WithCancelCause(parent)
+	t := c.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })
+	return ctx, func() { t.Stop(); cancel(nil) }
+}
+
+// Text is a time as errors show it.
+func Text(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,209 @@
+package fold
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/record"
+)
+
+// A WindowID tells the windows of an aggregate apart. Run IDs may hold slashes, so that one aggregate can be that of a
+// run and of another's layer: the parent tells them apart.
+type WindowID struct {
+	Parent string
+	// Fresh is the random name of a window that begins whenever it is asked for, empty for a session's, which is named by
+	// its start.
+	Fresh string
+}
+
+// A History is what the events of a run say. The zero History is that of a run without events.
+type History struct {
+	id         WindowID
+	windows    map[time.Time]*Window
+	after      map[time.Time]time.Time // from each window to the one that a resume opened after it
+	cancels    map[string]time.Time    // the windows of the cancel events, by their IDs
+	corrected  []string                // the IDs of cancel events that were wrong
+	unreadable []*UnreadableError
+}
+
+// Of folds events. Where two of them say different things of one window, such as two cancels, it counts which of them a
+// store returns first. The events stay as they are.
+func Of(id WindowID, events []Event) History {
+	if !slices.IsSortedFunc(events, Event.Compare) {
+		events = slices.Clone(events)
+		slices.SortStableFunc(events, Event.Compare)
+	}
+	h := History{id: id, windows: map[time.Time]*Window{}, after: map[time.Time]time.Time{}}
+	for i := range events {
+		h.add(&events[i])
+	}
+	for _, cancel := range h.corrected {
+		if start, known := h.cancels[cancel]; known {
+			h.windows[start].correct()
+		}
+	}
+	return h
+}
+
+// add adds what an event says, unless it is of another run's.
+func (h *History) add(e *Event) {
+	read := payloads[e.Type]
+	if read == nil {
+		return
+	}
+	p := read()
+	err := json.Unmarshal(e.Payload, p)
+	of := p.of()
+	if err != nil { // of which window it is may be readable
+		of = record.Window{}
+		_ = json.Unmarshal(e.Payload, &of)
+	}
+	start := time.Time(of.SessionStartedAt)
+	switch {
+	case (err == nil || !start.IsZero()) && h.id != WindowID{of.Parent, of.Window}:
+		return
+	case err == nil && start.IsZero():
+		err = errNoStart
+	}
+	if err != nil {
+		h.unreadable = append(h.unreadable, &UnreadableError{*e, start, err})
+		return
+	}
+	p.applyTo(h, h.window(start), e)
+}
+
+// window is the one that began then.
+func (h *History) window(startedAt time.Time) *Window {
+	w := h.windows[startedAt]
+	if w == nil {
+		w = &Window{StartedAt: startedAt}
+		h.windows[startedAt] = w
+	}
+	return w
+}
+
+// Current returns the window that the run is in, of which the host says that it began at hostStart; zero if no host
+// does.
+func (h *History) Current(hostStart time.Time) Window {
+	last := h.Last()
+	if last == nil {
+		return Window{StartedAt: hostStart}
+	}
+	if !h.knows(hostStart) && last.endedBefore(hostStart) {
+		last = &Window{StartedAt: hostStart}
+	}
+	found := *last
+	found.sharesSecond = h.sharesSecond(last.StartedAt)
+	found.starts = slices.SortedFunc(maps.Keys(h.windows), time.Time.Compare)
+	return found
+}
+
+// At returns what is known of the window that began then.
+func (h *History) At(start time.Time) Window {
+	if h.windows[start] == nil {
+		return Window{StartedAt: start}
+	}
+	return *h.windows[start]
+}
+
+// Next returns the start of the window that a resume opened after the one that began then.
+func (h *History) Next(start time.Time) (next time.Time, resumed bool) {
+	next, resumed = h.after[start]
+	return next, resumed
+}
+
+// Unreadable returns the first unreadable event that can be of the window which began then, or of one after it; nil if
+// there is none.
+func (h *History) Unreadable(start time.Time) *UnreadableError {
+	for _, e := range h.unreadable {
+		if h.concerns(e, start) {
+			return e
+		}
+	}
+	return nil
+}
+
+func (h *History) concerns(e *UnreadableError, start time.Time) bool {
+	switch {
+	case e.StartedAt.Equal(start):
+		return true
+	case e.StartedAt.IsZero():
+		return !e.Event.Timestamp.Before(start)
+	}
+	return h.windows[e.StartedAt] == nil && e.StartedAt.After(start)
+}
+
+// sharesSecond reports whether the host opened a window within the second of one that had ended.
+func (h *History) sharesSecond(start time.Time) bool {
+	second := start.Truncate(sameStart)
+	for _, w := range h.windows {
+		if w.StartedAt.Truncate(sameStart).Equal(second) && w.endedBefore(start) {
+			return true
+		}
+	}
+	return false
+}
+
+// knows reports whether a window that began then is known. A host that passes its start has not persisted a later one:
+// it did not open another.
+func (h *History) knows(start time.Time) bool {
+	_, resumed := h.after[start]
+	return resumed || h.windows[start] != nil
+}
+
+// Last returns the end of the latest chain of windows, nil if there is none. What orders the windows of a chain is that
+// each was opened after the one before, not when: the clock of who opened it may have been behind. Chains begin where a
+// host gave a run another start.
+func (h *History) Last() *Window {
+	inside := map[time.Time]bool{} // those that a resume opened after one that is known
+	for before, start := range h.after {
+		inside[start] = inside[start] || h.windows[before] != nil
+	}
+	last := latest(h.windows, func(start time.Time) bool { return !inside[start] })
+	if last == nil { // a damaged chain is a circle
+		return latest(h.windows, func(time.Time) bool { return true })
+	}
+	for range h.windows {
+		if next := h.windows[h.after[last.StartedAt]]; next != nil {
+			last = next
+		}
+	}
+	return last
+}
+
+// latest is the window with the latest start of those that are asked for, nil if there is none.
+func latest(windows map[time.Time]*Window, wanted func(start time.Time) bool) *Window {
+	var found *Window
+	for start, w := range windows {
+		if wanted(start) && (found == nil || start.After(found.StartedAt)) {
+			found = w
+		}
+	}
+	return found
+}
+
+// StopsInRow counts the windows that a guard stopped, from the one that began then back to one that was complete or had
+// another end.
+func (h *History) StopsInRow(last time.Time) (n int) {
+	before := map[time.Time]time.Time{}
+	for earlier, later := range h.after {
+		if earlier.After(before[later]) {
+			before[later] = earlier
+		}
+	}
+	for range len(h.windows) {
+		w := h.windows[last]
+		if w == nil || w.Stop == nil || w.Complete() {
+			break
+		}
+		n++
+		earlier, resumed := before[last]
+		if !resumed {
+			break
+		}
+		last = earlier
+	}
+	return n
+}

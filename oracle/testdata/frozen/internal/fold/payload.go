@@ -1,0 +1,142 @@
+package fold
+
+import (
+	"time"
+
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/record"
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/verdict"
+)
+
+// A payload is what an event of one kind says of its window.
+type payload interface {
+	of() record.Window
+	applyTo(h *History, w *Window, e *Event)
+}
+
+// The payloads that tell of a window. Errors about what cannot be read name these types.
+type (
+	cancelPayload     record.Cancel
+	completePayload   record.Complete
+	correctionPayload record.Correction
+	resumePayload     record.Resume
+	extendPayload     record.Extend
+	warningPayload    record.Warning
+	wrapUpPayload     record.WrapUp
+	tripPayload       record.Trip
+	progressPayload   record.Progress
+	holdPayload       record.Hold
+	releasePayload    record.Release
+)
+
+// payloads are where the payloads of the events that tell of a window are read to, by the kind of event.
+var payloads = map[string]func() payload{
+	"runtime.watchdog.cancel":     func() payload { return &cancelPayload{} },
+	"runtime.watchdog.complete":   func() payload { return &completePayload{} },
+	"runtime.watchdog.correction": func() payload { return &correctionPayload{} },
+	"runtime.watchdog.resume":     func() payload { return &resumePayload{} },
+	"runtime.watchdog.extend":     func() payload { return &extendPayload{} },
+	"runtime.watchdog.warning":    func() payload { return &warningPayload{} },
+	"runtime.watchdog.wrap_up":    func() payload { return &wrapUpPayload{} },
+	"runtime.watchdog.wait":       func() payload { return &tripPayload{} },
+	"runtime.watchdog.retry":      func() payload { return &tripPayload{} },
+	"runtime.watchdog.unstuck":    func() payload { return &tripPayload{} },
+	"runtime.watchdog.progress":   func() payload { return &progressPayload{} },
+	"runtime.watchdog.hold":       func() payload { return &holdPayload{} },
+	"runtime.watchdog.release":    func() payload { return &releasePayload{} },
+}
+
+func windowOf(start record.Stamp, parent, fresh string) record.Window {
+	return record.Window{SessionStartedAt: start, Parent: parent, Window: fresh}
+}
+
+func (p *cancelPayload) of() record.Window   { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+func (p *completePayload) of() record.Window { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+func (p *correctionPayload) of() record.Window {
+	return windowOf(p.SessionStartedAt, p.Parent, p.Window)
+}
+func (p *resumePayload) of() record.Window   { return windowOf(p.SessionStartedAt, p.Parent, "") }
+func (p *extendPayload) of() record.Window   { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+func (p *warningPayload) of() record.Window  { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+func (p *wrapUpPayload) of() record.Window   { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+func (p *tripPayload) of() record.Window     { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+func (p *progressPayload) of() record.Window { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+func (p *holdPayload) of() record.Window     { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+func (p *releasePayload) of() record.Window  { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+
+func (p *cancelPayload) applyTo(h *History, w *Window, e *Event) {
+	if w.Stop == nil {
+		w.Stop = (*record.Cancel)(p)
+	}
+	if h.cancels == nil {
+		h.cancels = map[string]time.Time{}
+	}
+	h.cancels[e.ID] = w.StartedAt
+}
+
+func (p *completePayload) applyTo(_ *History, w *Window, e *Event) {
+	if w.CompletedAt = time.Time(p.CompletedAt); w.CompletedAt.IsZero() {
+		w.CompletedAt = e.Timestamp
+	}
+}
+
+func (p *correctionPayload) applyTo(h *History, _ *Window, _ *Event) {
+	h.corrected = append(h.corrected, p.Cancel)
+}
+
+func (p *resumePayload) applyTo(h *History, w *Window, e *Event) {
+	w.OpenedBy = e.ID
+	h.after[time.Time(p.PreviousStartedAt)] = w.StartedAt
+}
+
+func (p *extendPayload) applyTo(_ *History, w *Window, _ *Event) {
+	w.Extended = verdict.Sum(w.Extended, max(record.Duration(p.ExtensionSeconds), 0))
+	for i := range p.Spend {
+		if w.Given == nil {
+			w.Given = map[Key]int64{}
+		}
+		key := KeyOf("", "", &p.Spend[i])
+		w.Given[key] = verdict.AddCount(w.Given[key], max(int64(p.Spend[i].Extension), 0))
+	}
+}
+
+func (p *warningPayload) applyTo(_ *History, w *Window, _ *Event) {
+	if w.warned == nil {
+		w.warned = map[warningKey]bool{}
+	}
+	w.warned[warningKey{float64(p.Fraction), budgetOf(p.ConfiguredBudgetSeconds, p.Spend)}] = true
+}
+
+func (p *wrapUpPayload) applyTo(_ *History, w *Window, _ *Event) {
+	if w.wrapped == nil {
+		w.wrapped = map[budgetKey]bool{}
+	}
+	w.wrapped[budgetOf(p.ConfiguredBudgetSeconds, p.Spend)] = true
+}
+
+func (p *tripPayload) applyTo(_ *History, w *Window, e *Event) {
+	if w.directives == nil {
+		w.directives = map[string]Directive{}
+	}
+	given := Directive{Rung: int(p.Rung), On: KeyOf(verdict.Limit(record.LimitOf(p.Reason)), p.Hold, p.Spend)}
+	if p.Spend != nil {
+		given.Allowed = int64(p.Spend.Allowed)
+	}
+	w.directives[e.ID] = given
+	w.reset(p.Resets)
+}
+
+func (p *progressPayload) applyTo(_ *History, w *Window, _ *Event) { w.reset(p.Resets) }
+
+func (p *holdPayload) applyTo(_ *History, w *Window, e *Event) {
+	known := w.pause(e.ID)
+	known.Hold, known.Layer, known.opened = p.Hold, p.Layer, true
+	known.Opened, known.Cap = record.Duration(p.OpenedSeconds), record.Duration(p.CapSeconds)
+}
+
+func (p *releasePayload) applyTo(_ *History, w *Window, _ *Event) {
+	w.reset(p.Resets)
+	if p.Opening != "" {
+		known := w.pause(p.Opening)
+		known.Released, known.Closed = record.Duration(p.ReleasedSeconds), true
+	}
+}

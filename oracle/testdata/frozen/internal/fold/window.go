@@ -1,0 +1,124 @@
+package fold
+
+import (
+	"iter"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/record"
+)
+
+// sameStart bounds how far a host's start may lie after the recorded one and still be the same, kept in whole seconds.
+const sameStart = time.Second
+
+// A Window is what the events of a run say of one stretch of time.
+type Window struct {
+	StartedAt   time.Time
+	OpenedBy    string // the ID of its resume event, empty for the first one
+	Extended    time.Duration
+	Given       map[Key]int64  // how much counted limits were extended
+	Stop        *record.Cancel // nil while nothing stopped it
+	CompletedAt time.Time      // zero while it is not complete; a stop beside it was wrong, or came too late
+
+	warned     map[warningKey]bool
+	wrapped    map[budgetKey]bool   // the budgets under which the host was asked to wrap up
+	directives map[string]Directive // by the IDs of their events
+	resets     map[string]bool      // those that do not count any more
+	pauses     map[string]*pause    // by the IDs of their openings
+
+	sharesSecond bool        // with one before it, which had ended
+	starts       []time.Time // of all windows that are known, in their order
+}
+
+// Complete reports whether the host said that its work is done.
+func (w *Window) Complete() bool { return !w.CompletedAt.IsZero() }
+
+// Over reports whether it has its end.
+func (w *Window) Over() bool { return w.Stop != nil || w.Complete() }
+
+// endedBefore reports whether the host opened a window of its own after this one: later than its cancel or, where it
+// has none, later than what keeping whole seconds explains. None follows a complete one but by a resume.
+func (w *Window) endedBefore(hostStart time.Time) bool {
+	switch {
+	case w.Complete():
+		return false
+	case w.Stop != nil:
+		return hostStart.After(time.Time(w.Stop.FiredAt)) && hostStart.After(w.StartedAt)
+	}
+	return hostStart.Sub(w.StartedAt) >= sameStart
+}
+
+// correct makes the window of a wrong cancel one that is complete.
+func (w *Window) correct() {
+	if w.Stop != nil && !w.Complete() {
+		w.CompletedAt = time.Time(w.Stop.FiredAt)
+	}
+}
+
+// SpendName names a window where its spend is kept. The start of one that a resume opened is in its event. Of one that
+// the host opened there may be no event, and a host that keeps whole seconds comes back with another start: it is named
+// by the second. No name of the one form is one of the other.
+func (w *Window) SpendName() string {
+	if w.OpenedBy != "" || w.sharesSecond {
+		return record.Stamp(w.StartedAt).String()
+	}
+	return strconv.FormatInt(w.StartedAt.Unix(), 10)
+}
+
+// NextStart returns the start of a window that is opened after the current one at that instant. The clock may have gone
+// back: no window that is known began then.
+func (w *Window) NextStart(at time.Time) time.Time {
+	start := record.Truncate(at)
+	for start.Equal(w.StartedAt) || slices.ContainsFunc(w.starts, start.Equal) {
+		start = start.Add(time.Microsecond)
+	}
+	return start
+}
+
+// WarnedOf counts how many of the fractions, in their order, were warned of under the budget as it is now: that of a
+// counted limit, or that of the wall clock in seconds.
+func (w *Window) WarnedOf(limit Key, fractions []float64, budget float64) int {
+	for i, fraction := range fractions {
+		if !w.warned[warningKey{fraction, budgetKey{limit, budget}}] {
+			return i
+		}
+	}
+	return len(fractions)
+}
+
+// WrappedUp reports whether the host was asked to wrap up under the budget as it is now.
+func (w *Window) WrappedUp(limit Key, budget float64) bool {
+	return w.wrapped[budgetKey{limit, budget}]
+}
+
+// Give notes what counted limits were given at least.
+func (w *Window) Give(given map[Key]int64) {
+	if w.Given == nil {
+		w.Given = map[Key]int64{}
+	}
+	for key, n := range given {
+		w.Given[key] = max(w.Given[key], n)
+	}
+}
+
+// Standing returns the directives that still count, by the IDs of their events.
+func (w *Window) Standing() iter.Seq2[string, Directive] {
+	return func(yield func(string, Directive) bool) {
+		for id, d := range w.directives {
+			if !w.resets[id] && !yield(id, d) {
+				return
+			}
+		}
+	}
+}
+
+// reset notes directives that do not count any more.
+func (w *Window) reset(ids []string) {
+	if w.resets == nil && len(ids) > 0 {
+		w.resets = map[string]bool{}
+	}
+	for _, id := range ids {
+		w.resets[id] = true
+	}
+}

@@ -1,0 +1,26 @@
+package handle
+
+import "context"
+
+// A Fresh is a context with which New guards a run in a window that begins now and shares nothing with any other,
+// whatever clocks say. Nothing is read. The parent of the run is the context inside.
+type Fresh struct{ context.Context }
+
+// An Observer measures a run that a package beside the root began in ctx, by the run's own context. It returns what to
+// call when the run has ended.
+type Observer func(ctx, run context.Context) (ended func())
+
+type observerKey struct{}
+
+// WithObserver returns a context in which the observer measures the runs that packages begin.
+func WithObserver(ctx context.Context, observe Observer) context.Context {
+	return context.WithValue(ctx, observerKey{}, observe)
+}
+
+// Observe has the context's observer, if there is one, measure a run. It never returns nil.
+func Observe(ctx, run context.Context) (ended func()) {
+	if observe, ok := ctx.Value(observerKey{}).(Observer); ok {
+		return observe(ctx, run)
+	}
+	return func() {}
+}

@@ -1,0 +1,89 @@
+// Package handle is how the packages beside the root reach what they need of a run and a host need not see: its clock,
+// its log, what became of its record. The context of a run carries its handle, so that the root exports none of this.
+//
+// What the root exports is not here again: who has a handle has the run, by watchdog.FromContext.
+package handle
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/record"
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/verdict"
+)
+
+// A Run is what a package beside the root needs of a run. The root's own is the only one. All methods are safe for
+// concurrent use.
+type Run interface {
+	Signs
+	// Settings are what the run was made with. They do not change.
+	Settings() Settings
+	// Silence returns how long the run has given no sign of life, and whether it has given one since its attach: a signal
+	// or a hold.
+	Silence() (silence time.Duration, signalled bool)
+	// MaxSilence is the shortest time that the run, or one around it, may give no sign of life; watchdog.NoLimit for none.
+	MaxSilence() time.Duration
+	// Paused returns how long the run's wall clock has stood still, and for how much longer it will: 0 if it goes on. If
+	// it does not, and a hold is released earlier, released is called on a goroutine of its own, unless it is nil.
+	Paused(released func()) (paused, longer time.Duration)
+	// State is what there is to show of the run, Spend how far its counted limits are used, nil if it has none. What it
+	// repeats is not among them.
+	State() State
+	Spend() []Spend
+	// RestoreLoop has the run remember what it did before, see [State].Loop. A state that cannot be read is dropped.
+	RestoreLoop(state []byte)
+	// Asked reports whether a directive or the stop of the run was decided on and is not told yet, because its record is
+	// being tried.
+	Asked() bool
+	// Recorded reports whether the store has all events of the run. If it has not, and retry is true, it is tried again
+	// to append them, without waiting for that.
+	Recorded(retry bool) bool
+	// InDoubt reports what the store may say and the run does not: that it is complete, because the answer to a Complete
+	// was lost, and that it is resumed, because a Resume failed.
+	InDoubt() (complete, resumed bool)
+	// RecordOverrun puts a call in the run on record; the run fills in itself and the time. It never waits for the store.
+	RecordOverrun(call record.Overrun)
+	// RecordFinished ends the run, whose work finished by itself. If a cancel of the run was recorded, or is being, the
+	// correction of it is recorded too, and RecordFinished reports true. It waits for the store at most the record
+	// timeout, and Close tries again what was not stored.
+	RecordFinished() (corrected bool)
+	// CompleteCommand completes the run, as its Complete does, and has the event say how its command ended.
+	CompleteCommand(end record.CommandEnd) error
+	// End ends the run with a cause that nothing records. It does nothing if the run has ended.
+	End(cause error)
+	// Within returns the context of work in the run, which ends with ctx, and with the run once Begin was called. It costs
+	// less than a Try for whoever makes a context anyway.
+	Within(ctx context.Context) Work
+}
+
+// A Key is the key under which a run's context carries its [Run].
+type Key struct{}
+
+// Of returns the innermost run that the context belongs to, nil where there is none.
+func Of(ctx context.Context) Run {
+	run, _ := ctx.Value(Key{}).(Run)
+	return run
+}
+
+// Settings are what a run was made with.
+type Settings struct {
+	Clock         clock.Clock     // the host's, nil for the machine's
+	Logger        *slog.Logger    // never nil
+	Limits        *verdict.Limits // without extensions; not to be changed
+	RecordTimeout time.Duration
+	Disabled      bool // nothing guards the run
+	ObserveOnly   bool // its limits end nothing
+}
+
+// A Work is the context of work that ends with a run besides: whoever makes one of it that can be cancelled has the run
+// cancel that. It is used for one call.
+type Work interface {
+	context.Context
+	// Begin has the run call cancel, on a goroutine of its own, when it ends or asks for the work to be done again. The
+	// error says why the run has ended already. End takes that back.
+	Begin(cancel context.CancelCauseFunc) error
+	End()
+}

@@ -1,0 +1,139 @@
+package ledger
+
+import "github.com/seed62658d38/watchdog/oracle/frozen/internal/verdict"
+
+// A source is what a session draws on for its limits of these kinds, by the indexes that they have, of one tool or of
+// all.
+type source struct {
+	shared  *Shared
+	tool    string
+	limits  [len(verdict.Counts{})]int // -1 for a kind without a limit
+	windows int                        // that were seen to end
+	owes    bool                       // a call of the session used more than was taken
+}
+
+// AddSource has the session draw on a shared limit, for its limits of the scope and the tool that add up.
+func (l *Ledger) AddSource(shared *Shared, scope, tool string) {
+	s := source{shared: shared, tool: tool}
+	for kind := range s.limits {
+		s.limits[kind] = -1
+	}
+	for i, limit := range l.session.Spend.Limits {
+		if limit.Scope == scope && limit.Tool == tool && limit.Kind < verdict.KindCallInput {
+			s.limits[limit.Kind] = i
+		}
+	}
+	l.session.sources = append(l.session.sources, s)
+}
+
+// LimitsOf returns the indexes of the limits for which the session draws on its sources, by their order.
+func (l *Ledger) LimitsOf(source int) (limits []int) {
+	for _, i := range l.session.sources[source].limits {
+		if i >= 0 {
+			limits = append(limits, i)
+		}
+	}
+	return limits
+}
+
+// need is how much of a use the source is for.
+func (s *source) need(use *verdict.Use) (need verdict.Counts) {
+	if s.tool != "" && s.tool != use.Tool {
+		return need
+	}
+	for kind, i := range s.limits {
+		if i >= 0 {
+			need[kind] = use.Counts[kind]
+		}
+	}
+	return need
+}
+
+// open is up to where the source's limits admit calls.
+func (s *source) open(a *Account) (limit verdict.Counts) {
+	limit = endless
+	for kind, i := range s.limits {
+		if i >= 0 {
+			limit[kind] = a.Spend.Open(i)
+		}
+	}
+	return limit
+}
+
+// Open is up to where the limits of a source admit calls.
+func (l *Ledger) Open(source int) verdict.Counts { return l.session.sources[source].open(l.session) }
+
+// Standings are how many steps the limits of a source had taken, and by how much they were extended.
+type standings [len(verdict.Counts{})]struct {
+	steps    int
+	extended int64
+}
+
+func (a *Account) standings(s *source) (stood standings) {
+	for kind, i := range s.limits {
+		if i >= 0 {
+			stood[kind].steps, stood[kind].extended = a.Spend.Counts[i].Steps, a.Spend.Counts[i].Extended
+		}
+	}
+	return stood
+}
+
+// Learn brings what all have used of the limits that are kept into the decision.
+func (a *Account) Learn() {
+	for i := range a.sources {
+		a.learn(&a.sources[i])
+	}
+}
+
+// learn brings what all have used of a source's limits into the decision: of a shared limit everything, of one of the
+// session's own what others have. It reports whether the run has to be looked at.
+func (a *Account) learn(s *source) (look bool) {
+	if s.shared.closed {
+		return false
+	}
+	all, others := s.shared.used(), s.shared.others()
+	for kind, i := range s.limits {
+		switch {
+		case i < 0:
+		case a.Spend.Limits[i].Scope == "":
+			look = a.Spend.Learn(i, others[kind]) || look
+		default:
+			if s.windows != s.shared.ended {
+				a.Spend.Renew(i)
+			}
+			look = a.Spend.Learn(i, all[kind]) || look
+		}
+	}
+	s.windows = s.shared.ended
+	return look
+}
+
+// exceeded notes the shared limits of which more was used than they allow.
+func (a *Account) exceeded(s *source) (look bool) {
+	for _, i := range s.limits {
+		if i < 0 || a.Spend.Limits[i].Scope == "" {
+			continue
+		}
+		if u := a.Spend.Use(i); u.Used > u.Allowed {
+			look = a.Spend.Exceeded(i) || look
+		}
+	}
+	return look
+}
+
+// Owing reports whether calls of the session have used something that the store has not taken.
+func (l *Ledger) Owing() bool {
+	for i := range l.session.sources {
+		if l.Owes(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// Owes is Owing for one of the sources.
+func (l *Ledger) Owes(source int) bool {
+	s := &l.session.sources[source]
+	s.owes = s.owes && s.shared.Owed() != (verdict.Counts{})
+	return s.owes
+}

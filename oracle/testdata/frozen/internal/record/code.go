@@ -1,0 +1,51 @@
+package record
+
+import (
+	"slices"
+	"strings"
+)
+
+// A reason of a cancel event is the name of the limit and "_exceeded", or another guard's. Its stop code has
+// "watchdog_" before that. A host's own code is its reason, too.
+const (
+	// Exceeded ends the reasons of limits.
+	Exceeded = "_exceeded"
+	// CodePrefix begins the stop codes of this module.
+	CodePrefix = "watchdog_"
+)
+
+// loopLimit is the one limit that is not exceeded but detected.
+const loopLimit, detected = "loop", "_detected"
+
+// LimitReason is the reason of a limit.
+func LimitReason(limit string) string {
+	if limit == loopLimit {
+		return limit + detected
+	}
+	return limit + Exceeded
+}
+
+// LimitOf is the limit of a reason.
+func LimitOf(reason string) string {
+	if limit, ok := strings.CutSuffix(reason, detected); ok && limit == loopLimit {
+		return limit
+	}
+	return strings.TrimSuffix(reason, Exceeded)
+}
+
+// LimitCode is the stop code of a limit.
+func LimitCode(limit string) string { return CodePrefix + LimitReason(limit) }
+
+// others are the reasons of this module's guards that no limit gives its name to.
+var others = [...]string{"no_output", "no_progress", "terminal", "idle_timeout"}
+
+// Code is the stop code of a reason. One that this version does not know stays as it is.
+func Code(reason string) string {
+	if strings.HasSuffix(reason, Exceeded) || reason == loopLimit+detected || slices.Contains(others[:], reason) {
+		return CodePrefix + reason
+	}
+	return reason
+}
+
+// Reason is the reason of a stop code.
+func Reason(code string) string { return strings.TrimPrefix(code, CodePrefix) }

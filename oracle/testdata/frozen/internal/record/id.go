@@ -1,0 +1,59 @@
+package record
+
+import (
+	"crypto/rand"
+	"crypto/sha1"
+	"encoding/hex"
+)
+
+// Once is the name of the one event of its kind in a window.
+const Once = "once"
+
+// EventID is the ID of the event of a kind and a name in a window of a run: the same, whichever process makes it. An
+// empty name gives an ID that no other event has. A session's window is named by the text of its start, [Stamp.String].
+// A layer's has a name of its own, [NewWindow].
+func EventID(runID, window, kind, name string) string {
+	if name == "" {
+		return randomID()
+	}
+	return derivedID(runID, window, kind, name)
+}
+
+// NewWindow is a name that no other window has.
+func NewWindow() string { return randomID() }
+
+// NewRunID is the ID of a run that its host gave none.
+func NewRunID() string { return randomID() }
+
+// derivedID is a name-based UUID (RFC 9562, version 5).
+func derivedID(parts ...string) string {
+	name := make([]byte, 0, 160)
+	for _, part := range parts {
+		name = append(append(name, part...), 0)
+	}
+	sum := sha1.Sum(name)
+	return formatUUID([16]byte(sum[:16]), 5)
+}
+
+// randomID is a random UUID (RFC 9562, version 4).
+func randomID() string {
+	var id [16]byte
+	rand.Read(id[:]) // never fails
+	return formatUUID(id, 4)
+}
+
+// uuidLength is how many characters a UUID has.
+const uuidLength = 36
+
+func formatUUID(id [16]byte, version byte) string {
+	id[6] = id[6]&0x0f | version<<4
+	id[8] = id[8]&0x3f | 0x80
+	text := make([]byte, 0, uuidLength)
+	for i, group := range [][]byte{id[:4], id[4:6], id[6:8], id[8:10], id[10:]} {
+		if i > 0 {
+			text = append(text, '-')
+		}
+		text = hex.AppendEncode(text, group)
+	}
+	return string(text)
+}

@@ -1,0 +1,226 @@
+package record
+
+import (
+	"encoding/json"
+)
+
+// The payloads of the events. The order of the fields is the order in the JSON text. A field is added at the end and
+// never renamed. Whatever else stands in a payload that is read is left alone.
+type (
+	// Cancel says that a guard ended the run.
+	Cancel struct {
+		Reason                  string  `json:"reason"`
+		SessionStartedAt        Stamp   `json:"session_started_at"`
+		FiredAt                 Stamp   `json:"fired_at"`
+		ElapsedSeconds          Seconds `json:"elapsed_seconds"`
+		ConfiguredBudgetSeconds Seconds `json:"configured_budget_seconds"`
+		Parent                  string  `json:"parent,omitempty"`
+		Hold                    string  `json:"hold,omitempty"`
+		Note                    string  `json:"note,omitempty"`
+		Rung                    Count   `json:"attempt,omitempty"`          // left out where the limit has no ladder
+		MeasuredSeconds         Seconds `json:"measured_seconds,omitempty"` // not floored; left out for the wall clock
+		Author                  string  `json:"author,omitempty"`           // who wrote it, if not the run's own process
+		LastEventAt             Stamp   `json:"last_event_at,omitzero"`
+		PausedSeconds           Seconds `json:"paused_seconds,omitempty"` // not in elapsed_seconds
+		Window                  string  `json:"window,omitempty"`
+		StopFailed              bool    `json:"stop_failed,omitempty"` // what works on the run could not be stopped
+		Spend                   *Spend  `json:"spend,omitempty"`       // of a counted limit
+	}
+	// Trip says that a limit was exceeded and which directive it gave.
+	Trip struct {
+		Reason                  string  `json:"reason"`
+		SessionStartedAt        Stamp   `json:"session_started_at"`
+		FiredAt                 Stamp   `json:"fired_at"`
+		ElapsedSeconds          Seconds `json:"elapsed_seconds"`
+		ConfiguredBudgetSeconds Seconds `json:"configured_budget_seconds"`
+		Directive               string  `json:"directive"`
+		Rung                    Count   `json:"attempt"`
+		Hold                    string  `json:"hold,omitempty"`
+		Note                    string  `json:"note,omitempty"`
+		ObserveOnly             bool    `json:"observe_only,omitempty"`
+		Parent                  string  `json:"parent,omitempty"`
+		MeasuredSeconds         Seconds `json:"measured_seconds"`
+		Author                  string  `json:"author,omitempty"`
+		LastEventAt             Stamp   `json:"last_event_at,omitzero"`
+		Window                  string  `json:"window,omitempty"`
+		// Resets are the IDs of directives that this one takes the place of: a ladder's last wait comes again.
+		Resets []string `json:"resets,omitempty"`
+		Spend  *Spend   `json:"spend,omitempty"`
+	}
+	// Resume says that a fresh window was opened.
+	Resume struct {
+		SessionStartedAt  Stamp  `json:"session_started_at"`
+		PreviousStartedAt Stamp  `json:"previous_started_at"`
+		Parent            string `json:"parent,omitempty"`
+	}
+	// Extend says that a window was given more time.
+	Extend struct {
+		SessionStartedAt        Stamp   `json:"session_started_at"`
+		ExtendedAt              Stamp   `json:"extended_at"`
+		ElapsedSeconds          Seconds `json:"elapsed_seconds"`
+		ExtensionSeconds        Seconds `json:"extension_seconds"`
+		ConfiguredBudgetSeconds Seconds `json:"configured_budget_seconds"`
+		Parent                  string  `json:"parent,omitempty"`
+		Window                  string  `json:"window,omitempty"`
+		Spend                   []Spend `json:"spend,omitempty"` // the counted limits with what each was given
+	}
+	// Warning says that a fraction of a limit was used up.
+	Warning struct {
+		Reason                  string  `json:"reason"`
+		SessionStartedAt        Stamp   `json:"session_started_at"`
+		WarnedAt                Stamp   `json:"warned_at"`
+		ElapsedSeconds          Seconds `json:"elapsed_seconds"`
+		ConfiguredBudgetSeconds Seconds `json:"configured_budget_seconds"`
+		Fraction                Seconds `json:"fraction"`
+		RemainingSeconds        Seconds `json:"remaining_seconds"`
+		Parent                  string  `json:"parent,omitempty"`
+		Window                  string  `json:"window,omitempty"`
+		Spend                   *Spend  `json:"spend,omitempty"`
+	}
+	// WrapUp says that only the reserve of a limit is left.
+	WrapUp struct {
+		Reason                  string  `json:"reason"`
+		SessionStartedAt        Stamp   `json:"session_started_at"`
+		AskedAt                 Stamp   `json:"asked_at"`
+		ElapsedSeconds          Seconds `json:"elapsed_seconds"`
+		ConfiguredBudgetSeconds Seconds `json:"configured_budget_seconds"`
+		RemainingSeconds        Seconds `json:"remaining_seconds"`
+		Note                    string  `json:"note,omitempty"`
+		Parent                  string  `json:"parent,omitempty"`
+		Window                  string  `json:"window,omitempty"`
+		Spend                   *Spend  `json:"spend,omitempty"`
+	}
+	// Spend says how far a counted limit is used.
+	Spend struct {
+		Limit     string `json:"limit"`
+		Tool      string `json:"tool,omitempty"`
+		Scope     string `json:"scope,omitempty"`
+		Currency  string `json:"currency,omitempty"` // its numbers are micro-units then
+		Used      Number `json:"used"`
+		Admitted  Number `json:"admitted,omitempty"`
+		Allowed   Number `json:"allowed"`
+		Needed    Number `json:"needed,omitempty"`    // what the call may use that did not fit
+		Pattern   string `json:"pattern,omitempty"`   // what a loop repeats
+		Extension Number `json:"extension,omitempty"` // what it was given
+	}
+	// Progress says that directives which were given do not count any more, because there was progress.
+	Progress struct {
+		SessionStartedAt Stamp    `json:"session_started_at"`
+		ProgressedAt     Stamp    `json:"progressed_at"`
+		Resets           []string `json:"resets"` // the IDs of the directives
+		Parent           string   `json:"parent,omitempty"`
+		Window           string   `json:"window,omitempty"`
+	}
+	// Hold says that a hold which stops the wall clock was opened: so long after the window's start, for that long at
+	// most.
+	Hold struct {
+		Hold             string  `json:"hold"`
+		SessionStartedAt Stamp   `json:"session_started_at"`
+		OpenedAt         Stamp   `json:"opened_at"`
+		OpenedSeconds    Seconds `json:"opened_seconds"`
+		CapSeconds       Seconds `json:"cap_seconds"`
+		Layer            string  `json:"layer,omitempty"` // whose it is: it ends with that
+		Parent           string  `json:"parent,omitempty"`
+		Window           string  `json:"window,omitempty"`
+	}
+	// Release says that such a hold was closed, or that one was which had been given directives.
+	Release struct {
+		Hold             string   `json:"hold"`
+		SessionStartedAt Stamp    `json:"session_started_at"`
+		ReleasedAt       Stamp    `json:"released_at"`
+		ReleasedSeconds  Seconds  `json:"released_seconds"`
+		Opening          string   `json:"opening,omitempty"` // the ID of the hold event
+		Resets           []string `json:"resets,omitempty"`
+		Parent           string   `json:"parent,omitempty"`
+		Window           string   `json:"window,omitempty"`
+	}
+	// Interrupt says that something outside ended the run.
+	Interrupt struct {
+		Signal           string  `json:"signal"`
+		SessionStartedAt Stamp   `json:"session_started_at"`
+		InterruptedAt    Stamp   `json:"interrupted_at"`
+		ElapsedSeconds   Seconds `json:"elapsed_seconds"`
+		Parent           string  `json:"parent,omitempty"`
+		Window           string  `json:"window,omitempty"`
+	}
+	// Complete says that the host declared the run done.
+	Complete struct {
+		Reason           string  `json:"reason"`
+		SessionStartedAt Stamp   `json:"session_started_at"`
+		CompletedAt      Stamp   `json:"completed_at"`
+		ElapsedSeconds   Seconds `json:"elapsed_seconds"`
+		PausedSeconds    Seconds `json:"paused_seconds,omitempty"`
+		Note             string  `json:"note,omitempty"`
+		Parent           string  `json:"parent,omitempty"`
+		Window           string  `json:"window,omitempty"`
+		CommandEnd
+	}
+	// CommandEnd is how the command of a complete run ended. It is zero for a run that has no command.
+	CommandEnd struct {
+		Outcome    string `json:"outcome,omitempty"`     // Succeeded or Failed
+		ExitStatus *Count `json:"exit_status,omitempty"` // left out where it has none, or nobody saw it
+		Signal     string `json:"signal,omitempty"`      // that ended it
+	}
+	// Correction says that a cancel was wrong: what it cancelled had finished by itself.
+	Correction struct {
+		Cancel           string `json:"cancel_id"` // the ID of the event
+		SessionStartedAt Stamp  `json:"session_started_at"`
+		CorrectedAt      Stamp  `json:"corrected_at"`
+		Parent           string `json:"parent,omitempty"`
+		Window           string `json:"window,omitempty"`
+	}
+	// Window is what the payload of every kind says of the window that it belongs to.
+	Window struct {
+		SessionStartedAt Stamp  `json:"session_started_at"`
+		Parent           string `json:"parent"`
+		Window           string `json:"window"`
+	}
+	// Overrun says that a call in the run took longer than it may, or was abandoned, or that processes of its command
+	// were.
+	Overrun struct {
+		Key              string  `json:"key"`
+		Layer            string  `json:"layer"`
+		SessionStartedAt Stamp   `json:"session_started_at"`
+		OverranAt        Stamp   `json:"overran_at"`
+		LimitSeconds     Seconds `json:"limit_seconds"`   // 0 for a call without a limit
+		ElapsedSeconds   Seconds `json:"elapsed_seconds"` // not floored
+		Abandoned        bool    `json:"abandoned,omitempty"`
+		Note             string  `json:"note,omitempty"`
+		Parent           string  `json:"parent,omitempty"`
+		LimitedBy        string  `json:"limited_by,omitempty"` // the run whose remaining time was the limit
+		Window           string  `json:"window,omitempty"`
+		// Survivors is how many processes of a command are left alive, SurvivorPIDs are the first of them.
+		Survivors    Count   `json:"survivors,omitempty"`
+		SurvivorPIDs []Count `json:"survivor_pids,omitempty"`
+	}
+)
+
+// LayerCommand is the layer of an [Overrun] that says that processes of a command could not be ended.
+const LayerCommand = "command"
+
+// maxPIDs is how many processes an event names.
+const maxPIDs = 16
+
+// SetSurvivors says which processes of a command are left alive.
+func (o *Overrun) SetSurvivors(pids []int) {
+	o.Survivors = Count(len(pids))
+	for _, pid := range pids[:min(len(pids), maxPIDs)] {
+		o.SurvivorPIDs = append(o.SurvivorPIDs, Count(pid))
+	}
+}
+
+// CompleteReason is the reason of a complete event, and of the session row of a run that is complete.
+const CompleteReason = "complete"
+
+// The outcomes of a command.
+const (
+	Succeeded = "succeeded"
+	Failed    = "failed"
+)
+
+// JSON is the text of a payload. Payloads hold strings, numbers and times, so that it cannot fail; if it did, no store
+// would take the event.
+func JSON(payload any) json.RawMessage {
+	text, _ := json.Marshal(payload)
+	return text
+}

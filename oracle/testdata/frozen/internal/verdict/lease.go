@@ -1,0 +1,76 @@
+package verdict
+
+import "time"
+
+// The process of a lease is dead after as many promises without a renewal. A living one renews its lease several times
+// in each.
+const (
+	promisesToDeath = 3
+	renewals        = 3
+	compares        = 6
+	secondLooks     = 2
+)
+
+// So many leases that are found dead together, and so large a part of all, seem to be a whole fleet.
+const (
+	fleet     = 3
+	partOfAll = 3
+)
+
+// RenewAfter returns the time from one renewal of a lease to the next.
+func RenewAfter(promise time.Duration) time.Duration { return promise / renewals }
+
+// CompareAfter returns the time from one comparison of the rows of a lease with the runs of its process to the next.
+func CompareAfter(promise time.Duration) time.Duration { return compares * promise }
+
+// ObserveFor returns how long one pass of a sweeper observes leases at most: as long as it takes to find one expired,
+// and two promises more for looks that start again.
+func ObserveFor(promise time.Duration) time.Duration {
+	return (promisesToDeath + secondLooks) * promise
+}
+
+// A Look is one look at a lease, by the clock of who looks.
+type Look struct {
+	Began, Ended time.Duration
+	// Sure tells that the look wrote to the database and locked the lease. Beat is the one that it found.
+	Sure bool
+	Beat int64
+}
+
+// Counts reports whether the look says anything: it succeeded within a promise.
+func (l Look) Counts(promise time.Duration) bool { return l.Sure && l.Ended-l.Began <= promise }
+
+// Looks are the looks at a lease in a row that found the same beat, each in time. The zero value has none.
+type Looks struct {
+	beat        int64
+	some        bool
+	first, last time.Duration // when the first and the last one ended
+}
+
+// Add adds a look, and reports whether the lease has expired: whether looks at every promise, for three promises, all
+// succeeded within a promise and found the same beat. After anything else they start again, so that an outage, a lock
+// or a stopped observer expires no lease.
+func (l *Looks) Add(promise time.Duration, look Look) (expired bool) {
+	if !look.Counts(promise) {
+		*l = Looks{}
+		return false
+	}
+	if !l.some || look.Beat != l.beat || look.Ended-l.last > 2*promise {
+		*l = Looks{beat: look.Beat, some: true, first: look.Ended, last: look.Ended}
+		return false
+	}
+	l.last = look.Ended
+	return look.Began-l.first >= promisesToDeath*promise
+}
+
+// Began returns when the first of the looks ended.
+func (l Looks) Began() time.Duration { return l.first }
+
+// Lasted returns how long the looks have found the same beat.
+func (l Looks) Lasted() time.Duration { return l.last - l.first }
+
+// FleetDied reports whether a whole fleet seems to have died with a lease: whether of all leases at least three, and at
+// least a third, were found dead while it was observed, or no other was renewed meanwhile. It may only be cut off.
+func FleetDied(dead, all int, renewed bool) bool {
+	return !renewed || dead >= fleet && partOfAll*dead >= all
+}

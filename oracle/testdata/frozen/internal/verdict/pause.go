@@ -1,0 +1,224 @@
+package verdict
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sort"
+	"time"
+)
+
+// A Pause is a stretch that the wall clock does not count: a hold that stops it, from its opening until it is released,
+// or until its cap is used up.
+type Pause struct {
+	// ID tells it from others.
+	ID string
+	// Opened is when it began, Cap how long it may last.
+	Opened, Cap time.Duration
+	// Released is when it ended; it counts once Closed is set.
+	Released time.Duration
+	Closed   bool
+	// Own says that this process opened it, took it over or ended it: it knows what became of it, whatever a store has.
+	Own bool
+}
+
+// end returns when the pause ends, if nothing releases it earlier.
+func (p Pause) end() time.Duration {
+	end := Sum(p.Opened, p.Cap)
+	if p.Closed {
+		end = min(end, p.Released)
+	}
+	return end
+}
+
+// A stretch is a time that the wall clock does not count, from one instant up to another.
+type stretch struct {
+	from, to time.Duration
+	before   time.Duration // how long those before it last, together
+}
+
+func (s stretch) length() time.Duration { return max(s.to-s.from, 0) }
+
+// Pauses are those of a window. The zero value has none.
+type Pauses struct {
+	all   []Pause        // by when they were opened
+	index map[string]int // into all, by ID
+	union []stretch      // of all, sorted, apart
+}
+
+// Set notes a pause, or what became of one that is known; of two ends the later told one counts. It reports whether
+// that was news. What it takes grows with the pauses that overlap with this one or were opened later, not with all.
+func (p *Pauses) Set(pause Pause) bool {
+	i, known := p.index[pause.ID]
+	if !known {
+		i = sort.Search(len(p.all), func(i int) bool { return p.all[i].Opened > pause.Opened })
+		p.all = slices.Insert(p.all, i, pause)
+		p.indexFrom(i)
+	} else if !p.all[i].ended(pause) {
+		return false
+	}
+	p.unite(p.all[i].Opened)
+	return true
+}
+
+// ended notes the end that was told, and reports whether that was news.
+func (p *Pause) ended(told Pause) bool {
+	if !told.Closed || p.Closed && p.Released == told.Released {
+		return false
+	}
+	p.Closed, p.Released = true, told.Released
+	return true
+}
+
+// indexFrom brings the index up to date from a place on.
+func (p *Pauses) indexFrom(from int) {
+	if p.index == nil {
+		p.index = map[string]int{}
+	}
+	for i := from; i < len(p.all); i++ {
+		p.index[p.all[i].ID] = i
+	}
+}
+
+// TakeOver makes a pause that is known one of this process's own.
+func (p *Pauses) TakeOver(id string) {
+	if i, known := p.index[id]; known {
+		p.all[i].Own = true
+	}
+}
+
+// News returns what is news in what a store has, as [Pauses.Set] takes it: pauses of other processes, and their ends.
+// Of two ends the one that the store has counts.
+func (p *Pauses) News(stored []Pause) (news []Pause) {
+	for _, s := range stored {
+		known, opened := p.Find(s.ID)
+		if !opened || !known.Own && s.Closed && (!known.Closed || known.Released != s.Released) {
+			news = append(news, s)
+		}
+	}
+	return news
+}
+
+// With returns these pauses and the others.
+func (p *Pauses) With(others []Pause) *Pauses {
+	all := &Pauses{all: slices.Clone(p.all), index: maps.Clone(p.index)}
+	for _, other := range others {
+		if i, known := all.index[other.ID]; known {
+			all.all[i].ended(other)
+			continue
+		}
+		all.all = append(all.all, other)
+		all.indexFrom(len(all.all) - 1)
+	}
+	slices.SortStableFunc(all.all, func(a, b Pause) int { return cmp.Compare(a.Opened, b.Opened) })
+	all.indexFrom(0)
+	for _, pause := range all.all {
+		all.merge(pause)
+	}
+	return all
+}
+
+// Find returns what is known of a pause, and whether its opening is.
+func (p *Pauses) Find(id string) (known Pause, opened bool) {
+	i, opened := p.index[id]
+	if !opened {
+		return Pause{}, false
+	}
+	return p.all[i], true
+}
+
+// None reports whether there is no pause.
+func (p *Pauses) None() bool { return len(p.all) == 0 }
+
+// Open returns the pauses that are open at the instant now.
+func (p *Pauses) Open(now time.Duration) (open []Pause) {
+	for _, pause := range p.all {
+		if !pause.Closed && pause.end() > now {
+			open = append(open, pause)
+		}
+	}
+	return open
+}
+
+// unite merges the pauses anew from the stretch on that one which was opened then is in, or comes before. What lies
+// before that stretch stays.
+func (p *Pauses) unite(opened time.Duration) {
+	at := sort.Search(len(p.union), func(i int) bool { return p.union[i].to >= opened })
+	if at < len(p.union) {
+		opened = min(opened, p.union[at].from)
+	}
+	p.union = p.union[:at]
+	first := sort.Search(len(p.all), func(i int) bool { return p.all[i].Opened >= opened })
+	for _, pause := range p.all[first:] {
+		p.merge(pause)
+	}
+}
+
+// merge adds a pause that was opened no earlier than all that the union has.
+func (p *Pauses) merge(pause Pause) {
+	s := stretch{from: pause.Opened, to: pause.end()}
+	if s.to <= s.from {
+		return
+	}
+	if n := len(p.union); n > 0 {
+		last := &p.union[n-1]
+		if s.from <= last.to {
+			last.to = max(last.to, s.to)
+			return
+		}
+		s.before = last.before + last.length()
+	}
+	p.union = append(p.union, s)
+}
+
+// Before returns how long the wall clock stood still before the instant now.
+func (p *Pauses) Before(now time.Duration) time.Duration {
+	if p == nil {
+		return 0
+	}
+	n := sort.Search(len(p.union), func(i int) bool { return p.union[i].from >= now })
+	if n == 0 {
+		return 0
+	}
+	last := p.union[n-1]
+	last.to = min(last.to, now)
+	return last.before + last.length()
+}
+
+// After returns how much longer than the instant now the wall clock stands still, if nothing is released: 0 if it goes
+// on.
+func (p *Pauses) After(now time.Duration) time.Duration {
+	n := sort.Search(len(p.union), func(i int) bool { return p.union[i].from > now })
+	if n == 0 {
+		return 0
+	}
+	return max(p.union[n-1].to-now, 0)
+}
+
+// instant returns the first instant at which the wall clock shows that much, as far as can be known now: a pause that
+// is open may still end earlier.
+func (p *Pauses) instant(worked time.Duration) time.Duration {
+	if p == nil {
+		return worked
+	}
+	n := sort.Search(len(p.union), func(i int) bool { return Sum(worked, p.union[i].before) <= p.union[i].from })
+	if n == 0 {
+		return worked
+	}
+	return Sum(worked, p.union[n-1].before+p.union[n-1].length())
+}
+
+// PausedBefore returns how long all of these had stopped the wall clock before the instant now.
+func PausedBefore(all []Pause, now time.Duration) time.Duration {
+	return new(Pauses).With(all).Before(now)
+}
+
+// worked returns what the wall clock shows at the instant now.
+func (s *Snapshot) worked(now time.Duration) time.Duration { return now - s.pauses().Before(now) }
+
+func (s *Snapshot) pauses() *Pauses {
+	if s.Signs == nil {
+		return nil
+	}
+	return &s.Signs.Pauses
+}

@@ -1,0 +1,170 @@
+package verdict
+
+import "time"
+
+// A Snapshot is what is known about a run at one moment. Instants that have not come are 0.
+type Snapshot struct {
+	// Attached is when this process began to attach to the run, and Begun when it was done, from which on the host can
+	// signal: what the store takes is no silence of the run.
+	Attached, Begun time.Duration
+	// Extended is how much time was added to Limits.WallClock in this window.
+	Extended time.Duration
+	// Warned is how many of Limits.WarnAt were given for the current wall-clock limit.
+	Warned int
+	// Wrapped says that the host was asked to wrap up under the current wall-clock limit.
+	Wrapped bool
+	// WallClockSpent and SafetySpent say that an observe-only run has exceeded the limit.
+	WallClockSpent, SafetySpent bool
+	// Asking says that the host is asked whether it is busy before the trip Asked, which does not come meanwhile.
+	Asking bool
+	Asked  IdleTrip
+	// Signs are what the run's signals and holds said. They are nil if no limit depends on them.
+	Signs *Signs
+	// Spend is what the run used up besides time, nil if nothing was counted.
+	Spend *Spend
+}
+
+// An IdleTrip tells a trip of Idle from all others: the rung that it is on, of a silence that began at an instant.
+type IdleTrip struct {
+	Since time.Duration
+	Rung  int
+}
+
+// Signs are what is known from signals and holds.
+type Signs struct {
+	// Signalled says whether there was a signal since the attach. FirstSignal is when the first one was.
+	Signalled   bool
+	FirstSignal time.Duration
+	// Progressed says whether there was progress.
+	Progressed bool
+	// Activity and Progress are when the last of each was. Progress is activity too.
+	Activity, Progress time.Duration
+	// Holds are the open holds, nil for none. HoldsChanged is when the last one was opened or closed: both are life.
+	Holds        *Holds
+	HoldsChanged time.Duration
+	// Pauses are the stretches that the wall clock does not count.
+	Pauses Pauses
+	// OnIdle and OnNoProgress are the positions of the two limits on their ladders.
+	OnIdle, OnNoProgress Rung
+}
+
+// A Rung is the position of a limit on its ladder: which rung the last trip since the last progress was on, and when
+// that was. Last says that it was the last rung, of a stretch that began at the instant Since.
+type Rung struct {
+	Attempts int
+	At       time.Duration
+	Last     bool
+	Since    time.Duration
+}
+
+// start returns when Idle and NoProgress start, before later signals and holds are considered.
+func (s *Snapshot) start(limits *Limits) time.Duration {
+	if limits.FromFirstSign && s.Signs.Signalled {
+		return s.Signs.FirstSignal
+	}
+	return s.begun()
+}
+
+// KnownPauses returns the pauses as they are known now.
+func (s *Snapshot) KnownPauses() *Pauses {
+	if s.Signs == nil || len(s.Signs.Pauses.all) == 0 {
+		return &Pauses{}
+	}
+	return s.Signs.Pauses.With(nil)
+}
+
+func (s *Snapshot) begun() time.Duration { return max(s.Attached, s.Begun) }
+
+// Apply records what a verdict at the instant now gave: a warning, a step on a ladder, or a Cancel of an observe-only
+// run. A limit with a ladder starts again from zero.
+func (s *Snapshot) Apply(v Verdict, now time.Duration) {
+	switch {
+	case v.Limit.counted():
+		s.Spend.apply(v, now)
+	case v.Action == Warn:
+		s.Warned++
+	case v.Directive == DirectWrapUp:
+		s.Wrapped = true
+	case v.Limit == WallClock:
+		s.WallClockSpent = true
+	case v.Limit == Safety:
+		s.SafetySpent = true
+	default:
+		s.Signs.setRung(v.Limit, HoldID{v.Hold, v.HoldSerial}, Rung{v.Rung, now, v.Last, v.Since})
+	}
+}
+
+// Signal records a sign of life, and of progress if progress is true.
+func (s *Signs) Signal(progress bool, now time.Duration) {
+	if !s.Signalled {
+		s.Signalled, s.FirstSignal = true, now
+	}
+	s.Activity = max(s.Activity, now)
+	if progress {
+		s.Progressed, s.Progress = true, max(s.Progress, now)
+	}
+}
+
+// Open records a hold.
+func (s *Signs) Open(id HoldID, limits HoldLimits, now time.Duration) {
+	if s.Holds == nil {
+		s.Holds = newHolds()
+	}
+	s.Holds.add(id, limits, now)
+	s.HoldsChanged = max(s.HoldsChanged, now)
+}
+
+// TakeOver records that an open hold has a new owner, who allows it that silence.
+func (s *Signs) TakeOver(id HoldID, idle, now time.Duration) {
+	s.Holds.setIdle(id, idle)
+	s.HoldsChanged = max(s.HoldsChanged, now)
+}
+
+// Held reports whether the hold is open.
+func (s *Signs) Held(id HoldID) bool { return s.Holds.Find(id) != nil }
+
+// Close removes a hold, and reports whether it was open.
+func (s *Signs) Close(id HoldID, now time.Duration) bool {
+	open := s.Holds.Find(id)
+	if open == nil {
+		return false
+	}
+	s.Holds.remove(open)
+	s.HoldsChanged = max(s.HoldsChanged, now)
+	if s.Holds.Len() == 0 && s.Holds.large() {
+		s.Holds = nil
+	}
+	return true
+}
+
+// CloseAll removes every hold.
+func (s *Signs) CloseAll(now time.Duration) { s.Holds, s.HoldsChanged = nil, max(s.HoldsChanged, now) }
+
+func (s *Signs) setRung(limit Limit, hold HoldID, r Rung) {
+	switch limit {
+	case Idle:
+		s.OnIdle = r
+	case NoProgress:
+		s.OnNoProgress = r
+	default:
+		s.Holds.setRung(hold, r)
+	}
+}
+
+// attempts returns the trips on a ladder since the last progress. Progress moves every ladder back to its first rung.
+func (s *Signs) attempts(r Rung) int {
+	if s.Progressed && s.Progress >= r.At {
+		return 0
+	}
+	return r.Attempts
+}
+
+// restore puts a limit where it stood on its ladder before the attach.
+func (s *Signs) restore(limit Limit, r Rung) {
+	switch limit {
+	case Idle:
+		s.OnIdle = r
+	case NoProgress:
+		s.OnNoProgress = r
+	}
+}

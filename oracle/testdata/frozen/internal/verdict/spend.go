@@ -1,0 +1,401 @@
+package verdict
+
+import "slices"
+
+// A CountID tells a counted limit of a run from the others: that of a kind, of one tool or of all, shared by a scope or
+// the run's own.
+type CountID struct {
+	Kind        Kind
+	Tool, Scope string
+}
+
+// A CountLimit is how much of something a run may use. It is exceeded when more than Max was used.
+type CountLimit struct {
+	CountID
+	// Max is what may be used, Reserve the part of it that is kept for wrapping up.
+	Max, Reserve int64
+	// WarnAt holds fractions of Max, ascending.
+	WarnAt []float64
+}
+
+// A CountUse is how far a counted limit is used.
+type CountUse struct {
+	CountID
+	// Used is settled, Admitted what open calls may use besides, Allowed the limit with its extensions.
+	Used, Admitted, Allowed int64
+	// Needed is what the call may use that did not fit, 0 if none was refused.
+	Needed int64
+	// Pattern names what a loop repeats.
+	Pattern string
+	// Index is that of the limit in Limits.Counts.
+	Index int
+}
+
+// A Count is what is known of a counted limit.
+type Count struct {
+	// Used is what was settled, Around what others have used: other processes, and those that ran before this one.
+	// Admitted is what open calls may use besides.
+	Used, Around int64
+	Admitted     Tally
+	// Each call reads these, too, so they lie beside the counts.
+	quiet  int64 // below it nothing is due; 0 if that is unknown
+	opened int64 // up to where calls are admitted; 0 if that is unknown
+
+	Extended int64
+	// Warned is how many of WarnAt were given; Wrapped says that the host was asked to wrap up, and may use the reserve.
+	Warned  int
+	Wrapped bool
+	// Spent says that an observe-only run has exceeded it.
+	Spent bool
+	Rung  Rung
+	// Steps is how often something was asked for the limit, or it was extended.
+	Steps int
+
+	tripped tripped
+	needed  int64  // of the call that was refused
+	pattern string // of a loop
+}
+
+// tripped is what happened to a counted limit and was not judged yet.
+type tripped int
+
+const (
+	refusedCall tripped = iota + 1 // a call did not fit
+	usedTooMuch                    // a call used more than was left
+)
+
+// A Use is what one call may use, or has used.
+type Use struct {
+	Counts
+	// Tool is the one that is called.
+	Tool string
+	// Result is how the call ended, empty for a call that counts in no row.
+	Result Result
+}
+
+// A Result is how a call ended.
+type Result string
+
+// The results. A call that is to be tried again is no error.
+const (
+	ResultOK    Result = "ok"
+	ResultError Result = "error"
+	ResultRetry Result = "retry"
+)
+
+// Spend is what a run used up besides time. The counts are in the order of the limits, which are those of the run. It
+// is not safe for concurrent use.
+type Spend struct {
+	Limits []CountLimit
+	Counts []Count
+	// ObserveOnly says that no call is refused.
+	ObserveOnly bool
+
+	refusals []int64 // by the limits, nil until there is one; a limit whose window begins again keeps its own
+
+	open map[int]Use // the admissions of a trace that are open, by their serials
+}
+
+// NewSpend returns what a run with the limits has used, which is nothing.
+func NewSpend(limits []CountLimit, observeOnly bool) *Spend {
+	return &Spend{Limits: limits, Counts: make([]Count, len(limits)), ObserveOnly: observeOnly}
+}
+
+// Admit charges what a call may use at most, unless it does not fit in a limit beside what this process used: then it
+// charges nothing and returns the index of the first such limit. Else it returns -1.
+func (s *Spend) Admit(most *Use) (refuses int) {
+	for i := range s.Limits {
+		limit, count := &s.Limits[i], &s.Counts[i]
+		n := limit.of(most)
+		if n == 0 {
+			continue
+		}
+		if count.with(n) > count.opened && !count.fits(limit, n) {
+			s.void(most, i)
+			return i
+		}
+		if limit.Kind.adds() {
+			count.Admitted.Add(n)
+		}
+	}
+	return -1
+}
+
+// Refuses is Admit without a charge.
+func (s *Spend) Refuses(most *Use) int {
+	i := s.Admit(most)
+	if i < 0 {
+		s.Void(most)
+	}
+	return i
+}
+
+// fits leaves what others have used to who keeps it: what is known of that may be old.
+func (c *Count) fits(l *CountLimit, n int64) bool {
+	if l.Kind == KindCallInput {
+		return n <= l.Max
+	}
+	if c.opened == 0 {
+		c.opened = c.open(l)
+	}
+	return Fits(n, c.opened, AddCount(c.Used, c.Admitted.Count()))
+}
+
+// with is what this process has used and admitted, with one more call.
+func (c *Count) with(n int64) int64 { return AddCount(AddCount(c.Used, c.Admitted.Count()), n) }
+
+// AdmitAll is Admit whether it fits or not.
+func (s *Spend) AdmitAll(most *Use) {
+	for i := range s.Limits {
+		if limit := &s.Limits[i]; limit.Kind.adds() {
+			s.Counts[i].Admitted.Add(limit.of(most))
+		}
+	}
+}
+
+// Refused notes that a call did not fit in a limit, for the next look. It reports whether that has to look.
+func (s *Spend) Refused(i int, most *Use) (look bool) {
+	if look = s.trip(i, refusedCall); look && s.Counts[i].needed == 0 {
+		s.Counts[i].needed = s.Limits[i].Most(most)
+	}
+	return look
+}
+
+// AddRefusal counts a call that did not fit in a limit, also one that is made all the same in a run that is only
+// observed.
+func (s *Spend) AddRefusal(i int) {
+	for len(s.refusals) < len(s.Limits) {
+		s.refusals = append(s.refusals, 0)
+	}
+	s.refusals[i]++
+}
+
+// TakeRefusal takes one back, of a call that fits after all.
+func (s *Spend) TakeRefusal(i int) { s.refusals[i]-- }
+
+// Refusals returns how many calls did not fit in a limit.
+func (s *Spend) Refusals(i int) int64 {
+	if i >= len(s.refusals) {
+		return 0
+	}
+	return s.refusals[i]
+}
+
+// trip notes what happened to a limit. What is told once is not noted again, nor what happens before the next look.
+func (s *Spend) trip(i int, what tripped) (look bool) {
+	count := &s.Counts[i]
+	if count.Spent || count.Rung.Last || count.tripped != 0 {
+		return count.tripped != 0
+	}
+	count.tripped = what
+	return true
+}
+
+// Looped notes that the run has repeated something so often, for the next look. Another loop than the last begins the
+// ladder again. It reports whether the run has to be looked at.
+func (s *Spend) Looped(rounds int64, pattern string, another bool) (look bool) {
+	i := slices.IndexFunc(s.Limits, func(l CountLimit) bool { return l.Kind == KindLoop })
+	if i < 0 {
+		return false
+	}
+	count := &s.Counts[i]
+	count.Used, count.pattern = rounds, pattern
+	if another {
+		count.Rung = Rung{}
+	}
+	return s.trip(i, usedTooMuch)
+}
+
+// Void takes back an admission of which nothing was used.
+func (s *Spend) Void(most *Use) { s.void(most, len(s.Limits)) }
+
+// void takes it back in the first limits.
+func (s *Spend) void(most *Use, first int) {
+	for i := range first {
+		if limit := &s.Limits[i]; limit.Kind.adds() {
+			s.Counts[i].Admitted.Sub(limit.of(most))
+		}
+	}
+}
+
+// Settle charges what a call has used in place of its admission. It reports whether the run has to be looked at.
+func (s *Spend) Settle(most, used *Use) (look bool) {
+	for i := range s.Limits {
+		limit, count := &s.Limits[i], &s.Counts[i]
+		if !limit.Kind.adds() {
+			look = s.settle(i, used) || look
+			continue
+		}
+		count.Admitted.Sub(limit.of(most))
+		n := limit.of(used)
+		count.Used = AddCount(count.Used, n)
+		if n > 0 && count.total() >= count.quiet {
+			look = s.reached(i) || look
+		}
+	}
+	return look
+}
+
+// settle charges a limit that does not add up.
+func (s *Spend) settle(i int, used *Use) (look bool) {
+	limit, count := &s.Limits[i], &s.Counts[i]
+	if !limit.Kind.inRow() {
+		return limit.of(used) > limit.Max && s.trip(i, usedTooMuch)
+	}
+	count.Used = limit.row(count.Used, used.Result)
+	return used.Result == limit.result() && count.exceeded(limit) && s.trip(i, usedTooMuch)
+}
+
+// reached looks at a limit of which more was used, and notes up to where nothing is due.
+func (s *Spend) reached(i int) (look bool) {
+	limit, count := &s.Limits[i], &s.Counts[i]
+	if count.exceeded(limit) && s.trip(i, usedTooMuch) || count.due(limit) {
+		return true
+	}
+	count.quiet = count.quietTo(limit)
+	return false
+}
+
+// Learn sets what others have used of a limit. It reports whether the run has to be looked at.
+func (s *Spend) Learn(i int, around int64) (look bool) {
+	count := &s.Counts[i]
+	count.Around = max(around, 0)
+	return count.total() >= count.quiet && count.due(&s.Limits[i])
+}
+
+// Exceeded notes that more was used of a shared limit than it allows. It reports whether the run has to be looked at.
+func (s *Spend) Exceeded(i int) (look bool) { return s.trip(i, usedTooMuch) }
+
+// Extend gives a limit more, from now on with its reserve and its warnings again.
+func (s *Spend) Extend(i int, more int64) {
+	count := &s.Counts[i]
+	count.Extended = AddCount(count.Extended, more)
+	count.Warned, count.Wrapped, count.Spent, count.Rung = 0, false, false, Rung{}
+	count.tripped, count.needed, count.quiet, count.opened = 0, 0, 0, 0
+	count.Steps++
+}
+
+// Renew begins a shared limit again, whose window is over.
+func (s *Spend) Renew(i int) {
+	s.Counts[i] = Count{Extended: s.Counts[i].Extended, Steps: s.Counts[i].Steps}
+}
+
+// AddLimits adds limits of which nothing is used.
+func (s *Spend) AddLimits(limits []CountLimit) {
+	s.Limits = append(slices.Clip(s.Limits), limits...)
+	s.Counts = append(s.Counts, make([]Count, len(limits))...)
+}
+
+// Restore puts a limit where it stood before the attach: what it was given more, which warnings it had, whether the
+// host was asked to wrap up, and where it stands on its ladder.
+func (s *Spend) Restore(i int, extended int64, warned int, wrapped bool, rung Rung) {
+	count := &s.Counts[i]
+	count.Extended, count.Warned, count.Wrapped, count.Rung = extended, warned, wrapped, rung
+	count.quiet, count.opened = 0, 0
+}
+
+// Use returns how far a limit is used.
+func (s *Spend) Use(i int) CountUse {
+	limit, count := &s.Limits[i], &s.Counts[i]
+	use := CountUse{
+		CountID: limit.CountID, Used: count.total(), Admitted: count.Admitted.Count(), Allowed: count.allowed(limit),
+		Needed: count.needed, Pattern: count.pattern, Index: i,
+	}
+	if limit.Kind == KindLoop {
+		use.Allowed = 0
+	}
+	return use
+}
+
+// Open returns up to where calls are admitted: the limit, less the reserve until the host was asked to wrap up.
+func (s *Spend) Open(i int) int64 { return s.Counts[i].open(&s.Limits[i]) }
+
+// Most returns how much of what the limit limits is in a use, whoever counts it.
+func (l *CountLimit) Most(u *Use) int64 {
+	own := *l
+	own.Scope = ""
+	return own.of(u)
+}
+
+// of returns how much of what the limit limits is in a use. A shared limit is counted elsewhere.
+func (l *CountLimit) of(u *Use) int64 {
+	if l.Kind < kinds && len(l.Tool)+len(l.Scope) == 0 { // written so that it is inlined
+		return u.Counts[l.Kind]
+	}
+	return l.ofOther(u)
+}
+
+func (l *CountLimit) ofOther(u *Use) int64 {
+	switch {
+	case l.Scope != "" || l.Tool != "" && l.Tool != u.Tool:
+		return 0
+	case l.Kind == KindCallInput:
+		return u.Counts[KindInput]
+	case l.Kind.adds():
+		return u.Counts[l.Kind]
+	}
+	return 0
+}
+
+// row returns how many calls in a row had the result that the limit counts, after one more. A call that succeeded ends
+// any row; one that is to be tried again ends none.
+func (l *CountLimit) row(before int64, result Result) int64 {
+	switch result {
+	case l.result():
+		return before + 1
+	case ResultOK:
+		return 0
+	}
+	return before
+}
+
+func (l *CountLimit) result() Result {
+	if l.Kind == KindRetries {
+		return ResultRetry
+	}
+	return ResultError
+}
+
+func (c *Count) allowed(l *CountLimit) int64 { return AddCount(l.Max, c.Extended) }
+
+func (c *Count) open(l *CountLimit) int64 {
+	allowed := c.allowed(l)
+	if allowed == Endless || c.Wrapped {
+		return allowed
+	}
+	return allowed - l.Reserve
+}
+
+func (c *Count) total() int64 { return AddCount(c.Used, c.Around) }
+
+func (c *Count) exceeded(l *CountLimit) bool { return c.total() > c.allowed(l) }
+
+func (l Limit) counted() bool {
+	switch l {
+	case Tokens, CallInput, Cost, Requests, Turns, ToolCalls, Errors, Loop:
+		return true
+	}
+	return false
+}
+
+// Add adds the counts, kind by kind.
+func (c *Counts) Add(more *Counts) {
+	for i, n := range more {
+		c[i] = AddCount(c[i], n)
+	}
+}
+
+// Sub takes the counts away, kind by kind. Less than nothing is negative. What is too much for a number is [Endless],
+// or as much below zero.
+func (c *Counts) Sub(less *Counts) {
+	for i, n := range less {
+		switch rest := c[i] - n; {
+		case n > 0 && rest > c[i]:
+			c[i] = -Endless
+		case n < 0 && rest < c[i]:
+			c[i] = Endless
+		default:
+			c[i] = max(rest, -Endless)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package verdict
+
+import "slices"
+
+// take notes a signal about spend. A limit that these limits do not have is passed over.
+func (s *Spend) take(signal Signal) {
+	switch signal.Kind {
+	case SignalAdmit:
+		s.admit(signal)
+	case SignalSettle:
+		if most, open := s.open[signal.Serial]; open {
+			s.Settle(&most, &signal.Use)
+			delete(s.open, signal.Serial)
+		}
+	case SignalVoid:
+		if most, open := s.open[signal.Serial]; open {
+			s.Void(&most)
+			delete(s.open, signal.Serial)
+		}
+	default:
+		if i := s.find(signal.Of); i >= 0 {
+			s.Learn(i, signal.Count)
+			if signal.Rung > 0 || signal.Warned > 0 || signal.Wrapped || signal.More > 0 {
+				s.Restore(i, signal.More, signal.Warned, signal.Wrapped, Rung{Attempts: signal.Rung, At: signal.At})
+			}
+		}
+	}
+}
+
+// admit admits a call, or refuses it. One that was not made, because it was refused when the trace was recorded, uses
+// nothing if it fits here.
+func (s *Spend) admit(signal Signal) {
+	if i := s.refusesWithAll(&signal.Use); i >= 0 {
+		s.Refused(i, &signal.Use)
+		if !s.ObserveOnly {
+			return
+		}
+	}
+	if signal.Refused {
+		return
+	}
+	if s.open == nil {
+		s.open = map[int]Use{}
+	}
+	s.AdmitAll(&signal.Use)
+	s.open[signal.Serial] = signal.Use
+}
+
+// refusesWithAll returns the index of the first limit in which a call does not fit beside what all have used, or -1:
+// there is no store to ask.
+func (s *Spend) refusesWithAll(most *Use) int {
+	for i := range s.Limits {
+		limit, count := &s.Limits[i], &s.Counts[i]
+		n := limit.of(most)
+		if n == 0 {
+			continue
+		}
+		around := AddCount(AddCount(count.Used, count.Around), count.Admitted.Count())
+		if !count.fits(limit, n) || limit.Kind.adds() && !Fits(n, count.open(limit), around) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (s *Spend) extend(signal Signal) {
+	if i := s.find(signal.Of); i >= 0 {
+		s.Extend(i, signal.More)
+	}
+}
+
+func (s *Spend) find(id CountID) int {
+	return slices.IndexFunc(s.Limits, func(l CountLimit) bool { return l.CountID == id })
+}

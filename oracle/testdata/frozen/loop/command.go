@@ -1,0 +1,90 @@
+package loop
+
+import (
+	"bytes"
+	"slices"
+)
+
+// command looks at the words of a shell command.
+func (h *hints) command(text []byte) {
+	if bytes.HasPrefix(text, []byte("cd ")) { // cd somewhere && what is meant
+		if _, rest, found := bytes.Cut(text, []byte("&& ")); found {
+			text = rest
+		}
+	}
+	text = bytes.TrimSpace(text)
+	switch {
+	case bytes.Contains(text, []byte("sleep ")), waitsFor(text):
+		h.class = Wait
+	case changes(text) || contains(text, redirections):
+		h.class = Change
+	case runs(text, searching):
+		h.class, h.search = Look, true
+	case runs(text, looking):
+		h.class = Look
+	default:
+		h.computes = runs(text, computing)
+	}
+}
+
+var redirections = phrases(" > ", " >> ", "<<")
+
+// runs reports whether a command begins with the words of one of the list.
+func runs(text []byte, list [][]byte) bool {
+	return slices.ContainsFunc(list, func(words []byte) bool {
+		return bytes.HasPrefix(text, words) && (len(text) == len(words) || text[len(words)] == ' ')
+	})
+}
+
+// waitsFor reports whether all that a command is for is to pass time, or to ask whether something is there yet.
+func waitsFor(text []byte) bool {
+	return runs(text, waiters) ||
+		runs(text, probes) && contains(text, closing) ||
+		runs(text, inspecting) && contains(text, healths) ||
+		runs(text, requesting) && contains(text, healths) && contains(text, failing)
+}
+
+var (
+	waiters = phrases("sleep", "watch", "wait", "until", "while", "pg_isready", "wait-on", "wait-for-it", "wait-for-it.sh",
+		"systemctl is-active", "kubectl wait", "kubectl rollout status", "docker wait", "gh run watch", "gh pr checks",
+		"redis-cli ping", "mysqladmin ping")
+	probes     = phrases("nc", "ncat", "netcat")
+	closing    = phrases(" -z", " -vz", " -zv", " -nz", " -zn") // the connection at once
+	inspecting = phrases("docker inspect", "podman inspect")
+	requesting = phrases("curl")
+	healths    = phrases("health", "Health", "ready", "livez", "/live", "/ping")
+	failing    = phrases(" -f", " -sf", " -fs", " -sSf", " -Ssf", " --fail", " --retry")
+)
+
+// changes reports whether a command changes something.
+func changes(text []byte) bool {
+	if runs(text, changing) {
+		return true
+	}
+	first, rest, _ := bytes.Cut(text, []byte(" "))
+	return isOneOf(first, "sed", "perl") && bytes.HasPrefix(rest, []byte("-i"))
+}
+
+var changing = phrases("mkdir", "rm", "mv", "cp", "touch", "tee", "patch", "chmod", "chown", "ln", "unzip",
+	"git add", "git commit", "git apply", "git checkout", "git switch", "git merge", "git rebase", "git push", "git mv",
+	"git rm", "git stash", "git reset", "git revert", "git restore", "git tag", "git cherry-pick",
+	"npm install", "npm get", "npm add", "pip install", "pip3 install", "yarn install", "yarn add", "pnpm install",
+	"pnpm add", "apt install", "apt-get install", "go install", "go get", "cargo install", "cargo add",
+	"kubectl apply", "kubectl create", "kubectl delete", "kubectl scale", "kubectl patch", "kubectl set", "kubectl label",
+	"kubectl annotate", "kubectl drain", "kubectl cordon", "kubectl uncordon", "kubectl rollout restart",
+	"kubectl rollout undo", "systemctl start", "systemctl stop", "systemctl restart", "systemctl reload",
+	"systemctl enable", "systemctl disable")
+
+var searching = phrases("grep", "rg", "ag", "find", "fd", "locate")
+
+var looking = phrases("ls", "cat", "head", "tail", "wc", "pwd", "tree", "stat", "file", "git", "echo", "env",
+	"printenv", "which", "history", "uname", "whoami")
+
+// computing is commands that build, test or compute: where one fails, nothing changes by itself.
+var computing = phrases("pytest", "jest", "vitest", "rspec", "phpunit", "ctest", "tox", "eslint", "tsc", "mypy", "ruff",
+	"flake8", "pylint", "shellcheck", "gcc", "g++", "cc", "clang", "rustc", "javac",
+	"python -c", "python3 -c", "python -m", "python3 -m", "node -e", "ruby -e", "perl -e", "php -r",
+	"go test", "go build", "go vet", "go run", "cargo test", "cargo build", "cargo check", "cargo clippy", "cargo run",
+	"npm test", "npm run", "yarn test", "yarn build", "pnpm test", "pnpm build", "make", "dotnet test", "dotnet build",
+	"mvn test", "mvn verify", "mvn compile", "gradle test", "gradle build", "swift test", "swift build", "bazel test",
+	"bazel build")

@@ -1,0 +1,165 @@
+package loop
+
+import (
+	"bytes"
+	"sync"
+)
+
+// A hints is what an input says about the class of its tool, for tools without one.
+type hints struct {
+	class    Class
+	search   bool // a command that searches
+	placed   bool // a number says where to read
+	computes bool // a command that builds or tests
+	words    words
+}
+
+// namesPlace reports whether a field says where to read, such as offset, page and start_line.
+func namesPlace(key []byte) bool {
+	var memory [32]byte
+	name := lower(memory[:], key)
+	return len(key) <= len(memory) && contains(name, places)
+}
+
+var places = phrases("offset", "page", "start", "line", "from", "skip", "cursor", "begin", "position", "range", "after")
+
+// string looks at a field of an input.
+func (h *hints) string(depth int, key, text []byte) {
+	h.words.add(text)
+	if depth > 1 || h.class != "" {
+		return
+	}
+	switch {
+	case isOneOf(key, "action", "method", "op", "operation"):
+		h.class = classOfName(string(text))
+	case isOneOf(key, "command", "cmd", "script", "bash"):
+		h.command(text)
+	case isOneOf(key, "key", "keys"), isOneOf(key, typedFields...) && isKey(text):
+		h.class = Drive
+	}
+}
+
+var typedFields = []string{"text", "input", "chars", "data", "stdin", "line", "value"}
+
+// isKey reports whether a text is what one types to go on.
+func isKey(text []byte) bool {
+	text = bytes.TrimSpace(text)
+	var memory [16]byte
+	return len(text) <= 1 || isOneOf(lower(memory[:], text), "tab", "enter", "return", "escape", "esc", "up", "down",
+		"left", "right", "pageup", "pagedown", "page_up", "page_down", "page down", "page up", "space", "backspace",
+		"yes", "no", "y\\n", "n\\n", "ctrl+c", "ctrl-c", "home", "end")
+}
+
+// guess returns the class of a step: the declared one, or that of what it looks like. Empty is none.
+func guess(s *Step, h *hints) Class {
+	if s.Class.declared() {
+		return s.Class
+	}
+	class := classOfName(s.Tool)
+	if class == "" || h.class == Wait || h.class == Drive {
+		return h.class
+	}
+	return class
+}
+
+// classOfName returns the class that the words of a name stand for, or none. If there are several, what drives counts
+// first, then what waits, then what changes. A git status is no poll: git does nothing by itself.
+func classOfName(name string) (class Class) {
+	rank, git := 0, false
+	classes, words := wordClasses(), nameReader{name: name}
+	for word := words.next(); len(word) > 0; word = words.next() {
+		if git = git || string(word) == "git"; git && string(word) == "status" {
+			word = append(word[:0], "show"...)
+		}
+		if w := classes[string(word)]; w.rank > rank {
+			class, rank = w.class, w.rank
+		}
+	}
+	return class
+}
+
+// receives reports whether a tool looks at what others send, by a word of its name.
+func receives(tool string) bool {
+	words := nameReader{name: tool}
+	for word := words.next(); len(word) > 0; word = words.next() {
+		if isOneOf(word, "mail", "mails", "email", "emails", "gmail", "inbox", "mailbox", "message", "messages", "sms", "otp",
+			"notification", "notifications") {
+			return true
+		}
+	}
+	return false
+}
+
+// searches reports whether a tool searches, by a word of its name.
+func searches(tool string) bool {
+	words := nameReader{name: tool}
+	for word := words.next(); len(word) > 0; word = words.next() {
+		if isOneOf(word, searchWords...) {
+			return true
+		}
+	}
+	return false
+}
+
+var searchWords = []string{
+	"search", "grep", "find", "glob", "query", "lookup", "rg", "locate", "recall", "retrieve",
+}
+
+type rankedClass struct {
+	class Class
+	rank  int
+}
+
+// wordClasses is made when it is used first, because a program that never asks would wait for it as it starts.
+var wordClasses = sync.OnceValue(func() map[string]rankedClass {
+	all := map[string]rankedClass{}
+	for rank, list := range []struct {
+		class Class
+		words []string
+	}{
+		{Look, []string{
+			"read", "grep", "search", "find", "glob", "list", "ls", "view", "get", "fetch", "query", "lookup", "cat", "open",
+			"show", "describe", "inspect", "recall", "retrieve", "screenshot", "snapshot", "test", "lint", "check",
+		}},
+		{Change, []string{
+			"edit", "write", "create", "update", "delete", "remove", "replace", "insert", "patch", "append", "move", "rename",
+			"apply", "save", "set", "add", "put", "post", "send", "commit", "upload", "install", "attach", "multiedit",
+			"deploy", "publish", "restart", "rollback",
+		}},
+		{Wait, []string{"wait", "sleep", "poll", "status", "watch", "await", "delay", "monitor"}},
+		{Drive, []string{
+			"scroll", "key", "keys", "press", "keypress", "keyboard", "hotkey", "stdin", "swipe", "type", "click", "tap",
+			"mouse", "hover", "drag", "keystroke", "keystrokes", "fill", "submit",
+			"gdb", "pdb", "lldb", "dlv", "debugger", "repl",
+		}},
+	} {
+		for _, word := range list.words {
+			all[word] = rankedClass{list.class, rank + 1}
+		}
+	}
+	return all
+})
+
+// A nameReader reads the words of a name such as send_keys or sendKeys. It needs no memory but its own.
+type nameReader struct {
+	name   string
+	memory [32]byte
+}
+
+// next returns the next word in lower case. It is valid until the next call, and empty after the last one.
+func (r *nameReader) next() []byte {
+	word := r.memory[:0]
+	for i := 0; i < len(r.name); i++ {
+		b := r.name[i]
+		begins := 'A' <= b && b <= 'Z' && i > 0 && 'a' <= r.name[i-1] && r.name[i-1] <= 'z'
+		if len(word) > 0 && (begins || !isLetter(b)) {
+			r.name = r.name[i:]
+			return word
+		}
+		if isLetter(b) && len(word) < len(r.memory) {
+			word = append(word, b|0x20)
+		}
+	}
+	r.name = ""
+	return word
+}

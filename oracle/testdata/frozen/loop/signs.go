@@ -1,0 +1,168 @@
+package loop
+
+import (
+	"bytes"
+	"slices"
+)
+
+// Outcomes that say that there is nothing, or that something failed, are short and say so early.
+const (
+	maxSign  = 400 // bytes
+	maxTexts = 4   // of one outcome are looked at
+)
+
+// A signs is what an outcome says about itself.
+type signs struct {
+	failed   bool
+	nothing  bool // a phrase, an empty list, a null or an empty string says that there is nothing
+	content  bool // something else is there
+	underWay bool
+	computes bool // set before: it is the outcome of a command that builds or tests
+	broken   bool // and the text speaks of a failure, not only at its beginning
+	awaited  bool // the text says that something is not there, which may come
+	noTool   bool // the tool that was called does not exist
+	lists    int  // how many lists are around the value
+	texts    int  // how many texts were looked at
+}
+
+// empty reports whether there is nothing in the outcome.
+func (s *signs) empty() bool { return s.nothing && !s.content }
+
+func (s *signs) literal(key []byte, name string) {
+	switch {
+	case name == "null":
+		s.nothing = true
+	case name == "true" && isOneOf(key, "error", "is_error", "isError", "failed"),
+		name == "false" && isOneOf(key, "success", "ok", "succeeded", "accepted"):
+		s.failed = true
+	}
+}
+
+func (s *signs) number(key, literal []byte) {
+	s.content = s.content || s.lists > 0
+	switch {
+	case isOneOf(key, "exit_code", "exitCode", "returncode", "exit_status"):
+		s.failed = s.failed || string(literal) != "0"
+	case isOneOf(key, "code", "status", "status_code"):
+		s.failed = s.failed || len(literal) == 3 && literal[0] >= '4'
+	}
+}
+
+// string looks at the value of a field, or at the element of a list in it.
+func (s *signs) string(key, text []byte) {
+	switch {
+	case isOneOf(key, "error", "err"):
+		s.failed = s.failed || len(text) > 0
+	case isOneOf(key, "status", "state", "phase"):
+		s.underWay = s.underWay || isUnderWay(text)
+		s.failed = s.failed || isOneOf(text, "error", "failed", "failure")
+	case key == nil || isOneOf(key, "text", "content", "message", "output", "result", "stdout", "stderr", "detail"):
+		s.text(text)
+	case !isEcho(key):
+		s.content = true
+	}
+}
+
+// isEcho reports whether a field repeats the question, or says nothing about the answer.
+func isEcho(key []byte) bool {
+	return isOneOf(key, "query", "q", "pattern", "path", "search", "term", "type", "url", "cwd", "index", "scope", "glob",
+		"regex", "sort", "order", "file", "filename", "directory", "dir", "note", "hint", "suggestion")
+}
+
+// text looks at text that people read.
+func (s *signs) text(text []byte) {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
+		s.nothing = true
+		return
+	}
+	if s.texts++; s.texts > maxTexts {
+		s.content = true
+		return
+	}
+	var memory [maxSign]byte
+	head := lower(memory[:], text)
+	s.failure(head, len(text) > maxSign)
+	if len(text) > maxSign {
+		s.content = true
+		return
+	}
+	s.underWay = s.underWay || isUnderWay(head)
+	if contains(head, nothings) {
+		s.nothing = true
+	} else if !s.failed {
+		s.content = true
+	}
+}
+
+// failure looks at the head of a text for a failure, and for what kind it is.
+func (s *signs) failure(head []byte, long bool) {
+	first := head[:min(len(head), 120)]
+	s.failed = s.failed || beginsWith(head, failures) || contains(first, errorPhrases)
+	s.noTool = s.noTool || contains(first, noTools)
+	s.broken = s.broken || s.computes && contains(head, breaks)
+	s.awaited = s.awaited || (s.failed || !long) && contains(head, comings)
+}
+
+var failures = phrases("error", "failed", "failure", "fatal", "traceback", "exception", "permission denied", "denied",
+	"cannot ", "can't ", "could not ", "couldn't ", "unable to ", "invalid ", "refused", "rejected", "bash: ", "sh: ",
+	"no such file", "not found", "no match", "no changes", "no replacement", "nothing to ", "usage: ", "panic: ",
+	"blocked: ", "blocked by ")
+
+var errorPhrases = phrases("error:", "not found", "no such file", "did not match", "no replacement", "no changes",
+	"does not exist", "permission denied", "exit status 1", "exit code 1", "exit code: 1", "already exists", "failed to ",
+	"could not ", "found 0 times", "0 occurrences", "0 replacements")
+
+var breaks = phrases("fail", "error", "exception", "panic", "traceback", "fatal", "abort")
+
+var comings = phrases("connect", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable", "not found",
+	"no such", "does not exist", "nxdomain", "resolve host", "try again", "retry")
+
+var noTools = phrases("invalid tool", "unknown tool", "unavailable tool", "no such tool", "tool not found",
+	"no tool named", "tool does not exist")
+
+var nothings = phrases("no match", "no results", "no files", "no entries", "no hits", "no data", "no more ", "no rows",
+	"no documents", "no lines", "no content", "no such", "no references", "no items", "no records", "nothing found",
+	"nothing matches", "not found", "0 results", "0 matches", "0 hits", "found 0", "zero results", "zero matches",
+	"past the end", "beyond the end", "beyond end", "beyond eof", "past eof", "end of file", "out of range", "exceeds ",
+	"does not exist", "doesn't exist", "did not match", "is empty", "(empty)", "(no output)", "no output", "none found",
+	"file has only", "shorter than the")
+
+var underWays = phrases("pending", "in progress", "in_progress", "in-progress", "inprogress", "queued", "running",
+	"waiting", "starting", "initializing", "initialising", "provisioning", "creating", "not ready", "notready",
+	"not yet", "processing", "building", "deploying", "still ", "scheduled", "connecting", "loading", "installing",
+	"downloading", "uploading", "warming", "0/1 ", "progressing", "syncing", "indexing", "rendering", "active")
+
+func isUnderWay(text []byte) bool {
+	var memory [maxSign]byte
+	return contains(lower(memory[:], text), underWays)
+}
+
+// lower copies the beginning of a text in lower case.
+func lower(memory, text []byte) []byte {
+	head := memory[:copy(memory, text)]
+	for i, b := range head {
+		if 'A' <= b && b <= 'Z' {
+			head[i] = b | 0x20
+		}
+	}
+	return head
+}
+
+func phrases(all ...string) [][]byte {
+	list := make([][]byte, len(all))
+	for i, phrase := range all {
+		list[i] = []byte(phrase)
+	}
+	return list
+}
+
+func beginsWith(text []byte, list [][]byte) bool {
+	return slices.ContainsFunc(list, func(p []byte) bool { return bytes.HasPrefix(text, p) })
+}
+
+func contains(text []byte, list [][]byte) bool {
+	return slices.ContainsFunc(list, func(p []byte) bool { return bytes.Contains(text, p) })
+}
+
+func isOneOf(word []byte, list ...string) bool { return slices.Contains(list, string(word)) }

@@ -1,0 +1,113 @@
+package loop
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+)
+
+// An Advice is what a [Verdict] asks the host to do.
+type Advice string
+
+// What a verdict asks for.
+const (
+	// Go goes on.
+	Go Advice = "go"
+	// Ask tells the run that it repeats itself: deliver an UNSTUCK, and call [Detector.Delivered].
+	Ask Advice = "ask"
+	// End ends the run.
+	End Advice = "end"
+)
+
+// A Rule is what a run broke.
+type Rule string
+
+// The rules.
+const (
+	// Tail is rounds of the same turns, one right after the other.
+	Tail Rule = "tail"
+	// Pair is the same pair of input and outcome again and again, with other steps between.
+	Pair Rule = "pair"
+	// Futile is a tool that gets nothing, or the same, or fails in the same way, however its input is put.
+	Futile Rule = "futile"
+	// Poll is a call that may be a poll and gets the same for very long. It is asked about, and never ends a run.
+	Poll Rule = "poll"
+	// Fuse is too many pairs that were seen before.
+	Fuse Rule = "fuse"
+)
+
+// A Verdict is the answer to one turn. It holds digests and no text.
+type Verdict struct {
+	Advice Advice
+	// Rule is the rule that the turn broke. Empty means none. It is also set where the advice is Go because the run was
+	// told already and has not yet used up its last rounds.
+	Rule Rule
+	// Period is the number of turns in a round of a Tail, else 0.
+	Period int
+	// Rounds is how many whole rounds a Tail has, how often a Pair came, how many calls were Futile, how many
+	// calls a Poll was, or how many pairs the Fuse counts.
+	Rounds int
+	// Pattern is 16 hexadecimal digits that are the same whenever the same thing repeats. It is empty without a Rule, and
+	// for the Fuse.
+	Pattern string
+	// New says that the turn has a pair of input and outcome that was not seen before. Waits, drives and retries are
+	// never new.
+	New bool
+}
+
+// A finding is the verdict of one rule, with the pattern as a number: text is only made for the one that counts.
+type finding struct {
+	Verdict
+	pattern uint64
+}
+
+// judged is the finding about something that asks now, asked when the UNSTUCK was delivered, or has gone on for long
+// enough since to end the run.
+func judged(rule Rule, asks, asked, ends bool) (f finding) {
+	switch {
+	case asked && ends:
+		f.Advice, f.Rule = End, rule
+	case asked && asks:
+		f.Advice, f.Rule = Go, rule
+	case asks:
+		f.Advice, f.Rule = Ask, rule
+	}
+	return f
+}
+
+// worst returns the one that counts more. Of equal ones by one rule that with more rounds counts, of others the first.
+func worst(first, second finding) finding {
+	a, b := first.rank(), second.rank()
+	if b > a || b == a && second.Rule == first.Rule && second.Rounds > first.Rounds {
+		return second
+	}
+	return first
+}
+
+// rank puts findings in order. A run that goes on with rounds that it was told of is not asked about what these consist
+// of, because another UNSTUCK would put off the end.
+func (f *finding) rank() int {
+	switch {
+	case f.Advice == End:
+		return 4
+	case f.Advice == Go && (f.Rule == Tail || f.Rule == Pair):
+		return 3
+	case f.Advice == Ask:
+		return 2
+	case f.Rule != "":
+		return 1
+	}
+	return 0
+}
+
+// verdict is the finding for the host.
+func (f *finding) verdict(isNew bool) Verdict {
+	v := f.Verdict
+	v.New = isNew
+	if v.Rule == "" {
+		v.Advice = Go
+	}
+	if f.pattern != 0 {
+		v.Pattern = hex.EncodeToString(binary.BigEndian.AppendUint64(nil, f.pattern))
+	}
+	return v
+}

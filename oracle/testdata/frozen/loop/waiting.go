@@ -1,0 +1,44 @@
+package loop
+
+import "math"
+
+// A waiting is the waits since the last turn that counts.
+type waiting struct {
+	time  uint64 // nanoseconds, 0 if there was none, and unknown if the Gap of one is
+	first uint64 // the first pair that was taken for a poll since the last wait, 0 if none was
+}
+
+const unknown = math.MaxUint64
+
+// waits notes a step of class Wait. Waits add up until something is looked at.
+func (h *history) waits(s *Step, class Class) {
+	if class != Wait || s.Retry {
+		return
+	}
+	w := &h.waiting
+	if w.first != 0 {
+		*w = waiting{}
+	}
+	if s.Gap <= 0 || w.time == unknown {
+		w.time = unknown
+		return
+	}
+	w.time += uint64(s.Gap)
+}
+
+// polls reports whether a call is a poll: it got the same before, and since then time has passed, or waits have passed
+// it. Whoever looks a second time after one wait does not poll.
+func (h *history) polls(c *call) bool {
+	w := &h.waiting
+	switch {
+	case !c.again:
+		return false
+	case c.slow:
+		return true
+	case w.time < uint64(c.need) || w.first == c.pair: //nolint:gosec // it is positive
+		return false
+	case w.first == 0:
+		w.first = c.pair
+	}
+	return true
+}

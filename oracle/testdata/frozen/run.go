@@ -1,0 +1,57 @@
+package watchdog
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/clocks"
+)
+
+// StartSkew is how far in the future a start may lie: hosts whose clocks differ a little can take runs over from each
+// other.
+const StartSkew = time.Minute
+
+// A Run is what a watchdog guards. The zero value is a run of its own that begins now; with a Store in the [Config] ID
+// and StartedAt must be set.
+type Run struct {
+	// ID names the run; it is the aggregate ID of its events. At most [MaxAggregateID] characters, none of them a
+	// control character and not all of them white space. (A table that a host brings may hold fewer.) Empty means a random
+	// ID, see [Watchdog.ID]; with a Store it is an error, because nobody would find the run again.
+	ID string
+	// StartedAt is when the run's window began, as the host persisted it: set once, when the run is created, and passed
+	// unchanged on every attach. Any time zone; it is kept in UTC, truncated to the microsecond. Zero means now; with a
+	// Store it is an error, because each restart would begin the wall clock again.
+	StartedAt time.Time
+	// Parent is the ID of the run that this one is a layer of; empty for a run of its own.
+	Parent string
+}
+
+// check returns the run's flaw at the time now, nil if it has none.
+func (r Run) check(now time.Time) error {
+	switch flaw := textFlaw(r.ID, MaxAggregateID); flaw {
+	case "":
+	case isEmpty:
+		return fmt.Errorf("%w run ID: it is empty; with a Store the run needs the ID that its session is stored under",
+			ErrInvalid)
+	default:
+		return fmt.Errorf("%w run ID: it %s", ErrInvalid, flaw)
+	}
+	if r.Parent != "" {
+		if flaw := textFlaw(r.Parent, MaxAggregateID); flaw != "" {
+			return fmt.Errorf("%w run ID: the parent of run %s %s", ErrInvalid, r.ID, flaw)
+		}
+	}
+	switch {
+	case r.StartedAt.IsZero():
+		return fmt.Errorf("%w start: it is zero; with a Store run %s needs the time at which it was created, "+
+			"kept with its session", ErrInvalid, r.ID)
+	case r.StartedAt.Unix() < 0:
+		return fmt.Errorf("%w start: it is before 1970, which no running clock shows; run %s started at %s",
+			ErrInvalid, r.ID, clocks.Text(r.StartedAt))
+	case r.StartedAt.Sub(now) > StartSkew:
+		return fmt.Errorf("%w start: it is in the future; run %s started at %s, the clock shows %s; "+
+			"check the clocks of both hosts",
+			ErrInvalid, r.ID, clocks.Text(r.StartedAt), clocks.Text(now))
+	}
+	return nil
+}

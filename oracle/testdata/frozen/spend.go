@@ -1,0 +1,245 @@
+package watchdog
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/verdict"
+)
+
+// Money is an amount of one currency, in micro-units: a million are one unit, such as a euro. No amount is invented: a
+// call whose price nobody gave costs nothing.
+type Money struct {
+	Micros   int64  `json:"micros,omitempty"`
+	Currency string `json:"currency,omitempty"`
+}
+
+// An Amount is what a call may use at most, or has used, besides time. The zero value is nothing.
+type Amount struct {
+	// InputTokens and OutputTokens are those that the call sends and gets.
+	InputTokens  int64 `json:"input_tokens,omitempty"`
+	OutputTokens int64 `json:"output_tokens,omitempty"`
+	// Cost is what it costs. A run counts one currency: that of its [Spend], or of the first Cost.
+	Cost Money `json:"cost,omitzero"`
+	// Requests, Turns and ToolCalls are how many of each the call is.
+	Requests  int64 `json:"requests,omitempty"`
+	Turns     int64 `json:"turns,omitempty"`
+	ToolCalls int64 `json:"tool_calls,omitempty"`
+	// Tool is the name of the tool that ToolCalls are of, for [Spend].Tools.
+	Tool string `json:"tool,omitempty"`
+	// Result is how the call ended, for [Spend].Errors and Retries. A call without one counts in neither row.
+	Result string `json:"result,omitempty"`
+}
+
+// The results of a call: how it ended.
+const (
+	// ResultOK ends every row of errors and of retries.
+	ResultOK = string(verdict.ResultOK)
+	// ResultError is an error of the call, such as a tool that failed.
+	ResultError = string(verdict.ResultError)
+	// ResultRetry is a call that is to be made again, such as one that was answered by 429 or 503. It is no error.
+	ResultRetry = string(verdict.ResultRetry)
+)
+
+// Spend limits what a run may use besides time, in a window. A limit is exceeded when more than it was used. Zero and
+// [NoLimit] mean no limit, [None] that nothing may be used. See [Watchdog.Admit].
+type Spend struct {
+	// InputTokens, OutputTokens and Tokens limit the tokens in, out and in all.
+	InputTokens, OutputTokens, Tokens int64
+	// CallInput limits the tokens that one call may send.
+	CallInput int64
+	// Cost limits the money. It needs a Currency.
+	Cost Money
+	// Requests, Turns and ToolCalls limit how many there are of each, Tools the calls of one tool, by its name.
+	Requests, Turns, ToolCalls int64
+	Tools                      map[string]int64
+	// Errors limits how many calls in a row may end with [ResultError], Retries how many with [ResultRetry].
+	Errors, Retries int64
+	// Reserve is the part of each limit that is kept for wrapping up: the first call that does not fit in the rest has
+	// the host asked for that ([DirectiveWrapUp]), and unlocks it.
+	Reserve Totals
+	// WarnAt holds the fractions of each limit at which the run is warned, as [Budget].WarnAt does. Nil means
+	// [DefaultWarnAt], an empty slice no warnings.
+	WarnAt []float64
+}
+
+// A countedLimit is one limit of a Spend.
+type countedLimit struct {
+	name, tool   string
+	kind         verdict.Kind
+	max, reserve int64
+}
+
+// listed returns the limits that are on and off.
+func (s *Spend) listed() iter.Seq[countedLimit] {
+	return func(yield func(countedLimit) bool) {
+		for _, l := range [...]countedLimit{
+			{"InputTokens", "", verdict.KindInput, s.InputTokens, s.Reserve.InputTokens},
+			{"OutputTokens", "", verdict.KindOutput, s.OutputTokens, s.Reserve.OutputTokens},
+			{"Tokens", "", verdict.KindTokens, s.Tokens, s.Reserve.Tokens},
+			{"CallInput", "", verdict.KindCallInput, s.CallInput, 0},
+			{"Cost", "", verdict.KindCost, s.Cost.Micros, s.Reserve.Cost},
+			{"Requests", "", verdict.KindRequests, s.Requests, s.Reserve.Requests},
+			{"Turns", "", verdict.KindTurns, s.Turns, s.Reserve.Turns},
+			{"ToolCalls", "", verdict.KindToolCalls, s.ToolCalls, s.Reserve.ToolCalls},
+			{"Errors", "", verdict.KindErrors, s.Errors, 0},
+			{"Retries", "", verdict.KindRetries, s.Retries, 0},
+		} {
+			if !yield(l) {
+				return
+			}
+		}
+		if len(s.Tools) == 0 {
+			return
+		}
+		for _, tool := range slices.Sorted(maps.Keys(s.Tools)) {
+			if !yield(countedLimit{"Tools", tool, verdict.KindToolCalls, s.Tools[tool], 0}) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Spend) check() error {
+	if s.isZero() { // nearly always of a layer
+		return nil
+	}
+	for l := range s.listed() {
+		if err := l.check(); err != nil {
+			return err
+		}
+	}
+	for tool := range s.Tools {
+		if flaw := textFlaw(tool, MaxAggregateID); flaw != "" {
+			return fmt.Errorf("%w budget: a name in Spend.Tools %s", ErrInvalid, flaw)
+		}
+	}
+	switch flaw := currencyFlaw(s.Cost.Currency); {
+	case flaw != "":
+		return fmt.Errorf("%w budget: the currency of Spend.Cost %s", ErrInvalid, flaw)
+	case limitOf(s.Cost.Micros) != NoLimit && s.Cost.Currency == "":
+		return fmt.Errorf("%w budget: Spend.Cost of %d has no Currency; name that of the prices, such as EUR", ErrInvalid,
+			s.Cost.Micros)
+	case s.WarnAt != nil && s.none():
+		return fmt.Errorf("%w budget: Spend.WarnAt is set and Spend has no limit", ErrInvalid)
+	}
+	return checkFractions("Spend.WarnAt", "the limit", s.WarnAt)
+}
+
+// field is how errors name the limit.
+func (l countedLimit) field() string {
+	if l.tool != "" {
+		return fmt.Sprintf("Spend.%s[%q]", l.name, l.tool)
+	}
+	return "Spend." + l.name
+}
+
+func (l countedLimit) check() error {
+	switch limit := limitOf(l.max); {
+	case l.max < None:
+		return fmt.Errorf("%w budget: %s is %d; use a positive number, 0 for no limit or None for nothing at all", ErrInvalid,
+			l.field(), l.max)
+	case l.reserve < 0:
+		return fmt.Errorf("%w budget: Spend.Reserve.%s is %d; use a positive number, or 0 for none", ErrInvalid, l.name,
+			l.reserve)
+	case l.reserve > 0 && l.reserve >= limit:
+		return fmt.Errorf("%w budget: Spend.Reserve.%s of %d leaves nothing of %s %d to work with", ErrInvalid, l.name,
+			l.reserve, l.field(), limit)
+	case l.reserve > 0 && limit == NoLimit:
+		return fmt.Errorf("%w budget: Spend.Reserve.%s is %d and %s has no limit", ErrInvalid, l.name, l.reserve, l.field())
+	}
+	return nil
+}
+
+// limitOf is the number of a limit whose default is none.
+func limitOf(limit int64) int64 {
+	switch limit {
+	case 0:
+		return NoLimit
+	case None:
+		return 0
+	}
+	return limit
+}
+
+// isZero reports whether nothing is set.
+func (s *Spend) isZero() bool {
+	numbers := s.InputTokens | s.OutputTokens | s.Tokens | s.CallInput | s.Requests | s.Turns | s.ToolCalls | s.Errors |
+		s.Retries
+	return numbers == 0 && s.Cost == Money{} && s.Reserve == Totals{} && len(s.Tools) == 0 && s.WarnAt == nil
+}
+
+// none reports whether nothing is limited.
+func (s *Spend) none() bool {
+	if s.isZero() {
+		return true
+	}
+	for l := range s.listed() {
+		if limitOf(l.max) != NoLimit {
+			return false
+		}
+	}
+	return true
+}
+
+// limits are those that are on, as the decision takes them, of a scope or the run's own.
+func (s *Spend) limits(scope string) (limits []verdict.CountLimit) {
+	warnAt := defaultWarnAt
+	if s.WarnAt != nil {
+		warnAt = slices.Sorted(slices.Values(s.WarnAt)) // a copy: the host may change its own
+	}
+	for l := range s.listed() {
+		limit := limitOf(l.max)
+		if limit == NoLimit {
+			continue
+		}
+		limits = append(limits, verdict.CountLimit{
+			CountID: verdict.CountID{Kind: l.kind, Tool: l.tool, Scope: scope}, Max: limit, Reserve: l.reserve,
+			WarnAt: warnAt,
+		})
+	}
+	return limits
+}
+
+// flaw says what is wrong with the amount, or nothing.
+func (a *Amount) flaw() string {
+	if min(a.InputTokens, a.OutputTokens, a.Cost.Micros, a.Requests, a.Turns, a.ToolCalls) < 0 {
+		return a.negative()
+	}
+	switch {
+	case a.Cost.Micros != 0 && a.Cost.Currency == "":
+		return fmt.Sprintf("its Cost of %d has no Currency", a.Cost.Micros)
+	case a.ToolCalls == 0 && a.Tool != "":
+		return fmt.Sprintf("its Tool is %q and it has no ToolCalls", a.Tool)
+	case a.Result != "" && a.Result != ResultOK && a.Result != ResultError && a.Result != ResultRetry:
+		return fmt.Sprintf("its Result is %q; use %q, %q, %q or none", a.Result, ResultOK, ResultError, ResultRetry)
+	}
+	return ""
+}
+
+// negative says which number is below zero.
+func (a *Amount) negative() string {
+	for _, n := range [...]struct {
+		name  string
+		value int64
+	}{
+		{"InputTokens", a.InputTokens}, {"OutputTokens", a.OutputTokens}, {"Cost", a.Cost.Micros},
+		{"Requests", a.Requests}, {"Turns", a.Turns}, {"ToolCalls", a.ToolCalls},
+	} {
+		if n.value < 0 {
+			return fmt.Sprintf("its %s is %d; use a positive number, or 0 for none", n.name, n.value)
+		}
+	}
+	return ""
+}
+
+// setUse sets a use to the amount, in place: what is copied costs each call a tenth of its time.
+func (a *Amount) setUse(u *verdict.Use) {
+	u.Tool, u.Result = a.Tool, verdict.Result(a.Result)
+	u.Counts[verdict.KindInput], u.Counts[verdict.KindOutput] = a.InputTokens, a.OutputTokens
+	u.Counts[verdict.KindCost], u.Counts[verdict.KindRequests] = a.Cost.Micros, a.Requests
+	u.Counts[verdict.KindTurns], u.Counts[verdict.KindToolCalls] = a.Turns, a.ToolCalls
+	u.Counts.SumTokens()
+}

@@ -1,0 +1,95 @@
+package watchdog
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/clocks"
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/record"
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/verdict"
+)
+
+// A Stop says why and when a watchdog ended a run. It is an error: the cause of the run's context, see [context.Cause].
+// errors.Is finds its Code in it, errors.As the Stop. A stop by a limit of time is a timeout, for errors.Is and as a
+// [net.Error], see [StopReason.Timeout]; a stop by another guard is none. Every process that attaches to the run gets
+// the same one, read from the cancel event. It must not be changed.
+type Stop struct {
+	// Code is the stable code of the limit that was exceeded, or that another guard cancelled the run with, see
+	// [Watchdog.Cancel].
+	Code StopReason
+	// RunID is the run that was stopped, empty for a guard without a run; Parent the run that it is a layer of, or empty.
+	RunID, Parent string
+	// StartedAt is the start of the window, FiredAt when it ended, in UTC to the microsecond.
+	StartedAt, FiredAt time.Time
+	// Elapsed is what was used of the limit, Budget what there was; 0 where the guard that cancelled the run has none.
+	Elapsed, Budget time.Duration
+	// Paused is how long holds had stopped the wall clock, which Elapsed leaves out.
+	Paused time.Duration
+	// Hold is the key of the hold whose cap or Idle was exceeded, Note the last thing noted before, see [Watchdog.Note].
+	Hold, Note string
+	// Rung is which rung of the limit's ladder it was, from 1.
+	Rung int
+	// Usage is how far the limit was used if it is a counted one, nil for a limit of time. Elapsed is then what the wall
+	// clock showed, and Budget 0.
+	Usage *Usage
+
+	window string // the name of a layer's window
+}
+
+// Error says which run was stopped, by which limit or guard, what it was doing, and what to do.
+func (s *Stop) Error() string {
+	doing := s.usage()
+	if s.Hold != "" {
+		doing += fmt.Sprintf(", in hold %q", s.Hold)
+	}
+	if s.Note != "" {
+		doing += fmt.Sprintf(", last noted %q", s.Note)
+	}
+	if s.RunID == "" { // of a guard without a run
+		return fmt.Sprintf("stopped: %s%s; begin again, or raise the limit if it needs longer", s.Code, doing)
+	}
+	return fmt.Sprintf("run %s stopped: %s%s, in the window that started at %s; resume the run to go on",
+		s.RunID, s.Code, doing, clocks.Text(s.StartedAt))
+}
+
+// usage says how much was used of how much, as far as the stop has either.
+func (s *Stop) usage() string {
+	switch {
+	case s.Usage != nil:
+		return ": " + s.Usage.String()
+	case s.Elapsed == 0 && s.Budget == 0:
+		return ""
+	case s.Budget == 0:
+		return fmt.Sprintf(": %v elapsed", s.Elapsed)
+	}
+	return fmt.Sprintf(": %v elapsed of %v", s.Elapsed, s.Budget)
+}
+
+// Unwrap returns the Code, so that errors.Is(err, watchdog.WallClockExceeded) holds, and for a limit of time also
+// errors.Is(err, context.DeadlineExceeded).
+func (s *Stop) Unwrap() error { return s.Code }
+
+// EventID is the ID of the cancel event that says so, as every watchdog derives it from the run and its window. It is
+// empty for a guard without a run, which records nothing.
+func (s *Stop) EventID() string {
+	if s.RunID == "" {
+		return ""
+	}
+	name := s.window
+	if name == "" {
+		name = record.Stamp(s.StartedAt).String()
+	}
+	return record.EventID(s.RunID, name, EventCancel, record.Once)
+}
+
+// Timeout reports whether a limit of time ended the run, as [net.Error] and os.IsTimeout have it.
+func (s *Stop) Timeout() bool { return s.Code.Timeout() }
+
+// Temporary reports the same as Timeout, see [StopReason.Temporary].
+func (s *Stop) Temporary() bool { return s.Timeout() }
+
+func reasonOf(limit verdict.Limit) string { return record.LimitReason(string(limit)) }
+
+func reasonOfCode(code StopReason) string { return record.Reason(string(code)) }
+
+func codeOf(reason string) StopReason { return StopReason(record.Code(reason)) }

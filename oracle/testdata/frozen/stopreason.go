@@ -1,0 +1,123 @@
+package watchdog
+
+import (
+	"context"
+	"os"
+	"slices"
+)
+
+// A StopReason is the stable code of why a run ended: snake_case, never renamed, written to events and session
+// rows and compared with ==. It is an error, so that errors.Is finds it in a [Stop] or in a context's cause. That of a
+// limit of time is a timeout, see [StopReason.Timeout].
+// The zero value is no reason.
+type StopReason string
+
+// The codes of the watchdog's own limits.
+const (
+	// WallClockExceeded says that the run's window lasted longer than its wall-clock budget.
+	WallClockExceeded StopReason = "watchdog_wall_clock_exceeded"
+	// SafetyExceeded says that the run lasted longer than its hard cap allows, from this attach.
+	SafetyExceeded StopReason = "watchdog_safety_exceeded"
+	// IdleExceeded says that the run gave no sign of life for too long.
+	IdleExceeded StopReason = "watchdog_idle_exceeded"
+	// NoProgressExceeded says that the run got nowhere for too long, however active it was.
+	NoProgressExceeded StopReason = "watchdog_no_progress_exceeded"
+	// HoldExceeded says that a stretch in which silence was expected, such as a tool call, lasted longer than its cap.
+	HoldExceeded StopReason = "watchdog_hold_exceeded"
+	// TokensExceeded says that the run used more tokens than it may: those in, out or in all.
+	TokensExceeded StopReason = "watchdog_tokens_exceeded"
+	// CallInputExceeded says that one call sent more tokens than one may.
+	CallInputExceeded StopReason = "watchdog_call_input_exceeded"
+	// CostExceeded says that the run cost more than it may.
+	CostExceeded StopReason = "watchdog_cost_exceeded"
+	// RequestsExceeded says that the run made more requests than it may.
+	RequestsExceeded StopReason = "watchdog_requests_exceeded"
+	// TurnsExceeded says that the run took more turns than it may.
+	TurnsExceeded StopReason = "watchdog_turns_exceeded"
+	// ToolCallsExceeded says that the run called tools, or the one tool that the [Usage] names, more often than it may.
+	ToolCallsExceeded StopReason = "watchdog_tool_calls_exceeded"
+	// ErrorsExceeded says that too many calls in a row failed, or had to be tried again.
+	ErrorsExceeded StopReason = "watchdog_errors_exceeded"
+	// LoopDetected says that the run did the same again and got the same.
+	LoopDetected StopReason = "watchdog_loop_detected"
+)
+
+// The codes of the guards of commands and of sessions in a database, which end a run by [Watchdog.Cancel] or write its
+// cancel themselves.
+const (
+	// CommandNoOutput says that a command wrote nothing for too long.
+	CommandNoOutput StopReason = "watchdog_no_output"
+	// CommandNoProgress says that what a command works on did not change for too many probes.
+	CommandNoProgress StopReason = "watchdog_no_progress"
+	// CommandTerminal says that a command came to a state that it cannot get out of.
+	CommandTerminal StopReason = "watchdog_terminal"
+	// SessionIdleTimeout says that a session in a database had nothing new for too long, whoever ran it.
+	SessionIdleTimeout StopReason = "watchdog_idle_timeout"
+)
+
+// The codes that hosts stand beside the watchdog's in their session rows. The watchdog stops a run with one of them
+// only where the host asks it to, see [Watchdog.Cancel].
+const (
+	// InterviewMaxRoundsExhausted says that an interview asked as many rounds as it may.
+	InterviewMaxRoundsExhausted StopReason = "interview_max_rounds_exhausted"
+	// InterviewUnsafeGapsRemain says that an interview ended with questions that must not stay open.
+	InterviewUnsafeGapsRemain StopReason = "interview_unsafe_gaps_remain"
+	// InterviewPhaseDeadline says that the interview phase ran past its own deadline.
+	InterviewPhaseDeadline StopReason = "interview_phase_deadline"
+	// IterationTimeout says that one iteration of a loop took too long.
+	IterationTimeout StopReason = "iteration_timeout"
+	// WallClockExhausted says that a host's own loop used up its time between two iterations. It is the host's
+	// check at a boundary; [WallClockExceeded] is the watchdog's, which needs none.
+	WallClockExhausted StopReason = "wall_clock_exhausted"
+	// OscillationDetected says that a loop went back and forth between the same states.
+	OscillationDetected StopReason = "oscillation_detected"
+	// GradeRegressing says that a loop's results got worse from one iteration to the next.
+	GradeRegressing StopReason = "grade_regressing"
+	// MaxGenerationsReached says that a loop ran as many generations as it may.
+	MaxGenerationsReached StopReason = "max_generations_reached"
+)
+
+// hostReasons and ownReasons are the taxonomy, in the order in which [StopReasons] lists it.
+var (
+	hostReasons = []StopReason{
+		InterviewMaxRoundsExhausted, InterviewUnsafeGapsRemain, InterviewPhaseDeadline, IterationTimeout,
+		WallClockExhausted, OscillationDetected, GradeRegressing, MaxGenerationsReached,
+	}
+	ownReasons = []StopReason{
+		WallClockExceeded, SafetyExceeded, IdleExceeded, NoProgressExceeded, HoldExceeded,
+		TokensExceeded, CallInputExceeded, CostExceeded, RequestsExceeded, TurnsExceeded, ToolCallsExceeded,
+		ErrorsExceeded, LoopDetected,
+		CommandNoOutput, CommandNoProgress, CommandTerminal, SessionIdleTimeout,
+	}
+	// timeReasons are those of a limit that is a length of time. That of CommandNoProgress is a number of probes.
+	timeReasons = []StopReason{
+		WallClockExceeded, SafetyExceeded, IdleExceeded, NoProgressExceeded, HoldExceeded,
+		CommandNoOutput, SessionIdleTimeout,
+	}
+)
+
+// StopReasons returns every code of the taxonomy, the hosts' first, then the watchdog's own. The slice is the caller's.
+func StopReasons() []StopReason { return slices.Concat(hostReasons, ownReasons) }
+
+// Error returns the code.
+func (r StopReason) Error() string { return string(r) }
+
+// Known reports whether the code is one of [StopReasons].
+func (r StopReason) Known() bool { return slices.Contains(hostReasons, r) || r.Own() }
+
+// Own reports whether the code is one of the watchdog's own: of its limits, or of another guard of this module.
+func (r StopReason) Own() bool { return slices.Contains(ownReasons, r) }
+
+// Timeout reports whether the code is that of a limit of time of the watchdog or of another guard of this module, as
+// [net.Error] has it. It is false for a limit that counts, for [CommandTerminal], and for every code of a host: what
+// such a guard measured is not known.
+func (r StopReason) Timeout() bool { return slices.Contains(timeReasons, r) }
+
+// Temporary reports the same as Timeout, as [context.DeadlineExceeded] and [os.ErrDeadlineExceeded] do. It makes the
+// code a [net.Error]. It does not mean that the run can be tried again.
+func (r StopReason) Temporary() bool { return r.Timeout() }
+
+// Is reports true for [context.DeadlineExceeded] and [os.ErrDeadlineExceeded] if the code is that of a limit of time.
+func (r StopReason) Is(target error) bool {
+	return r.Timeout() && (target == context.DeadlineExceeded || target == os.ErrDeadlineExceeded)
+}

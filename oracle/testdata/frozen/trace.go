@@ -1,0 +1,202 @@
+package watchdog
+
+import (
+	"sync"
+	"time"
+
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/verdict"
+)
+
+// The kinds of [Signal].
+const (
+	// SignalAttach is where the trace of an attach begins, SignalExtend more time for the window, SignalEnd where it ends:
+	// when the run's end was decided, by whatever limit, guard or call.
+	SignalAttach = string(verdict.SignalAttach)
+	SignalExtend = string(verdict.SignalExtend)
+	SignalEnd    = string(verdict.SignalEnd)
+	// SignalAttached is when an attach that took time was done. Silence counts from there.
+	SignalAttached = string(verdict.SignalAttached)
+	// SignalActivity and SignalProgress are signs of life; a known digest is an activity.
+	SignalActivity = string(verdict.SignalActivity)
+	SignalProgress = string(verdict.SignalProgress)
+	// SignalHold opens a hold, SignalRelease closes it.
+	SignalHold    = string(verdict.SignalHold)
+	SignalRelease = string(verdict.SignalRelease)
+	// SignalHeld is a hold that was open when the run was attached, opened by a process that is gone.
+	SignalHeld = string(verdict.SignalHeld)
+	// SignalTakeOver is when such a hold was opened again by its key.
+	SignalTakeOver = string(verdict.SignalTakeOver)
+	// SignalPause and SignalUnpause are when it began to count that a hold stops the wall clock, and that it does not any
+	// more. A layer has those of its run.
+	SignalPause   = string(verdict.SignalPause)
+	SignalUnpause = string(verdict.SignalUnpause)
+	// SignalRung is where a ladder stood when the run was attached.
+	SignalRung = string(verdict.SignalRung)
+	// SignalAdmit, SignalSettle and SignalVoid are a call that was admitted, settled and voided, see [Watchdog.Admit].
+	// Calls that are made at once may be traced in another order than they were counted.
+	SignalAdmit  = string(verdict.SignalAdmit)
+	SignalSettle = string(verdict.SignalSettle)
+	SignalVoid   = string(verdict.SignalVoid)
+	// SignalSpent is how far a counted limit was used when the run was attached, or by others since.
+	SignalSpent = string(verdict.SignalSpent)
+)
+
+// A Signal is one thing that the decision heeds, as [Config].OnSignal gets it and package replay takes it. Its JSON
+// form is the line of a recorded trace; durations are nanoseconds.
+type Signal struct {
+	Kind string `json:"kind"`
+	// Run is the ID of the run whose signal it is.
+	Run string `json:"run,omitempty"`
+	// At is when it came: what had elapsed of the window.
+	At time.Duration `json:"at"`
+	// Key is that of a hold, Length its cap, or that of an extension; a cap of [NoLimit] is none. Serial tells the holds
+	// of layers, which may be open under one key, apart; it is 0 for a hold of the run itself. Of an attach, Length is how
+	// much the window was extended before, and Warned how many warnings it had.
+	Key    string        `json:"key,omitempty"`
+	Serial int           `json:"serial,omitempty"`
+	Length time.Duration `json:"length,omitempty"`
+	Warned int           `json:"warned,omitempty"`
+	// Wrapped tells of an attach that the host was asked to wrap up before.
+	Wrapped bool `json:"wrapped,omitempty"`
+	// From is since when, or until when, a pause counts, or when a hold was opened that is found open. Key names the
+	// pause.
+	From time.Duration `json:"from,omitempty"`
+	// Rung is where the ladder of the limit Key, or of the hold, stood.
+	Rung int `json:"rung,omitempty"`
+	// Idle is that of a hold's [HoldLimit], left out where that has no limit.
+	Idle time.Duration `json:"idle,omitempty"`
+	// Busy tells of an activity that it is what [Config].Busy said, before the trip on the rung Rung of a silence since
+	// From.
+	Busy bool `json:"busy,omitempty"`
+	// Amount is what a call was admitted or settled with; its signals have one Serial. NotMade tells that it was refused.
+	Amount  *Amount `json:"amount,omitempty"`
+	NotMade bool    `json:"not_made,omitempty"`
+	// Usage names a counted limit and says how far it is used. More is what it was given, in an extension or, of
+	// SignalSpent, before.
+	Usage *Usage `json:"usage,omitempty"`
+	More  int64  `json:"more,omitempty"`
+}
+
+// A trace tells the host's OnSignal of every signal in order, one at a time and with no lock held. Signals are queued
+// while mu of the run is held and delivered by whoever unlocks it; if somebody delivers already, that one takes the
+// newer ones, too.
+type trace struct {
+	tell func(Signal)
+
+	mu         sync.Mutex
+	queue      []Signal
+	delivering bool
+}
+
+func newTrace(tell func(Signal)) *trace {
+	if tell == nil {
+		return nil
+	}
+	return &trace{tell: tell}
+}
+
+func (t *trace) add(all ...Signal) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.queue = append(t.queue, all...)
+}
+
+// waiting reports whether there is something to deliver, of a trace that may be nil.
+func (t *trace) waiting() bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.queue) > 0 && !t.delivering
+}
+
+// deliver tells the host what is queued.
+func (t *trace) deliver(w *Watchdog) {
+	for s, ok := t.take(); ok; s, ok = t.take() {
+		t.deliverOne(w, s)
+	}
+}
+
+// deliverOne tells the host of a signal. If that ends this goroutine, the others are delivered before it ends.
+func (t *trace) deliverOne(w *Watchdog, s Signal) {
+	told := false
+	defer func() {
+		t.delivered()
+		if !told {
+			t.deliver(w)
+		}
+	}()
+	w.callHost("OnSignal", func() { t.tell(s) })
+	told = true
+}
+
+// take returns the oldest signal that is queued, none while somebody else delivers.
+func (t *trace) take() (s Signal, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.delivering || len(t.queue) == 0 {
+		return s, false
+	}
+	s, t.queue, t.delivering = t.queue[0], t.queue[1:], true
+	return s, true
+}
+
+func (t *trace) delivered() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.delivering = false
+}
+
+// signalTaken applies a signal to the decision, and traces it; what comes while a stop is recorded is traced if that is
+// taken back. The caller holds mu.
+func (w *Watchdog) signalTaken(s Signal) {
+	s.At = w.clock.elapsed()
+	w.signs()
+	w.seen.Take(&w.limits.Limits, verdict.Signal{
+		Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Serial: s.Serial, Length: s.Length, Warned: s.Warned,
+		Wrapped: s.Wrapped, From: s.From, Rung: s.Rung, Idle: s.Idle,
+	})
+	if s.Kind == SignalUnpause {
+		w.leaveReleased()
+	}
+	switch {
+	case w.trace == nil:
+	case w.trip != nil:
+		w.trip.meanwhile = append(w.trip.meanwhile, s)
+	default:
+		w.traceAt(s)
+	}
+}
+
+// worked is what the wall clock shows: the real time since the window's start without the pauses. The caller holds mu.
+func (w *Watchdog) worked() time.Duration {
+	now := w.clock.elapsed()
+	return now - verdict.Paused(w.seen, now)
+}
+
+// tracing traces what is no signal of the run's own. The caller holds mu.
+func (w *Watchdog) tracing(s Signal) {
+	if w.trace != nil {
+		s.At = w.clock.elapsed()
+		w.traceAt(s)
+	}
+}
+
+// traceEnd traces the run's end, which was when it was decided, however long its record took. The caller holds mu.
+func (w *Watchdog) traceEnd() {
+	if w.trip != nil {
+		w.traceAt(Signal{Kind: SignalEnd, At: w.trip.elapsed})
+		return
+	}
+	w.tracing(Signal{Kind: SignalEnd})
+}
+
+func (w *Watchdog) traceAt(all ...Signal) {
+	if w.trace != nil {
+		for i := range all {
+			all[i].Run = w.id
+		}
+		w.trace.add(all...)
+	}
+}

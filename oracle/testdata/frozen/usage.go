@@ -1,0 +1,156 @@
+package watchdog
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/record"
+	"github.com/seed62658d38/watchdog/oracle/frozen/internal/verdict"
+)
+
+// A Usage is how far one counted limit of a run is used.
+type Usage struct {
+	// Run is the run whose limit it is. Limit is what it counts, as events name it: "input_tokens", "output_tokens",
+	// "tokens", "call_input", "cost", "requests", "turns", "tool_calls", "errors", "retries" or "loop".
+	Run   string `json:"run,omitempty"`
+	Limit string `json:"limit"`
+	// Tool is the one tool that it limits, Scope who shares it; empty for all tools, and for a limit of the run alone.
+	Tool  string `json:"tool,omitempty"`
+	Scope string `json:"scope,omitempty"`
+	// Currency is that of a cost, whose numbers are micro-units.
+	Currency string `json:"currency,omitempty"`
+	// Used is what was settled, Admitted what open calls may use besides, Allowed the limit with its extensions. Of a
+	// shared limit they are as of the last slice that this process took.
+	Used     int64 `json:"used"`
+	Admitted int64 `json:"admitted,omitempty"`
+	Allowed  int64 `json:"allowed"`
+	// Needed is what the call may use that did not fit, 0 where none was refused.
+	Needed int64 `json:"needed,omitempty"`
+	// Pattern names what a loop repeats: its rule, the turns in a round, and a digest. Used is then how often.
+	Pattern string `json:"pattern,omitempty"`
+}
+
+// Remaining returns what is left for new calls, at least 0.
+func (u Usage) Remaining() int64 {
+	return max(u.Allowed-verdict.AddCount(u.Used, u.Admitted), 0)
+}
+
+// Code is the stop code of the limit.
+func (u Usage) Code() StopReason {
+	if kind := verdict.KindOf(u.Limit); kind >= 0 {
+		return codeOf(reasonOf(kind.Limit()))
+	}
+	return ""
+}
+
+// String says which limit it is and how far it is used.
+func (u Usage) String() string {
+	name := strings.ReplaceAll(u.Limit, "_", " ")
+	if u.Tool != "" {
+		name = fmt.Sprintf("%s of %q", name, u.Tool)
+	}
+	if u.Scope != "" {
+		name = fmt.Sprintf("%s shared by %q", name, u.Scope)
+	}
+	if u.Pattern != "" {
+		return fmt.Sprintf("%s: the same %d times (%s)", name, u.Used, u.Pattern)
+	}
+	text := fmt.Sprintf("%s: %s of %s used", name, u.amount(u.Used), u.amount(u.Allowed))
+	if u.Admitted > 0 {
+		text += fmt.Sprintf(", %s admitted", u.amount(u.Admitted))
+	}
+	if u.Needed > 0 {
+		text += fmt.Sprintf(", and a call may use %s", u.amount(u.Needed))
+	}
+	return text
+}
+
+// amount is a number of the limit as people read it.
+func (u Usage) amount(n int64) string {
+	if u.Currency == "" {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d.%06d %s", n/1e6, n%1e6, u.Currency)
+}
+
+// A Refused says which limit a call did not fit in. [Watchdog.Admit] returns it; nothing was charged, and the call must
+// not be made. errors.Is finds the stop code of the limit in it.
+type Refused struct {
+	Usage
+}
+
+// Error says which limit it was, how far it is used and what the call needs.
+func (r *Refused) Error() string {
+	return fmt.Sprintf("call of run %s refused: %s; make it smaller, or extend the limit", r.Run, r.Usage)
+}
+
+// Unwrap returns the stop code of the limit.
+func (r *Refused) Unwrap() error { return r.Code() }
+
+// Usage returns how far each counted limit of the run is used, in the order of the fields of [Spend], and those of its
+// scopes after its own. It is nil if there is none, and for a nil Watchdog.
+func (w *Watchdog) Usage() []Usage {
+	if w == nil {
+		return nil
+	}
+	a := w.account.Load()
+	if a == nil {
+		return nil
+	}
+	a.in.lock()
+	defer a.in.unlock()
+	a.Learn()
+	if len(a.Spend.Limits) == 0 {
+		return nil
+	}
+	all := make([]Usage, 0, len(a.Spend.Limits))
+	for i := range a.Spend.Limits {
+		all = append(all, w.usageOf(a.Spend.Use(i)))
+	}
+	return all
+}
+
+// usage is the counted limit that a verdict is about, nil for a limit of time. The caller holds mu.
+func (w *Watchdog) usage(v verdict.Verdict) *Usage {
+	if w.seen.Spend == nil || v.Count == (verdict.CountUse{}) {
+		return nil
+	}
+	u := w.usageOf(v.Count)
+	return &u
+}
+
+func (w *Watchdog) usageOf(c verdict.CountUse) Usage {
+	u := Usage{
+		Run: w.id, Limit: c.Kind.String(), Tool: c.Tool, Scope: c.Scope,
+		Used: c.Used, Admitted: c.Admitted, Allowed: c.Allowed, Needed: c.Needed,
+		Pattern: c.Pattern,
+	}
+	if c.Kind == verdict.KindCost {
+		u.Currency = w.accountOf().Currency
+	}
+	return u
+}
+
+// recorded is the usage as events have it, nil for none.
+func (u *Usage) recorded() *record.Spend {
+	if u == nil {
+		return nil
+	}
+	return &record.Spend{
+		Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Currency: u.Currency,
+		Used: record.Number(u.Used), Admitted: record.Number(u.Admitted), Allowed: record.Number(u.Allowed),
+		Needed: record.Number(u.Needed), Pattern: u.Pattern,
+	}
+}
+
+// usageOfRecord reads it back.
+func usageOfRecord(runID string, s *record.Spend) *Usage {
+	if s == nil {
+		return nil
+	}
+	return &Usage{
+		Run: runID, Limit: s.Limit, Tool: s.Tool, Scope: s.Scope, Currency: s.Currency,
+		Used: int64(s.Used), Admitted: int64(s.Admitted), Allowed: int64(s.Allowed),
+		Needed: int64(s.Needed), Pattern: s.Pattern,
+	}
+}
