@@ -1,141 +1,129 @@
 package watchdog
 
 import (
-	"cmp"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
+	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// An account is what one run has used.
+// An account is what one run has used. Its tree guards it.
 type account struct {
 	ledger.Account
+	id    string // of the run
 	in    *sessionLedger
 	outer *account // of the run around it, nil for a session
 	// run is nil once a layer is closed, so that a charge which is still open does not keep it in memory.
-	run atomic.Pointer[Watchdog]
+	run atomic.Pointer[run]
 }
 
-// A sessionLedger is what a session and its layers have charged. They share its mutex, so that a call is charged to all
-// of them or to none. No code of the host's runs under it.
-//
-// Rejected: a mutex for each run. A call that does not fit around the layer would have been charged in it meanwhile,
-// and another that fits would be refused for it.
+// A sessionLedger is what a session and its layers have charged. Their tree guards it, so that a call is charged to all
+// of them or to none, and judged at once.
 type sessionLedger struct {
-	mu sync.Mutex
+	tree *tree
 	ledger.Ledger
 	session *account
-	sources []*sharedLimit // what the session draws on, in the ledger's order
-	locks   []*sharedLimit // each of them once, in the order of the locks
-}
-
-// lock locks the ledger and all that its session draws on.
-func (l *sessionLedger) lock() {
-	l.mu.Lock()
-	for _, s := range l.locks {
-		s.lock()
-	}
-}
-
-func (l *sessionLedger) unlock() {
-	for _, s := range l.locks {
-		s.mu.Unlock()
-	}
-	l.mu.Unlock()
+	shares  atomic.Pointer[shares] // nil while the session draws on nothing that a store keeps
 }
 
 // accountOf returns the run's account, made at the first need, and those of the runs around it.
-func (w *Watchdog) accountOf() *account {
-	if a := w.account.Load(); a != nil {
+func (r *run) accountOf() *account {
+	if a := r.account.Load(); a != nil {
 		return a
 	}
-	a, spend := &account{}, verdict.NewSpend(w.limits.Counts, w.observeOnly)
-	a.run.Store(w)
-	if w.outer != nil {
-		a.outer = w.outer.accountOf()
+	a, spend := &account{id: r.node.Run}, verdict.NewSpend(r.limits.Counts, r.observeOnly)
+	a.run.Store(r)
+	if r.outer != nil {
+		a.outer = r.outer.accountOf()
 		a.in = a.outer.in
-		a.in.OpenLayer(&a.Account, &a.outer.Account, spend, w.limits.currency)
+		a.in.OpenLayer(&a.Account, &a.outer.Account, spend, r.limits.currency)
 	} else {
-		a.in = &sessionLedger{session: a}
-		a.in.OpenSession(&a.Account, spend, w.limits.currency)
+		a.in = &sessionLedger{tree: r.tree, session: a}
+		a.in.OpenSession(&a.Account, spend, r.limits.currency)
 	}
-	w.account.CompareAndSwap(nil, a)
-	return w.account.Load()
+	r.account.CompareAndSwap(nil, a)
+	return r.account.Load()
 }
 
-// look has what a charge did to the limits judged, of the run and those around it, for a caller that has waited since
-// began. Without another goroutine it waits no longer than the timeout since then for all of them: what is not recorded
-// by then is kept and tried again.
-func (a *account) look(began time.Time) {
+// own is the ledger of a session's account, nil for that of a layer and for none.
+func (a *account) own() *sessionLedger {
+	if a == nil || a.outer != nil {
+		return nil
+	}
+	return a.in
+}
+
+// look has what a charge did to the limits judged, of the run and those around it. The caller holds the tree.
+func (a *account) look(k *work) {
 	for ; a != nil; a = a.outer {
-		if w := a.run.Load(); w != nil {
-			w.mu.Lock()
-			found := w.lookAndArm()
-			w.mu.Unlock()
-			w.settleSince(found, began)
+		if r := a.run.Load(); r != nil {
+			r.tree.stepAt(k, r.now(), r, &machine.Input{Kind: machine.LookAround})
+			return
 		}
 	}
 }
 
-// traceCall traces what became of a call, in the run and those around it. Calls that are made at once may be traced in
-// another order than they were counted.
+// learn brings what all have used of shared limits into the decision. The caller holds the tree.
+func (a *account) learn() {
+	if a != nil {
+		s := a.in.shares.Load()
+		s.lock()
+		defer s.unlock()
+		a.Learn()
+	}
+}
+
+// traceCall traces what became of a call, in the run and those around it. The caller holds the tree.
 func (a *account) traceCall(s Signal) {
-	var first *Watchdog
 	for ; a != nil; a = a.outer {
-		if w := a.run.Load(); w != nil && w.trace != nil {
-			first = cmp.Or(first, w)
-			w.mu.Lock()
-			if w.phase == running {
-				w.tracing(s)
-			}
-			w.mu.Unlock()
+		if r := a.run.Load(); r != nil && r.node.Phase() == machine.Running {
+			r.traced(s)
 		}
-	}
-	if first != nil {
-		first.deliverTrace()
 	}
 }
 
 // traceSpent traces how far the counted limits are used when the run is attached. The caller holds no lock.
-func (w *Watchdog) traceSpent(found *fold.Window) {
-	if w.trace == nil {
+func (a *account) traceSpent(r *run, found *fold.Window) {
+	if a == nil || r.tree.trace == nil {
 		return
 	}
-	for _, u := range w.Usage() {
-		key := countKey(&u)
-		s := Signal{Kind: SignalSpent, Usage: &u, More: found.Given[key]}
-		if a := w.account.Load(); a != nil {
-			s.Warned, s.Wrapped, s.Rung = a.standing(key)
+	r.locked(func() {
+		for _, u := range a.usage() {
+			key := fold.CountKey(u.Limit, u.Tool, u.Scope)
+			s := Signal{Kind: SignalSpent, Usage: &u, More: found.Given[key]}
+			if i := r.node.LimitOf(key); i >= 0 {
+				c := &a.Spend.Counts[i]
+				s.Warned, s.Wrapped, s.Rung = c.Warned, c.Wrapped, c.Rung.Attempts
+			}
+			r.traced(s)
 		}
-		w.mu.Lock()
-		w.tracing(s)
-		w.mu.Unlock()
-	}
-	w.deliverTrace()
+	})
+	r.tree.deliverTrace()
 }
 
-// standing returns where a limit stands: its warnings, whether the host was asked to wrap up, and the rung of its
-// ladder.
-func (a *account) standing(key fold.Key) (warned int, wrapped bool, rung int) {
-	a.in.lock()
-	defer a.in.unlock()
-	if i := a.limitOf(key); i >= 0 {
-		c := &a.Spend.Counts[i]
-		return c.Warned, c.Wrapped, c.Rung.Attempts
+// usage is how far each limit is used. The caller holds the tree.
+func (a *account) usage() (all []Usage) {
+	a.learn()
+	if len(a.Spend.Limits) > 0 {
+		all = make([]Usage, 0, len(a.Spend.Limits))
 	}
-	return 0, false, 0
-}
-
-// limitOf returns the index of a counted limit, or -1. The caller holds the ledger.
-func (a *account) limitOf(key fold.Key) int {
 	for i := range a.Spend.Limits {
-		if countLimitKey(&a.Spend.Limits[i]) == key {
-			return i
-		}
+		all = append(all, a.usageOf(a.Spend.Use(i)))
 	}
-	return -1
+	return all
+}
+
+// usageOf is how far one limit is used.
+func (a *account) usageOf(c verdict.CountUse) Usage {
+	u := Usage{
+		Run: a.id, Limit: c.Kind.String(), Tool: c.Tool, Scope: c.Scope,
+		Used: c.Used, Admitted: c.Admitted, Allowed: c.Allowed, Needed: c.Needed,
+		Pattern: c.Pattern,
+	}
+	if c.Kind == verdict.KindCost {
+		u.Currency = a.Currency
+	}
+	return u
 }

@@ -38,161 +38,177 @@ type Charge struct {
 // admitted under the key; [ErrEnded] if the run has ended; or the cause of ctx if that is done. On a nil Watchdog, and
 // if the run is disabled, nothing is counted.
 func (w *Watchdog) Admit(ctx context.Context, key string, most Amount) (Charge, error) {
-	if w == nil || w.disabled {
+	if w == nil || w.r.disabled {
 		return Charge{}, nil
 	}
 	if flaw := most.flaw(); flaw != "" {
-		return Charge{}, fmt.Errorf("%w amount of a call in run %s: %s", ErrInvalid, w.id, flaw)
+		return Charge{}, fmt.Errorf("%w amount of a call in run %s: %s", ErrInvalid, w.r.node.Run, flaw)
 	}
 	if flaw := keyFlaw(key); flaw != "" {
-		return Charge{}, fmt.Errorf("%w key of a call in run %s: it %s", ErrInvalid, w.id, flaw)
+		return Charge{}, fmt.Errorf("%w key of a call in run %s: it %s", ErrInvalid, w.r.node.Run, flaw)
 	}
-	var o ledger.Outcome
-	call := ledger.Call{Key: key, Currency: most.Cost.Currency}
-	most.setUse(&call.Use)
-	err := w.admit(ctx, &call, &most, &o)
-	if o.Did == ledger.Lacking {
-		err = w.admitLacking(ctx, &call, &most, &o)
+	var c admission // set field by field: it is large
+	c.r, c.call.Key, c.call.Currency = &w.r, key, most.Cost.Currency
+	most.setUse(&c.call.Use)
+	if w.r.tree.trace != nil {
+		told := most
+		c.told = &told
+	}
+	err := c.try(ctx)
+	if c.out.Did == ledger.Lacking {
+		err = c.askStore(ctx)
 	}
 	switch {
 	case err == nil:
-		return Charge{w.account.Load(), o.ID}, nil
-	case o.Did == ledger.Refused && w.extendedMeanwhile(ctx, &o):
+		return Charge{c.of, c.out.ID}, nil
+	case c.out.Did == ledger.Refused && c.extendedMeanwhile(ctx):
 		return w.Admit(ctx, key, most)
 	}
 	return Charge{}, err
 }
 
-// admit tries to charge the call. It does not wait for the store: what that has to be asked for is in the outcome.
-func (w *Watchdog) admit(ctx context.Context, call *ledger.Call, most *Amount, o *ledger.Outcome) (err error) {
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("admit a call in run %s: %w", w.id, context.Cause(ctx))
-	case w.isDone():
-		return fmt.Errorf("admit a call in run %s: %w: %w", w.id, ErrEnded, w.cause())
-	}
-	a := w.accountOf()
-	a.in.lock()
-	if a.Admit(call, o); o.Did == ledger.Refused {
-		err = w.refused(o.Why, call)
-	}
-	a.in.unlock()
-	if w.trace != nil && (o.Did == ledger.Charged || o.Did == ledger.Refused) {
-		amount := *most
-		a.traceCall(Signal{
-			Kind: SignalAdmit, Serial: o.ID.Serial(), Amount: &amount, NotMade: o.Did == ledger.Refused,
-		})
-	}
-	if o.Look {
-		a.look(clocks.Now(w.clock.other))
-	}
-	if o.Owes {
-		w.cover()
-	}
-	switch o.Did {
-	case ledger.Flawed:
-		err = fmt.Errorf("admit a call in run %s: %w amount: %s", w.id, ErrInvalid, o.Why.Flaw)
-	case ledger.Closed:
-		err = fmt.Errorf("admit a call in run %s: %w: %w", w.id, ErrEnded, w.runOf(o.Why.Of).cause())
-	}
-	return err
+// An admission is a call that is being admitted in a run.
+type admission struct {
+	r    *run
+	of   *account // of the run
+	call ledger.Call
+	out  ledger.Outcome
+	told *Amount // that is traced; nil if the host keeps no trace
 }
 
-// refused is the error of a call that does not fit in a limit. The caller holds the ledger.
-func (w *Watchdog) refused(why *ledger.Why, call *ledger.Call) *Refused {
-	spend := why.Of.Spend
-	r := &Refused{Usage: w.runOf(why.Of).usageOf(spend.Use(why.Limit))}
-	r.Needed = spend.Limits[why.Limit].Most(&call.Use)
-	return r
-}
-
-// runOf is the run with the account: this one, or one around it.
-func (w *Watchdog) runOf(a *ledger.Account) *Watchdog {
-	for &w.account.Load().Account != a {
-		w = w.outer
-	}
-	return w
-}
-
-// admitLacking admits a call that lacks something of a shared limit.
-func (w *Watchdog) admitLacking(
-	ctx context.Context, call *ledger.Call, most *Amount, o *ledger.Outcome,
-) (err error) {
-	began := clocks.Now(w.clock.other)
-	asking, cancel := clocks.WithTimeout(ctx, w.clock.other, w.recorder.timeout)
+// askStore admits a call that lacks something of a shared limit.
+func (c *admission) askStore(ctx context.Context) (err error) {
+	began := clocks.Now(c.r.tree.clock.other)
+	asking, cancel := clocks.WithTimeout(ctx, c.r.tree.clock.other, c.r.tree.timeout)
 	defer cancel()
-	for o.Did == ledger.Lacking {
-		source := o.Why.Source
-		*o = ledger.Outcome{}
-		err = w.fetch(asking, call, source, began, o)
-		call.Owes = err != nil && (o.Did == ledger.Refused || ctx.Err() == nil) && w.observeOnly
-		if err != nil && !call.Owes {
+	for c.out.Did == ledger.Lacking {
+		source := c.out.Why.Source
+		c.out = ledger.Outcome{}
+		err = c.fetch(asking, source, began)
+		c.call.Owes = err != nil && (c.out.Did == ledger.Refused || ctx.Err() == nil) && c.r.observeOnly
+		if err != nil && !c.call.Owes {
 			return err
 		}
-		w.accountOf().in.sources[source].giveBackOverdue(asking, &w.recorder)
-		err = w.admit(ctx, call, most, o)
+		err = c.try(ctx)
 	}
 	return err
+}
+
+// try tries to charge the call. It does not wait for the store: what that has to be asked for is in the outcome.
+func (c *admission) try(ctx context.Context) (err error) {
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("admit a call in run %s: %w", c.r.node.Run, context.Cause(ctx))
+	case c.isDone():
+		return fmt.Errorf("admit a call in run %s: %w: %w", c.r.node.Run, ErrEnded, c.r.cause())
+	}
+	c.of = c.r.accountOf()
+	in := c.of.in
+	s := in.lock()
+	c.of.Admit(&c.call, &c.out)
+	s.unlock()
+	if c.out.Did != ledger.Charged {
+		err = c.err()
+	}
+	var k work
+	if c.told != nil || c.out.Look {
+		c.judge(&k)
+	}
+	in.tree.mu.Unlock()
+	k.doAll(in.tree)
+	if c.out.Owes {
+		in.coverAside()
+	}
+	return err
+}
+
+// isDone reports whether the run has ended.
+func (c *admission) isDone() bool {
+	c.r.checkParent()
+	return c.r.inner.Err() != nil
+}
+
+// judge traces the call, and has what it did to the limits judged. The caller holds the tree.
+func (c *admission) judge(k *work) {
+	if c.told != nil && (c.out.Did == ledger.Charged || c.out.Did == ledger.Refused) {
+		c.of.traceCall(Signal{
+			Kind: SignalAdmit, Serial: c.out.ID.Serial(), Amount: c.told, NotMade: c.out.Did == ledger.Refused,
+		})
+	}
+	if c.out.Look {
+		c.of.look(k)
+	}
+}
+
+// err is why the call was not charged. The caller holds the tree.
+func (c *admission) err() error {
+	switch c.out.Did {
+	case ledger.Flawed:
+		return fmt.Errorf("admit a call in run %s: %w amount: %s", c.r.node.Run, ErrInvalid, c.out.Why.Flaw)
+	case ledger.Closed:
+		_, r := c.inTheWay()
+		return fmt.Errorf("admit a call in run %s: %w: %w", c.r.node.Run, ErrEnded, r.cause())
+	case ledger.Refused:
+		a, _ := c.inTheWay()
+		r := &Refused{Usage: a.usageOf(a.Spend.Use(c.out.Why.Limit))}
+		r.Needed = a.Spend.Limits[c.out.Why.Limit].Most(&c.call.Use)
+		return r
+	}
+	return nil
+}
+
+// inTheWay is the run that the call is not admitted in, with its account: this one, or one around it.
+func (c *admission) inTheWay() (a *account, r *run) {
+	for a, r = c.of, c.r; &a.Account != c.out.Why.Of; a, r = a.outer, r.outer {
+	}
+	return a, r
 }
 
 // fetch takes a slice of what the call lacks of a shared limit, or waits for one that is being taken. It returns a
 // [*Refused] if the call does not fit in the limit, or why the store could not be asked.
-func (w *Watchdog) fetch(
-	ctx context.Context, call *ledger.Call, source int, began time.Time, o *ledger.Outcome,
-) error {
-	in := w.accountOf().in
-	in.lock()
-	want := in.Wants(call, source)
-	in.unlock()
-	fits, err := in.sources[source].take(ctx, &w.recorder, &want)
+func (c *admission) fetch(ctx context.Context, source int, began time.Time) error {
+	in := c.of.in
+	s := in.lock()
+	want := in.Wants(&c.call, source)
+	s.unlock()
+	in.tree.mu.Unlock()
+	fits, err := s.limits[source].Take(ctx, &s.by, &want)
 	switch {
 	case err != nil:
-		return fmt.Errorf("admit a call in run %s: %w", w.id, err)
+		return fmt.Errorf("admit a call in run %s: %w", c.r.node.Run, err)
 	case fits && !want.Force:
 		return nil
 	}
 	in.lock()
-	if in.NotGranted(call, source, o); o.Did == ledger.Refused {
-		err = w.refused(o.Why, call)
+	in.NotGranted(&c.call, source, &c.out)
+	s.unlock()
+	err = c.err()
+	var k work
+	if c.out.Look {
+		in.session.look(&k)
 	}
-	in.unlock()
-	if o.Look {
-		in.session.look(began)
-	}
+	in.tree.mu.Unlock()
+	k.do(in.tree, began)
 	return err
 }
 
-// extendedMeanwhile reports whether the limit that refused a call turned out to be extended by another process. That is
-// known once the end of the run, which the refusal is, is in the store.
-func (w *Watchdog) extendedMeanwhile(ctx context.Context, o *ledger.Outcome) bool {
-	of := w.runOf(o.Why.Of)
-	of.mu.Lock()
-	underway := of.trip
-	of.mu.Unlock()
+// extendedMeanwhile reports whether the limit that refused the call turned out to be extended by another process. That
+// is known once the end of the run, which the refusal is, is in the store.
+func (c *admission) extendedMeanwhile(ctx context.Context) bool {
+	_, of := c.inTheWay()
+	var underway *ending
+	of.locked(func() { underway = of.ending })
 	if underway != nil {
-		ctx, cancel := clocks.WithTimeout(ctx, w.clock.other, w.recorder.timeout)
+		ctx, cancel := clocks.WithTimeout(ctx, of.tree.clock.other, of.tree.timeout)
 		defer cancel()
 		select {
 		case <-underway.done:
 		case <-ctx.Done():
 		}
 	}
-	in := w.account.Load().in
-	in.lock()
-	defer in.unlock()
-	return o.TakeBack()
-}
-
-// isDone reports whether the run has ended, or one around it.
-func (w *Watchdog) isDone() bool {
-	for v := w; ; v = v.outer {
-		if v.inner.Err() != nil || v.outer == nil && v.parent != nil && v.parent.Err() != nil {
-			return w.Context().Err() != nil
-		}
-		if v.outer == nil {
-			return false
-		}
-	}
+	of.tree.mu.Lock()
+	defer of.tree.mu.Unlock()
+	return c.out.TakeBack()
 }
 
 func keyFlaw(key string) string {
@@ -218,26 +234,28 @@ func (c Charge) Settle(used Amount) error {
 	if flaw := used.flaw(); flaw != "" {
 		return fmt.Errorf("%w amount of a call: %s", ErrInvalid, flaw)
 	}
-	in := c.of.in
-	session := in.session.run.Load()
 	var o ledger.Outcome
 	var use verdict.Use
 	used.setUse(&use)
-	in.lock()
+	in := c.of.in
+	s := in.lock()
 	in.Settle(c.id, &use, used.Cost.Currency, &o)
-	in.unlock()
-	if o.Did == ledger.Settled && session.trace != nil {
-		amount := used
-		c.of.traceCall(Signal{Kind: SignalSettle, Serial: c.id.Serial(), Amount: &amount})
+	s.unlock()
+	if in.tree.trace != nil && o.Did == ledger.Settled {
+		told := used
+		c.of.traceCall(Signal{Kind: SignalSettle, Serial: c.id.Serial(), Amount: &told})
 	}
+	var k work
 	if o.Look {
-		c.of.look(clocks.Now(session.clock.other))
+		c.of.look(&k)
 	}
+	in.tree.mu.Unlock()
+	k.doAll(in.tree)
 	switch {
 	case o.Late:
 		return in.settleLate()
 	case o.Owes:
-		session.cover()
+		in.coverAside()
 	case o.Did == ledger.Flawed:
 		return fmt.Errorf("%w amount: %s", ErrInvalid, o.Why.Flaw)
 	}
@@ -250,11 +268,13 @@ func (c Charge) Void() error {
 	if c.of == nil {
 		return nil
 	}
-	c.of.in.lock()
-	voided := c.of.in.Void(c.id)
-	c.of.in.unlock()
-	if voided {
+	in := c.of.in
+	s := in.lock()
+	if in.Void(c.id) {
 		c.of.traceCall(Signal{Kind: SignalVoid, Serial: c.id.Serial()})
 	}
+	s.unlock()
+	in.tree.mu.Unlock()
+	in.tree.deliverTrace()
 	return nil
 }

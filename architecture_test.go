@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -53,22 +52,28 @@ func TestArchitecturePackages(t *testing.T) {
 	}
 }
 
-func TestArchitectureLifecycle(t *testing.T) {
-	const file = "lifecycle.go"
-	comment, _, _ := strings.Cut(readText(t, file), "\ntype phase ")
-	var blocks []string // the indented parts of the comment
+// TestArchitectureDrawings protects the states of a run and the order of the locks: the page shows them as the comments
+// of the code do.
+func TestArchitectureDrawings(t *testing.T) {
+	for file, declaration := range map[string]string{"internal/machine/life.go": "type Phase ", "tree.go": "type tree "} {
+		t.Run(file, func(t *testing.T) {
+			drawing := drawingAbove(t, file, declaration)
+			require.Contains(t, readText(t, architecture), "```text\n"+drawing+"```\n", "copy it from %s", file)
+		})
+	}
+}
+
+// drawingAbove is the indented part of the comment of a declaration.
+func drawingAbove(t *testing.T, file, declaration string) (drawing string) {
+	t.Helper()
+	above, _, found := strings.Cut(readText(t, file), "\n"+declaration)
+	require.True(t, found, "%s declares no %s", file, declaration)
+	comment := above[strings.LastIndex(above, "\n\n")+1:] + "\n"
 	for line := range strings.Lines(comment) {
-		block, indented := strings.CutPrefix(line, "//\t")
-		switch {
-		case !indented:
-			blocks = append(blocks, "")
-		case len(blocks) > 0:
-			blocks[len(blocks)-1] += block
+		if indented, ok := strings.CutPrefix(line, "//\t"); ok {
+			drawing += indented
 		}
 	}
-	blocks = slices.DeleteFunc(blocks, func(block string) bool { return block == "" })
-	require.Len(t, blocks, 2, "the states and the locks in %s", file)
-	for _, block := range blocks {
-		require.Contains(t, readText(t, architecture), "```text\n"+block+"```\n", "copy it from %s", file)
-	}
+	require.NotEmpty(t, drawing)
+	return drawing
 }

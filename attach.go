@@ -8,113 +8,155 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
+// New attaches to a run: it reads the run's events, continues its window where it stands, and guards the run until
+// [Watchdog.Close]. If the window has its cancel event already, the watchdog is fired from the start, with the stored
+// stop; if its budget is used up, it fires before New returns.
+//
+// A run that is complete is not watched any more: New wraps [ErrComplete].
+//
+// Without a Store in the [Config] the run is kept in memory and nobody finds it again: every New begins a run, whose ID
+// and start can be left out.
+//
+// The context is the run's parent: [Watchdog.Context] ends when it ends, which is not a stop. A parent of a type of the
+// host's own costs a goroutine until the run ends, as with package context, unless it has the method AfterFunc that
+// [context.AfterFunc] asks for. New wraps [ErrInvalid],
+// [ErrComplete], [ErrParentEnded] or [ErrUnreadableEvent], or the store's error if the events cannot be read, because
+// then New cannot tell whether the run may continue. After an error nothing is guarded and nothing was written.
+//
+// A watchdog without any limit can never fire; New logs a warning when it makes one.
+func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
+	if fresh, ok := ctx.(handle.Fresh); ok {
+		return begin(fresh.Context, run, &cfg)
+	}
+	w, err := attach(ctx, run, &cfg, false)
+	if err != nil {
+		return nil, fmt.Errorf("attach watchdog: %w", err)
+	}
+	return w, nil
+}
+
+// Resume is [New] for when the user asks to go on with a run that a guard cancelled or that is complete. It opens a
+// fresh window at this moment, recorded as [EventResume] before Resume returns, so that the run does not stop at once
+// for its old window. [Watchdog.StartedAt] is the new start, for the host to persist; a host that crashes before that
+// still attaches to the new window. A run that has not ended so continues its window, as with New. If several processes
+// resume at once, all get the same window. Without a Store in the [Config] it has nothing to go on with and is New.
+//
+// Resume returns the errors of New, [ErrFailing] as [Config].MaxStops says, and the store's error if the event cannot
+// be recorded. After an error the run is still cancelled, unless the text says that it is resumed or the store was too
+// slow to answer and keeps the event after all.
+func Resume(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
+	w, err := attach(ctx, run, &cfg, true)
+	if err != nil {
+		return nil, fmt.Errorf("resume run: %w", err)
+	}
+	return w, nil
+}
+
 // attach makes a watchdog, for a run that may have its end only if it is to be resumed.
-func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, error) {
+func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog, error) {
 	at := clocks.Now(cfg.Clock)
-	cfg, run = cfg.inMemory(run, at)
-	w, cfg, err := unattached(ctx, run, cfg, at)
+	cfg, named = cfg.inMemory(named, at)
+	w, cfg, err := unattached(ctx, named, cfg, at)
 	if err != nil {
 		return nil, err
 	}
-	found, err := w.findOpen(ctx, cfg, resume, at)
+	r := &w.r
+	found, err := r.findOpen(ctx, cfg, resume, at)
 	if err != nil {
-		w.cancel(err)
+		r.cancel(err)
 		return nil, err
 	}
 	var fresh *resumption
-	if resume && (found.Stop != nil || w.flaw(&found, at) != nil) {
+	if resume && (found.Stop != nil || r.flaw(&found, at) != nil) {
 		at = clocks.Now(cfg.Clock)
-		fresh = w.newResumption(found, at)
+		fresh = r.newResumption(found, at)
 		found = fold.Window{StartedAt: fresh.startedAt, OpenedBy: fresh.event.ID}
 	}
-	w.takeUp(found, at)
+	r.takeUp(&found, at)
+	r.restoreSteps()
 	if err := w.keep(ctx, cfg.Keeper, fresh != nil); err != nil {
 		return nil, err
 	}
-	if opened, err := w.recordResumption(ctx, fresh); err != nil || !opened {
-		w.doubtResume(err)
-		w.endRunning(fresh.before()) // no longer kept; for its keeper it has ended, as before
-		w.recorder.awaitSince(at, w.tellTrace())
+	if opened, err := r.recordResumption(ctx, fresh); err != nil || !opened {
+		r.doubtResume(err)
+		r.endRunning(fresh.before()) // no longer kept; for its keeper it has ended, as before
+		r.tree.awaitSince(at, r.tellAside())
 		_ = w.Close() // what else could not be recorded is tried once more; the error counts
 		if err != nil {
 			return nil, err
 		}
-		return attach(ctx, run, cfg, resume)
+		return attach(ctx, named, cfg, resume)
 	}
-	if err := w.openSpend(ctx, cfg, &found); err != nil {
+	if err := r.openSpend(ctx, cfg, &found); err != nil {
 		_ = w.Close() // the error counts; nothing was stopped
 		return nil, err
 	}
-	w.traceSpent(&found)
-	w.attached()
-	w.start()
+	r.account.Load().traceSpent(r, &found)
+	r.step(&machine.Input{Kind: machine.Attached})
+	r.checkpointSoon()
+	r.start()
 	return w, nil
 }
 
-// attached has the silence count from now on: what the store took to answer is none.
-func (w *Watchdog) attached() {
-	w.mu.Lock()
-	defer w.unlock()
-	at := w.clock.elapsed()
-	if w.phase != running || at <= w.seen.Attached {
-		return
-	}
-	w.seen.Take(&w.limits.Limits, verdict.Signal{Kind: verdict.SignalAttached, At: at})
-	w.traceAt(Signal{Kind: SignalAttached, At: at})
-}
-
 // unattached makes a watchdog that knows nothing of its events yet. It returns the config that is in force.
-func unattached(ctx context.Context, run Run, cfg *Config, at time.Time) (*Watchdog, *Config, error) {
-	if err := errors.Join(cfg.check(ctx, run, at), cfg.checkSpend()); err != nil {
+func unattached(ctx context.Context, named Run, cfg *Config, at time.Time) (*Watchdog, *Config, error) {
+	if err := errors.Join(cfg.check(ctx, named, at), cfg.checkSpend()); err != nil {
 		return nil, nil, err
 	}
 	cfg = cfg.inForce()
-	w, err := newWatchdog(run, cfg)
-	if err == nil {
-		w.lineage = newLineage(run.Parent)
-		w.newRunContext(ctx)
-	}
+	w, err := newWatchdog(ctx, named, cfg)
 	return w, cfg, err
 }
 
 // begin is New in a [handle.Fresh].
-func begin(ctx context.Context, run Run, cfg *Config) (*Watchdog, error) {
+func begin(ctx context.Context, named Run, cfg *Config) (*Watchdog, error) {
 	at := clocks.Now(cfg.Clock)
-	run.StartedAt = at
-	if err := cfg.check(ctx, run, at); err != nil {
+	named.StartedAt = at
+	if err := cfg.check(ctx, named, at); err != nil {
 		return nil, err
 	}
-	cfg = cfg.inForce()
-	w, err := newWatchdog(run, cfg)
+	w, err := newWatchdog(ctx, named, cfg.inForce())
 	if err != nil {
 		return nil, err
 	}
-	w.begun(ctx, &lineage{parentID: run.Parent}, at)
+	w.r.node.Begins = true
+	w.r.takeUp(&fold.Window{StartedAt: w.r.node.StartedAt}, at)
+	w.r.start()
 	return w, nil
 }
 
-// begun has the run begin in a window of its own.
-func (w *Watchdog) begun(ctx context.Context, of *lineage, at time.Time) {
-	of.begins = true
-	w.lineage = of
-	w.newRunContext(ctx)
-	w.takeUp(fold.Window{StartedAt: w.startedAt}, at)
-	w.start()
+// takeUp puts a session where its window stands.
+func (r *run) takeUp(found *fold.Window, at time.Time) {
+	t := r.tree
+	t.mu.Lock()
+	elapsed := max(at.Sub(found.StartedAt), 0)
+	t.clock, t.armed = newRunClock(t.clock.other, at, at.Sub(found.StartedAt)), verdict.Never
+	t.machine.Traced = t.trace != nil
+	t.add(r)
+	var k work
+	t.stepAt(&k, machine.Now{
+		At: elapsed, Offset: t.clock.offset(), Wall: at, Machine: t.clock.other == nil,
+	}, r, &machine.Input{Kind: machine.Begin, Elapsed: elapsed, Window: found})
+	r.news = nil // who finds a stop is told by New
+	t.mu.Unlock()
+	k.doAside(t)
 }
 
 // flaw says why the run cannot be attached to the window, but resumed after it.
-func (w *Watchdog) flaw(found *fold.Window, now time.Time) error {
+func (r *run) flaw(found *fold.Window, now time.Time) error {
 	switch {
 	case found.Complete():
 		return fmt.Errorf("%w since %s; use Resume to go on with run %s, or give new work a run of its own", ErrComplete,
-			clocks.Text(found.CompletedAt), w.id)
+			clocks.Text(found.CompletedAt), r.node.Run)
 	case found.StartedAt.Sub(now) > StartSkew:
 		return fmt.Errorf("%w start: it is in the future; event %s of run %s opened a window at %s, the clock shows %s; "+
-			"check the clocks of both hosts, or use Resume to open another", ErrInvalid, found.OpenedBy, w.id,
+			"check the clocks of both hosts, or use Resume to open another", ErrInvalid, found.OpenedBy, r.node.Run,
 			clocks.Text(found.StartedAt), clocks.Text(now))
 	}
 	return nil
@@ -129,31 +171,31 @@ type resumption struct {
 }
 
 // before is the cause of the end of the window before.
-func (r *resumption) before() error {
-	if r.previous.Stop == nil {
+func (p *resumption) before() error {
+	if p.previous.Stop == nil {
 		return ErrComplete
 	}
-	return stopOf(r.previous.Stop, r.event.AggregateID)
+	return stopOf(p.previous.Stop, p.event.AggregateID)
 }
 
-func (w *Watchdog) newResumption(ended fold.Window, at time.Time) *resumption {
-	w.startedAt = ended.StartedAt
+func (r *run) newResumption(ended fold.Window, at time.Time) *resumption {
+	r.node.StartedAt = ended.StartedAt
 	startedAt := ended.NextStart(at)
-	return &resumption{ended, startedAt, w.resumeEvent(at, startedAt)}
+	return &resumption{ended, startedAt, Event(r.node.Resume(at, startedAt))}
 }
 
 // recordResumption appends the event and reports whether the window that it opened is this one: another process may
 // have resumed the run meanwhile, at another time. Without a resumption there is nothing to open.
-func (w *Watchdog) recordResumption(ctx context.Context, fresh *resumption) (opened bool, err error) {
+func (r *run) recordResumption(ctx context.Context, fresh *resumption) (opened bool, err error) {
 	if fresh == nil {
 		return true, nil
 	}
-	ctx, cancel := w.attachContext(ctx)
+	ctx, cancel := r.attachContext(ctx)
 	defer cancel()
-	if err := w.recorder.store.Append(ctx, fresh.event); err != nil {
+	if err := r.tree.store.Append(ctx, fresh.event); err != nil {
 		return false, fmt.Errorf("append resume event: %w", err)
 	}
-	found, err := w.readWindow(ctx, fresh.previous.StartedAt)
+	found, err := r.readWindow(ctx, fresh.previous.StartedAt)
 	if err != nil {
 		return false, fmt.Errorf("the run is resumed; attach to it: %w", err)
 	}
@@ -161,15 +203,14 @@ func (w *Watchdog) recordResumption(ctx context.Context, fresh *resumption) (ope
 }
 
 // doubtResume has the keeper look up whether the window was opened before it writes how the run has ended.
-func (w *Watchdog) doubtResume(err error) {
+func (r *run) doubtResume(err error) {
 	if err != nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.extras().resumeInDoubt = true
+		r.locked(func() { r.extras().resumeInDoubt = true })
 	}
 }
 
-func newWatchdog(run Run, cfg *Config) (*Watchdog, error) {
+// newWatchdog makes the watchdog of a session. Its context is hooked to the parent by start.
+func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error) {
 	classes, err := cfg.Kinds.classes()
 	if err != nil {
 		return nil, err
@@ -177,96 +218,108 @@ func newWatchdog(run Run, cfg *Config) (*Watchdog, error) {
 	made := &struct {
 		Watchdog
 		tree
-	}{Watchdog: Watchdog{
-		id: run.ID, startedAt: record.Truncate(run.StartedAt), trace: newTrace(cfg.OnSignal),
-		clock: runClock{other: cfg.Clock}, settings: cfg.settings(classes),
-	}}
-	w := &made.Watchdog
-	w.mu = &made.tree
-	w.recorder.configure(cfg)
-	w.setUp(cfg.hasSignals(), len(cfg.Scopes) > 0)
-	return w, nil
+	}{}
+	r, t := &made.r, &made.tree
+	r.tree, r.settings = t, cfg.settings(classes)
+	t.recording, t.trace, t.clock.other = cfg.recording(), newTrace(cfg.OnSignal), cfg.Clock
+	t.item.Owner, t.session[0] = t, r
+	r.inner, r.cancel = context.WithCancelCause(ctx)
+	if ctx.Done() != nil {
+		t.parent = ctx
+		r.inner, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	}
+	r.node.Name = machine.Name{Run: named.ID, Parent: named.Parent, StartedAt: record.Truncate(named.StartedAt)}
+	r.setUp(cfg.hasSignals(), len(cfg.Scopes) > 0)
+	return &made.Watchdog, nil
 }
 
 // setUp makes what the run needs from the beginning.
-func (w *Watchdog) setUp(heeds, shares bool) {
-	if heeds {
-		w.heed()
+func (r *run) setUp(heeds, shares bool) {
+	r.node.Rules = machine.Rules{
+		Limits: &r.limits.Limits, ObserveOnly: r.observeOnly, Disabled: r.disabled, AsksBusy: r.busyHost != nil,
+		Records: r.recordsParent,
 	}
-	w.item.Owner, w.recorder.run = w, w
-	if shares || len(w.limits.Counts) > 0 {
-		w.seen.Spend = w.accountOf().Spend
+	if heeds {
+		r.node.Heed()
+	}
+	if shares || len(r.limits.Counts) > 0 {
+		a := r.accountOf()
+		r.node.Count(&a.Account)
 	}
 }
 
 // findOpen reads the window that the run is in, which must be one to attach to, or to resume after.
-func (w *Watchdog) findOpen(ctx context.Context, cfg *Config, resume bool, at time.Time) (fold.Window, error) {
-	found, err := w.findWindow(ctx)
+func (r *run) findOpen(ctx context.Context, cfg *Config, resume bool, at time.Time) (fold.Window, error) {
+	found, err := r.findWindow(ctx)
 	switch {
 	case err != nil:
 		return found, err
 	case resume:
-		return found, w.checkFailing(ctx, &found, cfg.MaxStops)
+		return found, r.checkFailing(ctx, &found, cfg.MaxStops)
 	}
-	return found, w.flaw(&found, at)
+	return found, r.flaw(&found, at)
 }
 
 // checkFailing returns an error if guards have stopped the run too often in a row for another window. It reads all
 // events of the run, and only where the host limits that.
-func (w *Watchdog) checkFailing(ctx context.Context, found *fold.Window, most int) error {
+func (r *run) checkFailing(ctx context.Context, found *fold.Window, most int) error {
 	if most == 0 || most == NoLimit || found.Stop == nil {
 		return nil
 	}
-	ctx, cancel := w.attachContext(ctx)
+	ctx, cancel := r.attachContext(ctx)
 	defer cancel()
-	h, err := w.readWhole(ctx)
+	h, err := r.readWhole(ctx)
 	if err != nil {
-		return fmt.Errorf("count the stops of run %s: %w", w.id, err)
+		return fmt.Errorf("count the stops of run %s: %w", r.node.Run, err)
 	}
 	if n := h.StopsInRow(found.StartedAt); n >= most {
 		return fmt.Errorf("%w: run %s was stopped %d times in a row, at last by %s; find out why it fails, and resume it "+
-			"with a larger MaxStops than %d", ErrFailing, w.id, n, codeOf(found.Stop.Reason), most)
+			"with a larger MaxStops than %d", ErrFailing, r.node.Run, n, codeOf(found.Stop.Reason), most)
 	}
 	return nil
 }
 
 // findWindow reads the window that the run is in.
-func (w *Watchdog) findWindow(ctx context.Context) (fold.Window, error) {
-	ctx, cancel := w.attachContext(ctx)
+func (r *run) findWindow(ctx context.Context) (fold.Window, error) {
+	ctx, cancel := r.attachContext(ctx)
 	defer cancel()
-	return w.readWindow(ctx, w.startedAt)
+	return r.readWindow(ctx, r.node.StartedAt)
 }
 
 // attachContext is for what an attach asks the store, on the caller's goroutine, for at most the record timeout.
-func (w *Watchdog) attachContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	if w.recorder.instant() {
+func (r *run) attachContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.tree.instant() {
 		return ctx, func() {}
 	}
-	return clocks.WithTimeout(ctx, w.clock.other, w.recorder.timeout)
+	return clocks.WithTimeout(ctx, r.tree.clock.other, r.tree.timeout)
 }
 
-// start arms a watchdog that has not fired, and fires it if it is late.
-func (w *Watchdog) start() {
-	w.followParent()
-	w.mu.Lock()
-	if w.outer != nil {
-		w.clock.holdBegin()
+// start arms a session that has not fired, and fires it if it is late.
+func (r *run) start() {
+	r.tree.followParent()
+	began := clocks.Now(r.tree.clock.other)
+	k := r.tree.step(r, &machine.Input{Kind: machine.Look})
+	for _, one := range k.asks {
+		one.ask(one.r.lookAgain)
 	}
-	found := w.lookAndArm()
-	w.clock.release()
-	w.mu.Unlock()
-	w.doFound(found)
+	k.asks = nil
+	k.do(r.tree, began)
+	if k.ending != nil {
+		r.await(&k, &began)
+	}
 	switch {
-	case w.disabled && w.outer == nil:
-		w.log().Info("watchdog is disabled and does not guard the run", "run", w.id)
-	case !w.disabled && w.neverFires():
-		w.log().Warn("watchdog has no limit and can never fire", "run", w.id)
+	case r.disabled:
+		r.log().Info("watchdog is disabled and does not guard the run", "run", r.node.Run)
+	default:
+		r.warnIfUnlimited()
 	}
 }
 
-// neverFires reports whether nothing can end the run but a hold that brings its own cap.
-func (w *Watchdog) neverFires() bool {
-	l := w.limits
-	return min(l.WallClock, l.Safety, l.Idle, l.NoProgress,
-		w.limits.holdCap) == NoLimit && (!l.FromFirstSign || l.FirstSign == NoLimit)
+// warnIfUnlimited tells the log of a run that nothing can end but a hold that brings its own cap.
+func (r *run) warnIfUnlimited() {
+	l := r.limits
+	shortest := min(l.WallClock, l.Safety, l.Idle, l.NoProgress, l.holdCap)
+	if shortest == NoLimit && (!l.FromFirstSign || l.FirstSign == NoLimit) && !r.disabled {
+		r.log().Warn("watchdog has no limit and can never fire", "run", r.node.Run)
+	}
 }

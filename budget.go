@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -101,8 +102,16 @@ func (b *Budget) check() error {
 }
 
 func (b *Budget) checkLengths() error {
-	if min(b.WallClock, b.Reserve, b.Safety, b.Idle, b.NoProgress, b.Hold, b.FirstSign) < 0 {
-		return b.negativeLength()
+	if name, length := negative("WallClock Reserve Safety Idle NoProgress Hold FirstSign",
+		b.WallClock, b.Reserve, b.Safety, b.Idle, b.NoProgress, b.Hold, b.FirstSign); length < 0 {
+		zero := "no limit"
+		switch name {
+		case "WallClock":
+			zero = DefaultWallClock.String()
+		case "Reserve":
+			zero = "0s"
+		}
+		return fmt.Errorf("%w budget: %s is %v; use a positive duration, or 0 for %s", ErrInvalid, name, length, zero)
 	}
 	if wall := b.wallClock(); b.Reserve >= wall {
 		return fmt.Errorf("%w budget: Reserve of %v leaves nothing of WallClock %v to work in", ErrInvalid, b.Reserve, wall)
@@ -110,34 +119,14 @@ func (b *Budget) checkLengths() error {
 	return nil
 }
 
-// negativeLength says which length is below zero.
-func (b *Budget) negativeLength() error {
-	for _, limit := range [...]struct {
-		name         string
-		length, zero time.Duration
-	}{
-		{"WallClock", b.WallClock, DefaultWallClock},
-		{"Reserve", b.Reserve, 0},
-		{"Safety", b.Safety, NoLimit},
-		{"Idle", b.Idle, NoLimit},
-		{"NoProgress", b.NoProgress, NoLimit},
-		{"Hold", b.Hold, NoLimit},
-		{"FirstSign", b.FirstSign, NoLimit},
-	} {
-		if limit.length < 0 {
-			return fmt.Errorf("%w budget: %s is %v; use a positive duration, or 0 for %s", ErrInvalid, limit.name, limit.length,
-				length(limit.zero))
+// negative returns the first value that is below zero, and its name, or 0.
+func negative[N ~int64](names string, values ...N) (name string, value N) {
+	for i, value := range values {
+		if value < 0 {
+			return strings.Fields(names)[i], value
 		}
 	}
-	return nil
-}
-
-// length is a limit as errors show it.
-func length(d time.Duration) string {
-	if d == NoLimit {
-		return "no limit"
-	}
-	return d.String()
+	return "", 0
 }
 
 func (b *Budget) checkWarnings() error { return checkFractions("WarnAt", "WallClock", b.WarnAt) }

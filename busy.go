@@ -5,169 +5,59 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/verdict"
+	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
 // BusyTimeout is how long [Config].Busy may take to answer.
-const BusyTimeout = time.Second
+const BusyTimeout = machine.BusyTimeout
 
-// busyness is what is known of the host's Busy. The run's mutex guards it.
-type busyness struct {
-	asking  *inquiry         // that waits for an answer
-	calling bool             // a call has not returned
-	denied  verdict.IdleTrip // the last trip of which the host said that it is not busy
-	late    bool             // the log was told that a call did not return in time
+// An asking is the host being asked whether it is busy, before a trip of Idle.
+type asking struct {
+	r       *run
+	inquiry *machine.Inquiry
+	done    chan struct{} // closed when it was answered, or the run's end was decided
 }
 
-// An inquiry asks the host whether it is busy, before a trip of Idle. Whoever began it asks.
-type inquiry struct {
-	trip verdict.IdleTrip
-	over bool          // guarded by the run's mutex: it was answered, or the run ended
-	done chan struct{} // closed then
-}
-
-// mustAsk reports whether the host has to be asked before the verdict is carried out. A call that was left behind, and
-// may never return, is not made again: it says false. The caller holds mu.
-func (w *Watchdog) mustAsk(v verdict.Verdict) bool {
-	trip, ok := v.IdleTrip()
-	if !ok || w.busy == nil {
-		return false
-	}
-	b := &w.extras().busy
-	return b.denied != trip && (b.asking != nil || !b.calling)
-}
-
-// inquire puts off the trip until the host was asked, which the caller has to do, holding no lock. It returns nil while
-// the host is being asked about a silence before: then this one comes next. The caller holds mu.
-func (w *Watchdog) inquire(v verdict.Verdict) (fresh *inquiry) {
-	b := &w.more.busy
-	w.seen.Asking = true
-	w.seen.Asked, _ = v.IdleTrip()
-	if b.asking != nil {
-		return nil
-	}
-	b.asking, b.calling = &inquiry{trip: w.seen.Asked, done: make(chan struct{})}, true
-	return b.asking
-}
-
-// waitWhileAsking returns how long the timer may wait beside an inquiry that has just begun. What else is due already
-// was exceeded later than the limit of silence, and so waits for the answer. The caller holds mu.
-func (w *Watchdog) waitWhileAsking(now time.Duration) time.Duration {
-	v := w.judge(now)
-	if v.Action != verdict.Continue {
-		w.quietUntil.Store(0)
-		return BusyTimeout
-	}
-	w.beQuiet(now, v.Next)
-	return verdict.Until(v.Next, now)
-}
-
-// dropInquiry has nobody wait for an answer, because the run's end is decided. The caller holds mu.
-func (w *Watchdog) dropInquiry() {
-	if w.more != nil && w.more.busy.asking != nil {
-		w.endInquiry()
-	}
-}
-
-// endInquiry ends the inquiry that waits for an answer. The caller holds mu.
-func (w *Watchdog) endInquiry() {
-	q := w.more.busy.asking
-	w.more.busy.asking, w.seen.Asking = nil, false
-	q.over = true
-	close(q.done)
-}
-
-// askBusy calls the host for an inquiry that a look began, on another goroutine. It calls then once the answer has
-// come, or is not waited for any more. The caller holds no lock.
-func (w *Watchdog) askBusy(q *inquiry, then func()) {
-	if w.isOver(q) {
+// ask calls the host on another goroutine. It calls then once the answer has come, or is not waited for any more. The
+// caller holds no lock.
+func (a *asking) ask(then func()) {
+	r := a.r
+	if r.step(&machine.Input{Kind: machine.Asked, Inquiry: a.inquiry}).Done { // its end was decided meanwhile
 		then()
 		return
 	}
-	timer := clocks.AfterFunc(w.clock.other, BusyTimeout, func() {
-		if w.answer(q, false) {
+	timer := clocks.AfterFunc(r.tree.clock.other, BusyTimeout, func() {
+		if a.answer(false) {
 			then()
-			w.reportLate()
+			r.reportLate()
 		}
 	})
 	go func() {
 		busy := false
 		defer func() { // also if the host ends this goroutine
 			timer.Stop()
-			w.busyReturned()
-			if w.answer(q, busy) {
+			r.step(&machine.Input{Kind: machine.Returned})
+			if a.answer(busy) {
 				then()
 			}
 		}()
-		w.callHost("Busy", func() { busy = w.busy() })
+		r.callHost("Busy", func() { busy = r.busyHost() })
 	}()
 }
 
-// askAside has the host asked for what a look found, if it has to be, and nobody wait for that.
-func (w *Watchdog) askAside(q *inquiry) {
-	switch {
-	case q == nil:
-	case w.pollOnly:
-		w.askBusy(q, func() {})
-	default:
-		w.askBusy(q, w.ring)
-	}
-}
-
-// awaitAnswer asks the host on behalf of a poll, which looks again afterwards.
-func (w *Watchdog) awaitAnswer(q *inquiry) {
-	w.askBusy(q, func() {})
-	<-q.done
-}
-
-// answer takes what the host said, or that it did not say it in time, and reports whether that was waited for. It
-// counts if the silence goes on about which the host was asked.
-func (w *Watchdog) answer(q *inquiry, busy bool) (awaited bool) {
-	w.mu.Lock()
-	var around *Watchdog
-	if awaited = !q.over; awaited {
-		w.endInquiry()
-		w.takePulse(w.clock.elapsed())
-		goesOn := w.phase == running && verdict.NextIdleTrip(w.limits.Limits, w.seen) == q.trip
-		switch {
-		case goesOn && busy:
-			w.signalTaken(Signal{Kind: SignalActivity, From: q.trip.Since, Rung: q.trip.Rung, Busy: true})
-			around = w.outer
-		case goesOn:
-			w.more.busy.denied = q.trip
-		}
-		w.quietUntil.Store(0)
-	}
-	w.unlock()
-	around.Activity()
-	return awaited
-}
-
-// isOver reports whether the run's end was decided before the host was asked, which it then is not.
-func (w *Watchdog) isOver(q *inquiry) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if q.over {
-		w.more.busy.calling = false
-	}
-	return q.over
-}
-
-func (w *Watchdog) busyReturned() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.more.busy.calling = false
+// answer takes what the host said, or that it did not say it in time, and reports whether that was waited for.
+func (a *asking) answer(busy bool) (awaited bool) {
+	return a.r.step(&machine.Input{Kind: machine.Answer, Inquiry: a.inquiry, Progress: busy}).Done
 }
 
 // reportLate tells the log once that Busy does not answer.
-func (w *Watchdog) reportLate() {
-	w.mu.Lock()
-	told := w.more.busy.late
-	w.more.busy.late = true
-	w.mu.Unlock()
+func (r *run) reportLate() {
+	told := false
+	r.locked(func() { told, r.extras().late = r.extras().late, true })
 	if !told {
 		callLog(func() {
-			w.log().Error("the host's Busy did not answer in time and counts as false", "run", w.id, "timeout", BusyTimeout)
+			r.log().Error("the host's Busy did not answer in time and counts as false", "run", r.node.Run, "timeout",
+				BusyTimeout)
 		})
 	}
 }
@@ -176,36 +66,29 @@ func (w *Watchdog) reportLate() {
 const togetherAfter = 5 * time.Millisecond
 
 // A survey asks the hosts of runs that the timer found silent at one moment. What the answers come to is carried out
-// together again, as that of a [ring]: at once when all have answered, and soon where one takes its time.
+// together again: at once when all have answered, and soon where one takes its time.
 type survey struct {
-	runs []*Watchdog
-	asks []*inquiry
+	asks []*asking
 
 	mu       sync.Mutex
 	open     int // those that have not answered
-	answered []*Watchdog
+	answered []*run
 	timer    *time.Timer // of those that wait for others
-}
-
-func (s *survey) add(w *Watchdog, q *inquiry) {
-	if q != nil {
-		s.runs, s.asks = append(s.runs, w), append(s.asks, q)
-	}
 }
 
 // ask does not block.
 func (s *survey) ask() {
-	s.open = len(s.runs)
-	for i, w := range s.runs {
-		w.askBusy(s.asks[i], func() { s.take(w) })
+	s.open = len(s.asks)
+	for _, one := range s.asks {
+		one.ask(func() { s.take(one.r) })
 	}
 }
 
 // take notes that a run was answered.
-func (s *survey) take(w *Watchdog) {
+func (s *survey) take(r *run) {
 	s.mu.Lock()
 	s.open--
-	s.answered = append(s.answered, w)
+	s.answered = append(s.answered, r)
 	last := s.open == 0
 	if !last && s.timer == nil {
 		s.timer = time.AfterFunc(togetherAfter, s.flush)
@@ -226,5 +109,9 @@ func (s *survey) flush() {
 		s.timer = nil
 	}
 	s.mu.Unlock()
-	ringAll(answered)
+	all, of := make([]work, len(answered)), make([]*tree, len(answered))
+	for i, r := range answered {
+		all[i], of[i] = r.tree.step(r, &machine.Input{Kind: machine.Look}), r.tree
+	}
+	doTogether(all, of)
 }

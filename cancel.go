@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -15,9 +16,9 @@ const maxReason = 100
 // A Cancellation is a cancel that another guard than the watchdog's own limits has decided: that of a command, that of
 // the sessions in a database, or the host's.
 type Cancellation struct {
-	// Reason is the code: one of the watchdog's own, or a host's, of at most 100 characters a to z, 0 to 9 and _. A host's
-	// code does not begin with "watchdog_", does not end with "_exceeded", and is none of the watchdog's own without its
-	// beginning.
+	// Reason is the code: one of the watchdog's own, or a host's, of at most 100 characters a to z, 0 to 9 and _. A
+	// host's code does not begin with "watchdog_", does not end with "_exceeded", and is none of the watchdog's own
+	// without its beginning.
 	Reason StopReason
 	// Elapsed is what was used of the guard's limit, Budget what there was; zero if it has none.
 	Elapsed, Budget time.Duration
@@ -39,42 +40,23 @@ func (w *Watchdog) Cancel(c Cancellation) (*Stop, error) {
 	if w == nil {
 		return nil, fmt.Errorf("cancel: %w", errNoRun)
 	}
-	stop, err := w.cancelFor(c)
+	stop, err := w.r.cancelFor(c)
 	if err != nil {
-		return nil, fmt.Errorf("cancel run %s: %w", w.id, err)
+		return nil, fmt.Errorf("cancel run %s: %w", w.r.node.Run, err)
 	}
 	return stop, nil
 }
 
-func (w *Watchdog) cancelFor(c Cancellation) (*Stop, error) {
+func (r *run) cancelFor(c Cancellation) (*Stop, error) {
 	if flaw := c.flaw(); flaw != "" {
 		return nil, fmt.Errorf("%w cancellation: %s", ErrInvalid, flaw)
 	}
-	observed := false
-	_ = w.pollFor(func(found *findings) {
-		switch {
-		case w.phase != running:
-		case w.observeOnly || c.ObserveOnly:
-			observed = true
-			w.ask(found, c.verdict(), c.reason(), w.clock.elapsed())
-		default:
-			found.trip = w.decide(c.verdict(), c.reason(), w.clock.elapsed())
-		}
-	})
-	if observed {
+	v := c.verdict()
+	in := machine.Input{Kind: machine.Cancel, Verdict: &v, Reason: c.reason(), Observe: c.ObserveOnly}
+	if _ = r.decide(&in); in.Done { // only observed
 		return nil, nil
 	}
-	return w.ending()
-}
-
-// ending is the stop of a run that has ended, or an error that says how it ended.
-func (w *Watchdog) ending() (*Stop, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stop == nil {
-		return nil, fmt.Errorf("%w: %w", ErrEnded, w.cause())
-	}
-	return w.stop, nil
+	return r.howEnded()
 }
 
 // verdict is the cancellation as a trip has it, of no limit.

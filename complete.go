@@ -4,7 +4,8 @@ import (
 	"fmt"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
 // Complete says that the run has done its work. It is recorded as [EventComplete], once, and then the run's context and
@@ -21,47 +22,79 @@ func (w *Watchdog) Complete() error {
 	if w == nil {
 		return fmt.Errorf("complete: %w", errNoRun)
 	}
-	if err := w.completeRun(); err != nil {
-		return fmt.Errorf("complete run %s: %w", w.id, err)
+	if err := w.r.completeRun(); err != nil {
+		return fmt.Errorf("complete run %s: %w", w.r.node.Run, err)
 	}
 	return nil
 }
 
-// commandEnd is how the run's command ended, as far as its host said so. The caller holds mu.
-func (w *Watchdog) commandEnd() record.CommandEnd {
-	if w.more == nil {
-		return record.CommandEnd{}
-	}
-	return w.more.command
-}
-
-func (w *Watchdog) completeRun() error {
-	began, before := clocks.Now(w.clock.other), w.failedBefore()
-	_ = w.poll() // a run that is late has ended
-	n := &news{}
-	defer w.tellSince(began, n)
-	t, err := w.decideComplete(before)
+func (r *run) completeRun() error {
+	began, before := clocks.Now(r.tree.clock.other), r.failedBefore()
+	_ = r.poll() // a run that is late has ended
+	defer func() { r.tellSince(began) }()
+	e, err := r.decideComplete(before)
 	switch {
 	case err != nil:
 		return err
-	case t == nil:
-		return w.completeEnding()
+	case e == nil:
+		return r.completeEnding()
 	}
-	if err := w.carryOutComplete(t, n); err != nil {
+	if err := r.carryOutComplete(e); err != nil {
 		return err
 	}
-	w.tellKeeper(began)
-	return w.completeEnding()
+	r.tellKeeper(began)
+	return r.completeEnding()
+}
+
+// decideComplete makes it the run's end that its work is done, nil if it has ended. It waits for a stop that is being
+// recorded. If more tries have failed than before, it returns the error of the last.
+func (r *run) decideComplete(before int) (e *ending, err error) {
+	t := r.tree
+	for {
+		in := machine.Input{Kind: machine.Complete}
+		parent := t.parentEnd()
+		t.mu.Lock()
+		failed := r.failed()
+		if failed.tries > before && r.node.Phase() != machine.Over {
+			t.mu.Unlock()
+			return nil, failed.err
+		}
+		var k work
+		t.stepAt(&k, t.now(parent), r, &in)
+		if in.Trip != nil {
+			r.ending = &ending{trip: in.Trip, done: make(chan struct{}), here: true}
+			e = r.ending
+		}
+		t.mu.Unlock()
+		k.pass(t, clocks.Now(t.clock.other))
+		if !in.Wait {
+			return e, nil
+		}
+		<-k.ending.done
+	}
+}
+
+// carryOutComplete records that the work is done and then ends the run. If that cannot be recorded, the run goes on.
+func (r *run) carryOutComplete(e *ending) error {
+	known, err := fold.Window{}, errStoreExited
+	defer func() { // also if the store ends this goroutine
+		if err != nil {
+			r.noteFailed(err)
+		}
+		r.conclude(e, &known, nil)
+	}()
+	known, err = r.recordComplete(e.trip)
+	return err
 }
 
 // completeEnding is nil for a run that is complete, or an error that says how it ended.
-func (w *Watchdog) completeEnding() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.complete {
+func (r *run) completeEnding() error {
+	r.tree.mu.Lock()
+	defer r.tree.mu.Unlock()
+	if r.complete {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", ErrEnded, w.cause())
+	return fmt.Errorf("%w: %w", ErrEnded, r.cause())
 }
 
 // failedCompletes are the tries to record that the run is complete which failed: how many, and the last one's error.
@@ -73,23 +106,23 @@ type failedCompletes struct {
 
 // failedBefore returns how many tries have failed. A later try that fails is shared by all calls that waited for it: if
 // each of them tried by itself, the last would wait for all.
-func (w *Watchdog) failedBefore() (tries int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.failed().tries
+func (r *run) failedBefore() (tries int) {
+	r.tree.mu.Lock()
+	defer r.tree.mu.Unlock()
+	return r.failed().tries
 }
 
 // failed returns the tries that failed. The caller holds mu.
-func (w *Watchdog) failed() failedCompletes {
-	if w.more == nil {
+func (r *run) failed() failedCompletes {
+	if r.more == nil {
 		return failedCompletes{}
 	}
-	return w.more.failed
+	return r.more.failed
 }
 
 // noteFailed notes a try that failed, before it is over.
-func (w *Watchdog) noteFailed(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.extras().failed = failedCompletes{w.failed().tries + 1, err}
+func (r *run) noteFailed(err error) {
+	r.tree.mu.Lock()
+	defer r.tree.mu.Unlock()
+	r.extras().failed = failedCompletes{r.failed().tries + 1, err}
 }

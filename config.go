@@ -24,8 +24,9 @@ type Config struct {
 	Store EventStore
 	// Budget holds the limits. The zero value is the default of each.
 	Budget Budget
-	// SpendStore keeps what the limits of Budget.Spend and of Scopes are charged with, where the Store does not. Nil means
-	// the Store, which must be one if such limits are set. Without a Store, what the run spends is forgotten with it.
+	// SpendStore keeps what the limits of Budget.Spend and of Scopes are charged with, where the Store does not. Nil
+	// means the Store, which must be one if such limits are set. Without a Store, what the run spends is forgotten with
+	// it.
 	SpendStore SpendStore
 	// Scopes are what the run shares limits with, such as its tenant, beside those of its Budget.
 	Scopes []SharedSpend
@@ -37,10 +38,10 @@ type Config struct {
 	// RecordTimeout bounds each exchange with the store, and so how much later than its limit a run ends when the store
 	// hangs. Zero means [DefaultRecordTimeout].
 	RecordTimeout time.Duration
-	// PollOnly makes the watchdog do everything on the goroutine that calls it: it sets no timer, and looks at limits, and
-	// tries again what the store did not take, only when [Watchdog.Fired] or another method is called. A store that does
-	// not return when its context ends then holds its caller, and so does a log or a callback that blocks; the run has
-	// ended before.
+	// PollOnly makes the watchdog do everything on the goroutine that calls it: it sets no timer, and looks at limits,
+	// and tries again what the store did not take, only when [Watchdog.Fired] or another method is called. A store that
+	// does not return when its context ends then holds its caller, and so does a log or a callback that blocks; the run
+	// has ended before.
 	PollOnly bool
 	// ObserveOnly makes the watchdog decide and record everything and cancel nothing. What would have been a cancel is an
 	// [EventWarning] and a [Directive] that say so, and the run goes on. It comes once: of the wall clock and safety in a
@@ -61,9 +62,10 @@ type Config struct {
 	// [Watchdog.Activity] at that moment, of the runs around a layer too. It is asked for layers as well. What it says is
 	// dropped if the run ended or there was life meanwhile; another limit that is exceeded meanwhile trips by itself.
 	//
-	// Busy is called with no lock held, on a goroutine of its own also with PollOnly. A poll that finds the limit exceeded
-	// waits for the answer, at most [BusyTimeout]; a timer does not, so that a run ends later by that at most. A Busy that
-	// has not answered by then, or panics, says false, and is logged once: until it returns it is not called again.
+	// Busy is called with no lock held, on a goroutine of its own also with PollOnly. A poll that finds the limit
+	// exceeded waits for the answer, at most [BusyTimeout]; a timer does not, so that a run ends later by that at most. A
+	// Busy that has not answered by then, or panics, says false, and is logged once: until it returns it is not called
+	// again.
 	Busy func() bool
 	// Loop says when a run repeats itself, see [Watchdog.Step]. The zero value is the default of each field.
 	Loop loop.Config
@@ -151,10 +153,9 @@ type settings struct {
 	limits        *sharedLimits
 	logger        *slog.Logger
 	onWarning     func(Warning)
-	busy          func() bool
+	busyHost      func() bool
 	classes       *classes     // of the host's events
 	loop          *loop.Config // nil is the default of each field
-	pollOnly      bool
 	recordsParent bool
 	observeOnly   bool
 	disabled      bool
@@ -162,8 +163,8 @@ type settings struct {
 
 func (cfg *Config) settings(classes *classes) settings {
 	s := settings{
-		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, busy: cfg.Busy, classes: classes,
-		pollOnly: cfg.PollOnly || cfg.Disabled, recordsParent: cfg.RecordInterrupts, observeOnly: cfg.ObserveOnly,
+		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, busyHost: cfg.Busy, classes: classes,
+		recordsParent: cfg.RecordInterrupts, observeOnly: cfg.ObserveOnly,
 		disabled: cfg.Disabled,
 	}
 	if !reflect.ValueOf(cfg.Loop).IsZero() {

@@ -5,64 +5,54 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
 // A runContext is the watchdog as the context of its run. It is not a child of its parent: what ends the run is decided
-// in one place, under the run's mutex, and a child would be ended from a second one. Whoever looks at it first checks
-// the parent, and [context.AfterFunc] tells those who only wait.
+// in one place, under the lock of its tree, and a child would be ended from a second one. Whoever looks at it first
+// checks the parent, and [context.AfterFunc] tells those who only wait.
 type runContext Watchdog
 
-// newRunContext makes the inner context and hooks it to the parent.
-func (w *Watchdog) newRunContext(parent context.Context) {
-	if parent.Done() == nil {
-		w.inner, w.cancel = context.WithCancelCause(parent)
+// followParent has the parent tell of its end, unless the session has ended. It can be the host's code, as can what
+// stops it.
+func (t *tree) followParent() {
+	if t.parent == nil || t.session[0].hasEnded() {
 		return
 	}
-	w.parent = parent
-	w.inner, w.cancel = context.WithCancelCause(context.WithoutCancel(parent))
-}
-
-// followParent has the parent tell of its end, unless the run has ended. It can be the host's code, as can what stops
-// it.
-func (w *Watchdog) followParent() {
-	if w.parent == nil || w.hasEnded() {
-		return
-	}
-	if w.outer != nil { // which looks at its layers when it ends
-		w.mu.Lock()
-		if w.phase == running {
-			w.outer.addLayer(w)
-			w.pauseWithRun()
+	stop := context.AfterFunc(t.parent, t.checkParent)
+	over := false
+	t.session[0].locked(func() {
+		if over = t.session[0].node.Phase() == machine.Over; !over {
+			t.stopParent = stop
 		}
-		w.mu.Unlock()
-		return
-	}
-	stop := context.AfterFunc(w.parent, w.checkParent)
-	w.mu.Lock()
-	over := w.phase == ended
-	if !over {
-		w.stopParent = stop
-	}
-	w.mu.Unlock()
+	})
 	if over {
 		stop()
 	}
 }
 
-// ownsAfterFunc reports whether the parent is of a type of the host's that tells of its end itself.
-func (w *Watchdog) ownsAfterFunc() bool {
-	_, own := w.parent.(interface {
-		AfterFunc(f func()) (stop func() bool)
-	})
-	return own
+// checkParent ends a running session whose parent has ended, with its layers. Its trace is told on another goroutine,
+// because whoever looks at a context may hold locks, such as that of another session.
+func (t *tree) checkParent() {
+	if t.parent == nil || t.parent.Err() == nil {
+		return
+	}
+	t.session[0].step(&machine.Input{Kind: machine.Parent})
+}
+
+// checkParent is that of its tree, unless the run has ended.
+func (r *run) checkParent() {
+	if r.inner.Err() == nil {
+		r.tree.checkParent()
+	}
 }
 
 // Deadline is the parent's.
 func (c *runContext) Deadline() (time.Time, bool) {
-	if c.parent == nil {
+	if c.r.tree.parent == nil {
 		return time.Time{}, false
 	}
-	return c.parent.Deadline()
+	return c.r.tree.parent.Deadline()
 }
 
 // Value finds the run's handle besides what the parent carries. Go 1.25's context.Cause asks for the inner context's
@@ -72,46 +62,35 @@ func (c *runContext) Value(key any) any {
 	case handle.Key{}, handle.SignsKey{}:
 		return (*runHandle)(c)
 	}
-	(*Watchdog)(c).checkParent()
-	return c.inner.Value(key)
+	c.r.checkParent()
+	return c.r.inner.Value(key)
 }
 
 // Done implements [context.Context].
 func (c *runContext) Done() <-chan struct{} {
-	(*Watchdog)(c).checkParent()
-	return c.inner.Done()
+	c.r.checkParent()
+	return c.r.inner.Done()
 }
 
 // Err implements [context.Context]. A run that its parent ended has the parent's error.
 func (c *runContext) Err() error {
-	w := (*Watchdog)(c)
-	w.checkParent()
-	if w.inner.Err() == nil {
+	r := &c.r
+	r.checkParent()
+	if r.inner.Err() == nil {
 		return nil
 	}
-	for w.endedByParent() {
-		if w.outer == nil {
-			return w.parent.Err()
+	for r.endedByParent() {
+		if r.outer == nil {
+			return r.tree.parent.Err()
 		}
-		w = w.outer
+		r = r.outer
 	}
-	return w.inner.Err()
+	return r.inner.Err()
 }
 
-// checkParent ends a running session whose parent has ended, with its layers. Its trace is told on another
-// goroutine, because whoever looks at a context may hold locks, such as that of another session.
-func (w *Watchdog) checkParent() {
-	if w.inner.Err() != nil {
-		return
-	}
-	session := w.session()
-	if session.parent == nil || session.parent.Err() == nil {
-		return
-	}
-	w.mu.Lock()
-	w.endWithParent()
-	w.mu.Unlock()
-	if w.trace.waiting() {
-		go w.deliverTrace()
-	}
+// endedByParent reports whether the run's end is its parent's. It is remembered, because two causes cannot tell: they
+// may be equal, or of a type that cannot be compared.
+func (r *run) endedByParent() (by bool) {
+	r.locked(func() { by = r.byParent })
+	return by
 }

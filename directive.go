@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -21,8 +21,8 @@ const (
 	DirectiveRetry = DirectiveKind(verdict.DirectRetry)
 	// DirectiveUnstuck asks the host to change its approach.
 	DirectiveUnstuck = DirectiveKind(verdict.DirectUnstick)
-	// DirectiveWrapUp asks the host to return what it has: only the reserve of a limit is left. It comes once a window and
-	// limit, again after an extension, and is never written in a ladder.
+	// DirectiveWrapUp asks the host to return what it has: only the reserve of a limit is left. It comes once a window
+	// and limit, again after an extension, and is never written in a ladder.
 	DirectiveWrapUp = DirectiveKind(verdict.DirectWrapUp)
 	// DirectiveCancel says that the run has ended.
 	DirectiveCancel = DirectiveKind(verdict.DirectCancel)
@@ -70,11 +70,12 @@ func (d *Directive) Error() string {
 		strings.ReplaceAll(string(d.Kind), "_", " "), d.Reason, d.Used, d.Allowed, d.Rung)
 }
 
-func (w *Watchdog) directive(v verdict.Verdict, reason string) Directive {
-	return Directive{
-		Kind: DirectiveKind(v.Directive), RunID: w.id, Reason: codeOf(reason), Rung: v.Rung,
-		Used: v.Used, Allowed: v.Allowed, Hold: v.Hold, Note: w.LastNote(), At: record.Truncate(w.clock.now()),
-		ObserveOnly: v.Action == verdict.Cancel, Usage: w.usage(v),
+func (r *run) directiveOf(o *machine.Notice) *Directive {
+	v := &o.Verdict
+	return &Directive{
+		Kind: DirectiveKind(v.Directive), RunID: r.node.Run, Reason: codeOf(o.Reason), Rung: v.Rung,
+		Used: v.Used, Allowed: v.Allowed, Hold: v.Hold, Note: o.Note, At: o.At, ObserveOnly: o.Observed(),
+		Usage: usageOfRecord(r.node.Run, o.Spend),
 	}
 }
 

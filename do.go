@@ -77,7 +77,7 @@ func (w *Watchdog) finish() error {
 
 // explain adds to the loop's error why the run has ended, if it has and if the error does not say so.
 func (w *Watchdog) explain(err error) error {
-	_ = w.poll() // a run that is late has ended
+	_ = w.r.poll() // a run that is late has ended
 	cause := context.Cause(w.Context())
 	switch {
 	case cause == nil, errors.Is(err, cause):
@@ -97,6 +97,8 @@ func (w *Watchdog) abort() {
 		err = nil
 	}
 	if err = errors.Join(err, w.Close()); err != nil {
-		callLog(func() { w.log().Error("watchdog could not record that a loop panicked", "run", w.id, "error", err) })
+		callLog(func() {
+			w.r.log().Error("watchdog could not record that a loop panicked", "run", w.r.node.Run, "error", err)
+		})
 	}
 }

@@ -15,43 +15,46 @@ import (
 )
 
 // AggregateType is the aggregate type of every event that a guard writes; the aggregate ID is the run ID.
-const AggregateType = "runtime_control"
+const AggregateType = record.AggregateType
 
 // eventPrefix begins every kind of the watchdog's own, which are never a signal.
-const eventPrefix = "runtime.watchdog."
+const eventPrefix = record.EventPrefix
 
 // The kinds of event. The payload of each is described in docs/events.md and held by golden files.
 const (
 	// EventCancel says that a guard ended the run; its reason tells which limit or guard. There is one per window.
-	EventCancel = "runtime.watchdog.cancel"
+	EventCancel = record.EventCancel
 	// EventComplete says that the host declared the run done, see [Watchdog.Complete]. It has the ID of the window's
 	// cancel event, so that there is one end.
-	EventComplete = "runtime.watchdog.complete"
+	EventComplete = record.EventComplete
 	// EventCorrection says that a cancel was wrong: what it names had finished by itself.
-	EventCorrection = "runtime.watchdog.correction"
+	EventCorrection = record.EventCorrection
 	// EventResume says that a cancelled or complete run was resumed and a fresh window opened.
-	EventResume = "runtime.watchdog.resume"
+	EventResume = record.EventResume
 	// EventExtend says that a running window was given more time.
-	EventExtend = "runtime.watchdog.extend"
+	EventExtend = record.EventExtend
 	// EventWarning says that a chosen fraction of the wall-clock budget was used up, or that a limit was exceeded that
 	// asks for a directive.
-	EventWarning = "runtime.watchdog.warning"
+	EventWarning = record.EventWarning
 	// EventWait, EventRetry and EventUnstuck say that a limit was exceeded and the host was asked for that.
-	EventWait    = "runtime.watchdog.wait"
-	EventRetry   = "runtime.watchdog.retry"
-	EventUnstuck = "runtime.watchdog.unstuck"
+	EventWait    = record.EventWait
+	EventRetry   = record.EventRetry
+	EventUnstuck = record.EventUnstuck
 	// EventWrapUp says that only the reserve of a limit is left and the host was asked to return what it has.
-	EventWrapUp = "runtime.watchdog.wrap_up"
+	EventWrapUp = record.EventWrapUp
 	// EventProgress says that progress put the ladders back to their first rungs, after directives were given.
-	EventProgress = "runtime.watchdog.progress"
+	EventProgress = record.EventProgress
 	// EventHold and EventRelease say that a hold which stops the wall clock was opened, and closed.
-	EventHold    = "runtime.watchdog.hold"
-	EventRelease = "runtime.watchdog.release"
+	EventHold    = record.EventHold
+	EventRelease = record.EventRelease
+	// EventCheckpoint holds what the events of the window come to, so that who attaches does not read them all. It
+	// replaces none of them, and who does not know it loses nothing.
+	EventCheckpoint = record.EventCheckpoint
 	// EventInterrupt says that something outside ended the run, not the watchdog.
-	EventInterrupt = "runtime.watchdog.interrupt"
+	EventInterrupt = record.EventInterrupt
 	// EventOverrun says that a bounded call in the run (package bound) took longer than it may, or was abandoned, or that
 	// processes of its command (package stall) could not be ended. It ends nothing.
-	EventOverrun = "runtime.watchdog.overrun"
+	EventOverrun = record.EventOverrun
 )
 
 // The lengths, in characters, that the columns of the event table give: an [EventStore] refuses what is longer.
@@ -93,6 +96,65 @@ type EventStore interface {
 	// timestamps in UTC truncated to the microsecond. An aggregate without events is an empty slice and no error.
 	// The caller may keep and change what it gets.
 	Read(ctx context.Context, aggregateType, aggregateID string) ([]Event, error)
+}
+
+// A Selection says which events of one aggregate to read.
+type Selection struct {
+	AggregateType, AggregateID string
+	// IDs selects the events of the aggregate with these IDs.
+	IDs []string
+	// Since selects besides every event from that time on, which is truncated to the microsecond. Zero selects none.
+	Since time.Time
+	// LatestOf selects besides, of the events before Since, the last one in the order of [EventStore.Read] whose type is
+	// one of these. It has no effect without Since.
+	LatestOf []string
+	// Until and Known spare a caller what it has read before. If exactly Known events of the aggregate are from Since up
+	// to, but not including, Until, Since needs to select only those from Until on: events are only ever added, so that
+	// they are the ones that the caller knows. A store may ignore both, and select more. They have no effect without
+	// Since, and none if Known is not positive.
+	Until time.Time
+	Known int
+}
+
+// An Exchange is what one transaction of a [TransactionalStore] does with one aggregate.
+type Exchange struct {
+	Selection
+	// Decide gets the events that were selected, as [EventStore.Read] returns them, and returns the events to append. It
+	// must not block. It is called again if the transaction has to be repeated.
+	Decide func(selected []Event) []Event
+	// Kept is set to the events that are stored under the IDs of those that Decide returned, in its order. Where another
+	// process stored one first, that is another event.
+	Kept []Event
+}
+
+// A TransactionalStore is an [EventStore] that can read a part of an aggregate, and read and append in one transaction.
+// With such a store a trip costs one exchange, and attaching to a run costs what its last window holds since the last
+// [EventCheckpoint], however long the window is. With any other store a run is read whole, and has no checkpoints.
+//
+// A store that wraps another one has a method Unwrap() EventStore if what it does may be passed by: the methods of
+// TransactionalStore, [FeedStore] and [SpendStore] are then found in the store inside. A wrapper that changes events
+// has none. One that embeds a store of this module has these methods from it, and must override them together with
+// Append and Read: cancels and completes go through Transact, so that a wrapper which overrides Append alone does not
+// see them.
+type TransactionalStore interface {
+	EventStore
+	// Select returns the events that the selection selects, each once, as Read returns them.
+	Select(ctx context.Context, s Selection) ([]Event, error)
+	// Transact carries out all exchanges, in their order, or, if it returns an error, none. No other Transact with the
+	// same aggregate comes between the reading and the appending of one. Events are appended as Append does.
+	Transact(ctx context.Context, exchanges ...*Exchange) error
+}
+
+// A FeedStore is an [EventStore] that can be watched, by a page or a command line.
+type FeedStore interface {
+	EventStore
+	// Layers returns the IDs of the aggregates of [AggregateType] that have an event whose payload names parent as its
+	// parent, sorted.
+	Layers(ctx context.Context, parent string) ([]string, error)
+	// Follow calls told for each event of [AggregateType] that is stored from now on, whoever stores it, until ctx ends
+	// or a read fails, and returns the error of that. An empty aggregateID follows all of them. Each event is told once,
+	// within a few seconds. Ready is called when nothing that is stored afterwards can be missed.
+	Follow(ctx context.Context, aggregateID string, ready func(), told func(Event)) error
 }
 
 // Validate reports whether the event fits the event table: every text within its column, not empty (ConsensusID may

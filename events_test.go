@@ -107,6 +107,20 @@ func TestEventGoldens(t *testing.T) {
 			b.pass(90 * time.Second)
 			require.NoError(t, wd.Extend(90*time.Minute+500*time.Millisecond))
 		}},
+		"checkpoint": {watchdog.EventCheckpoint, func(b *fixture) {
+			t.Cleanup(watchdog.CheckpointAfter(4))
+			b.cfg.Store, b.cfg.Budget.Idle = &b.store.Memory, 10*time.Minute
+			b.cfg.Budget.Ladders.Idle = many(watchdog.DirectiveWait, 1)
+			wd := b.attach()
+			require.NoError(t, wd.Extend(time.Hour))
+			h, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: time.Hour, PausesWallClock: true})
+			require.NoError(t, err)
+			b.pass(11 * time.Minute)
+			h.Close()
+			b.pass(90 * time.Minute)
+			wd.Activity()
+			b.pass(11 * time.Minute)
+		}},
 		"interrupt": {watchdog.EventInterrupt, func(b *fixture) {
 			wd := b.attach()
 			b.pass(90 * time.Second)

@@ -1,19 +1,28 @@
 package watchdog
 
-// RingAll rings the runs as the timer of all runs does. In a testing/synctest bubble, where each run has a timer of its
-// own, StopTimer has to come first.
-func RingAll(runs ...*Watchdog) { ringAll(runs) }
+// RingAll rings the sessions as the timer of all sessions does. In a testing/synctest bubble, where each has a timer of
+// its own, StopTimer has to come first.
+func RingAll(all ...*Watchdog) {
+	due := make([]*tree, len(all))
+	for i, w := range all {
+		due[i] = w.r.tree
+	}
+	ringAll(due)
+}
 
-// StopTimer stops the run's own timer.
+// StopTimer stops the session's own timer.
 func StopTimer(w *Watchdog) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.timer.Stop()
+	w.r.tree.mu.Lock()
+	defer w.r.tree.mu.Unlock()
+	w.r.tree.timer.Stop()
 }
 
 // KeptSlices is how many slices the memory knows.
-func (m *Memory) KeptSlices() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.spend.slices)
+func (m *Memory) KeptSlices() int { return m.spend.Slices() }
+
+// CheckpointAfter has runs write a checkpoint after so many events, until restore is called.
+func CheckpointAfter(events int) (restore func()) {
+	before := checkpointAfter
+	checkpointAfter = events
+	return func() { checkpointAfter = before }
 }

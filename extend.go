@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -21,28 +22,28 @@ func (w *Watchdog) Extend(d time.Duration) error {
 	if w == nil {
 		return fmt.Errorf("extend by %v: %w", d, errNoRun)
 	}
-	if err := w.extend(d); err != nil {
-		return fmt.Errorf("extend run %s by %v: %w", w.id, d, err)
+	if err := w.r.extend(d); err != nil {
+		return fmt.Errorf("extend run %s by %v: %w", w.r.node.Run, d, err)
 	}
 	return nil
 }
 
-func (w *Watchdog) extend(d time.Duration) error {
-	began := clocks.Now(w.clock.other)
-	d, err := w.fits(d)
+func (r *run) extend(d time.Duration) error {
+	began := clocks.Now(r.tree.clock.other)
+	d, err := r.fits(d)
 	if err != nil {
 		return err
 	}
 	d = d.Truncate(time.Microsecond) // as its event says it
-	event, err := w.newExtension(d)
+	event, err := r.newExtension(d)
 	if err != nil {
 		return err
 	}
-	found, err := w.recordExtension(event, d)
+	found, err := r.recordExtension(event, d)
 	if err != nil {
 		return err
 	}
-	stop, err := w.adopt(&found, began)
+	stop, err := r.adopt(&found, began)
 	if stop != nil {
 		return fmt.Errorf("%w: %w", ErrEnded, stop)
 	}
@@ -50,41 +51,35 @@ func (w *Watchdog) extend(d time.Duration) error {
 }
 
 // fits returns how much of an extension the run around a layer has left for it: all of it where there is none.
-func (w *Watchdog) fits(d time.Duration) (time.Duration, error) {
-	if w.outer == nil || d <= 0 {
+func (r *run) fits(d time.Duration) (time.Duration, error) {
+	if r.outer == nil || d <= 0 {
 		return d, nil
 	}
-	_ = w.poll()    // a run that is late has ended
-	own := w.left() // first: what is left around may only be less by then
-	around := w.outer.Remaining()
-	if own == NoLimit || around == NoLimit || w.hasEnded() { // the last is for newExtension to say
+	_ = r.poll() // a run that is late has ended
+	var own time.Duration
+	r.locked(func() { own = r.node.Left(r.elapsed()) }) // first: what is left around may only be less by then
+	around := r.outer.remainingAt(time.Now())
+	if own == NoLimit || around == NoLimit || r.hasEnded() { // the last is for newExtension to say
 		return d, nil
 	}
 	if room := around - own; room < d {
 		d = room
 	}
 	if d < time.Microsecond {
-		return 0, fmt.Errorf("%w extension: run %s has no more left; extend that first", ErrInvalid, w.outer.id)
+		return 0, fmt.Errorf("%w extension: run %s has no more left; extend that first", ErrInvalid, r.outer.node.Run)
 	}
 	return d, nil
 }
 
-// left is what is left of the wall clock, with the reserve.
-func (w *Watchdog) left() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return verdict.Left(w.limits.Limits, w.seen, w.clock.elapsed())
-}
-
 // newExtension checks the extension and returns its event.
-func (w *Watchdog) newExtension(d time.Duration) (Event, error) {
-	_ = w.poll() // a run that is late has ended
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	budget := verdict.Sum(w.limits.WallClock, w.seen.Extended)
+func (r *run) newExtension(d time.Duration) (Event, error) {
+	_ = r.poll() // a run that is late has ended
+	r.tree.mu.Lock()
+	defer r.tree.mu.Unlock()
+	budget := r.node.Budget()
 	switch {
-	case w.phase != running:
-		return Event{}, fmt.Errorf("%w: %w", ErrEnded, w.cause())
+	case r.node.Phase() != machine.Running:
+		return Event{}, fmt.Errorf("%w: %w", ErrEnded, r.cause())
 	case d <= 0:
 		return Event{}, fmt.Errorf("%w extension: it has to be a microsecond or more", ErrInvalid)
 	case budget == NoLimit:
@@ -92,21 +87,5 @@ func (w *Watchdog) newExtension(d time.Duration) (Event, error) {
 	case verdict.Sum(budget, d) == NoLimit:
 		return Event{}, fmt.Errorf("%w extension: %v and that is more than a duration can hold", ErrInvalid, budget)
 	}
-	return w.extendEvent(d, budget), nil
-}
-
-// extendTo lets the timer look, and starts the warnings and the wrap-up again if there is more time. The caller holds
-// mu and has seen the run running.
-func (w *Watchdog) extendTo(extended time.Duration) {
-	if extended > w.seen.Extended {
-		w.tracing(Signal{Kind: SignalExtend, Length: extended - w.seen.Extended})
-		w.seen.Extended, w.seen.Warned, w.seen.Wrapped = extended, 0, false
-	}
-	w.lookSoon()
-}
-
-func (w *Watchdog) extension() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.seen.Extended
+	return Event(r.node.Extend(r.now(), d, nil)), nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -21,33 +22,33 @@ func (w *Watchdog) ExtendSpend(more Spend) error {
 	switch {
 	case w == nil:
 		return fmt.Errorf("extend spend: %w", errNoRun)
-	case w.disabled:
+	case w.r.disabled:
 		return nil
 	}
-	if err := w.extendSpend(&more); err != nil {
-		return fmt.Errorf("extend spend of run %s: %w", w.id, err)
+	if err := w.r.extendSpend(&more); err != nil {
+		return fmt.Errorf("extend spend of run %s: %w", w.r.node.Run, err)
 	}
 	return nil
 }
 
-func (w *Watchdog) extendSpend(more *Spend) error {
-	began := clocks.Now(w.clock.other)
-	given, err := w.givenBy(more)
+func (r *run) extendSpend(more *Spend) error {
+	began := clocks.Now(r.tree.clock.other)
+	given, err := r.givenBy(more)
 	if err != nil {
 		return err
 	}
-	event, given, err := w.newSpendExtension(given)
+	event, given, err := r.newSpendExtension(given)
 	if err != nil {
 		return err
 	}
-	found, err := w.recordExtension(event, 0)
+	found, err := r.recordExtension(event, 0)
 	if err != nil {
 		return err
 	}
 	if !found.Over() {
 		found.Give(given)
 	}
-	stop, err := w.adopt(&found, began)
+	stop, err := r.adopt(&found, began)
 	if stop != nil {
 		return fmt.Errorf("%w: %w", ErrEnded, stop)
 	}
@@ -55,7 +56,7 @@ func (w *Watchdog) extendSpend(more *Spend) error {
 }
 
 // givenBy returns how much more each limit gets.
-func (w *Watchdog) givenBy(more *Spend) (given map[fold.Key]int64, err error) {
+func (r *run) givenBy(more *Spend) (given map[fold.Key]int64, err error) {
 	if more.Reserve != (Totals{}) || more.WarnAt != nil {
 		return nil, fmt.Errorf("%w extension: Reserve and WarnAt cannot be extended; leave them out", ErrInvalid)
 	}
@@ -67,7 +68,7 @@ func (w *Watchdog) givenBy(more *Spend) (given map[fold.Key]int64, err error) {
 			continue
 		case l.max < 0:
 			return nil, fmt.Errorf("%w extension: %s is %d; use a positive number", ErrInvalid, l.name, l.max)
-		case !w.limitsCount(key):
+		case !r.limitsCount(key):
 			return nil, fmt.Errorf("%w extension: the run has no limit of %s", ErrInvalid, l.name)
 		}
 		given[key] = l.max
@@ -78,96 +79,37 @@ func (w *Watchdog) givenBy(more *Spend) (given map[fold.Key]int64, err error) {
 	return given, nil
 }
 
-func (w *Watchdog) limitsCount(key fold.Key) bool {
-	for i := range w.limits.Counts {
-		if countLimitKey(&w.limits.Counts[i]) == key {
+func (r *run) limitsCount(key fold.Key) bool {
+	for i := range r.limits.Counts {
+		if machine.KeyOfCount(&r.limits.Counts[i]) == key {
 			return true
 		}
 	}
 	return false
 }
 
-func countLimitKey(l *verdict.CountLimit) fold.Key {
-	return fold.CountKey(l.Kind.String(), l.Tool, l.Scope)
-}
-
 // newSpendExtension returns the event, and how much each limit has been given in all after it.
-func (w *Watchdog) newSpendExtension(given map[fold.Key]int64) (e Event, total map[fold.Key]int64, err error) {
-	_ = w.poll() // a run that is late has ended
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.phase != running {
-		return e, nil, fmt.Errorf("%w: %w", ErrEnded, w.cause())
+func (r *run) newSpendExtension(given map[fold.Key]int64) (e Event, total map[fold.Key]int64, err error) {
+	_ = r.poll() // a run that is late has ended
+	r.tree.mu.Lock()
+	defer r.tree.mu.Unlock()
+	if r.node.Phase() != machine.Running {
+		return e, nil, fmt.Errorf("%w: %w", ErrEnded, r.cause())
 	}
-	a := w.accountOf()
-	a.in.lock()
-	defer a.in.unlock()
+	a := r.accountOf()
 	total = map[fold.Key]int64{}
 	var spend []record.Spend
-	for i := range w.limits.Counts {
-		key := countLimitKey(&w.limits.Counts[i])
+	for i := range r.limits.Counts {
+		key := machine.KeyOfCount(&r.limits.Counts[i])
 		n := given[key]
 		if n == 0 {
 			continue
 		}
 		total[key] = verdict.AddCount(a.Spend.Counts[i].Extended, n)
-		u := w.usageOf(a.Spend.Use(i))
-		u.Allowed = verdict.AddCount(u.Allowed, n)
-		one := *u.recorded()
+		one := r.node.SpendOf(a.Spend.Use(i))
+		one.Allowed = record.Number(verdict.AddCount(int64(one.Allowed), n))
 		one.Extension = record.Number(n)
 		spend = append(spend, one)
 	}
-	return w.spendExtendEvent(spend), total, nil
-}
-
-// spendExtendEvent gives counted limits more. The caller holds mu.
-func (w *Watchdog) spendExtendEvent(spend []record.Spend) Event {
-	at := w.clock.now()
-	budget := verdict.Sum(w.limits.WallClock, w.seen.Extended)
-	if budget == NoLimit {
-		budget = 0
-	}
-	return w.newEvent(EventExtend, at, "", record.Extend{
-		SessionStartedAt: record.Stamp(w.startedAt), ExtendedAt: record.Stamp(at),
-		ElapsedSeconds: record.WholeSeconds(w.worked()), ConfiguredBudgetSeconds: record.FloatSeconds(budget),
-		Parent: w.lineage.parent(), Window: w.lineage.fresh(), Spend: spend,
-	})
-}
-
-// takeExtensions takes up what the window was given. The caller holds mu and has seen the run running.
-func (w *Watchdog) takeExtensions(found *fold.Window) {
-	if a := w.account.Load(); a != nil && len(found.Given) > 0 {
-		a.in.lock()
-		for i := range a.Spend.Limits {
-			more := found.Given[countLimitKey(&a.Spend.Limits[i])] - a.Spend.Counts[i].Extended
-			if more > 0 {
-				a.Spend.Extend(i, more)
-				w.traceExtension(a.Spend.Use(i), more)
-			}
-		}
-		a.in.unlock()
-	}
-	w.extendTo(max(found.Extended, w.seen.Extended))
-}
-
-// givenTo is how much the limit that tripped was given so far.
-func (w *Watchdog) givenTo(u *Usage) int64 {
-	a := w.account.Load()
-	if a == nil || u == nil {
-		return 0
-	}
-	a.in.lock()
-	defer a.in.unlock()
-	if i := a.limitOf(countKey(u)); i >= 0 {
-		return a.Spend.Counts[i].Extended
-	}
-	return 0
-}
-
-// traceExtension traces that a counted limit was given more. The caller holds mu.
-func (w *Watchdog) traceExtension(c verdict.CountUse, more int64) {
-	if w.trace != nil {
-		u := w.usageOf(c)
-		w.tracing(Signal{Kind: SignalExtend, Usage: &u, More: more})
-	}
+	return Event(r.node.Extend(r.now(), 0, spend)), total, nil
 }

@@ -6,12 +6,13 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // A runHandle is the watchdog as the packages beside the root have it, by the context of its run. What is recorded for
-// them is in overrun.go and correction.go.
+// them is in overrun.go.
 type runHandle Watchdog
 
 // Alive implements [handle.Signs].
@@ -19,75 +20,83 @@ func (h *runHandle) Alive() { (*Watchdog)(h).Activity() }
 
 // AliveAt implements [handle.Signs].
 func (h *runHandle) AliveAt(now time.Time) {
-	for w := (*Watchdog)(h); w != nil; w = w.outer {
-		pulse := w.pulse.Load()
+	for r := &h.r; r != nil; r = r.outer {
+		pulse := r.node.Pulse.Load()
 		switch {
 		case pulse == nil:
-		case w.clock.other != nil || w.trace != nil:
-			w.signalLocked(false)
+		case r.tree.clock.other != nil || r.tree.trace != nil:
+			r.signLocked(false)
 		default:
-			w.signalAt(pulse, false, now.Sub(w.clock.base.Time()))
+			r.signAt(pulse, false, now.Sub(r.tree.clock.base.Time()))
 		}
 	}
 }
 
 // Settings implements [handle.Run].
 func (h *runHandle) Settings() handle.Settings {
-	w := (*Watchdog)(h)
 	return handle.Settings{
-		Clock: w.clock.other, Logger: w.log(), Limits: &w.limits.Limits, RecordTimeout: w.recorder.timeout,
-		Disabled: w.disabled, ObserveOnly: w.observeOnly,
+		Clock: h.r.tree.clock.other, Logger: h.r.log(), Limits: &h.r.limits.Limits, RecordTimeout: h.r.tree.timeout,
+		Disabled: h.r.disabled, ObserveOnly: h.r.observeOnly,
 	}
 }
 
 // Silence implements [handle.Run].
-func (h *runHandle) Silence() (time.Duration, bool) { return (*Watchdog)(h).silence() }
+func (h *runHandle) Silence() (time.Duration, bool) { return h.r.silence() }
 
 // MaxSilence implements [handle.Run].
 func (h *runHandle) MaxSilence() time.Duration {
 	shortest := time.Duration(NoLimit)
-	for w := (*Watchdog)(h); w != nil; w = w.outer {
-		if w.disabled {
+	for r := &h.r; r != nil; r = r.outer {
+		if r.disabled {
 			continue
 		}
-		shortest = min(shortest, w.limits.Idle, w.holdsIdle())
-		if w.limits.FromFirstSign {
-			shortest = min(shortest, w.limits.FirstSign)
+		r.locked(func() {
+			if signs := r.node.Seen().Signs; signs != nil {
+				shortest = min(shortest, signs.Holds.Idle()) // how silent the open holds allow the run to be
+			}
+		})
+		shortest = min(shortest, r.limits.Idle)
+		if r.limits.FromFirstSign {
+			shortest = min(shortest, r.limits.FirstSign)
 		}
 	}
 	return shortest
 }
 
-// holdsIdle is how silent the open holds allow the run to be.
-func (w *Watchdog) holdsIdle() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.seen.Signs == nil {
-		return NoLimit
-	}
-	return w.seen.Signs.Holds.Idle()
-}
-
 // Paused implements [handle.Run].
 func (h *runHandle) Paused(released func()) (paused, longer time.Duration) {
-	w := (*Watchdog)(h)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.seen.Signs == nil || w.seen.Signs.Pauses.None() { // nearly always
+	r := &h.r
+	r.tree.mu.Lock()
+	defer r.tree.mu.Unlock()
+	seen := r.node.Seen()
+	if seen.Signs == nil || seen.Signs.Pauses.None() { // nearly always
 		return 0, 0
 	}
-	now := w.clock.elapsed()
-	longer = w.seen.Signs.Pauses.After(now)
-	if longer > 0 && released != nil && w.phase != ended {
-		w.extras().released = append(w.more.released, released)
+	now := r.elapsed()
+	longer = seen.Signs.Pauses.After(now)
+	if longer > 0 && released != nil && r.node.Phase() != machine.Over {
+		r.extras().released = append(r.more.released, released)
 	}
-	return verdict.Paused(w.seen, now), longer
+	return verdict.Paused(*seen, now), longer
 }
 
 // State implements [handle.Run].
-func (h *runHandle) State() handle.State {
-	w := (*Watchdog)(h)
-	s, l := w.state()
+func (h *runHandle) State() (s handle.State) {
+	var l *looper
+	h.r.locked(func() {
+		seen := h.r.node.Seen()
+		s.Extended, s.Warned, s.WrappedUp = seen.Extended, seen.Warned, seen.Wrapped
+		s.Paused = verdict.Paused(*seen, h.r.elapsed())
+		if h.r.complete {
+			s.Command = h.r.node.CommandEnd()
+		}
+		if seen.Signs != nil {
+			s.Holds = seen.Signs.Holds.Len()
+		}
+		if h.r.more != nil {
+			l = h.r.more.looper
+		}
+	})
 	if l != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -96,35 +105,15 @@ func (h *runHandle) State() handle.State {
 	return s
 }
 
-// state is the run's but for what it remembers of its steps, which the looper has.
-func (w *Watchdog) state() (s handle.State, l *looper) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s.Extended, s.Warned, s.WrappedUp = w.seen.Extended, w.seen.Warned, w.seen.Wrapped
-	s.Paused = verdict.Paused(w.seen, w.clock.elapsed())
-	if w.complete {
-		s.Command = w.commandEnd()
-	}
-	if w.seen.Signs != nil {
-		s.Holds = w.seen.Signs.Holds.Len()
-	}
-	if w.more != nil {
-		l = w.more.looper
-	}
-	return s, l
-}
-
 // Spend implements [handle.Run]. It is Usage with how many calls were refused.
 func (h *runHandle) Spend() (all []handle.Spend) {
-	w := (*Watchdog)(h)
-	used := w.Usage()
-	if used == nil {
+	a := h.r.account.Load()
+	if a == nil {
 		return nil
 	}
-	a := w.accountOf()
-	a.in.lock()
-	defer a.in.unlock()
-	for i, u := range used {
+	h.r.tree.mu.Lock()
+	defer h.r.tree.mu.Unlock()
+	for i, u := range a.usage() {
 		limit := &a.Spend.Limits[i]
 		if limit.Kind == verdict.KindLoop {
 			continue
@@ -139,69 +128,53 @@ func (h *runHandle) Spend() (all []handle.Spend) {
 }
 
 // RestoreLoop implements [handle.Run].
-func (h *runHandle) RestoreLoop(state []byte) {
-	w := (*Watchdog)(h)
-	l := w.looper()
-	l.mu.Lock()
-	err := l.detector.UnmarshalBinary(state)
-	l.mu.Unlock()
-	if err != nil {
-		w.log().Warn("what a run did before is not known, and a loop is found later", "run", w.id, "error", err)
-	}
-}
+func (h *runHandle) RestoreLoop(state []byte) { h.r.restoreLoop(state) }
 
 // Asked implements [handle.Run].
 func (h *runHandle) Asked() bool {
-	w := (*Watchdog)(h)
-	w.mu.Lock()
-	stops := w.phase == recording
-	w.mu.Unlock()
-	r := w.readers.Load()
-	if r == nil {
+	stops := false
+	h.r.locked(func() { stops = h.r.node.Phase() == machine.Recording })
+	from := h.r.readers.Load()
+	if from == nil {
 		return stops
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return stops || len(r.outbox) > 0
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	return stops || len(from.outbox) > 0
 }
 
 // Recorded implements [handle.Run].
 func (h *runHandle) Recorded(retry bool) bool {
-	w := (*Watchdog)(h)
-	if retry && w.recorder.waiting() {
-		w.recorder.retry(w.storeContext(), clocks.Now(w.clock.other))
+	if retry && h.r.waiting() {
+		h.r.retry(clocks.Now(h.r.tree.clock.other))
 	}
-	return !w.recorder.waiting()
+	return !h.r.waiting()
 }
 
 // InDoubt implements [handle.Run].
 func (h *runHandle) InDoubt() (complete, resumed bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.more == nil {
-		return false, false
-	}
-	return !h.complete && h.more.failed.tries > 0, h.more.resumeInDoubt
+	h.r.locked(func() {
+		if more := h.r.more; more != nil {
+			complete, resumed = !h.r.complete && more.failed.tries > 0, more.resumeInDoubt
+		}
+	})
+	return complete, resumed
 }
 
 // CompleteCommand implements [handle.Run].
 func (h *runHandle) CompleteCommand(end record.CommandEnd) error {
-	w := (*Watchdog)(h)
-	w.mu.Lock()
-	w.extras().command = end
-	w.mu.Unlock()
-	return w.Complete()
+	h.r.locked(func() { h.r.node.Command(end) })
+	return (*Watchdog)(h).Complete()
 }
 
 // End implements [handle.Run]. It waits for the host's code that the end runs as Close does.
 func (h *runHandle) End(cause error) {
-	w := (*Watchdog)(h)
-	began := clocks.Now(w.clock.other)
-	w.endRunning(cause)
-	w.recorder.awaitSince(began, w.tellTrace())
+	began := clocks.Now(h.r.tree.clock.other)
+	h.r.endRunning(cause)
+	h.r.tellSince(began)
 }
 
 // Within implements [handle.Run].
 func (h *runHandle) Within(ctx context.Context) handle.Work {
-	return &try{Context: ctx, w: (*Watchdog)(h)}
+	return &try{Context: ctx, of: (*Watchdog)(h)}
 }

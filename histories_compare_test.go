@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed62658d38/watchdog"
 )
 
 // agree reports whether the error is the wanted one.
@@ -116,6 +118,9 @@ type storedPayload struct {
 func (h *pastimes) storedCounts(aggregate string, window func(storedPayload) string) map[string]map[string]int {
 	all := map[string]map[string]int{}
 	for _, e := range h.database.events[aggregate] {
+		if e.Type == watchdog.EventCheckpoint { // changes nothing
+			continue
+		}
 		var p storedPayload
 		if err := json.Unmarshal(e.Payload, &p); err != nil {
 			h.fail("event %s: %v", e.Payload, err)

@@ -30,6 +30,7 @@ func TestHistories(t *testing.T) {
 		replayHistory(t, uint64(*historySeed))
 		return
 	}
+	t.Cleanup(watchdog.CheckpointAfter(2)) // most histories are short
 	inShards(t, 1, func(t *testing.T, seed uint64) {
 		if newPastimes(seed, false).live() != "" {
 			replayHistory(t, seed)

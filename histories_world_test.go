@@ -158,6 +158,10 @@ func (c transactional) Transact(_ context.Context, exchanges ...*watchdog.Exchan
 // selected are the events that are wanted, without a second thought.
 func (d *database) selected(s watchdog.Selection) (all []watchdog.Event) {
 	since := s.Since.Truncate(time.Microsecond)
+	from := since
+	if s.Known > 0 && s.Known == d.between(s) {
+		from = s.Until
+	}
 	last := -1 // the one that LatestOf asks for
 	for i, e := range d.events[s.AggregateID] {
 		if e.Timestamp.Before(since) && slices.Contains(s.LatestOf, e.Type) {
@@ -165,10 +169,20 @@ func (d *database) selected(s watchdog.Selection) (all []watchdog.Event) {
 		}
 	}
 	for i, e := range d.events[s.AggregateID] {
-		late := !s.Since.IsZero() && !e.Timestamp.Before(since)
+		late := !s.Since.IsZero() && !e.Timestamp.Before(from)
 		if late || i == last && !s.Since.IsZero() || slices.Contains(s.IDs, e.ID) {
 			all = append(all, e)
 		}
 	}
 	return all
+}
+
+// between counts the events from Since until Until.
+func (d *database) between(s watchdog.Selection) (n int) {
+	for _, e := range d.events[s.AggregateID] {
+		if !e.Timestamp.Before(s.Since) && e.Timestamp.Before(s.Until) {
+			n++
+		}
+	}
+	return n
 }

@@ -31,22 +31,28 @@ func (w *Watchdog) Interrupt(signal string) error {
 	if w == nil {
 		return fmt.Errorf("interrupt: %w", errNoRun)
 	}
-	if err := w.interrupt(signal); err != nil {
-		return fmt.Errorf("interrupt run %s: %w", w.id, err)
+	if err := w.r.interrupt(signal); err != nil {
+		return fmt.Errorf("interrupt run %s: %w", w.r.node.Run, err)
 	}
 	return nil
 }
 
-func (w *Watchdog) interrupt(signal string) error {
+func (r *run) interrupt(signal string) error {
 	if flaw := textFlaw(signal, maxSignal); flaw != "" {
 		return fmt.Errorf("%w signal: it %s", ErrInvalid, flaw)
 	}
-	began := clocks.Now(w.clock.other)
-	ended := w.endRunning(&Interruption{w.id, signal})
-	told := w.tellTrace()
-	defer func() { w.recorder.awaitSince(began, told) }()
+	began := clocks.Now(r.tree.clock.other)
+	ended := r.endRunning(&Interruption{r.node.Run, signal})
+	told := r.tellAside()
+	defer func() { r.tree.awaitSince(began, told) }()
 	if !ended {
-		return fmt.Errorf("%w: %w", ErrEnded, w.cause())
+		return fmt.Errorf("%w: %w", ErrEnded, r.cause())
 	}
-	return w.append(w.interruptEvent(signal, ""))
+	return r.append(r.interruptEvent(signal, ""))
+}
+
+// interruptEvent says that the signal ended the run now. An empty name makes an event of its own.
+func (r *run) interruptEvent(signal, name string) (e Event) {
+	r.locked(func() { e = Event(r.node.Interrupt(r.now(), signal, name)) })
+	return e
 }

@@ -1,12 +1,15 @@
 package watchdog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -24,14 +27,14 @@ func (w *Watchdog) Layer(name string, budget Budget) (*Watchdog, error) {
 	if w == nil {
 		return nil, fmt.Errorf("layer %q: %w", name, errNoRun)
 	}
-	layer, err := w.layer(name, &budget)
+	layer, err := w.r.layer(w.Context(), name, &budget)
 	if err != nil {
-		return nil, fmt.Errorf("layer %q of run %s: %w", name, w.id, err)
+		return nil, fmt.Errorf("layer %q of run %s: %w", name, w.r.node.Run, err)
 	}
 	return layer, nil
 }
 
-func (w *Watchdog) layer(name string, budget *Budget) (*Watchdog, error) {
+func (r *run) layer(ctx context.Context, name string, budget *Budget) (*Watchdog, error) {
 	if flaw := textFlaw(name, MaxAggregateID); flaw != "" {
 		return nil, fmt.Errorf("%w layer name: it %s", ErrInvalid, flaw)
 	}
@@ -39,44 +42,46 @@ func (w *Watchdog) layer(name string, budget *Budget) (*Watchdog, error) {
 		return nil, fmt.Errorf("%w layer name: a slash stands between a run and its layer; make a layer of the layer instead",
 			ErrInvalid)
 	}
-	id := w.id + "/" + name
+	id := r.node.Run + "/" + name
 	if flaw := textFlaw(id, MaxAggregateID); flaw != "" {
 		return nil, fmt.Errorf("%w layer name: with it the run ID %s", ErrInvalid, flaw)
 	}
 	if err := budget.check(); err != nil {
 		return nil, err
 	}
-	at := w.lookNow() // a run that is late has ended
-	left, err := w.leftForLayer(budget.Reserve, at)
+	at := r.lookNow() // a run that is late has ended
+	left, err := r.leftForLayer(budget.Reserve, at)
 	if err != nil {
 		return nil, err
 	}
 	if left != NoLimit || budget.WallClock == 0 {
 		budget.WallClock = min(off(budget.WallClock), left)
 	}
-	layer, err := w.beginLayer(id, budget, at)
+	layer, err := r.beginLayer(ctx, id, budget, at)
 	if errors.Is(err, ErrParentEnded) {
-		return nil, fmt.Errorf("%w: %w", ErrEnded, w.cause())
+		return nil, fmt.Errorf("%w: %w", ErrEnded, r.cause())
 	}
 	return layer, err
 }
 
 // lookNow polls and returns the time afterwards.
-func (w *Watchdog) lookNow() time.Time {
-	now := clocks.Now(w.clock.other)
-	if w.clock.other == nil && w.quietAt(now.Sub(w.clock.base.Time())) {
+func (r *run) lookNow() time.Time {
+	clock := &r.tree.clock
+	now := clocks.Now(clock.other)
+	if clock.other == nil && r.node.Quiet(now.Sub(clock.base.Time())) {
 		return now
 	}
-	_ = w.poll()
-	return clocks.Now(w.clock.other)
+	_ = r.poll()
+	return clocks.Now(clock.other)
 }
 
 // leftForLayer is what a layer that begins now gets of this run at most. It must be more than the layer's own reserve.
-func (w *Watchdog) leftForLayer(reserve time.Duration, now time.Time) (time.Duration, error) {
-	left := w.remainingAt(now)
+func (r *run) leftForLayer(reserve time.Duration, now time.Time) (time.Duration, error) {
+	left := r.remainingAt(now)
+	r.checkParent()
 	switch {
-	case w.Context().Err() != nil:
-		return 0, fmt.Errorf("%w: %w", ErrEnded, w.cause())
+	case r.inner.Err() != nil:
+		return 0, fmt.Errorf("%w: %w", ErrEnded, r.cause())
 	case left <= 0:
 		return 0, fmt.Errorf("%w for new work: nothing is left of it", ErrEnded)
 	case left <= reserve:
@@ -86,23 +91,32 @@ func (w *Watchdog) leftForLayer(reserve time.Duration, now time.Time) (time.Dura
 	return left, nil
 }
 
-// beginLayer is begin for a layer. But for the budget, which was checked, its config is that of this run.
-func (w *Watchdog) beginLayer(id string, budget *Budget, at time.Time) (*Watchdog, error) {
-	run, ctx := Run{ID: id, Parent: w.id, StartedAt: at}, w.Context()
-	if err := errors.Join(run.check(at), checkParent(ctx)); err != nil {
+// beginLayer begins a layer. But for the budget, which was checked, its config is that of this run.
+func (r *run) beginLayer(ctx context.Context, id string, budget *Budget, at time.Time) (*Watchdog, error) {
+	named := Run{ID: id, Parent: r.node.Run, StartedAt: at}
+	if err := errors.Join(named.check(at), checkParent(ctx)); err != nil {
 		return nil, err
 	}
-	made := &struct {
-		Watchdog
-		lineage lineage
-	}{}
-	layer := &made.Watchdog
-	layer.id, layer.startedAt, layer.outer, layer.mu = id, record.Truncate(at), w, w.mu
-	layer.trace, layer.clock.other, layer.settings = w.trace, w.clock.other, w.with(budget)
-	layer.recorder.store, layer.recorder.timeout = w.recorder.store, w.recorder.timeout
-	layer.recorder.clock, layer.recorder.inline = w.recorder.clock, w.recorder.inline
-	layer.setUp(w.trace != nil || !w.disabled && budget.heedsSignals(), false)
-	made.lineage.parentID = w.id
-	layer.begun(ctx, &made.lineage, at)
-	return layer, nil
+	w, t := &Watchdog{}, r.tree
+	layer := &w.r
+	layer.tree, layer.outer, layer.settings = t, r, r.with(budget)
+	layer.inner, layer.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	layer.node.Name = machine.Name{Run: id, Parent: r.node.Run, StartedAt: record.Truncate(at), Begins: true}
+	layer.setUp(t.trace != nil || !r.disabled && budget.heedsSignals(), false)
+	in := machine.Input{
+		Kind: machine.Begin, Around: &r.node, Elapsed: at.Sub(layer.node.StartedAt),
+		Window: &fold.Window{StartedAt: layer.node.StartedAt},
+	}
+	parent := t.parentEnd()
+	t.mu.Lock()
+	t.add(layer)
+	var k work
+	t.stepAt(&k, t.now(parent), layer, &in)
+	t.mu.Unlock()
+	k.do(t, at)
+	if k.ending != nil {
+		layer.await(&k, &at)
+	}
+	layer.warnIfUnlimited()
+	return w, nil
 }

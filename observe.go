@@ -81,14 +81,14 @@ func (w *Watchdog) Observe(kind string) string {
 }
 
 func (w *Watchdog) classOf(kind string) string {
-	if w == nil || w.classes == nil || strings.HasPrefix(kind, eventPrefix) {
+	if w == nil || w.r.classes == nil || strings.HasPrefix(kind, eventPrefix) {
 		return ClassIgnored
 	}
-	if class, known := w.classes.of[kind]; known {
+	if class, known := w.r.classes.of[kind]; known {
 		return class
 	}
-	if w.classes.unknown == "" {
+	if w.r.classes.unknown == "" {
 		return ClassIgnored
 	}
-	return w.classes.unknown
+	return w.r.classes.unknown
 }

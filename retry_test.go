@@ -355,7 +355,7 @@ func TestRetryTogether(t *testing.T) {
 	})
 }
 
-// TestRetryRace has runs on the machine's clock, whose retriers share the one timer of all, lose events and close at
+// TestRetryRace has runs on the machine's clock, whose lanes share the one timer of all, lose events and close at
 // the same time. All is recorded in the end, once.
 func TestRetryRace(t *testing.T) {
 	store := &triedStore{now: time.Now}

@@ -14,9 +14,9 @@ const StartSkew = time.Minute
 // A Run is what a watchdog guards. The zero value is a run of its own that begins now; with a Store in the [Config] ID
 // and StartedAt must be set.
 type Run struct {
-	// ID names the run; it is the aggregate ID of its events. At most [MaxAggregateID] characters, none of them a
-	// control character and not all of them white space. (A table that a host brings may hold fewer.) Empty means a random
-	// ID, see [Watchdog.ID]; with a Store it is an error, because nobody would find the run again.
+	// ID names the run; it is the aggregate ID of its events. At most [MaxAggregateID] characters, none of them a control
+	// character and not all of them white space. (A table that a host brings may hold fewer.) Empty means a random ID,
+	// see [Watchdog.ID]; with a Store it is an error, because nobody would find the run again.
 	ID string
 	// StartedAt is when the run's window began, as the host persisted it: set once, when the run is created, and passed
 	// unchanged on every attach. Any time zone; it is kept in UTC, truncated to the microsecond. Zero means now; with a

@@ -2,8 +2,10 @@ package watchdog
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -20,8 +22,8 @@ func FromContext(ctx context.Context) *Watchdog {
 // to set the timer; so does each with [Config].OnSignal or a clock of the host's.) Signs within the same millisecond
 // may count as one at its end, so that a limit is never found exceeded too early.
 func (w *Watchdog) Activity() {
-	for ; w != nil; w = w.outer {
-		w.signal(false)
+	if w != nil {
+		w.r.signal(false)
 	}
 }
 
@@ -29,8 +31,8 @@ func (w *Watchdog) Activity() {
 // first rungs, and is activity too. A heartbeat is not progress. The first progress after a directive takes a lock, to
 // have it recorded soon.
 func (w *Watchdog) Progress() {
-	for ; w != nil; w = w.outer {
-		w.signal(true)
+	if w != nil {
+		w.r.signal(true)
 	}
 }
 
@@ -40,14 +42,16 @@ func (w *Watchdog) Progress() {
 // run. ProgressDigest reports whether the digest was new to the innermost run that heeds it, and true if none does. The
 // last 1,024 digests are remembered; an older one counts as new again.
 func (w *Watchdog) ProgressDigest(digest string) bool {
+	if w == nil {
+		return true
+	}
 	first, heeded := true, false
-	for ; w != nil; w = w.outer {
-		pulse := w.pulse.Load()
-		if pulse == nil {
+	for r := &w.r; r != nil; r = r.outer {
+		if r.node.Pulse.Load() == nil {
 			continue
 		}
-		fresh := pulse.digests.add(digest)
-		w.signal(fresh)
+		fresh := r.digestsOf().add(digest)
+		r.sign(fresh)
 		if !heeded {
 			first, heeded = fresh, true
 		}
@@ -63,8 +67,8 @@ func (w *Watchdog) Note(what string) {
 		return
 	}
 	note := record.Note(what)
-	for ; w != nil; w = w.outer {
-		w.note.Store(&note)
+	for r := &w.r; r != nil; r = r.outer {
+		r.node.Note.Store(&note)
 	}
 }
 
@@ -73,8 +77,48 @@ func (w *Watchdog) LastNote() string {
 	if w == nil {
 		return ""
 	}
-	if note := w.note.Load(); note != nil {
-		return *note
+	return w.r.node.LastNote()
+}
+
+// signal notes a sign of life, also of the runs around a layer. It never polls, records or waits.
+func (r *run) signal(progress bool) {
+	for ; r != nil; r = r.outer {
+		r.sign(progress)
 	}
-	return ""
+}
+
+// sign notes a sign of life of this run alone. A limit that begins at the first sign is nearer than what the timer is
+// set for, so that the first sign sets the timer. So does the first one after the last rung of a ladder, and the first
+// progress after a directive, which has to be recorded before the process is killed.
+func (r *run) sign(progress bool) {
+	pulse := r.node.Pulse.Load()
+	switch {
+	case pulse == nil:
+	case r.tree.clock.other != nil || r.tree.trace != nil:
+		r.signLocked(progress)
+	default:
+		r.signAt(pulse, progress, r.tree.clock.base.Since())
+	}
+}
+
+// signAt is sign on the machine's clock, at a time since its base.
+func (r *run) signAt(pulse *machine.Pulse, progress bool, now time.Duration) {
+	if pulse.At(progress, r.limits.FromFirstSign, now) {
+		r.step(&machine.Input{Kind: machine.Awaited})
+	}
+}
+
+// signLocked is sign on a clock of the host's, or with a trace, of which the host is told here.
+func (r *run) signLocked(progress bool) {
+	k := r.tree.step(r, &machine.Input{Kind: machine.Sign, Progress: progress})
+	k.doAll(r.tree)
+}
+
+// digestsOf are made at the first need.
+func (r *run) digestsOf() *digests {
+	if all := r.digests.Load(); all != nil {
+		return all
+	}
+	r.digests.CompareAndSwap(nil, &digests{})
+	return r.digests.Load()
 }

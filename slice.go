@@ -75,8 +75,8 @@ type Grant struct {
 type SpendStore interface {
 	// Take charges the scope's window with the slice, in one transaction, as [Slice.Fit] says; if that says that it does
 	// not fit, nothing is charged, and the ID is free. A slice that was charged before under the ID is not charged again,
-	// also if it was returned or asks for something else: the answer has what was granted then, and the window that it was
-	// charged in. The window is that of the store's own clock, see [Slice.WindowAt]. The error wraps [ErrInvalid] as
+	// also if it was returned or asks for something else: the answer has what was granted then, and the window that it
+	// was charged in. The window is that of the store's own clock, see [Slice.WindowAt]. The error wraps [ErrInvalid] as
 	// [Slice.Validate] does, for an ID that was charged to another scope, and for a currency that is not the scope's.
 	Take(ctx context.Context, s Slice) (Grant, error)
 	// Return gives back what was not used of a slice, in the window that it was charged in. What is returned again under
@@ -129,20 +129,12 @@ func currencyFlaw(currency string) string {
 // Fit says what to charge a window with that is charged with so much, and whether it fits. A [SpendStore] calls it
 // inside its transaction. The slice is valid.
 func (s Slice) Fit(charged Totals) (granted Totals, fits bool) {
-	before, least, limit := charged.counts(), s.Least.counts(), s.Limit.counts()
-	var grant verdict.Counts
-	fits = true
-	for i := range grant {
-		grant[i] = verdict.SliceOf(least[i], limit[i], before[i])
-		fits = fits && verdict.Fits(least[i], limit[i], before[i])
-	}
-	switch {
-	case s.Force:
+	if s.Force {
 		return s.Least, true
-	case !fits:
-		return Totals{}, false
 	}
-	return totalsOf(grant), true
+	least, limit, used := s.Least.counts(), s.Limit.counts(), charged.counts()
+	grant, fits := least.Slice(&limit, &used)
+	return totalsOf(grant), fits
 }
 
 // WindowAt returns the window of the slice at a time of the store's clock: a name that tells it from the scope's other
@@ -190,9 +182,7 @@ func (g Grant) Until(ends, now time.Time) Grant {
 // Add returns the sum of both, kind by kind, which are not negative. What is too much for a number is [NoLimit].
 func (t Totals) Add(other Totals) Totals {
 	sum, more := t.counts(), other.counts()
-	for i := range sum {
-		sum[i] = verdict.AddCount(sum[i], more[i])
-	}
+	sum.Add(&more)
 	return totalsOf(sum)
 }
 

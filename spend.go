@@ -205,32 +205,17 @@ func (s *Spend) limits(scope string) (limits []verdict.CountLimit) {
 
 // flaw says what is wrong with the amount, or nothing.
 func (a *Amount) flaw() string {
-	if min(a.InputTokens, a.OutputTokens, a.Cost.Micros, a.Requests, a.Turns, a.ToolCalls) < 0 {
-		return a.negative()
-	}
+	name, n := negative("InputTokens OutputTokens Cost Requests Turns ToolCalls",
+		a.InputTokens, a.OutputTokens, a.Cost.Micros, a.Requests, a.Turns, a.ToolCalls)
 	switch {
+	case n < 0:
+		return fmt.Sprintf("its %s is %d; use a positive number, or 0 for none", name, n)
 	case a.Cost.Micros != 0 && a.Cost.Currency == "":
 		return fmt.Sprintf("its Cost of %d has no Currency", a.Cost.Micros)
 	case a.ToolCalls == 0 && a.Tool != "":
 		return fmt.Sprintf("its Tool is %q and it has no ToolCalls", a.Tool)
 	case a.Result != "" && a.Result != ResultOK && a.Result != ResultError && a.Result != ResultRetry:
 		return fmt.Sprintf("its Result is %q; use %q, %q, %q or none", a.Result, ResultOK, ResultError, ResultRetry)
-	}
-	return ""
-}
-
-// negative says which number is below zero.
-func (a *Amount) negative() string {
-	for _, n := range [...]struct {
-		name  string
-		value int64
-	}{
-		{"InputTokens", a.InputTokens}, {"OutputTokens", a.OutputTokens}, {"Cost", a.Cost.Micros},
-		{"Requests", a.Requests}, {"Turns", a.Turns}, {"ToolCalls", a.ToolCalls},
-	} {
-		if n.value < 0 {
-			return fmt.Sprintf("its %s is %d; use a positive number, or 0 for none", n.name, n.value)
-		}
 	}
 	return ""
 }

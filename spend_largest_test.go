@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -67,6 +68,32 @@ func TestSpendLargest(t *testing.T) {
 			close(hang)
 		})
 	})
+}
+
+// TestSpendLargestGivenBack protects the window of a scope from a run that is only observed: what it admits there for
+// more than any limit, and does not use, is charged no more in the end.
+func TestSpendLargestGivenBack(t *testing.T) {
+	for name, end := range map[string]func(c watchdog.Charge) error{
+		"voided":  watchdog.Charge.Void,
+		"settled": func(c watchdog.Charge) error { return c.Settle(requests(0)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inSpendBubble(t, func(store *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
+				cfg := watchdog.Config{Scopes: teamOf(1000)}
+				counts := attach("s-1", cfg)
+				require.NoError(t, admit(t, counts, requests(7)).Settle(requests(7)))
+				require.NoError(t, counts.Close())
+				cfg.ObserveOnly = true
+				observed := attach("s-2", cfg)
+				for range 3 {
+					require.NoError(t, end(admit(t, observed, requests(math.MaxInt64))))
+				}
+				synctest.Wait()
+				require.NoError(t, observed.Close())
+				require.EqualValues(t, 7, store.charged(t, "team").Requests)
+			})
+		})
+	}
 }
 
 // TestNoneIsNotWarnedOf protects a host from being told that four fifths of nothing are used.

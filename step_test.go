@@ -16,26 +16,92 @@ func grep(n int) loop.Step {
 }
 
 // TestStepAfterRestart protects what is said of a run with a store and without the keeper that writes its row: an
-// attach looks for loops anew, asks about one again, and ends it all the same.
+// attach goes on where the process before was, but for what a crash lost.
 func TestStepAfterRestart(t *testing.T) {
-	inFixture(t, func(f *fixture) {
-		var wd *watchdog.Watchdog
-		for range 2 {
-			wd = f.attach() // and the process before is gone
-			for _, want := range []loop.Advice{loop.Go, loop.Go, loop.Ask} {
-				require.Equal(t, want, wd.Step(grep(1)).Advice)
-			}
+	transactional := func(f *fixture) { f.cfg.Store = &readingStore{} }
+	plain := func(*fixture) {}
+	for name, store := range map[string]func(*fixture){"a store": plain, "a transactional store": transactional} {
+		t.Run("Close forgets nothing, with "+name, func(t *testing.T) {
+			inFixture(t, func(f *fixture) {
+				store(f)
+				wd := f.attach()
+				wd.Step(grep(1))
+				require.Equal(t, loop.Go, wd.Step(grep(1)).Advice)
+				require.NoError(t, wd.Close())
+				wd = f.attach()
+				require.Equal(t, loop.Ask, wd.Step(grep(1)).Advice)
+				f.pass(0)
+				_, ok := wd.Poll()
+				require.True(t, ok)
+				f.pass(time.Second)
+				require.NoError(t, wd.Close())
+				wd = f.attach()
+				wd.Step(grep(1))
+				require.Equal(t, loop.End, wd.Step(grep(1)).Advice, "the host had taken it")
+				require.ErrorIs(t, wd.Stop(), watchdog.LoopDetected)
+			})
+		})
+		t.Run("a crash forgets the last minute, with "+name, func(t *testing.T) {
+			inFixture(t, func(f *fixture) {
+				store(f)
+				wd := f.attach()
+				wd.Step(grep(1))
+				f.pass(minute)
+				wd.Step(grep(1))
+				f.pass(minute - 1)
+				wd.Step(grep(2)) // is forgotten
+				f.pass(0)
+				wd = f.attach() // and the process before is gone
+				require.Equal(t, loop.Ask, wd.Step(grep(1)).Advice)
+			})
+		})
+		t.Run("a crash does not forget a loop that was found, with "+name, func(t *testing.T) {
+			inFixture(t, func(f *fixture) {
+				store(f)
+				wd := f.attach()
+				for _, want := range []loop.Advice{loop.Go, loop.Go, loop.Ask} {
+					require.Equal(t, want, wd.Step(grep(1)).Advice)
+				}
+				f.pass(0)
+				require.Equal(t, loop.Ask, f.attach().Step(grep(1)).Advice)
+			})
+		})
+	}
+	t.Run("Close records what the store did not take before", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			wd := f.attach()
+			wd.Step(grep(1))
+			f.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			f.pass(minute)
+			wd.Step(grep(1))
 			f.pass(0)
-			d, ok := wd.Poll()
-			require.True(t, ok)
-			require.Equal(t, watchdog.DirectiveUnstuck, d.Kind)
-		}
-		asked := f.events(watchdog.EventUnstuck)
-		require.Len(t, asked, 2)
-		require.Less(t, len(asked[1].Payload), 1<<10, "no event has what was remembered")
-		wd.Step(grep(1))
-		require.Equal(t, loop.End, wd.Step(grep(1)).Advice)
-		require.ErrorIs(t, wd.Stop(), watchdog.LoopDetected)
+			f.store.set(func(s *flakyStore) { s.fail = nil })
+			require.NoError(t, wd.Close())
+			require.Equal(t, loop.Ask, f.attach().Step(grep(1)).Advice)
+		})
+	})
+	t.Run("a resumed run begins anew", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			wd := f.attach()
+			wd.Step(grep(1))
+			wd.Step(grep(1))
+			f.pass(minute)
+			wd.Step(grep(1))
+			f.pass(4 * time.Hour)
+			f.stopped(wd)
+			require.Equal(t, loop.Go, f.resume().Step(grep(1)).Advice)
+		})
+	})
+	t.Run("no event has what a tool was asked or said", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			wd := f.attach()
+			wd.Step(loop.Step{Tool: "canary-tool", Input: []byte(`{"q":"canary-in"}`), Outcome: []byte("canary-out")})
+			require.NoError(t, wd.Close())
+			kept := f.events(watchdog.EventCheckpoint)
+			require.Len(t, kept, 1)
+			require.NotContains(t, string(kept[0].Payload), "canary")
+			require.Less(t, len(kept[0].Payload), 12<<10)
+		})
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -93,3 +94,14 @@ func reasonOf(limit verdict.Limit) string { return record.LimitReason(string(lim
 func reasonOfCode(code StopReason) string { return record.Reason(string(code)) }
 
 func codeOf(reason string) StopReason { return StopReason(record.Code(reason)) }
+
+// stopOf reads the payload of the run's cancel event.
+func stopOf(p *record.Cancel, runID string) *Stop {
+	return &Stop{
+		Code: codeOf(p.Reason), RunID: runID, Parent: p.Parent,
+		StartedAt: time.Time(p.SessionStartedAt), FiredAt: time.Time(p.FiredAt),
+		Elapsed: fold.Elapsed(p), Budget: record.Duration(p.ConfiguredBudgetSeconds),
+		Hold: p.Hold, Note: p.Note, Paused: record.Duration(p.PausedSeconds), window: p.Window,
+		Rung: max(int(p.Rung), 1), Usage: usageOfRecord(runID, p.Spend),
+	}
+}

@@ -3,10 +3,8 @@ package watchdog
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/fold"
 )
 
 // Sync reads from the store what others did to the run's window, such as a sweeper on another host, and adopts it: a
@@ -21,43 +19,22 @@ func (w *Watchdog) Sync(ctx context.Context) (*Stop, error) {
 	if w == nil {
 		return nil, nil
 	}
-	stop, err := w.sync(ctx)
+	stop, err := w.r.sync(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("sync run %s with its events: %w", w.id, err)
+		return nil, fmt.Errorf("sync run %s with its events: %w", w.r.node.Run, err)
 	}
 	return stop, nil
 }
 
-func (w *Watchdog) sync(ctx context.Context) (*Stop, error) {
-	began := clocks.Now(w.clock.other)
-	_ = w.poll() // a run that is late has ended
-	if w.inner.Err() != nil {
-		return w.ending()
+func (r *run) sync(ctx context.Context) (*Stop, error) {
+	began := clocks.Now(r.tree.clock.other)
+	_ = r.poll() // a run that is late has ended
+	if r.inner.Err() != nil {
+		return r.howEnded()
 	}
-	found, err := exchange(ctx, &w.recorder, w.consult)
+	found, err := exchange(ctx, r, r.consult)
 	if err != nil {
 		return nil, err
 	}
-	return w.adopt(&found, began)
-}
-
-// adopt does what the store says, unless the run has ended meanwhile. The caller has waited since began.
-func (w *Watchdog) adopt(found *fold.Window, began time.Time) (*Stop, error) {
-	n := &news{}
-	defer w.tellSince(began, n)
-	adopted := w.whileRunning(func() {
-		switch {
-		case found.Complete():
-			w.endComplete()
-		case found.Stop != nil:
-			n.asleep, n.stop = w.endStopped(found.Stop)
-		default:
-			w.learnPauses(found.Paused())
-			w.takeExtensions(found)
-		}
-	})
-	if !adopted || found.Complete() {
-		return w.ending()
-	}
-	return n.stop, nil
+	return r.adopt(&found, began)
 }

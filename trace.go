@@ -4,13 +4,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // The kinds of [Signal].
 const (
-	// SignalAttach is where the trace of an attach begins, SignalExtend more time for the window, SignalEnd where it ends:
-	// when the run's end was decided, by whatever limit, guard or call.
+	// SignalAttach is where the trace of an attach begins, SignalExtend more time for the window, SignalEnd where it
+	// ends: when the run's end was decided, by whatever limit, guard or call.
 	SignalAttach = string(verdict.SignalAttach)
 	SignalExtend = string(verdict.SignalExtend)
 	SignalEnd    = string(verdict.SignalEnd)
@@ -50,8 +51,8 @@ type Signal struct {
 	// At is when it came: what had elapsed of the window.
 	At time.Duration `json:"at"`
 	// Key is that of a hold, Length its cap, or that of an extension; a cap of [NoLimit] is none. Serial tells the holds
-	// of layers, which may be open under one key, apart; it is 0 for a hold of the run itself. Of an attach, Length is how
-	// much the window was extended before, and Warned how many warnings it had.
+	// of layers, which may be open under one key, apart; it is 0 for a hold of the run itself. Of an attach, Length is
+	// how much the window was extended before, and Warned how many warnings it had.
 	Key    string        `json:"key,omitempty"`
 	Serial int           `json:"serial,omitempty"`
 	Length time.Duration `json:"length,omitempty"`
@@ -78,7 +79,7 @@ type Signal struct {
 }
 
 // A trace tells the host's OnSignal of every signal in order, one at a time and with no lock held. Signals are queued
-// while mu of the run is held and delivered by whoever unlocks it; if somebody delivers already, that one takes the
+// while mu of the tree is held and delivered by whoever unlocks it; if somebody delivers already, that one takes the
 // newer ones, too.
 type trace struct {
 	tell func(Signal)
@@ -112,22 +113,22 @@ func (t *trace) waiting() bool {
 }
 
 // deliver tells the host what is queued.
-func (t *trace) deliver(w *Watchdog) {
+func (t *trace) deliver(r *run) {
 	for s, ok := t.take(); ok; s, ok = t.take() {
-		t.deliverOne(w, s)
+		t.deliverOne(r, s)
 	}
 }
 
 // deliverOne tells the host of a signal. If that ends this goroutine, the others are delivered before it ends.
-func (t *trace) deliverOne(w *Watchdog, s Signal) {
+func (t *trace) deliverOne(r *run, s Signal) {
 	told := false
 	defer func() {
 		t.delivered()
 		if !told {
-			t.deliver(w)
+			t.deliver(r)
 		}
 	}()
-	w.callHost("OnSignal", func() { t.tell(s) })
+	r.callHost("OnSignal", func() { t.tell(s) })
 	told = true
 }
 
@@ -148,55 +149,19 @@ func (t *trace) delivered() {
 	t.delivering = false
 }
 
-// signalTaken applies a signal to the decision, and traces it; what comes while a stop is recorded is traced if that is
-// taken back. The caller holds mu.
-func (w *Watchdog) signalTaken(s Signal) {
-	s.At = w.clock.elapsed()
-	w.signs()
-	w.seen.Take(&w.limits.Limits, verdict.Signal{
-		Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Serial: s.Serial, Length: s.Length, Warned: s.Warned,
-		Wrapped: s.Wrapped, From: s.From, Rung: s.Rung, Idle: s.Idle,
-	})
-	if s.Kind == SignalUnpause {
-		w.leaveReleased()
-	}
-	switch {
-	case w.trace == nil:
-	case w.trip != nil:
-		w.trip.meanwhile = append(w.trip.meanwhile, s)
-	default:
-		w.traceAt(s)
+// signalOf is a signal of the machine as the host gets it.
+func (r *run) signalOf(s *machine.Signal) Signal {
+	return Signal{
+		Kind: string(s.Kind), Run: r.node.Run, At: s.At, Key: s.Key, Serial: s.Serial, Length: s.Length, Warned: s.Warned,
+		Wrapped: s.Wrapped, From: s.From, Rung: s.Rung, Idle: s.Idle, Busy: s.Busy, Usage: usageOfRecord(r.node.Run, s.Spend),
+		More: s.More,
 	}
 }
 
-// worked is what the wall clock shows: the real time since the window's start without the pauses. The caller holds mu.
-func (w *Watchdog) worked() time.Duration {
-	now := w.clock.elapsed()
-	return now - verdict.Paused(w.seen, now)
-}
-
-// tracing traces what is no signal of the run's own. The caller holds mu.
-func (w *Watchdog) tracing(s Signal) {
-	if w.trace != nil {
-		s.At = w.clock.elapsed()
-		w.traceAt(s)
-	}
-}
-
-// traceEnd traces the run's end, which was when it was decided, however long its record took. The caller holds mu.
-func (w *Watchdog) traceEnd() {
-	if w.trip != nil {
-		w.traceAt(Signal{Kind: SignalEnd, At: w.trip.elapsed})
-		return
-	}
-	w.tracing(Signal{Kind: SignalEnd})
-}
-
-func (w *Watchdog) traceAt(all ...Signal) {
-	if w.trace != nil {
-		for i := range all {
-			all[i].Run = w.id
-		}
-		w.trace.add(all...)
+// traced traces what is no input of the machine's. The caller holds mu.
+func (r *run) traced(s Signal) {
+	if r.tree.trace != nil {
+		s.Run, s.At = r.node.Run, r.elapsed()
+		r.tree.trace.add(s)
 	}
 }

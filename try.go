@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
 // Try runs the work once, under a context that belongs to the run and ends when the run asks for it to be done again or
@@ -29,9 +30,9 @@ func (w *Watchdog) Try(ctx context.Context, work func(context.Context) error) er
 	}
 	t, err := w.openTry(ctx)
 	if err != nil {
-		return fmt.Errorf("try in run %s: %w", w.id, err)
+		return fmt.Errorf("try in run %s: %w", w.r.node.Run, err)
 	}
-	defer w.closeTry(t)
+	defer t.close()
 	err = work(t)
 	if cause := context.Cause(t); err != nil && cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
@@ -42,7 +43,7 @@ func (w *Watchdog) Try(ctx context.Context, work func(context.Context) error) er
 // A try is work that a directive or the end of the run ends, and the context of it.
 type try struct {
 	context.Context
-	w      *Watchdog
+	of     *Watchdog
 	cancel context.CancelCauseFunc
 
 	next, before *try // in the tries of the run; guarded by its mu
@@ -51,19 +52,19 @@ type try struct {
 // Value finds the run whose work it is, which has the signs of life that are none of a timer's inside.
 func (t *try) Value(key any) any {
 	if key == (handle.Key{}) {
-		return (*runHandle)(t.w)
+		return (*runHandle)(t.of)
 	}
 	value := t.Context.Value(key)
 	if key == (handle.SignsKey{}) {
 		if _, timer := value.(handle.Timer); !timer {
-			return (*runHandle)(t.w)
+			return (*runHandle)(t.of)
 		}
 	}
 	return value
 }
 
 func (w *Watchdog) openTry(ctx context.Context) (*try, error) {
-	t := &try{w: w}
+	t := &try{of: w}
 	var cancel context.CancelCauseFunc
 	t.Context, cancel = context.WithCancelCause(ctx)
 	if err := t.Begin(cancel); err != nil {
@@ -76,43 +77,41 @@ func (w *Watchdog) openTry(ctx context.Context) (*try, error) {
 // Begin implements [handle.Work].
 func (t *try) Begin(cancel context.CancelCauseFunc) error {
 	t.cancel = cancel
-	_ = t.w.Stop() // a run that is late has ended
-	t.w.checkParent()
-	return t.w.addTry(t)
+	_ = t.of.Stop() // a run that is late has ended
+	t.of.r.checkParent()
+	return t.of.r.addTry(t)
 }
 
 // End implements [handle.Work].
 func (t *try) End() {
-	t.w.mu.Lock()
-	defer t.w.mu.Unlock()
-	t.w.removeTry(t)
+	t.of.r.locked(func() { t.of.r.removeTry(t) })
 }
 
-func (w *Watchdog) addTry(t *try) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.phase == ended {
-		return fmt.Errorf("%w: %w", ErrEnded, w.cause())
+func (r *run) addTry(t *try) error {
+	r.tree.mu.Lock()
+	defer r.tree.mu.Unlock()
+	if r.node.Phase() == machine.Over {
+		return fmt.Errorf("%w: %w", ErrEnded, r.cause())
 	}
-	if t.next = w.tries; t.next != nil {
+	if t.next = r.tries; t.next != nil {
 		t.next.before = t
 	}
-	w.tries = t
+	r.tries = t
 	return nil
 }
 
-func (w *Watchdog) closeTry(t *try) {
+func (t *try) close() {
 	t.End()
 	t.cancel(context.Canceled)
 }
 
 // removeTry does nothing for one that was removed. The caller holds mu.
-func (w *Watchdog) removeTry(t *try) {
+func (r *run) removeTry(t *try) {
 	switch {
 	case t.before != nil:
 		t.before.next = t.next
-	case w.tries == t:
-		w.tries = t.next
+	case r.tries == t:
+		r.tries = t.next
 	}
 	if t.next != nil {
 		t.next.before = t.before
@@ -121,10 +120,10 @@ func (w *Watchdog) removeTry(t *try) {
 }
 
 // takeTries removes those that are open. The caller holds mu.
-func (w *Watchdog) takeTries() (all []*try) {
-	for w.tries != nil {
-		all = append(all, w.tries)
-		w.removeTry(w.tries)
+func (r *run) takeTries() (all []*try) {
+	for r.tries != nil {
+		all = append(all, r.tries)
+		r.removeTry(r.tries)
 	}
 	return all
 }
@@ -135,25 +134,8 @@ type retrial struct {
 	tries     []*try
 }
 
-// retrial is what the directive ends, nothing if it does not ask for that. The caller holds mu.
-func (w *Watchdog) retrial(d Directive) (r retrial) {
-	asks := d.Kind == DirectiveRetry || d.Kind == DirectiveUnstuck
-	if !asks || w.observeOnly {
-		return r
-	}
-	return retrial{&d, w.takeTries()}
-}
-
-func (r retrial) carryOut() {
-	for _, t := range r.tries {
-		t.cancel(r.directive)
-	}
-}
-
-// endTries ends the work with the run, on goroutines of its own: the caller holds mu, and a context of a type of the
-// host's can be asked when one inside it is cancelled.
-func (w *Watchdog) endTries(cause error) {
-	for _, t := range w.takeTries() {
-		go t.cancel(cause)
+func (a retrial) carryOut() {
+	for _, t := range a.tries {
+		t.cancel(a.directive)
 	}
 }

@@ -93,57 +93,16 @@ func (w *Watchdog) Usage() []Usage {
 	if w == nil {
 		return nil
 	}
-	a := w.account.Load()
+	a := w.r.account.Load()
 	if a == nil {
 		return nil
 	}
-	a.in.lock()
-	defer a.in.unlock()
-	a.Learn()
-	if len(a.Spend.Limits) == 0 {
-		return nil
-	}
-	all := make([]Usage, 0, len(a.Spend.Limits))
-	for i := range a.Spend.Limits {
-		all = append(all, w.usageOf(a.Spend.Use(i)))
-	}
-	return all
+	w.r.tree.mu.Lock()
+	defer w.r.tree.mu.Unlock()
+	return a.usage()
 }
 
-// usage is the counted limit that a verdict is about, nil for a limit of time. The caller holds mu.
-func (w *Watchdog) usage(v verdict.Verdict) *Usage {
-	if w.seen.Spend == nil || v.Count == (verdict.CountUse{}) {
-		return nil
-	}
-	u := w.usageOf(v.Count)
-	return &u
-}
-
-func (w *Watchdog) usageOf(c verdict.CountUse) Usage {
-	u := Usage{
-		Run: w.id, Limit: c.Kind.String(), Tool: c.Tool, Scope: c.Scope,
-		Used: c.Used, Admitted: c.Admitted, Allowed: c.Allowed, Needed: c.Needed,
-		Pattern: c.Pattern,
-	}
-	if c.Kind == verdict.KindCost {
-		u.Currency = w.accountOf().Currency
-	}
-	return u
-}
-
-// recorded is the usage as events have it, nil for none.
-func (u *Usage) recorded() *record.Spend {
-	if u == nil {
-		return nil
-	}
-	return &record.Spend{
-		Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Currency: u.Currency,
-		Used: record.Number(u.Used), Admitted: record.Number(u.Admitted), Allowed: record.Number(u.Allowed),
-		Needed: record.Number(u.Needed), Pattern: u.Pattern,
-	}
-}
-
-// usageOfRecord reads it back.
+// usageOfRecord is what events have of it, nil for none.
 func usageOfRecord(runID string, s *record.Spend) *Usage {
 	if s == nil {
 		return nil

@@ -3,8 +3,7 @@ package watchdog
 import (
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/verdict"
+	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
 // A Warning says that a run has used up a chosen fraction of its wall clock ([Budget].WarnAt) or of a counted limit
@@ -21,22 +20,10 @@ type Warning struct {
 	At time.Time
 }
 
-func (w *Watchdog) warning(v verdict.Verdict, now time.Duration) Warning {
-	warning := Warning{
-		RunID: w.id, Fraction: v.Fraction, Elapsed: v.Used, Budget: v.Allowed, Usage: w.usage(v),
-		At: record.Truncate(w.clock.now()),
+func (r *run) warningOf(o *machine.Notice) Warning {
+	v := &o.Verdict
+	return Warning{
+		RunID: r.node.Run, Fraction: v.Fraction, Elapsed: v.Used, Budget: v.Allowed, Remaining: o.Remaining,
+		Usage: usageOfRecord(r.node.Run, o.Spend), At: o.At,
 	}
-	if warning.Usage == nil {
-		warning.Remaining = verdict.Remaining(w.limits.Limits, w.seen, now)
-	}
-	return warning
-}
-
-func (w *Watchdog) tell(warnings []Warning) {
-	if w.onWarning == nil {
-		return
-	}
-	each(warnings, func(warning Warning) {
-		w.callHost("OnWarning", func() { w.onWarning(warning) })
-	})
 }

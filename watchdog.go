@@ -4,32 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/alarm"
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/fold"
-	"github.com/seed62658d38/watchdog/internal/handle"
-	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/verdict"
+	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
 // The errors of the package. Each method says which of them it wraps.
 var (
 	// ErrInvalid says that what the caller passed is wrong: a run, a config, a budget, an event, a name. The text says
-	// which field, with which value, and what to use. Nothing was changed. The other packages of this module wrap it, too.
+	// which field, with which value, and what to use. Nothing was changed. The other packages of this module wrap it,
+	// too.
 	ErrInvalid = errors.New("invalid")
 	// ErrParentEnded says that the context was done before the run was attached. New and Resume wrap it, with the
 	// context's cause.
 	ErrParentEnded = errors.New("parent context has ended")
 	// ErrEnded says that the run has ended. Complete, Extend, Interrupt, Hold and Layer wrap it, with the cause of the
-	// end. Cancel and Sync wrap it if the run ended without a stop. On a nil Watchdog, Cancel, Extend, Interrupt and Layer
-	// wrap it.
+	// end. Cancel and Sync wrap it if the run ended without a stop. On a nil Watchdog, Cancel, Extend, Interrupt and
+	// Layer wrap it.
 	ErrEnded = errors.New("run has ended")
 	// ErrComplete says that the host declared the run done, see [Watchdog.Complete]. New wraps it; to go on with such a
 	// run is to Resume it. It is the cause of the context of a run that is complete.
-	ErrComplete = errors.New("run is complete")
+	ErrComplete = machine.ErrComplete
 	// ErrClosed is the cause of the run's context after Close ended it.
 	ErrClosed = errors.New("watchdog closed")
 	// ErrHeld says that a hold with the key is open. Hold and During wrap it.
@@ -58,110 +54,7 @@ func (noRun) Unwrap() error { return ErrEnded }
 //
 // All methods are safe for concurrent use. All work on a nil Watchdog, which [FromContext] returns where there is no
 // run: it has no limit, it never fires, and what cannot be done without a run returns an error that wraps [ErrEnded].
-type Watchdog struct {
-	id        string
-	lineage   *lineage // nil for a session of its own
-	startedAt time.Time
-	outer     *Watchdog // the run around a layer
-	settings
-	recorder recorder
-
-	pulse   atomic.Pointer[pulse] // nil while nothing heeds signals
-	trace   *trace                // nil if the host keeps none
-	note    atomic.Pointer[string]
-	readers atomic.Pointer[readers]
-	account atomic.Pointer[account] // nil while nothing is counted
-
-	parent     context.Context
-	inner      context.Context
-	cancel     context.CancelCauseFunc
-	stopParent func() bool
-
-	// quietUntil is when, in monotonic time since the clock's base, a poll has to look closely; 0 is always.
-	quietUntil atomic.Int64
-
-	mu       *tree // guards the rest; the order of locks is in lifecycle.go
-	clock    runClock
-	seen     verdict.Snapshot
-	phase    phase
-	complete bool      // once ended
-	byParent bool      // the parent ended it
-	trip     *trip     // while recording
-	more     *extras   // nil if there is nothing in them
-	tries    *try      // the first of those that are open
-	layers   *Watchdog // the first of those that are open
-	stop     *Stop     // once fired
-	item     alarm.Item[Watchdog]
-	timer    clocks.Timer // in place of item if the clock is not the machine's
-}
-
-// extras are what few runs have. The run's mutex guards them.
-type extras struct {
-	attempt Attempt
-	keeper  Keeper       // that keeps the run
-	given   []given      // the directives that still stand on a ladder
-	left    []fold.Pause // those of layers of a process that is gone
-	due     []*entry     // what the next look has to record
-	failed  failedCompletes
-	looper  *looper // nil before the first step
-	// resumeInDoubt tells that it was not resumed, and that the store may have the resume all the same.
-	resumeInDoubt bool
-	busy          busyness
-	released      []func()          // what waits for the end of a pause
-	command       record.CommandEnd // that its host said
-}
-
-// extras are made at the first need. The caller holds mu.
-func (w *Watchdog) extras() *extras {
-	if w.more == nil {
-		w.more = &extras{}
-	}
-	return w.more
-}
-
-// New attaches to a run: it reads the run's events, continues its window where it stands, and guards the run until
-// [Watchdog.Close]. If the window has its cancel event already, the watchdog is fired from the start, with the stored
-// stop; if its budget is used up, it fires before New returns.
-//
-// A run that is complete is not watched any more: New wraps [ErrComplete].
-//
-// Without a Store in the [Config] the run is kept in memory and nobody finds it again: every New begins a run, whose ID
-// and start can be left out.
-//
-// The context is the run's parent: [Watchdog.Context] ends when it ends, which is not a stop. A parent of a type of the
-// host's own costs a goroutine until the run ends, as with package context, unless it has the method AfterFunc that
-// [context.AfterFunc] asks for. New wraps [ErrInvalid],
-// [ErrComplete], [ErrParentEnded] or [ErrUnreadableEvent], or the store's error if the events cannot be read, because
-// then New cannot tell whether the run may continue. After an error nothing is guarded and nothing was written.
-//
-// A watchdog without any limit can never fire; New logs a warning when it makes one.
-func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
-	if fresh, ok := ctx.(handle.Fresh); ok {
-		return begin(fresh.Context, run, &cfg)
-	}
-	w, err := attach(ctx, run, &cfg, false)
-	if err != nil {
-		return nil, fmt.Errorf("attach watchdog: %w", err)
-	}
-	return w, nil
-}
-
-// Resume is [New] for when the user asks to go on with a run that a guard cancelled or that is complete. It opens a
-// fresh window at this moment, recorded as [EventResume] before Resume returns, so that the run does not stop at once
-// for its old window. [Watchdog.StartedAt] is the new start, for the host to persist; a host that crashes before that
-// still attaches to the new window. A run that has not ended so continues its window, as with New. If several processes
-// resume at once, all get the same window. Without a Store in the [Config] it has nothing to go on with and is New.
-//
-// Resume returns the errors of New, [ErrFailing] as [Config].MaxStops says, and the store's error if the event cannot
-// be recorded. After an error the run is still cancelled, unless the text says that it is resumed or the store was too
-// slow to answer and keeps the event after all.
-func Resume(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
-	w, err := attach(ctx, run, &cfg, true)
-	if err != nil {
-		return nil, fmt.Errorf("resume run: %w", err)
-	}
-	return w, nil
-}
+type Watchdog struct{ r run }
 
 // Context returns the run's context, for everything that is done in the run. It ends when a limit is exceeded or
 // another guard cancels the run, with the [Stop] as its cause; when the parent ends, with the parent's cause; after
@@ -180,7 +73,7 @@ func (w *Watchdog) ID() string {
 	if w == nil {
 		return ""
 	}
-	return w.id
+	return w.r.node.Run
 }
 
 // Parent returns the ID of the run that this one is a layer of, empty for a run of its own and a nil Watchdog.
@@ -188,7 +81,7 @@ func (w *Watchdog) Parent() string {
 	if w == nil {
 		return ""
 	}
-	return w.lineage.parent()
+	return w.r.node.Parent
 }
 
 // StartedAt returns the start of the window, in UTC to the microsecond. After [Resume] it can be later than what the
@@ -197,7 +90,7 @@ func (w *Watchdog) StartedAt() time.Time {
 	if w == nil {
 		return time.Time{}
 	}
-	return w.startedAt
+	return w.r.node.StartedAt
 }
 
 // Fired reports whether a limit or another guard stopped the run, and which: the host asks at its phase boundaries. It
@@ -206,10 +99,10 @@ func (w *Watchdog) StartedAt() time.Time {
 // too long waits for [Config].Busy before, at most [BusyTimeout]. A run that ended in another way has not fired, nor
 // has a nil Watchdog. A run that has not fired costs little more than reading the clock, and no allocation.
 func (w *Watchdog) Fired() (StopReason, bool) {
-	if w == nil || w.quiet() {
+	if w == nil || w.r.quiet() {
 		return "", false
 	}
-	if stop := w.poll(); stop != nil {
+	if stop := w.r.poll(); stop != nil {
 		return stop.Code, true
 	}
 	return "", false
@@ -217,10 +110,10 @@ func (w *Watchdog) Fired() (StopReason, bool) {
 
 // Stop returns the run's stop, nil while it has not fired. It looks as [Watchdog.Fired] does. A nil Watchdog has none.
 func (w *Watchdog) Stop() *Stop {
-	if w == nil || w.quiet() {
+	if w == nil || w.r.quiet() {
 		return nil
 	}
-	return w.poll()
+	return w.r.poll()
 }
 
 // Elapsed returns the real time since the window's start, with the time that the process was not running, the machine
@@ -229,9 +122,9 @@ func (w *Watchdog) Elapsed() time.Duration {
 	if w == nil {
 		return 0
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.clock.elapsed()
+	w.r.tree.mu.Lock()
+	defer w.r.tree.mu.Unlock()
+	return w.r.elapsed()
 }
 
 // Remaining returns how long the run may still work: what is left of its wall clock, until the [DirectiveWrapUp] less
@@ -241,20 +134,7 @@ func (w *Watchdog) Remaining() time.Duration {
 	if w == nil {
 		return NoLimit
 	}
-	return w.remainingAt(time.Now())
-}
-
-// remainingAt is Remaining for who has just read the machine's clock.
-func (w *Watchdog) remainingAt(now time.Time) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.phase != running {
-		return 0
-	}
-	if w.disabled {
-		return NoLimit
-	}
-	return verdict.Remaining(w.limits.Limits, w.seen, w.clock.elapsedAt(now))
+	return w.r.remainingAt(time.Now())
 }
 
 // Close ends the watching. A run that has not ended otherwise ends by it, without an event; its context's cause is
@@ -266,47 +146,14 @@ func (w *Watchdog) Close() error {
 	if w == nil {
 		return nil
 	}
-	w.recorder.stopTries()
-	if w.closeAtOnce() {
+	began := clocks.Now(w.r.tree.clock.other)
+	w.r.stopTries()
+	in := machine.Input{Kind: machine.End, Cause: ErrClosed}
+	if k := w.r.take(&in); k.idle() && !w.r.remembers() { // nearly always
 		return nil
 	}
-	if err := w.close(clocks.Now(w.clock.other)); err != nil {
-		return fmt.Errorf("close watchdog of run %s: %w", w.id, err)
+	if err := w.r.close(began); err != nil {
+		return fmt.Errorf("close watchdog of run %s: %w", w.r.node.Run, err)
 	}
 	return nil
-}
-
-func (w *Watchdog) close(began time.Time) (err error) {
-	w.endRunning(ErrClosed)
-	told := w.tellTrace()
-	spending := clocks.Now(w.clock.other)
-	spent := w.closeSpend()
-	defer func() {
-		w.recorder.awaitSince(spending, spent)
-		err = errors.Join(err, w.unpaid())
-	}()
-	w.recorder.awaitSince(began, w.recorder.underway())
-	defer w.tellKeeper(began)
-	if w.recorder.waiting() {
-		if err := w.recorder.flush(w.storeContext()); err != nil {
-			return err
-		}
-	}
-	w.recorder.awaitSince(began, told)
-	return nil
-}
-
-// closeAtOnce ends a run that has nothing to wait for and nobody to tell, and reports whether it did.
-func (w *Watchdog) closeAtOnce() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	holds := w.seen.Signs != nil && w.seen.Signs.Holds.Len() > 0
-	if w.phase != running || holds || w.more != nil || w.stopParent != nil || w.trace != nil || w.account.Load() != nil {
-		return false
-	}
-	if !w.caughtUp() || w.recorder.underway() != nil || w.endWithParent() {
-		return false
-	}
-	w.end(ErrClosed)
-	return true
 }

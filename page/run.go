@@ -113,6 +113,9 @@ func (p *Page) addLayers(ctx context.Context, r *story.Record, after string) err
 
 // tell fills in the story, and what is drawn of it.
 func (v *runPage) tell(r story.Record) {
+	r.Events = slices.DeleteFunc(slices.Clone(r.Events), func(e watchdog.Event) bool {
+		return e.Type == watchdog.EventCheckpoint // which tells of nothing that happened
+	})
 	v.Story = story.Of(r, v.Now)
 	slices.Reverse(v.Layers) // as the timeline goes on, the oldest first
 	v.Since = v.StartedAt

@@ -45,9 +45,8 @@ func (r StalledRun) WarningEvent() watchdog.Event {
 func (r StalledRun) CancelEvents() []watchdog.Event {
 	p := record.Cancel{
 		Reason: idleTimeout, SessionStartedAt: record.Stamp(r.StartedAt), FiredAt: record.Stamp(r.DecidedAt),
-		ElapsedSeconds: record.WholeSeconds(r.Silence), ConfiguredBudgetSeconds: record.FloatSeconds(r.Threshold),
-		Parent: r.Parent, MeasuredSeconds: record.ExactSeconds(r.Silence), Author: Author,
-		LastEventAt: record.Stamp(r.LastEventAt), StopFailed: r.StopFailed,
+		Used: record.UsedOf(r.Silence, r.Threshold), Parent: r.Parent, MeasuredSeconds: record.ExactSeconds(r.Silence),
+		Author: Author, LastEventAt: record.Stamp(r.LastEventAt), StopFailed: r.StopFailed,
 	}
 	attempt := 1
 	if r.Warned {
@@ -65,10 +64,9 @@ func (r StalledRun) advisory(directive watchdog.DirectiveKind, attempt int, at t
 	name := idleTimeout + " " + string(directive) + " " + r.silenceName()
 	return r.event(watchdog.EventWarning, name, at, record.Trip{
 		Reason: idleTimeout, SessionStartedAt: record.Stamp(r.StartedAt), FiredAt: record.Stamp(r.DecidedAt),
-		ElapsedSeconds: record.WholeSeconds(r.Silence), ConfiguredBudgetSeconds: record.FloatSeconds(r.Threshold),
-		Directive: string(directive), Rung: record.Count(attempt), Parent: r.Parent,
-		MeasuredSeconds: record.ExactSeconds(r.Silence),
-		Author:          Author, LastEventAt: record.Stamp(r.LastEventAt),
+		Used: record.UsedOf(r.Silence, r.Threshold), Directive: string(directive), Rung: record.Count(attempt),
+		Parent: r.Parent, MeasuredSeconds: record.ExactSeconds(r.Silence), Author: Author,
+		LastEventAt: record.Stamp(r.LastEventAt),
 	})
 }
 

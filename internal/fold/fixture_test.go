@@ -35,7 +35,7 @@ func (s *script) add(kind string, payload any) (id string) {
 func (s *script) cancel(start, fired time.Duration) (id string) {
 	return s.add("cancel", record.Cancel{
 		Reason: "wall_clock_exceeded", SessionStartedAt: stamp(start), FiredAt: stamp(fired),
-		ElapsedSeconds: 14400, ConfiguredBudgetSeconds: 14400,
+		Used: record.UsedOf(14400*time.Second, 14400*time.Second),
 	})
 }
 

@@ -31,11 +31,17 @@ type History struct {
 // Of folds events. Where two of them say different things of one window, such as two cancels, it counts which of them a
 // store returns first. The events stay as they are.
 func Of(id WindowID, events []Event) History {
+	h := History{id: id, windows: map[time.Time]*Window{}, after: map[time.Time]time.Time{}}
+	h.fold(events)
+	return h
+}
+
+// fold folds further events, which a store returns after those that are folded.
+func (h *History) fold(events []Event) {
 	if !slices.IsSortedFunc(events, Event.Compare) {
 		events = slices.Clone(events)
 		slices.SortStableFunc(events, Event.Compare)
 	}
-	h := History{id: id, windows: map[time.Time]*Window{}, after: map[time.Time]time.Time{}}
 	for i := range events {
 		h.add(&events[i])
 	}
@@ -44,7 +50,6 @@ func Of(id WindowID, events []Event) History {
 			h.windows[start].correct()
 		}
 	}
-	return h
 }
 
 // add adds what an event says, unless it is of another run's.

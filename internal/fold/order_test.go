@@ -44,9 +44,9 @@ func (s *randomScript) next() {
 	case 4:
 		s.add("extend", record.Extend{SessionStartedAt: s.of(), ExtensionSeconds: budget, Spend: []record.Spend{{Limit: "turns", Extension: 1}}})
 	case 5:
-		s.add("warning", record.Warning{SessionStartedAt: s.of(), ConfiguredBudgetSeconds: budget, Spend: s.spend()})
+		s.add("warning", record.Warning{SessionStartedAt: s.of(), Used: record.Used{ConfiguredBudgetSeconds: budget}, Spend: s.spend()})
 	case 6:
-		s.add("wrap_up", record.WrapUp{SessionStartedAt: s.of(), ConfiguredBudgetSeconds: budget, Spend: s.spend()})
+		s.add("wrap_up", record.WrapUp{SessionStartedAt: s.of(), Used: record.Used{ConfiguredBudgetSeconds: budget}, Spend: s.spend()})
 	case 7:
 		s.add("wait", record.Trip{SessionStartedAt: s.of(), Rung: record.Count(s.IntN(3)), Spend: s.spend(), Resets: []string{s.id()}})
 	case 8:

@@ -64,6 +64,9 @@ func (p *holdPayload) of() record.Window     { return windowOf(p.SessionStartedA
 func (p *releasePayload) of() record.Window  { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
 
 func (p *cancelPayload) applyTo(h *History, w *Window, e *Event) {
+	if _, known := h.cancels[e.ID]; known { // it was asked for by its ID, too
+		return
+	}
 	if w.Stop == nil {
 		w.Stop = (*record.Cancel)(p)
 	}
@@ -100,6 +103,9 @@ func (p *extendPayload) applyTo(_ *History, w *Window, _ *Event) {
 }
 
 func (p *warningPayload) applyTo(_ *History, w *Window, _ *Event) {
+	if p.Fraction == 0 { // of a directive, which nobody asks for again
+		return
+	}
 	if w.warned == nil {
 		w.warned = map[warningKey]bool{}
 	}
@@ -122,10 +128,10 @@ func (p *tripPayload) applyTo(_ *History, w *Window, e *Event) {
 		given.Allowed = int64(p.Spend.Allowed)
 	}
 	w.directives[e.ID] = given
-	w.reset(p.Resets)
+	w.reset(p.Resets, e)
 }
 
-func (p *progressPayload) applyTo(_ *History, w *Window, _ *Event) { w.reset(p.Resets) }
+func (p *progressPayload) applyTo(_ *History, w *Window, e *Event) { w.reset(p.Resets, e) }
 
 func (p *holdPayload) applyTo(_ *History, w *Window, e *Event) {
 	known := w.pause(e.ID)
@@ -133,8 +139,8 @@ func (p *holdPayload) applyTo(_ *History, w *Window, e *Event) {
 	known.Opened, known.Cap = record.Duration(p.OpenedSeconds), record.Duration(p.CapSeconds)
 }
 
-func (p *releasePayload) applyTo(_ *History, w *Window, _ *Event) {
-	w.reset(p.Resets)
+func (p *releasePayload) applyTo(_ *History, w *Window, e *Event) {
+	w.reset(p.Resets, e)
 	if p.Opening != "" {
 		known := w.pause(p.Opening)
 		known.Released, known.Closed = record.Duration(p.ReleasedSeconds), true

@@ -24,7 +24,7 @@ type Window struct {
 	warned     map[warningKey]bool
 	wrapped    map[budgetKey]bool   // the budgets under which the host was asked to wrap up
 	directives map[string]Directive // by the IDs of their events
-	resets     map[string]bool      // those that do not count any more
+	resets     map[string]time.Time // those that do not count any more, and when an event said so
 	pauses     map[string]*pause    // by the IDs of their openings
 
 	sharesSecond bool        // with one before it, which had ended
@@ -106,19 +106,19 @@ func (w *Window) Give(given map[Key]int64) {
 func (w *Window) Standing() iter.Seq2[string, Directive] {
 	return func(yield func(string, Directive) bool) {
 		for id, d := range w.directives {
-			if !w.resets[id] && !yield(id, d) {
+			if _, reset := w.resets[id]; !reset && !yield(id, d) {
 				return
 			}
 		}
 	}
 }
 
-// reset notes directives that do not count any more.
-func (w *Window) reset(ids []string) {
+// reset notes directives that do not count any more, as the event says.
+func (w *Window) reset(ids []string, e *Event) {
 	if w.resets == nil && len(ids) > 0 {
-		w.resets = map[string]bool{}
+		w.resets = map[string]time.Time{}
 	}
 	for _, id := range ids {
-		w.resets[id] = true
+		w.resets[id] = e.Timestamp
 	}
 }

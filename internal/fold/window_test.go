@@ -56,14 +56,14 @@ func TestBudgets(t *testing.T) {
 	warn := func(fraction, budget float64, of *record.Spend) {
 		s.add("warning", record.Warning{
 			SessionStartedAt: stamp(0), Fraction: record.Seconds(fraction),
-			ConfiguredBudgetSeconds: record.Seconds(budget), Spend: of,
+			Used: record.Used{ConfiguredBudgetSeconds: record.Seconds(budget)}, Spend: of,
 		})
 	}
 	warn(0.5, 3600, nil)
 	warn(0.9, 3600, nil)
 	warn(0.5, 7200, nil)
 	warn(0.8, 0, spend)
-	s.add("wrap_up", record.WrapUp{SessionStartedAt: stamp(0), ConfiguredBudgetSeconds: 3600})
+	s.add("wrap_up", record.WrapUp{SessionStartedAt: stamp(0), Used: record.Used{ConfiguredBudgetSeconds: 3600}})
 	s.add("wrap_up", record.WrapUp{SessionStartedAt: stamp(0), Spend: spend})
 	found := s.current()
 	fractions := []float64{0.5, 0.8, 0.9}
@@ -133,27 +133,27 @@ func TestElapsed(t *testing.T) {
 	}{
 		{
 			"of the wall clock the two times tell it exactly",
-			record.Cancel{Reason: "wall_clock_exceeded", SessionStartedAt: stamp(0), FiredAt: stamp(1500 * time.Millisecond), ElapsedSeconds: 1},
+			record.Cancel{Reason: "wall_clock_exceeded", SessionStartedAt: stamp(0), FiredAt: stamp(1500 * time.Millisecond), Used: record.UsedOf(time.Second, 0)},
 			1500 * time.Millisecond,
 		},
 		{
 			"less what was paused",
-			record.Cancel{Reason: "wall_clock_exceeded", SessionStartedAt: stamp(0), FiredAt: stamp(9500 * time.Millisecond), ElapsedSeconds: 1, PausedSeconds: 8},
+			record.Cancel{Reason: "wall_clock_exceeded", SessionStartedAt: stamp(0), FiredAt: stamp(9500 * time.Millisecond), Used: record.UsedOf(time.Second, 0), PausedSeconds: 8},
 			1500 * time.Millisecond,
 		},
 		{
 			"unless the clock was set in between",
-			record.Cancel{Reason: "wall_clock_exceeded", SessionStartedAt: stamp(0), FiredAt: stamp(2 * time.Second), ElapsedSeconds: 1},
+			record.Cancel{Reason: "wall_clock_exceeded", SessionStartedAt: stamp(0), FiredAt: stamp(2 * time.Second), Used: record.UsedOf(time.Second, 0)},
 			time.Second,
 		},
 		{
 			"of another limit it was measured",
-			record.Cancel{Reason: "idle_exceeded", SessionStartedAt: stamp(0), FiredAt: stamp(1500 * time.Millisecond), ElapsedSeconds: 1, MeasuredSeconds: 1.25},
+			record.Cancel{Reason: "idle_exceeded", SessionStartedAt: stamp(0), FiredAt: stamp(1500 * time.Millisecond), Used: record.UsedOf(time.Second, 0), MeasuredSeconds: 1.25},
 			1250 * time.Millisecond,
 		},
 		{
 			"or floored, by who does not measure",
-			record.Cancel{Reason: "idle_exceeded", SessionStartedAt: stamp(0), FiredAt: stamp(1500 * time.Millisecond), ElapsedSeconds: 1},
+			record.Cancel{Reason: "idle_exceeded", SessionStartedAt: stamp(0), FiredAt: stamp(1500 * time.Millisecond), Used: record.UsedOf(time.Second, 0)},
 			time.Second,
 		},
 	} {

@@ -213,7 +213,11 @@ func (l *Ledger) Wants(c *Call, source int) Slice {
 		}
 	}
 	need := s.need(&c.Use)
-	want.Force = l.session.Spend.ObserveOnly && s.shared.refuses(&need, &one.limit) >= 0
+	if want.Force = l.session.Spend.ObserveOnly && s.shared.refuses(&need, &one.limit) >= 0; want.Force {
+		for kind, n := range want.Least {
+			want.Least[kind] = s.shared.countable(kind, n)
+		}
+	}
 	return want
 }
 

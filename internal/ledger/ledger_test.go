@@ -63,7 +63,7 @@ func (r *run) grant(t *testing.T, shared int, n int64, window string, lasts time
 }
 
 // returned is what is given back of one slice.
-func returned(all []ledger.Return, _ bool) (n verdict.Counts) {
+func returned(all []ledger.Return) (n verdict.Counts) {
 	for _, one := range all {
 		n.Add(&one.Unused)
 	}
@@ -125,7 +125,7 @@ func TestAdmitAll(t *testing.T) {
 				require.Zero(t, s.Owed(), i)
 				if s.Begun() {
 					s.Close()
-					all, _ := s.Returns()
+					all := s.Returns()
 					require.Equal(t, []ledger.Return{{ID: "slice of ", Unused: requests(5).Counts}}, all)
 				}
 			}

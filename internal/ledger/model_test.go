@@ -257,18 +257,13 @@ func (w *world) end() {
 	}
 	for _, p := range w.processes {
 		w.pay(p)
-		if p.shared.CloseAgain() {
-			w.giveBack(p)
-		}
+		w.giveBack(p)
 		require.Zero(w.t, p.shared.Owed())
 	}
 }
 
 func (w *world) giveBack(p *process) {
-	for p.shared.HasReturns() {
-		all, _ := p.shared.Returns()
-		w.store.giveBack(all)
-	}
+	w.store.giveBack(p.shared.Returns())
 }
 
 // TestModel compares random calls of two processes, over a net that loses what they ask and what they are answered,

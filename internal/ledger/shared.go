@@ -156,9 +156,15 @@ func (s *Shared) chargeLate(from *Window, before, after *verdict.Counts) {
 // Owed is what was used beyond what was taken.
 func (s *Shared) Owed() (owed verdict.Counts) {
 	for kind, left := range s.left() {
-		owed[kind] = max(-left, 0)
+		owed[kind] = s.countable(kind, max(-left, 0))
 	}
 	return owed
+}
+
+// countable is how much more the window can be charged with: one that is charged with [verdict.Endless] stays so,
+// whatever is given back.
+func (s *Shared) countable(kind int, n int64) int64 {
+	return min(n, max(verdict.Endless-1-s.charged[kind], 0))
 }
 
 var endless = func() (all verdict.Counts) {

@@ -26,16 +26,6 @@ func (l *Ledger) AddSource(shared *Shared, scope, tool string) {
 	l.session.sources = append(l.session.sources, s)
 }
 
-// LimitsOf returns the indexes of the limits for which the session draws on its sources, by their order.
-func (l *Ledger) LimitsOf(source int) (limits []int) {
-	for _, i := range l.session.sources[source].limits {
-		if i >= 0 {
-			limits = append(limits, i)
-		}
-	}
-	return limits
-}
-
 // need is how much of a use the source is for.
 func (s *source) need(use *verdict.Use) (need verdict.Counts) {
 	if s.tool != "" && s.tool != use.Tool {

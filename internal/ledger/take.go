@@ -84,6 +84,9 @@ func (s *Shared) Granted(g *Grant) {
 		s.current.left.subAll(&s.debt)
 		s.debt = tallies{}
 	}
+	if s.closed {
+		s.close()
+	}
 }
 
 // passed forgets what is owed after the end if the store's clock says that its window is over.
@@ -105,8 +108,8 @@ func (s *Shared) BeginCover() bool {
 // EndCover ends what BeginCover began.
 func (s *Shared) EndCover() { s.covering = false }
 
-// Close leaves the window for good, and keeps what is owed of it. It returns the slice of which the store has not said
-// whether it was charged, unless that will be asked for again.
+// Close leaves the window for good, and keeps what is owed of it: what the store grants from now on is given back. It
+// returns the slice of which the store has not said whether it was charged, unless that will be asked for again.
 func (s *Shared) Close() (doubtful *Slice) {
 	s.close()
 	if s.Owed() == (verdict.Counts{}) {
@@ -126,27 +129,16 @@ func (s *Shared) close() {
 	s.leave()
 }
 
-// CloseAgain has what the store granted after the end given back. It reports whether it is after the end and nothing is
-// being taken.
-func (s *Shared) CloseAgain() bool {
-	if !s.closed || s.taking != nil {
-		return false
-	}
-	s.close()
-	return true
-}
+// Closed reports whether nobody draws on it any more.
+func (s *Shared) Closed() bool { return s.closed }
 
-// HasReturns reports whether a window is over whose rest was not given back.
-func (s *Shared) HasReturns() bool { return len(s.over) > 0 }
-
-// Returns is what is to be given back of the next window that is over, if there is one. What is used of it from now on
-// is not in it.
-func (s *Shared) Returns() (all []Return, more bool) {
-	if len(s.over) == 0 {
-		return nil, false
+// Returns is what is to be given back of the windows that are over, once. What is used of them from now on is not in
+// it.
+func (s *Shared) Returns() (all []Return) {
+	for _, w := range s.over {
+		w.returned = true
+		all = append(all, w.returns()...)
 	}
-	w := s.over[0]
-	s.over = s.over[1:]
-	w.returned = true
-	return w.returns(), true
+	s.over = nil
+	return all
 }

@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/json"
+	"time"
 )
 
 // The payloads of the events. The order of the fields is the order in the JSON text. A field is added at the end and
@@ -9,43 +10,46 @@ import (
 type (
 	// Cancel says that a guard ended the run.
 	Cancel struct {
-		Reason                  string  `json:"reason"`
-		SessionStartedAt        Stamp   `json:"session_started_at"`
-		FiredAt                 Stamp   `json:"fired_at"`
-		ElapsedSeconds          Seconds `json:"elapsed_seconds"`
-		ConfiguredBudgetSeconds Seconds `json:"configured_budget_seconds"`
-		Parent                  string  `json:"parent,omitempty"`
-		Hold                    string  `json:"hold,omitempty"`
-		Note                    string  `json:"note,omitempty"`
-		Rung                    Count   `json:"attempt,omitempty"`          // left out where the limit has no ladder
-		MeasuredSeconds         Seconds `json:"measured_seconds,omitempty"` // not floored; left out for the wall clock
-		Author                  string  `json:"author,omitempty"`           // who wrote it, if not the run's own process
-		LastEventAt             Stamp   `json:"last_event_at,omitzero"`
-		PausedSeconds           Seconds `json:"paused_seconds,omitempty"` // not in elapsed_seconds
-		Window                  string  `json:"window,omitempty"`
-		StopFailed              bool    `json:"stop_failed,omitempty"` // what works on the run could not be stopped
-		Spend                   *Spend  `json:"spend,omitempty"`       // of a counted limit
+		Reason           string `json:"reason"`
+		SessionStartedAt Stamp  `json:"session_started_at"`
+		FiredAt          Stamp  `json:"fired_at"`
+		Used
+		Parent          string  `json:"parent,omitempty"`
+		Hold            string  `json:"hold,omitempty"`
+		Note            string  `json:"note,omitempty"`
+		Rung            Count   `json:"attempt,omitempty"`          // left out where the limit has no ladder
+		MeasuredSeconds Seconds `json:"measured_seconds,omitempty"` // not floored; left out for the wall clock
+		Author          string  `json:"author,omitempty"`           // who wrote it, if not the run's own process
+		LastEventAt     Stamp   `json:"last_event_at,omitzero"`
+		PausedSeconds   Seconds `json:"paused_seconds,omitempty"` // not in elapsed_seconds
+		Window          string  `json:"window,omitempty"`
+		StopFailed      bool    `json:"stop_failed,omitempty"` // what works on the run could not be stopped
+		Spend           *Spend  `json:"spend,omitempty"`       // of a counted limit
 	}
 	// Trip says that a limit was exceeded and which directive it gave.
 	Trip struct {
-		Reason                  string  `json:"reason"`
-		SessionStartedAt        Stamp   `json:"session_started_at"`
-		FiredAt                 Stamp   `json:"fired_at"`
-		ElapsedSeconds          Seconds `json:"elapsed_seconds"`
-		ConfiguredBudgetSeconds Seconds `json:"configured_budget_seconds"`
-		Directive               string  `json:"directive"`
-		Rung                    Count   `json:"attempt"`
-		Hold                    string  `json:"hold,omitempty"`
-		Note                    string  `json:"note,omitempty"`
-		ObserveOnly             bool    `json:"observe_only,omitempty"`
-		Parent                  string  `json:"parent,omitempty"`
-		MeasuredSeconds         Seconds `json:"measured_seconds"`
-		Author                  string  `json:"author,omitempty"`
-		LastEventAt             Stamp   `json:"last_event_at,omitzero"`
-		Window                  string  `json:"window,omitempty"`
+		Reason           string `json:"reason"`
+		SessionStartedAt Stamp  `json:"session_started_at"`
+		FiredAt          Stamp  `json:"fired_at"`
+		Used
+		Directive       string  `json:"directive"`
+		Rung            Count   `json:"attempt"`
+		Hold            string  `json:"hold,omitempty"`
+		Note            string  `json:"note,omitempty"`
+		ObserveOnly     bool    `json:"observe_only,omitempty"`
+		Parent          string  `json:"parent,omitempty"`
+		MeasuredSeconds Seconds `json:"measured_seconds"`
+		Author          string  `json:"author,omitempty"`
+		LastEventAt     Stamp   `json:"last_event_at,omitzero"`
+		Window          string  `json:"window,omitempty"`
 		// Resets are the IDs of directives that this one takes the place of: a ladder's last wait comes again.
 		Resets []string `json:"resets,omitempty"`
 		Spend  *Spend   `json:"spend,omitempty"`
+	}
+	// Used says how much of a limit of time was used, floored, and how much there was.
+	Used struct {
+		ElapsedSeconds          Seconds `json:"elapsed_seconds"`
+		ConfiguredBudgetSeconds Seconds `json:"configured_budget_seconds"`
 	}
 	// Resume says that a fresh window was opened.
 	Resume struct {
@@ -66,29 +70,27 @@ type (
 	}
 	// Warning says that a fraction of a limit was used up.
 	Warning struct {
-		Reason                  string  `json:"reason"`
-		SessionStartedAt        Stamp   `json:"session_started_at"`
-		WarnedAt                Stamp   `json:"warned_at"`
-		ElapsedSeconds          Seconds `json:"elapsed_seconds"`
-		ConfiguredBudgetSeconds Seconds `json:"configured_budget_seconds"`
-		Fraction                Seconds `json:"fraction"`
-		RemainingSeconds        Seconds `json:"remaining_seconds"`
-		Parent                  string  `json:"parent,omitempty"`
-		Window                  string  `json:"window,omitempty"`
-		Spend                   *Spend  `json:"spend,omitempty"`
+		Reason           string `json:"reason"`
+		SessionStartedAt Stamp  `json:"session_started_at"`
+		WarnedAt         Stamp  `json:"warned_at"`
+		Used
+		Fraction         Seconds `json:"fraction"`
+		RemainingSeconds Seconds `json:"remaining_seconds"`
+		Parent           string  `json:"parent,omitempty"`
+		Window           string  `json:"window,omitempty"`
+		Spend            *Spend  `json:"spend,omitempty"`
 	}
 	// WrapUp says that only the reserve of a limit is left.
 	WrapUp struct {
-		Reason                  string  `json:"reason"`
-		SessionStartedAt        Stamp   `json:"session_started_at"`
-		AskedAt                 Stamp   `json:"asked_at"`
-		ElapsedSeconds          Seconds `json:"elapsed_seconds"`
-		ConfiguredBudgetSeconds Seconds `json:"configured_budget_seconds"`
-		RemainingSeconds        Seconds `json:"remaining_seconds"`
-		Note                    string  `json:"note,omitempty"`
-		Parent                  string  `json:"parent,omitempty"`
-		Window                  string  `json:"window,omitempty"`
-		Spend                   *Spend  `json:"spend,omitempty"`
+		Reason           string `json:"reason"`
+		SessionStartedAt Stamp  `json:"session_started_at"`
+		AskedAt          Stamp  `json:"asked_at"`
+		Used
+		RemainingSeconds Seconds `json:"remaining_seconds"`
+		Note             string  `json:"note,omitempty"`
+		Parent           string  `json:"parent,omitempty"`
+		Window           string  `json:"window,omitempty"`
+		Spend            *Spend  `json:"spend,omitempty"`
 	}
 	// Spend says how far a counted limit is used.
 	Spend struct {
@@ -169,6 +171,85 @@ type (
 		Parent           string `json:"parent,omitempty"`
 		Window           string `json:"window,omitempty"`
 	}
+	// Checkpoint says what the events of a run come to, so that who attaches does not read them all again: Folded is what
+	// those from From until Until say, and Settled those until Since. It replaces none of them.
+	Checkpoint struct {
+		SessionStartedAt Stamp   `json:"session_started_at"`
+		CheckpointedAt   Stamp   `json:"checkpointed_at"`
+		Format           Count   `json:"format"`
+		From             Stamp   `json:"from,omitzero"`
+		Since            Stamp   `json:"since,omitzero"`
+		Until            Stamp   `json:"until,omitzero"`
+		Known            Number  `json:"known,omitempty"`   // how many events there are from Since until Until
+		Settled          *Folded `json:"settled,omitempty"` // left out where it is what Folded is
+		Folded           *Folded `json:"folded,omitempty"`  // left out where only Steps is told
+		Steps            []byte  `json:"steps,omitempty"`   // the state of a detector of loops, package loop
+		Parent           string  `json:"parent,omitempty"`
+	}
+	// Folded is what events come to.
+	Folded struct {
+		Windows   []FoldedWindow `json:"windows,omitempty"`
+		Resumes   []FoldedResume `json:"resumes,omitempty"`
+		Corrected []string       `json:"corrected,omitempty"` // the IDs of cancel events that were wrong
+	}
+	// FoldedResume is a window and the one before it.
+	FoldedResume struct {
+		SessionStartedAt  Stamp `json:"session_started_at"`
+		PreviousStartedAt Stamp `json:"previous_started_at"`
+	}
+	// FoldedWindow is what events come to of one window.
+	FoldedWindow struct {
+		SessionStartedAt Stamp             `json:"session_started_at"`
+		OpenedBy         string            `json:"opened_by,omitempty"` // the ID of the resume event
+		ExtensionSeconds Seconds           `json:"extension_seconds,omitempty"`
+		Extensions       []FoldedNumber    `json:"extensions,omitempty"` // of counted limits
+		Cancel           *Cancel           `json:"cancel,omitempty"`
+		Cancels          []string          `json:"cancel_ids,omitempty"`
+		CompletedAt      Stamp             `json:"completed_at,omitzero"`
+		Warnings         []FoldedNumber    `json:"warnings,omitempty"`
+		WrapUps          []FoldedNumber    `json:"wrap_ups,omitempty"`
+		Directives       []FoldedDirective `json:"directives,omitempty"`
+		Resets           []FoldedReset     `json:"resets,omitempty"`
+		Pauses           []FoldedPause     `json:"pauses,omitempty"`
+	}
+	// FoldedLimit names a limit.
+	FoldedLimit struct {
+		Limit string `json:"limit,omitempty"` // left out for the wall clock, where a budget is meant
+		Hold  string `json:"hold,omitempty"`
+		Tool  string `json:"tool,omitempty"`
+		Scope string `json:"scope,omitempty"`
+		Count bool   `json:"count,omitempty"` // it is a counted limit
+	}
+	// FoldedNumber is what a counted limit was extended by, or a budget of which was warned.
+	FoldedNumber struct {
+		FoldedLimit
+		Extension Number  `json:"extension,omitempty"`
+		Budget    Seconds `json:"budget,omitempty"`
+		Fraction  Seconds `json:"fraction,omitempty"`
+	}
+	// FoldedDirective is a directive that stands.
+	FoldedDirective struct {
+		ID   string `json:"id"`
+		Rung Count  `json:"attempt"`
+		FoldedLimit
+		Allowed Number `json:"allowed,omitempty"`
+	}
+	// FoldedReset is a directive that does not count, and of which no event is known.
+	FoldedReset struct {
+		ID string `json:"id"`
+		At Stamp  `json:"at"`
+	}
+	// FoldedPause is a hold that stopped the wall clock.
+	FoldedPause struct {
+		ID              string  `json:"id"`
+		Hold            string  `json:"hold,omitempty"`
+		Layer           string  `json:"layer,omitempty"`
+		Opened          bool    `json:"opened,omitempty"` // its opening is known
+		OpenedSeconds   Seconds `json:"opened_seconds,omitempty"`
+		CapSeconds      Seconds `json:"cap_seconds,omitempty"`
+		Released        bool    `json:"released,omitempty"`
+		ReleasedSeconds Seconds `json:"released_seconds,omitempty"`
+	}
 	// Window is what the payload of every kind says of the window that it belongs to.
 	Window struct {
 		SessionStartedAt Stamp  `json:"session_started_at"`
@@ -194,6 +275,12 @@ type (
 		SurvivorPIDs []Count `json:"survivor_pids,omitempty"`
 	}
 )
+
+// UsedOf is how much of a limit was used.
+func UsedOf(used, limit time.Duration) Used { return Used{WholeSeconds(used), FloatSeconds(limit)} }
+
+// CheckpointFormat is the format of the [Checkpoint] that this version writes and reads.
+const CheckpointFormat = 1
 
 // LayerCommand is the layer of an [Overrun] that says that processes of a command could not be ended.
 const LayerCommand = "command"

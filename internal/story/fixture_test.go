@@ -64,7 +64,6 @@ func (s *script) trip(after time.Duration, kind string, p record.Trip) *script {
 
 func cancel(after time.Duration, reason string, used, allowed time.Duration) record.Cancel {
 	return record.Cancel{
-		Reason: reason, SessionStartedAt: at(0), FiredAt: at(after), ElapsedSeconds: record.WholeSeconds(used),
-		ConfiguredBudgetSeconds: record.FloatSeconds(allowed),
+		Reason: reason, SessionStartedAt: at(0), FiredAt: at(after), Used: record.UsedOf(used, allowed),
 	}
 }

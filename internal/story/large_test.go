@@ -29,14 +29,15 @@ func TestLarge(t *testing.T) {
 	}{
 		"directives that progress made void": {3000, func(s *script, i int) {
 			s.add(later(i), watchdog.EventRetry, record.Trip{
-				Reason: "idle_exceeded", SessionStartedAt: at(0), Directive: "retry", ConfiguredBudgetSeconds: 5,
+				Reason: "idle_exceeded", SessionStartedAt: at(0), Directive: "retry",
+				Used: record.UsedOf(0, 5*time.Second),
 			})
 			s.add(later(i), watchdog.EventProgress, record.Progress{SessionStartedAt: at(0), Resets: append(others, s.lastID())})
 		}},
 		"holds, each with a name of its own": {30_000, func(s *script, i int) {
 			s.add(later(i), watchdog.EventRetry, record.Trip{
 				Reason: "hold_exceeded", Hold: fmt.Sprint("tool ", i), SessionStartedAt: at(0), Directive: "retry",
-				ConfiguredBudgetSeconds: 5,
+				Used: record.UsedOf(0, 5*time.Second),
 			})
 		}},
 	} {

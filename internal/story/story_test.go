@@ -42,11 +42,11 @@ var stories = map[string]func() story.Record{
 	"ladder": func() story.Record {
 		s := script{run: "s-1"}
 		s.add(96*time.Minute, watchdog.EventWarning, record.Warning{
-			Reason: "wall_clock", SessionStartedAt: at(0), WarnedAt: at(96 * time.Minute), ElapsedSeconds: 5760,
-			ConfiguredBudgetSeconds: 7200, Fraction: 0.8, RemainingSeconds: 840,
+			Reason: "wall_clock", SessionStartedAt: at(0), WarnedAt: at(96 * time.Minute),
+			Used: record.UsedOf(5760*time.Second, 7200*time.Second), Fraction: 0.8, RemainingSeconds: 840,
 		})
 		idle := record.Trip{
-			Reason: "idle_exceeded", ElapsedSeconds: 600, ConfiguredBudgetSeconds: 600, Directive: "wait", Rung: 1,
+			Reason: "idle_exceeded", Used: record.UsedOf(600*time.Second, 600*time.Second), Directive: "wait", Rung: 1,
 			Note: "tool: grep", MeasuredSeconds: 600,
 		}
 		s.trip(100*time.Minute, watchdog.EventWait, idle)
@@ -58,8 +58,8 @@ var stories = map[string]func() story.Record{
 		idle.Directive, idle.Rung = "unstuck", 2
 		s.trip(108*time.Minute, watchdog.EventUnstuck, idle)
 		s.add(110*time.Minute, watchdog.EventWrapUp, record.WrapUp{
-			Reason: "wall_clock", SessionStartedAt: at(0), AskedAt: at(110 * time.Minute), ElapsedSeconds: 6600,
-			ConfiguredBudgetSeconds: 7200, RemainingSeconds: 600, Note: "writing the report",
+			Reason: "wall_clock", SessionStartedAt: at(0), AskedAt: at(110 * time.Minute),
+			Used: record.UsedOf(6600*time.Second, 7200*time.Second), RemainingSeconds: 600, Note: "writing the report",
 		})
 		p := cancel(118*time.Minute, "idle_exceeded", 10*time.Minute, 10*time.Minute)
 		p.Note, p.Rung, p.MeasuredSeconds = "writing the report", 3, 600.25
@@ -118,7 +118,7 @@ var stories = map[string]func() story.Record{
 			if before = begin; i < 2 {
 				s.add(time.Duration(2*i+1)*time.Hour, watchdog.EventCancel, record.Cancel{
 					Reason: []string{"wall_clock_exceeded", "idle_exceeded"}[i], SessionStartedAt: begin, FiredAt: end,
-					ElapsedSeconds: 3600, ConfiguredBudgetSeconds: 3600,
+					Used: record.UsedOf(3600*time.Second, 3600*time.Second),
 				})
 			}
 		}
@@ -145,9 +145,9 @@ var stories = map[string]func() story.Record{
 	"swept": func() story.Record {
 		s := script{run: "s-1"}
 		advisory := record.Trip{
-			Reason: "idle_timeout", SessionStartedAt: at(0), FiredAt: at(12 * time.Minute), ElapsedSeconds: 720,
-			ConfiguredBudgetSeconds: 600, Directive: "wait", Rung: 1, MeasuredSeconds: 720, Author: "system-watchdog",
-			LastEventAt: at(0),
+			Reason: "idle_timeout", SessionStartedAt: at(0), FiredAt: at(12 * time.Minute),
+			Used: record.UsedOf(720*time.Second, 600*time.Second), Directive: "wait", Rung: 1, MeasuredSeconds: 720,
+			Author: "system-watchdog", LastEventAt: at(0),
 		}
 		s.add(12*time.Minute, watchdog.EventWarning, advisory)
 		advisory.Directive, advisory.Rung = "cancel", 2
@@ -203,7 +203,8 @@ var stories = map[string]func() story.Record{
 		s := script{run: "s-1"}
 		cost := record.Spend{Limit: "cost", Currency: "EUR", Used: 4_000_000, Allowed: 5_000_000}
 		s.add(time.Minute, watchdog.EventWarning, record.Warning{
-			Reason: "cost", SessionStartedAt: at(0), WarnedAt: at(time.Minute), ElapsedSeconds: 60, Fraction: 0.8, Spend: &cost,
+			Reason: "cost", SessionStartedAt: at(0), WarnedAt: at(time.Minute), Used: record.UsedOf(time.Minute, 0),
+			Fraction: 0.8, Spend: &cost,
 		})
 		refused := cost
 		refused.Needed = 1_000_001
@@ -218,7 +219,8 @@ var stories = map[string]func() story.Record{
 		s := script{run: "s-1"}
 		same := record.Spend{Limit: "loop", Used: 3, Pattern: "tail of 2 turns, 5f0c9a"}
 		s.trip(20*time.Minute, watchdog.EventUnstuck, record.Trip{
-			Reason: "loop_detected", ElapsedSeconds: 1200, Directive: "unstuck", Rung: 1, MeasuredSeconds: 1200, Spend: &same,
+			Reason: "loop_detected", Used: record.UsedOf(1200*time.Second, 0), Directive: "unstuck", Rung: 1,
+			MeasuredSeconds: 1200, Spend: &same,
 		})
 		more := same
 		more.Used = 5
@@ -263,8 +265,9 @@ var stories = map[string]func() story.Record{
 	"observed": func() story.Record {
 		s := script{run: "s-1"}
 		s.add(10*time.Minute, watchdog.EventWarning, record.Trip{
-			Reason: "idle_exceeded", SessionStartedAt: at(0), FiredAt: at(10 * time.Minute), ElapsedSeconds: 600,
-			ConfiguredBudgetSeconds: 600, Directive: "cancel", Rung: 1, ObserveOnly: true, MeasuredSeconds: 600,
+			Reason: "idle_exceeded", SessionStartedAt: at(0), FiredAt: at(10 * time.Minute),
+			Used: record.UsedOf(600*time.Second, 600*time.Second), Directive: "cancel", Rung: 1, ObserveOnly: true,
+			MeasuredSeconds: 600,
 		})
 		s.add(30*time.Minute, watchdog.EventInterrupt, record.Interrupt{
 			Signal: "SIGINT", SessionStartedAt: at(0), InterruptedAt: at(30 * time.Minute), ElapsedSeconds: 1800,
@@ -349,6 +352,21 @@ var stories = map[string]func() story.Record{
 func TestOf(t *testing.T) {
 	for name, of := range stories {
 		t.Run(name, func(t *testing.T) { golden(t, name, story.Of(of(), told)) })
+	}
+}
+
+// TestCheckpoints protects that a checkpoint changes no story.
+func TestCheckpoints(t *testing.T) {
+	for name, of := range stories {
+		without, with := of(), of()
+		for _, window := range []time.Duration{0, time.Hour} {
+			with.Events = append(with.Events, watchdog.Event{
+				ID: "checkpoint", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventCheckpoint,
+				Payload:   record.JSON(record.Checkpoint{SessionStartedAt: at(window), Format: record.CheckpointFormat}),
+				Timestamp: start.Add(window),
+			})
+		}
+		assert.Equal(t, story.Of(without, told), story.Of(with, told), name)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 // Of tells the story of a run at a time: the database's, or any other. It never fails: what cannot be read is among the
 // story's Others.
 func Of(r Record, now time.Time) Story {
+	r.Events = slices.DeleteFunc(slices.Clone(r.Events), ofNothing)
 	t := teller{Story: Story{RunID: r.RunID, ToldAt: record.Truncate(now)}, row: r.Row}
 	t.readRow()
 	of := t.lineage(r)
@@ -35,6 +36,9 @@ func Of(r Record, now time.Time) Story {
 	t.Next = t.next()
 	return t.Story
 }
+
+// ofNothing reports whether an event tells of nothing that happened.
+func ofNothing(e watchdog.Event) bool { return e.Type == watchdog.EventCheckpoint }
 
 // A teller makes one story.
 type teller struct {
@@ -183,7 +187,7 @@ func (t *teller) take(e watchdog.Event) (problem string) {
 		return with(e, func(p *record.Interrupt) { t.Interrupts = append(t.Interrupts, Interrupt{e.Timestamp, p.Signal}) })
 	case watchdog.EventOverrun:
 		return with(e, func(p *record.Overrun) { t.Overruns = append(t.Overruns, overrunOf(e.Timestamp, p)) })
-	case watchdog.EventResume:
+	case watchdog.EventResume, watchdog.EventCheckpoint:
 		return ""
 	}
 	return t.takeRequest(e)

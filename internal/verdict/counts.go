@@ -97,6 +97,18 @@ func SliceOf(least, limit, used int64) int64 {
 	return max(least, (limit-used)/sliceShare)
 }
 
+// Slice returns what to charge a limit with of which so much is used, and whether that fits, if c is needed at least:
+// nothing unless all of it fits.
+func (c *Counts) Slice(limit, used *Counts) (granted Counts, fits bool) {
+	for i, least := range c {
+		if !Fits(least, limit[i], used[i]) {
+			return Counts{}, false
+		}
+		granted[i] = SliceOf(least, limit[i], used[i])
+	}
+	return granted, true
+}
+
 // SubCount returns what is left of a count. Of [Endless] that is still Endless: it may be the sum of more.
 func SubCount(a, b int64) int64 {
 	if a == Endless {

@@ -130,9 +130,17 @@ func (p *Pauses) Find(id string) (known Pause, opened bool) {
 // None reports whether there is no pause.
 func (p *Pauses) None() bool { return len(p.all) == 0 }
 
-// Open returns the pauses that are open at the instant now.
+// Open returns the pauses that are open at the instant now, or will be. It looks at those from the stretch on that the
+// instant is in.
 func (p *Pauses) Open(now time.Duration) (open []Pause) {
-	for _, pause := range p.all {
+	from := now
+	if n := sort.Search(len(p.union), func(i int) bool { return p.union[i].from > now }); n > 0 {
+		if last := p.union[n-1]; last.to > now {
+			from = last.from
+		}
+	}
+	first := sort.Search(len(p.all), func(i int) bool { return p.all[i].Opened >= from })
+	for _, pause := range p.all[first:] {
 		if !pause.Closed && pause.end() > now {
 			open = append(open, pause)
 		}

@@ -227,6 +227,16 @@ func randomPause(rng *rand.Rand, most int) verdict.Pause {
 	return p
 }
 
+// open is how many are open, or will be.
+func (p naivePauses) open(now time.Duration) (n int) {
+	for _, pause := range p {
+		if !pause.Closed && verdict.Sum(pause.Opened, pause.Cap) > now {
+			n++
+		}
+	}
+	return n
+}
+
 // TestPausesModel checks pauses that come in any order against a union that is made anew at each question.
 func TestPausesModel(t *testing.T) {
 	for seed := range uint64(800) {
@@ -253,6 +263,7 @@ func TestPausesModel(t *testing.T) {
 				require.Equal(t, slow.before(now), fast.Before(now), "seed %d", seed)
 				require.Equal(t, slow.instant(now), fast.Instant(now), "seed %d", seed)
 				require.Equal(t, slow.after(now), fast.After(now), "seed %d", seed)
+				require.Len(t, fast.Open(now), slow.open(now), "seed %d", seed)
 				require.Equal(t, both.before(now), with.Before(now), "seed %d", seed)
 				require.Equal(t, both.instant(now), with.Instant(now), "seed %d", seed)
 				require.Equal(t, slow.before(now), verdict.PausedBefore(slow, now), "seed %d", seed)

@@ -292,3 +292,15 @@ func TestSpendModel(t *testing.T) {
 		}
 	}
 }
+
+// TestRowWarns protects that a row of errors is warned of at once, like what adds up.
+func TestRowWarns(t *testing.T) {
+	s := verdict.NewSpend([]verdict.CountLimit{{
+		CountID: verdict.CountID{Kind: verdict.KindErrors}, Max: 4, WarnAt: []float64{0.5},
+	}}, false)
+	failed := verdict.Use{Result: verdict.ResultError}
+	require.False(t, s.Settle(&verdict.Use{}, &failed))
+	require.True(t, s.Settle(&verdict.Use{}, &failed))
+	limits := verdict.Limits{WallClock: verdict.Never, Safety: verdict.Never}
+	require.Equal(t, verdict.Warn, verdict.Judge(limits, verdict.Snapshot{Spend: s}, 0).Action)
+}

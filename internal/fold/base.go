@@ -1,0 +1,172 @@
+package fold
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/record"
+)
+
+// Lookback is how far the clocks of the hosts that write a run's events may be apart. An event that is stored now may
+// be dated that long ago, or come that long from now.
+const Lookback = time.Hour
+
+// grace is how long an event can be under way: what is newer is not folded yet.
+const grace = 2 * time.Second
+
+// A Base is what a process has folded of a run's events, so that it does not read them again: only those from Until on,
+// or from Since on if another process has stored one between the two since. It does not change.
+//
+// Rejected: the IDs of the events of the last hour, to fold each once whoever stores it when. A reader would read the
+// hour every time, to find nothing new in it.
+type Base struct {
+	From  time.Time // no event before it was read, but for those that were asked for by name
+	Since time.Time // settled holds those before it
+	Until time.Time // folded holds those before it
+	Known int       // how many of them there are from Since until Until
+
+	settled, folded History
+	next            milestone // the next Since, once it is old enough
+}
+
+// A milestone is an earlier Until.
+type milestone struct {
+	at     time.Time
+	folded History
+	known  int // how many events there are from Since until it
+}
+
+// NewBase returns one that holds nothing, for events from then on.
+func NewBase(id WindowID, from time.Time) *Base {
+	b := &Base{From: from, Since: from, Until: from, settled: Of(id, nil)}
+	b.folded = b.settled
+	b.next = milestone{at: from, folded: b.folded}
+	return b
+}
+
+// Of returns what these events say besides what is folded. They are all from Since on, or, if as many as Known are from
+// there until Until, all but those. There may be others of before. Besides are events that are known otherwise.
+func (b *Base) Of(events []Event, besides ...Event) History {
+	h, _ := b.fold(events)
+	h.fold(besides)
+	return h
+}
+
+func (b *Base) fold(events []Event) (h History, spared bool) {
+	known := 0
+	for i := range events {
+		if b.holds(&events[i]) {
+			known++
+		}
+	}
+	spared = known < b.Known
+	from := b.settled
+	if spared {
+		from = b.folded
+	}
+	h = from.clone()
+	h.fold(events)
+	return h, spared
+}
+
+// holds reports whether an event dated so is among those that are Known, or came later.
+func (b *Base) holds(e *Event) bool {
+	return !e.Timestamp.Before(b.Since) && e.Timestamp.Before(b.Until)
+}
+
+// News counts the events that are not folded yet, as far as can be told without reading those that are.
+func (b *Base) News(events []Event) (n int) {
+	for i := range events {
+		if !events[i].Timestamp.Before(b.Until) {
+			n++
+		}
+	}
+	return n
+}
+
+// With returns a base that holds these events, too, which are what [Base.Of] takes, now, but for those of the last
+// moments. It returns the same one if one of them cannot be read and may be of the window that began then: somebody may
+// correct it.
+func (b *Base) With(events []Event, window, now time.Time) *Base {
+	under := record.Truncate(now).Add(-grace)
+	if under.Before(b.Until) {
+		under = b.Until
+	}
+	events = slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return !e.Timestamp.Before(under) })
+	h, spared := b.fold(events)
+	if h.Unreadable(window) != nil {
+		return b
+	}
+	h.unreadable = nil
+	with := &Base{
+		From: b.From, Since: b.Since, Until: b.Until, Known: b.Known, settled: b.settled, folded: h, next: b.next,
+	}
+	with.count(events, spared)
+	settled := record.Truncate(now) // as stores do
+	if with.Until.Before(now) {
+		settled = with.Until
+	}
+	if settled = settled.Add(-Lookback); spared {
+		with.settleNext(settled)
+	} else {
+		with.settle(events, settled)
+	}
+	with.folded.compact(with.Until)
+	return with
+}
+
+// count moves Until behind the newest of the events.
+func (b *Base) count(events []Event, spared bool) {
+	from, newest := b.Since, b.Until
+	if spared {
+		from = b.Until
+	} else {
+		b.Known = 0
+	}
+	for i := range events {
+		if at := events[i].Timestamp; !at.Before(from) {
+			b.Known++
+			if !at.Before(newest) {
+				newest = at.Add(time.Microsecond)
+			}
+		}
+	}
+	b.Until = newest
+}
+
+// settleNext moves Since to the milestone, if that is older than then.
+func (b *Base) settleNext(then time.Time) {
+	if b.next.at.After(then) {
+		return
+	}
+	b.Since, b.settled = b.next.at, b.next.folded
+	b.Known -= b.next.known
+	b.setNext()
+}
+
+// settle moves Since to then, with all events from the old one on at hand.
+func (b *Base) settle(events []Event, then time.Time) {
+	if then.After(b.Since) {
+		events = slices.SortedFunc(slices.Values(events), Event.Compare)
+		at := slices.IndexFunc(events, func(e Event) bool { return !e.Timestamp.Before(then) })
+		if at < 0 {
+			at = len(events)
+		}
+		settled := b.settled.clone()
+		settled.fold(events[:at])
+		settled.unreadable = nil
+		settled.compact(then)
+		b.Since, b.settled, b.Known = then, settled, len(events)-at
+	}
+	b.setNext()
+}
+
+func (b *Base) setNext() { b.next = milestone{b.Until, b.folded, b.Known} }
+
+// Note returns a base that holds an event, too, which says nothing of a window: it is stored with that time, Until or
+// later.
+func (b *Base) Note(at time.Time) *Base {
+	with := *b
+	with.Until, with.Known = at.Add(time.Microsecond), with.Known+1
+	return &with
+}

@@ -1,0 +1,345 @@
+package machine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/ledger"
+	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// TestStep protects how a run ends: once, for the first cause.
+func TestStep(t *testing.T) {
+	stop := &record.Cancel{Reason: "wall_clock_exceeded"}
+	tripped := func(t *testing.T) (*rig, *machine.Node) {
+		g := newRig(t, machine.Rules{}, hour())
+		require.Equal(t, time.Hour+1, g.tree.Due())
+		require.Empty(t, g.tickAt(time.Hour))
+		require.Equal(t, kinds(machine.Exchange), g.tickAt(time.Hour+1))
+		require.Equal(t, machine.Recording, g.runs[0].Phase())
+		require.Equal(t, verdict.WallClock, g.out[0].Trip.Verdict.Limit)
+		return g, g.runs[0]
+	}
+	t.Run("a limit that is exceeded is recorded and then the end", func(t *testing.T) {
+		g, n := tripped(t)
+		require.Equal(t, kinds(machine.Ended), g.recorded(n, fold.Window{Stop: stop}))
+		require.Equal(t, machine.Over, n.Phase())
+		require.Same(t, stop, g.out[0].Stop)
+		require.Equal(t, verdict.Never, g.tree.Due())
+	})
+	t.Run("an extension takes it back, and the run is looked at at once", func(t *testing.T) {
+		g, n := tripped(t)
+		require.Empty(t, g.recorded(n, fold.Window{Extended: time.Minute}))
+		require.Equal(t, machine.Running, n.Phase())
+		require.Equal(t, g.now.At, g.tree.Due())
+		require.Empty(t, g.give(n, machine.Tick))
+		require.Equal(t, time.Hour+time.Minute+1, g.tree.Due())
+	})
+	t.Run("the first cause wins", func(t *testing.T) {
+		g, n := tripped(t)
+		in, out := g.end(n)
+		require.True(t, in.Wait)
+		require.Empty(t, out)
+		for _, kind := range []machine.InputKind{machine.Complete, machine.Cancel, machine.OpenHold} {
+			in := machine.Input{Kind: kind, Verdict: &verdict.Verdict{}}
+			require.Empty(t, g.feed(n, &in))
+			require.True(t, in.Wait)
+			require.Nil(t, in.Trip)
+		}
+		g.now.Parent = &machine.ParentEnd{Cause: errClosed}
+		require.Empty(t, g.give(n, machine.Parent))
+		require.Equal(t, kinds(machine.Ended), g.recorded(n, fold.Window{Stop: stop}))
+		require.Same(t, stop, g.out[0].Stop)
+		in, out = g.end(n)
+		require.False(t, in.Wait || in.Done)
+		require.Empty(t, out)
+	})
+	t.Run("a trip that is taken back yields to the end of the parent", func(t *testing.T) {
+		g, n := tripped(t)
+		g.now.Parent = &machine.ParentEnd{Cause: errClosed}
+		require.Equal(t, kinds(machine.Ended), g.recorded(n, fold.Window{Extended: time.Minute}))
+		require.True(t, g.out[0].ByParent)
+	})
+	t.Run("a run is complete once the store has that", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		in := machine.Input{Kind: machine.Complete}
+		require.Empty(t, g.feed(g.runs[0], &in))
+		require.NotNil(t, in.Trip)
+		require.Empty(t, g.recorded(g.runs[0], fold.Window{}), "it failed")
+		require.Equal(t, machine.Running, g.runs[0].Phase())
+		g.feed(g.runs[0], &in)
+		require.Equal(t, kinds(machine.Ended), g.recorded(g.runs[0], fold.Window{CompletedAt: noon}))
+		require.Equal(t, machine.ErrComplete, g.out[0].Cause)
+	})
+	t.Run("a window that has its stop is over at its begin", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		n := &machine.Node{Rules: g.runs[0].Rules}
+		var other machine.Tree
+		out := other.Step(g.now, &machine.Input{Kind: machine.Begin, Node: n, Window: &fold.Window{Stop: stop}})
+		require.Len(t, out, 1)
+		require.Same(t, stop, out[0].Stop)
+		require.Equal(t, machine.Over, n.Phase())
+	})
+	t.Run("another guard's cancel that is observed is asked for, and the run goes on", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		in := machine.Input{
+			Kind: machine.Cancel, Observe: true, Reason: "no_output",
+			Verdict: &verdict.Verdict{Action: verdict.Cancel, Directive: verdict.DirectCancel},
+		}
+		require.Equal(t, kinds(machine.Record), g.feed(g.runs[0], &in))
+		require.True(t, in.Done)
+		require.True(t, g.out[0].Entry.Notice.Observed())
+		require.Equal(t, machine.Running, g.runs[0].Phase())
+		in.Observe, in.Result = false, machine.Result{}
+		require.Equal(t, kinds(machine.Exchange), g.feed(g.runs[0], &in))
+		require.NotNil(t, in.Trip)
+	})
+	t.Run("the end of the parent is recorded if it is asked for", func(t *testing.T) {
+		g := newRig(t, machine.Rules{Records: true}, hour())
+		g.now.Parent = &machine.ParentEnd{Cause: errClosed}
+		require.Equal(t, kinds(machine.Ended, machine.Record), g.give(g.runs[0], machine.Look))
+		require.Equal(t, errClosed, g.out[0].Cause)
+		require.Equal(t, record.EventInterrupt, g.out[1].Entry.Events()[0].Type)
+	})
+}
+
+// TestStepAdopt protects what a run learns from its store.
+func TestStepAdopt(t *testing.T) {
+	adopt := func(g *rig, known fold.Window) machine.Input {
+		in := machine.Input{Kind: machine.Adopt, Window: &known}
+		g.feed(g.runs[0], &in)
+		return in
+	}
+	t.Run("an extension", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		require.True(t, adopt(g, fold.Window{Extended: time.Hour}).Done)
+		require.Equal(t, 2*time.Hour, g.runs[0].Budget())
+		require.True(t, adopt(g, fold.Window{Extended: time.Hour}).Done)
+		require.Equal(t, 2*time.Hour, g.runs[0].Budget(), "it is the same")
+	})
+	t.Run("its end", func(t *testing.T) {
+		for _, known := range []fold.Window{{Stop: &record.Cancel{}}, {CompletedAt: noon}} {
+			g := newRig(t, machine.Rules{}, hour())
+			require.True(t, adopt(g, known).Done)
+			require.Equal(t, machine.Over, g.runs[0].Phase())
+			require.False(t, adopt(g, known).Done)
+		}
+	})
+	t.Run("nothing while its end is recorded", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		g.tickAt(2 * time.Hour)
+		in := adopt(g, fold.Window{Extended: time.Hour})
+		require.True(t, in.Wait)
+		require.False(t, in.Done)
+		require.Equal(t, time.Hour, g.runs[0].Budget())
+	})
+}
+
+// TestStepLayers protects that layers end with their runs.
+func TestStepLayers(t *testing.T) {
+	t.Run("in the same step, the inner ones too", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		a := g.layer(g.runs[0], unlimited())
+		b := g.layer(a, unlimited())
+		_, out := g.end(g.runs[0])
+		require.Equal(t, kinds(machine.Ended, machine.Ended, machine.Ended), out)
+		for i, n := range []*machine.Node{g.runs[0], a, b} {
+			require.Same(t, n, g.out[i].Node)
+			require.Equal(t, machine.Over, n.Phase())
+			require.Equal(t, i > 0, g.out[i].ByParent)
+		}
+	})
+	t.Run("but one whose end is being recorded", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, unlimited())
+		a := g.layer(g.runs[0], hour())
+		b := g.layer(a, unlimited())
+		require.Equal(t, kinds(machine.Exchange), g.tickAt(time.Hour+1))
+		_, out := g.end(g.runs[0])
+		require.Equal(t, kinds(machine.Ended), out)
+		require.Equal(t, machine.Running, b.Phase())
+		require.Equal(t, kinds(machine.Ended, machine.Ended), g.recorded(a, fold.Window{Extended: time.Hour}))
+		require.True(t, g.out[0].ByParent)
+		require.Equal(t, machine.Over, b.Phase())
+	})
+	t.Run("also one that begins too late", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		g.end(g.runs[0])
+		a := g.layer(g.runs[0], unlimited())
+		require.Equal(t, machine.Over, a.Phase())
+	})
+}
+
+// TestStepHolds protects holds and pauses.
+func TestStepHolds(t *testing.T) {
+	limits := verdict.HoldLimits{Cap: 10 * time.Minute}
+	t.Run("a hold that stops the wall clock stops that of all layers", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		a := g.layer(g.runs[0], hour())
+		b := g.layer(g.runs[0], hour())
+		h := g.hold(a, "approval", limits, true)
+		c := g.layer(b, hour())
+		g.pass(time.Minute)
+		for _, n := range g.runs {
+			require.Zero(t, g.worked(n), n.Number)
+		}
+		require.True(t, g.release(h))
+		require.False(t, g.release(h))
+		g.pass(time.Minute)
+		for _, n := range []*machine.Node{g.runs[0], a, b, c} {
+			require.Equal(t, time.Minute, g.worked(n), n.Number)
+		}
+		require.Equal(t, g.now.At-time.Minute, g.tree.Due())
+		g.give(g.runs[0], machine.Tick)
+		require.Equal(t, time.Hour+time.Minute+1, g.tree.Due())
+	})
+	t.Run("a layer that begins in one that stands still goes on with it", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		a := g.layer(g.runs[0], hour())
+		h := g.hold(a, "approval", limits, true)
+		b := g.layer(a, hour())
+		g.pass(time.Minute)
+		g.release(h)
+		g.pass(time.Minute)
+		require.Equal(t, time.Minute, g.worked(a))
+		require.Equal(t, time.Minute, g.worked(b))
+	})
+	t.Run("a hold of a layer is one around it, until the layer ends", func(t *testing.T) {
+		l := hour()
+		l.Idle = time.Minute
+		g := newRig(t, machine.Rules{}, l)
+		a := g.layer(g.runs[0], hour())
+		h := g.hold(a, "build", limits, false)
+		require.Equal(t, 1, g.runs[0].Seen().Signs.Holds.Len())
+		require.Equal(t, 10*time.Minute+1, g.tree.Due())
+		g.pass(5 * time.Minute)
+		_, out := g.end(a)
+		require.Equal(t, kinds(machine.Ended), out)
+		require.True(t, h.Closed())
+		require.False(t, g.release(h))
+		require.Zero(t, g.runs[0].Seen().Signs.Holds.Len())
+		g.give(g.runs[0], machine.Tick)
+		require.Equal(t, 6*time.Minute+1, g.tree.Due(), "its silence begins again")
+	})
+	t.Run("a key is open once, and a cap ends the run", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		g.hold(g.runs[0], "build", limits, false)
+		in := machine.Input{Kind: machine.OpenHold, ID: verdict.HoldID{Key: "build"}}
+		g.feed(g.runs[0], &in)
+		require.True(t, in.Held)
+		require.Nil(t, in.Hold)
+		require.Equal(t, kinds(machine.Exchange), g.tickAt(10*time.Minute+1))
+		require.Equal(t, "build", g.out[0].Trip.Verdict.Hold)
+	})
+	t.Run("a layer that is cut off leaves alone what has ended around it", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, unlimited())
+		g.tree.Traced = true
+		a := g.layer(g.runs[0], hour())
+		b := g.layer(a, unlimited())
+		g.tickAt(time.Hour + 1)
+		g.end(g.runs[0])
+		g.hold(b, "build", limits, false)
+		g.recorded(a, fold.Window{Extended: time.Hour})
+		for _, e := range g.out {
+			require.NotSame(t, g.runs[0], e.Node)
+		}
+		require.Equal(t, verdict.Never, g.tree.Due())
+	})
+	t.Run("a pause of nearly any length stops layers, too", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		a := g.layer(g.runs[0], hour())
+		g.pass(time.Minute)
+		g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: verdict.Never - 1}, true)
+		g.pass(time.Minute)
+		require.Equal(t, time.Minute, g.worked(g.runs[0]))
+		require.Equal(t, time.Minute, g.worked(a))
+	})
+}
+
+// TestStepBusy protects when the host is asked whether it is busy.
+func TestStepBusy(t *testing.T) {
+	silent := func(t *testing.T) (*rig, *machine.Node, *machine.Inquiry) {
+		l := unlimited()
+		l.Idle = time.Minute
+		g := newRig(t, machine.Rules{AsksBusy: true}, l)
+		require.Equal(t, kinds(machine.Ask), g.tickAt(time.Minute+1))
+		q := g.out[0].Inquiry
+		require.Empty(t, g.give(g.runs[0], machine.Look), "it is asked once")
+		in := machine.Input{Kind: machine.Asked, Inquiry: q}
+		g.feed(g.runs[0], &in)
+		require.False(t, in.Done)
+		return g, g.runs[0], q
+	}
+	answer := func(g *rig, q *machine.Inquiry, busy bool) []machine.EffectKind {
+		g.give(g.runs[0], machine.Returned)
+		return g.feed(g.runs[0], &machine.Input{Kind: machine.Answer, Inquiry: q, Progress: busy})
+	}
+	t.Run("that is a sign of life", func(t *testing.T) {
+		g, n, q := silent(t)
+		require.Equal(t, kinds(machine.Answered), answer(g, q, true))
+		require.True(t, q.Over())
+		require.Empty(t, g.give(n, machine.Look))
+		require.Equal(t, 2*time.Minute+2, g.tree.Due())
+		require.Empty(t, answer(g, q, false), "one answer counts")
+	})
+	t.Run("or the run ends, and is not asked again", func(t *testing.T) {
+		g, n, q := silent(t)
+		require.Equal(t, kinds(machine.Answered), answer(g, q, false))
+		require.Equal(t, kinds(machine.Exchange), g.give(n, machine.Look))
+	})
+	t.Run("an answer counts only for the silence that was asked about", func(t *testing.T) {
+		g, n, q := silent(t)
+		g.pass(time.Second)
+		g.give(n, machine.Sign)
+		require.Equal(t, kinds(machine.Answered), answer(g, q, false))
+		require.Empty(t, g.give(n, machine.Look))
+		require.Equal(t, kinds(machine.Ask), g.tickAt(2*time.Minute+time.Second+2))
+	})
+	t.Run("another end of the run leaves nobody to answer", func(t *testing.T) {
+		g, n, q := silent(t)
+		_, out := g.end(n)
+		require.Equal(t, kinds(machine.Answered, machine.Ended), out)
+		require.Empty(t, answer(g, q, true))
+	})
+	t.Run("what needs a look waits for the answer", func(t *testing.T) {
+		l := unlimited()
+		l.Idle = time.Minute
+		g := newRig(t, machine.Rules{AsksBusy: true}, l)
+		g.pass(2 * time.Minute)
+		in := machine.Input{Kind: machine.OpenHold, ID: verdict.HoldID{Key: "build"}}
+		require.Equal(t, kinds(machine.Ask), g.feed(g.runs[0], &in))
+		require.True(t, in.Wait)
+		require.Nil(t, in.Hold)
+	})
+}
+
+// TestStepSpend protects that a charge is judged with those around it.
+func TestStepSpend(t *testing.T) {
+	l := unlimited()
+	l.Counts = []verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 2}}
+	g := newRig(t, machine.Rules{}, l)
+	var books ledger.Ledger
+	var session, layer ledger.Account
+	books.OpenSession(&session, verdict.NewSpend(l.Counts, false), "")
+	g.runs[0].Count(&session)
+	a := g.layer(g.runs[0], unlimited())
+	books.OpenLayer(&layer, &session, verdict.NewSpend(nil, false), "")
+	admit := func() (o ledger.Outcome) {
+		c := ledger.Call{}
+		c.Use.Counts[verdict.KindRequests] = 1
+		layer.Admit(&c, &o)
+		return o
+	}
+	require.False(t, admit().Look)
+	require.False(t, admit().Look)
+	require.True(t, admit().Look)
+	require.Equal(t, kinds(machine.Exchange), g.give(a, machine.LookAround))
+	require.Same(t, g.runs[0], g.out[0].Node)
+	key := g.out[0].Trip.On
+	require.Empty(t, g.recorded(g.runs[0], fold.Window{Given: map[fold.Key]int64{key: 1}}))
+	require.Equal(t, ledger.Charged, admit().Did)
+}

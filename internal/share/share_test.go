@@ -1,0 +1,229 @@
+package share_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog/internal/ledger"
+	"github.com/seed62658d38/watchdog/internal/share"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errAway = errors.New("away")
+
+// A store keeps one limit of requests, which nothing exceeds.
+type store struct {
+	name    string
+	charged int64
+	slices  map[string]int64
+	takes   int
+	before  func(ctx context.Context) error // each call of the store
+}
+
+func (s *store) Take(ctx context.Context, slice *ledger.Slice) (g ledger.Grant, err error) {
+	s.takes++
+	if err := s.wait(ctx); err != nil {
+		return g, err
+	}
+	if _, again := s.slices[slice.ID]; !again {
+		s.slices[slice.ID] = slice.Least[verdict.KindRequests]
+		s.charged += s.slices[slice.ID]
+	}
+	g = ledger.Grant{Fits: true, Window: "1 h", Ends: time.Hour}
+	g.Granted[verdict.KindRequests], g.Charged[verdict.KindRequests] = s.slices[slice.ID], s.charged
+	return g, nil
+}
+
+func (s *store) Return(ctx context.Context, one ledger.Return) error {
+	if err := s.wait(ctx); err != nil {
+		return err
+	}
+	s.charged -= one.Unused[verdict.KindRequests]
+	return nil
+}
+
+func (s *store) wait(ctx context.Context) error {
+	if s.before == nil {
+		return nil
+	}
+	return s.before(ctx)
+}
+
+func (s *store) MayBeCharged(error) bool { return true }
+func (s *store) AnswersAtOnce() bool     { return false }
+func (s *store) String() string          { return s.name }
+func (s *store) Amounts(counts *verdict.Counts) string {
+	return fmt.Sprint(counts[verdict.KindRequests])
+}
+
+// inBubble tests a limit, carried by other goroutines and by the caller's.
+func inBubble(t *testing.T, test func(t *testing.T, s *store, l *share.Limit, c *share.Carrier)) {
+	t.Helper()
+	for name, inline := range map[string]bool{"aside": false, "inline": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &store{name: "team", slices: map[string]int64{}}
+				began := time.Now()
+				c := &share.Carrier{Timeout: time.Second, Inline: inline, Stopwatch: func() func() time.Duration {
+					return func() time.Duration { return time.Since(began) }
+				}}
+				test(t, s, share.Own(s), c)
+			})
+		})
+	}
+}
+
+func slice(n int64) *ledger.Slice {
+	return &ledger.Slice{Least: verdict.Counts{verdict.KindRequests: n}}
+}
+
+func TestTake(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
+		fits, err := l.Take(t.Context(), c, slice(5))
+		require.True(t, fits)
+		require.NoError(t, err)
+		s.before = func(context.Context) error { return errAway }
+		_, err = l.Take(t.Context(), c, slice(6))
+		require.EqualError(t, err, "take a slice of team: away")
+		s.before = nil
+		fits, err = l.Take(t.Context(), c, slice(7))
+		require.True(t, fits)
+		require.NoError(t, err)
+		require.EqualValues(t, 11, s.charged, "the slice whose answer was lost is asked for again, and no other")
+		require.NoError(t, l.Close(t.Context(), c))
+		require.Zero(t, s.charged)
+	})
+}
+
+func TestTakeWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
+		answer := make(chan struct{})
+		s.before = func(context.Context) error { <-answer; return nil }
+		go func() { _, _ = l.Take(context.Background(), c, slice(5)) }()
+		synctest.Wait()
+		ctx, cancel := c.Context(t.Context())
+		defer cancel()
+		began := time.Now()
+		_, err := l.Take(ctx, c, slice(5))
+		require.EqualError(t, err, "wait for a slice of team: context deadline exceeded")
+		require.Equal(t, time.Second, time.Since(began))
+		require.Equal(t, 1, s.takes, "a store that hangs is not asked again")
+		require.True(t, l.Leave())
+		require.NoError(t, l.Close(t.Context(), c))
+		close(answer)
+		synctest.Wait()
+		require.Zero(t, s.charged, "what is granted after the end is given back")
+	})
+}
+
+func TestTakeExits(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
+		s.before = func(context.Context) error { runtime.Goexit(); return nil }
+		go func() { _, _ = l.Take(context.Background(), c, slice(5)) }()
+		synctest.Wait()
+		s.before = nil
+		_, err := l.Take(t.Context(), c, slice(6))
+		require.NoError(t, err)
+		require.EqualValues(t, 5, s.charged, "it is asked again for the slice that may be charged")
+	})
+}
+
+func TestSettle(t *testing.T) {
+	owing := func(t *testing.T, l *share.Limit, c *share.Carrier) {
+		t.Helper()
+		require.NoError(t, l.Begin(t.Context(), c, &verdict.Counts{}))
+		book := &ledger.Ledger{}
+		session := &ledger.Account{}
+		book.OpenSession(session, verdict.NewSpend(nil, false), "")
+		book.AddLimits([]verdict.CountLimit{{
+			CountID: verdict.CountID{Kind: verdict.KindRequests, Scope: "team"}, Max: 100,
+		}}, "")
+		book.AddSource(&l.Held, "team", "")
+		call, out := ledger.Call{Owes: true}, ledger.Outcome{}
+		call.Use.Counts[verdict.KindRequests] = 9
+		session.Admit(&call, &out)
+		require.Equal(t, ledger.Charged, out.Did)
+	}
+	t.Run("takes what is owed", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
+			owing(t, l, c)
+			s.before = func(context.Context) error { return errAway }
+			require.EqualError(t, l.Settle(t.Context(), c), "not charged with 9 that were used: take a slice of team: away")
+			require.ErrorIs(t, l.Unpaid(nil), errAway)
+			s.before = nil
+			require.NoError(t, l.Settle(t.Context(), c))
+			require.NoError(t, l.Unpaid(nil))
+			require.EqualValues(t, 9, s.charged)
+		})
+	})
+	t.Run("once, however many cover it", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
+			owing(t, l, c)
+			failed, takes := 0, s.takes
+			s.before = func(context.Context) error { time.Sleep(time.Millisecond); return errAway }
+			for range 3 {
+				go func() { _ = l.Cover(context.Background(), c, func() { failed++ }) }()
+			}
+			synctest.Wait()
+			require.NoError(t, l.Cover(t.Context(), c, nil), "somebody does")
+			time.Sleep(time.Second)
+			synctest.Wait()
+			require.Equal(t, takes+1, s.takes)
+			require.Equal(t, 1, failed)
+			s.before = nil
+			require.NoError(t, l.Close(t.Context(), c))
+			require.EqualValues(t, 9, s.charged)
+		})
+	})
+}
+
+func TestGiveBack(t *testing.T) {
+	t.Run("of a window that is over, by who takes the next slice", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
+			_, _ = l.Take(t.Context(), c, slice(5))
+			time.Sleep(time.Hour)
+			_, _ = l.Take(t.Context(), c, slice(7))
+			synctest.Wait()
+			require.EqualValues(t, 7, s.charged)
+		})
+	})
+	t.Run("what there was no time for, by a slice that is answered late", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, s *store, l *share.Limit, c *share.Carrier) {
+			_, _ = l.Take(t.Context(), c, slice(5))
+			answer := make(chan struct{})
+			s.before = func(context.Context) error { <-answer; return nil }
+			go func() { _, _ = l.Take(context.Background(), c, slice(6)) }()
+			synctest.Wait()
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			require.EqualError(t, l.Close(ended, c), "give back slices of team: context canceled")
+			close(answer)
+			synctest.Wait()
+			require.Zero(t, s.charged)
+		})
+	})
+}
+
+func TestOpen(t *testing.T) {
+	one := &store{name: "one"}
+	first, second, other := share.Open(one), share.Open(one), share.Open(&store{name: "one"})
+	require.Same(t, first, second)
+	require.NotSame(t, first, other)
+	require.Equal(t, []*share.Limit{first, other}, share.InOrder([]*share.Limit{other, first, second}))
+	require.False(t, first.Leave())
+	require.True(t, second.Leave())
+	third := share.Open(one)
+	require.NotSame(t, first, third, "it is closed")
+	require.True(t, third.Leave())
+	require.True(t, other.Leave())
+}

@@ -1,0 +1,264 @@
+package watchdog
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/alarm"
+	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// maxProbes is how many runs a try asks the store for, one after the other, before it takes the store for away: each of
+// them may have an event that is refused for good.
+const maxProbes = 4
+
+// retrying is what a lane has its store asked again for, also if nobody polls. All runs share a try, its timer and its
+// goroutine: only once the store has taken something of one run it is asked for the others, together.
+//
+// Rejected: a timer for each run. Ten thousand of them would ask a store that has just come back, or is still away, ten
+// thousand times.
+type retrying struct {
+	key     laneKey
+	waiting map[*run]int // how often each was tried in vain
+	trying  bool
+	hung    *run          // which the store has not answered; only the try uses it
+	set     time.Duration // what the timer is set to, before it is spread; 0 if it is not
+	item    alarm.Item[lane]
+	timer   clocks.Timer // in place of item if the clock is not the machine's
+	machine bool         // the clock is
+}
+
+// The marks of a run.
+const (
+	wasLeft  uint32 = 1 << iota // to a lane that tries again, at least once
+	isClosed                    // by its host
+)
+
+// tryLater has what waits for the store tried again, unless the host is the only one that does or the run is closed.
+func (r *run) tryLater() {
+	waits, tries := r.untaken()
+	if !waits || r.tree.inline {
+		return
+	}
+	r.marks.Or(wasLeft)
+	lanes.mu.Lock()
+	defer lanes.mu.Unlock()
+	if r.closed() {
+		return
+	}
+	l := r.tree.lane()
+	if l.waiting == nil {
+		l.waiting = map[*run]int{}
+	}
+	l.waiting[r] = tries
+	l.within(verdict.RetryRecord(tries))
+}
+
+// stopTries has nothing tried again by itself any more.
+func (r *run) stopTries() {
+	if r.marks.Or(isClosed)&wasLeft == 0 { // nearly always
+		return
+	}
+	lanes.mu.Lock()
+	defer lanes.mu.Unlock()
+	if l := lanes.all[r.tree.laneKey()]; l != nil {
+		delete(l.waiting, r)
+		l.endUnused()
+	}
+}
+
+// closed reports whether the run is closed, or one around it.
+func (r *run) closed() bool {
+	for ; r != nil; r = r.outer {
+		if r.marks.Load()&isClosed != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// untaken reports whether the store does not have everything, and how often that was tried in vain.
+func (r *run) untaken() (waits bool, tries int) {
+	waits = r.account.Load().own().uncovered()
+	r.locked(func() { waits, tries = waits || !r.node.Pending.Empty(), int(r.vain) })
+	return waits, tries
+}
+
+// within sets the timer, unless it is set to come as soon. Half of the wait is left to chance, so that the processes of
+// a store that comes back do not ask it at one moment. The caller holds the mutex.
+func (l *lane) within(wait time.Duration) {
+	if l.trying || l.set != 0 && l.set <= wait {
+		return
+	}
+	l.set = wait
+	wait = wait/2 + clocks.Spread(wait/2+1)
+	switch {
+	case l.machine:
+		laneAlarms.Within(&l.item, wait)
+	case l.timer == nil:
+		l.timer = clocks.AfterFunc(l.clock, wait, l.retry)
+	default:
+		l.timer.Reset(wait)
+	}
+}
+
+// endUnused lets go of a lane in which nobody waits. The caller holds the mutex.
+func (l *lane) endUnused() {
+	if l.trying || l.working > 0 || len(l.waiting)+len(l.ends)+len(l.others) > 0 {
+		return
+	}
+	if l.set = 0; lanes.all[l.key] == l {
+		delete(lanes.all, l.key)
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	laneAlarms.Remove(&l.item)
+}
+
+// retryAll is what the timer of all lanes does for those that are due. It does not block.
+func retryAll(due []*lane) {
+	for _, l := range due {
+		go l.retry()
+	}
+}
+
+// retry tries again for all runs that wait, unless nobody does any more. Those whose events the store does not have
+// then wait for the next try.
+func (l *lane) retry() {
+	runs, begun := l.begin()
+	if !begun {
+		return
+	}
+	defer l.end(runs)
+	defer cover(runs)
+	if l.hung != nil && l.hung.busy() { // the store has not answered the last try yet
+		return
+	}
+	l.hung = nil
+	probes := 0
+	for i, r := range runs {
+		asked, took, err := r.tryAgain()
+		switch {
+		case took:
+			l.retryRest(runs[i+1:])
+			return
+		case asked && r.busy():
+			l.hung = r
+			return
+		case errors.Is(err, context.DeadlineExceeded):
+			return
+		case asked:
+			probes++
+		}
+		if probes == maxProbes {
+			return
+		}
+	}
+}
+
+// cover takes what the runs owe to their shared limits, one after the other, until the store does not take something.
+func cover(runs []*run) {
+	for _, r := range runs {
+		if !r.closed() && r.account.Load().own().cover(nil) != nil {
+			return
+		}
+	}
+}
+
+// begin takes the runs that wait, those first that were tried least: they are the least likely to have an event that is
+// refused for good. One try at a time is under way.
+func (l *lane) begin() (runs []*run, begun bool) {
+	lanes.mu.Lock()
+	defer lanes.mu.Unlock()
+	if l.trying || l.set == 0 {
+		return nil, false
+	}
+	l.set, l.trying = 0, true
+	runs = slices.SortedFunc(maps.Keys(l.waiting), func(a, b *run) int { return l.waiting[a] - l.waiting[b] })
+	clear(l.waiting)
+	return runs, true
+}
+
+// retryRest has the workers record the runs.
+func (l *lane) retryRest(runs []*run) {
+	var k work
+	for _, r := range runs {
+		if r.isDue() {
+			r.locked(func() {
+				if r.job == nil {
+					r.wants(&k)
+				}
+			})
+		}
+	}
+	enqueueAll(k.runs)
+}
+
+// end has the runs wait again that still have to, and sets the timer for the one that was tried least.
+func (l *lane) end(runs []*run) {
+	again := make(map[*run]int, len(runs))
+	for _, r := range runs {
+		if waits, tries := r.triedAgain(); waits {
+			again[r] = tries
+		}
+	}
+	lanes.mu.Lock()
+	defer lanes.mu.Unlock()
+	l.trying = false
+	for r, tries := range again {
+		if !r.closed() {
+			l.waiting[r] = tries
+		}
+	}
+	for _, tries := range l.waiting {
+		l.within(verdict.RetryRecord(tries))
+	}
+	l.endUnused()
+}
+
+// isDue reports whether the store is to be asked for the run: it lacks something, nobody else is at it, and the host
+// has not closed the run.
+func (r *run) isDue() bool { return r.waiting() && !r.closed() && !r.busy() }
+
+// tryAgain tries again for one run, if that is due. It reports whether the store took anything, or why not.
+func (r *run) tryAgain() (asked, took bool, err error) {
+	if !r.isDue() {
+		return false, false, nil
+	}
+	var k work
+	r.locked(func() {
+		if r.job == nil {
+			r.wants(&k)
+		}
+	})
+	if len(k.runs) == 0 {
+		return false, false, nil
+	}
+	entries, _ := r.missing()
+	r.carry(clocks.Now(r.tree.clock.other))
+	r.tree.mu.Lock()
+	defer r.tree.mu.Unlock()
+	for _, e := range entries {
+		took, err = took || e.Stored(), e.Err()
+	}
+	return true, took, err
+}
+
+// triedAgain counts a try, and reports whether it was in vain, and how many were.
+func (r *run) triedAgain() (waits bool, tries int) {
+	waits, tries = r.untaken()
+	switch {
+	case !waits:
+		tries = 0
+	case tries < math.MaxUint8:
+		tries++
+	}
+	r.locked(func() { r.vain = uint8(tries) }) //nolint:gosec // at most MaxUint8
+	return waits, tries
+}
