@@ -28,6 +28,11 @@ var selectionRules = []rule{
 		}),
 	},
 	{
+		"Until and Known leave out only what the caller knows",
+		"another program's event of before, such as an extension, would never be read, and the run cancelled",
+		transacting(leavesOutWhatIsKnown),
+	},
+	{
 		"an ID that another aggregate has is not selected",
 		"a run would take another run's cancel for its own and end",
 		transacting(func(ctx context.Context, store watchdog.TransactionalStore) error {
@@ -93,6 +98,43 @@ func selectsAtRandom(ctx context.Context, store watchdog.TransactionalStore, lat
 		}
 	}
 	return nil
+}
+
+// leavesOutWhatIsKnown looks for events that are missing in selections whose count is right, or wrong. A store may
+// select what it need not.
+func leavesOutWhatIsKnown(ctx context.Context, store watchdog.TransactionalStore) error {
+	random := rand.New(rand.NewPCG(3, 4))
+	if err := put(ctx, store, history(random)...); err != nil {
+		return err
+	}
+	all, err := get(ctx, store, runID)
+	if err != nil {
+		return err
+	}
+	for range 60 {
+		s := watchdog.Selection{Since: noon.Add(time.Duration(random.IntN(20)) * time.Second)}
+		s.Until = s.Since.Add(time.Duration(random.IntN(12)) * time.Second)
+		s.Known = len(from(all, s.Since)) - len(from(all, s.Until)) + random.IntN(3) - 1
+		needed := s
+		if s.Known > 0 && s.Known == len(from(all, s.Since))-len(from(all, s.Until)) {
+			needed.Since = s.Until
+		}
+		selected, err := store.Select(ctx, ofRun(s))
+		if err != nil {
+			return fmt.Errorf("select %+v: %w", s, err)
+		}
+		for _, e := range from(all, needed.Since.Add(time.Microsecond)) { // another rule looks at Since itself
+			if !slices.Contains(ids(selected), e.ID) {
+				return fmt.Errorf("selection %+v: event %s is missing", s, e.ID)
+			}
+		}
+	}
+	return nil
+}
+
+// from returns the events from that time on.
+func from(all []watchdog.Event, since time.Time) []watchdog.Event {
+	return filter(all, watchdog.Selection{Since: since})
 }
 
 // history returns events of all types in disorder. Several have one time, and their IDs do not follow the time.

@@ -16,6 +16,7 @@ import (
 //   - $1, $2 and $3: the aggregates, and their times since
 //   - $4 and $5: the IDs, each with its place
 //   - $6 and $7: the types of the latest event, each with its place
+//   - $8 and $9: until when, and how many events, the callers know, NULL for none
 //
 // Its form makes the planner look up each part in its index, whatever the table holds: OFFSET 0 keeps it from joining
 // the whole table, and it expects few rows of a range with two ends. Coalesce leaves it only the primary key. The
@@ -24,9 +25,14 @@ import (
 // in selects of their own, so that it uses one plan for lists of all lengths.
 const selectSelected = `
 	WITH asked AS MATERIALIZED (
-		SELECT a.*, l.kinds
-		FROM unnest((SELECT $1::pg_catalog.text[]), (SELECT $2::pg_catalog.text[]), (SELECT $3::pg_catalog.timestamptz[]))
-			WITH ORDINALITY AS a (kind, aggregate, since, place)
+		SELECT a.*, l.kinds, CASE WHEN a.known {=} (
+				SELECT pg_catalog.count(*) FROM SCHEMA.events
+				WHERE aggregate_type {=} a.kind AND aggregate_id {=} a.aggregate
+					AND "timestamp" {>=} a.since AND "timestamp" {<} a.until AND a.known IS NOT NULL)
+			THEN a.until ELSE a.since END AS first
+		FROM unnest((SELECT $1::pg_catalog.text[]), (SELECT $2::pg_catalog.text[]), (SELECT $3::pg_catalog.timestamptz[]),
+				(SELECT $8::pg_catalog.timestamptz[]), (SELECT $9::bigint[]))
+			WITH ORDINALITY AS a (kind, aggregate, since, until, known, place)
 		LEFT JOIN (
 			SELECT l.place, pg_catalog.array_agg(l.kind) AS kinds
 			FROM unnest((SELECT $6::bigint[]), (SELECT $7::pg_catalog.text[])) AS l (place, kind) GROUP BY 1
@@ -35,7 +41,7 @@ const selectSelected = `
 	SELECT asked.place, e.* FROM asked CROSS JOIN LATERAL (
 		SELECT` + eventFields + `FROM SCHEMA.events
 		WHERE aggregate_type {=} asked.kind AND aggregate_id {=} asked.aggregate
-			AND "timestamp" {>=} asked.since AND "timestamp" {<=} 'infinity' OFFSET 0
+			AND "timestamp" {>=} asked.first AND "timestamp" {<=} 'infinity' OFFSET 0
 	) AS e
 	UNION ALL
 	SELECT asked.place, e.* FROM asked CROSS JOIN LATERAL (
@@ -73,17 +79,19 @@ func (s *Store) Select(ctx context.Context, selection watchdog.Selection) ([]wat
 
 func selectArguments(asked []watchdog.Selection) []any {
 	var kinds, aggregates, ids, latest []string
-	var since []pgtype.Timestamptz
+	var since, until []pgtype.Timestamptz
+	var known []pgtype.Int8
 	var idPlaces, latestPlaces []int64
 	for i, a := range asked {
 		place := int64(i) + 1
 		kinds, aggregates = append(kinds, a.AggregateType), append(aggregates, a.AggregateID)
-		since = append(since, sinceArgument(a.Since))
+		since, until = append(since, sinceArgument(a.Since)), append(until, sinceArgument(a.Until))
+		known = append(known, pgtype.Int8{Int64: int64(a.Known), Valid: a.Known > 0 && !a.Until.IsZero()})
 		ids, idPlaces = append(ids, a.IDs...), append(idPlaces, slices.Repeat([]int64{place}, len(a.IDs))...)
 		latest = append(latest, a.LatestOf...)
 		latestPlaces = append(latestPlaces, slices.Repeat([]int64{place}, len(a.LatestOf))...)
 	}
-	return []any{kinds, aggregates, since, idPlaces, ids, latestPlaces, latest}
+	return []any{kinds, aggregates, since, idPlaces, ids, latestPlaces, latest, until, known}
 }
 
 // sinceArgument rounds up to the microsecond: what is stored is at or after both times, or before both. NULL selects

@@ -29,12 +29,18 @@ const (
 	// column keeps SQLite from reading the aggregate to find an ID. The + before a parameter keeps it from comparing the
 	// value with the condition of the index of layers: it would prepare the statement anew for each call, at ten times
 	// the cost. The latest time is looked up by itself, and not without types: a sort by time and ID would go on to the
-	// event before, and a search for no type to the first one.
+	// event before, and a search for no type to the first one. What the caller knows, as ?6 (Until) and ?7 (Known) say, is
+	// counted in the index, and only if no timestamp is another writer's: that is asked for an ID, because the index of
+	// aggregates, which has none, would be searched from end to end.
 	selectSelection = `
 	SELECT ` + eventColumns + ` FROM main.events
 		WHERE id COLLATE BINARY IN (SELECT value FROM json_each(?3))
 			AND +aggregate_type = +?1 COLLATE BINARY AND +aggregate_id = +?2 COLLATE BINARY
-	UNION ALL SELECT ` + eventColumns + ` FROM main.events WHERE ` + ofAggregate + ` AND timestamp >= ?4
+	UNION ALL SELECT ` + eventColumns + ` FROM main.events WHERE ` + ofAggregate + ` AND timestamp >=
+			CASE WHEN ?7 > 0 AND ?7 = (SELECT count(*) FROM (SELECT 1 FROM main.events
+					WHERE ` + ofAggregate + ` AND timestamp >= ?4 AND timestamp < ?6 LIMIT ?7 + 1))
+				AND (SELECT id FROM main.events WHERE ` + ofAggregate + ` AND ` + isForeignTime + ` LIMIT 1) IS NULL
+			THEN ?6 ELSE ?4 END
 	UNION ALL SELECT ` + eventColumns + ` FROM main.events
 		WHERE ` + ofAggregate + ` AND timestamp = (SELECT timestamp FROM main.events
 			WHERE ` + ofAggregate + ` AND timestamp < ?4 AND ` + isOwnTime + `
@@ -70,7 +76,17 @@ func (s *Store) Select(ctx context.Context, selection watchdog.Selection) ([]wat
 
 func selectionArguments(s watchdog.Selection) []any {
 	since := nullTime(s.Since)
-	return []any{s.AggregateType, s.AggregateID, jsonArray(s.IDs), since, jsonArray(s.LatestOf)}
+	return []any{
+		s.AggregateType, s.AggregateID, jsonArray(s.IDs), since, jsonArray(s.LatestOf), nullTime(s.Until), known(s),
+	}
+}
+
+// known is how many events the caller knows, 0 for none.
+func known(s watchdog.Selection) int {
+	if s.Until.IsZero() || s.Known < 0 {
+		return 0
+	}
+	return s.Known
 }
 
 func jsonArray(texts []string) string {
