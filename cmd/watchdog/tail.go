@@ -128,6 +128,7 @@ func (f *follower) before(ctx context.Context, db database) {
 
 // wanted are the events of before that are to be printed.
 func (f *follower) wanted(events []watchdog.Event, now time.Time) []watchdog.Event {
+	events = slices.DeleteFunc(slices.Clone(events), f.hides)
 	if f.tail.Since > 0 {
 		from := now.Add(-f.tail.Since)
 		events = slices.DeleteFunc(slices.Clone(events), func(e watchdog.Event) bool { return e.Timestamp.Before(from) })
@@ -159,7 +160,13 @@ func (f *follower) print(events ...watchdog.Event) {
 	}
 }
 
+// hides reports whether the event is not for people: it tells of nothing that happened.
+func (f *follower) hides(e watchdog.Event) bool { return !f.json && e.Type == watchdog.EventCheckpoint }
+
 func (f *follower) printOne(e watchdog.Event) error {
+	if f.hides(e) {
+		return nil
+	}
 	if f.json {
 		return json.NewEncoder(f.program.Stdout).Encode(e)
 	}

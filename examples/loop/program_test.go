@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,6 +74,7 @@ func TestProgram(t *testing.T) {
 		assert.LessOrEqual(t, r.Usage[0].Used+r.Usage[0].Admitted, r.Usage[0].Allowed)
 		stored, err := store.Read(t.Context(), watchdog.AggregateType, r.RunID)
 		require.NoError(t, err)
+		stored = slices.DeleteFunc(stored, func(e watchdog.Event) bool { return e.Type == watchdog.EventCheckpoint })
 		assert.Len(t, stored, len(r.Events))
 	}
 }

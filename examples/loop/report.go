@@ -72,8 +72,9 @@ func overspent(limits []watchdog.Usage) bool {
 	})
 }
 
-// end adds the stored events to the result and prints them.
+// end adds the stored events to the result and prints them, but for checkpoints, which tell no story.
 func (r report) end(found result, events []watchdog.Event, raw bool) result {
+	events = slices.DeleteFunc(events, func(e watchdog.Event) bool { return e.Type == watchdog.EventCheckpoint })
 	found.Events = append([]watchdog.Event{}, events...) // an empty list, not null
 	for _, e := range events {
 		if raw {
