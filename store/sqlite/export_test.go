@@ -1,6 +1,9 @@
 package sqlite
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // The parts with tests of their own.
 var (
@@ -14,6 +17,11 @@ const (
 	LockWait = lockWait
 	MaxRows  = maxRows
 )
+
+// ReadCommitted runs a query as every read of a store of OpenReadOnly is run.
+func ReadCommitted(ctx context.Context, s *Store, query func() error) error {
+	return s.readCommitted(ctx, query)
+}
 
 // SetFollowPause has Follow look at the table more often. It must be called before Follow.
 func (s *Store) SetFollowPause(pause time.Duration) { s.followPause = pause }

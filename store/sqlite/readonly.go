@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -119,6 +120,7 @@ func conditionOf(file string) (c condition, err error) {
 // readCommitted runs a query, and repeats it if the file has changed under it.
 func (s *Store) readCommitted(ctx context.Context, query func() error) error {
 	const tries = 100
+	var torn error
 	for range tries {
 		found, err := conditionOf(s.file)
 		if err == nil {
@@ -127,7 +129,11 @@ func (s *Store) readCommitted(ctx context.Context, query func() error) error {
 		if err != nil {
 			return err
 		}
-		if err, valid := s.readOnce(query); valid {
+		err, valid := s.readOnce(query)
+		switch {
+		case isTorn(err):
+			torn = err
+		case valid:
 			return err
 		}
 		select {
@@ -136,8 +142,15 @@ func (s *Store) readCommitted(ctx context.Context, query func() error) error {
 		case <-time.After(time.Millisecond):
 		}
 	}
+	if torn != nil {
+		return torn
+	}
 	return errors.New("other programs went on changing the file while it was read: try again")
 }
+
+// isTorn reports whether a reader found the index of the log half written, and no writer: there was one a moment ago,
+// or it has died. To repair the index it would have to write.
+func isTorn(err error) bool { return err != nil && strings.Contains(err.Error(), tornIndex) }
 
 // readOnce runs a query, and reports whether the file was the same before and after it.
 func (s *Store) readOnce(query func() error) (err error, valid bool) { //nolint:revive // valid tells whether err counts
@@ -205,6 +218,9 @@ func readerName(file string, frozen bool) string {
 	return sourceNameWith(file, map[string]string{"mode": "ro", "readonly_shm": "1"})
 }
 
+// A reader never writes, but where it would have to repair the index.
+const tornIndex = "attempt to write a readonly database"
+
 // readerAdvice is advice for a store that was opened read-only.
 var readerAdvice = []struct{ text, advice string }{
 	{"no such table", storerows.OlderSchemaAdvice},
@@ -216,7 +232,7 @@ var readerAdvice = []struct{ text, advice string }{
 			"or open it once with a program that writes",
 	},
 	{
-		"attempt to write a readonly database",
+		tornIndex,
 		"a program that wrote to it has died: open it once with a program that writes",
 	},
 }

@@ -253,6 +253,33 @@ func TestOpenReadOnly(t *testing.T) {
 	})
 }
 
+// SQLite says so where it finds the index of the log half written while others have the file open.
+var errTorn = errors.New("attempt to write a readonly database (264)")
+
+func TestTornIndex(t *testing.T) {
+	file := newFile(t)
+	written(t, file)
+	reader := openReadOnly(t, copyOfFiles(t, file))
+	for name, times := range map[string]int{"is read again while its writer goes on": 3, "is an error in the end": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			torn := 0
+			err := sqlite.ReadCommitted(t.Context(), reader, func() error {
+				if torn == times {
+					return nil
+				}
+				torn++
+				return errTorn
+			})
+			if times == 3 {
+				require.NoError(t, err)
+				return
+			}
+			assert.ErrorIs(t, err, errTorn)
+			assert.Equal(t, 100, torn)
+		})
+	}
+}
+
 func TestOpenReadOnlyRefuses(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(t *testing.T, file string) string
