@@ -78,8 +78,8 @@ type admission struct {
 
 // askStore admits a call that lacks something of a shared limit.
 func (c *admission) askStore(ctx context.Context) (err error) {
-	began := clocks.Now(c.r.tree.clock.other)
-	asking, cancel := clocks.WithTimeout(ctx, c.r.tree.clock.other, c.r.tree.timeout)
+	began := clocks.Now(c.r.tree.Clock)
+	asking, cancel := clocks.WithTimeout(ctx, c.r.tree.Clock, c.r.tree.Timeout)
 	defer cancel()
 	for c.out.Did == ledger.Lacking {
 		source := c.out.Why.Source
@@ -199,7 +199,7 @@ func (c *admission) extendedMeanwhile(ctx context.Context) bool {
 	var underway *ending
 	of.locked(func() { underway = of.ending })
 	if underway != nil {
-		ctx, cancel := clocks.WithTimeout(ctx, of.tree.clock.other, of.tree.timeout)
+		ctx, cancel := clocks.WithTimeout(ctx, of.tree.Clock, of.tree.Timeout)
 		defer cancel()
 		select {
 		case <-underway.done:

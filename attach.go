@@ -136,12 +136,12 @@ func (r *run) takeUp(found *fold.Window, at time.Time) {
 	t := r.tree
 	t.mu.Lock()
 	elapsed := max(at.Sub(found.StartedAt), 0)
-	t.clock, t.armed = newRunClock(t.clock.other, at, at.Sub(found.StartedAt)), verdict.Never
+	t.clock, t.armed = newRunClock(t.Clock, at, at.Sub(found.StartedAt)), verdict.Never
 	t.machine.Traced = t.trace != nil
 	t.add(r)
 	var k work
 	t.stepAt(&k, machine.Now{
-		At: elapsed, Offset: t.clock.offset(), Wall: at, Machine: t.clock.other == nil,
+		At: elapsed, Offset: t.clock.offset(), Wall: at, Machine: t.Clock == nil,
 	}, r, &machine.Input{Kind: machine.Begin, Elapsed: elapsed, Window: found})
 	r.news = nil // who finds a stop is told by New
 	t.mu.Unlock()
@@ -167,7 +167,7 @@ func (r *run) flaw(found *fold.Window, now time.Time) error {
 type resumption struct {
 	previous  fold.Window
 	startedAt time.Time
-	event     Event
+	event     fold.Event
 }
 
 // before is the cause of the end of the window before.
@@ -181,7 +181,7 @@ func (p *resumption) before() error {
 func (r *run) newResumption(ended fold.Window, at time.Time) *resumption {
 	r.node.StartedAt = ended.StartedAt
 	startedAt := ended.NextStart(at)
-	return &resumption{ended, startedAt, Event(r.node.Resume(at, startedAt))}
+	return &resumption{ended, startedAt, r.node.Resume(at, startedAt)}
 }
 
 // recordResumption appends the event and reports whether the window that it opened is this one: another process may
@@ -192,10 +192,10 @@ func (r *run) recordResumption(ctx context.Context, fresh *resumption) (opened b
 	}
 	ctx, cancel := r.attachContext(ctx)
 	defer cancel()
-	if err := r.tree.store.Append(ctx, fresh.event); err != nil {
+	if err := r.tree.Store.Append(ctx, fresh.event); err != nil {
 		return false, fmt.Errorf("append resume event: %w", err)
 	}
-	found, err := r.readWindow(ctx, fresh.previous.StartedAt)
+	found, err := r.journal.ReadWindow(ctx, fresh.previous.StartedAt)
 	if err != nil {
 		return false, fmt.Errorf("the run is resumed; attach to it: %w", err)
 	}
@@ -221,7 +221,8 @@ func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error)
 	}{}
 	r, t := &made.r, &made.tree
 	r.tree, r.settings = t, cfg.settings(classes)
-	t.recording, t.trace, t.clock.other = cfg.recording(), newTrace(cfg.OnSignal), cfg.Clock
+	t.host, t.trace = newHostStore(cfg.Store), newTrace(cfg.OnSignal)
+	t.Place = cfg.place(&t.host)
 	t.item.Owner, t.session[0] = t, r
 	r.inner, r.cancel = context.WithCancelCause(ctx)
 	if ctx.Done() != nil {
@@ -229,6 +230,7 @@ func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error)
 		r.inner, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	}
 	r.node.Name = machine.Name{Run: named.ID, Parent: named.Parent, StartedAt: record.Truncate(named.StartedAt)}
+	r.journal.Open(&t.Place, &r.node.Name)
 	r.setUp(cfg.hasSignals(), len(cfg.Scopes) > 0)
 	return &made.Watchdog, nil
 }
@@ -268,7 +270,7 @@ func (r *run) checkFailing(ctx context.Context, found *fold.Window, most int) er
 	}
 	ctx, cancel := r.attachContext(ctx)
 	defer cancel()
-	h, err := r.readWhole(ctx)
+	h, err := r.journal.ReadWhole(ctx)
 	if err != nil {
 		return fmt.Errorf("count the stops of run %s: %w", r.node.Run, err)
 	}
@@ -283,21 +285,21 @@ func (r *run) checkFailing(ctx context.Context, found *fold.Window, most int) er
 func (r *run) findWindow(ctx context.Context) (fold.Window, error) {
 	ctx, cancel := r.attachContext(ctx)
 	defer cancel()
-	return r.readWindow(ctx, r.node.StartedAt)
+	return r.journal.ReadWindow(ctx, r.node.StartedAt)
 }
 
 // attachContext is for what an attach asks the store, on the caller's goroutine, for at most the record timeout.
 func (r *run) attachContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	if r.tree.instant() {
+	if r.tree.Instant {
 		return ctx, func() {}
 	}
-	return clocks.WithTimeout(ctx, r.tree.clock.other, r.tree.timeout)
+	return clocks.WithTimeout(ctx, r.tree.Clock, r.tree.Timeout)
 }
 
 // start arms a session that has not fired, and fires it if it is late.
 func (r *run) start() {
 	r.tree.followParent()
-	began := clocks.Now(r.tree.clock.other)
+	began := clocks.Now(r.tree.Clock)
 	k := r.tree.step(r, &machine.Input{Kind: machine.Look})
 	for _, one := range k.asks {
 		one.ask(one.r.lookAgain)

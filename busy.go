@@ -26,7 +26,7 @@ func (a *asking) ask(then func()) {
 		then()
 		return
 	}
-	timer := clocks.AfterFunc(r.tree.clock.other, BusyTimeout, func() {
+	timer := clocks.AfterFunc(r.tree.Clock, BusyTimeout, func() {
 		if a.answer(false) {
 			then()
 			r.reportLate()

@@ -20,12 +20,18 @@ type uptimeClock interface{ Uptime() time.Duration }
 // that the machine slept. On the machine's clock it is the monotonic clock plus what the machine slept; on any other it
 // is what the clock shows, without steps back.
 type runClock struct {
-	base   uptime.Mark             // the reading at which the run was attached
-	atBase time.Duration           // what had elapsed by then
-	slept  time.Duration           // what the machine slept since
-	other  clock.Clock             // the host's; nil is the machine's
-	meter  *verdict.MonotonicClock // of other
-	last   time.Duration           // what had elapsed at the last reading
+	base   uptime.Mark   // the reading at which the run was attached
+	atBase time.Duration // what had elapsed by then
+	slept  time.Duration // what the machine slept since
+	last   time.Duration // what had elapsed at the last reading
+	other  *otherClock   // nil is the machine's
+}
+
+// An otherClock is the host's, which may be set.
+type otherClock struct {
+	clock.Clock
+	began time.Time
+	meter verdict.MonotonicClock
 }
 
 // newRunClock starts at now, elapsed after the window's start.
@@ -33,16 +39,15 @@ func newRunClock(other clock.Clock, now time.Time, elapsed time.Duration) runClo
 	if other == nil {
 		return runClock{base: uptime.Start(now), atBase: max(elapsed, 0), last: max(elapsed, 0)}
 	}
-	c := runClock{base: uptime.At(now), other: other, last: max(elapsed, 0)}
-	meter := verdict.NewMonotonicClock(elapsed, c.reading())
-	c.meter = &meter
-	return c
+	o := &otherClock{Clock: other, began: now}
+	o.meter = verdict.NewMonotonicClock(elapsed, o.reading())
+	return runClock{base: uptime.At(now), last: max(elapsed, 0), other: o}
 }
 
 // elapsedAt is what has elapsed, for who has just read the machine's clock.
 func (c *runClock) elapsedAt(now time.Time) time.Duration {
 	if c.other != nil {
-		c.last = c.meter.Read(c.reading())
+		c.last = c.other.meter.Read(c.other.reading())
 		return c.last
 	}
 	c.slept = max(c.slept, c.base.Slept(now))
@@ -55,18 +60,21 @@ func (c *runClock) elapsed() time.Duration { return c.elapsedAt(time.Now()) }
 // offset is what had elapsed at the base, with what the machine slept since.
 func (c *runClock) offset() time.Duration { return c.atBase + c.slept }
 
-func (c *runClock) reading() time.Duration {
-	if counter, ok := c.other.(uptimeClock); ok {
+func (o *otherClock) reading() time.Duration {
+	if counter, ok := o.Clock.(uptimeClock); ok {
 		return counter.Uptime()
 	}
-	return c.other.Now().Sub(c.base.Time())
+	return o.Now().Sub(o.began)
 }
 
 // patience is how long a timer of the session's own may wait. Where the machine's sleep shows in the clock but not in
 // the timer, it waits no longer than until the next glance.
 func (c *runClock) patience(wait time.Duration) time.Duration {
-	_, counts := c.other.(uptimeClock)
-	if counts || c.other == nil && !uptime.Exact {
+	counts := c.other == nil && !uptime.Exact
+	if c.other != nil {
+		_, counts = c.other.Clock.(uptimeClock)
+	}
+	if counts {
 		return min(wait, glance)
 	}
 	return wait

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
@@ -29,7 +30,7 @@ func (w *Watchdog) Complete() error {
 }
 
 func (r *run) completeRun() error {
-	began, before := clocks.Now(r.tree.clock.other), r.failedBefore()
+	began, before := clocks.Now(r.tree.Clock), r.failedBefore()
 	_ = r.poll() // a run that is late has ended
 	defer func() { r.tellSince(began) }()
 	e, err := r.decideComplete(before)
@@ -66,7 +67,7 @@ func (r *run) decideComplete(before int) (e *ending, err error) {
 			e = r.ending
 		}
 		t.mu.Unlock()
-		k.pass(t, clocks.Now(t.clock.other))
+		k.pass(t, clocks.Now(t.Clock))
 		if !in.Wait {
 			return e, nil
 		}
@@ -76,7 +77,7 @@ func (r *run) decideComplete(before int) (e *ending, err error) {
 
 // carryOutComplete records that the work is done and then ends the run. If that cannot be recorded, the run goes on.
 func (r *run) carryOutComplete(e *ending) error {
-	known, err := fold.Window{}, errStoreExited
+	known, err := fold.Window{}, journal.ErrExited
 	defer func() { // also if the store ends this goroutine
 		if err != nil {
 			r.noteFailed(err)

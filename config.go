@@ -9,6 +9,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 
+	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/loop"
 )
@@ -191,4 +192,16 @@ func (s *settings) log() *slog.Logger {
 		return slog.Default()
 	}
 	return s.logger
+}
+
+// place is where the run is recorded, and how.
+func (cfg *Config) place(store *hostStore) journal.Place {
+	p := journal.Place{
+		Store: store, Clock: cfg.Clock, Timeout: cfg.RecordTimeout, Inline: cfg.PollOnly || cfg.Disabled,
+		Instant: store.instant(), Off: cfg.Disabled,
+	}
+	if p.Timeout == 0 {
+		p.Timeout = DefaultRecordTimeout
+	}
+	return p
 }

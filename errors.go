@@ -3,6 +3,7 @@ package watchdog
 import (
 	"errors"
 
+	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
@@ -30,7 +31,7 @@ var (
 	ErrFailing = errors.New("run fails again and again")
 	// ErrUnreadableEvent says that the payload of one of the run's events cannot be understood. New, Resume and Sync wrap
 	// it, because they cannot tell whether the run may continue. The text names the event.
-	ErrUnreadableEvent = errors.New("unreadable event")
+	ErrUnreadableEvent = journal.ErrUnreadableEvent
 )
 
 // errNoRun is the error of what cannot be done without a run.

@@ -1,5 +1,7 @@
 package watchdog
 
+import "github.com/seed62658d38/watchdog/internal/journal"
+
 // RingAll rings the sessions as the timer of all sessions does. In a testing/synctest bubble, where each has a timer of
 // its own, StopTimer has to come first.
 func RingAll(all ...*Watchdog) {
@@ -22,7 +24,7 @@ func (m *Memory) KeptSlices() int { return m.spend.Slices() }
 
 // CheckpointAfter has runs write a checkpoint after so many events, until restore is called.
 func CheckpointAfter(events int) (restore func()) {
-	before := checkpointAfter
-	checkpointAfter = events
-	return func() { checkpointAfter = before }
+	before := journal.CheckpointAfter
+	journal.CheckpointAfter = events
+	return func() { journal.CheckpointAfter = before }
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -29,7 +30,7 @@ func (w *Watchdog) Extend(d time.Duration) error {
 }
 
 func (r *run) extend(d time.Duration) error {
-	began := clocks.Now(r.tree.clock.other)
+	began := clocks.Now(r.tree.Clock)
 	d, err := r.fits(d)
 	if err != nil {
 		return err
@@ -72,20 +73,20 @@ func (r *run) fits(d time.Duration) (time.Duration, error) {
 }
 
 // newExtension checks the extension and returns its event.
-func (r *run) newExtension(d time.Duration) (Event, error) {
+func (r *run) newExtension(d time.Duration) (fold.Event, error) {
 	_ = r.poll() // a run that is late has ended
 	r.tree.mu.Lock()
 	defer r.tree.mu.Unlock()
 	budget := r.node.Budget()
 	switch {
 	case r.node.Phase() != machine.Running:
-		return Event{}, fmt.Errorf("%w: %w", ErrEnded, r.cause())
+		return fold.Event{}, fmt.Errorf("%w: %w", ErrEnded, r.cause())
 	case d <= 0:
-		return Event{}, fmt.Errorf("%w extension: it has to be a microsecond or more", ErrInvalid)
+		return fold.Event{}, fmt.Errorf("%w extension: it has to be a microsecond or more", ErrInvalid)
 	case budget == NoLimit:
-		return Event{}, fmt.Errorf("%w extension: the run has no wall-clock limit", ErrInvalid)
+		return fold.Event{}, fmt.Errorf("%w extension: the run has no wall-clock limit", ErrInvalid)
 	case verdict.Sum(budget, d) == NoLimit:
-		return Event{}, fmt.Errorf("%w extension: %v and that is more than a duration can hold", ErrInvalid, budget)
+		return fold.Event{}, fmt.Errorf("%w extension: %v and that is more than a duration can hold", ErrInvalid, budget)
 	}
-	return Event(r.node.Extend(r.now(), d, nil)), nil
+	return r.node.Extend(r.now(), d, nil), nil
 }

@@ -32,7 +32,7 @@ func (w *Watchdog) ExtendSpend(more Spend) error {
 }
 
 func (r *run) extendSpend(more *Spend) error {
-	began := clocks.Now(r.tree.clock.other)
+	began := clocks.Now(r.tree.Clock)
 	given, err := r.givenBy(more)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (r *run) limitsCount(key fold.Key) bool {
 }
 
 // newSpendExtension returns the event, and how much each limit has been given in all after it.
-func (r *run) newSpendExtension(given map[fold.Key]int64) (e Event, total map[fold.Key]int64, err error) {
+func (r *run) newSpendExtension(given map[fold.Key]int64) (e fold.Event, total map[fold.Key]int64, err error) {
 	_ = r.poll() // a run that is late has ended
 	r.tree.mu.Lock()
 	defer r.tree.mu.Unlock()
@@ -111,5 +111,5 @@ func (r *run) newSpendExtension(given map[fold.Key]int64) (e Event, total map[fo
 		one.Extension = record.Number(n)
 		spend = append(spend, one)
 	}
-	return Event(r.node.Extend(r.now(), 0, spend)), total, nil
+	return r.node.Extend(r.now(), 0, spend), total, nil
 }

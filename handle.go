@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -24,7 +25,7 @@ func (h *runHandle) AliveAt(now time.Time) {
 		pulse := r.node.Pulse.Load()
 		switch {
 		case pulse == nil:
-		case r.tree.clock.other != nil || r.tree.trace != nil:
+		case r.tree.Clock != nil || r.tree.trace != nil:
 			r.signLocked(false)
 		default:
 			r.signAt(pulse, false, now.Sub(r.tree.clock.base.Time()))
@@ -35,7 +36,7 @@ func (h *runHandle) AliveAt(now time.Time) {
 // Settings implements [handle.Run].
 func (h *runHandle) Settings() handle.Settings {
 	return handle.Settings{
-		Clock: h.r.tree.clock.other, Logger: h.r.log(), Limits: &h.r.limits.Limits, RecordTimeout: h.r.tree.timeout,
+		Clock: h.r.tree.Clock, Logger: h.r.log(), Limits: &h.r.limits.Limits, RecordTimeout: h.r.tree.Timeout,
 		Disabled: h.r.disabled, ObserveOnly: h.r.observeOnly,
 	}
 }
@@ -82,7 +83,7 @@ func (h *runHandle) Paused(released func()) (paused, longer time.Duration) {
 
 // State implements [handle.Run].
 func (h *runHandle) State() (s handle.State) {
-	var l *looper
+	var l *looper.Looper
 	h.r.locked(func() {
 		seen := h.r.node.Seen()
 		s.Extended, s.Warned, s.WrappedUp = seen.Extended, seen.Warned, seen.Wrapped
@@ -98,9 +99,7 @@ func (h *runHandle) State() (s handle.State) {
 		}
 	})
 	if l != nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		s.Loop, _ = l.detector.MarshalBinary() // never fails
+		s.Loop = l.State()
 	}
 	return s
 }
@@ -146,7 +145,7 @@ func (h *runHandle) Asked() bool {
 // Recorded implements [handle.Run].
 func (h *runHandle) Recorded(retry bool) bool {
 	if retry && h.r.waiting() {
-		h.r.retry(clocks.Now(h.r.tree.clock.other))
+		h.r.retry(clocks.Now(h.r.tree.Clock))
 	}
 	return !h.r.waiting()
 }
@@ -169,7 +168,7 @@ func (h *runHandle) CompleteCommand(end record.CommandEnd) error {
 
 // End implements [handle.Run]. It waits for the host's code that the end runs as Close does.
 func (h *runHandle) End(cause error) {
-	began := clocks.Now(h.r.tree.clock.other)
+	began := clocks.Now(h.r.tree.Clock)
 	h.r.endRunning(cause)
 	h.r.tellSince(began)
 }

@@ -121,7 +121,7 @@ func (r *run) open(key string, limit HoldLimit) (*Hold, error) {
 	}
 	k := r.take(&in)
 	if k.behind && len(k.runs) == 0 { // as at a poll
-		r.retry(clocks.Now(r.tree.clock.other))
+		r.retry(clocks.Now(r.tree.Clock))
 		r.tree.session[0].account.Load().own().coverAside()
 	}
 	r.tree.deliverTrace()

@@ -104,7 +104,7 @@ func (r *run) tellSince(began time.Time) { r.tree.awaitSince(began, r.tellAside(
 func (r *run) tellAside() (told <-chan struct{}) {
 	n := r.takeNews()
 	switch {
-	case r.tree.inline:
+	case r.tree.Inline:
 		r.tellHost(n)
 	case n != nil || r.tree.trace.waiting():
 		return aside(func() { r.tellHost(n) })
@@ -147,7 +147,7 @@ func (r *run) report(stop *Stop, recordErr error) {
 // wake calls the subscribers: with PollOnly on this goroutine, else each on one of its own.
 func (r *run) wake(asleep []*subscriber) {
 	each(asleep, func(s *subscriber) {
-		if r.tree.inline {
+		if r.tree.Inline {
 			r.drain(r.readersOf(), s)
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/fold"
 )
 
 // maxSignal is how long the name of a signal may be.
@@ -41,7 +42,7 @@ func (r *run) interrupt(signal string) error {
 	if flaw := textFlaw(signal, maxSignal); flaw != "" {
 		return fmt.Errorf("%w signal: it %s", ErrInvalid, flaw)
 	}
-	began := clocks.Now(r.tree.clock.other)
+	began := clocks.Now(r.tree.Clock)
 	ended := r.endRunning(&Interruption{r.node.Run, signal})
 	told := r.tellAside()
 	defer func() { r.tree.awaitSince(began, told) }()
@@ -52,7 +53,7 @@ func (r *run) interrupt(signal string) error {
 }
 
 // interruptEvent says that the signal ended the run now. An empty name makes an event of its own.
-func (r *run) interruptEvent(signal, name string) (e Event) {
-	r.locked(func() { e = Event(r.node.Interrupt(r.now(), signal, name)) })
+func (r *run) interruptEvent(signal, name string) (e fold.Event) {
+	r.locked(func() { e = r.node.Interrupt(r.now(), signal, name) })
 	return e
 }

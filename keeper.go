@@ -79,7 +79,7 @@ func (r *run) tellKeeper(began time.Time) {
 	if keeper == nil || left <= 0 {
 		return
 	}
-	ctx, cancel := clocks.WithTimeout(r.storeContext(), r.tree.clock.other, left)
+	ctx, cancel := clocks.WithTimeout(r.storeContext(), r.tree.Clock, left)
 	defer cancel()
 	_, err := bounded.Do(ctx, func() (struct{}, error) { keeper(ctx); return struct{}{}, nil })
 	if err != nil {
@@ -93,13 +93,14 @@ func (w *Watchdog) keep(ctx context.Context, keeper Keeper, resumed bool) error 
 	if keeper == nil || r.hasEnded() {
 		return nil
 	}
-	ctx, cancel := clocks.WithTimeout(ctx, r.tree.clock.other, r.tree.timeout)
+	ctx, cancel := clocks.WithTimeout(ctx, r.tree.Clock, r.tree.Timeout)
 	defer cancel()
 	attempt, err := keeper.Keep(ctx, w)
 	if err != nil {
 		_ = w.Close() // the error counts; nothing was stopped
 		return fmt.Errorf("keep the run for others to see: %w", err)
 	}
+	r.journal.KeepSteps(nil)
 	r.locked(func() {
 		r.extras().attempt, r.more.keeper = attempt, func(ctx context.Context) { keeper.Ended(ctx, w) }
 	})

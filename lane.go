@@ -11,9 +11,9 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/seed62658d38/watchdog/internal/alarm"
-	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/uptime"
 )
@@ -61,13 +61,13 @@ var lanes = struct {
 // laneKey is the key of the session's lane. A session in a testing/synctest bubble shares with none: a timer of one
 // bubble cannot be set in another. Nor does one whose store or clock cannot be compared.
 func (t *tree) laneKey() laneKey {
-	other := t.clock.other
+	other := t.Clock
 	inBubble := uptime.Exact && other == nil && !t.clock.base.Machine()
-	compares := reflect.ValueOf(t.store).Comparable() && (other == nil || reflect.ValueOf(other).Comparable())
+	compares := reflect.ValueOf(t.host.events).Comparable() && (other == nil || reflect.ValueOf(other).Comparable())
 	if inBubble || !compares {
 		return laneKey{alone: t}
 	}
-	return laneKey{store: t.store, timeout: t.timeout, clock: other}
+	return laneKey{store: t.host.events, timeout: t.Timeout, clock: other}
 }
 
 // lane returns the session's, made if need be. The caller holds the mutex of all lanes.
@@ -83,9 +83,9 @@ func (t *tree) lane() *lane {
 
 func newLane(key laneKey, t *tree) *lane {
 	l := &lane{laneKey: key, size: 1, most: stepWorkers}
-	l.store, l.timeout, l.clock = t.store, t.timeout, t.clock.other
+	l.store, l.timeout, l.clock = t.host.events, t.Timeout, t.Clock
 	l.retrying = retrying{key: key, machine: t.clock.base.Machine(), item: alarm.Item[lane]{Owner: l}}
-	if _, able := t.transactional(); able {
+	if t.Store.Transacts() {
 		l.size, l.most = batchSize, batchWorkers
 	}
 	return l
@@ -106,11 +106,11 @@ func enqueueAll(runs []*run) {
 	defer lanes.mu.Unlock()
 	for i, r := range runs {
 		key := r.tree.laneKey()
-		if key.alone == nil || len(runs) == 1 || !reflect.ValueOf(r.tree.store).Comparable() {
+		if key.alone == nil || len(runs) == 1 || !reflect.ValueOf(r.tree.host.events).Comparable() {
 			r.tree.lane().add(r, ends[i])
 			continue
 		}
-		key = laneKey{store: r.tree.store, timeout: r.tree.timeout}
+		key = laneKey{store: r.tree.host.events, timeout: r.tree.Timeout}
 		if shared[key] == nil {
 			shared[key] = newLane(key, r.tree)
 		}
@@ -180,8 +180,8 @@ type recordable struct {
 	entries []*machine.Entry
 	only    bool // there is no end to record
 	began   time.Time
-	window  windowExchange // of the end
-	alone   bool           // it goes by itself, and none of a batch waits for it
+	window  *journal.WindowExchange // of the end
+	alone   bool                    // it goes by itself, and none of a batch waits for it
 }
 
 func (r *run) recordable() *recordable {
@@ -206,8 +206,8 @@ func (r *run) carry(began time.Time) {
 
 // left is what is left of the record timeout, all of it if nobody has waited yet.
 func (one *recordable) left() time.Duration {
-	if one.began.IsZero() || one.r.tree.instant() {
-		return one.r.tree.timeout
+	if one.began.IsZero() || one.r.tree.Instant {
+		return one.r.tree.Timeout
 	}
 	return one.r.tree.left(one.began)
 }
@@ -261,11 +261,11 @@ func (b batch) halve(single func(*recordable), together func(batch)) {
 // free returns the runs that have no other conversation with the store. Those that have, and those that go by
 // themselves already, are none of the batch.
 func (b batch) free() batch {
-	if len(b) < 2 || b[0].r.tree.instant() || b[0].left() <= 0 {
+	if len(b) < 2 || b[0].r.tree.Instant || b[0].left() <= 0 {
 		return b.only((*recordable).shared)
 	}
 	return b.only(func(one *recordable) bool {
-		if one.shared() && one.r.busy() {
+		if one.shared() && one.r.journal.Busy() {
 			one.byItself()
 		}
 		return one.shared()
@@ -284,7 +284,7 @@ func (one *recordable) byItself() {
 
 // recordEnd records the end in an exchange of its own, and ends the run.
 func (one *recordable) recordEnd() {
-	known, err := fold.Window{}, errStoreExited
+	known, err := fold.Window{}, journal.ErrExited
 	defer func() { one.ended(&known, err) }() // also if the store ends this goroutine
 	known, err = one.r.recordTrip(one.ending, one.left())
 }
@@ -314,7 +314,7 @@ func (one *recordable) finish() {
 		}
 	})
 	switch {
-	case more && r.tree.inline:
+	case more && r.tree.Inline:
 		r.carry(one.began)
 	case more:
 		r.enqueue()
@@ -324,14 +324,13 @@ func (one *recordable) finish() {
 // endTogether records the ends in one transaction, each as if it were alone, and ends their runs.
 func (b batch) endTogether() {
 	b = b.enter()
-	exchanges := make([]*Exchange, len(b))
+	exchanges := make([]*journal.Exchange, len(b))
 	for i, one := range b {
 		one.end = one.r.endOf(one.ending.trip)
-		once := one.r.node.Once(one.r.node.StartedAt)
-		one.window.prepare(one.r, once, one.r.missingPauses(), one.end.unlessKnown(one.ending.trip))
+		one.window = one.r.journal.Prepare(one.r.missingPauses(), one.end.unlessKnown(one.ending.trip))
 		exchanges[i] = &one.window.Exchange
 	}
-	refused, err := b.converse(func(ctx context.Context, store TransactionalStore) error {
+	refused, err := b.converse(func(ctx context.Context, store journal.Store) error {
 		return store.Transact(ctx, exchanges...)
 	})
 	if refused {
@@ -339,9 +338,9 @@ func (b batch) endTogether() {
 		return
 	}
 	for _, one := range b {
-		var done transacted
+		var done journal.Result
 		if err == nil {
-			done = one.window.transacted()
+			done = one.window.Result()
 		}
 		known, err := one.r.recordedTrip(done, err, &one.end)
 		one.ended(&known, err)
@@ -365,9 +364,9 @@ func (b batch) appendTogether() {
 }
 
 // appendPending appends what is pending of all runs, and notes that it is stored, also if the store says so late.
-func (b batch) appendPending(ctx context.Context, store TransactionalStore) error {
+func (b batch) appendPending(ctx context.Context, store journal.Store) error {
 	pending := make([][]*machine.Entry, len(b))
-	var all []Event
+	var all []fold.Event
 	for i, one := range b {
 		missing, events := one.r.missing()
 		pending[i], all = missing, append(all, events...)
@@ -378,17 +377,21 @@ func (b batch) appendPending(ctx context.Context, store TransactionalStore) erro
 	for i, one := range b {
 		one.r.stored(pending[i])
 	}
-	b.checkpoint(ctx, store)
+	journals := make([]*journal.Journal, len(b))
+	for i, one := range b {
+		journals[i] = &one.r.journal
+	}
+	journal.CheckpointAll(ctx, &b[0].r.tree.Place, journals...)
 	return nil
 }
 
 // enter begins a conversation of each run. One that began another meanwhile goes by itself.
 func (b batch) enter() batch {
-	if b[0].r.tree.instant() {
+	if b[0].r.tree.Instant {
 		return b
 	}
 	return b.only(func(one *recordable) bool {
-		entered := one.r.enterNow()
+		entered := one.r.journal.Enter()
 		if !entered {
 			one.byItself()
 		}
@@ -398,32 +401,31 @@ func (b batch) enter() batch {
 
 // converse has the conversation of all runs that have entered, within what is left of their time. It reports whether
 // the store refused, in time: then each of its runs may have more luck.
-func (b batch) converse(talk func(context.Context, TransactionalStore) error) (refused bool, err error) {
+func (b batch) converse(talk func(context.Context, journal.Store) error) (refused bool, err error) {
 	if len(b) == 0 {
 		return false, nil
 	}
 	t := b[0].r.tree
-	store, _ := t.transactional()
 	//nolint:unparam // as converse asks for it
-	talkTo := func(ctx context.Context) (nothing, error) { return nothing{}, talk(ctx, store) }
+	talkTo := func(ctx context.Context) (journal.Nothing, error) { return journal.Nothing{}, talk(ctx, t.Store) }
 	shared := sharedContext{context.Background(), b}
-	if t.instant() {
-		_, err = storeErr(bounded.Here(func() (nothing, error) { return talkTo(shared) }))
+	if t.Instant {
+		_, err = journal.Here(func() (journal.Nothing, error) { return talkTo(shared) })
 		return err != nil, err
 	}
-	ctx, cancel := clocks.WithTimeout(shared, t.clock.other, b[0].left())
+	ctx, cancel := clocks.WithTimeout(shared, t.Clock, b[0].left())
 	defer cancel()
 	for _, one := range b { // halves of it have no more time
 		if one.began.IsZero() {
-			one.began = clocks.Now(t.clock.other)
+			one.began = clocks.Now(t.Clock)
 		}
 	}
 	leave := func() {
 		for _, one := range b {
-			one.r.leave()
+			one.r.journal.Leave()
 		}
 	}
-	_, err = converse(shared, ctx, t.timeout, leave, talkTo)
+	_, err = journal.Converse(shared, ctx, &t.Place, leave, talkTo)
 	return err != nil && ctx.Err() == nil, err
 }
 
@@ -454,7 +456,7 @@ func (b batch) tellHosts() {
 	if len(b) == 0 {
 		return
 	}
-	if b[0].r.tree.inline {
+	if b[0].r.tree.Inline {
 		each(b, func(one *recordable) { one.r.tellHost(one.r.takeNews()) })
 		return
 	}

@@ -42,7 +42,7 @@ const (
 // tryLater has what waits for the store tried again, unless the host is the only one that does or the run is closed.
 func (r *run) tryLater() {
 	waits, tries := r.untaken()
-	if !waits || r.tree.inline {
+	if !waits || r.tree.Inline {
 		return
 	}
 	r.marks.Or(wasLeft)
@@ -137,7 +137,7 @@ func (l *lane) retry() {
 	}
 	defer l.end(runs)
 	defer cover(runs)
-	if l.hung != nil && l.hung.busy() { // the store has not answered the last try yet
+	if l.hung != nil && l.hung.journal.Busy() { // the store has not answered the last try yet
 		return
 	}
 	l.hung = nil
@@ -148,7 +148,7 @@ func (l *lane) retry() {
 		case took:
 			l.retryRest(runs[i+1:])
 			return
-		case asked && r.busy():
+		case asked && r.journal.Busy():
 			l.hung = r
 			return
 		case errors.Is(err, context.DeadlineExceeded):
@@ -224,7 +224,7 @@ func (l *lane) end(runs []*run) {
 
 // isDue reports whether the store is to be asked for the run: it lacks something, nobody else is at it, and the host
 // has not closed the run.
-func (r *run) isDue() bool { return r.waiting() && !r.closed() && !r.busy() }
+func (r *run) isDue() bool { return r.waiting() && !r.closed() && !r.journal.Busy() }
 
 // tryAgain tries again for one run, if that is due. It reports whether the store took anything, or why not.
 func (r *run) tryAgain() (asked, took bool, err error) {
@@ -241,7 +241,7 @@ func (r *run) tryAgain() (asked, took bool, err error) {
 		return false, false, nil
 	}
 	entries, _ := r.missing()
-	r.carry(clocks.Now(r.tree.clock.other))
+	r.carry(clocks.Now(r.tree.Clock))
 	r.tree.mu.Lock()
 	defer r.tree.mu.Unlock()
 	for _, e := range entries {

@@ -66,13 +66,13 @@ func (r *run) layer(ctx context.Context, name string, budget *Budget) (*Watchdog
 
 // lookNow polls and returns the time afterwards.
 func (r *run) lookNow() time.Time {
-	clock := &r.tree.clock
-	now := clocks.Now(clock.other)
-	if clock.other == nil && r.node.Quiet(now.Sub(clock.base.Time())) {
+	t := r.tree
+	now := clocks.Now(t.Clock)
+	if t.Clock == nil && r.node.Quiet(now.Sub(t.clock.base.Time())) {
 		return now
 	}
 	_ = r.poll()
-	return clocks.Now(clock.other)
+	return clocks.Now(t.Clock)
 }
 
 // leftForLayer is what a layer that begins now gets of this run at most. It must be more than the layer's own reserve.
@@ -102,6 +102,7 @@ func (r *run) beginLayer(ctx context.Context, id string, budget *Budget, at time
 	layer.tree, layer.outer, layer.settings = t, r, r.with(budget)
 	layer.inner, layer.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	layer.node.Name = machine.Name{Run: id, Parent: r.node.Run, StartedAt: record.Truncate(at), Begins: true}
+	layer.journal.Open(&t.Place, &layer.node.Name)
 	layer.setUp(t.trace != nil || !r.disabled && budget.heedsSignals(), false)
 	in := machine.Input{
 		Kind: machine.Begin, Around: &r.node, Elapsed: at.Sub(layer.node.StartedAt),

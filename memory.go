@@ -61,7 +61,7 @@ func (m *Memory) Select(ctx context.Context, s Selection) ([]Event, error) {
 		return nil, err
 	}
 	defer t.End()
-	return cloneEvents(t.Select(make([]*fold.Event, 0, 8), memory.Selection(s))), nil
+	return cloneEvents(t.Select(make([]*fold.Event, 0, 8), fold.Selection(s))), nil
 }
 
 // Transact implements [TransactionalStore]. Decide is called with the memory's mutex held and must not call the memory.
@@ -74,7 +74,7 @@ func (m *Memory) Transact(ctx context.Context, exchanges ...*Exchange) error {
 	defer t.End()
 	kept, selected := make([][]Event, len(exchanges)), make([]*fold.Event, 0, 8)
 	for i, x := range exchanges {
-		selected = t.Select(selected[:0], memory.Selection(x.Selection))
+		selected = t.Select(selected[:0], fold.Selection(x.Selection))
 		events := x.Decide(cloneEvents(selected))
 		if err := validateAll(events); err != nil {
 			return err
@@ -89,15 +89,6 @@ func (m *Memory) Transact(ctx context.Context, exchanges ...*Exchange) error {
 	}
 	t.Commit()
 	return nil
-}
-
-// countIn is how many events the run has in a store that answers at once.
-func countIn(store EventStore, runID string) int {
-	m, isMemory := store.(*Memory)
-	if !isMemory {
-		return 0
-	}
-	return m.events.Count(AggregateType, runID)
 }
 
 // cloneEvents copies the payloads, too, so that the copy is the caller's.

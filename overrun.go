@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
@@ -17,7 +18,7 @@ func (h *runHandle) RecordOverrun(call record.Overrun) {
 		e := machine.NewEntry(lost, r.node.Overrun(r.now(), call))
 		dropped = r.node.Pending.PutSpare(e)
 		r.node.LookClosely() // if it cannot be recorded, the next poll tries
-		if r.tree.inline && !r.tree.instant() {
+		if r.tree.Inline && !r.tree.Instant {
 			return
 		}
 		r.untold = append(r.untold, e)
@@ -26,11 +27,11 @@ func (h *runHandle) RecordOverrun(call record.Overrun) {
 	for _, old := range dropped {
 		callLog(func() { r.logLoss(lost, old.Err()) })
 	}
-	if len(k.runs) > 0 && r.tree.instant() {
-		r.carry(clocks.Now(r.tree.clock.other))
+	if len(k.runs) > 0 && r.tree.Instant {
+		r.carry(clocks.Now(r.tree.Clock))
 		return
 	}
-	k.pass(r.tree, clocks.Now(r.tree.clock.other))
+	k.pass(r.tree, clocks.Now(r.tree.Clock))
 }
 
 // RecordFinished implements [handle.Run]. It waits for a stop that is being recorded. If the run has a stop of its own,
@@ -43,8 +44,8 @@ func (h *runHandle) RecordFinished() (corrected bool) {
 	if stop == nil || stop.RunID != r.node.Run {
 		return false
 	}
-	var e Event
-	r.locked(func() { e = Event(r.node.Correction(r.now(), stop.EventID())) })
+	var e fold.Event
+	r.locked(func() { e = r.node.Correction(r.now(), stop.EventID()) })
 	if r.waiting() { // the store fails, and Close tries again
 		r.keep(nil, e)
 	} else if err := r.append(e); err != nil {

@@ -7,49 +7,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/unwrap"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
-
-// errNoAnswer says that the record timeout ended an exchange.
-var errNoAnswer = errors.New("event store did not answer in time")
-
-// errStoreExited says that the store ended the goroutine that called it.
-var errStoreExited = fmt.Errorf("event store: %w", bounded.ErrExited)
-
-// A recording is where a session and its layers are recorded, and how.
-type recording struct {
-	store   EventStore
-	timeout time.Duration
-	inline  bool // everything is done on the goroutine of the caller
-}
-
-func (cfg *Config) recording() recording {
-	r := recording{store: cfg.Store, timeout: cfg.RecordTimeout, inline: cfg.PollOnly || cfg.Disabled}
-	if r.timeout == 0 {
-		r.timeout = DefaultRecordTimeout
-	}
-	return r
-}
-
-// instant reports that the store answers at once: nobody has to wait for it.
-func (c *recording) instant() bool {
-	switch c.store.(type) {
-	case *Memory, nowhere:
-		return true
-	}
-	return false
-}
-
-// transactional is the store if it can transact.
-func (c *recording) transactional() (TransactionalStore, bool) {
-	return unwrap.To[TransactionalStore, EventStore](c.store)
-}
 
 // storing is what is under way between a run and its store. The tree's mu guards it. The exchanges of a run do not
 // overlap, so that a store that hangs is not asked again while it does, and each lasts at most the timeout. What is
@@ -57,14 +21,12 @@ func (c *recording) transactional() (TransactionalStore, bool) {
 // has an exchange of its own.
 type storing struct {
 	ending *ending          // that is being recorded
-	gate   chan struct{}    // held during an exchange
 	job    chan struct{}    // closed when nothing is left to be recorded; nil if nothing is
 	since  time.Time        // when there was
 	again  bool             // there is more for who is at it
 	untold []*machine.Entry // that the host is told of once they were tried
 	vain   uint8            // tries, which a lane made since the store had everything
 	marks  atomic.Uint32    // wasLeft, isClosed
-	folded *knownWindow     // nil while nothing is
 }
 
 // An ending is the run's end while it is being recorded. Done is closed when the run has its end, or runs on because it
@@ -85,7 +47,7 @@ func (r *run) wants(k *work) {
 		r.job = make(chan struct{})
 		k.runs = append(k.runs, r)
 	case !r.again:
-		r.again, r.since = true, clocks.Now(r.tree.clock.other)
+		r.again, r.since = true, clocks.Now(r.tree.Clock)
 	}
 }
 
@@ -114,7 +76,7 @@ func (r *run) retry(began time.Time) {
 }
 
 // missing are the entries that the store does not have, with their events.
-func (r *run) missing() (missing []*machine.Entry, events []Event) {
+func (r *run) missing() (missing []*machine.Entry, events []fold.Event) {
 	r.tree.mu.Lock()
 	defer r.tree.mu.Unlock()
 	missing = r.node.Pending.All()
@@ -122,17 +84,15 @@ func (r *run) missing() (missing []*machine.Entry, events []Event) {
 }
 
 // eventsOf are the events of entries. The caller holds mu.
-func eventsOf(entries []*machine.Entry) (events []Event) {
+func eventsOf(entries []*machine.Entry) (events []fold.Event) {
 	for _, e := range entries {
-		for _, event := range e.Events() {
-			events = append(events, Event(event))
-		}
+		events = append(events, e.Events()...)
 	}
 	return events
 }
 
 // missingPauses are the events of pauses that the store does not have, in their order.
-func (r *run) missingPauses() []Event {
+func (r *run) missingPauses() []fold.Event {
 	r.tree.mu.Lock()
 	defer r.tree.mu.Unlock()
 	return eventsOf(r.node.Pending.Pauses())
@@ -148,7 +108,7 @@ func (r *run) stored(entries []*machine.Entry) {
 // settle takes entries that are stored from what is pending. The caller holds mu.
 func (r *run) settle(stored []*machine.Entry) {
 	for _, e := range stored {
-		r.appended(len(e.Events()))
+		r.journal.Appended(len(e.Events()))
 	}
 	r.node.Pending.Settle(stored)
 	if r.node.Pending.Empty() {
@@ -157,7 +117,7 @@ func (r *run) settle(stored []*machine.Entry) {
 }
 
 // recorded notes that the store has the events, also when it says so late.
-func (r *run) recorded(events ...Event) {
+func (r *run) recorded(events ...fold.Event) {
 	r.tree.mu.Lock()
 	defer r.tree.mu.Unlock()
 	if r.node.Pending.Empty() { // nearly always
@@ -186,23 +146,15 @@ func (r *run) notStored(err error, entries ...*machine.Entry) {
 }
 
 // keep keeps events for another try.
-func (r *run) keep(err error, events ...Event) {
-	e := newEntry(nil, events...)
+func (r *run) keep(err error, events ...fold.Event) {
+	e := machine.NewEntry(nil, events...)
 	r.locked(func() { r.node.Pending.Put(e) })
 	r.notStored(err, e)
 }
 
-func newEntry(lost *machine.Loss, events ...Event) *machine.Entry {
-	all := make([]machine.Event, len(events))
-	for i := range events {
-		all[i] = machine.Event(events[i])
-	}
-	return machine.NewEntry(lost, all...)
-}
-
 // flush makes the last try at what could not be recorded.
 func (r *run) flush() error {
-	r.appendPending(r.tree.timeout)
+	r.appendPending(r.tree.Timeout)
 	r.tree.mu.Lock()
 	defer r.tree.mu.Unlock()
 	if r.node.Pending.Empty() {
@@ -219,9 +171,9 @@ func (r *run) appendPending(limit time.Duration) {
 	if !r.waiting() {
 		return
 	}
-	_, err := exchangeWithin(r.storeContext(), r, limit, func(ctx context.Context) (nothing, error) {
+	_, err := journal.Within(r.storeContext(), &r.journal, limit, func(ctx context.Context) (journal.Nothing, error) {
 		r.appendAll(ctx)
-		return nothing{}, nil
+		return journal.Nothing{}, nil
 	})
 	if err != nil {
 		missing, _ := r.missing()
@@ -235,7 +187,7 @@ func (r *run) appendAll(ctx context.Context) {
 	entries, _ := r.missing()
 	err := r.appendOnce(ctx, entries)
 	if err == nil {
-		r.checkpoint(ctx)
+		r.journal.Checkpoint(ctx)
 	}
 	if err == nil || len(entries) == 1 {
 		return
@@ -247,9 +199,11 @@ func (r *run) appendAll(ctx context.Context) {
 
 // appendOnce notes what came of one append, also if the store answers late.
 func (r *run) appendOnce(ctx context.Context, entries []*machine.Entry) error {
-	var events []Event
+	var events []fold.Event
 	r.locked(func() { events = eventsOf(entries) })
-	_, err := storeErr(bounded.Here(func() (nothing, error) { return nothing{}, r.tree.store.Append(ctx, events...) }))
+	_, err := journal.Here(func() (journal.Nothing, error) {
+		return journal.Nothing{}, r.tree.Store.Append(ctx, events...)
+	})
 	if err != nil {
 		err = fmt.Errorf("append events: %w", err)
 		r.notStored(err, entries...)
@@ -260,16 +214,8 @@ func (r *run) appendOnce(ctx context.Context, entries []*machine.Entry) error {
 }
 
 // append stores events of the run, all or none.
-func (r *run) append(events ...Event) error {
-	_, err := exchange(r.storeContext(), r, func(ctx context.Context) (nothing, error) {
-		err := r.tree.store.Append(ctx, events...)
-		if err == nil {
-			r.locked(func() { r.appended(len(events)) })
-			r.checkpoint(ctx)
-		}
-		return nothing{}, err
-	})
-	return err
+func (r *run) append(events ...fold.Event) error {
+	return r.journal.Append(r.storeContext(), events...)
 }
 
 // awaitSince waits for what is done on another goroutine, nil for nothing, and gives up at the timeout after began.
@@ -281,7 +227,7 @@ func (t *tree) awaitSince(began time.Time, done <-chan struct{}) {
 	if left <= 0 {
 		return
 	}
-	ctx, cancel := clocks.WithTimeout(context.Background(), t.clock.other, left)
+	ctx, cancel := clocks.WithTimeout(context.Background(), t.Clock, left)
 	defer cancel()
 	select {
 	case <-done:
@@ -291,7 +237,7 @@ func (t *tree) awaitSince(began time.Time, done <-chan struct{}) {
 
 // left is what is left of the timeout for a caller that has waited since began.
 func (t *tree) left(began time.Time) time.Duration {
-	return t.timeout - max(clocks.Since(t.clock.other, began), 0)
+	return t.Timeout - max(clocks.Since(t.Clock, began), 0)
 }
 
 // storeContext has the values of the host's context and not its end: what is to be recorded is often why that ended.
@@ -302,22 +248,22 @@ func (r *run) name() { r.locked(r.node.Draw) }
 
 // An end is a trip as it is recorded.
 type end struct {
-	event Event
+	event fold.Event
 	own   *record.Cancel
 }
 
 func (r *run) endOf(t *machine.Trip) end {
 	event, own := r.node.Name.Cancel(t)
-	return end{Event(event), own}
+	return end{event, own}
 }
 
 // unlessKnown decides on the cancel event, unless the store knows better.
-func (e *end) unlessKnown(t *machine.Trip) func(*fold.Window) []Event {
-	return func(known *fold.Window) []Event {
+func (e *end) unlessKnown(t *machine.Trip) journal.Decide {
+	return func(known *fold.Window) []fold.Event {
 		if known.TakesBack(&t.Trip) {
 			return nil
 		}
-		return []Event{e.event}
+		return []fold.Event{e.event}
 	}
 }
 
@@ -325,36 +271,38 @@ func (e *end) unlessKnown(t *machine.Trip) func(*fold.Window) []Event {
 // cannot be read does not hold up a stop. What the store lacks of the run's pauses goes before the event: whoever reads
 // that finds why it came when it did.
 func (r *run) recordTrip(e *ending, limit time.Duration) (fold.Window, error) {
+	r.name()
 	end := r.endOf(e.trip)
-	done, err := r.transact(r.storeContext(), limit, r.missingPauses(), end.unlessKnown(e.trip))
+	done, err := r.journal.Transact(r.storeContext(), limit, r.missingPauses(), end.unlessKnown(e.trip))
 	return r.recordedTrip(done, err, &end)
 }
 
 // recordedTrip is what the store has after the exchange about a trip. An event that the store did not take is kept.
-func (r *run) recordedTrip(done transacted, err error, end *end) (fold.Window, error) {
+func (r *run) recordedTrip(done journal.Result, err error, end *end) (fold.Window, error) {
 	switch {
 	case err != nil:
 		err = fmt.Errorf("append cancel event: %w", err)
 		r.keep(err, end.event)
 		return fold.Window{Stop: end.own}, err
-	case done.kept == nil:
-		return *done.known, nil
+	case done.Kept == nil:
+		return *done.Known, nil
 	}
-	r.recorded(append(done.before, end.event)...)
-	return r.keptEnd(*done.kept, end.event, end.own), nil
+	r.recorded(append(done.Before, end.event)...)
+	return r.journal.End(done, &end.event, end.own), nil
 }
 
 // recordComplete appends the event that the run is complete and returns what the store has then.
 func (r *run) recordComplete(t *machine.Trip) (known fold.Window, err error) {
-	event := Event(r.node.Name.Complete(t))
-	done, err := r.transact(r.storeContext(), r.tree.timeout, nil, func(known *fold.Window) []Event {
+	r.name()
+	event := r.node.Name.Complete(t)
+	done, err := r.journal.Transact(r.storeContext(), r.tree.Timeout, nil, func(known *fold.Window) []fold.Event {
 		if known.Complete() {
 			return nil
 		}
-		return []Event{event}
+		return []fold.Event{event}
 	})
 	if err == nil {
-		known, err = r.knownEnd(done)
+		known, err = r.journal.EndAfter(done)
 	}
 	if err != nil {
 		return fold.Window{}, fmt.Errorf("append complete event: %w", err)
@@ -362,38 +310,59 @@ func (r *run) recordComplete(t *machine.Trip) (known fold.Window, err error) {
 	return known, nil
 }
 
-// knownEnd is what the store knows after an exchange that gave the window an end, or why that cannot be read.
-func (r *run) knownEnd(done transacted) (known fold.Window, err error) {
-	if done.unread != nil {
-		return known, fmt.Errorf("read what was kept: %w", done.unread)
-	}
-	if known = r.knownAfter(done); !known.Over() {
-		_, err = r.checkedKnown(nil, []Event{*done.kept})
-	}
-	return known, err
-}
-
 // recordExtension appends the event, unless the window is over, and returns what the store says then. It asks the
 // store, because a trip or [Watchdog.Sync] may have found the event there and counted it already. What cannot be read
 // does not hold up the extension.
-func (r *run) recordExtension(event Event, d time.Duration) (known fold.Window, err error) {
+func (r *run) recordExtension(event fold.Event, d time.Duration) (known fold.Window, err error) {
 	var before time.Duration
 	r.locked(func() { before = r.node.Seen().Extended })
-	done, err := r.transact(r.storeContext(), r.tree.timeout, nil, func(known *fold.Window) []Event {
+	done, err := r.journal.Transact(r.storeContext(), r.tree.Timeout, nil, func(known *fold.Window) []fold.Event {
 		if known.Over() {
 			return nil
 		}
-		return []Event{event}
+		return []fold.Event{event}
 	})
 	switch {
 	case err != nil:
 		return known, err
-	case done.kept == nil:
-		return *done.known, nil
+	case done.Kept == nil:
+		return *done.Known, nil
 	}
-	r.locked(func() { r.appended(1) })
+	r.journal.Appended(1)
 	r.checkpointSoon()
-	known = r.knownAfter(done)
+	known = r.journal.After(done)
 	known.Extended = max(known.Extended, verdict.Sum(before, d))
 	return known, nil
+}
+
+// checkpointSoon has recorded in the background what the process knows and no checkpoint has, if that is much.
+func (r *run) checkpointSoon() {
+	if !r.tree.Inline && r.journal.Much() {
+		r.checkpointAside()
+	}
+}
+
+// checkpointAside has a checkpoint written on another goroutine, unless something of the run is being recorded: then
+// one is written after that.
+func (r *run) checkpointAside() {
+	if r.tree.Instant { // nobody has to wait for another goroutine
+		r.writeCheckpoint(r.tree.Timeout)
+		return
+	}
+	begins := false
+	r.locked(func() {
+		if begins = r.job == nil; begins {
+			r.job = make(chan struct{})
+		}
+	})
+	if begins {
+		go func() {
+			defer (&recordable{r: r}).finish() // also if the store ends this goroutine
+			r.writeCheckpoint(r.tree.Timeout)
+		}()
+	}
+}
+
+func (r *run) writeCheckpoint(limit time.Duration) {
+	r.journal.WriteCheckpoint(r.storeContext(), limit)
 }

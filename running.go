@@ -9,6 +9,8 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/journal"
+	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
@@ -26,6 +28,7 @@ type run struct {
 	inner  context.Context
 	cancel context.CancelCauseFunc
 	ended
+	journal journal.Journal
 	storing
 
 	asking *asking // while the host is asked whether it is busy
@@ -47,9 +50,9 @@ type extras struct {
 	attempt  Attempt
 	keeper   func(context.Context) // tells the keeper of the end, nil if there is none
 	failed   failedCompletes
-	looper   *looper  // nil before the first step
-	released []func() // what waits for the end of a pause
-	late     bool     // the log was told that Busy does not answer
+	looper   *looper.Looper // nil before the first step
+	released []func()       // what waits for the end of a pause
+	late     bool           // the log was told that Busy does not answer
 	// resumeInDoubt tells that it was not resumed, and that the store may have the resume all the same.
 	resumeInDoubt bool
 }
@@ -96,7 +99,7 @@ func (r *run) step(in *machine.Input) machine.Result {
 
 // lookAgain has the timer look at the run after the host was asked. With PollOnly the next poll does.
 func (r *run) lookAgain() {
-	if !r.tree.inline {
+	if !r.tree.Inline {
 		r.step(&machine.Input{Kind: machine.Look})
 	}
 }
@@ -108,7 +111,7 @@ func (r *run) poll() *Stop { return r.decide(&machine.Input{Kind: machine.Look})
 // of the run's end, and for the host to be told of that; in all no longer than its docs say. It returns the stop once
 // there is one.
 func (r *run) decide(in *machine.Input) *Stop {
-	began := clocks.Now(r.tree.clock.other)
+	began := clocks.Now(r.tree.Clock)
 	for first := true; ; first = false {
 		in.Result = machine.Result{}
 		k := r.tree.step(r, in)
@@ -140,7 +143,7 @@ func (r *run) await(k *work, began *time.Time) bool {
 	}
 	switch {
 	case len(k.asks) > 0:
-		*began = clocks.Now(r.tree.clock.other)
+		*began = clocks.Now(r.tree.Clock)
 	case k.ending == nil:
 		return false
 	default:
@@ -152,7 +155,7 @@ func (r *run) await(k *work, began *time.Time) bool {
 
 // take takes an input again and again until it does not have to wait.
 func (r *run) take(in *machine.Input) (k work) {
-	began := clocks.Now(r.tree.clock.other)
+	began := clocks.Now(r.tree.Clock)
 	for {
 		in.Result = machine.Result{}
 		k = r.tree.step(r, in)
@@ -193,7 +196,7 @@ func (r *run) conclude(e *ending, known *fold.Window, err error) {
 		n := r.newsOf()
 		n.told, n.stopErr = e.told, err
 	})
-	k.pass(t, clocks.Now(t.clock.other))
+	k.pass(t, clocks.Now(t.Clock))
 }
 
 // adopt does what the store says, unless the run has ended meanwhile. The caller has waited since began.
@@ -235,7 +238,7 @@ func (r *run) remembers() bool { return r.more != nil || r.account.Load() != nil
 // close does what is left to do for a run that has ended by it, or before.
 func (r *run) close(began time.Time) (err error) {
 	t, told := r.tree, r.tellAside()
-	spending := clocks.Now(t.clock.other)
+	spending := clocks.Now(t.Clock)
 	spent := r.account.Load().close()
 	defer func() {
 		t.awaitSince(spending, spent)

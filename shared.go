@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/share"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -74,7 +74,7 @@ func (r *run) openSpend(ctx context.Context, cfg *Config, found *fold.Window) er
 // share has the session draw on its limits. The run's keeper and its timer may look at them already.
 func (a *account) share(r *run, cfg *Config, store SpendStore, found *fold.Window) *shares {
 	t := r.tree
-	s := &shares{by: share.Carrier{Clock: t.clock.other, Timeout: t.timeout, Inline: t.inline, Stopwatch: t.stopwatch}}
+	s := &shares{by: share.Carrier{Clock: t.Clock, Timeout: t.Timeout, Inline: t.Inline, Stopwatch: t.stopwatch}}
 	add := func(l *share.Limit, scope, tool string) {
 		s.limits = append(s.limits, l)
 		a.in.AddSource(&l.Held, scope, tool)
@@ -116,7 +116,7 @@ func toolsOf(limits []verdict.CountLimit) (tools []string) {
 }
 
 func (t *tree) stopwatch() func() time.Duration {
-	c := newRunClock(t.clock.other, clocks.Now(t.clock.other), 0)
+	c := newRunClock(t.Clock, clocks.Now(t.Clock), 0)
 	return c.elapsed
 }
 
@@ -245,21 +245,21 @@ type keptLimit struct {
 }
 
 func (k keptLimit) Take(ctx context.Context, s *ledger.Slice) (ledger.Grant, error) {
-	g, err := storeErr(bounded.Here(func() (Grant, error) {
+	g, err := journal.Here(func() (Grant, error) {
 		return k.store.Take(ctx, Slice{
 			ID: s.ID, Scope: k.scope, Period: k.period, Zone: k.zone, Currency: k.currency,
 			Least: totalsOf(s.Least), Limit: totalsOf(s.Limit), Force: s.Force,
 		})
-	}))
+	})
 	return ledger.Grant{
 		Fits: g.Fits, Granted: g.Granted.counts(), Charged: g.Charged.counts(), Window: g.Window, Ends: g.Ends,
 	}, err
 }
 
 func (k keptLimit) Return(ctx context.Context, one ledger.Return) error {
-	_, err := storeErr(bounded.Here(func() (nothing, error) {
-		return nothing{}, k.store.Return(ctx, one.ID, totalsOf(one.Unused))
-	}))
+	_, err := journal.Here(func() (journal.Nothing, error) {
+		return journal.Nothing{}, k.store.Return(ctx, one.ID, totalsOf(one.Unused))
+	})
 	return err
 }
 

@@ -94,7 +94,7 @@ func (r *run) sign(progress bool) {
 	pulse := r.node.Pulse.Load()
 	switch {
 	case pulse == nil:
-	case r.tree.clock.other != nil || r.tree.trace != nil:
+	case r.tree.Clock != nil || r.tree.trace != nil:
 		r.signLocked(progress)
 	default:
 		r.signAt(pulse, progress, r.tree.clock.base.Since())

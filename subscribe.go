@@ -96,11 +96,11 @@ func (w *Watchdog) Poll() (Directive, bool) {
 	}
 	r := &w.r
 	if !r.quiet() {
-		began := clocks.Now(r.tree.clock.other)
+		began := clocks.Now(r.tree.Clock)
 		if r.poll() != nil {
 			r.readersOf()
 			r.wake(r.enqueueStop()) // nobody was there to take it, or it was stored before this attach
-		} else if !r.tree.inline {
+		} else if !r.tree.Inline {
 			r.tree.awaitSince(began, r.underway()) // the record of a directive that this look found
 		}
 	}

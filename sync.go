@@ -27,12 +27,13 @@ func (w *Watchdog) Sync(ctx context.Context) (*Stop, error) {
 }
 
 func (r *run) sync(ctx context.Context) (*Stop, error) {
-	began := clocks.Now(r.tree.clock.other)
+	began := clocks.Now(r.tree.Clock)
 	_ = r.poll() // a run that is late has ended
 	if r.inner.Err() != nil {
 		return r.howEnded()
 	}
-	found, err := exchange(ctx, r, r.consult)
+	r.name()
+	found, err := r.journal.Consult(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/alarm"
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/uptime"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -27,8 +28,9 @@ import (
 //	    readers.mu       who is to be told of directives
 //	    trace.mu         what the host's OnSignal is still to be told
 //	    alarm.Queue.mu   the timer of all runs, and that of lanes
+//	    journal.known.mu what this process knows of the run's events
+//	      looper.Looper.mu the loop detector of a run
 //	survey.mu            who has answered of the runs whose Busy was asked together; alone
-//	looper.mu            the loop detector of a run; alone
 //	digests.mu           the digests of progress; alone
 //
 // The host's code (callbacks, loggers, hooks, stores) runs under none of them. Its clock is read, and its timers are
@@ -37,7 +39,8 @@ type tree struct {
 	mu      sync.Mutex
 	machine machine.Tree
 	clock   runClock
-	recording
+	host    hostStore
+	journal.Place
 	trace *trace // nil if the host keeps none
 
 	parent     context.Context // nil if it never ends
@@ -115,10 +118,10 @@ func (t *tree) parentEnd() *machine.ParentEnd {
 
 // now reads every clock there is. The caller holds mu.
 func (t *tree) now(parent *machine.ParentEnd) machine.Now {
-	wall := clocks.Now(t.clock.other)
+	wall := clocks.Now(t.Clock)
 	at := t.clock.elapsedAt(wall)
 	return machine.Now{
-		At: at, Offset: t.clock.offset(), Wall: wall, Machine: t.clock.other == nil, Parent: parent,
+		At: at, Offset: t.clock.offset(), Wall: wall, Machine: t.Clock == nil, Parent: parent,
 	}
 }
 
@@ -131,8 +134,8 @@ func (t *tree) apply(effects []machine.Effect, k *work) { //nolint:cyclop // a t
 		case machine.Ended:
 			r.end(e, k)
 		case machine.Exchange:
-			r.ending = &ending{trip: e.Trip, began: clocks.Now(t.clock.other), done: make(chan struct{})}
-			if !t.ringing && !t.inline { // whoever found it waits
+			r.ending = &ending{trip: e.Trip, began: clocks.Now(t.Clock), done: make(chan struct{})}
+			if !t.ringing && !t.Inline { // whoever found it waits
 				r.ending.told = make(chan struct{})
 			}
 			r.wants(k)
@@ -145,7 +148,7 @@ func (t *tree) apply(effects []machine.Effect, k *work) { //nolint:cyclop // a t
 		case machine.Leave:
 			if r.node.Phase() != machine.Over {
 				r.untold = append(r.untold, e.Entry)
-				if !t.inline {
+				if !t.Inline {
 					r.wants(k)
 				}
 			}
@@ -257,7 +260,7 @@ func init() {
 // arm sets the timer for the run that is due first. One that is set for an earlier time stays. The caller holds mu.
 func (t *tree) arm() {
 	due := t.machine.Due()
-	if t.inline || due >= t.armed {
+	if t.Inline || due >= t.armed {
 		return
 	}
 	t.armed = due
@@ -265,7 +268,7 @@ func (t *tree) arm() {
 	case t.clock.base.Machine():
 		alarms.Within(&t.item, wait)
 	case t.timer == nil:
-		t.timer = clocks.AfterFunc(t.clock.other, t.clock.patience(wait), t.ringOne)
+		t.timer = clocks.AfterFunc(t.Clock, t.clock.patience(wait), t.ringOne)
 	default:
 		t.timer.Reset(t.clock.patience(wait))
 	}
@@ -286,9 +289,9 @@ func (t *tree) ring() work {
 // ringOne is what a timer of the session's own does.
 func (t *tree) ringOne() {
 	k := t.ring()
-	if t.instant() { // nobody has to wait for another goroutine
+	if t.Instant { // nobody has to wait for another goroutine
 		for _, r := range k.runs {
-			r.carry(clocks.Now(t.clock.other))
+			r.carry(clocks.Now(t.Clock))
 		}
 		k.runs = nil
 	}
@@ -348,7 +351,7 @@ func (k *work) doAll(t *tree) {
 		for _, one := range k.asks {
 			one.ask(one.r.lookAgain)
 		}
-		k.do(t, clocks.Now(t.clock.other))
+		k.do(t, clocks.Now(t.Clock))
 		return
 	}
 	t.deliverTrace()
@@ -366,7 +369,7 @@ func (k *work) pass(t *tree, began time.Time) {
 // record has the runs recorded, with PollOnly here.
 func (k *work) record(t *tree, began time.Time) {
 	for _, r := range k.runs {
-		if t.inline {
+		if t.Inline {
 			r.carry(began)
 		} else {
 			r.enqueue()

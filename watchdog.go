@@ -107,7 +107,7 @@ func (w *Watchdog) Close() error {
 	if w == nil {
 		return nil
 	}
-	began := clocks.Now(w.r.tree.clock.other)
+	began := clocks.Now(w.r.tree.Clock)
 	w.r.stopTries()
 	in := machine.Input{Kind: machine.End, Cause: ErrClosed}
 	if k := w.r.take(&in); k.idle() && !w.r.remembers() { // nearly always

@@ -27,6 +27,16 @@ func (e Event) Compare(other Event) int {
 	return strings.Compare(e.ID, other.ID)
 }
 
+// A Selection says which events of an aggregate to return. It has the fields of the root's, which is converted to it.
+type Selection struct {
+	AggregateType, AggregateID string
+	IDs                        []string
+	Since                      time.Time
+	LatestOf                   []string
+	Until                      time.Time
+	Known                      int
+}
+
 // An UnreadableError names an event whose payload cannot be understood, and says why. It may be of the window that
 // counts.
 type UnreadableError struct {

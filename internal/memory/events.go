@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -87,20 +86,10 @@ func (t *Transaction) All(aggregateType, aggregateID string) []*fold.Event {
 	return t.events[aggregate{aggregateType, aggregateID}]
 }
 
-// A Selection says which events of an aggregate to return. It has the fields of the root's, which is converted to it.
-type Selection struct {
-	AggregateType, AggregateID string
-	IDs                        []string
-	Since                      time.Time
-	LatestOf                   []string
-	Until                      time.Time
-	Known                      int
-}
-
 // Select appends the events that the selection selects to a slice that is empty, in order and each once.
-func (t *Transaction) Select(selected []*fold.Event, by Selection) []*fold.Event {
+func (t *Transaction) Select(selected []*fold.Event, by fold.Selection) []*fold.Event {
 	of := aggregate{by.AggregateType, by.AggregateID}
-	selected = by.appendSince(selected, t.events[of])
+	selected = appendSince(&by, selected, t.events[of])
 	for _, id := range by.IDs {
 		if e := t.ids[id]; e != nil && aggregateOf(e) == of {
 			selected = append(selected, e)
@@ -111,13 +100,13 @@ func (t *Transaction) Select(selected []*fold.Event, by Selection) []*fold.Event
 }
 
 // appendSince appends the events of an ordered aggregate that Since and LatestOf select.
-func (by *Selection) appendSince(selected, ordered []*fold.Event) []*fold.Event {
+func appendSince(by *fold.Selection, selected, ordered []*fold.Event) []*fold.Event {
 	if by.Since.IsZero() {
 		return selected
 	}
 	since := &fold.Event{Timestamp: record.Truncate(by.Since)} // comes before every event of that time: it has no ID
 	from, _ := slices.BinarySearchFunc(ordered, since, compare)
-	selected = append(selected, by.unknown(ordered[from:])...)
+	selected = append(selected, unknown(by, ordered[from:])...)
 	if len(by.LatestOf) == 0 {
 		return selected
 	}
@@ -130,7 +119,7 @@ func (by *Selection) appendSince(selected, ordered []*fold.Event) []*fold.Event 
 }
 
 // unknown returns the ordered events less those that the caller knows.
-func (by *Selection) unknown(ordered []*fold.Event) []*fold.Event {
+func unknown(by *fold.Selection, ordered []*fold.Event) []*fold.Event {
 	if by.Known <= 0 || by.Known > len(ordered) || by.Until.IsZero() {
 		return ordered
 	}

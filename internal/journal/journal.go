@@ -1,0 +1,120 @@
+// Package journal reads and writes the events of a run in its store: what its window folds to, what is decided about
+// it in one exchange, and the checkpoints that spare a reader a long window.
+//
+// A [Journal] is that of one run. Its exchanges do not overlap, so that a store which hangs is not asked again while it
+// does, and each has a time-out. What the events come to is for package fold to say; a checkpoint is written as said
+// there. A store that can transact is asked for what this process does not know yet, any other for all events of the
+// run.
+//
+// The package decides nothing about a run, tries nothing again, and tells nobody: that is for the lanes of the root.
+package journal
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/looper"
+	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/record"
+)
+
+// ErrUnreadableEvent is the root's of that name.
+var ErrUnreadableEvent = errors.New("unreadable event")
+
+// A Store keeps events, by the contract of the root's EventStore and TransactionalStore. Select and Transact are called
+// only if Transacts says so.
+type Store interface {
+	Append(ctx context.Context, events ...fold.Event) error
+	// Read returns all events of a run, in their order.
+	Read(ctx context.Context, runID string) ([]fold.Event, error)
+	Transacts() bool
+	Select(ctx context.Context, s fold.Selection) ([]fold.Event, error)
+	Transact(ctx context.Context, exchanges ...*Exchange) error
+	// Few reports that a run has next to no events, as far as the store can tell at once.
+	Few(runID string) bool
+}
+
+// An Exchange is that of the root.
+type Exchange struct {
+	fold.Selection
+	Decide func(selected []fold.Event) []fold.Event
+	Kept   []fold.Event
+}
+
+// A Place is where a session and its layers are recorded, and how. It does not change.
+type Place struct {
+	Store   Store
+	Clock   clock.Clock // the host's; nil is the machine's
+	Timeout time.Duration
+	Inline  bool // everything is done on the goroutine of the caller
+	Instant bool // the store answers at once: nobody has to wait for it
+	Off     bool // nothing is kept
+}
+
+// A Journal is what one run has in its store. It is safe for concurrent use. Whoever uses it has drawn the name of the
+// window.
+type Journal struct {
+	place *Place
+	name  *machine.Name
+	more  atomic.Pointer[known]
+}
+
+// known is what a process knows of a run's events without reading them again, and what it has under way.
+type known struct {
+	gate chan struct{} // held during an exchange
+
+	mu     sync.Mutex
+	base   *fold.Base         // nil while it would hold next to nothing
+	news   int                // events since the last checkpoint
+	writes bool               // a checkpoint is being written
+	steps  *looper.Looper     // whose state is in the checkpoints; nil if it is kept elsewhere
+	stored *record.Checkpoint // the last one that was read with such a state
+}
+
+// Open has the journal be that of the run with that name.
+func (j *Journal) Open(place *Place, name *machine.Name) { j.place, j.name = place, name }
+
+// known is made at the first need: most runs have few events.
+func (j *Journal) known() *known {
+	if k := j.more.Load(); k != nil {
+		return k
+	}
+	j.more.CompareAndSwap(nil, &known{gate: make(chan struct{}, 1)})
+	return j.more.Load()
+}
+
+// Base is what the process has folded, nil if it reads its window from the beginning.
+func (j *Journal) base() *fold.Base {
+	k := j.more.Load()
+	if k == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.base
+}
+
+// learn has the process go on from the base, after it has read that many events more than a checkpoint has.
+func (j *Journal) learn(b *fold.Base, news int) {
+	k := j.known()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.base, k.news = b, k.news+news
+}
+
+// Appended counts events that the store has taken.
+func (j *Journal) Appended(events int) {
+	if j.name.Begins {
+		return
+	}
+	k := j.known()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.news += events
+}

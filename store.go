@@ -1,0 +1,97 @@
+package watchdog
+
+import (
+	"context"
+
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/journal"
+	"github.com/seed62658d38/watchdog/internal/unwrap"
+)
+
+// A hostStore is the host's store as package journal asks it.
+type hostStore struct {
+	events    EventStore
+	transacts TransactionalStore // the same, nil if it cannot
+}
+
+func newHostStore(events EventStore) hostStore {
+	transacts, _ := unwrap.To[TransactionalStore, EventStore](events)
+	return hostStore{events, transacts}
+}
+
+// instant reports that the store answers at once: nobody has to wait for it.
+func (s *hostStore) instant() bool {
+	switch s.events.(type) {
+	case *Memory, nowhere:
+		return true
+	}
+	return false
+}
+
+// Append implements [journal.Store].
+func (s *hostStore) Append(ctx context.Context, events ...fold.Event) error {
+	return s.events.Append(ctx, ofFold(events)...)
+}
+
+// Read implements [journal.Store].
+func (s *hostStore) Read(ctx context.Context, runID string) ([]fold.Event, error) {
+	events, err := s.events.Read(ctx, AggregateType, runID)
+	return toFold(events), err
+}
+
+// Transacts implements [journal.Store].
+func (s *hostStore) Transacts() bool { return s.transacts != nil }
+
+// Select implements [journal.Store].
+func (s *hostStore) Select(ctx context.Context, by fold.Selection) ([]fold.Event, error) {
+	events, err := s.transacts.Select(ctx, Selection(by))
+	return toFold(events), err
+}
+
+// Transact implements [journal.Store].
+func (s *hostStore) Transact(ctx context.Context, exchanges ...*journal.Exchange) error {
+	all := make([]*Exchange, len(exchanges))
+	for i, x := range exchanges {
+		all[i] = &Exchange{Selection: Selection(x.Selection), Decide: func(selected []Event) []Event {
+			return ofFold(x.Decide(toFold(selected)))
+		}}
+	}
+	if err := s.transacts.Transact(ctx, all...); err != nil {
+		return err
+	}
+	for i, x := range exchanges {
+		x.Kept = toFold(all[i].Kept)
+	}
+	return nil
+}
+
+// smallRun is how many events of a run are read at once from memory.
+const smallRun = 32
+
+// Few implements [journal.Store].
+func (s *hostStore) Few(runID string) bool {
+	m, isMemory := s.events.(*Memory)
+	return isMemory && m.events.Count(AggregateType, runID) <= smallRun
+}
+
+func toFold(events []Event) []fold.Event {
+	if len(events) == 0 {
+		return nil
+	}
+	all := make([]fold.Event, len(events))
+	for i := range events {
+		all[i] = fold.Event(events[i])
+	}
+	return all
+}
+
+func ofFold(events []fold.Event) []Event {
+	if len(events) == 0 {
+		return nil
+	}
+	all := make([]Event, len(events))
+	for i := range events {
+		all[i] = Event(events[i])
+	}
+	return all
+}
