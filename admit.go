@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/lane"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -196,13 +197,13 @@ func (c *admission) fetch(ctx context.Context, source int, began time.Time) erro
 // is known once the end of the run, which the refusal is, is in the store.
 func (c *admission) extendedMeanwhile(ctx context.Context) bool {
 	_, of := c.inTheWay()
-	var underway *ending
-	of.locked(func() { underway = of.ending })
+	var underway *lane.Ending
+	of.locked(func() { underway = of.record.Ending() })
 	if underway != nil {
 		ctx, cancel := clocks.WithTimeout(ctx, of.tree.Clock, of.tree.Timeout)
 		defer cancel()
 		select {
-		case <-underway.done:
+		case <-underway.Done:
 		case <-ctx.Done():
 		}
 	}

@@ -86,7 +86,7 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 	if opened, err := r.recordResumption(ctx, fresh); err != nil || !opened {
 		r.doubtResume(err)
 		r.endRunning(fresh.before()) // no longer kept; for its keeper it has ended, as before
-		r.tree.awaitSince(at, r.tellAside())
+		r.tree.Await(at, r.tellAside())
 		_ = w.Close() // what else could not be recorded is tried once more; the error counts
 		if err != nil {
 			return nil, err
@@ -99,7 +99,7 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 	}
 	r.account.Load().traceSpent(r, &found)
 	r.step(&machine.Input{Kind: machine.Attached})
-	r.checkpointSoon()
+	r.record.CheckpointSoon()
 	r.start()
 	return w, nil
 }
@@ -137,7 +137,7 @@ func (r *run) takeUp(found *fold.Window, at time.Time) {
 	t.mu.Lock()
 	elapsed := max(at.Sub(found.StartedAt), 0)
 	t.clock, t.armed = newRunClock(t.Clock, at, at.Sub(found.StartedAt)), verdict.Never
-	t.machine.Traced = t.trace != nil
+	t.Machine, t.machine.Traced = t.clock.base.Machine(), t.trace != nil
 	t.add(r)
 	var k work
 	t.stepAt(&k, machine.Now{
@@ -195,7 +195,7 @@ func (r *run) recordResumption(ctx context.Context, fresh *resumption) (opened b
 	if err := r.tree.Store.Append(ctx, fresh.event); err != nil {
 		return false, fmt.Errorf("append resume event: %w", err)
 	}
-	found, err := r.journal.ReadWindow(ctx, fresh.previous.StartedAt)
+	found, err := r.record.ReadWindow(ctx, fresh.previous.StartedAt)
 	if err != nil {
 		return false, fmt.Errorf("the run is resumed; attach to it: %w", err)
 	}
@@ -230,7 +230,7 @@ func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error)
 		r.inner, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	}
 	r.node.Name = machine.Name{Run: named.ID, Parent: named.Parent, StartedAt: record.Truncate(named.StartedAt)}
-	r.journal.Open(&t.Place, &r.node.Name)
+	r.record.Open(&t.Place, r)
 	r.setUp(cfg.hasSignals(), len(cfg.Scopes) > 0)
 	return &made.Watchdog, nil
 }
@@ -270,7 +270,7 @@ func (r *run) checkFailing(ctx context.Context, found *fold.Window, most int) er
 	}
 	ctx, cancel := r.attachContext(ctx)
 	defer cancel()
-	h, err := r.journal.ReadWhole(ctx)
+	h, err := r.record.ReadWhole(ctx)
 	if err != nil {
 		return fmt.Errorf("count the stops of run %s: %w", r.node.Run, err)
 	}
@@ -285,7 +285,7 @@ func (r *run) checkFailing(ctx context.Context, found *fold.Window, most int) er
 func (r *run) findWindow(ctx context.Context) (fold.Window, error) {
 	ctx, cancel := r.attachContext(ctx)
 	defer cancel()
-	return r.journal.ReadWindow(ctx, r.node.StartedAt)
+	return r.record.ReadWindow(ctx, r.node.StartedAt)
 }
 
 // attachContext is for what an attach asks the store, on the caller's goroutine, for at most the record timeout.

@@ -6,6 +6,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
+	"github.com/seed62658d38/watchdog/internal/lane"
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
@@ -49,7 +50,7 @@ func (r *run) completeRun() error {
 
 // decideComplete makes it the run's end that its work is done, nil if it has ended. It waits for a stop that is being
 // recorded. If more tries have failed than before, it returns the error of the last.
-func (r *run) decideComplete(before int) (e *ending, err error) {
+func (r *run) decideComplete(before int) (e *lane.Ending, err error) {
 	t := r.tree
 	for {
 		in := machine.Input{Kind: machine.Complete}
@@ -63,28 +64,28 @@ func (r *run) decideComplete(before int) (e *ending, err error) {
 		var k work
 		t.stepAt(&k, t.now(parent), r, &in)
 		if in.Trip != nil {
-			r.ending = &ending{trip: in.Trip, done: make(chan struct{}), here: true}
-			e = r.ending
+			e = &lane.Ending{Trip: in.Trip, Done: make(chan struct{}), Here: true}
+			r.record.End(e)
 		}
 		t.mu.Unlock()
 		k.pass(t, clocks.Now(t.Clock))
 		if !in.Wait {
 			return e, nil
 		}
-		<-k.ending.done
+		<-k.ending.Done
 	}
 }
 
 // carryOutComplete records that the work is done and then ends the run. If that cannot be recorded, the run goes on.
-func (r *run) carryOutComplete(e *ending) error {
+func (r *run) carryOutComplete(e *lane.Ending) error {
 	known, err := fold.Window{}, journal.ErrExited
 	defer func() { // also if the store ends this goroutine
 		if err != nil {
 			r.noteFailed(err)
 		}
-		r.conclude(e, &known, nil)
+		r.Conclude(e, &known, nil)
 	}()
-	known, err = r.recordComplete(e.trip)
+	known, err = r.record.RecordComplete(e.Trip)
 	return err
 }
 

@@ -197,7 +197,7 @@ func (s *settings) log() *slog.Logger {
 // place is where the run is recorded, and how.
 func (cfg *Config) place(store *hostStore) journal.Place {
 	p := journal.Place{
-		Store: store, Clock: cfg.Clock, Timeout: cfg.RecordTimeout, Inline: cfg.PollOnly || cfg.Disabled,
+		Store: store, Host: cfg.Store, Clock: cfg.Clock, Timeout: cfg.RecordTimeout, Inline: cfg.PollOnly || cfg.Disabled,
 		Instant: store.instant(), Off: cfg.Disabled,
 	}
 	if p.Timeout == 0 {

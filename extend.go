@@ -40,7 +40,7 @@ func (r *run) extend(d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	found, err := r.recordExtension(event, d)
+	found, err := r.record.RecordExtension(event, d)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (r *run) extendSpend(more *Spend) error {
 	if err != nil {
 		return err
 	}
-	found, err := r.recordExtension(event, 0)
+	found, err := r.record.RecordExtension(event, 0)
 	if err != nil {
 		return err
 	}

@@ -144,10 +144,10 @@ func (h *runHandle) Asked() bool {
 
 // Recorded implements [handle.Run].
 func (h *runHandle) Recorded(retry bool) bool {
-	if retry && h.r.waiting() {
+	if retry && h.r.record.Waiting() {
 		h.r.retry(clocks.Now(h.r.tree.Clock))
 	}
-	return !h.r.waiting()
+	return !h.r.record.Waiting()
 }
 
 // InDoubt implements [handle.Run].

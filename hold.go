@@ -120,9 +120,8 @@ func (r *run) open(key string, limit HoldLimit) (*Hold, error) {
 		Limits: verdict.HoldLimits{Cap: limit.Cap, Idle: limit.Idle},
 	}
 	k := r.take(&in)
-	if k.behind && len(k.runs) == 0 { // as at a poll
-		r.retry(clocks.Now(r.tree.Clock))
-		r.tree.session[0].account.Load().own().coverAside()
+	if k.behind && len(k.record) == 0 { // as at a poll
+		r.catchUp(clocks.Now(r.tree.Clock))
 	}
 	r.tree.deliverTrace()
 	for _, one := range k.asks {

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/hostcall"
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
@@ -35,8 +36,8 @@ func (r *run) takeNews() (n *news) {
 	return n
 }
 
-// tried has the host told of entries whose record was tried. The caller holds mu.
-func (r *run) tried(entries []*machine.Entry) {
+// Tried implements [lane.Run].
+func (r *run) Tried(entries []*machine.Entry) {
 	for _, e := range entries {
 		n := r.newsOf()
 		switch o := e.Notice; {
@@ -86,18 +87,34 @@ func (r *run) tellHost(n *news) {
 	}()
 	defer func() {
 		if n.stop != nil {
-			callLog(func() { r.report(n.stop, n.stopErr) })
+			hostcall.Log(func() { r.report(n.stop, n.stopErr) })
 		}
 	}()
-	defer each(n.logs, callLog)
+	defer hostcall.Each(n.logs, hostcall.Log)
 	defer r.tell(n.warnings)
 	defer r.tree.deliverTrace()
 	r.wake(n.takeAsleep())
 }
 
+// Tell implements [lane.Run].
+func (r *run) Tell(here bool) (log func()) {
+	n := r.takeNews()
+	switch {
+	case here:
+		r.tellHost(n)
+	case n == nil && !r.tree.trace.waiting():
+	case n.callsBack(r):
+		go r.tellHost(n)
+	default:
+		r.wake(n.takeAsleep())
+		return func() { r.tellHost(n) }
+	}
+	return nil
+}
+
 // tellSince tells the host. The caller, who has waited since began, waits for it no longer than the timeout in all,
 // unless there is no other goroutine.
-func (r *run) tellSince(began time.Time) { r.tree.awaitSince(began, r.tellAside()) }
+func (r *run) tellSince(began time.Time) { r.tree.Await(began, r.tellAside()) }
 
 // tellAside tells the host on another goroutine, unless there is none. It returns a channel that is closed when that is
 // done, nil if it is.
@@ -107,7 +124,7 @@ func (r *run) tellAside() (told <-chan struct{}) {
 	case r.tree.Inline:
 		r.tellHost(n)
 	case n != nil || r.tree.trace.waiting():
-		return aside(func() { r.tellHost(n) })
+		return hostcall.Aside(func() { r.tellHost(n) })
 	}
 	return nil
 }
@@ -117,7 +134,7 @@ func (r *run) tell(warnings []Warning) {
 	if r.onWarning == nil {
 		return
 	}
-	each(warnings, func(warning Warning) {
+	hostcall.Each(warnings, func(warning Warning) {
 		r.callHost("OnWarning", func() { r.onWarning(warning) })
 	})
 }
@@ -146,7 +163,7 @@ func (r *run) report(stop *Stop, recordErr error) {
 
 // wake calls the subscribers: with PollOnly on this goroutine, else each on one of its own.
 func (r *run) wake(asleep []*subscriber) {
-	each(asleep, func(s *subscriber) {
+	hostcall.Each(asleep, func(s *subscriber) {
 		if r.tree.Inline {
 			r.drain(r.readersOf(), s)
 			return
@@ -184,37 +201,11 @@ func (r *run) callHost(onPanic string, call func()) {
 	defer func() {
 		if p := recover(); p != nil {
 			stack := string(debug.Stack())
-			callLog(func() {
+			hostcall.Log(func() {
 				r.log().Error("the host panicked in a call of the watchdog", "run", r.node.Run, "in", onPanic,
 					"panic_type", fmt.Sprintf("%T", p), "stack", stack)
 			})
 		}
 	}()
 	call()
-}
-
-// callLog calls the host's log. If that panics there is nobody to tell, and the process must not end for it.
-func callLog(log func()) {
-	defer func() { _ = recover() }()
-	log()
-}
-
-// each makes the call for every element, also if one of them ends this goroutine.
-func each[T any](all []T, call func(T)) {
-	if len(all) == 0 {
-		return
-	}
-	defer each(all[1:], call)
-	call(all[0])
-}
-
-// aside makes a call that may block, or end its goroutine, on another one. It returns a channel that is closed when the
-// call has ended.
-func aside(call func()) <-chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		call()
-	}()
-	return done
 }

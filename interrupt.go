@@ -45,11 +45,11 @@ func (r *run) interrupt(signal string) error {
 	began := clocks.Now(r.tree.Clock)
 	ended := r.endRunning(&Interruption{r.node.Run, signal})
 	told := r.tellAside()
-	defer func() { r.tree.awaitSince(began, told) }()
+	defer func() { r.tree.Await(began, told) }()
 	if !ended {
 		return fmt.Errorf("%w: %w", ErrEnded, r.cause())
 	}
-	return r.append(r.interruptEvent(signal, ""))
+	return r.record.Append(r.Values(), r.interruptEvent(signal, ""))
 }
 
 // interruptEvent says that the signal ended the run now. An empty name makes an event of its own.

@@ -75,11 +75,11 @@ func (r *run) tellKeeper(began time.Time) {
 			keeper = r.more.keeper
 		}
 	})
-	left := r.tree.left(began)
+	left := r.tree.Left(began)
 	if keeper == nil || left <= 0 {
 		return
 	}
-	ctx, cancel := clocks.WithTimeout(r.storeContext(), r.tree.Clock, left)
+	ctx, cancel := clocks.WithTimeout(r.Values(), r.tree.Clock, left)
 	defer cancel()
 	_, err := bounded.Do(ctx, func() (struct{}, error) { keeper(ctx); return struct{}{}, nil })
 	if err != nil {
@@ -100,7 +100,7 @@ func (w *Watchdog) keep(ctx context.Context, keeper Keeper, resumed bool) error 
 		_ = w.Close() // the error counts; nothing was stopped
 		return fmt.Errorf("keep the run for others to see: %w", err)
 	}
-	r.journal.KeepSteps(nil)
+	r.record.KeepSteps(nil)
 	r.locked(func() {
 		r.extras().attempt, r.more.keeper = attempt, func(ctx context.Context) { keeper.Ended(ctx, w) }
 	})
@@ -124,8 +124,8 @@ const lostAttempt = "attempt_lost"
 // attempt.
 func (r *run) recordLost(attempt Attempt) {
 	e := r.interruptEvent(lostAttempt, "attempt "+strconv.Itoa(attempt.Number-1))
-	if err := r.append(e); err != nil {
+	if err := r.record.Append(r.Values(), e); err != nil {
 		r.log().Error("watchdog could not record an interrupt", "run", r.node.Run, "signal", lostAttempt, "error", err)
-		r.keep(err, e)
+		r.record.Keep(err, e)
 	}
 }

@@ -3,6 +3,7 @@ package watchdog
 import (
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/hostcall"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
@@ -21,14 +22,14 @@ func (h *runHandle) RecordOverrun(call record.Overrun) {
 		if r.tree.Inline && !r.tree.Instant {
 			return
 		}
-		r.untold = append(r.untold, e)
-		r.wants(&k)
+		r.record.Add(e)
+		k.recordOf(r)
 	})
 	for _, old := range dropped {
-		callLog(func() { r.logLoss(lost, old.Err()) })
+		hostcall.Log(func() { r.logLoss(lost, old.Err()) })
 	}
-	if len(k.runs) > 0 && r.tree.Instant {
-		r.carry(clocks.Now(r.tree.Clock))
+	if len(k.record) > 0 && r.tree.Instant {
+		r.record.Carry(clocks.Now(r.tree.Clock))
 		return
 	}
 	k.pass(r.tree, clocks.Now(r.tree.Clock))
@@ -46,10 +47,10 @@ func (h *runHandle) RecordFinished() (corrected bool) {
 	}
 	var e fold.Event
 	r.locked(func() { e = r.node.Correction(r.now(), stop.EventID()) })
-	if r.waiting() { // the store fails, and Close tries again
-		r.keep(nil, e)
-	} else if err := r.append(e); err != nil {
-		r.keep(err, e)
+	if r.record.Waiting() { // the store fails, and Close tries again
+		r.record.Keep(nil, e)
+	} else if err := r.record.Append(r.Values(), e); err != nil {
+		r.record.Keep(err, e)
 	}
 	return true
 }

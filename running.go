@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
-	"github.com/seed62658d38/watchdog/internal/journal"
+	"github.com/seed62658d38/watchdog/internal/lane"
 	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
@@ -28,8 +28,7 @@ type run struct {
 	inner  context.Context
 	cancel context.CancelCauseFunc
 	ended
-	journal journal.Journal
-	storing
+	record lane.Recorder
 
 	asking *asking // while the host is asked whether it is busy
 	tries  *try    // the first of those that are open
@@ -118,9 +117,8 @@ func (r *run) decide(in *machine.Input) *Stop {
 		if k.idle() { // nearly always
 			return k.stop
 		}
-		if first && k.ending == nil && len(k.runs) == 0 {
-			r.retry(began)
-			r.tree.session[0].account.Load().own().coverAside()
+		if first && k.ending == nil && len(k.record) == 0 {
+			r.catchUp(began)
 		}
 		k.pass(r.tree, began)
 		if k.stop != nil { // what the end left to do is for whoever ended the run
@@ -147,8 +145,8 @@ func (r *run) await(k *work, began *time.Time) bool {
 	case k.ending == nil:
 		return false
 	default:
-		<-k.ending.done
-		r.tree.awaitSince(*began, k.ending.told)
+		<-k.ending.Done
+		r.tree.Await(*began, k.ending.Told)
 	}
 	return true
 }
@@ -183,18 +181,18 @@ func (r *run) endRunning(cause error) bool {
 	return in.Done
 }
 
-// conclude makes what the store knows of the window what every reader sees, at once. What the host is to be told is
-// left to the caller: whoever waits for the end must not wait for the host.
-func (r *run) conclude(e *ending, known *fold.Window, err error) {
+// Conclude implements [lane.Run]. What the host is to be told is left to the caller: whoever waits for the end must not
+// wait for the host.
+func (r *run) Conclude(e *lane.Ending, known *fold.Window, err error) {
 	t := r.tree
 	parent := t.parentEnd()
 	var k work
 	r.locked(func() {
-		defer close(e.done)
-		t.stepAt(&k, t.now(parent), r, &machine.Input{Kind: machine.Recorded, Trip: e.trip, Window: known})
-		r.ending = nil
+		defer close(e.Done)
+		t.stepAt(&k, t.now(parent), r, &machine.Input{Kind: machine.Recorded, Trip: e.Trip, Window: known})
+		r.record.End(nil)
 		n := r.newsOf()
-		n.told, n.stopErr = e.told, err
+		n.told, n.stopErr = e.Told, err
 	})
 	k.pass(t, clocks.Now(t.Clock))
 }
@@ -241,17 +239,17 @@ func (r *run) close(began time.Time) (err error) {
 	spending := clocks.Now(t.Clock)
 	spent := r.account.Load().close()
 	defer func() {
-		t.awaitSince(spending, spent)
+		t.Await(spending, spent)
 		err = errors.Join(err, r.account.Load().own().unpaid())
 	}()
-	t.awaitSince(began, r.underway())
+	t.Await(began, r.record.Underway())
 	defer r.tellKeeper(began)
-	if r.waiting() {
-		if err := r.flush(); err != nil {
+	if r.record.Waiting() {
+		if err := r.record.Flush(); err != nil {
 			return err
 		}
 	}
-	r.closeSteps(t.left(began))
-	t.awaitSince(began, told)
+	r.closeSteps(t.Left(began))
+	t.Await(began, told)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/hostcall"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/share"
@@ -128,7 +129,7 @@ func (t *tree) stopwatch() func() time.Duration {
 // and at the next poll.
 func (in *sessionLedger) coverAside() {
 	if in.drawn() != nil {
-		_ = in.cover(in.session.run.Load().tryLater)
+		_ = in.cover(in.session.run.Load().record.TryLater)
 	}
 }
 
@@ -212,7 +213,7 @@ func (a *account) close() (done <-chan struct{}) {
 		a.in.giveBack(s, first)
 		return nil
 	}
-	return aside(func() { a.in.giveBack(s, first) })
+	return hostcall.Aside(func() { a.in.giveBack(s, first) })
 }
 
 // giveBack takes what is owed and, once, gives back what nobody draws on any more, in one record timeout.
@@ -220,11 +221,11 @@ func (in *sessionLedger) giveBack(s *shares, first bool) {
 	ctx, cancel := s.by.Context(context.Background())
 	defer cancel()
 	owing := in.owing()
-	each(s.limits, func(l *share.Limit) {
+	hostcall.Each(s.limits, func(l *share.Limit) {
 		switch {
 		case first && l.Leave():
 			if err := l.Close(ctx, &s.by); err != nil {
-				callLog(func() {
+				hostcall.Log(func() {
 					in.session.run.Load().log().Error("what a run did not spend stays charged", "run", in.session.id,
 						"scope", l.String(), "error", err)
 				})

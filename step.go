@@ -43,8 +43,8 @@ func (w *Watchdog) Step(turn ...loop.Step) loop.Verdict {
 	if trips {
 		r.looped(v, another)
 	}
-	if !r.tree.Inline && r.journal.StepsDue(false) {
-		r.checkpointAside()
+	if !r.tree.Inline && r.record.StepsDue(false) {
+		r.record.CheckpointAside()
 	}
 	return v
 }
@@ -68,7 +68,7 @@ func (r *run) looper() *looper.Looper {
 		r.node.Count(&a.Account)
 		r.node.Heed()           // a directive stands until there is progress
 		if more.keeper == nil { // which has the state in its row
-			r.journal.KeepSteps(more.looper)
+			r.record.KeepSteps(more.looper)
 		}
 	}
 	return more.looper
@@ -90,14 +90,14 @@ func (r *run) looped(v loop.Verdict, another bool) {
 func (r *run) closeSteps(limit time.Duration) {
 	over := false
 	r.locked(func() { over = r.complete || r.stop != nil })
-	if !over && r.journal.StepsDue(true) {
-		r.writeCheckpoint(limit)
+	if !over && r.record.StepsDue(true) {
+		r.record.WriteCheckpoint(r.Values(), limit)
 	}
 }
 
 // restoreSteps has the run remember what it did before in this window.
 func (r *run) restoreSteps() {
-	p := r.journal.TakeSteps()
+	p := r.record.TakeSteps()
 	if p != nil && !r.disabled && time.Time(p.SessionStartedAt).Equal(r.node.StartedAt) {
 		r.restoreLoop(p.Steps)
 	}

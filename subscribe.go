@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/hostcall"
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
@@ -101,7 +102,7 @@ func (w *Watchdog) Poll() (Directive, bool) {
 			r.readersOf()
 			r.wake(r.enqueueStop()) // nobody was there to take it, or it was stored before this attach
 		} else if !r.tree.Inline {
-			r.tree.awaitSince(began, r.underway()) // the record of a directive that this look found
+			r.tree.Await(began, r.record.Underway()) // the record of a directive that this look found
 		}
 	}
 	return r.takePolled()
@@ -129,7 +130,7 @@ func (r *run) nextPending() (Directive, bool) {
 	if stopped {
 		r.readersOf()
 		if asleep := r.enqueueStop(); len(asleep) > 0 {
-			_ = aside(func() { r.wake(asleep) })
+			_ = hostcall.Aside(func() { r.wake(asleep) })
 		}
 	}
 	return r.takePolled()

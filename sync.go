@@ -32,8 +32,8 @@ func (r *run) sync(ctx context.Context) (*Stop, error) {
 	if r.inner.Err() != nil {
 		return r.howEnded()
 	}
-	r.name()
-	found, err := r.journal.Consult(ctx)
+	r.locked(r.node.Draw)
+	found, err := r.record.Consult(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -3,13 +3,14 @@ package watchdog
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/alarm"
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/hostcall"
 	"github.com/seed62658d38/watchdog/internal/journal"
+	"github.com/seed62658d38/watchdog/internal/lane"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/uptime"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -21,7 +22,7 @@ import (
 //
 // The order of the locks. Who holds one may take those below it, and none of another session:
 //
-//	lanes.mu             which runs wait for which store
+//	lane.lanes.mu        which runs wait for which store
 //	  tree.mu            where the session and its layers stand, their clocks, what they spent, what the store lacks
 //	    share.shared.mu  which limits of scopes runs of this process share
 //	    share.Limit.mu   what this process holds of a limit that a store keeps, in the order of their numbers
@@ -34,7 +35,7 @@ import (
 //	digests.mu           the digests of progress; alone
 //
 // The host's code (callbacks, loggers, hooks, stores) runs under none of them. Its clock is read, and its timers are
-// set, under tree.mu and lanes.mu.
+// set, under tree.mu and lane.lanes.mu.
 type tree struct {
 	mu      sync.Mutex
 	machine machine.Tree
@@ -58,19 +59,19 @@ type tree struct {
 
 // A work is what a step leaves to do once the lock is free.
 type work struct {
-	runs   []*run    // that have something to record
-	later  []*run    // whose store is to be asked again later
-	again  []retrial // work that is to be begun again
-	asks   []*asking // the host
-	left   []func()  // code of the host's that nobody waits for
-	stop   *Stop     // of the run that the step was about
-	ending *ending   // of that
-	behind bool      // the store lacks something of it, or the host was not told of something
+	record []*lane.Recorder // of runs that have something to record
+	later  []*lane.Recorder // whose store is to be asked again later
+	again  []retrial        // work that is to be begun again
+	asks   []*asking        // the host
+	left   []func()         // code of the host's that nobody waits for
+	stop   *Stop            // of the run that the step was about
+	ending *lane.Ending     // of that
+	behind bool             // the store lacks something of it, or the host was not told of something
 }
 
 // nothing reports that there is nothing to do.
 func (k *work) nothing() bool {
-	return len(k.runs)+len(k.later)+len(k.again)+len(k.asks)+len(k.left) == 0
+	return len(k.record)+len(k.later)+len(k.again)+len(k.asks)+len(k.left) == 0
 }
 
 // idle reports that a poll has nothing else to do either.
@@ -101,8 +102,8 @@ func (t *tree) stepAt(k *work, now machine.Now, r *run, in *machine.Input) {
 	t.machine.Room, *room = nil, effects
 	rooms.Put(room)
 	shared.unlock()
-	k.stop, k.ending = r.stop, r.ending
-	k.behind = !r.node.Pending.Empty() || r.job != nil || r.news != nil || t.trace.waiting() || shared != nil
+	k.stop, k.ending = r.stop, r.record.Ending()
+	k.behind = r.record.Behind() || r.news != nil || t.trace.waiting() || shared != nil
 }
 
 // parentEnd is how the parent of the session has ended, nil if it has not. That is the host's to say, so it is asked
@@ -134,26 +135,27 @@ func (t *tree) apply(effects []machine.Effect, k *work) { //nolint:cyclop // a t
 		case machine.Ended:
 			r.end(e, k)
 		case machine.Exchange:
-			r.ending = &ending{trip: e.Trip, began: clocks.Now(t.Clock), done: make(chan struct{})}
+			end := &lane.Ending{Trip: e.Trip, Began: clocks.Now(t.Clock), Done: make(chan struct{})}
 			if !t.ringing && !t.Inline { // whoever found it waits
-				r.ending.told = make(chan struct{})
+				end.Told = make(chan struct{})
 			}
-			r.wants(k)
+			r.record.End(end)
+			k.recordOf(r)
 		case machine.Record:
 			if e.Entry.Notice != nil && e.Entry.Notice.Directive() {
 				r.line(e.Entry)
 			}
-			r.untold = append(r.untold, e.Entry)
-			r.wants(k)
+			r.record.Add(e.Entry)
+			k.recordOf(r)
 		case machine.Leave:
 			if r.node.Phase() != machine.Over {
-				r.untold = append(r.untold, e.Entry)
+				r.record.Add(e.Entry)
 				if !t.Inline {
-					r.wants(k)
+					k.recordOf(r)
 				}
 			}
 		case machine.Retry:
-			k.later = append(k.later, r)
+			k.later = append(k.later, &r.record)
 		case machine.Again:
 			if tries := r.takeTries(); len(tries) > 0 {
 				k.again = append(k.again, retrial{r.lined(e.Entry), tries})
@@ -244,17 +246,13 @@ func (t *tree) add(r *run) {
 	r.node.Number, t.runs = len(t.runs), append(t.runs, r)
 }
 
-// alarms is the one timer of all sessions on the machine's clock, laneAlarms that of the lanes that try again.
-var (
-	alarms     *alarm.Queue[tree]
-	laneAlarms *alarm.Queue[lane]
-)
+// alarms is the one timer of all sessions on the machine's clock. Set in init to break an initialization cycle: what
+// rings sets alarms.
+var alarms *alarm.Queue[tree]
 
-// Set in init to break an initialization cycle: what rings sets alarms.
 func init() {
 	began := uptime.Start(time.Now())
-	slept := func() time.Duration { return began.Slept(time.Now()) }
-	alarms, laneAlarms = alarm.New(ringAll, slept), alarm.New(retryAll, slept)
+	alarms = alarm.New(ringAll, func() time.Duration { return began.Slept(time.Now()) })
 }
 
 // arm sets the timer for the run that is due first. One that is set for an earlier time stays. The caller holds mu.
@@ -290,10 +288,10 @@ func (t *tree) ring() work {
 func (t *tree) ringOne() {
 	k := t.ring()
 	if t.Instant { // nobody has to wait for another goroutine
-		for _, r := range k.runs {
-			r.carry(clocks.Now(t.Clock))
+		for _, r := range k.record {
+			r.Carry(clocks.Now(t.Clock))
 		}
-		k.runs = nil
+		k.record = nil
 	}
 	k.doAside(t)
 }
@@ -310,16 +308,14 @@ func ringAll(due []*tree) {
 // doTogether does the work of several sessions on other goroutines.
 func doTogether(all []work, of []*tree) {
 	s := &survey{}
-	var runs []*run
+	var record []*lane.Recorder
 	for i := range all {
 		k := &all[i]
-		s.asks, runs = append(s.asks, k.asks...), append(runs, k.runs...)
-		k.asks, k.runs = nil, nil
+		s.asks, record = append(s.asks, k.asks...), append(record, k.record...)
+		k.asks, k.record = nil, nil
 		k.doAside(of[i])
 	}
-	for next := range slices.Chunk(runs, batchSize) {
-		enqueueAll(next)
-	}
+	lane.Enqueue(record...)
 	s.ask()
 }
 
@@ -329,9 +325,7 @@ func (k *work) doAside(t *tree) {
 		one.ask(one.r.lookAgain)
 	}
 	k.endTries()
-	for _, r := range k.runs {
-		r.enqueue()
-	}
+	lane.Enqueue(k.record...)
 	k.finish()
 	if t.trace.waiting() {
 		go t.deliverTrace()
@@ -361,19 +355,26 @@ func (k *work) doAll(t *tree) {
 func (k *work) pass(t *tree, began time.Time) {
 	if !k.nothing() {
 		k.endTries()
-		k.record(t, began)
+		k.carry(t, began)
 		k.finish()
 	}
 }
 
-// record has the runs recorded, with PollOnly here.
-func (k *work) record(t *tree, began time.Time) {
-	for _, r := range k.runs {
-		if t.Inline {
-			r.carry(began)
-		} else {
-			r.enqueue()
-		}
+// recordOf has what the run has decided recorded. The caller holds mu.
+func (k *work) recordOf(r *run) {
+	if r.record.Want() {
+		k.record = append(k.record, &r.record)
+	}
+}
+
+// carry has what there is to record recorded, with PollOnly here.
+func (k *work) carry(t *tree, began time.Time) {
+	if !t.Inline {
+		lane.Enqueue(k.record...)
+		return
+	}
+	for _, r := range k.record {
+		r.Carry(began)
 	}
 }
 
@@ -387,9 +388,9 @@ func (k *work) endTries() {
 // finish does what nobody waits for.
 func (k *work) finish() {
 	for _, r := range k.later {
-		r.tryLater()
+		r.TryLater()
 	}
 	if left := k.left; len(left) > 0 {
-		go each(left, callLog)
+		go hostcall.Each(left, hostcall.Log)
 	}
 }

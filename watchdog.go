@@ -108,7 +108,7 @@ func (w *Watchdog) Close() error {
 		return nil
 	}
 	began := clocks.Now(w.r.tree.Clock)
-	w.r.stopTries()
+	w.r.record.Close()
 	in := machine.Input{Kind: machine.End, Cause: ErrClosed}
 	if k := w.r.take(&in); k.idle() && !w.r.remembers() { // nearly always
 		return nil

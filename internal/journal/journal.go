@@ -18,6 +18,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/machine"
@@ -50,11 +51,13 @@ type Exchange struct {
 // A Place is where a session and its layers are recorded, and how. It does not change.
 type Place struct {
 	Store   Store
+	Host    any         // the host's own store, that equal ones share a lane
 	Clock   clock.Clock // the host's; nil is the machine's
 	Timeout time.Duration
 	Inline  bool // everything is done on the goroutine of the caller
 	Instant bool // the store answers at once: nobody has to wait for it
 	Off     bool // nothing is kept
+	Machine bool // the clock is the machine's, outside of a testing/synctest bubble, and so is every timer
 }
 
 // A Journal is what one run has in its store. It is safe for concurrent use. Whoever uses it has drawn the name of the
@@ -118,3 +121,28 @@ func (j *Journal) Appended(events int) {
 	defer k.mu.Unlock()
 	k.news += events
 }
+
+// Left is what is left of the time-out for a caller that has waited since began.
+func (p *Place) Left(began time.Time) time.Duration {
+	return p.Timeout - max(clocks.Since(p.Clock, began), 0)
+}
+
+// Await waits for what is done on another goroutine, nil for nothing, and gives up at the time-out after began.
+func (p *Place) Await(began time.Time, done <-chan struct{}) {
+	if done == nil {
+		return
+	}
+	left := p.Left(began)
+	if left <= 0 {
+		return
+	}
+	ctx, cancel := clocks.WithTimeout(context.Background(), p.Clock, left)
+	defer cancel()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// Place is where the run is recorded.
+func (j *Journal) Place() *Place { return j.place }

@@ -1,181 +1,24 @@
-package watchdog
+package lane
 
 import (
 	"context"
 	"fmt"
 	"reflect"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
-	"github.com/seed62658d38/watchdog/internal/alarm"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/hostcall"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/internal/uptime"
 )
-
-const (
-	// batchSize is how many runs share one exchange, and one goroutine that tells their logs.
-	batchSize = 512
-	// batchWorkers is how many goroutines record the batches of one store. More would wait for each other: most stores
-	// write one after the other.
-	batchWorkers = 2
-	// stepWorkers is how many record runs of a store that takes one run at a time.
-	stepWorkers = 32
-)
-
-// A lane records what the runs of one store have decided. Its workers take runs as long as any wait, those that end
-// first. The runs of a batch share exchanges and a timeout; a store that hangs holds up only its own runs, each of them
-// no longer than its timeout since its end was decided. What the store did not take is tried again by a timer, see
-// lane_retry.go. A lane is there as long as a run waits in it. With PollOnly there is none: the caller carries.
-//
-// Rejected: an exchange and a goroutine for each run. Of fifty thousand at one instant half were not recorded in time.
-type lane struct {
-	laneKey
-	size, most int // of a batch; of the workers
-
-	// The mutex of all lanes guards the rest.
-	ends, others []*run // not taken yet; an end is more urgent than a warning
-	working      int
-	retrying
-}
-
-// A laneKey is what the runs of a lane have in common.
-type laneKey struct {
-	store   EventStore
-	timeout time.Duration
-	clock   clock.Clock // the host's; nil is the machine's
-	alone   *tree       // that shares with no other; the rest is empty then
-}
-
-// lanes are all lanes.
-var lanes = struct {
-	mu  sync.Mutex
-	all map[laneKey]*lane
-}{all: map[laneKey]*lane{}}
-
-// laneKey is the key of the session's lane. A session in a testing/synctest bubble shares with none: a timer of one
-// bubble cannot be set in another. Nor does one whose store or clock cannot be compared.
-func (t *tree) laneKey() laneKey {
-	other := t.Clock
-	inBubble := uptime.Exact && other == nil && !t.clock.base.Machine()
-	compares := reflect.ValueOf(t.host.events).Comparable() && (other == nil || reflect.ValueOf(other).Comparable())
-	if inBubble || !compares {
-		return laneKey{alone: t}
-	}
-	return laneKey{store: t.host.events, timeout: t.Timeout, clock: other}
-}
-
-// lane returns the session's, made if need be. The caller holds the mutex of all lanes.
-func (t *tree) lane() *lane {
-	key := t.laneKey()
-	l := lanes.all[key]
-	if l == nil {
-		l = newLane(key, t)
-		lanes.all[key] = l
-	}
-	return l
-}
-
-func newLane(key laneKey, t *tree) *lane {
-	l := &lane{laneKey: key, size: 1, most: stepWorkers}
-	l.store, l.timeout, l.clock = t.host.events, t.Timeout, t.Clock
-	l.retrying = retrying{key: key, machine: t.clock.base.Machine(), item: alarm.Item[lane]{Owner: l}}
-	if t.Store.Transacts() {
-		l.size, l.most = batchSize, batchWorkers
-	}
-	return l
-}
-
-// enqueue has the run recorded by the workers of its lane.
-func (r *run) enqueue() { enqueueAll([]*run{r}) }
-
-// enqueueAll has runs recorded together. Those of a bubble which are found together share a lane that none comes to
-// later.
-func enqueueAll(runs []*run) {
-	ends := make([]bool, len(runs))
-	for i, r := range runs {
-		r.locked(func() { ends[i] = r.ending != nil })
-	}
-	shared := map[laneKey]*lane{}
-	lanes.mu.Lock()
-	defer lanes.mu.Unlock()
-	for i, r := range runs {
-		key := r.tree.laneKey()
-		if key.alone == nil || len(runs) == 1 || !reflect.ValueOf(r.tree.host.events).Comparable() {
-			r.tree.lane().add(r, ends[i])
-			continue
-		}
-		key = laneKey{store: r.tree.host.events, timeout: r.tree.Timeout}
-		if shared[key] == nil {
-			shared[key] = newLane(key, r.tree)
-		}
-		shared[key].add(r, ends[i])
-	}
-}
-
-// add puts the run in line, and has a worker come for it. The caller holds the mutex.
-func (l *lane) add(r *run, ends bool) {
-	if ends {
-		l.ends = append(l.ends, r)
-	} else {
-		l.others = append(l.others, r)
-	}
-	if l.working < l.most && l.working*l.size < len(l.ends)+len(l.others) {
-		l.working++
-		go l.work()
-	}
-}
-
-// work records batches until none waits. If the store or a log ends this goroutine, another goes on.
-func (l *lane) work() {
-	drained := false
-	defer func() {
-		if !drained {
-			go l.work()
-		}
-	}()
-	for b := l.take(); len(b) > 0; b = l.take() {
-		b.carryOut()
-		b.tellHosts()
-	}
-	drained = true
-}
-
-// take returns the runs of the next batch. If there are none, the worker ends.
-func (l *lane) take() (b batch) {
-	lanes.mu.Lock()
-	defer lanes.mu.Unlock()
-	from := &l.ends
-	if len(*from) == 0 {
-		from = &l.others
-	}
-	n := min(len(*from), l.size)
-	if n == 0 {
-		l.working--
-		l.endUnused()
-		return nil
-	}
-	taken := (*from)[:n:n]
-	if *from = (*from)[n:]; len(*from) == 0 {
-		*from = nil
-	}
-	b = make(batch, n)
-	for i, r := range taken {
-		b[i] = r.recordable()
-	}
-	return b
-}
 
 // A recordable is what a run has to record: its end, entries, or both.
 type recordable struct {
-	r      *run
-	ending *ending // nil if the run goes on
-	end    end
+	r      *Recorder
+	ending *Ending // nil if the run goes on
+	end    stop
 	// entries are those that the host is told of once they were tried.
 	entries []*machine.Entry
 	only    bool // there is no end to record
@@ -184,19 +27,19 @@ type recordable struct {
 	alone   bool                    // it goes by itself, and none of a batch waits for it
 }
 
-func (r *run) recordable() *recordable {
-	r.tree.mu.Lock()
-	defer r.tree.mu.Unlock()
+func (r *Recorder) recordable() *recordable {
+	r.run.Lock()
+	defer r.run.Unlock()
 	one := &recordable{r: r, entries: r.untold, only: true, began: r.since}
 	r.again, r.untold, r.since = false, nil, time.Time{}
-	if r.ending != nil && !r.ending.here {
-		one.ending, one.only, one.began = r.ending, false, r.ending.began
+	if r.ending != nil && !r.ending.Here {
+		one.ending, one.only, one.began = r.ending, false, r.ending.Began
 	}
 	return one
 }
 
-// carry records what the run has to, on the goroutine of a caller that has waited since began, and tells the host.
-func (r *run) carry(began time.Time) {
+// Carry records what the run has to, on the goroutine of a caller that has waited since began, and tells the host.
+func (r *Recorder) Carry(began time.Time) {
 	one := r.recordable()
 	one.began = began
 	b := batch{one}
@@ -206,10 +49,11 @@ func (r *run) carry(began time.Time) {
 
 // left is what is left of the record timeout, all of it if nobody has waited yet.
 func (one *recordable) left() time.Duration {
-	if one.began.IsZero() || one.r.tree.Instant {
-		return one.r.tree.Timeout
+	p := one.r.Place()
+	if one.began.IsZero() || p.Instant {
+		return p.Timeout
 	}
-	return one.r.tree.left(one.began)
+	return p.Left(one.began)
 }
 
 // A batch is runs of one lane that share exchanges.
@@ -235,7 +79,7 @@ func (one *recordable) shared() bool { return !one.alone }
 // asked any more: the rest ends at once. What was decided meanwhile is recorded next.
 func (b batch) carryOut() {
 	defer func() { // also if the store ends this goroutine
-		each(b.only((*recordable).shared), (*recordable).finish)
+		hostcall.Each(b.only((*recordable).shared), (*recordable).finish)
 	}()
 	b.only(func(one *recordable) bool { return one.ending != nil }).share((*recordable).recordEnd, batch.endTogether)
 	b.only((*recordable).hasEntries).share((*recordable).append, batch.appendTogether)
@@ -248,7 +92,7 @@ func (b batch) share(single func(*recordable), together func(batch)) {
 		together(b)
 		return
 	}
-	each(b, single)
+	hostcall.Each(b, single)
 }
 
 // halve has the halves of a batch that the store refused share an exchange each, until the one that is at fault is
@@ -261,11 +105,11 @@ func (b batch) halve(single func(*recordable), together func(batch)) {
 // free returns the runs that have no other conversation with the store. Those that have, and those that go by
 // themselves already, are none of the batch.
 func (b batch) free() batch {
-	if len(b) < 2 || b[0].r.tree.Instant || b[0].left() <= 0 {
+	if len(b) < 2 || b[0].r.Place().Instant || b[0].left() <= 0 {
 		return b.only((*recordable).shared)
 	}
 	return b.only(func(one *recordable) bool {
-		if one.shared() && one.r.journal.Busy() {
+		if one.shared() && one.r.Busy() {
 			one.byItself()
 		}
 		return one.shared()
@@ -292,11 +136,11 @@ func (one *recordable) recordEnd() {
 // ended ends the run, whatever the store said.
 func (one *recordable) ended(known *fold.Window, err error) {
 	if err != nil && known.Stop == nil { // the store ended the goroutine
-		end := one.r.endOf(one.ending.trip)
+		end := one.r.stopOf(one.ending.Trip)
 		known.Stop = end.own
-		one.r.keep(err, end.event)
+		one.r.Keep(err, end.event)
 	}
-	one.r.conclude(one.ending, known, err)
+	one.r.run.Conclude(one.ending, known, err)
 	one.ending = nil
 }
 
@@ -307,17 +151,17 @@ func (one *recordable) append() { one.r.appendPending(one.left()) }
 func (one *recordable) finish() {
 	r, more := one.r, false
 	r.locked(func() {
-		r.tried(one.entries)
+		r.run.Tried(one.entries)
 		if more = r.again; !more {
 			close(r.job)
 			r.job = nil
 		}
 	})
 	switch {
-	case more && r.tree.Inline:
-		r.carry(one.began)
+	case more && r.Place().Inline:
+		r.Carry(one.began)
 	case more:
-		r.enqueue()
+		Enqueue(r)
 	}
 }
 
@@ -326,12 +170,12 @@ func (b batch) endTogether() {
 	b = b.enter()
 	exchanges := make([]*journal.Exchange, len(b))
 	for i, one := range b {
-		one.end = one.r.endOf(one.ending.trip)
-		one.window = one.r.journal.Prepare(one.r.missingPauses(), one.end.unlessKnown(one.ending.trip))
+		one.end = one.r.stopOf(one.ending.Trip)
+		one.window = one.r.Prepare(one.r.missingPauses(), one.end.unlessKnown(one.ending.Trip))
 		exchanges[i] = &one.window.Exchange
 	}
-	refused, err := b.converse(func(ctx context.Context, store journal.Store) error {
-		return store.Transact(ctx, exchanges...)
+	refused, err := b.converse(func(ctx context.Context) error {
+		return b[0].r.Place().Store.Transact(ctx, exchanges...)
 	})
 	if refused {
 		b.halve((*recordable).recordEnd, batch.endTogether)
@@ -364,14 +208,14 @@ func (b batch) appendTogether() {
 }
 
 // appendPending appends what is pending of all runs, and notes that it is stored, also if the store says so late.
-func (b batch) appendPending(ctx context.Context, store journal.Store) error {
+func (b batch) appendPending(ctx context.Context) error {
 	pending := make([][]*machine.Entry, len(b))
 	var all []fold.Event
 	for i, one := range b {
 		missing, events := one.r.missing()
 		pending[i], all = missing, append(all, events...)
 	}
-	if err := store.Append(ctx, all...); err != nil {
+	if err := b[0].r.Place().Store.Append(ctx, all...); err != nil {
 		return fmt.Errorf("append events: %w", err)
 	}
 	for i, one := range b {
@@ -379,19 +223,19 @@ func (b batch) appendPending(ctx context.Context, store journal.Store) error {
 	}
 	journals := make([]*journal.Journal, len(b))
 	for i, one := range b {
-		journals[i] = &one.r.journal
+		journals[i] = &one.r.Journal
 	}
-	journal.CheckpointAll(ctx, &b[0].r.tree.Place, journals...)
+	journal.CheckpointAll(ctx, b[0].r.Place(), journals...)
 	return nil
 }
 
 // enter begins a conversation of each run. One that began another meanwhile goes by itself.
 func (b batch) enter() batch {
-	if b[0].r.tree.Instant {
+	if b[0].r.Place().Instant {
 		return b
 	}
 	return b.only(func(one *recordable) bool {
-		entered := one.r.journal.Enter()
+		entered := one.r.Enter()
 		if !entered {
 			one.byItself()
 		}
@@ -401,31 +245,31 @@ func (b batch) enter() batch {
 
 // converse has the conversation of all runs that have entered, within what is left of their time. It reports whether
 // the store refused, in time: then each of its runs may have more luck.
-func (b batch) converse(talk func(context.Context, journal.Store) error) (refused bool, err error) {
+func (b batch) converse(talk func(context.Context) error) (refused bool, err error) {
 	if len(b) == 0 {
 		return false, nil
 	}
-	t := b[0].r.tree
-	//nolint:unparam // as converse asks for it
-	talkTo := func(ctx context.Context) (journal.Nothing, error) { return journal.Nothing{}, talk(ctx, t.Store) }
+	p := b[0].r.Place()
+	//nolint:unparam // as Converse asks for it
+	talkTo := func(ctx context.Context) (journal.Nothing, error) { return journal.Nothing{}, talk(ctx) }
 	shared := sharedContext{context.Background(), b}
-	if t.Instant {
+	if p.Instant {
 		_, err = journal.Here(func() (journal.Nothing, error) { return talkTo(shared) })
 		return err != nil, err
 	}
-	ctx, cancel := clocks.WithTimeout(shared, t.Clock, b[0].left())
+	ctx, cancel := clocks.WithTimeout(shared, p.Clock, b[0].left())
 	defer cancel()
 	for _, one := range b { // halves of it have no more time
 		if one.began.IsZero() {
-			one.began = clocks.Now(t.Clock)
+			one.began = clocks.Now(p.Clock)
 		}
 	}
 	leave := func() {
 		for _, one := range b {
-			one.r.journal.Leave()
+			one.r.Leave()
 		}
 	}
-	_, err = journal.Converse(shared, ctx, &t.Place, leave, talkTo)
+	_, err = journal.Converse(shared, ctx, p, leave, talkTo)
 	return err != nil && ctx.Err() == nil, err
 }
 
@@ -440,7 +284,7 @@ type sharedContext struct {
 func (c sharedContext) Value(key any) any {
 	var found any
 	for i, one := range c.runs {
-		value := one.r.storeContext().Value(key)
+		value := one.r.run.Values().Value(key)
 		if value == nil || !reflect.ValueOf(value).Comparable() || i > 0 && value != found {
 			return nil
 		}
@@ -456,23 +300,17 @@ func (b batch) tellHosts() {
 	if len(b) == 0 {
 		return
 	}
-	if b[0].r.tree.Inline {
-		each(b, func(one *recordable) { one.r.tellHost(one.r.takeNews()) })
+	if b[0].r.Place().Inline {
+		hostcall.Each(b, func(one *recordable) { one.r.run.Tell(true) })
 		return
 	}
 	var logs []func()
 	for _, one := range b {
-		n := one.r.takeNews()
-		switch {
-		case n == nil && !one.r.tree.trace.waiting():
-		case n.callsBack(one.r):
-			go one.r.tellHost(n)
-		default:
-			one.r.wake(n.takeAsleep())
-			logs = append(logs, func() { one.r.tellHost(n) })
+		if log := one.r.run.Tell(false); log != nil {
+			logs = append(logs, log)
 		}
 	}
 	if len(logs) > 0 {
-		go each(logs, callLog)
+		go hostcall.Each(logs, hostcall.Log)
 	}
 }

@@ -1,4 +1,4 @@
-package watchdog
+package lane
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/alarm"
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/journal"
+	"github.com/seed62658d38/watchdog/internal/uptime"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -23,14 +25,13 @@ const maxProbes = 4
 // Rejected: a timer for each run. Ten thousand of them would ask a store that has just come back, or is still away, ten
 // thousand times.
 type retrying struct {
-	key     laneKey
-	waiting map[*run]int // how often each was tried in vain
+	place   *journal.Place
+	waiting map[*Recorder]int // how often each was tried in vain
 	trying  bool
-	hung    *run          // which the store has not answered; only the try uses it
+	hung    *Recorder     // which the store has not answered; only the try uses it
 	set     time.Duration // what the timer is set to, before it is spread; 0 if it is not
 	item    alarm.Item[lane]
 	timer   clocks.Timer // in place of item if the clock is not the machine's
-	machine bool         // the clock is
 }
 
 // The marks of a run.
@@ -39,53 +40,54 @@ const (
 	isClosed                    // by its host
 )
 
-// tryLater has what waits for the store tried again, unless the host is the only one that does or the run is closed.
-func (r *run) tryLater() {
+// alarms is the one timer of all lanes on the machine's clock. Set in init to break an initialization cycle.
+var alarms *alarm.Queue[lane]
+
+func init() {
+	began := uptime.Start(time.Now())
+	alarms = alarm.New(retryAll, func() time.Duration { return began.Slept(time.Now()) })
+}
+
+// TryLater has what waits for the store tried again, unless the host is the only one that does or the run is closed.
+func (r *Recorder) TryLater() {
 	waits, tries := r.untaken()
-	if !waits || r.tree.Inline {
+	if !waits || r.Place().Inline {
 		return
 	}
 	r.marks.Or(wasLeft)
 	lanes.mu.Lock()
 	defer lanes.mu.Unlock()
-	if r.closed() {
+	if r.run.Closed() {
 		return
 	}
-	l := r.tree.lane()
+	l := r.lane()
 	if l.waiting == nil {
-		l.waiting = map[*run]int{}
+		l.waiting = map[*Recorder]int{}
 	}
 	l.waiting[r] = tries
 	l.within(verdict.RetryRecord(tries))
 }
 
-// stopTries has nothing tried again by itself any more.
-func (r *run) stopTries() {
+// Close has nothing tried again by itself any more.
+func (r *Recorder) Close() {
 	if r.marks.Or(isClosed)&wasLeft == 0 { // nearly always
 		return
 	}
 	lanes.mu.Lock()
 	defer lanes.mu.Unlock()
-	if l := lanes.all[r.tree.laneKey()]; l != nil {
+	if l := lanes.all[keyOf(r.Place())]; l != nil {
 		delete(l.waiting, r)
 		l.endUnused()
 	}
 }
 
-// closed reports whether the run is closed, or one around it.
-func (r *run) closed() bool {
-	for ; r != nil; r = r.outer {
-		if r.marks.Load()&isClosed != 0 {
-			return true
-		}
-	}
-	return false
-}
+// Closed reports whether the recorder was closed.
+func (r *Recorder) Closed() bool { return r.marks.Load()&isClosed != 0 }
 
 // untaken reports whether the store does not have everything, and how often that was tried in vain.
-func (r *run) untaken() (waits bool, tries int) {
-	waits = r.account.Load().own().uncovered()
-	r.locked(func() { waits, tries = waits || !r.node.Pending.Empty(), int(r.vain) })
+func (r *Recorder) untaken() (waits bool, tries int) {
+	waits = r.run.Owes()
+	r.locked(func() { waits, tries = waits || !r.pending().Empty(), int(r.vain) })
 	return waits, tries
 }
 
@@ -98,10 +100,10 @@ func (l *lane) within(wait time.Duration) {
 	l.set = wait
 	wait = wait/2 + clocks.Spread(wait/2+1)
 	switch {
-	case l.machine:
-		laneAlarms.Within(&l.item, wait)
+	case l.place.Machine:
+		alarms.Within(&l.item, wait)
 	case l.timer == nil:
-		l.timer = clocks.AfterFunc(l.clock, wait, l.retry)
+		l.timer = clocks.AfterFunc(l.place.Clock, wait, l.retry)
 	default:
 		l.timer.Reset(wait)
 	}
@@ -118,7 +120,7 @@ func (l *lane) endUnused() {
 	if l.timer != nil {
 		l.timer.Stop()
 	}
-	laneAlarms.Remove(&l.item)
+	alarms.Remove(&l.item)
 }
 
 // retryAll is what the timer of all lanes does for those that are due. It does not block.
@@ -137,7 +139,7 @@ func (l *lane) retry() {
 	}
 	defer l.end(runs)
 	defer cover(runs)
-	if l.hung != nil && l.hung.journal.Busy() { // the store has not answered the last try yet
+	if l.hung != nil && l.hung.Busy() { // the store has not answered the last try yet
 		return
 	}
 	l.hung = nil
@@ -146,9 +148,9 @@ func (l *lane) retry() {
 		asked, took, err := r.tryAgain()
 		switch {
 		case took:
-			l.retryRest(runs[i+1:])
+			retryRest(runs[i+1:])
 			return
-		case asked && r.journal.Busy():
+		case asked && r.Busy():
 			l.hung = r
 			return
 		case errors.Is(err, context.DeadlineExceeded):
@@ -163,9 +165,9 @@ func (l *lane) retry() {
 }
 
 // cover takes what the runs owe to their shared limits, one after the other, until the store does not take something.
-func cover(runs []*run) {
+func cover(runs []*Recorder) {
 	for _, r := range runs {
-		if !r.closed() && r.account.Load().own().cover(nil) != nil {
+		if !r.run.Closed() && r.run.Cover() != nil {
 			return
 		}
 	}
@@ -173,36 +175,32 @@ func cover(runs []*run) {
 
 // begin takes the runs that wait, those first that were tried least: they are the least likely to have an event that is
 // refused for good. One try at a time is under way.
-func (l *lane) begin() (runs []*run, begun bool) {
+func (l *lane) begin() (runs []*Recorder, begun bool) {
 	lanes.mu.Lock()
 	defer lanes.mu.Unlock()
 	if l.trying || l.set == 0 {
 		return nil, false
 	}
 	l.set, l.trying = 0, true
-	runs = slices.SortedFunc(maps.Keys(l.waiting), func(a, b *run) int { return l.waiting[a] - l.waiting[b] })
+	runs = slices.SortedFunc(maps.Keys(l.waiting), func(a, b *Recorder) int { return l.waiting[a] - l.waiting[b] })
 	clear(l.waiting)
 	return runs, true
 }
 
 // retryRest has the workers record the runs.
-func (l *lane) retryRest(runs []*run) {
-	var k work
+func retryRest(runs []*Recorder) {
+	var due []*Recorder
 	for _, r := range runs {
-		if r.isDue() {
-			r.locked(func() {
-				if r.job == nil {
-					r.wants(&k)
-				}
-			})
+		if r.isDue() && r.WantAgain() {
+			due = append(due, r)
 		}
 	}
-	enqueueAll(k.runs)
+	Enqueue(due...)
 }
 
 // end has the runs wait again that still have to, and sets the timer for the one that was tried least.
-func (l *lane) end(runs []*run) {
-	again := make(map[*run]int, len(runs))
+func (l *lane) end(runs []*Recorder) {
+	again := make(map[*Recorder]int, len(runs))
 	for _, r := range runs {
 		if waits, tries := r.triedAgain(); waits {
 			again[r] = tries
@@ -212,7 +210,7 @@ func (l *lane) end(runs []*run) {
 	defer lanes.mu.Unlock()
 	l.trying = false
 	for r, tries := range again {
-		if !r.closed() {
+		if !r.run.Closed() {
 			l.waiting[r] = tries
 		}
 	}
@@ -224,26 +222,17 @@ func (l *lane) end(runs []*run) {
 
 // isDue reports whether the store is to be asked for the run: it lacks something, nobody else is at it, and the host
 // has not closed the run.
-func (r *run) isDue() bool { return r.waiting() && !r.closed() && !r.journal.Busy() }
+func (r *Recorder) isDue() bool { return r.Waiting() && !r.run.Closed() && !r.Busy() }
 
 // tryAgain tries again for one run, if that is due. It reports whether the store took anything, or why not.
-func (r *run) tryAgain() (asked, took bool, err error) {
-	if !r.isDue() {
-		return false, false, nil
-	}
-	var k work
-	r.locked(func() {
-		if r.job == nil {
-			r.wants(&k)
-		}
-	})
-	if len(k.runs) == 0 {
+func (r *Recorder) tryAgain() (asked, took bool, err error) {
+	if !r.isDue() || !r.WantAgain() {
 		return false, false, nil
 	}
 	entries, _ := r.missing()
-	r.carry(clocks.Now(r.tree.Clock))
-	r.tree.mu.Lock()
-	defer r.tree.mu.Unlock()
+	r.Carry(clocks.Now(r.Place().Clock))
+	r.run.Lock()
+	defer r.run.Unlock()
 	for _, e := range entries {
 		took, err = took || e.Stored(), e.Err()
 	}
@@ -251,7 +240,7 @@ func (r *run) tryAgain() (asked, took bool, err error) {
 }
 
 // triedAgain counts a try, and reports whether it was in vain, and how many were.
-func (r *run) triedAgain() (waits bool, tries int) {
+func (r *Recorder) triedAgain() (waits bool, tries int) {
 	waits, tries = r.untaken()
 	switch {
 	case !waits:
