@@ -29,7 +29,8 @@ func ExampleDo() {
 			}
 			fmt.Println("running", phase)
 			if phase == "build" {
-				machine.Add(5 * time.Hour)
+				machine.Add(5 * time.Hour) // it hangs
+				<-ctx.Done()
 			}
 		}
 		return nil

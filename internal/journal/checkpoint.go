@@ -85,17 +85,19 @@ func (j *Journal) newCheckpoint(ofEvents bool) *checkpoint {
 	if j.name.Begins || j.place.Off {
 		return nil
 	}
-	now, k := j.now(), j.known()
+	steps := j.StepsDue(false)
+	k := j.known()
 	k.mu.Lock()
-	due := !k.writes && (k.steps.Due(now) || ofEvents && k.news >= CheckpointAfter)
+	due := !k.writes && (steps || ofEvents && k.news >= CheckpointAfter)
 	if !due {
 		k.mu.Unlock()
 		return nil
 	}
 	k.writes = true
-	base, steps := k.base, k.steps
+	base, l := k.base, k.steps
 	k.mu.Unlock()
-	c := &checkpoint{of: j, now: now, steps: steps.Take(now)}
+	c := &checkpoint{of: j, now: j.now()}
+	c.steps = l.Take(c.now)
 	c.Selection = j.selection(base, j.name.StartedAt, nil)
 	if base == nil {
 		c.LatestOf, base = endKinds, j.newBase(j.name.StartedAt)

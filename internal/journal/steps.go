@@ -30,7 +30,10 @@ func (j *Journal) StepsDue(press bool) bool {
 	k.mu.Lock()
 	l := k.steps
 	k.mu.Unlock()
-	if press {
+	switch {
+	case l == nil:
+		return false
+	case press:
 		return l.Press()
 	}
 	return l.Due(j.now())
