@@ -78,7 +78,7 @@ func (r *run) checkpoint(ctx context.Context) {
 		return
 	}
 	store, able := r.tree.transactional()
-	steps := r.stepsDue()
+	steps := r.recordsSteps().Due(clocks.Now(r.tree.clock.other))
 	if !able && !steps {
 		return
 	}
@@ -100,7 +100,7 @@ func (r *run) checkpoint(ctx context.Context) {
 func (r *run) checkpointed(c *checkpoint, err error) {
 	if err != nil {
 		c.next, c.news = nil, 0
-		r.recordsSteps().notRecorded(c.steps)
+		r.recordsSteps().Lost(c.steps)
 	}
 	r.locked(func() {
 		f := r.ofFolded()
@@ -158,7 +158,8 @@ func (b batch) checkpoint(ctx context.Context, store TransactionalStore) {
 		if one.r.node.Begins {
 			continue
 		}
-		if base, is := one.r.checkpointDue(one.r.stepsDue()); is {
+		steps := one.r.recordsSteps().Due(clocks.Now(one.r.tree.clock.other))
+		if base, is := one.r.checkpointDue(steps); is {
 			c := one.r.newCheckpoint(base)
 			due, all, exchanges = append(due, one), append(all, c), append(exchanges, &c.Exchange)
 		}
@@ -184,9 +185,7 @@ type checkpoint struct {
 
 func (r *run) newCheckpoint(base *fold.Base) *checkpoint {
 	c := &checkpoint{now: clocks.Now(r.tree.clock.other)}
-	if l := r.recordsSteps(); l != nil {
-		c.steps = l.take(c.now)
-	}
+	c.steps = r.recordsSteps().Take(c.now)
 	c.Selection = r.selectionFrom(base, r.node.StartedAt, nil)
 	if base == nil {
 		c.LatestOf, base = endKinds, r.newBase(r.node.StartedAt)

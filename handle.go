@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -82,7 +83,7 @@ func (h *runHandle) Paused(released func()) (paused, longer time.Duration) {
 
 // State implements [handle.Run].
 func (h *runHandle) State() (s handle.State) {
-	var l *looper
+	var l *looper.Looper
 	h.r.locked(func() {
 		seen := h.r.node.Seen()
 		s.Extended, s.Warned, s.WrappedUp = seen.Extended, seen.Warned, seen.Wrapped
@@ -98,9 +99,7 @@ func (h *runHandle) State() (s handle.State) {
 		}
 	})
 	if l != nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		s.Loop, _ = l.detector.MarshalBinary() // never fails
+		s.Loop = l.State()
 	}
 	return s
 }

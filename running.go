@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
@@ -47,9 +48,9 @@ type extras struct {
 	attempt  Attempt
 	keeper   func(context.Context) // tells the keeper of the end, nil if there is none
 	failed   failedCompletes
-	looper   *looper  // nil before the first step
-	released []func() // what waits for the end of a pause
-	late     bool     // the log was told that Busy does not answer
+	looper   *looper.Looper // nil before the first step
+	released []func()       // what waits for the end of a pause
+	late     bool           // the log was told that Busy does not answer
 	// resumeInDoubt tells that it was not resumed, and that the store may have the resume all the same.
 	resumeInDoubt bool
 }

@@ -28,7 +28,7 @@ import (
 //	    trace.mu         what the host's OnSignal is still to be told
 //	    alarm.Queue.mu   the timer of all runs, and that of lanes
 //	survey.mu            who has answered of the runs whose Busy was asked together; alone
-//	looper.mu            the loop detector of a run; alone
+//	looper.Looper.mu     the loop detector of a run; alone
 //	digests.mu           the digests of progress; alone
 //
 // The host's code (callbacks, loggers, hooks, stores) runs under none of them. Its clock is read, and its timers are

@@ -1,0 +1,141 @@
+// Package looper finds out whether one run repeats itself, for all goroutines that tell of its turns: it says which of
+// what package loop finds is a trip of the run's ladder, and when what it remembers is to be recorded.
+//
+// It knows no run, asks nobody for anything and records nothing.
+package looper
+
+import (
+	"sync"
+	"time"
+
+	"github.com/seed62658d38/watchdog/loop"
+)
+
+// fusePatience is how many turns the fuse may blow before the next rung of the ladder, without one that is new.
+const fusePatience = 8
+
+// pace is how often the state is recorded at most, unless that presses.
+const pace = time.Minute
+
+// A Looper has the loop detector of a run. It is safe for concurrent use. A nil one has nothing to record.
+type Looper struct {
+	mu       sync.Mutex
+	detector *loop.Detector
+	asked    bool // the host was asked to stop it, and has not taken that yet
+	fused    int  // how many turns that were not new the fuse has blown
+
+	changed  bool      // since it was recorded
+	pressing bool      // the host was asked something, or has taken that, since it was recorded
+	recorded time.Time // when; the beginning at first
+}
+
+// New returns one of a run that begins now. The config was checked; nil is the default.
+func New(config *loop.Config, now time.Time) *Looper {
+	if config == nil {
+		config = &loop.Config{}
+	}
+	detector, _ := loop.New(*config)
+	return &Looper{detector: detector, recorded: now}
+}
+
+// Step takes a turn, and reports whether what was found is a trip, and whether of another loop than the last.
+func (l *Looper) Step(turn []loop.Step) (v loop.Verdict, trips, another bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v = l.detector.Step(turn...)
+	l.changed = true
+	trips, another = l.judge(&v)
+	l.pressing = l.pressing || trips
+	return v, trips, another
+}
+
+func (l *Looper) judge(v *loop.Verdict) (trips, another bool) {
+	if v.Rule != loop.Fuse {
+		l.fused = 0
+	}
+	switch {
+	case v.Advice == loop.Go:
+		return false, false
+	case v.Rule == loop.Fuse && v.New:
+		return false, false // the run does something else, and the fuse remembers what it did before
+	case v.Rule == loop.Fuse:
+		l.fused++
+		another = l.fused == 1 && !l.asked
+		trips = another || l.fused > fusePatience
+	case v.Advice == loop.Ask:
+		trips = !l.asked
+		another = trips
+	default:
+		trips = true
+	}
+	l.asked = true
+	return trips, another
+}
+
+// Delivered notes that one of its readers has taken what the host was asked. The first one counts.
+func (l *Looper) Delivered() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.asked {
+		l.asked, l.changed, l.pressing = false, true, true
+		l.detector.Delivered()
+	}
+}
+
+// State is what is remembered.
+func (l *Looper) State() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	state, _ := l.detector.MarshalBinary() // never fails
+	return state
+}
+
+// Restore has it remember a state. The error is that of [loop.Detector.UnmarshalBinary]; then nothing changes.
+func (l *Looper) Restore(state []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.detector.UnmarshalBinary(state)
+}
+
+// Due reports whether there is something new that is to be recorded now.
+func (l *Looper) Due(now time.Time) bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed && (l.pressing || now.Sub(l.recorded) >= pace)
+}
+
+// Press makes what is new due at once, and reports whether there is any.
+func (l *Looper) Press() bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pressing = l.pressing || l.changed
+	return l.changed
+}
+
+// Take is State for who records it now: nothing is new then.
+func (l *Looper) Take(now time.Time) []byte {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.changed, l.pressing, l.recorded = false, false, now
+	state, _ := l.detector.MarshalBinary() // never fails
+	return state
+}
+
+// Lost notes that a state that was taken could not be recorded. It is due again, and does not press.
+func (l *Looper) Lost(state []byte) {
+	if l == nil || state == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.changed = true
+}
