@@ -221,7 +221,7 @@ func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error)
 	}{}
 	r, t := &made.r, &made.tree
 	r.tree, r.settings = t, cfg.settings(classes)
-	t.recording, t.trace, t.clock.other = cfg.recording(), newTrace(cfg.OnSignal), cfg.Clock
+	t.recording, t.trace, t.clock.other = cfg.recording(), r.traceFor(cfg.OnSignal), cfg.Clock
 	t.item.Owner, t.session[0] = t, r
 	r.inner, r.cancel = context.WithCancelCause(ctx)
 	if ctx.Done() != nil {

@@ -124,7 +124,7 @@ func (r *run) open(key string, limit HoldLimit) (*Hold, error) {
 		r.retry(clocks.Now(r.tree.clock.other))
 		r.tree.session[0].account.Load().own().coverAside()
 	}
-	r.tree.deliverTrace()
+	r.tree.trace.Deliver()
 	for _, one := range k.asks {
 		one.ask(one.r.lookAgain)
 	}

@@ -235,7 +235,7 @@ func (one *recordable) shared() bool { return !one.alone }
 // asked any more: the rest ends at once. What was decided meanwhile is recorded next.
 func (b batch) carryOut() {
 	defer func() { // also if the store ends this goroutine
-		each(b.only((*recordable).shared), (*recordable).finish)
+		bounded.Each(b.only((*recordable).shared), (*recordable).finish)
 	}()
 	b.only(func(one *recordable) bool { return one.ending != nil }).share((*recordable).recordEnd, batch.endTogether)
 	b.only((*recordable).hasEntries).share((*recordable).append, batch.appendTogether)
@@ -248,7 +248,7 @@ func (b batch) share(single func(*recordable), together func(batch)) {
 		together(b)
 		return
 	}
-	each(b, single)
+	bounded.Each(b, single)
 }
 
 // halve has the halves of a batch that the store refused share an exchange each, until the one that is at fault is
@@ -455,22 +455,22 @@ func (b batch) tellHosts() {
 		return
 	}
 	if b[0].r.tree.inline {
-		each(b, func(one *recordable) { one.r.tellHost(one.r.takeNews()) })
+		bounded.Each(b, func(one *recordable) { one.r.tellHost(one.r.takeNews()) })
 		return
 	}
 	var logs []func()
 	for _, one := range b {
 		n := one.r.takeNews()
 		switch {
-		case n == nil && !one.r.tree.trace.waiting():
+		case n == nil && !one.r.tree.trace.Waiting():
 		case n.callsBack(one.r):
 			go one.r.tellHost(n)
 		default:
-			one.r.wake(n.takeAsleep())
+			one.r.readers.Load().Deliver(false)
 			logs = append(logs, func() { one.r.tellHost(n) })
 		}
 	}
 	if len(logs) > 0 {
-		go each(logs, callLog)
+		go bounded.Each(logs, bounded.Quietly)
 	}
 }

@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -24,7 +25,7 @@ func (h *runHandle) RecordOverrun(call record.Overrun) {
 		r.wants(&k)
 	})
 	for _, old := range dropped {
-		callLog(func() { r.logLoss(lost, old.Err()) })
+		bounded.Quietly(func() { r.logLoss(lost, old.Err()) })
 	}
 	if len(k.runs) > 0 && r.tree.instant() {
 		r.carry(clocks.Now(r.tree.clock.other))

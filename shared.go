@@ -212,7 +212,7 @@ func (a *account) close() (done <-chan struct{}) {
 		a.in.giveBack(s, first)
 		return nil
 	}
-	return aside(func() { a.in.giveBack(s, first) })
+	return bounded.Aside(func() { a.in.giveBack(s, first) })
 }
 
 // giveBack takes what is owed and, once, gives back what nobody draws on any more, in one record timeout.
@@ -220,11 +220,11 @@ func (in *sessionLedger) giveBack(s *shares, first bool) {
 	ctx, cancel := s.by.Context(context.Background())
 	defer cancel()
 	owing := in.owing()
-	each(s.limits, func(l *share.Limit) {
+	bounded.Each(s.limits, func(l *share.Limit) {
 		switch {
 		case first && l.Leave():
 			if err := l.Close(ctx, &s.by); err != nil {
-				callLog(func() {
+				bounded.Quietly(func() {
 					in.session.run.Load().log().Error("what a run did not spend stays charged", "run", in.session.id,
 						"scope", l.String(), "error", err)
 				})
