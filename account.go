@@ -100,7 +100,7 @@ func (a *account) traceSpent(r *run, found *fold.Window) {
 			r.traced(s)
 		}
 	})
-	r.tree.deliverTrace()
+	r.tree.trace.Deliver()
 }
 
 // usage is how far each limit is used. The caller holds the tree.

@@ -276,6 +276,6 @@ func (c Charge) Void() error {
 	}
 	s.unlock()
 	in.tree.mu.Unlock()
-	in.tree.deliverTrace()
+	in.tree.trace.Deliver()
 	return nil
 }

@@ -221,7 +221,7 @@ func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error)
 	}{}
 	r, t := &made.r, &made.tree
 	r.tree, r.settings = t, cfg.settings(classes)
-	t.host, t.trace = newHostStore(cfg.Store), newTrace(cfg.OnSignal)
+	t.host, t.trace = newHostStore(cfg.Store), r.traceFor(cfg.OnSignal)
 	t.Place = cfg.place(&t.host)
 	t.item.Owner, t.session[0] = t, r
 	r.inner, r.cancel = context.WithCancelCause(ctx)

@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/hostcall"
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
@@ -56,7 +56,7 @@ func (r *run) reportLate() {
 	told := false
 	r.locked(func() { told, r.extras().late = r.extras().late, true })
 	if !told {
-		hostcall.Log(func() {
+		bounded.Quietly(func() {
 			r.log().Error("the host's Busy did not answer in time and counts as false", "run", r.node.Run, "timeout",
 				BusyTimeout)
 		})

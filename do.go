@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/seed62658d38/watchdog/internal/hostcall"
+	"github.com/seed62658d38/watchdog/internal/bounded"
 )
 
 // loopPanicked is the signal of the interrupt of a run whose loop did not return.
@@ -99,7 +99,7 @@ func (w *Watchdog) abort() {
 		err = nil
 	}
 	if err = errors.Join(err, w.Close()); err != nil {
-		hostcall.Log(func() {
+		bounded.Quietly(func() {
 			w.r.log().Error("watchdog could not record that a loop panicked", "run", w.r.node.Run, "error", err)
 		})
 	}

@@ -133,13 +133,7 @@ func (h *runHandle) RestoreLoop(state []byte) { h.r.restoreLoop(state) }
 func (h *runHandle) Asked() bool {
 	stops := false
 	h.r.locked(func() { stops = h.r.node.Phase() == machine.Recording })
-	from := h.r.readers.Load()
-	if from == nil {
-		return stops
-	}
-	from.mu.Lock()
-	defer from.mu.Unlock()
-	return stops || len(from.outbox) > 0
+	return stops || h.r.readers.Load().InLine()
 }
 
 // Recorded implements [handle.Run].

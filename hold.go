@@ -123,7 +123,7 @@ func (r *run) open(key string, limit HoldLimit) (*Hold, error) {
 	if k.behind && len(k.record) == 0 { // as at a poll
 		r.catchUp(clocks.Now(r.tree.Clock))
 	}
-	r.tree.deliverTrace()
+	r.tree.trace.Deliver()
 	for _, one := range k.asks {
 		one.ask(one.r.lookAgain)
 	}

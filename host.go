@@ -4,17 +4,15 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/hostcall"
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
 // news are what the host is to be told of a run once what is recorded was tried: each call of its code may block, or
 // call the watchdog. The tree's mu guards them until they are taken.
 type news struct {
-	asleep   []*subscriber
 	warnings []Warning
 	logs     []func()
 	stop     *Stop
@@ -43,7 +41,7 @@ func (r *run) Tried(entries []*machine.Entry) {
 		switch o := e.Notice; {
 		case o == nil:
 		case o.Directive():
-			n.asleep = append(n.asleep, r.letGo(e)...)
+			r.readersOf().Tried(e)
 		default:
 			n.warnings = append(n.warnings, r.warningOf(o))
 		}
@@ -59,25 +57,16 @@ func (r *run) logLoss(lost *machine.Loss, err error) {
 	r.log().Error("watchdog could not record "+lost.What, args...) //nolint:sloglint // one of five
 }
 
-func (n *news) takeAsleep() []*subscriber {
-	if n == nil {
-		return nil
-	}
-	asleep := n.asleep
-	n.asleep = nil
-	return asleep
-}
-
 // callsBack reports whether more than a log is to be told.
 func (n *news) callsBack(r *run) bool {
-	return n != nil && r.onWarning != nil && len(n.warnings) > 0 || r.tree.trace.waiting()
+	return n != nil && r.onWarning != nil && len(n.warnings) > 0 || r.tree.trace.Waiting()
 }
 
 // tellHost tells the host on this goroutine, everything also if a part of it ends the goroutine. The caller holds no
 // lock, and nobody waits for it but, with PollOnly, the host itself.
 func (r *run) tellHost(n *news) {
 	if n == nil {
-		r.tree.deliverTrace()
+		r.tree.trace.Deliver()
 		return
 	}
 	defer func() {
@@ -87,13 +76,13 @@ func (r *run) tellHost(n *news) {
 	}()
 	defer func() {
 		if n.stop != nil {
-			hostcall.Log(func() { r.report(n.stop, n.stopErr) })
+			bounded.Quietly(func() { r.report(n.stop, n.stopErr) })
 		}
 	}()
-	defer hostcall.Each(n.logs, hostcall.Log)
+	defer bounded.Each(n.logs, bounded.Quietly)
 	defer r.tell(n.warnings)
-	defer r.tree.deliverTrace()
-	r.wake(n.takeAsleep())
+	defer r.tree.trace.Deliver()
+	r.readers.Load().Deliver(r.tree.Inline)
 }
 
 // Tell implements [lane.Run].
@@ -102,11 +91,11 @@ func (r *run) Tell(here bool) (log func()) {
 	switch {
 	case here:
 		r.tellHost(n)
-	case n == nil && !r.tree.trace.waiting():
+	case n == nil && !r.tree.trace.Waiting():
 	case n.callsBack(r):
 		go r.tellHost(n)
 	default:
-		r.wake(n.takeAsleep())
+		r.readers.Load().Deliver(false)
 		return func() { r.tellHost(n) }
 	}
 	return nil
@@ -123,8 +112,8 @@ func (r *run) tellAside() (told <-chan struct{}) {
 	switch {
 	case r.tree.Inline:
 		r.tellHost(n)
-	case n != nil || r.tree.trace.waiting():
-		return hostcall.Aside(func() { r.tellHost(n) })
+	case n != nil || r.tree.trace.Waiting():
+		return bounded.Aside(func() { r.tellHost(n) })
 	}
 	return nil
 }
@@ -134,16 +123,9 @@ func (r *run) tell(warnings []Warning) {
 	if r.onWarning == nil {
 		return
 	}
-	hostcall.Each(warnings, func(warning Warning) {
+	bounded.Each(warnings, func(warning Warning) {
 		r.callHost("OnWarning", func() { r.onWarning(warning) })
 	})
-}
-
-// deliverTrace tells the host what was traced. The caller holds no lock.
-func (t *tree) deliverTrace() {
-	if t.trace != nil {
-		t.trace.deliver(t.session[0])
-	}
 }
 
 // report tells the log of a stop. It skips formatting when Warn is off: ten thousand runs can stop at once.
@@ -161,51 +143,13 @@ func (r *run) report(stop *Stop, recordErr error) {
 		stop.Budget)
 }
 
-// wake calls the subscribers: with PollOnly on this goroutine, else each on one of its own.
-func (r *run) wake(asleep []*subscriber) {
-	hostcall.Each(asleep, func(s *subscriber) {
-		if r.tree.Inline {
-			r.drain(r.readersOf(), s)
-			return
-		}
-		go r.drain(r.readersOf(), s)
-	})
-}
-
-// drain calls the subscriber until it has every directive that there is for it. If a call ends this goroutine, another
-// takes over, or with PollOnly this one before it ends.
-func (r *run) drain(from *readers, s *subscriber) {
-	drained := false
-	defer func() {
-		if !drained {
-			r.wake([]*subscriber{s})
-		}
-	}()
-	for {
-		from.mu.Lock()
-		d, ok := s.box.take()
-		if !ok || s.gone {
-			s.calling, drained = false, true
-			from.mu.Unlock()
-			return
-		}
-		from.mu.Unlock()
-		r.delivered(&d)
-		r.callHost("Subscribe", func() { s.call(d) })
-	}
-}
-
 // callHost calls the host, whose panic must not end the process from a goroutine of the watchdog's. The log gets the
 // type of the value and where it happened: what the value says may be a secret.
-func (r *run) callHost(onPanic string, call func()) {
-	defer func() {
-		if p := recover(); p != nil {
-			stack := string(debug.Stack())
-			hostcall.Log(func() {
-				r.log().Error("the host panicked in a call of the watchdog", "run", r.node.Run, "in", onPanic,
-					"panic_type", fmt.Sprintf("%T", p), "stack", stack)
-			})
-		}
-	}()
-	call()
+func (r *run) callHost(in string, call func()) {
+	if p := bounded.Guard(call); p != nil {
+		bounded.Quietly(func() {
+			r.log().Error("the host panicked in a call of the watchdog", "run", r.node.Run, "in", in,
+				"panic_type", fmt.Sprintf("%T", p.Value), "stack", string(p.Stack))
+		})
+	}
 }

@@ -1,9 +1,9 @@
 package watchdog
 
 import (
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
-	"github.com/seed62658d38/watchdog/internal/hostcall"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
@@ -26,7 +26,7 @@ func (h *runHandle) RecordOverrun(call record.Overrun) {
 		k.recordOf(r)
 	})
 	for _, old := range dropped {
-		hostcall.Log(func() { r.logLoss(lost, old.Err()) })
+		bounded.Quietly(func() { r.logLoss(lost, old.Err()) })
 	}
 	if len(k.record) > 0 && r.tree.Instant {
 		r.record.Carry(clocks.Now(r.tree.Clock))

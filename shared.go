@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
-	"github.com/seed62658d38/watchdog/internal/hostcall"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/share"
@@ -213,7 +213,7 @@ func (a *account) close() (done <-chan struct{}) {
 		a.in.giveBack(s, first)
 		return nil
 	}
-	return hostcall.Aside(func() { a.in.giveBack(s, first) })
+	return bounded.Aside(func() { a.in.giveBack(s, first) })
 }
 
 // giveBack takes what is owed and, once, gives back what nobody draws on any more, in one record timeout.
@@ -221,11 +221,11 @@ func (in *sessionLedger) giveBack(s *shares, first bool) {
 	ctx, cancel := s.by.Context(context.Background())
 	defer cancel()
 	owing := in.owing()
-	hostcall.Each(s.limits, func(l *share.Limit) {
+	bounded.Each(s.limits, func(l *share.Limit) {
 		switch {
 		case first && l.Leave():
 			if err := l.Close(ctx, &s.by); err != nil {
-				hostcall.Log(func() {
+				bounded.Quietly(func() {
 					in.session.run.Load().log().Error("what a run did not spend stays charged", "run", in.session.id,
 						"scope", l.String(), "error", err)
 				})

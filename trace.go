@@ -1,9 +1,9 @@
 package watchdog
 
 import (
-	"sync"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/feed"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -78,75 +78,13 @@ type Signal struct {
 	More  int64  `json:"more,omitempty"`
 }
 
-// A trace tells the host's OnSignal of every signal in order, one at a time and with no lock held. Signals are queued
-// while mu of the tree is held and delivered by whoever unlocks it; if somebody delivers already, that one takes the
-// newer ones, too.
-type trace struct {
-	tell func(Signal)
-
-	mu         sync.Mutex
-	queue      []Signal
-	delivering bool
-}
-
-func newTrace(tell func(Signal)) *trace {
+// traceFor returns the queue of what tell gets, nil if the host keeps no trace. Signals are queued while mu of the tree
+// is held and delivered by whoever unlocks it.
+func (r *run) traceFor(tell func(Signal)) *feed.Queue[Signal] {
 	if tell == nil {
 		return nil
 	}
-	return &trace{tell: tell}
-}
-
-func (t *trace) add(all ...Signal) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.queue = append(t.queue, all...)
-}
-
-// waiting reports whether there is something to deliver, of a trace that may be nil.
-func (t *trace) waiting() bool {
-	if t == nil {
-		return false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.queue) > 0 && !t.delivering
-}
-
-// deliver tells the host what is queued.
-func (t *trace) deliver(r *run) {
-	for s, ok := t.take(); ok; s, ok = t.take() {
-		t.deliverOne(r, s)
-	}
-}
-
-// deliverOne tells the host of a signal. If that ends this goroutine, the others are delivered before it ends.
-func (t *trace) deliverOne(r *run, s Signal) {
-	told := false
-	defer func() {
-		t.delivered()
-		if !told {
-			t.deliver(r)
-		}
-	}()
-	r.callHost("OnSignal", func() { t.tell(s) })
-	told = true
-}
-
-// take returns the oldest signal that is queued, none while somebody else delivers.
-func (t *trace) take() (s Signal, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.delivering || len(t.queue) == 0 {
-		return s, false
-	}
-	s, t.queue, t.delivering = t.queue[0], t.queue[1:], true
-	return s, true
-}
-
-func (t *trace) delivered() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.delivering = false
+	return feed.NewQueue(0, func(s Signal, _ int) { r.callHost("OnSignal", func() { tell(s) }) })
 }
 
 // signalOf is a signal of the machine as the host gets it.
@@ -162,6 +100,6 @@ func (r *run) signalOf(s *machine.Signal) Signal {
 func (r *run) traced(s Signal) {
 	if r.tree.trace != nil {
 		s.Run, s.At = r.node.Run, r.elapsed()
-		r.tree.trace.add(s)
+		r.tree.trace.Add(s)
 	}
 }

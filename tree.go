@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/alarm"
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/hostcall"
+	"github.com/seed62658d38/watchdog/internal/feed"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/lane"
 	"github.com/seed62658d38/watchdog/internal/machine"
@@ -26,8 +27,8 @@ import (
 //	  tree.mu            where the session and its layers stand, their clocks, what they spent, what the store lacks
 //	    share.shared.mu  which limits of scopes runs of this process share
 //	    share.Limit.mu   what this process holds of a limit that a store keeps, in the order of their numbers
-//	    readers.mu       who is to be told of directives
-//	    trace.mu         what the host's OnSignal is still to be told
+//	    feed.Feed.mu     who is to be told of directives
+//	      feed.Queue.mu  what a subscriber, or the host's OnSignal, is still to be told
 //	    alarm.Queue.mu   the timer of all runs, and that of lanes
 //	    journal.known.mu what this process knows of the run's events
 //	      looper.Looper.mu the loop detector of a run
@@ -42,7 +43,7 @@ type tree struct {
 	clock   runClock
 	host    hostStore
 	journal.Place
-	trace *trace // nil if the host keeps none
+	trace *feed.Queue[Signal] // nil if the host keeps none
 
 	parent     context.Context // nil if it never ends
 	stopParent func() bool
@@ -103,7 +104,7 @@ func (t *tree) stepAt(k *work, now machine.Now, r *run, in *machine.Input) {
 	rooms.Put(room)
 	shared.unlock()
 	k.stop, k.ending = r.stop, r.record.Ending()
-	k.behind = r.record.Behind() || r.news != nil || t.trace.waiting() || shared != nil
+	k.behind = r.record.Behind() || r.news != nil || t.trace.Waiting() || shared != nil
 }
 
 // parentEnd is how the parent of the session has ended, nil if it has not. That is the host's to say, so it is asked
@@ -143,7 +144,7 @@ func (t *tree) apply(effects []machine.Effect, k *work) { //nolint:cyclop // a t
 			k.recordOf(r)
 		case machine.Record:
 			if e.Entry.Notice != nil && e.Entry.Notice.Directive() {
-				r.line(e.Entry)
+				r.readersOf().Line(e.Entry, *r.directiveOf(e.Entry.Notice))
 			}
 			r.record.Add(e.Entry)
 			k.recordOf(r)
@@ -169,7 +170,7 @@ func (t *tree) apply(effects []machine.Effect, k *work) { //nolint:cyclop // a t
 		case machine.Unpaused:
 			k.left = append(k.left, r.takeReleased()...)
 		case machine.Traced:
-			t.trace.add(r.signalOf(e.Signal))
+			t.trace.Add(r.signalOf(e.Signal))
 		}
 	}
 	t.remove(effects)
@@ -194,7 +195,9 @@ func (r *run) end(e *machine.Effect, k *work) {
 		r.stop = stopOf(e.Stop, r.node.Run)
 		cause = r.stop
 		r.newsOf().stop = r.stop
-		r.news.asleep = append(r.news.asleep, r.enqueueStop()...)
+		if all := r.readers.Load(); all != nil { // else the first one finds it
+			all.End(r.stop.directive())
+		}
 	case cause == nil:
 		cause = r.outer.cause()
 	}
@@ -327,8 +330,8 @@ func (k *work) doAside(t *tree) {
 	k.endTries()
 	lane.Enqueue(k.record...)
 	k.finish()
-	if t.trace.waiting() {
-		go t.deliverTrace()
+	if t.trace.Waiting() {
+		go t.trace.Deliver()
 	}
 }
 
@@ -336,7 +339,7 @@ func (k *work) doAside(t *tree) {
 // and waits for the store no longer than the record timeout since then.
 func (k *work) do(t *tree, began time.Time) {
 	k.pass(t, began)
-	t.deliverTrace()
+	t.trace.Deliver()
 }
 
 // doAll is do for who waits for nothing, not for the host's answers either.
@@ -348,7 +351,7 @@ func (k *work) doAll(t *tree) {
 		k.do(t, clocks.Now(t.Clock))
 		return
 	}
-	t.deliverTrace()
+	t.trace.Deliver()
 }
 
 // pass is do for who has to go on, and has the host told later.
@@ -391,6 +394,6 @@ func (k *work) finish() {
 		r.TryLater()
 	}
 	if left := k.left; len(left) > 0 {
-		go hostcall.Each(left, hostcall.Log)
+		go bounded.Each(left, bounded.Quietly)
 	}
 }

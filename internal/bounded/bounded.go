@@ -1,5 +1,5 @@
-// Package bounded makes calls that somebody has to be able to give up waiting for: of a store that hangs, a disk that
-// does not answer, a hook of the host's that never returns.
+// Package bounded makes calls of code that may hang, panic or end its goroutine: of a store, a disk, a hook or a log of
+// the host's. Whoever makes them can give up waiting, and what is left to do is done.
 //
 // It cannot stop such a call. What is left behind keeps its goroutine until it returns, and what it says then is
 // dropped.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
-	"github.com/seed62658d38/watchdog/internal/hostcall"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
@@ -79,7 +79,7 @@ func (one *recordable) shared() bool { return !one.alone }
 // asked any more: the rest ends at once. What was decided meanwhile is recorded next.
 func (b batch) carryOut() {
 	defer func() { // also if the store ends this goroutine
-		hostcall.Each(b.only((*recordable).shared), (*recordable).finish)
+		bounded.Each(b.only((*recordable).shared), (*recordable).finish)
 	}()
 	b.only(func(one *recordable) bool { return one.ending != nil }).share((*recordable).recordEnd, batch.endTogether)
 	b.only((*recordable).hasEntries).share((*recordable).append, batch.appendTogether)
@@ -92,7 +92,7 @@ func (b batch) share(single func(*recordable), together func(batch)) {
 		together(b)
 		return
 	}
-	hostcall.Each(b, single)
+	bounded.Each(b, single)
 }
 
 // halve has the halves of a batch that the store refused share an exchange each, until the one that is at fault is
@@ -301,7 +301,7 @@ func (b batch) tellHosts() {
 		return
 	}
 	if b[0].r.Place().Inline {
-		hostcall.Each(b, func(one *recordable) { one.r.run.Tell(true) })
+		bounded.Each(b, func(one *recordable) { one.r.run.Tell(true) })
 		return
 	}
 	var logs []func()
@@ -311,6 +311,6 @@ func (b batch) tellHosts() {
 		}
 	}
 	if len(logs) > 0 {
-		go hostcall.Each(logs, hostcall.Log)
+		go bounded.Each(logs, bounded.Quietly)
 	}
 }

@@ -1,13 +1,20 @@
-// Package hostcall makes calls of the host's code, which may panic, end the goroutine that runs it, or block.
-//
-// It bounds no call: who must not wait makes it aside.
-package hostcall
+package bounded
 
-// Log makes a call of the host's log. If that panics there is nobody to tell, and the process must not end for it.
-func Log(log func()) {
-	defer func() { _ = recover() }()
-	log()
+import "runtime/debug"
+
+// Guard makes a call of the host's on the caller's goroutine, and returns its panic, nil for none.
+func Guard(call func()) (p *PanicError) {
+	defer func() {
+		if value := recover(); value != nil {
+			p = &PanicError{value, debug.Stack()}
+		}
+	}()
+	call()
+	return nil
 }
+
+// Quietly makes a call of the host's log. If that panics there is nobody to tell, and the process must not end for it.
+func Quietly(log func()) { _ = Guard(log) }
 
 // Each makes the call for every element, also if one of them ends this goroutine.
 func Each[T any](all []T, call func(T)) {

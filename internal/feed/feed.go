@@ -1,0 +1,147 @@
+// Package feed gives what was decided to those of the host's who read it: everything to everyone, in the order in which
+// it was decided, each at its own pace. A reader that blocks, panics or ends its goroutine holds up only itself.
+//
+// It does not know what it gives, starts no goroutine but those that call readers, and keeps nothing for readers that
+// come later, but for those who poll.
+package feed
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/seed62658d38/watchdog/internal/bounded"
+)
+
+// maxWaiting is how many items wait for a reader that does not come. The oldest is dropped, and counted in the next.
+const maxWaiting = 16
+
+// A Feed has the readers of a run. An item is put in line under a key when it is decided on, and given to the readers
+// when what the key stands for was tried, after all that were decided before it. The zero value is ready to use, and it
+// is safe for concurrent use. A nil one is empty.
+type Feed[K comparable, T any] struct {
+	mu          sync.Mutex
+	line        []lined[K, T] // oldest first
+	polls       box[T]
+	subscribers []*Queue[T]
+	ended       bool
+}
+
+type lined[K comparable, T any] struct {
+	key   K
+	item  T
+	tried bool
+}
+
+// Line puts an item in line.
+func (f *Feed[K, T]) Line(key K, item T) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.line = append(f.line, lined[K, T]{key: key, item: item})
+}
+
+// Lined returns the item that is in line under the key.
+func (f *Feed[K, T]) Lined(key K) (item T, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i := f.find(key); i >= 0 {
+		return f.line[i].item, true
+	}
+	return item, false
+}
+
+func (f *Feed[K, T]) find(key K) int {
+	return slices.IndexFunc(f.line, func(l lined[K, T]) bool { return l.key == key })
+}
+
+// InLine reports whether something is.
+func (f *Feed[K, T]) InLine() bool {
+	if f == nil {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.line) > 0
+}
+
+// Tried has the item under the key given to the readers, once those before it are.
+func (f *Feed[K, T]) Tried(key K) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i := f.find(key); i >= 0 {
+		f.line[i].tried = true
+	}
+	for len(f.line) > 0 && f.line[0].tried {
+		f.giveNext()
+	}
+}
+
+// End has everything that is in line given to the readers, and then the last item. It waits for nothing. It reports
+// whether it was the first that did: the others change nothing.
+func (f *Feed[K, T]) End(last T) (first bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended {
+		return false
+	}
+	f.ended = true
+	for len(f.line) > 0 {
+		f.giveNext()
+	}
+	f.give(last)
+	return true
+}
+
+func (f *Feed[K, T]) giveNext() {
+	item := f.line[0].item
+	f.line = f.line[1:]
+	f.give(item)
+}
+
+func (f *Feed[K, T]) give(item T) {
+	f.polls.most = maxWaiting
+	f.polls.put(item)
+	for _, s := range f.subscribers {
+		s.Add(item)
+	}
+}
+
+// Poll takes the oldest item that was not polled, and how many were dropped before it.
+func (f *Feed[K, T]) Poll() (item T, dropped int, ok bool) {
+	if f == nil {
+		return item, 0, false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.polls.take()
+}
+
+// Subscribe has every item from now on given to tell, see [NewQueue], until the returned function is called.
+func (f *Feed[K, T]) Subscribe(tell func(item T, dropped int)) (unsubscribe func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := NewQueue(maxWaiting, tell)
+	f.subscribers = append(f.subscribers, s)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		s.Clear()
+		f.subscribers = slices.DeleteFunc(f.subscribers, func(other *Queue[T]) bool { return other == s })
+	}
+}
+
+// Deliver calls the subscribers that something waits for: here, one after the other, or each on a goroutine of its own.
+func (f *Feed[K, T]) Deliver(here bool) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	waiting := slices.DeleteFunc(slices.Clone(f.subscribers), func(s *Queue[T]) bool { return !s.Waiting() })
+	f.mu.Unlock()
+	bounded.Each(waiting, func(s *Queue[T]) {
+		if here {
+			s.Deliver()
+		} else {
+			go s.Deliver()
+		}
+	})
+}
