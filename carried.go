@@ -31,14 +31,14 @@ func (r *run) Closed() bool {
 }
 
 // Owes implements [lane.Run].
-func (r *run) Owes() bool { return r.account.Load().own().uncovered() }
+func (r *run) Owes() bool { return r.account.Load().own().drawn().Uncovered() }
 
 // Cover implements [lane.Run].
 func (r *run) Cover() error {
 	if r.Closed() {
 		return nil
 	}
-	return r.account.Load().own().cover(nil)
+	return r.account.Load().own().drawn().Cover(nil)
 }
 
 // retry appends again what is pending, unless that is being done. It holds up a poll only if there is no other
