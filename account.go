@@ -3,10 +3,10 @@ package watchdog
 import (
 	"sync/atomic"
 
+	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/internal/share"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -23,10 +23,9 @@ type account struct {
 // A sessionLedger is what a session and its layers have charged. Their tree guards it, so that a call is charged to all
 // of them or to none, and judged at once.
 type sessionLedger struct {
-	tree *tree
+	tree *driver.Tree
 	ledger.Ledger
 	session *account
-	shares  atomic.Pointer[share.Set] // nil while the session draws on nothing that a store keeps
 }
 
 // accountOf returns the run's account, made at the first need, and those of the runs around it.
@@ -34,33 +33,25 @@ func (r *run) accountOf() *account {
 	if a := r.account.Load(); a != nil {
 		return a
 	}
-	a, spend := &account{id: r.node.Run}, verdict.NewSpend(r.limits.Counts, r.observeOnly)
+	a, spend := &account{id: r.Node.Run}, verdict.NewSpend(r.limits.Counts, r.observeOnly)
 	a.run.Store(r)
-	if r.outer != nil {
-		a.outer = r.outer.accountOf()
+	if r.Outer() != nil {
+		a.outer = r.around().accountOf()
 		a.in = a.outer.in
 		a.in.OpenLayer(&a.Account, &a.outer.Account, spend, r.limits.currency)
 	} else {
-		a.in = &sessionLedger{tree: r.tree, session: a}
+		a.in = &sessionLedger{tree: r.Tree, session: a}
 		a.in.OpenSession(&a.Account, spend, r.limits.currency)
 	}
 	r.account.CompareAndSwap(nil, a)
 	return r.account.Load()
 }
 
-// own is the ledger of a session's account, nil for that of a layer and for none.
-func (a *account) own() *sessionLedger {
-	if a == nil || a.outer != nil {
-		return nil
-	}
-	return a.in
-}
-
 // look has what a charge did to the limits judged, of the run and those around it. The caller holds the tree.
-func (a *account) look(k *work) {
+func (a *account) look(k *driver.Work) {
 	for ; a != nil; a = a.outer {
 		if r := a.run.Load(); r != nil {
-			r.tree.stepAt(k, r.now(), r, &machine.Input{Kind: machine.LookAround})
+			r.Tree.Look(k, &r.Run, &machine.Input{Kind: machine.LookAround})
 			return
 		}
 	}
@@ -69,7 +60,7 @@ func (a *account) look(k *work) {
 // learn brings what all have used of shared limits into the decision. The caller holds the tree.
 func (a *account) learn() {
 	if a != nil {
-		s := a.in.shares.Load()
+		s := a.in.tree.Shared.Load()
 		s.Lock()
 		defer s.Unlock()
 		a.Learn()
@@ -79,7 +70,7 @@ func (a *account) learn() {
 // traceCall traces what became of a call, in the run and those around it. The caller holds the tree.
 func (a *account) traceCall(s Signal) {
 	for ; a != nil; a = a.outer {
-		if r := a.run.Load(); r != nil && r.node.Phase() == machine.Running {
+		if r := a.run.Load(); r != nil && r.Node.Phase() == machine.Running {
 			r.traced(s)
 		}
 	}
@@ -87,21 +78,21 @@ func (a *account) traceCall(s Signal) {
 
 // traceSpent traces how far the counted limits are used when the run is attached. The caller holds no lock.
 func (a *account) traceSpent(r *run, found *fold.Window) {
-	if a == nil || r.tree.trace == nil {
+	if a == nil || r.signals == nil {
 		return
 	}
-	r.locked(func() {
+	r.Locked(func() {
 		for _, u := range a.usage() {
 			key := fold.CountKey(u.Limit, u.Tool, u.Scope)
 			s := Signal{Kind: SignalSpent, Usage: &u, More: found.Given[key]}
-			if i := r.node.LimitOf(key); i >= 0 {
+			if i := r.Node.LimitOf(key); i >= 0 {
 				c := &a.Spend.Counts[i]
 				s.Warned, s.Wrapped, s.Rung = c.Warned, c.Wrapped, c.Rung.Attempts
 			}
 			r.traced(s)
 		}
 	})
-	r.tree.trace.Deliver()
+	r.signals.Deliver()
 }
 
 // usage is how far each limit is used. The caller holds the tree.

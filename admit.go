@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/lane"
+	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -43,15 +43,15 @@ func (w *Watchdog) Admit(ctx context.Context, key string, most Amount) (Charge, 
 		return Charge{}, nil
 	}
 	if flaw := most.flaw(); flaw != "" {
-		return Charge{}, fmt.Errorf("%w amount of a call in run %s: %s", ErrInvalid, w.r.node.Run, flaw)
+		return Charge{}, fmt.Errorf("%w amount of a call in run %s: %s", ErrInvalid, w.r.Node.Run, flaw)
 	}
 	if flaw := keyFlaw(key); flaw != "" {
-		return Charge{}, fmt.Errorf("%w key of a call in run %s: it %s", ErrInvalid, w.r.node.Run, flaw)
+		return Charge{}, fmt.Errorf("%w key of a call in run %s: it %s", ErrInvalid, w.r.Node.Run, flaw)
 	}
 	var c admission // set field by field: it is large
 	c.r, c.call.Key, c.call.Currency = &w.r, key, most.Cost.Currency
 	most.setUse(&c.call.Use)
-	if w.r.tree.trace != nil {
+	if w.r.signals != nil {
 		told := most
 		c.told = &told
 	}
@@ -79,8 +79,8 @@ type admission struct {
 
 // askStore admits a call that lacks something of a shared limit.
 func (c *admission) askStore(ctx context.Context) (err error) {
-	began := clocks.Now(c.r.tree.Clock)
-	asking, cancel := clocks.WithTimeout(ctx, c.r.tree.Clock, c.r.tree.Timeout)
+	began := clocks.Now(c.r.Tree.Clock)
+	asking, cancel := clocks.WithTimeout(ctx, c.r.Tree.Clock, c.r.Tree.Timeout)
 	defer cancel()
 	for c.out.Did == ledger.Lacking {
 		source := c.out.Why.Source
@@ -99,9 +99,9 @@ func (c *admission) askStore(ctx context.Context) (err error) {
 func (c *admission) try(ctx context.Context) (err error) {
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("admit a call in run %s: %w", c.r.node.Run, context.Cause(ctx))
+		return fmt.Errorf("admit a call in run %s: %w", c.r.Node.Run, context.Cause(ctx))
 	case c.isDone():
-		return fmt.Errorf("admit a call in run %s: %w: %w", c.r.node.Run, ErrEnded, c.r.cause())
+		return fmt.Errorf("admit a call in run %s: %w: %w", c.r.Node.Run, ErrEnded, c.r.Cause())
 	}
 	c.of = c.r.accountOf()
 	in := c.of.in
@@ -111,26 +111,26 @@ func (c *admission) try(ctx context.Context) (err error) {
 	if c.out.Did != ledger.Charged {
 		err = c.err()
 	}
-	var k work
+	var k driver.Work
 	if c.told != nil || c.out.Look {
 		c.judge(&k)
 	}
-	in.tree.mu.Unlock()
-	k.doAll(in.tree)
+	in.tree.Unlock()
+	k.DoAll(in.tree)
 	if c.out.Owes {
-		in.coverAside()
+		in.session.run.Load().CoverAside()
 	}
 	return err
 }
 
 // isDone reports whether the run has ended.
 func (c *admission) isDone() bool {
-	c.r.checkParent()
-	return c.r.inner.Err() != nil
+	c.r.CheckParent()
+	return c.r.Inner().Err() != nil
 }
 
 // judge traces the call, and has what it did to the limits judged. The caller holds the tree.
-func (c *admission) judge(k *work) {
+func (c *admission) judge(k *driver.Work) {
 	if c.told != nil && (c.out.Did == ledger.Charged || c.out.Did == ledger.Refused) {
 		c.of.traceCall(Signal{
 			Kind: SignalAdmit, Serial: c.out.ID.Serial(), Amount: c.told, NotMade: c.out.Did == ledger.Refused,
@@ -145,10 +145,10 @@ func (c *admission) judge(k *work) {
 func (c *admission) err() error {
 	switch c.out.Did {
 	case ledger.Flawed:
-		return fmt.Errorf("admit a call in run %s: %w amount: %s", c.r.node.Run, ErrInvalid, c.out.Why.Flaw)
+		return fmt.Errorf("admit a call in run %s: %w amount: %s", c.r.Node.Run, ErrInvalid, c.out.Why.Flaw)
 	case ledger.Closed:
 		_, r := c.inTheWay()
-		return fmt.Errorf("admit a call in run %s: %w: %w", c.r.node.Run, ErrEnded, r.cause())
+		return fmt.Errorf("admit a call in run %s: %w: %w", c.r.Node.Run, ErrEnded, r.Cause())
 	case ledger.Refused:
 		a, _ := c.inTheWay()
 		r := &Refused{Usage: a.usageOf(a.Spend.Use(c.out.Why.Limit))}
@@ -160,7 +160,7 @@ func (c *admission) err() error {
 
 // inTheWay is the run that the call is not admitted in, with its account: this one, or one around it.
 func (c *admission) inTheWay() (a *account, r *run) {
-	for a, r = c.of, c.r; &a.Account != c.out.Why.Of; a, r = a.outer, r.outer {
+	for a, r = c.of, c.r; &a.Account != c.out.Why.Of; a, r = a.outer, r.around() {
 	}
 	return a, r
 }
@@ -172,11 +172,11 @@ func (c *admission) fetch(ctx context.Context, source int, began time.Time) erro
 	s := in.lock()
 	want := in.Wants(&c.call, source)
 	s.Unlock()
-	in.tree.mu.Unlock()
+	in.tree.Unlock()
 	fits, err := s.Take(ctx, source, &want)
 	switch {
 	case err != nil:
-		return fmt.Errorf("admit a call in run %s: %w", c.r.node.Run, err)
+		return fmt.Errorf("admit a call in run %s: %w", c.r.Node.Run, err)
 	case fits && !want.Force:
 		return nil
 	}
@@ -184,12 +184,12 @@ func (c *admission) fetch(ctx context.Context, source int, began time.Time) erro
 	in.NotGranted(&c.call, source, &c.out)
 	s.Unlock()
 	err = c.err()
-	var k work
+	var k driver.Work
 	if c.out.Look {
 		in.session.look(&k)
 	}
-	in.tree.mu.Unlock()
-	k.do(in.tree, began)
+	in.tree.Unlock()
+	k.Do(in.tree, began)
 	return err
 }
 
@@ -197,18 +197,16 @@ func (c *admission) fetch(ctx context.Context, source int, began time.Time) erro
 // is known once the end of the run, which the refusal is, is in the store.
 func (c *admission) extendedMeanwhile(ctx context.Context) bool {
 	_, of := c.inTheWay()
-	var underway *lane.Ending
-	of.locked(func() { underway = of.record.Ending() })
-	if underway != nil {
-		ctx, cancel := clocks.WithTimeout(ctx, of.tree.Clock, of.tree.Timeout)
+	if recorded := of.Recorded(); recorded != nil {
+		ctx, cancel := clocks.WithTimeout(ctx, of.Tree.Clock, of.Tree.Timeout)
 		defer cancel()
 		select {
-		case <-underway.Done:
+		case <-recorded:
 		case <-ctx.Done():
 		}
 	}
-	of.tree.mu.Lock()
-	defer of.tree.mu.Unlock()
+	of.Lock()
+	defer of.Unlock()
 	return c.out.TakeBack()
 }
 
@@ -242,23 +240,23 @@ func (c Charge) Settle(used Amount) error {
 	s := in.lock()
 	in.Settle(c.id, &use, used.Cost.Currency, &o)
 	s.Unlock()
-	if in.tree.trace != nil && o.Did == ledger.Settled {
+	if in.session.run.Load().signals != nil && o.Did == ledger.Settled {
 		told := used
 		c.of.traceCall(Signal{Kind: SignalSettle, Serial: c.id.Serial(), Amount: &told})
 	}
-	var k work
+	var k driver.Work
 	if o.Look {
 		c.of.look(&k)
 	}
-	in.tree.mu.Unlock()
-	k.doAll(in.tree)
+	in.tree.Unlock()
+	k.DoAll(in.tree)
 	switch {
 	case o.Late:
 		if err := s.Settle(); err != nil {
 			return fmt.Errorf("settle a call of run %s, which is closed: %w; call Settle again", in.session.id, err)
 		}
 	case o.Owes:
-		in.coverAside()
+		in.session.run.Load().CoverAside()
 	case o.Did == ledger.Flawed:
 		return fmt.Errorf("%w amount: %s", ErrInvalid, o.Why.Flaw)
 	}
@@ -277,7 +275,7 @@ func (c Charge) Void() error {
 		c.of.traceCall(Signal{Kind: SignalVoid, Serial: c.id.Serial()})
 	}
 	s.Unlock()
-	in.tree.mu.Unlock()
-	in.tree.trace.Deliver()
+	in.tree.Unlock()
+	in.tree.DeliverTrace()
 	return nil
 }

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // New attaches to a run: it reads the run's events, continues its window where it stands, and guards the run until
@@ -69,7 +69,7 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 	r := &w.r
 	found, err := r.findOpen(ctx, cfg, resume, at)
 	if err != nil {
-		r.cancel(err)
+		r.Discard(err)
 		return nil, err
 	}
 	var fresh *resumption
@@ -78,15 +78,15 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 		fresh = r.newResumption(found, at)
 		found = fold.Window{StartedAt: fresh.startedAt, OpenedBy: fresh.event.ID}
 	}
-	r.takeUp(&found, at)
+	r.Tree.TakeUp(&found, at)
 	r.restoreSteps()
 	if err := w.keep(ctx, cfg.Keeper, fresh != nil); err != nil {
 		return nil, err
 	}
 	if opened, err := r.recordResumption(ctx, fresh); err != nil || !opened {
 		r.doubtResume(err)
-		r.endRunning(fresh.before()) // no longer kept; for its keeper it has ended, as before
-		r.tree.Await(at, r.tellAside())
+		r.End(fresh.before()) // no longer kept; for its keeper it has ended, as before
+		r.TellSince(at)
 		_ = w.Close() // what else could not be recorded is tried once more; the error counts
 		if err != nil {
 			return nil, err
@@ -98,8 +98,8 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 		return nil, err
 	}
 	r.account.Load().traceSpent(r, &found)
-	r.step(&machine.Input{Kind: machine.Attached})
-	r.record.CheckpointSoon()
+	r.Step(&machine.Input{Kind: machine.Attached})
+	r.Record.CheckpointSoon()
 	r.start()
 	return w, nil
 }
@@ -125,27 +125,10 @@ func begin(ctx context.Context, named Run, cfg *Config) (*Watchdog, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.r.node.Begins = true
-	w.r.takeUp(&fold.Window{StartedAt: w.r.node.StartedAt}, at)
+	w.r.Node.Begins = true
+	w.r.Tree.TakeUp(&fold.Window{StartedAt: w.r.Node.StartedAt}, at)
 	w.r.start()
 	return w, nil
-}
-
-// takeUp puts a session where its window stands.
-func (r *run) takeUp(found *fold.Window, at time.Time) {
-	t := r.tree
-	t.mu.Lock()
-	elapsed := max(at.Sub(found.StartedAt), 0)
-	t.clock, t.armed = newRunClock(t.Clock, at, at.Sub(found.StartedAt)), verdict.Never
-	t.Machine, t.machine.Traced = t.clock.base.Machine(), t.trace != nil
-	t.add(r)
-	var k work
-	t.stepAt(&k, machine.Now{
-		At: elapsed, Offset: t.clock.offset(), Wall: at, Machine: t.Clock == nil,
-	}, r, &machine.Input{Kind: machine.Begin, Elapsed: elapsed, Window: found})
-	r.news = nil // who finds a stop is told by New
-	t.mu.Unlock()
-	k.doAside(t)
 }
 
 // flaw says why the run cannot be attached to the window, but resumed after it.
@@ -153,10 +136,10 @@ func (r *run) flaw(found *fold.Window, now time.Time) error {
 	switch {
 	case found.Complete():
 		return fmt.Errorf("%w since %s; use Resume to go on with run %s, or give new work a run of its own", ErrComplete,
-			clocks.Text(found.CompletedAt), r.node.Run)
+			clocks.Text(found.CompletedAt), r.Node.Run)
 	case found.StartedAt.Sub(now) > StartSkew:
 		return fmt.Errorf("%w start: it is in the future; event %s of run %s opened a window at %s, the clock shows %s; "+
-			"check the clocks of both hosts, or use Resume to open another", ErrInvalid, found.OpenedBy, r.node.Run,
+			"check the clocks of both hosts, or use Resume to open another", ErrInvalid, found.OpenedBy, r.Node.Run,
 			clocks.Text(found.StartedAt), clocks.Text(now))
 	}
 	return nil
@@ -179,9 +162,9 @@ func (p *resumption) before() error {
 }
 
 func (r *run) newResumption(ended fold.Window, at time.Time) *resumption {
-	r.node.StartedAt = ended.StartedAt
+	r.Node.StartedAt = ended.StartedAt
 	startedAt := ended.NextStart(at)
-	return &resumption{ended, startedAt, r.node.Resume(at, startedAt)}
+	return &resumption{ended, startedAt, r.Node.Resume(at, startedAt)}
 }
 
 // recordResumption appends the event and reports whether the window that it opened is this one: another process may
@@ -192,10 +175,10 @@ func (r *run) recordResumption(ctx context.Context, fresh *resumption) (opened b
 	}
 	ctx, cancel := r.attachContext(ctx)
 	defer cancel()
-	if err := r.tree.Store.Append(ctx, fresh.event); err != nil {
+	if err := r.Tree.Store.Append(ctx, fresh.event); err != nil {
 		return false, fmt.Errorf("append resume event: %w", err)
 	}
-	found, err := r.record.ReadWindow(ctx, fresh.previous.StartedAt)
+	found, err := r.Record.ReadWindow(ctx, fresh.previous.StartedAt)
 	if err != nil {
 		return false, fmt.Errorf("the run is resumed; attach to it: %w", err)
 	}
@@ -205,7 +188,7 @@ func (r *run) recordResumption(ctx context.Context, fresh *resumption) (opened b
 // doubtResume has the keeper look up whether the window was opened before it writes how the run has ended.
 func (r *run) doubtResume(err error) {
 	if err != nil {
-		r.locked(func() { r.extras().resumeInDoubt = true })
+		r.Locked(func() { r.extras().resumeInDoubt = true })
 	}
 }
 
@@ -217,36 +200,33 @@ func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error)
 	}
 	made := &struct {
 		Watchdog
-		tree
-	}{}
-	r, t := &made.r, &made.tree
-	r.tree, r.settings = t, cfg.settings(classes)
-	t.host, t.trace = newHostStore(cfg.Store), r.traceFor(cfg.OnSignal)
-	t.Place = cfg.place(&t.host)
-	t.item.Owner, t.session[0] = t, r
-	r.inner, r.cancel = context.WithCancelCause(ctx)
-	if ctx.Done() != nil {
-		t.parent = ctx
-		r.inner, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+		driver.Tree
+		store hostStore
+	}{store: newHostStore(cfg.Store)}
+	r, t := &made.r, &made.Tree
+	r.settings = cfg.settings(classes)
+	t.Init(ctx, cfg.place(&made.store), &r.Run, r, machine.Name{
+		Run: named.ID, Parent: named.Parent, StartedAt: record.Truncate(named.StartedAt),
+	})
+	if r.signals = r.traceFor(cfg.OnSignal); r.signals != nil {
+		t.Trace = r.signals
 	}
-	r.node.Name = machine.Name{Run: named.ID, Parent: named.Parent, StartedAt: record.Truncate(named.StartedAt)}
-	r.record.Open(&t.Place, r)
 	r.setUp(cfg.hasSignals(), len(cfg.Scopes) > 0)
 	return &made.Watchdog, nil
 }
 
 // setUp makes what the run needs from the beginning.
 func (r *run) setUp(heeds, shares bool) {
-	r.node.Rules = machine.Rules{
+	r.Node.Rules = machine.Rules{
 		Limits: &r.limits.Limits, ObserveOnly: r.observeOnly, Disabled: r.disabled, AsksBusy: r.busyHost != nil,
 		Records: r.recordsParent,
 	}
 	if heeds {
-		r.node.Heed()
+		r.Node.Heed()
 	}
 	if shares || len(r.limits.Counts) > 0 {
 		a := r.accountOf()
-		r.node.Count(&a.Account)
+		r.Node.Count(&a.Account)
 	}
 }
 
@@ -270,13 +250,13 @@ func (r *run) checkFailing(ctx context.Context, found *fold.Window, most int) er
 	}
 	ctx, cancel := r.attachContext(ctx)
 	defer cancel()
-	h, err := r.record.ReadWhole(ctx)
+	h, err := r.Record.ReadWhole(ctx)
 	if err != nil {
-		return fmt.Errorf("count the stops of run %s: %w", r.node.Run, err)
+		return fmt.Errorf("count the stops of run %s: %w", r.Node.Run, err)
 	}
 	if n := h.StopsInRow(found.StartedAt); n >= most {
 		return fmt.Errorf("%w: run %s was stopped %d times in a row, at last by %s; find out why it fails, and resume it "+
-			"with a larger MaxStops than %d", ErrFailing, r.node.Run, n, codeOf(found.Stop.Reason), most)
+			"with a larger MaxStops than %d", ErrFailing, r.Node.Run, n, codeOf(found.Stop.Reason), most)
 	}
 	return nil
 }
@@ -285,43 +265,37 @@ func (r *run) checkFailing(ctx context.Context, found *fold.Window, most int) er
 func (r *run) findWindow(ctx context.Context) (fold.Window, error) {
 	ctx, cancel := r.attachContext(ctx)
 	defer cancel()
-	return r.record.ReadWindow(ctx, r.node.StartedAt)
+	return r.Record.ReadWindow(ctx, r.Node.StartedAt)
 }
 
 // attachContext is for what an attach asks the store, on the caller's goroutine, for at most the record timeout.
 func (r *run) attachContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	if r.tree.Instant {
+	if r.Tree.Instant {
 		return ctx, func() {}
 	}
-	return clocks.WithTimeout(ctx, r.tree.Clock, r.tree.Timeout)
+	return clocks.WithTimeout(ctx, r.Tree.Clock, r.Tree.Timeout)
 }
 
 // start arms a session that has not fired, and fires it if it is late.
 func (r *run) start() {
-	r.tree.followParent()
-	began := clocks.Now(r.tree.Clock)
-	k := r.tree.step(r, &machine.Input{Kind: machine.Look})
-	for _, one := range k.asks {
-		one.ask(one.r.lookAgain)
+	began := clocks.Now(r.Tree.Clock)
+	r.Tree.Start()
+	if r.disabled {
+		r.LogSince(began, func() {
+			r.log().Info("watchdog is disabled and does not guard the run", "run", r.Node.Run)
+		})
+		return
 	}
-	k.asks = nil
-	k.do(r.tree, began)
-	if k.ending != nil {
-		r.await(&k, &began)
-	}
-	switch {
-	case r.disabled:
-		r.log().Info("watchdog is disabled and does not guard the run", "run", r.node.Run)
-	default:
-		r.warnIfUnlimited()
-	}
+	r.warnIfUnlimited(began)
 }
 
 // warnIfUnlimited tells the log of a run that nothing can end but a hold that brings its own cap.
-func (r *run) warnIfUnlimited() {
+func (r *run) warnIfUnlimited(began time.Time) {
 	l := r.limits
 	shortest := min(l.WallClock, l.Safety, l.Idle, l.NoProgress, l.holdCap)
 	if shortest == NoLimit && (!l.FromFirstSign || l.FirstSign == NoLimit) && !r.disabled {
-		r.log().Warn("watchdog has no limit and can never fire", "run", r.node.Run)
+		r.LogSince(began, func() {
+			r.log().Warn("watchdog has no limit and can never fire", "run", r.Node.Run)
+		})
 	}
 }

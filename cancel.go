@@ -42,7 +42,7 @@ func (w *Watchdog) Cancel(c Cancellation) (*Stop, error) {
 	}
 	stop, err := w.r.cancelFor(c)
 	if err != nil {
-		return nil, fmt.Errorf("cancel run %s: %w", w.r.node.Run, err)
+		return nil, fmt.Errorf("cancel run %s: %w", w.r.Node.Run, err)
 	}
 	return stop, nil
 }
@@ -53,7 +53,7 @@ func (r *run) cancelFor(c Cancellation) (*Stop, error) {
 	}
 	v := c.verdict()
 	in := machine.Input{Kind: machine.Cancel, Verdict: &v, Reason: c.reason(), Observe: c.ObserveOnly}
-	if _ = r.decide(&in); in.Done { // only observed
+	if _ = r.Decide(&in); in.Done { // only observed
 		return nil, nil
 	}
 	return r.howEnded()

@@ -9,7 +9,9 @@ import (
 
 	"github.com/benbjohnson/clock"
 
+	"github.com/seed62658d38/watchdog/internal/feed"
 	"github.com/seed62658d38/watchdog/internal/journal"
+	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/loop"
 )
@@ -149,14 +151,18 @@ func checkParent(ctx context.Context) error {
 	return nil
 }
 
+// BusyTimeout is how long [Config].Busy may take to answer.
+const BusyTimeout = machine.BusyTimeout
+
 // settings are what a watchdog keeps of its config. They do not change.
 type settings struct {
 	limits        *sharedLimits
 	logger        *slog.Logger
 	onWarning     func(Warning)
 	busyHost      func() bool
-	classes       *classes     // of the host's events
-	loop          *loop.Config // nil is the default of each field
+	signals       *feed.Queue[Signal] // nil if the host keeps no trace
+	classes       *classes            // of the host's events
+	loop          *loop.Config        // nil is the default of each field
 	recordsParent bool
 	observeOnly   bool
 	disabled      bool

@@ -73,9 +73,9 @@ func (d *Directive) Error() string {
 func (r *run) directiveOf(o *machine.Notice) *Directive {
 	v := &o.Verdict
 	return &Directive{
-		Kind: DirectiveKind(v.Directive), RunID: r.node.Run, Reason: codeOf(o.Reason), Rung: v.Rung,
+		Kind: DirectiveKind(v.Directive), RunID: r.Node.Run, Reason: codeOf(o.Reason), Rung: v.Rung,
 		Used: v.Used, Allowed: v.Allowed, Hold: v.Hold, Note: o.Note, At: o.At, ObserveOnly: o.Observed(),
-		Usage: usageOfRecord(r.node.Run, o.Spend),
+		Usage: usageOfRecord(r.Node.Run, o.Spend),
 	}
 }
 

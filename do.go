@@ -100,7 +100,7 @@ func (w *Watchdog) abort() {
 	}
 	if err = errors.Join(err, w.Close()); err != nil {
 		bounded.Quietly(func() {
-			w.r.log().Error("watchdog could not record that a loop panicked", "run", w.r.node.Run, "error", err)
+			w.r.log().Error("watchdog could not record that a loop panicked", "run", w.r.Node.Run, "error", err)
 		})
 	}
 }

@@ -1,23 +1,22 @@
 package watchdog
 
-import "github.com/seed62658d38/watchdog/internal/journal"
+import (
+	"github.com/seed62658d38/watchdog/internal/driver"
+	"github.com/seed62658d38/watchdog/internal/journal"
+)
 
 // RingAll rings the sessions as the timer of all sessions does. In a testing/synctest bubble, where each has a timer of
 // its own, StopTimer has to come first.
 func RingAll(all ...*Watchdog) {
-	due := make([]*tree, len(all))
+	due := make([]*driver.Tree, len(all))
 	for i, w := range all {
-		due[i] = w.r.tree
+		due[i] = w.r.Tree
 	}
-	ringAll(due)
+	driver.RingAll(due)
 }
 
 // StopTimer stops the session's own timer.
-func StopTimer(w *Watchdog) {
-	w.r.tree.mu.Lock()
-	defer w.r.tree.mu.Unlock()
-	w.r.tree.timer.Stop()
-}
+func StopTimer(w *Watchdog) { w.r.Tree.StopTimer() }
 
 // KeptSlices is how many slices the memory knows.
 func (m *Memory) KeptSlices() int { return m.spend.Slices() }

@@ -24,13 +24,13 @@ func (w *Watchdog) Extend(d time.Duration) error {
 		return fmt.Errorf("extend by %v: %w", d, errNoRun)
 	}
 	if err := w.r.extend(d); err != nil {
-		return fmt.Errorf("extend run %s by %v: %w", w.r.node.Run, d, err)
+		return fmt.Errorf("extend run %s by %v: %w", w.r.Node.Run, d, err)
 	}
 	return nil
 }
 
 func (r *run) extend(d time.Duration) error {
-	began := clocks.Now(r.tree.Clock)
+	began := clocks.Now(r.Tree.Clock)
 	d, err := r.fits(d)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (r *run) extend(d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	found, err := r.record.RecordExtension(event, d)
+	found, err := r.Record.RecordExtension(event, d)
 	if err != nil {
 		return err
 	}
@@ -53,21 +53,21 @@ func (r *run) extend(d time.Duration) error {
 
 // fits returns how much of an extension the run around a layer has left for it: all of it where there is none.
 func (r *run) fits(d time.Duration) (time.Duration, error) {
-	if r.outer == nil || d <= 0 {
+	if r.Outer() == nil || d <= 0 {
 		return d, nil
 	}
 	_ = r.poll() // a run that is late has ended
 	var own time.Duration
-	r.locked(func() { own = r.node.Left(r.elapsed()) }) // first: what is left around may only be less by then
-	around := r.outer.remainingAt(time.Now())
-	if own == NoLimit || around == NoLimit || r.hasEnded() { // the last is for newExtension to say
+	r.Locked(func() { own = r.Node.Left(r.Elapsed()) }) // first: what is left around may only be less by then
+	around := r.Outer().RemainingAt(time.Now())
+	if own == NoLimit || around == NoLimit || r.Over() { // the last is for newExtension to say
 		return d, nil
 	}
 	if room := around - own; room < d {
 		d = room
 	}
 	if d < time.Microsecond {
-		return 0, fmt.Errorf("%w extension: run %s has no more left; extend that first", ErrInvalid, r.outer.node.Run)
+		return 0, fmt.Errorf("%w extension: run %s has no more left; extend that first", ErrInvalid, r.Outer().Node.Run)
 	}
 	return d, nil
 }
@@ -75,12 +75,12 @@ func (r *run) fits(d time.Duration) (time.Duration, error) {
 // newExtension checks the extension and returns its event.
 func (r *run) newExtension(d time.Duration) (fold.Event, error) {
 	_ = r.poll() // a run that is late has ended
-	r.tree.mu.Lock()
-	defer r.tree.mu.Unlock()
-	budget := r.node.Budget()
+	r.Lock()
+	defer r.Unlock()
+	budget := r.Node.Budget()
 	switch {
-	case r.node.Phase() != machine.Running:
-		return fold.Event{}, fmt.Errorf("%w: %w", ErrEnded, r.cause())
+	case r.Node.Phase() != machine.Running:
+		return fold.Event{}, fmt.Errorf("%w: %w", ErrEnded, r.Cause())
 	case d <= 0:
 		return fold.Event{}, fmt.Errorf("%w extension: it has to be a microsecond or more", ErrInvalid)
 	case budget == NoLimit:
@@ -88,5 +88,5 @@ func (r *run) newExtension(d time.Duration) (fold.Event, error) {
 	case verdict.Sum(budget, d) == NoLimit:
 		return fold.Event{}, fmt.Errorf("%w extension: %v and that is more than a duration can hold", ErrInvalid, budget)
 	}
-	return r.node.Extend(r.now(), d, nil), nil
+	return r.Node.Extend(r.Now(), d, nil), nil
 }

@@ -26,13 +26,13 @@ func (w *Watchdog) ExtendSpend(more Spend) error {
 		return nil
 	}
 	if err := w.r.extendSpend(&more); err != nil {
-		return fmt.Errorf("extend spend of run %s: %w", w.r.node.Run, err)
+		return fmt.Errorf("extend spend of run %s: %w", w.r.Node.Run, err)
 	}
 	return nil
 }
 
 func (r *run) extendSpend(more *Spend) error {
-	began := clocks.Now(r.tree.Clock)
+	began := clocks.Now(r.Tree.Clock)
 	given, err := r.givenBy(more)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (r *run) extendSpend(more *Spend) error {
 	if err != nil {
 		return err
 	}
-	found, err := r.record.RecordExtension(event, 0)
+	found, err := r.Record.RecordExtension(event, 0)
 	if err != nil {
 		return err
 	}
@@ -91,10 +91,10 @@ func (r *run) limitsCount(key fold.Key) bool {
 // newSpendExtension returns the event, and how much each limit has been given in all after it.
 func (r *run) newSpendExtension(given map[fold.Key]int64) (e fold.Event, total map[fold.Key]int64, err error) {
 	_ = r.poll() // a run that is late has ended
-	r.tree.mu.Lock()
-	defer r.tree.mu.Unlock()
-	if r.node.Phase() != machine.Running {
-		return e, nil, fmt.Errorf("%w: %w", ErrEnded, r.cause())
+	r.Lock()
+	defer r.Unlock()
+	if r.Node.Phase() != machine.Running {
+		return e, nil, fmt.Errorf("%w: %w", ErrEnded, r.Cause())
 	}
 	a := r.accountOf()
 	total = map[fold.Key]int64{}
@@ -106,10 +106,10 @@ func (r *run) newSpendExtension(given map[fold.Key]int64) (e fold.Event, total m
 			continue
 		}
 		total[key] = verdict.AddCount(a.Spend.Counts[i].Extended, n)
-		one := r.node.SpendOf(a.Spend.Use(i))
+		one := r.Node.SpendOf(a.Spend.Use(i))
 		one.Allowed = record.Number(verdict.AddCount(int64(one.Allowed), n))
 		one.Extension = record.Number(n)
 		spend = append(spend, one)
 	}
-	return r.node.Extend(r.now(), 0, spend), total, nil
+	return r.Node.Extend(r.Now(), 0, spend), total, nil
 }

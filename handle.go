@@ -21,14 +21,14 @@ func (h *runHandle) Alive() { (*Watchdog)(h).Activity() }
 
 // AliveAt implements [handle.Signs].
 func (h *runHandle) AliveAt(now time.Time) {
-	for r := &h.r; r != nil; r = r.outer {
-		pulse := r.node.Pulse.Load()
+	for r := &h.r; r != nil; r = r.around() {
+		pulse := r.Node.Pulse.Load()
 		switch {
 		case pulse == nil:
-		case r.tree.Clock != nil || r.tree.trace != nil:
+		case r.Tree.Clock != nil || r.signals != nil:
 			r.signLocked(false)
 		default:
-			r.signAt(pulse, false, now.Sub(r.tree.clock.base.Time()))
+			r.signAt(pulse, false, r.Tree.SinceAt(now))
 		}
 	}
 }
@@ -36,7 +36,7 @@ func (h *runHandle) AliveAt(now time.Time) {
 // Settings implements [handle.Run].
 func (h *runHandle) Settings() handle.Settings {
 	return handle.Settings{
-		Clock: h.r.tree.Clock, Logger: h.r.log(), Limits: &h.r.limits.Limits, RecordTimeout: h.r.tree.Timeout,
+		Clock: h.r.Tree.Clock, Logger: h.r.log(), Limits: &h.r.limits.Limits, RecordTimeout: h.r.Tree.Timeout,
 		Disabled: h.r.disabled, ObserveOnly: h.r.observeOnly,
 	}
 }
@@ -47,12 +47,12 @@ func (h *runHandle) Silence() (time.Duration, bool) { return h.r.silence() }
 // MaxSilence implements [handle.Run].
 func (h *runHandle) MaxSilence() time.Duration {
 	shortest := time.Duration(NoLimit)
-	for r := &h.r; r != nil; r = r.outer {
+	for r := &h.r; r != nil; r = r.around() {
 		if r.disabled {
 			continue
 		}
-		r.locked(func() {
-			if signs := r.node.Seen().Signs; signs != nil {
+		r.Locked(func() {
+			if signs := r.Node.Seen().Signs; signs != nil {
 				shortest = min(shortest, signs.Holds.Idle()) // how silent the open holds allow the run to be
 			}
 		})
@@ -65,31 +65,36 @@ func (h *runHandle) MaxSilence() time.Duration {
 }
 
 // Paused implements [handle.Run].
-func (h *runHandle) Paused(released func()) (paused, longer time.Duration) {
+func (h *runHandle) Paused(w handle.Waiter) (paused, longer time.Duration) {
 	r := &h.r
-	r.tree.mu.Lock()
-	defer r.tree.mu.Unlock()
-	seen := r.node.Seen()
+	r.Lock()
+	defer r.Unlock()
+	seen := r.Node.Seen()
 	if seen.Signs == nil || seen.Signs.Pauses.None() { // nearly always
 		return 0, 0
 	}
-	now := r.elapsed()
+	now := r.Elapsed()
 	longer = seen.Signs.Pauses.After(now)
-	if longer > 0 && released != nil && r.node.Phase() != machine.Over {
-		r.extras().released = append(r.more.released, released)
+	if longer > 0 && w != nil {
+		r.Await(w)
 	}
 	return verdict.Paused(*seen, now), longer
+}
+
+// Forget implements [handle.Run].
+func (h *runHandle) Forget(w handle.Waiter) {
+	h.r.Locked(func() { h.r.Run.Forget(w) })
 }
 
 // State implements [handle.Run].
 func (h *runHandle) State() (s handle.State) {
 	var l *looper.Looper
-	h.r.locked(func() {
-		seen := h.r.node.Seen()
+	h.r.Locked(func() {
+		seen := h.r.Node.Seen()
 		s.Extended, s.Warned, s.WrappedUp = seen.Extended, seen.Warned, seen.Wrapped
-		s.Paused = verdict.Paused(*seen, h.r.elapsed())
-		if h.r.complete {
-			s.Command = h.r.node.CommandEnd()
+		s.Paused = verdict.Paused(*seen, h.r.Elapsed())
+		if h.r.Complete() {
+			s.Command = h.r.Node.CommandEnd()
 		}
 		if seen.Signs != nil {
 			s.Holds = seen.Signs.Holds.Len()
@@ -110,8 +115,8 @@ func (h *runHandle) Spend() (all []handle.Spend) {
 	if a == nil {
 		return nil
 	}
-	h.r.tree.mu.Lock()
-	defer h.r.tree.mu.Unlock()
+	h.r.Lock()
+	defer h.r.Unlock()
 	for i, u := range a.usage() {
 		limit := &a.Spend.Limits[i]
 		if limit.Kind == verdict.KindLoop {
@@ -132,39 +137,38 @@ func (h *runHandle) RestoreLoop(state []byte) { h.r.restoreLoop(state) }
 // Asked implements [handle.Run].
 func (h *runHandle) Asked() bool {
 	stops := false
-	h.r.locked(func() { stops = h.r.node.Phase() == machine.Recording })
+	h.r.Locked(func() { stops = h.r.Node.Phase() == machine.Recording })
 	return stops || h.r.readers.Load().InLine()
 }
 
 // Recorded implements [handle.Run].
 func (h *runHandle) Recorded(retry bool) bool {
-	if retry && h.r.record.Waiting() {
-		h.r.retry(clocks.Now(h.r.tree.Clock))
+	if retry && h.r.Record.Waiting() {
+		h.r.Retry(clocks.Now(h.r.Tree.Clock))
 	}
-	return !h.r.record.Waiting()
+	return !h.r.Record.Waiting()
 }
 
 // InDoubt implements [handle.Run].
 func (h *runHandle) InDoubt() (complete, resumed bool) {
-	h.r.locked(func() {
-		if more := h.r.more; more != nil {
-			complete, resumed = !h.r.complete && more.failed.tries > 0, more.resumeInDoubt
-		}
+	h.r.Locked(func() {
+		complete = h.r.CompleteInDoubt()
+		resumed = h.r.more != nil && h.r.more.resumeInDoubt
 	})
 	return complete, resumed
 }
 
 // CompleteCommand implements [handle.Run].
 func (h *runHandle) CompleteCommand(end record.CommandEnd) error {
-	h.r.locked(func() { h.r.node.Command(end) })
+	h.r.Locked(func() { h.r.Node.Command(end) })
 	return (*Watchdog)(h).Complete()
 }
 
 // End implements [handle.Run]. It waits for the host's code that the end runs as Close does.
 func (h *runHandle) End(cause error) {
-	began := clocks.Now(h.r.tree.Clock)
-	h.r.endRunning(cause)
-	h.r.tellSince(began)
+	began := clocks.Now(h.r.Tree.Clock)
+	h.r.End(cause)
+	h.r.TellSince(began)
 }
 
 // Within implements [handle.Run].

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -51,10 +51,8 @@ func (l HoldLimit) flaw() string {
 type Hold struct {
 	r    *run
 	hold *machine.Hold
-	// stopContext ends the registration with its context, which can be the host's code; nil if it has none. It and the
-	// place among those of the run are guarded by the tree's mu.
-	stopContext  func() bool
-	next, before *Hold
+	// context is its registration with the context that it was opened with, which can be the host's code.
+	context driver.Dependent
 }
 
 // Hold opens a hold under a key. [Hold.Close] closes it, or the end of the context or of the run, whichever comes
@@ -96,9 +94,9 @@ func (h *Hold) Close() bool {
 	}
 	in := machine.Input{Kind: machine.CloseHold, Hold: h.hold}
 	r := h.r
-	k := r.tree.step(r, &in)
-	k.doAll(r.tree)
-	if stop := h.leaveContext(); stop != nil {
+	k := r.Tree.Step(&r.Run, &in)
+	k.DoAll(r.Tree)
+	if stop := h.context.End(&r.Run); stop != nil {
 		stop()
 	}
 	return in.Done
@@ -119,21 +117,14 @@ func (r *run) open(key string, limit HoldLimit) (*Hold, error) {
 		Kind: machine.OpenHold, ID: verdict.HoldID{Key: key}, Pauses: limit.PausesWallClock,
 		Limits: verdict.HoldLimits{Cap: limit.Cap, Idle: limit.Idle},
 	}
-	k := r.take(&in)
-	if k.behind && len(k.record) == 0 { // as at a poll
-		r.catchUp(clocks.Now(r.tree.Clock))
-	}
-	r.tree.trace.Deliver()
-	for _, one := range k.asks {
-		one.ask(one.r.lookAgain)
-	}
+	r.TakeAside(&in)
 	switch {
 	case in.Hold != nil:
 		return &Hold{r: r, hold: in.Hold}, nil
 	case in.Held:
 		return nil, fmt.Errorf("%w: close the other hold first, or give each a key of its own", ErrHeld)
 	}
-	return nil, fmt.Errorf("%w: %w", ErrEnded, r.cause())
+	return nil, fmt.Errorf("%w: %w", ErrEnded, r.Cause())
 }
 
 // closeWith closes the hold when the context ends.
@@ -142,36 +133,7 @@ func (h *Hold) closeWith(ctx context.Context) {
 		return
 	}
 	stop := context.AfterFunc(ctx, func() { h.Close() })
-	closed := false
-	h.r.locked(func() {
-		if closed = h.hold.Closed(); closed {
-			return
-		}
-		h.stopContext = stop
-		if h.next = h.r.holds; h.next != nil {
-			h.next.before = h
-		}
-		h.r.holds = h
-	})
-	if closed {
+	if !h.context.Register(&h.r.Run, stop, h.hold.Closed) {
 		stop()
 	}
-}
-
-// leaveContext takes the hold from those that end with a context. It returns what ends that, nil if nothing does.
-func (h *Hold) leaveContext() (stop func() bool) {
-	h.r.tree.mu.Lock()
-	defer h.r.tree.mu.Unlock()
-	stop, h.stopContext = h.stopContext, nil
-	switch {
-	case h.before != nil:
-		h.before.next = h.next
-	case h.r.holds == h:
-		h.r.holds = h.next
-	}
-	if h.next != nil {
-		h.next.before = h.before
-	}
-	h.next, h.before = nil, nil
-	return stop
 }

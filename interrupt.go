@@ -33,7 +33,7 @@ func (w *Watchdog) Interrupt(signal string) error {
 		return fmt.Errorf("interrupt: %w", errNoRun)
 	}
 	if err := w.r.interrupt(signal); err != nil {
-		return fmt.Errorf("interrupt run %s: %w", w.r.node.Run, err)
+		return fmt.Errorf("interrupt run %s: %w", w.r.Node.Run, err)
 	}
 	return nil
 }
@@ -42,18 +42,18 @@ func (r *run) interrupt(signal string) error {
 	if flaw := textFlaw(signal, maxSignal); flaw != "" {
 		return fmt.Errorf("%w signal: it %s", ErrInvalid, flaw)
 	}
-	began := clocks.Now(r.tree.Clock)
-	ended := r.endRunning(&Interruption{r.node.Run, signal})
-	told := r.tellAside()
-	defer func() { r.tree.Await(began, told) }()
+	began := clocks.Now(r.Tree.Clock)
+	ended := r.End(&Interruption{r.Node.Run, signal})
+	told := r.TellAside()
+	defer func() { r.Tree.Await(began, told) }()
 	if !ended {
-		return fmt.Errorf("%w: %w", ErrEnded, r.cause())
+		return fmt.Errorf("%w: %w", ErrEnded, r.Cause())
 	}
-	return r.record.Append(r.Values(), r.interruptEvent(signal, ""))
+	return r.Record.Append(r.Values(), r.interruptEvent(signal, ""))
 }
 
 // interruptEvent says that the signal ended the run now. An empty name makes an event of its own.
 func (r *run) interruptEvent(signal, name string) (e fold.Event) {
-	r.locked(func() { e = r.node.Interrupt(r.now(), signal, name) })
+	r.Locked(func() { e = r.Node.Interrupt(r.Now(), signal, name) })
 	return e
 }

@@ -42,8 +42,8 @@ func (w *Watchdog) Attempt() Attempt {
 	if w == nil {
 		return Attempt{}
 	}
-	w.r.tree.mu.Lock()
-	defer w.r.tree.mu.Unlock()
+	w.r.Lock()
+	defer w.r.Unlock()
 	if w.r.more == nil {
 		return Attempt{}
 	}
@@ -63,45 +63,45 @@ func (w *Watchdog) SinceActivity() time.Duration {
 
 // silence returns how long the run has given no sign of life, and whether it has given one since its attach.
 func (r *run) silence() (silence time.Duration, signalled bool) {
-	r.locked(func() { silence, signalled = r.node.Silence(r.now()) })
+	r.Locked(func() { silence, signalled = r.Node.Silence(r.Now()) })
 	return silence, signalled
 }
 
 // tellKeeper has the host's keeper write down that the run has ended. The caller has waited since began.
 func (r *run) tellKeeper(began time.Time) {
 	var keeper func(context.Context)
-	r.locked(func() {
+	r.Locked(func() {
 		if r.more != nil {
 			keeper = r.more.keeper
 		}
 	})
-	left := r.tree.Left(began)
+	left := r.Tree.Left(began)
 	if keeper == nil || left <= 0 {
 		return
 	}
-	ctx, cancel := clocks.WithTimeout(r.Values(), r.tree.Clock, left)
+	ctx, cancel := clocks.WithTimeout(r.Values(), r.Tree.Clock, left)
 	defer cancel()
 	_, err := bounded.Do(ctx, func() (struct{}, error) { keeper(ctx); return struct{}{}, nil })
 	if err != nil {
-		r.log().Error("the keeper of a run did not take its end", "run", r.node.Run, "error", err)
+		r.log().Error("the keeper of a run did not take its end", "run", r.Node.Run, "error", err)
 	}
 }
 
 // keep has the host's keeper keep the run.
 func (w *Watchdog) keep(ctx context.Context, keeper Keeper, resumed bool) error {
 	r := &w.r
-	if keeper == nil || r.hasEnded() {
+	if keeper == nil || r.Over() {
 		return nil
 	}
-	ctx, cancel := clocks.WithTimeout(ctx, r.tree.Clock, r.tree.Timeout)
+	ctx, cancel := clocks.WithTimeout(ctx, r.Tree.Clock, r.Tree.Timeout)
 	defer cancel()
 	attempt, err := keeper.Keep(ctx, w)
 	if err != nil {
 		_ = w.Close() // the error counts; nothing was stopped
 		return fmt.Errorf("keep the run for others to see: %w", err)
 	}
-	r.record.KeepSteps(nil)
-	r.locked(func() {
+	r.Record.KeepSteps(nil)
+	r.Locked(func() {
 		r.extras().attempt, r.more.keeper = attempt, func(ctx context.Context) { keeper.Ended(ctx, w) }
 	})
 	if attempt.Lost {
@@ -124,8 +124,8 @@ const lostAttempt = "attempt_lost"
 // attempt.
 func (r *run) recordLost(attempt Attempt) {
 	e := r.interruptEvent(lostAttempt, "attempt "+strconv.Itoa(attempt.Number-1))
-	if err := r.record.Append(r.Values(), e); err != nil {
-		r.log().Error("watchdog could not record an interrupt", "run", r.node.Run, "signal", lostAttempt, "error", err)
-		r.record.Keep(err, e)
+	if err := r.Record.Append(r.Values(), e); err != nil {
+		r.log().Error("watchdog could not record an interrupt", "run", r.Node.Run, "signal", lostAttempt, "error", err)
+		r.Record.Keep(err, e)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -29,7 +28,7 @@ func (w *Watchdog) Layer(name string, budget Budget) (*Watchdog, error) {
 	}
 	layer, err := w.r.layer(w.Context(), name, &budget)
 	if err != nil {
-		return nil, fmt.Errorf("layer %q of run %s: %w", name, w.r.node.Run, err)
+		return nil, fmt.Errorf("layer %q of run %s: %w", name, w.r.Node.Run, err)
 	}
 	return layer, nil
 }
@@ -42,14 +41,14 @@ func (r *run) layer(ctx context.Context, name string, budget *Budget) (*Watchdog
 		return nil, fmt.Errorf("%w layer name: a slash stands between a run and its layer; make a layer of the layer instead",
 			ErrInvalid)
 	}
-	id := r.node.Run + "/" + name
+	id := r.Node.Run + "/" + name
 	if flaw := textFlaw(id, MaxAggregateID); flaw != "" {
 		return nil, fmt.Errorf("%w layer name: with it the run ID %s", ErrInvalid, flaw)
 	}
 	if err := budget.check(); err != nil {
 		return nil, err
 	}
-	at := r.lookNow() // a run that is late has ended
+	at := r.LookNow() // a run that is late has ended
 	left, err := r.leftForLayer(budget.Reserve, at)
 	if err != nil {
 		return nil, err
@@ -59,29 +58,18 @@ func (r *run) layer(ctx context.Context, name string, budget *Budget) (*Watchdog
 	}
 	layer, err := r.beginLayer(ctx, id, budget, at)
 	if errors.Is(err, ErrParentEnded) {
-		return nil, fmt.Errorf("%w: %w", ErrEnded, r.cause())
+		return nil, fmt.Errorf("%w: %w", ErrEnded, r.Cause())
 	}
 	return layer, err
 }
 
-// lookNow polls and returns the time afterwards.
-func (r *run) lookNow() time.Time {
-	t := r.tree
-	now := clocks.Now(t.Clock)
-	if t.Clock == nil && r.node.Quiet(now.Sub(t.clock.base.Time())) {
-		return now
-	}
-	_ = r.poll()
-	return clocks.Now(t.Clock)
-}
-
 // leftForLayer is what a layer that begins now gets of this run at most. It must be more than the layer's own reserve.
 func (r *run) leftForLayer(reserve time.Duration, now time.Time) (time.Duration, error) {
-	left := r.remainingAt(now)
-	r.checkParent()
+	left := r.RemainingAt(now)
+	r.CheckParent()
 	switch {
-	case r.inner.Err() != nil:
-		return 0, fmt.Errorf("%w: %w", ErrEnded, r.cause())
+	case r.Inner().Err() != nil:
+		return 0, fmt.Errorf("%w: %w", ErrEnded, r.Cause())
 	case left <= 0:
 		return 0, fmt.Errorf("%w for new work: nothing is left of it", ErrEnded)
 	case left <= reserve:
@@ -93,31 +81,19 @@ func (r *run) leftForLayer(reserve time.Duration, now time.Time) (time.Duration,
 
 // beginLayer begins a layer. But for the budget, which was checked, its config is that of this run.
 func (r *run) beginLayer(ctx context.Context, id string, budget *Budget, at time.Time) (*Watchdog, error) {
-	named := Run{ID: id, Parent: r.node.Run, StartedAt: at}
+	named := Run{ID: id, Parent: r.Node.Run, StartedAt: at}
 	if err := errors.Join(named.check(at), checkParent(ctx)); err != nil {
 		return nil, err
 	}
-	w, t := &Watchdog{}, r.tree
+	w := &Watchdog{}
 	layer := &w.r
-	layer.tree, layer.outer, layer.settings = t, r, r.with(budget)
-	layer.inner, layer.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	layer.node.Name = machine.Name{Run: id, Parent: r.node.Run, StartedAt: record.Truncate(at), Begins: true}
-	layer.record.Open(&t.Place, layer)
-	layer.setUp(t.trace != nil || !r.disabled && budget.heedsSignals(), false)
-	in := machine.Input{
-		Kind: machine.Begin, Around: &r.node, Elapsed: at.Sub(layer.node.StartedAt),
-		Window: &fold.Window{StartedAt: layer.node.StartedAt},
-	}
-	parent := t.parentEnd()
-	t.mu.Lock()
-	t.add(layer)
-	var k work
-	t.stepAt(&k, t.now(parent), layer, &in)
-	t.mu.Unlock()
-	k.do(t, at)
-	if k.ending != nil {
-		layer.await(&k, &at)
-	}
-	layer.warnIfUnlimited()
+	layer.settings = r.with(budget)
+	layer.InitLayer(ctx, &r.Run, layer, machine.Name{
+		Run: id, Parent: r.Node.Run, StartedAt: record.Truncate(at), Begins: true,
+	})
+	layer.setUp(r.signals != nil || !r.disabled && budget.heedsSignals(), false)
+	startedAt := layer.Node.StartedAt
+	layer.BeginLayer(at.Sub(startedAt), &fold.Window{StartedAt: startedAt}, at)
+	layer.warnIfUnlimited(at)
 	return w, nil
 }

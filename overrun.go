@@ -3,6 +3,7 @@ package watchdog
 import (
 	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -13,44 +14,44 @@ import (
 func (h *runHandle) RecordOverrun(call record.Overrun) {
 	r := &h.r
 	lost := &machine.Loss{What: "that a call overran"}
-	var k work
+	var k driver.Work
 	var dropped []*machine.Entry
-	r.locked(func() {
-		e := machine.NewEntry(lost, r.node.Overrun(r.now(), call))
-		dropped = r.node.Pending.PutSpare(e)
-		r.node.LookClosely() // if it cannot be recorded, the next poll tries
-		if r.tree.Inline && !r.tree.Instant {
+	r.Locked(func() {
+		e := machine.NewEntry(lost, r.Node.Overrun(r.Now(), call))
+		dropped = r.Node.Pending.PutSpare(e)
+		r.Node.LookClosely() // if it cannot be recorded, the next poll tries
+		if r.Tree.Inline && !r.Tree.Instant {
 			return
 		}
-		r.record.Add(e)
-		k.recordOf(r)
+		r.Record.Add(e)
+		r.Want(&k)
 	})
 	for _, old := range dropped {
-		bounded.Quietly(func() { r.logLoss(lost, old.Err()) })
+		bounded.Quietly(func() { r.LogLoss(lost, old.Err()) })
 	}
-	if len(k.record) > 0 && r.tree.Instant {
-		r.record.Carry(clocks.Now(r.tree.Clock))
+	if k.Records() && r.Tree.Instant {
+		r.Record.Carry(clocks.Now(r.Tree.Clock))
 		return
 	}
-	k.pass(r.tree, clocks.Now(r.tree.Clock))
+	k.Pass(r.Tree, clocks.Now(r.Tree.Clock))
 }
 
 // RecordFinished implements [handle.Run]. It waits for a stop that is being recorded. If the run has a stop of its own,
 // the work had finished before that could end it, and RecordFinished records that and reports true.
 func (h *runHandle) RecordFinished() (corrected bool) {
 	r := &h.r
-	r.endRunning(ErrClosed)
-	r.tellAside()
+	r.End(ErrClosed)
+	r.TellAside()
 	stop, _ := r.howEnded()
-	if stop == nil || stop.RunID != r.node.Run {
+	if stop == nil || stop.RunID != r.Node.Run {
 		return false
 	}
 	var e fold.Event
-	r.locked(func() { e = r.node.Correction(r.now(), stop.EventID()) })
-	if r.record.Waiting() { // the store fails, and Close tries again
-		r.record.Keep(nil, e)
-	} else if err := r.record.Append(r.Values(), e); err != nil {
-		r.record.Keep(err, e)
+	r.Locked(func() { e = r.Node.Correction(r.Now(), stop.EventID()) })
+	if r.Record.Waiting() { // the store fails, and Close tries again
+		r.Record.Keep(nil, e)
+	} else if err := r.Record.Append(r.Values(), e); err != nil {
+		r.Record.Keep(err, e)
 	}
 	return true
 }

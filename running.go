@@ -4,59 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/fold"
-	"github.com/seed62658d38/watchdog/internal/lane"
 	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-// A run is one run of a tree as its driver has it. The tree's mu guards what changes and is not atomic.
+// A run is a run of package driver in the words of this package. The lock guards what changes and is not atomic.
 type run struct {
-	node  machine.Node
-	tree  *tree
-	outer *run // the run around a layer
+	driver.Run
 	settings
 
 	digests atomic.Pointer[digests]
 	readers atomic.Pointer[readers]
 	account atomic.Pointer[account] // nil while nothing is counted
 
-	inner  context.Context
-	cancel context.CancelCauseFunc
-	ended
-	record lane.Recorder
-
-	asking *asking // while the host is asked whether it is busy
-	tries  *try    // the first of those that are open
-	holds  *Hold   // the first of those that end with a context, too
-	news   *news   // what the host is still to be told; nil for nothing
-	more   *extras // nil if there is nothing in them
-}
-
-// ended is how a run has ended.
-type ended struct {
-	stop     *Stop // once fired
-	complete bool
-	byParent bool // the parent ended it
+	stop *Stop   // once fired
+	more *extras // nil if there is nothing in them
 }
 
 // extras are what few runs have.
 type extras struct {
-	attempt  Attempt
-	keeper   func(context.Context) // tells the keeper of the end, nil if there is none
-	failed   failedCompletes
-	looper   *looper.Looper // nil before the first step
-	released []func()       // what waits for the end of a pause
-	late     bool           // the log was told that Busy does not answer
+	attempt Attempt
+	keeper  func(context.Context) // tells the keeper of the end, nil if there is none
+	looper  *looper.Looper        // nil before the first step
 	// resumeInDoubt tells that it was not resumed, and that the store may have the resume all the same.
 	resumeInDoubt bool
 }
 
-// extras are made at the first need. The caller holds mu.
+// extras are made at the first need. The caller holds the lock.
 func (r *run) extras() *extras {
 	if r.more == nil {
 		r.more = &extras{}
@@ -64,188 +46,119 @@ func (r *run) extras() *extras {
 	return r.more
 }
 
-// takeReleased are those who wait for the end of a pause. The caller holds mu.
-func (r *run) takeReleased() (all []func()) {
-	if r.more != nil {
-		all, r.more.released = r.more.released, nil
+// around is the run around a layer, nil for a session.
+func (r *run) around() *run {
+	outer := r.Outer()
+	if outer == nil {
+		return nil
 	}
-	return all
-}
-
-// locked makes the call while the lock of the tree is held.
-func (r *run) locked(call func()) {
-	r.tree.mu.Lock()
-	defer r.tree.mu.Unlock()
-	call()
-}
-
-// elapsed is what has elapsed of the window. The caller holds mu.
-func (r *run) elapsed() time.Duration { return r.node.At(r.tree.clock.elapsed()) }
-
-// now is this instant, for an event. The caller holds mu.
-func (r *run) now() machine.Now { return r.tree.now(nil) }
-
-// quiet reports, without a lock, that nothing can have happened since the last look. It only ever does on the machine's
-// clock.
-func (r *run) quiet() bool { return r.node.MayBeQuiet() && r.node.Quiet(r.tree.clock.base.Since()) }
-
-// step takes an input of which nobody waits for what it asks for.
-func (r *run) step(in *machine.Input) machine.Result {
-	k := r.tree.step(r, in)
-	k.doAside(r.tree)
-	return in.Result
-}
-
-// lookAgain has the timer look at the run after the host was asked. With PollOnly the next poll does.
-func (r *run) lookAgain() {
-	if !r.tree.Inline {
-		r.step(&machine.Input{Kind: machine.Look})
-	}
+	return outer.Host().(*run)
 }
 
 // poll looks at the run and carries out what it finds. It returns the stop once there is one.
-func (r *run) poll() *Stop { return r.decide(&machine.Input{Kind: machine.Look}) }
+func (r *run) poll() *Stop { return asStop(r.Poll()) }
 
-// decide has an input decided on by a caller that waits: for the host, if that has to be asked before, for the record
-// of the run's end, and for the host to be told of that; in all no longer than its docs say. It returns the stop once
-// there is one.
-func (r *run) decide(in *machine.Input) *Stop {
-	began := clocks.Now(r.tree.Clock)
-	for first := true; ; first = false {
-		in.Result = machine.Result{}
-		k := r.tree.step(r, in)
-		if k.idle() { // nearly always
-			return k.stop
-		}
-		if first && k.ending == nil && len(k.record) == 0 {
-			r.catchUp(began)
-		}
-		k.pass(r.tree, began)
-		if k.stop != nil { // what the end left to do is for whoever ended the run
-			return k.stop
-		}
-		if !r.await(&k, &began) || in.Done {
-			r.tellSince(began)
-			return nil
-		}
-	}
-}
-
-// await waits for what a step has begun and reports whether there was anything: for answers of the host's, or for the
-// record of the run's end. The time that the host takes is its own: a slow answer is no reason to end the run before
-// its stop is recorded.
-func (r *run) await(k *work, began *time.Time) bool {
-	for _, one := range k.asks {
-		one.ask(func() {})
-		<-one.done
-	}
-	switch {
-	case len(k.asks) > 0:
-		*began = clocks.Now(r.tree.Clock)
-	case k.ending == nil:
-		return false
-	default:
-		<-k.ending.Done
-		r.tree.Await(*began, k.ending.Told)
-	}
-	return true
-}
-
-// take takes an input again and again until it does not have to wait.
-func (r *run) take(in *machine.Input) (k work) {
-	began := clocks.Now(r.tree.Clock)
-	for {
-		in.Result = machine.Result{}
-		k = r.tree.step(r, in)
-		k.pass(r.tree, began)
-		if !in.Wait {
-			return k
-		}
-		r.await(&k, &began)
-	}
-}
-
-// cause is why the run's context has ended, or is about to.
-func (r *run) cause() error {
-	if cause := context.Cause(r.inner); cause != nil {
-		return cause
-	}
-	return context.Canceled
-}
-
-// endRunning ends the run with the cause unless it has ended, and reports whether it did. What the host is to be told
-// is left to the caller.
-func (r *run) endRunning(cause error) bool {
-	in := machine.Input{Kind: machine.End, Cause: cause}
-	r.take(&in)
-	return in.Done
-}
-
-// Conclude implements [lane.Run]. What the host is to be told is left to the caller: whoever waits for the end must not
-// wait for the host.
-func (r *run) Conclude(e *lane.Ending, known *fold.Window, err error) {
-	t := r.tree
-	parent := t.parentEnd()
-	var k work
-	r.locked(func() {
-		defer close(e.Done)
-		t.stepAt(&k, t.now(parent), r, &machine.Input{Kind: machine.Recorded, Trip: e.Trip, Window: known})
-		r.record.End(nil)
-		n := r.newsOf()
-		n.told, n.stopErr = e.Told, err
-	})
-	k.pass(t, clocks.Now(t.Clock))
+// asStop is the stop that a cause is.
+func asStop(cause error) *Stop {
+	stop, _ := cause.(*Stop) //nolint:errorlint // as [run.Stopped] returned it
+	return stop
 }
 
 // adopt does what the store says, unless the run has ended meanwhile. The caller has waited since began.
 func (r *run) adopt(found *fold.Window, began time.Time) (*Stop, error) {
-	defer r.tellSince(began)
-	in := machine.Input{Kind: machine.Adopt, Window: found}
-	k := r.take(&in)
-	if !in.Done || found.Complete() {
+	stop, adopted := r.Adopt(found, began)
+	if !adopted {
 		return r.howEnded()
 	}
-	return k.stop, nil
+	return asStop(stop), nil
 }
 
 // howEnded is the stop of a run that has ended, or an error that says how it ended.
 func (r *run) howEnded() (stop *Stop, err error) {
-	r.locked(func() { stop = r.stop })
+	r.Locked(func() { stop = r.stop })
 	if stop == nil {
-		err = fmt.Errorf("%w: %w", ErrEnded, r.cause())
+		err = r.errEnded()
 	}
 	return stop, err
 }
 
-// hasEnded reports whether the run is over. A trip that is being recorded can still be taken back.
-func (r *run) hasEnded() (over bool) {
-	r.locked(func() { over = r.node.Phase() == machine.Over })
-	return over
+// errEnded says how the run has ended.
+func (r *run) errEnded() error { return fmt.Errorf("%w: %w", ErrEnded, r.Cause()) }
+
+// Log implements [driver.Host].
+func (r *run) Log() *slog.Logger { return r.log() }
+
+// Busy implements [driver.Host].
+func (r *run) Busy() bool { return r.busyHost() }
+
+// Stopped implements [driver.Host].
+func (r *run) Stopped(stop *record.Cancel) error {
+	r.stop = stopOf(stop, r.Node.Run)
+	if all := r.readers.Load(); all != nil { // else the first one finds it
+		all.End(r.stop.directive())
+	}
+	return r.stop
 }
 
-// remainingAt is how long the run may still work, for who has just read the machine's clock.
-func (r *run) remainingAt(now time.Time) time.Duration {
-	r.tree.mu.Lock()
-	defer r.tree.mu.Unlock()
-	return r.node.Remaining(r.node.At(r.tree.clock.elapsedAt(now)))
+// Asks implements [driver.Host].
+func (r *run) Asks(e *machine.Entry) { r.readersOf().Line(e, *r.directiveOf(e.Notice)) }
+
+// Asked implements [driver.Host].
+func (r *run) Asked(e *machine.Entry) { r.readersOf().Tried(e) }
+
+// Again implements [driver.Host]. It is the directive that was put in line: hosts compare what ended their work with
+// what they poll.
+func (r *run) Again(e *machine.Entry) error {
+	if d, ok := r.readersOf().Lined(e); ok {
+		return &d
+	}
+	return r.directiveOf(e.Notice)
 }
 
-// remembers reports whether somebody has to be told that the run has ended, or something of it to be settled.
-func (r *run) remembers() bool { return r.more != nil || r.account.Load() != nil }
+// Traced implements [driver.Host].
+func (r *run) Traced(s *machine.Signal) { r.signals.Add(r.signalOf(s)) }
+
+// Warns implements [driver.Host].
+func (r *run) Warns() bool { return r.onWarning != nil }
+
+// Warn implements [driver.Host].
+func (r *run) Warn(o *machine.Notice) {
+	r.CallHost("OnWarning", func() { r.onWarning(r.warningOf(o)) })
+}
+
+// Deliver implements [driver.Host].
+func (r *run) Deliver(here bool) { r.readers.Load().Deliver(here) }
+
+// ReportStop implements [driver.Host]. It skips formatting when Warn is off: ten thousand runs can stop at once.
+func (r *run) ReportStop(recordErr error) {
+	log, stop := r.log(), r.stop
+	if !log.Enabled(context.Background(), slog.LevelWarn) {
+		return
+	}
+	if recordErr != nil {
+		log.Error("watchdog stopped a run and could not record it", "run", r.Node.Run, "reason", string(stop.Code), "error",
+			recordErr)
+		return
+	}
+	log.Warn("watchdog stopped a run", "run", r.Node.Run, "reason", string(stop.Code), "elapsed", stop.Elapsed, "budget",
+		stop.Budget)
+}
 
 // close does what is left to do for a run that has ended by it, or before.
 func (r *run) close(began time.Time) (err error) {
-	t, told := r.tree, r.tellAside()
+	t, told := r.Tree, r.TellAside()
 	spending := clocks.Now(t.Clock)
 	spent := r.account.Load().close()
 	defer func() {
 		t.Await(spending, spent)
-		err = errors.Join(err, r.account.Load().own().drawn().Unpaid())
+		if r.Outer() == nil {
+			err = errors.Join(err, t.Shared.Load().Unpaid())
+		}
 	}()
-	t.Await(began, r.record.Underway())
+	t.Await(began, r.Record.Underway())
 	defer r.tellKeeper(began)
-	if r.record.Waiting() {
-		if err := r.record.Flush(); err != nil {
+	if r.Record.Waiting() {
+		if err := r.Record.Flush(); err != nil {
 			return err
 		}
 	}

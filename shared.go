@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
-	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/ledger"
@@ -19,8 +17,8 @@ import (
 
 // lock locks the tree, and all that the session draws on.
 func (in *sessionLedger) lock() (s *share.Set) {
-	in.tree.mu.Lock()
-	s = in.shares.Load()
+	in.tree.Lock()
+	s = in.tree.Shared.Load()
 	s.Lock()
 	return s
 }
@@ -28,28 +26,28 @@ func (in *sessionLedger) lock() (s *share.Set) {
 // openSpend has a session draw on what a store keeps of its limits, and learn what was used before.
 func (r *run) openSpend(ctx context.Context, cfg *Config, found *fold.Window) error {
 	store := cfg.spendStore()
-	if store == nil || r.disabled || len(r.limits.Counts) == 0 && len(cfg.Scopes) == 0 || r.hasEnded() {
+	if store == nil || r.disabled || len(r.limits.Counts) == 0 && len(cfg.Scopes) == 0 || r.Over() {
 		return nil
 	}
 	a := r.accountOf()
 	if err := a.share(r, cfg, store, found).Begin(ctx); err != nil {
 		return fmt.Errorf("read what was spent: %w", err)
 	}
-	r.locked(a.learn)
+	r.Locked(a.learn)
 	return nil
 }
 
 // share has the session draw on its limits. The run's keeper and its timer may look at them already.
 func (a *account) share(r *run, cfg *Config, store SpendStore, found *fold.Window) *share.Set {
-	t := r.tree
-	by := share.Carrier{Clock: t.Clock, Timeout: t.Timeout, Inline: t.Inline, Stopwatch: t.stopwatch}
-	s := share.NewSet(by, &a.in.Ledger, &t.mu)
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t := r.Tree
+	by := share.Carrier{Clock: t.Clock, Timeout: t.Timeout, Inline: t.Inline, Stopwatch: t.Stopwatch}
+	s := share.NewSet(by, &a.in.Ledger, t)
+	t.Lock()
+	defer t.Unlock()
 	if !cfg.forgets {
 		window := found.SpendName()
 		for _, tool := range toolsOf(r.limits.Counts) {
-			name := r.node.SpendID(window, tool)
+			name := r.Node.SpendID(window, tool)
 			s.Add(share.Own(keptLimit{store: store, scope: name, currency: r.limits.currency}), "", tool)
 		}
 	}
@@ -58,14 +56,14 @@ func (a *account) share(r *run, cfg *Config, store SpendStore, found *fold.Windo
 		limits, currency := of.Spend.limits(of.Scope), of.Spend.Cost.Currency
 		a.in.AddLimits(limits, currency)
 		if of.Period == PeriodNone { // of others the events do not say in which of their windows something was asked
-			r.node.RestoreScope(of.Scope, found)
+			r.Node.RestoreScope(of.Scope, found)
 		}
 		for _, tool := range toolsOf(limits) {
 			kept := keptLimit{store, toolScope(of.Scope, tool), of.Period, of.Zone, currency}
 			s.Add(share.Open(kept), of.Scope, tool)
 		}
 	}
-	a.in.shares.Store(s)
+	a.in.tree.Shared.Store(s)
 	return s
 }
 
@@ -79,38 +77,16 @@ func toolsOf(limits []verdict.CountLimit) (tools []string) {
 	return tools
 }
 
-func (t *tree) stopwatch() func() time.Duration {
-	c := newRunClock(t.Clock, clocks.Now(t.Clock), 0)
-	return c.elapsed
-}
-
-// coverAside has what was used beyond what was taken of the session's shared limits taken, so that others find it used,
-// without waiting for it if there is another goroutine. What the store does not take is tried again by the run's lane
-// and at the next poll.
-func (in *sessionLedger) coverAside() {
-	if s := in.drawn(); s != nil {
-		_ = s.Cover(in.session.run.Load().record.TryLater)
-	}
-}
-
-// drawn is what a session draws on, of a ledger that may be nil.
-func (in *sessionLedger) drawn() *share.Set {
-	if in == nil {
-		return nil
-	}
-	return in.shares.Load()
-}
-
 // close takes what is owed, gives back what is left of the run's slices, and admits nothing any more. It returns a
 // channel that is closed when that is done, nil if there is nothing to do.
 func (a *account) close() (done <-chan struct{}) {
 	if a == nil {
 		return nil
 	}
-	a.in.tree.mu.Lock()
+	a.in.tree.Lock()
 	first := a.Close()
-	a.in.tree.mu.Unlock()
-	s := a.in.shares.Load()
+	a.in.tree.Unlock()
+	s := a.in.tree.Shared.Load()
 	switch {
 	case a.outer != nil:
 		a.run.Store(nil)

@@ -46,8 +46,8 @@ func (w *Watchdog) ProgressDigest(digest string) bool {
 		return true
 	}
 	first, heeded := true, false
-	for r := &w.r; r != nil; r = r.outer {
-		if r.node.Pulse.Load() == nil {
+	for r := &w.r; r != nil; r = r.around() {
+		if r.Node.Pulse.Load() == nil {
 			continue
 		}
 		fresh := r.digestsOf().add(digest)
@@ -67,8 +67,8 @@ func (w *Watchdog) Note(what string) {
 		return
 	}
 	note := record.Note(what)
-	for r := &w.r; r != nil; r = r.outer {
-		r.node.Note.Store(&note)
+	for r := &w.r; r != nil; r = r.around() {
+		r.Node.Note.Store(&note)
 	}
 }
 
@@ -77,12 +77,12 @@ func (w *Watchdog) LastNote() string {
 	if w == nil {
 		return ""
 	}
-	return w.r.node.LastNote()
+	return w.r.Node.LastNote()
 }
 
 // signal notes a sign of life, also of the runs around a layer. It never polls, records or waits.
 func (r *run) signal(progress bool) {
-	for ; r != nil; r = r.outer {
+	for ; r != nil; r = r.around() {
 		r.sign(progress)
 	}
 }
@@ -91,27 +91,27 @@ func (r *run) signal(progress bool) {
 // set for, so that the first sign sets the timer. So does the first one after the last rung of a ladder, and the first
 // progress after a directive, which has to be recorded before the process is killed.
 func (r *run) sign(progress bool) {
-	pulse := r.node.Pulse.Load()
+	pulse := r.Node.Pulse.Load()
 	switch {
 	case pulse == nil:
-	case r.tree.Clock != nil || r.tree.trace != nil:
+	case r.Tree.Clock != nil || r.signals != nil:
 		r.signLocked(progress)
 	default:
-		r.signAt(pulse, progress, r.tree.clock.base.Since())
+		r.signAt(pulse, progress, r.Tree.Since())
 	}
 }
 
 // signAt is sign on the machine's clock, at a time since its base.
 func (r *run) signAt(pulse *machine.Pulse, progress bool, now time.Duration) {
 	if pulse.At(progress, r.limits.FromFirstSign, now) {
-		r.step(&machine.Input{Kind: machine.Awaited})
+		r.Step(&machine.Input{Kind: machine.Awaited})
 	}
 }
 
 // signLocked is sign on a clock of the host's, or with a trace, of which the host is told here.
 func (r *run) signLocked(progress bool) {
-	k := r.tree.step(r, &machine.Input{Kind: machine.Sign, Progress: progress})
-	k.doAll(r.tree)
+	k := r.Tree.Step(&r.Run, &machine.Input{Kind: machine.Sign, Progress: progress})
+	k.DoAll(r.Tree)
 }
 
 // digestsOf are made at the first need.

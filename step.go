@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/loop"
@@ -43,8 +44,8 @@ func (w *Watchdog) Step(turn ...loop.Step) loop.Verdict {
 	if trips {
 		r.looped(v, another)
 	}
-	if !r.tree.Inline && r.record.StepsDue(false) {
-		r.record.CheckpointAside()
+	if !r.Tree.Inline && r.Record.StepsDue(false) {
+		r.Record.CheckpointAside()
 	}
 	return v
 }
@@ -59,16 +60,16 @@ func (r *run) delivered(d *Directive) {
 // looper returns the run's, made at the first step.
 func (r *run) looper() *looper.Looper {
 	a := r.accountOf()
-	r.tree.mu.Lock()
-	defer r.tree.mu.Unlock()
+	r.Lock()
+	defer r.Unlock()
 	more := r.extras()
 	if more.looper == nil {
-		more.looper = looper.New(r.loop, clocks.Now(r.tree.Clock))
+		more.looper = looper.New(r.loop, clocks.Now(r.Tree.Clock))
 		a.Spend.AddLimits([]verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindLoop}, Max: verdict.Endless}})
-		r.node.Count(&a.Account)
-		r.node.Heed()           // a directive stands until there is progress
+		r.Node.Count(&a.Account)
+		r.Node.Heed()           // a directive stands until there is progress
 		if more.keeper == nil { // which has the state in its row
-			r.record.KeepSteps(more.looper)
+			r.Record.KeepSteps(more.looper)
 		}
 	}
 	return more.looper
@@ -77,28 +78,28 @@ func (r *run) looper() *looper.Looper {
 // looped has a loop that was found judged. Another one begins the ladder again.
 func (r *run) looped(v loop.Verdict, another bool) {
 	a := r.accountOf()
-	var k work
-	r.locked(func() {
+	var k driver.Work
+	r.Locked(func() {
 		if a.Spend.Looped(int64(v.Rounds), fmt.Sprintf("%s/%d/%s", v.Rule, v.Period, v.Pattern), another) {
 			a.look(&k)
 		}
 	})
-	k.doAll(r.tree)
+	k.DoAll(r.Tree)
 }
 
 // closeSteps has the state recorded, for at most limit.
 func (r *run) closeSteps(limit time.Duration) {
 	over := false
-	r.locked(func() { over = r.complete || r.stop != nil })
-	if !over && r.record.StepsDue(true) {
-		r.record.WriteCheckpoint(r.Values(), limit)
+	r.Locked(func() { over = r.Complete() || r.stop != nil })
+	if !over && r.Record.StepsDue(true) {
+		r.Record.WriteCheckpoint(r.Values(), limit)
 	}
 }
 
 // restoreSteps has the run remember what it did before in this window.
 func (r *run) restoreSteps() {
-	p := r.record.TakeSteps()
-	if p != nil && !r.disabled && time.Time(p.SessionStartedAt).Equal(r.node.StartedAt) {
+	p := r.Record.TakeSteps()
+	if p != nil && !r.disabled && time.Time(p.SessionStartedAt).Equal(r.Node.StartedAt) {
 		r.restoreLoop(p.Steps)
 	}
 }
@@ -107,8 +108,8 @@ func (r *run) restoreSteps() {
 func (r *run) restoreLoop(state []byte) {
 	err := r.looper().Restore(state)
 	if err != nil {
-		r.log().Warn("what a run did before is not known, and a loop is found later", "run", r.node.Run, "error", err)
+		r.log().Warn("what a run did before is not known, and a loop is found later", "run", r.Node.Run, "error", err)
 		return
 	}
-	r.locked(r.node.RestoreLoop)
+	r.Locked(r.Node.RestoreLoop)
 }

@@ -25,7 +25,7 @@ func (w *Watchdog) Subscribe(call func(Directive)) (unsubscribe func()) {
 	return r.readersOf().Subscribe(func(d Directive, dropped int) {
 		d.Dropped = dropped
 		r.delivered(&d)
-		r.callHost("Subscribe", func() { call(d) })
+		r.CallHost("Subscribe", func() { call(d) })
 	})
 }
 
@@ -40,13 +40,13 @@ func (w *Watchdog) Poll() (Directive, bool) {
 	}
 	r := &w.r
 	var stop *Stop
-	if !r.quiet() {
-		began := clocks.Now(r.tree.Clock)
-		if stop = r.poll(); stop == nil && !r.tree.Inline {
-			r.tree.Await(began, r.record.Underway()) // the record of a directive that this look found
+	if !r.Quiet() {
+		began := clocks.Now(r.Tree.Clock)
+		if stop = r.poll(); stop == nil && !r.Tree.Inline {
+			r.Tree.Await(began, r.Record.Underway()) // the record of a directive that this look found
 		}
 	}
-	return r.takePolled(stop, r.tree.Inline)
+	return r.takePolled(stop, r.Tree.Inline)
 }
 
 // Pending yields the directives that were not polled yet, oldest first, each once, as [Watchdog.Poll] does, and never
@@ -59,7 +59,7 @@ func (w *Watchdog) Pending() iter.Seq[Directive] {
 		}
 		for {
 			var stop *Stop
-			w.r.locked(func() { stop = w.r.stop })
+			w.r.Locked(func() { stop = w.r.stop })
 			if d, ok := w.r.takePolled(stop, false); !ok || !yield(d) {
 				return
 			}
@@ -89,13 +89,4 @@ func (r *run) readersOf() *readers {
 	}
 	r.readers.CompareAndSwap(nil, &readers{})
 	return r.readers.Load()
-}
-
-// lined is the directive of an entry that was put in line in the same step: hosts compare what ended their work with
-// what they poll. The caller holds mu of the tree.
-func (r *run) lined(e *machine.Entry) *Directive {
-	if d, ok := r.readersOf().Lined(e); ok {
-		return &d
-	}
-	return r.directiveOf(e.Notice)
 }

@@ -21,19 +21,19 @@ func (w *Watchdog) Sync(ctx context.Context) (*Stop, error) {
 	}
 	stop, err := w.r.sync(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("sync run %s with its events: %w", w.r.node.Run, err)
+		return nil, fmt.Errorf("sync run %s with its events: %w", w.r.Node.Run, err)
 	}
 	return stop, nil
 }
 
 func (r *run) sync(ctx context.Context) (*Stop, error) {
-	began := clocks.Now(r.tree.Clock)
+	began := clocks.Now(r.Tree.Clock)
 	_ = r.poll() // a run that is late has ended
-	if r.inner.Err() != nil {
+	if r.Inner().Err() != nil {
 		return r.howEnded()
 	}
-	r.locked(r.node.Draw)
-	found, err := r.record.Consult(ctx)
+	r.Locked(r.Node.Draw)
+	found, err := r.Record.Consult(ctx)
 	if err != nil {
 		return nil, err
 	}

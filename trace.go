@@ -84,22 +84,22 @@ func (r *run) traceFor(tell func(Signal)) *feed.Queue[Signal] {
 	if tell == nil {
 		return nil
 	}
-	return feed.NewQueue(0, func(s Signal, _ int) { r.callHost("OnSignal", func() { tell(s) }) })
+	return feed.NewQueue(0, func(s Signal, _ int) { r.CallHost("OnSignal", func() { tell(s) }) })
 }
 
 // signalOf is a signal of the machine as the host gets it.
 func (r *run) signalOf(s *machine.Signal) Signal {
 	return Signal{
-		Kind: string(s.Kind), Run: r.node.Run, At: s.At, Key: s.Key, Serial: s.Serial, Length: s.Length, Warned: s.Warned,
-		Wrapped: s.Wrapped, From: s.From, Rung: s.Rung, Idle: s.Idle, Busy: s.Busy, Usage: usageOfRecord(r.node.Run, s.Spend),
+		Kind: string(s.Kind), Run: r.Node.Run, At: s.At, Key: s.Key, Serial: s.Serial, Length: s.Length, Warned: s.Warned,
+		Wrapped: s.Wrapped, From: s.From, Rung: s.Rung, Idle: s.Idle, Busy: s.Busy, Usage: usageOfRecord(r.Node.Run, s.Spend),
 		More: s.More,
 	}
 }
 
 // traced traces what is no input of the machine's. The caller holds mu.
 func (r *run) traced(s Signal) {
-	if r.tree.trace != nil {
-		s.Run, s.At = r.node.Run, r.elapsed()
-		r.tree.trace.Add(s)
+	if r.signals != nil {
+		s.Run, s.At = r.Node.Run, r.Elapsed()
+		r.signals.Add(s)
 	}
 }

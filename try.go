@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/handle"
-	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
 // Try runs the work once, under a context that belongs to the run and ends when the run asks for it to be done again or
@@ -30,7 +30,7 @@ func (w *Watchdog) Try(ctx context.Context, work func(context.Context) error) er
 	}
 	t, err := w.openTry(ctx)
 	if err != nil {
-		return fmt.Errorf("try in run %s: %w", w.r.node.Run, err)
+		return fmt.Errorf("try in run %s: %w", w.r.Node.Run, err)
 	}
 	defer t.close()
 	err = work(t)
@@ -45,8 +45,7 @@ type try struct {
 	context.Context
 	of     *Watchdog
 	cancel context.CancelCauseFunc
-
-	next, before *try // in the tries of the run; guarded by its mu
+	work   driver.Dependent
 }
 
 // Value finds the run whose work it is, which has the signs of life that are none of a timer's inside.
@@ -77,65 +76,19 @@ func (w *Watchdog) openTry(ctx context.Context) (*try, error) {
 // Begin implements [handle.Work].
 func (t *try) Begin(cancel context.CancelCauseFunc) error {
 	t.cancel = cancel
-	_ = t.of.Stop() // a run that is late has ended
-	t.of.r.checkParent()
-	return t.of.r.addTry(t)
+	r := &t.of.r
+	_ = r.poll() // a run that is late has ended
+	r.CheckParent()
+	if !t.work.Begin(&r.Run, cancel) {
+		return r.errEnded()
+	}
+	return nil
 }
 
 // End implements [handle.Work].
-func (t *try) End() {
-	t.of.r.locked(func() { t.of.r.removeTry(t) })
-}
-
-func (r *run) addTry(t *try) error {
-	r.tree.mu.Lock()
-	defer r.tree.mu.Unlock()
-	if r.node.Phase() == machine.Over {
-		return fmt.Errorf("%w: %w", ErrEnded, r.cause())
-	}
-	if t.next = r.tries; t.next != nil {
-		t.next.before = t
-	}
-	r.tries = t
-	return nil
-}
+func (t *try) End() { t.work.End(&t.of.r.Run) }
 
 func (t *try) close() {
 	t.End()
 	t.cancel(context.Canceled)
-}
-
-// removeTry does nothing for one that was removed. The caller holds mu.
-func (r *run) removeTry(t *try) {
-	switch {
-	case t.before != nil:
-		t.before.next = t.next
-	case r.tries == t:
-		r.tries = t.next
-	}
-	if t.next != nil {
-		t.next.before = t.before
-	}
-	t.next, t.before = nil, nil
-}
-
-// takeTries removes those that are open. The caller holds mu.
-func (r *run) takeTries() (all []*try) {
-	for r.tries != nil {
-		all = append(all, r.tries)
-		r.removeTry(r.tries)
-	}
-	return all
-}
-
-// A retrial is a directive and the work that it ends.
-type retrial struct {
-	directive *Directive
-	tries     []*try
-}
-
-func (a retrial) carryOut() {
-	for _, t := range a.tries {
-		t.cancel(a.directive)
-	}
 }

@@ -97,8 +97,8 @@ func (w *Watchdog) Usage() []Usage {
 	if a == nil {
 		return nil
 	}
-	w.r.tree.mu.Lock()
-	defer w.r.tree.mu.Unlock()
+	w.r.Lock()
+	defer w.r.Unlock()
 	return a.usage()
 }
 

@@ -23,7 +23,7 @@ type Warning struct {
 func (r *run) warningOf(o *machine.Notice) Warning {
 	v := &o.Verdict
 	return Warning{
-		RunID: r.node.Run, Fraction: v.Fraction, Elapsed: v.Used, Budget: v.Allowed, Remaining: o.Remaining,
-		Usage: usageOfRecord(r.node.Run, o.Spend), At: o.At,
+		RunID: r.Node.Run, Fraction: v.Fraction, Elapsed: v.Used, Budget: v.Allowed, Remaining: o.Remaining,
+		Usage: usageOfRecord(r.Node.Run, o.Spend), At: o.At,
 	}
 }

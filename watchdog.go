@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
 // A Watchdog guards one run in this process. It ends the run's context when a limit is exceeded, also while the host is
@@ -34,7 +33,7 @@ func (w *Watchdog) ID() string {
 	if w == nil {
 		return ""
 	}
-	return w.r.node.Run
+	return w.r.Node.Run
 }
 
 // Parent returns the ID of the run that this one is a layer of, empty for a run of its own and a nil Watchdog.
@@ -42,7 +41,7 @@ func (w *Watchdog) Parent() string {
 	if w == nil {
 		return ""
 	}
-	return w.r.node.Parent
+	return w.r.Node.Parent
 }
 
 // StartedAt returns the start of the window, in UTC to the microsecond. After [Resume] it can be later than what the
@@ -51,7 +50,7 @@ func (w *Watchdog) StartedAt() time.Time {
 	if w == nil {
 		return time.Time{}
 	}
-	return w.r.node.StartedAt
+	return w.r.Node.StartedAt
 }
 
 // Fired reports whether a limit or another guard stopped the run, and which: the host asks at its phase boundaries. It
@@ -60,7 +59,7 @@ func (w *Watchdog) StartedAt() time.Time {
 // too long waits for [Config].Busy before, at most [BusyTimeout]. A run that ended in another way has not fired, nor
 // has a nil Watchdog. A run that has not fired costs little more than reading the clock, and no allocation.
 func (w *Watchdog) Fired() (StopReason, bool) {
-	if w == nil || w.r.quiet() {
+	if w == nil || w.r.Quiet() {
 		return "", false
 	}
 	if stop := w.r.poll(); stop != nil {
@@ -71,7 +70,7 @@ func (w *Watchdog) Fired() (StopReason, bool) {
 
 // Stop returns the run's stop, nil while it has not fired. It looks as [Watchdog.Fired] does. A nil Watchdog has none.
 func (w *Watchdog) Stop() *Stop {
-	if w == nil || w.r.quiet() {
+	if w == nil || w.r.Quiet() {
 		return nil
 	}
 	return w.r.poll()
@@ -83,9 +82,9 @@ func (w *Watchdog) Elapsed() time.Duration {
 	if w == nil {
 		return 0
 	}
-	w.r.tree.mu.Lock()
-	defer w.r.tree.mu.Unlock()
-	return w.r.elapsed()
+	w.r.Lock()
+	defer w.r.Unlock()
+	return w.r.Elapsed()
 }
 
 // Remaining returns how long the run may still work: what is left of its wall clock, until the [DirectiveWrapUp] less
@@ -95,7 +94,7 @@ func (w *Watchdog) Remaining() time.Duration {
 	if w == nil {
 		return NoLimit
 	}
-	return w.r.remainingAt(time.Now())
+	return w.r.RemainingAt(time.Now())
 }
 
 // Close ends the watching. A run that has not ended otherwise ends by it, without an event; its context's cause is
@@ -107,14 +106,13 @@ func (w *Watchdog) Close() error {
 	if w == nil {
 		return nil
 	}
-	began := clocks.Now(w.r.tree.Clock)
-	w.r.record.Close()
-	in := machine.Input{Kind: machine.End, Cause: ErrClosed}
-	if k := w.r.take(&in); k.idle() && !w.r.remembers() { // nearly always
+	began := clocks.Now(w.r.Tree.Clock)
+	w.r.Record.Close()
+	if w.r.Close(ErrClosed) && w.r.more == nil && w.r.account.Load() == nil { // nearly always
 		return nil
 	}
 	if err := w.r.close(began); err != nil {
-		return fmt.Errorf("close watchdog of run %s: %w", w.r.node.Run, err)
+		return fmt.Errorf("close watchdog of run %s: %w", w.r.Node.Run, err)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ type stop struct {
 }
 
 func (r *Recorder) stopOf(t *machine.Trip) stop {
-	event, own := r.run.Node().Cancel(t)
+	event, own := r.run.Machine().Cancel(t)
 	return stop{event, own}
 }
 
@@ -57,7 +57,7 @@ func (r *Recorder) recordedTrip(done journal.Result, err error, s *stop) (fold.W
 
 // RecordComplete appends the event that the run is complete and returns what the store has then.
 func (r *Recorder) RecordComplete(t *machine.Trip) (known fold.Window, err error) {
-	event := r.run.Node().Name.Complete(t)
+	event := r.run.Machine().Name.Complete(t)
 	done, err := r.Transact(r.run.Values(), r.Place().Timeout, nil, func(known *fold.Window) []fold.Event {
 		if known.Complete() {
 			return nil
@@ -78,7 +78,7 @@ func (r *Recorder) RecordComplete(t *machine.Trip) (known fold.Window, err error
 // hold up the extension.
 func (r *Recorder) RecordExtension(event fold.Event, d time.Duration) (known fold.Window, err error) {
 	var before time.Duration
-	r.locked(func() { before = r.run.Node().Seen().Extended })
+	r.locked(func() { before = r.run.Machine().Seen().Extended })
 	done, err := r.Transact(r.run.Values(), r.Place().Timeout, nil, func(known *fold.Window) []fold.Event {
 		if known.Over() {
 			return nil

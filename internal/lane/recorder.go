@@ -27,7 +27,7 @@ import (
 type Run interface {
 	Lock()
 	Unlock()
-	Node() *machine.Node
+	Machine() *machine.Node
 	// Values is a context with the values of the host's, without its end: what is to be recorded is often why that ended.
 	Values() context.Context
 	// Conclude makes what the store knows of the window what every reader sees. The error is why the store does not have
@@ -77,7 +77,7 @@ type Ending struct {
 // Open has the recorder be that of a run.
 func (r *Recorder) Open(place *journal.Place, run Run) {
 	r.run = run
-	r.Journal.Open(place, &run.Node().Name)
+	r.Journal.Open(place, &run.Machine().Name)
 }
 
 func (r *Recorder) locked(call func()) {
@@ -87,7 +87,7 @@ func (r *Recorder) locked(call func()) {
 }
 
 // pending is what the store does not have. The caller holds the lock.
-func (r *Recorder) pending() *pending.Queue[*machine.Entry] { return &r.run.Node().Pending }
+func (r *Recorder) pending() *pending.Queue[*machine.Entry] { return &r.run.Machine().Pending }
 
 // Ending is the end that is being recorded, nil if none is. The caller holds the lock.
 func (r *Recorder) Ending() *Ending { return r.ending }

@@ -1,4 +1,4 @@
-package watchdog
+package driver
 
 import (
 	"time"
@@ -12,7 +12,7 @@ import (
 // glance is how often the timer looks at the clock at least: the machine may have slept.
 const glance = time.Minute
 
-// uptimeClock is what a [Config].Clock may have besides: a count that only goes forward and goes on while the machine
+// uptimeClock is what a clock of the host may have besides: a count that only goes forward and goes on while the machine
 // sleeps.
 type uptimeClock interface{ Uptime() time.Duration }
 

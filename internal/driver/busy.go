@@ -1,4 +1,4 @@
-package watchdog
+package driver
 
 import (
 	"sync"
@@ -9,12 +9,9 @@ import (
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
-// BusyTimeout is how long [Config].Busy may take to answer.
-const BusyTimeout = machine.BusyTimeout
-
 // An asking is the host being asked whether it is busy, before a trip of Idle.
 type asking struct {
-	r       *run
+	r       *Run
 	inquiry *machine.Inquiry
 	done    chan struct{} // closed when it was answered, or the run's end was decided
 }
@@ -23,11 +20,11 @@ type asking struct {
 // caller holds no lock.
 func (a *asking) ask(then func()) {
 	r := a.r
-	if r.step(&machine.Input{Kind: machine.Asked, Inquiry: a.inquiry}).Done { // its end was decided meanwhile
+	if r.Step(&machine.Input{Kind: machine.Asked, Inquiry: a.inquiry}).Done { // its end was decided meanwhile
 		then()
 		return
 	}
-	timer := clocks.AfterFunc(r.tree.Clock, BusyTimeout, func() {
+	timer := clocks.AfterFunc(r.Tree.Clock, machine.BusyTimeout, func() {
 		if a.answer(false) {
 			then()
 			r.reportLate()
@@ -37,28 +34,28 @@ func (a *asking) ask(then func()) {
 		busy := false
 		defer func() { // also if the host ends this goroutine
 			timer.Stop()
-			r.step(&machine.Input{Kind: machine.Returned})
+			r.Step(&machine.Input{Kind: machine.Returned})
 			if a.answer(busy) {
 				then()
 			}
 		}()
-		r.callHost("Busy", func() { busy = r.busyHost() })
+		r.CallHost("Busy", func() { busy = r.host.Busy() })
 	}()
 }
 
 // answer takes what the host said, or that it did not say it in time, and reports whether that was waited for.
 func (a *asking) answer(busy bool) (awaited bool) {
-	return a.r.step(&machine.Input{Kind: machine.Answer, Inquiry: a.inquiry, Progress: busy}).Done
+	return a.r.Step(&machine.Input{Kind: machine.Answer, Inquiry: a.inquiry, Progress: busy}).Done
 }
 
 // reportLate tells the log once that Busy does not answer.
-func (r *run) reportLate() {
+func (r *Run) reportLate() {
 	told := false
-	r.locked(func() { told, r.extras().late = r.extras().late, true })
+	r.Locked(func() { told, r.extras().late = r.extras().late, true })
 	if !told {
 		bounded.Quietly(func() {
-			r.log().Error("the host's Busy did not answer in time and counts as false", "run", r.node.Run, "timeout",
-				BusyTimeout)
+			r.host.Log().Error("the host's Busy did not answer in time and counts as false", "run", r.Node.Run, "timeout",
+				machine.BusyTimeout)
 		})
 	}
 }
@@ -73,7 +70,7 @@ type survey struct {
 
 	mu       sync.Mutex
 	open     int // those that have not answered
-	answered []*run
+	answered []*Run
 	timer    *time.Timer // of those that wait for others
 }
 
@@ -86,7 +83,7 @@ func (s *survey) ask() {
 }
 
 // take notes that a run was answered.
-func (s *survey) take(r *run) {
+func (s *survey) take(r *Run) {
 	s.mu.Lock()
 	s.open--
 	s.answered = append(s.answered, r)
@@ -110,9 +107,9 @@ func (s *survey) flush() {
 		s.timer = nil
 	}
 	s.mu.Unlock()
-	all, of := make([]work, len(answered)), make([]*tree, len(answered))
+	all, of := make([]Work, len(answered)), make([]*Tree, len(answered))
 	for i, r := range answered {
-		all[i], of[i] = r.tree.step(r, &machine.Input{Kind: machine.Look}), r.tree
+		all[i], of[i] = r.Tree.Step(r, &machine.Input{Kind: machine.Look}), r.Tree
 	}
 	doTogether(all, of)
 }

@@ -1,0 +1,109 @@
+package driver
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/journal"
+	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// Init makes the tree that of a session, whose parent is the context. It is hooked to that by [Tree.Start].
+func (t *Tree) Init(ctx context.Context, place journal.Place, r *Run, host Host, name machine.Name) {
+	t.Place = place
+	t.item.Owner, t.session[0] = t, r
+	r.init(t, host, name)
+	r.inner, r.cancel = context.WithCancelCause(ctx)
+	if ctx.Done() != nil {
+		t.parent = ctx
+		r.inner, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	}
+}
+
+// InitLayer makes the run a layer of the one around, with the values of the context.
+func (r *Run) InitLayer(ctx context.Context, around *Run, host Host, name machine.Name) {
+	r.outer = around
+	r.init(around.Tree, host, name)
+	r.inner, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+}
+
+func (r *Run) init(t *Tree, host Host, name machine.Name) {
+	r.Tree, r.host, r.Node.Name = t, host, name
+	r.Record.Open(&t.Place, r)
+}
+
+// Discard ends the context of a run that is not begun.
+func (r *Run) Discard(cause error) { r.cancel(cause) }
+
+// TakeUp puts the session where its window stands, at an instant of the clock.
+func (t *Tree) TakeUp(found *fold.Window, at time.Time) {
+	r := t.session[0]
+	t.mu.Lock()
+	elapsed := max(at.Sub(found.StartedAt), 0)
+	t.clock, t.armed = newRunClock(t.Clock, at, at.Sub(found.StartedAt)), verdict.Never
+	t.Place.Machine, t.machine.Traced = t.clock.base.Machine(), t.Trace != nil
+	t.add(r)
+	var k Work
+	t.stepAt(&k, machine.Now{
+		At: elapsed, Offset: t.clock.offset(), Wall: at, Machine: t.Clock == nil,
+	}, r, &machine.Input{Kind: machine.Begin, Elapsed: elapsed, Window: found})
+	r.news = nil // who finds a stop is told by New
+	t.mu.Unlock()
+	k.doAside(t)
+}
+
+// Start arms a session that has not fired, and fires it if it is late.
+func (t *Tree) Start() {
+	t.followParent()
+	r, began := t.session[0], clocks.Now(t.Clock)
+	k := t.Step(r, &machine.Input{Kind: machine.Look})
+	k.askAside()
+	k.Do(t, began)
+	if k.Ending != nil {
+		r.Wait(&k, &began)
+	}
+}
+
+// BeginLayer begins a layer in a window that begins now, which the caller knows since began, and fires it if it is late.
+func (r *Run) BeginLayer(elapsed time.Duration, window *fold.Window, began time.Time) {
+	t := r.Tree
+	in := machine.Input{Kind: machine.Begin, Around: &r.outer.Node, Elapsed: elapsed, Window: window}
+	parent := t.parentEnd()
+	t.mu.Lock()
+	t.add(r)
+	var k Work
+	t.stepAt(&k, t.now(parent), r, &in)
+	t.mu.Unlock()
+	k.Do(t, began)
+	if k.Ending != nil {
+		r.Wait(&k, &began)
+	}
+}
+
+// followParent has the parent tell of its end, unless the session has ended. It can be the host's code, as can what
+// stops it.
+func (t *Tree) followParent() {
+	r := t.session[0]
+	if t.parent == nil || r.Over() {
+		return
+	}
+	stop := context.AfterFunc(t.parent, t.checkParent)
+	over := false
+	r.Locked(func() {
+		if over = r.over(); !over {
+			t.stopParent = stop
+		}
+	})
+	if over {
+		stop()
+	}
+}
+
+// Stopwatch begins to count, and returns how much real time has gone by since.
+func (t *Tree) Stopwatch() func() time.Duration {
+	c := newRunClock(t.Clock, clocks.Now(t.Clock), 0)
+	return c.elapsed
+}

@@ -1,0 +1,389 @@
+package driver
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/lane"
+	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/record"
+)
+
+// A Host is a run as its host has it: what is told of it, in the host's own types.
+type Host interface {
+	Log() *slog.Logger
+	// Busy is what the host says about a silence.
+	Busy() bool
+
+	// The lock is held during these five, which call no code of the host's. Stopped returns the cause of the run's end
+	// that a stop is. Asks puts a directive in line for its readers, Asked says that its record was tried, Again is what
+	// ends the work that it has begun again. Traced puts a signal in line.
+	Stopped(stop *record.Cancel) error
+	Asks(directive *machine.Entry)
+	Asked(directive *machine.Entry)
+	Again(directive *machine.Entry) error
+	Traced(signal *machine.Signal)
+
+	// Warns reports whether Warn does anything.
+	Warns() bool
+	Warn(o *machine.Notice)
+	// Deliver has the readers of directives called: here, or each on a goroutine of its own.
+	Deliver(here bool)
+	// ReportStop tells the log of the stop, and why it could not be recorded.
+	ReportStop(recordErr error)
+}
+
+// A Run is one run of a tree. The lock guards what changes and is not atomic.
+type Run struct {
+	Node   machine.Node
+	Record lane.Recorder
+	Tree   *Tree
+	outer  *Run // the run around a layer
+	host   Host
+
+	inner  context.Context
+	cancel context.CancelCauseFunc
+	ended
+
+	asking     *asking    // while the host is asked whether it is busy
+	dependents *Dependent // the first one
+	news       *news      // what the host is still to be told; nil for nothing
+	more       *extras    // nil if there is nothing in it
+}
+
+// ended is how a run has ended.
+type ended struct {
+	stop     error // once fired
+	complete bool
+	byParent bool // the parent ended it
+}
+
+// extras are what few runs have.
+type extras struct {
+	waiters map[Waiter]struct{} // for the end of a pause
+	late    bool                // the log was told that Busy does not answer
+	failed  failedCompletes
+}
+
+// A Waiter waits for the wall clock of a run to go on. It can be compared.
+type Waiter interface{ Released() }
+
+// extras are made at the first need. The caller holds the lock.
+func (r *Run) extras() *extras {
+	if r.more == nil {
+		r.more = &extras{}
+	}
+	return r.more
+}
+
+// Await has the waiter told once, on a goroutine of its own, when the wall clock goes on, unless the run has ended or it
+// is forgotten by then. The caller holds the lock.
+func (r *Run) Await(w Waiter) {
+	if r.over() {
+		return
+	}
+	if r.extras().waiters == nil {
+		r.more.waiters = map[Waiter]struct{}{}
+	}
+	r.more.waiters[w] = struct{}{}
+}
+
+// Forget does not tell a waiter any more. The caller holds the lock.
+func (r *Run) Forget(w Waiter) {
+	if r.more != nil {
+		delete(r.more.waiters, w)
+	}
+}
+
+// takeWaiters returns what tells those who wait for the end of a pause. The caller holds the lock.
+func (r *Run) takeWaiters() (all []func()) {
+	if r.more != nil {
+		for w := range r.more.waiters {
+			all = append(all, w.Released)
+		}
+		r.more.waiters = nil
+	}
+	return all
+}
+
+// Locked makes the call while the lock is held.
+func (r *Run) Locked(call func()) {
+	r.Tree.mu.Lock()
+	defer r.Tree.mu.Unlock()
+	call()
+}
+
+// Outer is the run around a layer, nil for a session.
+func (r *Run) Outer() *Run { return r.outer }
+
+// Host is the run as its host has it.
+func (r *Run) Host() Host { return r.host }
+
+// Inner is the run's context as it ends.
+func (r *Run) Inner() context.Context { return r.inner }
+
+// Elapsed is what has elapsed of the window. The caller holds the lock.
+func (r *Run) Elapsed() time.Duration { return r.Node.At(r.Tree.clock.elapsed()) }
+
+// Now is this instant, for an event. The caller holds the lock.
+func (r *Run) Now() machine.Now { return r.Tree.now(nil) }
+
+// Since is what Now is since the base of the tree's clock, which is the machine's.
+func (t *Tree) Since() time.Duration { return t.clock.base.Since() }
+
+// SinceAt is Since for a reading that was made just now.
+func (t *Tree) SinceAt(now time.Time) time.Duration { return now.Sub(t.clock.base.Time()) }
+
+// Quiet reports, without a lock, that nothing can have happened since the last look. It only ever does on the machine's
+// clock.
+func (r *Run) Quiet() bool { return r.Node.MayBeQuiet() && r.Node.Quiet(r.Tree.clock.base.Since()) }
+
+// Stopped is the cause of a run that has fired, else nil. The caller holds the lock.
+func (r *Run) Stopped() error { return r.stop }
+
+// Complete reports whether the run is complete. The caller holds the lock.
+func (r *Run) Complete() bool { return r.complete }
+
+func (r *Run) over() bool { return r.Node.Phase() == machine.Over }
+
+// Over reports whether the run has ended. A trip that is being recorded can still be taken back.
+func (r *Run) Over() (over bool) {
+	r.Locked(func() { over = r.over() })
+	return over
+}
+
+// Recorded returns a channel that is closed when the run's end, which is being recorded, is in the store or given up; nil
+// if none is.
+func (r *Run) Recorded() (done <-chan struct{}) {
+	r.Locked(func() {
+		if e := r.Record.Ending(); e != nil {
+			done = e.Done
+		}
+	})
+	return done
+}
+
+// RemainingAt is how long the run may still work, for who has just read the machine's clock.
+func (r *Run) RemainingAt(now time.Time) time.Duration {
+	r.Tree.mu.Lock()
+	defer r.Tree.mu.Unlock()
+	return r.Node.Remaining(r.Node.At(r.Tree.clock.elapsedAt(now)))
+}
+
+// Step takes an input of which nobody waits for what it asks for.
+func (r *Run) Step(in *machine.Input) machine.Result {
+	k := r.Tree.Step(r, in)
+	k.doAside(r.Tree)
+	return in.Result
+}
+
+// lookAgain has the timer look at the run after the host was asked. With PollOnly the next poll does.
+func (r *Run) lookAgain() {
+	if !r.Tree.Inline {
+		r.Step(&machine.Input{Kind: machine.Look})
+	}
+}
+
+// Poll looks at the run and carries out what it finds. It returns the cause of its stop once there is one.
+func (r *Run) Poll() error { return r.Decide(&machine.Input{Kind: machine.Look}) }
+
+// LookNow is Poll, unless nothing can have happened. It returns the time afterwards.
+func (r *Run) LookNow() time.Time {
+	t := r.Tree
+	now := clocks.Now(t.Clock)
+	if t.Clock == nil && r.Node.Quiet(t.SinceAt(now)) {
+		return now
+	}
+	_ = r.Poll()
+	return clocks.Now(t.Clock)
+}
+
+// Decide has an input decided on by a caller that waits: for the host, if that has to be asked before, for the record
+// of the run's end, and for the host to be told of that; in all no longer than its docs say. It returns the cause of
+// the run's stop once there is one.
+func (r *Run) Decide(in *machine.Input) error {
+	began := clocks.Now(r.Tree.Clock)
+	for first := true; ; first = false {
+		in.Result = machine.Result{}
+		k := r.Tree.Step(r, in)
+		if k.Idle() { // nearly always
+			return k.Stop
+		}
+		if first && k.Ending == nil && !k.Records() {
+			r.CatchUp(began)
+		}
+		k.Pass(r.Tree, began)
+		if k.Stop != nil { // what the end left to do is for whoever ended the run
+			return k.Stop
+		}
+		if !r.Wait(&k, &began) || in.Done {
+			r.TellSince(began)
+			return nil
+		}
+	}
+}
+
+// Wait waits for what a step has begun and reports whether there was anything: for answers of the host's, or for the
+// record of the run's end. The time that the host takes is its own: a slow answer is no reason to end the run before
+// its stop is recorded.
+func (r *Run) Wait(k *Work, began *time.Time) bool {
+	for _, one := range k.asks {
+		one.ask(func() {})
+		<-one.done
+	}
+	switch {
+	case len(k.asks) > 0:
+		*began = clocks.Now(r.Tree.Clock)
+	case k.Ending == nil:
+		return false
+	default:
+		<-k.Ending.Done
+		r.Tree.Await(*began, k.Ending.Told)
+	}
+	return true
+}
+
+// Take takes an input again and again until it does not have to wait.
+func (r *Run) Take(in *machine.Input) (k Work) {
+	began := clocks.Now(r.Tree.Clock)
+	for {
+		in.Result = machine.Result{}
+		k = r.Tree.Step(r, in)
+		k.Pass(r.Tree, began)
+		if !in.Wait {
+			return k
+		}
+		r.Wait(&k, &began)
+	}
+}
+
+// TakeAside is Take for a caller that does not wait for what the input has begun.
+func (r *Run) TakeAside(in *machine.Input) {
+	k := r.Take(in)
+	if k.behind && !k.Records() { // as at a poll
+		r.CatchUp(clocks.Now(r.Tree.Clock))
+	}
+	r.Tree.DeliverTrace()
+	k.askAside()
+}
+
+// CatchUp tries again, as a poll does, what the stores did not take.
+func (r *Run) CatchUp(began time.Time) {
+	r.Retry(began)
+	r.CoverAside()
+}
+
+// CoverAside has what was used beyond what was taken of shared limits taken, so that others find it used. What the
+// store does not take is tried again by the session's lane and at the next poll.
+func (r *Run) CoverAside() {
+	_ = r.Tree.Shared.Load().Cover(r.Tree.session[0].Record.TryLater)
+}
+
+// Retry appends again what is pending, unless that is being done. It holds up a poll only if there is no other
+// goroutine, for what is left of its time-out since began.
+func (r *Run) Retry(began time.Time) {
+	if r.Record.WantAgain() {
+		k := Work{record: []*lane.Recorder{&r.Record}}
+		k.Do(r.Tree, began)
+	}
+}
+
+// Want has what was put in line recorded. The caller holds the lock, and does the work once it is free.
+func (r *Run) Want(k *Work) { k.recordOf(r) }
+
+// Cause is why the run's context has ended, or is about to.
+func (r *Run) Cause() error {
+	if cause := context.Cause(r.inner); cause != nil {
+		return cause
+	}
+	return context.Canceled
+}
+
+// End ends the run with the cause unless it has ended, and reports whether it did. What the host is to be told is left
+// to the caller.
+func (r *Run) End(cause error) bool {
+	in := machine.Input{Kind: machine.End, Cause: cause}
+	r.Take(&in)
+	return in.Done
+}
+
+// Close is End for who does nothing else if the run has ended: it reports whether nothing is left to do.
+func (r *Run) Close(cause error) (nothing bool) {
+	in := machine.Input{Kind: machine.End, Cause: cause}
+	k := r.Take(&in)
+	return k.Idle() && r.more == nil
+}
+
+// Adopt does what the store says, unless the run has ended meanwhile. The caller has waited since began. It reports
+// whether the run goes on, or ended by that with a stop, and then returns its cause.
+func (r *Run) Adopt(found *fold.Window, began time.Time) (stop error, adopted bool) { //nolint:revive // a cause
+	defer r.TellSince(began)
+	in := machine.Input{Kind: machine.Adopt, Window: found}
+	k := r.Take(&in)
+	return k.Stop, in.Done && !found.Complete()
+}
+
+// end ends the context of a run. The caller holds the lock.
+func (r *Run) end(e *machine.Effect, k *Work) {
+	cause := e.Cause
+	switch {
+	case e.Stop != nil:
+		r.stop = r.host.Stopped(e.Stop)
+		cause = r.stop
+		r.newsOf().stopped = true
+	case cause == nil:
+		cause = r.outer.Cause()
+	}
+	r.byParent = e.ByParent
+	r.complete = !e.ByParent && cause == machine.ErrComplete //nolint:errorlint // the machine's own
+	r.cancel(cause)
+	if r.endDependents(k, cause); r.outer == nil {
+		r.Tree.disarm(k)
+	}
+}
+
+// CheckParent ends a running session whose parent has ended, with its layers. Its trace is told on another goroutine,
+// because whoever looks at a context may hold locks, such as that of another session.
+func (r *Run) CheckParent() {
+	if r.inner.Err() == nil {
+		r.Tree.checkParent()
+	}
+}
+
+func (t *Tree) checkParent() {
+	if t.parent != nil && t.parent.Err() != nil {
+		t.session[0].Step(&machine.Input{Kind: machine.Parent})
+	}
+}
+
+// Err is why the run's context is done, nil if it is not. A run that its parent ended has the parent's error.
+func (r *Run) Err() error {
+	if r.CheckParent(); r.inner.Err() == nil {
+		return nil
+	}
+	for r.endedByParent() {
+		if r.outer == nil {
+			return r.Tree.parent.Err()
+		}
+		r = r.outer
+	}
+	return r.inner.Err()
+}
+
+// endedByParent reports whether the run's end is its parent's. It is remembered, because two causes cannot tell: they
+// may be equal, or of a type that cannot be compared.
+func (r *Run) endedByParent() (by bool) {
+	r.Locked(func() { by = r.byParent })
+	return by
+}
+
+// Deadline is that of the session's parent.
+func (r *Run) Deadline() (time.Time, bool) {
+	if r.Tree.parent == nil {
+		return time.Time{}, false
+	}
+	return r.Tree.parent.Deadline()
+}

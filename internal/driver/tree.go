@@ -1,0 +1,306 @@
+// Package driver drives the machine of a session and its layers: it has their lock, their clocks and their timers, ends
+// their contexts, and hands the rest of what a step asks for to those who carry it, the lanes of package lane and the
+// receivers of the host's.
+//
+// A [Tree] is a session with its layers, a [Run] one of them. What is decided is for package machine to say. What the
+// host is told, and in which words, is for a [Host]: the root package has one for each run.
+//
+// The package reads no config, checks nothing that the host gave, and makes no event.
+package driver
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/alarm"
+	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/journal"
+	"github.com/seed62658d38/watchdog/internal/lane"
+	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/share"
+	"github.com/seed62658d38/watchdog/internal/uptime"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// A Tree is a session with all its layers. What a step asks for is done in two parts. Contexts are ended while the lock
+// is held, so that whoever looks sees the end and its cause at once; that runs no code of the host's. The rest is a
+// [Work], for when the lock is free.
+//
+// The order of the locks. Who holds one may take those below it, and none of another session:
+//
+//	lane.lanes.mu        which runs wait for which store
+//	  driver.Tree.mu     where the session and its layers stand, their clocks, what they spent, what the store lacks
+//	    share.shared.mu  which limits of scopes runs of this process share
+//	    share.Limit.mu   what this process holds of a limit that a store keeps, in the order of their numbers
+//	    feed.Feed.mu     who is to be told of directives
+//	      feed.Queue.mu  what a subscriber, or the host's OnSignal, is still to be told
+//	    alarm.Queue.mu   the timer of all runs, and that of lanes
+//	    journal.known.mu what this process knows of the run's events
+//	      looper.Looper.mu the loop detector of a run
+//	survey.mu            who has answered of the runs whose Busy was asked together; alone
+//	digests.mu           the digests of progress; alone
+//
+// The host's code (callbacks, loggers, hooks, stores) runs under none of them. Its clock is read, and its timers are
+// set, under Tree.mu and lane.lanes.mu.
+type Tree struct {
+	mu      sync.Mutex
+	machine machine.Tree
+	clock   runClock
+	journal.Place
+	// Shared are the shared limits that the session draws on, nil while there are none.
+	Shared atomic.Pointer[share.Set]
+	// Trace is what the host is still to be told of signals, nil if it keeps no trace.
+	Trace Trace
+
+	parent     context.Context // nil if it never ends
+	stopParent func() bool
+	runs       []*Run // by the numbers of their nodes; nil where a layer has ended
+	free       []int
+	session    [1]*Run // room for a session alone
+
+	item  alarm.Item[Tree]
+	timer clocks.Timer  // in place of item if the clock is not the machine's
+	armed time.Duration // for when, at the earliest
+	// ringing tells that the timer takes the step.
+	ringing bool
+}
+
+// A Trace is a queue of signals.
+type Trace interface {
+	Waiting() bool // for somebody to deliver them
+	Deliver()
+}
+
+// rooms are what the effects of steps are put in.
+var rooms = sync.Pool{New: func() any { return &[]machine.Effect{} }}
+
+// Lock locks the session and its layers.
+func (t *Tree) Lock() { t.mu.Lock() }
+
+// Unlock unlocks them.
+func (t *Tree) Unlock() { t.mu.Unlock() }
+
+// Session is the run of the session.
+func (t *Tree) Session() *Run { return t.session[0] }
+
+// Step takes an input now.
+func (t *Tree) Step(r *Run, in *machine.Input) Work {
+	parent := t.parentEnd()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var k Work
+	t.stepAt(&k, t.now(parent), r, in)
+	return k
+}
+
+// Look has the runs that the input is about looked at. The caller holds the lock, and does the work once it is free.
+func (t *Tree) Look(k *Work, r *Run, in *machine.Input) { t.stepAt(k, t.now(nil), r, in) }
+
+// stepAt takes an input at an instant. The caller holds the lock.
+func (t *Tree) stepAt(k *Work, now machine.Now, r *Run, in *machine.Input) {
+	in.Node = &r.Node
+	shared := t.Shared.Load()
+	shared.Lock()
+	room := rooms.Get().(*[]machine.Effect)
+	t.machine.Room = *room
+	effects := t.machine.Step(now, in)
+	t.apply(effects, k)
+	t.machine.Room, *room = nil, effects
+	rooms.Put(room)
+	shared.Unlock()
+	k.Stop, k.Ending = r.stop, r.Record.Ending()
+	k.behind = r.Record.Behind() || r.news != nil || t.tracing() || shared != nil
+}
+
+// tracing reports whether a signal waits to be told.
+func (t *Tree) tracing() bool { return t.Trace != nil && t.Trace.Waiting() }
+
+// DeliverTrace tells the host of signals. The caller holds no lock.
+func (t *Tree) DeliverTrace() {
+	if t.Trace != nil {
+		t.Trace.Deliver()
+	}
+}
+
+// parentEnd is how the parent of the session has ended, nil if it has not. That is the host's to say, so it is asked
+// before the lock.
+func (t *Tree) parentEnd() *machine.ParentEnd {
+	if t.parent == nil || t.parent.Err() == nil {
+		return nil
+	}
+	return &machine.ParentEnd{
+		Cause: context.Cause(t.parent), Deadline: errors.Is(t.parent.Err(), context.DeadlineExceeded),
+	}
+}
+
+// now reads every clock there is. The caller holds the lock.
+func (t *Tree) now(parent *machine.ParentEnd) machine.Now {
+	wall := clocks.Now(t.Clock)
+	at := t.clock.elapsedAt(wall)
+	return machine.Now{
+		At: at, Offset: t.clock.offset(), Wall: wall, Machine: t.Clock == nil, Parent: parent,
+	}
+}
+
+// apply does what has to be done under the lock, and notes the rest. The caller holds the lock.
+func (t *Tree) apply(effects []machine.Effect, k *Work) { //nolint:cyclop // a table
+	for i := range effects {
+		e := &effects[i]
+		r := t.runs[e.Node.Number]
+		switch e.Kind {
+		case machine.Ended:
+			r.end(e, k)
+		case machine.Exchange:
+			end := &lane.Ending{Trip: e.Trip, Began: clocks.Now(t.Clock), Done: make(chan struct{})}
+			if !t.ringing && !t.Inline { // whoever found it waits
+				end.Told = make(chan struct{})
+			}
+			r.Record.End(end)
+			k.recordOf(r)
+		case machine.Record:
+			if e.Entry.Notice != nil && e.Entry.Notice.Directive() {
+				r.host.Asks(e.Entry)
+			}
+			r.Record.Add(e.Entry)
+			k.recordOf(r)
+		case machine.Leave:
+			if r.Node.Phase() != machine.Over {
+				r.Record.Add(e.Entry)
+				if !t.Inline {
+					k.recordOf(r)
+				}
+			}
+		case machine.Retry:
+			k.later = append(k.later, &r.Record)
+		case machine.Again:
+			if works := r.takeWorks(); len(works) > 0 {
+				k.endAll(works, r.host.Again(e.Entry))
+			}
+		case machine.Ask:
+			r.asking = &asking{r: r, inquiry: e.Inquiry, done: make(chan struct{})}
+			k.asks = append(k.asks, r.asking)
+		case machine.Answered:
+			close(r.asking.done)
+			r.asking = nil
+		case machine.Unpaused:
+			k.left = append(k.left, r.takeWaiters()...)
+		case machine.Traced:
+			r.host.Traced(e.Signal)
+		}
+	}
+	t.remove(effects)
+	clear(effects) // they keep layers in memory
+	t.arm()
+}
+
+// remove lets go of the layers that have ended. The caller holds the lock.
+func (t *Tree) remove(effects []machine.Effect) {
+	for i := range effects {
+		if n := effects[i].Node; effects[i].Kind == machine.Ended && t.runs[n.Number].outer != nil {
+			t.runs[n.Number], t.free = nil, append(t.free, n.Number)
+		}
+	}
+}
+
+// disarm lets go of the timer and the parent. The caller holds the lock.
+func (t *Tree) disarm(k *Work) {
+	if t.timer != nil {
+		t.timer.Stop()
+	} else {
+		alarms.Remove(&t.item)
+	}
+	stop := t.stopParent
+	switch _, own := t.parent.(interface {
+		AfterFunc(func()) (stop func() bool)
+	}); {
+	case stop == nil:
+	case own: // it is code of the host's
+		k.left = append(k.left, func() { stop() })
+	default:
+		stop()
+	}
+	t.stopParent = nil
+}
+
+// add gives a run its number. The caller holds the lock.
+func (t *Tree) add(r *Run) {
+	if n := len(t.free); n > 0 {
+		r.Node.Number, t.free = t.free[n-1], t.free[:n-1]
+		t.runs[r.Node.Number] = r
+		return
+	}
+	if t.runs == nil {
+		t.runs = t.session[:0]
+	}
+	r.Node.Number, t.runs = len(t.runs), append(t.runs, r)
+}
+
+// alarms is the one timer of all sessions on the machine's clock. Set in init to break an initialization cycle: what
+// rings sets alarms.
+var alarms *alarm.Queue[Tree]
+
+func init() {
+	began := uptime.Start(time.Now())
+	alarms = alarm.New(RingAll, func() time.Duration { return began.Slept(time.Now()) })
+}
+
+// arm sets the timer for the run that is due first. One that is set for an earlier time stays. The caller holds the
+// lock.
+func (t *Tree) arm() {
+	due := t.machine.Due()
+	if t.Inline || due >= t.armed {
+		return
+	}
+	t.armed = due
+	switch wait := due - t.clock.last; {
+	case t.clock.base.Machine():
+		alarms.Within(&t.item, wait)
+	case t.timer == nil:
+		t.timer = clocks.AfterFunc(t.Clock, t.clock.patience(wait), t.ringOne)
+	default:
+		t.timer.Reset(t.clock.patience(wait))
+	}
+}
+
+// StopTimer stops the session's own timer, for tests.
+func (t *Tree) StopTimer() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.timer.Stop()
+}
+
+// ring has the timer look at the runs that are due.
+func (t *Tree) ring() Work {
+	parent := t.parentEnd()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.armed, t.ringing = verdict.Never, true
+	defer func() { t.ringing = false }()
+	var k Work
+	t.stepAt(&k, t.now(parent), t.session[0], &machine.Input{Kind: machine.Tick})
+	return k
+}
+
+// ringOne is what a timer of the session's own does.
+func (t *Tree) ringOne() {
+	k := t.ring()
+	if t.Instant { // nobody has to wait for another goroutine
+		for _, r := range k.record {
+			r.Carry(clocks.Now(t.Clock))
+		}
+		k.record = nil
+	}
+	k.doAside(t)
+}
+
+// RingAll is what the timer of all sessions does for those that are due. It does not block.
+func RingAll(due []*Tree) {
+	var all []Work
+	for _, t := range due {
+		all = append(all, t.ring())
+	}
+	doTogether(all, due)
+}
