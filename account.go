@@ -3,6 +3,9 @@ package watchdog
 import (
 	"sync/atomic"
 
+	"github.com/seed62658d38/watchdog/internal/bounded"
+	"github.com/seed62658d38/watchdog/internal/share"
+
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
@@ -26,6 +29,21 @@ type sessionLedger struct {
 	tree *driver.Tree
 	ledger.Ledger
 	session *account
+}
+
+// Usage returns how far each counted limit of the run is used, in the order of the fields of [Spend], and those of its
+// scopes after its own. It is nil if there is none, and for a nil Watchdog.
+func (w *Watchdog) Usage() []Usage {
+	if w == nil {
+		return nil
+	}
+	a := w.r.account.Load()
+	if a == nil {
+		return nil
+	}
+	w.r.Lock()
+	defer w.r.Unlock()
+	return a.usage()
 }
 
 // accountOf returns the run's account, made at the first need, and those of the runs around it.
@@ -118,4 +136,47 @@ func (a *account) usageOf(c verdict.CountUse) Usage {
 		u.Currency = a.Currency
 	}
 	return u
+}
+
+// lock locks the tree, and all that the session draws on.
+func (in *sessionLedger) lock() (s *share.Set) {
+	in.tree.Lock()
+	s = in.tree.Shared.Load()
+	s.Lock()
+	return s
+}
+
+// close takes what is owed, gives back what is left of the run's slices, and admits nothing any more. It returns a
+// channel that is closed when that is done, nil if there is nothing to do.
+func (a *account) close() (done <-chan struct{}) {
+	if a == nil {
+		return nil
+	}
+	a.in.tree.Lock()
+	first := a.Close()
+	a.in.tree.Unlock()
+	s := a.in.tree.Shared.Load()
+	switch {
+	case a.outer != nil:
+		a.run.Store(nil)
+		return nil
+	case s == nil || !first && !s.Owes():
+		return nil
+	}
+	end := func() { _ = s.Settle() } // who closes hears of what is unpaid
+	if first {
+		end = func() { s.Close(a.logUnspent) }
+	}
+	if a.in.tree.Inline {
+		end()
+		return nil
+	}
+	return bounded.Aside(end)
+}
+
+// logUnspent tells the log of what could not be given back.
+func (a *account) logUnspent(l *share.Limit, err error) {
+	bounded.Quietly(func() {
+		a.run.Load().log().Error("what a run did not spend stays charged", "run", a.id, "scope", l.String(), "error", err)
+	})
 }

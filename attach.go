@@ -73,7 +73,7 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 		return nil, err
 	}
 	var fresh *resumption
-	if resume && (found.Stop != nil || r.flaw(&found, at) != nil) {
+	if resume && (found.Stop != nil || flawOf(r.Node.Run, &found, at) != nil) {
 		at = clocks.Now(cfg.Clock)
 		fresh = r.newResumption(found, at)
 		found = fold.Window{StartedAt: fresh.startedAt, OpenedBy: fresh.event.ID}
@@ -84,7 +84,9 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 		return nil, err
 	}
 	if opened, err := r.recordResumption(ctx, fresh); err != nil || !opened {
-		r.doubtResume(err)
+		if err != nil { // its keeper looks up whether the window was opened, before it writes how the run has ended
+			r.Locked(func() { r.extras().resumeInDoubt = true })
+		}
 		r.End(fresh.before()) // no longer kept; for its keeper it has ended, as before
 		r.TellSince(at)
 		_ = w.Close() // what else could not be recorded is tried once more; the error counts
@@ -131,15 +133,15 @@ func begin(ctx context.Context, named Run, cfg *Config) (*Watchdog, error) {
 	return w, nil
 }
 
-// flaw says why the run cannot be attached to the window, but resumed after it.
-func (r *run) flaw(found *fold.Window, now time.Time) error {
+// flawOf says why the run cannot be attached to the window, but resumed after it.
+func flawOf(runID string, found *fold.Window, now time.Time) error {
 	switch {
 	case found.Complete():
 		return fmt.Errorf("%w since %s; use Resume to go on with run %s, or give new work a run of its own", ErrComplete,
-			clocks.Text(found.CompletedAt), r.Node.Run)
+			clocks.Text(found.CompletedAt), runID)
 	case found.StartedAt.Sub(now) > StartSkew:
 		return fmt.Errorf("%w start: it is in the future; event %s of run %s opened a window at %s, the clock shows %s; "+
-			"check the clocks of both hosts, or use Resume to open another", ErrInvalid, found.OpenedBy, r.Node.Run,
+			"check the clocks of both hosts, or use Resume to open another", ErrInvalid, found.OpenedBy, runID,
 			clocks.Text(found.StartedAt), clocks.Text(now))
 	}
 	return nil
@@ -185,13 +187,6 @@ func (r *run) recordResumption(ctx context.Context, fresh *resumption) (opened b
 	return found.StartedAt.Equal(fresh.startedAt), nil
 }
 
-// doubtResume has the keeper look up whether the window was opened before it writes how the run has ended.
-func (r *run) doubtResume(err error) {
-	if err != nil {
-		r.Locked(func() { r.extras().resumeInDoubt = true })
-	}
-}
-
 // newWatchdog makes the watchdog of a session. Its context is hooked to the parent by start.
 func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error) {
 	classes, err := cfg.Kinds.classes()
@@ -232,14 +227,16 @@ func (r *run) setUp(heeds, shares bool) {
 
 // findOpen reads the window that the run is in, which must be one to attach to, or to resume after.
 func (r *run) findOpen(ctx context.Context, cfg *Config, resume bool, at time.Time) (fold.Window, error) {
-	found, err := r.findWindow(ctx)
+	reading, cancel := r.attachContext(ctx)
+	defer cancel()
+	found, err := r.Record.ReadWindow(reading, r.Node.StartedAt)
 	switch {
 	case err != nil:
 		return found, err
 	case resume:
 		return found, r.checkFailing(ctx, &found, cfg.MaxStops)
 	}
-	return found, r.flaw(&found, at)
+	return found, flawOf(r.Node.Run, &found, at)
 }
 
 // checkFailing returns an error if guards have stopped the run too often in a row for another window. It reads all
@@ -259,13 +256,6 @@ func (r *run) checkFailing(ctx context.Context, found *fold.Window, most int) er
 			"with a larger MaxStops than %d", ErrFailing, r.Node.Run, n, codeOf(found.Stop.Reason), most)
 	}
 	return nil
-}
-
-// findWindow reads the window that the run is in.
-func (r *run) findWindow(ctx context.Context) (fold.Window, error) {
-	ctx, cancel := r.attachContext(ctx)
-	defer cancel()
-	return r.Record.ReadWindow(ctx, r.Node.StartedAt)
 }
 
 // attachContext is for what an attach asks the store, on the caller's goroutine, for at most the record timeout.

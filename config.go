@@ -1,6 +1,10 @@
 package watchdog
 
 import (
+	"errors"
+
+	"github.com/seed62658d38/watchdog/internal/unwrap"
+
 	"context"
 	"fmt"
 	"log/slog"
@@ -9,7 +13,6 @@ import (
 
 	"github.com/benbjohnson/clock"
 
-	"github.com/seed62658d38/watchdog/internal/feed"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -154,20 +157,6 @@ func checkParent(ctx context.Context) error {
 // BusyTimeout is how long [Config].Busy may take to answer.
 const BusyTimeout = machine.BusyTimeout
 
-// settings are what a watchdog keeps of its config. They do not change.
-type settings struct {
-	limits        *sharedLimits
-	logger        *slog.Logger
-	onWarning     func(Warning)
-	busyHost      func() bool
-	signals       *feed.Queue[Signal] // nil if the host keeps no trace
-	classes       *classes            // of the host's events
-	loop          *loop.Config        // nil is the default of each field
-	recordsParent bool
-	observeOnly   bool
-	disabled      bool
-}
-
 func (cfg *Config) settings(classes *classes) settings {
 	s := settings{
 		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, busyHost: cfg.Busy, classes: classes,
@@ -181,23 +170,9 @@ func (cfg *Config) settings(classes *classes) settings {
 	return s
 }
 
-// with are these settings of a run for a layer of it with another budget.
-func (s settings) with(b *Budget) settings {
-	s.limits, s.recordsParent = b.shared(), false
-	return s
-}
-
 // hasSignals reports whether anything heeds the run's signs of life.
 func (cfg *Config) hasSignals() bool {
 	return !cfg.Disabled && cfg.Budget.heedsSignals() || cfg.OnSignal != nil || cfg.Keeper != nil
-}
-
-// log is the host's log.
-func (s *settings) log() *slog.Logger {
-	if s.logger == nil {
-		return slog.Default()
-	}
-	return s.logger
 }
 
 // place is where the run is recorded, and how.
@@ -210,4 +185,58 @@ func (cfg *Config) place(store *hostStore) journal.Place {
 		p.Timeout = DefaultRecordTimeout
 	}
 	return p
+}
+
+// inForce is the valid config as it is carried out: without what must not be called for a run that nothing guards.
+func (cfg *Config) inForce() *Config {
+	if !cfg.Disabled {
+		return cfg
+	}
+	off := *cfg
+	off.Store, off.Keeper, off.OnSignal, off.RecordInterrupts = nowhere{}, nil, nil, false
+	return &off
+}
+
+// checkSpend checks what counts, and where it is kept.
+func (cfg *Config) checkSpend() error {
+	if err := errors.Join(checkScopes(cfg.Scopes), cfg.checkCurrencies()); err != nil {
+		return err
+	}
+	able := cfg.spendStore() != nil
+	switch {
+	case !able && len(cfg.Scopes) > 0:
+		return fmt.Errorf("%w config: Scopes are set, and Store is a %T, which is no SpendStore; set SpendStore", ErrInvalid,
+			cfg.Store)
+	case !able && cfg.Budget.Spend.isKept():
+		return fmt.Errorf("%w config: Budget.Spend has limits, and Store is a %T, which is no SpendStore: what was spent "+
+			"would be forgotten with the process; set SpendStore, to a Memory if it may be", ErrInvalid, cfg.Store)
+	case cfg.forgets && len(cfg.Scopes) > 0 && cfg.SpendStore == nil:
+		return fmt.Errorf("%w config: Scopes are set without a Store; set SpendStore to what the runs share", ErrInvalid)
+	}
+	return nil
+}
+
+// checkCurrencies returns an error if the run would count two.
+func (cfg *Config) checkCurrencies() error {
+	currency := cfg.Budget.Spend.Cost.Currency
+	for _, s := range cfg.Scopes {
+		other := s.Spend.Cost.Currency
+		if currency == "" {
+			currency = other
+		}
+		if other != "" && other != currency {
+			return fmt.Errorf("%w config: scope %q counts %s, and another limit of the run %s", ErrInvalid, s.Scope, other,
+				currency)
+		}
+	}
+	return nil
+}
+
+// spendStore is where spend is kept, nil for nowhere.
+func (cfg *Config) spendStore() SpendStore {
+	if cfg.SpendStore != nil {
+		return cfg.SpendStore
+	}
+	store, _ := unwrap.To[SpendStore, EventStore](cfg.Store)
+	return store
 }

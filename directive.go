@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -68,23 +67,6 @@ func (d *Directive) Error() string {
 	}
 	return fmt.Sprintf("run %s is asked to %s: %s, %v of %v used, attempt %d", d.RunID,
 		strings.ReplaceAll(string(d.Kind), "_", " "), d.Reason, d.Used, d.Allowed, d.Rung)
-}
-
-func (r *run) directiveOf(o *machine.Notice) *Directive {
-	v := &o.Verdict
-	return &Directive{
-		Kind: DirectiveKind(v.Directive), RunID: r.Node.Run, Reason: codeOf(o.Reason), Rung: v.Rung,
-		Used: v.Used, Allowed: v.Allowed, Hold: v.Hold, Note: o.Note, At: o.At, ObserveOnly: o.Observed(),
-		Usage: usageOfRecord(r.Node.Run, o.Spend),
-	}
-}
-
-// directive is the directive of a stop.
-func (s *Stop) directive() Directive {
-	return Directive{
-		Kind: DirectiveCancel, RunID: s.RunID, Reason: s.Code, Rung: s.Rung, Used: s.Elapsed, Allowed: s.Budget,
-		Hold: s.Hold, Note: s.Note, At: s.FiredAt, Usage: s.Usage,
-	}
 }
 
 // A namedLadder is one of Ladders, with the limit that it is for.
@@ -181,4 +163,18 @@ func directives(kinds []DirectiveKind) []verdict.Directive {
 		all[i] = verdict.Directive(kind)
 	}
 	return all
+}
+
+// A Warning says that a run has used up a chosen fraction of its wall clock ([Budget].WarnAt) or of a counted limit
+// ([Spend].WarnAt), so that it can wrap up. After an extension the fractions count anew, of the longer budget.
+type Warning struct {
+	RunID    string
+	Fraction float64
+	// Elapsed and Budget are of the window, extensions included. Remaining is as [Watchdog.Remaining] has it.
+	// Of a counted limit Usage says that, Elapsed is what the wall clock showed, and the others are 0.
+	Elapsed, Budget, Remaining time.Duration
+	// Usage is how far a counted limit is used, nil for the wall clock.
+	Usage *Usage
+	// At is when the warning was due to be seen, in UTC to the microsecond.
+	At time.Time
 }

@@ -2,7 +2,10 @@ package watchdog
 
 import (
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/record"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
@@ -89,4 +92,103 @@ func (r *run) newExtension(d time.Duration) (fold.Event, error) {
 		return fold.Event{}, fmt.Errorf("%w extension: %v and that is more than a duration can hold", ErrInvalid, budget)
 	}
 	return r.Node.Extend(r.Now(), d, nil), nil
+}
+
+// ExtendSpend gives counted limits of the running run more, each by what its field says, recorded as [EventExtend]
+// before it counts. Warnings and the reserve of such a limit begin again, and so does its ladder. Limits of scopes are
+// extended by raising them where they are configured.
+//
+// The error wraps [ErrInvalid] if nothing is extended, if a number is negative, if Reserve or WarnAt is set, or if the
+// run has no such limit; [ErrEnded] if the run has ended, or for a nil Watchdog; or it is the store's error. Then the
+// limits are as before, unless the store was too slow to answer and keeps the event after all. A run that is disabled
+// has no limits, and nothing is done.
+func (w *Watchdog) ExtendSpend(more Spend) error {
+	switch {
+	case w == nil:
+		return fmt.Errorf("extend spend: %w", errNoRun)
+	case w.r.disabled:
+		return nil
+	}
+	if err := w.r.extendSpend(&more); err != nil {
+		return fmt.Errorf("extend spend of run %s: %w", w.r.Node.Run, err)
+	}
+	return nil
+}
+
+func (r *run) extendSpend(more *Spend) error {
+	began := clocks.Now(r.Tree.Clock)
+	given, err := r.limits.givenBy(more)
+	if err != nil {
+		return err
+	}
+	event, given, err := r.newSpendExtension(given)
+	if err != nil {
+		return err
+	}
+	found, err := r.Record.RecordExtension(event, 0)
+	if err != nil {
+		return err
+	}
+	if !found.Over() {
+		found.Give(given)
+	}
+	stop, err := r.adopt(&found, began)
+	if stop != nil {
+		return fmt.Errorf("%w: %w", ErrEnded, stop)
+	}
+	return err
+}
+
+// givenBy returns how much more each limit gets.
+func (l *sharedLimits) givenBy(more *Spend) (given map[fold.Key]int64, err error) {
+	if more.Reserve != (Totals{}) || more.WarnAt != nil {
+		return nil, fmt.Errorf("%w extension: Reserve and WarnAt cannot be extended; leave them out", ErrInvalid)
+	}
+	given = map[fold.Key]int64{}
+	for one := range more.listed() {
+		key := fold.CountKey(one.kind.String(), one.tool, "")
+		switch {
+		case one.max == 0:
+			continue
+		case one.max < 0:
+			return nil, fmt.Errorf("%w extension: %s is %d; use a positive number", ErrInvalid, one.name, one.max)
+		case !l.counts(key):
+			return nil, fmt.Errorf("%w extension: the run has no limit of %s", ErrInvalid, one.name)
+		}
+		given[key] = one.max
+	}
+	if len(given) == 0 {
+		return nil, fmt.Errorf("%w extension: it has no limit", ErrInvalid)
+	}
+	return given, nil
+}
+
+func (l *sharedLimits) counts(key fold.Key) bool {
+	return slices.ContainsFunc(l.Counts, func(c verdict.CountLimit) bool { return machine.KeyOfCount(&c) == key })
+}
+
+// newSpendExtension returns the event, and how much each limit has been given in all after it.
+func (r *run) newSpendExtension(given map[fold.Key]int64) (e fold.Event, total map[fold.Key]int64, err error) {
+	_ = r.poll() // a run that is late has ended
+	r.Lock()
+	defer r.Unlock()
+	if r.Node.Phase() != machine.Running {
+		return e, nil, fmt.Errorf("%w: %w", ErrEnded, r.Cause())
+	}
+	a := r.accountOf()
+	total = map[fold.Key]int64{}
+	var spend []record.Spend
+	for i := range r.limits.Counts {
+		key := machine.KeyOfCount(&r.limits.Counts[i])
+		n := given[key]
+		if n == 0 {
+			continue
+		}
+		total[key] = verdict.AddCount(a.Spend.Counts[i].Extended, n)
+		one := r.Node.SpendOf(a.Spend.Use(i))
+		one.Allowed = record.Number(verdict.AddCount(int64(one.Allowed), n))
+		one.Extension = record.Number(n)
+		spend = append(spend, one)
+	}
+	return r.Node.Extend(r.Now(), 0, spend), total, nil
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 )
 
@@ -24,16 +23,37 @@ type Keeper interface {
 	Ended(ctx context.Context, w *Watchdog)
 }
 
-// An Attempt is one process's work at a run.
-type Attempt struct {
-	// Number counts the attempts from 1; zero is unknown.
-	Number int
-	// Lost tells that the process of the attempt before ended without recording anything: it was killed, or its host went
-	// down.
-	Lost bool
-	// Stopped tells that a guard stopped the run before this attempt, as far as the keeper knows. New then reads the
-	// run's events again: the stop may have come after it read them.
-	Stopped bool
+// Sync reads from the store what others did to the run's window, such as a sweeper on another host, and adopts it: a
+// cancel ends the run, with the stored stop as the cause, that it is complete ends it, too, an extension counts.
+// Nothing is recorded. A run that is only observed ends as well, because the stored cancel was carried out, and the
+// next attach finds it so.
+//
+// Sync returns the run's stop, nil while it goes on. It takes at most the record timeout, or as long as the context
+// lasts; the run's limits go on meanwhile. The error wraps the store's, the context's or [ErrUnreadableEvent], and then
+// nothing has changed; or [ErrEnded], if the run has ended without a stop. On a nil Watchdog it does nothing.
+func (w *Watchdog) Sync(ctx context.Context) (*Stop, error) {
+	if w == nil {
+		return nil, nil
+	}
+	stop, err := w.r.sync(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("sync run %s with its events: %w", w.r.Node.Run, err)
+	}
+	return stop, nil
+}
+
+func (r *run) sync(ctx context.Context) (*Stop, error) {
+	began := clocks.Now(r.Tree.Clock)
+	_ = r.poll() // a run that is late has ended
+	if r.Inner().Err() != nil {
+		return r.howEnded()
+	}
+	r.Locked(r.Node.Draw)
+	found, err := r.Record.Consult(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.adopt(&found, began)
 }
 
 // Attempt returns which attempt at the run this watchdog is, as far as a [Config].Keeper counts them; zero for a nil
@@ -65,26 +85,6 @@ func (w *Watchdog) SinceActivity() time.Duration {
 func (r *run) silence() (silence time.Duration, signalled bool) {
 	r.Locked(func() { silence, signalled = r.Node.Silence(r.Now()) })
 	return silence, signalled
-}
-
-// tellKeeper has the host's keeper write down that the run has ended. The caller has waited since began.
-func (r *run) tellKeeper(began time.Time) {
-	var keeper func(context.Context)
-	r.Locked(func() {
-		if r.more != nil {
-			keeper = r.more.keeper
-		}
-	})
-	left := r.Tree.Left(began)
-	if keeper == nil || left <= 0 {
-		return
-	}
-	ctx, cancel := clocks.WithTimeout(r.Values(), r.Tree.Clock, left)
-	defer cancel()
-	_, err := bounded.Do(ctx, func() (struct{}, error) { keeper(ctx); return struct{}{}, nil })
-	if err != nil {
-		r.log().Error("the keeper of a run did not take its end", "run", r.Node.Run, "error", err)
-	}
 }
 
 // keep has the host's keeper keep the run.

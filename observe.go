@@ -66,29 +66,3 @@ func (c *classes) add(kind string, class string) error {
 	c.of[kind] = class
 	return nil
 }
-
-// Observe takes an event of the host's own, by its kind, for the signal that [Config].Kinds say it is, and returns its
-// class. The watchdog's own events are never a signal.
-func (w *Watchdog) Observe(kind string) string {
-	class := w.classOf(kind)
-	switch class {
-	case ClassMaterial:
-		w.Progress()
-	case ClassActivity:
-		w.Activity()
-	}
-	return class
-}
-
-func (w *Watchdog) classOf(kind string) string {
-	if w == nil || w.r.classes == nil || strings.HasPrefix(kind, eventPrefix) {
-		return ClassIgnored
-	}
-	if class, known := w.r.classes.of[kind]; known {
-		return class
-	}
-	if w.r.classes.unknown == "" {
-		return ClassIgnored
-	}
-	return w.r.classes.unknown
-}

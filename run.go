@@ -55,3 +55,15 @@ func (r Run) check(now time.Time) error {
 	}
 	return nil
 }
+
+// An Attempt is one process's work at a run.
+type Attempt struct {
+	// Number counts the attempts from 1; zero is unknown.
+	Number int
+	// Lost tells that the process of the attempt before ended without recording anything: it was killed, or its host went
+	// down.
+	Lost bool
+	// Stopped tells that a guard stopped the run before this attempt, as far as the keeper knows. New then reads the
+	// run's events again: the stop may have come after it read them.
+	Stopped bool
+}

@@ -7,21 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/share"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
-
-// lock locks the tree, and all that the session draws on.
-func (in *sessionLedger) lock() (s *share.Set) {
-	in.tree.Lock()
-	s = in.tree.Shared.Load()
-	s.Lock()
-	return s
-}
 
 // openSpend has a session draw on what a store keeps of its limits, and learn what was used before.
 func (r *run) openSpend(ctx context.Context, cfg *Config, found *fold.Window) error {
@@ -75,41 +66,6 @@ func toolsOf(limits []verdict.CountLimit) (tools []string) {
 		}
 	}
 	return tools
-}
-
-// close takes what is owed, gives back what is left of the run's slices, and admits nothing any more. It returns a
-// channel that is closed when that is done, nil if there is nothing to do.
-func (a *account) close() (done <-chan struct{}) {
-	if a == nil {
-		return nil
-	}
-	a.in.tree.Lock()
-	first := a.Close()
-	a.in.tree.Unlock()
-	s := a.in.tree.Shared.Load()
-	switch {
-	case a.outer != nil:
-		a.run.Store(nil)
-		return nil
-	case s == nil || !first && !s.Owes():
-		return nil
-	}
-	end := func() { _ = s.Settle() } // who closes hears of what is unpaid
-	if first {
-		end = func() { s.Close(a.logUnspent) }
-	}
-	if a.in.tree.Inline {
-		end()
-		return nil
-	}
-	return bounded.Aside(end)
-}
-
-// logUnspent tells the log of what could not be given back.
-func (a *account) logUnspent(l *share.Limit, err error) {
-	bounded.Quietly(func() {
-		a.run.Load().log().Error("what a run did not spend stays charged", "run", a.id, "scope", l.String(), "error", err)
-	})
 }
 
 // A keptLimit is a limit that a store keeps, as package share asks for it.

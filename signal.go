@@ -1,20 +1,13 @@
 package watchdog
 
 import (
-	"context"
+	"strings"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/digests"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
-
-// FromContext returns the watchdog of the innermost run that the context belongs to, nil if there is none. All
-// methods of a nil [Watchdog] work, so that deep code need not know whether it is watched.
-func FromContext(ctx context.Context) *Watchdog {
-	h, _ := ctx.Value(handle.Key{}).(*runHandle)
-	return (*Watchdog)(h)
-}
 
 // Activity is a sign of life: it restarts [Budget].Idle and the Idle of holds, also of the runs around a layer. It
 // never polls, records or waits for the store. It is cheap enough to be called per token from many goroutines: about
@@ -50,13 +43,39 @@ func (w *Watchdog) ProgressDigest(digest string) bool {
 		if r.Node.Pulse.Load() == nil {
 			continue
 		}
-		fresh := r.digestsOf().add(digest)
+		fresh := r.digestsOf().Add(digest)
 		r.sign(fresh)
 		if !heeded {
 			first, heeded = fresh, true
 		}
 	}
 	return first
+}
+
+// Observe takes an event of the host's own, by its kind, for the signal that [Config].Kinds say it is, and returns its
+// class. The watchdog's own events are never a signal.
+func (w *Watchdog) Observe(kind string) string {
+	class := w.classOf(kind)
+	switch class {
+	case ClassMaterial:
+		w.Progress()
+	case ClassActivity:
+		w.Activity()
+	}
+	return class
+}
+
+func (w *Watchdog) classOf(kind string) string {
+	if w == nil || w.r.classes == nil || strings.HasPrefix(kind, eventPrefix) {
+		return ClassIgnored
+	}
+	if class, known := w.r.classes.of[kind]; known {
+		return class
+	}
+	if w.r.classes.unknown == "" {
+		return ClassIgnored
+	}
+	return w.r.classes.unknown
 }
 
 // Note says what the run is doing, such as the name of a tool, for diagnosis: the last note stands in the [Stop], in
@@ -115,10 +134,10 @@ func (r *run) signLocked(progress bool) {
 }
 
 // digestsOf are made at the first need.
-func (r *run) digestsOf() *digests {
+func (r *run) digestsOf() *digests.Set {
 	if all := r.digests.Load(); all != nil {
 		return all
 	}
-	r.digests.CompareAndSwap(nil, &digests{})
+	r.digests.CompareAndSwap(nil, &digests.Set{})
 	return r.digests.Load()
 }

@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -227,4 +228,71 @@ func (a *Amount) setUse(u *verdict.Use) {
 	u.Counts[verdict.KindCost], u.Counts[verdict.KindRequests] = a.Cost.Micros, a.Requests
 	u.Counts[verdict.KindTurns], u.Counts[verdict.KindToolCalls] = a.Turns, a.ToolCalls
 	u.Counts.SumTokens()
+}
+
+// A SharedSpend is limits that several runs share, such as those of a tenant, a fleet, a day: what each of them uses
+// counts for all, whatever process it runs in. A run names them in its [Config]; its layers count for them, too.
+type SharedSpend struct {
+	// Scope names it, at most [MaxAggregateID] characters, with that of a tool of Spend.Tools.
+	Scope string
+	// Spend holds the limits, which every run that names the scope should give alike. CallInput, Errors and Retries are
+	// of a run alone.
+	Spend Spend
+	// Period and Zone say when the count begins again, by the clock of the store. The zero value is never.
+	Period Period
+	Zone   string
+}
+
+// toolScope is the name under which a store keeps the limit of one tool.
+func toolScope(scope, tool string) string {
+	if tool == "" {
+		return scope
+	}
+	return scope + "/tool/" + tool
+}
+
+func checkScopes(scopes []SharedSpend) error {
+	seen := map[string]bool{}
+	for _, s := range scopes {
+		if err := s.check(); err != nil {
+			return err
+		}
+		if seen[s.Scope] {
+			return fmt.Errorf("%w config: Scopes has %q twice", ErrInvalid, s.Scope)
+		}
+		seen[s.Scope] = true
+	}
+	return nil
+}
+
+func (s *SharedSpend) check() error {
+	if flaw := textFlaw(s.Scope, MaxAggregateID); flaw != "" {
+		return fmt.Errorf("%w config: the name of a scope %s", ErrInvalid, flaw)
+	}
+	for tool := range s.Spend.Tools {
+		if flaw := textFlaw(toolScope(s.Scope, tool), MaxAggregateID); flaw != "" {
+			return fmt.Errorf("%w config: scope %q with the name of its tool %s", ErrInvalid, s.Scope, flaw)
+		}
+	}
+	if err := errors.Join(s.Spend.check(), s.Period.check(s.Zone)); err != nil {
+		return fmt.Errorf("scope %q: %w", s.Scope, err)
+	}
+	switch {
+	case s.Spend.none():
+		return fmt.Errorf("%w config: scope %q has no limit", ErrInvalid, s.Scope)
+	case min(limitOf(s.Spend.CallInput), limitOf(s.Spend.Errors), limitOf(s.Spend.Retries)) != NoLimit:
+		return fmt.Errorf("%w config: scope %q has CallInput, Errors or Retries, which are limits of one run; set them in "+
+			"Budget", ErrInvalid, s.Scope)
+	}
+	return nil
+}
+
+// isKept reports whether a limit adds up, so that a store has to keep it.
+func (s *Spend) isKept() bool {
+	for _, l := range s.limits("") {
+		if l.Kind < verdict.KindCallInput {
+			return true
+		}
+	}
+	return false
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // A Stop says why and when a watchdog ended a run. It is an error: the cause of the run's context, see [context.Cause].
@@ -89,12 +88,6 @@ func (s *Stop) Timeout() bool { return s.Code.Timeout() }
 // Temporary reports the same as Timeout, see [StopReason.Temporary].
 func (s *Stop) Temporary() bool { return s.Timeout() }
 
-func reasonOf(limit verdict.Limit) string { return record.LimitReason(string(limit)) }
-
-func reasonOfCode(code StopReason) string { return record.Reason(string(code)) }
-
-func codeOf(reason string) StopReason { return StopReason(record.Code(reason)) }
-
 // stopOf reads the payload of the run's cancel event.
 func stopOf(p *record.Cancel, runID string) *Stop {
 	return &Stop{
@@ -103,5 +96,13 @@ func stopOf(p *record.Cancel, runID string) *Stop {
 		Elapsed: fold.Elapsed(p), Budget: record.Duration(p.ConfiguredBudgetSeconds),
 		Hold: p.Hold, Note: p.Note, Paused: record.Duration(p.PausedSeconds), window: p.Window,
 		Rung: max(int(p.Rung), 1), Usage: usageOfRecord(runID, p.Spend),
+	}
+}
+
+// directive is the directive of a stop.
+func (s *Stop) directive() Directive {
+	return Directive{
+		Kind: DirectiveCancel, RunID: s.RunID, Reason: s.Code, Rung: s.Rung, Used: s.Elapsed, Allowed: s.Budget,
+		Hold: s.Hold, Note: s.Note, At: s.FiredAt, Usage: s.Usage,
 	}
 }

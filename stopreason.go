@@ -4,6 +4,9 @@ import (
 	"context"
 	"os"
 	"slices"
+
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // A StopReason is the stable code of why a run ended: snake_case, never renamed, written to events and session
@@ -121,3 +124,9 @@ func (r StopReason) Temporary() bool { return r.Timeout() }
 func (r StopReason) Is(target error) bool {
 	return r.Timeout() && (target == context.DeadlineExceeded || target == os.ErrDeadlineExceeded)
 }
+
+func reasonOf(limit verdict.Limit) string { return record.LimitReason(string(limit)) }
+
+func reasonOfCode(code StopReason) string { return record.Reason(string(code)) }
+
+func codeOf(reason string) StopReason { return StopReason(record.Code(reason)) }

@@ -4,12 +4,7 @@ import (
 	"iter"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/feed"
-	"github.com/seed62658d38/watchdog/internal/machine"
 )
-
-// readers are those of a run's directives, each of which is in line under its entry until the record of that was tried.
-type readers = feed.Feed[*machine.Entry, Directive]
 
 // Subscribe has every later directive given to call, in the order in which they were decided and the [DirectiveCancel]
 // of a stop last, on a goroutine of its own that ends when there is none left; with PollOnly on the caller's of
@@ -81,12 +76,4 @@ func (r *run) takePolled(stop *Stop, here bool) (Directive, bool) {
 		r.delivered(&d)
 	}
 	return d, ok
-}
-
-func (r *run) readersOf() *readers {
-	if all := r.readers.Load(); all != nil {
-		return all
-	}
-	r.readers.CompareAndSwap(nil, &readers{})
-	return r.readers.Load()
 }

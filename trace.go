@@ -3,8 +3,6 @@ package watchdog
 import (
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/feed"
-	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -76,30 +74,4 @@ type Signal struct {
 	// SignalSpent, before.
 	Usage *Usage `json:"usage,omitempty"`
 	More  int64  `json:"more,omitempty"`
-}
-
-// traceFor returns the queue of what tell gets, nil if the host keeps no trace. Signals are queued while mu of the tree
-// is held and delivered by whoever unlocks it.
-func (r *run) traceFor(tell func(Signal)) *feed.Queue[Signal] {
-	if tell == nil {
-		return nil
-	}
-	return feed.NewQueue(0, func(s Signal, _ int) { r.CallHost("OnSignal", func() { tell(s) }) })
-}
-
-// signalOf is a signal of the machine as the host gets it.
-func (r *run) signalOf(s *machine.Signal) Signal {
-	return Signal{
-		Kind: string(s.Kind), Run: r.Node.Run, At: s.At, Key: s.Key, Serial: s.Serial, Length: s.Length, Warned: s.Warned,
-		Wrapped: s.Wrapped, From: s.From, Rung: s.Rung, Idle: s.Idle, Busy: s.Busy, Usage: usageOfRecord(r.Node.Run, s.Spend),
-		More: s.More,
-	}
-}
-
-// traced traces what is no input of the machine's. The caller holds mu.
-func (r *run) traced(s Signal) {
-	if r.signals != nil {
-		s.Run, s.At = r.Node.Run, r.Elapsed()
-		r.signals.Add(s)
-	}
 }

@@ -87,21 +87,6 @@ func (r *Refused) Error() string {
 // Unwrap returns the stop code of the limit.
 func (r *Refused) Unwrap() error { return r.Code() }
 
-// Usage returns how far each counted limit of the run is used, in the order of the fields of [Spend], and those of its
-// scopes after its own. It is nil if there is none, and for a nil Watchdog.
-func (w *Watchdog) Usage() []Usage {
-	if w == nil {
-		return nil
-	}
-	a := w.r.account.Load()
-	if a == nil {
-		return nil
-	}
-	w.r.Lock()
-	defer w.r.Unlock()
-	return a.usage()
-}
-
 // usageOfRecord is what events have of it, nil for none.
 func usageOfRecord(runID string, s *record.Spend) *Usage {
 	if s == nil {

@@ -3,9 +3,18 @@ package watchdog
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/loop"
+
+	"github.com/seed62658d38/watchdog/internal/digests"
+	"github.com/seed62658d38/watchdog/internal/driver"
+	"github.com/seed62658d38/watchdog/internal/feed"
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/looper"
+	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
 // A Watchdog guards one run in this process. It ends the run's context when a limit is exceeded, also while the host is
@@ -16,17 +25,105 @@ import (
 // run: it has no limit, it never fires, and what cannot be done without a run returns an error that wraps [ErrEnded].
 type Watchdog struct{ r run }
 
-// Context returns the run's context, for everything that is done in the run. It ends when a limit is exceeded or
-// another guard cancels the run, with the [Stop] as its cause; when the parent ends, with the parent's cause; after
-// [Watchdog.Interrupt], with the [Interruption]; after [Watchdog.Complete], with [ErrComplete]; and after
-// [Watchdog.Close], with [ErrClosed]. Its deadline is the parent's, because that of the run can be extended. That of a
-// nil Watchdog is [context.Background].
-func (w *Watchdog) Context() context.Context {
-	if w == nil {
-		return context.Background()
-	}
-	return (*runContext)(w)
+// A run is a run of package driver in the words of this package. The lock guards what changes and is not atomic.
+type run struct {
+	driver.Run
+	settings
+
+	digests atomic.Pointer[digests.Set]
+	readers atomic.Pointer[readers]
+	account atomic.Pointer[account] // nil while nothing is counted
+
+	stop *Stop   // once fired
+	more *extras // nil if there is nothing in them
 }
+
+// readers are those of a run's directives, each of which is in line under its entry until the record of that was tried.
+type readers = feed.Feed[*machine.Entry, Directive]
+
+// extras are what few runs have.
+type extras struct {
+	attempt Attempt
+	keeper  func(context.Context) // tells the keeper of the end, nil if there is none
+	looper  *looper.Looper        // nil before the first step
+	// resumeInDoubt tells that it was not resumed, and that the store may have the resume all the same.
+	resumeInDoubt bool
+}
+
+// settings are what a watchdog keeps of its config. They do not change.
+type settings struct {
+	limits        *sharedLimits
+	logger        *slog.Logger
+	onWarning     func(Warning)
+	busyHost      func() bool
+	signals       *feed.Queue[Signal] // nil if the host keeps no trace
+	classes       *classes            // of the host's events
+	loop          *loop.Config        // nil is the default of each field
+	recordsParent bool
+	observeOnly   bool
+	disabled      bool
+}
+
+// with are these settings of a run for a layer of it with another budget.
+func (s settings) with(b *Budget) settings {
+	s.limits, s.recordsParent = b.shared(), false
+	return s
+}
+
+// log is the host's log.
+func (s *settings) log() *slog.Logger {
+	if s.logger == nil {
+		return slog.Default()
+	}
+	return s.logger
+}
+
+// extras are made at the first need. The caller holds the lock.
+func (r *run) extras() *extras {
+	if r.more == nil {
+		r.more = &extras{}
+	}
+	return r.more
+}
+
+// around is the run around a layer, nil for a session.
+func (r *run) around() *run {
+	outer := r.Outer()
+	if outer == nil {
+		return nil
+	}
+	return outer.Host().(*run)
+}
+
+// poll looks at the run and carries out what it finds. It returns the stop once there is one.
+func (r *run) poll() *Stop { return asStop(r.Poll()) }
+
+// asStop is the stop that a cause is.
+func asStop(cause error) *Stop {
+	stop, _ := cause.(*Stop) //nolint:errorlint // as [run.Stopped] returned it
+	return stop
+}
+
+// adopt does what the store says, unless the run has ended meanwhile. The caller has waited since began.
+func (r *run) adopt(found *fold.Window, began time.Time) (*Stop, error) {
+	stop, adopted := r.Adopt(found, began)
+	if !adopted {
+		return r.howEnded()
+	}
+	return asStop(stop), nil
+}
+
+// howEnded is the stop of a run that has ended, or an error that says how it ended.
+func (r *run) howEnded() (stop *Stop, err error) {
+	r.Locked(func() { stop = r.stop })
+	if stop == nil {
+		err = r.errEnded()
+	}
+	return stop, err
+}
+
+// errEnded says how the run has ended.
+func (r *run) errEnded() error { return fmt.Errorf("%w: %w", ErrEnded, r.Cause()) }
 
 // ID returns the run's ID, a random one where the host gave none. It is empty for a nil Watchdog.
 func (w *Watchdog) ID() string {
@@ -97,22 +194,18 @@ func (w *Watchdog) Remaining() time.Duration {
 	return w.r.RemainingAt(time.Now())
 }
 
-// Close ends the watching. A run that has not ended otherwise ends by it, without an event; its context's cause is
-// [ErrClosed]. If an event of the run could not be recorded yet, or what a call used beyond its admission could not be
-// charged ([Charge.Settle]), Close tries once more and returns the error if that fails; it can be called again to try
-// again, and nothing else does any more. Otherwise, and for a nil Watchdog, it returns nil. It waits at most twice the
-// record timeout.
-func (w *Watchdog) Close() error {
-	if w == nil {
-		return nil
+// traced traces what is no input of the machine's. The caller holds mu.
+func (r *run) traced(s Signal) {
+	if r.signals != nil {
+		s.Run, s.At = r.Node.Run, r.Elapsed()
+		r.signals.Add(s)
 	}
-	began := clocks.Now(w.r.Tree.Clock)
-	w.r.Record.Close()
-	if w.r.Close(ErrClosed) && w.r.more == nil && w.r.account.Load() == nil { // nearly always
-		return nil
+}
+
+func (r *run) readersOf() *readers {
+	if all := r.readers.Load(); all != nil {
+		return all
 	}
-	if err := w.r.close(began); err != nil {
-		return fmt.Errorf("close watchdog of run %s: %w", w.r.Node.Run, err)
-	}
-	return nil
+	r.readers.CompareAndSwap(nil, &readers{})
+	return r.readers.Load()
 }

@@ -32,7 +32,7 @@ func (r *Run) InitLayer(ctx context.Context, around *Run, host Host, name machin
 
 func (r *Run) init(t *Tree, host Host, name machine.Name) {
 	r.Tree, r.host, r.Node.Name = t, host, name
-	r.Record.Open(&t.Place, r)
+	r.Record.Open(&t.Place, (*carried)(r))
 }
 
 // Discard ends the context of a run that is not begun.

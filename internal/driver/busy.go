@@ -27,7 +27,7 @@ func (a *asking) ask(then func()) {
 	timer := clocks.AfterFunc(r.Tree.Clock, machine.BusyTimeout, func() {
 		if a.answer(false) {
 			then()
-			r.reportLate()
+			a.reportLate()
 		}
 	})
 	go func() {
@@ -48,9 +48,16 @@ func (a *asking) answer(busy bool) (awaited bool) {
 	return a.r.Step(&machine.Input{Kind: machine.Answer, Inquiry: a.inquiry, Progress: busy}).Done
 }
 
+// lookAgain has the timer look at the run after the host was asked. With PollOnly the next poll does.
+func (a *asking) lookAgain() {
+	if !a.r.Tree.Inline {
+		a.r.Step(&machine.Input{Kind: machine.Look})
+	}
+}
+
 // reportLate tells the log once that Busy does not answer.
-func (r *Run) reportLate() {
-	told := false
+func (a *asking) reportLate() {
+	r, told := a.r, false
 	r.Locked(func() { told, r.extras().late = r.extras().late, true })
 	if !told {
 		bounded.Quietly(func() {

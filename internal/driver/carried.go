@@ -9,33 +9,29 @@ import (
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
+// A carried is a run as the lanes have it.
+type carried Run
+
 // Lock implements [lane.Run].
-func (r *Run) Lock() { r.Tree.mu.Lock() }
+func (r *carried) Lock() { r.Tree.mu.Lock() }
 
 // Unlock implements [lane.Run].
-func (r *Run) Unlock() { r.Tree.mu.Unlock() }
+func (r *carried) Unlock() { r.Tree.mu.Unlock() }
 
 // Machine implements [lane.Run].
-func (r *Run) Machine() *machine.Node { return &r.Node }
+func (r *carried) Machine() *machine.Node { return &r.Node }
 
 // Values implements [lane.Run].
-func (r *Run) Values() context.Context { return context.WithoutCancel(r.inner) }
+func (r *carried) Values() context.Context { return context.WithoutCancel(r.inner) }
 
 // Closed implements [lane.Run].
-func (r *Run) Closed() bool {
-	for ; r != nil; r = r.outer {
-		if r.Record.Closed() {
-			return true
-		}
-	}
-	return false
-}
+func (r *carried) Closed() bool { return (*Run)(r).closed() }
 
 // Owes implements [lane.Run].
-func (r *Run) Owes() bool { return r.outer == nil && r.Tree.Shared.Load().Uncovered() }
+func (r *carried) Owes() bool { return r.outer == nil && r.Tree.Shared.Load().Uncovered() }
 
 // Cover implements [lane.Run].
-func (r *Run) Cover() error {
+func (r *carried) Cover() error {
 	if r.outer != nil || r.Closed() {
 		return nil
 	}
@@ -44,24 +40,25 @@ func (r *Run) Cover() error {
 
 // Conclude implements [lane.Run]. What the host is to be told is left to the caller: whoever waits for the end must not
 // wait for the host.
-func (r *Run) Conclude(e *lane.Ending, known *fold.Window, err error) {
+func (r *carried) Conclude(e *lane.Ending, known *fold.Window, err error) {
 	t := r.Tree
 	parent := t.parentEnd()
+	run := (*Run)(r)
 	var k Work
-	r.Locked(func() {
+	run.Locked(func() {
 		defer close(e.Done)
-		t.stepAt(&k, t.now(parent), r, &machine.Input{Kind: machine.Recorded, Trip: e.Trip, Window: known})
+		t.stepAt(&k, t.now(parent), run, &machine.Input{Kind: machine.Recorded, Trip: e.Trip, Window: known})
 		r.Record.End(nil)
-		n := r.newsOf()
+		n := (*Run)(r).newsOf()
 		n.told, n.stopErr = e.Told, err
 	})
 	k.Pass(t, clocks.Now(t.Clock))
 }
 
 // Tried implements [lane.Run].
-func (r *Run) Tried(entries []*machine.Entry) {
+func (r *carried) Tried(entries []*machine.Entry) {
 	for _, e := range entries {
-		n := r.newsOf()
+		n := (*Run)(r).newsOf()
 		switch o := e.Notice; {
 		case o == nil:
 		case o.Directive():
@@ -70,23 +67,24 @@ func (r *Run) Tried(entries []*machine.Entry) {
 			n.warnings = append(n.warnings, o)
 		}
 		if err, lost := e.Err(), e.Lost(); err != nil && lost != nil {
-			n.logs = append(n.logs, func() { r.LogLoss(lost, err) })
+			n.logs = append(n.logs, func() { (*Run)(r).LogLoss(lost, err) })
 		}
 	}
 }
 
 // Tell implements [lane.Run].
-func (r *Run) Tell(here bool) (log func()) {
-	n := r.takeNews()
+func (r *carried) Tell(here bool) (log func()) {
+	run := (*Run)(r)
+	n := run.takeNews()
 	switch {
 	case here:
-		r.tellHost(n)
+		run.tellHost(n)
 	case n == nil && !r.Tree.tracing():
 	case n != nil && len(n.warnings) > 0, r.Tree.tracing():
-		go r.tellHost(n)
+		go run.tellHost(n)
 	default:
 		r.host.Deliver(false)
-		return func() { r.tellHost(n) }
+		return func() { run.tellHost(n) }
 	}
 	return nil
 }

@@ -109,6 +109,25 @@ func (r *Run) takeWaiters() (all []func()) {
 	return all
 }
 
+// Lock locks the tree of the run.
+func (r *Run) Lock() { r.Tree.mu.Lock() }
+
+// Unlock unlocks it.
+func (r *Run) Unlock() { r.Tree.mu.Unlock() }
+
+// Values is a context with the values of the run's, without its end.
+func (r *Run) Values() context.Context { return context.WithoutCancel(r.inner) }
+
+// closed reports whether the host has closed the run, or one around it.
+func (r *Run) closed() bool {
+	for ; r != nil; r = r.outer {
+		if r.Record.Closed() {
+			return true
+		}
+	}
+	return false
+}
+
 // Locked makes the call while the lock is held.
 func (r *Run) Locked(call func()) {
 	r.Tree.mu.Lock()
@@ -140,9 +159,6 @@ func (t *Tree) SinceAt(now time.Time) time.Duration { return now.Sub(t.clock.bas
 // Quiet reports, without a lock, that nothing can have happened since the last look. It only ever does on the machine's
 // clock.
 func (r *Run) Quiet() bool { return r.Node.MayBeQuiet() && r.Node.Quiet(r.Tree.clock.base.Since()) }
-
-// Stopped is the cause of a run that has fired, else nil. The caller holds the lock.
-func (r *Run) Stopped() error { return r.stop }
 
 // Complete reports whether the run is complete. The caller holds the lock.
 func (r *Run) Complete() bool { return r.complete }
@@ -178,13 +194,6 @@ func (r *Run) Step(in *machine.Input) machine.Result {
 	k := r.Tree.Step(r, in)
 	k.doAside(r.Tree)
 	return in.Result
-}
-
-// lookAgain has the timer look at the run after the host was asked. With PollOnly the next poll does.
-func (r *Run) lookAgain() {
-	if !r.Tree.Inline {
-		r.Step(&machine.Input{Kind: machine.Look})
-	}
 }
 
 // Poll looks at the run and carries out what it finds. It returns the cause of its stop once there is one.

@@ -41,7 +41,7 @@ import (
 //	    journal.known.mu what this process knows of the run's events
 //	      looper.Looper.mu the loop detector of a run
 //	survey.mu            who has answered of the runs whose Busy was asked together; alone
-//	digests.mu           the digests of progress; alone
+//	digests.Set.mu       the digests of progress; alone
 //
 // The host's code (callbacks, loggers, hooks, stores) runs under none of them. Its clock is read, and its timers are
 // set, under Tree.mu and lane.lanes.mu.

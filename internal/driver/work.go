@@ -76,7 +76,7 @@ func (k *Work) doAside(t *Tree) {
 // askAside asks the hosts, for whoever does not wait for the answers.
 func (k *Work) askAside() {
 	for _, one := range k.asks {
-		one.ask(one.r.lookAgain)
+		one.ask(one.lookAgain)
 	}
 	k.asks = nil
 }

@@ -1,0 +1,104 @@
+package watchdog
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/seed62658d38/watchdog/internal/feed"
+	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/record"
+)
+
+// Log implements [driver.Host].
+func (r *run) Log() *slog.Logger { return r.log() }
+
+// Busy implements [driver.Host].
+func (r *run) Busy() bool { return r.busyHost() }
+
+// Stopped implements [driver.Host].
+func (r *run) Stopped(stop *record.Cancel) error {
+	r.stop = stopOf(stop, r.Node.Run)
+	if all := r.readers.Load(); all != nil { // else the first one finds it
+		all.End(r.stop.directive())
+	}
+	return r.stop
+}
+
+// Asks implements [driver.Host].
+func (r *run) Asks(e *machine.Entry) { r.readersOf().Line(e, *directiveOf(r.Node.Run, e.Notice)) }
+
+// Asked implements [driver.Host].
+func (r *run) Asked(e *machine.Entry) { r.readersOf().Tried(e) }
+
+// Again implements [driver.Host]. It is the directive that was put in line: hosts compare what ended their work with
+// what they poll.
+func (r *run) Again(e *machine.Entry) error {
+	if d, ok := r.readersOf().Lined(e); ok {
+		return &d
+	}
+	return directiveOf(r.Node.Run, e.Notice)
+}
+
+// Traced implements [driver.Host].
+func (r *run) Traced(s *machine.Signal) { r.signals.Add(signalOf(r.Node.Run, s)) }
+
+// Warns implements [driver.Host].
+func (r *run) Warns() bool { return r.onWarning != nil }
+
+// Warn implements [driver.Host].
+func (r *run) Warn(o *machine.Notice) {
+	r.CallHost("OnWarning", func() { r.onWarning(warningOf(r.Node.Run, o)) })
+}
+
+// Deliver implements [driver.Host].
+func (r *run) Deliver(here bool) { r.readers.Load().Deliver(here) }
+
+// ReportStop implements [driver.Host]. It skips formatting when Warn is off: ten thousand runs can stop at once.
+func (r *run) ReportStop(recordErr error) {
+	log, stop := r.log(), r.stop
+	if !log.Enabled(context.Background(), slog.LevelWarn) {
+		return
+	}
+	if recordErr != nil {
+		log.Error("watchdog stopped a run and could not record it", "run", r.Node.Run, "reason", string(stop.Code), "error",
+			recordErr)
+		return
+	}
+	log.Warn("watchdog stopped a run", "run", r.Node.Run, "reason", string(stop.Code), "elapsed", stop.Elapsed, "budget",
+		stop.Budget)
+}
+
+// traceFor returns the queue of what tell gets, nil if the host keeps no trace. Signals are queued while mu of the tree
+// is held and delivered by whoever unlocks it.
+func (r *run) traceFor(tell func(Signal)) *feed.Queue[Signal] {
+	if tell == nil {
+		return nil
+	}
+	return feed.NewQueue(0, func(s Signal, _ int) { r.CallHost("OnSignal", func() { tell(s) }) })
+}
+
+// signalOf is a signal of the machine as the host gets it.
+func signalOf(runID string, s *machine.Signal) Signal {
+	return Signal{
+		Kind: string(s.Kind), Run: runID, At: s.At, Key: s.Key, Serial: s.Serial, Length: s.Length, Warned: s.Warned,
+		Wrapped: s.Wrapped, From: s.From, Rung: s.Rung, Idle: s.Idle, Busy: s.Busy, Usage: usageOfRecord(runID, s.Spend),
+		More: s.More,
+	}
+}
+
+func warningOf(runID string, o *machine.Notice) Warning {
+	v := &o.Verdict
+	return Warning{
+		RunID: runID, Fraction: v.Fraction, Elapsed: v.Used, Budget: v.Allowed, Remaining: o.Remaining,
+		Usage: usageOfRecord(runID, o.Spend), At: o.At,
+	}
+}
+
+func directiveOf(runID string, o *machine.Notice) *Directive {
+	v := &o.Verdict
+	return &Directive{
+		Kind: DirectiveKind(v.Directive), RunID: runID, Reason: codeOf(o.Reason), Rung: v.Rung,
+		Used: v.Used, Allowed: v.Allowed, Hold: v.Hold, Note: o.Note, At: o.At, ObserveOnly: o.Observed(),
+		Usage: usageOfRecord(runID, o.Spend),
+	}
+}
