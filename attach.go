@@ -181,7 +181,7 @@ func (p *resumption) before() error {
 func (r *run) newResumption(ended fold.Window, at time.Time) *resumption {
 	r.node.StartedAt = ended.StartedAt
 	startedAt := ended.NextStart(at)
-	return &resumption{ended, startedAt, Event(r.node.Resume(at, startedAt))}
+	return &resumption{ended, startedAt, Event(machine.Moment{Name: &r.node.Name, At: at}.Resume(startedAt))}
 }
 
 // recordResumption appends the event and reports whether the window that it opened is this one: another process may

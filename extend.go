@@ -57,7 +57,9 @@ func (r *run) fits(d time.Duration) (time.Duration, error) {
 	}
 	_ = r.poll() // a run that is late has ended
 	var own time.Duration
-	r.locked(func() { own = r.node.Left(r.elapsed()) }) // first: what is left around may only be less by then
+	r.locked(func() { // first: what is left around may only be less by then
+		own = verdict.Left(r.limits.Limits, *r.node.Seen(), r.elapsed())
+	})
 	around := r.outer.remainingAt(time.Now())
 	if own == NoLimit || around == NoLimit || r.hasEnded() { // the last is for newExtension to say
 		return d, nil
@@ -76,7 +78,7 @@ func (r *run) newExtension(d time.Duration) (Event, error) {
 	_ = r.poll() // a run that is late has ended
 	r.tree.mu.Lock()
 	defer r.tree.mu.Unlock()
-	budget := r.node.Budget()
+	budget := r.node.Moment(r.now()).Budget
 	switch {
 	case r.node.Phase() != machine.Running:
 		return Event{}, fmt.Errorf("%w: %w", ErrEnded, r.cause())
@@ -87,5 +89,5 @@ func (r *run) newExtension(d time.Duration) (Event, error) {
 	case verdict.Sum(budget, d) == NoLimit:
 		return Event{}, fmt.Errorf("%w extension: %v and that is more than a duration can hold", ErrInvalid, budget)
 	}
-	return Event(r.node.Extend(r.now(), d, nil)), nil
+	return Event(r.node.Moment(r.now()).Extend(d, nil)), nil
 }

@@ -106,10 +106,10 @@ func (r *run) newSpendExtension(given map[fold.Key]int64) (e Event, total map[fo
 			continue
 		}
 		total[key] = verdict.AddCount(a.Spend.Counts[i].Extended, n)
-		one := r.node.SpendOf(a.Spend.Use(i))
+		one := machine.SpendOf(&a.Account, a.Spend.Use(i))
 		one.Allowed = record.Number(verdict.AddCount(int64(one.Allowed), n))
 		one.Extension = record.Number(n)
 		spend = append(spend, one)
 	}
-	return Event(r.node.Extend(r.now(), 0, spend)), total, nil
+	return Event(r.node.Moment(r.now()).Extend(0, spend)), total, nil
 }

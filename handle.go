@@ -87,8 +87,8 @@ func (h *runHandle) State() (s handle.State) {
 		seen := h.r.node.Seen()
 		s.Extended, s.Warned, s.WrappedUp = seen.Extended, seen.Warned, seen.Wrapped
 		s.Paused = verdict.Paused(*seen, h.r.elapsed())
-		if h.r.complete {
-			s.Command = h.r.node.CommandEnd()
+		if end := h.r.node.Command; h.r.complete && end != nil {
+			s.Command = *end
 		}
 		if seen.Signs != nil {
 			s.Holds = seen.Signs.Holds.Len()
@@ -163,7 +163,7 @@ func (h *runHandle) InDoubt() (complete, resumed bool) {
 
 // CompleteCommand implements [handle.Run].
 func (h *runHandle) CompleteCommand(end record.CommandEnd) error {
-	h.r.locked(func() { h.r.node.Command(end) })
+	h.r.locked(func() { h.r.node.Command = &end })
 	return (*Watchdog)(h).Complete()
 }
 

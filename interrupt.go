@@ -53,6 +53,6 @@ func (r *run) interrupt(signal string) error {
 
 // interruptEvent says that the signal ended the run now. An empty name makes an event of its own.
 func (r *run) interruptEvent(signal, name string) (e Event) {
-	r.locked(func() { e = Event(r.node.Interrupt(r.now(), signal, name)) })
+	r.locked(func() { e = Event(r.node.Moment(r.now()).Interrupt(signal, name)) })
 	return e
 }

@@ -14,7 +14,7 @@ func (h *runHandle) RecordOverrun(call record.Overrun) {
 	var k work
 	var dropped []*machine.Entry
 	r.locked(func() {
-		e := machine.NewEntry(lost, r.node.Overrun(r.now(), call))
+		e := machine.NewEntry(lost, r.node.Moment(r.now()).Overrun(call))
 		dropped = r.node.Pending.PutSpare(e)
 		r.node.LookClosely() // if it cannot be recorded, the next poll tries
 		if r.tree.inline && !r.tree.instant() {
@@ -44,7 +44,7 @@ func (h *runHandle) RecordFinished() (corrected bool) {
 		return false
 	}
 	var e Event
-	r.locked(func() { e = Event(r.node.Correction(r.now(), stop.EventID())) })
+	r.locked(func() { e = Event(r.node.Moment(r.now()).Correction(stop.EventID())) })
 	if r.waiting() { // the store fails, and Close tries again
 		r.keep(nil, e)
 	} else if err := r.append(e); err != nil {

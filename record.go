@@ -307,7 +307,7 @@ type end struct {
 }
 
 func (r *run) endOf(t *machine.Trip) end {
-	event, own := r.node.Name.Cancel(t)
+	event, own := t.CancelEvent(&r.node.Name)
 	return end{Event(event), own}
 }
 
@@ -346,7 +346,7 @@ func (r *run) recordedTrip(done transacted, err error, end *end) (fold.Window, e
 
 // recordComplete appends the event that the run is complete and returns what the store has then.
 func (r *run) recordComplete(t *machine.Trip) (known fold.Window, err error) {
-	event := Event(r.node.Name.Complete(t))
+	event := Event(t.CompleteEvent(&r.node.Name))
 	done, err := r.transact(r.storeContext(), r.tree.timeout, nil, func(known *fold.Window) []Event {
 		if known.Complete() {
 			return nil

@@ -188,7 +188,7 @@ func (r *run) conclude(e *ending, known *fold.Window, err error) {
 	var k work
 	r.locked(func() {
 		defer close(e.done)
-		t.stepAt(&k, t.now(parent), r, &machine.Input{Kind: machine.Recorded, Trip: e.trip, Window: known})
+		t.stepAt(&k, t.now(parent), r, &machine.Input{Kind: machine.Recorded, Window: known})
 		r.ending = nil
 		n := r.newsOf()
 		n.told, n.stopErr = e.told, err

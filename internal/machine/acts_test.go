@@ -415,7 +415,7 @@ func (w *world) answer(r *run) {
 	}
 	t := r.trip
 	r.trip = nil
-	w.step(r, &machine.Input{Kind: machine.Recorded, Trip: t, Window: w.kept(r, t)})
+	w.step(r, &machine.Input{Kind: machine.Recorded, Window: w.kept(r, t)})
 	if w.checked && r.node.Phase() == machine.Recording {
 		w.fail("%d is still being recorded", r.node.Number)
 	}
@@ -436,7 +436,7 @@ func (w *world) kept(r *run, t *machine.Trip) *fold.Window {
 		known.CompletedAt = t.At
 		return known
 	case w.chance(2) || r.outer != nil && w.chance(2): // it has the stop, or failed to take it in time
-		_, known.Stop = r.node.Cancel(t)
+		_, known.Stop = t.CancelEvent(&r.node.Name)
 		return known
 	}
 	w.extend(r, t)
