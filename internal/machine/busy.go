@@ -85,10 +85,9 @@ func (n *Node) answer(in *Input) {
 	}
 	n.endInquiry()
 	n.takePulse()
-	goesOn := n.phase == Running && verdict.NextIdleTrip(*n.Limits, n.seen) == q.trip
 	n.LookClosely()
 	switch {
-	case !goesOn:
+	case verdict.NextIdleTrip(*n.Limits, n.seen) != q.trip:
 	case !in.Progress:
 		n.more.busy.denied = q.trip
 	default:

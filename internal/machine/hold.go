@@ -15,7 +15,7 @@ type Hold struct {
 	opening *pending.State // of the pause; nil if another process opened it
 	// restored tells that a process which is gone opened it, and nobody has taken it over.
 	restored bool
-	outer    *Hold // the same on the run around a layer; nil once it is closed
+	outer    *Hold // the same on the run around a layer
 }
 
 // Closed reports whether it was closed.
@@ -121,7 +121,6 @@ func (n *Node) closeHolds() {
 			around.closeHold(outer)
 			around.rest(around.now())
 		}
-		h.outer = nil
 	}
 	n.seen.Signs.CloseAll(n.now())
 }

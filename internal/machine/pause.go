@@ -96,7 +96,6 @@ func (n *Node) learnPauses(stored []verdict.Pause) {
 		for _, owner := range signs.Holds.Owners() {
 			if h := owner.(*Hold); h.restored && h.pause.ID == p.ID {
 				n.take(signal(verdict.Signal{Kind: verdict.SignalRelease, Key: h.id.Key, Serial: h.id.Serial}))
-				h.closed = true
 			}
 		}
 	}
