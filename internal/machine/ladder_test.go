@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -72,6 +73,43 @@ func TestLadder(t *testing.T) {
 		second := given(t, g)
 		require.NotEqual(t, first, second)
 		require.Equal(t, []string{first}, resets(t, g.out[0].Entry))
+	})
+	t.Run("and not that of a lower rung", func(t *testing.T) {
+		g, n := onMachine(t, machine.Rules{}, verdict.DirectRetry, verdict.DirectWait)
+		first := given(t, g)
+		second := given(t, g)
+		require.Empty(t, resets(t, g.out[0].Entry))
+		n.Pulse.Load().At(false, false, g.now.At)
+		g.give(n, machine.Look)
+		third := given(t, g)
+		require.Equal(t, []string{second}, resets(t, g.out[0].Entry))
+		n.Pulse.Load().At(true, false, g.now.At)
+		g.give(n, machine.Look)
+		require.Equal(t, []string{first, third}, resets(t, g.out[0].Entry))
+	})
+	t.Run("one of a counted limit stands while that allows the same", func(t *testing.T) {
+		l := unlimited()
+		l.Counts = []verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 1}}
+		l.Ladders = &verdict.Ladders{Requests: []verdict.Directive{verdict.DirectWait}}
+		for given, attempts := range []int{1, 0} {
+			found := windowOf(fold.Event{
+				ID: "d", AggregateID: "s", Type: record.EventPrefix + "wait", Timestamp: noon,
+				Payload: record.JSON(record.Trip{
+					Reason: "requests_exceeded", SessionStartedAt: record.Stamp(noon), Directive: "wait", Rung: 1,
+					Spend: &record.Spend{Limit: "requests", Allowed: 1},
+				}),
+			})
+			found.Given = map[fold.Key]int64{machine.KeyOfCount(&l.Counts[0]): int64(given)}
+			var books ledger.Ledger
+			var account ledger.Account
+			books.OpenSession(&account, verdict.NewSpend(l.Counts, false), "")
+			n := &machine.Node{Rules: machine.Rules{Limits: &l}}
+			n.Count(&account)
+			var tree machine.Tree
+			tree.Step(machine.Now{Wall: noon}, &machine.Input{Kind: machine.Begin, Node: n, Window: &found})
+			require.Equal(t, attempts, n.Seen().Spend.Counts[0].Rung.Attempts)
+			require.EqualValues(t, given, n.Seen().Spend.Counts[0].Extended)
+		}
 	})
 	t.Run("one that stands at the attach is put back, too", func(t *testing.T) {
 		l := unlimited()

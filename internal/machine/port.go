@@ -78,7 +78,7 @@ func (p *Pulse) awaitEnd(v *verdict.Verdict) {
 // into brings the signs into what is known of a run, by a time since the base of the clock. The offset is from there to
 // the run's window. What the machine slept does not count as silence: it is taken to lie before the signs.
 func (p *Pulse) into(signs *verdict.Signs, since, offset time.Duration) {
-	if at, ever := p.first.Last(since); ever && !signs.Signalled {
+	if at, ever := p.first.Last(since); ever {
 		signs.Signal(false, at+offset)
 	}
 	if at, ever := p.activity.Last(since); ever {
