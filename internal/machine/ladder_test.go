@@ -56,6 +56,14 @@ func TestLadder(t *testing.T) {
 		require.False(t, n.Pulse.Load().At(true, false, g.now.At), "nothing stands any more")
 		require.Empty(t, g.give(n, machine.Look))
 	})
+	t.Run("progress that is told late leaves those that came after it", func(t *testing.T) {
+		g, n := onMachine(t, machine.Rules{}, verdict.DirectRetry, verdict.DirectWait)
+		given(t, g)
+		require.True(t, n.Pulse.Load().At(true, false, g.now.At-1))
+		require.Empty(t, g.give(n, machine.Look))
+		g.pass(time.Second)
+		require.True(t, n.Pulse.Load().At(true, false, g.now.At), "the next is awaited again")
+	})
 	t.Run("the last progress of a run that ends is recorded", func(t *testing.T) {
 		g, n := onMachine(t, machine.Rules{}, verdict.DirectRetry, verdict.DirectWait)
 		id := given(t, g)

@@ -347,6 +347,16 @@ func TestStepBusy(t *testing.T) {
 		require.Equal(t, kinds(machine.Answered, machine.Exchange), g.tickAt(g.tree.Due()))
 		require.Equal(t, verdict.WallClock, g.out[1].Trip.Verdict.Limit)
 	})
+	t.Run("an answer comes too late after a sign of life in the pulse", func(t *testing.T) {
+		l := unlimited()
+		l.Idle = time.Minute
+		g := newRig(t, machine.Rules{AsksBusy: true}, l)
+		g.now.Machine, g.tree.Traced = true, true
+		g.tickAt(time.Minute + 1)
+		q := g.out[0].Inquiry
+		g.runs[0].Pulse.Load().At(false, false, g.now.At)
+		require.Equal(t, kinds(machine.Answered), answer(g, q, true), "nothing is traced")
+	})
 	t.Run("after an answer polls look", func(t *testing.T) {
 		l := unlimited()
 		l.Idle = time.Minute

@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -13,13 +14,14 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// held is the event of a hold of another process that stops the wall clock from an instant of the window on.
-func held(id, key string, at, limit time.Duration) fold.Event {
+// held is the event of a hold of another process, or of a layer there, that stops the wall clock from an instant of the
+// window on.
+func held(id, key string, at, limit time.Duration, layer ...string) fold.Event {
 	return fold.Event{
 		ID: id, AggregateID: "s", Type: record.EventHold, Timestamp: noon.Add(at),
 		Payload: record.JSON(record.Hold{
 			Hold: key, SessionStartedAt: record.Stamp(noon), OpenedSeconds: record.ExactSeconds(at),
-			CapSeconds: record.FloatSeconds(limit),
+			CapSeconds: record.FloatSeconds(limit), Layer: strings.Join(layer, ""),
 		}),
 	}
 }
@@ -183,6 +185,22 @@ func TestForeignPause(t *testing.T) {
 		require.Equal(t, time.Minute, g.worked(g.runs[0]))
 		require.False(t, h.Closed())
 		require.Equal(t, 1, g.runs[0].Seen().Signs.Holds.Len())
+	})
+	t.Run("this process's for one of a layer that it opened again", func(t *testing.T) {
+		opened := held("e", "s/build", time.Minute, 10*time.Minute, "s/l")
+		g := attached(t, hour(), 2*time.Minute, windowOf(opened))
+		g.hold(g.layer(g.runs[0], hour()), "build", verdict.HoldLimits{Cap: time.Hour}, true)
+		adopt(g, opened, released("e", 90*time.Second))
+		require.Equal(t, time.Minute, g.worked(g.runs[0]))
+	})
+	t.Run("nobody's in a layer that began when it was over", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		g.pass(2 * time.Minute)
+		a := g.layer(g.runs[0], hour())
+		g.tree.Traced = true
+		adopt(g, held("e", "approval", time.Minute, time.Minute))
+		require.Len(t, g.out, 1)
+		require.NotSame(t, a, g.out[0].Node)
 	})
 	t.Run("the other's for one that nobody took over", func(t *testing.T) {
 		opened := held("e", "approval", time.Minute, 10*time.Minute)
