@@ -1,7 +1,6 @@
 package machine_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -16,12 +15,12 @@ import (
 
 // held is the event of a hold of another process, or of a layer there, that stops the wall clock from an instant of the
 // window on.
-func held(id, key string, at, limit time.Duration, layer ...string) fold.Event {
+func held(id, key, layer string, at, limit time.Duration) fold.Event {
 	return fold.Event{
 		ID: id, AggregateID: "s", Type: record.EventHold, Timestamp: noon.Add(at),
 		Payload: record.JSON(record.Hold{
 			Hold: key, SessionStartedAt: record.Stamp(noon), OpenedSeconds: record.ExactSeconds(at),
-			CapSeconds: record.FloatSeconds(limit), Layer: strings.Join(layer, ""),
+			CapSeconds: record.FloatSeconds(limit), Layer: layer,
 		}),
 	}
 }
@@ -67,24 +66,24 @@ func TestTrip(t *testing.T) {
 		trip := g.out[0].Trip
 		require.Equal(t, 10*time.Minute, trip.Paused)
 		require.Equal(t, 10*time.Minute, trip.Pauses.Before(trip.Elapsed))
-		known := windowOf(held("e", "elsewhere", time.Minute, time.Minute))
+		known := windowOf(held("e", "elsewhere", "", time.Minute, time.Minute))
 		require.False(t, known.TakesBack(&trip.Trip), "it lies in that of this process")
-		known = windowOf(held("e", "elsewhere", 20*time.Minute, time.Minute))
+		known = windowOf(held("e", "elsewhere", "", 20*time.Minute, time.Minute))
 		require.True(t, known.TakesBack(&trip.Trip))
 	})
 	t.Run("of a hold that a process left open: its pause", func(t *testing.T) {
-		g := attached(t, hour(), 2*time.Minute, windowOf(held("e", "approval", time.Minute, 10*time.Minute)))
+		g := attached(t, hour(), 2*time.Minute, windowOf(held("e", "approval", "", time.Minute, 10*time.Minute)))
 		require.Equal(t, kinds(machine.Exchange), g.tickAt(11*time.Minute+1))
 		trip := g.out[0].Trip
 		require.Equal(t, "e", trip.LeftOpen)
-		known := windowOf(held("e", "approval", time.Minute, 10*time.Minute), released("e", 3*time.Minute))
+		known := windowOf(held("e", "approval", "", time.Minute, 10*time.Minute), released("e", 3*time.Minute))
 		require.True(t, known.TakesBack(&trip.Trip))
 		require.Empty(t, g.recorded(g.runs[0], known)[1:], "it ends the pause, and nothing else")
 		require.Equal(t, machine.Running, g.runs[0].Phase())
 		require.Zero(t, g.runs[0].Seen().Signs.Holds.Len())
 	})
 	t.Run("of a hold that was taken over: nothing", func(t *testing.T) {
-		g := attached(t, hour(), 2*time.Minute, windowOf(held("e", "approval", time.Minute, 10*time.Minute)))
+		g := attached(t, hour(), 2*time.Minute, windowOf(held("e", "approval", "", time.Minute, 10*time.Minute)))
 		g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: time.Hour}, true)
 		require.Equal(t, kinds(machine.Exchange), g.tickAt(11*time.Minute+1))
 		require.Empty(t, g.out[0].Trip.LeftOpen)
@@ -170,15 +169,15 @@ func TestForeignPause(t *testing.T) {
 		require.Zero(t, g.worked(g.runs[0]))
 	})
 	t.Run("this process's for one that it closed", func(t *testing.T) {
-		g := attached(t, hour(), 2*time.Minute, windowOf(held("e", "approval", time.Minute, 10*time.Minute)))
+		g := attached(t, hour(), 2*time.Minute, windowOf(held("e", "approval", "", time.Minute, 10*time.Minute)))
 		h := g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: time.Hour}, true)
 		g.pass(time.Minute)
 		require.True(t, g.release(h))
-		adopt(g, held("e", "approval", time.Minute, 10*time.Minute), released("e", 90*time.Second))
+		adopt(g, held("e", "approval", "", time.Minute, 10*time.Minute), released("e", 90*time.Second))
 		require.Equal(t, time.Minute, g.worked(g.runs[0]))
 	})
 	t.Run("this process's for one that it took over", func(t *testing.T) {
-		opened := held("e", "approval", time.Minute, 10*time.Minute)
+		opened := held("e", "approval", "", time.Minute, 10*time.Minute)
 		g := attached(t, hour(), 2*time.Minute, windowOf(opened))
 		h := g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: time.Hour}, true)
 		adopt(g, opened, released("e", 90*time.Second))
@@ -187,7 +186,7 @@ func TestForeignPause(t *testing.T) {
 		require.Equal(t, 1, g.runs[0].Seen().Signs.Holds.Len())
 	})
 	t.Run("this process's for one of a layer that it opened again", func(t *testing.T) {
-		opened := held("e", "s/build", time.Minute, 10*time.Minute, "s/l")
+		opened := held("e", "s/build", "s/l", time.Minute, 10*time.Minute)
 		g := attached(t, hour(), 2*time.Minute, windowOf(opened))
 		g.hold(g.layer(g.runs[0], hour()), "build", verdict.HoldLimits{Cap: time.Hour}, true)
 		adopt(g, opened, released("e", 90*time.Second))
@@ -198,12 +197,12 @@ func TestForeignPause(t *testing.T) {
 		g.pass(2 * time.Minute)
 		a := g.layer(g.runs[0], hour())
 		g.tree.Traced = true
-		adopt(g, held("e", "approval", time.Minute, time.Minute))
+		adopt(g, held("e", "approval", "", time.Minute, time.Minute))
 		require.Len(t, g.out, 1)
 		require.NotSame(t, a, g.out[0].Node)
 	})
 	t.Run("the other's for one that nobody took over", func(t *testing.T) {
-		opened := held("e", "approval", time.Minute, 10*time.Minute)
+		opened := held("e", "approval", "", time.Minute, 10*time.Minute)
 		g := attached(t, hour(), 2*time.Minute, windowOf(opened))
 		adopt(g, opened, released("e", 90*time.Second))
 		require.Equal(t, 90*time.Second, g.worked(g.runs[0]))
