@@ -103,7 +103,7 @@ func (a *account) traceSpent(r *run, found *fold.Window) {
 		for _, u := range a.usage() {
 			key := fold.CountKey(u.Limit, u.Tool, u.Scope)
 			s := Signal{Kind: SignalSpent, Usage: &u, More: found.Given[key]}
-			if i := r.Node.LimitOf(key); i >= 0 {
+			if i := machine.LimitOf(a.Spend, key); i >= 0 {
 				c := &a.Spend.Counts[i]
 				s.Warned, s.Wrapped, s.Rung = c.Warned, c.Wrapped, c.Rung.Attempts
 			}

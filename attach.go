@@ -166,7 +166,7 @@ func (p *resumption) before() error {
 func (r *run) newResumption(ended fold.Window, at time.Time) *resumption {
 	r.Node.StartedAt = ended.StartedAt
 	startedAt := ended.NextStart(at)
-	return &resumption{ended, startedAt, r.Node.Resume(at, startedAt)}
+	return &resumption{ended, startedAt, machine.Moment{Name: &r.Node.Name, At: at}.Resume(startedAt)}
 }
 
 // recordResumption appends the event and reports whether the window that it opened is this one: another process may

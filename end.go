@@ -97,7 +97,7 @@ func (r *run) interrupt(signal string) error {
 
 // interruptEvent says that the signal ended the run now. An empty name makes an event of its own.
 func (r *run) interruptEvent(signal, name string) (e fold.Event) {
-	r.Locked(func() { e = r.Node.Interrupt(r.Now(), signal, name) })
+	r.Locked(func() { e = r.Node.Moment(r.Now()).Interrupt(signal, name) })
 	return e
 }
 

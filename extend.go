@@ -61,7 +61,9 @@ func (r *run) fits(d time.Duration) (time.Duration, error) {
 	}
 	_ = r.poll() // a run that is late has ended
 	var own time.Duration
-	r.Locked(func() { own = r.Node.Left(r.Elapsed()) }) // first: what is left around may only be less by then
+	r.Locked(func() { // first: what is left around may only be less by then
+		own = verdict.Left(r.limits.Limits, *r.Node.Seen(), r.Elapsed())
+	})
 	around := r.Outer().RemainingAt(time.Now())
 	if own == NoLimit || around == NoLimit || r.Over() { // the last is for newExtension to say
 		return d, nil
@@ -80,7 +82,7 @@ func (r *run) newExtension(d time.Duration) (fold.Event, error) {
 	_ = r.poll() // a run that is late has ended
 	r.Lock()
 	defer r.Unlock()
-	budget := r.Node.Budget()
+	budget := r.Node.Moment(r.Now()).Budget
 	switch {
 	case r.Node.Phase() != machine.Running:
 		return fold.Event{}, fmt.Errorf("%w: %w", ErrEnded, r.Cause())
@@ -91,7 +93,7 @@ func (r *run) newExtension(d time.Duration) (fold.Event, error) {
 	case verdict.Sum(budget, d) == NoLimit:
 		return fold.Event{}, fmt.Errorf("%w extension: %v and that is more than a duration can hold", ErrInvalid, budget)
 	}
-	return r.Node.Extend(r.Now(), d, nil), nil
+	return r.Node.Moment(r.Now()).Extend(d, nil), nil
 }
 
 // ExtendSpend gives counted limits of the running run more, each by what its field says, recorded as [EventExtend]
@@ -185,10 +187,10 @@ func (r *run) newSpendExtension(given map[fold.Key]int64) (e fold.Event, total m
 			continue
 		}
 		total[key] = verdict.AddCount(a.Spend.Counts[i].Extended, n)
-		one := r.Node.SpendOf(a.Spend.Use(i))
+		one := machine.SpendOf(&a.Account, a.Spend.Use(i))
 		one.Allowed = record.Number(verdict.AddCount(int64(one.Allowed), n))
 		one.Extension = record.Number(n)
 		spend = append(spend, one)
 	}
-	return r.Node.Extend(r.Now(), 0, spend), total, nil
+	return r.Node.Moment(r.Now()).Extend(0, spend), total, nil
 }

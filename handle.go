@@ -97,8 +97,8 @@ func (h *runHandle) State() (s handle.State) {
 		seen := h.r.Node.Seen()
 		s.Extended, s.Warned, s.WrappedUp = seen.Extended, seen.Warned, seen.Wrapped
 		s.Paused = verdict.Paused(*seen, h.r.Elapsed())
-		if h.r.Complete() {
-			s.Command = h.r.Node.CommandEnd()
+		if end := h.r.Node.Command; h.r.Complete() && end != nil {
+			s.Command = *end
 		}
 		if seen.Signs != nil {
 			s.Holds = seen.Signs.Holds.Len()
@@ -164,7 +164,7 @@ func (h *runHandle) InDoubt() (complete, resumed bool) {
 
 // CompleteCommand implements [handle.Run].
 func (h *runHandle) CompleteCommand(end record.CommandEnd) error {
-	h.r.Locked(func() { h.r.Node.Command(end) })
+	h.r.Locked(func() { h.r.Node.Command = &end })
 	return (*Watchdog)(h).Complete()
 }
 
@@ -188,7 +188,7 @@ func (h *runHandle) RecordOverrun(call record.Overrun) {
 	var k driver.Work
 	var dropped []*machine.Entry
 	r.Locked(func() {
-		e := machine.NewEntry(lost, r.Node.Overrun(r.Now(), call))
+		e := machine.NewEntry(lost, r.Node.Moment(r.Now()).Overrun(call))
 		dropped = r.Node.Pending.PutSpare(e)
 		r.Node.LookClosely() // if it cannot be recorded, the next poll tries
 		if r.Tree.Inline && !r.Tree.Instant {
@@ -218,7 +218,7 @@ func (h *runHandle) RecordFinished() (corrected bool) {
 		return false
 	}
 	var e fold.Event
-	r.Locked(func() { e = r.Node.Correction(r.Now(), stop.EventID()) })
+	r.Locked(func() { e = r.Node.Moment(r.Now()).Correction(stop.EventID()) })
 	if r.Record.Waiting() { // the store fails, and Close tries again
 		r.Record.Keep(nil, e)
 	} else if err := r.Record.Append(r.Values(), e); err != nil {

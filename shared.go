@@ -10,6 +10,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/ledger"
+	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/share"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -47,7 +48,7 @@ func (a *account) share(r *run, cfg *Config, store SpendStore, found *fold.Windo
 		limits, currency := of.Spend.limits(of.Scope), of.Spend.Cost.Currency
 		a.in.AddLimits(limits, currency)
 		if of.Period == PeriodNone { // of others the events do not say in which of their windows something was asked
-			r.Node.RestoreScope(of.Scope, found)
+			machine.RestoreScope(a.Spend, of.Scope, r.limits.Ladders, found)
 		}
 		for _, tool := range toolsOf(limits) {
 			kept := keptLimit{store, toolScope(of.Scope, tool), of.Period, of.Zone, currency}

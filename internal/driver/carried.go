@@ -47,7 +47,7 @@ func (r *carried) Conclude(e *lane.Ending, known *fold.Window, err error) {
 	var k Work
 	run.Locked(func() {
 		defer close(e.Done)
-		t.stepAt(&k, t.now(parent), run, &machine.Input{Kind: machine.Recorded, Trip: e.Trip, Window: known})
+		t.stepAt(&k, t.now(parent), run, &machine.Input{Kind: machine.Recorded, Window: known})
 		r.Record.End(nil)
 		n := (*Run)(r).newsOf()
 		n.told, n.stopErr = e.Told, err

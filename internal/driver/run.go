@@ -10,6 +10,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/lane"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // A Host is a run as its host has it: what is told of it, in the host's own types.
@@ -183,10 +184,14 @@ func (r *Run) Recorded() (done <-chan struct{}) {
 }
 
 // RemainingAt is how long the run may still work, for who has just read the machine's clock.
-func (r *Run) RemainingAt(now time.Time) time.Duration {
+func (r *Run) RemainingAt(now time.Time) (left time.Duration) {
 	r.Tree.mu.Lock()
 	defer r.Tree.mu.Unlock()
-	return r.Node.Remaining(r.Node.At(r.Tree.clock.elapsedAt(now)))
+	left, at := verdict.Never, r.Tree.clock.elapsedAt(now)
+	for ; r != nil; r = r.outer { // a pause that turned out shorter may leave the run around less
+		left = min(left, r.Node.Remaining(r.Node.At(at)))
+	}
+	return left
 }
 
 // Step takes an input of which nobody waits for what it asks for.

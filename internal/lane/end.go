@@ -18,7 +18,7 @@ type stop struct {
 }
 
 func (r *Recorder) stopOf(t *machine.Trip) stop {
-	event, own := r.run.Machine().Cancel(t)
+	event, own := t.CancelEvent(&r.run.Machine().Name)
 	return stop{event, own}
 }
 
@@ -57,7 +57,7 @@ func (r *Recorder) recordedTrip(done journal.Result, err error, s *stop) (fold.W
 
 // RecordComplete appends the event that the run is complete and returns what the store has then.
 func (r *Recorder) RecordComplete(t *machine.Trip) (known fold.Window, err error) {
-	event := r.run.Machine().Name.Complete(t)
+	event := t.CompleteEvent(&r.run.Machine().Name)
 	done, err := r.Transact(r.run.Values(), r.Place().Timeout, nil, func(known *fold.Window) []fold.Event {
 		if known.Complete() {
 			return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,12 +17,16 @@ import (
 
 var errClosed = errors.New("closed")
 
-const maxDepth = 4
+const (
+	maxDepth = 4
+	maxRuns  = 12
+)
 
 // newWorld begins a session.
 func newWorld(tb testing.TB, seed uint64, checked bool) *world {
 	tb.Helper()
 	w := &world{tb: tb, rng: rand.New(rand.NewPCG(seed, 7)), seed: seed, checked: checked}
+	w.trail = make([]happening, 0, 2*historyActs)
 	w.tree.Traced = w.chance(3)
 	w.now = machine.Now{Machine: w.chance(2)}
 	w.rules = machine.Rules{
@@ -53,19 +58,19 @@ func (w *world) lengthOrNever(n int, most time.Duration) time.Duration {
 
 // begin begins the session, or a layer of a run.
 func (w *world) begin(outer *run, elapsed time.Duration) {
-	r := &run{outer: outer, given: 0, more: map[fold.Key]int64{}}
+	r := &run{outer: outer}
 	in := machine.Input{Kind: machine.Begin, Elapsed: elapsed}
 	name := "s"
 	if outer != nil {
 		r.depth, in.Around = outer.depth+1, &outer.node
+		r.unaware = w.learned < len(w.foreign)
 		r.worked, r.outerWorked = elapsed, outer.node.Worked(outer.node.At(w.now.At))
 		name = outer.node.Run + "/l"
 	}
 	r.limits = w.limits(outer)
 	r.node.Name = machine.Name{Run: name, StartedAt: record.Truncate(w.now.Wall.Add(-elapsed)), Begins: outer != nil}
-	r.node.Rules, r.node.Number = w.rules, len(w.runs)
-	r.node.Limits = &r.limits
-	w.runs = append(w.runs, r)
+	r.node.Rules, r.node.Limits = w.rules, &r.limits
+	w.place(r)
 	if w.tree.Traced || r.limits.Idle != verdict.Never || r.limits.NoProgress != verdict.Never || r.limits.Ladders != nil {
 		r.node.Heed()
 	}
@@ -75,9 +80,10 @@ func (w *world) begin(outer *run, elapsed time.Duration) {
 	case outer != nil:
 	case w.chance(100):
 		in.Window.Stop = &record.Cancel{Reason: "wall_clock_exceeded"}
-	case w.chance(4):
+	case w.chance(6):
 		w.leave(r)
 		in.Window = w.known(r)
+		w.learn(r)
 	}
 	w.step(r, &in)
 	if outer == nil {
@@ -85,6 +91,22 @@ func (w *world) begin(outer *run, elapsed time.Duration) {
 		w.step(r, &machine.Input{Kind: machine.Attached})
 		w.look(r)
 	}
+}
+
+// place puts a run among the others, with room for so many: one that is over makes room.
+func (w *world) place(r *run) {
+	if len(w.runs) < maxRuns {
+		r.node.Number = len(w.runs)
+		w.runs = append(w.runs, r)
+		return
+	}
+	r.node.Number = w.free()
+	w.runs[r.node.Number] = r
+}
+
+// free is the number of a layer that is over, or -1.
+func (w *world) free() int {
+	return slices.IndexFunc(w.runs, func(r *run) bool { return r.outer != nil && r.phase == machine.Over })
 }
 
 // open opens the account of a run. That of the session is there before those of its layers.
@@ -153,19 +175,19 @@ type act struct {
 }
 
 var acts = [...]act{
-	{18, (*world).hold},
-	{12, (*world).release},
-	{15, (*world).admit},
-	{10, (*world).settle},
-	{7, (*world).layer},
-	{12, (*world).answer},
-	{5, (*world).adopt},
-	{14, (*world).sign},
-	{10, (*world).look},
-	{4, (*world).lookAround},
-	{14, (*world).wait},
-	{10, (*world).busy},
-	{1, (*world).end},
+	{25, (*world).hold},
+	{22, (*world).release},
+	{29, (*world).admit},
+	{26, (*world).settle},
+	{25, (*world).layer},
+	{20, (*world).answer},
+	{29, (*world).adopt},
+	{3, (*world).sign},
+	{2, (*world).look},
+	{2, (*world).lookAround},
+	{5, (*world).wait},
+	{6, (*world).busy},
+	{24, (*world).end},
 	{1, (*world).cancel},
 	{1, (*world).complete},
 	{3, (*world).stored},
@@ -331,6 +353,7 @@ func (w *world) admit(r *run) {
 	c.Use.Counts[verdict.KindInput] = w.rng.Int64N(8)
 	c.Use.Counts.SumTokens()
 	var o ledger.Outcome
+	w.steps, w.mix.charges = w.steps+1, w.mix.charges+1
 	r.account.Admit(&c, &o)
 	if o.Did == ledger.Charged {
 		r.charges = append(r.charges, charge{o.ID, c.Use})
@@ -356,6 +379,7 @@ func (w *world) settle(r *run) {
 		used.Counts.SumTokens()
 	}
 	var o ledger.Outcome
+	w.steps, w.mix.charges = w.steps+1, w.mix.charges+1
 	w.books.Settle(c.id, &used, "", &o)
 	if o.Look {
 		w.lookAround(r)
@@ -366,17 +390,24 @@ func (w *world) layer(r *run) {
 	if last := w.runs[len(w.runs)-1]; w.chance(2) && last.phase == machine.Running {
 		r = last
 	}
-	if r.depth == maxDepth || len(w.runs) == 12 {
+	if r.depth == maxDepth || len(w.runs) == maxRuns && w.free() < 0 {
 		return
 	}
-	if w.look(r); r.node.Remaining(r.node.At(w.now.At)) <= 0 {
+	if r.node.Remaining(r.node.At(w.now.At)) <= 0 { // it is late
+		if r.node.Phase() == machine.Running {
+			w.look(r)
+		}
 		return
 	}
 	elapsed := w.now.At % time.Microsecond
 	w.begin(r, elapsed)
 }
 
+// end ends a run, which is mostly a layer.
 func (w *world) end(r *run) {
+	if r.outer == nil && !w.chance(20) {
+		return
+	}
 	w.step(r, &machine.Input{Kind: machine.End, Cause: errClosed})
 }
 
@@ -415,7 +446,11 @@ func (w *world) answer(r *run) {
 	}
 	t := r.trip
 	r.trip = nil
-	w.step(r, &machine.Input{Kind: machine.Recorded, Trip: t, Window: w.kept(r, t)})
+	known := w.kept(r, t)
+	if !known.StartedAt.IsZero() {
+		w.learn(r)
+	}
+	w.step(r, &machine.Input{Kind: machine.Recorded, Window: known})
 	if w.checked && r.node.Phase() == machine.Recording {
 		w.fail("%d is still being recorded", r.node.Number)
 	}
@@ -424,10 +459,10 @@ func (w *world) answer(r *run) {
 // kept is what the store has after it was told of a run's end.
 func (w *world) kept(r *run, t *machine.Trip) *fold.Window {
 	switch known := w.known(r); {
-	case w.chance(10): // another process was first
+	case w.chance(20): // another process was first
 		known.Stop = &record.Cancel{Reason: "safety_exceeded"}
 		return known
-	case w.chance(10):
+	case w.chance(20):
 		known.CompletedAt = w.now.Wall
 		return known
 	case t.Complete && w.chance(4): // it failed
@@ -435,8 +470,8 @@ func (w *world) kept(r *run, t *machine.Trip) *fold.Window {
 	case t.Complete:
 		known.CompletedAt = t.At
 		return known
-	case w.chance(2) || r.outer != nil && w.chance(2): // it has the stop, or failed to take it in time
-		_, known.Stop = r.node.Cancel(t)
+	case w.chance(3) || r.outer != nil && w.chance(2): // it has the stop, or failed to take it in time
+		_, known.Stop = t.CancelEvent(&r.node.Name)
 		return known
 	}
 	w.extend(r, t)
@@ -447,6 +482,9 @@ func (w *world) kept(r *run, t *machine.Trip) *fold.Window {
 func (w *world) extend(r *run, t *machine.Trip) {
 	w.extended = w.extended || r.outer != nil
 	if r.given += w.length(time.Minute); t != nil && t.Spend != nil {
+		if r.more == nil {
+			r.more = map[fold.Key]int64{}
+		}
 		r.more[t.On] += 1 + w.rng.Int64N(10)
 	}
 }
@@ -455,8 +493,11 @@ func (w *world) extend(r *run, t *machine.Trip) {
 func (w *world) known(r *run) *fold.Window {
 	found := fold.Window{StartedAt: r.node.StartedAt}
 	if r.outer == nil && len(w.foreign) > 0 {
-		h := fold.Of(fold.WindowID{}, w.foreign)
-		found = h.At(r.node.StartedAt)
+		if w.folded < len(w.foreign) {
+			h := fold.Of(fold.WindowID{}, w.foreign)
+			w.theirs, w.folded = h.At(r.node.StartedAt), len(w.foreign)
+		}
+		found = w.theirs
 	}
 	found.Extended, found.Given = r.given, r.more
 	return &found
@@ -465,20 +506,29 @@ func (w *world) known(r *run) *fold.Window {
 // adopt has a run learn what other processes did.
 func (w *world) adopt(r *run) {
 	switch {
-	case w.chance(3):
+	case w.chance(8):
 		w.extend(r, nil)
-	case w.chance(4) && r.outer == nil:
+	case r.outer == nil && w.chance(10):
 		w.pauseElsewhere(r)
 	}
 	known := w.known(r)
 	switch {
-	case w.chance(30):
+	case w.chance(200):
 		known.Stop = &record.Cancel{Reason: "no_output"}
-	case w.chance(30):
+	case w.chance(200):
 		known.CompletedAt = w.now.Wall
 	}
 	in := machine.Input{Kind: machine.Adopt, Window: known}
-	w.step(r, &in)
+	if w.step(r, &in); in.Done {
+		w.learn(r)
+	}
+}
+
+// learn notes that a run knows what the store has.
+func (w *world) learn(r *run) {
+	if r.outer == nil {
+		w.learned = len(w.foreign)
+	}
 }
 
 // leave has a process that is gone have left the session: with a hold open that stops the wall clock, one of a layer, and

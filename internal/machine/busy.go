@@ -9,13 +9,6 @@ import (
 // BusyTimeout is how long the host may take to say whether it is busy.
 const BusyTimeout = time.Second
 
-// busyness is what is known of the host's Busy.
-type busyness struct {
-	asking  *Inquiry         // that waits for an answer
-	calling bool             // a call has not returned
-	denied  verdict.IdleTrip // the last trip of which the host said that it is not busy
-}
-
 // An Inquiry asks the host whether it is busy, before a trip of Idle.
 type Inquiry struct {
 	trip verdict.IdleTrip
@@ -25,64 +18,61 @@ type Inquiry struct {
 // Over reports whether nobody waits for an answer any more.
 func (q *Inquiry) Over() bool { return q.over }
 
-// mustAsk reports whether the host has to be asked before the verdict is carried out. A call that was left behind, and
-// may never return, is not made again: it says false.
-func (n *Node) mustAsk(v verdict.Verdict) bool {
-	trip, ok := v.IdleTrip()
-	if !ok || !n.AsksBusy {
-		return false
-	}
-	b := &n.extras().busy
+// busyness is what is known of the host's Busy.
+type busyness struct {
+	asking  *Inquiry         // that waits for an answer
+	calling bool             // a call has not returned
+	denied  verdict.IdleTrip // the last trip of which the host said that it is not busy
+}
+
+// asks reports whether the host is asked before the trip. A call that was left behind, and may never return, is not
+// made again: it says false.
+func (b *busyness) asks(trip verdict.IdleTrip) bool {
 	return b.denied != trip && (b.asking != nil || !b.calling)
 }
 
-// inquire puts off the trip until the host was asked, and reports whether that has to be done. While the host is being
-// asked about a silence before, this one comes next.
-func (n *Node) inquire(v verdict.Verdict) bool {
-	b := &n.more.busy
-	n.seen.Asking = true
-	n.seen.Asked, _ = v.IdleTrip()
+// ask returns the inquiry before the trip that has to be made now, nil if one is under way: then this one comes next.
+func (b *busyness) ask(trip verdict.IdleTrip) *Inquiry {
 	if b.asking != nil {
-		return false
+		return nil
 	}
-	b.asking, b.calling, n.tree.asked = &Inquiry{trip: n.seen.Asked}, true, true
-	n.tree.emit(Effect{Kind: Ask, Node: n, Inquiry: b.asking})
-	return true
+	b.asking, b.calling = &Inquiry{trip: trip}, true
+	return b.asking
 }
 
-// waitWhileAsking notes when to look again beside an inquiry that has just begun. What else is due already was exceeded
-// later than the limit of silence, and so waits for the answer.
-func (n *Node) waitWhileAsking() {
-	now := n.now()
-	v := verdict.Judge(*n.Limits, n.seen, now)
-	if v.Action != verdict.Continue {
-		n.LookClosely()
-		n.arm(now + BusyTimeout)
+// end ends the inquiry that waits for an answer, and returns it, nil for none.
+func (b *busyness) end() (q *Inquiry) {
+	if q, b.asking = b.asking, nil; q != nil {
+		q.over = true
+	}
+	return q
+}
+
+// inquire puts off a trip of Idle until the host was asked, if it has to be. It reports whether the trip is put off,
+// and whether the host is to be asked now.
+func (n *Node) inquire(v *verdict.Verdict) (putOff, now bool) {
+	trip, idle := v.IdleTrip()
+	if !idle || !n.AsksBusy || !n.extras().busy.asks(trip) {
+		return false, false
+	}
+	n.seen.Asking, n.seen.Asked = true, trip
+	q := n.more.busy.ask(trip)
+	if q == nil {
+		return true, false
+	}
+	n.tree.asked = true
+	n.tree.emit(Effect{Kind: Ask, Node: n, Inquiry: q})
+	return true, true
+}
+
+// endInquiry has nobody wait for an answer any more: it came, or the run's end is decided.
+func (n *Node) endInquiry() {
+	if n.more == nil {
 		return
 	}
-	n.beQuiet(v.Next)
-	n.arm(v.Next)
-}
-
-// dropInquiry has nobody wait for an answer, because the run's end is decided.
-func (n *Node) dropInquiry() {
-	if n.more != nil && n.more.busy.asking != nil {
-		n.endInquiry()
-	}
-}
-
-// endInquiry ends the inquiry that waits for an answer.
-func (n *Node) endInquiry() {
-	q := n.more.busy.asking
-	n.more.busy.asking, n.seen.Asking = nil, false
-	q.over = true
-	n.tree.emit(Effect{Kind: Answered, Node: n, Inquiry: q})
-}
-
-// asked has nobody ask the host if the run's end was decided before.
-func (n *Node) asked(in *Input) {
-	if in.Done = in.Inquiry.over; in.Done {
-		n.more.busy.calling = false
+	if q := n.more.busy.end(); q != nil {
+		n.seen.Asking = false
+		n.tree.emit(Effect{Kind: Answered, Node: n, Inquiry: q})
 	}
 }
 
@@ -90,16 +80,14 @@ func (n *Node) asked(in *Input) {
 // host was asked.
 func (n *Node) answer(in *Input) {
 	q := in.Inquiry
-	if q.over {
+	if in.Done = !q.over; q.over {
 		return
 	}
-	in.Done = true
 	n.endInquiry()
 	n.takePulse()
-	goesOn := n.phase == Running && verdict.NextIdleTrip(*n.Limits, n.seen) == q.trip
 	n.LookClosely()
 	switch {
-	case !goesOn:
+	case verdict.NextIdleTrip(*n.Limits, n.seen) != q.trip:
 	case !in.Progress:
 		n.more.busy.denied = q.trip
 	default:
@@ -107,23 +95,23 @@ func (n *Node) answer(in *Input) {
 			Signal: verdict.Signal{Kind: verdict.SignalActivity, From: q.trip.Since, Rung: q.trip.Rung}, Busy: true,
 		})
 		for around := n.outer; around != nil; around = around.outer {
-			around.sign(&Input{})
+			around.sign(false)
 		}
 	}
 }
 
 // sign is a sign of life of this run alone. It sets the timer if that waits for it.
-func (n *Node) sign(in *Input) {
+func (n *Node) sign(progress bool) {
 	pulse := n.Pulse.Load()
 	if pulse == nil || n.phase == Over { // one that is being recorded may be taken back
 		return
 	}
 	first, kind := !n.signs().Signalled, verdict.SignalActivity
-	if in.Progress {
+	if progress {
 		kind = verdict.SignalProgress
 	}
 	n.take(signal(verdict.Signal{Kind: kind}))
-	if pulse.awaited.came(in.Progress) || first && n.Limits.FromFirstSign {
-		n.lookSoon()
+	if pulse.awaited.came(progress) || first && n.Limits.FromFirstSign {
+		n.rest(n.now())
 	}
 }

@@ -9,196 +9,147 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// Event returns the event of one kind about the run. Events of the same name, window and run have the same ID,
-// whichever process makes them; an empty name makes an event of its own.
-func (n *Name) Event(kind string, at time.Time, name string, payload any) Event {
-	return Event{
-		ID: n.EventID(kind, name), AggregateType: record.AggregateType, AggregateID: n.Run,
-		Type: kind, Payload: record.JSON(payload), Timestamp: record.Truncate(at),
-	}
+// A Moment is a run at an instant, as its events tell of it.
+type Moment struct {
+	*Name
+	At     time.Time
+	Worked time.Duration // what the wall clock showed
+	Budget time.Duration // the length of the wall clock, with its extensions
 }
 
-// Cancel returns the event of the trip and what it says.
-func (n *Name) Cancel(t *Trip) (Event, *record.Cancel) {
-	v := &t.Verdict
-	p := &record.Cancel{
-		Reason: t.Reason, SessionStartedAt: record.Stamp(n.StartedAt), FiredAt: record.Stamp(t.At),
-		Used:   record.UsedOf(v.Used, v.Allowed),
-		Parent: n.Parent, Hold: v.Hold, Note: t.Note, PausedSeconds: record.ExactSeconds(t.Paused), Window: n.fresh,
-		Spend: t.Spend,
-	}
-	if v.Limit != verdict.WallClock {
-		p.MeasuredSeconds = record.ExactSeconds(v.Used)
-	}
-	if v.Rung > 1 {
-		p.Rung = record.Count(v.Rung)
-	}
-	return n.Event(record.EventCancel, t.At, record.Once, p), p
+// event returns an event of this moment.
+func (m Moment) event(kind, name string, payload any) Event {
+	return m.Event(kind, m.At, name, payload)
 }
 
-// Complete says that the run was complete at the trip's moment. It has the ID that a cancel of the window would have,
-// so that a store keeps one end.
-func (n *Name) Complete(t *Trip) Event {
-	e := n.Event(record.EventComplete, t.At, record.Once, record.Complete{
-		Reason: record.CompleteReason, SessionStartedAt: record.Stamp(n.StartedAt), CompletedAt: record.Stamp(t.At),
-		ElapsedSeconds: record.WholeSeconds(t.Elapsed - t.Paused), PausedSeconds: record.ExactSeconds(t.Paused),
-		Note: t.Note, Parent: n.Parent, Window: n.fresh, CommandEnd: t.Command,
-	})
-	e.ID = n.EventID(record.EventCancel, record.Once)
-	return e
-}
-
-// directiveEvents are the decision and the directive of one trip.
-func (n *Name) directiveEvents(o *Notice) []Event {
+// events are those of a notice: for a directive on a ladder that is carried out two, the decision and the directive.
+func (m Moment) events(o *Notice) []Event {
 	v := &o.Verdict
-	if v.Directive == verdict.DirectWrapUp {
-		return []Event{n.wrapUpEvent(o)}
+	switch {
+	case !o.Directive():
+		return []Event{m.warning(o)}
+	case v.Directive == verdict.DirectWrapUp:
+		return []Event{m.wrapUp(o)}
 	}
 	p := record.Trip{
-		Reason: o.Reason, SessionStartedAt: record.Stamp(n.StartedAt), FiredAt: record.Stamp(o.At),
+		Reason: o.Reason, SessionStartedAt: record.Stamp(m.StartedAt), FiredAt: record.Stamp(o.At),
 		Used:      record.UsedOf(v.Used, v.Allowed),
 		Directive: string(v.Directive), Rung: record.Count(v.Rung), Hold: v.Hold, Note: o.Note, ObserveOnly: o.Observed(),
-		Parent: n.Parent, MeasuredSeconds: record.ExactSeconds(v.Used), Window: n.fresh, Resets: o.replaces, Spend: o.Spend,
+		Parent: m.Parent, MeasuredSeconds: record.ExactSeconds(v.Used), Window: m.fresh, Resets: o.replaces, Spend: o.Spend,
 	}
-	decision := n.Event(record.EventWarning, o.At, "", p)
+	decision := m.event(record.EventWarning, "", p)
 	if decision.ID = o.ids[0]; o.Observed() {
 		return []Event{decision}
 	}
-	directive := n.Event(record.EventPrefix+string(v.Directive), o.At, "", p)
+	directive := m.event(record.EventPrefix+string(v.Directive), "", p)
 	directive.ID = o.ids[1]
 	return []Event{decision, directive}
 }
 
-// wrapUpEvent is the same for all processes that watch the run.
-func (n *Name) wrapUpEvent(o *Notice) Event {
+// wrapUp is the same for all processes that watch the run.
+func (m Moment) wrapUp(o *Notice) Event {
 	v := &o.Verdict
-	limit, allowed := limitName(o.Spend, v.Allowed)
-	return n.Event(record.EventWrapUp, o.At, limit+" of "+allowed, record.WrapUp{
-		Reason: limitReason(o.Spend), SessionStartedAt: record.Stamp(n.StartedAt), AskedAt: record.Stamp(o.At),
+	reason, limit, allowed := limitOf(o.Spend, v.Allowed)
+	return m.event(record.EventWrapUp, limit+" of "+allowed, record.WrapUp{
+		Reason: reason, SessionStartedAt: record.Stamp(m.StartedAt), AskedAt: record.Stamp(o.At),
 		Used:             record.UsedOf(v.Used, v.Allowed),
-		RemainingSeconds: record.WholeSeconds(max(v.Allowed-v.Used, 0)), Note: o.Note, Parent: n.Parent, Window: n.fresh,
+		RemainingSeconds: record.WholeSeconds(max(v.Allowed-v.Used, 0)), Note: o.Note, Parent: m.Parent, Window: m.fresh,
 		Spend: o.Spend,
 	})
 }
 
-// limitReason is the limit of a warning or a wrap-up as its event has it.
-func limitReason(s *record.Spend) string {
+// limitOf is the limit of a warning or a wrap-up as its event has it, and what names that and what it allows for the ID
+// of the event: another one after an extension.
+func limitOf(s *record.Spend, budget time.Duration) (reason, name, allowed string) {
 	if s == nil {
-		return string(verdict.WallClock)
+		wall := string(verdict.WallClock)
+		return wall, wall, budget.String()
 	}
-	return s.Limit
+	return s.Limit, s.Limit + " " + s.Tool + " " + s.Scope, strconv.FormatInt(int64(s.Allowed), 10)
 }
 
-// limitName names a limit and what it allows for the ID of an event: another one after an extension.
-func limitName(s *record.Spend, budget time.Duration) (limit, allowed string) {
-	if s == nil {
-		return string(verdict.WallClock), budget.String()
-	}
-	return s.Limit + " " + s.Tool + " " + s.Scope, strconv.FormatInt(int64(s.Allowed), 10)
-}
-
-func (n *Name) warningEvent(o *Notice) Event {
+func (m Moment) warning(o *Notice) Event {
 	v := &o.Verdict
-	used, allowed := v.Used, v.Allowed
+	reason, limit, allowed := limitOf(o.Spend, v.Allowed)
 	name := fmt.Sprintf("%v of %v", v.Fraction, allowed)
 	if o.Spend != nil {
-		limit, of := limitName(o.Spend, 0)
-		name = fmt.Sprintf("%v of %s %s", v.Fraction, limit, of)
+		name = fmt.Sprintf("%v of %s %s", v.Fraction, limit, allowed)
 	}
-	return n.Event(record.EventWarning, o.At, name, record.Warning{
-		Reason: limitReason(o.Spend), SessionStartedAt: record.Stamp(n.StartedAt), WarnedAt: record.Stamp(o.At),
-		Used:     record.UsedOf(used, allowed),
+	return m.event(record.EventWarning, name, record.Warning{
+		Reason: reason, SessionStartedAt: record.Stamp(m.StartedAt), WarnedAt: record.Stamp(o.At),
+		Used:     record.UsedOf(v.Used, v.Allowed),
 		Fraction: record.Seconds(v.Fraction), RemainingSeconds: record.WholeSeconds(o.Remaining),
-		Parent: n.Parent, Window: n.fresh, Spend: o.Spend,
+		Parent: m.Parent, Window: m.fresh, Spend: o.Spend,
 	})
 }
 
-func (n *Name) progressEvent(at time.Time, put []string) Event {
-	stamp := record.Stamp(at)
-	return n.Event(record.EventProgress, at, "", record.Progress{
-		SessionStartedAt: record.Stamp(n.StartedAt), ProgressedAt: stamp, Resets: put, Parent: n.Parent, Window: n.fresh,
+// progress says that there was some which put ladders back.
+func (m Moment) progress(resets []string) Event {
+	return m.event(record.EventProgress, "", record.Progress{
+		SessionStartedAt: record.Stamp(m.StartedAt), ProgressedAt: record.Stamp(m.At), Resets: resets, Parent: m.Parent,
+		Window: m.fresh,
 	})
 }
 
-func (n *Name) holdEvent(at time.Time, key, layer string, p *verdict.Pause) Event {
-	e := n.Event(record.EventHold, at, "", record.Hold{
-		Hold: key, SessionStartedAt: record.Stamp(n.StartedAt), OpenedAt: record.Stamp(at),
+// hold says that a hold stops the wall clock.
+func (m Moment) hold(key, layer string, p *verdict.Pause) Event {
+	e := m.event(record.EventHold, "", record.Hold{
+		Hold: key, SessionStartedAt: record.Stamp(m.StartedAt), OpenedAt: record.Stamp(m.At),
 		OpenedSeconds: record.ExactSeconds(p.Opened), CapSeconds: record.FloatSeconds(p.Cap), Layer: layer,
-		Parent: n.Parent, Window: n.fresh,
+		Parent: m.Parent, Window: m.fresh,
 	})
 	e.ID = p.ID
 	return e
 }
 
-func (n *Name) releaseEvent(
-	at time.Time, elapsed time.Duration, key string, pause *verdict.Pause, put []string,
-) Event {
-	payload := record.Release{
-		Hold: key, SessionStartedAt: record.Stamp(n.StartedAt), ReleasedAt: record.Stamp(at),
-		ReleasedSeconds: record.ExactSeconds(elapsed), Resets: put, Parent: n.Parent, Window: n.fresh,
-	}
-	name := "" // an event of its own
-	if pause != nil {
-		payload.Opening, name = pause.ID, pause.ID
-	}
-	return n.Event(record.EventRelease, at, name, payload)
+// release says that a hold was closed. One that stopped the wall clock has one release, whoever writes it.
+func (m Moment) release(key, opening string, elapsed time.Duration, resets []string) Event {
+	return m.event(record.EventRelease, opening, record.Release{
+		Hold: key, SessionStartedAt: record.Stamp(m.StartedAt), ReleasedAt: record.Stamp(m.At),
+		ReleasedSeconds: record.ExactSeconds(elapsed), Resets: resets, Parent: m.Parent, Window: m.fresh, Opening: opening,
+	})
 }
 
-// Resume opens the window after the one that the run is in. Its name is that window's, so that it has one successor
-// whoever resumes.
-func (n *Name) Resume(at, fresh time.Time) Event {
-	return n.Event(record.EventResume, at, record.Once, record.Resume{
-		SessionStartedAt: record.Stamp(fresh), PreviousStartedAt: record.Stamp(n.StartedAt), Parent: n.Parent,
+// Resume opens the window that begins then, after the one that the run is in. Its name is that window's, so that it has
+// one successor whoever resumes.
+func (m Moment) Resume(fresh time.Time) Event {
+	return m.event(record.EventResume, record.Once, record.Resume{
+		SessionStartedAt: record.Stamp(fresh), PreviousStartedAt: record.Stamp(m.StartedAt), Parent: m.Parent,
 	})
 }
 
 // Extend gives the window d more, or counted limits what they say.
-func (n *Node) Extend(now Now, d time.Duration, spend []record.Spend) Event {
-	n.Draw()
-	budget := n.Budget()
-	if d == 0 && budget == verdict.Never {
-		budget = 0
+func (m Moment) Extend(d time.Duration, spend []record.Spend) Event {
+	if d == 0 && m.Budget == verdict.Never {
+		m.Budget = 0
 	}
-	return n.Event(record.EventExtend, now.Wall, "", record.Extend{
-		SessionStartedAt: record.Stamp(n.StartedAt), ExtendedAt: record.Stamp(now.Wall),
-		ElapsedSeconds: record.WholeSeconds(n.Worked(n.At(now.At))), ExtensionSeconds: record.FloatSeconds(d),
-		ConfiguredBudgetSeconds: record.FloatSeconds(budget + d), Parent: n.Parent, Window: n.fresh, Spend: spend,
+	return m.event(record.EventExtend, "", record.Extend{
+		SessionStartedAt: record.Stamp(m.StartedAt), ExtendedAt: record.Stamp(m.At),
+		ElapsedSeconds: record.WholeSeconds(m.Worked), ExtensionSeconds: record.FloatSeconds(d),
+		ConfiguredBudgetSeconds: record.FloatSeconds(m.Budget + d), Parent: m.Parent, Window: m.fresh, Spend: spend,
 	})
 }
 
-// Interrupt says that the signal ended the run now. An empty name makes an event of its own.
-func (n *Node) Interrupt(now Now, signal, name string) Event {
-	n.Draw()
-	return n.Event(record.EventInterrupt, now.Wall, name, record.Interrupt{
-		Signal: signal, SessionStartedAt: record.Stamp(n.StartedAt), InterruptedAt: record.Stamp(now.Wall),
-		ElapsedSeconds: record.WholeSeconds(n.Worked(n.At(now.At))), Parent: n.Parent, Window: n.fresh,
+// Interrupt says that the signal ended the run. An empty name makes an event of its own.
+func (m Moment) Interrupt(signal, name string) Event {
+	return m.event(record.EventInterrupt, name, record.Interrupt{
+		Signal: signal, SessionStartedAt: record.Stamp(m.StartedAt), InterruptedAt: record.Stamp(m.At),
+		ElapsedSeconds: record.WholeSeconds(m.Worked), Parent: m.Parent, Window: m.fresh,
 	})
-}
-
-// recordParentEnd records that the parent ended the run, by its error and not by its cause, whose text is the host's.
-func (n *Node) recordParentEnd(parent *ParentEnd) {
-	name := "parent_canceled"
-	if parent.Deadline {
-		name = "parent_deadline_exceeded"
-	}
-	e := NewEntry(&Loss{"an interrupt", []any{"signal", name}}, n.Interrupt(n.tree.now, name, ""))
-	n.record(e)
 }
 
 // Overrun says what became of a call in the run, and nothing of what its work returned. The note is bounded already.
-func (n *Node) Overrun(now Now, call record.Overrun) Event {
-	n.Draw()
+func (m Moment) Overrun(call record.Overrun) Event {
 	call.Key = record.Note(call.Key)
-	call.SessionStartedAt, call.OverranAt = record.Stamp(n.StartedAt), record.Stamp(now.Wall)
-	call.Parent, call.Window = n.Parent, n.fresh
-	return n.Event(record.EventOverrun, now.Wall, "", call)
+	call.SessionStartedAt, call.OverranAt = record.Stamp(m.StartedAt), record.Stamp(m.At)
+	call.Parent, call.Window = m.Parent, m.fresh
+	return m.event(record.EventOverrun, "", call)
 }
 
 // Correction says that what the cancel ended had finished by itself. There is one for each cancel.
-func (n *Node) Correction(now Now, cancel string) Event {
-	n.Draw()
-	return n.Event(record.EventCorrection, now.Wall, cancel, record.Correction{
-		Cancel: cancel, SessionStartedAt: record.Stamp(n.StartedAt), CorrectedAt: record.Stamp(now.Wall),
-		Parent: n.Parent, Window: n.fresh,
+func (m Moment) Correction(cancel string) Event {
+	return m.event(record.EventCorrection, cancel, record.Correction{
+		Cancel: cancel, SessionStartedAt: record.Stamp(m.StartedAt), CorrectedAt: record.Stamp(m.At),
+		Parent: m.Parent, Window: m.fresh,
 	})
 }

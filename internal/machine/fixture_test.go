@@ -18,6 +18,7 @@ type rig struct {
 	tree machine.Tree
 	now  machine.Now
 	runs []*machine.Node
+	held map[*machine.Hold]*machine.Node
 	out  []machine.Effect // of the last input
 }
 
@@ -36,7 +37,7 @@ func hour() verdict.Limits {
 }
 
 func newRig(t *testing.T, rules machine.Rules, limits verdict.Limits) *rig {
-	g := &rig{t: t, now: machine.Now{Wall: noon}}
+	g := &rig{t: t, now: machine.Now{Wall: noon}, held: map[*machine.Hold]*machine.Node{}}
 	rules.Limits = &limits
 	g.begin(nil, rules)
 	g.give(g.runs[0], machine.Look)
@@ -94,20 +95,21 @@ func (g *rig) hold(n *machine.Node, key string, limits verdict.HoldLimits, pause
 	}
 	g.feed(n, &in)
 	require.NotNil(g.t, in.Hold)
+	g.held[in.Hold] = n
 	return in.Hold
 }
 
 // release closes a hold, and reports whether it was open.
 func (g *rig) release(h *machine.Hold) bool {
 	in := machine.Input{Kind: machine.CloseHold, Hold: h}
-	g.feed(g.runs[0], &in)
+	g.feed(g.held[h], &in)
 	return in.Done
 }
 
 // recorded feeds the store's answer to the run's end.
 func (g *rig) recorded(n *machine.Node, known fold.Window) []machine.EffectKind {
 	known.StartedAt = n.StartedAt
-	return g.feed(n, &machine.Input{Kind: machine.Recorded, Trip: n.Trip(), Window: &known})
+	return g.feed(n, &machine.Input{Kind: machine.Recorded, Window: &known})
 }
 
 // end ends a run for its host.

@@ -14,7 +14,7 @@ var (
 	firstSeed = flag.Uint64("seed", 1, "that of the first history")
 )
 
-const historyActs = 120
+const historyActs = 250
 
 // live lets a world live.
 func live(w *world, acts int) *world {
@@ -30,9 +30,11 @@ func live(w *world, acts int) *world {
 // TestHistories checks what always holds of random sessions. See [world.checkStep] and [world.checkAct].
 func TestHistories(t *testing.T) {
 	steps, phases, depths, effects := 0, map[machine.Phase]int{}, map[int]int{}, map[machine.EffectKind]int{}
+	var all mix
 	for i := range *histories {
 		w := live(newWorld(t, *firstSeed+uint64(i), true), historyActs) //nolint:gosec // not negative
 		steps += w.steps
+		all.add(w.mix)
 		for _, r := range w.runs {
 			phases[r.phase]++
 			depths[r.depth]++
@@ -41,7 +43,8 @@ func TestHistories(t *testing.T) {
 			effects[h.effect]++
 		}
 	}
-	t.Logf("%d histories, %d steps, phases %v, depths %v, effects %v", *histories, steps, phases, depths, effects)
+	t.Logf("%d histories, %d steps, phases %v, depths %v, effects %v, %v %%",
+		*histories, steps, phases, depths, effects, all.shares())
 	for kind := range effectNames {
 		if effects[machine.EffectKind(kind)] == 0 && *histories >= 1000 {
 			t.Errorf("no history has the effect %q", effectNames[kind])

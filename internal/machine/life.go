@@ -2,7 +2,6 @@ package machine
 
 import (
 	"errors"
-	"time"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -40,31 +39,19 @@ const (
 // ErrComplete is the cause of a run that is complete, until the driver names its own.
 var ErrComplete = errors.New("run is complete")
 
-// A Trip is a limit that was found exceeded, another guard's cancel, or that the work is done: the run's end is decided
-// and not yet recorded.
-type Trip struct {
-	fold.Trip
-	Verdict verdict.Verdict // without a limit if another guard decided
-	Reason  string
-	At      time.Time
-	Note    string
-	Spend   *record.Spend // of a counted limit
-	// Complete says that the work is done, Command how that of a command ended.
-	Complete bool
-	Command  record.CommandEnd
-	// meanwhile is what was traced since, for when the run goes on: a trace ends where the run's end was decided.
-	meanwhile []Signal
-}
-
 // takeUp puts a run where its window stands.
 func (n *Node) takeUp(found *fold.Window) {
 	n.StartedAt = found.StartedAt
 	n.seen.Attached = n.now()
 	n.seen.Extended = found.Extended
-	budget := n.Budget()
-	n.seen.Warned = found.WarnedOf(fold.Key{}, n.Limits.WarnAt, budget.Seconds())
-	n.seen.Wrapped = found.WrappedUp(fold.Key{}, budget.Seconds())
-	n.restoreSpend(found)
+	budget := verdict.Sum(n.Limits.WallClock, n.seen.Extended).Seconds()
+	n.seen.Warned = found.WarnedOf(fold.Key{}, n.Limits.WarnAt, budget)
+	n.seen.Wrapped = found.WrappedUp(fold.Key{}, budget)
+	if s := n.seen.Spend; s != nil {
+		for i := range s.Limits {
+			restoreCount(s, i, n.Limits.Ladders, found)
+		}
+	}
 	n.trace(signal(verdict.Signal{
 		Kind: verdict.SignalAttach, At: n.seen.Attached, Length: n.seen.Extended, Warned: n.seen.Warned,
 		Wrapped: n.seen.Wrapped,
@@ -74,25 +61,48 @@ func (n *Node) takeUp(found *fold.Window) {
 		n.tree.emit(Effect{Kind: Ended, Node: n, Stop: found.Stop})
 		return
 	}
-	n.restoreLadders(found)
-	n.restoreHolds(found)
+	n.restore(found)
 }
 
-// attached has the silence count from now on: what the store took to answer is none.
-func (n *Node) attached() {
-	if at := n.now(); n.phase == Running && at > n.seen.Attached {
-		s := verdict.Signal{Kind: verdict.SignalAttached, At: at}
-		n.seen.Take(n.Limits, s)
-		n.trace(signal(s))
+// act does what concerns a run that goes on. It has to wait for the record of the run's end, or for an answer of the
+// host's that this step asks for.
+func (n *Node) act(in *Input) {
+	in.Wait = n.phase == Recording || n.tree.asked
+	if in.Wait || n.phase != Running {
+		return
+	}
+	switch in.Kind {
+	case OpenHold:
+		n.openHold(in)
+	case Cancel:
+		if in.Observe || n.ObserveOnly { // it is recorded and asked for, and the run goes on
+			n.tell(*in.Verdict, in.Reason)
+			in.Done = true
+			return
+		}
+		n.decide(*in.Verdict, in.Reason)
+		in.Trip = n.trip
+	case Complete:
+		in.Trip = n.beginTrip()
+		if in.Trip.Complete = true; n.Command != nil {
+			in.Trip.Command = *n.Command
+		}
+	case Adopt:
+		if in.Done = true; n.goesOn(in.Window) {
+			n.learn(in.Window)
+		}
+	case End:
+		n.end(Effect{Cause: in.Cause})
+		in.Done = true
 	}
 }
 
 // decide makes the verdict the run's end: from here on nothing else can end it.
 func (n *Node) decide(v verdict.Verdict, reason string) {
-	spend := n.spendOf(v.Count)
 	t := n.beginTrip()
-	t.Verdict, t.Reason, t.Spend = v, reason, spend
-	t.On, t.LeftOpen, t.Given = fold.KeyOf(v.Limit, v.Hold, spend), n.leftOpen(v), n.given(spend)
+	t.Verdict, t.Reason, t.Spend = v, reason, spendOf(n.Account, &v)
+	t.On, t.LeftOpen = fold.KeyOf(v.Limit, v.Hold, t.Spend), leftOpen(n.seen.Signs, &v)
+	t.Given = givenTo(n.seen.Spend, t.Spend)
 	if v.Limit == verdict.WallClock { // what takes it back, and costs as much as there are pauses
 		t.Pauses = n.seen.KnownPauses()
 	}
@@ -103,7 +113,7 @@ func (n *Node) decide(v verdict.Verdict, reason string) {
 func (n *Node) beginTrip() *Trip {
 	n.Draw()
 	n.phase = Recording
-	n.dropInquiry()
+	n.endInquiry()
 	n.LookClosely()
 	now := n.now()
 	n.trip = &Trip{
@@ -115,102 +125,50 @@ func (n *Node) beginTrip() *Trip {
 	return n.trip
 }
 
-// cancel is another guard's decision. One that is only observed is recorded and asked for, and the run goes on.
-func (n *Node) cancel(in *Input) {
-	n.look()
-	switch {
-	case n.mustWait():
-		in.Wait = true
-	case n.phase != Running:
-	case in.Observe || n.ObserveOnly:
-		n.ask(*in.Verdict, in.Reason)
-		in.Done = true
-	default:
-		n.decide(*in.Verdict, in.Reason)
-		in.Trip = n.trip
-	}
-}
-
-// mustWait reports whether what is to be done has to wait: for the record of the run's end, or for an answer of the
-// host's that this step asks for.
-func (n *Node) mustWait() bool { return n.phase == Recording || n.tree.asked }
-
-// complete decides that the work is done.
-func (n *Node) complete(in *Input) {
-	switch n.phase {
-	case Running:
-		in.Trip = n.beginTrip()
-		in.Trip.Complete, in.Trip.Command = true, n.CommandEnd()
-	case Recording:
-		in.Wait = true
-	}
-}
-
 // conclude makes what the store knows of the window what every reader sees, at once.
-func (n *Node) conclude(in *Input) {
-	t, known := in.Trip, in.Window
+func (n *Node) conclude(known *fold.Window) {
+	if !n.goesOn(known) {
+		return
+	}
+	meanwhile := n.trip.meanwhile // given more time by another process, or not complete after all
+	n.phase, n.trip = Running, nil
+	for _, s := range meanwhile {
+		n.trace(s)
+	}
+	n.learn(known)
+	n.tree.endWithParent() // which may have ended meanwhile
+	n.endWithOuter()
+}
+
+// goesOn reports whether the window goes on, in which the run ends otherwise.
+func (n *Node) goesOn(known *fold.Window) bool {
 	switch {
 	case known.Complete():
 		n.end(Effect{Cause: ErrComplete})
 	case known.Stop != nil:
 		n.end(Effect{Stop: known.Stop})
-	default: // given more time by another process, or not complete after all
-		n.phase, n.trip = Running, nil
-		for _, s := range t.meanwhile {
-			n.trace(s)
-		}
-		n.learn(known)
-		n.tree.endWithParent() // which may have ended meanwhile
-		n.endWithOuter()
-	}
-	n.trip = nil
-}
-
-// adopt does what the store says, unless the run has ended meanwhile.
-func (n *Node) adopt(in *Input) {
-	switch known := in.Window; {
-	case n.phase == Recording:
-		in.Wait = true
-		return
-	case n.phase != Running:
-		return
-	case known.Complete():
-		n.end(Effect{Cause: ErrComplete})
-	case known.Stop != nil:
-		n.end(Effect{Stop: known.Stop})
 	default:
-		n.learn(known)
+		return true
 	}
-	in.Done = true
+	return false
 }
 
-// learn counts what others gave a run that goes on.
-func (n *Node) learn(known *fold.Window) {
-	n.learnPauses(known.Paused())
-	n.takeExtensions(known)
-}
-
-// endFor ends the run for its host.
-func (n *Node) endFor(in *Input) {
-	switch n.phase {
-	case Recording:
-		in.Wait = true
-	case Running:
-		n.end(Effect{Cause: in.Cause})
-		in.Done = true
-	}
-}
-
-// endWithParent ends a running session whose parent has ended, with its layers.
+// endWithParent ends a running session whose parent has ended, with its layers. That is recorded by the parent's error
+// and not by its cause, whose text is the host's.
 func (t *Tree) endWithParent() {
 	n, parent := t.session, t.now.Parent
 	if parent == nil || n == nil || n.phase != Running {
 		return
 	}
 	n.end(Effect{Cause: parent.Cause, ByParent: true})
-	if n.Records {
-		n.recordParentEnd(parent)
+	if !n.Records {
+		return
 	}
+	name := "parent_canceled"
+	if parent.Deadline {
+		name = "parent_deadline_exceeded"
+	}
+	n.record(NewEntry(&Loss{"an interrupt", []any{"signal", name}}, n.Moment(t.now).Interrupt(name, "")))
 }
 
 // endWithOuter ends a running layer whose run has ended.
@@ -220,16 +178,23 @@ func (n *Node) endWithOuter() {
 	}
 }
 
-// end moves a run to its end: with a cause, by a stop, or with the run around it.
+// end moves a run to its end: with a cause, by a stop, or with the run around it. A trace has the end where it was
+// decided, however long its record took.
 func (n *Node) end(by Effect) {
 	defer func(before bool) { n.tree.ending = before }(n.tree.ending)
 	n.tree.ending = true
-	n.rememberProgress()
-	n.traceEnd()
+	if n.more != nil && len(n.more.given) > 0 { // the last progress is remembered
+		n.takePulse()
+		n.resetLadders()
+	}
+	at := n.now()
+	if n.trip != nil {
+		at, n.trip = n.trip.Elapsed, nil
+	}
+	n.trace(signal(verdict.Signal{Kind: verdict.SignalEnd, At: at}))
 	n.phase = Over
-	n.dropInquiry()
+	n.endInquiry()
 	n.LookClosely()
-	n.tree.queue.remove(n)
 	n.part()
 	by.Kind, by.Node = Ended, n
 	n.tree.emit(by)
@@ -242,13 +207,4 @@ func (n *Node) end(by Effect) {
 	if !n.Pending.Empty() { // nobody looks any more
 		n.tree.emit(Effect{Kind: Retry, Node: n})
 	}
-}
-
-// traceEnd traces the run's end, which was when it was decided, however long its record took.
-func (n *Node) traceEnd() {
-	at := n.now()
-	if n.trip != nil {
-		at, n.trip = n.trip.Elapsed, nil
-	}
-	n.trace(signal(verdict.Signal{Kind: verdict.SignalEnd, At: at}))
 }

@@ -1,8 +1,7 @@
 package machine
 
 import (
-	"time"
-
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -14,88 +13,78 @@ func (n *Node) look() {
 	case n.phase != Running:
 		return
 	case n.Disabled:
-		n.beQuiet(verdict.Never)
+		n.rest(verdict.Never)
 		return
 	}
 	if n.Account != nil {
 		n.Account.Learn()
 	}
 	n.takePulse() // once: a sign that comes meanwhile is later than this instant
-	for {
-		now := n.now()
+	for now, asked := n.now(), false; ; {
 		n.resetLadders()
 		v := verdict.Judge(*n.Limits, n.seen, now)
-		switch {
-		case v.Action == verdict.Continue:
-			n.beQuiet(v.Next)
-			n.arm(v.Next)
+		if v.Action == verdict.Continue {
+			n.rest(v.Next)
 			return
-		case n.mustAsk(v):
-			if n.inquire(v) {
-				n.waitWhileAsking()
-				return
-			}
+		}
+		if asked { // what is due was exceeded later than the limit of silence, and so waits for the answer
+			n.rest(now + BusyTimeout)
+			n.LookClosely()
+			return
+		}
+		var putOff bool
+		if putOff, asked = n.inquire(&v); putOff {
 			continue
-		case v.Action == verdict.Warn:
-			n.warn(v)
-		case v.Action == verdict.Cancel && !n.ObserveOnly:
+		}
+		if v.Action == verdict.Cancel && !n.ObserveOnly {
 			n.decide(v, record.LimitReason(string(v.Limit)))
 			return
-		default:
-			n.ask(v, record.LimitReason(string(v.Limit)))
 		}
+		n.tell(v, record.LimitReason(string(v.Limit)))
 		n.seen.Apply(v, now)
-		n.awaitSign(v)
+		n.Pulse.Load().awaitEnd(&v)
 	}
 }
 
-// A Notice is a warning or a directive, as it was decided.
-type Notice struct {
-	Verdict   verdict.Verdict
-	Reason    string        // of a directive
-	Remaining time.Duration // of a warning about the wall clock
-	Note      string
-	At        time.Time
-	Spend     *record.Spend // of a counted limit
-
-	ids      [2]string // of the events of a directive
-	replaces []string  // the directives that it takes the place of
-}
-
-// Directive reports whether it asks the host for something, rather than warning it.
-func (o *Notice) Directive() bool { return o.Verdict.Action != verdict.Warn }
-
-// Observed tells a cancel that is recorded and not carried out.
-func (o *Notice) Observed() bool { return o.Verdict.Action == verdict.Cancel }
-
-func (n *Node) notice(v verdict.Verdict) *Notice {
-	return &Notice{Verdict: v, Note: n.LastNote(), At: record.Truncate(n.tree.now.Wall), Spend: n.spendOf(v.Count)}
-}
-
-// warn decides on a warning.
-func (n *Node) warn(v verdict.Verdict) {
-	o := n.notice(v)
-	if o.Spend == nil {
+// tell decides on a warning or a directive, and on the work that it ends.
+func (n *Node) tell(v verdict.Verdict, reason string) {
+	m := n.Moment(n.tree.now)
+	o := &Notice{Verdict: v, Note: n.LastNote(), At: record.Truncate(m.At), Spend: spendOf(n.Account, &v)}
+	e := &Entry{Notice: o, make: func() []Event { return m.events(o) }}
+	if o.Directive() {
+		one, other := record.EventID("", "", "", ""), record.EventID("", "", "", "")
+		o.Reason, o.ids = reason, [2]string{min(one, other), max(one, other)}
+		if o.onLadder() {
+			o.replaces = n.extras().given.add(given{
+				id: o.ids[1], rung: v.Rung, on: fold.KeyOf(v.Limit, v.Hold, o.Spend),
+				hold: verdict.HoldID{Key: v.Hold, Serial: v.HoldSerial}, at: n.now(),
+			}, v.Last)
+			n.Pulse.Load().awaitReset(true)
+		}
+	} else if o.Spend == nil {
 		o.Remaining = verdict.Remaining(*n.Limits, n.seen, n.now())
 	}
-	n.record(&Entry{Notice: o, make: func() []Event { return []Event{n.warningEvent(o)} }})
-}
-
-// ask decides on a directive, and on the work that it ends.
-func (n *Node) ask(v verdict.Verdict, reason string) {
-	o := n.notice(v)
-	one, other := record.EventID("", "", "", ""), record.EventID("", "", "", "")
-	o.Reason, o.ids = reason, [2]string{min(one, other), max(one, other)} // events of one moment are read in this order
-	o.replaces = n.noteGiven(o)
-	e := n.record(&Entry{Notice: o, make: func() []Event { return n.directiveEvents(o) }})
-	again := v.Directive == verdict.DirectRetry || v.Directive == verdict.DirectUnstick
-	if again && !n.ObserveOnly {
+	n.record(e)
+	if o.begins() && !n.ObserveOnly {
 		n.tree.emit(Effect{Kind: Again, Node: n, Entry: e})
 	}
 }
 
+// resetLadders has it recorded that progress put the ladders back to their first rungs, once.
+func (n *Node) resetLadders() {
+	if n.more == nil || len(n.more.given) == 0 || n.seen.Signs == nil || !n.seen.Signs.Progressed {
+		return
+	}
+	reset := n.more.given.take(func(g *given) bool { return g.at <= n.seen.Signs.Progress })
+	n.Pulse.Load().awaitReset(len(n.more.given) > 0)
+	if len(reset) > 0 {
+		m := n.Moment(n.tree.now)
+		n.record(laterEntry(record.EventProgress, func() Event { return m.progress(reset) }))
+	}
+}
+
 // record has an entry recorded.
-func (n *Node) record(e *Entry) *Entry {
+func (n *Node) record(e *Entry) {
 	n.Draw()
 	n.Pending.Put(e)
 	kind := Record
@@ -103,5 +92,4 @@ func (n *Node) record(e *Entry) *Entry {
 		kind = Leave
 	}
 	n.tree.emit(Effect{Kind: kind, Node: n, Entry: e})
-	return e
 }

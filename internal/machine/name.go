@@ -27,32 +27,33 @@ func (n *Name) Draw() {
 // Window is what tells the windows of the run's events apart.
 func (n *Name) Window() fold.WindowID { return fold.WindowID{Parent: n.Parent, Fresh: n.fresh} }
 
-// Fresh is the name of a window that begins with its watchdog, empty for a session's.
-func (n *Name) Fresh() string { return n.fresh }
-
-// window is the name of the window that began then, from which the IDs of its events are derived.
-func (n *Name) window(startedAt time.Time) string {
-	if n.fresh != "" {
-		return n.fresh
+// windowName is the name of a window, from which the IDs of its events are derived: one that was drawn, or its start.
+func windowName(fresh string, startedAt time.Time) string {
+	if fresh != "" {
+		return fresh
 	}
 	return record.Stamp(startedAt).String()
 }
 
 // Once are the IDs of the end of the window that began then, and of the resume that opens the next.
 func (n *Name) Once(startedAt time.Time) []string {
-	window := n.window(startedAt)
+	window := windowName(n.fresh, startedAt)
 	return []string{
 		record.EventID(n.Run, window, record.EventCancel, record.Once),
 		record.EventID(n.Run, window, record.EventResume, record.Once),
 	}
 }
 
-// EventID is the ID of the events of one name. An empty name makes one of its own.
-func (n *Name) EventID(kind, name string) string {
-	return record.EventID(n.Run, n.window(n.StartedAt), kind, name)
-}
-
 // SpendID names what a store keeps of the window's spend for a tool.
 func (n *Name) SpendID(window, tool string) string {
 	return record.EventID(n.Run, window, "spend", record.Once+" "+tool)
+}
+
+// Event returns the event of one kind about the run. Events of the same name, window and run have the same ID,
+// whichever process makes them; an empty name makes an event of its own.
+func (n *Name) Event(kind string, at time.Time, name string, payload any) Event {
+	return Event{
+		ID: record.EventID(n.Run, windowName(n.fresh, n.StartedAt), kind, name), AggregateType: record.AggregateType,
+		AggregateID: n.Run, Type: kind, Payload: record.JSON(payload), Timestamp: record.Truncate(at),
+	}
 }

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
@@ -19,6 +20,8 @@ type Node struct {
 	Number int
 	// Account is what the run has used, nil while nothing is counted.
 	Account *ledger.Account
+	// Command is how its command ended, if its host said that: it is complete then.
+	Command *record.CommandEnd
 	// Pending is what the store does not have yet.
 	Pending pending.Queue[*Entry]
 
@@ -26,7 +29,7 @@ type Node struct {
 	outer *Node // the run around a layer
 	kin   kin
 	began time.Duration // when its window did, in the tree's time
-	due   due
+	due   due[*Node]
 	seen  verdict.Snapshot
 	phase Phase
 	trip  *Trip // while recording
@@ -47,13 +50,33 @@ type kin struct{ layers, next, before *Node }
 
 // more is what few runs have.
 type more struct {
-	given   []given      // the directives that still stand on a ladder
-	left    []fold.Pause // those of layers of a process that is gone
-	busy    busyness
-	command record.CommandEnd // that its host said
+	given standing
+	left  []fold.Pause // those of layers of a process that is gone
+	busy  busyness
 }
 
-// more is made at the first need.
+// takeLeft removes the pauses of a layer's hold with the key, and returns them.
+func (m *more) takeLeft(key string) (all []fold.Pause) {
+	if m != nil {
+		m.left = slices.DeleteFunc(m.left, func(p fold.Pause) bool {
+			if p.Hold == key {
+				all = append(all, p)
+			}
+			return p.Hold == key
+		})
+	}
+	return all
+}
+
+// rungOf is where a ladder stands.
+func (m *more) rungOf(on fold.Key) int {
+	if m == nil {
+		return 0
+	}
+	return m.given.rungOf(on)
+}
+
+// extras are made at the first need.
 func (n *Node) extras() *more {
 	if n.more == nil {
 		n.more = &more{}
@@ -64,9 +87,6 @@ func (n *Node) extras() *more {
 // Phase is where the run stands.
 func (n *Node) Phase() Phase { return n.phase }
 
-// Trip is the run's end that is being recorded, nil if there is none.
-func (n *Node) Trip() *Trip { return n.trip }
-
 // Seen is what is known of the run. It is read only.
 func (n *Node) Seen() *verdict.Snapshot { return &n.seen }
 
@@ -75,9 +95,6 @@ func (n *Node) now() time.Duration { return n.At(n.tree.now.At) }
 
 // At is what has elapsed of the window at an instant of the tree.
 func (n *Node) At(at time.Duration) time.Duration { return at - n.began }
-
-// Worked is what the wall clock shows at an instant of the window: the real time without the pauses.
-func (n *Node) Worked(at time.Duration) time.Duration { return at - verdict.Paused(n.seen, at) }
 
 // Remaining is how long the run may still work at an instant of the window.
 func (n *Node) Remaining(at time.Duration) time.Duration {
@@ -90,25 +107,18 @@ func (n *Node) Remaining(at time.Duration) time.Duration {
 	return verdict.Remaining(*n.Limits, n.seen, at)
 }
 
-// Left is what is left of the wall clock, with the reserve.
-func (n *Node) Left(at time.Duration) time.Duration { return verdict.Left(*n.Limits, n.seen, at) }
-
-// Budget is the length of the wall clock, with its extensions.
-func (n *Node) Budget() time.Duration { return verdict.Sum(n.Limits.WallClock, n.seen.Extended) }
+// Moment is the run now, for an event.
+func (n *Node) Moment(now Now) Moment {
+	n.Draw()
+	at := n.At(now.At)
+	return Moment{
+		Name: &n.Name, At: now.Wall, Worked: at - verdict.Paused(n.seen, at),
+		Budget: verdict.Sum(n.Limits.WallClock, n.seen.Extended),
+	}
+}
 
 // Count has the decision heed what is counted in the account.
 func (n *Node) Count(a *ledger.Account) { n.Account, n.seen.Spend = a, a.Spend }
-
-// Command has the run say how its command ended when it is complete.
-func (n *Node) Command(end record.CommandEnd) { n.extras().command = end }
-
-// CommandEnd is what Command said.
-func (n *Node) CommandEnd() record.CommandEnd {
-	if n.more == nil {
-		return record.CommandEnd{}
-	}
-	return n.more.command
-}
 
 // signs are the run's signs, made at the first need.
 func (n *Node) signs() *verdict.Signs {
@@ -122,8 +132,9 @@ func (n *Node) signs() *verdict.Signs {
 func (n *Node) Heed() {
 	if n.Pulse.Load() == nil {
 		n.signs()
-		n.Pulse.Store(&Pulse{})
-		n.awaitProgress()
+		pulse := &Pulse{}
+		pulse.awaitReset(n.more != nil && len(n.more.given) > 0)
+		n.Pulse.Store(pulse)
 	}
 }
 
@@ -137,30 +148,20 @@ func (n *Node) Silence(now Now) (silence time.Duration, signalled bool) {
 	return verdict.Silence(n.seen, n.now()), verdict.Signalled(n.seen)
 }
 
-// takePulse brings the signs of life into the decision. What the machine slept does not count as silence: it is taken
-// to lie before them.
+// takePulse brings the signs of life into the decision.
 func (n *Node) takePulse() {
 	pulse, now := n.Pulse.Load(), &n.tree.now
-	if pulse == nil || !now.Machine {
-		return
-	}
-	since, offset := now.At-now.Offset, now.Offset-n.began
-	if at, ever := pulse.first.Last(since); ever && !n.seen.Signs.Signalled {
-		n.seen.Signs.Signal(false, at+offset)
-	}
-	if at, ever := pulse.activity.Last(since); ever {
-		n.seen.Signs.Signal(false, at+offset)
-	}
-	if at, ever := pulse.progress.Last(since); ever {
-		n.seen.Signs.Signal(true, at+offset)
+	if pulse != nil && now.Machine {
+		pulse.into(n.seen.Signs, now.At-now.Offset, now.Offset-n.began)
 	}
 }
 
-// take applies a signal to the decision, and traces it; what comes while a stop is recorded is traced if that is taken
-// back.
+// take applies a signal to the decision, and traces it.
 func (n *Node) take(s Signal) {
 	s.At = n.now()
-	n.signs()
+	if s.Kind != verdict.SignalExtend && s.Kind != verdict.SignalAttached {
+		n.signs()
+	}
 	n.seen.Take(n.Limits, s.Signal)
 	if s.Kind == verdict.SignalUnpause {
 		n.tree.emit(Effect{Kind: Unpaused, Node: n})
@@ -168,7 +169,8 @@ func (n *Node) take(s Signal) {
 	n.trace(s)
 }
 
-// trace has the host told of a signal, if it keeps a trace.
+// trace has the host told of a signal, if it keeps a trace. What comes while a stop is recorded is traced if that is
+// taken back.
 func (n *Node) trace(s Signal) {
 	switch {
 	case !n.tree.Traced:
@@ -179,12 +181,3 @@ func (n *Node) trace(s Signal) {
 		n.tree.emit(Effect{Kind: Traced, Node: n, Signal: &kept})
 	}
 }
-
-// A Signal is one thing that the decision heeds.
-type Signal struct {
-	verdict.Signal
-	Busy  bool          // it is what the host's Busy said
-	Spend *record.Spend // the counted limit that it is about
-}
-
-func signal(s verdict.Signal) Signal { return Signal{Signal: s} }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/beat"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // A Port is what is written and read of a run without the lock of its tree: a sign of life per token, and a poll that
@@ -54,6 +55,38 @@ func (p *Pulse) At(progress, fromFirst bool, now time.Duration) (awaited bool) {
 	}
 	first := p.first.First(now)
 	return p.awaited.came(progress) || first && fromFirst
+}
+
+// awaitReset has the next progress set the timer, or not. A nil pulse waits for nothing.
+func (p *Pulse) awaitReset(yes bool) {
+	if p != nil {
+		p.awaited.await(resets, yes)
+	}
+}
+
+// awaitEnd has the next sign set the timer that ends a stretch in which nothing more is asked after the verdict.
+func (p *Pulse) awaitEnd(v *verdict.Verdict) {
+	switch {
+	case p == nil || !v.Last:
+	case v.Limit == verdict.Idle:
+		p.awaited.await(anySign, true)
+	case v.Limit == verdict.NoProgress:
+		p.awaited.await(someProgress, true)
+	}
+}
+
+// into brings the signs into what is known of a run, by a time since the base of the clock. The offset is from there to
+// the run's window. What the machine slept does not count as silence: it is taken to lie before the signs.
+func (p *Pulse) into(signs *verdict.Signs, since, offset time.Duration) {
+	if at, ever := p.first.Last(since); ever {
+		signs.Signal(false, at+offset)
+	}
+	if at, ever := p.activity.Last(since); ever {
+		signs.Signal(false, at+offset)
+	}
+	if at, ever := p.progress.Last(since); ever {
+		signs.Signal(true, at+offset)
+	}
 }
 
 // awaited are the signs that set the timer, in bits. Who looks sets them before it takes the pulse, and a signal reads

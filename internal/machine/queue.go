@@ -6,79 +6,71 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A due is when a run is to be looked at, in the tree's time, and its place in the queue, -1 for none.
-type due struct {
+// A due is when something is to be looked at, in the tree's time.
+type due[T any] struct {
+	of    T
 	at    time.Duration
-	index int
+	place int // in the queue, counted from 1; 0 for none
 }
 
-// A queue is the runs of a tree that are to be looked at, as a heap: the one that is due first stands at its top.
-type queue struct {
-	nodes []*Node
-	one   [1]*Node // room for a session alone
+// A queue is what is to be looked at, as a heap: what is due first stands at its top.
+type queue[T any] struct {
+	all []*due[T]
+	one [1]*due[T] // room for a session alone
 }
 
-func (q *queue) first() time.Duration {
-	if len(q.nodes) == 0 {
+func (q *queue[T]) first() time.Duration {
+	if len(q.all) == 0 {
 		return verdict.Never
 	}
-	return q.nodes[0].due.at
+	return q.all[0].at
 }
 
-// set has the run looked at then.
-func (q *queue) set(n *Node, at time.Duration) {
-	if n.due.index < 0 {
-		if q.nodes == nil {
-			q.nodes = q.one[:0]
+// set has it looked at then.
+func (q *queue[T]) set(d *due[T], at time.Duration) {
+	if d.place == 0 {
+		if q.all == nil {
+			q.all = q.one[:0]
 		}
-		n.due.index = len(q.nodes)
-		q.nodes = append(q.nodes, n)
+		q.all = append(q.all, d)
+		d.place = len(q.all)
 	}
-	n.due.at = at
-	q.down(n.due.index)
-	q.up(n.due.index)
+	d.at = at
+	q.fix(d.place - 1)
 }
 
-// take removes the first run if it is due at the instant, and returns it.
-func (q *queue) take(now time.Duration) *Node {
+// take removes what is due first, and returns it, if that is by now.
+func (q *queue[T]) take(now time.Duration) *due[T] {
 	if q.first() > now {
 		return nil
 	}
-	n := q.nodes[0]
-	q.remove(n)
-	return n
+	d := q.all[0]
+	q.remove(d)
+	return d
 }
 
-// remove does nothing for a run that is not in the queue.
-func (q *queue) remove(n *Node) {
-	at, end := n.due.index, len(q.nodes)-1
+// remove does nothing for what is not in the queue.
+func (q *queue[T]) remove(d *due[T]) {
+	at, end := d.place-1, len(q.all)-1
 	if at < 0 {
 		return
 	}
 	q.swap(at, end)
-	q.nodes[end], q.nodes, n.due.index = nil, q.nodes[:end], -1
+	q.all[end], q.all, d.place = nil, q.all[:end], 0
 	if at < end {
-		q.down(at)
-		q.up(at)
+		q.fix(at)
 	}
 }
 
-func (q *queue) up(at int) {
-	for at > 0 {
-		above := (at - 1) / 2
-		if q.nodes[above].due.at <= q.nodes[at].due.at {
-			return
-		}
+// fix puts what stands in a place where it belongs.
+func (q *queue[T]) fix(at int) {
+	for above := (at - 1) / 2; at > 0 && q.all[at].at < q.all[above].at; above = (at - 1) / 2 {
 		q.swap(at, above)
 		at = above
 	}
-}
-
-func (q *queue) down(at int) {
-	for {
-		least := at
-		for below := 2*at + 1; below <= 2*at+2 && below < len(q.nodes); below++ {
-			if q.nodes[below].due.at < q.nodes[least].due.at {
+	for least := at; ; at = least {
+		for below := 2*at + 1; below <= 2*at+2 && below < len(q.all); below++ {
+			if q.all[below].at < q.all[least].at {
 				least = below
 			}
 		}
@@ -86,11 +78,10 @@ func (q *queue) down(at int) {
 			return
 		}
 		q.swap(at, least)
-		at = least
 	}
 }
 
-func (q *queue) swap(i, j int) {
-	q.nodes[i], q.nodes[j] = q.nodes[j], q.nodes[i]
-	q.nodes[i].due.index, q.nodes[j].due.index = i, j
+func (q *queue[T]) swap(i, j int) {
+	q.all[i], q.all[j] = q.all[j], q.all[i]
+	q.all[i].place, q.all[j].place = i+1, j+1
 }

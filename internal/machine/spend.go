@@ -2,30 +2,31 @@ package machine
 
 import (
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// spendOf is the counted limit that a verdict is about as events have it, nil for a limit of time.
-func (n *Node) spendOf(c verdict.CountUse) *record.Spend {
-	if n.seen.Spend == nil || c == (verdict.CountUse{}) {
-		return nil
-	}
-	s := n.SpendOf(c)
-	return &s
-}
-
-// SpendOf is how far a counted limit is used as events have it.
-func (n *Node) SpendOf(c verdict.CountUse) record.Spend {
+// SpendOf is how far a counted limit of an account is used as events have it.
+func SpendOf(a *ledger.Account, c verdict.CountUse) record.Spend {
 	s := record.Spend{
 		Limit: c.Kind.String(), Tool: c.Tool, Scope: c.Scope, Used: record.Number(c.Used),
 		Admitted: record.Number(c.Admitted), Allowed: record.Number(c.Allowed), Needed: record.Number(c.Needed),
 		Pattern: c.Pattern,
 	}
 	if c.Kind == verdict.KindCost {
-		s.Currency = n.Account.Currency
+		s.Currency = a.Currency
 	}
 	return s
+}
+
+// spendOf is the counted limit that a verdict is about, nil for a limit of time.
+func spendOf(a *ledger.Account, v *verdict.Verdict) *record.Spend {
+	if a == nil || v.Count == (verdict.CountUse{}) {
+		return nil
+	}
+	s := SpendOf(a, v.Count)
+	return &s
 }
 
 // KeyOfCount names a counted limit.
@@ -34,78 +35,39 @@ func KeyOfCount(l *verdict.CountLimit) fold.Key {
 }
 
 // LimitOf returns the index of a counted limit, or -1.
-func (n *Node) LimitOf(key fold.Key) int {
-	if n.seen.Spend == nil {
-		return -1
-	}
-	for i := range n.seen.Spend.Limits {
-		if KeyOfCount(&n.seen.Spend.Limits[i]) == key {
-			return i
+func LimitOf(s *verdict.Spend, key fold.Key) int {
+	if s != nil {
+		for i := range s.Limits {
+			if KeyOfCount(&s.Limits[i]) == key {
+				return i
+			}
 		}
 	}
 	return -1
 }
 
-// given is how much a counted limit was given so far.
-func (n *Node) given(s *record.Spend) int64 {
-	if s == nil {
-		return 0
-	}
-	if i := n.LimitOf(fold.CountKey(s.Limit, s.Tool, s.Scope)); i >= 0 {
-		return n.seen.Spend.Counts[i].Extended
+// givenTo is how much a counted limit was given so far.
+func givenTo(s *verdict.Spend, limit *record.Spend) int64 {
+	if limit != nil {
+		if i := LimitOf(s, fold.CountKey(limit.Limit, limit.Tool, limit.Scope)); i >= 0 {
+			return s.Counts[i].Extended
+		}
 	}
 	return 0
 }
 
-// takeExtensions takes up what the window was given. It lets the timer look, and starts the warnings and the wrap-up
-// again where there is more.
-func (n *Node) takeExtensions(found *fold.Window) {
-	if n.seen.Spend != nil && len(found.Given) > 0 {
-		for i := range n.seen.Spend.Limits {
-			n.extendCount(i, found.Given[KeyOfCount(&n.seen.Spend.Limits[i])])
-		}
-	}
-	if more := found.Extended - n.seen.Extended; more > 0 {
-		n.take(signal(verdict.Signal{Kind: verdict.SignalExtend, Length: more}))
-	}
-	n.lookSoon()
-}
-
-// extendCount takes up how much a counted limit was given in all.
-func (n *Node) extendCount(i int, given int64) {
-	more := given - n.seen.Spend.Counts[i].Extended
-	if more <= 0 {
-		return
-	}
-	n.seen.Spend.Extend(i, more)
-	s := n.SpendOf(n.seen.Spend.Use(i))
-	at := verdict.Signal{Kind: verdict.SignalExtend, At: n.now(), More: more}
-	n.trace(Signal{Signal: at, Spend: &s})
-}
-
-// restoreSpend puts the counted limits where the window's events say that they stand. What was used is not in the
-// events.
-func (n *Node) restoreSpend(found *fold.Window) {
-	if n.seen.Spend == nil {
-		return
-	}
-	for i := range n.seen.Spend.Limits {
-		n.restoreLimit(i, found)
-	}
-}
-
-// RestoreScope does so with the limits of a scope.
-func (n *Node) RestoreScope(scope string, found *fold.Window) {
-	for i := range n.seen.Spend.Limits {
-		if n.seen.Spend.Limits[i].Scope == scope {
-			n.restoreLimit(i, found)
+// RestoreScope puts the limits of a scope where the window's events say that they stand.
+func RestoreScope(s *verdict.Spend, scope string, ladders *verdict.Ladders, found *fold.Window) {
+	for i := range s.Limits {
+		if s.Limits[i].Scope == scope {
+			restoreCount(s, i, ladders, found)
 		}
 	}
 }
 
-// restoreLimit puts one counted limit where the window's events say that it stands.
-func (n *Node) restoreLimit(i int, found *fold.Window) {
-	limit := &n.seen.Spend.Limits[i]
+// restoreCount puts a counted limit where the window's events say that it stands. What was used is not in the events.
+func restoreCount(s *verdict.Spend, i int, ladders *verdict.Ladders, found *fold.Window) {
+	limit := &s.Limits[i]
 	key := KeyOfCount(limit)
 	extended := found.Given[key]
 	allowed := verdict.AddCount(limit.Max, extended)
@@ -116,18 +78,6 @@ func (n *Node) restoreLimit(i int, found *fold.Window) {
 		}
 	}
 	budget := float64(allowed)
-	n.seen.Spend.Restore(i, extended, found.WarnedOf(key, limit.WarnAt, budget), found.WrappedUp(key, budget),
-		n.Limits.Ladders.StoodOn(limit.Kind.Limit(), rung))
-}
-
-// RestoreLoop puts the ladder of loops where the directives that stand say, so that a run which goes on with one after
-// a restart is not asked again what it was asked.
-func (n *Node) RestoreLoop() {
-	limit := verdict.KindLoop.Limit()
-	stood := n.Limits.Ladders.StoodOn(limit, n.more.rungOf(fold.CountKey(string(limit), "", "")))
-	for i := range n.seen.Spend.Limits {
-		if n.seen.Spend.Limits[i].Kind == verdict.KindLoop {
-			n.seen.Spend.Restore(i, 0, 0, false, stood)
-		}
-	}
+	s.Restore(i, extended, found.WarnedOf(key, limit.WarnAt, budget), found.WrappedUp(key, budget),
+		ladders.StoodOn(limit.Kind.Limit(), rung))
 }

@@ -22,10 +22,10 @@ const (
 	Sign                            // a sign of life: Progress
 	Awaited                         // a sign that waits to be looked at was noted in the pulse
 	OpenHold                        // ID, Limits, Pauses; sets Hold, Held, Wait
-	CloseHold                       // Hold; sets Done
-	Cancel                          // another guard's: Verdict, Reason, Observe; sets Done
+	CloseHold                       // Hold, of this run; sets Done
+	Cancel                          // another guard's: Verdict, Reason, Observe; sets Done, Trip, Wait
 	Complete                        // the work is done; sets Trip, Wait
-	Recorded                        // the record of the Trip was tried: Window
+	Recorded                        // the record of the run's trip was tried: Window
 	Adopt                           // what the store has of the Window; sets Done, Wait
 	End                             // the host ends the run: Cause; sets Done, Wait
 	Asked                           // the host is about to be asked: Inquiry; sets Done if nobody waits for an answer
@@ -50,7 +50,6 @@ type Input struct {
 	Observe  bool // another guard's cancel is not carried out
 
 	Hold    *Hold
-	Trip    *Trip
 	Inquiry *Inquiry
 	Verdict *verdict.Verdict // with Reason, of another guard
 	Reason  string
@@ -61,8 +60,9 @@ type Input struct {
 
 // A Result is what became of an input.
 type Result struct {
-	Done bool // it had an effect
-	Held bool // a hold with the ID is open
+	Done bool  // it had an effect
+	Held bool  // a hold with the ID is open
+	Trip *Trip // whose record is to be tried
 	Wait bool
 }
 

@@ -130,6 +130,11 @@ func TestStepAdopt(t *testing.T) {
 			require.False(t, adopt(g, known).Done)
 		}
 	})
+	t.Run("one that is disabled has no timer", func(t *testing.T) {
+		g := newRig(t, machine.Rules{Disabled: true}, hour())
+		require.True(t, adopt(g, fold.Window{Extended: time.Hour}).Done)
+		require.Equal(t, verdict.Never, g.tree.Due())
+	})
 	t.Run("nothing while its end is recorded", func(t *testing.T) {
 		g := newRig(t, machine.Rules{}, hour())
 		g.tickAt(2 * time.Hour)
@@ -249,6 +254,24 @@ func TestStepHolds(t *testing.T) {
 		}
 		require.Equal(t, verdict.Never, g.tree.Due())
 	})
+	t.Run("what was exceeded by then is found before a hold is opened or closed", func(t *testing.T) {
+		l := hour()
+		l.Idle = time.Minute
+		g := newRig(t, machine.Rules{}, l)
+		a := g.layer(g.runs[0], hour())
+		g.pass(2 * time.Minute)
+		h := g.hold(a, "build", limits, false)
+		require.Equal(t, machine.Recording, g.runs[0].Phase(), "it was silent")
+		g.pass(10*time.Minute + 1)
+		require.True(t, g.release(h))
+		require.Equal(t, machine.Recording, a.Phase(), "the hold was open for too long")
+	})
+	t.Run("a run that is over keeps none", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		g.hold(g.runs[0], "build", limits, false)
+		g.end(g.runs[0])
+		require.Zero(t, g.runs[0].Seen().Signs.Holds.Len())
+	})
 	t.Run("a pause of nearly any length stops layers, too", func(t *testing.T) {
 		g := newRig(t, machine.Rules{}, hour())
 		a := g.layer(g.runs[0], hour())
@@ -304,6 +327,65 @@ func TestStepBusy(t *testing.T) {
 		_, out := g.end(n)
 		require.Equal(t, kinds(machine.Answered, machine.Ended), out)
 		require.Empty(t, answer(g, q, true))
+	})
+	t.Run("so does that the work is done", func(t *testing.T) {
+		g, n, q := silent(t)
+		require.Equal(t, kinds(machine.Answered), g.give(n, machine.Complete))
+		require.True(t, q.Over())
+		in := machine.Input{Kind: machine.Asked, Inquiry: q}
+		g.feed(n, &in)
+		require.True(t, in.Done, "nobody has to ask")
+	})
+	t.Run("what was exceeded later waits for the answer, and not for long", func(t *testing.T) {
+		l := hour()
+		l.Idle = time.Minute
+		g := newRig(t, machine.Rules{AsksBusy: true}, l)
+		g.now.Machine = true
+		require.Equal(t, kinds(machine.Ask), g.tickAt(2*time.Hour))
+		require.Equal(t, g.now.At+machine.BusyTimeout, g.tree.Due())
+		require.False(t, g.runs[0].Quiet(g.now.At))
+		require.Equal(t, kinds(machine.Answered, machine.Exchange), g.tickAt(g.tree.Due()))
+		require.Equal(t, verdict.WallClock, g.out[1].Trip.Verdict.Limit)
+	})
+	t.Run("an answer comes too late after a sign of life in the pulse", func(t *testing.T) {
+		l := unlimited()
+		l.Idle = time.Minute
+		g := newRig(t, machine.Rules{AsksBusy: true}, l)
+		g.now.Machine, g.tree.Traced = true, true
+		g.tickAt(time.Minute + 1)
+		q := g.out[0].Inquiry
+		g.runs[0].Pulse.Load().At(false, false, g.now.At)
+		require.Equal(t, kinds(machine.Answered), answer(g, q, true), "nothing is traced")
+	})
+	t.Run("after an answer polls look", func(t *testing.T) {
+		l := unlimited()
+		l.Idle = time.Minute
+		g := newRig(t, machine.Rules{AsksBusy: true}, l)
+		g.now.Machine = true
+		g.tickAt(time.Minute + 1)
+		require.True(t, g.runs[0].Quiet(g.now.At))
+		answer(g, g.out[0].Inquiry, false)
+		require.False(t, g.runs[0].Quiet(g.now.At))
+	})
+	t.Run("a call that does not return is not made again", func(t *testing.T) {
+		g, n, q := silent(t)
+		in := machine.Input{Kind: machine.Answer, Inquiry: q} // none came in time
+		g.feed(n, &in)
+		g.give(n, machine.Sign)
+		require.Empty(t, g.give(n, machine.Look))
+		require.Equal(t, kinds(machine.Exchange), g.tickAt(2*time.Minute+2))
+	})
+	t.Run("a busy layer is a sign of life of its run", func(t *testing.T) {
+		l := unlimited()
+		l.Idle = 90 * time.Second
+		g := newRig(t, machine.Rules{AsksBusy: true}, l)
+		l.Idle = time.Minute
+		g.layer(g.runs[0], l)
+		require.Equal(t, kinds(machine.Ask), g.tickAt(time.Minute+1))
+		q := g.out[0].Inquiry
+		g.feed(g.runs[1], &machine.Input{Kind: machine.Returned})
+		g.feed(g.runs[1], &machine.Input{Kind: machine.Answer, Inquiry: q, Progress: true})
+		require.Equal(t, g.now.At, g.runs[0].Seen().Signs.Activity)
 	})
 	t.Run("what needs a look waits for the answer", func(t *testing.T) {
 		l := unlimited()

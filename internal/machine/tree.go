@@ -18,7 +18,7 @@ type Tree struct {
 
 	now     Now
 	session *Node
-	queue   queue
+	queue   queue[*Node]
 	asked   bool // in this step the host is asked for something
 	ending  bool // a run is being ended
 }
@@ -51,11 +51,15 @@ func (t *Tree) Step(now Now, in *Input) []Effect { //nolint:cyclop,funlen // a t
 	}
 	switch in.Kind {
 	case Begin:
-		t.begin(in)
-	case Attached:
-		n.attached()
+		n.begin(t, in)
+	case Attached: // the silence counts from now on: what the store took to answer is none
+		if n.phase == Running && n.now() > n.seen.Attached {
+			n.take(signal(verdict.Signal{Kind: verdict.SignalAttached}))
+		}
 	case Tick:
-		t.tick()
+		for d := t.queue.take(now.At); d != nil; d = t.queue.take(now.At) {
+			d.of.look()
+		}
 	case Look:
 		n.look()
 	case LookAround:
@@ -63,31 +67,28 @@ func (t *Tree) Step(now Now, in *Input) []Effect { //nolint:cyclop,funlen // a t
 			n.look()
 		}
 	case Sign:
-		n.sign(in)
+		n.sign(in.Progress)
 	case Awaited:
 		if n.phase == Running {
-			n.lookSoon()
+			n.rest(n.now())
 		}
-	case OpenHold:
-		n.openHold(in)
+	case OpenHold, Cancel:
+		n.look()
+		n.act(in)
+	case Complete, Adopt, End:
+		n.act(in)
 	case CloseHold:
-		in.Hold.release(in)
-	case Cancel:
-		n.cancel(in)
-	case Complete:
-		n.complete(in)
+		in.Done = n.release(in.Hold)
 	case Recorded:
-		n.conclude(in)
-	case Adopt:
-		n.adopt(in)
-	case End:
-		n.endFor(in)
+		n.conclude(in.Window)
 	case Asked:
-		n.asked(in)
+		if in.Done = in.Inquiry.over; in.Done {
+			n.more.busy.calling = false
+		}
 	case Answer:
 		n.answer(in)
 	case Returned:
-		n.extras().busy.calling = false
+		n.more.busy.calling = false
 	}
 	return t.Room
 }
@@ -97,35 +98,30 @@ func (t *Tree) emit(e Effect) { t.Room = append(t.Room, e) }
 // Due is when the tree has to be looked at again, in its time; [verdict.Never] for never.
 func (t *Tree) Due() time.Duration { return t.queue.first() }
 
-// tick looks at the runs that are due.
-func (t *Tree) tick() {
-	for n := t.queue.take(t.now.At); n != nil; n = t.queue.take(t.now.At) {
-		n.look()
+// begin begins a run: the session, or a layer of the run around.
+func (n *Node) begin(t *Tree, in *Input) {
+	n.tree, n.outer, n.began, n.due.of = t, in.Around, t.now.At-in.Elapsed, n
+	if n.outer == nil {
+		t.session = n
+		n.takeUp(in.Window)
+		return
 	}
-}
-
-// each makes the call for all that is inside the run. The call may end layers.
-func (n *Node) each(call func(*Node)) {
-	for layer := n.kin.layers; layer != nil; {
-		next := layer.kin.next
-		call(layer)
-		layer.each(call)
-		layer = next
-	}
-}
-
-// join puts a layer among those of its run.
-func (n *Node) join() {
-	around := n.outer
-	if n.kin.next = around.kin.layers; n.kin.next != nil {
+	n.takeUp(in.Window)
+	if n.kin.next = n.outer.kin.layers; n.kin.next != nil {
 		n.kin.next.kin.before = n
 	}
-	around.kin.layers = n
-	n.pauseWithRun()
+	n.outer.kin.layers = n
+	if signs := t.session.seen.Signs; signs != nil { // the pauses of all, which are released for all layers
+		for _, p := range signs.Pauses.Open(t.session.now()) {
+			n.standWith(t.session, verdict.Signal{Kind: verdict.SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
+		}
+	}
+	n.look()
 }
 
-// part takes a layer from those of its run. It does nothing for one that was taken.
+// part takes a run from its tree. A layer that was taken is left alone.
 func (n *Node) part() {
+	n.tree.queue.remove(&n.due)
 	at := &n.kin
 	switch {
 	case n.outer == nil:
@@ -141,46 +137,20 @@ func (n *Node) part() {
 	at.next, at.before = nil, nil
 }
 
-// begin begins a run: the session, or a layer of the run around.
-func (t *Tree) begin(in *Input) {
-	n := in.Node
-	n.tree, n.outer, n.began = t, in.Around, t.now.At-in.Elapsed
-	n.due.index = -1
-	if n.outer == nil {
-		t.session = n
-	}
-	n.takeUp(in.Window)
-	if n.outer != nil {
-		n.join()
-		n.look()
-	}
-}
-
-// arm has the run looked at again, unless nothing guards it.
-func (n *Node) arm(at time.Duration) {
-	if at != verdict.Never && !n.Disabled {
-		n.tree.queue.set(n, at+n.began)
-	}
-}
-
-// lookSoon has the next poll look closely, and the timer at once.
-func (n *Node) lookSoon() {
-	n.LookClosely()
-	n.arm(n.now())
-}
-
 // pollGlance is how often a poll looks at the clock at least, because the machine may have slept.
 const pollGlance = time.Second
 
-// beQuiet lets polls pass until the instant, or until it is time to see whether the machine slept.
-func (n *Node) beQuiet(next time.Duration) {
-	now := &n.tree.now
-	if !now.Machine {
-		return
+// rest lets polls pass until the run has to be looked at, or until it is time to see whether the machine slept, and
+// has the timer look then, unless nothing guards the run. What is due already is looked at at once.
+func (n *Node) rest(until time.Duration) {
+	now, quiet := &n.tree.now, time.Duration(0)
+	if now.Machine && until > n.now() {
+		if quiet = now.At - now.Offset + pollGlance; until != verdict.Never {
+			quiet = min(quiet, until+n.began-now.Offset)
+		}
 	}
-	until := now.At - now.Offset + pollGlance
-	if next != verdict.Never {
-		until = min(until, next+n.began-now.Offset)
+	n.quietUntil.Store(int64(quiet))
+	if until != verdict.Never && !n.Disabled {
+		n.tree.queue.set(&n.due, until+n.began)
 	}
-	n.quietUntil.Store(int64(until))
 }

@@ -34,8 +34,43 @@ type world struct {
 	elsewhere bool          // the last of foreign opens a pause
 	extended  bool          // a layer was given more time than its run
 	slept     time.Duration // when the machine last did, on the clock that stands still meanwhile
+	theirs    fold.Window   // what foreign comes to
+	folded    int           // how many of foreign that counts
+	learned   int           // how many of them the session knows
 	steps     int
+	mix       mix
 	trail     []happening
+}
+
+// A mix is how many inputs were of a kind. Those of charges are admissions and settlements, not the looks after them.
+type mix struct{ holds, charges, layers, answers, others int }
+
+func (m *mix) add(o mix) {
+	m.holds, m.charges, m.layers = m.holds+o.holds, m.charges+o.charges, m.layers+o.layers
+	m.answers, m.others = m.answers+o.answers, m.others+o.others
+}
+
+// count counts an input.
+func (m *mix) count(kind machine.InputKind, layer bool) {
+	switch {
+	case kind == machine.OpenHold, kind == machine.CloseHold:
+		m.holds++
+	case layer && (kind == machine.Begin || kind == machine.End):
+		m.layers++
+	case kind == machine.Recorded, kind == machine.Adopt:
+		m.answers++
+	default:
+		m.others++
+	}
+}
+
+// shares are the parts of all inputs, in hundredths.
+func (m *mix) shares() map[string]int {
+	all := m.holds + m.charges + m.layers + m.answers + m.others
+	return map[string]int{
+		"holds": 100 * m.holds / all, "charges": 100 * m.charges / all, "layers": 100 * m.layers / all,
+		"answers": 100 * m.answers / all, "others": 100 * m.others / all,
+	}
 }
 
 // A run is one of a world, as its driver has it.
@@ -58,6 +93,7 @@ type run struct {
 	more    map[fold.Key]int64
 
 	outerWorked, worked time.Duration // when it began
+	unaware             bool          // it began before its session knew of all pauses of others
 }
 
 type charge struct {
@@ -112,6 +148,7 @@ func (w *world) pass(d time.Duration) {
 func (w *world) step(r *run, in *machine.Input) {
 	in.Node = &r.node
 	w.steps++
+	w.mix.count(in.Kind, r.outer != nil)
 	at := len(w.trail)
 	if w.checked {
 		w.trail = append(w.trail, happening{input: in.Kind, node: r.node.Number, at: w.now.At})
@@ -333,7 +370,7 @@ func (w *world) checkHolds(r *run) { //nolint:cyclop // a list
 
 // checkLeft checks that a layer has no more left than its run.
 func (w *world) checkLeft(r *run) {
-	if r.outer == nil || w.extended || w.rules.ObserveOnly || r.cutOff() || r.outer.node.Phase() != machine.Running {
+	if r.outer == nil || r.unaware || w.extended || w.rules.ObserveOnly || r.cutOff() || r.outer.node.Phase() != machine.Running {
 		return
 	}
 	left := r.node.Left(r.node.At(w.now.At))

@@ -1,0 +1,64 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// A Trip is a limit that was found exceeded, another guard's cancel, or that the work is done: the run's end is decided
+// and not yet recorded.
+type Trip struct {
+	fold.Trip
+	Verdict verdict.Verdict // without a limit if another guard decided
+	Reason  string
+	At      time.Time
+	Note    string
+	Spend   *record.Spend // of a counted limit
+	// Complete says that the work is done, Command how that of a command ended.
+	Complete bool
+	Command  record.CommandEnd
+	// meanwhile is what was traced since, for when the run goes on: a trace ends where the run's end was decided.
+	meanwhile []Signal
+}
+
+// CancelEvent returns the event of the trip and what it says.
+func (t *Trip) CancelEvent(n *Name) (Event, *record.Cancel) {
+	v := &t.Verdict
+	p := &record.Cancel{
+		Reason: t.Reason, SessionStartedAt: record.Stamp(n.StartedAt), FiredAt: record.Stamp(t.At),
+		Used:   record.UsedOf(v.Used, v.Allowed),
+		Parent: n.Parent, Hold: v.Hold, Note: t.Note, PausedSeconds: record.ExactSeconds(t.Paused), Window: n.fresh,
+		Spend: t.Spend,
+	}
+	if v.Limit != verdict.WallClock {
+		p.MeasuredSeconds = record.ExactSeconds(v.Used)
+	}
+	if v.Rung > 1 {
+		p.Rung = record.Count(v.Rung)
+	}
+	return n.Event(record.EventCancel, t.At, record.Once, p), p
+}
+
+// CompleteEvent says that the run was complete at the trip's moment. It has the ID that a cancel of the window would
+// have, so that a store keeps one end.
+func (t *Trip) CompleteEvent(n *Name) Event {
+	e := n.Event(record.EventComplete, t.At, record.Once, record.Complete{
+		Reason: record.CompleteReason, SessionStartedAt: record.Stamp(n.StartedAt), CompletedAt: record.Stamp(t.At),
+		ElapsedSeconds: record.WholeSeconds(t.Elapsed - t.Paused), PausedSeconds: record.ExactSeconds(t.Paused),
+		Note: t.Note, Parent: n.Parent, Window: n.fresh, CommandEnd: t.Command,
+	})
+	e.ID = n.Once(n.StartedAt)[0]
+	return e
+}
+
+// A Signal is one thing that the decision heeds.
+type Signal struct {
+	verdict.Signal
+	Busy  bool          // it is what the host's Busy said
+	Spend *record.Spend // the counted limit that it is about
+}
+
+func signal(s verdict.Signal) Signal { return Signal{Signal: s} }

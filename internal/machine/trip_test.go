@@ -1,0 +1,221 @@
+package machine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/ledger"
+	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// held is the event of a hold of another process, or of a layer there, that stops the wall clock from an instant of the
+// window on.
+func held(id, key, layer string, at, limit time.Duration) fold.Event {
+	return fold.Event{
+		ID: id, AggregateID: "s", Type: record.EventHold, Timestamp: noon.Add(at),
+		Payload: record.JSON(record.Hold{
+			Hold: key, SessionStartedAt: record.Stamp(noon), OpenedSeconds: record.ExactSeconds(at),
+			CapSeconds: record.FloatSeconds(limit), Layer: layer,
+		}),
+	}
+}
+
+// released is the event of its release.
+func released(opening string, at time.Duration) fold.Event {
+	return fold.Event{
+		ID: "r-" + opening, AggregateID: "s", Type: record.EventRelease, Timestamp: noon.Add(at),
+		Payload: record.JSON(record.Release{
+			SessionStartedAt: record.Stamp(noon), ReleasedSeconds: record.ExactSeconds(at), Opening: opening,
+		}),
+	}
+}
+
+// windowOf is what the events say of the window that begins at noon.
+func windowOf(events ...fold.Event) fold.Window {
+	h := fold.Of(fold.WindowID{}, events)
+	return h.At(noon)
+}
+
+// attached is a session that is attached to a window, a while after that began.
+func attached(t *testing.T, limits verdict.Limits, after time.Duration, found fold.Window) *rig {
+	g := &rig{t: t, held: map[*machine.Hold]*machine.Node{}}
+	g.pass(after)
+	n := &machine.Node{Rules: machine.Rules{Limits: &limits}, Name: machine.Name{Run: "s", StartedAt: noon}}
+	g.runs = []*machine.Node{n}
+	if limits.Ladders != nil {
+		n.Heed()
+	}
+	g.feed(n, &machine.Input{Kind: machine.Begin, Elapsed: after, Window: &found})
+	g.give(n, machine.Look)
+	return g
+}
+
+// TestTrip protects what a trip knows of its window, by which the store says whether more is known.
+func TestTrip(t *testing.T) {
+	t.Run("of the wall clock: the pauses", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		h := g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: time.Hour}, true)
+		g.pass(10 * time.Minute)
+		require.True(t, g.release(h))
+		require.Equal(t, kinds(machine.Exchange), g.tickAt(70*time.Minute+1))
+		trip := g.out[0].Trip
+		require.Equal(t, 10*time.Minute, trip.Paused)
+		require.Equal(t, 10*time.Minute, trip.Pauses.Before(trip.Elapsed))
+		known := windowOf(held("e", "elsewhere", "", time.Minute, time.Minute))
+		require.False(t, known.TakesBack(&trip.Trip), "it lies in that of this process")
+		known = windowOf(held("e", "elsewhere", "", 20*time.Minute, time.Minute))
+		require.True(t, known.TakesBack(&trip.Trip))
+	})
+	t.Run("of a hold that a process left open: its pause", func(t *testing.T) {
+		g := attached(t, hour(), 2*time.Minute, windowOf(held("e", "approval", "", time.Minute, 10*time.Minute)))
+		require.Equal(t, kinds(machine.Exchange), g.tickAt(11*time.Minute+1))
+		trip := g.out[0].Trip
+		require.Equal(t, "e", trip.LeftOpen)
+		known := windowOf(held("e", "approval", "", time.Minute, 10*time.Minute), released("e", 3*time.Minute))
+		require.True(t, known.TakesBack(&trip.Trip))
+		require.Empty(t, g.recorded(g.runs[0], known)[1:], "it ends the pause, and nothing else")
+		require.Equal(t, machine.Running, g.runs[0].Phase())
+		require.Zero(t, g.runs[0].Seen().Signs.Holds.Len())
+	})
+	t.Run("of a hold that was taken over: nothing", func(t *testing.T) {
+		g := attached(t, hour(), 2*time.Minute, windowOf(held("e", "approval", "", time.Minute, 10*time.Minute)))
+		g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: time.Hour}, true)
+		require.Equal(t, kinds(machine.Exchange), g.tickAt(11*time.Minute+1))
+		require.Empty(t, g.out[0].Trip.LeftOpen)
+	})
+	t.Run("of a counted limit: what that was given", func(t *testing.T) {
+		l := unlimited()
+		l.Counts = []verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 1}}
+		g := newRig(t, machine.Rules{}, l)
+		var books ledger.Ledger
+		var account ledger.Account
+		books.OpenSession(&account, verdict.NewSpend(l.Counts, false), "")
+		g.runs[0].Count(&account)
+		given := map[fold.Key]int64{machine.KeyOfCount(&l.Counts[0]): 1}
+		g.feed(g.runs[0], &machine.Input{Kind: machine.Adopt, Window: &fold.Window{Given: given}})
+		for range 3 {
+			c := ledger.Call{}
+			c.Use.Counts[verdict.KindRequests] = 1
+			account.Admit(&c, &ledger.Outcome{})
+		}
+		require.Equal(t, kinds(machine.Exchange), g.give(g.runs[0], machine.Look))
+		trip := g.out[0].Trip
+		require.EqualValues(t, 1, trip.Given)
+		require.False(t, (&fold.Window{Given: given}).TakesBack(&trip.Trip))
+	})
+}
+
+// TestTrace protects where a trace has a run's end, and that it has nothing after that.
+func TestTrace(t *testing.T) {
+	tripped := func(t *testing.T) (*rig, *machine.Node) {
+		l := hour()
+		l.Idle = 2 * time.Hour
+		g := newRig(t, machine.Rules{}, l)
+		g.tree.Traced = true
+		require.Equal(t, kinds(machine.Exchange), g.tickAt(time.Hour+1))
+		g.pass(time.Second)
+		require.Empty(t, g.feed(g.runs[0], &machine.Input{Kind: machine.Sign}))
+		return g, g.runs[0]
+	}
+	t.Run("an attach that took no time has no end of its own", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		g.tree.Traced = true
+		require.Empty(t, g.give(g.runs[0], machine.Attached))
+		g.pass(time.Second)
+		require.Equal(t, kinds(machine.Traced), g.give(g.runs[0], machine.Attached))
+		require.Equal(t, time.Second, g.runs[0].Seen().Begun)
+	})
+	t.Run("the end is where it was decided", func(t *testing.T) {
+		g, n := tripped(t)
+		require.Equal(t, kinds(machine.Traced, machine.Ended), g.recorded(n, fold.Window{CompletedAt: noon}))
+		require.Equal(t, verdict.SignalEnd, g.out[0].Signal.Kind)
+		require.Equal(t, time.Hour+1, g.out[0].Signal.At)
+	})
+	t.Run("what came meanwhile is told if the run goes on", func(t *testing.T) {
+		g, n := tripped(t)
+		require.Equal(t, kinds(machine.Traced, machine.Traced), g.recorded(n, fold.Window{Extended: time.Hour}))
+		require.Equal(t, verdict.SignalActivity, g.out[0].Signal.Kind)
+		require.Equal(t, time.Hour+time.Second+1, g.out[0].Signal.At)
+		require.Equal(t, verdict.SignalExtend, g.out[1].Signal.Kind)
+	})
+}
+
+// TestForeignPause protects whose word counts for a pause.
+func TestForeignPause(t *testing.T) {
+	adopt := func(g *rig, events ...fold.Event) {
+		known := windowOf(events...)
+		g.feed(g.runs[0], &machine.Input{Kind: machine.Adopt, Window: &known})
+	}
+	// own opens a pause and returns what the store has of it.
+	own := func(g *rig) (*machine.Hold, fold.Event) {
+		h := g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: time.Hour}, true)
+		for _, e := range g.out {
+			if e.Kind == machine.Record {
+				return h, e.Entry.Events()[0]
+			}
+		}
+		return h, fold.Event{}
+	}
+	t.Run("this process's for one that it has open", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		_, opened := own(g)
+		g.pass(10 * time.Minute)
+		adopt(g, opened, released(opened.ID, time.Minute))
+		require.Zero(t, g.worked(g.runs[0]))
+	})
+	t.Run("this process's for one that it closed", func(t *testing.T) {
+		g := attached(t, hour(), 2*time.Minute, windowOf(held("e", "approval", "", time.Minute, 10*time.Minute)))
+		h := g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: time.Hour}, true)
+		g.pass(time.Minute)
+		require.True(t, g.release(h))
+		adopt(g, held("e", "approval", "", time.Minute, 10*time.Minute), released("e", 90*time.Second))
+		require.Equal(t, time.Minute, g.worked(g.runs[0]))
+	})
+	t.Run("this process's for one that it took over", func(t *testing.T) {
+		opened := held("e", "approval", "", time.Minute, 10*time.Minute)
+		g := attached(t, hour(), 2*time.Minute, windowOf(opened))
+		h := g.hold(g.runs[0], "approval", verdict.HoldLimits{Cap: time.Hour}, true)
+		adopt(g, opened, released("e", 90*time.Second))
+		require.Equal(t, time.Minute, g.worked(g.runs[0]))
+		require.False(t, h.Closed())
+		require.Equal(t, 1, g.runs[0].Seen().Signs.Holds.Len())
+	})
+	t.Run("this process's for one of a layer that it opened again", func(t *testing.T) {
+		opened := held("e", "s/build", "s/l", time.Minute, 10*time.Minute)
+		g := attached(t, hour(), 2*time.Minute, windowOf(opened))
+		g.hold(g.layer(g.runs[0], hour()), "build", verdict.HoldLimits{Cap: time.Hour}, true)
+		adopt(g, opened, released("e", 90*time.Second))
+		require.Equal(t, time.Minute, g.worked(g.runs[0]))
+	})
+	t.Run("nobody's in a layer that began when it was over", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		g.pass(2 * time.Minute)
+		a := g.layer(g.runs[0], hour())
+		g.tree.Traced = true
+		adopt(g, held("e", "approval", "", time.Minute, time.Minute))
+		require.Len(t, g.out, 1)
+		require.NotSame(t, a, g.out[0].Node)
+	})
+	t.Run("the other's for one that nobody took over", func(t *testing.T) {
+		opened := held("e", "approval", "", time.Minute, 10*time.Minute)
+		g := attached(t, hour(), 2*time.Minute, windowOf(opened))
+		adopt(g, opened, released("e", 90*time.Second))
+		require.Equal(t, 90*time.Second, g.worked(g.runs[0]))
+		require.Zero(t, g.runs[0].Seen().Signs.Holds.Len())
+	})
+	t.Run("an opening and its release wait together", func(t *testing.T) {
+		g := newRig(t, machine.Rules{}, hour())
+		h, _ := own(g)
+		g.release(h)
+		all := g.runs[0].Pending.Pauses()
+		require.Len(t, all, 2)
+		require.True(t, all[0].Opens)
+		require.True(t, all[1].Closes)
+		require.Same(t, &all[0].State, all[1].Opening)
+	})
+}

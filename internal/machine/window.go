@@ -1,0 +1,70 @@
+package machine
+
+import (
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// restore takes up what the window's events say of the ladders and holds of a run that goes on. Who opened a hold that
+// is open is gone, and whoever opens one with the same key takes it over. Those of layers may be of a process that
+// lives: they stop the wall clock until their cap, or until a layer opens one with the key again, and hold nothing else.
+func (n *Node) restore(found *fold.Window) {
+	if given := standingOf(found, n.seen.Attached); given != nil {
+		n.extras().given = given
+		n.Pulse.Load().awaitReset(true)
+		for _, limit := range [...]verdict.Limit{verdict.Idle, verdict.NoProgress} {
+			if rung := given.rungOf(fold.Key{Limit: limit}); rung > 0 {
+				n.take(signal(verdict.Signal{Kind: verdict.SignalRung, Key: string(limit), Rung: rung}))
+			}
+		}
+	}
+	for _, p := range found.Pauses() {
+		n.learnPauses([]verdict.Pause{p.Pause})
+		switch id := (verdict.HoldID{Key: p.Hold}); {
+		case p.Closed:
+		case p.Layer != "":
+			n.extras().left = append(n.more.left, p)
+		case !n.signs().Held(id):
+			n.take(signal(verdict.Signal{
+				Kind: verdict.SignalHeld, Key: id.Key, From: p.Opened, Length: p.Cap,
+				Rung: n.more.rungOf(fold.KeyOf(verdict.Hold, id.Key, nil)),
+			}))
+			n.seen.Signs.Holds.Find(id).Owner = &Hold{id: id, pause: &p.Pause, restored: true}
+		}
+	}
+}
+
+// RestoreLoop puts the ladder of loops where the directives that stand say, so that a run which goes on with one after
+// a restart is not asked again what it was asked.
+func (n *Node) RestoreLoop() {
+	limit := verdict.KindLoop.Limit()
+	stood := n.Limits.Ladders.StoodOn(limit, n.more.rungOf(fold.CountKey(string(limit), "", "")))
+	for i := range n.seen.Spend.Limits {
+		if n.seen.Spend.Limits[i].Kind == verdict.KindLoop {
+			n.seen.Spend.Restore(i, 0, 0, false, stood)
+		}
+	}
+}
+
+// learn counts what others gave a run that goes on. It lets the timer look, and starts the warnings and the wrap-up
+// again where there is more.
+func (n *Node) learn(known *fold.Window) {
+	n.learnPauses(known.Paused())
+	if s := n.seen.Spend; s != nil && len(known.Given) > 0 {
+		for i := range s.Limits {
+			more := known.Given[KeyOfCount(&s.Limits[i])] - s.Counts[i].Extended
+			if more <= 0 {
+				continue
+			}
+			s.Extend(i, more)
+			limit := SpendOf(n.Account, s.Use(i))
+			n.trace(Signal{
+				Signal: verdict.Signal{Kind: verdict.SignalExtend, At: n.now(), More: more}, Spend: &limit,
+			})
+		}
+	}
+	if more := known.Extended - n.seen.Extended; more > 0 {
+		n.take(signal(verdict.Signal{Kind: verdict.SignalExtend, Length: more}))
+	}
+	n.rest(n.now())
+}
