@@ -6,6 +6,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/share"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -25,7 +26,7 @@ type sessionLedger struct {
 	tree *tree
 	ledger.Ledger
 	session *account
-	shares  atomic.Pointer[shares] // nil while the session draws on nothing that a store keeps
+	shares  atomic.Pointer[share.Set] // nil while the session draws on nothing that a store keeps
 }
 
 // accountOf returns the run's account, made at the first need, and those of the runs around it.
@@ -69,8 +70,8 @@ func (a *account) look(k *work) {
 func (a *account) learn() {
 	if a != nil {
 		s := a.in.shares.Load()
-		s.lock()
-		defer s.unlock()
+		s.Lock()
+		defer s.Unlock()
 		a.Learn()
 	}
 }

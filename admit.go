@@ -106,7 +106,7 @@ func (c *admission) try(ctx context.Context) (err error) {
 	in := c.of.in
 	s := in.lock()
 	c.of.Admit(&c.call, &c.out)
-	s.unlock()
+	s.Unlock()
 	if c.out.Did != ledger.Charged {
 		err = c.err()
 	}
@@ -170,9 +170,9 @@ func (c *admission) fetch(ctx context.Context, source int, began time.Time) erro
 	in := c.of.in
 	s := in.lock()
 	want := in.Wants(&c.call, source)
-	s.unlock()
+	s.Unlock()
 	in.tree.mu.Unlock()
-	fits, err := s.limits[source].Take(ctx, &s.by, &want)
+	fits, err := s.Take(ctx, source, &want)
 	switch {
 	case err != nil:
 		return fmt.Errorf("admit a call in run %s: %w", c.r.node.Run, err)
@@ -181,7 +181,7 @@ func (c *admission) fetch(ctx context.Context, source int, began time.Time) erro
 	}
 	in.lock()
 	in.NotGranted(&c.call, source, &c.out)
-	s.unlock()
+	s.Unlock()
 	err = c.err()
 	var k work
 	if c.out.Look {
@@ -240,7 +240,7 @@ func (c Charge) Settle(used Amount) error {
 	in := c.of.in
 	s := in.lock()
 	in.Settle(c.id, &use, used.Cost.Currency, &o)
-	s.unlock()
+	s.Unlock()
 	if in.tree.trace != nil && o.Did == ledger.Settled {
 		told := used
 		c.of.traceCall(Signal{Kind: SignalSettle, Serial: c.id.Serial(), Amount: &told})
@@ -253,7 +253,9 @@ func (c Charge) Settle(used Amount) error {
 	k.doAll(in.tree)
 	switch {
 	case o.Late:
-		return in.settleLate()
+		if err := s.Settle(); err != nil {
+			return fmt.Errorf("settle a call of run %s, which is closed: %w; call Settle again", in.session.id, err)
+		}
 	case o.Owes:
 		in.coverAside()
 	case o.Did == ledger.Flawed:
@@ -273,7 +275,7 @@ func (c Charge) Void() error {
 	if in.Void(c.id) {
 		c.of.traceCall(Signal{Kind: SignalVoid, Serial: c.id.Serial()})
 	}
-	s.unlock()
+	s.Unlock()
 	in.tree.mu.Unlock()
 	in.tree.trace.Deliver()
 	return nil

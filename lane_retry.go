@@ -84,7 +84,7 @@ func (r *run) closed() bool {
 
 // untaken reports whether the store does not have everything, and how often that was tried in vain.
 func (r *run) untaken() (waits bool, tries int) {
-	waits = r.account.Load().own().uncovered()
+	waits = r.account.Load().own().drawn().Uncovered()
 	r.locked(func() { waits, tries = waits || !r.node.Pending.Empty(), int(r.vain) })
 	return waits, tries
 }
@@ -165,7 +165,7 @@ func (l *lane) retry() {
 // cover takes what the runs owe to their shared limits, one after the other, until the store does not take something.
 func cover(runs []*run) {
 	for _, r := range runs {
-		if !r.closed() && r.account.Load().own().cover(nil) != nil {
+		if !r.closed() && r.account.Load().own().drawn().Cover(nil) != nil {
 			return
 		}
 	}

@@ -240,7 +240,7 @@ func (r *run) close(began time.Time) (err error) {
 	spent := r.account.Load().close()
 	defer func() {
 		t.awaitSince(spending, spent)
-		err = errors.Join(err, r.account.Load().own().unpaid())
+		err = errors.Join(err, r.account.Load().own().drawn().Unpaid())
 	}()
 	t.awaitSince(began, r.underway())
 	defer r.tellKeeper(began)

@@ -16,34 +16,11 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// Shares are what a session draws on that a store keeps. They do not change, and can be nil: nothing.
-type shares struct {
-	by     share.Carrier
-	limits []*share.Limit // in the ledger's order
-	locks  []*share.Limit // each of them once, in the order in which they are locked
-}
-
-func (s *shares) lock() {
-	if s != nil {
-		for _, l := range s.locks {
-			l.Lock()
-		}
-	}
-}
-
-func (s *shares) unlock() {
-	if s != nil {
-		for _, l := range s.locks {
-			l.Unlock()
-		}
-	}
-}
-
 // lock locks the tree, and all that the session draws on.
-func (in *sessionLedger) lock() (s *shares) {
+func (in *sessionLedger) lock() (s *share.Set) {
 	in.tree.mu.Lock()
 	s = in.shares.Load()
-	s.lock()
+	s.Lock()
 	return s
 }
 
@@ -54,38 +31,25 @@ func (r *run) openSpend(ctx context.Context, cfg *Config, found *fold.Window) er
 		return nil
 	}
 	a := r.accountOf()
-	s := a.share(r, cfg, store, found)
-	ctx, cancel := s.by.Context(ctx)
-	defer cancel()
-	for i, l := range s.limits {
-		a.in.tree.mu.Lock()
-		limit := a.in.Open(i)
-		a.in.tree.mu.Unlock()
-		if err := l.Begin(ctx, &s.by, &limit); err != nil {
-			return fmt.Errorf("read what was spent: %w", err)
-		}
+	if err := a.share(r, cfg, store, found).Begin(ctx); err != nil {
+		return fmt.Errorf("read what was spent: %w", err)
 	}
-	a.in.tree.mu.Lock()
-	defer a.in.tree.mu.Unlock()
-	a.learn()
+	r.locked(a.learn)
 	return nil
 }
 
 // share has the session draw on its limits. The run's keeper and its timer may look at them already.
-func (a *account) share(r *run, cfg *Config, store SpendStore, found *fold.Window) *shares {
+func (a *account) share(r *run, cfg *Config, store SpendStore, found *fold.Window) *share.Set {
 	t := r.tree
-	s := &shares{by: share.Carrier{Clock: t.clock.other, Timeout: t.timeout, Inline: t.inline, Stopwatch: t.stopwatch}}
-	add := func(l *share.Limit, scope, tool string) {
-		s.limits = append(s.limits, l)
-		a.in.AddSource(&l.Held, scope, tool)
-	}
-	a.in.tree.mu.Lock()
-	defer a.in.tree.mu.Unlock()
+	by := share.Carrier{Clock: t.clock.other, Timeout: t.timeout, Inline: t.inline, Stopwatch: t.stopwatch}
+	s := share.NewSet(by, &a.in.Ledger, &t.mu)
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if !cfg.forgets {
 		window := found.SpendName()
 		for _, tool := range toolsOf(r.limits.Counts) {
 			name := r.node.SpendID(window, tool)
-			add(share.Own(keptLimit{store: store, scope: name, currency: r.limits.currency}), "", tool)
+			s.Add(share.Own(keptLimit{store: store, scope: name, currency: r.limits.currency}), "", tool)
 		}
 	}
 	for i := range cfg.Scopes {
@@ -97,10 +61,9 @@ func (a *account) share(r *run, cfg *Config, store SpendStore, found *fold.Windo
 		}
 		for _, tool := range toolsOf(limits) {
 			kept := keptLimit{store, toolScope(of.Scope, tool), of.Period, of.Zone, currency}
-			add(share.Open(kept), of.Scope, tool)
+			s.Add(share.Open(kept), of.Scope, tool)
 		}
 	}
-	s.locks = share.InOrder(s.limits)
 	a.in.shares.Store(s)
 	return s
 }
@@ -120,76 +83,21 @@ func (t *tree) stopwatch() func() time.Duration {
 	return c.elapsed
 }
 
-// What a call used beyond its admission is owed until the store has taken it. While the run is open that is tried again
-// at polls. After the end nobody polls: whoever settles, or closes again, waits for the store and hears of its error.
-
 // coverAside has what was used beyond what was taken of the session's shared limits taken, so that others find it used,
 // without waiting for it if there is another goroutine. What the store does not take is tried again by the run's lane
 // and at the next poll.
 func (in *sessionLedger) coverAside() {
-	if in.drawn() != nil {
-		_ = in.cover(in.session.run.Load().tryLater)
-	}
-}
-
-// cover is coverAside for a lane, which gives no function to call after it failed: it waits, and returns an error if
-// the store did not take something.
-func (in *sessionLedger) cover(failed func()) (err error) {
 	if s := in.drawn(); s != nil {
-		ctx, cancel := s.by.Context(context.Background())
-		defer cancel()
-		for i := 0; i < len(s.limits) && err == nil; i++ {
-			err = s.limits[i].Cover(ctx, &s.by, failed)
-		}
+		_ = s.Cover(in.session.run.Load().tryLater)
 	}
-	return err
 }
 
 // drawn is what a session draws on, of a ledger that may be nil.
-func (in *sessionLedger) drawn() *shares {
+func (in *sessionLedger) drawn() *share.Set {
 	if in == nil {
 		return nil
 	}
 	return in.shares.Load()
-}
-
-// uncovered reports whether runs used something of the session's shared limits that the store has not taken.
-func (in *sessionLedger) uncovered() bool {
-	s := in.drawn()
-	return s != nil && slices.ContainsFunc(s.limits, func(l *share.Limit) bool { return l.Owed() != verdict.Counts{} })
-}
-
-// owing are the limits of which calls of the session have used something that the store has not taken.
-func (in *sessionLedger) owing() (all []*share.Limit) {
-	if in.drawn() == nil {
-		return nil
-	}
-	s := in.lock()
-	defer in.tree.mu.Unlock()
-	defer s.unlock()
-	for i, l := range s.limits {
-		if in.Owes(i) {
-			all = append(all, l)
-		}
-	}
-	return all
-}
-
-// settleLate takes what calls of the closed run used beyond their admissions.
-func (in *sessionLedger) settleLate() error {
-	in.giveBack(in.shares.Load(), false)
-	if err := in.unpaid(); err != nil {
-		return fmt.Errorf("settle a call of run %s, which is closed: %w; call Settle again", in.session.id, err)
-	}
-	return nil
-}
-
-// unpaid returns an error that says what the session has used and the store has not taken, nil if there is nothing.
-func (in *sessionLedger) unpaid() (errs error) {
-	for _, l := range in.owing() {
-		errs = errors.Join(errs, l.Unpaid(nil))
-	}
-	return errs
 }
 
 // close takes what is owed, gives back what is left of the run's slices, and admits nothing any more. It returns a
@@ -206,32 +114,24 @@ func (a *account) close() (done <-chan struct{}) {
 	case a.outer != nil:
 		a.run.Store(nil)
 		return nil
-	case s == nil || !first && len(a.in.owing()) == 0:
-		return nil
-	case s.by.Inline:
-		a.in.giveBack(s, first)
+	case s == nil || !first && !s.Owes():
 		return nil
 	}
-	return bounded.Aside(func() { a.in.giveBack(s, first) })
+	end := func() { _ = s.Settle() } // who closes hears of what is unpaid
+	if first {
+		end = func() { s.Close(a.logUnspent) }
+	}
+	if a.in.tree.inline {
+		end()
+		return nil
+	}
+	return bounded.Aside(end)
 }
 
-// giveBack takes what is owed and, once, gives back what nobody draws on any more, in one record timeout.
-func (in *sessionLedger) giveBack(s *shares, first bool) {
-	ctx, cancel := s.by.Context(context.Background())
-	defer cancel()
-	owing := in.owing()
-	bounded.Each(s.limits, func(l *share.Limit) {
-		switch {
-		case first && l.Leave():
-			if err := l.Close(ctx, &s.by); err != nil {
-				bounded.Quietly(func() {
-					in.session.run.Load().log().Error("what a run did not spend stays charged", "run", in.session.id,
-						"scope", l.String(), "error", err)
-				})
-			}
-		case slices.Contains(owing, l):
-			_ = l.Settle(ctx, &s.by) // Close returns what is owed then
-		}
+// logUnspent tells the log of what could not be given back.
+func (a *account) logUnspent(l *share.Limit, err error) {
+	bounded.Quietly(func() {
+		a.run.Load().log().Error("what a run did not spend stays charged", "run", a.id, "scope", l.String(), "error", err)
 	})
 }
 

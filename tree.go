@@ -92,14 +92,14 @@ func (t *tree) step(r *run, in *machine.Input) work {
 func (t *tree) stepAt(k *work, now machine.Now, r *run, in *machine.Input) {
 	in.Node = &r.node
 	shared := t.session[0].account.Load().own().drawn()
-	shared.lock()
+	shared.Lock()
 	room := rooms.Get().(*[]machine.Effect)
 	t.machine.Room = *room
 	effects := t.machine.Step(now, in)
 	t.apply(effects, k)
 	t.machine.Room, *room = nil, effects
 	rooms.Put(room)
-	shared.unlock()
+	shared.Unlock()
 	k.stop, k.ending = r.stop, r.ending
 	k.behind = !r.node.Pending.Empty() || r.job != nil || r.news != nil || t.trace.Waiting() || shared != nil
 }

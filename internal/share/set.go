@@ -1,0 +1,152 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/seed62658d38/watchdog/internal/bounded"
+	"github.com/seed62658d38/watchdog/internal/ledger"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// A Set is the shared limits that one session draws on, in the order of its ledger. It does not change once it is in
+// use, and is then safe for concurrent use. A nil one is empty.
+//
+// What a call used beyond its admission is owed until the store has taken it. While the session is open that is tried
+// again by whoever calls Cover. After the end nobody does: who settles then, or closes again, waits for the store and
+// hears of its error.
+type Set struct {
+	by     Carrier
+	of     *ledger.Ledger
+	guard  sync.Locker // of the ledger; it is locked before the limits are
+	limits []*Limit
+	locks  []*Limit // each of them once, in the order in which they are locked
+}
+
+// NewSet returns an empty set of a session with that ledger, which guard guards.
+func NewSet(by Carrier, of *ledger.Ledger, guard sync.Locker) *Set {
+	return &Set{by: by, of: of, guard: guard}
+}
+
+// Add has the session draw on a limit, for calls of the tool in the scope. The caller holds the guard.
+func (s *Set) Add(l *Limit, scope, tool string) {
+	s.limits = append(s.limits, l)
+	s.locks = InOrder(s.limits)
+	s.of.AddSource(&l.Held, scope, tool)
+}
+
+// Lock locks what is held of all limits. The caller holds the guard.
+func (s *Set) Lock() {
+	if s != nil {
+		for _, l := range s.locks {
+			l.Lock()
+		}
+	}
+}
+
+// Unlock unlocks what Lock locked.
+func (s *Set) Unlock() {
+	if s != nil {
+		for _, l := range s.locks {
+			l.Unlock()
+		}
+	}
+}
+
+// Begin takes the first slice of each limit, and so learns what others have used.
+func (s *Set) Begin(ctx context.Context) error {
+	ctx, cancel := s.by.Context(ctx)
+	defer cancel()
+	for i, l := range s.limits {
+		s.guard.Lock()
+		limit := s.of.Open(i)
+		s.guard.Unlock()
+		if err := l.Begin(ctx, &s.by, &limit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Take takes a slice of the limit with that number, see [Limit.Take].
+func (s *Set) Take(ctx context.Context, number int, want *ledger.Slice) (fits bool, err error) {
+	return s.limits[number].Take(ctx, &s.by, want)
+}
+
+// Cover has what runs used beyond what was taken of the limits taken, so that others find it used, see [Limit.Cover].
+// It returns an error if the store did not take something.
+func (s *Set) Cover(failed func()) (err error) {
+	if s == nil {
+		return nil
+	}
+	ctx, cancel := s.by.Context(context.Background())
+	defer cancel()
+	for i := 0; i < len(s.limits) && err == nil; i++ {
+		err = s.limits[i].Cover(ctx, &s.by, failed)
+	}
+	return err
+}
+
+// Uncovered reports whether runs used something of the limits that the store has not taken.
+func (s *Set) Uncovered() bool {
+	return s != nil && slices.ContainsFunc(s.limits, func(l *Limit) bool { return l.Owed() != verdict.Counts{} })
+}
+
+// owing are the limits of which calls of the session have used something that the store has not taken.
+func (s *Set) owing() (all []*Limit) {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	s.Lock()
+	defer s.Unlock()
+	for i, l := range s.limits {
+		if s.of.Owes(i) {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// Owes reports whether calls of the session have used something that the store has not taken.
+func (s *Set) Owes() bool { return s != nil && len(s.owing()) > 0 }
+
+// Unpaid returns an error that says what that is, nil if there is nothing.
+func (s *Set) Unpaid() (errs error) {
+	if s == nil {
+		return nil
+	}
+	for _, l := range s.owing() {
+		errs = errors.Join(errs, l.Unpaid(nil))
+	}
+	return errs
+}
+
+// Settle takes what is owed of a session that was closed before. What the store does not take is what Unpaid returns.
+func (s *Set) Settle() error {
+	s.end(false, nil)
+	return s.Unpaid()
+}
+
+// Close takes what is owed, and gives back what nobody draws on any more, in one timeout. It is called once. Failed
+// hears of each limit of which something stays charged.
+func (s *Set) Close(failed func(l *Limit, err error)) { s.end(true, failed) }
+
+func (s *Set) end(leaves bool, failed func(l *Limit, err error)) {
+	if s == nil {
+		return
+	}
+	ctx, cancel := s.by.Context(context.Background())
+	defer cancel()
+	owing := s.owing()
+	bounded.Each(s.limits, func(l *Limit) {
+		switch {
+		case leaves && l.Leave():
+			if err := l.Close(ctx, &s.by); err != nil {
+				failed(l, err)
+			}
+		case slices.Contains(owing, l):
+			_ = l.Settle(ctx, &s.by) // Unpaid returns what is owed then
+		}
+	})
+}
