@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/digest"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/machine"
@@ -20,7 +21,7 @@ type run struct {
 	outer *run // the run around a layer
 	settings
 
-	digests atomic.Pointer[digests]
+	digests digest.Memory
 	readers atomic.Pointer[readers]
 	account atomic.Pointer[account] // nil while nothing is counted
 

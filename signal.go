@@ -50,7 +50,7 @@ func (w *Watchdog) ProgressDigest(digest string) bool {
 		if r.node.Pulse.Load() == nil {
 			continue
 		}
-		fresh := r.digestsOf().add(digest)
+		fresh := r.digests.Add(digest)
 		r.sign(fresh)
 		if !heeded {
 			first, heeded = fresh, true
@@ -112,13 +112,4 @@ func (r *run) signAt(pulse *machine.Pulse, progress bool, now time.Duration) {
 func (r *run) signLocked(progress bool) {
 	k := r.tree.step(r, &machine.Input{Kind: machine.Sign, Progress: progress})
 	k.doAll(r.tree)
-}
-
-// digestsOf are made at the first need.
-func (r *run) digestsOf() *digests {
-	if all := r.digests.Load(); all != nil {
-		return all
-	}
-	r.digests.CompareAndSwap(nil, &digests{})
-	return r.digests.Load()
 }

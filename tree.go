@@ -29,9 +29,9 @@ import (
 //	    feed.Feed.mu     who is to be told of directives
 //	      feed.Queue.mu  what a subscriber, or the host's OnSignal, is still to be told
 //	    alarm.Queue.mu   the timer of all runs, and that of lanes
-//	survey.mu            who has answered of the runs whose Busy was asked together; alone
+//	gather.Group.mu      who has answered of the runs whose Busy was asked together; alone
 //	looper.Looper.mu     the loop detector of a run; alone
-//	digests.mu           the digests of progress; alone
+//	digest.Memory        the digests of progress; alone
 //
 // The host's code (callbacks, loggers, hooks, stores) runs under none of them. Its clock is read, and its timers are
 // set, under tree.mu and lanes.mu.
@@ -310,18 +310,18 @@ func ringAll(due []*tree) {
 
 // doTogether does the work of several sessions on other goroutines.
 func doTogether(all []work, of []*tree) {
-	s := &survey{}
+	var asks []*asking
 	var runs []*run
 	for i := range all {
 		k := &all[i]
-		s.asks, runs = append(s.asks, k.asks...), append(runs, k.runs...)
+		asks, runs = append(asks, k.asks...), append(runs, k.runs...)
 		k.asks, k.runs = nil, nil
 		k.doAside(of[i])
 	}
 	for next := range slices.Chunk(runs, batchSize) {
 		enqueueAll(next)
 	}
-	s.ask()
+	askTogether(asks)
 }
 
 // doAside does the work on other goroutines.
