@@ -38,17 +38,20 @@ func TestMemory(t *testing.T) {
 
 // TestAtOnce protects that a digest which several give at once is new to one of them, the first one too.
 func TestAtOnce(t *testing.T) {
-	for range 100 {
+	for range 3000 {
 		var m digest.Memory
 		var fresh atomic.Int32
 		var all sync.WaitGroup
+		begin := make(chan struct{})
 		for range 4 {
 			all.Go(func() {
+				<-begin
 				if m.Add("same") {
 					fresh.Add(1)
 				}
 			})
 		}
+		close(begin)
 		all.Wait()
 		require.EqualValues(t, 1, fresh.Load())
 	}

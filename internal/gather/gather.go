@@ -17,7 +17,7 @@ type Group[T any] struct {
 	mu    sync.Mutex
 	open  int // answers that have not come
 	came  []T
-	timer *time.Timer // of those that wait for others; nil if none do
+	timed bool // those that came are handed on by a timer, if they wait for others until then
 }
 
 // New returns a group of so many answers. Then gets them, each once: when the last has come, on the goroutine that
@@ -32,8 +32,9 @@ func (g *Group[T]) Add(answer T) {
 	g.open--
 	g.came = append(g.came, answer)
 	last := g.open == 0
-	if !last && g.timer == nil {
-		g.timer = time.AfterFunc(g.patience, g.pass)
+	if !last && !g.timed {
+		g.timed = true
+		time.AfterFunc(g.patience, g.pass)
 	}
 	g.mu.Unlock()
 	if last {
@@ -45,11 +46,7 @@ func (g *Group[T]) Add(answer T) {
 func (g *Group[T]) pass() {
 	g.mu.Lock()
 	came := g.came
-	g.came = nil
-	if g.timer != nil {
-		g.timer.Stop()
-		g.timer = nil
-	}
+	g.came, g.timed = nil, false
 	g.mu.Unlock()
 	if len(came) > 0 {
 		g.then(came)

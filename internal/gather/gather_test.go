@@ -34,6 +34,7 @@ func TestGroup(t *testing.T) {
 		{"one takes its time", []time.Duration{1, 2, 3, 99}, []passed{{"abc", 6}, {"d", 99}}},
 		{"each takes its time", []time.Duration{1, 11, 21, 31}, []passed{{"a", 6}, {"b", 16}, {"c", 26}, {"d", 31}}},
 		{"the patience begins again", []time.Duration{1, 8, 12, 12}, []passed{{"a", 6}, {"bcd", 12}}},
+		{"one comes between", []time.Duration{1, 3, 7, 99}, []passed{{"ab", 6}, {"c", 12}, {"d", 99}}},
 		{"one never comes", []time.Duration{1, 1, 1}, []passed{{"abc", 6}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
