@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/digests"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
@@ -43,7 +42,7 @@ func (w *Watchdog) ProgressDigest(digest string) bool {
 		if r.Node.Pulse.Load() == nil {
 			continue
 		}
-		fresh := r.digestsOf().Add(digest)
+		fresh := r.digests.Add(digest)
 		r.sign(fresh)
 		if !heeded {
 			first, heeded = fresh, true
@@ -131,13 +130,4 @@ func (r *run) signAt(pulse *machine.Pulse, progress bool, now time.Duration) {
 func (r *run) signLocked(progress bool) {
 	k := r.Tree.Step(&r.Run, &machine.Input{Kind: machine.Sign, Progress: progress})
 	k.DoAll(r.Tree)
-}
-
-// digestsOf are made at the first need.
-func (r *run) digestsOf() *digests.Set {
-	if all := r.digests.Load(); all != nil {
-		return all
-	}
-	r.digests.CompareAndSwap(nil, &digests.Set{})
-	return r.digests.Load()
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/loop"
 
-	"github.com/seed62658d38/watchdog/internal/digests"
+	"github.com/seed62658d38/watchdog/internal/digest"
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/feed"
 	"github.com/seed62658d38/watchdog/internal/fold"
@@ -30,7 +30,7 @@ type run struct {
 	driver.Run
 	settings
 
-	digests atomic.Pointer[digests.Set]
+	digests digest.Memory
 	readers atomic.Pointer[readers]
 	account atomic.Pointer[account] // nil while nothing is counted
 

@@ -1,11 +1,11 @@
 package driver
 
 import (
-	"sync"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/gather"
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
@@ -70,50 +70,17 @@ func (a *asking) reportLate() {
 // togetherAfter is how long the answers of runs that were asked together wait for those of the others.
 const togetherAfter = 5 * time.Millisecond
 
-// A survey asks the hosts of runs that the timer found silent at one moment. What the answers come to is carried out
-// together again: at once when all have answered, and soon where one takes its time.
-type survey struct {
-	asks []*asking
-
-	mu       sync.Mutex
-	open     int // those that have not answered
-	answered []*Run
-	timer    *time.Timer // of those that wait for others
-}
-
-// ask does not block.
-func (s *survey) ask() {
-	s.open = len(s.asks)
-	for _, one := range s.asks {
-		one.ask(func() { s.take(one.r) })
+// askTogether asks the hosts of runs that the timer found silent at one moment. What the answers come to is carried out
+// together again: at once when all have answered, and soon where one takes its time. It does not block.
+func askTogether(asks []*asking) {
+	answered := gather.New(len(asks), togetherAfter, lookTogether)
+	for _, one := range asks {
+		one.ask(func() { answered.Add(one.r) })
 	}
 }
 
-// take notes that a run was answered.
-func (s *survey) take(r *Run) {
-	s.mu.Lock()
-	s.open--
-	s.answered = append(s.answered, r)
-	last := s.open == 0
-	if !last && s.timer == nil {
-		s.timer = time.AfterFunc(togetherAfter, s.flush)
-	}
-	s.mu.Unlock()
-	if last {
-		s.flush()
-	}
-}
-
-// flush has the timer look again at those that were answered.
-func (s *survey) flush() {
-	s.mu.Lock()
-	answered := s.answered
-	s.answered = nil
-	if s.timer != nil {
-		s.timer.Stop()
-		s.timer = nil
-	}
-	s.mu.Unlock()
+// lookTogether has the timer look again at runs that were answered.
+func lookTogether(answered []*Run) {
 	all, of := make([]Work, len(answered)), make([]*Tree, len(answered))
 	for i, r := range answered {
 		all[i], of[i] = r.Tree.Step(r, &machine.Input{Kind: machine.Look}), r.Tree

@@ -40,8 +40,8 @@ import (
 //	    alarm.Queue.mu   the timer of all runs, and that of lanes
 //	    journal.known.mu what this process knows of the run's events
 //	      looper.Looper.mu the loop detector of a run
-//	survey.mu            who has answered of the runs whose Busy was asked together; alone
-//	digests.Set.mu       the digests of progress; alone
+//	gather.Group.mu      who has answered of the runs whose Busy was asked together; alone
+//	digest.seen.mu       the digests of progress; alone
 //
 // The host's code (callbacks, loggers, hooks, stores) runs under none of them. Its clock is read, and its timers are
 // set, under Tree.mu and lane.lanes.mu.

@@ -50,16 +50,16 @@ func (k *Work) endAll(works []*Dependent, cause error) {
 
 // doTogether does the work of several sessions on other goroutines.
 func doTogether(all []Work, of []*Tree) {
-	s := &survey{}
+	var asks []*asking
 	var record []*lane.Recorder
 	for i := range all {
 		k := &all[i]
-		s.asks, record = append(s.asks, k.asks...), append(record, k.record...)
+		asks, record = append(asks, k.asks...), append(record, k.record...)
 		k.asks, k.record = nil, nil
 		k.doAside(of[i])
 	}
 	lane.Enqueue(record...)
-	s.ask()
+	askTogether(asks)
 }
 
 // doAside does the work on other goroutines.

@@ -56,56 +56,87 @@ type subscriber struct {
 	unsubscribe func()
 }
 
+// A history is a feed and its readers beside the model.
+type history struct {
+	t           *testing.T
+	random      *rand.Rand
+	feed        feed.Feed[int, int]
+	model       model
+	polls       cursor
+	subscribers []*subscriber
+	last        int // item
+}
+
 // TestFeed plays random histories and compares what every reader gets with the model.
 func TestFeed(t *testing.T) {
 	for seed := range uint64(300) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a seed that gives the same history again
-			f, m := &feed.Feed[int, int]{}, &model{tried: map[int]bool{}}
-			var polls cursor
-			var subscribers []*subscriber
-			last := 0
+			h := &history{t: t, random: random, model: model{tried: map[int]bool{}}}
 			for range 200 {
-				switch n := random.IntN(100); {
-				case n < 40 && !m.ended:
-					last++
-					f.Line(last, last)
-					m.line = append(m.line, last)
-				case n < 75 && len(m.line) > 0:
-					key := m.line[random.IntN(len(m.line))]
-					f.Tried(key)
-					m.tried[key] = true
-				case n < 85:
-					item, dropped, ok := f.Poll()
-					want, lost, there := polls.take(m.given)
-					require.Equal(t, there, ok)
-					require.Equal(t, got{want, lost}, got{item, dropped})
-				case n < 90:
-					s := &subscriber{cursor: cursor{len(m.given)}}
-					s.unsubscribe = f.Subscribe(func(item, dropped int) { s.got = append(s.got, got{item, dropped}) })
-					subscribers = append(subscribers, s)
-				case n < 92 && len(subscribers) > 0:
-					i := random.IntN(len(subscribers))
-					subscribers[i].unsubscribe()
-					subscribers = slices.Delete(subscribers, i, i+1)
-				case n < 99:
-					f.Deliver(true)
-					for _, s := range subscribers {
-						s.compare(t, m.given)
-					}
-				default:
-					require.Equal(t, !m.ended, f.End(-1))
-					if !m.ended {
-						m.ended = true
-						m.give()
-						m.given = append(m.given, -1)
-					}
-				}
-				m.give()
-				require.Equal(t, len(m.line) > 0, f.InLine())
+				h.step()
+				h.model.give()
+				require.Equal(t, len(h.model.line) > 0, h.feed.InLine())
 			}
 		})
 	}
+}
+
+func (h *history) step() {
+	switch n := h.random.IntN(100); {
+	case n < 40:
+		h.putInLine()
+	case n < 75:
+		h.try()
+	case n < 85:
+		item, dropped, ok := h.feed.Poll()
+		want, lost, there := h.polls.take(h.model.given)
+		require.Equal(h.t, there, ok)
+		require.Equal(h.t, got{want, lost}, got{item, dropped})
+	case n < 90:
+		s := &subscriber{cursor: cursor{len(h.model.given)}}
+		s.unsubscribe = h.feed.Subscribe(func(item, dropped int) { s.got = append(s.got, got{item, dropped}) })
+		h.subscribers = append(h.subscribers, s)
+	case n < 92 && len(h.subscribers) > 0:
+		i := h.random.IntN(len(h.subscribers))
+		h.subscribers[i].unsubscribe()
+		h.subscribers = slices.Delete(h.subscribers, i, i+1)
+	case n < 99:
+		h.feed.Deliver(true)
+		for _, s := range h.subscribers {
+			s.compare(h.t, h.model.given)
+		}
+	default:
+		h.end()
+	}
+}
+
+func (h *history) putInLine() {
+	if h.model.ended {
+		return
+	}
+	h.last++
+	h.feed.Line(h.last, h.last)
+	h.model.line = append(h.model.line, h.last)
+}
+
+func (h *history) try() {
+	if len(h.model.line) == 0 {
+		return
+	}
+	key := h.model.line[h.random.IntN(len(h.model.line))]
+	h.feed.Tried(key)
+	h.model.tried[key] = true
+}
+
+func (h *history) end() {
+	require.Equal(h.t, !h.model.ended, h.feed.End(-1))
+	if h.model.ended {
+		return
+	}
+	h.model.ended = true
+	h.model.give()
+	h.model.given = append(h.model.given, -1)
 }
 
 // compare compares what the subscriber was given since it was compared last.
