@@ -75,11 +75,17 @@ func (a *account) learn() {
 	}
 }
 
-// traceCall traces what became of a call, in the run and those around it. The caller holds the tree.
-func (a *account) traceCall(s Signal) {
+// traceCall traces what became of a call, in the run and those around it up to that one, nil for all. The caller holds
+// the tree, and not what it draws on.
+func (a *account) traceCall(k *work, upTo *machine.Node, s verdict.Signal, currency string) {
+	if a.in.tree.trace == nil {
+		return
+	}
 	for ; a != nil; a = a.outer {
-		if r := a.run.Load(); r != nil && r.node.Phase() == machine.Running {
-			r.traced(s)
+		if r := a.run.Load(); r != nil {
+			told := machine.Signal{Signal: s, Currency: currency}
+			r.tree.stepAt(k, r.now(), r, &machine.Input{Kind: machine.Counted, Around: upTo, Told: &told})
+			return
 		}
 	}
 }

@@ -102,6 +102,9 @@ func (r *run) beginLayer(ctx context.Context, id string, budget *Budget, at time
 	layer.tree, layer.outer, layer.settings = t, r, r.with(budget)
 	layer.inner, layer.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	layer.node.Name = machine.Name{Run: id, Parent: r.node.Run, StartedAt: record.Truncate(at), Begins: true}
+	if t.trace != nil {
+		layer.extras().budget = budget.copied()
+	}
 	layer.setUp(t.trace != nil || !r.disabled && budget.heedsSignals(), false)
 	in := machine.Input{
 		Kind: machine.Begin, Around: &r.node, Elapsed: at.Sub(layer.node.StartedAt),

@@ -49,6 +49,7 @@ type extras struct {
 	failed   failedCompletes
 	looper   *looper  // nil before the first step
 	released []func() // what waits for the end of a pause
+	budget   *Budget  // of a layer that begins, for its trace
 	late     bool     // the log was told that Busy does not answer
 	// resumeInDoubt tells that it was not resumed, and that the store may have the resume all the same.
 	resumeInDoubt bool

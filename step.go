@@ -118,7 +118,7 @@ func (r *run) looper() *looper {
 		}
 		detector, _ := loop.New(config) // it was checked
 		more.looper = &looper{detector: detector, recorded: clocks.Now(r.tree.clock.other)}
-		a.Spend.AddLimits([]verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindLoop}, Max: verdict.Endless}})
+		a.Spend.CountLoops()
 		r.node.Count(&a.Account)
 		r.node.Heed() // a directive stands until there is progress
 	}
@@ -128,9 +128,17 @@ func (r *run) looper() *looper {
 // looped has a loop that was found judged. Another one begins the ladder again.
 func (r *run) looped(v loop.Verdict, another bool) {
 	a := r.accountOf()
+	s := verdict.Signal{
+		Kind: verdict.SignalLoop, Key: fmt.Sprintf("%s/%d/%s", v.Rule, v.Period, v.Pattern), Count: int64(v.Rounds),
+	}
+	if another {
+		s.Rung = 1
+	}
 	var k work
 	r.locked(func() {
-		if a.Spend.Looped(int64(v.Rounds), fmt.Sprintf("%s/%d/%s", v.Rule, v.Period, v.Pattern), another) {
+		look := a.Spend.Looped(s.Count, s.Key, another)
+		a.traceCall(&k, &r.node, s, "")
+		if look {
 			a.look(&k)
 		}
 	})

@@ -44,6 +44,9 @@ func (c *checker) flaw(s watchdog.Signal) string {
 	switch {
 	case c.run != "" && s.Run != "" && s.Run != c.run:
 		return fmt.Sprintf("is of run %q, and the trace of %q; replay each run by itself", s.Run, c.run)
+	case s.Version < 0 || s.Version > watchdog.TraceVersion:
+		return fmt.Sprintf("is of version %d of traces, and this one reads up to %d; replay it with the release of this "+
+			"module that wrote it, or a later one", s.Version, watchdog.TraceVersion)
 	case s.At < 0:
 		return "is before the window's start"
 	case s.At < c.last:
@@ -90,8 +93,12 @@ func (c *checker) flawOfKind(s watchdog.Signal) string {
 		}
 	case watchdog.SignalAdmit, watchdog.SignalSettle, watchdog.SignalVoid, watchdog.SignalSpent:
 		return c.spend(s)
+	case watchdog.SignalLoop:
+		if s.Usage == nil {
+			return "names no limit"
+		}
 	case watchdog.SignalActivity, watchdog.SignalProgress, watchdog.SignalExtend, watchdog.SignalEnd,
-		watchdog.SignalPause, watchdog.SignalUnpause, watchdog.SignalRung, watchdog.SignalAttached:
+		watchdog.SignalNotBusy, watchdog.SignalPause, watchdog.SignalUnpause, watchdog.SignalRung, watchdog.SignalAttached:
 	default:
 		return "is of no kind that this version knows"
 	}

@@ -22,6 +22,9 @@ type Inquiry struct {
 	over bool // it was answered, or the run ended
 }
 
+// Trip is the trip that the host is asked about.
+func (q *Inquiry) Trip() verdict.IdleTrip { return q.trip }
+
 // Over reports whether nobody waits for an answer any more.
 func (q *Inquiry) Over() bool { return q.over }
 
@@ -67,6 +70,7 @@ func (n *Node) waitWhileAsking() {
 // dropInquiry has nobody wait for an answer, because the run's end is decided.
 func (n *Node) dropInquiry() {
 	if n.more != nil && n.more.busy.asking != nil {
+		n.traceNotBusy(n.more.busy.asking)
 		n.endInquiry()
 	}
 }
@@ -98,6 +102,9 @@ func (n *Node) answer(in *Input) {
 	n.takePulse()
 	goesOn := n.phase == Running && verdict.NextIdleTrip(*n.Limits, n.seen) == q.trip
 	n.LookClosely()
+	if !goesOn || !in.Progress {
+		n.traceNotBusy(q)
+	}
 	switch {
 	case !goesOn:
 	case !in.Progress:

@@ -159,7 +159,9 @@ func (n *Node) conclude(in *Input) {
 		for _, s := range t.meanwhile {
 			n.trace(s)
 		}
+		from := len(n.tree.Room)
 		n.learn(known)
+		n.traceTakenBack(t, from)
 		n.tree.endWithParent() // which may have ended meanwhile
 		n.endWithOuter()
 	}
@@ -225,9 +227,9 @@ func (n *Node) end(by Effect) {
 	defer func(before bool) { n.tree.ending = before }(n.tree.ending)
 	n.tree.ending = true
 	n.rememberProgress()
+	n.dropInquiry()
 	n.traceEnd()
 	n.phase = Over
-	n.dropInquiry()
 	n.LookClosely()
 	n.tree.queue.remove(n)
 	n.part()

@@ -51,6 +51,7 @@ type more struct {
 	left    []fold.Pause // those of layers of a process that is gone
 	busy    busyness
 	command record.CommandEnd // that its host said
+	around  []int64           // what others have used of counted limits, as it was traced
 }
 
 // more is made at the first need.
@@ -185,6 +186,8 @@ type Signal struct {
 	verdict.Signal
 	Busy  bool          // it is what the host's Busy said
 	Spend *record.Spend // the counted limit that it is about
+	// Currency is that of a call's cost, as the host named it.
+	Currency string
 }
 
 func signal(s verdict.Signal) Signal { return Signal{Signal: s} }

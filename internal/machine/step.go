@@ -31,6 +31,8 @@ const (
 	Asked                           // the host is about to be asked: Inquiry; sets Done if nobody waits for an answer
 	Answer                          // what Busy said: Inquiry, Progress; sets Done
 	Returned                        // a call of Busy has returned
+	Counted                         // a call was charged or refused, up to the run Around: Told
+	Told                            // a trace says that the run took a signal: Told
 )
 
 // An Input is one thing that happened to a run. Wait is set where nothing was done, because the run's end is being
@@ -55,6 +57,7 @@ type Input struct {
 	Verdict *verdict.Verdict // with Reason, of another guard
 	Reason  string
 	Cause   error
+	Told    *Signal
 
 	Result
 }

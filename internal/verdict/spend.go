@@ -191,10 +191,18 @@ func (s *Spend) trip(i int, what tripped) (look bool) {
 	return true
 }
 
+// CountLoops adds the limit that says how often a run may repeat itself, once.
+func (s *Spend) CountLoops() {
+	loops := CountLimit{CountID: CountID{Kind: KindLoop}, Max: Endless}
+	if s.find(loops.CountID) < 0 {
+		s.AddLimits([]CountLimit{loops})
+	}
+}
+
 // Looped notes that the run has repeated something so often, for the next look. Another loop than the last begins the
 // ladder again. It reports whether the run has to be looked at.
 func (s *Spend) Looped(rounds int64, pattern string, another bool) (look bool) {
-	i := slices.IndexFunc(s.Limits, func(l CountLimit) bool { return l.Kind == KindLoop })
+	i := s.find(CountID{Kind: KindLoop})
 	if i < 0 {
 		return false
 	}

@@ -3,7 +3,7 @@ package verdict
 import "slices"
 
 // take notes a signal about spend. A limit that these limits do not have is passed over.
-func (s *Spend) take(signal Signal) {
+func (s *Spend) take(ladders *Ladders, signal Signal) {
 	switch signal.Kind {
 	case SignalAdmit:
 		s.admit(signal)
@@ -17,13 +17,26 @@ func (s *Spend) take(signal Signal) {
 			s.Void(&most)
 			delete(s.open, signal.Serial)
 		}
+	case SignalLoop:
+		s.CountLoops()
+		s.Looped(signal.Count, signal.Key, signal.Rung > 0)
 	default:
-		if i := s.find(signal.Of); i >= 0 {
-			s.Learn(i, signal.Count)
-			if signal.Rung > 0 || signal.Warned > 0 || signal.Wrapped || signal.More > 0 {
-				s.Restore(i, signal.More, signal.Warned, signal.Wrapped, Rung{Attempts: signal.Rung, At: signal.At})
-			}
-		}
+		s.spent(ladders, signal)
+	}
+}
+
+// spent notes what was used before an attach, or by others since.
+func (s *Spend) spent(ladders *Ladders, signal Signal) {
+	if signal.Of.Kind == KindLoop {
+		s.CountLoops()
+	}
+	i := s.find(signal.Of)
+	if i < 0 {
+		return
+	}
+	s.Learn(i, signal.Count)
+	if signal.Rung > 0 || signal.Warned > 0 || signal.Wrapped || signal.More > 0 {
+		s.Restore(i, signal.More, signal.Warned, signal.Wrapped, ladders.StoodOn(signal.Of.Kind.Limit(), signal.Rung))
 	}
 }
 
