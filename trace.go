@@ -85,7 +85,7 @@ type Signal struct {
 	// Idle is that of a hold's [HoldLimit], left out where that has no limit.
 	Idle time.Duration `json:"idle,omitempty"`
 	// Busy tells of an activity that it is what [Config].Busy said, before the trip on the rung Rung of a silence since
-	// From. SignalNotBusy has these, too.
+	// From. SignalNotBusy has these, too. Of an attach it tells that there is a Busy.
 	Busy bool `json:"busy,omitempty"`
 	// Amount is what a call was admitted or settled with; its signals have one Serial. NotMade tells that it was refused,
 	// by the run or by one inside it. Of an extension and a pause it tells that the run's end, which was being recorded,
@@ -179,7 +179,7 @@ func (r *run) signalOf(s *machine.Signal) Signal {
 	}
 	switch s.Kind {
 	case verdict.SignalAttach:
-		told.Version, told.Budget = TraceVersion, r.takeBudget()
+		told.Version, told.Budget, told.Busy = TraceVersion, r.takeBudget(), r.busyHost != nil
 	case verdict.SignalAdmit, verdict.SignalSettle:
 		told.Amount = amountOf(&s.Use, s.Currency)
 	case verdict.SignalLoop:

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -20,20 +19,22 @@ import (
 type driver struct {
 	rules     machine.Rules
 	currency  string
-	busy      []watchdog.Signal // what Busy says next, by the signals
+	busy      []*watchdog.Signal // what Busy says next, by the signals
 	tree      machine.Tree
 	node      *machine.Node // nil while the run is not attached
 	now       time.Duration
-	attaching bool             // what was open, and where the ladders stood, is still to come
+	attached  int              // the last signal of the attach
 	learning  bool             // more of what the store answered may come
-	next      watchdog.Signal  // of that
+	next      *watchdog.Signal // of that
 	inquiry   *machine.Inquiry // that waits for what Busy says next
 	trip      *machine.Trip    // the end that the store was asked to record
 	decisions []Decision
 }
 
 // attach begins the run's life in another process.
-func (d *driver) attach(at time.Duration) {
+func (d *driver) attach(trace []watchdog.Signal, i int) {
+	at := trace[i].At
+	d.attached = attachEnd(trace, i)
 	var of ledger.Ledger
 	var a ledger.Account
 	of.OpenSession(&a, verdict.NewSpend(d.rules.Limits.Counts, d.rules.ObserveOnly), d.currency)
@@ -46,8 +47,8 @@ func (d *driver) attach(at time.Duration) {
 // feed has the run take the i-th signal, after all that is due before it. It is looked at once an attach, and what the
 // store answered at one moment, are whole.
 func (d *driver) feed(i int, s watchdog.Signal) {
-	d.next, d.attaching = d.busy[i], attaches(s, d.attaching)
-	if !d.attaching && !(d.learning && answered(s) && s.At == d.now) {
+	d.next = d.busy[i]
+	if i > d.attached && !(d.learning && answered(s) && s.At == d.now) {
 		d.look()
 		d.pass(s.At)
 	}
@@ -60,59 +61,81 @@ func (d *driver) feed(i int, s watchdog.Signal) {
 	case s.Kind == watchdog.SignalEnd:
 		d.node = nil
 		return
-	case says(s) && d.answers(d.inquiry):
+	case says(&s) && d.answers(d.inquiry):
 		d.answer(s.At, s.Busy)
 	default:
 		d.step(s.At, &machine.Input{Kind: machine.Told, Told: &told})
 	}
-	if !d.attaching && !d.learning {
+	if i >= d.attached && !d.learning {
 		d.look()
 	}
 }
 
-// attaches reports whether the signal is part of an attach: what was open and where the ladders stood.
-func attaches(s watchdog.Signal, attaching bool) bool {
+// attachEnd returns the last signal of the attach that begins with the i-th: what was open and where the ladders stood,
+// at the same moment, or up to where the attach was done.
+func attachEnd(trace []watchdog.Signal, i int) (end int) {
+	end = i
+	for j := i + 1; j < len(trace); j++ {
+		switch s := trace[j]; {
+		case ofLayer(&s, trace[i].Run):
+		case s.Kind == watchdog.SignalAttached:
+			return j
+		case !ofAttach(s):
+			return end
+		case s.At == trace[i].At:
+			end = j
+		}
+	}
+	return end
+}
+
+func ofAttach(s watchdog.Signal) bool {
 	switch s.Kind {
-	case watchdog.SignalAttach:
+	case watchdog.SignalRung, watchdog.SignalHeld, watchdog.SignalPause, watchdog.SignalUnpause, watchdog.SignalSpent:
 		return true
-	case watchdog.SignalAttached, watchdog.SignalRung, watchdog.SignalHeld, watchdog.SignalPause, watchdog.SignalUnpause,
-		watchdog.SignalSpent:
-		return attaching
 	}
 	return false
 }
 
-// answered reports whether the signal can be what the store answered.
+// answered reports whether the signal can be part of what the store answered.
 func answered(s watchdog.Signal) bool {
 	switch s.Kind {
-	case watchdog.SignalPause, watchdog.SignalUnpause, watchdog.SignalExtend:
+	case watchdog.SignalPause, watchdog.SignalUnpause, watchdog.SignalRelease, watchdog.SignalExtend:
 		return true
 	}
 	return false
 }
 
-// says reports whether the signal is what Busy said.
-func says(s watchdog.Signal) bool { return s.Busy || s.Kind == watchdog.SignalNotBusy }
+// says reports whether the signal is what Busy said, or tells that there is one.
+func says(s *watchdog.Signal) bool { return s.Busy || s.Kind == watchdog.SignalNotBusy }
 
-// busyAnswers returns, for each signal, what Busy said there or next, the zero value if it said nothing any more, and
-// whether it ever did.
-func busyAnswers(trace []watchdog.Signal) (answers []watchdog.Signal, ever bool) {
-	answers = make([]watchdog.Signal, len(trace))
-	var next watchdog.Signal
-	for i, s := range slices.Backward(trace) {
-		if says(s) && !ofLayer(s, trace[0].Run) {
-			next, ever = s, true
+// busyAnswers returns, for each signal, what Busy said there or next, or the end of the run if that comes before, nil if
+// neither does, and whether there is a Busy.
+func busyAnswers(trace []watchdog.Signal) (answers []*watchdog.Signal, ever bool) {
+	answers = make([]*watchdog.Signal, len(trace))
+	var next *watchdog.Signal
+	for i := len(trace) - 1; i >= 0; i-- {
+		s := &trace[i]
+		if !ofLayer(s, trace[0].Run) {
+			ever = ever || says(s)
+			if s.Kind == watchdog.SignalEnd || s.Kind != watchdog.SignalAttach && says(s) {
+				next = s
+			}
 		}
 		answers[i] = next
 	}
 	return answers, ever
 }
 
-// answers reports whether what Busy says next is about the trip. In life it said no within a second. That it was busy
-// later on is taken to have been so before.
+// answers reports whether what Busy says next is about what it was asked now, or comes too late because the run ends.
+// In life both come within a second. That it was busy later on is taken to have been so before.
 func (d *driver) answers(q *machine.Inquiry) bool {
-	about := verdict.IdleTrip{Since: d.next.From, Rung: d.next.Rung}
-	return q != nil && says(d.next) && about == q.Trip() && (d.next.Busy || d.next.At-machine.BusyTimeout <= d.now)
+	s := d.next
+	if q == nil || s == nil {
+		return false
+	}
+	soon := s.At-machine.BusyTimeout <= d.now
+	return s.Kind == watchdog.SignalEnd && soon || says(s) && q.Trip() == verdict.IdleTrip{Since: s.From, Rung: s.Rung} && (s.Busy || soon)
 }
 
 // look has what is exceeded now decided.

@@ -65,14 +65,14 @@ func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]D
 	d := driver{rules: machine.Rules{Limits: &limits, ObserveOnly: observeOnly}, currency: budget.Spend.Cost.Currency}
 	d.busy, d.rules.AsksBusy = busyAnswers(trace)
 	for i, s := range trace {
-		if ofLayer(s, trace[0].Run) {
+		if ofLayer(&s, trace[0].Run) {
 			continue
 		}
 		if i == 0 || s.Kind == watchdog.SignalAttach {
 			if d.trip != nil {
 				break
 			}
-			d.attach(s.At)
+			d.attach(trace, i)
 		}
 		d.feed(i, s)
 		if len(d.decisions) > maxDecisions {

@@ -14,7 +14,7 @@ import (
 func check(trace []watchdog.Signal) error {
 	var c checker
 	for i, s := range trace {
-		if ofLayer(s, c.run) {
+		if ofLayer(&s, c.run) {
 			continue
 		}
 		if flaw := c.flaw(s); flaw != "" {
@@ -35,7 +35,7 @@ type checker struct {
 }
 
 // ofLayer reports whether the signal is that of a layer of the run.
-func ofLayer(s watchdog.Signal, run string) bool {
+func ofLayer(s *watchdog.Signal, run string) bool {
 	return run != "" && strings.HasPrefix(s.Run, run+"/")
 }
 

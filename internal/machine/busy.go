@@ -70,7 +70,6 @@ func (n *Node) waitWhileAsking() {
 // dropInquiry has nobody wait for an answer, because the run's end is decided.
 func (n *Node) dropInquiry() {
 	if n.more != nil && n.more.busy.asking != nil {
-		n.traceNotBusy(n.more.busy.asking)
 		n.endInquiry()
 	}
 }
@@ -102,7 +101,7 @@ func (n *Node) answer(in *Input) {
 	n.takePulse()
 	goesOn := n.phase == Running && verdict.NextIdleTrip(*n.Limits, n.seen) == q.trip
 	n.LookClosely()
-	if !goesOn || !in.Progress {
+	if n.phase == Running && (!goesOn || !in.Progress) {
 		n.traceNotBusy(q)
 	}
 	switch {

@@ -90,6 +90,9 @@ func (n *Node) attached() {
 // decide makes the verdict the run's end: from here on nothing else can end it.
 func (n *Node) decide(v verdict.Verdict, reason string) {
 	spend := n.spendOf(v.Count)
+	if n.more != nil && n.more.busy.asking != nil && v.Limit != "" { // it may be taken back, and the host asked again
+		n.traceNotBusy(n.more.busy.asking)
+	}
 	t := n.beginTrip()
 	t.Verdict, t.Reason, t.Spend = v, reason, spend
 	t.On, t.LeftOpen, t.Given = fold.KeyOf(v.Limit, v.Hold, spend), n.leftOpen(v), n.given(spend)
@@ -227,9 +230,9 @@ func (n *Node) end(by Effect) {
 	defer func(before bool) { n.tree.ending = before }(n.tree.ending)
 	n.tree.ending = true
 	n.rememberProgress()
-	n.dropInquiry()
 	n.traceEnd()
 	n.phase = Over
+	n.dropInquiry()
 	n.LookClosely()
 	n.tree.queue.remove(n)
 	n.part()

@@ -65,8 +65,8 @@ func (n *Node) releaseLayers(id string, at time.Duration) {
 	}
 	n.each(func(layer *Node) {
 		if _, paused := layer.signs().Pauses.Find(id); paused {
-			began := layer.began - n.began
-			layer.take(signal(verdict.Signal{Kind: verdict.SignalUnpause, Key: id, From: at - began}))
+			ended := max(at-(layer.began-n.began), layer.seen.Attached) // it may have been over when the layer began
+			layer.take(signal(verdict.Signal{Kind: verdict.SignalUnpause, Key: id, From: ended}))
 			layer.lookSoon()
 		}
 	})

@@ -26,9 +26,7 @@ func (n *Node) traceCall(in *Input) {
 
 // traceNotBusy traces that the host did not say that it is busy, or said it too late.
 func (n *Node) traceNotBusy(q *Inquiry) {
-	if n.phase != Over {
-		n.trace(signal(verdict.Signal{Kind: verdict.SignalNotBusy, At: n.now(), From: q.trip.Since, Rung: q.trip.Rung}))
-	}
+	n.trace(signal(verdict.Signal{Kind: verdict.SignalNotBusy, At: n.now(), From: q.trip.Since, Rung: q.trip.Rung}))
 }
 
 // traceAround traces what others use of the run's counted limits, from when it is known first.

@@ -43,7 +43,11 @@ func (s *Spend) spent(ladders *Ladders, signal Signal) {
 // admit admits a call, or refuses it. One that was not made, because it was refused when the trace was recorded, uses
 // nothing if it fits here.
 func (s *Spend) admit(signal Signal) {
-	if i := s.refusesWithAll(&signal.Use); i >= 0 {
+	i := s.Refuses(&signal.Use)
+	if i < 0 {
+		i = s.refusesWithAll(&signal.Use)
+	}
+	if i >= 0 {
 		s.Refused(i, &signal.Use)
 		if !s.ObserveOnly {
 			return
@@ -59,8 +63,8 @@ func (s *Spend) admit(signal Signal) {
 	s.open[signal.Serial] = signal.Use
 }
 
-// refusesWithAll returns the index of the first limit in which a call does not fit beside what all have used, or -1:
-// there is no store to ask.
+// refusesWithAll returns the index of the first limit in which a call does not fit beside what all have used, or -1.
+// There is no store to ask, which would be asked when the call fits in what this process has used.
 func (s *Spend) refusesWithAll(most *Use) int {
 	for i := range s.Limits {
 		limit, count := &s.Limits[i], &s.Counts[i]
@@ -69,7 +73,7 @@ func (s *Spend) refusesWithAll(most *Use) int {
 			continue
 		}
 		around := AddCount(AddCount(count.Used, count.Around), count.Admitted.Count())
-		if !count.fits(limit, n) || limit.Kind.adds() && !Fits(n, count.open(limit), around) {
+		if limit.Kind.adds() && !Fits(n, count.open(limit), around) {
 			return i
 		}
 	}
