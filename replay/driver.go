@@ -109,33 +109,38 @@ func answered(s watchdog.Signal) bool {
 // says reports whether the signal is what Busy said, or tells that there is one.
 func says(s *watchdog.Signal) bool { return s.Busy || s.Kind == watchdog.SignalNotBusy }
 
-// busyAnswers returns, for each signal, what Busy said there or next, or the end of the run if that comes before, nil if
-// neither does, and whether there is a Busy.
+// busyAnswers returns, for each signal, what Busy said there or next, or the last signal of the process if it said
+// nothing any more, and whether there is a Busy.
 func busyAnswers(trace []watchdog.Signal) (answers []*watchdog.Signal, ever bool) {
 	answers = make([]*watchdog.Signal, len(trace))
 	var next *watchdog.Signal
 	for i := len(trace) - 1; i >= 0; i-- {
 		s := &trace[i]
-		if !ofLayer(s, trace[0].Run) {
-			ever = ever || says(s)
-			if s.Kind == watchdog.SignalEnd || s.Kind != watchdog.SignalAttach && says(s) {
-				next = s
-			}
+		if ofLayer(s, trace[0].Run) {
+			continue
 		}
-		answers[i] = next
+		ever = ever || says(s)
+		if next == nil || says(s) && s.Kind != watchdog.SignalAttach {
+			next = s
+		}
+		if answers[i] = next; s.Kind == watchdog.SignalAttach {
+			next = nil
+		}
 	}
 	return answers, ever
 }
 
-// answers reports whether what Busy says next is about what it was asked now, or comes too late because the run ends.
-// In life both come within a second. That it was busy later on is taken to have been so before.
+// answers reports whether what Busy says next is about what it was asked now, or whether the process ended before it
+// could answer. In life that is within a second. That it was busy later on is taken to have been so before.
 func (d *driver) answers(q *machine.Inquiry) bool {
-	s := d.next
-	if q == nil || s == nil {
+	if q == nil {
 		return false
 	}
-	soon := s.At-machine.BusyTimeout <= d.now
-	return s.Kind == watchdog.SignalEnd && soon || says(s) && q.Trip() == verdict.IdleTrip{Since: s.From, Rung: s.Rung} && (s.Busy || soon)
+	soon := d.next.At-machine.BusyTimeout <= d.now
+	if !says(d.next) || d.next.Kind == watchdog.SignalAttach {
+		return soon
+	}
+	return q.Trip() == verdict.IdleTrip{Since: d.next.From, Rung: d.next.Rung} && (d.next.Busy || soon)
 }
 
 // look has what is exceeded now decided.

@@ -2,10 +2,12 @@ package replay_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing/synctest"
 	"time"
@@ -20,6 +22,7 @@ const lifeSteps = 50
 // A life is a random history of a session with layers, in a bubble of time: its processes, one after the other, and an
 // operator beside them who extends it and pauses it. What the host is told, and the trace, are kept.
 type life struct {
+	seed     uint64
 	rng      *rand.Rand
 	store    *slowMemory
 	spend    *watchdog.Memory
@@ -35,16 +38,19 @@ type life struct {
 	holds    []*watchdog.Hold
 	charges  []watchdog.Charge
 	named    int // layers and keys
-	trace    []watchdog.Signal
-	told     map[string][]string // directives, by the run
-	warned   map[string][]string
+
+	mu     sync.Mutex // of what the host is told
+	trace  []watchdog.Signal
+	told   map[string][]string // directives, by the run
+	warned map[string][]string
 }
 
 // newLife begins one. What happens depends on the seed alone, and not on whether it is traced.
 func newLife(seed uint64, traced bool) *life {
 	rng := rand.New(rand.NewPCG(seed, 41))
 	l := &life{
-		rng: rng, store: &slowMemory{}, spend: &watchdog.Memory{}, traced: traced, begun: time.Now(),
+		seed: seed,
+		rng:  rng, store: &slowMemory{}, spend: &watchdog.Memory{}, traced: traced, begun: time.Now(),
 		answers: rand.New(rand.NewPCG(seed, 42)), told: map[string][]string{}, warned: map[string][]string{},
 	}
 	if l.chance(6) {
@@ -64,7 +70,9 @@ func (l *life) chance(n int) bool { return l.rng.IntN(n) == 0 }
 
 // busy answers at once, after a while, or too late.
 func (l *life) busy() bool {
-	time.Sleep([...]time.Duration{0, 0, 0, 300 * time.Millisecond, 1300 * time.Millisecond}[l.answers.IntN(5)])
+	if l.answers.IntN(3) == 0 { // and never at the moment of anything else
+		time.Sleep(time.Duration(l.answers.Int64N(int64(1500 * time.Millisecond))))
+	}
 	return l.answers.IntN(2) == 0
 }
 
@@ -119,7 +127,7 @@ func (l *life) live() {
 	for _, wd := range append(append(l.dead, l.operator), l.wd) {
 		_ = wd.Close()
 	}
-	synctest.Wait()
+	l.pass(2*time.Second + 10*l.store.delay) // Busy has returned, and all is told
 }
 
 // attach is the next process.
@@ -129,17 +137,20 @@ func (l *life) attach() {
 	l.process = alive
 	cfg := l.cfg
 	cfg.Store = l.store
-	cfg.OnWarning = func(w watchdog.Warning) {
+	hear := func(note func()) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		if alive.Load() {
-			l.warned[w.RunID] = append(l.warned[w.RunID], warningText(w.Fraction, w.Elapsed, w.Budget, w.Usage))
+			note()
 		}
 	}
+	cfg.OnWarning = func(w watchdog.Warning) {
+		hear(func() {
+			l.warned[w.RunID] = append(l.warned[w.RunID], warningText(w.Fraction, w.Elapsed, w.Budget, w.Usage))
+		})
+	}
 	if l.traced {
-		cfg.OnSignal = func(s watchdog.Signal) {
-			if alive.Load() {
-				l.trace = append(l.trace, s)
-			}
-		}
+		cfg.OnSignal = func(s watchdog.Signal) { hear(func() { l.trace = append(l.trace, s) }) }
 	}
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: l.begun}, cfg)
 	if err != nil {
@@ -153,6 +164,8 @@ func (l *life) attach() {
 func (l *life) subscribe(wd *watchdog.Watchdog) {
 	alive := l.process
 	hear := func(d watchdog.Directive) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		if alive.Load() && (d.Reason.Own() || d.Usage != nil) {
 			l.told[d.RunID] = append(l.told[d.RunID],
 				directiveText(d.Kind, d.Reason, d.Rung, d.Hold, d.Used, d.Allowed, d.Usage, d.At.Sub(wd.StartedAt())))
@@ -169,7 +182,10 @@ func (l *life) restart() {
 	synctest.Wait()
 	if l.store.delay > 0 || l.chance(2) {
 		_ = l.wd.Close()
-		synctest.Wait()
+		l.pass(10 * l.store.delay) // what is being recorded of its layers is told later
+		if l.wd.Stop() != nil || errors.Is(context.Cause(l.wd.Context()), watchdog.ErrComplete) {
+			return
+		}
 	} else {
 		for _, run := range l.runs { // a trace says how time went on up to its last signal
 			run.Activity()
@@ -205,7 +221,6 @@ func (l *life) pass(d time.Duration) {
 
 // step is one thing that happens.
 func (l *life) step() {
-	synctest.Wait()
 	run := l.runs[l.rng.IntN(len(l.runs))]
 	switch n := l.rng.IntN(100); {
 	case n < 25:
@@ -235,7 +250,7 @@ func (l *life) step() {
 	default:
 		l.end(run)
 	}
-	synctest.Wait()
+	l.pass(time.Microsecond) // no two acts are of one moment
 }
 
 func (l *life) signal(run *watchdog.Watchdog) {

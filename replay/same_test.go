@@ -57,9 +57,6 @@ func inLives(t *testing.T, n uint64, live func(t *testing.T, seed uint64)) {
 				t.Parallel()
 				for seed := next.Add(1) - 1; seed < n && !t.Failed(); seed = next.Add(1) - 1 {
 					synctest.Test(t, func(t *testing.T) { live(t, seed) })
-					if t.Failed() {
-						t.Logf("replay it with -life %d", seed)
-					}
 				}
 			})
 		}
@@ -96,8 +93,8 @@ func (l *life) compared(t *testing.T) (all map[string][]string) {
 			told = append(told, directiveText(d.Kind, d.Reason, d.Rung, d.Hold, d.Used, d.Allowed, d.Usage, d.At))
 		}
 		if !slices.Equal(l.told[run], told) || !slices.Equal(l.warned[run], warned) {
-			t.Errorf("run %s\nlived\n %s\n %s\nreplayed\n %s\n %s\nbudget %+v\n%s", run, strings.Join(l.told[run], "\n "),
-				strings.Join(l.warned[run], "\n "), strings.Join(told, "\n "), strings.Join(warned, "\n "), budget,
+			t.Errorf("seed %d, observed %v, delay %v, run %s\nlived\n %s\n %s\nreplayed\n %s\n %s\nbudget %+v\n%s",
+				l.seed, l.cfg.ObserveOnly, l.store.delay, run, strings.Join(l.told[run], "\n "), strings.Join(l.warned[run], "\n "), strings.Join(told, "\n "), strings.Join(warned, "\n "), budget,
 				traceText(own))
 		}
 		all[run] = append(told, warned...)

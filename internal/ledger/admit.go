@@ -150,12 +150,23 @@ func (a *Account) draw(c *Call, o *Outcome) bool {
 			continue
 		}
 		limit := c.limit(i, s.open(a))
+		refuses := -1
+		if a.Spend.ObserveOnly && !c.Owes && !c.noted {
+			refuses = s.shared.refuses(&need, &limit)
+		}
 		part, least, short := s.shared.draw(&need, &limit, c.Owes, a.Spend.ObserveOnly)
 		if short {
 			a.undo(parts, &c.Use)
 			c.lack(lack{i, least, limit, a.standings(s)})
 			o.Did, o.Why = Lacking, &Why{Source: i}
 			return false
+		}
+		if refuses >= 0 { // it is drawn on what was taken before; else it is noted when the store was asked
+			a.Spend.Void(&c.Use) // it is refused beside the others
+			o.Look = a.Spend.Refused(s.limits[refuses], &c.Use) || o.Look
+			a.Spend.AdmitAll(&c.Use)
+			a.Spend.AddRefusal(s.limits[refuses])
+			c.noted = true
 		}
 		s.owes = s.owes || c.Owes
 		parts = append(parts, part)
