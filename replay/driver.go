@@ -24,6 +24,7 @@ type driver struct {
 	node      *machine.Node // nil while the run is not attached
 	now       time.Duration
 	attached  int              // the last signal of the attach
+	versioned bool             // the trace tells that Busy said no
 	learning  bool             // more of what the store answered may come
 	next      *watchdog.Signal // of that
 	inquiry   *machine.Inquiry // that waits for what Busy says next
@@ -34,7 +35,7 @@ type driver struct {
 // attach begins the run's life in another process.
 func (d *driver) attach(trace []watchdog.Signal, i int) {
 	at := trace[i].At
-	d.attached = attachEnd(trace, i)
+	d.attached, d.versioned = attachEnd(trace, i), trace[i].Version > 0
 	var of ledger.Ledger
 	var a ledger.Account
 	of.OpenSession(&a, verdict.NewSpend(d.rules.Limits.Counts, d.rules.ObserveOnly), d.currency)
@@ -138,7 +139,7 @@ func (d *driver) answers(q *machine.Inquiry) bool {
 	}
 	soon := d.next.At-machine.BusyTimeout <= d.now
 	if !says(d.next) || d.next.Kind == watchdog.SignalAttach {
-		return soon
+		return soon && d.versioned
 	}
 	return q.Trip() == verdict.IdleTrip{Since: d.next.From, Rung: d.next.Rung} && (d.next.Busy || soon)
 }

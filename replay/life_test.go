@@ -37,7 +37,8 @@ type life struct {
 	dead     []*watchdog.Watchdog
 	holds    []*watchdog.Hold
 	charges  []watchdog.Charge
-	named    int // layers and keys
+	named    int             // layers
+	ran      map[string]bool // all of them
 
 	mu     sync.Mutex // of what the host is told
 	trace  []watchdog.Signal
@@ -51,7 +52,7 @@ func newLife(seed uint64, traced bool) *life {
 	l := &life{
 		seed: seed,
 		rng:  rng, store: &slowMemory{}, spend: &watchdog.Memory{}, traced: traced, begun: time.Now(),
-		answers: rand.New(rand.NewPCG(seed, 42)), told: map[string][]string{}, warned: map[string][]string{},
+		answers: rand.New(rand.NewPCG(seed, 42)), told: map[string][]string{}, warned: map[string][]string{}, ran: map[string]bool{},
 	}
 	if l.chance(6) {
 		l.store.delay = time.Duration(1+rng.IntN(400)) * time.Millisecond
@@ -250,7 +251,7 @@ func (l *life) step() {
 	default:
 		l.end(run)
 	}
-	l.pass(time.Microsecond) // no two acts are of one moment
+	l.pass(2 * time.Millisecond) // no two acts are of one moment, and no two signs count as one
 }
 
 func (l *life) signal(run *watchdog.Watchdog) {
@@ -319,6 +320,7 @@ func (l *life) layer(run *watchdog.Watchdog) {
 	}
 	l.named++
 	if layer, err := run.Layer(fmt.Sprint("step ", l.named), l.budget(20*time.Minute)); err == nil {
+		l.ran[layer.ID()] = true
 		l.subscribe(layer)
 		l.runs = append(l.runs, layer)
 	}

@@ -1,9 +1,12 @@
 package replay_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -11,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -110,4 +114,63 @@ func traceText(trace []watchdog.Signal) string {
 		fmt.Fprintf(&b, "%d %v %s\n", i, s.At, line)
 	}
 	return b.String()
+}
+
+// TestTracedAlike has the same random histories happen with and without a trace: the host is told the same, the store
+// has the same events but for what is random in them, and the session ends alike.
+func TestTracedAlike(t *testing.T) {
+	inLives(t, 1500, func(t *testing.T, seed uint64) {
+		var lives [2]*life
+		for i := range lives {
+			time.Sleep(time.Hour - time.Since(time.Now().Truncate(time.Hour))) // both begin at a full hour
+			lives[i] = newLife(seed, i == 0)
+			lives[i].live()
+		}
+		traced, plain := lives[0], lives[1]
+		require.Equal(t, plain.told, traced.told, "seed %d", seed)
+		require.Equal(t, plain.warned, traced.warned, "seed %d", seed)
+		require.Equal(t, plain.ending(), traced.ending(), "seed %d", seed)
+		require.Equal(t, plain.events(t), traced.events(t), "seed %d", seed)
+	})
+}
+
+// ending is how the session ended.
+func (l *life) ending() string {
+	var stop *watchdog.Stop
+	if cause := context.Cause(l.wd.Context()); !errors.As(cause, &stop) {
+		return fmt.Sprint(cause)
+	}
+	return fmt.Sprint(stop.Code, stop.FiredAt.Sub(l.begun), stop.Elapsed, stop.Budget, stop.Paused, stop.Hold, stop.Rung)
+}
+
+// events are those of all runs, without what is random in them and with times since the beginning.
+func (l *life) events(t *testing.T) (all []string) {
+	for _, run := range append(slices.Sorted(maps.Keys(l.ran)), "s-1") {
+		events, err := l.store.Read(t.Context(), watchdog.AggregateType, run)
+		require.NoError(t, err)
+		for _, e := range events {
+			if e.Type == watchdog.EventCheckpoint { // it says again what the others say
+				continue
+			}
+			var payload map[string]any
+			require.NoError(t, json.Unmarshal(e.Payload, &payload))
+			for name, value := range payload {
+				text, isText := value.(string)
+				at, err := time.Parse(time.RFC3339Nano, text)
+				switch {
+				case name == "resets":
+					payload[name] = len(value.([]any))
+				case slices.Contains([]string{"window", "opening"}, name):
+					payload[name] = "random"
+				case isText && err == nil:
+					payload[name] = at.Sub(l.begun).String()
+				}
+			}
+			text, err := json.Marshal(payload)
+			require.NoError(t, err)
+			all = append(all, fmt.Sprintf("%s %s at %v: %s", run, e.Type, e.Timestamp.Sub(l.begun), text))
+		}
+	}
+	slices.Sort(all)
+	return all
 }
