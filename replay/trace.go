@@ -49,6 +49,8 @@ func (c *checker) flaw(s watchdog.Signal) string {
 			"module that wrote it, or a later one", s.Version, watchdog.TraceVersion)
 	case s.At < 0:
 		return "is before the window's start"
+	case s.At == verdict.Never:
+		return "is later than a window can last"
 	case s.At < c.last:
 		return fmt.Sprintf("is earlier than the one before, at %v", c.last)
 	case c.ended && s.Kind != watchdog.SignalAttach:

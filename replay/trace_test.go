@@ -28,6 +28,10 @@ func TestBadTrace(t *testing.T) {
 			[]watchdog.Signal{{Kind: watchdog.SignalAttach, At: -1}}, "signal 0 (attach at -1ns)",
 		},
 		{
+			"a time that never comes",
+			[]watchdog.Signal{{Kind: watchdog.SignalAttach, At: math.MaxInt64}}, "is later than a window can last",
+		},
+		{
 			"a time that goes back",
 			[]watchdog.Signal{attach, hold, {Kind: watchdog.SignalActivity, At: minute - 1}}, "earlier than",
 		},
@@ -117,7 +121,7 @@ func FuzzRun(f *testing.F) {
 	for _, trace := range [][]watchdog.Signal{
 		{{Kind: watchdog.SignalAttach}, {Kind: watchdog.SignalEnd, At: time.Hour}},
 		{{Kind: watchdog.SignalAttach, Length: math.MaxInt64}, {Kind: watchdog.SignalExtend, At: 1, Length: math.MaxInt64},
-			{Kind: watchdog.SignalEnd, At: math.MaxInt64}},
+			{Kind: watchdog.SignalEnd, At: math.MaxInt64 - 1}},
 		{{Kind: watchdog.SignalHold, Key: "a", Length: 1}, {Kind: watchdog.SignalHold, Key: "b", Length: 1},
 			{Kind: watchdog.SignalProgress, At: minute}, {Kind: watchdog.SignalRelease, At: minute, Key: "a"}},
 		{{Kind: watchdog.SignalHold, Key: "a", Length: 1}, {Kind: watchdog.SignalHold, Key: "a", Length: 1}},
@@ -162,7 +166,8 @@ func FuzzTrace(f *testing.F) {
 {"kind":"unpause","at":60000000002,"key":"p","from":9,"not_made":true,"usage":{"limit":"hold","used":0,"allowed":60000000000}}
 {"kind":"extend","at":60000000002,"not_made":true,"usage":{"limit":"requests","used":9,"allowed":11},"more":2}
 {"kind":"attach","at":60000000003,"budget":{"WallClock":5}}
-{"kind":"end","at":9223372036854775807}`), true)
+{"kind":"end","at":9223372036854775806}`), true)
+	f.Add([]byte(`{"kind":"attach","version":2,"at":9223372036854775807}`), true)
 	budget := watchdog.Budget{
 		WallClock: time.Hour, Idle: time.Minute, NoProgress: 2 * time.Minute, Safety: time.Hour, Reserve: time.Minute,
 		FromFirstSign: true, FirstSign: 3 * time.Minute,
