@@ -102,7 +102,7 @@ func (n *Node) answer(in *Input) {
 	goesOn := n.phase == Running && verdict.NextIdleTrip(*n.Limits, n.seen) == q.trip
 	n.LookClosely()
 	if n.phase == Running && (!goesOn || !in.Progress) {
-		n.traceNotBusy(q)
+		n.trace(q.notBusy(n.now()))
 	}
 	switch {
 	case !goesOn:

@@ -91,7 +91,7 @@ func (n *Node) attached() {
 func (n *Node) decide(v verdict.Verdict, reason string) {
 	spend := n.spendOf(v.Count)
 	if n.more != nil && n.more.busy.asking != nil && v.Limit != "" { // it may be taken back, and the host asked again
-		n.traceNotBusy(n.more.busy.asking)
+		n.trace(n.more.busy.asking.notBusy(n.now()))
 	}
 	t := n.beginTrip()
 	t.Verdict, t.Reason, t.Spend = v, reason, spend
@@ -164,7 +164,7 @@ func (n *Node) conclude(in *Input) {
 		}
 		from := len(n.tree.Room)
 		n.learn(known)
-		n.traceTakenBack(t, from)
+		t.traceTakenBack(n, n.tree.Room[from:])
 		n.tree.endWithParent() // which may have ended meanwhile
 		n.endWithOuter()
 	}

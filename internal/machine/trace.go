@@ -2,6 +2,7 @@ package machine
 
 import (
 	"slices"
+	"time"
 
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -12,9 +13,9 @@ import (
 // which they were taken, and lets time pass between.
 
 // traceCall traces what became of a call. A run around the one that refused it was not asked.
-func (n *Node) traceCall(in *Input) {
+func (t *Tree) traceCall(in *Input) {
 	s := *in.Told
-	for ; n != nil; n = n.outer {
+	for n := in.Node; n != nil; n = n.outer {
 		if s.At = n.now(); n.phase != Over {
 			n.trace(s)
 		}
@@ -24,9 +25,9 @@ func (n *Node) traceCall(in *Input) {
 	}
 }
 
-// traceNotBusy traces that the host did not say that it is busy, or said it too late.
-func (n *Node) traceNotBusy(q *Inquiry) {
-	n.trace(signal(verdict.Signal{Kind: verdict.SignalNotBusy, At: n.now(), From: q.trip.Since, Rung: q.trip.Rung}))
+// notBusy is that the host did not say that it is busy, or said it too late.
+func (q *Inquiry) notBusy(now time.Duration) Signal {
+	return signal(verdict.Signal{Kind: verdict.SignalNotBusy, At: now, From: q.trip.Since, Rung: q.trip.Rung})
 }
 
 // traceAround traces what others use of the run's counted limits, from when it is known first.
@@ -51,11 +52,10 @@ func (n *Node) traceAround() {
 	}
 }
 
-// traceTakenBack marks what took back the end of the run that goes on, among the effects from that one on, and says
-// which limit it was.
-func (n *Node) traceTakenBack(t *Trip, from int) {
+// traceTakenBack marks what took back the end of the run, among the effects, and says which limit it was.
+func (t *Trip) traceTakenBack(n *Node, effects []Effect) {
 	taken := []verdict.SignalKind{verdict.SignalExtend, verdict.SignalPause, verdict.SignalUnpause}
-	for _, e := range n.tree.Room[from:] {
+	for _, e := range effects {
 		if e.Kind == Traced && e.Node == n && slices.Contains(taken, e.Signal.Kind) {
 			if e.Signal.Refused = true; e.Signal.Spend == nil {
 				e.Signal.Spend = t.limit()
@@ -88,7 +88,8 @@ func (t *Trip) TakenBack(s *Signal) bool {
 }
 
 // told takes what a trace says that the run took. Whoever replays it looks afterwards, once an attach is whole.
-func (n *Node) told(s *Signal) {
+func (t *Tree) told(in *Input) {
+	n, s := in.Node, in.Told
 	if n.phase == Over {
 		return
 	}

@@ -89,9 +89,9 @@ func (t *Tree) Step(now Now, in *Input) []Effect { //nolint:cyclop,funlen // a t
 	case Returned:
 		n.extras().busy.calling = false
 	case Counted:
-		n.traceCall(in)
+		t.traceCall(in)
 	case Told:
-		n.told(in.Told)
+		t.told(in)
 	}
 	return t.Room
 }
