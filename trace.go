@@ -36,7 +36,6 @@ const (
 	// SignalRung is where a ladder stood when the run was attached.
 	SignalRung = string(verdict.SignalRung)
 	// SignalAdmit, SignalSettle and SignalVoid are a call that was admitted, settled and voided, see [Watchdog.Admit].
-	// Calls that are made at once may be traced in another order than they were counted.
 	SignalAdmit  = string(verdict.SignalAdmit)
 	SignalSettle = string(verdict.SignalSettle)
 	SignalVoid   = string(verdict.SignalVoid)
