@@ -85,11 +85,17 @@ func (a *account) learn() {
 	}
 }
 
-// traceCall traces what became of a call, in the run and those around it. The caller holds the tree.
-func (a *account) traceCall(s Signal) {
+// traceCall traces what became of a call, in the run and those around it up to that one, nil for all. The caller holds
+// the tree, and not what it draws on.
+func (a *account) traceCall(k *driver.Work, upTo *machine.Node, s verdict.Signal, currency string) {
+	if a.in.tree.Trace == nil {
+		return
+	}
 	for ; a != nil; a = a.outer {
-		if r := a.run.Load(); r != nil && r.Node.Phase() == machine.Running {
-			r.traced(s)
+		if r := a.run.Load(); r != nil {
+			told := machine.Signal{Signal: s, Currency: currency}
+			r.Tree.Look(k, &r.Run, &machine.Input{Kind: machine.Counted, Around: upTo, Told: &told})
+			return
 		}
 	}
 }
@@ -107,7 +113,8 @@ func (a *account) traceSpent(r *run, found *fold.Window) {
 				c := &a.Spend.Counts[i]
 				s.Warned, s.Wrapped, s.Rung = c.Warned, c.Wrapped, c.Rung.Attempts
 			}
-			r.traced(s)
+			s.Run, s.At = r.Node.Run, r.Elapsed()
+			r.signals.Add(s)
 		}
 	})
 	r.signals.Deliver()

@@ -51,10 +51,6 @@ func (w *Watchdog) Admit(ctx context.Context, key string, most Amount) (Charge, 
 	var c admission // set field by field: it is large
 	c.r, c.call.Key, c.call.Currency = &w.r, key, most.Cost.Currency
 	most.setUse(&c.call.Use)
-	if w.r.signals != nil {
-		told := most
-		c.told = &told
-	}
 	err := c.try(ctx)
 	if c.out.Did == ledger.Lacking {
 		err = c.askStore(ctx)
@@ -74,7 +70,6 @@ type admission struct {
 	of   *account // of the run
 	call ledger.Call
 	out  ledger.Outcome
-	told *Amount // that is traced; nil if the host keeps no trace
 }
 
 // askStore admits a call that lacks something of a shared limit.
@@ -112,8 +107,9 @@ func (c *admission) try(ctx context.Context) (err error) {
 		err = c.err()
 	}
 	var k driver.Work
-	if c.told != nil || c.out.Look {
-		c.judge(&k)
+	c.trace(&k)
+	if c.out.Look {
+		c.of.look(&k)
 	}
 	in.tree.Unlock()
 	k.DoAll(in.tree)
@@ -129,15 +125,16 @@ func (c *admission) isDone() bool {
 	return c.r.Inner().Err() != nil
 }
 
-// judge traces the call, and has what it did to the limits judged. The caller holds the tree.
-func (c *admission) judge(k *driver.Work) {
-	if c.told != nil && (c.out.Did == ledger.Charged || c.out.Did == ledger.Refused) {
-		c.of.traceCall(Signal{
-			Kind: SignalAdmit, Serial: c.out.ID.Serial(), Amount: c.told, NotMade: c.out.Did == ledger.Refused,
-		})
-	}
-	if c.out.Look {
-		c.of.look(k)
+// trace traces the call if it was charged or refused. The caller holds the tree.
+func (c *admission) trace(k *driver.Work) {
+	s := verdict.Signal{Kind: verdict.SignalAdmit, Serial: c.out.ID.Serial(), Use: c.call.Use}
+	switch c.out.Did {
+	case ledger.Charged:
+		c.of.traceCall(k, nil, s, c.call.Currency)
+	case ledger.Refused:
+		_, r := c.inTheWay()
+		s.Refused = true
+		c.of.traceCall(k, &r.Node, s, c.call.Currency)
 	}
 }
 
@@ -185,6 +182,9 @@ func (c *admission) fetch(ctx context.Context, source int, began time.Time) erro
 	s.Unlock()
 	err = c.err()
 	var k driver.Work
+	if !c.r.observeOnly { // else it is charged all the same
+		c.trace(&k)
+	}
 	if c.out.Look {
 		in.session.look(&k)
 	}
@@ -236,15 +236,16 @@ func (c Charge) Settle(used Amount) error {
 	var o ledger.Outcome
 	var use verdict.Use
 	used.setUse(&use)
+	said := use.Tool
 	in := c.of.in
 	s := in.lock()
 	in.Settle(c.id, &use, used.Cost.Currency, &o)
 	s.Unlock()
-	if in.session.run.Load().signals != nil && o.Did == ledger.Settled {
-		told := used
-		c.of.traceCall(Signal{Kind: SignalSettle, Serial: c.id.Serial(), Amount: &told})
-	}
 	var k driver.Work
+	if o.Did == ledger.Settled {
+		use.Tool = said
+		c.of.traceCall(&k, nil, verdict.Signal{Kind: verdict.SignalSettle, Serial: c.id.Serial(), Use: use}, used.Cost.Currency)
+	}
 	if o.Look {
 		c.of.look(&k)
 	}
@@ -271,11 +272,13 @@ func (c Charge) Void() error {
 	}
 	in := c.of.in
 	s := in.lock()
-	if in.Void(c.id) {
-		c.of.traceCall(Signal{Kind: SignalVoid, Serial: c.id.Serial()})
-	}
+	open := in.Void(c.id)
 	s.Unlock()
+	var k driver.Work
+	if open {
+		c.of.traceCall(&k, nil, verdict.Signal{Kind: verdict.SignalVoid, Serial: c.id.Serial()}, "")
+	}
 	in.tree.Unlock()
-	in.tree.DeliverTrace()
+	k.DoAll(in.tree)
 	return nil
 }

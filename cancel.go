@@ -51,8 +51,9 @@ func (r *run) cancelFor(c Cancellation) (*Stop, error) {
 	if flaw := c.flaw(); flaw != "" {
 		return nil, fmt.Errorf("%w cancellation: %s", ErrInvalid, flaw)
 	}
-	v := c.verdict()
-	in := machine.Input{Kind: machine.Cancel, Verdict: &v, Reason: c.reason(), Observe: c.ObserveOnly}
+	in := machine.Input{Kind: machine.Cancel, Guard: &machine.Guard{
+		Verdict: c.verdict(), Reason: c.reason(), Observe: c.ObserveOnly,
+	}}
 	if _ = r.Decide(&in); in.Done { // only observed
 		return nil, nil
 	}

@@ -412,7 +412,8 @@ func TestTraceEnd(t *testing.T) {
 		close(hang)
 		synctest.Wait()
 		require.Equal(t, []watchdog.Signal{
-			{Kind: watchdog.SignalAttach, Run: "s-1"}, {Kind: watchdog.SignalEnd, Run: "s-1", At: 10*minute - time.Second},
+			{Kind: watchdog.SignalAttach, Run: "s-1", Version: watchdog.TraceVersion},
+			{Kind: watchdog.SignalEnd, Run: "s-1", At: 10*minute - time.Second},
 		}, trace)
 		decisions, err := replay.Run(b.cfg.Budget, trace, false)
 		require.NoError(t, err)

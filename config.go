@@ -80,7 +80,8 @@ type Config struct {
 	// OnSignal is called with everything that the decision heeds, in order and one at a time, for a trace that package
 	// replay takes. It is called on the goroutine of whoever gave the signal, or of another that gave one at the same
 	// time, with no lock held: it may call the watchdog. With it a signal costs two locks. A panic in it is logged. The
-	// signals of layers are in it, too, each with its run. Nil keeps no trace.
+	// signals of layers are in it, too, each with its run. What is decided is the same with it and without. Nil keeps no
+	// trace.
 	OnSignal func(Signal)
 	// Keeper, if set, keeps the run where others can see that it lives, such as a
 	// [github.com/seed62658d38/watchdog/session.Keeper]. It needs a Store. Layers are not kept.

@@ -7,6 +7,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/feed"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // Log implements [driver.Host].
@@ -40,7 +41,16 @@ func (r *run) Again(e *machine.Entry) error {
 }
 
 // Traced implements [driver.Host].
-func (r *run) Traced(s *machine.Signal) { r.signals.Add(signalOf(r.Node.Run, s)) }
+func (r *run) Traced(s *machine.Signal) {
+	told := signalOf(r.Node.Run, s)
+	if s.Kind == verdict.SignalAttach {
+		told.Version, told.Busy = TraceVersion, r.busyHost != nil
+		if r.more != nil {
+			told.Budget, r.more.budget = r.more.budget, nil
+		}
+	}
+	r.signals.Add(told)
+}
 
 // Warns implements [driver.Host].
 func (r *run) Warns() bool { return r.onWarning != nil }
@@ -79,10 +89,27 @@ func (r *run) traceFor(tell func(Signal)) *feed.Queue[Signal] {
 
 // signalOf is a signal of the machine as the host gets it.
 func signalOf(runID string, s *machine.Signal) Signal {
-	return Signal{
+	told := Signal{
 		Kind: string(s.Kind), Run: runID, At: s.At, Key: s.Key, Serial: s.Serial, Length: s.Length, Warned: s.Warned,
 		Wrapped: s.Wrapped, From: s.From, Rung: s.Rung, Idle: s.Idle, Busy: s.Busy, Usage: usageOfRecord(runID, s.Spend),
-		More: s.More,
+		More: s.More, NotMade: s.Refused,
+	}
+	switch s.Kind {
+	case verdict.SignalAdmit, verdict.SignalSettle:
+		told.Amount = amountOf(&s.Use, s.Currency)
+	case verdict.SignalLoop:
+		told.Key, told.Usage = "", &Usage{Run: runID, Limit: verdict.KindLoop.String(), Used: s.Count, Pattern: s.Key}
+	}
+	return told
+}
+
+// amountOf is what the host said that a call uses.
+func amountOf(u *verdict.Use, currency string) *Amount {
+	return &Amount{
+		InputTokens: u.Counts[verdict.KindInput], OutputTokens: u.Counts[verdict.KindOutput],
+		Cost:     Money{u.Counts[verdict.KindCost], currency},
+		Requests: u.Counts[verdict.KindRequests], Turns: u.Counts[verdict.KindTurns],
+		ToolCalls: u.Counts[verdict.KindToolCalls], Tool: u.Tool, Result: string(u.Result),
 	}
 }
 

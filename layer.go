@@ -91,6 +91,9 @@ func (r *run) beginLayer(ctx context.Context, id string, budget *Budget, at time
 	layer.InitLayer(ctx, &r.Run, layer, machine.Name{
 		Run: id, Parent: r.Node.Run, StartedAt: record.Truncate(at), Begins: true,
 	})
+	if r.signals != nil {
+		layer.extras().budget = budget.copied()
+	}
 	layer.setUp(r.signals != nil || !r.disabled && budget.heedsSignals(), false)
 	startedAt := layer.Node.StartedAt
 	layer.BeginLayer(at.Sub(startedAt), &fold.Window{StartedAt: startedAt}, at)

@@ -65,7 +65,7 @@ func (r *run) looper() *looper.Looper {
 	more := r.extras()
 	if more.looper == nil {
 		more.looper = looper.New(r.loop, clocks.Now(r.Tree.Clock))
-		a.Spend.AddLimits([]verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindLoop}, Max: verdict.Endless}})
+		a.Spend.CountLoops()
 		r.Node.Count(&a.Account)
 		r.Node.Heed()           // a directive stands until there is progress
 		if more.keeper == nil { // which has the state in its row
@@ -78,9 +78,17 @@ func (r *run) looper() *looper.Looper {
 // looped has a loop that was found judged. Another one begins the ladder again.
 func (r *run) looped(v loop.Verdict, another bool) {
 	a := r.accountOf()
+	s := verdict.Signal{
+		Kind: verdict.SignalLoop, Key: fmt.Sprintf("%s/%d/%s", v.Rule, v.Period, v.Pattern), Count: int64(v.Rounds),
+	}
+	if another {
+		s.Rung = 1
+	}
 	var k driver.Work
 	r.Locked(func() {
-		if a.Spend.Looped(int64(v.Rounds), fmt.Sprintf("%s/%d/%s", v.Rule, v.Period, v.Pattern), another) {
+		look := a.Spend.Looped(s.Count, s.Key, another)
+		a.traceCall(&k, &r.Node, s, "")
+		if look {
 			a.look(&k)
 		}
 	})

@@ -46,6 +46,7 @@ type extras struct {
 	attempt Attempt
 	keeper  func(context.Context) // tells the keeper of the end, nil if there is none
 	looper  *looper.Looper        // nil before the first step
+	budget  *Budget               // of a layer that begins, for its trace
 	// resumeInDoubt tells that it was not resumed, and that the store may have the resume all the same.
 	resumeInDoubt bool
 }
@@ -192,14 +193,6 @@ func (w *Watchdog) Remaining() time.Duration {
 		return NoLimit
 	}
 	return w.r.RemainingAt(time.Now())
-}
-
-// traced traces what is no input of the machine's. The caller holds mu.
-func (r *run) traced(s Signal) {
-	if r.signals != nil {
-		s.Run, s.At = r.Node.Run, r.Elapsed()
-		r.signals.Add(s)
-	}
 }
 
 func (r *run) readersOf() *readers {

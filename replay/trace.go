@@ -14,7 +14,7 @@ import (
 func check(trace []watchdog.Signal) error {
 	var c checker
 	for i, s := range trace {
-		if ofLayer(s, c.run) {
+		if ofLayer(&s, c.run) {
 			continue
 		}
 		if flaw := c.flaw(s); flaw != "" {
@@ -35,7 +35,7 @@ type checker struct {
 }
 
 // ofLayer reports whether the signal is that of a layer of the run.
-func ofLayer(s watchdog.Signal, run string) bool {
+func ofLayer(s *watchdog.Signal, run string) bool {
 	return run != "" && strings.HasPrefix(s.Run, run+"/")
 }
 
@@ -44,8 +44,13 @@ func (c *checker) flaw(s watchdog.Signal) string {
 	switch {
 	case c.run != "" && s.Run != "" && s.Run != c.run:
 		return fmt.Sprintf("is of run %q, and the trace of %q; replay each run by itself", s.Run, c.run)
+	case s.Version < 0 || s.Version > watchdog.TraceVersion:
+		return fmt.Sprintf("is of version %d of traces, and this one reads up to %d; replay it with the release of this "+
+			"module that wrote it, or a later one", s.Version, watchdog.TraceVersion)
 	case s.At < 0:
 		return "is before the window's start"
+	case s.At == verdict.Never:
+		return "is later than a window can last"
 	case s.At < c.last:
 		return fmt.Sprintf("is earlier than the one before, at %v", c.last)
 	case c.ended && s.Kind != watchdog.SignalAttach:
@@ -90,8 +95,12 @@ func (c *checker) flawOfKind(s watchdog.Signal) string {
 		}
 	case watchdog.SignalAdmit, watchdog.SignalSettle, watchdog.SignalVoid, watchdog.SignalSpent:
 		return c.spend(s)
+	case watchdog.SignalLoop:
+		if s.Usage == nil {
+			return "names no limit"
+		}
 	case watchdog.SignalActivity, watchdog.SignalProgress, watchdog.SignalExtend, watchdog.SignalEnd,
-		watchdog.SignalPause, watchdog.SignalUnpause, watchdog.SignalRung, watchdog.SignalAttached:
+		watchdog.SignalNotBusy, watchdog.SignalPause, watchdog.SignalUnpause, watchdog.SignalRung, watchdog.SignalAttached:
 	default:
 		return "is of no kind that this version knows"
 	}

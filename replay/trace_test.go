@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"testing"
@@ -25,6 +26,10 @@ func TestBadTrace(t *testing.T) {
 		{
 			"a time before the window",
 			[]watchdog.Signal{{Kind: watchdog.SignalAttach, At: -1}}, "signal 0 (attach at -1ns)",
+		},
+		{
+			"a time that never comes",
+			[]watchdog.Signal{{Kind: watchdog.SignalAttach, At: math.MaxInt64}}, "is later than a window can last",
 		},
 		{
 			"a time that goes back",
@@ -116,7 +121,7 @@ func FuzzRun(f *testing.F) {
 	for _, trace := range [][]watchdog.Signal{
 		{{Kind: watchdog.SignalAttach}, {Kind: watchdog.SignalEnd, At: time.Hour}},
 		{{Kind: watchdog.SignalAttach, Length: math.MaxInt64}, {Kind: watchdog.SignalExtend, At: 1, Length: math.MaxInt64},
-			{Kind: watchdog.SignalEnd, At: math.MaxInt64}},
+			{Kind: watchdog.SignalEnd, At: math.MaxInt64 - 1}},
 		{{Kind: watchdog.SignalHold, Key: "a", Length: 1}, {Kind: watchdog.SignalHold, Key: "b", Length: 1},
 			{Kind: watchdog.SignalProgress, At: minute}, {Kind: watchdog.SignalRelease, At: minute, Key: "a"}},
 		{{Kind: watchdog.SignalHold, Key: "a", Length: 1}, {Kind: watchdog.SignalHold, Key: "a", Length: 1}},
@@ -142,6 +147,52 @@ func FuzzRun(f *testing.F) {
 		for _, d := range got {
 			require.GreaterOrEqual(t, d.At, last)
 			last = d.At
+		}
+	})
+}
+
+// FuzzTrace checks that a file of signals, one a line, is decided or refused, whatever is in it.
+func FuzzTrace(f *testing.F) {
+	f.Add([]byte(`{"kind":"attach","version":2,"at":0,"busy":true}
+{"kind":"spent","at":0,"usage":{"limit":"requests","used":3,"allowed":9},"rung":1,"more":2}
+{"kind":"spent","at":0,"usage":{"limit":"loop","used":3,"allowed":0},"rung":1}
+{"kind":"held","at":0,"key":"a","length":60000000000}
+{"kind":"attached","at":5}
+{"kind":"admit","at":6,"serial":1,"amount":{"requests":4,"cost":{"micros":7,"currency":"EUR"}}}
+{"kind":"settle","at":7,"serial":1,"amount":{"requests":9,"result":"error"}}
+{"kind":"admit","at":7,"serial":2,"amount":{"requests":9},"not_made":true}
+{"kind":"loop","at":8,"rung":1,"usage":{"limit":"loop","used":4,"allowed":0,"pattern":"p"}}
+{"kind":"not_busy","at":60000000001,"from":5,"rung":1}
+{"kind":"unpause","at":60000000002,"key":"p","from":9,"not_made":true,"usage":{"limit":"hold","used":0,"allowed":60000000000}}
+{"kind":"extend","at":60000000002,"not_made":true,"usage":{"limit":"requests","used":9,"allowed":11},"more":2}
+{"kind":"attach","at":60000000003,"budget":{"WallClock":5}}
+{"kind":"end","at":9223372036854775806}`), true)
+	f.Add([]byte(`{"kind":"attach","version":2,"at":9223372036854775807}`), true)
+	budget := watchdog.Budget{
+		WallClock: time.Hour, Idle: time.Minute, NoProgress: 2 * time.Minute, Safety: time.Hour, Reserve: time.Minute,
+		FromFirstSign: true, FirstSign: 3 * time.Minute,
+		Spend: watchdog.Spend{
+			Requests: 9, Tokens: 100, Cost: watchdog.Money{Micros: 50, Currency: "EUR"}, Errors: 1, CallInput: 5,
+			Reserve: watchdog.Totals{Requests: 2},
+		},
+		Ladders: watchdog.Ladders{
+			Idle: many(watchdog.DirectiveWait, 1), NoProgress: many(watchdog.DirectiveRetry, 2),
+			Requests: many(watchdog.DirectiveRetry, 1), Hold: many(watchdog.DirectiveUnstuck, 1),
+		},
+	}
+	f.Fuzz(func(t *testing.T, text []byte, observeOnly bool) {
+		var trace []watchdog.Signal
+		for line := range bytes.Lines(text) {
+			var s watchdog.Signal
+			if json.Unmarshal(line, &s) != nil {
+				t.Skip()
+			}
+			trace = append(trace, s)
+		}
+		got, err := replay.Run(budget, trace, observeOnly)
+		if err != nil {
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
+			require.Empty(t, got)
 		}
 	})
 }

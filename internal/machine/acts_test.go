@@ -413,8 +413,10 @@ func (w *world) end(r *run) {
 
 func (w *world) cancel(r *run) {
 	in := machine.Input{
-		Kind: machine.Cancel, Reason: "no_output", Observe: w.chance(3),
-		Verdict: &verdict.Verdict{Action: verdict.Cancel, Directive: verdict.DirectCancel, Rung: 1},
+		Kind: machine.Cancel, Guard: &machine.Guard{
+			Reason: "no_output", Observe: w.chance(3),
+			Verdict: verdict.Verdict{Action: verdict.Cancel, Directive: verdict.DirectCancel, Rung: 1},
+		},
 	}
 	w.step(r, &in)
 }

@@ -124,7 +124,7 @@ func (m *mill) charge(r *run) {
 // trip has the store take back the end of a run. Each sixteenth ends it.
 func (m *mill) trip(r *run, i int) {
 	in := machine.Input{
-		Kind: machine.Cancel, Reason: "no_output", Verdict: &verdict.Verdict{Action: verdict.Cancel},
+		Kind: machine.Cancel, Guard: &machine.Guard{Reason: "no_output", Verdict: verdict.Verdict{Action: verdict.Cancel}},
 	}
 	m.feed(r, &in)
 	known := fold.Window{StartedAt: r.node.StartedAt, Extended: r.node.Seen().Extended + time.Second}

@@ -15,6 +15,9 @@ type Inquiry struct {
 	over bool // it was answered, or the run ended
 }
 
+// Trip is the trip that the host is asked about.
+func (q *Inquiry) Trip() verdict.IdleTrip { return q.trip }
+
 // Over reports whether nobody waits for an answer any more.
 func (q *Inquiry) Over() bool { return q.over }
 
@@ -86,8 +89,12 @@ func (n *Node) answer(in *Input) {
 	n.endInquiry()
 	n.takePulse()
 	n.LookClosely()
+	goesOn := verdict.NextIdleTrip(*n.Limits, n.seen) == q.trip
+	if n.phase == Running && (!goesOn || !in.Progress) {
+		n.trace(q.notBusy(n.now()))
+	}
 	switch {
-	case verdict.NextIdleTrip(*n.Limits, n.seen) != q.trip:
+	case !goesOn:
 	case !in.Progress:
 		n.more.busy.denied = q.trip
 	default:

@@ -75,12 +75,12 @@ func (n *Node) act(in *Input) {
 	case OpenHold:
 		n.openHold(in)
 	case Cancel:
-		if in.Observe || n.ObserveOnly { // it is recorded and asked for, and the run goes on
-			n.tell(*in.Verdict, in.Reason)
+		if in.Guard.Observe || n.ObserveOnly { // it is recorded and asked for, and the run goes on
+			n.tell(in.Guard.Verdict, in.Guard.Reason)
 			in.Done = true
 			return
 		}
-		n.decide(*in.Verdict, in.Reason)
+		n.decide(in.Guard.Verdict, in.Guard.Reason)
 		in.Trip = n.trip
 	case Complete:
 		in.Trip = n.beginTrip()
@@ -99,6 +99,9 @@ func (n *Node) act(in *Input) {
 
 // decide makes the verdict the run's end: from here on nothing else can end it.
 func (n *Node) decide(v verdict.Verdict, reason string) {
+	if n.more != nil && n.more.busy.asking != nil && v.Limit != "" { // it may be taken back, and the host asked again
+		n.trace(n.more.busy.asking.notBusy(n.now()))
+	}
 	t := n.beginTrip()
 	t.Verdict, t.Reason, t.Spend = v, reason, spendOf(n.Account, &v)
 	t.On, t.LeftOpen = fold.KeyOf(v.Limit, v.Hold, t.Spend), leftOpen(n.seen.Signs, &v)
@@ -130,12 +133,14 @@ func (n *Node) conclude(known *fold.Window) {
 	if !n.goesOn(known) {
 		return
 	}
-	meanwhile := n.trip.meanwhile // given more time by another process, or not complete after all
+	t := n.trip // given more time by another process, or not complete after all
 	n.phase, n.trip = Running, nil
-	for _, s := range meanwhile {
+	for _, s := range t.meanwhile {
 		n.trace(s)
 	}
+	from := len(n.tree.Room)
 	n.learn(known)
+	t.traceTakenBack(n, n.tree.Room[from:])
 	n.tree.endWithParent() // which may have ended meanwhile
 	n.endWithOuter()
 }

@@ -18,6 +18,7 @@ func (n *Node) look() {
 	}
 	if n.Account != nil {
 		n.Account.Learn()
+		n.traceAround()
 	}
 	n.takePulse() // once: a sign that comes meanwhile is later than this instant
 	for now, asked := n.now(), false; ; {

@@ -50,9 +50,10 @@ type kin struct{ layers, next, before *Node }
 
 // more is what few runs have.
 type more struct {
-	given standing
-	left  []fold.Pause // those of layers of a process that is gone
-	busy  busyness
+	given  standing
+	left   []fold.Pause // those of layers of a process that is gone
+	busy   busyness
+	around []int64 // what others have used of counted limits, as it was traced
 }
 
 // takeLeft removes the pauses of a layer's hold with the key, and returns them.

@@ -48,6 +48,7 @@ func (n *Node) standWith(session *Node, s verdict.Signal) {
 			n.take(signal(own))
 		}
 	} else if _, paused := n.signs().Pauses.Find(s.Key); paused {
+		own.From = max(own.From, n.seen.Attached) // it may have been over when the layer began
 		n.take(signal(own))
 		n.rest(n.now())
 	}

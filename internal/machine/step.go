@@ -23,7 +23,7 @@ const (
 	Awaited                         // a sign that waits to be looked at was noted in the pulse
 	OpenHold                        // ID, Limits, Pauses; sets Hold, Held, Wait
 	CloseHold                       // Hold, of this run; sets Done
-	Cancel                          // another guard's: Verdict, Reason, Observe; sets Done, Trip, Wait
+	Cancel                          // another guard's: Guard; sets Done, Trip, Wait
 	Complete                        // the work is done; sets Trip, Wait
 	Recorded                        // the record of the run's trip was tried: Window
 	Adopt                           // what the store has of the Window; sets Done, Wait
@@ -31,6 +31,8 @@ const (
 	Asked                           // the host is about to be asked: Inquiry; sets Done if nobody waits for an answer
 	Answer                          // what Busy said: Inquiry, Progress; sets Done
 	Returned                        // a call of Busy has returned
+	Counted                         // a call was charged or refused, up to the run Around: Told
+	Told                            // a trace says that the run took a signal: Told
 )
 
 // An Input is one thing that happened to a run. Wait is set where nothing was done, because the run's end is being
@@ -47,15 +49,21 @@ type Input struct {
 	Limits   verdict.HoldLimits
 	Pauses   bool
 	Progress bool // of a sign; of an answer, that the host is busy
-	Observe  bool // another guard's cancel is not carried out
 
 	Hold    *Hold
 	Inquiry *Inquiry
-	Verdict *verdict.Verdict // with Reason, of another guard
-	Reason  string
+	Guard   *Guard
 	Cause   error
+	Told    *Signal
 
 	Result
+}
+
+// A Guard is what another guard decided. If it is only observed the run goes on.
+type Guard struct {
+	Verdict verdict.Verdict
+	Reason  string
+	Observe bool
 }
 
 // A Result is what became of an input.

@@ -46,7 +46,7 @@ func TestStep(t *testing.T) {
 		require.True(t, in.Wait)
 		require.Empty(t, out)
 		for _, kind := range []machine.InputKind{machine.Complete, machine.Cancel, machine.OpenHold} {
-			in := machine.Input{Kind: kind, Verdict: &verdict.Verdict{}}
+			in := machine.Input{Kind: kind, Guard: &machine.Guard{}}
 			require.Empty(t, g.feed(n, &in))
 			require.True(t, in.Wait)
 			require.Nil(t, in.Trip)
@@ -88,14 +88,16 @@ func TestStep(t *testing.T) {
 	t.Run("another guard's cancel that is observed is asked for, and the run goes on", func(t *testing.T) {
 		g := newRig(t, machine.Rules{}, hour())
 		in := machine.Input{
-			Kind: machine.Cancel, Observe: true, Reason: "no_output",
-			Verdict: &verdict.Verdict{Action: verdict.Cancel, Directive: verdict.DirectCancel},
+			Kind: machine.Cancel, Guard: &machine.Guard{
+				Observe: true, Reason: "no_output",
+				Verdict: verdict.Verdict{Action: verdict.Cancel, Directive: verdict.DirectCancel},
+			},
 		}
 		require.Equal(t, kinds(machine.Record), g.feed(g.runs[0], &in))
 		require.True(t, in.Done)
 		require.True(t, g.out[0].Entry.Notice.Observed())
 		require.Equal(t, machine.Running, g.runs[0].Phase())
-		in.Observe, in.Result = false, machine.Result{}
+		in.Guard.Observe, in.Result = false, machine.Result{}
 		require.Equal(t, kinds(machine.Exchange), g.feed(g.runs[0], &in))
 		require.NotNil(t, in.Trip)
 	})
@@ -355,7 +357,8 @@ func TestStepBusy(t *testing.T) {
 		g.tickAt(time.Minute + 1)
 		q := g.out[0].Inquiry
 		g.runs[0].Pulse.Load().At(false, false, g.now.At)
-		require.Equal(t, kinds(machine.Answered), answer(g, q, true), "nothing is traced")
+		require.Equal(t, kinds(machine.Answered, machine.Traced), answer(g, q, true))
+		require.Equal(t, verdict.SignalNotBusy, g.out[1].Signal.Kind, "no activity is traced")
 	})
 	t.Run("after an answer polls look", func(t *testing.T) {
 		l := unlimited()

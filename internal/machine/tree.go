@@ -89,6 +89,10 @@ func (t *Tree) Step(now Now, in *Input) []Effect { //nolint:cyclop,funlen // a t
 		n.answer(in)
 	case Returned:
 		n.more.busy.calling = false
+	case Counted:
+		n.traceCall(in)
+	case Told:
+		n.told(in.Told)
 	}
 	return t.Room
 }

@@ -59,6 +59,8 @@ type Signal struct {
 	verdict.Signal
 	Busy  bool          // it is what the host's Busy said
 	Spend *record.Spend // the counted limit that it is about
+	// Currency is that of a call's cost, as the host named it.
+	Currency string
 }
 
 func signal(s verdict.Signal) Signal { return Signal{Signal: s} }

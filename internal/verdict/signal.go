@@ -24,6 +24,8 @@ const (
 	SignalSettle   SignalKind = "settle"
 	SignalVoid     SignalKind = "void"
 	SignalSpent    SignalKind = "spent"
+	SignalLoop     SignalKind = "loop"
+	SignalNotBusy  SignalKind = "not_busy"
 )
 
 // A Signal is one thing that the decision heeds, at an instant of the window. Key and Serial are the ID of a hold.
@@ -34,7 +36,8 @@ const (
 //
 // An admission, its settling and its void have one Serial, and the first two the Use; of an admission that was refused
 // nothing comes after. What was spent before an attach, or by others, is the Count of the limit that Of names; More is
-// what that was given, in an extension or before an attach.
+// what that was given, in an extension or before an attach. A loop has come as often as Count says; its Key is its
+// pattern, and its Rung 1 if it is another one than the last.
 type Signal struct {
 	Kind    SignalKind
 	At      time.Duration
@@ -53,7 +56,8 @@ type Signal struct {
 	More    int64
 }
 
-// Take notes a signal: the one place that says what each does to what is known of a run. An end does nothing.
+// Take notes a signal: the one place that says what each does to what is known of a run. An end does nothing, nor does
+// that the host is not busy.
 func (s *Snapshot) Take(limits *Limits, signal Signal) {
 	switch signal.Kind {
 	case SignalAttach, SignalAttached:
@@ -70,8 +74,8 @@ func (s *Snapshot) Take(limits *Limits, signal Signal) {
 		s.Signs.TakeOver(signal.hold(), signal.Idle, signal.At)
 	case SignalRelease:
 		s.Signs.Close(signal.hold(), signal.At)
-	case SignalAdmit, SignalSettle, SignalVoid, SignalSpent:
-		s.Spend.take(signal)
+	case SignalAdmit, SignalSettle, SignalVoid, SignalSpent, SignalLoop:
+		s.Spend.take(limits.Ladders, signal)
 	case SignalExtend:
 		s.extend(signal)
 	case SignalPause:

@@ -53,6 +53,7 @@ type Count struct {
 
 	tripped tripped
 	needed  int64  // of the call that was refused
+	beside  int64  // what open calls may have used then
 	pattern string // of a loop
 }
 
@@ -156,7 +157,7 @@ func (s *Spend) AdmitAll(most *Use) {
 // Refused notes that a call did not fit in a limit, for the next look. It reports whether that has to look.
 func (s *Spend) Refused(i int, most *Use) (look bool) {
 	if look = s.trip(i, refusedCall); look && s.Counts[i].needed == 0 {
-		s.Counts[i].needed = s.Limits[i].Most(most)
+		s.Counts[i].needed, s.Counts[i].beside = s.Limits[i].Most(most), s.Counts[i].Admitted.Count()
 	}
 	return look
 }
@@ -191,10 +192,18 @@ func (s *Spend) trip(i int, what tripped) (look bool) {
 	return true
 }
 
+// CountLoops adds the limit that says how often a run may repeat itself, once.
+func (s *Spend) CountLoops() {
+	loops := CountLimit{CountID: CountID{Kind: KindLoop}, Max: Endless}
+	if s.find(loops.CountID) < 0 {
+		s.AddLimits([]CountLimit{loops})
+	}
+}
+
 // Looped notes that the run has repeated something so often, for the next look. Another loop than the last begins the
 // ladder again. It reports whether the run has to be looked at.
 func (s *Spend) Looped(rounds int64, pattern string, another bool) (look bool) {
-	i := slices.IndexFunc(s.Limits, func(l CountLimit) bool { return l.Kind == KindLoop })
+	i := s.find(CountID{Kind: KindLoop})
 	if i < 0 {
 		return false
 	}
@@ -300,6 +309,9 @@ func (s *Spend) Use(i int) CountUse {
 	use := CountUse{
 		CountID: limit.CountID, Used: count.total(), Admitted: count.Admitted.Count(), Allowed: count.allowed(limit),
 		Needed: count.needed, Pattern: count.pattern, Index: i,
+	}
+	if count.needed > 0 { // a run that is only observed may have admitted the call since
+		use.Admitted = count.beside
 	}
 	if limit.Kind == KindLoop {
 		use.Allowed = 0

@@ -118,7 +118,9 @@ func (p *process) rebirth(traces, warns bool, odd int) {
 	if traces {
 		p.cfg.OnSignal = func(s watchdog.Signal) {
 			text, _ := json.Marshal(s)
-			p.hear(l, history.Traced, s.Run, string(text))
+			if text, both := history.TracedByBoth(text); both {
+				p.hear(l, history.Traced, s.Run, text)
+			}
 			if odd == 1 {
 				panic("a trace that panics")
 			}
