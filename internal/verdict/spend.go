@@ -1,6 +1,8 @@
 package verdict
 
-import "slices"
+import (
+	"slices"
+)
 
 // A CountID tells a counted limit of a run from the others: that of a kind, of one tool or of all, shared by a scope or
 // the run's own.
@@ -190,29 +192,6 @@ func (s *Spend) trip(i int, what tripped) (look bool) {
 	}
 	count.tripped = what
 	return true
-}
-
-// CountLoops adds the limit that says how often a run may repeat itself, once.
-func (s *Spend) CountLoops() {
-	loops := CountLimit{CountID: CountID{Kind: KindLoop}, Max: Endless}
-	if s.find(loops.CountID) < 0 {
-		s.AddLimits([]CountLimit{loops})
-	}
-}
-
-// Looped notes that the run has repeated something so often, for the next look. Another loop than the last begins the
-// ladder again. It reports whether the run has to be looked at.
-func (s *Spend) Looped(rounds int64, pattern string, another bool) (look bool) {
-	i := s.find(CountID{Kind: KindLoop})
-	if i < 0 {
-		return false
-	}
-	count := &s.Counts[i]
-	count.Used, count.pattern = rounds, pattern
-	if another {
-		count.Rung = Rung{}
-	}
-	return s.trip(i, usedTooMuch)
 }
 
 // Void takes back an admission of which nothing was used.
@@ -410,4 +389,8 @@ func (c *Counts) Sub(less *Counts) {
 			c[i] = max(rest, -Endless)
 		}
 	}
+}
+
+func (s *Spend) find(id CountID) int {
+	return slices.IndexFunc(s.Limits, func(l CountLimit) bool { return l.CountID == id })
 }

@@ -1,6 +1,8 @@
 package verdict
 
-import "time"
+import (
+	"time"
+)
 
 // wrapUpDue reports whether only the reserve is left. A call that does not fit shows it, too.
 func (c *Count) wrapUpDue(l *CountLimit) bool {
@@ -108,4 +110,27 @@ func (s *Spend) apply(v Verdict, now time.Duration) {
 	}
 	c.tripped, c.needed = 0, 0
 	c.Steps++
+}
+
+// CountLoops adds the limit that says how often a run may repeat itself, once.
+func (s *Spend) CountLoops() {
+	loops := CountLimit{CountID: CountID{Kind: KindLoop}, Max: Endless}
+	if s.find(loops.CountID) < 0 {
+		s.AddLimits([]CountLimit{loops})
+	}
+}
+
+// Looped notes that the run has repeated something so often, for the next look. Another loop than the last begins the
+// ladder again. It reports whether the run has to be looked at.
+func (s *Spend) Looped(rounds int64, pattern string, another bool) (look bool) {
+	i := s.find(CountID{Kind: KindLoop})
+	if i < 0 {
+		return false
+	}
+	count := &s.Counts[i]
+	count.Used, count.pattern = rounds, pattern
+	if another {
+		count.Rung = Rung{}
+	}
+	return s.trip(i, usedTooMuch)
 }

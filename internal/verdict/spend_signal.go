@@ -1,7 +1,5 @@
 package verdict
 
-import "slices"
-
 // take notes a signal about spend. A limit that these limits do not have is passed over.
 func (s *Spend) take(ladders *Ladders, signal Signal) {
 	switch signal.Kind {
@@ -84,8 +82,4 @@ func (s *Spend) extend(signal Signal) {
 	if i := s.find(signal.Of); i >= 0 {
 		s.Extend(i, signal.More)
 	}
-}
-
-func (s *Spend) find(id CountID) int {
-	return slices.IndexFunc(s.Limits, func(l CountLimit) bool { return l.CountID == id })
 }
