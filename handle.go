@@ -64,7 +64,7 @@ func (h *runHandle) MaxSilence() time.Duration {
 }
 
 // Paused implements [handle.Run].
-func (h *runHandle) Paused(released func()) (paused, longer time.Duration) {
+func (h *runHandle) Paused(w handle.Waiter) (paused, longer time.Duration) {
 	r := &h.r
 	r.tree.mu.Lock()
 	defer r.tree.mu.Unlock()
@@ -74,10 +74,22 @@ func (h *runHandle) Paused(released func()) (paused, longer time.Duration) {
 	}
 	now := r.elapsed()
 	longer = seen.Signs.Pauses.After(now)
-	if longer > 0 && released != nil && r.node.Phase() != machine.Over {
-		r.extras().released = append(r.more.released, released)
+	if longer > 0 && w != nil && r.node.Phase() != machine.Over {
+		if r.extras().waiters == nil {
+			r.more.waiters = map[handle.Waiter]struct{}{}
+		}
+		r.more.waiters[w] = struct{}{}
 	}
 	return verdict.Paused(*seen, now), longer
+}
+
+// Forget implements [handle.Run].
+func (h *runHandle) Forget(w handle.Waiter) {
+	h.r.locked(func() {
+		if h.r.more != nil {
+			delete(h.r.more.waiters, w)
+		}
+	})
 }
 
 // State implements [handle.Run].

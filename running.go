@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
@@ -44,12 +45,12 @@ type ended struct {
 
 // extras are what few runs have.
 type extras struct {
-	attempt  Attempt
-	keeper   func(context.Context) // tells the keeper of the end, nil if there is none
-	failed   failedCompletes
-	looper   *looper  // nil before the first step
-	released []func() // what waits for the end of a pause
-	late     bool     // the log was told that Busy does not answer
+	attempt Attempt
+	keeper  func(context.Context) // tells the keeper of the end, nil if there is none
+	failed  failedCompletes
+	looper  *looper                    // nil before the first step
+	waiters map[handle.Waiter]struct{} // for the end of a pause
+	late    bool                       // the log was told that Busy does not answer
 	// resumeInDoubt tells that it was not resumed, and that the store may have the resume all the same.
 	resumeInDoubt bool
 }
@@ -62,10 +63,13 @@ func (r *run) extras() *extras {
 	return r.more
 }
 
-// takeReleased are those who wait for the end of a pause. The caller holds mu.
+// takeReleased tells those who wait for the end of a pause. The caller holds mu.
 func (r *run) takeReleased() (all []func()) {
 	if r.more != nil {
-		all, r.more.released = r.more.released, nil
+		for w := range r.more.waiters {
+			all = append(all, w.Released)
+		}
+		r.more.waiters = nil
 	}
 	return all
 }

@@ -34,6 +34,7 @@ type invocation struct {
 
 	mu      sync.Mutex
 	stage   stage
+	looked  bool          // after its timer, see forget
 	done    chan struct{} // closed when the call settles, if somebody waits out its grace
 	elapsed time.Duration // when it settled
 
@@ -91,26 +92,40 @@ func (i *invocation) arm(ctx context.Context) error {
 
 // look is that of the timer, and of the release of a hold: the limit stands still while the run's wall clock does.
 func (i *invocation) look() {
-	paused, longer := i.standstill(i.look)
+	paused, longer := i.standstill((*waiter)(i))
 	left := i.call.Limit - (clocks.Since(i.call.Clock, i.start) - paused)
 	if paused == 0 || left < 0 {
 		i.exceed()
-		return
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.Context.Err() == nil {
+	if i.looked = true; i.Context.Err() == nil {
 		i.timer.Reset(longer + left + 1)
+		return
+	}
+	i.forget() // it may have ended before it waited
+}
+
+// A waiter has the call looked at when the run's wall clock goes on.
+type waiter invocation
+
+// Released implements [handle.Waiter].
+func (w *waiter) Released() { (*invocation)(w).look() }
+
+// forget has the run tell a call that has ended no more, which it would keep until then.
+func (i *invocation) forget() {
+	if i.onRecord {
+		handle.Of(i.run.Context()).Forget((*waiter)(i))
 	}
 }
 
 // standstill is how long the run's wall clock has stood still since the call began, and for how much longer it will, at
-// most: released is called if it goes on before.
-func (i *invocation) standstill(released func()) (since, longer time.Duration) {
+// most: the waiter is told if it goes on before.
+func (i *invocation) standstill(w handle.Waiter) (since, longer time.Duration) {
 	if !i.onRecord {
 		return 0, 0
 	}
-	paused, longer := handle.Of(i.run.Context()).Paused(released)
+	paused, longer := handle.Of(i.run.Context()).Paused(w)
 	return paused - i.paused, longer
 }
 
@@ -182,6 +197,9 @@ func (i *invocation) disarm() {
 	defer i.mu.Unlock()
 	if i.timer != nil {
 		i.timer.Stop()
+	}
+	if i.looked {
+		i.forget()
 	}
 }
 

@@ -2,6 +2,7 @@ package bound_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,6 +109,31 @@ func TestPause(t *testing.T) {
 			require.True(t, h.Close())
 		})
 	})
+	t.Run("calls that return in one, after their limit, and nothing of them is kept", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{})
+			require.NoError(t, err)
+			defer wd.Close()
+			approve(t, wd, 24*time.Hour)
+			const calls, size = 100, 1 << 20
+			before := heap()
+			for range calls {
+				ctx := context.WithValue(wd.Context(), key{}, make([]byte, size))
+				out := bound.Do(ctx, bound.Call{Limit: time.Second}, ignoring(2*time.Second, nil))
+				require.Equal(t, bound.LayerNone, out.Layer)
+			}
+			require.Less(t, heap(), before+calls*size/4)
+		})
+	})
+}
+
+type key struct{}
+
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc) //nolint:gosec // far from overflowing
 }
 
 // during has a hold open for so long.

@@ -27,8 +27,10 @@ type Run interface {
 	// MaxSilence is the shortest time that the run, or one around it, may give no sign of life; watchdog.NoLimit for none.
 	MaxSilence() time.Duration
 	// Paused returns how long the run's wall clock has stood still, and for how much longer it will: 0 if it goes on. If
-	// it does not, and a hold is released earlier, released is called on a goroutine of its own, unless it is nil.
-	Paused(released func()) (paused, longer time.Duration)
+	// it does not, and a hold is released earlier, the waiter is told once, on a goroutine of its own, unless it is nil or
+	// was forgotten by then.
+	Paused(w Waiter) (paused, longer time.Duration)
+	Forget(w Waiter)
 	// State is what there is to show of the run, Spend how far its counted limits are used, nil if it has none. What it
 	// repeats is not among them.
 	State() State
@@ -58,6 +60,9 @@ type Run interface {
 	// less than a Try for whoever makes a context anyway.
 	Within(ctx context.Context) Work
 }
+
+// A Waiter waits for the run's wall clock to go on. It can be compared.
+type Waiter interface{ Released() }
 
 // A Key is the key under which a run's context carries its [Run].
 type Key struct{}
