@@ -26,7 +26,7 @@ type retrying struct {
 	key     laneKey
 	waiting map[*run]int // how often each was tried in vain
 	trying  bool
-	hung    *run          // which the store has not answered; only the try uses it
+	hung    *run          // which the store has not answered, nor any other since
 	set     time.Duration // what the timer is set to, before it is spread; 0 if it is not
 	item    alarm.Item[lane]
 	timer   clocks.Timer // in place of item if the clock is not the machine's
@@ -137,10 +137,9 @@ func (l *lane) retry() {
 	}
 	defer l.end(runs)
 	defer cover(runs)
-	if l.hung != nil && l.hung.busy() { // the store has not answered the last try yet
+	if !l.answers() { // the last try, yet
 		return
 	}
-	l.hung = nil
 	probes := 0
 	for i, r := range runs {
 		asked, took, err := r.tryAgain()
@@ -149,7 +148,7 @@ func (l *lane) retry() {
 			l.retryRest(runs[i+1:])
 			return
 		case asked && r.busy():
-			l.hung = r
+			l.hangs(r)
 			return
 		case errors.Is(err, context.DeadlineExceeded):
 			return
@@ -160,6 +159,41 @@ func (l *lane) retry() {
 			return
 		}
 	}
+}
+
+// answers reports whether the store is to be asked: it has answered the run that it let wait, or another one since.
+func (l *lane) answers() bool {
+	lanes.mu.Lock()
+	defer lanes.mu.Unlock()
+	if l.hung != nil && l.hung.busy() {
+		return false
+	}
+	l.hung = nil
+	return true
+}
+
+func (l *lane) hangs(r *run) {
+	lanes.mu.Lock()
+	defer lanes.mu.Unlock()
+	l.hung = r
+}
+
+// heard notes that the store has answered one of the runs: it hangs for another, and not for all. The caller holds the
+// mutex.
+func (l *lane) heard(tried batch) {
+	if l.hung != nil && slices.ContainsFunc(tried, (*recordable).answered) {
+		l.hung = nil
+	}
+}
+
+// answered reports whether the store took what the run had, or refused it in time.
+func (one *recordable) answered() bool {
+	missing, _ := one.r.missing()
+	if len(missing) == 0 || one.alone {
+		return !one.alone
+	}
+	err := missing[len(missing)-1].Err()
+	return err != nil && !errors.Is(err, context.DeadlineExceeded)
 }
 
 // cover takes what the runs owe to their shared limits, one after the other, until the store does not take something.
