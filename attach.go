@@ -309,17 +309,21 @@ func (r *run) start() {
 	}
 	switch {
 	case r.disabled:
-		r.log().Info("watchdog is disabled and does not guard the run", "run", r.node.Run)
+		r.tree.callLogSince(began, func() {
+			r.log().Info("watchdog is disabled and does not guard the run", "run", r.node.Run)
+		})
 	default:
-		r.warnIfUnlimited()
+		r.warnIfUnlimited(began)
 	}
 }
 
 // warnIfUnlimited tells the log of a run that nothing can end but a hold that brings its own cap.
-func (r *run) warnIfUnlimited() {
+func (r *run) warnIfUnlimited(began time.Time) {
 	l := r.limits
 	shortest := min(l.WallClock, l.Safety, l.Idle, l.NoProgress, l.holdCap)
 	if shortest == NoLimit && (!l.FromFirstSign || l.FirstSign == NoLimit) && !r.disabled {
-		r.log().Warn("watchdog has no limit and can never fire", "run", r.node.Run)
+		r.tree.callLogSince(began, func() {
+			r.log().Warn("watchdog has no limit and can never fire", "run", r.node.Run)
+		})
 	}
 }

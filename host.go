@@ -199,6 +199,16 @@ func callLog(log func()) {
 	log()
 }
 
+// callLogSince is callLog for a caller that has waited since began, and waits for the log no longer than the timeout in
+// all, unless there is no other goroutine.
+func (t *tree) callLogSince(began time.Time, log func()) {
+	if t.inline {
+		callLog(log)
+		return
+	}
+	t.awaitSince(began, aside(func() { callLog(log) }))
+}
+
 // each makes the call for every element, also if one of them ends this goroutine.
 func each[T any](all []T, call func(T)) {
 	if len(all) == 0 {

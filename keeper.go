@@ -83,7 +83,9 @@ func (r *run) tellKeeper(began time.Time) {
 	defer cancel()
 	_, err := bounded.Do(ctx, func() (struct{}, error) { keeper(ctx); return struct{}{}, nil })
 	if err != nil {
-		r.log().Error("the keeper of a run did not take its end", "run", r.node.Run, "error", err)
+		r.tree.callLogSince(began, func() {
+			r.log().Error("the keeper of a run did not take its end", "run", r.node.Run, "error", err)
+		})
 	}
 }
 
@@ -122,9 +124,12 @@ const lostAttempt = "attempt_lost"
 // recordLost records the end of the attempt before, which its own process could not. There is one such event for each
 // attempt.
 func (r *run) recordLost(attempt Attempt) {
+	began := clocks.Now(r.tree.clock.other)
 	e := r.interruptEvent(lostAttempt, "attempt "+strconv.Itoa(attempt.Number-1))
 	if err := r.append(e); err != nil {
-		r.log().Error("watchdog could not record an interrupt", "run", r.node.Run, "signal", lostAttempt, "error", err)
+		r.tree.callLogSince(began, func() {
+			r.log().Error("watchdog could not record an interrupt", "run", r.node.Run, "signal", lostAttempt, "error", err)
+		})
 		r.keep(err, e)
 	}
 }

@@ -117,6 +117,6 @@ func (r *run) beginLayer(ctx context.Context, id string, budget *Budget, at time
 	if k.ending != nil {
 		layer.await(&k, &at)
 	}
-	layer.warnIfUnlimited()
+	layer.warnIfUnlimited(at)
 	return w, nil
 }

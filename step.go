@@ -223,7 +223,9 @@ func (r *run) restoreLoop(state []byte) {
 	err := l.detector.UnmarshalBinary(state)
 	l.mu.Unlock()
 	if err != nil {
-		r.log().Warn("what a run did before is not known, and a loop is found later", "run", r.node.Run, "error", err)
+		r.tree.callLogSince(clocks.Now(r.tree.clock.other), func() {
+			r.log().Warn("what a run did before is not known, and a loop is found later", "run", r.node.Run, "error", err)
+		})
 		return
 	}
 	r.locked(r.node.RestoreLoop)
