@@ -197,13 +197,21 @@ func (r *run) recordable() *recordable {
 }
 
 // carry records what the run has to, on the goroutine of a caller that has waited since began, and tells the host.
-func (r *run) carry(began time.Time) {
-	one := r.recordable()
-	one.began = began
-	b := batch{one}
+func (r *run) carry(began time.Time) { carryAll([]*run{r}, began) }
+
+// carryAll is carry for several runs. The hosts are told once all is recorded: they may block, or end this goroutine as
+// the store may.
+func carryAll(runs []*run, began time.Time) {
+	b := make(batch, len(runs))
+	for i, r := range runs {
+		b[i] = r.recordable()
+		b[i].began = began
+	}
 	defer b.tellHosts()
-	b.carryOut()
+	each(b, (*recordable).carryOut)
 }
+
+func (one *recordable) carryOut() { batch{one}.carryOut() }
 
 // left is what is left of the record timeout, all of it if nobody has waited yet.
 func (one *recordable) left() time.Duration {
@@ -315,8 +323,10 @@ func (one *recordable) finish() {
 		}
 	})
 	switch {
-	case more && r.tree.inline:
-		r.carry(one.began)
+	case more && r.tree.inline: // who carries tells the host afterwards
+		next := r.recordable()
+		next.began = one.began
+		next.carryOut()
 	case more:
 		r.enqueue()
 	}

@@ -357,20 +357,20 @@ func (k *work) doAll(t *tree) {
 // pass is do for who has to go on, and has the host told later.
 func (k *work) pass(t *tree, began time.Time) {
 	if !k.nothing() {
+		defer k.finish() // also if the store ends this goroutine
 		k.endTries()
 		k.record(t, began)
-		k.finish()
 	}
 }
 
 // record has the runs recorded, with PollOnly here.
 func (k *work) record(t *tree, began time.Time) {
+	if t.inline {
+		carryAll(k.runs, began)
+		return
+	}
 	for _, r := range k.runs {
-		if t.inline {
-			r.carry(began)
-		} else {
-			r.enqueue()
-		}
+		r.enqueue()
 	}
 }
 
