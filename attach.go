@@ -223,11 +223,10 @@ func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error)
 	r.tree, r.settings = t, cfg.settings(classes)
 	t.recording, t.trace, t.clock.other = cfg.recording(), newTrace(cfg.OnSignal), cfg.Clock
 	t.item.Owner, t.session[0] = t, r
-	r.inner, r.cancel = context.WithCancelCause(ctx)
 	if ctx.Done() != nil {
-		t.parent = ctx
-		r.inner, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+		t.parent, ctx = ctx, context.WithoutCancel(ctx)
 	}
+	r.inner, r.cancel = context.WithCancelCause(ctx)
 	r.node.Name = machine.Name{Run: named.ID, Parent: named.Parent, StartedAt: record.Truncate(named.StartedAt)}
 	r.setUp(cfg.hasSignals(), len(cfg.Scopes) > 0)
 	return &made.Watchdog, nil
