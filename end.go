@@ -160,6 +160,8 @@ func (r *run) tellKeeper(began time.Time) {
 	defer cancel()
 	_, err := bounded.Do(ctx, func() (struct{}, error) { keeper(ctx); return struct{}{}, nil })
 	if err != nil {
-		r.log().Error("the keeper of a run did not take its end", "run", r.Node.Run, "error", err)
+		r.LogSince(began, func() {
+			r.log().Error("the keeper of a run did not take its end", "run", r.Node.Run, "error", err)
+		})
 	}
 }

@@ -94,6 +94,36 @@ func TestHostEndsGoroutine(t *testing.T) {
 				require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
 			})
 		})
+		t.Run(name+"in the store, and every run that ends then is recorded", func(t *testing.T) {
+			inFixture(t, func(b *fixture) {
+				exits := true
+				b.cfg.PollOnly, b.cfg.Store = pollOnly, &lateReader{EventStore: b.store, before: func() {
+					if exits {
+						exits = false
+						runtime.Goexit()
+					}
+				}}
+				wd := b.attach()
+				layer, err := wd.Layer("step", watchdog.Budget{})
+				require.NoError(t, err)
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					_ = layer.Try(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil })
+				}()
+				synctest.Wait()
+				hold, err := layer.Hold(context.Background(), "tool", watchdog.HoldLimit{})
+				require.NoError(t, err)
+				b.clock.Add(over)
+				elsewhere(func() { hold.Close() }) // looks at both
+				elsewhere(func() { wd.Fired() })
+				elsewhere(func() { layer.Fired() })
+				for _, one := range []*watchdog.Watchdog{wd, layer} {
+					require.ErrorIs(t, context.Cause(one.Context()), watchdog.WallClockExceeded)
+				}
+				<-ended
+			})
+		})
 		t.Run(name+"a log that closes the watchdog waits for nothing", func(t *testing.T) {
 			closer := &closingWriter{}
 			synctest.Test(t, func(t *testing.T) {

@@ -148,6 +148,27 @@ func TestHostThatBlocks(t *testing.T) {
 			synctest.Wait()
 		})
 	})
+	t.Run("on the caller's goroutine, and every run that is due has ended before", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := watchdog.Config{Store: &flakyStore{}, Budget: nine, PollOnly: true}
+			unblock := block(&cfg)
+			cfg.OnSignal = nil
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+			require.NoError(t, err)
+			layer, err := wd.Layer("step", watchdog.Budget{})
+			require.NoError(t, err)
+			hold, err := layer.Hold(t.Context(), "tool", watchdog.HoldLimit{Cap: 9 * time.Hour})
+			require.NoError(t, err)
+			time.Sleep(2 * time.Hour)
+			go hold.Close() // looks at both
+			synctest.Wait()
+			requireStop(t, layer, watchdog.WallClockExceeded)
+			requireStop(t, wd, watchdog.WallClockExceeded)
+			unblock()
+			synctest.Wait()
+			require.NoError(t, wd.Close())
+		})
+	})
 }
 
 // A closingHandler is a log that closes all runs whenever it is asked.

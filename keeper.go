@@ -123,9 +123,12 @@ const lostAttempt = "attempt_lost"
 // recordLost records the end of the attempt before, which its own process could not. There is one such event for each
 // attempt.
 func (r *run) recordLost(attempt Attempt) {
+	began := clocks.Now(r.Tree.Clock)
 	e := r.interruptEvent(lostAttempt, "attempt "+strconv.Itoa(attempt.Number-1))
 	if err := r.Record.Append(r.Values(), e); err != nil {
-		r.log().Error("watchdog could not record an interrupt", "run", r.Node.Run, "signal", lostAttempt, "error", err)
+		r.LogSince(began, func() {
+			r.log().Error("watchdog could not record an interrupt", "run", r.Node.Run, "signal", lostAttempt, "error", err)
+		})
 		r.Record.Keep(err, e)
 	}
 }

@@ -171,3 +171,27 @@ func (f keeperFunc) Keep(_ context.Context, wd *watchdog.Watchdog) (watchdog.Att
 }
 
 func (keeperFunc) Ended(context.Context, *watchdog.Watchdog) {}
+
+// TestParentKeepsNothing protects a parent that lives long, such as that of a server, from keeping something of every
+// run that has ended.
+func TestParentKeepsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent := newOwnContext()
+		var followed atomic.Int32
+		parent.asked = func() { followed.Add(1) }
+		parent.stopped = func() { followed.Add(-1) }
+		wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: &flakyStore{}, Logger: quiet,
+		})
+		require.NoError(t, err)
+		require.EqualValues(t, 1, followed.Load())
+		require.NoError(t, wd.Close())
+		synctest.Wait()
+		require.Zero(t, followed.Load())
+		_, err = watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: &flakyStore{failGet: errDiskFull}, Logger: quiet,
+		})
+		require.ErrorIs(t, err, errDiskFull)
+		require.Zero(t, followed.Load())
+	})
+}

@@ -116,7 +116,9 @@ func (r *run) restoreSteps() {
 func (r *run) restoreLoop(state []byte) {
 	err := r.looper().Restore(state)
 	if err != nil {
-		r.log().Warn("what a run did before is not known, and a loop is found later", "run", r.Node.Run, "error", err)
+		r.LogSince(clocks.Now(r.Tree.Clock), func() {
+			r.log().Warn("what a run did before is not known, and a loop is found later", "run", r.Node.Run, "error", err)
+		})
 		return
 	}
 	r.Locked(r.Node.RestoreLoop)

@@ -39,14 +39,14 @@ func (i *invocation) release() {
 		return struct{}{}, nil
 	})
 	if errors.Is(err, bounded.ErrLeftBehind) {
-		i.log().Error("release hook of an abandoned call has not returned", i.attrs("waited", i.call.Grace)...)
+		i.tellWithin(i.call.Grace, "release hook of an abandoned call has not returned", "waited", i.call.Grace)
 	}
 }
 
 // containRelease lets a panic of the hook go no further.
 func (i *invocation) containRelease(recovered any) {
 	if recovered != nil {
-		i.log().Error("release hook of an abandoned call panicked", i.attrs(panicAttrs(newCallPanic(recovered))...)...)
+		i.tell(slog.LevelError, "release hook of an abandoned call panicked", panicAttrs(newCallPanic(recovered))...)
 	}
 }
 
@@ -54,10 +54,26 @@ func (i *invocation) containRelease(recovered any) {
 func (i *invocation) endLate(elapsed time.Duration) {
 	i.call.Calls.end(i, clocks.Now(i.call.Clock))
 	if i.panicked != nil {
-		i.log().Error("abandoned call panicked", i.attrs(append(panicAttrs(i.panicked), "elapsed", elapsed)...)...)
+		i.tell(slog.LevelError, "abandoned call panicked", append(panicAttrs(i.panicked), "elapsed", elapsed)...)
 		return
 	}
-	i.log().Info("abandoned call ended", i.attrs("elapsed", elapsed)...)
+	i.tell(slog.LevelInfo, "abandoned call ended", "elapsed", elapsed)
+}
+
+// tellWithin tells the log of an error, and waits for it no longer than limit: the caller of Do is to be let go.
+func (i *invocation) tellWithin(limit time.Duration, msg string, more ...any) {
+	wait, stop := clocks.WithTimeout(context.Background(), i.call.Clock, limit)
+	defer stop()
+	_, _ = bounded.Do(wait, func() (struct{}, error) {
+		i.tell(slog.LevelError, msg, more...)
+		return struct{}{}, nil
+	})
+}
+
+// tell tells the log. If that panics there is nobody to tell, and the process must not end for it.
+func (i *invocation) tell(level slog.Level, msg string, more ...any) {
+	defer func() { _ = recover() }()
+	i.log().Log(context.Background(), level, msg, i.attrs(more...)...)
 }
 
 // panicAttrs are what a log may hold of a panic: its type and where it happened, and not what it says.

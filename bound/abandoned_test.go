@@ -187,6 +187,22 @@ func TestLatePanic(t *testing.T) {
 			require.Contains(t, log.String(), `"run":"s-1"`)
 		})
 	})
+	t.Run("ends no process, nor does a log that panics, too", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			call, calls, _ := keyed()
+			call.Logger = slog.New(hostileLog{slog.DiscardHandler, func() { panic("log") }})
+			for _, late := range []any{nil, canaryPanic} {
+				bound.Do(t.Context(), call, func(context.Context) (string, error) {
+					if time.Sleep(time.Hour); late != nil {
+						panic(late)
+					}
+					return "", nil
+				})
+			}
+			time.Sleep(time.Hour)
+			require.Equal(t, bound.Counts{Abandoned: 2, Ended: 2, Panicked: 1}, calls.Counts())
+		})
+	})
 	t.Run("may be an exit of its goroutine", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			call, calls, _ := keyed()
@@ -255,6 +271,18 @@ func TestRelease(t *testing.T) {
 			time.Sleep(2 * time.Hour)
 		})
 	})
+	for name, log := range map[string]func(){"blocks": func() { time.Sleep(3 * time.Hour) }, "panics": func() { panic("log") }} {
+		t.Run("may hang with a log that "+name+": the caller has its answer two graces later", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				call, start := tick, time.Now()
+				call.Release = func() { time.Sleep(time.Hour) }
+				call.Logger = slog.New(hostileLog{slog.DiscardHandler, log})
+				bound.Do(t.Context(), call, ignoring(time.Hour, nil))
+				require.LessOrEqual(t, time.Since(start), 90*time.Second+2)
+				time.Sleep(5 * time.Hour)
+			})
+		})
+	}
 	t.Run("has given back what the call held by the time its key is free", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			call, _, _ := keyed()
@@ -267,4 +295,17 @@ func TestRelease(t *testing.T) {
 			time.Sleep(time.Hour)
 		})
 	})
+}
+
+// A hostileLog makes a call for each record.
+type hostileLog struct {
+	slog.Handler
+	call func()
+}
+
+func (l hostileLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l hostileLog) Handle(context.Context, slog.Record) error {
+	l.call()
+	return nil
 }

@@ -16,11 +16,10 @@ func (t *Tree) Init(ctx context.Context, place journal.Place, r *Run, host Host,
 	t.Place = place
 	t.item.Owner, t.session[0] = t, r
 	r.init(t, host, name)
-	r.inner, r.cancel = context.WithCancelCause(ctx)
 	if ctx.Done() != nil {
-		t.parent = ctx
-		r.inner, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+		t.parent, ctx = ctx, context.WithoutCancel(ctx)
 	}
+	r.inner, r.cancel = context.WithCancelCause(ctx)
 }
 
 // InitLayer makes the run a layer of the one around, with the values of the context.

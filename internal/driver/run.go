@@ -184,14 +184,10 @@ func (r *Run) Recorded() (done <-chan struct{}) {
 }
 
 // RemainingAt is how long the run may still work, for who has just read the machine's clock.
-func (r *Run) RemainingAt(now time.Time) (left time.Duration) {
+func (r *Run) RemainingAt(now time.Time) time.Duration {
 	r.Tree.mu.Lock()
 	defer r.Tree.mu.Unlock()
-	left, at := verdict.Never, r.Tree.clock.elapsedAt(now)
-	for ; r != nil; r = r.outer { // a pause that turned out shorter may leave the run around less
-		left = min(left, r.Node.Remaining(r.Node.At(at)))
-	}
-	return left
+	return r.Node.Remaining(r.Node.At(r.Tree.clock.elapsedAt(now)))
 }
 
 // Step takes an input of which nobody waits for what it asks for.

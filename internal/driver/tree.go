@@ -288,9 +288,7 @@ func (t *Tree) ring() Work {
 func (t *Tree) ringOne() {
 	k := t.ring()
 	if t.Instant { // nobody has to wait for another goroutine
-		for _, r := range k.record {
-			r.Carry(clocks.Now(t.Clock))
-		}
+		lane.CarryAll(k.record, clocks.Now(t.Clock))
 		k.record = nil
 	}
 	k.doAside(t)

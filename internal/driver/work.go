@@ -101,20 +101,18 @@ func (k *Work) DoAll(t *Tree) {
 // Pass is Do for who has to go on, and has the host told later.
 func (k *Work) Pass(t *Tree, began time.Time) {
 	if !k.nothing() {
+		defer k.finish() // also if the store ends this goroutine
 		k.endWorks()
 		k.carry(t, began)
-		k.finish()
 	}
 }
 
 // carry has what there is to record recorded, with PollOnly here.
 func (k *Work) carry(t *Tree, began time.Time) {
-	if !t.Inline {
+	if t.Inline {
+		lane.CarryAll(k.record, began)
+	} else {
 		lane.Enqueue(k.record...)
-		return
-	}
-	for _, r := range k.record {
-		r.Carry(began)
 	}
 }
 

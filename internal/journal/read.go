@@ -226,8 +226,9 @@ func (j *Journal) followChain(ctx context.Context, start time.Time) (c chain, er
 		if err != nil {
 			return chain{}, err
 		}
-		if c.checkpoints == nil {
+		if c.checkpoints == nil { // a resume with another ID is one of several, of which the window's events tell
 			c.checkpoints = events
+			events = slices.DeleteFunc(slices.Clone(events), func(e fold.Event) bool { return !slices.Contains(link, e.ID) })
 		}
 		h := j.history(nil, events)
 		next, more := h.Next(start)

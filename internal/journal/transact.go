@@ -197,7 +197,7 @@ func (j *Journal) consult(ctx context.Context) (fold.Window, error) {
 func (j *Journal) consultPart(ctx context.Context) (fold.Window, error) {
 	base, err := j.newestBase(ctx)
 	if err != nil {
-		return fold.Window{}, fmt.Errorf("read checkpoint: %w", err)
+		return fold.Window{}, fmt.Errorf("read events: %w", err)
 	}
 	startedAt := j.name.StartedAt
 	s := j.selection(base, startedAt, j.once())

@@ -39,13 +39,21 @@ func (r *Recorder) recordable() *recordable {
 }
 
 // Carry records what the run has to, on the goroutine of a caller that has waited since began, and tells the host.
-func (r *Recorder) Carry(began time.Time) {
-	one := r.recordable()
-	one.began = began
-	b := batch{one}
+func (r *Recorder) Carry(began time.Time) { CarryAll([]*Recorder{r}, began) }
+
+// CarryAll is Carry for several runs. The hosts are told once all is recorded: they may block, or end this goroutine as
+// the store may.
+func CarryAll(all []*Recorder, began time.Time) {
+	b := make(batch, len(all))
+	for i, r := range all {
+		b[i] = r.recordable()
+		b[i].began = began
+	}
 	defer b.tellHosts()
-	b.carryOut()
+	bounded.Each(b, (*recordable).carryOut)
 }
+
+func (one *recordable) carryOut() { batch{one}.carryOut() }
 
 // left is what is left of the record timeout, all of it if nobody has waited yet.
 func (one *recordable) left() time.Duration {
@@ -158,8 +166,10 @@ func (one *recordable) finish() {
 		}
 	})
 	switch {
-	case more && r.Place().Inline:
-		r.Carry(one.began)
+	case more && r.Place().Inline: // who carries tells the host afterwards
+		next := r.recordable()
+		next.began = one.began
+		next.carryOut()
 	case more:
 		Enqueue(r)
 	}

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -132,17 +133,21 @@ func (l *lane) work() {
 			go l.work()
 		}
 	}()
-	for b := l.take(); len(b) > 0; b = l.take() {
+	for b := l.take(nil); len(b) > 0; b = l.take(b) {
 		b.carryOut()
 		b.tellHosts()
 	}
 	drained = true
 }
 
-// take returns the runs of the next batch. If there are none, the worker ends.
-func (l *lane) take() (b batch) {
+// take returns the runs of the next batch, after one that was carried out. If there are none, the worker ends.
+func (l *lane) take(done batch) (b batch) {
+	answered := slices.ContainsFunc(done, (*recordable).answered)
 	lanes.mu.Lock()
 	defer lanes.mu.Unlock()
+	if answered { // the store hangs for another run, and not for all
+		l.hung = nil
+	}
 	from := &l.ends
 	if len(*from) == 0 {
 		from = &l.others

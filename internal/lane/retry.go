@@ -28,7 +28,7 @@ type retrying struct {
 	place   *journal.Place
 	waiting map[*Recorder]int // how often each was tried in vain
 	trying  bool
-	hung    *Recorder     // which the store has not answered; only the try uses it
+	hung    *Recorder     // which the store has not answered, nor any other since
 	set     time.Duration // what the timer is set to, before it is spread; 0 if it is not
 	item    alarm.Item[lane]
 	timer   clocks.Timer // in place of item if the clock is not the machine's
@@ -139,10 +139,9 @@ func (l *lane) retry() {
 	}
 	defer l.end(runs)
 	defer cover(runs)
-	if l.hung != nil && l.hung.Busy() { // the store has not answered the last try yet
+	if !l.answers() { // the last try, yet
 		return
 	}
-	l.hung = nil
 	probes := 0
 	for i, r := range runs {
 		asked, took, err := r.tryAgain()
@@ -151,7 +150,7 @@ func (l *lane) retry() {
 			retryRest(runs[i+1:])
 			return
 		case asked && r.Busy():
-			l.hung = r
+			l.hangs(r)
 			return
 		case errors.Is(err, context.DeadlineExceeded):
 			return
@@ -162,6 +161,33 @@ func (l *lane) retry() {
 			return
 		}
 	}
+}
+
+// answers reports whether the store is to be asked: it has answered the run that it let wait, or another one since.
+func (l *lane) answers() bool {
+	lanes.mu.Lock()
+	defer lanes.mu.Unlock()
+	if l.hung != nil && l.hung.Busy() {
+		return false
+	}
+	l.hung = nil
+	return true
+}
+
+func (l *lane) hangs(r *Recorder) {
+	lanes.mu.Lock()
+	defer lanes.mu.Unlock()
+	l.hung = r
+}
+
+// answered reports whether the store took what the run had, or refused it in time.
+func (one *recordable) answered() bool {
+	missing, _ := one.r.missing()
+	if len(missing) == 0 || one.alone {
+		return !one.alone
+	}
+	err := missing[len(missing)-1].Err()
+	return err != nil && !errors.Is(err, context.DeadlineExceeded)
 }
 
 // cover takes what the runs owe to their shared limits, one after the other, until the store does not take something.
