@@ -247,3 +247,31 @@ func TestCheckpointBesides(t *testing.T) {
 		require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
 	})
 }
+
+// An awaySelect is a Memory that selects nothing while err is set.
+type awaySelect struct {
+	watchdog.Memory
+	err error
+}
+
+func (s *awaySelect) Select(ctx context.Context, of watchdog.Selection) ([]watchdog.Event, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s.Memory.Select(ctx, of)
+}
+
+// TestCheckpointUnread protects that a run which asks for a checkpoint, because it is old, fails as a young one does.
+func TestCheckpointUnread(t *testing.T) {
+	for _, age := range []time.Duration{minute, 3 * time.Hour} {
+		inFixture(t, func(b *fixture) {
+			store := &awaySelect{}
+			b.cfg.Store = store
+			wd := b.attach()
+			b.pass(age)
+			store.err = errDiskFull
+			_, err := wd.Sync(b.t.Context())
+			require.EqualError(t, err, "sync run "+b.run.ID+" with its events: read events: disk full")
+		})
+	}
+}

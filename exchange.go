@@ -178,7 +178,7 @@ func (r *run) consult(ctx context.Context) (fold.Window, error) {
 func (r *run) consultPart(ctx context.Context, store TransactionalStore) (fold.Window, error) {
 	base, err := r.newestBase(ctx, store)
 	if err != nil {
-		return fold.Window{}, fmt.Errorf("read checkpoint: %w", err)
+		return fold.Window{}, fmt.Errorf("read events: %w", err)
 	}
 	startedAt := r.node.StartedAt
 	s := r.selectionFrom(base, startedAt, r.node.Once(startedAt))
