@@ -129,7 +129,6 @@ func (w *Watchdog) admitLacking(
 		if err != nil && !call.Owes {
 			return err
 		}
-		w.accountOf().in.sources[source].giveBackOverdue(asking, &w.recorder)
 		err = w.admit(ctx, call, most, o)
 	}
 	return err
