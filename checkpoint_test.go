@@ -275,3 +275,25 @@ func TestCheckpointUnread(t *testing.T) {
 		})
 	}
 }
+
+// TestForkRead protects that a run is in the same window however its store is read, if other programs opened two after
+// one.
+func TestForkRead(t *testing.T) {
+	inFixture(t, func(b *fixture) {
+		store := &readingStore{}
+		b.cfg.Store = store
+		b.cancelled(b.attach(), noOutput)
+		for id, at := range map[string]time.Duration{"first": minute, "last": 3 * time.Hour} {
+			opened := noon.Add(at)
+			require.NoError(t, store.Append(t.Context(), watchdog.Event{
+				ID: id, AggregateType: watchdog.AggregateType, AggregateID: b.run.ID, Type: watchdog.EventResume, Timestamp: opened,
+				Payload: fmt.Appendf(nil, `{"session_started_at":%q,"previous_started_at":%q}`,
+					opened.Format(time.RFC3339Nano), noon.Format(time.RFC3339Nano)),
+			}))
+		}
+		b.pass(4 * time.Hour)
+		for _, b.cfg.Store = range []watchdog.EventStore{store, struct{ watchdog.EventStore }{store}} {
+			require.Equal(t, noon.Add(minute), b.attach().StartedAt())
+		}
+	})
+}

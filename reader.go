@@ -187,8 +187,9 @@ func (r *run) followChain(ctx context.Context, store TransactionalStore, start t
 		if err != nil {
 			return chain{}, err
 		}
-		if c.checkpoints == nil {
+		if c.checkpoints == nil { // a resume with another ID is one of several, of which the window's events tell
 			c.checkpoints = events
+			events = slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return !slices.Contains(link, e.ID) })
 		}
 		h := r.history(events)
 		next, more := h.Next(start)
