@@ -34,7 +34,7 @@
 //     its elapsed time or the rest of its budget is in the event.
 //   - With a SpendStore that hangs, what a closed run did not spend is given back in another order, and nothing is
 //     logged of a scope of which nothing is left.
-//   - What is owed to a shared limit is tried again by the timer and at polls, and no longer where a hold opens.
+//   - What is owed to a shared limit is tried again by the timer and at polls, not where a hold opens or closes.
 //   - A session and its layer that trip at one instant: the layer has a stop of its own. Layers, and calls, of one
 //     instant are in another order.
 //   - Of two signs of life within a millisecond it is left open which one counts.
