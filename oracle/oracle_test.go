@@ -17,17 +17,35 @@
 //
 // # Decided differences
 //
-// Four lines of the frozen package are changed, each marked with "differs", for what the live one does on purpose. What
-// still differs, in about three of a thousand histories of ORACLE_TIMERS=1 ORACLE_PROMPT=1 -oracle.without=took
-// -oracle.counted=0, has been looked at:
+// Eight places of the frozen package are changed, each marked with "differs", for what the live one does on purpose.
+// Checkpoints, which only the live one writes, are left out of what is stored. They keep what Step remembers, which the
+// frozen package forgets when it restarts: that is taken out of them on their way to the store, and where the store is
+// the watchdog's own, nobody calls Step. The pauses in them are read as they are.
 //
-//   - A session has one timer, set from its runs. On a clock that is set it comes earlier than the timer of a layer did.
+// What still differs, in about three of a thousand histories of ORACLE_TIMERS=1 ORACLE_PROMPT=1 -oracle.without=took
+// -oracle.counted=0, has been looked at, most frequent first:
+//
+//   - A session has one timer, set from its runs. On a clock that is set it comes earlier than that of a layer did, and
+//     what elapsed is counted from then on.
 //   - A look that only finds how far a shared limit is used comes with the timer, and that is set otherwise.
-//   - Two processes that trip at one instant: the other one is first.
+//   - In a bubble a session and its layers share the tries for a store that was away; each had its own. When it comes
+//     back, it has the events of some of them earlier, and of others later.
+//   - Two processes that trip at one instant, or whose stores come back at one: the other one is first, and its note,
+//     its elapsed time or the rest of its budget is in the event.
+//   - With a SpendStore that hangs, what a closed run did not spend is given back in another order, and nothing is
+//     logged of a scope of which nothing is left.
+//   - What is owed to a shared limit is tried again by the timer and at polls, not where a hold opens or closes.
+//   - A session and its layer that trip at one instant: the layer has a stop of its own. Layers, and calls, of one
+//     instant are in another order.
+//   - Of two signs of life within a millisecond it is left open which one counts.
+//   - Pauses that were over for an hour are one in a trace, called merged, if they come from a checkpoint.
 //
-// With stores that are slow or hang, and with PollOnly, more differs: what waits for the store has one line for each run,
-// and a call does not wait for the record that another call carries. ORACLE_TIMERS leaves out PollOnly, ORACLE_PROMPT
-// stores that take their time.
+// With PollOnly the release of a hold around a layer that has ended is recorded at the next poll of the run around it,
+// and by no other call; and a call that finds a silence asks Busy, where only polls did.
+//
+// With stores that are slow or hang more differs, in about three of a hundred histories, and in nine with PollOnly:
+// what waits for the store has one line for each run, and a call does not wait for the record that another one carries.
+// ORACLE_TIMERS leaves out PollOnly, ORACLE_PROMPT stores that take their time.
 //
 // # Chance
 //

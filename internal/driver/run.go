@@ -10,7 +10,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/lane"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // A Host is a run as its host has it: what is told of it, in the host's own types.

@@ -48,11 +48,11 @@ func (w *world) fault(p *process, rng *rand.Rand) {
 		return
 	}
 	f := fault(1 + rng.IntN(int(faults)-1))
-	if os.Getenv("ORACLE_PROMPT") != "" && (f == slow || f == hangs) {
-		f = fails
-	}
 	if f == exits && w.setup.pollOnly { // it would be the goroutine of the caller
 		f = hangs
+	}
+	if os.Getenv("ORACLE_PROMPT") != "" && (f == slow || f == hangs) {
+		f = fails
 	}
 	calls, until := w.drawSpan(rng)
 	w.say(history.Did, "fault %d of %s for %d calls, until %v", f, p.name, calls, until)

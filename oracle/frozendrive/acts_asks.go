@@ -89,6 +89,9 @@ func (w *world) try(g *guard, rng *rand.Rand) {
 
 // turn tells of one turn of the agent, or of the same a few times.
 func (w *world) turn(g *guard, rng *rand.Rand) {
+	if w.setup.instant { // a store that cannot be made to forget what Step remembers
+		return
+	}
 	wd, n := g.wd, pick(rng, 1, 1, 3)
 	s := loop.Step{
 		Tool: pick(rng, "grep", "edit"), Class: pick(rng, loop.Look, loop.Change, ""),

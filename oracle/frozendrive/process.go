@@ -118,9 +118,7 @@ func (p *process) rebirth(traces, warns bool, odd int) {
 	if traces {
 		p.cfg.OnSignal = func(s watchdog.Signal) {
 			text, _ := json.Marshal(s)
-			if text, both := history.TracedByBoth(text); both {
-				p.hear(l, history.Traced, s.Run, text)
-			}
+			p.hear(l, history.Traced, s.Run, string(text))
 			if odd == 1 {
 				panic("a trace that panics")
 			}

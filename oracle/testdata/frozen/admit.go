@@ -129,7 +129,7 @@ func (w *Watchdog) admitLacking(
 		if err != nil && !call.Owes {
 			return err
 		}
-		w.accountOf().in.sources[source].giveBackOverdue(asking, &w.recorder)
+		// differs: what is left of windows before is given back where the slice is taken
 		err = w.admit(ctx, call, most, o)
 	}
 	return err

@@ -76,11 +76,12 @@ func (w *Watchdog) releaseLayers(id string, at time.Duration) {
 
 // pauseWithRun has a layer that begins while the run around it stands still do so, too. The caller holds mu.
 func (w *Watchdog) pauseWithRun() {
-	if w.outer.seen.Signs == nil {
+	session := w.session() // differs: it had the pauses of the layer around it, too, which nobody released
+	if session.seen.Signs == nil {
 		return
 	}
-	for _, p := range w.outer.seen.Signs.Pauses.Open(w.outer.clock.elapsed()) {
-		w.pauseWith(p, w.outer)
+	for _, p := range session.seen.Signs.Pauses.Open(session.clock.elapsed()) {
+		w.pauseWith(p, session)
 	}
 }
 

@@ -88,6 +88,11 @@ func (s *sharedLimit) carryOutAside(ctx context.Context, r *recorder, t *taking)
 // carryOut asks the store. What it grants when nobody draws on the limit any more is given back.
 func (s *sharedLimit) carryOut(ctx context.Context, r *recorder, t *taking) {
 	defer s.giveBackLate(r)
+	defer func() { // differs: what is left of windows before is given back with each slice, whoever takes it
+		if t.err == nil {
+			s.giveBackOverdue(ctx, r)
+		}
+	}()
 	var grant Grant
 	t.err = bounded.ErrExited
 	defer func() { s.took(t, &grant) }() // also if the store ends this goroutine

@@ -243,7 +243,7 @@ func (s *Spend) settle(i int, used *Use) (look bool) {
 		return limit.of(used) > limit.Max && s.trip(i, usedTooMuch)
 	}
 	count.Used = limit.row(count.Used, used.Result)
-	return used.Result == limit.result() && count.exceeded(limit) && s.trip(i, usedTooMuch)
+	return used.Result == limit.result() && s.reached(i) // differs: a row is warned of at once, as what adds up
 }
 
 // reached looks at a limit of which more was used, and notes up to where nothing is due.
