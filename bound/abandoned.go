@@ -73,7 +73,7 @@ func (i *invocation) tellWithin(limit time.Duration, msg string, more ...any) {
 // tell tells the log. If that panics there is nobody to tell, and the process must not end for it.
 func (i *invocation) tell(level slog.Level, msg string, more ...any) {
 	defer func() { _ = recover() }()
-	i.log().Log(context.Background(), level, msg, i.attrs(more...)...)
+	i.log().Log(context.Background(), level, msg, i.attrs(more...)...) //nolint:sloglint // one of four
 }
 
 // panicAttrs are what a log may hold of a panic: its type and where it happened, and not what it says.

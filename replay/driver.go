@@ -58,18 +58,23 @@ func (d *driver) feed(i int, s watchdog.Signal) {
 		d.goOn(s.At)
 	}
 	d.learning = answered(s)
-	switch {
-	case s.Kind == watchdog.SignalEnd:
+	if s.Kind == watchdog.SignalEnd {
 		d.node = nil
 		return
-	case says(&s) && d.answers(d.inquiry):
-		d.answer(s.At, s.Busy)
-	default:
-		d.step(s.At, &machine.Input{Kind: machine.Told, Told: &told})
 	}
+	d.take(&s, &told)
 	if i >= d.attached && !d.learning {
 		d.look()
 	}
+}
+
+// take has the run take a signal: an answer of the host's if it was asked.
+func (d *driver) take(s *watchdog.Signal, told *machine.Signal) {
+	if says(s) && d.answers(d.inquiry) {
+		d.answer(s.At, s.Busy)
+		return
+	}
+	d.step(s.At, &machine.Input{Kind: machine.Told, Told: told})
 }
 
 // attachEnd returns the last signal of the attach that begins with the i-th: what was open and where the ladders stood,

@@ -221,7 +221,7 @@ func (l *life) pass(d time.Duration) {
 }
 
 // step is one thing that happens.
-func (l *life) step() {
+func (l *life) step() { //nolint:cyclop // a table
 	run := l.runs[l.rng.IntN(len(l.runs))]
 	switch n := l.rng.IntN(100); {
 	case n < 25:

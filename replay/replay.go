@@ -1,9 +1,9 @@
 // Package replay decides a run's recorded trace again under other limits, to tune them on what has happened before they
 // cancel anything.
 //
-// [github.com/seed62658d38/watchdog.Config].OnSignal records a trace. What decides is the watchdog's own machine, driven
-// by the trace in place of a host, so that a replay under the budget that the run had gives what the run was given, at
-// the same instants.
+// [github.com/seed62658d38/watchdog.Config].OnSignal records a trace. What decides is the watchdog's own machine,
+// driven by the trace in place of a host, so that a replay under the budget that the run had gives what the run was
+// given, at the same instants.
 //
 // It reads no store and has no clock: the time of a replay is its trace's, and so are the store's answers.
 package replay
@@ -42,8 +42,8 @@ type Decision struct {
 // only observed. The trace must be as it was recorded: whole, in the order of its times. It may go on with another
 // attach, of the process that continued the window; a hold ends with its process. The signals of the run's layers are
 // passed over: they are runs of their own, under budgets of their own. The signals of one layer are a trace, too, whose
-// budget is in its first signal. A call that was refused and fits in these limits uses nothing, because it was not made.
-// Limits that the run shared with others are not in its budget.
+// budget is in its first signal. A call that was refused and fits in these limits uses nothing, because it was not
+// made. Limits that the run shared with others are not in its budget.
 //
 // A cancel that the store took back when it was to be recorded, because another process had given the run more, is no
 // decision: the run went on. Under other limits nobody knows what the store would have said, and a cancel is one.

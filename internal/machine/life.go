@@ -75,13 +75,7 @@ func (n *Node) act(in *Input) {
 	case OpenHold:
 		n.openHold(in)
 	case Cancel:
-		if in.Guard.Observe || n.ObserveOnly { // it is recorded and asked for, and the run goes on
-			n.tell(in.Guard.Verdict, in.Guard.Reason)
-			in.Done = true
-			return
-		}
-		n.decide(in.Guard.Verdict, in.Guard.Reason)
-		in.Trip = n.trip
+		n.cancel(in)
 	case Complete:
 		in.Trip = n.beginTrip()
 		if in.Trip.Complete = true; n.Command != nil {
@@ -95,6 +89,17 @@ func (n *Node) act(in *Input) {
 		n.end(Effect{Cause: in.Cause})
 		in.Done = true
 	}
+}
+
+// cancel is another guard's decision.
+func (n *Node) cancel(in *Input) {
+	g := in.Guard
+	if in.Done = g.Observe || n.ObserveOnly; in.Done { // it is recorded and asked for, and the run goes on
+		n.tell(g.Verdict, g.Reason)
+		return
+	}
+	n.decide(g.Verdict, g.Reason)
+	in.Trip = n.trip
 }
 
 // decide makes the verdict the run's end: from here on nothing else can end it.

@@ -145,7 +145,7 @@ func (n *Node) part() {
 const pollGlance = time.Second
 
 // rest lets polls pass until the run has to be looked at, or until it is time to see whether the machine slept, and
-// has the timer look then, unless nothing guards the run. What is due already is looked at at once.
+// has the timer look then, unless nothing guards the run. What is due already is looked at now.
 func (n *Node) rest(until time.Duration) {
 	now, quiet := &n.tree.now, time.Duration(0)
 	if now.Machine && until > n.now() {

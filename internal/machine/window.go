@@ -7,7 +7,8 @@ import (
 
 // restore takes up what the window's events say of the ladders and holds of a run that goes on. Who opened a hold that
 // is open is gone, and whoever opens one with the same key takes it over. Those of layers may be of a process that
-// lives: they stop the wall clock until their cap, or until a layer opens one with the key again, and hold nothing else.
+// lives: they stop the wall clock until their cap, or until a layer opens one with the key again, and hold nothing
+// else.
 func (n *Node) restore(found *fold.Window) {
 	if given := standingOf(found, n.seen.Attached); given != nil {
 		n.extras().given = given
