@@ -57,13 +57,6 @@ SIM_SEEDS ?= 20000
 sim: ## simulate SIM_SEEDS (20000) fleets of hosts and sweepers, from the seed SIM_FIRST on; SIM_LOG=1 shows all of a failure
 	SIM_FIRST=$(SIM_FIRST) SIM_SEEDS=$(SIM_SEEDS) go test ./internal/sim -run TestSimulation -count 1 -timeout 0
 
-ORACLE_N ?= 20000
-
-# oracle/testdata/frozen is the root package as it was before its inside was built anew.
-.PHONY: oracle
-oracle: ## drive the root and a frozen copy through ORACLE_N (20000) random histories, and compare what can be seen
-	cd oracle && GOWORK=off go test ./drive && \
-		GOWORK=off go test -count=1 -timeout 0 -v -run '^TestOracle$$' . -oracle.n=$(ORACLE_N)
 
 .PHONY: bench
 bench: ## run every benchmark six times, for bin/benchstat to compare

@@ -131,11 +131,16 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 	if err := cfg.Budget.check(); err != nil {
 		return err
 	}
-	if _, err := loop.New(cfg.Loop); err != nil {
-		return fmt.Errorf("%w config: Loop: %w", ErrInvalid, err)
+	if cfg.hasLoop() {
+		if _, err := loop.New(cfg.Loop); err != nil {
+			return fmt.Errorf("%w config: Loop: %w", ErrInvalid, err)
+		}
 	}
 	return cfg.checkRest(ctx)
 }
+
+// hasLoop reports whether the default of some field of Loop is changed.
+func (cfg *Config) hasLoop() bool { return !reflect.ValueOf(cfg.Loop).IsZero() }
 
 func (cfg *Config) checkRest(ctx context.Context) error {
 	switch {
@@ -164,7 +169,7 @@ func (cfg *Config) settings(classes *classes) settings {
 		recordsParent: cfg.RecordInterrupts, observeOnly: cfg.ObserveOnly,
 		disabled: cfg.Disabled,
 	}
-	if !reflect.ValueOf(cfg.Loop).IsZero() {
+	if cfg.hasLoop() {
 		own := cfg.Loop
 		s.loop = &own
 	}
