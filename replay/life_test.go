@@ -52,7 +52,8 @@ func newLife(seed uint64, traced bool) *life {
 	l := &life{
 		seed: seed,
 		rng:  rng, store: &slowMemory{}, spend: &watchdog.Memory{}, traced: traced, begun: time.Now(),
-		answers: rand.New(rand.NewPCG(seed, 42)), told: map[string][]string{}, warned: map[string][]string{}, ran: map[string]bool{},
+		answers: rand.New(rand.NewPCG(seed, 42)), told: map[string][]string{},
+		warned: map[string][]string{}, ran: map[string]bool{},
 	}
 	if l.chance(6) {
 		l.store.delay = time.Duration(1+rng.IntN(400)) * time.Millisecond
@@ -414,6 +415,6 @@ func directiveText(
 	if kind == watchdog.DirectiveCancel {
 		used, allowed = used.Truncate(time.Second), allowed.Round(time.Millisecond)
 	}
-	return fmt.Sprintf("at %v %s for %s, rung %d, hold %q, %v of %v, %s", at.Truncate(time.Microsecond), kind, reason, rung,
-		hold, used, allowed, usageText(u))
+	return fmt.Sprintf("at %v %s for %s, rung %d, hold %q, %v of %v, %s", at.Truncate(time.Microsecond), kind, reason,
+		rung, hold, used, allowed, usageText(u))
 }

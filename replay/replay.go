@@ -1,9 +1,9 @@
 // Package replay decides a run's recorded trace again under other limits, to tune them on what has happened before they
 // cancel anything.
 //
-// [github.com/seed62658d38/watchdog.Config].OnSignal records a trace. What decides is the watchdog's own machine, driven
-// by the trace in place of a host, so that a replay under the budget that the run had gives what the run was given, at
-// the same instants.
+// [github.com/seed62658d38/watchdog.Config].OnSignal records a trace. What decides is the watchdog's own machine,
+// driven by the trace in place of a host, so that a replay under the budget that the run had gives what the run was
+// given, at the same instants.
 //
 // It reads no store and has no clock: the time of a replay is its trace's, and so are the store's answers.
 package replay
@@ -12,38 +12,20 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
-
-// A Decision is what the watchdog decides at one instant of a trace.
-type Decision struct {
-	// At is when it was due: what had elapsed of the window.
-	At time.Duration
-	// Kind is the directive, or empty for a warning of the wall clock, of which Fraction was used.
-	Kind     watchdog.DirectiveKind
-	Fraction float64
-	// Reason is the code of the limit; Rung, Hold, Used and Allowed are as in a [watchdog.Directive].
-	Reason        watchdog.StopReason
-	Rung          int
-	Hold          string
-	Used, Allowed time.Duration
-	// Usage is that of a counted limit, nil for a limit of time.
-	Usage *watchdog.Usage
-}
 
 // Run decides the trace of one run under a budget: what a watchdog with a timer made for it, or would have made under
 // these limits. It ends at the first [watchdog.DirectiveCancel]; with observeOnly it goes on, as a run does that is
 // only observed. The trace must be as it was recorded: whole, in the order of its times. It may go on with another
 // attach, of the process that continued the window; a hold ends with its process. The signals of the run's layers are
 // passed over: they are runs of their own, under budgets of their own. The signals of one layer are a trace, too, whose
-// budget is in its first signal. A call that was refused and fits in these limits uses nothing, because it was not made.
-// Limits that the run shared with others are not in its budget.
+// budget is in its first signal. A call that was refused and fits in these limits uses nothing, because it was not
+// made. Limits that the run shared with others are not in its budget.
 //
 // A cancel that the store took back when it was to be recorded, because another process had given the run more, is no
 // decision: the run went on. Under other limits nobody knows what the store would have said, and a cancel is one.
@@ -96,23 +78,4 @@ func limitsOf(budget watchdog.Budget) (verdict.Limits, error) {
 		return verdict.Limits{}, err
 	}
 	return *handle.Of(made.Context()).Settings().Limits, made.Close()
-}
-
-// maxDecisions is how many decisions a replay gives: one each second of a day is less.
-const maxDecisions = 100_000
-
-// decision is a verdict with the counted limit that it is about, nil for one of time.
-func decision(v *verdict.Verdict, spend *record.Spend, now time.Duration) Decision {
-	d := Decision{
-		At: now, Kind: watchdog.DirectiveKind(v.Directive), Fraction: v.Fraction,
-		Reason: watchdog.StopReason(record.LimitCode(string(v.Limit))),
-		Rung:   v.Rung, Hold: v.Hold, Used: v.Used, Allowed: v.Allowed,
-	}
-	if spend != nil {
-		d.Usage = &watchdog.Usage{
-			Limit: spend.Limit, Tool: spend.Tool, Currency: spend.Currency, Used: int64(spend.Used),
-			Admitted: int64(spend.Admitted), Allowed: int64(spend.Allowed), Needed: int64(spend.Needed), Pattern: spend.Pattern,
-		}
-	}
-	return d
 }
