@@ -28,7 +28,6 @@ type life struct {
 	spend    *watchdog.Memory
 	cfg      watchdog.Config
 	traced   bool
-	answers  *rand.Rand // Busy's
 	begun    time.Time
 	process  *atomic.Bool // the one that lives
 	wd       *watchdog.Watchdog
@@ -50,10 +49,8 @@ type life struct {
 func newLife(seed uint64, traced bool) *life {
 	rng := rand.New(rand.NewPCG(seed, 41))
 	l := &life{
-		seed: seed,
-		rng:  rng, store: &slowMemory{}, spend: &watchdog.Memory{}, traced: traced, begun: time.Now(),
-		answers: rand.New(rand.NewPCG(seed, 42)), told: map[string][]string{},
-		warned: map[string][]string{}, ran: map[string]bool{},
+		seed: seed, rng: rng, store: &slowMemory{}, spend: &watchdog.Memory{}, traced: traced, begun: time.Now(),
+		told: map[string][]string{}, warned: map[string][]string{}, ran: map[string]bool{},
 	}
 	if l.chance(6) {
 		l.store.delay = time.Duration(1+rng.IntN(400)) * time.Millisecond
@@ -70,12 +67,14 @@ func newLife(seed uint64, traced bool) *life {
 
 func (l *life) chance(n int) bool { return l.rng.IntN(n) == 0 }
 
-// busy answers at once, after a while, or too late.
+// busy answers at once, after a while, or too late. What it says depends on when it is asked, because a session and its
+// layers ask at once.
 func (l *life) busy() bool {
-	if l.answers.IntN(3) == 0 { // and never at the moment of anything else
-		time.Sleep(time.Duration(l.answers.Int64N(int64(1500 * time.Millisecond))))
+	answers := rand.New(rand.NewPCG(l.seed, uint64(time.Since(l.begun))))
+	if answers.IntN(3) == 0 { // and never at the moment of anything else
+		time.Sleep(time.Duration(answers.Int64N(int64(1500 * time.Millisecond))))
 	}
-	return l.answers.IntN(2) == 0
+	return answers.IntN(2) == 0
 }
 
 // budget is a random one.
