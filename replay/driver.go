@@ -25,12 +25,14 @@ type driver struct {
 	tree      machine.Tree
 	node      *machine.Node // nil while the run is not attached
 	now       time.Duration
-	attached  int              // the last signal of the attach
-	versioned bool             // the trace tells that Busy said no
-	learning  bool             // more of what the store answered may come
-	next      *watchdog.Signal // of that
-	inquiry   *machine.Inquiry // that waits for what Busy says next
-	trip      *machine.Trip    // the end that the store was asked to record
+	attached  int               // the last signal of the attach
+	versioned bool              // the trace tells that Busy said no
+	learning  bool              // more of what the store answered may come
+	next      *watchdog.Signal  // of that
+	failed    []watchdog.Signal // the calls of Complete that are still to come and to fail
+	complete  *machine.Trip     // the one that is being recorded
+	inquiry   *machine.Inquiry  // that waits for what Busy says next
+	trip      *machine.Trip     // the end that the store was asked to record
 	decisions []Decision
 }
 
@@ -41,7 +43,7 @@ func (d *driver) attach(trace []watchdog.Signal, i int) {
 	var of ledger.Ledger
 	var a ledger.Account
 	of.OpenSession(&a, verdict.NewSpend(d.rules.Limits.Counts, d.rules.ObserveOnly), d.currency)
-	d.tree, d.node, d.inquiry = machine.Tree{}, &machine.Node{Rules: d.rules}, nil
+	d.tree, d.node, d.inquiry, d.complete = machine.Tree{}, &machine.Node{Rules: d.rules}, nil, nil
 	d.node.Heed()
 	d.node.Count(&a)
 	d.step(at, &machine.Input{Kind: machine.Begin, Elapsed: at, Window: &fold.Window{}})
@@ -57,13 +59,16 @@ func (d *driver) feed(i int, s watchdog.Signal) {
 	}
 	told := signalOf(s)
 	if d.trip != nil && d.trip.TakenBack(&told) {
-		d.goOn(s.At)
+		d.decisions = d.decisions[:len(d.decisions)-1]
+		d.recorded(s.At, &d.trip)
 	}
 	d.learning = answered(s)
 	switch {
 	case s.Kind == watchdog.SignalEnd:
 		d.node = nil
 		return
+	case s.Kind == watchdog.SignalIncomplete:
+		d.recorded(s.At, &d.complete)
 	case says(&s) && d.answers(d.inquiry):
 		d.answer(s.At, s.Busy)
 	default:
@@ -146,6 +151,16 @@ func (d *driver) answers(q *machine.Inquiry) bool {
 	return q.Trip() == verdict.IdleTrip{Since: d.next.From, Rung: d.next.Rung} && (d.next.Busy || soon)
 }
 
+// failedCompletes are the calls of Complete that were not recorded.
+func failedCompletes(trace []watchdog.Signal) (all []watchdog.Signal) {
+	for _, s := range trace {
+		if s.Kind == watchdog.SignalIncomplete && !ofLayer(&s, trace[0].Run) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // look has what is exceeded now decided.
 func (d *driver) look() {
 	if d.node != nil {
@@ -153,8 +168,21 @@ func (d *driver) look() {
 	}
 }
 
-// pass lets time pass up to the instant, which is still to come. It leaves off when there are too many decisions.
+// pass lets time pass up to the instant, which is still to come.
 func (d *driver) pass(end time.Duration) {
+	for d.node != nil && len(d.failed) > 0 && d.failed[0].From <= end {
+		at := d.failed[0].From
+		d.failed = d.failed[1:]
+		d.ring(at)
+		in := machine.Input{Kind: machine.Complete}
+		d.step(at, &in)
+		d.complete = in.Trip
+	}
+	d.ring(end)
+}
+
+// ring has the timer ring up to the instant. It leaves off when there are too many decisions.
+func (d *driver) ring(end time.Duration) {
 	if d.node == nil {
 		return
 	}
@@ -163,11 +191,12 @@ func (d *driver) pass(end time.Duration) {
 	}
 }
 
-// goOn has the run go on whose end was not made.
-func (d *driver) goOn(at time.Duration) {
-	trip := d.trip
-	d.trip, d.decisions = nil, d.decisions[:len(d.decisions)-1]
-	d.step(at, &machine.Input{Kind: machine.Recorded, Trip: trip, Window: &fold.Window{}})
+// recorded has the run go on whose end the store did not record.
+func (d *driver) recorded(at time.Duration, trip **machine.Trip) {
+	if *trip != nil && d.node.Trip() == *trip {
+		d.step(at, &machine.Input{Kind: machine.Recorded, Trip: *trip, Window: &fold.Window{}})
+	}
+	*trip = nil
 }
 
 // answer is what Busy says.

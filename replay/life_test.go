@@ -358,31 +358,49 @@ func (l *life) others(run *watchdog.Watchdog) {
 
 // end ends a run, if it is a layer or if there was enough of the session.
 func (l *life) end(run *watchdog.Watchdog) {
-	switch l.rng.IntN(6) {
+	switch l.rng.IntN(8) {
 	case 0:
 		_ = run.Complete()
 	case 1:
 		_, _ = run.Cancel(watchdog.Cancellation{Reason: "user_gone", ObserveOnly: l.chance(2)})
 	case 2:
 		_ = run.Interrupt("SIGINT")
+	case 3, 4:
+		l.store.fails.Store(true)
+		_ = run.Complete()
+		l.store.fails.Store(false)
 	}
 }
 
-// A slowMemory takes its time.
+// A slowMemory takes its time, and fails for a while.
 type slowMemory struct {
 	watchdog.Memory
 	delay time.Duration
+	fails atomic.Bool
+}
+
+func (m *slowMemory) pass() error {
+	time.Sleep(m.delay)
+	if m.fails.Load() {
+		time.Sleep(2 * time.Second)
+		return errors.New("disk full")
+	}
+	return nil
 }
 
 // Append implements [watchdog.EventStore].
 func (m *slowMemory) Append(ctx context.Context, events ...watchdog.Event) error {
-	time.Sleep(m.delay)
+	if err := m.pass(); err != nil {
+		return err
+	}
 	return m.Memory.Append(ctx, events...)
 }
 
 // Transact implements [watchdog.TransactionalStore].
 func (m *slowMemory) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	time.Sleep(m.delay)
+	if err := m.pass(); err != nil {
+		return err
+	}
 	err := m.Memory.Transact(ctx, exchanges...)
 	time.Sleep(m.delay)
 	return err
@@ -390,7 +408,9 @@ func (m *slowMemory) Transact(ctx context.Context, exchanges ...*watchdog.Exchan
 
 // Select implements [watchdog.TransactionalStore].
 func (m *slowMemory) Select(ctx context.Context, s watchdog.Selection) ([]watchdog.Event, error) {
-	time.Sleep(m.delay)
+	if err := m.pass(); err != nil {
+		return nil, err
+	}
 	return m.Memory.Select(ctx, s)
 }
 

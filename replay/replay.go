@@ -46,6 +46,7 @@ func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]D
 	}
 	d := driver{rules: machine.Rules{Limits: &limits, ObserveOnly: observeOnly}, currency: budget.Spend.Cost.Currency}
 	d.busy, d.rules.AsksBusy = busyAnswers(trace)
+	d.failed = failedCompletes(trace)
 	for i, s := range trace {
 		if ofLayer(&s, trace[0].Run) {
 			continue

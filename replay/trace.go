@@ -102,7 +102,7 @@ func (c *checker) flawOfKind(s watchdog.Signal) string {
 			return "names no limit"
 		}
 	case watchdog.SignalActivity, watchdog.SignalProgress, watchdog.SignalExtend, watchdog.SignalEnd,
-		watchdog.SignalNotBusy, watchdog.SignalPause, watchdog.SignalUnpause, watchdog.SignalRung, watchdog.SignalAttached:
+		watchdog.SignalNotBusy, watchdog.SignalIncomplete, watchdog.SignalPause, watchdog.SignalUnpause, watchdog.SignalRung, watchdog.SignalAttached:
 	default:
 		return "is of no kind that this version knows"
 	}

@@ -7,7 +7,7 @@ import (
 
 // TracedByBoth is a traced signal without what the frozen package does not tell: versions, budgets of layers, whether
 // there is a Busy, and that a stop was taken back. It reports false for a signal that only one of the packages traces:
-// what Busy denied, loops, and refused calls, which the live one traces where a store refused them, and not for runs
+// what Busy denied, loops, a Complete that failed, and refused calls, which the live one traces where a store refused them, and not for runs
 // that were not asked.
 func TracedByBoth(signal []byte) (text string, both bool) {
 	var s map[string]any
@@ -17,7 +17,7 @@ func TracedByBoth(signal []byte) (text string, both bool) {
 	kind, _ := s["kind"].(string)
 	refused := s["not_made"] != nil
 	switch {
-	case slices.Contains([]string{"not_busy", "loop"}, kind), kind == "admit" && refused:
+	case slices.Contains([]string{"not_busy", "loop", "incomplete"}, kind), kind == "admit" && refused:
 		return "", false
 	case refused && kind != "extend", refused && s["more"] == nil:
 		delete(s, "usage")
