@@ -188,6 +188,7 @@ func (l *life) restart() {
 			return
 		}
 	} else {
+		l.pass(3 * time.Second)      // what was decided is told once its record was tried
 		for _, run := range l.runs { // a trace says how time went on up to its last signal
 			run.Activity()
 		}
