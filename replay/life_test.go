@@ -180,7 +180,10 @@ func (l *life) subscribe(wd *watchdog.Watchdog) {
 
 // restart has the process closed or killed, and another one attach. The dead one writes to a store of its own.
 func (l *life) restart() {
-	synctest.Wait()
+	l.pass(3 * time.Second) // what was decided is told once its record was tried
+	if l.wd.Context().Err() != nil {
+		return
+	}
 	if l.store.delay > 0 || l.chance(2) {
 		_ = l.wd.Close()
 		l.pass(10 * l.store.delay) // what is being recorded of its layers is told later
@@ -188,7 +191,6 @@ func (l *life) restart() {
 			return
 		}
 	} else {
-		l.pass(3 * time.Second)      // what was decided is told once its record was tried
 		for _, run := range l.runs { // a trace says how time went on up to its last signal
 			run.Activity()
 		}
