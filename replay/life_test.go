@@ -172,6 +172,7 @@ func (l *life) subscribe(wd *watchdog.Watchdog) {
 				directiveText(d.Kind, d.Reason, d.Rung, d.Hold, d.Used, d.Allowed, d.Usage, d.At.Sub(wd.StartedAt())))
 		}
 	}
+	synctest.Wait() // their record was tried
 	for d, ok := wd.Poll(); ok; d, ok = wd.Poll() {
 		hear(d)
 	}
