@@ -28,6 +28,7 @@ type life struct {
 	spend    *watchdog.Memory
 	cfg      watchdog.Config
 	traced   bool
+	steady   bool // the store never fails
 	begun    time.Time
 	process  *atomic.Bool // the one that lives
 	wd       *watchdog.Watchdog
@@ -370,7 +371,7 @@ func (l *life) end(run *watchdog.Watchdog) {
 	case 2:
 		_ = run.Interrupt("SIGINT")
 	case 3, 4:
-		l.store.fails.Store(true)
+		l.store.fails.Store(!l.steady)
 		_ = run.Complete()
 		l.store.fails.Store(false)
 	}
