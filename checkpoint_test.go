@@ -137,6 +137,34 @@ func TestCheckpointBesides(t *testing.T) {
 		require.Equal(t, time.Hour, extendedBy(idle))
 		require.Less(t, store.read, 40)
 	})
+	t.Run("a pause of a process whose store was away for longer than that", func(t *testing.T) {
+		b := newFixture(t)
+		synctest.Test(t, func(t *testing.T) {
+			b.t = t
+			store := &triedStore{now: b.clock.Now}
+			b.cfg.Store = store
+			cut := b.attach()
+			waits(b, &store.Memory, 1)
+			beside := waits(b, &store.Memory, 1)
+			store.away()
+			h, err := cut.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: 10 * time.Hour, PausesWallClock: true})
+			require.NoError(t, err)
+			b.pass(20 * time.Minute)
+			h.Close()
+			for range 200 {
+				b.pass(minute + time.Microsecond)
+				beside.Poll()
+				beside.Progress()
+				beside.Fired() // writes checkpoints
+			}
+			store.back()
+			b.pass(time.Minute)
+			require.Equal(t, 1, countEvents(t, store, watchdog.EventRelease))
+			again := b.attach()
+			require.Equal(t, 20*time.Minute, handle.Of(again.Context()).State().Paused)
+			require.NoError(t, cut.Close())
+		})
+	})
 	t.Run("extensions alone get a checkpoint", func(t *testing.T) {
 		b, store := newFixture(t), &readingStore{}
 		b.cfg.Store = store

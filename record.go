@@ -118,13 +118,25 @@ func (r *run) missing() (missing []*machine.Entry, events []Event) {
 	r.tree.mu.Lock()
 	defer r.tree.mu.Unlock()
 	missing = r.node.Pending.All()
-	return missing, eventsOf(missing)
+	return missing, r.eventsOf(missing)
 }
 
-// eventsOf are the events of entries. The caller holds mu.
-func eventsOf(entries []*machine.Entry) (events []Event) {
+// lateAfter is how old an event may be when it is stored. Who goes on from a checkpoint reads no older ones than an
+// hour, but for an end.
+const lateAfter = fold.Lookback / 2
+
+// eventsOf are the events of entries as they are stored now. Those that had to wait for the store too long are dated
+// anew, in their order; when they happened stands in their payloads. The caller holds mu.
+func (r *run) eventsOf(entries []*machine.Entry) (events []Event) {
+	_, able := r.tree.transactional()
+	now := clocks.Now(r.tree.clock.other)
 	for _, e := range entries {
 		for _, event := range e.Events() {
+			end := event.Type == EventCancel || event.Type == EventComplete
+			if able && !end && !r.node.Begins && now.Sub(event.Timestamp) > lateAfter {
+				now = now.Add(time.Microsecond)
+				event.Timestamp = record.Truncate(now)
+			}
 			events = append(events, Event(event))
 		}
 	}
@@ -135,7 +147,7 @@ func eventsOf(entries []*machine.Entry) (events []Event) {
 func (r *run) missingPauses() []Event {
 	r.tree.mu.Lock()
 	defer r.tree.mu.Unlock()
-	return eventsOf(r.node.Pending.Pauses())
+	return r.eventsOf(r.node.Pending.Pauses())
 }
 
 // stored notes that the store has the entries.
@@ -209,7 +221,7 @@ func (r *run) flush() error {
 		return nil
 	}
 	missing := r.node.Pending.All()
-	events := eventsOf(missing)
+	events := r.eventsOf(missing)
 	return fmt.Errorf("%d of its events are not recorded, the last a %s: %w", len(events), events[len(events)-1].Type,
 		missing[len(missing)-1].Err())
 }
@@ -248,7 +260,7 @@ func (r *run) appendAll(ctx context.Context) {
 // appendOnce notes what came of one append, also if the store answers late.
 func (r *run) appendOnce(ctx context.Context, entries []*machine.Entry) error {
 	var events []Event
-	r.locked(func() { events = eventsOf(entries) })
+	r.locked(func() { events = r.eventsOf(entries) })
 	_, err := storeErr(bounded.Here(func() (nothing, error) { return nothing{}, r.tree.store.Append(ctx, events...) }))
 	if err != nil {
 		err = fmt.Errorf("append events: %w", err)
