@@ -61,13 +61,19 @@ func Act(ctx context.Context, n int, released func()) string {
 	case 5:
 		run.AliveAt(time.Now())
 	case 6:
-		paused, longer := run.Paused(released)
+		paused, longer := run.Paused(&waiter{released})
 		return fmt.Sprintf("paused %v for %v", paused, longer)
 	case 7:
 		return fmt.Sprint("recorded ", run.Recorded(true))
 	}
 	return ""
 }
+
+// A waiter makes a call when a pause has ended.
+type waiter struct{ released func() }
+
+// Released implements [handle.Waiter].
+func (w *waiter) Released() { w.released() }
 
 func errText(err error) string {
 	if err == nil {
