@@ -330,7 +330,7 @@ func TestRetryTogether(t *testing.T) {
 		})
 	})
 	for name, err := range map[string]error{"takes": nil, "refuses": errDiskFull} {
-		t.Run("one that never answers for one run, and "+name+" what another has, is asked for the others", func(t *testing.T) {
+		t.Run("one that hangs for one run, and "+name+" what another has, is asked for the others", func(t *testing.T) {
 			inRetries(t, func(b *fixture, store *triedStore) {
 				all, hang := lost(b, store, 50), make(chan struct{})
 				store.set(func(s *triedStore) { s.err, s.hang = nil, hang })

@@ -43,6 +43,9 @@ const (
 	SignalLoop = string(verdict.SignalLoop)
 	// SignalNotBusy is that [Config].Busy said false, or nothing in time.
 	SignalNotBusy = string(verdict.SignalNotBusy)
+	// SignalIncomplete is that [Watchdog.Complete], called at From, was not recorded and the run goes on. No limit was
+	// looked at meanwhile.
+	SignalIncomplete = string(verdict.SignalIncomplete)
 )
 
 // TraceVersion is that of the traces that [Config].OnSignal gets, see [Signal]. A trace of before there were versions
@@ -73,8 +76,8 @@ type Signal struct {
 	Warned int           `json:"warned,omitempty"`
 	// Wrapped tells of an attach that the host was asked to wrap up before.
 	Wrapped bool `json:"wrapped,omitempty"`
-	// From is since when, or until when, a pause counts, or when a hold was opened that is found open. Key names the
-	// pause.
+	// From is since when, or until when, a pause counts, when a hold was opened that is found open, or when Complete was
+	// called. Key names the pause.
 	From time.Duration `json:"from,omitempty"`
 	// Rung is where the ladder of the limit Key, or of the hold, stood. Of a loop it is 1 if the loop is another one than
 	// the last, and its ladder begins.

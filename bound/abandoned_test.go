@@ -271,7 +271,9 @@ func TestRelease(t *testing.T) {
 			time.Sleep(2 * time.Hour)
 		})
 	})
-	for name, log := range map[string]func(){"blocks": func() { time.Sleep(3 * time.Hour) }, "panics": func() { panic("log") }} {
+	for name, log := range map[string]func(){
+		"blocks": func() { time.Sleep(3 * time.Hour) }, "panics": func() { panic("log") },
+	} {
 		t.Run("may hang with a log that "+name+": the caller has its answer two graces later", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				call, start := tick, time.Now()

@@ -144,3 +144,31 @@ func TestVersions(t *testing.T) {
 		require.Empty(t, replayOf(t, watchdog.Budget{Idle: 10 * minute}, old), "the run ended before Busy answered")
 	})
 }
+
+// TestFailedComplete protects that a limit which is exceeded while a Complete is tried is one of when that has failed.
+func TestFailedComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var trace []watchdog.Signal
+		store := &slowMemory{}
+		budget := watchdog.Budget{Idle: minute}
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: store, Budget: budget, OnSignal: func(s watchdog.Signal) { trace = append(trace, s) },
+		})
+		require.NoError(t, err)
+		after(minute - time.Second)
+		store.fails.Store(true)
+		failed := make(chan error, 1)
+		go func() { failed <- wd.Complete() }()
+		after(500 * time.Millisecond)
+		require.Error(t, <-failed)
+		store.fails.Store(false)
+		require.NoError(t, wd.Close())
+		synctest.Wait()
+		end := trace[len(trace)-1].At
+		require.Greater(t, end, minute)
+		decisions := replayOf(t, budget, trace)
+		require.Len(t, decisions, 1, traceText(trace))
+		require.Equal(t, end, decisions[0].At)
+		require.Equal(t, watchdog.IdleExceeded, decisions[0].Reason)
+	})
+}

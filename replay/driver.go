@@ -7,9 +7,11 @@ import (
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
+
+// maxDecisions is how many decisions a replay gives: one each second of a day is less.
+const maxDecisions = 100_000
 
 // A driver drives the machine of a run by its trace, which is the host, the store and Busy. The timer rings when the
 // machine is due: it is never late.
@@ -23,12 +25,14 @@ type driver struct {
 	tree      machine.Tree
 	node      *machine.Node // nil while the run is not attached
 	now       time.Duration
-	attached  int              // the last signal of the attach
-	versioned bool             // the trace tells that Busy said no
-	learning  bool             // more of what the store answered may come
-	next      *watchdog.Signal // of that
-	inquiry   *machine.Inquiry // that waits for what Busy says next
-	trip      *machine.Trip    // the end that the store was asked to record
+	attached  int               // the last signal of the attach
+	versioned bool              // the trace tells that Busy said no
+	learning  bool              // more of what the store answered may come
+	next      *watchdog.Signal  // of that
+	failed    []watchdog.Signal // the calls of Complete that are still to come and to fail
+	complete  *machine.Trip     // the one that is being recorded
+	inquiry   *machine.Inquiry  // that waits for what Busy says next
+	trip      *machine.Trip     // the end that the store was asked to record
 	decisions []Decision
 }
 
@@ -39,7 +43,7 @@ func (d *driver) attach(trace []watchdog.Signal, i int) {
 	var of ledger.Ledger
 	var a ledger.Account
 	of.OpenSession(&a, verdict.NewSpend(d.rules.Limits.Counts, d.rules.ObserveOnly), d.currency)
-	d.tree, d.node, d.inquiry = machine.Tree{}, &machine.Node{Rules: d.rules}, nil
+	d.tree, d.node, d.inquiry, d.complete = machine.Tree{}, &machine.Node{Rules: d.rules}, nil, nil
 	d.node.Heed()
 	d.node.Count(&a)
 	d.step(at, &machine.Input{Kind: machine.Begin, Elapsed: at, Window: &fold.Window{}})
@@ -55,7 +59,8 @@ func (d *driver) feed(i int, s watchdog.Signal) {
 	}
 	told := signalOf(s)
 	if d.trip != nil && d.trip.TakenBack(&told) {
-		d.goOn(s.At)
+		d.decisions = d.decisions[:len(d.decisions)-1]
+		d.recorded(s.At, &d.trip)
 	}
 	d.learning = answered(s)
 	if s.Kind == watchdog.SignalEnd {
@@ -68,13 +73,16 @@ func (d *driver) feed(i int, s watchdog.Signal) {
 	}
 }
 
-// take has the run take a signal: an answer of the host's if it was asked.
+// take has the run take a signal: an answer of the host's or the store's if it was asked.
 func (d *driver) take(s *watchdog.Signal, told *machine.Signal) {
-	if says(s) && d.answers(d.inquiry) {
+	switch {
+	case s.Kind == watchdog.SignalIncomplete:
+		d.recorded(s.At, &d.complete)
+	case says(s) && d.answers(d.inquiry):
 		d.answer(s.At, s.Busy)
-		return
+	default:
+		d.step(s.At, &machine.Input{Kind: machine.Told, Told: told})
 	}
-	d.step(s.At, &machine.Input{Kind: machine.Told, Told: told})
 }
 
 // attachEnd returns the last signal of the attach that begins with the i-th: what was open and where the ladders stood,
@@ -149,6 +157,16 @@ func (d *driver) answers(q *machine.Inquiry) bool {
 	return q.Trip() == verdict.IdleTrip{Since: d.next.From, Rung: d.next.Rung} && (d.next.Busy || soon)
 }
 
+// failedCompletes are the calls of Complete that were not recorded.
+func failedCompletes(trace []watchdog.Signal) (all []watchdog.Signal) {
+	for _, s := range trace {
+		if s.Kind == watchdog.SignalIncomplete && !ofLayer(&s, trace[0].Run) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // look has what is exceeded now decided.
 func (d *driver) look() {
 	if d.node != nil {
@@ -156,8 +174,21 @@ func (d *driver) look() {
 	}
 }
 
-// pass lets time pass up to the instant, which is still to come. It leaves off when there are too many decisions.
+// pass lets time pass up to the instant, which is still to come.
 func (d *driver) pass(end time.Duration) {
+	for d.node != nil && len(d.failed) > 0 && d.failed[0].From <= end {
+		at := d.failed[0].From
+		d.failed = d.failed[1:]
+		d.ring(at)
+		in := machine.Input{Kind: machine.Complete}
+		d.step(at, &in)
+		d.complete = in.Trip
+	}
+	d.ring(end)
+}
+
+// ring has the timer ring up to the instant. It leaves off when there are too many decisions.
+func (d *driver) ring(end time.Duration) {
 	if d.node == nil {
 		return
 	}
@@ -166,10 +197,12 @@ func (d *driver) pass(end time.Duration) {
 	}
 }
 
-// goOn has the run go on whose end was not made.
-func (d *driver) goOn(at time.Duration) {
-	d.trip, d.decisions = nil, d.decisions[:len(d.decisions)-1]
-	d.step(at, &machine.Input{Kind: machine.Recorded, Window: &fold.Window{}})
+// recorded has the run go on whose end the store did not record.
+func (d *driver) recorded(at time.Duration, trip **machine.Trip) {
+	if *trip != nil && d.node.Phase() == machine.Recording {
+		d.step(at, &machine.Input{Kind: machine.Recorded, Window: &fold.Window{}})
+	}
+	*trip = nil
 }
 
 // answer is what Busy says.
@@ -202,35 +235,4 @@ func (d *driver) step(at time.Duration, in *machine.Input) {
 		d.answer(d.now, false)
 		d.look()
 	}
-}
-
-// signalOf is the signal as the machine takes it.
-func signalOf(s watchdog.Signal) machine.Signal {
-	told := machine.Signal{Signal: verdict.Signal{
-		Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Serial: s.Serial, Length: s.Length, Warned: s.Warned,
-		Wrapped: s.Wrapped, From: s.From, Rung: s.Rung, Idle: s.Idle, Refused: s.NotMade, More: s.More,
-	}}
-	if s.Amount != nil {
-		told.Use = useOf(s.Amount)
-	}
-	if u := s.Usage; u != nil {
-		told.Of = verdict.CountID{Kind: verdict.KindOf(u.Limit), Tool: u.Tool, Scope: u.Scope}
-		told.Count = u.Used
-		told.Spend = &record.Spend{
-			Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Used: record.Number(u.Used), Allowed: record.Number(u.Allowed),
-		}
-		if s.Kind == watchdog.SignalLoop {
-			told.Key = u.Pattern
-		}
-	}
-	return told
-}
-
-func useOf(a *watchdog.Amount) (u verdict.Use) {
-	u.Tool, u.Result = a.Tool, verdict.Result(a.Result)
-	u.Counts[verdict.KindInput], u.Counts[verdict.KindOutput] = a.InputTokens, a.OutputTokens
-	u.Counts[verdict.KindCost], u.Counts[verdict.KindRequests] = a.Cost.Micros, a.Requests
-	u.Counts[verdict.KindTurns], u.Counts[verdict.KindToolCalls] = a.Turns, a.ToolCalls
-	u.Counts.SumTokens()
-	return u
 }

@@ -28,7 +28,7 @@ type life struct {
 	spend    *watchdog.Memory
 	cfg      watchdog.Config
 	traced   bool
-	answers  *rand.Rand // Busy's
+	steady   bool // the store never fails
 	begun    time.Time
 	process  *atomic.Bool // the one that lives
 	wd       *watchdog.Watchdog
@@ -50,9 +50,8 @@ type life struct {
 func newLife(seed uint64, traced bool) *life {
 	rng := rand.New(rand.NewPCG(seed, 41))
 	l := &life{
-		seed: seed,
-		rng:  rng, store: &slowMemory{}, spend: &watchdog.Memory{}, traced: traced, begun: time.Now(),
-		answers: rand.New(rand.NewPCG(seed, 42)), told: map[string][]string{}, warned: map[string][]string{}, ran: map[string]bool{},
+		seed: seed, rng: rng, store: &slowMemory{}, spend: &watchdog.Memory{}, traced: traced, begun: time.Now(),
+		told: map[string][]string{}, warned: map[string][]string{}, ran: map[string]bool{},
 	}
 	if l.chance(6) {
 		l.store.delay = time.Duration(1+rng.IntN(400)) * time.Millisecond
@@ -69,12 +68,14 @@ func newLife(seed uint64, traced bool) *life {
 
 func (l *life) chance(n int) bool { return l.rng.IntN(n) == 0 }
 
-// busy answers at once, after a while, or too late.
+// busy answers at once, after a while, or too late. What it says depends on when it is asked, because a session and its
+// layers ask at once.
 func (l *life) busy() bool {
-	if l.answers.IntN(3) == 0 { // and never at the moment of anything else
-		time.Sleep(time.Duration(l.answers.Int64N(int64(1500 * time.Millisecond))))
+	answers := rand.New(rand.NewPCG(l.seed, uint64(time.Since(l.begun))))
+	if answers.IntN(3) == 0 { // and never at the moment of anything else
+		time.Sleep(time.Duration(answers.Int64N(int64(1500 * time.Millisecond))))
 	}
-	return l.answers.IntN(2) == 0
+	return answers.IntN(2) == 0
 }
 
 // budget is a random one.
@@ -172,6 +173,7 @@ func (l *life) subscribe(wd *watchdog.Watchdog) {
 				directiveText(d.Kind, d.Reason, d.Rung, d.Hold, d.Used, d.Allowed, d.Usage, d.At.Sub(wd.StartedAt())))
 		}
 	}
+	synctest.Wait() // their record was tried
 	for d, ok := wd.Poll(); ok; d, ok = wd.Poll() {
 		hear(d)
 	}
@@ -180,7 +182,10 @@ func (l *life) subscribe(wd *watchdog.Watchdog) {
 
 // restart has the process closed or killed, and another one attach. The dead one writes to a store of its own.
 func (l *life) restart() {
-	synctest.Wait()
+	l.pass(3 * time.Second) // what was decided is told once its record was tried
+	if l.wd.Context().Err() != nil {
+		return
+	}
 	if l.store.delay > 0 || l.chance(2) {
 		_ = l.wd.Close()
 		l.pass(10 * l.store.delay) // what is being recorded of its layers is told later
@@ -358,31 +363,49 @@ func (l *life) others(run *watchdog.Watchdog) {
 
 // end ends a run, if it is a layer or if there was enough of the session.
 func (l *life) end(run *watchdog.Watchdog) {
-	switch l.rng.IntN(6) {
+	switch l.rng.IntN(8) {
 	case 0:
 		_ = run.Complete()
 	case 1:
 		_, _ = run.Cancel(watchdog.Cancellation{Reason: "user_gone", ObserveOnly: l.chance(2)})
 	case 2:
 		_ = run.Interrupt("SIGINT")
+	case 3, 4:
+		l.store.fails.Store(!l.steady)
+		_ = run.Complete()
+		l.store.fails.Store(false)
 	}
 }
 
-// A slowMemory takes its time.
+// A slowMemory takes its time, and fails for a while.
 type slowMemory struct {
 	watchdog.Memory
 	delay time.Duration
+	fails atomic.Bool
+}
+
+func (m *slowMemory) pass() error {
+	time.Sleep(m.delay)
+	if m.fails.Load() {
+		time.Sleep(2 * time.Second)
+		return errors.New("disk full")
+	}
+	return nil
 }
 
 // Append implements [watchdog.EventStore].
 func (m *slowMemory) Append(ctx context.Context, events ...watchdog.Event) error {
-	time.Sleep(m.delay)
+	if err := m.pass(); err != nil {
+		return err
+	}
 	return m.Memory.Append(ctx, events...)
 }
 
 // Transact implements [watchdog.TransactionalStore].
 func (m *slowMemory) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	time.Sleep(m.delay)
+	if err := m.pass(); err != nil {
+		return err
+	}
 	err := m.Memory.Transact(ctx, exchanges...)
 	time.Sleep(m.delay)
 	return err
@@ -390,7 +413,9 @@ func (m *slowMemory) Transact(ctx context.Context, exchanges ...*watchdog.Exchan
 
 // Select implements [watchdog.TransactionalStore].
 func (m *slowMemory) Select(ctx context.Context, s watchdog.Selection) ([]watchdog.Event, error) {
-	time.Sleep(m.delay)
+	if err := m.pass(); err != nil {
+		return nil, err
+	}
 	return m.Memory.Select(ctx, s)
 }
 
@@ -414,6 +439,6 @@ func directiveText(
 	if kind == watchdog.DirectiveCancel {
 		used, allowed = used.Truncate(time.Second), allowed.Round(time.Millisecond)
 	}
-	return fmt.Sprintf("at %v %s for %s, rung %d, hold %q, %v of %v, %s", at.Truncate(time.Microsecond), kind, reason, rung,
-		hold, used, allowed, usageText(u))
+	return fmt.Sprintf("at %v %s for %s, rung %d, hold %q, %v of %v, %s", at.Truncate(time.Microsecond), kind, reason,
+		rung, hold, used, allowed, usageText(u))
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -100,7 +102,8 @@ func (c *checker) flawOfKind(s watchdog.Signal) string {
 			return "names no limit"
 		}
 	case watchdog.SignalActivity, watchdog.SignalProgress, watchdog.SignalExtend, watchdog.SignalEnd,
-		watchdog.SignalNotBusy, watchdog.SignalPause, watchdog.SignalUnpause, watchdog.SignalRung, watchdog.SignalAttached:
+		watchdog.SignalNotBusy, watchdog.SignalIncomplete, watchdog.SignalPause, watchdog.SignalUnpause,
+		watchdog.SignalRung, watchdog.SignalAttached:
 	default:
 		return "is of no kind that this version knows"
 	}
@@ -150,3 +153,34 @@ func (c *checker) open(s watchdog.Signal) string {
 }
 
 func holdOf(s watchdog.Signal) verdict.HoldID { return verdict.HoldID{Key: s.Key, Serial: s.Serial} }
+
+// signalOf is the signal as the machine takes it.
+func signalOf(s watchdog.Signal) machine.Signal {
+	told := machine.Signal{Signal: verdict.Signal{
+		Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Serial: s.Serial, Length: s.Length, Warned: s.Warned,
+		Wrapped: s.Wrapped, From: s.From, Rung: s.Rung, Idle: s.Idle, Refused: s.NotMade, More: s.More,
+	}}
+	if s.Amount != nil {
+		told.Use = useOf(s.Amount)
+	}
+	if u := s.Usage; u != nil {
+		told.Of = verdict.CountID{Kind: verdict.KindOf(u.Limit), Tool: u.Tool, Scope: u.Scope}
+		told.Count = u.Used
+		told.Spend = &record.Spend{
+			Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Used: record.Number(u.Used), Allowed: record.Number(u.Allowed),
+		}
+		if s.Kind == watchdog.SignalLoop {
+			told.Key = u.Pattern
+		}
+	}
+	return told
+}
+
+func useOf(a *watchdog.Amount) (u verdict.Use) {
+	u.Tool, u.Result = a.Tool, verdict.Result(a.Result)
+	u.Counts[verdict.KindInput], u.Counts[verdict.KindOutput] = a.InputTokens, a.OutputTokens
+	u.Counts[verdict.KindCost], u.Counts[verdict.KindRequests] = a.Cost.Micros, a.Requests
+	u.Counts[verdict.KindTurns], u.Counts[verdict.KindToolCalls] = a.Turns, a.ToolCalls
+	u.Counts.SumTokens()
+	return u
+}

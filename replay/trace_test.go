@@ -162,6 +162,7 @@ func FuzzTrace(f *testing.F) {
 {"kind":"settle","at":7,"serial":1,"amount":{"requests":9,"result":"error"}}
 {"kind":"admit","at":7,"serial":2,"amount":{"requests":9},"not_made":true}
 {"kind":"loop","at":8,"rung":1,"usage":{"limit":"loop","used":4,"allowed":0,"pattern":"p"}}
+{"kind":"incomplete","at":9,"from":7}
 {"kind":"not_busy","at":60000000001,"from":5,"rung":1}
 {"kind":"unpause","at":60000000002,"key":"p","from":9,"not_made":true,"usage":{"limit":"hold","used":0,"allowed":60000000000}}
 {"kind":"extend","at":60000000002,"not_made":true,"usage":{"limit":"requests","used":9,"allowed":11},"more":2}

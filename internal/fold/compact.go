@@ -88,13 +88,13 @@ func (b *Base) Merges() bool {
 // other was opened. From their end on it stands for as much time as they do.
 func (w *Window) merged(before time.Duration) map[string]*pause {
 	before = w.apart(before)
-	rest := maps.Clone(w.pauses)
-	var over []verdict.Pause
+	rest, over := map[string]*pause{}, []verdict.Pause(nil)
 	end := time.Duration(0)
 	for id, p := range w.pauses {
 		if p.opened && p.over(before) {
 			over, end = append(over, p.Pause.Pause), max(end, p.end())
-			delete(rest, id)
+		} else {
+			rest[id] = p
 		}
 	}
 	if total := verdict.PausedBefore(over, end); total > 0 {

@@ -146,7 +146,7 @@ func (j *Journal) transactInSteps(ctx context.Context, before []fold.Event, deci
 		return Result{}, err
 	}
 	r.Before, r.Kept = before, &events[len(events)-1]
-	r.Unread = j.readKept(ctx, &r)
+	_, r.Unread = Here(func() (Nothing, error) { return Nothing{}, j.readKept(ctx, &r) })
 	return r, nil
 }
 

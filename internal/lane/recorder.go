@@ -21,6 +21,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/pending"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // A Run is a run's driver, as the lanes need it. Lock and Unlock are those of the run's tree.
@@ -138,20 +139,34 @@ func (r *Recorder) missing() (missing []*machine.Entry, events []fold.Event) {
 	r.run.Lock()
 	defer r.run.Unlock()
 	missing = r.pending().All()
-	return missing, eventsOf(missing)
+	return missing, r.eventsOf(missing)
 }
 
-// eventsOf are the events of entries. The caller holds the lock.
-func eventsOf(entries []*machine.Entry) (events []fold.Event) {
+// lateAfter is how old an event may be when it is stored. Who goes on from a checkpoint reads no older ones than an
+// hour, but for an end.
+const lateAfter = fold.Lookback / 2
+
+// eventsOf are the events of entries as they are stored now. Those that had to wait for the store too long are dated
+// anew, in their order; when they happened stands in their payloads. The caller holds the lock.
+func (r *Recorder) eventsOf(entries []*machine.Entry) (events []fold.Event) {
+	p := r.Place()
+	dates, now := p.Store.Transacts() && !r.run.Machine().Begins, clocks.Now(p.Clock)
 	for _, e := range entries {
-		events = append(events, e.Events()...)
+		for _, event := range e.Events() {
+			end := event.Type == record.EventCancel || event.Type == record.EventComplete
+			if dates && !end && now.Sub(event.Timestamp) > lateAfter {
+				now = now.Add(time.Microsecond)
+				event.Timestamp = record.Truncate(now)
+			}
+			events = append(events, event)
+		}
 	}
 	return events
 }
 
 // missingPauses are the events of pauses that the store does not have, in their order.
 func (r *Recorder) missingPauses() (events []fold.Event) {
-	r.locked(func() { events = eventsOf(r.pending().Pauses()) })
+	r.locked(func() { events = r.eventsOf(r.pending().Pauses()) })
 	return events
 }
 
@@ -216,7 +231,7 @@ func (r *Recorder) Flush() error {
 		return nil
 	}
 	missing := r.pending().All()
-	events := eventsOf(missing)
+	events := r.eventsOf(missing)
 	return fmt.Errorf("%d of its events are not recorded, the last a %s: %w", len(events), events[len(events)-1].Type,
 		missing[len(missing)-1].Err())
 }
@@ -255,7 +270,7 @@ func (r *Recorder) appendAll(ctx context.Context) {
 // appendOnce notes what came of one append, also if the store answers late.
 func (r *Recorder) appendOnce(ctx context.Context, entries []*machine.Entry) error {
 	var events []fold.Event
-	r.locked(func() { events = eventsOf(entries) })
+	r.locked(func() { events = r.eventsOf(entries) })
 	_, err := journal.Here(func() (journal.Nothing, error) {
 		return journal.Nothing{}, r.Place().Store.Append(ctx, events...)
 	})

@@ -143,6 +143,9 @@ func (n *Node) conclude(known *fold.Window) {
 	for _, s := range t.meanwhile {
 		n.trace(s)
 	}
+	if t.Complete {
+		n.trace(signal(verdict.Signal{Kind: verdict.SignalIncomplete, At: n.now(), From: t.Elapsed}))
+	}
 	from := len(n.tree.Room)
 	n.learn(known)
 	t.traceTakenBack(n, n.tree.Room[from:])

@@ -216,9 +216,16 @@ func (p *Pauses) instant(worked time.Duration) time.Duration {
 	return Sum(worked, p.union[n-1].before+p.union[n-1].length())
 }
 
-// PausedBefore returns how long all of these had stopped the wall clock before the instant now.
+// PausedBefore returns how long all of these, each with an ID of its own, had stopped the wall clock before the instant
+// now.
 func PausedBefore(all []Pause, now time.Duration) time.Duration {
-	return new(Pauses).With(all).Before(now)
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b Pause) int { return cmp.Compare(a.Opened, b.Opened) })
+	p := &Pauses{}
+	for _, pause := range all {
+		p.merge(pause)
+	}
+	return p.Before(now)
 }
 
 // worked returns what the wall clock shows at the instant now.

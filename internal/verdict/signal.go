@@ -26,6 +26,8 @@ const (
 	SignalSpent    SignalKind = "spent"
 	SignalLoop     SignalKind = "loop"
 	SignalNotBusy  SignalKind = "not_busy"
+	// SignalIncomplete is that Complete was not recorded, which was called at From.
+	SignalIncomplete SignalKind = "incomplete"
 )
 
 // A Signal is one thing that the decision heeds, at an instant of the window. Key and Serial are the ID of a hold.
@@ -56,8 +58,8 @@ type Signal struct {
 	More    int64
 }
 
-// Take notes a signal: the one place that says what each does to what is known of a run. An end does nothing, nor does
-// that the host is not busy.
+// Take notes a signal: the one place that says what each does to what is known of a run. What it does not name does
+// nothing, such as an end.
 func (s *Snapshot) Take(limits *Limits, signal Signal) {
 	switch signal.Kind {
 	case SignalAttach, SignalAttached:
