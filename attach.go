@@ -197,7 +197,7 @@ func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error)
 		Watchdog
 		driver.Tree
 		store hostStore
-	}{store: newHostStore(cfg.Store)}
+	}{store: hostStore{cfg.Store}}
 	r, t := &made.r, &made.Tree
 	r.settings = cfg.settings(classes)
 	t.Init(ctx, cfg.place(&made.store), &r.Run, r, machine.Name{

@@ -9,14 +9,12 @@ import (
 )
 
 // A hostStore is the host's store as package journal asks it.
-type hostStore struct {
-	events    EventStore
-	transacts TransactionalStore // the same, nil if it cannot
-}
+type hostStore struct{ events EventStore }
 
-func newHostStore(events EventStore) hostStore {
-	transacts, _ := unwrap.To[TransactionalStore, EventStore](events)
-	return hostStore{events, transacts}
+// transacts is the same, nil if it cannot.
+func (s *hostStore) transacts() TransactionalStore {
+	transacts, _ := unwrap.To[TransactionalStore, EventStore](s.events)
+	return transacts
 }
 
 // instant reports that the store answers at once: nobody has to wait for it.
@@ -40,11 +38,11 @@ func (s *hostStore) Read(ctx context.Context, runID string) ([]fold.Event, error
 }
 
 // Transacts implements [journal.Store].
-func (s *hostStore) Transacts() bool { return s.transacts != nil }
+func (s *hostStore) Transacts() bool { return s.transacts() != nil }
 
 // Select implements [journal.Store].
 func (s *hostStore) Select(ctx context.Context, by fold.Selection) ([]fold.Event, error) {
-	events, err := s.transacts.Select(ctx, Selection(by))
+	events, err := s.transacts().Select(ctx, Selection(by))
 	return toFold(events), err
 }
 
@@ -56,7 +54,7 @@ func (s *hostStore) Transact(ctx context.Context, exchanges ...*journal.Exchange
 			return ofFold(x.Decide(toFold(selected)))
 		}}
 	}
-	if err := s.transacts.Transact(ctx, all...); err != nil {
+	if err := s.transacts().Transact(ctx, all...); err != nil {
 		return err
 	}
 	for i, x := range exchanges {

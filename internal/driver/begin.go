@@ -14,7 +14,7 @@ import (
 // Init makes the tree that of a session, whose parent is the context. It is hooked to that by [Tree.Start].
 func (t *Tree) Init(ctx context.Context, place journal.Place, r *Run, host Host, name machine.Name) {
 	t.Place = place
-	t.item.Owner, t.session[0] = t, r
+	t.item.Owner, t.session = t, r
 	r.init(t, host, name)
 	if ctx.Done() != nil {
 		t.parent, ctx = ctx, context.WithoutCancel(ctx)
@@ -39,12 +39,11 @@ func (r *Run) Discard(cause error) { r.cancel(cause) }
 
 // TakeUp puts the session where its window stands, at an instant of the clock.
 func (t *Tree) TakeUp(found *fold.Window, at time.Time) {
-	r := t.session[0]
+	r := t.session
 	t.mu.Lock()
 	elapsed := max(at.Sub(found.StartedAt), 0)
 	t.clock, t.armed = newRunClock(t.Clock, at, at.Sub(found.StartedAt)), verdict.Never
 	t.Place.Machine, t.machine.Traced = t.clock.base.Machine(), t.Trace != nil
-	t.add(r)
 	var k Work
 	t.stepAt(&k, machine.Now{
 		At: elapsed, Offset: t.clock.offset(), Wall: at, Machine: t.Clock == nil,
@@ -57,7 +56,7 @@ func (t *Tree) TakeUp(found *fold.Window, at time.Time) {
 // Start arms a session that has not fired, and fires it if it is late.
 func (t *Tree) Start() {
 	t.followParent()
-	r, began := t.session[0], clocks.Now(t.Clock)
+	r, began := t.session, clocks.Now(t.Clock)
 	k := t.Step(r, &machine.Input{Kind: machine.Look})
 	k.askAside()
 	k.Do(t, began)
@@ -85,7 +84,7 @@ func (r *Run) BeginLayer(elapsed time.Duration, window *fold.Window, began time.
 // followParent has the parent tell of its end, unless the session has ended. It can be the host's code, as can what
 // stops it.
 func (t *Tree) followParent() {
-	r := t.session[0]
+	r := t.session
 	if t.parent == nil || r.Over() {
 		return
 	}

@@ -57,9 +57,8 @@ type Tree struct {
 
 	parent     context.Context // nil if it never ends
 	stopParent func() bool
-	runs       []*Run // by the numbers of their nodes; nil where a layer has ended
-	free       []int
-	session    [1]*Run // room for a session alone
+	session    *Run
+	layers     *layers // nil while there are none
 
 	item  alarm.Item[Tree]
 	timer clocks.Timer  // in place of item if the clock is not the machine's
@@ -74,17 +73,14 @@ type Trace interface {
 	Deliver()
 }
 
-// rooms are what the effects of steps are put in.
-var rooms = sync.Pool{New: func() any { return &[]machine.Effect{} }}
+// rooms are what steps need.
+var rooms = sync.Pool{New: func() any { return &machine.Room{} }}
 
 // Lock locks the session and its layers.
 func (t *Tree) Lock() { t.mu.Lock() }
 
 // Unlock unlocks them.
 func (t *Tree) Unlock() { t.mu.Unlock() }
-
-// Session is the run of the session.
-func (t *Tree) Session() *Run { return t.session[0] }
 
 // Step takes an input now.
 func (t *Tree) Step(r *Run, in *machine.Input) Work {
@@ -104,11 +100,10 @@ func (t *Tree) stepAt(k *Work, now machine.Now, r *Run, in *machine.Input) {
 	in.Node = &r.Node
 	shared := t.Shared.Load()
 	shared.Lock()
-	room := rooms.Get().(*[]machine.Effect)
-	t.machine.Room = *room
-	effects := t.machine.Step(now, in)
-	t.apply(effects, k)
-	t.machine.Room, *room = nil, effects
+	room := rooms.Get().(*machine.Room)
+	t.machine.Room = room
+	t.apply(t.machine.Step(now, in), k)
+	t.machine.Room = nil
 	rooms.Put(room)
 	shared.Unlock()
 	k.Stop, k.Ending = r.stop, r.Record.Ending()
@@ -149,7 +144,7 @@ func (t *Tree) now(parent *machine.ParentEnd) machine.Now {
 func (t *Tree) apply(effects []machine.Effect, k *Work) { //nolint:cyclop // a table
 	for i := range effects {
 		e := &effects[i]
-		r := t.runs[e.Node.Number]
+		r := t.run(e.Node)
 		switch e.Kind {
 		case machine.Ended:
 			r.end(e, k)
@@ -199,8 +194,8 @@ func (t *Tree) apply(effects []machine.Effect, k *Work) { //nolint:cyclop // a t
 // remove lets go of the layers that have ended. The caller holds the lock.
 func (t *Tree) remove(effects []machine.Effect) {
 	for i := range effects {
-		if n := effects[i].Node; effects[i].Kind == machine.Ended && t.runs[n.Number].outer != nil {
-			t.runs[n.Number], t.free = nil, append(t.free, n.Number)
+		if n := effects[i].Node; effects[i].Kind == machine.Ended && n.Number > 0 {
+			t.layers.runs[n.Number-1], t.layers.free = nil, append(t.layers.free, n.Number)
 		}
 	}
 }
@@ -225,17 +220,33 @@ func (t *Tree) disarm(k *Work) {
 	t.stopParent = nil
 }
 
-// add gives a run its number. The caller holds the lock.
+// layers are those of a session by the numbers of their nodes, from 1; nil where one has ended.
+type layers struct {
+	runs []*Run
+	free []int
+}
+
+// run is the one that a node is of. The caller holds the lock.
+func (t *Tree) run(n *machine.Node) *Run {
+	if n.Number == 0 {
+		return t.session
+	}
+	return t.layers.runs[n.Number-1]
+}
+
+// add gives a layer its number. The caller holds the lock.
 func (t *Tree) add(r *Run) {
-	if n := len(t.free); n > 0 {
-		r.Node.Number, t.free = t.free[n-1], t.free[:n-1]
-		t.runs[r.Node.Number] = r
+	if t.layers == nil {
+		t.layers = &layers{}
+	}
+	l := t.layers
+	if n := len(l.free); n > 0 {
+		r.Node.Number, l.free = l.free[n-1], l.free[:n-1]
+		l.runs[r.Node.Number-1] = r
 		return
 	}
-	if t.runs == nil {
-		t.runs = t.session[:0]
-	}
-	r.Node.Number, t.runs = len(t.runs), append(t.runs, r)
+	l.runs = append(l.runs, r)
+	r.Node.Number = len(l.runs)
 }
 
 // alarms is the one timer of all sessions on the machine's clock. Set in init to break an initialization cycle: what
@@ -280,7 +291,7 @@ func (t *Tree) ring() Work {
 	t.armed, t.ringing = verdict.Never, true
 	defer func() { t.ringing = false }()
 	var k Work
-	t.stepAt(&k, t.now(parent), t.session[0], &machine.Input{Kind: machine.Tick})
+	t.stepAt(&k, t.now(parent), t.session, &machine.Input{Kind: machine.Tick})
 	return k
 }
 

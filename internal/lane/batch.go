@@ -30,8 +30,9 @@ type recordable struct {
 func (r *Recorder) recordable() *recordable {
 	r.run.Lock()
 	defer r.run.Unlock()
-	one := &recordable{r: r, entries: r.untold, only: true, began: r.since}
-	r.again, r.untold, r.since = false, nil, time.Time{}
+	t := r.underway()
+	one := &recordable{r: r, entries: t.untold, only: true, began: t.since}
+	t.again, t.untold, t.since = false, nil, time.Time{}
 	if r.ending != nil && !r.ending.Here {
 		one.ending, one.only, one.began = r.ending, false, r.ending.Began
 	}
@@ -160,9 +161,10 @@ func (one *recordable) finish() {
 	r, more := one.r, false
 	r.locked(func() {
 		r.run.Tried(one.entries)
-		if more = r.again; !more {
-			close(r.job)
-			r.job = nil
+		t := r.tried
+		if more = t.again; !more {
+			close(t.job)
+			t.job = nil
 		}
 	})
 	switch {

@@ -55,14 +55,30 @@ type Recorder struct {
 	run Run
 
 	// The lock of the run guards the rest.
-	ending *Ending          // that is being recorded
+	ending *Ending       // that is being recorded
+	tried  *tried        // nil before there was something to record
+	marks  atomic.Uint32 // wasLeft, isClosed
+}
+
+// tried is what is under way of a run that has, or had, something to record.
+type tried struct {
 	job    chan struct{}    // closed when nothing is left to be recorded; nil if nothing is
 	since  time.Time        // when there was
 	untold []*machine.Entry // that the host is told of once they were tried
 	again  bool             // there is more for who is at it
 	vain   uint8            // tries, which a lane made since the store had everything
-	marks  atomic.Uint32    // wasLeft, isClosed
 }
+
+// underway is made at the first need. The caller holds the lock.
+func (r *Recorder) underway() *tried {
+	if r.tried == nil {
+		r.tried = &tried{}
+	}
+	return r.tried
+}
+
+// begun reports whether somebody is at it. The caller holds the lock.
+func (r *Recorder) begun() bool { return r.tried != nil && r.tried.job != nil }
 
 // An Ending is the run's end while it is being recorded.
 type Ending struct {
@@ -97,17 +113,20 @@ func (r *Recorder) Ending() *Ending { return r.ending }
 func (r *Recorder) End(e *Ending) { r.ending = e }
 
 // Add has the host told of an entry once its record was tried. The caller holds the lock.
-func (r *Recorder) Add(e *machine.Entry) { r.untold = append(r.untold, e) }
+func (r *Recorder) Add(e *machine.Entry) {
+	t := r.underway()
+	t.untold = append(t.untold, e)
+}
 
 // Want notes that there is something to record, and reports whether the caller has to have it recorded: nobody is at
 // it. The caller holds the lock.
 func (r *Recorder) Want() (begin bool) {
-	switch {
-	case r.job == nil:
-		r.job = make(chan struct{})
+	switch t := r.underway(); {
+	case t.job == nil:
+		t.job = make(chan struct{})
 		return true
-	case !r.again:
-		r.again, r.since = true, clocks.Now(r.Place().Clock)
+	case !t.again:
+		t.again, t.since = true, clocks.Now(r.Place().Clock)
 	}
 	return false
 }
@@ -116,15 +135,19 @@ func (r *Recorder) Want() (begin bool) {
 func (r *Recorder) WantAgain() (begin bool) {
 	r.run.Lock()
 	defer r.run.Unlock()
-	return r.job == nil && !r.pending().Empty() && r.Want()
+	return !r.begun() && !r.pending().Empty() && r.Want()
 }
 
 // Behind reports whether the store lacks something, or is being asked. The caller holds the lock.
-func (r *Recorder) Behind() bool { return r.job != nil || !r.pending().Empty() }
+func (r *Recorder) Behind() bool { return r.begun() || !r.pending().Empty() }
 
 // Underway returns a channel that is closed when nothing is left to be recorded, nil if nothing is.
 func (r *Recorder) Underway() (job <-chan struct{}) {
-	r.locked(func() { job = r.job })
+	r.locked(func() {
+		if r.tried != nil {
+			job = r.tried.job
+		}
+	})
 	return job
 }
 
@@ -182,7 +205,7 @@ func (r *Recorder) settle(stored []*machine.Entry) {
 	}
 	r.pending().Settle(stored)
 	if r.pending().Empty() {
-		r.vain = 0
+		r.underway().vain = 0
 	}
 }
 
@@ -299,7 +322,7 @@ func (r *Recorder) CheckpointAside() {
 		return
 	}
 	begins := false
-	r.locked(func() { begins = r.job == nil && r.Want() })
+	r.locked(func() { begins = !r.begun() && r.Want() })
 	if begins {
 		go func() {
 			defer (&recordable{r: r}).finish() // also if the store ends this goroutine

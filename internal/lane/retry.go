@@ -87,7 +87,7 @@ func (r *Recorder) Closed() bool { return r.marks.Load()&isClosed != 0 }
 // untaken reports whether the store does not have everything, and how often that was tried in vain.
 func (r *Recorder) untaken() (waits bool, tries int) {
 	waits = r.run.Owes()
-	r.locked(func() { waits, tries = waits || !r.pending().Empty(), int(r.vain) })
+	r.locked(func() { waits, tries = waits || !r.pending().Empty(), int(r.underway().vain) })
 	return waits, tries
 }
 
@@ -274,6 +274,6 @@ func (r *Recorder) triedAgain() (waits bool, tries int) {
 	case tries < math.MaxUint8:
 		tries++
 	}
-	r.locked(func() { r.vain = uint8(tries) }) //nolint:gosec // at most MaxUint8
+	r.locked(func() { r.underway().vain = uint8(tries) }) //nolint:gosec // at most MaxUint8
 	return waits, tries
 }

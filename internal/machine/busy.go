@@ -63,7 +63,7 @@ func (n *Node) inquire(v *verdict.Verdict) (putOff, now bool) {
 	if q == nil {
 		return true, false
 	}
-	n.tree.asked = true
+	n.tree.Room.asked = true
 	n.tree.emit(Effect{Kind: Ask, Node: n, Inquiry: q})
 	return true, true
 }
@@ -87,7 +87,7 @@ func (n *Node) answer(in *Input) {
 		return
 	}
 	n.endInquiry()
-	n.takePulse()
+	n.takePulse(&n.tree.Room.now)
 	n.LookClosely()
 	goesOn := verdict.NextIdleTrip(*n.Limits, n.seen) == q.trip
 	if n.phase == Running && (!goesOn || !in.Progress) {

@@ -67,7 +67,7 @@ func (n *Node) takeUp(found *fold.Window) {
 // act does what concerns a run that goes on. It has to wait for the record of the run's end, or for an answer of the
 // host's that this step asks for.
 func (n *Node) act(in *Input) {
-	in.Wait = n.phase == Recording || n.tree.asked
+	in.Wait = n.phase == Recording || n.tree.Room.asked
 	if in.Wait || n.phase != Running {
 		return
 	}
@@ -128,7 +128,7 @@ func (n *Node) beginTrip() *Trip {
 		Trip: fold.Trip{
 			Extended: n.seen.Extended, Elapsed: now, Paused: verdict.Paused(n.seen, now),
 		},
-		At: record.Truncate(n.tree.now.Wall), Note: n.LastNote(),
+		At: record.Truncate(n.tree.Room.now.Wall), Note: n.LastNote(),
 	}
 	return n.trip
 }
@@ -146,9 +146,9 @@ func (n *Node) conclude(known *fold.Window) {
 	if t.Complete {
 		n.trace(signal(verdict.Signal{Kind: verdict.SignalIncomplete, At: n.now(), From: t.Elapsed}))
 	}
-	from := len(n.tree.Room)
+	from := len(n.tree.Room.effects)
 	n.learn(known)
-	t.traceTakenBack(n, n.tree.Room[from:])
+	t.traceTakenBack(n, n.tree.Room.effects[from:])
 	n.tree.endWithParent() // which may have ended meanwhile
 	n.endWithOuter()
 }
@@ -169,7 +169,7 @@ func (n *Node) goesOn(known *fold.Window) bool {
 // endWithParent ends a running session whose parent has ended, with its layers. That is recorded by the parent's error
 // and not by its cause, whose text is the host's.
 func (t *Tree) endWithParent() {
-	n, parent := t.session, t.now.Parent
+	n, parent := t.session, t.Room.now.Parent
 	if parent == nil || n == nil || n.phase != Running {
 		return
 	}
@@ -181,7 +181,7 @@ func (t *Tree) endWithParent() {
 	if parent.Deadline {
 		name = "parent_deadline_exceeded"
 	}
-	n.record(NewEntry(&Loss{"an interrupt", []any{"signal", name}}, n.Moment(t.now).Interrupt(name, "")))
+	n.record(NewEntry(&Loss{"an interrupt", []any{"signal", name}}, n.Moment(t.Room.now).Interrupt(name, "")))
 }
 
 // endWithOuter ends a running layer whose run has ended.
@@ -194,10 +194,10 @@ func (n *Node) endWithOuter() {
 // end moves a run to its end: with a cause, by a stop, or with the run around it. A trace has the end where it was
 // decided, however long its record took.
 func (n *Node) end(by Effect) {
-	defer func(before bool) { n.tree.ending = before }(n.tree.ending)
-	n.tree.ending = true
+	defer func(before bool) { n.tree.Room.ending = before }(n.tree.Room.ending)
+	n.tree.Room.ending = true
 	if n.more != nil && len(n.more.given) > 0 { // the last progress is remembered
-		n.takePulse()
+		n.takePulse(&n.tree.Room.now)
 		n.resetLadders()
 	}
 	at := n.now()

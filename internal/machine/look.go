@@ -20,7 +20,7 @@ func (n *Node) look() {
 		n.Account.Learn()
 		n.traceAround()
 	}
-	n.takePulse() // once: a sign that comes meanwhile is later than this instant
+	n.takePulse(&n.tree.Room.now) // once: a sign that comes meanwhile is later than this instant
 	for now, asked := n.now(), false; ; {
 		n.resetLadders()
 		v := verdict.Judge(*n.Limits, n.seen, now)
@@ -49,7 +49,7 @@ func (n *Node) look() {
 
 // tell decides on a warning or a directive, and on the work that it ends.
 func (n *Node) tell(v verdict.Verdict, reason string) {
-	m := n.Moment(n.tree.now)
+	m := n.Moment(n.tree.Room.now)
 	o := &Notice{Verdict: v, Note: n.LastNote(), At: record.Truncate(m.At), Spend: spendOf(n.Account, &v)}
 	e := &Entry{Notice: o, make: func() []Event { return m.events(o) }}
 	if o.Directive() {
@@ -79,7 +79,7 @@ func (n *Node) resetLadders() {
 	reset := n.more.given.take(func(g *given) bool { return g.at <= n.seen.Signs.Progress })
 	n.Pulse.Load().awaitReset(len(n.more.given) > 0)
 	if len(reset) > 0 {
-		m := n.Moment(n.tree.now)
+		m := n.Moment(n.tree.Room.now)
 		n.record(laterEntry(record.EventProgress, func() Event { return m.progress(reset) }))
 	}
 }
@@ -89,7 +89,7 @@ func (n *Node) record(e *Entry) {
 	n.Draw()
 	n.Pending.Put(e)
 	kind := Record
-	if n.tree.ending {
+	if n.tree.Room.ending {
 		kind = Leave
 	}
 	n.tree.emit(Effect{Kind: kind, Node: n, Entry: e})

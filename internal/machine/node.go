@@ -92,7 +92,7 @@ func (n *Node) Phase() Phase { return n.phase }
 func (n *Node) Seen() *verdict.Snapshot { return &n.seen }
 
 // now is what has elapsed of the window at the instant of the step.
-func (n *Node) now() time.Duration { return n.At(n.tree.now.At) }
+func (n *Node) now() time.Duration { return n.At(n.tree.Room.now.At) }
 
 // At is what has elapsed of the window at an instant of the tree.
 func (n *Node) At(at time.Duration) time.Duration { return at - n.began }
@@ -144,14 +144,13 @@ func (n *Node) Silence(now Now) (silence time.Duration, signalled bool) {
 	if n.Pulse.Load() == nil {
 		return 0, false
 	}
-	n.tree.now = now
-	n.takePulse()
-	return verdict.Silence(n.seen, n.now()), verdict.Signalled(n.seen)
+	n.takePulse(&now)
+	return verdict.Silence(n.seen, n.At(now.At)), verdict.Signalled(n.seen)
 }
 
 // takePulse brings the signs of life into the decision.
-func (n *Node) takePulse() {
-	pulse, now := n.Pulse.Load(), &n.tree.now
+func (n *Node) takePulse(now *Now) {
+	pulse := n.Pulse.Load()
 	if pulse != nil && now.Machine {
 		pulse.into(n.seen.Signs, now.At-now.Offset, now.Offset-n.began)
 	}

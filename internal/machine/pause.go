@@ -15,7 +15,7 @@ func (n *Node) pauseClock(h *Hold, layer string, limit time.Duration) {
 		ID: record.EventID("", "", "", ""), Opened: n.now().Truncate(time.Microsecond),
 		Cap: limit.Truncate(time.Microsecond),
 	}
-	m := n.Moment(n.tree.now)
+	m := n.Moment(n.tree.Room.now)
 	e := laterEntry(record.EventHold, func() Event { return m.hold(h.id.Key, layer, p) })
 	e.Opens = true
 	n.record(e)
@@ -66,7 +66,7 @@ func (n *Node) recordRelease(id verdict.HoldID, pause *verdict.Pause, opening *p
 	if pause == nil && len(replaced) == 0 {
 		return
 	}
-	m, elapsed, opened := n.Moment(n.tree.now), n.now().Truncate(time.Microsecond), ""
+	m, elapsed, opened := n.Moment(n.tree.Room.now), n.now().Truncate(time.Microsecond), ""
 	if pause != nil {
 		opened = pause.ID
 	}

@@ -13,13 +13,18 @@ import (
 type Tree struct {
 	// Traced has the signals among the effects.
 	Traced bool
-	// Room is what effects are put in. A driver may lend it for a step.
-	Room []Effect
+	// Room is what a step needs besides. A driver may lend it for a step; else the tree keeps one.
+	Room *Room
 
-	now     Now
 	session *Node
 	queue   queue[*Node]
-	asked   bool // in this step the host is asked for something
+}
+
+// A Room has what a step knows and returns.
+type Room struct {
+	now     Now
+	effects []Effect
+	asked   bool // the host is asked for something
 	ending  bool // a run is being ended
 }
 
@@ -44,7 +49,10 @@ type ParentEnd struct {
 
 // Step takes an input at an instant, and returns what is to be done. The effects hold until the next step.
 func (t *Tree) Step(now Now, in *Input) []Effect { //nolint:cyclop,funlen // a table
-	t.now, t.Room, t.asked = now, t.Room[:0], false
+	if t.Room == nil {
+		t.Room = &Room{}
+	}
+	t.Room.now, t.Room.effects, t.Room.asked = now, t.Room.effects[:0], false
 	n := in.Node
 	if in.Kind != Begin {
 		t.endWithParent()
@@ -94,17 +102,17 @@ func (t *Tree) Step(now Now, in *Input) []Effect { //nolint:cyclop,funlen // a t
 	case Told:
 		n.told(in.Told)
 	}
-	return t.Room
+	return t.Room.effects
 }
 
-func (t *Tree) emit(e Effect) { t.Room = append(t.Room, e) }
+func (t *Tree) emit(e Effect) { t.Room.effects = append(t.Room.effects, e) }
 
 // Due is when the tree has to be looked at again, in its time; [verdict.Never] for never.
 func (t *Tree) Due() time.Duration { return t.queue.first() }
 
 // begin begins a run: the session, or a layer of the run around.
 func (n *Node) begin(t *Tree, in *Input) {
-	n.tree, n.outer, n.began, n.due.of = t, in.Around, t.now.At-in.Elapsed, n
+	n.tree, n.outer, n.began, n.due.of = t, in.Around, t.Room.now.At-in.Elapsed, n
 	if n.outer == nil {
 		t.session = n
 		n.takeUp(in.Window)
@@ -147,7 +155,7 @@ const pollGlance = time.Second
 // rest lets polls pass until the run has to be looked at, or until it is time to see whether the machine slept, and
 // has the timer look then, unless nothing guards the run. What is due already is looked at now.
 func (n *Node) rest(until time.Duration) {
-	now, quiet := &n.tree.now, time.Duration(0)
+	now, quiet := &n.tree.Room.now, time.Duration(0)
 	if now.Machine && until > n.now() {
 		if quiet = now.At - now.Offset + pollGlance; until != verdict.Never {
 			quiet = min(quiet, until+n.began-now.Offset)
