@@ -172,16 +172,19 @@ const lateAfter = fold.Lookback / 2
 // eventsOf are the events of entries as they are stored now. Those that had to wait for the store too long are dated
 // anew, in their order; when they happened stands in their payloads. The caller holds the lock.
 func (r *Recorder) eventsOf(entries []*machine.Entry) (events []fold.Event) {
-	p := r.Place()
-	dates, now := p.Store.Transacts() && !r.run.Machine().Begins, clocks.Now(p.Clock)
 	for _, e := range entries {
-		for _, event := range e.Events() {
-			end := event.Type == record.EventCancel || event.Type == record.EventComplete
-			if dates && !end && now.Sub(event.Timestamp) > lateAfter {
-				now = now.Add(time.Microsecond)
-				event.Timestamp = record.Truncate(now)
-			}
-			events = append(events, event)
+		events = append(events, e.Events()...)
+	}
+	if len(events) == 0 || r.run.Machine().Begins || !r.Place().Store.Transacts() { // nobody goes on from a checkpoint
+		return events
+	}
+	now := clocks.Now(r.Place().Clock)
+	for i := range events {
+		e := &events[i]
+		end := e.Type == record.EventCancel || e.Type == record.EventComplete
+		if !end && now.Sub(e.Timestamp) > lateAfter {
+			now = now.Add(time.Microsecond)
+			e.Timestamp = record.Truncate(now)
 		}
 	}
 	return events

@@ -181,13 +181,15 @@ func (l *lane) hangs(r *Recorder) {
 }
 
 // answered reports whether the store took what the run had, or refused it in time.
-func (one *recordable) answered() bool {
-	missing, _ := one.r.missing()
-	if len(missing) == 0 || one.alone {
-		return !one.alone
-	}
-	err := missing[len(missing)-1].Err()
-	return err != nil && !errors.Is(err, context.DeadlineExceeded)
+func (one *recordable) answered() (yes bool) {
+	one.r.locked(func() {
+		missing := one.r.pending().All()
+		if yes = !one.alone; yes && len(missing) > 0 {
+			err := missing[len(missing)-1].Err()
+			yes = err != nil && !errors.Is(err, context.DeadlineExceeded)
+		}
+	})
+	return yes
 }
 
 // cover takes what the runs owe to their shared limits, one after the other, until the store does not take something.
