@@ -66,7 +66,8 @@ func (t *Tree) Start() {
 	}
 }
 
-// BeginLayer begins a layer in a window that begins now, which the caller knows since began, and fires it if it is late.
+// BeginLayer begins a layer in a window that begins now, which the caller knows since began, and fires it if it is
+// late.
 func (r *Run) BeginLayer(elapsed time.Duration, window *fold.Window, began time.Time) {
 	t := r.Tree
 	in := machine.Input{Kind: machine.Begin, Around: &r.outer.Node, Elapsed: elapsed, Window: window}

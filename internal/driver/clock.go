@@ -12,8 +12,8 @@ import (
 // glance is how often the timer looks at the clock at least: the machine may have slept.
 const glance = time.Minute
 
-// uptimeClock is what a clock of the host may have besides: a count that only goes forward and goes on while the machine
-// sleeps.
+// uptimeClock is what a clock of the host may have besides: a count that only goes forward and goes on while the
+// machine sleeps.
 type uptimeClock interface{ Uptime() time.Duration }
 
 // A runClock tells how much real time of a session's window has elapsed. It never runs backwards and includes the time

@@ -22,7 +22,8 @@ func (r *Run) FailedCompletes() (tries int) {
 	return tries
 }
 
-// CompleteInDoubt reports whether the store may say that the run is complete, which it is not. The caller holds the lock.
+// CompleteInDoubt reports whether the store may say that the run is complete, which it is not. The caller holds the
+// lock.
 func (r *Run) CompleteInDoubt() bool { return !r.complete && r.failed().tries > 0 }
 
 // failed returns the tries that failed. The caller holds the lock.

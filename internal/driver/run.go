@@ -79,8 +79,8 @@ func (r *Run) extras() *extras {
 	return r.more
 }
 
-// Await has the waiter told once, on a goroutine of its own, when the wall clock goes on, unless the run has ended or it
-// is forgotten by then. The caller holds the lock.
+// Await has the waiter told once, on a goroutine of its own, when the wall clock goes on, unless the run has ended or
+// it is forgotten by then. The caller holds the lock.
 func (r *Run) Await(w Waiter) {
 	if r.over() {
 		return
@@ -171,8 +171,8 @@ func (r *Run) Over() (over bool) {
 	return over
 }
 
-// Recorded returns a channel that is closed when the run's end, which is being recorded, is in the store or given up; nil
-// if none is.
+// Recorded returns a channel that is closed when the run's end, which is being recorded, is in the store or given up;
+// nil if none is.
 func (r *Run) Recorded() (done <-chan struct{}) {
 	r.Locked(func() {
 		if e := r.Record.Ending(); e != nil {

@@ -174,8 +174,8 @@ func (d *Dependent) Begin(r *Run, cancel context.CancelCauseFunc) (begun bool) {
 	return begun
 }
 
-// Register has the run call stop when it ends, on another goroutine, unless done reports under the lock that there is no
-// need any more. It reports whether it will.
+// Register has the run call stop when it ends, on another goroutine, unless done reports under the lock that there is
+// no need any more. It reports whether it will.
 func (d *Dependent) Register(r *Run, stop func() bool, done func() bool) (registered bool) {
 	r.Locked(func() {
 		if registered = !done(); registered {

@@ -63,7 +63,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 
 // next is an event that a writer has about the window that it is in.
 func (w *world) next(by *writer) fold.Event {
-	start, kind, payload := by.stamp(), "", any(nil)
+	start := by.stamp()
+	var kind string
+	var payload any
 	used, rung := record.Used{ConfiguredBudgetSeconds: record.Seconds(w.IntN(2))}, record.Count(1+w.IntN(3))
 	elapsed := record.ExactSeconds(by.clock.Since(by.name.StartedAt))
 	opening := pick(w, w.openings)

@@ -2,7 +2,6 @@ package journal_test
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"slices"
 	"testing"
@@ -293,6 +292,6 @@ func TestConsult(t *testing.T) {
 		require.EqualError(t, err, "read events: disk full")
 		_, err = b.ReadWindow(t.Context(), b.name.StartedAt)
 		require.EqualError(t, err, "read events of run s-1: disk full")
-		require.True(t, errors.Is(err, errFull))
+		require.ErrorIs(t, err, errFull)
 	})
 }

@@ -68,7 +68,7 @@ func TestBatch(t *testing.T) {
 		require.True(t, entry.Stored())
 		require.True(t, pause.Stored())
 		require.Equal(t, "idle_exceeded", r.end(t).known.Stop.Reason)
-		require.Equal(t, 2, len(r.tried))
+		require.Len(t, r.tried, 2)
 	})
 	inBubble(t, "runs of one moment share an exchange, at most 512 of them", func(t *testing.T, b *bench) {
 		all := b.begin(600)
@@ -105,6 +105,10 @@ func TestBatch(t *testing.T) {
 			t.Fatal("it was never asked for alone")
 		})
 	}
+}
+
+// TestHang protects the runs of a store that hangs, and those beside them.
+func TestHang(t *testing.T) {
 	inBubble(t, "a run with another conversation goes by itself", func(t *testing.T, b *bench) {
 		all := b.begin(4)
 		require.True(t, all[1].Enter())
@@ -177,7 +181,7 @@ func TestBatch(t *testing.T) {
 		time.Sleep(timeout - 1)
 		synctest.Wait()
 		require.NotNil(t, r.Underway())
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.Nil(t, r.Underway())
 		require.ErrorIs(t, entry.Err(), context.DeadlineExceeded)
@@ -197,6 +201,10 @@ func TestBatch(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestBeside protects what happens beside an exchange, and is none of it.
+func TestBeside(t *testing.T) {
 	inBubble(t, "what is decided while the store is asked is recorded next", func(t *testing.T, b *bench) {
 		open, r := make(chan struct{}), b.begin(1)[0]
 		b.store.hangUntil(open)
