@@ -68,7 +68,7 @@ func storeErr[T any](value T, err error) (T, error) {
 	if panicked := (*bounded.PanicError)(nil); errors.As(err, &panicked) {
 		err = fmt.Errorf("event store panicked with a %T", panicked.Value)
 	} else if errors.Is(err, bounded.ErrExited) {
-		err = fmt.Errorf("event store: %w", err)
+		err = ErrExited
 	}
 	return value, err
 }

@@ -1,0 +1,263 @@
+package driver_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/benbjohnson/clock"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/driver"
+)
+
+// A countingClock counts the timers that are made of it.
+type countingClock struct {
+	clock.Clock
+	made atomic.Int32
+}
+
+func (c *countingClock) AfterFunc(d time.Duration, f func()) *clock.Timer {
+	c.made.Add(1)
+	return c.Clock.AfterFunc(d, f)
+}
+
+// TestTimer protects that a tree has one timer, however many layers, which looks at what is due and nothing else.
+func TestTimer(t *testing.T) {
+	t.Run("one for all, and each layer ends at its own time", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b, c := newBench(t), &countingClock{Clock: clock.New()}
+			b.place.Clock, b.place.Instant = c, true // it has no time-out of its own
+			b.begin(t.Context(), after(24*time.Hour))
+			for i := range 100 {
+				b.layer(b.Run, after(time.Duration(100-i)*time.Minute))
+			}
+			require.EqualValues(t, 1, c.made.Load())
+			for i := range 100 {
+				time.Sleep(time.Minute)
+				if i == 0 {
+					time.Sleep(time.Nanosecond) // past the limit, from here on
+				}
+				synctest.Wait()
+				for j, layer := range b.layers {
+					require.Equal(t, 100-j <= i+1, layer.Over(), "%d after %d minutes", j, i+1)
+				}
+			}
+			require.EqualValues(t, 1, c.made.Load())
+			require.False(t, b.Over())
+			b.End(errClosed)
+		})
+	})
+	inBubble(t, "a layer that is due is looked at, and none beside it", after(24*time.Hour), func(t *testing.T, b *bench) {
+		warned := after(20 * time.Hour)
+		warned.WarnAt = []float64{0.5}
+		others := make([]*driver.Run, 10)
+		for i := range others {
+			others[i], _ = b.layer(b.Run, after(20*time.Hour))
+		}
+		due, h := b.layer(b.Run, warned)
+		time.Sleep(10 * time.Hour)
+		synctest.Wait()
+		require.Contains(t, h.heard(), "warning")
+		require.True(t, due.Quiet(), "it was looked at just now")
+		require.False(t, b.Quiet(), "it has to be looked at again by a poll")
+		for _, other := range others {
+			require.True(t, other.Node.MayBeQuiet())
+			require.False(t, other.Quiet())
+		}
+	})
+	inBubble(t, "the number of a layer that has ended is another's, and nobody is taken for it", after(24*time.Hour), func(t *testing.T, b *bench) {
+		first, _ := b.layer(b.Run, after(time.Hour))
+		number := first.Node.Number
+		require.True(t, first.End(errClosed))
+		second, _ := b.layer(b.Run, after(2*time.Hour))
+		require.Equal(t, number, second.Node.Number)
+		require.False(t, first.End(errFull))
+		time.Sleep(time.Hour + 1)
+		synctest.Wait()
+		require.NoError(t, second.Inner().Err())
+		require.Equal(t, errClosed, first.Cause())
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		requireStop(t, second, "wall_clock_exceeded")
+	})
+	inBubble(t, "none of a session that has ended", after(time.Hour), func(t *testing.T, b *bench) {
+		b.End(errClosed)
+		b.host.heard()
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		require.Empty(t, b.host.heard())
+		require.Equal(t, errClosed, b.Cause())
+	})
+	t.Run("inline there is none, and a poll finds what a timer would", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b, c := newBench(t), &countingClock{Clock: clock.New()}
+			b.place.Clock, b.place.Inline, b.place.Instant = c, true, true
+			b.begin(t.Context(), after(time.Hour))
+			time.Sleep(2 * time.Hour)
+			synctest.Wait()
+			require.NoError(t, b.Inner().Err())
+			require.Zero(t, c.made.Load())
+			require.Error(t, b.Poll())
+			requireStop(t, b.Run, "wall_clock_exceeded")
+		})
+	})
+	inBubble(t, "many trees that ring at one moment end together", after(time.Hour), func(t *testing.T, b *bench) {
+		all := []*driver.Tree{&b.tree}
+		benches := []*bench{b}
+		for range 9 {
+			other := newBench(t)
+			other.place.Store, other.place.Host = b.store, b.store
+			other.begin(t.Context(), after(time.Hour))
+			benches, all = append(benches, other), append(all, &other.tree)
+		}
+		for _, tree := range all {
+			tree.StopTimer()
+		}
+		time.Sleep(time.Hour + 1)
+		driver.RingAll(all)
+		synctest.Wait()
+		for _, one := range benches {
+			requireStop(t, one.Run, "wall_clock_exceeded")
+			require.Contains(t, one.host.heard(), "stop: <nil>")
+		}
+	})
+}
+
+// TestLayer protects what a layer and the run around it have to do with each other.
+func TestLayer(t *testing.T) {
+	inBubble(t, "it ends with its run, by the same cause, and its own end leaves that as it is", after(time.Hour), func(t *testing.T, b *bench) {
+		first, _ := b.layer(b.Run, after(time.Minute))
+		inner, _ := b.layer(b.Run, unlimited())
+		innermost, _ := b.layer(inner, unlimited())
+		require.Equal(t, inner, innermost.Outer())
+		require.Nil(t, b.Outer())
+		time.Sleep(time.Minute + 1)
+		synctest.Wait()
+		requireStop(t, first, "wall_clock_exceeded")
+		require.NoError(t, b.Inner().Err())
+		require.NoError(t, innermost.Err())
+		b.End(errClosed)
+		require.Equal(t, errClosed, inner.Cause())
+		require.Equal(t, errClosed, innermost.Cause())
+		require.ErrorIs(t, innermost.Err(), context.Canceled)
+		require.True(t, innermost.Over())
+	})
+	inBubble(t, "a stop of the session is told of once, and none of the layers'", after(time.Hour), func(t *testing.T, b *bench) {
+		_, h := b.layer(b.Run, unlimited())
+		time.Sleep(time.Hour + 1)
+		synctest.Wait()
+		require.Equal(t, []string{"trace", "stop: <nil>"}, b.host.heard())
+		require.Empty(t, h.heard())
+	})
+	inBubble(t, "one that is late fires before it has begun", after(time.Hour), func(t *testing.T, b *bench) {
+		layer, _ := b.layer(b.Run, after(-1))
+		requireStop(t, layer, "wall_clock_exceeded")
+	})
+}
+
+// A foreignParent is a context of the host's own type, whose registrations it makes itself.
+type foreignParent struct {
+	context.Context
+	done    chan struct{}
+	stopped chan struct{}
+	block   chan struct{}
+}
+
+func (c *foreignParent) Done() <-chan struct{} { return c.done }
+
+func (c *foreignParent) Err() error {
+	select {
+	case <-c.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+func (c *foreignParent) AfterFunc(func()) (stop func() bool) {
+	return func() bool {
+		close(c.stopped)
+		<-c.block
+		return true
+	}
+}
+
+// TestParent protects how a session ends with its parent, which is no stop.
+func TestParent(t *testing.T) {
+	inParent := func(name string, test func(t *testing.T, b *bench, cancel context.CancelCauseFunc)) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				b.begin(ctx, after(time.Hour))
+				test(t, b, cancel)
+			})
+		})
+	}
+	inParent("all of it, at once for who looks, by the parent's cause", func(t *testing.T, b *bench, cancel context.CancelCauseFunc) {
+		layer, _ := b.layer(b.Run, unlimited())
+		var work dependent
+		work.Begin(layer, work.cancel)
+		cancel(errFull)
+		require.ErrorIs(t, layer.Err(), context.Canceled)
+		require.Equal(t, errFull, b.Cause())
+		require.Equal(t, errFull, layer.Cause())
+		synctest.Wait()
+		require.EqualValues(t, 1, work.ended.Load())
+		require.NotContains(t, b.host.heard(), "stop: <nil>")
+		events, err := b.store.Read(t.Context(), "s-1")
+		require.NoError(t, err)
+		require.Len(t, events, 1)
+		require.Contains(t, string(events[0].Payload), "parent_canceled")
+		require.NotContains(t, string(events[0].Payload), errFull.Error())
+	})
+	inParent("without anybody who looks", func(t *testing.T, b *bench, cancel context.CancelCauseFunc) {
+		cancel(errFull)
+		synctest.Wait()
+		<-b.Inner().Done()
+		require.Equal(t, errFull, b.Cause())
+	})
+	inParent("not after an end of its own, which stays", func(t *testing.T, b *bench, cancel context.CancelCauseFunc) {
+		b.End(errClosed)
+		cancel(errFull)
+		synctest.Wait()
+		require.Equal(t, errClosed, b.Cause())
+		require.ErrorIs(t, b.Err(), context.Canceled)
+	})
+	t.Run("that had ended before, with its deadline", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			time.Sleep(time.Hour)
+			b.begin(ctx, after(time.Hour))
+			require.Equal(t, context.DeadlineExceeded, b.Err(), "the parent's error")
+			require.ErrorIs(t, b.Cause(), context.DeadlineExceeded)
+			deadline, ok := b.Deadline()
+			require.True(t, ok)
+			require.Equal(t, time.Hour-time.Minute, time.Since(deadline))
+		})
+	})
+	t.Run("of the host's own type, which may block when it is let go", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b, p := newBench(t), &foreignParent{t.Context(), make(chan struct{}), make(chan struct{}), make(chan struct{})}
+			b.begin(p, after(time.Hour))
+			began := time.Now()
+			b.End(errClosed)
+			require.Zero(t, time.Since(began))
+			<-p.stopped
+			close(p.block)
+		})
+	})
+	inBubble(t, "a session without one has no deadline", after(time.Hour), func(t *testing.T, b *bench) {
+		other := newBench(t)
+		other.begin(context.Background(), unlimited())
+		_, ok := other.Deadline()
+		require.False(t, ok)
+		require.NoError(t, other.Err())
+	})
+}

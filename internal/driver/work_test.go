@@ -1,0 +1,247 @@
+package driver_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/driver"
+	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// A dependent counts how often it was ended, and has the last cause.
+type dependent struct {
+	driver.Dependent
+	ended atomic.Int32
+	cause atomic.Value
+}
+
+func (d *dependent) cancel(cause error) {
+	d.ended.Add(1)
+	d.cause.Store(cause)
+}
+
+func (d *dependent) stop() bool {
+	d.ended.Add(1)
+	return true
+}
+
+func never() bool { return false }
+
+// TestDependent protects that what a run ends with is ended once, unless it has ended before.
+func TestDependent(t *testing.T) {
+	inBubble(t, "work and registrations, once, when the run ends", after(time.Hour), func(t *testing.T, b *bench) {
+		var work, registered, ended, forgotten dependent
+		require.True(t, work.Begin(b.Run, work.cancel))
+		require.True(t, registered.Register(b.Run, registered.stop, never))
+		require.True(t, ended.Begin(b.Run, ended.cancel))
+		require.True(t, forgotten.Register(b.Run, forgotten.stop, never))
+		require.Nil(t, ended.End(b.Run))
+		require.NotNil(t, forgotten.End(b.Run))
+		require.True(t, b.End(errClosed))
+		require.False(t, b.End(errFull))
+		synctest.Wait()
+		require.EqualValues(t, 1, work.ended.Load())
+		require.Equal(t, errClosed, work.cause.Load())
+		require.EqualValues(t, 1, registered.ended.Load())
+		require.Zero(t, ended.ended.Load()+forgotten.ended.Load())
+		require.Nil(t, registered.End(b.Run), "it was stopped already")
+		require.False(t, work.Begin(b.Run, work.cancel), "a run that has ended begins nothing")
+		require.False(t, work.Register(b.Run, work.stop, func() bool { return true }))
+	})
+	inBubble(t, "one that blocks holds up neither the end nor who asked for it", after(time.Hour), func(t *testing.T, b *bench) {
+		open := make(chan struct{})
+		var work dependent
+		work.Begin(b.Run, func(error) { <-open })
+		began := time.Now()
+		require.True(t, b.End(errClosed))
+		require.Zero(t, time.Since(began))
+		require.Equal(t, errClosed, b.Cause())
+		close(open)
+	})
+	inBubble(t, "one that panics keeps none of the others", after(time.Hour), func(t *testing.T, b *bench) {
+		var first, bad, last dependent
+		first.Begin(b.Run, first.cancel)
+		bad.Begin(b.Run, func(error) { panic("secret") })
+		last.Begin(b.Run, last.cancel)
+		b.End(errClosed)
+		synctest.Wait()
+		require.EqualValues(t, 2, first.ended.Load()+last.ended.Load())
+	})
+	l := unlimited()
+	l.Idle = 10 * time.Minute
+	l.Ladders = &verdict.Ladders{Idle: []verdict.Directive{verdict.DirectRetry, verdict.DirectWait}}
+	inBubble(t, "work that is to be begun again ends at the directive, and registrations stay", l, func(t *testing.T, b *bench) {
+		var work, registered dependent
+		work.Begin(b.Run, work.cancel)
+		registered.Register(b.Run, registered.stop, never)
+		time.Sleep(10*time.Minute + 1)
+		synctest.Wait()
+		require.EqualValues(t, 1, work.ended.Load())
+		require.IsType(t, &againError{}, work.cause.Load())
+		require.Zero(t, registered.ended.Load())
+		require.True(t, work.Begin(b.Run, work.cancel), "it is begun again")
+		time.Sleep(10*time.Minute + 1)
+		synctest.Wait()
+		require.EqualValues(t, 1, work.ended.Load(), "a wait ends nothing")
+		b.End(errClosed)
+		synctest.Wait()
+		require.EqualValues(t, 2, work.ended.Load())
+		require.EqualValues(t, 1, registered.ended.Load())
+	})
+	t.Run("whichever of many have ended before", func(t *testing.T) {
+		for seed := range uint64(40) {
+			synctest.Test(t, func(t *testing.T) {
+				r, b := rand.New(rand.NewPCG(seed, 3)), newBench(t)
+				b.begin(t.Context(), after(time.Hour))
+				all, gone := make([]dependent, 1+r.IntN(12)), map[int]bool{}
+				for i := range all {
+					if r.IntN(2) == 0 {
+						all[i].Begin(b.Run, all[i].cancel)
+					} else {
+						all[i].Register(b.Run, all[i].stop, never)
+					}
+					if at := r.IntN(i + 1); r.IntN(2) == 0 {
+						gone[at] = true
+						all[at].End(b.Run)
+					}
+				}
+				b.End(errClosed)
+				synctest.Wait()
+				for i := range all {
+					require.Equal(t, !gone[i], all[i].ended.Load() == 1, "seed %d, %d of %d", seed, i, len(all))
+				}
+			})
+		}
+	})
+}
+
+// A waiter counts how often it was told.
+type waiter struct{ told atomic.Int32 }
+
+func (w *waiter) Released() { w.told.Add(1) }
+
+// TestWaiter protects that who waits for the end of a pause is told once.
+func TestWaiter(t *testing.T) {
+	open := func(b *bench, key string) func() {
+		in := machine.Input{
+			Kind: machine.OpenHold, ID: verdict.HoldID{Key: key}, Limits: verdict.HoldLimits{Cap: time.Hour}, Pauses: true,
+		}
+		b.Take(&in)
+		require.NotNil(b.t, in.Hold)
+		return func() { b.Take(&machine.Input{Kind: machine.CloseHold, Hold: in.Hold}) }
+	}
+	inBubble(t, "at the release, unless it was forgotten", after(time.Hour), func(t *testing.T, b *bench) {
+		var one, other, forgotten waiter
+		release := open(b, "ask")
+		b.Locked(func() {
+			b.Forget(&forgotten)
+			for _, w := range []*waiter{&one, &other, &forgotten} {
+				b.Await(w)
+			}
+			b.Forget(&forgotten)
+		})
+		time.Sleep(time.Minute)
+		require.Zero(t, one.told.Load())
+		release()
+		synctest.Wait()
+		open(b, "again")()
+		synctest.Wait()
+		require.EqualValues(t, 1, one.told.Load())
+		require.EqualValues(t, 1, other.told.Load())
+		require.Zero(t, forgotten.told.Load())
+	})
+	inBubble(t, "not after the end of the run", after(time.Hour), func(t *testing.T, b *bench) {
+		var w waiter
+		b.End(errClosed)
+		b.Locked(func() { b.Await(&w) })
+		b.End(errClosed)
+		synctest.Wait()
+		require.Zero(t, w.told.Load())
+		b.tree.DeliverTrace()
+		require.True(t, b.Close(errClosed), "nothing is left to do")
+	})
+}
+
+// TestComplete protects that a run is complete once that is recorded, and goes on where it cannot be.
+func TestComplete(t *testing.T) {
+	inBubble(t, "it is recorded before the run ends", after(time.Hour), func(t *testing.T, b *bench) {
+		b.store.failWith(func(context.Context) error {
+			require.NoError(t, b.Inner().Err())
+			return nil
+		})
+		ended, err := b.RecordComplete(0)
+		require.NoError(t, err)
+		require.True(t, ended)
+		b.Locked(func() { require.True(t, b.Complete()) })
+		require.Equal(t, machine.ErrComplete, b.Cause())
+		ended, err = b.RecordComplete(0)
+		require.NoError(t, err)
+		require.False(t, ended)
+	})
+	inBubble(t, "a try that fails is that of all who waited for it", after(time.Hour), func(t *testing.T, b *bench) {
+		b.store.failWith(func(context.Context) error { time.Sleep(time.Second); return errFull })
+		came, before := make(chan error, 3), b.FailedCompletes()
+		began := time.Now()
+		for range 3 {
+			go func() {
+				_, err := b.RecordComplete(before)
+				came <- err
+			}()
+		}
+		for range 3 {
+			require.ErrorIs(t, <-came, errFull)
+		}
+		require.Less(t, time.Since(began), timeout, "they did not try one after the other")
+		require.Equal(t, 1, b.FailedCompletes())
+		require.False(t, b.Over())
+		b.Locked(func() { require.True(t, b.CompleteInDoubt()) })
+		b.store.failWith(nil)
+		ended, err := b.RecordComplete(b.FailedCompletes())
+		require.NoError(t, err)
+		require.True(t, ended)
+		b.Locked(func() { require.False(t, b.CompleteInDoubt()) })
+	})
+	inBubble(t, "one that waits for a stop finds that", after(time.Hour), func(t *testing.T, b *bench) {
+		b.tree.StopTimer()
+		time.Sleep(time.Hour + 1)
+		b.store.failWith(func(context.Context) error { time.Sleep(time.Second); return nil })
+		go b.Poll()
+		synctest.Wait()
+		require.NotNil(t, b.Recorded())
+		ended, err := b.RecordComplete(0)
+		require.NoError(t, err)
+		require.False(t, ended)
+		requireStop(t, b.Run, "wall_clock_exceeded")
+		synctest.Wait()
+	})
+	inBubble(t, "an end waits for a stop that is being recorded, which is the first", after(time.Hour), func(t *testing.T, b *bench) {
+		b.store.failWith(func(context.Context) error { time.Sleep(time.Second); return nil })
+		time.Sleep(time.Hour + 1)
+		synctest.Wait()
+		began := time.Now()
+		require.False(t, b.End(errClosed))
+		require.Equal(t, time.Second, time.Since(began))
+		requireStop(t, b.Run, "wall_clock_exceeded")
+	})
+	inBubble(t, "a stop that another process took back goes on", after(time.Hour), func(t *testing.T, b *bench) {
+		extend := b.Node.Event(record.EventExtend, time.Now(), "", record.Extend{
+			SessionStartedAt: record.Stamp(b.Node.StartedAt), ExtensionSeconds: 3600,
+		})
+		require.NoError(t, b.store.Append(t.Context(), extend))
+		time.Sleep(time.Hour + 1)
+		synctest.Wait()
+		require.False(t, b.Over(), fmt.Sprint(b.Cause()))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		requireStop(t, b.Run, "wall_clock_exceeded")
+	})
+}

@@ -1,0 +1,297 @@
+package journal_test
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/journal"
+	"github.com/seed62658d38/watchdog/internal/record"
+)
+
+// TestTransact protects what an exchange about a window appends, and what it says that the store has then.
+func TestTransact(t *testing.T) {
+	inBubble(t, "what is decided goes behind what comes before it", func(t *testing.T, b *bench) {
+		before, event := b.extend(time.Minute), b.extend(time.Hour)
+		r, err := b.Transact(t.Context(), timeout, []fold.Event{before}, always(event))
+		require.NoError(t, err)
+		require.NoError(t, r.Unread)
+		require.Equal(t, event.ID, r.Kept.ID)
+		require.Equal(t, ids(before), ids(r.Before...))
+		require.ElementsMatch(t, ids(before, event), b.keeps())
+		after := b.After(r)
+		require.Equal(t, time.Hour+time.Minute, after.Extended)
+	})
+	inBubble(t, "where nothing is decided nothing is kept", func(t *testing.T, b *bench) {
+		r, err := b.Transact(t.Context(), timeout, []fold.Event{b.extend(time.Minute)}, always())
+		require.NoError(t, err)
+		require.Nil(t, r.Kept)
+		require.Empty(t, r.Before)
+		require.Empty(t, b.keeps())
+		require.Zero(t, b.After(r).Extended)
+	})
+	inBubble(t, "it is decided in view of what another process stored", func(t *testing.T, b *bench) {
+		require.NoError(t, b.another().Append(t.Context(), b.extend(time.Hour)))
+		seen := time.Duration(0)
+		_, err := b.Transact(t.Context(), timeout, nil, func(known *fold.Window) []fold.Event {
+			seen = known.Extended
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, time.Hour, seen)
+	})
+	inBubble(t, "the end of a window is whose came first", func(t *testing.T, b *bench) {
+		first, _ := b.cancel("idle_exceeded")
+		require.NoError(t, b.another().Append(t.Context(), first))
+		own, cancel := b.cancel("wall_clock_exceeded")
+		r, err := b.Transact(t.Context(), timeout, nil, always(own))
+		require.NoError(t, err)
+		require.Equal(t, "idle_exceeded", b.End(r, &own, cancel).Stop.Reason)
+		known, err := b.EndAfter(r)
+		require.NoError(t, err)
+		require.Equal(t, "idle_exceeded", known.Stop.Reason)
+		require.Equal(t, ids(first), b.keeps())
+	})
+	inBubble(t, "an end that only this process wrote is its own", func(t *testing.T, b *bench) {
+		own, cancel := b.cancel("wall_clock_exceeded")
+		r, err := b.Transact(t.Context(), timeout, nil, always(own))
+		require.NoError(t, err)
+		require.Same(t, cancel, b.End(r, &own, cancel).Stop)
+	})
+	inBubble(t, "an end that cannot be read is an error after it", func(t *testing.T, b *bench) {
+		own, cancel := b.cancel("wall_clock_exceeded")
+		damaged := own
+		damaged.Payload = []byte(`{"session_started_at":7}`)
+		require.NoError(t, b.another().Append(t.Context(), damaged))
+		r, err := b.Transact(t.Context(), timeout, nil, always(own))
+		require.NoError(t, err)
+		_, err = b.EndAfter(r)
+		require.ErrorIs(t, err, journal.ErrUnreadableEvent)
+		require.Same(t, cancel, b.End(r, &own, cancel).Stop, "nobody else's can be read")
+	})
+	inBubble(t, "what comes before is left out if the store refuses it", func(t *testing.T, b *bench) {
+		before, event := b.extend(time.Minute), b.extend(time.Hour)
+		b.store.failWith(func(_ context.Context, _ string, events []fold.Event) error {
+			if slices.Contains(ids(events...), before.ID) {
+				return errFull
+			}
+			return nil
+		})
+		r, err := b.Transact(t.Context(), timeout, []fold.Event{before}, always(event))
+		require.NoError(t, err)
+		require.NoError(t, r.Unread)
+		require.Empty(t, r.Before)
+		require.Equal(t, ids(event), b.keeps())
+	})
+	inBubble(t, "events that cannot be read hold up nothing", func(t *testing.T, b *bench) {
+		b.store.failWith(func(_ context.Context, call string, _ []fold.Event) error {
+			if call != "append" {
+				return errFull
+			}
+			return nil
+		})
+		own, cancel := b.cancel("wall_clock_exceeded")
+		r, err := b.Transact(t.Context(), timeout, nil, func(known *fold.Window) []fold.Event {
+			require.False(t, known.Over())
+			return []fold.Event{own}
+		})
+		require.NoError(t, err)
+		require.ErrorIs(t, r.Unread, errFull)
+		require.Same(t, cancel, b.End(r, &own, cancel).Stop)
+		_, err = b.EndAfter(r)
+		require.EqualError(t, err, "read what was kept: disk full")
+		require.ErrorIs(t, err, errFull)
+		require.Equal(t, ids(own), b.keeps())
+	})
+	t.Run("a store that can transact is asked once, any other reads before and after", func(t *testing.T) {
+		for steps, calls := range map[bool][]string{false: {"transact", "keep"}, true: {"read", "append", "read"}} {
+			withStore(t, &store{steps: steps}, func(t *testing.T, b *bench) {
+				_, err := b.Transact(t.Context(), timeout, nil, always(b.extend(time.Hour)))
+				require.NoError(t, err)
+				require.Equal(t, calls, b.store.calls())
+			})
+		}
+	})
+}
+
+// TestFault protects the caller of a store that misbehaves, and the next call.
+func TestFault(t *testing.T) {
+	faults := map[string]struct {
+		fault func(ctx context.Context) error
+		is    error
+		text  string
+		takes time.Duration
+	}{
+		"refuses": {func(context.Context) error { return errFull }, errFull, "disk full", 0},
+		"panics": {
+			func(context.Context) error { panic("secret") }, nil, "event store panicked with a string", 0,
+		},
+		"ends its goroutine": {
+			func(context.Context) error { runtime.Goexit(); return nil }, journal.ErrExited,
+			"event store: it ended its goroutine", 0,
+		},
+		"hangs as long as it may": {
+			func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, context.DeadlineExceeded, "", timeout,
+		},
+		"ignores its time-out": {
+			func(context.Context) error { time.Sleep(time.Hour); return nil }, context.DeadlineExceeded,
+			"event store did not answer in time (5s): context deadline exceeded", timeout,
+		},
+	}
+	for name, c := range faults {
+		inBubble(t, "the store "+name, func(t *testing.T, b *bench) {
+			b.store.failWith(func(ctx context.Context, _ string, _ []fold.Event) error { return c.fault(ctx) })
+			began, event := time.Now(), b.extend(time.Hour)
+			_, err := b.Transact(t.Context(), timeout, []fold.Event{b.extend(time.Minute)}, always(event))
+			require.Error(t, err)
+			require.Equal(t, c.takes, time.Since(began))
+			if c.is != nil {
+				require.ErrorIs(t, err, c.is)
+			}
+			if c.text != "" {
+				require.EqualError(t, err, c.text)
+			}
+			b.store.failWith(nil)
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			require.False(t, b.Busy(), "the run can talk again")
+			_, err = b.Transact(t.Context(), timeout, nil, always(event))
+			require.NoError(t, err)
+			require.Contains(t, b.keeps(), event.ID)
+		})
+	}
+}
+
+// TestWithin protects that the exchanges of a run do not overlap, and how long each lasts.
+func TestWithin(t *testing.T) {
+	hang := func(context.Context, string, []fold.Event) error { time.Sleep(time.Minute); return nil }
+	inBubble(t, "a run whose store hangs is not asked for again", func(t *testing.T, b *bench) {
+		b.store.failWith(hang)
+		event, began := b.extend(time.Hour), time.Now()
+		for range 2 {
+			require.ErrorIs(t, b.Append(t.Context(), event), context.DeadlineExceeded)
+		}
+		require.Equal(t, 2*timeout, time.Since(began))
+		require.Equal(t, []string{"append"}, b.store.calls())
+		require.True(t, b.Busy())
+		require.False(t, b.Enter())
+		time.Sleep(time.Minute)
+		require.False(t, b.Busy())
+		require.Equal(t, ids(event), b.keeps(), "the late answer has its effect")
+	})
+	inBubble(t, "who waits for a conversation has the rest of its time for its own", func(t *testing.T, b *bench) {
+		require.True(t, b.Enter())
+		time.AfterFunc(3*time.Second, b.Leave)
+		b.store.failWith(hang)
+		began := time.Now()
+		require.ErrorIs(t, b.Append(t.Context(), b.extend(time.Hour)), context.DeadlineExceeded)
+		require.Equal(t, timeout, time.Since(began))
+		require.Equal(t, []string{"append"}, b.store.calls())
+		time.Sleep(time.Hour)
+	})
+	inBubble(t, "the caller goes away, and its cause is the error", func(t *testing.T, b *bench) {
+		b.store.failWith(hang)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(errFull) })
+		began := time.Now()
+		err := b.Append(ctx, b.extend(time.Hour))
+		require.EqualError(t, err, "wait for the event store: disk full")
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, time.Second, time.Since(began))
+		time.Sleep(time.Hour)
+	})
+	inBubble(t, "who has no time left does not ask", func(t *testing.T, b *bench) {
+		_, err := b.Transact(t.Context(), 0, nil, always(b.extend(time.Hour)))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Empty(t, b.store.calls())
+	})
+	inBubble(t, "inline the caller carries, and is as free as the store lets it", func(t *testing.T, b *bench) {
+		b.place.Inline = true
+		b.store.failWith(hang)
+		began := time.Now()
+		require.NoError(t, b.Append(t.Context(), b.extend(time.Hour)))
+		require.Equal(t, time.Minute, time.Since(began))
+		b.store.failWith(func(context.Context, string, []fold.Event) error { runtime.Goexit(); return nil })
+		returned, ended := false, make(chan struct{})
+		go func() {
+			defer close(ended)
+			b.Append(t.Context(), b.extend(time.Hour))
+			returned = true
+		}()
+		<-ended
+		require.False(t, returned, "it is the caller's goroutine that the store ended")
+		require.False(t, b.Busy())
+		b.store.failWith(func(ctx context.Context, _ string, _ []fold.Event) error { <-ctx.Done(); return ctx.Err() })
+		began = time.Now()
+		require.ErrorIs(t, b.Append(t.Context(), b.extend(time.Hour)), context.DeadlineExceeded)
+		require.Equal(t, timeout, time.Since(began))
+		b.store.failWith(func(context.Context, string, []fold.Event) error { panic("secret") })
+		require.EqualError(t, b.Append(t.Context(), b.extend(time.Hour)), "event store panicked with a string")
+	})
+	inBubble(t, "a store that answers at once is asked beside another exchange, with no time-out", func(t *testing.T, b *bench) {
+		b.place.Instant = true
+		require.True(t, b.Enter())
+		b.store.failWith(func(ctx context.Context, _ string, _ []fold.Event) error {
+			_, bounded := ctx.Deadline()
+			require.False(t, bounded)
+			return nil
+		})
+		require.NoError(t, b.Append(t.Context(), b.extend(time.Hour)))
+		b.Leave()
+	})
+}
+
+// TestAwait protects how long a caller waits for what others do.
+func TestAwait(t *testing.T) {
+	withStore(t, &store{}, func(t *testing.T, b *bench) {
+		began, done := time.Now(), make(chan struct{})
+		waited := func(done <-chan struct{}) time.Duration {
+			before := time.Now()
+			b.place.Await(began, done)
+			return time.Since(before)
+		}
+		require.Zero(t, waited(nil))
+		time.AfterFunc(2*time.Second, func() { close(done) })
+		require.Equal(t, 2*time.Second, waited(done))
+		require.Equal(t, 3*time.Second, waited(make(chan struct{})), "what is left of the time-out")
+		require.Zero(t, waited(make(chan struct{})))
+		require.Zero(t, b.place.Left(began))
+		require.Equal(t, timeout, b.place.Left(time.Now().Add(time.Hour)), "a clock that went back gives no more")
+	})
+}
+
+// TestConsult protects what is read of a window between.
+func TestConsult(t *testing.T) {
+	inBubble(t, "what others did to the window is found", func(t *testing.T, b *bench) {
+		require.NoError(t, b.another().Append(t.Context(), b.extend(time.Hour)))
+		known, err := b.Consult(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, time.Hour, known.Extended)
+	})
+	inBubble(t, "an event of the window that cannot be read is an error", func(t *testing.T, b *bench) {
+		damaged := b.event(record.EventExtend, "seven")
+		require.NoError(t, b.Append(t.Context(), damaged))
+		_, err := b.Consult(t.Context())
+		require.ErrorIs(t, err, journal.ErrUnreadableEvent)
+		unreadable := (*fold.UnreadableError)(nil)
+		require.ErrorAs(t, err, &unreadable)
+		require.Equal(t, damaged.ID, unreadable.Event.ID)
+		_, err = b.ReadWindow(t.Context(), b.name.StartedAt)
+		require.ErrorIs(t, err, journal.ErrUnreadableEvent)
+		require.ErrorContains(t, err, "correct or delete that event")
+	})
+	inBubble(t, "a store that refuses is an error", func(t *testing.T, b *bench) {
+		b.store.failWith(func(context.Context, string, []fold.Event) error { return errFull })
+		_, err := b.Consult(t.Context())
+		require.EqualError(t, err, "read events: disk full")
+		_, err = b.ReadWindow(t.Context(), b.name.StartedAt)
+		require.EqualError(t, err, "read events of run s-1: disk full")
+		require.ErrorIs(t, err, errFull)
+	})
+}

@@ -1,0 +1,285 @@
+package lane_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/journal"
+	"github.com/seed62658d38/watchdog/internal/lane"
+	"github.com/seed62658d38/watchdog/internal/record"
+)
+
+// kinds are those of the calls.
+func kinds(calls []call) (all []string) {
+	for _, c := range calls {
+		all = append(all, c.kind)
+	}
+	return all
+}
+
+// hangUntil has the store not answer, whatever its context says, until the channel is closed.
+func (s *store) hangUntil(open <-chan struct{}, runs ...string) {
+	s.failWith(func(_ context.Context, c call) error {
+		if len(runs) == 0 || slices.ContainsFunc(runs, func(run string) bool { return slices.Contains(c.runs, run) }) {
+			<-open
+		}
+		return nil
+	})
+}
+
+// TestBatch protects what the runs of one store share, and that none of them pays for another.
+func TestBatch(t *testing.T) {
+	inBubble(t, "ends go before other entries", func(t *testing.T, b *bench) {
+		all, open := b.begin(9), make(chan struct{})
+		b.store.hangUntil(open)
+		noteAll(all[0])
+		synctest.Wait()             // the one worker is at it
+		for i, r := range all[1:] { // those that are found together have a lane of their own in a bubble
+			if i < 4 {
+				noteAll(r)
+			} else {
+				endAll(r)
+			}
+		}
+		b.store.failWith(nil)
+		close(open)
+		synctest.Wait()
+		calls := b.store.calls()
+		require.Equal(t, []string{"append", "transact", "append"}, kinds(calls))
+		require.Equal(t, names(all[5:]...), calls[1].runs)
+		require.Equal(t, names(all[1:5]...), calls[2].runs)
+	})
+	inBubble(t, "of one run, too, whose pauses go before its end", func(t *testing.T, b *bench) {
+		r := b.begin(1)[0]
+		entry, _ := r.note()
+		pause, _ := r.note()
+		pause.Opens = true
+		endAll(r)
+		require.False(t, r.WantAgain(), "somebody has to have it recorded already")
+		lane.Enqueue(&r.Recorder)
+		synctest.Wait()
+		require.Equal(t, []string{"transact", "append"}, kinds(b.store.calls()))
+		require.True(t, entry.Stored())
+		require.True(t, pause.Stored())
+		require.Equal(t, "idle_exceeded", r.end(t).known.Stop.Reason)
+		require.Len(t, r.tried, 2)
+	})
+	inBubble(t, "runs of one moment share an exchange, at most 512 of them", func(t *testing.T, b *bench) {
+		all := b.begin(600)
+		endAll(all...)
+		synctest.Wait()
+		calls := b.store.calls()
+		require.Equal(t, []string{"transact", "transact"}, kinds(calls))
+		require.ElementsMatch(t, []int{512, 88}, []int{len(calls[0].runs), len(calls[1].runs)})
+		for _, r := range all {
+			require.NoError(t, r.end(t).err)
+			require.Equal(t, []string{record.EventCancel}, b.keeps(r))
+			require.Equal(t, 1, r.told)
+			require.Nil(t, r.Underway())
+		}
+	})
+	for name, decide := range map[string]func(...*run){"ends": endAll, "entries": noteAll} {
+		inBubble(t, "a batch of "+name+" that is refused is halved until the one at fault is alone", func(t *testing.T, b *bench) {
+			all := b.begin(64)
+			b.store.refuse("s-37")
+			decide(all...)
+			synctest.Wait()
+			calls := b.store.calls()
+			require.LessOrEqual(t, len(calls), 1+2*int(math.Log2(64))+3)
+			for _, r := range all {
+				require.Equal(t, r.node.Run == "s-37", r.Waiting(), r.node.Run)
+				require.Equal(t, 1, r.told)
+				require.Equal(t, !r.Waiting(), len(b.keeps(r)) == 1)
+			}
+			for _, c := range calls {
+				if len(c.runs) == 1 && c.runs[0] == "s-37" {
+					return
+				}
+			}
+			t.Fatal("it was never asked for alone")
+		})
+	}
+}
+
+// TestHang protects the runs of a store that hangs, and those beside them.
+func TestHang(t *testing.T) {
+	inBubble(t, "a run with another conversation goes by itself", func(t *testing.T, b *bench) {
+		all := b.begin(4)
+		require.True(t, all[1].Enter())
+		endAll(all...)
+		synctest.Wait()
+		for i, r := range all {
+			require.Equal(t, i != 1, len(r.ended) == 1)
+		}
+		time.Sleep(2 * time.Second)
+		all[1].Leave()
+		synctest.Wait()
+		require.NoError(t, all[1].end(t).err)
+		require.Equal(t, 1, all[1].told)
+		require.Nil(t, all[1].Underway())
+		calls := b.store.calls()
+		require.Equal(t, []string{"s-0", "s-2", "s-3"}, calls[0].runs)
+		require.Equal(t, []string{"s-1"}, calls[1].runs)
+	})
+	inBubble(t, "one whose conversation does not end is given up at its time-out", func(t *testing.T, b *bench) {
+		all := b.begin(3)
+		require.True(t, all[1].Enter())
+		endAll(all...)
+		time.Sleep(timeout)
+		synctest.Wait()
+		require.Zero(t, all[0].end(t).at)
+		require.Equal(t, timeout, all[1].end(t).at)
+		require.ErrorIs(t, all[1].end(t).err, context.DeadlineExceeded)
+		require.Equal(t, "idle_exceeded", all[1].end(t).known.Stop.Reason, "the run ends nevertheless")
+		all[1].Leave()
+	})
+	inBubble(t, "a store that hangs ends each run at its time-out, however many wait", func(t *testing.T, b *bench) {
+		open := make(chan struct{})
+		b.store.hangUntil(open)
+		all := b.begin(1500)
+		endAll(all[:1200]...)
+		time.Sleep(2 * time.Second)
+		endAll(all[1200:]...)
+		time.Sleep(timeout)
+		synctest.Wait()
+		for _, r := range all {
+			require.Equal(t, timeout, r.end(t).at)
+			require.ErrorContains(t, r.end(t).err, "append cancel event: event store did not answer in time (5s)")
+		}
+		close(open)
+		time.Sleep(time.Minute)
+		for _, r := range all {
+			require.False(t, r.Waiting())
+			require.Equal(t, []string{record.EventCancel}, b.keeps(r))
+		}
+	})
+	inBubble(t, "and holds up no run of another store", func(t *testing.T, b *bench) {
+		open := make(chan struct{})
+		b.store.hangUntil(open)
+		other := newBench(t, &store{})
+		endAll(b.begin(600)...)
+		endAll(other.begin(600)...)
+		synctest.Wait()
+		for _, r := range other.runs {
+			require.Zero(t, r.end(t).at)
+		}
+		close(open)
+	})
+	inBubble(t, "an event that nobody waited for has all of the time-out, from when the store is asked", func(t *testing.T, b *bench) {
+		open := make(chan struct{})
+		defer close(open)
+		b.store.hangUntil(open)
+		r := b.begin(1)[0]
+		entry, _ := r.note()
+		lane.Enqueue(&r.Recorder)
+		time.Sleep(timeout - 1)
+		synctest.Wait()
+		require.NotNil(t, r.Underway())
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		require.Nil(t, r.Underway())
+		require.ErrorIs(t, entry.Err(), context.DeadlineExceeded)
+	})
+	t.Run("a store that takes one run at a time is asked for many at once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b, open := newBench(t, &store{steps: true}), make(chan struct{})
+			b.store.hangUntil(open)
+			all := b.begin(40)
+			noteAll(all...)
+			synctest.Wait()
+			require.Len(t, b.store.calls(), 32)
+			close(open)
+			synctest.Wait()
+			for _, r := range all {
+				require.False(t, r.Waiting())
+			}
+		})
+	})
+}
+
+// TestBeside protects what happens beside an exchange, and is none of it.
+func TestBeside(t *testing.T) {
+	inBubble(t, "what is decided while the store is asked is recorded next", func(t *testing.T, b *bench) {
+		open, r := make(chan struct{}), b.begin(1)[0]
+		b.store.hangUntil(open)
+		noteAll(r)
+		synctest.Wait()
+		noteAll(r)
+		noteAll(r)
+		endAll(r)
+		b.store.failWith(nil)
+		close(open)
+		synctest.Wait()
+		require.Equal(t, []string{"append", "transact", "append"}, kinds(b.store.calls()))
+		require.False(t, r.Waiting())
+		require.Len(t, r.tried, 3)
+		require.NoError(t, r.end(t).err)
+	})
+	inBubble(t, "another process has ended the window", func(t *testing.T, b *bench) {
+		all := b.begin(3)
+		cancel := record.Cancel{Reason: "host_lost", SessionStartedAt: record.Stamp(all[1].node.StartedAt)}
+		first := all[1].node.Event(record.EventCancel, time.Now(), record.Once, cancel)
+		require.NoError(t, b.store.Append(t.Context(), first))
+		endAll(all...)
+		synctest.Wait()
+		require.Equal(t, "idle_exceeded", all[0].end(t).known.Stop.Reason)
+		require.Equal(t, "host_lost", all[1].end(t).known.Stop.Reason)
+		require.Len(t, b.keeps(all[1]), 1)
+	})
+	inBubble(t, "a host that blocks in its log holds up no run", func(t *testing.T, b *bench) {
+		open, all := make(chan struct{}), b.begin(4)
+		all[1].tell = func() { <-open }
+		endAll(all...)
+		endAll(b.begin(1)...)
+		synctest.Wait()
+		for _, r := range b.runs {
+			require.Zero(t, r.end(t).at)
+			require.Nil(t, r.Underway())
+		}
+		require.Zero(t, all[2].told, "the logs of a batch are told one after the other")
+		require.Equal(t, 1, b.runs[4].told)
+		close(open)
+		synctest.Wait()
+		require.Equal(t, 1, all[2].told)
+	})
+	inBubble(t, "a store finds in a context what all runs of an exchange agree on", func(t *testing.T, b *bench) {
+		type key string
+		seen := map[key]any{}
+		b.store.failWith(func(ctx context.Context, _ call) error {
+			for _, k := range []key{"tenant", "trace", "slice", "none"} {
+				seen[k] = ctx.Value(k)
+			}
+			return nil
+		})
+		all := b.begin(2)
+		for i, r := range all {
+			r.values = context.WithValue(r.values, key("tenant"), "t-1")
+			r.values = context.WithValue(r.values, key("trace"), i)
+			r.values = context.WithValue(r.values, key("slice"), []int{1})
+		}
+		endAll(all...)
+		synctest.Wait()
+		require.Equal(t, map[key]any{"tenant": "t-1", "trace": nil, "slice": nil, "none": nil}, seen)
+		noteAll(all[1])
+		synctest.Wait()
+		require.Equal(t, 1, seen["trace"], "alone it has its own")
+	})
+	inBubble(t, "the checkpoints of a batch are one transaction", func(t *testing.T, b *bench) {
+		all := b.begin(3)
+		for range journal.CheckpointAfter {
+			time.Sleep(time.Second)
+			noteAll(all...)
+			synctest.Wait()
+		}
+		calls := b.store.calls()
+		require.Len(t, calls, journal.CheckpointAfter+1)
+		require.Equal(t, "transact", calls[len(calls)-1].kind)
+		require.Equal(t, names(all...), calls[len(calls)-1].runs)
+	})
+}
