@@ -117,8 +117,12 @@ func (p *process) rebirth(traces, warns bool, odd int) {
 	p.life = l
 	if traces {
 		p.cfg.OnSignal = func(s watchdog.Signal) {
-			text, _ := json.Marshal(s)
-			p.hear(l, history.Traced, s.Run, string(text))
+			signal, _ := json.Marshal(s)
+			text, both := history.TracedByBoth(signal)
+			if !both {
+				return
+			}
+			p.hear(l, history.Traced, s.Run, text)
 			if odd == 1 {
 				panic("a trace that panics")
 			}

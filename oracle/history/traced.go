@@ -6,9 +6,9 @@ import (
 )
 
 // TracedByBoth is a traced signal without what the frozen package does not tell: versions, budgets of layers, whether
-// there is a Busy, and that a stop was taken back. It reports false for a signal that only one of the packages traces:
-// what Busy denied, loops, and refused calls, which the live one traces where a store refused them, and not for runs
-// that were not asked.
+// there is a Busy, that a stop was taken back, and where in the moment at which a layer began a pause of before ends. It
+// reports false for a signal that only one of the packages traces: what Busy denied, loops, what others use, and refused
+// calls, which the live one traces where a store refused them, and not for runs that were not asked.
 func TracedByBoth(signal []byte) (text string, both bool) {
 	var s map[string]any
 	if json.Unmarshal(signal, &s) != nil {
@@ -17,12 +17,15 @@ func TracedByBoth(signal []byte) (text string, both bool) {
 	kind, _ := s["kind"].(string)
 	refused := s["not_made"] != nil
 	switch {
-	case slices.Contains([]string{"not_busy", "loop"}, kind), kind == "admit" && refused:
+	case slices.Contains([]string{"not_busy", "loop", "spent"}, kind), kind == "admit" && refused:
 		return "", false
 	case refused && kind != "extend", refused && s["more"] == nil:
 		delete(s, "usage")
 	case kind == "attach":
 		delete(s, "busy")
+	}
+	if from, _ := s["from"].(float64); from < 0 || from == s["at"] {
+		delete(s, "from")
 	}
 	delete(s, "not_made")
 	delete(s, "version")

@@ -12,6 +12,7 @@ type Call struct {
 	Owes bool
 
 	lacks []lack // what it lacked so far, the last one last
+	noted bool   // differs: that it did not fit in the session, which is only observed, is noted once
 }
 
 // A lack is what a call lacks of a shared limit. The limits are as they were when it lacked that first, so that calls
@@ -122,6 +123,7 @@ func (a *Account) admit(c *Call, o *Outcome) (admitted bool) {
 	if len(c.lacks) == 0 { // else it was noted before the store was asked
 		o.Look = a.Spend.Refused(i, &c.Use) || o.Look
 		a.Spend.AddRefusal(i)
+		c.noted = a.outer == nil
 	}
 	a.Spend.AdmitAll(&c.Use)
 	return true
@@ -129,7 +131,7 @@ func (a *Account) admit(c *Call, o *Outcome) (admitted bool) {
 
 // refuse notes that the call does not fit in a limit.
 func (a *Account) refuse(i int, c *Call, o *Outcome) {
-	if !a.Spend.ObserveOnly || a.Spend.Refuses(&c.Use) < 0 { // else it was counted before the store was asked
+	if !c.noted { // before the store was asked
 		a.Spend.AddRefusal(i)
 	}
 	a.Learn()
@@ -148,12 +150,23 @@ func (a *Account) draw(c *Call, o *Outcome) bool {
 			continue
 		}
 		limit := c.limit(i, s.open(a))
+		refuses := -1
+		if a.Spend.ObserveOnly && !c.Owes && !c.noted {
+			refuses = s.shared.refuses(&need, &limit)
+		}
 		part, least, short := s.shared.draw(&need, &limit, c.Owes, a.Spend.ObserveOnly)
 		if short {
 			a.undo(parts, &c.Use)
 			c.lack(lack{i, least, limit, a.standings(s)})
 			o.Did, o.Why = Lacking, &Why{Source: i}
 			return false
+		}
+		if refuses >= 0 { // it is drawn on what was taken before; else it is noted when the store was asked
+			a.Spend.Void(&c.Use) // it is refused beside the others
+			o.Look = a.Spend.Refused(s.limits[refuses], &c.Use) || o.Look
+			a.Spend.AdmitAll(&c.Use)
+			a.Spend.AddRefusal(s.limits[refuses])
+			c.noted = true
 		}
 		s.owes = s.owes || c.Owes
 		parts = append(parts, part)
@@ -230,7 +243,7 @@ func (l *Ledger) NotGranted(c *Call, source int, o *Outcome) {
 	i, stood := s.limits[kind], one.stood[kind]
 	a.refuse(i, c, o)
 	o.Why.Extended = stood.extended
-	if a.Spend.Counts[i].Steps == stood.steps {
+	if a.Spend.Counts[i].Steps == stood.steps && !c.noted {
 		o.Look = a.Spend.Refused(i, &c.Use)
 	}
 }

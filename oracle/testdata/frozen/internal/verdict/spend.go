@@ -53,6 +53,7 @@ type Count struct {
 
 	tripped tripped
 	needed  int64  // of the call that was refused
+	beside  int64  // differs: what open calls may have used then; an observed run admits the call before the look
 	pattern string // of a loop
 }
 
@@ -156,7 +157,7 @@ func (s *Spend) AdmitAll(most *Use) {
 // Refused notes that a call did not fit in a limit, for the next look. It reports whether that has to look.
 func (s *Spend) Refused(i int, most *Use) (look bool) {
 	if look = s.trip(i, refusedCall); look && s.Counts[i].needed == 0 {
-		s.Counts[i].needed = s.Limits[i].Most(most)
+		s.Counts[i].needed, s.Counts[i].beside = s.Limits[i].Most(most), s.Counts[i].Admitted.Count()
 	}
 	return look
 }
