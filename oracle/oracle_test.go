@@ -17,16 +17,17 @@
 //
 // # Decided differences
 //
-// Eight places of the frozen package are changed, each marked with "differs", for what the live one does on purpose.
+// Eleven places of the frozen package are changed, each marked with "differs", for what the live one does on purpose.
 // Checkpoints, which only the live one writes, are left out of what is stored. They keep what Step remembers, which the
 // frozen package forgets when it restarts: that is taken out of them on their way to the store, and where the store is
-// the watchdog's own, nobody calls Step. The pauses in them are read as they are.
+// the watchdog's own, nobody calls Step. The pauses in them are read as they are. Of traces what both packages tell is
+// compared, see history.TracedByBoth.
 //
 // What still differs, in about three of a thousand histories of ORACLE_TIMERS=1 ORACLE_PROMPT=1 -oracle.without=took
 // -oracle.counted=0, has been looked at, most frequent first:
 //
-//   - A session has one timer, set from its runs. On a clock that is set it comes earlier than that of a layer did, and
-//     what elapsed is counted from then on.
+//   - A session has one timer, set from its runs. On a clock that is set it comes earlier than that of a layer did, or
+//     later, and what elapsed is counted from then on.
 //   - A look that only finds how far a shared limit is used comes with the timer, and that is set otherwise.
 //   - In a bubble a session and its layers share the tries for a store that was away; each had its own. When it comes
 //     back, it has the events of some of them earlier, and of others later.
@@ -41,7 +42,8 @@
 //   - Pauses that were over for an hour are one in a trace, called merged, if they come from a checkpoint.
 //
 // With PollOnly the release of a hold around a layer that has ended is recorded at the next poll of the run around it,
-// and by no other call; and a call that finds a silence asks Busy, where only polls did.
+// and by no other call; a call that finds a silence asks Busy, where only polls did; and the hosts of runs that are
+// recorded one after the other are told once all are.
 //
 // With stores that are slow or hang more differs, in about three of a hundred histories, and in nine with PollOnly:
 // what waits for the store has one line for each run, and a call does not wait for the record that another one carries.

@@ -6,9 +6,10 @@ import (
 )
 
 // TracedByBoth is a traced signal without what the frozen package does not tell: versions, budgets of layers, whether
-// there is a Busy, that a stop was taken back, and where in the moment at which a layer began a pause of before ends. It
-// reports false for a signal that only one of the packages traces: what Busy denied, loops, what others use, and refused
-// calls, which the live one traces where a store refused them, and not for runs that were not asked.
+// there is a Busy, that a stop was taken back, and from where in the microsecond in which a layer began it takes part
+// in a pause of before. It reports false for a signal that only one of the packages traces: what Busy denied, loops,
+// what others use, and refused calls, which the live one traces where a store refused them, and not for runs that were
+// not asked.
 func TracedByBoth(signal []byte) (text string, both bool) {
 	var s map[string]any
 	if json.Unmarshal(signal, &s) != nil {
@@ -24,7 +25,7 @@ func TracedByBoth(signal []byte) (text string, both bool) {
 	case kind == "attach":
 		delete(s, "busy")
 	}
-	if from, _ := s["from"].(float64); from < 0 || from == s["at"] {
+	if from, _ := s["from"].(float64); from < 1000 {
 		delete(s, "from")
 	}
 	delete(s, "not_made")
