@@ -77,7 +77,7 @@ func (w *Watchdog) openTry(ctx context.Context) (*try, error) {
 func (t *try) Begin(cancel context.CancelCauseFunc) error {
 	t.cancel = cancel
 	r := &t.of.r
-	_ = r.poll() // a run that is late has ended
+	_ = t.of.Stop() // a run that is late has ended
 	r.CheckParent()
 	if !t.work.Begin(&r.Run, cancel) {
 		return r.errEnded()

@@ -110,6 +110,21 @@ func TestTry(t *testing.T) {
 			require.ErrorIs(b.t, wd.Try(b.t.Context(), hangs), watchdog.IdleExceeded)
 		}, retry)
 	})
+	t.Run("a store that is away is not asked for each work", func(t *testing.T) {
+		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
+			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			_, err := wd.Hold(b.t.Context(), "build", watchdog.HoldLimit{Cap: time.Minute, PausesWallClock: true})
+			require.NoError(b.t, err)
+			synctest.Wait()
+			asked := b.store.appends
+			require.Positive(b.t, asked)
+			for range 3 {
+				require.NoError(b.t, wd.Try(b.t.Context(), func(context.Context) error { return nil }))
+				synctest.Wait()
+			}
+			require.Equal(b.t, asked, b.store.appends)
+		})
+	})
 	t.Run("work that panics leaves nothing behind", func(t *testing.T) {
 		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
 			require.Panics(b.t, func() { _ = wd.Try(b.t.Context(), func(context.Context) error { panic("work") }) })

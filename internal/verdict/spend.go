@@ -289,9 +289,6 @@ func (s *Spend) Use(i int) CountUse {
 		CountID: limit.CountID, Used: count.total(), Admitted: count.Admitted.Count(), Allowed: count.allowed(limit),
 		Needed: count.needed, Pattern: count.pattern, Index: i,
 	}
-	if count.needed > 0 { // a run that is only observed may have admitted the call since
-		use.Admitted = count.beside
-	}
 	if limit.Kind == KindLoop {
 		use.Allowed = 0
 	}

@@ -51,6 +51,9 @@ func judgeSpend(limits *Limits, seen *Snapshot, now time.Duration) (v Verdict, d
 				continue
 			}
 			v.Limit, v.Used, v.Count = l.Kind.Limit(), seen.worked(now), seen.Spend.Use(i)
+			if c.needed > 0 { // a run that is only observed may have admitted the call since
+				v.Count.Admitted = c.beside
+			}
 			if v.Next = now; v.Action == Cancel {
 				v.Next = Never
 			}
