@@ -210,6 +210,15 @@ func TestComplete(t *testing.T) {
 		require.True(t, ended)
 		b.Locked(func() { require.False(t, b.CompleteInDoubt()) })
 	})
+	inBubble(t, "of a run that has ended meanwhile there is no failure to share", after(time.Hour), func(t *testing.T, b *bench) {
+		b.store.failWith(func(context.Context) error { return errFull })
+		_, err := b.RecordComplete(0)
+		require.ErrorIs(t, err, errFull)
+		b.End(errClosed)
+		ended, err := b.RecordComplete(0)
+		require.NoError(t, err)
+		require.False(t, ended)
+	})
 	inBubble(t, "one that waits for a stop finds that", after(time.Hour), func(t *testing.T, b *bench) {
 		b.tree.StopTimer()
 		time.Sleep(time.Hour + 1)

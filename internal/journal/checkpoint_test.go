@@ -82,6 +82,34 @@ func TestCheckpoint(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.Less(t, b.reads(), 2*journal.CheckpointAfter)
 	})
+	inStore("events of the last two seconds may be under way, and are left to a later one", func(t *testing.T, b *bench) {
+		for range 2 * journal.CheckpointAfter {
+			require.NoError(t, b.Append(t.Context(), b.extend(time.Second)))
+		}
+		require.Empty(t, b.checkpoints())
+		time.Sleep(3 * time.Second)
+		b.fill(1)
+		require.Len(t, b.checkpoints(), 1)
+	})
+	inStore("one that does not reach back to the window that is asked for is passed over", func(t *testing.T, b *bench) {
+		first := b.name.StartedAt
+		cancel, _ := b.cancel("wall_clock_exceeded")
+		require.NoError(t, b.store.Append(t.Context(), cancel))
+		time.Sleep(3 * time.Hour)
+		b.name.StartedAt = record.Truncate(time.Now())
+		b.Journal = b.another()
+		b.fill(journal.CheckpointAfter)
+		require.Len(t, b.checkpoints(), 1)
+		time.Sleep(2 * time.Hour)
+		found, err := b.another().ReadWindow(t.Context(), first)
+		require.NoError(t, err)
+		require.Equal(t, first.Add(time.Microsecond), found.NextStart(first), "the first window is known")
+	})
+	inStore("without one the events of a run are given once", func(t *testing.T, b *bench) {
+		b.fill(journal.CheckpointAfter - 1)
+		time.Sleep(2 * time.Hour)
+		require.Equal(t, journal.CheckpointAfter-1, b.reads())
+	})
 	inStore("it is as old as the newest event, so that it is no sign of life", func(t *testing.T, b *bench) {
 		b.fill(journal.CheckpointAfter)
 		time.Sleep(time.Hour)

@@ -42,6 +42,21 @@ func TestRetry(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []time.Duration{160 * s, 161 * s}, times(b.store.calls()), "the count is of one time away")
 	})
+	inBubble(t, "and after a second again once a caller had it taken", func(t *testing.T, b *bench) {
+		r := b.begin(1)[0]
+		b.store.refuse()
+		noteAll(r)
+		time.Sleep(20 * s)
+		b.store.failWith(nil)
+		require.NoError(t, r.Flush())
+		b.store.refuse()
+		noteAll(r)
+		synctest.Wait()
+		b.store.calls()
+		time.Sleep(s)
+		synctest.Wait()
+		require.Equal(t, []time.Duration{21 * s}, times(b.store.calls()))
+	})
 	inBubble(t, "one try for all: a store that is away is asked for one run", func(t *testing.T, b *bench) {
 		b.store.failWith(func(context.Context, call) error { return context.DeadlineExceeded })
 		all := b.begin(20)
@@ -71,7 +86,6 @@ func TestRetry(t *testing.T) {
 		time.Sleep(3500 * time.Millisecond)
 		b.store.calls()
 		young := b.begin(1)[0]
-		noteAll(young)
 		b.store.failWith(func(_ context.Context, c call) error {
 			if len(c.runs) > 1 || c.runs[0] != young.node.Run {
 				return errFull
@@ -285,6 +299,10 @@ func TestInline(t *testing.T) {
 			require.False(t, r.Waiting())
 			require.Len(t, b.store.calls(), 2)
 			require.Len(t, r.tried, 2)
+			b.store.failWith(func(ctx context.Context, _ call) error { r.note(); <-ctx.Done(); return ctx.Err() })
+			began := time.Now()
+			noteAll(r)
+			require.Equal(t, timeout, time.Since(began), "for as long as the caller has")
 		})
 	})
 }
