@@ -93,8 +93,7 @@ func TestCheckpoint(t *testing.T) {
 	})
 	inStore("one that does not reach back to the window that is asked for is passed over", func(t *testing.T, b *bench) {
 		first := b.name.StartedAt
-		cancel, _ := b.cancel("wall_clock_exceeded")
-		require.NoError(t, b.store.Append(t.Context(), cancel))
+		require.NoError(t, b.store.Append(t.Context(), b.extend(time.Hour)))
 		time.Sleep(3 * time.Hour)
 		b.name.StartedAt = record.Truncate(time.Now())
 		b.Journal = b.another()
@@ -221,6 +220,25 @@ func TestCheckpoint(t *testing.T) {
 		time.Sleep(3 * time.Hour)
 		other.fill(30 * journal.CheckpointAfter)
 		require.Less(t, consult(), 5*journal.CheckpointAfter, "another process has read the rest")
+	})
+	inStore("nor does it go on from one in which pauses are merged, which it knows by their IDs", func(t *testing.T, b *bench) {
+		hold := b.event(record.EventHold, record.Hold{Hold: "ask", SessionStartedAt: b.stamp(), CapSeconds: 600})
+		time.Sleep(time.Minute)
+		release := b.event(record.EventRelease, record.Release{
+			SessionStartedAt: b.stamp(), Opening: hold.ID, ReleasedSeconds: 60,
+		})
+		require.NoError(t, b.store.Append(t.Context(), hold, release))
+		time.Sleep(3 * time.Hour)
+		other := &bench{t: t, store: b.store, place: b.place, name: b.name}
+		other.Journal = other.another()
+		other.fill(2 * journal.CheckpointAfter)
+		attached, err := b.another().ReadWindow(t.Context(), b.name.StartedAt)
+		require.NoError(t, err)
+		require.Equal(t, "merged", attached.Pauses()[0].ID)
+		known, err := b.Consult(t.Context())
+		require.NoError(t, err)
+		require.Len(t, known.Pauses(), 1)
+		require.Equal(t, hold.ID, known.Pauses()[0].ID)
 	})
 	inStore("much is known that no checkpoint has", func(t *testing.T, b *bench) {
 		require.False(t, b.Much())

@@ -299,7 +299,13 @@ func TestInline(t *testing.T) {
 			require.False(t, r.Waiting())
 			require.Len(t, b.store.calls(), 2)
 			require.Len(t, r.tried, 2)
-			b.store.failWith(func(ctx context.Context, _ call) error { r.note(); <-ctx.Done(); return ctx.Err() })
+			hang := func(ctx context.Context, _ call) error { <-ctx.Done(); return ctx.Err() }
+			b.store.failWith(func(ctx context.Context, c call) error {
+				b.store.failWith(hang)
+				time.Sleep(timeout / 2)
+				r.note()
+				return hang(ctx, c)
+			})
 			began := time.Now()
 			noteAll(r)
 			require.Equal(t, timeout, time.Since(began), "for as long as the caller has")
