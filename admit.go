@@ -244,7 +244,8 @@ func (c Charge) Settle(used Amount) error {
 	var k driver.Work
 	if o.Did == ledger.Settled {
 		use.Tool = said
-		c.of.traceCall(&k, nil, verdict.Signal{Kind: verdict.SignalSettle, Serial: c.id.Serial(), Use: use}, used.Cost.Currency)
+		settled := verdict.Signal{Kind: verdict.SignalSettle, Serial: c.id.Serial(), Use: use}
+		c.of.traceCall(&k, nil, settled, used.Cost.Currency)
 	}
 	if o.Look {
 		c.of.look(&k)

@@ -99,7 +99,8 @@ type Signal struct {
 // copied is a copy that the host does not change.
 func (b *Budget) copied() *Budget {
 	c := *b
-	c.WarnAt, c.Spend.WarnAt, c.Spend.Tools = slices.Clone(b.WarnAt), slices.Clone(b.Spend.WarnAt), maps.Clone(b.Spend.Tools)
+	c.WarnAt = slices.Clone(b.WarnAt)
+	c.Spend.WarnAt, c.Spend.Tools = slices.Clone(b.Spend.WarnAt), maps.Clone(b.Spend.Tools)
 	l := &c.Ladders
 	for _, rungs := range [...]*[]DirectiveKind{
 		&l.Idle, &l.NoProgress, &l.Hold, &l.Tokens, &l.CallInput, &l.Cost, &l.Requests, &l.Turns, &l.ToolCalls, &l.Errors,
