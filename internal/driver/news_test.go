@@ -133,6 +133,17 @@ func TestBlock(t *testing.T) {
 		synctest.Wait()
 		require.Contains(t, strings.Join(b.host.heard(), "\n"), "stop: append cancel event")
 	})
+	inBubble(t, "who waits for an end that the timer found does not wait for the host", after(time.Hour), func(t *testing.T, b *bench) {
+		open := make(chan struct{})
+		defer close(open)
+		b.host.on("stop: <nil>", func() { <-open })
+		b.store.failWith(func(context.Context) error { time.Sleep(time.Second); return nil })
+		time.Sleep(time.Hour + 1)
+		synctest.Wait()
+		began := time.Now()
+		require.Error(t, b.Poll())
+		require.Equal(t, time.Second, time.Since(began))
+	})
 	inBubble(t, "the timer waits for nothing", allKinds(), func(t *testing.T, b *bench) {
 		open := make(chan struct{})
 		defer close(open)
@@ -174,6 +185,19 @@ func TestBusy(t *testing.T) {
 		began := time.Now()
 		require.Error(t, b.Poll())
 		require.Equal(t, 500*time.Millisecond, time.Since(began))
+	})
+	t.Run("the store has all of its time after the answer", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b, l := newBench(t), unlimited()
+			b.place.Inline, l.Idle = true, 10*time.Minute
+			b.host.busy = func() bool { time.Sleep(900 * time.Millisecond); return false }
+			b.begin(t.Context(), l)
+			b.store.failWith(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			time.Sleep(10*time.Minute + 1)
+			began := time.Now()
+			require.Error(t, b.Poll())
+			require.Equal(t, timeout+900*time.Millisecond, time.Since(began))
+		})
 	})
 	for name, busy := range map[string]func() bool{
 		"panics": func() bool { panic("secret") }, "ends its goroutine": func() bool { runtime.Goexit(); return true },

@@ -2,6 +2,7 @@ package driver_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/driver"
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // A countingClock counts the timers that are made of it.
@@ -83,6 +87,22 @@ func TestTimer(t *testing.T) {
 		synctest.Wait()
 		requireStop(t, second, "wall_clock_exceeded")
 	})
+	t.Run("none of a session whose window has its stop, of which nobody is told", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			limits, startedAt := after(time.Hour), record.Truncate(time.Now())
+			b.Node.Rules = machine.Rules{Limits: &limits}
+			b.tree.Init(t.Context(), b.place, b.Run, b.host, machine.Name{Run: "s-1", StartedAt: startedAt})
+			stop := &record.Cancel{Reason: "idle_exceeded"}
+			b.tree.TakeUp(&fold.Window{StartedAt: startedAt, Stop: stop}, time.Now())
+			b.tree.Start()
+			b.TellSince(time.Now())
+			time.Sleep(2 * time.Hour)
+			synctest.Wait()
+			requireStop(t, b.Run, "idle_exceeded")
+			require.Empty(t, b.host.heard())
+		})
+	})
 	inBubble(t, "none of a session that has ended", after(time.Hour), func(t *testing.T, b *bench) {
 		b.End(errClosed)
 		b.host.heard()
@@ -117,12 +137,15 @@ func TestTimer(t *testing.T) {
 			tree.StopTimer()
 		}
 		time.Sleep(time.Hour + 1)
+		open := make(chan struct{})
+		b.host.on("trace", func() { <-open })
 		driver.RingAll(all)
 		synctest.Wait()
 		for _, one := range benches {
 			requireStop(t, one.Run, "wall_clock_exceeded")
-			require.Contains(t, one.host.heard(), "stop: <nil>")
+			require.True(t, one == b || slices.Contains(one.host.heard(), "stop: <nil>"), "nobody waits for another's trace")
 		}
+		close(open)
 	})
 }
 
@@ -164,6 +187,7 @@ type foreignParent struct {
 	done    chan struct{}
 	stopped chan struct{}
 	block   chan struct{}
+	hooks   func() // is called when a session follows it
 }
 
 func (c *foreignParent) Done() <-chan struct{} { return c.done }
@@ -178,6 +202,7 @@ func (c *foreignParent) Err() error {
 }
 
 func (c *foreignParent) AfterFunc(func()) (stop func() bool) {
+	c.hooks()
 	return func() bool {
 		close(c.stopped)
 		<-c.block
@@ -242,9 +267,24 @@ func TestParent(t *testing.T) {
 			require.Equal(t, time.Hour-time.Minute, time.Since(deadline))
 		})
 	})
+	foreign := func(b *bench) *foreignParent {
+		return &foreignParent{b.t.Context(), make(chan struct{}), make(chan struct{}), make(chan struct{}), func() {}}
+	}
+	t.Run("of the host's own type, which ends the session while that begins to follow it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			p := foreign(b)
+			close(p.block)
+			p.hooks = func() { b.End(errClosed) }
+			b.begin(p, after(time.Hour))
+			<-p.stopped
+			require.Equal(t, errClosed, b.Cause())
+		})
+	})
 	t.Run("of the host's own type, which may block when it is let go", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			b, p := newBench(t), &foreignParent{t.Context(), make(chan struct{}), make(chan struct{}), make(chan struct{})}
+			b := newBench(t)
+			p := foreign(b)
 			b.begin(p, after(time.Hour))
 			began := time.Now()
 			b.End(errClosed)

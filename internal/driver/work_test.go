@@ -124,6 +124,44 @@ func TestDependent(t *testing.T) {
 	})
 }
 
+// TestLeave protects what an end leaves to be recorded: whoever closes the run appends it with the rest.
+func TestLeave(t *testing.T) {
+	l := unlimited()
+	l.Idle, l.Ladders = 10*time.Minute, &verdict.Ladders{Idle: []verdict.Directive{verdict.DirectWait}}
+	progress := func(b *bench) (n int) {
+		events, err := b.store.Read(b.t.Context(), "s-1")
+		require.NoError(b.t, err)
+		for _, e := range events {
+			if e.Type == record.EventProgress {
+				n++
+			}
+		}
+		return n
+	}
+	inBubble(t, "progress that nobody looked at", l, func(t *testing.T, b *bench) {
+		time.Sleep(10*time.Minute + 1)
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		b.Node.Pulse.Load().At(true, false, b.tree.Since())
+		b.End(errClosed)
+		synctest.Wait()
+		require.Zero(t, progress(b))
+		require.True(t, b.Record.Waiting())
+		require.NoError(t, b.Record.Flush())
+		require.Equal(t, 1, progress(b))
+	})
+	inBubble(t, "by a caller that forgets it the lane tries it a second later", l, func(t *testing.T, b *bench) {
+		time.Sleep(10*time.Minute + 1)
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		b.Node.Pulse.Load().At(true, false, b.tree.Since())
+		b.End(errClosed)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, 1, progress(b))
+	})
+}
+
 // A waiter counts how often it was told.
 type waiter struct{ told atomic.Int32 }
 
@@ -209,6 +247,15 @@ func TestComplete(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, ended)
 		b.Locked(func() { require.False(t, b.CompleteInDoubt()) })
+	})
+	inBubble(t, "of a run that has ended meanwhile there is no failure to share", after(time.Hour), func(t *testing.T, b *bench) {
+		b.store.failWith(func(context.Context) error { return errFull })
+		_, err := b.RecordComplete(0)
+		require.ErrorIs(t, err, errFull)
+		b.End(errClosed)
+		ended, err := b.RecordComplete(0)
+		require.NoError(t, err)
+		require.False(t, ended)
 	})
 	inBubble(t, "one that waits for a stop finds that", after(time.Hour), func(t *testing.T, b *bench) {
 		b.tree.StopTimer()

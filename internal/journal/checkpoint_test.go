@@ -82,6 +82,33 @@ func TestCheckpoint(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.Less(t, b.reads(), 2*journal.CheckpointAfter)
 	})
+	inStore("events of the last two seconds may be under way, and are left to a later one", func(t *testing.T, b *bench) {
+		for range 2 * journal.CheckpointAfter {
+			require.NoError(t, b.Append(t.Context(), b.extend(time.Second)))
+		}
+		require.Empty(t, b.checkpoints())
+		time.Sleep(3 * time.Second)
+		b.fill(1)
+		require.Len(t, b.checkpoints(), 1)
+	})
+	inStore("one that does not reach back to the window that is asked for is passed over", func(t *testing.T, b *bench) {
+		first := b.name.StartedAt
+		require.NoError(t, b.store.Append(t.Context(), b.extend(time.Hour)))
+		time.Sleep(3 * time.Hour)
+		b.name.StartedAt = record.Truncate(time.Now())
+		b.Journal = b.another()
+		b.fill(journal.CheckpointAfter)
+		require.Len(t, b.checkpoints(), 1)
+		time.Sleep(2 * time.Hour)
+		found, err := b.another().ReadWindow(t.Context(), first)
+		require.NoError(t, err)
+		require.Equal(t, first.Add(time.Microsecond), found.NextStart(first), "the first window is known")
+	})
+	inStore("without one the events of a run are given once", func(t *testing.T, b *bench) {
+		b.fill(journal.CheckpointAfter - 1)
+		time.Sleep(2 * time.Hour)
+		require.Equal(t, journal.CheckpointAfter-1, b.reads())
+	})
 	inStore("it is as old as the newest event, so that it is no sign of life", func(t *testing.T, b *bench) {
 		b.fill(journal.CheckpointAfter)
 		time.Sleep(time.Hour)
@@ -193,6 +220,25 @@ func TestCheckpoint(t *testing.T) {
 		time.Sleep(3 * time.Hour)
 		other.fill(30 * journal.CheckpointAfter)
 		require.Less(t, consult(), 5*journal.CheckpointAfter, "another process has read the rest")
+	})
+	inStore("nor does it go on from one in which pauses are merged, which it knows by their IDs", func(t *testing.T, b *bench) {
+		hold := b.event(record.EventHold, record.Hold{Hold: "ask", SessionStartedAt: b.stamp(), CapSeconds: 600})
+		time.Sleep(time.Minute)
+		release := b.event(record.EventRelease, record.Release{
+			SessionStartedAt: b.stamp(), Opening: hold.ID, ReleasedSeconds: 60,
+		})
+		require.NoError(t, b.store.Append(t.Context(), hold, release))
+		time.Sleep(3 * time.Hour)
+		other := &bench{t: t, store: b.store, place: b.place, name: b.name}
+		other.Journal = other.another()
+		other.fill(2 * journal.CheckpointAfter)
+		attached, err := b.another().ReadWindow(t.Context(), b.name.StartedAt)
+		require.NoError(t, err)
+		require.Equal(t, "merged", attached.Pauses()[0].ID)
+		known, err := b.Consult(t.Context())
+		require.NoError(t, err)
+		require.Len(t, known.Pauses(), 1)
+		require.Equal(t, hold.ID, known.Pauses()[0].ID)
 	})
 	inStore("much is known that no checkpoint has", func(t *testing.T, b *bench) {
 		require.False(t, b.Much())

@@ -6,7 +6,7 @@
 // there. A store that can transact is asked for what this process does not know yet, any other for all events of the
 // run.
 //
-// The package decides nothing about a run, tries nothing again, and tells nobody: that is for the lanes of the root.
+// The package decides nothing about a run, tries nothing again, and tells nobody: that is for package lane.
 package journal
 
 import (
@@ -92,7 +92,7 @@ func (j *Journal) known() *known {
 	return j.more.Load()
 }
 
-// Base is what the process has folded, nil if it reads its window from the beginning.
+// base is what the process has folded, nil if it reads its window from the beginning.
 func (j *Journal) base() *fold.Base {
 	k := j.more.Load()
 	if k == nil {

@@ -125,6 +125,23 @@ func TestReadWindow(t *testing.T) {
 			require.Equal(t, b.whole(host), found)
 		}
 	})
+	inBubble(t, "a window that was opened later and began earlier is read from its own start", func(t *testing.T, b *bench) {
+		time.Sleep(24 * time.Hour)
+		b.name.StartedAt = record.Truncate(time.Now())
+		host := b.name.StartedAt
+		time.Sleep(10 * time.Minute)
+		early := host.Add(-90 * time.Minute) // as a clock shows it that is wrong
+		resume := b.event(record.EventResume, record.Resume{SessionStartedAt: record.Stamp(early), PreviousStartedAt: b.stamp()})
+		b.name.StartedAt = early
+		extend := b.extend(time.Hour)
+		extend.Timestamp = early.Add(10 * time.Minute)
+		require.NoError(t, b.store.Append(t.Context(), resume, extend))
+		found, err := b.another().ReadWindow(t.Context(), host)
+		require.NoError(t, err)
+		require.Equal(t, b.whole(host), found)
+		require.Equal(t, early, found.StartedAt)
+		require.Equal(t, time.Hour, found.Extended)
+	})
 	inBubble(t, "a resume under another name is found at the end of the chain", func(t *testing.T, b *bench) {
 		starts := b.chain(3)
 		b.fill(1)

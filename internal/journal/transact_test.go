@@ -157,6 +157,9 @@ func TestFault(t *testing.T) {
 			if c.text != "" {
 				require.EqualError(t, err, c.text)
 			}
+			if calls := b.store.calls(); c.takes == timeout {
+				require.NotContains(t, calls[1:], calls[0], "it is not asked twice for what it was too slow for")
+			}
 			b.store.failWith(nil)
 			time.Sleep(time.Hour)
 			synctest.Wait()

@@ -46,6 +46,7 @@ func TestBatch(t *testing.T) {
 			} else {
 				endAll(r)
 			}
+			synctest.Wait() // there is no other worker
 		}
 		b.store.failWith(nil)
 		close(open)
@@ -69,6 +70,17 @@ func TestBatch(t *testing.T) {
 		require.True(t, pause.Stored())
 		require.Equal(t, "idle_exceeded", r.end(t).known.Stop.Reason)
 		require.Len(t, r.tried, 2)
+	})
+	inBubble(t, "a pause that went with the end is not appended again", func(t *testing.T, b *bench) {
+		r := b.begin(1)[0]
+		pause, _ := r.note()
+		pause.Opens = true
+		r.decide()
+		lane.Enqueue(&r.Recorder)
+		synctest.Wait()
+		require.Equal(t, []string{"transact"}, kinds(b.store.calls()))
+		require.True(t, pause.Stored())
+		require.False(t, r.Waiting())
 	})
 	inBubble(t, "runs of one moment share an exchange, at most 512 of them", func(t *testing.T, b *bench) {
 		all := b.begin(600)
@@ -159,6 +171,31 @@ func TestHang(t *testing.T) {
 			require.Equal(t, []string{record.EventCancel}, b.keeps(r))
 		}
 	})
+	inBubble(t, "a store that refuses slowly ends no run later, however often the batch is halved", func(t *testing.T, b *bench) {
+		b.store.failWith(func(context.Context, call) error { time.Sleep(1500 * time.Millisecond); return errFull })
+		all := b.begin(4)
+		endAll(all...)
+		time.Sleep(2 * timeout)
+		synctest.Wait()
+		for _, r := range all {
+			require.LessOrEqual(t, r.end(t).at, timeout)
+		}
+		b.store.failWith(nil)
+		time.Sleep(time.Minute)
+	})
+	inBubble(t, "a batch has the time of the end that was decided first", func(t *testing.T, b *bench) {
+		open, all := make(chan struct{}), b.begin(2)
+		b.store.hangUntil(open)
+		all[0].decide()
+		time.Sleep(2 * time.Second)
+		all[1].decide()
+		lane.Enqueue(&all[0].Recorder, &all[1].Recorder)
+		time.Sleep(timeout - 2*time.Second)
+		synctest.Wait()
+		require.Equal(t, timeout, all[0].end(t).at)
+		require.Equal(t, timeout-2*time.Second, all[1].end(t).at)
+		close(open)
+	})
 	inBubble(t, "and holds up no run of another store", func(t *testing.T, b *bench) {
 		open := make(chan struct{})
 		b.store.hangUntil(open)
@@ -220,6 +257,26 @@ func TestBeside(t *testing.T) {
 		require.False(t, r.Waiting())
 		require.Len(t, r.tried, 3)
 		require.NoError(t, r.end(t).err)
+		time.Sleep(time.Hour)
+		noteAll(r)
+		synctest.Wait()
+		require.False(t, r.Waiting(), "later it has a time-out of its own")
+	})
+	inBubble(t, "what waits for that has a time-out since it was decided first", func(t *testing.T, b *bench) {
+		open, r := make(chan struct{}), b.begin(1)[0]
+		defer close(open)
+		b.store.hangUntil(open)
+		noteAll(r)
+		for range 2 {
+			time.Sleep(2 * time.Second)
+			noteAll(r)
+		}
+		time.Sleep(3*time.Second - 1)
+		synctest.Wait()
+		require.NotNil(t, r.Underway())
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		require.Nil(t, r.Underway(), "seven seconds after the first, five after the second")
 	})
 	inBubble(t, "another process has ended the window", func(t *testing.T, b *bench) {
 		all := b.begin(3)
