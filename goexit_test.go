@@ -96,10 +96,9 @@ func TestHostEndsGoroutine(t *testing.T) {
 		})
 		t.Run(name+"in the store, and every run that ends then is recorded", func(t *testing.T) {
 			inFixture(t, func(b *fixture) {
-				exits := true
+				var once atomic.Bool
 				b.cfg.PollOnly, b.cfg.Store = pollOnly, &lateReader{EventStore: b.store, before: func() {
-					if exits {
-						exits = false
+					if !once.Swap(true) {
 						runtime.Goexit()
 					}
 				}}
