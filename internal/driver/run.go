@@ -296,7 +296,7 @@ func (r *Run) CoverAside() {
 func (r *Run) Retry(began time.Time) {
 	if r.Record.WantAgain() {
 		k := Work{record: []*lane.Recorder{&r.Record}}
-		k.Do(r.Tree, began)
+		k.Pass(r.Tree, began) // the host is told by who found it
 	}
 }
 
