@@ -275,3 +275,53 @@ func TestCheckpointBesides(t *testing.T) {
 		require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
 	})
 }
+
+// An awaySelect is a Memory that selects nothing while err is set.
+type awaySelect struct {
+	watchdog.Memory
+	err error
+}
+
+func (s *awaySelect) Select(ctx context.Context, of watchdog.Selection) ([]watchdog.Event, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s.Memory.Select(ctx, of)
+}
+
+// TestCheckpointUnread protects that a run which asks for a checkpoint, because it is old, fails as a young one does.
+func TestCheckpointUnread(t *testing.T) {
+	for _, age := range []time.Duration{minute, 3 * time.Hour} {
+		inFixture(t, func(b *fixture) {
+			store := &awaySelect{}
+			b.cfg.Store = store
+			wd := b.attach()
+			b.pass(age)
+			store.err = errDiskFull
+			_, err := wd.Sync(b.t.Context())
+			require.EqualError(t, err, "sync run "+b.run.ID+" with its events: read events: disk full")
+		})
+	}
+}
+
+// TestForkRead protects that a run is in the same window however its store is read, if other programs opened two after
+// one.
+func TestForkRead(t *testing.T) {
+	inFixture(t, func(b *fixture) {
+		store := &readingStore{}
+		b.cfg.Store = store
+		b.cancelled(b.attach(), noOutput)
+		for id, at := range map[string]time.Duration{"first": minute, "last": 3 * time.Hour} {
+			opened := noon.Add(at)
+			require.NoError(t, store.Append(t.Context(), watchdog.Event{
+				ID: id, AggregateType: watchdog.AggregateType, AggregateID: b.run.ID, Type: watchdog.EventResume, Timestamp: opened,
+				Payload: fmt.Appendf(nil, `{"session_started_at":%q,"previous_started_at":%q}`,
+					opened.Format(time.RFC3339Nano), noon.Format(time.RFC3339Nano)),
+			}))
+		}
+		b.pass(4 * time.Hour)
+		for _, b.cfg.Store = range []watchdog.EventStore{store, struct{ watchdog.EventStore }{store}} {
+			require.Equal(t, noon.Add(minute), b.attach().StartedAt())
+		}
+	})
+}
