@@ -49,6 +49,29 @@ func BenchmarkOpenLayers(b *testing.B) {
 	}
 }
 
+// BenchmarkLayer makes a layer and closes it.
+func BenchmarkLayer(b *testing.B) {
+	b.Run("with=watchdog", func(b *testing.B) {
+		wd := arm(b, "s-1", &watchdog.Memory{}, time.Now(), time.Hour)
+		defer wd.Close()
+		b.ReportAllocs()
+		for b.Loop() {
+			layer, err := wd.Layer("step", watchdog.Budget{WallClock: time.Minute})
+			if err != nil {
+				b.Fatal(err)
+			}
+			layer.Close()
+		}
+	})
+	b.Run("with=WithDeadlineCause", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, cancel := context.WithDeadlineCause(context.Background(), time.Now().Add(time.Minute), watchdog.WallClockExceeded)
+			cancel()
+		}
+	})
+}
+
 // openLayers makes a session with so many layers.
 func openLayers(b *testing.B, n int) (layers []*watchdog.Watchdog) {
 	b.Helper()
