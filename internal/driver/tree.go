@@ -5,6 +5,8 @@
 // A [Tree] is a session with its layers, a [Run] one of them. What is decided is for package machine to say. What the
 // host is told, and in which words, is for a [Host]: the root package has one for each run.
 //
+// Rejected: to drive among the files of the API. They leaned on the driver and it on them, in a circle of 33 files.
+//
 // The package reads no config, checks nothing that the host gave, and makes no event.
 package driver
 
