@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
@@ -95,8 +94,7 @@ func (r *run) beginLayer(ctx context.Context, id string, budget *Budget, at time
 		layer.extras().budget = budget.copied()
 	}
 	layer.setUp(r.signals != nil || !r.disabled && budget.heedsSignals(), false)
-	startedAt := layer.Node.StartedAt
-	layer.BeginLayer(at.Sub(startedAt), &fold.Window{StartedAt: startedAt}, at)
+	layer.BeginLayer(at.Sub(layer.Node.StartedAt), nil, at)
 	layer.warnIfUnlimited(at)
 	return w, nil
 }

@@ -43,7 +43,7 @@ type Input struct {
 
 	Around  *Node
 	Elapsed time.Duration // of the window, when it is taken up
-	Window  *fold.Window
+	Window  *fold.Window  // of a beginning: nil for one in which nothing was
 
 	ID       verdict.HoldID
 	Limits   verdict.HoldLimits

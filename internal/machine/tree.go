@@ -3,6 +3,7 @@ package machine
 import (
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -115,10 +116,15 @@ func (n *Node) begin(t *Tree, in *Input) {
 	n.tree, n.outer, n.began, n.due.of = t, in.Around, t.Room.now.At-in.Elapsed, n
 	if n.outer == nil {
 		t.session = n
+	}
+	if in.Window != nil {
 		n.takeUp(in.Window)
+	} else {
+		n.takeUp(&fold.Window{StartedAt: n.StartedAt}) // stays off the heap
+	}
+	if n.outer == nil {
 		return
 	}
-	n.takeUp(in.Window)
 	if n.kin.next = n.outer.kin.layers; n.kin.next != nil {
 		n.kin.next.kin.before = n
 	}
