@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/driver"
+	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -143,6 +145,20 @@ func TestBlock(t *testing.T) {
 		began := time.Now()
 		require.Error(t, b.Poll())
 		require.Equal(t, time.Second, time.Since(began))
+	})
+	inBubble(t, "a try at what the store lacks does not tell of signals on the caller's goroutine", unlimited(), func(t *testing.T, b *bench) {
+		open := make(chan struct{})
+		defer close(open)
+		b.host.on("trace", func() { <-open })
+		b.store.failWith(func(context.Context) error { return errFull })
+		b.Record.Keep(errFull, fold.Event{ID: "1", Type: record.EventProgress, Timestamp: b.now()})
+		b.host.mu.Lock()
+		b.host.signals = 1 // nobody else has begun to tell of it
+		b.host.mu.Unlock()
+		began := time.Now()
+		b.Retry(began)
+		require.Equal(t, began, time.Now())
+		require.Empty(t, b.host.heard())
 	})
 	inBubble(t, "the timer waits for nothing", allKinds(), func(t *testing.T, b *bench) {
 		open := make(chan struct{})
