@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/lane"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -63,13 +64,10 @@ type ended struct {
 
 // extras are what few runs have.
 type extras struct {
-	waiters map[Waiter]struct{} // for the end of a pause
-	late    bool                // the log was told that Busy does not answer
+	waiters map[handle.Waiter]struct{} // for the end of a pause
+	late    bool                       // the log was told that Busy does not answer
 	failed  failedCompletes
 }
-
-// A Waiter waits for the wall clock of a run to go on. It can be compared.
-type Waiter interface{ Released() }
 
 // extras are made at the first need. The caller holds the lock.
 func (r *Run) extras() *extras {
@@ -81,18 +79,18 @@ func (r *Run) extras() *extras {
 
 // Await has the waiter told once, on a goroutine of its own, when the wall clock goes on, unless the run has ended or
 // it is forgotten by then. The caller holds the lock.
-func (r *Run) Await(w Waiter) {
+func (r *Run) Await(w handle.Waiter) {
 	if r.over() {
 		return
 	}
 	if r.extras().waiters == nil {
-		r.more.waiters = map[Waiter]struct{}{}
+		r.more.waiters = map[handle.Waiter]struct{}{}
 	}
 	r.more.waiters[w] = struct{}{}
 }
 
 // Forget does not tell a waiter any more. The caller holds the lock.
-func (r *Run) Forget(w Waiter) {
+func (r *Run) Forget(w handle.Waiter) {
 	if r.more != nil {
 		delete(r.more.waiters, w)
 	}
