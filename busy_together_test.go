@@ -3,6 +3,7 @@ package watchdog_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,6 +77,51 @@ func TestBusyTogether(t *testing.T) {
 			require.Equal(t, 1000, ended(all))
 			close(hang)
 			closeAll(t, all)
+		})
+	})
+	t.Run("an answer decides although the run around ends before that of another", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var asked atomic.Int32
+			notBusy, store := 0, &watchdog.Memory{}
+			all := attachAll(t, 1, func(int) watchdog.Config {
+				return watchdog.Config{
+					Store: store, Budget: watchdog.Budget{WallClock: time.Hour},
+					Busy: func() bool {
+						if asked.Add(1) > 1 {
+							time.Sleep(3 * time.Millisecond) // the first answer waits for this one
+						}
+						return false
+					},
+					OnSignal: func(s watchdog.Signal) {
+						if s.Kind == watchdog.SignalNotBusy {
+							notBusy++
+						}
+					},
+				}
+			})
+			for _, name := range []string{"a", "b"} {
+				_, err := all[0].Layer(name, watchdog.Budget{
+					Idle: minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveWait}},
+				})
+				require.NoError(t, err)
+			}
+			watchdog.StopTimer(all[0])
+			ringAt(minute+1, all)
+			after(time.Millisecond)
+			closeAll(t, all)
+			after(time.Second)
+			waits := 0
+			for _, name := range []string{"a", "b"} {
+				events, err := store.Read(t.Context(), watchdog.AggregateType, all[0].ID()+"/"+name)
+				require.NoError(t, err)
+				for _, e := range events {
+					if e.Type == watchdog.EventWait {
+						waits++
+					}
+				}
+			}
+			require.Equal(t, 1, waits)
+			require.Equal(t, waits, notBusy)
 		})
 	})
 	t.Run("those that are busy go on", func(t *testing.T) {

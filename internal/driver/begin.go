@@ -58,7 +58,7 @@ func (t *Tree) Start() {
 	t.followParent()
 	r, began := t.session, clocks.Now(t.Clock)
 	k := t.Step(r, &machine.Input{Kind: machine.Look})
-	k.askAside()
+	k.askAside(t)
 	k.Do(t, began)
 	if k.Ending != nil {
 		r.Wait(&k, &began)

@@ -238,7 +238,7 @@ func (r *Run) Decide(in *machine.Input) error {
 // its stop is recorded.
 func (r *Run) Wait(k *Work, began *time.Time) bool {
 	for _, one := range k.asks {
-		one.ask(func() {})
+		one.ask(nil)
 		<-one.done
 	}
 	switch {
@@ -274,7 +274,7 @@ func (r *Run) TakeAside(in *machine.Input) {
 		r.CatchUp(clocks.Now(r.Tree.Clock))
 	}
 	r.Tree.DeliverTrace()
-	k.askAside()
+	k.askAside(r.Tree)
 }
 
 // CatchUp tries again, as a poll does, what the stores did not take.

@@ -94,6 +94,19 @@ func (t *Tree) Step(r *Run, in *machine.Input) Work {
 	return k
 }
 
+// stepAndLook is Step, and if the input is done, a look at the run at the same instant, with nothing between the two.
+func (t *Tree) stepAndLook(r *Run, in *machine.Input) Work {
+	parent := t.parentEnd()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var k Work
+	now := t.now(parent)
+	if t.stepAt(&k, now, r, in); in.Done {
+		t.stepAt(&k, now, r, &machine.Input{Kind: machine.Look})
+	}
+	return k
+}
+
 // Look has the runs that the input is about looked at. The caller holds the lock, and does the work once it is free.
 func (t *Tree) Look(k *Work, r *Run, in *machine.Input) { t.stepAt(k, t.now(nil), r, in) }
 

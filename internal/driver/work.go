@@ -64,7 +64,7 @@ func doTogether(all []Work, of []*Tree) {
 
 // doAside does the work on other goroutines.
 func (k *Work) doAside(t *Tree) {
-	k.askAside()
+	k.askAside(t)
 	k.endWorks()
 	lane.Enqueue(k.record...)
 	k.finish()
@@ -73,10 +73,14 @@ func (k *Work) doAside(t *Tree) {
 	}
 }
 
-// askAside asks the hosts, for whoever does not wait for the answers.
-func (k *Work) askAside() {
+// askAside asks the hosts, for whoever does not wait for the answers. With PollOnly the next poll looks at the runs.
+func (k *Work) askAside(t *Tree) {
+	var then func(Work)
+	if !t.Inline {
+		then = func(k Work) { k.doAside(t) }
+	}
 	for _, one := range k.asks {
-		one.ask(one.lookAgain)
+		one.ask(then)
 	}
 	k.asks = nil
 }
@@ -94,7 +98,7 @@ func (k *Work) DoAll(t *Tree) {
 		t.DeliverTrace()
 		return
 	}
-	k.askAside()
+	k.askAside(t)
 	k.Do(t, clocks.Now(t.Clock))
 }
 
