@@ -100,7 +100,6 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 		return nil, err
 	}
 	r.account.Load().traceSpent(r, &found)
-	r.Step(&machine.Input{Kind: machine.Attached})
 	r.Record.CheckpointSoon()
 	r.start()
 	return w, nil
@@ -268,8 +267,7 @@ func (r *run) attachContext(ctx context.Context) (context.Context, context.Cance
 
 // start arms a session that has not fired, and fires it if it is late.
 func (r *run) start() {
-	began := clocks.Now(r.Tree.Clock)
-	r.Tree.Start()
+	began := r.Tree.Start()
 	if r.disabled {
 		r.LogSince(began, func() {
 			r.log().Info("watchdog is disabled and does not guard the run", "run", r.Node.Run)

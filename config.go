@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -139,8 +138,11 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 	return cfg.checkRest(ctx)
 }
 
-// hasLoop reports whether the default of some field of Loop is changed.
-func (cfg *Config) hasLoop() bool { return !reflect.ValueOf(cfg.Loop).IsZero() }
+// hasLoop reports whether the default of some field of Loop is changed. Reflection would cost a twentieth of New.
+func (cfg *Config) hasLoop() bool {
+	l := &cfg.Loop
+	return l.Rounds|l.Period|l.Pairs|l.Window|l.Futile|l.After|l.Fuse|l.FuseOf|l.Polls|int(l.Poll) != 0 || l.Volatile != nil
+}
 
 func (cfg *Config) checkRest(ctx context.Context) error {
 	switch {

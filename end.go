@@ -110,9 +110,9 @@ func (w *Watchdog) Close() error {
 	if w == nil {
 		return nil
 	}
-	began := clocks.Now(w.r.Tree.Clock)
 	w.r.Record.Close()
-	if w.r.Close(ErrClosed) && w.r.more == nil && w.r.account.Load() == nil { // nearly always
+	began, nothing := w.r.Close(ErrClosed)
+	if nothing && w.r.more == nil && w.r.account.Load() == nil { // nearly always
 		return nil
 	}
 	if err := w.r.close(began); err != nil {

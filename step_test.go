@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -247,4 +248,20 @@ func TestFuse(t *testing.T) {
 			require.Len(t, f.events(watchdog.EventUnstuck), 3)
 		})
 	})
+}
+
+// TestLoopConfigIsRead protects that no field of Loop is passed over.
+func TestLoopConfigIsRead(t *testing.T) {
+	require.False(t, (&watchdog.Config{}).HasLoop())
+	all := reflect.TypeFor[loop.Config]()
+	for i := range all.NumField() {
+		var cfg watchdog.Config
+		field := reflect.ValueOf(&cfg.Loop).Elem().Field(i)
+		if field.Kind() == reflect.Slice {
+			field.Set(reflect.MakeSlice(field.Type(), 0, 0))
+		} else {
+			field.SetInt(-1)
+		}
+		require.True(t, cfg.HasLoop(), all.Field(i).Name)
+	}
 }

@@ -37,32 +37,41 @@ func (r *Run) init(t *Tree, host Host, name machine.Name) {
 // Discard ends the context of a run that is not begun.
 func (r *Run) Discard(cause error) { r.cancel(cause) }
 
-// TakeUp puts the session where its window stands, at an instant of the clock.
+// TakeUp puts the session where its window stands, at an instant of the clock. It copies what it keeps of found.
 func (t *Tree) TakeUp(found *fold.Window, at time.Time) {
 	r := t.session
+	var window *fold.Window
+	if !found.Blank() { // else it stays off the heap
+		known := *found
+		window = &known
+	}
 	t.mu.Lock()
+	r.Node.StartedAt = found.StartedAt
 	elapsed := max(at.Sub(found.StartedAt), 0)
 	t.clock, t.armed = newRunClock(t.Clock, at, at.Sub(found.StartedAt)), verdict.Never
 	t.Place.Machine, t.machine.Traced = t.clock.base.Machine(), t.Trace != nil
 	var k Work
 	t.stepAt(&k, machine.Now{
 		At: elapsed, Offset: t.clock.offset(), Wall: at, Machine: t.Clock == nil,
-	}, r, &machine.Input{Kind: machine.Begin, Elapsed: elapsed, Window: found})
+	}, r, &machine.Input{Kind: machine.Begin, Elapsed: elapsed, Window: window})
 	r.news = nil // who finds a stop is told by New
 	t.mu.Unlock()
 	k.doAside(t)
 }
 
-// Start arms a session that has not fired, and fires it if it is late.
-func (t *Tree) Start() {
+// Start arms a session that is attached and has not fired, and fires it if it is late. It returns when it began.
+func (t *Tree) Start() (began time.Time) {
 	t.followParent()
-	r, began := t.session, clocks.Now(t.Clock)
-	k := t.Step(r, &machine.Input{Kind: machine.Look})
+	r := t.session
+	k := t.Step(r, &machine.Input{Kind: machine.Attached})
+	began = k.At
 	k.askAside(t)
 	k.Do(t, began)
 	if k.Ending != nil {
-		r.Wait(&k, &began)
+		waits := began
+		r.Wait(&k, &waits)
 	}
+	return began
 }
 
 // BeginLayer begins a layer in a window that begins now. The caller has waited since began. It fires one that is late.

@@ -212,12 +212,15 @@ func (r *Run) LookNow() time.Time {
 // of the run's end, and for the host to be told of that; in all no longer than its docs say. It returns the cause of
 // the run's stop once there is one.
 func (r *Run) Decide(in *machine.Input) error {
-	began := clocks.Now(r.Tree.Clock)
+	var began time.Time
 	for first := true; ; first = false {
 		in.Result = machine.Result{}
 		k := r.Tree.Step(r, in)
 		if k.Idle() { // nearly always
 			return k.Stop
+		}
+		if first {
+			began = k.At
 		}
 		if first && k.Ending == nil && !k.Records() {
 			r.CatchUp(began)
@@ -253,17 +256,17 @@ func (r *Run) Wait(k *Work, began *time.Time) bool {
 	return true
 }
 
-// Take takes an input again and again until it does not have to wait.
+// Take takes an input again and again until it does not have to wait. The work is of the last step, and as old as the
+// first.
 func (r *Run) Take(in *machine.Input) (k Work) {
-	began := clocks.Now(r.Tree.Clock)
-	for {
-		in.Result = machine.Result{}
-		k = r.Tree.Step(r, in)
-		k.Pass(r.Tree, began)
-		if !in.Wait {
+	first := r.Tree.Step(r, in)
+	for k, began := first, first.At; ; k = r.Tree.Step(r, in) {
+		if k.Pass(r.Tree, began); !in.Wait {
+			k.At = first.At
 			return k
 		}
 		r.Wait(&k, &began)
+		in.Result = machine.Result{}
 	}
 }
 
@@ -317,11 +320,12 @@ func (r *Run) End(cause error) bool {
 	return in.Done
 }
 
-// Close is End for who does nothing else if the run has ended: it reports whether nothing is left to do.
-func (r *Run) Close(cause error) (nothing bool) {
+// Close is End for who does nothing else if the run has ended. It returns when it began, and whether nothing is left to
+// do.
+func (r *Run) Close(cause error) (began time.Time, nothing bool) {
 	in := machine.Input{Kind: machine.End, Cause: cause}
 	k := r.Take(&in)
-	return k.Idle() && r.more == nil
+	return k.At, k.Idle() && r.more == nil
 }
 
 // Adopt does what the store says, unless the run has ended meanwhile. The caller has waited since began. It reports

@@ -13,6 +13,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -121,7 +122,7 @@ func (t *Tree) stepAt(k *Work, now machine.Now, r *Run, in *machine.Input) {
 	t.machine.Room = nil
 	rooms.Put(room)
 	shared.Unlock()
-	k.Stop, k.Ending = r.stop, r.Record.Ending()
+	k.At, k.Stop, k.Ending = now.Wall, r.stop, r.Record.Ending()
 	k.behind = r.Record.Behind() || r.news != nil || t.tracing() || shared != nil
 }
 
@@ -320,11 +321,17 @@ func (t *Tree) ringOne() {
 	k.doAside(t)
 }
 
-// RingAll is what the timer of all sessions does for those that are due. It does not block.
+// ringSize is how many sessions ring together at the most.
+const ringSize = 512
+
+// RingAll is what the timer of all sessions does for those that are due. It does not block. Of many, those that rang
+// are recorded while the others ring.
 func RingAll(due []*Tree) {
-	var all []Work
-	for _, t := range due {
-		all = append(all, t.ring())
+	for some := range slices.Chunk(due, ringSize) {
+		all := make([]Work, len(some))
+		for i, t := range some {
+			all[i] = t.ring()
+		}
+		doTogether(all, some)
 	}
-	doTogether(all, due)
 }

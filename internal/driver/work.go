@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
-	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/lane"
 )
 
 // A Work is what a step leaves to do once the lock is free.
 type Work struct {
-	// Stop is the cause of the run that the step was about, once it has fired; Ending its end while that is recorded.
+	// At is when the step was taken. Stop is the cause of the run that it was about, once that has fired; Ending its end
+	// while that is recorded.
+	At     time.Time
 	Stop   error
 	Ending *lane.Ending
 
@@ -75,6 +76,9 @@ func (k *Work) doAside(t *Tree) {
 
 // askAside asks the hosts, for whoever does not wait for the answers. With PollOnly the next poll looks at the runs.
 func (k *Work) askAside(t *Tree) {
+	if len(k.asks) == 0 {
+		return
+	}
 	var then func(Work)
 	if !t.Inline {
 		then = func(k Work) { k.doAside(t) }
@@ -99,7 +103,7 @@ func (k *Work) DoAll(t *Tree) {
 		return
 	}
 	k.askAside(t)
-	k.Do(t, clocks.Now(t.Clock))
+	k.Do(t, k.At)
 }
 
 // Pass is Do for who has to go on, and has the host told later.

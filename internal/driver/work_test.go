@@ -205,7 +205,8 @@ func TestWaiter(t *testing.T) {
 		synctest.Wait()
 		require.Zero(t, w.told.Load())
 		b.tree.DeliverTrace()
-		require.True(t, b.Close(errClosed), "nothing is left to do")
+		_, nothing := b.Close(errClosed)
+		require.True(t, nothing, "nothing is left to do")
 	})
 }
 

@@ -31,6 +31,12 @@ type Window struct {
 	starts       []time.Time // of all windows that are known, in their order
 }
 
+// Blank reports whether nothing is known of it but its start.
+func (w *Window) Blank() bool {
+	return w.OpenedBy == "" && w.Extended == 0 && !w.Over() && !w.sharesSecond &&
+		len(w.Given)+len(w.warned)+len(w.wrapped)+len(w.directives)+len(w.resets)+len(w.pauses) == 0
+}
+
 // Complete reports whether the host said that its work is done.
 func (w *Window) Complete() bool { return !w.CompletedAt.IsZero() }
 

@@ -15,7 +15,7 @@ type InputKind uint8
 const (
 	Begin      InputKind = iota + 1 // a run begins: Around, Elapsed, Window
 	Parent                          // that of the session has ended
-	Attached                        // an attach that took time is done
+	Attached                        // an attach that took time is done: a look follows
 	Tick                            // an instant came that runs are due at
 	Look                            // somebody looks at the run
 	LookAround                      // at the run and those around it

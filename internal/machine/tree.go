@@ -65,6 +65,7 @@ func (t *Tree) Step(now Now, in *Input) []Effect { //nolint:cyclop,funlen // a t
 		if n.phase == Running && n.now() > n.seen.Attached {
 			n.take(signal(verdict.Signal{Kind: verdict.SignalAttached}))
 		}
+		n.look()
 	case Tick:
 		for d := t.queue.take(now.At); d != nil; d = t.queue.take(now.At) {
 			d.of.look()
