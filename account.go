@@ -51,7 +51,7 @@ func (r *run) accountOf() *account {
 	if a := r.account.Load(); a != nil {
 		return a
 	}
-	a, spend := &account{id: r.Node.Run}, verdict.NewSpend(r.limits.Counts, r.observeOnly)
+	a, spend := &account{id: r.Node.Run}, verdict.NewSpend(r.limits.Counts, r.Node.ObserveOnly)
 	a.run.Store(r)
 	if r.Outer() != nil {
 		a.outer = r.around().accountOf()
@@ -102,7 +102,7 @@ func (a *account) traceCall(k *driver.Work, upTo *machine.Node, s verdict.Signal
 
 // traceSpent traces how far the counted limits are used when the run is attached. The caller holds no lock.
 func (a *account) traceSpent(r *run, found *fold.Window) {
-	if a == nil || r.signals == nil {
+	if a == nil || r.Tree.Trace == nil {
 		return
 	}
 	r.Locked(func() {
@@ -114,10 +114,10 @@ func (a *account) traceSpent(r *run, found *fold.Window) {
 				s.Warned, s.Wrapped, s.Rung = c.Warned, c.Wrapped, c.Rung.Attempts
 			}
 			s.Run, s.At = r.Node.Run, r.Elapsed()
-			r.signals.Add(s)
+			r.trace().Add(s)
 		}
 	})
-	r.signals.Deliver()
+	r.Tree.DeliverTrace()
 }
 
 // usage is how far each limit is used. The caller holds the tree.

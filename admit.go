@@ -39,7 +39,7 @@ type Charge struct {
 // admitted under the key; [ErrEnded] if the run has ended; or the cause of ctx if that is done. On a nil Watchdog, and
 // if the run is disabled, nothing is counted.
 func (w *Watchdog) Admit(ctx context.Context, key string, most Amount) (Charge, error) {
-	if w == nil || w.r.disabled {
+	if w == nil || w.r.Node.Disabled {
 		return Charge{}, nil
 	}
 	if flaw := most.flaw(); flaw != "" {
@@ -81,7 +81,7 @@ func (c *admission) askStore(ctx context.Context) (err error) {
 		source := c.out.Why.Source
 		c.out = ledger.Outcome{}
 		err = c.fetch(asking, source, began)
-		c.call.Owes = err != nil && (c.out.Did == ledger.Refused || ctx.Err() == nil) && c.r.observeOnly
+		c.call.Owes = err != nil && (c.out.Did == ledger.Refused || ctx.Err() == nil) && c.r.Node.ObserveOnly
 		if err != nil && !c.call.Owes {
 			return err
 		}
@@ -182,7 +182,7 @@ func (c *admission) fetch(ctx context.Context, source int, began time.Time) erro
 	s.Unlock()
 	err = c.err()
 	var k driver.Work
-	if !c.r.observeOnly { // else it is charged all the same
+	if !c.r.Node.ObserveOnly { // else it is charged all the same
 		c.trace(&k)
 	}
 	if c.out.Look {

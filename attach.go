@@ -202,8 +202,12 @@ func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error)
 	t.Init(ctx, cfg.place(&made.store), &r.Run, r, machine.Name{
 		Run: named.ID, Parent: named.Parent, StartedAt: record.Truncate(named.StartedAt),
 	})
-	if r.signals = r.traceFor(cfg.OnSignal); r.signals != nil {
-		t.Trace = r.signals
+	if cfg.OnSignal != nil {
+		t.Trace = r.traceFor(cfg.OnSignal)
+	}
+	r.Node.Rules = machine.Rules{
+		Limits: &r.limits.Limits, ObserveOnly: cfg.ObserveOnly, Disabled: cfg.Disabled, AsksBusy: cfg.Busy != nil,
+		Records: cfg.RecordInterrupts,
 	}
 	r.setUp(cfg.hasSignals(), len(cfg.Scopes) > 0)
 	return &made.Watchdog, nil
@@ -211,10 +215,6 @@ func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error)
 
 // setUp makes what the run needs from the beginning.
 func (r *run) setUp(heeds, shares bool) {
-	r.Node.Rules = machine.Rules{
-		Limits: &r.limits.Limits, ObserveOnly: r.observeOnly, Disabled: r.disabled, AsksBusy: r.busyHost != nil,
-		Records: r.recordsParent,
-	}
 	if heeds {
 		r.Node.Heed()
 	}
@@ -268,7 +268,7 @@ func (r *run) attachContext(ctx context.Context) (context.Context, context.Cance
 // start arms a session that has not fired, and fires it if it is late.
 func (r *run) start() {
 	began := r.Tree.Start()
-	if r.disabled {
+	if r.Node.Disabled {
 		r.LogSince(began, func() {
 			r.log().Info("watchdog is disabled and does not guard the run", "run", r.Node.Run)
 		})
@@ -281,7 +281,7 @@ func (r *run) start() {
 func (r *run) warnIfUnlimited(began time.Time) {
 	l := r.limits
 	shortest := min(l.WallClock, l.Safety, l.Idle, l.NoProgress, l.holdCap)
-	if shortest == NoLimit && (!l.FromFirstSign || l.FirstSign == NoLimit) && !r.disabled {
+	if shortest == NoLimit && (!l.FromFirstSign || l.FirstSign == NoLimit) && !r.Node.Disabled {
 		r.LogSince(began, func() {
 			r.log().Warn("watchdog has no limit and can never fire", "run", r.Node.Run)
 		})

@@ -168,8 +168,6 @@ const BusyTimeout = machine.BusyTimeout
 func (cfg *Config) settings(classes *classes) settings {
 	s := settings{
 		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, busyHost: cfg.Busy, classes: classes,
-		recordsParent: cfg.RecordInterrupts, observeOnly: cfg.ObserveOnly,
-		disabled: cfg.Disabled,
 	}
 	if cfg.hasLoop() {
 		own := cfg.Loop
@@ -186,7 +184,7 @@ func (cfg *Config) hasSignals() bool {
 // place is where the run is recorded, and how.
 func (cfg *Config) place(store *hostStore) journal.Place {
 	p := journal.Place{
-		Store: store, Host: cfg.Store, Clock: cfg.Clock, Timeout: cfg.RecordTimeout, Inline: cfg.PollOnly || cfg.Disabled,
+		Store: store, Clock: cfg.Clock, Timeout: cfg.RecordTimeout, Inline: cfg.PollOnly || cfg.Disabled,
 		Instant: store.instant(), Off: cfg.Disabled,
 	}
 	if p.Timeout == 0 {

@@ -108,7 +108,7 @@ func (w *Watchdog) ExtendSpend(more Spend) error {
 	switch {
 	case w == nil:
 		return fmt.Errorf("extend spend: %w", errNoRun)
-	case w.r.disabled:
+	case w.r.Node.Disabled:
 		return nil
 	}
 	if err := w.r.extendSpend(&more); err != nil {

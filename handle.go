@@ -29,7 +29,7 @@ func (h *runHandle) AliveAt(now time.Time) {
 		pulse := r.Node.Pulse.Load()
 		switch {
 		case pulse == nil:
-		case r.Tree.Clock != nil || r.signals != nil:
+		case r.Tree.Clock != nil || r.Tree.Trace != nil:
 			r.signLocked(false)
 		default:
 			r.signAt(pulse, false, r.Tree.SinceAt(now))
@@ -41,7 +41,7 @@ func (h *runHandle) AliveAt(now time.Time) {
 func (h *runHandle) Settings() handle.Settings {
 	return handle.Settings{
 		Clock: h.r.Tree.Clock, Logger: h.r.log(), Limits: &h.r.limits.Limits, RecordTimeout: h.r.Tree.Timeout,
-		Disabled: h.r.disabled, ObserveOnly: h.r.observeOnly,
+		Disabled: h.r.Node.Disabled, ObserveOnly: h.r.Node.ObserveOnly,
 	}
 }
 
@@ -52,7 +52,7 @@ func (h *runHandle) Silence() (time.Duration, bool) { return h.r.silence() }
 func (h *runHandle) MaxSilence() time.Duration {
 	shortest := time.Duration(NoLimit)
 	for r := &h.r; r != nil; r = r.around() {
-		if r.disabled {
+		if r.Node.Disabled {
 			continue
 		}
 		r.Locked(func() {
@@ -97,7 +97,7 @@ func (h *runHandle) State() (s handle.State) {
 		seen := h.r.Node.Seen()
 		s.Extended, s.Warned, s.WrappedUp = seen.Extended, seen.Warned, seen.Wrapped
 		s.Paused = verdict.Paused(*seen, h.r.Elapsed())
-		if end := h.r.Node.Command; h.r.Complete() && end != nil {
+		if end := h.r.Node.Command(); h.r.Complete() && end != nil {
 			s.Command = *end
 		}
 		if seen.Signs != nil {
@@ -164,7 +164,7 @@ func (h *runHandle) InDoubt() (complete, resumed bool) {
 
 // CompleteCommand implements [handle.Run].
 func (h *runHandle) CompleteCommand(end record.CommandEnd) error {
-	h.r.Locked(func() { h.r.Node.Command = &end })
+	h.r.Locked(func() { h.r.Node.EndCommand(&end) })
 	return (*Watchdog)(h).Complete()
 }
 

@@ -18,11 +18,11 @@ func (r *run) Busy() bool { return r.busyHost() }
 
 // Stopped implements [driver.Host].
 func (r *run) Stopped(stop *record.Cancel) error {
-	r.stop = stopOf(stop, r.Node.Run)
+	s := stopOf(stop, r.Node.Run)
 	if all := r.readers.Load(); all != nil { // else the first one finds it
-		all.End(r.stop.directive())
+		all.End(s.directive())
 	}
-	return r.stop
+	return s
 }
 
 // Asks implements [driver.Host].
@@ -49,7 +49,7 @@ func (r *run) Traced(s *machine.Signal) {
 			told.Budget, r.more.budget = r.more.budget, nil
 		}
 	}
-	r.signals.Add(told)
+	r.trace().Add(told)
 }
 
 // Warns implements [driver.Host].
@@ -65,7 +65,7 @@ func (r *run) Deliver(here bool) { r.readers.Load().Deliver(here) }
 
 // ReportStop implements [driver.Host]. It skips formatting when Warn is off: ten thousand runs can stop at once.
 func (r *run) ReportStop(recordErr error) {
-	log, stop := r.log(), r.stop
+	log, stop := r.log(), r.stopped()
 	if !log.Enabled(context.Background(), slog.LevelWarn) {
 		return
 	}
@@ -78,12 +78,15 @@ func (r *run) ReportStop(recordErr error) {
 		stop.Budget)
 }
 
-// traceFor returns the queue of what tell gets, nil if the host keeps no trace. Signals are queued while mu of the tree
-// is held and delivered by whoever unlocks it.
+// trace is the queue of what the host's OnSignal gets, nil if it has none.
+func (r *run) trace() *feed.Queue[Signal] {
+	queue, _ := r.Tree.Trace.(*feed.Queue[Signal])
+	return queue
+}
+
+// traceFor returns the queue of what tell gets. Signals are queued while mu of the tree is held and delivered by whoever
+// unlocks it.
 func (r *run) traceFor(tell func(Signal)) *feed.Queue[Signal] {
-	if tell == nil {
-		return nil
-	}
 	return feed.NewQueue(0, func(s Signal, _ int) { r.CallHost("OnSignal", func() { tell(s) }) })
 }
 

@@ -90,10 +90,13 @@ func (r *run) beginLayer(ctx context.Context, id string, budget *Budget, at time
 	layer.InitLayer(ctx, &r.Run, layer, machine.Name{
 		Run: id, Parent: r.Node.Run, StartedAt: record.Truncate(at), Begins: true,
 	})
-	if r.signals != nil {
+	traces := r.trace() != nil
+	if traces {
 		layer.extras().budget = budget.copied()
 	}
-	layer.setUp(r.signals != nil || !r.disabled && budget.heedsSignals(), false)
+	layer.Node.Rules = r.Node.Rules
+	layer.Node.Rules.Limits, layer.Node.Rules.Records = &layer.limits.Limits, false
+	layer.setUp(traces || !r.Node.Disabled && budget.heedsSignals(), false)
 	layer.BeginLayer(at.Sub(layer.Node.StartedAt), nil, at)
 	layer.warnIfUnlimited(at)
 	return w, nil

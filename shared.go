@@ -18,7 +18,7 @@ import (
 // openSpend has a session draw on what a store keeps of its limits, and learn what was used before.
 func (r *run) openSpend(ctx context.Context, cfg *Config, found *fold.Window) error {
 	store := cfg.spendStore()
-	if store == nil || r.disabled || len(r.limits.Counts) == 0 && len(cfg.Scopes) == 0 || r.Over() {
+	if store == nil || r.Node.Disabled || len(r.limits.Counts) == 0 && len(cfg.Scopes) == 0 || r.Over() {
 		return nil
 	}
 	a := r.accountOf()

@@ -112,7 +112,7 @@ func (r *run) sign(progress bool) {
 	pulse := r.Node.Pulse.Load()
 	switch {
 	case pulse == nil:
-	case r.Tree.Clock != nil || r.signals != nil:
+	case r.Tree.Clock != nil || r.Tree.Trace != nil:
 		r.signLocked(progress)
 	default:
 		r.signAt(pulse, progress, r.Tree.Since())

@@ -31,7 +31,7 @@ import (
 // PollOnly for the record of what was found, at most the record timeout. On a nil Watchdog, and if the run is disabled,
 // nothing is found.
 func (w *Watchdog) Step(turn ...loop.Step) loop.Verdict {
-	if w == nil || w.r.disabled {
+	if w == nil || w.r.Node.Disabled {
 		return loop.Verdict{Advice: loop.Go}
 	}
 	r := &w.r
@@ -98,7 +98,7 @@ func (r *run) looped(v loop.Verdict, another bool) {
 // closeSteps has the state recorded, for at most limit.
 func (r *run) closeSteps(limit time.Duration) {
 	over := false
-	r.Locked(func() { over = r.Complete() || r.stop != nil })
+	r.Locked(func() { over = r.Complete() || r.Stop() != nil })
 	if !over && r.Record.StepsDue(true) {
 		r.Record.WriteCheckpoint(r.Values(), limit)
 	}
@@ -107,7 +107,7 @@ func (r *run) closeSteps(limit time.Duration) {
 // restoreSteps has the run remember what it did before in this window.
 func (r *run) restoreSteps() {
 	p := r.Record.TakeSteps()
-	if p != nil && !r.disabled && time.Time(p.SessionStartedAt).Equal(r.Node.StartedAt) {
+	if p != nil && !r.Node.Disabled && time.Time(p.SessionStartedAt).Equal(r.Node.StartedAt) {
 		r.restoreLoop(p.Steps)
 	}
 }

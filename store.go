@@ -63,6 +63,9 @@ func (s *hostStore) Transact(ctx context.Context, exchanges ...*journal.Exchange
 	return nil
 }
 
+// Key implements [journal.Store].
+func (s *hostStore) Key() any { return s.events }
+
 // smallRun is how many events of a run are read at once from memory.
 const smallRun = 32
 

@@ -53,9 +53,7 @@ func (w *Watchdog) Pending() iter.Seq[Directive] {
 			return
 		}
 		for {
-			var stop *Stop
-			w.r.Locked(func() { stop = w.r.stop })
-			if d, ok := w.r.takePolled(stop, false); !ok || !yield(d) {
+			if d, ok := w.r.takePolled(w.r.stopped(), false); !ok || !yield(d) {
 				return
 			}
 		}

@@ -34,7 +34,6 @@ type run struct {
 	readers atomic.Pointer[readers]
 	account atomic.Pointer[account] // nil while nothing is counted
 
-	stop *Stop   // once fired
 	more *extras // nil if there is nothing in them
 }
 
@@ -53,21 +52,17 @@ type extras struct {
 
 // settings are what a watchdog keeps of its config. They do not change.
 type settings struct {
-	limits        *sharedLimits
-	logger        *slog.Logger
-	onWarning     func(Warning)
-	busyHost      func() bool
-	signals       *feed.Queue[Signal] // nil if the host keeps no trace
-	classes       *classes            // of the host's events
-	loop          *loop.Config        // nil is the default of each field
-	recordsParent bool
-	observeOnly   bool
-	disabled      bool
+	limits    *sharedLimits
+	logger    *slog.Logger
+	onWarning func(Warning)
+	busyHost  func() bool
+	classes   *classes     // of the host's events
+	loop      *loop.Config // nil is the default of each field
 }
 
 // with are these settings of a run for a layer of it with another budget.
 func (s settings) with(b *Budget) settings {
-	s.limits, s.recordsParent = b.shared(), false
+	s.limits = b.shared()
 	return s
 }
 
@@ -114,10 +109,15 @@ func (r *run) adopt(found *fold.Window, began time.Time) (*Stop, error) {
 	return asStop(stop), nil
 }
 
+// stopped is the run's stop once it has fired, nil before.
+func (r *run) stopped() (stop *Stop) {
+	r.Locked(func() { stop = asStop(r.Stop()) })
+	return stop
+}
+
 // howEnded is the stop of a run that has ended, or an error that says how it ended.
 func (r *run) howEnded() (stop *Stop, err error) {
-	r.Locked(func() { stop = r.stop })
-	if stop == nil {
+	if stop = r.stopped(); stop == nil {
 		err = r.errEnded()
 	}
 	return stop, err

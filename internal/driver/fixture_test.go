@@ -54,6 +54,8 @@ func (s *store) ask(ctx context.Context) error {
 
 func (s *store) Transacts() bool { return true }
 
+func (s *store) Key() any { return s }
+
 func (s *store) Few(string) bool { return false }
 
 func (s *store) Append(ctx context.Context, events ...fold.Event) error {
@@ -260,7 +262,7 @@ func inBubble(t *testing.T, name string, limits verdict.Limits, test func(t *tes
 func newBench(t *testing.T) *bench {
 	s := &store{}
 	b := &bench{t: t, store: s, Run: &driver.Run{}, host: newHost("s-1")}
-	b.place = journal.Place{Store: s, Host: s, Timeout: timeout}
+	b.place = journal.Place{Store: s, Timeout: timeout}
 	t.Cleanup(func() {
 		for _, r := range append(slices.Clone(b.layers), b.Run) {
 			r.End(errClosed)

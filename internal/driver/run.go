@@ -57,7 +57,7 @@ type Run struct {
 
 // ended is how a run has ended.
 type ended struct {
-	stop     error // once fired
+	fired    bool // the cause of its context is the stop
 	complete bool
 	byParent bool // the parent ended it
 }
@@ -157,6 +157,14 @@ func (t *Tree) SinceAt(now time.Time) time.Duration { return now.Sub(t.clock.bas
 // Quiet reports, without a lock, that nothing can have happened since the last look. It only ever does on the machine's
 // clock.
 func (r *Run) Quiet() bool { return r.Node.MayBeQuiet() && r.Node.Quiet(r.Tree.clock.base.Since()) }
+
+// Stop is the cause of the run's end once it has fired, nil before. The caller holds the lock.
+func (r *Run) Stop() error {
+	if !r.fired {
+		return nil
+	}
+	return context.Cause(r.inner)
+}
 
 // Complete reports whether the run is complete. The caller holds the lock.
 func (r *Run) Complete() bool { return r.complete }
@@ -342,8 +350,7 @@ func (r *Run) end(e *machine.Effect, k *Work) {
 	cause := e.Cause
 	switch {
 	case e.Stop != nil:
-		r.stop = r.host.Stopped(e.Stop)
-		cause = r.stop
+		r.fired, cause = true, r.host.Stopped(e.Stop)
 		r.newsOf().stopped = true
 	case cause == nil:
 		cause = r.outer.Cause()

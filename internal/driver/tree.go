@@ -122,7 +122,7 @@ func (t *Tree) stepAt(k *Work, now machine.Now, r *Run, in *machine.Input) {
 	t.machine.Room = nil
 	rooms.Put(room)
 	shared.Unlock()
-	k.At, k.Stop, k.Ending = now.Wall, r.stop, r.Record.Ending()
+	k.At, k.Stop, k.Ending = now.Wall, r.Stop(), r.Record.Ending()
 	k.behind = r.Record.Behind() || r.news != nil || t.tracing() || shared != nil
 }
 

@@ -129,7 +129,7 @@ func TestTimer(t *testing.T) {
 		benches := []*bench{b}
 		for range 9 {
 			other := newBench(t)
-			other.place.Store, other.place.Host = b.store, b.store
+			other.place.Store = b.store
 			other.begin(t.Context(), after(time.Hour))
 			benches, all = append(benches, other), append(all, &other.tree)
 		}

@@ -59,6 +59,8 @@ func (s *store) calls() (asked []string) {
 
 func (s *store) Transacts() bool { return !s.steps }
 
+func (s *store) Key() any { return s }
+
 func (s *store) Few(string) bool { return s.few }
 
 func (s *store) Append(ctx context.Context, events ...fold.Event) error {
@@ -141,7 +143,7 @@ type bench struct {
 const timeout = 5 * time.Second
 
 func newBench(t *testing.T, s *store, change ...func(*journal.Place)) *bench {
-	place := &journal.Place{Store: s, Host: s, Timeout: timeout}
+	place := &journal.Place{Store: s, Timeout: timeout}
 	for _, one := range change {
 		one(place)
 	}

@@ -37,6 +37,8 @@ type Store interface {
 	Transacts() bool
 	Select(ctx context.Context, s fold.Selection) ([]fold.Event, error)
 	Transact(ctx context.Context, exchanges ...*Exchange) error
+	// Key is what tells it from other stores: runs of equal ones, if they can be compared, share a lane.
+	Key() any
 	// Few reports that a run has next to no events, as far as the store can tell at once.
 	Few(runID string) bool
 }
@@ -51,7 +53,6 @@ type Exchange struct {
 // A Place is where a session and its layers are recorded, and how. It does not change.
 type Place struct {
 	Store   Store
-	Host    any         // the host's own store, that equal ones share a lane
 	Clock   clock.Clock // the host's; nil is the machine's
 	Timeout time.Duration
 	Inline  bool // everything is done on the goroutine of the caller

@@ -81,6 +81,8 @@ func (s *store) calls() (asked []call) {
 
 func (s *store) Transacts() bool { return !s.steps }
 
+func (s *store) Key() any { return s }
+
 func (s *store) Few(string) bool { return false }
 
 func (s *store) Append(ctx context.Context, events ...fold.Event) error {
@@ -237,7 +239,7 @@ func inBubble(t *testing.T, name string, test func(t *testing.T, b *bench)) {
 
 func newBench(t *testing.T, s *store) *bench {
 	s.began = time.Now()
-	b := &bench{t: t, store: s, place: &journal.Place{Store: s, Host: s, Timeout: timeout}}
+	b := &bench{t: t, store: s, place: &journal.Place{Store: s, Timeout: timeout}}
 	t.Cleanup(func() { // no lane is left
 		for _, r := range b.runs {
 			r.close()

@@ -56,12 +56,13 @@ var lanes = struct {
 // keyOf is the key of a place's lane. A session in a testing/synctest bubble shares with none: a timer of one bubble
 // cannot be set in another. Nor does one whose store or clock cannot be compared.
 func keyOf(p *journal.Place) key {
-	compares := reflect.ValueOf(p.Host).Comparable() && (p.Clock == nil || reflect.ValueOf(p.Clock).Comparable())
+	store := p.Store.Key()
+	compares := reflect.ValueOf(store).Comparable() && (p.Clock == nil || reflect.ValueOf(p.Clock).Comparable())
 	inBubble := uptime.Exact && p.Clock == nil && !p.Machine
 	if inBubble || !compares {
 		return key{alone: p}
 	}
-	return key{store: p.Host, timeout: p.Timeout, clock: p.Clock}
+	return key{store: store, timeout: p.Timeout, clock: p.Clock}
 }
 
 // lane returns the run's, made if need be. The caller holds the mutex of all lanes.
@@ -100,11 +101,11 @@ func Enqueue(all ...*Recorder) {
 	defer lanes.mu.Unlock()
 	for i, r := range all {
 		p := r.Place()
-		if len(all) == 1 || keyOf(p).alone == nil || !reflect.ValueOf(p.Host).Comparable() {
+		if len(all) == 1 || keyOf(p).alone == nil || !reflect.ValueOf(p.Store.Key()).Comparable() {
 			r.lane().add(r, ends[i])
 			continue
 		}
-		k := key{store: p.Host, timeout: p.Timeout}
+		k := key{store: p.Store.Key(), timeout: p.Timeout}
 		if shared[k] == nil {
 			shared[k] = newLane(k, p)
 		}

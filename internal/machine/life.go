@@ -78,8 +78,9 @@ func (n *Node) act(in *Input) {
 		n.cancel(in)
 	case Complete:
 		in.Trip = n.beginTrip()
-		if in.Trip.Complete = true; n.Command != nil {
-			in.Trip.Command = *n.Command
+		in.Trip.Complete = true
+		if end := n.Command(); end != nil {
+			in.Trip.Command = *end
 		}
 	case Adopt:
 		if in.Done = true; n.goesOn(in.Window) {

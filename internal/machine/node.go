@@ -20,8 +20,6 @@ type Node struct {
 	Number int
 	// Account is what the run has used, nil while nothing is counted.
 	Account *ledger.Account
-	// Command is how its command ended, if its host said that: it is complete then.
-	Command *record.CommandEnd
 	// Pending is what the store does not have yet.
 	Pending pending.Queue[*Entry]
 
@@ -50,10 +48,11 @@ type kin struct{ layers, next, before *Node }
 
 // more is what few runs have.
 type more struct {
-	given  standing
-	left   []fold.Pause // those of layers of a process that is gone
-	busy   busyness
-	around []int64 // what others have used of counted limits, as it was traced
+	given   standing
+	left    []fold.Pause // those of layers of a process that is gone
+	busy    busyness
+	command *record.CommandEnd
+	around  []int64 // what others have used of counted limits, as it was traced
 }
 
 // takeLeft removes the pauses of a layer's hold with the key, and returns them.
@@ -83,6 +82,17 @@ func (n *Node) extras() *more {
 		n.more = &more{}
 	}
 	return n.more
+}
+
+// EndCommand notes how the run's command ended, for when the run is complete.
+func (n *Node) EndCommand(end *record.CommandEnd) { n.extras().command = end }
+
+// Command is how its command ended, nil if its host did not say that.
+func (n *Node) Command() *record.CommandEnd {
+	if n.more == nil {
+		return nil
+	}
+	return n.more.command
 }
 
 // Phase is where the run stands.
