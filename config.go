@@ -141,7 +141,8 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 // hasLoop reports whether the default of some field of Loop is changed. Reflection would cost a twentieth of New.
 func (cfg *Config) hasLoop() bool {
 	l := &cfg.Loop
-	return l.Rounds|l.Period|l.Pairs|l.Window|l.Futile|l.After|l.Fuse|l.FuseOf|l.Polls|int(l.Poll) != 0 || l.Volatile != nil
+	return l.Rounds|l.Period|l.Pairs|l.Window|l.Futile|l.After|l.Fuse|l.FuseOf|l.Polls != 0 || l.Poll != 0 ||
+		l.Volatile != nil
 }
 
 func (cfg *Config) checkRest(ctx context.Context) error {

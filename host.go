@@ -84,7 +84,7 @@ func (r *run) trace() *feed.Queue[Signal] {
 	return queue
 }
 
-// traceFor returns the queue of what tell gets. Signals are queued while mu of the tree is held and delivered by whoever
+// traceFor returns the queue of what tell gets. Signals are queued while the lock is held and delivered by whoever
 // unlocks it.
 func (r *run) traceFor(tell func(Signal)) *feed.Queue[Signal] {
 	return feed.NewQueue(0, func(s Signal, _ int) { r.CallHost("OnSignal", func() { tell(s) }) })
