@@ -193,9 +193,11 @@ func (s counted) LeaseSessions(ctx context.Context, id string) ([]session.Attemp
 	return s.Store.LeaseSessions(ctx, id)
 }
 
-func (s counted) Ended(ctx context.Context, mark string) ([]string, string, error) {
+func (s counted) Ended(
+	ctx context.Context, lease string, told []session.AttemptID,
+) ([]session.AttemptID, error) {
 	s.statements.Add(1)
-	return s.Store.Ended(ctx, mark)
+	return s.Store.Ended(ctx, lease, told)
 }
 
 // A tracer counts the statements of a pool.

@@ -11,7 +11,13 @@ import (
 func (k *Keeper) Flush(ctx context.Context) { k.flush(ctx) }
 
 // RecheckAll has the next flush write every row.
-func (k *Keeper) RecheckAll() { k.recheckAll() }
+func (k *Keeper) RecheckAll() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range k.runs {
+		k.recheck(r)
+	}
+}
 
 // Renew renews the lease once.
 func (k *Keeper) Renew(ctx context.Context) { k.renew(ctx) }

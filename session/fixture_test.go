@@ -164,11 +164,13 @@ func (d *database) Session(ctx context.Context, runID string) (session.Session, 
 	return d.Memory.Session(ctx, runID)
 }
 
-func (d *database) Ended(ctx context.Context, mark string) ([]string, string, error) {
+func (d *database) Ended(
+	ctx context.Context, lease string, told []session.AttemptID,
+) ([]session.AttemptID, error) {
 	if err := d.called(ctx, "Ended"); err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	return d.Memory.Ended(ctx, mark)
+	return d.Memory.Ended(ctx, lease, told)
 }
 
 func (d *database) Listen(ctx context.Context, ready func(), told func(string)) error {

@@ -29,10 +29,11 @@ func (k *Keeper) watchCancels(ctx context.Context) {
 	p.run(ctx)
 }
 
-// A poller asks the store what has ended since the last poll.
+// A poller asks the store what others have ended of the lease.
 type poller struct {
 	k         *Keeper
-	mark      string
+	lease     string
+	told      []AttemptID // of the lease, which the store can forget
 	listening atomic.Bool
 	ready     chan struct{} // has room for one: the store listens now
 }
@@ -58,24 +59,27 @@ func (p *poller) run(ctx context.Context) {
 	}
 }
 
-// poll polls once, and reports whether the store answered. If it did not the next poll starts from the same mark. If
-// the store cannot use the mark, because another server has taken over, poll starts again without one.
+// poll polls once, and reports whether the store answered. If it did not the next poll asks for the same. What it tells
+// of a run is requested until it was read, and so the store need not tell it again. Without a lease there is nothing to
+// ask: when one begins the rows of all runs are written, which finds those that have ended.
 func (p *poller) poll(ctx context.Context) bool {
+	l := p.k.current()
+	if l == nil {
+		return true
+	}
+	if p.lease != l.id {
+		p.lease, p.told = l.id, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, p.k.cfg.RecordTimeout)
 	defer cancel()
-	ended, next, err := p.k.cfg.Store.Ended(ctx, p.mark)
-	if err == nil && next == "" && p.mark != "" {
-		p.mark = ""
-		ended, next, err = p.k.cfg.Store.Ended(ctx, "")
-	}
+	ended, err := p.k.cfg.Store.Ended(ctx, l.id, p.told)
 	if err != nil {
 		return false // flush logs an outage of the store
 	}
-	if p.mark == "" {
-		p.k.recheckAll()
+	p.told = ended
+	for _, a := range ended {
+		p.k.requestSync(a.RunID)
 	}
-	p.mark = next
-	p.k.requestSync(ended...)
 	return true
 }
 
@@ -102,15 +106,6 @@ func (p *poller) listen(ctx context.Context, listener Listener) {
 			return
 		}
 		retry = min(2*retry, longestRetry)
-	}
-}
-
-// recheckAll has the next flush write every row, because cancels before the first poll of this server were not noticed.
-func (k *Keeper) recheckAll() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, r := range k.runs {
-		k.recheck(r)
 	}
 }
 

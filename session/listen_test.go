@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,41 +139,4 @@ func (s *lostListener) Listen(ctx context.Context, ready func(), told func(strin
 	<-s.ready
 	s.database.dropNotices = true
 	return s.database.Listen(ctx, ready, told)
-}
-
-// TestForeignMark: after a failover the new server cannot tell what ended since a mark of the old one.
-func TestForeignMark(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		store := &promotedStore{Store: f.db}
-		f.cfg.Store = store
-		f.start()
-		cancelled, live := f.attach("s-1"), f.attach("s-2")
-		f.advance(time.Hour)
-		f.cancel("s-1")
-		store.promoted.Store(true)
-		f.advance(session.DefaultPoll + session.DefaultPace)
-		f.requireCancelled(cancelled)
-		f.requireRunning(live)
-		require.EqualValues(t, 2, store.first.Load(), "polls without a mark")
-		f.advance(time.Minute)
-		require.EqualValues(t, 2, store.first.Load())
-	})
-}
-
-// promotedStore cannot use its latest mark once it is promoted. It is no [session.Listener].
-type promotedStore struct {
-	session.Store
-	promoted atomic.Bool
-	first    atomic.Int32
-}
-
-func (s *promotedStore) Ended(ctx context.Context, mark string) (runIDs []string, next string, err error) {
-	if mark == "" {
-		s.first.Add(1)
-		s.promoted.Store(false)
-	}
-	if s.promoted.Load() {
-		return nil, "", nil
-	}
-	return s.Store.Ended(ctx, mark)
 }

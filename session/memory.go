@@ -30,7 +30,7 @@ type Memory struct {
 	aggregates    map[aggregate]bool
 	rows          map[string]*memoryRow
 	leases        map[string]*Lease
-	endings       int
+	leaseEnds     map[string]map[AttemptID]bool // that the leases are to be told of
 	subscriptions map[*subscription]bool
 	outbox        memoryOutbox
 }
@@ -41,7 +41,6 @@ type aggregate struct{ kind, id string }
 type memoryRow struct {
 	Session
 	spoiled bool // unreadable
-	ending  int  // the number of its latest end, from 1
 	quiet   bool // sweepers may look at it
 	// claimedUntil is when the latest claim ends. warned is the session as it was warned, and stopped as it was when its
 	// agents were stopped.
@@ -151,13 +150,9 @@ func (m *Memory) Attach(ctx context.Context, s Session) (before, after Session, 
 		return before, before, nil
 	}
 	r := m.attached(s, before)
-	if there != nil {
-		r.ending = there.ending
-	}
 	m.put(r)
 	if before.Status == Active {
-		m.endings++
-		r.ending = m.endings
+		m.noteEnd(before)
 		m.notify(r.RunID)
 	}
 	return before, r.Session, nil
@@ -248,9 +243,8 @@ func (m *Memory) End(ctx context.Context, ends []Ending) (skipped Skipped, err e
 }
 
 func (m *Memory) end(r *memoryRow, status Status, reason watchdog.StopReason) {
-	m.endings++
 	r.leave(m.leases[r.Lease])
-	r.Status, r.Reason, r.EndedAt, r.ending = status, reason, m.now(), m.endings
+	r.Status, r.Reason, r.EndedAt = status, reason, m.now()
 }
 
 // tell has the row say what its run's process does, unless that is nothing new.

@@ -12,7 +12,7 @@ func (m *Memory) Clone() *Memory {
 	defer m.mu.Unlock()
 	c := &Memory{
 		Clock: m.Clock, Locked: m.Locked, Outbox: m.Outbox, outbox: m.outbox.clone(),
-		endings: m.endings, aggregates: maps.Clone(m.aggregates),
+		aggregates: maps.Clone(m.aggregates), leaseEnds: make(map[string]map[AttemptID]bool, len(m.leaseEnds)),
 		rows: make(map[string]*memoryRow, len(m.rows)), leases: make(map[string]*Lease, len(m.leases)),
 	}
 	for runID, r := range m.rows {
@@ -22,6 +22,9 @@ func (m *Memory) Clone() *Memory {
 	for id, l := range m.leases {
 		lease := *l
 		c.leases[id] = &lease
+	}
+	for id, ends := range m.leaseEnds {
+		c.leaseEnds[id] = maps.Clone(ends)
 	}
 	for of := range m.aggregates {
 		events, _ := m.events.Read(context.Background(), of.kind, of.id) // fails only if the context has ended

@@ -67,6 +67,7 @@ func (m *Memory) Cancel(ctx context.Context, judged Session, c CancelRequest) (O
 		return "", err
 	}
 	r.Resumes, r.StopFailed, r.Session.Claim = c.Resumes, c.StopFailed, c.By
+	m.noteEnd(r.Session)
 	m.end(r, Cancelled, c.Reason)
 	m.notify(r.RunID)
 	return Done, nil
@@ -104,6 +105,7 @@ func (m *Memory) storedEnd(ctx context.Context, r *memoryRow, id string) (stored
 	for _, e := range events {
 		if e.ID == id {
 			status, reason := StoredEnd(e)
+			m.noteEnd(r.Session)
 			m.end(r, status, reason)
 			r.tell(StoredState(r.State, e))
 			m.notify(r.RunID)

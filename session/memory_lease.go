@@ -100,6 +100,7 @@ func (m *Memory) ExpireLease(ctx context.Context, l Lease) (expired bool, left i
 	}
 	if left = len(m.namedBy(l.ID)); left == 0 {
 		delete(m.leases, l.ID)
+		delete(m.leaseEnds, l.ID)
 	}
 	return true, left, nil
 }
@@ -109,6 +110,35 @@ func (m *Memory) LeaseSessions(ctx context.Context, id string) ([]AttemptID, err
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.namedBy(id), ctx.Err()
+}
+
+// Ended implements [Store].
+func (m *Memory) Ended(ctx context.Context, lease string, told []AttemptID) ([]AttemptID, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for _, a := range told {
+		delete(m.leaseEnds[lease], a)
+	}
+	return slices.SortedFunc(maps.Keys(m.leaseEnds[lease]), func(a, b AttemptID) int {
+		return cmp.Or(cmp.Compare(a.RunID, b.RunID), cmp.Compare(a.Attempt, b.Attempt))
+	}), nil
+}
+
+// noteEnd notes for its lease that somebody else ends a session.
+func (m *Memory) noteEnd(s Session) {
+	if m.leases[s.Lease] == nil {
+		return
+	}
+	if m.leaseEnds == nil {
+		m.leaseEnds = map[string]map[AttemptID]bool{}
+	}
+	if m.leaseEnds[s.Lease] == nil {
+		m.leaseEnds[s.Lease] = map[AttemptID]bool{}
+	}
+	m.leaseEnds[s.Lease][AttemptID{s.RunID, s.Attempt}] = true
 }
 
 // namedBy returns the active sessions that name a lease.

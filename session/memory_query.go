@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -65,33 +64,6 @@ func (q Query) place(s Session, l *Lease) storerows.Place {
 	}
 	due := cmp.Or(s.Allowance, s.Threshold, q.Threshold)
 	return storerows.Place{Due: silent.Add(due).UnixMicro(), RunID: s.RunID}
-}
-
-// Ended implements [Store].
-func (m *Memory) Ended(ctx context.Context, mark string) (runIDs []string, next string, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return nil, "", err
-	}
-	next = strconv.Itoa(m.endings)
-	if mark == "" {
-		return nil, next, nil
-	}
-	since, err := strconv.Atoi(mark)
-	if err != nil {
-		return nil, "", storerows.MarkError(mark)
-	}
-	if since > m.endings {
-		return nil, "", nil
-	}
-	for runID, r := range m.rows {
-		if r.ending > since {
-			runIDs = append(runIDs, runID)
-		}
-	}
-	slices.Sort(runIDs)
-	return runIDs, next, nil
 }
 
 // History implements [Store].

@@ -104,12 +104,6 @@ func TestMemoryInvalid(t *testing.T) {
 	require.ErrorContains(t, err, "ask for at least 1")
 	_, err = m.Stalled(t.Context(), session.Query{Limit: 1, After: "nowhere"})
 	require.ErrorContains(t, err, "nowhere")
-	runIDs, next, err := m.Ended(t.Context(), "1000")
-	require.NoError(t, err)
-	require.Empty(t, runIDs)
-	require.Empty(t, next, "an older copy cannot tell what ended since")
-	_, _, err = m.Ended(t.Context(), "yesterday")
-	require.ErrorContains(t, err, "yesterday")
 	_, err = m.End(t.Context(), []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Active}})
 	require.ErrorContains(t, err, `"active" is not how an attempt ends`)
 	require.NoError(t, m.Append(t.Context(), watchdog.Event{

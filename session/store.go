@@ -23,8 +23,8 @@ type Store interface {
 	// Threshold beside that is for sweepers of earlier versions, which know no Allowance, and reads as 0. It returns the
 	// row as it was before, with Attempt 0 if there was none, and as it is. If the row cannot be read, Attach changes
 	// nothing and wraps [ErrUnreadable]; if the lease does not live, it wraps [ErrLeaseExpired]; if another transaction
-	// has locked the row for longer than [LockWait], it wraps [ErrLocked]. If the row was Active, every [Listener] and
-	// Ended tell of the run, because the attempt before is over.
+	// has locked the row for longer than [LockWait], it wraps [ErrLocked]. If the row was Active, the attempt before is
+	// over: every [Listener] tells of the run, and Ended the lease of that attempt, if it had one.
 	//
 	// With an Attempt in its argument Attach makes a row again that was lost: it changes nothing if there is a row with
 	// that attempt or a later one, and else the row has exactly that one.
@@ -59,16 +59,11 @@ type Store interface {
 	Warn(ctx context.Context, judged Session, events []watchdog.Event) (Outcome, error)
 	// Cancel ends a session that is still as it was judged: Active, with the same attempt, lease and signs of life, and
 	// not claimed by another. It sets Status to [Cancelled], sets Reason, Resumes, StopFailed and Claim as requested,
-	// appends the events, all in one transaction, and notifies every [Listener]. If the session has changed, Cancel
+	// appends the events, all in one transaction, notifies every [Listener], and has Ended tell the session's lease. If the session has changed, Cancel
 	// changes nothing. If an event with the ID of the cancel event is stored already, the row is made to say what that
 	// says instead, and nothing else is done: see [EndStored]. If another transaction has locked the row, Claim, Warn and
 	// Cancel do not wait for it, and wrap [ErrLocked].
 	Cancel(ctx context.Context, judged Session, c CancelRequest) (Outcome, error)
-	// Ended returns the runs whose attempts ended since a mark, or were followed by another before they did, and the mark
-	// for the next call. It is a cheap poll for stores without a Listener. An empty mark means now: no run is returned. A
-	// run can be returned again. If the mark is of another server, or of a newer copy of the database than this one, what
-	// ended since cannot be told: no run is returned, and next is empty. Any run may have ended then.
-	Ended(ctx context.Context, mark string) (runIDs []string, next string, err error)
 	// History counts the cancels of a span of time, in one query. The counts are ordered by their keys.
 	History(ctx context.Context, h HistoryQuery) ([]CancelCount, error)
 }

@@ -28,7 +28,9 @@ type altered struct {
 	cancelAll func(
 		ctx context.Context, m *session.Memory, all []session.BatchedCancel,
 	) ([]session.Outcome, error)
-	ended    func(m *session.Memory, ctx context.Context, mark string) ([]string, string, error)
+	ended func(
+		m *session.Memory, ctx context.Context, lease string, told []session.AttemptID,
+	) ([]session.AttemptID, error)
 	history  func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error)
 	list     func(m *session.Memory, ctx context.Context, q session.ListQuery) (session.ListPage, error)
 	listen   func(m *session.Memory, ctx context.Context, ready func(), told func(string)) error
@@ -116,11 +118,13 @@ func (a *altered) CancelAll(ctx context.Context, all []session.BatchedCancel) ([
 	return a.cancelAll(ctx, a.Memory, all)
 }
 
-func (a *altered) Ended(ctx context.Context, mark string) ([]string, string, error) {
+func (a *altered) Ended(
+	ctx context.Context, lease string, told []session.AttemptID,
+) ([]session.AttemptID, error) {
 	if a.ended != nil {
-		return a.ended(a.Memory, ctx, mark)
+		return a.ended(a.Memory, ctx, lease, told)
 	}
-	return a.Memory.Ended(ctx, mark)
+	return a.Memory.Ended(ctx, lease, told)
 }
 
 func (a *altered) History(ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {

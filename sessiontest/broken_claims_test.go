@@ -224,10 +224,8 @@ var brokenStoredEnds = []broken{
 		}),
 	},
 	{
-		"does not count an end that it found stored", "a stored end that is written down is returned since a mark",
-		since(func(_ *session.Memory, _ string, runIDs []string) []string {
-			return slices.DeleteFunc(runIDs, func(runID string) bool { return runID == "claimed" })
-		}),
+		"does not count an end that it found stored", "a lease is told of a stored end that is written down",
+		tellsBut(without("claimed")),
 	},
 	{
 		"notifies of its own cancels only", "a listener is notified of a stored end that is written down",

@@ -7,83 +7,138 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// since returns a store that changes the result of Ended for a mark.
-func since(change func(m *session.Memory, mark string, runIDs []string) []string) func() session.Store {
+// tellsBut returns a store that changes what Ended says.
+func tellsBut(
+	change func(m *session.Memory, lease string, ended []session.AttemptID) []session.AttemptID,
+) func() session.Store {
 	return with(func(a *altered) {
-		a.ended = func(m *session.Memory, ctx context.Context, mark string) ([]string, string, error) {
-			runIDs, next, err := m.Ended(ctx, mark)
-			if mark != "" {
-				runIDs = change(m, mark, runIDs)
-			}
-			return runIDs, next, err
+		a.ended = func(
+			m *session.Memory, ctx context.Context, lease string, told []session.AttemptID,
+		) ([]session.AttemptID, error) {
+			ended, err := m.Ended(ctx, lease, told)
+			return change(m, lease, ended), err
 		}
 	})
 }
 
+// without removes the ends of a run.
+func without(runID string) func(*session.Memory, string, []session.AttemptID) []session.AttemptID {
+	return func(_ *session.Memory, _ string, ended []session.AttemptID) []session.AttemptID {
+		return slices.DeleteFunc(ended, func(a session.AttemptID) bool { return a.RunID == runID })
+	}
+}
+
 var brokenEnded = []broken{
 	{
-		"takes an empty mark for the first one", "an empty mark is now: no run is returned",
+		"forgets what it has told", "a lease is told of a session that is cancelled, until it says that it was told",
 		with(func(a *altered) {
-			a.ended = func(m *session.Memory, ctx context.Context, mark string) ([]string, string, error) {
-				if mark != "" {
-					return m.Ended(ctx, mark)
+			a.ended = func(
+				m *session.Memory, ctx context.Context, lease string, told []session.AttemptID,
+			) ([]session.AttemptID, error) {
+				ended, err := m.Ended(ctx, lease, told)
+				_, _ = m.Ended(ctx, lease, ended)
+				return ended, err
+			}
+		}),
+	},
+	{
+		"never forgets", "a lease is told once more of a run that is cancelled again",
+		with(func(a *altered) {
+			a.ended = func(
+				m *session.Memory, ctx context.Context, lease string, told []session.AttemptID,
+			) ([]session.AttemptID, error) {
+				if len(told) > 0 && told[0].Attempt > 1 {
+					told = nil
 				}
-				return m.Ended(ctx, "0")
+				return m.Ended(ctx, lease, told)
 			}
 		}),
 	},
 	{
-		"returns cancels only", "what ended since a mark is returned, however it ended",
-		since(func(m *session.Memory, _ string, runIDs []string) []string {
-			return slices.DeleteFunc(runIDs, func(runID string) bool { return row(m, runID).Status == session.Interrupted })
-		}),
-	},
-	{
-		"does not count a sweeper's cancels", "what was cancelled since a mark is returned",
-		since(func(m *session.Memory, _ string, runIDs []string) []string {
-			return slices.DeleteFunc(runIDs, func(runID string) bool { return row(m, runID).Reason != "" && runID == "run-1" })
-		}),
-	},
-	{
-		"returns whatever was written", "what has not ended is not returned",
-		since(func(m *session.Memory, _ string, runIDs []string) []string {
-			if row(m, "live").Attempt > 0 {
-				runIDs = append(runIDs, "live")
+		"forgets all that lie between", "what a lease was not told yet is not forgotten with what it was",
+		with(func(a *altered) {
+			a.ended = func(
+				m *session.Memory, ctx context.Context, lease string, told []session.AttemptID,
+			) ([]session.AttemptID, error) {
+				if len(told) > 1 {
+					told = append(told, session.AttemptID{RunID: "b", Attempt: 1})
+				}
+				return m.Ended(ctx, lease, told)
 			}
-			return runIDs
 		}),
 	},
 	{
-		"moves its mark one too far", "each mark continues where the one before ended",
+		"forgets for every lease", "each lease is told of its own sessions only",
+		with(func(a *altered) {
+			a.ended = func(
+				m *session.Memory, ctx context.Context, lease string, told []session.AttemptID,
+			) ([]session.AttemptID, error) {
+				_, _ = m.Ended(ctx, "lease-away", told)
+				return m.Ended(ctx, lease, told)
+			}
+		}),
+	},
+	{
+		"tells of all that has ended",
+		"a lease is not told of what it ended itself, or of what has not ended",
+		tellsBut(func(m *session.Memory, _ string, ended []session.AttemptID) []session.AttemptID {
+			if row(m, "finished").Status == session.Finished {
+				ended = append(ended, session.AttemptID{RunID: "finished", Attempt: 1})
+			}
+			return ended
+		}),
+	},
+	{
+		"tells somebody in any case", "of a session without a lease nobody is told when it is cancelled",
+		tellsBut(func(m *session.Memory, lease string, ended []session.AttemptID) []session.AttemptID {
+			if s := row(m, "run-1"); lease == "" && s.Status == session.Cancelled {
+				ended = append(ended, session.AttemptID{RunID: "run-1", Attempt: 1})
+			}
+			return ended
+		}),
+	},
+	{
+		"does not tell of each of a batch", "of sessions that are cancelled together the leases are told",
 		func() session.Store {
-			asked := 0
+			batched := false
 			return with(func(a *altered) {
-				a.ended = func(m *session.Memory, ctx context.Context, mark string) ([]string, string, error) {
-					runIDs, next, err := m.Ended(ctx, mark)
-					if asked++; asked > 2 {
-						runIDs = nil
+				a.cancelAll = func(
+					ctx context.Context, m *session.Memory, all []session.BatchedCancel,
+				) ([]session.Outcome, error) {
+					batched = true
+					return cancelAll(ctx, m, all)
+				}
+				a.ended = func(
+					m *session.Memory, ctx context.Context, lease string, told []session.AttemptID,
+				) ([]session.AttemptID, error) {
+					ended, err := m.Ended(ctx, lease, told)
+					if batched {
+						ended = without("b")(m, lease, ended)
 					}
-					return runIDs, next, err
+					return ended, err
 				}
 			})()
 		},
 	},
 	{
-		"forgets the end of a run that is attached again",
-		"a mark stays valid when the run that ended last is attached again",
-		since(func(m *session.Memory, _ string, runIDs []string) []string {
-			if row(m, "first").Status == session.Active {
-				return nil
-			}
-			return runIDs
-		}),
-	},
-	{
-		"returns a run once", "a run that ends again is returned again",
-		since(func(m *session.Memory, _ string, runIDs []string) []string {
-			return slices.DeleteFunc(runIDs, func(runID string) bool {
-				return runID == "run-1" && row(m, runID).Attempt > 1
-			})
-		}),
+		"keeps what a lease was not told", "what a lease was not told goes with it",
+		func() session.Store {
+			expired := false
+			return with(func(a *altered) {
+				a.expire = func(m *session.Memory, ctx context.Context, l session.Lease) (bool, int, error) {
+					expired = true
+					return m.ExpireLease(ctx, l)
+				}
+				a.ended = func(
+					m *session.Memory, ctx context.Context, lease string, told []session.AttemptID,
+				) ([]session.AttemptID, error) {
+					ended, err := m.Ended(ctx, lease, told)
+					if expired && lease == "lease-1" && row(m, "run-1").Status == session.Cancelled {
+						ended = append(ended, session.AttemptID{RunID: "run-1", Attempt: 1})
+					}
+					return ended, err
+				}
+			})()
+		},
 	},
 }

@@ -52,18 +52,8 @@ var brokenTakeovers = []broken{
 		}),
 	},
 	{
-		"does not count takeovers", "an attempt that is followed by another before it ended is returned since a mark",
-		with(func(a *altered) {
-			a.attach = func(
-				m *session.Memory, ctx context.Context, s session.Session,
-			) (session.Session, session.Session, error) {
-				before, after, err := m.Attach(ctx, s)
-				if s.RunID == "lost" && before.Attempt > 0 {
-					err = m.Put(ctx, after)
-				}
-				return before, after, err
-			}
-		}),
+		"does not count takeovers", "a lease is told of an attempt that is followed by another before it ended",
+		tellsBut(without("lost")),
 	},
 	{
 		"notifies of each attach", "a listener is notified of each takeover, and of no other attach",

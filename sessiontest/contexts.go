@@ -85,7 +85,10 @@ var contextRules = []rule{
 					_, err := store.LeaseSessions(ctx, homeLease)
 					return err
 				}),
-				withDoneContexts(ctx, "Ended", func(ctx context.Context) error { _, _, err := store.Ended(ctx, ""); return err }),
+				withDoneContexts(ctx, "Ended", func(ctx context.Context) error {
+					_, err := store.Ended(ctx, homeLease, nil)
+					return err
+				}),
 				withDoneContexts(ctx, "History", func(ctx context.Context) error {
 					_, err := store.History(ctx, session.HistoryQuery{By: session.ByDay})
 					return err

@@ -91,25 +91,19 @@ var storedEndRules = []rule{
 		},
 	},
 	{
-		"a stored end that is written down is returned since a mark",
+		"a lease is told of a stored end that is written down",
 		"the run may be live on another host, which has not looked into its events",
 		func(ctx context.Context, store session.Store) error {
-			var sessions []session.Session
-			for _, runID := range []string{"claimed", "cancelled"} {
-				s, err := putSilent(ctx, store, runID, time.Hour)
-				if err != nil {
-					return err
-				}
-				if err := store.Append(ctx, ownEnd(runID, true)); err != nil {
-					return err
-				}
-				sessions = append(sessions, s)
+			all, err := attachEach(ctx, store, homeLease, "claimed", "cancelled")
+			if err != nil {
+				return err
 			}
-			return since(ctx, store, func() error {
-				return errors.Join(
-					claims(ctx, store, sessions[0], by, session.EndStored),
-					cancels(ctx, store, sessions[1], session.EndStored))
-			}, "claimed", "cancelled")
+			return inOrder(
+				func() error { return store.Append(ctx, ownEnd("claimed", true), ownEnd("cancelled", true)) },
+				func() error { return claims(ctx, store, all[0], by, session.EndStored) },
+				func() error { return cancels(ctx, store, all[1], session.EndStored) },
+				func() error { return tells(ctx, store, homeLease, nil, attemptsOf(all)...) },
+			)
 		},
 	},
 	{

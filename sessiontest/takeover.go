@@ -121,28 +121,31 @@ var takeoverRules = []rule{
 		},
 	},
 	{
-		"an attempt that is followed by another before it ended is returned since a mark",
+		"a lease is told of an attempt that is followed by another before it ended",
 		"two processes run one run until the first learns that it was taken over",
 		func(ctx context.Context, store session.Store) error {
-			lost := newSession("lost")
-			for _, s := range []session.Session{newSession("again"), lost} {
-				if _, err := attach(ctx, store, s); err != nil {
-					return err
-				}
+			before, err := attachEach(ctx, store, homeLease, "again", "lost", "ended")
+			if err != nil {
+				return err
 			}
+			lost := newSession("lost")
 			lost.Attempt = 4
-			return since(ctx, store, func() error {
-				_, err := attach(ctx, store, newSession("again"))
-				_, lostErr := attach(ctx, store, lost)
-				return errors.Join(err, lostErr)
-			}, "again", "lost")
+			return inOrder(
+				func() error {
+					return end(ctx, store, session.Ending{RunID: "ended", Attempt: 1, Status: session.Interrupted})
+				},
+				func() error { _, err := attachEach(ctx, store, awayLease, "again", "ended", "new"); return err },
+				func() error { _, err := attach(ctx, store, lost); return err },
+				func() error { return tells(ctx, store, homeLease, nil, attemptsOf(before[:2])...) },
+				func() error { return tells(ctx, store, awayLease, nil) },
+			)
 		},
 	},
 	{
 		"a listener is notified of each takeover, and of no other attach",
 		"a process whose run goes on elsewhere must end it now; but each start of a run would wake every host",
 		func(ctx context.Context, store session.Store) error {
-			if err := finish(ctx, store, "ended"); err != nil {
+			if err := finishes(ctx, store, "ended"); err != nil {
 				return err
 			}
 			return listening(ctx, store, func(told <-chan string) error {

@@ -189,18 +189,10 @@ func (l *link) judged(
 	})
 }
 
-// ended is the answer to Ended.
-type ended struct {
-	runIDs []string
-	next   string
-}
-
-func (l *link) Ended(ctx context.Context, mark string) ([]string, string, error) {
-	e, err := call(ctx, l, "Ended", false, func(ctx context.Context, m *session.Memory) (e ended, err error) {
-		e.runIDs, e.next, err = m.Ended(ctx, mark)
-		return e, err
+func (l *link) Ended(ctx context.Context, lease string, told []session.AttemptID) ([]session.AttemptID, error) {
+	return call(ctx, l, "Ended", len(told) > 0, func(ctx context.Context, m *session.Memory) ([]session.AttemptID, error) {
+		return m.Ended(ctx, lease, told)
 	})
-	return e.runIDs, e.next, err
 }
 
 func (l *link) History(ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {

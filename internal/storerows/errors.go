@@ -54,12 +54,6 @@ func JoinContext(ctx context.Context, err error) error {
 	return err
 }
 
-// MarkError is the error of Ended for a mark that no call returned.
-func MarkError(mark string) error {
-	return fmt.Errorf("ask for sessions that ended: %q is not a mark; pass what the call before returned, or nothing",
-		mark)
-}
-
 // DimensionError is the error of History for an unknown dimension.
 func DimensionError[T ~string](by T) error {
 	return fmt.Errorf("count cancels: there is no dimension %q", by)

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -131,9 +130,8 @@ func (s *Store) LeaseSessionsStatement(lease string) (statement string, argument
 }
 
 // EndedStatement returns the statement of Ended.
-func (s *Store) EndedStatement(mark string) (statement string, arguments []any) {
-	transaction, server, _ := strings.Cut(mark, "@")
-	return s.qualify(selectEnded), []any{transaction, server}
+func (s *Store) EndedStatement(lease string) (statement string, arguments []any) {
+	return s.qualify(selectLeaseEnds), []any{lease}
 }
 
 // ReadStatement returns the statement of Read.

@@ -138,7 +138,7 @@ func TestQueryPlans(t *testing.T) {
 		{name: "attach to one", of: func() (string, []any) {
 			return s.AttachStatement(session.Session{RunID: "stalled-1", Lease: "lease-1"})
 		}},
-		{name: "ask for what ended", of: func() (string, []any) { return s.EndedStatement("900000000") }},
+		{name: "ask for what ended", of: func() (string, []any) { return s.EndedStatement("lease-1") }},
 		{name: "freshen ten", long: true, of: func() (string, []any) { return s.FreshenStatement("lease-1", fresh[:10]) }},
 		{name: "freshen ten thousand", long: true, of: func() (string, []any) { return s.FreshenStatement("lease-1", fresh) }},
 		{name: "end ten thousand", long: true, of: func() (string, []any) { return s.EndStatement(ends) }},

@@ -35,14 +35,7 @@ func readAll(ctx context.Context, s *postgres.Store) (events, sessions int, err 
 		func() error { _, err := s.Layers(ctx, "parent"); return err },
 		func() error { _, err := s.Session(ctx, "run-1"); return err },
 		func() error { _, err := s.Stalled(ctx, session.Query{Limit: 10}); return err },
-		func() error { _, _, err := s.Ended(ctx, ""); return err },
-		func() error {
-			_, mark, err := s.Ended(ctx, "")
-			if err == nil {
-				_, _, err = s.Ended(ctx, mark)
-			}
-			return err
-		},
+		func() error { _, err := s.Ended(ctx, lease1, nil); return err },
 		func() error {
 			_, err := s.History(ctx, session.HistoryQuery{From: noon, To: noon.Add(time.Hour), By: session.ByReason})
 			return err

@@ -23,6 +23,7 @@ var migrations = []func(*transaction) error{
 	createLayersAndLeases,
 	createSpend,
 	createDelivery,
+	createLeaseEnds,
 }
 
 // oldestReader is the oldest version of a program that can use a database of the newest one.
@@ -190,6 +191,7 @@ const (
 			('watchdog_sessions', 'SELECT'), ('watchdog_sessions', 'INSERT'), ('watchdog_sessions', 'UPDATE'),
 			('watchdog_leases', 'SELECT'), ('watchdog_leases', 'INSERT'), ('watchdog_leases', 'UPDATE'),
 			('watchdog_leases', 'DELETE'),
+			('watchdog_lease_ends', 'SELECT'), ('watchdog_lease_ends', 'INSERT'), ('watchdog_lease_ends', 'DELETE'),
 			('watchdog_spend', 'SELECT'), ('watchdog_spend', 'INSERT'), ('watchdog_spend', 'UPDATE'),
 			('watchdog_slices', 'SELECT'), ('watchdog_slices', 'INSERT'), ('watchdog_slices', 'UPDATE'),
 			(CASE WHEN $2::boolean THEN 'watchdog_outbox' END, 'INSERT')`

@@ -93,7 +93,7 @@ func cancelWith(outboxed string) string {
 			ended_at = pg_catalog.statement_timestamp(), ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
 		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM ended)
 		RETURNING s.run_id
-	)` + selectJudged + `, EXISTS (SELECT FROM done),
+	), noticed AS (` + noticeJudged + `)` + selectJudged + `, EXISTS (SELECT FROM done),
 		(SELECT pg_catalog.pg_notify($18::pg_catalog.text, run_id) FROM done)::pg_catalog.text`
 }
 
@@ -236,7 +236,8 @@ const (
 			last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),
 			ended_at = pg_catalog.statement_timestamp(), ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
 		WHERE s.run_id {=} $1 RETURNING s.run_id
-	)
+	), noticed AS (` + insertLeaseEnds + `SELECT $6::pg_catalog.text, run_id, $7::bigint FROM done
+		WHERE $6::pg_catalog.text {<>} ''` + unlessTold + `)
 	SELECT pg_catalog.pg_notify($4::pg_catalog.text, run_id)::pg_catalog.text FROM done`
 )
 
@@ -276,6 +277,7 @@ func (s *Store) writeStoredEndIn(
 	}
 	writing := step{statement: s.qualify(writeEnd), arguments: []any{
 		judged.RunID, string(status), string(reason), s.channel(), nullJSON(session.StoredState(state, ends[0])),
+		judged.Lease, judged.Attempt,
 	}}
 	return session.EndStored, s.send(ctx, tx, writing)
 }

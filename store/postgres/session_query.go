@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -176,48 +175,6 @@ func pageOf(rows []stalledRow, q session.Query) (session.Page, error) {
 		page.Sessions = append(page.Sessions, s.Session)
 	}
 	return page, nil
-}
-
-// selectEnded returns the runs that ended in transactions from the mark on. A mark is the oldest transaction that was
-// still open when the mark was made: all before it are in its snapshot. The upper limit leaves out transaction numbers
-// of another server, from which the rows may have been restored.
-//
-// Another server has transactions of its own under numbers that are before the mark: after an asynchronous failover the
-// new primary has fewer than the old one had. So a mark names its server, too, by the start of that, which every role
-// may read and which no other server has. Rejected: the timeline, whose functions some providers refuse.
-const selectEnded = `
-	SELECT pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::pg_catalog.text, ` + startOfServer + `,
-		coalesce(` + markOf1 + ` {>} pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())
-			OR $2::pg_catalog.text {<>} ` + startOfServer + `, false),
-		CASE WHEN $1::pg_catalog.text {<>} '' THEN ARRAY(
-			SELECT run_id FROM SCHEMA.watchdog_sessions WHERE ` + hasEnded + ` AND ended {>=} ` + markOf1 + `
-				AND ended {<} pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())) END`
-
-// startOfServer is in microseconds since 1970.
-const startOfServer = `(extract(epoch FROM pg_catalog.pg_postmaster_start_time()) {*} 1000000)::bigint::pg_catalog.text`
-
-// An endedRow is the row of selectEnded. Foreign tells that the mark is of another server.
-type endedRow struct {
-	Transaction, Server string
-	Foreign             bool
-	RunIDs              []string
-}
-
-// Ended implements [session.Store]. While a transaction stays open, Ended returns the runs that ended since its start
-// again at each call. A server that was started again is another one.
-func (s *Store) Ended(ctx context.Context, mark string) (runIDs []string, next string, err error) {
-	transaction, server, _ := strings.Cut(mark, "@")
-	if _, err := strconv.ParseUint(transaction, 10, 64); err != nil && mark != "" {
-		return nil, "", storerows.MarkError(mark)
-	}
-	err = s.do(ctx, "ask for sessions that ended in", func(ctx context.Context) error {
-		row, err := queryRow(ctx, s, pgx.RowToStructByPos[endedRow], selectEnded, transaction, server)
-		if err == nil && (mark == "" || !row.Foreign) {
-			runIDs, next = row.RunIDs, row.Transaction+"@"+row.Server
-		}
-		return err
-	})
-	return runIDs, next, err
 }
 
 // dimensions are the SQL for the keys of a history. The reason stays JSON, in an object; decodeReasons decodes it. The

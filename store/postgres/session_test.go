@@ -3,8 +3,6 @@ package postgres_test
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -38,61 +36,6 @@ func TestAttachAtOnce(t *testing.T) {
 		slices.Sort(befores)
 		require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7}, befores)
 	}
-}
-
-func TestEnded(t *testing.T) {
-	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
-	t.Run("in a transaction that was open at the mark is returned after it", func(t *testing.T) {
-		attach(t, s, "slow")
-		tx, err := pool.Begin(t.Context())
-		require.NoError(t, err)
-		defer tx.Rollback(t.Context())
-		_, err = tx.Exec(t.Context(), `UPDATE watchdog_sessions
-			SET status = 'finished', ended = pg_current_xact_id() WHERE run_id = 'slow'`)
-		require.NoError(t, err)
-		attach(t, s, "quick")
-		_, mark, err := s.Ended(t.Context(), "")
-		require.NoError(t, err)
-		require.NoError(t, tx.Commit(t.Context()))
-		runIDs, _, err := s.Ended(t.Context(), mark)
-		require.NoError(t, err)
-		assert.Equal(t, []string{"slow"}, runIDs)
-	})
-	t.Run("on another server, whose transactions had higher numbers, is not returned", func(t *testing.T) {
-		_, mark, err := s.Ended(t.Context(), "")
-		require.NoError(t, err)
-		mustExec(t, pool, fmt.Sprintf("UPDATE watchdog_sessions SET ended = '%d'", transactionOf(t, mark)+1_000_000))
-		runIDs, _, err := s.Ended(t.Context(), mark)
-		require.NoError(t, err)
-		assert.Empty(t, runIDs)
-	})
-	t.Run("since a mark of another server, before or after its transactions, cannot be told", func(t *testing.T) {
-		_, mark, err := s.Ended(t.Context(), "")
-		require.NoError(t, err)
-		number := transactionOf(t, mark)
-		_, server, _ := strings.Cut(mark, "@")
-		for _, foreign := range []string{
-			fmt.Sprintf("%d@%s", number+1_000_000, server), fmt.Sprintf("%d@1", number), "1@1", fmt.Sprint(number),
-		} {
-			runIDs, next, err := s.Ended(t.Context(), foreign)
-			require.NoError(t, err, foreign)
-			assert.Empty(t, runIDs, foreign)
-			assert.Empty(t, next, foreign)
-		}
-		_, next, err := s.Ended(t.Context(), mark)
-		require.NoError(t, err)
-		assert.NotEmpty(t, next)
-	})
-}
-
-// transactionOf returns the number of the transaction in a mark.
-func transactionOf(t *testing.T, mark string) int {
-	t.Helper()
-	transaction, _, _ := strings.Cut(mark, "@")
-	number, err := strconv.Atoi(transaction)
-	require.NoError(t, err)
-	return number
 }
 
 // Writers of the same events and rows in opposite orders do not deadlock.

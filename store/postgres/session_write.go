@@ -15,8 +15,8 @@ import (
 
 // attachRow locks the existing row and changes it, if the lease lives. It keeps the lease from being expired meanwhile.
 // If another process attaches to the same new run at this moment, its row conflicts but is not visible yet: then
-// attachRow changes nothing, and the store repeats it. A row that was active gets a new mark for Ended, and a
-// notification.
+// attachRow changes nothing, and the store repeats it. Of a row that was active
+// its lease is told, and who listens.
 const attachRow = `
 	WITH living AS MATERIALIZED (
 		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} $6::pg_catalog.text AND expired IS NULL FOR KEY SHARE
@@ -44,6 +44,8 @@ const attachRow = `
 			ended = CASE WHEN s.status {=} 'active' THEN pg_catalog.pg_current_xact_id() ELSE s.ended END
 		WHERE s.readable AND EXISTS (SELECT FROM before) AND ($9::bigint {=} 0 OR s.attempt {<} $9::bigint)
 		RETURNING *
+	), noticed AS (` + insertLeaseEnds + `SELECT s.lease, s.run_id, s.attempt FROM before AS s
+		WHERE s.status {=} 'active' AND ` + isLeased + ` AND EXISTS (SELECT FROM after)` + unlessTold + `
 	)
 	SELECT EXISTS (SELECT FROM allowed), CASE WHEN b.status {=} 'active' AND a.run_id IS NOT NULL
 		THEN pg_catalog.pg_notify($10::pg_catalog.text, a.run_id)::pg_catalog.text END, b.*, a.*

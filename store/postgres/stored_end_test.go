@@ -51,8 +51,6 @@ func TestCancelMeetsEnd(t *testing.T) {
 	}
 	t.Run("that commits", func(t *testing.T) {
 		judged := attachLeased(t, s, lease1, "run-1")
-		_, mark, err := s.Ended(t.Context(), "")
-		require.NoError(t, err)
 		tx := completing(t, dsn, "end-1", "run-1")
 		outcomes, errs := cancelling(judged, "end-1")
 		require.NoError(t, tx.Commit(t.Context()))
@@ -65,9 +63,9 @@ func TestCancelMeetsEnd(t *testing.T) {
 		assert.False(t, got.StopFailed)
 		assert.Empty(t, got.Lease)
 		assert.Equal(t, []string{"end-1"}, read(t, s), "there is no resume of it")
-		ended, _, err := s.Ended(t.Context(), mark)
+		ended, err := s.Ended(t.Context(), lease1, nil)
 		require.NoError(t, err)
-		assert.Contains(t, ended, "run-1")
+		assert.Equal(t, []session.AttemptID{{RunID: "run-1", Attempt: 1}}, ended)
 		assert.Empty(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"))
 	})
 	t.Run("that is rolled back", func(t *testing.T) {

@@ -46,6 +46,10 @@ func (t *transaction) checkTables() (version int, err error) {
 	if err != nil || !delivery {
 		return versionBeforeDelivery, err
 	}
+	ends, err := t.checkOurs("watchdog_lease_ends", leaseEndColumns)
+	if err != nil || !ends {
+		return versionBeforeLeaseEnds, err
+	}
 	return len(migrations), nil
 }
 
@@ -58,6 +62,9 @@ const versionBeforeSpend = 3
 
 // versionBeforeDelivery is the version of a database from which only the columns of deliveries are missing.
 const versionBeforeDelivery = 4
+
+// versionBeforeLeaseEnds is the version of a database from which only the table of that is missing.
+const versionBeforeLeaseEnds = 5
 
 // checkLeases reports whether the tables and columns of version 3 exist. It fails if a table by such a name is not
 // ours.

@@ -33,7 +33,7 @@ var (
 )
 
 const (
-	SelectEnded = selectEnded
+	SelectEnded = selectLeaseEnds
 	SelectGone  = selectGone
 	CancelRow   = cancelRow
 	EndRow      = endRow

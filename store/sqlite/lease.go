@@ -258,14 +258,9 @@ const selectAttempts = `
 
 // LeaseSessions implements [session.Store].
 func (s *Store) LeaseSessions(ctx context.Context, id string) (all []session.AttemptID, err error) {
-	err = s.read(ctx, "the sessions of lease "+id, func() error {
-		all = nil
-		return s.eachRow(ctx, selectAttempts, []any{id}, func(scan func(...any) error) error {
-			var a session.AttemptID
-			err := scan(&a.RunID, &a.Attempt)
-			all = append(all, a)
-			return err
-		})
+	err = s.read(ctx, "the sessions of lease "+id, func() (err error) {
+		all, err = attemptsOf(s.db.QueryContext(ctx, selectAttempts, id))
+		return err
 	})
 	if err != nil {
 		return nil, err

@@ -24,22 +24,6 @@ func TestUnreadableThenCancel(t *testing.T) {
 	assert.Equal(t, session.Changed, outcome)
 }
 
-// A poll returns what ended since the one before, and not the last ends again and again.
-func TestEndedOnce(t *testing.T) {
-	s := newStore(t, openPlain(t, newFile(t)))
-	attach(t, s, "run-1", "", 0)
-	_, mark, err := s.Ended(t.Context(), "")
-	require.NoError(t, err)
-	_, err = s.End(t.Context(), []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
-	require.NoError(t, err)
-	ended, mark, err := s.Ended(t.Context(), mark)
-	require.NoError(t, err)
-	assert.Equal(t, []string{"run-1"}, ended)
-	ended, _, err = s.Ended(t.Context(), mark)
-	require.NoError(t, err)
-	assert.Empty(t, ended)
-}
-
 // A session in a lease has its own threshold, also if another program has set that of the row to 0.
 func TestThresholdOfLeased(t *testing.T) {
 	db := openPlain(t, newFile(t))

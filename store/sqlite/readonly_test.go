@@ -54,7 +54,7 @@ func readAll(ctx context.Context, s *sqlite.Store) (events, sessions int, err er
 		func() error { _, err := s.Layers(ctx, "parent"); return err },
 		func() error { _, err := s.Session(ctx, "run-1"); return err },
 		func() error { _, err := s.Stalled(ctx, session.Query{Limit: 10}); return err },
-		func() error { _, _, err := s.Ended(ctx, ""); return err },
+		func() error { _, err := s.Ended(ctx, "lease", nil); return err },
 		func() error {
 			_, err := s.History(ctx, session.HistoryQuery{To: noon, By: session.ByReason})
 			return err

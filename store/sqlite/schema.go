@@ -12,7 +12,7 @@ import (
 
 // A migration takes the schema from one version to the next, in one transaction. The first also takes over an existing
 // events table. Each must allow being run again, because a table that the host has dropped is created again.
-var migrations = []func(*transaction) error{createEvents, createSessions, createLeases, createSpend, createDelivery}
+var migrations = []func(*transaction) error{createEvents, createSessions, createLeases, createSpend, createDelivery, createLeaseEnds}
 
 // oldestReader is the oldest version that can use a database of the newest one.
 const oldestReader = 3
@@ -80,6 +80,10 @@ func (t *transaction) usableVersion(version int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	lacksEnds, err := t.lacksLeaseEnds()
+	if err != nil {
+		return 0, err
+	}
 	switch {
 	case !events:
 		return 0, nil
@@ -91,6 +95,8 @@ func (t *transaction) usableVersion(version int) (int, error) {
 		return min(version, 3), nil
 	case lacksDelivery:
 		return min(version, 4), nil
+	case lacksEnds:
+		return min(version, 5), nil
 	default:
 		return version, nil
 	}

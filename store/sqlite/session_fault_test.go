@@ -154,7 +154,7 @@ var calls = map[string]func(ctx context.Context, s *sqlite.Store) error{
 		return err
 	},
 	"Stalled": func(ctx context.Context, s *sqlite.Store) error { _, err := s.Stalled(ctx, benched); return err },
-	"Ended":   func(ctx context.Context, s *sqlite.Store) error { _, _, err := s.Ended(ctx, "1"); return err },
+	"Ended":   func(ctx context.Context, s *sqlite.Store) error { _, err := s.Ended(ctx, "lease-1", nil); return err },
 	"History": func(ctx context.Context, s *sqlite.Store) error {
 		_, err := s.History(ctx, session.HistoryQuery{By: session.ByHost})
 		return err
@@ -270,52 +270,15 @@ func TestInvalidArguments(t *testing.T) {
 	s := openNew(t)
 	_, none := s.Stalled(t.Context(), session.Query{})
 	_, nowhere := s.Stalled(t.Context(), session.Query{Limit: 1, After: "nowhere"})
-	_, _, mark := s.Ended(t.Context(), "yesterday")
 	_, weather := s.History(t.Context(), session.HistoryQuery{By: "weather"})
 	_, live := s.End(t.Context(), []session.Ending{{RunID: "run-1", Status: session.Active}})
 	for want, err := range map[string]error{
-		"ask for at least 1": none, "nowhere": nowhere, "yesterday": mark, "weather": weather,
+		"ask for at least 1": none, "nowhere": nowhere, "weather": weather,
 		"is not how an attempt ends": live,
 	} {
 		if !errorHas(err, want) {
 			t.Errorf("the error is %v, want %q in it", err, want)
 		}
-	}
-}
-
-// A mark stays valid when the row of the last end is deleted, and when the clock is set back.
-func TestMarks(t *testing.T) {
-	db := openPlain(t, newFile(t))
-	s := newStore(t, db)
-	endOne := func(runID string) {
-		t.Helper()
-		_, run, err := s.Attach(t.Context(), session.Session{RunID: runID})
-		if err == nil {
-			_, err = s.End(t.Context(), []session.Ending{{RunID: runID, Attempt: run.Attempt, Status: session.Finished}})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	endOne("deleted")
-	mustExec(t, db, `INSERT INTO watchdog_sessions (run_id, status, created_at, started_at, attempt, ended)
-		VALUES ('future', 'finished', '', '', 1, 9000000000000000)`)
-	_, mark, err := s.Ended(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	endOne("after the clock was put back")
-	runIDs, mark, err := s.Ended(t.Context(), mark)
-	if err != nil || !slices.Equal(runIDs, []string{"after the clock was put back"}) {
-		t.Errorf("ended are %q; %v", runIDs, err)
-	}
-	endOne("last")
-	if runIDs, _, err = s.Ended(t.Context(), mark); err != nil || !slices.Equal(runIDs, []string{"last"}) {
-		t.Errorf("ended are %q; %v", runIDs, err)
-	}
-	mustExec(t, db, `DELETE FROM watchdog_sessions WHERE ended >= `+mark)
-	if runIDs, next, err := s.Ended(t.Context(), mark); err != nil || len(runIDs) > 0 || next != "" {
-		t.Errorf("since a mark that is not in the file any more ended are %q, the next mark is %q; %v", runIDs, next, err)
 	}
 }
 

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -16,41 +15,6 @@ func (s *Store) Session(ctx context.Context, runID string) (one session.Session,
 		return err
 	})
 	return one, err
-}
-
-// selectEnded returns the newest mark in its first row.
-const selectEnded = `
-	SELECT '', coalesce(max(ended), 0) FROM main.watchdog_sessions WHERE ` + hasEnded + `
-	UNION ALL SELECT run_id, ended FROM main.watchdog_sessions WHERE ` + hasEnded + ` AND ended > ?1`
-
-// Ended implements [session.Store]. A mark is the number of the last end. If there is none with that number or a later
-// one, the file is an older copy, or the row was deleted: next is empty.
-func (s *Store) Ended(ctx context.Context, mark string) (runIDs []string, next string, err error) {
-	since := int64(1<<63 - 1)
-	if mark != "" {
-		if since, err = strconv.ParseInt(mark, 10, 64); err != nil {
-			return nil, "", storerows.MarkError(mark)
-		}
-	}
-	var newest int64
-	err = s.read(ctx, "sessions that ended", func() error {
-		newest, runIDs = 0, nil
-		return s.eachRow(ctx, selectEnded, []any{since}, func(scan func(...any) error) error {
-			var runID string
-			var number int64
-			if err := scan(&runID, &number); err != nil {
-				return err
-			}
-			if newest = max(newest, number); runID != "" {
-				runIDs = append(runIDs, runID)
-			}
-			return nil
-		})
-	})
-	if err != nil || mark != "" && since > newest {
-		return nil, "", err
-	}
-	return runIDs, strconv.FormatInt(newest, 10), nil
 }
 
 // The SQL for the keys of a history. An event of another writer may have no reason, one that is not a text, and no

@@ -128,6 +128,9 @@ func (t *transaction) cancel(judged session.Session, c session.CancelRequest) er
 	if err != nil {
 		return err
 	}
+	if err := t.noteEnd(judged); err != nil {
+		return err
+	}
 	return t.run(cancelRow, judged.RunID, judged.Attempt, "", string(c.Reason), number, c.Resumes, c.StopFailed, c.By)
 }
 
@@ -193,6 +196,9 @@ func (t *transaction) storedEnd(judged session.Session, id string) (stored bool,
 	status, reason := session.StoredEnd(end)
 	row, err := t.session(judged.RunID)
 	if err != nil {
+		return false, err
+	}
+	if err := t.noteEnd(judged); err != nil {
 		return false, err
 	}
 	return true, t.run(endRow, judged.RunID, judged.Attempt, "", string(status), string(reason), number,

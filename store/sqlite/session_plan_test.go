@@ -27,7 +27,7 @@ func TestQueryPlans(t *testing.T) {
 		arguments []any
 	}{
 		"stalled": {sqlite.SelectStalled, []any{1, 2, 3, 4, 5, "run", 7, 8}},
-		"ended":   {sqlite.SelectEnded, []any{1}},
+		"ended":   {sqlite.SelectEnded, []any{"lease-1"}},
 		"freshen": {sqlite.FreshenBusy, []any{"[]", "lease"}},
 		"others":  {sqlite.FreshenOthers, []any{"[]", "lease"}},
 		"states":  {sqlite.FreshenStates, []any{"[]", "lease"}},

@@ -68,6 +68,9 @@ func (t *transaction) writeAttempt(run, before session.Session, now time.Time) (
 		if ended, err = t.nextEndNumber(); err != nil {
 			return err
 		}
+		if err := t.noteEnd(before); err != nil {
+			return err
+		}
 	}
 	threshold := int64(run.Threshold)
 	if run.Lease != "" {
