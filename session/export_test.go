@@ -28,3 +28,10 @@ func (k *Keeper) SetAllowed(allowed time.Duration) {
 	defer k.mu.Unlock()
 	k.allowed = func(*watchdog.Watchdog) time.Duration { return allowed }
 }
+
+// Requested returns how many runs are to look for a cancel.
+func (k *Keeper) Requested() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.toSync)
+}

@@ -30,7 +30,9 @@ func (k *Keeper) writeNews(ctx context.Context) (news, error) {
 	if err = errors.Join(err, ended); err != nil || len(news.fresh)+len(news.ends) > 0 {
 		k.logOutage(ctx, &k.outage.rows, err)
 	}
-	k.requestSync(gone...)
+	for _, runID := range gone {
+		k.requestSync(runID)
+	}
 	return news, err
 }
 

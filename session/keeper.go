@@ -208,14 +208,16 @@ func (k *Keeper) beginAttaching(runID string) {
 	k.attaching[runID]++
 }
 
-// endAttaching has an earlier attempt of this process find out what became of an attach that failed.
+// endAttaching has an earlier attempt of this process find out what became of an attach that failed, and the run look
+// for a cancel that it was told of meanwhile.
 func (k *Keeper) endAttaching(runID string, failed bool) {
 	k.mu.Lock()
 	if k.attaching[runID]--; k.attaching[runID] == 0 {
 		delete(k.attaching, runID)
 	}
+	told := k.toSync[runID]
 	k.mu.Unlock()
-	if failed {
+	if failed || told {
 		k.requestSync(runID)
 	}
 }

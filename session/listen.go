@@ -32,8 +32,7 @@ func (k *Keeper) watchCancels(ctx context.Context) {
 // A poller asks the store what others have ended of the lease.
 type poller struct {
 	k         *Keeper
-	lease     string
-	told      []AttemptID // of the lease, which the store can forget
+	told      []AttemptID // which the store can forget
 	listening atomic.Bool
 	ready     chan struct{} // has room for one: the store listens now
 }
@@ -61,14 +60,12 @@ func (p *poller) run(ctx context.Context) {
 
 // poll polls once, and reports whether the store answered. If it did not the next poll asks for the same. What it tells
 // of a run is requested until it was read, and so the store need not tell it again. Without a lease there is nothing to
-// ask: when one begins the rows of all runs are written, which finds those that have ended.
+// ask: when one begins the rows of all runs are written, which finds those that have ended. An attempt ends once: it does
+// no harm if the store is to forget one of the lease before.
 func (p *poller) poll(ctx context.Context) bool {
 	l := p.k.current()
 	if l == nil {
 		return true
-	}
-	if p.lease != l.id {
-		p.lease, p.told = l.id, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.k.cfg.RecordTimeout)
 	defer cancel()
@@ -94,7 +91,7 @@ func (p *poller) listen(ctx context.Context, listener Listener) {
 				p.k.logger().Info("listening for cancelled sessions works again")
 			}
 			lost, retry = false, shortestRetry
-		}, func(runID string) { p.k.requestSync(runID) })
+		}, p.k.requestSync)
 		p.listening.Store(false)
 		if ctx.Err() == nil && !lost {
 			p.k.logger().Warn("cannot listen for cancelled sessions, polling for them", "error", err)

@@ -13,11 +13,12 @@ import (
 // maxSyncs is how many runs read the store at once for why they were cancelled.
 const maxSyncs = 16
 
-// requestSync has runs of this process look in the store for a cancel. Other runs are ignored.
-func (k *Keeper) requestSync(runIDs ...string) {
+// requestSync has a run of this process look in the store for a cancel. Other runs are ignored: a listener is told of
+// those of the whole fleet.
+func (k *Keeper) requestSync(runID string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, runID := range runIDs {
+	if k.runs[runID] != nil || k.attaching[runID] > 0 {
 		k.toSync[runID] = true
 		wake(k.wake)
 	}
@@ -47,16 +48,21 @@ func (k *Keeper) syncLoop(ctx context.Context) {
 	}
 }
 
-// takeRequested returns the runs that are to be synced, and clears the requests.
+// takeRequested returns the runs that are to be synced, and removes the requests. That of a run which this process still
+// attaches to stays until it has.
 func (k *Keeper) takeRequested() (all []*keptRun) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for runID := range k.toSync {
-		if r := k.runs[runID]; r != nil {
+		r := k.runs[runID]
+		if r == nil && k.attaching[runID] > 0 {
+			continue
+		}
+		delete(k.toSync, runID)
+		if r != nil {
 			all = append(all, r)
 		}
 	}
-	clear(k.toSync)
 	return all
 }
 

@@ -55,7 +55,7 @@ func refusesLocked(t *testing.T, mode pgx.QueryExecMode, chosen func(i int) bool
 		require.NoError(t, err)
 		defer tx.Rollback(context.WithoutCancel(t.Context()))
 		_, err = tx.Exec(t.Context(), `LOCK TABLE watchdog_sessions, watchdog_leases, events,
-			watchdog_spend, watchdog_slices, watchdog_outbox`)
+			watchdog_spend, watchdog_slices, watchdog_outbox, watchdog_lease_ends`)
 		require.NoError(t, err)
 		for name, call := range calls {
 			began := time.Now()

@@ -148,6 +148,7 @@ func TestMissingRights(t *testing.T) {
 	t.Run("uses the tables of another role after it was granted the rights", func(t *testing.T) {
 		mustExec(t, pool, "GRANT UPDATE ON watchdog_sessions TO guest",
 			"GRANT SELECT, INSERT, UPDATE, DELETE ON watchdog_leases TO guest",
+			"GRANT SELECT, INSERT, DELETE ON watchdog_lease_ends TO guest",
 			"GRANT INSERT, UPDATE ON watchdog_slices TO guest")
 		s := openAt(t, asGuest, postgres.Config{})
 		cancelsAtOnce(t, s)

@@ -35,7 +35,6 @@ func readAll(ctx context.Context, s *postgres.Store) (events, sessions int, err 
 		func() error { _, err := s.Layers(ctx, "parent"); return err },
 		func() error { _, err := s.Session(ctx, "run-1"); return err },
 		func() error { _, err := s.Stalled(ctx, session.Query{Limit: 10}); return err },
-		func() error { _, err := s.Ended(ctx, lease1, nil); return err },
 		func() error {
 			_, err := s.History(ctx, session.HistoryQuery{From: noon, To: noon.Add(time.Hour), By: session.ByReason})
 			return err
@@ -263,7 +262,7 @@ func TestReadOnlyRefuses(t *testing.T) {
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
 		openAt(t, dsn, postgres.Config{})
-		mustExec(t, pool, "DROP TABLE watchdog_sessions, watchdog_leases, watchdog_outbox",
+		mustExec(t, pool, "DROP TABLE watchdog_sessions, watchdog_lease_ends, watchdog_leases, watchdog_outbox",
 			"DELETE FROM watchdog_schema WHERE version > 1")
 		s := openAt(t, dsn, postgres.Config{ReadOnly: true})
 		assert.Empty(t, read(t, s))
