@@ -60,8 +60,8 @@ func (p *poller) run(ctx context.Context) {
 
 // poll polls once, and reports whether the store answered. If it did not the next poll asks for the same. What it tells
 // of a run is requested until it was read, and so the store need not tell it again. Without a lease there is nothing to
-// ask: when one begins the rows of all runs are written, which finds those that have ended. An attempt ends once: it does
-// no harm if the store is to forget one of the lease before.
+// ask: when one begins the rows of all runs are written, which finds those that have ended. An attempt ends once, so it
+// does no harm if the store is to forget one of the lease before.
 func (p *poller) poll(ctx context.Context) bool {
 	l := p.k.current()
 	if l == nil {

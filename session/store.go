@@ -59,10 +59,10 @@ type Store interface {
 	Warn(ctx context.Context, judged Session, events []watchdog.Event) (Outcome, error)
 	// Cancel ends a session that is still as it was judged: Active, with the same attempt, lease and signs of life, and
 	// not claimed by another. It sets Status to [Cancelled], sets Reason, Resumes, StopFailed and Claim as requested,
-	// appends the events, all in one transaction, notifies every [Listener], and has Ended tell the session's lease. If the session has changed, Cancel
-	// changes nothing. If an event with the ID of the cancel event is stored already, the row is made to say what that
-	// says instead, and nothing else is done: see [EndStored]. If another transaction has locked the row, Claim, Warn and
-	// Cancel do not wait for it, and wrap [ErrLocked].
+	// appends the events, all in one transaction, notifies every [Listener], and has Ended tell the session's lease. If
+	// the session has changed, Cancel changes nothing. If an event with the ID of the cancel event is stored already, the
+	// row is made to say what that says instead, and no event is appended: see [EndStored]. If another transaction has
+	// locked the row, Claim, Warn and Cancel do not wait for it, and wrap [ErrLocked].
 	Cancel(ctx context.Context, judged Session, c CancelRequest) (Outcome, error)
 	// History counts the cancels of a span of time, in one query. The counts are ordered by their keys.
 	History(ctx context.Context, h HistoryQuery) ([]CancelCount, error)

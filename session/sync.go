@@ -48,7 +48,7 @@ func (k *Keeper) syncLoop(ctx context.Context) {
 	}
 }
 
-// takeRequested returns the runs that are to be synced, and removes the requests. That of a run which this process still
+// takeRequested returns the runs that are to be synced, and removes the requests. That of a run that this process still
 // attaches to stays until it has.
 func (k *Keeper) takeRequested() (all []*keptRun) {
 	k.mu.Lock()

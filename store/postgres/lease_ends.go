@@ -36,6 +36,11 @@ func createLeaseEnds(t *transaction) error {
 	return nil
 }
 
+// checkLeaseEnds reports whether the table exists. It fails if one by that name is not ours.
+func (t *transaction) checkLeaseEnds() (bool, error) {
+	return t.checkOurs("watchdog_lease_ends", leaseEndColumns)
+}
+
 const (
 	insertLeaseEnds = ` INSERT INTO SCHEMA.watchdog_lease_ends (lease, run_id, attempt) `
 	unlessTold      = ` ON CONFLICT DO NOTHING`

@@ -26,45 +26,33 @@ var eventTypes = map[string][]string{
 // checkTables returns the newest version whose tables and columns all exist. It fails if a table cannot be used in
 // place.
 func (t *transaction) checkTables() (version int, err error) {
-	events, err := t.checkEvents()
-	if err != nil {
-		return 0, err
+	version = len(migrations)
+	for _, check := range []struct {
+		exist  func() (bool, error)
+		before int // the version of a database from which only these are missing
+	}{
+		{t.checkEvents, 0},
+		{t.checkSessions, 0},
+		{t.checkLeases, 2}, // version 3 was without them for a while
+		{t.checkSpend, 3},
+		{t.checkDelivery, 4},
+		{t.checkLeaseEnds, 5},
+	} {
+		exist, err := check.exist()
+		if err != nil {
+			return 0, err
+		}
+		if !exist {
+			version = min(version, check.before)
+		}
 	}
-	sessions, err := t.checkOurs("watchdog_sessions", sessionColumns)
-	if err != nil || !events || !sessions {
-		return 0, err
-	}
-	leases, err := t.checkLeases()
-	if err != nil || !leases {
-		return versionBeforeLeases, err
-	}
-	spend, err := t.checkSpend()
-	if err != nil || !spend {
-		return versionBeforeSpend, err
-	}
-	delivery, err := t.checkDelivery()
-	if err != nil || !delivery {
-		return versionBeforeDelivery, err
-	}
-	ends, err := t.checkOurs("watchdog_lease_ends", leaseEndColumns)
-	if err != nil || !ends {
-		return versionBeforeLeaseEnds, err
-	}
-	return len(migrations), nil
+	return version, nil
 }
 
-// versionBeforeLeases is the version of a database from which only the tables and columns of leases are missing.
-// Version 3 was without them for a while.
-const versionBeforeLeases = 2
-
-// versionBeforeSpend is the version of a database from which only the tables of shared limits are missing.
-const versionBeforeSpend = 3
-
-// versionBeforeDelivery is the version of a database from which only the columns of deliveries are missing.
-const versionBeforeDelivery = 4
-
-// versionBeforeLeaseEnds is the version of a database from which only the table of that is missing.
-const versionBeforeLeaseEnds = 5
+// checkSessions reports whether there is a table of sessions. It fails if one by that name is not ours.
+func (t *transaction) checkSessions() (bool, error) {
+	return t.checkOurs("watchdog_sessions", sessionColumns)
+}
 
 // checkLeases reports whether the tables and columns of version 3 exist. It fails if a table by such a name is not
 // ours.

@@ -12,7 +12,9 @@ import (
 
 // A migration takes the schema from one version to the next, in one transaction. The first also takes over an existing
 // events table. Each must allow being run again, because a table that the host has dropped is created again.
-var migrations = []func(*transaction) error{createEvents, createSessions, createLeases, createSpend, createDelivery, createLeaseEnds}
+var migrations = []func(*transaction) error{
+	createEvents, createSessions, createLeases, createSpend, createDelivery, createLeaseEnds,
+}
 
 // oldestReader is the oldest version that can use a database of the newest one.
 const oldestReader = 3
@@ -60,46 +62,18 @@ func (t *transaction) migrateOnce() (current bool, err error) {
 // usableVersion returns the version to migrate from: a lower one if the host has dropped tables. It fails if a table of
 // such a name is not ours.
 func (t *transaction) usableVersion(version int) (int, error) {
-	events, err := t.checkEvents()
-	if err != nil {
-		return 0, err
+	for before, lacks := range []func() (bool, error){
+		t.lacksEvents, t.lacksSessions, t.lacksLeases, t.lacksSpend, t.lacksDelivery, t.lacksLeaseEnds,
+	} {
+		missing, err := lacks()
+		if err != nil {
+			return 0, err
+		}
+		if missing {
+			version = min(version, before)
+		}
 	}
-	sessions, err := t.checkSessions()
-	if err != nil {
-		return 0, err
-	}
-	lacks, err := t.lacksLeases()
-	if err != nil {
-		return 0, err
-	}
-	lacksSpend, err := t.lacksSpend()
-	if err != nil {
-		return 0, err
-	}
-	lacksDelivery, err := t.lacksDelivery()
-	if err != nil {
-		return 0, err
-	}
-	lacksEnds, err := t.lacksLeaseEnds()
-	if err != nil {
-		return 0, err
-	}
-	switch {
-	case !events:
-		return 0, nil
-	case !sessions:
-		return min(version, 1), nil
-	case lacks:
-		return min(version, 2), nil
-	case lacksSpend:
-		return min(version, 3), nil
-	case lacksDelivery:
-		return min(version, 4), nil
-	case lacksEnds:
-		return min(version, 5), nil
-	default:
-		return version, nil
-	}
+	return version, nil
 }
 
 // schemaVersion returns the version of the schema and the oldest one that can use it; 0 if there is none of ours, or if

@@ -76,16 +76,16 @@ func microseconds(text string) string {
 			THEN CAST(strftime('%s', substr(TEXT, 1, 19)) AS INTEGER) * 1000000 + CAST(substr(TEXT, 21) AS INTEGER) END`)
 }
 
-// checkSessions reports whether there is a watchdog_sessions table. It fails if the table is not ours.
-func (t *transaction) checkSessions() (exists bool, err error) {
+// lacksSessions reports whether there is no watchdog_sessions table. It fails if the table is not ours.
+func (t *transaction) lacksSessions() (bool, error) {
 	names, err := t.columnNames("watchdog_sessions")
 	if err != nil || len(names) == 0 {
-		return false, err
+		return true, err
 	}
 	for _, name := range sessionColumns {
 		if !slices.Contains(names, name) {
 			return false, fmt.Errorf("%w (watchdog_sessions has no column %s)", ErrForeignTable, name)
 		}
 	}
-	return true, nil
+	return false, nil
 }
