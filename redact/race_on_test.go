@@ -2,5 +2,5 @@
 
 package redact_test
 
-// racing is [racing.Enabled] of the main module, which this one does not require.
+// racing says whether the race detector is on. The main module has it in internal/racing; this one does not require that.
 const racing = true
