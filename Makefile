@@ -19,6 +19,13 @@ alone    = @set -e; for dir in $(1); do (echo "== $$dir"; cd "$$dir"; GOWORK=off
 # without go.work runs tools/release, which works on a copy of the checkout and serves them at that version.
 release = cd tools && GOWORK=off go run ./release -root ..
 
+# SQLite is C that was translated to Go. The race detector would make it eight times slower, to look for races in the C;
+# it still sees the driver, and all that calls it. Vet has a target of its own.
+racing = -race -vet=off -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
+
+# Under the race detector a process sleeps for a second before it exits, to see the races of goroutines that are left.
+race test-adapters: export GORACE = atexit_sleep_ms=100
+
 .PHONY: help
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,7 +40,7 @@ test-tools: ## run the tests of the tools
 
 .PHONY: test-adapters
 test-adapters: ## run the tests of the adapters for SDKs, under the race detector
-	$(call alone,$(tested),go test -race -vet=off ./...)
+	$(call alone,$(tested),go test $(racing) ./...)
 
 .PHONY: test-browser
 test-browser: ## test the page in Chromium; SHOTS=folder writes screenshots there
@@ -41,14 +48,18 @@ test-browser: ## test the page in Chromium; SHOTS=folder writes screenshots ther
 
 .PHONY: race
 race: ## run them under the race detector
-	go test -race -vet=off -timeout 20m work # vet has a target of its own
+	go test $(racing) -timeout 20m work
 
 # Names only: WATCHDOG_LONG also lengthens tests that take minutes then.
 long = TestSpendHistories|TestSpendOfKilledProcesses|TestSimulation
 
+.PHONY: test-rest
+test-rest: ## run the tests of every module, but for those that make long runs, and without vet
+	go test -vet=off -skip '^($(long))$$' work
+
 .PHONY: long
 long: ## run the random histories, kills and simulated fleets that the tests run a part of, all of them
-	WATCHDOG_LONG=1 go test -count=1 -run '^($(long))$$' . ./internal/sim ./store/sqlite
+	WATCHDOG_LONG=1 go test -vet=off -count=1 -run '^($(long))$$' . ./internal/sim ./store/sqlite
 
 SIM_FIRST ?= 1
 SIM_SEEDS ?= 20000

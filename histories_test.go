@@ -47,7 +47,7 @@ func inShards(t *testing.T, together uint64, live func(t *testing.T, from uint64
 	case os.Getenv("WATCHDOG_LONG") != "":
 		n = 100_000
 	case racing.Enabled:
-		n = 2_000
+		n = 500
 	case testing.Short():
 		n = 10_000
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/converge"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // A model keeps every iteration since the loop last ended well, and computes each decision from all of them.
@@ -69,7 +70,7 @@ func (m *model) reset() { m.history, m.gaveUp = nil, false }
 // TestTrackerModel checks that a tracker decides as the naive model does.
 func TestTrackerModel(t *testing.T) {
 	seen := map[string]int{}
-	for seed := range uint64(2000) {
+	for seed := range racing.Tenth(2000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		config := randomConfig(random)
 		tracker, m := newTracker(t, config), &model{stages: config.Stages, memory: max(config.Memory, 1)}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -131,13 +132,13 @@ func (s slowFreshen) Freshen(
 
 // TestManyRuns: ten thousand runs cost a few statements a second.
 func TestManyRuns(t *testing.T) {
-	const runs = 10_000
+	runs := int(racing.Tenth(10_000))
 	inBubble(t, func(f *fixture) {
 		f.start()
 		all := make([]*watchdog.Watchdog, runs)
 		for i := range all {
 			all[i] = f.attach(name(i))
-			if i%200 == 0 {
+			if i%(runs/50) == 0 {
 				f.advance(time.Second)
 			}
 		}
@@ -156,7 +157,7 @@ func TestManyRuns(t *testing.T) {
 		require.LessOrEqual(t, calls["Freshen"], 60)
 		require.Zero(t, calls["End"])
 		require.Less(t, sum, 2*60, "%v", calls)
-		require.InDelta(t, runs, written, runs/10, "each about once in a minute, which is a tenth of its threshold")
+		require.InDelta(t, runs, written, float64(runs)/10, "each about once in a minute, which is a tenth of its threshold")
 		for i := range all {
 			require.LessOrEqual(t, time.Since(f.shown(name(i))), time.Minute+2*time.Second)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/storetest"
 )
 
@@ -55,8 +56,8 @@ func TestSpendRacesAreAlwaysFound(t *testing.T) {
 			continue
 		}
 		t.Run(b.flaw, func(t *testing.T) {
-			for run := range 100 {
-				require.Error(t, storetest.CheckSpend(b.breaks, b.open()), "run %d of 100", run+1)
+			for run := range racing.Tenth(100) {
+				require.Error(t, storetest.CheckSpend(b.breaks, b.open()), "run %d", run+1)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/storetest"
 )
 
@@ -27,7 +28,10 @@ func TestMemory(t *testing.T) {
 
 // Each store has one flaw, and breaks one rule: the one that is about the flaw.
 func TestBrokenStores(t *testing.T) {
-	for _, b := range brokenStores() {
+	for i, b := range brokenStores() {
+		if racing.Enabled && i%4 > 0 {
+			continue // every store is given to the same rules
+		}
 		t.Run(b.flaw, func(t *testing.T) {
 			t.Parallel()
 			err := storetest.Test(func() (watchdog.EventStore, error) { return b.open(), nil })
@@ -57,9 +61,9 @@ func TestRacesAreAlwaysFound(t *testing.T) {
 			continue
 		}
 		t.Run(b.flaw, func(t *testing.T) {
-			for run := range 100 {
+			for run := range racing.Tenth(100) {
 				if storetest.CheckDurable(b.breaks, b.place()) == nil {
-					t.Errorf("run %d of 100 did not find a store that %s", run+1, b.flaw)
+					t.Errorf("run %d did not find a store that %s", run+1, b.flaw)
 				}
 			}
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -115,7 +116,7 @@ func (w *fleet) tick() {
 
 // TestFleet: whatever happens, no run of a live host is ended, those of a dead host all are, once, and each counts once.
 func TestFleet(t *testing.T) {
-	for seed := range uint64(25) {
+	for seed := range racing.Tenth(25) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				w := newFleet(f, seed)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // A destination is a kind of file or writer that output goes to.
@@ -31,6 +33,8 @@ func (d destination) size() int {
 		return 64<<20 + 5
 	case long:
 		return 10*gib + 5
+	case racing.Enabled:
+		return 32<<20 + 5
 	}
 	return 256<<20 + 5
 }

@@ -28,7 +28,7 @@ func spread(most time.Duration) time.Duration {
 // The environment: the first seed, how many run twice, and whether to keep all that happens.
 var (
 	first   = number("SIM_FIRST", 1)
-	same    = number("SIM_SAME", 20)
+	same    = number("SIM_SAME", racing.Tenth(20))
 	keepLog = number("SIM_LOG", 0) > 0
 	brief   = number("SIM_BRIEF", 0) > 0
 )
@@ -78,7 +78,9 @@ func seeds() uint64 {
 	switch {
 	case os.Getenv("WATCHDOG_LONG") != "":
 		return 2000
-	case testing.Short() || racing.Enabled:
+	case racing.Enabled:
+		return chunk
+	case testing.Short():
 		return 200
 	default:
 		return 500

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -202,7 +203,7 @@ func TestSeriesModel(t *testing.T) {
 		"", "", "", "", verdict.ClassStalled, verdict.ClassStalled, verdict.ClassProgressing, verdict.ClassTerminal,
 	}
 	tripped := map[string]int{}
-	for seed := range uint64(2000) {
+	for seed := range racing.Tenth(2000) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		slow := naiveSeries{limits: verdict.SeriesLimits{
 			Same: 2 + rng.IntN(3), Blind: rng.IntN(4),

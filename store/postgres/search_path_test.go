@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sessiontest"
 	"github.com/seed62658d38/watchdog/store/postgres"
@@ -71,6 +72,9 @@ CREATE COLLATION evil."C" (provider = icu, locale = 'und');
 
 // A store does what it should even if a schema in front of pg_catalog has all that pg_catalog has.
 func TestSearchPath(t *testing.T) {
+	if racing.Enabled {
+		t.Skip("runs in the plain tests only: it takes long, and runs the same Go code as TestEvents and others")
+	}
 	t.Parallel()
 	dsn := newDSN(t)
 	mustExec(t, hostPool(t, dsn), shadows)

@@ -1,6 +1,7 @@
 package documents_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -13,9 +14,16 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/internal/doccode"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if racing.Enabled {
+		fmt.Println("skipped with the race detector: the go command builds and runs what is tested, without it")
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const module = "github.com/seed62658d38/watchdog"
 
