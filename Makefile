@@ -53,10 +53,6 @@ race: ## run them under the race detector
 # Names only: WATCHDOG_LONG also lengthens tests that take minutes then.
 long = TestSpendHistories|TestSpendOfKilledProcesses|TestSimulation
 
-.PHONY: test-rest
-test-rest: ## run the tests of every module, but for those that make long runs, and without vet
-	go test -vet=off -skip '^($(long))$$' work
-
 .PHONY: long
 long: ## run the random histories, kills and simulated fleets that the tests run a part of, all of them
 	WATCHDOG_LONG=1 go test -vet=off -count=1 -run '^($(long))$$' . ./internal/sim ./store/sqlite
