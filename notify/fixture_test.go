@@ -85,6 +85,13 @@ func (b *box) Read(ctx context.Context, aggregateType, aggregateID string) ([]wa
 	return b.Memory.Read(ctx, aggregateType, aggregateID)
 }
 
+func (b *box) Select(ctx context.Context, by watchdog.Selection) ([]watchdog.Event, error) {
+	if err := b.called(ctx, "read"); err != nil {
+		return nil, err
+	}
+	return b.Memory.Select(ctx, by)
+}
+
 func (b *box) PutNotices(ctx context.Context, notices ...session.Notice) error {
 	if err := b.called(ctx, "put"); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -77,6 +78,18 @@ func messageOf(n session.Notice, events []watchdog.Event) message {
 		m.take(e)
 	}
 	return m
+}
+
+// correctionsOf returns the IDs that the corrections of cancels have.
+func correctionsOf(events []watchdog.Event) (ids []string) {
+	for _, e := range events {
+		var p record.Cancel
+		if e.Type == watchdog.EventCancel && json.Unmarshal(e.Payload, &p) == nil {
+			window := cmp.Or(p.Window, p.SessionStartedAt.String())
+			ids = append(ids, record.EventID(e.AggregateID, window, watchdog.EventCorrection, e.ID))
+		}
+	}
+	return ids
 }
 
 // isEnd reports whether a notice is of the end of a run.

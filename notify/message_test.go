@@ -1,9 +1,11 @@
 package notify_test
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,6 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -142,7 +146,8 @@ func TestCorrected(t *testing.T) {
 		other.ID = "c0ffee00-2565-5c3e-b33b-1add2a8e1405"
 		b.put(t, other)
 		require.NoError(t, b.Append(t.Context(), watchdog.Event{
-			ID: "fix", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventCorrection,
+			ID:            record.EventID("s-1", "2026-05-01T12:00:00.000000Z", watchdog.EventCorrection, id),
+			AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventCorrection,
 			Timestamp: time.Now(), Payload: fmt.Appendf(nil, `{"cancel_id":%q}`, id),
 		}))
 		_, err := newSender(t, b, r).Deliver(t.Context())
@@ -152,6 +157,58 @@ func TestCorrected(t *testing.T) {
 			assert.Equal(t, g.id == id, strings.Contains(g.body, `"corrected":true`))
 		}
 	})
+}
+
+// A selecting is a store that counts the events that it returns.
+type selecting struct {
+	*box
+	events int
+}
+
+func (s *selecting) Select(ctx context.Context, by watchdog.Selection) ([]watchdog.Event, error) {
+	events, err := s.box.Select(ctx, by)
+	s.events += len(events)
+	return events, err
+}
+
+// TestLongRun protects that a notice costs no more than what it says, however many events its run has, and that a
+// correction is found as a run records it: of a session, and of a layer, whose windows have names.
+func TestLongRun(t *testing.T) {
+	for _, layer := range []bool{false, true} {
+		bubble(t, fmt.Sprintf("of a layer: %v", layer), func(t *testing.T) {
+			b, r := &selecting{box: &box{}}, &receiver{}
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+				Store: b.box, Budget: watchdog.Budget{WallClock: time.Hour}, Logger: slog.New(slog.DiscardHandler),
+			})
+			require.NoError(t, err)
+			defer wd.Close()
+			for range 50 {
+				require.NoError(t, wd.Extend(time.Microsecond))
+			}
+			if layer {
+				wd, err = wd.Layer("build", watchdog.Budget{WallClock: time.Minute})
+				require.NoError(t, err)
+			}
+			time.Sleep(2 * time.Hour)
+			synctest.Wait()
+			require.True(t, handle.Of(wd.Context()).RecordFinished())
+			events, err := b.Memory.Read(t.Context(), watchdog.AggregateType, wd.ID())
+			require.NoError(t, err)
+			i := slices.IndexFunc(events, func(e watchdog.Event) bool { return e.Type == watchdog.EventCancel })
+			require.NoError(t, b.PutNotices(t.Context(), session.Notice{
+				ID: events[i].ID, AggregateType: watchdog.AggregateType, AggregateID: wd.ID(), Type: watchdog.EventCancel,
+			}))
+			s, err := notify.New(b, b, notify.Config{
+				URL: hook, Secrets: []string{secret}, Transport: r, Logger: slog.New(slog.DiscardHandler), Layers: true,
+			})
+			require.NoError(t, err)
+			_, err = s.Deliver(t.Context())
+			require.NoError(t, err)
+			require.Len(t, r.all(), 1)
+			require.Contains(t, r.all()[0].body, `"corrected":true`)
+			require.Equal(t, 2, b.events, "the cancel and its correction")
+		})
+	}
 }
 
 // TestStable has a notice tried again: what identifies it stays, what dates the try does not.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/bounded"
+	"github.com/seed62658d38/watchdog/internal/unwrap"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -100,13 +101,27 @@ func (s *Sender) read(ctx context.Context, n session.Notice) (message, error) {
 	if !isEnd(n) {
 		return messageOf(n, nil), nil
 	}
-	events, err := onStore(ctx, func(ctx context.Context) ([]watchdog.Event, error) {
-		return s.events.Read(ctx, n.AggregateType, n.AggregateID)
-	})
+	events, err := onStore(ctx, func(ctx context.Context) ([]watchdog.Event, error) { return s.eventsOf(ctx, n) })
 	if err != nil {
 		return message{}, fmt.Errorf("read its event: %w", err)
 	}
 	return messageOf(n, events), nil
+}
+
+// eventsOf returns the events that say what a notice is about, and from a store that cannot select them those of the
+// run. A run can have a million.
+func (s *Sender) eventsOf(ctx context.Context, n session.Notice) ([]watchdog.Event, error) {
+	selects, ok := unwrap.To[watchdog.TransactionalStore, watchdog.EventStore](s.events)
+	if !ok {
+		return s.events.Read(ctx, n.AggregateType, n.AggregateID)
+	}
+	by := watchdog.Selection{AggregateType: n.AggregateType, AggregateID: n.AggregateID, IDs: []string{n.ID}}
+	events, err := selects.Select(ctx, by)
+	if by.IDs = correctionsOf(events); err != nil || len(by.IDs) == 0 {
+		return events, err
+	}
+	corrections, err := selects.Select(ctx, by)
+	return append(events, corrections...), err
 }
 
 // wants reports whether the config asks for a message.

@@ -1,0 +1,61 @@
+package bench_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
+)
+
+// endsElsewhere is how many runs the fleet has ended.
+const endsElsewhere = 200_000
+
+// BenchmarkEnded asks what others ended of the runs of a process that has one, after they have ended 200,000 of other
+// processes, with and without a transaction of a stranger's that has been open since before that. Beside it is what a
+// host asks by hand: for all rows that ended since the oldest transaction.
+func BenchmarkEnded(b *testing.B) {
+	server := pgtest.Start(b, pgtest.Options{}) // its writes are not measured
+	for _, forgotten := range []bool{false, true} {
+		c := newPostgres(b, server)
+		if forgotten {
+			defer newPostgres(b, server).holdTransaction(b)() // in another database
+		}
+		l := lease(b, c)
+		_, _, err := c.store.Attach(b.Context(), session.Session{RunID: "own", Lease: l.ID})
+		must(b, err)
+		c.exec(b, fmt.Sprintf(`
+			INSERT INTO watchdog_sessions (run_id, status, created_at, started_at, attempt, reason, ended_at, ended)
+			SELECT 'run-' || n, 'cancelled', now(), now(), 1, 'watchdog_idle_timeout', now(), pg_current_xact_id()
+			FROM generate_series(1, %d) AS n`, endsElsewhere))
+		c.exec(b, "VACUUM ANALYZE watchdog_sessions")
+		b.Run(fmt.Sprintf("with=Ended/forgotten=%v", forgotten), func(b *testing.B) {
+			for b.Loop() {
+				ended, err := c.store.Ended(b.Context(), l.ID, nil)
+				mustBe(b, 0, len(ended), err)
+			}
+		})
+		b.Run(fmt.Sprintf("with=bare query/forgotten=%v", forgotten), func(b *testing.B) {
+			for b.Loop() {
+				rows, err := c.db.QueryContext(b.Context(), `SELECT run_id FROM watchdog_sessions WHERE ended IS NOT NULL
+					AND ended >= pg_snapshot_xmin(pg_current_snapshot())`)
+				must(b, err)
+				for rows.Next() {
+					var runID string
+					must(b, rows.Scan(&runID))
+				}
+				must(b, rows.Err())
+			}
+		})
+	}
+}
+
+// holdTransaction begins a transaction that has written, and is forgotten.
+func (c *crowd) holdTransaction(b *testing.B) (end func()) {
+	b.Helper()
+	tx, err := c.db.BeginTx(b.Context(), nil)
+	must(b, err)
+	_, err = tx.ExecContext(b.Context(), "SELECT pg_current_xact_id()")
+	must(b, err)
+	return func() { must(b, tx.Rollback()) }
+}
