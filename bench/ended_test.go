@@ -1,6 +1,7 @@
 package bench_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -17,10 +18,10 @@ const endsElsewhere = 200_000
 func BenchmarkEnded(b *testing.B) {
 	server := pgtest.Start(b, pgtest.Options{}) // its writes are not measured
 	for _, forgotten := range []bool{false, true} {
-		c := newPostgres(b, server)
 		if forgotten {
-			defer newPostgres(b, server).holdTransaction(b)() // in another database
+			newPostgres(b, server).holdTransaction(b) // in another database
 		}
+		c := newPostgres(b, server)
 		l := lease(b, c)
 		_, _, err := c.store.Attach(b.Context(), session.Session{RunID: "own", Lease: l.ID})
 		must(b, err)
@@ -35,27 +36,34 @@ func BenchmarkEnded(b *testing.B) {
 				mustBe(b, 0, len(ended), err)
 			}
 		})
-		b.Run(fmt.Sprintf("with=bare query/forgotten=%v", forgotten), func(b *testing.B) {
+		b.Run(fmt.Sprintf("with=query/forgotten=%v", forgotten), func(b *testing.B) {
 			for b.Loop() {
-				rows, err := c.db.QueryContext(b.Context(), `SELECT run_id FROM watchdog_sessions WHERE ended IS NOT NULL
-					AND ended >= pg_snapshot_xmin(pg_current_snapshot())`)
-				must(b, err)
-				for rows.Next() {
-					var runID string
-					must(b, rows.Scan(&runID))
-				}
-				must(b, rows.Err())
+				c.readEnded(b)
 			}
 		})
 	}
 }
 
-// holdTransaction begins a transaction that has written, and is forgotten.
-func (c *crowd) holdTransaction(b *testing.B) (end func()) {
+// readEnded reads which runs ended in a transaction that others may not have seen.
+func (c *crowd) readEnded(b *testing.B) {
 	b.Helper()
-	tx, err := c.db.BeginTx(b.Context(), nil)
+	rows, err := c.db.QueryContext(b.Context(), `SELECT run_id FROM watchdog_sessions
+		WHERE ended IS NOT NULL AND ended >= pg_snapshot_xmin(pg_current_snapshot())`)
+	must(b, err)
+	defer func() { must(b, rows.Close()) }()
+	for rows.Next() {
+		var runID string
+		must(b, rows.Scan(&runID))
+	}
+	must(b, rows.Err())
+}
+
+// holdTransaction begins a transaction that has written, and is forgotten until the end.
+func (c *crowd) holdTransaction(b *testing.B) {
+	b.Helper()
+	tx, err := c.db.BeginTx(context.WithoutCancel(b.Context()), nil)
 	must(b, err)
 	_, err = tx.ExecContext(b.Context(), "SELECT pg_current_xact_id()")
 	must(b, err)
-	return func() { must(b, tx.Rollback()) }
+	b.Cleanup(func() { must(b, tx.Rollback()) })
 }
