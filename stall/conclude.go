@@ -88,9 +88,18 @@ func (s *sentinel) verdict(cause error) error {
 		cause = errors.Join(cause, err)
 	}
 	if s.survived() {
-		cause = errors.Join(cause, fmt.Errorf("%w: end the processes %v by hand", ErrSurvivors, s.result.Survivors))
+		cause = errors.Join(cause, survivorsError(s.result.Survivors))
 	}
 	return cause
+}
+
+// survivorsError says which processes could not be ended. On an overloaded machine that is not known in time.
+func survivorsError(alive []int) error {
+	if len(alive) == 0 {
+		return fmt.Errorf("%w: which ones was not known in time; look for processes of the command, and end them by hand",
+			ErrSurvivors)
+	}
+	return fmt.Errorf("%w: end the processes %v by hand", ErrSurvivors, alive)
 }
 
 func (s *sentinel) exitError() error {

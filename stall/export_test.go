@@ -79,3 +79,6 @@ func (p OutputPipe) End() { p.end() }
 
 // Finish says that nothing more will be written.
 func (p OutputPipe) Finish() { p.finish() }
+
+// SurvivorsError is the error about processes that could not be ended.
+func SurvivorsError(alive []int) error { return survivorsError(alive) }

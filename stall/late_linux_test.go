@@ -170,3 +170,12 @@ func TestDyingIsNoSurvivor(t *testing.T) {
 		require.Empty(t, processesWith(tokenOf(cmd)))
 	}
 }
+
+// TestSurvivorsError checks that the error names nobody where nobody is known.
+func TestSurvivorsError(t *testing.T) {
+	require.EqualError(t, stall.SurvivorsError([]int{7, 9}), "processes survived: end the processes [7 9] by hand")
+	err := stall.SurvivorsError(nil)
+	require.ErrorIs(t, err, stall.ErrSurvivors)
+	require.NotContains(t, err.Error(), "[]")
+	require.ErrorContains(t, err, "not known in time")
+}
