@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
 // Run checks every rule of [watchdog.EventStore], each in a subtest. It skips the rules of
@@ -44,31 +42,6 @@ func Test(open func() (watchdog.EventStore, error)) error {
 	return errors.Join(violations...)
 }
 
-// A Violation reports that a store breaks a rule. [Test] and [TestDurable] return it.
-type Violation struct {
-	// Rule is the name of the rule, a sentence. [Run] has a subtest of the same name.
-	Rule string
-	// Why says what goes wrong for a guard or its host if a store breaks the rule.
-	Why string
-	// Err says what the store did.
-	Err error
-}
-
-// Error returns the rule, what the store did and why that matters.
-func (v *Violation) Error() string {
-	return fmt.Sprintf("%s: %v\n\twhy it matters: %s", v.Rule, v.Err, v.Why)
-}
-
-// Unwrap returns Err.
-func (v *Violation) Unwrap() error { return v.Err }
-
-// A rule is one promise of the contract. A store with one defect breaks one rule: each check looks only at what its own
-// rule promises, and the tests of this package verify that.
-type rule struct {
-	name, why string
-	check     func(ctx context.Context, store watchdog.EventStore) error
-}
-
 func rules() []rule {
 	var all []rule
 	for _, some := range [][]rule{
@@ -80,20 +53,3 @@ func rules() []rule {
 	}
 	return all
 }
-
-// checkOn runs the check and closes the store.
-func (r rule) checkOn(ctx context.Context, store watchdog.EventStore) error {
-	return contract.Check(ctx, checkTimeout, store, func(ctx context.Context) error { return r.check(ctx, store) })
-}
-
-func (r rule) violation(err error) *Violation { return &Violation{Rule: r.name, Why: r.why, Err: err} }
-
-func (r rule) report(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Errorf("%v\nwhy it matters: %s", err, r.why)
-	}
-}
-
-// checkTimeout limits a check. Only a store that hangs, or a very busy machine, needs it.
-var checkTimeout = time.Minute
