@@ -84,16 +84,27 @@ func (t *transaction) checkServer() error {
 	case version < oldestServer:
 		return fmt.Errorf("the server is PostgreSQL %d: use version %d or later", version/10000, oldestServer/10000)
 	case readOnly && !t.store.readOnly:
-		return errors.New("it is read-only, it may be a standby: " +
-			"name the primary, or all hosts with target_session_attrs=read-write")
+		return t.readOnlyError()
 	}
 	return nil
+}
+
+func (t *transaction) readOnlyError() error {
+	var standby bool
+	var setBy string
+	if err := t.values(selectWhyReadOnly, nil, &standby, &setBy); err != nil {
+		return err
+	}
+	return errors.New("it is read-only: " + whyReadOnly(standby, setBy))
 }
 
 // findSchema finds the schema of the tables, if the host named none.
 func (t *transaction) findSchema() error {
 	if t.store.schema != "" {
 		return nil
+	}
+	if err := t.refuseTemporary(); err != nil {
+		return err
 	}
 	err := t.values(`SELECT coalesce(pg_catalog.current_schema(), '')`, nil, &t.store.schema)
 	if err == nil && t.store.schema == "" {
