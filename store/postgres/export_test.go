@@ -87,7 +87,7 @@ func (s *Store) PutNoticesStatement(notices ...session.Notice) (statement string
 
 // ClaimNoticesStatement returns the statement of ClaimNotices.
 func (s *Store) ClaimNoticesStatement(most int) (statement string, arguments []any) {
-	return s.qualify(claimNotices), []any{int64(most), int64(1000)}
+	return s.qualify(claimNotices), []any{int64(most), int64(1000), storerows.RoundUp(storerows.SetBack)}
 }
 
 // FinishNoticesStatement returns the statement of FinishNotices.
@@ -97,7 +97,7 @@ func (s *Store) FinishNoticesStatement(ids ...string) (statement string, argumen
 
 // DelayNoticeStatement returns the statement of DelayNotice.
 func (s *Store) DelayNoticeStatement(id string) (statement string, arguments []any) {
-	return s.qualify(delayNotice), []any{id, int64(1), int64(1000)}
+	return s.qualify(delayNotice), []any{id, int64(1), int64(1000), storerows.LongestWait}
 }
 
 // AttachStatement returns the statement of Attach.
