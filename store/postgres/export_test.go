@@ -87,7 +87,7 @@ func (s *Store) PutNoticesStatement(notices ...session.Notice) (statement string
 
 // ClaimNoticesStatement returns the statement of ClaimNotices.
 func (s *Store) ClaimNoticesStatement(most int) (statement string, arguments []any) {
-	return s.qualify(claimNotices), []any{int64(most), int64(1000), storerows.RoundUp(storerows.SetBack)}
+	return s.qualify(claimNotices), []any{int64(most), int64(1000)}
 }
 
 // FinishNoticesStatement returns the statement of FinishNotices.

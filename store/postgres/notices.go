@@ -47,19 +47,23 @@ func noticeColumns(notices []session.Notice) []any {
 	return []any{columns[0], columns[1], columns[2], columns[3]}
 }
 
+// setBack is the instant after which a claim or a pause began before the clock was set back. It is no parameter,
+// because the server would plan the statement anew at each claim to see how many rows there are.
+var setBack = fmt.Sprintf(`(pg_catalog.statement_timestamp() {+} interval '%d microseconds')`,
+	storerows.SetBack.Microseconds())
+
 // claimNotices looks up the rows that it has locked by their key, whatever the planner assumes about their number: see
-// lockRows. Rows whose claim or pause began before the clock was set back are due from the next claim on.
-const claimNotices = `
+// lockRows. Rows whose claim or pause began before the clock was set back come last.
+var claimNotices = `
 	WITH due AS MATERIALIZED (
-		SELECT id, due_at FROM SCHEMA.watchdog_outbox WHERE due_at {<=} pg_catalog.statement_timestamp()
-		ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED
-	), early AS MATERIALIZED (
-		SELECT o.id FROM SCHEMA.watchdog_outbox AS o, (
-			SELECT pg_catalog.statement_timestamp() {+} ($3::bigint {*} interval '1 microsecond') AS at) AS far
-		WHERE o.due_at {>} far.at AND o.paused_at {>} far.at ORDER BY o.due_at, o.id LIMIT $1 FOR UPDATE OF o SKIP LOCKED
-	), ended AS (
-		UPDATE SCHEMA.watchdog_outbox AS o SET due_at = pg_catalog.statement_timestamp()
-		WHERE o.id {=} ANY (ARRAY(SELECT id FROM early))
+		SELECT id, due_at FROM (
+			SELECT id, due_at FROM SCHEMA.watchdog_outbox WHERE due_at {<=} pg_catalog.statement_timestamp()
+			ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED
+		) AS o UNION ALL SELECT id, due_at FROM (
+			SELECT id, due_at FROM SCHEMA.watchdog_outbox
+			WHERE due_at {>} ` + setBack + ` AND paused_at {>} ` + setBack + `
+			ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED
+		) AS early LIMIT $1
 	), claimed AS (
 		UPDATE SCHEMA.watchdog_outbox AS o SET tries = o.tries {+} 1, paused_at = pg_catalog.statement_timestamp(),
 			due_at = pg_catalog.statement_timestamp() {+} ($2::bigint {*} interval '1 microsecond')
@@ -77,8 +81,7 @@ func (s *Store) ClaimNotices(
 		return nil, err
 	}
 	err = s.ofOutbox(ctx, "claim notices in", func(ctx context.Context) (err error) {
-		claimed, err = query(ctx, s, scanNotice, claimNotices,
-			int64(most), storerows.RoundUp(lasts), storerows.RoundUp(storerows.SetBack))
+		claimed, err = query(ctx, s, scanNotice, claimNotices, int64(most), storerows.RoundUp(lasts))
 		return err
 	})
 	if err != nil {
