@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
 )
@@ -12,40 +11,6 @@ const temporary = "pg_temp"
 
 func isTemporary(schema string) bool {
 	return schema == temporary || strings.HasPrefix(schema, temporary+"_")
-}
-
-// refuseTemporary refuses a search_path whose first schema that exists is that of the temporary tables. It does not ask
-// the server for the first schema, because the answer would create that of the temporary tables.
-func (t *transaction) refuseTemporary() error {
-	var path, role string
-	err := t.values(`SELECT pg_catalog.current_setting('search_path'), current_user::pg_catalog.text`, nil, &path, &role)
-	if err != nil {
-		return err
-	}
-	var before []string
-	for _, schema := range schemasOf(path) {
-		switch {
-		case isTemporary(schema):
-			return t.refuseUnlessLater(path, before)
-		case schema == "$user":
-			schema = role
-		}
-		before = append(before, schema)
-	}
-	return nil
-}
-
-// refuseUnlessLater refuses a search_path if none of the schemas before that of the temporary tables can be used.
-func (t *transaction) refuseUnlessLater(path string, before []string) error {
-	var usable bool
-	err := t.values(`
-		SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} ANY ($1::pg_catalog.name[])
-			AND pg_catalog.has_schema_privilege(oid, 'USAGE'))`, []any{before}, &usable)
-	if err == nil && !usable {
-		err = fmt.Errorf("the search_path %s begins with %s, whose tables vanish with their connection: "+
-			"name another schema first, or one in Config.Schema", path, temporary)
-	}
-	return err
 }
 
 // schemasOf returns the names in a search_path as the server reads them: without quotes, and in small letters where
