@@ -41,7 +41,8 @@ type Config struct {
 	// Layers sends the ends of layers, too: of a phase, a tool call or a command inside of a run. Without it they are
 	// removed from the outbox: the run around them goes on, or has a notice of its own.
 	Layers bool
-	// KeepFor is how long after it was put a notice is tried, at least [LeastKeepFor]. Zero means [DefaultKeepFor].
+	// KeepFor is how long a notice is tried, at least [LeastKeepFor]. It is the sum of the pauses between the tries, so
+	// that no clock that is wrong has a notice dropped early. Zero means [DefaultKeepFor].
 	KeepFor time.Duration
 	// Poll is how often the outbox is looked at. Zero means [DefaultPoll].
 	Poll time.Duration

@@ -100,7 +100,7 @@ func (b *box) PutNotices(ctx context.Context, notices ...session.Notice) error {
 	defer b.mu.Unlock()
 	for _, n := range notices {
 		if !slices.ContainsFunc(b.notices, func(other *boxed) bool { return other.ID == n.ID }) {
-			n.CreatedAt, n.Tries = b.clock(), 0
+			n.CreatedAt, n.Tries, n.Waited = b.clock(), 0, 0
 			b.notices = append(b.notices, &boxed{n, n.CreatedAt})
 		}
 	}
@@ -145,6 +145,7 @@ func (b *box) DelayNotice(ctx context.Context, n session.Notice, pause time.Dura
 	for _, kept := range b.notices {
 		if kept.ID == n.ID && kept.Tries == n.Tries {
 			kept.due = b.clock().Add(pause)
+			kept.Waited += pause
 		}
 	}
 	b.mu.Unlock()

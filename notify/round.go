@@ -15,9 +15,6 @@ import (
 // storeTime is the longest that one call of the store takes.
 const storeTime = watchdog.DefaultRecordTimeout + bounded.Lateness
 
-// leastTries is how often a notice is tried before it is dropped for its age: a clock that jumps drops none.
-const leastTries = 10
-
 // maxTaken limits what is remembered of notices that the outbox could not be told of.
 const maxTaken = 10_000
 
@@ -90,10 +87,18 @@ func (s *Sender) one(ctx context.Context, n session.Notice) (Delivery, error) {
 	}
 	s.rest(a.rest)
 	a.err = fmt.Errorf("notice %s: %w", n.ID, a.err)
-	if time.Since(n.CreatedAt) > s.cfg.KeepFor && n.Tries >= leastTries {
+	left := s.timeLeft(n)
+	if left <= 0 {
 		return s.drop(ctx, n, m, a.err)
 	}
-	return s.delay(ctx, n, max(pauseAfter(n.Tries), a.rest), a.err)
+	return s.delay(ctx, n, max(min(pauseAfter(n.Tries), left), a.rest), a.err)
+}
+
+// timeLeft returns for how long a notice is tried yet. No clock has a say in it: that of the database may have been
+// wrong when the notice was put, and this host's may be now. It is a pause more than the config says, because a clock
+// that is set forward ends the pause that is under way, and counts it.
+func (s *Sender) timeLeft(n session.Notice) time.Duration {
+	return s.cfg.KeepFor - max(n.Waited-longestPause, 0)
 }
 
 // read returns what a notice says.

@@ -101,6 +101,28 @@ func TestLastWrite(t *testing.T) {
 			require.Less(t, len(c.attempts["s-2"]), 30, "with pauses")
 		})
 	})
+	t.Run("waits for each row that is locked by itself, also behind one that stays locked", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			c := &contended{
+				database: f.db, locked: map[string]bool{}, refused: map[string]bool{}, attempts: map[string][]time.Time{},
+				stuck: "s-0",
+			}
+			f.cfg.Store = c
+			k := f.newKeeper("here")
+			stop := f.stopped(k)
+			for i := range runs {
+				c.locked[name(i)] = true
+				f.attachTo(k, name(i)).Close()
+			}
+			c.change(func() { c.patient, c.alone = true, nil }) // from now on a lock ends while a row alone is waited for
+			require.ErrorContains(t, stop(), "the end of 1 run is not written")
+			require.Equal(t, session.Active, f.row("s-0").Status)
+			for i := 1; i < runs; i++ {
+				require.Equal(t, session.Finished, f.row(name(i)).Status, name(i))
+				require.Contains(t, c.alone, name(i))
+			}
+		})
+	})
 	t.Run("goes on when a row is refused for a while", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			c := &contended{

@@ -61,6 +61,31 @@ func TestLease(t *testing.T) {
 			}
 		})
 	})
+	t.Run("a renewal takes no longer than the promise, whatever the record timeout is", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.cfg.Promise, f.cfg.RecordTimeout = session.ShortestPromise, time.Minute
+			f.start()
+			f.attach("s-1")
+			hung := 0
+			f.db.onCall(func(ctx context.Context, call string) error {
+				if call != "RenewLease" || hung > 0 {
+					return nil
+				}
+				hung++
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			f.advance(session.ShortestPromise/3 + time.Millisecond)
+			require.Equal(t, 1, hung)
+			before := f.leases()[0]
+			f.advance(session.ShortestPromise + session.ShortestPromise/3)
+			after := f.leases()[0]
+			require.Greater(t, after.Beat, before.Beat)
+			require.LessOrEqual(t, after.RenewedAt.Sub(before.RenewedAt), 2*session.ShortestPromise,
+				"after three the process is taken for dead")
+			f.db.onCall(nil)
+		})
+	})
 	t.Run("each process has its own", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.start()

@@ -18,10 +18,19 @@ type memoryOutbox struct {
 	stored map[string]bool
 }
 
-// A memoryNotice is due from a time on; one that was never claimed has none.
+// A memoryNotice is due from a time on, which was set at another; one that was never claimed has neither.
 type memoryNotice struct {
 	Notice
-	due time.Time
+	due, pausedAt time.Time
+}
+
+// pause has a notice be due after a while.
+func (n *memoryNotice) pause(now time.Time, d time.Duration) {
+	n.due, n.pausedAt = record.Truncate(now.Add(d)), now
+}
+
+func (n *memoryNotice) isDue(now time.Time) bool {
+	return !n.due.After(now) || n.pausedAt.After(now.Add(storerows.SetBack))
 }
 
 // add puts the ends among events that are stored, each once.
@@ -39,7 +48,7 @@ func (o *memoryOutbox) add(now time.Time, events []watchdog.Event) {
 }
 
 func (o *memoryOutbox) put(now time.Time, n Notice) {
-	n.CreatedAt, n.Tries = now, 0
+	n.CreatedAt, n.Tries, n.Waited = now, 0, 0
 	o.notices = append(o.notices, &memoryNotice{Notice: n})
 }
 
@@ -50,7 +59,7 @@ func (o *memoryOutbox) has(id string) bool {
 // due returns the notices that are, the longest due first.
 func (o *memoryOutbox) due(now time.Time) (due []*memoryNotice) {
 	for _, n := range o.notices {
-		if !n.due.After(now) {
+		if n.isDue(now) {
 			due = append(due, n)
 		}
 	}
@@ -91,7 +100,7 @@ func (m *Memory) ClaimNotices(ctx context.Context, most int, lasts time.Duration
 	err = m.withOutbox(ctx, func(now time.Time) {
 		due := m.outbox.due(now)
 		for _, n := range due[:min(most, len(due))] {
-			n.due = record.Truncate(now.Add(lasts))
+			n.pause(now, lasts)
 			n.Tries++
 			claimed = append(claimed, n.Notice)
 		}
@@ -116,10 +125,17 @@ func (m *Memory) DelayNotice(ctx context.Context, n Notice, pause time.Duration)
 	return m.withOutbox(ctx, func(now time.Time) {
 		for _, there := range m.outbox.notices {
 			if there.ID == n.ID && there.Tries == n.Tries {
-				there.due = record.Truncate(now.Add(pause))
+				there.pause(now, pause)
+				there.Waited = addWait(there.Waited, pause)
 			}
 		}
 	})
+}
+
+// addWait adds a pause to those before, at most to the longest time that can be told.
+func addWait(before, pause time.Duration) time.Duration {
+	whole := storerows.RoundUp(before) + storerows.RoundUp(pause)
+	return time.Duration(min(whole, storerows.LongestWait)) * time.Microsecond
 }
 
 // withOutbox makes a call with the mutex held, if the outbox is on.

@@ -19,6 +19,9 @@ type Notice struct {
 	CreatedAt time.Time
 	// Tries is how often it has been claimed, this time included. The store sets it.
 	Tries int
+	// Waited is the sum of the pauses of its delays. Unlike CreatedAt it is right also if the database's clock was wrong
+	// when the notice was put. The store sets it.
+	Waited time.Duration
 }
 
 // Validate returns an error that wraps [watchdog.ErrInvalid] if the ID, the aggregate or the type could not be those of
@@ -48,12 +51,16 @@ type Outbox interface {
 	// they were put, and then those that were, the longest due first. No other call returns them for so long, by the
 	// database's clock. A notice that is neither finished nor delayed by then is due again. Notices that another
 	// transaction has locked are skipped. To ask for fewer than one, or for less than no time, is an error.
+	//
+	// A claim or a pause that began more than a day after now is over: the database's clock has been set back since, and
+	// the notice would wait until it is there again.
 	ClaimNotices(ctx context.Context, most int, lasts time.Duration) ([]Notice, error)
 	// FinishNotices removes notices that were delivered, or that nobody is to get any more, whoever has claimed them
 	// since. One that is not there is no error.
 	FinishNotices(ctx context.Context, notices ...Notice) error
 	// DelayNotice has a claimed notice be due again after a pause from now, if no other claim has taken it since: its
-	// Tries tells. A negative pause is an error.
+	// Tries tells. The pause is added to its Waited, also if another delay follows before it is over. A negative pause is
+	// an error.
 	DelayNotice(ctx context.Context, n Notice, pause time.Duration) error
 }
 

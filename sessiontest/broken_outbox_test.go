@@ -69,6 +69,18 @@ func claimsNoticesBut(
 	})
 }
 
+// waitsAs returns a store that says of a notice that is delayed again and again that it has waited for another time.
+func waitsAs(waited func(m *session.Memory, n session.Notice) time.Duration) func() session.Store {
+	return claimsNoticesBut(func(m *session.Memory, _ int, all []session.Notice) []session.Notice {
+		for i := range all {
+			if n := all[i]; n.ID == "delayed" && n.Waited < 250*365*24*time.Hour {
+				all[i].Waited = waited(m, n)
+			}
+		}
+		return all
+	})
+}
+
 // withoutNotice returns a store that loses a notice.
 func withoutNotice(lost string) func() session.Store {
 	return claimsNoticesBut(func(_ *session.Memory, _ int, all []session.Notice) []session.Notice {
@@ -252,18 +264,65 @@ var brokenOutboxes = []broken{
 		"pauses no longer than a claim lasts",
 		"a delayed notice is due again when its pause is over, and not when its claim is",
 		delaysNotice(func(m *session.Memory, ctx context.Context, n session.Notice, pause time.Duration) error {
-			return m.DelayNotice(ctx, n, min(pause, 0))
+			if n.ID == "alert-1" {
+				pause = min(pause, 0)
+			}
+			return m.DelayNotice(ctx, n, pause)
 		}),
 	},
 	{
 		"pauses at least as long as a claim lasts",
 		"a delayed notice is due again when its pause is over, and not when its claim is",
 		delaysNotice(func(m *session.Memory, ctx context.Context, n session.Notice, pause time.Duration) error {
-			if pause == 0 {
+			if pause == 0 && n.ID == "alert-0" {
 				return ctx.Err()
 			}
 			return m.DelayNotice(ctx, n, pause)
 		}),
+	},
+	{
+		"says how old a notice is by its clock, and not how long it was delayed",
+		"a notice says how long its delays are in all, and counts neither its age nor its claims",
+		waitsAs(func(m *session.Memory, n session.Notice) time.Duration { return max(m.Clock().Sub(n.CreatedAt), 0) }),
+	},
+	{
+		"says how long a notice was delayed last",
+		"a notice says how long its delays are in all, and counts neither its age nor its claims",
+		waitsAs(func(_ *session.Memory, n session.Notice) time.Duration {
+			return min(n.Waited, 36*time.Hour+time.Microsecond)
+		}),
+	},
+	{
+		"counts claims as delays",
+		"a notice says how long its delays are in all, and counts neither its age nor its claims",
+		waitsAs(func(_ *session.Memory, n session.Notice) time.Duration {
+			return n.Waited + time.Duration(n.Tries-1)*time.Minute
+		}),
+	},
+	{
+		"adds delays until the sum wraps around",
+		"delays that are longer in all than a duration can say are as long as it can",
+		claimsNoticesBut(func(_ *session.Memory, _ int, all []session.Notice) []session.Notice {
+			for i := range all {
+				if all[i].Waited > 250*365*24*time.Hour {
+					all[i].Waited = -time.Hour
+				}
+			}
+			return all
+		}),
+	},
+	{
+		"takes a long pause for a clock that was set back", "a claim or a pause of weeks lasts as long",
+		delaysNotice(func(m *session.Memory, ctx context.Context, n session.Notice, pause time.Duration) error {
+			if n.ID == "paused" {
+				pause = 0
+			}
+			return m.DelayNotice(ctx, n, pause)
+		}),
+	},
+	{
+		"takes a long claim for a clock that was set back", "a claim or a pause of weeks lasts as long",
+		delaysClaimed(0, func(_ int, n session.Notice) bool { return n.ID == "claimed" && n.Tries == 1 }),
 	},
 	{
 		"delays what another has claimed", "a delay after another claim changes nothing",

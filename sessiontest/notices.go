@@ -87,6 +87,39 @@ func delays(ctx context.Context, box session.Outbox, id string, lasts, pause tim
 	return box.DelayNotice(ctx, claimed[0], pause)
 }
 
+// withDelayed checks an outbox of one alert that has a name of its own.
+func withDelayed(ctx context.Context, store session.Store, check func(session.Outbox) error) error {
+	return withOutbox(ctx, store, func(box session.Outbox) error {
+		if err := box.PutNotices(ctx, alertOf("delayed")); err != nil {
+			return err
+		}
+		return check(box)
+	})
+}
+
+// claimsWaited claims the next notice for no time, and checks how long it has waited.
+func claimsWaited(ctx context.Context, box session.Outbox, want time.Duration) error {
+	claimed, err := claimNotices(ctx, box, 2, 0)
+	if err == nil && (len(claimed) != 1 || claimed[0].Waited != want) {
+		err = fmt.Errorf("claimed are %+v, want one that has waited %v", claimed, want)
+	}
+	return err
+}
+
+// waits claims the next notice, and delays it by each of the pauses at once.
+func waits(ctx context.Context, box session.Outbox, pauses ...time.Duration) error {
+	claimed, err := claimNotices(ctx, box, 2, time.Hour)
+	if err == nil && len(claimed) != 1 {
+		err = fmt.Errorf("claimed are %q, want one", idsOf(claimed))
+	}
+	for _, pause := range pauses {
+		if err == nil {
+			err = box.DelayNotice(ctx, claimed[0], pause)
+		}
+	}
+	return err
+}
+
 // putNow puts a notice, claims it, compares it with what it should be, and finishes it.
 func putNow(
 	ctx context.Context, store session.Store, box session.Outbox, putIt func() error, want session.Notice,

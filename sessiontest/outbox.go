@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -156,7 +157,7 @@ var outboxRules = []rule{
 			return withOutbox(ctx, store, func(box session.Outbox) error {
 				n := alertOf("alert-1")
 				put := n
-				put.CreatedAt, put.Tries = noon, 7
+				put.CreatedAt, put.Tries, put.Waited = noon, 7, time.Hour
 				n.Tries = 1
 				return putNow(ctx, store, box, func() error { return box.PutNotices(ctx, put) }, n)
 			})
@@ -280,6 +281,66 @@ var outboxRules = []rule{
 					func() error { return delays(ctx, box, "alert-0", time.Hour, 0) },
 					func() error { return delays(ctx, box, "alert-1", 0, time.Hour) },
 					func() error { return claimsIDs(ctx, box, "alert-0") },
+				)
+			})
+		},
+	},
+	{
+		"a notice says how long its delays are in all, and counts neither its age nor its claims",
+		"a clock that was wrong when it was put would have it dropped too early, or kept for years",
+		func(ctx context.Context, store session.Store) error {
+			return withDelayed(ctx, store, func(box session.Outbox) error {
+				var waited time.Duration
+				for range 3 {
+					for range 2 { // the second claim follows one that ended by itself
+						if err := claimsWaited(ctx, box, waited); err != nil {
+							return err
+						}
+					}
+					if err := waits(ctx, box, 36*time.Hour, time.Microsecond, 0); err != nil {
+						return err
+					}
+					waited += 36*time.Hour + time.Microsecond
+				}
+				return claimsWaited(ctx, box, waited)
+			})
+		},
+	},
+	{
+		"delays that are longer in all than a duration can say are as long as it can",
+		"a sum that wraps around is of less than no time, and the notice is kept for ever",
+		func(ctx context.Context, store session.Store) error {
+			return withDelayed(ctx, store, func(box session.Outbox) error {
+				const year = 365 * 24 * time.Hour
+				if err := waits(ctx, box, 200*year, 200*year, 200*year, 0); err != nil {
+					return err
+				}
+				return claimsWaited(ctx, box, time.Duration(math.MaxInt64).Truncate(time.Microsecond))
+			})
+		},
+	},
+	{
+		"a claim or a pause of weeks lasts as long",
+		"it looks like one that began before the database's clock was set back, which is over",
+		func(ctx context.Context, store session.Store) error {
+			return withOutbox(ctx, store, func(box session.Outbox) error {
+				const weeks = 30 * 24 * time.Hour
+				if err := box.PutNotices(ctx, alertOf("paused"), alertOf("claimed")); err != nil {
+					return err
+				}
+				claimed, err := claimNotices(ctx, box, 2, weeks)
+				if err != nil {
+					return err
+				}
+				for _, n := range claimed {
+					if n.ID == "paused" {
+						err = box.DelayNotice(ctx, n, weeks)
+					}
+				}
+				return inOrder(
+					func() error { return err },
+					func() error { return claimsIDs(ctx, box) },
+					func() error { return claimsIDs(ctx, box) },
 				)
 			})
 		},

@@ -2,6 +2,7 @@ package storerows
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -15,6 +16,13 @@ func CheckClaim(most int, lasts time.Duration) error {
 	}
 	return nil
 }
+
+// SetBack is by how much a clock has to have been set back for a pause of a notice to end. One that began before by less
+// is late by at most so much.
+const SetBack = 24 * time.Hour
+
+// LongestWait is the longest time that notices have waited, in microseconds. It fits into a [time.Duration].
+const LongestWait = int64(math.MaxInt64 / time.Microsecond)
 
 // CheckPause returns an error if a notice is to be due before now.
 func CheckPause(id string, pause time.Duration) error {

@@ -19,8 +19,8 @@
 //
 // # The tables
 //
-// All tables are in one schema: [Config].Schema, or the first schema of the connection's search_path. Events are rows
-// of a table named events:
+// All tables are in one schema: [Config].Schema, or the first schema of the connection's search_path, which must not be
+// pg_temp. Events are rows of a table named events:
 //
 //	id varchar(36) PRIMARY KEY, aggregate_type varchar(100), aggregate_id varchar(255), event_type varchar(200),
 //	payload json, timestamp timestamptz, consensus_id varchar(36) NULL

@@ -55,8 +55,6 @@ func isRefusal(err error) bool {
 // advice says what a person can do about an error of the server, by SQLSTATE.
 var advice = map[string]string{
 	"22001": "the column of the host's table is shorter than the value: widen it",
-	"25006": "it accepts no writes, it may be a standby: " +
-		"name the primary, or all hosts with target_session_attrs=read-write",
 	"28000": "the server does not let this user in: check the user and pg_hba.conf",
 	"28P01": "check the user and the password",
 	"3D000": "create the database, or name another",
@@ -165,6 +163,8 @@ func (s *Store) adviceFor(err error) string {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT):
 		return "no server listens there: start it, or check host and port"
+	case isOnlyReadOnly(err):
+		return "no host accepts writes: name the primary, or see where default_transaction_read_only is set"
 	case pgconn.SafeToRetry(err):
 		return "the connection broke before anything was written: try again when the server is up"
 	case isBroken(err) && errors.Is(err, errNothingStored):

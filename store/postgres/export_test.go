@@ -96,7 +96,7 @@ func (s *Store) FinishNoticesStatement(ids ...string) (statement string, argumen
 
 // DelayNoticeStatement returns the statement of DelayNotice.
 func (s *Store) DelayNoticeStatement(id string) (statement string, arguments []any) {
-	return s.qualify(delayNotice), []any{id, int64(1), int64(1000)}
+	return s.qualify(delayNotice), []any{id, int64(1), int64(1000), storerows.LongestWait}
 }
 
 // AttachStatement returns the statement of Attach.

@@ -33,6 +33,7 @@ func (s *Store) onLeaseConn(ctx context.Context, call func(conn *pgx.Conn) error
 	err := call(conn)
 	if err != nil {
 		forgetPrepared(conn)
+		err = s.explainRefusal(ctx, conn, err)
 	}
 	if conn.IsClosed() {
 		s.leases.conn = nil

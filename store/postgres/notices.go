@@ -47,18 +47,30 @@ func noticeColumns(notices []session.Notice) []any {
 	return []any{columns[0], columns[1], columns[2], columns[3]}
 }
 
+// setBack is the instant after which a claim or a pause began before the clock was set back. It is no parameter,
+// because the server would plan the statement anew at each claim to see how many rows there are.
+var setBack = fmt.Sprintf(`(pg_catalog.statement_timestamp() {+} interval '%d microseconds')`,
+	storerows.SetBack.Microseconds())
+
 // claimNotices looks up the rows that it has locked by their key, whatever the planner assumes about their number: see
-// lockRows.
-const claimNotices = `
+// lockRows. Rows whose claim or pause began before the clock was set back come last.
+var claimNotices = `
 	WITH due AS MATERIALIZED (
-		SELECT id, due_at FROM SCHEMA.watchdog_outbox WHERE due_at {<=} pg_catalog.statement_timestamp()
-		ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED
+		SELECT id, due_at FROM (
+			SELECT id, due_at FROM SCHEMA.watchdog_outbox WHERE due_at {<=} pg_catalog.statement_timestamp()
+			ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED
+		) AS o UNION ALL SELECT id, due_at FROM (
+			SELECT id, due_at FROM SCHEMA.watchdog_outbox
+			WHERE due_at {>} ` + setBack + ` AND paused_at {>} ` + setBack + `
+			ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED
+		) AS early LIMIT $1
 	), claimed AS (
-		UPDATE SCHEMA.watchdog_outbox AS o SET tries = o.tries {+} 1,
+		UPDATE SCHEMA.watchdog_outbox AS o SET tries = o.tries {+} 1, paused_at = pg_catalog.statement_timestamp(),
 			due_at = pg_catalog.statement_timestamp() {+} ($2::bigint {*} interval '1 microsecond')
 		WHERE o.id {=} ANY (ARRAY(SELECT id FROM due)) RETURNING o.*
 	)
-	SELECT o.event_id, o.aggregate_type, o.aggregate_id, o.event_type, pg_catalog.timestamptz_send(o.created_at), o.tries
+	SELECT o.event_id, o.aggregate_type, o.aggregate_id, o.event_type, pg_catalog.timestamptz_send(o.created_at), o.tries,
+		o.waited
 	FROM claimed AS o JOIN due ON due.id {=} o.id ORDER BY due.due_at, o.id`
 
 // ClaimNotices implements [session.Outbox], in one round trip. It waits for no row.
@@ -80,8 +92,9 @@ func (s *Store) ClaimNotices(
 
 func scanNotice(row pgx.CollectableRow) (n session.Notice, err error) {
 	var created instant
-	err = row.Scan(&n.ID, &n.AggregateType, &n.AggregateID, &n.Type, &created, &n.Tries)
-	n.CreatedAt = created.Time
+	var waited int64
+	err = row.Scan(&n.ID, &n.AggregateType, &n.AggregateID, &n.Type, &created, &n.Tries, &waited)
+	n.CreatedAt, n.Waited = created.Time, time.Duration(waited)*time.Microsecond
 	return n, err
 }
 
@@ -117,7 +130,8 @@ func (s *Store) FinishNotices(ctx context.Context, notices ...session.Notice) er
 
 const delayNotice = `
 	UPDATE SCHEMA.watchdog_outbox
-	SET due_at = pg_catalog.statement_timestamp() {+} ($3::bigint {*} interval '1 microsecond')
+	SET due_at = pg_catalog.statement_timestamp() {+} ($3::bigint {*} interval '1 microsecond'),
+		paused_at = pg_catalog.statement_timestamp(), waited = least(waited {+} $3::bigint, $4::bigint)
 	WHERE event_id {=} $1 AND tries {=} $2::bigint`
 
 // DelayNotice implements [session.Outbox], in one round trip. For a notice that another transaction has locked it waits
@@ -127,7 +141,8 @@ func (s *Store) DelayNotice(ctx context.Context, n session.Notice, pause time.Du
 		return err
 	}
 	return s.ofOutbox(ctx, "delay notice "+n.ID+" in", func(ctx context.Context) error {
-		_, err := s.exec(ctx, delayNotice, n.ID, int64(n.Tries), storerows.RoundUp(pause))
+		_, err := s.exec(ctx, delayNotice,
+			n.ID, int64(n.Tries), storerows.RoundUp(pause), storerows.LongestWait)
 		return err
 	})
 }

@@ -43,6 +43,9 @@ var outboxDelivery = [][2]string{
 	{"due_at", "pg_catalog.timestamptz NOT NULL DEFAULT '-infinity'"}, // or until when it is claimed
 	{"tries", "bigint NOT NULL DEFAULT 0"},
 	{"alert", "boolean NOT NULL DEFAULT false"}, // of no event
+	// Version 5 was without them for a while.
+	{"paused_at", "pg_catalog.timestamptz NOT NULL DEFAULT '-infinity'"}, // when due_at was set
+	{"waited", "bigint NOT NULL DEFAULT 0"},                              // its delays in all, in microseconds
 }
 
 // outboxDeliveryIndexes find what is due, in the order in which it was put, and the rows of an event. Alerts that

@@ -1,7 +1,10 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -80,3 +83,53 @@ var readerAdvice = map[string]string{
 	"42703": storerows.OlderSchemaAdvice,
 	"42P01": storerows.OlderSchemaAdvice,
 }
+
+// readOnlyTransaction is the SQLSTATE code of a statement that writes in a read-only transaction.
+const readOnlyTransaction = "25006"
+
+// selectWhyReadOnly returns whether the server is a standby, and what has set default_transaction_read_only: an empty
+// text if that is off.
+const selectWhyReadOnly = `
+	SELECT pg_catalog.pg_is_in_recovery(), coalesce((SELECT source FROM pg_catalog.pg_settings
+		WHERE name {=} 'default_transaction_read_only' AND setting {=} 'on'), '')`
+
+// whyReadOnly says why a server accepts no writes, and what a person can do about it.
+func whyReadOnly(standby bool, setBy string) string {
+	switch {
+	case standby:
+		return "it is a standby: name the primary, or all hosts with target_session_attrs=read-write"
+	case setBy != "":
+		return "default_transaction_read_only is on, set " + cmp.Or(settingPlaces[setBy], "by its "+setBy) +
+			": set it to off there, or in the connection string"
+	}
+	return "its transaction is read-only"
+}
+
+// settingPlaces says where a setting can be, by the source in pg_settings.
+var settingPlaces = map[string]string{
+	"configuration file": "in the server's configuration",
+	"command line":       "on the server's command line",
+	"database":           "for the database (ALTER DATABASE)",
+	"user":               "for the role (ALTER ROLE)",
+	"database user":      "for the role in the database (ALTER ROLE IN DATABASE)",
+	"client":             "in the connection string",
+	"session":            "by a statement of the connection's own",
+}
+
+// explainRefusal adds to the error of a refused write why the server refuses it, if that can be found out: a server can
+// be demoted, and the setting changed, at any time.
+func (s *Store) explainRefusal(ctx context.Context, conn *pgx.Conn, err error) error {
+	if codeOf(err) != readOnlyTransaction {
+		return err
+	}
+	var standby bool
+	var setBy string
+	row := conn.QueryRow(ctx, s.qualify(selectWhyReadOnly), s.unprepared(nil)...)
+	if row.Scan(&standby, &setBy) != nil {
+		return err
+	}
+	return fmt.Errorf("%w (%s)", err, whyReadOnly(standby, setBy))
+}
+
+// isOnlyReadOnly reports whether every host of a connection string that asks for one that can write cannot.
+func isOnlyReadOnly(err error) bool { return strings.Contains(err.Error(), "read only connection") }

@@ -85,10 +85,18 @@ func (t *transaction) checkServer() error {
 	case version < oldestServer:
 		return fmt.Errorf("the server is PostgreSQL %d: use version %d or later", version/10000, oldestServer/10000)
 	case readOnly && !t.store.readOnly:
-		return errors.New("it is read-only, it may be a standby: " +
-			"name the primary, or all hosts with target_session_attrs=read-write")
+		return t.readOnlyError()
 	}
 	return nil
+}
+
+func (t *transaction) readOnlyError() error {
+	var standby bool
+	var setBy string
+	if err := t.values(selectWhyReadOnly, nil, &standby, &setBy); err != nil {
+		return err
+	}
+	return errors.New("it is read-only: " + whyReadOnly(standby, setBy))
 }
 
 // findSchema finds the schema of the tables, if the host named none.
@@ -96,9 +104,46 @@ func (t *transaction) findSchema() error {
 	if t.store.schema != "" {
 		return nil
 	}
+	if err := t.refuseTemporary(); err != nil {
+		return err
+	}
 	err := t.values(`SELECT coalesce(pg_catalog.current_schema(), '')`, nil, &t.store.schema)
 	if err == nil && t.store.schema == "" {
 		err = errors.New("no schema of the connection's search_path exists: create one, or name one in Config.Schema")
+	}
+	return err
+}
+
+// refuseTemporary refuses a search_path whose first schema that exists is that of the temporary tables. It does not ask
+// the server for the first schema, because the answer would create that of the temporary tables.
+func (t *transaction) refuseTemporary() error {
+	var path, role string
+	err := t.values(`SELECT pg_catalog.current_setting('search_path'), current_user::pg_catalog.text`, nil, &path, &role)
+	if err != nil {
+		return err
+	}
+	var before []string
+	for _, schema := range schemasOf(path) {
+		switch {
+		case isTemporary(schema):
+			return t.refuseUnlessLater(path, before)
+		case schema == "$user":
+			schema = role
+		}
+		before = append(before, schema)
+	}
+	return nil
+}
+
+// refuseUnlessLater refuses a search_path if none of the schemas before that of the temporary tables can be used.
+func (t *transaction) refuseUnlessLater(path string, before []string) error {
+	var usable bool
+	err := t.values(`
+		SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} ANY ($1::pg_catalog.name[])
+			AND pg_catalog.has_schema_privilege(oid, 'USAGE'))`, []any{before}, &usable)
+	if err == nil && !usable {
+		err = fmt.Errorf("the search_path %s begins with %s, whose tables vanish with their connection: "+
+			"name another schema first, or one in Config.Schema", path, temporary)
 	}
 	return err
 }

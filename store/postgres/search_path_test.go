@@ -1,6 +1,9 @@
 package postgres_test
 
 import (
+	"fmt"
+	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -100,6 +103,64 @@ func TestSearchPath(t *testing.T) {
 		first := openSchema(t, evil, "")
 		require.NoError(t, first.Append(t.Context(), numbered(1)))
 		assert.Equal(t, []string{"1"}, texts(t, s.pool, "SELECT count(*)::text FROM evil.events"))
+	})
+}
+
+// Tables in the schema of temporary ones would vanish with each connection of the store.
+func TestTemporarySearchPath(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	const says = "begins with pg_temp, whose tables vanish with their connection: " +
+		"name another schema first, or one in Config.Schema"
+	withPath := func(t *testing.T, path string) string {
+		t.Helper()
+		return newDSN(t) + "&search_path=" + strings.ReplaceAll(url.QueryEscape(path), "+", "%20")
+	}
+	for _, path := range []string{
+		"pg_temp", "pg_temp,public", " PG_Temp , public", `"pg_temp", public`, "pg_temp_3,public", `"pg_temp_3"`,
+		"nosuch, pg_temp, public", `"$user",pg_temp,public`, `"no ""such, one",pg_temp,public`,
+	} {
+		t.Run("refused is "+path, func(t *testing.T) {
+			dsn := withPath(t, path)
+			for _, readOnly := range []bool{false, true} {
+				_, err := postgres.Open(t.Context(), dsn, postgres.Config{ReadOnly: readOnly})
+				require.ErrorContains(t, err, path+" "+says)
+			}
+			assert.Equal(t, []string{"0"}, texts(t, hostPool(t, dsn), `SELECT count(*)::text FROM pg_class
+				WHERE relname LIKE 'watchdog%' OR relname = 'events'`), "nothing was created")
+		})
+	}
+	for _, path := range []string{
+		"public,pg_temp", `public, "pg_temp"`, "nosuch,public,pg_temp", `"PG_TEMP", public`, "pg_temporary, public",
+		`"a, pg_temp", public`, `"$user", public`,
+	} {
+		t.Run("used is "+path, func(t *testing.T) {
+			dsn := withPath(t, path)
+			require.NoError(t, openAt(t, dsn, postgres.Config{}).Append(t.Context(), numbered(1)))
+			assert.Equal(t, []string{"1"}, texts(t, hostPool(t, dsn), "SELECT count(*)::text FROM public.events"))
+		})
+	}
+	for name, set := range map[string]string{
+		"the database's setting": "ALTER DATABASE %[1]s SET search_path = pg_temp, public",
+		"the role's setting":     "ALTER ROLE postgres IN DATABASE %[1]s SET search_path = 'pg_temp', public",
+	} {
+		t.Run("refused is "+name, func(t *testing.T) {
+			database := s.Database(t)
+			mustExec(t, hostPool(t, s.DSN(database)), fmt.Sprintf(set, database))
+			_, err := postgres.Open(t.Context(), s.DSN(database), postgres.Config{})
+			require.ErrorContains(t, err, says)
+		})
+	}
+	t.Run("with a schema of its own the store does not use the search_path", func(t *testing.T) {
+		dsn := withPath(t, "pg_temp,public")
+		require.NoError(t, openSchema(t, dsn, "own").Append(t.Context(), numbered(1)))
+		assert.Equal(t, []string{"event-1"}, read(t, openSchema(t, dsn, "own")))
+	})
+	t.Run("nor can that schema be a temporary one", func(t *testing.T) {
+		for _, schema := range []string{"pg_temp", "pg_temp_3"} {
+			_, err := postgres.Open(t.Context(), newDSN(t), postgres.Config{Schema: schema})
+			require.ErrorContains(t, err, "the schema name \""+schema+"\" is that of temporary tables")
+		}
 	})
 }
 

@@ -148,6 +148,8 @@ func schemaNameProblem(name string) string {
 		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(name), longest)
 	case strings.ContainsRune(name, 0):
 		return "contains a NUL"
+	case isTemporary(name):
+		return "is that of temporary tables, which vanish with their connection: name another"
 	}
 	return ""
 }
@@ -236,6 +238,7 @@ func (s *Store) onConn(ctx context.Context, call func(conn *pgx.Conn) error) err
 	err = call(conn)
 	if err != nil {
 		forgetPrepared(conn)
+		err = s.explainRefusal(ctx, conn, err)
 	}
 	return s.nameServer(conn, err)
 }

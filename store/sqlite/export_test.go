@@ -55,6 +55,7 @@ const (
 	PutNotice     = putNotice
 	SelectDue     = selectDue
 	ClaimDue      = claimDue
+	EndEarly      = endEarly
 	DeleteNotices = deleteNotices
 	DelayNotice   = delayNotice
 )

@@ -38,9 +38,13 @@ func (s *Store) PutNotices(ctx context.Context, notices ...session.Notice) error
 const (
 	areDue = `FROM main.watchdog_outbox WHERE due_at <= ?1 ORDER BY due_at, id LIMIT ?2`
 
-	selectDue = `SELECT event_id, aggregate_type, aggregate_id, event_type, created_at, tries + 1 ` + areDue
-	claimDue  = `UPDATE main.watchdog_outbox SET due_at = ?3, tries = tries + 1 WHERE id IN (SELECT id ` + areDue + `)`
+	selectDue = `SELECT event_id, aggregate_type, aggregate_id, event_type, created_at, tries + 1, CAST(waited AS INTEGER) ` + areDue
+	claimDue  = `UPDATE main.watchdog_outbox SET due_at = ?3, paused_at = ?1, tries = tries + 1
+		WHERE id IN (SELECT id ` + areDue + `)`
 )
+
+// endEarly ends the claims and pauses that began before the clock was set back.
+const endEarly = `UPDATE main.watchdog_outbox SET due_at = ?1 WHERE due_at > ?2 AND paused_at > ?2`
 
 // ClaimNotices implements [session.Outbox]. If nothing is due it writes nothing.
 func (s *Store) ClaimNotices(
@@ -62,6 +66,9 @@ func (s *Store) ClaimNotices(
 func (t *transaction) claimNotices(most int, lasts time.Duration) ([]session.Notice, error) {
 	now, err := t.now()
 	if err != nil {
+		return nil, err
+	}
+	if err := t.run(endEarly, formatTime(now), formatTime(now.Add(storerows.SetBack))); err != nil {
 		return nil, err
 	}
 	due, err := t.due(now, most)
@@ -94,7 +101,9 @@ func (t *transaction) due(now time.Time, most int) (due []session.Notice, err er
 // scanNotice reads a row. One of another program whose time has another form has none: it holds up no other.
 func scanNotice(rows *sql.Rows) (n session.Notice, err error) {
 	var created string
-	err = rows.Scan(&n.ID, &n.AggregateType, &n.AggregateID, &n.Type, &created, &n.Tries)
+	var waited int64
+	err = rows.Scan(&n.ID, &n.AggregateType, &n.AggregateID, &n.Type, &created, &n.Tries, &waited)
+	n.Waited = time.Duration(waited) * time.Microsecond
 	if at, parseErr := parseTime(created); parseErr == nil {
 		n.CreatedAt = at
 	}
@@ -116,7 +125,9 @@ func (s *Store) FinishNotices(ctx context.Context, notices ...session.Notice) er
 	})
 }
 
-const delayNotice = `UPDATE main.watchdog_outbox SET due_at = ?3 WHERE event_id = ?1 AND tries = ?2`
+const delayNotice = `
+	UPDATE main.watchdog_outbox SET due_at = ?3, paused_at = ?4, waited = min(waited + ?5, ?6)
+	WHERE event_id = ?1 AND tries = ?2`
 
 // DelayNotice implements [session.Outbox].
 func (s *Store) DelayNotice(ctx context.Context, n session.Notice, pause time.Duration) error {
@@ -128,7 +139,8 @@ func (s *Store) DelayNotice(ctx context.Context, n session.Notice, pause time.Du
 		if err != nil {
 			return err
 		}
-		return t.run(delayNotice, n.ID, n.Tries, formatTime(now.Add(pause)))
+		return t.run(delayNotice, n.ID, n.Tries, formatTime(now.Add(pause)), formatTime(now),
+			storerows.RoundUp(pause), storerows.LongestWait)
 	})
 }
 

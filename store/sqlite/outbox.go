@@ -33,6 +33,9 @@ func (r row) isEnd() bool {
 var outboxDelivery = leaseTable{"watchdog_outbox", [][2]string{
 	{"due_at", "TEXT NOT NULL DEFAULT ''"}, // or until when it is claimed
 	{"tries", "INTEGER NOT NULL DEFAULT 0"},
+	// Version 5 was without them for a while.
+	{"paused_at", "TEXT NOT NULL DEFAULT ''"}, // when due_at was set
+	{"waited", "INTEGER NOT NULL DEFAULT 0"},  // its delays in all, in microseconds
 }}
 
 // outboxIndexes find what is due, in the order in which it was put, and the rows of an event. Rejected: a unique index
