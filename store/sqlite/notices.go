@@ -38,7 +38,8 @@ func (s *Store) PutNotices(ctx context.Context, notices ...session.Notice) error
 const (
 	areDue = `FROM main.watchdog_outbox WHERE due_at <= ?1 ORDER BY due_at, id LIMIT ?2`
 
-	selectDue = `SELECT event_id, aggregate_type, aggregate_id, event_type, created_at, tries + 1, CAST(waited AS INTEGER) ` + areDue
+	selectDue = `SELECT event_id, aggregate_type, aggregate_id, event_type, created_at, tries + 1,
+		CAST(waited AS INTEGER) ` + areDue
 	claimDue  = `UPDATE main.watchdog_outbox SET due_at = ?3, paused_at = ?1, tries = tries + 1
 		WHERE id IN (SELECT id ` + areDue + `)`
 )
