@@ -57,6 +57,10 @@ type Session struct {
 	// Lost tells that a sweeper saw the process of an active session die while others lived: see [Lease].Lost. It is false
 	// again as soon as a process attaches to the run, or claims it back. A store sets it.
 	Lost bool
+	// Expired is the lease that the latest attempt had and that expired: the run's process was found dead or cut off. The
+	// row keeps it, also when the run has ended, until a process attaches to the run or claims it back. It is zero before
+	// that, and where an earlier version of a store expired the lease. A store sets it.
+	Expired ExpiredLease
 	// Activity is the run's last activity by the clock of its lease, or [NoActivity]. It has a meaning only with a Lease.
 	Activity time.Duration
 	// Silence is how long the run has certainly been silent, as far as its lease vouches for it. It is 0 without a lease,
@@ -83,6 +87,12 @@ func (s Session) SilentSince() time.Time {
 		return s.CreatedAt
 	}
 	return s.LastEventAt
+}
+
+// HostLost reports whether the process of an active session was found dead or cut off, and no other has the run: its
+// cancel has the reason [watchdog.SessionHostLost], and that of any other session [watchdog.SessionIdleTimeout].
+func (s Session) HostLost() bool {
+	return s.Status == Active && s.Lease == "" && (s.Expired.ID != "" || s.Lost)
 }
 
 // The errors of a [Store].
