@@ -233,9 +233,10 @@ func TestRunKilled(t *testing.T) {
 			assert.Equal(t, []string{"cancelled", "watchdog_host_lost", "watchdog_host_lost"}, []string{string(row), reason, stored})
 			o := s.program(t, "why", "swept")
 			assert.Contains(t, o.stdout, "run      swept on worker-1\nstate    stopped ")
-			assert.Contains(t, o.stdout, "its process was found dead or cut off, and nothing new came for too long")
-			assert.Regexp(t, `watchdog_host_lost, .*, lease "[^"]+" not renewed since \S+Z in [4-9] looks, by system-watchdog`, o.stdout)
-			assert.Equal(t, []string{"swept"}, slices.Collect(maps.Keys(s.listed(t, "--reason", "watchdog_host_lost"))))
+			said := strings.Join(strings.Fields(o.stdout), " ")
+			assert.Contains(t, said, "its process was found dead or cut off, and nothing new came for too long")
+			assert.Regexp(t, `watchdog_host_lost, .*, lease "\S+" not renewed since \S+Z in [4-9] looks, by system-watchdog`, said)
+			assert.Contains(t, s.listed(t, "--reason", "watchdog_host_lost"), "swept")
 			assert.Contains(t, o.stdout, "watchdog resume swept")
 		})
 		t.Run("goes on under its name when it is certain that its process is dead", func(t *testing.T) {
