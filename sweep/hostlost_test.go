@@ -75,7 +75,7 @@ func (f *fixture) dies(runs int) (renewedAt time.Time) {
 
 // TestHostLost: a run whose process died has ended for that, whoever ends it, and one that is only silent has not.
 func TestHostLost(t *testing.T) {
-	t.Run("the threshold decides when, and the row, the events, the case and the log say what was seen", func(t *testing.T) {
+	t.Run("the threshold decides when, and the row, the events and the log say what was seen", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			renewedAt := f.dies(1)
 			p := f.pass()
@@ -151,6 +151,26 @@ func TestHostLost(t *testing.T) {
 			f.dies(1)
 			require.Equal(f, "dead", f.leaseOf("dead-000"))
 			locked = false
+			require.Equal(f, 1, f.pass().Cancelled)
+			require.Equal(f, 4, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease.Looks)
+		})
+	})
+	t.Run("and so does one whose lease expired in a pass that failed then", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			h := f.newHost("dead", 1)
+			h.renew()
+			f.advance(11 * time.Minute)
+			f.Locked = func(string) bool { return true }
+			calls := 0
+			f.onExpire = func(session.Lease) (int, error) {
+				if calls++; calls > 1 {
+					return 0, errors.New("down")
+				}
+				return 0, nil
+			}
+			_, err := f.sweeper().Sweep(f.Context())
+			require.ErrorContains(f, err, "down")
+			f.Locked, f.onExpire = nil, nil
 			require.Equal(f, 1, f.pass().Cancelled)
 			require.Equal(f, 4, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease.Looks)
 		})
@@ -263,7 +283,8 @@ func (f *fixture) cancelAsBefore(s session.Session) session.Outcome {
 	return outcome
 }
 
-// TestMixedFleet: beside a sweeper of an earlier version a run whose process died has one end, and its row says the same.
+// TestMixedFleet: beside a sweeper of an earlier version a run whose process died has one end, and its row says the
+// same.
 func TestMixedFleet(t *testing.T) {
 	t.Run("that of the earlier version, if it is first", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {

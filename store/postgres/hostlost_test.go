@@ -15,9 +15,9 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// TestHostLost has a sweeper say why each of five runs ended: one whose lease expired, one that its process claimed
-// back, one that an earlier version claimed back, one whose lease an earlier version expired, and one that never had a
-// lease.
+// TestHostLost has a sweeper say why each of six runs ended: one whose lease expired, one that its process claimed
+// back, one that an earlier version claimed back, one whose lease an earlier version expired, one that a program
+// without leases had taken over, and one that never had a lease.
 func TestHostLost(t *testing.T) {
 	t.Parallel()
 	dsn := newDSN(t)
@@ -27,12 +27,13 @@ func TestHostLost(t *testing.T) {
 	live := session.Lease{ID: "lease-live", Host: "host-2", Promise: time.Minute, Beat: 1}
 	require.NoError(t, s.BeginLease(ctx, dead))
 	require.NoError(t, s.BeginLease(ctx, live))
-	for _, runID := range []string{"dead", "back", "back before", "dead before"} {
+	for _, runID := range []string{"dead", "back", "back before", "dead before", "over"} {
 		_, _, err := s.Attach(ctx, session.Session{RunID: runID, StartedAt: noon, Lease: dead.ID})
 		require.NoError(t, err)
 	}
 	_, _, err := s.Attach(ctx, session.Session{RunID: "never", StartedAt: noon})
 	require.NoError(t, err)
+	mustExec(t, pool, "UPDATE watchdog_sessions SET attempt = 2, threshold = 0 WHERE run_id = 'over'")
 	dead.Looks, dead.RenewedAt, dead.Lost = 4, noon.Add(time.Microsecond), true
 	_, left, err := s.ExpireLease(ctx, dead)
 	require.NoError(t, err)
@@ -49,7 +50,7 @@ func TestHostLost(t *testing.T) {
 	require.NoError(t, s.RenewLease(ctx, live))
 	for runID, want := range map[string]session.ExpiredLease{
 		"dead": {ID: dead.ID, Looks: 4, RenewedAt: dead.RenewedAt}, "dead before": {}, "back": {}, "back before": {},
-		"never": {},
+		"over": {}, "never": {},
 	} {
 		row, err := s.Session(ctx, runID)
 		require.NoError(t, err)
@@ -66,10 +67,11 @@ func TestHostLost(t *testing.T) {
 	require.NoError(t, err)
 	p, err := sweeper.Sweep(ctx)
 	require.NoError(t, err)
-	require.Equal(t, 5, p.Cancelled)
+	require.Equal(t, 6, p.Cancelled)
 	for runID, want := range map[string]watchdog.StopReason{
 		"dead": watchdog.SessionHostLost, "dead before": watchdog.SessionHostLost, "back": watchdog.SessionIdleTimeout,
-		"back before": watchdog.SessionIdleTimeout, "never": watchdog.SessionIdleTimeout,
+		"back before": watchdog.SessionIdleTimeout, "over": watchdog.SessionIdleTimeout,
+		"never": watchdog.SessionIdleTimeout,
 	} {
 		row, err := s.Session(ctx, runID)
 		require.NoError(t, err)
