@@ -257,6 +257,20 @@ func TestHostLostInDoubt(t *testing.T) {
 			f.requireEnd("dead-000", watchdog.SessionHostLost)
 		})
 	})
+	t.Run("one that its own process ended for another reason, under the claim, is not this one's", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.dies(1)
+			f.hook(nil)
+			f.made = nil
+			f.onCancel = func(context.Context, session.Session) error {
+				_, err := f.End(context.Background(), []session.Ending{{
+					RunID: "dead-000", Attempt: 1, Status: session.Cancelled, Reason: watchdog.SessionIdleTimeout,
+				}})
+				return errors.Join(lost, err)
+			}
+			require.Equal(f, []string{"dead-000 spared"}, outcomes(f.pass()))
+		})
+	})
 	t.Run("that of an earlier version is not this one's", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.dies(1)
