@@ -47,16 +47,6 @@ type Lease struct {
 	Locked bool
 }
 
-// An ExpiredLease is what a session keeps of a [Lease] that expired.
-type ExpiredLease struct {
-	// ID names the lease. It is empty if none expired.
-	ID string
-	// Looks is how many looks in a row found that the lease is not renewed, 0 if that is not known. RenewedAt is the time
-	// of its last renewal, by the database's clock.
-	Looks     int
-	RenewedAt time.Time
-}
-
 // Validate returns an error if the promise is negative, or longer than [LongestPromise]. The BeginLease of every store
 // calls it. A longer one that another program wrote holds up no pass of a sweeper: it looks at such a lease in the
 // passes that come when a promise is over.

@@ -81,6 +81,16 @@ type Session struct {
 	State json.RawMessage
 }
 
+// An ExpiredLease is what a session keeps of a [Lease] that expired.
+type ExpiredLease struct {
+	// ID names the lease. It is empty if none expired.
+	ID string
+	// Looks is how many looks in a row found that the lease is not renewed, 0 if that is not known. RenewedAt is the time
+	// of its last renewal, by the database's clock.
+	Looks     int
+	RenewedAt time.Time
+}
+
 // SilentSince returns the time of the last event, or of the creation if there was no event yet.
 func (s Session) SilentSince() time.Time {
 	if s.LastEventAt.IsZero() {
