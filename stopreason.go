@@ -56,6 +56,9 @@ const (
 	CommandTerminal StopReason = "watchdog_terminal"
 	// SessionIdleTimeout says that a session in a database had nothing new for too long, whoever ran it.
 	SessionIdleTimeout StopReason = "watchdog_idle_timeout"
+	// SessionHostLost says that the process of a session in a database was found dead or cut off, and that the session
+	// had nothing new for too long. It is a timeout as SessionIdleTimeout is: the same limit decides when.
+	SessionHostLost StopReason = "watchdog_host_lost"
 )
 
 // The codes that hosts stand beside the watchdog's in their session rows. The watchdog stops a run with one of them
@@ -90,12 +93,12 @@ var (
 		WallClockExceeded, SafetyExceeded, IdleExceeded, NoProgressExceeded, HoldExceeded,
 		TokensExceeded, CallInputExceeded, CostExceeded, RequestsExceeded, TurnsExceeded, ToolCallsExceeded,
 		ErrorsExceeded, LoopDetected,
-		CommandNoOutput, CommandNoProgress, CommandTerminal, SessionIdleTimeout,
+		CommandNoOutput, CommandNoProgress, CommandTerminal, SessionIdleTimeout, SessionHostLost,
 	}
 	// timeReasons are those of a limit that is a length of time. That of CommandNoProgress is a number of probes.
 	timeReasons = []StopReason{
 		WallClockExceeded, SafetyExceeded, IdleExceeded, NoProgressExceeded, HoldExceeded,
-		CommandNoOutput, SessionIdleTimeout,
+		CommandNoOutput, SessionIdleTimeout, SessionHostLost,
 	}
 )
 

@@ -33,6 +33,7 @@ func TestStopReasons(t *testing.T) {
 			"watchdog_tokens_exceeded", "watchdog_call_input_exceeded", "watchdog_cost_exceeded", "watchdog_requests_exceeded",
 			"watchdog_turns_exceeded", "watchdog_tool_calls_exceeded", "watchdog_errors_exceeded", "watchdog_loop_detected",
 			"watchdog_no_output", "watchdog_no_progress", "watchdog_terminal", "watchdog_idle_timeout",
+			"watchdog_host_lost",
 		}, watchdog.StopReasons()[13:])
 		for i, reason := range watchdog.StopReasons() {
 			require.Equal(t, i >= 8, reason.Own(), reason)

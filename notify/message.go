@@ -129,7 +129,7 @@ func (m *message) cancel(e watchdog.Event) {
 		return
 	}
 	code := watchdog.StopReason(record.Code(p.Reason))
-	if p.Author != "" || code == watchdog.SessionIdleTimeout {
+	if p.Author != "" || code == watchdog.SessionIdleTimeout || code == watchdog.SessionHostLost {
 		m.Type = TypeSweeperCancel
 	}
 	if isCode(code) {

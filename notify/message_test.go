@@ -41,8 +41,8 @@ func countOf(text, part string) int { return strings.Count(text, part) }
 // TestRequest compares whole requests with files: what receivers rely on.
 func TestRequest(t *testing.T) {
 	for _, name := range []string{
-		"cancel", "cancel_cost", "cancel_hold", "cancel_host", "cancel_idle_timeout", "cancel_layer", "cancel_no_output",
-		"cancel_paused", "cancel_tool", "complete", "complete_command",
+		"cancel", "cancel_cost", "cancel_hold", "cancel_host", "cancel_host_lost", "cancel_idle_timeout", "cancel_layer",
+		"cancel_no_output", "cancel_paused", "cancel_tool", "complete", "complete_command",
 	} {
 		bubble(t, name, func(t *testing.T) {
 			b := &box{}

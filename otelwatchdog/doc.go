@@ -50,6 +50,7 @@
 //	watchdog.sessions.checked   counter    {session}  sessions that were judged
 //	watchdog.sessions.found     counter    {session}  judged sessions that are stalled
 //	watchdog.sessions.canceled  counter    {session}  stalled sessions that were cancelled
+//	watchdog.sessions.host_lost  counter   {session}  cancelled sessions whose process was found dead or cut off
 //	watchdog.sessions.spared    counter    {session}  stalled sessions that woke up or ended before their cancel
 //	watchdog.sessions.failed    counter    {session}  stalled sessions that could not be warned or cancelled
 //	watchdog.sessions.warned    counter    {session}  stalled sessions that were warned first

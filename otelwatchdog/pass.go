@@ -6,6 +6,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
@@ -17,6 +18,7 @@ type passes struct {
 	checks   metric.Int64Counter
 	duration metric.Float64Histogram
 	behind   metric.Int64Gauge
+	hostLost metric.Int64Counter
 	// tallies are the counters of the outcome of passes.
 	tallies [len(tallies)]metric.Int64Counter
 }
@@ -53,14 +55,25 @@ func (i *Instrument) Pass(p sweep.Pass) {
 	for n, tally := range tallies {
 		i.passes.tallies[n].Add(ctx, int64(tally.of(p.Tally)))
 	}
+	i.passes.hostLost.Add(ctx, hostsLost(p.Cases))
 	i.passes.duration.Record(ctx, milliseconds(p.Duration))
 	if p.Err == nil { // else it may not have seen the leases
 		i.passes.behind.Record(ctx, int64(p.Behind))
 	}
 }
 
+// hostsLost counts the cases that were cancelled because their process died.
+func hostsLost(cases []sweep.Case) (n int64) {
+	for _, c := range cases {
+		if c.Handling == sweep.CaseCancelled && c.Reason() == watchdog.SessionHostLost {
+			n++
+		}
+	}
+	return n
+}
+
 func newPasses(meter metric.Meter) (p passes, err error) {
-	var errs [len(tallies) + 3]error
+	var errs [len(tallies) + 4]error
 	for n, tally := range tallies {
 		p.tallies[n], errs[n] = meter.Int64Counter(tally.name,
 			metric.WithUnit(tally.unit), metric.WithDescription(tally.description))
@@ -72,5 +85,7 @@ func newPasses(meter metric.Meter) (p passes, err error) {
 		metric.WithExplicitBucketBoundaries(durations...))
 	p.behind, errs[len(tallies)+2] = meter.Int64Gauge("watchdog.sessions.behind", metric.WithUnit("{session}"),
 		metric.WithDescription("Sessions whose run woke up, and whose row its process cannot write."))
+	p.hostLost, errs[len(tallies)+3] = meter.Int64Counter("watchdog.sessions.host_lost", metric.WithUnit("{session}"),
+		metric.WithDescription("Cancelled sessions whose process was found dead or cut off."))
 	return p, errors.Join(errs[:]...)
 }

@@ -49,6 +49,16 @@ func TestPass(t *testing.T) {
 		require.EqualValues(t, 2, points[0].Count)
 		require.InDelta(t, 3, points[0].Sum, 1e-9)
 	})
+	t.Run("those whose process died are counted among the cancelled", func(t *testing.T) {
+		f := newFixture(t)
+		died := session.Session{Status: session.Active, Expired: session.ExpiredLease{ID: secret}}
+		f.instrument.Pass(sweep.Pass{Cases: []sweep.Case{
+			{Session: died, Handling: sweep.CaseCancelled}, {Session: died, Handling: sweep.CaseSpared},
+			{Session: session.Session{Status: session.Active}, Handling: sweep.CaseCancelled},
+			{Session: died, Handling: sweep.CaseCancelled},
+		}})
+		require.EqualValues(t, 2, f.count("watchdog.sessions.host_lost"))
+	})
 	t.Run("a pass that found nothing is exported too", func(t *testing.T) {
 		f := newFixture(t)
 		f.instrument.Pass(sweep.Pass{})

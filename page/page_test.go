@@ -80,6 +80,22 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestPageHostLost: the page of the sweeper says of a run that its host was lost, and of no other.
+func TestPageHostLost(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		died := session.Session{RunID: "s-1", Status: session.Active, Expired: session.ExpiredLease{ID: "5f0a"}}
+		f.cfg.PassLog = &page.PassLog{}
+		f.cfg.PassLog.Add(sweep.Pass{Cases: []sweep.Case{
+			{Session: died, Handling: sweep.CaseCancelled},
+			{Session: session.Session{RunID: "s-2", Status: session.Active}, Handling: sweep.CaseCancelled},
+		}})
+		f.cfg.Sweeper = passes{}
+		shown := f.shown("?view=sweeper")
+		assert.Equal(t, 1, strings.Count(shown, "cancelled, its host was lost"))
+		assert.Equal(t, 2, strings.Count(shown, "<td>cancelled"))
+	})
+}
+
 func TestEmptyPages(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		assert.Contains(t, f.shown(""), "No run yet.")

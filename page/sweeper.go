@@ -44,6 +44,7 @@ type handled struct {
 	At                    time.Time
 	RunID, Host, Handling string
 	Silence, Threshold    time.Duration
+	HostLost              bool
 	Resumed, StopFailed   bool
 }
 
@@ -63,6 +64,7 @@ func (l *PassLog) Add(p sweep.Pass) {
 			At: p.StartedAt.Add(p.Duration), RunID: c.Session.RunID, Host: c.Session.Host,
 			Handling: strings.ReplaceAll(string(c.Handling), "_", " "),
 			Silence:  c.Silence, Threshold: c.Threshold, Resumed: c.Resumed, StopFailed: c.StopFailed,
+			HostLost: c.Reason() == watchdog.SessionHostLost,
 		})
 	}
 	l.cases = l.cases[:min(len(l.cases), maxCases)]

@@ -39,6 +39,9 @@ type Lease struct {
 	// Lost is for ExpireLease: the process was observed to be dead while others lived, so that the sessions that it takes
 	// out of the lease become Lost as well. No lease that a store returns has it.
 	Lost bool
+	// Looks is for ExpireLease: how many looks in a row found that the lease is not renewed. No lease that a store returns
+	// has it.
+	Looks int
 	// Locked tells that the lease was not observed, because another transaction has locked it: see
 	// [Leases].ObserveLeases, which sets it.
 	Locked bool
@@ -75,10 +78,10 @@ type Leases interface {
 	ObserveLeases(ctx context.Context, suspects []string) ([]Lease, error)
 	// ExpireLease expires a lease if its beat is still the same; one that has expired already stays so. It then takes at
 	// most [ExpireBatch] of its active sessions out of it: their Threshold and LastEventAt count again, by the database's
-	// clock, and with [Lease].Lost they are [Session].Lost. Rows that others have locked are left. A lease without a
-	// session is deleted. ExpireLease reports whether the
-	// lease has expired, and how many active sessions still name it. If the lease is locked it wraps [ErrLocked]. That
-	// there is no such lease is no error: it has expired.
+	// clock, and with [Lease].Lost they are [Session].Lost. Each gets the ID, the Looks and the RenewedAt of the argument
+	// as [Session].Expired. Rows that others have locked are left. A lease without a session is deleted. ExpireLease
+	// reports whether the lease has expired, and how many active sessions still name it. If the lease is locked it wraps
+	// [ErrLocked]. That there is no such lease is no error: it has expired.
 	ExpireLease(ctx context.Context, l Lease) (expired bool, left int, err error)
 	// LeaseSessions returns the attempts of the active sessions that name a lease, in no order.
 	LeaseSessions(ctx context.Context, id string) ([]AttemptID, error)

@@ -204,7 +204,7 @@ func (r *memoryRow) freshen(lease string, f Freshness) {
 	if r.Lease == lease && f.Activity < r.Activity {
 		return
 	}
-	r.Lease, r.Lost, r.Activity, r.quiet = lease, false, f.Activity, f.Quiet
+	r.Lease, r.Lost, r.Expired, r.Activity, r.quiet = lease, false, ExpiredLease{}, f.Activity, f.Quiet
 	r.allow(f.Allowance)
 	r.tell(f.State)
 }

@@ -24,7 +24,8 @@ func (m *Memory) BeginLease(ctx context.Context, l Lease) error {
 	if m.leases == nil {
 		m.leases = map[string]*Lease{}
 	}
-	l.RenewedAt, l.Expired, l.Lost, l.Locked, l.Behind = m.now(), false, false, false, slices.Clone(l.Behind)
+	l.RenewedAt, l.Behind = m.now(), slices.Clone(l.Behind)
+	l.Expired, l.Lost, l.Looks, l.Locked = false, false, 0, false
 	m.leases[l.ID] = &l
 	return nil
 }
@@ -94,7 +95,7 @@ func (m *Memory) ExpireLease(ctx context.Context, l Lease) (expired bool, left i
 	for _, runID := range slices.Sorted(maps.Keys(m.rows)) {
 		if r := m.rows[runID]; r.Status == Active && r.Lease == l.ID && taken < ExpireBatch && !m.locked(runID) {
 			r.leave(there)
-			r.Lost = l.Lost
+			r.Lost, r.Expired = l.Lost, ExpiredLease{l.ID, l.Looks, record.Truncate(l.RenewedAt)}
 			taken++
 		}
 	}

@@ -57,6 +57,10 @@ type Session struct {
 	// Lost tells that a sweeper saw the process of an active session die while others lived: see [Lease].Lost. It is false
 	// again as soon as a process attaches to the run, or claims it back. A store sets it.
 	Lost bool
+	// Expired is the lease that the latest attempt had and that expired: the run's process was found dead or cut off. The
+	// row keeps it, also when the run has ended, until a process attaches to the run or claims it back. It is zero before
+	// that, and where an earlier version of a store expired the lease. A store sets it.
+	Expired ExpiredLease
 	// Activity is the run's last activity by the clock of its lease, or [NoActivity]. It has a meaning only with a Lease.
 	Activity time.Duration
 	// Silence is how long the run has certainly been silent, as far as its lease vouches for it. It is 0 without a lease,
@@ -77,12 +81,28 @@ type Session struct {
 	State json.RawMessage
 }
 
+// An ExpiredLease is what a session keeps of a [Lease] that expired.
+type ExpiredLease struct {
+	// ID names the lease. It is empty if none expired.
+	ID string
+	// Looks is how many looks in a row found that the lease is not renewed, 0 if that is not known. RenewedAt is the time
+	// of its last renewal, by the database's clock.
+	Looks     int
+	RenewedAt time.Time
+}
+
 // SilentSince returns the time of the last event, or of the creation if there was no event yet.
 func (s Session) SilentSince() time.Time {
 	if s.LastEventAt.IsZero() {
 		return s.CreatedAt
 	}
 	return s.LastEventAt
+}
+
+// HostLost reports whether the process of an active session was found dead or cut off, and no other has the run: its
+// cancel has the reason [watchdog.SessionHostLost], and that of any other session [watchdog.SessionIdleTimeout].
+func (s Session) HostLost() bool {
+	return s.Status == Active && s.Lease == "" && (s.Expired.ID != "" || s.Lost)
 }
 
 // The errors of a [Store].

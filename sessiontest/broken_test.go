@@ -17,7 +17,7 @@ type broken struct {
 
 func brokenStores() []broken {
 	return slices.Concat(
-		brokenAttaches, brokenTakeovers, brokenRows, brokenLeases, brokenFreshens, brokenExpires, brokenEnds,
+		brokenAttaches, brokenTakeovers, brokenRows, brokenLeases, brokenFreshens, brokenExpires, brokenExpired, brokenEnds,
 		brokenStalled, brokenPages, brokenSilences, brokenBehinds, brokenAllowances,
 		brokenCancels, brokenSigns, brokenClaims, brokenWarnings, brokenStops, brokenStoredEnds, brokenRaces,
 		brokenTogether,

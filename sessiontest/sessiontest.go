@@ -70,7 +70,7 @@ type rule struct {
 func rules() []rule {
 	var all []rule
 	for _, some := range [][]rule{
-		attachRules, takeoverRules, rowRules, leaseRules, freshRules, expireRules, lostRules, endRules,
+		attachRules, takeoverRules, rowRules, leaseRules, freshRules, expireRules, lostRules, expiredRules, endRules,
 		stalledRules, pageRules, silenceRules, behindRules, allowanceRules,
 		cancelRules, guardRules, signRules, claimRules, stoppedRules, storedEndRules, raceRules, togetherRules,
 		endedRules, historyRules, listRules, listenRules, outboxRules, outboxRaceRules, contextRules,

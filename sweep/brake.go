@@ -36,7 +36,7 @@ func (w *walk) judgeLease(o *observed) {
 		return
 	}
 	dead, all, renewed := w.othersOf(o)
-	o.judged, o.lost = true, !verdict.FleetDied(dead+1, all+1, renewed)
+	o.judged, o.count, o.lost = true, o.looks.Count(), !verdict.FleetDied(dead+1, all+1, renewed)
 	if o.lost {
 		return
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -51,7 +50,7 @@ func (m *pending) heedStop(s session.Session) {
 func (w *walk) request(c Case, m *pending, at time.Time) session.CancelRequest {
 	m.used = w.resumesUsed(c.Session)
 	request := session.CancelRequest{
-		By: m.by, Reason: watchdog.SessionIdleTimeout, Resumes: max(m.used, c.Session.Resumes), StopFailed: c.StopFailed,
+		By: m.by, Reason: c.Reason(), Resumes: max(m.used, c.Session.Resumes), StopFailed: c.StopFailed,
 		Events: c.stalledRun(at, w.cfg.Grace > 0).CancelEvents(),
 	}
 	if m.used < w.cfg.Resume.Max {

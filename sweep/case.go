@@ -42,12 +42,25 @@ type Case struct {
 	StopFailed bool
 }
 
+// Reason returns why the session is cancelled: [watchdog.SessionHostLost] if its process was found dead or cut off, and
+// else [watchdog.SessionIdleTimeout].
+func (c Case) Reason() watchdog.StopReason {
+	if c.Session.HostLost() {
+		return watchdog.SessionHostLost
+	}
+	return watchdog.SessionIdleTimeout
+}
+
 // attrs returns the case for the log.
 func (c Case) attrs() []any {
-	return []any{
-		"run", c.Session.RunID, "reason", string(watchdog.SessionIdleTimeout),
+	attrs := []any{
+		"run", c.Session.RunID, "reason", string(c.Reason()),
 		"silence", c.Silence, "threshold", c.Threshold, "host", c.Session.Host, "attempt", c.Session.Attempt,
 	}
+	if l := c.Session.Expired; c.Session.HostLost() && l.ID != "" {
+		attrs = append(attrs, "lease", l.ID, "looks", l.Looks, "renewed_at", l.RenewedAt)
+	}
+	return attrs
 }
 
 // endID returns the ID that the end of the run's window has, whoever writes it.
@@ -66,6 +79,9 @@ func (c Case) stalledRun(at time.Time, warned bool) StalledRun {
 	run := StalledRun{
 		RunID: s.RunID, Parent: s.Parent, StartedAt: start, LastEventAt: s.LastEventAt,
 		DecidedAt: at, Silence: c.Silence, Threshold: c.Threshold, Warned: warned, StopFailed: c.StopFailed,
+	}
+	if s.HostLost() {
+		run.HostLost, run.Expired = true, s.Expired
 	}
 	if s.Lease != "" { // its LastEventAt is the attach
 		run.LastEventAt, run.silence = at.Add(-c.Silence), fmt.Sprintf(" %s %d", s.Lease, s.Activity)

@@ -39,6 +39,10 @@
 // or if the sweeper's own process has a [session.Keeper] with one. The row keeps the decision, for all sweepers, until
 // another process takes it up.
 //
+// A session whose lease expired is cancelled for [watchdog.SessionHostLost], also one of a whole fleet, and any other
+// for [watchdog.SessionIdleTimeout]. The threshold decides when, and is the limit of both. The row keeps which lease it
+// was and what was seen of it ([session.Session].Expired), so that every sweeper says the same.
+//
 // # A pass
 //
 // At every interval the sweeper has one pass. It takes the stalled sessions one after the other, observes the leases
@@ -69,9 +73,9 @@
 //
 // [Sweeper.Stats] and [Sweeper.Handler] say what was done. [Config].OnPass gets every [Pass] with its cases,
 // [Config].Alert is called when there are many cancels. The log has the keys run, reason, silence, threshold, host and
-// attempt, and no content; it says when a lease expired and when the database's clock was set. At debug level it also
-// has the settings when Run starts and the counts when it ends. With [Config].DryRun the sweeper only says what it
-// would cancel.
+// attempt, with lease, looks and renewed_at of a host that was lost, and no content; it says when a lease expired and
+// when the database's clock was set. At debug level it also has the settings when Run starts and the counts when it
+// ends. With [Config].DryRun the sweeper only says what it would cancel.
 //
 // # A host's own tables
 //

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -44,7 +43,7 @@ func (w *walk) fateOf(ctx context.Context, m pending) (fate, error) {
 		return 0, fmt.Errorf("look up the cancel of run %s: %w", m.doubt.Session.RunID, err)
 	case row.Status == session.Active:
 		return fateActive, nil
-	case row.Status == session.Cancelled && row.Claim == m.by && row.Reason == watchdog.SessionIdleTimeout:
+	case row.Status == session.Cancelled && row.Claim == m.by && row.Reason == m.doubt.Reason():
 		return fateCancelled, nil
 	}
 	return fateElse, nil

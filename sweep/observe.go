@@ -25,7 +25,8 @@ type observed struct {
 	looks         verdict.Looks
 	due           time.Duration // when the next look is
 	judged        bool          // this sweeper has found it dead
-	lost          bool          // and its sessions are, too
+	count         int           // by as many looks
+	lost          bool          // and its sessions are lost, too
 }
 
 // promise returns the lease's promise, at least the shortest that there is.
@@ -260,7 +261,7 @@ func (w *walk) decide(
 func (w *walk) expire(ctx context.Context, o *observed) (expired bool, err error) {
 	for before := math.MaxInt; ctx.Err() == nil; {
 		l := o.Lease
-		l.Lost = o.lost
+		l.Lost, l.Looks = o.lost, o.count
 		found, left, err := w.expireSome(ctx, l)
 		if err != nil {
 			w.reportExpire(o, err)
@@ -290,7 +291,8 @@ func (w *walk) expired(o *observed) {
 	o.Expired = true
 	w.deaths = append(w.deaths, w.clock())
 	w.pass.LeasesExpired++
-	w.logger().Warn("a lease was not renewed and has expired: its process is dead or cut off", o.attrs()...)
+	w.logger().Warn("a lease was not renewed and has expired: its process is dead or cut off",
+		append(o.attrs(), "looks", o.count, "renewed_at", o.RenewedAt)...)
 }
 
 func (w *walk) reportExpire(o *observed, err error) {

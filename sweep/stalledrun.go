@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/session"
 )
 
 // Author is the author that the events of a sweeper name.
@@ -30,23 +31,33 @@ type StalledRun struct {
 	Warned bool
 	// StopFailed tells that what works on the run could not be stopped before the cancel.
 	StopFailed bool
+	// HostLost tells that the process of the run was found dead or cut off: the reason is then
+	// [watchdog.SessionHostLost], and else [watchdog.SessionIdleTimeout]. Expired is its lease; zero if that is not known.
+	HostLost bool
+	Expired  session.ExpiredLease
 
 	silence string // tells silences apart where LastEventAt does not
 }
 
 // WarningEvent returns the event that warns of the cancel before a grace. It has the directive wait. All warnings of
-// one silence have the same ID, so that a store keeps one, whoever writes it.
+// one silence have the same ID, so that a store keeps one, whoever writes it and whatever reason it has.
 func (r StalledRun) WarningEvent() watchdog.Event {
 	return r.advisory(watchdog.DirectiveWait, 1, r.DecidedAt)
 }
 
 // CancelEvents returns the two events of the cancel, to be appended together: an advisory with the directive cancel,
-// and the cancel itself with the reason of [watchdog.SessionIdleTimeout].
+// and the cancel itself. Their IDs have no reason: there is one cancel in a window, also beside a sweeper of an earlier
+// version, which knows one reason.
 func (r StalledRun) CancelEvents() []watchdog.Event {
 	p := record.Cancel{
-		Reason: idleTimeout, SessionStartedAt: record.Stamp(r.StartedAt), FiredAt: record.Stamp(r.DecidedAt),
+		Reason: r.reason(), SessionStartedAt: record.Stamp(r.StartedAt), FiredAt: record.Stamp(r.DecidedAt),
 		Used: record.UsedOf(r.Silence, r.Threshold), Parent: r.Parent, MeasuredSeconds: record.ExactSeconds(r.Silence),
 		Author: Author, LastEventAt: record.Stamp(r.LastEventAt), StopFailed: r.StopFailed,
+	}
+	if r.HostLost && r.Expired.ID != "" {
+		p.Lease = &record.Lease{
+			ID: r.Expired.ID, Looks: record.Count(r.Expired.Looks), RenewedAt: record.Stamp(r.Expired.RenewedAt),
+		}
 	}
 	attempt := 1
 	if r.Warned {
@@ -63,7 +74,7 @@ func (r StalledRun) CancelEvents() []watchdog.Event {
 func (r StalledRun) advisory(directive watchdog.DirectiveKind, attempt int, at time.Time) watchdog.Event {
 	name := idleTimeout + " " + string(directive) + " " + r.silenceName()
 	return r.event(watchdog.EventWarning, name, at, record.Trip{
-		Reason: idleTimeout, SessionStartedAt: record.Stamp(r.StartedAt), FiredAt: record.Stamp(r.DecidedAt),
+		Reason: r.reason(), SessionStartedAt: record.Stamp(r.StartedAt), FiredAt: record.Stamp(r.DecidedAt),
 		Used: record.UsedOf(r.Silence, r.Threshold), Directive: string(directive), Rung: record.Count(attempt),
 		Parent: r.Parent, MeasuredSeconds: record.ExactSeconds(r.Silence), Author: Author,
 		LastEventAt: record.Stamp(r.LastEventAt),
@@ -75,8 +86,19 @@ func (r StalledRun) silenceName() string {
 	return cmp.Or(r.silence, record.Stamp(r.LastEventAt).String())
 }
 
-// idleTimeout is the reason in the payloads.
-var idleTimeout = record.Reason(string(watchdog.SessionIdleTimeout))
+// reason returns the reason in the payloads.
+func (r StalledRun) reason() string {
+	if r.HostLost {
+		return hostLost
+	}
+	return idleTimeout
+}
+
+// The reasons in the payloads. The first names the advisories of both.
+var (
+	idleTimeout = record.Reason(string(watchdog.SessionIdleTimeout))
+	hostLost    = record.Reason(string(watchdog.SessionHostLost))
+)
 
 // event returns the event whose ID is derived from the run, its window, a kind and a name.
 func (r StalledRun) event(kind, name string, at time.Time, payload any) watchdog.Event {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
@@ -37,11 +38,18 @@ func TestStalledRunGolden(t *testing.T) {
 	layer.RunID, layer.Parent, layer.LastEventAt, layer.Warned = "s-1/build", "s-1", time.Time{}, true
 	unstopped := stalledRun()
 	unstopped.StopFailed = true
+	lost := unstopped
+	lost.HostLost, lost.Expired = true, session.ExpiredLease{ID: "5f0a", Looks: 4, RenewedAt: noon.Add(time.Minute)}
+	unknown := stalledRun()
+	unknown.HostLost = true
 	for name, events := range map[string][]watchdog.Event{
 		"cancel_stop_failed":  unstopped.CancelEvents(),
 		"cancel":              stalledRun().CancelEvents(),
 		"cancel_warned_layer": layer.CancelEvents(),
 		"warning":             {stalledRun().WarningEvent()},
+		"cancel_host_lost":    lost.CancelEvents(),
+		"cancel_lost_before":  unknown.CancelEvents(),
+		"warning_host_lost":   {lost.WarningEvent()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var all strings.Builder

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
@@ -44,6 +46,7 @@ type caseReport struct {
 	Threshold  float64        `json:"threshold_seconds"`
 	Handling   sweep.Handling `json:"handling"`
 	StopFailed bool           `json:"stop_failed,omitempty"`
+	Reason     string         `json:"reason"`
 }
 
 // pass prints one pass. Of several in a row that found nothing it prints the first only.
@@ -65,9 +68,20 @@ func (r *passReporter) print(p sweep.Pass) {
 		p.StartedAt.UTC().Format(time.RFC3339), p.Checked, p.Found, p.Cancelled, p.Spared, p.Failed,
 		p.Duration.Round(time.Millisecond))
 	for _, c := range p.Cases {
-		_, _ = fmt.Fprintf(r.out, "  %-13s %s on %s: silent for %v, allowed %v\n", c.Handling, plain(c.Session.RunID),
-			plain(c.Session.Host), c.Silence.Round(time.Second), c.Threshold)
+		_, _ = fmt.Fprintf(r.out, "  %-13s %s on %s: silent for %v, allowed %v%s\n", c.Handling, plain(c.Session.RunID),
+			plain(c.Session.Host), c.Silence.Round(time.Second), c.Threshold, hostLost(c))
 	}
+}
+
+// hostLost says what was seen of the dead process of a case, if that is why it is cancelled.
+func hostLost(c sweep.Case) string {
+	switch {
+	case c.Reason() != watchdog.SessionHostLost:
+		return ""
+	case c.Session.Expired.ID == "":
+		return ", its host was lost"
+	}
+	return ", its host was lost: " + story.Lease(c.Session.Expired).String()
 }
 
 // alert prints that there are many cancels, as the configuration counts them.
@@ -89,7 +103,7 @@ func reportOf(p sweep.Pass) passReport {
 	}
 	for _, c := range p.Cases {
 		r.Sessions = append(r.Sessions, caseReport{c.Session.RunID, c.Session.Host, c.Silence.Seconds(),
-			c.Threshold.Seconds(), c.Handling, c.StopFailed})
+			c.Threshold.Seconds(), c.Handling, c.StopFailed, string(c.Reason())})
 	}
 	if p.Err != nil {
 		r.Error = p.Err.Error()

@@ -8,7 +8,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -40,7 +39,7 @@ func (t *table) pass(p sweep.Pass) {
 	fmt.Fprintf(w, "SESSION\tHOST\tSILENT FOR\tALLOWED\tWHAT\tWHY\n")
 	for _, c := range p.Cases {
 		fmt.Fprintf(w, "%s\t%s\t%v\t%v\t%s\t%s\n", c.Session.RunID, c.Session.Host,
-			c.Silence.Round(time.Second), c.Threshold, c.Handling, watchdog.SessionIdleTimeout)
+			c.Silence.Round(time.Second), c.Threshold, c.Handling, c.Reason())
 	}
 	w.Flush()
 }

@@ -25,8 +25,11 @@ func LimitReason(limit string) string {
 	return limit + Exceeded
 }
 
-// LimitOf is the limit of a reason.
+// LimitOf is the limit of a reason. When a run whose process died ends is decided by the limit of silence.
 func LimitOf(reason string) string {
+	if reason == hostLost {
+		return idleTimeout
+	}
 	if limit, ok := strings.CutSuffix(reason, detected); ok && limit == loopLimit {
 		return limit
 	}
@@ -36,8 +39,11 @@ func LimitOf(reason string) string {
 // LimitCode is the stop code of a limit.
 func LimitCode(limit string) string { return CodePrefix + LimitReason(limit) }
 
+// idleTimeout and hostLost are the reasons of a sweeper.
+const idleTimeout, hostLost = "idle_timeout", "host_lost"
+
 // others are the reasons of this module's guards that no limit gives its name to.
-var others = [...]string{"no_output", "no_progress", "terminal", "idle_timeout"}
+var others = [...]string{"no_output", "no_progress", "terminal", idleTimeout, hostLost}
 
 // Code is the stop code of a reason. One that this version does not know stays as it is.
 func Code(reason string) string {

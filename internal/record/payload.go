@@ -25,6 +25,13 @@ type (
 		Window          string  `json:"window,omitempty"`
 		StopFailed      bool    `json:"stop_failed,omitempty"` // what works on the run could not be stopped
 		Spend           *Spend  `json:"spend,omitempty"`       // of a counted limit
+		Lease           *Lease  `json:"lease,omitempty"`       // of the run's process, which was found dead
+	}
+	// Lease says how often in a row the lease of a process was found not renewed before it expired, and since when.
+	Lease struct {
+		ID        string `json:"id"`
+		Looks     Count  `json:"looks,omitempty"`
+		RenewedAt Stamp  `json:"renewed_at,omitzero"`
 	}
 	// Trip says that a limit was exceeded and which directive it gave.
 	Trip struct {

@@ -59,7 +59,7 @@ func (w *world) checkAgreement(r *run, row session.Session, ends map[string]watc
 	case row.Status == session.Active:
 	case there:
 		w.checkEnd(r, row, end)
-	case row.Reason == watchdog.SessionIdleTimeout && len(ends) == 0 && w.restoredAt.IsZero():
+	case (row.Reason == watchdog.SessionIdleTimeout || row.Reason == watchdog.SessionHostLost) && len(ends) == 0 && w.restoredAt.IsZero():
 		w.failf("the row of run %s says %s, and there is no event", row.RunID, row.Reason)
 	}
 }

@@ -298,7 +298,8 @@ func causeOf(cause error) string {
 		return takenOver
 	}
 	for _, known := range []error{
-		watchdog.ErrComplete, watchdog.ErrClosed, watchdog.SessionIdleTimeout, watchdog.WallClockExceeded,
+		watchdog.ErrComplete, watchdog.ErrClosed, watchdog.SessionIdleTimeout, watchdog.SessionHostLost,
+		watchdog.WallClockExceeded,
 	} {
 		if errors.Is(cause, known) {
 			return "ended: " + known.Error()

@@ -54,6 +54,9 @@ type End struct {
 	LastEventAt time.Time `json:"last_event_at,omitzero"`
 	// StopFailed says that what worked on the run could not be stopped, and may be alive.
 	StopFailed bool `json:"stop_failed,omitempty"`
+	// Lease is that of the run's process, which was found dead or cut off; nil if there was none, or the event does not
+	// say.
+	Lease *Lease `json:"lease,omitempty"`
 	// CorrectedAt is when the stop was found to be wrong: what it ended had finished by itself.
 	CorrectedAt time.Time `json:"corrected_at,omitzero"`
 	// RowOnly says that no event tells of the end, only the session's row. AtLastSign says that the row does not tell when
@@ -64,6 +67,26 @@ type End struct {
 	// ended it.
 	Outcome    string `json:"outcome,omitempty"`
 	ExitStatus *int   `json:"exit_status,omitempty"`
+}
+
+// A Lease is what a sweeper saw of the lease of a process before it expired.
+type Lease struct {
+	ID string `json:"id"`
+	// Looks is how many looks in a row found that the lease is not renewed, RenewedAt when it was renewed last.
+	Looks     int       `json:"looks,omitempty"`
+	RenewedAt time.Time `json:"renewed_at,omitzero"`
+}
+
+// String says which lease it is, since when it was not renewed and how often that was seen.
+func (l Lease) String() string {
+	text := fmt.Sprintf("lease %q not renewed", l.ID)
+	if !l.RenewedAt.IsZero() {
+		text += " since " + l.RenewedAt.UTC().Format(time.RFC3339)
+	}
+	if l.Looks > 0 {
+		text += fmt.Sprintf(" in %d looks", l.Looks)
+	}
+	return text
 }
 
 // Meaning is why a run with the code ended. It is empty for a code that this version does not know.
@@ -96,12 +119,13 @@ var meanings = map[watchdog.StopReason]string{
 	watchdog.CommandNoProgress:           "what its command works on did not change for too many probes",
 	watchdog.CommandTerminal:             "its command came to a state that it cannot get out of",
 	watchdog.SessionIdleTimeout:          "the session had nothing new in the database for too long, whoever ran it",
+	watchdog.SessionHostLost:             "its process was found dead or cut off, and nothing new came for too long",
 }
 
 // partyOf is who ends runs with the code.
 func partyOf(code watchdog.StopReason, author string) Party {
 	switch {
-	case author != "" || code == watchdog.SessionIdleTimeout:
+	case author != "" || code == watchdog.SessionIdleTimeout || code == watchdog.SessionHostLost:
 		return BySweeper
 	case code == watchdog.CommandNoOutput || code == watchdog.CommandNoProgress || code == watchdog.CommandTerminal:
 		return BySentinel
@@ -146,6 +170,9 @@ func (t *teller) endOfStop(stop *record.Cancel) *End {
 	e.Meaning, e.By = meaningOf(e.Code), partyOf(e.Code, e.Author)
 	if e.Usage != nil {
 		e.Usage.Run = t.RunID
+	}
+	if l := stop.Lease; l != nil {
+		e.Lease = &Lease{l.ID, int(l.Looks), time.Time(l.RenewedAt)}
 	}
 	if e.Code.Own() {
 		e.Limit = record.LimitOf(record.Reason(string(e.Code)))
@@ -245,6 +272,9 @@ func (e End) String() string {
 	}
 	if e.Attempt > 1 {
 		parts = append(parts, fmt.Sprintf("attempt %d", e.Attempt))
+	}
+	if e.Lease != nil {
+		parts = append(parts, e.Lease.String())
 	}
 	if by := e.by(); by != "" {
 		parts = append(parts, by)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,7 +34,7 @@ func TestSentence(t *testing.T) {
 	for _, e := range stories["foreign"]().Events {
 		fmt.Fprintf(&got, "%-22s %s\n", "of another writer", story.Sentence(e))
 	}
-	for _, e := range stories["swept"]().Events {
+	for _, e := range slices.Concat(stories["swept"]().Events, stories["host_lost"]().Events) {
 		fmt.Fprintf(&got, "%-22s %s\n", "of a sweeper", story.Sentence(e))
 	}
 	file := filepath.Join("testdata", "sentences.txt")

@@ -44,6 +44,8 @@ func (t *teller) ofRunning() string {
 		return "a sweeper has stopped what works on it, and is about to cancel it"
 	case t.Behind:
 		return "it runs, but its process cannot write its row; find what locks or refuses it"
+	case t.row.HostLost():
+		return "its process was found dead or cut off; a sweeper cancels it when it has been silent for too long"
 	case !t.Vouched:
 		return "its row says that it runs, but no process vouches for it; watch it"
 	}
@@ -69,6 +71,8 @@ func advice(code watchdog.StopReason) string {
 		return "resume it; a fresh window begins"
 	case watchdog.SessionIdleTimeout:
 		return "see that its process is gone, then resume it"
+	case watchdog.SessionHostLost:
+		return "see why its process died or was cut off, then resume it"
 	case watchdog.LoopDetected:
 		return "change what it does, then resume it"
 	}

@@ -159,6 +159,27 @@ var stories = map[string]func() story.Record{
 		r.Threshold, r.StopFailed, r.Reason = 10*time.Minute, true, watchdog.SessionIdleTimeout
 		return s.record(r)
 	},
+	"host_lost": func() story.Record {
+		s := script{run: "s-1"}
+		s.add(15*time.Minute, watchdog.EventWarning, record.Trip{
+			Reason: "host_lost", SessionStartedAt: at(0), FiredAt: at(15 * time.Minute),
+			Used: record.UsedOf(900*time.Second, 600*time.Second), Directive: "cancel", Rung: 1, MeasuredSeconds: 900,
+			Author: "system-watchdog", LastEventAt: at(0),
+		})
+		p := cancel(15*time.Minute, "host_lost", 15*time.Minute, 10*time.Minute)
+		p.MeasuredSeconds, p.Author, p.LastEventAt = 900, "system-watchdog", at(0)
+		p.Lease = &record.Lease{ID: "5f0a\x1b[2J", Looks: 4, RenewedAt: at(time.Minute)}
+		s.add(15*time.Minute, watchdog.EventCancel, p)
+		r := row("s-1", session.Cancelled, nil)
+		r.Threshold, r.Reason = 10*time.Minute, watchdog.SessionHostLost
+		return s.record(r)
+	},
+	"host_lost_running": func() story.Record {
+		r := row("s-1", session.Active, nil)
+		r.Lease, r.Expired = "", session.ExpiredLease{ID: "5f0a", Looks: 4, RenewedAt: start.Add(time.Minute)}
+		s := script{run: "s-1"}
+		return s.record(r)
+	},
 	"corrected": func() story.Record {
 		s := script{run: "s-1/build"}
 		p := cancel(10*time.Minute, "no_output", 5*time.Minute, 5*time.Minute)

@@ -43,7 +43,7 @@ func (l Look) Counts(promise time.Duration) bool { return l.Sure && l.Ended-l.Be
 // Looks are the looks at a lease in a row that found the same beat, each in time. The zero value has none.
 type Looks struct {
 	beat        int64
-	some        bool
+	count       int
 	first, last time.Duration // when the first and the last one ended
 }
 
@@ -55,13 +55,17 @@ func (l *Looks) Add(promise time.Duration, look Look) (expired bool) {
 		*l = Looks{}
 		return false
 	}
-	if !l.some || look.Beat != l.beat || look.Ended-l.last > 2*promise {
-		*l = Looks{beat: look.Beat, some: true, first: look.Ended, last: look.Ended}
+	if l.count == 0 || look.Beat != l.beat || look.Ended-l.last > 2*promise {
+		*l = Looks{beat: look.Beat, count: 1, first: look.Ended, last: look.Ended}
 		return false
 	}
 	l.last = look.Ended
+	l.count++
 	return look.Began-l.first >= promisesToDeath*promise
 }
+
+// Count returns how many looks there are.
+func (l Looks) Count() int { return l.count }
 
 // Began returns when the first of the looks ended.
 func (l Looks) Began() time.Duration { return l.first }

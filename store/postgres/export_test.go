@@ -121,7 +121,7 @@ func (s *Store) ListStatement(q session.ListQuery) (statement string, arguments 
 
 // LeaveStatement returns the statement that takes rows out of a lease.
 func (s *Store) LeaveStatement(lease string) (statement string, arguments []any) {
-	return s.qualify(leaveRows), []any{lease, session.ExpireBatch, true}
+	return s.qualify(leaveRows), []any{lease, session.ExpireBatch, true, "4 0 lease"}
 }
 
 // LeaseSessionsStatement returns the statement of LeaseSessions.

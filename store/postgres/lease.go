@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -141,7 +142,7 @@ const (
 
 	// leaveRows takes rows out of an expired lease. Those that only name it, because a program that knows no leases took
 	// them over, are taken out as well. With $3 the others are lost until their next attempt: leased is the attempt with a
-	// minus.
+	// minus. $4 says which lease expired.
 	leaveRows = `
 	WITH named AS MATERIALIZED (
 		SELECT run_id FROM SCHEMA.watchdog_sessions WHERE lease {=} $1
@@ -149,7 +150,8 @@ const (
 	)
 	UPDATE SCHEMA.watchdog_sessions AS s
 	SET last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),` + leaveLeaseBut + `,
-		leased = CASE WHEN $3::boolean AND ` + isLeased + ` THEN 0 {-} s.attempt END
+		leased = CASE WHEN $3::boolean AND ` + isLeased + ` THEN 0 {-} s.attempt END,
+		expired_lease = CASE WHEN ` + isLeased + ` THEN pg_catalog.concat(s.attempt, ' ', $4::pg_catalog.text) END
 	FROM named WHERE s.run_id {=} named.run_id AND s.lease {=} $1`
 
 	deleteLease = `
@@ -200,7 +202,8 @@ func (s *Store) expireLease(ctx context.Context, tx pgx.Tx, l session.Lease) (ex
 	counting := reading(s, &count, pgx.RowTo[int], countLeased, l.ID)
 	steps := []step{counting}
 	if found[0].Expired {
-		leaving := step{statement: s.qualify(leaveRows), arguments: []any{l.ID, session.ExpireBatch, l.Lost}}
+		kept := storerows.ExpiredLease{ID: l.ID, Looks: l.Looks, RenewedAt: l.RenewedAt}.String()
+		leaving := step{statement: s.qualify(leaveRows), arguments: []any{l.ID, session.ExpireBatch, l.Lost, kept}}
 		deleting := step{statement: s.qualify(deleteLease), arguments: []any{l.ID}}
 		steps = []step{leaving, counting, deleting}
 	}

@@ -40,6 +40,9 @@ var leaseTableColumns = []string{
 // has the allowance added. An allowance that allowed says is of an earlier attempt, which such a program followed, is
 // void.
 //
+// A row that left a lease which expired says in expired_lease for which attempt, how often in a row the lease was found
+// not renewed, when it was renewed last, in microseconds since 1970, and its ID.
+//
 // The columns of a warning beside its time are what the session was like when it was warned, or its agents were
 // stopped: after a sign of life warned_at and, of an active session, stop_failed are void.
 var leaseColumns = [][2]string{
@@ -60,6 +63,7 @@ var leaseColumns = [][2]string{
 	{"stop_failed", "boolean"},
 	{"allowance", "bigint"},
 	{"allowed", "bigint"}, // the attempt that the allowance is for
+	{"expired_lease", "pg_catalog.text"},
 }
 
 // The indexes of leased rows, and those of lists. The first also finds the rows that still name a lease when it is

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -78,21 +79,22 @@ const sessionFields = ` s.run_id, s.parent, s.status,
 	CASE WHEN ` + isNoted + ` THEN pg_catalog.timestamptz_send(s.warned_at) END, s.claim,
 	pg_catalog.timestamptz_send(` + ofEnd + `),
 	CASE WHEN s.status {=} 'cancelled' OR s.status {=} 'active' AND ` + isNoted + ` THEN s.stop_failed END,
-	s.state::pg_catalog.text, ` + isBehind + `, ` + isLost + `, ` + ofAllowance + ` `
+	s.state::pg_catalog.text, ` + isBehind + `, ` + isLost + `, ` + ofAllowance + `,
+	s.expired_lease `
 
 // A sessionRow is a row of sessionFields. All fields are NULL if a join found no row.
 type sessionRow struct {
-	runID, parent, status, host, reason, lease, claim, state  pgtype.Text
-	created, lastEvent, started, warned, ended                instant
-	threshold, attempt, resumes, activity, silence, allowance pgtype.Int8
-	readable, stopFailed, behind, lost                        pgtype.Bool
+	runID, parent, status, host, reason, lease, claim, state, expired pgtype.Text
+	created, lastEvent, started, warned, ended                        instant
+	threshold, attempt, resumes, activity, silence, allowance         pgtype.Int8
+	readable, stopFailed, behind, lost                                pgtype.Bool
 }
 
 // scanInto returns the destinations for scanning a row, after the first ones.
 func (r *sessionRow) scanInto(first ...any) []any {
 	return append(first, &r.runID, &r.parent, &r.status, &r.created, &r.lastEvent, &r.threshold, &r.started,
 		&r.host, &r.attempt, &r.resumes, &r.reason, &r.readable, &r.lease, &r.activity, &r.silence, &r.warned,
-		&r.claim, &r.ended, &r.stopFailed, &r.state, &r.behind, &r.lost, &r.allowance)
+		&r.claim, &r.ended, &r.stopFailed, &r.state, &r.behind, &r.lost, &r.allowance, &r.expired)
 }
 
 // session parses the row. Its error wraps [session.ErrUnreadable].
@@ -112,6 +114,8 @@ func (r *sessionRow) session() (session.Session, error) {
 	s.Stopped = s.Status == session.Active && r.stopFailed.Valid
 	if s.Lease != "" {
 		s.Activity = session.NoActivity
+	} else { // a program that does not know the column can have put the row into another lease
+		s.Expired = session.ExpiredLease(storerows.ParseExpired(r.expired.String, s.Attempt))
 	}
 	if r.activity.Valid {
 		s.Activity = time.Duration(r.activity.Int64)

@@ -166,7 +166,7 @@ const (
 		ORDER BY run_id, attempt, activity DESC, place DESC
 	), ` + lockRows + `, kept AS (
 		UPDATE SCHEMA.watchdog_sessions AS s SET
-			lease = $1::pg_catalog.text, leased = s.attempt, threshold = ` + noLimit + `,
+			lease = $1::pg_catalog.text, leased = s.attempt, expired_lease = NULL, threshold = ` + noLimit + `,
 			own_threshold = CASE WHEN ` + isLate + ` THEN s.own_threshold WHEN f.allowance {>} 0 THEN f.threshold
 				ELSE ` + ofThreshold + ` END,
 			allowance = CASE WHEN ` + isLate + ` THEN s.allowance WHEN f.allowance {>} 0 THEN f.allowance END,

@@ -175,10 +175,11 @@ const (
 		threshold = ` + rowThreshold + `, own_threshold = NULL, lease = NULL, activity = NULL, quiet_since = NULL,
 		quiet_due = NULL, allowance = NULL, allowed = NULL`
 
-	// leaveRows makes rows lost if ?4 says so. The + keeps SQLite from using an index of the status: it would prefer one
-	// to the primary key.
+	// leaveRows makes rows lost if ?4 says so, and notes in them which lease expired, ?5. The + keeps SQLite from using an
+	// index of the status: it would prefer one to the primary key.
 	leaveRows = `
-	UPDATE main.watchdog_sessions SET ` + leaveBut + `, leased = CASE WHEN ?4 THEN -attempt END
+	UPDATE main.watchdog_sessions SET ` + leaveBut + `, leased = CASE WHEN ?4 THEN -attempt END,
+		expired_lease = attempt || ' ' || ?5
 	WHERE run_id IN (SELECT value FROM json_each(?1)) AND +lease = ?2 AND leased = attempt AND +status = 'active'`
 )
 
@@ -196,11 +197,12 @@ func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (expired bool,
 	if len(runIDs) == 0 {
 		return expired, left, nil
 	}
+	kept := storerows.ExpiredLease{ID: l.ID, Looks: l.Looks, RenewedAt: l.RenewedAt}.String()
 	itself := func(runID string) string { return runID }
 	_, err = storerows.WriteEach(runIDs, itself, func(part []string) error {
 		return s.change(ctx, fmt.Sprintf("take %d sessions out of lease %s", len(part), l.ID), len(part),
 			func(t *transaction) (err error) {
-				if err = t.run(leaveRows, jsonArray(part), l.ID, "", l.Lost); err == nil {
+				if err = t.run(leaveRows, jsonArray(part), l.ID, "", l.Lost, kept); err == nil {
 					left, err = t.dropLease(l.ID)
 				}
 				return err

@@ -26,6 +26,9 @@ type leaseTable struct {
 //
 // A session with an allowance has no threshold. Its own_threshold is for versions that know no allowance, and its
 // quiet_due has the allowance added. One of an attempt before, of such a version, is not for this one.
+//
+// A row that left a lease which expired says in expired_lease for which attempt, how often in a row the lease was found
+// not renewed, when it was renewed last, in microseconds since 1970, and its ID.
 var leaseTables = []leaseTable{
 	{"watchdog_sessions", [][2]string{
 		{"lease", "TEXT"},
@@ -45,6 +48,7 @@ var leaseTables = []leaseTable{
 		{"stop_failed", "INTEGER"},
 		{"allowance", "INTEGER"}, // in nanoseconds
 		{"allowed", "INTEGER"},   // the attempt that the allowance is for
+		{"expired_lease", "TEXT"},
 	}},
 	{"watchdog_leases", [][2]string{
 		{"id", "TEXT NOT NULL PRIMARY KEY"},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -67,10 +68,10 @@ const (
 var sessionText = concatenated(
 	"run_id", "parent", "status", "created_at", "coalesce(last_event_at, '"+nullText+"')", rowThreshold, "started_at",
 	"host", "attempt", "resumes", "reason", rowEnded,
-	`CASE WHEN coalesce(lease, leased, warned_at, claim, stop_failed, state) IS NULL
-		THEN '`+strings.Join([]string{"", "0", "0", nullText, "", "0", "", "0", "0", "0"}, columnSeparator)+`' ELSE `+
+	`CASE WHEN coalesce(lease, leased, warned_at, claim, stop_failed, state, expired_lease) IS NULL
+		THEN '`+strings.Join([]string{"", "0", "0", nullText, "", "0", "", "0", "0", "0", ""}, columnSeparator)+`' ELSE `+
 		concatenated(rowLease, rowActive, rowSilence, rowWarned, "coalesce(claim, '')", rowStopped,
-			"coalesce(state, '')", rowIsBehind, "coalesce("+isLost+", 0)", rowAllowance)+` END`,
+			"coalesce(state, '')", rowIsBehind, "coalesce("+isLost+", 0)", rowAllowance, "coalesce(expired_lease, '')")+` END`,
 )
 
 func concatenated(columns ...string) string {
@@ -80,7 +81,7 @@ func concatenated(columns ...string) string {
 var sessionFields = []string{
 	"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt", "resumes",
 	"reason", "ended", "lease", "activity", "silence", "warned_at", "claim", "stop_failed", "state", "behind", "leased",
-	"allowance",
+	"allowance", "expired_lease",
 }
 
 // readSession parses a row. Its error wraps [session.ErrUnreadable].
@@ -101,6 +102,9 @@ func readSession(text string) (session.Session, error) {
 	}
 	if ended := r.number(11, 0); ended > 0 {
 		s.EndedAt = time.UnixMicro(ended).UTC()
+	}
+	if s.Lease == "" { // a program that does not know the column can have put the row into another lease
+		s.Expired = session.ExpiredLease(storerows.ParseExpired(f[22], s.Attempt))
 	}
 	stopped := r.number(17, 0)
 	s.Stopped, s.StopFailed = stopped >= 2, stopped%2 != 0

@@ -54,7 +54,7 @@ const (
 	// freshenOthers writes the rows that come into the lease, and those that are or were quiet. The sum of an activity and
 	// a threshold is at most the largest number.
 	freshenOthers = `
-		UPDATE main.watchdog_sessions AS s SET lease = ?2, leased = s.attempt,
+		UPDATE main.watchdog_sessions AS s SET lease = ?2, leased = s.attempt, expired_lease = NULL,
 			own_threshold = CASE WHEN f.allowance > 0 THEN f.threshold ELSE ` + ownThreshold + ` END,
 			allowance = nullif(f.allowance, 0), allowed = CASE WHEN f.allowance > 0 THEN s.attempt END,
 			threshold = CASE WHEN s.threshold < 0 THEN s.threshold ELSE ` + noLimit + ` END,

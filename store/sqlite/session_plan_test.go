@@ -33,7 +33,7 @@ func TestQueryPlans(t *testing.T) {
 		"states":  {sqlite.FreshenStates, []any{"[]", "lease"}},
 		"leased":  {sqlite.SelectLeased, []any{"lease", 1}},
 		"count":   {sqlite.CountLeased, []any{"lease"}},
-		"leave":   {sqlite.LeaveRows, []any{"[]", "lease", "", true}},
+		"leave":   {sqlite.LeaveRows, []any{"[]", "lease", "", true, "4 0 lease"}},
 		"judge":   {sqlite.JudgeRow, []any{"run", 1, "", "lease", 1, "by", "now", 1}},
 		"gone":    {sqlite.SelectGone, []any{"[]"}},
 		"cancel":  {sqlite.CancelRow, []any{"run", 1, "", "reason", 1, 0, false, "by"}},

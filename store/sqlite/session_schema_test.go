@@ -62,6 +62,7 @@ func TestNewSessions(t *testing.T) {
 		"stop_failed", "INTEGER", "0", "0",
 		"allowance", "INTEGER", "0", "0",
 		"allowed", "INTEGER", "0", "0",
+		"expired_lease", "TEXT", "0", "0",
 	}
 	if !slices.Equal(columns, want) {
 		t.Errorf("the columns are\n%q, want\n%q", columns, want)

@@ -25,10 +25,10 @@ func liveRun(t *testing.T, db *database) {
 	ended := first.must()
 	t.Logf("the context ended %v after this process saw the cancel", ended.EndedAt.Sub(decided))
 	require.Equal(t, watchdog.SessionIdleTimeout, ended.Cause)
-	requireRow(t, db, j.Run, cancelledRow(1))
+	requireRow(t, db, j.Run, cancelledRow(watchdog.SessionIdleTimeout, 1))
 	first.end()
 	first.wait()
-	requireRow(t, db, j.Run, cancelledRow(1))
+	requireRow(t, db, j.Run, cancelledRow(watchdog.SessionIdleTimeout, 1))
 
 	j.Resume, j.Host = true, "host-b"
 	second := start(t, j)
@@ -54,17 +54,15 @@ func killedHost(t *testing.T, db *database) {
 	crash(watchdog.Attempt{Number: 1})
 	crash(watchdog.Attempt{Number: 2, Lost: true})
 	sweepUntilCancelled(t, db)
-	requireRow(t, db, j.Run, cancelledRow(2))
+	requireRow(t, db, j.Run, cancelledRow(watchdog.SessionHostLost, 2))
 	require.Equal(t, map[string]int{j.Run: 1}, db.cancels(t))
 	j.Resume = true
 	crash(watchdog.Attempt{Number: 3, Stopped: true}) // not lost: the sweeper recorded how the attempt before ended
 }
 
 // cancelledRow is the row of a run of host-a that a sweeper cancelled.
-func cancelledRow(attempt int) session.Session {
-	return session.Session{
-		Status: session.Cancelled, Attempt: attempt, Host: "host-a", Reason: watchdog.SessionIdleTimeout,
-	}
+func cancelledRow(reason watchdog.StopReason, attempt int) session.Session {
+	return session.Session{Status: session.Cancelled, Attempt: attempt, Host: "host-a", Reason: reason}
 }
 
 // newHost returns the job of a run's host. In PostgreSQL it never polls during a test: it must be notified.

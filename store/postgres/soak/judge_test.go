@@ -140,7 +140,8 @@ func (t *trial) order() {
 	for _, p := range t.hosts {
 		for _, one := range p.tenures() {
 			t.tenures[one.run] = append(t.tenures[one.run], one)
-			if one.cause == string(watchdog.SessionIdleTimeout) {
+			switch watchdog.StopReason(one.cause) {
+			case watchdog.SessionIdleTimeout, watchdog.SessionHostLost:
 				t.see(windowOf(one.run, one.window), one.life.to)
 			}
 		}
