@@ -22,8 +22,8 @@
 // An answer from 200 to 299 in time is a delivery. Anything else is not, redirects included, which are not followed:
 // the notice is tried again after 5 seconds, then after pauses that double up to an hour, or when a Retry-After of at
 // most an hour says so. After a 410 Gone or a Retry-After nothing is sent at all until then. A notice whose pauses are
-// longer in all than [Config].KeepFor, and an hour more, is dropped after its next failure, and the log says so. No clock
-// has a say in it: one that was wrong when a notice was put drops none early, and keeps none for long.
+// longer in all than [Config].KeepFor, and an hour more, is dropped after its next failure, and the log says so. No
+// clock has a say in it: one that was wrong when a notice was put drops none early, and keeps none for long.
 //
 // # What it does not do
 //

@@ -17,8 +17,8 @@ func CheckClaim(most int, lasts time.Duration) error {
 	return nil
 }
 
-// SetBack is by how much a clock has to have been set back for a pause of a notice to end. One that was set back by less
-// makes it late by at most so much.
+// SetBack is by how much a clock has to have been set back for a pause of a notice to end. One that was set back by
+// less makes it late by at most so much.
 const SetBack = 24 * time.Hour
 
 // LongestWait is the longest time that notices have waited, in microseconds. It fits into a [time.Duration].

@@ -40,7 +40,7 @@ const (
 
 	selectDue = `SELECT event_id, aggregate_type, aggregate_id, event_type, created_at, tries + 1,
 		CAST(waited AS INTEGER) ` + areDue
-	claimDue  = `UPDATE main.watchdog_outbox SET due_at = ?3, paused_at = ?1, tries = tries + 1
+	claimDue = `UPDATE main.watchdog_outbox SET due_at = ?3, paused_at = ?1, tries = tries + 1
 		WHERE id IN (SELECT id ` + areDue + `)`
 )
 
