@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 // An endsLog is a store without a Listener that notes what it was asked for and told.
 type endsLog struct {
 	session.Store
+	mu    sync.Mutex // two keepers ask
 	asked []string
 }
 
@@ -21,6 +23,8 @@ func (s *endsLog) Ended(
 	ctx context.Context, lease string, told []session.AttemptID,
 ) (ended []session.AttemptID, err error) {
 	ended, err = s.Store.Ended(ctx, lease, told)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if len(told)+len(ended) > 0 {
 		s.asked = append(s.asked, fmt.Sprintf("told %v, ended %v", told, ended))
 	}
