@@ -86,10 +86,10 @@ type Leases interface {
 	// LeaseSessions returns the attempts of the active sessions that name a lease, in no order.
 	LeaseSessions(ctx context.Context, id string) ([]AttemptID, error)
 	// Ended returns the attempts of a lease that somebody else has ended, or followed by another attempt, and forgets
-	// those that the lease was told of before. Cancel, Warn and Claim, where they find an end that is stored, and Attach
-	// note such an attempt in the transaction that ends it; End, which a lease calls for its own, notes none. What is not
-	// told goes with the lease. It is a cheap poll, which only reads if it has nothing to forget, for stores without a
-	// Listener and for what a Listener missed.
+	// those that the lease was told of before. Cancel, Claim where it finds an end that is stored, and Attach note such an
+	// attempt in the transaction that ends it; End, which a lease calls for its own, notes none. What is not told goes
+	// with the lease. It is a cheap poll, which only reads if it has nothing to forget, for stores without a Listener and
+	// for what a Listener missed.
 	Ended(ctx context.Context, lease string, told []AttemptID) (ended []AttemptID, err error)
 }
 
