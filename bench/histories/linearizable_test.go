@@ -1,0 +1,88 @@
+//go:build linux
+
+package histories_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestLinearizable has processes call each database while some of them are killed, stopped and cut off, and has the judge
+// look at the history of each run and of each scope. WATCHDOG_LONG=1 makes it ten times longer.
+func TestLinearizable(t *testing.T) {
+	length := 4 * time.Second
+	if os.Getenv("WATCHDOG_LONG") != "" {
+		length *= 10
+	}
+	for name, open := range map[string]func(*testing.T) database{"SQLite": newFile, "PostgreSQL": newServer} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seed := rand.Uint64()
+			t.Logf("the faults are those of seed %d", seed)
+			c := &crowd{T: t, database: open(t), folder: t.TempDir(), length: length, rand: rand.New(rand.NewPCG(seed, 0))}
+			journals := c.run()
+			judge(t, sessions, journals, outcomeOfSession, "attach", "read", "end", "claim done", "claim changed", "claim taken",
+				"claim end_stored", "cancel done", "cancel changed", "cancel taken", "cancel end_stored", "complete finished",
+				"complete cancelled")
+			judge(t, spends, journals, outcomeOfSpend, "granted", "refused", "returned", "no such slice")
+		})
+	}
+}
+
+// judge has each history about such objects judged. Each outcome has to be there: what never happens proves nothing.
+func judge(t *testing.T, o object, journals [][]line, outcome func(in, out any) string, wanted ...string) {
+	t.Helper()
+	all, err := o.histories(journals)
+	require.NoError(t, err)
+	counts, calls, open := map[string]int{}, 0, 0
+	for _, h := range all {
+		for _, c := range h.calls {
+			if calls++; c.Return == never {
+				open++
+				continue
+			}
+			counts[outcome(c.Input, c.Output)]++
+		}
+	}
+	t.Logf("%d histories of %ss with %d calls, of which %d have no answer: %v", len(all), o.prefix, calls, open, counts)
+	for _, kind := range wanted {
+		assert.NotZero(t, counts[kind], kind)
+	}
+	illegal := o.check(t, all)
+	for _, h := range illegal[:min(len(illegal), 3)] {
+		t.Errorf("this history is not linearizable; times are in microseconds: %s", o.shortest(h))
+	}
+}
+
+// outcomeOfSession says what a call about a run came to.
+func outcomeOfSession(in, out any) string {
+	c, a := in.(sessionCall), out.(*sessionAnswer)
+	switch {
+	case a.Locked:
+		return c.Do + " locked"
+	case a.Outcome != "":
+		return c.Do + " " + string(a.Outcome)
+	case a.End.Status != "":
+		return c.Do + " " + string(a.End.Status)
+	}
+	return c.Do
+}
+
+// outcomeOfSpend says what a call about a scope came to.
+func outcomeOfSpend(in, out any) string {
+	c, a := in.(spendCall), out.(*spendAnswer)
+	switch {
+	case a.Invalid:
+		return "no such slice"
+	case c.Least == 0:
+		return "returned"
+	case a.Fits:
+		return "granted"
+	}
+	return "refused"
+}
