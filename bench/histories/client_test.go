@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -18,11 +19,13 @@ import (
 
 const (
 	clients = 3 // goroutines of a process
-	// slot is how long the clients of all processes call about the same objects: this many runs, and a scope.
-	slot       = 50 * time.Millisecond
-	runsOfSlot = 2
+	// callsOfSlot is how many calls all processes make about the same objects: this many runs, and a scope.
+	callsOfSlot = 90
+	runsOfSlot  = 2
 	// patienceOfCall is how long a client waits for an answer.
 	patienceOfCall = 300 * time.Millisecond
+	// retryPause is how long it waits before it asks a database again that did not answer.
+	retryPause = 20 * time.Millisecond
 )
 
 // A store is what the calls are about.
@@ -35,11 +38,15 @@ type store interface {
 type job struct {
 	Name     string // of the process
 	Database string // a path or a connection string
-	Journal  string
-	Began    time.Duration // of the first slot, since boot
-	Length   time.Duration // of all slots
+	Folder   string // of the journal and the tally
+	Calls    int64  // of all processes
+	Slots    int64  // how many slots there are until the first comes again
 	Seed     uint64
 }
+
+func (j job) journal() string { return filepath.Join(j.Folder, j.Name+".journal") }
+
+func (j job) tally() string { return filepath.Join(j.Folder, "tally") }
 
 // work is the main of a child. It returns when the job is over.
 func work(text string) error {
@@ -54,28 +61,31 @@ func work(text string) error {
 	return errors.Join(j.do(s), closed())
 }
 
-// do calls a store from several clients until the job is over.
+// do calls a store from several clients until there were enough calls.
 func (j job) do(s store) error {
-	book, err := openJournal(j.Journal)
+	book, err := openJournal(j.journal())
 	if err != nil {
 		return err
+	}
+	calls, err := openTally(j.tally())
+	if err != nil {
+		return errors.Join(err, book.close())
 	}
 	lease := j.begin(s)
 	var all sync.WaitGroup
 	for i := range clients {
-		name := fmt.Sprintf("%s-%d", j.Name, i)
 		c := client{
-			name: name, store: s, book: book, lease: lease, rand: rand.New(rand.NewPCG(j.Seed, uint64(i))),
-			seen: map[string]session.Session{}, grants: map[string]int64{},
+			name: fmt.Sprintf("%s-%d", j.Name, i), store: s, book: book, lease: lease,
+			rand: rand.New(rand.NewPCG(j.Seed, uint64(i))), seen: map[string]session.Session{}, grants: map[string]int64{},
 		}
 		all.Go(func() {
-			for now := sinceBoot() - j.Began; now < j.Length; now = sinceBoot() - j.Began {
-				c.call(int(now / slot))
+			for n := calls.Add(1); n <= j.Calls; n = calls.Add(1) {
+				c.call(n / callsOfSlot % j.Slots)
 			}
 		})
 	}
 	all.Wait()
-	return book.close()
+	return errors.Join(book.close(), calls.close())
 }
 
 // begin begins the lease of the process, if the database lets it. Without one its rows name none.
@@ -99,38 +109,63 @@ type client struct {
 	seen map[string]session.Session
 	// grants is what was granted of each slice that the client took.
 	grants map[string]int64
+	// failed tells that the last call had no answer.
+	failed bool
 }
 
-func (c *client) call(slot int) {
+func (c *client) call(slot int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), patienceOfCall)
 	defer cancel()
+	c.failed = false
 	if c.rand.IntN(3) == 0 {
 		c.spend(ctx, fmt.Sprintf("scope-%d", slot))
-		return
+	} else {
+		c.end(ctx, fmt.Sprintf("run-%d-%d", slot, c.rand.IntN(runsOfSlot)))
 	}
-	c.end(ctx, fmt.Sprintf("run-%d-%d", slot, c.rand.IntN(runsOfSlot)))
+	if c.failed {
+		c.untilAnswered()
+	}
+}
+
+// untilAnswered waits until the database answers. Each call that it does not answer doubles what the judge looks at.
+func (c *client) untilAnswered() {
+	answers := func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), patienceOfCall)
+		defer cancel()
+		_, err := c.store.Session(ctx, "nobody's")
+		return errors.Is(err, session.ErrNotFound)
+	}
+	for !answers() {
+		time.Sleep(retryPause)
+	}
 }
 
 // spend takes a slice, or gives one back.
 func (c *client) spend(ctx context.Context, scope string) {
-	n := c.rand.IntN(slicesOfScope)
-	id := fmt.Sprintf("%s/%d", scope, n)
-	if c.rand.IntN(3) == 0 {
-		call := spendCall{Slice: n, Unused: c.rand.Int64N(c.grants[id] + 1)}
-		answered := c.book.call(scope, call)
-		err := c.store.Return(ctx, id, watchdog.Totals{Requests: call.Unused})
-		if invalid := errors.Is(err, watchdog.ErrInvalid); err == nil || invalid {
-			answered(spendAnswer{Invalid: invalid})
-		}
+	call := spendCall{Slice: c.rand.IntN(slicesOfScope)}
+	id := fmt.Sprintf("%s/%d", scope, call.Slice)
+	giveBack := c.rand.IntN(3) == 0
+	if giveBack {
+		call.Unused = c.rand.Int64N(c.grants[id] + 1)
+	} else {
+		call.Least = 1 + c.rand.Int64N(mostOfSlice)
+	}
+	answered := c.book.call(scope, call)
+	var g watchdog.Grant
+	var err error
+	if giveBack {
+		err = c.store.Return(ctx, id, watchdog.Totals{Requests: call.Unused})
+	} else {
+		g, err = c.store.Take(ctx, watchdog.Slice{
+			ID: id, Scope: scope, Least: watchdog.Totals{Requests: call.Least}, Limit: limitOfScope,
+		})
+	}
+	invalid := errors.Is(err, watchdog.ErrInvalid)
+	if c.failed = err != nil && !invalid; c.failed {
 		return
 	}
-	call := spendCall{Slice: n, Least: 1 + c.rand.Int64N(mostOfSlice)}
-	answered := c.book.call(scope, call)
-	g, err := c.store.Take(ctx, watchdog.Slice{
-		ID: id, Scope: scope, Least: watchdog.Totals{Requests: call.Least}, Limit: limitOfScope,
-	})
-	if invalid := errors.Is(err, watchdog.ErrInvalid); err == nil || invalid {
-		answered(spendAnswer{Fits: g.Fits, Granted: g.Granted.Requests, Charged: g.Charged.Requests, Invalid: invalid})
+	answered(spendAnswer{Fits: g.Fits, Granted: g.Granted.Requests, Charged: g.Charged.Requests, Invalid: invalid})
+	if g.Fits {
 		c.grants[id] = g.Granted.Requests
 	}
 }

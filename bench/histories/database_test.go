@@ -29,12 +29,13 @@ func openStore(address string) (s store, closed func() error, err error) {
 		}
 		return file, file.Close, nil
 	}
-	const tries = 10 // its connection can be ended while the store opens
+	const tries = 1000 // its connection can be ended while the store opens, or there is no primary
 	for range tries {
 		var server *postgres.Store
 		if server, err = postgres.Open(context.Background(), address, postgres.Config{Logger: quiet}); err == nil {
 			return server, func() error { server.Close(); return nil }, nil
 		}
+		time.Sleep(retryPause)
 	}
 	return nil, nil, err
 }
@@ -42,7 +43,19 @@ func openStore(address string) (s store, closed func() error, err error) {
 // A database is one with the faults that it has beside those of processes.
 type database struct {
 	address string
-	faults  []func(*rand.Rand) error
+	// disturb does one fault after the other while goesOn says so, and returns how many.
+	disturb func(r *rand.Rand, goesOn func() bool) (faults int, err error)
+}
+
+// oneOf returns a disturb that picks one of the faults each time, and pauses before it.
+func oneOf(all ...func(*rand.Rand) error) func(*rand.Rand, func() bool) (int, error) {
+	return func(r *rand.Rand, goesOn func() bool) (faults int, err error) {
+		for ; goesOn() && err == nil; faults++ {
+			pause(r, 2*faultPause)
+			err = all[r.IntN(len(all))](r)
+		}
+		return faults, err
+	}
 }
 
 // newFile makes a database file that a stranger locks.
@@ -64,11 +77,11 @@ func newFile(t *testing.T) database {
 		if _, err := conn.ExecContext(t.Context(), "PRAGMA busy_timeout = 60000; BEGIN IMMEDIATE"); err != nil {
 			return err
 		}
-		pause(r, 2*patienceOfCall)
+		pause(r, 3*patienceOfCall/2)
 		_, err = conn.ExecContext(context.WithoutCancel(t.Context()), "ROLLBACK")
 		return err
 	}
-	return database{path, []func(*rand.Rand) error{lock}}
+	return database{path, oneOf(lock)}
 }
 
 // newServer starts a server whose connections are ended, and whose rows a stranger locks.
@@ -100,12 +113,12 @@ func newServer(t *testing.T) database {
 				[]string{"watchdog_sessions", "watchdog_spend"}[r.IntN(2)])); err != nil {
 				return err
 			}
-			pause(r, 2*patienceOfCall)
+			pause(r, 3*patienceOfCall/2)
 			_, err := conn.Exec(ctx, "ROLLBACK")
 			return err
 		})
 	}
-	return database{address, []func(*rand.Rand) error{cut, cut, lock}}
+	return database{address, oneOf(cut, cut, lock)}
 }
 
 // pause is how long a fault lasts, up to a time.

@@ -18,10 +18,11 @@ import (
 )
 
 // rounds is how often the judge looks for a fault at most: the calls are random.
-const rounds = 50
+const rounds = 20
 
 // TestFindsFaults has the judge find each fault of a table, and no other, in a store that has just that one.
 func TestFindsFaults(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		breaks      func(s *sqlite.Store) store
 		runs, scope bool // whose histories it makes illegal
@@ -71,10 +72,10 @@ func callBroken(t *testing.T, breaks func(s *sqlite.Store) store) [][]line {
 	folder := t.TempDir()
 	s, err := sqlite.Open(t.Context(), filepath.Join(folder, "broken.db"))
 	require.NoError(t, err)
-	j := job{Name: "p0", Journal: filepath.Join(folder, "p0.journal"), Began: sinceBoot(), Length: 8 * slot}
+	j := job{Name: "p0", Folder: folder, Calls: 6 * callsOfSlot, Slots: everySlot}
 	require.NoError(t, j.do(breaks(s)))
 	require.NoError(t, s.Close())
-	lines, err := readJournal(j.Journal)
+	lines, err := readJournal(j.journal())
 	require.NoError(t, err)
 	return [][]line{lines}
 }

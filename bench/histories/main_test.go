@@ -3,6 +3,7 @@
 package histories_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -21,5 +22,6 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	_ = flag.Set("test.parallel", "6") // they wait for servers and slots most of the time
 	goleak.VerifyTestMain(m)
 }

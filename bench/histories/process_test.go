@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -23,7 +22,7 @@ const (
 	processes = 3 // that live at once
 	// faultPause is how long it is on average from a fault of a process to the next.
 	faultPause = 100 * time.Millisecond
-	// patience is how long a process may take to end after the last slot.
+	// patience is how long processes may take for anything.
 	patience = time.Minute
 )
 
@@ -39,77 +38,109 @@ type process struct {
 type crowd struct {
 	*testing.T
 	database
-	folder string
-	began  time.Duration
-	length time.Duration
+	job    // of all, but for the name and the seed
 	rand   *rand.Rand
-
-	living   [processes]*process
-	journals []string
-	killed   int
-	stopped  int
-	cut      int
+	calls  *tally
+	living [processes]*process
+	paths  []string // of the journals
 }
 
-// run has processes call the store until the length is over, with faults, and returns what is in their journals.
-func (c *crowd) run() (journals [][]line) {
+// start starts processes that make so many calls, of objects that come again after so many slots. Their faults are
+// random.
+func start(t *testing.T, db database, calls, slots int64) *crowd {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("the faults are those of seed %d", seed)
+	c := &crowd{
+		T: t, database: db, job: job{Database: db.address, Folder: t.TempDir(), Calls: calls, Slots: slots},
+		rand: rand.New(rand.NewPCG(seed, 0)),
+	}
+	var err error
+	c.calls, err = openTally(c.tally())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.calls.close()) })
+	c.spawnAll()
+	return c
+}
+
+func (c *crowd) spawnAll() {
 	c.Helper()
-	c.began = sinceBoot()
 	for i := range c.living {
 		c.spawn(i)
 	}
-	var cuts sync.WaitGroup
+}
+
+// disturb has faults of processes and of the database until there were enough calls.
+func (c *crowd) disturb() {
+	c.Helper()
+	faults := 0
+	var ofDatabase sync.WaitGroup
 	own := rand.New(rand.NewPCG(c.rand.Uint64(), 0))
-	cuts.Go(func() {
-		for c.goesOn() {
-			pause(own, 2*faultPause)
-			if !assert.NoError(c, c.faults[own.IntN(len(c.faults))](own)) {
-				return
-			}
-			c.cut++
-		}
+	ofDatabase.Go(func() {
+		var err error
+		faults, err = c.database.disturb(own, c.goesOn)
+		assert.NoError(c, err)
 	})
+	killed, stopped := 0, 0
 	for c.goesOn() {
 		pause(c.rand, 2*faultPause)
-		c.fault()
+		if place := c.rand.IntN(processes); c.rand.IntN(2) == 0 {
+			c.living[place].kill()
+			c.spawn(place)
+			killed++
+		} else {
+			c.living[place].stop(c.rand)
+			stopped++
+		}
 	}
-	cuts.Wait()
+	ofDatabase.Wait()
+	c.Logf("%d processes were killed and %d stopped, the database had %d faults", killed, stopped, faults)
+}
+
+// journals waits for the processes, and returns what is in their journals and those of others before.
+func (c *crowd) journals() (all [][]line) {
+	c.Helper()
 	for _, p := range c.living {
 		c.wait(p)
 	}
-	for _, path := range c.journals {
+	for _, path := range c.paths {
 		lines, err := readJournal(path)
 		require.NoError(c, err)
-		journals = append(journals, lines)
+		all = append(all, lines)
 	}
-	c.Logf("%d processes, of which %d were killed; %d stops, %d cuts and locks of the database", len(c.journals), c.killed,
-		c.stopped, c.cut)
-	return journals
+	return all
 }
 
-func (c *crowd) goesOn() bool { return sinceBoot()-c.began < c.length }
+func (c *crowd) goesOn() bool { return c.calls.Load() < c.Calls }
+
+// untilCalls waits until there were a part of the calls.
+func (c *crowd) untilCalls(part float64) {
+	c.Helper()
+	for began := time.Now(); float64(c.calls.Load()) < part*float64(c.Calls); time.Sleep(time.Millisecond) {
+		if time.Since(began) > patience {
+			require.Fail(c, "the processes make no calls")
+		}
+	}
+}
 
 // spawn starts a process in a place, which cannot outlive the test.
 func (c *crowd) spawn(place int) {
 	c.Helper()
 	self, err := os.Executable()
 	require.NoError(c, err)
-	name := fmt.Sprintf("p%d", len(c.journals))
-	j := job{
-		Name: name, Database: c.address, Journal: filepath.Join(c.folder, name+".journal"), Began: c.began,
-		Length: c.length, Seed: c.rand.Uint64(),
-	}
+	j := c.job
+	j.Name, j.Seed = fmt.Sprintf("p%d", len(c.paths)), c.rand.Uint64()
 	text, err := json.Marshal(j)
 	require.NoError(c, err)
-	require.NoError(c, os.WriteFile(j.Journal, nil, 0o600)) // also of one that is killed before it opens it
-	c.journals = append(c.journals, j.Journal)
+	require.NoError(c, os.WriteFile(j.journal(), nil, 0o600)) // also of one that is killed before it opens it
+	c.paths = append(c.paths, j.journal())
 	p := &process{cmd: exec.Command(self), done: make(chan struct{})} //nolint:noctx // it ends by itself, or is killed
 	// Without GORACE each child would exit a second late.
 	p.cmd.Env = append(os.Environ(), asChild+"="+string(text), "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stderr = &p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // one that is stopped does nothing else
 	require.NoError(c, p.cmd.Start())
-	c.Cleanup(func() { _ = p.cmd.Process.Kill(); <-p.done })
+	c.Cleanup(p.kill)
 	go func() {
 		defer close(p.done)
 		p.err = p.cmd.Wait()
@@ -117,22 +148,17 @@ func (c *crowd) spawn(place int) {
 	c.living[place] = p
 }
 
-// fault kills a process, or stops it for a while.
-func (c *crowd) fault() {
-	c.Helper()
-	place := c.rand.IntN(processes)
-	p := c.living[place]
-	if c.rand.IntN(2) == 0 {
-		_ = p.cmd.Process.Kill() // it fails if the process has ended
-		<-p.done
-		c.killed++
-		c.spawn(place)
-		return
-	}
+// kill sends SIGKILL and waits for the end.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it fails if the process has ended
+	<-p.done
+}
+
+// stop has the process stand still for a while.
+func (p *process) stop(r *rand.Rand) {
 	_ = p.cmd.Process.Signal(syscall.SIGSTOP)
-	pause(c.rand, 2*slot)
+	pause(r, faultPause)
 	_ = p.cmd.Process.Signal(syscall.SIGCONT)
-	c.stopped++
 }
 
 // wait waits for a process that nobody killed.

@@ -22,13 +22,13 @@ const (
 func (c *client) end(ctx context.Context, run string) {
 	seen, known := c.seen[run]
 	switch n := c.rand.IntN(20); {
-	case n < 2 || n < 8 && !known:
+	case n < 1, n < 8 && seen.Status != session.Active:
 		c.attach(ctx, run)
-	case n < 6 || !known:
+	case n < 8, !known:
 		c.read(ctx, run)
-	case n < 8:
+	case n < 9:
 		c.endByKeeper(ctx, seen)
-	case n < 14:
+	case n < 15:
 		c.claim(ctx, seen)
 	case n < 19:
 		c.cancel(ctx, seen)
@@ -57,6 +57,8 @@ func (c *client) begin(run string, call sessionCall) (answered func(sessionAnswe
 			note(sessionAnswer{Locked: true})
 		case err == nil:
 			note(a)
+		default:
+			c.failed = true
 		}
 	}
 }
@@ -102,7 +104,7 @@ func (c *client) endByKeeper(ctx context.Context, seen session.Session) {
 }
 
 func (c *client) claim(ctx context.Context, seen session.Session) {
-	call := sessionCall{Do: doClaim, Attempt: seen.Attempt, By: c.name, Brief: c.rand.IntN(2) == 0}
+	call := sessionCall{Do: doClaim, Attempt: seen.Attempt, By: c.name, Brief: c.rand.IntN(4) == 0}
 	request := session.ClaimRequest{By: c.name, For: longClaim, EndID: endID(seen)}
 	if call.Brief {
 		request.For = briefClaim
@@ -140,17 +142,17 @@ func (c *client) complete(run string, start time.Time) {
 		Store: c.store, Logger: quiet, RecordTimeout: patienceOfCall,
 		Budget: watchdog.Budget{WallClock: watchdog.NoLimit},
 	})
-	if err != nil { // it is complete, or the store failed; nothing was written
+	if err != nil { // nothing was written
+		c.failed = !errors.Is(err, watchdog.ErrComplete)
 		return
 	}
 	defer func() { _ = wd.Close() }() // what it could not record it tries once more
 	answered := c.begin(run, sessionCall{Do: doComplete, Window: windowOf(wd.StartedAt())})
 	err = wd.Complete()
+	a := sessionAnswer{End: completed}
 	var stop *watchdog.Stop
-	switch {
-	case err == nil:
-		answered(sessionAnswer{End: completed}, nil)
-	case errors.As(err, &stop):
-		answered(sessionAnswer{End: sessionEnd{session.Cancelled, stop.Code}}, nil)
+	if errors.As(err, &stop) {
+		a.End, err = sessionEnd{session.Cancelled, stop.Code}, nil
 	}
+	answered(a, err)
 }
