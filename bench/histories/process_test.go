@@ -113,14 +113,14 @@ func (c *crowd) journals() (all [][]line) {
 
 func (c *crowd) goesOn() bool { return c.calls.Load() < c.Calls }
 
-// untilCalls waits until there were a part of the calls.
-func (c *crowd) untilCalls(part float64) {
-	c.Helper()
-	for began := time.Now(); float64(c.calls.Load()) < part*float64(c.Calls); time.Sleep(time.Millisecond) {
+// untilCalls waits until there were so many calls.
+func (c *crowd) untilCalls(n int64) error {
+	for began := time.Now(); c.calls.Load() < n; time.Sleep(time.Millisecond) {
 		if time.Since(began) > patience {
-			require.Fail(c, "the processes make no calls")
+			return fmt.Errorf("the processes make %d calls instead of %d", c.calls.Load(), n)
 		}
 	}
+	return nil
 }
 
 // spawn starts a process in a place, which cannot outlive the test.
@@ -134,7 +134,7 @@ func (c *crowd) spawn(place int) {
 	require.NoError(c, err)
 	require.NoError(c, os.WriteFile(j.journal(), nil, 0o600)) // also of one that is killed before it opens it
 	c.paths = append(c.paths, j.journal())
-	p := &process{cmd: exec.Command(self), done: make(chan struct{})} //nolint:noctx // it ends by itself, or is killed
+	p := &process{cmd: exec.Command(self), done: make(chan struct{})}
 	// Without GORACE each child would exit a second late.
 	p.cmd.Env = append(os.Environ(), asChild+"="+string(text), "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stderr = &p.stderr

@@ -83,28 +83,40 @@ func (s sessionState) step(c sessionCall, a *sessionAnswer) (legal bool, next se
 	}
 	switch c.Do {
 	case doAttach:
-		next = sessionState{row: sessionRow{s.row.Attempt + 1, sessionEnd{Status: session.Active}}, window: c.Window, ends: s.ends}
+		next = s.attach(c.Window)
 		return a == nil || a.Before == s.row && a.Row == next.row, next
-	case doRead:
-		return a == nil || a.Row == s.row, s
 	case doEnd:
-		if s.runs(c.Attempt) {
-			s.row.sessionEnd = c.End
-		}
-		return true, s
+		return true, s.end(c.Attempt, c.End)
 	case doClaim, doCancel:
-		outcome, next := s.judged(c)
-		if a != nil && a.Outcome == session.Taken && s.brief && s.claimedBeside(c) {
-			return true, s
-		}
-		return a == nil || a.Outcome == outcome, next
+		return s.judge(c, a)
 	case doComplete:
-		if s.ends[c.Window] == (sessionEnd{}) {
-			s.ends[c.Window] = completed
-		}
-		return a == nil || a.End == s.ends[c.Window], s
+		next = s.complete(c.Window)
+		return a == nil || a.End == next.ends[c.Window], next
+	default: // doRead
+		return a == nil || a.Row == s.row, s
 	}
-	return false, s
+}
+
+// attach begins an attempt, which nobody has claimed.
+func (s sessionState) attach(window int) sessionState {
+	row := sessionRow{s.row.Attempt + 1, sessionEnd{Status: session.Active}}
+	return sessionState{row: row, window: window, ends: s.ends}
+}
+
+// end ends an attempt unless it has ended, or is not the row's.
+func (s sessionState) end(attempt int, end sessionEnd) sessionState {
+	if s.runs(attempt) {
+		s.row.sessionEnd = end
+	}
+	return s
+}
+
+// complete stores the end of a window unless there is one.
+func (s sessionState) complete(window int) sessionState {
+	if s.ends[window] == (sessionEnd{}) {
+		s.ends[window] = completed
+	}
+	return s
 }
 
 // runs reports whether an attempt is the row's, and has not ended.
@@ -115,6 +127,15 @@ func (s sessionState) runs(attempt int) bool {
 // claimedBeside reports whether the attempt that was judged is claimed by another.
 func (s sessionState) claimedBeside(c sessionCall) bool {
 	return s.runs(c.Attempt) && s.claim != "" && s.claim != c.By
+}
+
+// judge is a claim or a cancel. While a brief claim of another is not surely over, the answer can be that it is there.
+func (s sessionState) judge(c sessionCall, a *sessionAnswer) (legal bool, next sessionState) {
+	outcome, next := s.judged(c)
+	if a != nil && a.Outcome == session.Taken && s.brief && s.claimedBeside(c) {
+		return true, s
+	}
+	return a == nil || a.Outcome == outcome, next
 }
 
 // judged says what comes of a claim or a cancel if a brief claim of another is over.
