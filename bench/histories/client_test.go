@@ -24,8 +24,9 @@ const (
 	runsOfSlot  = 2
 	// patienceOfCall is how long a client waits for an answer.
 	patienceOfCall = 300 * time.Millisecond
-	// retryPause is how long it waits before it asks a database again that did not answer.
+	// retryPause is how long it waits before it asks a database again that did not answer, tries how often it begins.
 	retryPause = 20 * time.Millisecond
+	tries      = 1000
 )
 
 // A store is what the calls are about.
@@ -71,11 +72,13 @@ func (j job) do(s store) error {
 	if err != nil {
 		return errors.Join(err, book.close())
 	}
-	lease := j.begin(s)
+	if err := j.begin(s); err != nil {
+		return errors.Join(err, book.close(), calls.close())
+	}
 	var all sync.WaitGroup
 	for i := range clients {
 		c := client{
-			name: fmt.Sprintf("%s-%d", j.Name, i), store: s, book: book, lease: lease,
+			name: fmt.Sprintf("%s-%d", j.Name, i), store: s, book: book, lease: j.Name,
 			rand: rand.New(rand.NewPCG(j.Seed, uint64(i))), seen: map[string]session.Session{}, grants: map[string]int64{},
 		}
 		all.Go(func() {
@@ -88,14 +91,18 @@ func (j job) do(s store) error {
 	return errors.Join(book.close(), calls.close())
 }
 
-// begin begins the lease of the process, if the database lets it. Without one its rows name none.
-func (j job) begin(s store) string {
-	ctx, cancel := context.WithTimeout(context.Background(), patienceOfCall)
-	defer cancel()
-	if s.BeginLease(ctx, session.Lease{ID: j.Name, Host: j.Name, Promise: time.Hour}) != nil {
-		return ""
+// begin begins the lease of the process.
+func (j job) begin(s store) (err error) {
+	for range tries {
+		ctx, cancel := context.WithTimeout(context.Background(), patienceOfCall)
+		err = s.BeginLease(ctx, session.Lease{ID: j.Name, Host: j.Name, Promise: session.LongestPromise})
+		cancel()
+		if err == nil {
+			return nil
+		}
+		time.Sleep(retryPause)
 	}
-	return j.Name
+	return err
 }
 
 // A client makes one call after the other, about the objects of the current slot.

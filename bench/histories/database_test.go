@@ -29,8 +29,7 @@ func openStore(address string) (s store, closed func() error, err error) {
 		}
 		return file, file.Close, nil
 	}
-	const tries = 1000 // its connection can be ended while the store opens, or there is no primary
-	for range tries {
+	for range tries { // its connection can be ended while the store opens, or there is no primary
 		var server *postgres.Store
 		if server, err = postgres.Open(context.Background(), address, postgres.Config{Logger: quiet}); err == nil {
 			return server, func() error { server.Close(); return nil }, nil
