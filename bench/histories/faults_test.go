@@ -82,8 +82,7 @@ func callBroken(t *testing.T, breaks func(s *sqlite.Store) store) [][]line {
 
 func findsFault(t *testing.T, o object, journals [][]line) bool {
 	t.Helper()
-	all, err := o.histories(journals)
-	require.NoError(t, err)
+	all := o.histories(t, journals)
 	require.NotEmpty(t, all)
 	illegal := o.check(t, all)
 	if len(illegal) == 0 {

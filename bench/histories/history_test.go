@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+	"github.com/stretchr/testify/require"
 )
 
 // never is when a call returns that got no answer: it may happen at any moment until then.
@@ -61,7 +62,8 @@ func objectOf[State comparable, Call, Answer any](
 }
 
 // histories returns the calls in the journals about such objects, by object.
-func (o object) histories(journals [][]line) (all []history, err error) {
+func (o object) histories(t *testing.T, journals [][]line) (all []history) {
+	t.Helper()
 	byName := map[string]*history{}
 	for process, lines := range journals {
 		answers := map[int]line{}
@@ -75,9 +77,7 @@ func (o object) histories(journals [][]line) (all []history, err error) {
 				continue
 			}
 			call, err := o.operation(l, answers)
-			if err != nil {
-				return nil, err
-			}
+			require.NoError(t, err)
 			call.ClientId = process
 			if byName[l.Object] == nil {
 				byName[l.Object] = &history{object: l.Object}
@@ -91,7 +91,7 @@ func (o object) histories(journals [][]line) (all []history, err error) {
 		all = append(all, *h)
 	}
 	slices.SortFunc(all, func(a, b history) int { return cmp.Compare(a.object, b.object) })
-	return all, nil
+	return all
 }
 
 func (o object) operation(l line, answers map[int]line) (call porcupine.Operation, err error) {

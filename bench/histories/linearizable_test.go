@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // TestLinearizable has processes call each database while some of them are killed, stopped and cut off, and has the judge
@@ -24,9 +23,9 @@ func TestLinearizable(t *testing.T) {
 			c := start(t, newDatabase(t), 30*callsOfSlot*lengthened(), everySlot)
 			c.disturb()
 			journals := c.journals()
-			judge(t, sessions, journals, outcomeOfSession, "attach", "read", "end", "claim done", "cancel done", " changed",
+			judge(t, sessions, sessions.histories(t, journals), outcomeOfSession, "attach", "read", "end", "claim done", "cancel done", " changed",
 				" taken", " end_stored", "complete finished", "complete cancelled")
-			judge(t, spends, journals, outcomeOfSpend, "granted", "refused", "returned", "no such slice")
+			judge(t, spends, spends.histories(t, journals), outcomeOfSpend, "granted", "refused", "returned", "no such slice")
 		})
 	}
 }
@@ -44,10 +43,8 @@ func lengthened() int64 {
 
 // judge has each history about such objects judged. Outcomes with each of these ends have to be there: what never
 // happens proves nothing.
-func judge(t *testing.T, o object, journals [][]line, outcome func(in, out any) string, wanted ...string) {
+func judge(t *testing.T, o object, all []history, outcome func(in, out any) string, wanted ...string) {
 	t.Helper()
-	all, err := o.histories(journals)
-	require.NoError(t, err)
 	counts, calls, open := map[string]int{}, 0, 0
 	for _, h := range all {
 		for _, c := range h.calls {

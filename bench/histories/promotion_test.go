@@ -37,7 +37,11 @@ func newPair(t *testing.T, synchronous bool) (address string, primary *pgtest.Se
 }
 
 // TestPromotion has the primary crash and its synchronous standby promoted, while processes are killed and stopped. It
-// is judged by the same models: nothing is lost.
+// is judged by the same models: nothing is lost that was answered.
+//
+// There is one exception, which is PostgreSQL's: when the main process of a server is killed, its others live for some
+// milliseconds. A commit that waits for the standby gives up waiting, without an answer, and the others can read what
+// it wrote, which the standby may not have. So what only read is no answer if it came after the kill.
 func TestPromotion(t *testing.T) {
 	t.Parallel()
 	for range lengthened() {
@@ -48,17 +52,44 @@ func TestPromotion(t *testing.T) {
 func promote(t *testing.T) {
 	address, primary, standby := newPair(t, true)
 	c := start(t, database{address: address}, 3*promotionRound, promotionSlots)
-	c.database.disturb = func(*rand.Rand, func() bool) (int, error) {
+	var killed porcupine.Operation
+	c.database.disturb = func(*rand.Rand, func() bool) (_ int, err error) {
 		if err := c.untilCalls(promotionRound + callsOfSlot/2); err != nil {
 			return 0, err
 		}
-		primary.Kill()
-		return 1, standby.Promote(t.Context())
+		killed = during(promotion, func() {
+			primary.Kill()
+			err = standby.Promote(t.Context())
+		})
+		return 1, err
 	}
 	c.disturb()
 	journals := c.journals()
-	judge(t, sessions, journals, outcomeOfSession, "attach", "read", "end", "claim done", "cancel done")
-	judge(t, spends, journals, outcomeOfSpend, "granted", "returned")
+	ofRuns, ofScopes := sessions.histories(t, journals), spends.histories(t, journals)
+	t.Logf("%d histories are not linearizable with what was read from a server that was killed",
+		len(sessions.check(t, ofRuns))+len(spends.check(t, ofScopes)))
+	judge(t, sessions, withoutReads(ofRuns, killed, outcomeOfSession), outcomeOfSession, "attach", "read", "end",
+		"claim done", "cancel done")
+	judge(t, spends, withoutReads(ofScopes, killed, outcomeOfSpend), outcomeOfSpend, "granted", "returned")
+}
+
+// written are the outcomes of which a server wrote something, or locked it: its answer waited for the standby.
+var written = []string{
+	"attach", "end", "claim done", "claim end_stored", "cancel done", "cancel end_stored", "complete finished", "granted",
+}
+
+// withoutReads returns the histories without the answers that came during an event, but for those of writes.
+func withoutReads(all []history, during porcupine.Operation, outcome func(in, out any) string) (sure []history) {
+	for _, h := range all {
+		h.calls = slices.Clone(h.calls)
+		for i, c := range h.calls {
+			if c.Return >= during.Call && c.Return <= during.Return && !slices.Contains(written, outcome(c.Input, c.Output)) {
+				h.calls[i].Return, h.calls[i].Output = never, nil
+			}
+		}
+		sure = append(sure, h)
+	}
+	return sure
 }
 
 // TestLossyPromotion has the primary crash and an asynchronous standby promoted, which has received nothing for a while.
@@ -93,8 +124,7 @@ func promoteLossy(t *testing.T) {
 	for strict, lossy := range map[*object]object{
 		&sessions: lossyOf("run", sessionState.step), &spends: lossyOf("scope", spendState.step),
 	} {
-		all, err := strict.histories(journals)
-		require.NoError(t, err)
+		all := strict.histories(t, journals)
 		illegal := strict.check(t, all)
 		t.Logf("%d histories of %ss, of which %d have lost something", len(all), strict.prefix, len(illegal))
 		lost += len(illegal)
