@@ -51,11 +51,11 @@ race: ## run them under the race detector
 	go test $(racing) -timeout 20m work
 
 # Names only: WATCHDOG_LONG also lengthens tests that take minutes then.
-long = TestSpendHistories|TestSpendOfKilledProcesses|TestSimulation
+long = TestSpendHistories|TestSpendOfKilledProcesses|TestSimulation|TestLinearizable
 
 .PHONY: long
 long: ## run the random histories, kills and simulated fleets that the tests run a part of, all of them
-	WATCHDOG_LONG=1 go test -vet=off -count=1 -run '^($(long))$$' . ./internal/sim ./store/sqlite
+	WATCHDOG_LONG=1 go test -vet=off -count=1 -run '^($(long))$$' . ./internal/sim ./store/sqlite ./bench/histories
 
 SIM_FIRST ?= 1
 SIM_SEEDS ?= 20000

@@ -94,7 +94,8 @@ const (
 
 // ObserveLeases implements [session.Store]. Without suspects it only reads. No lease is locked by itself: if another
 // program has locked the database for too long, that is an error.
-func (s *Store) ObserveLeases(ctx context.Context, suspects []string) (all []session.Lease, err error) {
+func (s *Store) ObserveLeases(ctx context.Context, suspects []string) (_ []session.Lease, err error) {
+	var all []session.Lease
 	if len(suspects) == 0 {
 		err = s.read(ctx, "leases", func() error {
 			rows, err := s.db.QueryContext(ctx, selectLeases)
@@ -185,7 +186,9 @@ const (
 
 // ExpireLease implements [session.Store]. It expires the lease first, and takes sessions out of it in a second
 // transaction, so that rows that the database refuses do not keep it alive. They stay in it, and count as left.
-func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
+func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (_ bool, _ int, err error) {
+	var expired bool
+	var left int
 	var runIDs []string
 	err = s.change(ctx, "expire lease "+l.ID, 1, func(t *transaction) (err error) {
 		expired, left, runIDs, err = t.expire(l)

@@ -73,7 +73,8 @@ func (t *transaction) noteEnd(s session.Session) error {
 // Ended implements [session.Leases]. It only reads if there is nothing to forget.
 func (s *Store) Ended(
 	ctx context.Context, lease string, told []session.AttemptID,
-) (ended []session.AttemptID, err error) {
+) (_ []session.AttemptID, err error) {
+	var ended []session.AttemptID
 	if len(told) == 0 {
 		err = s.read(ctx, "the ends of lease "+lease, func() (err error) {
 			ended, err = attemptsOf(s.db.QueryContext(ctx, selectLeaseEnds, lease))

@@ -50,11 +50,12 @@ const endEarly = `UPDATE main.watchdog_outbox SET due_at = ?1 WHERE due_at > ?2 
 // ClaimNotices implements [session.Outbox]. If nothing is due it writes nothing.
 func (s *Store) ClaimNotices(
 	ctx context.Context, most int, lasts time.Duration,
-) (claimed []session.Notice, err error) {
+) ([]session.Notice, error) {
 	if err := storerows.CheckClaim(most, lasts); err != nil {
 		return nil, err
 	}
-	err = s.changeOutbox(ctx, "claim notices", most, func(t *transaction) (err error) {
+	var claimed []session.Notice
+	err := s.changeOutbox(ctx, "claim notices", most, func(t *transaction) (err error) {
 		claimed, err = t.claimNotices(most, lasts)
 		return err
 	})

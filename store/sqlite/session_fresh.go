@@ -91,10 +91,11 @@ func (s *Store) Freshen(ctx context.Context, lease string, fresh []session.Fresh
 }
 
 // freshen writes some of the rows in one transaction.
-func (s *Store) freshen(ctx context.Context, lease string, part []session.Freshness) (gone []string, err error) {
+func (s *Store) freshen(ctx context.Context, lease string, part []session.Freshness) ([]string, error) {
+	var gone []string
 	list, states := freshJSON(part)
 	doing := fmt.Sprintf("freshen %d sessions", len(part))
-	err = s.change(ctx, doing, max(len(part), 1), func(t *transaction) (err error) {
+	err := s.change(ctx, doing, max(len(part), 1), func(t *transaction) (err error) {
 		if err := t.living(lease); err != nil {
 			return err
 		}

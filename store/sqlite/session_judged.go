@@ -139,8 +139,9 @@ func (t *transaction) cancel(judged session.Session, c session.CancelRequest) er
 func (s *Store) judged(
 	ctx context.Context, doing string, judged session.Session, by string, size int,
 	write func(t *transaction, now time.Time) (session.Outcome, error),
-) (outcome session.Outcome, err error) {
-	err = s.change(ctx, doing+" session "+judged.RunID, size, func(t *transaction) error {
+) (session.Outcome, error) {
+	var outcome session.Outcome
+	err := s.change(ctx, doing+" session "+judged.RunID, size, func(t *transaction) error {
 		now, err := t.now()
 		if err != nil {
 			return err

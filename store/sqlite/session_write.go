@@ -27,7 +27,8 @@ const attachRow = `
 
 // Attach implements [session.Store]. If the row is unreadable, Attach leaves it as it is and returns an error that
 // wraps [session.ErrUnreadable].
-func (s *Store) Attach(ctx context.Context, run session.Session) (before, after session.Session, err error) {
+func (s *Store) Attach(ctx context.Context, run session.Session) (_, _ session.Session, err error) {
+	var before, after session.Session
 	err = s.change(ctx, "attach to session "+run.RunID, 1, func(t *transaction) (err error) {
 		before, after, err = t.attach(run)
 		return err
@@ -127,7 +128,8 @@ func (s *Store) end(ctx context.Context, part []session.Ending) error {
 	})
 }
 
-// change has a write of session rows committed.
+// change has a write of session rows committed. If it returns an error, because ctx is done, the write may still be
+// under way: the caller must neither read nor write what it writes to, such as a named result, any more.
 func (s *Store) change(ctx context.Context, doing string, size int, write func(*transaction) error) error {
 	return s.changeBy(ctx, doing, &request{write: write, size: size, done: make(chan error, 1)})
 }

@@ -1,0 +1,186 @@
+//go:build linux
+
+package histories_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+const (
+	clients = 3 // goroutines of a process
+	// callsOfSlot is how many calls all processes make about the same objects: this many runs, and a scope.
+	callsOfSlot = 90
+	runsOfSlot  = 2
+	// patienceOfCall is how long a client waits for an answer.
+	patienceOfCall = 300 * time.Millisecond
+	// retryPause is how long it waits before it asks a database again that did not answer, tries how often it begins.
+	retryPause = 20 * time.Millisecond
+	tries      = 1000
+)
+
+// A store is what the calls are about.
+type store interface {
+	session.Store
+	watchdog.SpendStore
+}
+
+// A job is what a child does.
+type job struct {
+	Name     string // of the process
+	Database string // a path or a connection string
+	Folder   string // of the journal and the tally
+	Calls    int64  // of all processes
+	Slots    int64  // how many slots there are until the first comes again
+	Seed     uint64
+}
+
+func (j job) journal() string { return filepath.Join(j.Folder, j.Name+".journal") }
+
+func (j job) tally() string { return filepath.Join(j.Folder, "tally") }
+
+// work is the main of a child. It returns when the job is over.
+func work(text string) error {
+	var j job
+	if err := json.Unmarshal([]byte(text), &j); err != nil {
+		return err
+	}
+	s, closed, err := openStore(j.Database)
+	if err != nil {
+		return err
+	}
+	return errors.Join(j.do(s), closed())
+}
+
+// do calls a store from several clients until there were enough calls.
+func (j job) do(s store) error {
+	book, err := openJournal(j.journal())
+	if err != nil {
+		return err
+	}
+	calls, err := openTally(j.tally())
+	if err != nil {
+		return errors.Join(err, book.close())
+	}
+	if err := j.begin(s); err != nil {
+		return errors.Join(err, book.close(), calls.close())
+	}
+	var all sync.WaitGroup
+	for i := range clients {
+		c := client{
+			name: fmt.Sprintf("%s-%d", j.Name, i), store: s, book: book, lease: j.Name,
+			rand: rand.New(rand.NewPCG(j.Seed, uint64(i))), seen: map[string]session.Session{}, grants: map[string]int64{},
+		}
+		all.Go(func() {
+			for n := calls.Add(1); n <= j.Calls; n = calls.Add(1) {
+				c.call(n / callsOfSlot % j.Slots)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(book.close(), calls.close())
+}
+
+// begin begins the lease of the process.
+func (j job) begin(s store) (err error) {
+	for range tries {
+		ctx, cancel := context.WithTimeout(context.Background(), patienceOfCall)
+		err = s.BeginLease(ctx, session.Lease{ID: j.Name, Host: j.Name, Promise: session.LongestPromise})
+		cancel()
+		if err == nil {
+			return nil
+		}
+		time.Sleep(retryPause)
+	}
+	return err
+}
+
+// A client makes one call after the other, about the objects of the current slot.
+type client struct {
+	name  string
+	store store
+	book  *journal
+	lease string
+	rand  *rand.Rand
+	// seen is the row of each run as the client knows it: it is judged by that, though the row may be another by now.
+	seen map[string]session.Session
+	// grants is what was granted of each slice that the client took.
+	grants map[string]int64
+	// failed tells that the last call had no answer.
+	failed bool
+}
+
+func (c *client) call(slot int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), patienceOfCall)
+	defer cancel()
+	c.failed = false
+	if c.rand.IntN(3) == 0 {
+		c.spend(ctx, fmt.Sprintf("scope-%d", slot))
+	} else {
+		c.end(ctx, fmt.Sprintf("run-%d-%d", slot, c.rand.IntN(runsOfSlot)))
+	}
+	if c.failed {
+		c.untilAnswered()
+	}
+}
+
+// untilAnswered waits until the database answers. Each call that it does not answer doubles what the judge looks at.
+func (c *client) untilAnswered() {
+	answers := func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), patienceOfCall)
+		defer cancel()
+		_, err := c.store.Session(ctx, "nobody's")
+		return errors.Is(err, session.ErrNotFound)
+	}
+	for !answers() {
+		time.Sleep(retryPause)
+	}
+}
+
+// spend takes a slice, or gives one back.
+func (c *client) spend(ctx context.Context, scope string) {
+	call := spendCall{Slice: c.rand.IntN(slicesOfScope)}
+	id := fmt.Sprintf("%s/%d", scope, call.Slice)
+	giveBack := c.rand.IntN(3) == 0
+	if giveBack {
+		call.Unused = c.rand.Int64N(c.grants[id] + 1)
+	} else {
+		call.Least = 1 + c.rand.Int64N(mostOfSlice)
+	}
+	answered := c.book.call(scope, call)
+	var g watchdog.Grant
+	var err error
+	if giveBack {
+		err = c.store.Return(ctx, id, watchdog.Totals{Requests: call.Unused})
+	} else {
+		g, err = c.store.Take(ctx, watchdog.Slice{
+			ID: id, Scope: scope, Least: watchdog.Totals{Requests: call.Least}, Limit: limitOfScope,
+		})
+	}
+	invalid := errors.Is(err, watchdog.ErrInvalid)
+	if c.failed = err != nil && !invalid; c.failed {
+		return
+	}
+	answered(spendAnswer{Fits: g.Fits, Granted: g.Granted.Requests, Charged: g.Charged.Requests, Invalid: invalid})
+	if g.Fits {
+		c.grants[id] = g.Granted.Requests
+	}
+}
+
+var limitOfScope = watchdog.Totals{
+	InputTokens: watchdog.NoLimit, OutputTokens: watchdog.NoLimit, Tokens: watchdog.NoLimit, Cost: watchdog.NoLimit,
+	Requests: spendLimit, Turns: watchdog.NoLimit, ToolCalls: watchdog.NoLimit,
+}
+
+// quiet is the logger of runs, whose stores fail.
+var quiet = slog.New(slog.DiscardHandler)

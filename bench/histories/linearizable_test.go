@@ -1,0 +1,96 @@
+//go:build linux
+
+package histories_test
+
+import (
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// TestLinearizable has processes call each database while some of them are killed, stopped and cut off, and has the judge
+// look at the history of each run and of each scope. WATCHDOG_LONG=1 makes it ten times longer.
+func TestLinearizable(t *testing.T) {
+	t.Parallel()
+	for name, newDatabase := range map[string]func(*testing.T) database{"SQLite": newFile, "PostgreSQL": newServer} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, newDatabase(t), 30*callsOfSlot*lengthened(), everySlot)
+			c.disturb()
+			journals := c.journals()
+			judge(t, sessions, sessions.histories(t, journals), outcomeOfSession, "attach", "read", "end", "claim done", "cancel done", " changed",
+				" taken", " end_stored", "complete finished", "complete cancelled")
+			judge(t, spends, spends.histories(t, journals), outcomeOfSpend, "granted", "refused", "returned", "no such slice")
+		})
+	}
+}
+
+// everySlot has each slot its own objects.
+const everySlot = math.MaxInt64
+
+// lengthened is how many times longer than usual the tests are.
+func lengthened() int64 {
+	if os.Getenv("WATCHDOG_LONG") != "" {
+		return 10
+	}
+	return 1
+}
+
+// judge has each history about such objects judged. Outcomes with each of these ends have to be there: what never
+// happens proves nothing.
+func judge(t *testing.T, o object, all []history, outcome func(in, out any) string, wanted ...string) {
+	t.Helper()
+	counts, calls, open := map[string]int{}, 0, 0
+	for _, h := range all {
+		for _, c := range h.calls {
+			if calls++; c.Return == never {
+				open++
+				continue
+			}
+			counts[outcome(c.Input, c.Output)]++
+		}
+	}
+	t.Logf("%d histories of %ss with %d calls, of which %d have no answer: %v", len(all), o.prefix, calls, open, counts)
+	for _, end := range wanted {
+		assert.Truef(t, slices.ContainsFunc(slices.Collect(maps.Keys(counts)), func(outcome string) bool {
+			return strings.HasSuffix(outcome, end)
+		}), "no call came to %q", end)
+	}
+	illegal := o.check(t, all)
+	for _, h := range illegal[:min(len(illegal), 3)] {
+		t.Errorf("this history is not linearizable; times are in microseconds: %s", o.shortest(h))
+	}
+}
+
+// outcomeOfSession says what a call about a run came to.
+func outcomeOfSession(in, out any) string {
+	c, a := in.(sessionCall), out.(*sessionAnswer)
+	switch {
+	case a.Locked:
+		return c.Do + " locked"
+	case a.Outcome != "":
+		return c.Do + " " + string(a.Outcome)
+	case a.End.Status != "":
+		return c.Do + " " + string(a.End.Status)
+	}
+	return c.Do
+}
+
+// outcomeOfSpend says what a call about a scope came to.
+func outcomeOfSpend(in, out any) string {
+	c, a := in.(spendCall), out.(*spendAnswer)
+	switch {
+	case a.Invalid:
+		return "no such slice"
+	case c.Least == 0:
+		return "returned"
+	case a.Fits:
+		return "granted"
+	}
+	return "refused"
+}
