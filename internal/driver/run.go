@@ -59,7 +59,7 @@ type Run struct {
 type ended struct {
 	fired    bool // the cause of its context is the stop
 	complete bool
-	byParent bool // the parent ended it
+	byParent bool // the parent ended it; two causes cannot tell, which may be equal, or not to be compared
 }
 
 // extras are what few runs have.
@@ -382,20 +382,16 @@ func (r *Run) Err() error {
 	if r.CheckParent(); r.inner.Err() == nil {
 		return nil
 	}
-	for r.endedByParent() {
-		if r.outer == nil {
+	for ; ; r = r.outer {
+		byParent := false
+		r.Locked(func() { byParent = r.byParent })
+		switch {
+		case !byParent:
+			return r.inner.Err()
+		case r.outer == nil:
 			return r.Tree.parent.Err()
 		}
-		r = r.outer
 	}
-	return r.inner.Err()
-}
-
-// endedByParent reports whether the run's end is its parent's. It is remembered, because two causes cannot tell: they
-// may be equal, or of a type that cannot be compared.
-func (r *Run) endedByParent() (by bool) {
-	r.Locked(func() { by = r.byParent })
-	return by
 }
 
 // Deadline is that of the session's parent.
