@@ -1,4 +1,4 @@
-// Package histories has a judge that is not ours check the stores: [github.com/anishathalye/porcupine] looks for an
+// Package histories has a judge that is not ours check the stores: github.com/anishathalye/porcupine looks for an
 // order of all calls in which each of them happened at one moment between its begin and its answer, as the model of
 // the object says. The histories are those of real processes, on PostgreSQL and on SQLite, that are killed, stopped and
 // cut off from their database meanwhile. A call without an answer may have happened at any later moment, or never.
