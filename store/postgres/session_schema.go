@@ -9,7 +9,8 @@ var sessionColumns = []string{
 }
 
 // The threshold is in nanoseconds, and 0 means the sweeper's. The column ended is the transaction in which the row
-// last ended: transactions have the order in which others see them, and times do not.
+// last ended: transactions have the order in which others see them, and times do not. Keepers of versions before 6 ask
+// by it what ended, and it and its index are kept for them alone.
 //
 // The queries use generated columns, which other writers of the table need not know: whether the row is readable,
 // since when its run is silent, and when it exceeds a threshold of its own. The expression for due converts to UTC
