@@ -20,20 +20,20 @@ type RowBehind struct {
 
 func (b RowBehind) key() AttemptID { return AttemptID{b.RunID, b.Attempt} }
 
-// vouchedFor returns the instant up to which the lease vouches for a row, and whether it names the row as behind.
-func (l *Lease) vouchedFor(a AttemptID) (upTo time.Duration, behind bool) {
-	upTo = max(l.Vouched, l.Covered)
+// silenceOf returns how long the lease vouches that the run of a row is silent, and whether it names the row as behind.
+func (l *Lease) silenceOf(s Session) (silence time.Duration, behind bool) {
+	upTo := max(l.Vouched, l.Covered)
 	for _, b := range l.Behind {
-		if b.key() == a {
-			return min(b.Written, upTo), true
+		if b.RunID == s.RunID && b.Attempt == s.Attempt {
+			upTo, behind = min(b.Written, upTo), true
 		}
 	}
-	return upTo, false
+	return max(upTo-s.Activity, 0), behind
 }
 
 // refutes reports whether the lease names the row of a session as behind, and does not vouch for the silence by which
 // it was judged.
 func (l *Lease) refutes(judged Session) bool {
-	upTo, behind := l.vouchedFor(AttemptID{judged.RunID, judged.Attempt})
-	return behind && judged.Silence > max(upTo-judged.Activity, 0)
+	silence, behind := l.silenceOf(judged)
+	return behind && judged.Silence > silence
 }
