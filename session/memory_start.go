@@ -10,11 +10,10 @@ import (
 
 // ClaimStart implements [Starts].
 func (m *Memory) ClaimStart(ctx context.Context, lasts time.Duration) (Session, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	if err := m.lock(ctx); err != nil {
 		return Session{}, err
 	}
+	defer m.mu.Unlock()
 	r := m.dueStart()
 	if r == nil {
 		return Session{}, fmt.Errorf("claim a start: %w is to be started now", ErrNotFound)
@@ -40,11 +39,10 @@ func (m *Memory) dueStart() (first *memoryRow) {
 
 // PutOffStart implements [Starts]. It waits for no row that is locked.
 func (m *Memory) PutOffStart(ctx context.Context, claimed Session, pause time.Duration) (done bool, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	if err := m.lock(ctx); err != nil {
 		return false, err
 	}
+	defer m.mu.Unlock()
 	r := m.rows[claimed.RunID]
 	if r == nil || !r.isToStart() || r.Attempt != claimed.Attempt || r.Start.Key != claimed.Start.Key ||
 		r.Start.Tries != claimed.Start.Tries {

@@ -118,3 +118,8 @@ var (
 	// Warn and ExpireLease wrap it: nothing was done and nothing decided, and it can be tried again.
 	ErrLocked = errors.New("row is locked by another transaction")
 )
+
+// permanent reports whether an error is about the stored data, not about the store.
+func permanent(err error) bool {
+	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrUnreadable) || errors.Is(err, watchdog.ErrUnreadableEvent)
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // A Store keeps sessions, leases and events in one database. Several goroutines and processes call its methods at once.
@@ -185,6 +186,11 @@ type Query struct {
 
 // Validate returns an error if the limit is less than 1. The Stalled of every store calls it.
 func (q Query) Validate() error { return validateLimit("find stalled sessions", q.Limit) }
+
+// limit returns how long a session may be silent.
+func (q Query) limit(s Session) time.Duration {
+	return verdict.SessionThreshold(s.Threshold, q.Threshold, s.Allowance)
+}
 
 func validateLimit(doing string, limit int) error {
 	if limit < 1 {
