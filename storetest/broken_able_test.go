@@ -12,12 +12,12 @@ import (
 
 var selectionFaults = faults[watchdog.EventStore]{
 	"a selection has its IDs and all from Since on, each once and as Read returns them": {
-		{"selects from after Since on", asksFor(func(s *watchdog.Selection) {
+		{"selects from after Since on", asksFor(func(s *selection) {
 			if !s.Since.IsZero() && len(s.IDs) > 0 {
 				s.Since = s.Since.Add(time.Microsecond)
 			}
 		})},
-		{"selects an event twice", selectsChanged(func(s watchdog.Selection, selected []event) []event {
+		{"selects an event twice", selectsChanged(func(_ *memory, s selection, selected []event) []event {
 			for i, e := range selected {
 				if slices.Contains(s.IDs, e.ID) && !s.Since.IsZero() && !e.Timestamp.Before(s.Since) {
 					return slices.Insert(selected, i, e)
@@ -25,17 +25,17 @@ var selectionFaults = faults[watchdog.EventStore]{
 			}
 			return selected
 		})},
-		{"takes no more than one ID", asksFor(func(s *watchdog.Selection) {
+		{"takes no more than one ID", asksFor(func(s *selection) {
 			if len(s.IDs) > 1 && s.IDs[0] != "foreign" {
 				s.IDs = s.IDs[:1]
 			}
 		})},
-		{"appends the IDs after the others", selectsChanged(func(s watchdog.Selection, selected []event) []event {
+		{"appends the IDs after the others", selectsChanged(func(_ *memory, s selection, selected []event) []event {
 			named := func(e event) bool { return slices.Contains(s.IDs, e.ID) }
 			others := slices.DeleteFunc(slices.Clone(selected), named)
 			return append(others, slices.DeleteFunc(selected, func(e event) bool { return !named(e) })...)
 		})},
-		{"selects without payloads", selectsChanged(func(s watchdog.Selection, selected []event) []event {
+		{"selects without payloads", selectsChanged(func(_ *memory, s selection, selected []event) []event {
 			for i := range selected {
 				if len(s.IDs) > 0 {
 					selected[i].Payload = []byte("{}")
@@ -45,119 +45,103 @@ var selectionFaults = faults[watchdog.EventStore]{
 		})},
 	},
 	"LatestOf selects the last event of these types before Since": {
-		{"selects the latest of each type", selecting(func(
-			m *memory, ctx context.Context, s watchdog.Selection,
-		) ([]event, error) {
-			selected, err := m.Select(ctx, s)
+		{"selects the latest of each type", selectsChanged(func(m *memory, s selection, selected []event) []event {
 			for _, one := range s.LatestOf {
 				s.LatestOf = []string{one}
-				more, _ := m.Select(ctx, s)
+				more, _ := m.Select(context.Background(), s)
 				selected = append(selected, more...)
 			}
 			slices.SortFunc(selected, event.Compare)
-			return slices.CompactFunc(selected, func(a, b event) bool { return a.ID == b.ID }), err
+			return slices.CompactFunc(selected, func(a, b event) bool { return a.ID == b.ID })
 		})},
-		{"selects the latest of all types", asksFor(func(s *watchdog.Selection) {
+		{"selects the latest of all types", asksFor(func(s *selection) {
 			if len(s.LatestOf) > 0 {
 				s.LatestOf = []string{watchdog.EventCancel, watchdog.EventResume, watchdog.EventExtend, "host.note"}
 			}
 		})},
-		{"leaves the latest of one time to chance", selecting(func(
-			m *memory, ctx context.Context, s watchdog.Selection,
-		) ([]event, error) {
-			selected, err := m.Select(ctx, s)
+		{"leaves the latest of one time to chance", selectsChanged(func(m *memory, s selection, selected []event) []event {
 			if len(s.LatestOf) > 0 && len(selected) > 0 && selected[0].Timestamp.Before(s.Since) {
-				all, _ := m.Read(ctx, s.AggregateType, s.AggregateID)
+				all, _ := m.Read(context.Background(), s.AggregateType, s.AggregateID)
 				selected[0] = all[slices.IndexFunc(all, func(e event) bool {
 					return e.Timestamp.Equal(selected[0].Timestamp) && slices.Contains(s.LatestOf, e.Type)
 				})]
 			}
-			return selected, err
+			return selected
 		})},
 	},
 	"Until and Known leave out only what the caller knows": {
-		{"leaves out from Since until Until without counting", asksFor(func(s *watchdog.Selection) {
+		{"leaves out from Since until Until without counting", asksFor(func(s *selection) {
 			if s.Until.After(s.Since) {
 				s.Since = s.Until
 			}
 		})},
 	},
 	"an ID that another aggregate has is not selected": {
-		{"looks for IDs in all aggregates", selecting(func(
-			m *memory, ctx context.Context, s watchdog.Selection,
-		) ([]event, error) {
-			selected, err := m.Select(ctx, s)
+		{"looks for IDs in all aggregates", selectsChanged(func(m *memory, s selection, selected []event) []event {
 			if s.AggregateID = "run-2"; s.Since.IsZero() {
-				foreign, _ := m.Select(ctx, s)
+				foreign, _ := m.Select(context.Background(), s)
 				selected = append(foreign, selected...)
 			}
-			return selected, err
+			return selected
 		})},
-		{"looks for IDs in all types of aggregates", selecting(func(
-			m *memory, ctx context.Context, s watchdog.Selection,
-		) ([]event, error) {
-			selected, err := m.Select(ctx, s)
+		{"looks for IDs in all types of aggregates", selectsChanged(func(m *memory, s selection, selected []event) []event {
 			s.AggregateType = "session"
-			foreign, _ := m.Select(ctx, s)
-			return append(foreign, selected...), err
+			foreign, _ := m.Select(context.Background(), s)
+			return append(foreign, selected...)
 		})},
 	},
 	"a selection of nothing is empty, and no error": {
-		{"takes no Since for the beginning", asksFor(func(s *watchdog.Selection) {
+		{"takes no Since for the beginning", asksFor(func(s *selection) {
 			if s.Since.IsZero() && len(s.IDs)+len(s.LatestOf) == 0 {
 				s.Since = time.Unix(0, 0)
 			}
 		})},
-		{"selects the latest without Since", asksFor(func(s *watchdog.Selection) {
+		{"selects the latest without Since", asksFor(func(s *selection) {
 			if s.Since.IsZero() && len(s.LatestOf) > 0 {
 				s.Since = time.Unix(0, 0)
 			}
 		})},
 	},
 	"a select with a done context returns the context's error": {
-		{"ignores the context of a select", selecting(func(
-			m *memory, ctx context.Context, s watchdog.Selection,
-		) ([]event, error) {
-			return m.Select(context.WithoutCancel(ctx), s)
+		{"ignores the context of a select", able(func(a *altered) {
+			a.choose = func(ctx context.Context, s selection) ([]event, error) {
+				return a.memory.Select(context.WithoutCancel(ctx), s)
+			}
 		})},
 	},
 }
 
-func selecting(
-	how func(m *memory, ctx context.Context, s watchdog.Selection) ([]event, error),
-) func() watchdog.EventStore {
+// selectsChanged returns a store that changes what it selects.
+func selectsChanged(change func(m *memory, s selection, selected []event) []event) func() watchdog.EventStore {
 	return able(func(a *altered) {
-		a.choose = func(ctx context.Context, s watchdog.Selection) ([]event, error) { return how(&a.memory, ctx, s) }
+		a.choose = func(ctx context.Context, s selection) ([]event, error) {
+			selected, err := a.memory.Select(ctx, s)
+			if err != nil {
+				return nil, err
+			}
+			return change(&a.memory, s, selected), nil
+		}
 	})
 }
 
 // asksFor returns a store that selects something else.
-func asksFor(change func(s *watchdog.Selection)) func() watchdog.EventStore {
-	return selecting(func(m *memory, ctx context.Context, s watchdog.Selection) ([]event, error) {
+func asksFor(change func(s *selection)) func() watchdog.EventStore {
+	return selectsChanged(func(m *memory, s selection, selected []event) []event {
 		change(&s)
-		return m.Select(ctx, s)
+		selected, _ = m.Select(context.Background(), s)
+		return selected
 	})
 }
-
-// selectsChanged returns a store that changes what it selects.
-func selectsChanged(change func(s watchdog.Selection, selected []event) []event) func() watchdog.EventStore {
-	return selecting(func(m *memory, ctx context.Context, s watchdog.Selection) ([]event, error) {
-		selected, err := m.Select(ctx, s)
-		return change(s, selected), err
-	})
-}
-
-type exchanges = []*watchdog.Exchange
 
 var transactionFaults = faults[watchdog.EventStore]{
 	"an exchange decides with what it selects, and what it decides is stored": {
-		{"decides with the whole aggregate", transacting(func(m *memory, ctx context.Context, all exchanges) error {
+		{"decides with the whole aggregate", transacting(func(m *memory, all exchanges, do func() error) error {
 			for _, x := range all {
 				x.Since = x.Since.AddDate(-1, 0, 0)
 			}
-			return m.Transact(ctx, all...)
+			return do()
 		})},
-		{"stores only the first of the events", decidesChanged(func(_ int, _, decided []event) []event {
+		{"stores only the first of the events", decidesChanged(func(_, decided []event) []event {
 			if len(decided) == 2 && decided[0].ID == "d" {
 				decided = decided[:1]
 			}
@@ -165,31 +149,28 @@ var transactionFaults = faults[watchdog.EventStore]{
 		})},
 	},
 	"exchanges are carried out in their order": {
-		{"selects for all exchanges before it appends", transacting(func(m *memory, ctx context.Context, all exchanges) error {
+		{"selects for all exchanges before it appends", transacting(func(m *memory, all exchanges, do func() error) error {
 			for _, x := range all[min(1, len(all)):] {
-				before, err := m.Select(ctx, x.Selection)
-				if err != nil {
-					return err
-				}
+				before, _ := m.Select(context.Background(), x.Selection)
 				decide := x.Decide
 				x.Decide = func([]event) []event { return decide(before) }
 			}
-			return m.Transact(ctx, all...)
+			return do()
 		})},
 	},
 	"a transaction with an invalid event in a later exchange stores nothing, and returns ErrInvalid": {
-		{"has a transaction for each exchange", transacting(func(m *memory, ctx context.Context, all exchanges) error {
-			err := m.Transact(ctx, all...)
-			stored, _ := m.Read(ctx, watchdog.AggregateType, "run-1")
+		{"has a transaction for each exchange", transacting(func(m *memory, all exchanges, do func() error) error {
+			err := do()
+			stored, _ := m.Read(context.Background(), watchdog.AggregateType, "run-1")
 			if errors.Is(err, watchdog.ErrInvalid) && len(stored) > 0 {
-				return errors.Join(err, m.Transact(ctx, all[0]))
+				_ = m.Transact(context.Background(), all[0])
 			}
 			return err
 		})},
 		{"returns an error of its own for an invalid event", transacting(func(
-			m *memory, ctx context.Context, all exchanges,
+			_ *memory, _ exchanges, do func() error,
 		) error {
-			return ownErrorFor(watchdog.ErrInvalid, m.Transact(ctx, all...))
+			return own(do())
 		})},
 		{"keeps the IDs of a transaction that it took back", able(func(a *altered) {
 			var undone atomic.Bool
@@ -208,22 +189,22 @@ var transactionFaults = faults[watchdog.EventStore]{
 	},
 	"Kept is what is stored under the IDs that Decide returned": {
 		{"returns what was decided, and not what is stored", transacting(func(
-			m *memory, ctx context.Context, all exchanges,
+			_ *memory, all exchanges, do func() error,
 		) error {
-			decided := make([][]event, len(all))
-			redecide(all, func(i int, _, events []event) []event {
-				decided[i] = events
+			var decided [][]event
+			redecide(all, func(_, events []event) []event {
+				decided = append(decided, events)
 				return events
 			})
-			err := m.Transact(ctx, all...)
-			for i, x := range all {
-				x.Kept = decided[i]
+			err := do()
+			for i := range decided {
+				all[i].Kept = decided[i]
 			}
 			return err
 		})},
-		{"returns only what is new", transacting(func(m *memory, ctx context.Context, all exchanges) error {
-			before, _ := m.Read(ctx, watchdog.AggregateType, "run-1")
-			err := m.Transact(ctx, all...)
+		{"returns only what is new", transacting(func(m *memory, all exchanges, do func() error) error {
+			before, _ := m.Read(context.Background(), watchdog.AggregateType, "run-1")
+			err := do()
 			for _, x := range all {
 				x.Kept = slices.DeleteFunc(x.Kept, func(e event) bool {
 					return slices.ContainsFunc(before, func(b event) bool { return b.ID == e.ID })
@@ -234,7 +215,7 @@ var transactionFaults = faults[watchdog.EventStore]{
 	},
 	"transactions of one aggregate do not overlap": {
 		{"now and then decides with what another transaction has just changed", decidesChanged(func(
-			_ int, selected, decided []event,
+			selected, decided []event,
 		) []event {
 			if len(selected) == 40 && len(decided) == 1 {
 				decided[0].ID = selected[39].ID
@@ -243,44 +224,53 @@ var transactionFaults = faults[watchdog.EventStore]{
 		})},
 	},
 	"a transaction with a done context stores nothing and returns the context's error": {
-		{"ignores the context of a transaction", transacting(func(m *memory, ctx context.Context, all exchanges) error {
-			return m.Transact(context.WithoutCancel(ctx), all...)
+		{"ignores the context of a transaction", able(func(a *altered) {
+			a.transact = func(ctx context.Context, all ...*watchdog.Exchange) error {
+				return a.memory.Transact(context.WithoutCancel(ctx), all...)
+			}
 		})},
-		{"stores and then returns the context's error", transacting(func(m *memory, ctx context.Context, all exchanges) error {
-			return errors.Join(m.Transact(context.WithoutCancel(ctx), all...), ctx.Err())
+		{"stores and then returns the context's error", able(func(a *altered) {
+			a.transact = func(ctx context.Context, all ...*watchdog.Exchange) error {
+				return errors.Join(a.memory.Transact(context.WithoutCancel(ctx), all...), ctx.Err())
+			}
 		})},
 	},
 	"a context that ends during a transaction leaves all of it or nothing": {
-		{"commits what it has when the context ends", transacting(func(m *memory, ctx context.Context, all exchanges) error {
-			redecide(all, func(_ int, _, decided []event) []event {
-				if ctx.Err() != nil {
-					return nil
-				}
-				return decided
-			})
-			return errors.Join(m.Transact(ctx, all...), ctx.Err())
+		{"commits what it has when the context ends", able(func(a *altered) {
+			a.transact = func(ctx context.Context, all ...*watchdog.Exchange) error {
+				redecide(all, func(_, decided []event) []event {
+					if ctx.Err() != nil {
+						return nil
+					}
+					return decided
+				})
+				return errors.Join(a.memory.Transact(ctx, all...), ctx.Err())
+			}
 		})},
 	},
 }
 
-func transacting(how func(m *memory, ctx context.Context, all exchanges) error) func() watchdog.EventStore {
+// transacting returns a store that makes a transaction in another way.
+func transacting(how func(m *memory, all exchanges, do func() error) error) func() watchdog.EventStore {
 	return able(func(a *altered) {
-		a.transact = func(ctx context.Context, all ...*watchdog.Exchange) error { return how(&a.memory, ctx, all) }
+		a.transact = func(ctx context.Context, all ...*watchdog.Exchange) error {
+			return how(&a.memory, all, func() error { return a.memory.Transact(ctx, all...) })
+		}
 	})
 }
 
 // decidesChanged returns a store that appends something else than what was decided.
-func decidesChanged(change func(i int, selected, decided []event) []event) func() watchdog.EventStore {
-	return transacting(func(m *memory, ctx context.Context, all exchanges) error {
+func decidesChanged(change func(selected, decided []event) []event) func() watchdog.EventStore {
+	return transacting(func(_ *memory, all exchanges, do func() error) error {
 		redecide(all, change)
-		return m.Transact(ctx, all...)
+		return do()
 	})
 }
 
 // redecide has exchanges change what they decide.
-func redecide(all exchanges, change func(i int, selected, decided []event) []event) {
-	for i, x := range all {
+func redecide(all exchanges, change func(selected, decided []event) []event) {
+	for _, x := range all {
 		decide := x.Decide
-		x.Decide = func(selected []event) []event { return change(i, selected, decide(selected)) }
+		x.Decide = func(selected []event) []event { return change(selected, decide(selected)) }
 	}
 }

@@ -67,16 +67,19 @@ var readFaults = faults[watchdog.EventStore]{
 		})},
 	},
 	"an append with a done context stores nothing and returns the context's error": {
-		{"ignores the context of an append", writes(func(m *memory, ctx context.Context, events []event) error {
+		{"ignores the context of an append", appends(func(m *memory, ctx context.Context, events []event) error {
 			return m.Append(context.WithoutCancel(ctx), events...)
 		})},
-		{"appends and then returns the context's error", writes(func(m *memory, ctx context.Context, events []event) error {
+		{"appends and then returns the context's error", appends(func(m *memory, ctx context.Context, events []event) error {
 			return errors.Join(m.Append(context.WithoutCancel(ctx), events...), ctx.Err())
 		})},
-		{"returns an error of its own when the context has ended", writes(func(
+		{"returns an error of its own when the context has ended", appends(func(
 			m *memory, ctx context.Context, events []event,
 		) error {
-			return ownErrorFor(ctx.Err(), m.Append(ctx, events...))
+			if ctx.Err() != nil {
+				return errOwn
+			}
+			return m.Append(ctx, events...)
 		})},
 	},
 	"a read with a done context returns the context's error": {
@@ -87,50 +90,47 @@ var readFaults = faults[watchdog.EventStore]{
 		})},
 	},
 	"a read sees what was appended before it": {
-		{"answers from a cache", func() watchdog.EventStore {
+		{"answers from a cache", plain(func(a *altered) {
 			var cache sync.Map
-			return plain(func(a *altered) {
-				a.read = func(ctx context.Context, kind, id string) ([]event, error) {
-					events, err := a.memory.Read(ctx, kind, id)
-					if err != nil {
-						return nil, err
-					}
-					cached, _ := cache.LoadOrStore(aggregate{kind, id}, withPayloads(events, ownPayload))
-					return withPayloads(cached.([]event), ownPayload), nil
+			a.read = func(ctx context.Context, kind, id string) ([]event, error) {
+				events, err := a.memory.Read(ctx, kind, id)
+				if err != nil {
+					return nil, err
 				}
-			})()
-		}},
+				cached, _ := cache.LoadOrStore(aggregate{kind, id}, withPayloads(events, ownPayload))
+				return withPayloads(cached.([]event), ownPayload), nil
+			}
+		})},
 	},
 	"what Read returned belongs to the caller": {
-		{"returns its own payloads", func() watchdog.EventStore {
+		{"returns its own payloads", plain(func(a *altered) {
 			var handedOut sync.Map
-			return reads(func(events []event) []event {
+			a.read = func(ctx context.Context, kind, id string) ([]event, error) {
+				events, err := a.memory.Read(ctx, kind, id)
 				return withPayloads(events, func(e event) json.RawMessage {
 					shared, _ := handedOut.LoadOrStore(e.ID, e.Payload)
 					return shared.(json.RawMessage)
-				})
-			})()
-		}},
+				}), err
+			}
+		})},
 	},
 	"what was appended belongs to the caller again": {
-		{"keeps the appended payload without a copy", func() watchdog.EventStore {
+		{"keeps the appended payload without a copy", plain(func(a *altered) {
 			var kept sync.Map
-			return plain(func(a *altered) {
-				a.append = func(ctx context.Context, events ...event) error {
-					for _, e := range events {
-						kept.LoadOrStore(e.ID, e.Payload)
-					}
-					return a.memory.Append(ctx, events...)
+			a.append = func(ctx context.Context, events ...event) error {
+				for _, e := range events {
+					kept.LoadOrStore(e.ID, e.Payload)
 				}
-				a.read = func(ctx context.Context, kind, id string) ([]event, error) {
-					events, err := a.memory.Read(ctx, kind, id)
-					return withPayloads(events, func(e event) json.RawMessage {
-						alias, _ := kept.Load(e.ID)
-						return slices.Clone(alias.(json.RawMessage))
-					}), err
-				}
-			})()
-		}},
+				return a.memory.Append(ctx, events...)
+			}
+			a.read = func(ctx context.Context, kind, id string) ([]event, error) {
+				events, err := a.memory.Read(ctx, kind, id)
+				return withPayloads(events, func(e event) json.RawMessage {
+					alias, _ := kept.Load(e.ID)
+					return slices.Clone(alias.(json.RawMessage))
+				}), err
+			}
+		})},
 	},
 }
 

@@ -17,19 +17,19 @@ var scopeFaults = faults[watchdog.SpendStore]{
 		{"drops the blanks at the end of a scope", withFlaw(func(l *ledger) { l.scopeOf = strings.TrimSpace })},
 	},
 	"an ID that was charged to another scope is ErrInvalid, and charges nothing": {
-		{"lets two scopes share a slice", again(func(l *ledger, e *entry, _ slice) (grant, error) {
-			return l.grant(e), nil
+		{"lets two scopes share a slice", withFlaw(func(l *ledger) {
+			l.again = func(e *entry, _ slice) (grant, error) { return l.grant(e), nil }
 		})},
-		{"knows IDs by their scope", again(func(l *ledger, e *entry, s slice) (grant, error) {
-			if e.scope != s.Scope {
-				at := page{s.Scope, e.at.window}
+		{"knows IDs by their scope", again(func(l *ledger, e *entry, s slice) {
+			if at := (page{s.Scope, e.at.window}); e.scope != s.Scope {
 				l.charged[at] = l.charged[at].Add(e.granted)
 			}
-			return l.answerAgain(e, s)
 		})},
-		{"has an error of its own for an ID of another scope", again(func(l *ledger, e *entry, s slice) (grant, error) {
-			g, err := l.answerAgain(e, s)
-			return g, ownErrorFor(watchdog.ErrInvalid, err)
+		{"has an error of its own for an ID of another scope", withFlaw(func(l *ledger) {
+			l.again = func(e *entry, s slice) (grant, error) {
+				g, err := l.answerAgain(e, s)
+				return g, own(err)
+			}
 		})},
 	},
 	"a scope has one currency": {
@@ -54,7 +54,7 @@ var scopeFaults = faults[watchdog.SpendStore]{
 		{"has an error of its own for another currency", currencies(func(s slice, known string, late bool) (string, error) {
 			got, err := s.CurrencyOf(known)
 			if !late {
-				err = ownErrorFor(watchdog.ErrInvalid, err)
+				err = own(err)
 			}
 			return got, err
 		})},
@@ -108,47 +108,41 @@ func currencies(how func(s slice, known string, late bool) (string, error)) func
 
 var windowFaults = faults[watchdog.SpendStore]{
 	"slices of one period are charged in one window, which ends within the period": {
-		{"has a window for each slice", windowing(func(s slice, name string, ends time.Time) (string, time.Time) {
+		{"has a window for each slice", windowing(func(s slice, name *string, _ *time.Time) {
 			if s.Period != watchdog.PeriodNone {
-				name = s.ID
+				*name = s.ID
 			}
-			return name, ends
 		})},
-		{"has windows without an end", ending(func(slice, time.Time) time.Time { return time.Time{} })},
-		{"has windows that have ended", ending(func(_ slice, ends time.Time) time.Time {
-			if !ends.IsZero() {
-				ends = ends.AddDate(-1, 0, 0)
+		{"has windows without an end", windowing(func(_ slice, _ *string, ends *time.Time) { *ends = time.Time{} })},
+		{"has windows that have ended", windowing(func(s slice, _ *string, ends *time.Time) {
+			if s.Period != watchdog.PeriodNone {
+				*ends = ends.AddDate(-1, 0, 0)
 			}
-			return ends
 		})},
-		{"has hours of a day", ending(func(s slice, ends time.Time) time.Time {
+		{"has hours of a day", windowing(func(s slice, _ *string, ends *time.Time) {
 			if s.Period == watchdog.PeriodHour {
-				ends = ends.AddDate(0, 0, 1)
+				*ends = ends.AddDate(0, 0, 1)
 			}
-			return ends
 		})},
 	},
 	"a slice without a period is charged for ever": {
-		{"ends what has no period", ending(func(s slice, ends time.Time) time.Time {
+		{"ends what has no period", windowing(func(s slice, _ *string, ends *time.Time) {
 			if s.Period == watchdog.PeriodNone {
-				ends = time.Now().Add(time.Hour)
+				*ends = time.Now().Add(time.Hour)
 			}
-			return ends
 		})},
 		{"ends it when it is asked again", answers(func(g *grant, _ *entry, _ slice) { g.Ends = 0 })},
 	},
 	"the periods of a scope are charged apart": {
-		{"has one window for all periods", windowing(func(s slice, name string, ends time.Time) (string, time.Time) {
+		{"has one window for all periods", windowing(func(s slice, name *string, _ *time.Time) {
 			if strings.HasPrefix(s.ID, "slice-") {
-				return "", ends
+				*name = ""
 			}
-			return string(s.Period), ends
 		})},
 	},
 	"what is given back is given back in its own window": {
-		{"gives back in the window without an end", givingBack(func(l *ledger, e *entry, unused totals) error {
+		{"gives back in the window without an end", beforeReturn(func(_ *ledger, e *entry, _ *totals) {
 			e.at.window = ""
-			return l.giveBackOnce(e, unused)
 		})},
 	},
 	"a grant names the window that it is of": {
@@ -166,18 +160,15 @@ var windowFaults = faults[watchdog.SpendStore]{
 	},
 }
 
-func windowing(change func(s slice, name string, ends time.Time) (string, time.Time)) func() watchdog.SpendStore {
+// windowing returns a store with other windows.
+func windowing(change func(s slice, name *string, ends *time.Time)) func() watchdog.SpendStore {
 	return withFlaw(func(l *ledger) {
 		l.windowAt = func(s slice, now time.Time) (string, time.Time) {
 			name, ends := s.WindowAt(now)
-			return change(s, name, ends)
+			change(s, &name, &ends)
+			return name, ends
 		}
 	})
-}
-
-// ending returns a store whose windows end at another time.
-func ending(change func(s slice, ends time.Time) time.Time) func() watchdog.SpendStore {
-	return windowing(func(s slice, name string, ends time.Time) (string, time.Time) { return name, change(s, ends) })
 }
 
 func naming(how func(s slice, name string, fits bool) string) func() watchdog.SpendStore {
@@ -190,18 +181,18 @@ var spendCallFaults = faults[watchdog.SpendStore]{
 		{"does not look at a slice's scope", validating(func(s *slice) { s.Scope = "a" })},
 		{"does not look at a slice's zone", validating(func(s *slice) { s.Zone = "" })},
 		{"has an error of its own for an invalid slice", withFlaw(func(l *ledger) {
-			l.validate = func(s slice) error { return ownErrorFor(watchdog.ErrInvalid, s.Validate()) }
+			l.validate = func(s slice) error { return own(s.Validate()) }
 		})},
 	},
 	"a take with a done context charges nothing and returns the context's error": {
-		{"ignores the context of a take", withFlaw(func(l *ledger) { l.doneTake = ignoring })},
-		{"charges and then returns the context's error", withFlaw(func(l *ledger) { l.doneTake = late })},
-		{"has an error of its own for a take with a done context", withFlaw(func(l *ledger) { l.doneTake = own })},
+		{"ignores the context of a take", calls("Take", ignoresContext)},
+		{"charges and then returns the context's error", calls("Take", looksAtContextLate)},
+		{"has an error of its own for a take with a done context", calls("Take", hidesContext)},
 	},
 	"a return with a done context gives nothing back and returns the context's error": {
-		{"ignores the context of a return", withFlaw(func(l *ledger) { l.doneReturn = ignoring })},
-		{"gives back and then returns the context's error", withFlaw(func(l *ledger) { l.doneReturn = late })},
-		{"has an error of its own for a return with a done context", withFlaw(func(l *ledger) { l.doneReturn = own })},
+		{"ignores the context of a return", calls("Return", ignoresContext)},
+		{"gives back and then returns the context's error", calls("Return", looksAtContextLate)},
+		{"has an error of its own for a return with a done context", calls("Return", hidesContext)},
 	},
 	crowdFits: {
 		{"reads what is charged before it writes it", withFlaw(func(l *ledger) { l.racesForTotals = true })},
@@ -218,7 +209,32 @@ func validating(mend func(s *slice)) func() watchdog.SpendStore {
 	})
 }
 
-// What becomes of a call whose context is done.
-func ignoring(_ context.Context, call func() error) error { return call() }
-func late(ctx context.Context, call func() error) error   { return errors.Join(call(), ctx.Err()) }
-func own(context.Context, func() error) error             { return errOwn }
+// A way to make a call.
+type way = func(ctx context.Context, do func(ctx context.Context) error) error
+
+// calls returns a store that makes the calls of a method in another way.
+func calls(method string, how way) func() watchdog.SpendStore {
+	return withFlaw(func(l *ledger) {
+		l.call = func(ctx context.Context, called string, do func(context.Context) error) error {
+			if called == method {
+				return how(ctx, do)
+			}
+			return do(ctx)
+		}
+	})
+}
+
+func ignoresContext(ctx context.Context, do func(ctx context.Context) error) error {
+	return do(context.WithoutCancel(ctx))
+}
+
+func looksAtContextLate(ctx context.Context, do func(ctx context.Context) error) error {
+	return errors.Join(do(context.WithoutCancel(ctx)), ctx.Err())
+}
+
+func hidesContext(ctx context.Context, do func(ctx context.Context) error) error {
+	if ctx.Err() != nil {
+		return errOwn
+	}
+	return do(ctx)
+}

@@ -18,31 +18,23 @@ func spendFaults() faults[watchdog.SpendStore] {
 
 var fitFaults = faults[watchdog.SpendStore]{
 	"what is asked for fits up to the limit, and not with one more": {
-		{"refuses what reaches the limit", granting(func(s slice, charged, g totals, fits bool) (totals, bool) {
+		{"refuses what reaches the limit", granting(func(s slice, charged totals, g *offer) {
 			if reaches(s.Least.InputTokens, s.Limit.InputTokens, charged.InputTokens) ||
 				reaches(s.Least.Requests, s.Limit.Requests, charged.Requests) {
-				return totals{}, false
+				*g = offer{}
 			}
-			return g, fits
 		})},
-		{"allows one more", granting(func(s slice, charged, g totals, fits bool) (totals, bool) {
+		{"allows one more", granting(func(s slice, charged totals, g *offer) {
 			if s.Limit.Requests > 0 && charged.Requests+s.Least.Requests == s.Limit.Requests+1 {
-				return s.Least, true
+				*g = offer{s.Least, true}
 			}
-			return g, fits
 		})},
 	},
 	"every kind is charged by itself": {
-		{"mixes up two kinds", granting(func(_ slice, _, g totals, fits bool) (totals, bool) {
+		{"mixes up two kinds", granting(func(_ slice, _ totals, g *offer) {
 			g.InputTokens, g.OutputTokens = g.OutputTokens, g.InputTokens
-			return g, fits
 		})},
-		{"has no column for a kind", withFlaw(func(l *ledger) {
-			l.add = func(charged, granted totals) totals {
-				granted.ToolCalls = 0
-				return charged.Add(granted)
-			}
-		})},
+		{"has no column for a kind", adding(func(_, granted, sum *totals) { sum.ToolCalls -= granted.ToolCalls })},
 	},
 	"if one kind does not fit, none is charged": {
 		{"charges the kinds that fit", withFlaw(func(l *ledger) {
@@ -56,29 +48,32 @@ var fitFaults = faults[watchdog.SpendStore]{
 		{"knows no limit of cost", takesFor(func(s *slice) { s.Limit.Cost = max(s.Limit.Cost, s.Least.Cost) })},
 	},
 	"a slice is what is asked for, or a sixty-fourth of what is left if that is more": {
-		{"charges what is needed, and no more", grantsMore(func(s slice, _, _ totals) int64 { return s.Least.Requests })},
-		{"charges a share of the limit", grantsMore(func(s slice, _, g totals) int64 {
-			return max(g.Requests, s.Limit.Requests/64)
+		{"charges what is needed, and no more", granting(func(s slice, _ totals, g *offer) {
+			if g.fits {
+				g.Totals = s.Least
+			}
 		})},
-		{"charges a share beside what is needed", grantsMore(func(s slice, charged, g totals) int64 {
-			return min(g.Requests, 1) * (s.Least.Requests + (s.Limit.Requests-charged.Requests)/64)
+		{"charges a share of the limit", granting(func(s slice, _ totals, g *offer) {
+			if g.fits && !s.Force && s.Limit.Requests < watchdog.NoLimit {
+				g.Requests = max(g.Requests, s.Limit.Requests/64)
+			}
+		})},
+		{"charges a share beside what is needed", granting(func(s slice, charged totals, g *offer) {
+			if g.fits && !s.Force && s.Limit.Requests < watchdog.NoLimit && g.Requests > 0 {
+				g.Requests = s.Least.Requests + (s.Limit.Requests-charged.Requests)/64
+			}
 		})},
 	},
 	"of what has no limit a slice is what is asked for": {
-		{"charges a share of no limit", granting(func(s slice, _, g totals, fits bool) (totals, bool) {
-			if fits && s.Limit.Requests == watchdog.NoLimit {
+		{"charges a share of no limit", granting(func(s slice, _ totals, g *offer) {
+			if g.fits && s.Limit.Requests == watchdog.NoLimit {
 				g.Requests = max(g.Requests, math.MaxInt64/64)
 			}
-			return g, fits
 		})},
 	},
 	"a sum that is too large for a number stays the largest": {
-		{"lets a sum become negative", withFlaw(func(l *ledger) {
-			l.add = func(charged, granted totals) totals {
-				sum := charged.Add(granted)
-				sum.Requests = charged.Requests + granted.Requests
-				return sum
-			}
+		{"lets a sum become negative", adding(func(charged, granted, sum *totals) {
+			sum.Requests = charged.Requests + granted.Requests
 		})},
 		{"gives back of a sum that was too large", givingBack(func(l *ledger, e *entry, unused totals) error {
 			err := l.giveBackOnce(e, unused)
@@ -90,25 +85,22 @@ var fitFaults = faults[watchdog.SpendStore]{
 	},
 	"a forced slice is charged with what is asked for, whether it fits or not": {
 		{"refuses what is forced", takesFor(func(s *slice) { s.Force = false })},
-		{"charges a share of what is forced", granting(func(s slice, charged, g totals, fits bool) (totals, bool) {
+		{"charges a share of what is forced", granting(func(s slice, charged totals, g *offer) {
 			if s.Force {
 				g.Requests = max(g.Requests, (s.Limit.Requests-charged.Requests)/64)
 			}
-			return g, fits
 		})},
-		{"charges of what is forced what fits", granting(func(s slice, charged, g totals, fits bool) (totals, bool) {
+		{"charges of what is forced what fits", granting(func(s slice, charged totals, g *offer) {
 			if s.Force {
 				g.Requests = min(g.Requests, s.Limit.Requests-charged.Requests)
 			}
-			return g, fits
 		})},
 	},
 	"above its limit a kind is granted nothing, and less than nothing never": {
-		{"charges a share of a negative rest", granting(func(s slice, charged, g totals, fits bool) (totals, bool) {
-			if rest := s.Limit.Requests - charged.Requests; fits && rest < 0 && s.Least.Requests == 0 {
+		{"charges a share of a negative rest", granting(func(s slice, charged totals, g *offer) {
+			if rest := s.Limit.Requests - charged.Requests; g.fits && rest < 0 && s.Least.Requests == 0 {
 				g.Requests = rest / 64
 			}
-			return g, fits
 		})},
 	},
 }
@@ -118,23 +110,21 @@ func reaches(least, limit, charged int64) bool {
 	return least > 0 && limit < watchdog.NoLimit && charged+least == limit
 }
 
+// An offer is what is granted of a slice, and whether it fits.
+type offer struct {
+	watchdog.Totals
+	fits bool
+}
+
 // granting returns a store that changes what is granted.
-func granting(change func(s slice, charged, granted totals, fits bool) (totals, bool)) func() watchdog.SpendStore {
+func granting(change func(s slice, charged totals, g *offer)) func() watchdog.SpendStore {
 	return withFlaw(func(l *ledger) {
 		l.fit = func(s slice, charged totals) (totals, bool) {
 			granted, fits := s.Fit(charged)
-			return change(s, charged, granted, fits)
+			g := offer{granted, fits}
+			change(s, charged, &g)
+			return g.Totals, g.fits
 		}
-	})
-}
-
-// grantsMore returns a store that grants other requests of slices that fit a limit.
-func grantsMore(requests func(s slice, charged, granted totals) int64) func() watchdog.SpendStore {
-	return granting(func(s slice, charged, g totals, fits bool) (totals, bool) {
-		if fits && !s.Force && s.Limit.Requests < watchdog.NoLimit {
-			g.Requests = requests(s, charged, g)
-		}
-		return g, fits
 	})
 }
 
@@ -148,13 +138,23 @@ func takesFor(change func(s *slice)) func() watchdog.SpendStore {
 	})
 }
 
+// adding returns a store that charges another sum.
+func adding(change func(charged, granted, sum *totals)) func() watchdog.SpendStore {
+	return withFlaw(func(l *ledger) {
+		l.add = func(charged, granted totals) totals {
+			sum := charged.Add(granted)
+			change(&charged, &granted, &sum)
+			return sum
+		}
+	})
+}
+
 var againFaults = faults[watchdog.SpendStore]{
 	"a slice that is taken again is charged once, and has what was granted then": {
-		{"charges a slice again", again(func(l *ledger, e *entry, s slice) (grant, error) {
+		{"charges a slice again", again(func(l *ledger, e *entry, s slice) {
 			if e.granted.Requests == 25 && !e.back && e.scope == s.Scope {
 				l.charged[e.at] = l.charged[e.at].Add(e.granted)
 			}
-			return l.answerAgain(e, s)
 		})},
 		{"grants again what is asked for now", answers(func(g *grant, _ *entry, s slice) { g.Granted = s.Least })},
 		{"refuses again what does not fit now", answers(func(g *grant, _ *entry, s slice) {
@@ -164,11 +164,10 @@ var againFaults = faults[watchdog.SpendStore]{
 		})},
 	},
 	"a slice that is taken again after its return is charged no more": {
-		{"grants a returned slice anew", again(func(l *ledger, e *entry, s slice) (grant, error) {
+		{"grants a returned slice anew", again(func(l *ledger, e *entry, _ slice) {
 			if e.back && e.granted.Requests == 25 {
 				l.charged[e.at] = l.charged[e.at].Add(e.returned)
 			}
-			return l.answerAgain(e, s)
 		})},
 		{"grants of a returned slice what was kept", answers(func(g *grant, e *entry, _ slice) {
 			if e.granted.Requests == 25 {
@@ -191,29 +190,33 @@ var againFaults = faults[watchdog.SpendStore]{
 	},
 }
 
-// again returns a store with another answer to a slice that was taken before.
-func again(how func(l *ledger, e *entry, s slice) (grant, error)) func() watchdog.SpendStore {
+// again returns a store that does something before it answers to a slice that was taken before.
+func again(do func(l *ledger, e *entry, s slice)) func() watchdog.SpendStore {
 	return withFlaw(func(l *ledger) {
-		l.again = func(e *entry, s slice) (grant, error) { return how(l, e, s) }
+		l.again = func(e *entry, s slice) (grant, error) {
+			do(l, e, s)
+			return l.answerAgain(e, s)
+		}
 	})
 }
 
-// answers is again with a change of the right answer.
+// answers returns a store that changes that answer.
 func answers(change func(g *grant, e *entry, s slice)) func() watchdog.SpendStore {
-	return again(func(l *ledger, e *entry, s slice) (grant, error) {
-		g, err := l.answerAgain(e, s)
-		change(&g, e, s)
-		return g, err
+	return withFlaw(func(l *ledger) {
+		l.again = func(e *entry, s slice) (grant, error) {
+			g, err := l.answerAgain(e, s)
+			change(&g, e, s)
+			return g, err
+		}
 	})
 }
 
 var returnFaults = faults[watchdog.SpendStore]{
 	"what is given back fits again, and is given back once": {
-		{"gives back each time", givingBack(func(l *ledger, e *entry, unused totals) error {
+		{"gives back each time", beforeReturn(func(_ *ledger, e *entry, _ *totals) {
 			if e.granted.Requests == 40 {
 				e.back = false
 			}
-			return l.giveBackOnce(e, unused)
 		})},
 		{"fails when a slice is returned again", givingBack(func(l *ledger, e *entry, unused totals) error {
 			if e.back && e.granted.Requests < 50 {
@@ -221,11 +224,10 @@ var returnFaults = faults[watchdog.SpendStore]{
 			}
 			return l.giveBackOnce(e, unused)
 		})},
-		{"puts a later return in the place of the first", givingBack(func(l *ledger, e *entry, unused totals) error {
+		{"puts a later return in the place of the first", beforeReturn(func(l *ledger, e *entry, unused *totals) {
 			if e.back && unused.Requests < e.returned.Requests {
-				l.charged[e.at] = l.charged[e.at].Add(e.returned.Sub(unused))
+				l.charged[e.at] = l.charged[e.at].Add(e.returned.Sub(*unused))
 			}
-			return l.giveBackOnce(e, unused)
 		})},
 	},
 	"a return is of its own slice": {
@@ -243,12 +245,11 @@ var returnFaults = faults[watchdog.SpendStore]{
 		{"has an error of its own for an unknown slice", unknown(errOwn)},
 	},
 	"no more is given back than was granted, and no less than nothing": {
-		{"gives back whatever it is told", givingBack(func(l *ledger, e *entry, unused totals) error {
+		{"gives back whatever it is told", beforeReturn(func(_ *ledger, e *entry, unused *totals) {
 			unused.Requests = min(unused.Requests, e.granted.Requests)
-			return l.giveBackOnce(e, unused)
 		})},
-		{"looks at requests alone when they are returned", givingBack(func(l *ledger, e *entry, unused totals) error {
-			return l.giveBackOnce(e, totals{Requests: unused.Requests})
+		{"looks at requests alone when they are returned", beforeReturn(func(_ *ledger, _ *entry, unused *totals) {
+			*unused = totals{Requests: unused.Requests}
 		})},
 		{"takes a refused return for the one", givingBack(func(l *ledger, e *entry, unused totals) error {
 			err := l.giveBackOnce(e, unused)
@@ -271,6 +272,14 @@ var returnFaults = faults[watchdog.SpendStore]{
 func givingBack(how func(l *ledger, e *entry, unused totals) error) func() watchdog.SpendStore {
 	return withFlaw(func(l *ledger) {
 		l.giveBack = func(e *entry, unused totals) error { return how(l, e, unused) }
+	})
+}
+
+// beforeReturn returns a store that does something before it gives back.
+func beforeReturn(do func(l *ledger, e *entry, unused *totals)) func() watchdog.SpendStore {
+	return givingBack(func(l *ledger, e *entry, unused totals) error {
+		do(l, e, &unused)
+		return l.giveBackOnce(e, unused)
 	})
 }
 

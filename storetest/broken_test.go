@@ -3,9 +3,17 @@ package storetest_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/seed62658d38/watchdog"
+)
+
+type (
+	event     = watchdog.Event
+	selection = watchdog.Selection
+	exchanges = []*watchdog.Exchange
+	memory    = watchdog.Memory
 )
 
 // Faults are stores with one flaw each, by the rule that must find it.
@@ -16,21 +24,33 @@ type fault[S any] struct {
 	open func() S
 }
 
+// joined returns all faults. No two of them have a rule in common.
+func joined[S any](some ...faults[S]) faults[S] {
+	all := faults[S]{}
+	for _, one := range some {
+		maps.Copy(all, one)
+	}
+	return all
+}
+
 // errOwn is an error of a store that does not say what a rule wants to know.
 var errOwn = errors.New("constraint failed")
 
-type (
-	event  = watchdog.Event
-	memory = watchdog.Memory
-)
+// own returns the error, or one of its own in the place of ErrInvalid.
+func own(err error) error {
+	if errors.Is(err, watchdog.ErrInvalid) {
+		return errOwn
+	}
+	return err
+}
 
 // altered is a Memory whose calls can be replaced.
 type altered struct {
 	memory
 	append   func(ctx context.Context, events ...event) error
 	read     func(ctx context.Context, kind, id string) ([]event, error)
-	choose   func(ctx context.Context, s watchdog.Selection) ([]event, error)
-	transact func(ctx context.Context, exchanges ...*watchdog.Exchange) error
+	choose   func(ctx context.Context, s selection) ([]event, error)
+	transact func(ctx context.Context, all ...*watchdog.Exchange) error
 	layers   func(ctx context.Context, parent string) ([]string, error)
 	follow   func(ctx context.Context, id string, ready func(), told func(event)) error
 	close    func() error
@@ -58,12 +78,10 @@ func (a *altered) Read(ctx context.Context, kind, id string) ([]event, error) {
 	return a.read(ctx, kind, id)
 }
 
-func (a *altered) Select(ctx context.Context, s watchdog.Selection) ([]event, error) {
-	return a.choose(ctx, s)
-}
+func (a *altered) Select(ctx context.Context, s selection) ([]event, error) { return a.choose(ctx, s) }
 
-func (a *altered) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	return a.transact(ctx, exchanges...)
+func (a *altered) Transact(ctx context.Context, all ...*watchdog.Exchange) error {
+	return a.transact(ctx, all...)
 }
 
 func (a *altered) Layers(ctx context.Context, parent string) ([]string, error) {
@@ -76,26 +94,35 @@ func (a *altered) Follow(ctx context.Context, id string, ready func(), told func
 
 func (a *altered) Close() error { return a.close() }
 
-// writes returns a store with another Append.
-func writes(how func(m *memory, ctx context.Context, events []event) error) func() watchdog.EventStore {
+// appends returns a store that appends in another way.
+func appends(how func(m *memory, ctx context.Context, events []event) error) func() watchdog.EventStore {
 	return plain(func(a *altered) {
 		a.append = func(ctx context.Context, events ...event) error { return how(&a.memory, ctx, slices.Clone(events)) }
 	})
 }
 
+// writes returns a store that appends something else.
+func writes(instead func(m *memory, events []event) []event) func() watchdog.EventStore {
+	return appends(func(m *memory, ctx context.Context, events []event) error {
+		return m.Append(ctx, instead(m, events)...)
+	})
+}
+
 // writesChanged returns a store that changes each event before it stores it.
 func writesChanged(change func(e *event)) func() watchdog.EventStore {
-	return writes(func(m *memory, ctx context.Context, events []event) error {
-		for i := range events {
-			change(&events[i])
-		}
-		return m.Append(ctx, events...)
-	})
+	return writes(func(_ *memory, events []event) []event { return changed(events, change) })
+}
+
+func changed(events []event, change func(e *event)) []event {
+	for i := range events {
+		change(&events[i])
+	}
+	return events
 }
 
 // refuses returns a store that fails for some batches.
 func refuses(err error, which func(events []event) bool) func() watchdog.EventStore {
-	return writes(func(m *memory, ctx context.Context, events []event) error {
+	return appends(func(m *memory, ctx context.Context, events []event) error {
 		if which(events) {
 			return err
 		}
@@ -115,12 +142,7 @@ func reads(change func(events []event) []event) func() watchdog.EventStore {
 
 // readsChanged returns a store that changes each event that it reads.
 func readsChanged(change func(e *event)) func() watchdog.EventStore {
-	return reads(func(events []event) []event {
-		for i := range events {
-			change(&events[i])
-		}
-		return events
-	})
+	return reads(func(events []event) []event { return changed(events, change) })
 }
 
 // sorts returns a store that orders what it reads in another way.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/big"
 	"reflect"
-	"slices"
 
 	"github.com/seed62658d38/watchdog"
 )
@@ -29,19 +28,6 @@ func differs(got, want watchdog.Event) error {
 		return fmt.Errorf("event %q: timestamp was read as %v, want %v as appended", want.ID, got.Timestamp, want.Timestamp)
 	}
 	return carries(got.Payload, want.Payload)
-}
-
-// differFrom returns an error if the events are not the appended ones, in this order.
-func differFrom(got, want []watchdog.Event) error {
-	if !slices.Equal(ids(got), ids(want)) {
-		return fmt.Errorf("got events %s, want %s", list(got), list(want))
-	}
-	for i := range want {
-		if err := differs(got[i], want[i]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // carries returns an error if a key of want is missing or different in got.

@@ -33,10 +33,7 @@ func hasLayers(parent string, want ...string) step {
 		if err != nil {
 			return fmt.Errorf("layers of %q: %w", parent, err)
 		}
-		if !slices.Equal(layers, want) {
-			return fmt.Errorf("layers of %q: got %q, want %q", parent, layers, want)
-		}
-		return nil
+		return sameNames(fmt.Sprintf("layers of %q", parent), layers, want)
 	}
 }
 

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -71,16 +70,6 @@ func withinMicrosecond(ids ...string) (events []watchdog.Event) {
 		}))
 	}
 	return events
-}
-
-func isOrdered(want ...string) step {
-	return func(ctx context.Context, store watchdog.EventStore) error {
-		events, err := get(ctx, store, runID)
-		if got := ids(events); err == nil && !slices.Equal(got, want) {
-			err = fmt.Errorf("read %q, want the order %q", got, want)
-		}
-		return err
-	}
 }
 
 var aggregateRules = []eventRule{

@@ -1,6 +1,7 @@
 package storetest_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -34,10 +35,9 @@ type ledger struct {
 	again      func(e *entry, s slice) (grant, error) // the answer to a slice that was taken before
 	giveBack   func(e *entry, unused totals) error
 	unknown    error
-	named      func(s slice, name string, fits bool) string       // the name of a window in the answer
-	answer     func(call func() error) error                      // makes a call
-	doneTake   func(ctx context.Context, call func() error) error // makes a call whose context is done
-	doneReturn func(ctx context.Context, call func() error) error
+	named      func(s slice, name string, fits bool) string // the name of a window in the answer
+	// call makes a call, which looks at its context first.
+	call func(ctx context.Context, method string, do func(ctx context.Context) error) error
 
 	// What is not atomic.
 	racesForTotals, racesForIDs, racesToReturn bool
@@ -65,11 +65,9 @@ func newLedger() *ledger {
 		idOf:       func(s slice) string { return s.ID },
 		currency:   slice.CurrencyOf,
 		currencyOf: func(s slice) string { return s.Scope },
+		call:       func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) },
 		unknown:    fmt.Errorf("%w return: there is no such slice", watchdog.ErrInvalid),
 		named:      func(_ slice, name string, _ bool) string { return name },
-		answer:     func(call func() error) error { return call() },
-		doneTake:   func(ctx context.Context, _ func() error) error { return ctx.Err() },
-		doneReturn: func(ctx context.Context, _ func() error) error { return ctx.Err() },
 	}
 	l.again, l.giveBack = l.answerAgain, l.giveBackOnce
 	return l
@@ -85,8 +83,8 @@ func withFlaw(replace func(l *ledger)) func() watchdog.SpendStore {
 }
 
 func (l *ledger) Take(ctx context.Context, s slice) (g grant, err error) {
-	err = l.call(ctx, l.doneTake, func() error {
-		if err := l.validate(s); err != nil {
+	err = l.call(ctx, "Take", func(ctx context.Context) error {
+		if err := cmp.Or(ctx.Err(), l.validate(s)); err != nil {
 			return err
 		}
 		g, err = l.take(s)
@@ -96,22 +94,18 @@ func (l *ledger) Take(ctx context.Context, s slice) (g grant, err error) {
 }
 
 func (l *ledger) Return(ctx context.Context, id string, unused totals) error {
-	return l.call(ctx, l.doneReturn, func() error {
+	return l.call(ctx, "Return", func(ctx context.Context) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		e := l.slices[id]
-		if e == nil {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case e == nil:
 			return l.unknown
 		}
 		return l.giveBack(e, unused)
 	})
-}
-
-func (l *ledger) call(ctx context.Context, done func(context.Context, func() error) error, call func() error) error {
-	if ctx.Err() != nil {
-		return done(ctx, call)
-	}
-	return l.answer(call)
 }
 
 func (l *ledger) take(s slice) (grant, error) {

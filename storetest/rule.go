@@ -82,6 +82,22 @@ func withDoneContexts[S any](call check[S], then ...check[S]) check[S] {
 	}
 }
 
+// equal compares what a store said with what it should have said.
+func equal[T comparable](what string, got, want T) error {
+	if got != want {
+		return fmt.Errorf("%s: got %+v, want %+v", what, got, want)
+	}
+	return nil
+}
+
+// sameNames is equal for IDs and other names, in their order.
+func sameNames(what string, got, want []string) error {
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("%s: got %s, want %s", what, contract.Shorten(got), contract.Shorten(want))
+	}
+	return nil
+}
+
 // errOptional is the error of a rule about an interface that the store does not implement.
 var errOptional = errors.New("the rule is about an optional interface")
 

@@ -59,15 +59,9 @@ func takes(slice watchdog.Slice, checks ...func(g watchdog.Grant) error) spendSt
 // grants takes a slice that must fit, and checks what is granted and what the window is charged with then.
 func grants(slice watchdog.Slice, granted, charged watchdog.Totals) spendStep {
 	return takes(slice, func(g watchdog.Grant) error {
-		switch {
-		case !g.Fits:
-			return errors.New("it did not fit, want it granted")
-		case g.Granted != granted:
-			return fmt.Errorf("granted %+v, want %+v", g.Granted, granted)
-		case g.Charged != charged:
-			return fmt.Errorf("its window is charged with %+v, want %+v", g.Charged, charged)
-		}
-		return nil
+		return errors.Join(
+			equal("fits", g.Fits, true), equal("granted", g.Granted, granted), equal("charged", g.Charged, charged),
+		)
 	})
 }
 
@@ -79,10 +73,7 @@ func gets(slice watchdog.Slice, granted, charged int64) spendStep {
 // unfit takes a slice that must not fit.
 func unfit(slice watchdog.Slice) spendStep {
 	return takes(slice, func(g watchdog.Grant) error {
-		if g.Fits || g.Granted != (watchdog.Totals{}) {
-			return fmt.Errorf("granted %+v, want nothing: it does not fit", g.Granted)
-		}
-		return nil
+		return errors.Join(equal("fits", g.Fits, false), equal("granted", g.Granted, watchdog.Totals{}))
 	})
 }
 
@@ -110,10 +101,10 @@ func charged(ctx context.Context, store watchdog.SpendStore, in watchdog.Slice) 
 func isCharged(in watchdog.Slice, want watchdog.Totals) spendStep {
 	return func(ctx context.Context, store watchdog.SpendStore) error {
 		got, err := charged(ctx, store, in)
-		if err == nil && got != want {
-			err = fmt.Errorf("the window of scope %.40q is charged with %+v, want %+v", in.Scope, got, want)
+		if err != nil {
+			return err
 		}
-		return err
+		return equal(fmt.Sprintf("charged in scope %.40q", in.Scope), got, want)
 	}
 }
 

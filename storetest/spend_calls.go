@@ -29,10 +29,7 @@ var spendCallRules = []spendRule{
 			slice := inScope(asks(scope, 3, 60), scope)
 			err := contract.AtOnce(callers, func(int) error {
 				g, err := takeAtLast(ctx, store, slice)
-				if err == nil && (!g.Fits || g.Granted != slice.Least) {
-					err = fmt.Errorf("a caller was granted %+v, want %+v", g.Granted, slice.Least)
-				}
-				return err
+				return errors.Join(err, equal("fits", g.Fits, true), equal("granted", g.Granted, slice.Least))
 			})
 			return errors.Join(err, isCharged(slice, slice.Least)(ctx, store))
 		})},

@@ -59,10 +59,7 @@ func longScope(end string) string { return strings.Repeat("語", watchdog.MaxAgg
 func pays(scope, currency string) spendStep {
 	return func(ctx context.Context, store watchdog.SpendStore) error {
 		return takes(costing(scope, watchdog.PeriodNone, currency), func(g watchdog.Grant) error {
-			if !g.Fits {
-				return fmt.Errorf("it did not fit in %q", currency)
-			}
-			return nil
+			return equal("fits", g.Fits, true)
 		})(ctx, store)
 	}
 }
@@ -106,10 +103,7 @@ var windowRules = []spendRule{
 			givesBack(ofDay.ID, 15),
 			uses(10),
 			takes(ofDay, func(g watchdog.Grant) error { // in the window that it was charged in, also if that is over
-				if g.Charged != requests(5) {
-					return fmt.Errorf("the window of the day is charged with %+v, want 5 requests", g.Charged)
-				}
-				return nil
+				return equal("charged", g.Charged, requests(5))
 			}),
 		)},
 	{"a grant names the window that it is of",
@@ -125,10 +119,7 @@ func inPeriod(s watchdog.Slice, period watchdog.Period) watchdog.Slice {
 }
 
 func neverEnds(g watchdog.Grant) error {
-	if g.Ends != watchdog.NoLimit {
-		return fmt.Errorf("it ends after %v, want never", g.Ends)
-	}
-	return nil
+	return equal("ends", g.Ends, watchdog.NoLimit)
 }
 
 // A window is a period in a zone, and how long it lasts at most.
@@ -186,10 +177,7 @@ func (w window) has(first, second watchdog.Grant) error {
 			return fmt.Errorf("it ends after %v, want up to %v", g.Ends, w.most)
 		}
 	}
-	if want := first.Charged.Add(second.Granted); second.Charged != want {
-		return fmt.Errorf("after a second slice it is charged with %+v, want %+v", second.Charged, want)
-	}
-	return nil
+	return equal("charged after a second slice", second.Charged, first.Charged.Add(second.Granted))
 }
 
 // storeSkew is how wrong the clock of a store under test may be.

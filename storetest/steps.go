@@ -71,26 +71,28 @@ func refuses(what string, want error, events ...watchdog.Event) step {
 	})
 }
 
-func get(ctx context.Context, store watchdog.EventStore, aggregateID string) ([]watchdog.Event, error) {
-	events, err := store.Read(ctx, watchdog.AggregateType, aggregateID)
-	if err != nil {
-		return nil, fmt.Errorf("read aggregate %q: %w", aggregateID, err)
+// reads reads an aggregate and checks what it has.
+func reads(aggregateType, aggregateID string, check func(events []watchdog.Event) error) step {
+	return func(ctx context.Context, store watchdog.EventStore) error {
+		events, err := store.Read(ctx, aggregateType, aggregateID)
+		if err == nil {
+			err = check(events)
+		}
+		if err != nil {
+			return fmt.Errorf("read aggregate %q: %w", aggregateID, err)
+		}
+		return nil
 	}
-	return events, nil
 }
 
 // only reads the aggregate of an event, and checks the one event that it must have.
 func only(like watchdog.Event, check func(got watchdog.Event) error) step {
-	return func(ctx context.Context, store watchdog.EventStore) error {
-		events, err := store.Read(ctx, like.AggregateType, like.AggregateID)
-		if err != nil {
-			return fmt.Errorf("read aggregate %q: %w", like.AggregateID, err)
-		}
+	return reads(like.AggregateType, like.AggregateID, func(events []watchdog.Event) error {
 		if len(events) != 1 {
-			return fmt.Errorf("aggregate %q: read %s, want one event", like.AggregateID, list(events))
+			return fmt.Errorf("got events %s, want one", list(events))
 		}
 		return check(events[0])
-	}
+	})
 }
 
 // keeps checks that the aggregate of the event has only this one, as it was appended.
@@ -111,18 +113,25 @@ func holds(want ...string) step { return holdsAt(runID, want...) }
 
 // holdsAt is holds for another aggregate.
 func holdsAt(aggregateID string, want ...string) step {
-	return func(ctx context.Context, store watchdog.EventStore) error {
-		events, err := get(ctx, store, aggregateID)
-		if err != nil {
-			return err
-		}
-		got, want := slices.Sorted(slices.Values(ids(events))), slices.Sorted(slices.Values(want))
-		if !slices.Equal(got, want) {
-			return fmt.Errorf("aggregate %q: read events %s, want %s",
-				aggregateID, contract.Shorten(got), contract.Shorten(want))
-		}
-		return nil
+	return reads(watchdog.AggregateType, aggregateID, func(events []watchdog.Event) error {
+		return sameNames("events", slices.Sorted(slices.Values(ids(events))), slices.Sorted(slices.Values(want)))
+	})
+}
+
+// isOrdered checks that the run has these events in this order.
+func isOrdered(want ...string) step {
+	return reads(watchdog.AggregateType, runID, func(events []watchdog.Event) error {
+		return sameNames("events", ids(events), want)
+	})
+}
+
+// differFrom returns an error if the events are not the appended ones, in this order.
+func differFrom(got, want []watchdog.Event) error {
+	err := sameNames("events", ids(got), ids(want))
+	for i := 0; err == nil && i < len(want); i++ {
+		err = differs(got[i], want[i])
 	}
+	return err
 }
 
 func ids(events []watchdog.Event) []string {

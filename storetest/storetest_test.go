@@ -60,15 +60,6 @@ func eventFaults() faults[watchdog.EventStore] {
 	return joined(fieldFaults, batchFaults, readFaults, selectionFaults, transactionFaults, feedFaults)
 }
 
-// joined returns all faults. No two of them have a rule in common.
-func joined[S any](some ...faults[S]) faults[S] {
-	all := faults[S]{}
-	for _, one := range some {
-		maps.Copy(all, one)
-	}
-	return all
-}
-
 // eachBreaksOneRule gives each store to all rules. Each has one flaw, and breaks one rule: the one that is about the
 // flaw. And each rule is broken by a store.
 func eachBreaksOneRule[S any](t *testing.T, all faults[S], names []string, test func(open func() S) error) {
@@ -176,23 +167,19 @@ func TestOpenAndCloseErrors(t *testing.T) {
 
 // A store whose answers are lost while it is busy keeps the rules: a host tries again under the same ID.
 func TestBusySpendStore(t *testing.T) {
-	var calls, lost atomic.Int64
-	require.NoError(t, testSpend(func() watchdog.SpendStore {
-		return withFlaw(func(l *ledger) {
-			var inside atomic.Int64
-			l.answer = func(call func() error) error {
-				others := inside.Add(1) - 1
-				defer inside.Add(-1)
-				err := call()
-				runtime.Gosched()
-				if err == nil && others > 0 && calls.Add(1)%2 == 0 {
-					lost.Add(1)
-					return errOwn
-				}
-				return err
-			}
-		})()
-	}))
+	var calls, inside, lost atomic.Int64
+	busy := func(ctx context.Context, _ string, do func(context.Context) error) error {
+		others := inside.Add(1) - 1
+		defer inside.Add(-1)
+		err := do(ctx)
+		runtime.Gosched()
+		if err == nil && others > 0 && calls.Add(1)%2 == 0 {
+			lost.Add(1)
+			return errOwn
+		}
+		return err
+	}
+	require.NoError(t, testSpend(withFlaw(func(l *ledger) { l.call = busy })))
 	assert.Positive(t, lost.Load())
 }
 
