@@ -103,33 +103,32 @@ var selectionFaults = faults[watchdog.EventStore]{
 		})},
 	},
 	"a select with a done context returns the context's error": {
-		{"ignores the context of a select", able(func(a *altered) {
-			a.choose = func(ctx context.Context, s selection) ([]event, error) {
-				return a.memory.Select(context.WithoutCancel(ctx), s)
-			}
+		{"ignores the context of a select", selecting(func(m *memory, ctx context.Context, s selection) ([]event, error) {
+			return m.Select(context.WithoutCancel(ctx), s)
 		})},
 	},
 }
 
+// selecting returns a store that selects in another way.
+func selecting(how func(m *memory, ctx context.Context, s selection) ([]event, error)) func() watchdog.EventStore {
+	return able(func(a *altered) {
+		a.choose = func(ctx context.Context, s selection) ([]event, error) { return how(&a.memory, ctx, s) }
+	})
+}
+
 // selectsChanged returns a store that changes what it selects.
 func selectsChanged(change func(m *memory, s selection, selected []event) []event) func() watchdog.EventStore {
-	return able(func(a *altered) {
-		a.choose = func(ctx context.Context, s selection) ([]event, error) {
-			selected, err := a.memory.Select(ctx, s)
-			if err != nil {
-				return nil, err
-			}
-			return change(&a.memory, s, selected), nil
-		}
+	return selecting(func(m *memory, ctx context.Context, s selection) ([]event, error) {
+		selected, err := m.Select(ctx, s)
+		return change(m, s, selected), err
 	})
 }
 
 // asksFor returns a store that selects something else.
 func asksFor(change func(s *selection)) func() watchdog.EventStore {
-	return selectsChanged(func(m *memory, s selection, selected []event) []event {
+	return selecting(func(m *memory, ctx context.Context, s selection) ([]event, error) {
 		change(&s)
-		selected, _ = m.Select(context.Background(), s)
-		return selected
+		return m.Select(ctx, s)
 	})
 }
 

@@ -103,6 +103,17 @@ var readFaults = faults[watchdog.EventStore]{
 		})},
 	},
 	"what Read returned belongs to the caller": {
+		{"returns its own list", plain(func(a *altered) {
+			var lists sync.Map
+			a.read = func(ctx context.Context, kind, id string) ([]event, error) {
+				events, err := a.memory.Read(ctx, kind, id)
+				own, _ := lists.LoadOrStore(aggregate{kind, id}, events)
+				if len(events) == len(own.([]event)) {
+					return own.([]event), err
+				}
+				return events, err
+			}
+		})},
 		{"returns its own payloads", plain(func(a *altered) {
 			var handedOut sync.Map
 			a.read = func(ctx context.Context, kind, id string) ([]event, error) {

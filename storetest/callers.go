@@ -31,18 +31,13 @@ var ownershipRules = []eventRule{
 
 // spoilsRead overwrites what two reads returned.
 func spoilsRead(ctx context.Context, store watchdog.EventStore) error {
-	var first watchdog.Event
-	return inTurn(
-		only(numbered("a", 1), func(got watchdog.Event) error {
-			first = got
+	return reads(watchdog.AggregateType, runID, func(first []watchdog.Event) error {
+		return reads(watchdog.AggregateType, runID, func(again []watchdog.Event) error {
+			spoil(again)
+			spoil(first)
 			return nil
-		}),
-		only(numbered("a", 1), func(again watchdog.Event) error {
-			spoil(again.Payload)
-			spoil(first.Payload)
-			return nil
-		}),
-	)(ctx, store)
+		})(ctx, store)
+	})(ctx, store)
 }
 
 // spoilsAppended overwrites what it appended.
@@ -51,12 +46,17 @@ func spoilsAppended(ctx context.Context, store watchdog.EventStore) error {
 	if err := store.Append(ctx, batch...); err != nil {
 		return fmt.Errorf("append %s: %w", list(batch), err)
 	}
-	spoil(batch[0].Payload)
-	batch[0] = numbered("other", 2)
+	spoil(batch)
 	return nil
 }
 
-func spoil(payload []byte) { copy(payload, bytes.Repeat([]byte("#"), len(payload))) }
+// spoil overwrites events and their payloads.
+func spoil(events []watchdog.Event) {
+	for i, e := range events {
+		copy(e.Payload, bytes.Repeat([]byte("#"), len(e.Payload)))
+		events[i] = numbered("spoiled", 2)
+	}
+}
 
 // callers is how many goroutines call a store at the same time.
 const callers = 16

@@ -135,23 +135,21 @@ func follow(
 ) (ending, err error) {
 	followCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended, ready := make(chan struct{}), make(chan struct{})
+	ended, ready := make(chan error, 1), make(chan struct{})
 	go func() {
-		defer close(ended)
 		pprof.SetGoroutineLabels(followCtx)
-		ending = store.(watchdog.FeedStore).Follow(followCtx, aggregateID, func() { close(ready) }, told)
+		ended <- store.(watchdog.FeedStore).Follow(followCtx, aggregateID, func() { close(ready) }, told)
 	}()
 	select {
 	case <-ready:
 		err = check()
-	case <-ended:
-		err = errors.New("following ended before it was ready")
+	case ending = <-ended:
+		return ending, errors.Join(errors.New("following ended before it was ready"), ending)
 	case <-ctx.Done():
 		err = errors.New("following never became ready")
 	}
 	cancel()
-	<-ended
-	return ending, err
+	return <-ended, err
 }
 
 // receives checks that exactly these events are told, in any order. It does not wait for more.
@@ -216,10 +214,10 @@ func endsClean(aggregateID string) step {
 			}
 			return err
 		})
-		switch {
-		case err != nil:
-			return errors.Join(err, ending)
-		case !errors.Is(ending, context.Canceled):
+		if err != nil {
+			return err
+		}
+		if !errors.Is(ending, context.Canceled) {
 			return errors.Join(errors.New("following did not return its context's error"), ending)
 		}
 		return leavesNothing(ctx, label)

@@ -63,7 +63,7 @@ func fails[S any](what string, want error, call check[S]) check[S] {
 		case err == nil:
 			return fmt.Errorf("%s: the call returned nil, want an error", what)
 		case want != nil && !errors.Is(err, want):
-			return fmt.Errorf("%s: the error does not wrap %q: %w", what, want, err)
+			return fmt.Errorf("%s: the error is not the wanted one, %v: %w", what, want.Error(), err)
 		}
 		return nil
 	}

@@ -40,7 +40,7 @@ func take(ctx context.Context, store watchdog.SpendStore, slice watchdog.Slice) 
 	return g, err
 }
 
-// takes takes a slice and checks the grant.
+// takes is a Take that must succeed. It checks the grant.
 func takes(slice watchdog.Slice, checks ...func(g watchdog.Grant) error) spendStep {
 	return func(ctx context.Context, store watchdog.SpendStore) error {
 		g, err := take(ctx, store, slice)

@@ -71,7 +71,7 @@ func refuses(what string, want error, events ...watchdog.Event) step {
 	})
 }
 
-// reads reads an aggregate and checks what it has.
+// reads is a Read that must succeed. It checks the events.
 func reads(aggregateType, aggregateID string, check func(events []watchdog.Event) error) step {
 	return func(ctx context.Context, store watchdog.EventStore) error {
 		events, err := store.Read(ctx, aggregateType, aggregateID)
