@@ -126,6 +126,8 @@ func writesKeys[V any](change func(keys map[string]V)) func() watchdog.EventStor
 	})
 }
 
+// The flaws of concurrency do not depend on timing: these stores count, and fail at the third append of an ID and at
+// the eleventh of an aggregate.
 var batchFaults = faults[watchdog.EventStore]{
 	"a batch with one invalid event stores nothing": {
 		{"stores a batch one by one until one fails", writes(func(m *memory, events []event) []event {
@@ -214,7 +216,7 @@ var batchFaults = faults[watchdog.EventStore]{
 	},
 	"one ID appended by many at once is kept once, and all succeed": {
 		{"fails calls while it is busy", overlaid(func(o *overlay, _, again event) error {
-			if o.count[again.ID] > 2 { // whatever the timing: at the third append of an ID
+			if o.count[again.ID] > 2 {
 				return errOwn
 			}
 			return nil

@@ -19,8 +19,8 @@ type rule[S any] struct {
 	check     check[S]
 }
 
-// A check returns what a store does wrong. It is made of steps, which are checks too. It is used again for the next
-// store, and so are the events in it: it must not change them.
+// A check returns what a store does wrong. It may be made of steps, which are checks too. All runs share it, also those
+// at the same time: it must not change the events in it, nor give them to a store that might.
 type check[S any] func(ctx context.Context, store S) error
 
 type (
