@@ -32,7 +32,8 @@ func TestSweepStandbyAway(t *testing.T) {
 	alerts, resumed := 0, map[string]int{}
 	sweeper, err := sweep.New(store, store, sweep.Config{
 		Interval: 100 * time.Millisecond, StalledThreshold: silence, MinAge: watchdog.None, RecordTimeout: time.Second,
-		Alert: sweep.Alert{Within: time.Nanosecond, Func: func(context.Context, int) { alerts++ }}, // of each cancel
+		StopTimeout: time.Second,
+		Alert:       sweep.Alert{Within: time.Nanosecond, Func: func(context.Context, int) { alerts++ }}, // of each cancel
 		Resume: sweep.ResumePolicy{Max: 1, Tries: 1, Start: func(_ context.Context, s session.Session) error {
 			resumed[s.RunID]++
 			return nil
