@@ -35,8 +35,8 @@ func resuming(s *sqlite.Store, told func(s session.Session) bool) (*sweep.Sweepe
 	})
 }
 
-// resumeUntilKilled is a process that prints which runs it starts. It attaches to every other one at its second try, and
-// to the others never, so that there is always one to start.
+// resumeUntilKilled is a process that prints which runs it starts. It attaches to every other one at its second try,
+// and to the others never, so that there is always one to start.
 func resumeUntilKilled(file string) error {
 	s, err := sqlite.Open(context.Background(), file)
 	if err != nil {
