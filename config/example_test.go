@@ -108,6 +108,7 @@ func ExampleLoad() {
 	// sweep.grace                                   none             default
 	// sweep.stop_timeout                            30s              default
 	// sweep.max_resumes                             0                default
+	// sweep.resume_tries                            10               default
 	// sweep.alert_within                            off              default
 	// sweep.alert_count                             0                default
 	// sweep.keeper.threshold                        10m0s            default

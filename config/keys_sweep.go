@@ -100,6 +100,13 @@ var sweepKeys = []key{
 		kind:    count[int]{field: func(c *Config) *int { return &c.Sweep.Resume.Max }},
 	},
 	{
+		block: sweepBlock, name: "resume_tries", variable: "WATCHDOG_RESUME_TRIES",
+		allowed: "a whole number from 1 to 1000000",
+		kind: count[int]{
+			field: func(c *Config) *int { return &c.Sweep.Resume.Tries }, fallback: sweep.DefaultResumeTries, least: 1,
+		},
+	},
+	{
 		block: sweepBlock, name: "alert_within", variable: "WATCHDOG_ALERT_WITHIN_MS",
 		allowed: allowedPeriod + ", or 0 for no alert",
 		kind:    milliseconds{length{seconds{field: func(c *Config) *time.Duration { return &c.Sweep.Alert.Within }}}},

@@ -28,6 +28,7 @@ const everySweep = `sweep:
   stop_timeout: 1.5s
   dry_run: true
   max_resumes: 3
+  resume_tries: 7
   alert_within: 10m
   alert_count: 5
   keeper:
@@ -44,7 +45,7 @@ func everySweeper() sweep.Config {
 		StartupDelay:           250 * time.Millisecond,
 		MaxCancellationsPerRun: 25, MaxCancellationsPerMinute: 100,
 		Grace: 2 * time.Minute, StopTimeout: 1500 * time.Millisecond,
-		DryRun: true, Resume: sweep.ResumePolicy{Max: 3}, Alert: sweep.Alert{Count: 5, Within: 10 * time.Minute},
+		DryRun: true, Resume: sweep.ResumePolicy{Max: 3, Tries: 7}, Alert: sweep.Alert{Count: 5, Within: 10 * time.Minute},
 	}
 }
 
@@ -76,7 +77,7 @@ func TestSweepVariables(t *testing.T) {
 		"WATCHDOG_MIN_AGE_MS":       "0",
 		"WATCHDOG_STARTUP_DELAY_MS": "250", "WATCHDOG_MAX_CANCELLATIONS": "25",
 		"WATCHDOG_MAX_CANCELLATIONS_PER_MINUTE": "100", "WATCHDOG_KEEPER_PROMISE_MS": "60000", "WATCHDOG_GRACE_MS": "120000",
-		"WATCHDOG_STOP_TIMEOUT_MS": "1500", "WATCHDOG_DRY_RUN": "true", "WATCHDOG_MAX_RESUMES": "3",
+		"WATCHDOG_STOP_TIMEOUT_MS": "1500", "WATCHDOG_DRY_RUN": "true", "WATCHDOG_MAX_RESUMES": "3", "WATCHDOG_RESUME_TRIES": "7",
 		"WATCHDOG_ALERT_WITHIN_MS": "600000", "WATCHDOG_ALERT_COUNT": "5", "WATCHDOG_KEEPER_THRESHOLD_MS": "3600000",
 		"WATCHDOG_KEEPER_PACE_MS": "900000", "WATCHDOG_KEEPER_POLL_MS": "500", "WATCHDOG_KEEPER_HOST": "worker-7",
 	}))
@@ -98,6 +99,7 @@ func TestSweepOverrides(t *testing.T) {
 		"WATCHDOG_STOP_TIMEOUT_MS":              {"9223372036854", "stop_timeout", "2562047h47m16.854s"},
 		"WATCHDOG_DRY_RUN":                      {"false", "dry_run", "false"},
 		"WATCHDOG_MAX_RESUMES":                  {"0", "max_resumes", "0"},
+		"WATCHDOG_RESUME_TRIES":                 {"1", "resume_tries", "1"},
 		"WATCHDOG_ALERT_WITHIN_MS":              {"1", "alert_within", "1ms"},
 		"WATCHDOG_ALERT_COUNT":                  {"0", "alert_count", "0"},
 		"WATCHDOG_KEEPER_THRESHOLD_MS":          {"5400000", "keeper.threshold", "1h30m0s"},
@@ -169,6 +171,7 @@ var rejectedSweep = []rejected{
 	badSweep("a hook without time", "stop_timeout", "0s", "0s"),
 	badSweep("a dry run of a number", "dry_run", "1", "1"),
 	badSweep("a negative number of resumes", "max_resumes", "-1", "-1"),
+	badSweep("a resume without a try", "resume_tries", "0", "0"),
 	badSweep("half an alert", "alert_count", "0.5", "0.5"),
 	badSweep("an alert of a number", "alert_within", "10", "10"),
 	badSweep("a keeper that is a text", "keeper", "worker-7", "worker-7"),

@@ -54,7 +54,7 @@
 //	watchdog.sessions.spared    counter    {session}  stalled sessions that woke up or ended before their cancel
 //	watchdog.sessions.failed    counter    {session}  stalled sessions that could not be warned or cancelled
 //	watchdog.sessions.warned    counter    {session}  stalled sessions that were warned first
-//	watchdog.sessions.resumed   counter    {session}  cancelled sessions that were started again
+//	watchdog.sessions.resumed   counter    {session}  starts of cancelled sessions that succeeded
 //	watchdog.sessions.end_stored  counter  {session}  sessions that had ended before, which only their rows did not say
 //	watchdog.sessions.behind    gauge      {session}  sessions whose run woke up and whose row its process cannot write,
 //	                                                  at the last pass

@@ -39,7 +39,7 @@ var tallies = [...]struct {
 		func(t sweep.Tally) int { return t.Failed }},
 	{"watchdog.sessions.warned", "{session}", "Stalled sessions that were warned first.",
 		func(t sweep.Tally) int { return t.Warned }},
-	{"watchdog.sessions.resumed", "{session}", "Cancelled sessions that were started again.",
+	{"watchdog.sessions.resumed", "{session}", "Starts of cancelled sessions that succeeded.",
 		func(t sweep.Tally) int { return t.Resumed }},
 	{"watchdog.sessions.end_stored", "{session}", "Sessions that had ended before, which only their rows did not say.",
 		func(t sweep.Tally) int { return t.EndStored }},

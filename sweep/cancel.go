@@ -78,7 +78,7 @@ func (w *walk) outcome(ctx context.Context, c Case, m pending, outcome session.O
 // changed handles a session that is not as it was judged. It was this sweeper that changed it if an earlier cancel was
 // committed whose answer was lost.
 func (w *walk) changed(ctx context.Context, c Case, m pending) error {
-	if !m.unanswered || w.reader == nil {
+	if m.unanswered == nil {
 		w.spared(c)
 		return nil
 	}

@@ -62,12 +62,12 @@
 //     [session.Keeper].
 //   - A [ResumePolicy] has the session started again, up to a number of times for each run. The cancel writes into the
 //     row that the start is wanted. If Start fails, or no attempt of the run follows, or the sweeper dies, any sweeper
-//     with a policy calls it again, until it was called often enough. A pass begins with the starts that are due.
+//     with a policy calls it again, until it was called often enough. A pass ends with the starts that are due.
 //
 // What has to outlive a sweeper is in the row: its claim, that the agents were stopped, a warning, and a start. So
 // another one goes on wherever a sweeper died. If the answer about a cancel is lost, the sweeper reads the row to learn
-// whether it was cancelled, and counts that once. If it cannot read the row either, the cancel does not count, and a
-// later pass goes by what the row says then.
+// whether it was cancelled, and counts that once. If it cannot read the row either, it does so when a pass does not
+// find the session any more.
 //
 // One bad session never stops a pass: the sweeper tries it again in later passes, at growing intervals, and goes on
 // to the others. There are never two passes at once; a long pass delays the next one. When the database fails the

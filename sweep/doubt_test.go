@@ -57,7 +57,25 @@ func TestDoubt(t *testing.T) {
 			require.Equal(f, 5, f.pass().Cancelled)
 		})
 	})
-	t.Run("of one that cannot be looked up the start is taken over, and it does not count", func(t *testing.T) {
+	t.Run("one that cannot be looked up at once is looked up by the next pass", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			all := f.consequences()
+			f.after = func() error { return lost }
+			f.onSession = func(context.Context) error { return errors.New("down") }
+			p, err := f.sweeper().Sweep(f.Context())
+			require.ErrorIs(f, err, lost)
+			require.ErrorContains(f, err, "look up the cancel of run s-1: down")
+			require.Equal(f, 1, p.Failed)
+			f.onSession, f.after = nil, nil
+			p = f.pass()
+			require.Equal(f, []string{"s-1 cancelled"}, outcomes(p))
+			require.Equal(f, sweep.Tally{Cancelled: 1, Resumed: 1}, p.Tally)
+			require.Equal(f, sweep.Tally{}, f.pass().Tally)
+			require.Equal(f, consequences{1, 1}, *all)
+		})
+	})
+	t.Run("one that no pass can look up has its start taken over when the claim is over", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.put("s-1", time.Hour)
 			all := f.consequences()
@@ -77,7 +95,7 @@ func TestDoubt(t *testing.T) {
 			_, err = f.sweeper().Sweep(f.Context())
 			require.Error(f, err)
 			f.onStalled = nil
-			f.pass()
+			require.Zero(f, f.pass().Tally, "its run is another attempt by then")
 			require.Equal(f, consequences{0, 1}, *all)
 			require.Zero(f, f.sweeper().Remembered())
 		})
@@ -96,40 +114,62 @@ func TestDoubt(t *testing.T) {
 			require.Equal(f, consequences{1, 1}, *all)
 		})
 	})
-	t.Run("one that is committed late, right before the next try, counts once", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.put("s-1", time.Hour)
-			all := f.consequences()
-			var commit func()
-			s, err := sweep.New(f, &lateCanceller{f, &commit}, f.cfg)
+	for name, wait := range map[string]time.Duration{
+		"and the next pass does not find it": time.Hour, "right before the next try": 150 * time.Second,
+	} {
+		t.Run("one that is committed late, "+name+", counts once", func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.put("s-1", time.Hour)
+				all := f.consequences()
+				var commit func()
+				s, err := sweep.New(f, &lateCanceller{f, &commit}, f.cfg)
+				require.NoError(f, err)
+				p, err := s.Sweep(f.Context())
+				require.ErrorIs(f, err, context.DeadlineExceeded)
+				require.Equal(f, 1, p.Failed)
+				if wait == time.Hour {
+					commit()
+				} else {
+					f.onPage = func(*session.Page) { commit(); f.onPage = nil }
+				}
+				f.advance(wait)
+				p, err = s.Sweep(f.Context())
+				require.NoError(f, err)
+				require.Equal(f, []string{"s-1 cancelled"}, outcomes(p))
+				require.Zero(f, s.Remembered())
+				require.Equal(f, consequences{1, 1}, *all)
+			})
+		})
+	}
+	for name, end := range map[string]func(f *fixture){
+		"by its own process": func(f *fixture) { f.finish("s-1") },
+		"by another sweeper": func(f *fixture) {
+			cfg := f.cfg
+			cfg.Alert, cfg.Resume = sweep.Alert{}, sweep.ResumePolicy{}
+			s, err := sweep.New(f.Memory, f.Memory, cfg)
 			require.NoError(f, err)
 			p, err := s.Sweep(f.Context())
-			require.ErrorIs(f, err, context.DeadlineExceeded)
-			require.Equal(f, 1, p.Failed)
-			f.onPage = func(*session.Page) { commit(); f.onPage = nil }
-			f.advance(150 * time.Second)
-			p, err = s.Sweep(f.Context())
 			require.NoError(f, err)
-			require.Equal(f, []string{"s-1 cancelled"}, outcomes(p))
-			require.Zero(f, s.Remembered())
-			require.Equal(f, consequences{1, 1}, *all)
+			require.Equal(f, 1, p.Cancelled)
+		},
+	} {
+		t.Run("one that was not committed, and ended "+name+", is spared", func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.put("s-1", time.Hour)
+				all := f.consequences()
+				f.onCancel = func(context.Context, session.Session) error { return lost }
+				f.onSession = func(context.Context) error { return errors.New("down") }
+				_, err := f.sweeper().Sweep(f.Context())
+				require.ErrorIs(f, err, lost)
+				f.onCancel, f.onSession = nil, nil
+				end(f)
+				p := f.pass()
+				require.Equal(f, []string{"s-1 spared"}, outcomes(p))
+				require.Equal(f, consequences{}, *all)
+				require.Zero(f, f.sweeper().Remembered())
+			})
 		})
-	})
-	t.Run("one that was not committed, and ended in another way, is forgotten", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.put("s-1", time.Hour)
-			all := f.consequences()
-			f.onCancel = func(context.Context, session.Session) error { return lost }
-			f.onSession = func(context.Context) error { return errors.New("down") }
-			_, err := f.sweeper().Sweep(f.Context())
-			require.ErrorIs(f, err, lost)
-			f.onCancel, f.onSession = nil, nil
-			f.finish("s-1")
-			require.Zero(f, f.pass().Tally)
-			require.Equal(f, consequences{}, *all)
-			require.Zero(f, f.sweeper().Remembered())
-		})
-	})
+	}
 	t.Run("one that was not committed, and finished under the claim, is spared", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.put("s-1", time.Hour)

@@ -125,8 +125,8 @@ func (w *world) start(s session.Session) (err error) {
 	return errors.Join(readErr, err)
 }
 
-// A process has a sweeper. Its steps are the calls of its store and of its host's funcs. It can be killed before or after
-// one: nothing that it does then has an effect.
+// A process has a sweeper. Its steps are the calls of its store and of its host's funcs. It can be killed before or
+// after one: nothing that it does then has an effect.
 type process struct {
 	session.Store // nil, so that a call which is no step panics
 	*world
@@ -338,8 +338,8 @@ func busy(steps []string) []string {
 	return steps[:last+3]
 }
 
-// beforeNoted reports whether a sweeper that is killed at a step may leave a session whose agents were stopped, and whose
-// row does not say so yet.
+// beforeNoted reports whether a sweeper that is killed at a step may leave a session whose agents were stopped, and
+// whose row does not say so yet.
 func beforeNoted(step string) bool {
 	kind, _, _ := strings.Cut(step, " ")
 	return slices.Contains([]string{"StopHook", "Cancel", "Session", "note"}, kind)

@@ -25,7 +25,7 @@ type pending struct {
 	by         string // who claims and cancels, the same at every try
 	stopped    bool   // the stop hook was called, by whatever sweeper
 	stopFailed bool
-	unanswered bool      // a cancel was not answered
+	unanswered *Case     // as it was judged at a cancel that was not answered; nil if there was none
 	warnedAt   time.Time // by this host's clock; it counts only where the database does not know
 	due        time.Time // when the grace ends; zero without
 	failures   int       // in a row
@@ -62,10 +62,12 @@ func (all pendings) saw(runID string, pass int) {
 	}
 }
 
-// forget drops the sessions that a complete pass did not see, and those that no pass saw for long.
+// forget drops the sessions that a complete pass did not see, but for those that are to be looked up, and those that no
+// pass saw for long.
 func (all pendings) forget(pass int, complete bool, now time.Time) {
 	maps.DeleteFunc(all, func(_ string, m *pending) bool {
-		return complete && m.seenBy != pass || now.Sub(m.keptAt) > forgetAfter && now.Sub(m.next) > forgetAfter
+		return complete && m.seenBy != pass && m.unanswered == nil ||
+			now.Sub(m.keptAt) > forgetAfter && now.Sub(m.next) > forgetAfter
 	})
 }
 

@@ -9,8 +9,7 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// startsFor is how long a pass takes starts that are due before it goes on to its sessions. The next pass comes at once
-// if there may be more.
+// startsFor is how long a pass takes starts that are due. The next pass comes at once if there may be more.
 const startsFor = 30 * time.Second
 
 // resumes reports whether a session is to be started again after its cancel.

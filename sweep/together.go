@@ -80,7 +80,7 @@ func (w *walk) cancelTogether(ctx context.Context, all []planned, began time.Tim
 	}
 	for i := range all {
 		p := &all[i]
-		p.unanswered = true
+		w.noteUnanswered(p.judged, &p.pending)
 		w.remember(p.judged, p.pending)
 	}
 	w.logger().Debug("sessions could not be cancelled together and are cancelled in halves, or one by one",

@@ -51,6 +51,8 @@ func (s *Sweeper) walk(ctx context.Context, whole bool) Pass {
 		most: min(s.cfg.maxCancellations(), s.throttle.room(began)),
 	}
 	w.pass.Err = w.steps(ctx)
+	w.settleGone(ctx)
+	w.takeStarts(ctx)
 	w.holdBack()
 	s.pending.forget(w.number, w.complete, time.Now())
 	if w.pass.Err != nil {
@@ -69,7 +71,6 @@ func (s *Sweeper) walk(ctx context.Context, whole bool) Pass {
 // steps goes through the stalled sessions, observes the leases, and goes through the sessions again if a lease has
 // expired. What was left over by the passes before comes first.
 func (w *walk) steps(ctx context.Context) error {
-	w.takeStarts(ctx)
 	leasesErr := w.listLeases(ctx)
 	if err := w.pages(ctx); err != nil || w.pass.DryRun {
 		return errors.Join(err, leasesErr)

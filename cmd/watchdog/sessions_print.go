@@ -145,6 +145,8 @@ type listedSession struct {
 	Outcome   string     `json:"outcome,omitempty"`
 	Exit      *int       `json:"exit_status,omitempty"`
 	Signal    string     `json:"signal,omitempty"`
+	// StartTries is how often the start of a cancelled run was claimed that a sweeper is to start again.
+	StartTries int `json:"start_tries,omitempty"`
 }
 
 // A listedPage is a page as JSON.
@@ -170,7 +172,7 @@ func (l *sessionList) listed(s session.Session) listedSession {
 	one := listedSession{
 		RunID: s.RunID, Parent: s.Parent, Status: string(s.Status), Host: s.Host, Attempt: s.Attempt, Phase: stateOf(s).Phase,
 		CreatedAt: s.CreatedAt, Age: l.Now.Sub(s.CreatedAt).Seconds(), Reason: reasonOf(s), Resumes: s.Resumes,
-		Behind: s.Behind,
+		Behind: s.Behind, StartTries: s.Start.Tries,
 	}
 	if state := stateOf(s); s.Status == session.Finished {
 		one.Outcome, one.Exit, one.Signal = state.Outcome, state.ExitStatus, state.Signal

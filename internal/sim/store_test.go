@@ -262,6 +262,18 @@ func (l *link) ExpireLease(ctx context.Context, lease session.Lease) (bool, int,
 	return e.expired, e.left, err
 }
 
+func (l *link) ClaimStart(ctx context.Context, lasts time.Duration) (session.Session, error) {
+	return call(ctx, l, "ClaimStart", true, func(ctx context.Context, m *session.Memory) (session.Session, error) {
+		return m.ClaimStart(ctx, lasts)
+	})
+}
+
+func (l *link) PutOffStart(ctx context.Context, claimed session.Session, pause time.Duration) (bool, error) {
+	return call(ctx, l, "PutOffStart", true, func(ctx context.Context, m *session.Memory) (bool, error) {
+		return m.PutOffStart(ctx, claimed, pause)
+	})
+}
+
 func (l *link) LeaseSessions(ctx context.Context, id string) ([]session.AttemptID, error) {
 	return call(ctx, l, "LeaseSessions", false, func(ctx context.Context, m *session.Memory) ([]session.AttemptID, error) {
 		return m.LeaseSessions(ctx, id)

@@ -89,6 +89,16 @@ func TestOperations(t *testing.T) {
 				attach(t, s, run)
 			}
 		}
+		for run, claim := range map[string]time.Duration{"to be started": time.Hour, "started": time.Hour, "not to be": 0} {
+			c := cancelOf("cancel of "+run, run)
+			c.Events[0].Timestamp, c.StartFor = old, claim
+			_, err := s.Cancel(t.Context(), attach(t, s, run), c)
+			require.NoError(t, err)
+		}
+		_, err := s.End(t.Context(), []session.Ending{{
+			RunID: "started", Attempt: attach(t, s, "started").Attempt, Status: session.Finished,
+		}})
+		require.NoError(t, err)
 		late := cancelOf("late", "mixed without a session").Events[0]
 		late.Timestamp = time.Now()
 		theirs := cancelOf("theirs", "old").Events[0]
@@ -99,18 +109,18 @@ func TestOperations(t *testing.T) {
 			require.NoError(t, err)
 		}
 		mustExec(t, pool, `UPDATE watchdog_sessions SET last_event_at = now() - interval '100 days',
-			created_at = now() - interval '100 days', ended_at = ended_at - interval '100 days' * (run_id = 'old')::int`)
-		assert.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 6)
+			created_at = now() - interval '100 days', ended_at = ended_at - interval '100 days' * (run_id <> 'ended today')::int`)
+		assert.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 9)
 		mustExec(t, pool, documented(t, "operations-retention.md", "Retention")...)
 		outbox := documented(t, "operations-retention.md", "The outbox")
 		mustExec(t, pool, outbox[:len(outbox)-1]...)
-		assert.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 6, "none is old")
+		assert.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 9, "none is old")
 		mustExec(t, pool, outbox[len(outbox)-1])
 		assert.Empty(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"))
-		left := []string{"ended today", "mixed without a session", "old but active"}
+		left := []string{"ended today", "mixed without a session", "old but active", "to be started"}
 		assert.Equal(t, left, slices.Compact(texts(t, pool, `SELECT aggregate_id FROM events
 			WHERE aggregate_type = $1 ORDER BY 1`, watchdog.AggregateType)))
-		assert.Equal(t, []string{"ended today", "old but active"},
+		assert.Equal(t, []string{"ended today", "old but active", "to be started"},
 			texts(t, pool, "SELECT run_id FROM watchdog_sessions ORDER BY 1"))
 		assert.Len(t, texts(t, pool, "SELECT id FROM events WHERE aggregate_type = 'their own'"), 1)
 	})

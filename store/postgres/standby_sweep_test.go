@@ -32,8 +32,9 @@ func TestSweepStandbyAway(t *testing.T) {
 	alerts, resumed := 0, map[string]int{}
 	sweeper, err := sweep.New(store, store, sweep.Config{
 		Interval: 100 * time.Millisecond, StalledThreshold: silence, MinAge: watchdog.None, RecordTimeout: time.Second,
-		Alert: sweep.Alert{Within: time.Nanosecond, Func: func(context.Context, int) { alerts++ }}, // of each cancel
-		Resume: sweep.ResumePolicy{Max: 1, Start: func(_ context.Context, s session.Session) error {
+		StopTimeout: time.Second,
+		Alert:       sweep.Alert{Within: time.Nanosecond, Func: func(context.Context, int) { alerts++ }}, // of each cancel
+		Resume: sweep.ResumePolicy{Max: 1, Tries: 1, Start: func(_ context.Context, s session.Session) error {
 			resumed[s.RunID]++
 			return nil
 		}},
@@ -48,7 +49,8 @@ func TestSweepStandbyAway(t *testing.T) {
 	c.until("cancels", func() bool {
 		time.Sleep(100 * time.Millisecond) // so that the pauses of those that failed are over
 		_, err := sweeper.Sweep(t.Context())
-		return err == nil && sweeper.Stats().Cancelled >= stalled
+		left := texts(t, c.pool, "SELECT run_id FROM watchdog_sessions WHERE start_due IS NOT NULL") // nobody attaches
+		return err == nil && sweeper.Stats().Cancelled >= stalled && len(left) == 0
 	})
 	for range 3 {
 		p, err := sweeper.Sweep(t.Context())

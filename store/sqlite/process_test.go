@@ -43,6 +43,8 @@ func runChild(job string) int {
 		err = deliverUntilKilled(file)
 	case "claim and wait":
 		err = claimAndWait(file)
+	case "resume until killed":
+		err = resumeUntilKilled(file)
 	case "read only":
 		err = readOnly(file)
 	default:

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -81,7 +82,7 @@ func (p *pair) step() {
 		ID: lease, Host: "host", Promise: time.Second, Beat: beat, Clock: clock, Vouched: clock / 2, Behind: p.behind(),
 		Covered: pick(p, 0, clock/2, clock*2/3),
 	}
-	switch p.rand.IntN(12) {
+	switch p.rand.IntN(13) {
 	case 0:
 		p.both(fmt.Sprintf("BeginLease %+v", l), func(_ int, s session.Store) (any, error) { return nil, s.BeginLease(ctx, l) })
 	case 1, 2:
@@ -113,9 +114,34 @@ func (p *pair) step() {
 	case 10:
 		e := p.event(runID, watchdog.EventComplete)
 		p.both("Append "+e.ID, func(_ int, s session.Store) (any, error) { return nil, s.Append(ctx, e) })
+	case 11:
+		p.start(runID)
 	default:
 		p.judge(runID)
 	}
+}
+
+// start puts off the start of a run, which may be due then, and claims the one that is.
+func (p *pair) start(runID string) {
+	ctx, pause, stale := p.t.Context(), pick(p, 0, 0, time.Hour, session.NoMoreStarts), p.rand.IntN(5) == 0
+	p.both(fmt.Sprintf("PutOffStart %s %v", runID, pause), func(_ int, s session.Store) (any, error) {
+		row, err := s.Session(ctx, runID)
+		if errors.Is(err, session.ErrNotFound) {
+			return nil, nil
+		}
+		if stale {
+			row.Start.Tries--
+		}
+		done, putOffErr := s.PutOffStart(ctx, row, pause)
+		return done, errors.Join(err, putOffErr)
+	})
+	p.both("ClaimStart", func(_ int, s session.Store) (any, error) {
+		claimed, err := s.ClaimStart(ctx, time.Hour)
+		if errors.Is(err, session.ErrNotFound) {
+			return "none", nil
+		}
+		return timeless(claimed), err
+	})
 }
 
 // behind returns rows that a lease names, few or none.
@@ -187,6 +213,7 @@ func (p *pair) judge(runID string) {
 	default:
 		c := session.CancelRequest{
 			By: by, Reason: "r", Resumes: 1, StopFailed: p.rand.IntN(2) == 0, Events: []watchdog.Event{advisory, e},
+			StartFor: pick(p, 0, time.Hour),
 		}
 		p.both(fmt.Sprintf("Cancel %s by %q with %s", runID, by, e.ID), func(_ int, s session.Store) (any, error) {
 			return s.Cancel(ctx, judged(s), c)
@@ -247,5 +274,6 @@ func timeless(s session.Session) string {
 	if !s.WarnedAt.IsZero() {
 		s.WarnedAt = noon
 	}
+	s.Start.Due = time.Time{}
 	return fmt.Sprintf("%+v %s", s, s.State)
 }
