@@ -73,7 +73,7 @@ var brokenEnded = []broken{
 			a.ended = func(
 				m *session.Memory, ctx context.Context, lease string, told []session.AttemptID,
 			) ([]session.AttemptID, error) {
-				_, _ = m.Ended(ctx, "lease-away", told)
+				_, _ = m.Ended(ctx, "lease-2", told)
 				return m.Ended(ctx, lease, told)
 			}
 		}),

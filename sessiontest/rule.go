@@ -16,7 +16,7 @@ var errNotCheckable = errors.New("the rule cannot be checked")
 // own rule promises, and the tests of this package verify that.
 type rule struct {
 	name, why string
-	check     func(ctx context.Context, store session.Store) error
+	check     func(e *env)
 }
 
 // checkTimeout limits a check. Only a store that hangs, or a very busy machine, needs it.
@@ -24,5 +24,7 @@ var checkTimeout = time.Minute
 
 // checkOn runs the check and closes the store.
 func (r rule) checkOn(ctx context.Context, store session.Store) error {
-	return contract.Check(ctx, checkTimeout, store, func(ctx context.Context) error { return r.check(ctx, store) })
+	return contract.Check(ctx, checkTimeout, store, func(ctx context.Context) error {
+		return contract.Catch(func() { r.check(&env{ctx, store}) })
+	})
 }
