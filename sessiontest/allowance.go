@@ -14,8 +14,7 @@ const (
 )
 
 var allowanceRules = []rule{
-	{
-		"an allowance is read as it was written, and there is no threshold beside it",
+	{"an allowance is read as it was written, and there is no threshold beside it",
 		"sweepers leave it to the run's own limits to end it, and the threshold beside it is for those that cannot",
 		func(e *env) {
 			s := attachAllowed(e, "allowed")
@@ -24,10 +23,8 @@ var allowanceRules = []rule{
 				freshens(e, homeLease, allowing(quietSince(s, allowance), allowance))
 				allows(e, s, allowance)
 			}
-		},
-	},
-	{
-		"an allowance ends with the attempt, and where the keeper has none any more",
+		}},
+	{"an allowance ends with the attempt, and where the keeper has none any more",
 		"the next process may keep other limits",
 		func(e *env) {
 			s := attachAllowed(e, "allowed")
@@ -37,19 +34,15 @@ var allowanceRules = []rule{
 			allows(e, s, allowed)
 			attachUnder(e, homeLease, s.RunID)
 			allows(e, s, 0)
-		},
-	},
-	{
-		"a session that leaves its lease leaves its allowance behind",
+		}},
+	{"a session that leaves its lease leaves its allowance behind",
 		"the process that kept the run's limits is dead",
 		func(e *env) {
 			s := attachAllowed(e, "allowed")
 			expires(e, observe(e, homeLease), true, 0)
 			allows(e, s, 0)
-		},
-	},
-	{
-		"a session is stalled after more than its allowance and more than the threshold",
+		}},
+	{"a session is stalled after more than its allowance and more than the threshold",
 		"a live run is never ended for a silence that its own limits allow",
 		func(e *env) {
 			quiet := func(silence, allowance time.Duration) session.Freshness {
@@ -61,10 +54,8 @@ var allowanceRules = []rule{
 				quiet(vouched, beside),
 			})
 			findsYoung(e, "run-1", "run-3", "run-6")
-		},
-	},
-	{
-		"a session is not cancelled for a silence that its allowance covers",
+		}},
+	{"a session is not cancelled for a silence that its allowance covers",
 		"its limits may have been raised after a sweeper had found it",
 		func(e *env) {
 			for runID, c := range map[string]struct {
@@ -75,8 +66,7 @@ var allowanceRules = []rule{
 				freshens(e, homeLease, allowing(quietSince(s, vouched-allowed-more), c.allowance))
 				cancels(e, look(e, runID), c.want)
 			}
-		},
-	},
+		}},
 }
 
 // attachAllowed begins the lease, and attaches to a run with an allowance.

@@ -190,6 +190,15 @@ func after[C any](change func(c *C)) fault {
 	return around(func(c *C, next func()) { next(); change(c) })
 }
 
+// when is a change of some calls: those of the rule that a fault is to break.
+func when[C any](which func(c C) bool, change func(c C)) func(c C) {
+	return func(c C) {
+		if which(c) {
+			change(c)
+		}
+	}
+}
+
 // both is a fault in two methods.
 func both(one, other fault) fault {
 	return func() alteration {

@@ -12,8 +12,7 @@ import (
 const covered = vouched + day
 
 var behindRules = []rule{
-	{
-		"a renewal writes the rows that are behind, and the instant that counts for all others",
+	{"a renewal writes the rows that are behind, and the instant that counts for all others",
 		"one row that cannot be written would hide every run of its process that hangs",
 		func(e *env) {
 			l := begin(e, homeLease)
@@ -25,10 +24,8 @@ var behindRules = []rule{
 			renewed(e, l, func() { renew(e, l) })
 			l.Beat, l.Vouched, l.Behind = 3, l.Covered, nil
 			renewed(e, l, func() { renew(e, l) })
-		},
-	},
-	{
-		"the rows that are behind are written only with a higher beat, and their instant never decreases",
+		}},
+	{"the rows that are behind are written only with a higher beat, and their instant never decreases",
 		"a renewal that comes late would hide that a row cannot be written, and its live run would be cancelled",
 		func(e *env) {
 			l := beginAt(e, homeLease, vouched)
@@ -49,10 +46,8 @@ var behindRules = []rule{
 			lower.Covered--
 			renew(e, lower)
 			leaseIs(e, l)
-		},
-	},
-	{
-		"a session that its lease names is silent up to its own instant, and every other up to that of the lease",
+		}},
+	{"a session that its lease names is silent up to its own instant, and every other up to that of the lease",
 		"its run has woken up, and its process cannot write that",
 		func(e *env) {
 			rows := behind(e, nil, []session.Freshness{
@@ -67,10 +62,8 @@ var behindRules = []rule{
 				rows[i].Silence, rows[i].Behind = silence, slices.Contains([]int{1, 3, 5}, i)
 				looksLike(e, rows[i])
 			}
-		},
-	},
-	{
-		"a session that its lease names is stalled by its own instant, and hides no other",
+		}},
+	{"a session that its lease names is stalled by its own instant, and hides no other",
 		"the runs of its process that hang are found as if its row could be written",
 		func(e *env) {
 			const own = time.Minute
@@ -86,10 +79,8 @@ var behindRules = []rule{
 				named("run-0", 0), named("run-1", threshold/2), named("run-2", 2*threshold),
 				named("run-4", 0), named("run-5", own/2), named("run-6", 2*own))
 			pagesThrough(e, []string{"run-2", "run-3", "run-6", "run-7"}, 1, 2, 3, 10)
-		},
-	},
-	{
-		"a session that its lease names since it was found is neither claimed nor warned nor cancelled",
+		}},
+	{"a session that its lease names since it was found is neither claimed nor warned nor cancelled",
 		"the lease says meanwhile that the run has woken up, and the row cannot say it",
 		func(e *env) {
 			l, s := vouchedFor(e, session.Freshness{Activity: time.Hour, Quiet: true})
@@ -100,8 +91,7 @@ var behindRules = []rule{
 			l.Beat, l.Behind[0].Written = l.Beat+1, l.Vouched
 			renew(e, l)
 			cancels(e, s, session.Done)
-		},
-	},
+		}},
 }
 
 // behind writes sessions of a lease, run-0 the first, some with a threshold of their own, and renews the lease, which

@@ -12,25 +12,16 @@ const covered = vouched + 24*time.Hour
 var brokenBehinds = []broken{
 	{"keeps the rows that are behind after they are written",
 		"a renewal writes the rows that are behind, and the instant that counts for all others",
-		before(func(c *renewCall) {
-			if len(c.l.Behind) == 0 {
-				c.l.Behind = c.leaseOf(c.l.ID).Behind
-			}
-		})},
+		before(when(func(c *renewCall) bool { return len(c.l.Behind) == 0 },
+			func(c *renewCall) { c.l.Behind = c.leaseOf(c.l.ID).Behind }))},
 	{"takes the rows that are behind from any renewal",
 		"the rows that are behind are written only with a higher beat, and their instant never decreases",
-		before(func(c *renewCall) {
-			if len(c.l.Behind) > 0 {
-				c.l.Beat = max(c.l.Beat, c.leaseOf(c.l.ID).Beat+1)
-			}
-		})},
+		before(when(func(c *renewCall) bool { return len(c.l.Behind) > 0 },
+			func(c *renewCall) { c.l.Beat = max(c.l.Beat, c.leaseOf(c.l.ID).Beat+1) }))},
 	{"vouches for all rows alike",
 		"a session that its lease names is silent up to its own instant, and every other up to that of the lease",
-		looks(func(s *session.Session) {
-			if s.Behind && s.Silence == 4*time.Second {
-				s.Silence = covered - time.Second
-			}
-		})},
+		looks(when(func(s *session.Session) bool { return s.Behind && s.Silence == 4*time.Second },
+			func(s *session.Session) { s.Silence = covered - time.Second }))},
 	{"finds sessions by the instant of the lease alone",
 		"a session that its lease names is stalled by its own instant, and hides no other",
 		also(func(_ *stalledCall, s session.Session) bool { return s.Behind })},
@@ -42,9 +33,6 @@ var brokenBehinds = []broken{
 		before(func(c *warnCall) { c.judged.Silence = 0 })},
 	{"does not look at the lease again before it cancels",
 		"a session that its lease names since it was found is neither claimed nor warned nor cancelled",
-		before(func(c *cancelCall) {
-			if c.judged.Allowance == 0 {
-				c.judged.Silence = 0
-			}
-		})},
+		before(when(func(c *cancelCall) bool { return c.judged.Allowance == 0 },
+			func(c *cancelCall) { c.judged.Silence = 0 }))},
 }

@@ -19,11 +19,8 @@ func boasts(which func(c *cancelCall) bool) fault {
 
 var brokenCancels = []broken{
 	{"forgets how often a run was resumed", "a session that has not changed is cancelled, as requested",
-		before(func(c *cancelCall) {
-			if c.request.Resumes == 3 {
-				c.request.Resumes = 0
-			}
-		})},
+		before(when(func(c *cancelCall) bool { return c.request.Resumes == 3 },
+			func(c *cancelCall) { c.request.Resumes = 0 }))},
 	{"stores the last event only", "the events of a cancel are stored with it",
 		before(func(c *cancelCall) {
 			if events := c.request.Events; len(events) == 2 && events[1].ID == "terminal" {
@@ -55,24 +52,15 @@ var brokenCancels = []broken{
 			next()
 		})},
 	{"does not compare the last event", "a session that woke up is not cancelled, and nothing is written",
-		before(func(c *cancelCall) {
-			if !c.judged.LastEventAt.IsZero() {
-				c.judged.LastEventAt = c.row(c.judged.RunID).LastEventAt
-			}
-		})},
+		before(when(func(c *cancelCall) bool { return !c.judged.LastEventAt.IsZero() },
+			func(c *cancelCall) { c.judged.LastEventAt = c.row(c.judged.RunID).LastEventAt }))},
 	{"takes NULL for any last event",
 		"a session that had its first event meanwhile is not cancelled, and nothing is written",
-		before(func(c *cancelCall) {
-			if c.judged.LastEventAt.IsZero() {
-				c.judged.LastEventAt = c.row(c.judged.RunID).LastEventAt
-			}
-		})},
+		before(when(func(c *cancelCall) bool { return c.judged.LastEventAt.IsZero() },
+			func(c *cancelCall) { c.judged.LastEventAt = c.row(c.judged.RunID).LastEventAt }))},
 	{"does not compare the attempt of a cancel", "a session in another attempt is not cancelled, and nothing is written",
-		before(func(c *cancelCall) {
-			if c.judged.RunID == "run-1" {
-				c.judged.Attempt = c.row(c.judged.RunID).Attempt
-			}
-		})},
+		before(when(func(c *cancelCall) bool { return c.judged.RunID == "run-1" },
+			func(c *cancelCall) { c.judged.Attempt = c.row(c.judged.RunID).Attempt }))},
 	{"cancels what has finished", "a session that has ended is not cancelled, and nothing is written",
 		before(func(c *cancelCall) {
 			if s := c.row(c.judged.RunID); s.Status == session.Finished && c.judged.Lease == "" {

@@ -32,11 +32,8 @@ var brokenClaims = []broken{
 		})},
 	{"lets a caller without a name cancel what is claimed",
 		"while a claim lasts, nobody else claims, warns or cancels",
-		before(func(c *cancelCall) {
-			if c.request.By == "" {
-				c.request.By = c.row(c.judged.RunID).Claim
-			}
-		})},
+		before(when(func(c *cancelCall) bool { return c.request.By == "" },
+			func(c *cancelCall) { c.request.By = c.row(c.judged.RunID).Claim }))},
 	{"refuses a pass its own claim", "the pass that claimed a session can claim it again, and cancel it",
 		misclaims(session.Done, session.Taken, func(c *claimCall, before session.Session) bool {
 			return before.Claim == c.request.By && c.request.For == time.Hour && before.Lease == ""
@@ -46,11 +43,8 @@ var brokenClaims = []broken{
 			return before.Claim != "" && before.Claim != c.request.By
 		})},
 	{"keeps the end of the first claim", "a claim lasts as long as its pass said last",
-		before(func(c *claimCall) {
-			if c.row(c.judged.RunID).Claim == c.request.By && c.request.For == 0 {
-				c.request.For = time.Hour
-			}
-		})},
+		before(when(func(c *claimCall) bool { return c.row(c.judged.RunID).Claim == c.request.By && c.request.For == 0 },
+			func(c *claimCall) { c.request.For = time.Hour }))},
 	{"claims without a lock", "of eight claims at once one counts",
 		misclaims(session.Taken, session.Done, func(_ *claimCall, before session.Session) bool {
 			return strings.HasPrefix(before.RunID, "race-")
@@ -70,17 +64,11 @@ func stillWarned(which func(s session.Session) bool) fault {
 
 var brokenWarnings = []broken{
 	{"notes a warning without its events", "a warning is noted with its events, and the time",
-		before(func(c *warnCall) {
-			if c.judged.Lease != "" && len(c.events) == 1 {
-				c.events = nil
-			}
-		})},
+		before(when(func(c *warnCall) bool { return c.judged.Lease != "" && len(c.events) == 1 },
+			func(c *warnCall) { c.events = nil }))},
 	{"stores the events of a warning one by one", "a warning with an invalid event is an error and changes nothing",
-		after(func(c *warnCall) {
-			if errors.Is(c.err, watchdog.ErrInvalid) {
-				c.err = errors.Join(c.err, c.m.Append(c.ctx, c.events[0]))
-			}
-		})},
+		after(when(func(c *warnCall) bool { return errors.Is(c.err, watchdog.ErrInvalid) },
+			func(c *warnCall) { c.err = errors.Join(c.err, c.m.Append(c.ctx, c.events[0])) }))},
 	{"keeps a warning beside an activity", "a warning is void after an activity",
 		stillWarned(func(s session.Session) bool { return s.Lease == "lease-1" && s.Activity == 1 })},
 	{"keeps a warning in another lease", "a warning is void after another lease",
@@ -88,11 +76,8 @@ var brokenWarnings = []broken{
 	{"keeps a warning of a dead process", "a warning is void after the death of its process",
 		stillWarned(func(s session.Session) bool { return s.Lease == "" })},
 	{"takes back a warning with each write of the row", "a warning stands until the session gives a sign of life",
-		looks(func(s *session.Session) {
-			if strings.Contains(string(s.State), "warned\":1") {
-				s.WarnedAt = time.Time{}
-			}
-		})},
+		looks(when(func(s *session.Session) bool { return strings.Contains(string(s.State), "warned\":1") },
+			func(s *session.Session) { s.WarnedAt = time.Time{} }))},
 	{"takes a warning for a sign of life", "a session that was warned is claimed and cancelled like others",
 		before(func(c *claimCall) {
 			if s := c.row(c.judged.RunID); s.Activity == 0 && !s.WarnedAt.Equal(c.judged.WarnedAt) {
@@ -104,25 +89,16 @@ var brokenWarnings = []broken{
 var brokenStoredEnds = []broken{
 	{"appends the other events beside a stored end",
 		"a cancel whose event is stored already writes down what that says, and nothing else",
-		after(func(c *cancelCall) {
-			if c.outcome == session.EndStored {
-				c.err = c.m.Append(c.ctx, c.request.Events...)
-			}
-		})},
+		after(when(func(c *cancelCall) bool { return c.outcome == session.EndStored },
+			func(c *cancelCall) { c.err = c.m.Append(c.ctx, c.request.Events...) }))},
 	{"does not look for an end when it claims",
 		"a claim on a session whose end is stored already writes down what that says",
-		before(func(c *claimCall) {
-			if strings.HasPrefix(c.judged.RunID, "claimed-") {
-				c.request.EndID = ""
-			}
-		})},
+		before(when(func(c *claimCall) bool { return strings.HasPrefix(c.judged.RunID, "claimed-") },
+			func(c *claimCall) { c.request.EndID = "" }))},
 	{"forgets how the command of a stored end ended",
 		"a stored end that says how the run's command ended is in the row's state, with what that said",
-		looks(func(s *session.Session) {
-			if s.RunID == "failed by cancel" && s.Failed() {
-				s.State = []byte(`{"phase":"tests","later":[1]}`)
-			}
-		})},
+		looks(when(func(s *session.Session) bool { return s.RunID == "failed by cancel" && s.Failed() },
+			func(s *session.Session) { s.State = []byte(`{"phase":"tests","later":[1]}`) }))},
 	{"forgets the claim beside a stored end",
 		"a stored end that appears after the claim is written down by the cancel, with the claim",
 		after(func(c *cancelCall) {

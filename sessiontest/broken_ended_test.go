@@ -17,32 +17,20 @@ var brokenEnded = []broken{
 	{"forgets what it has told", "a lease is told of a session that is cancelled, until it says that it was told",
 		after(func(c *endedCall) { _, _ = c.m.Ended(c.ctx, c.lease, c.ended) })},
 	{"never forgets", "a lease is told once more of a run that is cancelled again",
-		before(func(c *endedCall) {
-			if len(c.told) > 0 && c.told[0].Attempt > 1 {
-				c.told = nil
-			}
-		})},
+		before(when(func(c *endedCall) bool { return len(c.told) > 0 && c.told[0].Attempt > 1 },
+			func(c *endedCall) { c.told = nil }))},
 	{"forgets all that lie between", "what a lease was not told yet is not forgotten with what it was",
-		before(func(c *endedCall) {
-			if len(c.told) > 1 {
-				c.told = append(c.told, session.AttemptID{RunID: "b", Attempt: 1})
-			}
-		})},
+		before(when(func(c *endedCall) bool { return len(c.told) > 1 },
+			func(c *endedCall) { c.told = append(c.told, session.AttemptID{RunID: "b", Attempt: 1}) }))},
 	{"forgets for every lease", "each lease is told of its own sessions only",
 		before(func(c *endedCall) { _, _ = c.m.Ended(c.ctx, "lease-2", c.told) })},
 	{"tells of all that has ended",
 		"a lease is not told of what it ended itself, or of what has not ended",
-		after(func(c *endedCall) {
-			if c.row("finished").Status == session.Finished {
-				c.ended = append(c.ended, session.AttemptID{RunID: "finished", Attempt: 1})
-			}
-		})},
+		after(when(func(c *endedCall) bool { return c.row("finished").Status == session.Finished },
+			func(c *endedCall) { c.ended = append(c.ended, session.AttemptID{RunID: "finished", Attempt: 1}) }))},
 	{"tells somebody in any case", "of a session without a lease nobody is told when it is cancelled",
-		after(func(c *endedCall) {
-			if c.lease == "" && c.row("run-1").Status == session.Cancelled {
-				c.ended = append(c.ended, session.AttemptID{RunID: "run-1", Attempt: 1})
-			}
-		})},
+		after(when(func(c *endedCall) bool { return c.lease == "" && c.row("run-1").Status == session.Cancelled },
+			func(c *endedCall) { c.ended = append(c.ended, session.AttemptID{RunID: "run-1", Attempt: 1}) }))},
 	{"does not tell of each of a batch", "of sessions that are cancelled together the leases are told",
 		func() alteration {
 			batched := false

@@ -60,9 +60,6 @@ var brokenEnds = []broken{
 		looks(func(s *session.Session) { s.EndedAt = s.LastEventAt })},
 	{"keeps the lease in the row of an ended session",
 		"a session that ends leaves its lease, with the time of its last activity",
-		looks(func(s *session.Session) {
-			if s.RunID == "cancel" && s.Status != session.Active {
-				s.Lease = s.RunID
-			}
-		})},
+		looks(when(func(s *session.Session) bool { return s.RunID == "cancel" && s.Status != session.Active },
+			func(s *session.Session) { s.Lease = s.RunID }))},
 }

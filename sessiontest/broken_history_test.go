@@ -44,11 +44,8 @@ var brokenHistories = []broken{
 			}
 		})},
 	{"takes no rows for an error", "a period without cancels has no counts, and no error",
-		after(func(c *historyCall) {
-			if len(c.counts) == 0 && c.err == nil {
-				c.err = errors.New("sql: no rows in result set")
-			}
-		})},
+		after(when(func(c *historyCall) bool { return len(c.counts) == 0 && c.err == nil },
+			func(c *historyCall) { c.err = errors.New("sql: no rows in result set") }))},
 }
 
 var brokenListens = []broken{

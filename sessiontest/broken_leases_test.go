@@ -178,11 +178,8 @@ var brokenExpires = []broken{
 	{"takes every process for lost", "a session that was not lost with its lease is not lost",
 		leaving(func(_ session.Lease, _ session.Session, s *session.Session) { s.Lost = s.Lost || s.RunID == "stopped" })},
 	{"begins an expired lease again", "a lease that has expired never lives again",
-		after(func(c *beginCall) {
-			if errors.Is(c.err, session.ErrLeaseExpired) {
-				c.err = nil
-			}
-		})},
+		after(when(func(c *beginCall) bool { return errors.Is(c.err, session.ErrLeaseExpired) },
+			func(c *beginCall) { c.err = nil }))},
 	{"attaches before it looks at the lease",
 		"nothing is attached under a lease that does not live, and nothing freshened",
 		after(func(c *attachCall) {

@@ -11,43 +11,25 @@ import (
 var brokenLists = []broken{
 	{"takes each complete session for one whose command failed",
 		"sessions whose command failed are listed by that, and not as complete",
-		before(func(c *listCall) {
-			if c.q.Reason == session.ReasonFailed {
-				c.q.Reason = "complete"
-			}
-		})},
+		before(when(func(c *listCall) bool { return c.q.Reason == session.ReasonFailed },
+			func(c *listCall) { c.q.Reason = "complete" }))},
 	{"lists the oldest session first",
 		"sessions are listed in the order in which they were made, the newest first",
-		after(func(c *listCall) {
-			if c.q == (session.ListQuery{Limit: 100}) {
-				slices.Reverse(c.page.Sessions)
-			}
-		})},
+		after(when(func(c *listCall) bool { return c.q == (session.ListQuery{Limit: 100}) },
+			func(c *listCall) { slices.Reverse(c.page.Sessions) }))},
 	{"takes both kinds for none", "sessions are listed by whether they are active",
-		after(func(c *listCall) {
-			if c.q.Live && c.q.Ended {
-				c.page.Sessions = nil
-			}
-		})},
+		after(when(func(c *listCall) bool { return c.q.Live && c.q.Ended },
+			func(c *listCall) { c.page.Sessions = nil }))},
 	{"takes a parent for a pattern", "sessions are listed by parent, host and reason, exactly as they are written",
-		before(func(c *listCall) {
-			if c.q.Parent == "run-_" {
-				c.q.Parent = ""
-			}
-		})},
+		before(when(func(c *listCall) bool { return c.q.Parent == "run-_" },
+			func(c *listCall) { c.q.Parent = "" }))},
 	{"uses one condition only", "the conditions of a list must all hold",
-		before(func(c *listCall) {
-			if c.q.Host != "" {
-				c.q.Live = false
-			}
-		})},
+		before(when(func(c *listCall) bool { return c.q.Host != "" },
+			func(c *listCall) { c.q.Live = false }))},
 	{"continues a list after the time and not after the session",
 		"pages of a list follow each other without a gap and without a repeat",
-		after(func(c *listCall) {
-			if c.q.Limit == 1 && c.q.After != "" && c.page.Next != "" {
-				c.page.Sessions = nil
-			}
-		})},
+		after(when(func(c *listCall) bool { return c.q.Limit == 1 && c.q.After != "" && c.page.Next != "" },
+			func(c *listCall) { c.page.Sessions = nil }))},
 	{"pages through a list with an offset",
 		"the next page of a list follows the last session, whatever was made meanwhile",
 		after(func(c *listCall) {
@@ -66,11 +48,8 @@ var brokenLists = []broken{
 		after(func(c *listCall) { c.err = errors.Join(append(c.page.Unreadable, c.err)...) })},
 	{"begins again where it does not know where to go on",
 		"a limit of less than 1, and an After that is not the end of a page, are errors",
-		before(func(c *listCall) {
-			if c.q.After == "yesterday" {
-				c.q.After = ""
-			}
-		})},
+		before(when(func(c *listCall) bool { return c.q.After == "yesterday" },
+			func(c *listCall) { c.q.After = "" }))},
 	{"ignores the context of a list", "a list with a done context returns the context's error",
 		before(func(c *listCall) { c.ctx = context.WithoutCancel(c.ctx) })},
 }

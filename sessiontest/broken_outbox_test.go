@@ -101,11 +101,8 @@ var brokenOutboxes = []broken{
 			}
 		})},
 	{"puts a notice again under another name", "a notice whose ID is there is not put again",
-		before(func(c *putNoticesCall) {
-			if len(c.notices) == 1 && c.notices[0].Type == "another" {
-				c.notices[0].ID += " again"
-			}
-		})},
+		before(when(func(c *putNoticesCall) bool { return len(c.notices) == 1 && c.notices[0].Type == "another" },
+			func(c *putNoticesCall) { c.notices[0].ID += " again" }))},
 	{"puts each notice in a transaction of its own", "if one of several notices is invalid none is put",
 		before(func(c *putNoticesCall) {
 			for _, n := range c.notices {
@@ -121,11 +118,8 @@ var brokenOutboxes = []broken{
 			}
 		})},
 	{"claims all that is due", "notices are claimed in the order in which they were put, at most so many",
-		before(func(c *claimNoticesCall) {
-			if c.most == 3 {
-				c.most = 100
-			}
-		})},
+		before(when(func(c *claimNoticesCall) bool { return c.most == 3 },
+			func(c *claimNoticesCall) { c.most = 100 }))},
 	{"forgets its first claim", "no call claims a notice while another claim of it lasts",
 		delaysClaimed(0, func(c *claimNoticesCall, n *session.Notice) bool {
 			return c.most == 100 && n.ID == "alert-0" && n.Tries == 1
@@ -152,25 +146,16 @@ var brokenOutboxes = []broken{
 			}
 		})},
 	{"finishes only what its caller claimed last", "a finished notice does not come again, whoever claimed it last",
-		before(func(c *finishNoticesCall) {
-			if len(c.notices) > 1 {
-				c.notices = nil
-			}
-		})},
+		before(when(func(c *finishNoticesCall) bool { return len(c.notices) > 1 },
+			func(c *finishNoticesCall) { c.notices = nil }))},
 	{"pauses no longer than a claim lasts",
 		"a delayed notice is due again when its pause is over, and not when its claim is",
-		before(func(c *delayNoticeCall) {
-			if c.n.ID == "alert-1" {
-				c.pause = min(c.pause, 0)
-			}
-		})},
+		before(when(func(c *delayNoticeCall) bool { return c.n.ID == "alert-1" },
+			func(c *delayNoticeCall) { c.pause = min(c.pause, 0) }))},
 	{"pauses at least as long as a claim lasts",
 		"a delayed notice is due again when its pause is over, and not when its claim is",
-		before(func(c *delayNoticeCall) {
-			if c.pause == 0 && c.n.ID == "alert-0" {
-				c.n.ID = "another"
-			}
-		})},
+		before(when(func(c *delayNoticeCall) bool { return c.pause == 0 && c.n.ID == "alert-0" },
+			func(c *delayNoticeCall) { c.n.ID = "another" }))},
 	{"says how old a notice is by its clock, and not how long it was delayed",
 		"a notice says how long its delays are in all, and counts neither its age nor its claims",
 		waits(func(c *claimNoticesCall, n session.Notice) time.Duration { return max(c.m.Clock().Sub(n.CreatedAt), 0) })},
@@ -192,11 +177,8 @@ var brokenOutboxes = []broken{
 			}
 		})},
 	{"takes a long pause for a clock that was set back", "a claim or a pause of weeks lasts as long",
-		before(func(c *delayNoticeCall) {
-			if c.n.ID == "paused" {
-				c.pause = 0
-			}
-		})},
+		before(when(func(c *delayNoticeCall) bool { return c.n.ID == "paused" },
+			func(c *delayNoticeCall) { c.pause = 0 }))},
 	{"takes a long claim for a clock that was set back", "a claim or a pause of weeks lasts as long",
 		delaysClaimed(0, func(_ *claimNoticesCall, n *session.Notice) bool { return n.ID == "claimed" && n.Tries == 1 })},
 	{"delays what another has claimed", "a delay after another claim changes nothing",
@@ -212,11 +194,8 @@ var brokenOutboxes = []broken{
 	{"loses a notice that many want", "of eight that claim at once no two have the same notice, and no notice is left",
 		losesNotice("alert-3-7")},
 	{"has a notice twice that two put", "of eight that put the same notices at once each is there once",
-		after(func(c *claimNoticesCall) {
-			if c.most == 100 && len(c.claimed) == 10 {
-				c.claimed = append(c.claimed, c.claimed[0])
-			}
-		})},
+		after(when(func(c *claimNoticesCall) bool { return c.most == 100 && len(c.claimed) == 10 },
+			func(c *claimNoticesCall) { c.claimed = append(c.claimed, c.claimed[0]) }))},
 	{"forgets how often it was claimed",
 		"of eight that claim, delay and finish at once no two have the same try of a notice, and each is finished",
 		claimsEach(func(_ *claimNoticesCall, n *session.Notice) {

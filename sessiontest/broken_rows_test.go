@@ -33,11 +33,8 @@ var brokenAttaches = []broken{
 			}
 		})},
 	{"returns the new row as the old one too", "before the first attach the attempt is 0",
-		after(func(c *attachCall) {
-			if c.before.Attempt == 0 {
-				c.before = c.after
-			}
-		})},
+		after(when(func(c *attachCall) bool { return c.before.Attempt == 0 },
+			func(c *attachCall) { c.before = c.after }))},
 	{"swaps two attempts", "attaching again counts the attempt",
 		after(func(c *attachCall) {
 			plain := c.before.Lease == "" && c.s.Lease == "" && c.s.Attempt == 0
@@ -46,11 +43,8 @@ var brokenAttaches = []broken{
 			}
 		})},
 	{"returns the row that it wrote as the one that was", "attaching again returns the row as it was",
-		after(func(c *attachCall) {
-			if c.before.Attempt > 0 {
-				c.before = c.after
-			}
-		})},
+		after(when(func(c *attachCall) bool { return c.before.Attempt > 0 },
+			func(c *attachCall) { c.before = c.after }))},
 	{"keeps the reason of the attempt before", "attaching again makes an ended session active and clears its reason",
 		attaches(func(before, _ session.Session, after *session.Session) { after.Reason = before.Reason })},
 	{"replaces the row", "attaching again keeps the creation time and the number of resumes",
@@ -77,17 +71,11 @@ func looks(change func(s *session.Session)) fault {
 
 var brokenRows = []broken{
 	{"keeps a threshold in milliseconds", "a row is read as it was written",
-		looks(func(s *session.Session) {
-			if s.Threshold != watchdog.NoLimit {
-				s.Threshold = s.Threshold.Truncate(time.Millisecond)
-			}
-		})},
+		looks(when(func(s *session.Session) bool { return s.Threshold != watchdog.NoLimit },
+			func(s *session.Session) { s.Threshold = s.Threshold.Truncate(time.Millisecond) }))},
 	{"keeps thresholds in seconds", "a threshold of NoLimit is read as NoLimit",
-		looks(func(s *session.Session) {
-			if s.Threshold == watchdog.NoLimit && s.Parent == "" && s.Host == "" {
-				s.Threshold = s.Threshold.Truncate(time.Second)
-			}
-		})},
+		looks(when(func(s *session.Session) bool { return s.Threshold == watchdog.NoLimit && s.Parent+s.Host == "" },
+			func(s *session.Session) { s.Threshold = s.Threshold.Truncate(time.Second) }))},
 	{"returns the zone of its server", "times are read in UTC",
 		looks(func(s *session.Session) { s.CreatedAt = s.CreatedAt.In(time.FixedZone("server", 3600)) })},
 	{"reads the clock time of any zone as UTC",
@@ -97,17 +85,11 @@ var brokenRows = []broken{
 			c.s.StartedAt = c.s.StartedAt.Add(time.Duration(offset) * time.Second)
 		})},
 	{"returns another error than ErrNotFound", "a run that has no row is not found",
-		after(func(c *sessionCall) {
-			if errors.Is(c.err, session.ErrNotFound) {
-				c.err = errors.New("sql: no rows in result set")
-			}
-		})},
+		after(when(func(c *sessionCall) bool { return errors.Is(c.err, session.ErrNotFound) },
+			func(c *sessionCall) { c.err = errors.New("sql: no rows in result set") }))},
 	{"reads an invalid time as the year 1", "an unreadable row is an error that says so and names the run",
-		after(func(c *sessionCall) {
-			if errors.Is(c.err, session.ErrUnreadable) {
-				c.err = nil
-			}
-		})},
+		after(when(func(c *sessionCall) bool { return errors.Is(c.err, session.ErrUnreadable) },
+			func(c *sessionCall) { c.err = nil }))},
 	{"writes to a row before it reads it", "to attach to an unreadable row is an error and changes nothing",
 		after(func(c *attachCall) {
 			if errors.Is(c.err, session.ErrUnreadable) {

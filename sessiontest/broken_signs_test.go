@@ -41,15 +41,9 @@ var brokenSigns = []broken{
 		})},
 	{"finds any lease equal to none",
 		"a session that was put into a lease is neither claimed nor warned nor cancelled",
-		before(func(c *cancelCall) {
-			if c.judged.Lease == "" {
-				c.judged.Lease = c.row(c.judged.RunID).Lease
-			}
-		})},
+		before(when(func(c *cancelCall) bool { return c.judged.Lease == "" },
+			func(c *cancelCall) { c.judged.Lease = c.row(c.judged.RunID).Lease }))},
 	{"warns a run that it does not know", "a run without a row is neither claimed nor warned",
-		after(func(c *warnCall) {
-			if c.err == nil && c.row(c.judged.RunID).Attempt == 0 {
-				c.outcome = session.Done
-			}
-		})},
+		after(when(func(c *warnCall) bool { return c.err == nil && c.row(c.judged.RunID).Attempt == 0 },
+			func(c *warnCall) { c.outcome = session.Done }))},
 }

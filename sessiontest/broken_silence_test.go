@@ -35,11 +35,8 @@ var brokenSilences = []broken{
 			}
 		})},
 	{"keeps the silence in the row", "each renewal vouches for more silence",
-		looks(func(s *session.Session) {
-			if s.Silence == vouched-time.Hour {
-				s.Silence = 9 * time.Hour
-			}
-		})},
+		looks(when(func(s *session.Session) bool { return s.Silence == vouched-time.Hour },
+			func(s *session.Session) { s.Silence = 9 * time.Hour }))},
 	{"takes the threshold of a lease for too long",
 		"a session of a lease is stalled after more than its threshold, to the nanosecond",
 		also(func(c *stalledCall, s session.Session) bool { return s.Silence > 0 && s.Silence == c.q.Threshold })},

@@ -32,11 +32,8 @@ func finds(runID string, which func(s session.Session) bool) fault {
 
 var brokenStalled = []broken{
 	{"takes the threshold itself for too long", "a session is stalled after more than the threshold, to the microsecond",
-		before(func(c *stalledCall) {
-			if c.q.MinAge > 0 {
-				c.q.Threshold -= time.Microsecond
-			}
-		})},
+		before(when(func(c *stalledCall) bool { return c.q.MinAge > 0 },
+			func(c *stalledCall) { c.q.Threshold -= time.Microsecond }))},
 	{"wants a session to be older than the minimum age", "a session is old enough at its minimum age",
 		misses(func(c *stalledCall, s session.Session) bool {
 			return s.Lease == "" && c.page.Now.Sub(s.CreatedAt) == 2*time.Minute
@@ -79,17 +76,11 @@ var brokenPages = []broken{
 			}
 		})},
 	{"returns one session more", "a page is as long as its limit if there are more sessions",
-		before(func(c *stalledCall) {
-			if c.q.Limit == 3 {
-				c.q.Limit++
-			}
-		})},
+		before(when(func(c *stalledCall) bool { return c.q.Limit == 3 },
+			func(c *stalledCall) { c.q.Limit++ }))},
 	{"has a next page after each full one", "only the last page has no next one",
-		after(func(c *stalledCall) {
-			if len(c.page.Sessions) == c.q.Limit && c.page.Next == "" {
-				c.page.Next = fmt.Sprint(int64(math.MaxInt64), " \U0010ffff")
-			}
-		})},
+		after(when(func(c *stalledCall) bool { return len(c.page.Sessions) == c.q.Limit && c.page.Next == "" },
+			func(c *stalledCall) { c.page.Next = fmt.Sprint(int64(math.MaxInt64), " \U0010ffff") }))},
 	{"pages with an offset", "the next page follows the last session even if that was cancelled meanwhile",
 		around(func(c *stalledCall, next func()) {
 			from, _ := strconv.Atoi(cmp.Or(c.q.After, "0"))
@@ -102,9 +93,6 @@ var brokenPages = []broken{
 			}
 		})},
 	{"returns the time only with sessions", "a page without a session still has the time",
-		after(func(c *stalledCall) {
-			if len(c.page.Sessions) == 0 && c.q.Threshold != watchdog.NoLimit {
-				c.page.Now = time.Time{}
-			}
-		})},
+		after(when(func(c *stalledCall) bool { return len(c.page.Sessions) == 0 && c.q.Threshold != watchdog.NoLimit },
+			func(c *stalledCall) { c.page.Now = time.Time{} }))},
 }

@@ -10,11 +10,8 @@ import (
 
 var brokenStops = []broken{
 	{"does not note that a stop failed", "a claim can note that the agents were stopped, and whether that failed",
-		before(func(c *claimCall) {
-			if strings.HasPrefix(c.judged.RunID, "failed-") {
-				c.request.StopFailed = false
-			}
-		})},
+		before(when(func(c *claimCall) bool { return strings.HasPrefix(c.judged.RunID, "failed-") },
+			func(c *claimCall) { c.request.StopFailed = false }))},
 	{"lets a sweeper claim that does not know of the stop",
 		"a session that was judged before its agents were stopped cannot be claimed, and can be cancelled",
 		before(func(c *claimCall) { c.judged.Stopped = c.row(c.judged.RunID).Stopped })},
@@ -32,11 +29,8 @@ var brokenStops = []broken{
 			}
 		})},
 	{"keeps the note of a stop beside an activity", "the note that agents were stopped is void after an activity",
-		looks(func(s *session.Session) {
-			if s.Activity == 1 && s.Claim == "pass-1" {
-				s.Stopped = true
-			}
-		})},
+		looks(when(func(s *session.Session) bool { return s.Activity == 1 && s.Claim == "pass-1" },
+			func(s *session.Session) { s.Stopped = true }))},
 	{"keeps the note of a stop in the next attempt", "the note that agents were stopped is void after an attach",
 		func() alteration {
 			var stopped atomic.Bool // rules claim from several goroutines

@@ -30,11 +30,8 @@ var brokenTakeovers = []broken{
 			}
 		})},
 	{"takes a run back", "attaching with an attempt that is in the row, or is over, changes nothing",
-		before(func(c *attachCall) {
-			if c.s.Attempt == 2 {
-				c.s.Attempt = 0
-			}
-		})},
+		before(when(func(c *attachCall) bool { return c.s.Attempt == 2 },
+			func(c *attachCall) { c.s.Attempt = 0 }))},
 	{"does not count takeovers", "a lease is told of an attempt that is followed by another before it ended",
 		forgetsEnd("lost")},
 	{"notifies of each attach", "a listener is notified of each takeover, and of no other attach",

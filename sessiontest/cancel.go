@@ -9,8 +9,7 @@ import (
 )
 
 var cancelRules = []rule{
-	{
-		"a session that has not changed is cancelled, as requested",
+	{"a session that has not changed is cancelled, as requested",
 		"the run's own watchdog and the operators read the row",
 		func(e *env) {
 			s, c := putSilent(e, homeRun, time.Hour), cancelOf(homeRun)
@@ -18,10 +17,8 @@ var cancelRules = []rule{
 			cancelsAs(e, s, c, session.Done)
 			s.Status, s.Reason, s.Resumes, s.StopFailed, s.Claim = session.Cancelled, c.Reason, 3, true, by
 			looksLike(e, s)
-		},
-	},
-	{
-		"the events of a cancel are stored with it",
+		}},
+	{"the events of a cancel are stored with it",
 		"if a session ended and its run has no cancel event, the next start continues the run",
 		func(e *env) {
 			s, c := putSilent(e, homeRun, time.Hour), cancelOf(homeRun)
@@ -29,10 +26,8 @@ var cancelRules = []rule{
 			c.Events = []watchdog.Event{advisory, terminal}
 			cancelsAs(e, s, c, session.Done)
 			recorded(e, homeRun, advisory.ID, terminal.ID)
-		},
-	},
-	{
-		"a cancel with an invalid event is an error and changes nothing",
+		}},
+	{"a cancel with an invalid event is an error and changes nothing",
 		"it is one transaction: nobody could find out why a row without its events was cancelled",
 		func(e *env) {
 			s, c := putSilent(e, homeRun, time.Hour), cancelOf(homeRun)
@@ -41,28 +36,22 @@ var cancelRules = []rule{
 			invalid(outcome, err)
 			looksLike(e, s)
 			recorded(e, homeRun)
-		},
-	},
-	{
-		"a cancel without an event is an error and changes nothing",
+		}},
+	{"a cancel without an event is an error and changes nothing",
 		"the row would say that the run was cancelled, and its events that it runs",
 		func(e *env) {
 			s := putSilent(e, homeRun, time.Hour)
 			outcome, err := e.store.Cancel(e.ctx, s, session.CancelRequest{By: by, Reason: why})
 			require(outcome == "" && err != nil, "the outcome is %q and the error %w, want an error", outcome, err)
 			looksLike(e, s)
-		},
-	},
-	{
-		"a session without events is cancelled like others",
+		}},
+	{"a session without events is cancelled like others",
 		"in SQL NULL = NULL is not true: every pass would judge such a session, and none would end it",
-		func(e *env) { cancels(e, putEventless(e), session.Done) },
-	},
+		func(e *env) { cancels(e, putEventless(e), session.Done) }},
 }
 
 var guardRules = []rule{
-	{
-		"a session that woke up is not cancelled, and nothing is written",
+	{"a session that woke up is not cancelled, and nothing is written",
 		"between the judgement and the cancel a run may continue",
 		func(e *env) {
 			s := putSilent(e, homeRun, time.Hour)
@@ -70,10 +59,8 @@ var guardRules = []rule{
 			awake.LastEventAt = s.LastEventAt.Add(time.Microsecond)
 			put(e, awake)
 			untouched(e, s)
-		},
-	},
-	{
-		"a session that had its first event meanwhile is not cancelled, and nothing is written",
+		}},
+	{"a session that had its first event meanwhile is not cancelled, and nothing is written",
 		"a first event is a change as well: NULL is not equal to it",
 		func(e *env) {
 			s := putEventless(e)
@@ -81,10 +68,8 @@ var guardRules = []rule{
 			awake.LastEventAt = s.CreatedAt
 			put(e, awake)
 			untouched(e, s)
-		},
-	},
-	{
-		"a session in another attempt is not cancelled, and nothing is written",
+		}},
+	{"a session in another attempt is not cancelled, and nothing is written",
 		"another host took the run over after it was judged",
 		func(e *env) {
 			s := putSilent(e, homeRun, time.Hour)
@@ -92,10 +77,8 @@ var guardRules = []rule{
 			next.Attempt++
 			put(e, next)
 			untouched(e, s)
-		},
-	},
-	{
-		"a session that has ended is not cancelled, and nothing is written",
+		}},
+	{"a session that has ended is not cancelled, and nothing is written",
 		"a run that finished while it was judged did not stall",
 		func(e *env) {
 			s := putSilent(e, homeRun, time.Hour)
@@ -103,19 +86,15 @@ var guardRules = []rule{
 			ended.Status = session.Finished
 			put(e, ended)
 			untouched(e, s)
-		},
-	},
-	{
-		"a run without a row is not cancelled, and nothing is written",
+		}},
+	{"a run without a row is not cancelled, and nothing is written",
 		"somebody may delete a row while it is judged",
 		func(e *env) {
 			s := silentSession("unknown", noon, time.Hour)
 			cancels(e, s, session.Changed)
 			recorded(e, s.RunID)
-		},
-	},
-	{
-		"of two cancels of one session the first counts",
+		}},
+	{"of two cancels of one session the first counts",
 		"a pass that is repeated after an error must not cancel again",
 		func(e *env) {
 			s, second := putSilent(e, homeRun, time.Hour), cancelOf(homeRun)
@@ -125,8 +104,7 @@ var guardRules = []rule{
 			s.Status, s.Reason, s.Claim = session.Cancelled, why, by
 			looksLike(e, s)
 			recorded(e, homeRun, "cancel of "+homeRun)
-		},
-	},
+		}},
 }
 
 // putEventless writes a session that never had an event.

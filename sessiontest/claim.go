@@ -9,8 +9,7 @@ import (
 )
 
 var claimRules = []rule{
-	{
-		"a claimed session names the pass, and is as it was otherwise",
+	{"a claimed session names the pass, and is as it was otherwise",
 		"the pass judges it once more, and cancels it as it was judged",
 		func(e *env) {
 			_, s := vouchedFor(e, session.Freshness{Activity: time.Hour, Quiet: true})
@@ -18,10 +17,8 @@ var claimRules = []rule{
 			s.Claim = by
 			looksLike(e, s)
 			findsOnly(e, homeRun)
-		},
-	},
-	{
-		"while a claim lasts, nobody else claims, warns or cancels",
+		}},
+	{"while a claim lasts, nobody else claims, warns or cancels",
 		"the agents of a session are stopped once, whichever sweepers race",
 		func(e *env) {
 			s := claimed(e, time.Hour)
@@ -33,19 +30,15 @@ var claimRules = []rule{
 			cancelsAs(e, s, nobody, session.Taken)
 			looksLike(e, s)
 			recorded(e, homeRun)
-		},
-	},
-	{
-		"the pass that claimed a session can claim it again, and cancel it",
+		}},
+	{"the pass that claimed a session can claim it again, and cancel it",
 		"the answer to the first claim may have been lost",
 		func(e *env) {
 			s := claimed(e, time.Hour)
 			claims(e, s, by, session.Done)
 			cancels(e, s, session.Done)
-		},
-	},
-	{
-		"a claim that is over does not count",
+		}},
+	{"a claim that is over does not count",
 		"a sweeper that died with a claim would keep the session for ever",
 		func(e *env) {
 			s := claimed(e, 0)
@@ -56,20 +49,16 @@ var claimRules = []rule{
 			claims(e, s, by, session.Taken)
 			s.Claim = "pass-2"
 			looksLike(e, s)
-		},
-	},
-	{
-		"a claim lasts as long as its pass said last",
+		}},
+	{"a claim lasts as long as its pass said last",
 		"a pass that needs longer claims again, and one that gives up claims for no time",
 		func(e *env) {
 			s, c := claimed(e, time.Hour), cancelOf(homeRun)
 			c.By = "pass-2"
 			claimsFor(e, s, by, 0, session.Done)
 			cancelsAs(e, s, c, session.Done)
-		},
-	},
-	{
-		"of eight claims at once one counts",
+		}},
+	{"of eight claims at once one counts",
 		"several sweepers on several hosts may judge one session in the same second",
 		func(e *env) {
 			eachRound(e, func(_ int, s session.Session) {
@@ -79,10 +68,8 @@ var claimRules = []rule{
 				s.Claim = fmt.Sprint("pass-", winner)
 				looksLike(e, s)
 			})
-		},
-	},
-	{
-		"a warning is noted with its events, and the time",
+		}},
+	{"a warning is noted with its events, and the time",
 		"the run learns of it from its events, and a sweeper from the row when its grace is over",
 		func(e *env) {
 			_, s := vouchedFor(e, session.Freshness{Activity: time.Hour, Quiet: true})
@@ -97,10 +84,8 @@ var claimRules = []rule{
 				equal(found, s)
 			}
 			recorded(e, homeRun, "warning of "+homeRun)
-		},
-	},
-	{
-		"a warning with an invalid event is an error and changes nothing",
+		}},
+	{"a warning with an invalid event is an error and changes nothing",
 		"a run that does not know of its warning would be cancelled without one",
 		func(e *env) {
 			s := putSilent(e, homeRun, time.Hour)
@@ -110,13 +95,11 @@ var claimRules = []rule{
 			invalid(outcome, err)
 			looksLike(e, s)
 			recorded(e, homeRun)
-		},
-	},
+		}},
 	voidRule("an activity", wakes),
 	voidRule("another lease", isTakenUp),
 	voidRule("the death of its process", loses),
-	{
-		"a warning stands until the session gives a sign of life",
+	{"a warning stands until the session gives a sign of life",
 		"a keeper writes a quiet row again and again, and renews its lease: a grace would never be over",
 		func(e *env) {
 			l, s := warned(e)
@@ -126,10 +109,8 @@ var claimRules = []rule{
 			vouch(e, l, l.Vouched+time.Second)
 			s.State, s.Silence = f.State, s.Silence+time.Second
 			looksLike(e, s)
-		},
-	},
-	{
-		"a session that was warned is claimed and cancelled like others",
+		}},
+	{"a session that was warned is claimed and cancelled like others",
 		"a warning is no sign of life",
 		func(e *env) {
 			_, s := warned(e)
@@ -138,8 +119,7 @@ var claimRules = []rule{
 			claims(e, before, by, session.Done)
 			claims(e, s, by, session.Done)
 			cancels(e, s, session.Done)
-		},
-	},
+		}},
 }
 
 // claimed returns a session that a pass has claimed.

@@ -12,8 +12,7 @@ import (
 )
 
 var contextRules = []rule{
-	{
-		"a write with a done context changes nothing and returns the context's error",
+	{"a write with a done context changes nothing and returns the context's error",
 		"a keeper repeats a write that it gave up: what was reported as not written must not appear later",
 		func(e *env) {
 			s, l := putSilent(e, homeRun, time.Hour), begin(e, homeLease)
@@ -26,18 +25,15 @@ var contextRules = []rule{
 					noLease(e, "new")
 				})
 			}
-		},
-	},
-	{
-		"a read with a done context returns the context's error",
+		}},
+	{"a read with a done context returns the context's error",
 		"an empty answer would look as if nothing had stalled",
 		func(e *env) {
 			attach(e, newSession(homeRun))
 			for name, read := range readsOf(e.store) {
 				withDoneContexts(e, name, read)
 			}
-		},
-	},
+		}},
 }
 
 // writesOf are the writes of a store about a session, and a lease that is not the session's.

@@ -7,13 +7,10 @@ import (
 )
 
 var endRules = []rule{
-	{
-		"an attempt ends with the given status and reason",
+	{"an attempt ends with the given status and reason",
 		"if a finished session stays active, a sweeper cancels it ten minutes later, and counts it",
-		func(e *env) { endsEach(e, 0) },
-	},
-	{
-		"an end writes the state that it brings, and without one leaves the row's",
+		func(e *env) { endsEach(e, 0) }},
+	{"an end writes the state that it brings, and without one leaves the row's",
 		"how a command ended, and how far its limits were used, is all that a page knows of a run that is over",
 		func(e *env) {
 			for _, state := range []string{"", `{"outcome":"failed","exit_status":7,"phase":"<tests>"}`} {
@@ -27,15 +24,11 @@ var endRules = []rule{
 				end(e, ending)
 				looksLike(e, s)
 			}
-		},
-	},
-	{
-		"an end of another attempt than the row's changes nothing",
+		}},
+	{"an end of another attempt than the row's changes nothing",
 		"a host that returns and reports the end of its lost attempt would end the run that another host took over",
-		func(e *env) { endsEach(e, 1) },
-	},
-	{
-		"a session that has ended keeps its end",
+		func(e *env) { endsEach(e, 1) }},
+	{"a session that has ended keeps its end",
 		"of cancel and finish the first counts: if the watchdog overwrote a cancel, its reason would be lost",
 		func(e *env) {
 			s := putSilent(e, homeRun, time.Hour)
@@ -43,18 +36,14 @@ var endRules = []rule{
 			put(e, s)
 			finish(e, homeRun)
 			looksLike(e, s)
-		},
-	},
-	{
-		"the last event of a session that ended is as old as the caller says, by the clock of the store",
+		}},
+	{"the last event of a session that ended is as old as the caller says, by the clock of the store",
 		"if a host's clock is two minutes slow, its sessions would have ended before they began",
 		func(e *env) {
 			_, s, from, to := endsAfter(e, day)
 			within("LastEventAt", s.LastEventAt, from.Add(-90*time.Minute), to.Add(-90*time.Minute))
-		},
-	},
-	{
-		"a session that has ended says when, by the clock of the store, however old its last event is",
+		}},
+	{"a session that has ended says when, by the clock of the store, however old its last event is",
 		"a run that was silent for an hour before it ended would seem to have taken no time",
 		func(e *env) {
 			for name, ends := range waysToEnd(e) {
@@ -67,25 +56,20 @@ var endRules = []rule{
 					require(next.EndedAt.IsZero(), "the attempt after it has ended at %v, before it began", next.EndedAt)
 				})
 			}
-		},
-	},
-	{
-		"an end never moves the last event back",
+		}},
+	{"an end never moves the last event back",
 		"two writes in the wrong order would make a session older than it is",
 		func(e *env) {
 			before, s, _, _ := endsAfter(e, time.Minute)
 			within("LastEventAt", s.LastEventAt, before.LastEventAt, before.LastEventAt)
-		},
-	},
-	{
-		"a session that ends leaves its lease, with the time of its last activity",
+		}},
+	{"a session that ends leaves its lease, with the time of its last activity",
 		"the row of an ended session must not keep the lease of its process",
 		func(e *env) {
 			for name, ends := range waysToEnd(e) {
 				part("by "+name, func() { endsInLease(e, name, ends) })
 			}
-		},
-	},
+		}},
 }
 
 // waysToEnd are those of a session that was judged, with its attempt 1.

@@ -8,8 +8,7 @@ import (
 )
 
 var endedRules = []rule{
-	{
-		"a lease is told of a session that is cancelled, until it says that it was told",
+	{"a lease is told of a session that is cancelled, until it says that it was told",
 		"this is how a cancel reaches a live run on another host, which may lose an answer",
 		func(e *env) {
 			cancelled := attemptsOf(attachEach(e, homeLease, homeRun))
@@ -18,10 +17,8 @@ var endedRules = []rule{
 			tells(e, homeLease, nil, cancelled...)
 			tells(e, homeLease, cancelled)
 			tells(e, homeLease, nil)
-		},
-	},
-	{
-		"a lease is told once more of a run that is cancelled again",
+		}},
+	{"a lease is told once more of a run that is cancelled again",
 		"a run that is cancelled, resumed and cancelled again must be told each time",
 		func(e *env) {
 			begin(e, homeLease)
@@ -34,10 +31,8 @@ var endedRules = []rule{
 				tells(e, homeLease, told, next)
 				told = []session.AttemptID{next}
 			}
-		},
-	},
-	{
-		"what a lease was not told yet is not forgotten with what it was",
+		}},
+	{"what a lease was not told yet is not forgotten with what it was",
 		"a session that is cancelled between two polls would run on",
 		func(e *env) {
 			all := attachEach(e, homeLease, "a", "b", "c")
@@ -46,10 +41,8 @@ var endedRules = []rule{
 			tells(e, homeLease, nil, attemptsOf(told)...)
 			cancelsEach(e, between)
 			tells(e, homeLease, attemptsOf(told), attemptsOf(between)...)
-		},
-	},
-	{
-		"each lease is told of its own sessions only",
+		}},
+	{"each lease is told of its own sessions only",
 		"every process would read what the whole fleet has ended",
 		func(e *env) {
 			home, away := attachEach(e, homeLease, "a", "b"), attachEach(e, awayLease, "c")
@@ -57,20 +50,16 @@ var endedRules = []rule{
 			cancelsEach(e, away)
 			tells(e, homeLease, attemptsOf(away), attemptsOf(home)...)
 			tells(e, awayLease, nil, attemptsOf(away)...)
-		},
-	},
-	{
-		"a lease is not told of what it ended itself, or of what has not ended",
+		}},
+	{"a lease is not told of what it ended itself, or of what has not ended",
 		"a keeper would read the events of all its runs again and again",
 		func(e *env) {
 			all := attachEach(e, homeLease, "finished", "live")
 			finish(e, "finished")
 			freshens(e, homeLease, activity(all[1], 0))
 			tells(e, homeLease, nil)
-		},
-	},
-	{
-		"of a session without a lease nobody is told when it is cancelled",
+		}},
+	{"of a session without a lease nobody is told when it is cancelled",
 		"no process of ours runs it",
 		func(e *env) {
 			s := attach(e, newSession(homeRun))
@@ -78,19 +67,15 @@ var endedRules = []rule{
 			cancels(e, s, session.Done)
 			tells(e, homeLease, nil)
 			tells(e, "", nil)
-		},
-	},
-	{
-		"of sessions that are cancelled together the leases are told",
+		}},
+	{"of sessions that are cancelled together the leases are told",
 		"a sweeper cancels the sessions of a page together",
 		func(e *env) {
 			all := attachEach(e, homeLease, "a", "b", "c")
 			cancelsAll(e, batchOf(all), session.Done, session.Done, session.Done)
 			tells(e, homeLease, nil, attemptsOf(all)...)
-		},
-	},
-	{
-		"what a lease was not told goes with it",
+		}},
+	{"what a lease was not told goes with it",
 		"the ends of all processes that ever died would be kept for ever, and told to nobody",
 		func(e *env) {
 			l := begin(e, homeLease)
@@ -99,8 +84,7 @@ var endedRules = []rule{
 			tells(e, homeLease, nil)
 			begin(e, homeLease) // as no process does: IDs are random
 			tells(e, homeLease, nil)
-		},
-	},
+		}},
 }
 
 // tells checks of which attempts a lease is told that was told of others.

@@ -9,8 +9,7 @@ import (
 )
 
 var expireRules = []rule{
-	{
-		"a lease that was renewed since it was observed does not expire",
+	{"a lease that was renewed since it was observed does not expire",
 		"between the last look and the end of a lease its process may write",
 		func(e *env) {
 			l, s := vouchedFor(e, session.Freshness{Activity: time.Hour})
@@ -18,49 +17,37 @@ var expireRules = []rule{
 			expires(e, l, false, 1)
 			leaseIs(e, next)
 			looksLike(e, s)
-		},
-	},
-	{
-		"a lease that is not there has expired",
+		}},
+	{"a lease that is not there has expired",
 		"two sweepers may expire one lease, and the second finds nothing",
-		func(e *env) { expires(e, session.Lease{ID: "unknown", Beat: 1}, true, 0) },
-	},
-	{
-		"a session leaves its lease with the time of its last activity",
+		func(e *env) { expires(e, session.Lease{ID: "unknown", Beat: 1}, true, 0) }},
+	{"a session leaves its lease with the time of its last activity",
 		"the silence of a run counts from there, by the database's clock: its process can take it up again until then",
 		func(e *env) {
 			l, s := vouchedAfter(e, day, session.Freshness{Activity: 9*time.Hour + 30*time.Minute, Quiet: true})
 			leaves(e, l, s, observe(e, l.ID).RenewedAt.Add(-30*time.Minute-lag))
-		},
-	},
-	{
-		"a session that has not signalled leaves its lease with the time of its attach",
+		}},
+	{"a session that has not signalled leaves its lease with the time of its attach",
 		"no activity is not the activity at the start of the lease",
 		func(e *env) {
 			l, s := vouchedAfter(e, day, session.Freshness{Activity: session.NoActivity})
 			leaves(e, l, s, s.LastEventAt)
-		},
-	},
-	{
-		"a session whose last activity was before its attach keeps the time of that",
+		}},
+	{"a session whose last activity was before its attach keeps the time of that",
 		"an attach is a sign of life, too",
 		func(e *env) {
 			l, s := vouchedFor(e, session.Freshness{Activity: 0})
 			leaves(e, l, s, s.LastEventAt)
-		},
-	},
-	{
-		"a session without events leaves its lease with its first",
+		}},
+	{"a session without events leaves its lease with its first",
 		"in SQLite the greater one of NULL and a time is NULL",
 		func(e *env) {
 			s := putEventless(e)
 			l := beginAt(e, homeLease, 2*time.Hour)
 			freshens(e, homeLease, activity(s, time.Hour))
 			leaves(e, l, s, observe(e, homeLease).RenewedAt.Add(-time.Hour-lag))
-		},
-	},
-	{
-		"a session that left its lease is judged by its own threshold again, and others by the query's",
+		}},
+	{"a session that left its lease is judged by its own threshold again, and others by the query's",
 		"nobody else ends the sessions of a dead process",
 		func(e *env) {
 			now := clockOf(e)
@@ -75,10 +62,8 @@ var expireRules = []rule{
 			expires(e, l, true, 0)
 			findsOnly(e, "usual", "short")
 			looksLike(e, long)
-		},
-	},
-	{
-		"an expired lease takes only its own active sessions with it, and is deleted after the last",
+		}},
+	{"an expired lease takes only its own active sessions with it, and is deleted after the last",
 		"leases of dead processes would pile up, and each of them is observed at every promise",
 		func(e *env) {
 			l := begin(e, homeLease)
@@ -92,10 +77,8 @@ var expireRules = []rule{
 			looksLike(e, live)
 			noLease(e, homeLease)
 			leads(e, awayLease, session.AttemptID{RunID: "live", Attempt: 1})
-		},
-	},
-	{
-		"an unreadable session leaves its lease like others",
+		}},
+	{"an unreadable session leaves its lease like others",
 		"it would keep the lease of a dead process for ever",
 		func(e *env) {
 			l, s := vouchedFor(e, session.Freshness{Activity: time.Hour})
@@ -103,10 +86,8 @@ var expireRules = []rule{
 			spoil(e, s.RunID)
 			expires(e, l, true, 0)
 			noLease(e, l.ID)
-		},
-	},
-	{
-		"sessions leave an expired lease in batches, whatever beat the later calls name",
+		}},
+	{"sessions leave an expired lease in batches, whatever beat the later calls name",
 		"ten thousand rows in one transaction would hold up all others",
 		func(e *env) {
 			l := beginMany(e)
@@ -115,10 +96,8 @@ var expireRules = []rule{
 			l.Beat++
 			expires(e, l, true, 0)
 			noLease(e, l.ID)
-		},
-	},
-	{
-		"a lease that has expired never lives again",
+		}},
+	{"a lease that has expired never lives again",
 		"its process begins another, and knows from then on that its runs may have been cancelled",
 		func(e *env) {
 			l, left := expireMost(e)
@@ -129,10 +108,8 @@ var expireRules = []rule{
 			l.Expired = true
 			leaseIs(e, l)
 			looksLike(e, left)
-		},
-	},
-	{
-		"nothing is attached under a lease that does not live, and nothing freshened",
+		}},
+	{"nothing is attached under a lease that does not live, and nothing freshened",
 		"the run would be guarded by nobody: the process thinks that its lease lives, and sweepers know that it does not",
 		func(e *env) {
 			l, left := expireMost(e)
@@ -147,10 +124,8 @@ var expireRules = []rule{
 				require(err != nil, "the new run has the row %+v", s)
 				looksLike(e, left)
 			}
-		},
-	},
-	{
-		"a keeper claims back the sessions that still name its expired lease",
+		}},
+	{"a keeper claims back the sessions that still name its expired lease",
 		"a process that was stopped for a minute and goes on has its runs again",
 		func(e *env) {
 			l, left := expireMost(e)
@@ -159,10 +134,8 @@ var expireRules = []rule{
 			expires(e, l, true, 0)
 			looksLike(e, left)
 			leads(e, awayLease, attemptsOf([]session.Session{left})...)
-		},
-	},
-	{
-		"a session that still names an expired lease is not stalled, and is not cancelled",
+		}},
+	{"a session that still names an expired lease is not stalled, and is not cancelled",
 		"its silence is not vouched for any more, and the database's clock does not count yet",
 		func(e *env) {
 			l := beginMany(e)
@@ -176,8 +149,7 @@ var expireRules = []rule{
 			cancels(e, stalled[i], session.Changed)
 			looksLike(e, left)
 			require(!slices.Contains(names(find(e, all).Sessions), left.RunID), "%s is stalled", left.RunID)
-		},
-	},
+		}},
 }
 
 // leaves expires the lease of a session, and checks its row.

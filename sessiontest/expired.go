@@ -7,8 +7,7 @@ import (
 )
 
 var expiredRules = []rule{
-	{
-		"a session that left an expired lease says which, whoever reads it, and no other does",
+	{"a session that left an expired lease says which, whoever reads it, and no other does",
 		"every sweeper ends it because its process died, and says what was seen of that",
 		func(e *env) {
 			live := attachLeased(e, awayLease, "live")
@@ -24,10 +23,8 @@ var expiredRules = []rule{
 				}
 			}
 			namesExpired(look(e, live.RunID), session.Lease{})
-		},
-	},
-	{
-		"a session that leaves an expired lease late says which, too",
+		}},
+	{"a session that leaves an expired lease late says which, too",
 		"its row was locked, or there were too many for one transaction",
 		func(e *env) {
 			l, left := expireMost(e)
@@ -35,10 +32,8 @@ var expiredRules = []rule{
 			namesExpired(left, session.Lease{})
 			expires(e, l, true, 0)
 			namesExpired(look(e, left.RunID), l)
-		},
-	},
-	{
-		"a session that is claimed back forgets the lease that expired, for good",
+		}},
+	{"a session that is claimed back forgets the lease that expired, for good",
 		"its process lives: if it is silent after that, it is not because it died",
 		func(e *env) {
 			expireOne(e, "back")
@@ -47,19 +42,15 @@ var expiredRules = []rule{
 			namesExpired(look(e, "back"), session.Lease{})
 			finish(e, "back")
 			namesExpired(look(e, "back"), session.Lease{})
-		},
-	},
-	{
-		"the next attempt of a session knows no lease that expired",
+		}},
+	{"the next attempt of a session knows no lease that expired",
 		"the process of the attempt before died, and this one may live",
 		func(e *env) {
 			expireOne(e, "again")
 			namesExpired(attach(e, newSession("again")), session.Lease{})
 			namesExpired(look(e, "again"), session.Lease{})
-		},
-	},
-	{
-		"a session keeps the lease that expired while it is claimed and warned, and when it was cancelled",
+		}},
+	{"a session keeps the lease that expired while it is claimed and warned, and when it was cancelled",
 		"a sweeper that dies between claim and cancel leaves it to another, and a cancel in doubt is looked up",
 		func(e *env) {
 			for runID, call := range map[string]func(judged session.Session){
@@ -71,8 +62,7 @@ var expiredRules = []rule{
 				call(look(e, runID))
 				namesExpired(look(e, runID), l)
 			}
-		},
-	},
+		}},
 }
 
 // expireOne attaches to a run under a lease and expires that.
@@ -95,4 +85,39 @@ func namesExpired(s session.Session, want session.Lease) {
 	require(got.ID == want.ID && got.Looks == want.Looks && got.RenewedAt.Equal(want.RenewedAt),
 		"%s, in attempt %d, names the expired lease %+v, want %q after %d looks, renewed at %v",
 		s.RunID, s.Attempt, got, want.ID, want.Looks, want.RenewedAt)
+}
+
+var lostRules = []rule{
+	{"a session is lost if its process was, until a process takes it up or it ends",
+		"sweepers end the sessions of a process that was seen to die without a cap, and those of one that stopped with it",
+		func(e *env) {
+			leaveAll(e, true, "claimed", "attached", "ended", "left")
+			begin(e, awayLease)
+			attach(e, newSession("attached"))
+			freshens(e, awayLease, session.Freshness{RunID: "claimed", Attempt: 1, Activity: time.Second})
+			finish(e, "ended")
+			areLost(e, false, "claimed", "attached", "ended")
+			areLost(e, true, "left")
+		}},
+	{"a session that was not lost with its lease is not lost",
+		"what stopped, or was seen to die with a whole fleet, is ended as slowly as what only looks stalled",
+		func(e *env) { leaveAll(e, false, "stopped") }},
+}
+
+// leaveAll attaches runs under a lease, expires it, and checks whether they are lost.
+func leaveAll(e *env, lost bool, runIDs ...string) {
+	l := begin(e, homeLease)
+	for _, runID := range runIDs {
+		attachUnder(e, homeLease, runID)
+	}
+	l.Lost = lost
+	expires(e, l, true, 0)
+	areLost(e, lost, runIDs...)
+}
+
+func areLost(e *env, want bool, runIDs ...string) {
+	for _, runID := range runIDs {
+		s := look(e, runID)
+		require(s.Lost == want, "run %s is lost: %v, want %v", runID, s.Lost, want)
+	}
 }

@@ -12,8 +12,7 @@ import (
 )
 
 var freshRules = []rule{
-	{
-		"an activity is read as it was written, to the nanosecond",
+	{"an activity is read as it was written, to the nanosecond",
 		"a cancel compares the activity with the judged one: a row that lost a digit could never be cancelled",
 		func(e *env) {
 			want := attachLeased(e, homeLease, homeRun)
@@ -21,10 +20,8 @@ var freshRules = []rule{
 				freshens(e, homeLease, activity(want, want.Activity))
 				looksLike(e, want)
 			}
-		},
-	},
-	{
-		"freshening never takes an activity back, by the clock of its lease",
+		}},
+	{"freshening never takes an activity back, by the clock of its lease",
 		"two writes in the wrong order would make a live session look silent",
 		func(e *env) {
 			f := activity(attachLeased(e, homeLease, homeRun), 2*time.Hour)
@@ -35,10 +32,8 @@ var freshRules = []rule{
 				freshens(e, homeLease, f)
 				looksLike(e, s)
 			}
-		},
-	},
-	{
-		"freshening puts a session without a lease into the lease, with its first activity",
+		}},
+	{"freshening puts a session without a lease into the lease, with its first activity",
 		"after its process was taken for dead, a keeper claims its rows back like this",
 		func(e *env) {
 			s := putSilent(e, homeRun, time.Hour)
@@ -47,10 +42,8 @@ var freshRules = []rule{
 				freshens(e, homeLease, activity(s, s.Activity))
 				looksLike(e, s)
 			}
-		},
-	},
-	{
-		"freshening takes a session over from another lease, whatever its activity was by that lease's clock",
+		}},
+	{"freshening takes a session over from another lease, whatever its activity was by that lease's clock",
 		"the clock of each lease begins at zero: an activity by one says nothing about an activity by another",
 		func(e *env) {
 			s := attachLeased(e, homeLease, homeRun)
@@ -58,10 +51,8 @@ var freshRules = []rule{
 			s.Lease, s.Activity = begin(e, awayLease).ID, time.Second
 			freshens(e, awayLease, activity(s, s.Activity))
 			looksLike(e, s)
-		},
-	},
-	{
-		"freshening writes the state that it has, and without one leaves the state as it is",
+		}},
+	{"freshening writes the state that it has, and without one leaves the state as it is",
 		"a state is written when it has changed, and a page shows it until then",
 		func(e *env) {
 			begin(e, homeLease)
@@ -78,38 +69,28 @@ var freshRules = []rule{
 				freshens(e, homeLease, f)
 				looksLike(e, s)
 			}
-		},
-	},
-	{
-		"a session in another attempt is left alone and returned as gone",
+		}},
+	{"a session in another attempt is left alone and returned as gone",
 		"a host that was taken for dead would keep the row of its successor fresh for ever",
-		func(e *env) { freshensNothing(e, session.Active, 2) },
-	},
-	{
-		"a session that has ended is left alone and returned as gone",
+		func(e *env) { freshensNothing(e, session.Active, 2) }},
+	{"a session that has ended is left alone and returned as gone",
 		"this is how a keeper learns that its run was cancelled",
 		func(e *env) {
 			for _, status := range []session.Status{session.Cancelled, session.Interrupted, session.Finished} {
 				freshensNothing(e, status, 1)
 			}
-		},
-	},
-	{
-		"a run that has no row is returned as gone",
+		}},
+	{"a run that has no row is returned as gone",
 		"a deleted row guards nothing, and its keeper must know",
 		func(e *env) {
 			begin(e, homeLease)
 			gone := freshen(e, homeLease, session.Freshness{RunID: "unknown", Attempt: 1})
 			require(slices.Equal(gone, []string{"unknown"}), "gone are %q", gone)
-		},
-	},
-	{
-		"ten thousand sessions are freshened in one call, and no others",
+		}},
+	{"ten thousand sessions are freshened in one call, and no others",
 		"a process writes the rows of all its runs at once; the store must get around a limit on parameters",
-		freshensMany,
-	},
-	{
-		"unusual run IDs are freshened like others",
+		freshensMany},
+	{"unusual run IDs are freshened like others",
 		"a store that sends a list of IDs as one text may lose quotes and brackets",
 		func(e *env) {
 			begin(e, homeLease)
@@ -118,16 +99,13 @@ var freshRules = []rule{
 				fresh = append(fresh, activity(attach(e, newSession(runID)), 0))
 			}
 			freshens(e, homeLease, fresh...)
-		},
-	},
-	{
-		"freshening nothing does nothing",
+		}},
+	{"freshening nothing does nothing",
 		"a caller that collected nothing does not have to check that before it writes",
 		func(e *env) {
 			begin(e, homeLease)
 			freshens(e, homeLease)
-		},
-	},
+		}},
 }
 
 // freshensNothing checks that freshening attempt 1 does not change a session with this status and attempt.

@@ -11,8 +11,7 @@ import (
 )
 
 var historyRules = []rule{
-	{
-		"cancels are counted by their reasons",
+	{"cancels are counted by their reasons",
 		"an operator wants to know why runs are stopped",
 		func(e *env) {
 			events := cancelEvents(noon, noon, noon)
@@ -20,10 +19,8 @@ var historyRules = []rule{
 			appends(e, events...)
 			counts(e, session.ByReason,
 				session.CancelCount{Key: "hold_exceeded", Count: 1}, session.CancelCount{Key: "idle_timeout", Count: 2})
-		},
-	},
-	{
-		"cancels are counted by days of UTC",
+		}},
+	{"cancels are counted by days of UTC",
 		"days in the zone of each server cannot be added up",
 		func(e *env) {
 			midnight := noon.Truncate(day)
@@ -32,10 +29,8 @@ var historyRules = []rule{
 			appends(e, events...)
 			counts(e, session.ByDay,
 				session.CancelCount{Key: "2026-03-03", Count: 1}, session.CancelCount{Key: "2026-03-04", Count: 2})
-		},
-	},
-	{
-		"cancels are counted by the hosts of their sessions, and under an empty host if there is no session",
+		}},
+	{"cancels are counted by the hosts of their sessions, and under an empty host if there is no session",
 		"a host whose sessions stall has a problem; and runs without rows are cancelled too",
 		func(e *env) {
 			events := cancelEvents(noon, noon, noon, noon)
@@ -45,10 +40,8 @@ var historyRules = []rule{
 			appends(e, events...)
 			counts(e, session.ByHost, session.CancelCount{Key: "", Count: 1},
 				session.CancelCount{Key: "host-1", Count: 1}, session.CancelCount{Key: "host-2", Count: 2})
-		},
-	},
-	{
-		"a period of time includes its start and not its end",
+		}},
+	{"a period of time includes its start and not its end",
 		"a cancel between two periods would be counted in both, or in neither",
 		func(e *env) {
 			events := cancelEvents(
@@ -59,27 +52,22 @@ var historyRules = []rule{
 			appends(e, events...)
 			counts(e, session.ByReason,
 				session.CancelCount{Key: "1", Count: 1}, session.CancelCount{Key: "2", Count: 1})
-		},
-	},
-	{
-		"only cancels are counted",
+		}},
+	{"only cancels are counted",
 		"a warning ends nothing, and a host may have events of its own with the same name",
 		func(e *env) {
 			events := cancelEvents(noon, noon, noon)
 			events[1].Type, events[2].AggregateType = watchdog.EventWarning, "session"
 			appends(e, events...)
 			counts(e, session.ByReason, session.CancelCount{Key: "idle_timeout", Count: 1})
-		},
-	},
-	{
-		"a period without cancels has no counts, and no error",
+		}},
+	{"a period without cancels has no counts, and no error",
 		"a quiet week is not an error",
 		func(e *env) {
 			for _, by := range []session.Dimension{session.ByReason, session.ByDay, session.ByHost} {
 				counts(e, by)
 			}
-		},
-	},
+		}},
 }
 
 // cancelEvents returns a cancel at each time, each of another run.

@@ -11,28 +11,23 @@ import (
 )
 
 var leaseRules = []rule{
-	{
-		"a lease is read as it was begun, renewed now",
+	{"a lease is read as it was begun, renewed now",
 		"whoever observes it counts in its promises, and the silence of its runs is by its clock",
 		func(e *env) {
 			want := session.Lease{
 				ID: homeLease, Host: "höst", Promise: 1_234_567_891, Beat: 1 << 40, Clock: 1000*day + 1, Vouched: 999*day + 2,
 			}
 			renewed(e, want, func() { must(e.store.BeginLease(e.ctx, want), "begin a lease") })
-		},
-	},
-	{
-		"beginning a lease that lives is no error and changes nothing",
+		}},
+	{"beginning a lease that lives is no error and changes nothing",
 		"the answer to the first try may have been lost, and the lease may have been renewed since",
 		func(e *env) {
 			l := beginAt(e, homeLease, time.Hour)
 			again := session.Lease{ID: homeLease, Host: "host-2", Promise: time.Minute, Beat: 1}
 			must(e.store.BeginLease(e.ctx, again), "begin it again")
 			leaseIs(e, l)
-		},
-	},
-	{
-		"a lease with a promise that is too long, or negative, is an error and not made",
+		}},
+	{"a lease with a promise that is too long, or negative, is an error and not made",
 		"a sweeper would have to watch it for hours to find its process dead",
 		func(e *env) {
 			for _, promise := range []time.Duration{session.LongestPromise + time.Second, -time.Second} {
@@ -40,19 +35,15 @@ var leaseRules = []rule{
 				require(err != nil, "a lease was begun with the promise %v", promise)
 			}
 			noLease(e, homeLease)
-		},
-	},
-	{
-		"a renewal writes the beat, the clock and the instant vouched for, and the time",
+		}},
+	{"a renewal writes the beat, the clock and the instant vouched for, and the time",
 		"a lease whose beat stands still belongs to a dead process",
 		func(e *env) {
 			l := begin(e, homeLease)
 			l.Beat, l.Clock, l.Vouched = 2, 1000*day+1, 1000*day
 			renewed(e, l, func() { renew(e, l) })
-		},
-	},
-	{
-		"nothing that a renewal writes ever decreases",
+		}},
+	{"nothing that a renewal writes ever decreases",
 		"a renewal that comes late would make a live process look dead, or a live run silent",
 		func(e *env) {
 			l := beginAt(e, homeLease, time.Hour)
@@ -67,19 +58,15 @@ var leaseRules = []rule{
 			renew(e, next)
 			l.Beat++
 			leaseIs(e, l)
-		},
-	},
-	{
-		"a lease that was never begun cannot be renewed",
+		}},
+	{"a lease that was never begun cannot be renewed",
 		"a lease that was deleted has expired, and must not come back",
 		func(e *env) {
 			refused("RenewLease", e.store.RenewLease(e.ctx,
 				session.Lease{ID: homeLease, Host: host, Promise: time.Second, Beat: 2}))
 			noLease(e, homeLease)
-		},
-	},
-	{
-		"all leases are observed, ordered by ID, whoever is a suspect",
+		}},
+	{"all leases are observed, ordered by ID, whoever is a suspect",
 		"a lease that is not observed never expires, and its dead sessions stay active for ever",
 		func(e *env) {
 			want := []string{"A", "a", "lease 1", "lease-1", "z"}
@@ -95,10 +82,8 @@ var leaseRules = []rule{
 				}
 				require(slices.Equal(got, want), "with the suspects %q the leases are %q, want %q", suspects, got, want)
 			}
-		},
-	},
-	{
-		"to observe a lease does not change it",
+		}},
+	{"to observe a lease does not change it",
 		"a sweeper that renews what it looks at never finds a process dead",
 		func(e *env) {
 			beginAt(e, homeLease, time.Hour)
@@ -107,10 +92,8 @@ var leaseRules = []rule{
 				next := observe(e, homeLease, homeLease)
 				require(sameLease(next, first), "the lease is\n\t%+v, was\n\t%+v", next, first)
 			}
-		},
-	},
-	{
-		"a renewal between two looks at a suspect is seen by the second",
+		}},
+	{"a renewal between two looks at a suspect is seen by the second",
 		"with an old snapshot a live process looks dead",
 		func(e *env) {
 			l := begin(e, homeLease)
@@ -120,10 +103,8 @@ var leaseRules = []rule{
 					"the lease is %+v, want the beat %d at %v", seen, l.Beat, l.Clock)
 				l = vouch(e, l, l.Vouched+time.Second)
 			}
-		},
-	},
-	{
-		"the sessions of a lease are its active ones, each with its attempt",
+		}},
+	{"the sessions of a lease are its active ones, each with its attempt",
 		"a keeper ends the runs whose rows another attempt has, and attaches again to those whose rows were lost",
 		func(e *env) {
 			attachEach(e, homeLease, "first", "second", "second", "ended")
@@ -133,8 +114,7 @@ var leaseRules = []rule{
 			leads(e, homeLease,
 				session.AttemptID{RunID: "first", Attempt: 1}, session.AttemptID{RunID: "second", Attempt: 2})
 			leads(e, "unknown")
-		},
-	},
+		}},
 }
 
 // renewed checks a lease that renew writes.

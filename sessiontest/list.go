@@ -12,16 +12,13 @@ import (
 )
 
 var listRules = []rule{
-	{
-		"sessions are listed in the order in which they were made, the newest first",
+	{"sessions are listed in the order in which they were made, the newest first",
 		"who looks at a page wants to see what runs now",
 		func(e *env) {
 			all := putListed(e)
 			lists(e, session.ListQuery{}, all...)
-		},
-	},
-	{
-		"sessions are listed by whether they are active",
+		}},
+	{"sessions are listed by whether they are active",
 		"a page shows what runs apart from what has ended",
 		func(e *env) {
 			all := putListed(e)
@@ -36,10 +33,8 @@ var listRules = []rule{
 			lists(e, session.ListQuery{Live: true}, live...)
 			lists(e, session.ListQuery{Ended: true}, ended...)
 			lists(e, session.ListQuery{Live: true, Ended: true}, all...)
-		},
-	},
-	{
-		"sessions are listed by parent, host and reason, exactly as they are written",
+		}},
+	{"sessions are listed by parent, host and reason, exactly as they are written",
 		"an operator asks for the steps of a run, the runs of a host, and what was idle",
 		func(e *env) {
 			putListed(e)
@@ -48,10 +43,8 @@ var listRules = []rule{
 			lists(e, session.ListQuery{Host: "host-2"}, "5", "4 ended", "1")
 			lists(e, session.ListQuery{Host: "HOST-2"})
 			lists(e, session.ListQuery{Reason: why}, "2 ended", "0 ended")
-		},
-	},
-	{
-		"sessions whose command failed are listed by that, and not as complete",
+		}},
+	{"sessions whose command failed are listed by that, and not as complete",
 		"who asks what failed in the night does not want to read all that went well",
 		func(e *env) {
 			for runID, ending := range map[string]session.Ending{
@@ -73,20 +66,16 @@ var listRules = []rule{
 				slices.Sort(got) // whichever was made first
 				require(slices.Equal(got, want), "listed with the reason %s are %q, want %q", string(reason), got, want)
 			}
-		},
-	},
-	{
-		"the conditions of a list must all hold",
+		}},
+	{"the conditions of a list must all hold",
 		"with one of them only, a page of a host would show the runs of all",
 		func(e *env) {
 			putListed(e)
 			lists(e, session.ListQuery{Live: true, Host: "host-2"}, "5", "1")
 			lists(e, session.ListQuery{Ended: true, Parent: "run-1", Reason: why, Host: host}, "0 ended")
 			lists(e, session.ListQuery{Live: true, Reason: why})
-		},
-	},
-	{
-		"pages of a list follow each other without a gap and without a repeat",
+		}},
+	{"pages of a list follow each other without a gap and without a repeat",
 		"sessions that were made at one moment must not hide each other",
 		func(e *env) {
 			all := putListed(e)
@@ -94,20 +83,16 @@ var listRules = []rule{
 				found, _ := listPages(e, limit, len(all))
 				require(slices.Equal(found, all), "pages of %d have %q, want %q", limit, found, all)
 			}
-		},
-	},
-	{
-		"the next page of a list follows the last session, whatever was made meanwhile",
+		}},
+	{"the next page of a list follows the last session, whatever was made meanwhile",
 		"with an offset a page would repeat a session for each new one",
 		func(e *env) {
 			all := putListed(e)
 			first := list(e, session.ListQuery{Limit: 3})
 			attach(e, newSession("new"))
 			lists(e, session.ListQuery{After: first.Next}, all[3:]...)
-		},
-	},
-	{
-		"a listed session is as its row is",
+		}},
+	{"a listed session is as its row is",
 		"a page of a run must not say something else than the list",
 		func(e *env) {
 			_, s := vouchedFor(e,
@@ -118,10 +103,8 @@ var listRules = []rule{
 			require(len(page.Sessions) == 1, "listed are %q", names(page.Sessions))
 			equal(page.Sessions[0], s)
 			within("Now", page.Now, s.WarnedAt, s.WarnedAt.Add(time.Hour))
-		},
-	},
-	{
-		"an unreadable session is reported on its page, and hides no other",
+		}},
+	{"an unreadable session is reported on its page, and hides no other",
 		"one bad row must not make a page empty",
 		func(e *env) {
 			all := putListed(e)
@@ -131,10 +114,8 @@ var listRules = []rule{
 			require(slices.Equal(found, want) && len(unread) == 1,
 				"listed are %q, want %q; unreadable %q", found, want, unread)
 			unreadable(unread[0], all[3])
-		},
-	},
-	{
-		"a limit of less than 1, and an After that is not the end of a page, are errors",
+		}},
+	{"a limit of less than 1, and an After that is not the end of a page, are errors",
 		"an empty page would look as if nothing ran",
 		func(e *env) {
 			lister := optional[session.Lister](e)
@@ -142,18 +123,15 @@ var listRules = []rule{
 				_, err := lister.List(e.ctx, wrong)
 				require(err != nil, "the query %+v is no error", wrong)
 			}
-		},
-	},
-	{
-		"a list with a done context returns the context's error",
+		}},
+	{"a list with a done context returns the context's error",
 		"an empty list would look as if nothing ran",
 		func(e *env) {
 			lister := optional[session.Lister](e)
 			withDoneContexts(e, "List", func(ctx context.Context) error {
 				return errorOf(lister.List(ctx, session.ListQuery{Limit: 1}))
 			})
-		},
-	},
+		}},
 }
 
 // list lists sessions, at most 100 if the query has no limit.

@@ -11,8 +11,7 @@ import (
 )
 
 var listenRules = []rule{
-	{
-		"a listener is notified of each cancel",
+	{"a listener is notified of each cancel",
 		"a live run on another host must end when it is cancelled, and not at the next poll of that host",
 		func(e *env) {
 			listening(e, func(told <-chan string) {
@@ -23,10 +22,8 @@ var listenRules = []rule{
 					receives(e, told, runID)
 				}
 			})
-		},
-	},
-	{
-		"a listener is not notified of a cancel that changed nothing",
+		}},
+	{"a listener is not notified of a cancel that changed nothing",
 		"every pass would disturb a run that continued",
 		func(e *env) {
 			listening(e, func(told <-chan string) {
@@ -36,13 +33,10 @@ var listenRules = []rule{
 				cancels(e, stalled, session.Done)
 				receives(e, told, "stalled")
 			})
-		},
-	},
-	{
-		"listening ends with its context",
+		}},
+	{"listening ends with its context",
 		"a process that stops must not have to wait for a cancel",
-		func(e *env) { listening(e, func(<-chan string) {}) },
-	},
+		func(e *env) { listening(e, func(<-chan string) {}) }},
 }
 
 // listening runs a check while the store listens, and then checks that listening ends.

@@ -12,8 +12,7 @@ import (
 )
 
 var outboxRules = []rule{
-	{
-		"the end of a window is a notice, whoever stores it",
+	{"the end of a window is a notice, whoever stores it",
 		"a stop that nobody is told of is found the next morning",
 		func(e *env) {
 			box := openOutbox(e, 0)
@@ -22,20 +21,16 @@ var outboxRules = []rule{
 			appends(e, ownEnd("completed", true))
 			cancels(e, s, session.Done)
 			claimsIDs(box, "cancel of stopped", "cancel of completed", "cancel of cancelled")
-		},
-	},
-	{
-		"the end of a window that is decided in a transaction is a notice",
+		}},
+	{"the end of a window that is decided in a transaction is a notice",
 		"most ends are: a run writes its own so",
 		func(e *env) {
 			box := openOutbox(e, 0)
 			transacts(e, warning(homeRun), ownEnd(homeRun, false))
 			transacts(e, ownEnd("decided", true))
 			claimsIDs(box, "cancel of "+homeRun, "cancel of decided")
-		},
-	},
-	{
-		"the ends of sessions that are cancelled together are notices",
+		}},
+	{"the ends of sessions that are cancelled together are notices",
 		"a sweeper that finds a dead host cancels all of its runs so",
 		func(e *env) {
 			box := openOutbox(e, 0)
@@ -45,10 +40,8 @@ var outboxRules = []rule{
 			}
 			cancelsAll(e, batchOf(all), session.Done, session.Done, session.Done)
 			claimsIDs(box, "cancel of together-0", "cancel of together-1", "cancel of together-2")
-		},
-	},
-	{
-		"an end that is stored already is not a notice again",
+		}},
+	{"an end that is stored already is not a notice again",
 		"a host that starts again stores its end again, and nobody wants to be called for each start",
 		func(e *env) {
 			box := openOutbox(e, 0)
@@ -60,10 +53,8 @@ var outboxRules = []rule{
 			transacts(e, own, own)
 			cancels(e, s, session.EndStored)
 			claimsIDs(box)
-		},
-	},
-	{
-		"no other event is a notice",
+		}},
+	{"no other event is a notice",
 		"who is told of every warning reads none",
 		func(e *env) {
 			box := openOutbox(e, 0)
@@ -72,10 +63,8 @@ var outboxRules = []rule{
 			extend.ID, extend.Type = "extend", watchdog.EventExtend
 			appends(e, warning(homeRun), foreign, extend)
 			claimsIDs(box)
-		},
-	},
-	{
-		"an end that was not stored is not a notice",
+		}},
+	{"an end that was not stored is not a notice",
 		"who is told that a run was stopped starts it again, beside the one that goes on",
 		func(e *env) {
 			box := openOutbox(e, 0)
@@ -86,10 +75,8 @@ var outboxRules = []rule{
 			s.Attempt++
 			cancels(e, s, session.Changed)
 			claimsIDs(box)
-		},
-	},
-	{
-		"a notice says what the event is, and when it was put by the database's clock",
+		}},
+	{"a notice says what the event is, and when it was put by the database's clock",
 		"whoever gets it looks for the run, and drops what is too old",
 		func(e *env) {
 			box := openOutbox(e, 0)
@@ -102,10 +89,8 @@ var outboxRules = []rule{
 					ID: end.ID, AggregateType: end.AggregateType, AggregateID: runID, Type: end.Type, Tries: 1,
 				}, func() { appends(e, end) })
 			}
-		},
-	},
-	{
-		"a notice that is put is claimed as it was put",
+		}},
+	{"a notice that is put is claimed as it was put",
 		"an alert names what it is about",
 		func(e *env) {
 			box := openOutbox(e, 0)
@@ -113,10 +98,8 @@ var outboxRules = []rule{
 			put.CreatedAt, put.Tries, put.Waited = noon, 7, time.Hour
 			want.Tries = 1
 			putNow(box, want, func() { puts(box, put) })
-		},
-	},
-	{
-		"a notice whose ID is there is not put again",
+		}},
+	{"a notice whose ID is there is not put again",
 		"an alert is put by each sweeper that finds its reason, in each of its passes",
 		func(e *env) {
 			box := openOutbox(e, 0)
@@ -128,39 +111,31 @@ var outboxRules = []rule{
 			require(got.Type == first.Type, "claimed is %+v, want one of type %s", got, first.Type)
 			puts(box, other)
 			claimsIDs(box)
-		},
-	},
-	{
-		"if one of several notices is invalid none is put",
+		}},
+	{"if one of several notices is invalid none is put",
 		"the caller repeats the call, and does not know which it has to leave out",
 		func(e *env) {
 			box := openOutbox(e, 0)
 			err := box.PutNotices(e.ctx, alertOf("alert-1"), alertOf(""))
 			require(errors.Is(err, watchdog.ErrInvalid), "the error is %w, want watchdog.ErrInvalid", err)
 			claimsIDs(box)
-		},
-	},
-	{
-		"notices are claimed in the order in which they were put, at most so many",
+		}},
+	{"notices are claimed in the order in which they were put, at most so many",
 		"who is told late is told of the oldest first",
 		func(e *env) {
 			box := openOutbox(e, 7)
 			claimsSome(box, 3, time.Hour, "alert-0", "alert-1", "alert-2")
 			claimsSome(box, 3, time.Hour, "alert-3", "alert-4", "alert-5")
 			claimsSome(box, 3, time.Hour, "alert-6")
-		},
-	},
-	{
-		"no call claims a notice while another claim of it lasts",
+		}},
+	{"no call claims a notice while another claim of it lasts",
 		"its receiver would be told twice for each slow answer",
 		func(e *env) {
 			box := openOutbox(e, 1)
 			claimsIDs(box, "alert-0")
 			claimsIDs(box)
-		},
-	},
-	{
-		"a notice is due again when its claim is over, and says how often it was claimed",
+		}},
+	{"a notice is due again when its claim is over, and says how often it was claimed",
 		"whoever claimed it may have been killed",
 		func(e *env) {
 			box := openOutbox(e, 1)
@@ -168,19 +143,15 @@ var outboxRules = []rule{
 				got := claimNotices(box, 1, 0)
 				require(len(got) == 1 && got[0].Tries == tries, "claimed are %+v, want one with %d tries", got, tries)
 			}
-		},
-	},
-	{
-		"what was never claimed is claimed before what was",
+		}},
+	{"what was never claimed is claimed before what was",
 		"a receiver that is down does not hold up word of a run that has just stopped",
 		func(e *env) {
 			box := openOutbox(e, 3)
 			claimsSome(box, 2, 0, "alert-0", "alert-1")
 			claimsSome(box, 3, time.Hour, "alert-2", "alert-0", "alert-1")
-		},
-	},
-	{
-		"a finished notice does not come again, whoever claimed it last",
+		}},
+	{"a finished notice does not come again, whoever claimed it last",
 		"the answer of a slow receiver can come when another has claimed the notice",
 		func(e *env) {
 			box := openOutbox(e, 3)
@@ -190,10 +161,8 @@ var outboxRules = []rule{
 			finishNotices(box, first...)
 			finishNotices(box)
 			claimsSome(box, 10, time.Hour, "alert-2")
-		},
-	},
-	{
-		"a delayed notice is due again when its pause is over, and not when its claim is",
+		}},
+	{"a delayed notice is due again when its pause is over, and not when its claim is",
 		"the pauses grow while a receiver is down",
 		func(e *env) {
 			box := openOutbox(e, 2)
@@ -205,10 +174,8 @@ var outboxRules = []rule{
 			delays("alert-0", time.Hour, 0)
 			delays("alert-1", 0, time.Hour)
 			claimsIDs(box, "alert-0")
-		},
-	},
-	{
-		"a notice says how long its delays are in all, and counts neither its age nor its claims",
+		}},
+	{"a notice says how long its delays are in all, and counts neither its age nor its claims",
 		"a clock that was wrong when it was put would have it dropped too early, or kept for years",
 		func(e *env) {
 			box := openOutbox(e, 0)
@@ -224,10 +191,8 @@ var outboxRules = []rule{
 				}
 			}
 			claimsWaited(box, waited)
-		},
-	},
-	{
-		"delays that are longer in all than a duration can say are as long as it can",
+		}},
+	{"delays that are longer in all than a duration can say are as long as it can",
 		"a sum that wraps around is of less than no time, and the notice is kept for ever",
 		func(e *env) {
 			const year = 365 * 24 * time.Hour
@@ -238,10 +203,8 @@ var outboxRules = []rule{
 				delay(box, n, pause)
 			}
 			claimsWaited(box, time.Duration(math.MaxInt64).Truncate(time.Microsecond))
-		},
-	},
-	{
-		"a claim or a pause of weeks lasts as long",
+		}},
+	{"a claim or a pause of weeks lasts as long",
 		"it looks like one that began before the database's clock was set back, which is over",
 		func(e *env) {
 			const weeks = 30 * 24 * time.Hour
@@ -254,10 +217,8 @@ var outboxRules = []rule{
 			}
 			claimsIDs(box)
 			claimsIDs(box)
-		},
-	},
-	{
-		"a delay after another claim changes nothing",
+		}},
+	{"a delay after another claim changes nothing",
 		"a sender that was stopped for an hour would take the notice from the one that has it now",
 		func(e *env) {
 			box := openOutbox(e, 1)
@@ -265,10 +226,8 @@ var outboxRules = []rule{
 			claimsIDs(box, "alert-0")
 			delay(box, old, 0)
 			claimsIDs(box)
-		},
-	},
-	{
-		"to claim fewer than one or for less than no time, and a pause of less than none, are errors",
+		}},
+	{"to claim fewer than one or for less than no time, and a pause of less than none, are errors",
 		"no notice, and one that is always due, look like an outbox that is empty or broken",
 		func(e *env) {
 			box := openOutbox(e, 1)
@@ -278,10 +237,8 @@ var outboxRules = []rule{
 			require(none != nil && negative != nil && before != nil,
 				"of these errors one is nil: %w, %w, %w", none, negative, before)
 			claimsIDs(box, "alert-0")
-		},
-	},
-	{
-		"a call on the outbox with a done context changes nothing and returns the context's error",
+		}},
+	{"a call on the outbox with a done context changes nothing and returns the context's error",
 		"a sender that stops must not take notices with it",
 		func(e *env) {
 			box := openOutbox(e, 1)
@@ -295,6 +252,5 @@ var outboxRules = []rule{
 				withDoneContexts(e, name, call)
 			}
 			claimsIDs(box, n.ID)
-		},
-	},
+		}},
 }

@@ -10,18 +10,15 @@ import (
 )
 
 var outboxRaceRules = []rule{
-	{
-		"of eight that claim at once no two have the same notice, and no notice is left",
+	{"of eight that claim at once no two have the same notice, and no notice is left",
 		"each host of a fleet has its sender",
 		func(e *env) {
 			box := openOutbox(e, 0)
 			for round := range rounds {
 				part(fmt.Sprint("round ", round), func() { claimsAtOnce(box, round) })
 			}
-		},
-	},
-	{
-		"of eight that put the same notices at once each is there once",
+		}},
+	{"of eight that put the same notices at once each is there once",
 		"the sweepers of a fleet find the reason of an alert in the same second",
 		func(e *env) {
 			box, all := openOutbox(e, 0), alertsOf("alert-", 10)
@@ -33,10 +30,8 @@ var outboxRaceRules = []rule{
 				puts(box, own...)
 			})
 			sameNotices(claimNotices(box, 100, time.Hour), all)
-		},
-	},
-	{
-		"of eight that claim, delay and finish at once no two have the same try of a notice, and each is finished",
+		}},
+	{"of eight that claim, delay and finish at once no two have the same try of a notice, and each is finished",
 		"a delay tells by the number of the try whether another has claimed the notice since",
 		func(e *env) {
 			box, all := openOutbox(e, 0), alertsOf("try-", 40)
@@ -44,8 +39,7 @@ var outboxRaceRules = []rule{
 			d := deliveries{box: box, had: map[string]int{}, finished: map[string]bool{}, want: len(all)}
 			atOnce(8, d.deliver)
 			claimsIDs(box)
-		},
-	},
+		}},
 }
 
 // claimsAtOnce puts notices, and claims them from eight goroutines at once until nothing is due.

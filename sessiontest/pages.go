@@ -9,8 +9,7 @@ import (
 )
 
 var pageRules = []rule{
-	{
-		"pages follow each other without a gap and without a repeat",
+	{"pages follow each other without a gap and without a repeat",
 		"a session between two pages would never be found, and one on both would be cancelled twice",
 		func(e *env) {
 			now := clockOf(e)
@@ -25,19 +24,15 @@ var pageRules = []rule{
 			}
 			put(e, rows...)
 			pagesThrough(e, names(rows), 1, 4, 5)
-		},
-	},
-	{
-		"a page is as long as its limit if there are more sessions",
+		}},
+	{"a page is as long as its limit if there are more sessions",
 		"a pass that cancels ten sessions asks for ten, and not for a million",
 		func(e *env) {
 			putFive(e)
 			page := findUsual(e, 3)
 			require(len(page.Sessions) == 3, "a page of 3 has %q", names(page.Sessions))
-		},
-	},
-	{
-		"only the last page has no next one",
+		}},
+	{"only the last page has no next one",
 		"a pass that does not know which page is the last stops too early, or never",
 		func(e *env) {
 			putFive(e)
@@ -45,10 +40,8 @@ var pageRules = []rule{
 				page := findUsual(e, limit)
 				require((page.Next != "") == want, "after %q of five the next page is %q", names(page.Sessions), page.Next)
 			}
-		},
-	},
-	{
-		"the next page follows the last session even if that was cancelled meanwhile",
+		}},
+	{"the next page follows the last session even if that was cancelled meanwhile",
 		"a pass cancels the sessions of a page and then asks for the next: with an offset it would skip as many",
 		func(e *env) {
 			putFive(e)
@@ -57,16 +50,13 @@ var pageRules = []rule{
 			second := find(e, session.Query{Threshold: threshold, MinAge: minAge, Limit: 2, After: first.Next})
 			got := names(second.Sessions)
 			require(slices.Equal(got, []string{"run-2", "run-3"}), "the second page has %q", got)
-		},
-	},
-	{
-		"a page without a session still has the time",
+		}},
+	{"a page without a session still has the time",
 		"a host's clock can be checked only against the database's",
 		func(e *env) {
 			s := attach(e, newSession(homeRun))
 			within("Now", findUsual(e, 1).Now, s.CreatedAt, s.CreatedAt.Add(time.Hour))
-		},
-	},
+		}},
 }
 
 // putFive writes run-0 to run-4, which are stalled in this order.

@@ -13,8 +13,7 @@ import (
 const rounds = 20
 
 var raceRules = []rule{
-	{
-		"of eight cancels at once one counts, and only its events are stored",
+	{"of eight cancels at once one counts, and only its events are stored",
 		"several sweepers on several hosts may judge one session in the same second",
 		func(e *env) {
 			eachRound(e, func(round int, s session.Session) {
@@ -26,10 +25,8 @@ var raceRules = []rule{
 				})
 				recorded(e, s.RunID, eventOf(winner))
 			})
-		},
-	},
-	{
-		"of eight cancels at once with one event one counts, and the row is as it requested",
+		}},
+	{"of eight cancels at once with one event one counts, and the row is as it requested",
 		"the end of a window has one ID, whoever writes it: that the event is stored does not say by whom",
 		func(e *env) {
 			eachRound(e, func(_ int, s session.Session) {
@@ -42,10 +39,8 @@ var raceRules = []rule{
 				looksLike(e, s)
 				recorded(e, s.RunID, "cancel of "+s.RunID)
 			})
-		},
-	},
-	{
-		"if a run ends while it is cancelled, its event and its row say the same",
+		}},
+	{"if a run ends while it is cancelled, its event and its row say the same",
 		"a run that was ended by its own limit and looks idle is stopped a second time, and resumed by a policy",
 		func(e *env) {
 			eachRound(e, func(round int, s session.Session) {
@@ -65,8 +60,7 @@ var raceRules = []rule{
 				})
 				agrees(e, s.RunID, outcome)
 			})
-		},
-	},
+		}},
 }
 
 // eachRound puts a silent session for each round, and runs the rounds one after the other.

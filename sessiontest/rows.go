@@ -11,8 +11,7 @@ import (
 )
 
 var rowRules = []rule{
-	{
-		"a row is read as it was written",
+	{"a row is read as it was written",
 		"a sweeper judges the row that it reads, and a cancel compares with that row",
 		func(e *env) {
 			for i, own := range []time.Duration{0, time.Microsecond, 90 * time.Minute} {
@@ -24,20 +23,16 @@ var rowRules = []rule{
 					"attached as %+v", s)
 				looksLike(e, s)
 			}
-		},
-	},
-	{
-		"a threshold of NoLimit is read as NoLimit",
+		}},
+	{"a threshold of NoLimit is read as NoLimit",
 		"if a store rounds the longest duration, it becomes a limit",
 		func(e *env) {
 			s := attach(e, session.Session{RunID: homeRun, Threshold: watchdog.NoLimit, StartedAt: noon})
 			read := look(e, homeRun)
 			require(s.Threshold == watchdog.NoLimit && read.Threshold == watchdog.NoLimit,
 				"the thresholds are %v and %v, want NoLimit", s.Threshold, read.Threshold)
-		},
-	},
-	{
-		"times are read in UTC",
+		}},
+	{"times are read in UTC",
 		"rows are compared and printed as they are read: with a local zone one time has two texts on two machines",
 		func(e *env) {
 			attach(e, newSession(homeRun))
@@ -45,38 +40,30 @@ var rowRules = []rule{
 			for _, at := range []time.Time{s.CreatedAt, s.LastEventAt, s.StartedAt} {
 				require(at.Location() == time.UTC, "a time is %v, in %v", at, at.Location())
 			}
-		},
-	},
-	{
-		"the start of a window is the same moment in every zone, cut off below the microsecond",
+		}},
+	{"the start of a window is the same moment in every zone, cut off below the microsecond",
 		"a window is identified by its start: a start that lost digits or moved by hours is another window",
 		func(e *env) {
 			s := newSession(homeRun)
 			s.StartedAt = noon.Add(1_234_567 * time.Nanosecond).In(time.FixedZone("east", 5*3600+1800))
 			after, want := attach(e, s), noon.Add(1234*time.Microsecond)
 			require(after.StartedAt.Equal(want), "the window starts at %v, want %v", after.StartedAt, want)
-		},
-	},
-	{
-		"a run that has no row is not found",
+		}},
+	{"a run that has no row is not found",
 		"a keeper must be able to distinguish a missing row from a store that fails",
 		func(e *env) {
 			_, err := e.store.Session(e.ctx, "unknown")
 			require(errors.Is(err, session.ErrNotFound), "the error is %w, want ErrNotFound", err)
-		},
-	},
-	{
-		"an unreadable row is an error that says so and names the run",
+		}},
+	{"an unreadable row is an error that says so and names the run",
 		"an invalid time that is read as the year 1 makes a session long overdue",
 		func(e *env) {
 			putSilent(e, "run-spoilt", time.Hour)
 			spoil(e, "run-spoilt")
 			_, err := e.store.Session(e.ctx, "run-spoilt")
 			unreadable(err, "run-spoilt")
-		},
-	},
-	{
-		"to attach to an unreadable row is an error and changes nothing",
+		}},
+	{"to attach to an unreadable row is an error and changes nothing",
 		"nobody would find out any more what the row said",
 		func(e *env) {
 			putSilent(e, "run-spoilt", time.Hour)
@@ -85,10 +72,8 @@ var rowRules = []rule{
 			unreadable(err, "run-spoilt")
 			s, err := e.store.Session(e.ctx, "run-spoilt")
 			require(err != nil || s.Attempt <= 1, "the row is %+v", s)
-		},
-	},
-	{
-		"every character of a run ID counts, and none has a special meaning",
+		}},
+	{"every character of a run ID counts, and none has a special meaning",
 		"two runs that share a row are cancelled together, or keep each other alive",
 		func(e *env) {
 			for i, runID := range oddIDs {
@@ -98,8 +83,7 @@ var rowRules = []rule{
 				s := look(e, runID)
 				require(s.RunID == runID && s.Host == fmt.Sprint(i) && s.Attempt == 1, "the row of %q is %+v", runID, s)
 			}
-		},
-	},
+		}},
 }
 
 // oddIDs are different IDs that patterns, collations or conversions may treat as equal.

@@ -32,26 +32,22 @@ var signRules = []rule{
 	signRule("whose lease has expired", "its last activity is by another clock now: it has to be judged again", loses),
 	signRule("that was attached again", "another host took the run over after it was judged", attachesAgain),
 	signRule("that has ended", "a run that finished while it was judged did not stall", finishes),
-	{
-		"a session that was put into a lease is neither claimed nor warned nor cancelled",
+	{"a session that was put into a lease is neither claimed nor warned nor cancelled",
 		"its process was taken for dead, and has claimed it back",
 		func(e *env) {
 			s := putSilent(e, homeRun, time.Hour)
 			begin(e, homeLease)
 			freshens(e, homeLease, activity(s, 0))
 			spared(e, s)
-		},
-	},
-	{
-		"a run without a row is neither claimed nor warned",
+		}},
+	{"a run without a row is neither claimed nor warned",
 		"somebody may delete a row while it is judged",
 		func(e *env) {
 			s := silentSession("unknown", noon, time.Hour)
 			claims(e, s, by, session.Changed)
 			warns(e, s, session.Changed)
 			recorded(e, s.RunID)
-		},
-	},
+		}},
 }
 
 // signRule is the rule that nothing is done to a session that has changed since it was judged.

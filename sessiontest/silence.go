@@ -14,8 +14,7 @@ import (
 const vouched = 1000 * day
 
 var silenceRules = []rule{
-	{
-		"a quiet session is silent as far as its lease vouches for it, and another is not silent",
+	{"a quiet session is silent as far as its lease vouches for it, and another is not silent",
 		"what is not vouched for may not be written yet",
 		func(e *env) {
 			inLease(e, nil, []session.Freshness{
@@ -26,20 +25,16 @@ var silenceRules = []rule{
 				s := look(e, fmt.Sprint("run-", i))
 				require(s.Silence == want, "the silence of %+v is %v, want %v", s, s.Silence, want)
 			}
-		},
-	},
-	{
-		"each renewal vouches for more silence",
+		}},
+	{"each renewal vouches for more silence",
 		"the row of a silent run is not written, only the lease of its process",
 		func(e *env) {
 			l, s := vouchedFor(e, session.Freshness{Activity: time.Hour, Quiet: true})
 			vouch(e, l, vouched)
 			s.Silence = vouched - time.Hour
 			looksLike(e, s)
-		},
-	},
-	{
-		"a session of a lease is stalled after more than its threshold, to the nanosecond",
+		}},
+	{"a session of a lease is stalled after more than its threshold, to the nanosecond",
 		"exceeded means more than, by the clock of the lease as well",
 		func(e *env) {
 			const long = 500 * day
@@ -53,18 +48,14 @@ var silenceRules = []rule{
 				{Activity: 0, Quiet: true}, {Activity: 0, Quiet: true},
 			})
 			findsYoung(e, "run-0", "run-2", "run-4", "run-7")
-		},
-	},
-	{
-		"a session of a lease that is not quiet is not stalled",
+		}},
+	{"a session of a lease that is not quiet is not stalled",
 		"its run had something new a moment ago, which may not be written yet",
 		func(e *env) {
 			inLease(e, nil, []session.Freshness{{Activity: 0}, {Activity: time.Hour, Quiet: true}})
 			findsYoung(e, "run-1")
-		},
-	},
-	{
-		"a session becomes quiet with the activity that it has, and awake with the next",
+		}},
+	{"a session becomes quiet with the activity that it has, and awake with the next",
 		"a keeper writes the last activity at once, and that nothing came after it a minute later",
 		func(e *env) {
 			l, s := vouchedFor(e, session.Freshness{Activity: time.Hour})
@@ -76,20 +67,16 @@ var silenceRules = []rule{
 			freshens(e, l.ID, activity(s, s.Activity))
 			looksLike(e, s)
 			findsOnly(e)
-		},
-	},
-	{
-		"a session of a lease that has not signalled is never stalled",
+		}},
+	{"a session of a lease that has not signalled is never stalled",
 		"a run that never signals is alive as long as its process is",
 		func(e *env) {
 			inLease(e, map[string]time.Duration{"run-1": time.Microsecond}, []session.Freshness{
 				{Activity: session.NoActivity}, {Activity: session.NoActivity, Quiet: true},
 			})
 			findsYoung(e)
-		},
-	},
-	{
-		"the database's clock says nothing about the silence of a session of a lease",
+		}},
+	{"the database's clock says nothing about the silence of a session of a lease",
 		"a clock that is set forward by more than the threshold would cancel every live run",
 		func(e *env) {
 			now := clockOf(e)
@@ -99,10 +86,8 @@ var silenceRules = []rule{
 			beginAt(e, homeLease, time.Hour)
 			freshens(e, homeLease, quietSince(s, time.Hour-time.Minute))
 			findsOnly(e)
-		},
-	},
-	{
-		"a session of a lease is old enough at its minimum age, by the database's clock",
+		}},
+	{"a session of a lease is old enough at its minimum age, by the database's clock",
 		"the age is that of the row, and not that of the lease",
 		func(e *env) {
 			beginAt(e, homeLease, vouched)
@@ -115,27 +100,20 @@ var silenceRules = []rule{
 				freshens(e, homeLease, fresh...)
 			}
 			stalledIf(e, rows, oldEnough)
-		},
-	},
-	{
-		"a stalled session of a lease is returned exactly as its row is, with its silence",
+		}},
+	{"a stalled session of a lease is returned exactly as its row is, with its silence",
 		"a cancel compares with the judged row, and its event says how long the run was silent",
 		func(e *env) {
 			_, s := vouchedFor(e,
 				session.Freshness{Activity: time.Hour + 1, Quiet: true, State: []byte(`{"phase":"tests"}`)})
 			equal(findsOne(e), s)
-		},
-	},
-	{
-		"sessions with a lease and without one are ordered by when they exceeded their thresholds",
+		}},
+	{"sessions with a lease and without one are ordered by when they exceeded their thresholds",
 		"sessions of one kind would wait for ever behind those of the other",
-		func(e *env) { findsOnly(e, putMixed(e, 7)...) },
-	},
-	{
-		"pages of sessions with a lease and without one follow each other without a gap and without a repeat",
+		func(e *env) { findsOnly(e, putMixed(e, 7)...) }},
+	{"pages of sessions with a lease and without one follow each other without a gap and without a repeat",
 		"a session between two pages would never be found, and one on both would be judged twice",
-		func(e *env) { pagesThrough(e, putMixed(e, 24), 1, 4, 5) },
-	},
+		func(e *env) { pagesThrough(e, putMixed(e, 24), 1, 4, 5) }},
 	oneTime("with the query's threshold", 0),
 	oneTime("with a threshold of their own", time.Hour),
 }

@@ -10,23 +10,18 @@ import (
 )
 
 var stalledRules = []rule{
-	{
-		"a session is stalled after more than the threshold, to the microsecond",
+	{"a session is stalled after more than the threshold, to the microsecond",
 		"exceeded means more than: at exactly ten minutes a session is not stalled",
 		func(e *env) {
 			rows := putAround(e, func(runID string, now time.Time, beyond time.Duration) session.Session {
 				return silentSession(runID, now, threshold+beyond)
 			})
 			stalledIf(e, rows, func(s session.Session, now time.Time) bool { return now.Sub(s.LastEventAt) > threshold })
-		},
-	},
-	{
-		"a session is old enough at its minimum age",
+		}},
+	{"a session is old enough at its minimum age",
 		"the minimum age is included",
-		func(e *env) { stalledIf(e, putAround(e, aged), oldEnough) },
-	},
-	{
-		"a session without events is silent since its creation",
+		func(e *env) { stalledIf(e, putAround(e, aged), oldEnough) }},
+	{"a session without events is silent since its creation",
 		"nobody else finds a run that never had an event",
 		func(e *env) {
 			now := clockOf(e)
@@ -35,10 +30,8 @@ var stalledRules = []rule{
 			old.CreatedAt, fresh.CreatedAt = now.Add(-threshold-time.Minute), now.Add(-threshold+time.Minute)
 			put(e, old, fresh)
 			findsOnly(e, "old")
-		},
-	},
-	{
-		"a session with a threshold of its own is judged by that",
+		}},
+	{"a session with a threshold of its own is judged by that",
 		"a run that is expected to be silent for an hour would be cancelled after ten minutes",
 		func(e *env) {
 			now := clockOf(e)
@@ -47,10 +40,8 @@ var stalledRules = []rule{
 				withThreshold(silentSession("short", now, 30*time.Second), time.Minute),
 				withThreshold(silentSession("short and silent", now, 5*time.Minute), time.Minute))
 			findsOnly(e, "long and silent", "short and silent")
-		},
-	},
-	{
-		"a session with the threshold NoLimit is never stalled",
+		}},
+	{"a session with the threshold NoLimit is never stalled",
 		"a host can switch the sweeper off for a session",
 		func(e *env) {
 			now := clockOf(e)
@@ -58,10 +49,8 @@ var stalledRules = []rule{
 			never.CreatedAt = now.Add(-2000 * day)
 			put(e, never)
 			findsOnly(e)
-		},
-	},
-	{
-		"only active sessions are stalled",
+		}},
+	{"only active sessions are stalled",
 		"an ended session has no more events, and every pass would cancel it again",
 		func(e *env) {
 			now := clockOf(e)
@@ -72,10 +61,8 @@ var stalledRules = []rule{
 				put(e, s, withThreshold(own, time.Minute))
 			}
 			findsOnly(e, "active")
-		},
-	},
-	{
-		"sessions are ordered by when they exceeded their thresholds",
+		}},
+	{"sessions are ordered by when they exceeded their thresholds",
 		"with ten cancels a pass, the last sessions wait: it must not always be the same ones",
 		func(e *env) {
 			now := clockOf(e)
@@ -88,10 +75,8 @@ var stalledRules = []rule{
 			put(e, beyond("1", 1, 0), beyond("40", 40, 0), beyond("20", 20, 0), beyond("60", 60, 0),
 				beyond("10 own", 10, 3*time.Hour), beyond("50 own", 50, time.Minute), beyond("30 own", 30, time.Hour))
 			findsOnly(e, "60", "50 own", "40", "30 own", "20", "10 own", "1")
-		},
-	},
-	{
-		"a stalled session is returned exactly as its row is",
+		}},
+	{"a stalled session is returned exactly as its row is",
 		"the cancel compares with the judged row: a row that lost a digit could never be cancelled",
 		func(e *env) {
 			s := silentSession(homeRun, clockOf(e), time.Hour+123_457*time.Microsecond)
@@ -99,10 +84,8 @@ var stalledRules = []rule{
 			put(e, s)
 			equal(findsOne(e), s)
 			looksLike(e, s)
-		},
-	},
-	{
-		"an unreadable session is reported, is not stalled and hides no other",
+		}},
+	{"an unreadable session is reported, is not stalled and hides no other",
 		"an error must never cancel a session, and one bad row must never stop a pass",
 		func(e *env) {
 			now := clockOf(e)
@@ -126,8 +109,7 @@ var stalledRules = []rule{
 			for _, err := range page.Unreadable {
 				unreadable(err, "spoilt")
 			}
-		},
-	},
+		}},
 }
 
 // aged returns a session around its minimum age.

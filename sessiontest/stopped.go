@@ -8,8 +8,7 @@ import (
 )
 
 var stoppedRules = []rule{
-	{
-		"a claim can note that the agents were stopped, and whether that failed",
+	{"a claim can note that the agents were stopped, and whether that failed",
 		"the sweeper that called the stop hook could not cancel the session, and another one must not call it again",
 		func(e *env) {
 			for _, failed := range []bool{false, true} {
@@ -18,10 +17,8 @@ var stoppedRules = []rule{
 				claimsFor(e, s, by, 0, session.Done)
 				part("after another claim", func() { looksLike(e, s) })
 			}
-		},
-	},
-	{
-		"a session that was judged before its agents were stopped cannot be claimed, and can be cancelled",
+		}},
+	{"a session that was judged before its agents were stopped cannot be claimed, and can be cancelled",
 		"two sweepers have judged the session, and the second one claims it when the first has given up",
 		func(e *env) {
 			before, c := putSilent(e, homeRun, time.Hour), cancelOf(homeRun)
@@ -32,19 +29,15 @@ var stoppedRules = []rule{
 			claimsFor(e, after, by, 0, session.Done)
 			c.StopFailed = true
 			cancelsAs(e, before, c, session.Done)
-		},
-	},
-	{
-		"after the end of a session no row says that its agents were stopped",
+		}},
+	{"after the end of a session no row says that its agents were stopped",
 		"only of one that was cancelled it is to be seen that they could not be",
 		func(e *env) {
 			stops(e, putSilent(e, homeRun, time.Hour), true)
 			finish(e, homeRun)
 			notStopped(look(e, homeRun))
-		},
-	},
-	{
-		"a warning and a stop are noted beside each other, each until the session gives a sign of life",
+		}},
+	{"a warning and a stop are noted beside each other, each until the session gives a sign of life",
 		"a grace and a stop hook can be set together",
 		func(e *env) {
 			l, s := warned(e)
@@ -54,8 +47,7 @@ var stoppedRules = []rule{
 			warns(e, look(e, s.RunID), session.Done)
 			got := look(e, s.RunID)
 			require(!got.WarnedAt.IsZero() && !got.Stopped, "after another warning the row is %+v", got)
-		},
-	},
+		}},
 	voidStopRule("an activity", wakes),
 	voidStopRule("an attach", attachesAgain),
 }

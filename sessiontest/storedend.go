@@ -8,8 +8,7 @@ import (
 )
 
 var storedEndRules = []rule{
-	{
-		"a cancel whose event is stored already writes down what that says, and nothing else",
+	{"a cancel whose event is stored already writes down what that says, and nothing else",
 		"a run that was ended by its own limit, and whose host died before it wrote the row, was not idle",
 		func(e *env) {
 			for _, own := range ownEnds("cancelled-") {
@@ -20,19 +19,15 @@ var storedEndRules = []rule{
 					cancelsAs(e, s, c, session.EndStored)
 				})
 			}
-		},
-	},
-	{
-		"a claim on a session whose end is stored already writes down what that says",
+		}},
+	{"a claim on a session whose end is stored already writes down what that says",
 		"the agents of a run that has ended are not stopped, and the run is not resumed",
 		func(e *env) {
 			for _, own := range ownEnds("claimed-") {
 				writesDown(e, own, func(s session.Session) { claims(e, s, by, session.EndStored) })
 			}
-		},
-	},
-	{
-		"a stored end that appears after the claim is written down by the cancel, with the claim",
+		}},
+	{"a stored end that appears after the claim is written down by the cancel, with the claim",
 		"the run may end while its agents are stopped",
 		func(e *env) {
 			s, own := claimed(e, time.Hour), ownEnd(homeRun, true)
@@ -40,18 +35,14 @@ var storedEndRules = []rule{
 			cancels(e, s, session.EndStored)
 			s.Status, s.Reason = session.StoredEnd(own)
 			looksLike(e, s)
-		},
-	},
-	{
-		"a stored end that says how the run's command ended is in the row's state, with what that said",
+		}},
+	{"a stored end that says how the run's command ended is in the row's state, with what that said",
 		"a run whose guard died before it wrote the row would seem to have done its work, and is not run again",
 		func(e *env) {
 			failsStored(e, "failed by claim", func(s session.Session) { claims(e, s, by, session.EndStored) })
 			failsStored(e, "failed by cancel", func(s session.Session) { cancels(e, s, session.EndStored) })
-		},
-	},
-	{
-		"the end of another window is none of this one",
+		}},
+	{"the end of another window is none of this one",
 		"a run that was cancelled, resumed and stalled again is cancelled again",
 		func(e *env) {
 			s := putSilent(e, homeRun, time.Hour)
@@ -59,10 +50,8 @@ var storedEndRules = []rule{
 			claims(e, s, by, session.Done)
 			cancels(e, s, session.Done)
 			recorded(e, homeRun, "another", "cancel of "+homeRun)
-		},
-	},
-	{
-		"a lease is told of a stored end that is written down",
+		}},
+	{"a lease is told of a stored end that is written down",
 		"the run may be live on another host, which has not looked into its events",
 		func(e *env) {
 			all := attachEach(e, homeLease, "claimed", "cancelled")
@@ -70,10 +59,8 @@ var storedEndRules = []rule{
 			claims(e, all[0], by, session.EndStored)
 			cancels(e, all[1], session.EndStored)
 			tells(e, homeLease, nil, attemptsOf(all)...)
-		},
-	},
-	{
-		"a listener is notified of a stored end that is written down",
+		}},
+	{"a listener is notified of a stored end that is written down",
 		"the run may be live on another host, which has not looked into its events",
 		func(e *env) {
 			listening(e, func(told <-chan string) {
@@ -82,8 +69,7 @@ var storedEndRules = []rule{
 				claims(e, s, by, session.EndStored)
 				receives(e, told, homeRun)
 			})
-		},
-	},
+		}},
 }
 
 // ownEnds are the ends of three runs that no sweeper wrote: by a limit of the run, by its host, and by another program.

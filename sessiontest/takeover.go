@@ -9,8 +9,7 @@ import (
 )
 
 var takeoverRules = []rule{
-	{
-		"attaching under a lease names it, without an activity",
+	{"attaching under a lease names it, without an activity",
 		"the activity of the attempt before was by another clock",
 		func(e *env) {
 			for range 2 {
@@ -19,10 +18,8 @@ var takeoverRules = []rule{
 				looksLike(e, s)
 				freshens(e, homeLease, quietSince(s, time.Hour))
 			}
-		},
-	},
-	{
-		"attaching again clears the lease, the warning, the claim and the state of the attempt before",
+		}},
+	{"attaching again clears the lease, the warning, the claim and the state of the attempt before",
 		"the new attempt would be cancelled after the warning of the old one",
 		func(e *env) {
 			_, s := vouchedFor(e,
@@ -37,10 +34,8 @@ var takeoverRules = []rule{
 			equal(s, want)
 			looksLike(e, want)
 			claims(e, s, "pass-2", session.Done)
-		},
-	},
-	{
-		"attaching again clears that the agents could not be stopped",
+		}},
+	{"attaching again clears that the agents could not be stopped",
 		"it says nothing about the new attempt",
 		func(e *env) {
 			c := cancelOf(homeRun)
@@ -49,10 +44,8 @@ var takeoverRules = []rule{
 			s := attach(e, newSession(homeRun))
 			require(!s.StopFailed && s.Claim == "", "the row is %+v", s)
 			looksLike(e, s)
-		},
-	},
-	{
-		"attaching with an attempt makes a lost row again, with that attempt",
+		}},
+	{"attaching with an attempt makes a lost row again, with that attempt",
 		"after a failover the database may have forgotten the row of a live run, or its latest attempt",
 		func(e *env) {
 			for _, attempt := range []int{3, 7} { // without a row, and with an older one
@@ -62,10 +55,8 @@ var takeoverRules = []rule{
 				require(s.Attempt == attempt && s.Status == session.Active, "the row is %+v, want the attempt %d", s, attempt)
 				looksLike(e, s)
 			}
-		},
-	},
-	{
-		"attaching with an attempt that is in the row, or is over, changes nothing",
+		}},
+	{"attaching with an attempt that is in the row, or is over, changes nothing",
 		"the row was not lost: a process that has been taken over would take its run back",
 		func(e *env) {
 			for _, status := range []session.Status{session.Active, session.Cancelled} {
@@ -81,10 +72,8 @@ var takeoverRules = []rule{
 					looksLike(e, s)
 				}
 			}
-		},
-	},
-	{
-		"a lease is told of an attempt that is followed by another before it ended",
+		}},
+	{"a lease is told of an attempt that is followed by another before it ended",
 		"two processes run one run until the first learns that it was taken over",
 		func(e *env) {
 			before := attachEach(e, homeLease, "again", "lost", "ended")
@@ -95,10 +84,8 @@ var takeoverRules = []rule{
 			attach(e, lost)
 			tells(e, homeLease, nil, attemptsOf(before[:2])...)
 			tells(e, awayLease, nil)
-		},
-	},
-	{
-		"a listener is notified of each takeover, and of no other attach",
+		}},
+	{"a listener is notified of each takeover, and of no other attach",
 		"a process whose run goes on elsewhere must end it now; but each start of a run would wake every host",
 		func(e *env) {
 			attach(e, newSession("ended"))
@@ -109,10 +96,8 @@ var takeoverRules = []rule{
 				}
 				receives(e, told, "taken over")
 			})
-		},
-	},
-	{
-		"a state is read as it was written",
+		}},
+	{"a state is read as it was written",
 		"a page shows the runs of other hosts by it",
 		func(e *env) {
 			for i, state := range []string{
@@ -129,6 +114,5 @@ var takeoverRules = []rule{
 					"the state is %q, want %q", after.State, state)
 				looksLike(e, after)
 			}
-		},
-	},
+		}},
 }

@@ -11,17 +11,14 @@ import (
 )
 
 var togetherRules = []rule{
-	{
-		"sessions that are cancelled together each have their own row and events",
+	{"sessions that are cancelled together each have their own row and events",
 		"one that stays active is cancelled again, and one without its event goes on at its next start",
 		func(e *env) {
 			all := putTogether(e, 0)
 			cancelsAll(e, all, session.Done, session.Done, session.Done)
 			areCancelled(e, all...)
-		},
-	},
-	{
-		"of sessions that are cancelled together one that woke up is left alone, and the others are cancelled",
+		}},
+	{"of sessions that are cancelled together one that woke up is left alone, and the others are cancelled",
 		"a page is a second old, and its runs go on meanwhile",
 		func(e *env) {
 			all := putTogether(e, 0)
@@ -32,10 +29,8 @@ var togetherRules = []rule{
 			areCancelled(e, all[0], all[2])
 			looksLike(e, awake)
 			recorded(e, awake.RunID)
-		},
-	},
-	{
-		"of sessions that are cancelled together one that is claimed is left alone, and the others are cancelled",
+		}},
+	{"of sessions that are cancelled together one that is claimed is left alone, and the others are cancelled",
 		"another sweeper is stopping its agents",
 		func(e *env) {
 			all := putTogether(e, 0)
@@ -46,10 +41,8 @@ var togetherRules = []rule{
 			s.Claim = "pass-2"
 			looksLike(e, s)
 			recorded(e, s.RunID)
-		},
-	},
-	{
-		"of sessions that are cancelled together one whose end is stored has that end, at the latest after a cancel alone",
+		}},
+	{"of sessions that are cancelled together one whose end is stored has that end, at the latest after a cancel alone",
 		"the events and the row of a run name one reason",
 		func(e *env) {
 			all := putTogether(e, 0)
@@ -61,10 +54,8 @@ var togetherRules = []rule{
 			require(outcome == session.EndStored || outcome == session.Changed, "alone the outcome is %q", outcome)
 			agrees(e, s.RunID, session.EndStored)
 			areCancelled(e, all[1:]...)
-		},
-	},
-	{
-		"of sessions that are cancelled together none is if an event is invalid",
+		}},
+	{"of sessions that are cancelled together none is if an event is invalid",
 		"the sweeper takes an error for a transaction that was rolled back, or whose answer was lost",
 		func(e *env) {
 			all := putTogether(e, 0)
@@ -75,17 +66,14 @@ var togetherRules = []rule{
 				looksLike(e, c.Judged)
 				recorded(e, c.Judged.RunID)
 			}
-		},
-	},
-	{
-		"of eight that cancel the same sessions together one cancels each, and only its events are stored",
+		}},
+	{"of eight that cancel the same sessions together one cancels each, and only its events are stored",
 		"several sweepers on several hosts may have the same page",
 		func(e *env) {
 			for round := range rounds {
 				part(fmt.Sprint("round ", round), func() { onlyOneCancels(e, putTogether(e, round)) })
 			}
-		},
-	},
+		}},
 }
 
 // putTogether writes three sessions to be cancelled, others in each round.
