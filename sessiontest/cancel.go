@@ -34,8 +34,7 @@ var cancelRules = []rule{
 			c.Events = append(c.Events, cancelEvent("", homeRun, noon))
 			outcome, err := e.store.Cancel(e.ctx, s, c)
 			invalid(outcome, err)
-			looksLike(e, s)
-			recorded(e, homeRun)
+			stands(e, s)
 		}},
 	{"a cancel without an event is an error and changes nothing",
 		"the row would say that the run was cancelled, and its events that it runs",
@@ -51,42 +50,17 @@ var cancelRules = []rule{
 }
 
 var guardRules = []rule{
-	{"a session that woke up is not cancelled, and nothing is written",
-		"between the judgement and the cancel a run may continue",
-		func(e *env) {
-			s := putSilent(e, homeRun, time.Hour)
-			awake := s
-			awake.LastEventAt = s.LastEventAt.Add(time.Microsecond)
-			put(e, awake)
-			untouched(e, s)
-		}},
+	guardRule("that woke up", "between the judgement and the cancel a run may continue",
+		func(s *session.Session) { s.LastEventAt = s.LastEventAt.Add(time.Microsecond) }),
 	{"a session that had its first event meanwhile is not cancelled, and nothing is written",
 		"a first event is a change as well: NULL is not equal to it",
 		func(e *env) {
-			s := putEventless(e)
-			awake := s
-			awake.LastEventAt = s.CreatedAt
-			put(e, awake)
-			untouched(e, s)
+			sparesChanged(e, putEventless(e), func(s *session.Session) { s.LastEventAt = s.CreatedAt })
 		}},
-	{"a session in another attempt is not cancelled, and nothing is written",
-		"another host took the run over after it was judged",
-		func(e *env) {
-			s := putSilent(e, homeRun, time.Hour)
-			next := s
-			next.Attempt++
-			put(e, next)
-			untouched(e, s)
-		}},
-	{"a session that has ended is not cancelled, and nothing is written",
-		"a run that finished while it was judged did not stall",
-		func(e *env) {
-			s := putSilent(e, homeRun, time.Hour)
-			ended := s
-			ended.Status = session.Finished
-			put(e, ended)
-			untouched(e, s)
-		}},
+	guardRule("in another attempt", "another host took the run over after it was judged",
+		func(s *session.Session) { s.Attempt++ }),
+	guardRule("that has ended", "a run that finished while it was judged did not stall",
+		func(s *session.Session) { s.Status = session.Finished }),
 	{"a run without a row is not cancelled, and nothing is written",
 		"somebody may delete a row while it is judged",
 		func(e *env) {
@@ -102,8 +76,7 @@ var guardRules = []rule{
 			second.By, second.Reason, second.Events[0].ID = "pass-2", "another", "another"
 			cancelsAs(e, s, second, session.Changed)
 			s.Status, s.Reason, s.Claim = session.Cancelled, why, by
-			looksLike(e, s)
-			recorded(e, homeRun, "cancel of "+homeRun)
+			stands(e, s, "cancel of "+homeRun)
 		}},
 }
 
@@ -115,12 +88,19 @@ func putEventless(e *env) session.Session {
 	return s
 }
 
-// untouched checks that a cancel of the judged session does nothing.
-func untouched(e *env, judged session.Session) {
-	before := look(e, judged.RunID)
+// guardRule is the rule that a session is not cancelled if its row has changed since it was judged.
+func guardRule(which, why string, change func(s *session.Session)) rule {
+	return rule{"a session " + which + " is not cancelled, and nothing is written", why,
+		func(e *env) { sparesChanged(e, putSilent(e, homeRun, time.Hour), change) }}
+}
+
+// sparesChanged changes the row of a judged session, and checks that a cancel of the session does nothing.
+func sparesChanged(e *env, judged session.Session, change func(s *session.Session)) {
+	row := judged
+	change(&row)
+	put(e, row)
 	cancels(e, judged, session.Changed)
-	looksLike(e, before)
-	recorded(e, judged.RunID)
+	stands(e, row)
 }
 
 // invalid checks that a call did nothing about an event that is invalid.

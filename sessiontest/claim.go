@@ -28,8 +28,7 @@ var claimRules = []rule{
 			warns(e, s, session.Taken)
 			cancelsAs(e, s, other, session.Taken)
 			cancelsAs(e, s, nobody, session.Taken)
-			looksLike(e, s)
-			recorded(e, homeRun)
+			stands(e, s)
 		}},
 	{"the pass that claimed a session can claim it again, and cancel it",
 		"the answer to the first claim may have been lost",
@@ -93,8 +92,7 @@ var claimRules = []rule{
 			second.ID = ""
 			outcome, err := e.store.Warn(e.ctx, s, []watchdog.Event{warning(homeRun), second})
 			invalid(outcome, err)
-			looksLike(e, s)
-			recorded(e, homeRun)
+			stands(e, s)
 		}},
 	voidRule("an activity", wakes),
 	voidRule("another lease", isTakenUp),

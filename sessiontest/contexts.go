@@ -19,8 +19,7 @@ var contextRules = []rule{
 			for name, write := range writesOf(e.store, s, l) {
 				withDoneContexts(e, name, write)
 				part("after "+name, func() {
-					looksLike(e, s)
-					recorded(e, homeRun)
+					stands(e, s)
 					leaseIs(e, l)
 					noLease(e, "new")
 				})

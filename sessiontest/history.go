@@ -16,8 +16,7 @@ var historyRules = []rule{
 		func(e *env) {
 			events := cancelEvents(noon, noon, noon)
 			events[1].Payload = []byte(`{"reason":"hold_exceeded","hold":"reason"}`)
-			appends(e, events...)
-			counts(e, session.ByReason,
+			counts(e, session.ByReason, events,
 				session.CancelCount{Key: "hold_exceeded", Count: 1}, session.CancelCount{Key: "idle_timeout", Count: 2})
 		}},
 	{"cancels are counted by days of UTC",
@@ -26,8 +25,7 @@ var historyRules = []rule{
 			midnight := noon.Truncate(day)
 			events := cancelEvents(midnight.Add(-time.Microsecond), midnight, midnight.Add(day-time.Microsecond))
 			events[2].Timestamp = events[2].Timestamp.In(time.FixedZone("east", 5*3600))
-			appends(e, events...)
-			counts(e, session.ByDay,
+			counts(e, session.ByDay, events,
 				session.CancelCount{Key: "2026-03-03", Count: 1}, session.CancelCount{Key: "2026-03-04", Count: 2})
 		}},
 	{"cancels are counted by the hosts of their sessions, and under an empty host if there is no session",
@@ -37,8 +35,7 @@ var historyRules = []rule{
 			for i, on := range []string{"host-2", "host-1", "host-2"} {
 				attach(e, session.Session{RunID: events[i].AggregateID, StartedAt: noon, Host: on})
 			}
-			appends(e, events...)
-			counts(e, session.ByHost, session.CancelCount{Key: "", Count: 1},
+			counts(e, session.ByHost, events, session.CancelCount{Key: "", Count: 1},
 				session.CancelCount{Key: "host-1", Count: 1}, session.CancelCount{Key: "host-2", Count: 2})
 		}},
 	{"a period of time includes its start and not its end",
@@ -49,8 +46,7 @@ var historyRules = []rule{
 			for i := range events {
 				events[i].Payload = fmt.Appendf(nil, `{"reason":"%d"}`, i)
 			}
-			appends(e, events...)
-			counts(e, session.ByReason,
+			counts(e, session.ByReason, events,
 				session.CancelCount{Key: "1", Count: 1}, session.CancelCount{Key: "2", Count: 1})
 		}},
 	{"only cancels are counted",
@@ -58,14 +54,13 @@ var historyRules = []rule{
 		func(e *env) {
 			events := cancelEvents(noon, noon, noon)
 			events[1].Type, events[2].AggregateType = watchdog.EventWarning, "session"
-			appends(e, events...)
-			counts(e, session.ByReason, session.CancelCount{Key: "idle_timeout", Count: 1})
+			counts(e, session.ByReason, events, session.CancelCount{Key: "idle_timeout", Count: 1})
 		}},
 	{"a period without cancels has no counts, and no error",
 		"a quiet week is not an error",
 		func(e *env) {
 			for _, by := range []session.Dimension{session.ByReason, session.ByDay, session.ByHost} {
-				counts(e, by)
+				counts(e, by, nil)
 			}
 		}},
 }
@@ -78,8 +73,9 @@ func cancelEvents(times ...time.Time) (events []watchdog.Event) {
 	return events
 }
 
-// counts checks the history of two days around noon.
-func counts(e *env, by session.Dimension, want ...session.CancelCount) {
+// counts appends the events and checks the history of two days around noon.
+func counts(e *env, by session.Dimension, events []watchdog.Event, want ...session.CancelCount) {
+	appends(e, events...)
 	got, err := e.store.History(e.ctx, session.HistoryQuery{From: noon.Add(-day), To: noon.Add(day), By: by})
 	must(err, "count by %s", by)
 	slices.SortFunc(got, func(a, b session.CancelCount) int { return cmp.Or(cmp.Compare(a.Key, b.Key), a.Count-b.Count) })

@@ -36,8 +36,7 @@ var raceRules = []rule{
 					return e.store.Cancel(e.ctx, s, c)
 				})
 				s.Status, s.Reason, s.Claim = session.Cancelled, why, fmt.Sprint("caller ", winner)
-				looksLike(e, s)
-				recorded(e, s.RunID, "cancel of "+s.RunID)
+				stands(e, s, "cancel of "+s.RunID)
 			})
 		}},
 	{"if a run ends while it is cancelled, its event and its row say the same",

@@ -211,6 +211,12 @@ func recorded(e *env, runID string, want ...string) {
 	require(slices.Equal(eventIDs(events), want), "the run %q has the events %q, want %q", runID, eventIDs(events), want)
 }
 
+// stands checks the row of a run, and that the run has exactly these events.
+func stands(e *env, want session.Session, eventIDs ...string) {
+	looksLike(e, want)
+	recorded(e, want.RunID, eventIDs...)
+}
+
 func eventIDs(events []watchdog.Event) (ids []string) {
 	for _, event := range events {
 		ids = append(ids, event.ID)

@@ -100,6 +100,5 @@ func writesDown(e *env, own watchdog.Event, judge func(session.Session)) {
 	appends(e, own)
 	judge(s)
 	s.Status, s.Reason = session.StoredEnd(own)
-	looksLike(e, s)
-	recorded(e, s.RunID, own.ID)
+	stands(e, s, own.ID)
 }

@@ -27,8 +27,7 @@ var togetherRules = []rule{
 			put(e, awake)
 			cancelsAll(e, all, session.Done, session.Changed, session.Done)
 			areCancelled(e, all[0], all[2])
-			looksLike(e, awake)
-			recorded(e, awake.RunID)
+			stands(e, awake)
 		}},
 	{"of sessions that are cancelled together one that is claimed is left alone, and the others are cancelled",
 		"another sweeper is stopping its agents",
@@ -39,8 +38,7 @@ var togetherRules = []rule{
 			cancelsAll(e, all, session.Done, session.Done, session.Taken)
 			areCancelled(e, all[:2]...)
 			s.Claim = "pass-2"
-			looksLike(e, s)
-			recorded(e, s.RunID)
+			stands(e, s)
 		}},
 	{"of sessions that are cancelled together one whose end is stored has that end, at the latest after a cancel alone",
 		"the events and the row of a run name one reason",
@@ -63,8 +61,7 @@ var togetherRules = []rule{
 			_, err := optional[session.BatchCanceller](e).CancelAll(e.ctx, all)
 			require(errors.Is(err, watchdog.ErrInvalid), "the error is %w, want watchdog.ErrInvalid", err)
 			for _, c := range all {
-				looksLike(e, c.Judged)
-				recorded(e, c.Judged.RunID)
+				stands(e, c.Judged)
 			}
 		}},
 	{"of eight that cancel the same sessions together one cancels each, and only its events are stored",
@@ -109,8 +106,7 @@ func areCancelled(e *env, all ...session.BatchedCancel) {
 	for _, c := range all {
 		s := c.Judged
 		s.Status, s.Reason, s.Claim = session.Cancelled, c.Request.Reason, c.Request.By
-		looksLike(e, s)
-		recorded(e, s.RunID, eventIDs(c.Request.Events)...)
+		stands(e, s, eventIDs(c.Request.Events)...)
 	}
 }
 
