@@ -96,7 +96,7 @@ var claimRules = []rule{
 		}},
 	voidRule("an activity", wakes),
 	voidRule("another lease", isTakenUp),
-	voidRule("the death of its process", loses),
+	voidRule("the death of its process", losesLease),
 	{"a warning stands until the session gives a sign of life",
 		"a keeper writes a quiet row again and again, and renews its lease: a grace would never be over",
 		func(e *env) {
