@@ -65,6 +65,17 @@ type (
 		all      []session.BatchedCancel
 		outcomes []session.Outcome
 	}
+	claimStartCall struct {
+		call
+		lasts time.Duration
+		s     session.Session
+	}
+	putOffStartCall struct {
+		call
+		s     session.Session
+		pause time.Duration
+		done  bool
+	}
 	endedCall struct {
 		call
 		lease       string
@@ -293,6 +304,18 @@ func (c *cancelAllCall) cancelEach() {
 		}
 		c.outcomes = append(c.outcomes, outcome)
 	}
+}
+
+func (a *altered) ClaimStart(ctx context.Context, lasts time.Duration) (session.Session, error) {
+	c := &claimStartCall{call: a.call(ctx), lasts: lasts}
+	a.alter(c, func() { c.s, c.err = a.Memory.ClaimStart(c.ctx, c.lasts) })
+	return c.s, c.err
+}
+
+func (a *altered) PutOffStart(ctx context.Context, claimed session.Session, pause time.Duration) (bool, error) {
+	c := &putOffStartCall{call: a.call(ctx), s: claimed, pause: pause}
+	a.alter(c, func() { c.done, c.err = a.Memory.PutOffStart(c.ctx, c.s, c.pause) })
+	return c.done, c.err
 }
 
 func (a *altered) Ended(ctx context.Context, lease string, told []session.AttemptID) ([]session.AttemptID, error) {

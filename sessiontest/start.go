@@ -1,0 +1,230 @@
+package sessiontest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog/session"
+)
+
+var startRules = []rule{
+	{"a cancel can want a start of its run, which is claimed by then",
+		"the sweeper that cancelled the run is about to start it, and may die before it does",
+		func(e *env) {
+			from := clockOf(e)
+			s := toStart(e, "wanted")
+			to := clockOf(e)
+			require(s.Status == session.Cancelled && s.Start.Key == "cancel of wanted" && s.Start.Tries == 1,
+				"the row is %+v", s)
+			within("Due", s.Start.Due, from.Add(time.Hour), to.Add(time.Hour))
+			if _, ok := e.store.(session.Lister); ok {
+				page := list(e, session.ListQuery{})
+				require(len(page.Sessions) == 1, "listed are %+v", page.Sessions)
+				equal(page.Sessions[0], s)
+			}
+			noneDue(e)
+		}},
+	{"sessions that are cancelled together can each want a start",
+		"a page of runs that are to be started again costs one transaction",
+		func(e *env) {
+			var rows []session.Session
+			for _, runID := range []string{"batched-1", "batched-2", "batched-3"} {
+				rows = append(rows, attach(e, newSession(runID)))
+			}
+			all := batchOf(rows)
+			all[0].Request.StartFor, all[2].Request.StartFor = time.Hour, time.Hour
+			cancelsAll(e, all, session.Done, session.Done, session.Done)
+			wants(e, "batched-1", 1)
+			wants(e, "batched-2", 0)
+			wants(e, "batched-3", 1)
+		}},
+	{"no start is wanted after a cancel that does not say so, or that finds an end that is stored",
+		"a run that has ended by itself would be started again",
+		func(e *env) {
+			s, ended := attach(e, newSession("unwanted")), attach(e, newSession("ended before"))
+			c := cancelOf(ended.RunID)
+			c.StartFor = time.Microsecond
+			appends(e, ownEnd(ended.RunID, false))
+			cancels(e, s, session.Done)
+			cancelsAs(e, ended, c, session.EndStored)
+			wants(e, s.RunID, 0)
+			wants(e, ended.RunID, 0)
+			noneDue(e)
+		}},
+	{"a start that is due is claimed with the same key at each try, and its tries are counted",
+		"the key tells whoever starts the run that it did so before, and the tries when to give up",
+		func(e *env) {
+			s := dueStart(e, "again")
+			for s.Start.Tries = 2; s.Start.Tries < 5; s.Start.Tries++ {
+				claimed := claimsStart(e, s)
+				looksLike(e, claimed)
+				putsOff(e, claimed, 0, true)
+			}
+		}},
+	{"a start that was claimed or put off is not due before that is over",
+		"the run would be started twice at once, and one that cannot be started now again and again",
+		func(e *env) {
+			s := dueStart(e, "later")
+			s.Start.Tries = 2
+			claimed := claimsStart(e, s)
+			noneDue(e)
+			from := clockOf(e)
+			putsOff(e, claimed, 2*time.Hour, true)
+			noneDue(e)
+			within("Due", look(e, s.RunID).Start.Due, from.Add(2*time.Hour), clockOf(e).Add(2*time.Hour))
+		}},
+	{"a claim or a pause of a start lasts for a day at most",
+		"a start that is due later is one of a clock that was set back since, and is claimed at once",
+		func(e *env) {
+			s := dueStart(e, "for a week")
+			putsOff(e, s, 7*day, true)
+			within("Due", look(e, s.RunID).Start.Due, s.CreatedAt.Add(day), clockOf(e).Add(day))
+			noneDue(e)
+		}},
+	{"the start that has been due for the longest time is claimed first",
+		"behind others that are tried again and again it would never have its turn",
+		func(e *env) {
+			third, first, second := toStart(e, "order-3"), toStart(e, "order-1"), toStart(e, "order-2")
+			for _, s := range []session.Session{first, second, third} {
+				putsOff(e, s, 0, true)
+			}
+			for _, s := range []session.Session{first, second, third} {
+				s.Start.Tries = 2
+				claimsStart(e, s)
+			}
+		}},
+	{"of eight claims at once each takes another start that is due",
+		"several sweepers on several hosts look for starts in the same second",
+		func(e *env) {
+			const starts = 5
+			for i := range starts {
+				dueStart(e, fmt.Sprint("race-", i))
+			}
+			var claimed [8]session.Session
+			atOnce(len(claimed), func(caller int) {
+				s, err := e.store.ClaimStart(e.ctx, time.Hour)
+				if !errors.Is(err, session.ErrNotFound) {
+					must(err, "claim a start")
+				}
+				claimed[caller] = s
+			})
+			times := map[string]int{}
+			for _, s := range claimed {
+				times[s.RunID]++
+			}
+			for i := range starts {
+				n := times[fmt.Sprint("race-", i)]
+				require(n == 1, "race-%d was claimed %d times", i, n)
+			}
+		}},
+	{"only the latest claim of a start can put it off or give it up",
+		"a sweeper that was stopped for long does not know that another one has taken the start over",
+		func(e *env) {
+			late := dueStart(e, "late")
+			s := late
+			s.Start.Tries = 2
+			s = claimsStart(e, s)
+			otherKey, otherAttempt := s, s
+			otherKey.Start.Key, otherAttempt.Attempt = "another", s.Attempt+1
+			putsOff(e, late, 0, false)
+			putsOff(e, late, session.NoMoreStarts, false)
+			putsOff(e, otherKey, 0, false)
+			putsOff(e, otherAttempt, 0, false)
+			looksLike(e, s)
+			putsOff(e, s, 2*time.Hour, true)
+		}},
+	{"a start that was given up is not wanted any more",
+		"a run that cannot be started would be tried for ever",
+		func(e *env) {
+			s := dueStart(e, "given up")
+			putsOff(e, s, session.NoMoreStarts, true)
+			wants(e, s.RunID, 0)
+			noneDue(e)
+			putsOff(e, s, 0, false)
+		}},
+	{"the next attempt of a run ends its start",
+		"the run goes on, and would be started beside that",
+		func(e *env) {
+			before := dueStart(e, "attached")
+			s, c := attach(e, newSession(before.RunID)), cancelOf(before.RunID)
+			c.Events[0].ID = "second cancel"
+			noneDue(e)
+			putsOff(e, before, 0, false)
+			wants(e, s.RunID, 0)
+			cancelsAs(e, s, c, session.Done)
+			wants(e, s.RunID, 0)
+			noneDue(e)
+			putsOff(e, before, 0, false)
+		}},
+	{"a row that cannot be read does not hold up the other starts",
+		"one row that another program wrote would keep all cancelled runs from going on",
+		func(e *env) {
+			optional[Putter](e)
+			spoilt, s := dueStart(e, "a-spoilt"), dueStart(e, "b-sound")
+			spoil(e, spoilt.RunID)
+			_, err := e.store.ClaimStart(e.ctx, time.Hour)
+			unreadable(err, spoilt.RunID)
+			s.Start.Tries = 2
+			claimsStart(e, s)
+			noneDue(e)
+		}},
+	{"a call about starts with a done context changes nothing and returns the context's error",
+		"a sweeper that was told nothing was claimed calls no Start, and waits until the claim is over",
+		func(e *env) {
+			s := look(e, dueStart(e, "undone").RunID)
+			withDoneContexts(e, "ClaimStart", func(ctx context.Context) error {
+				return errorOf(e.store.ClaimStart(ctx, time.Hour))
+			})
+			withDoneContexts(e, "PutOffStart", func(ctx context.Context) error {
+				return errorOf(e.store.PutOffStart(ctx, s, time.Hour))
+			})
+			looksLike(e, s)
+		}},
+}
+
+// toStart attaches to a run, has it cancelled with a start that is claimed for an hour, and returns its row.
+func toStart(e *env, runID string) session.Session {
+	c := cancelOf(runID)
+	c.StartFor = time.Hour
+	cancelsAs(e, attach(e, newSession(runID)), c, session.Done)
+	return look(e, runID)
+}
+
+// dueStart is toStart with a start that is due.
+func dueStart(e *env, runID string) session.Session {
+	s := toStart(e, runID)
+	putsOff(e, s, 0, true)
+	return s
+}
+
+// wants checks how often the start of a run was claimed; 0 is that of a run of which none is wanted.
+func wants(e *env, runID string, tries int) {
+	start := look(e, runID).Start
+	require(start.Tries == tries && (start.Key == "") == (tries == 0),
+		"the start of %s is %+v, want one with %d tries", runID, start, tries)
+}
+
+// claimsStart claims a start for an hour, and checks that it is that of a session, with its key and its tries.
+func claimsStart(e *env, want session.Session) session.Session {
+	s, err := e.store.ClaimStart(e.ctx, time.Hour)
+	must(err, "claim the start of %s", want.RunID)
+	want.Start.Due = s.Start.Due
+	equal(s, want)
+	return s
+}
+
+func noneDue(e *env) {
+	s, err := e.store.ClaimStart(e.ctx, time.Hour)
+	require(errors.Is(err, session.ErrNotFound),
+		"the claim of a start returned %+v and %w, want session.ErrNotFound", s, err)
+}
+
+// putsOff checks whether a start can be put off.
+func putsOff(e *env, s session.Session, pause time.Duration, want bool) {
+	done, err := e.store.PutOffStart(e.ctx, s, pause)
+	must(err, "put off the start of %s", s.RunID)
+	require(done == want, "put off the start of %s, claimed %d times, for %v: it was done: %v",
+		s.RunID, s.Start.Tries, pause, done)
+}
