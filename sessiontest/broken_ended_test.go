@@ -2,6 +2,7 @@ package sessiontest_test
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -33,9 +34,9 @@ var brokenEnded = []broken{
 			func(c *endedCall) { c.ended = append(c.ended, session.AttemptID{RunID: "run-1", Attempt: 1}) }))},
 	{"does not tell of each of a batch", "of sessions that are cancelled together the leases are told",
 		func() alteration {
-			batched := false
-			return both(before(func(*cancelAllCall) { batched = true }), after(func(c *endedCall) {
-				if batched {
+			var batched atomic.Bool // rules cancel from several goroutines
+			return both(before(func(*cancelAllCall) { batched.Store(true) }), after(func(c *endedCall) {
+				if batched.Load() {
 					c.without("b")
 				}
 			}))()
