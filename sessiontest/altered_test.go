@@ -2,218 +2,402 @@ package sessiontest_test
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// altered is a memory whose methods can be replaced.
+// A call is a call of a method of a store: its arguments and, when it was made, its results.
+type call struct {
+	ctx context.Context
+	m   *session.Memory
+	err error
+}
+
+type (
+	attachCall struct {
+		call
+		s, before, after session.Session
+	}
+	freshenCall struct {
+		call
+		lease   string
+		fresh   []session.Freshness
+		skipped session.Skipped
+	}
+	endCall struct {
+		call
+		ends    []session.Ending
+		skipped session.Skipped
+	}
+	sessionCall struct {
+		call
+		runID string
+		s     session.Session
+	}
+	stalledCall struct {
+		call
+		q    session.Query
+		page session.Page
+	}
+	// A judgedCall is what is common to those about a session that was judged.
+	judgedCall struct {
+		call
+		judged  session.Session
+		outcome session.Outcome
+	}
+	claimCall struct {
+		judgedCall
+		request session.ClaimRequest
+	}
+	warnCall struct {
+		judgedCall
+		events []watchdog.Event
+	}
+	cancelCall struct {
+		judgedCall
+		request session.CancelRequest
+	}
+	cancelAllCall struct {
+		call
+		all      []session.BatchedCancel
+		outcomes []session.Outcome
+	}
+	claimStartCall struct {
+		call
+		lasts time.Duration
+		s     session.Session
+	}
+	putOffStartCall struct {
+		call
+		s     session.Session
+		pause time.Duration
+		done  bool
+	}
+	endedCall struct {
+		call
+		lease       string
+		told, ended []session.AttemptID
+	}
+	historyCall struct {
+		call
+		h      session.HistoryQuery
+		counts []session.CancelCount
+	}
+	listCall struct {
+		call
+		q    session.ListQuery
+		page session.ListPage
+	}
+	listenCall struct {
+		call
+		ready func()
+		tell  func(runID string)
+	}
+	beginCall struct {
+		call
+		l session.Lease
+	}
+	renewCall struct {
+		call
+		l session.Lease
+	}
+	observeCall struct {
+		call
+		suspects []string
+		all      []session.Lease
+	}
+	expireCall struct {
+		call
+		l       session.Lease
+		expired bool
+		left    int
+	}
+	leaseSessionsCall struct {
+		call
+		lease string
+		named []session.AttemptID
+	}
+	appendCall struct {
+		call
+		events []watchdog.Event
+	}
+	putNoticesCall struct {
+		call
+		notices []session.Notice
+	}
+	claimNoticesCall struct {
+		call
+		most    int
+		lasts   time.Duration
+		claimed []session.Notice
+	}
+	finishNoticesCall struct {
+		call
+		notices []session.Notice
+	}
+	delayNoticeCall struct {
+		call
+		n     session.Notice
+		pause time.Duration
+	}
+)
+
+// row returns the row of a run, or an empty one if there is none.
+func (c *call) row(runID string) session.Session {
+	s, _ := c.m.Session(context.Background(), runID)
+	return s
+}
+
+// put writes a row, unless the context of the call is done.
+func (c *call) put(s session.Session) { _ = c.m.Put(c.ctx, s) }
+
+// leaseOf returns a lease, or an empty one if there is none.
+func (c *call) leaseOf(id string) session.Lease {
+	all, _ := c.m.ObserveLeases(context.Background(), nil)
+	if i := slices.IndexFunc(all, func(l session.Lease) bool { return l.ID == id }); i >= 0 {
+		return all[i]
+	}
+	return session.Lease{}
+}
+
+// rowsOf returns the active rows that name a lease.
+func (c *call) rowsOf(lease string) (rows []session.Session) {
+	named, _ := c.m.LeaseSessions(context.Background(), lease)
+	for _, a := range named {
+		rows = append(rows, c.row(a.RunID))
+	}
+	return rows
+}
+
+// An alteration gets each call of a store, a pointer to one of the types above, and next, which makes the call.
+type alteration func(call any, next func())
+
+// A fault makes the alteration of one store.
+type fault func() alteration
+
+// around is a fault in the calls of one method.
+func around[C any](alter func(c *C, next func())) fault {
+	return func() alteration {
+		return func(call any, next func()) {
+			if c, ok := call.(*C); ok {
+				alter(c, next)
+			} else {
+				next()
+			}
+		}
+	}
+}
+
+// before is a fault that changes the arguments of a method.
+func before[C any](change func(c *C)) fault {
+	return around(func(c *C, next func()) { change(c); next() })
+}
+
+// after is a fault that changes the results of a method, or does something else after it.
+func after[C any](change func(c *C)) fault {
+	return around(func(c *C, next func()) { next(); change(c) })
+}
+
+// when is a change of some calls: those of the rule that a fault is to break.
+func when[C any](which func(c C) bool, change func(c C)) func(c C) {
+	return func(c C) {
+		if which(c) {
+			change(c)
+		}
+	}
+}
+
+// both is a fault in two methods.
+func both(one, other fault) fault {
+	return func() alteration {
+		first, second := one(), other()
+		return func(call any, next func()) { first(call, func() { second(call, next) }) }
+	}
+}
+
+// open returns an empty store with the fault.
+func (f fault) open() session.Store { return &altered{frozen(), f()} }
+
+// altered is a memory whose calls are altered.
 type altered struct {
 	*session.Memory
-	attach  func(m *session.Memory, ctx context.Context, s session.Session) (before, after session.Session, err error)
-	freshen func(m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness) (session.Skipped, error)
-	end     func(m *session.Memory, ctx context.Context, ends []session.Ending) (session.Skipped, error)
-	session func(m *session.Memory, ctx context.Context, runID string) (session.Session, error)
-	stalled func(m *session.Memory, ctx context.Context, q session.Query) (session.Page, error)
-	claim   func(
-		m *session.Memory, ctx context.Context, judged session.Session, c session.ClaimRequest,
-	) (session.Outcome, error)
-	warn func(
-		m *session.Memory, ctx context.Context, judged session.Session, events []watchdog.Event,
-	) (session.Outcome, error)
-	cancel func(
-		m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
-	) (session.Outcome, error)
-	cancelAll func(
-		ctx context.Context, m *session.Memory, all []session.BatchedCancel,
-	) ([]session.Outcome, error)
-	ended func(
-		m *session.Memory, ctx context.Context, lease string, told []session.AttemptID,
-	) ([]session.AttemptID, error)
-	history  func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error)
-	list     func(m *session.Memory, ctx context.Context, q session.ListQuery) (session.ListPage, error)
-	listen   func(m *session.Memory, ctx context.Context, ready func(), told func(string)) error
-	begin    func(m *session.Memory, ctx context.Context, l session.Lease) error
-	renew    func(m *session.Memory, ctx context.Context, l session.Lease) error
-	observe  func(m *session.Memory, ctx context.Context, suspects []string) ([]session.Lease, error)
-	expire   func(m *session.Memory, ctx context.Context, l session.Lease) (expired bool, left int, err error)
-	sessions func(m *session.Memory, ctx context.Context, id string) ([]session.AttemptID, error)
-
-	append        func(m *session.Memory, ctx context.Context, events []watchdog.Event) error
-	putNotices    func(m *session.Memory, ctx context.Context, notices []session.Notice) error
-	claimNotices  func(m *session.Memory, ctx context.Context, most int, lasts time.Duration) ([]session.Notice, error)
-	finishNotices func(m *session.Memory, ctx context.Context, notices []session.Notice) error
-	delayNotice   func(m *session.Memory, ctx context.Context, n session.Notice, pause time.Duration) error
+	alter alteration
 }
 
-// with returns a memory with some methods replaced.
-func with(change func(a *altered)) func() session.Store {
-	return func() session.Store {
-		a := &altered{Memory: frozen(), cancelAll: cancelAll}
-		change(a)
-		return a
-	}
-}
+func (a *altered) call(ctx context.Context) call { return call{ctx: ctx, m: a.Memory} }
 
 func (a *altered) Attach(ctx context.Context, s session.Session) (before, after session.Session, err error) {
-	if a.attach != nil {
-		return a.attach(a.Memory, ctx, s)
-	}
-	return a.Memory.Attach(ctx, s)
+	c := &attachCall{call: a.call(ctx), s: s}
+	a.alter(c, func() { c.before, c.after, c.err = a.Memory.Attach(c.ctx, c.s) })
+	return c.before, c.after, c.err
 }
 
 func (a *altered) Freshen(ctx context.Context, lease string, fresh []session.Freshness) (session.Skipped, error) {
-	if a.freshen != nil {
-		return a.freshen(a.Memory, ctx, lease, fresh)
-	}
-	return a.Memory.Freshen(ctx, lease, fresh)
+	c := &freshenCall{call: a.call(ctx), lease: lease, fresh: slices.Clone(fresh)}
+	a.alter(c, func() { c.skipped, c.err = a.Memory.Freshen(c.ctx, c.lease, c.fresh) })
+	return c.skipped, c.err
 }
 
 func (a *altered) End(ctx context.Context, ends []session.Ending) (session.Skipped, error) {
-	if a.end != nil {
-		return a.end(a.Memory, ctx, ends)
-	}
-	return a.Memory.End(ctx, ends)
+	c := &endCall{call: a.call(ctx), ends: slices.Clone(ends)}
+	a.alter(c, func() { c.skipped, c.err = a.Memory.End(c.ctx, c.ends) })
+	return c.skipped, c.err
 }
 
 func (a *altered) Session(ctx context.Context, runID string) (session.Session, error) {
-	if a.session != nil {
-		return a.session(a.Memory, ctx, runID)
-	}
-	return a.Memory.Session(ctx, runID)
+	c := &sessionCall{call: a.call(ctx), runID: runID}
+	a.alter(c, func() { c.s, c.err = a.Memory.Session(c.ctx, c.runID) })
+	return c.s, c.err
 }
 
 func (a *altered) Stalled(ctx context.Context, q session.Query) (session.Page, error) {
-	if a.stalled != nil {
-		return a.stalled(a.Memory, ctx, q)
-	}
-	return a.Memory.Stalled(ctx, q)
+	c := &stalledCall{call: a.call(ctx), q: q}
+	a.alter(c, func() { c.page, c.err = a.Memory.Stalled(c.ctx, c.q) })
+	return c.page, c.err
 }
 
-func (a *altered) Claim(ctx context.Context, judged session.Session, c session.ClaimRequest) (session.Outcome, error) {
-	if a.claim != nil {
-		return a.claim(a.Memory, ctx, judged, c)
-	}
-	return a.Memory.Claim(ctx, judged, c)
+func (a *altered) Claim(ctx context.Context, judged session.Session, r session.ClaimRequest) (session.Outcome, error) {
+	c := &claimCall{judgedCall{call: a.call(ctx), judged: judged}, r}
+	a.alter(c, func() { c.outcome, c.err = a.Memory.Claim(c.ctx, c.judged, c.request) })
+	return c.outcome, c.err
 }
 
 func (a *altered) Warn(ctx context.Context, judged session.Session, events []watchdog.Event) (session.Outcome, error) {
-	if a.warn != nil {
-		return a.warn(a.Memory, ctx, judged, events)
-	}
-	return a.Memory.Warn(ctx, judged, events)
+	c := &warnCall{judgedCall{call: a.call(ctx), judged: judged}, events}
+	a.alter(c, func() { c.outcome, c.err = a.Memory.Warn(c.ctx, c.judged, c.events) })
+	return c.outcome, c.err
 }
 
 func (a *altered) Cancel(
-	ctx context.Context, judged session.Session, c session.CancelRequest,
+	ctx context.Context, judged session.Session, r session.CancelRequest,
 ) (session.Outcome, error) {
-	if a.cancel != nil {
-		return a.cancel(a.Memory, ctx, judged, c)
-	}
-	return a.Memory.Cancel(ctx, judged, c)
+	c := &cancelCall{judgedCall{call: a.call(ctx), judged: judged}, r}
+	a.alter(c, func() { c.outcome, c.err = a.Memory.Cancel(c.ctx, c.judged, c.request) })
+	return c.outcome, c.err
 }
 
+// CancelAll does what a BatchCanceller does, if nobody else writes meanwhile: a memory is none.
 func (a *altered) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]session.Outcome, error) {
-	return a.cancelAll(ctx, a.Memory, all)
+	c := &cancelAllCall{call: a.call(ctx), all: slices.Clone(all)}
+	a.alter(c, func() {
+		for _, one := range c.all {
+			for _, event := range one.Request.Events {
+				if c.err = event.Validate(); c.err != nil {
+					return
+				}
+			}
+		}
+		c.cancelEach()
+	})
+	return c.outcomes, c.err
 }
 
-func (a *altered) Ended(
-	ctx context.Context, lease string, told []session.AttemptID,
-) ([]session.AttemptID, error) {
-	if a.ended != nil {
-		return a.ended(a.Memory, ctx, lease, told)
+// cancelEach cancels one session after the other.
+func (c *cancelAllCall) cancelEach() {
+	for _, one := range c.all {
+		var outcome session.Outcome
+		if outcome, c.err = c.m.Cancel(c.ctx, one.Judged, one.Request); c.err != nil {
+			return
+		}
+		c.outcomes = append(c.outcomes, outcome)
 	}
-	return a.Memory.Ended(ctx, lease, told)
+}
+
+func (a *altered) ClaimStart(ctx context.Context, lasts time.Duration) (session.Session, error) {
+	c := &claimStartCall{call: a.call(ctx), lasts: lasts}
+	a.alter(c, func() { c.s, c.err = a.Memory.ClaimStart(c.ctx, c.lasts) })
+	return c.s, c.err
+}
+
+func (a *altered) PutOffStart(ctx context.Context, claimed session.Session, pause time.Duration) (bool, error) {
+	c := &putOffStartCall{call: a.call(ctx), s: claimed, pause: pause}
+	a.alter(c, func() { c.done, c.err = a.Memory.PutOffStart(c.ctx, c.s, c.pause) })
+	return c.done, c.err
+}
+
+func (a *altered) Ended(ctx context.Context, lease string, told []session.AttemptID) ([]session.AttemptID, error) {
+	c := &endedCall{call: a.call(ctx), lease: lease, told: told}
+	a.alter(c, func() { c.ended, c.err = a.Memory.Ended(c.ctx, c.lease, c.told) })
+	return c.ended, c.err
 }
 
 func (a *altered) History(ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
-	if a.history != nil {
-		return a.history(a.Memory, ctx, h)
-	}
-	return a.Memory.History(ctx, h)
+	c := &historyCall{call: a.call(ctx), h: h}
+	a.alter(c, func() { c.counts, c.err = a.Memory.History(c.ctx, c.h) })
+	return c.counts, c.err
 }
 
 func (a *altered) List(ctx context.Context, q session.ListQuery) (session.ListPage, error) {
-	if a.list != nil {
-		return a.list(a.Memory, ctx, q)
-	}
-	return a.Memory.List(ctx, q)
+	c := &listCall{call: a.call(ctx), q: q}
+	a.alter(c, func() { c.page, c.err = a.Memory.List(c.ctx, c.q) })
+	return c.page, c.err
 }
 
-func (a *altered) Listen(ctx context.Context, ready func(), told func(string)) error {
-	if a.listen != nil {
-		return a.listen(a.Memory, ctx, ready, told)
-	}
-	return a.Memory.Listen(ctx, ready, told)
+func (a *altered) Listen(ctx context.Context, ready func(), tell func(string)) error {
+	c := &listenCall{call: a.call(ctx), ready: ready, tell: tell}
+	a.alter(c, func() { c.err = a.Memory.Listen(c.ctx, c.ready, c.tell) })
+	return c.err
 }
 
 func (a *altered) BeginLease(ctx context.Context, l session.Lease) error {
-	if a.begin != nil {
-		return a.begin(a.Memory, ctx, l)
-	}
-	return a.Memory.BeginLease(ctx, l)
+	c := &beginCall{call: a.call(ctx), l: l}
+	a.alter(c, func() { c.err = a.Memory.BeginLease(c.ctx, c.l) })
+	return c.err
 }
 
 func (a *altered) RenewLease(ctx context.Context, l session.Lease) error {
-	if a.renew != nil {
-		return a.renew(a.Memory, ctx, l)
-	}
-	return a.Memory.RenewLease(ctx, l)
+	c := &renewCall{call: a.call(ctx), l: l}
+	a.alter(c, func() { c.err = a.Memory.RenewLease(c.ctx, c.l) })
+	return c.err
 }
 
 func (a *altered) ObserveLeases(ctx context.Context, suspects []string) ([]session.Lease, error) {
-	if a.observe != nil {
-		return a.observe(a.Memory, ctx, suspects)
-	}
-	return a.Memory.ObserveLeases(ctx, suspects)
+	c := &observeCall{call: a.call(ctx), suspects: suspects}
+	a.alter(c, func() { c.all, c.err = a.Memory.ObserveLeases(c.ctx, c.suspects) })
+	return c.all, c.err
 }
 
 func (a *altered) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
-	if a.expire != nil {
-		return a.expire(a.Memory, ctx, l)
-	}
-	return a.Memory.ExpireLease(ctx, l)
+	c := &expireCall{call: a.call(ctx), l: l}
+	a.alter(c, func() { c.expired, c.left, c.err = a.Memory.ExpireLease(c.ctx, c.l) })
+	return c.expired, c.left, c.err
 }
 
-func (a *altered) LeaseSessions(ctx context.Context, id string) ([]session.AttemptID, error) {
-	if a.sessions != nil {
-		return a.sessions(a.Memory, ctx, id)
-	}
-	return a.Memory.LeaseSessions(ctx, id)
+func (a *altered) LeaseSessions(ctx context.Context, lease string) ([]session.AttemptID, error) {
+	c := &leaseSessionsCall{call: a.call(ctx), lease: lease}
+	a.alter(c, func() { c.named, c.err = a.Memory.LeaseSessions(c.ctx, c.lease) })
+	return c.named, c.err
 }
 
 func (a *altered) Append(ctx context.Context, events ...watchdog.Event) error {
-	if a.append != nil {
-		return a.append(a.Memory, ctx, events)
-	}
-	return a.Memory.Append(ctx, events...)
+	c := &appendCall{call: a.call(ctx), events: events}
+	a.alter(c, func() { c.err = a.Memory.Append(c.ctx, c.events...) })
+	return c.err
 }
 
 func (a *altered) PutNotices(ctx context.Context, notices ...session.Notice) error {
-	if a.putNotices != nil {
-		return a.putNotices(a.Memory, ctx, notices)
-	}
-	return a.Memory.PutNotices(ctx, notices...)
+	c := &putNoticesCall{call: a.call(ctx), notices: notices}
+	a.alter(c, func() { c.err = a.Memory.PutNotices(c.ctx, c.notices...) })
+	return c.err
 }
 
 func (a *altered) ClaimNotices(ctx context.Context, most int, lasts time.Duration) ([]session.Notice, error) {
-	if a.claimNotices != nil {
-		return a.claimNotices(a.Memory, ctx, most, lasts)
-	}
-	return a.Memory.ClaimNotices(ctx, most, lasts)
+	c := &claimNoticesCall{call: a.call(ctx), most: most, lasts: lasts}
+	a.alter(c, func() { c.claimed, c.err = a.Memory.ClaimNotices(c.ctx, c.most, c.lasts) })
+	return c.claimed, c.err
 }
 
 func (a *altered) FinishNotices(ctx context.Context, notices ...session.Notice) error {
-	if a.finishNotices != nil {
-		return a.finishNotices(a.Memory, ctx, notices)
-	}
-	return a.Memory.FinishNotices(ctx, notices...)
+	c := &finishNoticesCall{call: a.call(ctx), notices: notices}
+	a.alter(c, func() { c.err = a.Memory.FinishNotices(c.ctx, c.notices...) })
+	return c.err
 }
 
 func (a *altered) DelayNotice(ctx context.Context, n session.Notice, pause time.Duration) error {
-	if a.delayNotice != nil {
-		return a.delayNotice(a.Memory, ctx, n, pause)
-	}
-	return a.Memory.DelayNotice(ctx, n, pause)
+	c := &delayNoticeCall{call: a.call(ctx), n: n, pause: pause}
+	a.alter(c, func() { c.err = a.Memory.DelayNotice(c.ctx, c.n, c.pause) })
+	return c.err
 }

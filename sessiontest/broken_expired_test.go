@@ -1,147 +1,88 @@
 package sessiontest_test
 
 import (
-	"context"
 	"slices"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// forgetting returns a store that forgets the lease that expired of a run, or names another.
-func forgetting(runID string, change func(e *session.ExpiredLease)) func() session.Store {
+// forgetting is a fault in the lease that expired of run-1.
+func forgetting(change func(e *session.ExpiredLease)) fault {
 	return leaving(func(_ session.Lease, _ session.Session, s *session.Session) {
-		if s.RunID == runID {
+		if s.RunID == "run-1" {
 			change(&s.Expired)
 		}
 	})
 }
 
+// forget has a run of the rule that is about it forget the lease that expired.
+func (c *judgedCall) forget() {
+	s := c.row(c.judged.RunID)
+	if c.err == nil && slices.Contains([]string{"claimed", "warned", "kept"}, s.RunID) && s.Expired.ID != "" {
+		s.Expired = session.ExpiredLease{}
+		c.put(s)
+	}
+}
+
 var brokenExpired = []broken{
-	{
-		"remembers no lease that expired",
+	{"remembers no lease that expired",
 		"a session that left an expired lease says which, whoever reads it, and no other does",
-		forgetting("run-1", func(e *session.ExpiredLease) { *e = session.ExpiredLease{} }),
-	},
-	{
-		"remembers only the name of a lease that expired",
+		forgetting(func(e *session.ExpiredLease) { *e = session.ExpiredLease{} })},
+	{"remembers only the name of a lease that expired",
 		"a session that left an expired lease says which, whoever reads it, and no other does",
-		forgetting("run-1", func(e *session.ExpiredLease) { e.Looks = 0 }),
-	},
-	{
-		"lists no lease that expired",
+		forgetting(func(e *session.ExpiredLease) { e.Looks = 0 })},
+	{"lists no lease that expired",
 		"a session that left an expired lease says which, whoever reads it, and no other does",
-		shows(func(_ *session.Memory, _ session.ListQuery, page *session.ListPage) error {
-			for i := range page.Sessions {
-				page.Sessions[i].Expired = session.ExpiredLease{}
+		after(func(c *listCall) {
+			for i := range c.page.Sessions {
+				c.page.Sessions[i].Expired = session.ExpiredLease{}
 			}
-			return nil
-		}),
-	},
-	{
-		"finds stalled sessions without the lease that expired",
+		})},
+	{"finds stalled sessions without the lease that expired",
 		"a session that left an expired lease says which, whoever reads it, and no other does",
-		with(func(a *altered) {
-			a.stalled = func(m *session.Memory, ctx context.Context, q session.Query) (session.Page, error) {
-				page, err := m.Stalled(ctx, q)
-				for i := range page.Sessions {
-					page.Sessions[i].Expired = session.ExpiredLease{}
-				}
-				return page, err
+		after(func(c *stalledCall) {
+			for i := range c.page.Sessions {
+				c.page.Sessions[i].Expired = session.ExpiredLease{}
 			}
-		}),
-	},
-	{
-		"remembers the first batch only", "a session that leaves an expired lease late says which, too",
-		with(func(a *altered) {
-			a.expire = func(m *session.Memory, ctx context.Context, l session.Lease) (expired bool, left int, err error) {
-				named := rowsOf(m, l.ID)
-				late := lease(m, l.ID).Expired && len(named) == 1
-				expired, left, err = m.ExpireLease(ctx, l)
-				if late && left == 0 && err == nil {
-					s := row(m, named[0].RunID)
-					s.Expired = session.ExpiredLease{}
-					err = m.Put(ctx, s)
-				}
-				return expired, left, err
+		})},
+	{"remembers the first batch only", "a session that leaves an expired lease late says which, too",
+		around(func(c *expireCall, next func()) {
+			there, named := c.leaseOf(c.l.ID), c.rowsOf(c.l.ID)
+			next()
+			if there.Expired && len(named) == 1 && c.left == 0 && c.err == nil {
+				s := c.row(named[0].RunID)
+				s.Expired = session.ExpiredLease{}
+				c.put(s)
 			}
-		}),
-	},
-	{
-		"hides the lease that expired while another has the row",
+		})},
+	{"hides the lease that expired while another has the row",
 		"a session that is claimed back forgets the lease that expired, for good",
-		with(func(a *altered) {
-			var before session.ExpiredLease
-			a.freshen = func(
-				m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
-			) (session.Skipped, error) {
-				if len(fresh) == 1 && fresh[0].RunID == "back" {
-					before = row(m, "back").Expired
+		func() alteration {
+			var hidden session.ExpiredLease
+			return both(before(func(c *freshenCall) {
+				if len(c.fresh) == 1 && c.fresh[0].RunID == "back" {
+					hidden = c.row("back").Expired
 				}
-				return m.Freshen(ctx, lease, fresh)
-			}
-			a.end = func(m *session.Memory, ctx context.Context, ends []session.Ending) (session.Skipped, error) {
-				skipped, err := m.End(ctx, ends)
-				if s := row(m, "back"); s.RunID != "" && err == nil {
-					s.Expired = before
-					err = m.Put(ctx, s)
+			}), after(func(c *endCall) {
+				if s := c.row("back"); s.RunID != "" && c.err == nil {
+					s.Expired = hidden
+					c.put(s)
 				}
-				return skipped, err
-			}
-		}),
-	},
-	{
-		"keeps the lease of the attempt before", "the next attempt of a session knows no lease that expired",
+			}))()
+		}},
+	{"keeps the lease of the attempt before", "the next attempt of a session knows no lease that expired",
 		attaches(func(before, _ session.Session, after *session.Session) {
 			if before.RunID == "again" {
 				after.Expired = before.Expired
 			}
-		}),
-	},
-	{
-		"forgets the lease that expired when a session is claimed",
+		})},
+	{"forgets the lease that expired when a session is claimed",
 		"a session keeps the lease that expired while it is claimed and warned, and when it was cancelled",
-		with(func(a *altered) {
-			a.claim = func(
-				m *session.Memory, ctx context.Context, judged session.Session, c session.ClaimRequest,
-			) (session.Outcome, error) {
-				outcome, err := m.Claim(ctx, judged, c)
-				return outcome, forget(m, judged.RunID, err)
-			}
-		}),
-	},
-	{
-		"forgets the lease that expired when a session is warned",
+		after(func(c *claimCall) { c.forget() })},
+	{"forgets the lease that expired when a session is warned",
 		"a session keeps the lease that expired while it is claimed and warned, and when it was cancelled",
-		with(func(a *altered) {
-			a.warn = func(
-				m *session.Memory, ctx context.Context, judged session.Session, events []watchdog.Event,
-			) (session.Outcome, error) {
-				outcome, err := m.Warn(ctx, judged, events)
-				return outcome, forget(m, judged.RunID, err)
-			}
-		}),
-	},
-	{
-		"forgets the lease that expired when a session is cancelled",
+		after(func(c *warnCall) { c.forget() })},
+	{"forgets the lease that expired when a session is cancelled",
 		"a session keeps the lease that expired while it is claimed and warned, and when it was cancelled",
-		with(func(a *altered) {
-			a.cancel = func(
-				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
-			) (session.Outcome, error) {
-				outcome, err := m.Cancel(ctx, judged, c)
-				return outcome, forget(m, judged.RunID, err)
-			}
-		}),
-	},
-}
-
-// forget has a run of the rule that is about it forget the lease that expired.
-func forget(m *session.Memory, runID string, err error) error {
-	s := row(m, runID)
-	if err == nil && slices.Contains([]string{"claimed", "warned", "kept"}, runID) && s.Expired.ID != "" {
-		s.Expired = session.ExpiredLease{}
-		return m.Put(context.Background(), s)
-	}
-	return err
+		after(func(c *cancelCall) { c.forget() })},
 }

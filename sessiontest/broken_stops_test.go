@@ -1,7 +1,6 @@
 package sessiontest_test
 
 import (
-	"context"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -10,63 +9,37 @@ import (
 )
 
 var brokenStops = []broken{
-	{
-		"does not note that a stop failed", "a claim can note that the agents were stopped, and whether that failed",
-		claimsWith(func(_ *session.Memory, judged *session.Session, c *session.ClaimRequest) {
-			if strings.HasPrefix(judged.RunID, "failed-") {
-				c.StopFailed = false
-			}
-		}),
-	},
-	{
-		"lets a sweeper claim that does not know of the stop",
+	{"does not note that a stop failed", "a claim can note that the agents were stopped, and whether that failed",
+		before(when(func(c *claimCall) bool { return strings.HasPrefix(c.judged.RunID, "failed-") },
+			func(c *claimCall) { c.request.StopFailed = false }))},
+	{"lets a sweeper claim that does not know of the stop",
 		"a session that was judged before its agents were stopped cannot be claimed, and can be cancelled",
-		claimsWith(func(m *session.Memory, judged *session.Session, _ *session.ClaimRequest) {
-			judged.Stopped = row(m, judged.RunID).Stopped
-		}),
-	},
-	{
-		"keeps the note of a stop beside an end", "after the end of a session no row says that its agents were stopped",
+		before(func(c *claimCall) { c.judged.Stopped = c.row(c.judged.RunID).Stopped })},
+	{"keeps the note of a stop beside an end", "after the end of a session no row says that its agents were stopped",
 		looks(func(s *session.Session) {
 			if s.Status == session.Finished && s.Reason == "" && s.Claim == "pass-1" {
 				s.StopFailed = true
 			}
-		}),
-	},
-	{
-		"takes a warning for a stop",
+		})},
+	{"takes a warning for a stop",
 		"a warning and a stop are noted beside each other, each until the session gives a sign of life",
 		looks(func(s *session.Session) {
 			if !s.WarnedAt.IsZero() && s.Activity == time.Second && s.Claim == "pass-1" {
 				s.Stopped = true
 			}
-		}),
-	},
-	{
-		"keeps the note of a stop beside an activity", "the note that agents were stopped is void after an activity",
-		looks(func(s *session.Session) {
-			if s.Activity == time.Hour+time.Second && s.Claim == "pass-1" {
-				s.Stopped = true
-			}
-		}),
-	},
-	{
-		"keeps the note of a stop in the next attempt", "the note that agents were stopped is void after an attach",
-		with(func(a *altered) {
+		})},
+	{"keeps the note of a stop beside an activity", "the note that agents were stopped is void after an activity",
+		looks(when(func(s *session.Session) bool { return s.Activity == 1 && s.Claim == "pass-1" },
+			func(s *session.Session) { s.Stopped = true }))},
+	{"keeps the note of a stop in the next attempt", "the note that agents were stopped is void after an attach",
+		func() alteration {
 			var stopped atomic.Bool // rules claim from several goroutines
-			a.claim = func(
-				m *session.Memory, ctx context.Context, judged session.Session, c session.ClaimRequest,
-			) (session.Outcome, error) {
-				if c.Stopped {
+			return both(before(func(c *claimCall) {
+				if c.request.Stopped {
 					stopped.Store(true)
 				}
-				return m.Claim(ctx, judged, c)
-			}
-			a.session = func(m *session.Memory, ctx context.Context, runID string) (session.Session, error) {
-				s, err := m.Session(ctx, runID)
-				s.Stopped = s.Stopped || stopped.Load() && s.Attempt == 2
-				return s, err
-			}
-		}),
-	},
+			}), after(func(c *sessionCall) {
+				c.s.Stopped = c.s.Stopped || stopped.Load() && c.s.Attempt == 2
+			}))()
+		}},
 }

@@ -1,7 +1,6 @@
 package sessiontest_test
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 type broken struct {
 	flaw   string // completes "a store that …"
 	breaks string
-	open   func() session.Store
+	fault
 }
 
 func brokenStores() []broken {
@@ -29,10 +28,4 @@ func brokenStores() []broken {
 func frozen() *session.Memory {
 	now := time.Date(2026, 5, 6, 7, 8, 9, 123_000_000, time.UTC)
 	return &session.Memory{Clock: func() time.Time { return now }, Outbox: true}
-}
-
-// row returns the row of a run, or an empty one if there is none.
-func row(m *session.Memory, runID string) session.Session {
-	s, _ := m.Session(context.Background(), runID)
-	return s
 }

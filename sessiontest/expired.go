@@ -1,150 +1,123 @@
 package sessiontest
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/seed62658d38/watchdog/session"
 )
 
 var expiredRules = []rule{
-	{
-		"a session that left an expired lease says which, whoever reads it, and no other does",
+	{"a session that left an expired lease says which, whoever reads it, and no other does",
 		"every sweeper ends it because its process died, and says what was seen of that",
-		func(ctx context.Context, store session.Store) error {
-			live, err := attachLeased(ctx, store, "lease-2", "live")
-			if err != nil {
-				return err
-			}
-			l, s, err := vouchedFor(ctx, store, session.Freshness{Activity: time.Hour})
-			if err != nil {
-				return err
-			}
-			l, err = expireSeen(ctx, store, l)
-			return errors.Join(err, saysExpired(ctx, store, s.RunID, l), findsExpired(ctx, store, s.RunID, l),
-				listsExpired(ctx, store, s.RunID, l), saysExpired(ctx, store, live.RunID, session.Lease{}))
-		},
-	},
-	{
-		"a session that leaves an expired lease late says which, too",
-		"its row was locked, or there were too many for one transaction",
-		func(ctx context.Context, store session.Store) error {
-			l, left, err := expireMost(ctx, store)
-			if err != nil {
-				return err
-			}
-			l.Looks, l.RenewedAt = 5, noon
-			return errors.Join(saysExpired(ctx, store, left.RunID, session.Lease{}), expires(ctx, store, l, true, 0),
-				saysExpired(ctx, store, left.RunID, l))
-		},
-	},
-	{
-		"a session that is claimed back forgets the lease that expired, for good",
-		"its process lives: if it is silent after that, it is not because it died",
-		func(ctx context.Context, store session.Store) error {
-			if _, err := expireOne(ctx, store, "back"); err != nil {
-				return err
-			}
-			if _, err := begin(ctx, store, "lease-2"); err != nil {
-				return err
-			}
-			claim := session.Freshness{RunID: "back", Attempt: 1, Activity: time.Second}
-			return errors.Join(freshens(ctx, store, "lease-2", claim), saysExpired(ctx, store, "back", session.Lease{}),
-				end(ctx, store, session.Ending{RunID: "back", Attempt: 1, Status: session.Finished}),
-				saysExpired(ctx, store, "back", session.Lease{}))
-		},
-	},
-	{
-		"the next attempt of a session knows no lease that expired",
-		"the process of the attempt before died, and this one may live",
-		func(ctx context.Context, store session.Store) error {
-			if _, err := expireOne(ctx, store, "again"); err != nil {
-				return err
-			}
-			s, err := attach(ctx, store, newSession("again"))
-			return errors.Join(err, namesExpired(s, session.Lease{}), saysExpired(ctx, store, "again", session.Lease{}))
-		},
-	},
-	{
-		"a session keeps the lease that expired while it is claimed and warned, and when it was cancelled",
-		"a sweeper that dies between claim and cancel leaves it to another, and a cancel in doubt is looked up",
-		func(ctx context.Context, store session.Store) error {
-			keeps := func(runID string, call func(judged session.Session) error) error {
-				l, err := expireOne(ctx, store, runID)
-				if err != nil {
-					return err
+		func(e *env) {
+			live := attachLeased(e, awayLease, "live")
+			l, s := vouchedFor(e, session.Freshness{Activity: time.Hour})
+			l = expireSeen(e, l)
+			namesExpired(look(e, s.RunID), l)
+			namesExpired(findsOne(e), l)
+			if _, ok := e.store.(session.Lister); ok {
+				for _, listed := range list(e, session.ListQuery{}).Sessions {
+					if listed.RunID == s.RunID {
+						namesExpired(listed, l)
+					}
 				}
-				judged, err := look(ctx, store, runID)
-				return errors.Join(err, call(judged), saysExpired(ctx, store, runID, l))
 			}
-			return errors.Join(
-				keeps("warned", func(s session.Session) error { return warns(ctx, store, s, session.Done) }),
-				keeps("claimed", func(s session.Session) error { return claims(ctx, store, s, by, session.Done) }),
-				keeps("kept", func(s session.Session) error { return cancels(ctx, store, s, session.Done) }))
-		},
-	},
+			namesExpired(look(e, live.RunID), session.Lease{})
+		}},
+	{"a session that leaves an expired lease late says which, too",
+		"its row was locked, or there were too many for one transaction",
+		func(e *env) {
+			l, left := expireMost(e)
+			l.Looks, l.RenewedAt = 5, noon
+			namesExpired(left, session.Lease{})
+			expires(e, l, true, 0)
+			namesExpired(look(e, left.RunID), l)
+		}},
+	{"a session that is claimed back forgets the lease that expired, for good",
+		"its process lives: if it is silent after that, it is not because it died",
+		func(e *env) {
+			expireOne(e, "back")
+			begin(e, awayLease)
+			freshens(e, awayLease, session.Freshness{RunID: "back", Attempt: 1, Activity: time.Second})
+			namesExpired(look(e, "back"), session.Lease{})
+			finish(e, "back")
+			namesExpired(look(e, "back"), session.Lease{})
+		}},
+	{"the next attempt of a session knows no lease that expired",
+		"the process of the attempt before died, and this one may live",
+		func(e *env) {
+			expireOne(e, "again")
+			namesExpired(attach(e, newSession("again")), session.Lease{})
+			namesExpired(look(e, "again"), session.Lease{})
+		}},
+	{"a session keeps the lease that expired while it is claimed and warned, and when it was cancelled",
+		"a sweeper that dies between claim and cancel leaves it to another, and a cancel in doubt is looked up",
+		func(e *env) {
+			for runID, call := range map[string]func(judged session.Session){
+				"warned":  func(s session.Session) { warns(e, s, session.Done) },
+				"claimed": func(s session.Session) { claims(e, s, by, session.Done) },
+				"kept":    func(s session.Session) { cancels(e, s, session.Done) },
+			} {
+				l := expireOne(e, runID)
+				call(look(e, runID))
+				namesExpired(look(e, runID), l)
+			}
+		}},
 }
 
-// expireOne attaches a run under a lease and expires that.
-func expireOne(ctx context.Context, store session.Store, runID string) (session.Lease, error) {
-	l, err := begin(ctx, store, homeLease)
-	if err != nil {
-		return l, err
-	}
-	if _, err := attach(ctx, store, underLease(newSession(runID), homeLease)); err != nil {
-		return l, err
-	}
-	return expireSeen(ctx, store, l)
+// expireOne attaches to a run under a lease and expires that.
+func expireOne(e *env, runID string) session.Lease {
+	l := begin(e, homeLease)
+	attachUnder(e, homeLease, runID)
+	return expireSeen(e, l)
 }
 
 // expireSeen expires a lease as a sweeper does which looked at it four times. It does not say that the session is lost.
-func expireSeen(ctx context.Context, store session.Store, l session.Lease) (session.Lease, error) {
+func expireSeen(e *env, l session.Lease) session.Lease {
 	l.Looks, l.RenewedAt = 4, noon.Add(123456*time.Microsecond)
-	return l, expires(ctx, store, l, true, 0)
+	expires(e, l, true, 0)
+	return l
 }
 
-// saysExpired checks which expired lease the row of a run names; that with a zero ID is none.
-func saysExpired(ctx context.Context, store session.Store, runID string, want session.Lease) error {
-	s, err := look(ctx, store, runID)
-	if err != nil {
-		return err
-	}
-	return namesExpired(s, want)
-}
-
-func namesExpired(s session.Session, want session.Lease) error {
+// namesExpired checks which expired lease a row names; that with a zero ID is none.
+func namesExpired(s session.Session, want session.Lease) {
 	got := s.Expired
-	if got.ID == want.ID && got.Looks == want.Looks && got.RenewedAt.Equal(want.RenewedAt) {
-		return nil
-	}
-	return fmt.Errorf("%s, in attempt %d, names the expired lease %+v, want %q after %d looks, renewed at %v",
+	require(got.ID == want.ID && got.Looks == want.Looks && got.RenewedAt.Equal(want.RenewedAt),
+		"%s, in attempt %d, names the expired lease %+v, want %q after %d looks, renewed at %v",
 		s.RunID, s.Attempt, got, want.ID, want.Looks, want.RenewedAt)
 }
 
-// findsExpired is saysExpired for a run that is stalled.
-func findsExpired(ctx context.Context, store session.Store, runID string, want session.Lease) error {
-	page, err := find(ctx, store, session.Query{Threshold: threshold, Limit: 10})
-	if err == nil && (len(page.Sessions) != 1 || page.Sessions[0].RunID != runID) {
-		err = fmt.Errorf("stalled are %q, want %s", names(page.Sessions), runID)
-	}
-	if err != nil {
-		return err
-	}
-	return namesExpired(page.Sessions[0], want)
+var lostRules = []rule{
+	{"a session is lost if its process was, until a process takes it up or it ends",
+		"sweepers end the sessions of a process that was seen to die without a cap, and those of one that stopped with it",
+		func(e *env) {
+			leaveAll(e, true, "claimed", "attached", "ended", "left")
+			begin(e, awayLease)
+			attach(e, newSession("attached"))
+			freshens(e, awayLease, session.Freshness{RunID: "claimed", Attempt: 1, Activity: time.Second})
+			finish(e, "ended")
+			areLost(e, false, "claimed", "attached", "ended")
+			areLost(e, true, "left")
+		}},
+	{"a session that was not lost with its lease is not lost",
+		"what stopped, or was seen to die with a whole fleet, is ended as slowly as what only looks stalled",
+		func(e *env) { leaveAll(e, false, "stopped") }},
 }
 
-// listsExpired is saysExpired for the list of a store that is a [session.Lister].
-func listsExpired(ctx context.Context, store session.Store, runID string, want session.Lease) error {
-	page, err := list(ctx, store, session.ListQuery{})
-	if errors.Is(err, errNotCheckable) {
-		return nil
+// leaveAll attaches runs under a lease, expires it, and checks whether they are lost.
+func leaveAll(e *env, lost bool, runIDs ...string) {
+	l := begin(e, homeLease)
+	for _, runID := range runIDs {
+		attachUnder(e, homeLease, runID)
 	}
-	for _, s := range page.Sessions {
-		if s.RunID == runID {
-			err = errors.Join(err, namesExpired(s, want))
-		}
+	l.Lost = lost
+	expires(e, l, true, 0)
+	areLost(e, lost, runIDs...)
+}
+
+func areLost(e *env, want bool, runIDs ...string) {
+	for _, runID := range runIDs {
+		s := look(e, runID)
+		require(s.Lost == want, "run %s is lost: %v, want %v", runID, s.Lost, want)
 	}
-	return err
 }

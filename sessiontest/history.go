@@ -2,10 +2,8 @@ package sessiontest
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -13,84 +11,62 @@ import (
 )
 
 var historyRules = []rule{
-	{
-		"cancels are counted by their reasons",
+	{"cancels are counted by their reasons",
 		"an operator wants to know why runs are stopped",
-		func(ctx context.Context, store session.Store) error {
+		func(e *env) {
 			events := cancelEvents(noon, noon, noon)
 			events[1].Payload = []byte(`{"reason":"hold_exceeded","hold":"reason"}`)
-			return counts(ctx, store, session.ByReason, events,
+			counts(e, session.ByReason, events,
 				session.CancelCount{Key: "hold_exceeded", Count: 1}, session.CancelCount{Key: "idle_timeout", Count: 2})
-		},
-	},
-	{
-		"cancels are counted by days of UTC",
+		}},
+	{"cancels are counted by days of UTC",
 		"days in the zone of each server cannot be added up",
-		func(ctx context.Context, store session.Store) error {
+		func(e *env) {
 			midnight := noon.Truncate(day)
 			events := cancelEvents(midnight.Add(-time.Microsecond), midnight, midnight.Add(day-time.Microsecond))
 			events[2].Timestamp = events[2].Timestamp.In(time.FixedZone("east", 5*3600))
-			return counts(ctx, store, session.ByDay, events,
+			counts(e, session.ByDay, events,
 				session.CancelCount{Key: "2026-03-03", Count: 1}, session.CancelCount{Key: "2026-03-04", Count: 2})
-		},
-	},
-	{
-		"cancels are counted by the hosts of their sessions, and under an empty host if there is no session",
+		}},
+	{"cancels are counted by the hosts of their sessions, and under an empty host if there is no session",
 		"a host whose sessions stall has a problem; and runs without rows are cancelled too",
-		func(ctx context.Context, store session.Store) error {
+		func(e *env) {
 			events := cancelEvents(noon, noon, noon, noon)
 			for i, on := range []string{"host-2", "host-1", "host-2"} {
-				s := session.Session{RunID: events[i].AggregateID, StartedAt: noon, Host: on}
-				if _, err := attach(ctx, store, s); err != nil {
-					return err
-				}
+				attach(e, session.Session{RunID: events[i].AggregateID, StartedAt: noon, Host: on})
 			}
-			return counts(ctx, store, session.ByHost, events,
-				session.CancelCount{Key: "", Count: 1},
-				session.CancelCount{Key: "host-1", Count: 1},
-				session.CancelCount{Key: "host-2", Count: 2})
-		},
-	},
-	{
-		"a period of time includes its start and not its end",
+			counts(e, session.ByHost, events, session.CancelCount{Key: "", Count: 1},
+				session.CancelCount{Key: "host-1", Count: 1}, session.CancelCount{Key: "host-2", Count: 2})
+		}},
+	{"a period of time includes its start and not its end",
 		"a cancel between two periods would be counted in both, or in neither",
-		func(ctx context.Context, store session.Store) error {
+		func(e *env) {
 			events := cancelEvents(
 				noon.Add(-day-time.Microsecond), noon.Add(-day), noon.Add(day-time.Microsecond), noon.Add(day))
 			for i := range events {
 				events[i].Payload = fmt.Appendf(nil, `{"reason":"%d"}`, i)
 			}
-			return counts(ctx, store, session.ByReason, events,
+			counts(e, session.ByReason, events,
 				session.CancelCount{Key: "1", Count: 1}, session.CancelCount{Key: "2", Count: 1})
-		},
-	},
-	{
-		"only cancels are counted",
+		}},
+	{"only cancels are counted",
 		"a warning ends nothing, and a host may have events of its own with the same name",
-		func(ctx context.Context, store session.Store) error {
+		func(e *env) {
 			events := cancelEvents(noon, noon, noon)
-			events[1].Type = watchdog.EventWarning
-			events[2].AggregateType = "session"
-			return counts(ctx, store, session.ByReason, events, session.CancelCount{Key: "idle_timeout", Count: 1})
-		},
-	},
-	{
-		"a period without cancels has no counts, and no error",
+			events[1].Type, events[2].AggregateType = watchdog.EventWarning, "session"
+			counts(e, session.ByReason, events, session.CancelCount{Key: "idle_timeout", Count: 1})
+		}},
+	{"a period without cancels has no counts, and no error",
 		"a quiet week is not an error",
-		func(ctx context.Context, store session.Store) error {
+		func(e *env) {
 			for _, by := range []session.Dimension{session.ByReason, session.ByDay, session.ByHost} {
-				if err := counts(ctx, store, by, nil); err != nil {
-					return err
-				}
+				counts(e, by, nil)
 			}
-			return nil
-		},
-	},
+		}},
 }
 
 // cancelEvents returns a cancel at each time, each of another run.
-func cancelEvents(times ...time.Time) []watchdog.Event {
-	var events []watchdog.Event
+func cancelEvents(times ...time.Time) (events []watchdog.Event) {
 	for i, at := range times {
 		events = append(events, cancelEvent(fmt.Sprint("cancel-", i), fmt.Sprint("run-", i), at))
 	}
@@ -98,21 +74,10 @@ func cancelEvents(times ...time.Time) []watchdog.Event {
 }
 
 // counts appends the events and checks the history of two days around noon.
-func counts(
-	ctx context.Context, store session.Store, by session.Dimension, events []watchdog.Event, want ...session.CancelCount,
-) error {
-	if err := store.Append(ctx, events...); err != nil {
-		return err
-	}
-	got, err := store.History(ctx, session.HistoryQuery{From: noon.Add(-day), To: noon.Add(day), By: by})
-	if err != nil {
-		return fmt.Errorf("count by %s: %w", by, err)
-	}
-	slices.SortFunc(got, func(a, b session.CancelCount) int {
-		return cmp.Or(strings.Compare(a.Key, b.Key), a.Count-b.Count)
-	})
-	if !slices.Equal(got, want) {
-		return fmt.Errorf("counted by %s there are %+v, want %+v", by, got, want)
-	}
-	return nil
+func counts(e *env, by session.Dimension, events []watchdog.Event, want ...session.CancelCount) {
+	appends(e, events...)
+	got, err := e.store.History(e.ctx, session.HistoryQuery{From: noon.Add(-day), To: noon.Add(day), By: by})
+	must(err, "count by %s", by)
+	slices.SortFunc(got, func(a, b session.CancelCount) int { return cmp.Or(cmp.Compare(a.Key, b.Key), a.Count-b.Count) })
+	require(slices.Equal(got, want), "counted by %s there are %+v, want %+v", by, got, want)
 }

@@ -1,8 +1,6 @@
 package sessiontest
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -13,68 +11,78 @@ import (
 const lag = time.Minute
 
 // begin begins a lease whose process has written nothing yet.
-func begin(ctx context.Context, store session.Store, id string) (session.Lease, error) {
+func begin(e *env, id string) session.Lease {
 	l := session.Lease{ID: id, Host: host, Promise: 10 * time.Second, Beat: 1}
-	if err := store.BeginLease(ctx, l); err != nil {
-		return session.Lease{}, fmt.Errorf("begin the lease %s: %w", id, err)
-	}
-	return l, nil
+	must(e.store.BeginLease(e.ctx, l), "begin the lease %s", id)
+	return l
 }
+
+// renew renews a lease.
+func renew(e *env, l session.Lease) { must(e.store.RenewLease(e.ctx, l), "renew the lease %s", l.ID) }
 
 // vouch renews a lease, which vouches for all before an instant of its clock. What was not written yet holds the
 // instant back: the clock has gone on since, by lag.
-func vouch(ctx context.Context, store session.Store, l session.Lease, at time.Duration) (session.Lease, error) {
+func vouch(e *env, l session.Lease, at time.Duration) session.Lease {
 	l.Beat, l.Clock, l.Vouched = l.Beat+1, at+lag, at
-	if err := store.RenewLease(ctx, l); err != nil {
-		return session.Lease{}, fmt.Errorf("renew the lease %s: %w", l.ID, err)
-	}
-	return l, nil
+	renew(e, l)
+	return l
 }
 
 // beginAt begins a lease that vouches for all before an instant of its clock.
-func beginAt(ctx context.Context, store session.Store, id string, at time.Duration) (session.Lease, error) {
-	l, err := begin(ctx, store, id)
-	if err != nil {
-		return session.Lease{}, err
-	}
-	return vouch(ctx, store, l, at)
-}
-
-// attachLeased begins a lease and attaches to a run under it.
-func attachLeased(ctx context.Context, store session.Store, lease, runID string) (session.Session, error) {
-	if _, err := begin(ctx, store, lease); err != nil {
-		return session.Session{}, err
-	}
-	return attach(ctx, store, underLease(newSession(runID), lease))
-}
+func beginAt(e *env, id string, at time.Duration) session.Lease { return vouch(e, begin(e, id), at) }
 
 func underLease(s session.Session, lease string) session.Session {
 	s.Lease = lease
 	return s
 }
 
-// observe returns a lease as it is observed, with a zero ID if there is none.
-func observe(ctx context.Context, store session.Store, id string, suspects ...string) (session.Lease, error) {
-	all, err := store.ObserveLeases(ctx, suspects)
-	if err != nil {
-		return session.Lease{}, fmt.Errorf("observe leases: %w", err)
+// attachUnder attaches to a run under a lease.
+func attachUnder(e *env, lease, runID string) session.Session {
+	return attach(e, underLease(newSession(runID), lease))
+}
+
+// attachLeased begins a lease and attaches to a run under it.
+func attachLeased(e *env, lease, runID string) session.Session { return attachEach(e, lease, runID)[0] }
+
+// attachEach begins a lease and attaches to each run under it.
+func attachEach(e *env, lease string, runIDs ...string) (all []session.Session) {
+	begin(e, lease)
+	for _, runID := range runIDs {
+		all = append(all, attachUnder(e, lease, runID))
 	}
+	return all
+}
+
+// observe returns a lease as it is observed, with a zero ID if there is none.
+func observe(e *env, id string, suspects ...string) session.Lease {
+	all, err := e.store.ObserveLeases(e.ctx, suspects)
+	must(err, "observe leases")
 	i := slices.IndexFunc(all, func(l session.Lease) bool { return l.ID == id })
 	if i < 0 {
-		return session.Lease{}, nil
+		return session.Lease{}
 	}
-	return all[i], nil
+	return all[i]
 }
 
 // expires checks what ExpireLease returns.
-func expires(ctx context.Context, store session.Store, l session.Lease, want bool, wantLeft int) error {
-	expired, left, err := store.ExpireLease(ctx, l)
-	if err != nil {
-		return fmt.Errorf("expire the lease %s: %w", l.ID, err)
-	}
-	if expired != want || left != wantLeft {
-		return fmt.Errorf("expire the lease %s: it returned %v and %d sessions left, want %v and %d",
-			l.ID, expired, left, want, wantLeft)
-	}
-	return nil
+func expires(e *env, l session.Lease, want bool, wantLeft int) {
+	expired, left, err := e.store.ExpireLease(e.ctx, l)
+	must(err, "expire the lease %s", l.ID)
+	require(expired == want && left == wantLeft,
+		"expire the lease %s: it returned %v and %d sessions left, want %v and %d", l.ID, expired, left, want, wantLeft)
+}
+
+// vouchedFor writes a session that was silent for an hour, puts it into a lease, and vouches for all before ten hours
+// of the lease's clock.
+func vouchedFor(e *env, f session.Freshness) (session.Lease, session.Session) {
+	return vouchedAfter(e, time.Hour, f)
+}
+
+// vouchedAfter is vouchedFor with another silence before the lease.
+func vouchedAfter(e *env, silence time.Duration, f session.Freshness) (session.Lease, session.Session) {
+	l := beginAt(e, homeLease, 10*time.Hour)
+	s := putSilent(e, homeRun, silence)
+	f.RunID, f.Attempt = s.RunID, s.Attempt
+	freshens(e, l.ID, f)
+	return l, look(e, s.RunID)
 }

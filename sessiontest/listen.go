@@ -6,105 +6,71 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 var listenRules = []rule{
-	{
-		"a listener is notified of each cancel",
+	{"a listener is notified of each cancel",
 		"a live run on another host must end when it is cancelled, and not at the next poll of that host",
-		func(ctx context.Context, store session.Store) error {
-			return listening(ctx, store, func(told <-chan string) error {
+		func(e *env) {
+			listening(e, func(told <-chan string) {
 				for i, runID := range oddIDs {
-					s, err := putSilent(ctx, store, runID, time.Hour)
-					if err != nil {
-						return err
-					}
-					c := cancelOf(runID)
+					s, c := putSilent(e, runID, time.Hour), cancelOf(runID)
 					c.Events[0].ID = fmt.Sprint("cancel ", i)
-					err = inOrder(
-						func() error { return cancelsAs(ctx, store, s, c, session.Done) },
-						func() error { return receives(ctx, told, runID) },
-					)
-					if err != nil {
-						return err
-					}
+					cancelsAs(e, s, c, session.Done)
+					receives(e, told, runID)
 				}
-				return nil
 			})
-		},
-	},
-	{
-		"a listener is not notified of a cancel that changed nothing",
+		}},
+	{"a listener is not notified of a cancel that changed nothing",
 		"every pass would disturb a run that continued",
-		func(ctx context.Context, store session.Store) error {
-			return listening(ctx, store, func(told <-chan string) error {
-				now, err := clockOf(ctx, store)
-				if err != nil {
-					return err
-				}
-				awake, stalled := silentSession("awake", now, time.Minute), silentSession("stalled", now, time.Hour)
-				if err := put(ctx, store, awake, stalled); err != nil {
-					return err
-				}
+		func(e *env) {
+			listening(e, func(told <-chan string) {
+				awake, stalled := putSilent(e, "awake", time.Minute), putSilent(e, "stalled", time.Hour)
 				awake.Attempt++
-				return inOrder(
-					func() error { return cancels(ctx, store, awake, session.Changed) },
-					func() error { return cancels(ctx, store, stalled, session.Done) },
-					func() error { return receives(ctx, told, "stalled") },
-				)
+				cancels(e, awake, session.Changed)
+				cancels(e, stalled, session.Done)
+				receives(e, told, "stalled")
 			})
-		},
-	},
-	{
-		"listening ends with its context",
+		}},
+	{"listening ends with its context",
 		"a process that stops must not have to wait for a cancel",
-		func(ctx context.Context, store session.Store) error {
-			return listening(ctx, store, func(<-chan string) error { return nil })
-		},
-	},
+		func(e *env) { listening(e, func(<-chan string) {}) }},
 }
 
 // listening runs a check while the store listens, and then checks that listening ends.
-func listening(ctx context.Context, store session.Store, check func(told <-chan string) error) error {
-	listener, ok := store.(session.Listener)
-	if !ok {
-		return fmt.Errorf("%w: the store is not a session.Listener", errNotCheckable)
-	}
-	listenCtx, cancel := context.WithCancel(ctx)
+func listening(e *env, check func(told <-chan string)) {
+	listener := optional[session.Listener](e)
+	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()
 	ready, ended, told := make(chan struct{}), make(chan error, 1), make(chan string, 2*len(oddIDs))
 	go func() {
-		ended <- listener.Listen(listenCtx, func() { close(ready) }, func(runID string) { told <- runID })
+		ended <- listener.Listen(ctx, func() { close(ready) }, func(runID string) { told <- runID })
 	}()
 	select {
 	case <-ready:
 	case err := <-ended:
-		return fmt.Errorf("listening ended before it was ready: %w", err)
-	case <-ctx.Done():
-		return errors.New("listening never became ready")
+		require(false, "listening ended before it was ready: %w", err)
+	case <-e.ctx.Done():
+		require(false, "listening never became ready")
 	}
-	err := check(told)
+	failure := contract.Catch(func() { check(told) })
 	cancel()
 	select {
-	case ending := <-ended:
-		if ending != nil && !errors.Is(ending, context.Canceled) {
-			err = errors.Join(err, fmt.Errorf("listening ended with %w", ending))
-		}
-	case <-ctx.Done():
-		err = errors.Join(err, errors.New("listening did not end with its context"))
+	case err := <-ended:
+		must(failure, "while the store listens")
+		require(err == nil || errors.Is(err, context.Canceled), "listening ended with %w", err)
+	case <-e.ctx.Done():
+		contract.Fail(errors.Join(failure, errors.New("listening did not end with its context")))
 	}
-	return err
 }
 
-func receives(ctx context.Context, told <-chan string, want string) error {
+func receives(e *env, told <-chan string, want string) {
 	select {
 	case runID := <-told:
-		if runID != want {
-			return fmt.Errorf("the listener was told %q, want %q", runID, want)
-		}
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("the listener was not told of the cancel of %q", want)
+		require(runID == want, "the listener was told %q, want %q", runID, want)
+	case <-e.ctx.Done():
+		require(false, "the listener was not told of the cancel of %q", want)
 	}
 }

@@ -1,7 +1,6 @@
 package sessiontest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,59 +10,58 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// withOutbox checks an empty outbox, if the store has one that is on.
-func withOutbox(ctx context.Context, store session.Store, check func(session.Outbox) error) error {
-	box, ok := store.(session.Outbox)
-	if !ok {
-		return fmt.Errorf("%w: the store is not a session.Outbox", errNotCheckable)
-	}
-	err := box.FinishNotices(ctx)
-	if errors.Is(err, session.ErrNoOutbox) {
-		return fmt.Errorf("%w: %w", errNotCheckable, err)
-	}
-	if err != nil {
-		return err
-	}
-	return check(box)
+// An outbox is that of the store. It must be on.
+type outbox struct {
+	*env
+	session.Outbox
 }
 
-// withPut checks an outbox of so many alerts.
-func withPut(ctx context.Context, store session.Store, n int, check func(session.Outbox) error) error {
-	return withOutbox(ctx, store, func(box session.Outbox) error {
-		for i := range n {
-			if err := box.PutNotices(ctx, alertOf(fmt.Sprint("alert-", i))); err != nil {
-				return err
-			}
-		}
-		return check(box)
-	})
+// openOutbox returns the store's outbox, with so many alerts, or skips the rule if there is none that is on.
+func openOutbox(e *env, alerts int) outbox {
+	box := outbox{e, optional[session.Outbox](e)}
+	err := box.FinishNotices(e.ctx)
+	require(!errors.Is(err, session.ErrNoOutbox), "%w: %w", errNotCheckable, err)
+	must(err, "finish no notices")
+	for _, n := range alertsOf("alert-", alerts) {
+		puts(box, n)
+	}
+	return box
 }
 
 func alertOf(id string) session.Notice {
 	return session.Notice{ID: id, AggregateType: "sweeper", AggregateID: host, Type: "lease.lost"}
 }
 
-func claimNotices(
-	ctx context.Context, box session.Outbox, most int, lasts time.Duration,
-) ([]session.Notice, error) {
-	claimed, err := box.ClaimNotices(ctx, most, lasts)
-	if err != nil {
-		return nil, fmt.Errorf("claim at most %d notices: %w", most, err)
+func alertsOf(prefix string, n int) (all []session.Notice) {
+	for i := range n {
+		all = append(all, alertOf(fmt.Sprint(prefix, i)))
 	}
-	return claimed, nil
+	return all
+}
+
+func puts(box outbox, notices ...session.Notice) {
+	must(box.PutNotices(box.ctx, notices...), "put %d notices", len(notices))
+}
+
+func claimNotices(box outbox, most int, lasts time.Duration) []session.Notice {
+	claimed, err := box.ClaimNotices(box.ctx, most, lasts)
+	must(err, "claim at most %d notices", most)
+	return claimed
+}
+
+// claimsOne claims the only notice that is due.
+func claimsOne(box outbox, lasts time.Duration) session.Notice {
+	claimed := claimNotices(box, 10, lasts)
+	require(len(claimed) == 1, "claimed are %+v, want one", claimed)
+	return claimed[0]
 }
 
 // claimsIDs claims all notices that are due for an hour, and checks their IDs.
-func claimsIDs(ctx context.Context, box session.Outbox, want ...string) error {
-	return claimsSome(ctx, box, 100, time.Hour, want...)
-}
+func claimsIDs(box outbox, want ...string) { claimsSome(box, 100, time.Hour, want...) }
 
-func claimsSome(ctx context.Context, box session.Outbox, most int, lasts time.Duration, want ...string) error {
-	claimed, err := claimNotices(ctx, box, most, lasts)
-	if ids := idsOf(claimed); err == nil && !slices.Equal(ids, want) {
-		err = fmt.Errorf("claimed are %q, want %q", ids, want)
-	}
-	return err
+func claimsSome(box outbox, most int, lasts time.Duration, want ...string) {
+	ids := idsOf(claimNotices(box, most, lasts))
+	require(slices.Equal(ids, want), "claimed are %q, want %q", ids, want)
 }
 
 func idsOf(notices []session.Notice) (ids []string) {
@@ -73,90 +71,42 @@ func idsOf(notices []session.Notice) (ids []string) {
 	return ids
 }
 
-func sorted(notices []session.Notice) []string { return slices.Sorted(slices.Values(idsOf(notices))) }
-
-// delays claims the next notice, and delays it.
-func delays(ctx context.Context, box session.Outbox, id string, lasts, pause time.Duration) error {
-	claimed, err := claimNotices(ctx, box, 1, lasts)
-	switch {
-	case err != nil:
-		return err
-	case len(claimed) != 1 || claimed[0].ID != id:
-		return fmt.Errorf("claimed are %q, want %q", idsOf(claimed), id)
-	}
-	return box.DelayNotice(ctx, claimed[0], pause)
+// sameNotices checks that notices are as expected, in any order.
+func sameNotices(got, want []session.Notice) {
+	ids, wantIDs := slices.Sorted(slices.Values(idsOf(got))), slices.Sorted(slices.Values(idsOf(want)))
+	require(slices.Equal(ids, wantIDs), "claimed are %q, want each of %q once", ids, wantIDs)
 }
 
-// withDelayed checks an outbox of one alert that has a name of its own.
-func withDelayed(ctx context.Context, store session.Store, check func(session.Outbox) error) error {
-	return withOutbox(ctx, store, func(box session.Outbox) error {
-		if err := box.PutNotices(ctx, alertOf("delayed")); err != nil {
-			return err
-		}
-		return check(box)
-	})
+func delay(box outbox, n session.Notice, pause time.Duration) {
+	must(box.DelayNotice(box.ctx, n, pause), "delay %s by %v", n.ID, pause)
 }
 
-// claimsWaited claims the next notice for no time, and checks how long it has waited.
-func claimsWaited(ctx context.Context, box session.Outbox, want time.Duration) error {
-	claimed, err := claimNotices(ctx, box, 2, 0)
-	if err == nil && (len(claimed) != 1 || claimed[0].Waited != want) {
-		err = fmt.Errorf("claimed are %+v, want one that has waited %v", claimed, want)
-	}
-	return err
+func finishNotices(box outbox, notices ...session.Notice) {
+	must(box.FinishNotices(box.ctx, notices...), "finish %d notices", len(notices))
 }
 
-// waits claims the next notice, and delays it by each of the pauses at once.
-func waits(ctx context.Context, box session.Outbox, pauses ...time.Duration) error {
-	claimed, err := claimNotices(ctx, box, 2, time.Hour)
-	if err == nil && len(claimed) != 1 {
-		err = fmt.Errorf("claimed are %q, want one", idsOf(claimed))
-	}
-	for _, pause := range pauses {
-		if err == nil {
-			err = box.DelayNotice(ctx, claimed[0], pause)
-		}
-	}
-	return err
+// claimsWaited claims the only notice for no time, and checks how long it has waited.
+func claimsWaited(box outbox, want time.Duration) {
+	n := claimsOne(box, 0)
+	require(n.Waited == want, "the notice has waited %v, want %v", n.Waited, want)
 }
 
 // putNow puts a notice, claims it, compares it with what it should be, and finishes it.
-func putNow(
-	ctx context.Context, store session.Store, box session.Outbox, putIt func() error, want session.Notice,
-) error {
-	from, err := clockOf(ctx, store)
-	if err != nil {
-		return err
-	}
-	if err := putIt(); err != nil {
-		return err
-	}
-	to, err := clockOf(ctx, store)
-	if err != nil {
-		return err
-	}
-	got, err := claimNotices(ctx, box, 10, time.Hour)
-	if err != nil {
-		return err
-	}
-	if len(got) != 1 {
-		return fmt.Errorf("claimed are %+v, want one", got)
-	}
-	want.CreatedAt = got[0].CreatedAt
-	if got[0] != want {
-		return fmt.Errorf("the notice is\n\t%+v, want\n\t%+v", got[0], want)
-	}
-	return errors.Join(within("CreatedAt", want.CreatedAt, from, to), box.FinishNotices(ctx, got...))
+func putNow(box outbox, want session.Notice, putIt func()) {
+	from := clockOf(box.env)
+	putIt()
+	to := clockOf(box.env)
+	got := claimsOne(box, time.Hour)
+	within("CreatedAt", got.CreatedAt, from, to)
+	want.CreatedAt = got.CreatedAt
+	require(got == want, "the notice is\n\t%+v, want\n\t%+v", got, want)
+	finishNotices(box, got)
 }
 
 // transacts stores events in a transaction.
-func transacts(ctx context.Context, store session.Store, events ...watchdog.Event) error {
-	transactional, ok := store.(watchdog.TransactionalStore)
-	if !ok {
-		return fmt.Errorf("%w: the store is not a watchdog.TransactionalStore", errNotCheckable)
-	}
-	return transactional.Transact(ctx, &watchdog.Exchange{
+func transacts(e *env, events ...watchdog.Event) {
+	must(optional[watchdog.TransactionalStore](e).Transact(e.ctx, &watchdog.Exchange{
 		Selection: watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: events[0].AggregateID},
 		Decide:    func([]watchdog.Event) []watchdog.Event { return events },
-	})
+	}), "transact")
 }

@@ -1,112 +1,71 @@
 package sessiontest
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 var outboxRaceRules = []rule{
-	{
-		"of eight that claim at once no two have the same notice, and no notice is left",
+	{"of eight that claim at once no two have the same notice, and no notice is left",
 		"each host of a fleet has its sender",
-		func(ctx context.Context, store session.Store) error {
-			return withOutbox(ctx, store, func(box session.Outbox) error {
-				for round := range rounds {
-					if err := claimsAtOnce(ctx, box, round); err != nil {
-						return fmt.Errorf("round %d: %w", round, err)
-					}
-				}
-				return nil
-			})
-		},
-	},
-	{
-		"of eight that put the same notices at once each is there once",
+		func(e *env) {
+			box := openOutbox(e, 0)
+			for round := range rounds {
+				part(fmt.Sprint("round ", round), func() { claimsAtOnce(box, round) })
+			}
+		}},
+	{"of eight that put the same notices at once each is there once",
 		"the sweepers of a fleet find the reason of an alert in the same second",
-		func(ctx context.Context, store session.Store) error {
-			return withOutbox(ctx, store, func(box session.Outbox) error {
-				var all []session.Notice
-				for i := range 10 {
-					all = append(all, alertOf(fmt.Sprint("alert-", i)))
+		func(e *env) {
+			box, all := openOutbox(e, 0), alertsOf("alert-", 10)
+			atOnce(8, func(caller int) {
+				own := slices.Clone(all)
+				if caller%2 == 1 {
+					slices.Reverse(own)
 				}
-				err := contract.AtOnce(8, func(caller int) error {
-					own := slices.Clone(all)
-					if caller%2 == 1 {
-						slices.Reverse(own)
-					}
-					return box.PutNotices(ctx, own...)
-				})
-				if err != nil {
-					return err
-				}
-				got, err := claimNotices(ctx, box, 100, time.Hour)
-				if ids := sorted(got); err == nil && !slices.Equal(ids, sorted(all)) {
-					err = fmt.Errorf("claimed are %q", ids)
-				}
-				return err
+				puts(box, own...)
 			})
-		},
-	},
-	{
-		"of eight that claim, delay and finish at once no two have the same try of a notice, and each is finished",
+			sameNotices(claimNotices(box, 100, time.Hour), all)
+		}},
+	{"of eight that claim, delay and finish at once no two have the same try of a notice, and each is finished",
 		"a delay tells by the number of the try whether another has claimed the notice since",
-		func(ctx context.Context, store session.Store) error {
-			return withOutbox(ctx, store, func(box session.Outbox) error {
-				var all []session.Notice
-				for i := range 40 {
-					all = append(all, alertOf(fmt.Sprint("try-", i)))
-				}
-				if err := box.PutNotices(ctx, all...); err != nil {
-					return err
-				}
-				d := deliveries{box: box, had: map[string]int{}, finished: map[string]bool{}, want: len(all)}
-				if err := contract.AtOnce(8, func(caller int) error { return d.deliver(ctx, caller) }); err != nil {
-					return err
-				}
-				return claimsIDs(ctx, box)
-			})
-		},
-	},
+		func(e *env) {
+			box, all := openOutbox(e, 0), alertsOf("try-", 40)
+			puts(box, all...)
+			d := deliveries{box: box, had: map[string]int{}, finished: map[string]bool{}, want: len(all)}
+			atOnce(8, d.deliver)
+			claimsIDs(box)
+		}},
 }
 
 // claimsAtOnce puts notices, and claims them from eight goroutines at once until nothing is due.
-func claimsAtOnce(ctx context.Context, box session.Outbox, round int) error {
+func claimsAtOnce(box outbox, round int) {
 	const each = 5
-	var all []session.Notice
-	for i := range 4 * each {
-		all = append(all, alertOf(fmt.Sprintf("alert-%d-%d", round, i)))
-	}
-	if err := box.PutNotices(ctx, all...); err != nil {
-		return err
-	}
+	all := alertsOf(fmt.Sprintf("alert-%d-", round), 4*each)
+	puts(box, all...)
 	var mu sync.Mutex
 	var claimed []session.Notice
-	claim := func() (n int, err error) {
-		some, err := claimNotices(ctx, box, each, time.Hour)
+	claim := func() int {
+		some := claimNotices(box, each, time.Hour)
 		mu.Lock()
 		defer mu.Unlock()
 		claimed = append(claimed, some...)
-		return len(some), err
+		return len(some)
 	}
-	err := contract.AtOnce(8, func(int) error { _, err := claim(); return err })
-	for n := 1; n > 0 && err == nil && len(claimed) <= len(all); { // what was locked by one that then took fewer
-		n, err = claim()
+	atOnce(8, func(int) { claim() })
+	for n := 1; n > 0 && len(claimed) <= len(all); { // what was locked by one that then took fewer
+		n = claim()
 	}
-	if ids := sorted(claimed); err == nil && !slices.Equal(ids, sorted(all)) {
-		err = fmt.Errorf("claimed are %q, want each of %d notices once", ids, len(all))
-	}
-	return err
+	sameNotices(claimed, all)
 }
 
 // Deliveries are what several senders do with one outbox.
 type deliveries struct {
-	box  session.Outbox
+	box  outbox
 	want int // notices that were put
 
 	mu       sync.Mutex
@@ -115,49 +74,34 @@ type deliveries struct {
 }
 
 // deliver claims for no time, so that others have the same notices, until all are finished.
-func (d *deliveries) deliver(ctx context.Context, caller int) error {
+func (d *deliveries) deliver(caller int) {
 	for n := caller; !d.over(); n++ {
-		claimed, err := claimNotices(ctx, d.box, 3, 0)
-		if err != nil {
-			return err
-		}
-		for i, notice := range claimed {
-			if err := d.note(notice, caller); err != nil {
-				return err
-			}
+		for i, notice := range claimNotices(d.box, 3, 0) {
+			d.note(notice, caller)
 			switch (n + i) % 3 {
 			case 0:
-				err = d.box.DelayNotice(ctx, notice, 0)
+				delay(d.box, notice, 0)
 			case 1:
-				err = d.finish(ctx, notice)
-			}
-			if err != nil {
-				return err
+				finishNotices(d.box, notice)
+				d.finish(notice)
 			}
 		}
 	}
-	return nil
 }
 
-func (d *deliveries) note(n session.Notice, caller int) error {
+func (d *deliveries) note(n session.Notice, caller int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	try := fmt.Sprintf("try %d of notice %s", n.Tries, n.ID)
-	if other, taken := d.had[try]; taken {
-		return fmt.Errorf("callers %d and %d have both %s", other, caller, try)
-	}
+	other, taken := d.had[try]
+	require(!taken, "callers %d and %d have both %s", other, caller, try)
 	d.had[try] = caller
-	return nil
 }
 
-func (d *deliveries) finish(ctx context.Context, n session.Notice) error {
-	if err := d.box.FinishNotices(ctx, n); err != nil {
-		return err
-	}
+func (d *deliveries) finish(n session.Notice) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.finished[n.ID] = true
-	return nil
 }
 
 func (d *deliveries) over() bool {

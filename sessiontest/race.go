@@ -1,13 +1,11 @@
 package sessiontest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -15,141 +13,98 @@ import (
 const rounds = 20
 
 var raceRules = []rule{
-	{
-		"of eight cancels at once one counts, and only its events are stored",
+	{"of eight cancels at once one counts, and only its events are stored",
 		"several sweepers on several hosts may judge one session in the same second",
-		func(ctx context.Context, store session.Store) error {
-			return eachRound(ctx, store, func(round int, s session.Session) error {
-				winner, err := onlyWinner(session.Changed, func(caller int) (session.Outcome, error) {
+		func(e *env) {
+			eachRound(e, func(round int, s session.Session) {
+				eventOf := func(caller int) string { return fmt.Sprintf("of caller %d in round %d", caller, round) }
+				winner := onlyWinner(session.Changed, func(caller int) (session.Outcome, error) {
 					c := cancelOf(s.RunID)
-					c.Events[0].ID = fmt.Sprintf("of caller %d in round %d", caller, round)
-					return store.Cancel(ctx, s, c)
+					c.Events[0].ID = eventOf(caller)
+					return e.store.Cancel(e.ctx, s, c)
 				})
-				if err != nil {
-					return err
-				}
-				return recorded(ctx, store, s.RunID, fmt.Sprintf("of caller %d in round %d", winner, round))
+				recorded(e, s.RunID, eventOf(winner))
 			})
-		},
-	},
-	{
-		"of eight cancels at once with one event one counts, and the row is as it requested",
+		}},
+	{"of eight cancels at once with one event one counts, and the row is as it requested",
 		"the end of a window has one ID, whoever writes it: that the event is stored does not say by whom",
-		func(ctx context.Context, store session.Store) error {
-			return eachRound(ctx, store, func(_ int, s session.Session) error {
-				winner, err := onlyWinner(session.Changed, func(caller int) (session.Outcome, error) {
+		func(e *env) {
+			eachRound(e, func(_ int, s session.Session) {
+				winner := onlyWinner(session.Changed, func(caller int) (session.Outcome, error) {
 					c := cancelOf(s.RunID)
 					c.By = fmt.Sprint("caller ", caller)
-					return store.Cancel(ctx, s, c)
+					return e.store.Cancel(e.ctx, s, c)
 				})
-				if err != nil {
-					return err
-				}
 				s.Status, s.Reason, s.Claim = session.Cancelled, why, fmt.Sprint("caller ", winner)
-				return errors.Join(looksLike(ctx, store, s), recorded(ctx, store, s.RunID, "cancel of "+s.RunID))
+				stands(e, s, "cancel of "+s.RunID)
 			})
-		},
-	},
-	{
-		"if a run ends while it is cancelled, its event and its row say the same",
+		}},
+	{"if a run ends while it is cancelled, its event and its row say the same",
 		"a run that was ended by its own limit and looks idle is stopped a second time, and resumed by a policy",
-		func(ctx context.Context, store session.Store) error {
-			return eachRound(ctx, store, func(round int, s session.Session) error {
-				own := ownEnd(s.RunID, round%4 < 2)
-				cancel, outcome := cancelOf(s.RunID), session.Outcome("")
-				err := contract.AtOnce(2, func(caller int) (err error) {
+		func(e *env) {
+			eachRound(e, func(round int, s session.Session) {
+				var outcome session.Outcome
+				atOnce(2, func(caller int) {
 					if caller == round%2 {
-						return store.Append(ctx, own)
+						appends(e, ownEnd(s.RunID, round%4 < 2))
+						return
 					}
-					for outcome == "" && err == nil {
-						outcome, err = store.Cancel(ctx, s, cancel)
-						if errors.Is(err, session.ErrLocked) && ctx.Err() == nil {
-							err = nil // by the append, which has not committed yet
+					for outcome == "" {
+						var err error
+						outcome, err = e.store.Cancel(e.ctx, s, cancelOf(s.RunID))
+						if !errors.Is(err, session.ErrLocked) || e.ctx.Err() != nil { // by the append, which has not committed yet
+							must(err, "cancel %q", s.RunID)
 						}
 					}
-					return err
 				})
-				if err != nil {
-					return err
-				}
-				return agrees(ctx, store, s.RunID, outcome)
+				agrees(e, s.RunID, outcome)
 			})
-		},
-	},
+		}},
 }
 
 // eachRound puts a silent session for each round, and runs the rounds one after the other.
-func eachRound(ctx context.Context, store session.Store, run func(round int, s session.Session) error) error {
+func eachRound(e *env, run func(round int, s session.Session)) {
 	for round := range rounds {
-		s, err := putSilent(ctx, store, fmt.Sprint("race-", round), time.Hour)
-		if err != nil {
-			return err
-		}
-		if err := run(round, s); err != nil {
-			return fmt.Errorf("round %d: %w", round, err)
-		}
+		part(fmt.Sprint("round ", round), func() {
+			run(round, putSilent(e, fmt.Sprint("race-", round), time.Hour))
+		})
 	}
-	return nil
 }
 
 // onlyWinner makes a call from eight goroutines at once, and returns the only one that was done. The other outcomes are
 // those of losers.
-func onlyWinner(lost session.Outcome, call func(caller int) (session.Outcome, error)) (winner int, err error) {
+func onlyWinner(lost session.Outcome, call func(caller int) (session.Outcome, error)) (winner int) {
 	outcomes := make([]session.Outcome, 8)
-	err = contract.AtOnce(len(outcomes), func(caller int) (err error) {
-		outcomes[caller], err = call(caller)
+	atOnce(len(outcomes), func(caller int) {
+		outcome, err := call(caller)
 		if errors.Is(err, session.ErrLocked) {
-			outcomes[caller], err = lost, nil // by the winner, which may not have committed yet
+			outcome, err = lost, nil // by the winner, which may not have committed yet
 		}
-		return err
+		must(err, "call %d", caller)
+		outcomes[caller] = outcome
 	})
-	if err != nil {
-		return 0, err
-	}
 	won := 0
 	for caller, outcome := range outcomes {
-		switch outcome {
-		case lost:
-		case session.Done:
+		require(outcome == lost || outcome == session.Done, "the outcomes are %q", outcomes)
+		if outcome == session.Done {
 			winner = caller
 			won++
-		default:
-			return 0, fmt.Errorf("the outcomes are %q", outcomes)
 		}
 	}
-	if won != 1 {
-		return 0, fmt.Errorf("the outcomes are %q, want one that is %q", outcomes, session.Done)
-	}
-	return winner, nil
-}
-
-// ownEnd is the end that a run writes itself. It has the ID of a cancel's event.
-func ownEnd(runID string, complete bool) watchdog.Event {
-	e := cancelOf(runID).Events[0]
-	e.Payload = []byte(`{"reason":"wall_clock_exceeded"}`)
-	if complete {
-		e.Type, e.Payload = watchdog.EventComplete, []byte(`{"completed_at":"2026-03-04T12:00:00Z"}`)
-	}
-	return e
+	require(won == 1, "the outcomes are %q, want one that is %q", outcomes, session.Done)
+	return winner
 }
 
 // agrees checks that a run has one event, and that its row says what that says.
-func agrees(ctx context.Context, store session.Store, runID string, outcome session.Outcome) error {
-	if outcome != session.Done && outcome != session.EndStored {
-		return fmt.Errorf("the outcome is %q, want %q or %q", outcome, session.Done, session.EndStored)
-	}
-	events, err := store.Read(ctx, watchdog.AggregateType, runID)
-	if err != nil {
-		return err
-	}
-	if len(events) != 1 {
-		return fmt.Errorf("the run has the events %+v, want one", events)
-	}
+func agrees(e *env, runID string, outcome session.Outcome) {
+	require(outcome == session.Done || outcome == session.EndStored,
+		"the outcome is %q, want %q or %q", outcome, session.Done, session.EndStored)
+	events, err := e.store.Read(e.ctx, watchdog.AggregateType, runID)
+	must(err, "read the events of %q", runID)
+	require(len(events) == 1, "the run has the events %+v, want one", events)
 	status, reason := session.StoredEnd(events[0])
-	s, err := look(ctx, store, runID)
-	if err == nil && (s.Status != status || s.Reason != reason) {
-		err = fmt.Errorf("the event is a %s with %s, and the row says %s with the reason %q",
-			events[0].Type, events[0].Payload, s.Status, string(s.Reason))
-	}
-	return err
+	s := look(e, runID)
+	require(s.Status == status && s.Reason == reason,
+		"the event is a %s with %s, and the row says %s with the reason %q",
+		events[0].Type, events[0].Payload, s.Status, string(s.Reason))
 }

@@ -2,7 +2,6 @@ package sessiontest
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -18,10 +17,14 @@ import (
 const (
 	homeRun   = "run-1"
 	homeLease = "lease-1"
+	awayLease = "lease-2"
 	host      = "host-1"
 	threshold = 10 * time.Minute
 	minAge    = 2 * time.Minute
 	day       = 24 * time.Hour
+	// why is a reason, and by who cancels.
+	why = watchdog.StopReason("watchdog_idle_timeout")
+	by  = "pass-1"
 )
 
 // noon is the start of windows, and the time of events.
@@ -31,38 +34,25 @@ func newSession(runID string) session.Session {
 	return session.Session{RunID: runID, StartedAt: noon, Host: host}
 }
 
-func attach(ctx context.Context, store session.Store, s session.Session) (session.Session, error) {
-	_, after, err := store.Attach(ctx, s)
-	if err != nil {
-		return session.Session{}, fmt.Errorf("attach to %q: %w", s.RunID, err)
-	}
-	return after, nil
+func attach(e *env, s session.Session) session.Session {
+	_, after, err := e.store.Attach(e.ctx, s)
+	must(err, "attach to %q", s.RunID)
+	return after
 }
 
-func look(ctx context.Context, store session.Store, runID string) (session.Session, error) {
-	s, err := store.Session(ctx, runID)
-	if err != nil {
-		return session.Session{}, fmt.Errorf("look at the session of %q: %w", runID, err)
-	}
-	return s, nil
+func look(e *env, runID string) session.Session {
+	s, err := e.store.Session(e.ctx, runID)
+	must(err, "look at the session of %q", runID)
+	return s
 }
 
 // looksLike checks the row of a run.
-func looksLike(ctx context.Context, store session.Store, want session.Session) error {
-	got, err := look(ctx, store, want.RunID)
-	if err != nil {
-		return err
-	}
-	return differs(got, want)
-}
+func looksLike(e *env, want session.Session) { equal(look(e, want.RunID), want) }
 
-// differs returns an error if two rows differ. It compares times as instants, without their zones, and the state as
-// JSON.
-func differs(got, want session.Session) error {
-	if got, want := comparison(got), comparison(want); !reflect.DeepEqual(got, want) {
-		return fmt.Errorf("the session is\n\t%s, want\n\t%s", text(got), text(want))
-	}
-	return nil
+// equal checks that two rows are. It compares times as instants, without their zones, and the state as JSON.
+func equal(got, want session.Session) {
+	got, want = comparison(got), comparison(want)
+	require(reflect.DeepEqual(got, want), "the session is\n\t%s, want\n\t%s", text(got), text(want))
 }
 
 func comparison(s session.Session) session.Session {
@@ -98,12 +88,12 @@ func text(s session.Session) string {
 }
 
 // clockOf returns the time of the store's clock.
-func clockOf(ctx context.Context, store session.Store) (time.Time, error) {
-	page, err := store.Stalled(ctx, session.Query{Threshold: watchdog.NoLimit, Limit: 1})
-	if err != nil {
-		return time.Time{}, fmt.Errorf("ask for the time: %w", err)
-	}
-	return page.Now, nil
+func clockOf(e *env) time.Time {
+	return find(e, session.Query{Threshold: watchdog.NoLimit, Limit: 1}).Now
+}
+
+func within(what string, at, from, to time.Time) {
+	require(!at.Before(from) && !at.After(to), "%s is %v, want a time from %v to %v", what, at, from, to)
 }
 
 // silentSession returns an active session, a day old, whose last event was so long before now.
@@ -114,78 +104,91 @@ func silentSession(runID string, now time.Time, silence time.Duration) session.S
 	}
 }
 
+func withThreshold(s session.Session, own time.Duration) session.Session {
+	s.Threshold = own
+	return s
+}
+
 // put writes rows as another program would.
-func put(ctx context.Context, store session.Store, rows ...session.Session) error {
-	putter, ok := store.(Putter)
-	if !ok {
-		return fmt.Errorf("%w: the store is not a sessiontest.Putter", errNotCheckable)
-	}
-	if err := putter.Put(ctx, rows...); err != nil {
-		return fmt.Errorf("put %d rows: %w", len(rows), err)
-	}
-	return nil
+func put(e *env, rows ...session.Session) {
+	must(optional[Putter](e).Put(e.ctx, rows...), "put %d rows", len(rows))
 }
 
 // putSilent writes one row and returns it.
-func putSilent(ctx context.Context, store session.Store, runID string, silence time.Duration) (session.Session, error) {
-	now, err := clockOf(ctx, store)
-	if err != nil {
-		return session.Session{}, err
-	}
-	s := silentSession(runID, now, silence)
-	return s, put(ctx, store, s)
+func putSilent(e *env, runID string, silence time.Duration) session.Session {
+	s := silentSession(runID, clockOf(e), silence)
+	put(e, s)
+	return s
 }
 
-func freshen(
-	ctx context.Context, store session.Store, lease string, fresh ...session.Freshness,
-) (gone []string, err error) {
-	skipped, err := store.Freshen(ctx, lease, fresh)
-	if err != nil {
-		return nil, fmt.Errorf("freshen %d sessions: %w", len(fresh), err)
-	}
-	if len(skipped.Locked)+len(skipped.Failed) > 0 {
-		return nil, fmt.Errorf("freshen %d sessions: %q are locked and %v refused, of rows that nobody else has",
-			len(fresh), skipped.Locked, skipped.Failed)
-	}
+// spoil makes the row of a run unreadable.
+func spoil(e *env, runID string) {
+	must(optional[Putter](e).Spoil(e.ctx, runID), "spoil the row of %q", runID)
+}
+
+// activity is a run's last activity, at an instant of the clock of its lease.
+func activity(s session.Session, at time.Duration) session.Freshness {
+	return session.Freshness{RunID: s.RunID, Attempt: s.Attempt, Activity: at}
+}
+
+// quietSince is the last activity of a run that is quiet.
+func quietSince(s session.Session, at time.Duration) session.Freshness {
+	f := activity(s, at)
+	f.Quiet = true
+	return f
+}
+
+// freshen writes activities and returns the runs that are gone.
+func freshen(e *env, lease string, fresh ...session.Freshness) (gone []string) {
+	skipped, err := e.store.Freshen(e.ctx, lease, fresh)
+	must(err, "freshen %d sessions", len(fresh))
+	require(len(skipped.Locked)+len(skipped.Failed) == 0,
+		"freshen %d sessions: %q are locked and %v refused, of rows that nobody else has",
+		len(fresh), skipped.Locked, skipped.Failed)
 	slices.Sort(skipped.Gone)
-	return skipped.Gone, nil
+	return skipped.Gone
 }
 
 // freshens writes activities, and checks that no session is gone.
-func freshens(ctx context.Context, store session.Store, lease string, fresh ...session.Freshness) error {
-	gone, err := freshen(ctx, store, lease, fresh...)
-	if err == nil && len(gone) > 0 {
-		err = fmt.Errorf("gone are %s", contract.Shorten(gone))
-	}
-	return err
+func freshens(e *env, lease string, fresh ...session.Freshness) {
+	gone := freshen(e, lease, fresh...)
+	require(len(gone) == 0, "gone are %s", contract.Shorten(gone))
 }
 
-func end(ctx context.Context, store session.Store, ends ...session.Ending) error {
-	skipped, err := store.End(ctx, ends)
-	if err == nil && len(skipped.Gone)+len(skipped.Locked)+len(skipped.Failed) > 0 {
-		err = fmt.Errorf("skipped are %+v, of rows that nobody else has", skipped)
-	}
-	if err != nil {
-		return fmt.Errorf("end %d sessions: %w", len(ends), err)
-	}
-	return nil
+func end(e *env, ends ...session.Ending) {
+	skipped, err := e.store.End(e.ctx, ends)
+	must(err, "end %d sessions", len(ends))
+	require(len(skipped.Gone)+len(skipped.Locked)+len(skipped.Failed) == 0,
+		"end %d sessions: skipped are %+v, of rows that nobody else has", len(ends), skipped)
 }
 
-func find(ctx context.Context, store session.Store, q session.Query) (session.Page, error) {
-	page, err := store.Stalled(ctx, q)
-	if err != nil {
-		return session.Page{}, fmt.Errorf("find stalled sessions: %w", err)
-	}
-	return page, nil
+// finish ends the first attempt of a run.
+func finish(e *env, runID string) {
+	end(e, session.Ending{RunID: runID, Attempt: 1, Status: session.Finished})
+}
+
+func find(e *env, q session.Query) session.Page {
+	page, err := e.store.Stalled(e.ctx, q)
+	must(err, "find stalled sessions")
+	return page
+}
+
+// findUsual finds at most so many of the sessions that are stalled with the usual limits.
+func findUsual(e *env, limit int) session.Page {
+	return find(e, session.Query{Threshold: threshold, MinAge: minAge, Limit: limit})
 }
 
 // findsOnly checks that exactly these sessions are stalled, in this order.
-func findsOnly(ctx context.Context, store session.Store, want ...string) error {
-	page, err := find(ctx, store, session.Query{Threshold: threshold, MinAge: minAge, Limit: 100})
-	if err == nil && !slices.Equal(names(page.Sessions), want) {
-		err = fmt.Errorf("stalled are %s, want %s", contract.Shorten(names(page.Sessions)), contract.Shorten(want))
-	}
-	return err
+func findsOnly(e *env, want ...string) {
+	got := names(findUsual(e, 100).Sessions)
+	require(slices.Equal(got, want), "stalled are %s, want %s", contract.Shorten(got), contract.Shorten(want))
+}
+
+// findsOne returns the only session that is stalled.
+func findsOne(e *env) session.Session {
+	page := findUsual(e, 10)
+	require(len(page.Sessions) == 1, "stalled are %q", names(page.Sessions))
+	return page.Sessions[0]
 }
 
 func names(sessions []session.Session) []string {
@@ -196,70 +199,27 @@ func names(sessions []session.Session) []string {
 	return all
 }
 
-// why is the reason in checks that are not about reasons, by the one who cancels in checks that are not about claims.
-const (
-	why = watchdog.StopReason("watchdog_idle_timeout")
-	by  = "pass-1"
-)
-
-func cancelOf(runID string) session.CancelRequest {
-	return session.CancelRequest{
-		By: by, Reason: why, Events: []watchdog.Event{cancelEvent("cancel of "+runID, runID, noon)},
-	}
-}
-
-func cancelEvent(id, runID string, at time.Time) watchdog.Event {
-	return watchdog.Event{
-		ID: id, AggregateType: watchdog.AggregateType, AggregateID: runID, Type: watchdog.EventCancel,
-		Payload: []byte(`{"reason":"idle_timeout"}`), Timestamp: at,
-	}
-}
-
-// cancels checks what becomes of a cancel.
-func cancels(ctx context.Context, store session.Store, judged session.Session, want session.Outcome) error {
-	return cancelsAs(ctx, store, judged, cancelOf(judged.RunID), want)
-}
-
-func cancelsAs(
-	ctx context.Context, store session.Store, judged session.Session, c session.CancelRequest, want session.Outcome,
-) error {
-	got, err := store.Cancel(ctx, judged, c)
-	return came("cancel", judged.RunID, got, want, err)
-}
-
-// came checks what became of a call about a judged session.
-func came(call, runID string, got, want session.Outcome, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s %q: %w", call, runID, err)
-	}
-	if got != want {
-		return fmt.Errorf("%s %q: the outcome is %q, want %q", call, runID, got, want)
-	}
-	return nil
+// appends stores events.
+func appends(e *env, events ...watchdog.Event) {
+	must(e.store.Append(e.ctx, events...), "append %d events", len(events))
 }
 
 // recorded checks that a run has exactly these events.
-func recorded(ctx context.Context, store session.Store, runID string, want ...string) error {
-	events, err := store.Read(ctx, watchdog.AggregateType, runID)
-	if err != nil {
-		return fmt.Errorf("read the events of %q: %w", runID, err)
-	}
-	var got []string
-	for _, e := range events {
-		got = append(got, e.ID)
-	}
-	if !slices.Equal(got, want) {
-		return fmt.Errorf("the run %q has the events %q, want %q", runID, got, want)
-	}
-	return nil
+func recorded(e *env, runID string, want ...string) {
+	events, err := e.store.Read(e.ctx, watchdog.AggregateType, runID)
+	must(err, "read the events of %q", runID)
+	require(slices.Equal(eventIDs(events), want), "the run %q has the events %q, want %q", runID, eventIDs(events), want)
 }
 
-// inOrder runs steps until one fails.
-func inOrder(steps ...func() error) error {
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return err
-		}
+// stands checks the row of a run, and that the run has exactly these events.
+func stands(e *env, want session.Session, eventIDs ...string) {
+	looksLike(e, want)
+	recorded(e, want.RunID, eventIDs...)
+}
+
+func eventIDs(events []watchdog.Event) (ids []string) {
+	for _, event := range events {
+		ids = append(ids, event.ID)
 	}
-	return nil
+	return ids
 }

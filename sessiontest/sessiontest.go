@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/seed62658d38/watchdog/session"
@@ -47,14 +48,10 @@ func Test(open func() (session.Store, error)) error {
 }
 
 func rules() []rule {
-	var all []rule
-	for _, some := range [][]rule{
+	return slices.Concat(
 		attachRules, takeoverRules, rowRules, leaseRules, freshRules, expireRules, lostRules, expiredRules, endRules,
 		stalledRules, pageRules, silenceRules, behindRules, allowanceRules,
 		cancelRules, guardRules, signRules, claimRules, stoppedRules, storedEndRules, raceRules, togetherRules,
 		startRules, endedRules, historyRules, listRules, listenRules, outboxRules, outboxRaceRules, contextRules,
-	} {
-		all = append(all, some...)
-	}
-	return all
+	)
 }

@@ -1,7 +1,6 @@
 package sessiontest_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -65,7 +64,7 @@ type plain struct{ session.Store }
 func TestPlainStore(t *testing.T) {
 	require.NoError(t, sessiontest.Test(func() (session.Store, error) { return plain{frozen()}, nil }))
 	err := sessiontest.Test(func() (session.Store, error) {
-		return plain{attaches(func(_, _ session.Session, after *session.Session) { after.Attempt = 1 })()}, nil
+		return plain{attaches(func(_, _ session.Session, after *session.Session) { after.Attempt = 1 }).open()}, nil
 	})
 	assert.Contains(t, violated(t, err), "attaching again counts the attempt")
 }
@@ -75,12 +74,7 @@ func TestHangingStore(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	err := sessiontest.Test(func() (session.Store, error) {
-		return with(func(a *altered) {
-			a.session = func(*session.Memory, context.Context, string) (session.Session, error) {
-				<-release
-				return session.Session{}, nil
-			}
-		})(), nil
+		return before(func(*sessionCall) { <-release }).open(), nil
 	})
 	assert.Contains(t, violated(t, err), "a run that has no row is not found")
 	assert.ErrorContains(t, err, "did not return within")
@@ -89,7 +83,8 @@ func TestHangingStore(t *testing.T) {
 func TestOpenAndCloseErrors(t *testing.T) {
 	flaw := errors.New("no such place")
 	require.ErrorIs(t, sessiontest.Test(func() (session.Store, error) { return nil, flaw }), flaw)
-	err := sessiontest.Test(func() (session.Store, error) { return closing{with(func(*altered) {})().(*altered), flaw}, nil })
+	sound := before(func(*call) {})
+	err := sessiontest.Test(func() (session.Store, error) { return closing{sound.open().(*altered), flaw}, nil })
 	require.ErrorIs(t, err, flaw)
 	assert.Len(t, violated(t, err), len(sessiontest.RuleNames()))
 }

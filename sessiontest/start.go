@@ -6,338 +6,225 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 var startRules = []rule{
-	{
-		"a cancel can want a start of its run, which is claimed by then",
+	{"a cancel can want a start of its run, which is claimed by then",
 		"the sweeper that cancelled the run is about to start it, and may die before it does",
-		func(ctx context.Context, store session.Store) error {
-			from, err := clockOf(ctx, store)
-			if err != nil {
-				return err
+		func(e *env) {
+			from := clockOf(e)
+			s := toStart(e, "wanted")
+			to := clockOf(e)
+			require(s.Status == session.Cancelled && s.Start.Key == "cancel of wanted" && s.Start.Tries == 1,
+				"the row is %+v", s)
+			within("Due", s.Start.Due, from.Add(time.Hour), to.Add(time.Hour))
+			if _, ok := e.store.(session.Lister); ok {
+				page := list(e, session.ListQuery{})
+				require(len(page.Sessions) == 1, "listed are %+v", page.Sessions)
+				equal(page.Sessions[0], s)
 			}
-			s, err := toStart(ctx, store, "wanted")
-			if err != nil {
-				return err
-			}
-			to, err := clockOf(ctx, store)
-			if s.Status != session.Cancelled || s.Start.Key != "cancel of wanted" || s.Start.Tries != 1 {
-				err = errors.Join(err, fmt.Errorf("the row is %+v", s))
-			}
-			return errors.Join(err, within("Due", s.Start.Due, from.Add(time.Hour), to.Add(time.Hour)),
-				listsStart(ctx, store, s), noneDue(ctx, store))
-		},
-	},
-	{
-		"sessions that are cancelled together can each want a start",
+			noneDue(e)
+		}},
+	{"sessions that are cancelled together can each want a start",
 		"a page of runs that are to be started again costs one transaction",
-		func(ctx context.Context, store session.Store) error {
-			batch, ok := store.(session.BatchCanceller)
-			if !ok {
-				return fmt.Errorf("%w: the store is not a session.BatchCanceller", errNotCheckable)
-			}
-			var all []session.BatchedCancel
+		func(e *env) {
+			var rows []session.Session
 			for _, runID := range []string{"batched-1", "batched-2", "batched-3"} {
-				s, err := attach(ctx, store, newSession(runID))
-				if err != nil {
-					return err
-				}
-				all = append(all, session.BatchedCancel{Judged: s, Request: cancelOf(runID)})
+				rows = append(rows, attach(e, newSession(runID)))
 			}
+			all := batchOf(rows)
 			all[0].Request.StartFor, all[2].Request.StartFor = time.Hour, time.Hour
-			return errors.Join(cancelsAll(ctx, batch, all, session.Done, session.Done, session.Done),
-				wants(ctx, store, "batched-1", 1), wants(ctx, store, "batched-2", 0), wants(ctx, store, "batched-3", 1))
-		},
-	},
-	{
-		"no start is wanted after a cancel that does not say so, or that finds an end that is stored",
+			cancelsAll(e, all, session.Done, session.Done, session.Done)
+			wants(e, "batched-1", 1)
+			wants(e, "batched-2", 0)
+			wants(e, "batched-3", 1)
+		}},
+	{"no start is wanted after a cancel that does not say so, or that finds an end that is stored",
 		"a run that has ended by itself would be started again",
-		func(ctx context.Context, store session.Store) error {
-			s, err := attach(ctx, store, newSession("unwanted"))
-			if err != nil {
-				return err
-			}
-			ended, err := attach(ctx, store, newSession("ended before"))
-			if err != nil {
-				return err
-			}
+		func(e *env) {
+			s, ended := attach(e, newSession("unwanted")), attach(e, newSession("ended before"))
 			c := cancelOf(ended.RunID)
 			c.StartFor = time.Microsecond
-			return errors.Join(store.Append(ctx, ownEnd(ended.RunID, false)),
-				cancels(ctx, store, s, session.Done), cancelsAs(ctx, store, ended, c, session.EndStored),
-				wants(ctx, store, s.RunID, 0), wants(ctx, store, ended.RunID, 0), noneDue(ctx, store))
-		},
-	},
-	{
-		"a start that is due is claimed with the same key at each try, and its tries are counted",
+			appends(e, ownEnd(ended.RunID, false))
+			cancels(e, s, session.Done)
+			cancelsAs(e, ended, c, session.EndStored)
+			wants(e, s.RunID, 0)
+			wants(e, ended.RunID, 0)
+			noneDue(e)
+		}},
+	{"a start that is due is claimed with the same key at each try, and its tries are counted",
 		"the key tells whoever starts the run that it did so before, and the tries when to give up",
-		func(ctx context.Context, store session.Store) error {
-			s, err := dueStart(ctx, store, "again")
-			for tries := 2; tries < 5 && err == nil; tries++ {
-				s.Start.Tries = tries
-				claimed, claimErr := claimsStart(ctx, store, s)
-				err = errors.Join(claimErr, looksLike(ctx, store, claimed), putsOff(ctx, store, claimed, 0, true))
+		func(e *env) {
+			s := dueStart(e, "again")
+			for s.Start.Tries = 2; s.Start.Tries < 5; s.Start.Tries++ {
+				claimed := claimsStart(e, s)
+				looksLike(e, claimed)
+				putsOff(e, claimed, 0, true)
 			}
-			return err
-		},
-	},
-	{
-		"a start that was claimed or put off is not due before that is over",
+		}},
+	{"a start that was claimed or put off is not due before that is over",
 		"the run would be started twice at once, and one that cannot be started now again and again",
-		func(ctx context.Context, store session.Store) error {
-			s, err := dueStart(ctx, store, "later")
-			if err != nil {
-				return err
-			}
+		func(e *env) {
+			s := dueStart(e, "later")
 			s.Start.Tries = 2
-			claimed, err := claimsStart(ctx, store, s)
-			if err = errors.Join(err, noneDue(ctx, store)); err != nil {
-				return err
-			}
-			from, err := clockOf(ctx, store)
-			err = errors.Join(err, putsOff(ctx, store, claimed, 2*time.Hour, true), noneDue(ctx, store))
-			to, clockErr := clockOf(ctx, store)
-			row, rowErr := look(ctx, store, s.RunID)
-			return errors.Join(err, clockErr, rowErr,
-				within("Due", row.Start.Due, from.Add(2*time.Hour), to.Add(2*time.Hour)))
-		},
-	},
-	{
-		"a claim or a pause of a start lasts for a day at most",
+			claimed := claimsStart(e, s)
+			noneDue(e)
+			from := clockOf(e)
+			putsOff(e, claimed, 2*time.Hour, true)
+			noneDue(e)
+			within("Due", look(e, s.RunID).Start.Due, from.Add(2*time.Hour), clockOf(e).Add(2*time.Hour))
+		}},
+	{"a claim or a pause of a start lasts for a day at most",
 		"a start that is due later is one of a clock that was set back since, and is claimed at once",
-		func(ctx context.Context, store session.Store) error {
-			s, err := dueStart(ctx, store, "for a week")
-			if err != nil {
-				return err
-			}
-			err = putsOff(ctx, store, s, 7*day, true)
-			to, clockErr := clockOf(ctx, store)
-			row, rowErr := look(ctx, store, s.RunID)
-			return errors.Join(err, clockErr, rowErr, within("Due", row.Start.Due, s.CreatedAt.Add(day), to.Add(day)),
-				noneDue(ctx, store))
-		},
-	},
-	{
-		"the start that has been due for the longest time is claimed first",
+		func(e *env) {
+			s := dueStart(e, "for a week")
+			putsOff(e, s, 7*day, true)
+			within("Due", look(e, s.RunID).Start.Due, s.CreatedAt.Add(day), clockOf(e).Add(day))
+			noneDue(e)
+		}},
+	{"the start that has been due for the longest time is claimed first",
 		"behind others that are tried again and again it would never have its turn",
-		func(ctx context.Context, store session.Store) error {
-			var all []session.Session
-			for _, runID := range []string{"order-3", "order-1", "order-2"} {
-				s, err := toStart(ctx, store, runID)
-				if err != nil {
-					return err
-				}
-				all = append(all, s)
+		func(e *env) {
+			third, first, second := toStart(e, "order-3"), toStart(e, "order-1"), toStart(e, "order-2")
+			for _, s := range []session.Session{first, second, third} {
+				putsOff(e, s, 0, true)
 			}
-			all[0], all[1], all[2] = all[1], all[2], all[0]
-			return errors.Join(
-				contract.Each(all, func(s session.Session) error { return putsOff(ctx, store, s, 0, true) }),
-				contract.Each(all, func(s session.Session) error {
-					s.Start.Tries = 2
-					_, err := claimsStart(ctx, store, s)
-					return err
-				}))
-		},
-	},
-	{
-		"of eight claims at once each takes another start that is due",
+			for _, s := range []session.Session{first, second, third} {
+				s.Start.Tries = 2
+				claimsStart(e, s)
+			}
+		}},
+	{"of eight claims at once each takes another start that is due",
 		"several sweepers on several hosts look for starts in the same second",
-		func(ctx context.Context, store session.Store) error {
+		func(e *env) {
 			const starts = 5
 			for i := range starts {
-				if _, err := dueStart(ctx, store, fmt.Sprint("race-", i)); err != nil {
-					return err
-				}
+				dueStart(e, fmt.Sprint("race-", i))
 			}
 			var claimed [8]session.Session
-			err := contract.AtOnce(len(claimed), func(caller int) (err error) {
-				claimed[caller], err = store.ClaimStart(ctx, time.Hour)
-				if errors.Is(err, session.ErrNotFound) {
-					err = nil
+			atOnce(len(claimed), func(caller int) {
+				s, err := e.store.ClaimStart(e.ctx, time.Hour)
+				if !errors.Is(err, session.ErrNotFound) {
+					must(err, "claim a start")
 				}
-				return err
+				claimed[caller] = s
 			})
 			times := map[string]int{}
 			for _, s := range claimed {
-				if s.RunID != "" {
-					times[s.RunID]++
-				}
+				times[s.RunID]++
 			}
 			for i := range starts {
-				if n := times[fmt.Sprint("race-", i)]; err == nil && n != 1 {
-					err = fmt.Errorf("race-%d was claimed %d times", i, n)
-				}
+				n := times[fmt.Sprint("race-", i)]
+				require(n == 1, "race-%d was claimed %d times", i, n)
 			}
-			return err
-		},
-	},
-	{
-		"only the latest claim of a start can put it off or give it up",
+		}},
+	{"only the latest claim of a start can put it off or give it up",
 		"a sweeper that was stopped for long does not know that another one has taken the start over",
-		func(ctx context.Context, store session.Store) error {
-			late, err := dueStart(ctx, store, "late")
-			if err != nil {
-				return err
-			}
+		func(e *env) {
+			late := dueStart(e, "late")
 			s := late
 			s.Start.Tries = 2
-			s, err = claimsStart(ctx, store, s)
+			s = claimsStart(e, s)
 			otherKey, otherAttempt := s, s
 			otherKey.Start.Key, otherAttempt.Attempt = "another", s.Attempt+1
-			err = errors.Join(err, putsOff(ctx, store, late, 0, false), putsOff(ctx, store, late, session.NoMoreStarts, false),
-				putsOff(ctx, store, otherKey, 0, false), putsOff(ctx, store, otherAttempt, 0, false),
-				looksLike(ctx, store, s))
-			return errors.Join(err, putsOff(ctx, store, s, 2*time.Hour, true))
-		},
-	},
-	{
-		"a start that was given up is not wanted any more",
+			putsOff(e, late, 0, false)
+			putsOff(e, late, session.NoMoreStarts, false)
+			putsOff(e, otherKey, 0, false)
+			putsOff(e, otherAttempt, 0, false)
+			looksLike(e, s)
+			putsOff(e, s, 2*time.Hour, true)
+		}},
+	{"a start that was given up is not wanted any more",
 		"a run that cannot be started would be tried for ever",
-		func(ctx context.Context, store session.Store) error {
-			s, err := dueStart(ctx, store, "given up")
-			if err != nil {
-				return err
-			}
-			return errors.Join(putsOff(ctx, store, s, session.NoMoreStarts, true), wants(ctx, store, s.RunID, 0),
-				noneDue(ctx, store), putsOff(ctx, store, s, 0, false))
-		},
-	},
-	{
-		"the next attempt of a run ends its start",
+		func(e *env) {
+			s := dueStart(e, "given up")
+			putsOff(e, s, session.NoMoreStarts, true)
+			wants(e, s.RunID, 0)
+			noneDue(e)
+			putsOff(e, s, 0, false)
+		}},
+	{"the next attempt of a run ends its start",
 		"the run goes on, and would be started beside that",
-		func(ctx context.Context, store session.Store) error {
-			before, err := dueStart(ctx, store, "attached")
-			if err != nil {
-				return err
-			}
-			s, err := attach(ctx, store, newSession(before.RunID))
-			if err != nil {
-				return err
-			}
-			c := cancelOf(s.RunID)
+		func(e *env) {
+			before := dueStart(e, "attached")
+			s, c := attach(e, newSession(before.RunID)), cancelOf(before.RunID)
 			c.Events[0].ID = "second cancel"
-			return errors.Join(noneDue(ctx, store), putsOff(ctx, store, before, 0, false), wants(ctx, store, s.RunID, 0),
-				cancelsAs(ctx, store, s, c, session.Done), wants(ctx, store, s.RunID, 0), noneDue(ctx, store),
-				putsOff(ctx, store, before, 0, false))
-		},
-	},
-	{
-		"a row that cannot be read does not hold up the other starts",
+			noneDue(e)
+			putsOff(e, before, 0, false)
+			wants(e, s.RunID, 0)
+			cancelsAs(e, s, c, session.Done)
+			wants(e, s.RunID, 0)
+			noneDue(e)
+			putsOff(e, before, 0, false)
+		}},
+	{"a row that cannot be read does not hold up the other starts",
 		"one row that another program wrote would keep all cancelled runs from going on",
-		func(ctx context.Context, store session.Store) error {
-			putter, ok := store.(Putter)
-			if !ok {
-				return fmt.Errorf("%w: the store is not a sessiontest.Putter", errNotCheckable)
-			}
-			spoilt, err := dueStart(ctx, store, "a-spoilt")
-			if err != nil {
-				return err
-			}
-			s, err := dueStart(ctx, store, "b-sound")
-			if err = errors.Join(err, putter.Spoil(ctx, spoilt.RunID)); err != nil {
-				return err
-			}
+		func(e *env) {
+			optional[Putter](e)
+			spoilt, s := dueStart(e, "a-spoilt"), dueStart(e, "b-sound")
+			spoil(e, spoilt.RunID)
+			_, err := e.store.ClaimStart(e.ctx, time.Hour)
+			unreadable(err, spoilt.RunID)
 			s.Start.Tries = 2
-			_, err = store.ClaimStart(ctx, time.Hour)
-			_, soundErr := claimsStart(ctx, store, s)
-			return errors.Join(unreadable(err, spoilt.RunID), soundErr, noneDue(ctx, store))
-		},
-	},
-	{
-		"a call about starts with a done context changes nothing and returns the context's error",
+			claimsStart(e, s)
+			noneDue(e)
+		}},
+	{"a call about starts with a done context changes nothing and returns the context's error",
 		"a sweeper that was told nothing was claimed calls no Start, and waits until the claim is over",
-		func(ctx context.Context, store session.Store) error {
-			s, err := dueStart(ctx, store, "undone")
-			if err != nil {
-				return err
-			}
-			s, err = look(ctx, store, s.RunID)
-			return errors.Join(err, withDoneContexts(ctx, "ClaimStart", func(ctx context.Context) error {
-				_, err := store.ClaimStart(ctx, time.Hour)
-				return err
-			}), withDoneContexts(ctx, "PutOffStart", func(ctx context.Context) error {
-				_, err := store.PutOffStart(ctx, s, time.Hour)
-				return err
-			}), looksLike(ctx, store, s))
-		},
-	},
+		func(e *env) {
+			s := look(e, dueStart(e, "undone").RunID)
+			withDoneContexts(e, "ClaimStart", func(ctx context.Context) error {
+				return errorOf(e.store.ClaimStart(ctx, time.Hour))
+			})
+			withDoneContexts(e, "PutOffStart", func(ctx context.Context) error {
+				return errorOf(e.store.PutOffStart(ctx, s, time.Hour))
+			})
+			looksLike(e, s)
+		}},
 }
 
-// toStart attaches a run, has it cancelled with a start that is claimed for an hour, and returns its row.
-func toStart(ctx context.Context, store session.Store, runID string) (session.Session, error) {
-	s, err := attach(ctx, store, newSession(runID))
-	if err != nil {
-		return s, err
-	}
+// toStart attaches to a run, has it cancelled with a start that is claimed for an hour, and returns its row.
+func toStart(e *env, runID string) session.Session {
 	c := cancelOf(runID)
 	c.StartFor = time.Hour
-	if err := cancelsAs(ctx, store, s, c, session.Done); err != nil {
-		return s, err
-	}
-	return look(ctx, store, runID)
+	cancelsAs(e, attach(e, newSession(runID)), c, session.Done)
+	return look(e, runID)
 }
 
 // dueStart is toStart with a start that is due.
-func dueStart(ctx context.Context, store session.Store, runID string) (session.Session, error) {
-	s, err := toStart(ctx, store, runID)
-	if err != nil {
-		return s, err
-	}
-	return s, putsOff(ctx, store, s, 0, true)
+func dueStart(e *env, runID string) session.Session {
+	s := toStart(e, runID)
+	putsOff(e, s, 0, true)
+	return s
 }
 
 // wants checks how often the start of a run was claimed; 0 is that of a run of which none is wanted.
-func wants(ctx context.Context, store session.Store, runID string, tries int) error {
-	s, err := look(ctx, store, runID)
-	if err == nil && (s.Start.Tries != tries || (s.Start.Key == "") != (tries == 0)) {
-		err = fmt.Errorf("the start of %s is %+v, want one with %d tries", runID, s.Start, tries)
-	}
-	return err
+func wants(e *env, runID string, tries int) {
+	start := look(e, runID).Start
+	require(start.Tries == tries && (start.Key == "") == (tries == 0),
+		"the start of %s is %+v, want one with %d tries", runID, start, tries)
 }
 
 // claimsStart claims a start for an hour, and checks that it is that of a session, with its key and its tries.
-func claimsStart(ctx context.Context, store session.Store, want session.Session) (session.Session, error) {
-	s, err := store.ClaimStart(ctx, time.Hour)
-	if err != nil {
-		return s, fmt.Errorf("claim the start of %s: %w", want.RunID, err)
-	}
+func claimsStart(e *env, want session.Session) session.Session {
+	s, err := e.store.ClaimStart(e.ctx, time.Hour)
+	must(err, "claim the start of %s", want.RunID)
 	want.Start.Due = s.Start.Due
-	return s, differs(s, want)
+	equal(s, want)
+	return s
 }
 
-func noneDue(ctx context.Context, store session.Store) error {
-	if s, err := store.ClaimStart(ctx, time.Hour); !errors.Is(err, session.ErrNotFound) {
-		return fmt.Errorf("the claim of a start returned %+v and %w, want session.ErrNotFound", s, err)
-	}
-	return nil
+func noneDue(e *env) {
+	s, err := e.store.ClaimStart(e.ctx, time.Hour)
+	require(errors.Is(err, session.ErrNotFound),
+		"the claim of a start returned %+v and %w, want session.ErrNotFound", s, err)
 }
 
 // putsOff checks whether a start can be put off.
-func putsOff(ctx context.Context, store session.Store, s session.Session, pause time.Duration, want bool) error {
-	done, err := store.PutOffStart(ctx, s, pause)
-	if err == nil && done != want {
-		err = fmt.Errorf("it was done: %v", done)
-	}
-	if err != nil {
-		return fmt.Errorf("put off the start of %s, claimed %d times, for %v: %w", s.RunID, s.Start.Tries, pause, err)
-	}
-	return nil
-}
-
-// listsStart checks what the list of a store that is a [session.Lister] says of a start.
-func listsStart(ctx context.Context, store session.Store, want session.Session) error {
-	page, err := list(ctx, store, session.ListQuery{})
-	if errors.Is(err, errNotCheckable) {
-		return nil
-	}
-	if err == nil && len(page.Sessions) != 1 {
-		err = fmt.Errorf("listed are %+v", page.Sessions)
-	}
-	if err != nil {
-		return err
-	}
-	return differs(page.Sessions[0], want)
+func putsOff(e *env, s session.Session, pause time.Duration, want bool) {
+	done, err := e.store.PutOffStart(e.ctx, s, pause)
+	must(err, "put off the start of %s", s.RunID)
+	require(done == want, "put off the start of %s, claimed %d times, for %v: it was done: %v",
+		s.RunID, s.Start.Tries, pause, done)
 }

@@ -1,128 +1,75 @@
 package sessiontest
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 var storedEndRules = []rule{
-	{
-		"a cancel whose event is stored already writes down what that says, and nothing else",
+	{"a cancel whose event is stored already writes down what that says, and nothing else",
 		"a run that was ended by its own limit, and whose host died before it wrote the row, was not idle",
-		func(ctx context.Context, store session.Store) error {
-			return contract.Each(ownEnds("cancelled-"), func(own watchdog.Event) error {
-				return writesDown(ctx, store, own, func(s session.Session) error {
+		func(e *env) {
+			for _, own := range ownEnds("cancelled-") {
+				writesDown(e, own, func(s session.Session) {
 					c := cancelOf(s.RunID)
 					c.Resumes, c.StopFailed = 3, true
 					c.Events = []watchdog.Event{warning(s.RunID), own}
-					return cancelsAs(ctx, store, s, c, session.EndStored)
+					cancelsAs(e, s, c, session.EndStored)
 				})
-			})
-		},
-	},
-	{
-		"a claim on a session whose end is stored already writes down what that says",
+			}
+		}},
+	{"a claim on a session whose end is stored already writes down what that says",
 		"the agents of a run that has ended are not stopped, and the run is not resumed",
-		func(ctx context.Context, store session.Store) error {
-			return contract.Each(ownEnds("claimed-"), func(own watchdog.Event) error {
-				return writesDown(ctx, store, own, func(s session.Session) error {
-					got, err := store.Claim(ctx, s, session.ClaimRequest{By: by, For: time.Hour, EndID: own.ID})
-					return came("claim", s.RunID, got, session.EndStored, err)
-				})
-			})
-		},
-	},
-	{
-		"a stored end that appears after the claim is written down by the cancel, with the claim",
+		func(e *env) {
+			for _, own := range ownEnds("claimed-") {
+				writesDown(e, own, func(s session.Session) { claims(e, s, by, session.EndStored) })
+			}
+		}},
+	{"a stored end that appears after the claim is written down by the cancel, with the claim",
 		"the run may end while its agents are stopped",
-		func(ctx context.Context, store session.Store) error {
-			return claimed(ctx, store, time.Hour, func(s session.Session) error {
-				own := ownEnd(s.RunID, true)
-				if err := store.Append(ctx, own); err != nil {
-					return err
-				}
-				err := cancels(ctx, store, s, session.EndStored)
-				s.Status, s.Reason = session.StoredEnd(own)
-				return errors.Join(err, looksLike(ctx, store, s))
-			})
-		},
-	},
-	{
-		"a stored end that says how the run's command ended is in the row's state, with what that said",
+		func(e *env) {
+			s, own := claimed(e, time.Hour), ownEnd(homeRun, true)
+			appends(e, own)
+			cancels(e, s, session.EndStored)
+			s.Status, s.Reason = session.StoredEnd(own)
+			looksLike(e, s)
+		}},
+	{"a stored end that says how the run's command ended is in the row's state, with what that said",
 		"a run whose guard died before it wrote the row would seem to have done its work, and is not run again",
-		func(ctx context.Context, store session.Store) error {
-			for name, judge := range map[string]func(session.Session, watchdog.Event) error{
-				"claim": func(s session.Session, own watchdog.Event) error {
-					got, err := store.Claim(ctx, s, session.ClaimRequest{By: by, For: time.Hour, EndID: own.ID})
-					return came("claim", s.RunID, got, session.EndStored, err)
-				},
-				"cancel": func(s session.Session, own watchdog.Event) error {
-					c := cancelOf(s.RunID)
-					c.Events = []watchdog.Event{own}
-					return cancelsAs(ctx, store, s, c, session.EndStored)
-				},
-			} {
-				if err := failsStored(ctx, store, "failed by "+name, judge); err != nil {
-					return fmt.Errorf("by %s: %w", name, err)
-				}
-			}
-			return nil
-		},
-	},
-	{
-		"the end of another window is none of this one",
+		func(e *env) {
+			failsStored(e, "failed by claim", func(s session.Session) { claims(e, s, by, session.EndStored) })
+			failsStored(e, "failed by cancel", func(s session.Session) { cancels(e, s, session.EndStored) })
+		}},
+	{"the end of another window is none of this one",
 		"a run that was cancelled, resumed and stalled again is cancelled again",
-		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, homeRun, time.Hour)
-			if err != nil {
-				return err
-			}
-			if err := store.Append(ctx, cancelEvent("another", homeRun, noon)); err != nil {
-				return err
-			}
-			return errors.Join(claims(ctx, store, s, by, session.Done), cancels(ctx, store, s, session.Done),
-				recorded(ctx, store, homeRun, "another", "cancel of "+homeRun))
-		},
-	},
-	{
-		"a lease is told of a stored end that is written down",
+		func(e *env) {
+			s := putSilent(e, homeRun, time.Hour)
+			appends(e, cancelEvent("another", homeRun, noon))
+			claims(e, s, by, session.Done)
+			cancels(e, s, session.Done)
+			recorded(e, homeRun, "another", "cancel of "+homeRun)
+		}},
+	{"a lease is told of a stored end that is written down",
 		"the run may be live on another host, which has not looked into its events",
-		func(ctx context.Context, store session.Store) error {
-			all, err := attachEach(ctx, store, homeLease, "claimed", "cancelled")
-			if err != nil {
-				return err
-			}
-			return inOrder(
-				func() error { return store.Append(ctx, ownEnd("claimed", true), ownEnd("cancelled", true)) },
-				func() error { return claims(ctx, store, all[0], by, session.EndStored) },
-				func() error { return cancels(ctx, store, all[1], session.EndStored) },
-				func() error { return tells(ctx, store, homeLease, nil, attemptsOf(all)...) },
-			)
-		},
-	},
-	{
-		"a listener is notified of a stored end that is written down",
+		func(e *env) {
+			all := attachEach(e, homeLease, "claimed", "cancelled")
+			appends(e, ownEnd("claimed", true), ownEnd("cancelled", true))
+			claims(e, all[0], by, session.EndStored)
+			cancels(e, all[1], session.EndStored)
+			tells(e, homeLease, nil, attemptsOf(all)...)
+		}},
+	{"a listener is notified of a stored end that is written down",
 		"the run may be live on another host, which has not looked into its events",
-		func(ctx context.Context, store session.Store) error {
-			return listening(ctx, store, func(told <-chan string) error {
-				s, err := putSilent(ctx, store, homeRun, time.Hour)
-				if err != nil {
-					return err
-				}
-				return inOrder(
-					func() error { return store.Append(ctx, ownEnd(homeRun, false)) },
-					func() error { return claims(ctx, store, s, by, session.EndStored) },
-					func() error { return receives(ctx, told, homeRun) },
-				)
+		func(e *env) {
+			listening(e, func(told <-chan string) {
+				s := putSilent(e, homeRun, time.Hour)
+				appends(e, ownEnd(homeRun, false))
+				claims(e, s, by, session.EndStored)
+				receives(e, told, homeRun)
 			})
-		},
-	},
+		}},
 }
 
 // ownEnds are the ends of three runs that no sweeper wrote: by a limit of the run, by its host, and by another program.
@@ -135,38 +82,23 @@ func ownEnds(prefix string) []watchdog.Event {
 }
 
 // failsStored stores that the command of a run failed, and checks the row that judge has say that.
-func failsStored(
-	ctx context.Context, store session.Store, runID string, judge func(session.Session, watchdog.Event) error,
-) error {
-	s := newSession(runID)
+func failsStored(e *env, runID string, judge func(session.Session)) {
+	s, own := newSession(runID), ownEnd(runID, true)
 	s.State = []byte(`{"phase":"tests","later":[1]}`)
-	s, err := attach(ctx, store, s)
-	if err != nil {
-		return err
-	}
-	own := ownEnd(runID, true)
+	s = attach(e, s)
 	own.Payload = []byte(`{"reason":"complete","outcome":"failed","exit_status":7}`)
-	if err := store.Append(ctx, own); err != nil {
-		return err
-	}
-	err = judge(s, own)
+	appends(e, own)
+	judge(s)
 	s.Status, s.Reason = session.StoredEnd(own)
 	s.State = []byte(`{"phase":"tests","later":[1],"outcome":"failed","exit_status":7}`)
-	return errors.Join(err, looksLike(ctx, store, s))
+	looksLike(e, s)
 }
 
 // writesDown stores the end of a silent run, and checks that judge has the row say what that says.
-func writesDown(
-	ctx context.Context, store session.Store, own watchdog.Event, judge func(session.Session) error,
-) error {
-	s, err := putSilent(ctx, store, own.AggregateID, time.Hour)
-	if err != nil {
-		return err
-	}
-	if err := store.Append(ctx, own); err != nil {
-		return err
-	}
-	err = judge(s)
+func writesDown(e *env, own watchdog.Event, judge func(session.Session)) {
+	s := putSilent(e, own.AggregateID, time.Hour)
+	appends(e, own)
+	judge(s)
 	s.Status, s.Reason = session.StoredEnd(own)
-	return errors.Join(err, looksLike(ctx, store, s), recorded(ctx, store, s.RunID, own.ID))
+	stands(e, s, own.ID)
 }
