@@ -2,15 +2,14 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/seed62658d38/watchdog"
 )
 
 // selectMany is selectSelection for many selections without LatestOf, with the number of the selection before each row.
-// The parameters are JSON arrays: of the aggregates with Since, and of the IDs with their selection's number and
-// aggregate. CROSS JOIN keeps the order of the tables, so that each lookup uses an index.
+// The parameter is a JSON array of an asked for each. CROSS JOIN keeps the order of the tables, so that each lookup
+// uses an index.
 const selectMany = `
 	SELECT n, ` + eventColumns + ` FROM (` + askedAggregates + `) AS asked CROSS JOIN main.events
 		WHERE aggregate_type = kind COLLATE BINARY AND aggregate_id = run COLLATE BINARY AND timestamp >= since
@@ -18,13 +17,29 @@ const selectMany = `
 		WHERE aggregate_type = kind COLLATE BINARY AND aggregate_id = run COLLATE BINARY AND since IS NOT NULL
 			AND ` + isForeignTime + `
 	UNION ALL SELECT n, ` + eventColumns + ` FROM (
-		SELECT json_extract(value, '$[0]') AS n, json_extract(value, '$[1]') AS name, json_extract(value, '$[2]') AS kind,
-			json_extract(value, '$[3]') AS run FROM json_each(?2)) AS named CROSS JOIN main.events
+		SELECT n, kind, run, one.value AS name FROM (` + askedAggregates + `) AS asked CROSS JOIN json_each(ids) AS one
+		) AS named CROSS JOIN main.events
 		WHERE id COLLATE BINARY = name
 			AND +aggregate_type = kind COLLATE BINARY AND +aggregate_id = run COLLATE BINARY`
 
-const askedAggregates = `SELECT key AS n, json_extract(value, '$[0]') AS kind, json_extract(value, '$[1]') AS run,
-		json_extract(value, '$[2]') AS since FROM json_each(?1)`
+const askedAggregates = `SELECT key AS n, json_extract(value, '$.kind') AS kind, json_extract(value, '$.run') AS run,
+		json_extract(value, '$.since') AS since, json_extract(value, '$.ids') AS ids FROM json_each(?1)`
+
+// asked is a selection as selectMany reads it. Without Since or IDs it has none.
+type asked struct {
+	Kind  string   `json:"kind"`
+	Run   string   `json:"run"`
+	Since string   `json:"since,omitempty"`
+	IDs   []string `json:"ids,omitempty"`
+}
+
+func askedOf(s watchdog.Selection) asked {
+	a := asked{Kind: s.AggregateType, Run: s.AggregateID, IDs: s.IDs}
+	if !s.Since.IsZero() {
+		a.Since = formatTime(s.Since)
+	}
+	return a
+}
 
 // selectedAll returns what each selection selects, with one query if it can.
 func (t *transaction) selectedAll(exchanges []*watchdog.Exchange) ([][]watchdog.Event, error) {
@@ -47,7 +62,11 @@ func (t *transaction) selectMany(exchanges []*watchdog.Exchange, all [][]watchdo
 	if err != nil {
 		return err
 	}
-	rows, err := prepared.QueryContext(context.Background(), manyArguments(exchanges)...)
+	selections := make([]asked, len(exchanges))
+	for i, x := range exchanges {
+		selections[i] = askedOf(x.Selection)
+	}
+	rows, err := prepared.QueryContext(context.Background(), jsonArray(selections))
 	if err != nil {
 		return err
 	}
@@ -68,17 +87,4 @@ func (t *transaction) selectMany(exchanges []*watchdog.Exchange, all [][]watchdo
 		all[i] = selectOf(all[i], x.Selection)
 	}
 	return rows.Err()
-}
-
-func manyArguments(exchanges []*watchdog.Exchange) []any {
-	asked, named := make([][3]any, len(exchanges)), make([][4]any, 0, 2*len(exchanges))
-	for i, x := range exchanges {
-		asked[i] = [3]any{x.AggregateType, x.AggregateID, nullTime(x.Since)}
-		for _, id := range x.IDs {
-			named = append(named, [4]any{i, id, x.AggregateType, x.AggregateID})
-		}
-	}
-	first, _ := json.Marshal(asked) // texts and numbers can always be encoded
-	second, _ := json.Marshal(named)
-	return []any{string(first), string(second)}
 }
