@@ -49,9 +49,11 @@ func oneEnd(b *testing.B, store watchdog.EventStore, arming time.Duration, spent
 	last time.Duration, recorded, peak int,
 ) {
 	b.Helper()
+	b.StopTimer()
 	at := time.Now().Add(arming)
 	runs := armTogether(b, store, at)
 	time.Sleep(time.Until(at) - 20*time.Millisecond)
+	b.StartTimer()
 	spent.begin()
 	before := runtime.NumGoroutine()
 	done := make(chan time.Duration, 1)
@@ -70,6 +72,8 @@ func oneEnd(b *testing.B, store watchdog.EventStore, arming time.Duration, spent
 		}
 	}
 	spent.end()
+	b.StopTimer()
+	defer b.StartTimer()
 	for _, wd := range runs { // before a Close, which tries again
 		events, err := store.Read(context.Background(), watchdog.AggregateType, wd.ID())
 		if err == nil && len(events) == 1 {
