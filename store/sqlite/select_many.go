@@ -8,37 +8,37 @@ import (
 )
 
 // selectMany is selectSelection for many selections without LatestOf, with the number of the selection before each row.
-// The parameter is a JSON array of an asked for each. CROSS JOIN keeps the order of the tables, so that each lookup
-// uses an index.
+// The parameter is a JSON array of what askedOf returns, which is read once. CROSS JOIN keeps the order of the tables, so
+// that each lookup uses an index.
 const selectMany = `
-	SELECT n, ` + eventColumns + ` FROM (` + askedAggregates + `) AS asked CROSS JOIN main.events
+	WITH asked AS MATERIALIZED (
+		SELECT key AS n, json_extract(value, '$[0]') AS kind, json_extract(value, '$[1]') AS run,
+			nullif(json_extract(value, '$[2]'), '') AS since, value AS texts FROM json_each(?1)
+	)
+	SELECT n, ` + eventColumns + ` FROM asked CROSS JOIN main.events
 		WHERE aggregate_type = kind COLLATE BINARY AND aggregate_id = run COLLATE BINARY AND timestamp >= since
-	UNION ALL SELECT n, ` + eventColumns + ` FROM (` + askedAggregates + `) AS asked CROSS JOIN main.events
+	UNION ALL SELECT n, ` + eventColumns + ` FROM asked CROSS JOIN main.events
 		WHERE aggregate_type = kind COLLATE BINARY AND aggregate_id = run COLLATE BINARY AND since IS NOT NULL
 			AND ` + isForeignTime + `
 	UNION ALL SELECT n, ` + eventColumns + ` FROM (
-		SELECT n, kind, run, one.value AS name FROM (` + askedAggregates + `) AS asked CROSS JOIN json_each(ids) AS one
+		SELECT n, kind, run, one.value AS name FROM asked CROSS JOIN json_each(texts) AS one WHERE one.key >= 3
 		) AS named CROSS JOIN main.events
 		WHERE id COLLATE BINARY = name
 			AND +aggregate_type = kind COLLATE BINARY AND +aggregate_id = run COLLATE BINARY`
 
-const askedAggregates = `SELECT key AS n, json_extract(value, '$.kind') AS kind, json_extract(value, '$.run') AS run,
-		json_extract(value, '$.since') AS since, json_extract(value, '$.ids') AS ids FROM json_each(?1)`
-
-// asked is a selection as selectMany reads it. Without Since or IDs it has none.
-type asked struct {
-	Kind  string   `json:"kind"`
-	Run   string   `json:"run"`
-	Since string   `json:"since,omitempty"`
-	IDs   []string `json:"ids,omitempty"`
-}
-
-func askedOf(s watchdog.Selection) asked {
-	a := asked{Kind: s.AggregateType, Run: s.AggregateID, IDs: s.IDs}
-	if !s.Since.IsZero() {
-		a.Since = formatTime(s.Since)
+// askedOf returns the selections as selectMany reads them: the texts of each are its aggregate, Since, empty for none,
+// and its IDs.
+func askedOf(exchanges []*watchdog.Exchange) [][]string {
+	asked, texts := make([][]string, len(exchanges)), make([]string, 0, 5*len(exchanges)) // most have two IDs
+	for i, x := range exchanges {
+		first, since := len(texts), ""
+		if !x.Since.IsZero() {
+			since = formatTime(x.Since)
+		}
+		texts = append(append(texts, x.AggregateType, x.AggregateID, since), x.IDs...)
+		asked[i] = texts[first:]
 	}
-	return a
+	return asked
 }
 
 // selectedAll returns what each selection selects, with one query if it can.
@@ -62,11 +62,7 @@ func (t *transaction) selectMany(exchanges []*watchdog.Exchange, all [][]watchdo
 	if err != nil {
 		return err
 	}
-	selections := make([]asked, len(exchanges))
-	for i, x := range exchanges {
-		selections[i] = askedOf(x.Selection)
-	}
-	rows, err := prepared.QueryContext(context.Background(), jsonArray(selections))
+	rows, err := prepared.QueryContext(context.Background(), jsonArray(askedOf(exchanges)))
 	if err != nil {
 		return err
 	}
