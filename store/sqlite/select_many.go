@@ -8,8 +8,8 @@ import (
 )
 
 // selectMany is selectSelection for many selections without LatestOf, with the number of the selection before each row.
-// The parameter is a JSON array of what askedOf returns, which is read once. CROSS JOIN keeps the order of the tables, so
-// that each lookup uses an index.
+// The parameter is a JSON array of what askedOf returns, which is read once. CROSS JOIN keeps the order of the tables,
+// so that each lookup uses an index.
 const selectMany = `
 	WITH asked AS MATERIALIZED (
 		SELECT key AS n, json_extract(value, '$[0]') AS kind, json_extract(value, '$[1]') AS run,
