@@ -48,17 +48,24 @@ func (s *hostStore) Select(ctx context.Context, by fold.Selection) ([]fold.Event
 
 // Transact implements [journal.Store].
 func (s *hostStore) Transact(ctx context.Context, exchanges ...*journal.Exchange) error {
-	all := make([]*Exchange, len(exchanges))
+	asked, all, kept := make([]Exchange, len(exchanges)), make([]*Exchange, len(exchanges)), 0
 	for i, x := range exchanges {
-		all[i] = &Exchange{Selection: Selection(x.Selection), Decide: func(selected []Event) []Event {
+		all[i] = &asked[i]
+		asked[i] = Exchange{Selection: Selection(x.Selection), Decide: func(selected []Event) []Event {
 			return ofFold(x.Decide(toFold(selected)))
 		}}
 	}
 	if err := s.transacts().Transact(ctx, all...); err != nil {
 		return err
 	}
+	for _, x := range all {
+		kept += len(x.Kept)
+	}
+	events := make([]fold.Event, 0, kept) // of all exchanges
 	for i, x := range exchanges {
-		x.Kept = toFold(all[i].Kept)
+		first := len(events)
+		events = appendFold(events, all[i].Kept)
+		x.Kept = events[first:len(events):len(events)]
 	}
 	return nil
 }
@@ -79,9 +86,12 @@ func toFold(events []Event) []fold.Event {
 	if len(events) == 0 {
 		return nil
 	}
-	all := make([]fold.Event, len(events))
+	return appendFold(make([]fold.Event, 0, len(events)), events)
+}
+
+func appendFold(all []fold.Event, events []Event) []fold.Event {
 	for i := range events {
-		all[i] = fold.Event(events[i])
+		all = append(all, fold.Event(events[i]))
 	}
 	return all
 }

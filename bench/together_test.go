@@ -16,7 +16,8 @@ import (
 const together = 50_000
 
 // BenchmarkTogether measures when the last of 50,000 runs that trip at one instant has ended, how many of them are
-// recorded by then, and how many goroutines that takes at the most. Run it a few times: -benchtime=3x.
+// recorded by then, how many goroutines that takes at the most, and what the process allocates for each run meanwhile.
+// Run it a few times: -benchtime=3x. [BenchmarkTogetherByHand] inserts the same rows.
 func BenchmarkTogether(b *testing.B) {
 	b.Run("store=memory", func(b *testing.B) { endTogether(b, &watchdog.Memory{}, 5*time.Second) })
 	b.Run("store=sqlite", func(b *testing.B) { endTogether(b, newSQLite(b).store.(watchdog.EventStore), 40*time.Second) })
@@ -31,10 +32,12 @@ func endTogether(b *testing.B, store watchdog.EventStore, arming time.Duration) 
 	b.Helper()
 	var last time.Duration
 	var recorded, peak int
+	var spent allocated
 	for b.Loop() {
-		took, stored, goroutines := oneEnd(b, store, arming)
+		took, stored, goroutines := oneEnd(b, store, arming, &spent)
 		last, recorded, peak = last+took, recorded+stored, max(peak, goroutines)
 	}
+	spent.report(b)
 	b.ReportMetric(last.Seconds()*1e3/float64(b.N), "ms-last")
 	b.ReportMetric(float64(recorded)/float64(b.N), "recorded")
 	b.ReportMetric(float64(peak), "goroutines-peak")
@@ -42,12 +45,16 @@ func endTogether(b *testing.B, store watchdog.EventStore, arming time.Duration) 
 }
 
 // oneEnd has all runs trip at one instant, and returns how much later the last one ended.
-func oneEnd(b *testing.B, store watchdog.EventStore, arming time.Duration) (
+func oneEnd(b *testing.B, store watchdog.EventStore, arming time.Duration, spent *allocated) (
 	last time.Duration, recorded, peak int,
 ) {
 	b.Helper()
+	b.StopTimer()
 	at := time.Now().Add(arming)
 	runs := armTogether(b, store, at)
+	time.Sleep(time.Until(at) - 20*time.Millisecond)
+	b.StartTimer()
+	spent.begin()
 	before := runtime.NumGoroutine()
 	done := make(chan time.Duration, 1)
 	go func() {
@@ -64,6 +71,9 @@ func oneEnd(b *testing.B, store watchdog.EventStore, arming time.Duration) (
 			peak = max(peak, runtime.NumGoroutine()-before-1)
 		}
 	}
+	spent.end()
+	b.StopTimer()
+	defer b.StartTimer()
 	for _, wd := range runs { // before a Close, which tries again
 		events, err := store.Read(context.Background(), watchdog.AggregateType, wd.ID())
 		if err == nil && len(events) == 1 {
@@ -93,4 +103,26 @@ func armTogether(b *testing.B, store watchdog.EventStore, at time.Time) (runs []
 		b.Skip("arming took longer than the machine has time for")
 	}
 	return runs
+}
+
+// allocated is what the process allocates while something is measured that is done for together runs at once.
+type allocated struct {
+	before         runtime.MemStats
+	objects, bytes uint64
+}
+
+func (a *allocated) begin() { runtime.ReadMemStats(&a.before) }
+
+func (a *allocated) end() {
+	var after runtime.MemStats
+	runtime.ReadMemStats(&after)
+	a.objects += after.Mallocs - a.before.Mallocs
+	a.bytes += after.TotalAlloc - a.before.TotalAlloc
+}
+
+func (a *allocated) report(b *testing.B) {
+	b.Helper()
+	runs := float64(together * b.N)
+	b.ReportMetric(float64(a.objects)/runs, "allocs/run")
+	b.ReportMetric(float64(a.bytes)/runs, "B/run")
 }

@@ -27,11 +27,20 @@ type recordable struct {
 	alone   bool                    // it goes by itself, and none of a batch waits for it
 }
 
-func (r *Recorder) recordable() *recordable {
+// recordables takes what runs have to record.
+func recordables(of []*Recorder) batch {
+	all, b := make([]recordable, len(of)), make(batch, len(of))
+	for i, r := range of {
+		all[i], b[i] = r.recordable(), &all[i]
+	}
+	return b
+}
+
+func (r *Recorder) recordable() recordable {
 	r.run.Lock()
 	defer r.run.Unlock()
 	t := r.underway()
-	one := &recordable{r: r, entries: t.untold, only: true, began: t.since}
+	one := recordable{r: r, entries: t.untold, only: true, began: t.since}
 	t.again, t.untold, t.since = false, nil, time.Time{}
 	if r.ending != nil && !r.ending.Here {
 		one.ending, one.only, one.began = r.ending, false, r.ending.Began
@@ -45,10 +54,9 @@ func (r *Recorder) Carry(began time.Time) { CarryAll([]*Recorder{r}, began) }
 // CarryAll is Carry for several runs. The hosts are told once all is recorded: they may block, or end this goroutine as
 // the store may.
 func CarryAll(all []*Recorder, began time.Time) {
-	b := make(batch, len(all))
-	for i, r := range all {
-		b[i] = r.recordable()
-		b[i].began = began
+	b := recordables(all)
+	for _, one := range b {
+		one.began = began
 	}
 	defer b.tellHosts()
 	bounded.Each(b, (*recordable).carryOut)

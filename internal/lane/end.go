@@ -51,7 +51,7 @@ func (r *Recorder) recordedTrip(done journal.Result, err error, s *stop) (fold.W
 	case done.Kept == nil:
 		return *done.Known, nil
 	}
-	r.recorded(append(done.Before, s.event)...)
+	r.recorded(done.Before, &s.event)
 	return r.Journal.End(done, &s.event, s.own), nil
 }
 

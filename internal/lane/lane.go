@@ -163,9 +163,5 @@ func (l *lane) take(done batch) (b batch) {
 	if *from = (*from)[n:]; len(*from) == 0 {
 		*from = nil
 	}
-	b = make(batch, n)
-	for i, r := range taken {
-		b[i] = r.recordable()
-	}
-	return b
+	return recordables(taken)
 }

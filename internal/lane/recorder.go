@@ -212,16 +212,16 @@ func (r *Recorder) settle(stored []*machine.Entry) {
 	}
 }
 
-// recorded notes that the store has the events, also when it says so late.
-func (r *Recorder) recorded(events ...fold.Event) {
+// recorded notes that the store has an event and those before it, also when it says so late.
+func (r *Recorder) recorded(before []fold.Event, event *fold.Event) {
 	r.run.Lock()
 	defer r.run.Unlock()
 	if r.pending().Empty() { // nearly always
 		return
 	}
-	ids := map[string]bool{}
-	for i := range events {
-		ids[events[i].ID] = true
+	ids := map[string]bool{event.ID: true}
+	for i := range before {
+		ids[before[i].ID] = true
 	}
 	var settled []*machine.Entry
 	for _, e := range r.pending().All() {

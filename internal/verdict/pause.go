@@ -72,7 +72,7 @@ func (p *Pause) ended(told Pause) bool {
 
 // indexFrom brings the index up to date from a place on.
 func (p *Pauses) indexFrom(from int) {
-	if p.index == nil {
+	if p.index == nil && from < len(p.all) {
 		p.index = map[string]int{}
 	}
 	for i := from; i < len(p.all); i++ {

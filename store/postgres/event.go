@@ -2,13 +2,11 @@ package postgres
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
@@ -32,25 +30,23 @@ const (
 		WHERE aggregate_type {=} $1 AND aggregate_id {=} $2`
 )
 
-// encode returns the events as the columns of insertRows.
+// encode returns the events as the columns of insertRows, which are NULL without events.
 func encode(events []watchdog.Event) (columns [7]any, err error) {
-	if err := storerows.Validate(events); err != nil {
+	if err := storerows.Validate(events); err != nil || len(events) == 0 {
 		return columns, err
 	}
-	var texts [5][]string
-	var at []time.Time
-	var consensus []*string
+	var arrays [len(columns)]array
 	for _, e := range events {
-		for column, text := range []string{e.ID, e.AggregateType, e.AggregateID, e.Type, string(e.Payload)} {
-			texts[column] = append(texts[column], text)
+		for column, text := range [...]string{e.ID, e.AggregateType, e.AggregateID, e.Type} {
+			arrays[column] = appendText(arrays[column], text)
 		}
-		at = append(at, record.Truncate(e.Timestamp))
-		consensus = append(consensus, storerows.Nullable(e.ConsensusID))
+		arrays[4] = appendText(arrays[4], e.Payload)
+		arrays[5] = arrays[5].time(e.Timestamp)
+		arrays[6] = arrays[6].textOrNull(e.ConsensusID)
 	}
-	for column := range texts {
-		columns[column] = texts[column]
+	for column, all := range arrays {
+		columns[column] = all.String()
 	}
-	columns[5], columns[6] = at, consensus
 	return columns, nil
 }
 

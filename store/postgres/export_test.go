@@ -165,3 +165,23 @@ func (s *Store) FollowStatement(aggregateID, mark string) (statement string, arg
 	statement, arguments = f.statement()
 	return s.qualify(statement), arguments
 }
+
+// ArrayOfTexts and the next three return the texts of arrays.
+func ArrayOfTexts(all ...string) string { return arrayOf(all, appendText[string]) }
+
+// ArrayOrNull has NULL for an empty text.
+func ArrayOrNull(all ...string) string { return arrayOf(all, array.textOrNull) }
+
+// ArrayOfNumbers has numbers.
+func ArrayOfNumbers(all ...int64) string { return arrayOf(all, array.number) }
+
+// ArrayOfTimes has times.
+func ArrayOfTimes(all ...time.Time) string { return arrayOf(all, array.time) }
+
+func arrayOf[T any](all []T, add func(array, T) array) string {
+	var a array
+	for _, one := range all {
+		a = add(a, one)
+	}
+	return a.String()
+}

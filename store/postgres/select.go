@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/seed62658d38/watchdog"
 )
@@ -78,35 +77,41 @@ func (s *Store) Select(ctx context.Context, selection watchdog.Selection) ([]wat
 }
 
 func selectArguments(asked []watchdog.Selection) []any {
-	var kinds, aggregates, ids, latest []string
-	var since, until []pgtype.Timestamptz
-	var known []pgtype.Int8
-	var idPlaces, latestPlaces []int64
+	var kinds, aggregates, since, ids, idPlaces, latest, latestPlaces, until, known array
 	for i, a := range asked {
 		place := int64(i) + 1
-		kinds, aggregates = append(kinds, a.AggregateType), append(aggregates, a.AggregateID)
-		since, until = append(since, sinceArgument(a.Since)), append(until, sinceArgument(a.Until))
-		known = append(known, pgtype.Int8{Int64: int64(a.Known), Valid: a.Known > 0 && !a.Until.IsZero()})
-		ids, idPlaces = append(ids, a.IDs...), append(idPlaces, slices.Repeat([]int64{place}, len(a.IDs))...)
-		latest = append(latest, a.LatestOf...)
-		latestPlaces = append(latestPlaces, slices.Repeat([]int64{place}, len(a.LatestOf))...)
+		kinds, aggregates = appendText(kinds, a.AggregateType), appendText(aggregates, a.AggregateID)
+		since, until = since.since(a.Since), until.since(a.Until)
+		if a.Known > 0 && !a.Until.IsZero() {
+			known = known.number(int64(a.Known))
+		} else {
+			known = known.null()
+		}
+		for _, id := range a.IDs {
+			ids, idPlaces = appendText(ids, id), idPlaces.number(place)
+		}
+		for _, kind := range a.LatestOf {
+			latest, latestPlaces = appendText(latest, kind), latestPlaces.number(place)
+		}
 	}
-	return []any{kinds, aggregates, since, idPlaces, ids, latestPlaces, latest, until, known}
+	return []any{
+		kinds.String(), aggregates.String(), since.String(), idPlaces.String(), ids.String(), latestPlaces.String(),
+		latest.String(), until.String(), known.String(),
+	}
 }
 
-// sinceArgument rounds up to the microsecond: what is stored is at or after both times, or before both. NULL selects
-// nothing.
-func sinceArgument(since time.Time) pgtype.Timestamptz {
+// since appends a time, rounded up to the microsecond: what is stored is at or after both times, or before both. NULL
+// selects nothing.
+func (a array) since(since time.Time) array {
 	switch year := since.UTC().Year(); {
 	case since.IsZero():
-		return pgtype.Timestamptz{}
+		return a.null()
 	case year < 1:
-		return pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
+		return appendText(a, "-infinity")
 	case year > 9999:
-		return pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
+		return appendText(a, "infinity")
 	}
-	up := since.UTC().Add(time.Microsecond - 1)
-	return pgtype.Timestamptz{Time: up.Add(-time.Duration(up.Nanosecond() % 1000)), Valid: true}
+	return a.time(since.Add(time.Microsecond - 1))
 }
 
 // A selectedRow is a row of selectSelected.

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
@@ -18,9 +19,9 @@ import (
 var errNothingStored = errors.New("nothing was stored")
 
 // Transact implements [watchdog.TransactionalStore], in one transaction and four round trips, however many exchanges
-// there are; six, if the store cannot use the pool's default_query_exec_mode. Each further exchange with the same
-// aggregate may need two more (four), and a Transact whose events are all stored already needs one more. If Transact
-// returns an error, the error says whether the events may be stored, and Kept is as it was.
+// there are; five, if the store cannot use the pool's default_query_exec_mode. Each further exchange with the same
+// aggregate may need two more (three), and a Transact that finds one of its events stored already needs one more (two).
+// If Transact returns an error, the error says whether the events may be stored, and Kept is as it was.
 //
 // Each aggregate has one of 64 advisory locks of the database, so a Transact may wait for one with another aggregate,
 // as long as the context allows. It waits for no other lock for longer than [session.LockWait].
@@ -104,6 +105,7 @@ type exchanging struct {
 	store    *Store
 	steps    []step // not sent yet
 	inserted int64  // of the decided events
+	awaited  bool   // awaitStandby was sent
 }
 
 // carryOutAll locks the aggregates, carries out the exchanges in their order, and returns what each kept.
@@ -111,6 +113,7 @@ func (t *exchanging) carryOutAll(
 	ctx context.Context, exchanges []*watchdog.Exchange,
 ) (kept [][]watchdog.Event, err error) {
 	t.add(lockBuckets, []any{t.store.buckets(exchanges)}, nil)
+	kept = make([][]watchdog.Event, 0, len(exchanges))
 	for _, part := range storerows.WithoutRepeats(exchanges, aggregateOf) {
 		events, err := t.carryOut(ctx, part)
 		if err != nil {
@@ -118,7 +121,7 @@ func (t *exchanging) carryOutAll(
 		}
 		kept = append(kept, events...)
 	}
-	if t.inserted == 0 { // also if nothing was decided, because of an event that the standby may not have
+	if t.inserted == 0 && !t.awaited { // nothing was decided, because of an event that the standby may not have
 		t.add(awaitStandby, nil, nil)
 		return kept, t.send(ctx)
 	}
@@ -131,20 +134,20 @@ func (t *exchanging) carryOut(ctx context.Context, exchanges []*watchdog.Exchang
 	if err != nil {
 		return nil, err
 	}
-	decided := make([][]watchdog.Event, len(exchanges))
+	all, kept := make([]watchdog.Event, 0, len(exchanges)), make([][]watchdog.Event, len(exchanges))
 	for i, e := range exchanges {
-		decided[i] = e.Decide(selected[i])
+		kept[i] = e.Decide(selected[i])
+		all = append(all, kept[i]...)
 	}
-	stored, err := t.insert(ctx, slices.Concat(decided...))
+	stored, err := t.insert(ctx, all)
 	if err != nil {
 		return nil, err
 	}
-	for i, events := range decided {
-		if decided[i], err = keptOf(events, stored); err != nil {
-			return nil, err
-		}
+	for i := range kept {
+		n := len(kept[i])
+		kept[i], stored = stored[:n:n], stored[n:]
 	}
-	return decided, nil
+	return kept, nil
 }
 
 func (t *exchanging) selectAll(ctx context.Context, exchanges []*watchdog.Exchange) ([][]watchdog.Event, error) {
@@ -161,28 +164,52 @@ func (t *exchanging) selectAll(ctx context.Context, exchanges []*watchdog.Exchan
 	return sortSelected(asked, rows), err
 }
 
-// selectKept is a statement of its own: an insert does not see the events that it waited for.
-const selectKept = `
-	SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id {=} ANY ($1::pg_catalog.text[])`
-
-// insert appends events, and returns what is stored under their IDs.
-func (t *exchanging) insert(ctx context.Context, events []watchdog.Event) (map[string]watchdog.Event, error) {
+// insert appends events, and returns what is stored under their IDs: the events themselves, unless an ID was taken.
+func (t *exchanging) insert(ctx context.Context, events []watchdog.Event) ([]watchdog.Event, error) {
 	columns, err := encode(events)
 	if err != nil || len(events) == 0 {
 		return nil, err
 	}
-	var rows []watchdog.Event
+	before := t.inserted
 	t.add(t.store.insertStatement(), columns[:], counting(&t.inserted))
-	t.add(selectKept, columns[:1], func(r pgx.Rows) (err error) {
+	if err := t.send(ctx); err != nil {
+		return nil, err
+	}
+	if t.inserted-before < int64(len(events)) {
+		return t.storedAs(ctx, events, columns[0])
+	}
+	stored := make([]watchdog.Event, len(events))
+	for i, e := range events {
+		e.Timestamp, e.Payload = record.Truncate(e.Timestamp), bytes.Clone(e.Payload)
+		stored[i] = e
+	}
+	return stored, nil
+}
+
+// selectKept is a statement of its own: an insert does not see the events that it waited for.
+const selectKept = `
+	SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id {=} ANY ($1::pg_catalog.text[])`
+
+// storedAs reads what is stored under the IDs of the events. If none of the events is new, it has the commit wait for
+// the standby.
+func (t *exchanging) storedAs(ctx context.Context, events []watchdog.Event, ids any) ([]watchdog.Event, error) {
+	var rows []watchdog.Event
+	t.add(selectKept, []any{ids}, func(r pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(r, scanWhole)
 		return err
 	})
-	err = t.send(ctx)
+	if t.inserted == 0 {
+		t.awaited = true
+		t.add(awaitStandby, nil, nil)
+	}
+	if err := t.send(ctx); err != nil {
+		return nil, err
+	}
 	stored := make(map[string]watchdog.Event, len(rows))
 	for _, e := range rows {
 		stored[e.ID] = e
 	}
-	return stored, err
+	return keptOf(events, stored)
 }
 
 // scanWhole reads the aggregate and eventFields.

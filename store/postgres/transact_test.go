@@ -192,7 +192,7 @@ func (*tripCounter) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndD
 
 func TestTransactRoundTrips(t *testing.T) {
 	for mode, want := range map[pgx.QueryExecMode]struct{ transact, call int64 }{
-		pgx.QueryExecModeCacheStatement: {4, 1}, pgx.QueryExecModeSimpleProtocol: {6, 3},
+		pgx.QueryExecModeCacheStatement: {4, 1}, pgx.QueryExecModeSimpleProtocol: {5, 3},
 	} {
 		counter := &tripCounter{}
 		s := newStore(t, hostPool(t, newDSN(t), func(c *pgxpool.Config) {

@@ -16,6 +16,9 @@ var (
 const (
 	LockWait = lockWait
 	MaxRows  = maxRows
+
+	MostRows  = mostRows
+	MostBytes = mostBytes
 )
 
 // ReadCommitted runs a query as every read of a store of OpenReadOnly is run.
@@ -46,6 +49,8 @@ const (
 	LeaveRows     = leaveRows
 	JudgeRow      = judgeRow
 
+	InsertRows      = insertRows
+	InsertOutbox    = insertOutbox
 	SelectSelection = selectSelection
 	SelectMany      = selectMany
 	SelectStored    = selectStored

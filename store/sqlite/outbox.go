@@ -1,26 +1,32 @@
 package sqlite
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
 	"github.com/seed62658d38/watchdog"
 )
 
+// insertOutbox puts those of the events with these IDs into the outbox that are ends, in the order of the IDs.
 const insertOutbox = `
 	INSERT INTO main.watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
-	VALUES (?1, ?2, ?3, ?4, ` + databaseTime + `)`
+	SELECT id, aggregate_type, aggregate_id, event_type, ` + databaseTime + `
+	FROM (SELECT value AS name FROM json_each(?1)) CROSS JOIN main.events WHERE id COLLATE BINARY = name
+		AND +aggregate_type = '` + watchdog.AggregateType + `'
+		AND +event_type IN ('` + watchdog.EventCancel + `', '` + watchdog.EventComplete + `')`
 
-// insertEvent inserts an event, unless its ID is taken. An end event is also put into the outbox, if there is one.
-func (t *transaction) insertEvent(r row) (inserted bool, err error) {
-	rows, err := t.change(insertEvent, r[:]...)
-	if err != nil || rows == 0 {
-		return false, err
+// insertTold inserts events as insertEvents does, and puts the ends among those that it inserts into the outbox.
+func (t *transaction) insertTold(rows []row) (inserted int64, err error) {
+	prepared, err := t.prepare(insertRows + ` RETURNING id`) //nolint:sqlclosecheck // kept as long as the writer
+	if err != nil {
+		return 0, err
 	}
-	if t.store.outbox && r.isEnd() {
-		err = t.run(insertOutbox, r[:4]...)
+	ids, err := textsOf(prepared.QueryContext(context.Background(), jsonArray(rows)))
+	if err != nil {
+		return 0, err
 	}
-	return true, err
+	return int64(len(ids)), t.run(insertOutbox, jsonArray(ids))
 }
 
 // isEnd reports whether the event is the end of a run's window.

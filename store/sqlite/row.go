@@ -11,8 +11,8 @@ import (
 )
 
 // A row is an event in the order of the table's columns: id, aggregate_type, aggregate_id, event_type, payload,
-// timestamp, consensus_id.
-type row [7]any
+// timestamp, consensus_id, which is empty for NULL.
+type row [7]string
 
 // encode copies the events into rows, so that the caller may change the events while the rows wait for their commit.
 func encode(events []watchdog.Event) ([]row, error) {
@@ -23,7 +23,7 @@ func encode(events []watchdog.Event) ([]row, error) {
 	for i, e := range events {
 		rows[i] = row{
 			e.ID, e.AggregateType, e.AggregateID, e.Type,
-			addVersion(e.Payload), formatTime(e.Timestamp), storerows.Nullable(e.ConsensusID),
+			addVersion(e.Payload), formatTime(e.Timestamp), e.ConsensusID,
 		}
 	}
 	return rows, nil

@@ -89,11 +89,12 @@ func known(s watchdog.Selection) int {
 	return s.Known
 }
 
-func jsonArray(texts []string) string {
-	if len(texts) == 0 {
+// jsonArray is the array of what has only texts and numbers, which can always be encoded.
+func jsonArray[T any](all []T) string {
+	if len(all) == 0 {
 		return "[]"
 	}
-	array, _ := json.Marshal(texts) // texts can always be encoded
+	array, _ := json.Marshal(all)
 	return string(array)
 }
 

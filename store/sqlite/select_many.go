@@ -2,29 +2,44 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/seed62658d38/watchdog"
 )
 
 // selectMany is selectSelection for many selections without LatestOf, with the number of the selection before each row.
-// The parameters are JSON arrays: of the aggregates with Since, and of the IDs with their selection's number and
-// aggregate. CROSS JOIN keeps the order of the tables, so that each lookup uses an index.
+// The parameter is a JSON array of what askedOf returns, which is read once. CROSS JOIN keeps the order of the tables,
+// so that each lookup uses an index.
 const selectMany = `
-	SELECT n, ` + eventColumns + ` FROM (` + askedAggregates + `) AS asked CROSS JOIN main.events
+	WITH asked AS MATERIALIZED (
+		SELECT key AS n, json_extract(value, '$[0]') AS kind, json_extract(value, '$[1]') AS run,
+			nullif(json_extract(value, '$[2]'), '') AS since, value AS texts FROM json_each(?1)
+	)
+	SELECT n, ` + eventColumns + ` FROM asked CROSS JOIN main.events
 		WHERE aggregate_type = kind COLLATE BINARY AND aggregate_id = run COLLATE BINARY AND timestamp >= since
-	UNION ALL SELECT n, ` + eventColumns + ` FROM (` + askedAggregates + `) AS asked CROSS JOIN main.events
+	UNION ALL SELECT n, ` + eventColumns + ` FROM asked CROSS JOIN main.events
 		WHERE aggregate_type = kind COLLATE BINARY AND aggregate_id = run COLLATE BINARY AND since IS NOT NULL
 			AND ` + isForeignTime + `
 	UNION ALL SELECT n, ` + eventColumns + ` FROM (
-		SELECT json_extract(value, '$[0]') AS n, json_extract(value, '$[1]') AS name, json_extract(value, '$[2]') AS kind,
-			json_extract(value, '$[3]') AS run FROM json_each(?2)) AS named CROSS JOIN main.events
+		SELECT n, kind, run, one.value AS name FROM asked CROSS JOIN json_each(texts) AS one WHERE one.key >= 3
+		) AS named CROSS JOIN main.events
 		WHERE id COLLATE BINARY = name
 			AND +aggregate_type = kind COLLATE BINARY AND +aggregate_id = run COLLATE BINARY`
 
-const askedAggregates = `SELECT key AS n, json_extract(value, '$[0]') AS kind, json_extract(value, '$[1]') AS run,
-		json_extract(value, '$[2]') AS since FROM json_each(?1)`
+// askedOf returns the selections as selectMany reads them: the texts of each are its aggregate, Since, empty for none,
+// and its IDs.
+func askedOf(exchanges []*watchdog.Exchange) [][]string {
+	asked, texts := make([][]string, len(exchanges)), make([]string, 0, 5*len(exchanges)) // most have two IDs
+	for i, x := range exchanges {
+		first, since := len(texts), ""
+		if !x.Since.IsZero() {
+			since = formatTime(x.Since)
+		}
+		texts = append(append(texts, x.AggregateType, x.AggregateID, since), x.IDs...)
+		asked[i] = texts[first:]
+	}
+	return asked
+}
 
 // selectedAll returns what each selection selects, with one query if it can.
 func (t *transaction) selectedAll(exchanges []*watchdog.Exchange) ([][]watchdog.Event, error) {
@@ -47,7 +62,7 @@ func (t *transaction) selectMany(exchanges []*watchdog.Exchange, all [][]watchdo
 	if err != nil {
 		return err
 	}
-	rows, err := prepared.QueryContext(context.Background(), manyArguments(exchanges)...)
+	rows, err := prepared.QueryContext(context.Background(), jsonArray(askedOf(exchanges)))
 	if err != nil {
 		return err
 	}
@@ -68,17 +83,4 @@ func (t *transaction) selectMany(exchanges []*watchdog.Exchange, all [][]watchdo
 		all[i] = selectOf(all[i], x.Selection)
 	}
 	return rows.Err()
-}
-
-func manyArguments(exchanges []*watchdog.Exchange) []any {
-	asked, named := make([][3]any, len(exchanges)), make([][4]any, 0, 2*len(exchanges))
-	for i, x := range exchanges {
-		asked[i] = [3]any{x.AggregateType, x.AggregateID, nullTime(x.Since)}
-		for _, id := range x.IDs {
-			named = append(named, [4]any{i, id, x.AggregateType, x.AggregateID})
-		}
-	}
-	first, _ := json.Marshal(asked) // texts and numbers can always be encoded
-	second, _ := json.Marshal(named)
-	return []any{string(first), string(second)}
 }

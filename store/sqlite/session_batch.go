@@ -33,16 +33,21 @@ func (t *transaction) cancelAll(all []session.BatchedCancel, rows [][]row, outco
 	if err != nil {
 		return err
 	}
+	var done []row
 	for i, c := range all {
 		outcomes[i], err = t.judge(c.Judged, c.Request.By, now)
 		if err == nil && outcomes[i] == session.Done {
-			outcomes[i], err = t.cancelJudged(c.Judged, c.Request, rows[i])
+			outcomes[i], err = t.cancelJudged(c.Judged, c.Request)
 		}
 		if err != nil {
 			return err
 		}
+		if outcomes[i] == session.Done {
+			done = append(done, rows[i]...)
+		}
 	}
-	return nil
+	_, err = t.insertEvents(done)
+	return err
 }
 
 var _ session.BatchCanceller = (*Store)(nil)

@@ -85,7 +85,8 @@ func (s *Store) Warn(ctx context.Context, judged session.Session, events []watch
 		if err := t.run(warnRow, judged.RunID, formatTime(now)); err != nil {
 			return "", err
 		}
-		return session.Done, t.insertEvents(rows)
+		_, err := t.insertEvents(rows)
+		return session.Done, err
 	})
 }
 
@@ -96,7 +97,11 @@ func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.Ca
 		return "", err
 	}
 	return s.judged(ctx, "cancel", judged, c.By, 1+len(rows), func(t *transaction, _ time.Time) (session.Outcome, error) {
-		return t.cancelJudged(judged, c, rows)
+		outcome, err := t.cancelJudged(judged, c)
+		if err == nil && outcome == session.Done {
+			_, err = t.insertEvents(rows)
+		}
+		return outcome, err
 	})
 }
 
@@ -112,17 +117,12 @@ func encodeCancel(judged session.Session, c session.CancelRequest) ([]row, error
 	return rows, nil
 }
 
-// cancelJudged cancels a session that is as it was judged, unless its end is stored.
-func (t *transaction) cancelJudged(
-	judged session.Session, c session.CancelRequest, rows []row,
-) (session.Outcome, error) {
+// cancelJudged cancels a session that is as it was judged, unless its end is stored. The caller inserts the events.
+func (t *transaction) cancelJudged(judged session.Session, c session.CancelRequest) (session.Outcome, error) {
 	if stored, err := t.storedEnd(judged, c.Events[len(c.Events)-1].ID); stored || err != nil {
 		return session.EndStored, err
 	}
-	if err := t.cancel(judged, c); err != nil {
-		return "", err
-	}
-	return session.Done, t.insertEvents(rows)
+	return session.Done, t.cancel(judged, c)
 }
 
 func (t *transaction) cancel(judged session.Session, c session.CancelRequest) error {

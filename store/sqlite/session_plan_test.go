@@ -41,7 +41,9 @@ func TestQueryPlans(t *testing.T) {
 		"select": {sqlite.SelectSelection, []any{
 			"runtime_control", "run", "[]", "2026-03-04 12:00:00.000000", "[]", "2026-03-04 12:00:00.000000", 1,
 		}},
-		"many":        {sqlite.SelectMany, []any{"[]", "[]"}},
+		"many":        {sqlite.SelectMany, []any{"[]"}},
+		"insert":      {sqlite.InsertRows, []any{"[]"}},
+		"outbox":      {sqlite.InsertOutbox, []any{"[]"}},
 		"stored":      {sqlite.SelectStored, []any{"[]"}},
 		"layers":      {sqlite.SelectLayers, []any{"run"}},
 		"new":         {sqlite.SelectNew, []any{1, "event", "run"}},

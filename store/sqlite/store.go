@@ -111,7 +111,10 @@ func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 	if err != nil {
 		return err
 	}
-	err = s.commit(ctx, len(rows), func(t *transaction) error { return t.insertEvents(rows) })
+	err = s.commit(ctx, len(rows), func(t *transaction) error {
+		_, err := t.insertEvents(rows)
+		return err
+	})
 	if errors.Is(err, ErrClosed) {
 		return fmt.Errorf("append %d events: %w", len(events), err)
 	}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	"github.com/seed62658d38/watchdog"
@@ -68,28 +66,28 @@ func (d *decider) notePanic(panicked any) {
 	d.panicked = panicked
 }
 
-// carryOut reads what is stored under the IDs that others had taken at the end, with one query: nothing in the
-// transaction changes an event.
+// carryOut reads what is stored under IDs that others had taken at the end, with one query: nothing in the transaction
+// changes an event.
 func (d *decider) carryOut(t *transaction) error {
-	var decided [][]watchdog.Event
-	taken := map[string]bool{}
+	all := decided{counts: make([]int, 0, len(d.exchanges))}
 	for _, part := range storerows.WithoutRepeats(d.exchanges, aggregateOf) {
 		selected, err := t.selectedAll(part)
 		if err != nil {
 			return err
 		}
+		var events []watchdog.Event
 		for i, x := range part {
-			events, err := d.decide(x, selected[i])
-			if err == nil {
-				err = t.insert(events, taken)
-			}
+			some, err := d.decide(x, selected[i])
 			if err != nil {
 				return err
 			}
-			decided = append(decided, events)
+			events, all.counts = append(events, some...), append(all.counts, len(some))
+		}
+		if err := all.insert(t, events); err != nil {
+			return err
 		}
 	}
-	kept, err := t.kept(decided, taken)
+	kept, err := all.kept(t)
 	if err != nil {
 		return err
 	}
@@ -140,64 +138,79 @@ func (t *transaction) selected(s watchdog.Selection) ([]watchdog.Event, error) {
 	return selectFrom(rows, s)
 }
 
-// insert inserts the events and notes the IDs that were taken.
-func (t *transaction) insert(events []watchdog.Event, taken map[string]bool) error {
+// decided are the events that exchanges decided on, in their order.
+type decided struct {
+	events   []watchdog.Event
+	rows     []row // of the events
+	counts   []int // how many are of each exchange
+	inserted int64 // how many had an ID that was not taken
+}
+
+// insert inserts the events that were decided on next.
+func (d *decided) insert(t *transaction, events []watchdog.Event) error {
 	rows, err := encode(events)
 	if err != nil {
 		return err
 	}
-	for i, r := range rows {
-		inserted, err := t.insertEvent(r)
-		if err != nil {
-			return err
-		}
-		if !inserted {
-			taken[events[i].ID] = true
-		}
-	}
-	return nil
+	inserted, err := t.insertEvents(rows)
+	d.events, d.rows, d.inserted = append(d.events, events...), append(d.rows, rows...), d.inserted+inserted
+	return err
 }
 
-// kept returns what is stored under the IDs of the events of each exchange: the events themselves, but for those whose
-// ID was taken.
-func (t *transaction) kept(decided [][]watchdog.Event, taken map[string]bool) ([][]watchdog.Event, error) {
-	stored, err := t.storedAs(slices.Collect(maps.Keys(taken)))
+// kept returns for each exchange what is stored under the IDs of its events.
+func (d *decided) kept(t *transaction) ([][]watchdog.Event, error) {
+	stored, err := d.stored(t)
 	if err != nil {
 		return nil, err
 	}
-	all := make([][]watchdog.Event, len(decided))
-	for i, events := range decided {
-		all[i] = make([]watchdog.Event, len(events))
-		for j, e := range events {
-			kept, exists := stored[e.ID]
-			switch {
-			case !taken[e.ID]:
-				kept = asStored(e)
-			case !exists:
-				return nil, fmt.Errorf("event %s was not stored: a trigger of the table may have dropped it", e.ID)
-			}
-			kept.Payload = bytes.Clone(kept.Payload) // an ID may be there twice
-			all[i][j] = kept
-		}
+	kept := make([][]watchdog.Event, len(d.counts))
+	for i, n := range d.counts {
+		kept[i], stored = stored[:n:n], stored[n:]
 	}
-	return all, nil
+	return kept, nil
 }
 
-// asStored is the event as it is read back.
-func asStored(e watchdog.Event) watchdog.Event {
-	e.Timestamp, e.Payload = record.Truncate(e.Timestamp), stripVersion(addVersion(e.Payload))
-	return e
+// stored returns what is stored under the IDs: the events themselves, unless an ID was taken.
+func (d *decided) stored(t *transaction) ([]watchdog.Event, error) {
+	if d.inserted < int64(len(d.events)) {
+		return t.storedAs(d.events)
+	}
+	all := make([]watchdog.Event, len(d.events))
+	for i, e := range d.events {
+		e.Timestamp, e.Payload = record.Truncate(e.Timestamp), stripVersion(d.rows[i][4])
+		all[i] = e
+	}
+	return all, nil
 }
 
 const selectStored = `
 	SELECT aggregate_type, aggregate_id, ` + eventColumns + ` FROM main.events
 	WHERE id COLLATE BINARY IN (SELECT value FROM json_each(?1))`
 
-// storedAs returns the events of all aggregates that have these IDs.
-func (t *transaction) storedAs(ids []string) (map[string]watchdog.Event, error) {
-	if len(ids) == 0 {
-		return nil, nil
+// storedAs returns the events of all aggregates that have the IDs of these.
+func (t *transaction) storedAs(events []watchdog.Event) ([]watchdog.Event, error) {
+	ids := make([]string, len(events))
+	for i, e := range events {
+		ids[i] = e.ID
 	}
+	stored, err := t.byID(ids)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]watchdog.Event, len(ids))
+	for i, id := range ids {
+		e, exists := stored[id]
+		if !exists {
+			return nil, fmt.Errorf("event %s was not stored: a trigger of the table may have dropped it", id)
+		}
+		e.Payload = bytes.Clone(e.Payload) // an ID may be there twice
+		all[i] = e
+	}
+	return all, nil
+}
+
+// byID returns the events that have these IDs.
+func (t *transaction) byID(ids []string) (map[string]watchdog.Event, error) {
 	prepared, err := t.prepare(selectStored) //nolint:sqlclosecheck // kept as long as the writer
 	if err != nil {
 		return nil, err

@@ -72,19 +72,6 @@ func (t *transaction) raiseSynchronous() error {
 	return nil
 }
 
-const insertEvent = `
-	INSERT INTO main.events (id, aggregate_type, aggregate_id, event_type, payload, timestamp, consensus_id)
-	VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
-
-func (t *transaction) insertEvents(rows []row) error {
-	for _, r := range rows {
-		if _, err := t.insertEvent(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // commit makes the transaction durable. With a rollback journal it also waits for readers.
 func (t *transaction) commit() error {
 	err := t.store.retryWhileLocked(context.Background(), func() error { return t.run("COMMIT") })
