@@ -67,7 +67,7 @@ func (all pendings) saw(runID string, pass int) {
 // not answered is looked up first: it may be gone because that was committed.
 func (all pendings) forget(pass int, complete bool, now time.Time) {
 	for runID, m := range all {
-		switch gone := complete && m.seenBy != pass; {
+		switch gone := complete && m.seenBy < pass; {
 		case now.Sub(m.keptAt) > forgetAfter && now.Sub(m.next) > forgetAfter:
 			delete(all, runID)
 		case gone && m.doubt != nil:

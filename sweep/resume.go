@@ -89,6 +89,6 @@ func (w *walk) stillCancelled(ctx context.Context, s session.Session) (bool, err
 }
 
 // forgetResumptions drops those that were over long ago.
-func (s *Sweeper) forgetResumptions(now time.Time) {
-	maps.DeleteFunc(s.resumptions, func(_ string, r *resumption) bool { return now.Sub(r.next) > forgetAfter })
+func (p *passes) forgetResumptions(now time.Time) {
+	maps.DeleteFunc(p.resumptions, func(_ string, r *resumption) bool { return now.Sub(r.next) > forgetAfter })
 }
