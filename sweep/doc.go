@@ -29,9 +29,10 @@
 // beat it expires, and its sessions are without a lease. An outage of the database, a lock or a slow answer starts the
 // observation again. So a lease expires at most four promises after its last renewal.
 //
-// Leases are observed beside the passes, each by its own promise: no other lease, no hook and no page holds one up. When
-// one expires [Sweeper.Run] has a pass at once, or after the one that is under way. [Sweeper.Sweep] observes the leases
-// while it lasts: it waits for those that are suspects when it begins, and takes the sessions of each that expires.
+// Leases are observed beside the passes, each by its own promise: no other lease, no hook and no page holds one up.
+// When one expires [Sweeper.Run] has a pass at once, or after the one that is under way. [Sweeper.Sweep] observes the
+// leases while it lasts: it waits for those that are suspects when it begins, and takes the sessions of each that
+// expires.
 //
 // The sessions of such a process are lost: their silence is proven. No cap counts them, so that the next pass cancels
 // all that are stalled, however many they are. They are not lost, and the caps hold, where a whole fleet seems to have

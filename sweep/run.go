@@ -14,12 +14,14 @@ const shortestRetry = time.Second
 
 // Run has a pass after the startup delay and then after every interval, or sooner if the grace of a session ends, until
 // ctx ends. From the first pass on it observes the leases beside its passes, each by its own promise. When one expires
-// it has a pass at once, or after the one that is under way; the next one stays where it is, and of sessions that only
-// look stalled both cancel no more than one may. Run then finishes the sessions in hand, starts no other, and returns
-// nil; that takes at most as long as the host's funcs and the canceller may take. A pass that fails is in the log and in
-// the [Stats]. The next pass comes a second later, and then after a wait that doubles with each failure, up to the
-// interval; the wait does not grow while single sessions fail slowly and others wait behind them. A disabled sweeper
-// only waits. Run returns [ErrRunning] if another call of Run has not returned yet.
+// it has a pass at once, or after the one that is under way. The next pass stays where it is, and of sessions that only
+// look stalled both cancel no more than one may.
+//
+// When ctx ends, Run finishes the sessions in hand, starts no other, and returns nil; that takes at most as long as the
+// host's funcs and the canceller may take. A pass that fails is in the log and in the [Stats]. The next one comes a
+// second later, and then after a wait that doubles with each failure, up to the interval; the wait does not grow while
+// single sessions fail slowly and others wait behind them. A disabled sweeper only waits. Run returns [ErrRunning] if
+// another call of Run has not returned yet.
 func (s *Sweeper) Run(ctx context.Context) error {
 	if !s.running.CompareAndSwap(false, true) {
 		return ErrRunning

@@ -17,14 +17,15 @@ import (
 //   - Until a pass finds the sessions. If the process lives, that is StalledThreshold, or MinAge if that is longer; the
 //     keeper's Pace and two thirds of its Promise, until its lease vouches for the silence; and the wait for a pass. If
 //     it died, that is four promises, until its lease has expired, and the pass that is under way then: Run has one at
-//     once. (The first of the four is at least five seconds: so often new leases are looked for.) The longer one counts.
+//     once. The first of the four is at least five seconds, because new leases are looked for so often. The longer one
+//     counts.
 //   - Grace, and the pass that is under way when it ends.
 //   - Until it is the turn of the last one: a wait for each pass that is full. That is Interval, or less with
 //     MaxCancellationsPerMinute.
 //
-// A wait is followed by a pass, which takes up to StopTimeout and a second for each StopHook and each Resume.Start. One
-// sweeper whose Run goes on and a database that answers at once are assumed. An outage of the database comes on top, and
-// so does the time by which its clock was set. Sessions with a threshold of their own have that instead of
+// A wait is followed by a pass, which takes up to StopTimeout and a second for each StopHook and each Resume.Start. A
+// sweeper whose Run goes on and a database that answers at once are assumed. An outage of the database comes on top,
+// and so does the time by which its clock was set. Sessions with a threshold of their own have that instead of
 // StalledThreshold.
 func (c Config) WorstTime(k session.KeeperConfig, sessions int) time.Duration {
 	c = c.withDefaults()

@@ -38,7 +38,7 @@ func FoundDeadWithin(promise time.Duration) time.Duration {
 	return max(2*SuspectAfter(promise), ReadLeasesAfter) + promisesToDeath*promise
 }
 
-// ObserveFor returns how long who waits for a suspect observes it: as long as it takes to find it dead, and two promises
+// ObserveFor returns how long a suspect is waited for at most: as long as it takes to find it dead, and two promises
 // more for looks that start again.
 func ObserveFor(promise time.Duration) time.Duration {
 	return (promisesToDeath + secondLooks) * promise
