@@ -67,12 +67,13 @@ func (s *Sweeper) pass(ctx context.Context, used *spent) Pass {
 }
 
 // wait waits for the next pass of Run, and reports whether there is one. That is sooner if a pass of Sweep has warned a
-// session whose grace ends before it. More deaths of leases than taken are reason for a pass at once.
+// session whose grace ends before it. If more leases died than were taken, there is a pass at once, unless the next one
+// is due anyhow.
 func (s *Sweeper) wait(ctx context.Context, next time.Time, taken int) (at time.Time, died, goOn bool) {
 	for {
 		dead, _, changed := s.leases.progress(nil)
 		if dead > taken {
-			return next, true, ctx.Err() == nil
+			return next, time.Now().Before(next), ctx.Err() == nil
 		}
 		s.setNext(next)
 		timer := time.NewTimer(time.Until(next))

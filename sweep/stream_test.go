@@ -177,6 +177,21 @@ func TestPassOfDeath(t *testing.T) {
 			require.Equal(f, 10, stats.Cancelled-stats.Lost)
 		})
 	})
+	t.Run("keeps no other from its turn, however many die", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.cfg.StartupDelay, f.cfg.Interval, f.cfg.MaxCancellationsPerRun = watchdog.None, time.Minute, 5
+			f.putStalled(30)
+			f.onStalled = func(context.Context, session.Query) error { time.Sleep(3 * time.Second); return nil } // fake
+			stop := f.run()
+			for i := range 150 {
+				f.newHostOf(fmt.Sprint("dead-", i), 0, time.Second)
+				f.advance(time.Second)
+			}
+			require.Len(f, f.ended(), 15)
+			stop()
+			f.advance(3 * time.Second) // for the call that was left behind
+		})
+	})
 	t.Run("that fails is tried again soon", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.cfg.StartupDelay = watchdog.None

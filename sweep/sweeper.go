@@ -97,20 +97,18 @@ func (s *Sweeper) sweep(ctx context.Context) Pass {
 
 // awaitSuspects goes through the pages again whenever a lease has expired, until no suspect is left to wait for.
 func (s *Sweeper) awaitSuspects(ctx context.Context, w *walk, until map[string]time.Duration, taken int) {
-	for w.pass.Err == nil {
-		dead, undecided, changed := s.leases.progress(until)
+	for undecided := true; undecided && w.pass.Err == nil; {
+		var dead int
+		var changed <-chan struct{}
+		dead, undecided, changed = s.leases.progress(until)
 		switch {
+		case dead > taken && s.takeTurn(ctx) == nil:
+			taken = dead
+			s.leg(ctx, w, nil)
+			s.endTurn()
 		case ctx.Err() != nil && (undecided || dead > taken):
 			w.pass.Err = stopped(ctx)
-		case dead > taken:
-			taken = dead
-			if s.takeTurn(ctx) == nil {
-				s.leg(ctx, w, nil)
-				s.endTurn()
-			}
-		case !undecided:
-			return
-		default:
+		case undecided:
 			select {
 			case <-changed:
 			case <-ctx.Done():
@@ -135,10 +133,10 @@ func (s *Sweeper) takeTurn(ctx context.Context) error {
 
 func (s *Sweeper) endTurn() { <-s.passing }
 
-// startPass begins a pass and lists the leases. What others have spent of its cap counts.
+// startPass begins a pass and lists the leases. What those before have spent of its cap counts.
 func (s *Sweeper) startPass(ctx context.Context, before spent) (w *walk, err error) {
 	s.begin()
-	w = s.passes.begin(ctx, before)
+	w = s.newWalk(ctx, before)
 	w.pass.Behind, err = s.leases.list(ctx)
 	return w, err
 }

@@ -40,8 +40,8 @@ type walk struct {
 // Spent counts the cancels and the warnings that count toward the cap of a pass.
 type spent struct{ counted, warned int }
 
-// begin begins a pass, and takes up what was left over by those before. What others have spent of its cap counts.
-func (p *passes) begin(ctx context.Context, before spent) *walk {
+// newWalk begins a pass, and takes up what was left over by those before. What these have spent of its cap counts.
+func (p *passes) newWalk(ctx context.Context, before spent) *walk {
 	p.number++
 	began := time.Now()
 	w := &walk{
