@@ -1,11 +1,6 @@
 package session
 
-import (
-	"cmp"
-	"log/slog"
-	"slices"
-	"time"
-)
+import "time"
 
 // MaxBehind is how many rows a lease names as behind. If there are more, it vouches for nothing more until there are
 // fewer.
@@ -25,74 +20,20 @@ type RowBehind struct {
 
 func (b RowBehind) key() AttemptID { return AttemptID{b.RunID, b.Attempt} }
 
-// vouchedFor returns the instant up to which the lease vouches for a row, and whether it names the row as behind.
-func (l *Lease) vouchedFor(a AttemptID) (upTo time.Duration, behind bool) {
-	upTo = max(l.Vouched, l.Covered)
+// silenceOf returns how long the lease vouches that the run of a row is silent, and whether it names the row as behind.
+func (l *Lease) silenceOf(s Session) (silence time.Duration, behind bool) {
+	upTo := max(l.Vouched, l.Covered)
 	for _, b := range l.Behind {
-		if b.key() == a {
-			return min(b.Written, upTo), true
+		if b.RunID == s.RunID && b.Attempt == s.Attempt {
+			upTo, behind = min(b.Written, upTo), true
 		}
 	}
-	return upTo, false
+	return max(upTo-s.Activity, 0), behind
 }
 
 // refutes reports whether the lease names the row of a session as behind, and does not vouch for the silence by which
 // it was judged.
 func (l *Lease) refutes(judged Session) bool {
-	upTo, behind := l.vouchedFor(AttemptID{judged.RunID, judged.Attempt})
-	return behind && judged.Silence > max(upTo-judged.Activity, 0)
-}
-
-// rowBehind returns the row as one that is behind. The activity that it shows is all that is certain of it: the run
-// woke up after that.
-func (r *keptRun) rowBehind() RowBehind {
-	return RowBehind{RunID: r.run.ID(), Attempt: r.attempt, Written: r.written}
-}
-
-// unended returns those of rows of runs that have ended which do not say so yet.
-func (k *Keeper) unended(ended []RowBehind) []RowBehind {
-	return slices.DeleteFunc(ended, func(b RowBehind) bool {
-		r := k.kept(b.RunID)
-		return r == nil || r.attempt != b.Attempt
-	})
-}
-
-// vouchFor vouches for all runs as they were at an instant, but for those whose rows are behind. The keeper's mutex is
-// held.
-func (l *heldLease) vouchFor(at time.Duration, behind []RowBehind) (told behindNews) {
-	over := len(behind) > MaxBehind
-	told.over, told.rows = over && !l.over, len(behind)
-	if l.over = over; over {
-		return told
-	}
-	slices.SortFunc(behind, func(a, b RowBehind) int { return cmp.Compare(a.RunID, b.RunID) })
-	for _, b := range behind {
-		if !slices.ContainsFunc(l.behind, func(known RowBehind) bool { return known.key() == b.key() }) {
-			told.named = append(told.named, b)
-		}
-	}
-	l.covered, l.behind = max(l.covered, at), behind
-	if len(behind) == 0 {
-		l.vouched = max(l.vouched, at)
-	}
-	return told
-}
-
-// behindNews is what the log is to say of rows that are behind: those that are named now and were not before, and that
-// there are too many.
-type behindNews struct {
-	named []RowBehind
-	rows  int
-	over  bool
-}
-
-func (n behindNews) log(to *slog.Logger) {
-	for _, b := range n.named {
-		to.Warn("the row of a run that was silent cannot be written; it is not judged for silence until it is",
-			"run", b.RunID, "attempt", b.Attempt)
-	}
-	if n.over {
-		to.Error("too many rows of runs that were silent cannot be written; no run of this process is judged for silence",
-			"rows", n.rows, "most", MaxBehind)
-	}
+	silence, behind := l.silenceOf(judged)
+	return behind && judged.Silence > silence
 }

@@ -18,26 +18,26 @@ type copiedRun struct {
 // between them.
 const askedTogether = 64
 
-// snapshot returns copies of the runs to look at, and clears the rechecks of those whose rows may be written now. A run
+// snapshot adds copies of the runs to look at, and clears the rechecks of those whose rows may be written now. A run
 // that had nothing new for long is dormant: it is looked at once in each renewal of the lease, and as often as at the
 // default promise where that is longer, for its row has to say soon that it has ended. Snapshot reports whether it left
 // dormant ones out.
-func (k *Keeper) snapshot(all bool) (asked []copiedRun, dormant bool) {
-	now := k.now()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	asked = k.copies
-	if all || now-k.lookedAt >= verdict.RenewAfter(min(k.cfg.Promise, DefaultPromise)) {
-		k.lookedAt = now
-		for _, r := range k.runs {
+func (s *roster) snapshot(into []copiedRun, all bool) (asked []copiedRun, dormant bool) {
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked = into
+	if all || now-s.lookedAt >= verdict.RenewAfter(min(s.cfg.Promise, DefaultPromise)) {
+		s.lookedAt = now
+		for _, r := range s.runs {
 			asked = r.copyTo(asked, now)
 		}
 	} else {
-		for r := range k.awake {
+		for r := range s.awake {
 			asked = r.copyTo(asked, now)
 		}
 	}
-	return asked, len(asked) < len(k.runs)
+	return asked, len(asked) < len(s.runs)
 }
 
 func (r *keptRun) copyTo(asked []copiedRun, now time.Duration) []copiedRun {
@@ -49,30 +49,30 @@ func (r *keptRun) copyTo(asked []copiedRun, now time.Duration) []copiedRun {
 }
 
 // noteDormant notes which runs are dormant. A reason to look at one again can have come up meanwhile.
-func (k *Keeper) noteDormant(asked []copiedRun) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (s *roster) noteDormant(asked []copiedRun) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i := range asked {
 		switch r := asked[i].of; {
 		case !asked[i].dormant:
-			k.rouse(r)
+			s.rouse(r)
 		case !r.dormant && !r.recheck && r.skips == (skips{}):
 			r.dormant = true
-			delete(k.awake, r)
+			delete(s.awake, r)
 		}
 	}
 }
 
 // rouse has the next flush look at a run, also if it is dormant. The mutex is held.
-func (k *Keeper) rouse(r *keptRun) {
-	if r.dormant && k.runs[r.run.ID()] == r {
+func (s *roster) rouse(r *keptRun) {
+	if r.dormant && s.runs[r.run.ID()] == r {
 		r.dormant = false
-		k.awake[r] = struct{}{}
+		s.awake[r] = struct{}{}
 	}
 }
 
 // recheck has the next flush write the row of a run, to learn whether it is still this attempt's. The mutex is held.
-func (k *Keeper) recheck(r *keptRun) {
+func (s *roster) recheck(r *keptRun) {
 	r.recheck = true
-	k.rouse(r)
+	s.rouse(r)
 }

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,29 +10,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
-
-// maxLookups is how many ends a write looks up at most. It is as many reads, one after the other; the next write has
-// the others.
-const maxLookups = 100
-
-// end writes the rows of runs that have ended, and then drops the runs. The ends of runs in doubt come last, so that
-// the reads hold up no others.
-func (k *Keeper) end(ctx context.Context, ends []Ending) error {
-	var sure []Ending
-	var doubtful []doubtfulEnd
-	for _, e := range ends {
-		if d, doubt := k.doubts(e); doubt {
-			doubtful = append(doubtful, d)
-			continue
-		}
-		sure = append(sure, e)
-	}
-	if err := k.writeEnds(ctx, sure); err != nil {
-		return err
-	}
-	settled, err := k.settle(ctx, doubtful)
-	return errors.Join(err, k.writeEnds(ctx, settled))
-}
 
 // A doubtfulEnd is how a run ended as its process knows it. The store may have its window's end, another one. If nobody
 // ran in the window, it may not have been opened.
@@ -43,53 +19,35 @@ type doubtfulEnd struct {
 	ran       bool
 }
 
-// doubts reports whether an end has to be looked up before it is written.
-func (k *Keeper) doubts(e Ending) (d doubtfulEnd, doubt bool) {
-	r := k.kept(e.RunID)
-	if r == nil || r.attempt != e.Attempt {
-		return d, false
-	}
-	complete, resumed := handle.Of(r.run.Context()).InDoubt()
+// doubted returns the end of a run with what is needed to look it up, and reports whether it has to be looked up before
+// it is written.
+func doubted(e Ending, run *watchdog.Watchdog) (d doubtfulEnd, doubt bool) {
+	complete, resumed := handle.Of(run.Context()).InDoubt()
 	if resumed {
 		e.Status, e.Reason = Interrupted, ""
-		return doubtfulEnd{e, r.run.StartedAt(), false}, true
 	}
-	return doubtfulEnd{e, r.run.StartedAt(), true}, complete
-}
-
-// settle returns the ends that could be looked up, and an error of one that could not.
-func (k *Keeper) settle(ctx context.Context, doubtful []doubtfulEnd) (settled []Ending, failed error) {
-	ctx, cancel := context.WithTimeout(ctx, k.cfg.RecordTimeout)
-	defer cancel()
-	for _, d := range doubtful[:min(len(doubtful), maxLookups)] {
-		e, err := k.asStored(ctx, d.Ending, d.startedAt, d.ran)
-		if err != nil {
-			failed = err
-			continue
-		}
-		settled = append(settled, e)
-	}
-	return settled, failed
+	return doubtfulEnd{e, run.StartedAt(), !resumed}, complete || resumed
 }
 
 // asStored returns an ending that says what the end of the run's window says, if that is stored: the row and the events
 // say the same. If nobody ran in the window and it never opened, it is that of a Resume which failed, and the run has
 // ended as before: with the last end that is stored.
-func (k *Keeper) asStored(ctx context.Context, e Ending, startedAt time.Time, ran bool) (Ending, error) {
-	events, err := k.cfg.Store.Read(ctx, watchdog.AggregateType, e.RunID)
+func (d doubtfulEnd) asStored(ctx context.Context, store Store) (Ending, error) {
+	e := d.Ending
+	events, err := store.Read(ctx, watchdog.AggregateType, e.RunID)
 	if err != nil {
 		return e, fmt.Errorf("look up the end of run %s: %w", e.RunID, err)
 	}
-	end := record.EventID(e.RunID, record.Stamp(startedAt).String(), watchdog.EventCancel, record.Once)
-	before, opened := e, ran
+	end := record.EventID(e.RunID, record.Stamp(d.startedAt).String(), watchdog.EventCancel, record.Once)
+	before, opened := e, d.ran
 	var last watchdog.Event
 	for _, event := range events {
 		switch {
 		case event.ID == end:
 			e.Status, e.Reason = StoredEnd(event)
-			return k.withStoredState(ctx, e, event)
+			return e.withStoredState(ctx, store, event)
 		case event.Type == watchdog.EventResume:
-			opened = opened || opens(event, startedAt)
+			opened = opened || opens(event, d.startedAt)
 		case event.Type == watchdog.EventCancel || event.Type == watchdog.EventComplete:
 			before.Status, before.Reason = StoredEnd(event)
 			last = event
@@ -98,15 +56,15 @@ func (k *Keeper) asStored(ctx context.Context, e Ending, startedAt time.Time, ra
 	if opened {
 		return e, nil
 	}
-	return k.withStoredState(ctx, before, last)
+	return before.withStoredState(ctx, store, last)
 }
 
 // withStoredState has an ending say how the run's command ended, if the event of its end does.
-func (k *Keeper) withStoredState(ctx context.Context, e Ending, end watchdog.Event) (Ending, error) {
+func (e Ending) withStoredState(ctx context.Context, store Store, end watchdog.Event) (Ending, error) {
 	if StoredState(nil, end) == nil {
 		return e, nil
 	}
-	row, err := k.cfg.Store.Session(ctx, e.RunID)
+	row, err := store.Session(ctx, e.RunID)
 	if err != nil && !permanent(err) {
 		return e, fmt.Errorf("look up the row of run %s: %w", e.RunID, err)
 	}
@@ -119,18 +77,4 @@ func opens(resume watchdog.Event, startedAt time.Time) bool {
 	var of record.Window
 	err := json.Unmarshal(resume.Payload, &of)
 	return err == nil && time.Time(of.SessionStartedAt).Equal(record.Truncate(startedAt))
-}
-
-// writeEnds writes the rows, and drops the runs whose rows were written.
-func (k *Keeper) writeEnds(ctx context.Context, ends []Ending) error {
-	skipped, err := batch[Ending]{k, ends, Ending.key, k.cfg.Store.End}.writeAll(ctx)
-	if err != nil {
-		return err
-	}
-	for _, e := range ends {
-		if skipped[e.RunID] != stayed {
-			k.drop(e.RunID, e.Attempt)
-		}
-	}
-	return nil
 }

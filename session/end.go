@@ -48,9 +48,13 @@ func StoredEnd(e watchdog.Event) (Status, watchdog.StopReason) {
 	if e.Type == watchdog.EventComplete {
 		return Finished, record.CompleteReason
 	}
+	return Cancelled, watchdog.StopReason(record.Code(reasonOf(e)))
+}
+
+// reasonOf returns the reason in the payload of a cancel. That of another writer may have none.
+func reasonOf(e watchdog.Event) (reason string) {
 	var fields map[string]json.RawMessage // the fields of a struct ignore case
-	var reason string
 	_ = json.Unmarshal(e.Payload, &fields)
-	_ = json.Unmarshal(fields["reason"], &reason) // another writer's cancel may have none
-	return Cancelled, watchdog.StopReason(record.Code(reason))
+	_ = json.Unmarshal(fields["reason"], &reason)
+	return reason
 }

@@ -8,30 +8,30 @@ import (
 )
 
 // Flush flushes once.
-func (k *Keeper) Flush(ctx context.Context) { k.flush(ctx) }
+func (k *Keeper) Flush(ctx context.Context) { k.flusher.flush(ctx) }
 
 // RecheckAll has the next flush write every row.
 func (k *Keeper) RecheckAll() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, r := range k.runs {
-		k.recheck(r)
+	k.roster.mu.Lock()
+	defer k.roster.mu.Unlock()
+	for _, r := range k.roster.runs {
+		k.roster.recheck(r)
 	}
 }
 
 // Renew renews the lease once.
-func (k *Keeper) Renew(ctx context.Context) { k.renew(ctx) }
+func (k *Keeper) Renew(ctx context.Context) { k.leases.renew(ctx) }
 
 // SetAllowed has the limits of all runs allow a silence, as if they had been changed.
 func (k *Keeper) SetAllowed(allowed time.Duration) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.allowed = func(*watchdog.Watchdog) time.Duration { return allowed }
+	k.roster.mu.Lock() // as the next flush does
+	defer k.roster.mu.Unlock()
+	k.rows.allowed = func(*watchdog.Watchdog) time.Duration { return allowed }
 }
 
 // Requested returns how many runs are to look for a cancel.
 func (k *Keeper) Requested() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(k.toSync)
+	k.roster.mu.Lock()
+	defer k.roster.mu.Unlock()
+	return len(k.roster.toSync)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -20,23 +19,12 @@ const (
 // errSkipped is why an end is not written of a store that has answered.
 var errSkipped = errors.New("the row is locked or refused, or the run's events are not stored")
 
-// finish writes what there is once more, and gives the lease up, which is renewed until then: the process lives. It
-// takes at most twice the record timeout.
-func (k *Keeper) finish(ctx context.Context, endRenewing func()) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*k.cfg.RecordTimeout)
-	defer cancel()
-	err := k.writeLast(ctx)
-	endRenewing()
-	k.endLease(ctx)
-	return err
-}
-
 // writeLast writes what there is, again and again, until the rows of all runs that have ended say how: nobody else
 // knows. It returns an error if there are some that do not when ctx ends.
-func (k *Keeper) writeLast(ctx context.Context) (failed error) {
+func (f *flusher) writeLast(ctx context.Context) (failed error) {
 	for tries := 0; ; tries++ {
-		err := k.writeAllEnds(ctx)
-		left := k.unwritten()
+		err := f.writeAllEnds(ctx)
+		left := f.roster.unwritten()
 		if left == 0 && err == nil {
 			return nil
 		}
@@ -47,13 +35,13 @@ func (k *Keeper) writeLast(ctx context.Context) (failed error) {
 		select {
 		case <-time.After(pause/2 + clocks.Spread(pause/2+1)): // many processes can wait for one store
 		case <-ctx.Done():
-			return k.unwrittenError(left, failed)
+			return f.unwrittenError(left, failed)
 		}
 	}
 }
 
 // unwrittenError is nil if nothing is left.
-func (k *Keeper) unwrittenError(left int, failed error) error {
+func (f *flusher) unwrittenError(left int, failed error) error {
 	if failed == nil {
 		failed = errSkipped
 	}
@@ -65,52 +53,46 @@ func (k *Keeper) unwrittenError(left int, failed error) error {
 		ends = "the end of 1 run is"
 	}
 	return fmt.Errorf("%s not written after %v: a sweeper finds that the process of such a run has died, and may "+
-		"have it resumed: %w", ends, 2*k.cfg.RecordTimeout, failed)
+		"have it resumed: %w", ends, 2*f.roster.cfg.RecordTimeout, failed)
 }
 
 // writeAllEnds writes what there is together, also the rows that were refused, and then waits for each end whose row is
 // locked.
-func (k *Keeper) writeAllEnds(ctx context.Context) error {
-	k.endPauses()
-	written, err := k.writeNews(ctx)
+func (f *flusher) writeAllEnds(ctx context.Context) error {
+	f.roster.endPauses()
+	written, err := f.writeNews(ctx)
 	for _, e := range written.ends {
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		if k.isLocked(e.key()) {
-			err = k.end(ctx, []Ending{e})
+		if f.roster.isLocked(e.key()) {
+			err = f.ends.write(ctx, []Ending{e})
 		}
 	}
 	return err
 }
 
 // endPauses has the next flush write the rows that were refused, too.
-func (k *Keeper) endPauses() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, r := range k.runs {
+func (s *roster) endPauses() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.runs {
 		r.skips.again = 0
 	}
 }
 
 // isLocked reports whether the row of an attempt was locked when it was written last.
-func (k *Keeper) isLocked(a AttemptID) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	r := k.runs[a.RunID]
-	return r != nil && r.attempt == a.Attempt && r.skips.locked
+func (s *roster) isLocked(a AttemptID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.attempt(a)
+	return r != nil && r.skips.locked
 }
 
 // unwritten returns how many runs have ended whose rows do not say how. It asks them without the mutex: a question can
 // end a run with its parent, and so call the host.
-func (k *Keeper) unwritten() (n int) {
-	k.mu.Lock()
-	all := make([]*watchdog.Watchdog, 0, len(k.runs))
-	for _, r := range k.runs {
-		all = append(all, r.run)
-	}
-	k.mu.Unlock()
-	for _, w := range all {
+func (s *roster) unwritten() (n int) {
+	for _, w := range s.watchdogs() {
 		if w.Context().Err() != nil {
 			n++
 		}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // A Lease is the word of one process that it lives. A [Keeper] begins one, renews it several times in every promise,
@@ -56,6 +54,13 @@ func (l Lease) Validate() error {
 	}
 	return nil
 }
+
+// The shortest and the longest [KeeperConfig].Promise. A pass of a sweeper that finds a dead process waits for several
+// promises, and every session that stalls meanwhile waits with it.
+const (
+	ShortestPromise = time.Second
+	LongestPromise  = 5 * time.Minute
+)
 
 // NoActivity is the [Session].Activity of a run that has not signalled since its attach.
 const NoActivity = time.Duration(-1)
@@ -115,9 +120,4 @@ func (s Session) SilentFor(now time.Time) time.Duration {
 		return s.Silence
 	}
 	return now.Sub(s.SilentSince())
-}
-
-// limit returns how long a session may be silent.
-func (q Query) limit(s Session) time.Duration {
-	return verdict.SessionThreshold(s.Threshold, q.Threshold, s.Allowance)
 }

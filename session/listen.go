@@ -17,29 +17,29 @@ const (
 	longestRetry  = 30 * time.Second
 )
 
-// watchCancels requests a sync of the runs whose sessions have ended. It polls the store, and listens to it, too, if
-// the store is a [Listener].
-func (k *Keeper) watchCancels(ctx context.Context) {
-	p := &poller{k: k, ready: make(chan struct{}, 1)}
-	var listening sync.WaitGroup
-	defer listening.Wait()
-	if listener, ok := k.cfg.Store.(Listener); ok {
-		listening.Go(func() { p.listen(ctx, listener) })
-	}
-	p.run(ctx)
-}
-
-// A poller asks the store what others have ended of the lease.
+// A poller asks the store what others have ended of the lease, and requests a sync of those runs.
 type poller struct {
-	k         *Keeper
+	roster    *roster
 	told      []AttemptID // which the store can forget
 	listening atomic.Bool
 	ready     chan struct{} // has room for one: the store listens now
 }
 
+func newPoller(s *roster) *poller { return &poller{roster: s, ready: make(chan struct{}, 1)} }
+
+// watch polls the store until ctx ends, and listens to it, too, if the store is a [Listener].
+func (p *poller) watch(ctx context.Context) {
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	if listener, ok := p.roster.cfg.Store.(Listener); ok {
+		listening.Go(func() { p.listen(ctx, listener) })
+	}
+	p.run(ctx)
+}
+
 // run polls until ctx ends.
 func (p *poller) run(ctx context.Context) {
-	tick := time.NewTicker(p.k.cfg.Poll)
+	tick := time.NewTicker(p.roster.cfg.Poll)
 	defer tick.Stop()
 	for left := 0; ; left-- {
 		if left <= 0 || !p.listening.Load() {
@@ -63,19 +63,19 @@ func (p *poller) run(ctx context.Context) {
 // ask: when one begins the rows of all runs are written, which finds those that have ended. An attempt ends once, so it
 // does no harm if the store is to forget one of the lease before.
 func (p *poller) poll(ctx context.Context) bool {
-	l := p.k.current()
+	l := p.roster.lease()
 	if l == nil {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.k.cfg.RecordTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.roster.cfg.RecordTimeout)
 	defer cancel()
-	ended, err := p.k.cfg.Store.Ended(ctx, l.id, p.told)
+	ended, err := p.roster.cfg.Store.Ended(ctx, l.id, p.told)
 	if err != nil {
 		return false // flush logs an outage of the store
 	}
 	p.told = ended
 	for _, a := range ended {
-		p.k.requestSync(a.RunID)
+		p.roster.request(a.RunID)
 	}
 	return true
 }
@@ -88,13 +88,13 @@ func (p *poller) listen(ctx context.Context, listener Listener) {
 			p.listening.Store(true)
 			wake(p.ready)
 			if lost {
-				p.k.logger().Info("listening for cancelled sessions works again")
+				p.roster.cfg.logger().Info("listening for cancelled sessions works again")
 			}
 			lost, retry = false, shortestRetry
-		}, p.k.requestSync)
+		}, p.roster.request)
 		p.listening.Store(false)
 		if ctx.Err() == nil && !lost {
-			p.k.logger().Warn("cannot listen for cancelled sessions, polling for them", "error", err)
+			p.roster.cfg.logger().Warn("cannot listen for cancelled sessions, polling for them", "error", err)
 			lost = true
 		}
 		select {
@@ -103,13 +103,5 @@ func (p *poller) listen(ctx context.Context, listener Listener) {
 			return
 		}
 		retry = min(2*retry, longestRetry)
-	}
-}
-
-// wake fills a channel that has room for one.
-func wake(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
 	}
 }

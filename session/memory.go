@@ -1,9 +1,11 @@
 package session
 
 import (
+	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,95 +13,115 @@ import (
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-// A Memory is a [Store], a [Listener], an [Outbox], a [watchdog.TransactionalStore], a [watchdog.FeedStore] and a
-// [watchdog.SpendStore] that keeps its sessions and events in memory: for tests, and as the plain form of what the
-// other stores do. A call may look at every row. The zero value is ready for use. A Memory must not be copied after its
-// first use. It is safe for concurrent use.
+// A Memory is a [Store], a [Lister], a [Listener], an [Outbox], a [watchdog.TransactionalStore], a [watchdog.FeedStore]
+// and a [watchdog.SpendStore] that keeps its sessions and events in memory: for tests, and as the plain form of what
+// the other stores do. A call may look at every row and every event. Nothing waits for a lock, no lease is ever locked,
+// and what is written is never forgotten. Its spend is by [time.Now], whatever Clock is. What it calls must not call
+// it. The zero value is ready for use. A Memory must not be copied after its first use. It is safe for concurrent use.
 type Memory struct {
 	// Clock is the clock of the database; nil means [time.Now]. Set it before the first call.
 	Clock func() time.Time
-	// Locked tells whether another transaction has locked the row of a run; nil means that none is. It must not call the
-	// Memory. Set it before the first call.
+	// Locked tells whether another transaction has locked the row of a run; nil means that none is. Set it before the
+	// first call.
 	Locked func(runID string) bool
 	// Outbox puts the end of each window into the [Outbox], where it stays until it is finished. False keeps none. Set it
 	// before the first call.
 	Outbox bool
 
-	mu            sync.Mutex
-	events        watchdog.Memory
-	aggregates    map[aggregate]bool
-	rows          map[string]*memoryRow
-	leases        map[string]*Lease
-	leaseEnds     map[string]map[AttemptID]bool // that the leases are to be told of
-	subscriptions map[*subscription]bool
-	outbox        memoryOutbox
+	events // Read, Select, Layers, Follow, Take and Return are its
+
+	mu        sync.Mutex
+	log       []watchdog.Event // the events in the order in which they were stored
+	stored    map[string]int   // the place of each in the log, by ID
+	rows      map[string]*memoryRow
+	leases    map[string]*Lease
+	leaseEnds map[leaseEnd]bool // that the leases are to be told of
+	notices   []*memoryNotice   // in the order in which they were put
+	notified  []string          // the runs that listeners are told of
+	more      chan struct{}     // closed when there are more of them
 }
 
-type aggregate struct{ kind, id string }
+// events has another name than its type so that a Memory has no field that others see.
+type events = watchdog.Memory
 
-// A memoryRow is a session with the store's own columns.
-type memoryRow struct {
-	Session
-	spoiled bool // unreadable
-	quiet   bool // sweepers may look at it
-	// claimedUntil is when the latest claim ends. warned is the session as it was warned, and stopped as it was when its
-	// agents were stopped.
-	claimedUntil    time.Time
-	warned, stopped Session
-}
-
-// current reports whether the row is of an attempt that has not ended.
-func (r *memoryRow) current(attempt int) bool {
-	return r != nil && r.Status == Active && r.Attempt == attempt
+// lock takes the memory for a call, unless ctx has ended. The caller gives it back.
+func (m *Memory) lock(ctx context.Context) error {
+	m.mu.Lock()
+	if err := ctx.Err(); err != nil {
+		m.mu.Unlock()
+		return err
+	}
+	if m.rows == nil {
+		m.stored, m.rows = map[string]int{}, map[string]*memoryRow{}
+		m.leases, m.leaseEnds = map[string]*Lease{}, map[leaseEnd]bool{}
+	}
+	return nil
 }
 
 // Append implements [watchdog.EventStore].
-func (m *Memory) Append(ctx context.Context, events ...watchdog.Event) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.append(ctx, events)
-}
-
-func (m *Memory) append(ctx context.Context, events []watchdog.Event) error {
-	if err := m.events.Append(ctx, events...); err != nil {
+func (m *Memory) Append(ctx context.Context, all ...watchdog.Event) error {
+	if err := m.lock(ctx); err != nil {
 		return err
 	}
-	m.noteStored(events)
+	defer m.mu.Unlock()
+	return m.append(ctx, all)
+}
+
+func (m *Memory) append(ctx context.Context, all []watchdog.Event) error {
+	if err := m.events.Append(ctx, all...); err != nil {
+		return err
+	}
+	m.noteStored(all)
 	return nil
 }
 
-// noteStored notes where events are, for History, and puts the ends among them into the outbox. The first event of an
-// ID is the one that is stored.
-func (m *Memory) noteStored(events []watchdog.Event) {
-	if m.Outbox {
-		m.outbox.add(m.now(), events)
+// Transact implements [watchdog.TransactionalStore]. If Decide panics, nothing is stored.
+func (m *Memory) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+	if err := m.lock(ctx); err != nil {
+		return err
 	}
-	if m.aggregates == nil {
-		m.aggregates = map[aggregate]bool{}
+	defer m.mu.Unlock()
+	if err := m.events.Transact(ctx, exchanges...); err != nil {
+		return err
 	}
-	for _, e := range events {
-		m.aggregates[aggregate{e.AggregateType, e.AggregateID}] = true
+	for _, x := range exchanges {
+		m.noteStored(x.Kept)
+	}
+	return nil
+}
+
+// noteStored notes events that are stored, each once, and puts the ends among them into the outbox.
+func (m *Memory) noteStored(all []watchdog.Event) {
+	for _, e := range all {
+		if _, there := m.stored[e.ID]; there {
+			continue
+		}
+		e.Timestamp, e.Payload = record.Truncate(e.Timestamp), bytes.Clone(e.Payload)
+		m.stored[e.ID], m.log = len(m.log), append(m.log, e)
+		isEnd := e.Type == watchdog.EventCancel || e.Type == watchdog.EventComplete
+		if m.Outbox && isEnd && e.AggregateType == watchdog.AggregateType {
+			m.put(Notice{ID: e.ID, AggregateType: e.AggregateType, AggregateID: e.AggregateID, Type: e.Type})
+		}
 	}
 }
 
-// Read implements [watchdog.EventStore].
-func (m *Memory) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	return m.events.Read(ctx, aggregateType, aggregateID)
-}
-
-// Put writes rows unchanged, as another program would, with the times that they have. It returns nil.
-func (m *Memory) Put(_ context.Context, rows ...Session) error {
-	m.mu.Lock()
+// Put writes rows unchanged, as another program would, with the times that they have.
+func (m *Memory) Put(ctx context.Context, rows ...Session) error {
+	if err := m.lock(ctx); err != nil {
+		return err
+	}
 	defer m.mu.Unlock()
 	for _, s := range rows {
-		m.put(&memoryRow{Session: s})
+		m.write(&memoryRow{Session: s})
 	}
 	return nil
 }
 
-// Spoil makes the row of a run unreadable, as another program could. It returns nil.
-func (m *Memory) Spoil(_ context.Context, runID string) error {
-	m.mu.Lock()
+// Spoil makes the row of a run unreadable, as another program could.
+func (m *Memory) Spoil(ctx context.Context, runID string) error {
+	if err := m.lock(ctx); err != nil {
+		return err
+	}
 	defer m.mu.Unlock()
 	if r := m.rows[runID]; r != nil {
 		r.spoiled = true
@@ -107,184 +129,44 @@ func (m *Memory) Spoil(_ context.Context, runID string) error {
 	return nil
 }
 
-// Delete removes the row of a run, as another program or an older copy of the database could. It returns nil.
-func (m *Memory) Delete(_ context.Context, runID string) error {
-	m.mu.Lock()
+// Delete removes the row of a run, as another program or an older copy of the database could.
+func (m *Memory) Delete(ctx context.Context, runID string) error {
+	if err := m.lock(ctx); err != nil {
+		return err
+	}
 	defer m.mu.Unlock()
 	delete(m.rows, runID)
 	return nil
 }
 
-func (m *Memory) put(r *memoryRow) {
-	if m.rows == nil {
-		m.rows = map[string]*memoryRow{}
-	}
-	for _, at := range []*time.Time{&r.CreatedAt, &r.LastEventAt, &r.StartedAt} {
-		*at = record.Truncate(*at)
-	}
-	m.rows[r.RunID] = r
-}
-
-// Attach implements [Store].
-func (m *Memory) Attach(ctx context.Context, s Session) (before, after Session, err error) {
+// Clone returns a copy of the memory as it is now, with the same Clock, Locked and Outbox and without who listens or
+// follows: for tests of what a process does whose database comes back older.
+func (m *Memory) Clone() *Memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return Session{}, Session{}, err
+	c := &Memory{Clock: m.Clock, Locked: m.Locked}
+	_ = c.Append(context.Background(), m.log...) // they were valid once
+	c.Outbox, c.leaseEnds = m.Outbox, maps.Clone(m.leaseEnds)
+	for runID, r := range m.rows {
+		c.rows[runID] = copyOf(r)
 	}
-	if s.Lease != "" {
-		if err := m.leases[s.Lease].expiry(s.Lease); err != nil {
-			return Session{}, Session{}, err
-		}
+	for id, l := range m.leases {
+		c.leases[id] = copyOf(l)
 	}
-	there := m.rows[s.RunID]
-	if there != nil && m.locked(s.RunID) {
-		return Session{}, Session{}, fmt.Errorf("attach to run %s: %w", s.RunID, ErrLocked)
+	for _, n := range m.notices {
+		c.notices = append(c.notices, copyOf(n))
 	}
-	if there != nil {
-		if before, err = m.read(there); err != nil {
-			return Session{}, Session{}, err
-		}
-	}
-	if s.Attempt > 0 && before.Attempt >= s.Attempt {
-		return before, before, nil
-	}
-	r := m.attached(s, before)
-	m.put(r)
-	if before.Status == Active {
-		m.noteEnd(before)
-		m.notify(r.RunID)
-	}
-	return before, r.Session, nil
+	return c
 }
 
-// attached returns the row of a new attempt.
-func (m *Memory) attached(s, before Session) *memoryRow {
-	now := m.now()
-	r := &memoryRow{Session: Session{
-		RunID: s.RunID, Parent: s.Parent, Status: Active, CreatedAt: now, LastEventAt: now, Threshold: s.Threshold,
-		StartedAt: s.StartedAt, Host: s.Host, Attempt: max(before.Attempt+1, s.Attempt), Resumes: before.Resumes,
-		Lease: s.Lease, State: s.State,
-	}}
-	if s.Lease != "" {
-		r.Activity = NoActivity
-		r.allow(s.Allowance)
-	}
-	if before.Attempt > 0 {
-		r.CreatedAt = before.CreatedAt
-	}
-	return r
+func copyOf[T any](v *T) *T {
+	c := *v
+	return &c
 }
 
-// Freshen implements [Store]. It waits for no row that is locked, and none is ever refused.
-func (m *Memory) Freshen(ctx context.Context, lease string, fresh []Freshness) (skipped Skipped, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return Skipped{}, err
-	}
-	if err := m.leases[lease].expiry(lease); err != nil {
-		return Skipped{}, err
-	}
-	for _, f := range fresh {
-		switch r := m.rows[f.RunID]; {
-		case !r.current(f.Attempt):
-			skipped.Gone = append(skipped.Gone, f.RunID)
-		case m.locked(f.RunID):
-			skipped.Locked = append(skipped.Locked, f.RunID)
-		default:
-			r.freshen(lease, f)
-		}
-	}
-	return skipped, nil
-}
-
-// freshen writes the row's activity, unless it has a later one by the clock of this lease.
-func (r *memoryRow) freshen(lease string, f Freshness) {
-	if r.Lease == lease && f.Activity < r.Activity {
-		return
-	}
-	r.Lease, r.Lost, r.Expired, r.Activity, r.quiet = lease, false, ExpiredLease{}, f.Activity, f.Quiet
-	r.allow(f.Allowance)
-	r.tell(f.State)
-}
-
-// allow gives the row an allowance, 0 for none. Nobody who reads it knows none, and needs a threshold in its place.
-func (r *memoryRow) allow(allowance time.Duration) {
-	if r.Allowance = allowance; allowance > 0 {
-		r.Threshold = 0
-	}
-}
-
-// End implements [Store]. It waits for no row that is locked.
-func (m *Memory) End(ctx context.Context, ends []Ending) (skipped Skipped, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return Skipped{}, err
-	}
-	for _, e := range ends {
-		if err := e.Validate(); err != nil {
-			return Skipped{}, err
-		}
-	}
-	for _, e := range ends {
-		switch r := m.rows[e.RunID]; {
-		case !r.current(e.Attempt):
-		case m.locked(e.RunID):
-			skipped.Locked = append(skipped.Locked, e.RunID)
-		default:
-			r.LastEventAt = latest(r.LastEventAt, record.Truncate(m.now().Add(-e.Age)))
-			m.end(r, e.Status, e.Reason)
-			r.tell(e.State)
-		}
-	}
-	return skipped, nil
-}
-
-func (m *Memory) end(r *memoryRow, status Status, reason watchdog.StopReason) {
-	r.leave(m.leases[r.Lease])
-	r.Status, r.Reason, r.EndedAt = status, reason, m.now()
-}
-
-// tell has the row say what its run's process does, unless that is nothing new.
-func (r *memoryRow) tell(state json.RawMessage) {
-	if state != nil {
-		r.State = state
-	}
-}
-
-// Session implements [Store].
-func (m *Memory) Session(ctx context.Context, runID string) (Session, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return Session{}, err
-	}
-	r := m.rows[runID]
-	if r == nil {
-		return Session{}, fmt.Errorf("%w: run %s", ErrNotFound, runID)
-	}
-	return m.read(r)
-}
-
-// read returns a row as a session.
-func (m *Memory) read(r *memoryRow) (Session, error) {
-	if r.spoiled {
-		return Session{}, fmt.Errorf("%w: run %s: it was spoiled", ErrUnreadable, r.RunID)
-	}
-	s := r.Session
-	s.Silence, s.Behind = r.silence(m.leases[s.Lease])
-	if !r.warned.sameSigns(s) {
-		s.WarnedAt = time.Time{}
-	}
-	switch s.Stopped = s.Status == Active && r.stopped.Stopped && r.stopped.sameSigns(s); {
-	case s.Stopped:
-		s.StopFailed = r.stopped.StopFailed
-	case s.Status != Cancelled:
-		s.StopFailed = false
-	}
-	return s, nil
+// sorted returns the rows in the order of their run IDs.
+func (m *Memory) sorted() []*memoryRow {
+	return slices.SortedFunc(maps.Values(m.rows), func(a, b *memoryRow) int { return cmp.Compare(a.RunID, b.RunID) })
 }
 
 func (m *Memory) locked(runID string) bool { return m.Locked != nil && m.Locked(runID) }
@@ -297,6 +179,11 @@ func (m *Memory) now() time.Time {
 }
 
 var (
-	_ Store    = (*Memory)(nil)
-	_ Listener = (*Memory)(nil)
+	_ Store                       = (*Memory)(nil)
+	_ Lister                      = (*Memory)(nil)
+	_ Listener                    = (*Memory)(nil)
+	_ Outbox                      = (*Memory)(nil)
+	_ watchdog.TransactionalStore = (*Memory)(nil)
+	_ watchdog.FeedStore          = (*Memory)(nil)
+	_ watchdog.SpendStore         = (*Memory)(nil)
 )

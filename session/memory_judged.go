@@ -9,45 +9,35 @@ import (
 
 // Claim implements [Store].
 func (m *Memory) Claim(ctx context.Context, judged Session, c ClaimRequest) (Outcome, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r, outcome, err := m.judged(ctx, judged, c.By)
-	if r == nil {
-		return outcome, err
-	}
-	if s, _ := m.read(r); s.Stopped != judged.Stopped {
-		return Changed, nil
-	}
-	if stored, err := m.storedEnd(ctx, r, c.EndID); stored || err != nil {
-		return EndStored, err
-	}
-	r.Session.Claim, r.claimedUntil = c.By, m.now().Add(c.For)
-	if c.Stopped {
-		r.stopped = r.Session
-		r.stopped.Stopped, r.stopped.StopFailed = true, c.StopFailed
-	}
-	return Done, nil
+	return m.judge(ctx, judged, c.By, func(r *memoryRow) (Outcome, error) {
+		if s, _ := m.read(r); s.Stopped != judged.Stopped {
+			return Changed, nil
+		}
+		if m.endStored(r, c.EndID) {
+			return EndStored, nil
+		}
+		r.Session.Claim, r.claimedUntil = c.By, m.now().Add(c.For)
+		if c.Stopped {
+			r.stopped = r.Session
+			r.stopped.Stopped, r.stopped.StopFailed = true, c.StopFailed
+		}
+		return Done, nil
+	})
 }
 
 // Warn implements [Store].
 func (m *Memory) Warn(ctx context.Context, judged Session, events []watchdog.Event) (Outcome, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r, outcome, err := m.judged(ctx, judged, "")
-	if r == nil {
-		return outcome, err
-	}
-	if err := m.append(ctx, events); err != nil {
-		return "", err
-	}
-	r.WarnedAt, r.warned = m.now(), r.Session
-	return Done, nil
+	return m.judge(ctx, judged, "", func(r *memoryRow) (Outcome, error) {
+		if err := m.append(ctx, events); err != nil {
+			return "", err
+		}
+		r.WarnedAt, r.warned = m.now(), r.Session
+		return Done, nil
+	})
 }
 
 // Cancel implements [Store].
 func (m *Memory) Cancel(ctx context.Context, judged Session, c CancelRequest) (Outcome, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if len(c.Events) == 0 {
 		return "", fmt.Errorf("cancel session %s: there is no cancel event", judged.RunID)
 	}
@@ -56,61 +46,56 @@ func (m *Memory) Cancel(ctx context.Context, judged Session, c CancelRequest) (O
 			return "", err
 		}
 	}
-	r, outcome, err := m.judged(ctx, judged, c.By)
-	if r == nil {
-		return outcome, err
-	}
-	if stored, err := m.storedEnd(ctx, r, c.Events[len(c.Events)-1].ID); stored || err != nil {
-		return EndStored, err
-	}
-	if err := m.append(ctx, c.Events); err != nil {
-		return "", err
-	}
-	r.Resumes, r.StopFailed, r.Session.Claim = c.Resumes, c.StopFailed, c.By
-	m.noteEnd(r.Session)
-	m.end(r, Cancelled, c.Reason)
-	m.notify(r.RunID)
-	return Done, nil
+	return m.judge(ctx, judged, c.By, func(r *memoryRow) (Outcome, error) {
+		if m.endStored(r, c.Events[len(c.Events)-1].ID) {
+			return EndStored, nil
+		}
+		if err := m.append(ctx, c.Events); err != nil {
+			return "", err
+		}
+		r.Resumes, r.StopFailed, r.Session.Claim = c.Resumes, c.StopFailed, c.By
+		m.wantStart(r, c)
+		m.noteEnd(r.Session)
+		m.end(r, Cancelled, c.Reason)
+		return Done, nil
+	})
 }
 
-// judged returns the row of a session that is still as it was judged and that nobody else has claimed, or else what
-// became of it.
-func (m *Memory) judged(ctx context.Context, judged Session, by string) (*memoryRow, Outcome, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, "", err
+// judge does something with the row of a session that is still as it was judged and that nobody else has claimed, or
+// else returns what became of it.
+func (m *Memory) judge(
+	ctx context.Context, judged Session, by string, do func(r *memoryRow) (Outcome, error),
+) (Outcome, error) {
+	if err := m.lock(ctx); err != nil {
+		return "", err
 	}
+	defer m.mu.Unlock()
 	r := m.rows[judged.RunID]
 	if r == nil || r.Status != Active || r.spoiled {
-		return nil, Changed, nil
+		return Changed, nil
 	}
 	if m.locked(judged.RunID) {
-		return nil, "", fmt.Errorf("session %s: %w", judged.RunID, ErrLocked)
+		return "", fmt.Errorf("session %s: %w", judged.RunID, ErrLocked)
 	}
 	s, _ := m.read(r)
 	switch l := m.leases[s.Lease]; {
 	case !s.stalledAs(judged) || l != nil && (l.Expired || l.refutes(judged)):
-		return nil, Changed, nil
+		return Changed, nil
 	case m.now().Before(r.claimedUntil) && s.Claim != by:
-		return nil, Taken, nil
+		return Taken, nil
 	}
-	return r, "", nil
+	return do(r)
 }
 
-// storedEnd looks for the end of the run's window, and writes it down in the row.
-func (m *Memory) storedEnd(ctx context.Context, r *memoryRow, id string) (stored bool, err error) {
-	events, err := m.events.Read(ctx, watchdog.AggregateType, r.RunID)
-	if err != nil {
-		return false, err
+// endStored writes the end of the run's window down in the row, if it is stored.
+func (m *Memory) endStored(r *memoryRow, id string) bool {
+	at, there := m.stored[id]
+	if !there || m.log[at].AggregateType != watchdog.AggregateType || m.log[at].AggregateID != r.RunID {
+		return false
 	}
-	for _, e := range events {
-		if e.ID == id {
-			status, reason := StoredEnd(e)
-			m.noteEnd(r.Session)
-			m.end(r, status, reason)
-			r.tell(StoredState(r.State, e))
-			m.notify(r.RunID)
-			return true, nil
-		}
-	}
-	return false, nil
+	status, reason := StoredEnd(m.log[at])
+	m.noteEnd(r.Session)
+	m.end(r, status, reason)
+	r.tell(StoredState(r.State, m.log[at]))
+	return true
 }

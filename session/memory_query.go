@@ -3,7 +3,6 @@ package session
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -13,36 +12,27 @@ import (
 )
 
 // Stalled implements [Store].
-func (m *Memory) Stalled(ctx context.Context, q Query) (Page, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return Page{}, err
-	}
-	if err := q.Validate(); err != nil {
-		return Page{}, err
-	}
-	page := Page{Now: m.now()}
-	for _, runID := range slices.Sorted(maps.Keys(m.rows)) {
-		switch r := m.rows[runID]; {
-		case r.Status != Active:
-		case r.spoiled:
-			_, err := m.read(r)
-			page.Unreadable = append(page.Unreadable, err)
-		default:
-			if s, _ := m.read(r); m.stalled(s, q, page.Now) {
-				page.Sessions = append(page.Sessions, s)
-			}
-		}
-	}
+func (m *Memory) Stalled(ctx context.Context, q Query) (page Page, err error) {
 	last, err := storerows.ParsePlace(q.After)
-	if err != nil {
-		return Page{}, err
+	if err = cmp.Or(q.Validate(), err); err != nil {
+		return page, err
 	}
+	if err := m.lock(ctx); err != nil {
+		return page, err
+	}
+	defer m.mu.Unlock()
+	page.Now = m.now()
 	place := func(s Session) storerows.Place { return q.place(s, m.leases[s.Lease]) }
-	if q.After != "" {
-		page.Sessions = slices.DeleteFunc(page.Sessions, func(s Session) bool { return place(s).Compare(last) <= 0 })
-		page.Unreadable = nil // the first page had them
+	for _, r := range m.sorted() {
+		if r.Status != Active {
+			continue
+		}
+		switch s, err := m.read(r); {
+		case err != nil && q.After == "":
+			page.Unreadable = append(page.Unreadable, err)
+		case err == nil && m.stalled(s, q, page.Now) && place(s).Compare(last) > 0:
+			page.Sessions = append(page.Sessions, s)
+		}
 	}
 	page.Sessions, page.Next = storerows.Paginate(page.Sessions, q.Limit, place)
 	return page, nil
@@ -66,23 +56,57 @@ func (q Query) place(s Session, l *Lease) storerows.Place {
 	return storerows.Place{Due: silent.Add(due).UnixMicro(), RunID: s.RunID}
 }
 
-// History implements [Store].
-func (m *Memory) History(ctx context.Context, h HistoryQuery) ([]CancelCount, error) {
-	m.mu.Lock()
+// List implements [Lister].
+func (m *Memory) List(ctx context.Context, q ListQuery) (page ListPage, err error) {
+	last, err := storerows.ParsePlace(q.After)
+	if err = cmp.Or(q.Validate(), err); err != nil {
+		return page, err
+	}
+	if err := m.lock(ctx); err != nil {
+		return page, err
+	}
 	defer m.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	page.Now = m.now()
+	place := func(r *memoryRow) storerows.Place {
+		return storerows.Place{Due: r.CreatedAt.UnixMicro(), RunID: r.RunID}
+	}
+	rows := slices.DeleteFunc(m.sorted(), func(r *memoryRow) bool {
+		return !q.wants(r.Session) || q.After != "" && place(r).Compare(last) >= 0
+	})
+	slices.SortFunc(rows, func(a, b *memoryRow) int { return place(b).Compare(place(a)) })
+	if len(rows) > q.Limit {
+		rows, page.Next = rows[:q.Limit], place(rows[q.Limit-1]).String()
+	}
+	for _, r := range rows {
+		if s, err := m.read(r); err != nil {
+			page.Unreadable = append(page.Unreadable, err)
+		} else {
+			page.Sessions = append(page.Sessions, s)
+		}
+	}
+	return page, nil
+}
+
+// wants reports whether the query's conditions hold for a session.
+func (q ListQuery) wants(s Session) bool {
+	live, reason := s.Status == Active, s.Reason
+	if s.Failed() {
+		reason = ReasonFailed
+	}
+	return (q.Live == q.Ended || q.Live == live) && (q.Parent == "" || q.Parent == s.Parent) &&
+		(q.Host == "" || q.Host == s.Host) && (q.Reason == "" || q.Reason == reason)
+}
+
+// History implements [Store].
+func (m *Memory) History(ctx context.Context, h HistoryQuery) (all []CancelCount, err error) {
+	if err := m.lock(ctx); err != nil {
 		return nil, err
 	}
+	defer m.mu.Unlock()
 	counts := map[string]int{}
-	for of := range m.aggregates {
-		events, err := m.events.Read(ctx, of.kind, of.id)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range events {
-			if !counted(e, h) {
-				continue
-			}
+	for _, e := range m.log {
+		if e.AggregateType == watchdog.AggregateType && e.Type == watchdog.EventCancel &&
+			!e.Timestamp.Before(h.From) && e.Timestamp.Before(h.To) {
 			key, err := m.key(e, h.By)
 			if err != nil {
 				return nil, err
@@ -90,28 +114,18 @@ func (m *Memory) History(ctx context.Context, h HistoryQuery) ([]CancelCount, er
 			counts[key]++
 		}
 	}
-	var all []CancelCount
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
 		all = append(all, CancelCount{key, counts[key]})
 	}
 	return all, nil
 }
 
-func counted(e watchdog.Event, h HistoryQuery) bool {
-	return e.AggregateType == watchdog.AggregateType && e.Type == watchdog.EventCancel &&
-		!e.Timestamp.Before(h.From) && e.Timestamp.Before(h.To)
-}
-
 func (m *Memory) key(e watchdog.Event, by Dimension) (string, error) {
 	switch by {
 	case ByReason:
-		var fields map[string]json.RawMessage // the fields of a struct ignore case
-		var reason string
-		_ = json.Unmarshal(e.Payload, &fields)
-		_ = json.Unmarshal(fields["reason"], &reason) // another writer's cancel may have none
-		return reason, nil
+		return reasonOf(e), nil
 	case ByDay:
-		return e.Timestamp.Format(time.DateOnly), nil
+		return e.Timestamp.UTC().Format(time.DateOnly), nil
 	case ByHost:
 		if r := m.rows[e.AggregateID]; r != nil {
 			return r.Host, nil

@@ -1,33 +1,40 @@
 package session
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
-// An outage is what of the store failed at the last try: the keeper's mutex guards it.
-type outage struct{ rows, lease bool }
+// An outage is what of the store failed at the last try.
+type outage struct {
+	roster *roster
 
-func (o outage) any() bool { return o.rows || o.lease }
-
-// isDown reports whether the store failed at the last try.
-func (k *Keeper) isDown() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.outage.any()
+	mu          sync.Mutex
+	rows, lease bool
 }
 
-// logOutage notes whether a part of the store failed, and logs when the store begins to fail, and when it works again.
-func (k *Keeper) logOutage(ctx context.Context, part *bool, err error) {
+// isDown reports whether the store failed at the last try.
+func (o *outage) isDown() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.rows || o.lease
+}
+
+// note notes whether a part of the store failed, rows or lease. It logs when the store begins to fail, and when it
+// works again.
+func (o *outage) note(ctx context.Context, part *bool, err error) {
 	if ctx.Err() != nil {
 		return // the keeper was stopped in the middle of a call
 	}
-	k.mu.Lock()
-	was, runs := k.outage.any(), len(k.runs)
+	o.mu.Lock()
+	was := o.rows || o.lease
 	*part = err != nil
-	is := k.outage.any()
-	k.mu.Unlock()
-	switch {
+	is := o.rows || o.lease
+	o.mu.Unlock()
+	switch log, runs := o.roster.cfg.logger(), o.roster.live(); {
 	case is && !was:
-		k.logger().Error("session rows cannot be kept fresh", "runs", runs, "error", err)
+		log.Error("session rows cannot be kept fresh", "runs", runs, "error", err)
 	case !is && was:
-		k.logger().Info("session rows are kept fresh again", "runs", runs)
+		log.Info("session rows are kept fresh again", "runs", runs)
 	}
 }

@@ -77,6 +77,8 @@ type Session struct {
 	Stopped bool
 	// StopFailed tells that the agents of a session could not be stopped: of one that was cancelled, or is Stopped.
 	StopFailed bool
+	// Start tells that the run of a session that was cancelled is to be started again: see [Starts]. A store sets it.
+	Start WantedStart
 	// State is what the run's process says about the run, for others to show; nil for nothing. See [State].
 	State json.RawMessage
 }
@@ -116,3 +118,8 @@ var (
 	// Warn and ExpireLease wrap it: nothing was done and nothing decided, and it can be tried again.
 	ErrLocked = errors.New("row is locked by another transaction")
 )
+
+// permanent reports whether an error is about the stored data, not about the store.
+func permanent(err error) bool {
+	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrUnreadable) || errors.Is(err, watchdog.ErrUnreadableEvent)
+}

@@ -65,8 +65,8 @@ type Spent struct {
 	WarnAt []float64 `json:"warn_at,omitzero"`
 }
 
-// stateOf returns what there is to say about a run. The mutex is not held.
-func (k *Keeper) stateOf(w *watchdog.Watchdog) json.RawMessage {
+// stateOf returns what the watchdog of a run knows about it.
+func stateOf(w *watchdog.Watchdog) State {
 	run := handle.Of(w.Context())
 	limits, of := run.Settings().Limits, run.State()
 	state := State{
@@ -77,14 +77,7 @@ func (k *Keeper) stateOf(w *watchdog.Watchdog) json.RawMessage {
 		Outcome: of.Command.Outcome, ExitStatus: (*int)(of.Command.ExitStatus), Signal: of.Command.Signal,
 	}
 	state.spend(run.Spend())
-	if k.cfg.RunState != nil {
-		k.cfg.RunState(w, &state)
-	}
-	text, err := json.Marshal(&state)
-	if err != nil {
-		return nil // cannot happen: the state has numbers and texts
-	}
-	return text
+	return state
 }
 
 // restoreLoop has a run remember what the attempt before did in the same window, and reports whether that did anything.

@@ -3,224 +3,208 @@ package storetest_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/seed62658d38/watchdog"
 )
 
-var brokenOrder = []broken{
-	{
-		"orders by ID", "events are ordered by time, in whatever order they were appended",
-		reads(func(events []watchdog.Event) ([]watchdog.Event, error) {
-			slices.SortFunc(events, func(a, b watchdog.Event) int { return cmp.Compare(a.ID, b.ID) })
-			return events, nil
-		}),
+var readFaults = faults[watchdog.EventStore]{
+	"events are ordered by time, in whatever order they were appended": {
+		{"orders by ID", sorts(func(a, b event) int { return cmp.Compare(a.ID, b.ID) })},
 	},
-	{
-		"leaves events of one time in the order they came", "events of one microsecond are ordered by ID, byte by byte",
-		func() watchdog.EventStore {
-			return sortedBy(func(_ watchdog.Event, position int) int { return position })
-		},
+	"events of one microsecond are ordered by ID, byte by byte": {
+		{"leaves events of one time in the order they came", sortsBy(func(_ event, position int) int { return position })},
+		{"orders before it cuts off nanoseconds", sortsBy(func(e event, _ int) int { return e.Timestamp.Nanosecond() })},
+		{"orders without regard to case", sorts(func(a, b event) int {
+			return cmp.Or(a.Timestamp.Compare(b.Timestamp), cmp.Compare(strings.ToLower(a.ID), strings.ToLower(b.ID)))
+		})},
 	},
-	{
-		"orders before it cuts off nanoseconds", "events of one microsecond are ordered by ID, byte by byte",
-		func() watchdog.EventStore {
-			return sortedBy(func(e watchdog.Event, _ int) int { return e.Timestamp.Nanosecond() })
-		},
+	"an aggregate without events is empty, and no error": {
+		{"does not find an aggregate without events", plain(func(a *altered) {
+			a.read = func(ctx context.Context, kind, id string) ([]event, error) {
+				events, err := a.memory.Read(ctx, kind, id)
+				if err == nil && len(events) == 0 {
+					err = errOwn
+				}
+				return events, err
+			}
+		})},
 	},
-	{
-		"orders without regard to case", "events of one microsecond are ordered by ID, byte by byte",
-		reads(func(events []watchdog.Event) ([]watchdog.Event, error) {
-			slices.SortFunc(events, func(a, b watchdog.Event) int {
-				return cmp.Or(a.Timestamp.Compare(b.Timestamp), cmp.Compare(strings.ToLower(a.ID), strings.ToLower(b.ID)))
-			})
-			return events, nil
-		}),
+	"aggregates of one ID and different types are kept apart": {
+		{"compares the ID only", matching(func(asked, stored aggregate) bool { return asked.id == stored.id })},
+	},
+	"a run and its layers are kept apart": {
+		{"finds a prefix", matchingID(func(asked, stored string) bool {
+			return asked == stored || strings.HasPrefix(stored, asked+"/")
+		})},
+	},
+	"nothing in an aggregate ID is a pattern": {
+		{"takes the ID for a pattern", matchingID(func(asked, stored string) bool {
+			found, _ := path.Match(strings.NewReplacer("%", "*", "_", "?").Replace(asked), stored)
+			return asked == stored || found && strings.ContainsAny(asked, "%_")
+		})},
+	},
+	"case, accents and spaces in an aggregate ID count": {
+		{"folds the case of aggregate IDs", matchingID(strings.EqualFold)},
+		{"pads aggregate IDs with spaces", matchingID(func(asked, stored string) bool {
+			return strings.TrimRight(asked, " ") == strings.TrimRight(stored, " ")
+		})},
+	},
+	"quotes and other symbols in an aggregate ID are only characters": {
+		{"compares IDs as numbers", matchingID(func(asked, stored string) bool {
+			x, notX := strconv.ParseFloat(asked, 64)
+			y, notY := strconv.ParseFloat(stored, 64)
+			return asked == stored || notX == nil && notY == nil && x == y
+		})},
+		{"drops quotes", matchingID(func(asked, stored string) bool {
+			return strings.ReplaceAll(asked, "'", "") == strings.ReplaceAll(stored, "'", "")
+		})},
+	},
+	"an append with a done context stores nothing and returns the context's error": {
+		{"ignores the context of an append", appends(func(m *memory, ctx context.Context, events []event) error {
+			return m.Append(context.WithoutCancel(ctx), events...)
+		})},
+		{"appends and then returns the context's error", appends(func(m *memory, ctx context.Context, events []event) error {
+			return errors.Join(m.Append(context.WithoutCancel(ctx), events...), ctx.Err())
+		})},
+		{"returns an error of its own when the context has ended", appends(func(
+			m *memory, ctx context.Context, events []event,
+		) error {
+			if ctx.Err() != nil {
+				return errOwn
+			}
+			return m.Append(ctx, events...)
+		})},
+	},
+	"a read with a done context returns the context's error": {
+		{"ignores the context of a read", plain(func(a *altered) {
+			a.read = func(ctx context.Context, kind, id string) ([]event, error) {
+				return a.memory.Read(context.WithoutCancel(ctx), kind, id)
+			}
+		})},
+	},
+	"a read sees what was appended before it": {
+		{"answers from a cache", plain(func(a *altered) {
+			var cache sync.Map
+			a.read = func(ctx context.Context, kind, id string) ([]event, error) {
+				events, err := a.memory.Read(ctx, kind, id)
+				if err != nil {
+					return nil, err
+				}
+				cached, _ := cache.LoadOrStore(aggregate{kind, id}, withPayloads(events, ownPayload))
+				return withPayloads(cached.([]event), ownPayload), nil
+			}
+		})},
+	},
+	"what Read returned belongs to the caller": {
+		{"returns its own list", plain(func(a *altered) {
+			var lists sync.Map
+			a.read = func(ctx context.Context, kind, id string) ([]event, error) {
+				events, err := a.memory.Read(ctx, kind, id)
+				own, _ := lists.LoadOrStore(aggregate{kind, id}, events)
+				if len(events) == len(own.([]event)) {
+					return own.([]event), err
+				}
+				return events, err
+			}
+		})},
+		{"returns its own payloads", plain(func(a *altered) {
+			var handedOut sync.Map
+			a.read = func(ctx context.Context, kind, id string) ([]event, error) {
+				events, err := a.memory.Read(ctx, kind, id)
+				return withPayloads(events, func(e event) json.RawMessage {
+					shared, _ := handedOut.LoadOrStore(e.ID, e.Payload)
+					return shared.(json.RawMessage)
+				}), err
+			}
+		})},
+	},
+	"what was appended belongs to the caller again": {
+		{"keeps the appended payload without a copy", plain(func(a *altered) {
+			var kept sync.Map
+			a.append = func(ctx context.Context, events ...event) error {
+				for _, e := range events {
+					kept.LoadOrStore(e.ID, e.Payload)
+				}
+				return a.memory.Append(ctx, events...)
+			}
+			a.read = func(ctx context.Context, kind, id string) ([]event, error) {
+				events, err := a.memory.Read(ctx, kind, id)
+				return withPayloads(events, func(e event) json.RawMessage {
+					alias, _ := kept.Load(e.ID)
+					return slices.Clone(alias.(json.RawMessage))
+				}), err
+			}
+		})},
 	},
 }
 
-// sortedBy returns a store that orders by time and then by a key of the event and its position in the batch.
-func sortedBy(key func(e watchdog.Event, position int) int) watchdog.EventStore {
-	var keys sync.Map
-	return &altered{
-		append: func(m *watchdog.Memory, ctx context.Context, events []watchdog.Event) error {
+// withPayloads returns copies of the events with other payloads.
+func withPayloads(events []event, payload func(e event) json.RawMessage) []event {
+	events = slices.Clone(events)
+	for i, e := range events {
+		events[i].Payload = payload(e)
+	}
+	return events
+}
+
+func ownPayload(e event) json.RawMessage { return slices.Clone(e.Payload) }
+
+// sortsBy returns a store that orders by time and then by a key of the event and its position in the batch.
+func sortsBy(key func(e event, position int) int) func() watchdog.EventStore {
+	return plain(func(a *altered) {
+		var keys sync.Map
+		a.append = func(ctx context.Context, events ...event) error {
 			for position, e := range events {
 				keys.LoadOrStore(e.ID, key(e, position))
 			}
-			return m.Append(ctx, events...)
-		},
-		read: func(m *watchdog.Memory, ctx context.Context, kind, id string) ([]watchdog.Event, error) {
-			events, err := m.Read(ctx, kind, id)
-			slices.SortFunc(events, func(a, b watchdog.Event) int {
+			return a.memory.Append(ctx, events...)
+		}
+		a.read = func(ctx context.Context, kind, id string) ([]event, error) {
+			events, err := a.memory.Read(ctx, kind, id)
+			slices.SortFunc(events, func(a, b event) int {
 				x, _ := keys.Load(a.ID)
 				y, _ := keys.Load(b.ID)
 				return cmp.Or(a.Timestamp.Compare(b.Timestamp), cmp.Compare(x.(int), y.(int)))
 			})
 			return events, err
-		},
-	}
+		}
+	})
 }
 
-var brokenTimes = []broken{
-	{
-		"keeps milliseconds", "times keep their microseconds",
-		writesChanged(func(e *watchdog.Event) { e.Timestamp = e.Timestamp.Truncate(time.Millisecond) }),
-	},
-	{
-		"rounds to the microsecond", "times are cut off below the microsecond, not rounded",
-		writesChanged(func(e *watchdog.Event) { e.Timestamp = e.Timestamp.Round(time.Microsecond) }),
-	},
-	{
-		"cuts off towards 1970", "times are cut off below the microsecond, not rounded",
-		writesChanged(func(e *watchdog.Event) {
-			if e.Timestamp.Unix() < 0 && e.Timestamp.Nanosecond()%1000 != 0 {
-				e.Timestamp = e.Timestamp.Add(time.Microsecond)
-			}
-		}),
-	},
-	{
-		"returns the zone of its server", "times are read in UTC",
-		readsChanged(func(e *watchdog.Event) { e.Timestamp = e.Timestamp.In(time.FixedZone("server", 0)) }),
-	},
-	{
-		"reads the clock time of any zone as UTC", "times of other zones are converted",
-		writesChanged(func(e *watchdog.Event) {
-			_, offset := e.Timestamp.Zone()
-			e.Timestamp = e.Timestamp.Add(time.Duration(offset) * time.Second)
-		}),
-	},
-	{
-		"keeps nanoseconds since 1970", "the first and the last year fit",
-		readsChanged(func(e *watchdog.Event) { e.Timestamp = time.Unix(0, e.Timestamp.UnixNano()).UTC() }),
-	},
-}
-
-var brokenAggregates = []broken{
-	{
-		"does not find an aggregate without events", "an aggregate without events is empty, and no error",
-		reads(func(events []watchdog.Event) ([]watchdog.Event, error) {
-			if len(events) == 0 {
-				return nil, errors.New("sql: no rows in result set")
-			}
-			return events, nil
-		}),
-	},
-	{
-		"compares the ID only", "aggregates of one ID and different types are kept apart",
-		matching(func(askedType, askedID, _, storedID string) bool { return askedID == storedID }),
-	},
-	{
-		"finds a prefix", "a run and its layers are kept apart",
-		matchingID(func(asked, stored string) bool { return asked == stored || strings.HasPrefix(stored, asked+"/") }),
-	},
-	{
-		"takes the ID for a pattern", "nothing in an aggregate ID is a pattern",
-		matchingID(func(asked, stored string) bool {
-			found, _ := path.Match(strings.NewReplacer("%", "*", "_", "?").Replace(asked), stored)
-			return asked == stored || found && strings.ContainsAny(asked, "%_")
-		}),
-	},
-	{
-		"folds the case of aggregate IDs", "case, accents and spaces in an aggregate ID count",
-		matchingID(strings.EqualFold),
-	},
-	{
-		"pads aggregate IDs with spaces", "case, accents and spaces in an aggregate ID count",
-		matchingID(func(asked, stored string) bool {
-			return strings.TrimRight(asked, " ") == strings.TrimRight(stored, " ")
-		}),
-	},
-	{
-		"compares IDs as numbers", "quotes and other symbols in an aggregate ID are only characters",
-		matchingID(func(asked, stored string) bool {
-			x, notX := strconv.ParseFloat(asked, 64)
-			y, notY := strconv.ParseFloat(stored, 64)
-			return asked == stored || notX == nil && notY == nil && x == y
-		}),
-	},
-	{
-		"drops quotes", "quotes and other symbols in an aggregate ID are only characters",
-		matchingID(func(asked, stored string) bool {
-			return strings.ReplaceAll(asked, "'", "") == strings.ReplaceAll(stored, "'", "")
-		}),
-	},
-}
+type aggregate struct{ kind, id string }
 
 func matchingID(match func(asked, stored string) bool) func() watchdog.EventStore {
-	return matching(func(askedType, askedID, storedType, storedID string) bool {
-		return askedType == storedType && match(askedID, storedID)
+	return matching(func(asked, stored aggregate) bool {
+		return asked.kind == stored.kind && match(asked.id, stored.id)
 	})
 }
 
 // matching returns a store that reads the events of all matching aggregates.
-func matching(match func(askedType, askedID, storedType, storedID string) bool) func() watchdog.EventStore {
-	return func() watchdog.EventStore {
-		type aggregate struct{ kind, id string }
+func matching(match func(asked, stored aggregate) bool) func() watchdog.EventStore {
+	return plain(func(a *altered) {
 		var aggregates sync.Map
-		return &altered{
-			append: func(m *watchdog.Memory, ctx context.Context, events []watchdog.Event) error {
-				for _, e := range events {
-					aggregates.Store(aggregate{e.AggregateType, e.AggregateID}, true)
-				}
-				return m.Append(ctx, events...)
-			},
-			read: func(m *watchdog.Memory, ctx context.Context, kind, id string) ([]watchdog.Event, error) {
-				var found []watchdog.Event
-				for stored := range aggregates.Range {
-					if s := stored.(aggregate); match(kind, id, s.kind, s.id) {
-						events, _ := m.Read(ctx, s.kind, s.id)
-						found = append(found, events...)
-					}
-				}
-				slices.SortFunc(found, watchdog.Event.Compare)
-				return found, ctx.Err()
-			},
-		}
-	}
-}
-
-var brokenOwnership = []broken{
-	{
-		"returns its own payloads", "what Read returned belongs to the caller",
-		func() watchdog.EventStore {
-			var handedOut sync.Map
-			return &altered{read: func(m *watchdog.Memory, ctx context.Context, kind, id string) ([]watchdog.Event, error) {
-				events, err := m.Read(ctx, kind, id)
-				for i := range events {
-					shared, _ := handedOut.LoadOrStore(events[i].ID, events[i].Payload)
-					copy(events[i:i+1], []watchdog.Event{withPayload(events[i], shared)})
-				}
-				return events, err
-			}}
-		},
-	},
-	{
-		"keeps the appended payload without a copy", "what was appended belongs to the caller again",
-		func() watchdog.EventStore {
-			var kept sync.Map
-			return &altered{
-				append: func(m *watchdog.Memory, ctx context.Context, events []watchdog.Event) error {
-					for _, e := range events {
-						kept.LoadOrStore(e.ID, e.Payload)
-					}
-					return m.Append(ctx, events...)
-				},
-				read: func(m *watchdog.Memory, ctx context.Context, kind, id string) ([]watchdog.Event, error) {
-					events, err := m.Read(ctx, kind, id)
-					for i := range events {
-						alias, _ := kept.Load(events[i].ID)
-						events[i] = withPayload(events[i], alias)
-						events[i].Payload = slices.Clone(events[i].Payload)
-					}
-					return events, err
-				},
+		a.append = func(ctx context.Context, events ...event) error {
+			for _, e := range events {
+				aggregates.Store(aggregate{e.AggregateType, e.AggregateID}, true)
 			}
-		},
-	},
+			return a.memory.Append(ctx, events...)
+		}
+		a.read = func(ctx context.Context, kind, id string) (found []event, _ error) {
+			for stored := range aggregates.Range {
+				if s := stored.(aggregate); match(aggregate{kind, id}, s) {
+					events, _ := a.memory.Read(ctx, s.kind, s.id)
+					found = append(found, events...)
+				}
+			}
+			slices.SortFunc(found, event.Compare)
+			return found, ctx.Err()
+		}
+	})
 }

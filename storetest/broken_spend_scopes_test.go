@@ -11,197 +11,230 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-var brokenScopes = []brokenSpend{
-	{"does not tell scopes apart by case", scopesApart, withFlaw(func(l *ledger) { l.scopeOf = strings.ToLower })},
-	{"drops the blanks at the end of a scope", scopesApart, withFlaw(func(l *ledger) { l.scopeOf = strings.TrimSpace })},
-	{"lets two scopes share a slice", idOfOther, answering(func(l *ledger, e *entry, _ watchdog.Slice) (watchdog.Grant, error) {
-		return l.grant(e, e.granted), nil
-	})},
-	{"knows IDs by their scope", idOfOther, answering(func(l *ledger, e *entry, s watchdog.Slice) (watchdog.Grant, error) {
-		if e.scope != s.Scope {
-			at := page{s.Scope, e.at.window}
-			l.charged[at] = l.charged[at].Add(e.granted)
-		}
-		return l.answerAgain(e, s)
-	})},
-	{"has an error of its own for an ID of another scope", idOfOther, answering(
-		func(l *ledger, e *entry, s watchdog.Slice) (watchdog.Grant, error) {
-			if e.scope != s.Scope {
-				return watchdog.Grant{}, errOwn
-			}
-			return l.answerAgain(e, s)
+var scopeFaults = faults[watchdog.SpendStore]{
+	"scopes are charged apart": {
+		{"does not tell scopes apart by case", withFlaw(func(l *ledger) { l.scopeOf = strings.ToLower })},
+		{"drops the blanks at the end of a scope", withFlaw(func(l *ledger) { l.scopeOf = strings.TrimSpace })},
+	},
+	"an ID that was charged to another scope is ErrInvalid, and charges nothing": {
+		{"lets two scopes share a slice", withFlaw(func(l *ledger) {
+			l.again = func(e *entry, _ slice) (grant, error) { return l.grant(e), nil }
 		})},
-	{"adds euros and dollars", oneCurrency, withFlaw(func(l *ledger) {
-		none := map[string]bool{}
-		l.currency = func(s watchdog.Slice, known string) (string, error) {
-			none[s.Scope] = none[s.Scope] || known == "" && s.Currency == "" && s.Least.Cost > 0
-			if !none[s.Scope] {
+		{"knows IDs by their scope", again(func(l *ledger, e *entry, s slice) {
+			if at := (page{s.Scope, e.at.window}); e.scope != s.Scope {
+				l.charged[at] = l.charged[at].Add(e.granted)
+			}
+		})},
+		{"has an error of its own for an ID of another scope", withFlaw(func(l *ledger) {
+			l.again = func(e *entry, s slice) (grant, error) {
+				g, err := l.answerAgain(e, s)
+				return g, own(err)
+			}
+		})},
+	},
+	"a scope has one currency": {
+		{"adds euros and dollars", currencies(func(s slice, known string, late bool) (string, error) {
+			if !late {
 				return known + s.Currency, nil
 			}
 			return s.CurrencyOf(known)
-		}
-	})},
-	{"has one currency for all scopes", oneCurrency, withFlaw(func(l *ledger) {
-		l.currencyOf = func(watchdog.Slice) string { return "" }
-	})},
-	{"has a currency for each window", oneCurrency, withFlaw(func(l *ledger) {
-		l.currencyOf = func(s watchdog.Slice) string { return s.Scope + string(s.Period) }
-	})},
-	{"takes no currency for one", oneCurrency, withFlaw(func(l *ledger) {
-		l.currency = func(s watchdog.Slice, known string) (string, error) {
+		})},
+		{"has one currency for all scopes", withFlaw(func(l *ledger) {
+			l.currencyOf = func(slice) string { return "" }
+		})},
+		{"has a currency for each window", withFlaw(func(l *ledger) {
+			l.currencyOf = func(s slice) string { return s.Scope + string(s.Period) }
+		})},
+		{"takes no currency for one", currencies(func(s slice, known string, _ bool) (string, error) {
 			if known != "" && s.Currency == "" && s.Least.Requests == 0 {
 				return "", fmt.Errorf("%w slice: no currency", watchdog.ErrInvalid)
 			}
 			return s.CurrencyOf(known)
-		}
-	})},
-	{"has an error of its own for another currency", oneCurrency, withFlaw(func(l *ledger) {
-		none := map[string]bool{}
-		l.currency = func(s watchdog.Slice, known string) (string, error) {
-			none[s.Scope] = none[s.Scope] || known == "" && s.Currency == "" && s.Least.Cost > 0
+		})},
+		{"has an error of its own for another currency", currencies(func(s slice, known string, late bool) (string, error) {
 			got, err := s.CurrencyOf(known)
-			if err != nil && !none[s.Scope] {
-				err = errOwn
+			if !late {
+				err = own(err)
 			}
 			return got, err
-		}
-	})},
-	{"never learns the currency of a scope", laterCurrency, withFlaw(func(l *ledger) {
-		none := map[string]bool{}
-		l.currency = func(s watchdog.Slice, known string) (string, error) {
-			if none[s.Scope] = none[s.Scope] || known == "" && s.Currency == "" && s.Least.Cost > 0; none[s.Scope] {
+		})},
+	},
+	"a scope that had no currency has that of the first slice with one": {
+		{"never learns the currency of a scope", currencies(func(s slice, known string, late bool) (string, error) {
+			if late {
 				return "", nil
 			}
 			return s.CurrencyOf(known)
-		}
-	})},
-	{"cuts a scope to fit", namesKept, withFlaw(func(l *ledger) {
-		l.scopeOf = func(scope string) string { return string([]rune(scope)[:min(254, len([]rune(scope)))]) }
-	})},
-	{"normalizes a scope", namesKept, withFlaw(func(l *ledger) {
-		l.scopeOf = func(scope string) string { return strings.ReplaceAll(scope, "e\u0301", "é") }
-	})},
-	{"cannot write a quote", namesKept, withFlaw(func(l *ledger) {
-		l.validate = func(s watchdog.Slice) error {
-			if strings.Contains(s.Scope, "'") {
-				return errOwn
+		})},
+	},
+	"IDs and scopes are kept as they are": {
+		{"cuts a scope to fit", withFlaw(func(l *ledger) {
+			l.scopeOf = func(scope string) string { return string([]rune(scope)[:min(254, len([]rune(scope)))]) }
+		})},
+		{"normalizes a scope", withFlaw(func(l *ledger) {
+			l.scopeOf = func(scope string) string { return strings.ReplaceAll(scope, "e\u0301", "é") }
+		})},
+		{"cannot write a quote", withFlaw(func(l *ledger) {
+			l.validate = func(s slice) error {
+				if strings.Contains(s.Scope, "'") {
+					return errOwn
+				}
+				return s.Validate()
 			}
-			return s.Validate()
-		}
-	})},
-	{"does not tell IDs apart by case", caseOfIDs, withFlaw(func(l *ledger) {
-		l.idOf = func(s watchdog.Slice) string {
-			if len(s.ID) == 2 {
-				return strings.ToLower(s.ID)
+		})},
+	},
+	"IDs that differ in case are different slices": {
+		{"does not tell IDs apart by case", withFlaw(func(l *ledger) {
+			l.idOf = func(s slice) string {
+				if len(s.ID) == 2 {
+					return strings.ToLower(s.ID)
+				}
+				return s.ID
 			}
-			return s.ID
-		}
-	})},
+		})},
+	},
 }
 
-var brokenWindows = []brokenSpend{
-	{"has a window for each slice", oneWindow, windowing(func(s watchdog.Slice, name string, ends time.Time) (string, time.Time) {
-		if s.Period != watchdog.PeriodNone {
-			name = s.ID
+// currencies returns a store with another currency of a scope. It is a late one if the scope had none at first.
+func currencies(how func(s slice, known string, late bool) (string, error)) func() watchdog.SpendStore {
+	return withFlaw(func(l *ledger) {
+		late := map[string]bool{}
+		l.currency = func(s slice, known string) (string, error) {
+			late[s.Scope] = late[s.Scope] || known == "" && s.Currency == "" && s.Least.Cost > 0
+			return how(s, known, late[s.Scope])
 		}
-		return name, ends
-	})},
-	{"has windows without an end", oneWindow, windowing(
-		func(_ watchdog.Slice, name string, _ time.Time) (string, time.Time) { return name, time.Time{} })},
-	{"has windows that have ended", oneWindow, windowing(
-		func(_ watchdog.Slice, name string, ends time.Time) (string, time.Time) {
-			if !ends.IsZero() {
-				ends = ends.AddDate(-1, 0, 0)
+	})
+}
+
+var windowFaults = faults[watchdog.SpendStore]{
+	"slices of one period are charged in one window, which ends within the period": {
+		{"has a window for each slice", windowing(func(s slice, name *string, _ *time.Time) {
+			if s.Period != watchdog.PeriodNone {
+				*name = s.ID
 			}
-			return name, ends
 		})},
-	{"has hours of a day", oneWindow, windowing(func(s watchdog.Slice, name string, ends time.Time) (string, time.Time) {
-		if s.Period == watchdog.PeriodHour {
-			ends = ends.AddDate(0, 0, 1)
-		}
-		return name, ends
-	})},
-	{"ends what has no period", neverEnds, windowing(
-		func(s watchdog.Slice, name string, ends time.Time) (string, time.Time) {
+		{"has windows without an end", windowing(func(_ slice, _ *string, ends *time.Time) { *ends = time.Time{} })},
+		{"has windows that have ended", windowing(func(s slice, _ *string, ends *time.Time) {
+			if s.Period != watchdog.PeriodNone {
+				*ends = ends.AddDate(-1, 0, 0)
+			}
+		})},
+		{"has hours of a day", windowing(func(s slice, _ *string, ends *time.Time) {
+			if s.Period == watchdog.PeriodHour {
+				*ends = ends.AddDate(0, 0, 1)
+			}
+		})},
+	},
+	"a slice without a period is charged for ever": {
+		{"ends what has no period", windowing(func(s slice, _ *string, ends *time.Time) {
 			if s.Period == watchdog.PeriodNone {
-				ends = time.Now().Add(time.Hour)
+				*ends = time.Now().Add(time.Hour)
 			}
-			return name, ends
 		})},
-	{"ends it when it is asked again", neverEnds, answering(
-		func(l *ledger, e *entry, s watchdog.Slice) (watchdog.Grant, error) {
-			g, err := l.answerAgain(e, s)
-			g.Ends = 0
-			return g, err
-		})},
-	{"has one window for all periods", periodsApart, windowing(
-		func(s watchdog.Slice, _ string, ends time.Time) (string, time.Time) {
+		{"ends it when it is asked again", answers(func(g *grant, _ *entry, _ slice) { g.Ends = 0 })},
+	},
+	"the periods of a scope are charged apart": {
+		{"has one window for all periods", windowing(func(s slice, name *string, _ *time.Time) {
 			if strings.HasPrefix(s.ID, "slice-") {
-				return "", ends
+				*name = ""
 			}
-			return string(s.Period), ends
 		})},
-	{"gives back in the window without an end", ownWindow, givingBack(
-		func(l *ledger, e *entry, unused watchdog.Totals) error {
+	},
+	"what is given back is given back in its own window": {
+		{"gives back in the window without an end", beforeReturn(func(_ *ledger, e *entry, _ *totals) {
 			e.at.window = ""
-			return l.giveBackOnce(e, unused)
 		})},
-	{"names no window", windowNamed, naming(func(watchdog.Slice, string, bool) string { return "" })},
-	{"names a window by its period", windowNamed, naming(
-		func(s watchdog.Slice, _ string, _ bool) string { return string(s.Period) })},
-	{"names a window by the slice", windowNamed, naming(
-		func(s watchdog.Slice, _ string, _ bool) string { return s.ID })},
-	{"names what counts for ever", windowNamed, naming(func(_ watchdog.Slice, name string, _ bool) string {
-		return cmp.Or(name, "ever")
-	})},
-	{"names no window of what does not fit", windowNamed, naming(
-		func(_ watchdog.Slice, name string, fits bool) string {
+	},
+	"a grant names the window that it is of": {
+		{"names no window", naming(func(slice, string, bool) string { return "" })},
+		{"names a window by its period", naming(func(s slice, _ string, _ bool) string { return string(s.Period) })},
+		{"names a window by the slice", naming(func(s slice, _ string, _ bool) string { return s.ID })},
+		{"names what counts for ever", naming(func(_ slice, name string, _ bool) string { return cmp.Or(name, "ever") })},
+		{"names no window of what does not fit", naming(func(_ slice, name string, fits bool) string {
 			if !fits {
 				return ""
 			}
 			return name
 		})},
-	{"names no window when it is asked again", windowNamed, answering(
-		func(l *ledger, e *entry, s watchdog.Slice) (watchdog.Grant, error) {
-			g, err := l.answerAgain(e, s)
-			g.Window = ""
-			return g, err
-		})},
+		{"names no window when it is asked again", answers(func(g *grant, _ *entry, _ slice) { g.Window = "" })},
+	},
 }
 
-func naming(named func(s watchdog.Slice, name string, fits bool) string) func() watchdog.SpendStore {
-	return withFlaw(func(l *ledger) { l.named = named })
-}
-
-var brokenSpendCalls = []brokenSpend{
-	{"does not look at a slice's ID", invalidSlice, validating(func(s *watchdog.Slice) { s.ID = "a" })},
-	{"does not look at a slice's scope", invalidSlice, validating(func(s *watchdog.Slice) { s.Scope = "a" })},
-	{"does not look at a slice's zone", invalidSlice, validating(func(s *watchdog.Slice) { s.Zone = "" })},
-	{"has an error of its own for an invalid slice", invalidSlice, withFlaw(func(l *ledger) {
-		l.validate = func(s watchdog.Slice) error {
-			if s.Validate() != nil {
-				return errOwn
-			}
-			return nil
+// windowing returns a store with other windows.
+func windowing(change func(s slice, name *string, ends *time.Time)) func() watchdog.SpendStore {
+	return withFlaw(func(l *ledger) {
+		l.windowAt = func(s slice, now time.Time) (string, time.Time) {
+			name, ends := s.WindowAt(now)
+			change(s, &name, &ends)
+			return name, ends
 		}
-	})},
-	{"ignores the context of a take", doneTake, withFlaw(func(l *ledger) {
-		l.doneTake = func(_ context.Context, call func() error) error { return call() }
-	})},
-	{"charges and then returns the context's error", doneTake, withFlaw(func(l *ledger) {
-		l.doneTake = func(ctx context.Context, call func() error) error { return errors.Join(call(), ctx.Err()) }
-	})},
-	{"has an error of its own for a take with a done context", doneTake, withFlaw(func(l *ledger) {
-		l.doneTake = func(context.Context, func() error) error { return errOwn }
-	})},
-	{"ignores the context of a return", doneReturn, withFlaw(func(l *ledger) {
-		l.doneReturn = func(_ context.Context, call func() error) error { return call() }
-	})},
-	{"gives back and then returns the context's error", doneReturn, withFlaw(func(l *ledger) {
-		l.doneReturn = func(ctx context.Context, call func() error) error { return errors.Join(call(), ctx.Err()) }
-	})},
-	{"has an error of its own for a return with a done context", doneReturn, withFlaw(func(l *ledger) {
-		l.doneReturn = func(context.Context, func() error) error { return errOwn }
-	})},
-	{"reads what is charged before it writes it", crowdFits, withFlaw(func(l *ledger) { l.racesForTotals = true })},
+	})
+}
+
+func naming(how func(s slice, name string, fits bool) string) func() watchdog.SpendStore {
+	return withFlaw(func(l *ledger) { l.named = how })
+}
+
+var spendCallFaults = faults[watchdog.SpendStore]{
+	"an invalid slice is refused with ErrInvalid": {
+		{"does not look at a slice's ID", validating(func(s *slice) { s.ID = "a" })},
+		{"does not look at a slice's scope", validating(func(s *slice) { s.Scope = "a" })},
+		{"does not look at a slice's zone", validating(func(s *slice) { s.Zone = "" })},
+		{"has an error of its own for an invalid slice", withFlaw(func(l *ledger) {
+			l.validate = func(s slice) error { return own(s.Validate()) }
+		})},
+	},
+	"a take with a done context charges nothing and returns the context's error": {
+		{"ignores the context of a take", calls("Take", ignoresContext)},
+		{"charges and then returns the context's error", calls("Take", looksAtContextLate)},
+		{"has an error of its own for a take with a done context", calls("Take", hidesContext)},
+	},
+	"a return with a done context gives nothing back and returns the context's error": {
+		{"ignores the context of a return", calls("Return", ignoresContext)},
+		{"gives back and then returns the context's error", calls("Return", looksAtContextLate)},
+		{"has an error of its own for a return with a done context", calls("Return", hidesContext)},
+	},
+	crowdFits: {
+		{"reads what is charged before it writes it", withFlaw(func(l *ledger) { l.racesForTotals = true })},
+	},
+}
+
+// validating returns a store that looks at a slice in which something was made right.
+func validating(mend func(s *slice)) func() watchdog.SpendStore {
+	return withFlaw(func(l *ledger) {
+		l.validate = func(s slice) error {
+			mend(&s)
+			return s.Validate()
+		}
+	})
+}
+
+// A way to make a call.
+type way = func(ctx context.Context, do func(ctx context.Context) error) error
+
+// calls returns a store that makes the calls of a method in another way.
+func calls(method string, how way) func() watchdog.SpendStore {
+	return withFlaw(func(l *ledger) {
+		l.call = func(ctx context.Context, called string, do func(context.Context) error) error {
+			if called == method {
+				return how(ctx, do)
+			}
+			return do(ctx)
+		}
+	})
+}
+
+func ignoresContext(ctx context.Context, do func(ctx context.Context) error) error {
+	return do(context.WithoutCancel(ctx))
+}
+
+func looksAtContextLate(ctx context.Context, do func(ctx context.Context) error) error {
+	return errors.Join(do(context.WithoutCancel(ctx)), ctx.Err())
+}
+
+func hidesContext(ctx context.Context, do func(ctx context.Context) error) error {
+	if ctx.Err() != nil {
+		return errOwn
+	}
+	return do(ctx)
 }

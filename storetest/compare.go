@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"reflect"
 
 	"github.com/seed62658d38/watchdog"
 )
@@ -44,69 +45,42 @@ func carries(got, want json.RawMessage) error {
 	}
 	for key, value := range wantKeys {
 		back, exists := gotKeys[key]
-		if !exists {
-			return fmt.Errorf("key %q of the payload is missing: read %s, appended %s", key, brief(got), brief(want))
-		}
-		if !same(back, value) {
-			return fmt.Errorf("key %q of the payload changed: read %s, appended %s", key, brief(got), brief(want))
+		if !exists || !reflect.DeepEqual(back, value) {
+			return fmt.Errorf("key %q of the payload is missing or changed: read %s, appended %s", key, brief(got), brief(want))
 		}
 	}
 	return nil
 }
 
-// keys decodes a payload without converting its numbers to floats.
+// keys decodes a payload. What is equal in it whatever the order of keys and the notation of numbers is deeply equal.
 func keys(payload json.RawMessage) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(payload))
-	decoder.UseNumber()
+	decoder.UseNumber() // a float is not exact
 	var object map[string]any
 	if err := decoder.Decode(&object); err != nil || object == nil {
 		return nil, fmt.Errorf("payload was read as %s, which is not one JSON object: %w", brief(payload), err)
 	}
+	inOneNotation(object)
 	return object, nil
 }
 
-// same compares decoded JSON. The order of keys and the notation of numbers do not matter.
-func same(a, b any) bool {
-	switch a := a.(type) {
+// inOneNotation writes the numbers in a decoded value as fractions.
+func inOneNotation(value any) any {
+	switch value := value.(type) {
 	case map[string]any:
-		b, ok := b.(map[string]any)
-		return ok && sameObject(a, b)
+		for key := range value {
+			value[key] = inOneNotation(value[key])
+		}
 	case []any:
-		b, ok := b.([]any)
-		return ok && sameArray(a, b)
+		for i := range value {
+			value[i] = inOneNotation(value[i])
+		}
 	case json.Number:
-		b, ok := b.(json.Number)
-		return ok && sameNumber(a, b)
-	default:
-		return a == b
-	}
-}
-
-func sameObject(a, b map[string]any) bool {
-	for key := range a {
-		if _, exists := b[key]; !exists || !same(a[key], b[key]) {
-			return false
+		if fraction, ok := new(big.Rat).SetString(value.String()); ok {
+			return json.Number(fraction.RatString())
 		}
 	}
-	return len(a) == len(b)
-}
-
-func sameArray(a, b []any) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if !same(a[i], b[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func sameNumber(a, b json.Number) bool {
-	x, okX := new(big.Rat).SetString(a.String())
-	y, okY := new(big.Rat).SetString(b.String())
-	return okX && okY && x.Cmp(y) == 0
+	return value
 }
 
 // brief shortens a large payload for an error.

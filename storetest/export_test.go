@@ -8,17 +8,13 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// RuleNames returns the names of the rules of Run.
-func RuleNames() (names []string) {
-	for _, r := range rules() {
-		names = append(names, r.name)
-	}
-	return names
-}
+// RuleNames, DurableRuleNames and SpendRuleNames return the names of the rules of Run, RunDurable and RunSpend.
+func RuleNames() []string        { return names(eventRules()) }
+func DurableRuleNames() []string { return names(durableRules) }
+func SpendRuleNames() []string   { return names(spendRules()) }
 
-// DurableRuleNames returns the names of the rules of RunDurable.
-func DurableRuleNames() (names []string) {
-	for _, r := range durableRules {
+func names[S any](rules []rule[S]) (names []string) {
+	for _, r := range rules {
 		names = append(names, r.name)
 	}
 	return names
@@ -26,9 +22,18 @@ func DurableRuleNames() (names []string) {
 
 // CheckDurable checks one rule of RunDurable.
 func CheckDurable(name string, open func() (watchdog.EventStore, error)) error {
-	for _, r := range durableRules {
+	return checkOne(durableRules, name, open)
+}
+
+// CheckSpend checks one rule of RunSpend.
+func CheckSpend(name string, store watchdog.SpendStore) error {
+	return checkOne(spendRules(), name, store)
+}
+
+func checkOne[S any](rules []rule[S], name string, store S) error {
+	for _, r := range rules {
 		if r.name == name {
-			return r.checkAt(context.Background(), open)
+			return r.checkOn(context.Background(), store)
 		}
 	}
 	return fmt.Errorf("there is no rule %q", name)
@@ -39,22 +44,4 @@ func SetCheckTimeout(d time.Duration) (restore func()) {
 	before := checkTimeout
 	checkTimeout = d
 	return func() { checkTimeout = before }
-}
-
-// SpendRuleNames returns the names of the rules of RunSpend.
-func SpendRuleNames() (names []string) {
-	for _, r := range spendRules() {
-		names = append(names, r.name)
-	}
-	return names
-}
-
-// CheckSpend checks one rule of RunSpend.
-func CheckSpend(name string, store watchdog.SpendStore) error {
-	for _, r := range spendRules() {
-		if r.name == name {
-			return r.checkOn(context.Background(), store)
-		}
-	}
-	return fmt.Errorf("there is no rule %q", name)
 }

@@ -1,6 +1,7 @@
 package storetest_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -9,32 +10,35 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
+type (
+	slice  = watchdog.Slice
+	totals = watchdog.Totals
+	grant  = watchdog.Grant
+)
+
 // A ledger is a plain SpendStore. Each part of it can be replaced by one with a flaw.
 type ledger struct {
 	mu         sync.Mutex
-	charged    map[page]watchdog.Totals
+	charged    map[page]totals
 	currencies map[string]string
 	slices     map[string]*entry
 	meetings   map[string]chan struct{}
 
-	validate func(s watchdog.Slice) error
-	fit      func(s watchdog.Slice, charged watchdog.Totals) (granted watchdog.Totals, fits bool)
-	add      func(charged, granted watchdog.Totals) watchdog.Totals
-	windowAt func(s watchdog.Slice, now time.Time) (name string, ends time.Time)
-	scopeOf  func(scope string) string // as what it is charged
-	idOf     func(s watchdog.Slice) string
-	currency func(s watchdog.Slice, known string) (string, error)
-	// currencyOf is what a currency belongs to.
-	currencyOf func(s watchdog.Slice) string
-	// again is the answer to a slice that was taken before.
-	again    func(l *ledger, e *entry, s watchdog.Slice) (watchdog.Grant, error)
-	unfit    func(l *ledger, s watchdog.Slice, at page, granted watchdog.Totals)
-	giveBack func(l *ledger, e *entry, unused watchdog.Totals) error
-	// named is the name of a window in the answer.
-	named   func(s watchdog.Slice, name string, fits bool) string
-	unknown error
-	// done is what becomes of a call whose context is done. If it is nil, that is an error.
-	doneTake, doneReturn func(ctx context.Context, call func() error) error
+	validate   func(s slice) error
+	fit        func(s slice, charged totals) (granted totals, fits bool)
+	add        func(charged, granted totals) totals
+	windowAt   func(s slice, now time.Time) (name string, ends time.Time)
+	scopeOf    func(scope string) string // as what it is charged
+	idOf       func(s slice) string
+	currency   func(s slice, known string) (string, error)
+	currencyOf func(s slice) string                   // what a currency belongs to
+	again      func(e *entry, s slice) (grant, error) // the answer to a slice that was taken before
+	giveBack   func(e *entry, unused totals) error
+	unknown    error
+	named      func(s slice, name string, fits bool) string // the name of a window in the answer
+	// call makes a call, which looks at its context first.
+	call func(ctx context.Context, method string, do func(ctx context.Context) error) error
+
 	// What is not atomic.
 	racesForTotals, racesForIDs, racesToReturn bool
 }
@@ -43,44 +47,44 @@ type ledger struct {
 type page struct{ scope, window string }
 
 type entry struct {
-	at       page
-	scope    string
-	ends     time.Time
-	name     string // of the window, in answers
-	granted  watchdog.Totals
-	returned watchdog.Totals
-	back     bool
-	written  chan struct{}
+	at                page
+	scope             string
+	ends              time.Time
+	name              string // of the window, in answers
+	granted, returned totals
+	back              bool
+	written           chan struct{}
 }
 
 func newLedger() *ledger {
-	return &ledger{
-		charged: map[page]watchdog.Totals{}, currencies: map[string]string{}, slices: map[string]*entry{},
+	l := &ledger{
+		charged: map[page]totals{}, currencies: map[string]string{}, slices: map[string]*entry{},
 		meetings: map[string]chan struct{}{},
-		validate: watchdog.Slice.Validate, fit: watchdog.Slice.Fit, add: watchdog.Totals.Add,
-		windowAt: watchdog.Slice.WindowAt, scopeOf: func(scope string) string { return scope },
-		idOf:       func(s watchdog.Slice) string { return s.ID },
-		currency:   watchdog.Slice.CurrencyOf,
-		currencyOf: func(s watchdog.Slice) string { return s.Scope },
-		again:      (*ledger).answerAgain, giveBack: (*ledger).giveBackOnce,
-		named:   func(_ watchdog.Slice, name string, _ bool) string { return name },
-		unfit:   func(*ledger, watchdog.Slice, page, watchdog.Totals) {},
-		unknown: fmt.Errorf("%w return: there is no such slice", watchdog.ErrInvalid),
+		validate: slice.Validate, fit: slice.Fit, add: totals.Add, windowAt: slice.WindowAt,
+		scopeOf:    func(scope string) string { return scope },
+		idOf:       func(s slice) string { return s.ID },
+		currency:   slice.CurrencyOf,
+		currencyOf: func(s slice) string { return s.Scope },
+		call:       func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) },
+		unknown:    fmt.Errorf("%w return: there is no such slice", watchdog.ErrInvalid),
+		named:      func(_ slice, name string, _ bool) string { return name },
 	}
+	l.again, l.giveBack = l.answerAgain, l.giveBackOnce
+	return l
 }
 
 // withFlaw returns a ledger in which something was replaced.
-func withFlaw(change func(l *ledger)) func() watchdog.SpendStore {
+func withFlaw(replace func(l *ledger)) func() watchdog.SpendStore {
 	return func() watchdog.SpendStore {
 		l := newLedger()
-		change(l)
+		replace(l)
 		return l
 	}
 }
 
-func (l *ledger) Take(ctx context.Context, s watchdog.Slice) (g watchdog.Grant, err error) {
-	err = ifDone(ctx, l.doneTake, func() error {
-		if err := l.validate(s); err != nil {
+func (l *ledger) Take(ctx context.Context, s slice) (g grant, err error) {
+	err = l.call(ctx, "Take", func(ctx context.Context) error {
+		if err := cmp.Or(ctx.Err(), l.validate(s)); err != nil {
 			return err
 		}
 		g, err = l.take(s)
@@ -89,81 +93,68 @@ func (l *ledger) Take(ctx context.Context, s watchdog.Slice) (g watchdog.Grant, 
 	return g, err
 }
 
-// ifDone makes a call, if the context is not done or a flaw makes it all the same.
-func ifDone(ctx context.Context, flaw func(context.Context, func() error) error, call func() error) error {
-	switch {
-	case ctx.Err() == nil:
-		return call()
-	case flaw != nil:
-		return flaw(ctx, call)
-	}
-	return ctx.Err()
+func (l *ledger) Return(ctx context.Context, id string, unused totals) error {
+	return l.call(ctx, "Return", func(ctx context.Context) error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		e := l.slices[id]
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case e == nil:
+			return l.unknown
+		}
+		return l.giveBack(e, unused)
+	})
 }
 
-func (l *ledger) take(s watchdog.Slice) (watchdog.Grant, error) {
+func (l *ledger) take(s slice) (grant, error) {
 	id := l.idOf(s)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e := l.slices[id]; e != nil {
-		return l.takenBefore(e, s)
+		l.mu.Unlock()
+		<-e.written
+		l.mu.Lock()
+		return l.again(e, s)
 	}
 	if l.racesForIDs {
 		l.meet(id)
 	}
 	currency, err := l.currency(s, l.currencies[l.currencyOf(s)])
 	if err != nil {
-		return watchdog.Grant{}, err
+		return grant{}, err
 	}
-	name, ends := l.windowAt(s, time.Now())
-	e := &entry{at: page{l.scopeOf(s.Scope), name}, scope: s.Scope, ends: ends, written: make(chan struct{})}
-	e.name, _ = s.WindowAt(time.Now())
+	window, ends := l.windowAt(s, time.Now())
+	e := &entry{at: page{l.scopeOf(s.Scope), window}, scope: s.Scope, ends: ends, written: make(chan struct{})}
 	before := l.charged[e.at]
 	granted, fits := l.fit(s, before)
+	name, _ := s.WindowAt(time.Now())
+	e.granted, e.name = granted, l.named(s, name, fits)
 	if !fits {
-		l.unfit(l, s, e.at, granted)
-		return watchdog.Grant{Charged: l.charged[e.at], Window: l.named(s, e.name, false)}.Until(ends, time.Now()), nil
+		return grant{Charged: l.charged[e.at], Window: e.name}.Until(ends, time.Now()), nil
 	}
-	e.granted, e.name = granted, l.named(s, e.name, true)
 	l.slices[id], l.currencies[l.currencyOf(s)] = e, currency
 	if l.racesForTotals {
 		l.meet(s.Scope)
 	}
 	l.charged[e.at] = l.add(before, granted)
 	close(e.written)
-	return l.grant(e, granted), nil
+	return l.grant(e), nil
 }
 
-func (l *ledger) takenBefore(e *entry, s watchdog.Slice) (watchdog.Grant, error) {
-	l.mu.Unlock()
-	<-e.written
-	l.mu.Lock()
-	return l.again(l, e, s)
-}
-
-func (l *ledger) answerAgain(e *entry, s watchdog.Slice) (watchdog.Grant, error) {
+func (l *ledger) answerAgain(e *entry, s slice) (grant, error) {
 	if err := s.CheckScope(e.scope); err != nil {
-		return watchdog.Grant{}, err
+		return grant{}, err
 	}
-	return l.grant(e, e.granted), nil
+	return l.grant(e), nil
 }
 
-func (l *ledger) grant(e *entry, granted watchdog.Totals) watchdog.Grant {
-	return watchdog.Grant{Fits: true, Granted: granted, Charged: l.charged[e.at], Window: e.name}.Until(e.ends, time.Now())
+func (l *ledger) grant(e *entry) grant {
+	return grant{Fits: true, Granted: e.granted, Charged: l.charged[e.at], Window: e.name}.Until(e.ends, time.Now())
 }
 
-func (l *ledger) Return(ctx context.Context, id string, unused watchdog.Totals) error {
-	return ifDone(ctx, l.doneReturn, func() error {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		e := l.slices[id]
-		if e == nil {
-			return l.unknown
-		}
-		return l.giveBack(l, e, unused)
-	})
-}
-
-func (l *ledger) giveBackOnce(e *entry, unused watchdog.Totals) error {
+func (l *ledger) giveBackOnce(e *entry, unused totals) error {
 	if _, err := l.charged[e.at].GiveBack(e.granted, unused); err != nil || e.back {
 		return err
 	}
@@ -179,23 +170,21 @@ func (l *ledger) giveBackOnce(e *entry, unused watchdog.Totals) error {
 // meet do.
 func (l *ledger) meet(place string) {
 	const patience = 10 * time.Millisecond
-	defer l.mu.Lock()
-	if other, waits := l.meetings[place]; waits {
+	met, waits := l.meetings[place]
+	if waits {
 		delete(l.meetings, place)
-		close(other)
-		l.mu.Unlock()
-		return
+		close(met)
+	} else {
+		met = make(chan struct{})
+		l.meetings[place] = met
 	}
-	met := make(chan struct{})
-	l.meetings[place] = met
 	l.mu.Unlock()
 	select {
 	case <-met:
 	case <-time.After(patience):
-		l.mu.Lock()
-		if l.meetings[place] == met {
-			delete(l.meetings, place)
-		}
-		l.mu.Unlock()
+	}
+	l.mu.Lock()
+	if l.meetings[place] == met {
+		delete(l.meetings, place)
 	}
 }

@@ -1,118 +1,76 @@
 package storetest
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
-var spendScopeRules = []spendRule{
-	{
-		"scopes are charged apart",
+var scopeRules = []spendRule{
+	{"scopes are charged apart",
 		"a tenant must not pay for another one",
-		func(s spender) error {
-			return contract.Each([]string{tenant, "tenant-2", "Tenant-1", "tenant-1 ", "tenant"}, func(scope string) error {
-				slice := asks("of "+scope, 20, 60)
-				slice.Scope = scope
-				return s.gets(slice, 20, 20)
-			})
-		},
-	},
-	{
-		"an ID that was charged to another scope is ErrInvalid, and charges nothing",
+		forEach([]string{tenant, "tenant-2", "Tenant-1", "tenant-1 ", "tenant"}, func(scope string) spendStep {
+			return gets(inScope(asks("of "+scope, 20, 60), scope), 20, 20)
+		})},
+	{"an ID that was charged to another scope is ErrInvalid, and charges nothing",
 		"two hosts that draw the same ID would both use the one slice",
-		func(s spender) error {
-			if _, err := s.take(asks("a", 20, 60)); err != nil {
-				return err
-			}
-			other := asks("a", 20, 60)
-			other.Scope = "tenant-2"
-			before, err := s.charged(other)
-			if err != nil {
-				return err
-			}
-			_, err = s.take(other)
-			return errors.Join(isInvalid(err, "take of an ID of another scope"), s.holds(other, before))
-		},
-	},
-	{
-		"a scope has one currency",
+		inTurn(
+			takes(asks("a", 20, 60)),
+			leaves(inScope(asks("", 0, 0), "tenant-2"),
+				fails("take of an ID of another scope", watchdog.ErrInvalid, takes(inScope(asks("a", 20, 60), "tenant-2")))),
+		)},
+	{"a scope has one currency",
 		"a sum of euros and dollars is no limit",
-		func(s spender) error {
-			return errors.Join(
-				s.pays(tenant, "EUR"), s.paysNot(watchdog.PeriodNone),
-				s.pays(tenant, "EUR"), s.pays(tenant, ""),
-				s.paysNot(watchdog.PeriodNone), s.paysNot(watchdog.PeriodDay),
-				s.pays("tenant-2", "USD"),
-			)
-		},
-	},
-	{
-		"a scope that had no currency has that of the first slice with one",
+		inTurn(
+			pays(tenant, "EUR"), paysNot(watchdog.PeriodNone),
+			pays(tenant, "EUR"), pays(tenant, ""),
+			paysNot(watchdog.PeriodNone), paysNot(watchdog.PeriodDay),
+			pays("tenant-2", "USD"),
+		)},
+	{"a scope that had no currency has that of the first slice with one",
 		"a host that begins to limit money uses the scope that it limited requests by",
-		func(s spender) error {
-			return errors.Join(
-				s.pays(tenant, ""), s.pays(tenant, "EUR"),
-				s.paysNot(watchdog.PeriodNone),
-			)
-		},
-	},
-	{
-		"IDs and scopes are kept as they are",
+		inTurn(pays(tenant, ""), pays(tenant, "EUR"), paysNot(watchdog.PeriodNone))},
+	{"IDs and scopes are kept as they are",
 		"a scope that is cut to fit is another tenant's, and a quote in a name must not end a statement",
-		func(s spender) error {
-			wide := strings.Repeat("語", watchdog.MaxAggregateID-1)
-			for i, scope := range []string{`o'brien "x"; --`, `%_\`, "$1 ?1 :a @b", "é", "e\u0301", wide + "a", wide + "b"} {
-				id := strings.Repeat("é", watchdog.MaxEventID-1) + fmt.Sprint(i)
-				if i%2 == 0 {
-					id = fmt.Sprintf(`'%d"; \`, i)
-				}
-				slice := asks(id, 20, 60)
-				slice.Scope = scope
-				err := inTurn(
-					func() error { return s.gets(slice, 20, 20) }, func() error { return s.gets(slice, 20, 20) },
-					func() error { return s.giveBack(id, 5) }, func() error { return s.holds(slice, requests(15)) },
-				)
-				if err != nil {
-					return fmt.Errorf("scope %.40q: %w", scope, err)
-				}
-			}
-			return nil
-		},
-	},
-	{
-		"IDs that differ in case are different slices",
+		inTurn(
+			keepsNames(`'0"; \`, `o'brien "x"; --`), keepsNames(longID("1"), `%_\`), keepsNames(`'2"; \`, "$1 ?1 :a @b"),
+			keepsNames(longID("3"), "é"), keepsNames(`'4"; \`, "e\u0301"),
+			keepsNames(longID("5"), longScope("a")), keepsNames(`'6"; \`, longScope("b")),
+		)},
+	{"IDs that differ in case are different slices",
 		"IDs may be base64 or nanoids: the second slice would be used and never charged",
-		func(s spender) error {
-			return errors.Join(s.gets(asks("Ab", 20, 60), 20, 20), s.gets(asks("aB", 20, 60), 20, 40))
-		},
-	},
+		inTurn(gets(asks("Ab", 20, 60), 20, 20), gets(asks("aB", 20, 60), 20, 40))},
 }
 
+// keepsNames takes a slice of a scope, again, and gives some of it back.
+func keepsNames(id, scope string) spendStep {
+	slice := inScope(asks(id, 20, 60), scope)
+	return inTurn(gets(slice, 20, 20), gets(slice, 20, 20), givesBack(id, 5), isCharged(slice, requests(15)))
+}
+
+// longID and longScope return texts as long as they may be, which differ at the end.
+func longID(end string) string    { return strings.Repeat("é", watchdog.MaxEventID-1) + end }
+func longScope(end string) string { return strings.Repeat("語", watchdog.MaxAggregateID-1) + end }
+
 // pays takes a slice whose cost is in a currency.
-func (s spender) pays(scope, currency string) error {
-	g, err := s.take(costing(scope, watchdog.PeriodNone, currency))
-	if err == nil && !g.Fits {
-		err = fmt.Errorf("a slice in %q did not fit", currency)
+func pays(scope, currency string) spendStep {
+	return func(ctx context.Context, store watchdog.SpendStore) error {
+		return takes(costing(scope, watchdog.PeriodNone, currency), func(g watchdog.Grant) error {
+			return equal("fits", g.Fits, true)
+		})(ctx, store)
 	}
-	if err != nil {
-		return fmt.Errorf("a slice in %q: %w", currency, err)
-	}
-	return nil
 }
 
 // paysNot takes one in dollars that must be refused, and checks that the window without an end is charged as before.
-func (s spender) paysNot(period watchdog.Period) error {
-	forever := costing(tenant, watchdog.PeriodNone, "")
-	before, err := s.charged(forever)
-	if err != nil {
-		return err
+func paysNot(period watchdog.Period) spendStep {
+	return func(ctx context.Context, store watchdog.SpendStore) error {
+		return leaves(costing(tenant, watchdog.PeriodNone, ""),
+			fails("take in USD of a scope that counts in EUR", watchdog.ErrInvalid, takes(costing(tenant, period, "USD"))),
+		)(ctx, store)
 	}
-	_, err = s.take(costing(tenant, period, "USD"))
-	return errors.Join(isInvalid(err, "take in USD of a scope that counts in EUR"), s.holds(forever, before))
 }
 
 // costing returns a slice with an ID of its own.
@@ -120,5 +78,123 @@ func costing(scope string, period watchdog.Period, currency string) watchdog.Sli
 	return watchdog.Slice{
 		ID: freshID(), Scope: scope, Period: period, Currency: currency,
 		Least: watchdog.Totals{Cost: 2}, Limit: watchdog.Totals{Cost: 60},
+	}
+}
+
+var windowRules = []spendRule{
+	{"slices of one period are charged in one window, which ends within the period",
+		"a limit of a day that begins again with each slice is none, and one that never begins again ends all work",
+		forEach(windows, isShared)},
+	{"a slice without a period is charged for ever",
+		"a limit of a whole run must not begin again at midnight",
+		forEach([]string{"a", "a", "b"}, func(id string) spendStep { return takes(asks(id, 20, 60), neverEnds) })},
+	{"the periods of a scope are charged apart",
+		"a limit of an hour beside one of a day: what counts for the hour is not what is left of the day",
+		forEach([]watchdog.Period{
+			watchdog.PeriodNone, watchdog.PeriodHour, watchdog.PeriodDay, watchdog.PeriodMonth,
+		}, func(period watchdog.Period) spendStep {
+			return gets(inPeriod(asks("slice-"+string(period), 20, 60), period), 20, 20)
+		})},
+	{"what is given back is given back in its own window",
+		"a rest of yesterday must not be today's",
+		inTurn(
+			gets(asks("for ever", 10, 60), 10, 10),
+			gets(ofDay, 20, 20),
+			givesBack(ofDay.ID, 15),
+			uses(10),
+			takes(ofDay, func(g watchdog.Grant) error { // in the window that it was charged in, also if that is over
+				return equal("charged", g.Charged, requests(5))
+			}),
+		)},
+	{"a grant names the window that it is of",
+		"a run tells windows by their names: what was granted in one is not drawn on in another",
+		forEach(append([]window{{}}, windows...), namesItself)},
+}
+
+var ofDay = inPeriod(asks("of the day", 20, 60), watchdog.PeriodDay)
+
+func inPeriod(s watchdog.Slice, period watchdog.Period) watchdog.Slice {
+	s.Period = period
+	return s
+}
+
+func neverEnds(g watchdog.Grant) error {
+	return equal("ends", g.Ends, watchdog.NoLimit)
+}
+
+// A window is a period in a zone, and how long it lasts at most.
+type window struct {
+	period watchdog.Period
+	zone   string
+	most   time.Duration
+}
+
+const day = 24 * time.Hour
+
+// windows are in zones without a daylight saving time.
+var windows = []window{
+	{watchdog.PeriodHour, "", time.Hour}, {watchdog.PeriodHour, "Asia/Kathmandu", time.Hour},
+	{watchdog.PeriodDay, "", day}, {watchdog.PeriodDay, "Pacific/Kiritimati", day},
+	{watchdog.PeriodMonth, "", 31 * day}, {watchdog.PeriodMonth, "Asia/Kolkata", 31 * day},
+}
+
+// asks returns a slice of the window.
+func (w window) asks(id, scope string, least int64) watchdog.Slice {
+	s := inPeriod(inScope(asks(id, least, 60), fmt.Sprintf("%s %s %s", scope, w.period, w.zone)), w.period)
+	s.Zone = w.zone
+	return s
+}
+
+// isShared takes two slices of a window. If the window ends between them, it begins again.
+func isShared(w window) spendStep {
+	return func(ctx context.Context, store watchdog.SpendStore) error {
+		const tries = 3
+		for try := range tries {
+			scope := fmt.Sprint("shared ", try)
+			first, err := take(ctx, store, w.asks(freshID(), scope, 20))
+			if err != nil {
+				return err
+			}
+			second, err := take(ctx, store, w.asks(freshID(), scope, 20))
+			if err != nil {
+				return err
+			}
+			if second.Ends > first.Ends && try < tries-1 {
+				continue
+			}
+			if err := w.has(first, second); err != nil {
+				return fmt.Errorf("the window of period %q in zone %q: %w", w.period, w.zone, err)
+			}
+			return nil
+		}
+		return nil
+	}
+}
+
+func (w window) has(first, second watchdog.Grant) error {
+	for _, g := range []watchdog.Grant{first, second} {
+		if g.Ends <= 0 || g.Ends > w.most {
+			return fmt.Errorf("it ends after %v, want up to %v", g.Ends, w.most)
+		}
+	}
+	return equal("charged after a second slice", second.Charged, first.Charged.Add(second.Granted))
+}
+
+// storeSkew is how wrong the clock of a store under test may be.
+const storeSkew = 10 * time.Minute
+
+// namesItself takes a slice, again, and one that does not fit, and looks at the name of the window.
+func namesItself(w window) spendStep {
+	slice := w.asks("named "+w.zone+string(w.period), "named", 20)
+	return func(ctx context.Context, store watchdog.SpendStore) error {
+		earliest, _ := slice.WindowAt(time.Now().Add(-storeSkew))
+		named := func(g watchdog.Grant) error {
+			latest, _ := slice.WindowAt(time.Now().Add(storeSkew))
+			if g.Window != earliest && g.Window != latest {
+				return fmt.Errorf("it is of window %q, want %q, as WindowAt says", g.Window, latest)
+			}
+			return nil
+		}
+		return inTurn(takes(slice, named), takes(slice, named), takes(w.asks("more", "named", 61), named))(ctx, store)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/seed62658d38/watchdog"
@@ -15,41 +16,99 @@ import (
 // run one after the other, but some call the store from many goroutines.
 func Run(t *testing.T, open func(t *testing.T) watchdog.EventStore) {
 	t.Helper()
-	for _, r := range rules() {
+	run(t, eventRules(), open)
+}
+
+// Test checks the rules of [Run] without a testing.T. It returns nil, or one error that joins a [*Violation] for each
+// broken rule. It leaves out the rules that Run skips.
+func Test(open func() (watchdog.EventStore, error)) error { return test(eventRules(), open) }
+
+func eventRules() []eventRule {
+	return slices.Concat(
+		fieldRules, timeRules, payloadRules, refusalRules, batchRules,
+		identityRules, orderRules, aggregateRules, contextRules, ownershipRules, concurrencyRules,
+		about[watchdog.TransactionalStore](selectionRules, transactionRules),
+		about[watchdog.FeedStore](layerRules, followRules),
+	)
+}
+
+// RunDurable checks a store that outlives its process, each rule in a subtest: a store that is opened again has the
+// appended events, and stores that are open in one place at once share their events. It calls place once per rule.
+// place must prepare an empty place, such as a folder, and return a function that opens a store there; RunDurable may
+// call that function several times. It closes the stores if they are an [io.Closer]. It skips the rule of
+// [watchdog.TransactionalStore] if the store does not implement it, and does not check the rules of [Run].
+func RunDurable(t *testing.T, place func(t *testing.T) (open func() (watchdog.EventStore, error))) {
+	t.Helper()
+	run(t, durableRules, place)
+}
+
+// TestDurable checks the rules of [RunDurable] without a testing.T. It returns nil, or one error that joins a
+// [*Violation] for each broken rule. It leaves out the rule that RunDurable skips.
+func TestDurable(place func() (open func() (watchdog.EventStore, error))) error {
+	return test(durableRules, func() (opener, error) { return place(), nil })
+}
+
+// RunSpend checks every rule of [watchdog.SpendStore], each in a subtest, as [Run] does for the rules of an
+// [watchdog.EventStore]. It calls open once per rule. open must return a store that nothing is charged in and that
+// nothing else uses; RunSpend closes it afterwards if it is an [io.Closer].
+func RunSpend(t *testing.T, open func(t *testing.T) watchdog.SpendStore) {
+	t.Helper()
+	run(t, spendRules(), open)
+}
+
+// TestSpend checks the rules of [RunSpend] without a testing.T. It returns nil, or one error that joins a [*Violation]
+// for each broken rule.
+func TestSpend(open func() (watchdog.SpendStore, error)) error { return test(spendRules(), open) }
+
+func spendRules() []spendRule {
+	return slices.Concat(fitRules, againRules, returnRules, scopeRules, windowRules, spendCallRules)
+}
+
+// run checks each rule in a subtest, on what open returns.
+func run[S any](t *testing.T, rules []rule[S], open func(t *testing.T) S) {
+	t.Helper()
+	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
 			err := r.checkOn(t.Context(), open(t))
 			if errors.Is(err, errOptional) {
 				t.Skip(err)
 			}
-			r.report(t, err)
+			if err != nil {
+				t.Errorf("%v\nwhy it matters: %s", err, r.why)
+			}
 		})
 	}
 }
 
-// Test checks the rules of [Run] without a testing.T. It returns nil, or one error that joins a [*Violation] for each
-// broken rule. It leaves out the rules that Run skips.
-func Test(open func() (watchdog.EventStore, error)) error {
+// test checks each rule on what open returns, and joins what is broken.
+func test[S any](rules []rule[S], open func() (S, error)) error {
 	var violations []error
-	for _, r := range rules() {
+	for _, r := range rules {
 		store, err := open()
 		if err != nil {
 			return fmt.Errorf("open a store: %w", err)
 		}
 		if err := r.checkOn(context.Background(), store); err != nil && !errors.Is(err, errOptional) {
-			violations = append(violations, r.violation(err))
+			violations = append(violations, &Violation{Rule: r.name, Why: r.why, Err: err})
 		}
 	}
 	return errors.Join(violations...)
 }
 
-func rules() []rule {
-	var all []rule
-	for _, some := range [][]rule{
-		fieldRules, refusalRules, batchRules, identityRules, orderRules, timeRules,
-		aggregateRules, payloadRules, contextRules, ownershipRules, concurrencyRules,
-		selectionRules, transactionRules, layerRules, followRules,
-	} {
-		all = append(all, some...)
-	}
-	return all
+// A Violation reports that a store breaks a rule. [Test], [TestDurable] and [TestSpend] return it.
+type Violation struct {
+	// Rule is the name of the rule, a sentence. [Run] has a subtest of the same name.
+	Rule string
+	// Why says what goes wrong for a guard or its host if a store breaks the rule.
+	Why string
+	// Err says what the store did.
+	Err error
 }
+
+// Error returns the rule, what the store did and why that matters.
+func (v *Violation) Error() string {
+	return fmt.Sprintf("%s: %v\n\twhy it matters: %s", v.Rule, v.Err, v.Why)
+}
+
+// Unwrap returns Err.
+func (v *Violation) Unwrap() error { return v.Err }

@@ -12,162 +12,148 @@ import (
 	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
-var transactionRules = []rule{
-	{
-		"an exchange decides with what it selects, and what it decides is stored",
+var transactionRules = []eventRule{
+	{"an exchange decides with what it selects, and what it decides is stored",
 		"a watchdog decides from the stored events whether its window has ended already",
-		transacting(func(ctx context.Context, store watchdog.TransactionalStore) error {
-			if err := put(ctx, store, numbered("old", 0), numbered("b", 2), numbered("a", 1)); err != nil {
-				return err
-			}
-			var saw []string
-			x := exchange(func(selected []watchdog.Event) []watchdog.Event {
-				saw = ids(selected)
-				return []watchdog.Event{numbered("d", 4), numbered("c", 3)}
-			})
-			x.Since = numbered("", 1).Timestamp
-			if err := store.Transact(ctx, x); err != nil {
-				return fmt.Errorf("transact: %w", err)
-			}
-			if !slices.Equal(saw, []string{"a", "b"}) {
-				return fmt.Errorf("the exchange decided with events %q, want a and b", saw)
-			}
-			return holds(ctx, store, "old", "a", "b", "c", "d")
-		}),
-	},
-	{
-		"exchanges are carried out in their order",
+		inTurn(
+			put(numbered("old", 0), numbered("b", 2), numbered("a", 1)),
+			decidesFromFirst,
+			holds("old", "a", "b", "c", "d"),
+		)},
+	{"exchanges are carried out in their order",
 		"a run and its layers are recorded together: the second decision must see what the first one stored",
-		transacting(func(ctx context.Context, store watchdog.TransactionalStore) error {
-			first, second := countingExchange(), countingExchange()
-			if err := store.Transact(ctx, first, second); err != nil {
-				return fmt.Errorf("transact: %w", err)
-			}
-			return holds(ctx, store, "count-0", "count-1")
-		}),
-	},
-	{
-		"a transaction with an invalid event in a later exchange stores nothing, and returns ErrInvalid",
+		inTurn(transacts(counting, counting), holds("count-0", "count-1"))},
+	{"a transaction with an invalid event in a later exchange stores nothing, and returns ErrInvalid",
 		"a cancel and the cancels of the layers are one transaction: with half of it a layer would run on",
-		transacting(func(ctx context.Context, store watchdog.TransactionalStore) error {
-			if err := put(ctx, store, numbered("before", 0)); err != nil {
-				return err
-			}
-			err := store.Transact(ctx, deciding(numbered("first", 1)), deciding(numbered("second", 2), numbered("", 3)))
-			if !errors.Is(err, watchdog.ErrInvalid) {
-				return errors.Join(errors.New("the transaction did not return ErrInvalid"), err)
-			}
-			return errors.Join(
-				holds(ctx, store, "before"),
-				put(ctx, store, numbered("first", 1)), // its ID is free
-				holds(ctx, store, "before", "first"),
-			)
-		}),
-	},
-	{
-		"Kept is what is stored under the IDs that Decide returned",
+		inTurn(
+			put(numbered("before", 0)),
+			transactsInvalid(watchdog.ErrInvalid),
+			holds("before"),
+			put(numbered("first", 1)), // its ID is free
+			holds("before", "first"),
+		)},
+	{"Kept is what is stored under the IDs that Decide returned",
 		"the process that comes second must report the stop that the first one stored, not its own",
-		transacting(func(ctx context.Context, store watchdog.TransactionalStore) error {
-			mine, there := numbered("taken", 1), inAggregate(numbered("elsewhere", 2), "run-2")
-			if err := put(ctx, store, mine, there); err != nil {
-				return err
-			}
-			fresh := numbered("fresh", 3)
-			fresh.Timestamp = fresh.Timestamp.Add(999) // nanoseconds, which no store keeps
-			x := deciding(fresh, numbered("elsewhere", 8), numbered("taken", 9), numbered("fresh", 10))
-			if err := store.Transact(ctx, x); err != nil {
-				return fmt.Errorf("transact: %w", err)
-			}
-			return keptAre(x, numbered("fresh", 3), there, mine, numbered("fresh", 3))
-		}),
-	},
-	{
-		"transactions of one aggregate do not overlap",
+		inTurn(put(numbered("taken", 1), inAggregate(numbered("elsewhere", 2), "run-2")), keptIsStored)},
+	{"transactions of one aggregate do not overlap",
 		"two processes that both find no cancel would both decide one",
-		transacting(func(ctx context.Context, store watchdog.TransactionalStore) error {
+		func(ctx context.Context, store watchdog.EventStore) error {
 			const deciders, each = 8, 20
 			err := contract.AtOnce(deciders, func(int) error {
-				for range each {
-					if err := store.Transact(ctx, countingExchange()); err != nil {
-						return fmt.Errorf("transact: %w", err)
-					}
-				}
-				return nil
+				return inTurn(slices.Repeat([]step{transacts(counting)}, each)...)(ctx, store)
 			})
-			want := make([]string, deciders*each)
-			for i := range want {
-				want[i] = fmt.Sprint("count-", i)
-			}
-			return errors.Join(err, holds(ctx, store, want...))
-		}),
-	},
-	{
-		"a transaction with a done context stores nothing and returns the context's error",
+			return errors.Join(err, holds(numberedTo(deciders*each)...)(ctx, store))
+		}},
+	{"a transaction with a done context stores nothing and returns the context's error",
 		"a watchdog waits only for its record timeout: an event that was reported as not stored must not appear later",
-		transacting(func(ctx context.Context, store watchdog.TransactionalStore) error {
-			if err := put(ctx, store, numbered("before", 0)); err != nil {
-				return err
-			}
-			return contract.WithDoneContexts(ctx, func(done context.Context) error {
-				err := store.Transact(done, deciding(numbered("late", 1)))
-				return errors.Join(wrapsContextError(done, "Transact", err), holds(ctx, store, "before"))
-			})
-		}),
-	},
-	{
-		"a context that ends during a transaction leaves all of it or nothing",
+		inTurn(
+			put(numbered("before", 0)),
+			withDoneContexts(transacts(always(numbered("late", 1))), holds("before")),
+		)},
+	{"a context that ends during a transaction leaves all of it or nothing",
 		"a run whose layers are cancelled in part has no one reason",
-		transacting(func(ctx context.Context, store watchdog.TransactionalStore) error {
-			ending, end := context.WithCancel(ctx)
-			defer end()
-			second := exchange(func([]watchdog.Event) []watchdog.Event {
-				end()
-				return []watchdog.Event{numbered("second", 2)}
-			})
-			err := store.Transact(ending, deciding(numbered("first", 1)), second)
-			if err := put(ctx, store, numbered("after", 3)); err != nil { // comes after what is still being written
-				return err
-			}
-			if err == nil {
-				return holds(ctx, store, "first", "second", "after")
-			}
-			if nothing := holds(ctx, store, "after"); nothing != nil {
-				return holds(ctx, store, "first", "second", "after")
-			}
-			return nil
-		}),
-	},
+		endsWhileTransacting},
+}
+
+// A decision is the Decide of an exchange.
+type decision = func(selected []watchdog.Event) []watchdog.Event
+
+// always decides the same whatever is stored.
+func always(events ...watchdog.Event) decision {
+	return func([]watchdog.Event) []watchdog.Event { return copies(events) }
+}
+
+// counting decides an event named after the number of events before it.
+func counting(selected []watchdog.Event) []watchdog.Event {
+	n := len(selected)
+	return []watchdog.Event{numbered(fmt.Sprint("count-", n), n)}
 }
 
 // exchange returns an exchange with all events of the run.
-func exchange(decide func(selected []watchdog.Event) []watchdog.Event) *watchdog.Exchange {
+func exchange(decide decision) *watchdog.Exchange {
 	return &watchdog.Exchange{Selection: ofRun(watchdog.Selection{Since: noon}), Decide: decide}
 }
 
-// deciding returns an exchange that decides the same whatever is stored.
-func deciding(events ...watchdog.Event) *watchdog.Exchange {
-	return exchange(func([]watchdog.Event) []watchdog.Event { return events })
+// transacts carries out exchanges with all events of the run, in one transaction.
+func transacts(decisions ...decision) step {
+	return func(ctx context.Context, store watchdog.EventStore) error {
+		exchanges := make([]*watchdog.Exchange, len(decisions))
+		for i, decide := range decisions {
+			exchanges[i] = exchange(decide)
+		}
+		return transact(ctx, store, exchanges...)
+	}
 }
 
-// countingExchange returns an exchange that appends an event named after the number of events before it.
-func countingExchange() *watchdog.Exchange {
-	return exchange(func(selected []watchdog.Event) []watchdog.Event {
-		n := len(selected)
-		return []watchdog.Event{numbered(fmt.Sprint("count-", n), n)}
+func transact(ctx context.Context, store watchdog.EventStore, exchanges ...*watchdog.Exchange) error {
+	if err := store.(watchdog.TransactionalStore).Transact(ctx, exchanges...); err != nil {
+		return fmt.Errorf("transact: %w", err)
+	}
+	return nil
+}
+
+// decidesFromFirst has an exchange select from the first second on.
+func decidesFromFirst(ctx context.Context, store watchdog.EventStore) error {
+	var saw []string
+	x := exchange(func(selected []watchdog.Event) []watchdog.Event {
+		saw = ids(selected)
+		return []watchdog.Event{numbered("d", 4), numbered("c", 3)}
 	})
+	x.Since = noon.Add(time.Second)
+	if err := transact(ctx, store, x); err != nil {
+		return err
+	}
+	return sameNames("decided with events", saw, []string{"a", "b"})
+}
+
+// transactsInvalid decides an invalid event in the second exchange.
+func transactsInvalid(want error) step {
+	invalid := transacts(always(numbered("first", 1)), always(numbered("second", 2), numbered("", 3)))
+	return fails("a transaction with an invalid event", want, invalid)
+}
+
+func keptIsStored(ctx context.Context, store watchdog.EventStore) error {
+	fresh := numbered("fresh", 3)
+	fresh.Timestamp = fresh.Timestamp.Add(999) // nanoseconds, which no store keeps
+	x := exchange(always(fresh, numbered("elsewhere", 8), numbered("taken", 9), numbered("fresh", 10)))
+	if err := transact(ctx, store, x); err != nil {
+		return err
+	}
+	want := []watchdog.Event{
+		numbered("fresh", 3), inAggregate(numbered("elsewhere", 2), "run-2"), numbered("taken", 1), numbered("fresh", 3),
+	}
+	if err := differFrom(x.Kept, want); err != nil {
+		return fmt.Errorf("in Kept: %w", err)
+	}
+	return nil
+}
+
+// endsWhileTransacting ends the context of a transaction while it decides.
+func endsWhileTransacting(ctx context.Context, store watchdog.EventStore) error {
+	ending, end := context.WithCancel(ctx)
+	defer end()
+	err := transacts(always(numbered("first", 1)), func([]watchdog.Event) []watchdog.Event {
+		end()
+		return []watchdog.Event{numbered("second", 2)}
+	})(ending, store)
+	if err := put(numbered("after", 3))(ctx, store); err != nil { // comes after what is still being written
+		return err
+	}
+	if err != nil && holds("after")(ctx, store) == nil {
+		return nil
+	}
+	return holds("first", "second", "after")(ctx, store)
 }
 
 // overlap begins a transaction in the second store while one in the first decides, several times. It checks that each
 // decided with what the one before had stored.
-func overlap(ctx context.Context, one, other watchdog.TransactionalStore) error {
+func overlap(ctx context.Context, one, other watchdog.EventStore) error {
 	const rounds = 5
-	var want []string
-	for range rounds {
+	for round := range rounds {
 		if err := overlapOnce(ctx, one, other); err != nil {
-			return fmt.Errorf("transact: %w", err)
+			return err
 		}
-		want = append(want, fmt.Sprint("count-", len(want)), fmt.Sprint("count-", len(want)+1))
-		if err := holds(ctx, one, slices.Clone(want)...); err != nil {
+		if err := holds(numberedTo(2*round+2)...)(ctx, one); err != nil {
 			return err
 		}
 	}
@@ -175,45 +161,27 @@ func overlap(ctx context.Context, one, other watchdog.TransactionalStore) error 
 }
 
 // overlapOnce has the first transaction wait until the second one decides. A store that has the second wait for the
-// first makes that wait in vain, for a tenth of a second.
-func overlapOnce(ctx context.Context, one, other watchdog.TransactionalStore) error {
+// first makes that wait in vain, for a tenth of a second. A store may have an exchange decide more than once.
+func overlapOnce(ctx context.Context, one, other watchdog.EventStore) error {
 	const patience = 100 * time.Millisecond
-	first, second := countingExchange(), countingExchange()
 	deciding, ended := make(chan struct{}), make(chan error, 1)
 	reached := sync.OnceFunc(func() { close(deciding) })
-	before(second, reached)
 	begin := sync.OnceFunc(func() {
-		go func() { ended <- other.Transact(ctx, second) }()
+		go func() {
+			ended <- transacts(func(selected []watchdog.Event) []watchdog.Event {
+				reached()
+				return counting(selected)
+			})(ctx, other)
+		}()
 	})
-	before(first, func() {
+	err := transacts(func(selected []watchdog.Event) []watchdog.Event {
 		begin()
 		select {
 		case <-deciding:
 		case <-time.After(patience):
 		}
-	})
-	err := one.Transact(ctx, first)
+		return counting(selected)
+	})(ctx, one)
 	begin() // if the first failed before it decided
 	return errors.Join(err, <-ended)
-}
-
-// before makes an exchange do something before it decides. A store may have it decide more than once.
-func before(x *watchdog.Exchange, do func()) {
-	decide := x.Decide
-	x.Decide = func(selected []watchdog.Event) []watchdog.Event {
-		do()
-		return decide(selected)
-	}
-}
-
-func keptAre(x *watchdog.Exchange, want ...watchdog.Event) error {
-	if len(x.Kept) != len(want) {
-		return fmt.Errorf("got the events %s in Kept, want %s", list(x.Kept), list(want))
-	}
-	for i := range want {
-		if err := differs(x.Kept[i], want[i]); err != nil {
-			return fmt.Errorf("event %d of Kept: %w", i, err)
-		}
-	}
-	return nil
 }

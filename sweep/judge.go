@@ -122,7 +122,7 @@ func (w *walk) counts(s session.Session) bool { return !s.Lost || w.callsHost(s)
 
 // callsHost reports whether the cancel of a session has it stopped, or started again.
 func (w *walk) callsHost(s session.Session) bool {
-	return w.cfg.StopHook != nil || w.resumesUsed(s) < w.cfg.Resume.Max
+	return w.cfg.StopHook != nil || w.cfg.resumes(s)
 }
 
 // remember keeps what is to be known of a session at its next try.

@@ -18,20 +18,19 @@ type passes struct {
 	query  session.Query
 	madeAt time.Time
 
-	number      int // of passes
-	pending     pendings
-	resumptions map[string]*resumption // by run ID
-	searched    string                 // where the search for lost sessions behind the cap goes on
-	database    databaseClock
-	rate        rate
-	throttle    throttle
+	number   int // of passes
+	pending  pendings
+	searched string // where the search for lost sessions behind the cap goes on
+	database databaseClock
+	rate     rate
+	throttle throttle
 }
 
 func newPasses(finder Finder, canceller Canceller, able abilities, cfg Config) *passes {
 	return &passes{
 		finder: finder, canceller: canceller, abilities: able, cfg: cfg, madeAt: time.Now(),
 		query:   session.Query{Threshold: cfg.StalledThreshold, MinAge: max(cfg.MinAge, 0)},
-		pending: pendings{}, resumptions: map[string]*resumption{}, rate: rate{Alert: cfg.Alert},
+		pending: pendings{}, rate: rate{Alert: cfg.Alert},
 		throttle: throttle{perMinute: cfg.MaxCancellationsPerMinute},
 	}
 }

@@ -47,7 +47,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 		if s.takeTurn(ctx) != nil {
 			break
 		}
-		p := s.pass(ctx, &used)
+		p := s.pass(ctx, &used, died)
 		s.log(ctx, p)
 		if after := time.Now().Add(s.untilNext()); !died || after.Before(next) {
 			next = after
@@ -58,9 +58,9 @@ func (s *Sweeper) Run(ctx context.Context) error {
 }
 
 // pass has a pass of Run, which has the turn, and notes what is used of the cap.
-func (s *Sweeper) pass(ctx context.Context, used *spent) Pass {
+func (s *Sweeper) pass(ctx context.Context, used *spent, died bool) Pass {
 	defer s.endTurn()
-	w, err := s.startPass(ctx, *used)
+	w, err := s.startPass(ctx, *used, died)
 	s.leg(ctx, w, err)
 	*used = w.spent
 	return s.endPass(ctx, w)

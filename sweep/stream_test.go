@@ -177,6 +177,23 @@ func TestPassOfDeath(t *testing.T) {
 			require.Equal(f, 10, stats.Cancelled-stats.Lost)
 		})
 	})
+	t.Run("leaves the starts that are due to the next one", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			var starts atomic.Int32
+			start := func(context.Context, session.Session) error { starts.Add(1); return errors.New("no worker") }
+			f.cfg.StartupDelay, f.cfg.Resume = watchdog.None, sweep.ResumePolicy{Max: 1, Start: start}
+			f.put("s-1", time.Hour)
+			dies := f.newHost("dying", 1).live()
+			defer f.run()()
+			f.advance(3 * time.Minute) // it is due again
+			dies()
+			f.advance(time.Minute)
+			require.Equal(f, 2, f.sweeper().Stats().Passes)
+			require.EqualValues(f, 1, starts.Load())
+			f.advance(time.Minute)
+			require.EqualValues(f, 2, starts.Load())
+		})
+	})
 	t.Run("keeps no other from its turn, however many die", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.cfg.StartupDelay, f.cfg.Interval, f.cfg.MaxCancellationsPerRun = watchdog.None, time.Minute, 5

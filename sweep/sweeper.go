@@ -80,7 +80,7 @@ func (s *Sweeper) Sweep(ctx context.Context) (Pass, error) {
 
 // sweep has a pass that observes leases to the end. It has the turn when it begins.
 func (s *Sweeper) sweep(ctx context.Context) Pass {
-	w, err := s.startPass(ctx, spent{})
+	w, err := s.startPass(ctx, spent{}, false)
 	stop := s.leases.observing(ctx)
 	until := s.leases.suspected()
 	taken, _, _ := s.leases.progress(until)
@@ -133,10 +133,13 @@ func (s *Sweeper) takeTurn(ctx context.Context) error {
 
 func (s *Sweeper) endTurn() { <-s.passing }
 
-// startPass begins a pass and lists the leases. What those before have spent of its cap counts.
-func (s *Sweeper) startPass(ctx context.Context, before spent) (w *walk, err error) {
+// startPass begins a pass and lists the leases. What those before have spent of its cap counts. A pass because a process
+// died leaves the starts that are due to the next one.
+func (s *Sweeper) startPass(ctx context.Context, before spent, died bool) (w *walk, err error) {
 	s.begin()
-	w = s.newWalk(ctx, before)
+	if w = s.newWalk(before); !died {
+		w.takeStarts(ctx)
+	}
 	w.pass.Behind, err = s.leases.list(ctx)
 	return w, err
 }

@@ -25,33 +25,31 @@ const (
 type walk struct {
 	*passes
 	failures
-	number   int // of the pass, from 1
-	pass     Pass
-	most     int // cancels, and warnings, of those that count
-	spent        // what the pass has used of that
-	seen     map[string]bool
-	tryBegan time.Time       // at the session in hand
-	planned  []planned       // cancels that are not written yet
-	complete bool            // every stalled session was seen
-	lostAt   time.Time       // of the last page that had lost sessions, or of the first that was read only for such
-	steps    []time.Duration // by which the database's clock was set
+	number     int // of the pass, from 1
+	pass       Pass
+	most       int // cancels, and warnings, of those that count
+	spent          // what the pass has used of that
+	seen       map[string]bool
+	tryBegan   time.Time       // at the session in hand
+	planned    []planned       // cancels that are not written yet
+	startsLeft bool            // there may be starts that are due
+	complete   bool            // every stalled session was seen
+	lostAt     time.Time       // of the last page that had lost sessions, or of the first that was read only for such
+	steps      []time.Duration // by which the database's clock was set
 }
 
 // Spent counts the cancels and the warnings that count toward the cap of a pass.
 type spent struct{ counted, warned int }
 
-// newWalk begins a pass, and takes up what was left over by those before. What these have spent of its cap counts.
-func (p *passes) newWalk(ctx context.Context, before spent) *walk {
+// newWalk begins a pass. What those before have spent of its cap counts.
+func (p *passes) newWalk(before spent) *walk {
 	p.number++
 	began := time.Now()
-	w := &walk{
+	return &walk{
 		passes: p, number: p.number, seen: map[string]bool{}, spent: before,
 		pass: Pass{StartedAt: began, DryRun: p.cfg.DryRun},
 		most: before.counted + min(p.cfg.maxCancellations()-before.counted, p.throttle.room(began)),
 	}
-	w.lookUpDoubts(ctx)
-	w.resumeAgain(ctx)
-	return w
 }
 
 // leg goes through the stalled sessions. A pass can have several, and others can have theirs in between. What failed
@@ -60,10 +58,6 @@ func (w *walk) leg(ctx context.Context, failed error) {
 	w.pass.Err = errors.Join(w.pages(ctx), failed)
 	w.holdBack()
 	w.pending.forget(w.number, w.complete, time.Now())
-	w.forgetResumptions(time.Now())
-	if w.pass.Err == nil && !w.nothingWorked() {
-		w.lookUpDoubts(ctx)
-	}
 }
 
 // end ends a pass that nothing else has ended.
@@ -81,6 +75,9 @@ func (w *walk) end() Pass {
 // nextAt returns when to have the next pass because this one left work; zero if that may wait. It is soon if the pass
 // was full and only the cap in each minute limits the sweeper.
 func (w *walk) nextAt() (at time.Time) {
+	if w.startsLeft {
+		return time.Now()
+	}
 	if w.full() && !w.cfg.DryRun {
 		at = w.throttle.next(time.Now(), max(w.counted, w.warned))
 	}

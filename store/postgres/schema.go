@@ -24,6 +24,7 @@ var migrations = []func(*transaction) error{
 	createSpend,
 	createDelivery,
 	createLeaseEnds,
+	createStarts,
 }
 
 // oldestReader is the oldest version of a program that can use a database of the newest one.

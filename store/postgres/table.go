@@ -37,6 +37,7 @@ func (t *transaction) checkTables() (version int, err error) {
 		{t.checkSpend, 3},
 		{t.checkDelivery, 4},
 		{t.checkLeaseEnds, 5},
+		{t.checkStarts, 6},
 	} {
 		exist, err := check.exist()
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 // events table. Each must allow being run again, because a table that the host has dropped is created again.
 var migrations = []func(*transaction) error{
 	createEvents, createSessions, createLeases, createSpend, createDelivery, createLeaseEnds,
+	createStarts,
 }
 
 // oldestReader is the oldest version that can use a database of the newest one.
@@ -64,6 +65,7 @@ func (t *transaction) migrateOnce() (current bool, err error) {
 func (t *transaction) usableVersion(version int) (int, error) {
 	for before, lacks := range []func() (bool, error){
 		t.lacksEvents, t.lacksSessions, t.lacksLeases, t.lacksSpend, t.lacksDelivery, t.lacksLeaseEnds,
+		t.lacksStarts,
 	} {
 		missing, err := lacks()
 		if err != nil {

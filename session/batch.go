@@ -1,0 +1,93 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+func (f Freshness) key() AttemptID { return AttemptID{f.RunID, f.Attempt} }
+
+func (e Ending) key() AttemptID { return AttemptID{e.RunID, e.Attempt} }
+
+// A batch is the rows that one statement writes.
+type batch[E any] struct {
+	roster *roster
+	rows   []E
+	keyOf  func(E) AttemptID
+	write  func(context.Context, []E) (Skipped, error)
+}
+
+// writeAll writes the batch, and then the row alone that was locked for longest, if that is long enough to wait for it.
+func (b batch[E]) writeAll(ctx context.Context) (outcomes, error) {
+	if len(b.rows) == 0 {
+		return nil, nil
+	}
+	all, err := b.writePart(ctx, b.rows)
+	at := b.lockedLongest()
+	if err != nil || at < 0 {
+		return all, err
+	}
+	alone, err := b.writePart(ctx, b.rows[at:at+1])
+	if err != nil {
+		return nil, err
+	}
+	runID := b.keyOf(b.rows[at]).RunID
+	all[runID] = alone[runID]
+	return all, nil
+}
+
+// writePart writes some of the rows, and notes which of them were skipped. The log has the first of several refusals in
+// a row.
+func (b batch[E]) writePart(ctx context.Context, part []E) (outcomes, error) {
+	cfg := b.roster.cfg
+	ctx, cancel := context.WithTimeout(ctx, cfg.RecordTimeout)
+	defer cancel()
+	skipped, err := b.write(ctx, part)
+	if err != nil {
+		return nil, err
+	}
+	all := skipped.outcomes()
+	for _, e := range part {
+		key := b.keyOf(e)
+		t := try{all[key.RunID], len(part) == 1, skipped.Failed[key.RunID]}
+		if b.roster.noteTry(key, t) == 1 {
+			cfg.logger().Error("the database refuses the row of a session; other rows are written",
+				"run", key.RunID, "error", t.refused)
+		}
+	}
+	return all, nil
+}
+
+// lockedLongest returns the place of the row that has been locked for longest, if it is time to wait for it, or -1. A
+// row of an attempt that another has followed meanwhile is gone, so that there is nothing to wait for.
+func (b batch[E]) lockedLongest() int {
+	b.roster.mu.Lock()
+	defer b.roster.mu.Unlock()
+	now, at, since := b.roster.now(), -1, time.Duration(0)
+	for i, e := range b.rows {
+		r := b.roster.attempt(b.keyOf(e))
+		if r == nil || !r.skips.locked || !verdict.TakeAlone(r.threshold, now-r.skips.since) {
+			continue
+		}
+		if at < 0 || r.skips.since < since {
+			at, since = i, r.skips.since
+		}
+	}
+	return at
+}
+
+// noteTry notes what became of the row of an attempt, and returns how often in a row it was refused.
+func (s *roster) noteTry(a AttemptID, t try) (refusals int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.attempt(a)
+	if r == nil {
+		return 0
+	}
+	if r.skips = r.skips.after(t, s.now(), r.threshold, s.cfg.Pace); r.skips != (skips{}) {
+		s.rouse(r)
+	}
+	return r.skips.refusals
+}

@@ -1,0 +1,178 @@
+package session
+
+import (
+	"sync"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// A roster is what a keeper knows: its lease, its runs, and which of them are to read the store. It decides what is to
+// be done and calls neither the store nor a run, so that its mutex is never held for long. It is safe for concurrent
+// use.
+type roster struct {
+	cfg       *KeeperConfig
+	startedAt time.Time
+	requested chan struct{} // has room for one: a run is to read the store
+
+	mu        sync.Mutex
+	lookedAt  time.Duration   // when all runs were looked at, dormant ones too
+	held      *heldLease      // nil before the first run, and once it has expired
+	own       map[string]bool // the leases that it has, and had
+	runs      map[string]*keptRun
+	awake     map[*keptRun]struct{} // those of runs that are not dormant
+	attaching map[string]int        // the attaches to each run that have not returned
+	toSync    map[string]bool       // the runs that are to read their events for a cancel
+}
+
+func newRoster(cfg *KeeperConfig) *roster {
+	return &roster{
+		cfg: cfg, startedAt: time.Now(), requested: make(chan struct{}, 1), own: map[string]bool{},
+		runs: map[string]*keptRun{}, awake: map[*keptRun]struct{}{}, attaching: map[string]int{},
+		toSync: map[string]bool{},
+	}
+}
+
+// now returns the time since the keeper was made.
+func (s *roster) now() time.Duration { return time.Since(s.startedAt) }
+
+// add keeps a run, unless a later attempt at it is kept already. Its row is in a lease, which may have expired since.
+func (s *roster) add(r *keptRun, l *heldLease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.recheck = r.recheck || s.held != l
+	if there := s.runs[r.run.ID()]; there == nil || there.attempt <= r.attempt {
+		delete(s.awake, there)
+		s.runs[r.run.ID()], s.awake[r] = r, struct{}{}
+	}
+}
+
+// drop keeps an attempt no longer.
+func (s *roster) drop(a AttemptID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.attempt(a); r != nil {
+		delete(s.runs, a.RunID)
+		delete(s.awake, r)
+	}
+}
+
+// attempt returns a run if that attempt at it is kept, or nil. The mutex is held.
+func (s *roster) attempt(a AttemptID) *keptRun {
+	if r := s.runs[a.RunID]; r != nil && r.attempt == a.Attempt {
+		return r
+	}
+	return nil
+}
+
+// kept returns a run, or nil.
+func (s *roster) kept(runID string) *keptRun {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runs[runID]
+}
+
+// live returns how many runs are kept.
+func (s *roster) live() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.runs)
+}
+
+// watchdogs returns those of all runs.
+func (s *roster) watchdogs() []*watchdog.Watchdog {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*watchdog.Watchdog, 0, len(s.runs))
+	for _, r := range s.runs {
+		all = append(all, r.run)
+	}
+	return all
+}
+
+// unended returns those of rows of runs that have ended which do not say so yet.
+func (s *roster) unended(ended []RowBehind) (all []RowBehind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range ended {
+		if s.attempt(b.key()) != nil {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// lease returns the lease of this process, or nil.
+func (s *roster) lease() *heldLease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held
+}
+
+// begun has the runs that are kept claimed back from the lease before, if there was one: those that are not active any
+// more are gone, and read why.
+func (s *roster) begun(l *heldLease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held, s.own[l.id] = l, true
+	for _, r := range s.runs {
+		r.forgetRow()
+		s.recheck(r)
+	}
+}
+
+// lose forgets a lease that has expired, and reports whether it was not forgotten before.
+func (s *roster) lose(l *heldLease) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lost := s.held == l
+	if lost {
+		s.held = nil
+	}
+	return lost
+}
+
+// isForeign reports whether a lease is another process's: one that this process has had can have come back with an
+// older copy of the database. The mutex is held.
+func (s *roster) isForeign(lease string) bool { return lease != "" && !s.own[lease] }
+
+// foreign is isForeign without the mutex.
+func (s *roster) foreign(lease string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.isForeign(lease)
+}
+
+// renewal returns a lease as its next renewal writes it.
+func (s *roster) renewal(l *heldLease) Lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return l.renewal()
+}
+
+// renewed notes that the store answered a renewal.
+func (s *roster) renewed(l *heldLease, beat int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.answered = max(l.answered, beat)
+}
+
+// giveUp forgets the lease for good, and returns it as it was: nil if there is none.
+func (s *roster) giveUp() *heldLease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == nil {
+		return nil
+	}
+	last := *s.held
+	s.held = nil
+	return &last
+}
+
+// wake fills a channel that has room for one.
+func wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

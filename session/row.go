@@ -1,0 +1,126 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// A rowBuilder says what the rows of runs are to have. It asks the runs: a question can end a run with its parent, and
+// so call the host. No mutex may be held.
+type rowBuilder struct {
+	cfg     *KeeperConfig
+	allowed func(w *watchdog.Watchdog) time.Duration // by the run's own limits of silence
+}
+
+// attached returns the row of a run that attaches, without its lease.
+func (b *rowBuilder) attached(w *watchdog.Watchdog, threshold time.Duration) Session {
+	allowance := b.allowance(w, threshold)
+	return Session{
+		RunID: w.ID(), Parent: w.Parent(), Threshold: b.thresholdBeside(allowance, threshold), Allowance: allowance,
+		StartedAt: w.StartedAt(), Host: b.cfg.Host, State: b.state(w),
+	}
+}
+
+// freshness returns what the row is to say, whether the run woke up, and whether the row has to be written now. A row
+// says the latest instant that the activity can have had, and is behind if that is too early for certain.
+func (b *rowBuilder) freshness(r *keptRun, l *heldLease) (f Freshness, woke, wanted bool) {
+	seen := r.look(l)
+	allowance := b.allowance(r.run, r.own)
+	woke = r.woke(seen) || r.quiet && allowance > r.allowance
+	quiet := seen.latest != NoActivity && verdict.Quiet(r.threshold, seen.silence)
+	wanted = r.recheck || quiet != r.quiet || woke || allowance != r.allowance ||
+		verdict.ShouldWriteRow(r.threshold, r.written, seen.after, seen.at)
+	f = Freshness{
+		RunID: r.run.ID(), Attempt: r.attempt, Activity: NoActivity, Quiet: quiet,
+		Allowance: allowance, Threshold: b.thresholdBeside(allowance, r.own),
+	}
+	if seen.latest != NoActivity {
+		f.Activity = max(seen.latest, r.written, r.tried)
+	}
+	if !wanted {
+		return f, woke, false
+	}
+	if state := b.state(r.run); !bytes.Equal(state, r.state) {
+		f.State = state
+	}
+	return f, woke, true
+}
+
+// ending returns how a run that has ended did so, with the state where its command's end or the steps of the next
+// attempt need that.
+func (b *rowBuilder) ending(r *keptRun) Ending {
+	runID := r.run.ID()
+	e := Ending{RunID: runID, Attempt: r.attempt, Status: Interrupted, Age: r.run.SinceActivity()}
+	cause := context.Cause(r.run.Context())
+	var stop *watchdog.Stop
+	switch {
+	case errors.As(cause, &stop) && stop.RunID == runID:
+		e.Status, e.Reason = Cancelled, stop.Code
+	case errors.Is(cause, watchdog.ErrComplete):
+		e.Status, e.Reason = Finished, record.CompleteReason
+	case errors.Is(cause, watchdog.ErrClosed):
+		e.Status = Finished
+	}
+	goesOn := e.Reason == "" // in the same window, at the next attach
+	if of := handle.Of(r.run.Context()).State(); goesOn && of.Loop != nil || of.Command.Outcome != "" {
+		e.State = b.state(r.run)
+	}
+	return e
+}
+
+// state returns what there is to say about a run.
+func (b *rowBuilder) state(w *watchdog.Watchdog) json.RawMessage {
+	state := stateOf(w)
+	if b.cfg.RunState != nil {
+		b.cfg.RunState(w, &state)
+	}
+	text, err := json.Marshal(&state)
+	if err != nil {
+		return nil // cannot happen: the state has numbers and texts
+	}
+	return text
+}
+
+// allowance returns how long a run may be silent until its own limits have ended it and its row says so; 0 for none, as
+// for a run whose threshold the host has set.
+func (b *rowBuilder) allowance(w *watchdog.Watchdog, own time.Duration) time.Duration {
+	if own > 0 {
+		return 0
+	}
+	allowed := b.allowed(w)
+	if allowed == 0 {
+		return 0
+	}
+	looked := max(b.cfg.Pace, verdict.RenewAfter(min(b.cfg.Promise, DefaultPromise))) // at the longest
+	return verdict.Sum(allowed, looked+b.cfg.RecordTimeout)
+}
+
+// thresholdBeside returns the threshold of a row beside its allowance. Sweepers of earlier versions know no other: they
+// must end the run no sooner than they would without it.
+func (b *rowBuilder) thresholdBeside(allowance, own time.Duration) time.Duration {
+	if allowance == 0 {
+		return own
+	}
+	return max(allowance, b.cfg.Threshold)
+}
+
+// rose reports whether the row allows less silence than the run's limits do now.
+func (b *rowBuilder) rose(r *keptRun) bool { return b.allowance(r.run, r.own) > r.allowance }
+
+// allowedBy returns how long a run may be silent until its own limits have ended it, and that is recorded; 0 if none
+// does. At each rung the host is asked, and the store has to answer.
+func allowedBy(w *watchdog.Watchdog) time.Duration {
+	run := handle.Of(w.Context()).Settings()
+	if run.Disabled || run.ObserveOnly {
+		return 0
+	}
+	return verdict.AllowedSilence(run.Limits, run.RecordTimeout+watchdog.BusyTimeout)
+}

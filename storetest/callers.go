@@ -1,0 +1,144 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
+)
+
+var contextRules = []eventRule{
+	{"an append with a done context stores nothing and returns the context's error",
+		"a watchdog waits only for its record timeout: an event that was reported as not stored must not appear later",
+		inTurn(put(numbered("before", 0)), withDoneContexts(put(numbered("late", 1)), holds("before")))},
+	{"a read with a done context returns the context's error",
+		"the caller no longer waits: an answer that looks like an empty run is worse than the error",
+		withDoneContexts(holds())},
+}
+
+var ownershipRules = []eventRule{
+	{"what Read returned belongs to the caller",
+		"a reader that sorts, filters or edits the events would change them for the next reader",
+		inTurn(put(numbered("a", 1)), spoilsRead, keeps(numbered("a", 1)))},
+	{"what was appended belongs to the caller again",
+		"a host that reuses one buffer for its payloads would overwrite recorded events",
+		inTurn(spoilsAppended, keeps(numbered("a", 1)))},
+}
+
+// spoilsRead overwrites what two reads returned.
+func spoilsRead(ctx context.Context, store watchdog.EventStore) error {
+	return reads(watchdog.AggregateType, runID, func(first []watchdog.Event) error {
+		return reads(watchdog.AggregateType, runID, func(again []watchdog.Event) error {
+			spoil(again)
+			spoil(first)
+			return nil
+		})(ctx, store)
+	})(ctx, store)
+}
+
+// spoilsAppended overwrites what it appended.
+func spoilsAppended(ctx context.Context, store watchdog.EventStore) error {
+	batch := []watchdog.Event{numbered("a", 1)}
+	if err := store.Append(ctx, batch...); err != nil {
+		return fmt.Errorf("append %s: %w", list(batch), err)
+	}
+	spoil(batch)
+	return nil
+}
+
+// spoil overwrites events and their payloads.
+func spoil(events []watchdog.Event) {
+	for i, e := range events {
+		copy(e.Payload, bytes.Repeat([]byte("#"), len(e.Payload)))
+		events[i] = numbered("spoiled", 2)
+	}
+}
+
+// callers is how many goroutines call a store at the same time.
+const callers = 16
+
+var concurrencyRules = []eventRule{
+	{"one ID appended by many at once is kept once, and all succeed",
+		"a timer, a poll and other processes fire for one window at one moment: all must report the one stored cancel",
+		func(ctx context.Context, store watchdog.EventStore) error {
+			return raceForOneID(ctx, fewestRounds, store)
+		}},
+	{"many appends at once are all kept",
+		"many runs share one store; if an append returned nil and was not stored, a cancel is lost",
+		func(ctx context.Context, store watchdog.EventStore) error {
+			const perCaller = 8
+			want := numberedTo(callers * perCaller)
+			err := contract.AtOnce(callers, func(caller int) error {
+				return forEach(want[caller*perCaller:][:perCaller], func(id string) step {
+					return put(numbered(id, caller))
+				})(ctx, store)
+			})
+			if err != nil {
+				return err
+			}
+			return holds(want...)(ctx, store)
+		}},
+	{"a read sees what was appended before it",
+		"a watchdog appends its cancel and then reads which one is stored; a cached answer would say that there is none",
+		inTurn(put(numbered("a", 1)), holds("a"), put(numbered("b", 2)), holds("a", "b"))},
+}
+
+// numberedTo returns so many IDs.
+func numberedTo(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprint("count-", i)
+	}
+	return all
+}
+
+// A race between stores has as many rounds as there is time for, within limits: a store that checks an ID and then
+// writes may do both in less than a microsecond, and only two callers that meet in between show it. A slow store takes
+// longer for that, and needs fewer rounds.
+const (
+	fewestRounds = 10
+	mostRounds   = 2000
+	raceTime     = time.Second
+)
+
+// eachRound runs a race in as many rounds as there is time for, within limits.
+func eachRound(fewest, most int, race func(round int) error) error {
+	began := time.Now()
+	for round := range most {
+		if round >= fewest && time.Since(began) > raceTime {
+			break
+		}
+		if err := race(round); err != nil {
+			return fmt.Errorf("round %d: %w", round, err)
+		}
+	}
+	return nil
+}
+
+// raceForOneID races for one ID after the other, in at most so many rounds. Each caller appends another payload, and
+// all must then read the same event.
+func raceForOneID(ctx context.Context, rounds int, stores ...watchdog.EventStore) error {
+	return eachRound(fewestRounds, rounds, func(round int) error {
+		id := fmt.Sprint("contested-", round)
+		seen := make([]string, callers)
+		err := contract.AtOnce(callers, func(caller int) error {
+			e := inAggregate(numbered(id, 1), id)
+			e.Payload = fmt.Appendf(nil, `{"caller":%d}`, caller)
+			return roundTrip(e, func(got watchdog.Event) error {
+				seen[caller] = string(got.Payload)
+				return nil
+			})(ctx, stores[caller%len(stores)])
+		})
+		if err != nil {
+			return err
+		}
+		if all := slices.Compact(slices.Clone(seen)); len(all) > 1 {
+			return fmt.Errorf("callers read different events under one ID: %q", all)
+		}
+		return holdsAt(id, id)(ctx, stores[0])
+	})
+}
