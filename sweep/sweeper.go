@@ -133,8 +133,8 @@ func (s *Sweeper) takeTurn(ctx context.Context) error {
 
 func (s *Sweeper) endTurn() { <-s.passing }
 
-// startPass begins a pass and lists the leases. What those before have spent of its cap counts. A pass because a process
-// died leaves the starts that are due to the next one.
+// startPass begins a pass and lists the leases. What those before have spent of its cap counts. A pass because a
+// process died leaves the starts that are due to the next one.
 func (s *Sweeper) startPass(ctx context.Context, before spent, died bool) (w *walk, err error) {
 	s.begin()
 	if w = s.newWalk(before); !died {
