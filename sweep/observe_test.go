@@ -79,6 +79,14 @@ func TestObserve(t *testing.T) {
 			}, asked)
 		})
 	})
+	t.Run("a host that began and died since the last pass is found dead by the next", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.pass()
+			f.newHost("dead", 1)
+			f.advance(11 * time.Minute)
+			require.Equal(f, 1, f.pass().LeasesExpired)
+		})
+	})
 	t.Run("a lease without a promise has the shortest one", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			require.NoError(f, f.BeginLease(f.Context(), session.Lease{ID: "foreign", Beat: 1}))

@@ -49,7 +49,7 @@ func (s *sightings) note(all []session.Lease, now time.Duration) {
 // first returns a lease that was not seen before. If others were, it was begun since then, which renews it. It is a
 // suspect unless it was begun just now.
 func (s *sightings) first(l session.Lease, now time.Duration) *observed {
-	o := &observed{Lease: l, known: s.read && !l.Expired, livedAt: now}
+	o := &observed{Lease: l, known: s.read, livedAt: now}
 	o.startAgain()
 	if o.restAt(now); !o.known || now-s.readAt > verdict.SuspectAfter(o.promise()) {
 		o.suspectAt(now)

@@ -158,6 +158,20 @@ func TestPassOfDeath(t *testing.T) {
 			require.Equal(f, []int{0, 1, 0}, passes)
 		})
 	})
+	t.Run("comes also when another sweeper has found it dead first, and died then", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.atOnce()
+			f.newHost("dead", 20)
+			defer f.run()()
+			f.advance(20 * time.Second)
+			_, left, err := f.Memory.ExpireLease(f.Context(), session.Lease{ID: "dead", Beat: 1})
+			require.NoError(f, err)
+			require.Zero(f, left)
+			f.advance(5 * time.Second)
+			require.Len(f, f.ended(), 20)
+			require.Zero(f, f.sweeper().Stats().LeasesExpired, "the other has counted it")
+		})
+	})
 	t.Run("shares the cap with the pass before it, however many die", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.cfg.StartupDelay, f.cfg.MaxCancellationsPerRun = watchdog.None, 5
