@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -72,7 +73,7 @@ func TestStream(t *testing.T) {
 	})
 	t.Run("a host that dies is found dead in four promises, whatever others have promised", func(t *testing.T) {
 		for _, promise := range []time.Duration{time.Second, 10 * time.Second, session.LongestPromise} {
-			for phase := range 7 {
+			for phase := range racing.Tenth(7) {
 				inBubble(t, func(f *fixture) {
 					f.atOnce()
 					f.cfg.Interval = 24 * time.Hour
@@ -82,7 +83,7 @@ func TestStream(t *testing.T) {
 					h := f.newHostOf("dying", 20, promise)
 					dies := h.live()
 					defer f.run()()
-					f.advance(20*time.Minute + time.Duration(phase)*promise/20)
+					f.advance(3*promise + time.Duration(phase)*promise/20)
 					dies()
 					h.renew()
 					f.advance(4 * promise)
