@@ -121,7 +121,7 @@ func ExampleLoad() {
 	// sweep.notify.completes                        false            default
 	// sweep.notify.layers                           false            default
 	// sweep.notify.keep_for                         168h0m0s         default
-	// worst time from the last sign of life to the cancel: 15m58s; for the last of 10,000 sessions: 83h30m58s
+	// worst time from the last sign of life to the cancel: 15m8s; for the last of 10,000 sessions: 83h30m8s
 }
 
 func ExampleParse_errors() {

@@ -39,16 +39,16 @@ func TestDocumentedWorstTimes(t *testing.T) {
 
 func TestWorstTime(t *testing.T) {
 	for name, test := range map[string]struct{ sweep, one, last string }{
-		"the defaults":         {"", "15m58s", "83h30m58s"},
-		"a cap that is a rate": {"max_cancellations_per_run: 1000, max_cancellations_per_minute: 1000", "15m58s", "24m58s"},
-		"a larger cap":         {"max_cancellations_per_run: 1000", "15m58s", "1h0m58s"},
-		"a long promise":       {"keeper: {promise: 1m}", "25m0s", "83h40m0s"},
-		"the keeper's pace":    {"keeper: {pace: 2m}", "17m57s", "83h32m57s"},
-		"resumes":              {"max_resumes: 1", "17m0s", "169h44m30s"},
+		"the defaults":         {"", "15m8s", "83h30m8s"},
+		"a cap that is a rate": {"max_cancellations_per_run: 1000, max_cancellations_per_minute: 1000", "15m8s", "24m8s"},
+		"a larger cap":         {"max_cancellations_per_run: 1000", "15m8s", "1h0m8s"},
+		"a long promise":       {"keeper: {promise: 1m}", "15m41s", "83h30m41s"},
+		"the keeper's pace":    {"keeper: {pace: 2m}", "17m7s", "83h32m7s"},
+		"resumes":              {"max_resumes: 1", "16m10s", "169h41m58s"},
 		"no sweeper":           {"enabled: false", "never", "never"},
 		"a dry run":            {"dry_run: true", "never", "never"},
 		"only thresholds that sessions have themselves": {"stalled_threshold: 0", "never", "never"},
-		"an interval of a century":                      {"interval: 1000000h", "2000000h2m30s", "never"},
+		"an interval of a century":                      {"interval: 1000000h", "1000000h10m8s", "never"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := config.Parse(file, []byte("sweep: {"+test.sweep+"}"), config.NoEnvironment)

@@ -46,8 +46,7 @@ type Lease struct {
 }
 
 // Validate returns an error if the promise is negative, or longer than [LongestPromise]. The BeginLease of every store
-// calls it. A longer one that another program wrote holds up no pass of a sweeper: it looks at such a lease in the
-// passes that come when a promise is over.
+// calls it. A sweeper that runs observes a lease with a longer one, of another program, as any other.
 func (l Lease) Validate() error {
 	if l.Promise < 0 || l.Promise > LongestPromise {
 		return fmt.Errorf("begin lease %s: the promise is %v; use at most %v", l.ID, l.Promise, LongestPromise)
@@ -55,8 +54,7 @@ func (l Lease) Validate() error {
 	return nil
 }
 
-// The shortest and the longest [KeeperConfig].Promise. A pass of a sweeper that finds a dead process waits for several
-// promises, and every session that stalls meanwhile waits with it.
+// The shortest and the longest [KeeperConfig].Promise. It takes up to four promises to find a dead process.
 const (
 	ShortestPromise = time.Second
 	LongestPromise  = 5 * time.Minute

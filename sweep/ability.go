@@ -11,7 +11,7 @@ import (
 // and only a session that is [session.Active] can be stalled: a host whose database cannot judge may return them all.
 //
 // If a finder, or else the canceller, has the methods ObserveLeases and ExpireLease of [session.Leases], the sweeper
-// finds out which processes have died.
+// finds out which processes have died. It calls these beside the other methods.
 type Finder interface {
 	Stalled(ctx context.Context, q session.Query) (session.Page, error)
 }

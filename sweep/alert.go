@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -40,16 +39,4 @@ func (r *rate) add(now time.Time) (alert bool, cancels int) {
 	}
 	r.alerted = true
 	return true, len(r.cancels)
-}
-
-// alert counts a cancel, and calls the host when there are many.
-func (w *walk) alert(ctx context.Context) {
-	alert, cancels := w.rate.add(time.Now())
-	if !alert {
-		return
-	}
-	w.logger().Warn("many sessions were cancelled", "cancels", cancels, "within", w.rate.Within)
-	if err := w.callHost(ctx, func(ctx context.Context) error { w.rate.Func(ctx, cancels); return nil }); err != nil {
-		w.addError(fmt.Errorf("alert of %d cancels: %w", cancels, err))
-	}
 }

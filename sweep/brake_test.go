@@ -114,6 +114,28 @@ func testFleetObserved(t *testing.T) {
 			require.Zero(f, p.Lost)
 		})
 	})
+	t.Run("those that another sweeper finds dead first are counted, too", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			for i := range 3 {
+				f.newHost(fmt.Sprint("dead-", i), 20)
+			}
+			defer f.newHost("live", 1).live()()
+			f.advance(11 * time.Minute)
+			f.onObserve = func(_ context.Context, suspects []string) error {
+				if len(f.looks) == 3 && len(suspects) > 0 {
+					for _, id := range []string{"dead-0", "dead-1"} {
+						_, _, err := f.Memory.ExpireLease(f.Context(), session.Lease{ID: id, Beat: 1})
+						require.NoError(f, err)
+					}
+				}
+				return nil
+			}
+			p := f.pass()
+			require.Equal(f, 1, p.LeasesExpired)
+			require.True(f, p.FleetDied)
+			require.Equal(f, 10, p.Cancelled)
+		})
+	})
 	t.Run("what another sweeper takes out of an expired lease stays as that decides", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.newHost("dead", 3*session.ExpireBatch)

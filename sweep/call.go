@@ -17,11 +17,3 @@ func limited[T any](
 ) (T, error) {
 	return bounded.Within(ctx, limit, call)
 }
-
-// callHost makes a call of one of the host's funcs. It goes on when ctx ends, for the session in hand to be finished.
-func (s *Sweeper) callHost(ctx context.Context, call func(context.Context) error) error {
-	_, err := limited(context.WithoutCancel(ctx), s.cfg.StopTimeout, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, call(ctx)
-	})
-	return err
-}

@@ -38,26 +38,3 @@ func (c *databaseClock) certain(length, now time.Duration) time.Duration {
 	}
 	return min(length, now-c.steppedAt)
 }
-
-// clock returns the time since the sweeper was made, by a clock that nobody sets.
-func (s *Sweeper) clock() time.Duration { return time.Since(s.madeAt) }
-
-// readClock notes what the database's clock showed in an answer that began and ended at two instants.
-func (w *walk) readClock(began, ended time.Duration, shown time.Time) {
-	step := w.database.read(began, ended, shown)
-	if step == 0 {
-		return
-	}
-	direction := "forward"
-	if step < 0 {
-		direction = "back"
-	}
-	w.logger().Warn("the clock of the database was set; silence by it is not certain for a while",
-		"step", step, "direction", direction)
-	w.addStep(step)
-}
-
-// certain returns how much of a length by the database's clock is certain now.
-func (w *walk) certain(length time.Duration) time.Duration {
-	return w.database.certain(length, w.clock())
-}

@@ -39,7 +39,8 @@ type Config struct {
 	StartupDelay time.Duration
 	// MaxCancellationsPerRun is the largest number of sessions that only look stalled which a pass cancels, and that it
 	// warns. Zero means [DefaultMaxCancellations], [watchdog.NoLimit] no cap. The next pass goes on after the interval: at
-	// the defaults that is 2 a minute, and 83 hours for 10,000 sessions. See [Config.WorstTime].
+	// the defaults that is 2 a minute, and 83 hours for 10,000 sessions. See [Config.WorstTime]. A pass that Run has in
+	// between because a process died may cancel what the pass before has left of the cap.
 	//
 	// Sessions that were lost with their process ([session.Session].Lost) do not count: a pass cancels all of them. They
 	// do count with a StopHook, or if they are started again, because the host's funcs stay limited. And no session is
@@ -111,6 +112,14 @@ func (c Config) withDefaults() Config {
 		c.Resume.Tries = cmp.Or(c.Resume.Tries, DefaultResumeTries)
 	}
 	return c
+}
+
+// logger returns the logger in force.
+func (c Config) logger() *slog.Logger {
+	if c.Logger == nil {
+		return slog.Default()
+	}
+	return c.Logger
 }
 
 // maxCancellations is the cap of a pass as an int.

@@ -22,13 +22,17 @@
 //
 // # Dead processes
 //
-// The sweeper finds out by itself which processes are dead, and believes no stored time. A lease that has not been
-// renewed since it was seen last is looked at once in each of its promises. After three promises in which every look
-// succeeded and found the same beat it expires, and its sessions are without a lease. An outage of the database, a lock
-// or a slow answer starts the observation again. So a pass takes three promises more if a process has died, and a
-// sweeper that was just made takes one to see that the others live. The sessions of a lease that expires are taken at
-// once, whatever other leases are still observed. A pass of [Sweeper.Run] waits only for leases of which five promises
-// fit into the interval; the others are observed by the passes that come when the next look at them is due.
+// The sweeper finds out by itself which processes are dead, and believes no stored time. It reads all leases at least
+// every five seconds, and twice in each promise; a process renews its lease more often. A lease that has not been
+// renewed for half a promise, or that a sweeper which was just made does not know, is a suspect, and is looked at once
+// in each of its promises. After three promises in which every look succeeded, wrote to the database and found the same
+// beat it expires, and its sessions are without a lease. An outage of the database, a lock or a slow answer starts the
+// observation again. So a lease expires at most four promises after its last renewal.
+//
+// Leases are observed beside the passes, each by its own promise: no other lease, no hook and no page holds one up.
+// When one expires [Sweeper.Run] has a pass at once, or after the one that is under way. [Sweeper.Sweep] observes the
+// leases while it lasts: it waits for those that are suspects when it begins, and takes the sessions of each that
+// expires.
 //
 // The sessions of such a process are lost: their silence is proven. No cap counts them, so that the next pass cancels
 // all that are stalled, however many they are. They are not lost, and the caps hold, where a whole fleet seems to have
@@ -45,10 +49,11 @@
 //
 // # A pass
 //
-// At every interval the sweeper has one pass. It takes the stalled sessions one after the other, observes the leases
-// that are in doubt, and takes the sessions of those that have expired. Of sessions that only look stalled it cancels
-// at most [Config].MaxCancellationsPerRun; [Config].MaxCancellationsPerMinute makes that a rate, and [Config].WorstTime
-// says what follows from both. A pass that has cancelled as many goes on for the lost ones alone.
+// At every interval the sweeper has one pass, and one when a lease expires. It takes the stalled sessions one after the
+// other, judges each by what its own lease vouches for, and cancels at once what is certain. Of sessions that only look
+// stalled it cancels at most [Config].MaxCancellationsPerRun in an interval; [Config].MaxCancellationsPerMinute makes
+// that a rate, and [Config].WorstTime says what follows from both. A pass that has cancelled as many goes on for the
+// lost ones alone.
 //
 //   - With a [Config].Grace it first writes a warning, with an event. It or another sweeper comes back after the grace.
 //     A session that has had an event by then is left alone.
@@ -62,7 +67,8 @@
 //     [session.Keeper].
 //   - A [ResumePolicy] has the session started again, up to a number of times for each run. The cancel writes into the
 //     row that the start is wanted. If Start fails, or no attempt of the run follows, or the sweeper dies, any sweeper
-//     with a policy calls it again, until it was called often enough. A pass ends with the starts that are due.
+//     with a policy calls it again, until it was called often enough. A pass ends with the starts that are due, but
+//     for one because a process died.
 //
 // What has to outlive a sweeper is in the row: its claim, that the agents were stopped, a warning, and a start. So
 // another one goes on wherever a sweeper died. If the answer about a cancel is lost, the sweeper reads the row to learn

@@ -90,7 +90,7 @@ func (w *walk) settleGone(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil || unreached >= maxUnreached || time.Since(began) > settleFor:
 			return
-		case m.unanswered == nil || m.seenBy == w.number:
+		case m.unanswered == nil || m.seenBy >= w.number:
 			continue
 		}
 		if settled, err := w.settle(context.WithoutCancel(ctx), *m.unanswered, m); err != nil {

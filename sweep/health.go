@@ -52,8 +52,8 @@ type (
 )
 
 // Handler serves the health of the sweeper as JSON, for GET and HEAD. The status is 503 if the last pass failed, or if
-// the next pass is more than an interval late (besides the time in which a pass observes leases), else 200. The page
-// can be public, so that it names only the kind of an error, such as a timeout. The log and [Sweeper.Stats] say more.
+// the next pass is more than an interval late, else 200. The page can be public, so that it names only the kind of an
+// error, such as a timeout. The log and [Sweeper.Stats] say more.
 func (s *Sweeper) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -100,7 +100,7 @@ func (s Stats) status(now time.Time) string {
 		return statusDisabled
 	case s.ConsecutiveFailures > 0:
 		return statusFailing
-	case !s.Next.IsZero() && now.Sub(s.Next) > s.Interval+s.observing:
+	case !s.Next.IsZero() && now.Sub(s.Next) > s.Interval:
 		return statusOverdue
 	}
 	return statusOK

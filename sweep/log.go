@@ -2,18 +2,10 @@ package sweep
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 )
-
-func (s *Sweeper) logger() *slog.Logger {
-	if s.cfg.Logger == nil {
-		return slog.Default()
-	}
-	return s.cfg.Logger
-}
 
 // logStart writes the settings in force when Run begins.
 func (s *Sweeper) logStart() { s.logger().Debug("the sweeper starts", s.cfg.attrs()...) }

@@ -40,23 +40,23 @@ func TestObserve(t *testing.T) {
 			require.ErrorIs(f, f.RenewLease(f.Context(), h.lease), session.ErrLeaseExpired)
 		})
 	})
-	t.Run("a host that lives takes one promise at first, and then none", func(t *testing.T) {
+	t.Run("a host that lives takes one look and a read at first, and then none", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			h := f.newHost("live", 3)
 			f.advance(time.Hour)
 			defer h.live()()
 			began := time.Now()
-			f.pass()
-			require.Equal(f, seconds(0, 10), f.lookTimes(began))
+			require.Equal(f, 5*time.Second, f.pass().Duration)
+			require.Equal(f, seconds(0), f.lookTimes(began))
 			for range 3 {
 				f.advance(5 * time.Minute)
 				p := f.pass()
 				require.Zero(f, p.Duration)
 				require.Equal(f, sweep.Tally{}, p.Tally)
 			}
-			require.Len(f, f.looks, 2)
+			require.Len(f, f.looks, 1)
 			require.Zero(f, f.pass().Duration, "it was seen to live a moment ago")
-			require.Len(f, f.looks, 2)
+			require.Len(f, f.looks, 1)
 			require.Equal(f, "live", f.leaseOf("live-000"))
 		})
 	})
@@ -77,6 +77,14 @@ func TestObserve(t *testing.T) {
 			require.Equal(f, []string{
 				"0s [a slow]", "10s [a]", "15s [slow]", "20s [a]", "30s [a slow]", "45s [slow]",
 			}, asked)
+		})
+	})
+	t.Run("a host that began and died since the last pass is found dead by the next", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.pass()
+			f.newHost("dead", 1)
+			f.advance(11 * time.Minute)
+			require.Equal(f, 1, f.pass().LeasesExpired)
 		})
 	})
 	t.Run("a lease without a promise has the shortest one", func(t *testing.T) {
@@ -195,17 +203,18 @@ func TestObserve(t *testing.T) {
 			})
 		}
 	})
-	t.Run("a hook that hangs at what is cancelled has the other lease observed anew, and not taken for dead", func(t *testing.T) {
+	t.Run("a hook that hangs at what is cancelled holds up no other lease", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.newHostOf("slow", 0, 12*time.Second)
 			f.newHost("dead", 5)
 			f.advance(11 * time.Minute)
 			f.cfg.StopHook = func(context.Context, session.Session) error { time.Sleep(20 * time.Second); return nil } // fake
+			began := time.Now()
 			p := f.pass()
 			require.Equal(f, 5, p.Cancelled)
-			require.Equal(f, 1, p.LeasesExpired)
-			require.GreaterOrEqual(f, p.Duration, 30*time.Second+5*20*time.Second+2*12*time.Second)
-			require.Equal(f, 1, f.pass().LeasesExpired)
+			require.Equal(f, 2, p.LeasesExpired)
+			require.Equal(f, 30*time.Second+5*20*time.Second, p.Duration)
+			require.Contains(f, f.lookTimes(began), 36*time.Second)
 		})
 	})
 	t.Run("an expired lease has its sessions taken at the start of the next pass", func(t *testing.T) {

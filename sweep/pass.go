@@ -70,7 +70,14 @@ type Pass struct {
 // failure joins everything that went wrong.
 func (p Pass) failure() error { return errors.Join(append(slices.Clip(p.Errs), p.Err)...) }
 
-// addError counts an error about one session.
+// addNews adds what was found out about leases.
+func (p *Pass) addNews(news Pass) {
+	p.Tally.add(news.Tally)
+	p.FleetDied = p.FleetDied || news.FleetDied
+	p.Errs = append(p.Errs, news.Errs[:min(len(news.Errs), maxErrors-len(p.Errs))]...)
+}
+
+// addError counts an error about one session, or one lease.
 func (p *Pass) addError(err error) {
 	p.Errors++
 	if len(p.Errs) < maxErrors {

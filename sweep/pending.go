@@ -66,7 +66,7 @@ func (all pendings) saw(runID string, pass int) {
 // pass saw for long.
 func (all pendings) forget(pass int, complete bool, now time.Time) {
 	maps.DeleteFunc(all, func(_ string, m *pending) bool {
-		return complete && m.seenBy != pass && m.unanswered == nil ||
+		return complete && m.seenBy < pass && m.unanswered == nil ||
 			now.Sub(m.keptAt) > forgetAfter && now.Sub(m.next) > forgetAfter
 	})
 }

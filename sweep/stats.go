@@ -9,7 +9,7 @@ type Stats struct {
 	// Running tells that Run sweeps: it was called and has not returned. It is false for a disabled sweeper, and for one
 	// whose host calls only [Sweeper.Sweep].
 	Running bool
-	// Passing tells that a pass is under way, of Run or of Sweep.
+	// Passing tells that a pass is under way, of Run or of Sweep, also one of Sweep that waits for leases.
 	Passing bool
 	// Passes is the number of passes, with those that ended early because their context ended.
 	Passes int
@@ -27,8 +27,6 @@ type Stats struct {
 	// suspended sees a step forward.
 	ClockSteps    int
 	LastClockStep time.Duration
-
-	observing time.Duration // how long the pass may observe leases
 }
 
 // Stats returns what the sweeper did so far.
@@ -36,7 +34,7 @@ func (s *Sweeper) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats := s.stats
-	stats.Running = stats.Enabled && s.running.Load()
+	stats.Running, stats.Passing = stats.Enabled && s.running.Load(), s.underWay > 0
 	return stats
 }
 
@@ -44,49 +42,28 @@ func (s *Sweeper) Stats() Stats {
 func (s *Sweeper) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stats.Passing = true
+	s.underWay++
 }
 
 // count adds a pass that is over. It was stopped if its context ended.
-func (s *Sweeper) count(p Pass, stopped bool) {
+func (s *Sweeper) count(p Pass, steps []time.Duration, stopped bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stats.Passing = false
+	s.underWay--
 	s.stats.Passes++
 	s.stats.add(p.Tally)
-	s.stats.observing = 0
-	s.due, s.brief = earliest(s.pending.due(time.Now()), s.again), s.goOn
 	switch {
 	case p.Err == nil:
 		s.stats.ConsecutiveFailures = 0
 	case !stopped:
 		s.stats.ConsecutiveFailures++
 	}
+	for _, step := range steps {
+		s.stats.ClockSteps++
+		s.stats.LastClockStep = step
+	}
 	p.Cases, p.Errs = nil, nil
 	s.stats.Last = p
-}
-
-// earliest returns the earlier time of two. Zero is none.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// setObserving notes how long a pass may observe leases.
-func (s *Sweeper) setObserving(most time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stats.observing = most
-}
-
-// addStep counts a step of the database's clock.
-func (s *Sweeper) addStep(step time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stats.ClockSteps++
-	s.stats.LastClockStep = step
 }
 
 // setNext notes when Run has its next pass; zero means that it has none.
@@ -94,10 +71,4 @@ func (s *Sweeper) setNext(next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Next = next
-}
-
-func (s *Sweeper) nextDue() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.due
 }

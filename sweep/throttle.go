@@ -44,3 +44,11 @@ func (t *throttle) next(now time.Time, handled int) time.Time {
 func spread(perMinute int64, cancels int) time.Duration {
 	return time.Duration(float64(time.Minute) * float64(max(cancels, 1)) / float64(perMinute))
 }
+
+// earliest returns the earlier time of two. Zero is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

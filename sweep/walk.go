@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -24,70 +23,70 @@ const (
 
 // A walk goes through the stalled sessions: it is a pass while it lasts.
 type walk struct {
-	*Sweeper
+	*passes
 	failures
-	number     int  // of the pass, from 1
-	whole      bool // it observes the leases to the end, however long that takes
+	number     int // of the pass, from 1
 	pass       Pass
-	most       int             // cancels, and warnings, of those that count
-	counted    int             // of the cancels
-	warned     int             // and of the warnings
-	suspects   map[string]bool // leases to be observed
+	most       int // cancels, and warnings, of those that count
+	spent          // what the pass has used of that
 	seen       map[string]bool
-	tryBegan   time.Time // at the session in hand
-	planned    []planned // cancels that are not written yet
-	startsLeft bool      // there may be starts that are due
-	complete   bool      // every stalled session was seen
-	lostAt     time.Time // of the last page that had lost sessions, or of the first that was read only for such
+	tryBegan   time.Time       // at the session in hand
+	planned    []planned       // cancels that are not written yet
+	startsRuns bool            // it calls Start for the runs whose start is due
+	startsLeft bool            // there may be more of them
+	complete   bool            // every stalled session was seen
+	lostAt     time.Time       // of the last page that had lost sessions, or of the first that was read only for such
+	steps      []time.Duration // by which the database's clock was set
 }
 
-// walk has a pass and returns it.
-func (s *Sweeper) walk(ctx context.Context, whole bool) Pass {
-	s.begin()
+// Spent counts the cancels and the warnings that count toward the cap of a pass.
+type spent struct{ counted, warned int }
+
+// newWalk begins a pass. What those before have spent of its cap counts.
+func (p *passes) newWalk(before spent) *walk {
+	p.number++
 	began := time.Now()
-	w := &walk{
-		Sweeper: s, number: s.Stats().Passes + 1, whole: whole, seen: map[string]bool{}, suspects: map[string]bool{},
-		pass: Pass{StartedAt: began, DryRun: s.cfg.DryRun},
-		most: min(s.cfg.maxCancellations(), s.throttle.room(began)),
+	return &walk{
+		passes: p, number: p.number, seen: map[string]bool{}, spent: before,
+		pass: Pass{StartedAt: began, DryRun: p.cfg.DryRun},
+		most: before.counted + min(p.cfg.maxCancellations()-before.counted, p.throttle.room(began)),
 	}
-	w.pass.Err = w.steps(ctx)
+}
+
+// leg goes through the stalled sessions. A pass can have several, and others can have theirs in between. What failed
+// before makes the pass a failed one.
+func (w *walk) leg(ctx context.Context, failed error) {
+	w.pass.Err = errors.Join(w.pages(ctx), failed)
 	w.settleGone(ctx)
-	w.takeStarts(ctx)
+	if w.startsRuns {
+		w.takeStarts(ctx)
+	}
 	w.holdBack()
-	s.pending.forget(w.number, w.complete, time.Now())
+	w.pending.forget(w.number, w.complete, time.Now())
+}
+
+// end ends a pass that nothing else has ended.
+func (w *walk) end() Pass {
+	if w.pass.Err == nil && w.nothingWorked() {
+		w.pass.Err = w.tooMany()
+	}
 	if w.pass.Err != nil {
 		w.pass.Errors++
 	}
-	s.planAgain(w.full(), max(w.counted, w.warned))
-	s.again = earliest(s.again, w.nextPassLook())
-	if w.startsLeft {
-		s.again = time.Now()
-	}
-	s.goOn = w.goesOn()
-	w.pass.Duration = time.Since(began)
+	w.pass.Duration = time.Since(w.pass.StartedAt)
 	return w.pass
 }
 
-// steps goes through the stalled sessions, observes the leases, and goes through the sessions again if a lease has
-// expired. What was left over by the passes before comes first.
-func (w *walk) steps(ctx context.Context) error {
-	leasesErr := w.listLeases(ctx)
-	if err := w.pages(ctx); err != nil || w.pass.DryRun {
-		return errors.Join(err, leasesErr)
+// nextAt returns when to have the next pass because this one left work; zero if that may wait. It is soon if the pass
+// was full and only the cap in each minute limits the sweeper.
+func (w *walk) nextAt() (at time.Time) {
+	if w.startsLeft {
+		return time.Now()
 	}
-	w.setObserving(verdict.ObserveFor(w.longestPromise()))
-	if err := w.observe(ctx); err != nil {
-		return err
+	if w.full() && !w.cfg.DryRun {
+		at = w.throttle.next(time.Now(), max(w.counted, w.warned))
 	}
-	switch {
-	case leasesErr != nil:
-		return leasesErr
-	case len(w.suspects) > 0 && ctx.Err() != nil:
-		return stopped(ctx)
-	case w.nothingWorked():
-		return w.tooMany()
-	}
-	return nil
+	return earliest(w.pending.due(time.Now()), at)
 }
 
 func stopped(ctx context.Context) error { return fmt.Errorf("stopped: %w", context.Cause(ctx)) }
@@ -184,165 +183,32 @@ func (w *walk) pageLimit() int {
 	return min(min(w.left(), maxPage)+len(w.pending), maxPage)
 }
 
-// sessions goes through the sessions of a page. It stops and reports true when the page has become stale. It goes on
-// after the cancels that were planned, because not all of them may have been done.
-func (w *walk) sessions(ctx context.Context, found page) (stale bool, err error) {
-	for more := true; more && !stale && err == nil; {
-		stale, err = w.judgeAll(ctx, found)
-		more = len(w.planned) > 0
-		if err == nil {
-			err = w.cancelPlanned(ctx)
-		}
+// readClock notes what the database's clock showed in an answer that began and ended at two instants.
+func (w *walk) readClock(began, ended time.Duration, shown time.Time) {
+	step := w.database.read(began, ended, shown)
+	if step == 0 {
+		return
 	}
-	w.planned = nil // those of a pass that ends are found again
-	return stale, err
+	direction := "forward"
+	if step < 0 {
+		direction = "back"
+	}
+	w.logger().Warn("the clock of the database was set; silence by it is not certain for a while",
+		"step", step, "direction", direction)
+	w.steps = append(w.steps, step)
 }
 
-// judgeAll judges the sessions of a page, until the page has become stale. When the pass is full it leaves those that
-// count.
-func (w *walk) judgeAll(ctx context.Context, found page) (stale bool, err error) {
-	for _, s := range found.Sessions {
-		switch {
-		case ctx.Err() != nil:
-			return false, stopped(ctx)
-		case w.seen["run "+s.RunID] || w.full() && w.counts(s):
-			continue
-		case time.Since(found.came) > stalePage:
-			return true, nil
-		}
-		w.seen["run "+s.RunID] = true
-		w.pending.saw(s.RunID, w.number)
-		if err := w.judge(context.WithoutCancel(ctx), s, found); err != nil {
-			return false, err
-		}
+// alert counts a cancel, and calls the host when there are many.
+func (w *walk) alert(ctx context.Context) {
+	alert, cancels := w.rate.add(time.Now())
+	if !alert {
+		return
 	}
-	return false, nil
+	w.logger().Warn("many sessions were cancelled", "cancels", cancels, "within", w.rate.Within)
+	if err := w.callHost(ctx, func(ctx context.Context) error { w.rate.Func(ctx, cancels); return nil }); err != nil {
+		w.addError(fmt.Errorf("alert of %d cancels: %w", cancels, err))
+	}
 }
-
-// judge decides whether a session is stalled, and acts if it is. An error ends the pass.
-func (w *walk) judge(ctx context.Context, s session.Session, found page) error {
-	if flaw := rowFlaw(s); flaw != "" {
-		w.addUnreadable("run "+s.RunID, fmt.Errorf("%w: run %q: %s", session.ErrUnreadable, s.RunID, flaw))
-		return nil
-	}
-	w.pass.Checked++
-	now := found.now()
-	c := Case{Session: s, Silence: s.SilentFor(now), Threshold: w.thresholdOf(s)}
-	limits, age := verdict.SessionLimits{Threshold: c.Threshold, MinAge: w.query.MinAge}, now.Sub(s.CreatedAt)
-	if s.Status != session.Active || !verdict.Stalled(limits, age, c.Silence) {
-		return nil
-	}
-	w.pass.Found++
-	if s.Lease == "" && !verdict.Stalled(limits, age, w.certain(c.Silence)) {
-		w.pass.Deferred++
-		return nil
-	}
-	w.tryBegan = time.Now()
-	return w.act(ctx, c, now)
-}
-
-// thresholdOf returns how long a session may be silent.
-func (w *walk) thresholdOf(s session.Session) time.Duration {
-	return verdict.SessionThreshold(s.Threshold, w.query.Threshold, s.Allowance)
-}
-
-// rowFlaw says what makes a row unreadable, or returns "". Such a row is never cancelled.
-func rowFlaw(s session.Session) string {
-	switch {
-	case s.RunID == "":
-		return "it has no name"
-	case s.CreatedAt.IsZero():
-		return "it has no time of creation"
-	case s.Threshold < 0:
-		return fmt.Sprintf("its threshold is %v", s.Threshold)
-	}
-	return ""
-}
-
-// act warns, cancels or defers a stalled session.
-func (w *walk) act(ctx context.Context, c Case, now time.Time) error {
-	m := w.pending.of(c.Session)
-	switch {
-	case w.pass.DryRun:
-		if w.counts(c.Session) {
-			w.counted++
-		}
-		w.addCase(c, CaseWouldCancel)
-		w.logger().Info("a stalled session would be cancelled", c.attrs()...)
-		return nil
-	case time.Now().Before(m.next) || w.retriedEnough(m):
-		w.pass.Deferred++
-		return nil
-	}
-	if waits, err := w.inGrace(ctx, c, m, now); waits {
-		return err
-	}
-	if w.cancels() >= w.most && w.counts(c.Session) {
-		w.pass.Deferred++
-		return nil
-	}
-	if w.together(c.Session) {
-		w.plan(c, m, now)
-		return nil
-	}
-	if err := w.cancelPlanned(ctx); err != nil { // they come before this session
-		return err
-	}
-	return w.cancel(ctx, c, m, now)
-}
-
-// counts reports whether a session counts toward the cap of a pass and the rate. One that was lost with its process
-// does not, unless its cancel has a func of the host called.
-func (w *walk) counts(s session.Session) bool { return !s.Lost || w.callsHost(s) }
-
-// callsHost reports whether the cancel of a session has it stopped, or started again.
-func (w *walk) callsHost(s session.Session) bool {
-	return w.cfg.StopHook != nil || w.cfg.resumes(s)
-}
-
-// remember keeps what is to be known of a session at its next try.
-func (w *walk) remember(c Case, m pending) {
-	m.seenBy = w.number
-	w.pending.keep(c.Session.RunID, m)
-}
-
-// left returns how many more sessions the pass may cancel, or warn.
-func (w *walk) left() int {
-	used, most := w.cancels(), w.most
-	switch {
-	case w.pass.DryRun:
-	case w.cfg.Grace > 0 && (w.warned < most || w.cancelDue()):
-		used = min(used, w.warned)
-	case w.cfg.Grace > 0:
-		used = most
-	}
-	return most - used
-}
-
-// cancels returns how many sessions that count the pass has cancelled, or is about to.
-func (w *walk) cancels() int {
-	planned := 0
-	for _, p := range w.planned {
-		if w.counts(p.judged.Session) {
-			planned++
-		}
-	}
-	return w.counted + planned
-}
-
-// cancelDue reports whether the pass may still cancel, and a warned session that it has not seen yet is due.
-func (w *walk) cancelDue() bool {
-	now := time.Now()
-	for _, m := range w.pending {
-		if !m.due.IsZero() && m.seenBy != w.number && !now.Before(m.due) && !now.Before(m.next) {
-			return w.cancels() < w.most
-		}
-	}
-	return false
-}
-
-// full reports whether the pass has done as much as it may.
-func (w *walk) full() bool { return w.left() <= 0 }
 
 func (w *walk) addCase(c Case, handling Handling) {
 	c.Handling = handling

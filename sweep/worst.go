@@ -16,15 +16,16 @@ import (
 //
 //   - Until a pass finds the sessions. If the process lives, that is StalledThreshold, or MinAge if that is longer; the
 //     keeper's Pace and two thirds of its Promise, until its lease vouches for the silence; and the wait for a pass. If
-//     it died, that is two waits, because at the first pass its last renewal is still news, and the five promises in
-//     which a pass observes leases. The longer one counts.
+//     it died, that is four promises, until its lease has expired, and the pass that is under way then: Run has one at
+//     once. The first of the four is at least five seconds, because new leases are looked for so often. The longer one
+//     counts.
 //   - Grace, and the pass that is under way when it ends.
 //   - Until it is the turn of the last one: a wait for each pass that is full. That is Interval, or less with
 //     MaxCancellationsPerMinute.
 //
-// A wait is followed by a pass, which takes up to StopTimeout and a second for each StopHook and each Resume.Start, and
-// five promises. One sweeper that runs and a database that answers at once are assumed. An outage of the database comes
-// on top, and so does the time by which its clock was set. Sessions with a threshold of their own have that instead of
+// A wait is followed by a pass, which takes up to StopTimeout and a second for each StopHook and each Resume.Start. A
+// sweeper whose Run goes on and a database that answers at once are assumed. An outage of the database comes on top,
+// and so does the time by which its clock was set. Sessions with a threshold of their own have that instead of
 // StalledThreshold.
 func (c Config) WorstTime(k session.KeeperConfig, sessions int) time.Duration {
 	c = c.withDefaults()
@@ -33,14 +34,13 @@ func (c Config) WorstTime(k session.KeeperConfig, sessions int) time.Duration {
 	}
 	k.Promise, k.Pace = cmp.Or(k.Promise, session.DefaultPromise), cmp.Or(k.Pace, session.DefaultPace)
 	perPass := c.perPass(sessions)
-	observing := verdict.ObserveFor(k.Promise)
-	pass := sum(observing, times(c.hostTime(), perPass))
-	worst := c.worstFound(k, sum(c.Interval, pass), observing)
+	pass := times(c.hostTime(), perPass)
+	worst := c.worstFound(k, pass)
 	if c.Grace > 0 {
 		worst = sum(worst, c.Grace, pass)
 	}
 	full := max(sessions-1, 0) / perPass
-	return sum(worst, times(sum(c.waitFull(perPass), times(c.hostTime(), perPass)), full), times(c.hostTime(), perPass))
+	return sum(worst, times(sum(c.waitFull(perPass), pass), full), pass)
 }
 
 // WorstTimeLost is WorstTime for the sessions of a host that dies while others live: its sessions are lost, and no cap
@@ -52,10 +52,11 @@ func (c Config) WorstTimeLost(k session.KeeperConfig, sessions int) time.Duratio
 	return c.WorstTime(k, sessions)
 }
 
-// worstFound returns how long it takes until a pass finds a session. A wait is from one pass to the end of the next.
-func (c Config) worstFound(k session.KeeperConfig, wait, observing time.Duration) time.Duration {
-	silent := sum(max(c.StalledThreshold, c.MinAge), k.Pace, 2*verdict.RenewAfter(k.Promise), wait)
-	return max(silent, sum(wait, wait, observing))
+// worstFound returns how long it takes until a pass finds a session, if a pass takes as long as given. A wait is from
+// one pass to the end of the next.
+func (c Config) worstFound(k session.KeeperConfig, pass time.Duration) time.Duration {
+	silent := sum(max(c.StalledThreshold, c.MinAge), k.Pace, 2*verdict.RenewAfter(k.Promise), c.Interval, pass)
+	return max(silent, sum(verdict.FoundDeadWithin(k.Promise), pass))
 }
 
 // perPass returns how many of the sessions a pass cancels.

@@ -15,7 +15,7 @@ import (
 // pass.
 func TestHowItEnds(t *testing.T) {
 	p := start(t, "-http", "127.0.0.1:0", "-seed", "20", "-stalled", "3")
-	p.until("to the cancel: 11m0s; for the last of 10,000 sessions: 44m18s\n")
+	p.until("to the cancel: 10m10s; for the last of 10,000 sessions: 43m28s\n")
 	p.until("sweeping SQLite every 2s; press Ctrl-C to end")
 	p.until("3 cancelled")
 	address := regexp.MustCompile(`health is at (\S+)`).FindStringSubmatch(p.text())

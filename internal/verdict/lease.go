@@ -9,7 +9,12 @@ const (
 	renewals        = 3
 	compares        = 6
 	secondLooks     = 2
+	reads           = 2
 )
+
+// ReadLeasesAfter is the longest time from one read of all leases to the next. Their promises have them read sooner;
+// a lease that was begun since the last read is found after it, whatever its promise is.
+const ReadLeasesAfter = 5 * time.Second
 
 // So many leases that are found dead together, and so large a part of all, seem to be a whole fleet.
 const (
@@ -23,8 +28,18 @@ func RenewAfter(promise time.Duration) time.Duration { return promise / renewals
 // CompareAfter returns the time from one comparison of the rows of a lease with the runs of its process to the next.
 func CompareAfter(promise time.Duration) time.Duration { return compares * promise }
 
-// ObserveFor returns how long one pass of a sweeper observes leases at most: as long as it takes to find one expired,
-// and two promises more for looks that start again.
+// SuspectAfter returns the time without a new beat after which a lease is suspected. It is read as often, and renewed
+// more often: those that live are only read, and looks, which write, are for the others.
+func SuspectAfter(promise time.Duration) time.Duration { return promise / reads }
+
+// FoundDeadWithin returns the longest time from the last renewal of a lease until it is found dead by looks that all
+// succeed at once: until it was seen, until it is suspected, and the looks.
+func FoundDeadWithin(promise time.Duration) time.Duration {
+	return max(2*SuspectAfter(promise), ReadLeasesAfter) + promisesToDeath*promise
+}
+
+// ObserveFor returns how long a suspect is waited for at most: as long as it takes to find it dead, and two promises
+// more for looks that start again.
 func ObserveFor(promise time.Duration) time.Duration {
 	return (promisesToDeath + secondLooks) * promise
 }
