@@ -46,7 +46,7 @@ func startCluster(t *testing.T) *cluster {
 		t.Skip("a standby is needed for this test:", err)
 	}
 	require.NoError(t, err)
-	require.NoError(t, c.exec("CREATE TABLE trial (n int); INSERT INTO trial VALUES (0)"))
+	require.NoError(t, c.exec("CREATE TABLE trial (n int); INSERT INTO trial VALUES (0); CREATE TABLE written (at timestamptz)"))
 	return c
 }
 

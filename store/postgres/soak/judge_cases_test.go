@@ -115,6 +115,15 @@ func (p *processRecord) cutOff(from, to time.Duration) *processRecord {
 	return p
 }
 
+// notWriting adds that the witness of the host could not write from then on until then, in seconds.
+func (p *processRecord) notWriting(from, to float64) *processRecord {
+	e := at(to, unwritten)
+	e.Since = at(from, unwritten).At
+	p.entries = append(p.entries, e)
+	slices.SortStableFunc(p.entries, func(a, b entry) int { return int(a.At - b.At) })
+	return p
+}
+
 // notHearing notes that the host may not have heard of cancels.
 func (p *processRecord) notHearing(from, to time.Duration) *processRecord {
 	p.late = append(p.late, span{from, to})
@@ -212,6 +221,16 @@ var judgeCases = []struct {
 		hosts: one(aHost([]span{{15 * time.Second, 19 * time.Second}}, guarded(1, aCohort), endedAs(20, idleTimeout))),
 		told:  []time.Duration{18500 * time.Millisecond}, row: idleRow, ends: []end{idle},
 	}, nil},
+	{"a run is swept whose process could not write, and nobody knew why", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout)).notWriting(15, 16).notWriting(16.5, 17.5).
+			notWriting(17.5, 19)),
+		told: []time.Duration{18500 * time.Millisecond}, row: idleRow, ends: []end{idle},
+	}, nil},
+	{"a run is swept whose process could write after two promises", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout)).notWriting(15, 16).notWriting(16, 17).
+			notWriting(18.5, 19)),
+		told: []time.Duration{18500 * time.Millisecond}, row: idleRow, ends: []end{idle},
+	}, []string{liveCancelled}},
 	{"an outage of the database kills no host", small{
 		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout))), outages: []span{{10 * time.Second, swept20s}},
 		told: []time.Duration{swept20s}, row: idleRow, ends: []end{idle},

@@ -17,9 +17,15 @@ type processRecord struct {
 	killed  time.Duration // or has ended; 0 if it lives
 }
 
-// unable returns when the process could not write: what the parent did, and when it did not get to run.
+// unable returns when the process could not write: what the parent did, when it did not get to run, and when its
+// witness could not.
 func (p *processRecord) unable() []span {
 	all := slices.Clone(p.away)
+	for _, e := range p.entries {
+		if e.What == unwritten {
+			all = append(all, span{e.Since, e.At})
+		}
+	}
 	for i := 1; i < len(p.entries); i++ {
 		gap := span{p.entries[i-1].At, p.entries[i].At}
 		if gap.length() > promise {
@@ -59,6 +65,9 @@ func (p *processRecord) tenures() (all []*tenure) {
 	current := map[string]*tenure{}
 	cohorts := map[string]*[]entry{}
 	for _, e := range p.entries {
+		if e.What == unwritten {
+			continue
+		}
 		if e.Run == "" {
 			if cohorts[e.Cohort] == nil {
 				cohorts[e.Cohort] = &[]entry{}
