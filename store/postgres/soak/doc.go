@@ -7,6 +7,10 @@
 // when. Each process keeps a journal of what it does and is told, which survives its end. Afterwards a judge compares
 // the journals with the rows and the events, and counts what is wrong.
 //
+// One fault is two primaries: a standby is promoted while the old primary goes on serving some of the hosts and
+// sweepers, and is fenced later. What it acknowledged meanwhile is lost, and no evidence. To all others its hosts were
+// away. Of the primary that stays the judge asks what it asks without that fault.
+//
 // A host is live if it could write, and not if it ran: three soaks at once on two cores had a host whose connections
 // were refused for longer than three promises, and 11 of its 120 busy runs were cancelled. The judge took them for live
 // because no fault had hit the host. Each host has a witness now, which writes beside the library. TestOverloadedHost of

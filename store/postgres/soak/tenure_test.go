@@ -14,6 +14,7 @@ type processRecord struct {
 	entries []entry
 	away    []span        // it was stopped, or cut off from the database
 	late    []span        // it could write, and may not have heard of cancels
+	stray   []span        // what it wrote was lost: a server acknowledged it that was no primary any more
 	killed  time.Duration // or has ended; 0 if it lives
 }
 
@@ -46,6 +47,11 @@ func (p *processRecord) dead() (all []span) {
 	return all
 }
 
+// astray reports whether what the process was told in a span can be lost. An answer can be noted late.
+func (p *processRecord) astray(in span) bool {
+	return slices.ContainsFunc(p.stray, func(s span) bool { return in.touches(span{s.from, s.to + doubt}) })
+}
+
 // A tenure is the time in which a process guards a run.
 type tenure struct {
 	of      *processRecord
@@ -55,6 +61,7 @@ type tenure struct {
 	open    bool // it lasts
 	cause   string
 	stored  string         // how the process was told that the window ended: completed or recorded
+	told    time.Duration  // when it was
 	own     []span         // its signals and holds
 	cohort  *[]entry       // the signals of its cohort, nil if it is in none
 	holding *time.Duration // since when
@@ -102,7 +109,7 @@ func (t *tenure) note(e entry) {
 	case released:
 		t.release(e.At)
 	case completed, recorded:
-		t.stored = e.What
+		t.stored, t.told = e.What, e.At
 	case ended:
 		t.release(e.At)
 		t.open, t.life.to, t.cause = false, e.At, e.Cause
@@ -150,6 +157,11 @@ func (t *tenure) silences() (all []span) {
 		}
 	}
 	return all
+}
+
+// astray reports whether the beginning of the tenure, or its end, can be lost.
+func (t *tenure) astray() bool {
+	return t.of.astray(span{t.life.from, t.life.from}) || t.of.astray(span{t.life.to, max(t.life.to, t.told)})
 }
 
 // mayBeSwept reports whether a sweeper could rightly have ended the run at some time in a span: its process was dead,

@@ -9,8 +9,8 @@ import (
 )
 
 // witness writes to the database without the library until ctx ends, and notes what it could not write within a
-// promise: its process could not then. A machine that has too much to do cuts a process off as a network does, and nobody else
-// knows when. What keeps the library alone from writing is no excuse.
+// promise: its process could not then. A machine that has too much to do cuts a process off as a network does, and
+// nobody else knows when. What keeps the library alone from writing is no excuse.
 func witness(ctx context.Context, dsn string, book *journal) {
 	var conn *pgx.Conn
 	defer func() {
