@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -121,15 +122,25 @@ func opens(resume watchdog.Event, startedAt time.Time) bool {
 	return err == nil && time.Time(of.SessionStartedAt).Equal(record.Truncate(startedAt))
 }
 
-// writeEnds writes the rows, and drops the runs whose rows were written.
+// writeEnds writes the rows, and drops the runs whose rows were written. Where the database came back older, attempts
+// are counted again, so that another run of this process can have the number: that one lives, and is left alone.
 func (k *Keeper) writeEnds(ctx context.Context, ends []Ending) error {
+	ended := map[AttemptID]*keptRun{}
+	ends = slices.DeleteFunc(ends, func(e Ending) (lives bool) {
+		r := k.kept(e.RunID)
+		if r == nil || r.attempt != e.Attempt {
+			return false
+		}
+		ended[e.key()] = r
+		return r.run.Context().Err() == nil
+	})
 	skipped, err := batch[Ending]{k, ends, Ending.key, k.cfg.Store.End}.writeAll(ctx)
 	if err != nil {
 		return err
 	}
 	for _, e := range ends {
-		if skipped[e.RunID] != stayed {
-			k.drop(e.RunID, e.Attempt)
+		if r := ended[e.key()]; r != nil && skipped[e.RunID] != stayed {
+			k.drop(r)
 		}
 	}
 	return nil

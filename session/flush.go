@@ -48,11 +48,13 @@ func (k *Keeper) leaseOfRuns(ctx context.Context) (*heldLease, error) {
 
 // news is what a flush has to write.
 type news struct {
-	at    time.Duration // of the lease's clock, before the first run was asked
-	fresh []Freshness
-	woke  []bool // of each of fresh: until it is written, the row says that the run is silent
-	ends  []Ending
-	quiet []RowBehind // of runs that have ended: until that is written, the row says that the run is silent
+	at time.Duration // of the lease's clock, before the first run was asked
+	// doubts are those of the lease then.
+	doubts int
+	fresh  []Freshness
+	woke   []bool // of each of fresh: until it is written, the row says that the run is silent
+	ends   []Ending
+	quiet  []RowBehind // of runs that have ended: until that is written, the row says that the run is silent
 	// behind are the rows that cannot be written now and whose runs a sweeper could take for silent. Partial tells that
 	// not all runs were asked, so that there may be more.
 	behind  []RowBehind
@@ -65,7 +67,7 @@ type news struct {
 // so call the host. Without a lease it looks only for runs that have ended.
 func (k *Keeper) changes(l *heldLease) (all news) {
 	if l != nil {
-		all.at = l.now()
+		all.at, all.doubts = l.now(), k.doubtsOf(l)
 	}
 	asked, dormant := k.snapshot(l == nil)
 	all.partial = dormant
@@ -229,7 +231,7 @@ func (k *Keeper) noteWritten(l *heldLease, news news, became outcomes, err error
 			news.behind = append(news.behind, r.rowBehind())
 		}
 	}
-	if err == nil && !news.partial {
+	if err == nil && !news.partial && news.doubts == l.doubts {
 		told = l.vouchFor(news.at, news.behind)
 	}
 	return gone, told

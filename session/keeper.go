@@ -296,12 +296,12 @@ func (k *Keeper) add(r *keptRun, l *heldLease) {
 	}
 }
 
-// drop keeps an attempt no longer.
-func (k *Keeper) drop(runID string, attempt int) {
+// drop keeps a run no longer.
+func (k *Keeper) drop(r *keptRun) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if r := k.runs[runID]; r != nil && r.attempt == attempt {
-		delete(k.runs, runID)
+	if k.runs[r.run.ID()] == r {
+		delete(k.runs, r.run.ID())
 		delete(k.awake, r)
 	}
 }

@@ -23,6 +23,8 @@ type heldLease struct {
 	vouched, covered time.Duration
 	behind           []RowBehind
 	over             bool
+	// doubts is how often it was doubted that the database has what it acknowledged: see doubtRows.
+	doubts int
 }
 
 // now returns the time since the lease began.
@@ -141,6 +143,9 @@ func (k *Keeper) renew(ctx context.Context) {
 	if errors.Is(err, ErrLeaseExpired) {
 		wake(k.soon)
 		return
+	}
+	if ctx.Err() == nil && k.failsAnew(err) {
+		k.doubtRows(l)
 	}
 	k.logOutage(ctx, &k.outage.lease, err)
 }

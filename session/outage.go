@@ -14,6 +14,33 @@ func (k *Keeper) isDown() bool {
 	return k.outage.any()
 }
 
+// failsAnew reports whether renewals begin to fail, or work again.
+func (k *Keeper) failsAnew(err error) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.outage.lease != (err != nil)
+}
+
+// doubtRows has the next flush write all rows, whatever was acknowledged, and the lease vouch for nothing new until
+// then. That a renewal fails can be all that is seen of a server whose standby takes its place, and that lost what was
+// acknowledged last: a run that woke up would look silent for ever, or one that fell silent awake.
+func (k *Keeper) doubtRows(l *heldLease) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l.doubts++
+	l.vouched, l.covered = 0, 0 // the database keeps what it has: no row is older than that
+	for _, r := range k.runs {
+		r.state = nil
+		k.recheck(r)
+	}
+}
+
+func (k *Keeper) doubtsOf(l *heldLease) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return l.doubts
+}
+
 // logOutage notes whether a part of the store failed, and logs when the store begins to fail, and when it works again.
 func (k *Keeper) logOutage(ctx context.Context, part *bool, err error) {
 	if ctx.Err() != nil {

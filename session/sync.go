@@ -141,7 +141,7 @@ func (k *Keeper) makeAgain(ctx context.Context, r *keptRun) error {
 
 // takenOver ends a run whose row is a later attempt's, and keeps it no longer.
 func (k *Keeper) takenOver(r *keptRun, s Session) {
-	k.drop(r.run.ID(), r.attempt)
+	k.drop(r)
 	k.logger().Warn("a run was taken over by another process, and ends here",
 		"run", r.run.ID(), "attempt", r.attempt, "by_attempt", s.Attempt, "by_host", s.Host)
 	handle.Of(r.run.Context()).End(&TakeoverError{RunID: s.RunID, Attempt: r.attempt, By: s.Attempt, Host: s.Host})
