@@ -73,9 +73,9 @@ func (s *starvedStore) Read(ctx context.Context, aggregateType, id string) (even
 
 // A machine with too much to do is a network that is cut, for whom it concerns: no connection comes about, though the
 // process runs and its runs are busy. Others reach the database, and a sweeper among them takes the process for dead
-// when it has not written for three promises, as it takes one that is stopped. A row is cancelled once its last sign of
-// life that was written is older than the threshold, so that of a process which comes back in time some are and some are
-// not: each run reads which it is, and has one end.
+// when it has not written for three promises, as it takes one that is stopped. A row is cancelled once its last written
+// sign of life is older than the threshold, so that of a process which comes back in time some are and some are not:
+// each run reads which it is, and has one end.
 func TestOverloadedHost(t *testing.T) {
 	const threshold = 5 * promise
 	refused := func(context.Context) error { return errors.New("resource temporarily unavailable") }
@@ -89,7 +89,7 @@ func TestOverloadedHost(t *testing.T) {
 		"whose connections take too long for two promises":   {before: late, length: 2 * promise},
 		"whose answers come too late for ever":               {after: late, length: 20 * promise},
 		"that writes again before its rows are too old":      {before: refused, length: 4 * promise},
-		"that writes again when some of its rows are":        {before: refused, length: threshold - 2*time.Second, some: true},
+		"that writes again when some of its rows are":        {before: refused, length: threshold - promise/5, some: true},
 		"that writes again when all of its rows are":         {before: late, length: 2 * threshold, all: true},
 		"that writes again when all of its rows are by much": {before: refused, length: 5 * threshold, all: true},
 	} {
@@ -153,7 +153,9 @@ func (f *fixture) keep(name string, store session.Store, threshold time.Duration
 	running.Go(func() { require.NoError(f, keeper.Run(ctx)) })
 	for i := range keptRuns {
 		run := watchdog.Run{ID: fmt.Sprintf("%s-%d", name, i), StartedAt: time.Now()}
-		wd, err := watchdog.New(context.Background(), run, watchdog.Config{Store: store, Keeper: keeper, Logger: f.cfg.Logger})
+		wd, err := watchdog.New(context.Background(), run, watchdog.Config{
+			Store: store, Keeper: keeper, Logger: f.cfg.Logger,
+		})
 		require.NoError(f, err)
 		h.runs = append(h.runs, wd)
 		running.Go(func() {
