@@ -186,8 +186,8 @@ func (s *Store) scopeLocks() int64 {
 	return int64(hashOf("watchdog_spend", s.schema)) //nolint:gosec // any number will do
 }
 
-// giveBack locks the scope of the slice, the slice and its window. If the slice was taken after the statements that lock
-// them, and before the one that reads them, they are locked and read again: its window may have changed since.
+// giveBack locks the scope of the slice, the slice and its window. If the slice was taken after the statements that
+// lock them, and before the one that reads them, they are locked and read again: its window may have changed since.
 func (s *Store) giveBack(ctx context.Context, tx pgx.Tx, id string, unused watchdog.Totals) error {
 	var locked, windows []string
 	var found []sliceRow

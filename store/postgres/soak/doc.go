@@ -12,10 +12,10 @@
 // away. Of the primary that stays the judge asks what it asks without that fault.
 //
 // A host is live if it could write, and not if it ran: three soaks at once on two cores had a host whose connections
-// were refused for longer than three promises, and 11 of its 120 busy runs were cancelled. The judge took them for live
-// because no fault had hit the host. Each host has a witness now, which writes beside the library. TestOverloadedHost of
-// sweep shows how it comes about: a run is cancelled once its last written sign of life is older than the threshold, and
-// the others are claimed back.
+// were refused for longer than three promises, and 11 of its 120 runs were cancelled. The judge took them for live
+// because no fault had hit the host. Each host has a witness now, which writes beside the library. TestOverloadedHost
+// of sweep shows how it comes about: a run is cancelled once its last written sign of life is older than the threshold,
+// and the others are claimed back.
 //
 // The short form runs with the other tests. `make soak` runs the long one.
 //

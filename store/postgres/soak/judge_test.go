@@ -197,10 +197,17 @@ func (t *trial) judgeRow(run string) {
 	case r.status == session.Active:
 		t.judgeSilence(guard)
 	}
+	t.judgeWords(run, r)
+}
+
+// judgeWords compares what a row says with the end events of its window. They can be lost, and the row be written after.
+func (t *trial) judgeWords(run string, r row) {
 	ends := t.endsOf(run, r)
-	if want := r.wants(ends); want != "" && (len(ends) > 0 || !t.lostEnd(run, r)) {
-		t.add(disagree, "%s is %s %s, and %s", run, r.status, r.reason, want)
+	want := r.wants(ends)
+	if want == "" || len(ends) == 0 && t.lostEnd(run, r) {
+		return
 	}
+	t.add(disagree, "%s is %s %s, and %s", run, r.status, r.reason, want)
 }
 
 // endsOf returns the end events that a row has to agree with: those of its window. A row whose window never opened is of
@@ -221,8 +228,7 @@ func (t *trial) endsOf(run string, r row) []end {
 	return t.ends[before]
 }
 
-// lostEnd reports whether the end event of a row's window can be lost: its process was told of it, and wrote the row
-// again later.
+// lostEnd reports whether the end event of a row's window can be lost.
 func (t *trial) lostEnd(run string, r row) bool {
 	return slices.ContainsFunc(t.tenures[run], func(one *tenure) bool {
 		return windowOf(run, one.window) == windowOf(run, r.started) && one.astray()
