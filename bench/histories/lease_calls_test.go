@@ -17,10 +17,10 @@ const callsOfLease = callsOfSlot / 3
 
 // ofLease does something to a lease of a run.
 func (c *client) ofLease(ctx context.Context, run string) {
-	switch number := c.anyLease(); c.rand.IntN(4) {
+	switch number := c.anyLease(); c.rand.IntN(6) {
 	case 0:
 		c.renewLease(ctx, run, number)
-	case 1:
+	case 1, 2:
 		c.expireLease(ctx, run, number)
 	default:
 		c.askLease(ctx, run, number)
@@ -58,10 +58,14 @@ func (c *client) renewLease(ctx context.Context, run string, number int) {
 	}
 }
 
-// expireLease judges a lease by the last beat that this client wrote, or by the first: others can have renewed it.
+// expireLease judges a lease by the last beat that this client wrote, or by the first: others can have renewed it. Once
+// in a while it is one that nobody wrote.
 func (c *client) expireLease(ctx context.Context, run string, number int) {
 	id := leaseOf(run, number)
 	judged := session.Lease{ID: id, Beat: cmp.Or(c.beats[id], 1)}
+	if c.rand.IntN(4) == 0 {
+		judged.Beat = c.number
+	}
 	expiring := c.begin(run, sessionCall{Do: doExpire, signs: signs{Lease: number}, Beat: judged.Beat})
 	leaving := c.begin(run, sessionCall{Do: doLeave, signs: signs{Lease: number}})
 	expired, left, err := c.store.ExpireLease(ctx, judged)

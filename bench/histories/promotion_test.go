@@ -20,7 +20,7 @@ import (
 
 // What was called before the promotion is called after it, too: the slots come again.
 const (
-	promotionSlots = 6
+	promotionSlots = 5
 	promotionRound = promotionSlots * callsOfSlot
 )
 
