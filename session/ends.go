@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 )
 
 // maxLookups is how many ends a write looks up at most. It is as many reads, one after the other; the next write has
@@ -48,15 +49,25 @@ func (w *endWriter) settle(ctx context.Context, doubtful []doubtfulEnd) (settled
 	return settled, failed
 }
 
-// writeSure writes the rows, and drops the runs whose rows were written.
+// writeSure writes the rows, and drops the runs whose rows were written. Where the database came back older, attempts
+// are counted again, so that another run of this process can have the number: that one lives, and is left alone.
 func (w *endWriter) writeSure(ctx context.Context, ends []Ending) error {
+	ended := map[AttemptID]*keptRun{}
+	ends = slices.DeleteFunc(ends, func(e Ending) (lives bool) {
+		r := w.roster.kept(e.RunID)
+		if r == nil || r.attempt != e.Attempt {
+			return false
+		}
+		ended[e.key()] = r
+		return r.run.Context().Err() == nil
+	})
 	became, err := batch[Ending]{w.roster, ends, Ending.key, w.roster.cfg.Store.End}.writeAll(ctx)
 	if err != nil {
 		return err
 	}
 	for _, e := range ends {
-		if became[e.RunID] != stayed {
-			w.roster.drop(e.key())
+		if r := ended[e.key()]; r != nil && became[e.RunID] != stayed {
+			w.roster.drop(r)
 		}
 	}
 	return nil

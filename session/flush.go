@@ -43,7 +43,7 @@ func (f *flusher) writeNews(ctx context.Context) (news, error) {
 // ended.
 func (f *flusher) changes(l *heldLease) (all news) {
 	if l != nil {
-		all.at = l.now()
+		all.at, all.doubts = l.now(), f.roster.doubtsOf(l)
 	}
 	asked, dormant := f.roster.snapshot(f.copies, l == nil)
 	all.partial = dormant
@@ -99,7 +99,7 @@ func (s *roster) noteWritten(l *heldLease, news news, became outcomes, err error
 			news.behind = append(news.behind, r.rowBehind())
 		}
 	}
-	if err == nil && !news.partial {
+	if err == nil && !news.partial && news.doubts == l.doubts {
 		told = l.vouchFor(news.at, news.behind)
 	}
 	return gone, told

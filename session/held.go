@@ -21,6 +21,8 @@ type heldLease struct {
 	vouched, covered time.Duration
 	behind           []RowBehind
 	over             bool
+	// doubts is how often it was doubted that the database has what it acknowledged: see doubtRows.
+	doubts int
 }
 
 func newHeldLease(host string, promise time.Duration) *heldLease {

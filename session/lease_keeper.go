@@ -109,6 +109,9 @@ func (k *leaseKeeper) renew(ctx context.Context) {
 		wake(k.expired)
 		return
 	}
+	if ctx.Err() == nil && k.outage.leaseTurns(err) {
+		k.roster.doubtRows(l)
+	}
 	k.outage.note(ctx, &k.outage.lease, err)
 }
 

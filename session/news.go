@@ -12,11 +12,12 @@ const maxRetries = 100
 
 // news is what a flush has to write.
 type news struct {
-	at    time.Duration // of the lease's clock, before the first run was asked
-	fresh []Freshness
-	woke  []bool // of each of fresh: until it is written, the row says that the run is silent
-	ends  []Ending
-	quiet []RowBehind // of runs that have ended: until that is written, the row says that the run is silent
+	at     time.Duration // of the lease's clock, before the first run was asked
+	doubts int           // those of the lease then
+	fresh  []Freshness
+	woke   []bool // of each of fresh: until it is written, the row says that the run is silent
+	ends   []Ending
+	quiet  []RowBehind // of runs that have ended: until that is written, the row says that the run is silent
 	// behind are the rows that cannot be written now and whose runs a sweeper could take for silent. Partial tells that
 	// not all runs were asked, so that there may be more.
 	behind  []RowBehind

@@ -47,12 +47,12 @@ func (s *roster) add(r *keptRun, l *heldLease) {
 	}
 }
 
-// drop keeps an attempt no longer.
-func (s *roster) drop(a AttemptID) {
+// drop keeps a run no longer.
+func (s *roster) drop(r *keptRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.attempt(a); r != nil {
-		delete(s.runs, a.RunID)
+	if s.runs[r.run.ID()] == r {
+		delete(s.runs, r.run.ID())
 		delete(s.awake, r)
 	}
 }
@@ -119,6 +119,26 @@ func (s *roster) begun(l *heldLease) {
 		r.forgetRow()
 		s.recheck(r)
 	}
+}
+
+// doubtRows has the next flush write all rows, whatever was acknowledged, and the lease vouch for nothing new until
+// then. That a renewal fails can be all that is seen of a server whose standby takes its place, and that lost what was
+// acknowledged last: a run that woke up would look silent for ever, or one that fell silent awake.
+func (s *roster) doubtRows(l *heldLease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.doubts++
+	l.vouched, l.covered = 0, 0 // the database keeps what it has: no row is older than that
+	for _, r := range s.runs {
+		r.state = nil
+		s.recheck(r)
+	}
+}
+
+func (s *roster) doubtsOf(l *heldLease) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return l.doubts
 }
 
 // lose forgets a lease that has expired, and reports whether it was not forgotten before.

@@ -95,7 +95,7 @@ func (s *syncer) makeAgain(ctx context.Context, r *keptRun) error {
 
 // takenOver ends a run whose row is a later attempt's, and keeps it no longer.
 func (s *syncer) takenOver(r *keptRun, by Session) {
-	s.roster.drop(AttemptID{r.run.ID(), r.attempt})
+	s.roster.drop(r)
 	s.roster.cfg.logger().Warn("a run was taken over by another process, and ends here",
 		"run", r.run.ID(), "attempt", r.attempt, "by_attempt", by.Attempt, "by_host", by.Host)
 	handle.Of(r.run.Context()).End(&TakeoverError{RunID: by.RunID, Attempt: r.attempt, By: by.Attempt, Host: by.Host})

@@ -20,7 +20,7 @@ import (
 const (
 	clients = 3 // goroutines of a process
 	// callsOfSlot is how many calls all processes make about the same objects: this many runs, and a scope.
-	callsOfSlot = 90
+	callsOfSlot = 120
 	runsOfSlot  = 2
 	// patienceOfCall is how long a client waits for an answer.
 	patienceOfCall = 300 * time.Millisecond
@@ -32,6 +32,7 @@ const (
 // A store is what the calls are about.
 type store interface {
 	session.Store
+	session.BatchCanceller
 	watchdog.SpendStore
 }
 
@@ -72,18 +73,16 @@ func (j job) do(s store) error {
 	if err != nil {
 		return errors.Join(err, book.close())
 	}
-	if err := j.begin(s); err != nil {
-		return errors.Join(err, book.close(), calls.close())
-	}
 	var all sync.WaitGroup
 	for i := range clients {
 		c := client{
-			name: fmt.Sprintf("%s-%d", j.Name, i), store: s, book: book, lease: j.Name,
-			rand: rand.New(rand.NewPCG(j.Seed, uint64(i))), seen: map[string]session.Session{}, grants: map[string]int64{},
+			name: fmt.Sprintf("%s-%d", j.Name, i), store: s, book: book, rand: rand.New(rand.NewPCG(j.Seed, uint64(i))),
+			seen: map[string]session.Session{}, beats: map[string]int64{}, told: map[string][]session.AttemptID{},
+			grants: map[string]int64{},
 		}
 		all.Go(func() {
 			for n := calls.Add(1); n <= j.Calls; n = calls.Add(1) {
-				c.call(n / callsOfSlot % j.Slots)
+				c.call(n, j.Slots)
 			}
 		})
 	}
@@ -91,47 +90,56 @@ func (j job) do(s store) error {
 	return errors.Join(book.close(), calls.close())
 }
 
-// begin begins the lease of the process.
-func (j job) begin(s store) (err error) {
-	for range tries {
-		ctx, cancel := context.WithTimeout(context.Background(), patienceOfCall)
-		err = s.BeginLease(ctx, session.Lease{ID: j.Name, Host: j.Name, Promise: session.LongestPromise})
-		cancel()
-		if err == nil {
-			return nil
-		}
-		time.Sleep(retryPause)
-	}
-	return err
-}
-
 // A client makes one call after the other, about the objects of the current slot.
 type client struct {
 	name  string
 	store store
 	book  *journal
-	lease string
 	rand  *rand.Rand
+	// number is that of the current call, slot what it is about, and latest the number of the latest lease of its runs.
+	number, slot int64
+	latest       int
 	// seen is the row of each run as the client knows it: it is judged by that, though the row may be another by now.
 	seen map[string]session.Session
+	// beats are those that the client wrote last into leases, and told what each lease said last that others ended.
+	beats map[string]int64
+	told  map[string][]session.AttemptID
 	// grants is what was granted of each slice that the client took.
 	grants map[string]int64
 	// failed tells that the last call had no answer.
 	failed bool
 }
 
-func (c *client) call(slot int64) {
+// call makes a call with a number that no other has. Some begin a lease of each run.
+func (c *client) call(number, slots int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), patienceOfCall)
 	defer cancel()
 	c.failed = false
-	if c.rand.IntN(3) == 0 {
-		c.spend(ctx, fmt.Sprintf("scope-%d", slot))
-	} else {
-		c.end(ctx, fmt.Sprintf("run-%d-%d", slot, c.rand.IntN(runsOfSlot)))
+	c.number, c.slot = number, number/callsOfSlot%slots
+	within := number/callsOfSlot/slots*callsOfSlot + number%callsOfSlot // of those about the same objects
+	c.latest = 1 + int(within/callsOfLease)
+	runs := c.runs()
+	switch {
+	case within%callsOfLease == 0 && c.latest <= leasesOfRun:
+		for _, run := range runs {
+			c.beginLease(ctx, run, c.latest)
+		}
+	case c.rand.IntN(3) == 0:
+		c.spend(ctx, fmt.Sprintf("scope-%d", c.slot))
+	default:
+		c.end(ctx, runs[c.rand.IntN(len(runs))])
 	}
 	if c.failed {
 		c.untilAnswered()
 	}
+}
+
+// runs returns those that the current call is about, or one of them.
+func (c *client) runs() (all []string) {
+	for i := range runsOfSlot {
+		all = append(all, fmt.Sprintf("run-%d-%d", c.slot, i))
+	}
+	return all
 }
 
 // untilAnswered waits until the database answers. Each call that it does not answer doubles what the judge looks at.

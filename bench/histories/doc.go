@@ -3,9 +3,10 @@
 // the object says. The histories are those of real processes, on PostgreSQL and on SQLite, that are killed, stopped and
 // cut off from their database meanwhile. A call without an answer may have happened at any later moment, or never.
 //
-// There are two objects, each with a model of its own: the end of a session, which is its row with the ends that are
-// stored of its windows, and a limit that several processes share. Each history is about one of them, so that a run
-// and a scope are judged for themselves.
+// There are two objects, each with a model of its own: a session, which is its row with the ends that are stored of its
+// windows and the leases that it is in, one after the other, with what they are to be told; and a limit that several
+// processes share. Each history is about one of them, so that a run and a scope are judged for themselves. No other run
+// is in the leases of one, and none is begun twice.
 //
 // All of it is tests, in a module that is not published: what the judge requires is required by nobody else. Nothing
 // here measures a time. What a fleet with sweepers, keepers and a failing server does is soaked in

@@ -20,7 +20,7 @@ import (
 
 // What was called before the promotion is called after it, too: the slots come again.
 const (
-	promotionSlots = 6
+	promotionSlots = 5
 	promotionRound = promotionSlots * callsOfSlot
 )
 
@@ -68,14 +68,15 @@ func promote(t *testing.T) {
 	ofRuns, ofScopes := sessions.histories(t, journals), spends.histories(t, journals)
 	t.Logf("%d histories are not linearizable with what was read from a server that was killed",
 		len(sessions.check(t, ofRuns))+len(spends.check(t, ofScopes)))
-	judge(t, sessions, withoutReads(ofRuns, killed, outcomeOfSession), outcomeOfSession, "attach", "read", "end",
-		"claim done", "cancel done")
+	judge(t, sessions, withoutReads(ofRuns, killed, outcomeOfSession), outcomeOfSession, "attach", "read", "freshen",
+		"end", "warn done", "claim done", "cancel done", "expire lease expired")
 	judge(t, spends, withoutReads(ofScopes, killed, outcomeOfSpend), outcomeOfSpend, "granted", "returned")
 }
 
 // written are the outcomes of which a server wrote something, or locked it: its answer waited for the standby.
 var written = []string{
-	"attach", "end", "claim done", "claim end_stored", "cancel done", "cancel end_stored", "complete finished", "granted",
+	"attach", "freshen", "end", "warn done", "claim done", "claim end_stored", "cancel done", "cancel end_stored",
+	"cancel all done", "cancel all end_stored", "complete finished", "begin lease", "renew lease", "granted",
 }
 
 // withoutReads returns the histories without the answers that came during an event, but for those of writes.

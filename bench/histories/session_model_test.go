@@ -12,19 +12,23 @@ const windows = 2
 
 // What a process does to a session.
 const (
-	doAttach   = "attach"
-	doRead     = "read"
-	doEnd      = "end"    // by its keeper
-	doClaim    = "claim"  // by a sweeper, of the session as it read it
-	doCancel   = "cancel" // the same
-	doComplete = "complete"
+	doAttach    = "attach"
+	doRead      = "read"
+	doFreshen   = "freshen"    // by its keeper
+	doEnd       = "end"        // the same
+	doWarn      = "warn"       // by a sweeper, of the session as it read it
+	doClaim     = "claim"      // the same
+	doCancel    = "cancel"     // the same
+	doCancelAll = "cancel all" // the same, with the other run of its slot
+	doComplete  = "complete"
 )
 
 // A sessionCall is a call about a run.
 type sessionCall struct {
 	Do string `json:"do"`
-	// Attempt is the one that was judged, or that ends.
-	Attempt int `json:"attempt,omitempty"`
+	// signs are those by which the session was judged. A call of a keeper has some of them: the attempt, or the lease, or
+	// the activity that it writes.
+	signs
 	// Window is the one that an attempt begins in, or that is complete.
 	Window int `json:"window,omitempty"`
 	// By claims or cancels. A claim that is Brief can be over at any moment.
@@ -32,6 +36,20 @@ type sessionCall struct {
 	Brief bool   `json:"brief,omitempty"`
 	// End is how an attempt ends.
 	End sessionEnd `json:"end,omitzero"`
+	// Beat is that of a lease which is renewed, or the one by which it was judged.
+	Beat int64 `json:"beat,omitempty"`
+	// Told are the attempts that a lease forgets.
+	Told attempts `json:"told,omitempty"`
+}
+
+// signs are what tells a session that was judged from one that has changed since.
+type signs struct {
+	Attempt int `json:"attempt,omitempty"`
+	// Lease is one of the run's, 0 for none. Activity is by its clock, in hours; 0 for none since the attach.
+	Lease    int   `json:"lease,omitempty"`
+	Activity int64 `json:"activity,omitempty"`
+	// Last is the last activity in a lease that expired, 0 for none since the attach.
+	Last int64 `json:"last,omitempty"`
 }
 
 // A sessionEnd is how a session ended.
@@ -40,32 +58,44 @@ type sessionEnd struct {
 	Reason watchdog.StopReason `json:"reason,omitempty"`
 }
 
-// A sessionRow is what can be read of a row; zero if there is none.
+// A sessionRow is what can be read of a row; zero if there is none. One that has ended has no signs but its attempt.
 type sessionRow struct {
-	Attempt int `json:"attempt,omitempty"`
+	signs
+	// Warned is only read of a session in a lease: without one the signs that were warned of can come back.
+	Warned bool `json:"warned,omitempty"`
+	// Expired is the lease that the attempt had and that expired.
+	Expired int `json:"expired,omitempty"`
 	sessionEnd
 }
 
 // A sessionAnswer is the answer to a call about a run.
 type sessionAnswer struct {
-	// Locked says that nothing was done, because another had locked what was to be changed.
-	Locked bool `json:"locked,omitempty"`
-	// Outcome is that of a claim and of a cancel.
+	// Undone says that nothing was done: another had locked what was to be changed, or there was no reason to.
+	Undone bool `json:"undone,omitempty"`
+	// Outcome is that of a warning, a claim and a cancel.
 	Outcome session.Outcome `json:"outcome,omitempty"`
 	// Before and Row are the row of an attach, Row that of a read.
 	Before sessionRow `json:"before,omitzero"`
 	Row    sessionRow `json:"row,omitzero"`
+	// Gone says that the attempt that was to be fresh is not there.
+	Gone bool `json:"gone,omitempty"`
 	// End is how a window ended that was to be complete.
 	End sessionEnd `json:"end,omitzero"`
+	// Expired says that a lease does not live, Left how many sessions still name it.
+	Expired bool `json:"expired,omitempty"`
+	Left    int  `json:"left,omitempty"`
+	// Ended are the attempts that a lease is told of.
+	Ended attempts `json:"ended,omitempty"`
 }
 
-// A sessionState is the row of a run, with the ends that are stored of its windows.
+// A sessionState is the row of a run, with the ends that are stored of its windows, and its leases.
 type sessionState struct {
 	row    sessionRow
 	window int    // of the attempt
 	claim  string // by whom the attempt is claimed
 	brief  bool   // that claim can be over
 	ends   [windows]sessionEnd
+	leases [leasesOfRun + 1]lease // by number
 }
 
 var (
@@ -73,50 +103,84 @@ var (
 	swept     = sessionEnd{session.Cancelled, watchdog.SessionIdleTimeout}
 )
 
-// sessions are judged by this model: a row has at most one end for each attempt, a window has one end in all, and who
-// judged one attempt ends no other.
+// sessions are judged by this model: a row has at most one end for each attempt, a window has one end in all, who
+// judged one attempt, or other signs of life of it, ends no other, and a lease is told of each end that is not its own.
 var sessions = objectOf("run", sessionState.step)
 
+// step does a call. While a brief claim of another is not surely over, the answer can be that it is there. A row that is
+// locked can stay in an expired lease, and then can have changed for who judged it or not: what locks it can be a cancel.
 func (s sessionState) step(c sessionCall, a *sessionAnswer) (legal bool, next sessionState) {
-	if a != nil && a.Locked {
+	want, next := s.do(c)
+	switch {
+	case a == nil || *a == want:
+		return true, next
+	case a.Undone:
 		return true, s
+	case a.Outcome == session.Taken:
+		return s.brief && s.claimedBeside(c), s
+	case a.Outcome == session.Changed:
+		return s.asJudged(c) && s.leases[c.Lease].expired, s
+	case c.Do == doLeave && a.Left > 0:
+		return s.leases[c.Lease].expired && s.names(c.Lease) == a.Left, s
 	}
+	return false, s
+}
+
+// do says what the answer to a call is, if no brief claim lasts and no row is locked.
+func (s sessionState) do(c sessionCall) (want sessionAnswer, next sessionState) {
 	switch c.Do {
 	case doAttach:
-		next = s.attach(c.Window)
-		return a == nil || a.Before == s.row && a.Row == next.row, next
+		return s.attach(c)
+	case doFreshen:
+		return s.freshen(c)
 	case doEnd:
-		return true, s.end(c.Attempt, c.End)
-	case doClaim, doCancel:
-		return s.judge(c, a)
+		if s.runs(c.Attempt) {
+			s.end(c.End)
+		}
+		return want, s
+	case doWarn, doClaim, doCancel, doCancelAll:
+		want.Outcome, next = s.judge(c)
+		return want, next
 	case doComplete:
-		next = s.complete(c.Window)
-		return a == nil || a.End == next.ends[c.Window], next
-	default: // doRead
-		return a == nil || a.Row == s.row, s
+		if s.ends[c.Window] == (sessionEnd{}) {
+			s.ends[c.Window] = completed
+		}
+		return sessionAnswer{End: s.ends[c.Window]}, s
+	case doRead:
+		return sessionAnswer{Row: s.row}, s
+	default:
+		return s.ofLease(c)
 	}
 }
 
-// attach begins an attempt, which nobody has claimed.
-func (s sessionState) attach(window int) sessionState {
-	row := sessionRow{s.row.Attempt + 1, sessionEnd{Status: session.Active}}
-	return sessionState{row: row, window: window, ends: s.ends}
+// attach begins an attempt, which nobody has claimed. The lease of one that it follows is told.
+func (s sessionState) attach(c sessionCall) (sessionAnswer, sessionState) {
+	if c.Lease > 0 && !s.leases[c.Lease].lives() {
+		return sessionAnswer{Expired: true}, s
+	}
+	before := s.row
+	if before.Status == session.Active {
+		s.note()
+	}
+	s.row = sessionRow{
+		signs: signs{Attempt: before.Attempt + 1, Lease: c.Lease}, sessionEnd: sessionEnd{Status: session.Active},
+	}
+	s.window, s.claim, s.brief = c.Window, "", false
+	return sessionAnswer{Before: before, Row: s.row}, s
 }
 
-// end ends an attempt unless it has ended, or is not the row's.
-func (s sessionState) end(attempt int, end sessionEnd) sessionState {
-	if s.runs(attempt) {
-		s.row.sessionEnd = end
+// freshen puts the attempt into a lease, with a later activity than it has there.
+func (s sessionState) freshen(c sessionCall) (sessionAnswer, sessionState) {
+	switch {
+	case !s.leases[c.Lease].lives():
+		return sessionAnswer{Expired: true}, s
+	case !s.runs(c.Attempt):
+		return sessionAnswer{Gone: true}, s
+	case s.row.Lease != c.Lease || s.row.Activity < c.Activity:
+		s.row.Lease, s.row.Activity = c.Lease, c.Activity
+		s.row.Warned, s.row.Expired = false, 0
 	}
-	return s
-}
-
-// complete stores the end of a window unless there is one.
-func (s sessionState) complete(window int) sessionState {
-	if s.ends[window] == (sessionEnd{}) {
-		s.ends[window] = completed
-	}
-	return s
+	return sessionAnswer{}, s
 }
 
 // runs reports whether an attempt is the row's, and has not ended.
@@ -124,34 +188,43 @@ func (s sessionState) runs(attempt int) bool {
 	return s.row.Attempt == attempt && s.row.Status == session.Active
 }
 
-// claimedBeside reports whether the attempt that was judged is claimed by another.
+// end ends the attempt.
+func (s *sessionState) end(end sessionEnd) {
+	s.row = sessionRow{signs: signs{Attempt: s.row.Attempt}, sessionEnd: end}
+}
+
+// asJudged reports whether the session is as it was judged.
+func (s sessionState) asJudged(c sessionCall) bool {
+	return s.row.Status == session.Active && s.row.signs == c.signs
+}
+
+// claimedBeside reports whether the session that was judged is claimed by another.
 func (s sessionState) claimedBeside(c sessionCall) bool {
-	return s.runs(c.Attempt) && s.claim != "" && s.claim != c.By
+	return s.asJudged(c) && s.claim != "" && s.claim != c.By
 }
 
-// judge is a claim or a cancel. While a brief claim of another is not surely over, the answer can be that it is there.
-func (s sessionState) judge(c sessionCall, a *sessionAnswer) (legal bool, next sessionState) {
-	outcome, next := s.judged(c)
-	if a != nil && a.Outcome == session.Taken && s.brief && s.claimedBeside(c) {
-		return true, s
-	}
-	return a == nil || a.Outcome == outcome, next
-}
-
-// judged says what comes of a claim or a cancel if a brief claim of another is over.
-func (s sessionState) judged(c sessionCall) (session.Outcome, sessionState) {
+// judge is a warning, a claim or a cancel. If the end of the window is stored, the row says that from a claim or a
+// cancel on.
+func (s sessionState) judge(c sessionCall) (session.Outcome, sessionState) {
+	stored := s.ends[s.window]
 	switch {
-	case !s.runs(c.Attempt):
+	case !s.asJudged(c):
 		return session.Changed, s
 	case s.claimedBeside(c) && !s.brief:
 		return session.Taken, s
-	case s.ends[s.window] != sessionEnd{}:
-		s.row.sessionEnd = s.ends[s.window]
+	case c.Do == doWarn:
+		s.row.Warned = s.row.Lease > 0
+		return session.Done, s
+	case stored != sessionEnd{}:
+		s.note()
+		s.end(stored)
 		return session.EndStored, s
-	case c.Do == doCancel:
-		s.row.sessionEnd, s.ends[s.window] = swept, swept
+	case c.Do == doClaim:
+		s.claim, s.brief = c.By, c.Brief
 		return session.Done, s
 	}
-	s.claim, s.brief = c.By, c.Brief
+	s.note()
+	s.end(swept)
+	s.ends[s.window] = swept
 	return session.Done, s
 }

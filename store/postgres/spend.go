@@ -186,21 +186,24 @@ func (s *Store) scopeLocks() int64 {
 	return int64(hashOf("watchdog_spend", s.schema)) //nolint:gosec // any number will do
 }
 
-// giveBack locks the scope of the slice, the slice and its window.
+// giveBack locks the scope of the slice, the slice and its window. If the slice was taken after the statements that
+// lock them, and before the one that reads them, they are locked and read again: its window may have changed since.
 func (s *Store) giveBack(ctx context.Context, tx pgx.Tx, id string, unused watchdog.Totals) error {
-	var locked []string
+	var locked, windows []string
 	var found []sliceRow
-	err := s.send(ctx, tx,
-		step{statement: s.qualify(lockScopeOfSlice), arguments: []any{id, s.scopeLocks()}},
-		reading(s, &locked, pgx.RowTo[string], lockSlice, id),
-		reading(s, &locked, pgx.RowTo[string], lockSliceWindow, id),
-		reading(s, &found, scanSlice, selectSlice, id),
-	)
-	if err != nil {
-		return err
-	}
-	if len(found) == 0 {
-		return noSlice(id)
+	for len(found) == 0 || len(windows) == 0 && !found[0].deleted {
+		err := s.send(ctx, tx,
+			step{statement: s.qualify(lockScopeOfSlice), arguments: []any{id, s.scopeLocks()}},
+			reading(s, &locked, pgx.RowTo[string], lockSlice, id),
+			reading(s, &windows, pgx.RowTo[string], lockSliceWindow, id),
+			reading(s, &found, scanSlice, selectSlice, id),
+		)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return noSlice(id)
+		}
 	}
 	one := found[0]
 	charged, err := one.charged.GiveBack(one.granted, unused)

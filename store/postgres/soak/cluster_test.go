@@ -46,7 +46,7 @@ func startCluster(t *testing.T) *cluster {
 		t.Skip("a standby is needed for this test:", err)
 	}
 	require.NoError(t, err)
-	require.NoError(t, c.exec("CREATE TABLE trial (n int); INSERT INTO trial VALUES (0)"))
+	require.NoError(t, c.exec("CREATE TABLE trial (n int); INSERT INTO trial VALUES (0); CREATE TABLE written (at timestamptz)"))
 	return c
 }
 
@@ -75,6 +75,39 @@ func (c *cluster) follow() (err error) {
 		p.lead(1-c.port, socketOf(c.standby.Server))
 	}
 	return nil
+}
+
+// split promotes the standby while the old primary goes on serving, without a standby, those who are left with it.
+// The others do not reach it any more, and those do not reach the new one. It returns when the new one acknowledges
+// commits. The returned func fences the old one: it ends, and all reach the new one.
+func (c *cluster) split(left func(*proxy) bool) (fence func() error, err error) {
+	if c.standby == nil {
+		return nil, errNoStandby
+	}
+	old, gone := c.primary, c.port
+	for _, p := range c.proxies {
+		if left(p) {
+			p.leave(1 - gone)
+		} else {
+			p.leave(gone)
+		}
+	}
+	alone := errors.Join(c.exec("ALTER SYSTEM SET synchronous_standby_names = ''"), c.exec("SELECT pg_reload_conf()"))
+	if err := errors.Join(alone, c.standby.Promote(context.Background())); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.primary, c.port, c.standby = c.standby.Server, 1-gone, nil
+	c.mu.Unlock()
+	fence = func() error {
+		old.Kill()
+		for _, p := range c.proxies {
+			p.leave(gone)
+			p.lead(1-gone, socketOf(c.primary))
+		}
+		return old.Close()
+	}
+	return fence, c.try()
 }
 
 // proxy starts a proxy, and returns the connection string through it.

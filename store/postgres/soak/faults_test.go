@@ -4,9 +4,11 @@ package soak_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -135,6 +137,16 @@ func (s *storm) carryOut(g group, f fault) {
 	s.counts[f.name]++
 }
 
+// noteStray notes a stretch in which what the member wrote was lost, so that it was away for all others.
+func (m *member) noteStray(s span) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.all {
+		p.noteAway(s)
+		p.noteStray(s)
+	}
+}
+
 // hit does something to a process, or to what is between it and the servers.
 func (s *storm) hit(m *member, f fault) error {
 	p, from := m.process(), sinceBoot()
@@ -183,6 +195,8 @@ func (s *storm) hitNetwork(p *proxy, f fault) {
 func (s *storm) hitServer(f fault) (err error) {
 	from := sinceBoot()
 	switch f.name {
+	case splitBrain:
+		return s.split(f)
 	case promotion:
 		err = s.cluster.promote()
 	case standbyAway:
@@ -195,6 +209,27 @@ func (s *storm) hitServer(f fault) (err error) {
 		err = s.cluster.follow()
 	}
 	return err
+}
+
+// split has two primaries for a while. Two hosts and a sweeper are left with the old one, which is then fenced: what
+// they wrote meanwhile is lost.
+func (s *storm) split(f fault) error {
+	n := int(f.at / time.Millisecond)
+	left := []*member{s.hosts[n%hostCount], s.hosts[(n+1)%hostCount], s.sweepers[n%sweeperCount]}
+	from := sinceBoot()
+	fence, err := s.cluster.split(func(p *proxy) bool {
+		return slices.ContainsFunc(left, func(m *member) bool { return m.proxy == p })
+	})
+	s.noteOutage(span{from, sinceBoot()})
+	if err != nil {
+		return err
+	}
+	time.Sleep(f.length)
+	err = fence()
+	for _, m := range left {
+		m.noteStray(span{from, sinceBoot()})
+	}
+	return errors.Join(err, s.cluster.follow())
 }
 
 func (s *storm) noteOutage(o span) {

@@ -70,6 +70,7 @@ func (h *host) keep(ctx context.Context) error {
 	defer keeper.Wait()
 	defer stopKeeping()
 	keeper.Go(func() { _ = h.keeper.Run(keeping) }) // it returns nil
+	keeper.Go(func() { witness(keeping, h.job.DSN, h.book) })
 	for _, c := range append(h.seldoms, h.busy) {
 		runs.Go(func() { c.run(ctx, h.book) })
 	}

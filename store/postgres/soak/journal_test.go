@@ -24,17 +24,19 @@ const (
 	ended     = "ended"     // the run's context is done
 	recorded  = "recorded"  // Close returned without an error, so that the store has a stop of the window
 	swept     = "swept"     // a sweeper was told that it cancelled the run
+	unwritten = "unwritten" // the witness of the process could not write since then
 )
 
 // An entry is one line of a journal.
 type entry struct {
 	At      time.Duration
 	What    string
-	Run     string    `json:",omitempty"`
-	Window  time.Time `json:",omitzero"` // its start
-	Attempt int       `json:",omitempty"`
-	Cohort  string    `json:",omitempty"` // of the runs that are signalled together
-	Cause   string    `json:",omitempty"`
+	Run     string        `json:",omitempty"`
+	Window  time.Time     `json:",omitzero"` // its start
+	Attempt int           `json:",omitempty"`
+	Cohort  string        `json:",omitempty"` // of the runs that are signalled together
+	Cause   string        `json:",omitempty"`
+	Since   time.Duration `json:",omitempty"`
 }
 
 // A journal is a file to which a process appends what it does. What was written is there also after a SIGKILL.

@@ -53,6 +53,7 @@ var (
 type small struct {
 	hosts   []*processRecord
 	told    []time.Duration
+	strayed []time.Duration // the same of a sweeper that was left with an old primary then
 	row     row
 	noRow   bool
 	ends    []end
@@ -78,6 +79,11 @@ func (s small) complete() evidence {
 	}
 	for _, at := range s.told {
 		e.sweepers = append(e.sweepers, &processRecord{entries: []entry{{At: at, What: swept, Run: theRun, Window: theStart}}})
+	}
+	for _, at := range s.strayed {
+		e.sweepers = append(e.sweepers, &processRecord{
+			entries: []entry{{At: at, What: swept, Run: theRun, Window: theStart}}, stray: []span{{at, at}},
+		})
 	}
 	return e
 }
@@ -112,6 +118,21 @@ func (p *processRecord) killedAt(at time.Duration) *processRecord {
 // cutOff notes that the host was away.
 func (p *processRecord) cutOff(from, to time.Duration) *processRecord {
 	p.away = append(p.away, span{from, to})
+	return p
+}
+
+// leftBehind notes that the host was left with an old primary.
+func (p *processRecord) leftBehind(from, to time.Duration) *processRecord {
+	p.stray = append(p.stray, span{from, to})
+	return p.cutOff(from, to)
+}
+
+// notWriting adds that the witness of the host could not write from then on until then, in seconds.
+func (p *processRecord) notWriting(from, to float64) *processRecord {
+	e := at(to, unwritten)
+	e.Since = at(from, unwritten).At
+	p.entries = append(p.entries, e)
+	slices.SortStableFunc(p.entries, func(a, b entry) int { return int(a.At - b.At) })
 	return p
 }
 
@@ -212,6 +233,16 @@ var judgeCases = []struct {
 		hosts: one(aHost([]span{{15 * time.Second, 19 * time.Second}}, guarded(1, aCohort), endedAs(20, idleTimeout))),
 		told:  []time.Duration{18500 * time.Millisecond}, row: idleRow, ends: []end{idle},
 	}, nil},
+	{"a run is swept whose process could not write, and nobody knew why", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout)).notWriting(15, 16).notWriting(16.5, 17.5).
+			notWriting(17.5, 19)),
+		told: []time.Duration{18500 * time.Millisecond}, row: idleRow, ends: []end{idle},
+	}, nil},
+	{"a run is swept whose process could write after two promises", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout)).notWriting(15, 16).notWriting(16, 17).
+			notWriting(18.5, 19)),
+		told: []time.Duration{18500 * time.Millisecond}, row: idleRow, ends: []end{idle},
+	}, []string{liveCancelled}},
 	{"an outage of the database kills no host", small{
 		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout))), outages: []span{{10 * time.Second, swept20s}},
 		told: []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
@@ -348,4 +379,47 @@ var judgeCases = []struct {
 		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(26, idleTimeout)).cutOff(10*time.Second, 25*time.Second)),
 		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
 	}, nil},
+	{"an end is lost with the old primary that acknowledged it", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, watchdog.WallClockExceeded), at(20.5, recorded)).
+			leftBehind(18*time.Second, 22*time.Second)),
+		row: row{session.Cancelled, watchdog.WallClockExceeded, theStart},
+	}, nil},
+	{"an end is lost long after the old primary was fenced", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, watchdog.WallClockExceeded), at(20.5, recorded)).
+			leftBehind(10*time.Second, 14*time.Second)),
+		row: row{session.Cancelled, watchdog.WallClockExceeded, theStart},
+	}, []string{lost, disagree}},
+	{"an end is lost of a host that was not left with the old primary", small{
+		hosts: []*processRecord{
+			aHost(nil, guarded(1, aCohort), endedAs(20, watchdog.WallClockExceeded), at(20.5, recorded)),
+			aHost(nil).leftBehind(18*time.Second, 22*time.Second),
+		},
+		row: row{session.Cancelled, watchdog.WallClockExceeded, theStart},
+	}, []string{lost, disagree}},
+	{"the row names another reason than the event, and its host was left with the old primary", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, watchdog.WallClockExceeded), at(20.5, recorded)).
+			leftBehind(18*time.Second, 22*time.Second)),
+		row: row{session.Cancelled, watchdog.WallClockExceeded, theStart}, ends: []end{idle},
+	}, []string{disagree}},
+	{"a sweeper that is left with the old primary cancels a run of a host that is not", small{
+		hosts: one(aHost(nil, guarded(1, aCohort))), strayed: []time.Duration{swept20s}, row: active,
+	}, nil},
+	{"a run is cancelled on both primaries", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(23, idleTimeout)).leftBehind(15*time.Second, 22*time.Second)),
+		told:  []time.Duration{swept20s}, strayed: []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
+	}, nil},
+	{"a run is cancelled on the new primary whose host was left with the old one for two promises", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20.5, idleTimeout)).leftBehind(18*time.Second, 20*time.Second)),
+		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
+	}, []string{liveCancelled}},
+	{"a run is cancelled on the new primary whose host was not left with the old one", small{
+		hosts: []*processRecord{
+			aHost(nil, guarded(1, aCohort), endedAs(20.5, idleTimeout)), aHost(nil).leftBehind(15*time.Second, 22*time.Second),
+		},
+		told: []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
+	}, []string{liveCancelled}},
+	{"a run goes on after the old primary was fenced, and was cancelled on the new one", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(29, idleTimeout)).leftBehind(15*time.Second, 22*time.Second)),
+		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
+	}, []string{wentOn}},
 }

@@ -24,6 +24,9 @@ const (
 	lost          = "acknowledged ends lost"
 )
 
+// forgiven is what is lost and not wrong: what a server acknowledged that was no primary any more.
+const forgiven = "ends lost with a primary that was fenced"
+
 var wrongs = []string{liveCancelled, deadForgotten, idleForgotten, doubled, disagree, wentOn, lost}
 
 // doubt is how long before it was seen a cancel can have been written: the answer can be late or lost.
@@ -130,7 +133,7 @@ func judge(e evidence) judgement {
 func (t *trial) order() {
 	for _, p := range t.sweepers {
 		for _, e := range p.entries {
-			if e.What == swept {
+			if e.What == swept && !p.astray(span{e.At, e.At}) {
 				w := windowOf(e.Run, e.Window)
 				t.told[w] = append(t.told[w], e.At)
 				t.see(w, e.At)
@@ -194,9 +197,17 @@ func (t *trial) judgeRow(run string) {
 	case r.status == session.Active:
 		t.judgeSilence(guard)
 	}
-	if want := r.wants(t.endsOf(run, r)); want != "" {
-		t.add(disagree, "%s is %s %s, and %s", run, r.status, r.reason, want)
+	t.judgeWords(run, r)
+}
+
+// judgeWords compares what a row says with the end events of its window. They can be lost, and the row be written after.
+func (t *trial) judgeWords(run string, r row) {
+	ends := t.endsOf(run, r)
+	want := r.wants(ends)
+	if want == "" || len(ends) == 0 && t.lostEnd(run, r) {
+		return
 	}
+	t.add(disagree, "%s is %s %s, and %s", run, r.status, r.reason, want)
 }
 
 // endsOf returns the end events that a row has to agree with: those of its window. A row whose window never opened is of
@@ -215,6 +226,13 @@ func (t *trial) endsOf(run string, r row) []end {
 		}
 	}
 	return t.ends[before]
+}
+
+// lostEnd reports whether the end event of a row's window can be lost.
+func (t *trial) lostEnd(run string, r row) bool {
+	return slices.ContainsFunc(t.tenures[run], func(one *tenure) bool {
+		return windowOf(run, one.window) == windowOf(run, r.started) && one.astray()
+	})
 }
 
 // wants says which event contradicts the row, or is missing.
@@ -267,8 +285,12 @@ func (t *trial) judgeSilence(guard *tenure) {
 func (t *trial) judgeEnd(one *tenure) {
 	w := windowOf(one.run, one.window)
 	ends := t.ends[w]
-	if one.stored != "" && !slices.ContainsFunc(ends, one.told) {
-		t.add(lost, "%s was told that the end of %s is %s, and the end events of its window are %v",
+	if one.stored != "" && !slices.ContainsFunc(ends, one.isTold) {
+		kind := lost
+		if one.astray() {
+			kind = forgiven
+		}
+		t.add(kind, "%s was told that the end of %s is %s, and the end events of its window are %v",
 			one.of.name, one.run, one.stored, ends)
 	}
 	for _, told := range t.told[w] {
@@ -282,9 +304,9 @@ func (t *trial) judgeEnd(one *tenure) {
 	}
 }
 
-// told reports whether an end is what the process was told that the store has. The store has the first: a stop of the
+// isTold reports whether an end is what the process was told that the store has. The store has the first: a stop of the
 // run's own that could not be recorded at once can find another one there.
-func (t *tenure) told(e end) bool { return e.complete || t.stored == recorded }
+func (t *tenure) isTold(e end) bool { return e.complete || t.stored == recorded }
 
 // due returns when a host that lives must have ended a run that was cancelled: within a promise in which it can read.
 func (t *trial) due(p *processRecord, cancelled time.Duration) time.Duration {

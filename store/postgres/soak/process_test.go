@@ -31,6 +31,7 @@ type process struct {
 	mu     sync.Mutex
 	away   []span        // it was stopped, or cut off
 	late   []span        // it could write, and may not have heard
+	stray  []span        // what it wrote was lost
 	killed time.Duration // or has ended; 0 if it lives
 }
 
@@ -125,12 +126,20 @@ func (p *process) noteLate(s span) {
 	p.late = append(p.late, s)
 }
 
+// noteStray notes a stretch in which what the process wrote was lost, though it was acknowledged.
+func (p *process) noteStray(s span) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stray = append(p.stray, s)
+}
+
 // record is what is known of the process up to now.
 func (p *process) record() (processRecord, error) {
 	entries, err := p.book.read()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return processRecord{
-		name: p.name, entries: entries, away: slices.Clone(p.away), late: slices.Clone(p.late), killed: p.killed,
+		name: p.name, entries: entries, away: slices.Clone(p.away), late: slices.Clone(p.late),
+		stray: slices.Clone(p.stray), killed: p.killed,
 	}, err
 }

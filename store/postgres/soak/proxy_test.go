@@ -32,6 +32,7 @@ type proxy struct {
 // A line is a connection through a proxy.
 type line struct {
 	client, server net.Conn
+	port           int
 	vanished       atomic.Bool  // nothing arrives at either end, and nothing closes it
 	answers        atomic.Int64 // how many pass before it breaks; negative is all
 }
@@ -56,6 +57,18 @@ func (p *proxy) lead(port int, socket string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.servers[port] = socket
+}
+
+// leave has a port lead nowhere from now on, and breaks its lines.
+func (p *proxy) leave(port int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.servers[port] = ""
+	for l := range p.lines {
+		if l.port == port && !l.vanished.Load() {
+			l.hangUp()
+		}
+	}
 }
 
 // setDelay delays each chunk of data by so much.
@@ -153,7 +166,7 @@ func (p *proxy) connect(port int, client net.Conn) {
 		client.Close()
 		return
 	}
-	l := &line{client: client, server: server}
+	l := &line{client: client, server: server, port: port}
 	l.lose(p.losing)
 	p.lines[l] = struct{}{}
 	var ways sync.WaitGroup

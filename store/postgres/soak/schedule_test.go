@@ -35,7 +35,7 @@ var (
 	}
 	serverKinds = []kind{
 		{fastStop, 0, 2 * promise, 1}, {immediateStop, 0, 2 * promise, 1}, {promotion, 0, 1, 1},
-		{standbyAway, promise / 5, 2 * promise, 1},
+		{standbyAway, promise / 5, 2 * promise, 1}, {splitBrain, promise / 5, 2 * death, 1},
 	}
 	lockKinds = []kind{
 		{rowsLocked, promise, threshold + 2*promise, 1},
@@ -60,6 +60,7 @@ const (
 	immediateStop = "server stopped at once"
 	promotion     = "primary killed, standby promoted"
 	standbyAway   = "synchronous standby away"
+	splitBrain    = "two primaries"
 	rowsLocked    = "rows locked by a stranger"
 	tableLocked   = "table locked by a stranger"
 	clockForward  = "clock of the servers set forward"

@@ -178,6 +178,7 @@ func (s *storm) table(e evidence, found judgement) string {
 		line(name, s.counts[name])
 	}
 	line("answers lost after commit or before", s.cluster.lostAnswers())
+	line(forgiven, len(found[forgiven]))
 	for _, wrong := range wrongs {
 		line("WRONG: "+wrong, len(found[wrong]))
 	}

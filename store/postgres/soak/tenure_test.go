@@ -14,12 +14,19 @@ type processRecord struct {
 	entries []entry
 	away    []span        // it was stopped, or cut off from the database
 	late    []span        // it could write, and may not have heard of cancels
+	stray   []span        // what it wrote was lost: a server acknowledged it that was no primary any more
 	killed  time.Duration // or has ended; 0 if it lives
 }
 
-// unable returns when the process could not write: what the parent did, and when it did not get to run.
+// unable returns when the process could not write: what the parent did, when it did not get to run, and when its
+// witness could not.
 func (p *processRecord) unable() []span {
 	all := slices.Clone(p.away)
+	for _, e := range p.entries {
+		if e.What == unwritten {
+			all = append(all, span{e.Since, e.At})
+		}
+	}
 	for i := 1; i < len(p.entries); i++ {
 		gap := span{p.entries[i-1].At, p.entries[i].At}
 		if gap.length() > promise {
@@ -40,6 +47,11 @@ func (p *processRecord) dead() (all []span) {
 	return all
 }
 
+// astray reports whether what the process was told in a span can be lost. An answer can be noted late.
+func (p *processRecord) astray(in span) bool {
+	return slices.ContainsFunc(p.stray, func(s span) bool { return in.touches(span{s.from, s.to + doubt}) })
+}
+
 // A tenure is the time in which a process guards a run.
 type tenure struct {
 	of      *processRecord
@@ -49,6 +61,7 @@ type tenure struct {
 	open    bool // it lasts
 	cause   string
 	stored  string         // how the process was told that the window ended: completed or recorded
+	told    time.Duration  // when it was
 	own     []span         // its signals and holds
 	cohort  *[]entry       // the signals of its cohort, nil if it is in none
 	holding *time.Duration // since when
@@ -59,6 +72,9 @@ func (p *processRecord) tenures() (all []*tenure) {
 	current := map[string]*tenure{}
 	cohorts := map[string]*[]entry{}
 	for _, e := range p.entries {
+		if e.What == unwritten {
+			continue
+		}
 		if e.Run == "" {
 			if cohorts[e.Cohort] == nil {
 				cohorts[e.Cohort] = &[]entry{}
@@ -93,7 +109,7 @@ func (t *tenure) note(e entry) {
 	case released:
 		t.release(e.At)
 	case completed, recorded:
-		t.stored = e.What
+		t.stored, t.told = e.What, e.At
 	case ended:
 		t.release(e.At)
 		t.open, t.life.to, t.cause = false, e.At, e.Cause
@@ -141,6 +157,11 @@ func (t *tenure) silences() (all []span) {
 		}
 	}
 	return all
+}
+
+// astray reports whether the beginning of the tenure, or its end, can be lost.
+func (t *tenure) astray() bool {
+	return t.of.astray(span{t.life.from, t.life.from}) || t.of.astray(span{t.life.to, max(t.life.to, t.told)})
 }
 
 // mayBeSwept reports whether a sweeper could rightly have ended the run at some time in a span: its process was dead,

@@ -1,0 +1,197 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// A pair is a primary with an asynchronous standby, which gets nothing after it was copied. Who uses the lease when it
+// is promoted finds its connection broken, once. The events are those of the primary.
+type pair struct {
+	session.Store
+	serving atomic.Pointer[session.Memory]
+	broken  atomic.Bool
+	onEnd   func() // after ends were written, and before that is answered
+}
+
+func newPair() *pair {
+	m := &session.Memory{}
+	p := &pair{Store: m}
+	p.serving.Store(m)
+	return p
+}
+
+func (p *pair) now() *session.Memory { return p.serving.Load() }
+
+// promote has a copy take the place of the primary.
+func (p *pair) promote(standby *session.Memory) {
+	p.broken.Store(true)
+	p.serving.Store(standby)
+}
+
+func (p *pair) BeginLease(ctx context.Context, l session.Lease) error {
+	return p.now().BeginLease(ctx, l)
+}
+
+func (p *pair) RenewLease(ctx context.Context, l session.Lease) error {
+	if p.broken.CompareAndSwap(true, false) {
+		return errors.New("unexpected EOF")
+	}
+	return p.now().RenewLease(ctx, l)
+}
+
+func (p *pair) Freshen(ctx context.Context, lease string, fresh []session.Freshness) (session.Skipped, error) {
+	return p.now().Freshen(ctx, lease, fresh)
+}
+
+func (p *pair) Attach(ctx context.Context, s session.Session) (before, after session.Session, err error) {
+	return p.now().Attach(ctx, s)
+}
+
+func (p *pair) End(ctx context.Context, ends []session.Ending) (session.Skipped, error) {
+	skipped, err := p.now().End(ctx, ends)
+	if p.onEnd != nil {
+		p.onEnd()
+	}
+	return skipped, err
+}
+
+func (p *pair) Session(ctx context.Context, runID string) (session.Session, error) {
+	return p.now().Session(ctx, runID)
+}
+
+func (p *pair) LeaseSessions(ctx context.Context, id string) ([]session.AttemptID, error) {
+	return p.now().LeaseSessions(ctx, id)
+}
+
+// keep runs a keeper until the returned func is called.
+func (p *pair) keep(t *testing.T) (k *session.Keeper, stop func()) {
+	t.Helper()
+	k, err := session.NewKeeper(session.KeeperConfig{Store: p})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = k.Run(ctx) })
+	return k, func() { cancel(); running.Wait() }
+}
+
+func (p *pair) attach(t *testing.T, k *session.Keeper) *watchdog.Watchdog {
+	t.Helper()
+	w, err := watchdog.New(t.Context(), watchdog.Run{ID: "run-1", StartedAt: time.Now()}, watchdog.Config{
+		Store: p, Keeper: k, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	return w
+}
+
+func (p *pair) stalled(t *testing.T) int {
+	t.Helper()
+	page, err := p.now().Stalled(t.Context(), session.Query{Threshold: session.DefaultThreshold, Limit: 10})
+	require.NoError(t, err)
+	return len(page.Sessions)
+}
+
+// What a row said last can be lost with a server. The keeper writes it again.
+func TestRowsOfOlderDatabase(t *testing.T) {
+	const minute = time.Minute
+	t.Run("a run that woke up is not silent", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPair()
+			k, stop := p.keep(t)
+			w := p.attach(t, k)
+			w.Activity()
+			time.Sleep(session.DefaultThreshold - minute/3)
+			standby := p.now().Clone()
+			w.Activity()
+			time.Sleep(minute / 12)
+			p.promote(standby)
+			for range 50 { // in which it has nothing new
+				time.Sleep(time.Second)
+				require.Zero(t, p.stalled(t))
+			}
+			require.NoError(t, w.Close())
+			stop()
+		})
+	})
+	t.Run("a run that fell silent is", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPair()
+			k, stop := p.keep(t)
+			w := p.attach(t, k)
+			standby := p.now().Clone()
+			w.Activity()
+			time.Sleep(2 * minute)
+			p.promote(standby)
+			time.Sleep(session.DefaultThreshold - 3*minute)
+			require.Zero(t, p.stalled(t))
+			time.Sleep(2 * minute)
+			require.Equal(t, 1, p.stalled(t))
+			require.NoError(t, w.Close())
+			stop()
+		})
+	})
+	t.Run("a run says what it does", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPair()
+			k, stop := p.keep(t)
+			w := p.attach(t, k)
+			standby := p.now().Clone()
+			require.NoError(t, w.Extend(minute))
+			w.Activity()
+			time.Sleep(2 * minute)
+			want, err := p.Session(t.Context(), "run-1")
+			require.NoError(t, err)
+			p.promote(standby)
+			time.Sleep(minute)
+			got, err := p.Session(t.Context(), "run-1")
+			require.NoError(t, err)
+			require.Equal(t, string(want.State), string(got.State))
+			require.NoError(t, w.Close())
+			stop()
+		})
+	})
+}
+
+// A database that came back older counts attempts again. The end of a run whose attempt is lost is not that of the run
+// which has the number now.
+func TestAttemptOfOlderDatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair()
+		k, stop := p.keep(t)
+		first := p.attach(t, k)
+		require.NoError(t, first.Close())
+		time.Sleep(time.Minute)
+		standby := p.now().Clone()
+		lost := p.attach(t, k)
+		require.Equal(t, 2, lost.Attempt().Number)
+		var live *watchdog.Watchdog
+		p.promote(standby)
+		p.onEnd = func() {
+			p.onEnd = nil
+			live = p.attach(t, k)
+		}
+		require.NoError(t, lost.Close())
+		require.Equal(t, 2, live.Attempt().Number)
+		for range 10 {
+			time.Sleep(time.Minute / 2)
+			live.Activity()
+		}
+		require.Equal(t, 1, k.Live())
+		row, err := p.Session(t.Context(), "run-1")
+		require.NoError(t, err)
+		require.Equal(t, session.Active, row.Status)
+		require.NoError(t, live.Close())
+		stop()
+	})
+}
