@@ -79,6 +79,14 @@ func TestObserve(t *testing.T) {
 			}, asked)
 		})
 	})
+	t.Run("a pass of Sweep does not wait for a lease with a longer promise than a keeper may give", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.newHost("dead", 1)
+			f.onLeases = func(all []session.Lease) { all[0].Promise = session.LongestPromise + 1 }
+			require.Zero(f, f.pass().Duration)
+			require.Equal(f, "dead", f.leaseOf("dead-000"))
+		})
+	})
 	t.Run("a host that began and died since the last pass is found dead by the next", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.pass()

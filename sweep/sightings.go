@@ -94,15 +94,14 @@ func (s *sightings) toLookAt(now time.Duration) (suspects []string, read bool) {
 	return suspects, read || len(suspects) > 0
 }
 
-// toExpire returns a dead lease that is to be expired, the one that has waited longest; nil if there is none.
-func (s *sightings) toExpire(now time.Duration) (first *observed) {
+// toExpire returns a dead lease that is to be expired, nil if there is none.
+func (s *sightings) toExpire(now time.Duration) *observed {
 	for _, id := range slices.Sorted(maps.Keys(s.leases)) {
-		o := s.leases[id]
-		if o.suspect && o.judged && o.due <= now && (first == nil || o.due < first.due) {
-			first = o
+		if o := s.leases[id]; o.suspect && o.judged && o.due <= now {
+			return o
 		}
 	}
-	return first
+	return nil
 }
 
 // takeUp has what was locked taken out of expired leases again.
