@@ -29,7 +29,7 @@ func finishes(e *env, _ session.Lease, s session.Session) {
 var signRules = []rule{
 	signRule("that was active again", "between the judgement and the cancel a run may continue", wakes),
 	signRule("that another lease has taken up", "its process was taken for dead, and goes on", isTakenUp),
-	signRule("whose lease has expired", "its last activity is by another clock now: it has to be judged again", losesLease),
+	signRule("whose lease has expired", "its last activity is by another clock now: judge it again", losesLease),
 	signRule("that was attached again", "another host took the run over after it was judged", attachesAgain),
 	signRule("that has ended", "a run that finished while it was judged did not stall", finishes),
 	{"a session that was put into a lease is neither claimed nor warned nor cancelled",

@@ -54,6 +54,7 @@ func TestFleetDied(t *testing.T) {
 		})
 	}
 	testFleetObserved(t)
+	testFleetOfOthers(t)
 }
 
 // testFleetObserved is the part about what an observation sees.
@@ -114,6 +115,11 @@ func testFleetObserved(t *testing.T) {
 			require.Zero(f, p.Lost)
 		})
 	})
+}
+
+// testFleetOfOthers is the part about what other sweepers find.
+func testFleetOfOthers(t *testing.T) {
+	t.Helper()
 	t.Run("those that another sweeper finds dead first are counted, too", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			for i := range 3 {

@@ -38,22 +38,30 @@ func (w *walk) takeStarts(ctx context.Context) {
 		if w.startsLeft = time.Since(began) >= startsFor; w.startsLeft {
 			return
 		}
-		switch s, err := w.claimStart(ctx); {
-		case errors.Is(err, session.ErrNotFound):
+		more, ok := w.nextStart(ctx)
+		if !more {
 			return
-		case errors.Is(err, session.ErrUnreadable):
-			w.addError(err)
-			failures++
-		case err != nil:
-			w.addError(err)
-			return
-		case s.Start.Tries > w.cfg.Resume.Tries: // by whoever called Start before, and died
-			w.giveUp(ctx, s, w.cfg.Resume.Tries, nil)
-		case w.start(ctx, s):
-			failures = 0
-		default:
-			failures++
 		}
+		if failures++; ok {
+			failures = 0
+		}
+	}
+}
+
+// nextStart calls Start for the run whose start has been due for the longest time. It reports whether there may be
+// more, and whether this one worked.
+func (w *walk) nextStart(ctx context.Context) (more, ok bool) {
+	switch s, err := w.claimStart(ctx); {
+	case errors.Is(err, session.ErrNotFound):
+		return false, true
+	case err != nil:
+		w.addError(err)
+		return errors.Is(err, session.ErrUnreadable), false
+	case s.Start.Tries > w.cfg.Resume.Tries: // by whoever called Start before, and died
+		w.giveUp(ctx, s, w.cfg.Resume.Tries, nil)
+		return true, true
+	default:
+		return true, w.start(ctx, s)
 	}
 }
 

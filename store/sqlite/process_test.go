@@ -22,35 +22,29 @@ import (
 // childVariable makes the test binary the other process of these tests. Its value is the job and its arguments.
 const childVariable = "WATCHDOG_SQLITE_CHILD"
 
+// childJobs get the file of the database and the argument of the job.
+var childJobs = map[string]func(file, argument string) error{
+	"append until killed":  appendUntilKilled,
+	"race":                 raceForIDs,
+	"take until killed":    takeUntilKilled,
+	"take together":        takeTogether,
+	"spend":                spend,
+	"open and append":      openAndAppend,
+	"deliver until killed": func(file, _ string) error { return deliverUntilKilled(file) },
+	"claim and wait":       func(file, _ string) error { return claimAndWait(file) },
+	"resume until killed":  func(file, _ string) error { return resumeUntilKilled(file) },
+	"read only":            func(file, _ string) error { return readOnly(file) },
+}
+
 // runChild does a job and returns the exit code.
 func runChild(job string) int {
-	arguments := strings.Split(job, "\n")
-	var err error
-	switch file := arguments[1]; arguments[0] {
-	case "append until killed":
-		err = appendUntilKilled(file, arguments[2])
-	case "race":
-		err = raceForIDs(file, arguments[2])
-	case "take until killed":
-		err = takeUntilKilled(file, arguments[2])
-	case "take together":
-		err = takeTogether(file, arguments[2])
-	case "spend":
-		err = spend(file, arguments[2])
-	case "open and append":
-		err = openAndAppend(file, arguments[2])
-	case "deliver until killed":
-		err = deliverUntilKilled(file)
-	case "claim and wait":
-		err = claimAndWait(file)
-	case "resume until killed":
-		err = resumeUntilKilled(file)
-	case "read only":
-		err = readOnly(file)
-	default:
-		err = fmt.Errorf("no such job: %q", job)
+	arguments := append(strings.Split(job, "\n"), "")
+	do := childJobs[arguments[0]]
+	if do == nil {
+		fmt.Printf("error: no such job: %q\n", job)
+		return 1
 	}
-	if err != nil {
+	if err := do(arguments[1], arguments[2]); err != nil {
 		fmt.Println("error:", err)
 		return 1
 	}
