@@ -93,28 +93,18 @@ func (s *Store) eventsAfter(ctx context.Context, at place, aggregateID string) (
 ) {
 	err = s.read(ctx, "new events", func() error {
 		events, last = nil, place{} // which it stays if the table is empty
-		rows, err := s.db.QueryContext(ctx, selectNew, at.row, at.id, aggregateID)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }() // rows.Err has the error
-		for rows.Next() {
+		return eachRow(reading{ctx: ctx, store: s}, func(rows *sql.Rows) error {
 			var r eventRow
 			var row sql.NullInt64 // NULL if there is no event
 			var runID sql.NullString
-			if err := r.scan(rows, &last.row, &last.id, &row, &runID); err != nil {
+			err := r.scan(rows, &last.row, &last.id, &row, &runID)
+			if err != nil || !row.Valid {
 				return err
-			}
-			if !row.Valid {
-				continue
 			}
 			e, err := r.event(watchdog.AggregateType, runID.String)
-			if err != nil {
-				return err
-			}
 			events = append(events, e)
-		}
-		return rows.Err()
+			return err
+		}, selectNew, at.row, at.id, aggregateID)
 	})
 	return events, last, err
 }

@@ -38,25 +38,6 @@ func createFeedIndexes(t *transaction) error {
 }
 
 // Layers implements [watchdog.FeedStore]. A row of another program whose payload is not JSON has no parent.
-func (s *Store) Layers(ctx context.Context, parent string) (layers []string, err error) {
-	err = s.read(ctx, "layers", func() error {
-		layers = nil
-		rows, err := s.db.QueryContext(ctx, selectLayers, parent)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }() // rows.Err has the error
-		for rows.Next() {
-			var layer string
-			if err := rows.Scan(&layer); err != nil {
-				return err
-			}
-			layers = append(layers, layer)
-		}
-		return rows.Err()
-	})
-	if err != nil {
-		return nil, err
-	}
-	return layers, nil
+func (s *Store) Layers(ctx context.Context, parent string) ([]string, error) {
+	return readRows(ctx, s, "layers", scanText, selectLayers, parent)
 }

@@ -73,31 +73,11 @@ func (t *transaction) claimNotices(most int, lasts time.Duration) ([]session.Not
 	if err := t.run(endEarly, formatTime(now), formatTime(now.Add(storerows.SetBack))); err != nil {
 		return nil, err
 	}
-	due, err := t.due(now, most)
+	due, err := rowsOf(t, scanNotice, selectDue, formatTime(now), most)
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
 	return due, t.run(claimDue, formatTime(now), most, formatTime(now.Add(lasts)))
-}
-
-func (t *transaction) due(now time.Time, most int) (due []session.Notice, err error) {
-	prepared, err := t.prepare(selectDue) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return nil, err
-	}
-	rows, err := prepared.QueryContext(context.Background(), formatTime(now), most)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
-	for rows.Next() {
-		n, err := scanNotice(rows)
-		if err != nil {
-			return nil, err
-		}
-		due = append(due, n)
-	}
-	return due, rows.Err()
 }
 
 // scanNotice reads a row. One of another program whose time has another form has none: it holds up no other.

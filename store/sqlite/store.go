@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -121,16 +122,13 @@ func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 // Read implements [watchdog.EventStore]. If another program wrote a row whose timestamp or payload cannot be read, Read
 // returns an error that names the row.
 func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	var events []watchdog.Event
-	err := s.read(ctx, "events", func() (err error) {
-		events, err = s.query(ctx, aggregateType, aggregateID)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return events, nil
+	events, err := readRows(ctx, s, "events", scanEvent(aggregateType, aggregateID), selectEvents,
+		aggregateType, aggregateID)
+	slices.SortStableFunc(events, watchdog.Event.Compare) // timestamps of other writers may not sort as text
+	return events, err
 }
+
+const selectEvents = `SELECT ` + eventColumns + ` FROM main.events WHERE ` + ofAggregate
 
 // read runs a query, and repeats it while the database is locked.
 func (s *Store) read(ctx context.Context, what string, query func() error) error {
@@ -176,14 +174,4 @@ func (s *Store) startRead() error {
 	}
 	s.reads.Add(1)
 	return nil
-}
-
-const selectEvents = `SELECT ` + eventColumns + ` FROM main.events WHERE ` + ofAggregate
-
-func (s *Store) query(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	rows, err := s.db.QueryContext(ctx, selectEvents, aggregateType, aggregateID)
-	if err != nil {
-		return nil, err
-	}
-	return scanEvents(rows, aggregateType, aggregateID)
 }

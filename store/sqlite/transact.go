@@ -128,18 +128,6 @@ func (d *decider) finish() (panicked any) {
 	return d.panicked
 }
 
-func (t *transaction) selected(s watchdog.Selection) ([]watchdog.Event, error) {
-	prepared, err := t.prepare(selectSelection) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return nil, err
-	}
-	rows, err := prepared.QueryContext(context.Background(), selectionArguments(s)...)
-	if err != nil {
-		return nil, err
-	}
-	return selectFrom(rows, s)
-}
-
 // insert inserts the events and notes the IDs that were taken.
 func (t *transaction) insert(events []watchdog.Event, taken map[string]bool) error {
 	rows, err := encode(events)
