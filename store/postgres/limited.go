@@ -118,6 +118,11 @@ func notePrepared(conn *pgx.Conn, steps []step) {
 // forgetPrepared follows an error: pgx forgets the statements that were sent together with the one that failed.
 func forgetPrepared(conn *pgx.Conn) { clear(preparedBy(conn)) }
 
+// inTransaction is transaction in a connection of the pool.
+func (s *Store) inTransaction(ctx context.Context, call func(pgx.Tx) error) error {
+	return s.onConn(ctx, func(conn *pgx.Conn) error { return s.transaction(ctx, conn, call) })
+}
+
 // transaction runs a call in a transaction whose waits for locks are limited.
 func (s *Store) transaction(ctx context.Context, conn *pgx.Conn, call func(pgx.Tx) error) error {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.beginLimited()})

@@ -97,8 +97,10 @@ func (r *sessionRow) scanInto(first ...any) []any {
 		&r.claim, &r.ended, &r.stopFailed, &r.state, &r.behind, &r.lost, &r.allowance, &r.expired)
 }
 
-// session parses the row. Its error wraps [session.ErrUnreadable].
-func (r *sessionRow) session() (session.Session, error) {
+func (r *sessionRow) exists() bool { return r.runID.Valid }
+
+// Session parses the row. Its error wraps [session.ErrUnreadable].
+func (r *sessionRow) Session() (session.Session, error) {
 	if !r.readable.Bool {
 		return session.Session{}, unreadable(r.runID.String)
 	}
@@ -143,7 +145,7 @@ func (s *Store) Session(ctx context.Context, runID string) (found session.Sessio
 		case len(rows) == 0:
 			return fmt.Errorf("%w: run %s", session.ErrNotFound, runID)
 		}
-		found, err = rows[0].session()
+		found, err = rows[0].Session()
 		return err
 	})
 	return found, err

@@ -81,13 +81,13 @@ func (s *Store) Attach(ctx context.Context, run session.Session) (before, after 
 			return err
 		}
 		if r.was.runID.Valid {
-			if before, err = r.was.session(); err != nil {
+			if before, err = r.was.Session(); err != nil {
 				return err
 			}
 		}
 		after = before // the row has the attempt already
 		if r.is.runID.Valid {
-			after, err = r.is.session()
+			after, err = r.is.Session()
 		}
 		return err
 	})

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // spendTables are what version 4 makes. A scope has a row without a window name, which has its currency and is charged
@@ -17,7 +17,7 @@ var spendTables = []string{
 		window_name varchar(64) COLLATE pg_catalog."C" NOT NULL,
 		currency varchar(16) NOT NULL DEFAULT '',
 		ends_at pg_catalog.timestamptz,
-		` + storerows.EachKind("KIND bigint NOT NULL DEFAULT 0") + `,
+		` + storeflow.EachKind("KIND bigint NOT NULL DEFAULT 0") + `,
 		PRIMARY KEY (scope, window_name)
 	) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)`,
 	`CREATE TABLE IF NOT EXISTS SCHEMA.watchdog_slices (
@@ -27,9 +27,9 @@ var spendTables = []string{
 		taken_at pg_catalog.timestamptz NOT NULL,
 		host pg_catalog.text NOT NULL DEFAULT '',
 		pid bigint NOT NULL DEFAULT 0,
-		` + storerows.EachKind("granted_KIND bigint NOT NULL") + `,
+		` + storeflow.EachKind("granted_KIND bigint NOT NULL") + `,
 		returned_at pg_catalog.timestamptz,
-		` + storerows.EachKind("returned_KIND bigint NOT NULL DEFAULT 0") + `
+		` + storeflow.EachKind("returned_KIND bigint NOT NULL DEFAULT 0") + `
 	)`,
 	// Who deletes a window finds its slices by the index.
 	`CREATE INDEX IF NOT EXISTS watchdog_slices_window ON SCHEMA.watchdog_slices (scope, window_name)`,
@@ -37,7 +37,7 @@ var spendTables = []string{
 
 // spendColumns and sliceColumns are those by which the tables are known.
 var (
-	spendColumns = slices.Concat([]string{"scope", "window_name", "currency", "ends_at"}, storerows.SpendKinds)
+	spendColumns = slices.Concat([]string{"scope", "window_name", "currency", "ends_at"}, storeflow.SpendKinds)
 	sliceColumns = []string{
 		"id", "scope", "window_name", "taken_at", "host", "pid", "granted_cost", "returned_at", "returned_cost",
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // spendTables are what version 4 makes. A scope has a row without a window name, which has its currency and is charged
@@ -15,7 +15,7 @@ var spendTables = []struct{ name, definition string }{
 		window_name VARCHAR(64) NOT NULL,
 		currency VARCHAR(16) NOT NULL DEFAULT '',
 		ends_at TEXT,
-		` + storerows.EachKind("KIND INTEGER NOT NULL DEFAULT 0") + `,
+		` + storeflow.EachKind("KIND INTEGER NOT NULL DEFAULT 0") + `,
 		PRIMARY KEY (scope, window_name)
 	) WITHOUT ROWID`},
 	{"watchdog_slices", `(
@@ -25,9 +25,9 @@ var spendTables = []struct{ name, definition string }{
 		taken_at TEXT NOT NULL,
 		host TEXT NOT NULL DEFAULT '',
 		pid INTEGER NOT NULL DEFAULT 0,
-		` + storerows.EachKind("granted_KIND INTEGER NOT NULL") + `,
+		` + storeflow.EachKind("granted_KIND INTEGER NOT NULL") + `,
 		returned_at TEXT,
-		` + storerows.EachKind("returned_KIND INTEGER NOT NULL DEFAULT 0") + `
+		` + storeflow.EachKind("returned_KIND INTEGER NOT NULL DEFAULT 0") + `
 	) WITHOUT ROWID`},
 }
 
@@ -47,7 +47,7 @@ func createSpend(t *transaction) error {
 
 // spendColumns are those by which a table of version 4 is known.
 var spendColumns = map[string][]string{
-	"watchdog_spend": slices.Concat([]string{"scope", "window_name", "currency", "ends_at"}, storerows.SpendKinds),
+	"watchdog_spend": slices.Concat([]string{"scope", "window_name", "currency", "ends_at"}, storeflow.SpendKinds),
 	"watchdog_slices": {
 		"id", "scope", "window_name", "taken_at", "host", "pid", "granted_cost", "returned_at", "returned_cost",
 	},
