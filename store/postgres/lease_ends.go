@@ -23,9 +23,6 @@ const createLeaseEndTable = `
 		PRIMARY KEY (lease, run_id, attempt)
 	) WITH (autovacuum_vacuum_scale_factor = 0.02)`
 
-// leaseEndColumns are those by which the table is known.
-var leaseEndColumns = []string{"lease", "run_id", "attempt"}
-
 // createLeaseEnds is version 6.
 func createLeaseEnds(t *transaction) error {
 	for _, statement := range []string{limitLocks, createLeaseEndTable} {
@@ -34,11 +31,6 @@ func createLeaseEnds(t *transaction) error {
 		}
 	}
 	return nil
-}
-
-// checkLeaseEnds reports whether the table exists. It fails if one by that name is not ours.
-func (t *transaction) checkLeaseEnds() (bool, error) {
-	return t.checkOurs("watchdog_lease_ends", leaseEndColumns)
 }
 
 const (

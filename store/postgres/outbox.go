@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/seed62658d38/watchdog"
 )
@@ -19,9 +18,6 @@ const createOutbox = `
 		created_at pg_catalog.timestamptz NOT NULL
 	)`
 
-// outboxColumns are those by which the table is known. It gets those of outboxDelivery.
-var outboxColumns = []string{"id", "event_id", "aggregate_type", "aggregate_id", "event_type", "created_at"}
-
 // outboxRows writes the ends among the events of the table or query named.
 const (
 	outboxRows = `
@@ -36,17 +32,6 @@ const (
 // not in the outbox again.
 var insertNotifying = `WITH stored AS (` + insertEvents + returnForOutbox + `), told AS (` +
 	fmt.Sprintf(outboxRows, "stored") + `) SELECT id FROM stored`
-
-// outboxDelivery are the columns of version 5. Each has a default, so that versions that do not know it go on writing
-// rows: these are due, and were never claimed.
-var outboxDelivery = [][2]string{
-	{"due_at", "pg_catalog.timestamptz NOT NULL DEFAULT '-infinity'"}, // or until when it is claimed
-	{"tries", "bigint NOT NULL DEFAULT 0"},
-	{"alert", "boolean NOT NULL DEFAULT false"}, // of no event
-	// Version 5 was without them for a while.
-	{"paused_at", "pg_catalog.timestamptz NOT NULL DEFAULT '-infinity'"}, // when due_at was set
-	{"waited", "bigint NOT NULL DEFAULT 0"},                              // its delays in all, in microseconds
-}
 
 // outboxDeliveryIndexes find what is due, in the order in which it was put, and the rows of an event. Alerts that
 // several put at once are there once. Rejected: a unique index of all events. Rows of earlier versions may name one
@@ -63,25 +48,7 @@ var outboxDeliveryIndexes = []string{
 }
 
 // createDelivery is version 5. As in version 3, migrate fails if a transaction uses the table for long.
-func createDelivery(t *transaction) error {
-	statements := []string{limitLocks}
-	for _, column := range outboxDelivery {
-		statements = append(statements,
-			"ALTER TABLE SCHEMA.watchdog_outbox ADD COLUMN IF NOT EXISTS "+column[0]+" "+column[1])
-	}
-	for _, statement := range append(statements, outboxDeliveryIndexes...) {
-		if err := t.exec(statement); err != nil {
-			return fmt.Errorf("add to watchdog_outbox: %w", err)
-		}
-	}
-	return nil
-}
-
-// checkDelivery reports whether the columns of version 5 exist.
-func (t *transaction) checkDelivery() (bool, error) {
-	columns, err := t.columns("watchdog_outbox")
-	return !slices.ContainsFunc(outboxDelivery, func(wanted [2]string) bool { return !hasColumn(columns, wanted[0]) }), err
-}
+func createDelivery(t *transaction) error { return t.add(5, outboxDeliveryIndexes...) }
 
 // insertStatement returns the statement that inserts events.
 func (s *Store) insertStatement() string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -176,11 +177,10 @@ func (t *transaction) migrate() error {
 	if err := storerows.CheckVersion(version, oldestReader, len(migrations)); err != nil {
 		return err
 	}
-	complete, err := t.checkTables()
-	if err != nil {
+	if version, err = t.completeVersion(version); err != nil {
 		return err
 	}
-	for version = min(version, complete); version < len(migrations); version++ {
+	for ; version < len(migrations); version++ {
 		if err := migrations[version](t); err != nil {
 			return err
 		}
@@ -194,16 +194,12 @@ func (t *transaction) migrate() error {
 // schemaVersion returns the newest version that the tables had, and the oldest version of a program that can use them:
 // 0 if there are no tables of ours, or if that is not known.
 func (t *transaction) schemaVersion() (version, oldestReader int, err error) {
-	kind, err := t.relation("watchdog_schema")
-	if err != nil || kind == "" {
-		return 0, 0, err
-	}
-	columns, err := t.columns("watchdog_schema")
-	if err != nil {
+	names, err := t.columnNames("watchdog_schema")
+	if err != nil || len(names) == 0 {
 		return 0, 0, err
 	}
 	reader := "NULL::integer"
-	if hasColumn(columns, "oldest_reader") {
+	if slices.Contains(names, "oldest_reader") {
 		reader = "oldest_reader"
 	}
 	err = t.values(`

@@ -135,7 +135,7 @@ type stalledRow struct {
 	sessionRow
 	now        instant
 	unreadable []string
-	due        pgtype.Int8 // NULL for a session without a lease
+	due        pgtype.Int8   // NULL for a session without a lease
 	asked      time.Duration // the threshold of the query
 }
 

@@ -2,12 +2,6 @@ package postgres
 
 import "fmt"
 
-// sessionColumns are the columns that an existing watchdog_sessions table must have. It gets those of leaseColumns.
-var sessionColumns = []string{
-	"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt", "resumes",
-	"reason", "ended_at", "ended", "readable", "silent", "due",
-}
-
 // The threshold is in nanoseconds, and 0 means the sweeper's. The column ended is the transaction in which the row
 // last ended: transactions have the order in which others see them, and times do not. Keepers of versions before 6 ask
 // by it what ended, and it and its index are kept for them alone.
@@ -17,7 +11,7 @@ var sessionColumns = []string{
 // and back, because PostgreSQL generates a column only from an immutable sum, and only the sum of a time without a
 // zone is one.
 //
-// What is written often is in no index: see leaseColumns. The dead rows of the others lie where the search for stalled
+// What is written often is in no index: see [storeflow.Parts]. The dead rows of the others lie where the search for stalled
 // sessions begins, so the table is vacuumed when two rows in a hundred are dead and not twenty.
 const createSessionTable = `
 	CREATE TABLE IF NOT EXISTS SCHEMA.watchdog_sessions (

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
@@ -35,14 +34,6 @@ var spendTables = []string{
 	`CREATE INDEX IF NOT EXISTS watchdog_slices_window ON SCHEMA.watchdog_slices (scope, window_name)`,
 }
 
-// spendColumns and sliceColumns are those by which the tables are known.
-var (
-	spendColumns = slices.Concat([]string{"scope", "window_name", "currency", "ends_at"}, storeflow.SpendKinds)
-	sliceColumns = []string{
-		"id", "scope", "window_name", "taken_at", "host", "pid", "granted_cost", "returned_at", "returned_cost",
-	}
-)
-
 // createSpend is version 4.
 func createSpend(t *transaction) error {
 	for _, statement := range spendTables {
@@ -51,14 +42,4 @@ func createSpend(t *transaction) error {
 		}
 	}
 	return nil
-}
-
-// checkSpend reports whether the tables of version 4 exist. It fails if one by such a name is not ours.
-func (t *transaction) checkSpend() (exist bool, err error) {
-	spend, err := t.checkOurs("watchdog_spend", spendColumns)
-	if err != nil {
-		return false, err
-	}
-	taken, err := t.checkOurs("watchdog_slices", sliceColumns)
-	return spend && taken, err
 }

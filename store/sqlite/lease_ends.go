@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -34,23 +33,6 @@ func createLeaseEnds(t *transaction) error {
 		}
 	}
 	return nil
-}
-
-// lacksLeaseEnds reports whether the table of version 6, or its trigger, is missing. It fails if a table of that name
-// is not ours.
-func (t *transaction) lacksLeaseEnds() (bool, error) {
-	exist, err := t.columnNames("watchdog_lease_ends")
-	if err != nil || len(exist) == 0 {
-		return true, err
-	}
-	for _, column := range []string{"lease", "run_id", "attempt"} {
-		if !slices.Contains(exist, column) {
-			return false, fmt.Errorf("%w (watchdog_lease_ends has no column %s)", ErrForeignTable, column)
-		}
-	}
-	names, err := t.texts(`
-		SELECT name FROM main.sqlite_master WHERE type = 'trigger' AND name = 'watchdog_lease_ends_untold'`)
-	return len(names) == 0, err
 }
 
 const (

@@ -1,82 +1,49 @@
 package sqlite
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"strings"
+
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
-// addedColumns are columns of version 3 that tables which programs before made lack.
-var addedColumns = []string{"covered", "behind", "oldest_reader"}
+// parts are those of the schema. Programs before oldest_reader have no column for it.
+var parts = append(slices.Clone(storeflow.Parts),
+	storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: []string{"created", "silent", "due"}},
+	storeflow.Part{Version: 3, Table: "watchdog_leases", Columns: []string{"epoch"}},
+	storeflow.Part{Version: 3, Table: "watchdog_schema", Added: []storeflow.AddedColumn{{Name: "oldest_reader", Type: "integer"}}},
+)
 
-// A leaseTable is one that version 3 makes, or gives more columns: a name and a type each.
-type leaseTable struct {
-	name    string
-	columns [][2]string
+// addedTypes are the types of the columns that a version adds.
+var addedTypes = map[string]string{
+	"text": "TEXT", "integer": "INTEGER", "time": "TEXT", "flag": "INTEGER", "JSON": "TEXT", "lease ID": "TEXT",
+	"since": "TEXT NOT NULL DEFAULT ''", "count": "INTEGER NOT NULL DEFAULT 0",
 }
 
-// leaseTables are the tables and columns of version 3. A column may be NULL, so that adding it changes no row, and so
-// that versions that do not know it go on writing rows.
-//
-// The row of a session in a lease has the largest threshold, so that a version that knows nothing of leases never finds
-// it stalled; own_threshold is the session's. quiet_since is the activity of a quiet session without a threshold of its
-// own. That of one with a threshold is in quiet_due, with the threshold added. Both are NULL for a session that is not
-// quiet: signs of life of a busy session change no index.
-//
-// A session with an allowance has no threshold. Its own_threshold is for versions that know no allowance, and its
-// quiet_due has the allowance added. One of an attempt before, of such a version, is not for this one.
-//
-// A row that left a lease which expired says in expired_lease for which attempt, how often in a row the lease was found
-// not renewed, when it was renewed last, in microseconds since 1970, and its ID.
-var leaseTables = []leaseTable{
-	{"watchdog_sessions", [][2]string{
-		{"lease", "TEXT"},
-		{"leased", "INTEGER"}, // the attempt that the lease is for, with a minus if that is lost
-		{"activity", "INTEGER"},
-		{"quiet_since", "INTEGER"},
-		{"quiet_due", "INTEGER"},
-		{"own_threshold", "INTEGER"},
-		{"state", "TEXT"},
-		{"claim", "TEXT"},
-		{"claimed_until", "TEXT"},
-		{"warned_at", "TEXT"},
-		{"warned_attempt", "INTEGER"}, // the row when it was warned, as are the next three
-		{"warned_lease", "TEXT"},
-		{"warned_beat", "INTEGER"},
-		{"warned_last_event", "TEXT"},
-		{"stop_failed", "INTEGER"},
-		{"allowance", "INTEGER"}, // in nanoseconds
-		{"allowed", "INTEGER"},   // the attempt that the allowance is for
-		{"expired_lease", "TEXT"},
-	}},
-	{"watchdog_leases", [][2]string{
-		{"id", "TEXT NOT NULL PRIMARY KEY"},
-		{"host", "TEXT NOT NULL"},
-		{"promise", "INTEGER NOT NULL"}, // in nanoseconds, as are clock and vouched
-		{"beat", "INTEGER NOT NULL"},
-		{"clock", "INTEGER NOT NULL"},
-		{"vouched", "INTEGER NOT NULL"},
-		{"renewed_at", "TEXT NOT NULL"},
-		{"looks", "INTEGER NOT NULL DEFAULT 0"}, // how often it was observed: each observation is a write
-		{"expired", "TEXT"},                     // when it was found to have expired
-		{"covered", "INTEGER"},                  // as vouched, without the rows of behind
-		{"behind", "TEXT"},                      // the rows that cannot be written now, as JSON
-		// The time at which the lease's clock was at zero, in nanoseconds since 1970.
-		{"epoch", "INTEGER GENERATED ALWAYS AS ((" + microseconds("renewed_at") + ") * 1000 - clock) VIRTUAL"},
-	}},
-	{"watchdog_outbox", [][2]string{
-		{"id", "INTEGER PRIMARY KEY AUTOINCREMENT"},
-		{"event_id", "VARCHAR(36) NOT NULL"},
-		{"aggregate_type", "VARCHAR(100) NOT NULL"},
-		{"aggregate_id", "VARCHAR(255) NOT NULL"},
-		{"event_type", "VARCHAR(200) NOT NULL"},
-		{"created_at", "TEXT NOT NULL"},
-	}},
-	{"watchdog_schema", [][2]string{
-		{"version", "INTEGER PRIMARY KEY"},
-		{"oldest_reader", "INTEGER"}, // the oldest version that can use the schema
-	}},
+// leaseTables are the tables of version 3. The epoch of a lease is the time at which its clock was at zero, in
+// nanoseconds since 1970; promise, clock and vouched are in nanoseconds, too. Looks is how often the lease was observed:
+// each observation is a write.
+var leaseTables = []string{
+	`watchdog_leases (
+		id TEXT NOT NULL PRIMARY KEY,
+		host TEXT NOT NULL,
+		promise INTEGER NOT NULL,
+		beat INTEGER NOT NULL,
+		clock INTEGER NOT NULL,
+		vouched INTEGER NOT NULL,
+		renewed_at TEXT NOT NULL,
+		looks INTEGER NOT NULL DEFAULT 0,
+		expired TEXT,
+		epoch INTEGER GENERATED ALWAYS AS ((` + microseconds("renewed_at") + `) * 1000 - clock) VIRTUAL
+	)`,
+	`watchdog_outbox (
+		id INTEGER PRIMARY KEY AUTOINCREMENT,
+		event_id VARCHAR(36) NOT NULL,
+		aggregate_type VARCHAR(100) NOT NULL,
+		aggregate_id VARCHAR(255) NOT NULL,
+		event_type VARCHAR(200) NOT NULL,
+		created_at TEXT NOT NULL
+	)`,
 }
 
 // The conditions of the partial indexes. A query must repeat a condition word for word to use its index. An unreadable
@@ -116,9 +83,12 @@ func createLeases(t *transaction) error {
 		return err
 	}
 	for _, table := range leaseTables {
-		if err := t.complete(table); err != nil {
-			return fmt.Errorf("create %s: %w", table.name, err)
+		if err := t.exec(`CREATE TABLE IF NOT EXISTS main.` + table); err != nil {
+			return fmt.Errorf("create the tables of leases: %w", err)
 		}
+	}
+	if err := t.addColumns(3); err != nil {
+		return err
 	}
 	for _, index := range leaseIndexes {
 		if err := t.exec(`CREATE INDEX IF NOT EXISTS main.` + index); err != nil {
@@ -131,61 +101,46 @@ func createLeases(t *transaction) error {
 	return nil
 }
 
-// complete makes a table, or adds the columns that it lacks.
-func (t *transaction) complete(table leaseTable) error {
-	exist, err := t.columnNames(table.name)
-	if err != nil {
-		return err
-	}
-	if len(exist) == 0 {
-		return t.exec(`CREATE TABLE main.` + table.name + ` (` + table.definition() + `)`)
-	}
-	for _, column := range table.columns {
-		if slices.Contains(exist, column[0]) {
-			continue
-		}
-		if err := t.exec(`ALTER TABLE main.` + table.name + ` ADD COLUMN ` + column[0] + ` ` + column[1]); err != nil {
+// addColumns adds those columns of a version that are missing.
+func (t *transaction) addColumns(version int) error {
+	return storeflow.Additions(parts, version, addedTypes, func(table, column, of string) error {
+		exist, err := t.columnNames(table)
+		if err != nil || slices.Contains(exist, column) {
 			return err
 		}
-	}
-	return nil
+		return t.exec(`ALTER TABLE main.` + table + ` ADD COLUMN ` + column + ` ` + of)
+	})
 }
 
-func (table leaseTable) definition() string {
-	var columns []string
-	for _, column := range table.columns {
-		columns = append(columns, column[0]+" "+column[1])
-	}
-	return strings.Join(columns, ", ")
-}
+// triggers are ours, with the versions that make them.
+var triggers = map[string]int{"watchdog_leases_named": 3, "watchdog_lease_ends_untold": 6}
 
-// lacksLeases reports whether a table, a column or the trigger of version 3 is missing. It fails if a table of such a
-// name is not ours.
-func (t *transaction) lacksLeases() (lacks bool, err error) {
-	for _, table := range leaseTables {
-		exist, err := t.columnNames(table.name)
-		if err != nil {
-			return false, err
-		}
-		for _, column := range table.columns {
-			switch {
-			case slices.Contains(exist, column[0]):
-			case len(exist) == 0 || table.name == "watchdog_sessions" || slices.Contains(addedColumns, column[0]):
-				lacks = true
-			default:
-				return false, fmt.Errorf("%w (%s has no column %s)", ErrForeignTable, table.name, column[0])
-			}
+// completeVersion returns the version to migrate from: a lower one if the host has dropped tables. It fails if a table of
+// such a name is not ours.
+func (t *transaction) completeVersion(version int) (int, error) {
+	exists, err := t.checkEvents()
+	if err != nil {
+		return 0, err
+	}
+	if !exists {
+		version = 0
+	}
+	version, err = storeflow.CompleteVersion(version, parts, t.columnNames, func(table string, lacks []string) error {
+		return fmt.Errorf("%w (%s has no column %s)", ErrForeignTable, table, lacks[0])
+	})
+	if err != nil {
+		return 0, err
+	}
+	exist, err := rowsOf(t, scanText, `SELECT name FROM main.sqlite_master WHERE type = 'trigger'`)
+	for name, of := range triggers {
+		if !slices.Contains(exist, name) {
+			version = min(version, of-1)
 		}
 	}
-	names, err := t.texts(`SELECT name FROM main.sqlite_master WHERE type = 'trigger' AND name = 'watchdog_leases_named'`)
-	return lacks || len(names) == 0, err
+	return version, err
 }
 
 // columnNames returns the names of a table's columns in lower case, and none if there is no such table.
 func (t *transaction) columnNames(table string) ([]string, error) {
-	statement, err := t.prepare(`SELECT lower(name) FROM pragma_table_xinfo(?1, 'main')`) //nolint:sqlclosecheck // kept
-	if err != nil {
-		return nil, err
-	}
-	return textsOf(statement.QueryContext(context.Background(), table))
+	return rowsOf(t, scanText, `SELECT lower(name) FROM pragma_table_xinfo(?1, 'main')`, table)
 }

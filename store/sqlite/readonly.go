@@ -77,7 +77,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	if exist, err := t.checkEvents(); err != nil || !exist {
 		return errors.Join(err, noTables(exist || err != nil))
 	}
-	_, err = t.usableVersion(version)
+	_, err = t.completeVersion(version)
 	return err
 }
 

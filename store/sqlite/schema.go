@@ -44,7 +44,7 @@ func (t *transaction) migrateOnce() (current bool, err error) {
 	if err := storerows.CheckVersion(version, oldest, len(migrations)); err != nil {
 		return false, err
 	}
-	if version, err = t.usableVersion(version); err != nil {
+	if version, err = t.completeVersion(version); err != nil {
 		return false, err
 	}
 	if version >= len(migrations) {
@@ -57,23 +57,6 @@ func (t *transaction) migrateOnce() (current bool, err error) {
 		return false, err
 	}
 	return false, t.commit()
-}
-
-// usableVersion returns the version to migrate from: a lower one if the host has dropped tables. It fails if a table of
-// such a name is not ours.
-func (t *transaction) usableVersion(version int) (int, error) {
-	for before, lacks := range []func() (bool, error){
-		t.lacksEvents, t.lacksSessions, t.lacksLeases, t.lacksSpend, t.lacksDelivery, t.lacksLeaseEnds,
-	} {
-		missing, err := lacks()
-		if err != nil {
-			return 0, err
-		}
-		if missing {
-			version = min(version, before)
-		}
-	}
-	return version, nil
 }
 
 // schemaVersion returns the version of the schema and the oldest one that can use it; 0 if there is none of ours, or if

@@ -2,15 +2,8 @@ package sqlite
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
-
-// sessionColumns are the columns of version 2.
-var sessionColumns = []string{
-	"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt", "resumes",
-	"reason", "ended", "created", "silent", "due",
-}
 
 // The generated columns of watchdog_sessions are times as numbers, in microseconds since 1970, so that the sum of a
 // time and a threshold can be indexed. They are NULL for a text that is not a timestamp of ours. Such rows have an
@@ -74,18 +67,4 @@ func microseconds(text string) string {
 			WHEN TEXT NOT GLOB 'FORM' THEN NULL
 			WHEN strftime('%Y-%m-%d %H:%M:%S', substr(TEXT, 1, 19)) = substr(TEXT, 1, 19)
 			THEN CAST(strftime('%s', substr(TEXT, 1, 19)) AS INTEGER) * 1000000 + CAST(substr(TEXT, 21) AS INTEGER) END`)
-}
-
-// lacksSessions reports whether there is no watchdog_sessions table. It fails if the table is not ours.
-func (t *transaction) lacksSessions() (bool, error) {
-	names, err := t.columnNames("watchdog_sessions")
-	if err != nil || len(names) == 0 {
-		return true, err
-	}
-	for _, name := range sessionColumns {
-		if !slices.Contains(names, name) {
-			return false, fmt.Errorf("%w (watchdog_sessions has no column %s)", ErrForeignTable, name)
-		}
-	}
-	return false, nil
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
@@ -43,29 +42,4 @@ func createSpend(t *transaction) error {
 		return fmt.Errorf("index watchdog_slices: %w", err)
 	}
 	return nil
-}
-
-// spendColumns are those by which a table of version 4 is known.
-var spendColumns = map[string][]string{
-	"watchdog_spend": slices.Concat([]string{"scope", "window_name", "currency", "ends_at"}, storeflow.SpendKinds),
-	"watchdog_slices": {
-		"id", "scope", "window_name", "taken_at", "host", "pid", "granted_cost", "returned_at", "returned_cost",
-	},
-}
-
-// lacksSpend reports whether a table of version 4 is missing. It fails if a table of such a name is not ours.
-func (t *transaction) lacksSpend() (lacks bool, err error) {
-	for _, table := range spendTables {
-		exist, err := t.columnNames(table.name)
-		if err != nil {
-			return false, err
-		}
-		lacks = lacks || len(exist) == 0
-		for _, column := range spendColumns[table.name] {
-			if len(exist) > 0 && !slices.Contains(exist, column) {
-				return false, fmt.Errorf("%w (%s has no column %s)", ErrForeignTable, table.name, column)
-			}
-		}
-	}
-	return lacks, nil
 }

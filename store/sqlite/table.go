@@ -9,11 +9,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
-func (t *transaction) lacksEvents() (bool, error) {
-	exist, err := t.checkEvents()
-	return !exist, err
-}
-
 // checkEvents reports whether there is an events table. It fails if the table cannot be used in place.
 func (t *transaction) checkEvents() (exists bool, err error) {
 	var kind string
