@@ -75,7 +75,7 @@ func (s *Store) Follow(ctx context.Context, aggregateID string, ready func(), to
 // lastPlace returns the place from which to follow.
 func (s *Store) lastPlace(ctx context.Context) (last place, err error) {
 	err = s.read(ctx, "new events", func() error {
-		err := s.db.QueryRowContext(ctx, selectLast).Scan(&last.row, &last.id)
+		err := reading{ctx: ctx, store: s}.values(selectLast, nil, &last.row, &last.id)
 		if err != nil && strings.Contains(err.Error(), "no such column: _rowid_") {
 			return fmt.Errorf("the table events was created WITHOUT ROWID, which is needed to follow it: %w", err)
 		}

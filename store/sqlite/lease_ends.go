@@ -53,49 +53,22 @@ func (t *transaction) noteEnd(s session.Session) error {
 }
 
 // Ended implements [session.Leases]. It only reads if there is nothing to forget.
-func (s *Store) Ended(
-	ctx context.Context, lease string, told []session.AttemptID,
-) (_ []session.AttemptID, err error) {
-	var ended []session.AttemptID
+func (s *Store) Ended(ctx context.Context, lease string, told []session.AttemptID) ([]session.AttemptID, error) {
 	if len(told) == 0 {
-		err = s.read(ctx, "the ends of lease "+lease, func() (err error) {
-			ended, err = attemptsOf(s.db.QueryContext(ctx, selectLeaseEnds, lease))
-			return err
-		})
-	} else {
-		err = s.change(ctx, "forget ends of lease "+lease, len(told), func(t *transaction) (err error) {
-			ended, err = t.forget(lease, told)
-			return err
-		})
+		return readRows(ctx, s, "the ends of lease "+lease, scanAttempt, selectLeaseEnds, lease)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return ended, nil
+	doing := "forget ends of lease " + lease
+	return changeRows(ctx, s, doing, len(told), func(t *transaction) ([]session.AttemptID, error) {
+		for _, a := range told {
+			if err := t.run(forgetLeaseEnd, lease, a.RunID, a.Attempt); err != nil {
+				return nil, err
+			}
+		}
+		return rowsOf(t, scanAttempt, selectLeaseEnds, lease)
+	})
 }
 
-// forget deletes the ends that a lease was told of, and returns the others.
-func (t *transaction) forget(lease string, told []session.AttemptID) ([]session.AttemptID, error) {
-	for _, a := range told {
-		if err := t.run(forgetLeaseEnd, lease, a.RunID, a.Attempt); err != nil {
-			return nil, err
-		}
-	}
-	return attemptsOf(t.conn.QueryContext(context.Background(), selectLeaseEnds, lease))
-}
-
-// attemptsOf returns the attempts of a query, and closes its rows.
-func attemptsOf(rows *sql.Rows, err error) (all []session.AttemptID, _ error) {
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
-	for rows.Next() {
-		var a session.AttemptID
-		if err := rows.Scan(&a.RunID, &a.Attempt); err != nil {
-			return nil, err
-		}
-		all = append(all, a)
-	}
-	return all, rows.Err()
+func scanAttempt(rows *sql.Rows) (a session.AttemptID, err error) {
+	err = rows.Scan(&a.RunID, &a.Attempt)
+	return a, err
 }

@@ -66,12 +66,12 @@ func (t *transaction) schemaVersion() (version, oldest int, err error) {
 	if err != nil || len(names) == 0 {
 		return 0, 0, err
 	}
-	if err := t.queryValue(&version, `SELECT coalesce(max(version), 0) FROM main.watchdog_schema`); err != nil {
+	if err := t.values(`SELECT coalesce(max(version), 0) FROM main.watchdog_schema`, nil, &version); err != nil {
 		return 0, 0, err
 	}
 	if slices.Contains(names, "oldest_reader") {
-		err = t.queryValue(&oldest, `SELECT coalesce((
-			SELECT oldest_reader FROM main.watchdog_schema ORDER BY version DESC LIMIT 1), 0)`)
+		err = t.values(`SELECT coalesce((
+			SELECT oldest_reader FROM main.watchdog_schema ORDER BY version DESC LIMIT 1), 0)`, nil, &oldest)
 	}
 	return version, oldest, err
 }

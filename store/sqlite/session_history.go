@@ -12,7 +12,7 @@ import (
 // Session implements [session.Store].
 func (s *Store) Session(ctx context.Context, runID string) (one session.Session, err error) {
 	err = s.read(ctx, "session "+runID, func() (err error) {
-		one, err = oneSession(s.db.QueryRowContext(ctx, selectSession, runID), runID)
+		one, err = sessionBy(reading{ctx: ctx, store: s}, runID)
 		return err
 	})
 	return one, err

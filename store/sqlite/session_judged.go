@@ -65,11 +65,7 @@ func (s *Store) Claim(ctx context.Context, judged session.Session, c session.Cla
 
 // stopped reports whether a sweeper has stopped the agents of an active session, or tried to.
 func (t *transaction) stopped(runID string) (stopped bool, err error) {
-	prepared, err := t.prepare(selectStopped) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return false, err
-	}
-	err = prepared.QueryRowContext(context.Background(), runID).Scan(&stopped)
+	err = t.values(selectStopped, []any{runID}, &stopped)
 	return stopped, err
 }
 
@@ -159,13 +155,9 @@ func (s *Store) judged(
 }
 
 func (t *transaction) judge(judged session.Session, by string, now time.Time) (session.Outcome, error) {
-	prepared, err := t.prepare(judgeRow) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return "", err
-	}
 	var taken bool
-	err = prepared.QueryRowContext(context.Background(), judged.RunID, judged.Attempt, nullTime(judged.LastEventAt),
-		judged.Lease, int64(judged.Activity), by, formatTime(now), int64(judged.Silence)).Scan(&taken)
+	err := t.values(judgeRow, []any{judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), judged.Lease,
+		int64(judged.Activity), by, formatTime(now), int64(judged.Silence)}, &taken)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return session.Changed, nil
@@ -177,12 +169,8 @@ func (t *transaction) judge(judged session.Session, by string, now time.Time) (s
 
 // storedEnd looks for the end of the run's window, and writes it down in the row.
 func (t *transaction) storedEnd(judged session.Session, id string) (stored bool, err error) {
-	prepared, err := t.prepare(selectStoredEnd) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return false, err
-	}
 	var kind, payload sql.NullString
-	err = prepared.QueryRowContext(context.Background(), id, watchdog.AggregateType, judged.RunID).Scan(&kind, &payload)
+	err = t.values(selectStoredEnd, []any{id, watchdog.AggregateType, judged.RunID}, &kind, &payload)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}

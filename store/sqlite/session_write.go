@@ -150,10 +150,25 @@ func (s *Store) changeBy(ctx context.Context, doing string, r *request) error {
 	return nil
 }
 
+// changeRows is change for a write that returns rows, which nobody reads after an error.
+func changeRows[T any](
+	ctx context.Context, s *Store, doing string, size int, write func(*transaction) ([]T, error),
+) ([]T, error) {
+	var all []T
+	err := s.change(ctx, doing, size, func(t *transaction) (err error) {
+		all, err = write(t)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
 // now returns the time of the database's clock.
 func (t *transaction) now() (time.Time, error) {
 	var text string
-	if err := t.queryValue(&text, "SELECT "+databaseTime); err != nil {
+	if err := t.values("SELECT "+databaseTime, nil, &text); err != nil {
 		return time.Time{}, err
 	}
 	return time.Parse(timeLayout, text)
@@ -162,51 +177,26 @@ func (t *transaction) now() (time.Time, error) {
 // nextEndNumber returns the number of the ends of this transaction: the time, but above all stored numbers, even if the
 // clock was set back. Keepers of versions before 6 ask by it what ended, and nobody else.
 func (t *transaction) nextEndNumber() (number int64, err error) {
-	err = t.queryValue(&number, `
-		SELECT max(`+databaseMicros+`, 1 + coalesce((SELECT max(ended) FROM main.watchdog_sessions WHERE `+hasEnded+`), 0))`)
+	err = t.values(`
+		SELECT max(`+databaseMicros+`, 1 + coalesce((SELECT max(ended) FROM main.watchdog_sessions WHERE `+hasEnded+`), 0))`,
+		nil, &number)
 	return number, err
 }
 
 var selectSession = `SELECT ` + sessionText + ` FROM main.watchdog_sessions WHERE run_id = ?1`
 
-func (t *transaction) session(runID string) (session.Session, error) {
-	prepared, err := t.prepare(selectSession) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return session.Session{}, err
-	}
-	return oneSession(prepared.QueryRowContext(context.Background(), runID), runID)
-}
+func (t *transaction) session(runID string) (session.Session, error) { return sessionBy(t, runID) }
 
-func oneSession(found *sql.Row, runID string) (session.Session, error) {
+// sessionBy reads the row of a run.
+func sessionBy(on querier, runID string) (session.Session, error) {
 	var text string
-	switch err := found.Scan(&text); {
+	switch err := on.values(selectSession, []any{runID}, &text); {
 	case errors.Is(err, sql.ErrNoRows):
 		return session.Session{}, fmt.Errorf("%w: run %s", session.ErrNotFound, runID)
 	case err != nil:
 		return session.Session{}, err
 	}
 	return readSession(text)
-}
-
-// texts returns the first column of a query.
-func (t *transaction) texts(query string, arguments ...any) ([]string, error) {
-	return textsOf(t.conn.QueryContext(context.Background(), query, arguments...))
-}
-
-// textsOf returns the only column of a query, and closes its rows.
-func textsOf(rows *sql.Rows, err error) (texts []string, _ error) {
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, err
-		}
-		texts = append(texts, text)
-	}
-	return texts, rows.Err()
 }
 
 var (

@@ -39,6 +39,8 @@ func (s *Store) closeStatements() {
 // A querier runs queries: a writer, in its transaction, or a reading.
 type querier interface {
 	query(statement string, arguments ...any) (*sql.Rows, error)
+	// values reads the first row. The error is [sql.ErrNoRows] if there is none.
+	values(statement string, arguments []any, into ...any) error
 }
 
 // A reading is a call that reads. Its statement is kept in lazy, unless that is nil.
@@ -57,6 +59,10 @@ func (r reading) query(statement string, arguments ...any) (*sql.Rows, error) {
 		return nil, err
 	}
 	return prepared.QueryContext(r.ctx, arguments...)
+}
+
+func (r reading) values(statement string, arguments []any, into ...any) error {
+	return r.store.db.QueryRowContext(r.ctx, statement, arguments...).Scan(into...)
 }
 
 // eachRow calls row for every row of a query.

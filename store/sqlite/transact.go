@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -186,27 +187,16 @@ func (t *transaction) storedAs(ids []string) (map[string]watchdog.Event, error) 
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	prepared, err := t.prepare(selectStored) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return nil, err
-	}
-	rows, err := prepared.QueryContext(context.Background(), jsonArray(ids))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
 	stored := make(map[string]watchdog.Event, len(ids))
-	for rows.Next() {
+	err := eachRow(t, func(rows *sql.Rows) error {
 		var r eventRow
 		var kind, id string
 		if err := r.scan(rows, &kind, &id); err != nil {
-			return nil, err
+			return err
 		}
 		e, err := r.event(kind, id)
-		if err != nil {
-			return nil, err
-		}
 		stored[e.ID] = e
-	}
-	return stored, rows.Err()
+		return err
+	}, selectStored, jsonArray(ids))
+	return stored, err
 }

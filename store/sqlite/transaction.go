@@ -59,7 +59,7 @@ func (t *transaction) raiseSynchronous() error {
 	if t.raised {
 		return nil
 	}
-	if err := t.queryValue(&t.before, "PRAGMA main.synchronous"); err != nil {
+	if err := t.values("PRAGMA main.synchronous", nil, &t.before); err != nil {
 		return fmt.Errorf("read the synchronous setting: %w", err)
 	}
 	if t.before >= extraSynchronous {

@@ -108,10 +108,6 @@ func (w *writer) exec(statement string, arguments ...any) error {
 	return err
 }
 
-func (w *writer) queryValue(into any, query string) error {
-	return w.conn.QueryRowContext(context.Background(), query).Scan(into)
-}
-
 // close gives the connection back to the pool.
 func (w *writer) close() {
 	var err error
