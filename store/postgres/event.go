@@ -54,8 +54,14 @@ func encode(events []watchdog.Event) (columns [7]any, err error) {
 	return columns, nil
 }
 
-// scanEvent reads eventFields.
-func scanEvent(row pgx.CollectableRow) (watchdog.Event, error) { return scanEventInto(row) }
+// scanEventOf returns a func that reads the eventFields of an aggregate.
+func scanEventOf(aggregateType, aggregateID string) pgx.RowToFunc[watchdog.Event] {
+	return func(row pgx.CollectableRow) (watchdog.Event, error) {
+		e, err := scanEventInto(row)
+		e.AggregateType, e.AggregateID = aggregateType, aggregateID
+		return e, err
+	}
+}
 
 // scanEventInto reads the columns before eventFields, and then those. Its errors never contain a payload.
 func scanEventInto(row pgx.CollectableRow, before ...any) (e watchdog.Event, err error) {

@@ -103,11 +103,7 @@ func (f *feed) run(ctx context.Context, ready func(), told func(watchdog.Event))
 // first poll returns events that were stored before it, but after the start of a transaction that is open.
 func (f *feed) poll(ctx context.Context) (events []watchdog.Event, err error) {
 	statement, arguments := f.statement()
-	var rows []fedRow
-	err = f.store.do(ctx, "follow", func(ctx context.Context) (err error) {
-		rows, err = query(ctx, f.store, scanFed, statement, arguments...)
-		return err
-	})
+	rows, err := ask(ctx, f.store, f.store.do, "follow", scanFed, statement, arguments...)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +139,8 @@ type fedRow struct {
 
 func scanFed(row pgx.CollectableRow) (r fedRow, err error) {
 	if row.RawValues()[1] == nil { // the row without an event
-		return r, row.Scan(&r.mark, nil, nil, nil, nil, nil, nil)
+		err = row.Scan(&r.mark, nil, nil, nil, nil, nil, nil)
+		return r, err
 	}
 	var aggregateID string
 	r.found = true

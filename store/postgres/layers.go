@@ -42,21 +42,19 @@ const selectLayers = `
 // Layers implements [watchdog.FeedStore], in one round trip. It reads the events that name the parent, and all events
 // that name any parent and have \u in their payload. An empty parent has no layers.
 func (s *Store) Layers(ctx context.Context, parent string) ([]string, error) {
-	layers := []string{}
-	err := s.do(ctx, "find the layers of "+parent+" in", func(ctx context.Context) error {
-		if parent == "" {
-			return nil
-		}
-		rows, err := query(ctx, s, pgx.RowToStructByPos[layerRow], selectLayers, parent)
-		for _, r := range rows {
-			if r.parent() == parent {
-				layers = append(layers, r.AggregateID)
-			}
-		}
-		return err
-	})
+	if parent == "" {
+		return []string{}, s.do(ctx, "find the layers in", func(context.Context) error { return nil })
+	}
+	rows, err := ask(ctx, s, s.do, "find the layers of "+parent+" in",
+		pgx.RowToStructByPos[layerRow], selectLayers, parent)
 	if err != nil {
 		return nil, err
+	}
+	layers := []string{}
+	for _, r := range rows {
+		if r.parent() == parent {
+			layers = append(layers, r.AggregateID)
+		}
 	}
 	slices.Sort(layers)
 	return slices.Compact(layers), nil

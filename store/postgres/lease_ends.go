@@ -54,20 +54,15 @@ const (
 )
 
 // Ended implements [session.Leases], in one round trip. It only reads if there is nothing to forget.
-func (s *Store) Ended(
-	ctx context.Context, lease string, told []session.AttemptID,
-) (ended []session.AttemptID, err error) {
-	call, statement, arguments := s.do, selectLeaseEnds, []any{lease}
+func (s *Store) Ended(ctx context.Context, lease string, told []session.AttemptID) ([]session.AttemptID, error) {
+	by, statement, arguments := s.do, selectLeaseEnds, []any{lease}
 	if len(told) > 0 {
 		runIDs, attempts := make([]string, len(told)), make([]int64, len(told))
 		for i, a := range told {
 			runIDs[i], attempts[i] = a.RunID, int64(a.Attempt)
 		}
-		call, statement, arguments = s.write, forgetLeaseEnds, append(arguments, runIDs, attempts)
+		by, statement, arguments = s.write, forgetLeaseEnds, append(arguments, runIDs, attempts)
 	}
-	err = call(ctx, "ask for ended sessions of lease "+lease+" in", func(ctx context.Context) (err error) {
-		ended, err = query(ctx, s, pgx.RowToStructByPos[session.AttemptID], statement, arguments...)
-		return err
-	})
-	return ended, err
+	return ask(ctx, s, by, "ask for ended sessions of lease "+lease+" in",
+		pgx.RowToStructByPos[session.AttemptID], statement, arguments...)
 }

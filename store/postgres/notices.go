@@ -74,20 +74,11 @@ var claimNotices = `
 	FROM claimed AS o JOIN due ON due.id {=} o.id ORDER BY due.due_at, o.id`
 
 // ClaimNotices implements [session.Outbox], in one round trip. It waits for no row.
-func (s *Store) ClaimNotices(
-	ctx context.Context, most int, lasts time.Duration,
-) (claimed []session.Notice, err error) {
+func (s *Store) ClaimNotices(ctx context.Context, most int, lasts time.Duration) ([]session.Notice, error) {
 	if err := storerows.CheckClaim(most, lasts); err != nil {
 		return nil, err
 	}
-	err = s.ofOutbox(ctx, "claim notices in", func(ctx context.Context) (err error) {
-		claimed, err = query(ctx, s, scanNotice, claimNotices, int64(most), storerows.RoundUp(lasts))
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return claimed, nil
+	return ask(ctx, s, s.ofOutbox, "claim notices in", scanNotice, claimNotices, int64(most), storerows.RoundUp(lasts))
 }
 
 func scanNotice(row pgx.CollectableRow) (n session.Notice, err error) {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -24,7 +22,7 @@ func (s *Store) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]s
 		steps = append(steps, reading(s, &rows[i], scanJudged, statement, arguments...))
 	}
 	err := s.write(ctx, fmt.Sprintf("cancel %d sessions in", len(all)), func(ctx context.Context) error {
-		return s.onConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, steps...) })
+		return s.together(ctx, steps...)
 	})
 	if err != nil {
 		return nil, err

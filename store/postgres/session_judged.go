@@ -247,11 +247,9 @@ const (
 func (s *Store) writeStoredEnd(
 	ctx context.Context, judged session.Session, by, endID string,
 ) (outcome session.Outcome, err error) {
-	err = s.onConn(ctx, func(conn *pgx.Conn) error {
-		return s.transaction(ctx, conn, func(tx pgx.Tx) (err error) {
-			outcome, err = s.writeStoredEndIn(ctx, tx, judged, by, endID)
-			return err
-		})
+	err = s.inTransaction(ctx, func(tx pgx.Tx) (err error) {
+		outcome, err = s.writeStoredEndIn(ctx, tx, judged, by, endID)
+		return err
 	})
 	return outcome, err
 }

@@ -184,12 +184,8 @@ func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.
 	if !known {
 		return nil, storerows.DimensionError(h.By)
 	}
-	var counts []session.CancelCount
-	err := s.do(ctx, "count cancels in", func(ctx context.Context) (err error) {
-		counts, err = query(ctx, s, pgx.RowToStructByPos[session.CancelCount], fmt.Sprintf(selectHistory, key),
-			watchdog.EventCancel, watchdog.AggregateType, h.From, h.To)
-		return err
-	})
+	counts, err := ask(ctx, s, s.do, "count cancels in", pgx.RowToStructByPos[session.CancelCount],
+		fmt.Sprintf(selectHistory, key), watchdog.EventCancel, watchdog.AggregateType, h.From, h.To)
 	if h.By == session.ByReason {
 		counts = decodeReasons(counts)
 	}

@@ -317,7 +317,7 @@ func (s *Store) writeSkipping(
 ) (skipped []skippedRow, err error) {
 	settings := step{statement: s.qualify(joinOnce), arguments: []any{s.schema}}
 	write := reading(s, &skipped, pgx.RowToStructByPos[skippedRow], statement, arguments...)
-	err = s.onConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, settings, write) })
+	err = s.together(ctx, settings, write)
 	if err != nil || rows != 1 || skipped[0].RunID == nil || !*skipped[0].Locked {
 		return skipped, err
 	}

@@ -177,19 +177,10 @@ func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 // Read implements [watchdog.EventStore]. If another program wrote a row with an infinite timestamp or none, Read
 // returns an error that names the row.
 func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	var events []watchdog.Event
-	err := s.do(ctx, "read", func(ctx context.Context) (err error) {
-		events, err = query(ctx, s, scanEvent, selectEvents, aggregateType, aggregateID)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	for i := range events {
-		events[i].AggregateType, events[i].AggregateID = aggregateType, aggregateID
-	}
+	events, err := ask(ctx, s, s.do, "read", scanEventOf(aggregateType, aggregateID), selectEvents,
+		aggregateType, aggregateID)
 	slices.SortFunc(events, watchdog.Event.Compare)
-	return events, nil
+	return events, err
 }
 
 // Close waits for the running calls, ends those of [Store.Listen] and [Store.Follow], and then closes the store; later
@@ -243,12 +234,16 @@ func (s *Store) onConn(ctx context.Context, call func(conn *pgx.Conn) error) err
 	return s.nameServer(conn, err)
 }
 
+// together runs statements in a connection of the pool, as limited does.
+func (s *Store) together(ctx context.Context, steps ...step) error {
+	return s.onConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, steps...) })
+}
+
 // query returns the scanned rows. If there are none it returns an empty slice, not nil.
 func query[T any](
 	ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, arguments ...any,
 ) (all []T, err error) {
-	one := reading(s, &all, scan, statement, arguments...)
-	err = s.onConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, one) })
+	err = s.together(ctx, reading(s, &all, scan, statement, arguments...))
 	return all, err
 }
 
@@ -263,10 +258,26 @@ func queryRow[T any](
 	return all[0], nil
 }
 
+// A caller runs a call and wraps its error: do, write or ofOutbox.
+type caller func(ctx context.Context, doing string, call func(context.Context) error) error
+
+// ask is query for a call of its own. After an error it returns no rows.
+func ask[T any](
+	ctx context.Context, s *Store, by caller, doing string, scan pgx.RowToFunc[T], statement string, arguments ...any,
+) (all []T, err error) {
+	err = by(ctx, doing, func(ctx context.Context) (err error) {
+		all, err = query(ctx, s, scan, statement, arguments...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
 // exec returns how many rows the statement returned or changed.
 func (s *Store) exec(ctx context.Context, statement string, arguments ...any) (rows int64, err error) {
-	one := step{statement: s.qualify(statement), arguments: arguments, read: counting(&rows)}
-	err = s.onConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, one) })
+	err = s.together(ctx, step{s.qualify(statement), arguments, counting(&rows)})
 	return rows, err
 }
 

@@ -100,7 +100,8 @@ func scanLease(rows *sql.Rows) (l session.Lease, err error) {
 	if l.RenewedAt, err = time.Parse(timeLayout, renewed); err != nil {
 		return l, fmt.Errorf("lease %s: column renewed_at: %w", l.ID, err)
 	}
-	return l, storeflow.ReadBehind(&l, behind)
+	err = storeflow.ReadBehind(&l, behind)
+	return l, err
 }
 
 const (

@@ -69,7 +69,8 @@ var selectCharged = `
 
 func (t spendTx) Charged(scope, window string) (currency string, charged watchdog.Totals, err error) {
 	into := append([]any{&currency}, storeflow.KindsOf(&charged)...)
-	return currency, charged, t.values(selectCharged, []any{scope, window}, into...)
+	err = t.values(selectCharged, []any{scope, window}, into...)
+	return currency, charged, err
 }
 
 const setCurrency = `
