@@ -3,29 +3,42 @@ package storeflow
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// A Part is what a version of the schema makes: a table, or columns of one that is there.
+// A Schema is the tables of a store, by the versions that make them.
+type Schema struct {
+	Parts []Part
+	// Prefix is before the name of a table.
+	Prefix string
+	// Types is what stands for a word in braces in the definition of a column.
+	Types *strings.Replacer
+	// Options follow the columns of a table.
+	Options map[string]string
+}
+
+// A Part is what a version of the schema makes: a table, columns of it that only one store has, or columns that the
+// version adds to a table.
 type Part struct {
 	Version int
 	Table   string
-	// Columns are those by which the table is known: one without them is somebody else's.
-	Columns []string
-	// Added are columns that the version adds, with their types. Each can be NULL or has a default, so that programs of
-	// versions before, which do not know it, go on writing rows.
-	Added []AddedColumn
+	Columns []Column // a table without one of them is somebody else's
+	Key     string   // after the columns
+	// Added can each be NULL or have a default, so that programs of versions before, which do not know them, go on writing
+	// rows.
+	Added []Column
 }
 
-// An AddedColumn is a column and its type, for which each store has a text.
-type AddedColumn struct{ Name, Type string }
+// A Column is the name of a column and its definition.
+type Column struct{ Name, Is string }
 
-// Parts are those of the schema in both stores, in the order of their versions. A store can know its tables by more
-// columns.
+// Parts are those of both stores, in the order of their versions.
 //
 // A row of watchdog_sessions is in a lease only if leased is its attempt: a program that knows no leases counts the
 // attempt up when it attaches, and so takes the row out of the lease. While a row is in a lease its threshold is
 // watchdog.NoLimit, so that the sweepers of such programs never find it, and own_threshold is its threshold. Leased is
-// the attempt with a minus for a row whose process was seen to die.
+// the attempt with a minus for a row whose process was seen to die. A threshold is in nanoseconds, and 0 means the
+// sweeper's.
 //
 // Activity is in nanoseconds of the lease's clock, NULL for a run that has not signalled. It is in no index. A row that
 // is quiet has one of two columns: quiet_since, its activity, if it has no threshold of its own, or else quiet_due, its
@@ -41,60 +54,150 @@ type AddedColumn struct{ Name, Type string }
 //
 // The columns of a warning beside its time are what the session was like when it was warned, or its agents were
 // stopped: after a sign of life warned_at and, of an active session, stop_failed are void.
-//
-// Covered is as vouched, without the rows that cannot be written now; behind names these.
 var Parts = []Part{
-	{Version: 2, Table: "watchdog_sessions", Columns: []string{
-		"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt",
-		"resumes", "reason", "ended",
+	{Version: 2, Table: "watchdog_sessions", Columns: []Column{
+		{"run_id", "VARCHAR(255){bytes} NOT NULL PRIMARY KEY"},
+		{"parent", "VARCHAR(255) NOT NULL DEFAULT ''"},
+		{"status", "VARCHAR(20) NOT NULL"},
+		{"created_at", "{time} NOT NULL"},
+		{"last_event_at", "{time}"},
+		{"threshold", "{integer} NOT NULL DEFAULT 0"},
+		{"started_at", "{time} NOT NULL"},
+		{"host", "{text} NOT NULL DEFAULT ''"},
+		{"attempt", "{integer} NOT NULL"},
+		{"resumes", "{integer} NOT NULL DEFAULT 0"},
+		{"reason", "{text} NOT NULL DEFAULT ''"},
 	}},
-	{Version: 3, Table: "watchdog_leases", Columns: []string{
-		"id", "host", "promise", "beat", "clock", "vouched", "renewed_at", "looks", "expired",
-	}, Added: []AddedColumn{{"covered", "integer"}, {"behind", "JSON"}}},
-	{Version: 3, Table: "watchdog_sessions", Added: []AddedColumn{
-		{"lease", "lease ID"}, {"leased", "integer"}, {"activity", "integer"}, {"quiet_since", "integer"}, {"quiet_due", "integer"},
-		{"own_threshold", "integer"}, {"state", "JSON"}, {"claim", "text"}, {"claimed_until", "time"}, {"warned_at", "time"},
-		{"warned_attempt", "integer"}, {"warned_lease", "text"}, {"warned_beat", "integer"}, {"warned_last_event", "time"},
-		{"stop_failed", "flag"}, {"allowance", "integer"}, {"allowed", "integer"}, {"expired_lease", "text"},
+	// Each look at a lease counts looks up, which is how an observer knows that the database takes writes. Promise, clock,
+	// vouched and covered are in nanoseconds, the last three by the clock of the lease's process. Covered is as vouched,
+	// without the rows that cannot be written now; behind names these.
+	{Version: 3, Table: "watchdog_leases", Columns: []Column{
+		{"id", "VARCHAR(255){bytes} NOT NULL PRIMARY KEY"},
+		{"host", "{text} NOT NULL DEFAULT ''"},
+		{"promise", "{integer} NOT NULL"},
+		{"beat", "{integer} NOT NULL"},
+		{"clock", "{integer} NOT NULL"},
+		{"vouched", "{integer} NOT NULL"},
+		{"renewed_at", "{time} NOT NULL"},
+		{"looks", "{integer} NOT NULL DEFAULT 0"},
+		{"expired", "{time}"},
+	}, Added: []Column{{"covered", "{integer}"}, {"behind", "{JSON}"}}},
+	{Version: 3, Table: "watchdog_sessions", Added: []Column{
+		{"lease", "{lease}"},
+		{"leased", "{integer}"},
+		{"activity", "{integer}"},
+		{"quiet_since", "{integer}"},
+		{"quiet_due", "{integer}"},
+		{"own_threshold", "{integer}"},
+		{"state", "{JSON}"},
+		{"claim", "{text}"},
+		{"claimed_until", "{time}"},
+		{"warned_at", "{time}"},
+		{"warned_attempt", "{integer}"},
+		{"warned_lease", "{text}"},
+		{"warned_beat", "{integer}"}, // the activity
+		{"warned_last_event", "{time}"},
+		{"stop_failed", "{flag}"},
+		{"allowance", "{integer}"},
+		{"allowed", "{integer}"}, // the attempt that the allowance is for
+		{"expired_lease", "{text}"},
 	}},
-	{Version: 3, Table: "watchdog_outbox", Columns: []string{
-		"id", "event_id", "aggregate_type", "aggregate_id", "event_type", "created_at",
-	}},
-	{Version: 4, Table: "watchdog_spend", Columns: slices.Concat(
-		[]string{"scope", "window_name", "currency", "ends_at"}, SpendKinds)},
-	{Version: 4, Table: "watchdog_slices", Columns: []string{
-		"id", "scope", "window_name", "taken_at", "host", "pid", "granted_cost", "returned_at", "returned_cost",
-	}},
+	// A scope has a row without a window name, which has its currency and is charged with what counts for ever, and a row
+	// for each window that something was charged in.
+	{Version: 4, Table: "watchdog_spend", Columns: slices.Concat([]Column{
+		{"scope", "VARCHAR(255){bytes} NOT NULL"},
+		{"window_name", "VARCHAR(64){bytes} NOT NULL"},
+		{"currency", "VARCHAR(16) NOT NULL DEFAULT ''"},
+		{"ends_at", "{time}"},
+	}, kindColumns("", "{integer} NOT NULL DEFAULT 0")), Key: "PRIMARY KEY (scope, window_name)"},
+	{Version: 4, Table: "watchdog_slices", Columns: slices.Concat([]Column{
+		{"id", "VARCHAR(36){bytes} NOT NULL PRIMARY KEY"},
+		{"scope", "VARCHAR(255){bytes} NOT NULL"},
+		{"window_name", "VARCHAR(64){bytes} NOT NULL"},
+		{"taken_at", "{time} NOT NULL"},
+		{"host", "{text} NOT NULL DEFAULT ''"},
+		{"pid", "{integer} NOT NULL DEFAULT 0"},
+	}, kindColumns("granted_", "{integer} NOT NULL"), []Column{{"returned_at", "{time}"}},
+		kindColumns("returned_", "{integer} NOT NULL DEFAULT 0"))},
 	// Due_at is when a notice is due, or until when it is claimed; a row of a version before is due, and was never
 	// claimed. Paused_at is when due_at was set, and waited are its delays in all, in microseconds.
-	{Version: 5, Table: "watchdog_outbox", Added: []AddedColumn{
-		{"due_at", "since"}, {"tries", "count"}, {"paused_at", "since"}, {"waited", "count"},
+	{Version: 5, Table: "watchdog_outbox", Added: []Column{
+		{"due_at", "{time} NOT NULL DEFAULT {before}"},
+		{"tries", "{integer} NOT NULL DEFAULT 0"},
+		{"paused_at", "{time} NOT NULL DEFAULT {before}"},
+		{"waited", "{integer} NOT NULL DEFAULT 0"},
 	}},
-	{Version: 6, Table: "watchdog_lease_ends", Columns: []string{"lease", "run_id", "attempt"}},
+	// The attempts whose rows were in a lease when another process than that of the lease ended them, or took them over. A
+	// row is written in that transaction, deleted when the lease's process was told of it, and goes with the lease.
+	//
+	// Rejected: to ask watchdog_sessions what ended since a transaction. Every keeper read what the whole fleet had ended,
+	// and as long as any transaction of the server stayed open the same again and again.
+	{Version: 6, Table: "watchdog_lease_ends", Columns: []Column{
+		{"lease", "{lease}{cascade} NOT NULL"},
+		{"run_id", "VARCHAR(255){bytes} NOT NULL"},
+		{"attempt", "{integer} NOT NULL"},
+	}, Key: "PRIMARY KEY (lease, run_id, attempt)"},
 }
 
-// Additions calls add for each column that a version adds, with the type that the store has for it.
-func Additions(parts []Part, version int, types map[string]string, add func(table, column, of string) error) error {
-	for _, p := range parts {
+func kindColumns(prefix, is string) (all []Column) {
+	for _, kind := range SpendKinds {
+		all = append(all, Column{prefix + kind, is})
+	}
+	return all
+}
+
+// Make makes the tables of a version, and has add make the columns that it adds.
+func (s *Schema) Make(version int, exec func(statement string) error, add func(table, column, is string) error) error {
+	made := map[string]bool{}
+	for _, p := range s.Parts {
+		if p.Version != version || len(p.Columns) == 0 || made[p.Table] {
+			continue
+		}
+		made[p.Table] = true
+		if err := exec(s.definition(version, p.Table)); err != nil {
+			return fmt.Errorf("create %s: %w", p.Table, err)
+		}
+	}
+	for _, p := range s.Parts {
 		for _, c := range p.Added {
 			if p.Version != version {
 				continue
 			}
-			if err := add(p.Table, c.Name, types[c.Type]); err != nil {
-				return fmt.Errorf("add column %s to %s: %w", c.Name, p.Table, err)
+			if err := add(s.Prefix+p.Table, c.Name, s.Types.Replace(c.Is)); err != nil {
+				return fmt.Errorf("add a column to %s: %w", p.Table, err)
 			}
 		}
 	}
 	return nil
 }
 
-// CompleteVersion returns the newest version of which all tables and columns exist, the given one at most. Names returns
-// the columns of a table, none if there is no such table. If a table that exists is not ours CompleteVersion returns the
-// error of foreign.
-func CompleteVersion(
-	version int, parts []Part, names func(table string) ([]string, error), foreign func(table string, lacks []string) error,
+// definition returns the statement that makes a table, of all parts.
+func (s *Schema) definition(version int, table string) string {
+	var lines []string
+	key := ""
+	for _, p := range s.Parts {
+		if p.Version != version || p.Table != table {
+			continue
+		}
+		for _, c := range p.Columns {
+			lines = append(lines, c.Name+" "+c.Is)
+		}
+		key += p.Key
+	}
+	if key != "" {
+		lines = append(lines, key)
+	}
+	return s.Types.Replace("CREATE TABLE IF NOT EXISTS " + s.Prefix + table + " (\n\t" + strings.Join(lines, ",\n\t") +
+		"\n)" + s.Options[table])
+}
+
+// Complete returns the newest version of which all tables and columns exist, the given one at most. Names returns the
+// columns of a table, none if there is no such table. If a table that exists is not ours Complete returns the error of
+// foreign.
+func (s *Schema) Complete(
+	version int, names func(table string) ([]string, error), foreign func(table string, lacks []string) error,
 ) (int, error) {
-	for _, p := range parts {
+	for _, p := range s.Parts {
 		exist, err := names(p.Table)
 		if err != nil {
 			return 0, err
@@ -102,15 +205,19 @@ func CompleteVersion(
 		if lacks := without(p.Columns, exist); len(exist) > 0 && len(lacks) > 0 {
 			return 0, foreign(p.Table, lacks)
 		}
-		adds := func(c AddedColumn) bool { return !slices.Contains(exist, c.Name) }
-		if len(exist) == 0 || slices.ContainsFunc(p.Added, adds) {
+		if len(exist) == 0 || len(without(p.Added, exist)) > 0 {
 			version = min(version, p.Version-1)
 		}
 	}
 	return version, nil
 }
 
-// without returns the names that do not exist.
-func without(names, exist []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(exist, name) })
+// without returns the names of the columns that do not exist.
+func without(columns []Column, exist []string) (names []string) {
+	for _, c := range columns {
+		if !slices.Contains(exist, c.Name) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }

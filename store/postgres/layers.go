@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -24,15 +23,8 @@ const (
 		ELSE pg_catalog.left(payload {->>} 'parent', 255) END`
 )
 
-// createParentIndex is a part of version 3.
-func createParentIndex(t *transaction) error {
-	err := t.exec(`CREATE INDEX IF NOT EXISTS watchdog_events_parent
-		ON SCHEMA.events ((` + parentKey + `)) WHERE ` + namesParent)
-	if err != nil {
-		return fmt.Errorf("create the index of layers: %w", err)
-	}
-	return nil
-}
+const createParentIndex = `CREATE INDEX IF NOT EXISTS watchdog_events_parent
+		ON SCHEMA.events ((` + parentKey + `)) WHERE ` + namesParent
 
 const selectLayers = `
 	SELECT aggregate_id, payload::pg_catalog.text FROM SCHEMA.events

@@ -2,36 +2,11 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog/session"
 )
-
-// createLeaseEndTable makes the attempts whose rows were in a lease when another process than that of the lease ended
-// them, or took them over. A row is written in that transaction, deleted when the lease's process was told of it, and
-// goes with the lease.
-//
-// Rejected: to ask watchdog_sessions what ended since a transaction. Every keeper read what the whole fleet had ended,
-// and as long as any transaction of the server stayed open the same again and again.
-const createLeaseEndTable = `
-	CREATE TABLE IF NOT EXISTS SCHEMA.watchdog_lease_ends (
-		lease varchar(255) COLLATE pg_catalog."C" NOT NULL REFERENCES SCHEMA.watchdog_leases (id) ON DELETE CASCADE,
-		run_id varchar(255) COLLATE pg_catalog."C" NOT NULL,
-		attempt bigint NOT NULL,
-		PRIMARY KEY (lease, run_id, attempt)
-	) WITH (autovacuum_vacuum_scale_factor = 0.02)`
-
-// createLeaseEnds is version 6.
-func createLeaseEnds(t *transaction) error {
-	for _, statement := range []string{limitLocks, createLeaseEndTable} {
-		if err := t.exec(statement); err != nil {
-			return fmt.Errorf("create watchdog_lease_ends: %w", err)
-		}
-	}
-	return nil
-}
 
 const (
 	insertLeaseEnds = ` INSERT INTO SCHEMA.watchdog_lease_ends (lease, run_id, attempt) `

@@ -64,7 +64,7 @@ func (t *transaction) check() error {
 	if err != nil {
 		return err
 	}
-	if err := storerows.CheckVersion(version, oldestReader, len(migrations)); err != nil {
+	if err := storerows.CheckVersion(version, oldestReader, newest); err != nil {
 		return err
 	}
 	exist, err := t.checkEvents()

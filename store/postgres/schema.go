@@ -10,21 +10,50 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // oldestServer is the first version with xid8, the type of the column ended.
 const oldestServer = 130000
 
-// A migration takes the schema from one version to the next. The first also takes over an existing events table. Each
-// must allow being run again, because a table that somebody has dropped is created again.
-var migrations = []func(*transaction) error{
-	createEvents,
-	createSessions,
-	createLayersAndLeases,
-	createSpend,
-	createDelivery,
-	createLeaseEnds,
+// newest is the version of the schema that this package makes. Each version must allow being made again, because a table
+// that somebody has dropped is created again.
+const newest = 6
+
+// schema is what the versions from 2 on make. An alert is a notice of no event.
+//
+// What is written often is in no index, and by HOT updates: a page has room for the next versions of rows that change
+// with each renewal or slice. The dead rows of the others lie where a search begins, so the tables are vacuumed when two
+// rows in a hundred are dead and not twenty. Quiet_since and quiet_due are rounded up to microseconds, so that their
+// index has the order of the pages of stalled sessions.
+var schema = storeflow.Schema{
+	Parts: append(slices.Clone(storeflow.Parts),
+		storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: sessionColumns},
+		storeflow.Part{Version: 3, Table: "watchdog_outbox", Columns: outboxColumns},
+		storeflow.Part{Version: 5, Table: "watchdog_outbox", Added: []storeflow.Column{
+			{Name: "alert", Is: "boolean NOT NULL DEFAULT false"},
+		}},
+	),
+	Prefix: "SCHEMA.",
+	Types: strings.NewReplacer("{bytes}", ` COLLATE pg_catalog."C"`, "{text}", "pg_catalog.text", "{integer}", "bigint",
+		"{time}", "pg_catalog.timestamptz", "{flag}", "boolean", "{JSON}", "pg_catalog.json",
+		"{lease}", `varchar(255) COLLATE pg_catalog."C" REFERENCES SCHEMA.watchdog_leases (id)`,
+		"{cascade}", " ON DELETE CASCADE", "{before}", "'-infinity'"),
+	Options: map[string]string{
+		"watchdog_sessions":   " WITH (autovacuum_vacuum_scale_factor = 0.02)",
+		"watchdog_leases":     " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
+		"watchdog_spend":      " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
+		"watchdog_lease_ends": " WITH (autovacuum_vacuum_scale_factor = 0.02)",
+	},
+}
+
+// The indexes of each version. Who deletes a window of watchdog_spend finds its slices by their index.
+var schemaIndexes = map[int][]string{
+	2: sessionIndexes,
+	3: leaseIndexes,
+	4: {`CREATE INDEX IF NOT EXISTS watchdog_slices_window ON SCHEMA.watchdog_slices (scope, window_name)`},
+	5: outboxIndexes,
 }
 
 // oldestReader is the oldest version of a program that can use a database of the newest one.
@@ -174,14 +203,14 @@ func (t *transaction) migrate() error {
 	if err != nil {
 		return err
 	}
-	if err := storerows.CheckVersion(version, oldestReader, len(migrations)); err != nil {
+	if err := storerows.CheckVersion(version, oldestReader, newest); err != nil {
 		return err
 	}
 	if version, err = t.completeVersion(version); err != nil {
 		return err
 	}
-	for ; version < len(migrations); version++ {
-		if err := migrations[version](t); err != nil {
+	for ; version < newest; version++ {
+		if err := t.makeVersion(version + 1); err != nil {
 			return err
 		}
 		if err := t.storeVersion(version + 1); err != nil {
@@ -189,6 +218,38 @@ func (t *transaction) migrate() error {
 		}
 	}
 	return t.checkRights(writingRights)
+}
+
+// makeVersion makes what a version has. Adding a column that may be NULL takes a moment, however many rows there are, if
+// no transaction uses the table: it fails, and does not wait with everybody behind it, if one does for long.
+func (t *transaction) makeVersion(version int) error {
+	exec := func(statement string) error { return t.exec(statement) }
+	switch version {
+	case 1:
+		return t.createEvents()
+	case 2:
+	case 3:
+		if err := exec(createParentIndex); err != nil {
+			return fmt.Errorf("create the index of layers: %w", err)
+		}
+		fallthrough
+	default:
+		if err := exec(limitLocks); err != nil {
+			return err
+		}
+	}
+	err := schema.Make(version, exec, func(table, column, is string) error {
+		return t.exec("ALTER TABLE " + table + " ADD COLUMN IF NOT EXISTS " + column + " " + is)
+	})
+	if err != nil {
+		return err
+	}
+	for _, statement := range schemaIndexes[version] {
+		if err := t.exec(statement); err != nil {
+			return fmt.Errorf("make the indexes of version %d: %w", version, err)
+		}
+	}
+	return nil
 }
 
 // schemaVersion returns the newest version that the tables had, and the oldest version of a program that can use them:
@@ -259,16 +320,8 @@ func (t *transaction) checkRights(needed string) error {
 	return err
 }
 
-// createLayersAndLeases is version 3.
-func createLayersAndLeases(t *transaction) error {
-	if err := createParentIndex(t); err != nil {
-		return err
-	}
-	return createLeases(t)
-}
-
-// createEvents is version 1.
-func createEvents(t *transaction) error {
+// createEvents is version 1. It also takes over an existing events table.
+func (t *transaction) createEvents() error {
 	if err := t.exec(`
 		CREATE TABLE IF NOT EXISTS SCHEMA.events (
 			id varchar(36) PRIMARY KEY,

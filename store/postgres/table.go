@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
@@ -34,7 +33,7 @@ func (t *transaction) completeVersion(version int) (int, error) {
 	if !exists {
 		version = 0
 	}
-	return storeflow.CompleteVersion(version, parts, t.columnNames, func(table string, lacks []string) error {
+	return schema.Complete(version, t.columnNames, func(table string, lacks []string) error {
 		return fmt.Errorf("%w (%s lacks %s)", ErrForeignTable, table, strings.Join(lacks, ", "))
 	})
 }

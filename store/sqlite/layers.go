@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/seed62658d38/watchdog"
 )
@@ -21,20 +20,12 @@ const (
 	WHERE ` + isLayer + ` AND ` + parentOf + ` = ?1 ORDER BY 1`
 )
 
-// createFeedIndexes is a part of version 3: the indexes of Select and Layers. Both work without them, but read more
-// rows. The indexes hold few rows: the layers of runs, and the events whose times another program wrote in a form of
-// its own.
-func createFeedIndexes(t *transaction) error {
-	for _, statement := range []string{
-		`CREATE INDEX IF NOT EXISTS main.watchdog_events_parent ON events (` + parentOf + `) WHERE ` + isLayer,
-		`CREATE INDEX IF NOT EXISTS main.watchdog_events_foreign_time ON events (aggregate_type, aggregate_id)
-			WHERE ` + isForeignTime,
-	} {
-		if err := t.exec(statement); err != nil {
-			return fmt.Errorf("index the events: %w", err)
-		}
-	}
-	return nil
+// feedIndexes are those of Select and Layers. Both work without them, but read more rows. The indexes hold few rows: the
+// layers of runs, and the events whose times another program wrote in a form of its own.
+var feedIndexes = []string{
+	`CREATE INDEX IF NOT EXISTS main.watchdog_events_parent ON events (` + parentOf + `) WHERE ` + isLayer,
+	`CREATE INDEX IF NOT EXISTS main.watchdog_events_foreign_time ON events (aggregate_type, aggregate_id)
+		WHERE ` + isForeignTime,
 }
 
 // Layers implements [watchdog.FeedStore]. A row of another program whose payload is not JSON has no parent.

@@ -3,20 +3,9 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"fmt"
 
 	"github.com/seed62658d38/watchdog/session"
 )
-
-// createLeaseEndTable makes the attempts whose rows were in a lease when another process than that of the lease ended
-// them, or took them over. A row is written in that transaction, and deleted when the lease's process was told of it.
-const createLeaseEndTable = `
-	CREATE TABLE IF NOT EXISTS main.watchdog_lease_ends (
-		lease TEXT NOT NULL,
-		run_id VARCHAR(255) NOT NULL,
-		attempt INTEGER NOT NULL,
-		PRIMARY KEY (lease, run_id, attempt)
-	) WITHOUT ROWID`
 
 // dropLeaseEnds has the ends go with the lease, also where a program deletes it that does not know them. SQLite would
 // heed a foreign key only for programs that ask for it.
@@ -24,16 +13,6 @@ const dropLeaseEnds = `
 	CREATE TRIGGER IF NOT EXISTS main.watchdog_lease_ends_untold AFTER DELETE ON watchdog_leases BEGIN
 		DELETE FROM watchdog_lease_ends WHERE lease = old.id;
 	END`
-
-// createLeaseEnds is version 6.
-func createLeaseEnds(t *transaction) error {
-	for _, statement := range []string{createLeaseEndTable, dropLeaseEnds} {
-		if err := t.exec(statement); err != nil {
-			return fmt.Errorf("create watchdog_lease_ends: %w", err)
-		}
-	}
-	return nil
-}
 
 const (
 	insertLeaseEnd = `

@@ -1,8 +1,6 @@
 package sqlite
 
 import (
-	"fmt"
-
 	"github.com/seed62658d38/watchdog"
 )
 
@@ -31,19 +29,6 @@ func (r row) isEnd() bool {
 // of the events. Rows of earlier versions may name one twice, for example after its event was deleted and stored again,
 // and such a version could then not store an end at all.
 var outboxIndexes = []string{
-	`watchdog_outbox_due ON watchdog_outbox (due_at)`,
-	`watchdog_outbox_event ON watchdog_outbox (event_id)`,
-}
-
-// createDelivery is version 5. It adds what is missing.
-func createDelivery(t *transaction) error {
-	if err := t.addColumns(5); err != nil {
-		return err
-	}
-	for _, index := range outboxIndexes {
-		if err := t.exec(`CREATE INDEX IF NOT EXISTS main.` + index); err != nil {
-			return fmt.Errorf("index watchdog_outbox: %w", err)
-		}
-	}
-	return nil
+	`CREATE INDEX IF NOT EXISTS main.watchdog_outbox_due ON watchdog_outbox (due_at)`,
+	`CREATE INDEX IF NOT EXISTS main.watchdog_outbox_event ON watchdog_outbox (event_id)`,
 }

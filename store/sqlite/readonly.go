@@ -71,7 +71,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := storerows.CheckVersion(version, oldest, len(migrations)); err != nil {
+	if err := storerows.CheckVersion(version, oldest, newest); err != nil {
 		return err
 	}
 	if exist, err := t.checkEvents(); err != nil || !exist {

@@ -7,14 +7,55 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
-// A migration takes the schema from one version to the next, in one transaction. The first also takes over an existing
-// events table. Each must allow being run again, because a table that the host has dropped is created again.
-var migrations = []func(*transaction) error{
-	createEvents, createSessions, createLeases, createSpend, createDelivery, createLeaseEnds,
+// newest is the version of the schema that this package makes. Each version must allow being made again, because a table
+// that the host has dropped is created again.
+const newest = 6
+
+// schema is what the versions from 2 on make. The epoch of a lease is the time at which its clock was at zero, in
+// nanoseconds since 1970.
+var schema = storeflow.Schema{
+	Parts: append(slices.Clone(storeflow.Parts),
+		storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: numberedTimes},
+		storeflow.Part{Version: 3, Table: "watchdog_leases", Columns: []storeflow.Column{
+			{Name: "epoch", Is: "INTEGER GENERATED ALWAYS AS ((" + microseconds("renewed_at") + ") * 1000 - clock) VIRTUAL"},
+		}},
+		storeflow.Part{Version: 3, Table: "watchdog_outbox", Columns: []storeflow.Column{
+			{Name: "id", Is: "INTEGER PRIMARY KEY AUTOINCREMENT"},
+			{Name: "event_id", Is: "VARCHAR(36) NOT NULL"},
+			{Name: "aggregate_type", Is: "VARCHAR(100) NOT NULL"},
+			{Name: "aggregate_id", Is: "VARCHAR(255) NOT NULL"},
+			{Name: "event_type", Is: "VARCHAR(200) NOT NULL"},
+			{Name: "created_at", Is: "TEXT NOT NULL"},
+		}},
+		// The oldest version that can use the schema.
+		storeflow.Part{Version: 3, Table: "watchdog_schema", Added: []storeflow.Column{
+			{Name: "oldest_reader", Is: "INTEGER"},
+		}},
+	),
+	Prefix: "main.",
+	Types: strings.NewReplacer("{bytes}", "", "{text}", "TEXT", "{integer}", "INTEGER", "{time}", "TEXT",
+		"{flag}", "INTEGER", "{JSON}", "TEXT", "{lease}", "TEXT", "{cascade}", "", "{before}", "''"),
+	Options: map[string]string{
+		"watchdog_sessions": " WITHOUT ROWID", "watchdog_spend": " WITHOUT ROWID", "watchdog_slices": " WITHOUT ROWID",
+		"watchdog_lease_ends": " WITHOUT ROWID",
+	},
 }
+
+// The indexes and triggers of each version. Who deletes a window of watchdog_spend finds its slices by their index.
+var (
+	schemaIndexes = map[int][]string{
+		2: sessionIndexes,
+		3: slices.Concat(feedIndexes, leaseIndexes, []string{refuseDelete}),
+		4: {`CREATE INDEX IF NOT EXISTS main.watchdog_slices_window ON watchdog_slices (scope, window_name)`},
+		5: outboxIndexes,
+		6: {dropLeaseEnds},
+	}
+	triggers = map[string]int{"watchdog_leases_named": 3, "watchdog_lease_ends_untold": 6}
+)
 
 // oldestReader is the oldest version that can use a database of the newest one.
 const oldestReader = 3
@@ -41,22 +82,71 @@ func (t *transaction) migrateOnce() (current bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := storerows.CheckVersion(version, oldest, len(migrations)); err != nil {
+	if err := storerows.CheckVersion(version, oldest, newest); err != nil {
 		return false, err
 	}
 	if version, err = t.completeVersion(version); err != nil {
 		return false, err
 	}
-	if version >= len(migrations) {
+	if version >= newest {
 		return true, t.checkWritable()
 	}
-	if err := migrations[version](t); err != nil {
+	if err := t.makeVersion(version + 1); err != nil {
 		return false, err
 	}
 	if err := t.storeVersion(version + 1); err != nil {
 		return false, err
 	}
 	return false, t.commit()
+}
+
+// makeVersion makes what a version has. Of a table that is there it adds what is missing.
+func (t *transaction) makeVersion(version int) error {
+	if version == 1 {
+		return t.createEvents()
+	}
+	exec := func(statement string) error { return t.exec(statement) }
+	err := schema.Make(version, exec, func(table, column, is string) error {
+		exist, err := t.columnNames(strings.TrimPrefix(table, schema.Prefix))
+		if err != nil || slices.Contains(exist, column) {
+			return err
+		}
+		return t.exec(`ALTER TABLE ` + table + ` ADD COLUMN ` + column + ` ` + is)
+	})
+	if err != nil {
+		return err
+	}
+	for _, statement := range schemaIndexes[version] {
+		if err := t.exec(statement); err != nil {
+			return fmt.Errorf("make the indexes of version %d: %w", version, err)
+		}
+	}
+	return nil
+}
+
+// completeVersion returns the version to migrate from: a lower one if the host has dropped tables. It fails if a table of
+// such a name is not ours.
+func (t *transaction) completeVersion(version int) (int, error) {
+	exists, err := t.checkEvents()
+	if err != nil {
+		return 0, err
+	}
+	if !exists {
+		version = 0
+	}
+	version, err = schema.Complete(version, t.columnNames, func(table string, lacks []string) error {
+		return fmt.Errorf("%w (%s has no column %s)", ErrForeignTable, table, lacks[0])
+	})
+	if err != nil {
+		return 0, err
+	}
+	exist, err := rowsOf(t, scanText, `SELECT name FROM main.sqlite_master WHERE type = 'trigger'`)
+	for name, of := range triggers {
+		if !slices.Contains(exist, name) {
+			version = min(version, of-1)
+		}
+	}
+	return version, err
 }
 
 // schemaVersion returns the version of the schema and the oldest one that can use it; 0 if there is none of ours, or if
@@ -85,7 +175,7 @@ func (t *transaction) storeVersion(version int) error {
 		return err
 	}
 	return t.exec(`UPDATE main.watchdog_schema SET oldest_reader = ?1 WHERE version BETWEEN ?1 AND ?2`,
-		oldestReader, len(migrations))
+		oldestReader, newest)
 }
 
 // checkWritable finds a read-only database when the store is opened, not when its first event is lost. The statement
@@ -94,8 +184,8 @@ func (t *transaction) checkWritable() error {
 	return t.exec(`UPDATE main.watchdog_schema SET version = version WHERE version < 0`)
 }
 
-// createEvents is version 1.
-func createEvents(t *transaction) error {
+// createEvents is version 1. It also takes over an existing events table.
+func (t *transaction) createEvents() error {
 	if err := t.exec(`
 		CREATE TABLE IF NOT EXISTS main.events (
 			id VARCHAR(36) NOT NULL PRIMARY KEY,

@@ -1,8 +1,9 @@
 package sqlite
 
 import (
-	"fmt"
 	"strings"
+
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // The generated columns of watchdog_sessions are times as numbers, in microseconds since 1970, so that the sum of a
@@ -13,24 +14,15 @@ import (
 // time when it exceeds the threshold, and SQLite adds texts only to the millisecond. Rejected as well: ordinary columns
 // that every write sets, because other writers of the table do not know them. The indexes contain created, because
 // reading it from there costs a third less than computing it for each row found.
-const createSessionTable = `
-	CREATE TABLE IF NOT EXISTS main.watchdog_sessions (
-		run_id VARCHAR(255) NOT NULL PRIMARY KEY,
-		parent VARCHAR(255) NOT NULL DEFAULT '',
-		status VARCHAR(20) NOT NULL,
-		created_at TEXT NOT NULL,
-		last_event_at TEXT,
-		threshold INTEGER NOT NULL DEFAULT 0,
-		started_at TEXT NOT NULL,
-		host TEXT NOT NULL DEFAULT '',
-		attempt INTEGER NOT NULL,
-		resumes INTEGER NOT NULL DEFAULT 0,
-		reason TEXT NOT NULL DEFAULT '',
-		ended INTEGER,
-		created INTEGER GENERATED ALWAYS AS (%s) VIRTUAL,
-		silent INTEGER GENERATED ALWAYS AS (%s) VIRTUAL,
-		due INTEGER GENERATED ALWAYS AS (silent + threshold / 1000) VIRTUAL
-	) WITHOUT ROWID`
+var numberedTimes = []storeflow.Column{
+	{Name: "ended", Is: "INTEGER"},
+	{Name: "created", Is: "INTEGER GENERATED ALWAYS AS (" + microseconds("created_at") + ") VIRTUAL"},
+	{
+		Name: "silent",
+		Is:   "INTEGER GENERATED ALWAYS AS (" + microseconds("coalesce(last_event_at, created_at)") + ") VIRTUAL",
+	},
+	{Name: "due", Is: "INTEGER GENERATED ALWAYS AS (silent + threshold / 1000) VIRTUAL"},
+}
 
 // The conditions of the partial indexes. A query must repeat a condition word for word to use its index.
 const (
@@ -40,24 +32,13 @@ const (
 	hasEnded            = `ended IS NOT NULL`
 )
 
-// createSessions is version 2.
-func createSessions(t *transaction) error {
-	for _, statement := range []string{
-		fmt.Sprintf(createSessionTable, microseconds("created_at"), microseconds("coalesce(last_event_at, created_at)")),
-		`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_silent
-			ON watchdog_sessions (silent, run_id, created) WHERE ` + hasDefaultThreshold,
-		`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_due
-			ON watchdog_sessions (due, run_id, created) WHERE ` + hasOwnThreshold,
-		`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_unreadable
-			ON watchdog_sessions (run_id) WHERE ` + isUnreadable,
-		`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_ended
-			ON watchdog_sessions (ended) WHERE ` + hasEnded,
-	} {
-		if err := t.exec(statement); err != nil {
-			return fmt.Errorf("create watchdog_sessions: %w", err)
-		}
-	}
-	return nil
+var sessionIndexes = []string{
+	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_silent
+		ON watchdog_sessions (silent, run_id, created) WHERE ` + hasDefaultThreshold,
+	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_due
+		ON watchdog_sessions (due, run_id, created) WHERE ` + hasOwnThreshold,
+	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_unreadable ON watchdog_sessions (run_id) WHERE ` + isUnreadable,
+	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_ended ON watchdog_sessions (ended) WHERE ` + hasEnded,
 }
 
 // microseconds is the SQL that converts a timestamp of ours to a number. SQLite reads February 31st as a day in

@@ -114,3 +114,8 @@ func (t *transaction) indexes() (indexes []storerows.Index, err error) {
 		WHERE l.partial = 0 AND x."key" = 1 ORDER BY l.name, x.seqno`)
 	return indexes, err
 }
+
+// columnNames returns the names of a table's columns in lower case, and none if there is no such table.
+func (t *transaction) columnNames(table string) ([]string, error) {
+	return rowsOf(t, scanText, `SELECT lower(name) FROM pragma_table_xinfo(?1, 'main')`, table)
+}
