@@ -278,6 +278,9 @@ func (m *Memory) read(r *memoryRow) (Session, error) {
 	if !r.warned.sameSigns(s) {
 		s.WarnedAt = time.Time{}
 	}
+	if !r.isToStart() {
+		s.Start = WantedStart{}
+	}
 	switch s.Stopped = s.Status == Active && r.stopped.Stopped && r.stopped.sameSigns(s); {
 	case s.Stopped:
 		s.StopFailed = r.stopped.StopFailed

@@ -67,6 +67,7 @@ func (m *Memory) Cancel(ctx context.Context, judged Session, c CancelRequest) (O
 		return "", err
 	}
 	r.Resumes, r.StopFailed, r.Session.Claim = c.Resumes, c.StopFailed, c.By
+	m.wantStart(r, c)
 	m.noteEnd(r.Session)
 	m.end(r, Cancelled, c.Reason)
 	m.notify(r.RunID)

@@ -77,6 +77,8 @@ type Session struct {
 	Stopped bool
 	// StopFailed tells that the agents of a session could not be stopped: of one that was cancelled, or is Stopped.
 	StopFailed bool
+	// Start tells that the run of a session that was cancelled is to be started again: see [Starts]. A store sets it.
+	Start WantedStart
 	// State is what the run's process says about the run, for others to show; nil for nothing. See [State].
 	State json.RawMessage
 }

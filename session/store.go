@@ -16,6 +16,7 @@ import (
 type Store interface {
 	watchdog.EventStore
 	Leases
+	Starts
 
 	// Attach begins an attempt of a run. It makes the row, or takes the one that is there, sets Status to [Active] and
 	// LastEventAt to now, and counts Attempt up. It takes RunID, Parent, Threshold, StartedAt, Host, Lease and State from
@@ -58,8 +59,9 @@ type Store interface {
 	// warning is void as soon as the session gives a sign of life.
 	Warn(ctx context.Context, judged Session, events []watchdog.Event) (Outcome, error)
 	// Cancel ends a session that is still as it was judged: Active, with the same attempt, lease and signs of life, and
-	// not claimed by another. It sets Status to [Cancelled], sets Reason, Resumes, StopFailed and Claim as requested,
-	// appends the events, all in one transaction, notifies every [Listener], and has Ended tell the session's lease. If
+	// not claimed by another. It sets Status to [Cancelled], sets Reason, Resumes, StopFailed, Claim and Start as
+	// requested, appends the events, all in one transaction, notifies every [Listener], and has Ended tell the session's
+	// lease. If
 	// the session has changed, Cancel changes nothing. If an event with the ID of the cancel event is stored already, the
 	// row is made to say what that says instead, and no event is appended: see [EndStored]. If another transaction has
 	// locked the row, Claim, Warn and Cancel do not wait for it, and wrap [ErrLocked].
@@ -222,6 +224,9 @@ type CancelRequest struct {
 	Reason     watchdog.StopReason
 	Resumes    int
 	StopFailed bool
+	// StartFor has the run be started again, and claims that start for so long for whoever cancels: see [Starts]. With 0
+	// no start is wanted.
+	StartFor time.Duration
 	// Events are appended in their order. The last is the cancel event.
 	Events []watchdog.Event
 }

@@ -20,7 +20,7 @@ func brokenStores() []broken {
 		brokenAttaches, brokenTakeovers, brokenRows, brokenLeases, brokenFreshens, brokenExpires, brokenExpired, brokenEnds,
 		brokenStalled, brokenPages, brokenSilences, brokenBehinds, brokenAllowances,
 		brokenCancels, brokenSigns, brokenClaims, brokenWarnings, brokenStops, brokenStoredEnds, brokenRaces,
-		brokenTogether,
+		brokenTogether, brokenStarts,
 		brokenEnded, brokenHistories, brokenLists, brokenListens, brokenOutboxes, brokenContexts,
 	)
 }

@@ -52,7 +52,7 @@ func rules() []rule {
 		attachRules, takeoverRules, rowRules, leaseRules, freshRules, expireRules, lostRules, expiredRules, endRules,
 		stalledRules, pageRules, silenceRules, behindRules, allowanceRules,
 		cancelRules, guardRules, signRules, claimRules, stoppedRules, storedEndRules, raceRules, togetherRules,
-		endedRules, historyRules, listRules, listenRules, outboxRules, outboxRaceRules, contextRules,
+		startRules, endedRules, historyRules, listRules, listenRules, outboxRules, outboxRaceRules, contextRules,
 	} {
 		all = append(all, some...)
 	}

@@ -20,9 +20,10 @@ type Finder interface {
 //
 // If it has more methods of a Store, the sweeper uses them: Claim before the [Config].StopHook, so that one sweeper
 // calls the hook; Warn, so that sweepers of other processes see a warning; and Session, to look up what became of a
-// cancel whose answer was lost. If it is a [session.BatchCanceller], the sweeper cancels the sessions of a page
-// together, and calls Cancel for those that were not decided; those for which it calls a [Config].StopHook or a
-// [ResumePolicy] it cancels one after the other.
+// cancel whose answer was lost. If it keeps [session.Starts], a run of a [ResumePolicy] is started whatever becomes of
+// the sweeper that cancelled it; without, that sweeper calls Start once. If it is a [session.BatchCanceller], the
+// sweeper cancels the sessions of a page together, and calls Cancel for those that were not decided; those for which it
+// calls a [Config].StopHook or a [ResumePolicy] it cancels one after the other.
 type Canceller interface {
 	Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (session.Outcome, error)
 }
@@ -55,6 +56,7 @@ type abilities struct {
 	appender appender
 	reader   reader
 	batch    session.BatchCanceller
+	starts   session.Starts
 }
 
 func abilitiesOf(finder Finder, canceller Canceller) abilities {
@@ -65,6 +67,7 @@ func abilitiesOf(finder Finder, canceller Canceller) abilities {
 		appender: firstAble[appender](canceller),
 		reader:   firstAble[reader](canceller, finder),
 		batch:    firstAble[session.BatchCanceller](canceller),
+		starts:   firstAble[session.Starts](canceller),
 	}
 }
 

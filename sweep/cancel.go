@@ -22,7 +22,7 @@ func (w *walk) cancel(ctx context.Context, c Case, m pending, now time.Time) err
 	took := time.Since(began)
 	c.Silence += took
 	c.StopFailed = m.stopFailed
-	request := w.request(c, &m, now.Add(took))
+	request := w.request(c, m, now.Add(took))
 	outcome, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
 		return w.canceller.Cancel(ctx, c.Session, request)
 	})
@@ -47,14 +47,14 @@ func (m *pending) heedStop(s session.Session) {
 }
 
 // request returns the cancel of a session that was decided at a time.
-func (w *walk) request(c Case, m *pending, at time.Time) session.CancelRequest {
-	m.used = w.resumesUsed(c.Session)
+func (w *walk) request(c Case, m pending, at time.Time) session.CancelRequest {
+	row := w.rowAfter(c, m.by)
 	request := session.CancelRequest{
-		By: m.by, Reason: c.Reason(), Resumes: max(m.used, c.Session.Resumes), StopFailed: c.StopFailed,
+		By: row.Claim, Reason: row.Reason, Resumes: row.Resumes, StopFailed: row.StopFailed,
 		Events: c.stalledRun(at, w.cfg.Grace > 0).CancelEvents(),
 	}
-	if m.used < w.cfg.Resume.Max {
-		request.Resumes++
+	if row.Start.Key != "" {
+		request.StartFor = w.cfg.claimFor()
 	}
 	return request
 }
@@ -63,7 +63,7 @@ func (w *walk) request(c Case, m *pending, at time.Time) session.CancelRequest {
 func (w *walk) outcome(ctx context.Context, c Case, m pending, outcome session.Outcome) error {
 	switch outcome {
 	case session.Done:
-		w.cancelled(ctx, c, m)
+		w.cancelled(ctx, c, w.rowAfter(c, m.by))
 	case session.Taken:
 		w.remember(c, m)
 		w.taken(c)
@@ -78,16 +78,14 @@ func (w *walk) outcome(ctx context.Context, c Case, m pending, outcome session.O
 // changed handles a session that is not as it was judged. It was this sweeper that changed it if an earlier cancel was
 // committed whose answer was lost.
 func (w *walk) changed(ctx context.Context, c Case, m pending) error {
-	if m.doubt == nil || w.reader == nil {
+	if !m.unanswered || w.reader == nil {
 		w.spared(c)
 		return nil
 	}
-	became, err := w.fateOf(ctx, m)
-	if err != nil {
-		m.lookUp = true
+	switch settled, err := w.settle(ctx, c, m); {
+	case err != nil:
 		return w.failed(c, m, err)
-	}
-	if !w.settle(ctx, m, became) {
+	case !settled:
 		w.spared(c)
 	}
 	return nil
@@ -142,7 +140,8 @@ func (w *walk) claim(ctx context.Context, c Case, m pending) (session.Outcome, e
 	return outcome, w.outcome(ctx, c, m, outcome)
 }
 
-// claimFor returns how long a claim lasts: the time that its answer, the hook and the cancel may take.
+// claimFor returns how long a claim lasts: the time that its answer, a func of the host and what is written after that
+// may take.
 func (c Config) claimFor() time.Duration {
 	return c.StopTimeout + lateness + 2*(c.RecordTimeout+lateness)
 }
@@ -156,8 +155,8 @@ func (w *walk) stop(ctx context.Context, s session.Session) bool {
 	return err == nil
 }
 
-// cancelled notes that this sweeper has cancelled a session.
-func (w *walk) cancelled(ctx context.Context, c Case, m pending) {
+// cancelled notes that this sweeper has cancelled a session, and starts its run again if the row says so.
+func (w *walk) cancelled(ctx context.Context, c Case, row session.Session) {
 	w.pending.drop(c.Session.RunID)
 	w.pass.Cancelled++
 	if w.counts(c.Session) {
@@ -167,7 +166,7 @@ func (w *walk) cancelled(ctx context.Context, c Case, m pending) {
 		w.pass.Lost++
 	}
 	w.logger().Warn("a stalled session was cancelled", c.attrs()...)
-	c.Resumed = m.used < w.cfg.Resume.Max && w.resume(ctx, c.Session)
+	c.Resumed = row.Start.Tries == 1 && w.start(ctx, row) // after more tries another sweeper has taken it over
 	w.addCase(c, CaseCancelled)
 	w.alert(ctx)
 }

@@ -90,16 +90,19 @@ func TestResumePolicy(t *testing.T) {
 			f.put("s-1", time.Hour)
 			var resumes []int
 			f.cfg.Resume = sweep.ResumePolicy{Max: 2, Start: func(ctx context.Context, s session.Session) error {
-				require.Equal(f, session.Cancelled, f.status(s.RunID))
+				row, err := f.Session(ctx, s.RunID)
+				require.NoError(f, err)
+				s.EndedAt, s.Start.Due = row.EndedAt, row.Start.Due
+				require.Equal(f, row, s)
 				resumes = append(resumes, s.Resumes)
-				_, _, err := f.Attach(ctx, session.Session{RunID: s.RunID, StartedAt: time.Now()})
+				_, _, err = f.Attach(ctx, session.Session{RunID: s.RunID, StartedAt: time.Now()})
 				return err
 			}}
 			for range 4 {
 				f.pass()
 				f.advance(11 * time.Minute)
 			}
-			require.Equal(f, []int{0, 1}, resumes)
+			require.Equal(f, []int{1, 2}, resumes)
 			require.Equal(f, []string{"s-1", "s-1", "s-1"}, f.ended())
 			row, err := f.Session(f.Context(), "s-1")
 			require.NoError(f, err)
@@ -108,7 +111,7 @@ func TestResumePolicy(t *testing.T) {
 			require.Equal(f, 2, f.sweeper().Stats().Resumed)
 		})
 	})
-	t.Run("a start that fails counts toward Max", func(t *testing.T) {
+	t.Run("a start that panics has failed", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.put("s-1", time.Hour)
 			f.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: func(context.Context, session.Session) error {

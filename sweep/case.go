@@ -36,7 +36,7 @@ type Case struct {
 	// Threshold is how long it may have none.
 	Silence, Threshold time.Duration
 	Handling           Handling
-	// Resumed tells that the [ResumePolicy] had the session started again.
+	// Resumed tells that the [ResumePolicy] had the session started again, in this pass. Later ones may do so.
 	Resumed bool
 	// StopFailed tells that the [Config].StopHook failed. The session was cancelled all the same.
 	StopFailed bool

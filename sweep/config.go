@@ -20,6 +20,7 @@ const (
 	DefaultStartupDelay     = 30 * time.Second
 	DefaultMaxCancellations = 10
 	DefaultStopTimeout      = 30 * time.Second
+	DefaultResumeTries      = 10
 )
 
 // A Config says how sessions are swept. The zero value has every default. [New] copies it.
@@ -82,9 +83,18 @@ type Config struct {
 type ResumePolicy struct {
 	// Max is how often one run is resumed, by all sweepers together: see [session.Session].Resumes.
 	Max int
-	// Start resumes a run that was just cancelled, for example by having a worker call [watchdog.Resume]. What it
-	// starts must outlive the context. A call that fails counts toward Max, too. Later passes of this sweeper try it
-	// again, after growing waits, as long as the session is as the cancel left it.
+	// Tries is how often Start is called for one resume, by all sweepers together; a call counts also if its sweeper died.
+	// Zero means [DefaultResumeTries]. After that an error and the log say that the run is not resumed any more.
+	Tries int
+	// Start resumes a run that was cancelled, for example by having a worker call [watchdog.Resume]. What it starts must
+	// outlive the context. S is the row as the cancel left it, at the first call without its EndedAt.
+	//
+	// The cancel writes into the row that the start is wanted, and the sweeper calls Start next. If the call fails, or if
+	// no attempt of the run follows it ([session.Store].Attach), Start is called again, by any sweeper with a
+	// ResumePolicy, after pauses that grow from half an interval to six hours or the interval. The same holds if the
+	// sweeper died. So Start is called at least once for each resume, and a call may be one again whose run is about to
+	// attach: s.Start.Key is the same at each, and names the resume. A [Canceller] that keeps no [session.Starts] has it
+	// called once.
 	Start func(ctx context.Context, s session.Session) error
 }
 
@@ -97,6 +107,9 @@ func (c Config) withDefaults() Config {
 	c.MaxCancellationsPerRun = cmp.Or(c.MaxCancellationsPerRun, DefaultMaxCancellations)
 	c.StopTimeout = cmp.Or(c.StopTimeout, DefaultStopTimeout)
 	c.RecordTimeout = cmp.Or(c.RecordTimeout, watchdog.DefaultRecordTimeout)
+	if c.Resume.Start != nil {
+		c.Resume.Tries = cmp.Or(c.Resume.Tries, DefaultResumeTries)
+	}
 	return c
 }
 
@@ -134,7 +147,7 @@ func (c Config) countFlaw() string {
 	}{
 		{"MaxCancellationsPerRun", c.MaxCancellationsPerRun},
 		{"MaxCancellationsPerMinute", c.MaxCancellationsPerMinute}, {"Resume.Max", int64(c.Resume.Max)},
-		{"Alert.Count", int64(c.Alert.Count)},
+		{"Resume.Tries", int64(c.Resume.Tries)}, {"Alert.Count", int64(c.Alert.Count)},
 	} {
 		if count.value < 0 {
 			return fmt.Sprintf("%s is %d; use a positive number, or 0", count.name, count.value)
@@ -150,6 +163,8 @@ func (c Config) pairFlaw() string {
 		return "MinAge is without limit; no session would ever be old enough"
 	case (c.Resume.Max > 0) != (c.Resume.Start != nil):
 		return "of Resume only one of Max and Start is set; set both, or none"
+	case c.Resume.Tries > 0 && c.Resume.Start == nil:
+		return "Resume.Tries is set without Resume.Start; set both, or none"
 	case (c.Alert.Within > 0) != (c.Alert.Func != nil):
 		return "of Alert only one of Within and Func is set; set both, or none"
 	case c.Alert.Count > 0 && c.Alert.Func == nil:

@@ -60,10 +60,14 @@
 //     A session that woke up, or that another sweeper cancelled first, is spared. If the end of the run is stored
 //     already, the row is made to say that one. A live run on another host sees the event and ends: see
 //     [session.Keeper].
-//   - A [ResumePolicy] has the session started again, up to a number of times for each run.
+//   - A [ResumePolicy] has the session started again, up to a number of times for each run. The cancel writes into the
+//     row that the start is wanted. If Start fails, or no attempt of the run follows, or the sweeper dies, any sweeper
+//     with a policy calls it again, until it was called often enough. A pass begins with the starts that are due.
 //
-// If the answer about a cancel is lost, the sweeper reads the row to learn whether it was cancelled, and counts that
-// once.
+// What has to outlive a sweeper is in the row: its claim, that the agents were stopped, a warning, and a start. So
+// another one goes on wherever a sweeper died. If the answer about a cancel is lost, the sweeper reads the row to learn
+// whether it was cancelled, and counts that once. If it cannot read the row either, the cancel does not count, and a
+// later pass goes by what the row says then.
 //
 // One bad session never stops a pass: the sweeper tries it again in later passes, at growing intervals, and goes on
 // to the others. There are never two passes at once; a long pass delays the next one. When the database fails the
@@ -82,6 +86,6 @@
 // [Finder] and [Canceller] have one method each; a [session.Store] is both, and can do more. A finder whose database
 // cannot judge may return every active session, at the price of reading them all.
 //
-// The package keeps no rows and knows no database. It does not decide what an event of a session is, and never
-// touches a session that is not active.
+// The package keeps no rows and knows no database. It does not decide what an event of a session is. Of a session
+// that is not active it touches only the start that a cancel wanted.
 package sweep

@@ -19,12 +19,16 @@ type consequences struct{ alerts, resumes int }
 func (f *fixture) consequences() *consequences {
 	c := &consequences{}
 	f.cfg.Alert = sweep.Alert{Within: time.Hour, Func: func(context.Context, int) { c.alerts++ }}
-	f.cfg.Resume = sweep.ResumePolicy{Max: 2, Start: func(context.Context, session.Session) error {
+	f.cfg.Resume = sweep.ResumePolicy{Max: 2, Start: func(ctx context.Context, s session.Session) error {
 		c.resumes++
-		return nil
+		_, _, err := f.Attach(ctx, session.Session{RunID: s.RunID, StartedAt: time.Now(), Threshold: watchdog.NoLimit})
+		return err
 	}}
 	return c
 }
+
+// claimFor is how long claims last at the defaults.
+const claimFor = 43 * time.Second
 
 // TestDoubt: a cancel whose answer was lost may have been committed.
 func TestDoubt(t *testing.T) {
@@ -53,7 +57,7 @@ func TestDoubt(t *testing.T) {
 			require.Equal(f, 5, f.pass().Cancelled)
 		})
 	})
-	t.Run("one that cannot be looked up at once is looked up by the next pass", func(t *testing.T) {
+	t.Run("of one that cannot be looked up the start is taken over, and it does not count", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.put("s-1", time.Hour)
 			all := f.consequences()
@@ -64,25 +68,18 @@ func TestDoubt(t *testing.T) {
 			require.ErrorContains(f, err, "look up the cancel of run s-1: down")
 			require.Equal(f, 1, p.Failed)
 			f.onSession, f.after = nil, nil
-			p = f.pass()
-			require.Equal(f, []string{"s-1 cancelled"}, outcomes(p))
-			require.Equal(f, sweep.Tally{Cancelled: 1, Resumed: 1}, p.Tally)
-			require.Equal(f, sweep.Tally{}, f.pass().Tally)
-			require.Equal(f, consequences{1, 1}, *all)
-		})
-	})
-	t.Run("one is looked up though the finder fails", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.put("s-1", time.Hour)
-			f.after = func() error { return lost }
-			f.onSession = func(context.Context) error { return errors.New("down") }
-			_, err := f.sweeper().Sweep(f.Context())
-			require.ErrorIs(f, err, lost)
-			f.onSession = nil
 			f.onStalled = func(context.Context, session.Query) error { return errors.New("down") }
-			p, err := f.sweeper().Sweep(f.Context())
-			require.ErrorContains(f, err, "down")
-			require.Equal(f, 1, p.Cancelled)
+			f.advance(claimFor - 1)
+			_, err = f.sweeper().Sweep(f.Context())
+			require.Error(f, err)
+			require.Zero(f, all.resumes, "the claim lasts")
+			f.advance(1)
+			_, err = f.sweeper().Sweep(f.Context())
+			require.Error(f, err)
+			f.onStalled = nil
+			f.pass()
+			require.Equal(f, consequences{0, 1}, *all)
+			require.Zero(f, f.sweeper().Remembered())
 		})
 	})
 	t.Run("one that was not committed is tried again", func(t *testing.T) {
@@ -99,62 +96,40 @@ func TestDoubt(t *testing.T) {
 			require.Equal(f, consequences{1, 1}, *all)
 		})
 	})
-	for name, wait := range map[string]time.Duration{
-		"and the next pass does not find it": time.Hour, "right before the next try": 150 * time.Second,
-	} {
-		t.Run("one that is committed late, "+name+", counts once", func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.put("s-1", time.Hour)
-				all := f.consequences()
-				var commit func()
-				s, err := sweep.New(f, &lateCanceller{f, &commit}, f.cfg)
-				require.NoError(f, err)
-				p, err := s.Sweep(f.Context())
-				require.ErrorIs(f, err, context.DeadlineExceeded)
-				require.Equal(f, 1, p.Failed)
-				if wait == time.Hour {
-					commit()
-				} else {
-					f.onPage = func(*session.Page) { commit(); f.onPage = nil }
-				}
-				f.advance(wait)
-				p, err = s.Sweep(f.Context())
-				require.NoError(f, err)
-				require.Equal(f, []string{"s-1 cancelled"}, outcomes(p))
-				require.Zero(f, s.Remembered())
-				require.Equal(f, consequences{1, 1}, *all)
-			})
-		})
-	}
-	for name, end := range map[string]func(f *fixture){
-		"by its own process": func(f *fixture) { f.finish("s-1") },
-		"by another sweeper": func(f *fixture) {
-			cfg := f.cfg
-			cfg.Alert, cfg.Resume = sweep.Alert{}, sweep.ResumePolicy{}
-			s, err := sweep.New(f.Memory, f.Memory, cfg)
+	t.Run("one that is committed late, right before the next try, counts once", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			all := f.consequences()
+			var commit func()
+			s, err := sweep.New(f, &lateCanceller{f, &commit}, f.cfg)
 			require.NoError(f, err)
 			p, err := s.Sweep(f.Context())
+			require.ErrorIs(f, err, context.DeadlineExceeded)
+			require.Equal(f, 1, p.Failed)
+			f.onPage = func(*session.Page) { commit(); f.onPage = nil }
+			f.advance(150 * time.Second)
+			p, err = s.Sweep(f.Context())
 			require.NoError(f, err)
-			require.Equal(f, 1, p.Cancelled)
-		},
-	} {
-		t.Run("one that was not committed, and ended "+name+", is spared", func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.put("s-1", time.Hour)
-				all := f.consequences()
-				f.onCancel = func(context.Context, session.Session) error { return lost }
-				f.onSession = func(context.Context) error { return errors.New("down") }
-				_, err := f.sweeper().Sweep(f.Context())
-				require.ErrorIs(f, err, lost)
-				f.onCancel, f.onSession = nil, nil
-				end(f)
-				p := f.pass()
-				require.Equal(f, []string{"s-1 spared"}, outcomes(p))
-				require.Equal(f, consequences{}, *all)
-				require.Zero(f, f.sweeper().Remembered())
-			})
+			require.Equal(f, []string{"s-1 cancelled"}, outcomes(p))
+			require.Zero(f, s.Remembered())
+			require.Equal(f, consequences{1, 1}, *all)
 		})
-	}
+	})
+	t.Run("one that was not committed, and ended in another way, is forgotten", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			all := f.consequences()
+			f.onCancel = func(context.Context, session.Session) error { return lost }
+			f.onSession = func(context.Context) error { return errors.New("down") }
+			_, err := f.sweeper().Sweep(f.Context())
+			require.ErrorIs(f, err, lost)
+			f.onCancel, f.onSession = nil, nil
+			f.finish("s-1")
+			require.Zero(f, f.pass().Tally)
+			require.Equal(f, consequences{}, *all)
+			require.Zero(f, f.sweeper().Remembered())
+		})
+	})
 	t.Run("one that was not committed, and finished under the claim, is spared", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.put("s-1", time.Hour)

@@ -245,18 +245,6 @@ func TestHostLostInDoubt(t *testing.T) {
 			f.requireEnd("dead-000", watchdog.SessionHostLost)
 		})
 	})
-	t.Run("by the next pass", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.dies(1)
-			f.after = func() error { return lost }
-			f.onSession = func(context.Context) error { return errors.New("down") }
-			_, err := f.sweeper().Sweep(f.Context())
-			require.ErrorIs(f, err, lost)
-			f.onSession, f.after = nil, nil
-			require.Equal(f, sweep.Tally{Cancelled: 1}, f.pass().Tally)
-			f.requireEnd("dead-000", watchdog.SessionHostLost)
-		})
-	})
 	t.Run("one that its own process ended for another reason, under the claim, is not this one's", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.dies(1)

@@ -48,7 +48,7 @@ func (c Config) attrs() []any {
 		"min_age", max(c.MinAge, 0), "startup_delay", max(c.StartupDelay, 0),
 		"max_cancellations", limit(c.MaxCancellationsPerRun, c.MaxCancellationsPerRun == watchdog.NoLimit),
 		"grace", c.Grace, "stop_hook", c.StopHook != nil, "stop_timeout", c.StopTimeout,
-		"record_timeout", c.RecordTimeout, "max_resumes", c.Resume.Max,
+		"record_timeout", c.RecordTimeout, "max_resumes", c.Resume.Max, "resume_tries", c.Resume.Tries,
 		"alert_count", c.Alert.Count, "alert_within", c.Alert.Within,
 		"max_cancellations_per_minute", limit(c.MaxCancellationsPerMinute, c.MaxCancellationsPerMinute == 0),
 	}

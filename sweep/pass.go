@@ -19,7 +19,7 @@ type Tally struct {
 	// another try after a failure, for a pass that has cancels left, for another sweeper that has claimed them, for a
 	// transaction that has locked their row, or for their silence to be certain after the database's clock was set.
 	Cancelled, Spared, Failed, Warned, Deferred int
-	// Resumed is how many of the cancelled sessions the [ResumePolicy] had started again.
+	// Resumed is how often the Start of a [ResumePolicy] succeeded. One that no attempt followed is called again.
 	Resumed int
 	// Errors counts everything that went wrong: rows that cannot be read, hooks, cancels, the pass itself.
 	Errors int

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"maps"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -24,9 +25,7 @@ type pending struct {
 	by         string // who claims and cancels, the same at every try
 	stopped    bool   // the stop hook was called, by whatever sweeper
 	stopFailed bool
-	doubt      *Case     // as it was judged at the latest cancel that was not answered; nil if there was none
-	lookUp     bool      // what became of that is not known yet
-	used       int       // how often the run had been resumed before that
+	unanswered bool      // a cancel was not answered
 	warnedAt   time.Time // by this host's clock; it counts only where the database does not know
 	due        time.Time // when the grace ends; zero without
 	failures   int       // in a row
@@ -63,19 +62,11 @@ func (all pendings) saw(runID string, pass int) {
 	}
 }
 
-// forget drops the sessions that a complete pass did not see, and those that no pass saw for long. One whose cancel was
-// not answered is looked up first: it may be gone because that was committed.
+// forget drops the sessions that a complete pass did not see, and those that no pass saw for long.
 func (all pendings) forget(pass int, complete bool, now time.Time) {
-	for runID, m := range all {
-		switch gone := complete && m.seenBy != pass; {
-		case now.Sub(m.keptAt) > forgetAfter && now.Sub(m.next) > forgetAfter:
-			delete(all, runID)
-		case gone && m.doubt != nil:
-			m.lookUp = true
-		case gone:
-			delete(all, runID)
-		}
-	}
+	maps.DeleteFunc(all, func(_ string, m *pending) bool {
+		return complete && m.seenBy != pass || now.Sub(m.keptAt) > forgetAfter && now.Sub(m.next) > forgetAfter
+	})
 }
 
 // due returns when the next grace ends, or zero if none is running. Graces that end within [gather] of the first are

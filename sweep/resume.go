@@ -4,91 +4,112 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// A resumption is a cancelled run that the [ResumePolicy] has started again, or tries to.
-type resumption struct {
-	session session.Session // as it was judged
-	// used is how many starts there were, of the run in all. The row of the run knows only those up to its last cancel.
-	used     int
-	failures int       // in a row
-	next     time.Time // when to try again, or since when there is nothing to do
-	waiting  bool      // it is to be tried again
-}
+// startsFor is how long a pass takes starts that are due before it goes on to its sessions. The next pass comes at once
+// if there may be more.
+const startsFor = 30 * time.Second
 
-// resumesUsed returns how often a run has been started again.
-func (w *walk) resumesUsed(s session.Session) int {
-	if r := w.resumptions[s.RunID]; r != nil {
-		return max(r.used, s.Resumes)
+// resumes reports whether a session is to be started again after its cancel.
+func (c Config) resumes(s session.Session) bool { return s.Resumes < c.Resume.Max }
+
+// rowAfter returns the row of a session as its cancel leaves it.
+func (w *walk) rowAfter(c Case, by string) session.Session {
+	s := c.Session
+	s.Status, s.Reason, s.Claim, s.Stopped, s.StopFailed = session.Cancelled, c.Reason(), by, false, c.StopFailed
+	s.Lease, s.Lost, s.Behind, s.Activity, s.Silence, s.Allowance = "", false, false, 0, 0, 0
+	if w.cfg.resumes(c.Session) {
+		s.Resumes++
+		s.Start = session.WantedStart{Key: c.endID(), Tries: 1}
 	}
-	return s.Resumes
+	return s
 }
 
-// resume has a run that was just cancelled started again, and reports whether that succeeded.
-func (w *walk) resume(ctx context.Context, s session.Session) bool {
-	r := &resumption{session: s, used: w.resumesUsed(s)}
-	w.resumptions[s.RunID] = r
-	return w.start(ctx, r)
+// takeStarts calls Start for the runs whose start is due: that of a sweeper which died, or that failed, or that no
+// attempt followed. It stops at too many failures in a row.
+func (w *walk) takeStarts(ctx context.Context) {
+	if w.starts == nil || w.cfg.Resume.Start == nil || w.pass.DryRun {
+		return
+	}
+	began, failures := time.Now(), 0
+	for ctx.Err() == nil && failures < maxFailuresInARow {
+		if w.startsLeft = time.Since(began) >= startsFor; w.startsLeft {
+			return
+		}
+		switch s, err := w.claimStart(ctx); {
+		case errors.Is(err, session.ErrNotFound):
+			return
+		case errors.Is(err, session.ErrUnreadable):
+			w.addError(err)
+			failures++
+		case err != nil:
+			w.addError(err)
+			return
+		case s.Start.Tries > w.cfg.Resume.Tries: // by whoever called Start before, and died
+			w.giveUp(ctx, s, w.cfg.Resume.Tries, nil)
+		case w.start(ctx, s):
+			failures = 0
+		default:
+			failures++
+		}
+	}
 }
 
-// start has a run started again. A failure is tried again by a later pass, while there are starts left.
-func (w *walk) start(ctx context.Context, r *resumption) bool {
-	r.used++
-	err := w.callHost(ctx, func(ctx context.Context) error { return w.cfg.Resume.Start(ctx, r.session) })
-	r.waiting, r.next = err != nil && r.used < w.cfg.Resume.Max && w.reader != nil, time.Now()
-	if err != nil {
-		r.next = r.next.Add(pause(w.cfg.Interval, r.failures))
-		r.failures++
-		w.addError(fmt.Errorf("resume run %s: %w", r.session.RunID, err))
+// claimStart takes a start for as long as Start, and what is written before and after it, may take.
+func (w *walk) claimStart(ctx context.Context) (session.Session, error) {
+	return limited(context.WithoutCancel(ctx), w.cfg.RecordTimeout, func(ctx context.Context) (session.Session, error) {
+		return w.starts.ClaimStart(ctx, w.cfg.claimFor())
+	})
+}
+
+// start calls Start for a run whose start this sweeper has claimed, and reports whether that succeeded. The start stays
+// wanted, and is due again after a pause, until an attempt of the run follows.
+func (w *walk) start(ctx context.Context, s session.Session) bool {
+	err := w.callHost(ctx, func(ctx context.Context) error { return w.cfg.Resume.Start(ctx, s) })
+	if err == nil {
+		w.pass.Resumed++
+		w.logger().Info("a cancelled session was resumed",
+			"run", s.RunID, "resumes", s.Resumes, "max", w.cfg.Resume.Max, "tries", s.Start.Tries)
+	} else {
+		w.addError(fmt.Errorf("resume run %s: %w", s.RunID, err))
+	}
+	if err != nil && s.Start.Tries >= w.cfg.Resume.Tries {
+		w.giveUp(ctx, s, s.Start.Tries, err)
 		return false
 	}
-	w.pass.Resumed++
-	w.logger().Info("a cancelled session was resumed",
-		"run", r.session.RunID, "resumes", r.used, "max", w.cfg.Resume.Max)
-	return true
+	if _, putOffErr := w.putOff(ctx, s, pause(w.cfg.Interval, s.Start.Tries-1)); putOffErr != nil {
+		w.addError(fmt.Errorf("put off the next start of run %s: %w", s.RunID, putOffErr)) // it is due after the claim
+	}
+	return err == nil
 }
 
-// resumeAgain tries the starts again that failed in the passes before. It stops at too many failures in a row.
-func (w *walk) resumeAgain(ctx context.Context) {
-	failures, now := 0, time.Now()
-	for _, runID := range slices.Sorted(maps.Keys(w.resumptions)) {
-		r := w.resumptions[runID]
-		switch {
-		case ctx.Err() != nil || failures >= maxFailuresInARow:
-			return
-		case !r.waiting || now.Before(r.next):
-			continue
-		}
-		cancelled, err := w.stillCancelled(ctx, r.session)
-		switch {
-		case err != nil:
-			w.addError(fmt.Errorf("resume run %s again: %w", runID, err))
-			failures++
-		case !cancelled:
-			r.waiting = false
-		case !w.start(ctx, r):
-			failures++
-		default:
-			failures = 0
+// giveUp ends a start that was tried as often as it may be.
+func (w *walk) giveUp(ctx context.Context, s session.Session, tries int, last error) {
+	switch done, err := w.putOff(ctx, s, session.NoMoreStarts); {
+	case err != nil: // it is due again after the claim
+		w.addError(fmt.Errorf("give up the start of run %s: %w", s.RunID, err))
+	case done:
+		w.logger().Warn("a cancelled session is not resumed any more", "run", s.RunID, "tries", tries)
+		text := "run %s is not resumed any more: Start was called %d times, and no attempt followed; " +
+			"find out why, and resume the run by hand"
+		if last != nil {
+			w.addError(fmt.Errorf(text+": %w", s.RunID, tries, last))
+		} else {
+			w.addError(fmt.Errorf(text, s.RunID, tries))
 		}
 	}
 }
 
-// stillCancelled reports whether a session is as its cancel left it.
-func (w *walk) stillCancelled(ctx context.Context, s session.Session) (bool, error) {
-	row, err := w.readSession(ctx, s.RunID)
-	if errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrUnreadable) {
+// putOff notes what becomes of a start. A canceller that keeps no starts has Start called once.
+func (w *walk) putOff(ctx context.Context, s session.Session, next time.Duration) (done bool, err error) {
+	if w.starts == nil {
 		return false, nil
 	}
-	return row.Status == session.Cancelled && row.Attempt == s.Attempt, err
-}
-
-// forgetResumptions drops those that were over long ago.
-func (s *Sweeper) forgetResumptions(now time.Time) {
-	maps.DeleteFunc(s.resumptions, func(_ string, r *resumption) bool { return now.Sub(r.next) > forgetAfter })
+	lasting := context.WithoutCancel(ctx)
+	return limited(lasting, w.cfg.RecordTimeout, func(ctx context.Context) (bool, error) {
+		return w.starts.PutOffStart(ctx, s, next)
+	})
 }

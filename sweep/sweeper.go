@@ -39,16 +39,15 @@ type Sweeper struct {
 	swept   chan struct{} // has room for one: a pass of Sweep is over
 	passing chan struct{} // has room for one: whoever fills it has its pass
 	// Only the goroutine whose pass it is uses these.
-	pending     pendings
-	resumptions map[string]*resumption // by run ID
-	leases      map[string]*observed   // by ID, as they were seen last
-	deaths      []time.Duration        // when leases were found dead, by the sweeper's clock
-	searched    string                 // where the search for lost sessions behind the cap goes on
-	database    databaseClock
-	rate        rate
-	throttle    throttle
-	again       time.Time // when to have the next pass because this one left work; zero if that may wait
-	goOn        bool      // the next pass should come soon though this one failed
+	pending  pendings
+	leases   map[string]*observed // by ID, as they were seen last
+	deaths   []time.Duration      // when leases were found dead, by the sweeper's clock
+	searched string               // where the search for lost sessions behind the cap goes on
+	database databaseClock
+	rate     rate
+	throttle throttle
+	again    time.Time // when to have the next pass because this one left work; zero if that may wait
+	goOn     bool      // the next pass should come soon though this one failed
 
 	mu    sync.Mutex
 	stats Stats
@@ -75,7 +74,7 @@ func New(finder Finder, canceller Canceller, cfg Config) (*Sweeper, error) {
 		finder: finder, canceller: canceller, abilities: able, cfg: cfg, madeAt: time.Now(),
 		query: session.Query{Threshold: cfg.StalledThreshold, MinAge: max(cfg.MinAge, 0)},
 		swept: make(chan struct{}, 1), passing: make(chan struct{}, 1),
-		pending: pendings{}, resumptions: map[string]*resumption{}, rate: rate{Alert: cfg.Alert},
+		pending: pendings{}, rate: rate{Alert: cfg.Alert},
 		throttle: throttle{perMinute: cfg.MaxCancellationsPerMinute},
 		stats:    Stats{Enabled: !cfg.Disabled, Interval: cfg.Interval},
 	}, nil

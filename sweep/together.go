@@ -25,8 +25,7 @@ type planned struct {
 func (p planned) isLost() bool { return p.judged.Session.Lost }
 
 // together reports whether a session is cancelled in one transaction with others of its page. It is not if the host has
-// a func that is called for it: a hook must not wait for others under its claim, and a process that ends must not leave
-// many sessions behind that it has cancelled and not resumed.
+// a func that is called for it: neither a hook nor a start must wait for others under its claim.
 func (w *walk) together(s session.Session) bool { return w.batch != nil && !w.callsHost(s) }
 
 func (w *walk) plan(c Case, m pending, now time.Time) {
@@ -81,7 +80,7 @@ func (w *walk) cancelTogether(ctx context.Context, all []planned, began time.Tim
 	}
 	for i := range all {
 		p := &all[i]
-		p.doubt, p.lookUp = &p.judged, true
+		p.unanswered = true
 		w.remember(p.judged, p.pending)
 	}
 	w.logger().Debug("sessions could not be cancelled together and are cancelled in halves, or one by one",
@@ -107,7 +106,7 @@ func (w *walk) cancelAll(ctx context.Context, all []planned) ([]session.Outcome,
 	cancels := make([]session.BatchedCancel, len(all))
 	for i := range all {
 		p := &all[i]
-		cancels[i] = session.BatchedCancel{Judged: p.judged.Session, Request: w.request(p.judged, &p.pending, p.now)}
+		cancels[i] = session.BatchedCancel{Judged: p.judged.Session, Request: w.request(p.judged, p.pending, p.now)}
 	}
 	lasting := context.WithoutCancel(ctx)
 	return limited(lasting, w.cfg.RecordTimeout, func(ctx context.Context) ([]session.Outcome, error) {

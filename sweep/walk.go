@@ -26,18 +26,19 @@ const (
 type walk struct {
 	*Sweeper
 	failures
-	number   int  // of the pass, from 1
-	whole    bool // it observes the leases to the end, however long that takes
-	pass     Pass
-	most     int             // cancels, and warnings, of those that count
-	counted  int             // of the cancels
-	warned   int             // and of the warnings
-	suspects map[string]bool // leases to be observed
-	seen     map[string]bool
-	tryBegan time.Time // at the session in hand
-	planned  []planned // cancels that are not written yet
-	complete bool      // every stalled session was seen
-	lostAt   time.Time // of the last page that had lost sessions, or of the first that was read only for such
+	number     int  // of the pass, from 1
+	whole      bool // it observes the leases to the end, however long that takes
+	pass       Pass
+	most       int             // cancels, and warnings, of those that count
+	counted    int             // of the cancels
+	warned     int             // and of the warnings
+	suspects   map[string]bool // leases to be observed
+	seen       map[string]bool
+	tryBegan   time.Time // at the session in hand
+	planned    []planned // cancels that are not written yet
+	startsLeft bool      // there may be starts that are due
+	complete   bool      // every stalled session was seen
+	lostAt     time.Time // of the last page that had lost sessions, or of the first that was read only for such
 }
 
 // walk has a pass and returns it.
@@ -52,14 +53,14 @@ func (s *Sweeper) walk(ctx context.Context, whole bool) Pass {
 	w.pass.Err = w.steps(ctx)
 	w.holdBack()
 	s.pending.forget(w.number, w.complete, time.Now())
-	s.forgetResumptions(time.Now())
-	if w.pass.Err == nil {
-		w.lookUpDoubts(ctx)
-	} else {
+	if w.pass.Err != nil {
 		w.pass.Errors++
 	}
 	s.planAgain(w.full(), max(w.counted, w.warned))
 	s.again = earliest(s.again, w.nextPassLook())
+	if w.startsLeft {
+		s.again = time.Now()
+	}
 	s.goOn = w.goesOn()
 	w.pass.Duration = time.Since(began)
 	return w.pass
@@ -68,8 +69,7 @@ func (s *Sweeper) walk(ctx context.Context, whole bool) Pass {
 // steps goes through the stalled sessions, observes the leases, and goes through the sessions again if a lease has
 // expired. What was left over by the passes before comes first.
 func (w *walk) steps(ctx context.Context) error {
-	w.lookUpDoubts(ctx)
-	w.resumeAgain(ctx)
+	w.takeStarts(ctx)
 	leasesErr := w.listLeases(ctx)
 	if err := w.pages(ctx); err != nil || w.pass.DryRun {
 		return errors.Join(err, leasesErr)
@@ -296,7 +296,7 @@ func (w *walk) counts(s session.Session) bool { return !s.Lost || w.callsHost(s)
 
 // callsHost reports whether the cancel of a session has it stopped, or started again.
 func (w *walk) callsHost(s session.Session) bool {
-	return w.cfg.StopHook != nil || w.resumesUsed(s) < w.cfg.Resume.Max
+	return w.cfg.StopHook != nil || w.cfg.resumes(s)
 }
 
 // remember keeps what is to be known of a session at its next try.

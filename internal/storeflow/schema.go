@@ -137,6 +137,14 @@ var Parts = []Part{
 		{"run_id", "VARCHAR(255){bytes} NOT NULL"},
 		{"attempt", "{integer} NOT NULL"},
 	}, Key: "PRIMARY KEY (lease, run_id, attempt)"},
+	// The key of a start that is wanted, for which attempt, how often it was claimed, and when it can be claimed again.
+	// Versions before leave the columns as they are, so that they are void in another attempt.
+	{Version: 7, Table: "watchdog_sessions", Added: []Column{
+		{"start_key", "{text}"},
+		{"start_attempt", "{integer}"},
+		{"start_tries", "{integer}"},
+		{"start_due", "{due}"},
+	}},
 }
 
 func kindColumns(prefix, is string) (all []Column) {

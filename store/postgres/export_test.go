@@ -76,7 +76,17 @@ func (s *Store) CancelStatement(judged session.Session) (statement string, argum
 	if err != nil {
 		panic(err)
 	}
-	return s.qualify(cancelRow()), append(append(judgedArguments(judged, "pass"), columns[:]...), "reason", 0, false, s.channel())
+	return s.qualify(cancelRow()), append(append(judgedArguments(judged, "pass"), columns[:]...), "reason", 0, false, s.channel(), 1)
+}
+
+// ClaimStartStatement returns the statement of ClaimStart.
+func (s *Store) ClaimStartStatement() (statement string, arguments []any) {
+	return s.qualify(claimStart), []any{int64(1000)}
+}
+
+// PutOffStartStatement returns the statement of PutOffStart.
+func (s *Store) PutOffStartStatement(runID string) (statement string, arguments []any) {
+	return s.qualify(putOffStart), []any{runID, 1, "key", 1, int64(1000)}
 }
 
 // PutNoticesStatement returns the statement of PutNotices.

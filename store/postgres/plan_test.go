@@ -149,6 +149,8 @@ func TestQueryPlans(t *testing.T) {
 		{name: "claim one", of: func() (string, []any) {
 			return s.ClaimStatement(session.Session{RunID: "stalled-1", Attempt: 1, LastEventAt: noon})
 		}},
+		{name: "claim a start", of: s.ClaimStartStatement},
+		{name: "put off a start", of: func() (string, []any) { return s.PutOffStartStatement("stalled-1") }},
 		{name: "take rows out of a lease", of: func() (string, []any) { return s.LeaveStatement("lease-1") }},
 		{name: "find the rows of a lease", of: func() (string, []any) { return s.LeaseSessionsStatement("lease-1") }},
 		{name: "list", of: func() (string, []any) { return s.ListStatement(session.ListQuery{Limit: 10}) }},

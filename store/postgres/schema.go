@@ -19,7 +19,7 @@ const oldestServer = 130000
 
 // newest is the version of the schema that this package makes. Each version must allow being made again, because a table
 // that somebody has dropped is created again.
-const newest = 6
+const newest = 7
 
 // schema is what the versions from 2 on make. An alert is a notice of no event.
 //
@@ -39,7 +39,7 @@ var schema = storeflow.Schema{
 	Types: strings.NewReplacer("{bytes}", ` COLLATE pg_catalog."C"`, "{text}", "pg_catalog.text", "{integer}", "bigint",
 		"{time}", "pg_catalog.timestamptz", "{flag}", "boolean", "{JSON}", "pg_catalog.json",
 		"{lease}", `varchar(255) COLLATE pg_catalog."C" REFERENCES SCHEMA.watchdog_leases (id)`,
-		"{cascade}", " ON DELETE CASCADE", "{before}", "'-infinity'"),
+		"{cascade}", " ON DELETE CASCADE", "{before}", "'-infinity'", "{due}", "pg_catalog.timestamptz"),
 	Options: map[string]string{
 		"watchdog_sessions":   " WITH (autovacuum_vacuum_scale_factor = 0.02)",
 		"watchdog_leases":     " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
@@ -54,6 +54,8 @@ var schemaIndexes = map[int][]string{
 	3: leaseIndexes,
 	4: {`CREATE INDEX IF NOT EXISTS watchdog_slices_window ON SCHEMA.watchdog_slices (scope, window_name)`},
 	5: outboxIndexes,
+	7: {`CREATE INDEX IF NOT EXISTS watchdog_sessions_start
+		ON SCHEMA.watchdog_sessions (start_due, run_id) WHERE ` + isToStart},
 }
 
 // oldestReader is the oldest version of a program that can use a database of the newest one.

@@ -29,7 +29,7 @@ func TestNewSchema(t *testing.T) {
 	assert.Equal(t, []string{
 		"events_pkey", "watchdog_events_aggregate", "watchdog_events_parent", "watchdog_events_type",
 	}, indexes(t, dsn))
-	assert.Equal(t, []string{"1", "2", "3", "4", "5", "6"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
+	assert.Equal(t, []string{"1", "2", "3", "4", "5", "6", "7"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
 }
 
 func TestExistingDatabase(t *testing.T) {
@@ -74,10 +74,10 @@ func TestExistingDatabase(t *testing.T) {
 			assert.Equal(t, lease1, got.Lease)
 			assert.EqualValues(t, 7, got.Activity)
 			assert.Zero(t, got.Threshold)
-			assert.Equal(t, []string{"1", "2", "3", "4", "5", "6"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
+			assert.Equal(t, []string{"1", "2", "3", "4", "5", "6", "7"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
 		})
 	}
-	for reader, refused := range map[string]bool{"NULL": true, "7": true, "6": false, "5": false, "4": false, "3": false, "1": false} {
+	for reader, refused := range map[string]bool{"NULL": true, "8": true, "7": false, "6": false, "5": false, "4": false, "3": false, "1": false} {
 		t.Run("of a newer version for programs from version "+reader+" on", func(t *testing.T) {
 			dsn := newDSN(t)
 			pool := hostPool(t, dsn)
@@ -94,7 +94,7 @@ func TestExistingDatabase(t *testing.T) {
 			require.NoError(t, err)
 			attach(t, s, "run-1")
 			require.NoError(t, s.Close())
-			assert.Equal(t, []string{"1", "2", "3", "4", "5", "6", "98", "99"},
+			assert.Equal(t, []string{"1", "2", "3", "4", "5", "6", "7", "98", "99"},
 				texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
 		})
 	}
@@ -137,7 +137,7 @@ func TestExistingDatabase(t *testing.T) {
 		mustExec(t, pool, putBefore("old-3"), putBefore("old-2")) // a process of version 4 that goes on
 		assert.Equal(t, []string{"old-1 1", "old-2 1", "old-1 1", "old-3 1", "old-2 1"}, claimAll(t, s, time.Hour))
 		assert.Equal(t, fresh, texts(t, pool, outboxDefinition))
-		assert.Equal(t, []string{"1", "2", "3", "4", "5", "6"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
+		assert.Equal(t, []string{"1", "2", "3", "4", "5", "6", "7"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
 	})
 	t.Run("whose columns of deliveries were dropped gets them again", func(t *testing.T) {
 		dsn := newDSN(t)
@@ -159,7 +159,7 @@ func TestExistingDatabase(t *testing.T) {
 	t.Run("can be used by programs from version 3 on", func(t *testing.T) {
 		dsn := newDSN(t)
 		openAt(t, dsn, postgres.Config{})
-		assert.Equal(t, []string{"1", "2", "3", "3", "3", "3"},
+		assert.Equal(t, []string{"1", "2", "3", "3", "3", "3", "3"},
 			texts(t, hostPool(t, dsn), "SELECT oldest_reader::text FROM watchdog_schema ORDER BY version"))
 	})
 	t.Run("with a table of slices that is not ours is refused", func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestStoresOpenAtOnce(t *testing.T) {
 			}
 			all.Wait()
 			versions := "SELECT version::text FROM " + schema + ".watchdog_schema ORDER BY version"
-			assert.Equal(t, []string{"1", "2", "3", "4", "5", "6"}, texts(t, hostPool(t, dsn), versions))
+			assert.Equal(t, []string{"1", "2", "3", "4", "5", "6", "7"}, texts(t, hostPool(t, dsn), versions))
 		})
 	}
 }

@@ -80,21 +80,22 @@ const sessionFields = ` s.run_id, s.parent, s.status,
 	pg_catalog.timestamptz_send(` + ofEnd + `),
 	CASE WHEN s.status {=} 'cancelled' OR s.status {=} 'active' AND ` + isNoted + ` THEN s.stop_failed END,
 	s.state::pg_catalog.text, ` + isBehind + `, ` + isLost + `, ` + ofAllowance + `,
-	s.expired_lease `
+	s.expired_lease,` + startFields + ` `
 
 // A sessionRow is a row of sessionFields. All fields are NULL if a join found no row.
 type sessionRow struct {
-	runID, parent, status, host, reason, lease, claim, state, expired pgtype.Text
-	created, lastEvent, started, warned, ended                        instant
-	threshold, attempt, resumes, activity, silence, allowance         pgtype.Int8
-	readable, stopFailed, behind, lost                                pgtype.Bool
+	runID, parent, status, host, reason, lease, claim, state, expired, startKey pgtype.Text
+	created, lastEvent, started, warned, ended, startDue                        instant
+	threshold, attempt, resumes, activity, silence, allowance, startTries       pgtype.Int8
+	readable, stopFailed, behind, lost                                          pgtype.Bool
 }
 
 // scanInto returns the destinations for scanning a row, after the first ones.
 func (r *sessionRow) scanInto(first ...any) []any {
 	return append(first, &r.runID, &r.parent, &r.status, &r.created, &r.lastEvent, &r.threshold, &r.started,
 		&r.host, &r.attempt, &r.resumes, &r.reason, &r.readable, &r.lease, &r.activity, &r.silence, &r.warned,
-		&r.claim, &r.ended, &r.stopFailed, &r.state, &r.behind, &r.lost, &r.allowance, &r.expired)
+		&r.claim, &r.ended, &r.stopFailed, &r.state, &r.behind, &r.lost, &r.allowance, &r.expired,
+		&r.startKey, &r.startTries, &r.startDue)
 }
 
 func (r *sessionRow) exists() bool { return r.runID.Valid }
@@ -112,6 +113,9 @@ func (r *sessionRow) Session() (session.Session, error) {
 		Reason: watchdog.StopReason(r.reason.String), Lease: r.lease.String, Claim: r.claim.String,
 		Silence: time.Duration(r.silence.Int64), StopFailed: r.stopFailed.Bool, Behind: r.behind.Bool, Lost: r.lost.Bool,
 		Allowance: time.Duration(r.allowance.Int64),
+		Start: session.WantedStart{
+			Key: r.startKey.String, Tries: int(r.startTries.Int64), Due: r.startDue.Time,
+		},
 	}
 	s.Stopped = s.Status == session.Active && r.stopFailed.Valid
 	if s.Lease != "" {

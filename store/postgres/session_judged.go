@@ -90,7 +90,8 @@ func cancelWith(outboxed string) string {
 		insertOrder + `)` + outboxed + `, done AS (
 		UPDATE SCHEMA.watchdog_sessions AS s SET status = 'cancelled', reason = $15, resumes = $16, stop_failed = $17,
 			claim = $6::pg_catalog.text, last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),
-			ended_at = pg_catalog.statement_timestamp(), ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
+			ended_at = pg_catalog.statement_timestamp(), ended = pg_catalog.pg_current_xact_id(),` +
+		leaveLease + `,` + wantStart + `
 		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM ended)
 		RETURNING s.run_id
 	), noticed AS (` + noticeJudged + `)` + selectJudged + `, EXISTS (SELECT FROM done),
@@ -193,7 +194,7 @@ func (s *Store) cancelStatement(
 		statement = cancelRowNotifying()
 	}
 	return statement, append(append(judgedArguments(judged, c.By), columns[:]...),
-		string(c.Reason), c.Resumes, c.StopFailed, s.channel()), nil
+		string(c.Reason), c.Resumes, c.StopFailed, s.channel(), storerows.RoundUp(storerows.StartPause(c.StartFor))), nil
 }
 
 // ofJudged runs a statement about a session that was judged. If the end kept it from doing anything, ofJudged writes

@@ -58,6 +58,10 @@ const (
 	EndEarly      = endEarly
 	DeleteNotices = deleteNotices
 	DelayNotice   = delayNotice
+
+	SelectDueStart = selectDueStart
+	ClaimStart     = claimStart
+	PutOffStart    = putOffStart
 )
 
 // Connections returns how many connections are open.

@@ -13,7 +13,7 @@ import (
 
 // newest is the version of the schema that this package makes. Each version must allow being made again, because a table
 // that the host has dropped is created again.
-const newest = 6
+const newest = 7
 
 // schema is what the versions from 2 on make. The epoch of a lease is the time at which its clock was at zero, in
 // nanoseconds since 1970.
@@ -38,7 +38,7 @@ var schema = storeflow.Schema{
 	),
 	Prefix: "main.",
 	Types: strings.NewReplacer("{bytes}", "", "{text}", "TEXT", "{integer}", "INTEGER", "{time}", "TEXT",
-		"{flag}", "INTEGER", "{JSON}", "TEXT", "{lease}", "TEXT", "{cascade}", "", "{before}", "''"),
+		"{flag}", "INTEGER", "{JSON}", "TEXT", "{lease}", "TEXT", "{cascade}", "", "{before}", "''", "{due}", "INTEGER"),
 	Options: map[string]string{
 		"watchdog_sessions": " WITHOUT ROWID", "watchdog_spend": " WITHOUT ROWID", "watchdog_slices": " WITHOUT ROWID",
 		"watchdog_lease_ends": " WITHOUT ROWID",
@@ -53,6 +53,8 @@ var (
 		4: {`CREATE INDEX IF NOT EXISTS main.watchdog_slices_window ON watchdog_slices (scope, window_name)`},
 		5: outboxIndexes,
 		6: {dropLeaseEnds},
+		7: {`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_start
+			ON watchdog_sessions (start_due, run_id) WHERE ` + isToStart},
 	}
 	triggers = map[string]int{"watchdog_leases_named": 3, "watchdog_lease_ends_untold": 6}
 )

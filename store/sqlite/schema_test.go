@@ -30,7 +30,7 @@ func TestNewSchema(t *testing.T) {
 	if got := indexes(t, db); !slices.Equal(got, ownIndexes) {
 		t.Errorf("the indexes are %q", got)
 	}
-	if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, []string{"1", "2", "3", "4", "5", "6"}) {
+	if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, []string{"1", "2", "3", "4", "5", "6", "7"}) {
 		t.Errorf("the versions are %q", got)
 	}
 	if got := queryAll(t, db, "PRAGMA journal_mode"); got[0] != "wal" {

@@ -68,10 +68,11 @@ const (
 var sessionText = concatenated(
 	"run_id", "parent", "status", "created_at", "coalesce(last_event_at, '"+nullText+"')", rowThreshold, "started_at",
 	"host", "attempt", "resumes", "reason", rowEnded,
-	`CASE WHEN coalesce(lease, leased, warned_at, claim, stop_failed, state, expired_lease) IS NULL
-		THEN '`+strings.Join([]string{"", "0", "0", nullText, "", "0", "", "0", "0", "0", ""}, columnSeparator)+`' ELSE `+
+	`CASE WHEN coalesce(lease, leased, warned_at, claim, stop_failed, state, expired_lease, start_due) IS NULL
+		THEN '`+strings.Join([]string{"", "0", "0", nullText, "", "0", "", "0", "0", "0", "", ""}, columnSeparator)+`' ELSE `+
 		concatenated(rowLease, rowActive, rowSilence, rowWarned, "coalesce(claim, '')", rowStopped,
-			"coalesce(state, '')", rowIsBehind, "coalesce("+isLost+", 0)", rowAllowance, "coalesce(expired_lease, '')")+` END`,
+			"coalesce(state, '')", rowIsBehind, "coalesce("+isLost+", 0)", rowAllowance, "coalesce(expired_lease, '')",
+			rowStart)+` END`,
 )
 
 func concatenated(columns ...string) string {
@@ -81,7 +82,7 @@ func concatenated(columns ...string) string {
 var sessionFields = []string{
 	"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt", "resumes",
 	"reason", "ended", "lease", "activity", "silence", "warned_at", "claim", "stop_failed", "state", "behind", "leased",
-	"allowance", "expired_lease",
+	"allowance", "expired_lease", "start_due",
 }
 
 // readSession parses a row. Its error wraps [session.ErrUnreadable].
@@ -98,7 +99,7 @@ func readSession(text string) (session.Session, error) {
 		Resumes: int(r.number(9, 0)), Reason: watchdog.StopReason(f[10]), Lease: f[12],
 		Activity: time.Duration(r.number(13, -1)), Silence: time.Duration(r.number(14, 0)), WarnedAt: r.moment(15),
 		Claim: f[16], State: r.json(18), Behind: r.number(19, 0) > 0, Lost: r.number(20, 0) == 1,
-		Allowance: time.Duration(r.number(21, 0)),
+		Allowance: time.Duration(r.number(21, 0)), Start: r.start(23),
 	}
 	if ended := r.number(11, 0); ended > 0 {
 		s.EndedAt = time.UnixMicro(ended).UTC()

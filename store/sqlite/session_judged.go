@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -38,7 +39,8 @@ const (
 
 	cancelRow = `
 	UPDATE main.watchdog_sessions SET ` + leave + `, status = 'cancelled', reason = ?4, ended = ?5, resumes = ?6,
-		stop_failed = ?7, claim = ?8
+		stop_failed = ?7, claim = ?8, start_key = ?9, start_attempt = CASE WHEN ?9 IS NOT NULL THEN attempt END,
+		start_tries = CASE WHEN ?9 IS NOT NULL THEN 1 END, start_due = ` + databaseMicros + ` + ?10
 	WHERE run_id = ?1 AND attempt = ?2`
 
 	selectStoredEnd = `
@@ -127,7 +129,12 @@ func (t *transaction) cancel(judged session.Session, c session.CancelRequest) er
 	if err := t.noteEnd(judged); err != nil {
 		return err
 	}
-	return t.run(cancelRow, judged.RunID, judged.Attempt, "", string(c.Reason), number, c.Resumes, c.StopFailed, c.By)
+	var key, claim any
+	if c.StartFor > 0 {
+		key, claim = c.Events[len(c.Events)-1].ID, storerows.RoundUp(storerows.StartPause(c.StartFor))
+	}
+	return t.run(cancelRow, judged.RunID, judged.Attempt, "", string(c.Reason), number, c.Resumes, c.StopFailed, c.By,
+		key, claim)
 }
 
 // judged writes to the row of a session that is still as it was judged and that nobody else has claimed, or returns

@@ -36,7 +36,7 @@ func TestQueryPlans(t *testing.T) {
 		"leave":   {sqlite.LeaveRows, []any{"[]", "lease", "", true, "4 0 lease"}},
 		"judge":   {sqlite.JudgeRow, []any{"run", 1, "", "lease", 1, "by", "now", 1}},
 		"gone":    {sqlite.SelectGone, []any{"[]"}},
-		"cancel":  {sqlite.CancelRow, []any{"run", 1, "", "reason", 1, 0, false, "by"}},
+		"cancel":  {sqlite.CancelRow, []any{"run", 1, "", "reason", 1, 0, false, "by", "key", 1}},
 		"end":     {sqlite.EndRow, []any{"run", 1, "", "finished", "", 1, nil}},
 		"select": {sqlite.SelectSelection, []any{
 			"runtime_control", "run", "[]", "2026-03-04 12:00:00.000000", "[]", "2026-03-04 12:00:00.000000", 1,
@@ -51,6 +51,9 @@ func TestQueryPlans(t *testing.T) {
 		"finish":      {sqlite.DeleteNotices, []any{"[]"}},
 		"delay":       {sqlite.DelayNotice, []any{"event", 1, "later", "now", 1, 2}},
 		"end early":   {sqlite.EndEarly, []any{"now", "far"}},
+		"due start":   {sqlite.SelectDueStart, []any{1}},
+		"claim start": {sqlite.ClaimStart, []any{"run", 1}},
+		"put off":     {sqlite.PutOffStart, []any{"run", 1, "key", 1, 1}},
 		"list":        {sqlite.SelectList(session.ListQuery{}), listed},
 		"list live":   {sqlite.SelectList(session.ListQuery{Live: true}), listed},
 		"list ended":  {sqlite.SelectList(session.ListQuery{Ended: true, Reason: "reason"}), listed},

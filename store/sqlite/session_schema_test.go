@@ -63,6 +63,10 @@ func TestNewSessions(t *testing.T) {
 		"allowance", "INTEGER", "0", "0",
 		"allowed", "INTEGER", "0", "0",
 		"expired_lease", "TEXT", "0", "0",
+		"start_key", "TEXT", "0", "0",
+		"start_attempt", "INTEGER", "0", "0",
+		"start_tries", "INTEGER", "0", "0",
+		"start_due", "INTEGER", "0", "0",
 	}
 	if !slices.Equal(columns, want) {
 		t.Errorf("the columns are\n%q, want\n%q", columns, want)
@@ -81,7 +85,7 @@ func TestVersion1(t *testing.T) {
 		if got := ids(read(t, s)); !slices.Equal(got, []string{"old"}) {
 			t.Errorf("the events are %q", got)
 		}
-		if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, []string{"1", "2", "3", "4", "5", "6"}) {
+		if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, []string{"1", "2", "3", "4", "5", "6", "7"}) {
 			t.Errorf("the versions are %q", got)
 		}
 	})
@@ -130,7 +134,7 @@ func TestLeasesBeforeBehind(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, all[0].Covered)
 	assert.Nil(t, all[0].Behind)
-	assert.Equal(t, []string{"1", "2", "3", "4", "5", "6"}, queryAll(t, db, "SELECT version FROM watchdog_schema"))
+	assert.Equal(t, []string{"1", "2", "3", "4", "5", "6", "7"}, queryAll(t, db, "SELECT version FROM watchdog_schema"))
 }
 
 func TestExistingSessions(t *testing.T) {
@@ -208,7 +212,7 @@ func TestMigration(t *testing.T) {
 			require.NoError(t, err)
 			old.Lease, old.Activity = "lease-1", 5
 			assert.Equal(t, old, rowOf(t, s, "run-2"))
-			assert.Equal(t, []string{"1", "NULL", "2", "NULL", "3", "3", "4", "3", "5", "3", "6", "3"}, queryAll(t, db, "SELECT * FROM watchdog_schema"))
+			assert.Equal(t, []string{"1", "NULL", "2", "NULL", "3", "3", "4", "3", "5", "3", "6", "3", "7", "3"}, queryAll(t, db, "SELECT * FROM watchdog_schema"))
 			fresh := newFile(t)
 			openAt(t, fresh)
 			for _, kind := range []string{"index", "table", "trigger"} {
@@ -223,6 +227,7 @@ func TestMigration(t *testing.T) {
 			"ALTER TABLE watchdog_outbox DROP COLUMN tries",
 			"ALTER TABLE watchdog_sessions DROP COLUMN stop_failed", "DROP TRIGGER watchdog_leases_named",
 			"DROP TABLE watchdog_lease_ends", "DROP TRIGGER watchdog_lease_ends_untold",
+			"DROP INDEX watchdog_sessions_start; ALTER TABLE watchdog_sessions DROP COLUMN start_due",
 		} {
 			file := newFile(t)
 			require.NoError(t, openAt(t, file).Close())
@@ -233,7 +238,7 @@ func TestMigration(t *testing.T) {
 			attach(t, s, "run-1", l.ID, 0)
 			_, err := openPlain(t, file).ExecContext(t.Context(), "DELETE FROM watchdog_leases")
 			require.ErrorContains(t, err, "active sessions name this lease", drop)
-			assert.Equal(t, []string{"3"}, queryAll(t, db, "SELECT oldest_reader FROM watchdog_schema WHERE version = 6"), drop)
+			assert.Equal(t, []string{"3"}, queryAll(t, db, "SELECT oldest_reader FROM watchdog_schema WHERE version = 7"), drop)
 			_, err = s.Take(t.Context(), sliceOf("slice-1", 1, 60))
 			require.NoError(t, err, drop)
 			require.NoError(t, s.Close())
@@ -254,7 +259,7 @@ func TestMigration(t *testing.T) {
 		s := openWith(t, file, withOutbox)
 		mustExec(t, db, putBefore("old-3")) // a process of version 4 that goes on
 		assert.Equal(t, []string{"old-1 1", "old-2 1", "old-1 1", "old-3 1"}, claimAll(t, s, time.Hour))
-		assert.Equal(t, []string{"4", "3", "5", "3", "6", "3"}, queryAll(t, db, "SELECT * FROM watchdog_schema WHERE version > 3"))
+		assert.Equal(t, []string{"4", "3", "5", "3", "6", "3", "7", "3"}, queryAll(t, db, "SELECT * FROM watchdog_schema WHERE version > 3"))
 		fresh := newFile(t)
 		openAt(t, fresh)
 		const columns = "SELECT * FROM pragma_table_info('watchdog_outbox')"
@@ -275,7 +280,7 @@ func TestMigration(t *testing.T) {
 		db := openPlain(t, file, "busy_timeout(10000)")
 		mustExec(t, db, "INSERT INTO watchdog_schema VALUES (9, 3)", "ALTER TABLE watchdog_sessions ADD COLUMN newer TEXT")
 		attach(t, openAt(t, file), "run-1", "", 0)
-		for _, oldest := range []string{"7", "NULL"} {
+		for _, oldest := range []string{"8", "NULL"} {
 			mustExec(t, db, "UPDATE watchdog_schema SET oldest_reader = "+oldest+" WHERE version = 9")
 			_, err := sqlite.Open(t.Context(), file)
 			require.ErrorIs(t, err, sqlite.ErrNewerSchema, oldest)

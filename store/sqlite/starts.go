@@ -1,0 +1,105 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/storeflow"
+	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+const (
+	// isToStart is the condition of a partial index. A query must repeat it word for word to use the index.
+	isToStart = `start_due IS NOT NULL AND status = 'cancelled' AND start_attempt = attempt`
+
+	rowStart = `CASE WHEN ` + isToStart + ` THEN start_tries || ' ' || start_due || ' ' || start_key ELSE '' END`
+)
+
+// start reads what rowStart returns.
+func (r *rowReader) start(field int) (s session.WantedStart) {
+	if r.fields[field] == "" {
+		return s
+	}
+	parts := strings.SplitN(r.fields[field], " ", 3)
+	tries, err := strconv.Atoi(parts[0])
+	due, dueErr := strconv.ParseInt(parts[min(1, len(parts)-1)], 10, 64)
+	if err != nil || dueErr != nil || len(parts) < 3 {
+		r.problem(field, "%q is not the tries, the time and the key of a start")
+		return s
+	}
+	return session.WantedStart{Key: parts[2], Tries: tries, Due: time.UnixMicro(due).UTC()}
+}
+
+const (
+	// selectDueStart also finds a start that would be due so late, ?1 from now, that the clock has been set back since.
+	selectDueStart = `
+	SELECT ` + databaseMicros + `, coalesce((
+		SELECT run_id FROM main.watchdog_sessions INDEXED BY watchdog_sessions_start
+		WHERE ` + isToStart + ` AND start_due <= ` + databaseMicros + ` ORDER BY start_due, run_id LIMIT 1), (
+		SELECT run_id FROM main.watchdog_sessions INDEXED BY watchdog_sessions_start
+		WHERE ` + isToStart + ` AND start_due > ` + databaseMicros + ` + ?1 ORDER BY start_due, run_id LIMIT 1))`
+
+	claimStart = `UPDATE main.watchdog_sessions SET start_tries = start_tries + 1, start_due = ?2 WHERE run_id = ?1`
+
+	putOffStart = `
+	UPDATE main.watchdog_sessions SET start_due = CASE WHEN ?5 >= 0 THEN ` + databaseMicros + ` + ?5 END
+	WHERE run_id = ?1 AND attempt = ?2 AND start_key = ?3 AND start_tries = ?4 AND start_attempt = attempt
+		AND start_due IS NOT NULL AND +status = 'cancelled'`
+)
+
+// ClaimStart implements [session.Starts]. If none is due it writes nothing.
+func (s *Store) ClaimStart(ctx context.Context, lasts time.Duration) (session.Session, error) {
+	var claimed session.Session
+	var found error // what the row says does not keep it from being claimed
+	err := s.change(ctx, "claim a start", 1, func(t *transaction) (err error) {
+		claimed, found, err = t.claimStart(lasts)
+		return err
+	})
+	if err == nil && found != nil {
+		err = fmt.Errorf("claim a start: %w", found)
+	}
+	if err != nil {
+		return session.Session{}, lockedError(err)
+	}
+	return claimed, nil
+}
+
+func (t *transaction) claimStart(lasts time.Duration) (claimed session.Session, found, err error) {
+	var now int64
+	var runID sql.NullString
+	err = t.values(selectDueStart, []any{storerows.SetBack.Microseconds()}, &now, &runID)
+	switch {
+	case err != nil:
+		return claimed, nil, err
+	case !runID.Valid:
+		return claimed, fmt.Errorf("%w is to be started now", session.ErrNotFound), nil
+	}
+	if err := t.run(claimStart, runID.String, now+storerows.RoundUp(storerows.StartPause(lasts))); err != nil {
+		return claimed, nil, err
+	}
+	claimed, err = t.session(runID.String)
+	if errors.Is(err, session.ErrUnreadable) {
+		return claimed, err, nil
+	}
+	return claimed, nil, err
+}
+
+// PutOffStart implements [session.Starts].
+func (s *Store) PutOffStart(ctx context.Context, claimed session.Session, pause time.Duration) (bool, error) {
+	var changed int64
+	err := s.change(ctx, "put off the start of session "+claimed.RunID, 1, func(t *transaction) (err error) {
+		changed, err = t.change(putOffStart,
+			claimed.RunID, claimed.Attempt, claimed.Start.Key, claimed.Start.Tries, storeflow.StartPause(pause))
+		return err
+	})
+	if err != nil {
+		return false, lockedError(err)
+	}
+	return changed > 0, nil
+}
