@@ -37,6 +37,9 @@ var (
 		"probably because of a pooler in transaction mode: connect to the server itself, or poll with Ended")
 )
 
+// errNothingStored says that a Transact failed before its commit.
+var errNothingStored = errors.New("nothing was stored")
+
 // The SQLSTATE codes of transactions that the server rolled back so that others could go on.
 const (
 	serializationFailure = "40001"

@@ -222,6 +222,41 @@ func (t *transaction) migrate() error {
 	return t.checkRights(writingRights)
 }
 
+// checkSchema finds out whether the events can be read. It changes nothing. It does not look at the other tables, so
+// that a command that reads one page is quick: the call that needs one of them says what is wrong with it.
+func (s *Store) checkSchema(ctx context.Context) error {
+	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly}
+	return s.onConn(ctx, func(conn *pgx.Conn) error {
+		return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
+			return (&transaction{Tx: tx, ctx: ctx, store: s}).check()
+		})
+	})
+}
+
+func (t *transaction) check() error {
+	if err := t.checkServer(); err != nil {
+		return err
+	}
+	if err := t.findSchema(); err != nil {
+		return err
+	}
+	version, oldestReader, err := t.schemaVersion()
+	if err != nil {
+		return err
+	}
+	if err := storerows.CheckVersion(version, oldestReader, newest); err != nil {
+		return err
+	}
+	exist, err := t.checkEvents()
+	switch {
+	case err != nil:
+		return err
+	case !exist:
+		return storerows.ErrNoTables
+	}
+	return t.checkRights(readingRights)
+}
+
 // makeVersion makes what a version has. Adding a column that may be NULL takes a moment, however many rows there are, if
 // no transaction uses the table: it fails, and does not wait with everybody behind it, if one does for long.
 func (t *transaction) makeVersion(version int) error {
@@ -359,9 +394,4 @@ func (t *transaction) exec(statement string, arguments ...any) error {
 // values runs a query of one row once, without a name.
 func (t *transaction) values(statement string, arguments []any, into ...any) error {
 	return t.QueryRow(t.ctx, t.store.qualify(statement), t.store.unprepared(arguments)...).Scan(into...)
-}
-
-// unprepared puts the mode for a statement without a name in front of its arguments.
-func (s *Store) unprepared(arguments []any) []any {
-	return append([]any{pgx.QueryExecModeExec}, arguments...)
 }

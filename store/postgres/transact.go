@@ -3,7 +3,6 @@ package postgres
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -13,9 +12,6 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
-
-// errNothingStored says that a Transact failed before its commit.
-var errNothingStored = errors.New("nothing was stored")
 
 // Transact implements [watchdog.TransactionalStore], in one transaction and four round trips, however many exchanges
 // there are; six, if the store cannot use the pool's default_query_exec_mode. Each further exchange with the same

@@ -4,6 +4,10 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
+const insertEvent = `
+	INSERT INTO main.events (id, aggregate_type, aggregate_id, event_type, payload, timestamp, consensus_id)
+	VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
+
 const insertOutbox = `
 	INSERT INTO main.watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
 	VALUES (?1, ?2, ?3, ?4, ` + databaseTime + `)`
@@ -18,6 +22,15 @@ func (t *transaction) insertEvent(r row) (inserted bool, err error) {
 		err = t.run(insertOutbox, r[:4]...)
 	}
 	return true, err
+}
+
+func (t *transaction) insertEvents(rows []row) error {
+	for _, r := range rows {
+		if _, err := t.insertEvent(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // isEnd reports whether the event is the end of a run's window.

@@ -200,11 +200,3 @@ func (t *transaction) storedEnd(judged session.Session, id string) (stored bool,
 	return true, t.run(endRow, judged.RunID, judged.Attempt, "", string(status), string(reason), number,
 		nullJSON(session.StoredState(row.State, end)))
 }
-
-// lockedError wraps [session.ErrLocked], too, if the database was locked for too long.
-func lockedError(err error) error {
-	if isBusy(err) {
-		return fmt.Errorf("%w: %w", session.ErrLocked, err)
-	}
-	return err
-}

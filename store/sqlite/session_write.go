@@ -128,52 +128,6 @@ func (s *Store) end(ctx context.Context, part []session.Ending) error {
 	})
 }
 
-// change has a write of session rows committed. If it returns an error, because ctx is done, the write may still be
-// under way: the caller must neither read nor write what it writes to, such as a named result, any more.
-func (s *Store) change(ctx context.Context, doing string, size int, write func(*transaction) error) error {
-	return s.changeBy(ctx, doing, &request{write: write, size: size, done: make(chan error, 1)})
-}
-
-// changeOne is change for one statement, which is committed without a transaction around it if nothing else waits.
-func (s *Store) changeOne(ctx context.Context, doing string, write func(*transaction) error) error {
-	return s.changeBy(ctx, doing, &request{write: write, size: 1, one: true, done: make(chan error, 1)})
-}
-
-func (s *Store) changeBy(ctx context.Context, doing string, r *request) error {
-	err := ctx.Err()
-	if err == nil {
-		err = s.commitRequest(ctx, r)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	return nil
-}
-
-// changeRows is change for a write that returns rows, which nobody reads after an error.
-func changeRows[T any](
-	ctx context.Context, s *Store, doing string, size int, write func(*transaction) ([]T, error),
-) ([]T, error) {
-	var all []T
-	err := s.change(ctx, doing, size, func(t *transaction) (err error) {
-		all, err = write(t)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
-}
-
-// now returns the time of the database's clock.
-func (t *transaction) now() (time.Time, error) {
-	var text string
-	if err := t.values("SELECT "+databaseTime, nil, &text); err != nil {
-		return time.Time{}, err
-	}
-	return time.Parse(timeLayout, text)
-}
-
 // nextEndNumber returns the number of the ends of this transaction: the time, but above all stored numbers, even if the
 // clock was set back. Keepers of versions before 6 ask by it what ended, and nobody else.
 func (t *transaction) nextEndNumber() (number int64, err error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // extraSynchronous is the setting EXTRA: a commit is on disk when it returns, in every journal mode. In DELETE mode
@@ -72,19 +73,6 @@ func (t *transaction) raiseSynchronous() error {
 	return nil
 }
 
-const insertEvent = `
-	INSERT INTO main.events (id, aggregate_type, aggregate_id, event_type, payload, timestamp, consensus_id)
-	VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
-
-func (t *transaction) insertEvents(rows []row) error {
-	for _, r := range rows {
-		if _, err := t.insertEvent(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // commit makes the transaction durable. With a rollback journal it also waits for readers.
 func (t *transaction) commit() error {
 	err := t.store.retryWhileLocked(context.Background(), func() error { return t.run("COMMIT") })
@@ -122,4 +110,13 @@ func (t *transaction) restoreSynchronous() error {
 		return nil
 	}
 	return t.exec(fmt.Sprint("PRAGMA main.synchronous = ", t.before))
+}
+
+// now returns the time of the database's clock.
+func (t *transaction) now() (time.Time, error) {
+	var text string
+	if err := t.values("SELECT "+databaseTime, nil, &text); err != nil {
+		return time.Time{}, err
+	}
+	return time.Parse(timeLayout, text)
 }
