@@ -182,9 +182,8 @@ func (s *Store) expireLease(ctx context.Context, tx pgx.Tx, l session.Lease) (ex
 	steps := []step{counting}
 	if found[0].Expired {
 		kept := storerows.ExpiredLease{ID: l.ID, Looks: l.Looks, RenewedAt: l.RenewedAt}.String()
-		leaving := step{statement: s.qualify(leaveRows), arguments: []any{l.ID, session.ExpireBatch, l.Lost, kept}}
-		deleting := step{statement: s.qualify(deleteLease), arguments: []any{l.ID}}
-		steps = []step{leaving, counting, deleting}
+		leaving := running(s, leaveRows, l.ID, session.ExpireBatch, l.Lost, kept)
+		steps = []step{leaving, counting, running(s, deleteLease, l.ID)}
 	}
 	if err := s.send(ctx, tx, steps...); err != nil {
 		return false, 0, err

@@ -51,6 +51,11 @@ func reading[T any](s *Store, all *[]T, scan pgx.RowToFunc[T], statement string,
 	}}
 }
 
+// running returns a step that reads nothing.
+func running(s *Store, statement string, arguments ...any) step {
+	return step{statement: s.qualify(statement), arguments: arguments}
+}
+
 // counting returns a func that adds how many rows the statement of a step returned or changed.
 func counting(sum *int64) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -94,9 +93,7 @@ func (t *transaction) run() error {
 
 // advisoryLock returns the number of the advisory lock for a schema.
 func advisoryLock(schema string) int64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte("watchdog_schema " + schema)) // never fails
-	return int64(h.Sum64())                             //nolint:gosec // any number will do
+	return int64(hash("watchdog_schema " + schema)) //nolint:gosec // any number will do
 }
 
 // checkServer checks the server's version and that it accepts writes. Behind a pooler it switches off named statements.

@@ -274,9 +274,6 @@ func (s *Store) writeStoredEndIn(
 	if len(found) == 1 && found[0].state.Valid {
 		state = json.RawMessage(found[0].state.String)
 	}
-	writing := step{statement: s.qualify(writeEnd), arguments: []any{
-		judged.RunID, string(status), string(reason), s.channel(), nullJSON(session.StoredState(state, ends[0])),
-		judged.Lease, judged.Attempt,
-	}}
-	return session.EndStored, s.send(ctx, tx, writing)
+	return session.EndStored, s.send(ctx, tx, running(s, writeEnd, judged.RunID, string(status), string(reason),
+		s.channel(), nullJSON(session.StoredState(state, ends[0])), judged.Lease, judged.Attempt))
 }

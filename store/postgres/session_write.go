@@ -74,11 +74,8 @@ func (s *Store) Attach(ctx context.Context, run session.Session) (before, after 
 				run.Threshold)
 		}
 		r, err := s.attach(ctx, run)
-		if codeOf(err) == lockNotAvailable {
-			err = fmt.Errorf("%w: %w", session.ErrLocked, err)
-		}
 		if err != nil {
-			return err
+			return lockedError(err)
 		}
 		if r.was.runID.Valid {
 			if before, err = r.was.Session(); err != nil {
@@ -315,9 +312,8 @@ const joinOnce = `
 func (s *Store) writeSkipping(
 	ctx context.Context, statement string, rows int, arguments ...any,
 ) (skipped []skippedRow, err error) {
-	settings := step{statement: s.qualify(joinOnce), arguments: []any{s.schema}}
 	write := reading(s, &skipped, pgx.RowToStructByPos[skippedRow], statement, arguments...)
-	err = s.together(ctx, settings, write)
+	err = s.together(ctx, running(s, joinOnce, s.schema), write)
 	if err != nil || rows != 1 || skipped[0].RunID == nil || !*skipped[0].Locked {
 		return skipped, err
 	}

@@ -82,8 +82,8 @@ func (t *spendTx) look(slice watchdog.Slice) error {
 	s := t.store
 	var clock []instant
 	err := s.send(t.ctx, t,
-		step{statement: s.qualify(lockScope), arguments: []any{slice.Scope, s.scopeLocks()}},
-		step{statement: s.qualify(insertScope), arguments: []any{slice.Scope}},
+		running(s, lockScope, slice.Scope, s.scopeLocks()),
+		running(s, insertScope, slice.Scope),
 		reading(s, &t.windows, scanSpend, lockSpend, slice.Scope, []string{"", t.guess}),
 		reading(s, &t.known, scanSlice, selectSlice, slice.ID),
 		reading(s, &clock, pgx.RowTo[instant], readClock),
@@ -126,11 +126,11 @@ func (t *spendTx) Charged(scope, window string) (currency string, charged watchd
 func (t *spendTx) Charge(s watchdog.Slice, currency string, taken storeflow.Taken) error {
 	var inserted int64
 	steps := []step{
-		{statement: t.store.qualify(setCharged), arguments: chargedArguments(s.Scope, taken)},
+		running(t.store, setCharged, chargedArguments(s.Scope, taken)...),
 		{t.store.qualify(insertSlice), sliceArguments(s, taken), counting(&inserted)},
 	}
 	if currency != t.windows[0].currency {
-		steps = append(steps, step{statement: t.store.qualify(setCurrency), arguments: []any{s.Scope, currency}})
+		steps = append(steps, running(t.store, setCurrency, s.Scope, currency))
 	}
 	err := t.store.send(t.ctx, t, steps...)
 	if err == nil && inserted == 0 {
@@ -140,12 +140,10 @@ func (t *spendTx) Charge(s watchdog.Slice, currency string, taken storeflow.Take
 }
 
 func (t *spendTx) Return(id string, s *storeflow.Slice, charged, unused watchdog.Totals) error {
-	steps := []step{{
-		statement: t.store.qualify(returnSlice), arguments: append([]any{id}, storeflow.KindsOf(&unused)...),
-	}}
+	steps := []step{running(t.store, returnSlice, append([]any{id}, storeflow.KindsOf(&unused)...)...)}
 	if !s.Deleted {
 		arguments := append([]any{s.Scope, s.Window}, storeflow.KindsOf(&charged)...)
-		steps = append(steps, step{statement: t.store.qualify(updateCharged), arguments: arguments})
+		steps = append(steps, running(t.store, updateCharged, arguments...))
 	}
 	return t.store.send(t.ctx, t, steps...)
 }
@@ -170,7 +168,7 @@ func (s *Store) giveBack(ctx context.Context, tx pgx.Tx, id string, unused watch
 	t := &spendTx{sender: tx, ctx: ctx, store: s}
 	var locked []string
 	err := s.send(ctx, tx,
-		step{statement: s.qualify(lockScopeOfSlice), arguments: []any{id, s.scopeLocks()}},
+		running(s, lockScopeOfSlice, id, s.scopeLocks()),
 		reading(s, &locked, pgx.RowTo[string], lockSlice, id),
 		reading(s, &locked, pgx.RowTo[string], lockSliceWindow, id),
 		reading(s, &t.known, scanSlice, selectSlice, id),

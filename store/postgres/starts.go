@@ -77,11 +77,8 @@ func (s *Store) PutOffStart(
 	err = s.write(ctx, "put off the start of session "+claimed.RunID+" in", func(ctx context.Context) error {
 		rows, err := query(ctx, s, pgx.RowTo[bool], putOffStart,
 			claimed.RunID, claimed.Attempt, claimed.Start.Key, claimed.Start.Tries, storeflow.StartPause(pause))
-		if codeOf(err) == lockNotAvailable {
-			err = fmt.Errorf("%w: %w", session.ErrLocked, err)
-		}
 		done = len(rows) > 0
-		return err
+		return lockedError(err)
 	})
 	return done, err
 }

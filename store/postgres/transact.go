@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"hash/fnv"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -88,11 +87,7 @@ func (s *Store) buckets(exchanges []*watchdog.Exchange) (buckets []int64) {
 	return slices.Compact(buckets)
 }
 
-func hashOf(first, second string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(first + "\x00" + second)) // never fails
-	return h.Sum64()
-}
+func hashOf(first, second string) uint64 { return hash(first + "\x00" + second) }
 
 // An exchanging is the transaction of a Transact.
 type exchanging struct {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // followPause is the time between two looks at the table while it is followed.
@@ -48,28 +49,11 @@ func (s *Store) Follow(ctx context.Context, aggregateID string, ready func(), to
 		return err
 	}
 	ready()
-	tick := time.NewTicker(s.followPause)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		var events []watchdog.Event
-		if events, at, err = s.eventsAfter(ctx, at, aggregateID); err != nil {
-			return err
-		}
-		for _, e := range events {
-			switch {
-			case ctx.Err() != nil:
-				return ctx.Err()
-			case s.queue.isClosed():
-				return fmt.Errorf("read new events: %w", ErrClosed)
-			}
-			told(e)
-		}
-	}
+	return storeflow.Follow(ctx, s.followPause, s.queue.isClosed, told,
+		func(ctx context.Context) (events []watchdog.Event, pause time.Duration, err error) {
+			events, at, err = s.eventsAfter(ctx, at, aggregateID)
+			return events, s.followPause, err
+		})
 }
 
 // lastPlace returns the place from which to follow.
