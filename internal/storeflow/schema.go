@@ -4,17 +4,56 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // A Schema is the tables of a store, by the versions that make them.
 type Schema struct {
-	Parts []Part
+	Newest int // version
+	Parts  []Part
 	// Prefix is before the name of a table.
 	Prefix string
 	// Types is what stands for a word in braces in the definition of a column.
 	Types *strings.Replacer
 	// Options follow the columns of a table.
 	Options map[string]string
+	// Indexes are the statements that follow the tables and columns of a version.
+	Indexes map[int][]string
+	// EventIndex makes an index of the table of events.
+	EventIndex func(name, columns string) string
+}
+
+// A Database is what a Schema needs of a transaction.
+type Database struct {
+	Exec   func(statement string, arguments ...any) error
+	Values func(statement string, arguments []any, into ...any) error // reads the first row
+	// Names returns the columns of a table, none if there is no such table.
+	Names func(table string) ([]string, error)
+	// Add adds a column to a table, unless it is there.
+	Add func(table, column, is string) error
+	// Events reports whether there is a table of events, and describes its columns.
+	Events  func() (exists bool, columns []storerows.Column, err error)
+	Indexes func() ([]storerows.Index, error) // of that table
+	// Foreign is wrapped by the error of a table that is not ours, and Lacking says which columns that lacks.
+	Foreign error
+	Lacking func(columns []string) string
+}
+
+// HasEvents reports whether there is a table of events. It fails if that cannot be used in place.
+func (d *Database) HasEvents() (bool, error) {
+	exists, columns, err := d.Events()
+	if err != nil || !exists {
+		return false, err
+	}
+	indexes, err := d.Indexes()
+	if err != nil {
+		return false, err
+	}
+	if problems := storerows.TableProblems(columns, indexes); len(problems) > 0 {
+		return false, fmt.Errorf("%w (events: %s)", d.Foreign, strings.Join(problems, "; "))
+	}
+	return true, nil
 }
 
 // A Part is what a version of the schema makes: a table, columns of it that only one store has, or columns that the
@@ -55,6 +94,15 @@ type Column struct{ Name, Is string }
 // The columns of a warning beside its time are what the session was like when it was warned, or its agents were
 // stopped: after a sign of life warned_at and, of an active session, stop_failed are void.
 var Parts = []Part{
+	{Version: 1, Table: "events", Columns: []Column{
+		{"id", "VARCHAR(36) NOT NULL PRIMARY KEY"},
+		{"aggregate_type", "VARCHAR(100) NOT NULL"},
+		{"aggregate_id", "VARCHAR(255) NOT NULL"},
+		{"event_type", "VARCHAR(200) NOT NULL"},
+		{"payload", "{payload} NOT NULL"},
+		{`"timestamp"`, "{time} NOT NULL"},
+		{"consensus_id", "VARCHAR(36)"},
+	}},
 	{Version: 2, Table: "watchdog_sessions", Columns: []Column{
 		{"run_id", "VARCHAR(255){bytes} NOT NULL PRIMARY KEY"},
 		{"parent", "VARCHAR(255) NOT NULL DEFAULT ''"},
@@ -154,15 +202,38 @@ func kindColumns(prefix, is string) (all []Column) {
 	return all
 }
 
-// Make makes the tables of a version, and has add make the columns that it adds.
-func (s *Schema) Make(version int, exec func(statement string) error, add func(table, column, is string) error) error {
+// Version returns the version of the schema, 0 if there is none of ours. It fails if the version is newer than this one,
+// and does not say that this one can use it.
+func (s *Schema) Version(d Database) (version int, err error) {
+	names, err := d.Names("watchdog_schema")
+	if err != nil || len(names) == 0 {
+		return 0, err
+	}
+	reader := "0"
+	if slices.Contains(names, "oldest_reader") {
+		reader = "coalesce(oldest_reader, 0)"
+	}
+	oldest := 0
+	err = d.Values(fmt.Sprintf(`
+		SELECT coalesce((SELECT version FROM %[1]s ORDER BY version DESC LIMIT 1), 0),
+			coalesce((SELECT %[2]s FROM %[1]s ORDER BY version DESC LIMIT 1), 0)`,
+		s.Prefix+"watchdog_schema", reader), nil, &version, &oldest)
+	if err != nil {
+		return 0, err
+	}
+	return version, storerows.CheckVersion(version, oldest, s.Newest)
+}
+
+// Make makes the tables of a version, the columns that it adds, and its indexes. Version 1 takes over a table of events
+// that exists.
+func (s *Schema) Make(version int, d Database) error {
 	made := map[string]bool{}
 	for _, p := range s.Parts {
 		if p.Version != version || len(p.Columns) == 0 || made[p.Table] {
 			continue
 		}
 		made[p.Table] = true
-		if err := exec(s.definition(version, p.Table)); err != nil {
+		if err := d.Exec(s.definition(version, p.Table)); err != nil {
 			return fmt.Errorf("create %s: %w", p.Table, err)
 		}
 	}
@@ -171,9 +242,28 @@ func (s *Schema) Make(version int, exec func(statement string) error, add func(t
 			if p.Version != version {
 				continue
 			}
-			if err := add(s.Prefix+p.Table, c.Name, s.Types.Replace(c.Is)); err != nil {
+			if err := d.Add(p.Table, c.Name, s.Types.Replace(c.Is)); err != nil {
 				return fmt.Errorf("add a column to %s: %w", p.Table, err)
 			}
+		}
+	}
+	return s.makeIndexes(version, d)
+}
+
+func (s *Schema) makeIndexes(version int, d Database) error {
+	statements := s.Indexes[version]
+	if version == 1 {
+		existing, err := d.Indexes()
+		if err != nil {
+			return err
+		}
+		for _, index := range storerows.MissingIndexes(existing) {
+			statements = append(statements, s.EventIndex(index.Name, `"`+strings.Join(index.Columns, `", "`)+`"`))
+		}
+	}
+	for _, statement := range statements {
+		if err := d.Exec(statement); err != nil {
+			return fmt.Errorf("make the indexes of version %d: %w", version, err)
 		}
 	}
 	return nil
@@ -199,19 +289,26 @@ func (s *Schema) definition(version int, table string) string {
 		"\n)" + s.Options[table])
 }
 
-// Complete returns the newest version of which all tables and columns exist, the given one at most. Names returns the
-// columns of a table, none if there is no such table. If a table that exists is not ours Complete returns the error of
-// foreign.
-func (s *Schema) Complete(
-	version int, names func(table string) ([]string, error), foreign func(table string, lacks []string) error,
-) (int, error) {
+// Complete returns the newest version of which all tables and columns exist, the given one at most. It fails if a table
+// that exists is not ours.
+func (s *Schema) Complete(version int, d Database) (int, error) {
+	exists, err := d.HasEvents()
+	if err != nil {
+		return 0, err
+	}
+	if !exists {
+		version = 0
+	}
 	for _, p := range s.Parts {
-		exist, err := names(p.Table)
+		if p.Version == 1 {
+			continue
+		}
+		exist, err := d.Names(p.Table)
 		if err != nil {
 			return 0, err
 		}
 		if lacks := without(p.Columns, exist); len(exist) > 0 && len(lacks) > 0 {
-			return 0, foreign(p.Table, lacks)
+			return 0, fmt.Errorf("%w (%s %s)", d.Foreign, p.Table, d.Lacking(lacks))
 		}
 		if len(exist) == 0 || len(without(p.Added, exist)) > 0 {
 			version = min(version, p.Version-1)

@@ -16,17 +16,15 @@ import (
 // oldestServer is the first version with xid8, the type of the column ended.
 const oldestServer = 130000
 
-// newest is the version of the schema that this package makes. Each version must allow being made again, because a table
-// that somebody has dropped is created again.
-const newest = 7
-
-// schema is what the versions from 2 on make. An alert is a notice of no event.
+// schema is what each version makes. It must allow being made again, because a table that somebody has dropped is created
+// again. An alert is a notice of no event.
 //
 // What is written often is in no index, and by HOT updates: a page has room for the next versions of rows that change
 // with each renewal or slice. The dead rows of the others lie where a search begins, so the tables are vacuumed when two
 // rows in a hundred are dead and not twenty. Quiet_since and quiet_due are rounded up to microseconds, so that their
 // index has the order of the pages of stalled sessions.
 var schema = storeflow.Schema{
+	Newest: 7,
 	Parts: append(slices.Clone(storeflow.Parts),
 		storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: sessionColumns},
 		storeflow.Part{Version: 3, Table: "watchdog_outbox", Columns: outboxColumns},
@@ -38,23 +36,25 @@ var schema = storeflow.Schema{
 	Types: strings.NewReplacer("{bytes}", ` COLLATE pg_catalog."C"`, "{text}", "pg_catalog.text", "{integer}", "bigint",
 		"{time}", "pg_catalog.timestamptz", "{flag}", "boolean", "{JSON}", "pg_catalog.json",
 		"{lease}", `varchar(255) COLLATE pg_catalog."C" REFERENCES SCHEMA.watchdog_leases (id)`,
-		"{cascade}", " ON DELETE CASCADE", "{before}", "'-infinity'", "{due}", "pg_catalog.timestamptz"),
+		"{cascade}", " ON DELETE CASCADE", "{before}", "'-infinity'", "{payload}", "pg_catalog.json", "{due}", "pg_catalog.timestamptz"),
 	Options: map[string]string{
 		"watchdog_sessions":   " WITH (autovacuum_vacuum_scale_factor = 0.02)",
 		"watchdog_leases":     " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
 		"watchdog_spend":      " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
 		"watchdog_lease_ends": " WITH (autovacuum_vacuum_scale_factor = 0.02)",
 	},
-}
-
-// The indexes of each version. Who deletes a window of watchdog_spend finds its slices by their index.
-var schemaIndexes = map[int][]string{
-	2: sessionIndexes,
-	3: leaseIndexes,
-	4: {`CREATE INDEX IF NOT EXISTS watchdog_slices_window ON SCHEMA.watchdog_slices (scope, window_name)`},
-	5: outboxIndexes,
-	7: {`CREATE INDEX IF NOT EXISTS watchdog_sessions_start
-		ON SCHEMA.watchdog_sessions (start_due, run_id) WHERE ` + isToStart},
+	// Who deletes a window of watchdog_spend finds its slices by their index.
+	Indexes: map[int][]string{
+		2: sessionIndexes,
+		3: leaseIndexes,
+		4: {`CREATE INDEX IF NOT EXISTS watchdog_slices_window ON SCHEMA.watchdog_slices (scope, window_name)`},
+		5: outboxIndexes,
+		7: {`CREATE INDEX IF NOT EXISTS watchdog_sessions_start
+			ON SCHEMA.watchdog_sessions (start_due, run_id) WHERE ` + isToStart},
+	},
+	EventIndex: func(name, columns string) string {
+		return `CREATE INDEX IF NOT EXISTS ` + name + ` ON SCHEMA.events (` + columns + `)`
+	},
 }
 
 // oldestReader is the oldest version of a program that can use a database of the newest one.
@@ -198,18 +198,16 @@ func (t *transaction) ensureSchema() error {
 
 // migrate runs the migrations that are missing.
 func (t *transaction) migrate() error {
-	version, oldestReader, err := t.schemaVersion()
+	d := t.database()
+	version, err := schema.Version(d)
 	if err != nil {
 		return err
 	}
-	if err := storerows.CheckVersion(version, oldestReader, newest); err != nil {
+	if version, err = schema.Complete(version, d); err != nil {
 		return err
 	}
-	if version, err = t.completeVersion(version); err != nil {
-		return err
-	}
-	for ; version < newest; version++ {
-		if err := t.makeVersion(version + 1); err != nil {
+	for ; version < schema.Newest; version++ {
+		if err := t.makeVersion(version+1, d); err != nil {
 			return err
 		}
 		if err := t.storeVersion(version + 1); err != nil {
@@ -237,14 +235,11 @@ func (t *transaction) check() error {
 	if err := t.findSchema(); err != nil {
 		return err
 	}
-	version, oldestReader, err := t.schemaVersion()
-	if err != nil {
+	d := t.database()
+	if _, err := schema.Version(d); err != nil {
 		return err
 	}
-	if err := storerows.CheckVersion(version, oldestReader, newest); err != nil {
-		return err
-	}
-	exist, err := t.checkEvents()
+	exist, err := d.HasEvents()
 	switch {
 	case err != nil:
 		return err
@@ -256,52 +251,30 @@ func (t *transaction) check() error {
 
 // makeVersion makes what a version has. Adding a column that may be NULL takes a moment, however many rows there are, if
 // no transaction uses the table: it fails, and does not wait with everybody behind it, if one does for long.
-func (t *transaction) makeVersion(version int) error {
-	exec := func(statement string) error { return t.exec(statement) }
-	switch version {
-	case 1:
-		return t.createEvents()
-	case 2:
-	case 3:
-		if err := exec(createParentIndex); err != nil {
+func (t *transaction) makeVersion(version int, d storeflow.Database) error {
+	if version == 3 {
+		if err := t.exec(createParentIndex); err != nil {
 			return fmt.Errorf("create the index of layers: %w", err)
 		}
-		fallthrough
-	default:
-		if err := exec(limitLocks); err != nil {
+	}
+	if version >= 3 {
+		if err := t.exec(limitLocks); err != nil {
 			return err
 		}
 	}
-	err := schema.Make(version, exec, func(table, column, is string) error {
-		return t.exec("ALTER TABLE " + table + " ADD COLUMN IF NOT EXISTS " + column + " " + is)
-	})
-	if err != nil {
-		return err
-	}
-	for _, statement := range schemaIndexes[version] {
-		if err := t.exec(statement); err != nil {
-			return fmt.Errorf("make the indexes of version %d: %w", version, err)
-		}
-	}
-	return nil
+	return schema.Make(version, d)
 }
 
-// schemaVersion returns the newest version that the tables had, and the oldest version of a program that can use them:
-// 0 if there are no tables of ours, or if that is not known.
-func (t *transaction) schemaVersion() (version, oldestReader int, err error) {
-	names, err := t.columnNames("watchdog_schema")
-	if err != nil || len(names) == 0 {
-		return 0, 0, err
+// database is what the schema needs of the transaction.
+func (t *transaction) database() storeflow.Database {
+	return storeflow.Database{
+		Exec: t.exec, Values: t.values, Names: t.columnNames, Events: t.describeEvents, Indexes: t.indexes,
+		Add: func(table, column, is string) error {
+			return t.exec("ALTER TABLE SCHEMA." + table + " ADD COLUMN IF NOT EXISTS " + column + " " + is)
+		},
+		Foreign: ErrForeignTable,
+		Lacking: func(columns []string) string { return "lacks " + strings.Join(columns, ", ") },
 	}
-	reader := "NULL::integer"
-	if slices.Contains(names, "oldest_reader") {
-		reader = "oldest_reader"
-	}
-	err = t.values(`
-		SELECT coalesce(pg_catalog.max(version), 0), coalesce((
-			SELECT `+reader+` FROM SCHEMA.watchdog_schema ORDER BY version DESC LIMIT 1), 0)
-		FROM SCHEMA.watchdog_schema`, nil, &version, &oldestReader)
-	return version, oldestReader, err
 }
 
 // storeVersion notes that the tables have a version, and from which one on a program can use them: those before version
@@ -352,34 +325,6 @@ func (t *transaction) checkRights(needed string) error {
 		err = fmt.Errorf("the role lacks rights: grant it %s", missing)
 	}
 	return err
-}
-
-// createEvents is version 1. It also takes over an existing events table.
-func (t *transaction) createEvents() error {
-	if err := t.exec(`
-		CREATE TABLE IF NOT EXISTS SCHEMA.events (
-			id varchar(36) PRIMARY KEY,
-			aggregate_type varchar(100) NOT NULL,
-			aggregate_id varchar(255) NOT NULL,
-			event_type varchar(200) NOT NULL,
-			payload pg_catalog.json NOT NULL,
-			"timestamp" pg_catalog.timestamptz NOT NULL,
-			consensus_id varchar(36)
-		)`); err != nil {
-		return err
-	}
-	existing, err := t.indexes()
-	if err != nil {
-		return err
-	}
-	for _, index := range storerows.MissingIndexes(existing) {
-		err := t.exec(fmt.Sprintf(`CREATE INDEX IF NOT EXISTS %s ON SCHEMA.events ("%s")`,
-			index.Name, strings.Join(index.Columns, `", "`)))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // exec runs a statement once, without a name.

@@ -23,42 +23,17 @@ var eventTypes = map[string][]string{
 	"consensus_id":   {"varchar", "text"},
 }
 
-// completeVersion returns the newest version whose tables and columns all exist. It fails if a table cannot be used in
-// place.
-func (t *transaction) completeVersion(version int) (int, error) {
-	exists, err := t.checkEvents()
-	if err != nil {
-		return 0, err
-	}
-	if !exists {
-		version = 0
-	}
-	return schema.Complete(version, t.columnNames, func(table string, lacks []string) error {
-		return fmt.Errorf("%w (%s lacks %s)", ErrForeignTable, table, strings.Join(lacks, ", "))
-	})
-}
-
-// checkEvents reports whether there is an events table. It fails if the table cannot be used in place.
-func (t *transaction) checkEvents() (exists bool, err error) {
+// describeEvents reports whether there is a table of events, and describes its columns.
+func (t *transaction) describeEvents() (exists bool, columns []storerows.Column, err error) {
 	kind, err := t.relation("events")
-	if err != nil || kind == "" {
-		return false, err
+	switch {
+	case err != nil || kind == "":
+		return false, nil, err
+	case kind != "r" && kind != "p":
+		return false, nil, fmt.Errorf("%w (events is not a table)", ErrForeignTable)
 	}
-	if kind != "r" && kind != "p" {
-		return false, fmt.Errorf("%w (events is not a table)", ErrForeignTable)
-	}
-	columns, err := t.columns("events")
-	if err != nil {
-		return false, err
-	}
-	indexes, err := t.indexes()
-	if err != nil {
-		return false, err
-	}
-	if problems := storerows.TableProblems(columns, indexes); len(problems) > 0 {
-		return false, fmt.Errorf("%w (events: %s)", ErrForeignTable, strings.Join(problems, "; "))
-	}
-	return true, nil
+	columns, err = t.columns("events")
+	return true, columns, err
 }
 
 // relation returns the relkind of a table or view of our schema in pg_class. It returns an empty text if there is none.

@@ -127,23 +127,18 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	}
 	defer w.close()
 	t := &transaction{store: s, writer: w}
-	version, oldest, err := t.schemaVersion()
+	d := t.database()
+	version, err := schema.Version(d)
 	if err != nil {
 		return err
 	}
-	if err := storerows.CheckVersion(version, oldest, newest); err != nil {
-		return err
+	exist, err := d.HasEvents()
+	if err == nil && !exist {
+		err = storerows.ErrNoTables
 	}
-	if exist, err := t.checkEvents(); err != nil || !exist {
-		return errors.Join(err, noTables(exist || err != nil))
+	if err != nil {
+		return err
 	}
 	_, err = t.completeVersion(version)
 	return err
-}
-
-func noTables(exist bool) error {
-	if exist {
-		return nil
-	}
-	return storerows.ErrNoTables
 }

@@ -8,16 +8,13 @@ import (
 	"strings"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
-// newest is the version of the schema that this package makes. Each version must allow being made again, because a table
-// that the host has dropped is created again.
-const newest = 7
-
-// schema is what the versions from 2 on make. The epoch of a lease is the time at which its clock was at zero, in
+// schema is what each version makes. It must allow being made again, because a table that the host has dropped is created
+// again. The epoch of a lease is the time at which its clock was at zero, in
 // nanoseconds since 1970.
 var schema = storeflow.Schema{
+	Newest: 7,
 	Parts: append(slices.Clone(storeflow.Parts),
 		storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: numberedTimes},
 		storeflow.Part{Version: 3, Table: "watchdog_leases", Columns: []storeflow.Column{
@@ -38,16 +35,13 @@ var schema = storeflow.Schema{
 	),
 	Prefix: "main.",
 	Types: strings.NewReplacer("{bytes}", "", "{text}", "TEXT", "{integer}", "INTEGER", "{time}", "TEXT",
-		"{flag}", "INTEGER", "{JSON}", "TEXT", "{lease}", "TEXT", "{cascade}", "", "{before}", "''", "{due}", "INTEGER"),
+		"{flag}", "INTEGER", "{JSON}", "TEXT", "{lease}", "TEXT", "{cascade}", "", "{before}", "''", "{payload}", "JSON", "{due}", "INTEGER"),
 	Options: map[string]string{
 		"watchdog_sessions": " WITHOUT ROWID", "watchdog_spend": " WITHOUT ROWID", "watchdog_slices": " WITHOUT ROWID",
 		"watchdog_lease_ends": " WITHOUT ROWID",
 	},
-}
-
-// The indexes and triggers of each version. Who deletes a window of watchdog_spend finds its slices by their index.
-var (
-	schemaIndexes = map[int][]string{
+	// Who deletes a window of watchdog_spend finds its slices by their index.
+	Indexes: map[int][]string{
 		2: sessionIndexes,
 		3: slices.Concat(feedIndexes, leaseIndexes, []string{refuseDelete}),
 		4: {`CREATE INDEX IF NOT EXISTS main.watchdog_slices_window ON watchdog_slices (scope, window_name)`},
@@ -55,9 +49,14 @@ var (
 		6: {dropLeaseEnds},
 		7: {`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_start
 			ON watchdog_sessions (start_due, run_id) WHERE ` + isToStart},
-	}
-	triggers = map[string]int{"watchdog_leases_named": 3, "watchdog_lease_ends_untold": 6}
-)
+	},
+	EventIndex: func(name, columns string) string {
+		return `CREATE INDEX IF NOT EXISTS main.` + name + ` ON events (` + columns + `)`
+	},
+}
+
+// triggers are ours, with the versions that make them.
+var triggers = map[string]int{"watchdog_leases_named": 3, "watchdog_lease_ends_untold": 6}
 
 // oldestReader is the oldest version that can use a database of the newest one.
 const oldestReader = 3
@@ -80,20 +79,17 @@ func (s *Store) migrate(ctx context.Context) error {
 
 // migrateOnce runs and commits the next migration. It returns true if the schema is current.
 func (t *transaction) migrateOnce() (current bool, err error) {
-	version, oldest, err := t.schemaVersion()
+	version, err := schema.Version(t.database())
 	if err != nil {
-		return false, err
-	}
-	if err := storerows.CheckVersion(version, oldest, newest); err != nil {
 		return false, err
 	}
 	if version, err = t.completeVersion(version); err != nil {
 		return false, err
 	}
-	if version >= newest {
+	if version >= schema.Newest {
 		return true, t.checkWritable()
 	}
-	if err := t.makeVersion(version + 1); err != nil {
+	if err := schema.Make(version+1, t.database()); err != nil {
 		return false, err
 	}
 	if err := t.storeVersion(version + 1); err != nil {
@@ -102,43 +98,26 @@ func (t *transaction) migrateOnce() (current bool, err error) {
 	return false, t.commit()
 }
 
-// makeVersion makes what a version has. Of a table that is there it adds what is missing.
-func (t *transaction) makeVersion(version int) error {
-	if version == 1 {
-		return t.createEvents()
+// database is what the schema needs of the transaction.
+func (t *transaction) database() storeflow.Database {
+	return storeflow.Database{
+		Exec: t.exec, Values: t.values, Names: t.columnNames, Add: t.addColumn, Events: t.describeEvents,
+		Indexes: t.indexes, Foreign: ErrForeignTable,
+		Lacking: func(columns []string) string { return "has no column " + columns[0] },
 	}
-	exec := func(statement string) error { return t.exec(statement) }
-	err := schema.Make(version, exec, func(table, column, is string) error {
-		exist, err := t.columnNames(strings.TrimPrefix(table, schema.Prefix))
-		if err != nil || slices.Contains(exist, column) {
-			return err
-		}
-		return t.exec(`ALTER TABLE ` + table + ` ADD COLUMN ` + column + ` ` + is)
-	})
-	if err != nil {
-		return err
-	}
-	for _, statement := range schemaIndexes[version] {
-		if err := t.exec(statement); err != nil {
-			return fmt.Errorf("make the indexes of version %d: %w", version, err)
-		}
-	}
-	return nil
 }
 
-// completeVersion returns the version to migrate from: a lower one if the host has dropped tables. It fails if a table of
-// such a name is not ours.
+func (t *transaction) addColumn(table, column, is string) error {
+	exist, err := t.columnNames(table)
+	if err != nil || slices.Contains(exist, column) {
+		return err
+	}
+	return t.exec(`ALTER TABLE main.` + table + ` ADD COLUMN ` + column + ` ` + is)
+}
+
+// completeVersion returns the version to migrate from: a lower one if the host has dropped tables or triggers.
 func (t *transaction) completeVersion(version int) (int, error) {
-	exists, err := t.checkEvents()
-	if err != nil {
-		return 0, err
-	}
-	if !exists {
-		version = 0
-	}
-	version, err = schema.Complete(version, t.columnNames, func(table string, lacks []string) error {
-		return fmt.Errorf("%w (%s has no column %s)", ErrForeignTable, table, lacks[0])
-	})
+	version, err := schema.Complete(version, t.database())
 	if err != nil {
 		return 0, err
 	}
@@ -151,23 +130,6 @@ func (t *transaction) completeVersion(version int) (int, error) {
 	return version, err
 }
 
-// schemaVersion returns the version of the schema and the oldest one that can use it; 0 if there is none of ours, or if
-// that is not known.
-func (t *transaction) schemaVersion() (version, oldest int, err error) {
-	names, err := t.columnNames("watchdog_schema")
-	if err != nil || len(names) == 0 {
-		return 0, 0, err
-	}
-	if err := t.values(`SELECT coalesce(max(version), 0) FROM main.watchdog_schema`, nil, &version); err != nil {
-		return 0, 0, err
-	}
-	if slices.Contains(names, "oldest_reader") {
-		err = t.values(`SELECT coalesce((
-			SELECT oldest_reader FROM main.watchdog_schema ORDER BY version DESC LIMIT 1), 0)`, nil, &oldest)
-	}
-	return version, oldest, err
-}
-
 func (t *transaction) storeVersion(version int) error {
 	err := errors.Join(
 		t.exec(`CREATE TABLE IF NOT EXISTS main.watchdog_schema (version INTEGER PRIMARY KEY)`),
@@ -177,40 +139,13 @@ func (t *transaction) storeVersion(version int) error {
 		return err
 	}
 	return t.exec(`UPDATE main.watchdog_schema SET oldest_reader = ?1 WHERE version BETWEEN ?1 AND ?2`,
-		oldestReader, newest)
+		oldestReader, schema.Newest)
 }
 
 // checkWritable finds a read-only database when the store is opened, not when its first event is lost. The statement
 // changes no row, but SQLite needs the right to write.
 func (t *transaction) checkWritable() error {
 	return t.exec(`UPDATE main.watchdog_schema SET version = version WHERE version < 0`)
-}
-
-// createEvents is version 1. It also takes over an existing events table.
-func (t *transaction) createEvents() error {
-	if err := t.exec(`
-		CREATE TABLE IF NOT EXISTS main.events (
-			id VARCHAR(36) NOT NULL PRIMARY KEY,
-			aggregate_type VARCHAR(100) NOT NULL,
-			aggregate_id VARCHAR(255) NOT NULL,
-			event_type VARCHAR(200) NOT NULL,
-			payload JSON NOT NULL,
-			timestamp TEXT NOT NULL,
-			consensus_id VARCHAR(36)
-		)`); err != nil {
-		return err
-	}
-	existing, err := t.indexes()
-	if err != nil {
-		return err
-	}
-	for _, index := range storerows.MissingIndexes(existing) {
-		columns := strings.Join(index.Columns, ", ")
-		if err := t.exec(`CREATE INDEX IF NOT EXISTS main.` + index.Name + ` ON events (` + columns + `)`); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // useWAL allows reads while a transaction is being written. It runs after the migration, because it writes to the file.

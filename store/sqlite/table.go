@@ -9,30 +9,20 @@ import (
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
-// checkEvents reports whether there is an events table. It fails if the table cannot be used in place.
-func (t *transaction) checkEvents() (exists bool, err error) {
+// describeEvents reports whether there is a table of events, and describes its columns.
+func (t *transaction) describeEvents() (exists bool, columns []storerows.Column, err error) {
 	var kind string
 	err = t.values(`
 		SELECT coalesce(max(type), '') FROM main.sqlite_master
 		WHERE lower(name) = 'events' AND type IN ('table', 'view')`, nil, &kind)
-	if err != nil || kind == "" {
-		return false, err
+	switch {
+	case err != nil || kind == "":
+		return false, nil, err
+	case kind != "table":
+		return false, nil, fmt.Errorf("%w (events is a %s)", ErrForeignTable, kind)
 	}
-	if kind != "table" {
-		return false, fmt.Errorf("%w (events is a %s)", ErrForeignTable, kind)
-	}
-	columns, err := t.columns()
-	if err != nil {
-		return false, err
-	}
-	indexes, err := t.indexes()
-	if err != nil {
-		return false, err
-	}
-	if problems := storerows.TableProblems(describe(columns), indexes); len(problems) > 0 {
-		return false, fmt.Errorf("%w (%s)", ErrForeignTable, strings.Join(problems, "; "))
-	}
-	return true, nil
+	found, err := t.columns()
+	return true, describe(found), err
 }
 
 // A column is what SQLite knows of a column of the events table.
