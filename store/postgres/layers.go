@@ -44,7 +44,7 @@ func (s *Store) Layers(ctx context.Context, parent string) ([]string, error) {
 	}
 	layers := []string{}
 	for _, r := range rows {
-		if r.parent() == parent {
+		if textIn(r.Payload, "parent") == parent {
 			layers = append(layers, r.AggregateID)
 		}
 	}
@@ -58,12 +58,12 @@ type layerRow struct {
 	Payload     string
 }
 
-// parent returns nothing if the payload's parent is not a text.
-func (r layerRow) parent() string {
+// textIn returns a text in a JSON object, nothing if there is none by the name. The fields of a struct ignore case.
+func textIn(object, name string) (text string) {
 	var fields map[string]json.RawMessage
-	var parent string
-	if json.Unmarshal([]byte(r.Payload), &fields) != nil || json.Unmarshal(fields["parent"], &parent) != nil {
+	_ = json.Unmarshal([]byte(object), &fields)
+	if json.Unmarshal(fields[name], &text) != nil {
 		return ""
 	}
-	return parent
+	return text
 }

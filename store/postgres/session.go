@@ -169,15 +169,6 @@ func nullTime(t time.Time) *time.Time {
 	return &t
 }
 
-// nullJSON returns NULL for no JSON.
-func nullJSON(text json.RawMessage) *string {
-	if text == nil {
-		return nil
-	}
-	all := string(text)
-	return &all
-}
-
 // columnThreshold returns the columns threshold and own_threshold of a session that attaches: in a lease the first is
 // off, for sweepers that know no leases.
 func columnThreshold(s session.Session) (threshold int64, own *int64) {

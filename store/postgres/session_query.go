@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -197,10 +196,7 @@ func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.
 // string counts as none.
 func decodeReasons(counts []session.CancelCount) (all []session.CancelCount) {
 	for _, c := range counts {
-		var fields map[string]json.RawMessage // the fields of a struct ignore case
-		var text string
-		_ = json.Unmarshal([]byte(c.Key), &fields)
-		_ = json.Unmarshal(fields["reason"], &text)
+		text := textIn(c.Key, "reason")
 		at := slices.IndexFunc(all, func(other session.CancelCount) bool { return other.Key == text })
 		if at < 0 {
 			all = append(all, session.CancelCount{Key: text, Count: c.Count})

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -115,7 +116,7 @@ func (s *Store) attachArguments(run session.Session) []any {
 	}
 	return []any{
 		run.RunID, run.Parent, threshold, record.Truncate(run.StartedAt), run.Host, storerows.Nullable(run.Lease), own,
-		nullJSON(run.State), int64(run.Attempt), s.channel(), allowance,
+		storeflow.NullJSON(run.State), int64(run.Attempt), s.channel(), allowance,
 	}
 }
 
@@ -226,7 +227,7 @@ func freshenArguments(lease string, fresh []session.Freshness) []any {
 	allowances, thresholds := make([]int64, len(fresh)), make([]int64, len(fresh))
 	for i, f := range fresh {
 		runIDs[i], attempts[i], activities[i] = f.RunID, int64(f.Attempt), int64(f.Activity)
-		quiet[i], states[i] = f.Quiet, nullJSON(f.State)
+		quiet[i], states[i] = f.Quiet, storeflow.NullJSON(f.State)
 		allowances[i], thresholds[i] = int64(f.Allowance), int64(f.Threshold)
 	}
 	return []any{lease, runIDs, attempts, activities, quiet, states, allowances, thresholds}
@@ -235,10 +236,8 @@ func freshenArguments(lease string, fresh []session.Freshness) []any {
 // End implements [session.Store], in one round trip unless a row is refused. If an ending is invalid
 // ([session.Ending.Validate]), End writes nothing and returns the error.
 func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session.Skipped, err error) {
-	for _, e := range ends {
-		if err := e.Validate(); err != nil {
-			return session.Skipped{}, err
-		}
+	if err := storeflow.CheckEnds(ends); err != nil {
+		return session.Skipped{}, err
 	}
 	runOf := func(e session.Ending) string { return e.RunID }
 	err = s.write(ctx, fmt.Sprintf("end %d sessions in", len(ends)), func(ctx context.Context) (err error) {
@@ -260,7 +259,7 @@ func endArguments(ends []session.Ending) []any {
 	states := make([]*string, len(ends))
 	for i, e := range ends {
 		runIDs[i], attempts[i], ages[i] = e.RunID, int64(e.Attempt), storerows.RoundUp(e.Age)
-		statuses[i], reasons[i], states[i] = string(e.Status), string(e.Reason), nullJSON(e.State)
+		statuses[i], reasons[i], states[i] = string(e.Status), string(e.Reason), storeflow.NullJSON(e.State)
 	}
 	return []any{runIDs, attempts, statuses, reasons, ages, states}
 }

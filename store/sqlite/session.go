@@ -162,11 +162,3 @@ func (r *rowReader) json(field int) json.RawMessage {
 		return json.RawMessage(text)
 	}
 }
-
-// nullJSON returns NULL for no JSON.
-func nullJSON(text json.RawMessage) any {
-	if len(text) == 0 {
-		return nil
-	}
-	return string(text)
-}

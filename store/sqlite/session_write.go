@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -81,7 +82,7 @@ func (t *transaction) writeAttempt(run, before session.Session, now time.Time) (
 		}
 	}
 	return t.run(attachRow, run.RunID, run.Parent, threshold, formatTime(run.StartedAt), run.Host, formatTime(now),
-		max(before.Attempt+1, run.Attempt), lease, own, nullJSON(run.State), ended, allowance)
+		max(before.Attempt+1, run.Attempt), lease, own, storeflow.NullJSON(run.State), ended, allowance)
 }
 
 // The + in front of status keeps SQLite from using an index: it would prefer a host's index on the status to the
@@ -94,10 +95,8 @@ const endRow = `
 // End implements [session.Store]. If an ending is invalid ([session.Ending.Validate]), End writes nothing and returns
 // the error. It treats locks as Freshen does.
 func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session.Skipped, err error) {
-	for _, e := range ends {
-		if err := e.Validate(); err != nil {
-			return session.Skipped{}, err
-		}
+	if err := storeflow.CheckEnds(ends); err != nil {
+		return session.Skipped{}, err
 	}
 	runOf := func(e session.Ending) string { return e.RunID }
 	skipped.Failed, err = storerows.WriteEach(ends, runOf, func(part []session.Ending) error {
@@ -119,7 +118,7 @@ func (s *Store) end(ctx context.Context, part []session.Ending) error {
 		}
 		for _, e := range part {
 			last := formatTime(now.Add(-e.Age))
-			err := t.run(endRow, e.RunID, e.Attempt, last, string(e.Status), string(e.Reason), number, nullJSON(e.State))
+			err := t.run(endRow, e.RunID, e.Attempt, last, string(e.Status), string(e.Reason), number, storeflow.NullJSON(e.State))
 			if err != nil {
 				return err
 			}
