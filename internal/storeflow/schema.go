@@ -202,8 +202,8 @@ func kindColumns(prefix, is string) (all []Column) {
 	return all
 }
 
-// Version returns the version of the schema, 0 if there is none of ours. It fails if the version is newer than this one,
-// and does not say that this one can use it.
+// Version returns the version of the schema, 0 if there is none of ours. It fails if the version is newer than this
+// one, and does not say that this one can use it.
 func (s *Schema) Version(d Database) (version int, err error) {
 	names, err := d.Names("watchdog_schema")
 	if err != nil || len(names) == 0 {

@@ -1,6 +1,5 @@
 // Package storerows is what store/sqlite and store/postgres share: their errors, the check of an events table that a
-// host already has, the order and the pages of stalled sessions, the column of an expired lease, and those of shared
-// limits.
+// host already has, the order and the pages of stalled sessions, and the column of an expired lease.
 //
 // It contains no SQL and no driver: each store writes its own statements.
 package storerows

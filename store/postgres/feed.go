@@ -85,8 +85,9 @@ func (f *feed) run(ctx context.Context, ready func(), told func(watchdog.Event))
 	return storeflow.Follow(ctx, pause, f.store.isClosing, told, f.poll)
 }
 
-// poll returns the new events, sorted, and the pause before the next poll. Of what it reads, the poll before has read each event that was stored then. The
-// first poll returns events that were stored before it, but after the start of a transaction that is open.
+// poll returns the new events, sorted, and the pause before the next poll. Of what it reads, the poll before has read
+// each event that was stored then. The first poll returns events that were stored before it, but after the start of a
+// transaction that is open.
 func (f *feed) poll(ctx context.Context) (events []watchdog.Event, pause time.Duration, err error) {
 	began := time.Now()
 	statement, arguments := f.statement()

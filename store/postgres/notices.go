@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -23,10 +24,8 @@ const putNotices = `
 
 // PutNotices implements [session.Outbox], in one round trip. Those of one call are claimed in the order of their IDs.
 func (s *Store) PutNotices(ctx context.Context, notices ...session.Notice) error {
-	for _, n := range notices {
-		if err := n.Validate(); err != nil {
-			return err
-		}
+	if err := storeflow.CheckNotices(notices); err != nil {
+		return err
 	}
 	return s.ofOutbox(ctx, fmt.Sprintf("put %d notices in", len(notices)), func(ctx context.Context) error {
 		if len(notices) == 0 {
@@ -107,11 +106,7 @@ func (s *Store) FinishNotices(ctx context.Context, notices ...session.Notice) er
 		if len(notices) == 0 {
 			return nil
 		}
-		ids := make([]string, len(notices))
-		for i, n := range notices {
-			ids[i] = n.ID
-		}
-		left, err := query(ctx, s, pgx.RowTo[string], finishNotices, ids)
+		left, err := query(ctx, s, pgx.RowTo[string], finishNotices, storeflow.NoticeIDs(notices))
 		if err == nil && len(left) > 0 {
 			_, err = query(ctx, s, pgx.RowTo[string], strings.Replace(finishNotices, " SKIP LOCKED", "", 1), left)
 		}

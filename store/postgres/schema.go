@@ -16,13 +16,13 @@ import (
 // oldestServer is the first version with xid8, the type of the column ended.
 const oldestServer = 130000
 
-// schema is what each version makes. It must allow being made again, because a table that somebody has dropped is created
-// again. An alert is a notice of no event.
+// schema is what each version makes. It must allow being made again, because a table that somebody has dropped is
+// created again. An alert is a notice of no event.
 //
 // What is written often is in no index, and by HOT updates: a page has room for the next versions of rows that change
-// with each renewal or slice. The dead rows of the others lie where a search begins, so the tables are vacuumed when two
-// rows in a hundred are dead and not twenty. Quiet_since and quiet_due are rounded up to microseconds, so that their
-// index has the order of the pages of stalled sessions.
+// with each renewal or slice. The dead rows of the others lie where a search begins, so the tables are vacuumed when
+// two rows in a hundred are dead and not twenty. Quiet_since and quiet_due are rounded up to microseconds, so that
+// their index has the order of the pages of stalled sessions.
 var schema = storeflow.Schema{
 	Newest: 7,
 	Parts: append(slices.Clone(storeflow.Parts),
@@ -36,7 +36,8 @@ var schema = storeflow.Schema{
 	Types: strings.NewReplacer("{bytes}", ` COLLATE pg_catalog."C"`, "{text}", "pg_catalog.text", "{integer}", "bigint",
 		"{time}", "pg_catalog.timestamptz", "{flag}", "boolean", "{JSON}", "pg_catalog.json",
 		"{lease}", `varchar(255) COLLATE pg_catalog."C" REFERENCES SCHEMA.watchdog_leases (id)`,
-		"{cascade}", " ON DELETE CASCADE", "{before}", "'-infinity'", "{payload}", "pg_catalog.json", "{due}", "pg_catalog.timestamptz"),
+		"{cascade}", " ON DELETE CASCADE", "{before}", "'-infinity'", "{payload}", "pg_catalog.json",
+		"{due}", "pg_catalog.timestamptz"),
 	Options: map[string]string{
 		"watchdog_sessions":   " WITH (autovacuum_vacuum_scale_factor = 0.02)",
 		"watchdog_leases":     " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
@@ -249,8 +250,8 @@ func (t *transaction) check() error {
 	return t.checkRights(readingRights)
 }
 
-// makeVersion makes what a version has. Adding a column that may be NULL takes a moment, however many rows there are, if
-// no transaction uses the table: it fails, and does not wait with everybody behind it, if one does for long.
+// makeVersion makes what a version has. Adding a column that may be NULL takes a moment, however many rows there are,
+// if no transaction uses the table: it fails, and does not wait with everybody behind it, if one does for long.
 func (t *transaction) makeVersion(version int, d storeflow.Database) error {
 	if version == 3 {
 		if err := t.exec(createParentIndex); err != nil {

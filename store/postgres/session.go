@@ -168,13 +168,3 @@ func nullTime(t time.Time) *time.Time {
 	t = record.Truncate(t)
 	return &t
 }
-
-// columnThreshold returns the columns threshold and own_threshold of a session that attaches: in a lease the first is
-// off, for sweepers that know no leases.
-func columnThreshold(s session.Session) (threshold int64, own *int64) {
-	if s.Lease == "" {
-		return int64(s.Threshold), nil
-	}
-	mine := int64(s.Threshold)
-	return int64(watchdog.NoLimit), &mine
-}

@@ -2,8 +2,9 @@ package postgres
 
 import "github.com/seed62658d38/watchdog/internal/storeflow"
 
-// The column ended is the transaction in which the row last ended: transactions have the order in which others see them,
-// and times do not. Keepers of versions before 6 ask by it what ended, and it and its index are kept for them alone.
+// The column ended is the transaction in which the row last ended: transactions have the order in which others see
+// them, and times do not. Keepers of versions before 6 ask by it what ended, and it and its index are kept for them
+// alone.
 //
 // The queries use generated columns, which other writers of the table need not know: whether the row is readable,
 // since when its run is silent, and when it exceeds a threshold of its own. The expression for due converts to UTC

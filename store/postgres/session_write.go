@@ -109,14 +109,10 @@ func (s *Store) attach(ctx context.Context, run session.Session) (r attachedRow,
 }
 
 func (s *Store) attachArguments(run session.Session) []any {
-	threshold, own := columnThreshold(run)
-	var allowance *int64
-	if run.Lease != "" && run.Allowance > 0 {
-		allowance = (*int64)(&run.Allowance)
-	}
+	a := storeflow.AttemptOf(run)
 	return []any{
-		run.RunID, run.Parent, threshold, record.Truncate(run.StartedAt), run.Host, storerows.Nullable(run.Lease), own,
-		storeflow.NullJSON(run.State), int64(run.Attempt), s.channel(), allowance,
+		run.RunID, run.Parent, a.Threshold, record.Truncate(run.StartedAt), run.Host, a.Lease, a.Own,
+		storeflow.NullJSON(run.State), int64(run.Attempt), s.channel(), a.Allowance,
 	}
 }
 

@@ -125,9 +125,12 @@ func (t *spendTx) Charged(scope, window string) (currency string, charged watchd
 // Charge fails if another transaction has charged the ID meanwhile.
 func (t *spendTx) Charge(s watchdog.Slice, currency string, taken storeflow.Taken) error {
 	var inserted int64
+	host, pid := storeflow.Process()
+	charged := append([]any{s.Scope, taken.Window, nullTime(taken.Ends)}, storeflow.KindsOf(&taken.Charged)...)
+	granted := append([]any{s.ID, s.Scope, taken.Window, host, pid}, storeflow.KindsOf(&taken.Granted)...)
 	steps := []step{
-		running(t.store, setCharged, chargedArguments(s.Scope, taken)...),
-		{t.store.qualify(insertSlice), sliceArguments(s, taken), counting(&inserted)},
+		running(t.store, setCharged, charged...),
+		{t.store.qualify(insertSlice), granted, counting(&inserted)},
 	}
 	if currency != t.windows[0].currency {
 		steps = append(steps, running(t.store, setCurrency, s.Scope, currency))

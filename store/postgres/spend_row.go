@@ -110,14 +110,5 @@ func scanSlice(row pgx.CollectableRow) (*storeflow.Slice, error) {
 	return s, err
 }
 
-func chargedArguments(scope string, t storeflow.Taken) []any {
-	return append([]any{scope, t.Window, nullTime(t.Ends)}, storeflow.KindsOf(&t.Charged)...)
-}
-
-func sliceArguments(s watchdog.Slice, t storeflow.Taken) []any {
-	host, pid := storeflow.Process()
-	return append([]any{s.ID, s.Scope, t.Window, host, pid}, storeflow.KindsOf(&t.Granted)...)
-}
-
 // isText reports whether a column of the database can hold the text.
 func isText(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }

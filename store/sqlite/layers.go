@@ -20,8 +20,8 @@ const (
 	WHERE ` + isLayer + ` AND ` + parentOf + ` = ?1 ORDER BY 1`
 )
 
-// feedIndexes are those of Select and Layers. Both work without them, but read more rows. The indexes hold few rows: the
-// layers of runs, and the events whose times another program wrote in a form of its own.
+// feedIndexes are those of Select and Layers. Both work without them, but read more rows. The indexes hold few rows:
+// the layers of runs, and the events whose times another program wrote in a form of its own.
 var feedIndexes = []string{
 	`CREATE INDEX IF NOT EXISTS main.watchdog_events_parent ON events (` + parentOf + `) WHERE ` + isLayer,
 	`CREATE INDEX IF NOT EXISTS main.watchdog_events_foreign_time ON events (aggregate_type, aggregate_id)

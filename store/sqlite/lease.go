@@ -40,7 +40,8 @@ const renewLease = `
 // RenewLease implements [session.Store].
 func (s *Store) RenewLease(ctx context.Context, l session.Lease) error {
 	return s.changeOne(ctx, "renew lease "+l.ID, func(t *transaction) error {
-		renewed, err := t.change(renewLease, l.ID, l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered), storeflow.Behind(l))
+		renewed, err := t.change(renewLease,
+			l.ID, l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered), storeflow.Behind(l))
 		if err != nil || renewed > 0 {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -18,10 +19,8 @@ const putNotice = `
 // PutNotices implements [session.Outbox]. Like Append it shares a transaction with other writes and waits for its
 // commit, as the other calls of the outbox do.
 func (s *Store) PutNotices(ctx context.Context, notices ...session.Notice) error {
-	for _, n := range notices {
-		if err := n.Validate(); err != nil {
-			return err
-		}
+	if err := storeflow.CheckNotices(notices); err != nil {
+		return err
 	}
 	doing := fmt.Sprintf("put %d notices", len(notices))
 	return s.changeOutbox(ctx, doing, len(notices), func(t *transaction) error {
@@ -94,13 +93,10 @@ const deleteNotices = `
 
 // FinishNotices implements [session.Outbox].
 func (s *Store) FinishNotices(ctx context.Context, notices ...session.Notice) error {
-	ids := make([]string, len(notices))
-	for i, n := range notices {
-		ids[i] = n.ID
-	}
+	ids := jsonArray(storeflow.NoticeIDs(notices)) // the caller may change them while the write waits
 	doing := fmt.Sprintf("finish %d notices", len(notices))
 	return s.changeOutbox(ctx, doing, len(notices), func(t *transaction) error {
-		return t.run(deleteNotices, jsonArray(ids))
+		return t.run(deleteNotices, ids)
 	})
 }
 

@@ -10,9 +10,8 @@ import (
 	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
-// schema is what each version makes. It must allow being made again, because a table that the host has dropped is created
-// again. The epoch of a lease is the time at which its clock was at zero, in
-// nanoseconds since 1970.
+// schema is what each version makes. It must allow being made again, because a table that the host has dropped is
+// created again. The epoch of a lease is the time at which its clock was at zero, in nanoseconds since 1970.
 var schema = storeflow.Schema{
 	Newest: 7,
 	Parts: append(slices.Clone(storeflow.Parts),
@@ -35,7 +34,8 @@ var schema = storeflow.Schema{
 	),
 	Prefix: "main.",
 	Types: strings.NewReplacer("{bytes}", "", "{text}", "TEXT", "{integer}", "INTEGER", "{time}", "TEXT",
-		"{flag}", "INTEGER", "{JSON}", "TEXT", "{lease}", "TEXT", "{cascade}", "", "{before}", "''", "{payload}", "JSON", "{due}", "INTEGER"),
+		"{flag}", "INTEGER", "{JSON}", "TEXT", "{lease}", "TEXT", "{cascade}", "", "{before}", "''",
+		"{payload}", "JSON", "{due}", "INTEGER"),
 	Options: map[string]string{
 		"watchdog_sessions": " WITHOUT ROWID", "watchdog_spend": " WITHOUT ROWID", "watchdog_slices": " WITHOUT ROWID",
 		"watchdog_lease_ends": " WITHOUT ROWID",

@@ -65,7 +65,7 @@ func (t *transaction) attach(run session.Session) (before, after session.Session
 
 // writeAttempt writes the row of a new attempt. If the one before has not ended, it has now.
 func (t *transaction) writeAttempt(run, before session.Session, now time.Time) (err error) {
-	var ended, lease, own, allowance any
+	var ended any
 	if before.Status == session.Active {
 		if ended, err = t.nextEndNumber(); err != nil {
 			return err
@@ -74,15 +74,9 @@ func (t *transaction) writeAttempt(run, before session.Session, now time.Time) (
 			return err
 		}
 	}
-	threshold := int64(run.Threshold)
-	if run.Lease != "" {
-		lease, own, threshold = run.Lease, threshold, int64(watchdog.NoLimit)
-		if run.Allowance > 0 {
-			allowance = int64(run.Allowance)
-		}
-	}
-	return t.run(attachRow, run.RunID, run.Parent, threshold, formatTime(run.StartedAt), run.Host, formatTime(now),
-		max(before.Attempt+1, run.Attempt), lease, own, storeflow.NullJSON(run.State), ended, allowance)
+	a := storeflow.AttemptOf(run)
+	return t.run(attachRow, run.RunID, run.Parent, a.Threshold, formatTime(run.StartedAt), run.Host, formatTime(now),
+		max(before.Attempt+1, run.Attempt), a.Lease, a.Own, storeflow.NullJSON(run.State), ended, a.Allowance)
 }
 
 // The + in front of status keeps SQLite from using an index: it would prefer a host's index on the status to the
@@ -118,7 +112,8 @@ func (s *Store) end(ctx context.Context, part []session.Ending) error {
 		}
 		for _, e := range part {
 			last := formatTime(now.Add(-e.Age))
-			err := t.run(endRow, e.RunID, e.Attempt, last, string(e.Status), string(e.Reason), number, storeflow.NullJSON(e.State))
+			err := t.run(endRow,
+				e.RunID, e.Attempt, last, string(e.Status), string(e.Reason), number, storeflow.NullJSON(e.State))
 			if err != nil {
 				return err
 			}
