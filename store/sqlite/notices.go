@@ -53,12 +53,15 @@ func (s *Store) ClaimNotices(
 	if err := storerows.CheckClaim(most, lasts); err != nil {
 		return nil, err
 	}
-	if err := s.checkOutbox("claim notices"); err != nil {
+	var claimed []session.Notice
+	err := s.changeOutbox(ctx, "claim notices", most, func(t *transaction) (err error) {
+		claimed, err = t.claimNotices(most, lasts)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	return changeRows(ctx, s, "claim notices", most, func(t *transaction) ([]session.Notice, error) {
-		return t.claimNotices(most, lasts)
-	})
+	return claimed, nil
 }
 
 func (t *transaction) claimNotices(most int, lasts time.Duration) ([]session.Notice, error) {
@@ -121,16 +124,8 @@ func (s *Store) DelayNotice(ctx context.Context, n session.Notice, pause time.Du
 
 // changeOutbox is change for the outbox, if that is on.
 func (s *Store) changeOutbox(ctx context.Context, doing string, size int, write func(*transaction) error) error {
-	if err := s.checkOutbox(doing); err != nil {
-		return err
-	}
-	return s.change(ctx, doing, size, write)
-}
-
-// checkOutbox returns an error if the store has no outbox. That of one that is closed, or only reads, comes later.
-func (s *Store) checkOutbox(doing string) error {
 	if !s.outbox && s.reader == nil && !s.queue.isClosed() {
 		return fmt.Errorf("%s: %w", doing, s.wrapError("write to", session.ErrNoOutbox))
 	}
-	return nil
+	return s.change(ctx, doing, size, write)
 }

@@ -125,9 +125,8 @@ func (s *Store) end(ctx context.Context, part []session.Ending) error {
 // nextEndNumber returns the number of the ends of this transaction: the time, but above all stored numbers, even if the
 // clock was set back. Keepers of versions before 6 ask by it what ended, and nobody else.
 func (t *transaction) nextEndNumber() (number int64, err error) {
-	err = t.values(`
-		SELECT max(`+databaseMicros+`, 1 + coalesce((SELECT max(ended) FROM main.watchdog_sessions WHERE `+hasEnded+`), 0))`,
-		nil, &number)
+	err = t.queryValue(&number, `
+		SELECT max(`+databaseMicros+`, 1 + coalesce((SELECT max(ended) FROM main.watchdog_sessions WHERE `+hasEnded+`), 0))`)
 	return number, err
 }
 

@@ -60,7 +60,7 @@ func (t *transaction) raiseSynchronous() error {
 	if t.raised {
 		return nil
 	}
-	if err := t.values("PRAGMA main.synchronous", nil, &t.before); err != nil {
+	if err := t.queryValue(&t.before, "PRAGMA main.synchronous"); err != nil {
 		return fmt.Errorf("read the synchronous setting: %w", err)
 	}
 	if t.before >= extraSynchronous {
@@ -115,7 +115,7 @@ func (t *transaction) restoreSynchronous() error {
 // now returns the time of the database's clock.
 func (t *transaction) now() (time.Time, error) {
 	var text string
-	if err := t.values("SELECT "+databaseTime, nil, &text); err != nil {
+	if err := t.queryValue(&text, "SELECT "+databaseTime); err != nil {
 		return time.Time{}, err
 	}
 	return time.Parse(timeLayout, text)

@@ -108,6 +108,12 @@ func (w *writer) exec(statement string, arguments ...any) error {
 	return err
 }
 
+// queryValue reads the only value of a query, which it does not prepare: that costs more where a writer lives for one
+// transaction.
+func (w *writer) queryValue(into any, query string) error {
+	return w.conn.QueryRowContext(context.Background(), query).Scan(into)
+}
+
 // close gives the connection back to the pool.
 func (w *writer) close() {
 	var err error
