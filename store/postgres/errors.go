@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/session"
 )
 
 var (
@@ -37,6 +38,9 @@ var (
 		"probably because of a pooler in transaction mode: connect to the server itself, or poll with Ended")
 )
 
+// errNothingStored says that a Transact failed before its commit.
+var errNothingStored = errors.New("nothing was stored")
+
 // The SQLSTATE codes of transactions that the server rolled back so that others could go on.
 const (
 	serializationFailure = "40001"
@@ -45,6 +49,14 @@ const (
 
 // lockNotAvailable is the SQLSTATE code of a statement that waited for a lock for longer than lock_timeout.
 const lockNotAvailable = "55P03"
+
+// lockedError wraps [session.ErrLocked], too, if a lock was not to be had in time.
+func lockedError(err error) error {
+	if codeOf(err) == lockNotAvailable {
+		return fmt.Errorf("%w: %w", session.ErrLocked, err)
+	}
+	return err
+}
 
 // isRefusal reports whether the server refuses a row for what is in it, or because of a trigger of the host's.
 func isRefusal(err error) bool {

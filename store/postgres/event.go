@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -50,8 +52,14 @@ func encode(events []watchdog.Event) (columns [7]any, err error) {
 	return columns, nil
 }
 
-// scanEvent reads eventFields.
-func scanEvent(row pgx.CollectableRow) (watchdog.Event, error) { return scanEventInto(row) }
+// scanEventOf returns a func that reads the eventFields of an aggregate.
+func scanEventOf(aggregateType, aggregateID string) pgx.RowToFunc[watchdog.Event] {
+	return func(row pgx.CollectableRow) (watchdog.Event, error) {
+		e, err := scanEventInto(row)
+		e.AggregateType, e.AggregateID = aggregateType, aggregateID
+		return e, err
+	}
+}
 
 // scanEventInto reads the columns before eventFields, and then those. Its errors never contain a payload.
 func scanEventInto(row pgx.CollectableRow, before ...any) (e watchdog.Event, err error) {
@@ -68,4 +76,33 @@ func scanEventInto(row pgx.CollectableRow, before ...any) (e watchdog.Event, err
 	}
 	e.Type, e.Payload, e.Timestamp, e.ConsensusID = kind.String, []byte(payload.String), at.Time.UTC(), consensus.String
 	return e, nil
+}
+
+// Append implements [watchdog.EventStore], in one round trip, or two if all events are stored already. It returns when
+// the events are as durable as the server's synchronous_commit makes them. If the context ends or the connection
+// breaks, the events may still be stored; repeating the append is safe.
+func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
+	columns, err := encode(events)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, fmt.Sprintf("append %d events to", len(events)), func(ctx context.Context) error {
+		if len(events) == 0 {
+			return nil
+		}
+		inserted, err := s.exec(ctx, s.insertStatement(), columns[:]...)
+		if err == nil && inserted == 0 {
+			_, err = s.exec(ctx, awaitStandby)
+		}
+		return err
+	})
+}
+
+// Read implements [watchdog.EventStore]. If another program wrote a row with an infinite timestamp or none, Read
+// returns an error that names the row.
+func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
+	events, err := ask(ctx, s, s.do, "read", scanEventOf(aggregateType, aggregateID), selectEvents,
+		aggregateType, aggregateID)
+	slices.SortFunc(events, watchdog.Event.Compare)
+	return events, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // A Follow pauses between two polls, for ten times as long as a poll takes, within these limits.
@@ -76,40 +77,23 @@ type feed struct {
 
 // run ends with the error of the context or of a poll.
 func (f *feed) run(ctx context.Context, ready func(), told func(watchdog.Event)) error {
-	for polls := 0; ; polls++ {
-		began := time.Now()
-		events, err := f.poll(ctx)
-		if err != nil {
-			return err
-		}
-		pause := min(max(f.store.followPause, 10*time.Since(began)), longestPause)
-		if polls == 0 {
-			events = nil
-			ready()
-		}
-		for _, e := range events {
-			if ctx.Err() != nil || f.store.isClosing() {
-				break
-			}
-			told(e)
-		}
-		if err := sleep(ctx, pause); err != nil {
-			return err
-		}
+	_, pause, err := f.poll(ctx)
+	if err != nil {
+		return err
 	}
+	ready()
+	return storeflow.Follow(ctx, pause, f.store.isClosing, told, f.poll)
 }
 
-// poll returns the new events, sorted. Of what it reads, the poll before has read each event that was stored then. The
-// first poll returns events that were stored before it, but after the start of a transaction that is open.
-func (f *feed) poll(ctx context.Context) (events []watchdog.Event, err error) {
+// poll returns the new events, sorted, and the pause before the next poll. Of what it reads, the poll before has read
+// each event that was stored then. The first poll returns events that were stored before it, but after the start of a
+// transaction that is open.
+func (f *feed) poll(ctx context.Context) (events []watchdog.Event, pause time.Duration, err error) {
+	began := time.Now()
 	statement, arguments := f.statement()
-	var rows []fedRow
-	err = f.store.do(ctx, "follow", func(ctx context.Context) (err error) {
-		rows, err = query(ctx, f.store, scanFed, statement, arguments...)
-		return err
-	})
+	rows, err := ask(ctx, f.store, f.store.do, "follow", scanFed, statement, arguments...)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	f.mark = rows[0].mark
 	known := make(map[string]bool, len(rows))
@@ -124,7 +108,7 @@ func (f *feed) poll(ctx context.Context) (events []watchdog.Event, err error) {
 	}
 	f.known = known
 	slices.SortFunc(events, watchdog.Event.Compare)
-	return events, nil
+	return events, min(max(f.store.followPause, 10*time.Since(began)), longestPause), nil
 }
 
 func (f *feed) statement() (statement string, arguments []any) {
@@ -143,23 +127,12 @@ type fedRow struct {
 
 func scanFed(row pgx.CollectableRow) (r fedRow, err error) {
 	if row.RawValues()[1] == nil { // the row without an event
-		return r, row.Scan(&r.mark, nil, nil, nil, nil, nil, nil)
+		err = row.Scan(&r.mark, nil, nil, nil, nil, nil, nil)
+		return r, err
 	}
 	var aggregateID string
 	r.found = true
 	r.event, err = scanEventInto(row, &r.mark, &aggregateID)
 	r.event.AggregateType, r.event.AggregateID = watchdog.AggregateType, aggregateID
 	return r, err
-}
-
-// sleep returns the context's error if it ends first.
-func sleep(ctx context.Context, pause time.Duration) error {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -24,15 +23,8 @@ const (
 		ELSE pg_catalog.left(payload {->>} 'parent', 255) END`
 )
 
-// createParentIndex is a part of version 3.
-func createParentIndex(t *transaction) error {
-	err := t.exec(`CREATE INDEX IF NOT EXISTS watchdog_events_parent
-		ON SCHEMA.events ((` + parentKey + `)) WHERE ` + namesParent)
-	if err != nil {
-		return fmt.Errorf("create the index of layers: %w", err)
-	}
-	return nil
-}
+const createParentIndex = `CREATE INDEX IF NOT EXISTS watchdog_events_parent
+		ON SCHEMA.events ((` + parentKey + `)) WHERE ` + namesParent
 
 const selectLayers = `
 	SELECT aggregate_id, payload::pg_catalog.text FROM SCHEMA.events
@@ -42,21 +34,19 @@ const selectLayers = `
 // Layers implements [watchdog.FeedStore], in one round trip. It reads the events that name the parent, and all events
 // that name any parent and have \u in their payload. An empty parent has no layers.
 func (s *Store) Layers(ctx context.Context, parent string) ([]string, error) {
-	layers := []string{}
-	err := s.do(ctx, "find the layers of "+parent+" in", func(ctx context.Context) error {
-		if parent == "" {
-			return nil
-		}
-		rows, err := query(ctx, s, pgx.RowToStructByPos[layerRow], selectLayers, parent)
-		for _, r := range rows {
-			if r.parent() == parent {
-				layers = append(layers, r.AggregateID)
-			}
-		}
-		return err
-	})
+	if parent == "" {
+		return []string{}, s.do(ctx, "find the layers in", func(context.Context) error { return nil })
+	}
+	rows, err := ask(ctx, s, s.do, "find the layers of "+parent+" in",
+		pgx.RowToStructByPos[layerRow], selectLayers, parent)
 	if err != nil {
 		return nil, err
+	}
+	layers := []string{}
+	for _, r := range rows {
+		if textIn(r.Payload, "parent") == parent {
+			layers = append(layers, r.AggregateID)
+		}
 	}
 	slices.Sort(layers)
 	return slices.Compact(layers), nil
@@ -68,12 +58,12 @@ type layerRow struct {
 	Payload     string
 }
 
-// parent returns nothing if the payload's parent is not a text.
-func (r layerRow) parent() string {
+// textIn returns a text in a JSON object, nothing if there is none by the name. The fields of a struct ignore case.
+func textIn(object, name string) (text string) {
 	var fields map[string]json.RawMessage
-	var parent string
-	if json.Unmarshal([]byte(r.Payload), &fields) != nil || json.Unmarshal(fields["parent"], &parent) != nil {
+	_ = json.Unmarshal([]byte(object), &fields)
+	if json.Unmarshal(fields[name], &text) != nil {
 		return ""
 	}
-	return parent
+	return text
 }

@@ -2,12 +2,12 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -35,22 +35,13 @@ func (s *Store) BeginLease(ctx context.Context, l session.Lease) error {
 		return err
 	}
 	return s.ofLiving(ctx, "begin", l.ID, beginLease,
-		l.ID, l.Host, int64(l.Promise), l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered), rowsBehind(l))
+		l.ID, l.Host, int64(l.Promise), l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered), storeflow.Behind(l))
 }
 
 // RenewLease implements [session.Leases], in one round trip.
 func (s *Store) RenewLease(ctx context.Context, l session.Lease) error {
 	return s.ofLiving(ctx, "renew", l.ID, renewLease,
-		l.ID, l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered), rowsBehind(l))
-}
-
-// rowsBehind returns the column behind; NULL if there are none.
-func rowsBehind(l session.Lease) *string {
-	if len(l.Behind) == 0 {
-		return nil
-	}
-	text, _ := json.Marshal(l.Behind) // cannot fail: it has strings and numbers only
-	return nullJSON(text)
+		l.ID, l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered), storeflow.Behind(l))
 }
 
 // ofLiving runs a statement that returns a row if the lease lives.
@@ -94,19 +85,11 @@ const (
 
 // ObserveLeases implements [session.Leases], in one round trip. Without suspects it only reads. A suspect that expires
 // at this moment can be returned as Locked.
-func (s *Store) ObserveLeases(ctx context.Context, suspects []string) (all []session.Lease, err error) {
+func (s *Store) ObserveLeases(ctx context.Context, suspects []string) ([]session.Lease, error) {
 	if len(suspects) == 0 {
-		err = s.do(ctx, "look for leases in", func(ctx context.Context) (err error) {
-			all, err = query(ctx, s, scanLease, selectLeases)
-			return err
-		})
-		return all, err
+		return ask(ctx, s, s.do, "look for leases in", scanLease, selectLeases)
 	}
-	err = s.write(ctx, "observe leases in", func(ctx context.Context) (err error) {
-		all, err = query(ctx, s, scanLease, observeLeases, suspects)
-		return err
-	})
-	return all, err
+	return ask(ctx, s, s.write, "observe leases in", scanLease, observeLeases, suspects)
 }
 
 // scanLease reads leaseFields, and whether the lease is locked.
@@ -120,10 +103,8 @@ func scanLease(row pgx.CollectableRow) (l session.Lease, err error) {
 	}
 	l.Promise, l.Clock, l.RenewedAt = time.Duration(promise), time.Duration(clock), renewed.Time
 	l.Vouched, l.Covered = time.Duration(vouched), time.Duration(covered)
-	if err := json.Unmarshal([]byte(behind), &l.Behind); err != nil {
-		return l, fmt.Errorf("lease %s: column behind: %w", l.ID, err)
-	}
-	return l, nil
+	err = storeflow.ReadBehind(&l, behind)
+	return l, err
 }
 
 const (
@@ -170,11 +151,9 @@ const (
 // ExpireLease implements [session.Leases], in one transaction and four round trips.
 func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
 	err = s.write(ctx, "expire lease "+l.ID+" in", func(ctx context.Context) error {
-		return s.onConn(ctx, func(conn *pgx.Conn) error {
-			return s.transaction(ctx, conn, func(tx pgx.Tx) (err error) {
-				expired, left, err = s.expireLease(ctx, tx, l)
-				return err
-			})
+		return s.inTransaction(ctx, func(tx pgx.Tx) (err error) {
+			expired, left, err = s.expireLease(ctx, tx, l)
+			return err
 		})
 	})
 	if err != nil {
@@ -203,9 +182,8 @@ func (s *Store) expireLease(ctx context.Context, tx pgx.Tx, l session.Lease) (ex
 	steps := []step{counting}
 	if found[0].Expired {
 		kept := storerows.ExpiredLease{ID: l.ID, Looks: l.Looks, RenewedAt: l.RenewedAt}.String()
-		leaving := step{statement: s.qualify(leaveRows), arguments: []any{l.ID, session.ExpireBatch, l.Lost, kept}}
-		deleting := step{statement: s.qualify(deleteLease), arguments: []any{l.ID}}
-		steps = []step{leaving, counting, deleting}
+		leaving := running(s, leaveRows, l.ID, session.ExpireBatch, l.Lost, kept)
+		steps = []step{leaving, counting, running(s, deleteLease, l.ID)}
 	}
 	if err := s.send(ctx, tx, steps...); err != nil {
 		return false, 0, err
@@ -214,10 +192,7 @@ func (s *Store) expireLease(ctx context.Context, tx pgx.Tx, l session.Lease) (ex
 }
 
 // LeaseSessions implements [session.Leases], in one round trip.
-func (s *Store) LeaseSessions(ctx context.Context, id string) (all []session.AttemptID, err error) {
-	err = s.do(ctx, "find the sessions of lease "+id+" in", func(ctx context.Context) (err error) {
-		all, err = query(ctx, s, pgx.RowToStructByPos[session.AttemptID], selectLeased, id)
-		return err
-	})
-	return all, err
+func (s *Store) LeaseSessions(ctx context.Context, id string) ([]session.AttemptID, error) {
+	return ask(ctx, s, s.do, "find the sessions of lease "+id+" in",
+		pgx.RowToStructByPos[session.AttemptID], selectLeased, id)
 }

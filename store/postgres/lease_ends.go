@@ -2,44 +2,11 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog/session"
 )
-
-// createLeaseEndTable makes the attempts whose rows were in a lease when another process than that of the lease ended
-// them, or took them over. A row is written in that transaction, deleted when the lease's process was told of it, and
-// goes with the lease.
-//
-// Rejected: to ask watchdog_sessions what ended since a transaction. Every keeper read what the whole fleet had ended,
-// and as long as any transaction of the server stayed open the same again and again.
-const createLeaseEndTable = `
-	CREATE TABLE IF NOT EXISTS SCHEMA.watchdog_lease_ends (
-		lease varchar(255) COLLATE pg_catalog."C" NOT NULL REFERENCES SCHEMA.watchdog_leases (id) ON DELETE CASCADE,
-		run_id varchar(255) COLLATE pg_catalog."C" NOT NULL,
-		attempt bigint NOT NULL,
-		PRIMARY KEY (lease, run_id, attempt)
-	) WITH (autovacuum_vacuum_scale_factor = 0.02)`
-
-// leaseEndColumns are those by which the table is known.
-var leaseEndColumns = []string{"lease", "run_id", "attempt"}
-
-// createLeaseEnds is version 6.
-func createLeaseEnds(t *transaction) error {
-	for _, statement := range []string{limitLocks, createLeaseEndTable} {
-		if err := t.exec(statement); err != nil {
-			return fmt.Errorf("create watchdog_lease_ends: %w", err)
-		}
-	}
-	return nil
-}
-
-// checkLeaseEnds reports whether the table exists. It fails if one by that name is not ours.
-func (t *transaction) checkLeaseEnds() (bool, error) {
-	return t.checkOurs("watchdog_lease_ends", leaseEndColumns)
-}
 
 const (
 	insertLeaseEnds = ` INSERT INTO SCHEMA.watchdog_lease_ends (lease, run_id, attempt) `
@@ -62,20 +29,15 @@ const (
 )
 
 // Ended implements [session.Leases], in one round trip. It only reads if there is nothing to forget.
-func (s *Store) Ended(
-	ctx context.Context, lease string, told []session.AttemptID,
-) (ended []session.AttemptID, err error) {
-	call, statement, arguments := s.do, selectLeaseEnds, []any{lease}
+func (s *Store) Ended(ctx context.Context, lease string, told []session.AttemptID) ([]session.AttemptID, error) {
+	by, statement, arguments := s.do, selectLeaseEnds, []any{lease}
 	if len(told) > 0 {
 		runIDs, attempts := make([]string, len(told)), make([]int64, len(told))
 		for i, a := range told {
 			runIDs[i], attempts[i] = a.RunID, int64(a.Attempt)
 		}
-		call, statement, arguments = s.write, forgetLeaseEnds, append(arguments, runIDs, attempts)
+		by, statement, arguments = s.write, forgetLeaseEnds, append(arguments, runIDs, attempts)
 	}
-	err = call(ctx, "ask for ended sessions of lease "+lease+" in", func(ctx context.Context) (err error) {
-		ended, err = query(ctx, s, pgx.RowToStructByPos[session.AttemptID], statement, arguments...)
-		return err
-	})
-	return ended, err
+	return ask(ctx, s, by, "ask for ended sessions of lease "+lease+" in",
+		pgx.RowToStructByPos[session.AttemptID], statement, arguments...)
 }

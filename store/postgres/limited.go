@@ -51,6 +51,11 @@ func reading[T any](s *Store, all *[]T, scan pgx.RowToFunc[T], statement string,
 	}}
 }
 
+// running returns a step that reads nothing.
+func running(s *Store, statement string, arguments ...any) step {
+	return step{statement: s.qualify(statement), arguments: arguments}
+}
+
 // counting returns a func that adds how many rows the statement of a step returned or changed.
 func counting(sum *int64) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
@@ -117,6 +122,11 @@ func notePrepared(conn *pgx.Conn, steps []step) {
 
 // forgetPrepared follows an error: pgx forgets the statements that were sent together with the one that failed.
 func forgetPrepared(conn *pgx.Conn) { clear(preparedBy(conn)) }
+
+// inTransaction is transaction in a connection of the pool.
+func (s *Store) inTransaction(ctx context.Context, call func(pgx.Tx) error) error {
+	return s.onConn(ctx, func(conn *pgx.Conn) error { return s.transaction(ctx, conn, call) })
+}
 
 // transaction runs a call in a transaction whose waits for locks are limited.
 func (s *Store) transaction(ctx context.Context, conn *pgx.Conn, call func(pgx.Tx) error) error {

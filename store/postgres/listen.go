@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"net"
 	"sync/atomic"
 	"time"
@@ -34,11 +33,7 @@ const (
 
 // channel returns the name of the notification channel of our schema. It has a hash of the schema's name, so that it
 // fits into a name of PostgreSQL.
-func (s *Store) channel() string {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(s.schema)) // never fails
-	return fmt.Sprintf("watchdog_cancel_%016x", h.Sum64())
-}
+func (s *Store) channel() string { return fmt.Sprintf("watchdog_cancel_%016x", hash(s.schema)) }
 
 // Listen implements [session.Listener]. It uses a connection of its own, with the configuration of the pool's. It
 // returns nil when ctx is done. If the server stops answering it returns an error after at most seven seconds. Behind a

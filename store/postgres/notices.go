@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -23,10 +24,8 @@ const putNotices = `
 
 // PutNotices implements [session.Outbox], in one round trip. Those of one call are claimed in the order of their IDs.
 func (s *Store) PutNotices(ctx context.Context, notices ...session.Notice) error {
-	for _, n := range notices {
-		if err := n.Validate(); err != nil {
-			return err
-		}
+	if err := storeflow.CheckNotices(notices); err != nil {
+		return err
 	}
 	return s.ofOutbox(ctx, fmt.Sprintf("put %d notices in", len(notices)), func(ctx context.Context) error {
 		if len(notices) == 0 {
@@ -74,20 +73,11 @@ var claimNotices = `
 	FROM claimed AS o JOIN due ON due.id {=} o.id ORDER BY due.due_at, o.id`
 
 // ClaimNotices implements [session.Outbox], in one round trip. It waits for no row.
-func (s *Store) ClaimNotices(
-	ctx context.Context, most int, lasts time.Duration,
-) (claimed []session.Notice, err error) {
+func (s *Store) ClaimNotices(ctx context.Context, most int, lasts time.Duration) ([]session.Notice, error) {
 	if err := storerows.CheckClaim(most, lasts); err != nil {
 		return nil, err
 	}
-	err = s.ofOutbox(ctx, "claim notices in", func(ctx context.Context) (err error) {
-		claimed, err = query(ctx, s, scanNotice, claimNotices, int64(most), storerows.RoundUp(lasts))
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return claimed, nil
+	return ask(ctx, s, s.ofOutbox, "claim notices in", scanNotice, claimNotices, int64(most), storerows.RoundUp(lasts))
 }
 
 func scanNotice(row pgx.CollectableRow) (n session.Notice, err error) {
@@ -116,11 +106,7 @@ func (s *Store) FinishNotices(ctx context.Context, notices ...session.Notice) er
 		if len(notices) == 0 {
 			return nil
 		}
-		ids := make([]string, len(notices))
-		for i, n := range notices {
-			ids[i] = n.ID
-		}
-		left, err := query(ctx, s, pgx.RowTo[string], finishNotices, ids)
+		left, err := query(ctx, s, pgx.RowTo[string], finishNotices, storeflow.NoticeIDs(notices))
 		if err == nil && len(left) > 0 {
 			_, err = query(ctx, s, pgx.RowTo[string], strings.Replace(finishNotices, " SKIP LOCKED", "", 1), left)
 		}

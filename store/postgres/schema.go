@@ -4,27 +4,58 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // oldestServer is the first version with xid8, the type of the column ended.
 const oldestServer = 130000
 
-// A migration takes the schema from one version to the next. The first also takes over an existing events table. Each
-// must allow being run again, because a table that somebody has dropped is created again.
-var migrations = []func(*transaction) error{
-	createEvents,
-	createSessions,
-	createLayersAndLeases,
-	createSpend,
-	createDelivery,
-	createLeaseEnds,
-	createStarts,
+// schema is what each version makes. It must allow being made again, because a table that somebody has dropped is
+// created again. An alert is a notice of no event.
+//
+// What is written often is in no index, and by HOT updates: a page has room for the next versions of rows that change
+// with each renewal or slice. The dead rows of the others lie where a search begins, so the tables are vacuumed when
+// two rows in a hundred are dead and not twenty. Quiet_since and quiet_due are rounded up to microseconds, so that
+// their index has the order of the pages of stalled sessions.
+var schema = storeflow.Schema{
+	Newest: 7,
+	Parts: append(slices.Clone(storeflow.Parts),
+		storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: sessionColumns},
+		storeflow.Part{Version: 3, Table: "watchdog_outbox", Columns: outboxColumns},
+		storeflow.Part{Version: 5, Table: "watchdog_outbox", Added: []storeflow.Column{
+			{Name: "alert", Is: "boolean NOT NULL DEFAULT false"},
+		}},
+	),
+	Prefix: "SCHEMA.",
+	Types: strings.NewReplacer("{bytes}", ` COLLATE pg_catalog."C"`, "{text}", "pg_catalog.text", "{integer}", "bigint",
+		"{time}", "pg_catalog.timestamptz", "{flag}", "boolean", "{JSON}", "pg_catalog.json",
+		"{lease}", `varchar(255) COLLATE pg_catalog."C" REFERENCES SCHEMA.watchdog_leases (id)`,
+		"{cascade}", " ON DELETE CASCADE", "{before}", "'-infinity'", "{payload}", "pg_catalog.json",
+		"{due}", "pg_catalog.timestamptz"),
+	Options: map[string]string{
+		"watchdog_sessions":   " WITH (autovacuum_vacuum_scale_factor = 0.02)",
+		"watchdog_leases":     " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
+		"watchdog_spend":      " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
+		"watchdog_lease_ends": " WITH (autovacuum_vacuum_scale_factor = 0.02)",
+	},
+	// Who deletes a window of watchdog_spend finds its slices by their index.
+	Indexes: map[int][]string{
+		2: sessionIndexes,
+		3: leaseIndexes,
+		4: {`CREATE INDEX IF NOT EXISTS watchdog_slices_window ON SCHEMA.watchdog_slices (scope, window_name)`},
+		5: outboxIndexes,
+		7: {`CREATE INDEX IF NOT EXISTS watchdog_sessions_start
+			ON SCHEMA.watchdog_sessions (start_due, run_id) WHERE ` + isToStart},
+	},
+	EventIndex: func(name, columns string) string {
+		return `CREATE INDEX IF NOT EXISTS ` + name + ` ON SCHEMA.events (` + columns + `)`
+	},
 }
 
 // oldestReader is the oldest version of a program that can use a database of the newest one.
@@ -63,9 +94,7 @@ func (t *transaction) run() error {
 
 // advisoryLock returns the number of the advisory lock for a schema.
 func advisoryLock(schema string) int64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte("watchdog_schema " + schema)) // never fails
-	return int64(h.Sum64())                             //nolint:gosec // any number will do
+	return int64(hash("watchdog_schema " + schema)) //nolint:gosec // any number will do
 }
 
 // checkServer checks the server's version and that it accepts writes. Behind a pooler it switches off named statements.
@@ -170,19 +199,16 @@ func (t *transaction) ensureSchema() error {
 
 // migrate runs the migrations that are missing.
 func (t *transaction) migrate() error {
-	version, oldestReader, err := t.schemaVersion()
+	d := t.database()
+	version, err := schema.Version(d)
 	if err != nil {
 		return err
 	}
-	if err := storerows.CheckVersion(version, oldestReader, len(migrations)); err != nil {
+	if version, err = schema.Complete(version, d); err != nil {
 		return err
 	}
-	complete, err := t.checkTables()
-	if err != nil {
-		return err
-	}
-	for version = min(version, complete); version < len(migrations); version++ {
-		if err := migrations[version](t); err != nil {
+	for ; version < schema.Newest; version++ {
+		if err := t.makeVersion(version+1, d); err != nil {
 			return err
 		}
 		if err := t.storeVersion(version + 1); err != nil {
@@ -192,26 +218,64 @@ func (t *transaction) migrate() error {
 	return t.checkRights(writingRights)
 }
 
-// schemaVersion returns the newest version that the tables had, and the oldest version of a program that can use them:
-// 0 if there are no tables of ours, or if that is not known.
-func (t *transaction) schemaVersion() (version, oldestReader int, err error) {
-	kind, err := t.relation("watchdog_schema")
-	if err != nil || kind == "" {
-		return 0, 0, err
+// checkSchema finds out whether the events can be read. It changes nothing. It does not look at the other tables, so
+// that a command that reads one page is quick: the call that needs one of them says what is wrong with it.
+func (s *Store) checkSchema(ctx context.Context) error {
+	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly}
+	return s.onConn(ctx, func(conn *pgx.Conn) error {
+		return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
+			return (&transaction{Tx: tx, ctx: ctx, store: s}).check()
+		})
+	})
+}
+
+func (t *transaction) check() error {
+	if err := t.checkServer(); err != nil {
+		return err
 	}
-	columns, err := t.columns("watchdog_schema")
-	if err != nil {
-		return 0, 0, err
+	if err := t.findSchema(); err != nil {
+		return err
 	}
-	reader := "NULL::integer"
-	if hasColumn(columns, "oldest_reader") {
-		reader = "oldest_reader"
+	d := t.database()
+	if _, err := schema.Version(d); err != nil {
+		return err
 	}
-	err = t.values(`
-		SELECT coalesce(pg_catalog.max(version), 0), coalesce((
-			SELECT `+reader+` FROM SCHEMA.watchdog_schema ORDER BY version DESC LIMIT 1), 0)
-		FROM SCHEMA.watchdog_schema`, nil, &version, &oldestReader)
-	return version, oldestReader, err
+	exist, err := d.HasEvents()
+	switch {
+	case err != nil:
+		return err
+	case !exist:
+		return storerows.ErrNoTables
+	}
+	return t.checkRights(readingRights)
+}
+
+// makeVersion makes what a version has. Adding a column that may be NULL takes a moment, however many rows there are,
+// if no transaction uses the table: it fails, and does not wait with everybody behind it, if one does for long.
+func (t *transaction) makeVersion(version int, d storeflow.Database) error {
+	if version == 3 {
+		if err := t.exec(createParentIndex); err != nil {
+			return fmt.Errorf("create the index of layers: %w", err)
+		}
+	}
+	if version >= 3 {
+		if err := t.exec(limitLocks); err != nil {
+			return err
+		}
+	}
+	return schema.Make(version, d)
+}
+
+// database is what the schema needs of the transaction.
+func (t *transaction) database() storeflow.Database {
+	return storeflow.Database{
+		Exec: t.exec, Values: t.values, Names: t.columnNames, Events: t.describeEvents, Indexes: t.indexes,
+		Add: func(table, column, is string) error {
+			return t.exec("ALTER TABLE SCHEMA." + table + " ADD COLUMN IF NOT EXISTS " + column + " " + is)
+		},
+		Foreign: ErrForeignTable,
+		Lacking: func(columns []string) string { return "lacks " + strings.Join(columns, ", ") },
+	}
 }
 
 // storeVersion notes that the tables have a version, and from which one on a program can use them: those before version
@@ -264,42 +328,6 @@ func (t *transaction) checkRights(needed string) error {
 	return err
 }
 
-// createLayersAndLeases is version 3.
-func createLayersAndLeases(t *transaction) error {
-	if err := createParentIndex(t); err != nil {
-		return err
-	}
-	return createLeases(t)
-}
-
-// createEvents is version 1.
-func createEvents(t *transaction) error {
-	if err := t.exec(`
-		CREATE TABLE IF NOT EXISTS SCHEMA.events (
-			id varchar(36) PRIMARY KEY,
-			aggregate_type varchar(100) NOT NULL,
-			aggregate_id varchar(255) NOT NULL,
-			event_type varchar(200) NOT NULL,
-			payload pg_catalog.json NOT NULL,
-			"timestamp" pg_catalog.timestamptz NOT NULL,
-			consensus_id varchar(36)
-		)`); err != nil {
-		return err
-	}
-	existing, err := t.indexes()
-	if err != nil {
-		return err
-	}
-	for _, index := range storerows.MissingIndexes(existing) {
-		err := t.exec(fmt.Sprintf(`CREATE INDEX IF NOT EXISTS %s ON SCHEMA.events ("%s")`,
-			index.Name, strings.Join(index.Columns, `", "`)))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // exec runs a statement once, without a name.
 func (t *transaction) exec(statement string, arguments ...any) error {
 	_, err := t.Exec(t.ctx, t.store.qualify(statement), t.store.unprepared(arguments)...)
@@ -309,9 +337,4 @@ func (t *transaction) exec(statement string, arguments ...any) error {
 // values runs a query of one row once, without a name.
 func (t *transaction) values(statement string, arguments []any, into ...any) error {
 	return t.QueryRow(t.ctx, t.store.qualify(statement), t.store.unprepared(arguments)...).Scan(into...)
-}
-
-// unprepared puts the mode for a statement without a name in front of its arguments.
-func (s *Store) unprepared(arguments []any) []any {
-	return append([]any{pgx.QueryExecModeExec}, arguments...)
 }

@@ -64,16 +64,11 @@ const selectSelected = `
 // Select implements [watchdog.TransactionalStore], in one round trip. Its errors are those of [Store.Read].
 func (s *Store) Select(ctx context.Context, selection watchdog.Selection) ([]watchdog.Event, error) {
 	asked := []watchdog.Selection{selection}
-	var selected [][]watchdog.Event
-	err := s.do(ctx, "select from", func(ctx context.Context) error {
-		rows, err := query(ctx, s, scanSelected, selectSelected, selectArguments(asked)...)
-		selected = sortSelected(asked, rows)
-		return err
-	})
+	rows, err := ask(ctx, s, s.do, "select from", scanSelected, selectSelected, selectArguments(asked)...)
 	if err != nil {
 		return nil, err
 	}
-	return selected[0], nil
+	return sortSelected(asked, rows)[0], nil
 }
 
 func selectArguments(asked []watchdog.Selection) []any {

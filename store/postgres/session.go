@@ -98,8 +98,10 @@ func (r *sessionRow) scanInto(first ...any) []any {
 		&r.startKey, &r.startTries, &r.startDue)
 }
 
-// session parses the row. Its error wraps [session.ErrUnreadable].
-func (r *sessionRow) session() (session.Session, error) {
+func (r *sessionRow) exists() bool { return r.runID.Valid }
+
+// Session parses the row. Its error wraps [session.ErrUnreadable].
+func (r *sessionRow) Session() (session.Session, error) {
 	if !r.readable.Bool {
 		return session.Session{}, unreadable(r.runID.String)
 	}
@@ -147,7 +149,7 @@ func (s *Store) Session(ctx context.Context, runID string) (found session.Sessio
 		case len(rows) == 0:
 			return fmt.Errorf("%w: run %s", session.ErrNotFound, runID)
 		}
-		found, err = rows[0].session()
+		found, err = rows[0].Session()
 		return err
 	})
 	return found, err
@@ -165,23 +167,4 @@ func nullTime(t time.Time) *time.Time {
 	}
 	t = record.Truncate(t)
 	return &t
-}
-
-// nullJSON returns NULL for no JSON.
-func nullJSON(text json.RawMessage) *string {
-	if text == nil {
-		return nil
-	}
-	all := string(text)
-	return &all
-}
-
-// columnThreshold returns the columns threshold and own_threshold of a session that attaches: in a lease the first is
-// off, for sweepers that know no leases.
-func columnThreshold(s session.Session) (threshold int64, own *int64) {
-	if s.Lease == "" {
-		return int64(s.Threshold), nil
-	}
-	mine := int64(s.Threshold)
-	return int64(watchdog.NoLimit), &mine
 }

@@ -6,15 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 // CancelAll implements [session.BatchCanceller], in one round trip. About a session whose row is locked or whose end is
 // stored it decides nothing. Waits for events are those of [Store.Cancel]; one that takes too long is the error of all.
 func (s *Store) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]session.Outcome, error) {
-	rows := make([][]judgedRow, len(all))
+	rows := make([][]storeflow.Judged, len(all))
 	var steps []step
 	for _, i := range inEndOrder(all) {
 		statement, arguments, err := s.cancelStatement(all[i].Judged, all[i].Request)
@@ -24,14 +23,14 @@ func (s *Store) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]s
 		steps = append(steps, reading(s, &rows[i], scanJudged, statement, arguments...))
 	}
 	err := s.write(ctx, fmt.Sprintf("cancel %d sessions in", len(all)), func(ctx context.Context) error {
-		return s.onConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, steps...) })
+		return s.together(ctx, steps...)
 	})
 	if err != nil {
 		return nil, err
 	}
 	outcomes := make([]session.Outcome, len(all))
 	for i := range outcomes {
-		outcomes[i], _ = rows[i][0].outcome() // of a locked row it is empty
+		outcomes[i], _ = rows[i][0].Outcome() // of a locked row it is empty
 	}
 	return outcomes, nil
 }
@@ -51,5 +50,5 @@ func endID(c session.BatchedCancel) string {
 	if len(c.Request.Events) == 0 {
 		return ""
 	}
-	return c.Request.Events[len(c.Request.Events)-1].ID
+	return storeflow.EndID(c.Request)
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -106,30 +106,11 @@ func shifted(part string, by int) string {
 	})
 }
 
-// A judgedRow says what became of a session that was judged.
-type judgedRow struct{ asJudged, locked, free, done bool }
-
 // scanJudged also skips what a notification returns.
-func scanJudged(row pgx.CollectableRow) (r judgedRow, err error) {
-	into := []any{&r.asJudged, &r.locked, &r.free, &r.done, nil}
+func scanJudged(row pgx.CollectableRow) (j storeflow.Judged, err error) {
+	into := []any{&j.AsJudged, &j.Locked, &j.Free, &j.Done, nil}
 	err = row.Scan(into[:len(row.RawValues())]...)
-	return r, err
-}
-
-// outcome is empty if the session is as it was judged and free, and yet nothing was done: its end may be stored.
-func (r judgedRow) outcome() (session.Outcome, error) {
-	switch {
-	case r.done:
-		return session.Done, nil
-	case !r.asJudged:
-		return session.Changed, nil
-	case !r.locked:
-		return "", session.ErrLocked
-	case !r.free:
-		return session.Taken, nil
-	default:
-		return "", nil
-	}
+	return j, err
 }
 
 func judgedArguments(judged session.Session, by string) []any {
@@ -147,20 +128,17 @@ func (s *Store) Claim(
 }
 
 func claimArguments(judged session.Session, c session.ClaimRequest) []any {
-	var stopFailed *bool
-	if c.Stopped {
-		stopFailed = &c.StopFailed
-	}
-	return append(judgedArguments(judged, c.By), storerows.RoundUp(c.For), c.EndID, judged.Stopped, stopFailed)
+	return append(judgedArguments(judged, c.By),
+		storerows.RoundUp(c.For), c.EndID, judged.Stopped, storeflow.StopFailed(c))
 }
 
 // Warn implements [session.Store], in one round trip.
 func (s *Store) Warn(
 	ctx context.Context, judged session.Session, events []watchdog.Event,
 ) (outcome session.Outcome, err error) {
-	columns, err := encode(events)
+	columns, err := storeflow.Encode("warn", judged, events, encode)
 	if err != nil {
-		return "", fmt.Errorf("warn session %s: %w", judged.RunID, err)
+		return "", err
 	}
 	return s.ofJudged(ctx, "warn", judged, "", "", warnRow(), append(judgedArguments(judged, ""), columns[:]...))
 }
@@ -176,18 +154,15 @@ func (s *Store) Cancel(
 	if err != nil {
 		return "", err
 	}
-	return s.ofJudged(ctx, "cancel", judged, c.By, c.Events[len(c.Events)-1].ID, statement, arguments)
+	return s.ofJudged(ctx, "cancel", judged, c.By, storeflow.EndID(c), statement, arguments)
 }
 
 func (s *Store) cancelStatement(
 	judged session.Session, c session.CancelRequest,
 ) (statement string, arguments []any, err error) {
-	columns, err := encode(c.Events)
-	if err == nil && len(c.Events) == 0 {
-		err = errors.New("there is no cancel event")
-	}
+	columns, err := storeflow.Encode("cancel", judged, c.Events, encode)
 	if err != nil {
-		return "", nil, fmt.Errorf("cancel session %s: %w", judged.RunID, err)
+		return "", nil, err
 	}
 	statement = cancelRow()
 	if s.outbox {
@@ -207,7 +182,7 @@ func (s *Store) ofJudged(
 		for range tries {
 			row, err := queryRow(ctx, s, scanJudged, statement, arguments...)
 			if err == nil {
-				outcome, err = row.outcome()
+				outcome, err = row.Outcome()
 			}
 			if err == nil && outcome == "" {
 				outcome, err = s.writeStoredEnd(ctx, judged, by, endID)
@@ -248,11 +223,9 @@ const (
 func (s *Store) writeStoredEnd(
 	ctx context.Context, judged session.Session, by, endID string,
 ) (outcome session.Outcome, err error) {
-	err = s.onConn(ctx, func(conn *pgx.Conn) error {
-		return s.transaction(ctx, conn, func(tx pgx.Tx) (err error) {
-			outcome, err = s.writeStoredEndIn(ctx, tx, judged, by, endID)
-			return err
-		})
+	err = s.inTransaction(ctx, func(tx pgx.Tx) (err error) {
+		outcome, err = s.writeStoredEndIn(ctx, tx, judged, by, endID)
+		return err
 	})
 	return outcome, err
 }
@@ -260,7 +233,7 @@ func (s *Store) writeStoredEnd(
 func (s *Store) writeStoredEndIn(
 	ctx context.Context, tx pgx.Tx, judged session.Session, by, endID string,
 ) (session.Outcome, error) {
-	var rows []judgedRow
+	var rows []storeflow.Judged
 	var ends []watchdog.Event
 	var found []sessionRow
 	err := s.send(ctx, tx, reading(s, &rows, scanJudged, lockOnly, judgedArguments(judged, by)...),
@@ -268,7 +241,7 @@ func (s *Store) writeStoredEndIn(
 	if err != nil {
 		return "", err
 	}
-	if outcome, err := rows[0].outcome(); outcome != "" || err != nil || len(ends) == 0 {
+	if outcome, err := rows[0].Outcome(); outcome != "" || err != nil || len(ends) == 0 {
 		return outcome, err
 	}
 	status, reason := session.StoredEnd(ends[0])
@@ -276,9 +249,6 @@ func (s *Store) writeStoredEndIn(
 	if len(found) == 1 && found[0].state.Valid {
 		state = json.RawMessage(found[0].state.String)
 	}
-	writing := step{statement: s.qualify(writeEnd), arguments: []any{
-		judged.RunID, string(status), string(reason), s.channel(), nullJSON(session.StoredState(state, ends[0])),
-		judged.Lease, judged.Attempt,
-	}}
-	return session.EndStored, s.send(ctx, tx, writing)
+	return session.EndStored, s.send(ctx, tx, running(s, writeEnd, judged.RunID, string(status), string(reason),
+		s.channel(), storeflow.NullJSON(session.StoredState(state, ends[0])), judged.Lease, judged.Attempt))
 }

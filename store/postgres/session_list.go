@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -27,10 +28,7 @@ const selectListed = `
 
 // List implements [session.Lister], in one round trip. A list by reason reads the sessions with other reasons, too.
 func (s *Store) List(ctx context.Context, q session.ListQuery) (page session.ListPage, err error) {
-	last, err := storerows.ParsePlace(q.After)
-	if err == nil {
-		err = q.Validate()
-	}
+	last, err := storeflow.AfterOf(q.After, q)
 	if err != nil {
 		return session.ListPage{}, err
 	}
@@ -38,11 +36,19 @@ func (s *Store) List(ctx context.Context, q session.ListQuery) (page session.Lis
 		statement, arguments := listStatement(q, last)
 		rows, err := query(ctx, s, scanListed, statement, arguments...)
 		if err == nil {
-			page = listPageOf(rows, q.Limit)
+			page = storeflow.ListPage(rows[0].now.Time, found(rows), q.Limit)
 		}
 		return err
 	})
 	return page, err
+}
+
+// found leaves out the row without a session, which is there if there is no other.
+func found[R interface{ exists() bool }](rows []R) []R {
+	if !rows[0].exists() {
+		return nil
+	}
+	return rows
 }
 
 // hasFailed is what [session.Session.Failed] is.
@@ -115,12 +121,12 @@ type listedRow struct {
 	now, made instant
 }
 
-func scanListed(row pgx.CollectableRow) (r listedRow, err error) {
-	err = row.Scan(r.scanInto(&r.now, &r.made)...)
-	return r, err
+func scanListed(row pgx.CollectableRow) (*listedRow, error) {
+	r := new(listedRow)
+	return r, row.Scan(r.scanInto(&r.now, &r.made)...)
 }
 
-func (r *listedRow) place() storerows.Place {
+func (r *listedRow) Place() storerows.Place {
 	p := storerows.Place{Due: r.made.Time.UnixMicro(), RunID: r.runID.String}
 	if r.made.Infinite {
 		if p.Due = afterAll; r.made.Negative {
@@ -128,23 +134,4 @@ func (r *listedRow) place() storerows.Place {
 		}
 	}
 	return p
-}
-
-func listPageOf(rows []listedRow, limit int) session.ListPage {
-	page := session.ListPage{Now: rows[0].now.Time}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		page.Next = rows[limit-1].place().String()
-	}
-	for _, r := range rows {
-		if !r.runID.Valid {
-			break // the row without a session
-		}
-		if one, err := r.session(); err != nil {
-			page.Unreadable = append(page.Unreadable, err)
-		} else {
-			page.Sessions = append(page.Sessions, one)
-		}
-	}
-	return page
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -97,16 +97,15 @@ const (
 
 // Stalled implements [session.Store], in one round trip. Sessions that exceeded their thresholds at the same time are
 // ordered by run ID. The first page reports unreadable rows, at most a hundred.
-func (s *Store) Stalled(ctx context.Context, q session.Query) (session.Page, error) {
-	last, err := storerows.ParsePlace(q.After)
-	if err = cmp.Or(q.Validate(), err); err != nil {
+func (s *Store) Stalled(ctx context.Context, q session.Query) (page session.Page, err error) {
+	last, err := storeflow.AfterOf(q.After, q)
+	if err != nil {
 		return session.Page{}, err
 	}
-	var page session.Page
 	err = s.do(ctx, "find stalled sessions in", func(ctx context.Context) error {
-		rows, err := query(ctx, s, scanStalled, selectStalled, stalledArguments(q, last)...)
+		rows, err := query(ctx, s, scanStalled(q), selectStalled, stalledArguments(q, last)...)
 		if err == nil {
-			page, err = pageOf(rows, q)
+			page = pageOf(rows, q.Limit)
 		}
 		return err
 	})
@@ -130,51 +129,38 @@ func stalledArguments(q session.Query, last storerows.Place) []any {
 	}
 }
 
-// A stalledRow is a row of selectStalled. Due is NULL for a session without a lease.
+// A stalledRow is a row of selectStalled.
 type stalledRow struct {
 	sessionRow
 	now        instant
 	unreadable []string
-	due        pgtype.Int8
+	due        pgtype.Int8   // NULL for a session without a lease
+	asked      time.Duration // the threshold of the query
 }
 
-func scanStalled(row pgx.CollectableRow) (r stalledRow, err error) {
-	err = row.Scan(r.scanInto(&r.now, &r.unreadable, &r.due)...)
-	return r, err
+func scanStalled(q session.Query) pgx.RowToFunc[*stalledRow] {
+	return func(row pgx.CollectableRow) (*stalledRow, error) {
+		r := &stalledRow{asked: q.Threshold}
+		return r, row.Scan(r.scanInto(&r.now, &r.unreadable, &r.due)...)
+	}
 }
 
-// A stalledSession is a session with its place.
-type stalledSession struct {
-	session.Session
-	place storerows.Place
+func (r *stalledRow) Place() storerows.Place {
+	place := storerows.Place{Due: r.due.Int64, RunID: r.runID.String}
+	if !r.due.Valid {
+		own := time.Duration(r.threshold.Int64)
+		place.Due = cmp.Or(r.lastEvent.Time, r.created.Time).UnixMicro() + cmp.Or(own, r.asked).Microseconds()
+	}
+	return place
 }
 
 // pageOf merges the parts.
-func pageOf(rows []stalledRow, q session.Query) (session.Page, error) {
-	page := session.Page{Now: rows[0].now.Time}
+func pageOf(rows []*stalledRow, limit int) session.Page {
+	page := storeflow.StalledPage(rows[0].now.Time, found(rows), limit)
 	for _, runID := range rows[0].unreadable {
 		page.Unreadable = append(page.Unreadable, unreadable(runID))
 	}
-	var all []stalledSession
-	for _, r := range rows {
-		if !r.runID.Valid {
-			break // the row without a session
-		}
-		one, err := r.session()
-		if err != nil {
-			return session.Page{}, err
-		}
-		place := storerows.Place{Due: r.due.Int64, RunID: one.RunID}
-		if !r.due.Valid {
-			place.Due = one.SilentSince().UnixMicro() + cmp.Or(one.Threshold, q.Threshold).Microseconds()
-		}
-		all = append(all, stalledSession{one, place})
-	}
-	all, page.Next = storerows.Paginate(all, q.Limit, func(s stalledSession) storerows.Place { return s.place })
-	for _, s := range all {
-		page.Sessions = append(page.Sessions, s.Session)
-	}
-	return page, nil
+	return page
 }
 
 // dimensions are the SQL for the keys of a history. The reason stays JSON, in an object; decodeReasons decodes it. The
@@ -197,12 +183,8 @@ func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.
 	if !known {
 		return nil, storerows.DimensionError(h.By)
 	}
-	var counts []session.CancelCount
-	err := s.do(ctx, "count cancels in", func(ctx context.Context) (err error) {
-		counts, err = query(ctx, s, pgx.RowToStructByPos[session.CancelCount], fmt.Sprintf(selectHistory, key),
-			watchdog.EventCancel, watchdog.AggregateType, h.From, h.To)
-		return err
-	})
+	counts, err := ask(ctx, s, s.do, "count cancels in", pgx.RowToStructByPos[session.CancelCount],
+		fmt.Sprintf(selectHistory, key), watchdog.EventCancel, watchdog.AggregateType, h.From, h.To)
 	if h.By == session.ByReason {
 		counts = decodeReasons(counts)
 	}
@@ -214,10 +196,7 @@ func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.
 // string counts as none.
 func decodeReasons(counts []session.CancelCount) (all []session.CancelCount) {
 	for _, c := range counts {
-		var fields map[string]json.RawMessage // the fields of a struct ignore case
-		var text string
-		_ = json.Unmarshal([]byte(c.Key), &fields)
-		_ = json.Unmarshal(fields["reason"], &text)
+		text := textIn(c.Key, "reason")
 		at := slices.IndexFunc(all, func(other session.CancelCount) bool { return other.Key == text })
 		if at < 0 {
 			all = append(all, session.CancelCount{Key: text, Count: c.Count})

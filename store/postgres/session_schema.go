@@ -1,46 +1,25 @@
 package postgres
 
-import "fmt"
+import "github.com/seed62658d38/watchdog/internal/storeflow"
 
-// sessionColumns are the columns that an existing watchdog_sessions table must have. It gets those of leaseColumns.
-var sessionColumns = []string{
-	"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt", "resumes",
-	"reason", "ended_at", "ended", "readable", "silent", "due",
-}
-
-// The threshold is in nanoseconds, and 0 means the sweeper's. The column ended is the transaction in which the row
-// last ended: transactions have the order in which others see them, and times do not. Keepers of versions before 6 ask
-// by it what ended, and it and its index are kept for them alone.
+// The column ended is the transaction in which the row last ended: transactions have the order in which others see
+// them, and times do not. Keepers of versions before 6 ask by it what ended, and it and its index are kept for them
+// alone.
 //
 // The queries use generated columns, which other writers of the table need not know: whether the row is readable,
 // since when its run is silent, and when it exceeds a threshold of its own. The expression for due converts to UTC
 // and back, because PostgreSQL generates a column only from an immutable sum, and only the sum of a time without a
 // zone is one.
-//
-// What is written often is in no index: see leaseColumns. The dead rows of the others lie where the search for stalled
-// sessions begins, so the table is vacuumed when two rows in a hundred are dead and not twenty.
-const createSessionTable = `
-	CREATE TABLE IF NOT EXISTS SCHEMA.watchdog_sessions (
-		run_id varchar(255) COLLATE pg_catalog."C" PRIMARY KEY,
-		parent varchar(255) NOT NULL DEFAULT '',
-		status varchar(20) NOT NULL,
-		created_at pg_catalog.timestamptz NOT NULL,
-		last_event_at pg_catalog.timestamptz,
-		threshold bigint NOT NULL DEFAULT 0,
-		started_at pg_catalog.timestamptz NOT NULL,
-		host pg_catalog.text NOT NULL DEFAULT '',
-		attempt bigint NOT NULL,
-		resumes bigint NOT NULL DEFAULT 0,
-		reason pg_catalog.text NOT NULL DEFAULT '',
-		ended_at pg_catalog.timestamptz,
-		ended pg_catalog.xid8,
-		readable boolean GENERATED ALWAYS AS (status {=} ANY ('{active,cancelled,interrupted,finished}')
-			AND threshold {>=} 0 AND attempt {>=} 0 AND resumes {>=} 0 AND ` + readableTimes + `) STORED,
-		silent pg_catalog.timestamptz GENERATED ALWAYS AS (coalesce(last_event_at, created_at)) STORED,
-		due pg_catalog.timestamptz GENERATED ALWAYS AS ((
+var sessionColumns = []storeflow.Column{
+	{Name: "ended_at", Is: "{time}"},
+	{Name: "ended", Is: "pg_catalog.xid8"},
+	{Name: "readable", Is: `boolean GENERATED ALWAYS AS (status {=} ANY ('{active,cancelled,interrupted,finished}')
+			AND threshold {>=} 0 AND attempt {>=} 0 AND resumes {>=} 0 AND ` + readableTimes + `) STORED`},
+	{Name: "silent", Is: "{time} GENERATED ALWAYS AS (coalesce(last_event_at, created_at)) STORED"},
+	{Name: "due", Is: `{time} GENERATED ALWAYS AS ((
 			(coalesce(last_event_at, created_at) AT TIME ZONE 'UTC')
-			{+} ((threshold {/} 1000) {*} interval '1 microsecond')) AT TIME ZONE 'UTC') STORED
-	) WITH (autovacuum_vacuum_scale_factor = 0.02)`
+			{+} ((threshold {/} 1000) {*} interval '1 microsecond')) AT TIME ZONE 'UTC') STORED`},
+}
 
 const readableTimes = `
 			created_at {>=} '0001-01-01 00:00:00+00' AND created_at {<=} '9999-12-31 23:59:59.999999+00'
@@ -56,22 +35,30 @@ const (
 	hasEnded            = `ended IS NOT NULL`
 )
 
-// createSessions is version 2.
-func createSessions(t *transaction) error {
-	for _, statement := range []string{
-		createSessionTable,
-		`CREATE INDEX IF NOT EXISTS watchdog_sessions_silent
-			ON SCHEMA.watchdog_sessions (silent, run_id) WHERE ` + hasDefaultThreshold,
-		`CREATE INDEX IF NOT EXISTS watchdog_sessions_due
-			ON SCHEMA.watchdog_sessions (due, run_id) WHERE ` + hasOwnThreshold,
-		`CREATE INDEX IF NOT EXISTS watchdog_sessions_unreadable
-			ON SCHEMA.watchdog_sessions (run_id) WHERE ` + isUnreadable,
-		`CREATE INDEX IF NOT EXISTS watchdog_sessions_ended
-			ON SCHEMA.watchdog_sessions (ended) WHERE ` + hasEnded,
-	} {
-		if err := t.exec(statement); err != nil {
-			return fmt.Errorf("create watchdog_sessions: %w", err)
-		}
-	}
-	return nil
+var sessionIndexes = []string{
+	`CREATE INDEX IF NOT EXISTS watchdog_sessions_silent
+		ON SCHEMA.watchdog_sessions (silent, run_id) WHERE ` + hasDefaultThreshold,
+	`CREATE INDEX IF NOT EXISTS watchdog_sessions_due
+		ON SCHEMA.watchdog_sessions (due, run_id) WHERE ` + hasOwnThreshold,
+	`CREATE INDEX IF NOT EXISTS watchdog_sessions_unreadable ON SCHEMA.watchdog_sessions (run_id) WHERE ` + isUnreadable,
+	`CREATE INDEX IF NOT EXISTS watchdog_sessions_ended ON SCHEMA.watchdog_sessions (ended) WHERE ` + hasEnded,
+}
+
+// The indexes of leased rows, and those of lists. The first also finds the rows that still name a lease when it is
+// deleted. The fill factor leaves room for HOT updates.
+var leaseIndexes = []string{
+	`CREATE INDEX IF NOT EXISTS watchdog_sessions_lease
+		ON SCHEMA.watchdog_sessions (lease, run_id) WHERE lease IS NOT NULL`,
+	`CREATE INDEX IF NOT EXISTS watchdog_sessions_quiet_since
+		ON SCHEMA.watchdog_sessions (lease, quiet_since, run_id) WHERE quiet_since IS NOT NULL`,
+	`CREATE INDEX IF NOT EXISTS watchdog_sessions_quiet_due
+		ON SCHEMA.watchdog_sessions (lease, quiet_due, run_id) WHERE quiet_due IS NOT NULL`,
+	`CREATE INDEX IF NOT EXISTS watchdog_sessions_created ON SCHEMA.watchdog_sessions (created_at DESC, run_id DESC)`,
+	`CREATE INDEX IF NOT EXISTS watchdog_sessions_live
+		ON SCHEMA.watchdog_sessions (created_at DESC, run_id DESC) WHERE status {=} 'active'`,
+	`CREATE INDEX IF NOT EXISTS watchdog_sessions_parent
+		ON SCHEMA.watchdog_sessions (parent, created_at DESC, run_id DESC) WHERE parent {<>} ''`,
+	`CREATE INDEX IF NOT EXISTS watchdog_sessions_host
+		ON SCHEMA.watchdog_sessions (host, created_at DESC, run_id DESC)`,
+	"ALTER TABLE SCHEMA.watchdog_sessions SET (fillfactor = 70)",
 }

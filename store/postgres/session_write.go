@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -74,20 +75,17 @@ func (s *Store) Attach(ctx context.Context, run session.Session) (before, after 
 				run.Threshold)
 		}
 		r, err := s.attach(ctx, run)
-		if codeOf(err) == lockNotAvailable {
-			err = fmt.Errorf("%w: %w", session.ErrLocked, err)
-		}
 		if err != nil {
-			return err
+			return lockedError(err)
 		}
 		if r.was.runID.Valid {
-			if before, err = r.was.session(); err != nil {
+			if before, err = r.was.Session(); err != nil {
 				return err
 			}
 		}
 		after = before // the row has the attempt already
 		if r.is.runID.Valid {
-			after, err = r.is.session()
+			after, err = r.is.Session()
 		}
 		return err
 	})
@@ -111,14 +109,10 @@ func (s *Store) attach(ctx context.Context, run session.Session) (r attachedRow,
 }
 
 func (s *Store) attachArguments(run session.Session) []any {
-	threshold, own := columnThreshold(run)
-	var allowance *int64
-	if run.Lease != "" && run.Allowance > 0 {
-		allowance = (*int64)(&run.Allowance)
-	}
+	a := storeflow.AttemptOf(run)
 	return []any{
-		run.RunID, run.Parent, threshold, record.Truncate(run.StartedAt), run.Host, storerows.Nullable(run.Lease), own,
-		nullJSON(run.State), int64(run.Attempt), s.channel(), allowance,
+		run.RunID, run.Parent, a.Threshold, record.Truncate(run.StartedAt), run.Host, a.Lease, a.Own,
+		storeflow.NullJSON(run.State), int64(run.Attempt), s.channel(), a.Allowance,
 	}
 }
 
@@ -229,7 +223,7 @@ func freshenArguments(lease string, fresh []session.Freshness) []any {
 	allowances, thresholds := make([]int64, len(fresh)), make([]int64, len(fresh))
 	for i, f := range fresh {
 		runIDs[i], attempts[i], activities[i] = f.RunID, int64(f.Attempt), int64(f.Activity)
-		quiet[i], states[i] = f.Quiet, nullJSON(f.State)
+		quiet[i], states[i] = f.Quiet, storeflow.NullJSON(f.State)
 		allowances[i], thresholds[i] = int64(f.Allowance), int64(f.Threshold)
 	}
 	return []any{lease, runIDs, attempts, activities, quiet, states, allowances, thresholds}
@@ -238,10 +232,8 @@ func freshenArguments(lease string, fresh []session.Freshness) []any {
 // End implements [session.Store], in one round trip unless a row is refused. If an ending is invalid
 // ([session.Ending.Validate]), End writes nothing and returns the error.
 func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session.Skipped, err error) {
-	for _, e := range ends {
-		if err := e.Validate(); err != nil {
-			return session.Skipped{}, err
-		}
+	if err := storeflow.CheckEnds(ends); err != nil {
+		return session.Skipped{}, err
 	}
 	runOf := func(e session.Ending) string { return e.RunID }
 	err = s.write(ctx, fmt.Sprintf("end %d sessions in", len(ends)), func(ctx context.Context) (err error) {
@@ -263,7 +255,7 @@ func endArguments(ends []session.Ending) []any {
 	states := make([]*string, len(ends))
 	for i, e := range ends {
 		runIDs[i], attempts[i], ages[i] = e.RunID, int64(e.Attempt), storerows.RoundUp(e.Age)
-		statuses[i], reasons[i], states[i] = string(e.Status), string(e.Reason), nullJSON(e.State)
+		statuses[i], reasons[i], states[i] = string(e.Status), string(e.Reason), storeflow.NullJSON(e.State)
 	}
 	return []any{runIDs, attempts, statuses, reasons, ages, states}
 }
@@ -315,9 +307,8 @@ const joinOnce = `
 func (s *Store) writeSkipping(
 	ctx context.Context, statement string, rows int, arguments ...any,
 ) (skipped []skippedRow, err error) {
-	settings := step{statement: s.qualify(joinOnce), arguments: []any{s.schema}}
 	write := reading(s, &skipped, pgx.RowToStructByPos[skippedRow], statement, arguments...)
-	err = s.onConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, settings, write) })
+	err = s.together(ctx, running(s, joinOnce, s.schema), write)
 	if err != nil || rows != 1 || skipped[0].RunID == nil || !*skipped[0].Locked {
 		return skipped, err
 	}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // Take implements [watchdog.SpendStore], in one transaction and four round trips; more, if the store cannot use the
@@ -25,13 +27,13 @@ func (s *Store) Take(ctx context.Context, slice watchdog.Slice) (g watchdog.Gran
 		if errors.Is(err, errIDTaken) {
 			taken, err = s.take(ctx, slice)
 		}
-		g = taken.Until(taken.ends, taken.now.Add(time.Since(began)))
+		if err != nil {
+			return err
+		}
+		g, err = taken.Answer(began)
 		return err
 	})
-	if err != nil {
-		return watchdog.Grant{}, err
-	}
-	return g, nil
+	return g, err
 }
 
 // hostClock is for tests of hosts whose clock is wrong.
@@ -40,21 +42,19 @@ var hostClock = time.Now
 // errIDTaken says that another transaction charged the ID to another scope at the same moment.
 var errIDTaken = errors.New("its ID was charged to another scope at the same moment: try again")
 
-// A takenSlice is what came of a Take.
-type takenSlice struct {
-	watchdog.Grant
-	now, ends time.Time
-}
-
-func (s *Store) take(ctx context.Context, slice watchdog.Slice) (taken takenSlice, err error) {
+func (s *Store) take(ctx context.Context, slice watchdog.Slice) (taken storeflow.Taken, err error) {
 	err = s.onConn(ctx, func(conn *pgx.Conn) error {
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginLimited})
 		if err != nil {
 			return err
 		}
 		defer rollback(ctx, tx)
-		t := &taking{Tx: tx, store: s, slice: slice}
-		if taken, err = t.take(ctx); err != nil || !taken.Fits {
+		t := &spendTx{sender: tx, ctx: ctx, store: s}
+		t.guess, _ = slice.WindowAt(hostClock()) // nearly always the database's, too
+		if err := t.look(slice); err != nil {
+			return err
+		}
+		if taken, err = storeflow.Take(t, slice, t.now); err != nil || !taken.Fits || taken.Refusal != nil {
 			return err
 		}
 		// Of a slice that is known this writes no row. It locked one, so that it waits for a synchronous standby, which the
@@ -64,121 +64,101 @@ func (s *Store) take(ctx context.Context, slice watchdog.Slice) (taken takenSlic
 	return taken, err
 }
 
-// A taking is the transaction of a Take.
-type taking struct {
-	pgx.Tx
+// A spendTx is the transaction of a Take or a Return.
+type spendTx struct {
+	sender
+	ctx   context.Context
 	store *Store
-	slice watchdog.Slice
 
-	now      time.Time // of the database
-	windows  []spendRow
-	currency string
-	known    []sliceRow // none or one
-}
-
-func (t *taking) take(ctx context.Context) (taken takenSlice, err error) {
-	guess, _ := t.slice.WindowAt(hostClock()) // nearly always the database's, too
-	if err := t.look(ctx, guess); err != nil {
-		return taken, err
-	}
-	if len(t.known) > 0 {
-		return t.takenBefore(t.known[0])
-	}
-	if t.currency, err = t.slice.CurrencyOf(t.windows[0].currency); err != nil {
-		return taken, err
-	}
-	name, ends := t.slice.WindowAt(t.now)
-	if name != guess {
-		if err := t.lock(ctx, name); err != nil {
-			return taken, err
-		}
-	}
-	taken = takenSlice{Grant: watchdog.Grant{Window: name}, now: t.now, ends: ends}
-	taken.Charged = t.charged(name)
-	if taken.Granted, taken.Fits = t.slice.Fit(taken.Charged); !taken.Fits {
-		return taken, nil
-	}
-	taken.Charged = taken.Charged.Add(taken.Granted)
-	return taken, t.charge(ctx, name, taken)
+	now     time.Time // of the database
+	guess   string    // the window that was locked first
+	windows []spendRow
+	known   []*storeflow.Slice // none or one
 }
 
 // look locks the scope and a window of it, and reads the slice, if it is known, and then the clock. Each statement sees
 // what was committed while the one before it waited.
-func (t *taking) look(ctx context.Context, window string) error {
+func (t *spendTx) look(slice watchdog.Slice) error {
 	s := t.store
 	var clock []instant
-	err := s.send(ctx, t,
-		step{statement: s.qualify(lockScope), arguments: []any{t.slice.Scope, s.scopeLocks()}},
-		step{statement: s.qualify(insertScope), arguments: []any{t.slice.Scope}},
-		reading(s, &t.windows, scanSpend, lockSpend, t.slice.Scope, []string{"", window}),
-		reading(s, &t.known, scanSlice, selectSlice, t.slice.ID),
+	err := s.send(t.ctx, t,
+		running(s, lockScope, slice.Scope, s.scopeLocks()),
+		running(s, insertScope, slice.Scope),
+		reading(s, &t.windows, scanSpend, lockSpend, slice.Scope, []string{"", t.guess}),
+		reading(s, &t.known, scanSlice, selectSlice, slice.ID),
 		reading(s, &clock, pgx.RowTo[instant], readClock),
 	)
 	if err != nil {
 		return err
 	}
 	if len(t.windows) == 0 {
-		return fmt.Errorf("the row of scope %q was deleted by another program: try again", t.slice.Scope)
+		return fmt.Errorf("the row of scope %q was deleted by another program: try again", slice.Scope)
 	}
 	t.now = clock[0].Time
 	return nil
 }
 
-// lock locks another window than the one that was guessed.
-func (t *taking) lock(ctx context.Context, window string) error {
-	return t.store.send(ctx, t,
-		reading(t.store, &t.windows, scanSpend, lockSpend, t.slice.Scope, []string{"", window}))
+// Slice implements [storeflow.SpendTx], as the next methods do.
+func (t *spendTx) Slice(string) (*storeflow.Slice, error) {
+	if len(t.known) == 0 {
+		return nil, nil
+	}
+	return t.known[0], nil
 }
 
-func (t *taking) charged(window string) watchdog.Totals {
-	for _, row := range t.windows {
-		if row.window == window {
-			return row.charged
+// Charged locks the window if another one was guessed.
+func (t *spendTx) Charged(scope, window string) (currency string, charged watchdog.Totals, err error) {
+	if window != t.guess {
+		again := reading(t.store, &t.windows, scanSpend, lockSpend, scope, []string{"", window})
+		if err := t.store.send(t.ctx, t, again); err != nil {
+			return "", charged, err
 		}
 	}
-	return watchdog.Totals{}
-}
-
-func (t *taking) takenBefore(known sliceRow) (takenSlice, error) {
-	if err := t.slice.CheckScope(known.scope); err != nil {
-		return takenSlice{}, err
+	for _, row := range t.windows {
+		if row.window == window {
+			charged = row.charged
+		}
 	}
-	g := watchdog.Grant{Fits: true, Granted: known.granted, Charged: known.charged, Window: known.window}
-	return takenSlice{Grant: g, now: t.now, ends: known.end()}, nil
+	return t.windows[0].currency, charged, nil
 }
 
-// charge writes the slice down, and what its window is charged with.
-func (t *taking) charge(ctx context.Context, window string, taken takenSlice) error {
-	s, scope := t.store, t.slice.Scope
+// Charge fails if another transaction has charged the ID meanwhile.
+func (t *spendTx) Charge(s watchdog.Slice, currency string, taken storeflow.Taken) error {
 	var inserted int64
+	host, pid := storeflow.Process()
+	charged := append([]any{s.Scope, taken.Window, nullTime(taken.Ends)}, storeflow.KindsOf(&taken.Charged)...)
+	granted := append([]any{s.ID, s.Scope, taken.Window, host, pid}, storeflow.KindsOf(&taken.Granted)...)
 	steps := []step{
-		{statement: s.qualify(setCharged), arguments: chargedArguments(scope, window, taken)},
-		{s.qualify(insertSlice), sliceArguments(t.slice, window, taken), counting(&inserted)},
+		running(t.store, setCharged, charged...),
+		{t.store.qualify(insertSlice), granted, counting(&inserted)},
 	}
-	if t.currency != t.windows[0].currency {
-		steps = append(steps, step{statement: s.qualify(setCurrency), arguments: []any{scope, t.currency}})
+	if currency != t.windows[0].currency {
+		steps = append(steps, running(t.store, setCurrency, s.Scope, currency))
 	}
-	err := s.send(ctx, t, steps...)
+	err := t.store.send(t.ctx, t, steps...)
 	if err == nil && inserted == 0 {
 		err = errIDTaken
 	}
 	return err
 }
 
+func (t *spendTx) Return(id string, s *storeflow.Slice, charged, unused watchdog.Totals) error {
+	steps := []step{running(t.store, returnSlice, append([]any{id}, storeflow.KindsOf(&unused)...)...)}
+	if !s.Deleted {
+		arguments := append([]any{s.Scope, s.Window}, storeflow.KindsOf(&charged)...)
+		steps = append(steps, running(t.store, updateCharged, arguments...))
+	}
+	return t.store.send(t.ctx, t, steps...)
+}
+
 // Return implements [watchdog.SpendStore], in one transaction and four round trips, as Take.
 func (s *Store) Return(ctx context.Context, id string, unused watchdog.Totals) error {
 	return s.write(ctx, "return slice "+id+" to", func(ctx context.Context) error {
 		if !isText(id) {
-			return noSlice(id)
+			return storeflow.NoSlice(id)
 		}
-		return s.onConn(ctx, func(conn *pgx.Conn) error {
-			return s.transaction(ctx, conn, func(tx pgx.Tx) error { return s.giveBack(ctx, tx, id, unused) })
-		})
+		return s.inTransaction(ctx, func(tx pgx.Tx) error { return s.giveBack(ctx, tx, id, unused) })
 	})
-}
-
-func noSlice(id string) error {
-	return fmt.Errorf("%w return: there is no slice %q", watchdog.ErrInvalid, id)
 }
 
 // scopeLocks is the seed of the numbers of the advisory locks for the scopes of a schema.
@@ -189,31 +169,22 @@ func (s *Store) scopeLocks() int64 {
 // giveBack locks the scope of the slice, the slice and its window. If the slice was taken after the statements that
 // lock them, and before the one that reads them, they are locked and read again: its window may have changed since.
 func (s *Store) giveBack(ctx context.Context, tx pgx.Tx, id string, unused watchdog.Totals) error {
+	t := &spendTx{sender: tx, ctx: ctx, store: s}
 	var locked, windows []string
-	var found []sliceRow
-	for len(found) == 0 || len(windows) == 0 && !found[0].deleted {
+	for len(t.known) == 0 || len(windows) == 0 && !t.known[0].Deleted {
 		err := s.send(ctx, tx,
-			step{statement: s.qualify(lockScopeOfSlice), arguments: []any{id, s.scopeLocks()}},
+			running(s, lockScopeOfSlice, id, s.scopeLocks()),
 			reading(s, &locked, pgx.RowTo[string], lockSlice, id),
 			reading(s, &windows, pgx.RowTo[string], lockSliceWindow, id),
-			reading(s, &found, scanSlice, selectSlice, id),
+			reading(s, &t.known, scanSlice, selectSlice, id),
 		)
 		if err != nil {
 			return err
 		}
-		if len(found) == 0 {
-			return noSlice(id)
+		if len(t.known) == 0 {
+			return storeflow.NoSlice(id)
 		}
 	}
-	one := found[0]
-	charged, err := one.charged.GiveBack(one.granted, unused)
-	if err != nil || one.returned {
-		return err
-	}
-	steps := []step{{statement: s.qualify(returnSlice), arguments: append([]any{id}, valuesOf(unused)...)}}
-	if !one.deleted {
-		arguments := append([]any{one.scope, one.window}, valuesOf(charged)...)
-		steps = append(steps, step{statement: s.qualify(updateCharged), arguments: arguments})
-	}
-	return s.send(ctx, tx, steps...)
+	refusal, err := storeflow.Return(t, id, unused)
+	return cmp.Or(err, refusal)
 }

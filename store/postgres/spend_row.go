@@ -3,13 +3,12 @@ package postgres
 import (
 	"fmt"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // Who charges a scope, or gives back to it, takes its advisory lock first. The wait for that has no limit, as in
@@ -54,31 +53,30 @@ const (
 var (
 	// lockSpend returns the row of the scope first: its window has no name.
 	lockSpend = `
-	SELECT window_name, currency, ` + storerows.EachKind("KIND") + ` FROM SCHEMA.watchdog_spend
+	SELECT window_name, currency, ` + storeflow.EachKind("KIND") + ` FROM SCHEMA.watchdog_spend
 	WHERE scope {=} $1 AND window_name {=} ANY ($2::pg_catalog.text[]) ORDER BY window_name FOR UPDATE`
 
 	setCharged = `
-	INSERT INTO SCHEMA.watchdog_spend (scope, window_name, ends_at, ` + storerows.EachKind("KIND") + `)
+	INSERT INTO SCHEMA.watchdog_spend (scope, window_name, ends_at, ` + storeflow.EachKind("KIND") + `)
 	VALUES ($1, $2, $3, ` + numbered(4) + `)
-	ON CONFLICT (scope, window_name) DO UPDATE SET ` + storerows.EachKind("KIND = excluded.KIND")
+	ON CONFLICT (scope, window_name) DO UPDATE SET ` + storeflow.EachKind("KIND = excluded.KIND")
 
 	updateCharged = `
-	UPDATE SCHEMA.watchdog_spend SET (` + storerows.EachKind("KIND") + `) = ROW (` + numbered(3) + `)
+	UPDATE SCHEMA.watchdog_spend SET (` + storeflow.EachKind("KIND") + `) = ROW (` + numbered(3) + `)
 	WHERE scope {=} $1 AND window_name {=} $2`
 
 	insertSlice = `
 	INSERT INTO SCHEMA.watchdog_slices (id, scope, window_name, taken_at, host, pid, ` +
-		storerows.EachKind("granted_KIND") + `)
+		storeflow.EachKind("granted_KIND") + `)
 	VALUES ($1, $2, $3, pg_catalog.clock_timestamp(), $4, $5::bigint, ` + numbered(6) + `) ON CONFLICT (id) DO NOTHING`
 
 	returnSlice = `
 	UPDATE SCHEMA.watchdog_slices SET returned_at = pg_catalog.clock_timestamp(),
-		(` + storerows.EachKind("returned_KIND") + `) = ROW (` + numbered(2) + `)
+		(` + storeflow.EachKind("returned_KIND") + `) = ROW (` + numbered(2) + `)
 	WHERE id {=} $1`
 
 	selectSlice = `
-	SELECT s.scope, s.window_name, pg_catalog.timestamptz_send(w.ends_at), s.returned_at IS NOT NULL, w.scope IS NULL, ` +
-		storerows.EachKind("s.granted_KIND") + `, ` + storerows.EachKind("coalesce(w.KIND, 0)") + `
+	SELECT ` + storeflow.SliceColumns("pg_catalog.timestamptz_send(w.ends_at)") + `
 	FROM SCHEMA.watchdog_slices AS s
 	LEFT JOIN SCHEMA.watchdog_spend AS w ON w.scope {=} s.scope AND w.window_name {=} s.window_name
 	WHERE s.id {=} $1`
@@ -87,7 +85,7 @@ var (
 // numbered returns a parameter for each kind, from a number on.
 func numbered(from int) string {
 	var all []string
-	for i := range storerows.SpendKinds {
+	for i := range storeflow.SpendKinds {
 		all = append(all, fmt.Sprintf("$%d::bigint", from+i))
 	}
 	return strings.Join(all, ", ")
@@ -100,52 +98,16 @@ type spendRow struct {
 }
 
 func scanSpend(row pgx.CollectableRow) (r spendRow, err error) {
-	err = row.Scan(append([]any{&r.window, &r.currency}, kindsOf(&r.charged)...)...)
+	err = row.Scan(append([]any{&r.window, &r.currency}, storeflow.KindsOf(&r.charged)...)...)
 	return r, err
 }
 
-// A sliceRow is a row of watchdog_slices, with what its window is charged with.
-type sliceRow struct {
-	scope, window     string
-	ends              instant
-	returned, deleted bool // the slice was, the window was
-	granted, charged  watchdog.Totals
-}
-
-func scanSlice(row pgx.CollectableRow) (r sliceRow, err error) {
-	into := append([]any{&r.scope, &r.window, &r.ends, &r.returned, &r.deleted}, kindsOf(&r.granted)...)
-	err = row.Scan(append(into, kindsOf(&r.charged)...)...)
-	return r, err
-}
-
-// end returns when the window of the slice ends, zero for never. One that was deleted ended long ago.
-func (r sliceRow) end() time.Time {
-	if r.deleted && r.window != "" {
-		return year2000
-	}
-	return r.ends.Time
-}
-
-// kindsOf returns where the counts are, in the order of [storerows.SpendKinds].
-func kindsOf(t *watchdog.Totals) []any {
-	return []any{&t.InputTokens, &t.OutputTokens, &t.Tokens, &t.Cost, &t.Requests, &t.Turns, &t.ToolCalls}
-}
-
-func valuesOf(t watchdog.Totals) []any {
-	return []any{t.InputTokens, t.OutputTokens, t.Tokens, t.Cost, t.Requests, t.Turns, t.ToolCalls}
-}
-
-func chargedArguments(scope, window string, taken takenSlice) []any {
-	var ends *time.Time
-	if !taken.ends.IsZero() {
-		ends = &taken.ends
-	}
-	return append([]any{scope, window, ends}, valuesOf(taken.Charged)...)
-}
-
-func sliceArguments(s watchdog.Slice, window string, taken takenSlice) []any {
-	host, pid := storerows.Process()
-	return append([]any{s.ID, s.Scope, window, host, pid}, valuesOf(taken.Granted)...)
+func scanSlice(row pgx.CollectableRow) (*storeflow.Slice, error) {
+	s := new(storeflow.Slice)
+	var ends instant
+	err := row.Scan(s.Into(&ends)...)
+	s.Ends = ends.Time
+	return s, err
 }
 
 // isText reports whether a column of the database can hold the text.

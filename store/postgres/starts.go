@@ -7,19 +7,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
-
-// startColumns are the columns of version 7: the key of a start that is wanted, for which attempt, how often it was
-// claimed, and when it can be claimed again. Versions before leave them as they are, so that they are void in another
-// attempt.
-var startColumns = [][2]string{
-	{"start_key", "pg_catalog.text"},
-	{"start_attempt", "bigint"},
-	{"start_tries", "bigint"},
-	{"start_due", "pg_catalog.timestamptz"},
-}
 
 const (
 	// isToStart is the condition of a partial index. A query must repeat it word for word to use the index.
@@ -38,28 +29,6 @@ const (
 		start_due = CASE WHEN $19::bigint {>} 0
 			THEN pg_catalog.statement_timestamp() {+} ($19::bigint {*} interval '1 microsecond') END`
 )
-
-// createStarts is version 7.
-func createStarts(t *transaction) error {
-	statements := []string{limitLocks}
-	for _, column := range startColumns {
-		statements = append(statements,
-			"ALTER TABLE SCHEMA.watchdog_sessions ADD COLUMN IF NOT EXISTS "+column[0]+" "+column[1])
-	}
-	statements = append(statements, `CREATE INDEX IF NOT EXISTS watchdog_sessions_start
-		ON SCHEMA.watchdog_sessions (start_due, run_id) WHERE `+isToStart)
-	for _, statement := range statements {
-		if err := t.exec(statement); err != nil {
-			return fmt.Errorf("add to watchdog_sessions: %w", err)
-		}
-	}
-	return nil
-}
-
-// checkStarts reports whether the columns of version 7 exist.
-func (t *transaction) checkStarts() (bool, error) {
-	return t.hasColumns("watchdog_sessions", startColumns)
-}
 
 // claimStart looks for what would be due so late that the clock has been set back only if nothing else is due.
 var claimStart = `
@@ -89,7 +58,7 @@ func (s *Store) ClaimStart(ctx context.Context, lasts time.Duration) (claimed se
 		case len(rows) == 0:
 			return fmt.Errorf("%w is to be started now", session.ErrNotFound)
 		}
-		claimed, err = rows[0].session()
+		claimed, err = rows[0].Session()
 		return err
 	})
 	return claimed, err
@@ -105,18 +74,11 @@ const putOffStart = `
 func (s *Store) PutOffStart(
 	ctx context.Context, claimed session.Session, pause time.Duration,
 ) (done bool, err error) {
-	micros := int64(-1)
-	if pause != session.NoMoreStarts {
-		micros = storerows.RoundUp(storerows.StartPause(pause))
-	}
 	err = s.write(ctx, "put off the start of session "+claimed.RunID+" in", func(ctx context.Context) error {
 		rows, err := query(ctx, s, pgx.RowTo[bool], putOffStart,
-			claimed.RunID, claimed.Attempt, claimed.Start.Key, claimed.Start.Tries, micros)
-		if codeOf(err) == lockNotAvailable {
-			err = fmt.Errorf("%w: %w", session.ErrLocked, err)
-		}
+			claimed.RunID, claimed.Attempt, claimed.Start.Key, claimed.Start.Tries, storeflow.StartPause(pause))
 		done = len(rows) > 0
-		return err
+		return lockedError(err)
 	})
 	return done, err
 }

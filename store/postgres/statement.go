@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"hash/fnv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -40,4 +41,11 @@ func (s *Store) qualify(statement string) string {
 	full := strings.ReplaceAll(operators.Replace(statement), "SCHEMA.", pgx.Identifier{s.schema}.Sanitize()+".")
 	s.qualified.Store(statement, full)
 	return full
+}
+
+// hash returns a number for a text, always the same one.
+func hash(text string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text)) // never fails
+	return h.Sum64()
 }

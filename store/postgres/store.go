@@ -1,13 +1,7 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,26 +11,6 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 )
-
-// A Config says where in a database the tables are. The zero value is ready to use.
-type Config struct {
-	// Schema is the schema of the tables. Open and New create it if it does not exist. Stores in different schemas
-	// are independent of each other. Empty means the first schema of the connection's search_path.
-	Schema string
-	// Outbox has each transaction that stores the end of a run, a [watchdog.EventCancel] or a [watchdog.EventComplete],
-	// also write a row to the table watchdog_outbox, and has the calls of a [session.Outbox] work. Somebody has to claim
-	// what is there and finish it, in this process or another, or it stays. False writes none, and these calls return
-	// [session.ErrNoOutbox].
-	Outbox bool
-	// ReadOnly opens the database to read it: Open and New create and migrate nothing, each transaction is read-only, and
-	// every call that writes returns [ErrReadOnly]. It works with a standby, and for a role that may only SELECT. In a
-	// schema of an older version the events can be read, and a call that needs more returns an error that says so. False
-	// reads and writes.
-	ReadOnly bool
-	// Logger gets what Open and New find that is no error, such as a table of the host's that is too narrow for layers.
-	// Nil means [slog.Default].
-	Logger *slog.Logger
-}
 
 // A Store is a [watchdog.TransactionalStore], a [watchdog.FeedStore], a [watchdog.SpendStore], a [session.Store], a
 // [session.Listener], a [session.Lister], a [session.BatchCanceller] and a [session.Outbox] in a PostgreSQL database;
@@ -66,130 +40,6 @@ type Store struct {
 	closed  bool
 	closing chan struct{} // closed by the first Close; ends the listeners
 	calls   sync.WaitGroup
-}
-
-// Open opens the database of a connection string, and creates or migrates the schema. The string is a URL or a list
-// of key=value pairs, as for PostgreSQL's own tools. The error says what to do. Open does not change a database that
-// it cannot use: one that is read-only, of a newer version ([ErrNewerSchema]) or with another events table
-// ([ErrForeignTable]). The context applies to the opening only. Close the store when it is no longer needed.
-func Open(ctx context.Context, dsn string, cfg Config) (*Store, error) {
-	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		// The parser's error quotes the string, and in a wrong string it cannot find the password to hide it.
-		return nil, errors.New("open event database: the connection string cannot be understood: " +
-			"write postgres://user:password@host:5432/database with special characters in the password escaped, " +
-			"or host=db.internal user=app dbname=agents")
-	}
-	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
-	if err != nil {
-		address, _ := addressOf(config)
-		return nil, fmt.Errorf("open event database %s: %w", address, err)
-	}
-	s, err := open(ctx, pool, cfg)
-	if err != nil {
-		pool.Close()
-		return nil, err
-	}
-	s.owned = true
-	return s, nil
-}
-
-// New returns a store in the database of the host's own pool, and creates or migrates the schema there. The host
-// keeps the pool: Close does not close it. Errors are those of [Open].
-func New(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
-	if pool == nil {
-		return nil, errors.New("open event database: the *pgxpool.Pool is nil")
-	}
-	return open(ctx, pool, cfg)
-}
-
-func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
-	config := pool.Config()
-	s := &Store{
-		pool: pool, schema: cfg.Schema, outbox: cfg.Outbox, readOnly: cfg.ReadOnly, closing: make(chan struct{}),
-		leases: leaseConn{turn: make(chan struct{}, 1)}, spares: make(chan struct{}, maxSpares),
-		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode, followPause: shortestPause,
-	}
-	s.address, s.severalHosts = addressOf(config)
-	if problem := schemaNameProblem(cfg.Schema); problem != "" {
-		return nil, fmt.Errorf("open event database %s: the schema name %q %s", s.address, cfg.Schema, problem)
-	}
-	prepare := s.migrate
-	if s.readOnly {
-		prepare = s.checkSchema
-	}
-	if err := s.do(ctx, "open", prepare); err != nil {
-		return nil, err
-	}
-	if !s.readOnly {
-		s.warnOfNarrowIDs(ctx, cmp.Or(cfg.Logger, slog.Default()))
-	}
-	return s, nil
-}
-
-// modeOf returns how the store sends statements: prepared by name if the host's pool does that, and otherwise without
-// a name. checkServer lowers the mode if the first connection leads to a pooler.
-func modeOf(config *pgx.ConnConfig) pgx.QueryExecMode {
-	switch {
-	case config.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement && config.StatementCacheCapacity > 0:
-		return pgx.QueryExecModeCacheStatement
-	case config.DescriptionCacheCapacity > 0:
-		return pgx.QueryExecModeCacheDescribe
-	default:
-		return pgx.QueryExecModeExec
-	}
-}
-
-// schemaNameProblem says why PostgreSQL would shorten or refuse the name.
-func schemaNameProblem(name string) string {
-	const longest = 63
-	switch {
-	case len(name) > longest:
-		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(name), longest)
-	case strings.ContainsRune(name, 0):
-		return "contains a NUL"
-	case isTemporary(name):
-		return "is that of temporary tables, which vanish with their connection: name another"
-	}
-	return ""
-}
-
-// Append implements [watchdog.EventStore], in one round trip, or two if all events are stored already. It returns when
-// the events are as durable as the server's synchronous_commit makes them. If the context ends or the connection
-// breaks, the events may still be stored; repeating the append is safe.
-func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
-	columns, err := encode(events)
-	if err != nil {
-		return err
-	}
-	return s.write(ctx, fmt.Sprintf("append %d events to", len(events)), func(ctx context.Context) error {
-		if len(events) == 0 {
-			return nil
-		}
-		inserted, err := s.exec(ctx, s.insertStatement(), columns[:]...)
-		if err == nil && inserted == 0 {
-			_, err = s.exec(ctx, awaitStandby)
-		}
-		return err
-	})
-}
-
-// Read implements [watchdog.EventStore]. If another program wrote a row with an infinite timestamp or none, Read
-// returns an error that names the row.
-func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	var events []watchdog.Event
-	err := s.do(ctx, "read", func(ctx context.Context) (err error) {
-		events, err = query(ctx, s, scanEvent, selectEvents, aggregateType, aggregateID)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	for i := range events {
-		events[i].AggregateType, events[i].AggregateID = aggregateType, aggregateID
-	}
-	slices.SortFunc(events, watchdog.Event.Compare)
-	return events, nil
 }
 
 // Close waits for the running calls, ends those of [Store.Listen] and [Store.Follow], and then closes the store; later
@@ -228,6 +78,11 @@ func (s *Store) withMode(arguments ...any) []any {
 	return append([]any{s.mode}, arguments...)
 }
 
+// unprepared puts the mode for a statement without a name in front of its arguments.
+func (s *Store) unprepared(arguments []any) []any {
+	return append([]any{pgx.QueryExecModeExec}, arguments...)
+}
+
 // onConn runs a call in a connection of the pool.
 func (s *Store) onConn(ctx context.Context, call func(conn *pgx.Conn) error) error {
 	conn, release, err := s.acquire(ctx)
@@ -243,12 +98,16 @@ func (s *Store) onConn(ctx context.Context, call func(conn *pgx.Conn) error) err
 	return s.nameServer(conn, err)
 }
 
+// together runs statements in a connection of the pool, as limited does.
+func (s *Store) together(ctx context.Context, steps ...step) error {
+	return s.onConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, steps...) })
+}
+
 // query returns the scanned rows. If there are none it returns an empty slice, not nil.
 func query[T any](
 	ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, arguments ...any,
 ) (all []T, err error) {
-	one := reading(s, &all, scan, statement, arguments...)
-	err = s.onConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, one) })
+	err = s.together(ctx, reading(s, &all, scan, statement, arguments...))
 	return all, err
 }
 
@@ -263,10 +122,26 @@ func queryRow[T any](
 	return all[0], nil
 }
 
+// A caller runs a call and wraps its error: do, write or ofOutbox.
+type caller func(ctx context.Context, doing string, call func(context.Context) error) error
+
+// ask is query for a call of its own. After an error it returns no rows.
+func ask[T any](
+	ctx context.Context, s *Store, by caller, doing string, scan pgx.RowToFunc[T], statement string, arguments ...any,
+) (all []T, err error) {
+	err = by(ctx, doing, func(ctx context.Context) (err error) {
+		all, err = query(ctx, s, scan, statement, arguments...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
 // exec returns how many rows the statement returned or changed.
 func (s *Store) exec(ctx context.Context, statement string, arguments ...any) (rows int64, err error) {
-	one := step{statement: s.qualify(statement), arguments: arguments, read: counting(&rows)}
-	err = s.onConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, one) })
+	err = s.together(ctx, step{s.qualify(statement), arguments, counting(&rows)})
 	return rows, err
 }
 

@@ -23,110 +23,17 @@ var eventTypes = map[string][]string{
 	"consensus_id":   {"varchar", "text"},
 }
 
-// checkTables returns the newest version whose tables and columns all exist. It fails if a table cannot be used in
-// place.
-func (t *transaction) checkTables() (version int, err error) {
-	version = len(migrations)
-	for _, check := range []struct {
-		exist  func() (bool, error)
-		before int // the version of a database from which only these are missing
-	}{
-		{t.checkEvents, 0},
-		{t.checkSessions, 0},
-		{t.checkLeases, 2}, // version 3 was without them for a while
-		{t.checkSpend, 3},
-		{t.checkDelivery, 4},
-		{t.checkLeaseEnds, 5},
-		{t.checkStarts, 6},
-	} {
-		exist, err := check.exist()
-		if err != nil {
-			return 0, err
-		}
-		if !exist {
-			version = min(version, check.before)
-		}
-	}
-	return version, nil
-}
-
-// checkSessions reports whether there is a table of sessions. It fails if one by that name is not ours.
-func (t *transaction) checkSessions() (bool, error) {
-	return t.checkOurs("watchdog_sessions", sessionColumns)
-}
-
-// checkLeases reports whether the tables and columns of version 3 exist. It fails if a table by such a name is not
-// ours.
-func (t *transaction) checkLeases() (exist bool, err error) {
-	leases, err := t.checkOurs("watchdog_leases", leaseTableColumns)
-	if err != nil {
-		return false, err
-	}
-	outbox, err := t.checkOurs("watchdog_outbox", outboxColumns)
-	if err != nil {
-		return false, err
-	}
-	leased, err := t.hasColumns("watchdog_sessions", leaseColumns)
-	if err != nil {
-		return false, err
-	}
-	added, err := t.hasColumns("watchdog_leases", addedLeaseColumns)
-	return leases && outbox && leased && added, err
-}
-
-// checkEvents reports whether there is an events table. It fails if the table cannot be used in place.
-func (t *transaction) checkEvents() (exists bool, err error) {
+// describeEvents reports whether there is a table of events, and describes its columns.
+func (t *transaction) describeEvents() (exists bool, columns []storerows.Column, err error) {
 	kind, err := t.relation("events")
-	if err != nil || kind == "" {
-		return false, err
+	switch {
+	case err != nil || kind == "":
+		return false, nil, err
+	case kind != "r" && kind != "p":
+		return false, nil, fmt.Errorf("%w (events is not a table)", ErrForeignTable)
 	}
-	if kind != "r" && kind != "p" {
-		return false, fmt.Errorf("%w (events is not a table)", ErrForeignTable)
-	}
-	columns, err := t.columns("events")
-	if err != nil {
-		return false, err
-	}
-	indexes, err := t.indexes()
-	if err != nil {
-		return false, err
-	}
-	if problems := storerows.TableProblems(columns, indexes); len(problems) > 0 {
-		return false, fmt.Errorf("%w (events: %s)", ErrForeignTable, strings.Join(problems, "; "))
-	}
-	return true, nil
-}
-
-// checkOurs reports whether there is a table of this package. It fails if a table by that name is not ours.
-func (t *transaction) checkOurs(table string, wanted []string) (exists bool, err error) {
-	kind, err := t.relation(table)
-	if err != nil || kind == "" {
-		return false, err
-	}
-	columns, err := t.columns(table)
-	if err != nil {
-		return false, err
-	}
-	missing := slices.DeleteFunc(slices.Clone(wanted), func(name string) bool { return hasColumn(columns, name) })
-	if len(missing) > 0 {
-		return false, fmt.Errorf("%w (%s lacks %s)", ErrForeignTable, table, strings.Join(missing, ", "))
-	}
-	return true, nil
-}
-
-// hasColumns reports whether a table has all of some columns.
-func (t *transaction) hasColumns(table string, wanted [][2]string) (bool, error) {
-	columns, err := t.columns(table)
-	for _, column := range wanted {
-		if !hasColumn(columns, column[0]) {
-			return false, err
-		}
-	}
-	return true, err
-}
-
-func hasColumn(columns []storerows.Column, name string) bool {
-	return slices.ContainsFunc(columns, func(c storerows.Column) bool { return c.Name == name })
+	columns, err = t.columns("events")
+	return true, columns, err
 }
 
 // relation returns the relkind of a table or view of our schema in pg_class. It returns an empty text if there is none.
@@ -160,6 +67,15 @@ func (t *transaction) columns(table string) ([]storerows.Column, error) {
 		c.Problem = typeProblem(c.Name, kind, nondeterministic)
 		return c, err
 	})
+}
+
+// columnNames returns the names of a table's columns, none if there is no such table.
+func (t *transaction) columnNames(table string) (names []string, err error) {
+	columns, err := t.columns(table)
+	for _, c := range columns {
+		names = append(names, c.Name)
+	}
+	return names, err
 }
 
 // typeProblem says why a column of the events table does not keep our values as they are.

@@ -3,9 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -14,9 +12,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
-
-// errNothingStored says that a Transact failed before its commit.
-var errNothingStored = errors.New("nothing was stored")
 
 // Transact implements [watchdog.TransactionalStore], in one transaction and four round trips, however many exchanges
 // there are; five, if the store cannot use the pool's default_query_exec_mode. Each further exchange with the same
@@ -93,11 +88,7 @@ func (s *Store) buckets(exchanges []*watchdog.Exchange) (buckets []int64) {
 	return slices.Compact(buckets)
 }
 
-func hashOf(first, second string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(first + "\x00" + second)) // never fails
-	return h.Sum64()
-}
+func hashOf(first, second string) uint64 { return hash(first + "\x00" + second) }
 
 // An exchanging is the transaction of a Transact.
 type exchanging struct {

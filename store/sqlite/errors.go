@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/session"
 )
 
 var (
@@ -129,6 +130,14 @@ func (s *Store) retryWhileLocked(ctx context.Context, call func() error) error {
 		case <-time.After(pause):
 		}
 		err = call()
+	}
+	return err
+}
+
+// lockedError wraps [session.ErrLocked], too, if the database was locked for too long.
+func lockedError(err error) error {
+	if isBusy(err) {
+		return fmt.Errorf("%w: %w", session.ErrLocked, err)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // followPause is the time between two looks at the table while it is followed.
@@ -48,34 +49,17 @@ func (s *Store) Follow(ctx context.Context, aggregateID string, ready func(), to
 		return err
 	}
 	ready()
-	tick := time.NewTicker(s.followPause)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		var events []watchdog.Event
-		if events, at, err = s.eventsAfter(ctx, at, aggregateID); err != nil {
-			return err
-		}
-		for _, e := range events {
-			switch {
-			case ctx.Err() != nil:
-				return ctx.Err()
-			case s.queue.isClosed():
-				return fmt.Errorf("read new events: %w", ErrClosed)
-			}
-			told(e)
-		}
-	}
+	return storeflow.Follow(ctx, s.followPause, s.queue.isClosed, told,
+		func(ctx context.Context) (events []watchdog.Event, pause time.Duration, err error) {
+			events, at, err = s.eventsAfter(ctx, at, aggregateID)
+			return events, s.followPause, err
+		})
 }
 
 // lastPlace returns the place from which to follow.
 func (s *Store) lastPlace(ctx context.Context) (last place, err error) {
 	err = s.read(ctx, "new events", func() error {
-		err := s.db.QueryRowContext(ctx, selectLast).Scan(&last.row, &last.id)
+		err := reading{ctx: ctx, store: s}.values(selectLast, nil, &last.row, &last.id)
 		if err != nil && strings.Contains(err.Error(), "no such column: _rowid_") {
 			return fmt.Errorf("the table events was created WITHOUT ROWID, which is needed to follow it: %w", err)
 		}
@@ -93,28 +77,18 @@ func (s *Store) eventsAfter(ctx context.Context, at place, aggregateID string) (
 ) {
 	err = s.read(ctx, "new events", func() error {
 		events, last = nil, place{} // which it stays if the table is empty
-		rows, err := s.db.QueryContext(ctx, selectNew, at.row, at.id, aggregateID)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }() // rows.Err has the error
-		for rows.Next() {
+		return eachRow(reading{ctx: ctx, store: s}, func(rows *sql.Rows) error {
 			var r eventRow
 			var row sql.NullInt64 // NULL if there is no event
 			var runID sql.NullString
-			if err := r.scan(rows, &last.row, &last.id, &row, &runID); err != nil {
+			err := r.scan(rows, &last.row, &last.id, &row, &runID)
+			if err != nil || !row.Valid {
 				return err
-			}
-			if !row.Valid {
-				continue
 			}
 			e, err := r.event(watchdog.AggregateType, runID.String)
-			if err != nil {
-				return err
-			}
 			events = append(events, e)
-		}
-		return rows.Err()
+			return err
+		}, selectNew, at.row, at.id, aggregateID)
 	})
 	return events, last, err
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/seed62658d38/watchdog"
 )
@@ -21,42 +20,15 @@ const (
 	WHERE ` + isLayer + ` AND ` + parentOf + ` = ?1 ORDER BY 1`
 )
 
-// createFeedIndexes is a part of version 3: the indexes of Select and Layers. Both work without them, but read more
-// rows. The indexes hold few rows: the layers of runs, and the events whose times another program wrote in a form of
-// its own.
-func createFeedIndexes(t *transaction) error {
-	for _, statement := range []string{
-		`CREATE INDEX IF NOT EXISTS main.watchdog_events_parent ON events (` + parentOf + `) WHERE ` + isLayer,
-		`CREATE INDEX IF NOT EXISTS main.watchdog_events_foreign_time ON events (aggregate_type, aggregate_id)
-			WHERE ` + isForeignTime,
-	} {
-		if err := t.exec(statement); err != nil {
-			return fmt.Errorf("index the events: %w", err)
-		}
-	}
-	return nil
+// feedIndexes are those of Select and Layers. Both work without them, but read more rows. The indexes hold few rows:
+// the layers of runs, and the events whose times another program wrote in a form of its own.
+var feedIndexes = []string{
+	`CREATE INDEX IF NOT EXISTS main.watchdog_events_parent ON events (` + parentOf + `) WHERE ` + isLayer,
+	`CREATE INDEX IF NOT EXISTS main.watchdog_events_foreign_time ON events (aggregate_type, aggregate_id)
+		WHERE ` + isForeignTime,
 }
 
 // Layers implements [watchdog.FeedStore]. A row of another program whose payload is not JSON has no parent.
-func (s *Store) Layers(ctx context.Context, parent string) (layers []string, err error) {
-	err = s.read(ctx, "layers", func() error {
-		layers = nil
-		rows, err := s.db.QueryContext(ctx, selectLayers, parent)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }() // rows.Err has the error
-		for rows.Next() {
-			var layer string
-			if err := rows.Scan(&layer); err != nil {
-				return err
-			}
-			layers = append(layers, layer)
-		}
-		return rows.Err()
-	})
-	if err != nil {
-		return nil, err
-	}
-	return layers, nil
+func (s *Store) Layers(ctx context.Context, parent string) ([]string, error) {
+	return readRows(ctx, s, "layers", scanText, selectLayers, parent)
 }

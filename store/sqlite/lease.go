@@ -3,11 +3,11 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -23,7 +23,7 @@ func (s *Store) BeginLease(ctx context.Context, l session.Lease) error {
 	}
 	return s.change(ctx, "begin lease "+l.ID, 1, func(t *transaction) error {
 		inserted, err := t.change(insertLease, l.ID, l.Host, int64(l.Promise), l.Beat, int64(l.Clock), int64(l.Vouched),
-			int64(l.Covered), rowsBehind(l))
+			int64(l.Covered), storeflow.Behind(l))
 		if err != nil || inserted > 0 {
 			return err
 		}
@@ -40,7 +40,8 @@ const renewLease = `
 // RenewLease implements [session.Store].
 func (s *Store) RenewLease(ctx context.Context, l session.Lease) error {
 	return s.changeOne(ctx, "renew lease "+l.ID, func(t *transaction) error {
-		renewed, err := t.change(renewLease, l.ID, l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered), rowsBehind(l))
+		renewed, err := t.change(renewLease,
+			l.ID, l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered), storeflow.Behind(l))
 		if err != nil || renewed > 0 {
 			return err
 		}
@@ -48,20 +49,13 @@ func (s *Store) RenewLease(ctx context.Context, l session.Lease) error {
 	})
 }
 
-// rowsBehind returns the column behind; NULL if there are none.
-func rowsBehind(l session.Lease) any {
-	if len(l.Behind) == 0 {
-		return nil
-	}
-	text, _ := json.Marshal(l.Behind) // cannot fail: it has strings and numbers only
-	return string(text)
-}
-
 const selectExpired = `SELECT expired IS NOT NULL, beat FROM main.watchdog_leases WHERE id = ?1`
 
 // living returns an error if the lease does not live.
 func (t *transaction) living(id string) error {
-	expired, _, err := t.lease(id)
+	var expired bool
+	var beat int64
+	err := t.values(selectExpired, []any{id}, &expired, &beat)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("%w: there is no lease %s", session.ErrLeaseExpired, id)
@@ -69,15 +63,6 @@ func (t *transaction) living(id string) error {
 		return fmt.Errorf("%w: lease %s", session.ErrLeaseExpired, id)
 	}
 	return err
-}
-
-func (t *transaction) lease(id string) (expired bool, beat int64, err error) {
-	prepared, err := t.prepare(selectExpired) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return false, 0, err
-	}
-	err = prepared.QueryRowContext(context.Background(), id).Scan(&expired, &beat)
-	return expired, beat, err
 }
 
 const (
@@ -94,62 +79,30 @@ const (
 
 // ObserveLeases implements [session.Store]. Without suspects it only reads. No lease is locked by itself: if another
 // program has locked the database for too long, that is an error.
-func (s *Store) ObserveLeases(ctx context.Context, suspects []string) (_ []session.Lease, err error) {
-	var all []session.Lease
+func (s *Store) ObserveLeases(ctx context.Context, suspects []string) ([]session.Lease, error) {
 	if len(suspects) == 0 {
-		err = s.read(ctx, "leases", func() error {
-			rows, err := s.db.QueryContext(ctx, selectLeases)
-			if err == nil {
-				all, err = scanLeases(rows)
-			}
-			return err
-		})
-	} else {
-		err = s.change(ctx, fmt.Sprintf("observe %d leases", len(suspects)), len(suspects), func(t *transaction) (err error) {
-			all, err = t.observe(suspects)
-			return err
-		})
+		return readRows(ctx, s, "leases", scanLease, selectLeases)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
-}
-
-func (t *transaction) observe(suspects []string) ([]session.Lease, error) {
-	if err := t.run(observeLeases, jsonArray(suspects)); err != nil {
-		return nil, err
-	}
-	prepared, err := t.prepare(selectLeases) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return nil, err
-	}
-	rows, err := prepared.QueryContext(context.Background())
-	if err != nil {
-		return nil, err
-	}
-	return scanLeases(rows)
-}
-
-// scanLeases reads all leases and closes the rows.
-func scanLeases(rows *sql.Rows) (all []session.Lease, err error) {
-	defer func() { _ = rows.Close() }() // rows.Err has the error
-	for rows.Next() {
-		var l session.Lease
-		var renewed, behind string
-		err := rows.Scan(&l.ID, &l.Host, &l.Promise, &l.Beat, &l.Clock, &l.Vouched, &l.Covered, &behind, &renewed, &l.Expired)
-		if err != nil {
+	doing := fmt.Sprintf("observe %d leases", len(suspects))
+	return changeRows(ctx, s, doing, len(suspects), func(t *transaction) ([]session.Lease, error) {
+		if err := t.run(observeLeases, jsonArray(suspects)); err != nil {
 			return nil, err
 		}
-		if err := json.Unmarshal([]byte(behind), &l.Behind); err != nil {
-			return nil, fmt.Errorf("lease %s: column behind: %w", l.ID, err)
-		}
-		if l.RenewedAt, err = time.Parse(timeLayout, renewed); err != nil {
-			return nil, fmt.Errorf("lease %s: column renewed_at: %w", l.ID, err)
-		}
-		all = append(all, l)
+		return rowsOf(t, scanLease, selectLeases)
+	})
+}
+
+func scanLease(rows *sql.Rows) (l session.Lease, err error) {
+	var renewed, behind string
+	err = rows.Scan(&l.ID, &l.Host, &l.Promise, &l.Beat, &l.Clock, &l.Vouched, &l.Covered, &behind, &renewed, &l.Expired)
+	if err != nil {
+		return l, err
 	}
-	return all, rows.Err()
+	if l.RenewedAt, err = time.Parse(timeLayout, renewed); err != nil {
+		return l, fmt.Errorf("lease %s: column renewed_at: %w", l.ID, err)
+	}
+	err = storeflow.ReadBehind(&l, behind)
+	return l, err
 }
 
 const (
@@ -219,7 +172,8 @@ func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (_ bool, _ int
 
 // expire expires a lease whose beat is still the same, and returns the sessions to take out of it now.
 func (t *transaction) expire(l session.Lease) (expired bool, left int, runIDs []string, err error) {
-	expired, beat, err := t.lease(l.ID)
+	var beat int64
+	err = t.values(selectExpired, []any{l.ID}, &expired, &beat)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return true, 0, nil, nil
@@ -232,7 +186,7 @@ func (t *transaction) expire(l session.Lease) (expired bool, left int, runIDs []
 	if err := t.run(expireLease, l.ID); err != nil {
 		return false, 0, nil, err
 	}
-	runIDs, err = t.texts(selectLeased, l.ID, session.ExpireBatch)
+	runIDs, err = rowsOf(t, scanText, selectLeased, l.ID, session.ExpireBatch)
 	if err == nil && len(runIDs) == 0 {
 		err = t.run(deleteLease, l.ID)
 	}
@@ -249,11 +203,7 @@ func (t *transaction) dropLease(id string) (left int, err error) {
 
 // leased returns how many sessions are in a lease.
 func (t *transaction) leased(id string) (n int, err error) {
-	prepared, err := t.prepare(countLeased) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return 0, err
-	}
-	err = prepared.QueryRowContext(context.Background(), id).Scan(&n)
+	err = t.values(countLeased, []any{id}, &n)
 	return n, err
 }
 
@@ -262,13 +212,6 @@ const selectAttempts = `
 	WHERE ` + isLeased + ` AND lease = ?1`
 
 // LeaseSessions implements [session.Store].
-func (s *Store) LeaseSessions(ctx context.Context, id string) (all []session.AttemptID, err error) {
-	err = s.read(ctx, "the sessions of lease "+id, func() (err error) {
-		all, err = attemptsOf(s.db.QueryContext(ctx, selectAttempts, id))
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
+func (s *Store) LeaseSessions(ctx context.Context, id string) ([]session.AttemptID, error) {
+	return readRows(ctx, s, "the sessions of lease "+id, scanAttempt, selectAttempts, id)
 }

@@ -3,21 +3,9 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"fmt"
-	"slices"
 
 	"github.com/seed62658d38/watchdog/session"
 )
-
-// createLeaseEndTable makes the attempts whose rows were in a lease when another process than that of the lease ended
-// them, or took them over. A row is written in that transaction, and deleted when the lease's process was told of it.
-const createLeaseEndTable = `
-	CREATE TABLE IF NOT EXISTS main.watchdog_lease_ends (
-		lease TEXT NOT NULL,
-		run_id VARCHAR(255) NOT NULL,
-		attempt INTEGER NOT NULL,
-		PRIMARY KEY (lease, run_id, attempt)
-	) WITHOUT ROWID`
 
 // dropLeaseEnds has the ends go with the lease, also where a program deletes it that does not know them. SQLite would
 // heed a foreign key only for programs that ask for it.
@@ -25,33 +13,6 @@ const dropLeaseEnds = `
 	CREATE TRIGGER IF NOT EXISTS main.watchdog_lease_ends_untold AFTER DELETE ON watchdog_leases BEGIN
 		DELETE FROM watchdog_lease_ends WHERE lease = old.id;
 	END`
-
-// createLeaseEnds is version 6.
-func createLeaseEnds(t *transaction) error {
-	for _, statement := range []string{createLeaseEndTable, dropLeaseEnds} {
-		if err := t.exec(statement); err != nil {
-			return fmt.Errorf("create watchdog_lease_ends: %w", err)
-		}
-	}
-	return nil
-}
-
-// lacksLeaseEnds reports whether the table of version 6, or its trigger, is missing. It fails if a table of that name
-// is not ours.
-func (t *transaction) lacksLeaseEnds() (bool, error) {
-	exist, err := t.columnNames("watchdog_lease_ends")
-	if err != nil || len(exist) == 0 {
-		return true, err
-	}
-	for _, column := range []string{"lease", "run_id", "attempt"} {
-		if !slices.Contains(exist, column) {
-			return false, fmt.Errorf("%w (watchdog_lease_ends has no column %s)", ErrForeignTable, column)
-		}
-	}
-	names, err := t.texts(`
-		SELECT name FROM main.sqlite_master WHERE type = 'trigger' AND name = 'watchdog_lease_ends_untold'`)
-	return len(names) == 0, err
-}
 
 const (
 	insertLeaseEnd = `
@@ -71,49 +32,22 @@ func (t *transaction) noteEnd(s session.Session) error {
 }
 
 // Ended implements [session.Leases]. It only reads if there is nothing to forget.
-func (s *Store) Ended(
-	ctx context.Context, lease string, told []session.AttemptID,
-) (_ []session.AttemptID, err error) {
-	var ended []session.AttemptID
+func (s *Store) Ended(ctx context.Context, lease string, told []session.AttemptID) ([]session.AttemptID, error) {
 	if len(told) == 0 {
-		err = s.read(ctx, "the ends of lease "+lease, func() (err error) {
-			ended, err = attemptsOf(s.db.QueryContext(ctx, selectLeaseEnds, lease))
-			return err
-		})
-	} else {
-		err = s.change(ctx, "forget ends of lease "+lease, len(told), func(t *transaction) (err error) {
-			ended, err = t.forget(lease, told)
-			return err
-		})
+		return readRows(ctx, s, "the ends of lease "+lease, scanAttempt, selectLeaseEnds, lease)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return ended, nil
+	doing := "forget ends of lease " + lease
+	return changeRows(ctx, s, doing, len(told), func(t *transaction) ([]session.AttemptID, error) {
+		for _, a := range told {
+			if err := t.run(forgetLeaseEnd, lease, a.RunID, a.Attempt); err != nil {
+				return nil, err
+			}
+		}
+		return rowsOf(t, scanAttempt, selectLeaseEnds, lease)
+	})
 }
 
-// forget deletes the ends that a lease was told of, and returns the others.
-func (t *transaction) forget(lease string, told []session.AttemptID) ([]session.AttemptID, error) {
-	for _, a := range told {
-		if err := t.run(forgetLeaseEnd, lease, a.RunID, a.Attempt); err != nil {
-			return nil, err
-		}
-	}
-	return attemptsOf(t.conn.QueryContext(context.Background(), selectLeaseEnds, lease))
-}
-
-// attemptsOf returns the attempts of a query, and closes its rows.
-func attemptsOf(rows *sql.Rows, err error) (all []session.AttemptID, _ error) {
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
-	for rows.Next() {
-		var a session.AttemptID
-		if err := rows.Scan(&a.RunID, &a.Attempt); err != nil {
-			return nil, err
-		}
-		all = append(all, a)
-	}
-	return all, rows.Err()
+func scanAttempt(rows *sql.Rows) (a session.AttemptID, err error) {
+	err = rows.Scan(&a.RunID, &a.Attempt)
+	return a, err
 }

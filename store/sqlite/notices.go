@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -18,10 +19,8 @@ const putNotice = `
 // PutNotices implements [session.Outbox]. Like Append it shares a transaction with other writes and waits for its
 // commit, as the other calls of the outbox do.
 func (s *Store) PutNotices(ctx context.Context, notices ...session.Notice) error {
-	for _, n := range notices {
-		if err := n.Validate(); err != nil {
-			return err
-		}
+	if err := storeflow.CheckNotices(notices); err != nil {
+		return err
 	}
 	doing := fmt.Sprintf("put %d notices", len(notices))
 	return s.changeOutbox(ctx, doing, len(notices), func(t *transaction) error {
@@ -73,31 +72,11 @@ func (t *transaction) claimNotices(most int, lasts time.Duration) ([]session.Not
 	if err := t.run(endEarly, formatTime(now), formatTime(now.Add(storerows.SetBack))); err != nil {
 		return nil, err
 	}
-	due, err := t.due(now, most)
+	due, err := rowsOf(t, scanNotice, selectDue, formatTime(now), most)
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
 	return due, t.run(claimDue, formatTime(now), most, formatTime(now.Add(lasts)))
-}
-
-func (t *transaction) due(now time.Time, most int) (due []session.Notice, err error) {
-	prepared, err := t.prepare(selectDue) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return nil, err
-	}
-	rows, err := prepared.QueryContext(context.Background(), formatTime(now), most)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
-	for rows.Next() {
-		n, err := scanNotice(rows)
-		if err != nil {
-			return nil, err
-		}
-		due = append(due, n)
-	}
-	return due, rows.Err()
 }
 
 // scanNotice reads a row. One of another program whose time has another form has none: it holds up no other.
@@ -117,13 +96,10 @@ const deleteNotices = `
 
 // FinishNotices implements [session.Outbox].
 func (s *Store) FinishNotices(ctx context.Context, notices ...session.Notice) error {
-	ids := make([]string, len(notices))
-	for i, n := range notices {
-		ids[i] = n.ID
-	}
+	ids := jsonArray(storeflow.NoticeIDs(notices)) // the caller may change them while the write waits
 	doing := fmt.Sprintf("finish %d notices", len(notices))
 	return s.changeOutbox(ctx, doing, len(notices), func(t *transaction) error {
-		return t.run(deleteNotices, jsonArray(ids))
+		return t.run(deleteNotices, ids)
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
 	"sync"
@@ -14,79 +13,6 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
-
-// OpenReadOnly opens the database file at path to read it. It creates, migrates and changes nothing, neither the file
-// nor those beside it, so that neither the file nor its folder need be writable. Every call that writes returns
-// [ErrReadOnly]. The context applies to the opening only. Close the store when it is no longer needed.
-//
-// Other programs may begin to write to the file meanwhile, and end: what they have committed is read. The files beside
-// it decide how:
-//
-//   - None: nobody has it open, and it is complete. If somebody writes to it during a call, the call is repeated.
-//   - A log (-wal) and its index (-shm): both are read, whether a writer lives or was killed.
-//   - A log without its index, as in a backup that left it out, or a rollback journal of a writer that was killed: an
-//     error, until a program that writes has opened it once.
-//
-// A file of a newer version is opened as [Open] does it. In one of an older version the events can be read, and a call
-// that needs more returns an error that says so. Open returns [ErrForeignTable], and errors for a file that does not
-// exist or has no table of events.
-//
-// A process that writes to the file has to read it with the store that writes: on Unix it would lose its locks when
-// this one is closed.
-func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
-	file, err := absolutePath(path)
-	if err == nil {
-		err = checkReadable(file)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open event database: %w", err)
-	}
-	s := &Store{file: file, owned: true, lockWait: lockWait, followPause: followPause, reader: &reader{}}
-	if err := s.readCommitted(ctx, func() error { return s.checkSchema(ctx) }); err != nil {
-		return nil, errors.Join(s.wrapError("open", err), s.Close())
-	}
-	return s, nil
-}
-
-func checkReadable(file string) error {
-	switch info, err := os.Stat(file); {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no file %s, and none is created: name the database of a program that writes events", file)
-	case err != nil:
-		return err
-	default:
-		return checkKind(file, info)
-	}
-}
-
-// checkSchema finds out whether the events can be read.
-func (s *Store) checkSchema(ctx context.Context) error {
-	w, err := s.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer w.close()
-	t := &transaction{store: s, writer: w}
-	version, oldest, err := t.schemaVersion()
-	if err != nil {
-		return err
-	}
-	if err := storerows.CheckVersion(version, oldest, len(migrations)); err != nil {
-		return err
-	}
-	if exist, err := t.checkEvents(); err != nil || !exist {
-		return errors.Join(err, noTables(exist || err != nil))
-	}
-	_, err = t.usableVersion(version)
-	return err
-}
-
-func noTables(exist bool) error {
-	if exist {
-		return nil
-	}
-	return storerows.ErrNoTables
-}
 
 // A reader has the database of [OpenReadOnly]. SQLite cannot read a file in WAL mode without a log and its index, and
 // would create them. If there is no log the file is opened as one that never changes, and the reader finds out whether

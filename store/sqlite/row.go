@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -53,22 +52,13 @@ func (r *eventRow) event(aggregateType, aggregateID string) (e watchdog.Event, e
 	return e, nil
 }
 
-// scanEvents reads all rows of an aggregate and closes them. It sorts in Go, because timestamps of other writers may
-// not sort as text.
-func scanEvents(rows *sql.Rows, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	defer func() { _ = rows.Close() }() // rows.Err has the error
-	events := []watchdog.Event{}
-	for rows.Next() {
+// scanEvent returns a func that reads a row of an aggregate.
+func scanEvent(aggregateType, aggregateID string) func(*sql.Rows) (watchdog.Event, error) {
+	return func(rows *sql.Rows) (watchdog.Event, error) {
 		var r eventRow
 		if err := r.scan(rows); err != nil {
-			return nil, err
+			return watchdog.Event{}, err
 		}
-		e, err := r.event(aggregateType, aggregateID)
-		if err != nil {
-			return nil, err
-		}
-		events = append(events, e)
+		return r.event(aggregateType, aggregateID)
 	}
-	slices.SortStableFunc(events, watchdog.Event.Compare)
-	return events, rows.Err()
 }

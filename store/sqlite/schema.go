@@ -7,15 +7,56 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
-// A migration takes the schema from one version to the next, in one transaction. The first also takes over an existing
-// events table. Each must allow being run again, because a table that the host has dropped is created again.
-var migrations = []func(*transaction) error{
-	createEvents, createSessions, createLeases, createSpend, createDelivery, createLeaseEnds,
-	createStarts,
+// schema is what each version makes. It must allow being made again, because a table that the host has dropped is
+// created again. The epoch of a lease is the time at which its clock was at zero, in nanoseconds since 1970.
+var schema = storeflow.Schema{
+	Newest: 7,
+	Parts: append(slices.Clone(storeflow.Parts),
+		storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: numberedTimes},
+		storeflow.Part{Version: 3, Table: "watchdog_leases", Columns: []storeflow.Column{
+			{Name: "epoch", Is: "INTEGER GENERATED ALWAYS AS ((" + microseconds("renewed_at") + ") * 1000 - clock) VIRTUAL"},
+		}},
+		storeflow.Part{Version: 3, Table: "watchdog_outbox", Columns: []storeflow.Column{
+			{Name: "id", Is: "INTEGER PRIMARY KEY AUTOINCREMENT"},
+			{Name: "event_id", Is: "VARCHAR(36) NOT NULL"},
+			{Name: "aggregate_type", Is: "VARCHAR(100) NOT NULL"},
+			{Name: "aggregate_id", Is: "VARCHAR(255) NOT NULL"},
+			{Name: "event_type", Is: "VARCHAR(200) NOT NULL"},
+			{Name: "created_at", Is: "TEXT NOT NULL"},
+		}},
+		// The oldest version that can use the schema.
+		storeflow.Part{Version: 3, Table: "watchdog_schema", Added: []storeflow.Column{
+			{Name: "oldest_reader", Is: "INTEGER"},
+		}},
+	),
+	Prefix: "main.",
+	Types: strings.NewReplacer("{bytes}", "", "{text}", "TEXT", "{integer}", "INTEGER", "{time}", "TEXT",
+		"{flag}", "INTEGER", "{JSON}", "TEXT", "{lease}", "TEXT", "{cascade}", "", "{before}", "''",
+		"{payload}", "JSON", "{due}", "INTEGER"),
+	Options: map[string]string{
+		"watchdog_sessions": " WITHOUT ROWID", "watchdog_spend": " WITHOUT ROWID", "watchdog_slices": " WITHOUT ROWID",
+		"watchdog_lease_ends": " WITHOUT ROWID",
+	},
+	// Who deletes a window of watchdog_spend finds its slices by their index.
+	Indexes: map[int][]string{
+		2: sessionIndexes,
+		3: slices.Concat(feedIndexes, leaseIndexes, []string{refuseDelete}),
+		4: {`CREATE INDEX IF NOT EXISTS main.watchdog_slices_window ON watchdog_slices (scope, window_name)`},
+		5: outboxIndexes,
+		6: {dropLeaseEnds},
+		7: {`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_start
+			ON watchdog_sessions (start_due, run_id) WHERE ` + isToStart},
+	},
+	EventIndex: func(name, columns string) string {
+		return `CREATE INDEX IF NOT EXISTS main.` + name + ` ON events (` + columns + `)`
+	},
 }
+
+// triggers are ours, with the versions that make them.
+var triggers = map[string]int{"watchdog_leases_named": 3, "watchdog_lease_ends_untold": 6}
 
 // oldestReader is the oldest version that can use a database of the newest one.
 const oldestReader = 3
@@ -38,20 +79,17 @@ func (s *Store) migrate(ctx context.Context) error {
 
 // migrateOnce runs and commits the next migration. It returns true if the schema is current.
 func (t *transaction) migrateOnce() (current bool, err error) {
-	version, oldest, err := t.schemaVersion()
+	version, err := schema.Version(t.database())
 	if err != nil {
 		return false, err
 	}
-	if err := storerows.CheckVersion(version, oldest, len(migrations)); err != nil {
+	if version, err = t.completeVersion(version); err != nil {
 		return false, err
 	}
-	if version, err = t.usableVersion(version); err != nil {
-		return false, err
-	}
-	if version >= len(migrations) {
+	if version >= schema.Newest {
 		return true, t.checkWritable()
 	}
-	if err := migrations[version](t); err != nil {
+	if err := schema.Make(version+1, t.database()); err != nil {
 		return false, err
 	}
 	if err := t.storeVersion(version + 1); err != nil {
@@ -60,39 +98,36 @@ func (t *transaction) migrateOnce() (current bool, err error) {
 	return false, t.commit()
 }
 
-// usableVersion returns the version to migrate from: a lower one if the host has dropped tables. It fails if a table of
-// such a name is not ours.
-func (t *transaction) usableVersion(version int) (int, error) {
-	for before, lacks := range []func() (bool, error){
-		t.lacksEvents, t.lacksSessions, t.lacksLeases, t.lacksSpend, t.lacksDelivery, t.lacksLeaseEnds,
-		t.lacksStarts,
-	} {
-		missing, err := lacks()
-		if err != nil {
-			return 0, err
-		}
-		if missing {
-			version = min(version, before)
-		}
+// database is what the schema needs of the transaction.
+func (t *transaction) database() storeflow.Database {
+	return storeflow.Database{
+		Exec: t.exec, Values: t.values, Names: t.columnNames, Add: t.addColumn, Events: t.describeEvents,
+		Indexes: t.indexes, Foreign: ErrForeignTable,
+		Lacking: func(columns []string) string { return "has no column " + columns[0] },
 	}
-	return version, nil
 }
 
-// schemaVersion returns the version of the schema and the oldest one that can use it; 0 if there is none of ours, or if
-// that is not known.
-func (t *transaction) schemaVersion() (version, oldest int, err error) {
-	names, err := t.columnNames("watchdog_schema")
-	if err != nil || len(names) == 0 {
-		return 0, 0, err
+func (t *transaction) addColumn(table, column, is string) error {
+	exist, err := t.columnNames(table)
+	if err != nil || slices.Contains(exist, column) {
+		return err
 	}
-	if err := t.queryValue(&version, `SELECT coalesce(max(version), 0) FROM main.watchdog_schema`); err != nil {
-		return 0, 0, err
+	return t.exec(`ALTER TABLE main.` + table + ` ADD COLUMN ` + column + ` ` + is)
+}
+
+// completeVersion returns the version to migrate from: a lower one if the host has dropped tables or triggers.
+func (t *transaction) completeVersion(version int) (int, error) {
+	version, err := schema.Complete(version, t.database())
+	if err != nil {
+		return 0, err
 	}
-	if slices.Contains(names, "oldest_reader") {
-		err = t.queryValue(&oldest, `SELECT coalesce((
-			SELECT oldest_reader FROM main.watchdog_schema ORDER BY version DESC LIMIT 1), 0)`)
+	exist, err := rowsOf(t, scanText, `SELECT name FROM main.sqlite_master WHERE type = 'trigger'`)
+	for name, of := range triggers {
+		if !slices.Contains(exist, name) {
+			version = min(version, of-1)
+		}
 	}
-	return version, oldest, err
+	return version, err
 }
 
 func (t *transaction) storeVersion(version int) error {
@@ -104,40 +139,13 @@ func (t *transaction) storeVersion(version int) error {
 		return err
 	}
 	return t.exec(`UPDATE main.watchdog_schema SET oldest_reader = ?1 WHERE version BETWEEN ?1 AND ?2`,
-		oldestReader, len(migrations))
+		oldestReader, schema.Newest)
 }
 
 // checkWritable finds a read-only database when the store is opened, not when its first event is lost. The statement
 // changes no row, but SQLite needs the right to write.
 func (t *transaction) checkWritable() error {
 	return t.exec(`UPDATE main.watchdog_schema SET version = version WHERE version < 0`)
-}
-
-// createEvents is version 1.
-func createEvents(t *transaction) error {
-	if err := t.exec(`
-		CREATE TABLE IF NOT EXISTS main.events (
-			id VARCHAR(36) NOT NULL PRIMARY KEY,
-			aggregate_type VARCHAR(100) NOT NULL,
-			aggregate_id VARCHAR(255) NOT NULL,
-			event_type VARCHAR(200) NOT NULL,
-			payload JSON NOT NULL,
-			timestamp TEXT NOT NULL,
-			consensus_id VARCHAR(36)
-		)`); err != nil {
-		return err
-	}
-	existing, err := t.indexes()
-	if err != nil {
-		return err
-	}
-	for _, index := range storerows.MissingIndexes(existing) {
-		columns := strings.Join(index.Columns, ", ")
-		if err := t.exec(`CREATE INDEX IF NOT EXISTS main.` + index.Name + ` ON events (` + columns + `)`); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // useWAL allows reads while a transaction is being written. It runs after the migration, because it writes to the file.

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"slices"
 
@@ -56,22 +55,20 @@ const (
 // "2006-01-02 15:04:05.000000" that it has not to read.
 func (s *Store) Select(ctx context.Context, selection watchdog.Selection) ([]watchdog.Event, error) {
 	var events []watchdog.Event
-	err := s.read(ctx, "events", func() error {
-		statement, err := s.selection.prepare(ctx, s.db, selectSelection) //nolint:sqlclosecheck // kept with the store
-		if err != nil {
-			return err
-		}
-		rows, err := statement.QueryContext(ctx, selectionArguments(selection)...)
-		if err != nil {
-			return err
-		}
-		events, err = selectFrom(rows, selection)
+	err := s.read(ctx, "events", func() (err error) {
+		events, err = selected(reading{ctx, s, &s.selection}, selection)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return events, nil
+}
+
+// selected returns what a selection selects.
+func selected(on querier, s watchdog.Selection) ([]watchdog.Event, error) {
+	events, err := rowsOf(on, scanEvent(s.AggregateType, s.AggregateID), selectSelection, selectionArguments(s)...)
+	return selectedOf(events, s), err
 }
 
 func selectionArguments(s watchdog.Selection) []any {
@@ -98,23 +95,10 @@ func jsonArray[T any](all []T) string {
 	return string(array)
 }
 
-// selectFrom reads the rows of selectSelection and closes them.
-func selectFrom(rows *sql.Rows, s watchdog.Selection) ([]watchdog.Event, error) {
-	events, err := scanEvents(rows, s.AggregateType, s.AggregateID)
-	if err != nil {
-		return nil, err
-	}
-	return selectOf(events, s), nil
-}
-
-// selectOf keeps what the selection selects of the events, each once, in their order.
-func selectOf(events []watchdog.Event, s watchdog.Selection) []watchdog.Event {
+// selectedOf keeps what a selection selects of the events that were found, each once, in their order.
+func selectedOf(events []watchdog.Event, s watchdog.Selection) []watchdog.Event {
 	slices.SortStableFunc(events, watchdog.Event.Compare)
-	return filter(slices.CompactFunc(events, func(a, b watchdog.Event) bool { return a.ID == b.ID }), s)
-}
-
-// filter keeps what the selection selects of the ordered events.
-func filter(events []watchdog.Event, s watchdog.Selection) []watchdog.Event {
+	events = slices.CompactFunc(events, func(a, b watchdog.Event) bool { return a.ID == b.ID })
 	from, latest := len(events), ""
 	if !s.Since.IsZero() {
 		since := watchdog.Event{Timestamp: record.Truncate(s.Since)} // comes before every event of that time: it has no ID

@@ -1,7 +1,7 @@
 package sqlite
 
 import (
-	"context"
+	"database/sql"
 	"slices"
 
 	"github.com/seed62658d38/watchdog"
@@ -50,7 +50,7 @@ func (t *transaction) selectedAll(exchanges []*watchdog.Exchange) ([][]watchdog.
 	}
 	for i, x := range exchanges {
 		var err error
-		if all[i], err = t.selected(x.Selection); err != nil {
+		if all[i], err = selected(t, x.Selection); err != nil {
 			return nil, err
 		}
 	}
@@ -58,29 +58,18 @@ func (t *transaction) selectedAll(exchanges []*watchdog.Exchange) ([][]watchdog.
 }
 
 func (t *transaction) selectMany(exchanges []*watchdog.Exchange, all [][]watchdog.Event) error {
-	prepared, err := t.prepare(selectMany) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return err
-	}
-	rows, err := prepared.QueryContext(context.Background(), jsonArray(askedOf(exchanges)))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
-	for rows.Next() {
+	err := eachRow(t, func(rows *sql.Rows) error {
 		var r eventRow
 		var n int
 		if err := r.scan(rows, &n); err != nil {
 			return err
 		}
 		e, err := r.event(exchanges[n].AggregateType, exchanges[n].AggregateID)
-		if err != nil {
-			return err
-		}
 		all[n] = append(all[n], e)
-	}
+		return err
+	}, selectMany, jsonArray(askedOf(exchanges)))
 	for i, x := range exchanges {
-		all[i] = selectOf(all[i], x.Selection)
+		all[i] = selectedOf(all[i], x.Selection)
 	}
-	return rows.Err()
+	return err
 }

@@ -162,27 +162,3 @@ func (r *rowReader) json(field int) json.RawMessage {
 		return json.RawMessage(text)
 	}
 }
-
-// databaseTime is the SQL for the current time, which SQLite knows to the millisecond. databaseMicros is the same
-// time as a number.
-const (
-	databaseTime   = `strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'`
-	databaseMicros = `CAST(strftime('%s', 'now') AS INTEGER) * 1000000 ` +
-		`+ CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000`
-)
-
-// nullJSON returns NULL for no JSON.
-func nullJSON(text json.RawMessage) any {
-	if len(text) == 0 {
-		return nil
-	}
-	return string(text)
-}
-
-// nullTime returns NULL for a zero time.
-func nullTime(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return formatTime(t)
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -13,7 +14,7 @@ func (s *Store) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]s
 	rows, size := make([][]row, len(all)), 1
 	for i, c := range all {
 		var err error
-		if rows[i], err = encodeCancel(c.Judged, c.Request); err != nil {
+		if rows[i], err = storeflow.Encode("cancel", c.Judged, c.Request.Events, encode); err != nil {
 			return nil, err
 		}
 		size += 1 + len(rows[i])
@@ -36,7 +37,7 @@ func (t *transaction) cancelAll(all []session.BatchedCancel, rows [][]row, outco
 	var done []row
 	for i, c := range all {
 		outcomes[i], err = t.judge(c.Judged, c.Request.By, now)
-		if err == nil && outcomes[i] == session.Done {
+		if err == nil && outcomes[i] == "" {
 			outcomes[i], err = t.cancelJudged(c.Judged, c.Request)
 		}
 		if err != nil {

@@ -130,7 +130,7 @@ func (t *transaction) freshen(lease string, fresh []string) (gone []string, err 
 	if written == int64(len(fresh)) {
 		return nil, nil
 	}
-	return t.texts(selectGone, list)
+	return rowsOf(t, scanText, selectGone, list)
 }
 
 // latestOf joins what is to be written for one attempt: of two joined rows, an UPDATE takes an arbitrary one.

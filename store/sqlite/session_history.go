@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -11,7 +12,7 @@ import (
 // Session implements [session.Store].
 func (s *Store) Session(ctx context.Context, runID string) (one session.Session, err error) {
 	err = s.read(ctx, "session "+runID, func() (err error) {
-		one, err = oneSession(s.db.QueryRowContext(ctx, selectSession, runID), runID)
+		one, err = sessionBy(reading{ctx: ctx, store: s}, runID)
 		return err
 	})
 	return one, err
@@ -38,40 +39,16 @@ const selectHistory = `
 
 // History implements [session.Store]. The counts are ordered by their keys. It does not count events of other writers
 // whose times SQLite does not understand. It reads all stored cancels.
-func (s *Store) History(ctx context.Context, h session.HistoryQuery) (counts []session.CancelCount, err error) {
+func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
 	key, known := historyKeys[h.By]
 	if !known {
 		return nil, storerows.DimensionError(h.By)
 	}
-	query := "SELECT " + key + selectHistory
-	arguments := []any{watchdog.EventCancel, watchdog.AggregateType, formatTime(h.From), formatTime(h.To)}
-	err = s.read(ctx, "the history of cancels", func() error {
-		counts = nil
-		return s.eachRow(ctx, query, arguments, func(scan func(...any) error) error {
-			var c session.CancelCount
-			counts = append(counts, c)
-			return scan(&counts[len(counts)-1].Key, &counts[len(counts)-1].Count)
-		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return counts, nil
+	return readRows(ctx, s, "the history of cancels", scanCount, "SELECT "+key+selectHistory,
+		watchdog.EventCancel, watchdog.AggregateType, formatTime(h.From), formatTime(h.To))
 }
 
-// eachRow calls row for every row of a query.
-func (s *Store) eachRow(
-	ctx context.Context, query string, arguments []any, row func(scan func(...any) error) error,
-) error {
-	rows, err := s.db.QueryContext(ctx, query, arguments...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
-	for rows.Next() {
-		if err := row(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+func scanCount(rows *sql.Rows) (c session.CancelCount, err error) {
+	err = rows.Scan(&c.Key, &c.Count)
+	return c, err
 }

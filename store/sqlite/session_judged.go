@@ -4,10 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -50,10 +50,6 @@ const (
 
 // Claim implements [session.Store].
 func (s *Store) Claim(ctx context.Context, judged session.Session, c session.ClaimRequest) (session.Outcome, error) {
-	var stopFailed any
-	if c.Stopped {
-		stopFailed = c.StopFailed
-	}
 	return s.judged(ctx, "claim", judged, c.By, 1, func(t *transaction, now time.Time) (session.Outcome, error) {
 		if stopped, err := t.stopped(judged.RunID); err != nil || stopped != judged.Stopped {
 			return session.Changed, err
@@ -61,25 +57,21 @@ func (s *Store) Claim(ctx context.Context, judged session.Session, c session.Cla
 		if stored, err := t.storedEnd(judged, c.EndID); stored || err != nil {
 			return session.EndStored, err
 		}
-		return session.Done, t.run(claimRow, judged.RunID, c.By, formatTime(now.Add(c.For)), stopFailed)
+		return session.Done, t.run(claimRow, judged.RunID, c.By, formatTime(now.Add(c.For)), storeflow.StopFailed(c))
 	})
 }
 
 // stopped reports whether a sweeper has stopped the agents of an active session, or tried to.
 func (t *transaction) stopped(runID string) (stopped bool, err error) {
-	prepared, err := t.prepare(selectStopped) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return false, err
-	}
-	err = prepared.QueryRowContext(context.Background(), runID).Scan(&stopped)
+	err = t.values(selectStopped, []any{runID}, &stopped)
 	return stopped, err
 }
 
 // Warn implements [session.Store].
 func (s *Store) Warn(ctx context.Context, judged session.Session, events []watchdog.Event) (session.Outcome, error) {
-	rows, err := encode(events)
+	rows, err := storeflow.Encode("warn", judged, events, encode)
 	if err != nil {
-		return "", fmt.Errorf("warn session %s: %w", judged.RunID, err)
+		return "", err
 	}
 	return s.judged(ctx, "warn", judged, "", 1+len(rows), func(t *transaction, now time.Time) (session.Outcome, error) {
 		if err := t.run(warnRow, judged.RunID, formatTime(now)); err != nil {
@@ -92,7 +84,7 @@ func (s *Store) Warn(ctx context.Context, judged session.Session, events []watch
 
 // Cancel implements [session.Store]. Like Append it shares a transaction with other writes and waits for its commit.
 func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (session.Outcome, error) {
-	rows, err := encodeCancel(judged, c)
+	rows, err := storeflow.Encode("cancel", judged, c.Events, encode)
 	if err != nil {
 		return "", err
 	}
@@ -105,21 +97,9 @@ func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.Ca
 	})
 }
 
-// encodeCancel returns the rows of the events of a cancel.
-func encodeCancel(judged session.Session, c session.CancelRequest) ([]row, error) {
-	rows, err := encode(c.Events)
-	if err == nil && len(rows) == 0 {
-		err = errors.New("there is no cancel event")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cancel session %s: %w", judged.RunID, err)
-	}
-	return rows, nil
-}
-
 // cancelJudged cancels a session that is as it was judged, unless its end is stored. The caller inserts the events.
 func (t *transaction) cancelJudged(judged session.Session, c session.CancelRequest) (session.Outcome, error) {
-	if stored, err := t.storedEnd(judged, c.Events[len(c.Events)-1].ID); stored || err != nil {
+	if stored, err := t.storedEnd(judged, storeflow.EndID(c)); stored || err != nil {
 		return session.EndStored, err
 	}
 	return session.Done, t.cancel(judged, c)
@@ -135,7 +115,7 @@ func (t *transaction) cancel(judged session.Session, c session.CancelRequest) er
 	}
 	var key, claim any
 	if c.StartFor > 0 {
-		key, claim = c.Events[len(c.Events)-1].ID, storerows.RoundUp(storerows.StartPause(c.StartFor))
+		key, claim = storeflow.EndID(c), storerows.RoundUp(storerows.StartPause(c.StartFor))
 	}
 	return t.run(cancelRow, judged.RunID, judged.Attempt, "", string(c.Reason), number, c.Resumes, c.StopFailed, c.By,
 		key, claim)
@@ -153,7 +133,7 @@ func (s *Store) judged(
 		if err != nil {
 			return err
 		}
-		if outcome, err = t.judge(judged, by, now); err != nil || outcome != session.Done {
+		if outcome, err = t.judge(judged, by, now); err != nil || outcome != "" {
 			return err
 		}
 		outcome, err = write(t, now)
@@ -165,31 +145,21 @@ func (s *Store) judged(
 	return outcome, nil
 }
 
+// judge returns what became of a session. The outcome is empty if it is as it was judged and free.
 func (t *transaction) judge(judged session.Session, by string, now time.Time) (session.Outcome, error) {
-	prepared, err := t.prepare(judgeRow) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
+	var taken bool
+	err := t.values(judgeRow, []any{judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), judged.Lease,
+		int64(judged.Activity), by, formatTime(now), int64(judged.Silence)}, &taken)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return "", err
 	}
-	var taken bool
-	err = prepared.QueryRowContext(context.Background(), judged.RunID, judged.Attempt, nullTime(judged.LastEventAt),
-		judged.Lease, int64(judged.Activity), by, formatTime(now), int64(judged.Silence)).Scan(&taken)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return session.Changed, nil
-	case err == nil && taken:
-		return session.Taken, nil
-	}
-	return session.Done, err
+	return storeflow.Judged{AsJudged: err == nil, Locked: true, Free: !taken}.Outcome()
 }
 
 // storedEnd looks for the end of the run's window, and writes it down in the row.
 func (t *transaction) storedEnd(judged session.Session, id string) (stored bool, err error) {
-	prepared, err := t.prepare(selectStoredEnd) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return false, err
-	}
 	var kind, payload sql.NullString
-	err = prepared.QueryRowContext(context.Background(), id, watchdog.AggregateType, judged.RunID).Scan(&kind, &payload)
+	err = t.values(selectStoredEnd, []any{id, watchdog.AggregateType, judged.RunID}, &kind, &payload)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -210,13 +180,5 @@ func (t *transaction) storedEnd(judged session.Session, id string) (stored bool,
 		return false, err
 	}
 	return true, t.run(endRow, judged.RunID, judged.Attempt, "", string(status), string(reason), number,
-		nullJSON(session.StoredState(row.State, end)))
-}
-
-// lockedError wraps [session.ErrLocked], too, if the database was locked for too long.
-func lockedError(err error) error {
-	if isBusy(err) {
-		return fmt.Errorf("%w: %w", session.ErrLocked, err)
-	}
-	return err
+		storeflow.NullJSON(session.StoredState(row.State, end)))
 }

@@ -1,65 +1,85 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
+	"database/sql"
+	"fmt"
 	"math"
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 // List implements [session.Lister]. It reports rows whose creation cannot be read on the first page, at most a hundred.
-func (s *Store) List(ctx context.Context, q session.ListQuery) (page session.ListPage, err error) {
-	last, err := storerows.ParsePlace(q.After)
-	if err = cmp.Or(q.Validate(), err); err != nil {
+func (s *Store) List(ctx context.Context, q session.ListQuery) (session.ListPage, error) {
+	last, err := storeflow.AfterOf(q.After, q)
+	if err != nil {
 		return session.ListPage{}, err
 	}
+	unreadable := 0
 	if q.After == "" {
-		last = storerows.Place{Due: math.MaxInt64}
+		last.Due, unreadable = math.MaxInt64, storerows.MaxUnreadable
 	}
-	unreadable := storerows.MaxUnreadable
-	if q.After != "" {
-		unreadable = 0
-	}
-	limit := min(q.Limit, math.MaxInt32)
-	arguments := []any{last.Due, last.RunID, limit + 1, unreadable, q.Parent, q.Host, string(q.Reason)}
-	err = s.read(ctx, "sessions", func() error {
-		page = session.ListPage{}
-		listed := 0
-		var place storerows.Place
-		return s.eachRow(ctx, selectList(q), arguments, func(scan func(...any) error) error {
-			var kind, row string
-			var at int64
-			if err := scan(&kind, &at, &row); err != nil {
-				return err
-			}
-			switch {
-			case kind == "clock":
-				page.Now = time.UnixMicro(at).UTC()
-				return nil
-			case kind == "listed" && listed == limit:
-				page.Next = place.String()
-				return nil
-			case kind == "listed":
-				listed++
-				runID, _, _ := strings.Cut(row, columnSeparator)
-				place = storerows.Place{Due: at, RunID: runID}
-			}
-			if one, err := readSession(row); err != nil {
-				page.Unreadable = append(page.Unreadable, err)
-			} else {
-				page.Sessions = append(page.Sessions, one)
-			}
-			return nil
-		})
+	var f found
+	err = s.read(ctx, "sessions", func() (err error) {
+		f, err = foundBy(reading{ctx: ctx, store: s}, selectList(q), last.Due, last.RunID,
+			min(q.Limit, math.MaxInt32)+1, unreadable, q.Parent, q.Host, string(q.Reason))
+		return err
 	})
 	if err != nil {
 		return session.ListPage{}, err
 	}
+	page := storeflow.ListPage(f.now, f.rows, q.Limit)
+	page.Unreadable = append(page.Unreadable, f.unreadable...)
 	return page, nil
+}
+
+// What a search found: its rows in their order, and the errors of those that have no place.
+type found struct {
+	now        time.Time
+	rows       []foundRow
+	unreadable []error
+}
+
+// A foundRow is a session as selectSession returns it, and its place.
+type foundRow struct {
+	place storerows.Place
+	text  string
+}
+
+func (r foundRow) Place() storerows.Place            { return r.place }
+func (r foundRow) Session() (session.Session, error) { return readSession(r.text) }
+
+// foundBy runs a search, each of whose rows is the time, a session with its place, or one that has none.
+func foundBy(on querier, statement string, arguments ...any) (f found, err error) {
+	err = eachRow(on, func(rows *sql.Rows) error {
+		var kind, text string
+		var at int64
+		err := rows.Scan(&kind, &at, &text)
+		switch kind {
+		case "clock":
+			f.now = time.UnixMicro(at).UTC()
+		case "unreadable":
+			f.unreadable = append(f.unreadable, whyUnreadable(text))
+		default:
+			runID, _, _ := strings.Cut(text, columnSeparator)
+			f.rows = append(f.rows, foundRow{storerows.Place{Due: at, RunID: runID}, text})
+		}
+		return err
+	}, statement, arguments...)
+	return f, err
+}
+
+// whyUnreadable returns the error of a row whose times SQLite cannot compare.
+func whyUnreadable(text string) error {
+	one, err := readSession(text)
+	if err == nil {
+		err = fmt.Errorf("%w: run %s: SQLite cannot read its times", session.ErrUnreadable, one.RunID)
+	}
+	return err
 }
 
 // selectList finds a page of a list of sessions: a row with the time, the sessions, and those without a time of their

@@ -1,21 +1,19 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"strings"
 	"sync"
-	"time"
 
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 // selectStalled finds stalled sessions. Its first row has the time, and its last rows are the unreadable ones. Sessions
 // with a threshold of their own are in other indexes than those without, and sessions in a lease in others than those
-// without one. Each part is ordered and limited; findStalled and its caller merge the four.
+// without one. Each part is ordered and limited; Stalled merges the four.
 //
 // The parameters are:
 //
@@ -84,75 +82,22 @@ func selectStalledLeased(index, condition, column, threshold string) string {
 
 // Stalled implements [session.Store]. Sessions that exceeded their thresholds at the same time are ordered by run ID.
 // The first page reports unreadable rows, at most a hundred.
-func (s *Store) Stalled(ctx context.Context, q session.Query) (page session.Page, err error) {
-	last, err := storerows.ParsePlace(q.After)
-	if err = cmp.Or(q.Validate(), err); err != nil {
+func (s *Store) Stalled(ctx context.Context, q session.Query) (session.Page, error) {
+	last, err := storeflow.AfterOf(q.After, q)
+	if err != nil {
 		return session.Page{}, err
 	}
-	var found []stalledRow
+	var f found
 	err = s.read(ctx, "stalled sessions", func() (err error) {
-		page, found, err = s.findStalled(ctx, q, last)
+		f, err = foundBy(reading{ctx, s, &s.stalled}, selectStalled(), stalledArguments(q, last)...)
 		return err
 	})
 	if err != nil {
 		return session.Page{}, err
 	}
-	found, page.Next = storerows.Paginate(found, q.Limit, func(r stalledRow) storerows.Place { return r.place })
-	for _, f := range found {
-		if one, err := readSession(f.row); err != nil {
-			page.Unreadable = append(page.Unreadable, err)
-		} else {
-			page.Sessions = append(page.Sessions, one)
-		}
-	}
+	page := storeflow.StalledPage(f.now, f.rows, q.Limit)
+	page.Unreadable = append(f.unreadable, page.Unreadable...)
 	return page, nil
-}
-
-// A stalledRow is a row that selectStalled finds stalled. It can still be unreadable because of another column.
-type stalledRow struct {
-	place storerows.Place
-	row   string
-}
-
-// findStalled returns the stalled rows, not sorted, and a page with the time and the unreadable rows.
-func (s *Store) findStalled(ctx context.Context, q session.Query, last storerows.Place) (
-	page session.Page, found []stalledRow, err error,
-) {
-	statement, err := s.stalled.prepare(ctx, s.db, selectStalled()) //nolint:sqlclosecheck // kept with the store
-	if err != nil {
-		return page, nil, err
-	}
-	rows, err := statement.QueryContext(ctx, stalledArguments(q, last)...)
-	if err != nil {
-		return page, nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
-	for rows.Next() {
-		var kind, row string
-		var at int64
-		if err := rows.Scan(&kind, &at, &row); err != nil {
-			return page, nil, err
-		}
-		switch kind {
-		case "clock":
-			page.Now = time.UnixMicro(at).UTC()
-		case "stalled":
-			runID, _, _ := strings.Cut(row, columnSeparator)
-			found = append(found, stalledRow{storerows.Place{Due: at, RunID: runID}, row})
-		default:
-			page.Unreadable = append(page.Unreadable, whyUnreadable(row))
-		}
-	}
-	return page, found, rows.Err()
-}
-
-// whyUnreadable returns the error of a row whose times SQLite cannot compare.
-func whyUnreadable(row string) error {
-	s, err := readSession(row)
-	if err == nil {
-		err = fmt.Errorf("%w: run %s: SQLite cannot read its times", session.ErrUnreadable, s.RunID)
-	}
-	return err
 }
 
 func stalledArguments(q session.Query, last storerows.Place) []any {

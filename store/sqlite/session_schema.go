@@ -1,16 +1,10 @@
 package sqlite
 
 import (
-	"fmt"
-	"slices"
 	"strings"
-)
 
-// sessionColumns are the columns of version 2.
-var sessionColumns = []string{
-	"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt", "resumes",
-	"reason", "ended", "created", "silent", "due",
-}
+	"github.com/seed62658d38/watchdog/internal/storeflow"
+)
 
 // The generated columns of watchdog_sessions are times as numbers, in microseconds since 1970, so that the sum of a
 // time and a threshold can be indexed. They are NULL for a text that is not a timestamp of ours. Such rows have an
@@ -20,24 +14,15 @@ var sessionColumns = []string{
 // time when it exceeds the threshold, and SQLite adds texts only to the millisecond. Rejected as well: ordinary columns
 // that every write sets, because other writers of the table do not know them. The indexes contain created, because
 // reading it from there costs a third less than computing it for each row found.
-const createSessionTable = `
-	CREATE TABLE IF NOT EXISTS main.watchdog_sessions (
-		run_id VARCHAR(255) NOT NULL PRIMARY KEY,
-		parent VARCHAR(255) NOT NULL DEFAULT '',
-		status VARCHAR(20) NOT NULL,
-		created_at TEXT NOT NULL,
-		last_event_at TEXT,
-		threshold INTEGER NOT NULL DEFAULT 0,
-		started_at TEXT NOT NULL,
-		host TEXT NOT NULL DEFAULT '',
-		attempt INTEGER NOT NULL,
-		resumes INTEGER NOT NULL DEFAULT 0,
-		reason TEXT NOT NULL DEFAULT '',
-		ended INTEGER,
-		created INTEGER GENERATED ALWAYS AS (%s) VIRTUAL,
-		silent INTEGER GENERATED ALWAYS AS (%s) VIRTUAL,
-		due INTEGER GENERATED ALWAYS AS (silent + threshold / 1000) VIRTUAL
-	) WITHOUT ROWID`
+var numberedTimes = []storeflow.Column{
+	{Name: "ended", Is: "INTEGER"},
+	{Name: "created", Is: "INTEGER GENERATED ALWAYS AS (" + microseconds("created_at") + ") VIRTUAL"},
+	{
+		Name: "silent",
+		Is:   "INTEGER GENERATED ALWAYS AS (" + microseconds("coalesce(last_event_at, created_at)") + ") VIRTUAL",
+	},
+	{Name: "due", Is: "INTEGER GENERATED ALWAYS AS (silent + threshold / 1000) VIRTUAL"},
+}
 
 // The conditions of the partial indexes. A query must repeat a condition word for word to use its index.
 const (
@@ -47,24 +32,13 @@ const (
 	hasEnded            = `ended IS NOT NULL`
 )
 
-// createSessions is version 2.
-func createSessions(t *transaction) error {
-	for _, statement := range []string{
-		fmt.Sprintf(createSessionTable, microseconds("created_at"), microseconds("coalesce(last_event_at, created_at)")),
-		`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_silent
-			ON watchdog_sessions (silent, run_id, created) WHERE ` + hasDefaultThreshold,
-		`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_due
-			ON watchdog_sessions (due, run_id, created) WHERE ` + hasOwnThreshold,
-		`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_unreadable
-			ON watchdog_sessions (run_id) WHERE ` + isUnreadable,
-		`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_ended
-			ON watchdog_sessions (ended) WHERE ` + hasEnded,
-	} {
-		if err := t.exec(statement); err != nil {
-			return fmt.Errorf("create watchdog_sessions: %w", err)
-		}
-	}
-	return nil
+var sessionIndexes = []string{
+	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_silent
+		ON watchdog_sessions (silent, run_id, created) WHERE ` + hasDefaultThreshold,
+	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_due
+		ON watchdog_sessions (due, run_id, created) WHERE ` + hasOwnThreshold,
+	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_unreadable ON watchdog_sessions (run_id) WHERE ` + isUnreadable,
+	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_ended ON watchdog_sessions (ended) WHERE ` + hasEnded,
 }
 
 // microseconds is the SQL that converts a timestamp of ours to a number. SQLite reads February 31st as a day in
@@ -74,18 +48,4 @@ func microseconds(text string) string {
 			WHEN TEXT NOT GLOB 'FORM' THEN NULL
 			WHEN strftime('%Y-%m-%d %H:%M:%S', substr(TEXT, 1, 19)) = substr(TEXT, 1, 19)
 			THEN CAST(strftime('%s', substr(TEXT, 1, 19)) AS INTEGER) * 1000000 + CAST(substr(TEXT, 21) AS INTEGER) END`)
-}
-
-// lacksSessions reports whether there is no watchdog_sessions table. It fails if the table is not ours.
-func (t *transaction) lacksSessions() (bool, error) {
-	names, err := t.columnNames("watchdog_sessions")
-	if err != nil || len(names) == 0 {
-		return true, err
-	}
-	for _, name := range sessionColumns {
-		if !slices.Contains(names, name) {
-			return false, fmt.Errorf("%w (watchdog_sessions has no column %s)", ErrForeignTable, name)
-		}
-	}
-	return false, nil
 }

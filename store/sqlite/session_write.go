@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -64,7 +65,7 @@ func (t *transaction) attach(run session.Session) (before, after session.Session
 
 // writeAttempt writes the row of a new attempt. If the one before has not ended, it has now.
 func (t *transaction) writeAttempt(run, before session.Session, now time.Time) (err error) {
-	var ended, lease, own, allowance any
+	var ended any
 	if before.Status == session.Active {
 		if ended, err = t.nextEndNumber(); err != nil {
 			return err
@@ -73,15 +74,9 @@ func (t *transaction) writeAttempt(run, before session.Session, now time.Time) (
 			return err
 		}
 	}
-	threshold := int64(run.Threshold)
-	if run.Lease != "" {
-		lease, own, threshold = run.Lease, threshold, int64(watchdog.NoLimit)
-		if run.Allowance > 0 {
-			allowance = int64(run.Allowance)
-		}
-	}
-	return t.run(attachRow, run.RunID, run.Parent, threshold, formatTime(run.StartedAt), run.Host, formatTime(now),
-		max(before.Attempt+1, run.Attempt), lease, own, nullJSON(run.State), ended, allowance)
+	a := storeflow.AttemptOf(run)
+	return t.run(attachRow, run.RunID, run.Parent, a.Threshold, formatTime(run.StartedAt), run.Host, formatTime(now),
+		max(before.Attempt+1, run.Attempt), a.Lease, a.Own, storeflow.NullJSON(run.State), ended, a.Allowance)
 }
 
 // The + in front of status keeps SQLite from using an index: it would prefer a host's index on the status to the
@@ -94,10 +89,8 @@ const endRow = `
 // End implements [session.Store]. If an ending is invalid ([session.Ending.Validate]), End writes nothing and returns
 // the error. It treats locks as Freshen does.
 func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session.Skipped, err error) {
-	for _, e := range ends {
-		if err := e.Validate(); err != nil {
-			return session.Skipped{}, err
-		}
+	if err := storeflow.CheckEnds(ends); err != nil {
+		return session.Skipped{}, err
 	}
 	runOf := func(e session.Ending) string { return e.RunID }
 	skipped.Failed, err = storerows.WriteEach(ends, runOf, func(part []session.Ending) error {
@@ -119,44 +112,14 @@ func (s *Store) end(ctx context.Context, part []session.Ending) error {
 		}
 		for _, e := range part {
 			last := formatTime(now.Add(-e.Age))
-			err := t.run(endRow, e.RunID, e.Attempt, last, string(e.Status), string(e.Reason), number, nullJSON(e.State))
+			err := t.run(endRow,
+				e.RunID, e.Attempt, last, string(e.Status), string(e.Reason), number, storeflow.NullJSON(e.State))
 			if err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-}
-
-// change has a write of session rows committed. If it returns an error, because ctx is done, the write may still be
-// under way: the caller must neither read nor write what it writes to, such as a named result, any more.
-func (s *Store) change(ctx context.Context, doing string, size int, write func(*transaction) error) error {
-	return s.changeBy(ctx, doing, &request{write: write, size: size, done: make(chan error, 1)})
-}
-
-// changeOne is change for one statement, which is committed without a transaction around it if nothing else waits.
-func (s *Store) changeOne(ctx context.Context, doing string, write func(*transaction) error) error {
-	return s.changeBy(ctx, doing, &request{write: write, size: 1, one: true, done: make(chan error, 1)})
-}
-
-func (s *Store) changeBy(ctx context.Context, doing string, r *request) error {
-	err := ctx.Err()
-	if err == nil {
-		err = s.commitRequest(ctx, r)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	return nil
-}
-
-// now returns the time of the database's clock.
-func (t *transaction) now() (time.Time, error) {
-	var text string
-	if err := t.queryValue(&text, "SELECT "+databaseTime); err != nil {
-		return time.Time{}, err
-	}
-	return time.Parse(timeLayout, text)
 }
 
 // nextEndNumber returns the number of the ends of this transaction: the time, but above all stored numbers, even if the
@@ -169,44 +132,18 @@ func (t *transaction) nextEndNumber() (number int64, err error) {
 
 var selectSession = `SELECT ` + sessionText + ` FROM main.watchdog_sessions WHERE run_id = ?1`
 
-func (t *transaction) session(runID string) (session.Session, error) {
-	prepared, err := t.prepare(selectSession) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return session.Session{}, err
-	}
-	return oneSession(prepared.QueryRowContext(context.Background(), runID), runID)
-}
+func (t *transaction) session(runID string) (session.Session, error) { return sessionBy(t, runID) }
 
-func oneSession(found *sql.Row, runID string) (session.Session, error) {
+// sessionBy reads the row of a run.
+func sessionBy(on querier, runID string) (session.Session, error) {
 	var text string
-	switch err := found.Scan(&text); {
+	switch err := on.values(selectSession, []any{runID}, &text); {
 	case errors.Is(err, sql.ErrNoRows):
 		return session.Session{}, fmt.Errorf("%w: run %s", session.ErrNotFound, runID)
 	case err != nil:
 		return session.Session{}, err
 	}
 	return readSession(text)
-}
-
-// texts returns the first column of a query.
-func (t *transaction) texts(query string, arguments ...any) ([]string, error) {
-	return textsOf(t.conn.QueryContext(context.Background(), query, arguments...))
-}
-
-// textsOf returns the only column of a query, and closes its rows.
-func textsOf(rows *sql.Rows, err error) (texts []string, _ error) {
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, err
-		}
-		texts = append(texts, text)
-	}
-	return texts, rows.Err()
 }
 
 var (

@@ -1,14 +1,14 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // Take implements [watchdog.SpendStore]. Like Append it shares a transaction with other writes and waits for its
@@ -18,102 +18,58 @@ func (s *Store) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant,
 	if err := slice.Validate(); err != nil {
 		return watchdog.Grant{}, err
 	}
-	var taken takenSlice
+	var taken storeflow.Taken
 	err := s.change(ctx, "take slice "+slice.ID, 1, func(t *transaction) (err error) {
-		taken, err = t.take(slice, time.Now())
+		taken, err = storeflow.Take(spendTx{t}, slice, time.Now())
 		return err
 	})
-	if err == nil {
-		err = taken.refusal
-	}
 	if err != nil {
 		return watchdog.Grant{}, err
 	}
-	return taken.Until(taken.ends, taken.now.Add(time.Since(taken.now))), nil
+	return taken.Answer(taken.Now)
 }
 
-// A takenSlice is what came of a Take. A refusal is not the error of its transaction, which others share.
-type takenSlice struct {
-	watchdog.Grant
-	now, ends time.Time
-	refusal   error
+// Return implements [watchdog.SpendStore]. It shares a transaction as Take does.
+func (s *Store) Return(ctx context.Context, id string, unused watchdog.Totals) error {
+	var refusal error
+	err := s.change(ctx, "return slice "+id, 1, func(t *transaction) (err error) {
+		refusal, err = storeflow.Return(spendTx{t}, id, unused)
+		return err
+	})
+	return cmp.Or(err, refusal)
 }
 
-func (t *transaction) take(s watchdog.Slice, now time.Time) (taken takenSlice, err error) {
-	known, err := t.slice(s.ID)
-	switch {
-	case err == nil:
-		taken = takenSlice{now: now, ends: known.ends, refusal: s.CheckScope(known.scope)}
-		taken.Grant = watchdog.Grant{Fits: true, Granted: known.granted, Charged: known.charged, Window: known.window}
-		return taken, nil
-	case !errors.Is(err, sql.ErrNoRows):
-		return takenSlice{}, err
-	}
-	name, ends := s.WindowAt(now)
-	taken = takenSlice{Grant: watchdog.Grant{Window: name}, now: now, ends: ends}
-	currency, charged, err := t.charged(s.Scope, name)
-	if err != nil {
-		return takenSlice{}, err
-	}
-	if currency, taken.refusal = s.CurrencyOf(currency); taken.refusal == nil {
-		taken.Charged = charged
-		err = t.charge(s, name, currency, &taken)
-	}
-	return taken, err
-}
-
-// A storedSlice is a row of watchdog_slices, with what its window is charged with.
-type storedSlice struct {
-	scope, window    string
-	ends             time.Time
-	returned         bool
-	deleted          bool // the window was
-	granted, charged watchdog.Totals
-}
+// A spendTx is a transaction of Take or Return. It has the write lock, so that nobody else charges the scope.
+type spendTx struct{ *transaction }
 
 var selectSlice = `
-	SELECT s.scope, s.window_name, coalesce(w.ends_at, ''), s.returned_at IS NOT NULL, w.scope IS NULL, ` +
-	storerows.EachKind("s.granted_KIND") + `, ` + storerows.EachKind("coalesce(w.KIND, 0)") + `
+	SELECT ` + storeflow.SliceColumns("coalesce(w.ends_at, '')") + `
 	FROM main.watchdog_slices AS s
 	LEFT JOIN main.watchdog_spend AS w ON w.scope = s.scope AND w.window_name = s.window_name
 	WHERE s.id = ?1`
 
-// slice returns [sql.ErrNoRows] if no slice has the ID.
-func (t *transaction) slice(id string) (s storedSlice, err error) {
-	prepared, err := t.prepare(selectSlice) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return s, err
-	}
+// Slice implements [storeflow.SpendTx], as the next methods do.
+func (t spendTx) Slice(id string) (*storeflow.Slice, error) {
+	var s storeflow.Slice
 	var ends string
-	into := append([]any{&s.scope, &s.window, &ends, &s.returned, &s.deleted}, kindsOf(&s.granted)...)
-	err = prepared.QueryRowContext(context.Background(), id).Scan(append(into, kindsOf(&s.charged)...)...)
-	switch {
-	case err == nil && ends != "":
-		s.ends, err = time.Parse(timeLayout, ends)
-	case s.deleted && s.window != "":
-		s.ends = time.Unix(0, 0) // long ago
+	err := t.values(selectSlice, []any{id}, s.Into(&ends)...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
 	}
-	return s, err
-}
-
-// kindsOf returns the counts in the order of [storerows.SpendKinds], to be read or written.
-func kindsOf(t *watchdog.Totals) []any {
-	return []any{&t.InputTokens, &t.OutputTokens, &t.Tokens, &t.Cost, &t.Requests, &t.Turns, &t.ToolCalls}
+	if err == nil && ends != "" {
+		s.Ends, err = time.Parse(timeLayout, ends)
+	}
+	return &s, err
 }
 
 var selectCharged = `
 	SELECT coalesce((SELECT currency FROM main.watchdog_spend WHERE scope = ?1 AND window_name = ''), ''), ` +
-	storerows.EachKind("coalesce(max(KIND), 0)") + `
+	storeflow.EachKind("coalesce(max(KIND), 0)") + `
 	FROM main.watchdog_spend WHERE scope = ?1 AND window_name = ?2`
 
-// charged returns the currency of a scope, and what a window of it is charged with.
-func (t *transaction) charged(scope, window string) (currency string, charged watchdog.Totals, err error) {
-	prepared, err := t.prepare(selectCharged) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return "", charged, err
-	}
-	into := append([]any{&currency}, kindsOf(&charged)...)
-	err = prepared.QueryRowContext(context.Background(), scope, window).Scan(into...)
+func (t spendTx) Charged(scope, window string) (currency string, charged watchdog.Totals, err error) {
+	into := append([]any{&currency}, storeflow.KindsOf(&charged)...)
+	err = t.values(selectCharged, []any{scope, window}, into...)
 	return currency, charged, err
 }
 
@@ -123,69 +79,41 @@ const setCurrency = `
 
 var (
 	setCharged = `
-	INSERT INTO main.watchdog_spend (scope, window_name, ends_at, ` + storerows.EachKind("KIND") + `)
-	VALUES (?, ?, ?, ` + storerows.EachKind("?") + `)
-	ON CONFLICT (scope, window_name) DO UPDATE SET ` + storerows.EachKind("KIND = excluded.KIND")
+	INSERT INTO main.watchdog_spend (scope, window_name, ends_at, ` + storeflow.EachKind("KIND") + `)
+	VALUES (?, ?, ?, ` + storeflow.EachKind("?") + `)
+	ON CONFLICT (scope, window_name) DO UPDATE SET ` + storeflow.EachKind("KIND = excluded.KIND")
 
 	insertSlice = `
 	INSERT INTO main.watchdog_slices (id, scope, window_name, taken_at, host, pid,
-		` + storerows.EachKind("granted_KIND") + `)
-	VALUES (?, ?, ?, ?, ?, ?, ` + storerows.EachKind("?") + `)`
+		` + storeflow.EachKind("granted_KIND") + `)
+	VALUES (?, ?, ?, ?, ?, ?, ` + storeflow.EachKind("?") + `)`
 )
 
-// charge writes a slice down, and what its window is charged with, if it fits.
-func (t *transaction) charge(s watchdog.Slice, window, currency string, taken *takenSlice) error {
-	if taken.Granted, taken.Fits = s.Fit(taken.Charged); !taken.Fits {
-		return nil
-	}
-	taken.Charged = taken.Charged.Add(taken.Granted)
+func (t spendTx) Charge(s watchdog.Slice, currency string, taken storeflow.Taken) error {
 	if err := t.run(setCurrency, s.Scope, currency); err != nil {
 		return err
 	}
-	if err := t.setCharged(s.Scope, window, taken.ends, &taken.Charged); err != nil {
+	if err := t.setCharged(s.Scope, taken.Window, taken.Ends, &taken.Charged); err != nil {
 		return err
 	}
-	host, pid := storerows.Process()
-	row := []any{s.ID, s.Scope, window, formatTime(taken.now), host, pid}
-	return t.run(insertSlice, append(row, kindsOf(&taken.Granted)...)...)
+	host, pid := storeflow.Process()
+	row := []any{s.ID, s.Scope, taken.Window, formatTime(taken.Now), host, pid}
+	return t.run(insertSlice, append(row, storeflow.KindsOf(&taken.Granted)...)...)
 }
 
-func (t *transaction) setCharged(scope, window string, ends time.Time, charged *watchdog.Totals) error {
-	return t.run(setCharged, append([]any{scope, window, nullTime(ends)}, kindsOf(charged)...)...)
+func (t spendTx) setCharged(scope, window string, ends time.Time, charged *watchdog.Totals) error {
+	return t.run(setCharged, append([]any{scope, window, nullTime(ends)}, storeflow.KindsOf(charged)...)...)
 }
 
 var returnSlice = `
-	UPDATE main.watchdog_slices SET returned_at = ?, ` + storerows.EachKind("returned_KIND = ?") + ` WHERE id = ?`
+	UPDATE main.watchdog_slices SET returned_at = ?, ` + storeflow.EachKind("returned_KIND = ?") + ` WHERE id = ?`
 
-// Return implements [watchdog.SpendStore]. It shares a transaction as Take does.
-func (s *Store) Return(ctx context.Context, id string, unused watchdog.Totals) error {
-	var refusal error
-	err := s.change(ctx, "return slice "+id, 1, func(t *transaction) (err error) {
-		refusal, err = t.giveBack(id, unused)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return refusal
-}
-
-func (t *transaction) giveBack(id string, unused watchdog.Totals) (refusal, err error) {
-	s, err := t.slice(id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("%w return: there is no slice %q", watchdog.ErrInvalid, id), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	charged, refusal := s.charged.GiveBack(s.granted, unused)
-	if refusal != nil || s.returned {
-		return refusal, nil
-	}
-	if !s.deleted {
-		if err := t.setCharged(s.scope, s.window, s.ends, &charged); err != nil {
-			return nil, err
+func (t spendTx) Return(id string, s *storeflow.Slice, charged, unused watchdog.Totals) error {
+	if !s.Deleted {
+		if err := t.setCharged(s.Scope, s.Window, s.Ends, &charged); err != nil {
+			return err
 		}
 	}
-	return nil, t.run(returnSlice, append(append([]any{formatTime(time.Now())}, kindsOf(&unused)...), id)...)
+	arguments := append([]any{formatTime(time.Now())}, storeflow.KindsOf(&unused)...)
+	return t.run(returnSlice, append(arguments, id)...)
 }

@@ -5,24 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
-
-// startColumns are the columns of version 7: the key of a start that is wanted, for which attempt, how often it was
-// claimed, and when it can be claimed again, in microseconds since 1970. Versions before leave them as they are, so
-// that they are void in another attempt.
-var startColumns = leaseTable{"watchdog_sessions", [][2]string{
-	{"start_key", "TEXT"},
-	{"start_attempt", "INTEGER"},
-	{"start_tries", "INTEGER"},
-	{"start_due", "INTEGER"},
-}}
 
 const (
 	// isToStart is the condition of a partial index. A query must repeat it word for word to use the index.
@@ -30,27 +20,6 @@ const (
 
 	rowStart = `CASE WHEN ` + isToStart + ` THEN start_tries || ' ' || start_due || ' ' || start_key ELSE '' END`
 )
-
-// createStarts is version 7.
-func createStarts(t *transaction) error {
-	err := t.complete(startColumns)
-	if err == nil {
-		err = t.exec(`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_start
-			ON watchdog_sessions (start_due, run_id) WHERE ` + isToStart)
-	}
-	if err != nil {
-		return fmt.Errorf("add to watchdog_sessions: %w", err)
-	}
-	return nil
-}
-
-// lacksStarts reports whether a column of version 7 is missing.
-func (t *transaction) lacksStarts() (bool, error) {
-	exist, err := t.columnNames(startColumns.name)
-	return slices.ContainsFunc(startColumns.columns, func(column [2]string) bool {
-		return !slices.Contains(exist, column[0])
-	}), err
-}
 
 // start reads what rowStart returns.
 func (r *rowReader) start(field int) (s session.WantedStart) {
@@ -102,13 +71,9 @@ func (s *Store) ClaimStart(ctx context.Context, lasts time.Duration) (session.Se
 }
 
 func (t *transaction) claimStart(lasts time.Duration) (claimed session.Session, found, err error) {
-	prepared, err := t.prepare(selectDueStart) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return claimed, nil, err
-	}
 	var now int64
 	var runID sql.NullString
-	err = prepared.QueryRowContext(context.Background(), storerows.SetBack.Microseconds()).Scan(&now, &runID)
+	err = t.values(selectDueStart, []any{storerows.SetBack.Microseconds()}, &now, &runID)
 	switch {
 	case err != nil:
 		return claimed, nil, err
@@ -127,14 +92,10 @@ func (t *transaction) claimStart(lasts time.Duration) (claimed session.Session, 
 
 // PutOffStart implements [session.Starts].
 func (s *Store) PutOffStart(ctx context.Context, claimed session.Session, pause time.Duration) (bool, error) {
-	micros := int64(-1)
-	if pause != session.NoMoreStarts {
-		micros = storerows.RoundUp(storerows.StartPause(pause))
-	}
 	var changed int64
 	err := s.change(ctx, "put off the start of session "+claimed.RunID, 1, func(t *transaction) (err error) {
 		changed, err = t.change(putOffStart,
-			claimed.RunID, claimed.Attempt, claimed.Start.Key, claimed.Start.Tries, micros)
+			claimed.RunID, claimed.Attempt, claimed.Start.Key, claimed.Start.Tries, storeflow.StartPause(pause))
 		return err
 	})
 	if err != nil {

@@ -35,3 +35,89 @@ func (s *Store) closeStatements() {
 	s.selection.close()
 	s.stalled.close()
 }
+
+// A querier runs queries: a writer, in its transaction, or a reading.
+type querier interface {
+	query(statement string, arguments ...any) (*sql.Rows, error)
+	// values reads the first row. The error is [sql.ErrNoRows] if there is none.
+	values(statement string, arguments []any, into ...any) error
+}
+
+// A reading is a call that reads. Its statement is kept in lazy, unless that is nil.
+type reading struct {
+	ctx   context.Context
+	store *Store
+	lazy  *lazyStatement
+}
+
+func (r reading) query(statement string, arguments ...any) (*sql.Rows, error) {
+	if r.lazy == nil {
+		return r.store.db.QueryContext(r.ctx, statement, arguments...)
+	}
+	prepared, err := r.lazy.prepare(r.ctx, r.store.db, statement) //nolint:sqlclosecheck // kept with the store
+	if err != nil {
+		return nil, err
+	}
+	return prepared.QueryContext(r.ctx, arguments...)
+}
+
+func (r reading) values(statement string, arguments []any, into ...any) error {
+	return r.store.db.QueryRowContext(r.ctx, statement, arguments...).Scan(into...)
+}
+
+// eachRow calls row for every row of a query.
+func eachRow(on querier, row func(*sql.Rows) error, statement string, arguments ...any) error {
+	rows, err := on.query(statement, arguments...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err has the error
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// rowsOf returns the rows of a query, as scan reads them. It does not call eachRow, to allocate less.
+func rowsOf[T any](
+	on querier, scan func(*sql.Rows) (T, error), statement string, arguments ...any,
+) (all []T, err error) {
+	rows, err := on.query(statement, arguments...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err has the error
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// readRows is rowsOf for a call that reads, and what says what.
+func readRows[T any](
+	ctx context.Context, s *Store, what string, scan func(*sql.Rows) (T, error), statement string, arguments ...any,
+) (all []T, err error) {
+	err = s.read(ctx, what, func() (err error) {
+		all, err = rowsOf(reading{ctx: ctx, store: s}, scan, statement, arguments...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// scanText reads the only column of a row.
+func scanText(rows *sql.Rows) (text string, err error) {
+	err = rows.Scan(&text)
+	return text, err
+}

@@ -10,22 +10,12 @@ import (
 
 	_ "modernc.org/sqlite" // the driver of Open
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // lockWait is how long a call waits for a connection, and for a lock of another writer. It is less than the record
 // timeout of a watchdog, so that the watchdog's error says what blocked it.
 const lockWait = 4 * time.Second
-
-// A Config opens a store with settings. The zero value is what [Open] and [New] use.
-type Config struct {
-	// Outbox puts each end of a run's window, a [watchdog.EventCancel] or a [watchdog.EventComplete], into the table
-	// watchdog_outbox as well, in the transaction that stores the event, and has the calls of a [session.Outbox] work.
-	// Somebody has to claim what is there and finish it, in this process or another, or it stays. False puts none, and
-	// these calls return [session.ErrNoOutbox].
-	Outbox bool
-}
 
 // A Store is a [session.Store], a [session.Lister], a [session.Outbox], a [watchdog.TransactionalStore], a
 // [watchdog.FeedStore] and a [watchdog.SpendStore] in an SQLite database; the package comment describes its tables.
@@ -45,94 +35,6 @@ type Store struct {
 	stalled     lazyStatement // selectStalled
 	selection   lazyStatement // selectSelection
 	reader      *reader       // of OpenReadOnly, else nil
-}
-
-// Open opens the database file at path and creates or migrates the schema. It creates the file, but not its folder.
-// The error names the file and says what to do. Open does not change a file that it cannot use: one that is damaged,
-// read-only, of a newer version ([ErrNewerSchema]) or with another events table ([ErrForeignTable]). The context
-// applies to the opening only. Close the store when it is no longer needed.
-func Open(ctx context.Context, path string) (*Store, error) { return Config{}.Open(ctx, path) }
-
-// Open is [Open] with settings.
-func (c Config) Open(ctx context.Context, path string) (*Store, error) {
-	file, err := checkPath(path)
-	if err != nil {
-		return nil, fmt.Errorf("open event database: %w", err)
-	}
-	db, err := sql.Open("sqlite", sourceName(file))
-	if err != nil {
-		return nil, fmt.Errorf("open event database %s: %w", file, err)
-	}
-	db.SetMaxOpenConns(maxConnections)
-	db.SetMaxIdleConns(maxConnections)
-	s := &Store{db: db, file: file, owned: true, outbox: c.Outbox, lockWait: lockWait, followPause: followPause}
-	err = s.migrate(ctx)
-	if err == nil {
-		s.returnWriter() // or the next call would open another connection, which reads the schema again
-		err = s.useWAL(ctx)
-	}
-	if err != nil {
-		return nil, errors.Join(s.wrapError("open", err), s.Close())
-	}
-	s.identity = identify(file)
-	return s, nil
-}
-
-// New returns a store in the host's own SQLite database, and creates or migrates the schema there. The host keeps the
-// database: New does not change its journal mode, and Close does not close it. Errors are those of [Open]. The database
-// may be in memory, and is then as durable as memory is.
-func New(ctx context.Context, db *sql.DB) (*Store, error) { return Config{}.New(ctx, db) }
-
-// New is [New] with settings.
-func (c Config) New(ctx context.Context, db *sql.DB) (*Store, error) {
-	if db == nil {
-		return nil, errors.New("open event database: the *sql.DB is nil")
-	}
-	s := &Store{db: db, file: "of the host", outbox: c.Outbox, lockWait: lockWait, followPause: followPause}
-	path, err := s.findFile(ctx)
-	if err == nil {
-		err = s.migrate(ctx)
-	}
-	if err != nil {
-		return nil, s.wrapError("open", err)
-	}
-	s.identity = identify(path)
-	return s, nil
-}
-
-// Append implements [watchdog.EventStore]. It returns when the events are durable, or when ctx is done. In that case
-// the events are not stored, unless they were being written at that moment; the error says which. An append costs one
-// sync of the disk, which it shares with the appends of other goroutines.
-func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("append %d events: %w", len(events), err)
-	}
-	rows, err := encode(events)
-	if err != nil {
-		return err
-	}
-	err = s.commit(ctx, len(rows), func(t *transaction) error {
-		_, err := t.insertEvents(rows)
-		return err
-	})
-	if errors.Is(err, ErrClosed) {
-		return fmt.Errorf("append %d events: %w", len(events), err)
-	}
-	return err
-}
-
-// Read implements [watchdog.EventStore]. If another program wrote a row whose timestamp or payload cannot be read, Read
-// returns an error that names the row.
-func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	var events []watchdog.Event
-	err := s.read(ctx, "events", func() (err error) {
-		events, err = s.query(ctx, aggregateType, aggregateID)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return events, nil
 }
 
 // read runs a query, and repeats it while the database is locked.
@@ -179,14 +81,4 @@ func (s *Store) startRead() error {
 	}
 	s.reads.Add(1)
 	return nil
-}
-
-const selectEvents = `SELECT ` + eventColumns + ` FROM main.events WHERE ` + ofAggregate
-
-func (s *Store) query(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	rows, err := s.db.QueryContext(ctx, selectEvents, aggregateType, aggregateID)
-	if err != nil {
-		return nil, err
-	}
-	return scanEvents(rows, aggregateType, aggregateID)
 }

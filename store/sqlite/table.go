@@ -1,7 +1,7 @@
 package sqlite
 
 import (
-	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,35 +9,20 @@ import (
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
-func (t *transaction) lacksEvents() (bool, error) {
-	exist, err := t.checkEvents()
-	return !exist, err
-}
-
-// checkEvents reports whether there is an events table. It fails if the table cannot be used in place.
-func (t *transaction) checkEvents() (exists bool, err error) {
+// describeEvents reports whether there is a table of events, and describes its columns.
+func (t *transaction) describeEvents() (exists bool, columns []storerows.Column, err error) {
 	var kind string
-	err = t.queryValue(&kind, `
+	err = t.values(`
 		SELECT coalesce(max(type), '') FROM main.sqlite_master
-		WHERE lower(name) = 'events' AND type IN ('table', 'view')`)
-	if err != nil || kind == "" {
-		return false, err
+		WHERE lower(name) = 'events' AND type IN ('table', 'view')`, nil, &kind)
+	switch {
+	case err != nil || kind == "":
+		return false, nil, err
+	case kind != "table":
+		return false, nil, fmt.Errorf("%w (events is a %s)", ErrForeignTable, kind)
 	}
-	if kind != "table" {
-		return false, fmt.Errorf("%w (events is a %s)", ErrForeignTable, kind)
-	}
-	columns, err := t.columns()
-	if err != nil {
-		return false, err
-	}
-	indexes, err := t.indexes()
-	if err != nil {
-		return false, err
-	}
-	if problems := storerows.TableProblems(describe(columns), indexes); len(problems) > 0 {
-		return false, fmt.Errorf("%w (%s)", ErrForeignTable, strings.Join(problems, "; "))
-	}
-	return true, nil
+	found, err := t.columns()
+	return true, describe(found), err
 }
 
 // A column is what SQLite knows of a column of the events table.
@@ -50,22 +35,13 @@ type column struct {
 }
 
 // columns lists the columns of the events table. Names are in lower case, because SQLite ignores their case.
-func (t *transaction) columns() (columns []column, err error) {
-	rows, err := t.conn.QueryContext(context.Background(), `
+func (t *transaction) columns() ([]column, error) {
+	return rowsOf(t, func(rows *sql.Rows) (c column, err error) {
+		err = rows.Scan(&c.name, &c.declared, &c.notNull, &c.hasDefault, &c.key, &c.generated)
+		return c, err
+	}, `
 		SELECT lower(name), coalesce(type, ''), "notnull", coalesce(upper(dflt_value), 'NULL') <> 'NULL', pk, hidden > 1
 		FROM pragma_table_xinfo('events', 'main')`)
-	if err != nil {
-		return nil, fmt.Errorf("list the columns of events: %w", err)
-	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
-	for rows.Next() {
-		var c column
-		if err := rows.Scan(&c.name, &c.declared, &c.notNull, &c.hasDefault, &c.key, &c.generated); err != nil {
-			return nil, fmt.Errorf("list the columns of events: %w", err)
-		}
-		columns = append(columns, c)
-	}
-	return columns, rows.Err()
 }
 
 func describe(columns []column) []storerows.Column {
@@ -112,25 +88,24 @@ func (c column) affinity() string {
 // indexes lists the indexes of the events table that cover all rows. Column names are in lower case, and empty for
 // expressions and for columns that the index does not compare byte by byte.
 func (t *transaction) indexes() (indexes []storerows.Index, err error) {
-	rows, err := t.conn.QueryContext(context.Background(), `
-		SELECT l.name, l."unique", CASE x.coll WHEN 'BINARY' THEN lower(coalesce(x.name, '')) ELSE '' END
-		FROM pragma_index_list('events', 'main') AS l, pragma_index_xinfo(l.name, 'main') AS x
-		WHERE l.partial = 0 AND x."key" = 1 ORDER BY l.name, x.seqno`)
-	if err != nil {
-		return nil, fmt.Errorf("list the indexes of events: %w", err)
-	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
-	for rows.Next() {
+	err = eachRow(t, func(rows *sql.Rows) error {
 		var i storerows.Index
 		var column string
-		if err := rows.Scan(&i.Name, &i.Unique, &column); err != nil {
-			return nil, fmt.Errorf("list the indexes of events: %w", err)
-		}
+		err := rows.Scan(&i.Name, &i.Unique, &column)
 		if last := len(indexes) - 1; last < 0 || indexes[last].Name != i.Name {
 			indexes = append(indexes, i)
 		}
 		last := &indexes[len(indexes)-1]
 		last.Columns = append(last.Columns, column)
-	}
-	return indexes, rows.Err()
+		return err
+	}, `
+		SELECT l.name, l."unique", CASE x.coll WHEN 'BINARY' THEN lower(coalesce(x.name, '')) ELSE '' END
+		FROM pragma_index_list('events', 'main') AS l, pragma_index_xinfo(l.name, 'main') AS x
+		WHERE l.partial = 0 AND x."key" = 1 ORDER BY l.name, x.seqno`)
+	return indexes, err
+}
+
+// columnNames returns the names of a table's columns in lower case, and none if there is no such table.
+func (t *transaction) columnNames(table string) ([]string, error) {
+	return rowsOf(t, scanText, `SELECT lower(name) FROM pragma_table_xinfo(?1, 'main')`, table)
 }

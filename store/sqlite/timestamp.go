@@ -14,6 +14,22 @@ const timeLayout = "2006-01-02 15:04:05.000000"
 // formatTime writes UTC and cuts off below the microsecond.
 func formatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
+// nullTime returns NULL for a zero time.
+func nullTime(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return formatTime(t)
+}
+
+// databaseTime is the SQL for the current time, which SQLite knows to the millisecond. databaseMicros is the same
+// time as a number.
+const (
+	databaseTime   = `strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'`
+	databaseMicros = `CAST(strftime('%s', 'now') AS INTEGER) * 1000000 ` +
+		`+ CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000`
+)
+
 // The forms of other writers: a clock time with or without seconds, then a zone; no zone means UTC. time.Parse
 // accepts any number of digits after the seconds without a layout of their own.
 var (

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"sync"
@@ -126,18 +127,6 @@ func (d *decider) finish() (panicked any) {
 	return d.panicked
 }
 
-func (t *transaction) selected(s watchdog.Selection) ([]watchdog.Event, error) {
-	prepared, err := t.prepare(selectSelection) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return nil, err
-	}
-	rows, err := prepared.QueryContext(context.Background(), selectionArguments(s)...)
-	if err != nil {
-		return nil, err
-	}
-	return selectFrom(rows, s)
-}
-
 // decided are the events that exchanges decided on, in their order.
 type decided struct {
 	events   []watchdog.Event
@@ -211,27 +200,16 @@ func (t *transaction) storedAs(events []watchdog.Event) ([]watchdog.Event, error
 
 // byID returns the events that have these IDs.
 func (t *transaction) byID(ids []string) (map[string]watchdog.Event, error) {
-	prepared, err := t.prepare(selectStored) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return nil, err
-	}
-	rows, err := prepared.QueryContext(context.Background(), jsonArray(ids))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
 	stored := make(map[string]watchdog.Event, len(ids))
-	for rows.Next() {
+	err := eachRow(t, func(rows *sql.Rows) error {
 		var r eventRow
 		var kind, id string
 		if err := r.scan(rows, &kind, &id); err != nil {
-			return nil, err
+			return err
 		}
 		e, err := r.event(kind, id)
-		if err != nil {
-			return nil, err
-		}
 		stored[e.ID] = e
-	}
-	return stored, rows.Err()
+		return err
+	}, selectStored, jsonArray(ids))
+	return stored, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // extraSynchronous is the setting EXTRA: a commit is on disk when it returns, in every journal mode. In DELETE mode
@@ -109,4 +110,13 @@ func (t *transaction) restoreSynchronous() error {
 		return nil
 	}
 	return t.exec(fmt.Sprint("PRAGMA main.synchronous = ", t.before))
+}
+
+// now returns the time of the database's clock.
+func (t *transaction) now() (time.Time, error) {
+	var text string
+	if err := t.queryValue(&text, "SELECT "+databaseTime); err != nil {
+		return time.Time{}, err
+	}
+	return time.Parse(timeLayout, text)
 }

@@ -84,12 +84,32 @@ func (w *writer) change(statement string, arguments ...any) (rows int64, err err
 	return result.RowsAffected()
 }
 
+// query runs a prepared query.
+func (w *writer) query(statement string, arguments ...any) (*sql.Rows, error) {
+	prepared, err := w.prepare(statement) //nolint:sqlclosecheck // kept as long as the writer
+	if err != nil {
+		return nil, err
+	}
+	return prepared.QueryContext(context.Background(), arguments...)
+}
+
+// values reads the first row of a prepared query.
+func (w *writer) values(statement string, arguments []any, into ...any) error {
+	prepared, err := w.prepare(statement) //nolint:sqlclosecheck // kept as long as the writer
+	if err != nil {
+		return err
+	}
+	return prepared.QueryRowContext(context.Background(), arguments...).Scan(into...)
+}
+
 // exec executes a statement without preparing it.
 func (w *writer) exec(statement string, arguments ...any) error {
 	_, err := w.conn.ExecContext(context.Background(), statement, arguments...)
 	return err
 }
 
+// queryValue reads the only value of a query, which it does not prepare: that costs more where a writer lives for one
+// transaction.
 func (w *writer) queryValue(into any, query string) error {
 	return w.conn.QueryRowContext(context.Background(), query).Scan(into)
 }

@@ -1,0 +1,74 @@
+package storeflow
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// A Judged is what a store found of the row of a session that was judged: whether it is as it was judged, whether it
+// could be locked, whether nobody else has claimed it, and whether what was asked for was done.
+type Judged struct{ AsJudged, Locked, Free, Done bool }
+
+// Outcome is empty if the session is as it was judged and free, and yet nothing was done: its end may be stored.
+func (j Judged) Outcome() (session.Outcome, error) {
+	switch {
+	case j.Done:
+		return session.Done, nil
+	case !j.AsJudged:
+		return session.Changed, nil
+	case !j.Locked:
+		return "", session.ErrLocked
+	case !j.Free:
+		return session.Taken, nil
+	default:
+		return "", nil
+	}
+}
+
+// StopFailed returns the column stop_failed for a claim, NULL if no agents were stopped.
+func StopFailed(c session.ClaimRequest) *bool {
+	if !c.Stopped {
+		return nil
+	}
+	return &c.StopFailed
+}
+
+// Encode returns the rows of the events of a warning, or of a cancel, which has one at least.
+func Encode[R any](
+	doing string, judged session.Session, events []watchdog.Event, encode func([]watchdog.Event) (R, error),
+) (R, error) {
+	rows, err := encode(events)
+	if err == nil && doing == "cancel" && len(events) == 0 {
+		err = errors.New("there is no cancel event")
+	}
+	if err != nil {
+		return rows, fmt.Errorf("%s session %s: %w", doing, judged.RunID, err)
+	}
+	return rows, nil
+}
+
+// EndID returns the ID of the end that a cancel stores: its last event.
+func EndID(c session.CancelRequest) string { return c.Events[len(c.Events)-1].ID }
+
+// CheckEnds returns the error of the first invalid ending.
+func CheckEnds(ends []session.Ending) error {
+	for _, e := range ends {
+		if err := e.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// NullJSON returns NULL for no JSON.
+func NullJSON(text json.RawMessage) *string {
+	if len(text) == 0 {
+		return nil
+	}
+	all := string(text)
+	return &all
+}

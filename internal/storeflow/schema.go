@@ -1,0 +1,328 @@
+package storeflow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed62658d38/watchdog/internal/storerows"
+)
+
+// A Schema is the tables of a store, by the versions that make them.
+type Schema struct {
+	Newest int // version
+	Parts  []Part
+	// Prefix is before the name of a table.
+	Prefix string
+	// Types is what stands for a word in braces in the definition of a column.
+	Types *strings.Replacer
+	// Options follow the columns of a table.
+	Options map[string]string
+	// Indexes are the statements that follow the tables and columns of a version.
+	Indexes map[int][]string
+	// EventIndex makes an index of the table of events.
+	EventIndex func(name, columns string) string
+}
+
+// A Database is what a Schema needs of a transaction.
+type Database struct {
+	Exec   func(statement string, arguments ...any) error
+	Values func(statement string, arguments []any, into ...any) error // reads the first row
+	// Names returns the columns of a table, none if there is no such table.
+	Names func(table string) ([]string, error)
+	// Add adds a column to a table, unless it is there.
+	Add func(table, column, is string) error
+	// Events reports whether there is a table of events, and describes its columns.
+	Events  func() (exists bool, columns []storerows.Column, err error)
+	Indexes func() ([]storerows.Index, error) // of that table
+	// Foreign is wrapped by the error of a table that is not ours, and Lacking says which columns that lacks.
+	Foreign error
+	Lacking func(columns []string) string
+}
+
+// HasEvents reports whether there is a table of events. It fails if that cannot be used in place.
+func (d *Database) HasEvents() (bool, error) {
+	exists, columns, err := d.Events()
+	if err != nil || !exists {
+		return false, err
+	}
+	indexes, err := d.Indexes()
+	if err != nil {
+		return false, err
+	}
+	if problems := storerows.TableProblems(columns, indexes); len(problems) > 0 {
+		return false, fmt.Errorf("%w (events: %s)", d.Foreign, strings.Join(problems, "; "))
+	}
+	return true, nil
+}
+
+// A Part is what a version of the schema makes: a table, columns of it that only one store has, or columns that the
+// version adds to a table.
+type Part struct {
+	Version int
+	Table   string
+	Columns []Column // a table without one of them is somebody else's
+	Key     string   // after the columns
+	// Added can each be NULL or have a default, so that programs of versions before, which do not know them, go on writing
+	// rows.
+	Added []Column
+}
+
+// A Column is the name of a column and its definition.
+type Column struct{ Name, Is string }
+
+// Parts are those of both stores, in the order of their versions.
+//
+// A row of watchdog_sessions is in a lease only if leased is its attempt: a program that knows no leases counts the
+// attempt up when it attaches, and so takes the row out of the lease. While a row is in a lease its threshold is
+// watchdog.NoLimit, so that the sweepers of such programs never find it, and own_threshold is its threshold. Leased is
+// the attempt with a minus for a row whose process was seen to die. A threshold is in nanoseconds, and 0 means the
+// sweeper's.
+//
+// Activity is in nanoseconds of the lease's clock, NULL for a run that has not signalled. It is in no index. A row that
+// is quiet has one of two columns: quiet_since, its activity, if it has no threshold of its own, or else quiet_due, its
+// activity and its threshold. Both are NULL for a session that is not quiet: signs of life of a busy session change no
+// index.
+//
+// A row with an allowance has no threshold. Its own_threshold is for programs that know no allowance, and its quiet_due
+// has the allowance added. An allowance that allowed says is of an earlier attempt, which such a program followed, is
+// void.
+//
+// A row that left a lease which expired says in expired_lease for which attempt, how often in a row the lease was found
+// not renewed, when it was renewed last, in microseconds since 1970, and its ID.
+//
+// The columns of a warning beside its time are what the session was like when it was warned, or its agents were
+// stopped: after a sign of life warned_at and, of an active session, stop_failed are void.
+var Parts = []Part{
+	{Version: 1, Table: "events", Columns: []Column{
+		{"id", "VARCHAR(36) NOT NULL PRIMARY KEY"},
+		{"aggregate_type", "VARCHAR(100) NOT NULL"},
+		{"aggregate_id", "VARCHAR(255) NOT NULL"},
+		{"event_type", "VARCHAR(200) NOT NULL"},
+		{"payload", "{payload} NOT NULL"},
+		{`"timestamp"`, "{time} NOT NULL"},
+		{"consensus_id", "VARCHAR(36)"},
+	}},
+	{Version: 2, Table: "watchdog_sessions", Columns: []Column{
+		{"run_id", "VARCHAR(255){bytes} NOT NULL PRIMARY KEY"},
+		{"parent", "VARCHAR(255) NOT NULL DEFAULT ''"},
+		{"status", "VARCHAR(20) NOT NULL"},
+		{"created_at", "{time} NOT NULL"},
+		{"last_event_at", "{time}"},
+		{"threshold", "{integer} NOT NULL DEFAULT 0"},
+		{"started_at", "{time} NOT NULL"},
+		{"host", "{text} NOT NULL DEFAULT ''"},
+		{"attempt", "{integer} NOT NULL"},
+		{"resumes", "{integer} NOT NULL DEFAULT 0"},
+		{"reason", "{text} NOT NULL DEFAULT ''"},
+	}},
+	// Each look at a lease counts looks up, which is how an observer knows that the database takes writes. Promise, clock,
+	// vouched and covered are in nanoseconds, the last three by the clock of the lease's process. Covered is as vouched,
+	// without the rows that cannot be written now; behind names these.
+	{Version: 3, Table: "watchdog_leases", Columns: []Column{
+		{"id", "VARCHAR(255){bytes} NOT NULL PRIMARY KEY"},
+		{"host", "{text} NOT NULL DEFAULT ''"},
+		{"promise", "{integer} NOT NULL"},
+		{"beat", "{integer} NOT NULL"},
+		{"clock", "{integer} NOT NULL"},
+		{"vouched", "{integer} NOT NULL"},
+		{"renewed_at", "{time} NOT NULL"},
+		{"looks", "{integer} NOT NULL DEFAULT 0"},
+		{"expired", "{time}"},
+	}, Added: []Column{{"covered", "{integer}"}, {"behind", "{JSON}"}}},
+	{Version: 3, Table: "watchdog_sessions", Added: []Column{
+		{"lease", "{lease}"},
+		{"leased", "{integer}"},
+		{"activity", "{integer}"},
+		{"quiet_since", "{integer}"},
+		{"quiet_due", "{integer}"},
+		{"own_threshold", "{integer}"},
+		{"state", "{JSON}"},
+		{"claim", "{text}"},
+		{"claimed_until", "{time}"},
+		{"warned_at", "{time}"},
+		{"warned_attempt", "{integer}"},
+		{"warned_lease", "{text}"},
+		{"warned_beat", "{integer}"}, // the activity
+		{"warned_last_event", "{time}"},
+		{"stop_failed", "{flag}"},
+		{"allowance", "{integer}"},
+		{"allowed", "{integer}"}, // the attempt that the allowance is for
+		{"expired_lease", "{text}"},
+	}},
+	// A scope has a row without a window name, which has its currency and is charged with what counts for ever, and a row
+	// for each window that something was charged in.
+	{Version: 4, Table: "watchdog_spend", Columns: slices.Concat([]Column{
+		{"scope", "VARCHAR(255){bytes} NOT NULL"},
+		{"window_name", "VARCHAR(64){bytes} NOT NULL"},
+		{"currency", "VARCHAR(16) NOT NULL DEFAULT ''"},
+		{"ends_at", "{time}"},
+	}, kindColumns("", "{integer} NOT NULL DEFAULT 0")), Key: "PRIMARY KEY (scope, window_name)"},
+	{Version: 4, Table: "watchdog_slices", Columns: slices.Concat([]Column{
+		{"id", "VARCHAR(36){bytes} NOT NULL PRIMARY KEY"},
+		{"scope", "VARCHAR(255){bytes} NOT NULL"},
+		{"window_name", "VARCHAR(64){bytes} NOT NULL"},
+		{"taken_at", "{time} NOT NULL"},
+		{"host", "{text} NOT NULL DEFAULT ''"},
+		{"pid", "{integer} NOT NULL DEFAULT 0"},
+	}, kindColumns("granted_", "{integer} NOT NULL"), []Column{{"returned_at", "{time}"}},
+		kindColumns("returned_", "{integer} NOT NULL DEFAULT 0"))},
+	// Due_at is when a notice is due, or until when it is claimed; a row of a version before is due, and was never
+	// claimed. Paused_at is when due_at was set, and waited are its delays in all, in microseconds.
+	{Version: 5, Table: "watchdog_outbox", Added: []Column{
+		{"due_at", "{time} NOT NULL DEFAULT {before}"},
+		{"tries", "{integer} NOT NULL DEFAULT 0"},
+		{"paused_at", "{time} NOT NULL DEFAULT {before}"},
+		{"waited", "{integer} NOT NULL DEFAULT 0"},
+	}},
+	// The attempts whose rows were in a lease when another process than that of the lease ended them, or took them over. A
+	// row is written in that transaction, deleted when the lease's process was told of it, and goes with the lease.
+	//
+	// Rejected: to ask watchdog_sessions what ended since a transaction. Every keeper read what the whole fleet had ended,
+	// and as long as any transaction of the server stayed open the same again and again.
+	{Version: 6, Table: "watchdog_lease_ends", Columns: []Column{
+		{"lease", "{lease}{cascade} NOT NULL"},
+		{"run_id", "VARCHAR(255){bytes} NOT NULL"},
+		{"attempt", "{integer} NOT NULL"},
+	}, Key: "PRIMARY KEY (lease, run_id, attempt)"},
+	// The key of a start that is wanted, for which attempt, how often it was claimed, and when it can be claimed again.
+	// Versions before leave the columns as they are, so that they are void in another attempt.
+	{Version: 7, Table: "watchdog_sessions", Added: []Column{
+		{"start_key", "{text}"},
+		{"start_attempt", "{integer}"},
+		{"start_tries", "{integer}"},
+		{"start_due", "{due}"},
+	}},
+}
+
+func kindColumns(prefix, is string) (all []Column) {
+	for _, kind := range SpendKinds {
+		all = append(all, Column{prefix + kind, is})
+	}
+	return all
+}
+
+// Version returns the version of the schema, 0 if there is none of ours. It fails if the version is newer than this
+// one, and does not say that this one can use it.
+func (s *Schema) Version(d Database) (version int, err error) {
+	names, err := d.Names("watchdog_schema")
+	if err != nil || len(names) == 0 {
+		return 0, err
+	}
+	reader := "0"
+	if slices.Contains(names, "oldest_reader") {
+		reader = "coalesce(oldest_reader, 0)"
+	}
+	oldest := 0
+	err = d.Values(fmt.Sprintf(`
+		SELECT coalesce((SELECT version FROM %[1]s ORDER BY version DESC LIMIT 1), 0),
+			coalesce((SELECT %[2]s FROM %[1]s ORDER BY version DESC LIMIT 1), 0)`,
+		s.Prefix+"watchdog_schema", reader), nil, &version, &oldest)
+	if err != nil {
+		return 0, err
+	}
+	return version, storerows.CheckVersion(version, oldest, s.Newest)
+}
+
+// Make makes the tables of a version, the columns that it adds, and its indexes. Version 1 takes over a table of events
+// that exists.
+func (s *Schema) Make(version int, d Database) error {
+	made := map[string]bool{}
+	for _, p := range s.Parts {
+		if p.Version != version || len(p.Columns) == 0 || made[p.Table] {
+			continue
+		}
+		made[p.Table] = true
+		if err := d.Exec(s.definition(version, p.Table)); err != nil {
+			return fmt.Errorf("create %s: %w", p.Table, err)
+		}
+	}
+	for _, p := range s.Parts {
+		for _, c := range p.Added {
+			if p.Version != version {
+				continue
+			}
+			if err := d.Add(p.Table, c.Name, s.Types.Replace(c.Is)); err != nil {
+				return fmt.Errorf("add a column to %s: %w", p.Table, err)
+			}
+		}
+	}
+	return s.makeIndexes(version, d)
+}
+
+func (s *Schema) makeIndexes(version int, d Database) error {
+	statements := s.Indexes[version]
+	if version == 1 {
+		existing, err := d.Indexes()
+		if err != nil {
+			return err
+		}
+		for _, index := range storerows.MissingIndexes(existing) {
+			statements = append(statements, s.EventIndex(index.Name, `"`+strings.Join(index.Columns, `", "`)+`"`))
+		}
+	}
+	for _, statement := range statements {
+		if err := d.Exec(statement); err != nil {
+			return fmt.Errorf("make the indexes of version %d: %w", version, err)
+		}
+	}
+	return nil
+}
+
+// definition returns the statement that makes a table, of all parts.
+func (s *Schema) definition(version int, table string) string {
+	var lines []string
+	var keys []string
+	for _, p := range s.Parts {
+		if p.Version != version || p.Table != table {
+			continue
+		}
+		for _, c := range p.Columns {
+			lines = append(lines, c.Name+" "+c.Is)
+		}
+		if p.Key != "" {
+			keys = append(keys, p.Key)
+		}
+	}
+	lines = append(lines, keys...)
+	return s.Types.Replace("CREATE TABLE IF NOT EXISTS " + s.Prefix + table + " (\n\t" + strings.Join(lines, ",\n\t") +
+		"\n)" + s.Options[table])
+}
+
+// Complete returns the newest version of which all tables and columns exist, the given one at most. It fails if a table
+// that exists is not ours.
+func (s *Schema) Complete(version int, d Database) (int, error) {
+	exists, err := d.HasEvents()
+	if err != nil {
+		return 0, err
+	}
+	if !exists {
+		version = 0
+	}
+	for _, p := range s.Parts {
+		if p.Version == 1 {
+			continue
+		}
+		exist, err := d.Names(p.Table)
+		if err != nil {
+			return 0, err
+		}
+		if lacks := without(p.Columns, exist); len(exist) > 0 && len(lacks) > 0 {
+			return 0, fmt.Errorf("%w (%s %s)", d.Foreign, p.Table, d.Lacking(lacks))
+		}
+		if len(exist) == 0 || len(without(p.Added, exist)) > 0 {
+			version = min(version, p.Version-1)
+		}
+	}
+	return version, nil
+}
+
+// without returns the names of the columns that do not exist.
+func without(columns []Column, exist []string) (names []string) {
+	for _, c := range columns {
+		if !slices.Contains(exist, c.Name) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
