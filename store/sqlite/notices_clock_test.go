@@ -127,6 +127,7 @@ func TestNoticeOfWrongClock(t *testing.T) {
 
 // A table without the columns that version 5 got later gets them, and its notices have waited for no time.
 func TestOutboxWithoutPauses(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	before := openWith(t, file, withOutbox)
 	require.NoError(t, before.Append(t.Context(), numbered(1)))

@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 	if job := os.Getenv(childVariable); job != "" {
 		os.Exit(runChild(job))
 	}
+	_ = flag.Set("test.parallel", "4") // a commit waits for the disk
 	goleak.VerifyTestMain(m)
 }
 
@@ -86,18 +88,21 @@ func inEachSetup(t *testing.T, test func(t *testing.T, open func(t *testing.T) p
 }
 
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putter) {
 		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return open(t) })
 	})
 }
 
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putter) {
 		sessiontest.Run(t, func(t *testing.T) session.Store { return open(t) })
 	})
 }
 
 func TestSpend(t *testing.T) {
+	t.Parallel()
 	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putter) {
 		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return open(t) })
 	})
@@ -118,6 +123,7 @@ func TestDurableHostDatabase(t *testing.T) {
 }
 
 func TestClosedStore(t *testing.T) {
+	t.Parallel()
 	t.Run("refuses appends and reads", func(t *testing.T) {
 		s := openNew(t)
 		if err := s.Close(); err != nil {
@@ -148,6 +154,7 @@ func TestClosedStore(t *testing.T) {
 }
 
 func TestCloseWaitsForCalls(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	var calls sync.WaitGroup
 	for n := range int64(32) {
@@ -168,6 +175,7 @@ func TestCloseWaitsForCalls(t *testing.T) {
 
 // Every goroutine reads its own appends.
 func TestConcurrentCalls(t *testing.T) {
+	t.Parallel()
 	const writers, each = 16, 8
 	s := openNew(t)
 	var all sync.WaitGroup
@@ -191,6 +199,7 @@ func TestConcurrentCalls(t *testing.T) {
 }
 
 func TestNilDatabase(t *testing.T) {
+	t.Parallel()
 	if _, err := sqlite.New(t.Context(), nil); !errorHas(err, "nil") {
 		t.Errorf("New returned %v", err)
 	}
