@@ -38,6 +38,9 @@ var setups = map[string]struct {
 }{
 	"opened from a path": {slow: true, each: true, open: func(t *testing.T) putter {
 		file := newFile(t)
+		if err := os.WriteFile(file, emptyStore(t), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		s := openAt(t, file)
 		return putter{Store: s, other: openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
 	}},
@@ -45,10 +48,6 @@ var setups = map[string]struct {
 		file := newFile(t)
 		s := openWith(t, file, sqlite.Config{Outbox: true})
 		return putter{Store: s, other: openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
-	}},
-	"in a host's database": {slow: true, open: func(t *testing.T) putter {
-		db := hostDatabase(t, newFile(t))
-		return putter{Store: newStore(t, db), other: db}
 	}},
 	"in a pool of one connection, with an outbox": {slow: true, open: func(t *testing.T) putter {
 		db := openPlain(t, newFile(t), "busy_timeout(0)", "journal_mode(DELETE)")
@@ -66,6 +65,28 @@ var setups = map[string]struct {
 		mustExec(t, db, "PRAGMA journal_mode = WAL")
 		return putter{Store: newStore(t, db), other: openPlain(t, file, "busy_timeout(10000)")}
 	}},
+}
+
+var emptyFile struct {
+	once    sync.Once
+	content []byte
+}
+
+// emptyStore returns the file of a store without rows, which is made once.
+func emptyStore(t *testing.T) []byte {
+	t.Helper()
+	emptyFile.once.Do(func() {
+		file := newFile(t)
+		if err := openAt(t, file).Close(); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		emptyFile.content = content
+	})
+	return emptyFile.content
 }
 
 // inEachSetup runs a test with each way to open a store.
