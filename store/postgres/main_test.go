@@ -49,7 +49,7 @@ func server(tb testing.TB) *pgtest.Server {
 	tb.Helper()
 	shared.once.Do(func() {
 		// A table that was emptied and vacuumed between two tests is planned as an empty one when it has ten thousand rows.
-		options := pgtest.Options{Settings: []string{"max_connections=200", "autovacuum=off"}}
+		options := pgtest.Options{Settings: []string{"max_connections=200", "autovacuum=off", "full_page_writes=off"}}
 		shared.server, shared.err = pgtest.New(context.Background(), options)
 	})
 	if errors.Is(shared.err, pgtest.ErrNotInstalled) {
@@ -59,10 +59,18 @@ func server(tb testing.TB) *pgtest.Server {
 	return shared.server
 }
 
+// newDSN returns the connection string of an empty database.
 func newDSN(tb testing.TB) string {
 	tb.Helper()
 	s := server(tb)
-	return s.DSN(s.Database(tb))
+	name := emptied.take()
+	if name == "" {
+		name = s.Database(tb)
+		emptied.created(tb, s.DSN(name))
+	}
+	dsn := s.DSN(name)
+	tb.Cleanup(func() { emptied.give(name, dsn) })
+	return dsn
 }
 
 // openAt opens a store, and closes it when the test ends.
