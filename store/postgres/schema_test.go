@@ -15,6 +15,7 @@ import (
 )
 
 func TestNewSchema(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	openAt(t, dsn, postgres.Config{})
 	pool := hostPool(t, dsn)
@@ -191,6 +192,7 @@ var withoutLeases = []string{
 }
 
 func TestSchemas(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	pool := hostPool(t, dsn)
 	mustExec(t, pool, `CREATE SCHEMA "search path"`)
@@ -221,6 +223,7 @@ func TestSchemas(t *testing.T) {
 
 // Several stores of one process may create one schema at once.
 func TestStoresOpenAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, schema := range map[string]string{"that exists": "public", "that does not exist": "fresh"} {
 		t.Run(name, func(t *testing.T) {
 			dsn := newDSN(t)
