@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 	if job := os.Getenv(childVariable); job != "" {
 		os.Exit(runChild(job))
 	}
+	useMemory()
 	_ = flag.Set("test.parallel", "8") // those that are parallel wait for most of their time
 	code := m.Run()
 	if s := shared.server; s != nil {
@@ -49,7 +50,9 @@ func server(tb testing.TB) *pgtest.Server {
 	tb.Helper()
 	shared.once.Do(func() {
 		// A table that was emptied and vacuumed between two tests is planned as an empty one when it has ten thousand rows.
-		options := pgtest.Options{Settings: []string{"max_connections=200", "autovacuum=off", "full_page_writes=off"}}
+		options := pgtest.Options{Settings: []string{
+			"max_connections=200", "autovacuum=off", "full_page_writes=off", "max_wal_size=128MB",
+		}}
 		shared.server, shared.err = pgtest.New(context.Background(), options)
 	})
 	if errors.Is(shared.err, pgtest.ErrNotInstalled) {
