@@ -30,7 +30,10 @@ func TestMain(m *testing.M) {
 	if job := os.Getenv(childVariable); job != "" {
 		os.Exit(runChild(job))
 	}
-	useMemory()
+	flag.Parse()
+	if flag.Lookup("test.bench").Value.String() == "" { // a sync of a file in memory costs nothing
+		useMemory()
+	}
 	_ = flag.Set("test.parallel", "8") // those that are parallel wait for most of their time
 	code := m.Run()
 	if s := shared.server; s != nil {
