@@ -47,6 +47,7 @@ func fail(err error) int {
 
 // Several processes may create the tables of one database at once.
 func TestProcessesOpenAtOnce(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	var all sync.WaitGroup
 	for n := range 8 {

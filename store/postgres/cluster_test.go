@@ -146,7 +146,7 @@ func (c *cluster) guard(
 func (c *cluster) write(writer string) {
 	store := openAt(c, c.dsn, postgres.Config{})
 	n := 0
-	c.load.every(time.Millisecond, func() {
+	c.load.every(4*time.Millisecond, func() {
 		n++
 		e := numbered(int64(n))
 		e.ID, e.AggregateID = fmt.Sprintf("%s-%d", writer, n), writer

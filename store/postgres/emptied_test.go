@@ -14,6 +14,7 @@ import (
 
 // Rows are written by look-ups in the right index, or in one pass, also while the planner believes that there are none.
 func TestEmptiedTable(t *testing.T) {
+	t.Parallel()
 	const rows = 5000
 	dsn := newDSN(t)
 	openAt(t, dsn, postgres.Config{})

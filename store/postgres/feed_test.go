@@ -67,6 +67,7 @@ func (f *follower) ended(t *testing.T) error {
 }
 
 func TestFollow(t *testing.T) {
+	t.Parallel()
 	for name, open := range setups {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,6 +107,7 @@ func tellsEachOnce(t *testing.T, s putter) {
 
 // What a transaction wrote is told when it commits, and what was written meanwhile only once.
 func TestFollowOpenTransaction(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	s.SetFollowPause(100 * time.Millisecond)
@@ -136,6 +138,7 @@ func TestFollowOpenTransaction(t *testing.T) {
 
 // Nothing that is stored after ready is missed or told twice, whatever is stored at the same time.
 func TestFollowManyWriters(t *testing.T) {
+	t.Parallel()
 	s := openAt(t, newDSN(t)+"&pool_max_conns=8", postgres.Config{})
 	s.SetFollowPause(100 * time.Millisecond)
 	done := make(chan struct{})
@@ -192,6 +195,7 @@ func TestFollowManyWriters(t *testing.T) {
 }
 
 func TestFollowProcess(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	f := follow(t, openAt(t, dsn, postgres.Config{Schema: "fresh"}), "run-1")
 	child := exec.CommandContext(t.Context(), os.Args[0])

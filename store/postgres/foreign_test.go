@@ -110,6 +110,7 @@ func refusesForeign(t *testing.T, table, names string) {
 }
 
 func TestForeignIndexes(t *testing.T) {
+	t.Parallel()
 	t.Run("are used if they are equivalent", func(t *testing.T) {
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)

@@ -16,6 +16,7 @@ import (
 
 // TestLeaseConnection protects a process from being taken for dead because others use its pool.
 func TestLeaseConnection(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	other := hostPool(t, dsn)
 	t.Run("a lease is begun and renewed while the host holds every connection", func(t *testing.T) {
@@ -55,6 +56,7 @@ func TestLeaseConnection(t *testing.T) {
 
 // TestSpareConnection protects live sessions while the host holds every connection of its pool.
 func TestSpareConnection(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	pool := hostPool(t, dsn, func(c *pgxpool.Config) { c.MaxConns = 1 })
 	s := newStore(t, pool)

@@ -44,7 +44,8 @@ func cancelOne(t *testing.T, s *postgres.Store, runID string) {
 }
 
 // TestHOT checks that the updates that a busy fleet makes all the time write to no index. The first ones move rows to
-// pages with room.
+// pages with room. An open transaction in any database has the server keep old versions, for which a page must have
+// room, too: so no test runs beside this one.
 func TestHOT(t *testing.T) {
 	dsn := newDSN(t)
 	first, s, pool := openAt(t, dsn, postgres.Config{}), openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
@@ -99,6 +100,7 @@ func updates(t *testing.T, pool *pgxpool.Pool, table string) (all, hot int) {
 // TestLateFreshen checks that a statement of a client that gave up, and that is carried out after a later one, changes
 // nothing.
 func TestLateFreshen(t *testing.T) {
+	t.Parallel()
 	s := openAt(t, newDSN(t), postgres.Config{})
 	begin(t, s, lease1)
 	attachLeased(t, s, lease1, "run-1")
@@ -122,6 +124,7 @@ func TestLateFreshen(t *testing.T) {
 
 // TestObserveLeases checks that what is locked is not observed, and that the beat of what is observed is the newest.
 func TestObserveLeases(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, stranger := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	for _, id := range []string{"lease-1", "lease-2", "lease-3"} {
@@ -163,6 +166,7 @@ func TestObserveLeases(t *testing.T) {
 
 // TestExpireWhileAttaching checks that a row is in a lease that lives, or in none, whichever is first.
 func TestExpireWhileAttaching(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn+"&pool_max_conns=8", postgres.Config{}), hostPool(t, dsn)
 	attached, late := 0, 0
@@ -232,6 +236,7 @@ const renewLeaseBefore = `
 // TestLeasesBeforeBehind checks that leases of programs which know only vouched get the columns for rows that are
 // behind, and that the programs go on.
 func TestLeasesBeforeBehind(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	begin(t, s, lease1)
@@ -256,6 +261,7 @@ func TestLeasesBeforeBehind(t *testing.T) {
 
 // TestProgramWithoutLeases checks that a program that knows no leases takes over a row, and never finds one of a lease.
 func TestProgramWithoutLeases(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	l := begin(t, s, lease1)
@@ -293,6 +299,7 @@ func TestProgramWithoutLeases(t *testing.T) {
 
 // TestThresholdOfLeased checks that a row has its own threshold again when it leaves its lease, however it does.
 func TestThresholdOfLeased(t *testing.T) {
+	t.Parallel()
 	s := openAt(t, newDSN(t), postgres.Config{})
 	for _, own := range []time.Duration{0, time.Hour, watchdog.NoLimit} {
 		for name, leave := range map[string]func(l session.Lease, runID string) error{

@@ -35,6 +35,7 @@ func showing(t *testing.T, pool *pgxpool.Pool, computed map[string]string) {
 // TestStalledAtLimit checks each comparison with the database's clock at the limit itself, and a microsecond from it:
 // run-0 is at the limit, and run-1 has one microsecond more of it.
 func TestStalledAtLimit(t *testing.T) {
+	t.Parallel()
 	const (
 		longAgo = `statement_timestamp() - interval '1 day'`
 		age     = `statement_timestamp() - interval '2 minutes' + r.resumes * interval '1 microsecond'`
@@ -101,6 +102,7 @@ func TestStalledAtLimit(t *testing.T) {
 
 // A claim is over at its end.
 func TestClaimAtItsEnd(t *testing.T) {
+	t.Parallel()
 	for at, want := range map[string]session.Outcome{
 		"statement_timestamp()":                            session.Done,
 		"statement_timestamp() + interval '1 microsecond'": session.Taken,
@@ -117,6 +119,7 @@ func TestClaimAtItsEnd(t *testing.T) {
 
 // TestReadableTimes checks that a row is readable as far as Go can read its times, and not a microsecond further.
 func TestReadableTimes(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	mustExec(t, pool, `INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, attempt)
@@ -141,6 +144,7 @@ func TestReadableTimes(t *testing.T) {
 
 // Rows that cannot be read, and seem to have been silent for long, keep no other from being found.
 func TestUnreadableAndSilent(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	l := begin(t, s, lease1)

@@ -82,6 +82,7 @@ func refusesLocked(t *testing.T, mode pgx.QueryExecMode, chosen func(i int) bool
 
 // TestLockedLease checks that what needs a lease does not wait for long for a transaction that has locked its row.
 func TestLockedLease(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	host := hostPool(t, dsn, func(c *pgxpool.Config) { c.MaxConns = 1 })
 	s, stranger := newStore(t, host), hostPool(t, dsn)

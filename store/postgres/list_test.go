@@ -15,6 +15,7 @@ import (
 
 // TestList compares the pages of lists with those of the plain store.
 func TestList(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s := newPutter(t, dsn, dsn)
 	plain := &session.Memory{}
@@ -57,6 +58,7 @@ func TestList(t *testing.T) {
 
 // TestListOfOddTimes checks that a list has each row once, and ends, whatever the times of other writers.
 func TestListOfOddTimes(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s := newPutter(t, dsn, dsn)
 	var want []string

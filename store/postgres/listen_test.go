@@ -105,6 +105,7 @@ func TestListenLatency(t *testing.T) {
 // The host's configuration of its pool is that of the listener's connection, too. What the host does with notifications
 // changes nothing for the listener, nor the listener for the host.
 func TestListenHost(t *testing.T) {
+	t.Parallel()
 	const theirs = "host_channel"
 	hosts := make(chan *pgconn.Notification, 10)
 	pool := hostPool(t, newDSN(t), func(c *pgxpool.Config) {
@@ -132,6 +133,7 @@ func TestListenHost(t *testing.T) {
 
 // A listener gets no notifications of another schema.
 func TestListenSchemas(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	here := openAt(t, dsn, postgres.Config{Schema: "here"})
 	there := openAt(t, dsn, postgres.Config{Schema: "there"})

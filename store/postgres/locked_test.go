@@ -108,6 +108,7 @@ func TestLockedRow(t *testing.T) {
 
 // TestReferencedRow checks that a row is written while a transaction of the host's refers to it by a foreign key.
 func TestReferencedRow(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, host := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	fresh, ends := attachMany(t, s, 3)
@@ -132,6 +133,7 @@ func TestReferencedRow(t *testing.T) {
 
 // TestLockTimeoutOfHost checks that a write which waited leaves the lock_timeout of the host's connection as it was.
 func TestLockTimeoutOfHost(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	stranger := hostPool(t, dsn)
 	host := hostPool(t, dsn, func(c *pgxpool.Config) { c.MaxConns = 1 })
@@ -160,6 +162,7 @@ func sessionOf(t *testing.T, s *postgres.Store, runID string) session.Session {
 // TestSmallUpdates checks that two programs which update rows in random order neither block nor deadlock a batch. Each
 // has a half of the rows, so that they do not deadlock each other.
 func TestSmallUpdates(t *testing.T) {
+	t.Parallel()
 	const rows = 400
 	dsn := newDSN(t)
 	s, strangers := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
@@ -170,7 +173,7 @@ func TestSmallUpdates(t *testing.T) {
 		all.Go(func() { updateAtRandom(t, strangers, half*rows/2, rows/2, ended) })
 	}
 	locked := 0
-	for range 50 {
+	for range 20 {
 		left := fresh
 		for round := 0; len(left) > 0; round++ {
 			require.Less(t, round, 500, "a row never comes free")
@@ -216,6 +219,7 @@ func updateAtRandom(t *testing.T, pool *pgxpool.Pool, from, n int, ended <-chan 
 // TestRefusedRow checks that a row which a trigger or a constraint of the host's refuses does not take its batch with
 // it.
 func TestRefusedRow(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	fresh, ends := attachMany(t, s, 50)
@@ -241,6 +245,7 @@ func TestRefusedRow(t *testing.T) {
 
 // TestRefusedTable checks that a table which refuses every row is an error, after few statements.
 func TestRefusedTable(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	fresh, _ := attachMany(t, s, 50)
@@ -254,6 +259,7 @@ func TestRefusedTable(t *testing.T) {
 
 // TestAttachLocked: a run begins though another transaction has locked its row for longer than one write waits.
 func TestAttachLocked(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, stranger := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	attach(t, s, "run-1")

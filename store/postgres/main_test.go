@@ -30,6 +30,10 @@ func TestMain(m *testing.M) {
 	if job := os.Getenv(childVariable); job != "" {
 		os.Exit(runChild(job))
 	}
+	flag.Parse()
+	if flag.Lookup("test.bench").Value.String() == "" { // a sync of a file in memory costs nothing
+		useMemory()
+	}
 	_ = flag.Set("test.parallel", "8") // those that are parallel wait for most of their time
 	code := m.Run()
 	if s := shared.server; s != nil {
@@ -49,7 +53,9 @@ func server(tb testing.TB) *pgtest.Server {
 	tb.Helper()
 	shared.once.Do(func() {
 		// A table that was emptied and vacuumed between two tests is planned as an empty one when it has ten thousand rows.
-		options := pgtest.Options{Settings: []string{"max_connections=200", "autovacuum=off"}}
+		options := pgtest.Options{Settings: []string{
+			"max_connections=200", "autovacuum=off", "full_page_writes=off", "max_wal_size=128MB",
+		}}
 		shared.server, shared.err = pgtest.New(context.Background(), options)
 	})
 	if errors.Is(shared.err, pgtest.ErrNotInstalled) {
@@ -59,10 +65,18 @@ func server(tb testing.TB) *pgtest.Server {
 	return shared.server
 }
 
+// newDSN returns the connection string of an empty database.
 func newDSN(tb testing.TB) string {
 	tb.Helper()
 	s := server(tb)
-	return s.DSN(s.Database(tb))
+	name := emptied.take()
+	if name == "" {
+		name = s.Database(tb)
+		emptied.created(tb, s.DSN(name))
+	}
+	dsn := s.DSN(name)
+	tb.Cleanup(func() { emptied.give(name, dsn) })
+	return dsn
 }
 
 // openAt opens a store, and closes it when the test ends.

@@ -223,6 +223,7 @@ func TestLockedNotice(t *testing.T) {
 
 // What the page for operators says of the role that delivers is enough, and each right is needed.
 func TestDeliveryRights(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	pool := hostPool(t, dsn)
 	cfg := postgres.Config{Schema: "watchdog", Outbox: true}

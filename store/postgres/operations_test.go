@@ -46,6 +46,7 @@ func documented(t *testing.T, page, section string) (statements []string) {
 
 // What the pages for operators say works.
 func TestOperations(t *testing.T) {
+	t.Parallel()
 	t.Run("the rights are enough, and each is needed", func(t *testing.T) {
 		grants := documented(t, "operations.md", "Rights")
 		dsn := newDSN(t)

@@ -15,6 +15,7 @@ import (
 )
 
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	own := pgtest.Start(t, pgtest.Options{})
 	s := openAt(t, own.DSN(own.Database(t)), withOutbox)
 	judged := attach(t, s, "run-1")
@@ -53,6 +54,7 @@ func TestOutage(t *testing.T) {
 }
 
 func TestTooManyConnections(t *testing.T) {
+	t.Parallel()
 	own := pgtest.Start(t, pgtest.Options{Settings: []string{
 		"max_connections=4", "superuser_reserved_connections=0", "max_wal_senders=0", "autovacuum=off",
 	}})
@@ -120,6 +122,7 @@ func openWithLimit(t *testing.T, dsn, setting, value string) *postgres.Store {
 }
 
 func TestReadOnlyDatabase(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	_, err := postgres.Open(t.Context(), dsn+"&default_transaction_read_only=on", postgres.Config{})
 	require.ErrorContains(t, err, "read-only")
@@ -127,6 +130,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 }
 
 func TestMissingRights(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	pool := hostPool(t, dsn)
 	mustExec(t, pool, "DROP ROLE IF EXISTS guest", "CREATE ROLE guest LOGIN", "REVOKE CREATE ON SCHEMA public FROM PUBLIC")

@@ -211,6 +211,7 @@ func second[A, B any](_ A, b B) B { return b }
 // Select reads a few of a hundred thousand events by an index, and so do Layers and the poll of one run. The plans are
 // the same before and after the table is analyzed.
 func TestEventPlans(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	mustExec(t, pool, `INSERT INTO events

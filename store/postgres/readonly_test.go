@@ -132,6 +132,7 @@ func readsOnly(t *testing.T, s *postgres.Store) {
 }
 
 func TestReadOnly(t *testing.T) {
+	t.Parallel()
 	t.Run("a store reads, and writes nothing", func(t *testing.T) {
 		dsn := newDSN(t)
 		writer := openAt(t, dsn, postgres.Config{})
@@ -218,6 +219,7 @@ func TestReadOnly(t *testing.T) {
 
 // Compiling a page of a million sessions takes most of a second, and reading it a thousandth of that.
 func TestNotCompiled(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	openAt(t, dsn, postgres.Config{})
 	for _, readOnly := range []bool{false, true} {
@@ -231,6 +233,7 @@ func TestNotCompiled(t *testing.T) {
 }
 
 func TestReadOnlyRefuses(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		cfg        postgres.Config
 		statements []string

@@ -15,6 +15,7 @@ import (
 )
 
 func TestNewSchema(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	openAt(t, dsn, postgres.Config{})
 	pool := hostPool(t, dsn)
@@ -35,6 +36,7 @@ func TestNewSchema(t *testing.T) {
 func TestExistingDatabase(t *testing.T) {
 	t.Parallel()
 	t.Run("of a newer version is refused and left as it is", func(t *testing.T) {
+		t.Parallel()
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
 		mustExec(t, pool, "CREATE TABLE watchdog_schema (version integer PRIMARY KEY)",
@@ -46,6 +48,7 @@ func TestExistingDatabase(t *testing.T) {
 		assert.Equal(t, before, texts(t, pool, everything))
 	})
 	t.Run("of the first version gets its sessions", func(t *testing.T) {
+		t.Parallel()
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
 		require.NoError(t, openAt(t, dsn, postgres.Config{}).Append(t.Context(), numbered(1)))
@@ -59,6 +62,7 @@ func TestExistingDatabase(t *testing.T) {
 		"of this version, made when that had no leases": {},
 	} {
 		t.Run(name+" gets its leases", func(t *testing.T) {
+			t.Parallel()
 			dsn := newDSN(t)
 			pool := hostPool(t, dsn)
 			attach(t, openAt(t, dsn, postgres.Config{}), "run-1")
@@ -79,6 +83,7 @@ func TestExistingDatabase(t *testing.T) {
 	}
 	for reader, refused := range map[string]bool{"NULL": true, "8": true, "7": false, "6": false, "5": false, "4": false, "3": false, "1": false} {
 		t.Run("of a newer version for programs from version "+reader+" on", func(t *testing.T) {
+			t.Parallel()
 			dsn := newDSN(t)
 			pool := hostPool(t, dsn)
 			openAt(t, dsn, postgres.Config{})
@@ -99,6 +104,7 @@ func TestExistingDatabase(t *testing.T) {
 		})
 	}
 	t.Run("that others use is not migrated while they wait", func(t *testing.T) {
+		t.Parallel()
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
 		openAt(t, dsn, postgres.Config{})
@@ -115,6 +121,7 @@ func TestExistingDatabase(t *testing.T) {
 	})
 	for _, table := range []string{"events", "watchdog_sessions", "watchdog_outbox", "watchdog_spend", "watchdog_slices", "watchdog_lease_ends"} {
 		t.Run("whose "+table+" were dropped gets them again", func(t *testing.T) {
+			t.Parallel()
 			dsn := newDSN(t)
 			openAt(t, dsn, postgres.Config{})
 			mustExec(t, hostPool(t, dsn), "DROP TABLE "+table+" CASCADE")
@@ -125,6 +132,7 @@ func TestExistingDatabase(t *testing.T) {
 		})
 	}
 	t.Run("of version 4 keeps what is in the outbox, and has it delivered", func(t *testing.T) {
+		t.Parallel()
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
 		require.NoError(t, openAt(t, dsn, postgres.Config{}).Close())
@@ -140,12 +148,14 @@ func TestExistingDatabase(t *testing.T) {
 		assert.Equal(t, []string{"1", "2", "3", "4", "5", "6", "7"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
 	})
 	t.Run("whose columns of deliveries were dropped gets them again", func(t *testing.T) {
+		t.Parallel()
 		dsn := newDSN(t)
 		openAt(t, dsn, withOutbox)
 		mustExec(t, hostPool(t, dsn), "ALTER TABLE watchdog_outbox DROP COLUMN due_at, DROP COLUMN alert", putBefore("old"))
 		assert.Equal(t, []string{"old 1"}, claimAll(t, openAt(t, dsn, withOutbox), time.Hour))
 	})
 	t.Run("whose outbox others use is not migrated while they wait", func(t *testing.T) {
+		t.Parallel()
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
 		openAt(t, dsn, withOutbox)
@@ -157,12 +167,14 @@ func TestExistingDatabase(t *testing.T) {
 		openAt(t, dsn, withOutbox)
 	})
 	t.Run("can be used by programs from version 3 on", func(t *testing.T) {
+		t.Parallel()
 		dsn := newDSN(t)
 		openAt(t, dsn, postgres.Config{})
 		assert.Equal(t, []string{"1", "2", "3", "3", "3", "3", "3"},
 			texts(t, hostPool(t, dsn), "SELECT oldest_reader::text FROM watchdog_schema ORDER BY version"))
 	})
 	t.Run("with a table of slices that is not ours is refused", func(t *testing.T) {
+		t.Parallel()
 		dsn := newDSN(t)
 		openAt(t, dsn, postgres.Config{})
 		mustExec(t, hostPool(t, dsn), "DROP TABLE watchdog_slices", "CREATE TABLE watchdog_slices (id text, tenant text)")
@@ -191,6 +203,7 @@ var withoutLeases = []string{
 }
 
 func TestSchemas(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	pool := hostPool(t, dsn)
 	mustExec(t, pool, `CREATE SCHEMA "search path"`)
@@ -221,6 +234,7 @@ func TestSchemas(t *testing.T) {
 
 // Several stores of one process may create one schema at once.
 func TestStoresOpenAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, schema := range map[string]string{"that exists": "public", "that does not exist": "fresh"} {
 		t.Run(name, func(t *testing.T) {
 			dsn := newDSN(t)

@@ -79,7 +79,7 @@ func TestSearchPath(t *testing.T) {
 		t.Skip("runs in the plain tests only: it takes long, and runs the same Go code as TestEvents and others")
 	}
 	t.Parallel()
-	dsn := newDSN(t)
+	dsn := server(t).DSN(server(t).Database(t)) // to drop so many functions takes longer than to create a database
 	mustExec(t, hostPool(t, dsn), shadows)
 	evil := dsn + "&search_path=evil,pg_catalog,public"
 	_, err := hostPool(t, evil).Exec(t.Context(), "SELECT 1 FROM (VALUES ('a'::varchar)) AS v (a) WHERE a = 'a'")

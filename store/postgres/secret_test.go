@@ -13,6 +13,7 @@ import (
 )
 
 func TestNoPasswordInErrors(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	for name, dsn := range map[string]string{
 		"nobody listens":            "postgres://app:" + canary + "@127.0.0.1:1/db",

@@ -32,6 +32,7 @@ func filter(all []watchdog.Event, s watchdog.Selection) (selected []watchdog.Eve
 }
 
 func TestSelect(t *testing.T) {
+	t.Parallel()
 	for name, open := range setups {
 		t.Run(name, func(t *testing.T) {
 			seed := rand.Uint64()
@@ -88,6 +89,7 @@ func selectsAsFilter(t *testing.T, s putter, random *rand.Rand) {
 }
 
 func TestSelectFarTimes(t *testing.T) {
+	t.Parallel()
 	s := setups["opened"](t)
 	require.NoError(t, s.Append(t.Context(), numbered(1)))
 	for year, want := range map[int]int{-400_000: 1, -1: 1, 1: 1, 9999: 0, 10_000: 0, 400_000: 0} {

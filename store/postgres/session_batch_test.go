@@ -157,6 +157,7 @@ func (l *losing) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]
 
 // TestSweepTogether checks the passes of sweepers that cancel in batches.
 func TestSweepTogether(t *testing.T) {
+	t.Parallel()
 	newSweeper := func(t *testing.T, store session.Store) *sweep.Sweeper {
 		t.Helper()
 		sweeper, err := sweep.New(store, store, sweep.Config{

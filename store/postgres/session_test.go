@@ -17,6 +17,7 @@ import (
 // When several hosts attach to one new run at once, each sees the attempt before its own. They wait for a row that
 // none of them could see when its statement began.
 func TestAttachAtOnce(t *testing.T) {
+	t.Parallel()
 	s := openAt(t, newDSN(t)+"&pool_max_conns=8", postgres.Config{})
 	for run := range 30 {
 		var all sync.WaitGroup
@@ -40,6 +41,7 @@ func TestAttachAtOnce(t *testing.T) {
 
 // Writers of the same events and rows in opposite orders do not deadlock.
 func TestDeadlocks(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s := openAt(t, dsn+"&pool_max_conns=8", postgres.Config{})
 	begin(t, s, lease1)
@@ -74,6 +76,7 @@ func TestDeadlocks(t *testing.T) {
 
 // A cancel of a session that was freshened after it was judged does nothing.
 func TestFreshenThenCancel(t *testing.T) {
+	t.Parallel()
 	s := openAt(t, newDSN(t), postgres.Config{})
 	begin(t, s, lease1)
 	judged := attach(t, s, "run-1")
@@ -86,6 +89,7 @@ func TestFreshenThenCancel(t *testing.T) {
 
 // A cancel of a session whose row became unreadable after it was judged does nothing.
 func TestUnreadableThenCancel(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s := openAt(t, dsn, postgres.Config{})
 	judged := attach(t, s, "run-1")
@@ -98,6 +102,7 @@ func TestUnreadableThenCancel(t *testing.T) {
 
 // One payload that the server cannot read, such as one with \u0000, does not keep the others from being counted.
 func TestHistoryOfEscapes(t *testing.T) {
+	t.Parallel()
 	s := openAt(t, newDSN(t), postgres.Config{})
 	for i, payload := range []string{
 		`{"reason":"stall","note":"\u0000"}`, `{"reason":"stall"}`, `{"reason":"st\u0061ll"}`, `{"reason":"stall","a":"\ud800"}`,

@@ -146,6 +146,7 @@ func assertSums(t *testing.T, pool *pgxpool.Pool) string {
 
 // What a process was granted is charged after SIGKILL, each slice once and whole.
 func TestSpendAfterKill(t *testing.T) {
+	t.Parallel()
 	const rounds = 8
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
@@ -175,6 +176,7 @@ func TestSpendAfterKill(t *testing.T) {
 
 // Several processes never exceed the limit of a scope, and nothing that they take is lost.
 func TestSpendOfProcesses(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	openAt(t, dsn, postgres.Config{})
 	var all sync.WaitGroup
@@ -193,6 +195,7 @@ func TestSpendOfProcesses(t *testing.T) {
 
 // A take of a scope that another transaction holds fails in time, charges nothing, and can be made again.
 func TestSpendLocked(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, stranger := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	_, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
@@ -222,6 +225,7 @@ func TestSpendLocked(t *testing.T) {
 
 // Takes and returns of one scope wait for their turn for longer than for any other lock: many may stand in the queue.
 func TestSpendQueue(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	_, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
@@ -249,6 +253,7 @@ func TestSpendQueue(t *testing.T) {
 
 // Two takes of one ID in two scopes at once are one slice and one error.
 func TestSpendOneIDOfTwoScopes(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, stranger := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	tx, err := stranger.Begin(t.Context())
@@ -294,6 +299,7 @@ func TestSpendWindowOfDatabase(t *testing.T) {
 
 // A slice whose window was deleted has ended, and is charged nowhere when it is returned.
 func TestSpendOfDeletedWindow(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	slice := sliceOf("slice-1", 5, 60)
@@ -310,6 +316,7 @@ func TestSpendOfDeletedWindow(t *testing.T) {
 
 // Whoever finds a slice that was never given back sees whose it is.
 func TestSliceHasItsProcess(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s := openAt(t, dsn, postgres.Config{})
 	_, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))

@@ -24,13 +24,9 @@ var setups = map[string]func(t *testing.T) putter{
 		dsn := newDSN(t)
 		return newPutter(t, dsn, dsn)
 	},
-	"in a host's table": func(t *testing.T) putter {
+	"in a host's table and pool of one connection, without a cache, with German dates in another zone": func(t *testing.T) putter {
 		dsn := newDSN(t)
 		mustExec(t, hostPool(t, dsn), foreignTable)
-		return newPutterWith(t, dsn, dsn, withOutbox)
-	},
-	"in a host's pool of one connection, without a cache, with German dates in another zone": func(t *testing.T) putter {
-		dsn := newDSN(t)
 		pool := hostPool(t, dsn, func(c *pgxpool.Config) {
 			c.MaxConns, c.ConnConfig.StatementCacheCapacity, c.ConnConfig.DescriptionCacheCapacity = 1, 0, 0
 			c.ConnConfig.RuntimeParams["TimeZone"] = "Asia/Kolkata"
@@ -99,33 +95,47 @@ type withoutListener struct {
 func TestTransactionPooler(t *testing.T) {
 	t.Parallel()
 	pooler := pgtest.StartPooler(t, server(t), pgtest.TransactionMode)
-	name := server(t).Database(t)
-	s := newPutterWith(t, pooler.DSN(name), server(t).DSN(name), withOutbox)
+	through := func(t *testing.T) putter {
+		name := server(t).Database(t)
+		return newPutterWith(t, pooler.DSN(name), server(t).DSN(name), withOutbox)
+	}
 	t.Run("keeps every rule of events", func(t *testing.T) {
+		t.Parallel()
+		s := through(t)
 		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
 	})
 	t.Run("keeps every rule of shared limits", func(t *testing.T) {
+		t.Parallel()
+		s := through(t)
 		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return s.emptied(t) })
 	})
 	t.Run("keeps every rule of sessions, except those of listening", func(t *testing.T) {
+		t.Parallel()
+		s := through(t)
 		sessiontest.Run(t, func(t *testing.T) session.Store { return withoutListener{s.emptied(t), s, s} })
 	})
 	t.Run("cannot listen, and says so", func(t *testing.T) {
-		began := time.Now()
+		t.Parallel()
+		s, began := through(t), time.Now()
 		err := s.Listen(t.Context(), func() { t.Error("Listen called ready") }, func(string) {})
 		require.ErrorIs(t, err, postgres.ErrNoNotifications)
 		assert.Less(t, time.Since(began), 30*time.Second)
 	})
-	t.Run("cancels each session once", func(t *testing.T) { cancelsAtOnce(t, s.emptied(t)) })
+	t.Run("cancels each session once", func(t *testing.T) {
+		t.Parallel()
+		cancelsAtOnce(t, through(t))
+	})
 }
 
 func TestSessionPooler(t *testing.T) {
+	t.Parallel()
 	pooler := pgtest.StartPooler(t, server(t), pgtest.SessionMode)
 	name := server(t).Database(t)
 	listenLatencies(t, newPutter(t, pooler.DSN(name)+"&pool_max_conns=1", server(t).DSN(name)))
 }
 
 func TestClosedStore(t *testing.T) {
+	t.Parallel()
 	t.Run("refuses every call", func(t *testing.T) {
 		s := openAt(t, newDSN(t), postgres.Config{})
 		require.NoError(t, s.Close())
@@ -218,6 +228,7 @@ func tableCalls(s *postgres.Store) map[string]func(context.Context) error {
 }
 
 func TestInvalidArguments(t *testing.T) {
+	t.Parallel()
 	ctx, dsn := t.Context(), newDSN(t)
 	_, err := postgres.New(ctx, nil, postgres.Config{})
 	require.ErrorContains(t, err, "nil")

@@ -36,6 +36,7 @@ func cancelWithResume(id, runID string) session.CancelRequest {
 
 // TestCancelMeetsEnd checks that an end which commits while a cancel waits for it is written down, and nothing else.
 func TestCancelMeetsEnd(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{Outbox: true}), hostPool(t, dsn)
 	begin(t, s, lease1)
@@ -104,6 +105,7 @@ func TestCancelMeetsEnd(t *testing.T) {
 
 // TestOutbox checks that each end is in the outbox once, if that is on, and nothing else.
 func TestOutbox(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	off, on, pool := openAt(t, dsn, postgres.Config{}), openAt(t, dsn, postgres.Config{Outbox: true}), hostPool(t, dsn)
 	outbox := func() []string {

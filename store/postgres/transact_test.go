@@ -137,6 +137,7 @@ func keepsRulesOfTransact(t *testing.T, s *postgres.Store) {
 
 // Two batches with the same runs in opposite orders wait for each other in one order.
 func TestTransactOrder(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s := openAt(t, dsn+"&pool_max_conns=16", postgres.Config{})
 	var all sync.WaitGroup
@@ -191,6 +192,7 @@ func (*tripCounter) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQu
 func (*tripCounter) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
 func TestTransactRoundTrips(t *testing.T) {
+	t.Parallel()
 	for mode, want := range map[pgx.QueryExecMode]struct{ transact, call int64 }{
 		pgx.QueryExecModeCacheStatement: {4, 1}, pgx.QueryExecModeSimpleProtocol: {5, 3},
 	} {
@@ -218,6 +220,7 @@ func TestTransactRoundTrips(t *testing.T) {
 
 // An exchange waits for an append of the same ID, and keeps the event of that.
 func TestTransactWaits(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	tx, err := pool.Begin(t.Context())
@@ -236,6 +239,7 @@ func TestTransactWaits(t *testing.T) {
 }
 
 func TestTransactEndedContext(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t) + "&pool_max_conns=2"
 	s := openAt(t, dsn, postgres.Config{})
 	t.Run("while it decides", func(t *testing.T) {
@@ -292,6 +296,7 @@ func TestTransactEndedContext(t *testing.T) {
 
 // A panic of Decide leaves nothing locked.
 func TestTransactPanic(t *testing.T) {
+	t.Parallel()
 	s := openAt(t, newDSN(t)+"&pool_max_conns=1", postgres.Config{})
 	e := counting("run-1")
 	e.Decide = func([]watchdog.Event) []watchdog.Event { panic("decide") }
@@ -302,6 +307,7 @@ func TestTransactPanic(t *testing.T) {
 
 // The stores of two schemas do not wait for each other.
 func TestTransactSchemas(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	here := openAt(t, dsn, postgres.Config{Schema: "here"})
 	there := openAt(t, dsn, postgres.Config{Schema: "there"})

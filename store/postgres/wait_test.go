@@ -26,6 +26,7 @@ func waitForLock(t *testing.T, pool *pgxpool.Pool) {
 
 // A statement that the server rolls back is repeated.
 func TestSerializationFailure(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s := openAt(t, dsn+"&default_transaction_isolation=serializable", postgres.Config{})
 	pool := hostPool(t, dsn)
@@ -48,6 +49,7 @@ func TestSerializationFailure(t *testing.T) {
 
 // A transaction that the server rolls back because of a deadlock is repeated.
 func TestDeadlockRepeated(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn+"&deadlock_timeout=100ms", postgres.Config{}), hostPool(t, dsn)
 	tx, err := pool.Begin(t.Context())
@@ -78,6 +80,7 @@ func TestDeadlockRepeated(t *testing.T) {
 
 // A batch that waits for the lock of an event holds no lock of a later ID.
 func TestInsertOrder(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	tx, err := pool.Begin(t.Context())

@@ -23,6 +23,7 @@ const (
 // TestAllowanceBefore checks that sweepers which know no allowance do not end a run sooner, and that the allowance of an
 // attempt which a process of their version followed is void.
 func TestAllowanceBefore(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
 	l := beginLease(t, s, "lease-1")

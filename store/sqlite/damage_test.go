@@ -12,6 +12,7 @@ import (
 )
 
 func TestDamagedFile(t *testing.T) {
+	t.Parallel()
 	whole := fileWithEvents(t, 1000)
 	for name, test := range map[string]struct {
 		content []byte
@@ -80,6 +81,7 @@ func refusesDamaged(t *testing.T, content []byte, says string) {
 }
 
 func TestReadOnlyDatabase(t *testing.T) {
+	t.Parallel()
 	for name, parameters := range map[string]string{
 		"mode=ro":    "?mode=ro",
 		"immutable":  "?immutable=1",
@@ -107,6 +109,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 }
 
 func TestFullDatabase(t *testing.T) {
+	t.Parallel()
 	t.Run("is an error for New, and nothing is written", func(t *testing.T) {
 		db := openPlain(t, newFile(t))
 		db.SetMaxOpenConns(1)

@@ -59,6 +59,7 @@ func appends(t *testing.T, s *sqlite.Store, n int64) {
 }
 
 func TestFollow(t *testing.T) {
+	t.Parallel()
 	t.Run("tells of another program's events", func(t *testing.T) {
 		whileFollowed(t, func(t *testing.T, _ *sqlite.Store, db *sql.DB, told func() []string) {
 			mustExec(t, db, foreignRow("theirs", "host.note", "'2026-03-04T12:00:00Z'"))
@@ -87,6 +88,7 @@ func TestFollow(t *testing.T) {
 }
 
 func TestFollowClosed(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, openPlain(t, newFile(t)))
 		err := s.Follow(t.Context(), "", func() {
@@ -102,6 +104,7 @@ func TestFollowClosed(t *testing.T) {
 
 // Nothing is told once the store is closed, also of what was read before.
 func TestFollowClosedWhileTold(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, openPlain(t, newFile(t)))
 		var told []watchdog.Event
@@ -122,6 +125,7 @@ func TestFollowClosedWhileTold(t *testing.T) {
 }
 
 func TestFollowWithoutRowID(t *testing.T) {
+	t.Parallel()
 	db := openPlain(t, newFile(t))
 	mustExec(t, db, tableWith()+" WITHOUT ROWID")
 	s := newStore(t, db)

@@ -25,6 +25,7 @@ const foreignTable = `CREATE TABLE Events (
 )`
 
 func TestForeignTable(t *testing.T) {
+	t.Parallel()
 	t.Run("is used in place and its other columns are left alone", func(t *testing.T) {
 		db := hostDatabase(t, newFile(t))
 		mustExec(t, db, tableWith("tenant TEXT NOT NULL DEFAULT 'main'", "note TEXT"),
@@ -112,6 +113,7 @@ func refusesForeign(t *testing.T, table, names string) {
 }
 
 func TestForeignIndexes(t *testing.T) {
+	t.Parallel()
 	t.Run("are used if they are equivalent", func(t *testing.T) {
 		db := openPlain(t, newFile(t))
 		mustExec(t, db, tableWith(),

@@ -74,6 +74,7 @@ func appendLater(ctx context.Context, s *sqlite.Store, events ...watchdog.Event)
 
 // Appends that arrive during a commit share the next one.
 func TestSharedCommit(t *testing.T) {
+	t.Parallel()
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		var results []<-chan error
 		for n := range int64(10) {
@@ -94,6 +95,7 @@ func TestSharedCommit(t *testing.T) {
 
 // A shared transaction has at most MaxRows rows.
 func TestSharedCommitLimit(t *testing.T) {
+	t.Parallel()
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		var results []<-chan error
 		for batch := range int64(3) {
@@ -118,6 +120,7 @@ func TestSharedCommitLimit(t *testing.T) {
 
 // A batch that cannot be stored does not fail the batches that share its transaction.
 func TestSharedCommitFailure(t *testing.T) {
+	t.Parallel()
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		bad := numbered(3)
 		bad.Type = "unwanted"
@@ -140,6 +143,7 @@ func TestSharedCommitFailure(t *testing.T) {
 
 // An append whose context ends while it waits is withdrawn.
 func TestCancelWaitingAppend(t *testing.T) {
+	t.Parallel()
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		ctx, cancel := context.WithCancel(t.Context())
 		withdrawn := appendLater(ctx, s, numbered(1))
@@ -159,6 +163,7 @@ func TestCancelWaitingAppend(t *testing.T) {
 
 // An append whose context ends during its commit says that it may be stored.
 func TestCancelRunningAppend(t *testing.T) {
+	t.Parallel()
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		g.release()
 		synctest.Wait()
@@ -181,6 +186,7 @@ func TestCancelRunningAppend(t *testing.T) {
 }
 
 func TestCloseWaitsForCommits(t *testing.T) {
+	t.Parallel()
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		second := appendLater(t.Context(), s, numbered(1))
 		synctest.Wait()
@@ -204,6 +210,7 @@ func TestCloseWaitsForCommits(t *testing.T) {
 
 // Append returns the error of its commit, and the next append works.
 func TestFailedCommit(t *testing.T) {
+	t.Parallel()
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		g.release()
 		synctest.Wait()

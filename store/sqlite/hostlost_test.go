@@ -18,6 +18,7 @@ import (
 // back, one that an earlier version claimed back, one whose lease an earlier version expired, one that a program
 // without leases had taken over, and one that never had a lease.
 func TestHostLost(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s := openAt(t, file)
 	db := openPlain(t, file)
@@ -89,6 +90,7 @@ func TestHostLost(t *testing.T) {
 
 // TestExpiredLeaseAdded: a table of a version before gets the column, and its rows are as they were.
 func TestExpiredLeaseAdded(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s := openAt(t, file)
 	db := openPlain(t, file)

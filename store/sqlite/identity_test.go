@@ -37,6 +37,7 @@ var goneBy = map[string]struct {
 
 // An append whose event is in no file of that name is an error, and so is each call from then on.
 func TestFileIsGone(t *testing.T) {
+	t.Parallel()
 	for name, gone := range goneBy {
 		t.Run(name, func(t *testing.T) {
 			inFolder(t, func(t *testing.T, file string) {
@@ -105,6 +106,7 @@ func everyCall(t *testing.T, s *sqlite.Store) map[string]error {
 
 // Appends that wait for a commit after which the file is gone are not written, and are told the same.
 func TestFileIsGoneForAll(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		file, g := newFile(t), &gate{open: make(chan struct{})}
 		db := hookedDatabase(t, file, g.before)
@@ -131,6 +133,7 @@ func TestFileIsGoneForAll(t *testing.T) {
 
 // Batches whose transaction failed are each told in the transaction of their own.
 func TestFileIsGoneForEach(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		file, commits, flaw := newFile(t), -100, errors.New("disk I/O error")
 		db := hookedDatabase(t, file, func(statement string) error {
@@ -163,6 +166,7 @@ func TestFileIsGoneForEach(t *testing.T) {
 
 // Calls of many goroutines all learn of it.
 func TestFileIsGoneForMany(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		file := newFile(t)
 		s, err := sqlite.Open(t.Context(), file)
@@ -186,6 +190,7 @@ func TestFileIsGoneForMany(t *testing.T) {
 
 // The path is looked at once a second at most. Commits after the last look are checked when the store is closed.
 func TestFileIsLookedAtSeldom(t *testing.T) {
+	t.Parallel()
 	inFolder(t, func(t *testing.T, file string) {
 		s, err := sqlite.Open(t.Context(), file)
 		require.NoError(t, err)
@@ -208,6 +213,7 @@ func TestFileIsLookedAtSeldom(t *testing.T) {
 
 // A write of one statement has no transaction around it, and is looked after all the same.
 func TestFileIsGoneFromUnderALease(t *testing.T) {
+	t.Parallel()
 	inFolder(t, func(t *testing.T, file string) {
 		s, err := sqlite.Open(t.Context(), file)
 		require.NoError(t, err)
@@ -223,6 +229,7 @@ func TestFileIsGoneFromUnderALease(t *testing.T) {
 
 // A store that is opened on a file of the current schema writes nothing to it, and yet knows it from the opening on.
 func TestFileIsGoneBeforeTheFirstAppend(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		file := newFile(t)
 		require.NoError(t, openAt(t, file).Close())
@@ -237,6 +244,7 @@ func TestFileIsGoneBeforeTheFirstAppend(t *testing.T) {
 
 // What else is done to the file ends nothing.
 func TestFileIsThere(t *testing.T) {
+	t.Parallel()
 	for name, does := range map[string]func(t *testing.T, file string){
 		"is moved away and back": func(t *testing.T, file string) {
 			rename(t, file, file+".old")
@@ -298,6 +306,7 @@ func TestFileIsLookedForWhereItWas(t *testing.T) {
 
 // A path that cannot be followed says nothing of the file.
 func TestFileCannotBeLookedAt(t *testing.T) {
+	t.Parallel()
 	inFolder(t, func(t *testing.T, file string) {
 		s := openAt(t, file)
 		require.NoError(t, s.Append(t.Context(), numbered(0)))
@@ -317,6 +326,7 @@ func TestFileCannotBeLookedAt(t *testing.T) {
 
 // A database that is in no file has none that could go.
 func TestMemoryIsNotLookedFor(t *testing.T) {
+	t.Parallel()
 	for _, source := range []string{
 		":memory:", "file::memory:?cache=shared", "file:name?mode=memory&cache=shared", "file:/name?vfs=memdb", "",
 	} {
@@ -337,6 +347,7 @@ func TestMemoryIsNotLookedFor(t *testing.T) {
 
 // A store that was opened again has the file that is there.
 func TestFileIsOpenedAgain(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		file := newFile(t)
 		s, err := sqlite.Open(t.Context(), file)

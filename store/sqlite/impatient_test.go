@@ -15,6 +15,7 @@ import (
 // TestImpatientCallers protects, under the race detector, that what a call returns whose context ends while it is being
 // written is not written any more, as the named result of a function was to which the write belonged.
 func TestImpatientCallers(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	require.NoError(t, s.BeginLease(t.Context(), session.Lease{ID: "lease", Promise: time.Minute}))
 	_, attached, err := s.Attach(t.Context(), session.Session{RunID: "run-0"})

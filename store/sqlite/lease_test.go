@@ -65,6 +65,7 @@ const (
 )
 
 func TestVersionBefore(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
 	l := beginLease(t, s, "lease-1")
@@ -106,6 +107,7 @@ func TestVersionBefore(t *testing.T) {
 
 // Observing changes the file if there are suspects, and only then.
 func TestObserve(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s := openAt(t, file)
 	want := beginLease(t, s, "lease-1")
@@ -132,6 +134,7 @@ func TestObserve(t *testing.T) {
 
 // A database that cannot be written to observes no suspect.
 func TestObserveReadOnly(t *testing.T) {
+	t.Parallel()
 	db := openPlain(t, newFile(t))
 	db.SetMaxOpenConns(1)
 	s := newStore(t, db)
@@ -146,6 +149,7 @@ func TestObserveReadOnly(t *testing.T) {
 
 // What the contract says of a locked row is what a locked database is.
 func TestLockedJudgement(t *testing.T) {
+	t.Parallel()
 	withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
 		defer unlock()
 		for _, name := range []string{"Attach", "Claim", "Warn", "Cancel", "CancelAll", "ExpireLease"} {
@@ -164,6 +168,7 @@ func TestLockedJudgement(t *testing.T) {
 
 // A renewal, which is one statement, tries without a transaction first, and then waits for the lock as all others do.
 func TestLockedRenewal(t *testing.T) {
+	t.Parallel()
 	renew := func(ctx context.Context, s *sqlite.Store) error {
 		return s.RenewLease(ctx, session.Lease{ID: "none", Beat: 2})
 	}
@@ -189,6 +194,7 @@ func TestLockedRenewal(t *testing.T) {
 
 // A row that a trigger of the host's refuses stays in its expired lease, and the others leave it.
 func TestExpireRefused(t *testing.T) {
+	t.Parallel()
 	db := openPlain(t, newFile(t))
 	s := newStore(t, db)
 	l := beginLease(t, s, "lease-1")
@@ -212,6 +218,7 @@ func TestExpireRefused(t *testing.T) {
 
 // Rows leave a lease in batches, with their last activity by the database's clock.
 func TestExpireBatches(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
 	l := beginLease(t, s, "lease-1")
@@ -243,6 +250,7 @@ func fillLease(tb testing.TB, db *sql.DB, lease string, n int) {
 
 // A page ends and the next begins right also where activities differ by less than a microsecond.
 func TestStalledWithinMicrosecond(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
 	l := beginLease(t, s, "lease-1")
@@ -277,6 +285,7 @@ func TestStalledWithinMicrosecond(t *testing.T) {
 
 // A row of a lease that cannot be read is reported once, and is not stalled.
 func TestUnreadableLeased(t *testing.T) {
+	t.Parallel()
 	for column, value := range map[string]string{
 		"last_event_at": "'yesterday'", "created_at": "'now'", "threshold": "-1",
 		"started_at": "'noon'", "own_threshold": "-5", "state": "'no JSON'", "warned_lease": "'x'",
@@ -311,6 +320,7 @@ func TestUnreadableLeased(t *testing.T) {
 
 // Signs of life of a busy session write no index entry, and none of a quiet one is lost.
 func TestQuietColumns(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
 	beginLease(t, s, "lease-1")
@@ -341,6 +351,7 @@ func TestQuietColumns(t *testing.T) {
 
 // A lease that sessions name is deleted by nobody, and any other by everyone.
 func TestDeleteLease(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
 	beginLease(t, s, "lease-1")

@@ -13,6 +13,7 @@ import (
 
 // A row that became unreadable since it was judged is never cancelled.
 func TestUnreadableThenCancel(t *testing.T) {
+	t.Parallel()
 	db := openPlain(t, newFile(t))
 	s := newStore(t, db)
 	judged := attach(t, s, "run-1", "", 0)
@@ -26,6 +27,7 @@ func TestUnreadableThenCancel(t *testing.T) {
 
 // A session in a lease has its own threshold, also if another program has set that of the row to 0.
 func TestThresholdOfLeased(t *testing.T) {
+	t.Parallel()
 	db := openPlain(t, newFile(t))
 	s := newStore(t, db)
 	beginLease(t, s, "lease-1")
@@ -36,6 +38,7 @@ func TestThresholdOfLeased(t *testing.T) {
 
 // Of two activities of one attempt in a batch that are equal the later one counts.
 func TestFreshenEqual(t *testing.T) {
+	t.Parallel()
 	s := newStore(t, openPlain(t, newFile(t)))
 	beginLease(t, s, "lease-1")
 	attach(t, s, "run-1", "lease-1", 0)

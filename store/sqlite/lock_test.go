@@ -12,6 +12,7 @@ import (
 )
 
 func TestLockedDatabase(t *testing.T) {
+	t.Parallel()
 	t.Run("is an error that says so, after the wait", func(t *testing.T) {
 		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
 			began := time.Now()
@@ -63,6 +64,7 @@ func TestLockedDatabase(t *testing.T) {
 }
 
 func TestLockDoesNotBlock(t *testing.T) {
+	t.Parallel()
 	t.Run("a caller whose context ends, and nothing is written", func(t *testing.T) {
 		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -90,6 +92,7 @@ func TestLockDoesNotBlock(t *testing.T) {
 
 // Open says that another writer holds the lock.
 func TestOpenLockedDatabase(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		file := newFile(t)
 		holder := openPlain(t, file)
@@ -116,6 +119,7 @@ func withLock(t *testing.T, test func(t *testing.T, s *sqlite.Store, unlock func
 
 // Append says that the only connection of the pool is in use.
 func TestBusyPool(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := openPlain(t, newFile(t))
 		db.SetMaxOpenConns(1)
@@ -139,6 +143,7 @@ func TestBusyPool(t *testing.T) {
 
 // With a rollback journal, Append waits for readers.
 func TestReaderBlocksJournal(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		file := newFile(t)
 		s := newStore(t, openPlain(t, file, "journal_mode(DELETE)"))
@@ -160,6 +165,7 @@ func TestReaderBlocksJournal(t *testing.T) {
 }
 
 func TestDoneContext(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	file := newFile(t)

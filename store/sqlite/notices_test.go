@@ -46,6 +46,7 @@ func claimAll(tb testing.TB, s *sqlite.Store, lasts time.Duration) (claimed []st
 }
 
 func TestNotices(t *testing.T) {
+	t.Parallel()
 	t.Run("of a store whose outbox is off are an error that says what to set", func(t *testing.T) {
 		s := openNew(t)
 		for name, call := range onOutbox {
@@ -126,6 +127,7 @@ func putBefore(id string) string {
 }
 
 func TestLockedNotices(t *testing.T) {
+	t.Parallel()
 	for name, call := range onOutbox {
 		t.Run(name+" waits for the lock as other writes do, and says so", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -24,6 +24,7 @@ func ofType(n int64, kind string) watchdog.Event {
 func inOutbox(n, kind string) []string { return []string{n, watchdog.AggregateType, "run-1", kind} }
 
 func TestOutbox(t *testing.T) {
+	t.Parallel()
 	t.Run("has each end of a window once, however it was stored", func(t *testing.T) {
 		file := newFile(t)
 		s, err := sqlite.Config{Outbox: true}.Open(t.Context(), file)

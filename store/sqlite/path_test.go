@@ -11,6 +11,7 @@ import (
 )
 
 func TestInvalidPaths(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "plain")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -46,6 +47,7 @@ func TestInvalidPaths(t *testing.T) {
 }
 
 func TestUnusualPaths(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{
 		"a?b.db", "a#b.db", "100%.db", "%41.db", "%zz.db", "with space.db",
 		" leading and trailing ", "日本語 🜁.db", "a&b=c;d+e.db", "it's \"quoted\".db",

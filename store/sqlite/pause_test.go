@@ -15,6 +15,7 @@ import (
 // TestPauseUnderLock protects that a run ends on time whose approval closes, or opens, while a stranger has the
 // database locked for longer than the record timeout, and that both are stored afterwards though nobody polls.
 func TestPauseUnderLock(t *testing.T) {
+	t.Parallel()
 	limit := watchdog.HoldLimit{Cap: time.Minute, PausesWallClock: true}
 	for name, locked := range map[string]time.Duration{
 		"when it opens": 18 * time.Second, "when it closes": 6500 * time.Millisecond,

@@ -171,6 +171,7 @@ func copyOfFiles(tb testing.TB, file string, without ...string) (copied string) 
 }
 
 func TestOpenReadOnly(t *testing.T) {
+	t.Parallel()
 	for name, prepare := range map[string]func(t *testing.T, file string) string{
 		"that nobody has open": func(t *testing.T, file string) string {
 			t.Helper()
@@ -257,6 +258,7 @@ func TestOpenReadOnly(t *testing.T) {
 var errTorn = errors.New("attempt to write a readonly database (264)")
 
 func TestTornIndex(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	written(t, file)
 	reader := openReadOnly(t, copyOfFiles(t, file))
@@ -281,6 +283,7 @@ func TestTornIndex(t *testing.T) {
 }
 
 func TestOpenReadOnlyRefuses(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		prepare func(t *testing.T, file string) string
 		says    []string

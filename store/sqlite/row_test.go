@@ -11,6 +11,7 @@ import (
 )
 
 func TestStoredRow(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s := openAt(t, file)
 	err := s.Append(t.Context(),
@@ -45,6 +46,7 @@ func TestStoredRow(t *testing.T) {
 }
 
 func TestForeignRows(t *testing.T) {
+	t.Parallel()
 	t.Run("are read with timestamps in every common form, in the order of time", func(t *testing.T) {
 		db := hostDatabase(t, newFile(t))
 		mustExec(t, db, foreignTable, `INSERT INTO events
@@ -84,6 +86,7 @@ func TestForeignRows(t *testing.T) {
 }
 
 func TestInvalidForeignRows(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct{ timestamp, payload, says string }{
 		"with a timestamp that cannot be read":  {"last Tuesday", "{}", `"last Tuesday"`},
 		"with a timestamp that is NULL":         {"", "{}", `""`},

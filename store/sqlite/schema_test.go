@@ -11,6 +11,7 @@ import (
 )
 
 func TestNewSchema(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	openAt(t, file)
 	db := openPlain(t, file)
@@ -39,6 +40,7 @@ func TestNewSchema(t *testing.T) {
 }
 
 func TestReadUsesIndex(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	openAt(t, file)
 	plan := queryAll(t, openPlain(t, file), `EXPLAIN QUERY PLAN SELECT id FROM main.events
@@ -50,6 +52,7 @@ func TestReadUsesIndex(t *testing.T) {
 }
 
 func TestExistingDatabase(t *testing.T) {
+	t.Parallel()
 	t.Run("of a newer version is refused and left as it is", func(t *testing.T) {
 		file := newFile(t)
 		db := openPlain(t, file)
@@ -78,6 +81,7 @@ func TestExistingDatabase(t *testing.T) {
 }
 
 func TestHostDatabase(t *testing.T) {
+	t.Parallel()
 	t.Run("keeps its journal mode", func(t *testing.T) {
 		db := openPlain(t, newFile(t), "journal_mode(DELETE)")
 		s := newStore(t, db)
@@ -121,6 +125,7 @@ const watchSynchronous = `CREATE TABLE seen (setting);
 
 // A file that Open opened is written with synchronous=FULL.
 func TestSynchronousOfFile(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	db := openPlain(t, file)
 	mustExec(t, db, tableWith(), watchSynchronous)
@@ -133,6 +138,7 @@ func TestSynchronousOfFile(t *testing.T) {
 }
 
 func TestSynchronousOfHost(t *testing.T) {
+	t.Parallel()
 	for _, setting := range []string{"OFF", "NORMAL", "FULL", "EXTRA"} {
 		t.Run("that is "+setting+" is raised for our transaction and put back", func(t *testing.T) {
 			db := openPlain(t, newFile(t), "synchronous("+setting+")")
@@ -155,6 +161,7 @@ func TestSynchronousOfHost(t *testing.T) {
 
 // An append does not touch the open transaction of a host.
 func TestHostTransaction(t *testing.T) {
+	t.Parallel()
 	db := openPlain(t, newFile(t))
 	db.SetMaxOpenConns(1)
 	s := newStore(t, db)

@@ -20,6 +20,7 @@ func foreignRow(id, kind, timestamp string) string {
 
 // Select finds the rows of other writers, whatever the form of their times.
 func TestSelectForeignTimes(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
 	if err := s.Append(t.Context(), numbered(-60), numbered(0), numbered(60)); err != nil { // 11:59, 12:00, 12:01
@@ -75,6 +76,7 @@ func comparesToRead(t *testing.T, s *sqlite.Store, selection watchdog.Selection)
 }
 
 func TestSelectUnreadable(t *testing.T) {
+	t.Parallel()
 	for name, timestamp := range map[string]string{"of another form": "'yesterday'", "that is NULL": "NULL", "number": "1"} {
 		t.Run("a time "+name+" is an error that names the row", func(t *testing.T) {
 			db := openPlain(t, newFile(t))
@@ -92,6 +94,7 @@ func TestSelectUnreadable(t *testing.T) {
 }
 
 func TestSelectClosed(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -109,6 +112,7 @@ func TestSelectClosed(t *testing.T) {
 }
 
 func TestLayersOfForeignRows(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
 	insert := `INSERT INTO events (id, aggregate_type, aggregate_id, event_type, payload, timestamp)

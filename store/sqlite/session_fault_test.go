@@ -18,6 +18,7 @@ import (
 )
 
 func TestUnreadableRow(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]string{
 		"for a last event in words":                  "last_event_at = 'yesterday'",
 		"for a last event that is empty":             "last_event_at = ''",
@@ -65,6 +66,7 @@ func unreadable(err error, runID string) bool {
 
 // Only the first page reports unreadable rows, and not all of them.
 func TestUnreadableRowsOnce(t *testing.T) {
+	t.Parallel()
 	db := openPlain(t, newFile(t))
 	s := newStore(t, db)
 	var rows []session.Session
@@ -179,6 +181,7 @@ func cancels(n int64) []watchdog.Event { return []watchdog.Event{numbered(n)} }
 
 // A closed store refuses every call about sessions.
 func TestClosedSessions(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	if err := calls["Stalled"](t.Context(), s); err != nil { // it keeps a prepared statement
 		t.Fatal(err)
@@ -194,6 +197,7 @@ func TestClosedSessions(t *testing.T) {
 }
 
 func TestLockedSessions(t *testing.T) {
+	t.Parallel()
 	t.Run("are written late, or not at all with an error that says so", func(t *testing.T) {
 		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
 			for _, name := range writes {
@@ -235,6 +239,7 @@ func TestLockedSessions(t *testing.T) {
 
 // If the database becomes read-only, the error of a write says what to do.
 func TestReadOnlySessions(t *testing.T) {
+	t.Parallel()
 	db := openPlain(t, newFile(t))
 	db.SetMaxOpenConns(1)
 	s := newStore(t, db)
@@ -248,6 +253,7 @@ func TestReadOnlySessions(t *testing.T) {
 
 // A cancel whose events cannot be stored does not change the row.
 func TestFailedCancel(t *testing.T) {
+	t.Parallel()
 	db := openPlain(t, newFile(t))
 	s := newStore(t, db)
 	_, run, err := s.Attach(t.Context(), session.Session{RunID: "run-1"})
@@ -267,6 +273,7 @@ func TestFailedCancel(t *testing.T) {
 }
 
 func TestInvalidArguments(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	_, none := s.Stalled(t.Context(), session.Query{})
 	_, nowhere := s.Stalled(t.Context(), session.Query{Limit: 1, After: "nowhere"})
@@ -284,6 +291,7 @@ func TestInvalidArguments(t *testing.T) {
 
 // A history counts the cancels of other writers.
 func TestForeignHistory(t *testing.T) {
+	t.Parallel()
 	db := openPlain(t, newFile(t))
 	s := newStore(t, db)
 	for id, values := range map[string]string{
@@ -313,6 +321,7 @@ func TestForeignHistory(t *testing.T) {
 
 // If a session is freshened twice in one call, the latest activity counts.
 func TestFreshenTwice(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	beginLease(t, s, "lease-1")
 	if _, _, err := s.Attach(t.Context(), session.Session{RunID: "run-1", Lease: "lease-1"}); err != nil {
@@ -335,6 +344,7 @@ func TestFreshenTwice(t *testing.T) {
 
 // A row that a trigger of the host's refuses does not take its batch with it.
 func TestRefusedRow(t *testing.T) {
+	t.Parallel()
 	db := openPlain(t, newFile(t))
 	s := newStore(t, db)
 	var fresh []session.Freshness

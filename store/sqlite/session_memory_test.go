@@ -20,12 +20,14 @@ import (
 // TestLikeMemory makes random calls to the store and to [session.Memory], the plain form of what every store does, and
 // compares the answers and the rows. Times are not compared: each store has a clock of its own.
 func TestLikeMemory(t *testing.T) {
+	t.Parallel()
 	seeds := uint64(12)
 	if racing.Enabled {
 		seeds = 1 // each takes seconds, and only one goroutine
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
 			db := openPlain(t, ":memory:")
 			db.SetMaxOpenConns(1)
 			p := pair{t: t, rand: rand.New(rand.NewPCG(seed, 0)), stores: []session.Store{&session.Memory{}, newStore(t, db)}}

@@ -17,6 +17,7 @@ var update = flag.Bool("update", false, "write the golden files instead of compa
 // TestQueryPlans checks the plans of the statements whose cost must not depend on the active sessions, or on the events
 // of other runs. None of them may scan these tables. The index of the unreadable rows may be scanned, because it has no others.
 func TestQueryPlans(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	openAt(t, file)
 	db := openPlain(t, file)

@@ -28,6 +28,7 @@ var version1 = []string{
 }
 
 func TestNewSessions(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	openAt(t, file)
 	columns := queryAll(t, openPlain(t, file), `SELECT name, type, "notnull", pk
@@ -74,6 +75,7 @@ func TestNewSessions(t *testing.T) {
 }
 
 func TestVersion1(t *testing.T) {
+	t.Parallel()
 	t.Run("gets sessions and keeps its events", func(t *testing.T) {
 		file := newFile(t)
 		db := openPlain(t, file)
@@ -110,6 +112,7 @@ const renewLeaseBefore = `UPDATE watchdog_leases SET beat = beat + 1, clock = ma
 
 // Leases of programs that know only vouched get the columns for rows that are behind, and the programs go on.
 func TestLeasesBeforeBehind(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
 	beginLease(t, s, "lease-1")
@@ -138,6 +141,7 @@ func TestLeasesBeforeBehind(t *testing.T) {
 }
 
 func TestExistingSessions(t *testing.T) {
+	t.Parallel()
 	t.Run("that was dropped is made again", func(t *testing.T) {
 		file := newFile(t)
 		if err := openAt(t, file).Close(); err != nil {
@@ -191,6 +195,7 @@ var (
 )
 
 func TestMigration(t *testing.T) {
+	t.Parallel()
 	for name, before := range map[string][]string{
 		"version 2": slices.Concat(version1, version2), "version 3 without leases": slices.Concat(version1, version2, version3),
 	} {

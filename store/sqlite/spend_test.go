@@ -67,6 +67,7 @@ func takeOne(s *sqlite.Store, id string, giveBack bool) error {
 
 // What a process was granted is charged after SIGKILL, each slice once and whole.
 func TestSpendAfterKill(t *testing.T) {
+	t.Parallel()
 	const rounds = 10
 	file := newFile(t)
 	kept := map[string]int64{}
@@ -160,6 +161,7 @@ func takeSome(s *sqlite.Store, id string, keep int64) (kept int64, err error) {
 
 // Several processes never exceed the limit of a scope, and nothing that they take is lost.
 func TestSpendOfProcesses(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	openAt(t, file)
 	outputs := together(t, []*exec.Cmd{child(t, "take together", file, "a"), child(t, "take together", file, "b")})
@@ -178,6 +180,7 @@ func TestSpendOfProcesses(t *testing.T) {
 
 // A take that fails because the database is locked charges nothing, and can be made again under the same ID.
 func TestSpendLocked(t *testing.T) {
+	t.Parallel()
 	withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -195,6 +198,7 @@ func TestSpendLocked(t *testing.T) {
 
 // A slice whose window was deleted has ended, and is charged nowhere when it is returned.
 func TestSpendOfDeletedWindow(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
 	slice := sliceOf("slice-1", 5, 60)
@@ -211,6 +215,7 @@ func TestSpendOfDeletedWindow(t *testing.T) {
 
 // Whoever finds a slice that was never given back sees whose it is.
 func TestSliceHasItsProcess(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s := openAt(t, file)
 	_, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))

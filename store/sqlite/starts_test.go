@@ -27,6 +27,7 @@ func toStart(t *testing.T, s *sqlite.Store, runID string, claim time.Duration) s
 // TestStartBesideBefore: a program of a version that knows no starts leaves them as they are when it attaches, and they
 // are void then.
 func TestStartBesideBefore(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
 	before := toStart(t, s, "run-1", time.Hour)
@@ -44,6 +45,7 @@ func TestStartBesideBefore(t *testing.T) {
 
 // TestStartColumnsAdded: a table of version 6 gets the columns, and its rows want no start.
 func TestStartColumnsAdded(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
 	toStart(t, s, "run-1", 0)
@@ -63,6 +65,7 @@ func TestStartColumnsAdded(t *testing.T) {
 
 // TestStartAfterClockSetBack: a start of a clock that was days ahead is not waited for.
 func TestStartAfterClockSetBack(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
 	toStart(t, s, "run-1", 20*time.Hour)

@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 	if job := os.Getenv(childVariable); job != "" {
 		os.Exit(runChild(job))
 	}
+	_ = flag.Set("test.parallel", "4") // a commit waits for the disk
 	goleak.VerifyTestMain(m)
 }
 
@@ -36,6 +38,9 @@ var setups = map[string]struct {
 }{
 	"opened from a path": {slow: true, each: true, open: func(t *testing.T) putter {
 		file := newFile(t)
+		if err := os.WriteFile(file, emptyStore(t), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		s := openAt(t, file)
 		return putter{Store: s, other: openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
 	}},
@@ -44,12 +49,9 @@ var setups = map[string]struct {
 		s := openWith(t, file, sqlite.Config{Outbox: true})
 		return putter{Store: s, other: openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
 	}},
-	"in a host's database": {slow: true, open: func(t *testing.T) putter {
-		db := hostDatabase(t, newFile(t))
-		return putter{Store: newStore(t, db), other: db}
-	}},
 	"in a pool of one connection, with an outbox": {slow: true, open: func(t *testing.T) putter {
-		db := openPlain(t, newFile(t), "busy_timeout(0)", "journal_mode(DELETE)")
+		// The rollback journal of a file, which is in use without WAL, is synced several times for each write.
+		db := openPlain(t, newFile(t), "busy_timeout(0)", "journal_mode(MEMORY)")
 		db.SetMaxOpenConns(1)
 		return putter{Store: newStoreWith(t, db, sqlite.Config{Outbox: true}), other: db}
 	}},
@@ -64,6 +66,28 @@ var setups = map[string]struct {
 		mustExec(t, db, "PRAGMA journal_mode = WAL")
 		return putter{Store: newStore(t, db), other: openPlain(t, file, "busy_timeout(10000)")}
 	}},
+}
+
+var emptyFile struct {
+	once    sync.Once
+	content []byte
+}
+
+// emptyStore returns the file of a store without rows, which is made once.
+func emptyStore(t *testing.T) []byte {
+	t.Helper()
+	emptyFile.once.Do(func() {
+		file := newFile(t)
+		if err := openAt(t, file).Close(); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		emptyFile.content = content
+	})
+	return emptyFile.content
 }
 
 // inEachSetup runs a test with each way to open a store.
@@ -86,18 +110,21 @@ func inEachSetup(t *testing.T, test func(t *testing.T, open func(t *testing.T) p
 }
 
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putter) {
 		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return open(t) })
 	})
 }
 
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putter) {
 		sessiontest.Run(t, func(t *testing.T) session.Store { return open(t) })
 	})
 }
 
 func TestSpend(t *testing.T) {
+	t.Parallel()
 	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putter) {
 		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return open(t) })
 	})
@@ -118,6 +145,7 @@ func TestDurableHostDatabase(t *testing.T) {
 }
 
 func TestClosedStore(t *testing.T) {
+	t.Parallel()
 	t.Run("refuses appends and reads", func(t *testing.T) {
 		s := openNew(t)
 		if err := s.Close(); err != nil {
@@ -148,6 +176,7 @@ func TestClosedStore(t *testing.T) {
 }
 
 func TestCloseWaitsForCalls(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	var calls sync.WaitGroup
 	for n := range int64(32) {
@@ -168,6 +197,7 @@ func TestCloseWaitsForCalls(t *testing.T) {
 
 // Every goroutine reads its own appends.
 func TestConcurrentCalls(t *testing.T) {
+	t.Parallel()
 	const writers, each = 16, 8
 	s := openNew(t)
 	var all sync.WaitGroup
@@ -191,6 +221,7 @@ func TestConcurrentCalls(t *testing.T) {
 }
 
 func TestNilDatabase(t *testing.T) {
+	t.Parallel()
 	if _, err := sqlite.New(t.Context(), nil); !errorHas(err, "nil") {
 		t.Errorf("New returned %v", err)
 	}

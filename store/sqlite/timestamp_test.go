@@ -8,6 +8,7 @@ import (
 )
 
 func TestParseTime(t *testing.T) {
+	t.Parallel()
 	at := func(hour, minute, second, microsecond int) time.Time {
 		return time.Date(2026, 3, 4, hour, minute, second, microsecond*1000, time.UTC)
 	}
@@ -44,6 +45,7 @@ func TestParseTime(t *testing.T) {
 }
 
 func TestParseInvalidTime(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{
 		"", " ", "now", "2026-03-04", "12:00:00", "1772625600", "2461104.5",
 		"2026-03-04_12:00:00", "2026-02-30 12:00:00", "2026-03-04 25:00:00",

@@ -35,6 +35,7 @@ func transactLater(ctx context.Context, s *sqlite.Store, exchanges ...*watchdog.
 
 // Transactions that arrive during a commit share the next one with appends. One that cannot be stored fails alone.
 func TestSharedTransactions(t *testing.T) {
+	t.Parallel()
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		unwanted := numbered(4)
 		unwanted.ID = ""
@@ -62,6 +63,7 @@ func TestSharedTransactions(t *testing.T) {
 
 // When Transact returns because its context is done, Decide is not called later.
 func TestAbandonedTransaction(t *testing.T) {
+	t.Parallel()
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		ctx, cancel := context.WithCancel(t.Context())
 		result := transactLater(ctx, s, exchange(func([]watchdog.Event) []watchdog.Event {
@@ -78,6 +80,7 @@ func TestAbandonedTransaction(t *testing.T) {
 }
 
 func TestDecideFails(t *testing.T) {
+	t.Parallel()
 	s := openNew(t)
 	for name, test := range map[string]struct {
 		fail func()
@@ -114,6 +117,7 @@ func TestDecideFails(t *testing.T) {
 
 // A host's trigger may drop a row without an error.
 func TestDroppedEvent(t *testing.T) {
+	t.Parallel()
 	db := openPlain(t, newFile(t))
 	mustExec(t, db, tableWith(),
 		"CREATE TRIGGER drop_it BEFORE INSERT ON events WHEN NEW.id = 'event-2' BEGIN SELECT RAISE(IGNORE); END")
@@ -129,6 +133,7 @@ func TestDroppedEvent(t *testing.T) {
 // TestTransactSelectsAsSelect checks that many exchanges in one call select what each would alone, also rows whose time
 // another program wrote in a form of its own.
 func TestTransactSelectsAsSelect(t *testing.T) {
+	t.Parallel()
 	file := newFile(t)
 	s := openAt(t, file)
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)

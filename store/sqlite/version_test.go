@@ -9,6 +9,7 @@ import (
 )
 
 func TestAddVersion(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ appended, stored, read string }{
 		{`{}`, `{"event_version":1}`, `{}`},
 		{" { }\n", `{"event_version":1}`, `{}`},
