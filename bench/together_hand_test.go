@@ -99,7 +99,8 @@ func insertRows(
 	if err != nil {
 		return err
 	}
-	if _, err := tx.StmtContext(ctx, insert).ExecContext(ctx, arguments...); err != nil {
+	_, err = tx.StmtContext(ctx, insert).ExecContext(ctx, arguments...) //nolint:sqlclosecheck // it ends with the transaction
+	if err != nil {
 		_ = tx.Rollback()
 		return err
 	}
