@@ -74,6 +74,9 @@ func (o *observed) looked(look verdict.Look) (dead bool) {
 	return o.looks.Add(promise, look)
 }
 
+// seemsDead reports whether looks at the lease found it not renewed for a promise. It may live all the same.
+func (o *observed) seemsDead() bool { return o.suspect && o.looks.Lasted() >= o.promise() }
+
 // attrs returns the lease for the log.
 func (o *observed) attrs() []any {
 	return []any{"lease", o.ID, "host", cmp.Or(o.Host, "unknown"), "promise", o.Promise, "beat", o.Beat}
