@@ -293,3 +293,20 @@ func TestOutageBesidePasses(t *testing.T) {
 		require.Equal(f, "live", f.leaseOf("live-000"))
 	})
 }
+
+// TestNextInStormOfDeaths: passes that have their turn are never overdue, however many processes die meanwhile.
+func TestNextInStormOfDeaths(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.cfg.StartupDelay, f.cfg.Interval = watchdog.None, time.Minute
+		f.onStalled = func(context.Context, session.Query) error { time.Sleep(3 * time.Second); return nil } // fake
+		stop := f.run()
+		for i := range 300 {
+			f.newHostOf(fmt.Sprint("dead-", i), 0, time.Second)
+			f.advance(time.Second)
+			code, page := f.health()
+			require.Equal(f, 200, code, "after %d seconds: %s", i, page)
+		}
+		stop()
+		f.advance(3 * time.Second) // for the call that was left behind
+	})
+}
