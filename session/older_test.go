@@ -124,6 +124,28 @@ func TestRowsOfOlderDatabase(t *testing.T) {
 			stop()
 		})
 	})
+	t.Run("nor one that woke up while the lease could not be renewed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPair()
+			k, stop := p.keep(t)
+			w := p.attach(t, k)
+			w.Activity()
+			time.Sleep(session.DefaultThreshold - session.DefaultPromise/4) // less than a renewal
+			p.broken.Store(true)
+			standby := p.now().Clone()
+			time.Sleep(session.DefaultPromise / 3)
+			require.False(t, p.broken.Load())
+			w.Activity()
+			time.Sleep(2 * session.DefaultPace)
+			p.serving.Store(standby)
+			for range 200 {
+				require.Zero(t, p.stalled(t))
+				time.Sleep(session.DefaultPace / 10)
+			}
+			require.NoError(t, w.Close())
+			stop()
+		})
+	})
 	t.Run("a run that fell silent is", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := newPair()
