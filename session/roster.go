@@ -133,7 +133,7 @@ func (s *roster) doubtRows(l *heldLease, fails bool) {
 	}
 	l.fails = fails
 	l.doubts++
-	l.vouched, l.covered = 0, 0 // the database keeps what it has: no row is older than that
+	l.vouched, l.covered = 0, 0 // the database keeps what it has, and which rows are behind: no other is older
 	for _, r := range s.runs {
 		r.state = nil
 		s.recheck(r)
