@@ -99,7 +99,7 @@ func (s *roster) noteWritten(l *heldLease, news news, became outcomes, err error
 			news.behind = append(news.behind, r.rowBehind())
 		}
 	}
-	if err == nil && !news.partial && news.doubts == l.doubts {
+	if err == nil && !news.partial && news.doubts == l.doubts && !l.fails {
 		told = l.vouchFor(news.at, news.behind)
 	}
 	return gone, told

@@ -23,6 +23,7 @@ type heldLease struct {
 	over             bool
 	// doubts is how often it was doubted that the database has what it acknowledged: see doubtRows.
 	doubts int
+	fails  bool // renewals fail
 }
 
 func newHeldLease(host string, promise time.Duration) *heldLease {

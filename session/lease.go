@@ -73,7 +73,8 @@ type Leases interface {
 	// invalid ([Lease.Validate]) is an error, and not made.
 	BeginLease(ctx context.Context, l Lease) error
 	// RenewLease writes the beat, the clock and the instants vouched for, none of which ever decreases, and the rows that
-	// are behind, all of them only with a higher beat. It wraps [ErrLeaseExpired], and then changes nothing.
+	// are behind, all of them only with a higher beat. Without a Covered the rows that are behind stay: they go with the
+	// one that is written. It wraps [ErrLeaseExpired], and then changes nothing.
 	RenewLease(ctx context.Context, l Lease) error
 	// ObserveLeases returns all leases, ordered by ID. Those among the suspects that live are locked and written to, so
 	// that a database that cannot be written to observes nothing; those that another transaction has locked are returned

@@ -109,8 +109,8 @@ func (k *leaseKeeper) renew(ctx context.Context) {
 		wake(k.expired)
 		return
 	}
-	if ctx.Err() == nil && k.outage.leaseTurns(err) {
-		k.roster.doubtRows(l)
+	if ctx.Err() == nil {
+		k.roster.doubtRows(l, err != nil)
 	}
 	k.outage.note(ctx, &k.outage.lease, err)
 }

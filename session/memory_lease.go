@@ -46,7 +46,9 @@ func (m *Memory) RenewLease(ctx context.Context, l Lease) error {
 	}
 	there.Beat, there.Clock, there.RenewedAt = l.Beat, max(there.Clock, l.Clock), m.now()
 	there.Vouched, there.Covered = max(there.Vouched, l.Vouched), max(there.Covered, l.Covered)
-	there.Behind = slices.Clone(l.Behind)
+	if l.Covered > 0 {
+		there.Behind = slices.Clone(l.Behind)
+	}
 	return nil
 }
 

@@ -20,9 +20,10 @@ import (
 // is promoted finds its connection broken, once. The events are those of the primary.
 type pair struct {
 	session.Store
-	serving atomic.Pointer[session.Memory]
-	broken  atomic.Bool
-	onEnd   func() // after ends were written, and before that is answered
+	serving   atomic.Pointer[session.Memory]
+	broken    atomic.Bool
+	noFreshen atomic.Bool
+	onEnd     func() // after ends were written, and before that is answered
 }
 
 func newPair() *pair {
@@ -52,6 +53,9 @@ func (p *pair) RenewLease(ctx context.Context, l session.Lease) error {
 }
 
 func (p *pair) Freshen(ctx context.Context, lease string, fresh []session.Freshness) (session.Skipped, error) {
+	if p.noFreshen.Load() {
+		return session.Skipped{}, errors.New("the table is locked")
+	}
 	return p.now().Freshen(ctx, lease, fresh)
 }
 
@@ -119,6 +123,28 @@ func TestRowsOfOlderDatabase(t *testing.T) {
 			for range 50 { // in which it has nothing new
 				time.Sleep(time.Second)
 				require.Zero(t, p.stalled(t))
+			}
+			require.NoError(t, w.Close())
+			stop()
+		})
+	})
+	t.Run("nor one that woke up while the lease could not be renewed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPair()
+			k, stop := p.keep(t)
+			w := p.attach(t, k)
+			w.Activity()
+			time.Sleep(session.DefaultThreshold - session.DefaultPromise/4) // less than a renewal
+			p.broken.Store(true)
+			standby := p.now().Clone()
+			time.Sleep(session.DefaultPromise / 3)
+			require.False(t, p.broken.Load())
+			w.Activity()
+			time.Sleep(2 * session.DefaultPace)
+			p.serving.Store(standby)
+			for range 200 {
+				require.Zero(t, p.stalled(t))
+				time.Sleep(session.DefaultPace / 10)
 			}
 			require.NoError(t, w.Close())
 			stop()
@@ -192,6 +218,36 @@ func TestAttemptOfOlderDatabase(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, session.Active, row.Status)
 		require.NoError(t, live.Close())
+		stop()
+	})
+}
+
+// A row that could not be written, and was written right before the server was lost, is behind again. While nothing can
+// be written there, the lease still names it.
+func TestBehindOfOlderDatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair()
+		var locked atomic.Bool
+		p.now().Locked = func(string) bool { return locked.Load() }
+		k, stop := p.keep(t)
+		w := p.attach(t, k)
+		w.Activity()
+		time.Sleep(session.DefaultThreshold - time.Minute)
+		locked.Store(true)
+		w.Activity()
+		time.Sleep(2 * time.Minute)
+		standby := p.now().Clone()
+		locked.Store(false)
+		time.Sleep(session.DefaultPromise / 2)
+		p.noFreshen.Store(true)
+		p.promote(standby)
+		for range 30 {
+			time.Sleep(time.Second)
+			require.Zero(t, p.stalled(t))
+		}
+		p.noFreshen.Store(false)
+		time.Sleep(session.DefaultPromise)
+		require.NoError(t, w.Close())
 		stop()
 	})
 }

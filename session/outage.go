@@ -20,13 +20,6 @@ func (o *outage) isDown() bool {
 	return o.rows || o.lease
 }
 
-// leaseTurns reports whether renewals begin to fail with this answer to one, or work again.
-func (o *outage) leaseTurns(err error) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.lease != (err != nil)
-}
-
 // note notes whether a part of the store failed, rows or lease. It logs when the store begins to fail, and when it
 // works again.
 func (o *outage) note(ctx context.Context, part *bool, err error) {

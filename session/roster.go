@@ -121,14 +121,19 @@ func (s *roster) begun(l *heldLease) {
 	}
 }
 
-// doubtRows has the next flush write all rows, whatever was acknowledged, and the lease vouch for nothing new until
-// then. That a renewal fails can be all that is seen of a server whose standby takes its place, and that lost what was
+// doubtRows notes whether a renewal failed. When renewals begin to fail, and when they work again, it has the next
+// flush write all rows, whatever was acknowledged, and the lease vouch for nothing new until then, nor while they fail.
+// That a renewal fails can be all that is seen of a server whose standby takes its place, and that lost what was
 // acknowledged last: a run that woke up would look silent for ever, or one that fell silent awake.
-func (s *roster) doubtRows(l *heldLease) {
+func (s *roster) doubtRows(l *heldLease, fails bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if l.fails == fails {
+		return
+	}
+	l.fails = fails
 	l.doubts++
-	l.vouched, l.covered = 0, 0 // the database keeps what it has: no row is older than that
+	l.vouched, l.covered = 0, 0 // the database keeps what it has, and which rows are behind: no other is older
 	for _, r := range s.runs {
 		r.state = nil
 		s.recheck(r)

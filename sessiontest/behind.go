@@ -47,6 +47,19 @@ var behindRules = []rule{
 			renew(e, lower)
 			leaseIs(e, l)
 		}},
+	{"a renewal that covers nothing leaves the rows that are behind",
+		"a keeper that doubts what is written after a failover would have the live run of such a row cancelled",
+		func(e *env) {
+			l := beginAt(e, homeLease, vouched)
+			l.Beat, l.Covered = l.Beat+1, covered
+			l.Behind = []session.RowBehind{{RunID: "run-1", Attempt: 1, Written: time.Hour}}
+			renew(e, l)
+			l.Beat++
+			nothing := l
+			nothing.Covered, nothing.Behind = 0, nil
+			renew(e, nothing)
+			leaseIs(e, l)
+		}},
 	{"a session that its lease names is silent up to its own instant, and every other up to that of the lease",
 		"its run has woken up, and its process cannot write that",
 		func(e *env) {

@@ -37,7 +37,7 @@ func (s *sightings) besides(o *observed) (beside others) {
 			continue
 		case other.known && other.livedAt > since:
 			beside.renewed = true
-		case other.suspect && other.looks.Lasted() >= other.promise():
+		case other.seemsDead():
 			beside.dead++
 		}
 		beside.all++

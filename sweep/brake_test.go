@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -167,5 +168,29 @@ func testFleetOfOthers(t *testing.T) {
 			<-done
 			require.Len(f, f.ended(), 3*session.ExpireBatch)
 		})
+	})
+}
+
+// TestProcessesThatEnd: processes that end their leases soon after they began them are none that died.
+func TestProcessesThatEnd(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.cfg.StartupDelay = watchdog.None
+		f.onObserve = func(context.Context, []string) error { time.Sleep(time.Millisecond); return nil } // fake
+		for i := range 4 {
+			defer f.newHost(fmt.Sprint("live-", i), 1).live()()
+		}
+		dies := f.newHost("dead", 20).live()
+		stop := f.run()
+		f.advance(time.Minute)
+		dies()
+		for i := range 60 {
+			h := f.newHost(fmt.Sprint("short-", i), 0)
+			f.advance(6 * time.Second)
+			_, _, err := f.Memory.ExpireLease(f.Context(), h.lease)
+			require.NoError(f, err)
+		}
+		f.advance(11 * time.Minute)
+		stop()
+		require.Equal(f, 20, f.sweeper().Stats().Lost)
 	})
 }

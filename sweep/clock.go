@@ -30,6 +30,11 @@ func (c *databaseClock) read(began, ended time.Duration, shown time.Time) (step 
 	return step
 }
 
+// now returns what the clock shows at the instant now, after it was read.
+func (c *databaseClock) now(now time.Duration) time.Time {
+	return c.first.Add(c.last.Shown + now - c.last.Ended)
+}
+
 // certain returns how much of a length by the database's clock is certain at the instant now: no more than has gone by
 // since that clock was set forward.
 func (c *databaseClock) certain(length, now time.Duration) time.Duration {

@@ -39,14 +39,23 @@ func (w *walk) settle(ctx context.Context, c Case, m pending) (settled bool, err
 		return false, nil
 	case row.Status == session.Cancelled && row.Claim == m.by && row.Reason == c.Reason():
 		w.logger().Warn("the answer about a cancel was lost, and the session was cancelled", c.attrs()...)
-		if w.starts == nil {
+		switch {
+		case w.starts == nil:
 			row = w.rowAfter(c, m.by)
+		case !w.mayStart(row):
+			row.Start = session.WantedStart{} // it is taken as any other that is due
 		}
 		w.cancelled(ctx, c, row)
 		return true, nil
 	}
 	w.spared(c)
 	return true, nil
+}
+
+// mayStart reports whether the claim that a cancel made on the start lasts for as long as Start may take. It may have
+// been written long ago, and another sweeper can take the start when the claim is over.
+func (w *walk) mayStart(row session.Session) bool {
+	return row.Start.Due.Sub(w.database.now(w.clock())) >= w.cfg.StopTimeout+lateness
 }
 
 // inDoubt handles an error of Cancel, which may have been committed all the same: the row decides. It returns an error

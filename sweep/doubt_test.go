@@ -3,6 +3,7 @@ package sweep_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -241,4 +242,35 @@ func (l *lostWarning) Warn(
 	_, err := l.Memory.Warn(ctx, s, events)
 	require.NoError(l, err)
 	return "", context.DeadlineExceeded
+}
+
+// TestStartOfLateAnswer: a cancel that is found to be committed when its claim is over has no claim on the start.
+func TestStartOfLateAnswer(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		var now, most, calls atomic.Int32
+		f.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: func(context.Context, session.Session) error {
+			calls.Add(1)
+			most.Store(max(most.Load(), now.Add(1)))
+			time.Sleep(20 * time.Second) // fake
+			now.Add(-1)
+			return nil
+		}}
+		f.put("s-1", time.Hour)
+		f.after = func() error { return errors.New("connection lost") }
+		f.onSession = func(context.Context) error { return errors.New("down") }
+		_, err := f.sweeper().Sweep(f.Context())
+		require.ErrorContains(f, err, "down")
+		f.onSession, f.after = nil, nil
+		f.advance(5 * time.Minute)
+		other, err := sweep.New(f, f, f.cfg)
+		require.NoError(f, err)
+		go func() {
+			time.Sleep(5 * time.Second) // fake
+			_, _ = other.Sweep(context.Background())
+		}()
+		require.Equal(f, sweep.Tally{Cancelled: 1, Resumed: 1}, f.pass().Tally)
+		f.advance(time.Minute)
+		require.EqualValues(f, 1, calls.Load())
+		require.EqualValues(f, 1, most.Load(), "no two sweepers call Start at once")
+	})
 }

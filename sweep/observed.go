@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -24,8 +25,13 @@ type observed struct {
 	left          int  // sessions that named it when it was last expired
 }
 
+// endlessPromise is so long that nobody sees the end of it, and short enough to be added up.
+const endlessPromise = watchdog.NoLimit / 16
+
 // promise returns the lease's promise, at least the shortest that there is.
-func (o *observed) promise() time.Duration { return max(o.Promise, session.ShortestPromise) }
+func (o *observed) promise() time.Duration {
+	return min(max(o.Promise, session.ShortestPromise), endlessPromise)
+}
 
 // sees notes how the lease was found. One whose beat has not changed for long enough becomes a suspect. One that had
 // expired and has not any more is of a database that was replaced by an older copy: nothing is known of it.
@@ -73,6 +79,9 @@ func (o *observed) looked(look verdict.Look) (dead bool) {
 	}
 	return o.looks.Add(promise, look)
 }
+
+// seemsDead reports whether looks at the lease found it not renewed for a promise. It may live all the same.
+func (o *observed) seemsDead() bool { return o.suspect && o.looks.Lasted() >= o.promise() }
 
 // attrs returns the lease for the log.
 func (o *observed) attrs() []any {

@@ -71,11 +71,11 @@ func (s *Sweeper) pass(ctx context.Context, used *spent, died bool) Pass {
 // is due anyhow.
 func (s *Sweeper) wait(ctx context.Context, next time.Time, taken int) (at time.Time, died, goOn bool) {
 	for {
+		s.setNext(next)
 		dead, _, changed := s.leases.progress(nil)
 		if dead > taken {
 			return next, time.Now().Before(next), ctx.Err() == nil
 		}
-		s.setNext(next)
 		timer := time.NewTimer(time.Until(next))
 		select {
 		case <-timer.C:

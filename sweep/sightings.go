@@ -21,7 +21,8 @@ type sightings struct {
 }
 
 // note notes all leases as they were found. A suspect that is gone was found expired by another sweeper, or its process
-// has ended it.
+// has ended it. It counts as dead if it seemed to be dying: one that is new is a suspect, too, and many processes end
+// soon after they began.
 func (s *sightings) note(all []session.Lease, now time.Duration) {
 	there := make(map[string]*observed, len(all))
 	for _, l := range all {
@@ -38,8 +39,10 @@ func (s *sightings) note(all []session.Lease, now time.Duration) {
 	}
 	for id, o := range s.leases {
 		if there[id] == nil && o.suspect {
-			s.died(o, now)
 			s.dead++
+			if o.seemsDead() {
+				s.died(o, now)
+			}
 		}
 	}
 	s.leases, s.read, s.readAt, s.readDue = there, true, now, now+verdict.ReadLeasesAfter

@@ -296,3 +296,43 @@ func TestOutageBesidePasses(t *testing.T) {
 		require.Equal(f, "live", f.leaseOf("live-000"))
 	})
 }
+
+// TestNextInStormOfDeaths: passes that have their turn are never overdue, however many processes die meanwhile.
+func TestNextInStormOfDeaths(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.cfg.StartupDelay, f.cfg.Interval = watchdog.None, time.Minute
+		f.onStalled = func(context.Context, session.Query) error { time.Sleep(3 * time.Second); return nil } // fake
+		stop := f.run()
+		for i := range 300 {
+			f.newHostOf(fmt.Sprint("dead-", i), 0, time.Second)
+			f.advance(time.Second)
+			code, page := f.health()
+			require.Equal(f, 200, code, "after %d seconds: %s", i, page)
+		}
+		stop()
+		f.advance(3 * time.Second) // for the call that was left behind
+	})
+}
+
+// TestEndlessPromise: a lease of another program whose promise is longer than can be waited for holds up no other one.
+func TestEndlessPromise(t *testing.T) {
+	for _, promise := range []time.Duration{watchdog.NoLimit, watchdog.NoLimit / 2, watchdog.NoLimit / 3} {
+		inBubble(t, func(f *fixture) {
+			f.atOnce()
+			f.newHost("dead", 1)
+			f.newHost("endless", 1)
+			f.onLeases = func(all []session.Lease) {
+				if i := len(all) - 1; all[i].ID == "endless" {
+					all[i].Promise = promise
+				}
+			}
+			f.sweeper()
+			f.advance(time.Second) // an instant is more than zero
+			defer f.run()()
+			f.advance(time.Hour)
+			require.Equal(f, []string{"dead-000"}, f.ended())
+			require.Equal(f, "endless", f.leaseOf("endless-000"))
+			require.LessOrEqual(f, len(f.looks), 5)
+		})
+	}
+}

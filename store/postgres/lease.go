@@ -25,7 +25,8 @@ const renewLease = `
 		clock = CASE WHEN $2::bigint {>} beat THEN greatest(clock, $3::bigint) ELSE clock END,
 		vouched = CASE WHEN $2::bigint {>} beat THEN greatest(vouched, $4::bigint) ELSE vouched END,
 		covered = CASE WHEN $2::bigint {>} beat THEN greatest(covered, $5::bigint) ELSE covered END,
-		behind = CASE WHEN $2::bigint {>} beat THEN $6::pg_catalog.text::pg_catalog.json ELSE behind END,
+		behind = CASE WHEN $2::bigint {>} beat AND $5::bigint {>} 0
+			THEN $6::pg_catalog.text::pg_catalog.json ELSE behind END,
 		renewed_at = CASE WHEN $2::bigint {>} beat THEN pg_catalog.statement_timestamp() ELSE renewed_at END
 	WHERE id {=} $1 AND expired IS NULL RETURNING true`
 

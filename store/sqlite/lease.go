@@ -34,7 +34,7 @@ func (s *Store) BeginLease(ctx context.Context, l session.Lease) error {
 const renewLease = `
 	UPDATE main.watchdog_leases
 	SET beat = ?2, clock = max(clock, ?3), vouched = max(vouched, ?4), covered = max(coalesce(covered, 0), ?5),
-		behind = ?6, renewed_at = ` + databaseTime + `
+		behind = CASE WHEN ?5 > 0 THEN ?6 ELSE behind END, renewed_at = ` + databaseTime + `
 	WHERE id = ?1 AND beat < ?2 AND expired IS NULL`
 
 // RenewLease implements [session.Store].
