@@ -44,7 +44,8 @@ func (c Config) WorstTime(k session.KeeperConfig, sessions int) time.Duration {
 }
 
 // WorstTimeLost is WorstTime for the sessions of a host that dies while others live, and renew their leases within the
-// three promises of its own: its sessions are lost, and no cap counts them. With a StopHook, or if sessions are started again, it is no shorter.
+// three promises of its own: its sessions are lost, and no cap counts them. With a StopHook, or if sessions are started
+// again, it is no shorter.
 func (c Config) WorstTimeLost(k session.KeeperConfig, sessions int) time.Duration {
 	if c.StopHook == nil && c.Resume.Max == 0 {
 		c.MaxCancellationsPerRun, c.MaxCancellationsPerMinute = watchdog.NoLimit, 0
