@@ -241,7 +241,13 @@ func TestRunKilled(t *testing.T) {
 		})
 		t.Run("goes on under its name when it is certain that its process is dead", func(t *testing.T) {
 			f := kill(t, "again")
-			o := finish(t, f.stored(s, "--id again", f.child("exit:5")...)).must(t, 5)
+			var o outcome
+			for range 3 { // a busy machine may look too slowly to be certain: then the run counts as live
+				if o = finish(t, f.stored(s, "--id again", f.child("exit:5")...)); o.status != 125 {
+					break
+				}
+			}
+			o.must(t, 5)
 			assert.Equal(t, "watchdog: run again may be live on host worker-1: finding out takes at most 10s\n", o.stderr)
 			row := s.row(t, "again")
 			assert.Equal(t, 2, row.Attempt)
