@@ -4,17 +4,23 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 )
 
+// observes is a fault in each lease that is observed.
+func observes(change func(c *call, l *session.Lease)) fault {
+	return after("ObserveLeases", func(c *call) { each(c.leases, func(l *session.Lease) { change(c, l) }) })
+}
+
 var brokenLeases = []broken{
 	{"keeps the promise of a lease in milliseconds", "a lease is read as it was begun, renewed now",
-		before(func(c *beginCall) { c.l.Promise = c.l.Promise.Truncate(time.Millisecond) })},
+		before("BeginLease", func(c *call) { c.l.Promise = c.l.Promise.Truncate(time.Millisecond) })},
 	{"begins a lease again", "beginning a lease that lives is no error and changes nothing",
-		around(func(c *beginCall, next func()) {
+		around("BeginLease", func(c *call, next func()) {
 			there := c.leaseOf(c.l.ID)
 			if next(); c.err == nil && there.Beat >= 2 {
 				_, _, c.err = c.m.ExpireLease(c.ctx, there)
@@ -22,140 +28,119 @@ var brokenLeases = []broken{
 			}
 		})},
 	{"begins a lease with any promise", "a lease with a promise that is too long, or negative, is an error and not made",
-		before(func(c *beginCall) { c.l.Promise = max(min(c.l.Promise, session.LongestPromise), 0) })},
+		before("BeginLease", func(c *call) { c.l.Promise = max(min(c.l.Promise, session.LongestPromise), 0) })},
 	{"keeps the clock of a renewal in microseconds",
 		"a renewal writes the beat, the clock and the instant vouched for, and the time",
-		before(func(c *renewCall) { c.l.Clock = c.l.Clock.Truncate(time.Microsecond) })},
+		before("RenewLease", func(c *call) { c.l.Clock = c.l.Clock.Truncate(time.Microsecond) })},
 	{"takes back what was vouched for", "nothing that a renewal writes ever decreases",
-		after(func(c *observeCall) {
-			for i, l := range c.all {
-				if l.Beat == 3 && l.Vouched == time.Hour {
-					c.all[i].Vouched = time.Hour - 1
-				}
-			}
+		observes(func(_ *call, l *session.Lease) {
+			setIf(l.Beat == 3 && l.Vouched == time.Hour, &l.Vouched, time.Hour-1)
 		})},
 	{"makes a lease by a renewal", "a lease that was never begun cannot be renewed",
-		around(func(c *renewCall, next func()) {
-			if c.l.Beat == 2 && c.l.Promise == time.Second {
+		around("RenewLease", func(c *call, next func()) {
+			if next(); c.l.Beat == 2 && c.l.Promise == time.Second {
 				c.err = c.m.BeginLease(c.ctx, c.l)
-				return
 			}
-			next()
 		})},
 	{"observes only the suspects", "all leases are observed, ordered by ID, whoever is a suspect",
-		after(func(c *observeCall) {
-			if len(c.all) == 5 && len(c.suspects) > 0 {
-				c.all = slices.DeleteFunc(c.all, func(l session.Lease) bool { return !slices.Contains(c.suspects, l.ID) })
+		after("ObserveLeases", func(c *call) {
+			if len(c.leases) == 5 && len(c.suspects) > 0 {
+				c.leases = slices.DeleteFunc(c.leases, func(l session.Lease) bool { return !slices.Contains(c.suspects, l.ID) })
 			}
 		})},
 	{"notes in a lease when it was observed", "to observe a lease does not change it",
 		func() alteration {
 			looks := 0
-			return after(func(c *observeCall) {
-				looks += len(c.suspects)
-				for i, l := range c.all {
-					if len(c.suspects) == 1 && l.Beat == 2 && l.Vouched == time.Hour {
-						c.all[i].RenewedAt = l.RenewedAt.Add(time.Duration(looks) * time.Second)
-					}
+			return observes(func(c *call, l *session.Lease) {
+				if len(c.suspects) == 1 && l.Beat == 2 && l.Vouched == time.Hour {
+					looks++
+					l.RenewedAt = l.RenewedAt.Add(time.Duration(looks) * time.Second)
 				}
 			})()
 		}},
 	{"keeps a snapshot of the leases that it observed", "a renewal between two looks at a suspect is seen by the second",
 		func() alteration {
 			seen := map[string]session.Lease{}
-			return after(func(c *observeCall) {
-				for i, l := range c.all {
-					if l.Vouched == time.Second && len(seen) > 0 {
-						c.all[i] = seen[l.ID]
-					}
-					if len(c.suspects) == 1 {
-						seen[l.ID] = l
-					}
+			return observes(func(c *call, l *session.Lease) {
+				setIf(l.Vouched == time.Second && len(seen) > 0, l, seen[l.ID])
+				if len(c.suspects) == 1 {
+					seen[l.ID] = *l
 				}
 			})()
 		}},
 	{"returns ended sessions of a lease too", "the sessions of a lease are its active ones, each with its attempt",
-		after(func(c *leaseSessionsCall) {
-			s := c.row("ended")
-			if s.Status == session.Finished && c.row("second").Attempt == 2 && c.lease == "lease-1" {
-				c.named = append(c.named, session.AttemptID{RunID: "ended", Attempt: s.Attempt})
+		after("LeaseSessions", func(c *call) {
+			if c.row("ended").Status == session.Finished && c.row("second").Attempt == 2 && c.lease == "lease-1" {
+				c.named = append(c.named, session.AttemptID{RunID: "ended", Attempt: 1})
 			}
 		})},
 }
 
 // leaving is a fault in the rows that leave an expired lease.
-func leaving(change func(l session.Lease, before session.Session, s *session.Session)) fault {
-	return around(func(c *expireCall, next func()) {
+func leaving(change func(l session.Lease, before row, s *row)) fault {
+	return around("ExpireLease", func(c *call, next func()) {
 		there, named := c.leaseOf(c.l.ID), c.rowsOf(c.l.ID)
 		if next(); !c.expired || c.err != nil || len(named) > 10 {
 			return
 		}
 		for _, before := range named {
-			s := c.row(before.RunID)
-			change(there, before, &s)
-			c.put(s)
+			c.edit(before.RunID, func(s *row) { change(there, before, s) })
 		}
 	})
 }
 
+// leavesAt is leaving with another time of the last event for some rows.
+func leavesAt(at func(l session.Lease) time.Time, which func(l session.Lease, before row) bool) fault {
+	return leaving(func(l session.Lease, before row, s *row) { setIf(which(l, before), &s.LastEventAt, at(l)) })
+}
+
+// leaseBegan returns the start of a lease, by the clock of the store.
+func leaseBegan(l session.Lease) time.Time { return l.RenewedAt.Add(-l.Clock) }
+
 var brokenExpires = []broken{
 	{"expires a lease whatever its beat is", "a lease that was renewed since it was observed does not expire",
-		before(func(c *expireCall) {
-			if there := c.leaseOf(c.l.ID); !there.Expired {
-				c.l.Beat = there.Beat
-			}
+		before("ExpireLease", func(c *call) {
+			there := c.leaseOf(c.l.ID)
+			setIf(!there.Expired, &c.l.Beat, there.Beat)
 		})},
 	{"cannot expire what is not there", "a lease that is not there has expired",
-		around(func(c *expireCall, next func()) {
+		around("ExpireLease", func(c *call, next func()) {
 			there := c.leaseOf(c.l.ID)
-			if next(); there.ID == "" && c.err == nil {
-				c.err = errors.New("sql: no rows in result set")
-			}
+			next()
+			setIf(there.ID == "" && c.err == nil, &c.err, errNoRows)
 		})},
 	{"takes the renewal of a lease for the last activity",
 		"a session leaves its lease with the time of its last activity",
-		leaving(func(l session.Lease, before session.Session, s *session.Session) {
-			if before.Activity > 9*time.Hour {
-				s.LastEventAt = l.RenewedAt
-			}
-		})},
+		leavesAt(func(l session.Lease) time.Time { return l.RenewedAt },
+			func(_ session.Lease, before row) bool { return before.Activity > 9*time.Hour })},
 	{"takes no activity for one at the start of the lease",
 		"a session that has not signalled leaves its lease with the time of its attach",
-		leaving(func(l session.Lease, before session.Session, s *session.Session) {
-			if before.Activity == session.NoActivity && l.Vouched == 10*time.Hour {
-				s.LastEventAt = l.RenewedAt.Add(-l.Clock)
-			}
+		leavesAt(leaseBegan, func(l session.Lease, before row) bool {
+			return before.Activity == session.NoActivity && l.Vouched == 10*time.Hour
 		})},
 	{"forgets an attach after the last activity",
 		"a session whose last activity was before its attach keeps the time of that",
-		leaving(func(l session.Lease, before session.Session, s *session.Session) {
-			if before.Activity == 0 && l.Vouched == 10*time.Hour {
-				s.LastEventAt = l.RenewedAt.Add(-l.Clock)
-			}
+		leavesAt(leaseBegan, func(l session.Lease, before row) bool {
+			return before.Activity == 0 && l.Vouched == 10*time.Hour
 		})},
 	{"finds NULL greater than any time", "a session without events leaves its lease with its first",
-		leaving(func(_ session.Lease, before session.Session, s *session.Session) {
-			if before.LastEventAt.IsZero() {
-				s.LastEventAt = time.Time{}
-			}
-		})},
+		leavesAt(func(session.Lease) (none time.Time) { return none },
+			func(_ session.Lease, before row) bool { return before.LastEventAt.IsZero() })},
 	{"leaves the thresholds of a lease switched off",
 		"a session that left its lease is judged by its own threshold again, and others by the query's",
-		leaving(func(_ session.Lease, before session.Session, s *session.Session) {
-			if before.Threshold == time.Minute {
-				s.Threshold = watchdog.NoLimit
-			}
+		leaving(func(_ session.Lease, before row, s *row) {
+			setIf(before.Threshold == time.Minute, &s.Threshold, watchdog.NoLimit)
 		})},
 	{"keeps an expired lease without sessions",
 		"an expired lease takes only its own active sessions with it, and is deleted after the last",
-		around(func(c *expireCall, next func()) {
+		around("ExpireLease", func(c *call, next func()) {
 			there, named := c.leaseOf(c.l.ID), c.rowsOf(c.l.ID)
 			if next(); c.err == nil && len(named) == 1 && named[0].RunID == "dead" {
 				c.err = c.m.BeginLease(c.ctx, there)
 			}
 		})},
 	{"reads each session of a lease", "an unreadable session leaves its lease like others",
-		around(func(c *expireCall, next func()) {
+		around("ExpireLease", func(c *call, next func()) {
 			named, _ := c.m.LeaseSessions(c.ctx, c.l.ID)
 			for _, a := range named {
 				if _, c.err = c.m.Session(c.ctx, a.RunID); errors.Is(c.err, session.ErrUnreadable) {
@@ -166,45 +151,142 @@ var brokenExpires = []broken{
 		})},
 	{"compares the beat of a lease that has expired",
 		"sessions leave an expired lease in batches, whatever beat the later calls name",
-		around(func(c *expireCall, next func()) {
-			if there := c.leaseOf(c.l.ID); there.Expired && there.Beat != c.l.Beat {
-				c.left = len(c.rowsOf(c.l.ID))
-				return
-			}
-			next()
+		fails("ExpireLease", nil, func(c *call) bool {
+			c.left = len(c.rowsOf(c.l.ID))
+			there := c.leaseOf(c.l.ID)
+			return there.Expired && there.Beat != c.l.Beat
 		})},
 	{"forgets that a process was lost", "a session is lost if its process was, until a process takes it up or it ends",
-		before(func(c *expireCall) { c.l.Lost = false })},
+		before("ExpireLease", func(c *call) { c.l.Lost = false })},
 	{"takes every process for lost", "a session that was not lost with its lease is not lost",
-		leaving(func(_ session.Lease, _ session.Session, s *session.Session) { s.Lost = s.Lost || s.RunID == "stopped" })},
+		leaving(func(_ session.Lease, _ row, s *row) { s.Lost = s.Lost || s.RunID == "stopped" })},
 	{"begins an expired lease again", "a lease that has expired never lives again",
-		after(when(func(c *beginCall) bool { return errors.Is(c.err, session.ErrLeaseExpired) },
-			func(c *beginCall) { c.err = nil }))},
+		after("BeginLease", func(c *call) { setIf(errors.Is(c.err, session.ErrLeaseExpired), &c.err, nil) })},
 	{"attaches before it looks at the lease",
 		"nothing is attached under a lease that does not live, and nothing freshened",
-		after(func(c *attachCall) {
-			if errors.Is(c.err, session.ErrLeaseExpired) {
-				c.s.Lease = ""
-				_, _, err := c.m.Attach(c.ctx, c.s)
-				c.err = errors.Join(c.err, err)
+		after("Attach", func(c *call) {
+			if c.s.Lease = ""; errors.Is(c.err, session.ErrLeaseExpired) {
+				_, _, _ = c.m.Attach(c.ctx, c.s)
 			}
 		})},
 	{"takes out rows that another lease has claimed",
 		"a keeper claims back the sessions that still name its expired lease",
-		drops(func(c *freshenCall, s session.Session, _ session.Freshness) bool {
+		drops(func(c *call, s row, _ session.Freshness) bool {
 			to := c.leaseOf(c.lease)
 			return s.Lease != c.lease && c.leaseOf(s.Lease).Expired && to.ID != "" && !to.Expired
 		})},
 	{"finds the sessions of an expired lease by what it vouched for",
 		"a session that still names an expired lease is not stalled, and is not cancelled",
-		after(func(c *stalledCall) {
-			if c.q.Limit != 2*session.ExpireBatch || !c.leaseOf("lease-1").Expired {
-				return
-			}
-			for _, s := range c.rowsOf("lease-1") {
-				if strings.HasPrefix(s.RunID, "run-") {
-					c.page.Sessions = append(c.page.Sessions, s)
-				}
+		also(func(c *call, s row) bool {
+			return c.q.Limit == 2*session.ExpireBatch && c.leaseOf("lease-1").Expired && strings.HasPrefix(s.RunID, "run-")
+		})},
+}
+
+// forget has a row forget the lease that expired.
+func forget(s *row) { s.Expired = session.ExpiredLease{} }
+
+// forgetting is a fault in the lease that expired of run-1.
+func forgetting(change func(s *row)) fault {
+	return leaving(func(_ session.Lease, _ row, s *row) {
+		if s.RunID == "run-1" {
+			change(s)
+		}
+	})
+}
+
+// forgetsJudged is a fault in which a call about a judged session has it forget the lease that expired.
+func forgetsJudged(method string) fault {
+	return after(method, func(c *call) {
+		if runID := c.judged.RunID; c.err == nil && slices.Contains([]string{"claimed", "warned", "kept"}, runID) {
+			c.edit(runID, forget)
+		}
+	})
+}
+
+var brokenExpired = []broken{
+	{"remembers no lease that expired",
+		"a session that left an expired lease says which, whoever reads it, and no other does", forgetting(forget)},
+	{"remembers only the name of a lease that expired",
+		"a session that left an expired lease says which, whoever reads it, and no other does",
+		forgetting(func(s *row) { s.Expired.Looks = 0 })},
+	{"lists no lease that expired",
+		"a session that left an expired lease says which, whoever reads it, and no other does",
+		after("List", func(c *call) { each(c.listed.Sessions, forget) })},
+	{"finds stalled sessions without the lease that expired",
+		"a session that left an expired lease says which, whoever reads it, and no other does",
+		after("Stalled", func(c *call) { each(c.page.Sessions, forget) })},
+	{"remembers the first batch only", "a session that leaves an expired lease late says which, too",
+		around("ExpireLease", func(c *call, next func()) {
+			there, named := c.leaseOf(c.l.ID), c.rowsOf(c.l.ID)
+			if next(); there.Expired && len(named) == 1 && c.left == 0 && c.err == nil {
+				c.edit(named[0].RunID, forget)
 			}
 		})},
+	{"hides the lease that expired while another has the row",
+		"a session that is claimed back forgets the lease that expired, for good",
+		func() alteration {
+			var hidden session.ExpiredLease
+			return both(freshens(func(s row, _ *session.Freshness) { setIf(s.RunID == "back", &hidden, s.Expired) }),
+				after("End", func(c *call) { c.edit("back", func(s *row) { s.Expired = hidden }) }))()
+		}},
+	{"keeps the lease of the attempt before", "the next attempt of a session knows no lease that expired",
+		attaches(func(before, _ row, after *row) { setIf(before.RunID == "again", &after.Expired, before.Expired) })},
+	{"forgets the lease that expired when a session is claimed",
+		"a session keeps the lease that expired while it is claimed and warned, and when it was cancelled",
+		forgetsJudged("Claim")},
+	{"forgets the lease that expired when a session is warned",
+		"a session keeps the lease that expired while it is claimed and warned, and when it was cancelled",
+		forgetsJudged("Warn")},
+	{"forgets the lease that expired when a session is cancelled",
+		"a session keeps the lease that expired while it is claimed and warned, and when it was cancelled",
+		forgetsJudged("Cancel")},
+}
+
+// forgetsEnd is a fault in which no lease is told of the ends of a run.
+func forgetsEnd(runID string) fault { return after("Ended", func(c *call) { c.without(runID) }) }
+
+func (c *call) without(runID string) {
+	c.named = slices.DeleteFunc(c.named, func(a session.AttemptID) bool { return a.RunID == runID })
+}
+
+// tellsOf is a fault in which leases are told of the first attempt of a run, too.
+func tellsOf(runID string, which func(c *call) bool) fault {
+	return after("Ended", func(c *call) {
+		if which(c) {
+			c.named = append(c.named, session.AttemptID{RunID: runID, Attempt: 1})
+		}
+	})
+}
+
+var brokenEnded = []broken{
+	{"forgets what it has told", "a lease is told of a session that is cancelled, until it says that it was told",
+		after("Ended", func(c *call) { _, _ = c.m.Ended(c.ctx, c.lease, c.named) })},
+	{"never forgets", "a lease is told once more of a run that is cancelled again",
+		before("Ended", func(c *call) { setIf(len(c.told) > 0 && c.told[0].Attempt > 1, &c.told, nil) })},
+	{"forgets all that lie between", "what a lease was not told yet is not forgotten with what it was",
+		before("Ended", func(c *call) {
+			setIf(len(c.told) > 1, &c.told, append(c.told, session.AttemptID{RunID: "b", Attempt: 1}))
+		})},
+	{"forgets for every lease", "each lease is told of its own sessions only",
+		before("Ended", func(c *call) { _, _ = c.m.Ended(c.ctx, "lease-2", c.told) })},
+	{"tells of all that has ended", "a lease is not told of what it ended itself, or of what has not ended",
+		tellsOf("finished", func(c *call) bool { return c.row("finished").Status == session.Finished })},
+	{"tells somebody in any case", "of a session without a lease nobody is told when it is cancelled",
+		tellsOf("run-1", func(c *call) bool { return c.lease == "" && c.row("run-1").Status == session.Cancelled })},
+	{"does not tell of each of a batch", "of sessions that are cancelled together the leases are told",
+		func() alteration {
+			var batched atomic.Bool // rules cancel from several goroutines
+			return both(before("CancelAll", func(*call) { batched.Store(true) }), after("Ended", func(c *call) {
+				if batched.Load() {
+					c.without("b")
+				}
+			}))()
+		}},
+	{"keeps what a lease was not told", "what a lease was not told goes with it",
+		func() alteration {
+			expired := false
+			return both(before("ExpireLease", func(*call) { expired = true }), tellsOf("run-1", func(c *call) bool {
+				return expired && c.lease == "lease-1" && c.row("run-1").Status == session.Cancelled
+			}))()
+		}},
 }

@@ -4,52 +4,150 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
+	"time"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 )
+
+// ignoresContext is a fault in a method.
+func ignoresContext(method string) fault {
+	return before(method, func(c *call) { c.ctx = context.WithoutCancel(c.ctx) })
+}
+
+var brokenContexts = []broken{
+	{"ignores the context of an end", "a write with a done context changes nothing and returns the context's error",
+		ignoresContext("End")},
+	{"ignores the context of a read", "a read with a done context returns the context's error", ignoresContext("History")},
+}
+
+var brokenHistories = []broken{
+	{"looks for a reason anywhere in the payload", "cancels are counted by their reasons",
+		after("History", func(c *call) {
+			if c.history.By == session.ByReason && len(c.counts) == 2 {
+				setIf(c.counts[0].Key == "hold_exceeded", &c.counts[0].Key, "reason")
+			}
+		})},
+	{"counts days of its own zone", "cancels are counted by days of UTC",
+		after("History", func(c *call) {
+			if c.history.By == session.ByDay && len(c.counts) == 2 {
+				c.counts[0].Count++
+				c.counts[1].Count--
+			}
+		})},
+	{"joins the rows, and loses the events without one",
+		"cancels are counted by the hosts of their sessions, and under an empty host if there is no session",
+		after("History", func(c *call) {
+			if c.history.By == session.ByHost {
+				c.counts = slices.DeleteFunc(c.counts, func(n session.CancelCount) bool { return n.Key == "" })
+			}
+		})},
+	{"includes the end of a period", "a period of time includes its start and not its end",
+		before("History", func(c *call) { c.history.To = c.history.To.Add(time.Microsecond) })},
+	{"counts every kind of event", "only cancels are counted",
+		after("History", func(c *call) {
+			if len(c.counts) > 0 && c.hasEvent("run-1", watchdog.EventWarning) {
+				c.counts[0].Count++
+			}
+		})},
+	{"takes no rows for an error", "a period without cancels has no counts, and no error",
+		after("History", func(c *call) { setIf(len(c.counts) == 0 && c.err == nil, &c.err, errNoRows) })},
+}
+
+// lists is a fault in the sessions of some lists.
+func lists(which func(q session.ListQuery) bool, change func(c *call)) fault {
+	return after("List", func(c *call) {
+		if which(c.list) {
+			change(c)
+		}
+	})
+}
+
+// listsNone is a fault in which some lists are empty.
+func listsNone(which func(c *call) bool) fault {
+	return after("List", func(c *call) { setIf(which(c), &c.listed.Sessions, nil) })
+}
+
+// asks is a fault in a query of a list.
+func asks(change func(q *session.ListQuery)) fault {
+	return before("List", func(c *call) { change(&c.list) })
+}
 
 var brokenLists = []broken{
 	{"takes each complete session for one whose command failed",
 		"sessions whose command failed are listed by that, and not as complete",
-		before(when(func(c *listCall) bool { return c.q.Reason == session.ReasonFailed },
-			func(c *listCall) { c.q.Reason = "complete" }))},
+		asks(func(q *session.ListQuery) { setIf(q.Reason == session.ReasonFailed, &q.Reason, "complete") })},
 	{"lists the oldest session first",
 		"sessions are listed in the order in which they were made, the newest first",
-		after(when(func(c *listCall) bool { return c.q == (session.ListQuery{Limit: 100}) },
-			func(c *listCall) { slices.Reverse(c.page.Sessions) }))},
+		lists(func(q session.ListQuery) bool { return q == session.ListQuery{Limit: 100} },
+			func(c *call) { slices.Reverse(c.listed.Sessions) })},
 	{"takes both kinds for none", "sessions are listed by whether they are active",
-		after(when(func(c *listCall) bool { return c.q.Live && c.q.Ended },
-			func(c *listCall) { c.page.Sessions = nil }))},
+		listsNone(func(c *call) bool { return c.list.Live && c.list.Ended })},
 	{"takes a parent for a pattern", "sessions are listed by parent, host and reason, exactly as they are written",
-		before(when(func(c *listCall) bool { return c.q.Parent == "run-_" },
-			func(c *listCall) { c.q.Parent = "" }))},
+		asks(func(q *session.ListQuery) { setIf(q.Parent == "run-_", &q.Parent, "") })},
 	{"uses one condition only", "the conditions of a list must all hold",
-		before(when(func(c *listCall) bool { return c.q.Host != "" },
-			func(c *listCall) { c.q.Live = false }))},
+		asks(func(q *session.ListQuery) { setIf(q.Host != "", &q.Live, false) })},
 	{"continues a list after the time and not after the session",
 		"pages of a list follow each other without a gap and without a repeat",
-		after(when(func(c *listCall) bool { return c.q.Limit == 1 && c.q.After != "" && c.page.Next != "" },
-			func(c *listCall) { c.page.Sessions = nil }))},
+		listsNone(func(c *call) bool { return c.list.Limit == 1 && c.list.After != "" && c.listed.Next != "" })},
 	{"pages through a list with an offset",
 		"the next page of a list follows the last session, whatever was made meanwhile",
-		after(func(c *listCall) {
-			if c.q.After != "" && c.q.Limit == 100 {
-				c.page, c.err = c.m.List(c.ctx, session.ListQuery{Limit: 100})
-				c.page.Sessions = c.page.Sessions[3:]
-			}
+		lists(func(q session.ListQuery) bool { return q.After != "" && q.Limit == 100 }, func(c *call) {
+			c.listed, c.err = c.m.List(c.ctx, session.ListQuery{Limit: 100})
+			c.listed.Sessions = c.listed.Sessions[3:]
 		})},
 	{"lists sessions without their silence", "a listed session is as its row is",
-		after(func(c *listCall) {
-			for i := range c.page.Sessions {
-				c.page.Sessions[i].Silence = 0
-			}
-		})},
+		after("List", func(c *call) { each(c.listed.Sessions, func(s *row) { s.Silence = 0 }) })},
 	{"cannot list an unreadable session", "an unreadable session is reported on its page, and hides no other",
-		after(func(c *listCall) { c.err = errors.Join(append(c.page.Unreadable, c.err)...) })},
+		after("List", func(c *call) { c.err = errors.Join(append(c.listed.Unreadable, c.err)...) })},
 	{"begins again where it does not know where to go on",
 		"a limit of less than 1, and an After that is not the end of a page, are errors",
-		before(when(func(c *listCall) bool { return c.q.After == "yesterday" },
-			func(c *listCall) { c.q.After = "" }))},
-	{"ignores the context of a list", "a list with a done context returns the context's error",
-		before(func(c *listCall) { c.ctx = context.WithoutCancel(c.ctx) })},
+		asks(func(q *session.ListQuery) { setIf(q.After == "yesterday", &q.After, "") })},
+	{"ignores the context of a list", "a list with a done context returns the context's error", ignoresContext("List")},
+}
+
+// notifies is a fault in what a listener is told.
+func notifies(of func(c *call, runID string) []string) fault {
+	return before("Listen", func(c *call) {
+		tell := c.tell
+		c.tell = func(runID string) {
+			for _, told := range of(c, runID) {
+				tell(told)
+			}
+		}
+	})
+}
+
+// tellsBefore is a fault in which a listener is told of one more run before it is told of another.
+func tellsBefore(runID, more string) fault {
+	return notifies(func(_ *call, told string) []string {
+		if told == runID {
+			return []string{more, told}
+		}
+		return []string{told}
+	})
+}
+
+var brokenListens = []broken{
+	{"notifies of one cancel at most", "a listener is notified of each cancel",
+		func() alteration {
+			var notified atomic.Bool
+			return notifies(func(_ *call, runID string) []string {
+				setIf(notified.Swap(true), &runID, "another")
+				return []string{runID}
+			})()
+		}},
+	{"notifies of each attempt to cancel", "a listener is not notified of a cancel that changed nothing",
+		tellsBefore("stalled", "awake")},
+	{"returns an error when its context ends", "listening ends with its context",
+		func() alteration {
+			var notified atomic.Bool
+			return both(notifies(func(_ *call, runID string) []string {
+				notified.Store(true)
+				return []string{runID}
+			}), after("Listen", func(c *call) {
+				setIf(!notified.Load(), &c.err, errors.New("the connection was closed"))
+			}))()
+		}},
 }

@@ -2,7 +2,6 @@ package sessiontest_test
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -15,9 +14,11 @@ import (
 // year is how long a notice can wait without that being about the longest duration.
 const year = 365 * 24 * time.Hour
 
+type notice = session.Notice
+
 // notes is a fault in which notices of more events are put when they are appended.
-func notes(wants func(c *appendCall, there []string, event watchdog.Event) bool) fault {
-	return around(func(c *appendCall, next func()) {
+func notes(wants func(c *call, there []string, event watchdog.Event) bool) fault {
+	return around("Append", func(c *call, next func()) {
 		var there []string
 		for _, event := range c.events {
 			events, _ := c.m.Read(c.ctx, event.AggregateType, event.AggregateID)
@@ -26,44 +27,37 @@ func notes(wants func(c *appendCall, there []string, event watchdog.Event) bool)
 			}
 		}
 		next()
-		for _, event := range c.events {
-			if wants(c, there, event) {
-				_ = c.m.PutNotices(c.ctx, session.Notice{
-					ID: event.ID, AggregateType: event.AggregateType, AggregateID: event.AggregateID, Type: event.Type,
-				})
+		for _, e := range c.events {
+			if wants(c, there, e) {
+				_ = c.m.PutNotices(c.ctx,
+					notice{ID: e.ID, AggregateType: e.AggregateType, AggregateID: e.AggregateID, Type: e.Type})
 			}
 		}
 	})
 }
 
 // claimsEach is a fault in each notice that is claimed.
-func claimsEach(change func(c *claimNoticesCall, n *session.Notice)) fault {
-	return after(func(c *claimNoticesCall) {
-		for i := range c.claimed {
-			change(c, &c.claimed[i])
-		}
-	})
+func claimsEach(change func(c *call, n *notice)) fault {
+	return after("ClaimNotices", func(c *call) { each(c.notices, func(n *notice) { change(c, n) }) })
 }
 
 // waits is a fault in how long a notice has waited that is delayed again and again.
-func waits(waited func(c *claimNoticesCall, n session.Notice) time.Duration) fault {
-	return claimsEach(func(c *claimNoticesCall, n *session.Notice) {
-		if n.ID == "delayed" && n.Waited < 250*year {
-			n.Waited = waited(c, *n)
-		}
+func waits(waited func(c *call, n notice) time.Duration) fault {
+	return claimsEach(func(c *call, n *notice) {
+		setIf(n.ID == "delayed" && n.Waited < 250*year, &n.Waited, waited(c, *n))
 	})
 }
 
 // losesNotice is a fault in which a notice is never claimed.
 func losesNotice(lost string) fault {
-	return after(func(c *claimNoticesCall) {
-		c.claimed = slices.DeleteFunc(c.claimed, func(n session.Notice) bool { return n.ID == lost })
+	return after("ClaimNotices", func(c *call) {
+		c.notices = slices.DeleteFunc(c.notices, func(n notice) bool { return n.ID == lost })
 	})
 }
 
 // delaysClaimed is a fault in which some notices are delayed when they are claimed.
-func delaysClaimed(pause time.Duration, wants func(c *claimNoticesCall, n *session.Notice) bool) fault {
-	return claimsEach(func(c *claimNoticesCall, n *session.Notice) {
+func delaysClaimed(pause time.Duration, wants func(c *call, n *notice) bool) fault {
+	return claimsEach(func(c *call, n *notice) {
 		if wants(c, n) {
 			_ = c.m.DelayNotice(c.ctx, *n, pause)
 		}
@@ -80,31 +74,28 @@ var brokenOutboxes = []broken{
 	{"tells only of the first that are cancelled together",
 		"the ends of sessions that are cancelled together are notices", losesNotice("cancel of together-2")},
 	{"tells of an end again that it has already", "an end that is stored already is not a notice again",
-		notes(func(_ *appendCall, there []string, event watchdog.Event) bool {
-			return slices.Contains(there, event.ID)
-		})},
+		notes(func(_ *call, there []string, e watchdog.Event) bool { return slices.Contains(there, e.ID) })},
 	{"tells of the ends of others", "no other event is a notice",
-		notes(func(_ *appendCall, _ []string, event watchdog.Event) bool {
-			return event.AggregateType != watchdog.AggregateType
-		})},
+		notes(func(_ *call, _ []string, e watchdog.Event) bool { return e.AggregateType != watchdog.AggregateType })},
 	{"tells of more time", "no other event is a notice",
-		notes(func(_ *appendCall, _ []string, event watchdog.Event) bool { return event.Type == watchdog.EventExtend })},
+		notes(func(_ *call, _ []string, e watchdog.Event) bool { return e.Type == watchdog.EventExtend })},
 	{"puts an end that it then does not store", "an end that was not stored is not a notice",
-		notes(func(c *appendCall, _ []string, _ watchdog.Event) bool { return errors.Is(c.err, watchdog.ErrInvalid) })},
+		notes(func(c *call, _ []string, _ watchdog.Event) bool { return errors.Is(c.err, watchdog.ErrInvalid) })},
 	{"writes the runs of its notices in small letters",
 		"a notice says what the event is, and when it was put by the database's clock",
-		claimsEach(func(_ *claimNoticesCall, n *session.Notice) { n.AggregateID = strings.ToLower(n.AggregateID) })},
+		claimsEach(func(_ *call, n *notice) { n.AggregateID = strings.ToLower(n.AggregateID) })},
 	{"believes the clock of who puts a notice", "a notice that is put is claimed as it was put",
-		claimsEach(func(_ *claimNoticesCall, n *session.Notice) {
-			if n.Type == "lease.lost" {
-				n.CreatedAt = n.CreatedAt.Add(-time.Hour)
-			}
+		claimsEach(func(_ *call, n *notice) {
+			setIf(n.Type == "lease.lost", &n.CreatedAt, n.CreatedAt.Add(-time.Hour))
 		})},
 	{"puts a notice again under another name", "a notice whose ID is there is not put again",
-		before(when(func(c *putNoticesCall) bool { return len(c.notices) == 1 && c.notices[0].Type == "another" },
-			func(c *putNoticesCall) { c.notices[0].ID += " again" }))},
+		before("PutNotices", func(c *call) {
+			if len(c.notices) == 1 && c.notices[0].Type == "another" {
+				c.notices[0].ID += " again"
+			}
+		})},
 	{"puts each notice in a transaction of its own", "if one of several notices is invalid none is put",
-		before(func(c *putNoticesCall) {
+		before("PutNotices", func(c *call) {
 			for _, n := range c.notices {
 				if c.m.PutNotices(c.ctx, n) != nil {
 					return
@@ -112,98 +103,77 @@ var brokenOutboxes = []broken{
 			}
 		})},
 	{"claims the latest first", "notices are claimed in the order in which they were put, at most so many",
-		after(func(c *claimNoticesCall) {
-			if c.most == 3 && len(c.claimed) > 0 && c.claimed[0].ID == "alert-3" {
-				slices.Reverse(c.claimed)
+		after("ClaimNotices", func(c *call) {
+			if c.most == 3 && len(c.notices) > 0 && c.notices[0].ID == "alert-3" {
+				slices.Reverse(c.notices)
 			}
 		})},
 	{"claims all that is due", "notices are claimed in the order in which they were put, at most so many",
-		before(when(func(c *claimNoticesCall) bool { return c.most == 3 },
-			func(c *claimNoticesCall) { c.most = 100 }))},
+		before("ClaimNotices", func(c *call) { setIf(c.most == 3, &c.most, 100) })},
 	{"forgets its first claim", "no call claims a notice while another claim of it lasts",
-		delaysClaimed(0, func(c *claimNoticesCall, n *session.Notice) bool {
-			return c.most == 100 && n.ID == "alert-0" && n.Tries == 1
-		})},
+		delaysClaimed(0, func(c *call, n *notice) bool { return c.most == 100 && n.ID == "alert-0" && n.Tries == 1 })},
 	{"does not count", "a notice is due again when its claim is over, and says how often it was claimed",
-		claimsEach(func(c *claimNoticesCall, n *session.Notice) {
-			if c.most == 1 {
-				n.Tries = 1
-			}
-		})},
+		claimsEach(func(c *call, n *notice) { setIf(c.most == 1, &n.Tries, 1) })},
 	{"gives a notice up", "a notice is due again when its claim is over, and says how often it was claimed",
-		delaysClaimed(time.Hour, func(c *claimNoticesCall, n *session.Notice) bool { return c.most == 1 && n.Tries == 2 })},
+		delaysClaimed(time.Hour, func(c *call, n *notice) bool { return c.most == 1 && n.Tries == 2 })},
 	{"claims by the order in which they were put alone", "what was never claimed is claimed before what was",
-		after(func(c *claimNoticesCall) {
+		after("ClaimNotices", func(c *call) {
 			if c.most == 3 {
-				slices.SortFunc(c.claimed, func(a, b session.Notice) int { return cmp.Compare(a.ID, b.ID) })
+				slices.SortFunc(c.notices, func(a, b notice) int { return cmp.Compare(a.ID, b.ID) })
 			}
 		})},
 	{"takes a finished notice that is not there for an error",
 		"a finished notice does not come again, whoever claimed it last",
-		after(func(c *finishNoticesCall) {
-			if slices.ContainsFunc(c.notices, func(n session.Notice) bool { return n.ID == "never put" }) {
-				c.err = errors.New("there is no such notice")
-			}
+		after("FinishNotices", func(c *call) {
+			unknown := slices.ContainsFunc(c.notices, func(n notice) bool { return n.ID == "never put" })
+			setIf(unknown, &c.err, errNoRows)
 		})},
 	{"finishes only what its caller claimed last", "a finished notice does not come again, whoever claimed it last",
-		before(when(func(c *finishNoticesCall) bool { return len(c.notices) > 1 },
-			func(c *finishNoticesCall) { c.notices = nil }))},
+		before("FinishNotices", func(c *call) { setIf(len(c.notices) > 1, &c.notices, nil) })},
 	{"pauses no longer than a claim lasts",
 		"a delayed notice is due again when its pause is over, and not when its claim is",
-		before(when(func(c *delayNoticeCall) bool { return c.n.ID == "alert-1" },
-			func(c *delayNoticeCall) { c.pause = min(c.pause, 0) }))},
+		before("DelayNotice", func(c *call) { setIf(c.n.ID == "alert-1", &c.pause, min(c.pause, 0)) })},
 	{"pauses at least as long as a claim lasts",
 		"a delayed notice is due again when its pause is over, and not when its claim is",
-		before(when(func(c *delayNoticeCall) bool { return c.pause == 0 && c.n.ID == "alert-0" },
-			func(c *delayNoticeCall) { c.n.ID = "another" }))},
+		before("DelayNotice", func(c *call) { setIf(c.pause == 0 && c.n.ID == "alert-0", &c.n.ID, "another") })},
 	{"says how old a notice is by its clock, and not how long it was delayed",
 		"a notice says how long its delays are in all, and counts neither its age nor its claims",
-		waits(func(c *claimNoticesCall, n session.Notice) time.Duration { return max(c.m.Clock().Sub(n.CreatedAt), 0) })},
+		waits(func(c *call, n notice) time.Duration { return max(c.m.Clock().Sub(n.CreatedAt), 0) })},
 	{"says how long a notice was delayed last",
 		"a notice says how long its delays are in all, and counts neither its age nor its claims",
-		waits(func(_ *claimNoticesCall, n session.Notice) time.Duration {
-			return min(n.Waited, 36*time.Hour+time.Microsecond)
-		})},
+		waits(func(_ *call, n notice) time.Duration { return min(n.Waited, 36*time.Hour+time.Microsecond) })},
 	{"counts claims as delays",
 		"a notice says how long its delays are in all, and counts neither its age nor its claims",
-		waits(func(_ *claimNoticesCall, n session.Notice) time.Duration {
-			return n.Waited + time.Duration(n.Tries-1)*time.Minute
-		})},
+		waits(func(_ *call, n notice) time.Duration { return n.Waited + time.Duration(n.Tries-1)*time.Minute })},
 	{"adds delays until the sum wraps around",
 		"delays that are longer in all than a duration can say are as long as it can",
-		claimsEach(func(_ *claimNoticesCall, n *session.Notice) {
-			if n.Waited > 250*year {
-				n.Waited = -time.Hour
-			}
-		})},
+		claimsEach(func(_ *call, n *notice) { setIf(n.Waited > 250*year, &n.Waited, -time.Hour) })},
 	{"takes a long pause for a clock that was set back", "a claim or a pause of weeks lasts as long",
-		before(when(func(c *delayNoticeCall) bool { return c.n.ID == "paused" },
-			func(c *delayNoticeCall) { c.pause = 0 }))},
+		before("DelayNotice", func(c *call) { setIf(c.n.ID == "paused", &c.pause, 0) })},
 	{"takes a long claim for a clock that was set back", "a claim or a pause of weeks lasts as long",
-		delaysClaimed(0, func(_ *claimNoticesCall, n *session.Notice) bool { return n.ID == "claimed" && n.Tries == 1 })},
+		delaysClaimed(0, func(_ *call, n *notice) bool { return n.ID == "claimed" && n.Tries == 1 })},
 	{"delays what another has claimed", "a delay after another claim changes nothing",
-		after(func(c *delayNoticeCall) {
+		after("DelayNotice", func(c *call) {
 			c.n.Tries++
 			c.err = errors.Join(c.err, c.m.DelayNotice(c.ctx, c.n, c.pause))
 		})},
 	{"claims one if none is asked for",
 		"to claim fewer than one or for less than no time, and a pause of less than none, are errors",
-		before(func(c *claimNoticesCall) { c.most = max(c.most, 1) })},
+		before("ClaimNotices", func(c *call) { c.most = max(c.most, 1) })},
 	{"has two claim a notice", "of eight that claim at once no two have the same notice, and no notice is left",
-		delaysClaimed(0, func(_ *claimNoticesCall, n *session.Notice) bool { return n.ID == "alert-3-7" && n.Tries == 1 })},
+		delaysClaimed(0, func(_ *call, n *notice) bool { return n.ID == "alert-3-7" && n.Tries == 1 })},
 	{"loses a notice that many want", "of eight that claim at once no two have the same notice, and no notice is left",
 		losesNotice("alert-3-7")},
 	{"has a notice twice that two put", "of eight that put the same notices at once each is there once",
-		after(when(func(c *claimNoticesCall) bool { return c.most == 100 && len(c.claimed) == 10 },
-			func(c *claimNoticesCall) { c.claimed = append(c.claimed, c.claimed[0]) }))},
-	{"forgets how often it was claimed",
-		"of eight that claim, delay and finish at once no two have the same try of a notice, and each is finished",
-		claimsEach(func(_ *claimNoticesCall, n *session.Notice) {
-			if strings.HasPrefix(n.ID, "try-") {
-				n.Tries = 1
+		after("ClaimNotices", func(c *call) {
+			if c.most == 100 && len(c.notices) == 10 {
+				c.notices = append(c.notices, c.notices[0])
 			}
 		})},
+	{"forgets how often it was claimed",
+		"of eight that claim, delay and finish at once no two have the same try of a notice, and each is finished",
+		claimsEach(func(_ *call, n *notice) { setIf(strings.HasPrefix(n.ID, "try-"), &n.Tries, 1) })},
 	{"claims for a caller that has gone",
 		"a call on the outbox with a done context changes nothing and returns the context's error",
-		before(func(c *claimNoticesCall) { c.ctx = context.WithoutCancel(c.ctx) })},
+		ignoresContext("ClaimNotices")},
 }

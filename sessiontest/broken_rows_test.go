@@ -1,6 +1,7 @@
 package sessiontest_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -13,8 +14,8 @@ import (
 )
 
 // attaches is a fault in the row after an attach.
-func attaches(change func(before, s session.Session, after *session.Session)) fault {
-	return after(func(c *attachCall) {
+func attaches(change func(before, s row, after *row)) fault {
+	return after("Attach", func(c *call) {
 		was := c.after
 		if c.err != nil {
 			return
@@ -27,99 +28,112 @@ func attaches(change func(before, s session.Session, after *session.Session)) fa
 
 var brokenAttaches = []broken{
 	{"creates a row in the past", "a new run gets an active row, created now and last active now, with attempt 1",
-		attaches(func(before, _ session.Session, after *session.Session) {
-			if before.Attempt == 0 && after.RunID == "run-1" && after.Parent == "" {
-				after.CreatedAt = after.CreatedAt.Add(-time.Second)
-			}
+		attaches(func(before, _ row, after *row) {
+			first := before.Attempt == 0 && after.RunID == "run-1" && after.Parent == ""
+			setIf(first, &after.CreatedAt, after.CreatedAt.Add(-time.Second))
 		})},
 	{"returns the new row as the old one too", "before the first attach the attempt is 0",
-		after(when(func(c *attachCall) bool { return c.before.Attempt == 0 },
-			func(c *attachCall) { c.before = c.after }))},
+		after("Attach", func(c *call) { setIf(c.before.Attempt == 0, &c.before, c.after) })},
 	{"swaps two attempts", "attaching again counts the attempt",
-		after(func(c *attachCall) {
-			plain := c.before.Lease == "" && c.s.Lease == "" && c.s.Attempt == 0
-			if plain && c.before.Status == session.Active && (c.after.Attempt == 2 || c.after.Attempt == 3) {
-				c.after.Attempt = 5 - c.after.Attempt
-			}
+		after("Attach", func(c *call) {
+			plain := c.before.Lease == "" && c.s.Lease == "" && c.s.Attempt == 0 && c.before.Status == session.Active
+			setIf(plain && (c.after.Attempt == 2 || c.after.Attempt == 3), &c.after.Attempt, 5-c.after.Attempt)
 		})},
 	{"returns the row that it wrote as the one that was", "attaching again returns the row as it was",
-		after(when(func(c *attachCall) bool { return c.before.Attempt > 0 },
-			func(c *attachCall) { c.before = c.after }))},
+		after("Attach", func(c *call) { setIf(c.before.Attempt > 0, &c.before, c.after) })},
 	{"keeps the reason of the attempt before", "attaching again makes an ended session active and clears its reason",
-		attaches(func(before, _ session.Session, after *session.Session) { after.Reason = before.Reason })},
+		attaches(func(before, _ row, after *row) { after.Reason = before.Reason })},
 	{"replaces the row", "attaching again keeps the creation time and the number of resumes",
-		attaches(func(_, _ session.Session, after *session.Session) { after.Resumes = 0 })},
+		attaches(func(_, _ row, after *row) { after.Resumes = 0 })},
 	{"keeps the host of the first attempt",
 		"attaching again sets parent, threshold, window and host, and the last event to now",
-		attaches(func(before, _ session.Session, after *session.Session) {
-			if before.Attempt > 0 {
-				after.Host = before.Host
-			}
-		})},
+		attaches(func(before, _ row, after *row) { setIf(before.Attempt > 0, &after.Host, before.Host) })},
 	{"has room for three attempts", "callers that attach to one run at once get different attempts",
-		attaches(func(_, s session.Session, after *session.Session) {
-			if s.Attempt == 0 {
-				after.Attempt = min(after.Attempt, 3)
-			}
+		attaches(func(_, s row, after *row) { setIf(s.Attempt == 0, &after.Attempt, min(after.Attempt, 3)) })},
+}
+
+var brokenTakeovers = []broken{
+	{"keeps the activity of the attempt before", "attaching under a lease names it, without an activity",
+		attaches(func(before, _ row, after *row) {
+			setIf(before.Lease == after.Lease && before.Activity == time.Hour, &after.Activity, before.Activity)
+		})},
+	{"keeps the state of the attempt before",
+		"attaching again clears the lease, the warning, the claim and the state of the attempt before",
+		attaches(func(before, s row, after *row) { setIf(s.State == nil, &after.State, before.State) })},
+	{"keeps that a stop failed", "attaching again clears that the agents could not be stopped",
+		attaches(func(before, _ row, after *row) { after.StopFailed = before.StopFailed })},
+	{"counts its own attempts", "attaching with an attempt makes a lost row again, with that attempt",
+		attaches(func(before, s row, after *row) {
+			setIf(s.RunID == "run-1" && before.Attempt < s.Attempt, &after.Attempt, before.Attempt+1)
+		})},
+	{"takes a run back", "attaching with an attempt that is in the row, or is over, changes nothing",
+		before("Attach", func(c *call) { setIf(c.s.Attempt == 2, &c.s.Attempt, 0) })},
+	{"does not count takeovers", "a lease is told of an attempt that is followed by another before it ended",
+		forgetsEnd("lost")},
+	{"notifies of each attach", "a listener is notified of each takeover, and of no other attach",
+		tellsBefore("taken over", "new")},
+	{"keeps the numbers of a state as floats", "a state is read as it was written",
+		looks(func(s *row) {
+			s.State = bytes.Replace(s.State, []byte("12345678901234567890.125"), []byte("12345678901234567000"), 1)
 		})},
 }
 
 // looks is a fault in the rows that are read.
-func looks(change func(s *session.Session)) fault {
-	return after(func(c *sessionCall) { change(&c.s) })
-}
+func looks(change func(s *row)) fault { return after("Session", func(c *call) { change(&c.s) }) }
 
 var brokenRows = []broken{
 	{"keeps a threshold in milliseconds", "a row is read as it was written",
-		looks(when(func(s *session.Session) bool { return s.Threshold != watchdog.NoLimit },
-			func(s *session.Session) { s.Threshold = s.Threshold.Truncate(time.Millisecond) }))},
+		looks(func(s *row) {
+			setIf(s.Threshold != watchdog.NoLimit, &s.Threshold, s.Threshold.Truncate(time.Millisecond))
+		})},
 	{"keeps thresholds in seconds", "a threshold of NoLimit is read as NoLimit",
-		looks(when(func(s *session.Session) bool { return s.Threshold == watchdog.NoLimit && s.Parent+s.Host == "" },
-			func(s *session.Session) { s.Threshold = s.Threshold.Truncate(time.Second) }))},
+		looks(func(s *row) {
+			none := s.Threshold == watchdog.NoLimit && s.Parent+s.Host == ""
+			setIf(none, &s.Threshold, s.Threshold.Truncate(time.Second))
+		})},
 	{"returns the zone of its server", "times are read in UTC",
-		looks(func(s *session.Session) { s.CreatedAt = s.CreatedAt.In(time.FixedZone("server", 3600)) })},
+		looks(func(s *row) { s.CreatedAt = s.CreatedAt.In(time.FixedZone("server", 3600)) })},
 	{"reads the clock time of any zone as UTC",
 		"the start of a window is the same moment in every zone, cut off below the microsecond",
-		before(func(c *attachCall) {
+		before("Attach", func(c *call) {
 			_, offset := c.s.StartedAt.Zone()
 			c.s.StartedAt = c.s.StartedAt.Add(time.Duration(offset) * time.Second)
 		})},
 	{"returns another error than ErrNotFound", "a run that has no row is not found",
-		after(when(func(c *sessionCall) bool { return errors.Is(c.err, session.ErrNotFound) },
-			func(c *sessionCall) { c.err = errors.New("sql: no rows in result set") }))},
+		after("Session", func(c *call) { setIf(errors.Is(c.err, session.ErrNotFound), &c.err, errNoRows) })},
 	{"reads an invalid time as the year 1", "an unreadable row is an error that says so and names the run",
-		after(when(func(c *sessionCall) bool { return errors.Is(c.err, session.ErrUnreadable) },
-			func(c *sessionCall) { c.err = nil }))},
+		after("Session", func(c *call) { setIf(errors.Is(c.err, session.ErrUnreadable), &c.err, nil) })},
 	{"writes to a row before it reads it", "to attach to an unreadable row is an error and changes nothing",
-		after(func(c *attachCall) {
+		after("Attach", func(c *call) {
 			if errors.Is(c.err, session.ErrUnreadable) {
 				c.s.Attempt, c.s.Status = 2, session.Active
 				c.put(c.s)
 			}
 		})},
 	{"folds the case of run IDs", "every character of a run ID counts, and none has a special meaning",
-		before(func(c *sessionCall) { c.runID = strings.Replace(c.runID, "RUN", "run", 1) })},
+		before("Session", func(c *call) { c.runID = strings.Replace(c.runID, "RUN", "run", 1) })},
 }
 
+// errNoRows is an error of a database that does not say what a caller wants to know.
+var errNoRows = errors.New("sql: no rows in result set")
+
 // freshens is a fault in the activities that are written.
-func freshens(change func(c *freshenCall, f *session.Freshness)) fault {
-	return before(func(c *freshenCall) {
-		for i := range c.fresh {
-			change(c, &c.fresh[i])
-		}
+func freshens(change func(s row, f *session.Freshness)) fault {
+	return before("Freshen", func(c *call) {
+		each(c.fresh, func(f *session.Freshness) { change(c.row(f.RunID), f) })
 	})
 }
 
 // drops is a fault in which some activities are not written.
-func drops(which func(c *freshenCall, s session.Session, f session.Freshness) bool) fault {
-	return before(func(c *freshenCall) {
+func drops(which func(c *call, s row, f session.Freshness) bool) fault {
+	return before("Freshen", func(c *call) {
 		c.fresh = slices.DeleteFunc(c.fresh, func(f session.Freshness) bool { return which(c, c.row(f.RunID), f) })
 	})
 }
 
 // forces is a fault in which some rows are written that must be left alone.
-func forces(which func(s session.Session, f session.Freshness) bool) fault {
-	return after(func(c *freshenCall) {
+func forces(which func(s row, f session.Freshness) bool) fault {
+	return after("Freshen", func(c *call) {
 		for _, f := range c.fresh {
 			if s := c.row(f.RunID); c.err == nil && s.Attempt > 0 && which(s, f) {
 				s.Lease, s.Activity = c.lease, f.Activity
@@ -131,60 +145,82 @@ func forces(which func(s session.Session, f session.Freshness) bool) fault {
 
 var brokenFreshens = []broken{
 	{"cuts activities to microseconds", "an activity is read as it was written, to the nanosecond",
-		freshens(func(_ *freshenCall, f *session.Freshness) {
-			if f.Activity > 1 {
-				f.Activity = f.Activity.Truncate(time.Microsecond)
-			}
+		freshens(func(_ row, f *session.Freshness) {
+			setIf(f.Activity > 1, &f.Activity, f.Activity.Truncate(time.Microsecond))
 		})},
 	{"writes earlier activities as well", "freshening never takes an activity back, by the clock of its lease",
-		forces(func(s session.Session, f session.Freshness) bool {
+		forces(func(s row, f session.Freshness) bool {
 			return s.Status == session.Active && s.Attempt == f.Attempt && f.Activity == 2*time.Hour-1
 		})},
 	{"does not put a session that has not signalled into the lease",
 		"freshening puts a session without a lease into the lease, with its first activity",
-		drops(func(_ *freshenCall, s session.Session, f session.Freshness) bool {
+		drops(func(_ *call, s row, f session.Freshness) bool {
 			return s.Attempt > 0 && s.Lease == "" && f.Activity == session.NoActivity
 		})},
 	{"compares the activities of two leases",
 		"freshening takes a session over from another lease, whatever its activity was by that lease's clock",
-		drops(func(c *freshenCall, s session.Session, f session.Freshness) bool {
+		drops(func(c *call, s row, f session.Freshness) bool {
 			return s.Lease != "" && s.Lease != c.lease && s.Activity == 3*time.Hour && f.Activity < s.Activity
 		})},
 	{"clears the state with each activity",
 		"freshening writes the state that it has, and without one leaves the state as it is",
-		freshens(func(c *freshenCall, f *session.Freshness) {
-			if s := c.row(f.RunID); f.State == nil && s.State != nil && s.StartedAt.Hour() == 12 {
-				f.State = json.RawMessage(`null`)
-			}
+		freshens(func(s row, f *session.Freshness) {
+			setIf(f.State == nil && s.State != nil && s.StartedAt.Hour() == 12, &f.State, json.RawMessage(`null`))
 		})},
 	{"does not compare the attempt", "a session in another attempt is left alone and returned as gone",
-		forces(func(s session.Session, f session.Freshness) bool {
-			return s.Status == session.Active && s.Attempt != f.Attempt
-		})},
+		forces(func(s row, f session.Freshness) bool { return s.Status == session.Active && s.Attempt != f.Attempt })},
 	{"does not compare the status", "a session that has ended is left alone and returned as gone",
-		forces(func(s session.Session, _ session.Freshness) bool { return s.Status != session.Active })},
+		forces(func(s row, _ session.Freshness) bool { return s.Status != session.Active })},
 	{"does not return runs that it does not know", "a run that has no row is returned as gone",
-		after(func(c *freshenCall) {
-			if gone := c.skipped.Gone; len(gone) == 1 && c.row(gone[0]).Attempt == 0 {
-				c.skipped.Gone = nil
-			}
+		after("Freshen", func(c *call) {
+			gone := c.skipped.Gone
+			setIf(len(gone) == 1 && c.row(gone[0]).Attempt == 0, &c.skipped.Gone, nil)
 		})},
 	{"has a limit of fifteen hundred parameters", "ten thousand sessions are freshened in one call, and no others",
-		around(func(c *freshenCall, next func()) {
-			if len(c.fresh) > 1500 {
-				c.err = errors.New("too many SQL variables")
-				return
-			}
-			next()
-		})},
+		fails("Freshen", errors.New("too many SQL variables"), func(c *call) bool { return len(c.fresh) > 1500 })},
 	{"joins run IDs with commas and quotes", "unusual run IDs are freshened like others",
-		freshens(func(_ *freshenCall, f *session.Freshness) { f.RunID = strings.ReplaceAll(f.RunID, "'", "") })},
+		freshens(func(_ row, f *session.Freshness) { f.RunID = strings.ReplaceAll(f.RunID, "'", "") })},
 	{"cannot write an empty list", "freshening nothing does nothing",
-		around(func(c *freshenCall, next func()) {
-			if len(c.fresh) == 0 {
-				c.err = errors.New("syntax error near )")
-				return
+		fails("Freshen", errors.New("syntax error near )"), func(c *call) bool { return len(c.fresh) == 0 })},
+}
+
+// ends is a fault in the arguments of End.
+func ends(change func(c *call, e *session.Ending)) fault {
+	return before("End", func(c *call) { each(c.ends, func(e *session.Ending) { change(c, e) }) })
+}
+
+var brokenEnds = []broken{
+	{"forgets the reason", "an attempt ends with the given status and reason",
+		ends(func(_ *call, e *session.Ending) { setIf(e.Status == session.Cancelled, &e.Reason, "") })},
+	{"drops the state of an end", "an end writes the state that it brings, and without one leaves the row's",
+		ends(func(_ *call, e *session.Ending) { setIf(strings.HasPrefix(e.RunID, "with"), &e.State, nil) })},
+	{"does not compare the attempt of an end", "an end of another attempt than the row's changes nothing",
+		ends(func(c *call, e *session.Ending) { e.Attempt = c.row(e.RunID).Attempt })},
+	{"overwrites an end", "a session that has ended keeps its end",
+		ends(func(c *call, e *session.Ending) {
+			if s := c.row(e.RunID); s.Status != session.Active && s.Attempt == e.Attempt {
+				s.Status, s.Reason = e.Status, e.Reason
+				c.put(s)
 			}
-			next()
 		})},
+	{"takes the time of an end for that of the last event",
+		"the last event of a session that ended is as old as the caller says, by the clock of the store",
+		ends(func(c *call, e *session.Ending) {
+			setIf(c.m.Clock().Sub(c.row(e.RunID).LastEventAt) > e.Age, &e.Age, 0)
+		})},
+	{"believes every host", "an end never moves the last event back",
+		after("End", func(c *call) {
+			for _, e := range c.ends {
+				at := c.m.Clock().Add(-e.Age)
+				c.edit(e.RunID, func(s *row) {
+					setIf(e.Age == 90*time.Minute && at.Before(s.LastEventAt), &s.LastEventAt, at)
+				})
+			}
+		})},
+	{"takes the last event of a session for its end",
+		"a session that has ended says when, by the clock of the store, however old its last event is",
+		looks(func(s *row) { s.EndedAt = s.LastEventAt })},
+	{"keeps the lease in the row of an ended session",
+		"a session that ends leaves its lease, with the time of its last activity",
+		looks(func(s *row) { setIf(s.RunID == "cancel" && s.Status != session.Active, &s.Lease, s.RunID) })},
 }

@@ -64,7 +64,7 @@ type plain struct{ session.Store }
 func TestPlainStore(t *testing.T) {
 	require.NoError(t, sessiontest.Test(func() (session.Store, error) { return plain{frozen()}, nil }))
 	err := sessiontest.Test(func() (session.Store, error) {
-		return plain{attaches(func(_, _ session.Session, after *session.Session) { after.Attempt = 1 }).open()}, nil
+		return plain{attaches(func(_, _ row, after *row) { after.Attempt = 1 }).open()}, nil
 	})
 	assert.Contains(t, violated(t, err), "attaching again counts the attempt")
 }
@@ -74,7 +74,7 @@ func TestHangingStore(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	err := sessiontest.Test(func() (session.Store, error) {
-		return before(func(*sessionCall) { <-release }).open(), nil
+		return before("Session", func(*call) { <-release }).open(), nil
 	})
 	assert.Contains(t, violated(t, err), "a run that has no row is not found")
 	assert.ErrorContains(t, err, "did not return within")
@@ -83,7 +83,7 @@ func TestHangingStore(t *testing.T) {
 func TestOpenAndCloseErrors(t *testing.T) {
 	flaw := errors.New("no such place")
 	require.ErrorIs(t, sessiontest.Test(func() (session.Store, error) { return nil, flaw }), flaw)
-	sound := before(func(*call) {})
+	sound := before("", func(*call) {})
 	err := sessiontest.Test(func() (session.Store, error) { return closing{sound.open().(*altered), flaw}, nil })
 	require.ErrorIs(t, err, flaw)
 	assert.Len(t, violated(t, err), len(sessiontest.RuleNames()))
