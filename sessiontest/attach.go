@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -22,7 +23,7 @@ var attachRules = []rule{
 	{"before the first attach the attempt is 0",
 		"a watchdog records a lost attempt if there was an attempt before and it did not end",
 		func(e *env) {
-			before, _, err := e.store.Attach(e.ctx, newSession(homeRun))
+			before, _, err := e.Store.Attach(e.Ctx, newSession(homeRun))
 			must(err, "attach")
 			require(before.Attempt == 0, "before the first attempt the row was %+v", before)
 		}},
@@ -40,7 +41,7 @@ var attachRules = []rule{
 			first := attach(e, session.Session{
 				RunID: homeRun, Parent: "p", Threshold: time.Hour, StartedAt: noon, Host: "first",
 			})
-			before, _, err := e.store.Attach(e.ctx, newSession(homeRun))
+			before, _, err := e.Store.Attach(e.Ctx, newSession(homeRun))
 			must(err, "attach again")
 			equal(before, first)
 		}},
@@ -80,7 +81,7 @@ var attachRules = []rule{
 		"two attempts with one number would keep each other's row fresh",
 		func(e *env) {
 			attempts := make([]int, 8)
-			atOnce(len(attempts), func(caller int) { attempts[caller] = attach(e, newSession(homeRun)).Attempt })
+			contract.StepsAtOnce(len(attempts), func(caller int) { attempts[caller] = attach(e, newSession(homeRun)).Attempt })
 			slices.Sort(attempts)
 			require(slices.Equal(attempts, []int{1, 2, 3, 4, 5, 6, 7, 8}), "the attempts are %v, want 1 to 8", attempts)
 		}},

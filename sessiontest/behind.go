@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -38,7 +39,7 @@ var behindRules = []rule{
 				late.Beat, late.Covered = beat, covered+1
 				late.Behind = []session.RowBehind{{RunID: "run-2", Attempt: 1, Written: time.Hour}}
 				renew(e, late)
-				part(fmt.Sprintf("a renewal with the beat %d after %d", beat, l.Beat), func() { leaseIs(e, l) })
+				contract.Part(fmt.Sprintf("a renewal with the beat %d after %d", beat, l.Beat), func() { leaseIs(e, l) })
 			}
 			l.Beat++
 			l.Behind = []session.RowBehind{{RunID: "run-1", Attempt: 2, Written: time.Minute}}

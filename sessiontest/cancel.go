@@ -32,7 +32,7 @@ var cancelRules = []rule{
 		func(e *env) {
 			s, c := putSilent(e, homeRun, time.Hour), cancelOf(homeRun)
 			c.Events = append(c.Events, cancelEvent("", homeRun, noon))
-			outcome, err := e.store.Cancel(e.ctx, s, c)
+			outcome, err := e.Store.Cancel(e.Ctx, s, c)
 			invalid(outcome, err)
 			stands(e, s)
 		}},
@@ -40,7 +40,7 @@ var cancelRules = []rule{
 		"the row would say that the run was cancelled, and its events that it runs",
 		func(e *env) {
 			s := putSilent(e, homeRun, time.Hour)
-			outcome, err := e.store.Cancel(e.ctx, s, session.CancelRequest{By: by, Reason: why})
+			outcome, err := e.Store.Cancel(e.Ctx, s, session.CancelRequest{By: by, Reason: why})
 			require(outcome == "" && err != nil, "the outcome is %q and the error %w, want an error", outcome, err)
 			looksLike(e, s)
 		}},

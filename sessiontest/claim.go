@@ -62,7 +62,7 @@ var claimRules = []rule{
 		func(e *env) {
 			eachRound(e, func(_ int, s session.Session) {
 				winner := onlyWinner(session.Taken, func(caller int) (session.Outcome, error) {
-					return e.store.Claim(e.ctx, s, session.ClaimRequest{By: fmt.Sprint("pass-", caller), For: time.Hour})
+					return e.Store.Claim(e.Ctx, s, session.ClaimRequest{By: fmt.Sprint("pass-", caller), For: time.Hour})
 				})
 				s.Claim = fmt.Sprint("pass-", winner)
 				looksLike(e, s)
@@ -90,7 +90,7 @@ var claimRules = []rule{
 			s := putSilent(e, homeRun, time.Hour)
 			second := warning(homeRun)
 			second.ID = ""
-			outcome, err := e.store.Warn(e.ctx, s, []watchdog.Event{warning(homeRun), second})
+			outcome, err := e.Store.Warn(e.Ctx, s, []watchdog.Event{warning(homeRun), second})
 			invalid(outcome, err)
 			stands(e, s)
 		}},

@@ -2,8 +2,6 @@ package sessiontest
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -16,9 +14,9 @@ var contextRules = []rule{
 		"a keeper repeats a write that it gave up: what was reported as not written must not appear later",
 		func(e *env) {
 			s, l := putSilent(e, homeRun, time.Hour), begin(e, homeLease)
-			for name, write := range writesOf(e.store, s, l) {
+			for name, write := range writesOf(e.Store, s, l) {
 				withDoneContexts(e, name, write)
-				part("after "+name, func() {
+				contract.Part("after "+name, func() {
 					stands(e, s)
 					leaseIs(e, l)
 					noLease(e, "new")
@@ -29,7 +27,7 @@ var contextRules = []rule{
 		"an empty answer would look as if nothing had stalled",
 		func(e *env) {
 			attach(e, newSession(homeRun))
-			for name, read := range readsOf(e.store) {
+			for name, read := range readsOf(e.Store) {
 				withDoneContexts(e, name, read)
 			}
 		}},
@@ -67,17 +65,4 @@ func readsOf(store session.Store) map[string]func(context.Context) error {
 			return errorOf(store.History(ctx, session.HistoryQuery{By: session.ByDay}))
 		},
 	}
-}
-
-// errorOf returns the error of a call.
-func errorOf[T any](_ T, err error) error { return err }
-
-// withDoneContexts checks that a call returns the error of its context.
-func withDoneContexts(e *env, name string, call func(context.Context) error) {
-	must(contract.WithDoneContexts(e.ctx, func(done context.Context) error {
-		if err := call(done); !errors.Is(err, done.Err()) {
-			return fmt.Errorf("it returned %w, want an error that wraps %w", err, done.Err())
-		}
-		return nil
-	}), "%s", name)
 }

@@ -3,6 +3,7 @@ package sessiontest
 import (
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -47,7 +48,7 @@ var endRules = []rule{
 		"a run that was silent for an hour before it ended would seem to have taken no time",
 		func(e *env) {
 			for name, ends := range waysToEnd(e) {
-				part("by "+name, func() {
+				contract.Part("by "+name, func() {
 					s, from := putSilent(e, name, day), clockOf(e)
 					ends(s)
 					to := clockOf(e)
@@ -67,7 +68,7 @@ var endRules = []rule{
 		"the row of an ended session must not keep the lease of its process",
 		func(e *env) {
 			for name, ends := range waysToEnd(e) {
-				part("by "+name, func() { endsInLease(e, name, ends) })
+				contract.Part("by "+name, func() { endsInLease(e, name, ends) })
 			}
 		}},
 }

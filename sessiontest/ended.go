@@ -89,7 +89,7 @@ var endedRules = []rule{
 
 // tells checks of which attempts a lease is told that was told of others.
 func tells(e *env, lease string, told []session.AttemptID, want ...session.AttemptID) {
-	got, err := e.store.Ended(e.ctx, lease, told)
+	got, err := e.Store.Ended(e.Ctx, lease, told)
 	must(err, "ask for the ends of lease %q", lease)
 	slices.SortFunc(got, compareAttempts)
 	slices.SortFunc(want, compareAttempts)

@@ -103,8 +103,8 @@ var expireRules = []rule{
 			l, left := expireMost(e)
 			next := l
 			next.Beat++
-			refused("BeginLease", e.store.BeginLease(e.ctx, l))
-			refused("RenewLease", e.store.RenewLease(e.ctx, next))
+			refused("BeginLease", e.Store.BeginLease(e.Ctx, l))
+			refused("RenewLease", e.Store.RenewLease(e.Ctx, next))
 			l.Expired = true
 			leaseIs(e, l)
 			looksLike(e, left)
@@ -115,12 +115,12 @@ var expireRules = []rule{
 			l, left := expireMost(e)
 			for _, lease := range []string{l.ID, "unknown"} {
 				for _, runID := range []string{left.RunID, "new"} {
-					_, _, err := e.store.Attach(e.ctx, underLease(newSession(runID), lease))
+					_, _, err := e.Store.Attach(e.Ctx, underLease(newSession(runID), lease))
 					refused("Attach", err)
 				}
-				_, err := e.store.Freshen(e.ctx, lease, []session.Freshness{activity(left, time.Hour)})
+				_, err := e.Store.Freshen(e.Ctx, lease, []session.Freshness{activity(left, time.Hour)})
 				refused("Freshen", err)
-				s, err := e.store.Session(e.ctx, "new")
+				s, err := e.Store.Session(e.Ctx, "new")
 				require(err != nil, "the new run has the row %+v", s)
 				looksLike(e, left)
 			}
@@ -183,14 +183,14 @@ func expireMost(e *env) (session.Lease, session.Session) {
 
 // expireBatch expires a lease, and returns the session that still names it.
 func expireBatch(e *env, l session.Lease) session.Session {
-	_, _, err := e.store.ExpireLease(e.ctx, l)
+	_, _, err := e.Store.ExpireLease(e.Ctx, l)
 	must(err, "expire the lease %s", l.ID)
 	return look(e, onlyNamed(e, l))
 }
 
 // onlyNamed returns the only run whose row names a lease.
 func onlyNamed(e *env, l session.Lease) string {
-	left, err := e.store.LeaseSessions(e.ctx, l.ID)
+	left, err := e.Store.LeaseSessions(e.Ctx, l.ID)
 	must(err, "read the sessions of %s", l.ID)
 	require(len(left) == 1, "%d sessions still name the lease, want 1", len(left))
 	return left[0].RunID

@@ -15,7 +15,7 @@ var expiredRules = []rule{
 			l = expireSeen(e, l)
 			namesExpired(look(e, s.RunID), l)
 			namesExpired(findsOne(e), l)
-			if _, ok := e.store.(session.Lister); ok {
+			if _, ok := e.Store.(session.Lister); ok {
 				for _, listed := range list(e, session.ListQuery{}).Sessions {
 					if listed.RunID == s.RunID {
 						namesExpired(listed, l)

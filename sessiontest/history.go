@@ -76,7 +76,7 @@ func cancelEvents(times ...time.Time) (events []watchdog.Event) {
 // counts appends the events and checks the history of two days around noon.
 func counts(e *env, by session.Dimension, events []watchdog.Event, want ...session.CancelCount) {
 	appends(e, events...)
-	got, err := e.store.History(e.ctx, session.HistoryQuery{From: noon.Add(-day), To: noon.Add(day), By: by})
+	got, err := e.Store.History(e.Ctx, session.HistoryQuery{From: noon.Add(-day), To: noon.Add(day), By: by})
 	must(err, "count by %s", by)
 	slices.SortFunc(got, func(a, b session.CancelCount) int { return cmp.Or(cmp.Compare(a.Key, b.Key), a.Count-b.Count) })
 	require(slices.Equal(got, want), "counted by %s there are %+v, want %+v", by, got, want)

@@ -42,7 +42,7 @@ func cancels(e *env, judged session.Session, want session.Outcome) {
 }
 
 func cancelsAs(e *env, judged session.Session, c session.CancelRequest, want session.Outcome) {
-	got, err := e.store.Cancel(e.ctx, judged, c)
+	got, err := e.Store.Cancel(e.Ctx, judged, c)
 	came("cancel", judged.RunID, got, want, err)
 }
 
@@ -62,13 +62,13 @@ func claimsFor(e *env, judged session.Session, by string, length time.Duration, 
 }
 
 func claimsAs(e *env, judged session.Session, c session.ClaimRequest, want session.Outcome) {
-	got, err := e.store.Claim(e.ctx, judged, c)
+	got, err := e.Store.Claim(e.Ctx, judged, c)
 	came("claim", judged.RunID, got, want, err)
 }
 
 // warns checks what becomes of a warning.
 func warns(e *env, judged session.Session, want session.Outcome) {
-	got, err := e.store.Warn(e.ctx, judged, []watchdog.Event{warning(judged.RunID)})
+	got, err := e.Store.Warn(e.Ctx, judged, []watchdog.Event{warning(judged.RunID)})
 	came("warn", judged.RunID, got, want, err)
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -17,21 +18,21 @@ var leaseRules = []rule{
 			want := session.Lease{
 				ID: homeLease, Host: "höst", Promise: 1_234_567_891, Beat: 1 << 40, Clock: 1000*day + 1, Vouched: 999*day + 2,
 			}
-			renewed(e, want, func() { must(e.store.BeginLease(e.ctx, want), "begin a lease") })
+			renewed(e, want, func() { must(e.Store.BeginLease(e.Ctx, want), "begin a lease") })
 		}},
 	{"beginning a lease that lives is no error and changes nothing",
 		"the answer to the first try may have been lost, and the lease may have been renewed since",
 		func(e *env) {
 			l := beginAt(e, homeLease, time.Hour)
 			again := session.Lease{ID: homeLease, Host: "host-2", Promise: time.Minute, Beat: 1}
-			must(e.store.BeginLease(e.ctx, again), "begin it again")
+			must(e.Store.BeginLease(e.Ctx, again), "begin it again")
 			leaseIs(e, l)
 		}},
 	{"a lease with a promise that is too long, or negative, is an error and not made",
 		"a sweeper would have to watch it for hours to find its process dead",
 		func(e *env) {
 			for _, promise := range []time.Duration{session.LongestPromise + time.Second, -time.Second} {
-				err := e.store.BeginLease(e.ctx, session.Lease{ID: homeLease, Host: host, Promise: promise, Beat: 1})
+				err := e.Store.BeginLease(e.Ctx, session.Lease{ID: homeLease, Host: host, Promise: promise, Beat: 1})
 				require(err != nil, "a lease was begun with the promise %v", promise)
 			}
 			noLease(e, homeLease)
@@ -54,7 +55,7 @@ var leaseRules = []rule{
 			renew(e, late)
 			leaseIs(e, l)
 			renew(e, again)
-			part("a renewal with the beat of the one before", func() { leaseIs(e, l) })
+			contract.Part("a renewal with the beat of the one before", func() { leaseIs(e, l) })
 			renew(e, next)
 			l.Beat++
 			leaseIs(e, l)
@@ -62,7 +63,7 @@ var leaseRules = []rule{
 	{"a lease that was never begun cannot be renewed",
 		"a lease that was deleted has expired, and must not come back",
 		func(e *env) {
-			refused("RenewLease", e.store.RenewLease(e.ctx,
+			refused("RenewLease", e.Store.RenewLease(e.Ctx,
 				session.Lease{ID: homeLease, Host: host, Promise: time.Second, Beat: 2}))
 			noLease(e, homeLease)
 		}},
@@ -74,7 +75,7 @@ var leaseRules = []rule{
 				begin(e, id)
 			}
 			for _, suspects := range [][]string{nil, {"lease-1"}, {"z", "A", "a", "lease 1", "lease-1"}, {"unknown", "z"}} {
-				all, err := e.store.ObserveLeases(e.ctx, suspects)
+				all, err := e.Store.ObserveLeases(e.Ctx, suspects)
 				must(err, "observe leases with the suspects %q", suspects)
 				var got []string
 				for _, l := range all {
@@ -162,7 +163,7 @@ func refused(call string, err error) {
 
 // leads checks which sessions name a lease.
 func leads(e *env, lease string, want ...session.AttemptID) {
-	got, err := e.store.LeaseSessions(e.ctx, lease)
+	got, err := e.Store.LeaseSessions(e.Ctx, lease)
 	must(err, "read the sessions of %s", lease)
 	slices.SortFunc(got, compareAttempts)
 	require(slices.Equal(got, want), "the sessions of %s are %+v, want %+v", lease, got, want)

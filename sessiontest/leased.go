@@ -13,12 +13,12 @@ const lag = time.Minute
 // begin begins a lease whose process has written nothing yet.
 func begin(e *env, id string) session.Lease {
 	l := session.Lease{ID: id, Host: host, Promise: 10 * time.Second, Beat: 1}
-	must(e.store.BeginLease(e.ctx, l), "begin the lease %s", id)
+	must(e.Store.BeginLease(e.Ctx, l), "begin the lease %s", id)
 	return l
 }
 
 // renew renews a lease.
-func renew(e *env, l session.Lease) { must(e.store.RenewLease(e.ctx, l), "renew the lease %s", l.ID) }
+func renew(e *env, l session.Lease) { must(e.Store.RenewLease(e.Ctx, l), "renew the lease %s", l.ID) }
 
 // vouch renews a lease, which vouches for all before an instant of its clock. What was not written yet holds the
 // instant back: the clock has gone on since, by lag.
@@ -55,7 +55,7 @@ func attachEach(e *env, lease string, runIDs ...string) (all []session.Session) 
 
 // observe returns a lease as it is observed, with a zero ID if there is none.
 func observe(e *env, id string, suspects ...string) session.Lease {
-	all, err := e.store.ObserveLeases(e.ctx, suspects)
+	all, err := e.Store.ObserveLeases(e.Ctx, suspects)
 	must(err, "observe leases")
 	i := slices.IndexFunc(all, func(l session.Lease) bool { return l.ID == id })
 	if i < 0 {
@@ -66,7 +66,7 @@ func observe(e *env, id string, suspects ...string) session.Lease {
 
 // expires checks what ExpireLease returns.
 func expires(e *env, l session.Lease, want bool, wantLeft int) {
-	expired, left, err := e.store.ExpireLease(e.ctx, l)
+	expired, left, err := e.Store.ExpireLease(e.Ctx, l)
 	must(err, "expire the lease %s", l.ID)
 	require(expired == want && left == wantLeft,
 		"expire the lease %s: it returned %v and %d sessions left, want %v and %d", l.ID, expired, left, want, wantLeft)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -118,16 +119,16 @@ var listRules = []rule{
 	{"a limit of less than 1, and an After that is not the end of a page, are errors",
 		"an empty page would look as if nothing ran",
 		func(e *env) {
-			lister := optional[session.Lister](e)
+			lister := contract.Optional[session.Lister](e)
 			for _, wrong := range []session.ListQuery{{}, {Limit: -1}, {Limit: 1, After: "yesterday"}} {
-				_, err := lister.List(e.ctx, wrong)
+				_, err := lister.List(e.Ctx, wrong)
 				require(err != nil, "the query %+v is no error", wrong)
 			}
 		}},
 	{"a list with a done context returns the context's error",
 		"an empty list would look as if nothing ran",
 		func(e *env) {
-			lister := optional[session.Lister](e)
+			lister := contract.Optional[session.Lister](e)
 			withDoneContexts(e, "List", func(ctx context.Context) error {
 				return errorOf(lister.List(ctx, session.ListQuery{Limit: 1}))
 			})
@@ -139,7 +140,7 @@ func list(e *env, q session.ListQuery) session.ListPage {
 	if q.Limit == 0 {
 		q.Limit = 100
 	}
-	page, err := optional[session.Lister](e).List(e.ctx, q)
+	page, err := contract.Optional[session.Lister](e).List(e.Ctx, q)
 	must(err, "list %+v", q)
 	return page
 }
@@ -166,7 +167,7 @@ func listPages(e *env, limit, most int) (found []string, unread []error) {
 // putListed writes sessions of two parents, two hosts and several reasons, some of which were made at one moment. It
 // returns their names in the order of a list.
 func putListed(e *env) []string {
-	optional[session.Lister](e)
+	contract.Optional[session.Lister](e)
 	now := clockOf(e)
 	rows := make([]session.Session, 7)
 	for i := range rows {

@@ -41,8 +41,8 @@ var listenRules = []rule{
 
 // listening runs a check while the store listens, and then checks that listening ends.
 func listening(e *env, check func(told <-chan string)) {
-	listener := optional[session.Listener](e)
-	ctx, cancel := context.WithCancel(e.ctx)
+	listener := contract.Optional[session.Listener](e)
+	ctx, cancel := context.WithCancel(e.Ctx)
 	defer cancel()
 	ready, ended, told := make(chan struct{}), make(chan error, 1), make(chan string, 2*len(oddIDs))
 	go func() {
@@ -52,7 +52,7 @@ func listening(e *env, check func(told <-chan string)) {
 	case <-ready:
 	case err := <-ended:
 		require(false, "listening ended before it was ready: %w", err)
-	case <-e.ctx.Done():
+	case <-e.Ctx.Done():
 		require(false, "listening never became ready")
 	}
 	failure := contract.Catch(func() { check(told) })
@@ -61,7 +61,7 @@ func listening(e *env, check func(told <-chan string)) {
 	case err := <-ended:
 		must(failure, "while the store listens")
 		require(err == nil || errors.Is(err, context.Canceled), "listening ended with %w", err)
-	case <-e.ctx.Done():
+	case <-e.Ctx.Done():
 		contract.Fail(errors.Join(failure, errors.New("listening did not end with its context")))
 	}
 }
@@ -70,7 +70,7 @@ func receives(e *env, told <-chan string, want string) {
 	select {
 	case runID := <-told:
 		require(runID == want, "the listener was told %q, want %q", runID, want)
-	case <-e.ctx.Done():
+	case <-e.Ctx.Done():
 		require(false, "the listener was not told of the cancel of %q", want)
 	}
 }

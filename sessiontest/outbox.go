@@ -70,7 +70,7 @@ var outboxRules = []rule{
 			box := openOutbox(e, 0)
 			s, second := attach(e, newSession("awake")), warning(homeRun)
 			second.Type = ""
-			err := e.store.Append(e.ctx, ownEnd(homeRun, false), second)
+			err := e.Store.Append(e.Ctx, ownEnd(homeRun, false), second)
 			require(err != nil, "an invalid event was stored")
 			s.Attempt++
 			cancels(e, s, session.Changed)
@@ -116,7 +116,7 @@ var outboxRules = []rule{
 		"the caller repeats the call, and does not know which it has to leave out",
 		func(e *env) {
 			box := openOutbox(e, 0)
-			err := box.PutNotices(e.ctx, alertOf("alert-1"), alertOf(""))
+			err := box.PutNotices(e.Ctx, alertOf("alert-1"), alertOf(""))
 			require(errors.Is(err, watchdog.ErrInvalid), "the error is %w, want watchdog.ErrInvalid", err)
 			claimsIDs(box)
 		}},
@@ -231,9 +231,9 @@ var outboxRules = []rule{
 		"no notice, and one that is always due, look like an outbox that is empty or broken",
 		func(e *env) {
 			box := openOutbox(e, 1)
-			_, none := box.ClaimNotices(e.ctx, 0, time.Hour)
-			_, negative := box.ClaimNotices(e.ctx, 1, -1)
-			before := box.DelayNotice(e.ctx, session.Notice{ID: "alert-0"}, -1)
+			_, none := box.ClaimNotices(e.Ctx, 0, time.Hour)
+			_, negative := box.ClaimNotices(e.Ctx, 1, -1)
+			before := box.DelayNotice(e.Ctx, session.Notice{ID: "alert-0"}, -1)
 			require(none != nil && negative != nil && before != nil,
 				"of these errors one is nil: %w, %w, %w", none, negative, before)
 			claimsIDs(box, "alert-0")

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -15,14 +16,14 @@ var outboxRaceRules = []rule{
 		func(e *env) {
 			box := openOutbox(e, 0)
 			for round := range rounds {
-				part(fmt.Sprint("round ", round), func() { claimsAtOnce(box, round) })
+				contract.Part(fmt.Sprint("round ", round), func() { claimsAtOnce(box, round) })
 			}
 		}},
 	{"of eight that put the same notices at once each is there once",
 		"the sweepers of a fleet find the reason of an alert in the same second",
 		func(e *env) {
 			box, all := openOutbox(e, 0), alertsOf("alert-", 10)
-			atOnce(8, func(caller int) {
+			contract.StepsAtOnce(8, func(caller int) {
 				own := slices.Clone(all)
 				if caller%2 == 1 {
 					slices.Reverse(own)
@@ -37,7 +38,7 @@ var outboxRaceRules = []rule{
 			box, all := openOutbox(e, 0), alertsOf("try-", 40)
 			puts(box, all...)
 			d := deliveries{box: box, had: map[string]int{}, finished: map[string]bool{}, want: len(all)}
-			atOnce(8, d.deliver)
+			contract.StepsAtOnce(8, d.deliver)
 			claimsIDs(box)
 		}},
 }
@@ -56,7 +57,7 @@ func claimsAtOnce(box outbox, round int) {
 		claimed = append(claimed, some...)
 		return len(some)
 	}
-	atOnce(8, func(int) { claim() })
+	contract.StepsAtOnce(8, func(int) { claim() })
 	for n := 1; n > 0 && len(claimed) <= len(all); { // what was locked by one that then took fewer
 		n = claim()
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -21,7 +22,7 @@ var raceRules = []rule{
 				winner := onlyWinner(session.Changed, func(caller int) (session.Outcome, error) {
 					c := cancelOf(s.RunID)
 					c.Events[0].ID = eventOf(caller)
-					return e.store.Cancel(e.ctx, s, c)
+					return e.Store.Cancel(e.Ctx, s, c)
 				})
 				recorded(e, s.RunID, eventOf(winner))
 			})
@@ -33,7 +34,7 @@ var raceRules = []rule{
 				winner := onlyWinner(session.Changed, func(caller int) (session.Outcome, error) {
 					c := cancelOf(s.RunID)
 					c.By = fmt.Sprint("caller ", caller)
-					return e.store.Cancel(e.ctx, s, c)
+					return e.Store.Cancel(e.Ctx, s, c)
 				})
 				s.Status, s.Reason, s.Claim = session.Cancelled, why, fmt.Sprint("caller ", winner)
 				stands(e, s, "cancel of "+s.RunID)
@@ -44,15 +45,15 @@ var raceRules = []rule{
 		func(e *env) {
 			eachRound(e, func(round int, s session.Session) {
 				var outcome session.Outcome
-				atOnce(2, func(caller int) {
+				contract.StepsAtOnce(2, func(caller int) {
 					if caller == round%2 {
 						appends(e, ownEnd(s.RunID, round%4 < 2))
 						return
 					}
 					for outcome == "" {
 						var err error
-						outcome, err = e.store.Cancel(e.ctx, s, cancelOf(s.RunID))
-						if !errors.Is(err, session.ErrLocked) || e.ctx.Err() != nil { // by the append, which has not committed yet
+						outcome, err = e.Store.Cancel(e.Ctx, s, cancelOf(s.RunID))
+						if !errors.Is(err, session.ErrLocked) || e.Ctx.Err() != nil { // by the append, which has not committed yet
 							must(err, "cancel %q", s.RunID)
 						}
 					}
@@ -65,7 +66,7 @@ var raceRules = []rule{
 // eachRound puts a silent session for each round, and runs the rounds one after the other.
 func eachRound(e *env, run func(round int, s session.Session)) {
 	for round := range rounds {
-		part(fmt.Sprint("round ", round), func() {
+		contract.Part(fmt.Sprint("round ", round), func() {
 			run(round, putSilent(e, fmt.Sprint("race-", round), time.Hour))
 		})
 	}
@@ -75,7 +76,7 @@ func eachRound(e *env, run func(round int, s session.Session)) {
 // those of losers.
 func onlyWinner(lost session.Outcome, call func(caller int) (session.Outcome, error)) (winner int) {
 	outcomes := make([]session.Outcome, 8)
-	atOnce(len(outcomes), func(caller int) {
+	contract.StepsAtOnce(len(outcomes), func(caller int) {
 		outcome, err := call(caller)
 		if errors.Is(err, session.ErrLocked) {
 			outcome, err = lost, nil // by the winner, which may not have committed yet
@@ -99,7 +100,7 @@ func onlyWinner(lost session.Outcome, call func(caller int) (session.Outcome, er
 func agrees(e *env, runID string, outcome session.Outcome) {
 	require(outcome == session.Done || outcome == session.EndStored,
 		"the outcome is %q, want %q or %q", outcome, session.Done, session.EndStored)
-	events, err := e.store.Read(e.ctx, watchdog.AggregateType, runID)
+	events, err := e.Store.Read(e.Ctx, watchdog.AggregateType, runID)
 	must(err, "read the events of %q", runID)
 	require(len(events) == 1, "the run has the events %+v, want one", events)
 	status, reason := session.StoredEnd(events[0])

@@ -52,7 +52,7 @@ var rowRules = []rule{
 	{"a run that has no row is not found",
 		"a keeper must be able to distinguish a missing row from a store that fails",
 		func(e *env) {
-			_, err := e.store.Session(e.ctx, "unknown")
+			_, err := e.Store.Session(e.Ctx, "unknown")
 			require(errors.Is(err, session.ErrNotFound), "the error is %w, want ErrNotFound", err)
 		}},
 	{"an unreadable row is an error that says so and names the run",
@@ -60,7 +60,7 @@ var rowRules = []rule{
 		func(e *env) {
 			putSilent(e, "run-spoilt", time.Hour)
 			spoil(e, "run-spoilt")
-			_, err := e.store.Session(e.ctx, "run-spoilt")
+			_, err := e.Store.Session(e.Ctx, "run-spoilt")
 			unreadable(err, "run-spoilt")
 		}},
 	{"to attach to an unreadable row is an error and changes nothing",
@@ -68,9 +68,9 @@ var rowRules = []rule{
 		func(e *env) {
 			putSilent(e, "run-spoilt", time.Hour)
 			spoil(e, "run-spoilt")
-			_, _, err := e.store.Attach(e.ctx, newSession("run-spoilt"))
+			_, _, err := e.Store.Attach(e.Ctx, newSession("run-spoilt"))
 			unreadable(err, "run-spoilt")
-			s, err := e.store.Session(e.ctx, "run-spoilt")
+			s, err := e.Store.Session(e.Ctx, "run-spoilt")
 			require(err != nil || s.Attempt <= 1, "the row is %+v", s)
 		}},
 	{"every character of a run ID counts, and none has a special meaning",

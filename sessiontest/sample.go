@@ -35,13 +35,13 @@ func newSession(runID string) session.Session {
 }
 
 func attach(e *env, s session.Session) session.Session {
-	_, after, err := e.store.Attach(e.ctx, s)
+	_, after, err := e.Store.Attach(e.Ctx, s)
 	must(err, "attach to %q", s.RunID)
 	return after
 }
 
 func look(e *env, runID string) session.Session {
-	s, err := e.store.Session(e.ctx, runID)
+	s, err := e.Store.Session(e.Ctx, runID)
 	must(err, "look at the session of %q", runID)
 	return s
 }
@@ -111,7 +111,7 @@ func withThreshold(s session.Session, own time.Duration) session.Session {
 
 // put writes rows as another program would.
 func put(e *env, rows ...session.Session) {
-	must(optional[Putter](e).Put(e.ctx, rows...), "put %d rows", len(rows))
+	must(contract.Optional[Putter](e).Put(e.Ctx, rows...), "put %d rows", len(rows))
 }
 
 // putSilent writes one row and returns it.
@@ -123,7 +123,7 @@ func putSilent(e *env, runID string, silence time.Duration) session.Session {
 
 // spoil makes the row of a run unreadable.
 func spoil(e *env, runID string) {
-	must(optional[Putter](e).Spoil(e.ctx, runID), "spoil the row of %q", runID)
+	must(contract.Optional[Putter](e).Spoil(e.Ctx, runID), "spoil the row of %q", runID)
 }
 
 // activity is a run's last activity, at an instant of the clock of its lease.
@@ -140,7 +140,7 @@ func quietSince(s session.Session, at time.Duration) session.Freshness {
 
 // freshen writes activities and returns the runs that are gone.
 func freshen(e *env, lease string, fresh ...session.Freshness) (gone []string) {
-	skipped, err := e.store.Freshen(e.ctx, lease, fresh)
+	skipped, err := e.Store.Freshen(e.Ctx, lease, fresh)
 	must(err, "freshen %d sessions", len(fresh))
 	require(len(skipped.Locked)+len(skipped.Failed) == 0,
 		"freshen %d sessions: %q are locked and %v refused, of rows that nobody else has",
@@ -156,7 +156,7 @@ func freshens(e *env, lease string, fresh ...session.Freshness) {
 }
 
 func end(e *env, ends ...session.Ending) {
-	skipped, err := e.store.End(e.ctx, ends)
+	skipped, err := e.Store.End(e.Ctx, ends)
 	must(err, "end %d sessions", len(ends))
 	require(len(skipped.Gone)+len(skipped.Locked)+len(skipped.Failed) == 0,
 		"end %d sessions: skipped are %+v, of rows that nobody else has", len(ends), skipped)
@@ -168,7 +168,7 @@ func finish(e *env, runID string) {
 }
 
 func find(e *env, q session.Query) session.Page {
-	page, err := e.store.Stalled(e.ctx, q)
+	page, err := e.Store.Stalled(e.Ctx, q)
 	must(err, "find stalled sessions")
 	return page
 }
@@ -201,12 +201,12 @@ func names(sessions []session.Session) []string {
 
 // appends stores events.
 func appends(e *env, events ...watchdog.Event) {
-	must(e.store.Append(e.ctx, events...), "append %d events", len(events))
+	must(e.Store.Append(e.Ctx, events...), "append %d events", len(events))
 }
 
 // recorded checks that a run has exactly these events.
 func recorded(e *env, runID string, want ...string) {
-	events, err := e.store.Read(e.ctx, watchdog.AggregateType, runID)
+	events, err := e.Store.Read(e.Ctx, watchdog.AggregateType, runID)
 	must(err, "read the events of %q", runID)
 	require(slices.Equal(eventIDs(events), want), "the run %q has the events %q, want %q", runID, eventIDs(events), want)
 }

@@ -1,12 +1,10 @@
 package sessiontest
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/storetest"
 )
@@ -18,33 +16,15 @@ import (
 // after the other, but some call the store from many goroutines.
 func Run(t *testing.T, open func(t *testing.T) session.Store) {
 	t.Helper()
-	for _, r := range rules() {
-		t.Run(r.name, func(t *testing.T) {
-			err := r.checkOn(t.Context(), open(t))
-			switch {
-			case errors.Is(err, errNotCheckable):
-				t.Skip(err)
-			case err != nil:
-				t.Errorf("%v\nwhy it matters: %s", err, r.why)
-			}
-		})
-	}
+	contract.Run(t, rules(), open)
 }
 
 // Test checks the rules of [Run] without a testing.T. It returns nil, or one error that joins a
 // [*storetest.Violation] for each broken rule. It leaves out the rules that Run skips.
 func Test(open func() (session.Store, error)) error {
-	var violations []error
-	for _, r := range rules() {
-		store, err := open()
-		if err != nil {
-			return fmt.Errorf("open a store: %w", err)
-		}
-		if err := r.checkOn(context.Background(), store); err != nil && !errors.Is(err, errNotCheckable) {
-			violations = append(violations, &storetest.Violation{Rule: r.name, Why: r.why, Err: err})
-		}
-	}
-	return errors.Join(violations...)
+	return contract.Test(rules(), open, func(rule, why string, err error) error {
+		return &storetest.Violation{Rule: rule, Why: why, Err: err}
+	})
 }
 
 func rules() []rule {

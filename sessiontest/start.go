@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -19,7 +20,7 @@ var startRules = []rule{
 			require(s.Status == session.Cancelled && s.Start.Key == "cancel of wanted" && s.Start.Tries == 1,
 				"the row is %+v", s)
 			within("Due", s.Start.Due, from.Add(time.Hour), to.Add(time.Hour))
-			if _, ok := e.store.(session.Lister); ok {
+			if _, ok := e.Store.(session.Lister); ok {
 				page := list(e, session.ListQuery{})
 				require(len(page.Sessions) == 1, "listed are %+v", page.Sessions)
 				equal(page.Sessions[0], s)
@@ -103,8 +104,8 @@ var startRules = []rule{
 				dueStart(e, fmt.Sprint("race-", i))
 			}
 			var claimed [8]session.Session
-			atOnce(len(claimed), func(caller int) {
-				s, err := e.store.ClaimStart(e.ctx, time.Hour)
+			contract.StepsAtOnce(len(claimed), func(caller int) {
+				s, err := e.Store.ClaimStart(e.Ctx, time.Hour)
 				if !errors.Is(err, session.ErrNotFound) {
 					must(err, "claim a start")
 				}
@@ -161,10 +162,10 @@ var startRules = []rule{
 	{"a row that cannot be read does not hold up the other starts",
 		"one row that another program wrote would keep all cancelled runs from going on",
 		func(e *env) {
-			optional[Putter](e)
+			contract.Optional[Putter](e)
 			spoilt, s := dueStart(e, "a-spoilt"), dueStart(e, "b-sound")
 			spoil(e, spoilt.RunID)
-			_, err := e.store.ClaimStart(e.ctx, time.Hour)
+			_, err := e.Store.ClaimStart(e.Ctx, time.Hour)
 			unreadable(err, spoilt.RunID)
 			s.Start.Tries = 2
 			claimsStart(e, s)
@@ -175,10 +176,10 @@ var startRules = []rule{
 		func(e *env) {
 			s := look(e, dueStart(e, "undone").RunID)
 			withDoneContexts(e, "ClaimStart", func(ctx context.Context) error {
-				return errorOf(e.store.ClaimStart(ctx, time.Hour))
+				return errorOf(e.Store.ClaimStart(ctx, time.Hour))
 			})
 			withDoneContexts(e, "PutOffStart", func(ctx context.Context) error {
-				return errorOf(e.store.PutOffStart(ctx, s, time.Hour))
+				return errorOf(e.Store.PutOffStart(ctx, s, time.Hour))
 			})
 			looksLike(e, s)
 		}},
@@ -208,7 +209,7 @@ func wants(e *env, runID string, tries int) {
 
 // claimsStart claims a start for an hour, and checks that it is that of a session, with its key and its tries.
 func claimsStart(e *env, want session.Session) session.Session {
-	s, err := e.store.ClaimStart(e.ctx, time.Hour)
+	s, err := e.Store.ClaimStart(e.Ctx, time.Hour)
 	must(err, "claim the start of %s", want.RunID)
 	want.Start.Due = s.Start.Due
 	equal(s, want)
@@ -216,14 +217,14 @@ func claimsStart(e *env, want session.Session) session.Session {
 }
 
 func noneDue(e *env) {
-	s, err := e.store.ClaimStart(e.ctx, time.Hour)
+	s, err := e.Store.ClaimStart(e.Ctx, time.Hour)
 	require(errors.Is(err, session.ErrNotFound),
 		"the claim of a start returned %+v and %w, want session.ErrNotFound", s, err)
 }
 
 // putsOff checks whether a start can be put off.
 func putsOff(e *env, s session.Session, pause time.Duration, want bool) {
-	done, err := e.store.PutOffStart(e.ctx, s, pause)
+	done, err := e.Store.PutOffStart(e.Ctx, s, pause)
 	must(err, "put off the start of %s", s.RunID)
 	require(done == want, "put off the start of %s, claimed %d times, for %v: it was done: %v",
 		s.RunID, s.Start.Tries, pause, done)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -15,7 +16,7 @@ var stoppedRules = []rule{
 				s := stops(e, putSilent(e, fmt.Sprint("failed-", failed), time.Hour), failed)
 				require(s.Stopped && s.StopFailed == failed, "after a stop that failed (%v) the row is %+v", failed, s)
 				claimsFor(e, s, by, 0, session.Done)
-				part("after another claim", func() { looksLike(e, s) })
+				contract.Part("after another claim", func() { looksLike(e, s) })
 			}
 		}},
 	{"a session that was judged before its agents were stopped cannot be claimed, and can be cancelled",

@@ -65,7 +65,7 @@ var takeoverRules = []rule{
 				put(e, s)
 				for _, attempt := range []int{3, 2} {
 					lost := session.Session{RunID: s.RunID, Host: "host-2", Attempt: attempt, StartedAt: noon}
-					before, after, err := e.store.Attach(e.ctx, lost)
+					before, after, err := e.Store.Attach(e.Ctx, lost)
 					must(err, "attach with the attempt %d", attempt)
 					equal(before, s)
 					equal(after, s)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -47,7 +48,7 @@ var togetherRules = []rule{
 			s := all[0].Judged
 			appends(e, ownEnd(s.RunID, true))
 			cancelsAll(e, all, session.EndStored, session.Done, session.Done)
-			outcome, err := e.store.Cancel(e.ctx, s, all[0].Request)
+			outcome, err := e.Store.Cancel(e.Ctx, s, all[0].Request)
 			must(err, "cancel %q alone", s.RunID)
 			require(outcome == session.EndStored || outcome == session.Changed, "alone the outcome is %q", outcome)
 			agrees(e, s.RunID, session.EndStored)
@@ -58,7 +59,7 @@ var togetherRules = []rule{
 		func(e *env) {
 			all := putTogether(e, 0)
 			all[2].Request.Events = []watchdog.Event{cancelEvent("", all[2].Judged.RunID, noon)}
-			_, err := optional[session.BatchCanceller](e).CancelAll(e.ctx, all)
+			_, err := contract.Optional[session.BatchCanceller](e).CancelAll(e.Ctx, all)
 			require(errors.Is(err, watchdog.ErrInvalid), "the error is %w, want watchdog.ErrInvalid", err)
 			for _, c := range all {
 				stands(e, c.Judged)
@@ -68,7 +69,7 @@ var togetherRules = []rule{
 		"several sweepers on several hosts may have the same page",
 		func(e *env) {
 			for round := range rounds {
-				part(fmt.Sprint("round ", round), func() { onlyOneCancels(e, putTogether(e, round)) })
+				contract.Part(fmt.Sprint("round ", round), func() { onlyOneCancels(e, putTogether(e, round)) })
 			}
 		}},
 }
@@ -93,7 +94,7 @@ func batchOf(all []session.Session) (batch []session.BatchedCancel) {
 
 // cancelsAll checks the outcomes. Of a session that is not cancelled nothing may have been decided.
 func cancelsAll(e *env, all []session.BatchedCancel, want ...session.Outcome) {
-	outcomes, err := optional[session.BatchCanceller](e).CancelAll(e.ctx, all)
+	outcomes, err := contract.Optional[session.BatchCanceller](e).CancelAll(e.Ctx, all)
 	must(err, "cancel %d sessions together", len(all))
 	same := slices.EqualFunc(outcomes, want, func(got, want session.Outcome) bool {
 		return got == want || got == "" && want != session.Done
@@ -112,9 +113,9 @@ func areCancelled(e *env, all ...session.BatchedCancel) {
 
 // onlyOneCancels cancels the sessions from eight goroutines at once, each in another order.
 func onlyOneCancels(e *env, all []session.BatchedCancel) {
-	batch := optional[session.BatchCanceller](e)
+	batch := contract.Optional[session.BatchCanceller](e)
 	var outcomes [8]map[string]session.Outcome
-	atOnce(len(outcomes), func(caller int) {
+	contract.StepsAtOnce(len(outcomes), func(caller int) {
 		own := slices.Clone(all)
 		for i := range own {
 			own[i].Request.By = fmt.Sprint("caller ", caller)
@@ -122,7 +123,7 @@ func onlyOneCancels(e *env, all []session.BatchedCancel) {
 		if caller%2 == 1 {
 			slices.Reverse(own)
 		}
-		decided, err := batch.CancelAll(e.ctx, own)
+		decided, err := batch.CancelAll(e.Ctx, own)
 		must(err, "cancel %d sessions together", len(own))
 		outcomes[caller] = map[string]session.Outcome{}
 		for i, outcome := range decided {

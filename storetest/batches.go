@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -54,8 +53,8 @@ var overlong = []flaw{
 }
 
 // refusesEach appends an event with each flaw, which must fail, with the wanted error if there is one.
-func refusesEach(flaws []flaw, want error) step {
-	return inTurn(put(numbered("before", 0)), forEach(flaws, func(f flaw) step {
+func refusesEach(flaws []flaw, want error) eventStep {
+	return inTurn(put(numbered("before", 0)), forEach(flaws, func(f flaw) eventStep {
 		return refuses(f.name, want, with(numbered("flawed", 1), f.spoil))
 	}))
 }
@@ -79,11 +78,11 @@ var batchRules = []eventRule{
 		)},
 	{"a batch of ten thousand events is stored completely",
 		"after an outage a host appends all that it has; the store must get around a limit on parameters",
-		func(ctx context.Context, store watchdog.EventStore) error {
+		func(e *eventEnv) {
 			events := make([]watchdog.Event, 10_000)
 			for i := range events {
 				events[i] = numbered(fmt.Sprintf("event-%05d", i), i)
 			}
-			return inTurn(put(events...), holds(ids(events)...))(ctx, store)
+			inTurn(put(events...), holds(ids(events)...))(e)
 		}},
 }

@@ -10,14 +10,15 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-var selectionFaults = faults[watchdog.EventStore]{
-	"a selection has its IDs and all from Since on, each once and as Read returns them": {
-		{"selects from after Since on", asksFor(func(s *selection) {
+var selectionFaults = brokenEvents{
+	{"selects from after Since on", "a selection has its IDs and all from Since on, each once and as Read returns them",
+		asksFor(func(s *selection) {
 			if !s.Since.IsZero() && len(s.IDs) > 0 {
 				s.Since = s.Since.Add(time.Microsecond)
 			}
 		})},
-		{"selects an event twice", selectsChanged(func(_ *memory, s selection, selected []event) []event {
+	{"selects an event twice", "a selection has its IDs and all from Since on, each once and as Read returns them",
+		selectsChanged(func(_ *memory, s selection, selected []event) []event {
 			for i, e := range selected {
 				if slices.Contains(s.IDs, e.ID) && !s.Since.IsZero() && !e.Timestamp.Before(s.Since) {
 					return slices.Insert(selected, i, e)
@@ -25,17 +26,21 @@ var selectionFaults = faults[watchdog.EventStore]{
 			}
 			return selected
 		})},
-		{"takes no more than one ID", asksFor(func(s *selection) {
+	{"takes no more than one ID", "a selection has its IDs and all from Since on, each once and as Read returns them",
+		asksFor(func(s *selection) {
 			if len(s.IDs) > 1 && s.IDs[0] != "foreign" {
 				s.IDs = s.IDs[:1]
 			}
 		})},
-		{"appends the IDs after the others", selectsChanged(func(_ *memory, s selection, selected []event) []event {
+	{"appends the IDs after the others",
+		"a selection has its IDs and all from Since on, each once and as Read returns them",
+		selectsChanged(func(_ *memory, s selection, selected []event) []event {
 			named := func(e event) bool { return slices.Contains(s.IDs, e.ID) }
 			others := slices.DeleteFunc(slices.Clone(selected), named)
 			return append(others, slices.DeleteFunc(selected, func(e event) bool { return !named(e) })...)
 		})},
-		{"selects without payloads", selectsChanged(func(_ *memory, s selection, selected []event) []event {
+	{"selects without payloads", "a selection has its IDs and all from Since on, each once and as Read returns them",
+		selectsChanged(func(_ *memory, s selection, selected []event) []event {
 			for i := range selected {
 				if len(s.IDs) > 0 {
 					selected[i].Payload = []byte("{}")
@@ -43,9 +48,8 @@ var selectionFaults = faults[watchdog.EventStore]{
 			}
 			return selected
 		})},
-	},
-	"LatestOf selects the last event of these types before Since": {
-		{"selects the latest of each type", selectsChanged(func(m *memory, s selection, selected []event) []event {
+	{"selects the latest of each type", "LatestOf selects the last event of these types before Since",
+		selectsChanged(func(m *memory, s selection, selected []event) []event {
 			for _, one := range s.LatestOf {
 				s.LatestOf = []string{one}
 				more, _ := m.Select(context.Background(), s)
@@ -54,12 +58,14 @@ var selectionFaults = faults[watchdog.EventStore]{
 			slices.SortFunc(selected, event.Compare)
 			return slices.CompactFunc(selected, func(a, b event) bool { return a.ID == b.ID })
 		})},
-		{"selects the latest of all types", asksFor(func(s *selection) {
+	{"selects the latest of all types", "LatestOf selects the last event of these types before Since",
+		asksFor(func(s *selection) {
 			if len(s.LatestOf) > 0 {
 				s.LatestOf = []string{watchdog.EventCancel, watchdog.EventResume, watchdog.EventExtend, "host.note"}
 			}
 		})},
-		{"leaves the latest of one time to chance", selectsChanged(func(m *memory, s selection, selected []event) []event {
+	{"leaves the latest of one time to chance", "LatestOf selects the last event of these types before Since",
+		selectsChanged(func(m *memory, s selection, selected []event) []event {
 			if len(s.LatestOf) > 0 && len(selected) > 0 && selected[0].Timestamp.Before(s.Since) {
 				all, _ := m.Read(context.Background(), s.AggregateType, s.AggregateID)
 				selected[0] = all[slices.IndexFunc(all, func(e event) bool {
@@ -68,45 +74,42 @@ var selectionFaults = faults[watchdog.EventStore]{
 			}
 			return selected
 		})},
-	},
-	"Until and Known leave out only what the caller knows": {
-		{"leaves out from Since until Until without counting", asksFor(func(s *selection) {
+	{"leaves out from Since until Until without counting", "Until and Known leave out only what the caller knows",
+		asksFor(func(s *selection) {
 			if s.Until.After(s.Since) {
 				s.Since = s.Until
 			}
 		})},
-	},
-	"an ID that another aggregate has is not selected": {
-		{"looks for IDs in all aggregates", selectsChanged(func(m *memory, s selection, selected []event) []event {
+	{"looks for IDs in all aggregates", "an ID that another aggregate has is not selected",
+		selectsChanged(func(m *memory, s selection, selected []event) []event {
 			if s.AggregateID = "run-2"; s.Since.IsZero() {
 				foreign, _ := m.Select(context.Background(), s)
 				selected = append(foreign, selected...)
 			}
 			return selected
 		})},
-		{"looks for IDs in all types of aggregates", selectsChanged(func(m *memory, s selection, selected []event) []event {
+	{"looks for IDs in all types of aggregates", "an ID that another aggregate has is not selected",
+		selectsChanged(func(m *memory, s selection, selected []event) []event {
 			s.AggregateType = "session"
 			foreign, _ := m.Select(context.Background(), s)
 			return append(foreign, selected...)
 		})},
-	},
-	"a selection of nothing is empty, and no error": {
-		{"takes no Since for the beginning", asksFor(func(s *selection) {
+	{"takes no Since for the beginning", "a selection of nothing is empty, and no error",
+		asksFor(func(s *selection) {
 			if s.Since.IsZero() && len(s.IDs)+len(s.LatestOf) == 0 {
 				s.Since = time.Unix(0, 0)
 			}
 		})},
-		{"selects the latest without Since", asksFor(func(s *selection) {
+	{"selects the latest without Since", "a selection of nothing is empty, and no error",
+		asksFor(func(s *selection) {
 			if s.Since.IsZero() && len(s.LatestOf) > 0 {
 				s.Since = time.Unix(0, 0)
 			}
 		})},
-	},
-	"a select with a done context returns the context's error": {
-		{"ignores the context of a select", selecting(func(m *memory, ctx context.Context, s selection) ([]event, error) {
+	{"ignores the context of a select", "a select with a done context returns the context's error",
+		selecting(func(m *memory, ctx context.Context, s selection) ([]event, error) {
 			return m.Select(context.WithoutCancel(ctx), s)
 		})},
-	},
 }
 
 // selecting returns a store that selects in another way.
@@ -132,23 +135,23 @@ func asksFor(change func(s *selection)) func() watchdog.EventStore {
 	})
 }
 
-var transactionFaults = faults[watchdog.EventStore]{
-	"an exchange decides with what it selects, and what it decides is stored": {
-		{"decides with the whole aggregate", transacting(func(m *memory, all exchanges, do func() error) error {
+var transactionFaults = brokenEvents{
+	{"decides with the whole aggregate", "an exchange decides with what it selects, and what it decides is stored",
+		transacting(func(m *memory, all exchanges, do func() error) error {
 			for _, x := range all {
 				x.Since = x.Since.AddDate(-1, 0, 0)
 			}
 			return do()
 		})},
-		{"stores only the first of the events", decidesChanged(func(_, decided []event) []event {
+	{"stores only the first of the events", "an exchange decides with what it selects, and what it decides is stored",
+		decidesChanged(func(_, decided []event) []event {
 			if len(decided) == 2 && decided[0].ID == "d" {
 				decided = decided[:1]
 			}
 			return decided
 		})},
-	},
-	"exchanges are carried out in their order": {
-		{"selects for all exchanges before it appends", transacting(func(m *memory, all exchanges, do func() error) error {
+	{"selects for all exchanges before it appends", "exchanges are carried out in their order",
+		transacting(func(m *memory, all exchanges, do func() error) error {
 			for _, x := range all[min(1, len(all)):] {
 				before, _ := m.Select(context.Background(), x.Selection)
 				decide := x.Decide
@@ -156,9 +159,9 @@ var transactionFaults = faults[watchdog.EventStore]{
 			}
 			return do()
 		})},
-	},
-	"a transaction with an invalid event in a later exchange stores nothing, and returns ErrInvalid": {
-		{"has a transaction for each exchange", transacting(func(m *memory, all exchanges, do func() error) error {
+	{"has a transaction for each exchange",
+		"a transaction with an invalid event in a later exchange stores nothing, and returns ErrInvalid",
+		transacting(func(m *memory, all exchanges, do func() error) error {
 			err := do()
 			stored, _ := m.Read(context.Background(), watchdog.AggregateType, "run-1")
 			if errors.Is(err, watchdog.ErrInvalid) && len(stored) > 0 {
@@ -166,12 +169,16 @@ var transactionFaults = faults[watchdog.EventStore]{
 			}
 			return err
 		})},
-		{"returns an error of its own for an invalid event", transacting(func(
+	{"returns an error of its own for an invalid event",
+		"a transaction with an invalid event in a later exchange stores nothing, and returns ErrInvalid",
+		transacting(func(
 			_ *memory, _ exchanges, do func() error,
 		) error {
 			return own(do())
 		})},
-		{"keeps the IDs of a transaction that it took back", able(func(a *altered) {
+	{"keeps the IDs of a transaction that it took back",
+		"a transaction with an invalid event in a later exchange stores nothing, and returns ErrInvalid",
+		able(func(a *altered) {
 			var undone atomic.Bool
 			a.transact = func(ctx context.Context, all ...*watchdog.Exchange) error {
 				err := a.memory.Transact(ctx, all...)
@@ -185,9 +192,8 @@ var transactionFaults = faults[watchdog.EventStore]{
 				return a.memory.Append(ctx, events...)
 			}
 		})},
-	},
-	"Kept is what is stored under the IDs that Decide returned": {
-		{"returns what was decided, and not what is stored", transacting(func(
+	{"returns what was decided, and not what is stored", "Kept is what is stored under the IDs that Decide returned",
+		transacting(func(
 			_ *memory, all exchanges, do func() error,
 		) error {
 			var decided [][]event
@@ -201,7 +207,8 @@ var transactionFaults = faults[watchdog.EventStore]{
 			}
 			return err
 		})},
-		{"returns only what is new", transacting(func(m *memory, all exchanges, do func() error) error {
+	{"returns only what is new", "Kept is what is stored under the IDs that Decide returned",
+		transacting(func(m *memory, all exchanges, do func() error) error {
 			before, _ := m.Read(context.Background(), watchdog.AggregateType, "run-1")
 			err := do()
 			for _, x := range all {
@@ -211,9 +218,8 @@ var transactionFaults = faults[watchdog.EventStore]{
 			}
 			return err
 		})},
-	},
-	"transactions of one aggregate do not overlap": {
-		{"now and then decides with what another transaction has just changed", decidesChanged(func(
+	{"now and then decides with what another transaction has just changed", "transactions of one aggregate do not overlap",
+		decidesChanged(func(
 			selected, decided []event,
 		) []event {
 			if len(selected) == 40 && len(decided) == 1 {
@@ -221,21 +227,22 @@ var transactionFaults = faults[watchdog.EventStore]{
 			}
 			return decided
 		})},
-	},
-	"a transaction with a done context stores nothing and returns the context's error": {
-		{"ignores the context of a transaction", able(func(a *altered) {
+	{"ignores the context of a transaction",
+		"a transaction with a done context stores nothing and returns the context's error",
+		able(func(a *altered) {
 			a.transact = func(ctx context.Context, all ...*watchdog.Exchange) error {
 				return a.memory.Transact(context.WithoutCancel(ctx), all...)
 			}
 		})},
-		{"stores and then returns the context's error", able(func(a *altered) {
+	{"stores and then returns the context's error",
+		"a transaction with a done context stores nothing and returns the context's error",
+		able(func(a *altered) {
 			a.transact = func(ctx context.Context, all ...*watchdog.Exchange) error {
 				return errors.Join(a.memory.Transact(context.WithoutCancel(ctx), all...), ctx.Err())
 			}
 		})},
-	},
-	"a context that ends during a transaction leaves all of it or nothing": {
-		{"commits what it has when the context ends", able(func(a *altered) {
+	{"commits what it has when the context ends", "a context that ends during a transaction leaves all of it or nothing",
+		able(func(a *altered) {
 			a.transact = func(ctx context.Context, all ...*watchdog.Exchange) error {
 				redecide(all, func(_, decided []event) []event {
 					if ctx.Err() != nil {
@@ -246,7 +253,6 @@ var transactionFaults = faults[watchdog.EventStore]{
 				return errors.Join(a.memory.Transact(ctx, all...), ctx.Err())
 			}
 		})},
-	},
 }
 
 // transacting returns a store that makes a transaction in another way.

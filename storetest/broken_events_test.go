@@ -12,102 +12,88 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-var fieldFaults = faults[watchdog.EventStore]{
-	"every field is read as it was appended": {
-		{"drops the consensus ID", writesChanged(func(e *event) {
+var fieldFaults = brokenEvents{
+	{"drops the consensus ID", "every field is read as it was appended",
+		writesChanged(func(e *event) {
 			e.ConsensusID = strings.TrimSuffix(e.ConsensusID, "consensus-1")
 		})},
-	},
-	"a text as long as its column fits": {
-		{"counts bytes instead of characters", refuses(watchdog.ErrInvalid, some(func(e event) bool {
+	{"counts bytes instead of characters", "a text as long as its column fits",
+		refuses(watchdog.ErrInvalid, some(func(e event) bool {
 			return len(e.AggregateID) > watchdog.MaxAggregateID
 		}))},
-		{"cuts the last character of a full column", writesChanged(func(e *event) {
+	{"cuts the last character of a full column", "a text as long as its column fits",
+		writesChanged(func(e *event) {
 			if len(e.Type) == watchdog.MaxEventType {
 				e.Type = e.Type[:watchdog.MaxEventType-1]
 			}
 		})},
-	},
-	"a host's own kinds of event are kept beside ours": {
-		{"hides kinds of event that it does not know", reads(func(events []event) []event {
+	{"hides kinds of event that it does not know", "a host's own kinds of event are kept beside ours",
+		reads(func(events []event) []event {
 			return slices.DeleteFunc(events, func(e event) bool {
 				return strings.Contains(e.Type, ".") && !strings.HasPrefix(e.Type, "runtime.watchdog.")
 			})
 		})},
-	},
-	"an invalid event is refused with ErrInvalid": {
-		{"takes a payload that is an array", writesChanged(func(e *event) {
+	{"takes a payload that is an array", "an invalid event is refused with ErrInvalid",
+		writesChanged(func(e *event) {
 			if strings.HasPrefix(string(e.Payload), "[") {
 				e.Payload = []byte(`{"list":` + string(e.Payload) + `}`)
 			}
 		})},
-		{"returns an error of its own for an invalid event", appends(func(
+	{"returns an error of its own for an invalid event", "an invalid event is refused with ErrInvalid",
+		appends(func(
 			m *memory, ctx context.Context, events []event,
 		) error {
 			return own(m.Append(ctx, events...))
 		})},
-	},
-	"a text longer than its column is refused": {
-		{"cuts a text that is too long", writesChanged(func(e *event) {
+	{"cuts a text that is too long", "a text longer than its column is refused",
+		writesChanged(func(e *event) {
 			text := []rune(e.AggregateID)
 			e.AggregateID = string(text[:min(len(text), watchdog.MaxAggregateID)])
 		})},
-	},
-	"times keep their microseconds": {
-		{"keeps milliseconds", writesChanged(func(e *event) { e.Timestamp = e.Timestamp.Truncate(time.Millisecond) })},
-	},
-	"times are cut off below the microsecond, not rounded": {
-		{"rounds to the microsecond", writesChanged(func(e *event) { e.Timestamp = e.Timestamp.Round(time.Microsecond) })},
-		{"cuts off towards 1970", writesChanged(func(e *event) {
+	{"keeps milliseconds", "times keep their microseconds",
+		writesChanged(func(e *event) { e.Timestamp = e.Timestamp.Truncate(time.Millisecond) })},
+	{"rounds to the microsecond", "times are cut off below the microsecond, not rounded",
+		writesChanged(func(e *event) { e.Timestamp = e.Timestamp.Round(time.Microsecond) })},
+	{"cuts off towards 1970", "times are cut off below the microsecond, not rounded",
+		writesChanged(func(e *event) {
 			if e.Timestamp.Unix() < 0 && e.Timestamp.Nanosecond()%1000 != 0 {
 				e.Timestamp = e.Timestamp.Add(time.Microsecond)
 			}
 		})},
-	},
-	"times are read in UTC": {
-		{"returns the zone of its server", readsChanged(func(e *event) {
+	{"returns the zone of its server", "times are read in UTC",
+		readsChanged(func(e *event) {
 			e.Timestamp = e.Timestamp.In(time.FixedZone("server", 0))
 		})},
-	},
-	"times of other zones are converted": {
-		{"reads the clock time of any zone as UTC", writesChanged(func(e *event) {
+	{"reads the clock time of any zone as UTC", "times of other zones are converted",
+		writesChanged(func(e *event) {
 			_, offset := e.Timestamp.Zone()
 			e.Timestamp = e.Timestamp.Add(time.Duration(offset) * time.Second)
 		})},
-	},
-	"the first and the last year fit": {
-		{"keeps nanoseconds since 1970", readsChanged(func(e *event) {
+	{"keeps nanoseconds since 1970", "the first and the last year fit",
+		readsChanged(func(e *event) {
 			e.Timestamp = time.Unix(0, e.Timestamp.UnixNano()).UTC()
 		})},
-	},
-	"numbers in a payload stay exact": {
-		{"converts numbers to floats", writesKeys(func(map[string]any) {})},
-	},
-	"text in a payload stays as it is": {
-		{"keeps ASCII only", writesChanged(func(e *event) {
+	{"converts numbers to floats", "numbers in a payload stay exact", writesKeys(func(map[string]any) {})},
+	{"keeps ASCII only", "text in a payload stays as it is",
+		writesChanged(func(e *event) {
 			e.Payload = []byte(strings.Map(func(r rune) rune { return min(r, '\x7f') }, string(e.Payload)))
 		})},
-	},
-	"nested and empty values in a payload stay": {
-		{"drops what is null", writesKeys(func(keys map[string]json.RawMessage) {
+	{"drops what is null", "nested and empty values in a payload stay",
+		writesKeys(func(keys map[string]json.RawMessage) {
 			maps.DeleteFunc(keys, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
 		})},
-	},
-	"no key is added to a payload": {
-		{"returns the event_version that it added", writesKeys(func(keys map[string]json.RawMessage) {
+	{"returns the event_version that it added", "no key is added to a payload",
+		writesKeys(func(keys map[string]json.RawMessage) {
 			if _, own := keys["event_version"]; !own {
 				keys["event_version"] = json.RawMessage("1")
 			}
 		})},
-	},
-	"a payload keeps an event_version of its own": {
-		{"removes an event_version that it did not add", writesKeys(func(keys map[string]json.RawMessage) {
+	{"removes an event_version that it did not add", "a payload keeps an event_version of its own",
+		writesKeys(func(keys map[string]json.RawMessage) {
 			delete(keys, "event_version")
 		})},
-	},
-	"a payload of a mebibyte fits": {
-		{"has a limit of 64 KiB", refuses(errOwn, some(func(e event) bool { return len(e.Payload) > 1<<16 }))},
-	},
+	{"has a limit of 64 KiB", "a payload of a mebibyte fits",
+		refuses(errOwn, some(func(e event) bool { return len(e.Payload) > 1<<16 }))},
 }
 
 // some reports whether one of the events is such a one.
@@ -128,52 +114,47 @@ func writesKeys[V any](change func(keys map[string]V)) func() watchdog.EventStor
 
 // The flaws of concurrency do not depend on timing: these stores count, and fail at the third append of an ID and at
 // the eleventh of an aggregate.
-var batchFaults = faults[watchdog.EventStore]{
-	"a batch with one invalid event stores nothing": {
-		{"stores a batch one by one until one fails", writes(func(m *memory, events []event) []event {
+var batchFaults = brokenEvents{
+	{"stores a batch one by one until one fails", "a batch with one invalid event stores nothing",
+		writes(func(m *memory, events []event) []event {
 			invalid := slices.IndexFunc(events, func(e event) bool { return e.Validate() != nil })
 			_ = m.Append(context.Background(), events[:max(invalid, 0)]...)
 			return events
 		})},
-	},
-	"appending no events does nothing": {
-		{"wants at least one event", refuses(errOwn, func(events []event) bool { return len(events) == 0 })},
-	},
-	"a batch may have events of several aggregates": {
-		{"files a batch under its first event's aggregate", writes(func(_ *memory, events []event) []event {
+	{"wants at least one event", "appending no events does nothing",
+		refuses(errOwn, func(events []event) bool { return len(events) == 0 })},
+	{"files a batch under its first event's aggregate", "a batch may have events of several aggregates",
+		writes(func(_ *memory, events []event) []event {
 			return changed(events, func(e *event) { e.AggregateID = events[0].AggregateID })
 		})},
-	},
-	"a batch of ten thousand events is stored completely": {
-		{"has a limit of parameters per statement", refuses(errOwn, func(events []event) bool {
+	{"has a limit of parameters per statement", "a batch of ten thousand events is stored completely",
+		refuses(errOwn, func(events []event) bool {
 			return len(events)*7 > 65_535
 		})},
-	},
-	"an event appended again is kept once, without an error": {
-		{"stores an event again when it is the same", overlaid(func(o *overlay, first, again event) error {
+	{"stores an event again when it is the same", "an event appended again is kept once, without an error",
+		overlaid(func(o *overlay, first, again event) error {
 			if string(first.Payload) == string(again.Payload) && first.Type == again.Type &&
 				first.AggregateID == again.AggregateID {
 				o.added = append(o.added, again)
 			}
 			return nil
 		})},
-	},
-	"of two events with one ID the first is kept, whatever the second says": {
-		{"keeps the last", overlaid(func(o *overlay, first, again event) error {
+	{"keeps the last", "of two events with one ID the first is kept, whatever the second says",
+		overlaid(func(o *overlay, first, again event) error {
 			if first.Type != again.Type {
 				o.replaced[again.ID] = again
 			}
 			return nil
 		})},
-		{"refuses an ID when the event is another", overlaid(func(_ *overlay, first, again event) error {
+	{"refuses an ID when the event is another", "of two events with one ID the first is kept, whatever the second says",
+		overlaid(func(_ *overlay, first, again event) error {
 			if first.Type != again.Type {
 				return errOwn
 			}
 			return nil
 		})},
-	},
-	"a batch of known and new IDs stores the new ones": {
-		{"takes a batch with a known ID for stored", writes(func(m *memory, events []event) []event {
+	{"takes a batch with a known ID for stored", "a batch of known and new IDs stores the new ones",
+		writes(func(m *memory, events []event) []event {
 			if len(events) > 1 && slices.ContainsFunc(storedWith(m, events), func(stored event) bool {
 				return slices.ContainsFunc(events, func(e event) bool { return e.ID == stored.ID })
 			}) {
@@ -181,13 +162,13 @@ var batchFaults = faults[watchdog.EventStore]{
 			}
 			return events
 		})},
-	},
-	"an ID that is twice in one batch is kept once, the first": {
-		{"keeps the last of a batch", writes(func(_ *memory, events []event) []event {
+	{"keeps the last of a batch", "an ID that is twice in one batch is kept once, the first",
+		writes(func(_ *memory, events []event) []event {
 			slices.Reverse(events)
 			return events
 		})},
-		{"looks for known IDs before the batch only", refuses(errOwn, func(events []event) bool {
+	{"looks for known IDs before the batch only", "an ID that is twice in one batch is kept once, the first",
+		refuses(errOwn, func(events []event) bool {
 			seen := map[string]bool{}
 			return slices.ContainsFunc(events, func(e event) bool {
 				twice := seen[e.ID]
@@ -195,17 +176,15 @@ var batchFaults = faults[watchdog.EventStore]{
 				return twice
 			})
 		})},
-	},
-	"an ID that is stored in one aggregate is taken in all": {
-		{"has an ID per aggregate", overlaid(func(o *overlay, first, again event) error {
+	{"has an ID per aggregate", "an ID that is stored in one aggregate is taken in all",
+		overlaid(func(o *overlay, first, again event) error {
 			if first.AggregateID != again.AggregateID {
 				o.added = append(o.added, again)
 			}
 			return nil
 		})},
-	},
-	"IDs that differ in case are different events": {
-		{"folds the case of IDs", writes(func(m *memory, events []event) []event {
+	{"folds the case of IDs", "IDs that differ in case are different events",
+		writes(func(m *memory, events []event) []event {
 			if len(events) == 1 && slices.ContainsFunc(storedWith(m, events), func(e event) bool {
 				return e.ID != events[0].ID && strings.EqualFold(e.ID, events[0].ID)
 			}) {
@@ -213,29 +192,27 @@ var batchFaults = faults[watchdog.EventStore]{
 			}
 			return events
 		})},
-	},
-	"one ID appended by many at once is kept once, and all succeed": {
-		{"fails calls while it is busy", overlaid(func(o *overlay, _, again event) error {
+	{"fails calls while it is busy", "one ID appended by many at once is kept once, and all succeed",
+		overlaid(func(o *overlay, _, again event) error {
 			if o.count[again.ID] > 2 {
 				return errOwn
 			}
 			return nil
 		})},
-		{"checks the ID and then writes, without a lock", overlaid(func(o *overlay, _, again event) error {
+	{"checks the ID and then writes, without a lock", "one ID appended by many at once is kept once, and all succeed",
+		overlaid(func(o *overlay, _, again event) error {
 			if o.count[again.ID] > 2 {
 				o.replaced[again.ID] = again
 			}
 			return nil
 		})},
-	},
-	"many appends at once are all kept": {
-		{"loses appends while it is busy", writes(func(m *memory, events []event) []event {
+	{"loses appends while it is busy", "many appends at once are all kept",
+		writes(func(m *memory, events []event) []event {
 			if len(events) == 1 && len(storedWith(m, events)) >= 10 {
 				return nil
 			}
 			return events
 		})},
-	},
 }
 
 // storedWith returns the events that are stored in the aggregate of the first one.

@@ -9,62 +9,65 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-var feedFaults = faults[watchdog.EventStore]{
-	"layers are the aggregates whose events name exactly this parent, each once and sorted": {
-		{"lists layers in the order in which they came", layersChanged(func(_ *memory, _ string, layers []string) []string {
+var feedFaults = brokenEvents{
+	{"lists layers in the order in which they came",
+		"layers are the aggregates whose events name exactly this parent, each once and sorted",
+		layersChanged(func(_ *memory, _ string, layers []string) []string {
 			slices.Reverse(layers)
 			return layers
 		})},
-		{"lists a layer for each of its events", layersChanged(func(_ *memory, _ string, layers []string) []string {
+	{"lists a layer for each of its events",
+		"layers are the aggregates whose events name exactly this parent, each once and sorted",
+		layersChanged(func(_ *memory, _ string, layers []string) []string {
 			if at := slices.Index(layers, "a"); at >= 0 {
 				layers = slices.Insert(layers, at, "a")
 			}
 			return layers
 		})},
-		{"folds the case of parents", layersChanged(func(m *memory, parent string, layers []string) []string {
+	{"folds the case of parents", "layers are the aggregates whose events name exactly this parent, each once and sorted",
+		layersChanged(func(m *memory, parent string, layers []string) []string {
 			if upper := strings.ToUpper(parent); upper != parent {
 				more, _ := m.Layers(context.Background(), upper)
 				layers = slices.Sorted(slices.Values(append(layers, more...)))
 			}
 			return layers
 		})},
-		{"finds the host's aggregates", layersChanged(func(_ *memory, _ string, layers []string) []string {
+	{"finds the host's aggregates",
+		"layers are the aggregates whose events name exactly this parent, each once and sorted",
+		layersChanged(func(_ *memory, _ string, layers []string) []string {
 			if len(layers) == 3 {
 				layers = slices.Insert(layers, 2, "hosts")
 			}
 			return layers
 		})},
-	},
-	"a query for layers with a done context returns the context's error": {
-		{"ignores the context of a query for layers", able(func(a *altered) {
+	{"ignores the context of a query for layers", "a query for layers with a done context returns the context's error",
+		able(func(a *altered) {
 			a.layers = func(ctx context.Context, parent string) ([]string, error) {
 				return a.memory.Layers(context.WithoutCancel(ctx), parent)
 			}
 		})},
-	},
-	"a follower of all runs is told of each event that is stored from then on, once": {
-		{"tells of an event again", tells(func(_ *altered, e event, told func(event)) {
+	{"tells of an event again", "a follower of all runs is told of each event that is stored from then on, once",
+		tells(func(_ *altered, e event, told func(event)) {
 			if told(e); e.AggregateID == "run-2" {
 				told(e)
 			}
 		})},
-		{"tells of what was stored before", tells(func(a *altered, e event, told func(event)) {
+	{"tells of what was stored before", "a follower of all runs is told of each event that is stored from then on, once",
+		tells(func(a *altered, e event, told func(event)) {
 			if before, _ := a.memory.Read(context.Background(), watchdog.AggregateType, "run-1"); before[0].ID == "before" {
 				told(before[0])
 			}
 			told(e)
 		})},
-	},
-	"a follower is told of what a transaction stores": {
-		{"tells of events without their payloads", tells(func(_ *altered, e event, told func(event)) {
+	{"tells of events without their payloads", "a follower is told of what a transaction stores",
+		tells(func(_ *altered, e event, told func(event)) {
 			if e.ID == "b" && e.AggregateID == "run-1" {
 				e.Payload = []byte("{}")
 			}
 			told(e)
 		})},
-	},
-	"a follower of one run is told of no other": {
-		{"tells of a run's layers, too", able(func(a *altered) {
+	{"tells of a run's layers, too", "a follower of one run is told of no other",
+		able(func(a *altered) {
 			a.follow = func(ctx context.Context, id string, ready func(), told func(event)) error {
 				return a.memory.Follow(ctx, "", ready, func(e event) {
 					if id == "" || e.AggregateID == id || strings.HasPrefix(e.AggregateID, id+"/") {
@@ -73,18 +76,16 @@ var feedFaults = faults[watchdog.EventStore]{
 				})
 			}
 		})},
-	},
-	"a follower is told of runs only": {
-		{"tells of the host's aggregates", tells(func(a *altered, e event, told func(event)) {
+	{"tells of the host's aggregates", "a follower is told of runs only",
+		tells(func(a *altered, e event, told func(event)) {
 			hosts, _ := a.memory.Read(context.Background(), "session", "run-1")
 			for _, host := range hosts {
 				told(host)
 			}
 			told(e)
 		})},
-	},
-	"a follower may use the store while it is told": {
-		{"holds its only connection while it tells", func() watchdog.EventStore {
+	{"holds its only connection while it tells", "a follower may use the store while it is told",
+		func() watchdog.EventStore {
 			var telling atomic.Bool
 			a := tells(func(_ *altered, e event, told func(event)) {
 				telling.Store(true)
@@ -99,15 +100,15 @@ var feedFaults = faults[watchdog.EventStore]{
 			}
 			return a
 		}},
-	},
-	"following ends with its context and leaves no goroutine": {
-		{"returns nil when the context ends", able(func(a *altered) {
+	{"returns nil when the context ends", "following ends with its context and leaves no goroutine",
+		able(func(a *altered) {
 			a.follow = func(ctx context.Context, id string, ready func(), told func(event)) error {
 				_ = a.memory.Follow(ctx, id, ready, told)
 				return nil
 			}
 		})},
-		{"leaves the goroutine that follows", able(func(a *altered) {
+	{"leaves the goroutine that follows", "following ends with its context and leaves no goroutine",
+		able(func(a *altered) {
 			closed := make(chan struct{})
 			a.follow = func(ctx context.Context, id string, ready func(), told func(event)) error {
 				go func() { <-closed }()
@@ -118,7 +119,6 @@ var feedFaults = faults[watchdog.EventStore]{
 				return nil
 			}
 		})},
-	},
 }
 
 // layersChanged returns a store that changes the layers that it found.

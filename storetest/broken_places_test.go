@@ -16,23 +16,16 @@ const (
 
 type opener = func() (watchdog.EventStore, error)
 
-var placeFaults = faults[opener]{
-	"events are stored when the store is opened again": {
-		{"loses its events until they are appended again", place(placeFlaws{hidesOnClose: true})},
-	},
-	"an ID stored before the store was opened again is still taken": {
-		{"forgets its IDs when it is closed", place(placeFlaws{forgetsIDs: true})},
-	},
-	"stores open at once see each other's events": {
-		{"does not read what others wrote", place(placeFlaws{ignoresOthers: true})},
-	},
-	oneIDOfStores: {
-		{"knows only the IDs it wrote", place(placeFlaws{ignoresOtherIDs: true})},
-		{"locks only within itself", place(placeFlaws{locksItself: true})},
-	},
-	noOverlapOfStores: {
-		{"locks only within itself for a transaction", placeOfTransactions},
-	},
+var placeFaults = []broken[opener]{
+	{"loses its events until they are appended again", "events are stored when the store is opened again",
+		place(placeFlaws{hidesOnClose: true})},
+	{"forgets its IDs when it is closed", "an ID stored before the store was opened again is still taken",
+		place(placeFlaws{forgetsIDs: true})},
+	{"does not read what others wrote", "stores open at once see each other's events",
+		place(placeFlaws{ignoresOthers: true})},
+	{"knows only the IDs it wrote", oneIDOfStores, place(placeFlaws{ignoresOtherIDs: true})},
+	{"locks only within itself", oneIDOfStores, place(placeFlaws{locksItself: true})},
+	{"locks only within itself for a transaction", noOverlapOfStores, placeOfTransactions},
 }
 
 type placeFlaws struct{ hidesOnClose, forgetsIDs, ignoresOthers, ignoresOtherIDs, locksItself bool }

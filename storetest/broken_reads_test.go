@@ -14,19 +14,19 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-var readFaults = faults[watchdog.EventStore]{
-	"events are ordered by time, in whatever order they were appended": {
-		{"orders by ID", sorts(func(a, b event) int { return cmp.Compare(a.ID, b.ID) })},
-	},
-	"events of one microsecond are ordered by ID, byte by byte": {
-		{"leaves events of one time in the order they came", sortsBy(func(_ event, position int) int { return position })},
-		{"orders before it cuts off nanoseconds", sortsBy(func(e event, _ int) int { return e.Timestamp.Nanosecond() })},
-		{"orders without regard to case", sorts(func(a, b event) int {
+var readFaults = brokenEvents{
+	{"orders by ID", "events are ordered by time, in whatever order they were appended",
+		sorts(func(a, b event) int { return cmp.Compare(a.ID, b.ID) })},
+	{"leaves events of one time in the order they came", "events of one microsecond are ordered by ID, byte by byte",
+		sortsBy(func(_ event, position int) int { return position })},
+	{"orders before it cuts off nanoseconds", "events of one microsecond are ordered by ID, byte by byte",
+		sortsBy(func(e event, _ int) int { return e.Timestamp.Nanosecond() })},
+	{"orders without regard to case", "events of one microsecond are ordered by ID, byte by byte",
+		sorts(func(a, b event) int {
 			return cmp.Or(a.Timestamp.Compare(b.Timestamp), cmp.Compare(strings.ToLower(a.ID), strings.ToLower(b.ID)))
 		})},
-	},
-	"an aggregate without events is empty, and no error": {
-		{"does not find an aggregate without events", plain(func(a *altered) {
+	{"does not find an aggregate without events", "an aggregate without events is empty, and no error",
+		plain(func(a *altered) {
 			a.read = func(ctx context.Context, kind, id string) ([]event, error) {
 				events, err := a.memory.Read(ctx, kind, id)
 				if err == nil && len(events) == 0 {
@@ -35,45 +35,45 @@ var readFaults = faults[watchdog.EventStore]{
 				return events, err
 			}
 		})},
-	},
-	"aggregates of one ID and different types are kept apart": {
-		{"compares the ID only", matching(func(asked, stored aggregate) bool { return asked.id == stored.id })},
-	},
-	"a run and its layers are kept apart": {
-		{"finds a prefix", matchingID(func(asked, stored string) bool {
+	{"compares the ID only", "aggregates of one ID and different types are kept apart",
+		matching(func(asked, stored aggregate) bool { return asked.id == stored.id })},
+	{"finds a prefix", "a run and its layers are kept apart",
+		matchingID(func(asked, stored string) bool {
 			return asked == stored || strings.HasPrefix(stored, asked+"/")
 		})},
-	},
-	"nothing in an aggregate ID is a pattern": {
-		{"takes the ID for a pattern", matchingID(func(asked, stored string) bool {
+	{"takes the ID for a pattern", "nothing in an aggregate ID is a pattern",
+		matchingID(func(asked, stored string) bool {
 			found, _ := path.Match(strings.NewReplacer("%", "*", "_", "?").Replace(asked), stored)
 			return asked == stored || found && strings.ContainsAny(asked, "%_")
 		})},
-	},
-	"case, accents and spaces in an aggregate ID count": {
-		{"folds the case of aggregate IDs", matchingID(strings.EqualFold)},
-		{"pads aggregate IDs with spaces", matchingID(func(asked, stored string) bool {
+	{"folds the case of aggregate IDs", "case, accents and spaces in an aggregate ID count",
+		matchingID(strings.EqualFold)},
+	{"pads aggregate IDs with spaces", "case, accents and spaces in an aggregate ID count",
+		matchingID(func(asked, stored string) bool {
 			return strings.TrimRight(asked, " ") == strings.TrimRight(stored, " ")
 		})},
-	},
-	"quotes and other symbols in an aggregate ID are only characters": {
-		{"compares IDs as numbers", matchingID(func(asked, stored string) bool {
+	{"compares IDs as numbers", "quotes and other symbols in an aggregate ID are only characters",
+		matchingID(func(asked, stored string) bool {
 			x, notX := strconv.ParseFloat(asked, 64)
 			y, notY := strconv.ParseFloat(stored, 64)
 			return asked == stored || notX == nil && notY == nil && x == y
 		})},
-		{"drops quotes", matchingID(func(asked, stored string) bool {
+	{"drops quotes", "quotes and other symbols in an aggregate ID are only characters",
+		matchingID(func(asked, stored string) bool {
 			return strings.ReplaceAll(asked, "'", "") == strings.ReplaceAll(stored, "'", "")
 		})},
-	},
-	"an append with a done context stores nothing and returns the context's error": {
-		{"ignores the context of an append", appends(func(m *memory, ctx context.Context, events []event) error {
+	{"ignores the context of an append", "an append with a done context stores nothing and returns the context's error",
+		appends(func(m *memory, ctx context.Context, events []event) error {
 			return m.Append(context.WithoutCancel(ctx), events...)
 		})},
-		{"appends and then returns the context's error", appends(func(m *memory, ctx context.Context, events []event) error {
+	{"appends and then returns the context's error",
+		"an append with a done context stores nothing and returns the context's error",
+		appends(func(m *memory, ctx context.Context, events []event) error {
 			return errors.Join(m.Append(context.WithoutCancel(ctx), events...), ctx.Err())
 		})},
-		{"returns an error of its own when the context has ended", appends(func(
+	{"returns an error of its own when the context has ended",
+		"an append with a done context stores nothing and returns the context's error",
+		appends(func(
 			m *memory, ctx context.Context, events []event,
 		) error {
 			if ctx.Err() != nil {
@@ -81,16 +81,14 @@ var readFaults = faults[watchdog.EventStore]{
 			}
 			return m.Append(ctx, events...)
 		})},
-	},
-	"a read with a done context returns the context's error": {
-		{"ignores the context of a read", plain(func(a *altered) {
+	{"ignores the context of a read", "a read with a done context returns the context's error",
+		plain(func(a *altered) {
 			a.read = func(ctx context.Context, kind, id string) ([]event, error) {
 				return a.memory.Read(context.WithoutCancel(ctx), kind, id)
 			}
 		})},
-	},
-	"a read sees what was appended before it": {
-		{"answers from a cache", plain(func(a *altered) {
+	{"answers from a cache", "a read sees what was appended before it",
+		plain(func(a *altered) {
 			var cache sync.Map
 			a.read = func(ctx context.Context, kind, id string) ([]event, error) {
 				events, err := a.memory.Read(ctx, kind, id)
@@ -101,9 +99,8 @@ var readFaults = faults[watchdog.EventStore]{
 				return withPayloads(cached.([]event), ownPayload), nil
 			}
 		})},
-	},
-	"what Read returned belongs to the caller": {
-		{"returns its own list", plain(func(a *altered) {
+	{"returns its own list", "what Read returned belongs to the caller",
+		plain(func(a *altered) {
 			var lists sync.Map
 			a.read = func(ctx context.Context, kind, id string) ([]event, error) {
 				events, err := a.memory.Read(ctx, kind, id)
@@ -114,7 +111,8 @@ var readFaults = faults[watchdog.EventStore]{
 				return events, err
 			}
 		})},
-		{"returns its own payloads", plain(func(a *altered) {
+	{"returns its own payloads", "what Read returned belongs to the caller",
+		plain(func(a *altered) {
 			var handedOut sync.Map
 			a.read = func(ctx context.Context, kind, id string) ([]event, error) {
 				events, err := a.memory.Read(ctx, kind, id)
@@ -124,9 +122,8 @@ var readFaults = faults[watchdog.EventStore]{
 				}), err
 			}
 		})},
-	},
-	"what was appended belongs to the caller again": {
-		{"keeps the appended payload without a copy", plain(func(a *altered) {
+	{"keeps the appended payload without a copy", "what was appended belongs to the caller again",
+		plain(func(a *altered) {
 			var kept sync.Map
 			a.append = func(ctx context.Context, events ...event) error {
 				for _, e := range events {
@@ -142,7 +139,6 @@ var readFaults = faults[watchdog.EventStore]{
 				}), err
 			}
 		})},
-	},
 }
 
 // withPayloads returns copies of the events with other payloads.

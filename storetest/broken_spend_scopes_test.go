@@ -11,70 +11,76 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-var scopeFaults = faults[watchdog.SpendStore]{
-	"scopes are charged apart": {
-		{"does not tell scopes apart by case", withFlaw(func(l *ledger) { l.scopeOf = strings.ToLower })},
-		{"drops the blanks at the end of a scope", withFlaw(func(l *ledger) { l.scopeOf = strings.TrimSpace })},
-	},
-	"an ID that was charged to another scope is ErrInvalid, and charges nothing": {
-		{"lets two scopes share a slice", withFlaw(func(l *ledger) {
+var scopeFaults = brokenSpends{
+	{"does not tell scopes apart by case", "scopes are charged apart",
+		withFlaw(func(l *ledger) { l.scopeOf = strings.ToLower })},
+	{"drops the blanks at the end of a scope", "scopes are charged apart",
+		withFlaw(func(l *ledger) { l.scopeOf = strings.TrimSpace })},
+	{"lets two scopes share a slice", "an ID that was charged to another scope is ErrInvalid, and charges nothing",
+		withFlaw(func(l *ledger) {
 			l.again = func(e *entry, _ slice) (grant, error) { return l.grant(e), nil }
 		})},
-		{"knows IDs by their scope", again(func(l *ledger, e *entry, s slice) {
+	{"knows IDs by their scope", "an ID that was charged to another scope is ErrInvalid, and charges nothing",
+		again(func(l *ledger, e *entry, s slice) {
 			if at := (page{s.Scope, e.at.window}); e.scope != s.Scope {
 				l.charged[at] = l.charged[at].Add(e.granted)
 			}
 		})},
-		{"has an error of its own for an ID of another scope", withFlaw(func(l *ledger) {
+	{"has an error of its own for an ID of another scope",
+		"an ID that was charged to another scope is ErrInvalid, and charges nothing",
+		withFlaw(func(l *ledger) {
 			l.again = func(e *entry, s slice) (grant, error) {
 				g, err := l.answerAgain(e, s)
 				return g, own(err)
 			}
 		})},
-	},
-	"a scope has one currency": {
-		{"adds euros and dollars", currencies(func(s slice, known string, late bool) (string, error) {
+	{"adds euros and dollars", "a scope has one currency",
+		currencies(func(s slice, known string, late bool) (string, error) {
 			if !late {
 				return known + s.Currency, nil
 			}
 			return s.CurrencyOf(known)
 		})},
-		{"has one currency for all scopes", withFlaw(func(l *ledger) {
+	{"has one currency for all scopes", "a scope has one currency",
+		withFlaw(func(l *ledger) {
 			l.currencyOf = func(slice) string { return "" }
 		})},
-		{"has a currency for each window", withFlaw(func(l *ledger) {
+	{"has a currency for each window", "a scope has one currency",
+		withFlaw(func(l *ledger) {
 			l.currencyOf = func(s slice) string { return s.Scope + string(s.Period) }
 		})},
-		{"takes no currency for one", currencies(func(s slice, known string, _ bool) (string, error) {
+	{"takes no currency for one", "a scope has one currency",
+		currencies(func(s slice, known string, _ bool) (string, error) {
 			if known != "" && s.Currency == "" && s.Least.Requests == 0 {
 				return "", fmt.Errorf("%w slice: no currency", watchdog.ErrInvalid)
 			}
 			return s.CurrencyOf(known)
 		})},
-		{"has an error of its own for another currency", currencies(func(s slice, known string, late bool) (string, error) {
+	{"has an error of its own for another currency", "a scope has one currency",
+		currencies(func(s slice, known string, late bool) (string, error) {
 			got, err := s.CurrencyOf(known)
 			if !late {
 				err = own(err)
 			}
 			return got, err
 		})},
-	},
-	"a scope that had no currency has that of the first slice with one": {
-		{"never learns the currency of a scope", currencies(func(s slice, known string, late bool) (string, error) {
+	{"never learns the currency of a scope", "a scope that had no currency has that of the first slice with one",
+		currencies(func(s slice, known string, late bool) (string, error) {
 			if late {
 				return "", nil
 			}
 			return s.CurrencyOf(known)
 		})},
-	},
-	"IDs and scopes are kept as they are": {
-		{"cuts a scope to fit", withFlaw(func(l *ledger) {
+	{"cuts a scope to fit", "IDs and scopes are kept as they are",
+		withFlaw(func(l *ledger) {
 			l.scopeOf = func(scope string) string { return string([]rune(scope)[:min(254, len([]rune(scope)))]) }
 		})},
-		{"normalizes a scope", withFlaw(func(l *ledger) {
+	{"normalizes a scope", "IDs and scopes are kept as they are",
+		withFlaw(func(l *ledger) {
 			l.scopeOf = func(scope string) string { return strings.ReplaceAll(scope, "e\u0301", "é") }
 		})},
-		{"cannot write a quote", withFlaw(func(l *ledger) {
+	{"cannot write a quote", "IDs and scopes are kept as they are",
+		withFlaw(func(l *ledger) {
 			l.validate = func(s slice) error {
 				if strings.Contains(s.Scope, "'") {
 					return errOwn
@@ -82,9 +88,8 @@ var scopeFaults = faults[watchdog.SpendStore]{
 				return s.Validate()
 			}
 		})},
-	},
-	"IDs that differ in case are different slices": {
-		{"does not tell IDs apart by case", withFlaw(func(l *ledger) {
+	{"does not tell IDs apart by case", "IDs that differ in case are different slices",
+		withFlaw(func(l *ledger) {
 			l.idOf = func(s slice) string {
 				if len(s.ID) == 2 {
 					return strings.ToLower(s.ID)
@@ -92,7 +97,6 @@ var scopeFaults = faults[watchdog.SpendStore]{
 				return s.ID
 			}
 		})},
-	},
 }
 
 // currencies returns a store with another currency of a scope. It is a late one if the scope had none at first.
@@ -106,58 +110,61 @@ func currencies(how func(s slice, known string, late bool) (string, error)) func
 	})
 }
 
-var windowFaults = faults[watchdog.SpendStore]{
-	"slices of one period are charged in one window, which ends within the period": {
-		{"has a window for each slice", windowing(func(s slice, name *string, _ *time.Time) {
+var windowFaults = brokenSpends{
+	{"has a window for each slice", "slices of one period are charged in one window, which ends within the period",
+		windowing(func(s slice, name *string, _ *time.Time) {
 			if s.Period != watchdog.PeriodNone {
 				*name = s.ID
 			}
 		})},
-		{"has windows without an end", windowing(func(_ slice, _ *string, ends *time.Time) { *ends = time.Time{} })},
-		{"has windows that have ended", windowing(func(s slice, _ *string, ends *time.Time) {
+	{"has windows without an end", "slices of one period are charged in one window, which ends within the period",
+		windowing(func(_ slice, _ *string, ends *time.Time) { *ends = time.Time{} })},
+	{"has windows that have ended", "slices of one period are charged in one window, which ends within the period",
+		windowing(func(s slice, _ *string, ends *time.Time) {
 			if s.Period != watchdog.PeriodNone {
 				*ends = ends.AddDate(-1, 0, 0)
 			}
 		})},
-		{"has hours of a day", windowing(func(s slice, _ *string, ends *time.Time) {
+	{"has hours of a day", "slices of one period are charged in one window, which ends within the period",
+		windowing(func(s slice, _ *string, ends *time.Time) {
 			if s.Period == watchdog.PeriodHour {
 				*ends = ends.AddDate(0, 0, 1)
 			}
 		})},
-	},
-	"a slice without a period is charged for ever": {
-		{"ends what has no period", windowing(func(s slice, _ *string, ends *time.Time) {
+	{"ends what has no period", "a slice without a period is charged for ever",
+		windowing(func(s slice, _ *string, ends *time.Time) {
 			if s.Period == watchdog.PeriodNone {
 				*ends = time.Now().Add(time.Hour)
 			}
 		})},
-		{"ends it when it is asked again", answers(func(g *grant, _ *entry, _ slice) { g.Ends = 0 })},
-	},
-	"the periods of a scope are charged apart": {
-		{"has one window for all periods", windowing(func(s slice, name *string, _ *time.Time) {
+	{"ends it when it is asked again", "a slice without a period is charged for ever",
+		answers(func(g *grant, _ *entry, _ slice) { g.Ends = 0 })},
+	{"has one window for all periods", "the periods of a scope are charged apart",
+		windowing(func(s slice, name *string, _ *time.Time) {
 			if strings.HasPrefix(s.ID, "slice-") {
 				*name = ""
 			}
 		})},
-	},
-	"what is given back is given back in its own window": {
-		{"gives back in the window without an end", beforeReturn(func(_ *ledger, e *entry, _ *totals) {
+	{"gives back in the window without an end", "what is given back is given back in its own window",
+		beforeReturn(func(_ *ledger, e *entry, _ *totals) {
 			e.at.window = ""
 		})},
-	},
-	"a grant names the window that it is of": {
-		{"names no window", naming(func(slice, string, bool) string { return "" })},
-		{"names a window by its period", naming(func(s slice, _ string, _ bool) string { return string(s.Period) })},
-		{"names a window by the slice", naming(func(s slice, _ string, _ bool) string { return s.ID })},
-		{"names what counts for ever", naming(func(_ slice, name string, _ bool) string { return cmp.Or(name, "ever") })},
-		{"names no window of what does not fit", naming(func(_ slice, name string, fits bool) string {
+	{"names no window", "a grant names the window that it is of", naming(func(slice, string, bool) string { return "" })},
+	{"names a window by its period", "a grant names the window that it is of",
+		naming(func(s slice, _ string, _ bool) string { return string(s.Period) })},
+	{"names a window by the slice", "a grant names the window that it is of",
+		naming(func(s slice, _ string, _ bool) string { return s.ID })},
+	{"names what counts for ever", "a grant names the window that it is of",
+		naming(func(_ slice, name string, _ bool) string { return cmp.Or(name, "ever") })},
+	{"names no window of what does not fit", "a grant names the window that it is of",
+		naming(func(_ slice, name string, fits bool) string {
 			if !fits {
 				return ""
 			}
 			return name
 		})},
-		{"names no window when it is asked again", answers(func(g *grant, _ *entry, _ slice) { g.Window = "" })},
-	},
+	{"names no window when it is asked again", "a grant names the window that it is of",
+		answers(func(g *grant, _ *entry, _ slice) { g.Window = "" })},
 }
 
 // windowing returns a store with other windows.
@@ -175,28 +182,34 @@ func naming(how func(s slice, name string, fits bool) string) func() watchdog.Sp
 	return withFlaw(func(l *ledger) { l.named = how })
 }
 
-var spendCallFaults = faults[watchdog.SpendStore]{
-	"an invalid slice is refused with ErrInvalid": {
-		{"does not look at a slice's ID", validating(func(s *slice) { s.ID = "a" })},
-		{"does not look at a slice's scope", validating(func(s *slice) { s.Scope = "a" })},
-		{"does not look at a slice's zone", validating(func(s *slice) { s.Zone = "" })},
-		{"has an error of its own for an invalid slice", withFlaw(func(l *ledger) {
+var spendCallFaults = brokenSpends{
+	{"does not look at a slice's ID", "an invalid slice is refused with ErrInvalid",
+		validating(func(s *slice) { s.ID = "a" })},
+	{"does not look at a slice's scope", "an invalid slice is refused with ErrInvalid",
+		validating(func(s *slice) { s.Scope = "a" })},
+	{"does not look at a slice's zone", "an invalid slice is refused with ErrInvalid",
+		validating(func(s *slice) { s.Zone = "" })},
+	{"has an error of its own for an invalid slice", "an invalid slice is refused with ErrInvalid",
+		withFlaw(func(l *ledger) {
 			l.validate = func(s slice) error { return own(s.Validate()) }
 		})},
-	},
-	"a take with a done context charges nothing and returns the context's error": {
-		{"ignores the context of a take", calls("Take", ignoresContext)},
-		{"charges and then returns the context's error", calls("Take", looksAtContextLate)},
-		{"has an error of its own for a take with a done context", calls("Take", hidesContext)},
-	},
-	"a return with a done context gives nothing back and returns the context's error": {
-		{"ignores the context of a return", calls("Return", ignoresContext)},
-		{"gives back and then returns the context's error", calls("Return", looksAtContextLate)},
-		{"has an error of its own for a return with a done context", calls("Return", hidesContext)},
-	},
-	crowdFits: {
-		{"reads what is charged before it writes it", withFlaw(func(l *ledger) { l.racesForTotals = true })},
-	},
+	{"ignores the context of a take", "a take with a done context charges nothing and returns the context's error",
+		calls("Take", ignoresContext)},
+	{"charges and then returns the context's error",
+		"a take with a done context charges nothing and returns the context's error",
+		calls("Take", looksAtContextLate)},
+	{"has an error of its own for a take with a done context",
+		"a take with a done context charges nothing and returns the context's error",
+		calls("Take", hidesContext)},
+	{"ignores the context of a return", "a return with a done context gives nothing back and returns the context's error",
+		calls("Return", ignoresContext)},
+	{"gives back and then returns the context's error",
+		"a return with a done context gives nothing back and returns the context's error",
+		calls("Return", looksAtContextLate)},
+	{"has an error of its own for a return with a done context",
+		"a return with a done context gives nothing back and returns the context's error",
+		calls("Return", hidesContext)},
+	{"reads what is charged before it writes it", crowdFits, withFlaw(func(l *ledger) { l.racesForTotals = true })},
 }
 
 // validating returns a store that looks at a slice in which something was made right.

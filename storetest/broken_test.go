@@ -3,10 +3,10 @@ package storetest_test
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract/contracttest"
 )
 
 type (
@@ -16,22 +16,12 @@ type (
 	memory    = watchdog.Memory
 )
 
-// Faults are stores with one flaw each, by the rule that must find it.
-type faults[S any] map[string][]fault[S]
-
-type fault[S any] struct {
-	flaw string // completes "a store that …"
-	open func() S
-}
-
-// joined returns all faults. No two of them have a rule in common.
-func joined[S any](some ...faults[S]) faults[S] {
-	all := faults[S]{}
-	for _, one := range some {
-		maps.Copy(all, one)
-	}
-	return all
-}
+// Stores with one flaw each.
+type (
+	broken[S any] = contracttest.Broken[S]
+	brokenEvents  = []broken[watchdog.EventStore]
+	brokenSpends  = []broken[watchdog.SpendStore]
+)
 
 // errOwn is an error of a store that does not say what a rule wants to know.
 var errOwn = errors.New("constraint failed")

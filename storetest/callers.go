@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -14,7 +13,7 @@ import (
 var contextRules = []eventRule{
 	{"an append with a done context stores nothing and returns the context's error",
 		"a watchdog waits only for its record timeout: an event that was reported as not stored must not appear later",
-		inTurn(put(numbered("before", 0)), withDoneContexts(put(numbered("late", 1)), holds("before")))},
+		inTurn(put(numbered("before", 0)), withDoneContexts(put(numbered("late", 1))), holds("before"))},
 	{"a read with a done context returns the context's error",
 		"the caller no longer waits: an answer that looks like an empty run is worse than the error",
 		withDoneContexts(holds())},
@@ -30,24 +29,17 @@ var ownershipRules = []eventRule{
 }
 
 // spoilsRead overwrites what two reads returned.
-func spoilsRead(ctx context.Context, store watchdog.EventStore) error {
-	return reads(watchdog.AggregateType, runID, func(first []watchdog.Event) error {
-		return reads(watchdog.AggregateType, runID, func(again []watchdog.Event) error {
-			spoil(again)
-			spoil(first)
-			return nil
-		})(ctx, store)
-	})(ctx, store)
+func spoilsRead(e *eventEnv) {
+	first, again := read(e), read(e)
+	spoil(again)
+	spoil(first)
 }
 
 // spoilsAppended overwrites what it appended.
-func spoilsAppended(ctx context.Context, store watchdog.EventStore) error {
+func spoilsAppended(e *eventEnv) {
 	batch := []watchdog.Event{numbered("a", 1)}
-	if err := store.Append(ctx, batch...); err != nil {
-		return fmt.Errorf("append %s: %w", list(batch), err)
-	}
+	contract.Must(e.Store.Append(e.Ctx, batch...), "append %s", list(batch))
 	spoil(batch)
-	return nil
 }
 
 // spoil overwrites events and their payloads.
@@ -64,23 +56,18 @@ const callers = 16
 var concurrencyRules = []eventRule{
 	{"one ID appended by many at once is kept once, and all succeed",
 		"a timer, a poll and other processes fire for one window at one moment: all must report the one stored cancel",
-		func(ctx context.Context, store watchdog.EventStore) error {
-			return raceForOneID(ctx, fewestRounds, store)
-		}},
+		func(e *eventEnv) { raceForOneID(fewestRounds, e) }},
 	{"many appends at once are all kept",
 		"many runs share one store; if an append returned nil and was not stored, a cancel is lost",
-		func(ctx context.Context, store watchdog.EventStore) error {
+		func(e *eventEnv) {
 			const perCaller = 8
 			want := numberedTo(callers * perCaller)
-			err := contract.AtOnce(callers, func(caller int) error {
-				return forEach(want[caller*perCaller:][:perCaller], func(id string) step {
-					return put(numbered(id, caller))
-				})(ctx, store)
+			contract.StepsAtOnce(callers, func(caller int) {
+				for _, id := range want[caller*perCaller:][:perCaller] {
+					put(numbered(id, caller))(e)
+				}
 			})
-			if err != nil {
-				return err
-			}
-			return holds(want...)(ctx, store)
+			holds(want...)(e)
 		}},
 	{"a read sees what was appended before it",
 		"a watchdog appends its cancel and then reads which one is stored; a cached answer would say that there is none",
@@ -106,39 +93,29 @@ const (
 )
 
 // eachRound runs a race in as many rounds as there is time for, within limits.
-func eachRound(fewest, most int, race func(round int) error) error {
+func eachRound(fewest, most int, race func(round int)) {
 	began := time.Now()
 	for round := range most {
 		if round >= fewest && time.Since(began) > raceTime {
 			break
 		}
-		if err := race(round); err != nil {
-			return fmt.Errorf("round %d: %w", round, err)
-		}
+		in(func() { race(round) }, "round %d", round)
 	}
-	return nil
 }
 
 // raceForOneID races for one ID after the other, in at most so many rounds. Each caller appends another payload, and
 // all must then read the same event.
-func raceForOneID(ctx context.Context, rounds int, stores ...watchdog.EventStore) error {
-	return eachRound(fewestRounds, rounds, func(round int) error {
+func raceForOneID(rounds int, stores ...*eventEnv) {
+	eachRound(fewestRounds, rounds, func(round int) {
 		id := fmt.Sprint("contested-", round)
 		seen := make([]string, callers)
-		err := contract.AtOnce(callers, func(caller int) error {
-			e := inAggregate(numbered(id, 1), id)
-			e.Payload = fmt.Appendf(nil, `{"caller":%d}`, caller)
-			return roundTrip(e, func(got watchdog.Event) error {
-				seen[caller] = string(got.Payload)
-				return nil
-			})(ctx, stores[caller%len(stores)])
+		contract.StepsAtOnce(callers, func(caller int) {
+			event := inAggregate(numbered(id, 1), id)
+			event.Payload = fmt.Appendf(nil, `{"caller":%d}`, caller)
+			seen[caller] = string(roundTrip(stores[caller%len(stores)], event).Payload)
 		})
-		if err != nil {
-			return err
-		}
-		if all := slices.Compact(slices.Clone(seen)); len(all) > 1 {
-			return fmt.Errorf("callers read different events under one ID: %q", all)
-		}
-		return holdsAt(id, id)(ctx, stores[0])
+		all := slices.Compact(slices.Clone(seen))
+		contract.Require(len(all) == 1, "callers read different events under one ID: %q", all)
+		holdsAt(id, id)(stores[0])
 	})
 }

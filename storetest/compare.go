@@ -8,11 +8,12 @@ import (
 	"reflect"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
-// differs returns an error if a field of the event that was read differs from the appended one. In the payload it
-// checks only the appended keys: whether there are more is a rule of its own.
-func differs(got, want watchdog.Event) error {
+// same fails if a field of the event that was read differs from the appended one. In the payload it checks only the
+// appended keys: whether there are more is a rule of its own.
+func same(got, want watchdog.Event) {
 	for _, column := range []struct{ name, got, want string }{
 		{"id", got.ID, want.ID},
 		{"aggregate_type", got.AggregateType, want.AggregateType},
@@ -20,48 +21,45 @@ func differs(got, want watchdog.Event) error {
 		{"event_type", got.Type, want.Type},
 		{"consensus_id", got.ConsensusID, want.ConsensusID},
 	} {
-		if column.got != column.want {
-			return fmt.Errorf("event %q: %s was read as %q, want %q as appended", want.ID, column.name, column.got, column.want)
-		}
+		contract.Require(column.got == column.want,
+			"event %q: %s was read as %q, want %q as appended", want.ID, column.name, column.got, column.want)
 	}
-	if !got.Timestamp.Equal(want.Timestamp) {
-		return fmt.Errorf("event %q: timestamp was read as %v, want %v as appended", want.ID, got.Timestamp, want.Timestamp)
-	}
-	return carries(got.Payload, want.Payload)
+	contract.Require(got.Timestamp.Equal(want.Timestamp),
+		"event %q: timestamp was read as %v, want %v as appended", want.ID, got.Timestamp, want.Timestamp)
+	carries(got.Payload, want.Payload)
 }
 
-// carries returns an error if a key of want is missing or different in got.
-func carries(got, want json.RawMessage) error {
+// allSame fails if the events are not the appended ones, in this order.
+func allSame(got, want []watchdog.Event) {
+	sameNames("events", ids(got), ids(want))
+	for i := range want {
+		same(got[i], want[i])
+	}
+}
+
+// carries fails if a key of want is missing or different in got.
+func carries(got, want json.RawMessage) {
 	if bytes.Equal(got, want) {
-		return nil
+		return
 	}
-	gotKeys, err := keys(got)
-	if err != nil {
-		return err
-	}
-	wantKeys, err := keys(want)
-	if err != nil {
-		return err
-	}
-	for key, value := range wantKeys {
+	gotKeys := keys(got)
+	for key, value := range keys(want) {
 		back, exists := gotKeys[key]
-		if !exists || !reflect.DeepEqual(back, value) {
-			return fmt.Errorf("key %q of the payload is missing or changed: read %s, appended %s", key, brief(got), brief(want))
-		}
+		contract.Require(exists && reflect.DeepEqual(back, value),
+			"key %q of the payload is missing or changed: read %s, appended %s", key, brief(got), brief(want))
 	}
-	return nil
 }
 
 // keys decodes a payload. What is equal in it whatever the order of keys and the notation of numbers is deeply equal.
-func keys(payload json.RawMessage) (map[string]any, error) {
+func keys(payload json.RawMessage) map[string]any {
 	decoder := json.NewDecoder(bytes.NewReader(payload))
 	decoder.UseNumber() // a float is not exact
 	var object map[string]any
-	if err := decoder.Decode(&object); err != nil || object == nil {
-		return nil, fmt.Errorf("payload was read as %s, which is not one JSON object: %w", brief(payload), err)
-	}
+	err := decoder.Decode(&object)
+	contract.Require(err == nil && object != nil,
+		"payload was read as %s, which is not one JSON object: %w", brief(payload), err)
 	inOneNotation(object)
-	return object, nil
+	return object
 }
 
 // inOneNotation writes the numbers in a decoded value as fractions.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
 var layerRules = []eventRule{
@@ -27,13 +28,11 @@ var layerRules = []eventRule{
 		withDoneContexts(hasLayers("run"))},
 }
 
-func hasLayers(parent string, want ...string) step {
-	return func(ctx context.Context, store watchdog.EventStore) error {
-		layers, err := store.(watchdog.FeedStore).Layers(ctx, parent)
-		if err != nil {
-			return fmt.Errorf("layers of %q: %w", parent, err)
-		}
-		return sameNames(fmt.Sprintf("layers of %q", parent), layers, want)
+func hasLayers(parent string, want ...string) eventStep {
+	return func(e *eventEnv) {
+		layers, err := e.Store.(watchdog.FeedStore).Layers(e.Ctx, parent)
+		contract.Must(err, "layers of %q", parent)
+		sameNames(fmt.Sprintf("layers of %q", parent), layers, want)
 	}
 }
 
@@ -71,37 +70,32 @@ func family() (events []watchdog.Event) {
 var followRules = []eventRule{
 	{"a follower of all runs is told of each event that is stored from then on, once",
 		"a page that misses an event shows a run that has ended as running; one that is told twice shows two stops",
-		inTurn(put(numbered("before", 0)), following("", func(told tellings) step {
-			return inTurn(
-				put(numbered("before", 1), numbered("a", 2), inAggregate(numbered("b", 1), "run-2")),
-				put(numbered("a", 3)),
-				receives(told, numbered("a", 2), inAggregate(numbered("b", 1), "run-2")),
-				put(inAggregate(numbered("c", 4), "run-3")),
-				receives(told, inAggregate(numbered("c", 4), "run-3")),
-			)
+		inTurn(put(numbered("before", 0)), following("", func(e *eventEnv, told tellings) {
+			put(numbered("before", 1), numbered("a", 2), inAggregate(numbered("b", 1), "run-2"))(e)
+			put(numbered("a", 3))(e)
+			receives(e, told, numbered("a", 2), inAggregate(numbered("b", 1), "run-2"))
+			put(inAggregate(numbered("c", 4), "run-3"))(e)
+			receives(e, told, inAggregate(numbered("c", 4), "run-3"))
 		}))},
 	{"a follower is told of what a transaction stores",
 		"a trip is stored in a transaction: a page would show every event but the stop",
-		ifIs[watchdog.TransactionalStore](following("", func(told tellings) step {
-			return inTurn(
-				transactsInvalid(nil),
-				transacts(always(numbered("a", 1)), always(numbered("a", 2), numbered("b", 3))),
-				receives(told, numbered("a", 1), numbered("b", 3)),
-			)
-		}))},
+		following("", func(e *eventEnv, told tellings) {
+			transactsInvalid(nil)(e)
+			transacts(always(numbered("a", 1)), always(numbered("a", 2), numbered("b", 3)))(e)
+			receives(e, told, numbered("a", 1), numbered("b", 3))
+		})},
 	{"a follower of one run is told of no other",
 		"the page of a run would show what happened to another one",
-		following(runID, func(told tellings) step {
-			return inTurn(
-				put(inAggregate(numbered("other", 1), "run-2"), inAggregate(numbered("layer", 2), runID+"/a"),
-					inAggregate(numbered("folded", 3), "RUN-1"), numbered("own", 4)),
-				receives(told, numbered("own", 4)),
-			)
+		following(runID, func(e *eventEnv, told tellings) {
+			put(inAggregate(numbered("other", 1), "run-2"), inAggregate(numbered("layer", 2), runID+"/a"),
+				inAggregate(numbered("folded", 3), "RUN-1"), numbered("own", 4))(e)
+			receives(e, told, numbered("own", 4))
 		})},
 	{"a follower is told of runs only",
 		"the host's own aggregates in the same table are nobody's run",
-		following("", func(told tellings) step {
-			return inTurn(put(ofSession(numbered("host", 1)), numbered("run", 2)), receives(told, numbered("run", 2)))
+		following("", func(e *eventEnv, told tellings) {
+			put(ofSession(numbered("host", 1)), numbered("run", 2))(e)
+			receives(e, told, numbered("run", 2))
 		})},
 	{"a follower may use the store while it is told",
 		"a page reads the run of each event: with a lock or the only connection held, it would wait for itself",
@@ -113,85 +107,75 @@ var followRules = []eventRule{
 
 type tellings = <-chan watchdog.Event
 
-// following makes steps while the store is followed.
-func following(aggregateID string, steps func(told tellings) step) step {
-	return func(ctx context.Context, store watchdog.EventStore) error {
+// following makes a check while the store is followed.
+func following(aggregateID string, check func(e *eventEnv, told tellings)) eventStep {
+	return func(e *eventEnv) {
 		told := make(chan watchdog.Event, 64)
-		tell := func(e watchdog.Event) {
+		tell := func(event watchdog.Event) {
 			select {
-			case told <- e:
+			case told <- event:
 			default: // a store that tells so much must not hang, too
 			}
 		}
-		_, err := follow(ctx, store, aggregateID, tell, func() error { return steps(told)(ctx, store) })
-		return err // another rule looks at the ending
+		follow(e, aggregateID, tell, func() { check(e, told) }) // another rule looks at the ending
 	}
 }
 
 // follow runs a check while the store is followed, in a goroutine with the context's labels. It returns what Follow
-// returned, and the error of the check, or why there was none.
-func follow(
-	ctx context.Context, store watchdog.EventStore, aggregateID string, told func(watchdog.Event), check func() error,
-) (ending, err error) {
-	followCtx, cancel := context.WithCancel(ctx)
+// returned.
+func follow(e *eventEnv, aggregateID string, told func(watchdog.Event), check func()) (ending error) {
+	ctx, cancel := context.WithCancel(e.Ctx)
 	defer cancel()
 	ended, ready := make(chan error, 1), make(chan struct{})
 	go func() {
-		pprof.SetGoroutineLabels(followCtx)
-		ended <- store.(watchdog.FeedStore).Follow(followCtx, aggregateID, func() { close(ready) }, told)
+		pprof.SetGoroutineLabels(ctx)
+		ended <- e.Store.(watchdog.FeedStore).Follow(ctx, aggregateID, func() { close(ready) }, told)
 	}()
+	var err error
 	select {
 	case <-ready:
-		err = check()
+		err = contract.Catch(check)
 	case ending = <-ended:
-		return ending, errors.Join(errors.New("following ended before it was ready"), ending)
-	case <-ctx.Done():
+		contract.Fail(errors.Join(errors.New("following ended before it was ready"), ending))
+	case <-e.Ctx.Done():
 		err = errors.New("following never became ready")
 	}
 	cancel()
-	return <-ended, err
+	ending = <-ended
+	contract.Must(err, "while the store is followed")
+	return ending
 }
 
 // receives checks that exactly these events are told, in any order. It does not wait for more.
-func receives(told tellings, want ...watchdog.Event) step {
-	return func(ctx context.Context, _ watchdog.EventStore) error {
-		for missing := slices.Clone(want); len(missing) > 0; {
-			select {
-			case e := <-told:
-				at := slices.IndexFunc(missing, func(w watchdog.Event) bool { return w.ID == e.ID })
-				if at < 0 {
-					return fmt.Errorf("the follower was told of event %q, want one of %s", e.ID, list(missing))
-				}
-				if err := differs(e, missing[at]); err != nil {
-					return fmt.Errorf("the follower was told: %w", err)
-				}
-				missing = slices.Delete(missing, at, at+1)
-			case <-ctx.Done():
-				return fmt.Errorf("the follower was not told of events %s", list(missing))
-			}
+func receives(e *eventEnv, told tellings, want ...watchdog.Event) {
+	for missing := slices.Clone(want); len(missing) > 0; {
+		select {
+		case event := <-told:
+			at := slices.Index(ids(missing), event.ID)
+			contract.Require(at >= 0, "the follower was told of event %q, want one of %s", event.ID, list(missing))
+			in(func() { same(event, missing[at]) }, "the follower was told")
+			missing = slices.Delete(missing, at, at+1)
+		case <-e.Ctx.Done():
+			contract.Require(false, "the follower was not told of events %s", list(missing))
 		}
-		return nil
 	}
 }
 
-func usesStoreWhenTold(ctx context.Context, store watchdog.EventStore) error {
+func usesStoreWhenTold(e *eventEnv) {
 	called := make(chan error, 1)
-	_, err := follow(ctx, store, "", func(e watchdog.Event) {
-		if e.ID == "a" {
-			called <- inTurn(put(numbered("b", 2)), holds("a", "b"))(ctx, store)
+	follow(e, "", func(event watchdog.Event) {
+		if event.ID == "a" {
+			called <- contract.Catch(func() { inTurn(put(numbered("b", 2)), holds("a", "b"))(e) })
 		}
-	}, func() error {
-		if err := put(numbered("a", 1))(ctx, store); err != nil {
-			return err
-		}
+	}, func() {
+		put(numbered("a", 1))(e)
 		select {
 		case err := <-called:
-			return err
-		case <-ctx.Done():
-			return errors.New("the follower was not told, or its call did not return")
+			contract.Must(err, "in the follower")
+		case <-e.Ctx.Done():
+			contract.Require(false, "the follower was not told, or its call did not return")
 		}
 	})
-	return err
 }
 
 // Goroutines inherit the labels of the one that starts them. So a check finds those that Follow started, while other
@@ -202,25 +186,18 @@ var followings atomic.Int64
 
 // endsClean follows until an event is told, and ends that from within. It checks what Follow returns then, and that no
 // goroutine is left behind.
-func endsClean(aggregateID string) step {
-	return func(ctx context.Context, store watchdog.EventStore) error {
+func endsClean(aggregateID string) eventStep {
+	return func(e *eventEnv) {
 		label := strconv.FormatInt(followings.Add(1), 10)
-		labelled, cancel := context.WithCancel(pprof.WithLabels(ctx, pprof.Labels(followLabel, label)))
+		ctx, cancel := context.WithCancel(pprof.WithLabels(e.Ctx, pprof.Labels(followLabel, label)))
 		defer cancel()
-		ending, err := follow(labelled, store, aggregateID, func(watchdog.Event) { cancel() }, func() error {
-			err := put(numbered("for "+label, 1))(ctx, store)
-			if err == nil {
-				<-labelled.Done()
-			}
-			return err
+		labelled := &eventEnv{Ctx: ctx, Store: e.Store}
+		ending := follow(labelled, aggregateID, func(watchdog.Event) { cancel() }, func() {
+			put(numbered("for "+label, 1))(e)
+			<-ctx.Done()
 		})
-		if err != nil {
-			return err
-		}
-		if !errors.Is(ending, context.Canceled) {
-			return errors.Join(errors.New("following did not return its context's error"), ending)
-		}
-		return leavesNothing(ctx, label)
+		contract.Require(errors.Is(ending, context.Canceled), "following returned %w, not its context's error", ending)
+		leavesNothing(e, label)
 	}
 }
 
@@ -228,19 +205,16 @@ func endsClean(aggregateID string) step {
 const leftBehind = 5 * time.Second
 
 // leavesNothing checks that no goroutine with the label is left.
-func leavesNothing(ctx context.Context, label string) error {
+func leavesNothing(e *eventEnv, label string) {
 	mark := strconv.Quote(followLabel) + ":" + strconv.Quote(label)
 	for began, pause := time.Now(), time.Millisecond; ; pause *= 2 {
 		var goroutines strings.Builder
-		if err := pprof.Lookup("goroutine").WriteTo(&goroutines, 1); err != nil {
-			return err
-		}
+		contract.Must(pprof.Lookup("goroutine").WriteTo(&goroutines, 1), "list goroutines")
 		if !strings.Contains(goroutines.String(), mark) {
-			return nil
+			return
 		}
-		if time.Since(began) > leftBehind || ctx.Err() != nil {
-			return errors.New("a goroutine that Follow started is still there after Follow has returned")
-		}
+		contract.Require(time.Since(began) <= leftBehind && e.Ctx.Err() == nil,
+			"a goroutine that Follow started is still there after Follow has returned")
 		time.Sleep(pause)
 	}
 }

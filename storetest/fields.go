@@ -1,13 +1,13 @@
 package storetest
 
 import (
-	"context"
 	"fmt"
 	"hash/crc32"
 	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
 var fieldRules = []eventRule{
@@ -63,9 +63,7 @@ var timeRules = []eventRule{
 		)},
 	{"times are read in UTC",
 		"events are compared, printed and sent as they are read: with a local zone one event has two texts on two machines",
-		roundTrip(numbered("a", 1), func(got watchdog.Event) error {
-			return equal("location", got.Timestamp.Location(), time.UTC)
-		})},
+		func(e *eventEnv) { equal("location", roundTrip(e, numbered("a", 1)).Timestamp.Location(), time.UTC) }},
 	{"times of other zones are converted",
 		"a host in another zone means the same moment: a clock time that is not converted moves a deadline by hours",
 		inTurn(
@@ -84,15 +82,13 @@ var (
 )
 
 // timeBecomes appends an event with the time, in an aggregate of its own, and checks the time that is read.
-func timeBecomes(name string, appended, want time.Time) step {
-	e := inAggregate(numbered(name, 0), name)
-	e.Timestamp = appended
-	return roundTrip(e, func(got watchdog.Event) error {
-		if !got.Timestamp.Equal(want) {
-			return fmt.Errorf("appended %v, read %v, want %v", appended, got.Timestamp, want)
-		}
-		return nil
-	})
+func timeBecomes(name string, appended, want time.Time) eventStep {
+	event := inAggregate(numbered(name, 0), name)
+	event.Timestamp = appended
+	return func(e *eventEnv) {
+		got := roundTrip(e, event).Timestamp
+		contract.Require(got.Equal(want), "appended %v, read %v, want %v", appended, got, want)
+	}
 }
 
 var payloadRules = []eventRule{
@@ -126,29 +122,23 @@ var payloadRules = []eventRule{
 		)},
 	{"a payload of a mebibyte fits",
 		"the contract has no limit: a host's event with a large payload must be recorded too",
-		func(ctx context.Context, store watchdog.EventStore) error {
-			return payloadsStay(`{"large":"`+strings.Repeat("0123456789abcdef", 1<<16)+`"}`)(ctx, store)
+		func(e *eventEnv) {
+			payloadsStay(`{"large":"` + strings.Repeat("0123456789abcdef", 1<<16) + `"}`)(e)
 		}},
 }
 
 // payloadsStay appends each payload and reads all its keys and values back.
-func payloadsStay(payloads ...string) step {
-	return forEach(payloads, func(payload string) step {
-		e := withPayload(payload)
-		return roundTrip(e, func(got watchdog.Event) error { return carries(got.Payload, e.Payload) })
+func payloadsStay(payloads ...string) eventStep {
+	return forEach(payloads, func(payload string) eventStep {
+		return func(e *eventEnv) { carries(roundTrip(e, withPayload(payload)).Payload, []byte(payload)) }
 	})
 }
 
-func hasNoMoreKeys(payload string) step {
-	e := withPayload(payload)
-	return roundTrip(e, func(got watchdog.Event) error {
-		gotKeys, err := keys(got.Payload)
-		wantKeys, _ := keys(e.Payload)
-		if err == nil && len(gotKeys) > len(wantKeys) {
-			err = fmt.Errorf("appended %s, read %s", payload, brief(got.Payload))
-		}
-		return err
-	})
+func hasNoMoreKeys(payload string) eventStep {
+	return func(e *eventEnv) {
+		got := roundTrip(e, withPayload(payload)).Payload
+		contract.Require(len(keys(got)) <= len(keys([]byte(payload))), "appended %s, read %s", payload, brief(got))
+	}
 }
 
 // withPayload returns an event with the payload, in an aggregate of its own.

@@ -102,12 +102,12 @@ func ofSession(e watchdog.Event) watchdog.Event {
 }
 
 // keptApart appends an event to each aggregate and checks that each has its own event and no other.
-func keptApart(aggregates ...string) step {
+func keptApart(aggregates ...string) eventStep {
 	named := func(aggregate string) string { return fmt.Sprint(slices.Index(aggregates, aggregate)) }
 	return inTurn(
-		forEach(aggregates, func(aggregate string) step {
+		forEach(aggregates, func(aggregate string) eventStep {
 			return put(inAggregate(numbered(named(aggregate), 1), aggregate))
 		}),
-		forEach(aggregates, func(aggregate string) step { return holdsAt(aggregate, named(aggregate)) }),
+		forEach(aggregates, func(aggregate string) eventStep { return holdsAt(aggregate, named(aggregate)) }),
 	)
 }

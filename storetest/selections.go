@@ -1,13 +1,13 @@
 package storetest
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
 var selectionRules = []eventRule{
@@ -41,22 +41,19 @@ var selectionRules = []eventRule{
 }
 
 // selects checks the IDs of what a selection of the run selects.
-func selects(s watchdog.Selection, want ...string) step {
-	return selecting(s, func(selected []watchdog.Event) error { return sameNames("events", ids(selected), want) })
+func selects(s watchdog.Selection, want ...string) eventStep {
+	return func(e *eventEnv) {
+		selecting(e, s, func(selected []watchdog.Event) { sameNames("events", ids(selected), want) })
+	}
 }
 
 // selecting makes a selection of the run and checks what it selects.
-func selecting(s watchdog.Selection, check func(selected []watchdog.Event) error) step {
-	return func(ctx context.Context, store watchdog.EventStore) error {
-		selected, err := store.(watchdog.TransactionalStore).Select(ctx, ofRun(s))
-		if err == nil {
-			err = check(selected)
-		}
-		if err != nil {
-			return fmt.Errorf("selection %+v: %w", s, err)
-		}
-		return nil
-	}
+func selecting(e *eventEnv, s watchdog.Selection, check func(selected []watchdog.Event)) {
+	in(func() {
+		selected, err := e.Store.(watchdog.TransactionalStore).Select(e.Ctx, ofRun(s))
+		contract.Must(err, "select")
+		check(selected)
+	}, "selection %+v", s)
 }
 
 // ofRun returns the selection for the run. It is a copy, which a store may change.
@@ -67,8 +64,8 @@ func ofRun(s watchdog.Selection) watchdog.Selection {
 }
 
 // selectsAtRandom compares random selections with a filter of what Read returns: with LatestOf, or with IDs.
-func selectsAtRandom(latest bool) step {
-	return fromHistory(1, 100, func(random *rand.Rand, all []watchdog.Event) step {
+func selectsAtRandom(latest bool) eventStep {
+	return fromHistory(1, 100, func(e *eventEnv, random *rand.Rand, all []watchdog.Event) {
 		s := watchdog.Selection{Since: noon.Add(time.Duration(random.IntN(24)-2) * time.Second)}
 		if latest {
 			s.LatestOf = sample(random, types)
@@ -78,13 +75,13 @@ func selectsAtRandom(latest bool) step {
 		if len(s.IDs) > 0 && random.IntN(8) == 0 {
 			s.Since = time.Time{}
 		}
-		return selecting(s, func(selected []watchdog.Event) error { return differFrom(selected, filter(all, s)) })
+		selecting(e, s, func(selected []watchdog.Event) { allSame(selected, filter(all, s)) })
 	})
 }
 
 // leavesOutWhatIsKnown looks for events that are missing in selections whose count is right, or wrong. A store may
 // select what it need not.
-var leavesOutWhatIsKnown = fromHistory(3, 60, func(random *rand.Rand, all []watchdog.Event) step {
+var leavesOutWhatIsKnown = fromHistory(3, 60, func(e *eventEnv, random *rand.Rand, all []watchdog.Event) {
 	s := watchdog.Selection{Since: noon.Add(time.Duration(random.IntN(20)) * time.Second)}
 	s.Until = s.Since.Add(time.Duration(random.IntN(12)) * time.Second)
 	between := len(since(all, s.Since)) - len(since(all, s.Until))
@@ -93,13 +90,10 @@ var leavesOutWhatIsKnown = fromHistory(3, 60, func(random *rand.Rand, all []watc
 	if s.Known > 0 && s.Known == between {
 		needed = s.Until
 	}
-	return selecting(s, func(selected []watchdog.Event) error {
-		for _, e := range since(all, needed.Add(time.Microsecond)) { // another rule looks at Since itself
-			if !slices.Contains(ids(selected), e.ID) {
-				return fmt.Errorf("event %s is missing", e.ID)
-			}
+	selecting(e, s, func(selected []watchdog.Event) {
+		for _, event := range since(all, needed.Add(time.Microsecond)) { // another rule looks at Since itself
+			contract.Require(slices.Contains(ids(selected), event.ID), "event %s is missing", event.ID)
 		}
-		return nil
 	})
 })
 
@@ -107,24 +101,22 @@ var leavesOutWhatIsKnown = fromHistory(3, 60, func(random *rand.Rand, all []watc
 var types = []string{watchdog.EventCancel, watchdog.EventResume, watchdog.EventExtend, "host.note"}
 
 // fromHistory appends events of all types in disorder. Several have one time, and their IDs do not follow the time.
-// Then it makes so many random steps, the same in every run, from what is read.
-func fromHistory(seed uint64, steps int, of func(random *rand.Rand, all []watchdog.Event) step) step {
-	return func(ctx context.Context, store watchdog.EventStore) error {
+// Then it checks so many random selections, the same in every run, of what is read.
+func fromHistory(
+	seed uint64, selections int, check func(e *eventEnv, random *rand.Rand, all []watchdog.Event),
+) eventStep {
+	return func(e *eventEnv) {
 		random := rand.New(rand.NewPCG(seed, seed+1))
 		events := make([]watchdog.Event, 60)
 		for i := range events {
 			events[i] = numbered(fmt.Sprintf("%04d-%d", random.IntN(10_000), i), random.IntN(20))
 			events[i].Type = types[random.IntN(len(types))]
 		}
-		if err := put(events...)(ctx, store); err != nil {
-			return err
+		put(events...)(e)
+		all := read(e)
+		for range selections {
+			check(e, random, all)
 		}
-		return reads(watchdog.AggregateType, runID, func(all []watchdog.Event) (err error) {
-			for i := 0; err == nil && i < steps; i++ {
-				err = of(random, all)(ctx, store)
-			}
-			return err
-		})(ctx, store)
 	}
 }
 

@@ -1,17 +1,17 @@
 package storetest
 
 import (
-	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
 type (
-	spendRule = rule[watchdog.SpendStore]
-	spendStep = check[watchdog.SpendStore]
+	spendRule = contract.Rule[watchdog.SpendStore]
+	spendEnv  = contract.Env[watchdog.SpendStore]
+	spendStep = step[watchdog.SpendStore]
 )
 
 // tenant is the scope of the checks that are not about scopes.
@@ -32,38 +32,31 @@ func inScope(s watchdog.Slice, scope string) watchdog.Slice {
 
 func freshID() string { return rand.Text() }
 
-func take(ctx context.Context, store watchdog.SpendStore, slice watchdog.Slice) (watchdog.Grant, error) {
-	g, err := store.Take(ctx, slice)
-	if err != nil {
-		err = fmt.Errorf("take slice %.40q of scope %.40q: %w", slice.ID, slice.Scope, err)
-	}
-	return g, err
+func take(e *spendEnv, slice watchdog.Slice) watchdog.Grant {
+	g, err := e.Store.Take(e.Ctx, slice)
+	contract.Must(err, "take slice %.40q of scope %.40q", slice.ID, slice.Scope)
+	return g
 }
 
 // takes is a Take that must succeed. It checks the grant.
-func takes(slice watchdog.Slice, checks ...func(g watchdog.Grant) error) spendStep {
-	return func(ctx context.Context, store watchdog.SpendStore) error {
-		g, err := take(ctx, store, slice)
-		if err != nil {
-			return err
-		}
+func takes(slice watchdog.Slice, checks ...func(g watchdog.Grant)) spendStep {
+	return func(e *spendEnv) {
+		g := take(e, slice)
 		for _, check := range checks {
-			if err := check(g); err != nil {
-				return fmt.Errorf("slice %.40q, %+v of %+v: %w", slice.ID, slice.Least, slice.Limit, err)
-			}
+			in(func() { check(g) }, "slice %.40q, %+v of %+v", slice.ID, slice.Least, slice.Limit)
 		}
-		return nil
 	}
 }
 
 // grants takes a slice that must fit, and checks what is granted and what the window is charged with then.
 func grants(slice watchdog.Slice, granted, charged watchdog.Totals) spendStep {
-	return takes(slice, func(g watchdog.Grant) error {
-		return errors.Join(
-			equal("fits", g.Fits, true), equal("granted", g.Granted, granted), equal("charged", g.Charged, charged),
-		)
+	return takes(slice, fits, func(g watchdog.Grant) {
+		equal("granted", g.Granted, granted)
+		equal("charged", g.Charged, charged)
 	})
 }
+
+func fits(g watchdog.Grant) { equal("fits", g.Fits, true) }
 
 // gets takes a slice of requests that must be granted.
 func gets(slice watchdog.Slice, granted, charged int64) spendStep {
@@ -72,8 +65,9 @@ func gets(slice watchdog.Slice, granted, charged int64) spendStep {
 
 // unfit takes a slice that must not fit.
 func unfit(slice watchdog.Slice) spendStep {
-	return takes(slice, func(g watchdog.Grant) error {
-		return errors.Join(equal("fits", g.Fits, false), equal("granted", g.Granted, watchdog.Totals{}))
+	return takes(slice, func(g watchdog.Grant) {
+		equal("fits", g.Fits, false)
+		equal("granted", g.Granted, watchdog.Totals{})
 	})
 }
 
@@ -81,31 +75,21 @@ func unfit(slice watchdog.Slice) spendStep {
 func givesBack(id string, n int64) spendStep { return returns(id, requests(n)) }
 
 func returns(id string, unused watchdog.Totals) spendStep {
-	return func(ctx context.Context, store watchdog.SpendStore) error {
-		if err := store.Return(ctx, id, unused); err != nil {
-			return fmt.Errorf("return %+v of slice %.40q: %w", unused, id, err)
-		}
-		return nil
+	return func(e *spendEnv) {
+		contract.Must(e.Store.Return(e.Ctx, id, unused), "return %+v of slice %.40q", unused, id)
 	}
 }
 
 // charged returns what the window of a slice is charged with, by asking for what cannot fit.
-func charged(ctx context.Context, store watchdog.SpendStore, in watchdog.Slice) (watchdog.Totals, error) {
+func charged(e *spendEnv, in watchdog.Slice) watchdog.Totals {
 	const far = 1 << 40
 	in.ID, in.Least, in.Limit, in.Force = "look", requests(far), watchdog.Totals{}, false
-	g, err := take(ctx, store, in)
-	return g.Charged, err
+	return take(e, in).Charged
 }
 
 // isCharged checks what the window of a slice is charged with.
 func isCharged(in watchdog.Slice, want watchdog.Totals) spendStep {
-	return func(ctx context.Context, store watchdog.SpendStore) error {
-		got, err := charged(ctx, store, in)
-		if err != nil {
-			return err
-		}
-		return equal(fmt.Sprintf("charged in scope %.40q", in.Scope), got, want)
-	}
+	return func(e *spendEnv) { equal(fmt.Sprintf("charged in scope %.40q", in.Scope), charged(e, in), want) }
 }
 
 // uses checks how many requests the tenant is charged with.
@@ -113,11 +97,5 @@ func uses(n int64) spendStep { return isCharged(asks("", 0, 0), requests(n)) }
 
 // leaves makes steps, and checks that the window of a slice is charged as before.
 func leaves(in watchdog.Slice, steps ...spendStep) spendStep {
-	return func(ctx context.Context, store watchdog.SpendStore) error {
-		before, err := charged(ctx, store, in)
-		if err != nil {
-			return err
-		}
-		return inTurn(inTurn(steps...), isCharged(in, before))(ctx, store)
-	}
+	return func(e *spendEnv) { inTurn(inTurn(steps...), isCharged(in, charged(e, in)))(e) }
 }

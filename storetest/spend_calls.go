@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,31 +18,26 @@ var spendCallRules = []spendRule{
 		})},
 	{"a take with a done context charges nothing and returns the context's error",
 		"a call that was refused because the store took too long is not made: it must not be charged later",
-		withDoneContexts(takes(asks("late", 5, 60)), uses(0))},
+		inTurn(withDoneContexts(takes(asks("late", 5, 60))), uses(0))},
 	{"a return with a done context gives nothing back and returns the context's error",
 		"the caller no longer waits: it returns the slice again, with what is unused then",
-		inTurn(gets(asks("a", 20, 60), 20, 20), withDoneContexts(givesBack("a", 5), uses(20)))},
+		inTurn(gets(asks("a", 20, 60), 20, 20), withDoneContexts(givesBack("a", 5)), uses(20))},
 	{"a slice that many take at once under one ID is charged once",
 		"a call that is made again while the first one hangs meets it in the store",
-		eachSpendRace(func(ctx context.Context, store watchdog.SpendStore, scope string) error {
+		eachSpendRace(func(e *spendEnv, scope string) {
 			slice := inScope(asks(scope, 3, 60), scope)
-			err := contract.AtOnce(callers, func(int) error {
-				g, err := takeAtLast(ctx, store, slice)
-				return errors.Join(err, equal("fits", g.Fits, true), equal("granted", g.Granted, slice.Least))
+			contract.StepsAtOnce(callers, func(int) {
+				atLast(e, takes(slice, fits, func(g watchdog.Grant) { equal("granted", g.Granted, slice.Least) }))
 			})
-			return errors.Join(err, isCharged(slice, slice.Least)(ctx, store))
+			isCharged(slice, slice.Least)(e)
 		})},
 	{"what many give back at once of one slice is given back once",
 		"a return that is made again while the first one hangs meets it in the store",
-		eachSpendRace(func(ctx context.Context, store watchdog.SpendStore, scope string) error {
+		eachSpendRace(func(e *spendEnv, scope string) {
 			slice := inScope(asks(scope, 50, 60), scope)
-			if err := gets(slice, 50, 50)(ctx, store); err != nil {
-				return err
-			}
-			err := contract.AtOnce(callers, func(int) error {
-				return atLast(ctx, func() error { return givesBack(slice.ID, 2)(ctx, store) })
-			})
-			return errors.Join(err, isCharged(slice, requests(48))(ctx, store))
+			gets(slice, 50, 50)(e)
+			contract.StepsAtOnce(callers, func(int) { atLast(e, givesBack(slice.ID, 2)) })
+			isCharged(slice, requests(48))(e)
 		})},
 	{"many callers at once never exceed the limit, and nothing is lost",
 		"parallel calls that each check and then charge overshoot by their number",
@@ -73,76 +67,54 @@ var sliceFlaws = []sliceFlaw{
 }
 
 // eachSpendRace runs a race in a scope of its own, several times.
-func eachSpendRace(race func(ctx context.Context, store watchdog.SpendStore, scope string) error) spendStep {
-	return func(ctx context.Context, store watchdog.SpendStore) error {
+func eachSpendRace(race func(e *spendEnv, scope string)) spendStep {
+	return func(e *spendEnv) {
 		const fewest, most = 3, 20
-		return eachRound(fewest, most, func(round int) error {
-			return race(ctx, store, fmt.Sprint("contested-", round))
-		})
+		eachRound(fewest, most, func(round int) { race(e, fmt.Sprint("contested-", round)) })
 	}
 }
 
 // atLast makes a call as a host does: what fails is tried again under the same ID. A store may give up waiting for the
 // lock of another caller.
-func atLast(ctx context.Context, call func() error) error {
+func atLast(e *spendEnv, call spendStep) {
 	const tries = 50
-	err := call()
+	err := contract.Catch(func() { call(e) })
 	for range tries {
-		if err == nil || ctx.Err() != nil || errors.Is(err, watchdog.ErrInvalid) {
+		if err == nil || e.Ctx.Err() != nil || errors.Is(err, watchdog.ErrInvalid) {
 			break
 		}
-		err = call()
+		err = contract.Catch(func() { call(e) })
 	}
-	return err
-}
-
-func takeAtLast(ctx context.Context, store watchdog.SpendStore, slice watchdog.Slice) (g watchdog.Grant, err error) {
-	err = atLast(ctx, func() error {
-		g, err = take(ctx, store, slice)
-		return err
-	})
-	return g, err
+	contract.Must(err, "at last")
 }
 
 // crowds has 64 callers take and return slices of one scope, and compares what they were told with what is charged.
-func crowds(ctx context.Context, store watchdog.SpendStore, scope string) error {
+func crowds(e *spendEnv, scope string) {
 	const crowd, each, limit = 64, 3, 60
 	var mu sync.Mutex
 	var used watchdog.Totals
-	err := contract.AtOnce(crowd, func(caller int) error {
+	contract.StepsAtOnce(crowd, func(caller int) {
 		for n := range each {
-			slice := inScope(asks(fmt.Sprintf("%s-%d-%d", scope, caller, n), 2, limit), scope)
-			kept, err := takeSome(ctx, store, slice, n == 1)
-			if err != nil {
-				return err
-			}
+			kept := takeSome(e, inScope(asks(fmt.Sprintf("%s-%d-%d", scope, caller, n), 2, limit), scope), n == 1)
 			mu.Lock()
 			used = used.Add(kept)
 			mu.Unlock()
 		}
-		return nil
 	})
-	switch {
-	case err != nil:
-		return err
-	case used.Requests > limit:
-		return fmt.Errorf("%d callers together were granted %d requests of %d", crowd, used.Requests, limit)
-	}
-	return isCharged(watchdog.Slice{Scope: scope}, used)(ctx, store)
+	contract.Require(used.Requests <= limit,
+		"%d callers together were granted %d requests of %d", crowd, used.Requests, limit)
+	isCharged(watchdog.Slice{Scope: scope}, used)(e)
 }
 
 // takeSome takes a slice, may return it, and returns what it keeps of it.
-func takeSome(
-	ctx context.Context, store watchdog.SpendStore, slice watchdog.Slice, giveBack bool,
-) (kept watchdog.Totals, err error) {
-	g, err := takeAtLast(ctx, store, slice)
-	switch {
-	case err != nil:
-		return kept, err
-	case g.Charged.Requests > slice.Limit.Requests:
-		return kept, fmt.Errorf("the window is charged with %d requests of %d", g.Charged.Requests, slice.Limit.Requests)
-	case g.Fits && giveBack:
-		return kept, atLast(ctx, func() error { return returns(slice.ID, g.Granted)(ctx, store) })
+func takeSome(e *spendEnv, slice watchdog.Slice, giveBack bool) (kept watchdog.Totals) {
+	var g watchdog.Grant
+	atLast(e, takes(slice, func(got watchdog.Grant) { g = got }))
+	contract.Require(g.Charged.Requests <= slice.Limit.Requests,
+		"the window is charged with %d requests of %d", g.Charged.Requests, slice.Limit.Requests)
+	if g.Fits && giveBack {
+		atLast(e, returns(slice.ID, g.Granted))
+		return kept
 	}
-	return g.Granted, nil
+	return g.Granted
 }

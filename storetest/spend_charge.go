@@ -1,8 +1,6 @@
 package storetest
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -62,16 +60,12 @@ var fitRules = []spendRule{
 		inTurn(gets(forced(asks("a", 200, 60)), 200, 200), gets(forced(asks("b", 7, 6400)), 7, 207))},
 	{"above its limit a kind is granted nothing, and less than nothing never",
 		"a limit that was lowered leaves a negative rest: a share of it would be given to the others",
-		func(ctx context.Context, store watchdog.SpendStore) error {
-			first, err := take(ctx, store, asks("a", 120, 183))
-			if err != nil || !first.Fits {
-				return errors.Join(errors.New("120 of 183 requests are not granted"), err)
-			}
-			turn := asks("b", 0, 10)
-			turn.Least.Turns, turn.Limit.Turns = 1, 60
-			all := first.Charged
-			all.Turns = 1
-			return inTurn(unfit(asks("c", 5, 10)), grants(turn, watchdog.Totals{Turns: 1}, all))(ctx, store)
+		func(e *spendEnv) {
+			first := take(e, asks("a", 120, 183))
+			fits(first)
+			turn, all := asks("b", 0, 10), first.Charged
+			turn.Least.Turns, turn.Limit.Turns, all.Turns = 1, 60, 1
+			inTurn(unfit(asks("c", 5, 10)), grants(turn, watchdog.Totals{Turns: 1}, all))(e)
 		}},
 }
 

@@ -1,12 +1,12 @@
 package storetest
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
 var scopeRules = []spendRule{
@@ -57,19 +57,15 @@ func longScope(end string) string { return strings.Repeat("語", watchdog.MaxAgg
 
 // pays takes a slice whose cost is in a currency.
 func pays(scope, currency string) spendStep {
-	return func(ctx context.Context, store watchdog.SpendStore) error {
-		return takes(costing(scope, watchdog.PeriodNone, currency), func(g watchdog.Grant) error {
-			return equal("fits", g.Fits, true)
-		})(ctx, store)
-	}
+	return func(e *spendEnv) { takes(costing(scope, watchdog.PeriodNone, currency), fits)(e) }
 }
 
 // paysNot takes one in dollars that must be refused, and checks that the window without an end is charged as before.
 func paysNot(period watchdog.Period) spendStep {
-	return func(ctx context.Context, store watchdog.SpendStore) error {
-		return leaves(costing(tenant, watchdog.PeriodNone, ""),
+	return func(e *spendEnv) {
+		leaves(costing(tenant, watchdog.PeriodNone, ""),
 			fails("take in USD of a scope that counts in EUR", watchdog.ErrInvalid, takes(costing(tenant, period, "USD"))),
-		)(ctx, store)
+		)(e)
 	}
 }
 
@@ -102,8 +98,8 @@ var windowRules = []spendRule{
 			gets(ofDay, 20, 20),
 			givesBack(ofDay.ID, 15),
 			uses(10),
-			takes(ofDay, func(g watchdog.Grant) error { // in the window that it was charged in, also if that is over
-				return equal("charged", g.Charged, requests(5))
+			takes(ofDay, func(g watchdog.Grant) { // in the window that it was charged in, also if that is over
+				equal("charged", g.Charged, requests(5))
 			}),
 		)},
 	{"a grant names the window that it is of",
@@ -118,9 +114,7 @@ func inPeriod(s watchdog.Slice, period watchdog.Period) watchdog.Slice {
 	return s
 }
 
-func neverEnds(g watchdog.Grant) error {
-	return equal("ends", g.Ends, watchdog.NoLimit)
-}
+func neverEnds(g watchdog.Grant) { equal("ends", g.Ends, watchdog.NoLimit) }
 
 // A window is a period in a zone, and how long it lasts at most.
 type window struct {
@@ -147,37 +141,25 @@ func (w window) asks(id, scope string, least int64) watchdog.Slice {
 
 // isShared takes two slices of a window. If the window ends between them, it begins again.
 func isShared(w window) spendStep {
-	return func(ctx context.Context, store watchdog.SpendStore) error {
+	return func(e *spendEnv) {
 		const tries = 3
 		for try := range tries {
 			scope := fmt.Sprint("shared ", try)
-			first, err := take(ctx, store, w.asks(freshID(), scope, 20))
-			if err != nil {
-				return err
-			}
-			second, err := take(ctx, store, w.asks(freshID(), scope, 20))
-			if err != nil {
-				return err
-			}
+			first, second := take(e, w.asks(freshID(), scope, 20)), take(e, w.asks(freshID(), scope, 20))
 			if second.Ends > first.Ends && try < tries-1 {
 				continue
 			}
-			if err := w.has(first, second); err != nil {
-				return fmt.Errorf("the window of period %q in zone %q: %w", w.period, w.zone, err)
-			}
-			return nil
+			in(func() { w.has(first, second) }, "the window of period %q in zone %q", w.period, w.zone)
+			return
 		}
-		return nil
 	}
 }
 
-func (w window) has(first, second watchdog.Grant) error {
+func (w window) has(first, second watchdog.Grant) {
 	for _, g := range []watchdog.Grant{first, second} {
-		if g.Ends <= 0 || g.Ends > w.most {
-			return fmt.Errorf("it ends after %v, want up to %v", g.Ends, w.most)
-		}
+		contract.Require(g.Ends > 0 && g.Ends <= w.most, "it ends after %v, want up to %v", g.Ends, w.most)
 	}
-	return equal("charged after a second slice", second.Charged, first.Charged.Add(second.Granted))
+	equal("charged after a second slice", second.Charged, first.Charged.Add(second.Granted))
 }
 
 // storeSkew is how wrong the clock of a store under test may be.
@@ -186,15 +168,13 @@ const storeSkew = 10 * time.Minute
 // namesItself takes a slice, again, and one that does not fit, and looks at the name of the window.
 func namesItself(w window) spendStep {
 	slice := w.asks("named "+w.zone+string(w.period), "named", 20)
-	return func(ctx context.Context, store watchdog.SpendStore) error {
+	return func(e *spendEnv) {
 		earliest, _ := slice.WindowAt(time.Now().Add(-storeSkew))
-		named := func(g watchdog.Grant) error {
+		named := func(g watchdog.Grant) {
 			latest, _ := slice.WindowAt(time.Now().Add(storeSkew))
-			if g.Window != earliest && g.Window != latest {
-				return fmt.Errorf("it is of window %q, want %q, as WindowAt says", g.Window, latest)
-			}
-			return nil
+			contract.Require(g.Window == earliest || g.Window == latest,
+				"it is of window %q, want %q, as WindowAt says", g.Window, latest)
 		}
-		return inTurn(takes(slice, named), takes(slice, named), takes(w.asks("more", "named", 61), named))(ctx, store)
+		inTurn(takes(slice, named), takes(slice, named), takes(w.asks("more", "named", 61), named))(e)
 	}
 }

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -43,13 +42,8 @@ func with[T any](value T, change func(*T)) T {
 }
 
 // put appends the events.
-func put(events ...watchdog.Event) step {
-	return func(ctx context.Context, store watchdog.EventStore) error {
-		if err := store.Append(ctx, copies(events)...); err != nil {
-			return fmt.Errorf("append %s: %w", list(events), err)
-		}
-		return nil
-	}
+func put(events ...watchdog.Event) eventStep {
+	return func(e *eventEnv) { contract.Must(e.Store.Append(e.Ctx, copies(events)...), "append %s", list(events)) }
 }
 
 // copies returns events for a store, which may change them.
@@ -62,76 +56,56 @@ func copies(events []watchdog.Event) []watchdog.Event {
 }
 
 // refuses appends events that must fail, with the wanted error if there is one, beside the one event "before".
-func refuses(what string, want error, events ...watchdog.Event) step {
-	return inTurn(fails(what, want, put(events...)), func(ctx context.Context, store watchdog.EventStore) error {
-		if err := holds("before")(ctx, store); err != nil {
-			return fmt.Errorf("%s: Append returned an error and still wrote: %w", what, err)
-		}
-		return nil
+func refuses(what string, want error, events ...watchdog.Event) eventStep {
+	return inTurn(fails(what, want, put(events...)), func(e *eventEnv) {
+		in(func() { holds("before")(e) }, "%s: Append returned an error and still wrote", what)
 	})
 }
 
-// reads is a Read that must succeed. It checks the events.
-func reads(aggregateType, aggregateID string, check func(events []watchdog.Event) error) step {
-	return func(ctx context.Context, store watchdog.EventStore) error {
-		events, err := store.Read(ctx, aggregateType, aggregateID)
-		if err == nil {
-			err = check(events)
-		}
-		if err != nil {
-			return fmt.Errorf("read aggregate %q: %w", aggregateID, err)
-		}
-		return nil
-	}
+// read is a Read of the run that must succeed.
+func read(e *eventEnv) []watchdog.Event { return readAt(e, watchdog.AggregateType, runID) }
+
+func readAt(e *eventEnv, aggregateType, aggregateID string) []watchdog.Event {
+	events, err := e.Store.Read(e.Ctx, aggregateType, aggregateID)
+	contract.Must(err, "read aggregate %q", aggregateID)
+	return events
 }
 
-// only reads the aggregate of an event, and checks the one event that it must have.
-func only(like watchdog.Event, check func(got watchdog.Event) error) step {
-	return reads(like.AggregateType, like.AggregateID, func(events []watchdog.Event) error {
-		if len(events) != 1 {
-			return fmt.Errorf("got events %s, want one", list(events))
-		}
-		return check(events[0])
-	})
+// only returns the one event that the aggregate of an event must have.
+func only(e *eventEnv, like watchdog.Event) watchdog.Event {
+	events := readAt(e, like.AggregateType, like.AggregateID)
+	contract.Require(len(events) == 1, "aggregate %q: got events %s, want one", like.AggregateID, list(events))
+	return events[0]
 }
 
 // keeps checks that the aggregate of the event has only this one, as it was appended.
-func keeps(want watchdog.Event) step {
-	return only(want, func(got watchdog.Event) error { return differs(got, want) })
+func keeps(want watchdog.Event) eventStep {
+	return func(e *eventEnv) { same(only(e, want), want) }
 }
 
 // comesBack appends an event to an empty aggregate and checks that it is read as appended.
-func comesBack(e watchdog.Event) step { return inTurn(put(e), keeps(e)) }
+func comesBack(e watchdog.Event) eventStep { return inTurn(put(e), keeps(e)) }
 
-// roundTrip appends an event to an empty aggregate and checks what is read.
-func roundTrip(e watchdog.Event, check func(got watchdog.Event) error) step {
-	return inTurn(put(e), only(e, check))
+// roundTrip appends an event to an empty aggregate and returns what is read.
+func roundTrip(e *eventEnv, appended watchdog.Event) watchdog.Event {
+	put(appended)(e)
+	return only(e, appended)
 }
 
 // holds checks that the run has the events with these IDs, each once and in any order.
-func holds(want ...string) step { return holdsAt(runID, want...) }
+func holds(want ...string) eventStep { return holdsAt(runID, want...) }
 
 // holdsAt is holds for another aggregate.
-func holdsAt(aggregateID string, want ...string) step {
-	return reads(watchdog.AggregateType, aggregateID, func(events []watchdog.Event) error {
-		return sameNames("events", slices.Sorted(slices.Values(ids(events))), slices.Sorted(slices.Values(want)))
-	})
+func holdsAt(aggregateID string, want ...string) eventStep {
+	return func(e *eventEnv) {
+		got := slices.Sorted(slices.Values(ids(readAt(e, watchdog.AggregateType, aggregateID))))
+		sameNames("events of "+aggregateID, got, slices.Sorted(slices.Values(want)))
+	}
 }
 
 // isOrdered checks that the run has these events in this order.
-func isOrdered(want ...string) step {
-	return reads(watchdog.AggregateType, runID, func(events []watchdog.Event) error {
-		return sameNames("events", ids(events), want)
-	})
-}
-
-// differFrom returns an error if the events are not the appended ones, in this order.
-func differFrom(got, want []watchdog.Event) error {
-	err := sameNames("events", ids(got), ids(want))
-	for i := 0; err == nil && i < len(want); i++ {
-		err = differs(got[i], want[i])
-	}
-	return err
+func isOrdered(want ...string) eventStep {
+	return func(e *eventEnv) { sameNames("events", ids(read(e)), want) }
 }
 
 func ids(events []watchdog.Event) []string {

@@ -1,13 +1,12 @@
 package storetest
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
 // Run checks every rule of [watchdog.EventStore], each in a subtest. It skips the rules of
@@ -16,12 +15,14 @@ import (
 // run one after the other, but some call the store from many goroutines.
 func Run(t *testing.T, open func(t *testing.T) watchdog.EventStore) {
 	t.Helper()
-	run(t, eventRules(), open)
+	contract.Run(t, eventRules(), open)
 }
 
 // Test checks the rules of [Run] without a testing.T. It returns nil, or one error that joins a [*Violation] for each
 // broken rule. It leaves out the rules that Run skips.
-func Test(open func() (watchdog.EventStore, error)) error { return test(eventRules(), open) }
+func Test(open func() (watchdog.EventStore, error)) error {
+	return contract.Test(eventRules(), open, violation)
+}
 
 func eventRules() []eventRule {
 	return slices.Concat(
@@ -39,13 +40,13 @@ func eventRules() []eventRule {
 // [watchdog.TransactionalStore] if the store does not implement it, and does not check the rules of [Run].
 func RunDurable(t *testing.T, place func(t *testing.T) (open func() (watchdog.EventStore, error))) {
 	t.Helper()
-	run(t, durableRules, place)
+	contract.Run(t, durableRules, place)
 }
 
 // TestDurable checks the rules of [RunDurable] without a testing.T. It returns nil, or one error that joins a
 // [*Violation] for each broken rule. It leaves out the rule that RunDurable skips.
 func TestDurable(place func() (open func() (watchdog.EventStore, error))) error {
-	return test(durableRules, func() (opener, error) { return place(), nil })
+	return contract.Test(durableRules, func() (opener, error) { return place(), nil }, violation)
 }
 
 // RunSpend checks every rule of [watchdog.SpendStore], each in a subtest, as [Run] does for the rules of an
@@ -53,46 +54,17 @@ func TestDurable(place func() (open func() (watchdog.EventStore, error))) error 
 // nothing else uses; RunSpend closes it afterwards if it is an [io.Closer].
 func RunSpend(t *testing.T, open func(t *testing.T) watchdog.SpendStore) {
 	t.Helper()
-	run(t, spendRules(), open)
+	contract.Run(t, spendRules(), open)
 }
 
 // TestSpend checks the rules of [RunSpend] without a testing.T. It returns nil, or one error that joins a [*Violation]
 // for each broken rule.
-func TestSpend(open func() (watchdog.SpendStore, error)) error { return test(spendRules(), open) }
+func TestSpend(open func() (watchdog.SpendStore, error)) error {
+	return contract.Test(spendRules(), open, violation)
+}
 
 func spendRules() []spendRule {
 	return slices.Concat(fitRules, againRules, returnRules, scopeRules, windowRules, spendCallRules)
-}
-
-// run checks each rule in a subtest, on what open returns.
-func run[S any](t *testing.T, rules []rule[S], open func(t *testing.T) S) {
-	t.Helper()
-	for _, r := range rules {
-		t.Run(r.name, func(t *testing.T) {
-			err := r.checkOn(t.Context(), open(t))
-			if errors.Is(err, errOptional) {
-				t.Skip(err)
-			}
-			if err != nil {
-				t.Errorf("%v\nwhy it matters: %s", err, r.why)
-			}
-		})
-	}
-}
-
-// test checks each rule on what open returns, and joins what is broken.
-func test[S any](rules []rule[S], open func() (S, error)) error {
-	var violations []error
-	for _, r := range rules {
-		store, err := open()
-		if err != nil {
-			return fmt.Errorf("open a store: %w", err)
-		}
-		if err := r.checkOn(context.Background(), store); err != nil && !errors.Is(err, errOptional) {
-			violations = append(violations, &Violation{Rule: r.name, Why: r.why, Err: err})
-		}
-	}
-	return errors.Join(violations...)
 }
 
 // A Violation reports that a store breaks a rule. [Test], [TestDurable] and [TestSpend] return it.
@@ -104,6 +76,8 @@ type Violation struct {
 	// Err says what the store did.
 	Err error
 }
+
+func violation(rule, why string, err error) error { return &Violation{rule, why, err} }
 
 // Error returns the rule, what the store did and why that matters.
 func (v *Violation) Error() string {

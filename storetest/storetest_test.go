@@ -3,9 +3,6 @@ package storetest_test
 import (
 	"context"
 	"errors"
-	"maps"
-	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,6 +15,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
+	"github.com/seed62658d38/watchdog/internal/contract/contracttest"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/storetest"
 )
@@ -36,16 +35,17 @@ func TestSpendOfMemory(t *testing.T) {
 
 func TestBrokenStores(t *testing.T) {
 	require.NoError(t, testEvents(plain(func(*altered) {})), "a store without an optional interface breaks no rule")
-	eachBreaksOneRule(t, eventFaults(), storetest.RuleNames(), testEvents)
+	contracttest.EachBreaksOneRule(t, storetest.EventRules(), slices.Concat(
+		fieldFaults, batchFaults, readFaults, selectionFaults, transactionFaults, feedFaults))
 }
 
 func TestBrokenDurableStores(t *testing.T) {
-	eachBreaksOneRule(t, placeFaults, storetest.DurableRuleNames(), storetest.TestDurable)
+	contracttest.EachBreaksOneRule(t, storetest.DurableRules(), placeFaults)
 }
 
 func TestBrokenSpendStores(t *testing.T) {
 	require.NoError(t, testSpend(func() watchdog.SpendStore { return newLedger() }))
-	eachBreaksOneRule(t, spendFaults(), storetest.SpendRuleNames(), testSpend)
+	contracttest.EachBreaksOneRule(t, storetest.SpendRules(), spendFaults())
 }
 
 func testEvents(open func() watchdog.EventStore) error {
@@ -56,49 +56,24 @@ func testSpend(open func() watchdog.SpendStore) error {
 	return storetest.TestSpend(func() (watchdog.SpendStore, error) { return open(), nil })
 }
 
-func eventFaults() faults[watchdog.EventStore] {
-	return joined(fieldFaults, batchFaults, readFaults, selectionFaults, transactionFaults, feedFaults)
-}
-
-// eachBreaksOneRule gives each store to all rules. Each has one flaw, and breaks one rule: the one that is about the
-// flaw. And each rule is broken by a store.
-func eachBreaksOneRule[S any](t *testing.T, all faults[S], names []string, test func(open func() S) error) {
-	t.Helper()
-	assert.ElementsMatch(t, names, slices.Collect(maps.Keys(all)), "each rule has one name, and broken stores")
-	n := 0
-	for _, rule := range slices.Sorted(maps.Keys(all)) {
-		for _, f := range all[rule] {
-			if n++; racing.Enabled && n%4 > 0 {
-				continue // every store is given to the same rules
-			}
-			t.Run(f.flaw, func(t *testing.T) {
-				t.Parallel()
-				err := test(f.open)
-				assert.Equal(t, []string{rule}, violated(t, err), "a store that %s: %v", f.flaw, err)
-			})
-		}
-	}
-}
-
 // A race that a broken store can win is no rule: the suite of its author would pass now and then.
 func TestRacesAreAlwaysFound(t *testing.T) {
-	alwaysFound(t, placeFaults, storetest.CheckDurable, oneIDOfStores, noOverlapOfStores)
+	alwaysFound(t, storetest.DurableRules(), placeFaults, oneIDOfStores, noOverlapOfStores)
+	alwaysFound(t, storetest.SpendRules(), spendFaults(), oneIDTogether, returnTogether, crowdFits)
 }
 
-func TestSpendRacesAreAlwaysFound(t *testing.T) {
-	alwaysFound(t, spendFaults(), storetest.CheckSpend, oneIDTogether, returnTogether, crowdFits)
-}
-
-func alwaysFound[S any](t *testing.T, all faults[S], check func(rule string, store S) error, rules ...string) {
+func alwaysFound[S any](t *testing.T, rules []contract.Rule[S], all []broken[S], races ...string) {
 	t.Helper()
-	for _, rule := range rules {
-		for _, f := range all[rule] {
-			t.Run(f.flaw, func(t *testing.T) {
-				for run := range racing.Tenth(100) {
-					require.Error(t, check(rule, f.open()), "run %d", run+1)
-				}
-			})
+	for _, b := range all {
+		if !slices.Contains(races, b.Breaks) {
+			continue
 		}
+		rule := rules[slices.Index(contract.Names(rules), b.Breaks)]
+		t.Run(b.Flaw, func(t *testing.T) {
+			for run := range racing.Tenth(100) {
+				require.Error(t, contract.Check(t.Context(), rule, b.Open()), "run %d", run+1)
+			}
+		})
 	}
 }
 
@@ -119,7 +94,7 @@ func TestDurablePlace(t *testing.T) {
 }
 
 func TestHangingStore(t *testing.T) {
-	defer storetest.SetCheckTimeout(20 * time.Millisecond)()
+	defer contract.SetTimeout(20 * time.Millisecond)()
 	release := make(chan struct{})
 	defer close(release)
 	err := testEvents(plain(func(a *altered) {
@@ -128,13 +103,13 @@ func TestHangingStore(t *testing.T) {
 			return nil, nil
 		}
 	}))
-	assert.Contains(t, violated(t, err), "an aggregate without events is empty, and no error")
+	require.ErrorContains(t, err, "an aggregate without events is empty, and no error: ")
 	assert.ErrorContains(t, err, "did not return within")
 }
 
 // A follower that is not told is found when the time of the check is over.
 func TestMissedEvents(t *testing.T) {
-	defer storetest.SetCheckTimeout(200 * time.Millisecond)()
+	defer contract.SetTimeout(200 * time.Millisecond)()
 	err := testEvents(able(func(a *altered) {
 		a.follow = func(ctx context.Context, _ string, ready func(), _ func(event)) error {
 			ready()
@@ -142,10 +117,8 @@ func TestMissedEvents(t *testing.T) {
 			return ctx.Err()
 		}
 	}))
-	assert.Subset(t, violated(t, err), []string{
-		"a follower of all runs is told of each event that is stored from then on, once",
-		"a follower is told of what a transaction stores",
-	})
+	require.ErrorContains(t, err, "a follower of all runs is told of each event that is stored from then on, once: ")
+	require.ErrorContains(t, err, "a follower is told of what a transaction stores: ")
 }
 
 func TestOpenAndCloseErrors(t *testing.T) {
@@ -159,10 +132,10 @@ func TestOpenAndCloseErrors(t *testing.T) {
 	unclosed := func(a *altered) { a.close = func() error { return flaw } }
 	err := testEvents(able(unclosed))
 	require.ErrorIs(t, err, flaw)
-	assert.Len(t, violated(t, err), len(storetest.RuleNames()))
+	assert.Equal(t, len(storetest.EventRules()), strings.Count(err.Error(), "why it matters: "))
 	err = testSpend(func() watchdog.SpendStore { return able(unclosed)().(*altered) })
 	require.ErrorIs(t, err, flaw)
-	assert.Len(t, violated(t, err), len(storetest.SpendRuleNames()))
+	assert.Equal(t, len(storetest.SpendRules()), strings.Count(err.Error(), "why it matters: "))
 }
 
 // A store whose answers are lost while it is busy keeps the rules: a host tries again under the same ID.
@@ -183,43 +156,10 @@ func TestBusySpendStore(t *testing.T) {
 	assert.Positive(t, lost.Load())
 }
 
-// TestRunFailure runs this test binary again. The child runs the suites with broken stores, and must fail the subtests
-// of the rules.
 func TestRunFailure(t *testing.T) {
-	const childVariable, rule = "STORETEST_RUN_BROKEN", "every field is read as it was appended"
-	if os.Getenv(childVariable) != "" {
-		storetest.Run(t, func(*testing.T) watchdog.EventStore { return fieldFaults[rule][0].open() })
-		storetest.RunDurable(t, func(*testing.T) func() (watchdog.EventStore, error) {
-			return placeFaults[oneIDOfStores][0].open()
-		})
-		storetest.RunSpend(t, func(*testing.T) watchdog.SpendStore { return spendFaults()[crowdFits][0].open() })
-		return
-	}
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
-	child.Env = append(os.Environ(), childVariable+"=1")
-	output, err := child.CombinedOutput()
-	require.ErrorAs(t, err, new(*exec.ExitError))
-	for _, rule := range []string{rule, oneIDOfStores, crowdFits} {
-		assert.Contains(t, string(output), "--- FAIL: "+t.Name()+"/"+strings.ReplaceAll(rule, " ", "_"))
-	}
-	assert.Equal(t, 3, strings.Count(string(output), "why it matters: "), "%s", output)
-}
-
-// violated returns the rules that the error of Test names.
-func violated(t *testing.T, err error) (names []string) {
-	t.Helper()
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	require.True(t, ok, "not a joined error: %v", err)
-	for _, part := range joined.Unwrap() {
-		v := new(storetest.Violation)
-		require.ErrorAs(t, part, &v)
-		assert.NotEmpty(t, v.Why)
-		assert.ErrorContains(t, v, v.Why)
-		assert.ErrorContains(t, v, v.Rule)
-		names = append(names, v.Rule)
-	}
-	return names
+	contracttest.RunFails(t, func() {
+		storetest.Run(t, func(*testing.T) watchdog.EventStore { return fieldFaults[0].Open() })
+		storetest.RunDurable(t, func(*testing.T) func() (watchdog.EventStore, error) { return placeFaults[0].Open() })
+		storetest.RunSpend(t, func(*testing.T) watchdog.SpendStore { return fitFaults[0].Open() })
+	}, fieldFaults[0].Breaks, placeFaults[0].Breaks, fitFaults[0].Breaks)
 }

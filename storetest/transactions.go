@@ -2,9 +2,7 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -37,18 +35,21 @@ var transactionRules = []eventRule{
 		inTurn(put(numbered("taken", 1), inAggregate(numbered("elsewhere", 2), "run-2")), keptIsStored)},
 	{"transactions of one aggregate do not overlap",
 		"two processes that both find no cancel would both decide one",
-		func(ctx context.Context, store watchdog.EventStore) error {
+		func(e *eventEnv) {
 			const deciders, each = 8, 20
-			err := contract.AtOnce(deciders, func(int) error {
-				return inTurn(slices.Repeat([]step{transacts(counting)}, each)...)(ctx, store)
+			contract.StepsAtOnce(deciders, func(int) {
+				for range each {
+					transacts(counting)(e)
+				}
 			})
-			return errors.Join(err, holds(numberedTo(deciders*each)...)(ctx, store))
+			holds(numberedTo(deciders * each)...)(e)
 		}},
 	{"a transaction with a done context stores nothing and returns the context's error",
 		"a watchdog waits only for its record timeout: an event that was reported as not stored must not appear later",
 		inTurn(
 			put(numbered("before", 0)),
-			withDoneContexts(transacts(always(numbered("late", 1))), holds("before")),
+			withDoneContexts(transacts(always(numbered("late", 1)))),
+			holds("before"),
 		)},
 	{"a context that ends during a transaction leaves all of it or nothing",
 		"a run whose layers are cancelled in part has no one reason",
@@ -75,113 +76,98 @@ func exchange(decide decision) *watchdog.Exchange {
 }
 
 // transacts carries out exchanges with all events of the run, in one transaction.
-func transacts(decisions ...decision) step {
-	return func(ctx context.Context, store watchdog.EventStore) error {
+func transacts(decisions ...decision) eventStep {
+	return func(e *eventEnv) {
 		exchanges := make([]*watchdog.Exchange, len(decisions))
 		for i, decide := range decisions {
 			exchanges[i] = exchange(decide)
 		}
-		return transact(ctx, store, exchanges...)
+		transact(e, exchanges...)
 	}
 }
 
-func transact(ctx context.Context, store watchdog.EventStore, exchanges ...*watchdog.Exchange) error {
-	if err := store.(watchdog.TransactionalStore).Transact(ctx, exchanges...); err != nil {
-		return fmt.Errorf("transact: %w", err)
-	}
-	return nil
+func transact(e *eventEnv, exchanges ...*watchdog.Exchange) {
+	contract.Must(contract.Optional[watchdog.TransactionalStore](e).Transact(e.Ctx, exchanges...), "transact")
 }
 
 // decidesFromFirst has an exchange select from the first second on.
-func decidesFromFirst(ctx context.Context, store watchdog.EventStore) error {
+func decidesFromFirst(e *eventEnv) {
 	var saw []string
 	x := exchange(func(selected []watchdog.Event) []watchdog.Event {
 		saw = ids(selected)
 		return []watchdog.Event{numbered("d", 4), numbered("c", 3)}
 	})
 	x.Since = noon.Add(time.Second)
-	if err := transact(ctx, store, x); err != nil {
-		return err
-	}
-	return sameNames("decided with events", saw, []string{"a", "b"})
+	transact(e, x)
+	sameNames("decided with events", saw, []string{"a", "b"})
 }
 
 // transactsInvalid decides an invalid event in the second exchange.
-func transactsInvalid(want error) step {
+func transactsInvalid(want error) eventStep {
 	invalid := transacts(always(numbered("first", 1)), always(numbered("second", 2), numbered("", 3)))
 	return fails("a transaction with an invalid event", want, invalid)
 }
 
-func keptIsStored(ctx context.Context, store watchdog.EventStore) error {
+func keptIsStored(e *eventEnv) {
 	fresh := numbered("fresh", 3)
 	fresh.Timestamp = fresh.Timestamp.Add(999) // nanoseconds, which no store keeps
 	x := exchange(always(fresh, numbered("elsewhere", 8), numbered("taken", 9), numbered("fresh", 10)))
-	if err := transact(ctx, store, x); err != nil {
-		return err
-	}
-	want := []watchdog.Event{
-		numbered("fresh", 3), inAggregate(numbered("elsewhere", 2), "run-2"), numbered("taken", 1), numbered("fresh", 3),
-	}
-	if err := differFrom(x.Kept, want); err != nil {
-		return fmt.Errorf("in Kept: %w", err)
-	}
-	return nil
+	transact(e, x)
+	in(func() {
+		elsewhere := inAggregate(numbered("elsewhere", 2), "run-2")
+		allSame(x.Kept, []watchdog.Event{numbered("fresh", 3), elsewhere, numbered("taken", 1), numbered("fresh", 3)})
+	}, "in Kept")
 }
 
 // endsWhileTransacting ends the context of a transaction while it decides.
-func endsWhileTransacting(ctx context.Context, store watchdog.EventStore) error {
-	ending, end := context.WithCancel(ctx)
+func endsWhileTransacting(e *eventEnv) {
+	ctx, end := context.WithCancel(e.Ctx)
 	defer end()
-	err := transacts(always(numbered("first", 1)), func([]watchdog.Event) []watchdog.Event {
-		end()
-		return []watchdog.Event{numbered("second", 2)}
-	})(ending, store)
-	if err := put(numbered("after", 3))(ctx, store); err != nil { // comes after what is still being written
-		return err
+	err := contract.Catch(func() {
+		transacts(always(numbered("first", 1)), func([]watchdog.Event) []watchdog.Event {
+			end()
+			return []watchdog.Event{numbered("second", 2)}
+		})(&eventEnv{Ctx: ctx, Store: e.Store})
+	})
+	put(numbered("after", 3))(e) // comes after what is still being written
+	if stored := len(read(e)); err == nil || stored != 1 {
+		holds("first", "second", "after")(e)
 	}
-	if err != nil && holds("after")(ctx, store) == nil {
-		return nil
-	}
-	return holds("first", "second", "after")(ctx, store)
 }
 
 // overlap begins a transaction in the second store while one in the first decides, several times. It checks that each
 // decided with what the one before had stored.
-func overlap(ctx context.Context, one, other watchdog.EventStore) error {
+func overlap(one, other *eventEnv) {
 	const rounds = 5
 	for round := range rounds {
-		if err := overlapOnce(ctx, one, other); err != nil {
-			return err
-		}
-		if err := holds(numberedTo(2*round+2)...)(ctx, one); err != nil {
-			return err
-		}
+		overlapOnce(one, other)
+		holds(numberedTo(2*round + 2)...)(one)
 	}
-	return nil
 }
 
 // overlapOnce has the first transaction wait until the second one decides. A store that has the second wait for the
 // first makes that wait in vain, for a tenth of a second. A store may have an exchange decide more than once.
-func overlapOnce(ctx context.Context, one, other watchdog.EventStore) error {
+func overlapOnce(one, other *eventEnv) {
 	const patience = 100 * time.Millisecond
-	deciding, ended := make(chan struct{}), make(chan error, 1)
-	reached := sync.OnceFunc(func() { close(deciding) })
-	begin := sync.OnceFunc(func() {
-		go func() {
-			ended <- transacts(func(selected []watchdog.Event) []watchdog.Event {
+	deciding, began := make(chan struct{}), make(chan struct{})
+	reached, begin := sync.OnceFunc(func() { close(deciding) }), sync.OnceFunc(func() { close(began) })
+	contract.StepsAtOnce(2, func(caller int) {
+		if caller == 1 {
+			<-began
+			transacts(func(selected []watchdog.Event) []watchdog.Event {
 				reached()
 				return counting(selected)
-			})(ctx, other)
-		}()
-	})
-	err := transacts(func(selected []watchdog.Event) []watchdog.Event {
-		begin()
-		select {
-		case <-deciding:
-		case <-time.After(patience):
+			})(other)
+			return
 		}
-		return counting(selected)
-	})(ctx, one)
-	begin() // if the first failed before it decided
-	return errors.Join(err, <-ended)
+		defer begin() // if the first fails before it decides
+		transacts(func(selected []watchdog.Event) []watchdog.Event {
+			begin()
+			select {
+			case <-deciding:
+			case <-time.After(patience):
+			}
+			return counting(selected)
+		})(one)
+	})
 }

@@ -25,22 +25,34 @@ func AtOnce(callers int, call func(caller int) error) error {
 	return cmp.Or(errs...)
 }
 
-// Each runs a check for each value and joins the errors.
-func Each[T any](values []T, check func(T) error) error {
-	var errs []error
-	for _, value := range values {
-		errs = append(errs, check(value))
-	}
-	return errors.Join(errs...)
+// StepsAtOnce is AtOnce for the steps of a check.
+func StepsAtOnce(callers int, step func(caller int)) {
+	Must(AtOnce(callers, func(caller int) error {
+		return Catch(func() { step(caller) })
+	}), "of %d at once", callers)
 }
 
-// WithDoneContexts runs the call with a cancelled context, and with one whose deadline has passed. It joins the errors.
-func WithDoneContexts(ctx context.Context, call func(done context.Context) error) error {
-	cancelled, cancel := context.WithCancel(ctx)
+// Each does a step for each value, also after one has failed.
+func Each[T any](values []T, step func(T)) {
+	var errs []error
+	for _, value := range values {
+		errs = append(errs, Catch(func() { step(value) }))
+	}
+	if err := errors.Join(errs...); err != nil {
+		Fail(err)
+	}
+}
+
+// WithDoneContexts makes a call with a cancelled context, and with one whose deadline has passed. It must return the
+// error of the context.
+func (e *Env[S]) WithDoneContexts(what string, call func(done *Env[S])) {
+	cancelled, cancel := context.WithCancel(e.Ctx)
 	cancel()
-	expired, cancel := context.WithDeadline(ctx, time.Now().Add(-time.Second))
+	expired, cancel := context.WithDeadline(e.Ctx, time.Now().Add(-time.Second))
 	defer cancel()
-	return errors.Join(call(cancelled), call(expired))
+	for _, done := range []context.Context{cancelled, expired} {
+		Fails(what+" with a done context", done.Err(), func() { call(&Env[S]{done, e.Store}) })
+	}
 }
 
 // Shorten prints names for an error, but at most the first twenty.

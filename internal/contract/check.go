@@ -1,4 +1,4 @@
-// Package contract is what storetest and sessiontest share: how the check of one rule runs against one store.
+// Package contract is what storetest and sessiontest share: how rules are written, and checked against a store.
 //
 // It contains no rule.
 package contract
@@ -10,16 +10,6 @@ import (
 	"io"
 	"time"
 )
-
-// Check runs the check of a rule against a store that nobody else uses, and then closes the store if it is an
-// [io.Closer]. After a timeout it does not close the store, because Close would wait for the call that hangs.
-func Check(ctx context.Context, timeout time.Duration, store any, check func(context.Context) error) error {
-	err := Within(ctx, timeout, check)
-	if errors.Is(err, errHangs) {
-		return err
-	}
-	return errors.Join(err, Close(store))
-}
 
 var errHangs = errors.New("a call did not return")
 

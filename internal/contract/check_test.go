@@ -3,6 +3,7 @@ package contract_test
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,10 +23,15 @@ func (s *store) Close() error {
 	return errClose
 }
 
+// ruleOf returns a rule with a check.
+func ruleOf(check func(e *contract.Env[*store])) contract.Rule[*store] {
+	return contract.Rule[*store]{Name: "name", Why: "why", Check: check}
+}
+
 func TestCheck(t *testing.T) {
 	t.Run("closes the store and joins the errors", func(t *testing.T) {
 		s, broken := &store{}, errors.New("broken")
-		err := contract.Check(t.Context(), time.Minute, s, func(context.Context) error { return broken })
+		err := contract.Check(t.Context(), ruleOf(func(*contract.Env[*store]) { contract.Fail(broken) }), s)
 		require.ErrorIs(t, err, broken)
 		require.ErrorIs(t, err, errClose)
 		assert.True(t, s.closed)
@@ -33,7 +39,7 @@ func TestCheck(t *testing.T) {
 	t.Run("does not close a store whose call hangs", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, release := &store{}, make(chan struct{})
-			err := contract.Check(t.Context(), time.Minute, s, func(context.Context) error { <-release; return nil })
+			err := contract.Check(t.Context(), ruleOf(func(*contract.Env[*store]) { <-release }), s)
 			require.ErrorContains(t, err, "a call did not return within 1m0s")
 			assert.False(t, s.closed)
 			close(release)
@@ -45,4 +51,25 @@ func TestCheck(t *testing.T) {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		})
 	})
+}
+
+func TestTest(t *testing.T) {
+	flaw := errors.New("flaw")
+	rules := []contract.Rule[io.Closer]{
+		{"kept", "", func(*contract.Env[io.Closer]) {}},
+		{"broken", "it matters", func(*contract.Env[io.Closer]) { contract.Fail(flaw) }},
+		{"optional", "", func(e *contract.Env[io.Closer]) { contract.Optional[io.Writer](e) }},
+		{"optional calls that must fail", "", func(e *contract.Env[io.Closer]) {
+			e.WithDoneContexts("write", func(done *contract.Env[io.Closer]) { contract.Optional[io.Writer](done) })
+		}},
+	}
+	assert.Equal(t, []string{"kept", "broken", "optional", "optional calls that must fail"}, contract.Names(rules))
+	var broken []string
+	err := contract.Test(rules, func() (io.Closer, error) { return io.NopCloser(nil), nil },
+		func(name, why string, err error) error {
+			broken = append(broken, name, why)
+			return err
+		})
+	require.ErrorIs(t, err, flaw)
+	assert.Equal(t, []string{"broken", "it matters"}, broken, "what cannot be checked is not broken")
 }

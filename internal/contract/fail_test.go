@@ -27,3 +27,13 @@ func TestCatch(t *testing.T) {
 		assert.PanicsWithValue(t, "a bug", func() { _ = contract.Catch(func() { panic("a bug") }) })
 	})
 }
+
+func TestFails(t *testing.T) {
+	want := errors.New("wanted")
+	fails := func(err error) error {
+		return contract.Catch(func() { contract.Fails("it", want, func() { contract.Must(err, "call") }) })
+	}
+	require.NoError(t, fails(want))
+	require.ErrorContains(t, fails(nil), "it: the call returned nil, want an error")
+	require.ErrorContains(t, fails(errors.New("other")), "it: the error is not the wanted one, wanted: call: other")
+}
