@@ -7,10 +7,23 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract/contracttest"
 	"github.com/seed62658d38/watchdog/session"
 )
 
-type row = session.Session
+type (
+	row        = session.Session
+	alteration = contracttest.Alteration[*call]
+	fault      = contracttest.Fault[*call]
+)
+
+var (
+	around = contracttest.Around[*call]
+	before = contracttest.Before[*call]
+	after  = contracttest.After[*call]
+	fails  = contracttest.Fails[*call]
+	both   = contracttest.Both[*call]
+)
 
 // A call is a call of a method of a store: those of its fields that the method has as arguments and, when the call was
 // made, as results.
@@ -50,6 +63,10 @@ type call struct {
 	n                session.Notice
 	notices          []session.Notice
 }
+
+func (c *call) Method() string { return c.method }
+
+func (c *call) Return(err error) { c.err = err }
 
 // row returns the row of a run, or an empty one if there is none.
 func (c *call) row(runID string) row {
@@ -97,52 +114,6 @@ func (c *call) hasEvent(runID, what string) bool {
 	return slices.ContainsFunc(events, func(e watchdog.Event) bool { return e.ID == what || e.Type == what })
 }
 
-// An alteration gets each call of a store, and next, which makes the call.
-type alteration func(c *call, next func())
-
-// A fault makes the alteration of one store.
-type fault func() alteration
-
-// around is a fault in the calls of one method.
-func around(method string, alter alteration) fault {
-	return func() alteration {
-		return func(c *call, next func()) {
-			if c.method == method {
-				alter(c, next)
-			} else {
-				next()
-			}
-		}
-	}
-}
-
-// before is a fault that changes the arguments of a method.
-func before(method string, change func(c *call)) fault {
-	return around(method, func(c *call, next func()) { change(c); next() })
-}
-
-// after is a fault that changes the results of a method, or does something else after it.
-func after(method string, change func(c *call)) fault {
-	return around(method, func(c *call, next func()) { next(); change(c) })
-}
-
-// fails is a fault in which some calls of a method are not made.
-func fails(method string, err error, which func(c *call) bool) fault {
-	return around(method, func(c *call, next func()) {
-		if c.err = err; !which(c) {
-			next()
-		}
-	})
-}
-
-// both is a fault in two methods.
-func both(one, other fault) fault {
-	return func() alteration {
-		first, second := one(), other()
-		return func(c *call, next func()) { first(c, func() { second(c, next) }) }
-	}
-}
-
 // setIf changes a value in some calls: those of the rule that a fault is to break.
 func setIf[T any](which bool, at *T, value T) {
 	if which {
@@ -157,8 +128,8 @@ func each[T any](all []T, change func(one *T)) {
 	}
 }
 
-// open returns an empty store with the fault.
-func (f fault) open() session.Store { return &altered{frozen(), f()} }
+// open returns an empty store with a fault.
+func open(f fault) session.Store { return &altered{frozen(), f()} }
 
 // altered is a memory whose calls are altered.
 type altered struct {

@@ -22,7 +22,9 @@ func brokenStores() (all []contracttest.Broken[session.Store]) {
 		brokenTogether, brokenStarts,
 		brokenEnded, brokenHistories, brokenLists, brokenListens, brokenOutboxes, brokenContexts,
 	) {
-		all = append(all, contracttest.Broken[session.Store]{b.flaw, b.breaks, b.open})
+		all = append(all, contracttest.Broken[session.Store]{
+			b.flaw, b.breaks, func() session.Store { return open(b.fault) },
+		})
 	}
 	return all
 }

@@ -35,7 +35,7 @@ type plain struct{ session.Store }
 func TestPlainStore(t *testing.T) {
 	require.NoError(t, sessiontest.Test(func() (session.Store, error) { return plain{frozen()}, nil }))
 	err := sessiontest.Test(func() (session.Store, error) {
-		return plain{attaches(func(_, _ row, after *row) { after.Attempt = 1 }).open()}, nil
+		return plain{open(attaches(func(_, _ row, after *row) { after.Attempt = 1 }))}, nil
 	})
 	require.ErrorContains(t, err, "attaching again counts the attempt: ")
 }
@@ -45,7 +45,7 @@ func TestHangingStore(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	err := sessiontest.Test(func() (session.Store, error) {
-		return before("Session", func(*call) { <-release }).open(), nil
+		return open(before("Session", func(*call) { <-release })), nil
 	})
 	require.ErrorContains(t, err, "a run that has no row is not found: ")
 	assert.ErrorContains(t, err, "did not return within")
@@ -55,7 +55,7 @@ func TestOpenAndCloseErrors(t *testing.T) {
 	flaw := errors.New("no such place")
 	require.ErrorIs(t, sessiontest.Test(func() (session.Store, error) { return nil, flaw }), flaw)
 	sound := before("", func(*call) {})
-	err := sessiontest.Test(func() (session.Store, error) { return closing{sound.open().(*altered), flaw}, nil })
+	err := sessiontest.Test(func() (session.Store, error) { return closing{open(sound).(*altered), flaw}, nil })
 	require.ErrorIs(t, err, flaw)
 	assert.Equal(t, len(sessiontest.Rules()), strings.Count(err.Error(), "why it matters: "))
 }

@@ -4,29 +4,44 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 )
 
-var selectionFaults = brokenEvents{
-	{"selects from after Since on", "a selection has its IDs and all from Since on, each once and as Read returns them",
+// asksFor is a fault in which something else is selected.
+func asksFor(change func(s *selection)) fault {
+	return before("Select", func(c *call) { change(&c.s) })
+}
+
+// selectsMore is a fault in which other events are selected, too.
+func selectsMore(from func(s selection) (kind, id string)) fault {
+	return after("Select", func(c *call) {
+		c.s.AggregateType, c.s.AggregateID = from(c.s)
+		c.events = append(c.selected(c.s), c.events...)
+	})
+}
+
+var selectionFaults = []broken{
+	{"selects from after Since on",
+		"a selection has its IDs and all from Since on, each once and as Read returns them",
 		asksFor(func(s *selection) {
-			if !s.Since.IsZero() && len(s.IDs) > 0 {
-				s.Since = s.Since.Add(time.Microsecond)
+			setIf(!s.Since.IsZero() && len(s.IDs) > 0, &s.Since, s.Since.Add(time.Microsecond))
+		})},
+	{"selects an event twice",
+		"a selection has its IDs and all from Since on, each once and as Read returns them",
+		after("Select", func(c *call) {
+			twice := slices.IndexFunc(c.events, func(e event) bool {
+				return slices.Contains(c.s.IDs, e.ID) && !c.s.Since.IsZero() && !e.Timestamp.Before(c.s.Since)
+			})
+			if twice >= 0 {
+				c.events = slices.Insert(c.events, twice, c.events[twice])
 			}
 		})},
-	{"selects an event twice", "a selection has its IDs and all from Since on, each once and as Read returns them",
-		selectsChanged(func(_ *memory, s selection, selected []event) []event {
-			for i, e := range selected {
-				if slices.Contains(s.IDs, e.ID) && !s.Since.IsZero() && !e.Timestamp.Before(s.Since) {
-					return slices.Insert(selected, i, e)
-				}
-			}
-			return selected
-		})},
-	{"takes no more than one ID", "a selection has its IDs and all from Since on, each once and as Read returns them",
+	{"takes no more than one ID",
+		"a selection has its IDs and all from Since on, each once and as Read returns them",
 		asksFor(func(s *selection) {
 			if len(s.IDs) > 1 && s.IDs[0] != "foreign" {
 				s.IDs = s.IDs[:1]
@@ -34,248 +49,243 @@ var selectionFaults = brokenEvents{
 		})},
 	{"appends the IDs after the others",
 		"a selection has its IDs and all from Since on, each once and as Read returns them",
-		selectsChanged(func(_ *memory, s selection, selected []event) []event {
-			named := func(e event) bool { return slices.Contains(s.IDs, e.ID) }
-			others := slices.DeleteFunc(slices.Clone(selected), named)
-			return append(others, slices.DeleteFunc(selected, func(e event) bool { return !named(e) })...)
+		after("Select", func(c *call) {
+			named := func(e event) bool { return slices.Contains(c.s.IDs, e.ID) }
+			others := slices.DeleteFunc(slices.Clone(c.events), named)
+			c.events = append(others, slices.DeleteFunc(c.events, func(e event) bool { return !named(e) })...)
 		})},
-	{"selects without payloads", "a selection has its IDs and all from Since on, each once and as Read returns them",
-		selectsChanged(func(_ *memory, s selection, selected []event) []event {
-			for i := range selected {
-				if len(s.IDs) > 0 {
-					selected[i].Payload = []byte("{}")
-				}
-			}
-			return selected
+	{"selects without payloads",
+		"a selection has its IDs and all from Since on, each once and as Read returns them",
+		after("Select", func(c *call) {
+			each(c.events, func(e *event) { setIf(len(c.s.IDs) > 0, &e.Payload, []byte("{}")) })
 		})},
 	{"selects the latest of each type", "LatestOf selects the last event of these types before Since",
-		selectsChanged(func(m *memory, s selection, selected []event) []event {
-			for _, one := range s.LatestOf {
-				s.LatestOf = []string{one}
-				more, _ := m.Select(context.Background(), s)
-				selected = append(selected, more...)
+		after("Select", func(c *call) {
+			for _, one := range c.s.LatestOf {
+				c.s.LatestOf = []string{one}
+				c.events = append(c.events, c.selected(c.s)...)
 			}
-			slices.SortFunc(selected, event.Compare)
-			return slices.CompactFunc(selected, func(a, b event) bool { return a.ID == b.ID })
+			slices.SortFunc(c.events, event.Compare)
+			c.events = slices.CompactFunc(c.events, func(a, b event) bool { return a.ID == b.ID })
 		})},
 	{"selects the latest of all types", "LatestOf selects the last event of these types before Since",
 		asksFor(func(s *selection) {
-			if len(s.LatestOf) > 0 {
-				s.LatestOf = []string{watchdog.EventCancel, watchdog.EventResume, watchdog.EventExtend, "host.note"}
-			}
+			all := []string{watchdog.EventCancel, watchdog.EventResume, watchdog.EventExtend, "host.note"}
+			setIf(len(s.LatestOf) > 0, &s.LatestOf, all)
 		})},
 	{"leaves the latest of one time to chance", "LatestOf selects the last event of these types before Since",
-		selectsChanged(func(m *memory, s selection, selected []event) []event {
-			if len(s.LatestOf) > 0 && len(selected) > 0 && selected[0].Timestamp.Before(s.Since) {
-				all, _ := m.Read(context.Background(), s.AggregateType, s.AggregateID)
-				selected[0] = all[slices.IndexFunc(all, func(e event) bool {
-					return e.Timestamp.Equal(selected[0].Timestamp) && slices.Contains(s.LatestOf, e.Type)
+		after("Select", func(c *call) {
+			if len(c.s.LatestOf) > 0 && len(c.events) > 0 && c.events[0].Timestamp.Before(c.s.Since) {
+				all := c.ofRun()
+				c.events[0] = all[slices.IndexFunc(all, func(e event) bool {
+					return e.Timestamp.Equal(c.events[0].Timestamp) && slices.Contains(c.s.LatestOf, e.Type)
 				})]
 			}
-			return selected
 		})},
 	{"leaves out from Since until Until without counting", "Until and Known leave out only what the caller knows",
-		asksFor(func(s *selection) {
-			if s.Until.After(s.Since) {
-				s.Since = s.Until
-			}
-		})},
+		asksFor(func(s *selection) { setIf(s.Until.After(s.Since), &s.Since, s.Until) })},
 	{"looks for IDs in all aggregates", "an ID that another aggregate has is not selected",
-		selectsChanged(func(m *memory, s selection, selected []event) []event {
-			if s.AggregateID = "run-2"; s.Since.IsZero() {
-				foreign, _ := m.Select(context.Background(), s)
-				selected = append(foreign, selected...)
-			}
-			return selected
+		selectsMore(func(s selection) (kind, id string) {
+			setIf(s.Since.IsZero(), &id, "run-2")
+			return s.AggregateType, id
 		})},
 	{"looks for IDs in all types of aggregates", "an ID that another aggregate has is not selected",
-		selectsChanged(func(m *memory, s selection, selected []event) []event {
-			s.AggregateType = "session"
-			foreign, _ := m.Select(context.Background(), s)
-			return append(foreign, selected...)
-		})},
+		selectsMore(func(s selection) (kind, id string) { return "session", s.AggregateID })},
 	{"takes no Since for the beginning", "a selection of nothing is empty, and no error",
 		asksFor(func(s *selection) {
-			if s.Since.IsZero() && len(s.IDs)+len(s.LatestOf) == 0 {
-				s.Since = time.Unix(0, 0)
-			}
+			setIf(s.Since.IsZero() && len(s.IDs)+len(s.LatestOf) == 0, &s.Since, time.Unix(0, 0))
 		})},
 	{"selects the latest without Since", "a selection of nothing is empty, and no error",
-		asksFor(func(s *selection) {
-			if s.Since.IsZero() && len(s.LatestOf) > 0 {
-				s.Since = time.Unix(0, 0)
-			}
-		})},
+		asksFor(func(s *selection) { setIf(s.Since.IsZero() && len(s.LatestOf) > 0, &s.Since, time.Unix(0, 0)) })},
 	{"ignores the context of a select", "a select with a done context returns the context's error",
-		selecting(func(m *memory, ctx context.Context, s selection) ([]event, error) {
-			return m.Select(context.WithoutCancel(ctx), s)
-		})},
+		ignoresContext("Select")},
 }
 
-// selecting returns a store that selects in another way.
-func selecting(how func(m *memory, ctx context.Context, s selection) ([]event, error)) func() watchdog.EventStore {
-	return able(func(a *altered) {
-		a.choose = func(ctx context.Context, s selection) ([]event, error) { return how(&a.memory, ctx, s) }
-	})
+// decides is a fault in what exchanges decide.
+func decides(change func(c *call, selected, decided []event) []event) fault {
+	return before("Transact", func(c *call) { c.redecide(change) })
 }
 
-// selectsChanged returns a store that changes what it selects.
-func selectsChanged(change func(m *memory, s selection, selected []event) []event) func() watchdog.EventStore {
-	return selecting(func(m *memory, ctx context.Context, s selection) ([]event, error) {
-		selected, err := m.Select(ctx, s)
-		return change(m, s, selected), err
-	})
+// redecide has exchanges change what they decide.
+func (c *call) redecide(change func(c *call, selected, decided []event) []event) {
+	for _, x := range c.all {
+		decide := x.Decide
+		x.Decide = func(selected []event) []event { return change(c, selected, decide(selected)) }
+	}
 }
 
-// asksFor returns a store that selects something else.
-func asksFor(change func(s *selection)) func() watchdog.EventStore {
-	return selecting(func(m *memory, ctx context.Context, s selection) ([]event, error) {
-		change(&s)
-		return m.Select(ctx, s)
-	})
-}
-
-var transactionFaults = brokenEvents{
+var transactionFaults = []broken{
 	{"decides with the whole aggregate", "an exchange decides with what it selects, and what it decides is stored",
-		transacting(func(m *memory, all exchanges, do func() error) error {
-			for _, x := range all {
+		before("Transact", func(c *call) {
+			for _, x := range c.all {
 				x.Since = x.Since.AddDate(-1, 0, 0)
 			}
-			return do()
 		})},
 	{"stores only the first of the events", "an exchange decides with what it selects, and what it decides is stored",
-		decidesChanged(func(_, decided []event) []event {
+		decides(func(_ *call, _, decided []event) []event {
 			if len(decided) == 2 && decided[0].ID == "d" {
-				decided = decided[:1]
+				return decided[:1]
 			}
 			return decided
 		})},
 	{"selects for all exchanges before it appends", "exchanges are carried out in their order",
-		transacting(func(m *memory, all exchanges, do func() error) error {
-			for _, x := range all[min(1, len(all)):] {
-				before, _ := m.Select(context.Background(), x.Selection)
-				decide := x.Decide
+		before("Transact", func(c *call) {
+			for _, x := range c.all[min(1, len(c.all)):] {
+				before, decide := c.selected(x.Selection), x.Decide
 				x.Decide = func([]event) []event { return decide(before) }
 			}
-			return do()
 		})},
 	{"has a transaction for each exchange",
 		"a transaction with an invalid event in a later exchange stores nothing, and returns ErrInvalid",
-		transacting(func(m *memory, all exchanges, do func() error) error {
-			err := do()
-			stored, _ := m.Read(context.Background(), watchdog.AggregateType, "run-1")
-			if errors.Is(err, watchdog.ErrInvalid) && len(stored) > 0 {
-				_ = m.Transact(context.Background(), all[0])
+		after("Transact", func(c *call) {
+			if errors.Is(c.err, watchdog.ErrInvalid) && len(c.ofRun()) > 0 {
+				_ = c.m.Transact(context.Background(), c.all[0])
 			}
-			return err
 		})},
 	{"returns an error of its own for an invalid event",
 		"a transaction with an invalid event in a later exchange stores nothing, and returns ErrInvalid",
-		transacting(func(
-			_ *memory, _ exchanges, do func() error,
-		) error {
-			return own(do())
-		})},
+		after("Transact", func(c *call) { c.err = own(c.err) })},
 	{"keeps the IDs of a transaction that it took back",
 		"a transaction with an invalid event in a later exchange stores nothing, and returns ErrInvalid",
-		able(func(a *altered) {
+		func() alteration {
 			var undone atomic.Bool
-			a.transact = func(ctx context.Context, all ...*watchdog.Exchange) error {
-				err := a.memory.Transact(ctx, all...)
-				undone.Store(errors.Is(err, watchdog.ErrInvalid))
-				return err
-			}
-			a.append = func(ctx context.Context, events ...event) error {
-				if undone.Load() {
-					return nil
-				}
-				return a.memory.Append(ctx, events...)
-			}
-		})},
-	{"returns what was decided, and not what is stored", "Kept is what is stored under the IDs that Decide returned",
-		transacting(func(
-			_ *memory, all exchanges, do func() error,
-		) error {
+			return both(after("Transact", func(c *call) { undone.Store(errors.Is(c.err, watchdog.ErrInvalid)) }),
+				fails("Append", nil, func(*call) bool { return undone.Load() }))()
+		}},
+	{"returns what was decided, and not what is stored",
+		"Kept is what is stored under the IDs that Decide returned",
+		around("Transact", func(c *call, next func()) {
 			var decided [][]event
-			redecide(all, func(_, events []event) []event {
+			c.redecide(func(_ *call, _, events []event) []event {
 				decided = append(decided, events)
 				return events
 			})
-			err := do()
+			next()
 			for i := range decided {
-				all[i].Kept = decided[i]
+				c.all[i].Kept = decided[i]
 			}
-			return err
 		})},
 	{"returns only what is new", "Kept is what is stored under the IDs that Decide returned",
-		transacting(func(m *memory, all exchanges, do func() error) error {
-			before, _ := m.Read(context.Background(), watchdog.AggregateType, "run-1")
-			err := do()
-			for _, x := range all {
+		around("Transact", func(c *call, next func()) {
+			before := c.ofRun()
+			next()
+			for _, x := range c.all {
 				x.Kept = slices.DeleteFunc(x.Kept, func(e event) bool {
 					return slices.ContainsFunc(before, func(b event) bool { return b.ID == e.ID })
 				})
 			}
-			return err
 		})},
-	{"now and then decides with what another transaction has just changed", "transactions of one aggregate do not overlap",
-		decidesChanged(func(
-			selected, decided []event,
-		) []event {
+	{"now and then decides with what another transaction has just changed",
+		"transactions of one aggregate do not overlap",
+		decides(func(_ *call, selected, decided []event) []event {
 			if len(selected) == 40 && len(decided) == 1 {
 				decided[0].ID = selected[39].ID
 			}
 			return decided
 		})},
 	{"ignores the context of a transaction",
-		"a transaction with a done context stores nothing and returns the context's error",
-		able(func(a *altered) {
-			a.transact = func(ctx context.Context, all ...*watchdog.Exchange) error {
-				return a.memory.Transact(context.WithoutCancel(ctx), all...)
-			}
-		})},
+		"a transaction with a done context stores nothing and returns the context's error", ignoresContext("Transact")},
 	{"stores and then returns the context's error",
-		"a transaction with a done context stores nothing and returns the context's error",
-		able(func(a *altered) {
-			a.transact = func(ctx context.Context, all ...*watchdog.Exchange) error {
-				return errors.Join(a.memory.Transact(context.WithoutCancel(ctx), all...), ctx.Err())
-			}
-		})},
-	{"commits what it has when the context ends", "a context that ends during a transaction leaves all of it or nothing",
-		able(func(a *altered) {
-			a.transact = func(ctx context.Context, all ...*watchdog.Exchange) error {
-				redecide(all, func(_, decided []event) []event {
-					if ctx.Err() != nil {
-						return nil
-					}
-					return decided
-				})
-				return errors.Join(a.memory.Transact(ctx, all...), ctx.Err())
-			}
-		})},
+		"a transaction with a done context stores nothing and returns the context's error", looksAtContextLate("Transact")},
+	{"commits what it has when the context ends",
+		"a context that ends during a transaction leaves all of it or nothing",
+		both(after("Transact", func(c *call) { c.err = errors.Join(c.err, c.ctx.Err()) }),
+			decides(func(c *call, _, decided []event) []event {
+				setIf(c.ctx.Err() != nil, &decided, nil)
+				return decided
+			}))},
 }
 
-// transacting returns a store that makes a transaction in another way.
-func transacting(how func(m *memory, all exchanges, do func() error) error) func() watchdog.EventStore {
-	return able(func(a *altered) {
-		a.transact = func(ctx context.Context, all ...*watchdog.Exchange) error {
-			return how(&a.memory, all, func() error { return a.memory.Transact(ctx, all...) })
-		}
+// finds is a fault in the layers that are found.
+func finds(change func(c *call)) fault { return after("Layers", change) }
+
+// tells is a fault in what a follower is told.
+func tells(tell func(c *call, e event, told func(event))) fault {
+	return before("Follow", func(c *call) {
+		told := c.tell
+		c.tell = func(e event) { tell(c, e, told) }
 	})
 }
 
-// decidesChanged returns a store that appends something else than what was decided.
-func decidesChanged(change func(selected, decided []event) []event) func() watchdog.EventStore {
-	return transacting(func(_ *memory, all exchanges, do func() error) error {
-		redecide(all, change)
-		return do()
-	})
-}
-
-// redecide has exchanges change what they decide.
-func redecide(all exchanges, change func(selected, decided []event) []event) {
-	for _, x := range all {
-		decide := x.Decide
-		x.Decide = func(selected []event) []event { return change(selected, decide(selected)) }
-	}
+var feedFaults = []broken{
+	{"lists layers in the order in which they came",
+		"layers are the aggregates whose events name exactly this parent, each once and sorted",
+		finds(func(c *call) { slices.Reverse(c.layers) })},
+	{"lists a layer for each of its events",
+		"layers are the aggregates whose events name exactly this parent, each once and sorted",
+		finds(func(c *call) {
+			if at := slices.Index(c.layers, "a"); at >= 0 {
+				c.layers = slices.Insert(c.layers, at, "a")
+			}
+		})},
+	{"folds the case of parents",
+		"layers are the aggregates whose events name exactly this parent, each once and sorted",
+		finds(func(c *call) {
+			if upper := strings.ToUpper(c.id); upper != c.id {
+				more, _ := c.m.Layers(context.Background(), upper)
+				c.layers = slices.Sorted(slices.Values(append(c.layers, more...)))
+			}
+		})},
+	{"finds the host's aggregates",
+		"layers are the aggregates whose events name exactly this parent, each once and sorted",
+		finds(func(c *call) {
+			if len(c.layers) == 3 {
+				c.layers = slices.Insert(c.layers, 2, "hosts")
+			}
+		})},
+	{"ignores the context of a query for layers",
+		"a query for layers with a done context returns the context's error", ignoresContext("Layers")},
+	{"tells of an event again",
+		"a follower of all runs is told of each event that is stored from then on, once",
+		tells(func(_ *call, e event, told func(event)) {
+			if told(e); e.AggregateID == "run-2" {
+				told(e)
+			}
+		})},
+	{"tells of what was stored before",
+		"a follower of all runs is told of each event that is stored from then on, once",
+		tells(func(c *call, e event, told func(event)) {
+			if before := c.ofRun(); before[0].ID == "before" {
+				told(before[0])
+			}
+			told(e)
+		})},
+	{"tells of events without their payloads", "a follower is told of what a transaction stores",
+		tells(func(_ *call, e event, told func(event)) {
+			setIf(e.ID == "b" && e.AggregateID == "run-1", &e.Payload, []byte("{}"))
+			told(e)
+		})},
+	{"tells of a run's layers, too", "a follower of one run is told of no other",
+		before("Follow", func(c *call) {
+			run, told := c.id, c.tell
+			c.id, c.tell = "", func(e event) {
+				if run == "" || e.AggregateID == run || strings.HasPrefix(e.AggregateID, run+"/") {
+					told(e)
+				}
+			}
+		})},
+	{"tells of the host's aggregates", "a follower is told of runs only",
+		tells(func(c *call, e event, told func(event)) {
+			for _, host := range c.stored("session", "run-1") {
+				told(host)
+			}
+			told(e)
+		})},
+	{"holds its only connection while it tells", "a follower may use the store while it is told",
+		func() alteration {
+			var telling atomic.Bool
+			return both(tells(func(_ *call, e event, told func(event)) {
+				telling.Store(true)
+				told(e)
+				telling.Store(false)
+			}), fails("Append", errOwn, func(c *call) bool { return telling.Load() && c.events[0].ID == "b" }))()
+		}},
+	{"returns nil when the context ends", "following ends with its context and leaves no goroutine",
+		after("Follow", func(c *call) { c.err = nil })},
+	{"leaves the goroutine that follows", "following ends with its context and leaves no goroutine",
+		func() alteration {
+			closed := make(chan struct{})
+			return both(before("Follow", func(*call) { go func() { <-closed }() }),
+				before("Close", func(*call) { close(closed) }))()
+		}},
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract/contracttest"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 
 type opener = func() (watchdog.EventStore, error)
 
-var placeFaults = []broken[opener]{
+var placeFaults = []contracttest.Broken[opener]{
 	{"loses its events until they are appended again", "events are stored when the store is opened again",
 		place(placeFlaws{hidesOnClose: true})},
 	{"forgets its IDs when it is closed", "an ID stored before the store was opened again is still taken",

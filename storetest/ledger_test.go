@@ -24,10 +24,13 @@ type ledger struct {
 	slices     map[string]*entry
 	meetings   map[string]chan struct{}
 
-	validate   func(s slice) error
-	fit        func(s slice, charged totals) (granted totals, fits bool)
-	add        func(charged, granted totals) totals
-	windowAt   func(s slice, now time.Time) (name string, ends time.Time)
+	// What changes what Take does: the slice that it validates, and that it looks whether it fits; what it grants; the sum
+	// that it charges, and the window that it charges.
+	validates, fits func(s *slice)
+	grants          func(s slice, charged totals, g *offer)
+	adds            func(charged, granted totals, sum *totals)
+	windows         func(s slice, name *string, ends *time.Time)
+
 	scopeOf    func(scope string) string // as what it is charged
 	idOf       func(s slice) string
 	currency   func(s slice, known string) (string, error)
@@ -36,8 +39,7 @@ type ledger struct {
 	giveBack   func(e *entry, unused totals) error
 	unknown    error
 	named      func(s slice, name string, fits bool) string // the name of a window in the answer
-	// call makes a call, which looks at its context first.
-	call func(ctx context.Context, method string, do func(ctx context.Context) error) error
+	alter      alteration
 
 	// What is not atomic.
 	racesForTotals, racesForIDs, racesToReturn bool
@@ -59,13 +61,14 @@ type entry struct {
 func newLedger() *ledger {
 	l := &ledger{
 		charged: map[page]totals{}, currencies: map[string]string{}, slices: map[string]*entry{},
-		meetings: map[string]chan struct{}{},
-		validate: slice.Validate, fit: slice.Fit, add: totals.Add, windowAt: slice.WindowAt,
+		meetings:  map[string]chan struct{}{},
+		validates: func(*slice) {}, fits: func(*slice) {}, grants: func(slice, totals, *offer) {},
+		adds: func(_, _ totals, _ *totals) {}, windows: func(slice, *string, *time.Time) {},
 		scopeOf:    func(scope string) string { return scope },
 		idOf:       func(s slice) string { return s.ID },
 		currency:   slice.CurrencyOf,
 		currencyOf: func(s slice) string { return s.Scope },
-		call:       func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) },
+		alter:      sound(),
 		unknown:    fmt.Errorf("%w return: there is no such slice", watchdog.ErrInvalid),
 		named:      func(_ slice, name string, _ bool) string { return name },
 	}
@@ -82,29 +85,32 @@ func withFlaw(replace func(l *ledger)) func() watchdog.SpendStore {
 	}
 }
 
-func (l *ledger) Take(ctx context.Context, s slice) (g grant, err error) {
-	err = l.call(ctx, "Take", func(ctx context.Context) error {
-		if err := cmp.Or(ctx.Err(), l.validate(s)); err != nil {
-			return err
+func (l *ledger) Take(ctx context.Context, s slice) (grant, error) {
+	c := &call{ctx: ctx, slice: s}
+	err := c.does("Take", l.alter, func() {
+		checked := c.slice
+		l.validates(&checked)
+		if c.err = cmp.Or(c.ctx.Err(), checked.Validate()); c.err == nil {
+			c.grant, c.err = l.take(c.slice)
 		}
-		g, err = l.take(s)
-		return err
 	})
-	return g, err
+	return c.grant, err
 }
 
 func (l *ledger) Return(ctx context.Context, id string, unused totals) error {
-	return l.call(ctx, "Return", func(ctx context.Context) error {
+	c := &call{ctx: ctx, id: id, unused: unused}
+	return c.does("Return", l.alter, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		e := l.slices[id]
+		e := l.slices[c.id]
 		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
+		case c.ctx.Err() != nil:
+			c.err = c.ctx.Err()
 		case e == nil:
-			return l.unknown
+			c.err = l.unknown
+		default:
+			c.err = l.giveBack(e, c.unused)
 		}
-		return l.giveBack(e, unused)
 	})
 }
 
@@ -125,22 +131,40 @@ func (l *ledger) take(s slice) (grant, error) {
 	if err != nil {
 		return grant{}, err
 	}
-	window, ends := l.windowAt(s, time.Now())
+	window, ends := s.WindowAt(time.Now())
+	l.windows(s, &window, &ends)
 	e := &entry{at: page{l.scopeOf(s.Scope), window}, scope: s.Scope, ends: ends, written: make(chan struct{})}
 	before := l.charged[e.at]
-	granted, fits := l.fit(s, before)
+	g := l.offer(s, before)
 	name, _ := s.WindowAt(time.Now())
-	e.granted, e.name = granted, l.named(s, name, fits)
-	if !fits {
+	e.granted, e.name = g.totals, l.named(s, name, g.fits)
+	if !g.fits {
 		return grant{Charged: l.charged[e.at], Window: e.name}.Until(ends, time.Now()), nil
 	}
 	l.slices[id], l.currencies[l.currencyOf(s)] = e, currency
 	if l.racesForTotals {
 		l.meet(s.Scope)
 	}
-	l.charged[e.at] = l.add(before, granted)
+	sum := before.Add(e.granted)
+	l.adds(before, e.granted, &sum)
+	l.charged[e.at] = sum
 	close(e.written)
 	return l.grant(e), nil
+}
+
+// An offer is what is granted of a slice, and whether it fits.
+type offer struct {
+	totals
+	fits bool
+}
+
+func (l *ledger) offer(s slice, charged totals) offer {
+	asked := s
+	l.fits(&asked)
+	granted, fits := asked.Fit(charged)
+	g := offer{granted, fits}
+	l.grants(s, charged, &g)
+	return g
 }
 
 func (l *ledger) answerAgain(e *entry, s slice) (grant, error) {

@@ -1,7 +1,6 @@
 package storetest_test
 
 import (
-	"context"
 	"errors"
 	"runtime"
 	"slices"
@@ -34,9 +33,8 @@ func TestSpendOfMemory(t *testing.T) {
 }
 
 func TestBrokenStores(t *testing.T) {
-	require.NoError(t, testEvents(plain(func(*altered) {})), "a store without an optional interface breaks no rule")
-	contracttest.EachBreaksOneRule(t, storetest.EventRules(), slices.Concat(
-		fieldFaults, batchFaults, readFaults, selectionFaults, transactionFaults, feedFaults))
+	require.NoError(t, testEvents(plain, sound), "a store without an optional interface breaks no rule")
+	contracttest.EachBreaksOneRule(t, storetest.EventRules(), brokenEvents())
 }
 
 func TestBrokenDurableStores(t *testing.T) {
@@ -48,8 +46,16 @@ func TestBrokenSpendStores(t *testing.T) {
 	contracttest.EachBreaksOneRule(t, storetest.SpendRules(), spendFaults())
 }
 
-func testEvents(open func() watchdog.EventStore) error {
-	return storetest.Test(func() (watchdog.EventStore, error) { return open(), nil })
+// sound is no fault.
+var sound = before("", func(*call) {})
+
+func brokenEvents() []contracttest.Broken[watchdog.EventStore] {
+	return append(stores(slices.Concat(fieldFaults, batchFaults, readFaults), plain),
+		stores(slices.Concat(selectionFaults, transactionFaults, feedFaults), able)...)
+}
+
+func testEvents(open func(fault) watchdog.EventStore, f fault) error {
+	return storetest.Test(func() (watchdog.EventStore, error) { return open(f), nil })
 }
 
 func testSpend(open func() watchdog.SpendStore) error {
@@ -62,7 +68,7 @@ func TestRacesAreAlwaysFound(t *testing.T) {
 	alwaysFound(t, storetest.SpendRules(), spendFaults(), oneIDTogether, returnTogether, crowdFits)
 }
 
-func alwaysFound[S any](t *testing.T, rules []contract.Rule[S], all []broken[S], races ...string) {
+func alwaysFound[S any](t *testing.T, rules []contract.Rule[S], all []contracttest.Broken[S], races ...string) {
 	t.Helper()
 	for _, b := range all {
 		if !slices.Contains(races, b.Breaks) {
@@ -97,12 +103,7 @@ func TestHangingStore(t *testing.T) {
 	defer contract.SetTimeout(20 * time.Millisecond)()
 	release := make(chan struct{})
 	defer close(release)
-	err := testEvents(plain(func(a *altered) {
-		a.read = func(context.Context, string, string) ([]event, error) {
-			<-release
-			return nil, nil
-		}
-	}))
+	err := testEvents(plain, before("Read", func(*call) { <-release }))
 	require.ErrorContains(t, err, "an aggregate without events is empty, and no error: ")
 	assert.ErrorContains(t, err, "did not return within")
 }
@@ -110,13 +111,7 @@ func TestHangingStore(t *testing.T) {
 // A follower that is not told is found when the time of the check is over.
 func TestMissedEvents(t *testing.T) {
 	defer contract.SetTimeout(200 * time.Millisecond)()
-	err := testEvents(able(func(a *altered) {
-		a.follow = func(ctx context.Context, _ string, ready func(), _ func(event)) error {
-			ready()
-			<-ctx.Done()
-			return ctx.Err()
-		}
-	}))
+	err := testEvents(able, before("Follow", func(c *call) { c.tell = func(event) {} }))
 	require.ErrorContains(t, err, "a follower of all runs is told of each event that is stored from then on, once: ")
 	require.ErrorContains(t, err, "a follower is told of what a transaction stores: ")
 }
@@ -129,11 +124,11 @@ func TestOpenAndCloseErrors(t *testing.T) {
 		return func() (watchdog.EventStore, error) { return nil, flaw }
 	}), flaw)
 
-	unclosed := func(a *altered) { a.close = func() error { return flaw } }
-	err := testEvents(able(unclosed))
+	unclosed := after("Close", func(c *call) { c.err = flaw })
+	err := testEvents(able, unclosed)
 	require.ErrorIs(t, err, flaw)
 	assert.Equal(t, len(storetest.EventRules()), strings.Count(err.Error(), "why it matters: "))
-	err = testSpend(func() watchdog.SpendStore { return able(unclosed)().(*altered) })
+	err = testSpend(func() watchdog.SpendStore { return able(unclosed).(*altered) })
 	require.ErrorIs(t, err, flaw)
 	assert.Equal(t, len(storetest.SpendRules()), strings.Count(err.Error(), "why it matters: "))
 }
@@ -141,25 +136,24 @@ func TestOpenAndCloseErrors(t *testing.T) {
 // A store whose answers are lost while it is busy keeps the rules: a host tries again under the same ID.
 func TestBusySpendStore(t *testing.T) {
 	var calls, inside, lost atomic.Int64
-	busy := func(ctx context.Context, _ string, do func(context.Context) error) error {
+	busy := func(c *call, next func()) {
 		others := inside.Add(1) - 1
 		defer inside.Add(-1)
-		err := do(ctx)
+		next()
 		runtime.Gosched()
-		if err == nil && others > 0 && calls.Add(1)%2 == 0 {
+		if c.err == nil && others > 0 && calls.Add(1)%2 == 0 {
 			lost.Add(1)
-			return errOwn
+			c.err = errOwn
 		}
-		return err
 	}
-	require.NoError(t, testSpend(withFlaw(func(l *ledger) { l.call = busy })))
+	require.NoError(t, testSpend(withFlaw(func(l *ledger) { l.alter = busy })))
 	assert.Positive(t, lost.Load())
 }
 
 func TestRunFailure(t *testing.T) {
 	contracttest.RunFails(t, func() {
-		storetest.Run(t, func(*testing.T) watchdog.EventStore { return fieldFaults[0].Open() })
+		storetest.Run(t, func(*testing.T) watchdog.EventStore { return plain(fieldFaults[0].fault) })
 		storetest.RunDurable(t, func(*testing.T) func() (watchdog.EventStore, error) { return placeFaults[0].Open() })
 		storetest.RunSpend(t, func(*testing.T) watchdog.SpendStore { return fitFaults[0].Open() })
-	}, fieldFaults[0].Breaks, placeFaults[0].Breaks, fitFaults[0].Breaks)
+	}, fieldFaults[0].breaks, placeFaults[0].Breaks, fitFaults[0].Breaks)
 }

@@ -1,0 +1,180 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract/contracttest"
+)
+
+type (
+	event      = watchdog.Event
+	selection  = watchdog.Selection
+	exchange   = watchdog.Exchange
+	memory     = watchdog.Memory
+	alteration = contracttest.Alteration[*call]
+	fault      = contracttest.Fault[*call]
+)
+
+var (
+	around = contracttest.Around[*call]
+	before = contracttest.Before[*call]
+	after  = contracttest.After[*call]
+	fails  = contracttest.Fails[*call]
+	both   = contracttest.Both[*call]
+)
+
+// A call is a call of a method of a store: those of its fields that the method has as arguments and, when the call was
+// made, as results.
+type call struct {
+	method string
+	ctx    context.Context
+	m      *memory
+	err    error
+
+	events   []event // that are appended, read or selected
+	kind, id string
+	s        selection
+	all      []*exchange
+	layers   []string
+	ready    func()
+	tell     func(e event)
+	slice    slice
+	grant    grant
+	unused   totals
+}
+
+func (c *call) Method() string { return c.method }
+
+func (c *call) Return(err error) { c.err = err }
+
+func (c *call) does(method string, alter alteration, do func()) error {
+	c.method = method
+	alter(c, do)
+	return c.err
+}
+
+// stored returns the events of an aggregate.
+func (c *call) stored(kind, id string) []event {
+	events, _ := c.m.Read(context.Background(), kind, id)
+	return events
+}
+
+// ofRun returns the events of run-1.
+func (c *call) ofRun() []event { return c.stored(watchdog.AggregateType, "run-1") }
+
+// selected returns what is selected.
+func (c *call) selected(s selection) []event {
+	events, _ := c.m.Select(context.Background(), s)
+	return events
+}
+
+// A broken store has one flaw, which breaks one rule.
+type broken struct {
+	flaw, breaks string
+	fault
+}
+
+// stores returns the broken stores, with all optional interfaces or without them.
+func stores(all []broken, open func(fault) watchdog.EventStore) (some []contracttest.Broken[watchdog.EventStore]) {
+	for _, b := range all {
+		some = append(some, contracttest.Broken[watchdog.EventStore]{
+			b.flaw, b.breaks, func() watchdog.EventStore { return open(b.fault) },
+		})
+	}
+	return some
+}
+
+// altered is a memory whose calls are altered.
+type altered struct {
+	memory
+	alter alteration
+}
+
+// able returns a store with all optional interfaces.
+func able(f fault) watchdog.EventStore { return &altered{alter: f()} }
+
+// plain returns a store without an optional interface.
+func plain(f fault) watchdog.EventStore { return struct{ watchdog.EventStore }{able(f)} }
+
+func (a *altered) does(method string, c *call, do func()) error {
+	c.m = &a.memory
+	return c.does(method, a.alter, do)
+}
+
+func (a *altered) Append(ctx context.Context, events ...event) error {
+	c := &call{ctx: ctx, events: slices.Clone(events)}
+	return a.does("Append", c, func() { c.err = a.memory.Append(c.ctx, c.events...) })
+}
+
+func (a *altered) Read(ctx context.Context, kind, id string) ([]event, error) {
+	c := &call{ctx: ctx, kind: kind, id: id}
+	err := a.does("Read", c, func() { c.events, c.err = a.memory.Read(c.ctx, c.kind, c.id) })
+	return c.events, err
+}
+
+func (a *altered) Select(ctx context.Context, s selection) ([]event, error) {
+	c := &call{ctx: ctx, s: s}
+	err := a.does("Select", c, func() { c.events, c.err = a.memory.Select(c.ctx, c.s) })
+	return c.events, err
+}
+
+func (a *altered) Transact(ctx context.Context, all ...*exchange) error {
+	c := &call{ctx: ctx, all: all}
+	return a.does("Transact", c, func() { c.err = a.memory.Transact(c.ctx, c.all...) })
+}
+
+func (a *altered) Layers(ctx context.Context, parent string) ([]string, error) {
+	c := &call{ctx: ctx, id: parent}
+	err := a.does("Layers", c, func() { c.layers, c.err = a.memory.Layers(c.ctx, c.id) })
+	return c.layers, err
+}
+
+func (a *altered) Follow(ctx context.Context, id string, ready func(), tell func(event)) error {
+	c := &call{ctx: ctx, id: id, ready: ready, tell: tell}
+	return a.does("Follow", c, func() { c.err = a.memory.Follow(c.ctx, c.id, c.ready, c.tell) })
+}
+
+func (a *altered) Close() error { return a.does("Close", &call{}, func() {}) }
+
+// errOwn is an error of a store that does not say what a rule wants to know.
+var errOwn = errors.New("constraint failed")
+
+// own returns the error, or one of its own in the place of ErrInvalid.
+func own(err error) error {
+	if errors.Is(err, watchdog.ErrInvalid) {
+		return errOwn
+	}
+	return err
+}
+
+// setIf changes a value in some calls: those of the rule that a fault is to break.
+func setIf[T any](which bool, at *T, value T) {
+	if which {
+		*at = value
+	}
+}
+
+// each changes all values of a list.
+func each[T any](all []T, change func(one *T)) {
+	for i := range all {
+		change(&all[i])
+	}
+}
+
+// ignoresContext is a fault in a method.
+func ignoresContext(method string) fault {
+	return before(method, func(c *call) { c.ctx = context.WithoutCancel(c.ctx) })
+}
+
+// looksAtContextLate is a fault in a method that does what it must not do any more.
+func looksAtContextLate(method string) fault {
+	return around(method, func(c *call, next func()) {
+		ctx := c.ctx
+		c.ctx = context.WithoutCancel(ctx)
+		next()
+		c.err = errors.Join(c.err, ctx.Err())
+	})
+}
