@@ -2,48 +2,47 @@ package sessiontest
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 var cancelRules = []rule{
 	{"a session that has not changed is cancelled, as requested",
 		"the run's own watchdog and the operators read the row",
-		func(e *env) {
-			s, c := putSilent(e, homeRun, time.Hour), cancelOf(homeRun)
+		given2(toCancel, func(e *env, s session.Session, c session.CancelRequest) {
 			c.Reason, c.Resumes, c.StopFailed = "watchdog_idle_timeout", 3, true
 			cancelsAs(e, s, c, session.Done)
 			s.Status, s.Reason, s.Resumes, s.StopFailed, s.Claim = session.Cancelled, c.Reason, 3, true, by
 			looksLike(e, s)
-		}},
+		})},
 	{"the events of a cancel are stored with it",
 		"if a session ended and its run has no cancel event, the next start continues the run",
-		func(e *env) {
-			s, c := putSilent(e, homeRun, time.Hour), cancelOf(homeRun)
+		given2(toCancel, func(e *env, s session.Session, c session.CancelRequest) {
 			advisory, terminal := warning(homeRun), cancelEvent("terminal", homeRun, noon.Add(time.Second))
 			c.Events = []watchdog.Event{advisory, terminal}
 			cancelsAs(e, s, c, session.Done)
 			recorded(e, homeRun, advisory.ID, terminal.ID)
-		}},
+		})},
 	{"a cancel with an invalid event is an error and changes nothing",
 		"it is one transaction: nobody could find out why a row without its events was cancelled",
-		func(e *env) {
-			s, c := putSilent(e, homeRun, time.Hour), cancelOf(homeRun)
+		given2(toCancel, func(e *env, s session.Session, c session.CancelRequest) {
 			c.Events = append(c.Events, cancelEvent("", homeRun, noon))
 			outcome, err := e.Store.Cancel(e.Ctx, s, c)
 			invalid(outcome, err)
 			stands(e, s)
-		}},
+		})},
 	{"a cancel without an event is an error and changes nothing",
 		"the row would say that the run was cancelled, and its events that it runs",
-		func(e *env) {
-			s := putSilent(e, homeRun, time.Hour)
+		given(silent, func(e *env, s session.Session) {
 			outcome, err := e.Store.Cancel(e.Ctx, s, session.CancelRequest{By: by, Reason: why})
 			require(outcome == "" && err != nil, "the outcome is %q and the error %w, want an error", outcome, err)
 			looksLike(e, s)
-		}},
+		})},
 	{"a session without events is cancelled like others",
 		"in SQL NULL = NULL is not true: every pass would judge such a session, and none would end it",
 		func(e *env) { cancels(e, putEventless(e), session.Done) }},
@@ -107,4 +106,227 @@ func sparesChanged(e *env, judged session.Session, change func(s *session.Sessio
 func invalid(outcome session.Outcome, err error) {
 	require(outcome == "" && errors.Is(err, watchdog.ErrInvalid),
 		"the outcome is %q and the error %w, want watchdog.ErrInvalid", outcome, err)
+}
+
+// rounds is how often a race is run. One round finds a store without a lock only sometimes.
+const rounds = 20
+
+var raceRules = []rule{
+	{"of eight cancels at once one counts, and only its events are stored",
+		"several sweepers on several hosts may judge one session in the same second",
+		eachRound(func(e *env, round int, s session.Session) {
+			eventOf := func(caller int) string { return fmt.Sprintf("of caller %d in round %d", caller, round) }
+			winner := onlyWinner(session.Changed, func(caller int) (session.Outcome, error) {
+				c := cancelOf(s.RunID)
+				c.Events[0].ID = eventOf(caller)
+				return e.Store.Cancel(e.Ctx, s, c)
+			})
+			recorded(e, s.RunID, eventOf(winner))
+		})},
+	{"of eight cancels at once with one event one counts, and the row is as it requested",
+		"the end of a window has one ID, whoever writes it: that the event is stored does not say by whom",
+		eachRound(func(e *env, _ int, s session.Session) {
+			winner := onlyWinner(session.Changed, func(caller int) (session.Outcome, error) {
+				c := cancelOf(s.RunID)
+				c.By = fmt.Sprint("caller ", caller)
+				return e.Store.Cancel(e.Ctx, s, c)
+			})
+			s.Status, s.Reason, s.Claim = session.Cancelled, why, fmt.Sprint("caller ", winner)
+			stands(e, s, "cancel of "+s.RunID)
+		})},
+	{"if a run ends while it is cancelled, its event and its row say the same",
+		"a run that was ended by its own limit and looks idle is stopped a second time, and resumed by a policy",
+		eachRound(func(e *env, round int, s session.Session) {
+			var outcome session.Outcome
+			contract.StepsAtOnce(2, func(caller int) {
+				if caller == round%2 {
+					appends(e, ownEnd(s.RunID, round%4 < 2))
+					return
+				}
+				for outcome == "" {
+					var err error
+					outcome, err = e.Store.Cancel(e.Ctx, s, cancelOf(s.RunID))
+					if !errors.Is(err, session.ErrLocked) || e.Ctx.Err() != nil { // by the append, which has not committed yet
+						must(err, "cancel %q", s.RunID)
+					}
+				}
+			})
+			agrees(e, s.RunID, outcome)
+		})},
+}
+
+// eachRound puts a silent session for each round, and runs the rounds one after the other.
+func eachRound(run func(e *env, round int, s session.Session)) func(e *env) {
+	return inRounds(func(e *env, round int) { run(e, round, putSilent(e, fmt.Sprint("race-", round), time.Hour)) })
+}
+
+func inRounds(run func(e *env, round int)) func(e *env) {
+	return func(e *env) {
+		for round := range rounds {
+			contract.Part(fmt.Sprint("round ", round), func() { run(e, round) })
+		}
+	}
+}
+
+// onlyWinner makes a call from eight goroutines at once, and returns the only one that was done. The other outcomes are
+// those of losers.
+func onlyWinner(lost session.Outcome, call func(caller int) (session.Outcome, error)) (winner int) {
+	outcomes := make([]session.Outcome, 8)
+	contract.StepsAtOnce(len(outcomes), func(caller int) {
+		outcome, err := call(caller)
+		if errors.Is(err, session.ErrLocked) {
+			outcome, err = lost, nil // by the winner, which may not have committed yet
+		}
+		must(err, "call %d", caller)
+		outcomes[caller] = outcome
+	})
+	won := 0
+	for caller, outcome := range outcomes {
+		require(outcome == lost || outcome == session.Done, "the outcomes are %q", outcomes)
+		if outcome == session.Done {
+			winner = caller
+			won++
+		}
+	}
+	require(won == 1, "the outcomes are %q, want one that is %q", outcomes, session.Done)
+	return winner
+}
+
+// agrees checks that a run has one event, and that its row says what that says.
+func agrees(e *env, runID string, outcome session.Outcome) {
+	require(outcome == session.Done || outcome == session.EndStored,
+		"the outcome is %q, want %q or %q", outcome, session.Done, session.EndStored)
+	events, err := e.Store.Read(e.Ctx, watchdog.AggregateType, runID)
+	must(err, "read the events of %q", runID)
+	require(len(events) == 1, "the run has the events %+v, want one", events)
+	status, reason := session.StoredEnd(events[0])
+	s := look(e, runID)
+	require(s.Status == status && s.Reason == reason,
+		"the event is a %s with %s, and the row says %s with the reason %q",
+		events[0].Type, events[0].Payload, s.Status, string(s.Reason))
+}
+
+var togetherRules = []rule{
+	{"sessions that are cancelled together each have their own row and events",
+		"one that stays active is cancelled again, and one without its event goes on at its next start",
+		given(together, func(e *env, all []session.BatchedCancel) {
+			cancelsAll(e, all, session.Done, session.Done, session.Done)
+			areCancelled(e, all...)
+		})},
+	{"of sessions that are cancelled together one that woke up is left alone, and the others are cancelled",
+		"a page is a second old, and its runs go on meanwhile",
+		given(together, func(e *env, all []session.BatchedCancel) {
+			awake := all[1].Judged
+			awake.LastEventAt = awake.LastEventAt.Add(time.Microsecond)
+			put(e, awake)
+			cancelsAll(e, all, session.Done, session.Changed, session.Done)
+			areCancelled(e, all[0], all[2])
+			stands(e, awake)
+		})},
+	{"of sessions that are cancelled together one that is claimed is left alone, and the others are cancelled",
+		"another sweeper is stopping its agents",
+		given(together, func(e *env, all []session.BatchedCancel) {
+			s := all[2].Judged
+			claims(e, s, "pass-2", session.Done)
+			cancelsAll(e, all, session.Done, session.Done, session.Taken)
+			areCancelled(e, all[:2]...)
+			s.Claim = "pass-2"
+			stands(e, s)
+		})},
+	{"of sessions that are cancelled together one whose end is stored has that end, at the latest after a cancel alone",
+		"the events and the row of a run name one reason",
+		given(together, func(e *env, all []session.BatchedCancel) {
+			s := all[0].Judged
+			appends(e, ownEnd(s.RunID, true))
+			cancelsAll(e, all, session.EndStored, session.Done, session.Done)
+			outcome, err := e.Store.Cancel(e.Ctx, s, all[0].Request)
+			must(err, "cancel %q alone", s.RunID)
+			require(outcome == session.EndStored || outcome == session.Changed, "alone the outcome is %q", outcome)
+			agrees(e, s.RunID, session.EndStored)
+			areCancelled(e, all[1:]...)
+		})},
+	{"of sessions that are cancelled together none is if an event is invalid",
+		"the sweeper takes an error for a transaction that was rolled back, or whose answer was lost",
+		given(together, func(e *env, all []session.BatchedCancel) {
+			all[2].Request.Events = []watchdog.Event{cancelEvent("", all[2].Judged.RunID, noon)}
+			_, err := contract.Optional[session.BatchCanceller](e).CancelAll(e.Ctx, all)
+			require(errors.Is(err, watchdog.ErrInvalid), "the error is %w, want watchdog.ErrInvalid", err)
+			for _, c := range all {
+				stands(e, c.Judged)
+			}
+		})},
+	{"of eight that cancel the same sessions together one cancels each, and only its events are stored",
+		"several sweepers on several hosts may have the same page",
+		inRounds(func(e *env, round int) { onlyOneCancels(e, putTogether(e, round)) })},
+}
+
+func together(e *env) []session.BatchedCancel { return putTogether(e, 0) }
+
+// putTogether writes three sessions to be cancelled, others in each round.
+func putTogether(e *env, round int) []session.BatchedCancel {
+	now := clockOf(e)
+	var all []session.Session
+	for i := range 3 {
+		all = append(all, silentSession(fmt.Sprintf("run-%d-%d", round, i), now, time.Duration(i+1)*time.Hour))
+	}
+	put(e, all...)
+	return batchOf(all)
+}
+
+func batchOf(all []session.Session) (batch []session.BatchedCancel) {
+	for _, s := range all {
+		batch = append(batch, session.BatchedCancel{Judged: s, Request: cancelOf(s.RunID)})
+	}
+	return batch
+}
+
+// cancelsAll checks the outcomes. Of a session that is not cancelled nothing may have been decided.
+func cancelsAll(e *env, all []session.BatchedCancel, want ...session.Outcome) {
+	outcomes, err := contract.Optional[session.BatchCanceller](e).CancelAll(e.Ctx, all)
+	must(err, "cancel %d sessions together", len(all))
+	same := slices.EqualFunc(outcomes, want, func(got, want session.Outcome) bool {
+		return got == want || got == "" && want != session.Done
+	})
+	require(same, "the outcomes are %q, want %q", outcomes, want)
+}
+
+// areCancelled checks that sessions were cancelled as requested.
+func areCancelled(e *env, all ...session.BatchedCancel) {
+	for _, c := range all {
+		s := c.Judged
+		s.Status, s.Reason, s.Claim = session.Cancelled, c.Request.Reason, c.Request.By
+		stands(e, s, eventIDs(c.Request.Events)...)
+	}
+}
+
+// onlyOneCancels cancels the sessions from eight goroutines at once, each in another order.
+func onlyOneCancels(e *env, all []session.BatchedCancel) {
+	batch := contract.Optional[session.BatchCanceller](e)
+	var outcomes [8]map[string]session.Outcome
+	contract.StepsAtOnce(len(outcomes), func(caller int) {
+		own := slices.Clone(all)
+		for i := range own {
+			own[i].Request.By = fmt.Sprint("caller ", caller)
+		}
+		if caller%2 == 1 {
+			slices.Reverse(own)
+		}
+		decided, err := batch.CancelAll(e.Ctx, own)
+		must(err, "cancel %d sessions together", len(own))
+		outcomes[caller] = map[string]session.Outcome{}
+		for i, outcome := range decided {
+			outcomes[caller][own[i].Judged.RunID] = outcome
+		}
+	})
+	for _, c := range all {
+		won := 0
+		for caller, decided := range outcomes {
+			if decided[c.Judged.RunID] == session.Done {
+				won++
+				c.Request.By = fmt.Sprint("caller ", caller)
+			}
+		}
+		require(won == 1, "%d of %d calls cancelled run %s: %q", won, len(outcomes), c.Judged.RunID, outcomes)
+		areCancelled(e, c)
+	}
 }

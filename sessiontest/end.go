@@ -31,13 +31,12 @@ var endRules = []rule{
 		func(e *env) { endsEach(e, 1) }},
 	{"a session that has ended keeps its end",
 		"of cancel and finish the first counts: if the watchdog overwrote a cancel, its reason would be lost",
-		func(e *env) {
-			s := putSilent(e, homeRun, time.Hour)
+		given(silent, func(e *env, s session.Session) {
 			s.Status, s.Reason = session.Cancelled, why
 			put(e, s)
 			finish(e, homeRun)
 			looksLike(e, s)
-		}},
+		})},
 	{"the last event of a session that ended is as old as the caller says, by the clock of the store",
 		"if a host's clock is two minutes slow, its sessions would have ended before they began",
 		func(e *env) {

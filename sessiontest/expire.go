@@ -11,13 +11,12 @@ import (
 var expireRules = []rule{
 	{"a lease that was renewed since it was observed does not expire",
 		"between the last look and the end of a lease its process may write",
-		func(e *env) {
-			l, s := vouchedFor(e, session.Freshness{Activity: time.Hour})
+		given2(vouching(session.Freshness{Activity: time.Hour}), func(e *env, l session.Lease, s session.Session) {
 			next := vouch(e, l, l.Vouched+time.Second)
 			expires(e, l, false, 1)
 			leaseIs(e, next)
 			looksLike(e, s)
-		}},
+		})},
 	{"a lease that is not there has expired",
 		"two sweepers may expire one lease, and the second finds nothing",
 		func(e *env) { expires(e, session.Lease{ID: "unknown", Beat: 1}, true, 0) }},
@@ -35,10 +34,9 @@ var expireRules = []rule{
 		}},
 	{"a session whose last activity was before its attach keeps the time of that",
 		"an attach is a sign of life, too",
-		func(e *env) {
-			l, s := vouchedFor(e, session.Freshness{Activity: 0})
+		given2(vouching(session.Freshness{Activity: 0}), func(e *env, l session.Lease, s session.Session) {
 			leaves(e, l, s, s.LastEventAt)
-		}},
+		})},
 	{"a session without events leaves its lease with its first",
 		"in SQLite the greater one of NULL and a time is NULL",
 		func(e *env) {
@@ -49,8 +47,7 @@ var expireRules = []rule{
 		}},
 	{"a session that left its lease is judged by its own threshold again, and others by the query's",
 		"nobody else ends the sessions of a dead process",
-		func(e *env) {
-			now := clockOf(e)
+		given(clockOf, func(e *env, now time.Time) {
 			long := withThreshold(silentSession("long", now, 30*time.Minute), time.Hour)
 			short := withThreshold(silentSession("short", now, 5*time.Minute), time.Minute)
 			usual := silentSession("usual", now, time.Hour)
@@ -62,7 +59,7 @@ var expireRules = []rule{
 			expires(e, l, true, 0)
 			findsOnly(e, "usual", "short")
 			looksLike(e, long)
-		}},
+		})},
 	{"an expired lease takes only its own active sessions with it, and is deleted after the last",
 		"leases of dead processes would pile up, and each of them is observed at every promise",
 		func(e *env) {
@@ -80,13 +77,12 @@ var expireRules = []rule{
 		}},
 	{"an unreadable session leaves its lease like others",
 		"it would keep the lease of a dead process for ever",
-		func(e *env) {
-			l, s := vouchedFor(e, session.Freshness{Activity: time.Hour})
+		given2(vouching(session.Freshness{Activity: time.Hour}), func(e *env, l session.Lease, s session.Session) {
 			attachUnder(e, l.ID, "run-2")
 			spoil(e, s.RunID)
 			expires(e, l, true, 0)
 			noLease(e, l.ID)
-		}},
+		})},
 	{"sessions leave an expired lease in batches, whatever beat the later calls name",
 		"ten thousand rows in one transaction would hold up all others",
 		func(e *env) {
@@ -99,8 +95,7 @@ var expireRules = []rule{
 		}},
 	{"a lease that has expired never lives again",
 		"its process begins another, and knows from then on that its runs may have been cancelled",
-		func(e *env) {
-			l, left := expireMost(e)
+		given2(expireMost, func(e *env, l session.Lease, left session.Session) {
 			next := l
 			next.Beat++
 			refused("BeginLease", e.Store.BeginLease(e.Ctx, l))
@@ -108,11 +103,10 @@ var expireRules = []rule{
 			l.Expired = true
 			leaseIs(e, l)
 			looksLike(e, left)
-		}},
+		})},
 	{"nothing is attached under a lease that does not live, and nothing freshened",
 		"the run would be guarded by nobody: the process thinks that its lease lives, and sweepers know that it does not",
-		func(e *env) {
-			l, left := expireMost(e)
+		given2(expireMost, func(e *env, l session.Lease, left session.Session) {
 			for _, lease := range []string{l.ID, "unknown"} {
 				for _, runID := range []string{left.RunID, "new"} {
 					_, _, err := e.Store.Attach(e.Ctx, underLease(newSession(runID), lease))
@@ -124,17 +118,16 @@ var expireRules = []rule{
 				require(err != nil, "the new run has the row %+v", s)
 				looksLike(e, left)
 			}
-		}},
+		})},
 	{"a keeper claims back the sessions that still name its expired lease",
 		"a process that was stopped for a minute and goes on has its runs again",
-		func(e *env) {
-			l, left := expireMost(e)
+		given2(expireMost, func(e *env, l session.Lease, left session.Session) {
 			left.Lease, left.Activity, left.Silence = begin(e, awayLease).ID, time.Second, 0
 			freshens(e, awayLease, activity(left, left.Activity))
 			expires(e, l, true, 0)
 			looksLike(e, left)
 			leads(e, awayLease, attemptsOf([]session.Session{left})...)
-		}},
+		})},
 	{"a session that still names an expired lease is not stalled, and is not cancelled",
 		"its silence is not vouched for any more, and the database's clock does not count yet",
 		func(e *env) {
@@ -194,4 +187,119 @@ func onlyNamed(e *env, l session.Lease) string {
 	must(err, "read the sessions of %s", l.ID)
 	require(len(left) == 1, "%d sessions still name the lease, want 1", len(left))
 	return left[0].RunID
+}
+
+var expiredRules = []rule{
+	{"a session that left an expired lease says which, whoever reads it, and no other does",
+		"every sweeper ends it because its process died, and says what was seen of that",
+		func(e *env) {
+			live := attachLeased(e, awayLease, "live")
+			l, s := vouchedFor(e, session.Freshness{Activity: time.Hour})
+			l = expireSeen(e, l)
+			namesExpired(look(e, s.RunID), l)
+			namesExpired(findsOne(e), l)
+			if _, ok := e.Store.(session.Lister); ok {
+				for _, listed := range list(e, session.ListQuery{}).Sessions {
+					if listed.RunID == s.RunID {
+						namesExpired(listed, l)
+					}
+				}
+			}
+			namesExpired(look(e, live.RunID), session.Lease{})
+		}},
+	{"a session that leaves an expired lease late says which, too",
+		"its row was locked, or there were too many for one transaction",
+		given2(expireMost, func(e *env, l session.Lease, left session.Session) {
+			l.Looks, l.RenewedAt = 5, noon
+			namesExpired(left, session.Lease{})
+			expires(e, l, true, 0)
+			namesExpired(look(e, left.RunID), l)
+		})},
+	{"a session that is claimed back forgets the lease that expired, for good",
+		"its process lives: if it is silent after that, it is not because it died",
+		func(e *env) {
+			expireOne(e, "back")
+			begin(e, awayLease)
+			freshens(e, awayLease, session.Freshness{RunID: "back", Attempt: 1, Activity: time.Second})
+			namesExpired(look(e, "back"), session.Lease{})
+			finish(e, "back")
+			namesExpired(look(e, "back"), session.Lease{})
+		}},
+	{"the next attempt of a session knows no lease that expired",
+		"the process of the attempt before died, and this one may live",
+		func(e *env) {
+			expireOne(e, "again")
+			namesExpired(attach(e, newSession("again")), session.Lease{})
+			namesExpired(look(e, "again"), session.Lease{})
+		}},
+	{"a session keeps the lease that expired while it is claimed and warned, and when it was cancelled",
+		"a sweeper that dies between claim and cancel leaves it to another, and a cancel in doubt is looked up",
+		func(e *env) {
+			for runID, call := range map[string]func(judged session.Session){
+				"warned":  func(s session.Session) { warns(e, s, session.Done) },
+				"claimed": func(s session.Session) { claims(e, s, by, session.Done) },
+				"kept":    func(s session.Session) { cancels(e, s, session.Done) },
+			} {
+				l := expireOne(e, runID)
+				call(look(e, runID))
+				namesExpired(look(e, runID), l)
+			}
+		}},
+}
+
+// expireOne attaches to a run under a lease and expires that.
+func expireOne(e *env, runID string) session.Lease {
+	l := begin(e, homeLease)
+	attachUnder(e, homeLease, runID)
+	return expireSeen(e, l)
+}
+
+// expireSeen expires a lease as a sweeper does which looked at it four times. It does not say that the session is lost.
+func expireSeen(e *env, l session.Lease) session.Lease {
+	l.Looks, l.RenewedAt = 4, noon.Add(123456*time.Microsecond)
+	expires(e, l, true, 0)
+	return l
+}
+
+// namesExpired checks which expired lease a row names; that with a zero ID is none.
+func namesExpired(s session.Session, want session.Lease) {
+	got := s.Expired
+	require(got.ID == want.ID && got.Looks == want.Looks && got.RenewedAt.Equal(want.RenewedAt),
+		"%s, in attempt %d, names the expired lease %+v, want %q after %d looks, renewed at %v",
+		s.RunID, s.Attempt, got, want.ID, want.Looks, want.RenewedAt)
+}
+
+var lostRules = []rule{
+	{"a session is lost if its process was, until a process takes it up or it ends",
+		"sweepers end the sessions of a process that was seen to die without a cap, and those of one that stopped with it",
+		func(e *env) {
+			leaveAll(e, true, "claimed", "attached", "ended", "left")
+			begin(e, awayLease)
+			attach(e, newSession("attached"))
+			freshens(e, awayLease, session.Freshness{RunID: "claimed", Attempt: 1, Activity: time.Second})
+			finish(e, "ended")
+			areLost(e, false, "claimed", "attached", "ended")
+			areLost(e, true, "left")
+		}},
+	{"a session that was not lost with its lease is not lost",
+		"what stopped, or was seen to die with a whole fleet, is ended as slowly as what only looks stalled",
+		func(e *env) { leaveAll(e, false, "stopped") }},
+}
+
+// leaveAll attaches runs under a lease, expires it, and checks whether they are lost.
+func leaveAll(e *env, lost bool, runIDs ...string) {
+	l := begin(e, homeLease)
+	for _, runID := range runIDs {
+		attachUnder(e, homeLease, runID)
+	}
+	l.Lost = lost
+	expires(e, l, true, 0)
+	areLost(e, lost, runIDs...)
+}
+
+func areLost(e *env, want bool, runIDs ...string) {
+	for _, runID := range runIDs {
+		s := look(e, runID)
+		require(s.Lost == want, "run %s is lost: %v, want %v", runID, s.Lost, want)
+	}
 }

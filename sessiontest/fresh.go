@@ -35,14 +35,13 @@ var freshRules = []rule{
 		}},
 	{"freshening puts a session without a lease into the lease, with its first activity",
 		"after its process was taken for dead, a keeper claims its rows back like this",
-		func(e *env) {
-			s := putSilent(e, homeRun, time.Hour)
+		given(silent, func(e *env, s session.Session) {
 			s.Lease = begin(e, homeLease).ID
 			for _, s.Activity = range []time.Duration{session.NoActivity, time.Second} {
 				freshens(e, homeLease, activity(s, s.Activity))
 				looksLike(e, s)
 			}
-		}},
+		})},
 	{"freshening takes a session over from another lease, whatever its activity was by that lease's clock",
 		"the clock of each lease begins at zero: an activity by one says nothing about an activity by another",
 		func(e *env) {

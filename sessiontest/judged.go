@@ -13,6 +13,9 @@ func cancelOf(runID string) session.CancelRequest {
 	}
 }
 
+// toCancel writes a silent session, and returns it with a cancel of it.
+func toCancel(e *env) (session.Session, session.CancelRequest) { return silent(e), cancelOf(homeRun) }
+
 func cancelEvent(id, runID string, at time.Time) watchdog.Event {
 	return watchdog.Event{
 		ID: id, AggregateType: watchdog.AggregateType, AggregateID: runID, Type: watchdog.EventCancel,

@@ -2,6 +2,7 @@ package sessiontest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,14 +16,12 @@ import (
 var listRules = []rule{
 	{"sessions are listed in the order in which they were made, the newest first",
 		"who looks at a page wants to see what runs now",
-		func(e *env) {
-			all := putListed(e)
+		given(putListed, func(e *env, all []string) {
 			lists(e, session.ListQuery{}, all...)
-		}},
+		})},
 	{"sessions are listed by whether they are active",
 		"a page shows what runs apart from what has ended",
-		func(e *env) {
-			all := putListed(e)
+		given(putListed, func(e *env, all []string) {
 			var live, ended []string
 			for _, runID := range all {
 				if strings.Contains(runID, "ended") {
@@ -34,17 +33,16 @@ var listRules = []rule{
 			lists(e, session.ListQuery{Live: true}, live...)
 			lists(e, session.ListQuery{Ended: true}, ended...)
 			lists(e, session.ListQuery{Live: true, Ended: true}, all...)
-		}},
+		})},
 	{"sessions are listed by parent, host and reason, exactly as they are written",
 		"an operator asks for the steps of a run, the runs of a host, and what was idle",
-		func(e *env) {
-			putListed(e)
+		given(putListed, func(e *env, _ []string) {
 			lists(e, session.ListQuery{Parent: "run-1"}, "6 ended", "3", "0 ended")
 			lists(e, session.ListQuery{Parent: "run-_"})
 			lists(e, session.ListQuery{Host: "host-2"}, "5", "4 ended", "1")
 			lists(e, session.ListQuery{Host: "HOST-2"})
 			lists(e, session.ListQuery{Reason: why}, "2 ended", "0 ended")
-		}},
+		})},
 	{"sessions whose command failed are listed by that, and not as complete",
 		"who asks what failed in the night does not want to read all that went well",
 		func(e *env) {
@@ -70,29 +68,26 @@ var listRules = []rule{
 		}},
 	{"the conditions of a list must all hold",
 		"with one of them only, a page of a host would show the runs of all",
-		func(e *env) {
-			putListed(e)
+		given(putListed, func(e *env, _ []string) {
 			lists(e, session.ListQuery{Live: true, Host: "host-2"}, "5", "1")
 			lists(e, session.ListQuery{Ended: true, Parent: "run-1", Reason: why, Host: host}, "0 ended")
 			lists(e, session.ListQuery{Live: true, Reason: why})
-		}},
+		})},
 	{"pages of a list follow each other without a gap and without a repeat",
 		"sessions that were made at one moment must not hide each other",
-		func(e *env) {
-			all := putListed(e)
+		given(putListed, func(e *env, all []string) {
 			for _, limit := range []int{1, 2, 3, len(all)} {
 				found, _ := listPages(e, limit, len(all))
 				require(slices.Equal(found, all), "pages of %d have %q, want %q", limit, found, all)
 			}
-		}},
+		})},
 	{"the next page of a list follows the last session, whatever was made meanwhile",
 		"with an offset a page would repeat a session for each new one",
-		func(e *env) {
-			all := putListed(e)
+		given(putListed, func(e *env, all []string) {
 			first := list(e, session.ListQuery{Limit: 3})
 			attach(e, newSession("new"))
 			lists(e, session.ListQuery{After: first.Next}, all[3:]...)
-		}},
+		})},
 	{"a listed session is as its row is",
 		"a page of a run must not say something else than the list",
 		func(e *env) {
@@ -107,15 +102,14 @@ var listRules = []rule{
 		}},
 	{"an unreadable session is reported on its page, and hides no other",
 		"one bad row must not make a page empty",
-		func(e *env) {
-			all := putListed(e)
+		given(putListed, func(e *env, all []string) {
 			spoil(e, all[3])
 			found, unread := listPages(e, 2, len(all))
 			want := slices.Delete(slices.Clone(all), 3, 4)
 			require(slices.Equal(found, want) && len(unread) == 1,
 				"listed are %q, want %q; unreadable %q", found, want, unread)
 			unreadable(unread[0], all[3])
-		}},
+		})},
 	{"a limit of less than 1, and an After that is not the end of a page, are errors",
 		"an empty page would look as if nothing ran",
 		func(e *env) {
@@ -188,4 +182,72 @@ func putListed(e *env) []string {
 	put(e, rows...)
 	slices.Reverse(rows)
 	return names(rows)
+}
+
+var listenRules = []rule{
+	{"a listener is notified of each cancel",
+		"a live run on another host must end when it is cancelled, and not at the next poll of that host",
+		listened(func(e *env, told <-chan string) {
+			for i, runID := range oddIDs {
+				s, c := putSilent(e, runID, time.Hour), cancelOf(runID)
+				c.Events[0].ID = fmt.Sprint("cancel ", i)
+				cancelsAs(e, s, c, session.Done)
+				receives(e, told, runID)
+			}
+		})},
+	{"a listener is not notified of a cancel that changed nothing",
+		"every pass would disturb a run that continued",
+		listened(func(e *env, told <-chan string) {
+			awake, stalled := putSilent(e, "awake", time.Minute), putSilent(e, "stalled", time.Hour)
+			awake.Attempt++
+			cancels(e, awake, session.Changed)
+			cancels(e, stalled, session.Done)
+			receives(e, told, "stalled")
+		})},
+	{"listening ends with its context",
+		"a process that stops must not have to wait for a cancel",
+		func(e *env) { listening(e, func(<-chan string) {}) }},
+}
+
+// listened is a check while the store listens.
+func listened(check func(e *env, told <-chan string)) func(e *env) {
+	return func(e *env) {
+		listening(e, func(told <-chan string) { check(e, told) })
+	}
+}
+
+// listening runs a check while the store listens, and then checks that listening ends.
+func listening(e *env, check func(told <-chan string)) {
+	listener := contract.Optional[session.Listener](e)
+	ctx, cancel := context.WithCancel(e.Ctx)
+	defer cancel()
+	ready, ended, told := make(chan struct{}), make(chan error, 1), make(chan string, 2*len(oddIDs))
+	go func() {
+		ended <- listener.Listen(ctx, func() { close(ready) }, func(runID string) { told <- runID })
+	}()
+	select {
+	case <-ready:
+	case err := <-ended:
+		require(false, "listening ended before it was ready: %w", err)
+	case <-e.Ctx.Done():
+		require(false, "listening never became ready")
+	}
+	failure := contract.Catch(func() { check(told) })
+	cancel()
+	select {
+	case err := <-ended:
+		must(failure, "while the store listens")
+		require(err == nil || errors.Is(err, context.Canceled), "listening ended with %w", err)
+	case <-e.Ctx.Done():
+		contract.Fail(errors.Join(failure, errors.New("listening did not end with its context")))
+	}
+}
+
+func receives(e *env, told <-chan string, want string) {
+	select {
+	case runID := <-told:
+		require(runID == want, "the listener was told %q, want %q", runID, want)
+	case <-e.Ctx.Done():
+		require(false, "the listener was not told of the cancel of %q", want)
+	}
 }

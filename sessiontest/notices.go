@@ -17,6 +17,11 @@ type outbox struct {
 	session.Outbox
 }
 
+// alerts opens an outbox with so many alerts.
+func alerts(n int) func(e *env) outbox {
+	return func(e *env) outbox { return openOutbox(e, n) }
+}
+
 // openOutbox returns the store's outbox, with so many alerts, or skips the rule if there is none that is on.
 func openOutbox(e *env, alerts int) outbox {
 	box := outbox{e, contract.Optional[session.Outbox](e)}

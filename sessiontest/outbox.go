@@ -5,46 +5,45 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 var outboxRules = []rule{
 	{"the end of a window is a notice, whoever stores it",
 		"a stop that nobody is told of is found the next morning",
-		func(e *env) {
-			box := openOutbox(e, 0)
+		given(alerts(0), func(e *env, box outbox) {
 			s := attach(e, newSession("cancelled"))
 			appends(e, ownEnd("stopped", false))
 			appends(e, ownEnd("completed", true))
 			cancels(e, s, session.Done)
 			claimsIDs(box, "cancel of stopped", "cancel of completed", "cancel of cancelled")
-		}},
+		})},
 	{"the end of a window that is decided in a transaction is a notice",
 		"most ends are: a run writes its own so",
-		func(e *env) {
-			box := openOutbox(e, 0)
+		given(alerts(0), func(e *env, box outbox) {
 			transacts(e, warning(homeRun), ownEnd(homeRun, false))
 			transacts(e, ownEnd("decided", true))
 			claimsIDs(box, "cancel of "+homeRun, "cancel of decided")
-		}},
+		})},
 	{"the ends of sessions that are cancelled together are notices",
 		"a sweeper that finds a dead host cancels all of its runs so",
-		func(e *env) {
-			box := openOutbox(e, 0)
+		given(alerts(0), func(e *env, box outbox) {
 			var all []session.Session
 			for i := range 3 {
 				all = append(all, attach(e, newSession(fmt.Sprint("together-", i))))
 			}
 			cancelsAll(e, batchOf(all), session.Done, session.Done, session.Done)
 			claimsIDs(box, "cancel of together-0", "cancel of together-1", "cancel of together-2")
-		}},
+		})},
 	{"an end that is stored already is not a notice again",
 		"a host that starts again stores its end again, and nobody wants to be called for each start",
-		func(e *env) {
-			box := openOutbox(e, 0)
+		given(alerts(0), func(e *env, box outbox) {
 			s, own := attach(e, newSession(homeRun)), ownEnd(homeRun, true)
 			appends(e, own, own)
 			claimsIDs(box, own.ID)
@@ -53,21 +52,19 @@ var outboxRules = []rule{
 			transacts(e, own, own)
 			cancels(e, s, session.EndStored)
 			claimsIDs(box)
-		}},
+		})},
 	{"no other event is a notice",
 		"who is told of every warning reads none",
-		func(e *env) {
-			box := openOutbox(e, 0)
+		given(alerts(0), func(e *env, box outbox) {
 			foreign, extend := ownEnd(homeRun, true), ownEnd(homeRun, false)
 			foreign.ID, foreign.AggregateType = "foreign", "another"
 			extend.ID, extend.Type = "extend", watchdog.EventExtend
 			appends(e, warning(homeRun), foreign, extend)
 			claimsIDs(box)
-		}},
+		})},
 	{"an end that was not stored is not a notice",
 		"who is told that a run was stopped starts it again, beside the one that goes on",
-		func(e *env) {
-			box := openOutbox(e, 0)
+		given(alerts(0), func(e *env, box outbox) {
 			s, second := attach(e, newSession("awake")), warning(homeRun)
 			second.Type = ""
 			err := e.Store.Append(e.Ctx, ownEnd(homeRun, false), second)
@@ -75,11 +72,10 @@ var outboxRules = []rule{
 			s.Attempt++
 			cancels(e, s, session.Changed)
 			claimsIDs(box)
-		}},
+		})},
 	{"a notice says what the event is, and when it was put by the database's clock",
 		"whoever gets it looks for the run, and drops what is too old",
-		func(e *env) {
-			box := openOutbox(e, 0)
+		given(alerts(0), func(e *env, box outbox) {
 			for i, runID := range oddIDs {
 				end := ownEnd(runID, false)
 				if end.ID = runID; len(runID) > watchdog.MaxEventID {
@@ -89,20 +85,18 @@ var outboxRules = []rule{
 					ID: end.ID, AggregateType: end.AggregateType, AggregateID: runID, Type: end.Type, Tries: 1,
 				}, func() { appends(e, end) })
 			}
-		}},
+		})},
 	{"a notice that is put is claimed as it was put",
 		"an alert names what it is about",
-		func(e *env) {
-			box := openOutbox(e, 0)
+		given(alerts(0), func(e *env, box outbox) {
 			put, want := alertOf("alert-1"), alertOf("alert-1")
 			put.CreatedAt, put.Tries, put.Waited = noon, 7, time.Hour
 			want.Tries = 1
 			putNow(box, want, func() { puts(box, put) })
-		}},
+		})},
 	{"a notice whose ID is there is not put again",
 		"an alert is put by each sweeper that finds its reason, in each of its passes",
-		func(e *env) {
-			box := openOutbox(e, 0)
+		given(alerts(0), func(e *env, box outbox) {
 			first, other := alertOf("alert-1"), alertOf("alert-1")
 			other.Type = "another"
 			puts(box, first, other)
@@ -111,61 +105,54 @@ var outboxRules = []rule{
 			require(got.Type == first.Type, "claimed is %+v, want one of type %s", got, first.Type)
 			puts(box, other)
 			claimsIDs(box)
-		}},
+		})},
 	{"if one of several notices is invalid none is put",
 		"the caller repeats the call, and does not know which it has to leave out",
-		func(e *env) {
-			box := openOutbox(e, 0)
+		given(alerts(0), func(e *env, box outbox) {
 			err := box.PutNotices(e.Ctx, alertOf("alert-1"), alertOf(""))
 			require(errors.Is(err, watchdog.ErrInvalid), "the error is %w, want watchdog.ErrInvalid", err)
 			claimsIDs(box)
-		}},
+		})},
 	{"notices are claimed in the order in which they were put, at most so many",
 		"who is told late is told of the oldest first",
-		func(e *env) {
-			box := openOutbox(e, 7)
+		given(alerts(7), func(e *env, box outbox) {
 			claimsSome(box, 3, time.Hour, "alert-0", "alert-1", "alert-2")
 			claimsSome(box, 3, time.Hour, "alert-3", "alert-4", "alert-5")
 			claimsSome(box, 3, time.Hour, "alert-6")
-		}},
+		})},
 	{"no call claims a notice while another claim of it lasts",
 		"its receiver would be told twice for each slow answer",
-		func(e *env) {
-			box := openOutbox(e, 1)
+		given(alerts(1), func(e *env, box outbox) {
 			claimsIDs(box, "alert-0")
 			claimsIDs(box)
-		}},
+		})},
 	{"a notice is due again when its claim is over, and says how often it was claimed",
 		"whoever claimed it may have been killed",
-		func(e *env) {
-			box := openOutbox(e, 1)
+		given(alerts(1), func(e *env, box outbox) {
 			for tries := 1; tries <= 3; tries++ {
 				got := claimNotices(box, 1, 0)
 				require(len(got) == 1 && got[0].Tries == tries, "claimed are %+v, want one with %d tries", got, tries)
 			}
-		}},
+		})},
 	{"what was never claimed is claimed before what was",
 		"a receiver that is down does not hold up word of a run that has just stopped",
-		func(e *env) {
-			box := openOutbox(e, 3)
+		given(alerts(3), func(e *env, box outbox) {
 			claimsSome(box, 2, 0, "alert-0", "alert-1")
 			claimsSome(box, 3, time.Hour, "alert-2", "alert-0", "alert-1")
-		}},
+		})},
 	{"a finished notice does not come again, whoever claimed it last",
 		"the answer of a slow receiver can come when another has claimed the notice",
-		func(e *env) {
-			box := openOutbox(e, 3)
+		given(alerts(3), func(e *env, box outbox) {
 			first := claimNotices(box, 2, 0)
 			claimsSome(box, 10, 0, "alert-2", "alert-0", "alert-1")
 			finishNotices(box, append(first, alertOf("never put"))...)
 			finishNotices(box, first...)
 			finishNotices(box)
 			claimsSome(box, 10, time.Hour, "alert-2")
-		}},
+		})},
 	{"a delayed notice is due again when its pause is over, and not when its claim is",
 		"the pauses grow while a receiver is down",
-		func(e *env) {
-			box := openOutbox(e, 2)
+		given(alerts(2), func(e *env, box outbox) {
 			delays := func(id string, lasts, pause time.Duration) {
 				claimed := claimNotices(box, 1, lasts)
 				require(len(claimed) == 1 && claimed[0].ID == id, "claimed are %q, want %q", idsOf(claimed), id)
@@ -174,11 +161,10 @@ var outboxRules = []rule{
 			delays("alert-0", time.Hour, 0)
 			delays("alert-1", 0, time.Hour)
 			claimsIDs(box, "alert-0")
-		}},
+		})},
 	{"a notice says how long its delays are in all, and counts neither its age nor its claims",
 		"a clock that was wrong when it was put would have it dropped too early, or kept for years",
-		func(e *env) {
-			box := openOutbox(e, 0)
+		given(alerts(0), func(e *env, box outbox) {
 			puts(box, alertOf("delayed"))
 			var waited time.Duration
 			for range 3 {
@@ -191,7 +177,7 @@ var outboxRules = []rule{
 				}
 			}
 			claimsWaited(box, waited)
-		}},
+		})},
 	{"delays that are longer in all than a duration can say are as long as it can",
 		"a sum that wraps around is of less than no time, and the notice is kept for ever",
 		func(e *env) {
@@ -220,28 +206,25 @@ var outboxRules = []rule{
 		}},
 	{"a delay after another claim changes nothing",
 		"a sender that was stopped for an hour would take the notice from the one that has it now",
-		func(e *env) {
-			box := openOutbox(e, 1)
+		given(alerts(1), func(e *env, box outbox) {
 			old := claimsOne(box, 0)
 			claimsIDs(box, "alert-0")
 			delay(box, old, 0)
 			claimsIDs(box)
-		}},
+		})},
 	{"to claim fewer than one or for less than no time, and a pause of less than none, are errors",
 		"no notice, and one that is always due, look like an outbox that is empty or broken",
-		func(e *env) {
-			box := openOutbox(e, 1)
+		given(alerts(1), func(e *env, box outbox) {
 			_, none := box.ClaimNotices(e.Ctx, 0, time.Hour)
 			_, negative := box.ClaimNotices(e.Ctx, 1, -1)
 			before := box.DelayNotice(e.Ctx, session.Notice{ID: "alert-0"}, -1)
 			require(none != nil && negative != nil && before != nil,
 				"of these errors one is nil: %w, %w, %w", none, negative, before)
 			claimsIDs(box, "alert-0")
-		}},
+		})},
 	{"a call on the outbox with a done context changes nothing and returns the context's error",
 		"a sender that stops must not take notices with it",
-		func(e *env) {
-			box := openOutbox(e, 1)
+		given(alerts(1), func(e *env, box outbox) {
 			n := alertOf("alert-0")
 			for name, call := range map[string]func(context.Context) error{
 				"PutNotices":    func(ctx context.Context) error { return box.PutNotices(ctx, alertOf("too late")) },
@@ -252,5 +235,105 @@ var outboxRules = []rule{
 				withDoneContexts(e, name, call)
 			}
 			claimsIDs(box, n.ID)
+		})},
+}
+
+var outboxRaceRules = []rule{
+	{"of eight that claim at once no two have the same notice, and no notice is left",
+		"each host of a fleet has its sender",
+		given(alerts(0), func(e *env, box outbox) {
+			for round := range rounds {
+				contract.Part(fmt.Sprint("round ", round), func() { claimsAtOnce(box, round) })
+			}
+		})},
+	{"of eight that put the same notices at once each is there once",
+		"the sweepers of a fleet find the reason of an alert in the same second",
+		func(e *env) {
+			box, all := openOutbox(e, 0), alertsOf("alert-", 10)
+			contract.StepsAtOnce(8, func(caller int) {
+				own := slices.Clone(all)
+				if caller%2 == 1 {
+					slices.Reverse(own)
+				}
+				puts(box, own...)
+			})
+			sameNotices(claimNotices(box, 100, time.Hour), all)
 		}},
+	{"of eight that claim, delay and finish at once no two have the same try of a notice, and each is finished",
+		"a delay tells by the number of the try whether another has claimed the notice since",
+		func(e *env) {
+			box, all := openOutbox(e, 0), alertsOf("try-", 40)
+			puts(box, all...)
+			d := deliveries{box: box, had: map[string]int{}, finished: map[string]bool{}, want: len(all)}
+			contract.StepsAtOnce(8, d.deliver)
+			claimsIDs(box)
+		}},
+}
+
+// claimsAtOnce puts notices, and claims them from eight goroutines at once until nothing is due.
+func claimsAtOnce(box outbox, round int) {
+	const each = 5
+	all := alertsOf(fmt.Sprintf("alert-%d-", round), 4*each)
+	puts(box, all...)
+	var mu sync.Mutex
+	var claimed []session.Notice
+	claim := func() int {
+		some := claimNotices(box, each, time.Hour)
+		mu.Lock()
+		defer mu.Unlock()
+		claimed = append(claimed, some...)
+		return len(some)
+	}
+	contract.StepsAtOnce(8, func(int) { claim() })
+	for n := 1; n > 0 && len(claimed) <= len(all); { // what was locked by one that then took fewer
+		n = claim()
+	}
+	sameNotices(claimed, all)
+}
+
+// Deliveries are what several senders do with one outbox.
+type deliveries struct {
+	box  outbox
+	want int // notices that were put
+
+	mu       sync.Mutex
+	had      map[string]int // a try of a notice, and who had it
+	finished map[string]bool
+}
+
+// deliver claims for no time, so that others have the same notices, until all are finished.
+func (d *deliveries) deliver(caller int) {
+	for n := caller; !d.over(); n++ {
+		for i, notice := range claimNotices(d.box, 3, 0) {
+			d.note(notice, caller)
+			switch (n + i) % 3 {
+			case 0:
+				delay(d.box, notice, 0)
+			case 1:
+				finishNotices(d.box, notice)
+				d.finish(notice)
+			}
+		}
+	}
+}
+
+func (d *deliveries) note(n session.Notice, caller int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	try := fmt.Sprintf("try %d of notice %s", n.Tries, n.ID)
+	other, taken := d.had[try]
+	require(!taken, "callers %d and %d have both %s", other, caller, try)
+	d.had[try] = caller
+}
+
+func (d *deliveries) finish(n session.Notice) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.finished[n.ID] = true
+}
+
+func (d *deliveries) over() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.finished) == d.want
 }

@@ -11,8 +11,7 @@ import (
 var pageRules = []rule{
 	{"pages follow each other without a gap and without a repeat",
 		"a session between two pages would never be found, and one on both would be cancelled twice",
-		func(e *env) {
-			now := clockOf(e)
+		given(clockOf, func(e *env, now time.Time) {
 			var rows []session.Session
 			for i := range 24 { // some exceeded their thresholds at the same moment
 				beyond := time.Hour + time.Duration(i/4)*time.Minute
@@ -24,7 +23,7 @@ var pageRules = []rule{
 			}
 			put(e, rows...)
 			pagesThrough(e, names(rows), 1, 4, 5)
-		}},
+		})},
 	{"a page is as long as its limit if there are more sessions",
 		"a pass that cancels ten sessions asks for ten, and not for a million",
 		func(e *env) {

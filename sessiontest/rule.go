@@ -16,6 +16,18 @@ func must(err error, doing string, args ...any) { contract.Must(err, doing, args
 
 func require(holds bool, found string, args ...any) { contract.Require(holds, found, args...) }
 
+// given is a check that begins with what make makes, and given2 with two things.
+func given[T any](make func(e *env) T, check func(e *env, made T)) func(e *env) {
+	return func(e *env) { check(e, make(e)) }
+}
+
+func given2[T, U any](make func(e *env) (T, U), check func(e *env, one T, other U)) func(e *env) {
+	return func(e *env) {
+		one, other := make(e)
+		check(e, one, other)
+	}
+}
+
 // withDoneContexts makes a call with contexts that are done. It must return the context's error.
 func withDoneContexts(e *env, name string, call func(context.Context) error) {
 	e.WithDoneContexts(name, func(done *env) { must(call(done.Ctx), "call") })
@@ -23,3 +35,12 @@ func withDoneContexts(e *env, name string, call func(context.Context) error) {
 
 // errorOf returns the error of a call.
 func errorOf[T any](_ T, err error) error { return err }
+
+// A Putter is a store under test that can also write rows as another program would.
+type Putter interface {
+	// Put inserts or replaces rows as they are, in one transaction. The rows have no lease, and nothing else that only
+	// a keeper or a sweeper writes: no warning, claim or state.
+	Put(ctx context.Context, rows ...session.Session) error
+	// Spoil makes a row unreadable, for instance with an invalid time of the last event.
+	Spoil(ctx context.Context, runID string) error
+}

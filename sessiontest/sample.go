@@ -121,6 +121,9 @@ func putSilent(e *env, runID string, silence time.Duration) session.Session {
 	return s
 }
 
+// silent writes the row of a run that was silent for an hour.
+func silent(e *env) session.Session { return putSilent(e, homeRun, time.Hour) }
+
 // spoil makes the row of a run unreadable.
 func spoil(e *env, runID string) {
 	must(contract.Optional[Putter](e).Spoil(e.Ctx, runID), "spoil the row of %q", runID)

@@ -56,18 +56,16 @@ var startRules = []rule{
 		}},
 	{"a start that is due is claimed with the same key at each try, and its tries are counted",
 		"the key tells whoever starts the run that it did so before, and the tries when to give up",
-		func(e *env) {
-			s := dueStart(e, "again")
+		given(due("again"), func(e *env, s session.Session) {
 			for s.Start.Tries = 2; s.Start.Tries < 5; s.Start.Tries++ {
 				claimed := claimsStart(e, s)
 				looksLike(e, claimed)
 				putsOff(e, claimed, 0, true)
 			}
-		}},
+		})},
 	{"a start that was claimed or put off is not due before that is over",
 		"the run would be started twice at once, and one that cannot be started now again and again",
-		func(e *env) {
-			s := dueStart(e, "later")
+		given(due("later"), func(e *env, s session.Session) {
 			s.Start.Tries = 2
 			claimed := claimsStart(e, s)
 			noneDue(e)
@@ -75,15 +73,14 @@ var startRules = []rule{
 			putsOff(e, claimed, 2*time.Hour, true)
 			noneDue(e)
 			within("Due", look(e, s.RunID).Start.Due, from.Add(2*time.Hour), clockOf(e).Add(2*time.Hour))
-		}},
+		})},
 	{"a claim or a pause of a start lasts for a day at most",
 		"a start that is due later is one of a clock that was set back since, and is claimed at once",
-		func(e *env) {
-			s := dueStart(e, "for a week")
+		given(due("for a week"), func(e *env, s session.Session) {
 			putsOff(e, s, 7*day, true)
 			within("Due", look(e, s.RunID).Start.Due, s.CreatedAt.Add(day), clockOf(e).Add(day))
 			noneDue(e)
-		}},
+		})},
 	{"the start that has been due for the longest time is claimed first",
 		"behind others that are tried again and again it would never have its turn",
 		func(e *env) {
@@ -138,13 +135,12 @@ var startRules = []rule{
 		}},
 	{"a start that was given up is not wanted any more",
 		"a run that cannot be started would be tried for ever",
-		func(e *env) {
-			s := dueStart(e, "given up")
+		given(due("given up"), func(e *env, s session.Session) {
 			putsOff(e, s, session.NoMoreStarts, true)
 			wants(e, s.RunID, 0)
 			noneDue(e)
 			putsOff(e, s, 0, false)
-		}},
+		})},
 	{"the next attempt of a run ends its start",
 		"the run goes on, and would be started beside that",
 		func(e *env) {
@@ -191,6 +187,10 @@ func toStart(e *env, runID string) session.Session {
 	c.StartFor = time.Hour
 	cancelsAs(e, attach(e, newSession(runID)), c, session.Done)
 	return look(e, runID)
+}
+
+func due(runID string) func(e *env) session.Session {
+	return func(e *env) session.Session { return dueStart(e, runID) }
 }
 
 // dueStart is toStart with a start that is due.

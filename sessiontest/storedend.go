@@ -30,7 +30,7 @@ var storedEndRules = []rule{
 	{"a stored end that appears after the claim is written down by the cancel, with the claim",
 		"the run may end while its agents are stopped",
 		func(e *env) {
-			s, own := claimed(e, time.Hour), ownEnd(homeRun, true)
+			s, own := claimed(e), ownEnd(homeRun, true)
 			appends(e, own)
 			cancels(e, s, session.EndStored)
 			s.Status, s.Reason = session.StoredEnd(own)
@@ -44,13 +44,12 @@ var storedEndRules = []rule{
 		}},
 	{"the end of another window is none of this one",
 		"a run that was cancelled, resumed and stalled again is cancelled again",
-		func(e *env) {
-			s := putSilent(e, homeRun, time.Hour)
+		given(silent, func(e *env, s session.Session) {
 			appends(e, cancelEvent("another", homeRun, noon))
 			claims(e, s, by, session.Done)
 			cancels(e, s, session.Done)
 			recorded(e, homeRun, "another", "cancel of "+homeRun)
-		}},
+		})},
 	{"a lease is told of a stored end that is written down",
 		"the run may be live on another host, which has not looked into its events",
 		func(e *env) {
@@ -62,14 +61,12 @@ var storedEndRules = []rule{
 		}},
 	{"a listener is notified of a stored end that is written down",
 		"the run may be live on another host, which has not looked into its events",
-		func(e *env) {
-			listening(e, func(told <-chan string) {
-				s := putSilent(e, homeRun, time.Hour)
-				appends(e, ownEnd(homeRun, false))
-				claims(e, s, by, session.EndStored)
-				receives(e, told, homeRun)
-			})
-		}},
+		listened(func(e *env, told <-chan string) {
+			s := putSilent(e, homeRun, time.Hour)
+			appends(e, ownEnd(homeRun, false))
+			claims(e, s, by, session.EndStored)
+			receives(e, told, homeRun)
+		})},
 }
 
 // ownEnds are the ends of three runs that no sweeper wrote: by a limit of the run, by its host, and by another program.
