@@ -38,8 +38,7 @@ var claimRules = []rule{
 		})},
 	{"a claim that is over does not count",
 		"a sweeper that died with a claim would keep the session for ever",
-		given(claimed, func(e *env, s session.Session) {
-			claimsFor(e, s, by, 0, session.Done)
+		given(silent, func(e *env, s session.Session) {
 			for i := range 50 { // the clock may show the end of the claim before
 				claimsFor(e, s, fmt.Sprint("short-", i), 0, session.Done)
 			}
