@@ -15,6 +15,7 @@ type (
 	row        = session.Session
 	alteration = contracttest.Alteration[*call]
 	fault      = contracttest.Fault[*call]
+	broken     = contracttest.Row[*call]
 )
 
 var (

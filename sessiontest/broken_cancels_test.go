@@ -33,76 +33,60 @@ func revives(method string, which func(judged, there row) bool) fault {
 }
 
 var brokenCancels = []broken{
-	{"forgets how often a run was resumed", "a session that has not changed is cancelled, as requested",
+	{"forgets how often a run was resumed", "a session that has not changed",
 		before("Cancel", func(c *call) { setIf(c.cancel.Resumes == 3, &c.cancel.Resumes, 0) })},
-	{"stores the last event only", "the events of a cancel are stored with it",
-		before("Cancel", func(c *call) {
-			if events := c.cancel.Events; len(events) == 2 && events[1].ID == "terminal" {
-				c.cancel.Events = events[1:]
-			}
-		})},
-	{"changes the row before it validates the events", "a cancel with an invalid event is an error and changes nothing",
-		after("Cancel", func(c *call) {
-			if c.judged.Status = session.Cancelled; errors.Is(c.err, watchdog.ErrInvalid) {
-				c.put(c.judged)
-			}
-		})},
-	{"cancels without an event", "a cancel without an event is an error and changes nothing",
-		before("Cancel", func(c *call) {
-			setIf(len(c.cancel.Events) == 0, &c.cancel.Events, []watchdog.Event{{
-				ID: "made up", AggregateType: watchdog.AggregateType, AggregateID: c.judged.RunID,
-				Type: watchdog.EventCancel, Payload: []byte(`{}`), Timestamp: c.judged.CreatedAt,
-			}})
-		})},
-	{"finds NULL different from NULL", "a session without events is cancelled like others",
-		fails("Cancel", nil, func(c *call) bool {
-			c.outcome, c.err = session.Changed, c.ctx.Err()
-			return c.judged.LastEventAt.IsZero()
-		})},
-	{"does not compare the last event", "a session that woke up is not cancelled, and nothing is written",
-		judges("Cancel", func(judged *row, there row) {
-			setIf(!judged.LastEventAt.IsZero(), &judged.LastEventAt, there.LastEventAt)
-		})},
-	{"takes NULL for any last event",
-		"a session that had its first event meanwhile is not cancelled, and nothing is written",
-		judges("Cancel", func(judged *row, there row) {
-			setIf(judged.LastEventAt.IsZero(), &judged.LastEventAt, there.LastEventAt)
-		})},
-	{"does not compare the attempt of a cancel", "a session in another attempt is not cancelled, and nothing is written",
+	{"stores the last event only", "the events of a cancel", before("Cancel", func(c *call) {
+		if events := c.cancel.Events; len(events) == 2 && events[1].ID == "terminal" {
+			c.cancel.Events = events[1:]
+		}
+	})},
+	{"changes the row before it validates the events", "a cancel with an invalid event", after("Cancel", func(c *call) {
+		if c.judged.Status = session.Cancelled; errors.Is(c.err, watchdog.ErrInvalid) {
+			c.put(c.judged)
+		}
+	})},
+	{"cancels without an event", "a cancel without an event", before("Cancel", func(c *call) {
+		setIf(len(c.cancel.Events) == 0, &c.cancel.Events, []watchdog.Event{{
+			ID: "made up", AggregateType: watchdog.AggregateType, AggregateID: c.judged.RunID,
+			Type: watchdog.EventCancel, Payload: []byte(`{}`), Timestamp: c.judged.CreatedAt,
+		}})
+	})},
+	{"finds NULL different from NULL", "a session without events is cancelled", fails("Cancel", nil, func(c *call) bool {
+		c.outcome, c.err = session.Changed, c.ctx.Err()
+		return c.judged.LastEventAt.IsZero()
+	})},
+	{"does not compare the last event", "a session that woke up", judges("Cancel", func(judged *row, there row) {
+		setIf(!judged.LastEventAt.IsZero(), &judged.LastEventAt, there.LastEventAt)
+	})},
+	{"takes NULL for any last event", "its first event meanwhile", judges("Cancel", func(judged *row, there row) {
+		setIf(judged.LastEventAt.IsZero(), &judged.LastEventAt, there.LastEventAt)
+	})},
+	{"does not compare the attempt of a cancel", "in another attempt is not cancelled",
 		judges("Cancel", func(judged *row, there row) { setIf(there.RunID == "run-1", &judged.Attempt, there.Attempt) })},
-	{"cancels what has finished", "a session that has ended is not cancelled, and nothing is written",
+	{"cancels what has finished", "that has ended is not cancelled",
 		revives("Cancel", func(judged, _ row) bool { return judged.Lease == "" })},
-	{"returns Done for a run that it does not know", "a run without a row is not cancelled, and nothing is written",
+	{"returns Done for a run that it does not know", "a run without a row is not",
 		boasts(func(c *call) bool { return c.there().Attempt == 0 })},
-	{"returns Done for a repeated cancel", "of two cancels of one session the first counts",
+	{"returns Done for a repeated cancel", "two cancels of one session",
 		boasts(func(c *call) bool { return c.cancel.Reason == "another" })},
 }
 
 var brokenSigns = []broken{
-	{"does not compare the activity",
-		"a session that was active again is neither claimed nor warned nor cancelled",
-		judges("Cancel", func(judged *row, there row) {
-			setIf(there.Lease == judged.Lease, &judged.Activity, there.Activity)
-		})},
-	{"compares only whether there is a lease",
-		"a session that another lease has taken up is neither claimed nor warned nor cancelled",
-		judges("Claim", func(judged *row, there row) {
-			setIf(there.Lease != "" && judged.Lease != "", &judged.Lease, there.Lease)
-		})},
-	{"does not see that a lease is gone",
-		"a session whose lease has expired is neither claimed nor warned nor cancelled",
-		judges("Warn", func(judged *row, there row) {
-			setIf(there.Lease == "" && there.Activity == judged.Activity, &judged.Lease, "")
-		})},
-	{"does not compare the attempt of a claim",
-		"a session that was attached again is neither claimed nor warned nor cancelled",
+	{"does not compare the activity", "that was active again", judges("Cancel", func(judged *row, there row) {
+		setIf(there.Lease == judged.Lease, &judged.Activity, there.Activity)
+	})},
+	{"compares only whether there is a lease", "another lease has taken up", judges("Claim", func(judged *row, there row) {
+		setIf(there.Lease != "" && judged.Lease != "", &judged.Lease, there.Lease)
+	})},
+	{"does not see that a lease is gone", "whose lease has expired", judges("Warn", func(judged *row, there row) {
+		setIf(there.Lease == "" && there.Activity == judged.Activity, &judged.Lease, "")
+	})},
+	{"does not compare the attempt of a claim", "that was attached again",
 		judges("Claim", func(judged *row, there row) { setIf(there.Attempt > judged.Attempt, judged, there) })},
-	{"warns what has ended", "a session that has ended is neither claimed nor warned nor cancelled",
-		revives("Warn", func(_, _ row) bool { return true })},
-	{"finds any lease equal to none",
-		"a session that was put into a lease is neither claimed nor warned nor cancelled",
+	{"warns what has ended", "that has ended is neither", revives("Warn", func(_, _ row) bool { return true })},
+	{"finds any lease equal to none", "put into a lease",
 		judges("Cancel", func(judged *row, there row) { setIf(judged.Lease == "", &judged.Lease, there.Lease) })},
-	{"warns a run that it does not know", "a run without a row is neither claimed nor warned",
+	{"warns a run that it does not know", "a run without a row is neither",
 		after("Warn", func(c *call) { setIf(c.err == nil && c.there().Attempt == 0, &c.outcome, session.Done) })},
 }
 
@@ -116,29 +100,26 @@ func misclaims(from, to session.Outcome, which func(c *call, before row) bool) f
 }
 
 var brokenClaims = []broken{
-	{"takes a claim for a sign of life", "a claimed session names the pass, and is as it was otherwise",
-		after("Claim", func(c *call) {
-			c.edit(c.judged.RunID, func(s *row) {
-				plain := c.outcome == session.Done && s.Lease != "" && s.WarnedAt.IsZero() && !s.Stopped
-				setIf(plain, &s.Activity, s.Activity+1)
-			})
-		})},
-	{"lets a caller without a name cancel what is claimed",
-		"while a claim lasts, nobody else claims, warns or cancels",
+	{"takes a claim for a sign of life", "a claimed session names the pass", after("Claim", func(c *call) {
+		c.edit(c.judged.RunID, func(s *row) {
+			plain := c.outcome == session.Done && s.Lease != "" && s.WarnedAt.IsZero() && !s.Stopped
+			setIf(plain, &s.Activity, s.Activity+1)
+		})
+	})},
+	{"lets a caller without a name cancel what is claimed", "while a claim lasts",
 		before("Cancel", func(c *call) { setIf(c.cancel.By == "", &c.cancel.By, c.there().Claim) })},
-	{"refuses a pass its own claim", "the pass that claimed a session can claim it again, and cancel it",
+	{"refuses a pass its own claim", "the pass that claimed",
 		misclaims(session.Done, session.Taken, func(c *call, before row) bool {
 			return before.Claim == c.claim.By && c.claim.For == time.Hour && before.Lease == ""
 		})},
-	{"keeps a claim for ever", "a claim that is over does not count",
+	{"keeps a claim for ever", "a claim that is over",
 		misclaims(session.Done, session.Taken, func(c *call, before row) bool {
 			return before.Claim != "" && before.Claim != c.claim.By
 		})},
-	{"keeps the end of the first claim", "a claim lasts as long as its pass said last",
-		before("Claim", func(c *call) {
-			setIf(c.there().Claim == c.claim.By && c.claim.For == 0, &c.claim.For, time.Hour)
-		})},
-	{"claims without a lock", "of eight claims at once one counts",
+	{"keeps the end of the first claim", "a claim lasts as long as", before("Claim", func(c *call) {
+		setIf(c.there().Claim == c.claim.By && c.claim.For == 0, &c.claim.For, time.Hour)
+	})},
+	{"claims without a lock", "eight claims at once one",
 		misclaims(session.Taken, session.Done, func(_ *call, before row) bool {
 			return strings.HasPrefix(before.RunID, "race-")
 		})},
@@ -153,83 +134,66 @@ func stillWarned(which func(s row) bool) fault {
 }
 
 var brokenWarnings = []broken{
-	{"notes a warning without its events", "a warning is noted with its events, and the time",
+	{"notes a warning without its events", "a warning is noted with its events",
 		before("Warn", func(c *call) { setIf(c.judged.Lease != "" && len(c.events) == 1, &c.events, nil) })},
-	{"stores the events of a warning one by one", "a warning with an invalid event is an error and changes nothing",
-		after("Warn", func(c *call) {
-			if errors.Is(c.err, watchdog.ErrInvalid) {
-				_ = c.m.Append(c.ctx, c.events[0])
-			}
-		})},
+	{"stores the events of a warning one by one", "a warning with an invalid event", after("Warn", func(c *call) {
+		if errors.Is(c.err, watchdog.ErrInvalid) {
+			_ = c.m.Append(c.ctx, c.events[0])
+		}
+	})},
 	{"keeps a warning beside an activity", "a warning is void after an activity",
 		stillWarned(func(s row) bool { return s.Lease == "lease-1" && s.Activity == 1 })},
-	{"keeps a warning in another lease", "a warning is void after another lease",
+	{"keeps a warning in another lease", "void after another lease",
 		stillWarned(func(s row) bool { return s.Lease == "lease-2" })},
-	{"keeps a warning of a dead process", "a warning is void after the death of its process",
-		stillWarned(func(s row) bool { return s.Lease == "" })},
-	{"takes back a warning with each write of the row", "a warning stands until the session gives a sign of life",
+	{"keeps a warning of a dead process", "void after the death", stillWarned(func(s row) bool { return s.Lease == "" })},
+	{"takes back a warning with each write of the row", "a warning stands",
 		looks(func(s *row) { setIf(strings.Contains(string(s.State), "warned\":1"), &s.WarnedAt, time.Time{}) })},
-	{"takes a warning for a sign of life", "a session that was warned is claimed and cancelled like others",
-		judges("Claim", func(judged *row, there row) {
-			setIf(there.Activity == 0 && !there.WarnedAt.Equal(judged.WarnedAt), &judged.Attempt, 0)
-		})},
+	{"takes a warning for a sign of life", "a session that was warned", judges("Claim", func(judged *row, there row) {
+		setIf(there.Activity == 0 && !there.WarnedAt.Equal(judged.WarnedAt), &judged.Attempt, 0)
+	})},
 }
 
 var brokenStops = []broken{
-	{"does not note that a stop failed", "a claim can note that the agents were stopped, and whether that failed",
-		before("Claim", func(c *call) {
-			setIf(strings.HasPrefix(c.judged.RunID, "failed-"), &c.claim.StopFailed, false)
-		})},
-	{"lets a sweeper claim that does not know of the stop",
-		"a session that was judged before its agents were stopped cannot be claimed, and can be cancelled",
+	{"does not note that a stop failed", "a claim can note", before("Claim", func(c *call) {
+		setIf(strings.HasPrefix(c.judged.RunID, "failed-"), &c.claim.StopFailed, false)
+	})},
+	{"lets a sweeper claim that does not know of the stop", "before its agents were stopped",
 		judges("Claim", func(judged *row, there row) { judged.Stopped = there.Stopped })},
-	{"keeps the note of a stop beside an end", "after the end of a session no row says that its agents were stopped",
-		looks(func(s *row) {
-			setIf(s.Status == session.Finished && s.Reason == "" && s.Claim == "pass-1", &s.StopFailed, true)
-		})},
-	{"takes a warning for a stop",
-		"a warning and a stop are noted beside each other, each until the session gives a sign of life",
-		looks(func(s *row) {
-			setIf(!s.WarnedAt.IsZero() && s.Activity == time.Second && s.Claim == "pass-1", &s.Stopped, true)
-		})},
-	{"keeps the note of a stop beside an activity", "the note that agents were stopped is void after an activity",
+	{"keeps the note of a stop beside an end", "after the end of a session", looks(func(s *row) {
+		setIf(s.Status == session.Finished && s.Reason == "" && s.Claim == "pass-1", &s.StopFailed, true)
+	})},
+	{"takes a warning for a stop", "a warning and a stop", looks(func(s *row) {
+		setIf(!s.WarnedAt.IsZero() && s.Activity == time.Second && s.Claim == "pass-1", &s.Stopped, true)
+	})},
+	{"keeps the note of a stop beside an activity", "stopped is void after an activity",
 		looks(func(s *row) { setIf(s.Activity == 1 && s.Claim == "pass-1", &s.Stopped, true) })},
-	{"keeps the note of a stop in the next attempt", "the note that agents were stopped is void after an attach",
-		func() alteration {
-			var stopped atomic.Bool // rules claim from several goroutines
-			return both(before("Claim", func(c *call) { stopped.CompareAndSwap(false, c.claim.Stopped) }),
-				looks(func(s *row) { setIf(stopped.Load() && s.Attempt == 2, &s.Stopped, true) }))()
-		}},
+	{"keeps the note of a stop in the next attempt", "stopped is void after an attach", func() alteration {
+		var stopped atomic.Bool // rules claim from several goroutines
+		return both(before("Claim", func(c *call) { stopped.CompareAndSwap(false, c.claim.Stopped) }),
+			looks(func(s *row) { setIf(stopped.Load() && s.Attempt == 2, &s.Stopped, true) }))()
+	}},
 }
 
 var brokenStoredEnds = []broken{
-	{"appends the other events beside a stored end",
-		"a cancel whose event is stored already writes down what that says, and nothing else",
+	{"appends the other events beside a stored end", "a cancel whose event is stored already",
 		after("Cancel", func(c *call) {
 			if c.outcome == session.EndStored {
 				c.err = c.m.Append(c.ctx, c.cancel.Events...)
 			}
 		})},
-	{"does not look for an end when it claims",
-		"a claim on a session whose end is stored already writes down what that says",
+	{"does not look for an end when it claims", "a claim on a session whose end is stored",
 		before("Claim", func(c *call) { setIf(strings.HasPrefix(c.judged.RunID, "claimed-"), &c.claim.EndID, "") })},
-	{"forgets how the command of a stored end ended",
-		"a stored end that says how the run's command ended is in the row's state, with what that said",
-		looks(func(s *row) {
-			setIf(s.RunID == "failed by cancel" && s.Failed(), &s.State, []byte(`{"phase":"tests","later":[1]}`))
-		})},
-	{"forgets the claim beside a stored end",
-		"a stored end that appears after the claim is written down by the cancel, with the claim",
-		after("Cancel", func(c *call) {
-			c.edit(c.judged.RunID, func(s *row) { setIf(c.outcome == session.EndStored, &s.Claim, "") })
-		})},
-	{"takes any end of the run for that of its window", "the end of another window is none of this one",
-		before("Claim", func(c *call) {
-			setIf(c.hasEvent(c.judged.RunID, "another"), &c.claim.EndID, "another")
-		})},
-	{"does not count an end that it found stored", "a lease is told of a stored end that is written down",
-		forgetsEnd("claimed")},
-	{"notifies of its own cancels only", "a listener is notified of a stored end that is written down",
+	{"forgets how the command of a stored end ended", "a stored end that says", looks(func(s *row) {
+		setIf(s.RunID == "failed by cancel" && s.Failed(), &s.State, []byte(`{"phase":"tests","later":[1]}`))
+	})},
+	{"forgets the claim beside a stored end", "a stored end that appears", after("Cancel", func(c *call) {
+		c.edit(c.judged.RunID, func(s *row) { setIf(c.outcome == session.EndStored, &s.Claim, "") })
+	})},
+	{"takes any end of the run for that of its window", "the end of another window", before("Claim", func(c *call) {
+		setIf(c.hasEvent(c.judged.RunID, "another"), &c.claim.EndID, "another")
+	})},
+	{"does not count an end that it found stored", "a lease is told of a stored end", forgetsEnd("claimed")},
+	{"notifies of its own cancels only", "a listener is notified of a stored end",
 		notifies(func(c *call, runID string) []string {
 			setIf(runID == "run-1" && c.row(runID).Claim == "", &runID, "another")
 			return []string{runID}
@@ -237,25 +201,20 @@ var brokenStoredEnds = []broken{
 }
 
 var brokenRaces = []broken{
-	{"stores the events of a cancel that came too late",
-		"of eight cancels at once one counts, and only its events are stored",
-		after("Cancel", func(c *call) {
-			if c.outcome == session.Changed && strings.HasPrefix(c.cancel.Events[0].ID, "of caller") {
-				c.err = c.m.Append(c.ctx, c.cancel.Events...)
-			}
-		})},
-	{"takes the stored event of another for its own",
-		"of eight cancels at once with one event one counts, and the row is as it requested",
+	{"stores the events of a cancel that came too late", "eight cancels at once one", after("Cancel", func(c *call) {
+		if c.outcome == session.Changed && strings.HasPrefix(c.cancel.Events[0].ID, "of caller") {
+			c.err = c.m.Append(c.ctx, c.cancel.Events...)
+		}
+	})},
+	{"takes the stored event of another for its own", "eight cancels at once with one event",
 		boasts(func(c *call) bool { return strings.HasPrefix(c.cancel.By, "caller") })},
-	{"looks for a stored end before it locks the row",
-		"if a run ends while it is cancelled, its event and its row say the same",
-		after("Cancel", func(c *call) {
-			c.edit(c.judged.RunID, func(s *row) {
-				late := c.outcome == session.EndStored && strings.HasPrefix(s.RunID, "race-")
-				setIf(late, &s.Status, session.Cancelled)
-				setIf(late, &s.Reason, c.cancel.Reason)
-			})
-		})},
+	{"looks for a stored end before it locks the row", "if a run ends while", after("Cancel", func(c *call) {
+		c.edit(c.judged.RunID, func(s *row) {
+			late := c.outcome == session.EndStored && strings.HasPrefix(s.RunID, "race-")
+			setIf(late, &s.Status, session.Cancelled)
+			setIf(late, &s.Reason, c.cancel.Reason)
+		})
+	})},
 }
 
 // misjudges is a fault in what sessions are judged by when they are cancelled together.
@@ -273,33 +232,25 @@ func boastsTogether(instead session.Outcome, which func(c *call, s row) bool) fa
 }
 
 var brokenTogether = []broken{
-	{"cancels sessions together for the reason of nobody",
-		"sessions that are cancelled together each have their own row and events",
-		after("CancelAll", func(c *call) {
-			others := slices.ContainsFunc(c.outcomes, func(o session.Outcome) bool { return o != session.Done })
-			if c.err == nil && !others && c.all[0].Request.By == "pass-1" {
-				c.edit(c.all[2].Judged.RunID, func(s *row) { s.Reason = "" })
-			}
-		})},
-	{"cancels together what woke up",
-		"of sessions that are cancelled together one that woke up is left alone, and the others are cancelled",
-		misjudges(func(c *call, one *session.BatchedCancel) {
-			one.Judged.LastEventAt = c.row(one.Judged.RunID).LastEventAt
-		})},
-	{"cancels together what another has claimed",
-		"of sessions that are cancelled together one that is claimed is left alone, and the others are cancelled",
+	{"cancels sessions together for the reason of nobody", "together each have", after("CancelAll", func(c *call) {
+		others := slices.ContainsFunc(c.outcomes, func(o session.Outcome) bool { return o != session.Done })
+		if c.err == nil && !others && c.all[0].Request.By == "pass-1" {
+			c.edit(c.all[2].Judged.RunID, func(s *row) { s.Reason = "" })
+		}
+	})},
+	{"cancels together what woke up", "together one that woke up", misjudges(func(c *call, one *session.BatchedCancel) {
+		one.Judged.LastEventAt = c.row(one.Judged.RunID).LastEventAt
+	})},
+	{"cancels together what another has claimed", "together one that is claimed",
 		misjudges(func(c *call, one *session.BatchedCancel) {
 			by := c.row(one.Judged.RunID).Claim
 			setIf(by == "pass-2", &one.Request.By, by)
 		})},
-	{"overlooks a stored end when it cancels together",
-		"of sessions that are cancelled together one whose end is stored has that end, " +
-			"at the latest after a cancel alone",
+	{"overlooks a stored end when it cancels together", "together one whose end",
 		boastsTogether(session.EndStored, func(*call, row) bool { return true })},
-	{"cancels together in a transaction each", "of sessions that are cancelled together none is if an event is invalid",
+	{"cancels together in a transaction each", "together none is",
 		around("CancelAll", func(c *call, _ func()) { c.cancelEach() })},
-	{"calls a session cancelled that another cancels",
-		"of eight that cancel the same sessions together one cancels each, and only its events are stored",
+	{"calls a session cancelled that another cancels", "eight that cancel",
 		boastsTogether(session.Changed, func(c *call, s row) bool {
 			return strings.HasPrefix(c.row(s.RunID).Claim, "caller ")
 		})},

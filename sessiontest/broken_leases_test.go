@@ -17,63 +17,55 @@ func observes(change func(c *call, l *session.Lease)) fault {
 }
 
 var brokenLeases = []broken{
-	{"keeps the promise of a lease in milliseconds", "a lease is read as it was begun, renewed now",
+	{"keeps the promise of a lease in milliseconds", "a lease is read as it was begun",
 		before("BeginLease", func(c *call) { c.l.Promise = c.l.Promise.Truncate(time.Millisecond) })},
-	{"begins a lease again", "beginning a lease that lives is no error and changes nothing",
-		around("BeginLease", func(c *call, next func()) {
-			there := c.leaseOf(c.l.ID)
-			if next(); c.err == nil && there.Beat >= 2 {
-				_, _, c.err = c.m.ExpireLease(c.ctx, there)
-				next()
-			}
-		})},
-	{"begins a lease with any promise", "a lease with a promise that is too long, or negative, is an error and not made",
+	{"begins a lease again", "beginning a lease that lives", around("BeginLease", func(c *call, next func()) {
+		there := c.leaseOf(c.l.ID)
+		if next(); c.err == nil && there.Beat >= 2 {
+			_, _, c.err = c.m.ExpireLease(c.ctx, there)
+			next()
+		}
+	})},
+	{"begins a lease with any promise", "a lease with a promise",
 		before("BeginLease", func(c *call) { c.l.Promise = max(min(c.l.Promise, session.LongestPromise), 0) })},
-	{"keeps the clock of a renewal in microseconds",
-		"a renewal writes the beat, the clock and the instant vouched for, and the time",
+	{"keeps the clock of a renewal in microseconds", "a renewal writes the beat",
 		before("RenewLease", func(c *call) { c.l.Clock = c.l.Clock.Truncate(time.Microsecond) })},
-	{"takes back what was vouched for", "nothing that a renewal writes ever decreases",
-		observes(func(_ *call, l *session.Lease) {
-			setIf(l.Beat == 3 && l.Vouched == time.Hour, &l.Vouched, time.Hour-1)
-		})},
-	{"makes a lease by a renewal", "a lease that was never begun cannot be renewed",
-		around("RenewLease", func(c *call, next func()) {
-			if next(); c.l.Beat == 2 && c.l.Promise == time.Second {
-				c.err = c.m.BeginLease(c.ctx, c.l)
+	{"takes back what was vouched for", "nothing that a renewal writes", observes(func(_ *call, l *session.Lease) {
+		setIf(l.Beat == 3 && l.Vouched == time.Hour, &l.Vouched, time.Hour-1)
+	})},
+	{"makes a lease by a renewal", "a lease that was never begun", around("RenewLease", func(c *call, next func()) {
+		if next(); c.l.Beat == 2 && c.l.Promise == time.Second {
+			c.err = c.m.BeginLease(c.ctx, c.l)
+		}
+	})},
+	{"observes only the suspects", "all leases are observed", after("ObserveLeases", func(c *call) {
+		if len(c.leases) == 5 && len(c.suspects) > 0 {
+			c.leases = slices.DeleteFunc(c.leases, func(l session.Lease) bool { return !slices.Contains(c.suspects, l.ID) })
+		}
+	})},
+	{"notes in a lease when it was observed", "to observe a lease", func() alteration {
+		looks := 0
+		return observes(func(c *call, l *session.Lease) {
+			if len(c.suspects) == 1 && l.Beat == 2 && l.Vouched == time.Hour {
+				looks++
+				l.RenewedAt = l.RenewedAt.Add(time.Duration(looks) * time.Second)
 			}
-		})},
-	{"observes only the suspects", "all leases are observed, ordered by ID, whoever is a suspect",
-		after("ObserveLeases", func(c *call) {
-			if len(c.leases) == 5 && len(c.suspects) > 0 {
-				c.leases = slices.DeleteFunc(c.leases, func(l session.Lease) bool { return !slices.Contains(c.suspects, l.ID) })
+		})()
+	}},
+	{"keeps a snapshot of the leases that it observed", "a renewal between two looks", func() alteration {
+		seen := map[string]session.Lease{}
+		return observes(func(c *call, l *session.Lease) {
+			setIf(l.Vouched == time.Second && len(seen) > 0, l, seen[l.ID])
+			if len(c.suspects) == 1 {
+				seen[l.ID] = *l
 			}
-		})},
-	{"notes in a lease when it was observed", "to observe a lease does not change it",
-		func() alteration {
-			looks := 0
-			return observes(func(c *call, l *session.Lease) {
-				if len(c.suspects) == 1 && l.Beat == 2 && l.Vouched == time.Hour {
-					looks++
-					l.RenewedAt = l.RenewedAt.Add(time.Duration(looks) * time.Second)
-				}
-			})()
-		}},
-	{"keeps a snapshot of the leases that it observed", "a renewal between two looks at a suspect is seen by the second",
-		func() alteration {
-			seen := map[string]session.Lease{}
-			return observes(func(c *call, l *session.Lease) {
-				setIf(l.Vouched == time.Second && len(seen) > 0, l, seen[l.ID])
-				if len(c.suspects) == 1 {
-					seen[l.ID] = *l
-				}
-			})()
-		}},
-	{"returns ended sessions of a lease too", "the sessions of a lease are its active ones, each with its attempt",
-		after("LeaseSessions", func(c *call) {
-			if c.row("ended").Status == session.Finished && c.row("second").Attempt == 2 && c.lease == "lease-1" {
-				c.named = append(c.named, session.AttemptID{RunID: "ended", Attempt: 1})
-			}
-		})},
+		})()
+	}},
+	{"returns ended sessions of a lease too", "the sessions of a lease", after("LeaseSessions", func(c *call) {
+		if c.row("ended").Status == session.Finished && c.row("second").Attempt == 2 && c.lease == "lease-1" {
+			c.named = append(c.named, session.AttemptID{RunID: "ended", Attempt: 1})
+		}
+	})},
 }
 
 // leaving is a fault in the rows that leave an expired lease.
@@ -98,85 +90,71 @@ func leavesAt(at func(l session.Lease) time.Time, which func(l session.Lease, be
 func leaseBegan(l session.Lease) time.Time { return l.RenewedAt.Add(-l.Clock) }
 
 var brokenExpires = []broken{
-	{"expires a lease whatever its beat is", "a lease that was renewed since it was observed does not expire",
-		before("ExpireLease", func(c *call) {
-			there := c.leaseOf(c.l.ID)
-			setIf(!there.Expired, &c.l.Beat, there.Beat)
-		})},
-	{"cannot expire what is not there", "a lease that is not there has expired",
-		around("ExpireLease", func(c *call, next func()) {
-			there := c.leaseOf(c.l.ID)
-			next()
-			setIf(there.ID == "" && c.err == nil, &c.err, errNoRows)
-		})},
-	{"takes the renewal of a lease for the last activity",
-		"a session leaves its lease with the time of its last activity",
+	{"expires a lease whatever its beat is", "a lease that was renewed", before("ExpireLease", func(c *call) {
+		there := c.leaseOf(c.l.ID)
+		setIf(!there.Expired, &c.l.Beat, there.Beat)
+	})},
+	{"cannot expire what is not there", "a lease that is not there", around("ExpireLease", func(c *call, next func()) {
+		there := c.leaseOf(c.l.ID)
+		next()
+		setIf(there.ID == "" && c.err == nil, &c.err, errNoRows)
+	})},
+	{"takes the renewal of a lease for the last activity", "a session leaves its lease with",
 		leavesAt(func(l session.Lease) time.Time { return l.RenewedAt },
 			func(_ session.Lease, before row) bool { return before.Activity > 9*time.Hour })},
-	{"takes no activity for one at the start of the lease",
-		"a session that has not signalled leaves its lease with the time of its attach",
+	{"takes no activity for one at the start of the lease", "a session that has not signalled",
 		leavesAt(leaseBegan, func(l session.Lease, before row) bool {
 			return before.Activity == session.NoActivity && l.Vouched == 10*time.Hour
 		})},
-	{"forgets an attach after the last activity",
-		"a session whose last activity was before its attach keeps the time of that",
+	{"forgets an attach after the last activity", "last activity was before its attach",
 		leavesAt(leaseBegan, func(l session.Lease, before row) bool {
 			return before.Activity == 0 && l.Vouched == 10*time.Hour
 		})},
-	{"finds NULL greater than any time", "a session without events leaves its lease with its first",
+	{"finds NULL greater than any time", "a session without events leaves",
 		leavesAt(func(session.Lease) (none time.Time) { return none },
 			func(_ session.Lease, before row) bool { return before.LastEventAt.IsZero() })},
-	{"leaves the thresholds of a lease switched off",
-		"a session that left its lease is judged by its own threshold again, and others by the query's",
+	{"leaves the thresholds of a lease switched off", "a session that left its lease",
 		leaving(func(_ session.Lease, before row, s *row) {
 			setIf(before.Threshold == time.Minute, &s.Threshold, watchdog.NoLimit)
 		})},
-	{"keeps an expired lease without sessions",
-		"an expired lease takes only its own active sessions with it, and is deleted after the last",
+	{"keeps an expired lease without sessions", "an expired lease takes only",
 		around("ExpireLease", func(c *call, next func()) {
 			there, named := c.leaseOf(c.l.ID), c.rowsOf(c.l.ID)
 			if next(); c.err == nil && len(named) == 1 && named[0].RunID == "dead" {
 				c.err = c.m.BeginLease(c.ctx, there)
 			}
 		})},
-	{"reads each session of a lease", "an unreadable session leaves its lease like others",
-		around("ExpireLease", func(c *call, next func()) {
-			named, _ := c.m.LeaseSessions(c.ctx, c.l.ID)
-			for _, a := range named {
-				if _, c.err = c.m.Session(c.ctx, a.RunID); errors.Is(c.err, session.ErrUnreadable) {
-					return
-				}
+	{"reads each session of a lease", "an unreadable session leaves", around("ExpireLease", func(c *call, next func()) {
+		named, _ := c.m.LeaseSessions(c.ctx, c.l.ID)
+		for _, a := range named {
+			if _, c.err = c.m.Session(c.ctx, a.RunID); errors.Is(c.err, session.ErrUnreadable) {
+				return
 			}
-			next()
-		})},
-	{"compares the beat of a lease that has expired",
-		"sessions leave an expired lease in batches, whatever beat the later calls name",
-		fails("ExpireLease", nil, func(c *call) bool {
-			c.left = len(c.rowsOf(c.l.ID))
-			there := c.leaseOf(c.l.ID)
-			return there.Expired && there.Beat != c.l.Beat
-		})},
-	{"forgets that a process was lost", "a session is lost if its process was, until a process takes it up or it ends",
+		}
+		next()
+	})},
+	{"compares the beat of a lease that has expired", "in batches", fails("ExpireLease", nil, func(c *call) bool {
+		c.left = len(c.rowsOf(c.l.ID))
+		there := c.leaseOf(c.l.ID)
+		return there.Expired && there.Beat != c.l.Beat
+	})},
+	{"forgets that a process was lost", "is lost if its process was",
 		before("ExpireLease", func(c *call) { c.l.Lost = false })},
-	{"takes every process for lost", "a session that was not lost with its lease is not lost",
+	{"takes every process for lost", "a session that was not lost",
 		leaving(func(_ session.Lease, _ row, s *row) { s.Lost = s.Lost || s.RunID == "stopped" })},
-	{"begins an expired lease again", "a lease that has expired never lives again",
+	{"begins an expired lease again", "a lease that has expired never",
 		after("BeginLease", func(c *call) { setIf(errors.Is(c.err, session.ErrLeaseExpired), &c.err, nil) })},
-	{"attaches before it looks at the lease",
-		"nothing is attached under a lease that does not live, and nothing freshened",
-		after("Attach", func(c *call) {
-			if c.s.Lease = ""; errors.Is(c.err, session.ErrLeaseExpired) {
-				_, _, _ = c.m.Attach(c.ctx, c.s)
-			}
-		})},
-	{"takes out rows that another lease has claimed",
-		"a keeper claims back the sessions that still name its expired lease",
+	{"attaches before it looks at the lease", "nothing is attached", after("Attach", func(c *call) {
+		if c.s.Lease = ""; errors.Is(c.err, session.ErrLeaseExpired) {
+			_, _, _ = c.m.Attach(c.ctx, c.s)
+		}
+	})},
+	{"takes out rows that another lease has claimed", "a keeper claims back",
 		drops(func(c *call, s row, _ session.Freshness) bool {
 			to := c.leaseOf(c.lease)
 			return s.Lease != c.lease && c.leaseOf(s.Lease).Expired && to.ID != "" && !to.Expired
 		})},
-	{"finds the sessions of an expired lease by what it vouched for",
-		"a session that still names an expired lease is not stalled, and is not cancelled",
+	{"finds the sessions of an expired lease by what it vouched for", "still names an expired lease",
 		also(func(c *call, s row) bool {
 			return c.q.Limit == 2*session.ExpireBatch && c.leaseOf("lease-1").Expired && strings.HasPrefix(s.RunID, "run-")
 		})},
@@ -204,41 +182,29 @@ func forgetsJudged(method string) fault {
 }
 
 var brokenExpired = []broken{
-	{"remembers no lease that expired",
-		"a session that left an expired lease says which, whoever reads it, and no other does", forgetting(forget)},
-	{"remembers only the name of a lease that expired",
-		"a session that left an expired lease says which, whoever reads it, and no other does",
+	{"remembers no lease that expired", "a session that left an expired lease", forgetting(forget)},
+	{"remembers only the name of a lease that expired", "a session that left an expired lease",
 		forgetting(func(s *row) { s.Expired.Looks = 0 })},
-	{"lists no lease that expired",
-		"a session that left an expired lease says which, whoever reads it, and no other does",
+	{"lists no lease that expired", "a session that left an expired lease",
 		after("List", func(c *call) { each(c.listed.Sessions, forget) })},
-	{"finds stalled sessions without the lease that expired",
-		"a session that left an expired lease says which, whoever reads it, and no other does",
+	{"finds stalled sessions without the lease that expired", "a session that left an expired lease",
 		after("Stalled", func(c *call) { each(c.page.Sessions, forget) })},
-	{"remembers the first batch only", "a session that leaves an expired lease late says which, too",
-		around("ExpireLease", func(c *call, next func()) {
-			there, named := c.leaseOf(c.l.ID), c.rowsOf(c.l.ID)
-			if next(); there.Expired && len(named) == 1 && c.left == 0 && c.err == nil {
-				c.edit(named[0].RunID, forget)
-			}
-		})},
-	{"hides the lease that expired while another has the row",
-		"a session that is claimed back forgets the lease that expired, for good",
-		func() alteration {
-			var hidden session.ExpiredLease
-			return both(freshens(func(s row, _ *session.Freshness) { setIf(s.RunID == "back", &hidden, s.Expired) }),
-				after("End", func(c *call) { c.edit("back", func(s *row) { s.Expired = hidden }) }))()
-		}},
-	{"keeps the lease of the attempt before", "the next attempt of a session knows no lease that expired",
+	{"remembers the first batch only", "leaves an expired lease late", around("ExpireLease", func(c *call, next func()) {
+		there, named := c.leaseOf(c.l.ID), c.rowsOf(c.l.ID)
+		if next(); there.Expired && len(named) == 1 && c.left == 0 && c.err == nil {
+			c.edit(named[0].RunID, forget)
+		}
+	})},
+	{"hides the lease that expired while another has the row", "forgets the lease that expired", func() alteration {
+		var hidden session.ExpiredLease
+		return both(freshens(func(s row, _ *session.Freshness) { setIf(s.RunID == "back", &hidden, s.Expired) }),
+			after("End", func(c *call) { c.edit("back", func(s *row) { s.Expired = hidden }) }))()
+	}},
+	{"keeps the lease of the attempt before", "the next attempt of a session",
 		attaches(func(before, _ row, after *row) { setIf(before.RunID == "again", &after.Expired, before.Expired) })},
-	{"forgets the lease that expired when a session is claimed",
-		"a session keeps the lease that expired while it is claimed and warned, and when it was cancelled",
-		forgetsJudged("Claim")},
-	{"forgets the lease that expired when a session is warned",
-		"a session keeps the lease that expired while it is claimed and warned, and when it was cancelled",
-		forgetsJudged("Warn")},
-	{"forgets the lease that expired when a session is cancelled",
-		"a session keeps the lease that expired while it is claimed and warned, and when it was cancelled",
+	{"forgets the lease that expired when a session is claimed", "keeps the lease that expired", forgetsJudged("Claim")},
+	{"forgets the lease that expired when a session is warned", "keeps the lease that expired", forgetsJudged("Warn")},
+	{"forgets the lease that expired when a session is cancelled", "keeps the lease that expired",
 		forgetsJudged("Cancel")},
 }
 
@@ -259,34 +225,31 @@ func tellsOf(runID string, which func(c *call) bool) fault {
 }
 
 var brokenEnded = []broken{
-	{"forgets what it has told", "a lease is told of a session that is cancelled, until it says that it was told",
+	{"forgets what it has told", "a lease is told of a session",
 		after("Ended", func(c *call) { _, _ = c.m.Ended(c.ctx, c.lease, c.named) })},
-	{"never forgets", "a lease is told once more of a run that is cancelled again",
+	{"never forgets", "a lease is told once more",
 		before("Ended", func(c *call) { setIf(len(c.told) > 0 && c.told[0].Attempt > 1, &c.told, nil) })},
-	{"forgets all that lie between", "what a lease was not told yet is not forgotten with what it was",
-		before("Ended", func(c *call) {
-			setIf(len(c.told) > 1, &c.told, append(c.told, session.AttemptID{RunID: "b", Attempt: 1}))
-		})},
-	{"forgets for every lease", "each lease is told of its own sessions only",
+	{"forgets all that lie between", "not told yet", before("Ended", func(c *call) {
+		setIf(len(c.told) > 1, &c.told, append(c.told, session.AttemptID{RunID: "b", Attempt: 1}))
+	})},
+	{"forgets for every lease", "each lease is told of its own",
 		before("Ended", func(c *call) { _, _ = c.m.Ended(c.ctx, "lease-2", c.told) })},
-	{"tells of all that has ended", "a lease is not told of what it ended itself, or of what has not ended",
+	{"tells of all that has ended", "what it ended itself",
 		tellsOf("finished", func(c *call) bool { return c.row("finished").Status == session.Finished })},
-	{"tells somebody in any case", "of a session without a lease nobody is told when it is cancelled",
+	{"tells somebody in any case", "a session without a lease nobody",
 		tellsOf("run-1", func(c *call) bool { return c.lease == "" && c.row("run-1").Status == session.Cancelled })},
-	{"does not tell of each of a batch", "of sessions that are cancelled together the leases are told",
-		func() alteration {
-			var batched atomic.Bool // rules cancel from several goroutines
-			return both(before("CancelAll", func(*call) { batched.Store(true) }), after("Ended", func(c *call) {
-				if batched.Load() {
-					c.without("b")
-				}
-			}))()
-		}},
-	{"keeps what a lease was not told", "what a lease was not told goes with it",
-		func() alteration {
-			expired := false
-			return both(before("ExpireLease", func(*call) { expired = true }), tellsOf("run-1", func(c *call) bool {
-				return expired && c.lease == "lease-1" && c.row("run-1").Status == session.Cancelled
-			}))()
-		}},
+	{"does not tell of each of a batch", "together the leases", func() alteration {
+		var batched atomic.Bool // rules cancel from several goroutines
+		return both(before("CancelAll", func(*call) { batched.Store(true) }), after("Ended", func(c *call) {
+			if batched.Load() {
+				c.without("b")
+			}
+		}))()
+	}},
+	{"keeps what a lease was not told", "goes with it", func() alteration {
+		expired := false
+		return both(before("ExpireLease", func(*call) { expired = true }), tellsOf("run-1", func(c *call) bool {
+			return expired && c.lease == "lease-1" && c.row("run-1").Status == session.Cancelled
+		}))()
+	}},
 }

@@ -17,41 +17,35 @@ func ignoresContext(method string) fault {
 }
 
 var brokenContexts = []broken{
-	{"ignores the context of an end", "a write with a done context changes nothing and returns the context's error",
-		ignoresContext("End")},
-	{"ignores the context of a read", "a read with a done context returns the context's error", ignoresContext("History")},
+	{"ignores the context of an end", "a write with a done context", ignoresContext("End")},
+	{"ignores the context of a read", "a read with a done context", ignoresContext("History")},
 }
 
 var brokenHistories = []broken{
-	{"looks for a reason anywhere in the payload", "cancels are counted by their reasons",
-		after("History", func(c *call) {
-			if c.history.By == session.ByReason && len(c.counts) == 2 {
-				setIf(c.counts[0].Key == "hold_exceeded", &c.counts[0].Key, "reason")
-			}
-		})},
-	{"counts days of its own zone", "cancels are counted by days of UTC",
-		after("History", func(c *call) {
-			if c.history.By == session.ByDay && len(c.counts) == 2 {
-				c.counts[0].Count++
-				c.counts[1].Count--
-			}
-		})},
-	{"joins the rows, and loses the events without one",
-		"cancels are counted by the hosts of their sessions, and under an empty host if there is no session",
-		after("History", func(c *call) {
-			if c.history.By == session.ByHost {
-				c.counts = slices.DeleteFunc(c.counts, func(n session.CancelCount) bool { return n.Key == "" })
-			}
-		})},
-	{"includes the end of a period", "a period of time includes its start and not its end",
+	{"looks for a reason anywhere in the payload", "by their reasons", after("History", func(c *call) {
+		if c.history.By == session.ByReason && len(c.counts) == 2 {
+			setIf(c.counts[0].Key == "hold_exceeded", &c.counts[0].Key, "reason")
+		}
+	})},
+	{"counts days of its own zone", "by days of UTC", after("History", func(c *call) {
+		if c.history.By == session.ByDay && len(c.counts) == 2 {
+			c.counts[0].Count++
+			c.counts[1].Count--
+		}
+	})},
+	{"joins the rows, and loses the events without one", "by the hosts of their sessions", after("History", func(c *call) {
+		if c.history.By == session.ByHost {
+			c.counts = slices.DeleteFunc(c.counts, func(n session.CancelCount) bool { return n.Key == "" })
+		}
+	})},
+	{"includes the end of a period", "a period of time",
 		before("History", func(c *call) { c.history.To = c.history.To.Add(time.Microsecond) })},
-	{"counts every kind of event", "only cancels are counted",
-		after("History", func(c *call) {
-			if len(c.counts) > 0 && c.hasEvent("run-1", watchdog.EventWarning) {
-				c.counts[0].Count++
-			}
-		})},
-	{"takes no rows for an error", "a period without cancels has no counts, and no error",
+	{"counts every kind of event", "only cancels are counted", after("History", func(c *call) {
+		if len(c.counts) > 0 && c.hasEvent("run-1", watchdog.EventWarning) {
+			c.counts[0].Count++
+		}
+	})},
+	{"takes no rows for an error", "a period without cancels",
 		after("History", func(c *call) { setIf(len(c.counts) == 0 && c.err == nil, &c.err, errNoRows) })},
 }
 
@@ -75,36 +69,31 @@ func asks(change func(q *session.ListQuery)) fault {
 }
 
 var brokenLists = []broken{
-	{"takes each complete session for one whose command failed",
-		"sessions whose command failed are listed by that, and not as complete",
+	{"takes each complete session for one whose command failed", "whose command failed",
 		asks(func(q *session.ListQuery) { setIf(q.Reason == session.ReasonFailed, &q.Reason, "complete") })},
-	{"lists the oldest session first",
-		"sessions are listed in the order in which they were made, the newest first",
+	{"lists the oldest session first", "listed in the order",
 		lists(func(q session.ListQuery) bool { return q == session.ListQuery{Limit: 100} },
 			func(c *call) { slices.Reverse(c.listed.Sessions) })},
-	{"takes both kinds for none", "sessions are listed by whether they are active",
+	{"takes both kinds for none", "whether they are active",
 		listsNone(func(c *call) bool { return c.list.Live && c.list.Ended })},
-	{"takes a parent for a pattern", "sessions are listed by parent, host and reason, exactly as they are written",
+	{"takes a parent for a pattern", "listed by parent",
 		asks(func(q *session.ListQuery) { setIf(q.Parent == "run-_", &q.Parent, "") })},
-	{"uses one condition only", "the conditions of a list must all hold",
+	{"uses one condition only", "the conditions of a list",
 		asks(func(q *session.ListQuery) { setIf(q.Host != "", &q.Live, false) })},
-	{"continues a list after the time and not after the session",
-		"pages of a list follow each other without a gap and without a repeat",
+	{"continues a list after the time and not after the session", "pages of a list",
 		listsNone(func(c *call) bool { return c.list.Limit == 1 && c.list.After != "" && c.listed.Next != "" })},
-	{"pages through a list with an offset",
-		"the next page of a list follows the last session, whatever was made meanwhile",
+	{"pages through a list with an offset", "the next page of a list",
 		lists(func(q session.ListQuery) bool { return q.After != "" && q.Limit == 100 }, func(c *call) {
 			c.listed, c.err = c.m.List(c.ctx, session.ListQuery{Limit: 100})
 			c.listed.Sessions = c.listed.Sessions[3:]
 		})},
-	{"lists sessions without their silence", "a listed session is as its row is",
+	{"lists sessions without their silence", "a listed session is",
 		after("List", func(c *call) { each(c.listed.Sessions, func(s *row) { s.Silence = 0 }) })},
-	{"cannot list an unreadable session", "an unreadable session is reported on its page, and hides no other",
+	{"cannot list an unreadable session", "is reported on its page",
 		after("List", func(c *call) { c.err = errors.Join(append(c.listed.Unreadable, c.err)...) })},
-	{"begins again where it does not know where to go on",
-		"a limit of less than 1, and an After that is not the end of a page, are errors",
+	{"begins again where it does not know where to go on", "a limit of less than 1",
 		asks(func(q *session.ListQuery) { setIf(q.After == "yesterday", &q.After, "") })},
-	{"ignores the context of a list", "a list with a done context returns the context's error", ignoresContext("List")},
+	{"ignores the context of a list", "a list with a done context", ignoresContext("List")},
 }
 
 // notifies is a fault in what a listener is told.
@@ -130,24 +119,21 @@ func tellsBefore(runID, more string) fault {
 }
 
 var brokenListens = []broken{
-	{"notifies of one cancel at most", "a listener is notified of each cancel",
-		func() alteration {
-			var notified atomic.Bool
-			return notifies(func(_ *call, runID string) []string {
-				setIf(notified.Swap(true), &runID, "another")
-				return []string{runID}
-			})()
-		}},
-	{"notifies of each attempt to cancel", "a listener is not notified of a cancel that changed nothing",
-		tellsBefore("stalled", "awake")},
-	{"returns an error when its context ends", "listening ends with its context",
-		func() alteration {
-			var notified atomic.Bool
-			return both(notifies(func(_ *call, runID string) []string {
-				notified.Store(true)
-				return []string{runID}
-			}), after("Listen", func(c *call) {
-				setIf(!notified.Load(), &c.err, errors.New("the connection was closed"))
-			}))()
-		}},
+	{"notifies of one cancel at most", "a listener is notified of each cancel", func() alteration {
+		var notified atomic.Bool
+		return notifies(func(_ *call, runID string) []string {
+			setIf(notified.Swap(true), &runID, "another")
+			return []string{runID}
+		})()
+	}},
+	{"notifies of each attempt to cancel", "a cancel that changed nothing", tellsBefore("stalled", "awake")},
+	{"returns an error when its context ends", "listening ends", func() alteration {
+		var notified atomic.Bool
+		return both(notifies(func(_ *call, runID string) []string {
+			notified.Store(true)
+			return []string{runID}
+		}), after("Listen", func(c *call) {
+			setIf(!notified.Load(), &c.err, errors.New("the connection was closed"))
+		}))()
+	}},
 }

@@ -65,115 +65,90 @@ func delaysClaimed(pause time.Duration, wants func(c *call, n *notice) bool) fau
 }
 
 var brokenOutboxes = []broken{
-	{"tells nobody of what was completed", "the end of a window is a notice, whoever stores it",
-		losesNotice("cancel of completed")},
-	{"tells nobody of what a sweeper cancelled", "the end of a window is a notice, whoever stores it",
-		losesNotice("cancel of cancelled")},
-	{"tells nobody of what a transaction decided",
-		"the end of a window that is decided in a transaction is a notice", losesNotice("cancel of decided")},
-	{"tells only of the first that are cancelled together",
-		"the ends of sessions that are cancelled together are notices", losesNotice("cancel of together-2")},
-	{"tells of an end again that it has already", "an end that is stored already is not a notice again",
+	{"tells nobody of what was completed", "whoever stores it", losesNotice("cancel of completed")},
+	{"tells nobody of what a sweeper cancelled", "whoever stores it", losesNotice("cancel of cancelled")},
+	{"tells nobody of what a transaction decided", "decided in a transaction", losesNotice("cancel of decided")},
+	{"tells only of the first that are cancelled together", "the ends of sessions", losesNotice("cancel of together-2")},
+	{"tells of an end again that it has already", "an end that is stored already",
 		notes(func(_ *call, there []string, e watchdog.Event) bool { return slices.Contains(there, e.ID) })},
-	{"tells of the ends of others", "no other event is a notice",
+	{"tells of the ends of others", "no other event",
 		notes(func(_ *call, _ []string, e watchdog.Event) bool { return e.AggregateType != watchdog.AggregateType })},
-	{"tells of more time", "no other event is a notice",
+	{"tells of more time", "no other event",
 		notes(func(_ *call, _ []string, e watchdog.Event) bool { return e.Type == watchdog.EventExtend })},
-	{"puts an end that it then does not store", "an end that was not stored is not a notice",
+	{"puts an end that it then does not store", "an end that was not stored",
 		notes(func(c *call, _ []string, _ watchdog.Event) bool { return errors.Is(c.err, watchdog.ErrInvalid) })},
-	{"writes the runs of its notices in small letters",
-		"a notice says what the event is, and when it was put by the database's clock",
+	{"writes the runs of its notices in small letters", "a notice says what the event is",
 		claimsEach(func(_ *call, n *notice) { n.AggregateID = strings.ToLower(n.AggregateID) })},
-	{"believes the clock of who puts a notice", "a notice that is put is claimed as it was put",
-		claimsEach(func(_ *call, n *notice) {
-			setIf(n.Type == "lease.lost", &n.CreatedAt, n.CreatedAt.Add(-time.Hour))
-		})},
-	{"puts a notice again under another name", "a notice whose ID is there is not put again",
-		before("PutNotices", func(c *call) {
-			if len(c.notices) == 1 && c.notices[0].Type == "another" {
-				c.notices[0].ID += " again"
+	{"believes the clock of who puts a notice", "a notice that is put", claimsEach(func(_ *call, n *notice) {
+		setIf(n.Type == "lease.lost", &n.CreatedAt, n.CreatedAt.Add(-time.Hour))
+	})},
+	{"puts a notice again under another name", "a notice whose ID is there", before("PutNotices", func(c *call) {
+		if len(c.notices) == 1 && c.notices[0].Type == "another" {
+			c.notices[0].ID += " again"
+		}
+	})},
+	{"puts each notice in a transaction of its own", "one of several notices", before("PutNotices", func(c *call) {
+		for _, n := range c.notices {
+			if c.m.PutNotices(c.ctx, n) != nil {
+				return
 			}
-		})},
-	{"puts each notice in a transaction of its own", "if one of several notices is invalid none is put",
-		before("PutNotices", func(c *call) {
-			for _, n := range c.notices {
-				if c.m.PutNotices(c.ctx, n) != nil {
-					return
-				}
-			}
-		})},
-	{"claims the latest first", "notices are claimed in the order in which they were put, at most so many",
-		after("ClaimNotices", func(c *call) {
-			if c.most == 3 && len(c.notices) > 0 && c.notices[0].ID == "alert-3" {
-				slices.Reverse(c.notices)
-			}
-		})},
-	{"claims all that is due", "notices are claimed in the order in which they were put, at most so many",
+		}
+	})},
+	{"claims the latest first", "notices are claimed in the order", after("ClaimNotices", func(c *call) {
+		if c.most == 3 && len(c.notices) > 0 && c.notices[0].ID == "alert-3" {
+			slices.Reverse(c.notices)
+		}
+	})},
+	{"claims all that is due", "notices are claimed in the order",
 		before("ClaimNotices", func(c *call) { setIf(c.most == 3, &c.most, 100) })},
-	{"forgets its first claim", "no call claims a notice while another claim of it lasts",
+	{"forgets its first claim", "no call claims a notice",
 		delaysClaimed(0, func(c *call, n *notice) bool { return c.most == 100 && n.ID == "alert-0" && n.Tries == 1 })},
-	{"does not count", "a notice is due again when its claim is over, and says how often it was claimed",
-		claimsEach(func(c *call, n *notice) { setIf(c.most == 1, &n.Tries, 1) })},
-	{"gives a notice up", "a notice is due again when its claim is over, and says how often it was claimed",
+	{"does not count", "a notice is due again", claimsEach(func(c *call, n *notice) { setIf(c.most == 1, &n.Tries, 1) })},
+	{"gives a notice up", "a notice is due again",
 		delaysClaimed(time.Hour, func(c *call, n *notice) bool { return c.most == 1 && n.Tries == 2 })},
-	{"claims by the order in which they were put alone", "what was never claimed is claimed before what was",
-		after("ClaimNotices", func(c *call) {
-			if c.most == 3 {
-				slices.SortFunc(c.notices, func(a, b notice) int { return cmp.Compare(a.ID, b.ID) })
-			}
-		})},
-	{"takes a finished notice that is not there for an error",
-		"a finished notice does not come again, whoever claimed it last",
+	{"claims by the order in which they were put alone", "what was never claimed", after("ClaimNotices", func(c *call) {
+		if c.most == 3 {
+			slices.SortFunc(c.notices, func(a, b notice) int { return cmp.Compare(a.ID, b.ID) })
+		}
+	})},
+	{"takes a finished notice that is not there for an error", "a finished notice does not come again",
 		after("FinishNotices", func(c *call) {
 			unknown := slices.ContainsFunc(c.notices, func(n notice) bool { return n.ID == "never put" })
 			setIf(unknown, &c.err, errNoRows)
 		})},
-	{"finishes only what its caller claimed last", "a finished notice does not come again, whoever claimed it last",
+	{"finishes only what its caller claimed last", "a finished notice does not come again",
 		before("FinishNotices", func(c *call) { setIf(len(c.notices) > 1, &c.notices, nil) })},
-	{"pauses no longer than a claim lasts",
-		"a delayed notice is due again when its pause is over, and not when its claim is",
+	{"pauses no longer than a claim lasts", "a delayed notice is due again",
 		before("DelayNotice", func(c *call) { setIf(c.n.ID == "alert-1", &c.pause, min(c.pause, 0)) })},
-	{"pauses at least as long as a claim lasts",
-		"a delayed notice is due again when its pause is over, and not when its claim is",
+	{"pauses at least as long as a claim lasts", "a delayed notice is due again",
 		before("DelayNotice", func(c *call) { setIf(c.pause == 0 && c.n.ID == "alert-0", &c.n.ID, "another") })},
-	{"says how old a notice is by its clock, and not how long it was delayed",
-		"a notice says how long its delays are in all, and counts neither its age nor its claims",
+	{"says how old a notice is by its clock, and not how long it was delayed", "a notice says how long",
 		waits(func(c *call, n notice) time.Duration { return max(c.m.Clock().Sub(n.CreatedAt), 0) })},
-	{"says how long a notice was delayed last",
-		"a notice says how long its delays are in all, and counts neither its age nor its claims",
+	{"says how long a notice was delayed last", "a notice says how long",
 		waits(func(_ *call, n notice) time.Duration { return min(n.Waited, 36*time.Hour+time.Microsecond) })},
-	{"counts claims as delays",
-		"a notice says how long its delays are in all, and counts neither its age nor its claims",
+	{"counts claims as delays", "a notice says how long",
 		waits(func(_ *call, n notice) time.Duration { return n.Waited + time.Duration(n.Tries-1)*time.Minute })},
-	{"adds delays until the sum wraps around",
-		"delays that are longer in all than a duration can say are as long as it can",
+	{"adds delays until the sum wraps around", "delays that are longer",
 		claimsEach(func(_ *call, n *notice) { setIf(n.Waited > 250*year, &n.Waited, -time.Hour) })},
-	{"takes a long pause for a clock that was set back", "a claim or a pause of weeks lasts as long",
+	{"takes a long pause for a clock that was set back", "a claim or a pause of weeks",
 		before("DelayNotice", func(c *call) { setIf(c.n.ID == "paused", &c.pause, 0) })},
-	{"takes a long claim for a clock that was set back", "a claim or a pause of weeks lasts as long",
+	{"takes a long claim for a clock that was set back", "a claim or a pause of weeks",
 		delaysClaimed(0, func(_ *call, n *notice) bool { return n.ID == "claimed" && n.Tries == 1 })},
-	{"delays what another has claimed", "a delay after another claim changes nothing",
-		after("DelayNotice", func(c *call) {
-			c.n.Tries++
-			c.err = errors.Join(c.err, c.m.DelayNotice(c.ctx, c.n, c.pause))
-		})},
-	{"claims one if none is asked for",
-		"to claim fewer than one or for less than no time, and a pause of less than none, are errors",
+	{"delays what another has claimed", "a delay after another claim", after("DelayNotice", func(c *call) {
+		c.n.Tries++
+		c.err = errors.Join(c.err, c.m.DelayNotice(c.ctx, c.n, c.pause))
+	})},
+	{"claims one if none is asked for", "to claim fewer than one",
 		before("ClaimNotices", func(c *call) { c.most = max(c.most, 1) })},
-	{"has two claim a notice", "of eight that claim at once no two have the same notice, and no notice is left",
+	{"has two claim a notice", "eight that claim at once",
 		delaysClaimed(0, func(_ *call, n *notice) bool { return n.ID == "alert-3-7" && n.Tries == 1 })},
-	{"loses a notice that many want", "of eight that claim at once no two have the same notice, and no notice is left",
-		losesNotice("alert-3-7")},
-	{"has a notice twice that two put", "of eight that put the same notices at once each is there once",
-		after("ClaimNotices", func(c *call) {
-			if c.most == 100 && len(c.notices) == 10 {
-				c.notices = append(c.notices, c.notices[0])
-			}
-		})},
-	{"forgets how often it was claimed",
-		"of eight that claim, delay and finish at once no two have the same try of a notice, and each is finished",
+	{"loses a notice that many want", "eight that claim at once", losesNotice("alert-3-7")},
+	{"has a notice twice that two put", "eight that put", after("ClaimNotices", func(c *call) {
+		if c.most == 100 && len(c.notices) == 10 {
+			c.notices = append(c.notices, c.notices[0])
+		}
+	})},
+	{"forgets how often it was claimed", "eight that claim, delay",
 		claimsEach(func(_ *call, n *notice) { setIf(strings.HasPrefix(n.ID, "try-"), &n.Tries, 1) })},
-	{"claims for a caller that has gone",
-		"a call on the outbox with a done context changes nothing and returns the context's error",
-		ignoresContext("ClaimNotices")},
+	{"claims for a caller that has gone", "a call on the outbox with a done context", ignoresContext("ClaimNotices")},
 }

@@ -27,90 +27,75 @@ func attaches(change func(before, s row, after *row)) fault {
 }
 
 var brokenAttaches = []broken{
-	{"creates a row in the past", "a new run gets an active row, created now and last active now, with attempt 1",
-		attaches(func(before, _ row, after *row) {
-			first := before.Attempt == 0 && after.RunID == "run-1" && after.Parent == ""
-			setIf(first, &after.CreatedAt, after.CreatedAt.Add(-time.Second))
-		})},
-	{"returns the new row as the old one too", "before the first attach the attempt is 0",
+	{"creates a row in the past", "a new run gets an active row", attaches(func(before, _ row, after *row) {
+		first := before.Attempt == 0 && after.RunID == "run-1" && after.Parent == ""
+		setIf(first, &after.CreatedAt, after.CreatedAt.Add(-time.Second))
+	})},
+	{"returns the new row as the old one too", "before the first attach",
 		after("Attach", func(c *call) { setIf(c.before.Attempt == 0, &c.before, c.after) })},
-	{"swaps two attempts", "attaching again counts the attempt",
-		after("Attach", func(c *call) {
-			plain := c.before.Lease == "" && c.s.Lease == "" && c.s.Attempt == 0 && c.before.Status == session.Active
-			setIf(plain && (c.after.Attempt == 2 || c.after.Attempt == 3), &c.after.Attempt, 5-c.after.Attempt)
-		})},
-	{"returns the row that it wrote as the one that was", "attaching again returns the row as it was",
+	{"swaps two attempts", "again counts the attempt", after("Attach", func(c *call) {
+		plain := c.before.Lease == "" && c.s.Lease == "" && c.s.Attempt == 0 && c.before.Status == session.Active
+		setIf(plain && (c.after.Attempt == 2 || c.after.Attempt == 3), &c.after.Attempt, 5-c.after.Attempt)
+	})},
+	{"returns the row that it wrote as the one that was", "again returns the row",
 		after("Attach", func(c *call) { setIf(c.before.Attempt > 0, &c.before, c.after) })},
-	{"keeps the reason of the attempt before", "attaching again makes an ended session active and clears its reason",
+	{"keeps the reason of the attempt before", "again makes an ended session active",
 		attaches(func(before, _ row, after *row) { after.Reason = before.Reason })},
-	{"replaces the row", "attaching again keeps the creation time and the number of resumes",
-		attaches(func(_, _ row, after *row) { after.Resumes = 0 })},
-	{"keeps the host of the first attempt",
-		"attaching again sets parent, threshold, window and host, and the last event to now",
+	{"replaces the row", "again keeps the creation time", attaches(func(_, _ row, after *row) { after.Resumes = 0 })},
+	{"keeps the host of the first attempt", "again sets parent",
 		attaches(func(before, _ row, after *row) { setIf(before.Attempt > 0, &after.Host, before.Host) })},
-	{"has room for three attempts", "callers that attach to one run at once get different attempts",
+	{"has room for three attempts", "callers that attach",
 		attaches(func(_, s row, after *row) { setIf(s.Attempt == 0, &after.Attempt, min(after.Attempt, 3)) })},
 }
 
 var brokenTakeovers = []broken{
-	{"keeps the activity of the attempt before", "attaching under a lease names it, without an activity",
-		attaches(func(before, _ row, after *row) {
-			setIf(before.Lease == after.Lease && before.Activity == time.Hour, &after.Activity, before.Activity)
-		})},
-	{"keeps the state of the attempt before",
-		"attaching again clears the lease, the warning, the claim and the state of the attempt before",
+	{"keeps the activity of the attempt before", "attaching under a lease", attaches(func(before, _ row, after *row) {
+		setIf(before.Lease == after.Lease && before.Activity == time.Hour, &after.Activity, before.Activity)
+	})},
+	{"keeps the state of the attempt before", "again clears the lease",
 		attaches(func(before, s row, after *row) { setIf(s.State == nil, &after.State, before.State) })},
-	{"keeps that a stop failed", "attaching again clears that the agents could not be stopped",
+	{"keeps that a stop failed", "again clears that",
 		attaches(func(before, _ row, after *row) { after.StopFailed = before.StopFailed })},
-	{"counts its own attempts", "attaching with an attempt makes a lost row again, with that attempt",
-		attaches(func(before, s row, after *row) {
-			setIf(s.RunID == "run-1" && before.Attempt < s.Attempt, &after.Attempt, before.Attempt+1)
-		})},
-	{"takes a run back", "attaching with an attempt that is in the row, or is over, changes nothing",
+	{"counts its own attempts", "makes a lost row again", attaches(func(before, s row, after *row) {
+		setIf(s.RunID == "run-1" && before.Attempt < s.Attempt, &after.Attempt, before.Attempt+1)
+	})},
+	{"takes a run back", "that is in the row, or is over",
 		before("Attach", func(c *call) { setIf(c.s.Attempt == 2, &c.s.Attempt, 0) })},
-	{"does not count takeovers", "a lease is told of an attempt that is followed by another before it ended",
-		forgetsEnd("lost")},
-	{"notifies of each attach", "a listener is notified of each takeover, and of no other attach",
-		tellsBefore("taken over", "new")},
-	{"keeps the numbers of a state as floats", "a state is read as it was written",
-		looks(func(s *row) {
-			s.State = bytes.Replace(s.State, []byte("12345678901234567890.125"), []byte("12345678901234567000"), 1)
-		})},
+	{"does not count takeovers", "a lease is told of an attempt", forgetsEnd("lost")},
+	{"notifies of each attach", "notified of each takeover", tellsBefore("taken over", "new")},
+	{"keeps the numbers of a state as floats", "a state is read", looks(func(s *row) {
+		s.State = bytes.Replace(s.State, []byte("12345678901234567890.125"), []byte("12345678901234567000"), 1)
+	})},
 }
 
 // looks is a fault in the rows that are read.
 func looks(change func(s *row)) fault { return after("Session", func(c *call) { change(&c.s) }) }
 
 var brokenRows = []broken{
-	{"keeps a threshold in milliseconds", "a row is read as it was written",
-		looks(func(s *row) {
-			setIf(s.Threshold != watchdog.NoLimit, &s.Threshold, s.Threshold.Truncate(time.Millisecond))
-		})},
-	{"keeps thresholds in seconds", "a threshold of NoLimit is read as NoLimit",
-		looks(func(s *row) {
-			none := s.Threshold == watchdog.NoLimit && s.Parent+s.Host == ""
-			setIf(none, &s.Threshold, s.Threshold.Truncate(time.Second))
-		})},
+	{"keeps a threshold in milliseconds", "a row is read", looks(func(s *row) {
+		setIf(s.Threshold != watchdog.NoLimit, &s.Threshold, s.Threshold.Truncate(time.Millisecond))
+	})},
+	{"keeps thresholds in seconds", "a threshold of NoLimit", looks(func(s *row) {
+		none := s.Threshold == watchdog.NoLimit && s.Parent+s.Host == ""
+		setIf(none, &s.Threshold, s.Threshold.Truncate(time.Second))
+	})},
 	{"returns the zone of its server", "times are read in UTC",
 		looks(func(s *row) { s.CreatedAt = s.CreatedAt.In(time.FixedZone("server", 3600)) })},
-	{"reads the clock time of any zone as UTC",
-		"the start of a window is the same moment in every zone, cut off below the microsecond",
-		before("Attach", func(c *call) {
-			_, offset := c.s.StartedAt.Zone()
-			c.s.StartedAt = c.s.StartedAt.Add(time.Duration(offset) * time.Second)
-		})},
-	{"returns another error than ErrNotFound", "a run that has no row is not found",
+	{"reads the clock time of any zone as UTC", "the start of a window", before("Attach", func(c *call) {
+		_, offset := c.s.StartedAt.Zone()
+		c.s.StartedAt = c.s.StartedAt.Add(time.Duration(offset) * time.Second)
+	})},
+	{"returns another error than ErrNotFound", "no row is not found",
 		after("Session", func(c *call) { setIf(errors.Is(c.err, session.ErrNotFound), &c.err, errNoRows) })},
-	{"reads an invalid time as the year 1", "an unreadable row is an error that says so and names the run",
+	{"reads an invalid time as the year 1", "an unreadable row is an error that",
 		after("Session", func(c *call) { setIf(errors.Is(c.err, session.ErrUnreadable), &c.err, nil) })},
-	{"writes to a row before it reads it", "to attach to an unreadable row is an error and changes nothing",
-		after("Attach", func(c *call) {
-			if errors.Is(c.err, session.ErrUnreadable) {
-				c.s.Attempt, c.s.Status = 2, session.Active
-				c.put(c.s)
-			}
-		})},
-	{"folds the case of run IDs", "every character of a run ID counts, and none has a special meaning",
+	{"writes to a row before it reads it", "to attach to an unreadable row", after("Attach", func(c *call) {
+		if errors.Is(c.err, session.ErrUnreadable) {
+			c.s.Attempt, c.s.Status = 2, session.Active
+			c.put(c.s)
+		}
+	})},
+	{"folds the case of run IDs", "every character of a run ID",
 		before("Session", func(c *call) { c.runID = strings.Replace(c.runID, "RUN", "run", 1) })},
 }
 
@@ -144,43 +129,36 @@ func forces(which func(s row, f session.Freshness) bool) fault {
 }
 
 var brokenFreshens = []broken{
-	{"cuts activities to microseconds", "an activity is read as it was written, to the nanosecond",
-		freshens(func(_ row, f *session.Freshness) {
-			setIf(f.Activity > 1, &f.Activity, f.Activity.Truncate(time.Microsecond))
-		})},
-	{"writes earlier activities as well", "freshening never takes an activity back, by the clock of its lease",
-		forces(func(s row, f session.Freshness) bool {
-			return s.Status == session.Active && s.Attempt == f.Attempt && f.Activity == 2*time.Hour-1
-		})},
-	{"does not put a session that has not signalled into the lease",
-		"freshening puts a session without a lease into the lease, with its first activity",
+	{"cuts activities to microseconds", "an activity is read", freshens(func(_ row, f *session.Freshness) {
+		setIf(f.Activity > 1, &f.Activity, f.Activity.Truncate(time.Microsecond))
+	})},
+	{"writes earlier activities as well", "never takes an activity back", forces(func(s row, f session.Freshness) bool {
+		return s.Status == session.Active && s.Attempt == f.Attempt && f.Activity == 2*time.Hour-1
+	})},
+	{"does not put a session that has not signalled into the lease", "puts a session without a lease",
 		drops(func(_ *call, s row, f session.Freshness) bool {
 			return s.Attempt > 0 && s.Lease == "" && f.Activity == session.NoActivity
 		})},
-	{"compares the activities of two leases",
-		"freshening takes a session over from another lease, whatever its activity was by that lease's clock",
+	{"compares the activities of two leases", "takes a session over",
 		drops(func(c *call, s row, f session.Freshness) bool {
 			return s.Lease != "" && s.Lease != c.lease && s.Activity == 3*time.Hour && f.Activity < s.Activity
 		})},
-	{"clears the state with each activity",
-		"freshening writes the state that it has, and without one leaves the state as it is",
-		freshens(func(s row, f *session.Freshness) {
-			setIf(f.State == nil && s.State != nil && s.StartedAt.Hour() == 12, &f.State, json.RawMessage(`null`))
-		})},
-	{"does not compare the attempt", "a session in another attempt is left alone and returned as gone",
+	{"clears the state with each activity", "freshening writes the state", freshens(func(s row, f *session.Freshness) {
+		setIf(f.State == nil && s.State != nil && s.StartedAt.Hour() == 12, &f.State, json.RawMessage(`null`))
+	})},
+	{"does not compare the attempt", "in another attempt is left alone",
 		forces(func(s row, f session.Freshness) bool { return s.Status == session.Active && s.Attempt != f.Attempt })},
-	{"does not compare the status", "a session that has ended is left alone and returned as gone",
+	{"does not compare the status", "that has ended is left alone",
 		forces(func(s row, _ session.Freshness) bool { return s.Status != session.Active })},
-	{"does not return runs that it does not know", "a run that has no row is returned as gone",
-		after("Freshen", func(c *call) {
-			gone := c.skipped.Gone
-			setIf(len(gone) == 1 && c.row(gone[0]).Attempt == 0, &c.skipped.Gone, nil)
-		})},
-	{"has a limit of fifteen hundred parameters", "ten thousand sessions are freshened in one call, and no others",
+	{"does not return runs that it does not know", "no row is returned as gone", after("Freshen", func(c *call) {
+		gone := c.skipped.Gone
+		setIf(len(gone) == 1 && c.row(gone[0]).Attempt == 0, &c.skipped.Gone, nil)
+	})},
+	{"has a limit of fifteen hundred parameters", "ten thousand sessions",
 		fails("Freshen", errors.New("too many SQL variables"), func(c *call) bool { return len(c.fresh) > 1500 })},
-	{"joins run IDs with commas and quotes", "unusual run IDs are freshened like others",
+	{"joins run IDs with commas and quotes", "unusual run IDs",
 		freshens(func(_ row, f *session.Freshness) { f.RunID = strings.ReplaceAll(f.RunID, "'", "") })},
-	{"cannot write an empty list", "freshening nothing does nothing",
+	{"cannot write an empty list", "freshening nothing",
 		fails("Freshen", errors.New("syntax error near )"), func(c *call) bool { return len(c.fresh) == 0 })},
 }
 
@@ -190,37 +168,32 @@ func ends(change func(c *call, e *session.Ending)) fault {
 }
 
 var brokenEnds = []broken{
-	{"forgets the reason", "an attempt ends with the given status and reason",
+	{"forgets the reason", "an attempt ends",
 		ends(func(_ *call, e *session.Ending) { setIf(e.Status == session.Cancelled, &e.Reason, "") })},
-	{"drops the state of an end", "an end writes the state that it brings, and without one leaves the row's",
+	{"drops the state of an end", "an end writes the state",
 		ends(func(_ *call, e *session.Ending) { setIf(strings.HasPrefix(e.RunID, "with"), &e.State, nil) })},
-	{"does not compare the attempt of an end", "an end of another attempt than the row's changes nothing",
+	{"does not compare the attempt of an end", "an end of another attempt",
 		ends(func(c *call, e *session.Ending) { e.Attempt = c.row(e.RunID).Attempt })},
-	{"overwrites an end", "a session that has ended keeps its end",
-		ends(func(c *call, e *session.Ending) {
-			if s := c.row(e.RunID); s.Status != session.Active && s.Attempt == e.Attempt {
-				s.Status, s.Reason = e.Status, e.Reason
-				c.put(s)
-			}
-		})},
-	{"takes the time of an end for that of the last event",
-		"the last event of a session that ended is as old as the caller says, by the clock of the store",
+	{"overwrites an end", "keeps its end", ends(func(c *call, e *session.Ending) {
+		if s := c.row(e.RunID); s.Status != session.Active && s.Attempt == e.Attempt {
+			s.Status, s.Reason = e.Status, e.Reason
+			c.put(s)
+		}
+	})},
+	{"takes the time of an end for that of the last event", "the last event of a session",
 		ends(func(c *call, e *session.Ending) {
 			setIf(c.m.Clock().Sub(c.row(e.RunID).LastEventAt) > e.Age, &e.Age, 0)
 		})},
-	{"believes every host", "an end never moves the last event back",
-		after("End", func(c *call) {
-			for _, e := range c.ends {
-				at := c.m.Clock().Add(-e.Age)
-				c.edit(e.RunID, func(s *row) {
-					setIf(e.Age == 90*time.Minute && at.Before(s.LastEventAt), &s.LastEventAt, at)
-				})
-			}
-		})},
-	{"takes the last event of a session for its end",
-		"a session that has ended says when, by the clock of the store, however old its last event is",
+	{"believes every host", "an end never moves", after("End", func(c *call) {
+		for _, e := range c.ends {
+			at := c.m.Clock().Add(-e.Age)
+			c.edit(e.RunID, func(s *row) {
+				setIf(e.Age == 90*time.Minute && at.Before(s.LastEventAt), &s.LastEventAt, at)
+			})
+		}
+	})},
+	{"takes the last event of a session for its end", "a session that has ended says when",
 		looks(func(s *row) { s.EndedAt = s.LastEventAt })},
-	{"keeps the lease in the row of an ended session",
-		"a session that ends leaves its lease, with the time of its last activity",
+	{"keeps the lease in the row of an ended session", "a session that ends leaves its lease",
 		looks(func(s *row) { setIf(s.RunID == "cancel" && s.Status != session.Active, &s.Lease, s.RunID) })},
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/contract/contracttest"
@@ -16,6 +17,7 @@ type (
 	memory     = watchdog.Memory
 	alteration = contracttest.Alteration[*call]
 	fault      = contracttest.Fault[*call]
+	broken     = contracttest.Row[*call]
 )
 
 var (
@@ -41,9 +43,19 @@ type call struct {
 	layers   []string
 	ready    func()
 	tell     func(e event)
-	slice    slice
-	grant    grant
-	unused   totals
+
+	l               *ledger
+	slice           slice
+	grant           grant
+	unused          totals
+	e               *entry // that the ledger has of the slice
+	at              page
+	ends            time.Time
+	account         string // that has a currency
+	known, currency string
+	window          string
+	charged, sum    totals
+	offer
 }
 
 func (c *call) Method() string { return c.method }
@@ -69,22 +81,6 @@ func (c *call) ofRun() []event { return c.stored(watchdog.AggregateType, "run-1"
 func (c *call) selected(s selection) []event {
 	events, _ := c.m.Select(context.Background(), s)
 	return events
-}
-
-// A broken store has one flaw, which breaks one rule.
-type broken struct {
-	flaw, breaks string
-	fault
-}
-
-// stores returns the broken stores, with all optional interfaces or without them.
-func stores(all []broken, open func(fault) watchdog.EventStore) (some []contracttest.Broken[watchdog.EventStore]) {
-	for _, b := range all {
-		some = append(some, contracttest.Broken[watchdog.EventStore]{
-			b.flaw, b.breaks, func() watchdog.EventStore { return open(b.fault) },
-		})
-	}
-	return some
 }
 
 // altered is a memory whose calls are altered.

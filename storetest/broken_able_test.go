@@ -25,80 +25,65 @@ func selectsMore(from func(s selection) (kind, id string)) fault {
 }
 
 var selectionFaults = []broken{
-	{"selects from after Since on",
-		"a selection has its IDs and all from Since on, each once and as Read returns them",
-		asksFor(func(s *selection) {
-			setIf(!s.Since.IsZero() && len(s.IDs) > 0, &s.Since, s.Since.Add(time.Microsecond))
-		})},
-	{"selects an event twice",
-		"a selection has its IDs and all from Since on, each once and as Read returns them",
-		after("Select", func(c *call) {
-			twice := slices.IndexFunc(c.events, func(e event) bool {
-				return slices.Contains(c.s.IDs, e.ID) && !c.s.Since.IsZero() && !e.Timestamp.Before(c.s.Since)
-			})
-			if twice >= 0 {
-				c.events = slices.Insert(c.events, twice, c.events[twice])
-			}
-		})},
-	{"takes no more than one ID",
-		"a selection has its IDs and all from Since on, each once and as Read returns them",
-		asksFor(func(s *selection) {
-			if len(s.IDs) > 1 && s.IDs[0] != "foreign" {
-				s.IDs = s.IDs[:1]
-			}
-		})},
-	{"appends the IDs after the others",
-		"a selection has its IDs and all from Since on, each once and as Read returns them",
-		after("Select", func(c *call) {
-			named := func(e event) bool { return slices.Contains(c.s.IDs, e.ID) }
-			others := slices.DeleteFunc(slices.Clone(c.events), named)
-			c.events = append(others, slices.DeleteFunc(c.events, func(e event) bool { return !named(e) })...)
-		})},
-	{"selects without payloads",
-		"a selection has its IDs and all from Since on, each once and as Read returns them",
-		after("Select", func(c *call) {
-			each(c.events, func(e *event) { setIf(len(c.s.IDs) > 0, &e.Payload, []byte("{}")) })
-		})},
-	{"selects the latest of each type", "LatestOf selects the last event of these types before Since",
-		after("Select", func(c *call) {
-			for _, one := range c.s.LatestOf {
-				c.s.LatestOf = []string{one}
-				c.events = append(c.events, c.selected(c.s)...)
-			}
-			slices.SortFunc(c.events, event.Compare)
-			c.events = slices.CompactFunc(c.events, func(a, b event) bool { return a.ID == b.ID })
-		})},
-	{"selects the latest of all types", "LatestOf selects the last event of these types before Since",
-		asksFor(func(s *selection) {
-			all := []string{watchdog.EventCancel, watchdog.EventResume, watchdog.EventExtend, "host.note"}
-			setIf(len(s.LatestOf) > 0, &s.LatestOf, all)
-		})},
-	{"leaves the latest of one time to chance", "LatestOf selects the last event of these types before Since",
-		after("Select", func(c *call) {
-			if len(c.s.LatestOf) > 0 && len(c.events) > 0 && c.events[0].Timestamp.Before(c.s.Since) {
-				all := c.ofRun()
-				c.events[0] = all[slices.IndexFunc(all, func(e event) bool {
-					return e.Timestamp.Equal(c.events[0].Timestamp) && slices.Contains(c.s.LatestOf, e.Type)
-				})]
-			}
-		})},
-	{"leaves out from Since until Until without counting", "Until and Known leave out only what the caller knows",
+	{"selects from after Since on", "a selection has its IDs", asksFor(func(s *selection) {
+		setIf(!s.Since.IsZero() && len(s.IDs) > 0, &s.Since, s.Since.Add(time.Microsecond))
+	})},
+	{"selects an event twice", "a selection has its IDs", after("Select", func(c *call) {
+		twice := slices.IndexFunc(c.events, func(e event) bool {
+			return slices.Contains(c.s.IDs, e.ID) && !c.s.Since.IsZero() && !e.Timestamp.Before(c.s.Since)
+		})
+		if twice >= 0 {
+			c.events = slices.Insert(c.events, twice, c.events[twice])
+		}
+	})},
+	{"takes no more than one ID", "a selection has its IDs", asksFor(func(s *selection) {
+		if len(s.IDs) > 1 && s.IDs[0] != "foreign" {
+			s.IDs = s.IDs[:1]
+		}
+	})},
+	{"appends the IDs after the others", "a selection has its IDs", after("Select", func(c *call) {
+		named := func(e event) bool { return slices.Contains(c.s.IDs, e.ID) }
+		others := slices.DeleteFunc(slices.Clone(c.events), named)
+		c.events = append(others, slices.DeleteFunc(c.events, func(e event) bool { return !named(e) })...)
+	})},
+	{"selects without payloads", "a selection has its IDs", after("Select", func(c *call) {
+		each(c.events, func(e *event) { setIf(len(c.s.IDs) > 0, &e.Payload, []byte("{}")) })
+	})},
+	{"selects the latest of each type", "LatestOf selects", after("Select", func(c *call) {
+		for _, one := range c.s.LatestOf {
+			c.s.LatestOf = []string{one}
+			c.events = append(c.events, c.selected(c.s)...)
+		}
+		slices.SortFunc(c.events, event.Compare)
+		c.events = slices.CompactFunc(c.events, func(a, b event) bool { return a.ID == b.ID })
+	})},
+	{"selects the latest of all types", "LatestOf selects", asksFor(func(s *selection) {
+		all := []string{watchdog.EventCancel, watchdog.EventResume, watchdog.EventExtend, "host.note"}
+		setIf(len(s.LatestOf) > 0, &s.LatestOf, all)
+	})},
+	{"leaves the latest of one time to chance", "LatestOf selects", after("Select", func(c *call) {
+		if len(c.s.LatestOf) > 0 && len(c.events) > 0 && c.events[0].Timestamp.Before(c.s.Since) {
+			all := c.ofRun()
+			c.events[0] = all[slices.IndexFunc(all, func(e event) bool {
+				return e.Timestamp.Equal(c.events[0].Timestamp) && slices.Contains(c.s.LatestOf, e.Type)
+			})]
+		}
+	})},
+	{"leaves out from Since until Until without counting", "Until and Known",
 		asksFor(func(s *selection) { setIf(s.Until.After(s.Since), &s.Since, s.Until) })},
-	{"looks for IDs in all aggregates", "an ID that another aggregate has is not selected",
+	{"looks for IDs in all aggregates", "an ID that another aggregate has",
 		selectsMore(func(s selection) (kind, id string) {
 			setIf(s.Since.IsZero(), &id, "run-2")
 			return s.AggregateType, id
 		})},
-	{"looks for IDs in all types of aggregates", "an ID that another aggregate has is not selected",
+	{"looks for IDs in all types of aggregates", "an ID that another aggregate has",
 		selectsMore(func(s selection) (kind, id string) { return "session", s.AggregateID })},
-	{"takes no Since for the beginning", "a selection of nothing is empty, and no error",
-		asksFor(func(s *selection) {
-			setIf(s.Since.IsZero() && len(s.IDs)+len(s.LatestOf) == 0, &s.Since, time.Unix(0, 0))
-		})},
-	{"selects the latest without Since", "a selection of nothing is empty, and no error",
+	{"takes no Since for the beginning", "a selection of nothing", asksFor(func(s *selection) {
+		setIf(s.Since.IsZero() && len(s.IDs)+len(s.LatestOf) == 0, &s.Since, time.Unix(0, 0))
+	})},
+	{"selects the latest without Since", "a selection of nothing",
 		asksFor(func(s *selection) { setIf(s.Since.IsZero() && len(s.LatestOf) > 0, &s.Since, time.Unix(0, 0)) })},
-	{"ignores the context of a select", "a select with a done context returns the context's error",
-		ignoresContext("Select")},
+	{"ignores the context of a select", "a select with a done context", ignoresContext("Select")},
 }
 
 // decides is a fault in what exchanges decide.
@@ -115,45 +100,36 @@ func (c *call) redecide(change func(c *call, selected, decided []event) []event)
 }
 
 var transactionFaults = []broken{
-	{"decides with the whole aggregate", "an exchange decides with what it selects, and what it decides is stored",
-		before("Transact", func(c *call) {
-			for _, x := range c.all {
-				x.Since = x.Since.AddDate(-1, 0, 0)
-			}
-		})},
-	{"stores only the first of the events", "an exchange decides with what it selects, and what it decides is stored",
-		decides(func(_ *call, _, decided []event) []event {
-			if len(decided) == 2 && decided[0].ID == "d" {
-				return decided[:1]
-			}
-			return decided
-		})},
-	{"selects for all exchanges before it appends", "exchanges are carried out in their order",
-		before("Transact", func(c *call) {
-			for _, x := range c.all[min(1, len(c.all)):] {
-				before, decide := c.selected(x.Selection), x.Decide
-				x.Decide = func([]event) []event { return decide(before) }
-			}
-		})},
-	{"has a transaction for each exchange",
-		"a transaction with an invalid event in a later exchange stores nothing, and returns ErrInvalid",
-		after("Transact", func(c *call) {
-			if errors.Is(c.err, watchdog.ErrInvalid) && len(c.ofRun()) > 0 {
-				_ = c.m.Transact(context.Background(), c.all[0])
-			}
-		})},
-	{"returns an error of its own for an invalid event",
-		"a transaction with an invalid event in a later exchange stores nothing, and returns ErrInvalid",
+	{"decides with the whole aggregate", "an exchange decides", before("Transact", func(c *call) {
+		for _, x := range c.all {
+			x.Since = x.Since.AddDate(-1, 0, 0)
+		}
+	})},
+	{"stores only the first of the events", "an exchange decides", decides(func(_ *call, _, decided []event) []event {
+		if len(decided) == 2 && decided[0].ID == "d" {
+			return decided[:1]
+		}
+		return decided
+	})},
+	{"selects for all exchanges before it appends", "in their order", before("Transact", func(c *call) {
+		for _, x := range c.all[min(1, len(c.all)):] {
+			before, decide := c.selected(x.Selection), x.Decide
+			x.Decide = func([]event) []event { return decide(before) }
+		}
+	})},
+	{"has a transaction for each exchange", "a transaction with an invalid event", after("Transact", func(c *call) {
+		if errors.Is(c.err, watchdog.ErrInvalid) && len(c.ofRun()) > 0 {
+			_ = c.m.Transact(context.Background(), c.all[0])
+		}
+	})},
+	{"returns an error of its own for an invalid event", "a transaction with an invalid event",
 		after("Transact", func(c *call) { c.err = own(c.err) })},
-	{"keeps the IDs of a transaction that it took back",
-		"a transaction with an invalid event in a later exchange stores nothing, and returns ErrInvalid",
-		func() alteration {
-			var undone atomic.Bool
-			return both(after("Transact", func(c *call) { undone.Store(errors.Is(c.err, watchdog.ErrInvalid)) }),
-				fails("Append", nil, func(*call) bool { return undone.Load() }))()
-		}},
-	{"returns what was decided, and not what is stored",
-		"Kept is what is stored under the IDs that Decide returned",
+	{"keeps the IDs of a transaction that it took back", "a transaction with an invalid event", func() alteration {
+		var undone atomic.Bool
+		return both(after("Transact", func(c *call) { undone.Store(errors.Is(c.err, watchdog.ErrInvalid)) }),
+			fails("Append", nil, func(*call) bool { return undone.Load() }))()
+	}},
+	{"returns what was decided, and not what is stored", "Kept is what is stored",
 		around("Transact", func(c *call, next func()) {
 			var decided [][]event
 			c.redecide(func(_ *call, _, events []event) []event {
@@ -165,30 +141,25 @@ var transactionFaults = []broken{
 				c.all[i].Kept = decided[i]
 			}
 		})},
-	{"returns only what is new", "Kept is what is stored under the IDs that Decide returned",
-		around("Transact", func(c *call, next func()) {
-			before := c.ofRun()
-			next()
-			for _, x := range c.all {
-				x.Kept = slices.DeleteFunc(x.Kept, func(e event) bool {
-					return slices.ContainsFunc(before, func(b event) bool { return b.ID == e.ID })
-				})
-			}
-		})},
-	{"now and then decides with what another transaction has just changed",
-		"transactions of one aggregate do not overlap",
+	{"returns only what is new", "Kept is what is stored", around("Transact", func(c *call, next func()) {
+		before := c.ofRun()
+		next()
+		for _, x := range c.all {
+			x.Kept = slices.DeleteFunc(x.Kept, func(e event) bool {
+				return slices.ContainsFunc(before, func(b event) bool { return b.ID == e.ID })
+			})
+		}
+	})},
+	{"now and then decides with what another transaction has just changed", "transactions of one aggregate",
 		decides(func(_ *call, selected, decided []event) []event {
 			if len(selected) == 40 && len(decided) == 1 {
 				decided[0].ID = selected[39].ID
 			}
 			return decided
 		})},
-	{"ignores the context of a transaction",
-		"a transaction with a done context stores nothing and returns the context's error", ignoresContext("Transact")},
-	{"stores and then returns the context's error",
-		"a transaction with a done context stores nothing and returns the context's error", looksAtContextLate("Transact")},
-	{"commits what it has when the context ends",
-		"a context that ends during a transaction leaves all of it or nothing",
+	{"ignores the context of a transaction", "a transaction with a done context", ignoresContext("Transact")},
+	{"stores and then returns the context's error", "a transaction with a done context", looksAtContextLate("Transact")},
+	{"commits what it has when the context ends", "a context that ends during",
 		both(after("Transact", func(c *call) { c.err = errors.Join(c.err, c.ctx.Err()) }),
 			decides(func(c *call, _, decided []event) []event {
 				setIf(c.ctx.Err() != nil, &decided, nil)
@@ -196,8 +167,8 @@ var transactionFaults = []broken{
 			}))},
 }
 
-// finds is a fault in the layers that are found.
-func finds(change func(c *call)) fault { return after("Layers", change) }
+// layers is a fault in the layers that are found.
+func layers(change func(c *call)) fault { return after("Layers", change) }
 
 // tells is a fault in what a follower is told.
 func tells(tell func(c *call, e event, told func(event))) fault {
@@ -208,84 +179,67 @@ func tells(tell func(c *call, e event, told func(event))) fault {
 }
 
 var feedFaults = []broken{
-	{"lists layers in the order in which they came",
-		"layers are the aggregates whose events name exactly this parent, each once and sorted",
-		finds(func(c *call) { slices.Reverse(c.layers) })},
-	{"lists a layer for each of its events",
-		"layers are the aggregates whose events name exactly this parent, each once and sorted",
-		finds(func(c *call) {
-			if at := slices.Index(c.layers, "a"); at >= 0 {
-				c.layers = slices.Insert(c.layers, at, "a")
-			}
-		})},
-	{"folds the case of parents",
-		"layers are the aggregates whose events name exactly this parent, each once and sorted",
-		finds(func(c *call) {
-			if upper := strings.ToUpper(c.id); upper != c.id {
-				more, _ := c.m.Layers(context.Background(), upper)
-				c.layers = slices.Sorted(slices.Values(append(c.layers, more...)))
-			}
-		})},
-	{"finds the host's aggregates",
-		"layers are the aggregates whose events name exactly this parent, each once and sorted",
-		finds(func(c *call) {
-			if len(c.layers) == 3 {
-				c.layers = slices.Insert(c.layers, 2, "hosts")
-			}
-		})},
-	{"ignores the context of a query for layers",
-		"a query for layers with a done context returns the context's error", ignoresContext("Layers")},
-	{"tells of an event again",
-		"a follower of all runs is told of each event that is stored from then on, once",
-		tells(func(_ *call, e event, told func(event)) {
-			if told(e); e.AggregateID == "run-2" {
-				told(e)
-			}
-		})},
-	{"tells of what was stored before",
-		"a follower of all runs is told of each event that is stored from then on, once",
-		tells(func(c *call, e event, told func(event)) {
-			if before := c.ofRun(); before[0].ID == "before" {
-				told(before[0])
-			}
+	{"lists layers in the order in which they came", "layers are the aggregates",
+		layers(func(c *call) { slices.Reverse(c.layers) })},
+	{"lists a layer for each of its events", "layers are the aggregates", layers(func(c *call) {
+		if at := slices.Index(c.layers, "a"); at >= 0 {
+			c.layers = slices.Insert(c.layers, at, "a")
+		}
+	})},
+	{"folds the case of parents", "layers are the aggregates", layers(func(c *call) {
+		if upper := strings.ToUpper(c.id); upper != c.id {
+			more, _ := c.m.Layers(context.Background(), upper)
+			c.layers = slices.Sorted(slices.Values(append(c.layers, more...)))
+		}
+	})},
+	{"finds the host's aggregates", "layers are the aggregates", layers(func(c *call) {
+		if len(c.layers) == 3 {
+			c.layers = slices.Insert(c.layers, 2, "hosts")
+		}
+	})},
+	{"ignores the context of a query for layers", "a query for layers with a done context", ignoresContext("Layers")},
+	{"tells of an event again", "a follower of all runs", tells(func(_ *call, e event, told func(event)) {
+		if told(e); e.AggregateID == "run-2" {
 			told(e)
-		})},
-	{"tells of events without their payloads", "a follower is told of what a transaction stores",
+		}
+	})},
+	{"tells of what was stored before", "a follower of all runs", tells(func(c *call, e event, told func(event)) {
+		if before := c.ofRun(); before[0].ID == "before" {
+			told(before[0])
+		}
+		told(e)
+	})},
+	{"tells of events without their payloads", "told of what a transaction stores",
 		tells(func(_ *call, e event, told func(event)) {
 			setIf(e.ID == "b" && e.AggregateID == "run-1", &e.Payload, []byte("{}"))
 			told(e)
 		})},
-	{"tells of a run's layers, too", "a follower of one run is told of no other",
-		before("Follow", func(c *call) {
-			run, told := c.id, c.tell
-			c.id, c.tell = "", func(e event) {
-				if run == "" || e.AggregateID == run || strings.HasPrefix(e.AggregateID, run+"/") {
-					told(e)
-				}
-			}
-		})},
-	{"tells of the host's aggregates", "a follower is told of runs only",
-		tells(func(c *call, e event, told func(event)) {
-			for _, host := range c.stored("session", "run-1") {
-				told(host)
-			}
-			told(e)
-		})},
-	{"holds its only connection while it tells", "a follower may use the store while it is told",
-		func() alteration {
-			var telling atomic.Bool
-			return both(tells(func(_ *call, e event, told func(event)) {
-				telling.Store(true)
+	{"tells of a run's layers, too", "a follower of one run", before("Follow", func(c *call) {
+		run, told := c.id, c.tell
+		c.id, c.tell = "", func(e event) {
+			if run == "" || e.AggregateID == run || strings.HasPrefix(e.AggregateID, run+"/") {
 				told(e)
-				telling.Store(false)
-			}), fails("Append", errOwn, func(c *call) bool { return telling.Load() && c.events[0].ID == "b" }))()
-		}},
-	{"returns nil when the context ends", "following ends with its context and leaves no goroutine",
-		after("Follow", func(c *call) { c.err = nil })},
-	{"leaves the goroutine that follows", "following ends with its context and leaves no goroutine",
-		func() alteration {
-			closed := make(chan struct{})
-			return both(before("Follow", func(*call) { go func() { <-closed }() }),
-				before("Close", func(*call) { close(closed) }))()
-		}},
+			}
+		}
+	})},
+	{"tells of the host's aggregates", "told of runs only", tells(func(c *call, e event, told func(event)) {
+		for _, host := range c.stored("session", "run-1") {
+			told(host)
+		}
+		told(e)
+	})},
+	{"holds its only connection while it tells", "may use the store", func() alteration {
+		var telling atomic.Bool
+		return both(tells(func(_ *call, e event, told func(event)) {
+			telling.Store(true)
+			told(e)
+			telling.Store(false)
+		}), fails("Append", errOwn, func(c *call) bool { return telling.Load() && c.events[0].ID == "b" }))()
+	}},
+	{"returns nil when the context ends", "following ends", after("Follow", func(c *call) { c.err = nil })},
+	{"leaves the goroutine that follows", "following ends", func() alteration {
+		closed := make(chan struct{})
+		return both(before("Follow", func(*call) { go func() { <-closed }() }),
+			before("Close", func(*call) { close(closed) }))()
+	}},
 }

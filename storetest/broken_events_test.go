@@ -39,143 +39,124 @@ func writesKeys[V any](change func(keys map[string]V)) fault {
 }
 
 var fieldFaults = []broken{
-	{"drops the consensus ID", "every field is read as it was appended",
+	{"drops the consensus ID", "every field",
 		writes(func(e *event) { e.ConsensusID = strings.TrimSuffix(e.ConsensusID, "consensus-1") })},
-	{"counts bytes instead of characters", "a text as long as its column fits",
+	{"counts bytes instead of characters", "a text as long as",
 		refuses(watchdog.ErrInvalid, func(e event) bool { return len(e.AggregateID) > watchdog.MaxAggregateID })},
-	{"cuts the last character of a full column", "a text as long as its column fits",
-		writes(func(e *event) {
-			if len(e.Type) == watchdog.MaxEventType {
-				e.Type = e.Type[:watchdog.MaxEventType-1]
-			}
-		})},
-	{"hides kinds of event that it does not know", "a host's own kinds of event are kept beside ours",
-		after("Read", func(c *call) {
-			c.events = slices.DeleteFunc(c.events, func(e event) bool {
-				return strings.Contains(e.Type, ".") && !strings.HasPrefix(e.Type, "runtime.watchdog.")
-			})
-		})},
-	{"takes a payload that is an array", "an invalid event is refused with ErrInvalid",
-		writes(func(e *event) {
-			list := []byte(`{"list":` + string(e.Payload) + `}`)
-			setIf(strings.HasPrefix(string(e.Payload), "["), &e.Payload, list)
-		})},
-	{"returns an error of its own for an invalid event", "an invalid event is refused with ErrInvalid",
+	{"cuts the last character of a full column", "a text as long as", writes(func(e *event) {
+		if len(e.Type) == watchdog.MaxEventType {
+			e.Type = e.Type[:watchdog.MaxEventType-1]
+		}
+	})},
+	{"hides kinds of event that it does not know", "a host's own kinds", after("Read", func(c *call) {
+		c.events = slices.DeleteFunc(c.events, func(e event) bool {
+			return strings.Contains(e.Type, ".") && !strings.HasPrefix(e.Type, "runtime.watchdog.")
+		})
+	})},
+	{"takes a payload that is an array", "an invalid event is refused", writes(func(e *event) {
+		list := []byte(`{"list":` + string(e.Payload) + `}`)
+		setIf(strings.HasPrefix(string(e.Payload), "["), &e.Payload, list)
+	})},
+	{"returns an error of its own for an invalid event", "an invalid event is refused",
 		after("Append", func(c *call) { c.err = own(c.err) })},
-	{"cuts a text that is too long", "a text longer than its column is refused",
-		writes(func(e *event) {
-			text := []rune(e.AggregateID)
-			e.AggregateID = string(text[:min(len(text), watchdog.MaxAggregateID)])
-		})},
-	{"keeps milliseconds", "times keep their microseconds",
+	{"cuts a text that is too long", "a text longer than", writes(func(e *event) {
+		text := []rune(e.AggregateID)
+		e.AggregateID = string(text[:min(len(text), watchdog.MaxAggregateID)])
+	})},
+	{"keeps milliseconds", "keep their microseconds",
 		writes(func(e *event) { e.Timestamp = e.Timestamp.Truncate(time.Millisecond) })},
-	{"rounds to the microsecond", "times are cut off below the microsecond, not rounded",
+	{"rounds to the microsecond", "times are cut off",
 		writes(func(e *event) { e.Timestamp = e.Timestamp.Round(time.Microsecond) })},
-	{"cuts off towards 1970", "times are cut off below the microsecond, not rounded",
-		writes(func(e *event) {
-			before1970 := e.Timestamp.Unix() < 0 && e.Timestamp.Nanosecond()%1000 != 0
-			setIf(before1970, &e.Timestamp, e.Timestamp.Add(time.Microsecond))
-		})},
-	{"returns the zone of its server", "times are read in UTC",
-		after("Read", func(c *call) {
-			each(c.events, func(e *event) { e.Timestamp = e.Timestamp.In(time.FixedZone("server", 0)) })
-		})},
-	{"reads the clock time of any zone as UTC", "times of other zones are converted",
-		writes(func(e *event) {
-			_, offset := e.Timestamp.Zone()
-			e.Timestamp = e.Timestamp.Add(time.Duration(offset) * time.Second)
-		})},
-	{"keeps nanoseconds since 1970", "the first and the last year fit",
-		after("Read", func(c *call) {
-			each(c.events, func(e *event) { e.Timestamp = time.Unix(0, e.Timestamp.UnixNano()).UTC() })
-		})},
-	{"converts numbers to floats", "numbers in a payload stay exact", writesKeys(func(map[string]any) {})},
-	{"keeps ASCII only", "text in a payload stays as it is",
-		writes(func(e *event) {
-			e.Payload = []byte(strings.Map(func(r rune) rune { return min(r, '\x7f') }, string(e.Payload)))
-		})},
-	{"drops what is null", "nested and empty values in a payload stay",
-		writesKeys(func(keys map[string]json.RawMessage) {
-			maps.DeleteFunc(keys, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
-		})},
-	{"returns the event_version that it added", "no key is added to a payload",
-		writesKeys(func(keys map[string]json.RawMessage) {
-			if _, own := keys["event_version"]; !own {
-				keys["event_version"] = json.RawMessage("1")
-			}
-		})},
-	{"removes an event_version that it did not add", "a payload keeps an event_version of its own",
+	{"cuts off towards 1970", "times are cut off", writes(func(e *event) {
+		before1970 := e.Timestamp.Unix() < 0 && e.Timestamp.Nanosecond()%1000 != 0
+		setIf(before1970, &e.Timestamp, e.Timestamp.Add(time.Microsecond))
+	})},
+	{"returns the zone of its server", "times are read in UTC", after("Read", func(c *call) {
+		each(c.events, func(e *event) { e.Timestamp = e.Timestamp.In(time.FixedZone("server", 0)) })
+	})},
+	{"reads the clock time of any zone as UTC", "times of other zones", writes(func(e *event) {
+		_, offset := e.Timestamp.Zone()
+		e.Timestamp = e.Timestamp.Add(time.Duration(offset) * time.Second)
+	})},
+	{"keeps nanoseconds since 1970", "the first and the last year", after("Read", func(c *call) {
+		each(c.events, func(e *event) { e.Timestamp = time.Unix(0, e.Timestamp.UnixNano()).UTC() })
+	})},
+	{"converts numbers to floats", "numbers in a payload", writesKeys(func(map[string]any) {})},
+	{"keeps ASCII only", "text in a payload", writes(func(e *event) {
+		e.Payload = []byte(strings.Map(func(r rune) rune { return min(r, '\x7f') }, string(e.Payload)))
+	})},
+	{"drops what is null", "nested and empty values", writesKeys(func(keys map[string]json.RawMessage) {
+		maps.DeleteFunc(keys, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
+	})},
+	{"returns the event_version that it added", "no key is added", writesKeys(func(keys map[string]json.RawMessage) {
+		if _, own := keys["event_version"]; !own {
+			keys["event_version"] = json.RawMessage("1")
+		}
+	})},
+	{"removes an event_version that it did not add", "an event_version of its own",
 		writesKeys(func(keys map[string]json.RawMessage) { delete(keys, "event_version") })},
-	{"has a limit of 64 KiB", "a payload of a mebibyte fits",
+	{"has a limit of 64 KiB", "a payload of a mebibyte",
 		refuses(errOwn, func(e event) bool { return len(e.Payload) > 1<<16 })},
 }
 
 // The flaws of concurrency do not depend on timing: these stores count, and fail at the third append of an ID and at
 // the eleventh of an aggregate.
 var batchFaults = []broken{
-	{"stores a batch one by one until one fails", "a batch with one invalid event stores nothing",
-		before("Append", func(c *call) {
-			invalid := slices.IndexFunc(c.events, func(e event) bool { return e.Validate() != nil })
-			_ = c.m.Append(context.Background(), c.events[:max(invalid, 0)]...)
-		})},
-	{"wants at least one event", "appending no events does nothing",
+	{"stores a batch one by one until one fails", "a batch with one invalid event", before("Append", func(c *call) {
+		invalid := slices.IndexFunc(c.events, func(e event) bool { return e.Validate() != nil })
+		_ = c.m.Append(context.Background(), c.events[:max(invalid, 0)]...)
+	})},
+	{"wants at least one event", "appending no events",
 		fails("Append", errOwn, func(c *call) bool { return len(c.events) == 0 })},
-	{"files a batch under its first event's aggregate", "a batch may have events of several aggregates",
+	{"files a batch under its first event's aggregate", "events of several aggregates",
 		before("Append", func(c *call) { each(c.events, func(e *event) { e.AggregateID = c.events[0].AggregateID }) })},
-	{"has a limit of parameters per statement", "a batch of ten thousand events is stored completely",
+	{"has a limit of parameters per statement", "a batch of ten thousand",
 		fails("Append", errOwn, func(c *call) bool { return len(c.events)*7 > 65_535 })},
-	{"stores an event again when it is the same", "an event appended again is kept once, without an error",
-		adds(func(first, again event) bool {
-			return string(first.Payload) == string(again.Payload) && first.Type == again.Type &&
-				first.AggregateID == again.AggregateID
-		})},
-	{"keeps the last", "of two events with one ID the first is kept, whatever the second says",
-		overlaid(func(o *overlay, first, again event) error {
-			if first.Type != again.Type {
-				o.replaced[again.ID] = again
-			}
-			return nil
-		})},
-	{"refuses an ID when the event is another", "of two events with one ID the first is kept, whatever the second says",
+	{"stores an event again when it is the same", "an event appended again", adds(func(first, again event) bool {
+		return string(first.Payload) == string(again.Payload) && first.Type == again.Type &&
+			first.AggregateID == again.AggregateID
+	})},
+	{"keeps the last", "of two events with one ID", overlaid(func(o *overlay, first, again event) error {
+		if first.Type != again.Type {
+			o.replaced[again.ID] = again
+		}
+		return nil
+	})},
+	{"refuses an ID when the event is another", "of two events with one ID",
 		overlaid(func(_ *overlay, first, again event) (err error) {
 			setIf(first.Type != again.Type, &err, errOwn)
 			return err
 		})},
-	{"takes a batch with a known ID for stored", "a batch of known and new IDs stores the new ones",
-		drops(func(c *call) bool {
-			return len(c.events) > 1 && slices.ContainsFunc(c.beside(), func(stored event) bool {
-				return slices.ContainsFunc(c.events, func(e event) bool { return e.ID == stored.ID })
-			})
-		})},
-	{"keeps the last of a batch", "an ID that is twice in one batch is kept once, the first",
-		before("Append", func(c *call) { slices.Reverse(c.events) })},
-	{"looks for known IDs before the batch only", "an ID that is twice in one batch is kept once, the first",
-		fails("Append", errOwn, func(c *call) bool {
-			seen := map[string]bool{}
-			each(c.events, func(e *event) { seen[e.ID] = true })
-			return len(seen) < len(c.events)
-		})},
-	{"has an ID per aggregate", "an ID that is stored in one aggregate is taken in all",
+	{"takes a batch with a known ID for stored", "a batch of known and new IDs", drops(func(c *call) bool {
+		return len(c.events) > 1 && slices.ContainsFunc(c.beside(), func(stored event) bool {
+			return slices.ContainsFunc(c.events, func(e event) bool { return e.ID == stored.ID })
+		})
+	})},
+	{"keeps the last of a batch", "twice in one batch", before("Append", func(c *call) { slices.Reverse(c.events) })},
+	{"looks for known IDs before the batch only", "twice in one batch", fails("Append", errOwn, func(c *call) bool {
+		seen := map[string]bool{}
+		each(c.events, func(e *event) { seen[e.ID] = true })
+		return len(seen) < len(c.events)
+	})},
+	{"has an ID per aggregate", "stored in one aggregate",
 		adds(func(first, again event) bool { return first.AggregateID != again.AggregateID })},
-	{"folds the case of IDs", "IDs that differ in case are different events",
-		drops(func(c *call) bool {
-			return len(c.events) == 1 && slices.ContainsFunc(c.beside(), func(e event) bool {
-				return e.ID != c.events[0].ID && strings.EqualFold(e.ID, c.events[0].ID)
-			})
-		})},
-	{"fails calls while it is busy", "one ID appended by many at once is kept once, and all succeed",
-		overlaid(func(o *overlay, _, again event) (err error) {
-			setIf(o.count[again.ID] > 2, &err, errOwn)
-			return err
-		})},
-	{"checks the ID and then writes, without a lock", "one ID appended by many at once is kept once, and all succeed",
+	{"folds the case of IDs", "IDs that differ in case are different events", drops(func(c *call) bool {
+		return len(c.events) == 1 && slices.ContainsFunc(c.beside(), func(e event) bool {
+			return e.ID != c.events[0].ID && strings.EqualFold(e.ID, c.events[0].ID)
+		})
+	})},
+	{"fails calls while it is busy", "one ID appended by many", overlaid(func(o *overlay, _, again event) (err error) {
+		setIf(o.count[again.ID] > 2, &err, errOwn)
+		return err
+	})},
+	{"checks the ID and then writes, without a lock", "one ID appended by many",
 		overlaid(func(o *overlay, _, again event) error {
 			if o.count[again.ID] > 2 {
 				o.replaced[again.ID] = again
 			}
 			return nil
 		})},
-	{"loses appends while it is busy", "many appends at once are all kept",
+	{"loses appends while it is busy", "many appends at once",
 		drops(func(c *call) bool { return len(c.events) == 1 && len(c.beside()) >= 10 })},
 }
 

@@ -11,19 +11,17 @@ import (
 )
 
 const (
-	oneIDOfStores     = "stores open at once keep one event of an ID"
-	noOverlapOfStores = "transactions of stores open at once do not overlap"
+	oneIDOfStores     = "open at once keep one event"
+	noOverlapOfStores = "open at once do not overlap"
 )
 
 type opener = func() (watchdog.EventStore, error)
 
 var placeFaults = []contracttest.Broken[opener]{
-	{"loses its events until they are appended again", "events are stored when the store is opened again",
+	{"loses its events until they are appended again", "stored when the store is opened again",
 		place(placeFlaws{hidesOnClose: true})},
-	{"forgets its IDs when it is closed", "an ID stored before the store was opened again is still taken",
-		place(placeFlaws{forgetsIDs: true})},
-	{"does not read what others wrote", "stores open at once see each other's events",
-		place(placeFlaws{ignoresOthers: true})},
+	{"forgets its IDs when it is closed", "before the store was opened again", place(placeFlaws{forgetsIDs: true})},
+	{"does not read what others wrote", "see each other's events", place(placeFlaws{ignoresOthers: true})},
 	{"knows only the IDs it wrote", oneIDOfStores, place(placeFlaws{ignoresOtherIDs: true})},
 	{"locks only within itself", oneIDOfStores, place(placeFlaws{locksItself: true})},
 	{"locks only within itself for a transaction", noOverlapOfStores, placeOfTransactions},

@@ -9,150 +9,97 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// chargedTo returns a store that charges another scope.
-func chargedTo(scope func(scope string) string) func() watchdog.SpendStore {
-	return withFlaw(func(l *ledger) { l.scopeOf = scope })
+// finds is a fault in where a slice is charged.
+func finds(change func(c *call)) fault { return after("find", change) }
+
+// chargesTo is a fault in which another scope is charged.
+func chargesTo(scope func(scope string) string) fault {
+	return finds(func(c *call) { c.at.scope = scope(c.at.scope) })
 }
 
-// currencies returns a store with another currency of a scope. It is a late one if the scope had none at first.
-func currencies(how func(s slice, known string, late bool) (string, error)) func() watchdog.SpendStore {
-	return withFlaw(func(l *ledger) {
+// currencies is a fault in the currency of a scope. It is a late one if the scope had none at first.
+func currencies(change func(c *call, late bool)) fault {
+	return func() alteration {
 		late := map[string]bool{}
-		l.currency = func(s slice, known string) (string, error) {
-			late[s.Scope] = late[s.Scope] || known == "" && s.Currency == "" && s.Least.Cost > 0
-			return how(s, known, late[s.Scope])
+		return after("agree", func(c *call) {
+			scope := c.slice.Scope
+			late[scope] = late[scope] || c.known == "" && c.slice.Currency == "" && c.slice.Least.Cost > 0
+			change(c, late[scope])
+		})()
+	}
+}
+
+var scopeFaults = []broken{
+	{"does not tell scopes apart by case", "scopes are charged apart", chargesTo(strings.ToLower)},
+	{"drops the blanks at the end of a scope", "scopes are charged apart", chargesTo(strings.TrimSpace)},
+	{"lets two scopes share a slice", "charged to another scope",
+		around("take again", func(c *call, _ func()) { c.grant = c.l.grant(c.e) })},
+	{"knows IDs by their scope", "charged to another scope",
+		chargesAgain(func(c *call) bool { return c.e.scope != c.slice.Scope },
+			func(c *call) page { return page{c.slice.Scope, c.e.at.window} }, granted)},
+	{"has an error of its own for an ID of another scope", "charged to another scope",
+		answers(func(c *call) { c.err = own(c.err) })},
+	{"adds euros and dollars", "a scope has one currency", currencies(func(c *call, late bool) {
+		if !late {
+			c.currency, c.err = c.known+c.slice.Currency, nil
 		}
-	})
-}
-
-// currencyOf returns a store in which a currency belongs to something else.
-func currencyOf(what func(s slice) string) func() watchdog.SpendStore {
-	return withFlaw(func(l *ledger) { l.currencyOf = what })
-}
-
-var scopeFaults = brokenSpends{
-	{"does not tell scopes apart by case", "scopes are charged apart", chargedTo(strings.ToLower)},
-	{"drops the blanks at the end of a scope", "scopes are charged apart", chargedTo(strings.TrimSpace)},
-	{"lets two scopes share a slice", "an ID that was charged to another scope is ErrInvalid, and charges nothing",
-		withFlaw(func(l *ledger) {
-			l.again = func(e *entry, _ slice) (grant, error) { return l.grant(e), nil }
-		})},
-	{"knows IDs by their scope", "an ID that was charged to another scope is ErrInvalid, and charges nothing",
-		again(func(l *ledger, e *entry, s slice) {
-			if at := (page{s.Scope, e.at.window}); e.scope != s.Scope {
-				l.charged[at] = l.charged[at].Add(e.granted)
-			}
-		})},
-	{"has an error of its own for an ID of another scope",
-		"an ID that was charged to another scope is ErrInvalid, and charges nothing",
-		answers(func(_ *grant, err *error, _ *entry, _ slice) { *err = own(*err) })},
-	{"adds euros and dollars", "a scope has one currency",
-		currencies(func(s slice, known string, late bool) (string, error) {
-			if !late {
-				return known + s.Currency, nil
-			}
-			return s.CurrencyOf(known)
-		})},
-	{"has one currency for all scopes", "a scope has one currency", currencyOf(func(slice) string { return "" })},
+	})},
+	{"has one currency for all scopes", "a scope has one currency", finds(func(c *call) { c.account = "" })},
 	{"has a currency for each window", "a scope has one currency",
-		currencyOf(func(s slice) string { return s.Scope + string(s.Period) })},
-	{"takes no currency for one", "a scope has one currency",
-		currencies(func(s slice, known string, _ bool) (string, error) {
-			if known != "" && s.Currency == "" && s.Least.Requests == 0 {
-				return "", fmt.Errorf("%w slice: no currency", watchdog.ErrInvalid)
-			}
-			return s.CurrencyOf(known)
-		})},
+		finds(func(c *call) { c.account += string(c.slice.Period) })},
+	{"takes no currency for one", "a scope has one currency", currencies(func(c *call, _ bool) {
+		if c.known != "" && c.slice.Currency == "" && c.slice.Least.Requests == 0 {
+			c.err = fmt.Errorf("%w slice: no currency", watchdog.ErrInvalid)
+		}
+	})},
 	{"has an error of its own for another currency", "a scope has one currency",
-		currencies(func(s slice, known string, late bool) (string, error) {
-			got, err := s.CurrencyOf(known)
-			setIf(!late, &err, own(err))
-			return got, err
-		})},
-	{"never learns the currency of a scope",
-		"a scope that had no currency has that of the first slice with one",
-		currencies(func(s slice, known string, late bool) (string, error) {
-			if late {
-				return "", nil
-			}
-			return s.CurrencyOf(known)
-		})},
-	{"cuts a scope to fit", "IDs and scopes are kept as they are",
-		chargedTo(func(scope string) string { return string([]rune(scope)[:min(254, len([]rune(scope)))]) })},
-	{"normalizes a scope", "IDs and scopes are kept as they are",
-		chargedTo(func(scope string) string { return strings.ReplaceAll(scope, "e\u0301", "é") })},
-	{"cannot write a quote", "IDs and scopes are kept as they are",
-		validating(func(s *slice) { setIf(strings.Contains(s.Scope, "'"), &s.Scope, "") })},
+		currencies(func(c *call, late bool) { setIf(!late, &c.err, own(c.err)) })},
+	{"never learns the currency of a scope", "that had no currency",
+		currencies(func(c *call, late bool) { setIf(late, &c.currency, "") })},
+	{"cuts a scope to fit", "IDs and scopes are kept",
+		chargesTo(func(scope string) string { return string([]rune(scope)[:min(254, len([]rune(scope)))]) })},
+	{"normalizes a scope", "IDs and scopes are kept",
+		chargesTo(func(scope string) string { return strings.ReplaceAll(scope, "e\u0301", "é") })},
+	{"cannot write a quote", "IDs and scopes are kept",
+		validates(func(s *slice) { setIf(strings.Contains(s.Scope, "'"), &s.Scope, "") })},
 	{"does not tell IDs apart by case", "IDs that differ in case are different slices",
-		withFlaw(func(l *ledger) {
-			l.idOf = func(s slice) string {
-				setIf(len(s.ID) == 2, &s.ID, strings.ToLower(s.ID))
-				return s.ID
-			}
-		})},
+		before("look up", func(c *call) { setIf(len(c.slice.ID) == 2, &c.slice.ID, strings.ToLower(c.slice.ID)) })},
 }
 
-// windowing returns a store with other windows.
-func windowing(change func(s slice, name *string, ends *time.Time)) func() watchdog.SpendStore {
-	return withFlaw(func(l *ledger) { l.windows = change })
+// names is a fault in the names of windows.
+func names(name func(c *call) string) fault {
+	return after("name", func(c *call) { c.window = name(c) })
 }
 
-func naming(how func(s slice, name string, fits bool) string) func() watchdog.SpendStore {
-	return withFlaw(func(l *ledger) { l.named = how })
+// hasPeriod reports whether a slice has this period.
+func (c *call) hasPeriod(period watchdog.Period) bool { return c.slice.Period == period }
+
+var windowFaults = []broken{
+	{"has a window for each slice", "slices of one period",
+		finds(func(c *call) { setIf(!c.hasPeriod(watchdog.PeriodNone), &c.at.window, c.slice.ID) })},
+	{"has windows without an end", "slices of one period", finds(func(c *call) { c.ends = time.Time{} })},
+	{"has windows that have ended", "slices of one period",
+		finds(func(c *call) { setIf(!c.hasPeriod(watchdog.PeriodNone), &c.ends, c.ends.AddDate(-1, 0, 0)) })},
+	{"has hours of a day", "slices of one period",
+		finds(func(c *call) { setIf(c.hasPeriod(watchdog.PeriodHour), &c.ends, c.ends.AddDate(0, 0, 1)) })},
+	{"ends what has no period", "a slice without a period",
+		finds(func(c *call) { setIf(c.hasPeriod(watchdog.PeriodNone), &c.ends, time.Now().Add(time.Hour)) })},
+	{"ends it when it is asked again", "a slice without a period", answers(func(c *call) { c.grant.Ends = 0 })},
+	{"has one window for all periods", "the periods of a scope",
+		finds(func(c *call) { setIf(strings.HasPrefix(c.slice.ID, "slice-"), &c.at.window, "") })},
+	{"gives back in the window without an end", "in its own window", beforeReturn(func(c *call) { c.e.at.window = "" })},
+	{"names no window", "a grant names", names(func(*call) string { return "" })},
+	{"names a window by its period", "a grant names", names(func(c *call) string { return string(c.slice.Period) })},
+	{"names a window by the slice", "a grant names", names(func(c *call) string { return c.slice.ID })},
+	{"names what counts for ever", "a grant names", names(func(c *call) string { return cmp.Or(c.window, "ever") })},
+	{"names no window of what does not fit", "a grant names",
+		after("name", func(c *call) { setIf(!c.fits, &c.window, "") })},
+	{"names no window when it is asked again", "a grant names", answers(func(c *call) { c.grant.Window = "" })},
 }
 
-var windowFaults = brokenSpends{
-	{"has a window for each slice",
-		"slices of one period are charged in one window, which ends within the period",
-		windowing(func(s slice, name *string, _ *time.Time) { setIf(s.Period != watchdog.PeriodNone, name, s.ID) })},
-	{"has windows without an end",
-		"slices of one period are charged in one window, which ends within the period",
-		windowing(func(_ slice, _ *string, ends *time.Time) { *ends = time.Time{} })},
-	{"has windows that have ended",
-		"slices of one period are charged in one window, which ends within the period",
-		windowing(func(s slice, _ *string, ends *time.Time) {
-			setIf(s.Period != watchdog.PeriodNone, ends, ends.AddDate(-1, 0, 0))
-		})},
-	{"has hours of a day",
-		"slices of one period are charged in one window, which ends within the period",
-		windowing(func(s slice, _ *string, ends *time.Time) {
-			setIf(s.Period == watchdog.PeriodHour, ends, ends.AddDate(0, 0, 1))
-		})},
-	{"ends what has no period", "a slice without a period is charged for ever",
-		windowing(func(s slice, _ *string, ends *time.Time) {
-			setIf(s.Period == watchdog.PeriodNone, ends, time.Now().Add(time.Hour))
-		})},
-	{"ends it when it is asked again", "a slice without a period is charged for ever",
-		answers(func(g *grant, _ *error, _ *entry, _ slice) { g.Ends = 0 })},
-	{"has one window for all periods", "the periods of a scope are charged apart",
-		windowing(func(s slice, name *string, _ *time.Time) { setIf(strings.HasPrefix(s.ID, "slice-"), name, "") })},
-	{"gives back in the window without an end", "what is given back is given back in its own window",
-		beforeReturn(func(_ *ledger, e *entry, _ *totals) { e.at.window = "" })},
-	{"names no window", "a grant names the window that it is of",
-		naming(func(slice, string, bool) string { return "" })},
-	{"names a window by its period", "a grant names the window that it is of",
-		naming(func(s slice, _ string, _ bool) string { return string(s.Period) })},
-	{"names a window by the slice", "a grant names the window that it is of",
-		naming(func(s slice, _ string, _ bool) string { return s.ID })},
-	{"names what counts for ever", "a grant names the window that it is of",
-		naming(func(_ slice, name string, _ bool) string { return cmp.Or(name, "ever") })},
-	{"names no window of what does not fit", "a grant names the window that it is of",
-		naming(func(_ slice, name string, fits bool) string {
-			setIf(!fits, &name, "")
-			return name
-		})},
-	{"names no window when it is asked again", "a grant names the window that it is of",
-		answers(func(g *grant, _ *error, _ *entry, _ slice) { g.Window = "" })},
-}
-
-// validating returns a store that looks at a slice in which something was changed.
-func validating(change func(s *slice)) func() watchdog.SpendStore {
-	return withFlaw(func(l *ledger) { l.validates = change })
-}
-
-// altering returns a store whose calls are altered.
-func altering(f fault) func() watchdog.SpendStore {
-	return withFlaw(func(l *ledger) { l.alter = f() })
+// validates is a fault in which something else is validated.
+func validates(change func(s *slice)) fault {
+	return before("validate", func(c *call) { change(&c.slice) })
 }
 
 // hidesContext is a fault in which a method has an error of its own for a context that is done.
@@ -160,29 +107,17 @@ func hidesContext(method string) fault {
 	return fails(method, errOwn, func(c *call) bool { return c.ctx.Err() != nil })
 }
 
-var spendCallFaults = brokenSpends{
-	{"does not look at a slice's ID", "an invalid slice is refused with ErrInvalid",
-		validating(func(s *slice) { s.ID = "a" })},
-	{"does not look at a slice's scope", "an invalid slice is refused with ErrInvalid",
-		validating(func(s *slice) { s.Scope = "a" })},
-	{"does not look at a slice's zone", "an invalid slice is refused with ErrInvalid",
-		validating(func(s *slice) { s.Zone = "" })},
-	{"has an error of its own for an invalid slice", "an invalid slice is refused with ErrInvalid",
-		altering(after("Take", func(c *call) { setIf(c.slice.Validate() != nil, &c.err, own(c.err)) }))},
-	{"ignores the context of a take", "a take with a done context charges nothing and returns the context's error",
-		altering(ignoresContext("Take"))},
-	{"charges and then returns the context's error",
-		"a take with a done context charges nothing and returns the context's error",
-		altering(looksAtContextLate("Take"))},
-	{"has an error of its own for a take with a done context",
-		"a take with a done context charges nothing and returns the context's error", altering(hidesContext("Take"))},
-	{"ignores the context of a return", "a return with a done context gives nothing back and returns the context's error",
-		altering(ignoresContext("Return"))},
-	{"gives back and then returns the context's error",
-		"a return with a done context gives nothing back and returns the context's error",
-		altering(looksAtContextLate("Return"))},
-	{"has an error of its own for a return with a done context",
-		"a return with a done context gives nothing back and returns the context's error",
-		altering(hidesContext("Return"))},
-	{"reads what is charged before it writes it", crowdFits, withFlaw(func(l *ledger) { l.racesForTotals = true })},
+var spendCallFaults = []broken{
+	{"does not look at a slice's ID", "an invalid slice", validates(func(s *slice) { s.ID = "a" })},
+	{"does not look at a slice's scope", "an invalid slice", validates(func(s *slice) { s.Scope = "a" })},
+	{"does not look at a slice's zone", "an invalid slice", validates(func(s *slice) { s.Zone = "" })},
+	{"has an error of its own for an invalid slice", "an invalid slice",
+		after("validate", func(c *call) { c.err = own(c.err) })},
+	{"ignores the context of a take", "a take with a done context", ignoresContext("Take")},
+	{"charges and then returns the context's error", "a take with a done context", looksAtContextLate("Take")},
+	{"has an error of its own for a take with a done context", "a take with a done context", hidesContext("Take")},
+	{"ignores the context of a return", "a return with a done context", ignoresContext("Return")},
+	{"gives back and then returns the context's error", "a return with a done context", looksAtContextLate("Return")},
+	{"has an error of its own for a return with a done context", "a return with a done context", hidesContext("Return")},
+	{"reads what is charged before it writes it", crowdFits, before("charge", func(c *call) { c.l.meet(c.slice.Scope) })},
 }

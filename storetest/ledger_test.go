@@ -16,33 +16,14 @@ type (
 	grant  = watchdog.Grant
 )
 
-// A ledger is a plain SpendStore. Each part of it can be replaced by one with a flaw.
+// A ledger is a plain SpendStore. Its calls are altered, and the steps that they consist of.
 type ledger struct {
 	mu         sync.Mutex
 	charged    map[page]totals
 	currencies map[string]string
 	slices     map[string]*entry
 	meetings   map[string]chan struct{}
-
-	// What changes what Take does: the slice that it validates, and that it looks whether it fits; what it grants; the sum
-	// that it charges, and the window that it charges.
-	validates, fits func(s *slice)
-	grants          func(s slice, charged totals, g *offer)
-	adds            func(charged, granted totals, sum *totals)
-	windows         func(s slice, name *string, ends *time.Time)
-
-	scopeOf    func(scope string) string // as what it is charged
-	idOf       func(s slice) string
-	currency   func(s slice, known string) (string, error)
-	currencyOf func(s slice) string                   // what a currency belongs to
-	again      func(e *entry, s slice) (grant, error) // the answer to a slice that was taken before
-	giveBack   func(e *entry, unused totals) error
-	unknown    error
-	named      func(s slice, name string, fits bool) string // the name of a window in the answer
 	alter      alteration
-
-	// What is not atomic.
-	racesForTotals, racesForIDs, racesToReturn bool
 }
 
 // A page is a window of a scope.
@@ -58,137 +39,111 @@ type entry struct {
 	written           chan struct{}
 }
 
-func newLedger() *ledger {
-	l := &ledger{
-		charged: map[page]totals{}, currencies: map[string]string{}, slices: map[string]*entry{},
-		meetings:  map[string]chan struct{}{},
-		validates: func(*slice) {}, fits: func(*slice) {}, grants: func(slice, totals, *offer) {},
-		adds: func(_, _ totals, _ *totals) {}, windows: func(slice, *string, *time.Time) {},
-		scopeOf:    func(scope string) string { return scope },
-		idOf:       func(s slice) string { return s.ID },
-		currency:   slice.CurrencyOf,
-		currencyOf: func(s slice) string { return s.Scope },
-		alter:      sound(),
-		unknown:    fmt.Errorf("%w return: there is no such slice", watchdog.ErrInvalid),
-		named:      func(_ slice, name string, _ bool) string { return name },
-	}
-	l.again, l.giveBack = l.answerAgain, l.giveBackOnce
-	return l
+// An offer is what is granted of a slice, and whether it fits.
+type offer struct {
+	granted totals
+	fits    bool
 }
 
-// withFlaw returns a ledger in which something was replaced.
-func withFlaw(replace func(l *ledger)) func() watchdog.SpendStore {
-	return func() watchdog.SpendStore {
-		l := newLedger()
-		replace(l)
-		return l
+// spending returns an empty ledger with a fault.
+func spending(f fault) watchdog.SpendStore {
+	return &ledger{
+		charged: map[page]totals{}, currencies: map[string]string{}, slices: map[string]*entry{},
+		meetings: map[string]chan struct{}{}, alter: f(),
 	}
+}
+
+func (l *ledger) does(step string, c *call, do func()) error {
+	c.l = l
+	return c.does(step, l.alter, do)
 }
 
 func (l *ledger) Take(ctx context.Context, s slice) (grant, error) {
 	c := &call{ctx: ctx, slice: s}
-	err := c.does("Take", l.alter, func() {
-		checked := c.slice
-		l.validates(&checked)
-		if c.err = cmp.Or(c.ctx.Err(), checked.Validate()); c.err == nil {
-			c.grant, c.err = l.take(c.slice)
+	err := l.does("Take", c, func() {
+		looked := &call{slice: c.slice}
+		invalid := l.does("validate", looked, func() { looked.err = looked.slice.Validate() })
+		if c.err = cmp.Or(c.ctx.Err(), invalid); c.err == nil {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.take(c)
 		}
 	})
 	return c.grant, err
 }
 
-func (l *ledger) Return(ctx context.Context, id string, unused totals) error {
-	c := &call{ctx: ctx, id: id, unused: unused}
-	return c.does("Return", l.alter, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		e := l.slices[c.id]
-		switch {
-		case c.ctx.Err() != nil:
-			c.err = c.ctx.Err()
-		case e == nil:
-			c.err = l.unknown
-		default:
-			c.err = l.giveBack(e, c.unused)
-		}
-	})
-}
-
-func (l *ledger) take(s slice) (grant, error) {
-	id := l.idOf(s)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if e := l.slices[id]; e != nil {
+func (l *ledger) take(c *call) {
+	_ = l.does("look up", c, func() { c.e = l.slices[c.slice.ID] })
+	if c.e != nil {
 		l.mu.Unlock()
-		<-e.written
+		<-c.e.written
 		l.mu.Lock()
-		return l.again(e, s)
+		_ = l.does("take again", c, func() {
+			if c.err = c.slice.CheckScope(c.e.scope); c.err == nil {
+				c.grant = l.grant(c.e)
+			}
+		})
+		return
 	}
-	if l.racesForIDs {
-		l.meet(id)
+	_ = l.does("find", c, func() {
+		c.account, c.at.scope = c.slice.Scope, c.slice.Scope
+		c.at.window, c.ends = c.slice.WindowAt(time.Now())
+	})
+	c.known, c.charged = l.currencies[c.account], l.charged[c.at]
+	if l.does("agree", c, func() { c.currency, c.err = c.slice.CurrencyOf(c.known) }) != nil {
+		return
 	}
-	currency, err := l.currency(s, l.currencies[l.currencyOf(s)])
-	if err != nil {
-		return grant{}, err
+	_ = l.does("fit", c, func() { c.granted, c.fits = c.slice.Fit(c.charged) })
+	_ = l.does("name", c, func() { c.window, _ = c.slice.WindowAt(time.Now()) })
+	if c.fits {
+		l.charge(c)
+	} else {
+		c.grant = grant{Charged: l.charged[c.at], Window: c.window}.Until(c.ends, time.Now())
 	}
-	window, ends := s.WindowAt(time.Now())
-	l.windows(s, &window, &ends)
-	e := &entry{at: page{l.scopeOf(s.Scope), window}, scope: s.Scope, ends: ends, written: make(chan struct{})}
-	before := l.charged[e.at]
-	g := l.offer(s, before)
-	name, _ := s.WindowAt(time.Now())
-	e.granted, e.name = g.totals, l.named(s, name, g.fits)
-	if !g.fits {
-		return grant{Charged: l.charged[e.at], Window: e.name}.Until(ends, time.Now()), nil
-	}
-	l.slices[id], l.currencies[l.currencyOf(s)] = e, currency
-	if l.racesForTotals {
-		l.meet(s.Scope)
-	}
-	sum := before.Add(e.granted)
-	l.adds(before, e.granted, &sum)
-	l.charged[e.at] = sum
-	close(e.written)
-	return l.grant(e), nil
 }
 
-// An offer is what is granted of a slice, and whether it fits.
-type offer struct {
-	totals
-	fits bool
-}
-
-func (l *ledger) offer(s slice, charged totals) offer {
-	asked := s
-	l.fits(&asked)
-	granted, fits := asked.Fit(charged)
-	g := offer{granted, fits}
-	l.grants(s, charged, &g)
-	return g
-}
-
-func (l *ledger) answerAgain(e *entry, s slice) (grant, error) {
-	if err := s.CheckScope(e.scope); err != nil {
-		return grant{}, err
+func (l *ledger) charge(c *call) {
+	e := &entry{
+		at: c.at, scope: c.slice.Scope, ends: c.ends, name: c.window, granted: c.granted, written: make(chan struct{}),
 	}
-	return l.grant(e), nil
+	defer close(e.written)
+	l.slices[c.slice.ID], l.currencies[c.account] = e, c.currency
+	_ = l.does("charge", c, func() { c.sum = c.charged.Add(c.granted) })
+	l.charged[c.at] = c.sum
+	c.grant = l.grant(e)
 }
 
 func (l *ledger) grant(e *entry) grant {
 	return grant{Fits: true, Granted: e.granted, Charged: l.charged[e.at], Window: e.name}.Until(e.ends, time.Now())
 }
 
-func (l *ledger) giveBackOnce(e *entry, unused totals) error {
-	if _, err := l.charged[e.at].GiveBack(e.granted, unused); err != nil || e.back {
-		return err
-	}
-	if l.racesToReturn {
-		l.meet(e.scope)
-	}
-	charged, err := l.charged[e.at].GiveBack(e.granted, unused)
-	l.charged[e.at], e.returned, e.back = charged, unused, true
-	return err
+func (l *ledger) Return(ctx context.Context, id string, unused totals) error {
+	c := &call{ctx: ctx, id: id, unused: unused}
+	return l.does("Return", c, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		c.e = l.slices[c.id]
+		switch {
+		case c.ctx.Err() != nil:
+			c.err = c.ctx.Err()
+		case c.e == nil:
+			c.err = fmt.Errorf("%w return: there is no such slice", watchdog.ErrInvalid)
+		default:
+			_ = l.does("give back", c, func() { l.giveBack(c) })
+		}
+	})
 }
+
+func (l *ledger) giveBack(c *call) {
+	if _, c.err = l.charged[c.e.at].GiveBack(c.e.granted, c.unused); c.err == nil && !c.e.back {
+		_ = l.does("discharge", c, func() {
+			l.charged[c.e.at], c.err = l.charged[c.e.at].GiveBack(c.e.granted, c.unused)
+			c.e.returned, c.e.back = c.unused, true
+		})
+	}
+}
+
+func (l *ledger) Close() error { return l.does("Close", &call{}, func() {}) }
 
 // meet unlocks the ledger until another caller comes to the same place, or a while has passed: two callers that could
 // meet do.

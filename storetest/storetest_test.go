@@ -42,30 +42,35 @@ func TestBrokenDurableStores(t *testing.T) {
 }
 
 func TestBrokenSpendStores(t *testing.T) {
-	require.NoError(t, testSpend(func() watchdog.SpendStore { return newLedger() }))
-	contracttest.EachBreaksOneRule(t, storetest.SpendRules(), spendFaults())
+	require.NoError(t, testSpend(sound))
+	contracttest.EachBreaksOneRule(t, storetest.SpendRules(), brokenSpends())
 }
 
 // sound is no fault.
 var sound = before("", func(*call) {})
 
 func brokenEvents() []contracttest.Broken[watchdog.EventStore] {
-	return append(stores(slices.Concat(fieldFaults, batchFaults, readFaults), plain),
-		stores(slices.Concat(selectionFaults, transactionFaults, feedFaults), able)...)
+	return append(contracttest.Stores(plain, fieldFaults, batchFaults, readFaults),
+		contracttest.Stores(able, selectionFaults, transactionFaults, feedFaults)...)
+}
+
+func brokenSpends() []contracttest.Broken[watchdog.SpendStore] {
+	return contracttest.Stores(spending,
+		fitFaults, againFaults, returnFaults, scopeFaults, windowFaults, spendCallFaults)
 }
 
 func testEvents(open func(fault) watchdog.EventStore, f fault) error {
 	return storetest.Test(func() (watchdog.EventStore, error) { return open(f), nil })
 }
 
-func testSpend(open func() watchdog.SpendStore) error {
-	return storetest.TestSpend(func() (watchdog.SpendStore, error) { return open(), nil })
+func testSpend(f fault) error {
+	return storetest.TestSpend(func() (watchdog.SpendStore, error) { return spending(f), nil })
 }
 
 // A race that a broken store can win is no rule: the suite of its author would pass now and then.
 func TestRacesAreAlwaysFound(t *testing.T) {
 	alwaysFound(t, storetest.DurableRules(), placeFaults, oneIDOfStores, noOverlapOfStores)
-	alwaysFound(t, storetest.SpendRules(), spendFaults(), oneIDTogether, returnTogether, crowdFits)
+	alwaysFound(t, storetest.SpendRules(), brokenSpends(), oneIDTogether, returnTogether, crowdFits)
 }
 
 func alwaysFound[S any](t *testing.T, rules []contract.Rule[S], all []contracttest.Broken[S], races ...string) {
@@ -74,7 +79,7 @@ func alwaysFound[S any](t *testing.T, rules []contract.Rule[S], all []contractte
 		if !slices.Contains(races, b.Breaks) {
 			continue
 		}
-		rule := rules[slices.Index(contract.Names(rules), b.Breaks)]
+		rule := contracttest.RuleOf(t, rules, b.Breaks)
 		t.Run(b.Flaw, func(t *testing.T) {
 			for run := range racing.Tenth(100) {
 				require.Error(t, contract.Check(t.Context(), rule, b.Open()), "run %d", run+1)
@@ -128,7 +133,7 @@ func TestOpenAndCloseErrors(t *testing.T) {
 	err := testEvents(able, unclosed)
 	require.ErrorIs(t, err, flaw)
 	assert.Equal(t, len(storetest.EventRules()), strings.Count(err.Error(), "why it matters: "))
-	err = testSpend(func() watchdog.SpendStore { return able(unclosed).(*altered) })
+	err = testSpend(unclosed)
 	require.ErrorIs(t, err, flaw)
 	assert.Equal(t, len(storetest.SpendRules()), strings.Count(err.Error(), "why it matters: "))
 }
@@ -137,6 +142,10 @@ func TestOpenAndCloseErrors(t *testing.T) {
 func TestBusySpendStore(t *testing.T) {
 	var calls, inside, lost atomic.Int64
 	busy := func(c *call, next func()) {
+		if c.Method() != "Take" && c.Method() != "Return" {
+			next()
+			return
+		}
 		others := inside.Add(1) - 1
 		defer inside.Add(-1)
 		next()
@@ -146,14 +155,16 @@ func TestBusySpendStore(t *testing.T) {
 			c.err = errOwn
 		}
 	}
-	require.NoError(t, testSpend(withFlaw(func(l *ledger) { l.alter = busy })))
+	require.NoError(t, testSpend(func() alteration { return busy }))
 	assert.Positive(t, lost.Load())
 }
 
 func TestRunFailure(t *testing.T) {
 	contracttest.RunFails(t, func() {
-		storetest.Run(t, func(*testing.T) watchdog.EventStore { return plain(fieldFaults[0].fault) })
+		storetest.Run(t, func(*testing.T) watchdog.EventStore { return brokenEvents()[0].Open() })
 		storetest.RunDurable(t, func(*testing.T) func() (watchdog.EventStore, error) { return placeFaults[0].Open() })
-		storetest.RunSpend(t, func(*testing.T) watchdog.SpendStore { return fitFaults[0].Open() })
-	}, fieldFaults[0].breaks, placeFaults[0].Breaks, fitFaults[0].Breaks)
+		storetest.RunSpend(t, func(*testing.T) watchdog.SpendStore { return brokenSpends()[0].Open() })
+	}, contracttest.RuleOf(t, storetest.EventRules(), fieldFaults[0].Breaks).Name,
+		contracttest.RuleOf(t, storetest.DurableRules(), placeFaults[0].Breaks).Name,
+		contracttest.RuleOf(t, storetest.SpendRules(), fitFaults[0].Breaks).Name)
 }
