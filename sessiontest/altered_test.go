@@ -13,6 +13,13 @@ import (
 
 type (
 	row        = session.Session
+	lease      = session.Lease
+	attempt    = session.AttemptID
+	freshness  = session.Freshness
+	ending     = session.Ending
+	batched    = session.BatchedCancel
+	listQuery  = session.ListQuery
+	notice     = session.Notice
 	alteration = contracttest.Alteration[*call]
 	fault      = contracttest.Fault[*call]
 	broken     = contracttest.Row[*call]
@@ -24,6 +31,17 @@ var (
 	after  = contracttest.After[*call]
 	fails  = contracttest.Fails[*call]
 	both   = contracttest.Both[*call]
+)
+
+const (
+	active      = session.Active
+	finished    = session.Finished
+	cancelled   = session.Cancelled
+	interrupted = session.Interrupted
+	noActivity  = session.NoActivity
+	done        = session.Done
+	changed     = session.Changed
+	endStored   = session.EndStored
 )
 
 // A call is a call of a method of a store: those of its fields that the method has as arguments and, when the call was
@@ -40,19 +58,19 @@ type call struct {
 	outcome          session.Outcome
 	claim            session.ClaimRequest
 	cancel           session.CancelRequest
-	all              []session.BatchedCancel
+	all              []batched
 	outcomes         []session.Outcome
 	events           []watchdog.Event
-	fresh            []session.Freshness
-	ends             []session.Ending
+	fresh            []freshness
+	ends             []ending
 	skipped          session.Skipped
 	q                session.Query
 	page             session.Page
-	list             session.ListQuery
+	list             listQuery
 	listed           session.ListPage
 	history          session.HistoryQuery
 	counts           []session.CancelCount
-	told, named      []session.AttemptID
+	told, named      []attempt
 	ready            func()
 	tell             func(runID string)
 	l                session.Lease
@@ -61,8 +79,8 @@ type call struct {
 	expired, done    bool
 	left, most       int
 	lasts, pause     time.Duration
-	n                session.Notice
-	notices          []session.Notice
+	n                notice
+	notices          []notice
 }
 
 func (c *call) Method() string { return c.method }
@@ -139,64 +157,62 @@ type altered struct {
 }
 
 // does makes a call of a method.
-func (a *altered) does(method string, c *call, do func()) error {
+func (a *altered) does(method string, c *call, do func(c *call)) error {
 	c.method, c.m = method, a.Memory
-	a.alter(c, do)
+	a.alter(c, func() { do(c) })
 	return c.err
 }
 
+// answer returns the result of a call and its error.
+func answer[T any](result *T, err error) (T, error) { return *result, err }
+
 func (a *altered) Attach(ctx context.Context, s row) (before, after row, err error) {
 	c := &call{ctx: ctx, s: s}
-	err = a.does("Attach", c, func() { c.before, c.after, c.err = a.Memory.Attach(c.ctx, c.s) })
+	err = a.does("Attach", c, func(*call) { c.before, c.after, c.err = c.m.Attach(c.ctx, c.s) })
 	return c.before, c.after, err
 }
 
-func (a *altered) Freshen(ctx context.Context, lease string, fresh []session.Freshness) (session.Skipped, error) {
+func (a *altered) Freshen(ctx context.Context, lease string, fresh []freshness) (session.Skipped, error) {
 	c := &call{ctx: ctx, lease: lease, fresh: slices.Clone(fresh)}
-	err := a.does("Freshen", c, func() { c.skipped, c.err = a.Memory.Freshen(c.ctx, c.lease, c.fresh) })
+	err := a.does("Freshen", c, func(*call) { c.skipped, c.err = c.m.Freshen(c.ctx, c.lease, c.fresh) })
 	return c.skipped, err
 }
 
-func (a *altered) End(ctx context.Context, ends []session.Ending) (session.Skipped, error) {
+func (a *altered) End(ctx context.Context, ends []ending) (session.Skipped, error) {
 	c := &call{ctx: ctx, ends: slices.Clone(ends)}
-	err := a.does("End", c, func() { c.skipped, c.err = a.Memory.End(c.ctx, c.ends) })
-	return c.skipped, err
+	return answer(&c.skipped, a.does("End", c, func(*call) { c.skipped, c.err = c.m.End(c.ctx, c.ends) }))
 }
 
 func (a *altered) Session(ctx context.Context, runID string) (row, error) {
 	c := &call{ctx: ctx, runID: runID}
-	err := a.does("Session", c, func() { c.s, c.err = a.Memory.Session(c.ctx, c.runID) })
-	return c.s, err
+	return answer(&c.s, a.does("Session", c, func(*call) { c.s, c.err = c.m.Session(c.ctx, c.runID) }))
 }
 
 func (a *altered) Stalled(ctx context.Context, q session.Query) (session.Page, error) {
 	c := &call{ctx: ctx, q: q}
-	err := a.does("Stalled", c, func() { c.page, c.err = a.Memory.Stalled(c.ctx, c.q) })
-	return c.page, err
+	return answer(&c.page, a.does("Stalled", c, func(*call) { c.page, c.err = c.m.Stalled(c.ctx, c.q) }))
 }
 
 func (a *altered) Claim(ctx context.Context, judged row, r session.ClaimRequest) (session.Outcome, error) {
 	c := &call{ctx: ctx, judged: judged, claim: r}
-	err := a.does("Claim", c, func() { c.outcome, c.err = a.Memory.Claim(c.ctx, c.judged, c.claim) })
-	return c.outcome, err
+	return answer(&c.outcome, a.does("Claim", c, func(*call) { c.outcome, c.err = c.m.Claim(c.ctx, c.judged, c.claim) }))
 }
 
 func (a *altered) Warn(ctx context.Context, judged row, events []watchdog.Event) (session.Outcome, error) {
 	c := &call{ctx: ctx, judged: judged, events: events}
-	err := a.does("Warn", c, func() { c.outcome, c.err = a.Memory.Warn(c.ctx, c.judged, c.events) })
-	return c.outcome, err
+	return answer(&c.outcome, a.does("Warn", c, func(*call) { c.outcome, c.err = c.m.Warn(c.ctx, c.judged, c.events) }))
 }
 
 func (a *altered) Cancel(ctx context.Context, judged row, r session.CancelRequest) (session.Outcome, error) {
 	c := &call{ctx: ctx, judged: judged, cancel: r}
-	err := a.does("Cancel", c, func() { c.outcome, c.err = a.Memory.Cancel(c.ctx, c.judged, c.cancel) })
+	err := a.does("Cancel", c, func(*call) { c.outcome, c.err = c.m.Cancel(c.ctx, c.judged, c.cancel) })
 	return c.outcome, err
 }
 
 // CancelAll does what a BatchCanceller does, if nobody else writes meanwhile: a memory is none.
-func (a *altered) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]session.Outcome, error) {
+func (a *altered) CancelAll(ctx context.Context, all []batched) ([]session.Outcome, error) {
 	c := &call{ctx: ctx, all: slices.Clone(all)}
-	err := a.does("CancelAll", c, func() {
+	err := a.does("CancelAll", c, func(*call) {
 		for _, one := range c.all {
 			for _, event := range one.Request.Events {
 				if c.err = event.Validate(); c.err != nil {
@@ -222,89 +238,80 @@ func (c *call) cancelEach() {
 
 func (a *altered) ClaimStart(ctx context.Context, lasts time.Duration) (row, error) {
 	c := &call{ctx: ctx, lasts: lasts}
-	err := a.does("ClaimStart", c, func() { c.s, c.err = a.Memory.ClaimStart(c.ctx, c.lasts) })
-	return c.s, err
+	return answer(&c.s, a.does("ClaimStart", c, func(*call) { c.s, c.err = c.m.ClaimStart(c.ctx, c.lasts) }))
 }
 
 func (a *altered) PutOffStart(ctx context.Context, claimed row, pause time.Duration) (bool, error) {
 	c := &call{ctx: ctx, s: claimed, pause: pause}
-	err := a.does("PutOffStart", c, func() { c.done, c.err = a.Memory.PutOffStart(c.ctx, c.s, c.pause) })
-	return c.done, err
+	return answer(&c.done, a.does("PutOffStart", c, func(*call) { c.done, c.err = c.m.PutOffStart(c.ctx, c.s, c.pause) }))
 }
 
-func (a *altered) Ended(ctx context.Context, lease string, told []session.AttemptID) ([]session.AttemptID, error) {
+func (a *altered) Ended(ctx context.Context, lease string, told []attempt) ([]attempt, error) {
 	c := &call{ctx: ctx, lease: lease, told: told}
-	err := a.does("Ended", c, func() { c.named, c.err = a.Memory.Ended(c.ctx, c.lease, c.told) })
-	return c.named, err
+	return answer(&c.named, a.does("Ended", c, func(*call) { c.named, c.err = c.m.Ended(c.ctx, c.lease, c.told) }))
 }
 
 func (a *altered) History(ctx context.Context, q session.HistoryQuery) ([]session.CancelCount, error) {
 	c := &call{ctx: ctx, history: q}
-	err := a.does("History", c, func() { c.counts, c.err = a.Memory.History(c.ctx, c.history) })
-	return c.counts, err
+	return answer(&c.counts, a.does("History", c, func(*call) { c.counts, c.err = c.m.History(c.ctx, c.history) }))
 }
 
-func (a *altered) List(ctx context.Context, q session.ListQuery) (session.ListPage, error) {
+func (a *altered) List(ctx context.Context, q listQuery) (session.ListPage, error) {
 	c := &call{ctx: ctx, list: q}
-	err := a.does("List", c, func() { c.listed, c.err = a.Memory.List(c.ctx, c.list) })
-	return c.listed, err
+	return answer(&c.listed, a.does("List", c, func(*call) { c.listed, c.err = c.m.List(c.ctx, c.list) }))
 }
 
 func (a *altered) Listen(ctx context.Context, ready func(), tell func(string)) error {
 	c := &call{ctx: ctx, ready: ready, tell: tell}
-	return a.does("Listen", c, func() { c.err = a.Memory.Listen(c.ctx, c.ready, c.tell) })
+	return a.does("Listen", c, func(*call) { c.err = c.m.Listen(c.ctx, c.ready, c.tell) })
 }
 
 func (a *altered) BeginLease(ctx context.Context, l session.Lease) error {
-	c := &call{ctx: ctx, l: l}
-	return a.does("BeginLease", c, func() { c.err = a.Memory.BeginLease(c.ctx, c.l) })
+	return a.does("BeginLease", &call{ctx: ctx, l: l}, func(c *call) { c.err = c.m.BeginLease(c.ctx, c.l) })
 }
 
 func (a *altered) RenewLease(ctx context.Context, l session.Lease) error {
-	c := &call{ctx: ctx, l: l}
-	return a.does("RenewLease", c, func() { c.err = a.Memory.RenewLease(c.ctx, c.l) })
+	return a.does("RenewLease", &call{ctx: ctx, l: l}, func(c *call) { c.err = c.m.RenewLease(c.ctx, c.l) })
 }
 
 func (a *altered) ObserveLeases(ctx context.Context, suspects []string) ([]session.Lease, error) {
 	c := &call{ctx: ctx, suspects: suspects}
-	err := a.does("ObserveLeases", c, func() { c.leases, c.err = a.Memory.ObserveLeases(c.ctx, c.suspects) })
+	err := a.does("ObserveLeases", c, func(*call) { c.leases, c.err = c.m.ObserveLeases(c.ctx, c.suspects) })
 	return c.leases, err
 }
 
 func (a *altered) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
 	c := &call{ctx: ctx, l: l}
-	err = a.does("ExpireLease", c, func() { c.expired, c.left, c.err = a.Memory.ExpireLease(c.ctx, c.l) })
+	err = a.does("ExpireLease", c, func(*call) { c.expired, c.left, c.err = c.m.ExpireLease(c.ctx, c.l) })
 	return c.expired, c.left, err
 }
 
-func (a *altered) LeaseSessions(ctx context.Context, lease string) ([]session.AttemptID, error) {
+func (a *altered) LeaseSessions(ctx context.Context, lease string) ([]attempt, error) {
 	c := &call{ctx: ctx, lease: lease}
-	err := a.does("LeaseSessions", c, func() { c.named, c.err = a.Memory.LeaseSessions(c.ctx, c.lease) })
-	return c.named, err
+	return answer(&c.named, a.does("LeaseSessions", c, func(*call) { c.named, c.err = c.m.LeaseSessions(c.ctx, c.lease) }))
 }
 
 func (a *altered) Append(ctx context.Context, events ...watchdog.Event) error {
-	c := &call{ctx: ctx, events: events}
-	return a.does("Append", c, func() { c.err = a.Memory.Append(c.ctx, c.events...) })
+	return a.does("Append", &call{ctx: ctx, events: events}, func(c *call) { c.err = c.m.Append(c.ctx, c.events...) })
 }
 
-func (a *altered) PutNotices(ctx context.Context, notices ...session.Notice) error {
+func (a *altered) PutNotices(ctx context.Context, notices ...notice) error {
 	c := &call{ctx: ctx, notices: notices}
-	return a.does("PutNotices", c, func() { c.err = a.Memory.PutNotices(c.ctx, c.notices...) })
+	return a.does("PutNotices", c, func(*call) { c.err = c.m.PutNotices(c.ctx, c.notices...) })
 }
 
-func (a *altered) ClaimNotices(ctx context.Context, most int, lasts time.Duration) ([]session.Notice, error) {
+func (a *altered) ClaimNotices(ctx context.Context, most int, lasts time.Duration) ([]notice, error) {
 	c := &call{ctx: ctx, most: most, lasts: lasts}
-	err := a.does("ClaimNotices", c, func() { c.notices, c.err = a.Memory.ClaimNotices(c.ctx, c.most, c.lasts) })
+	err := a.does("ClaimNotices", c, func(*call) { c.notices, c.err = c.m.ClaimNotices(c.ctx, c.most, c.lasts) })
 	return c.notices, err
 }
 
-func (a *altered) FinishNotices(ctx context.Context, notices ...session.Notice) error {
+func (a *altered) FinishNotices(ctx context.Context, notices ...notice) error {
 	c := &call{ctx: ctx, notices: notices}
-	return a.does("FinishNotices", c, func() { c.err = a.Memory.FinishNotices(c.ctx, c.notices...) })
+	return a.does("FinishNotices", c, func(*call) { c.err = c.m.FinishNotices(c.ctx, c.notices...) })
 }
 
-func (a *altered) DelayNotice(ctx context.Context, n session.Notice, pause time.Duration) error {
+func (a *altered) DelayNotice(ctx context.Context, n notice, pause time.Duration) error {
 	c := &call{ctx: ctx, n: n, pause: pause}
-	return a.does("DelayNotice", c, func() { c.err = a.Memory.DelayNotice(c.ctx, c.n, c.pause) })
+	return a.does("DelayNotice", c, func(*call) { c.err = c.m.DelayNotice(c.ctx, c.n, c.pause) })
 }

@@ -1,6 +1,7 @@
 package sessiontest_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -13,7 +14,7 @@ import (
 
 // boasts is a fault in which a cancel that did nothing returns Done.
 func boasts(which func(c *call) bool) fault {
-	return after("Cancel", func(c *call) { setIf(c.outcome == session.Changed && which(c), &c.outcome, session.Done) })
+	return after("Cancel", func(c *call) { setIf(c.outcome == changed && which(c), &c.outcome, done) })
 }
 
 // judges is a fault in what a method compares a session with: the row that there is.
@@ -24,8 +25,8 @@ func judges(method string, change func(judged *row, there row)) fault {
 // revives is a fault in which a method takes what has ended for active.
 func revives(method string, which func(judged, there row) bool) fault {
 	return before(method, func(c *call) {
-		if s := c.there(); s.Status == session.Finished && which(c.judged, s) {
-			s.Status = session.Active
+		if s := c.there(); s.Status == finished && which(c.judged, s) {
+			s.Status = active
 			c.put(s)
 			setIf(method == "Warn", &c.judged, s)
 		}
@@ -41,7 +42,7 @@ var brokenCancels = []broken{
 		}
 	})},
 	{"changes the row before it validates the events", "a cancel with an invalid event", after("Cancel", func(c *call) {
-		if c.judged.Status = session.Cancelled; errors.Is(c.err, watchdog.ErrInvalid) {
+		if c.judged.Status = cancelled; errors.Is(c.err, watchdog.ErrInvalid) {
 			c.put(c.judged)
 		}
 	})},
@@ -52,7 +53,7 @@ var brokenCancels = []broken{
 		}})
 	})},
 	{"finds NULL different from NULL", "a session without events is cancelled", fails("Cancel", nil, func(c *call) bool {
-		c.outcome, c.err = session.Changed, c.ctx.Err()
+		c.outcome, c.err = changed, c.ctx.Err()
 		return c.judged.LastEventAt.IsZero()
 	})},
 	{"does not compare the last event", "a session that woke up", judges("Cancel", func(judged *row, there row) {
@@ -87,7 +88,7 @@ var brokenSigns = []broken{
 	{"finds any lease equal to none", "put into a lease",
 		judges("Cancel", func(judged *row, there row) { setIf(judged.Lease == "", &judged.Lease, there.Lease) })},
 	{"warns a run that it does not know", "a run without a row is neither",
-		after("Warn", func(c *call) { setIf(c.err == nil && c.there().Attempt == 0, &c.outcome, session.Done) })},
+		after("Warn", func(c *call) { setIf(c.err == nil && c.there().Attempt == 0, &c.outcome, done) })},
 }
 
 // misclaims is a fault in the outcome of a claim on the row that there was.
@@ -102,33 +103,30 @@ func misclaims(from, to session.Outcome, which func(c *call, before row) bool) f
 var brokenClaims = []broken{
 	{"takes a claim for a sign of life", "a claimed session names the pass", after("Claim", func(c *call) {
 		c.edit(c.judged.RunID, func(s *row) {
-			plain := c.outcome == session.Done && s.Lease != "" && s.WarnedAt.IsZero() && !s.Stopped
+			plain := c.outcome == done && s.Lease != "" && s.WarnedAt.IsZero() && !s.Stopped
 			setIf(plain, &s.Activity, s.Activity+1)
 		})
 	})},
 	{"lets a caller without a name cancel what is claimed", "while a claim lasts",
 		before("Cancel", func(c *call) { setIf(c.cancel.By == "", &c.cancel.By, c.there().Claim) })},
 	{"refuses a pass its own claim", "the pass that claimed",
-		misclaims(session.Done, session.Taken, func(c *call, before row) bool {
+		misclaims(done, session.Taken, func(c *call, before row) bool {
 			return before.Claim == c.claim.By && c.claim.For == time.Hour && before.Lease == ""
 		})},
 	{"keeps a claim for ever", "a claim that is over",
-		misclaims(session.Done, session.Taken, func(c *call, before row) bool {
+		misclaims(done, session.Taken, func(c *call, before row) bool {
 			return before.Claim != "" && before.Claim != c.claim.By
 		})},
-	{"keeps the end of the first claim", "a claim lasts as long as", before("Claim", func(c *call) {
-		setIf(c.there().Claim == c.claim.By && c.claim.For == 0, &c.claim.For, time.Hour)
-	})},
+	{"keeps the end of the first claim", "a claim lasts as long as",
+		before("Claim", func(c *call) { setIf(c.there().Claim == c.claim.By && c.claim.For == 0, &c.claim.For, time.Hour) })},
 	{"claims without a lock", "eight claims at once one",
-		misclaims(session.Taken, session.Done, func(_ *call, before row) bool {
-			return strings.HasPrefix(before.RunID, "race-")
-		})},
+		misclaims(session.Taken, done, func(_ *call, before row) bool { return strings.HasPrefix(before.RunID, "race-") })},
 }
 
 // stillWarned is a fault in which rows say that a session was warned though that is void.
 func stillWarned(which func(s row) bool) fault {
 	return after("Session", func(c *call) {
-		warned := c.hasEvent(c.runID, watchdog.EventWarning) && c.s.Attempt == 1 && c.s.Status == session.Active
+		warned := c.hasEvent(c.runID, watchdog.EventWarning) && c.s.Attempt == 1 && c.s.Status == active
 		setIf(warned && c.s.WarnedAt.IsZero() && which(c.s), &c.s.WarnedAt, c.m.Clock())
 	})
 }
@@ -154,14 +152,14 @@ var brokenWarnings = []broken{
 }
 
 var brokenStops = []broken{
-	{"does not note that a stop failed", "a claim can note", before("Claim", func(c *call) {
-		setIf(strings.HasPrefix(c.judged.RunID, "failed-"), &c.claim.StopFailed, false)
-	})},
+	{"does not note that a stop failed", "a claim can note",
+		before("Claim", func(c *call) { setIf(strings.HasPrefix(c.judged.RunID, "failed-"), &c.claim.StopFailed, false) })},
 	{"lets a sweeper claim that does not know of the stop", "before its agents were stopped",
 		judges("Claim", func(judged *row, there row) { judged.Stopped = there.Stopped })},
-	{"keeps the note of a stop beside an end", "after the end of a session", looks(func(s *row) {
-		setIf(s.Status == session.Finished && s.Reason == "" && s.Claim == "pass-1", &s.StopFailed, true)
-	})},
+	{"keeps the note of a stop beside an end", "after the end of a session",
+		looks(func(s *row) {
+			setIf(s.Status == finished && s.Reason == "" && s.Claim == "pass-1", &s.StopFailed, true)
+		})},
 	{"takes a warning for a stop", "a warning and a stop", looks(func(s *row) {
 		setIf(!s.WarnedAt.IsZero() && s.Activity == time.Second && s.Claim == "pass-1", &s.Stopped, true)
 	})},
@@ -177,7 +175,7 @@ var brokenStops = []broken{
 var brokenStoredEnds = []broken{
 	{"appends the other events beside a stored end", "a cancel whose event is stored already",
 		after("Cancel", func(c *call) {
-			if c.outcome == session.EndStored {
+			if c.outcome == endStored {
 				c.err = c.m.Append(c.ctx, c.cancel.Events...)
 			}
 		})},
@@ -187,11 +185,10 @@ var brokenStoredEnds = []broken{
 		setIf(s.RunID == "failed by cancel" && s.Failed(), &s.State, []byte(`{"phase":"tests","later":[1]}`))
 	})},
 	{"forgets the claim beside a stored end", "a stored end that appears", after("Cancel", func(c *call) {
-		c.edit(c.judged.RunID, func(s *row) { setIf(c.outcome == session.EndStored, &s.Claim, "") })
+		c.edit(c.judged.RunID, func(s *row) { setIf(c.outcome == endStored, &s.Claim, "") })
 	})},
-	{"takes any end of the run for that of its window", "the end of another window", before("Claim", func(c *call) {
-		setIf(c.hasEvent(c.judged.RunID, "another"), &c.claim.EndID, "another")
-	})},
+	{"takes any end of the run for that of its window", "the end of another window",
+		before("Claim", func(c *call) { setIf(c.hasEvent(c.judged.RunID, "another"), &c.claim.EndID, "another") })},
 	{"does not count an end that it found stored", "a lease is told of a stored end", forgetsEnd("claimed")},
 	{"notifies of its own cancels only", "a listener is notified of a stored end",
 		notifies(func(c *call, runID string) []string {
@@ -202,7 +199,7 @@ var brokenStoredEnds = []broken{
 
 var brokenRaces = []broken{
 	{"stores the events of a cancel that came too late", "eight cancels at once one", after("Cancel", func(c *call) {
-		if c.outcome == session.Changed && strings.HasPrefix(c.cancel.Events[0].ID, "of caller") {
+		if c.outcome == changed && strings.HasPrefix(c.cancel.Events[0].ID, "of caller") {
 			c.err = c.m.Append(c.ctx, c.cancel.Events...)
 		}
 	})},
@@ -210,48 +207,139 @@ var brokenRaces = []broken{
 		boasts(func(c *call) bool { return strings.HasPrefix(c.cancel.By, "caller") })},
 	{"looks for a stored end before it locks the row", "if a run ends while", after("Cancel", func(c *call) {
 		c.edit(c.judged.RunID, func(s *row) {
-			late := c.outcome == session.EndStored && strings.HasPrefix(s.RunID, "race-")
-			setIf(late, &s.Status, session.Cancelled)
+			late := c.outcome == endStored && strings.HasPrefix(s.RunID, "race-")
+			setIf(late, &s.Status, cancelled)
 			setIf(late, &s.Reason, c.cancel.Reason)
 		})
 	})},
 }
 
 // misjudges is a fault in what sessions are judged by when they are cancelled together.
-func misjudges(change func(c *call, one *session.BatchedCancel)) fault {
-	return before("CancelAll", func(c *call) { each(c.all, func(one *session.BatchedCancel) { change(c, one) }) })
+func misjudges(change func(c *call, one *batched)) fault {
+	return before("CancelAll", func(c *call) { each(c.all, func(one *batched) { change(c, one) }) })
 }
 
 // boastsTogether is a fault in which the cancel of one of several sessions returns Done.
 func boastsTogether(instead session.Outcome, which func(c *call, s row) bool) fault {
 	return after("CancelAll", func(c *call) {
 		for i, outcome := range c.outcomes {
-			setIf(outcome == instead && which(c, c.all[i].Judged), &c.outcomes[i], session.Done)
+			setIf(outcome == instead && which(c, c.all[i].Judged), &c.outcomes[i], done)
 		}
 	})
 }
 
 var brokenTogether = []broken{
 	{"cancels sessions together for the reason of nobody", "together each have", after("CancelAll", func(c *call) {
-		others := slices.ContainsFunc(c.outcomes, func(o session.Outcome) bool { return o != session.Done })
+		others := slices.ContainsFunc(c.outcomes, func(o session.Outcome) bool { return o != done })
 		if c.err == nil && !others && c.all[0].Request.By == "pass-1" {
 			c.edit(c.all[2].Judged.RunID, func(s *row) { s.Reason = "" })
 		}
 	})},
-	{"cancels together what woke up", "together one that woke up", misjudges(func(c *call, one *session.BatchedCancel) {
-		one.Judged.LastEventAt = c.row(one.Judged.RunID).LastEventAt
-	})},
+	{"cancels together what woke up", "together one that woke up",
+		misjudges(func(c *call, one *batched) { one.Judged.LastEventAt = c.row(one.Judged.RunID).LastEventAt })},
 	{"cancels together what another has claimed", "together one that is claimed",
-		misjudges(func(c *call, one *session.BatchedCancel) {
+		misjudges(func(c *call, one *batched) {
 			by := c.row(one.Judged.RunID).Claim
 			setIf(by == "pass-2", &one.Request.By, by)
 		})},
 	{"overlooks a stored end when it cancels together", "together one whose end",
-		boastsTogether(session.EndStored, func(*call, row) bool { return true })},
+		boastsTogether(endStored, func(*call, row) bool { return true })},
 	{"cancels together in a transaction each", "together none is",
 		around("CancelAll", func(c *call, _ func()) { c.cancelEach() })},
 	{"calls a session cancelled that another cancels", "eight that cancel",
-		boastsTogether(session.Changed, func(c *call, s row) bool {
-			return strings.HasPrefix(c.row(s.RunID).Claim, "caller ")
+		boastsTogether(changed, func(c *call, s row) bool { return strings.HasPrefix(c.row(s.RunID).Claim, "caller ") })},
+}
+
+// cancelsAndThen is a fault in the row of one run after each cancel.
+func cancelsAndThen(runID string, change func(s *row, c *call)) fault {
+	return after("Cancel", func(c *call) {
+		if c.err == nil && c.judged.RunID == runID {
+			c.edit(runID, func(s *row) { change(s, c) })
+		}
+	})
+}
+
+// wantsStart has the row of a run want a start.
+func wantsStart(s *row, c *call) {
+	s.Start = session.WantedStart{Key: c.cancel.Events[0].ID, Tries: 1, Due: s.CreatedAt.Add(time.Hour)}
+}
+
+// claimsStarts is a fault in the rows of the starts that are claimed.
+func claimsStarts(change func(s *row)) fault {
+	return after("ClaimStart", func(c *call) {
+		if change(&c.s); c.err == nil {
+			c.put(c.s)
+		}
+	})
+}
+
+// putsOff is a fault in how the start of one run is put off.
+func putsOff(runID string, change func(c *call, there row)) fault {
+	return before("PutOffStart", func(c *call) {
+		if c.s.RunID == runID {
+			change(c, c.row(runID))
+		}
+	})
+}
+
+var brokenStarts = []broken{
+	{"does not keep that a start is wanted", "a cancel can want a start",
+		cancelsAndThen("wanted", func(s *row, _ *call) { s.Start = session.WantedStart{} })},
+	{"does not claim the start that a cancel wants", "a cancel can want a start",
+		cancelsAndThen("wanted", func(s *row, _ *call) { s.Start.Due = s.CreatedAt })},
+	{"lists no start", "a cancel can want a start",
+		after("List", func(c *call) { each(c.listed.Sessions, func(s *row) { s.Start = session.WantedStart{} }) })},
+	{"forgets the starts of sessions that are cancelled together", "can each want a start",
+		misjudges(func(_ *call, one *batched) { one.Request.StartFor = 0 })},
+	{"wants a start of each session that it cancels", "no start is wanted", cancelsAndThen("unwanted", wantsStart)},
+	{"wants a start of a run whose end is stored", "no start is wanted", cancelsAndThen("ended before", wantsStart)},
+	{"gives each try a key of its own", "a start that is due",
+		claimsStarts(func(s *row) { setIf(s.RunID == "again" && s.Start.Tries == 3, &s.Start.Key, s.Start.Key+"'") })},
+	{"does not count the tries of a start", "a start that is due",
+		claimsStarts(func(s *row) { setIf(s.RunID == "again", &s.Start.Tries, min(s.Start.Tries, 3)) })},
+	{"claims a start for no time", "claimed or put off",
+		claimsStarts(func(s *row) { setIf(s.RunID == "later", &s.Start.Due, s.CreatedAt) })},
+	{"puts a start off for no time", "claimed or put off", putsOff("later", func(c *call, _ row) { c.pause = 0 })},
+	{"puts a start off for a week", "a claim or a pause of a start", after("PutOffStart", func(c *call) {
+		c.edit("for a week", func(s *row) { setIf(c.pause > 0, &s.Start.Due, s.CreatedAt.Add(c.pause)) })
+	})},
+	{"claims the start first that has been due for the shortest time", "due for the longest time",
+		after("ClaimStart", func(c *call) {
+			if first := c.s; first.RunID == "order-1" {
+				c.s, c.err = c.m.ClaimStart(c.ctx, time.Hour)
+				first.Start.Tries, first.Start.Due = 1, first.CreatedAt
+				c.put(first)
+			}
+		})},
+	{"gives one start to two that claim at once", "each takes another start", after("ClaimStart", func(c *call) {
+		if again := c.s; again.RunID == "race-3" && again.Start.Tries == 2 {
+			again.Start.Due = again.CreatedAt
+			c.put(again)
+		}
+	})},
+	{"lets whoever claimed a start before put it off", "only the latest claim",
+		putsOff("late", func(c *call, there row) { c.s.Start.Tries = there.Start.Tries })},
+	{"puts off a start with another key", "only the latest claim",
+		putsOff("late", func(c *call, there row) { c.s.Start.Key = there.Start.Key })},
+	{"puts off a start that was given up", "a start that was given up",
+		putsOff("given up", func(c *call, _ row) { setIf(c.pause == session.NoMoreStarts, &c.pause, time.Hour) })},
+	{"keeps the start of the attempt before", "the next attempt of a run", func() alteration {
+		var before session.WantedStart
+		return cancelsAndThen("attached", func(s *row, _ *call) {
+			setIf(s.Attempt == 1, &before, s.Start)
+			s.Start = before
+		})()
+	}},
+	{"claims no start behind one that cannot be read", "a row that cannot be read",
+		fails("ClaimStart", nil, func(c *call) bool {
+			c.s, c.err = c.m.Session(c.ctx, "a-spoilt")
+			return errors.Is(c.err, session.ErrUnreadable)
+		})},
+	{"claims a start for somebody who has gone", "a call about starts with a done context",
+		around("ClaimStart", func(c *call, next func()) {
+			done := c.ctx.Err()
+			c.ctx = context.WithoutCancel(c.ctx)
+			next()
+			setIf(done != nil, &c.err, done)
 		})},
 }

@@ -30,9 +30,8 @@ var brokenLeases = []broken{
 		before("BeginLease", func(c *call) { c.l.Promise = max(min(c.l.Promise, session.LongestPromise), 0) })},
 	{"keeps the clock of a renewal in microseconds", "a renewal writes the beat",
 		before("RenewLease", func(c *call) { c.l.Clock = c.l.Clock.Truncate(time.Microsecond) })},
-	{"takes back what was vouched for", "nothing that a renewal writes", observes(func(_ *call, l *session.Lease) {
-		setIf(l.Beat == 3 && l.Vouched == time.Hour, &l.Vouched, time.Hour-1)
-	})},
+	{"takes back what was vouched for", "nothing that a renewal writes",
+		observes(func(_ *call, l *session.Lease) { setIf(l.Beat == 3 && l.Vouched == time.Hour, &l.Vouched, time.Hour-1) })},
 	{"makes a lease by a renewal", "a lease that was never begun", around("RenewLease", func(c *call, next func()) {
 		if next(); c.l.Beat == 2 && c.l.Promise == time.Second {
 			c.err = c.m.BeginLease(c.ctx, c.l)
@@ -62,8 +61,8 @@ var brokenLeases = []broken{
 		})()
 	}},
 	{"returns ended sessions of a lease too", "the sessions of a lease", after("LeaseSessions", func(c *call) {
-		if c.row("ended").Status == session.Finished && c.row("second").Attempt == 2 && c.lease == "lease-1" {
-			c.named = append(c.named, session.AttemptID{RunID: "ended", Attempt: 1})
+		if c.row("ended").Status == finished && c.row("second").Attempt == 2 && c.lease == "lease-1" {
+			c.named = append(c.named, attempt{RunID: "ended", Attempt: 1})
 		}
 	})},
 }
@@ -104,7 +103,7 @@ var brokenExpires = []broken{
 			func(_ session.Lease, before row) bool { return before.Activity > 9*time.Hour })},
 	{"takes no activity for one at the start of the lease", "a session that has not signalled",
 		leavesAt(leaseBegan, func(l session.Lease, before row) bool {
-			return before.Activity == session.NoActivity && l.Vouched == 10*time.Hour
+			return before.Activity == noActivity && l.Vouched == 10*time.Hour
 		})},
 	{"forgets an attach after the last activity", "last activity was before its attach",
 		leavesAt(leaseBegan, func(l session.Lease, before row) bool {
@@ -150,7 +149,7 @@ var brokenExpires = []broken{
 		}
 	})},
 	{"takes out rows that another lease has claimed", "a keeper claims back",
-		drops(func(c *call, s row, _ session.Freshness) bool {
+		drops(func(c *call, s row, _ freshness) bool {
 			to := c.leaseOf(c.lease)
 			return s.Lease != c.lease && c.leaseOf(s.Lease).Expired && to.ID != "" && !to.Expired
 		})},
@@ -197,7 +196,7 @@ var brokenExpired = []broken{
 	})},
 	{"hides the lease that expired while another has the row", "forgets the lease that expired", func() alteration {
 		var hidden session.ExpiredLease
-		return both(freshens(func(s row, _ *session.Freshness) { setIf(s.RunID == "back", &hidden, s.Expired) }),
+		return both(freshens(func(s row, _ *freshness) { setIf(s.RunID == "back", &hidden, s.Expired) }),
 			after("End", func(c *call) { c.edit("back", func(s *row) { s.Expired = hidden }) }))()
 	}},
 	{"keeps the lease of the attempt before", "the next attempt of a session",
@@ -212,14 +211,14 @@ var brokenExpired = []broken{
 func forgetsEnd(runID string) fault { return after("Ended", func(c *call) { c.without(runID) }) }
 
 func (c *call) without(runID string) {
-	c.named = slices.DeleteFunc(c.named, func(a session.AttemptID) bool { return a.RunID == runID })
+	c.named = slices.DeleteFunc(c.named, func(a attempt) bool { return a.RunID == runID })
 }
 
 // tellsOf is a fault in which leases are told of the first attempt of a run, too.
 func tellsOf(runID string, which func(c *call) bool) fault {
 	return after("Ended", func(c *call) {
 		if which(c) {
-			c.named = append(c.named, session.AttemptID{RunID: runID, Attempt: 1})
+			c.named = append(c.named, attempt{RunID: runID, Attempt: 1})
 		}
 	})
 }
@@ -229,15 +228,14 @@ var brokenEnded = []broken{
 		after("Ended", func(c *call) { _, _ = c.m.Ended(c.ctx, c.lease, c.named) })},
 	{"never forgets", "a lease is told once more",
 		before("Ended", func(c *call) { setIf(len(c.told) > 0 && c.told[0].Attempt > 1, &c.told, nil) })},
-	{"forgets all that lie between", "not told yet", before("Ended", func(c *call) {
-		setIf(len(c.told) > 1, &c.told, append(c.told, session.AttemptID{RunID: "b", Attempt: 1}))
-	})},
+	{"forgets all that lie between", "not told yet",
+		before("Ended", func(c *call) { setIf(len(c.told) > 1, &c.told, append(c.told, attempt{RunID: "b", Attempt: 1})) })},
 	{"forgets for every lease", "each lease is told of its own",
 		before("Ended", func(c *call) { _, _ = c.m.Ended(c.ctx, "lease-2", c.told) })},
 	{"tells of all that has ended", "what it ended itself",
-		tellsOf("finished", func(c *call) bool { return c.row("finished").Status == session.Finished })},
+		tellsOf("finished", func(c *call) bool { return c.row("finished").Status == finished })},
 	{"tells somebody in any case", "a session without a lease nobody",
-		tellsOf("run-1", func(c *call) bool { return c.lease == "" && c.row("run-1").Status == session.Cancelled })},
+		tellsOf("run-1", func(c *call) bool { return c.lease == "" && c.row("run-1").Status == cancelled })},
 	{"does not tell of each of a batch", "together the leases", func() alteration {
 		var batched atomic.Bool // rules cancel from several goroutines
 		return both(before("CancelAll", func(*call) { batched.Store(true) }), after("Ended", func(c *call) {
@@ -249,7 +247,7 @@ var brokenEnded = []broken{
 	{"keeps what a lease was not told", "goes with it", func() alteration {
 		expired := false
 		return both(before("ExpireLease", func(*call) { expired = true }), tellsOf("run-1", func(c *call) bool {
-			return expired && c.lease == "lease-1" && c.row("run-1").Status == session.Cancelled
+			return expired && c.lease == "lease-1" && c.row("run-1").Status == cancelled
 		}))()
 	}},
 }

@@ -50,7 +50,7 @@ var brokenHistories = []broken{
 }
 
 // lists is a fault in the sessions of some lists.
-func lists(which func(q session.ListQuery) bool, change func(c *call)) fault {
+func lists(which func(q listQuery) bool, change func(c *call)) fault {
 	return after("List", func(c *call) {
 		if which(c.list) {
 			change(c)
@@ -64,27 +64,27 @@ func listsNone(which func(c *call) bool) fault {
 }
 
 // asks is a fault in a query of a list.
-func asks(change func(q *session.ListQuery)) fault {
+func asks(change func(q *listQuery)) fault {
 	return before("List", func(c *call) { change(&c.list) })
 }
 
 var brokenLists = []broken{
 	{"takes each complete session for one whose command failed", "whose command failed",
-		asks(func(q *session.ListQuery) { setIf(q.Reason == session.ReasonFailed, &q.Reason, "complete") })},
+		asks(func(q *listQuery) { setIf(q.Reason == session.ReasonFailed, &q.Reason, "complete") })},
 	{"lists the oldest session first", "listed in the order",
-		lists(func(q session.ListQuery) bool { return q == session.ListQuery{Limit: 100} },
+		lists(func(q listQuery) bool { return q == listQuery{Limit: 100} },
 			func(c *call) { slices.Reverse(c.listed.Sessions) })},
 	{"takes both kinds for none", "whether they are active",
 		listsNone(func(c *call) bool { return c.list.Live && c.list.Ended })},
 	{"takes a parent for a pattern", "listed by parent",
-		asks(func(q *session.ListQuery) { setIf(q.Parent == "run-_", &q.Parent, "") })},
+		asks(func(q *listQuery) { setIf(q.Parent == "run-_", &q.Parent, "") })},
 	{"uses one condition only", "the conditions of a list",
-		asks(func(q *session.ListQuery) { setIf(q.Host != "", &q.Live, false) })},
+		asks(func(q *listQuery) { setIf(q.Host != "", &q.Live, false) })},
 	{"continues a list after the time and not after the session", "pages of a list",
 		listsNone(func(c *call) bool { return c.list.Limit == 1 && c.list.After != "" && c.listed.Next != "" })},
 	{"pages through a list with an offset", "the next page of a list",
-		lists(func(q session.ListQuery) bool { return q.After != "" && q.Limit == 100 }, func(c *call) {
-			c.listed, c.err = c.m.List(c.ctx, session.ListQuery{Limit: 100})
+		lists(func(q listQuery) bool { return q.After != "" && q.Limit == 100 }, func(c *call) {
+			c.listed, c.err = c.m.List(c.ctx, listQuery{Limit: 100})
 			c.listed.Sessions = c.listed.Sessions[3:]
 		})},
 	{"lists sessions without their silence", "a listed session is",
@@ -92,7 +92,7 @@ var brokenLists = []broken{
 	{"cannot list an unreadable session", "is reported on its page",
 		after("List", func(c *call) { c.err = errors.Join(append(c.listed.Unreadable, c.err)...) })},
 	{"begins again where it does not know where to go on", "a limit of less than 1",
-		asks(func(q *session.ListQuery) { setIf(q.After == "yesterday", &q.After, "") })},
+		asks(func(q *listQuery) { setIf(q.After == "yesterday", &q.After, "") })},
 	{"ignores the context of a list", "a list with a done context", ignoresContext("List")},
 }
 

@@ -8,13 +8,10 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/session"
 )
 
 // year is how long a notice can wait without that being about the longest duration.
 const year = 365 * 24 * time.Hour
-
-type notice = session.Notice
 
 // notes is a fault in which notices of more events are put when they are appended.
 func notes(wants func(c *call, there []string, event watchdog.Event) bool) fault {
@@ -79,9 +76,8 @@ var brokenOutboxes = []broken{
 		notes(func(c *call, _ []string, _ watchdog.Event) bool { return errors.Is(c.err, watchdog.ErrInvalid) })},
 	{"writes the runs of its notices in small letters", "a notice says what the event is",
 		claimsEach(func(_ *call, n *notice) { n.AggregateID = strings.ToLower(n.AggregateID) })},
-	{"believes the clock of who puts a notice", "a notice that is put", claimsEach(func(_ *call, n *notice) {
-		setIf(n.Type == "lease.lost", &n.CreatedAt, n.CreatedAt.Add(-time.Hour))
-	})},
+	{"believes the clock of who puts a notice", "a notice that is put",
+		claimsEach(func(_ *call, n *notice) { setIf(n.Type == "lease.lost", &n.CreatedAt, n.CreatedAt.Add(-time.Hour)) })},
 	{"puts a notice again under another name", "a notice whose ID is there", before("PutNotices", func(c *call) {
 		if len(c.notices) == 1 && c.notices[0].Type == "another" {
 			c.notices[0].ID += " again"

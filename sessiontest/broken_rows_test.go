@@ -34,7 +34,7 @@ var brokenAttaches = []broken{
 	{"returns the new row as the old one too", "before the first attach",
 		after("Attach", func(c *call) { setIf(c.before.Attempt == 0, &c.before, c.after) })},
 	{"swaps two attempts", "again counts the attempt", after("Attach", func(c *call) {
-		plain := c.before.Lease == "" && c.s.Lease == "" && c.s.Attempt == 0 && c.before.Status == session.Active
+		plain := c.before.Lease == "" && c.s.Lease == "" && c.s.Attempt == 0 && c.before.Status == active
 		setIf(plain && (c.after.Attempt == 2 || c.after.Attempt == 3), &c.after.Attempt, 5-c.after.Attempt)
 	})},
 	{"returns the row that it wrote as the one that was", "again returns the row",
@@ -72,9 +72,10 @@ var brokenTakeovers = []broken{
 func looks(change func(s *row)) fault { return after("Session", func(c *call) { change(&c.s) }) }
 
 var brokenRows = []broken{
-	{"keeps a threshold in milliseconds", "a row is read", looks(func(s *row) {
-		setIf(s.Threshold != watchdog.NoLimit, &s.Threshold, s.Threshold.Truncate(time.Millisecond))
-	})},
+	{"keeps a threshold in milliseconds", "a row is read",
+		looks(func(s *row) {
+			setIf(s.Threshold != watchdog.NoLimit, &s.Threshold, s.Threshold.Truncate(time.Millisecond))
+		})},
 	{"keeps thresholds in seconds", "a threshold of NoLimit", looks(func(s *row) {
 		none := s.Threshold == watchdog.NoLimit && s.Parent+s.Host == ""
 		setIf(none, &s.Threshold, s.Threshold.Truncate(time.Second))
@@ -91,7 +92,7 @@ var brokenRows = []broken{
 		after("Session", func(c *call) { setIf(errors.Is(c.err, session.ErrUnreadable), &c.err, nil) })},
 	{"writes to a row before it reads it", "to attach to an unreadable row", after("Attach", func(c *call) {
 		if errors.Is(c.err, session.ErrUnreadable) {
-			c.s.Attempt, c.s.Status = 2, session.Active
+			c.s.Attempt, c.s.Status = 2, active
 			c.put(c.s)
 		}
 	})},
@@ -103,21 +104,21 @@ var brokenRows = []broken{
 var errNoRows = errors.New("sql: no rows in result set")
 
 // freshens is a fault in the activities that are written.
-func freshens(change func(s row, f *session.Freshness)) fault {
+func freshens(change func(s row, f *freshness)) fault {
 	return before("Freshen", func(c *call) {
-		each(c.fresh, func(f *session.Freshness) { change(c.row(f.RunID), f) })
+		each(c.fresh, func(f *freshness) { change(c.row(f.RunID), f) })
 	})
 }
 
 // drops is a fault in which some activities are not written.
-func drops(which func(c *call, s row, f session.Freshness) bool) fault {
+func drops(which func(c *call, s row, f freshness) bool) fault {
 	return before("Freshen", func(c *call) {
-		c.fresh = slices.DeleteFunc(c.fresh, func(f session.Freshness) bool { return which(c, c.row(f.RunID), f) })
+		c.fresh = slices.DeleteFunc(c.fresh, func(f freshness) bool { return which(c, c.row(f.RunID), f) })
 	})
 }
 
 // forces is a fault in which some rows are written that must be left alone.
-func forces(which func(s row, f session.Freshness) bool) fault {
+func forces(which func(s row, f freshness) bool) fault {
 	return after("Freshen", func(c *call) {
 		for _, f := range c.fresh {
 			if s := c.row(f.RunID); c.err == nil && s.Attempt > 0 && which(s, f) {
@@ -129,27 +130,26 @@ func forces(which func(s row, f session.Freshness) bool) fault {
 }
 
 var brokenFreshens = []broken{
-	{"cuts activities to microseconds", "an activity is read", freshens(func(_ row, f *session.Freshness) {
-		setIf(f.Activity > 1, &f.Activity, f.Activity.Truncate(time.Microsecond))
-	})},
-	{"writes earlier activities as well", "never takes an activity back", forces(func(s row, f session.Freshness) bool {
-		return s.Status == session.Active && s.Attempt == f.Attempt && f.Activity == 2*time.Hour-1
+	{"cuts activities to microseconds", "an activity is read",
+		freshens(func(_ row, f *freshness) { setIf(f.Activity > 1, &f.Activity, f.Activity.Truncate(time.Microsecond)) })},
+	{"writes earlier activities as well", "never takes an activity back", forces(func(s row, f freshness) bool {
+		return s.Status == active && s.Attempt == f.Attempt && f.Activity == 2*time.Hour-1
 	})},
 	{"does not put a session that has not signalled into the lease", "puts a session without a lease",
-		drops(func(_ *call, s row, f session.Freshness) bool {
-			return s.Attempt > 0 && s.Lease == "" && f.Activity == session.NoActivity
+		drops(func(_ *call, s row, f freshness) bool {
+			return s.Attempt > 0 && s.Lease == "" && f.Activity == noActivity
 		})},
 	{"compares the activities of two leases", "takes a session over",
-		drops(func(c *call, s row, f session.Freshness) bool {
+		drops(func(c *call, s row, f freshness) bool {
 			return s.Lease != "" && s.Lease != c.lease && s.Activity == 3*time.Hour && f.Activity < s.Activity
 		})},
-	{"clears the state with each activity", "freshening writes the state", freshens(func(s row, f *session.Freshness) {
+	{"clears the state with each activity", "freshening writes the state", freshens(func(s row, f *freshness) {
 		setIf(f.State == nil && s.State != nil && s.StartedAt.Hour() == 12, &f.State, json.RawMessage(`null`))
 	})},
 	{"does not compare the attempt", "in another attempt is left alone",
-		forces(func(s row, f session.Freshness) bool { return s.Status == session.Active && s.Attempt != f.Attempt })},
+		forces(func(s row, f freshness) bool { return s.Status == active && s.Attempt != f.Attempt })},
 	{"does not compare the status", "that has ended is left alone",
-		forces(func(s row, _ session.Freshness) bool { return s.Status != session.Active })},
+		forces(func(s row, _ freshness) bool { return s.Status != active })},
 	{"does not return runs that it does not know", "no row is returned as gone", after("Freshen", func(c *call) {
 		gone := c.skipped.Gone
 		setIf(len(gone) == 1 && c.row(gone[0]).Attempt == 0, &c.skipped.Gone, nil)
@@ -157,33 +157,31 @@ var brokenFreshens = []broken{
 	{"has a limit of fifteen hundred parameters", "ten thousand sessions",
 		fails("Freshen", errors.New("too many SQL variables"), func(c *call) bool { return len(c.fresh) > 1500 })},
 	{"joins run IDs with commas and quotes", "unusual run IDs",
-		freshens(func(_ row, f *session.Freshness) { f.RunID = strings.ReplaceAll(f.RunID, "'", "") })},
+		freshens(func(_ row, f *freshness) { f.RunID = strings.ReplaceAll(f.RunID, "'", "") })},
 	{"cannot write an empty list", "freshening nothing",
 		fails("Freshen", errors.New("syntax error near )"), func(c *call) bool { return len(c.fresh) == 0 })},
 }
 
 // ends is a fault in the arguments of End.
-func ends(change func(c *call, e *session.Ending)) fault {
-	return before("End", func(c *call) { each(c.ends, func(e *session.Ending) { change(c, e) }) })
+func ends(change func(c *call, e *ending)) fault {
+	return before("End", func(c *call) { each(c.ends, func(e *ending) { change(c, e) }) })
 }
 
 var brokenEnds = []broken{
 	{"forgets the reason", "an attempt ends",
-		ends(func(_ *call, e *session.Ending) { setIf(e.Status == session.Cancelled, &e.Reason, "") })},
+		ends(func(_ *call, e *ending) { setIf(e.Status == cancelled, &e.Reason, "") })},
 	{"drops the state of an end", "an end writes the state",
-		ends(func(_ *call, e *session.Ending) { setIf(strings.HasPrefix(e.RunID, "with"), &e.State, nil) })},
+		ends(func(_ *call, e *ending) { setIf(strings.HasPrefix(e.RunID, "with"), &e.State, nil) })},
 	{"does not compare the attempt of an end", "an end of another attempt",
-		ends(func(c *call, e *session.Ending) { e.Attempt = c.row(e.RunID).Attempt })},
-	{"overwrites an end", "keeps its end", ends(func(c *call, e *session.Ending) {
-		if s := c.row(e.RunID); s.Status != session.Active && s.Attempt == e.Attempt {
+		ends(func(c *call, e *ending) { e.Attempt = c.row(e.RunID).Attempt })},
+	{"overwrites an end", "keeps its end", ends(func(c *call, e *ending) {
+		if s := c.row(e.RunID); s.Status != active && s.Attempt == e.Attempt {
 			s.Status, s.Reason = e.Status, e.Reason
 			c.put(s)
 		}
 	})},
 	{"takes the time of an end for that of the last event", "the last event of a session",
-		ends(func(c *call, e *session.Ending) {
-			setIf(c.m.Clock().Sub(c.row(e.RunID).LastEventAt) > e.Age, &e.Age, 0)
-		})},
+		ends(func(c *call, e *ending) { setIf(c.m.Clock().Sub(c.row(e.RunID).LastEventAt) > e.Age, &e.Age, 0) })},
 	{"believes every host", "an end never moves", after("End", func(c *call) {
 		for _, e := range c.ends {
 			at := c.m.Clock().Add(-e.Age)
@@ -195,5 +193,5 @@ var brokenEnds = []broken{
 	{"takes the last event of a session for its end", "a session that has ended says when",
 		looks(func(s *row) { s.EndedAt = s.LastEventAt })},
 	{"keeps the lease in the row of an ended session", "a session that ends leaves its lease",
-		looks(func(s *row) { setIf(s.RunID == "cancel" && s.Status != session.Active, &s.Lease, s.RunID) })},
+		looks(func(s *row) { setIf(s.RunID == "cancel" && s.Status != active, &s.Lease, s.RunID) })},
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/session"
 )
 
 const (
@@ -72,7 +71,7 @@ var brokenStalled = []broken{
 	{"takes off for a long threshold", "with the threshold NoLimit",
 		finds("off", func(s row) bool { return s.Threshold == watchdog.NoLimit })},
 	{"finds what has ended", "only active sessions",
-		finds("interrupted", func(s row) bool { return s.Status == session.Interrupted })},
+		finds("interrupted", func(s row) bool { return s.Status == interrupted })},
 	{"orders by the last event", "sessions are ordered", after("Stalled", func(c *call) {
 		leased := slices.ContainsFunc(c.page.Sessions, func(s row) bool { return s.Lease != "" })
 		if c.page.Next == "" && !leased {
@@ -111,9 +110,10 @@ var brokenPages = []broken{
 }
 
 var brokenSilences = []broken{
-	{"measures a silence from the start of the lease", "a quiet session is silent", looks(func(s *row) {
-		setIf(s.Lease != "" && s.Activity == session.NoActivity && s.RunID == "run-2", &s.Silence, vouched)
-	})},
+	{"measures a silence from the start of the lease", "a quiet session is silent",
+		looks(func(s *row) {
+			setIf(s.Lease != "" && s.Activity == noActivity && s.RunID == "run-2", &s.Silence, vouched)
+		})},
 	{"keeps the silence in the row", "each renewal",
 		looks(func(s *row) { setIf(s.Silence == vouched-time.Hour, &s.Silence, 9*time.Hour) })},
 	{"takes the threshold of a lease for too long", "a session of a lease is stalled",
@@ -122,11 +122,11 @@ var brokenSilences = []broken{
 		return s.Silence == 0 && s.Activity == 0 && s.Threshold == 0 && s.RunID == "run-0" &&
 			c.q.Threshold < c.leaseOf("lease-1").Vouched
 	})},
-	{"writes later activities only", "becomes quiet", drops(func(c *call, s row, f session.Freshness) bool {
+	{"writes later activities only", "becomes quiet", drops(func(c *call, s row, f freshness) bool {
 		return s.Lease == c.lease && s.Activity == f.Activity && f.State == nil
 	})},
 	{"takes no activity for an old one", "a session of a lease that has not signalled", also(func(c *call, s row) bool {
-		return s.Activity == session.NoActivity && s.Threshold > 0 && s.Threshold < c.leaseOf("lease-1").Vouched
+		return s.Activity == noActivity && s.Threshold > 0 && s.Threshold < c.leaseOf("lease-1").Vouched
 	})},
 	{"judges every session by the database's clock", "the database's clock says nothing", also(func(c *call, s row) bool {
 		return s.RunID == "run-1" && c.page.Now.Sub(s.LastEventAt) > 300*24*time.Hour && s.Silence < c.q.Threshold
@@ -142,9 +142,10 @@ var brokenSilences = []broken{
 			slices.SortStableFunc(c.page.Sessions, func(a, b row) int { return len(a.Lease) - len(b.Lease) })
 		}
 	})},
-	{"pages through the sessions of leases only once", "pages of sessions with a lease", misses(func(c *call, s row) bool {
-		return c.q.After != "" && s.Lease != "" && strings.HasPrefix(s.RunID, "run ")
-	})},
+	{"pages through the sessions of leases only once", "pages of sessions with a lease",
+		misses(func(c *call, s row) bool {
+			return c.q.After != "" && s.Lease != "" && strings.HasPrefix(s.RunID, "run ")
+		})},
 	{"hides sessions that fell silent with the last of a page", "with the query's threshold", hidesOneTime(0)},
 	{"hides sessions of one threshold that fell silent with the last of a page", "with a threshold of their own",
 		hidesOneTime(time.Hour)},
@@ -160,17 +161,13 @@ func hidesOneTime(own time.Duration) fault {
 
 var brokenBehinds = []broken{
 	{"keeps the rows that are behind after they are written", "a renewal writes the rows",
-		before("RenewLease", func(c *call) {
-			setIf(len(c.l.Behind) == 0, &c.l.Behind, c.leaseOf(c.l.ID).Behind)
-		})},
+		before("RenewLease", func(c *call) { setIf(len(c.l.Behind) == 0, &c.l.Behind, c.leaseOf(c.l.ID).Behind) })},
 	{"takes the rows that are behind from any renewal", "the rows that are behind are",
 		before("RenewLease", func(c *call) {
 			setIf(len(c.l.Behind) > 0, &c.l.Beat, max(c.l.Beat, c.leaseOf(c.l.ID).Beat+1))
 		})},
 	{"forgets the rows that are behind with a renewal that covers nothing", "a renewal that covers nothing",
-		before("RenewLease", func(c *call) {
-			setIf(c.l.Covered == 0 && c.leaseOf(c.l.ID).Covered > 0, &c.l.Covered, 1)
-		})},
+		before("RenewLease", func(c *call) { setIf(c.l.Covered == 0 && c.leaseOf(c.l.ID).Covered > 0, &c.l.Covered, 1) })},
 	{"vouches for all rows alike", "silent up to its own instant",
 		looks(func(s *row) { setIf(s.Behind && s.Silence == 4*time.Second, &s.Silence, covered-time.Second) })},
 	{"finds sessions by the instant of the lease alone", "stalled by its own instant",

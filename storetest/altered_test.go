@@ -85,18 +85,18 @@ func (c *call) selected(s selection) []event {
 
 // altered is a memory whose calls are altered.
 type altered struct {
-	memory
+	*memory
 	alter alteration
 }
 
 // able returns a store with all optional interfaces.
-func able(f fault) watchdog.EventStore { return &altered{alter: f()} }
+func able(f fault) watchdog.EventStore { return &altered{new(memory), f()} }
 
 // plain returns a store without an optional interface.
 func plain(f fault) watchdog.EventStore { return struct{ watchdog.EventStore }{able(f)} }
 
 func (a *altered) does(method string, c *call, do func()) error {
-	c.m = &a.memory
+	c.m = a.memory
 	return c.does(method, a.alter, do)
 }
 

@@ -25,9 +25,10 @@ func selectsMore(from func(s selection) (kind, id string)) fault {
 }
 
 var selectionFaults = []broken{
-	{"selects from after Since on", "a selection has its IDs", asksFor(func(s *selection) {
-		setIf(!s.Since.IsZero() && len(s.IDs) > 0, &s.Since, s.Since.Add(time.Microsecond))
-	})},
+	{"selects from after Since on", "a selection has its IDs",
+		asksFor(func(s *selection) {
+			setIf(!s.Since.IsZero() && len(s.IDs) > 0, &s.Since, s.Since.Add(time.Microsecond))
+		})},
 	{"selects an event twice", "a selection has its IDs", after("Select", func(c *call) {
 		twice := slices.IndexFunc(c.events, func(e event) bool {
 			return slices.Contains(c.s.IDs, e.ID) && !c.s.Since.IsZero() && !e.Timestamp.Before(c.s.Since)

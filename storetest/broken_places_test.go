@@ -1,10 +1,11 @@
 package storetest_test
 
 import (
-	"context"
+	"io"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/contract/contracttest"
@@ -17,136 +18,92 @@ const (
 
 type opener = func() (watchdog.EventStore, error)
 
-var placeFaults = []contracttest.Broken[opener]{
-	{"loses its events until they are appended again", "stored when the store is opened again",
-		place(placeFlaws{hidesOnClose: true})},
-	{"forgets its IDs when it is closed", "before the store was opened again", place(placeFlaws{forgetsIDs: true})},
-	{"does not read what others wrote", "see each other's events", place(placeFlaws{ignoresOthers: true})},
-	{"knows only the IDs it wrote", oneIDOfStores, place(placeFlaws{ignoresOtherIDs: true})},
-	{"locks only within itself", oneIDOfStores, place(placeFlaws{locksItself: true})},
-	{"locks only within itself for a transaction", noOverlapOfStores, placeOfTransactions},
-}
-
-type placeFlaws struct{ hidesOnClose, forgetsIDs, ignoresOthers, ignoresOtherIDs, locksItself bool }
-
-// shared is what all stores of one place share.
-type shared struct {
-	placeFlaws
-	writing sync.Mutex // while an append looks for IDs and then writes
-	mu      sync.Mutex
-	closed  int // how often a store was closed
-	rows    []*row
-}
-
-type row struct {
-	event
-	closed int // of the place, when the row was written
-	hidden bool
-	by     map[*handle]bool
-}
-
-// A handle is a store of a place.
-type handle struct {
-	*shared
-	writing sync.Locker
-}
-
-func place(f placeFlaws) func() opener {
+// places makes places whose stores share a memory, and what the fault of a place closes over.
+func places(faulty func() fault) func() opener {
 	return func() opener {
-		at := &shared{placeFlaws: f}
+		m, f := new(memory), faulty()
 		return func() (watchdog.EventStore, error) {
-			if f.locksItself {
-				return &handle{at, new(sync.Mutex)}, nil
-			}
-			return &handle{at, &at.writing}, nil
+			a := &altered{m, f()}
+			return struct { // without transactions
+				watchdog.EventStore
+				io.Closer
+			}{a, a}, nil
 		}
 	}
 }
 
-func (h *handle) Append(_ context.Context, events ...event) error {
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	for _, e := range events {
-		if !h.knows(e) {
-			runtime.Gosched() // as does a store that waits for its disk
-			h.write(e)
+// keeps is a fault of stores that each keep some events of their own. An ID is old if it was there when a store of the
+// place was closed.
+func keeps(which func(c *call, e event, old bool) bool, read func(c *call, mine, old *sync.Map)) func() fault {
+	return func() fault {
+		var all, old sync.Map
+		return func() alteration {
+			var mine sync.Map
+			return both(before("Append", func(c *call) {
+				for _, e := range c.events {
+					if which(c, e, has(&old, e.ID)) {
+						mine.LoadOrStore(e.ID, e)
+					}
+					all.Store(e.ID, e)
+				}
+			}), both(after("Read", func(c *call) { read(c, &mine, &old) }), after("Close", func(*call) {
+				for id, e := range all.Range {
+					old.Store(id, e)
+				}
+			})))()
 		}
 	}
-	return nil
 }
 
-func (h *handle) knows(e event) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, r := range h.rows {
-		if r.ID != e.ID {
-			continue
-		}
-		if h.forgetsIDs && r.closed < h.closed {
-			r.event = e
-		}
-		if !h.ignoresOtherIDs || h.has(r) {
-			r.by[h], r.hidden = true, false
-			return true
-		}
-	}
-	return false
+func has(events *sync.Map, id string) bool {
+	_, has := events.Load(id)
+	return has
 }
 
-// has reports whether the store wrote the row, or was opened after it.
-func (h *handle) has(r *row) bool { return r.by[h] || r.closed < h.closed }
-
-func (h *handle) write(e event) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.rows = append(h.rows, &row{event: e, closed: h.closed, by: map[*handle]bool{h: true}})
-}
-
-func (h *handle) Read(_ context.Context, kind, id string) (events []event, _ error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, r := range h.rows {
-		if (!h.ignoresOthers || h.has(r)) && !r.hidden && r.AggregateType == kind && r.AggregateID == id {
-			events = append(events, r.event)
+// readsMine has a store read its own events in the place of those that are stored.
+func readsMine(c *call, mine, _ *sync.Map) {
+	each(c.events, func(e *event) {
+		if own, is := mine.Load(e.ID); is {
+			*e = own.(event)
 		}
-	}
-	slices.SortFunc(events, event.Compare)
-	return events, nil
+	})
 }
 
-func (h *handle) Close() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.closed++
-	for _, r := range h.rows {
-		r.hidden = h.hidesOnClose
-	}
-	return nil
+var placeFaults = []contracttest.Broken[opener]{
+	{"loses its events until they are appended again", "stored when the store is opened again", places(func() fault {
+		var lost atomic.Bool
+		found := both(before("Append", func(*call) { lost.Store(false) }),
+			after("Read", func(c *call) { setIf(lost.Load(), &c.events, nil) }))
+		return both(after("Close", func(*call) { lost.Store(true) }), found)
+	})},
+	{"forgets its IDs when it is closed", "before the store was opened again",
+		places(keeps(func(_ *call, _ event, old bool) bool { return old }, readsMine))},
+	{"does not read what others wrote", "see each other's events",
+		places(keeps(func(*call, event, bool) bool { return true }, func(c *call, mine, old *sync.Map) {
+			c.events = slices.DeleteFunc(c.events, func(e event) bool { return !has(mine, e.ID) && !has(old, e.ID) })
+		}))},
+	{"knows only the IDs it wrote", oneIDOfStores,
+		places(keeps(func(_ *call, _ event, old bool) bool { return !old }, readsMine))},
+	{"locks only within itself", oneIDOfStores, places(keeps(func(c *call, e event, _ bool) bool {
+		known := slices.ContainsFunc(c.beside(), func(other event) bool { return other.ID == e.ID })
+		runtime.Gosched() // as does a store that waits for its disk
+		return !known
+	}, readsMine))},
+	{"locks only within itself for a transaction", noOverlapOfStores, placeOfTransactions},
 }
 
 // placeOfTransactions returns a place whose stores each have a lock of their own for a transaction.
 func placeOfTransactions() opener {
-	memory := new(watchdog.Memory)
-	return func() (watchdog.EventStore, error) { return &lone{Memory: memory}, nil }
-}
-
-type lone struct {
-	*watchdog.Memory
-	mu sync.Mutex
-}
-
-func (l *lone) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, x := range exchanges {
-		selected, err := l.Select(ctx, x.Selection)
-		if err != nil {
-			return err
-		}
-		x.Kept = x.Decide(selected)
-		if err := l.Append(ctx, x.Kept...); err != nil {
-			return err
-		}
+	m := new(memory)
+	return func() (watchdog.EventStore, error) {
+		var own sync.Mutex
+		return &altered{m, around("Transact", func(c *call, _ func()) {
+			own.Lock()
+			defer own.Unlock()
+			for _, x := range c.all {
+				x.Kept = x.Decide(c.selected(x.Selection))
+				_ = c.m.Append(c.ctx, x.Kept...)
+			}
+		})()}, nil
 	}
-	return nil
 }

@@ -95,7 +95,7 @@ func TestDurablePlace(t *testing.T) {
 			memory := new(watchdog.Memory)
 			return func() (watchdog.EventStore, error) { return memory, nil }
 		},
-		"without": place(placeFlaws{}),
+		"without": places(func() fault { return sound }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, storetest.TestDurable(at))
