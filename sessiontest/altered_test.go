@@ -73,9 +73,9 @@ type call struct {
 	told, named      []attempt
 	ready            func()
 	tell             func(runID string)
-	l                session.Lease
+	l                lease
 	suspects         []string
-	leases           []session.Lease
+	leases           []lease
 	expired, done    bool
 	left, most       int
 	lasts, pause     time.Duration
@@ -110,12 +110,12 @@ func (c *call) edit(runID string, change func(s *row)) {
 }
 
 // leaseOf returns a lease, or an empty one if there is none.
-func (c *call) leaseOf(id string) session.Lease {
+func (c *call) leaseOf(id string) lease {
 	all, _ := c.m.ObserveLeases(context.Background(), nil)
-	if i := slices.IndexFunc(all, func(l session.Lease) bool { return l.ID == id }); i >= 0 {
+	if i := slices.IndexFunc(all, func(l lease) bool { return l.ID == id }); i >= 0 {
 		return all[i]
 	}
-	return session.Lease{}
+	return lease{}
 }
 
 // rowsOf returns the active rows that name a lease.
@@ -266,21 +266,21 @@ func (a *altered) Listen(ctx context.Context, ready func(), tell func(string)) e
 	return a.does("Listen", c, func(*call) { c.err = c.m.Listen(c.ctx, c.ready, c.tell) })
 }
 
-func (a *altered) BeginLease(ctx context.Context, l session.Lease) error {
+func (a *altered) BeginLease(ctx context.Context, l lease) error {
 	return a.does("BeginLease", &call{ctx: ctx, l: l}, func(c *call) { c.err = c.m.BeginLease(c.ctx, c.l) })
 }
 
-func (a *altered) RenewLease(ctx context.Context, l session.Lease) error {
+func (a *altered) RenewLease(ctx context.Context, l lease) error {
 	return a.does("RenewLease", &call{ctx: ctx, l: l}, func(c *call) { c.err = c.m.RenewLease(c.ctx, c.l) })
 }
 
-func (a *altered) ObserveLeases(ctx context.Context, suspects []string) ([]session.Lease, error) {
+func (a *altered) ObserveLeases(ctx context.Context, suspects []string) ([]lease, error) {
 	c := &call{ctx: ctx, suspects: suspects}
 	err := a.does("ObserveLeases", c, func(*call) { c.leases, c.err = c.m.ObserveLeases(c.ctx, c.suspects) })
 	return c.leases, err
 }
 
-func (a *altered) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
+func (a *altered) ExpireLease(ctx context.Context, l lease) (expired bool, left int, err error) {
 	c := &call{ctx: ctx, l: l}
 	err = a.does("ExpireLease", c, func(*call) { c.expired, c.left, c.err = c.m.ExpireLease(c.ctx, c.l) })
 	return c.expired, c.left, err

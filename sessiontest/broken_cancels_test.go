@@ -109,10 +109,9 @@ var brokenClaims = []broken{
 	})},
 	{"lets a caller without a name cancel what is claimed", "while a claim lasts",
 		before("Cancel", func(c *call) { setIf(c.cancel.By == "", &c.cancel.By, c.there().Claim) })},
-	{"refuses a pass its own claim", "the pass that claimed",
-		misclaims(done, session.Taken, func(c *call, before row) bool {
-			return before.Claim == c.claim.By && c.claim.For == time.Hour && before.Lease == ""
-		})},
+	{"refuses a pass its own claim", "pass that claimed", misclaims(done, session.Taken, func(c *call, before row) bool {
+		return before.Claim == c.claim.By && c.claim.For == time.Hour && before.Lease == ""
+	})},
 	{"keeps a claim for ever", "a claim that is over",
 		misclaims(done, session.Taken, func(c *call, before row) bool {
 			return before.Claim != "" && before.Claim != c.claim.By
@@ -173,12 +172,11 @@ var brokenStops = []broken{
 }
 
 var brokenStoredEnds = []broken{
-	{"appends the other events beside a stored end", "a cancel whose event is stored already",
-		after("Cancel", func(c *call) {
-			if c.outcome == endStored {
-				c.err = c.m.Append(c.ctx, c.cancel.Events...)
-			}
-		})},
+	{"appends the other events beside a stored end", "a cancel whose event is stored", after("Cancel", func(c *call) {
+		if c.outcome == endStored {
+			c.err = c.m.Append(c.ctx, c.cancel.Events...)
+		}
+	})},
 	{"does not look for an end when it claims", "a claim on a session whose end is stored",
 		before("Claim", func(c *call) { setIf(strings.HasPrefix(c.judged.RunID, "claimed-"), &c.claim.EndID, "") })},
 	{"forgets how the command of a stored end ended", "a stored end that says", looks(func(s *row) {
@@ -303,14 +301,13 @@ var brokenStarts = []broken{
 	{"puts a start off for a week", "a claim or a pause of a start", after("PutOffStart", func(c *call) {
 		c.edit("for a week", func(s *row) { setIf(c.pause > 0, &s.Start.Due, s.CreatedAt.Add(c.pause)) })
 	})},
-	{"claims the start first that has been due for the shortest time", "due for the longest time",
-		after("ClaimStart", func(c *call) {
-			if first := c.s; first.RunID == "order-1" {
-				c.s, c.err = c.m.ClaimStart(c.ctx, time.Hour)
-				first.Start.Tries, first.Start.Due = 1, first.CreatedAt
-				c.put(first)
-			}
-		})},
+	{"claims the start first that has been due for the shortest time", "longest time", after("ClaimStart", func(c *call) {
+		if first := c.s; first.RunID == "order-1" {
+			c.s, c.err = c.m.ClaimStart(c.ctx, time.Hour)
+			first.Start.Tries, first.Start.Due = 1, first.CreatedAt
+			c.put(first)
+		}
+	})},
 	{"gives one start to two that claim at once", "each takes another start", after("ClaimStart", func(c *call) {
 		if again := c.s; again.RunID == "race-3" && again.Start.Tries == 2 {
 			again.Start.Due = again.CreatedAt
@@ -330,16 +327,14 @@ var brokenStarts = []broken{
 			s.Start = before
 		})()
 	}},
-	{"claims no start behind one that cannot be read", "a row that cannot be read",
-		fails("ClaimStart", nil, func(c *call) bool {
-			c.s, c.err = c.m.Session(c.ctx, "a-spoilt")
-			return errors.Is(c.err, session.ErrUnreadable)
-		})},
-	{"claims a start for somebody who has gone", "a call about starts with a done context",
-		around("ClaimStart", func(c *call, next func()) {
-			done := c.ctx.Err()
-			c.ctx = context.WithoutCancel(c.ctx)
-			next()
-			setIf(done != nil, &c.err, done)
-		})},
+	{"claims no start behind one that cannot be read", "that cannot be read", fails("ClaimStart", nil, func(c *call) bool {
+		c.s, c.err = c.m.Session(c.ctx, "a-spoilt")
+		return errors.Is(c.err, session.ErrUnreadable)
+	})},
+	{"claims a start for somebody who has gone", "a call about starts", around("ClaimStart", func(c *call, next func()) {
+		done := c.ctx.Err()
+		c.ctx = context.WithoutCancel(c.ctx)
+		next()
+		setIf(done != nil, &c.err, done)
+	})},
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // observes is a fault in each lease that is observed.
-func observes(change func(c *call, l *session.Lease)) fault {
-	return after("ObserveLeases", func(c *call) { each(c.leases, func(l *session.Lease) { change(c, l) }) })
+func observes(change func(c *call, l *lease)) fault {
+	return after("ObserveLeases", func(c *call) { each(c.leases, func(l *lease) { change(c, l) }) })
 }
 
 var brokenLeases = []broken{
@@ -31,7 +31,7 @@ var brokenLeases = []broken{
 	{"keeps the clock of a renewal in microseconds", "a renewal writes the beat",
 		before("RenewLease", func(c *call) { c.l.Clock = c.l.Clock.Truncate(time.Microsecond) })},
 	{"takes back what was vouched for", "nothing that a renewal writes",
-		observes(func(_ *call, l *session.Lease) { setIf(l.Beat == 3 && l.Vouched == time.Hour, &l.Vouched, time.Hour-1) })},
+		observes(func(_ *call, l *lease) { setIf(l.Beat == 3 && l.Vouched == time.Hour, &l.Vouched, time.Hour-1) })},
 	{"makes a lease by a renewal", "a lease that was never begun", around("RenewLease", func(c *call, next func()) {
 		if next(); c.l.Beat == 2 && c.l.Promise == time.Second {
 			c.err = c.m.BeginLease(c.ctx, c.l)
@@ -39,12 +39,12 @@ var brokenLeases = []broken{
 	})},
 	{"observes only the suspects", "all leases are observed", after("ObserveLeases", func(c *call) {
 		if len(c.leases) == 5 && len(c.suspects) > 0 {
-			c.leases = slices.DeleteFunc(c.leases, func(l session.Lease) bool { return !slices.Contains(c.suspects, l.ID) })
+			c.leases = slices.DeleteFunc(c.leases, func(l lease) bool { return !slices.Contains(c.suspects, l.ID) })
 		}
 	})},
 	{"notes in a lease when it was observed", "to observe a lease", func() alteration {
 		looks := 0
-		return observes(func(c *call, l *session.Lease) {
+		return observes(func(c *call, l *lease) {
 			if len(c.suspects) == 1 && l.Beat == 2 && l.Vouched == time.Hour {
 				looks++
 				l.RenewedAt = l.RenewedAt.Add(time.Duration(looks) * time.Second)
@@ -52,8 +52,8 @@ var brokenLeases = []broken{
 		})()
 	}},
 	{"keeps a snapshot of the leases that it observed", "a renewal between two looks", func() alteration {
-		seen := map[string]session.Lease{}
-		return observes(func(c *call, l *session.Lease) {
+		seen := map[string]lease{}
+		return observes(func(c *call, l *lease) {
 			setIf(l.Vouched == time.Second && len(seen) > 0, l, seen[l.ID])
 			if len(c.suspects) == 1 {
 				seen[l.ID] = *l
@@ -68,7 +68,7 @@ var brokenLeases = []broken{
 }
 
 // leaving is a fault in the rows that leave an expired lease.
-func leaving(change func(l session.Lease, before row, s *row)) fault {
+func leaving(change func(l lease, before row, s *row)) fault {
 	return around("ExpireLease", func(c *call, next func()) {
 		there, named := c.leaseOf(c.l.ID), c.rowsOf(c.l.ID)
 		if next(); !c.expired || c.err != nil || len(named) > 10 {
@@ -81,12 +81,12 @@ func leaving(change func(l session.Lease, before row, s *row)) fault {
 }
 
 // leavesAt is leaving with another time of the last event for some rows.
-func leavesAt(at func(l session.Lease) time.Time, which func(l session.Lease, before row) bool) fault {
-	return leaving(func(l session.Lease, before row, s *row) { setIf(which(l, before), &s.LastEventAt, at(l)) })
+func leavesAt(at func(l lease) time.Time, which func(l lease, before row) bool) fault {
+	return leaving(func(l lease, before row, s *row) { setIf(which(l, before), &s.LastEventAt, at(l)) })
 }
 
 // leaseBegan returns the start of a lease, by the clock of the store.
-func leaseBegan(l session.Lease) time.Time { return l.RenewedAt.Add(-l.Clock) }
+func leaseBegan(l lease) time.Time { return l.RenewedAt.Add(-l.Clock) }
 
 var brokenExpires = []broken{
 	{"expires a lease whatever its beat is", "a lease that was renewed", before("ExpireLease", func(c *call) {
@@ -99,30 +99,26 @@ var brokenExpires = []broken{
 		setIf(there.ID == "" && c.err == nil, &c.err, errNoRows)
 	})},
 	{"takes the renewal of a lease for the last activity", "a session leaves its lease with",
-		leavesAt(func(l session.Lease) time.Time { return l.RenewedAt },
-			func(_ session.Lease, before row) bool { return before.Activity > 9*time.Hour })},
+		leavesAt(func(l lease) time.Time { return l.RenewedAt },
+			func(_ lease, before row) bool { return before.Activity > 9*time.Hour })},
 	{"takes no activity for one at the start of the lease", "a session that has not signalled",
-		leavesAt(leaseBegan, func(l session.Lease, before row) bool {
+		leavesAt(leaseBegan, func(l lease, before row) bool {
 			return before.Activity == noActivity && l.Vouched == 10*time.Hour
 		})},
 	{"forgets an attach after the last activity", "last activity was before its attach",
-		leavesAt(leaseBegan, func(l session.Lease, before row) bool {
-			return before.Activity == 0 && l.Vouched == 10*time.Hour
-		})},
-	{"finds NULL greater than any time", "a session without events leaves",
-		leavesAt(func(session.Lease) (none time.Time) { return none },
-			func(_ session.Lease, before row) bool { return before.LastEventAt.IsZero() })},
+		leavesAt(leaseBegan, func(l lease, before row) bool { return before.Activity == 0 && l.Vouched == 10*time.Hour })},
+	{"finds NULL greater than any time", "without events leaves", leavesAt(func(lease) (none time.Time) { return none },
+		func(_ lease, before row) bool { return before.LastEventAt.IsZero() })},
 	{"leaves the thresholds of a lease switched off", "a session that left its lease",
-		leaving(func(_ session.Lease, before row, s *row) {
+		leaving(func(_ lease, before row, s *row) {
 			setIf(before.Threshold == time.Minute, &s.Threshold, watchdog.NoLimit)
 		})},
-	{"keeps an expired lease without sessions", "an expired lease takes only",
-		around("ExpireLease", func(c *call, next func()) {
-			there, named := c.leaseOf(c.l.ID), c.rowsOf(c.l.ID)
-			if next(); c.err == nil && len(named) == 1 && named[0].RunID == "dead" {
-				c.err = c.m.BeginLease(c.ctx, there)
-			}
-		})},
+	{"keeps an expired lease without sessions", "expired lease takes", around("ExpireLease", func(c *call, next func()) {
+		there, named := c.leaseOf(c.l.ID), c.rowsOf(c.l.ID)
+		if next(); c.err == nil && len(named) == 1 && named[0].RunID == "dead" {
+			c.err = c.m.BeginLease(c.ctx, there)
+		}
+	})},
 	{"reads each session of a lease", "an unreadable session leaves", around("ExpireLease", func(c *call, next func()) {
 		named, _ := c.m.LeaseSessions(c.ctx, c.l.ID)
 		for _, a := range named {
@@ -137,10 +133,9 @@ var brokenExpires = []broken{
 		there := c.leaseOf(c.l.ID)
 		return there.Expired && there.Beat != c.l.Beat
 	})},
-	{"forgets that a process was lost", "is lost if its process was",
-		before("ExpireLease", func(c *call) { c.l.Lost = false })},
+	{"forgets that a process was lost", "lost if its process", before("ExpireLease", func(c *call) { c.l.Lost = false })},
 	{"takes every process for lost", "a session that was not lost",
-		leaving(func(_ session.Lease, _ row, s *row) { s.Lost = s.Lost || s.RunID == "stopped" })},
+		leaving(func(_ lease, _ row, s *row) { s.Lost = s.Lost || s.RunID == "stopped" })},
 	{"begins an expired lease again", "a lease that has expired never",
 		after("BeginLease", func(c *call) { setIf(errors.Is(c.err, session.ErrLeaseExpired), &c.err, nil) })},
 	{"attaches before it looks at the lease", "nothing is attached", after("Attach", func(c *call) {
@@ -148,15 +143,13 @@ var brokenExpires = []broken{
 			_, _, _ = c.m.Attach(c.ctx, c.s)
 		}
 	})},
-	{"takes out rows that another lease has claimed", "a keeper claims back",
-		drops(func(c *call, s row, _ freshness) bool {
-			to := c.leaseOf(c.lease)
-			return s.Lease != c.lease && c.leaseOf(s.Lease).Expired && to.ID != "" && !to.Expired
-		})},
-	{"finds the sessions of an expired lease by what it vouched for", "still names an expired lease",
-		also(func(c *call, s row) bool {
-			return c.q.Limit == 2*session.ExpireBatch && c.leaseOf("lease-1").Expired && strings.HasPrefix(s.RunID, "run-")
-		})},
+	{"takes out rows that another lease has claimed", "keeper claims back", drops(func(c *call, s row, _ freshness) bool {
+		to := c.leaseOf(c.lease)
+		return s.Lease != c.lease && c.leaseOf(s.Lease).Expired && to.ID != "" && !to.Expired
+	})},
+	{"finds the sessions of an expired lease by what it vouched for", "names an expired", also(func(c *call, s row) bool {
+		return c.q.Limit == 2*session.ExpireBatch && c.leaseOf("lease-1").Expired && strings.HasPrefix(s.RunID, "run-")
+	})},
 }
 
 // forget has a row forget the lease that expired.
@@ -164,7 +157,7 @@ func forget(s *row) { s.Expired = session.ExpiredLease{} }
 
 // forgetting is a fault in the lease that expired of run-1.
 func forgetting(change func(s *row)) fault {
-	return leaving(func(_ session.Lease, _ row, s *row) {
+	return leaving(func(_ lease, _ row, s *row) {
 		if s.RunID == "run-1" {
 			change(s)
 		}
@@ -184,8 +177,7 @@ var brokenExpired = []broken{
 	{"remembers no lease that expired", "a session that left an expired lease", forgetting(forget)},
 	{"remembers only the name of a lease that expired", "a session that left an expired lease",
 		forgetting(func(s *row) { s.Expired.Looks = 0 })},
-	{"lists no lease that expired", "a session that left an expired lease",
-		after("List", func(c *call) { each(c.listed.Sessions, forget) })},
+	{"lists no lease that expired", "left an expired", after("List", func(c *call) { each(c.listed.Sessions, forget) })},
 	{"finds stalled sessions without the lease that expired", "a session that left an expired lease",
 		after("Stalled", func(c *call) { each(c.page.Sessions, forget) })},
 	{"remembers the first batch only", "leaves an expired lease late", around("ExpireLease", func(c *call, next func()) {

@@ -95,8 +95,7 @@ var brokenOutboxes = []broken{
 			slices.Reverse(c.notices)
 		}
 	})},
-	{"claims all that is due", "notices are claimed in the order",
-		before("ClaimNotices", func(c *call) { setIf(c.most == 3, &c.most, 100) })},
+	{"claims all that is due", "so many", before("ClaimNotices", func(c *call) { setIf(c.most == 3, &c.most, 100) })},
 	{"forgets its first claim", "no call claims a notice",
 		delaysClaimed(0, func(c *call, n *notice) bool { return c.most == 100 && n.ID == "alert-0" && n.Tries == 1 })},
 	{"does not count", "a notice is due again", claimsEach(func(c *call, n *notice) { setIf(c.most == 1, &n.Tries, 1) })},
@@ -107,11 +106,10 @@ var brokenOutboxes = []broken{
 			slices.SortFunc(c.notices, func(a, b notice) int { return cmp.Compare(a.ID, b.ID) })
 		}
 	})},
-	{"takes a finished notice that is not there for an error", "a finished notice does not come again",
-		after("FinishNotices", func(c *call) {
-			unknown := slices.ContainsFunc(c.notices, func(n notice) bool { return n.ID == "never put" })
-			setIf(unknown, &c.err, errNoRows)
-		})},
+	{"takes a finished notice that is not there for an error", "a finished notice", after("FinishNotices", func(c *call) {
+		unknown := slices.ContainsFunc(c.notices, func(n notice) bool { return n.ID == "never put" })
+		setIf(unknown, &c.err, errNoRows)
+	})},
 	{"finishes only what its caller claimed last", "a finished notice does not come again",
 		before("FinishNotices", func(c *call) { setIf(len(c.notices) > 1, &c.notices, nil) })},
 	{"pauses no longer than a claim lasts", "a delayed notice is due again",
@@ -134,8 +132,7 @@ var brokenOutboxes = []broken{
 		c.n.Tries++
 		c.err = errors.Join(c.err, c.m.DelayNotice(c.ctx, c.n, c.pause))
 	})},
-	{"claims one if none is asked for", "to claim fewer than one",
-		before("ClaimNotices", func(c *call) { c.most = max(c.most, 1) })},
+	{"claims one if none is asked for", "claim fewer", before("ClaimNotices", func(c *call) { c.most = max(c.most, 1) })},
 	{"has two claim a notice", "eight that claim at once",
 		delaysClaimed(0, func(_ *call, n *notice) bool { return n.ID == "alert-3-7" && n.Tries == 1 })},
 	{"loses a notice that many want", "eight that claim at once", losesNotice("alert-3-7")},

@@ -59,8 +59,7 @@ var brokenTakeovers = []broken{
 	{"counts its own attempts", "makes a lost row again", attaches(func(before, s row, after *row) {
 		setIf(s.RunID == "run-1" && before.Attempt < s.Attempt, &after.Attempt, before.Attempt+1)
 	})},
-	{"takes a run back", "that is in the row, or is over",
-		before("Attach", func(c *call) { setIf(c.s.Attempt == 2, &c.s.Attempt, 0) })},
+	{"takes a run back", "row, or is over", before("Attach", func(c *call) { setIf(c.s.Attempt == 2, &c.s.Attempt, 0) })},
 	{"does not count takeovers", "a lease is told of an attempt", forgetsEnd("lost")},
 	{"notifies of each attach", "notified of each takeover", tellsBefore("taken over", "new")},
 	{"keeps the numbers of a state as floats", "a state is read", looks(func(s *row) {
@@ -148,8 +147,7 @@ var brokenFreshens = []broken{
 	})},
 	{"does not compare the attempt", "in another attempt is left alone",
 		forces(func(s row, f freshness) bool { return s.Status == active && s.Attempt != f.Attempt })},
-	{"does not compare the status", "that has ended is left alone",
-		forces(func(s row, _ freshness) bool { return s.Status != active })},
+	{"does not compare the status", "ended is left", forces(func(s row, _ freshness) bool { return s.Status != active })},
 	{"does not return runs that it does not know", "no row is returned as gone", after("Freshen", func(c *call) {
 		gone := c.skipped.Gone
 		setIf(len(gone) == 1 && c.row(gone[0]).Attempt == 0, &c.skipped.Gone, nil)
@@ -168,8 +166,7 @@ func ends(change func(c *call, e *ending)) fault {
 }
 
 var brokenEnds = []broken{
-	{"forgets the reason", "an attempt ends",
-		ends(func(_ *call, e *ending) { setIf(e.Status == cancelled, &e.Reason, "") })},
+	{"forgets the reason", "attempt ends", ends(func(_ *call, e *ending) { setIf(e.Status == cancelled, &e.Reason, "") })},
 	{"drops the state of an end", "an end writes the state",
 		ends(func(_ *call, e *ending) { setIf(strings.HasPrefix(e.RunID, "with"), &e.State, nil) })},
 	{"does not compare the attempt of an end", "an end of another attempt",
@@ -190,8 +187,7 @@ var brokenEnds = []broken{
 			})
 		}
 	})},
-	{"takes the last event of a session for its end", "a session that has ended says when",
-		looks(func(s *row) { s.EndedAt = s.LastEventAt })},
+	{"takes the last event of a session for its end", "says when", looks(func(s *row) { s.EndedAt = s.LastEventAt })},
 	{"keeps the lease in the row of an ended session", "a session that ends leaves its lease",
 		looks(func(s *row) { setIf(s.RunID == "cancel" && s.Status != active, &s.Lease, s.RunID) })},
 }

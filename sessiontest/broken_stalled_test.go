@@ -70,8 +70,7 @@ var brokenStalled = []broken{
 	})},
 	{"takes off for a long threshold", "with the threshold NoLimit",
 		finds("off", func(s row) bool { return s.Threshold == watchdog.NoLimit })},
-	{"finds what has ended", "only active sessions",
-		finds("interrupted", func(s row) bool { return s.Status == interrupted })},
+	{"finds what has ended", "only active", finds("interrupted", func(s row) bool { return s.Status == interrupted })},
 	{"orders by the last event", "sessions are ordered", after("Stalled", func(c *call) {
 		leased := slices.ContainsFunc(c.page.Sessions, func(s row) bool { return s.Lease != "" })
 		if c.page.Next == "" && !leased {
@@ -89,8 +88,7 @@ var brokenPages = []broken{
 		at, _, found := strings.Cut(c.page.Next, " ")
 		setIf(found && c.q.Limit == 5 && strings.HasPrefix(c.page.Sessions[0].RunID, "run "), &c.page.Next, at+" \U0010ffff")
 	})},
-	{"returns one session more", "a page is as long as its limit",
-		before("Stalled", func(c *call) { setIf(c.q.Limit == 3, &c.q.Limit, 4) })},
+	{"returns one session more", "page is as", before("Stalled", func(c *call) { setIf(c.q.Limit == 3, &c.q.Limit, 4) })},
 	{"has a next page after each full one", "only the last page", after("Stalled", func(c *call) {
 		full := len(c.page.Sessions) == c.q.Limit && c.page.Next == ""
 		setIf(full, &c.page.Next, fmt.Sprint(int64(math.MaxInt64), " \U0010ffff"))
@@ -131,7 +129,7 @@ var brokenSilences = []broken{
 	{"judges every session by the database's clock", "the database's clock says nothing", also(func(c *call, s row) bool {
 		return s.RunID == "run-1" && c.page.Now.Sub(s.LastEventAt) > 300*24*time.Hour && s.Silence < c.q.Threshold
 	})},
-	{"does not look at the age of a session of a lease", "a session of a lease is old enough",
+	{"does not look at the age of a session of a lease", "a session of a lease is old",
 		also(func(c *call, s row) bool {
 			return s.Silence > c.q.Threshold && c.page.Now.Sub(s.CreatedAt) < c.q.MinAge
 		})},
@@ -147,8 +145,7 @@ var brokenSilences = []broken{
 			return c.q.After != "" && s.Lease != "" && strings.HasPrefix(s.RunID, "run ")
 		})},
 	{"hides sessions that fell silent with the last of a page", "with the query's threshold", hidesOneTime(0)},
-	{"hides sessions of one threshold that fell silent with the last of a page", "with a threshold of their own",
-		hidesOneTime(time.Hour)},
+	{"hides sessions of one threshold that fell silent with the last of a page", "of their own", hidesOneTime(time.Hour)},
 }
 
 // hidesOneTime is a fault in which a session with such a threshold is found only on the first page, if it fell silent
@@ -162,10 +159,9 @@ func hidesOneTime(own time.Duration) fault {
 var brokenBehinds = []broken{
 	{"keeps the rows that are behind after they are written", "a renewal writes the rows",
 		before("RenewLease", func(c *call) { setIf(len(c.l.Behind) == 0, &c.l.Behind, c.leaseOf(c.l.ID).Behind) })},
-	{"takes the rows that are behind from any renewal", "the rows that are behind are",
-		before("RenewLease", func(c *call) {
-			setIf(len(c.l.Behind) > 0, &c.l.Beat, max(c.l.Beat, c.leaseOf(c.l.ID).Beat+1))
-		})},
+	{"takes the rows that are behind from any renewal", "rows that are behind are", before("RenewLease", func(c *call) {
+		setIf(len(c.l.Behind) > 0, &c.l.Beat, max(c.l.Beat, c.leaseOf(c.l.ID).Beat+1))
+	})},
 	{"forgets the rows that are behind with a renewal that covers nothing", "a renewal that covers nothing",
 		before("RenewLease", func(c *call) { setIf(c.l.Covered == 0 && c.leaseOf(c.l.ID).Covered > 0, &c.l.Covered, 1) })},
 	{"vouches for all rows alike", "silent up to its own instant",

@@ -72,11 +72,10 @@ var selectionFaults = []broken{
 	})},
 	{"leaves out from Since until Until without counting", "Until and Known",
 		asksFor(func(s *selection) { setIf(s.Until.After(s.Since), &s.Since, s.Until) })},
-	{"looks for IDs in all aggregates", "an ID that another aggregate has",
-		selectsMore(func(s selection) (kind, id string) {
-			setIf(s.Since.IsZero(), &id, "run-2")
-			return s.AggregateType, id
-		})},
+	{"looks for IDs in all aggregates", "ID that another aggregate has", selectsMore(func(s selection) (kind, id string) {
+		setIf(s.Since.IsZero(), &id, "run-2")
+		return s.AggregateType, id
+	})},
 	{"looks for IDs in all types of aggregates", "an ID that another aggregate has",
 		selectsMore(func(s selection) (kind, id string) { return "session", s.AggregateID })},
 	{"takes no Since for the beginning", "a selection of nothing", asksFor(func(s *selection) {
@@ -210,11 +209,10 @@ var feedFaults = []broken{
 		}
 		told(e)
 	})},
-	{"tells of events without their payloads", "told of what a transaction stores",
-		tells(func(_ *call, e event, told func(event)) {
-			setIf(e.ID == "b" && e.AggregateID == "run-1", &e.Payload, []byte("{}"))
-			told(e)
-		})},
+	{"tells of events without their payloads", "a transaction stores", tells(func(_ *call, e event, told func(event)) {
+		setIf(e.ID == "b" && e.AggregateID == "run-1", &e.Payload, []byte("{}"))
+		told(e)
+	})},
 	{"tells of a run's layers, too", "a follower of one run", before("Follow", func(c *call) {
 		run, told := c.id, c.tell
 		c.id, c.tell = "", func(e event) {

@@ -63,8 +63,7 @@ var fieldFaults = []broken{
 		text := []rune(e.AggregateID)
 		e.AggregateID = string(text[:min(len(text), watchdog.MaxAggregateID)])
 	})},
-	{"keeps milliseconds", "keep their microseconds",
-		writes(func(e *event) { e.Timestamp = e.Timestamp.Truncate(time.Millisecond) })},
+	{"keeps milliseconds", "keep their", writes(func(e *event) { e.Timestamp = e.Timestamp.Truncate(time.Millisecond) })},
 	{"rounds to the microsecond", "times are cut off",
 		writes(func(e *event) { e.Timestamp = e.Timestamp.Round(time.Microsecond) })},
 	{"cuts off towards 1970", "times are cut off", writes(func(e *event) {
@@ -106,8 +105,7 @@ var batchFaults = []broken{
 		invalid := slices.IndexFunc(c.events, func(e event) bool { return e.Validate() != nil })
 		_ = c.m.Append(context.Background(), c.events[:max(invalid, 0)]...)
 	})},
-	{"wants at least one event", "appending no events",
-		fails("Append", errOwn, func(c *call) bool { return len(c.events) == 0 })},
+	{"wants at least one event", "appending", fails("Append", errOwn, func(c *call) bool { return len(c.events) == 0 })},
 	{"files a batch under its first event's aggregate", "events of several aggregates",
 		before("Append", func(c *call) { each(c.events, func(e *event) { e.AggregateID = c.events[0].AggregateID }) })},
 	{"has a limit of parameters per statement", "a batch of ten thousand",
@@ -149,13 +147,12 @@ var batchFaults = []broken{
 		setIf(o.count[again.ID] > 2, &err, errOwn)
 		return err
 	})},
-	{"checks the ID and then writes, without a lock", "one ID appended by many",
-		overlaid(func(o *overlay, _, again event) error {
-			if o.count[again.ID] > 2 {
-				o.replaced[again.ID] = again
-			}
-			return nil
-		})},
+	{"checks the ID and then writes, without a lock", "appended by many", overlaid(func(o *overlay, _, again event) error {
+		if o.count[again.ID] > 2 {
+			o.replaced[again.ID] = again
+		}
+		return nil
+	})},
 	{"loses appends while it is busy", "many appends at once",
 		drops(func(c *call) bool { return len(c.events) == 1 && len(c.beside()) >= 10 })},
 }

@@ -28,8 +28,7 @@ var readFaults = []broken{
 	})},
 	{"does not find an aggregate without events", "an aggregate without events",
 		after("Read", func(c *call) { setIf(c.err == nil && len(c.events) == 0, &c.err, errOwn) })},
-	{"compares the ID only", "aggregates of one ID",
-		matching(func(asked, stored aggregate) bool { return asked.id == stored.id })},
+	{"compares the ID only", "of one ID", matching(func(asked, stored aggregate) bool { return asked.id == stored.id })},
 	{"finds a prefix", "a run and its layers",
 		matchingID(func(asked, stored string) bool { return asked == stored || strings.HasPrefix(stored, asked+"/") })},
 	{"takes the ID for a pattern", "is a pattern", matchingID(func(asked, stored string) bool {

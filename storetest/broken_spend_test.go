@@ -54,8 +54,7 @@ var fitFaults = []broken{
 	{"mixes up two kinds", "every kind is charged", grants(func(c *call) {
 		c.granted.InputTokens, c.granted.OutputTokens = c.granted.OutputTokens, c.granted.InputTokens
 	})},
-	{"has no column for a kind", "every kind is charged",
-		after("charge", func(c *call) { c.sum.ToolCalls -= c.granted.ToolCalls })},
+	{"has no column for a kind", "every kind", after("charge", func(c *call) { c.sum.ToolCalls -= c.granted.ToolCalls })},
 	{"charges the kinds that fit", "if one kind does not fit", grants(func(c *call) {
 		if turns := c.slice.Least.Turns; !c.fits && turns > 0 && turns <= c.slice.Limit.Turns {
 			c.l.charged[c.at] = c.charged.Add(totals{Turns: turns})
@@ -70,9 +69,8 @@ var fitFaults = []broken{
 	{"charges a share beside what is needed", "a sixty-fourth of what is left",
 		grantsRequests(func(c *call) bool { return hasShare(c) && c.granted.Requests > 0 },
 			func(c *call) int64 { return c.slice.Least.Requests + c.rest()/64 })},
-	{"charges a share of no limit", "of what has no limit",
-		grantsRequests(func(c *call) bool { return c.fits && c.unlimited() },
-			func(c *call) int64 { return max(c.granted.Requests, math.MaxInt64/64) })},
+	{"charges a share of no limit", "of what has no", grantsRequests(func(c *call) bool { return c.fits && c.unlimited() },
+		func(c *call) int64 { return max(c.granted.Requests, math.MaxInt64/64) })},
 	{"lets a sum become negative", "too large for a number",
 		after("charge", func(c *call) { c.sum.Requests = c.charged.Requests + c.granted.Requests })},
 	{"gives back of a sum that was too large", "too large for a number", after("give back", func(c *call) {
@@ -110,8 +108,7 @@ var againFaults = []broken{
 	{"charges a slice again", "taken again is charged once", chargesAgain(func(c *call) bool {
 		return c.e.granted.Requests == 25 && !c.e.back && c.e.scope == c.slice.Scope
 	}, ownPage, granted)},
-	{"grants again what is asked for now", "taken again is charged once",
-		answers(func(c *call) { c.grant.Granted = c.slice.Least })},
+	{"grants again what is asked for now", "again is charged", answers(func(c *call) { c.grant.Granted = c.slice.Least })},
 	{"refuses again what does not fit now", "taken again is charged once",
 		answers(func(c *call) { setIf(c.slice.Least.Requests > c.slice.Limit.Requests, &c.grant, grant{}) })},
 	{"grants a returned slice anew", "again after its return",
@@ -154,13 +151,12 @@ var returnFaults = []broken{
 			c.l.charged[c.e.at] = c.l.charged[c.e.at].Add(c.e.returned.Sub(c.unused))
 		}
 	})},
-	{"gives nothing back after another slice of the scope", "of its own slice",
-		answersReturn(nil, func(c *call) (is bool) {
-			for _, other := range c.l.slices {
-				is = is || other != c.e && other.at == c.e.at && other.back && c.e.granted.Requests == 20
-			}
-			return is
-		})},
+	{"gives nothing back after another slice of the scope", "its own slice", answersReturn(nil, func(c *call) (is bool) {
+		for _, other := range c.l.slices {
+			is = is || other != c.e && other.at == c.e.at && other.back && c.e.granted.Requests == 20
+		}
+		return is
+	})},
 	{"says nothing of an unknown slice", "what no slice has", unknown(nil)},
 	{"has an error of its own for an unknown slice", "what no slice has", unknown(errOwn)},
 	{"gives back whatever it is told", "no more is given back",
@@ -199,19 +195,16 @@ var scopeFaults = []broken{
 	{"drops the blanks at the end of a scope", "scopes are charged apart", chargesTo(strings.TrimSpace)},
 	{"lets two scopes share a slice", "charged to another scope",
 		around("take again", func(c *call, _ func()) { c.grant = c.l.grant(c.e) })},
-	{"knows IDs by their scope", "charged to another scope",
-		chargesAgain(func(c *call) bool { return c.e.scope != c.slice.Scope },
-			func(c *call) page { return page{c.slice.Scope, c.e.at.window} }, granted)},
-	{"has an error of its own for an ID of another scope", "charged to another scope",
-		answers(func(c *call) { c.err = own(c.err) })},
+	{"knows IDs by their scope", "to another scope", chargesAgain(func(c *call) bool { return c.e.scope != c.slice.Scope },
+		func(c *call) page { return page{c.slice.Scope, c.e.at.window} }, granted)},
+	{"has an error of its own for an ID of another scope", "another scope", answers(func(c *call) { c.err = own(c.err) })},
 	{"adds euros and dollars", "a scope has one currency", currencies(func(c *call, late bool) {
 		if !late {
 			c.currency, c.err = c.known+c.slice.Currency, nil
 		}
 	})},
 	{"has one currency for all scopes", "a scope has one currency", finds(func(c *call) { c.account = "" })},
-	{"has a currency for each window", "a scope has one currency",
-		finds(func(c *call) { c.account += string(c.slice.Period) })},
+	{"has a currency for each window", "has one currency", finds(func(c *call) { c.account += string(c.slice.Period) })},
 	{"takes no currency for one", "a scope has one currency", currencies(func(c *call, _ bool) {
 		if c.known != "" && c.slice.Currency == "" && c.slice.Least.Requests == 0 {
 			c.err = fmt.Errorf("%w slice: no currency", watchdog.ErrInvalid)
