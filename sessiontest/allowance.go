@@ -25,8 +25,7 @@ var allowanceRules = []rule{
 			}
 		}},
 	{"an allowance ends with the attempt, and where the keeper has none any more",
-		"the next process may keep other limits",
-		func(e *env) {
+		"the next process may keep other limits", func(e *env) {
 			s := attachAllowed(e, "allowed")
 			freshens(e, homeLease, quietSince(s, more))
 			allows(e, s, 0)
@@ -36,15 +35,13 @@ var allowanceRules = []rule{
 			allows(e, s, 0)
 		}},
 	{"a session that leaves its lease leaves its allowance behind",
-		"the process that kept the run's limits is dead",
-		func(e *env) {
+		"the process that kept the run's limits is dead", func(e *env) {
 			s := attachAllowed(e, "allowed")
 			expires(e, observe(e, homeLease), true, 0)
 			allows(e, s, 0)
 		}},
 	{"a session is stalled after more than its allowance and more than the threshold",
-		"a live run is never ended for a silence that its own limits allow",
-		func(e *env) {
+		"a live run is never ended for a silence that its own limits allow", func(e *env) {
 			quiet := func(silence, allowance time.Duration) session.Freshness {
 				return allowing(session.Freshness{Activity: vouched - silence, Quiet: true}, allowance)
 			}
@@ -56,8 +53,7 @@ var allowanceRules = []rule{
 			findsYoung(e, "run-1", "run-3", "run-6")
 		}},
 	{"a session is not cancelled for a silence that its allowance covers",
-		"its limits may have been raised after a sweeper had found it",
-		func(e *env) {
+		"its limits may have been raised after a sweeper had found it", func(e *env) {
 			for runID, c := range map[string]struct {
 				allowance time.Duration
 				want      session.Outcome

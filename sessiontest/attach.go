@@ -13,8 +13,7 @@ import (
 
 var attachRules = []rule{
 	{"a new run gets an active row, created now and last active now, with attempt 1",
-		"a row without a start time cannot be judged, and one that starts in the past is cancelled at once",
-		func(e *env) {
+		"a row without a start time cannot be judged, and one that starts in the past is cancelled at once", func(e *env) {
 			from := clockOf(e)
 			s := attach(e, newSession(homeRun))
 			to := clockOf(e)
@@ -23,23 +22,20 @@ var attachRules = []rule{
 			within("LastEventAt", s.LastEventAt, from, to)
 		}},
 	{"before the first attach the attempt is 0",
-		"a watchdog records a lost attempt if there was an attempt before and it did not end",
-		func(e *env) {
+		"a watchdog records a lost attempt if there was an attempt before and it did not end", func(e *env) {
 			before, _, err := e.Store.Attach(e.Ctx, newSession(homeRun))
 			must(err, "attach")
 			require(before.Attempt == 0, "before the first attempt the row was %+v", before)
 		}},
 	{"attaching again counts the attempt",
-		"writes of a lost attempt must not count as writes of the new one",
-		func(e *env) {
+		"writes of a lost attempt must not count as writes of the new one", func(e *env) {
 			for n := range 3 {
 				s := attach(e, newSession(homeRun))
 				require(s.Attempt == n+1, "attempt %d has the number %d", n+1, s.Attempt)
 			}
 		}},
 	{"attaching again returns the row as it was",
-		"if the row was still active, the attempt before was lost: nothing else shows that",
-		func(e *env) {
+		"if the row was still active, the attempt before was lost: nothing else shows that", func(e *env) {
 			first := attach(e, session.Session{
 				RunID: homeRun, Parent: "p", Threshold: time.Hour, StartedAt: noon, Host: "first",
 			})
@@ -48,16 +44,14 @@ var attachRules = []rule{
 			equal(before, first)
 		}},
 	{"attaching again makes an ended session active and clears its reason",
-		"if the row of a resumed run stays cancelled, its own watchdog ends the run again",
-		func(e *env) {
+		"if the row of a resumed run stays cancelled, its own watchdog ends the run again", func(e *env) {
 			s := attach(e, newSession(homeRun))
 			end(e, session.Ending{RunID: homeRun, Attempt: s.Attempt, Status: session.Cancelled, Reason: why})
 			s = attach(e, newSession(homeRun))
 			require(s.Status == session.Active && s.Reason == "", "it is %s with the reason %q", s.Status, string(s.Reason))
 		}},
 	{"attaching again keeps the creation time and the number of resumes",
-		"a policy that resumes a run at most three times counts in its row",
-		given(silent, func(e *env, s session.Session) {
+		"a policy that resumes a run at most three times counts in its row", given(silent, func(e *env, s session.Session) {
 			c := cancelOf(homeRun)
 			c.Resumes = 2
 			cancelsAs(e, s, c, session.Done)
@@ -79,8 +73,7 @@ var attachRules = []rule{
 			within("LastEventAt", got.LastEventAt, from, from.Add(time.Hour))
 		}},
 	{"callers that attach to one run at once get different attempts",
-		"two attempts with one number would keep each other's row fresh",
-		func(e *env) {
+		"two attempts with one number would keep each other's row fresh", func(e *env) {
 			attempts := make([]int, 8)
 			contract.StepsAtOnce(len(attempts), func(caller int) { attempts[caller] = attach(e, newSession(homeRun)).Attempt })
 			slices.Sort(attempts)
@@ -90,8 +83,7 @@ var attachRules = []rule{
 
 var takeoverRules = []rule{
 	{"attaching under a lease names it, without an activity",
-		"the activity of the attempt before was by another clock",
-		func(e *env) {
+		"the activity of the attempt before was by another clock", func(e *env) {
 			for range 2 {
 				s := attachLeased(e, homeLease, homeRun)
 				require(s.Lease == homeLease && s.Activity == session.NoActivity && s.Silence == 0, "attached as %+v", s)
@@ -100,8 +92,7 @@ var takeoverRules = []rule{
 			}
 		}},
 	{"attaching again clears the lease, the warning, the claim and the state of the attempt before",
-		"the new attempt would be cancelled after the warning of the old one",
-		func(e *env) {
+		"the new attempt would be cancelled after the warning of the old one", func(e *env) {
 			_, s := vouchedFor(e,
 				session.Freshness{Activity: time.Hour, Quiet: true, State: json.RawMessage(`{"phase":"first"}`)})
 			warns(e, s, session.Done)
@@ -116,8 +107,7 @@ var takeoverRules = []rule{
 			claims(e, s, "pass-2", session.Done)
 		}},
 	{"attaching again clears that the agents could not be stopped",
-		"it says nothing about the new attempt",
-		func(e *env) {
+		"it says nothing about the new attempt", func(e *env) {
 			c := cancelOf(homeRun)
 			c.StopFailed = true
 			cancelsAs(e, putSilent(e, homeRun, time.Hour), c, session.Done)
@@ -126,8 +116,7 @@ var takeoverRules = []rule{
 			looksLike(e, s)
 		}},
 	{"attaching with an attempt makes a lost row again, with that attempt",
-		"after a failover the database may have forgotten the row of a live run, or its latest attempt",
-		func(e *env) {
+		"after a failover the database may have forgotten the row of a live run, or its latest attempt", func(e *env) {
 			for _, attempt := range []int{3, 7} { // without a row, and with an older one
 				lost := newSession(homeRun)
 				lost.Attempt = attempt
@@ -137,8 +126,7 @@ var takeoverRules = []rule{
 			}
 		}},
 	{"attaching with an attempt that is in the row, or is over, changes nothing",
-		"the row was not lost: a process that has been taken over would take its run back",
-		func(e *env) {
+		"the row was not lost: a process that has been taken over would take its run back", func(e *env) {
 			for _, status := range []session.Status{session.Active, session.Cancelled} {
 				s := silentSession(string(status), clockOf(e), time.Hour)
 				s.Status, s.Attempt = status, 3
@@ -154,8 +142,7 @@ var takeoverRules = []rule{
 			}
 		}},
 	{"a lease is told of an attempt that is followed by another before it ended",
-		"two processes run one run until the first learns that it was taken over",
-		func(e *env) {
+		"two processes run one run until the first learns that it was taken over", func(e *env) {
 			before := attachEach(e, homeLease, "again", "lost", "ended")
 			lost := newSession("lost")
 			lost.Attempt = 4
@@ -166,8 +153,7 @@ var takeoverRules = []rule{
 			tells(e, awayLease, nil)
 		}},
 	{"a listener is notified of each takeover, and of no other attach",
-		"a process whose run goes on elsewhere must end it now; but each start of a run would wake every host",
-		func(e *env) {
+		"a process whose run goes on elsewhere must end it now; but each start of a run would wake every host", func(e *env) {
 			attach(e, newSession("ended"))
 			finish(e, "ended")
 			listening(e, func(told <-chan string) {
@@ -178,8 +164,7 @@ var takeoverRules = []rule{
 			})
 		}},
 	{"a state is read as it was written",
-		"a page shows the runs of other hosts by it",
-		func(e *env) {
+		"a page shows the runs of other hosts by it", func(e *env) {
 			for i, state := range []string{
 				"", `{}`, `{"phase":"tests","wall_clock_seconds":14400.5,"warned":2,"wrapped_up":true}`,
 				`{"phase":"it's \"quoted\" \\ and\nbroken — über 日本語 🜁"}`,

@@ -14,8 +14,7 @@ const covered = vouched + day
 
 var behindRules = []rule{
 	{"a renewal writes the rows that are behind, and the instant that counts for all others",
-		"one row that cannot be written would hide every run of its process that hangs",
-		func(e *env) {
+		"one row that cannot be written would hide every run of its process that hangs", func(e *env) {
 			l := begin(e, homeLease)
 			l.Beat, l.Vouched, l.Covered = 2, vouched, covered+1
 			for i := range session.MaxBehind {
@@ -62,8 +61,7 @@ var behindRules = []rule{
 			leaseIs(e, l)
 		}},
 	{"a session that its lease names is silent up to its own instant, and every other up to that of the lease",
-		"its run has woken up, and its process cannot write that",
-		func(e *env) {
+		"its run has woken up, and its process cannot write that", func(e *env) {
 			rows := behind(e, nil, []session.Freshness{
 				{Activity: 1, Quiet: true}, {Activity: time.Second, Quiet: true}, {Activity: 1, Quiet: true},
 				{Activity: time.Hour, Quiet: true}, {Activity: 1}, {Activity: 1, Quiet: true},
@@ -78,8 +76,7 @@ var behindRules = []rule{
 			}
 		}},
 	{"a session that its lease names is stalled by its own instant, and hides no other",
-		"the runs of its process that hang are found as if its row could be written",
-		func(e *env) {
+		"the runs of its process that hang are found as if its row could be written", func(e *env) {
 			const own = time.Minute
 			quiet := session.Freshness{Activity: time.Hour, Quiet: true}
 			named := func(runID string, silence time.Duration) session.RowBehind {
@@ -95,8 +92,7 @@ var behindRules = []rule{
 			pagesThrough(e, []string{"run-2", "run-3", "run-6", "run-7"}, 1, 2, 3, 10)
 		}},
 	{"a session that its lease names since it was found is neither claimed nor warned nor cancelled",
-		"the lease says meanwhile that the run has woken up, and the row cannot say it",
-		func(e *env) {
+		"the lease says meanwhile that the run has woken up, and the row cannot say it", func(e *env) {
 			l, s := vouchedFor(e, session.Freshness{Activity: time.Hour, Quiet: true})
 			l.Beat, l.Covered = l.Beat+1, l.Vouched+time.Hour
 			l.Behind = []session.RowBehind{{RunID: s.RunID, Attempt: s.Attempt, Written: l.Vouched - 1}}

@@ -52,8 +52,7 @@ var guardRules = []rule{
 	guardRule("that woke up", "between the judgement and the cancel a run may continue",
 		func(s *session.Session) { s.LastEventAt = s.LastEventAt.Add(time.Microsecond) }),
 	{"a session that had its first event meanwhile is not cancelled, and nothing is written",
-		"a first event is a change as well: NULL is not equal to it",
-		func(e *env) {
+		"a first event is a change as well: NULL is not equal to it", func(e *env) {
 			sparesChanged(e, putEventless(e), func(s *session.Session) { s.LastEventAt = s.CreatedAt })
 		}},
 	guardRule("in another attempt", "another host took the run over after it was judged",
@@ -61,15 +60,13 @@ var guardRules = []rule{
 	guardRule("that has ended", "a run that finished while it was judged did not stall",
 		func(s *session.Session) { s.Status = session.Finished }),
 	{"a run without a row is not cancelled, and nothing is written",
-		"somebody may delete a row while it is judged",
-		func(e *env) {
+		"somebody may delete a row while it is judged", func(e *env) {
 			s := silentSession("unknown", noon, time.Hour)
 			cancels(e, s, session.Changed)
 			recorded(e, s.RunID)
 		}},
 	{"of two cancels of one session the first counts",
-		"a pass that is repeated after an error must not cancel again",
-		func(e *env) {
+		"a pass that is repeated after an error must not cancel again", func(e *env) {
 			s, second := putSilent(e, homeRun, time.Hour), cancelOf(homeRun)
 			cancels(e, s, session.Done)
 			second.By, second.Reason, second.Events[0].ID = "pass-2", "another", "another"
@@ -214,8 +211,7 @@ var togetherRules = []rule{
 			areCancelled(e, all...)
 		})},
 	{"of sessions that are cancelled together one that woke up is left alone, and the others are cancelled",
-		"a page is a second old, and its runs go on meanwhile",
-		given(together, func(e *env, all []session.BatchedCancel) {
+		"a page is a second old, and its runs go on meanwhile", given(together, func(e *env, all []session.BatchedCancel) {
 			awake := all[1].Judged
 			awake.LastEventAt = awake.LastEventAt.Add(time.Microsecond)
 			put(e, awake)
@@ -224,8 +220,7 @@ var togetherRules = []rule{
 			stands(e, awake)
 		})},
 	{"of sessions that are cancelled together one that is claimed is left alone, and the others are cancelled",
-		"another sweeper is stopping its agents",
-		given(together, func(e *env, all []session.BatchedCancel) {
+		"another sweeper is stopping its agents", given(together, func(e *env, all []session.BatchedCancel) {
 			s := all[2].Judged
 			claims(e, s, "pass-2", session.Done)
 			cancelsAll(e, all, session.Done, session.Done, session.Taken)
@@ -234,8 +229,7 @@ var togetherRules = []rule{
 			stands(e, s)
 		})},
 	{"of sessions that are cancelled together one whose end is stored has that end, at the latest after a cancel alone",
-		"the events and the row of a run name one reason",
-		given(together, func(e *env, all []session.BatchedCancel) {
+		"the events and the row of a run name one reason", given(together, func(e *env, all []session.BatchedCancel) {
 			s := all[0].Judged
 			appends(e, ownEnd(s.RunID, true))
 			cancelsAll(e, all, session.EndStored, session.Done, session.Done)

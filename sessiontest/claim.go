@@ -11,8 +11,7 @@ import (
 
 var claimRules = []rule{
 	{"a claimed session names the pass, and is as it was otherwise",
-		"the pass judges it once more, and cancels it as it was judged",
-		func(e *env) {
+		"the pass judges it once more, and cancels it as it was judged", func(e *env) {
 			_, s := vouchedFor(e, session.Freshness{Activity: time.Hour, Quiet: true})
 			claims(e, s, by, session.Done)
 			s.Claim = by
@@ -20,8 +19,7 @@ var claimRules = []rule{
 			findsOnly(e, homeRun)
 		}},
 	{"while a claim lasts, nobody else claims, warns or cancels",
-		"the agents of a session are stopped once, whichever sweepers race",
-		given(claimed, func(e *env, s session.Session) {
+		"the agents of a session are stopped once, whichever sweepers race", given(claimed, func(e *env, s session.Session) {
 			other, nobody := cancelOf(homeRun), cancelOf(homeRun)
 			other.By, nobody.By = "pass-2", ""
 			claims(e, s, "pass-2", session.Taken)
@@ -31,14 +29,12 @@ var claimRules = []rule{
 			stands(e, s)
 		})},
 	{"the pass that claimed a session can claim it again, and cancel it",
-		"the answer to the first claim may have been lost",
-		given(claimed, func(e *env, s session.Session) {
+		"the answer to the first claim may have been lost", given(claimed, func(e *env, s session.Session) {
 			claims(e, s, by, session.Done)
 			cancels(e, s, session.Done)
 		})},
 	{"a claim that is over does not count",
-		"a sweeper that died with a claim would keep the session for ever",
-		given(silent, func(e *env, s session.Session) {
+		"a sweeper that died with a claim would keep the session for ever", given(silent, func(e *env, s session.Session) {
 			for i := range 50 { // the clock may show the end of the claim before
 				claimsFor(e, s, fmt.Sprint("short-", i), 0, session.Done)
 			}
@@ -48,8 +44,7 @@ var claimRules = []rule{
 			looksLike(e, s)
 		})},
 	{"a claim lasts as long as its pass said last",
-		"a pass that needs longer claims again, and one that gives up claims for no time",
-		func(e *env) {
+		"a pass that needs longer claims again, and one that gives up claims for no time", func(e *env) {
 			s, c := claimed(e), cancelOf(homeRun)
 			c.By = "pass-2"
 			claimsFor(e, s, by, 0, session.Done)
@@ -65,8 +60,7 @@ var claimRules = []rule{
 			looksLike(e, s)
 		})},
 	{"a warning is noted with its events, and the time",
-		"the run learns of it from its events, and a sweeper from the row when its grace is over",
-		func(e *env) {
+		"the run learns of it from its events, and a sweeper from the row when its grace is over", func(e *env) {
 			_, s := vouchedFor(e, session.Freshness{Activity: time.Hour, Quiet: true})
 			from := clockOf(e)
 			warns(e, s, session.Done)
@@ -103,8 +97,7 @@ var claimRules = []rule{
 			looksLike(e, s)
 		})},
 	{"a session that was warned is claimed and cancelled like others",
-		"a warning is no sign of life",
-		given2(warned, func(e *env, _ session.Lease, s session.Session) {
+		"a warning is no sign of life", given2(warned, func(e *env, _ session.Lease, s session.Session) {
 			before := s
 			before.WarnedAt = time.Time{}
 			claims(e, before, by, session.Done)
@@ -168,15 +161,13 @@ var signRules = []rule{
 	signRule("that was attached again", "another host took the run over after it was judged", attachesAgain),
 	signRule("that has ended", "a run that finished while it was judged did not stall", finishes),
 	{"a session that was put into a lease is neither claimed nor warned nor cancelled",
-		"its process was taken for dead, and has claimed it back",
-		given(silent, func(e *env, s session.Session) {
+		"its process was taken for dead, and has claimed it back", given(silent, func(e *env, s session.Session) {
 			begin(e, homeLease)
 			freshens(e, homeLease, activity(s, 0))
 			spared(e, s)
 		})},
 	{"a run without a row is neither claimed nor warned",
-		"somebody may delete a row while it is judged",
-		func(e *env) {
+		"somebody may delete a row while it is judged", func(e *env) {
 			s := silentSession("unknown", noon, time.Hour)
 			claims(e, s, by, session.Changed)
 			warns(e, s, session.Changed)
@@ -215,8 +206,7 @@ var stoppedRules = []rule{
 			}
 		}},
 	{"a session that was judged before its agents were stopped cannot be claimed, and can be cancelled",
-		"two sweepers have judged the session, and the second one claims it when the first has given up",
-		func(e *env) {
+		"two sweepers have judged the session, and the second one claims it when the first has given up", func(e *env) {
 			before, c := putSilent(e, homeRun, time.Hour), cancelOf(homeRun)
 			after := stops(e, before, true)
 			claims(e, before, "pass-2", session.Changed)
@@ -227,15 +217,13 @@ var stoppedRules = []rule{
 			cancelsAs(e, before, c, session.Done)
 		}},
 	{"after the end of a session no row says that its agents were stopped",
-		"only of one that was cancelled it is to be seen that they could not be",
-		func(e *env) {
+		"only of one that was cancelled it is to be seen that they could not be", func(e *env) {
 			stops(e, putSilent(e, homeRun, time.Hour), true)
 			finish(e, homeRun)
 			notStopped(look(e, homeRun))
 		}},
 	{"a warning and a stop are noted beside each other, each until the session gives a sign of life",
-		"a grace and a stop hook can be set together",
-		given2(warned, func(e *env, l session.Lease, s session.Session) {
+		"a grace and a stop hook can be set together", given2(warned, func(e *env, l session.Lease, s session.Session) {
 			stopped := stops(e, s, false)
 			require(!stopped.WarnedAt.IsZero(), "after the stop the row is %+v", stopped)
 			freshens(e, l.ID, quietSince(s, s.Activity+time.Second))

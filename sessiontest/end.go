@@ -38,14 +38,12 @@ var endRules = []rule{
 			looksLike(e, s)
 		})},
 	{"the last event of a session that ended is as old as the caller says, by the clock of the store",
-		"if a host's clock is two minutes slow, its sessions would have ended before they began",
-		func(e *env) {
+		"if a host's clock is two minutes slow, its sessions would have ended before they began", func(e *env) {
 			_, s, from, to := endsAfter(e, day)
 			within("LastEventAt", s.LastEventAt, from.Add(-90*time.Minute), to.Add(-90*time.Minute))
 		}},
 	{"a session that has ended says when, by the clock of the store, however old its last event is",
-		"a run that was silent for an hour before it ended would seem to have taken no time",
-		func(e *env) {
+		"a run that was silent for an hour before it ended would seem to have taken no time", func(e *env) {
 			for name, ends := range waysToEnd(e) {
 				contract.Part("by "+name, func() {
 					s, from := putSilent(e, name, day), clockOf(e)
@@ -58,14 +56,12 @@ var endRules = []rule{
 			}
 		}},
 	{"an end never moves the last event back",
-		"two writes in the wrong order would make a session older than it is",
-		func(e *env) {
+		"two writes in the wrong order would make a session older than it is", func(e *env) {
 			before, s, _, _ := endsAfter(e, time.Minute)
 			within("LastEventAt", s.LastEventAt, before.LastEventAt, before.LastEventAt)
 		}},
 	{"a session that ends leaves its lease, with the time of its last activity",
-		"the row of an ended session must not keep the lease of its process",
-		func(e *env) {
+		"the row of an ended session must not keep the lease of its process", func(e *env) {
 			for name, ends := range waysToEnd(e) {
 				contract.Part("by "+name, func() { endsInLease(e, name, ends) })
 			}

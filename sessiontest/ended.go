@@ -9,8 +9,7 @@ import (
 
 var endedRules = []rule{
 	{"a lease is told of a session that is cancelled, until it says that it was told",
-		"this is how a cancel reaches a live run on another host, which may lose an answer",
-		func(e *env) {
+		"this is how a cancel reaches a live run on another host, which may lose an answer", func(e *env) {
 			cancelled := attemptsOf(attachEach(e, homeLease, homeRun))
 			cancels(e, look(e, homeRun), session.Done)
 			tells(e, homeLease, nil, cancelled...)
@@ -19,8 +18,7 @@ var endedRules = []rule{
 			tells(e, homeLease, nil)
 		}},
 	{"a lease is told once more of a run that is cancelled again",
-		"a run that is cancelled, resumed and cancelled again must be told each time",
-		func(e *env) {
+		"a run that is cancelled, resumed and cancelled again must be told each time", func(e *env) {
 			begin(e, homeLease)
 			var told []session.AttemptID
 			for attempt := 1; attempt <= 3; attempt++ {
@@ -33,8 +31,7 @@ var endedRules = []rule{
 			}
 		}},
 	{"what a lease was not told yet is not forgotten with what it was",
-		"a session that is cancelled between two polls would run on",
-		func(e *env) {
+		"a session that is cancelled between two polls would run on", func(e *env) {
 			all := attachEach(e, homeLease, "a", "b", "c")
 			between, told := all[1:2], []session.Session{all[0], all[2]}
 			cancelsEach(e, told)
@@ -43,8 +40,7 @@ var endedRules = []rule{
 			tells(e, homeLease, attemptsOf(told), attemptsOf(between)...)
 		}},
 	{"each lease is told of its own sessions only",
-		"every process would read what the whole fleet has ended",
-		func(e *env) {
+		"every process would read what the whole fleet has ended", func(e *env) {
 			home, away := attachEach(e, homeLease, "a", "b"), attachEach(e, awayLease, "c")
 			cancelsEach(e, home)
 			cancelsEach(e, away)
@@ -52,16 +48,14 @@ var endedRules = []rule{
 			tells(e, awayLease, nil, attemptsOf(away)...)
 		}},
 	{"a lease is not told of what it ended itself, or of what has not ended",
-		"a keeper would read the events of all its runs again and again",
-		func(e *env) {
+		"a keeper would read the events of all its runs again and again", func(e *env) {
 			all := attachEach(e, homeLease, "finished", "live")
 			finish(e, "finished")
 			freshens(e, homeLease, activity(all[1], 0))
 			tells(e, homeLease, nil)
 		}},
 	{"of a session without a lease nobody is told when it is cancelled",
-		"no process of ours runs it",
-		func(e *env) {
+		"no process of ours runs it", func(e *env) {
 			s := attach(e, newSession(homeRun))
 			begin(e, homeLease)
 			cancels(e, s, session.Done)
@@ -69,15 +63,13 @@ var endedRules = []rule{
 			tells(e, "", nil)
 		}},
 	{"of sessions that are cancelled together the leases are told",
-		"a sweeper cancels the sessions of a page together",
-		func(e *env) {
+		"a sweeper cancels the sessions of a page together", func(e *env) {
 			all := attachEach(e, homeLease, "a", "b", "c")
 			cancelsAll(e, batchOf(all), session.Done, session.Done, session.Done)
 			tells(e, homeLease, nil, attemptsOf(all)...)
 		}},
 	{"what a lease was not told goes with it",
-		"the ends of all processes that ever died would be kept for ever, and told to nobody",
-		func(e *env) {
+		"the ends of all processes that ever died would be kept for ever, and told to nobody", func(e *env) {
 			l := begin(e, homeLease)
 			cancels(e, attachUnder(e, homeLease, homeRun), session.Done)
 			expires(e, l, true, 0)

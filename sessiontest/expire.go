@@ -27,8 +27,7 @@ var expireRules = []rule{
 			leaves(e, l, s, observe(e, l.ID).RenewedAt.Add(-30*time.Minute-lag))
 		}},
 	{"a session that has not signalled leaves its lease with the time of its attach",
-		"no activity is not the activity at the start of the lease",
-		func(e *env) {
+		"no activity is not the activity at the start of the lease", func(e *env) {
 			l, s := vouchedAfter(e, day, session.Freshness{Activity: session.NoActivity})
 			leaves(e, l, s, s.LastEventAt)
 		}},
@@ -38,16 +37,14 @@ var expireRules = []rule{
 			leaves(e, l, s, s.LastEventAt)
 		})},
 	{"a session without events leaves its lease with its first",
-		"in SQLite the greater one of NULL and a time is NULL",
-		func(e *env) {
+		"in SQLite the greater one of NULL and a time is NULL", func(e *env) {
 			s := putEventless(e)
 			l := beginAt(e, homeLease, 2*time.Hour)
 			freshens(e, homeLease, activity(s, time.Hour))
 			leaves(e, l, s, observe(e, homeLease).RenewedAt.Add(-time.Hour-lag))
 		}},
 	{"a session that left its lease is judged by its own threshold again, and others by the query's",
-		"nobody else ends the sessions of a dead process",
-		given(clockOf, func(e *env, now time.Time) {
+		"nobody else ends the sessions of a dead process", given(clockOf, func(e *env, now time.Time) {
 			long := withThreshold(silentSession("long", now, 30*time.Minute), time.Hour)
 			short := withThreshold(silentSession("short", now, 5*time.Minute), time.Minute)
 			usual := silentSession("usual", now, time.Hour)
@@ -61,8 +58,7 @@ var expireRules = []rule{
 			looksLike(e, long)
 		})},
 	{"an expired lease takes only its own active sessions with it, and is deleted after the last",
-		"leases of dead processes would pile up, and each of them is observed at every promise",
-		func(e *env) {
+		"leases of dead processes would pile up, and each of them is observed at every promise", func(e *env) {
 			l := begin(e, homeLease)
 			attachUnder(e, homeLease, "dead")
 			attachUnder(e, homeLease, "ended")
@@ -84,8 +80,7 @@ var expireRules = []rule{
 			noLease(e, l.ID)
 		})},
 	{"sessions leave an expired lease in batches, whatever beat the later calls name",
-		"ten thousand rows in one transaction would hold up all others",
-		func(e *env) {
+		"ten thousand rows in one transaction would hold up all others", func(e *env) {
 			l := beginMany(e)
 			expires(e, l, true, 1)
 			onlyNamed(e, l)
@@ -129,8 +124,7 @@ var expireRules = []rule{
 			leads(e, awayLease, attemptsOf([]session.Session{left})...)
 		})},
 	{"a session that still names an expired lease is not stalled, and is not cancelled",
-		"its silence is not vouched for any more, and the database's clock does not count yet",
-		func(e *env) {
+		"its silence is not vouched for any more, and the database's clock does not count yet", func(e *env) {
 			l := beginMany(e)
 			all := session.Query{Threshold: threshold, Limit: 2 * session.ExpireBatch}
 			stalled := find(e, all).Sessions
@@ -191,8 +185,7 @@ func onlyNamed(e *env, l session.Lease) string {
 
 var expiredRules = []rule{
 	{"a session that left an expired lease says which, whoever reads it, and no other does",
-		"every sweeper ends it because its process died, and says what was seen of that",
-		func(e *env) {
+		"every sweeper ends it because its process died, and says what was seen of that", func(e *env) {
 			live := attachLeased(e, awayLease, "live")
 			l, s := vouchedFor(e, session.Freshness{Activity: time.Hour})
 			l = expireSeen(e, l)
@@ -216,8 +209,7 @@ var expiredRules = []rule{
 			namesExpired(look(e, left.RunID), l)
 		})},
 	{"a session that is claimed back forgets the lease that expired, for good",
-		"its process lives: if it is silent after that, it is not because it died",
-		func(e *env) {
+		"its process lives: if it is silent after that, it is not because it died", func(e *env) {
 			expireOne(e, "back")
 			begin(e, awayLease)
 			freshens(e, awayLease, session.Freshness{RunID: "back", Attempt: 1, Activity: time.Second})
@@ -226,8 +218,7 @@ var expiredRules = []rule{
 			namesExpired(look(e, "back"), session.Lease{})
 		}},
 	{"the next attempt of a session knows no lease that expired",
-		"the process of the attempt before died, and this one may live",
-		func(e *env) {
+		"the process of the attempt before died, and this one may live", func(e *env) {
 			expireOne(e, "again")
 			namesExpired(attach(e, newSession("again")), session.Lease{})
 			namesExpired(look(e, "again"), session.Lease{})

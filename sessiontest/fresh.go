@@ -13,8 +13,7 @@ import (
 
 var freshRules = []rule{
 	{"an activity is read as it was written, to the nanosecond",
-		"a cancel compares the activity with the judged one: a row that lost a digit could never be cancelled",
-		func(e *env) {
+		"a cancel compares the activity with the judged one: a row that lost a digit could never be cancelled", func(e *env) {
 			want := attachLeased(e, homeLease, homeRun)
 			for _, want.Activity = range []time.Duration{0, 123_456_789, 1000*day + 1} {
 				freshens(e, homeLease, activity(want, want.Activity))
@@ -22,8 +21,7 @@ var freshRules = []rule{
 			}
 		}},
 	{"freshening never takes an activity back, by the clock of its lease",
-		"two writes in the wrong order would make a live session look silent",
-		func(e *env) {
+		"two writes in the wrong order would make a live session look silent", func(e *env) {
 			f := activity(attachLeased(e, homeLease, homeRun), 2*time.Hour)
 			freshens(e, homeLease, f)
 			s := look(e, homeRun)
@@ -43,8 +41,7 @@ var freshRules = []rule{
 			}
 		})},
 	{"freshening takes a session over from another lease, whatever its activity was by that lease's clock",
-		"the clock of each lease begins at zero: an activity by one says nothing about an activity by another",
-		func(e *env) {
+		"the clock of each lease begins at zero: an activity by one says nothing about an activity by another", func(e *env) {
 			s := attachLeased(e, homeLease, homeRun)
 			freshens(e, homeLease, activity(s, 3*time.Hour))
 			s.Lease, s.Activity = begin(e, awayLease).ID, time.Second
@@ -52,8 +49,7 @@ var freshRules = []rule{
 			looksLike(e, s)
 		}},
 	{"freshening writes the state that it has, and without one leaves the state as it is",
-		"a state is written when it has changed, and a page shows it until then",
-		func(e *env) {
+		"a state is written when it has changed, and a page shows it until then", func(e *env) {
 			begin(e, homeLease)
 			s := underLease(newSession(homeRun), homeLease)
 			s.State = json.RawMessage(`{"phase":"first"}`)
@@ -73,25 +69,21 @@ var freshRules = []rule{
 		"a host that was taken for dead would keep the row of its successor fresh for ever",
 		func(e *env) { freshensNothing(e, session.Active, 2) }},
 	{"a session that has ended is left alone and returned as gone",
-		"this is how a keeper learns that its run was cancelled",
-		func(e *env) {
+		"this is how a keeper learns that its run was cancelled", func(e *env) {
 			for _, status := range []session.Status{session.Cancelled, session.Interrupted, session.Finished} {
 				freshensNothing(e, status, 1)
 			}
 		}},
 	{"a run that has no row is returned as gone",
-		"a deleted row guards nothing, and its keeper must know",
-		func(e *env) {
+		"a deleted row guards nothing, and its keeper must know", func(e *env) {
 			begin(e, homeLease)
 			gone := freshen(e, homeLease, session.Freshness{RunID: "unknown", Attempt: 1})
 			require(slices.Equal(gone, []string{"unknown"}), "gone are %q", gone)
 		}},
 	{"ten thousand sessions are freshened in one call, and no others",
-		"a process writes the rows of all its runs at once; the store must get around a limit on parameters",
-		freshensMany},
+		"a process writes the rows of all its runs at once; the store must get around a limit on parameters", freshensMany},
 	{"unusual run IDs are freshened like others",
-		"a store that sends a list of IDs as one text may lose quotes and brackets",
-		func(e *env) {
+		"a store that sends a list of IDs as one text may lose quotes and brackets", func(e *env) {
 			begin(e, homeLease)
 			var fresh []session.Freshness
 			for _, runID := range oddIDs {
@@ -100,8 +92,7 @@ var freshRules = []rule{
 			freshens(e, homeLease, fresh...)
 		}},
 	{"freshening nothing does nothing",
-		"a caller that collected nothing does not have to check that before it writes",
-		func(e *env) {
+		"a caller that collected nothing does not have to check that before it writes", func(e *env) {
 			begin(e, homeLease)
 			freshens(e, homeLease)
 		}},

@@ -12,16 +12,14 @@ import (
 
 var historyRules = []rule{
 	{"cancels are counted by their reasons",
-		"an operator wants to know why runs are stopped",
-		func(e *env) {
+		"an operator wants to know why runs are stopped", func(e *env) {
 			events := cancelEvents(noon, noon, noon)
 			events[1].Payload = []byte(`{"reason":"hold_exceeded","hold":"reason"}`)
 			counts(e, session.ByReason, events,
 				session.CancelCount{Key: "hold_exceeded", Count: 1}, session.CancelCount{Key: "idle_timeout", Count: 2})
 		}},
 	{"cancels are counted by days of UTC",
-		"days in the zone of each server cannot be added up",
-		func(e *env) {
+		"days in the zone of each server cannot be added up", func(e *env) {
 			midnight := noon.Truncate(day)
 			events := cancelEvents(midnight.Add(-time.Microsecond), midnight, midnight.Add(day-time.Microsecond))
 			events[2].Timestamp = events[2].Timestamp.In(time.FixedZone("east", 5*3600))
@@ -29,8 +27,7 @@ var historyRules = []rule{
 				session.CancelCount{Key: "2026-03-03", Count: 1}, session.CancelCount{Key: "2026-03-04", Count: 2})
 		}},
 	{"cancels are counted by the hosts of their sessions, and under an empty host if there is no session",
-		"a host whose sessions stall has a problem; and runs without rows are cancelled too",
-		func(e *env) {
+		"a host whose sessions stall has a problem; and runs without rows are cancelled too", func(e *env) {
 			events := cancelEvents(noon, noon, noon, noon)
 			for i, on := range []string{"host-2", "host-1", "host-2"} {
 				attach(e, session.Session{RunID: events[i].AggregateID, StartedAt: noon, Host: on})
@@ -39,8 +36,7 @@ var historyRules = []rule{
 				session.CancelCount{Key: "host-1", Count: 1}, session.CancelCount{Key: "host-2", Count: 2})
 		}},
 	{"a period of time includes its start and not its end",
-		"a cancel between two periods would be counted in both, or in neither",
-		func(e *env) {
+		"a cancel between two periods would be counted in both, or in neither", func(e *env) {
 			events := cancelEvents(
 				noon.Add(-day-time.Microsecond), noon.Add(-day), noon.Add(day-time.Microsecond), noon.Add(day))
 			for i := range events {
@@ -50,15 +46,13 @@ var historyRules = []rule{
 				session.CancelCount{Key: "1", Count: 1}, session.CancelCount{Key: "2", Count: 1})
 		}},
 	{"only cancels are counted",
-		"a warning ends nothing, and a host may have events of its own with the same name",
-		func(e *env) {
+		"a warning ends nothing, and a host may have events of its own with the same name", func(e *env) {
 			events := cancelEvents(noon, noon, noon)
 			events[1].Type, events[2].AggregateType = watchdog.EventWarning, "session"
 			counts(e, session.ByReason, events, session.CancelCount{Key: "idle_timeout", Count: 1})
 		}},
 	{"a period without cancels has no counts, and no error",
-		"a quiet week is not an error",
-		func(e *env) {
+		"a quiet week is not an error", func(e *env) {
 			for _, by := range []session.Dimension{session.ByReason, session.ByDay, session.ByHost} {
 				counts(e, by, nil)
 			}

@@ -13,24 +13,21 @@ import (
 
 var leaseRules = []rule{
 	{"a lease is read as it was begun, renewed now",
-		"whoever observes it counts in its promises, and the silence of its runs is by its clock",
-		func(e *env) {
+		"whoever observes it counts in its promises, and the silence of its runs is by its clock", func(e *env) {
 			want := session.Lease{
 				ID: homeLease, Host: "höst", Promise: 1_234_567_891, Beat: 1 << 40, Clock: 1000*day + 1, Vouched: 999*day + 2,
 			}
 			renewed(e, want, func() { must(e.Store.BeginLease(e.Ctx, want), "begin a lease") })
 		}},
 	{"beginning a lease that lives is no error and changes nothing",
-		"the answer to the first try may have been lost, and the lease may have been renewed since",
-		func(e *env) {
+		"the answer to the first try may have been lost, and the lease may have been renewed since", func(e *env) {
 			l := beginAt(e, homeLease, time.Hour)
 			again := session.Lease{ID: homeLease, Host: "host-2", Promise: time.Minute, Beat: 1}
 			must(e.Store.BeginLease(e.Ctx, again), "begin it again")
 			leaseIs(e, l)
 		}},
 	{"a lease with a promise that is too long, or negative, is an error and not made",
-		"a sweeper would have to watch it for hours to find its process dead",
-		func(e *env) {
+		"a sweeper would have to watch it for hours to find its process dead", func(e *env) {
 			for _, promise := range []time.Duration{session.LongestPromise + time.Second, -time.Second} {
 				err := e.Store.BeginLease(e.Ctx, session.Lease{ID: homeLease, Host: host, Promise: promise, Beat: 1})
 				require(err != nil, "a lease was begun with the promise %v", promise)
@@ -38,15 +35,13 @@ var leaseRules = []rule{
 			noLease(e, homeLease)
 		}},
 	{"a renewal writes the beat, the clock and the instant vouched for, and the time",
-		"a lease whose beat stands still belongs to a dead process",
-		func(e *env) {
+		"a lease whose beat stands still belongs to a dead process", func(e *env) {
 			l := begin(e, homeLease)
 			l.Beat, l.Clock, l.Vouched = 2, 1000*day+1, 1000*day
 			renewed(e, l, func() { renew(e, l) })
 		}},
 	{"nothing that a renewal writes ever decreases",
-		"a renewal that comes late would make a live process look dead, or a live run silent",
-		func(e *env) {
+		"a renewal that comes late would make a live process look dead, or a live run silent", func(e *env) {
 			l := beginAt(e, homeLease, time.Hour)
 			late, again, next := l, l, l
 			late.Beat, late.Clock, late.Vouched = l.Beat-1, l.Clock-1, l.Vouched-1
@@ -61,15 +56,13 @@ var leaseRules = []rule{
 			leaseIs(e, l)
 		}},
 	{"a lease that was never begun cannot be renewed",
-		"a lease that was deleted has expired, and must not come back",
-		func(e *env) {
+		"a lease that was deleted has expired, and must not come back", func(e *env) {
 			refused("RenewLease", e.Store.RenewLease(e.Ctx,
 				session.Lease{ID: homeLease, Host: host, Promise: time.Second, Beat: 2}))
 			noLease(e, homeLease)
 		}},
 	{"all leases are observed, ordered by ID, whoever is a suspect",
-		"a lease that is not observed never expires, and its dead sessions stay active for ever",
-		func(e *env) {
+		"a lease that is not observed never expires, and its dead sessions stay active for ever", func(e *env) {
 			want := []string{"A", "a", "lease 1", "lease-1", "z"}
 			for _, id := range []string{"z", "a", "lease-1", "A", "lease 1"} {
 				begin(e, id)
@@ -85,8 +78,7 @@ var leaseRules = []rule{
 			}
 		}},
 	{"to observe a lease does not change it",
-		"a sweeper that renews what it looks at never finds a process dead",
-		func(e *env) {
+		"a sweeper that renews what it looks at never finds a process dead", func(e *env) {
 			beginAt(e, homeLease, time.Hour)
 			first := observe(e, homeLease)
 			for range 3 {
@@ -95,8 +87,7 @@ var leaseRules = []rule{
 			}
 		}},
 	{"a renewal between two looks at a suspect is seen by the second",
-		"with an old snapshot a live process looks dead",
-		func(e *env) {
+		"with an old snapshot a live process looks dead", func(e *env) {
 			l := begin(e, homeLease)
 			for range 3 {
 				seen := observe(e, homeLease, homeLease)

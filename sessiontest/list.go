@@ -15,13 +15,11 @@ import (
 
 var listRules = []rule{
 	{"sessions are listed in the order in which they were made, the newest first",
-		"who looks at a page wants to see what runs now",
-		given(putListed, func(e *env, all []string) {
+		"who looks at a page wants to see what runs now", given(putListed, func(e *env, all []string) {
 			lists(e, session.ListQuery{}, all...)
 		})},
 	{"sessions are listed by whether they are active",
-		"a page shows what runs apart from what has ended",
-		given(putListed, func(e *env, all []string) {
+		"a page shows what runs apart from what has ended", given(putListed, func(e *env, all []string) {
 			var live, ended []string
 			for _, runID := range all {
 				if strings.Contains(runID, "ended") {
@@ -44,8 +42,7 @@ var listRules = []rule{
 			lists(e, session.ListQuery{Reason: why}, "2 ended", "0 ended")
 		})},
 	{"sessions whose command failed are listed by that, and not as complete",
-		"who asks what failed in the night does not want to read all that went well",
-		func(e *env) {
+		"who asks what failed in the night does not want to read all that went well", func(e *env) {
 			for runID, ending := range map[string]session.Ending{
 				"1 done":      {Status: session.Finished, Reason: "complete"},
 				"2 succeeded": {Status: session.Finished, Reason: "complete", State: []byte(`{"outcome":"succeeded"}`)},
@@ -67,30 +64,26 @@ var listRules = []rule{
 			}
 		}},
 	{"the conditions of a list must all hold",
-		"with one of them only, a page of a host would show the runs of all",
-		given(putListed, func(e *env, _ []string) {
+		"with one of them only, a page of a host would show the runs of all", given(putListed, func(e *env, _ []string) {
 			lists(e, session.ListQuery{Live: true, Host: "host-2"}, "5", "1")
 			lists(e, session.ListQuery{Ended: true, Parent: "run-1", Reason: why, Host: host}, "0 ended")
 			lists(e, session.ListQuery{Live: true, Reason: why})
 		})},
 	{"pages of a list follow each other without a gap and without a repeat",
-		"sessions that were made at one moment must not hide each other",
-		given(putListed, func(e *env, all []string) {
+		"sessions that were made at one moment must not hide each other", given(putListed, func(e *env, all []string) {
 			for _, limit := range []int{1, 2, 3, len(all)} {
 				found, _ := listPages(e, limit, len(all))
 				require(slices.Equal(found, all), "pages of %d have %q, want %q", limit, found, all)
 			}
 		})},
 	{"the next page of a list follows the last session, whatever was made meanwhile",
-		"with an offset a page would repeat a session for each new one",
-		given(putListed, func(e *env, all []string) {
+		"with an offset a page would repeat a session for each new one", given(putListed, func(e *env, all []string) {
 			first := list(e, session.ListQuery{Limit: 3})
 			attach(e, newSession("new"))
 			lists(e, session.ListQuery{After: first.Next}, all[3:]...)
 		})},
 	{"a listed session is as its row is",
-		"a page of a run must not say something else than the list",
-		func(e *env) {
+		"a page of a run must not say something else than the list", func(e *env) {
 			_, s := vouchedFor(e,
 				session.Freshness{Activity: time.Hour + 1, Quiet: true, State: []byte(`{"phase":"tests"}`)})
 			warns(e, s, session.Done)
@@ -101,8 +94,7 @@ var listRules = []rule{
 			within("Now", page.Now, s.WarnedAt, s.WarnedAt.Add(time.Hour))
 		}},
 	{"an unreadable session is reported on its page, and hides no other",
-		"one bad row must not make a page empty",
-		given(putListed, func(e *env, all []string) {
+		"one bad row must not make a page empty", given(putListed, func(e *env, all []string) {
 			spoil(e, all[3])
 			found, unread := listPages(e, 2, len(all))
 			want := slices.Delete(slices.Clone(all), 3, 4)
@@ -111,8 +103,7 @@ var listRules = []rule{
 			unreadable(unread[0], all[3])
 		})},
 	{"a limit of less than 1, and an After that is not the end of a page, are errors",
-		"an empty page would look as if nothing ran",
-		func(e *env) {
+		"an empty page would look as if nothing ran", func(e *env) {
 			lister := contract.Optional[session.Lister](e)
 			for _, wrong := range []session.ListQuery{{}, {Limit: -1}, {Limit: 1, After: "yesterday"}} {
 				_, err := lister.List(e.Ctx, wrong)
@@ -120,8 +111,7 @@ var listRules = []rule{
 			}
 		}},
 	{"a list with a done context returns the context's error",
-		"an empty list would look as if nothing ran",
-		func(e *env) {
+		"an empty list would look as if nothing ran", func(e *env) {
 			lister := contract.Optional[session.Lister](e)
 			withDoneContexts(e, "List", func(ctx context.Context) error {
 				return errorOf(lister.List(ctx, session.ListQuery{Limit: 1}))
@@ -196,8 +186,7 @@ var listenRules = []rule{
 			}
 		})},
 	{"a listener is not notified of a cancel that changed nothing",
-		"every pass would disturb a run that continued",
-		listened(func(e *env, told <-chan string) {
+		"every pass would disturb a run that continued", listened(func(e *env, told <-chan string) {
 			awake, stalled := putSilent(e, "awake", time.Minute), putSilent(e, "stalled", time.Hour)
 			awake.Attempt++
 			cancels(e, awake, session.Changed)
@@ -205,8 +194,7 @@ var listenRules = []rule{
 			receives(e, told, "stalled")
 		})},
 	{"listening ends with its context",
-		"a process that stops must not have to wait for a cancel",
-		func(e *env) { listening(e, func(<-chan string) {}) }},
+		"a process that stops must not have to wait for a cancel", func(e *env) { listening(e, func(<-chan string) {}) }},
 }
 
 // listened is a check while the store listens.

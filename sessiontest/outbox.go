@@ -16,8 +16,7 @@ import (
 
 var outboxRules = []rule{
 	{"the end of a window is a notice, whoever stores it",
-		"a stop that nobody is told of is found the next morning",
-		given(alerts(0), func(e *env, box outbox) {
+		"a stop that nobody is told of is found the next morning", given(alerts(0), func(e *env, box outbox) {
 			s := attach(e, newSession("cancelled"))
 			appends(e, ownEnd("stopped", false))
 			appends(e, ownEnd("completed", true))
@@ -25,15 +24,13 @@ var outboxRules = []rule{
 			claimsIDs(box, "cancel of stopped", "cancel of completed", "cancel of cancelled")
 		})},
 	{"the end of a window that is decided in a transaction is a notice",
-		"most ends are: a run writes its own so",
-		given(alerts(0), func(e *env, box outbox) {
+		"most ends are: a run writes its own so", given(alerts(0), func(e *env, box outbox) {
 			transacts(e, warning(homeRun), ownEnd(homeRun, false))
 			transacts(e, ownEnd("decided", true))
 			claimsIDs(box, "cancel of "+homeRun, "cancel of decided")
 		})},
 	{"the ends of sessions that are cancelled together are notices",
-		"a sweeper that finds a dead host cancels all of its runs so",
-		given(alerts(0), func(e *env, box outbox) {
+		"a sweeper that finds a dead host cancels all of its runs so", given(alerts(0), func(e *env, box outbox) {
 			var all []session.Session
 			for i := range 3 {
 				all = append(all, attach(e, newSession(fmt.Sprint("together-", i))))
@@ -54,8 +51,7 @@ var outboxRules = []rule{
 			claimsIDs(box)
 		})},
 	{"no other event is a notice",
-		"who is told of every warning reads none",
-		given(alerts(0), func(e *env, box outbox) {
+		"who is told of every warning reads none", given(alerts(0), func(e *env, box outbox) {
 			foreign, extend := ownEnd(homeRun, true), ownEnd(homeRun, false)
 			foreign.ID, foreign.AggregateType = "foreign", "another"
 			extend.ID, extend.Type = "extend", watchdog.EventExtend
@@ -74,8 +70,7 @@ var outboxRules = []rule{
 			claimsIDs(box)
 		})},
 	{"a notice says what the event is, and when it was put by the database's clock",
-		"whoever gets it looks for the run, and drops what is too old",
-		given(alerts(0), func(e *env, box outbox) {
+		"whoever gets it looks for the run, and drops what is too old", given(alerts(0), func(e *env, box outbox) {
 			for i, runID := range oddIDs {
 				end := ownEnd(runID, false)
 				if end.ID = runID; len(runID) > watchdog.MaxEventID {
@@ -87,8 +82,7 @@ var outboxRules = []rule{
 			}
 		})},
 	{"a notice that is put is claimed as it was put",
-		"an alert names what it is about",
-		given(alerts(0), func(e *env, box outbox) {
+		"an alert names what it is about", given(alerts(0), func(e *env, box outbox) {
 			put, want := alertOf("alert-1"), alertOf("alert-1")
 			put.CreatedAt, put.Tries, put.Waited = noon, 7, time.Hour
 			want.Tries = 1
@@ -114,21 +108,18 @@ var outboxRules = []rule{
 			claimsIDs(box)
 		})},
 	{"notices are claimed in the order in which they were put, at most so many",
-		"who is told late is told of the oldest first",
-		given(alerts(7), func(e *env, box outbox) {
+		"who is told late is told of the oldest first", given(alerts(7), func(e *env, box outbox) {
 			claimsSome(box, 3, time.Hour, "alert-0", "alert-1", "alert-2")
 			claimsSome(box, 3, time.Hour, "alert-3", "alert-4", "alert-5")
 			claimsSome(box, 3, time.Hour, "alert-6")
 		})},
 	{"no call claims a notice while another claim of it lasts",
-		"its receiver would be told twice for each slow answer",
-		given(alerts(1), func(e *env, box outbox) {
+		"its receiver would be told twice for each slow answer", given(alerts(1), func(e *env, box outbox) {
 			claimsIDs(box, "alert-0")
 			claimsIDs(box)
 		})},
 	{"a notice is due again when its claim is over, and says how often it was claimed",
-		"whoever claimed it may have been killed",
-		given(alerts(1), func(e *env, box outbox) {
+		"whoever claimed it may have been killed", given(alerts(1), func(e *env, box outbox) {
 			for tries := 1; tries <= 3; tries++ {
 				got := claimNotices(box, 1, 0)
 				require(len(got) == 1 && got[0].Tries == tries, "claimed are %+v, want one with %d tries", got, tries)
@@ -151,8 +142,7 @@ var outboxRules = []rule{
 			claimsSome(box, 10, time.Hour, "alert-2")
 		})},
 	{"a delayed notice is due again when its pause is over, and not when its claim is",
-		"the pauses grow while a receiver is down",
-		given(alerts(2), func(e *env, box outbox) {
+		"the pauses grow while a receiver is down", given(alerts(2), func(e *env, box outbox) {
 			delays := func(id string, lasts, pause time.Duration) {
 				claimed := claimNotices(box, 1, lasts)
 				require(len(claimed) == 1 && claimed[0].ID == id, "claimed are %q, want %q", idsOf(claimed), id)
@@ -179,8 +169,7 @@ var outboxRules = []rule{
 			claimsWaited(box, waited)
 		})},
 	{"delays that are longer in all than a duration can say are as long as it can",
-		"a sum that wraps around is of less than no time, and the notice is kept for ever",
-		func(e *env) {
+		"a sum that wraps around is of less than no time, and the notice is kept for ever", func(e *env) {
 			const year = 365 * 24 * time.Hour
 			box := openOutbox(e, 0)
 			puts(box, alertOf("delayed"))
@@ -191,8 +180,7 @@ var outboxRules = []rule{
 			claimsWaited(box, time.Duration(math.MaxInt64).Truncate(time.Microsecond))
 		}},
 	{"a claim or a pause of weeks lasts as long",
-		"it looks like one that began before the database's clock was set back, which is over",
-		func(e *env) {
+		"it looks like one that began before the database's clock was set back, which is over", func(e *env) {
 			const weeks = 30 * 24 * time.Hour
 			box := openOutbox(e, 0)
 			puts(box, alertOf("paused"), alertOf("claimed"))
@@ -223,8 +211,7 @@ var outboxRules = []rule{
 			claimsIDs(box, "alert-0")
 		})},
 	{"a call on the outbox with a done context changes nothing and returns the context's error",
-		"a sender that stops must not take notices with it",
-		given(alerts(1), func(e *env, box outbox) {
+		"a sender that stops must not take notices with it", given(alerts(1), func(e *env, box outbox) {
 			n := alertOf("alert-0")
 			for name, call := range map[string]func(context.Context) error{
 				"PutNotices":    func(ctx context.Context) error { return box.PutNotices(ctx, alertOf("too late")) },
@@ -240,15 +227,13 @@ var outboxRules = []rule{
 
 var outboxRaceRules = []rule{
 	{"of eight that claim at once no two have the same notice, and no notice is left",
-		"each host of a fleet has its sender",
-		given(alerts(0), func(e *env, box outbox) {
+		"each host of a fleet has its sender", given(alerts(0), func(e *env, box outbox) {
 			for round := range rounds {
 				contract.Part(fmt.Sprint("round ", round), func() { claimsAtOnce(box, round) })
 			}
 		})},
 	{"of eight that put the same notices at once each is there once",
-		"the sweepers of a fleet find the reason of an alert in the same second",
-		func(e *env) {
+		"the sweepers of a fleet find the reason of an alert in the same second", func(e *env) {
 			box, all := openOutbox(e, 0), alertsOf("alert-", 10)
 			contract.StepsAtOnce(8, func(caller int) {
 				own := slices.Clone(all)
@@ -260,8 +245,7 @@ var outboxRaceRules = []rule{
 			sameNotices(claimNotices(box, 100, time.Hour), all)
 		}},
 	{"of eight that claim, delay and finish at once no two have the same try of a notice, and each is finished",
-		"a delay tells by the number of the try whether another has claimed the notice since",
-		func(e *env) {
+		"a delay tells by the number of the try whether another has claimed the notice since", func(e *env) {
 			box, all := openOutbox(e, 0), alertsOf("try-", 40)
 			puts(box, all...)
 			d := deliveries{box: box, had: map[string]int{}, finished: map[string]bool{}, want: len(all)}

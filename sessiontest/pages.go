@@ -25,15 +25,13 @@ var pageRules = []rule{
 			pagesThrough(e, names(rows), 1, 4, 5)
 		})},
 	{"a page is as long as its limit if there are more sessions",
-		"a pass that cancels ten sessions asks for ten, and not for a million",
-		func(e *env) {
+		"a pass that cancels ten sessions asks for ten, and not for a million", func(e *env) {
 			putFive(e)
 			page := findUsual(e, 3)
 			require(len(page.Sessions) == 3, "a page of 3 has %q", names(page.Sessions))
 		}},
 	{"only the last page has no next one",
-		"a pass that does not know which page is the last stops too early, or never",
-		func(e *env) {
+		"a pass that does not know which page is the last stops too early, or never", func(e *env) {
 			putFive(e)
 			for limit, want := range map[int]bool{4: true, 5: false, 6: false} {
 				page := findUsual(e, limit)
@@ -51,8 +49,7 @@ var pageRules = []rule{
 			require(slices.Equal(got, []string{"run-2", "run-3"}), "the second page has %q", got)
 		}},
 	{"a page without a session still has the time",
-		"a host's clock can be checked only against the database's",
-		func(e *env) {
+		"a host's clock can be checked only against the database's", func(e *env) {
 			s := attach(e, newSession(homeRun))
 			within("Now", findUsual(e, 1).Now, s.CreatedAt, s.CreatedAt.Add(time.Hour))
 		}},

@@ -14,8 +14,7 @@ import (
 
 var rowRules = []rule{
 	{"a row is read as it was written",
-		"a sweeper judges the row that it reads, and a cancel compares with that row",
-		func(e *env) {
+		"a sweeper judges the row that it reads, and a cancel compares with that row", func(e *env) {
 			for i, own := range []time.Duration{0, time.Microsecond, 90 * time.Minute} {
 				start := noon.Add(time.Microsecond)
 				s := attach(e, session.Session{
@@ -27,8 +26,7 @@ var rowRules = []rule{
 			}
 		}},
 	{"a threshold of NoLimit is read as NoLimit",
-		"if a store rounds the longest duration, it becomes a limit",
-		func(e *env) {
+		"if a store rounds the longest duration, it becomes a limit", func(e *env) {
 			s := attach(e, session.Session{RunID: homeRun, Threshold: watchdog.NoLimit, StartedAt: noon})
 			read := look(e, homeRun)
 			require(s.Threshold == watchdog.NoLimit && read.Threshold == watchdog.NoLimit,
@@ -44,30 +42,26 @@ var rowRules = []rule{
 			}
 		}},
 	{"the start of a window is the same moment in every zone, cut off below the microsecond",
-		"a window is identified by its start: a start that lost digits or moved by hours is another window",
-		func(e *env) {
+		"a window is identified by its start: a start that lost digits or moved by hours is another window", func(e *env) {
 			s := newSession(homeRun)
 			s.StartedAt = noon.Add(1_234_567 * time.Nanosecond).In(time.FixedZone("east", 5*3600+1800))
 			after, want := attach(e, s), noon.Add(1234*time.Microsecond)
 			require(after.StartedAt.Equal(want), "the window starts at %v, want %v", after.StartedAt, want)
 		}},
 	{"a run that has no row is not found",
-		"a keeper must be able to distinguish a missing row from a store that fails",
-		func(e *env) {
+		"a keeper must be able to distinguish a missing row from a store that fails", func(e *env) {
 			_, err := e.Store.Session(e.Ctx, "unknown")
 			require(errors.Is(err, session.ErrNotFound), "the error is %w, want ErrNotFound", err)
 		}},
 	{"an unreadable row is an error that says so and names the run",
-		"an invalid time that is read as the year 1 makes a session long overdue",
-		func(e *env) {
+		"an invalid time that is read as the year 1 makes a session long overdue", func(e *env) {
 			putSilent(e, "run-spoilt", time.Hour)
 			spoil(e, "run-spoilt")
 			_, err := e.Store.Session(e.Ctx, "run-spoilt")
 			unreadable(err, "run-spoilt")
 		}},
 	{"to attach to an unreadable row is an error and changes nothing",
-		"nobody would find out any more what the row said",
-		func(e *env) {
+		"nobody would find out any more what the row said", func(e *env) {
 			putSilent(e, "run-spoilt", time.Hour)
 			spoil(e, "run-spoilt")
 			_, _, err := e.Store.Attach(e.Ctx, newSession("run-spoilt"))
@@ -76,8 +70,7 @@ var rowRules = []rule{
 			require(err != nil || s.Attempt <= 1, "the row is %+v", s)
 		}},
 	{"every character of a run ID counts, and none has a special meaning",
-		"two runs that share a row are cancelled together, or keep each other alive",
-		func(e *env) {
+		"two runs that share a row are cancelled together, or keep each other alive", func(e *env) {
 			for i, runID := range oddIDs {
 				attach(e, session.Session{RunID: runID, StartedAt: noon, Host: fmt.Sprint(i)})
 			}
@@ -105,8 +98,7 @@ func unreadable(err error, runID string) {
 
 var contextRules = []rule{
 	{"a write with a done context changes nothing and returns the context's error",
-		"a keeper repeats a write that it gave up: what was reported as not written must not appear later",
-		func(e *env) {
+		"a keeper repeats a write that it gave up: what was reported as not written must not appear later", func(e *env) {
 			s, l := putSilent(e, homeRun, time.Hour), begin(e, homeLease)
 			for name, write := range writesOf(e.Store, s, l) {
 				withDoneContexts(e, name, write)
@@ -118,8 +110,7 @@ var contextRules = []rule{
 			}
 		}},
 	{"a read with a done context returns the context's error",
-		"an empty answer would look as if nothing had stalled",
-		func(e *env) {
+		"an empty answer would look as if nothing had stalled", func(e *env) {
 			attach(e, newSession(homeRun))
 			for name, read := range readsOf(e.Store) {
 				withDoneContexts(e, name, read)

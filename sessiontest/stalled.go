@@ -11,19 +11,16 @@ import (
 
 var stalledRules = []rule{
 	{"a session is stalled after more than the threshold, to the microsecond",
-		"exceeded means more than: at exactly ten minutes a session is not stalled",
-		func(e *env) {
+		"exceeded means more than: at exactly ten minutes a session is not stalled", func(e *env) {
 			rows := putAround(e, func(runID string, now time.Time, beyond time.Duration) session.Session {
 				return silentSession(runID, now, threshold+beyond)
 			})
 			stalledIf(e, rows, func(s session.Session, now time.Time) bool { return now.Sub(s.LastEventAt) > threshold })
 		}},
 	{"a session is old enough at its minimum age",
-		"the minimum age is included",
-		func(e *env) { stalledIf(e, putAround(e, aged), oldEnough) }},
+		"the minimum age is included", func(e *env) { stalledIf(e, putAround(e, aged), oldEnough) }},
 	{"a session without events is silent since its creation",
-		"nobody else finds a run that never had an event",
-		given(clockOf, func(e *env, now time.Time) {
+		"nobody else finds a run that never had an event", given(clockOf, func(e *env, now time.Time) {
 			old, fresh := silentSession("old", now, 0), silentSession("new", now, 0)
 			old.LastEventAt, fresh.LastEventAt = time.Time{}, time.Time{}
 			old.CreatedAt, fresh.CreatedAt = now.Add(-threshold-time.Minute), now.Add(-threshold+time.Minute)
@@ -40,8 +37,7 @@ var stalledRules = []rule{
 			findsOnly(e, "long and silent", "short and silent")
 		})},
 	{"a session with the threshold NoLimit is never stalled",
-		"a host can switch the sweeper off for a session",
-		given(clockOf, func(e *env, now time.Time) {
+		"a host can switch the sweeper off for a session", given(clockOf, func(e *env, now time.Time) {
 			never := withThreshold(silentSession("off", now, 1000*day), watchdog.NoLimit)
 			never.CreatedAt = now.Add(-2000 * day)
 			put(e, never)
@@ -72,8 +68,7 @@ var stalledRules = []rule{
 			findsOnly(e, "60", "50 own", "40", "30 own", "20", "10 own", "1")
 		})},
 	{"a stalled session is returned exactly as its row is",
-		"the cancel compares with the judged row: a row that lost a digit could never be cancelled",
-		func(e *env) {
+		"the cancel compares with the judged row: a row that lost a digit could never be cancelled", func(e *env) {
 			s := silentSession(homeRun, clockOf(e), time.Hour+123_457*time.Microsecond)
 			s.Parent, s.Attempt, s.Threshold = "parent", 7, time.Minute
 			put(e, s)
@@ -155,8 +150,7 @@ const vouched = 1000 * day
 
 var silenceRules = []rule{
 	{"a quiet session is silent as far as its lease vouches for it, and another is not silent",
-		"what is not vouched for may not be written yet",
-		func(e *env) {
+		"what is not vouched for may not be written yet", func(e *env) {
 			inLease(e, nil, []session.Freshness{
 				{Activity: 1, Quiet: true}, {Activity: 1}, {Activity: session.NoActivity, Quiet: true},
 				{Activity: vouched, Quiet: true}, {Activity: vouched + day, Quiet: true},
@@ -167,16 +161,14 @@ var silenceRules = []rule{
 			}
 		}},
 	{"each renewal vouches for more silence",
-		"the row of a silent run is not written, only the lease of its process",
-		func(e *env) {
+		"the row of a silent run is not written, only the lease of its process", func(e *env) {
 			l, s := vouchedFor(e, session.Freshness{Activity: time.Hour, Quiet: true})
 			vouch(e, l, vouched)
 			s.Silence = vouched - time.Hour
 			looksLike(e, s)
 		}},
 	{"a session of a lease is stalled after more than its threshold, to the nanosecond",
-		"exceeded means more than, by the clock of the lease as well",
-		func(e *env) {
+		"exceeded means more than, by the clock of the lease as well", func(e *env) {
 			const long = 500 * day
 			inLease(e, map[string]time.Duration{
 				"run-2": time.Minute, "run-3": time.Minute, "run-4": long, "run-5": long, "run-6": watchdog.NoLimit,
@@ -190,8 +182,7 @@ var silenceRules = []rule{
 			findsYoung(e, "run-0", "run-2", "run-4", "run-7")
 		}},
 	{"a session of a lease that is not quiet is not stalled",
-		"its run had something new a moment ago, which may not be written yet",
-		func(e *env) {
+		"its run had something new a moment ago, which may not be written yet", func(e *env) {
 			inLease(e, nil, []session.Freshness{{Activity: 0}, {Activity: time.Hour, Quiet: true}})
 			findsYoung(e, "run-1")
 		}},
@@ -208,8 +199,7 @@ var silenceRules = []rule{
 			findsOnly(e)
 		})},
 	{"a session of a lease that has not signalled is never stalled",
-		"a run that never signals is alive as long as its process is",
-		func(e *env) {
+		"a run that never signals is alive as long as its process is", func(e *env) {
 			inLease(e, map[string]time.Duration{"run-1": time.Microsecond}, []session.Freshness{
 				{Activity: session.NoActivity}, {Activity: session.NoActivity, Quiet: true},
 			})
@@ -226,8 +216,7 @@ var silenceRules = []rule{
 			findsOnly(e)
 		})},
 	{"a session of a lease is old enough at its minimum age, by the database's clock",
-		"the age is that of the row, and not that of the lease",
-		func(e *env) {
+		"the age is that of the row, and not that of the lease", func(e *env) {
 			beginAt(e, homeLease, vouched)
 			rows := putAround(e, aged)
 			for part := range slices.Chunk(rows, 1000) {
@@ -240,8 +229,7 @@ var silenceRules = []rule{
 			stalledIf(e, rows, oldEnough)
 		}},
 	{"a stalled session of a lease is returned exactly as its row is, with its silence",
-		"a cancel compares with the judged row, and its event says how long the run was silent",
-		func(e *env) {
+		"a cancel compares with the judged row, and its event says how long the run was silent", func(e *env) {
 			_, s := vouchedFor(e,
 				session.Freshness{Activity: time.Hour + 1, Quiet: true, State: []byte(`{"phase":"tests"}`)})
 			equal(findsOne(e), s)

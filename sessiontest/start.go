@@ -12,8 +12,7 @@ import (
 
 var startRules = []rule{
 	{"a cancel can want a start of its run, which is claimed by then",
-		"the sweeper that cancelled the run is about to start it, and may die before it does",
-		func(e *env) {
+		"the sweeper that cancelled the run is about to start it, and may die before it does", func(e *env) {
 			from := clockOf(e)
 			s := toStart(e, "wanted")
 			to := clockOf(e)
@@ -28,8 +27,7 @@ var startRules = []rule{
 			noneDue(e)
 		}},
 	{"sessions that are cancelled together can each want a start",
-		"a page of runs that are to be started again costs one transaction",
-		func(e *env) {
+		"a page of runs that are to be started again costs one transaction", func(e *env) {
 			var rows []session.Session
 			for _, runID := range []string{"batched-1", "batched-2", "batched-3"} {
 				rows = append(rows, attach(e, newSession(runID)))
@@ -42,8 +40,7 @@ var startRules = []rule{
 			wants(e, "batched-3", 1)
 		}},
 	{"no start is wanted after a cancel that does not say so, or that finds an end that is stored",
-		"a run that has ended by itself would be started again",
-		func(e *env) {
+		"a run that has ended by itself would be started again", func(e *env) {
 			s, ended := attach(e, newSession("unwanted")), attach(e, newSession("ended before"))
 			c := cancelOf(ended.RunID)
 			c.StartFor = time.Microsecond
@@ -82,8 +79,7 @@ var startRules = []rule{
 			noneDue(e)
 		})},
 	{"the start that has been due for the longest time is claimed first",
-		"behind others that are tried again and again it would never have its turn",
-		func(e *env) {
+		"behind others that are tried again and again it would never have its turn", func(e *env) {
 			third, first, second := toStart(e, "order-3"), toStart(e, "order-1"), toStart(e, "order-2")
 			for _, s := range []session.Session{first, second, third} {
 				putsOff(e, s, 0, true)
@@ -94,8 +90,7 @@ var startRules = []rule{
 			}
 		}},
 	{"of eight claims at once each takes another start that is due",
-		"several sweepers on several hosts look for starts in the same second",
-		func(e *env) {
+		"several sweepers on several hosts look for starts in the same second", func(e *env) {
 			const starts = 5
 			for i := range starts {
 				dueStart(e, fmt.Sprint("race-", i))
@@ -118,8 +113,7 @@ var startRules = []rule{
 			}
 		}},
 	{"only the latest claim of a start can put it off or give it up",
-		"a sweeper that was stopped for long does not know that another one has taken the start over",
-		func(e *env) {
+		"a sweeper that was stopped for long does not know that another one has taken the start over", func(e *env) {
 			late := dueStart(e, "late")
 			s := late
 			s.Start.Tries = 2
@@ -134,16 +128,14 @@ var startRules = []rule{
 			putsOff(e, s, 2*time.Hour, true)
 		}},
 	{"a start that was given up is not wanted any more",
-		"a run that cannot be started would be tried for ever",
-		given(due("given up"), func(e *env, s session.Session) {
+		"a run that cannot be started would be tried for ever", given(due("given up"), func(e *env, s session.Session) {
 			putsOff(e, s, session.NoMoreStarts, true)
 			wants(e, s.RunID, 0)
 			noneDue(e)
 			putsOff(e, s, 0, false)
 		})},
 	{"the next attempt of a run ends its start",
-		"the run goes on, and would be started beside that",
-		func(e *env) {
+		"the run goes on, and would be started beside that", func(e *env) {
 			before := dueStart(e, "attached")
 			s, c := attach(e, newSession(before.RunID)), cancelOf(before.RunID)
 			c.Events[0].ID = "second cancel"
@@ -156,8 +148,7 @@ var startRules = []rule{
 			putsOff(e, before, 0, false)
 		}},
 	{"a row that cannot be read does not hold up the other starts",
-		"one row that another program wrote would keep all cancelled runs from going on",
-		func(e *env) {
+		"one row that another program wrote would keep all cancelled runs from going on", func(e *env) {
 			contract.Optional[Putter](e)
 			spoilt, s := dueStart(e, "a-spoilt"), dueStart(e, "b-sound")
 			spoil(e, spoilt.RunID)
@@ -168,8 +159,7 @@ var startRules = []rule{
 			noneDue(e)
 		}},
 	{"a call about starts with a done context changes nothing and returns the context's error",
-		"a sweeper that was told nothing was claimed calls no Start, and waits until the claim is over",
-		func(e *env) {
+		"a sweeper that was told nothing was claimed calls no Start, and waits until the claim is over", func(e *env) {
 			s := look(e, dueStart(e, "undone").RunID)
 			withDoneContexts(e, "ClaimStart", func(ctx context.Context) error {
 				return errorOf(e.Store.ClaimStart(ctx, time.Hour))

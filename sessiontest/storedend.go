@@ -9,8 +9,7 @@ import (
 
 var storedEndRules = []rule{
 	{"a cancel whose event is stored already writes down what that says, and nothing else",
-		"a run that was ended by its own limit, and whose host died before it wrote the row, was not idle",
-		func(e *env) {
+		"a run that was ended by its own limit, and whose host died before it wrote the row, was not idle", func(e *env) {
 			for _, own := range ownEnds("cancelled-") {
 				writesDown(e, own, func(s session.Session) {
 					c := cancelOf(s.RunID)
@@ -21,15 +20,13 @@ var storedEndRules = []rule{
 			}
 		}},
 	{"a claim on a session whose end is stored already writes down what that says",
-		"the agents of a run that has ended are not stopped, and the run is not resumed",
-		func(e *env) {
+		"the agents of a run that has ended are not stopped, and the run is not resumed", func(e *env) {
 			for _, own := range ownEnds("claimed-") {
 				writesDown(e, own, func(s session.Session) { claims(e, s, by, session.EndStored) })
 			}
 		}},
 	{"a stored end that appears after the claim is written down by the cancel, with the claim",
-		"the run may end while its agents are stopped",
-		func(e *env) {
+		"the run may end while its agents are stopped", func(e *env) {
 			s, own := claimed(e), ownEnd(homeRun, true)
 			appends(e, own)
 			cancels(e, s, session.EndStored)
@@ -51,8 +48,7 @@ var storedEndRules = []rule{
 			recorded(e, homeRun, "another", "cancel of "+homeRun)
 		})},
 	{"a lease is told of a stored end that is written down",
-		"the run may be live on another host, which has not looked into its events",
-		func(e *env) {
+		"the run may be live on another host, which has not looked into its events", func(e *env) {
 			all := attachEach(e, homeLease, "claimed", "cancelled")
 			appends(e, ownEnd("claimed", true), ownEnd("cancelled", true))
 			claims(e, all[0], by, session.EndStored)

@@ -61,24 +61,20 @@ func refusesEach(flaws []flaw, want error) eventStep {
 
 var batchRules = []eventRule{
 	{"a batch with one invalid event stores nothing",
-		"a cancel and its details are appended together: with half of a batch a run ends without its reason",
-		inTurn(
+		"a cancel and its details are appended together: with half of a batch a run ends without its reason", inTurn(
 			put(numbered("before", 0)),
 			refuses("the second event of three has no ID", nil, numbered("first", 1), numbered("", 2), numbered("last", 3)),
 		)},
 	{"appending no events does nothing",
-		"a caller that collected nothing does not have to check that before it appends",
-		put()},
+		"a caller that collected nothing does not have to check that before it appends", put()},
 	{"a batch may have events of several aggregates",
-		"a run and its layers are recorded in one batch, each under its own ID",
-		inTurn(
+		"a run and its layers are recorded in one batch, each under its own ID", inTurn(
 			put(inAggregate(numbered("1", 1), "x"), inAggregate(numbered("2", 2), "y"), inAggregate(numbered("3", 3), "x")),
 			holdsAt("x", "1", "3"),
 			holdsAt("y", "2"),
 		)},
 	{"a batch of ten thousand events is stored completely",
-		"after an outage a host appends all that it has; the store must get around a limit on parameters",
-		func(e *eventEnv) {
+		"after an outage a host appends all that it has; the store must get around a limit on parameters", func(e *eventEnv) {
 			events := make([]watchdog.Event, 10_000)
 			for i := range events {
 				events[i] = numbered(fmt.Sprintf("event-%05d", i), i)

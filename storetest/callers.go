@@ -58,8 +58,7 @@ var concurrencyRules = []eventRule{
 		"a timer, a poll and other processes fire for one window at one moment: all must report the one stored cancel",
 		func(e *eventEnv) { raceForOneID(fewestRounds, e) }},
 	{"many appends at once are all kept",
-		"many runs share one store; if an append returned nil and was not stored, a cancel is lost",
-		func(e *eventEnv) {
+		"many runs share one store; if an append returned nil and was not stored, a cancel is lost", func(e *eventEnv) {
 			const perCaller = 8
 			want := numberedTo(callers * perCaller)
 			contract.StepsAtOnce(callers, func(caller int) {

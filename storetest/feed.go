@@ -17,8 +17,7 @@ import (
 
 var layerRules = []eventRule{
 	{"layers are the aggregates whose events name exactly this parent, each once and sorted",
-		"a page that shows a run with another run's layers, or without its own, explains the wrong stop",
-		inTurn(
+		"a page that shows a run with another run's layers, or without its own, explains the wrong stop", inTurn(
 			put(family()...),
 			hasLayers("run", "B", "a", "run/step"), hasLayers("RUN", "folded"), hasLayers(`"quo'`, "quoted"),
 			hasLayers("r%", "pattern"), hasLayers("5"), hasLayers("ru"), hasLayers("none"),
@@ -85,15 +84,13 @@ var followRules = []eventRule{
 			receives(e, told, numbered("a", 1), numbered("b", 3))
 		})},
 	{"a follower of one run is told of no other",
-		"the page of a run would show what happened to another one",
-		following(runID, func(e *eventEnv, told tellings) {
+		"the page of a run would show what happened to another one", following(runID, func(e *eventEnv, told tellings) {
 			put(inAggregate(numbered("other", 1), "run-2"), inAggregate(numbered("layer", 2), runID+"/a"),
 				inAggregate(numbered("folded", 3), "RUN-1"), numbered("own", 4))(e)
 			receives(e, told, numbered("own", 4))
 		})},
 	{"a follower is told of runs only",
-		"the host's own aggregates in the same table are nobody's run",
-		following("", func(e *eventEnv, told tellings) {
+		"the host's own aggregates in the same table are nobody's run", following("", func(e *eventEnv, told tellings) {
 			put(ofSession(numbered("host", 1)), numbered("run", 2))(e)
 			receives(e, told, numbered("run", 2))
 		})},
@@ -101,8 +98,7 @@ var followRules = []eventRule{
 		"a page reads the run of each event: with a lock or the only connection held, it would wait for itself",
 		usesStoreWhenTold},
 	{"following ends with its context and leaves no goroutine",
-		"a page that is closed must not cost anything any more",
-		inTurn(endsClean(""), endsClean(runID))},
+		"a page that is closed must not cost anything any more", inTurn(endsClean(""), endsClean(runID))},
 }
 
 type tellings = <-chan watchdog.Event

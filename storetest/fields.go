@@ -12,8 +12,7 @@ import (
 
 var fieldRules = []eventRule{
 	{"every field is read as it was appended",
-		"only the event says why a run ended; a lost or swapped column says something wrong",
-		inTurn(
+		"only the event says why a run ended; a lost or swapped column says something wrong", inTurn(
 			comesBack(watchdog.Event{
 				ID: "full", AggregateType: "runtime_control", AggregateID: "run-full", Type: watchdog.EventResume,
 				Payload: []byte(`{"reason":"on request"}`), Timestamp: noon, ConsensusID: "consensus-1",
@@ -25,8 +24,7 @@ var fieldRules = []eventRule{
 			"lengths count characters, not bytes",
 		inTurn(comesBack(filled("x")), comesBack(filled("é")), comesBack(filled("🜁")))},
 	{"a host's own kinds of event are kept beside ours",
-		"the table is the host's event table: one query answers what happened to a run, whoever wrote it",
-		inTurn(
+		"the table is the host's event table: one query answers what happened to a run, whoever wrote it", inTurn(
 			comesBack(with(numbered("own", 1), func(e *watchdog.Event) {
 				e.AggregateType, e.AggregateID, e.Type = "order", "order-7", "shop.order.placed"
 			})),
@@ -48,15 +46,13 @@ func filled(character string) watchdog.Event {
 
 var timeRules = []eventRule{
 	{"times keep their microseconds",
-		"a window is identified by its start, to the microsecond: a start that lost digits is another window",
-		inTurn(
+		"a window is identified by its start, to the microsecond: a start that lost digits is another window", inTurn(
 			timeBecomes("one", noon.Add(time.Microsecond), noon.Add(time.Microsecond)),
 			timeBecomes("all", noon.Add(999_999*time.Microsecond), noon.Add(999_999*time.Microsecond)),
 			timeBecomes("some", noon.Add(120_300*time.Microsecond), noon.Add(120_300*time.Microsecond)),
 		)},
 	{"times are cut off below the microsecond, not rounded",
-		"the watchdog truncates before it compares; a store that rounds would return a time in the future",
-		inTurn(
+		"the watchdog truncates before it compares; a store that rounds would return a time in the future", inTurn(
 			timeBecomes("up", noon.Add(999), noon),
 			timeBecomes("half", noon.Add(500), noon),
 			timeBecomes("before 1970", before1970.Add(900), before1970),
@@ -65,8 +61,7 @@ var timeRules = []eventRule{
 		"events are compared, printed and sent as they are read: with a local zone one event has two texts on two machines",
 		func(e *eventEnv) { equal("location", roundTrip(e, numbered("a", 1)).Timestamp.Location(), time.UTC) }},
 	{"times of other zones are converted",
-		"a host in another zone means the same moment: a clock time that is not converted moves a deadline by hours",
-		inTurn(
+		"a host in another zone means the same moment: a clock time that is not converted moves a deadline by hours", inTurn(
 			timeBecomes("east", noon.In(time.FixedZone("east", 5*3600+1800)), noon),
 			timeBecomes("west", noon.In(time.FixedZone("west", -11*3600)), noon),
 		)},
@@ -93,14 +88,12 @@ func timeBecomes(name string, appended, want time.Time) eventStep {
 
 var payloadRules = []eventRule{
 	{"numbers in a payload stay exact",
-		"an ID or an amount in a host's payload that is converted to a float comes back as another number",
-		payloadsStay(
+		"an ID or an amount in a host's payload that is converted to a float comes back as another number", payloadsStay(
 			`{"big":9007199254740993,"low":-9223372036854775809,"long":0.1234567890123456789012345,"none":0}`,
 			`{"far":1.5e400,"near":-1.5E-400}`,
 		)},
 	{"text in a payload stays as it is",
-		"notes and reasons are in any language, with characters that mean something in SQL, HTML and shells",
-		payloadsStay(
+		"notes and reasons are in any language, with characters that mean something in SQL, HTML and shells", payloadsStay(
 			`{"says":"<b>&amp; 'it''s' \"quoted\" \\ / \n\t\r 100% ? $1 :x"}`,
 			`{"日本語":"Grüße, 🜁 \u00e9 \ud83d\udc15 e\u0301 \u2028","":"empty key"}`,
 		)},
@@ -115,14 +108,12 @@ var payloadRules = []eventRule{
 		"the payload of an event is a contract with golden files; a store must remove again what it adds for itself",
 		forEach([]string{`{}`, `{"a":1}`, ` { } `, `{"nested":{"event_version":1}}`}, hasNoMoreKeys)},
 	{"a payload keeps an event_version of its own",
-		"the SQL stores add an event_version to payloads: they must not take the host's own for theirs",
-		payloadsStay(
+		"the SQL stores add an event_version to payloads: they must not take the host's own for theirs", payloadsStay(
 			`{"event_version":1}`, `{"a":1,"event_version":1}`, `{"event_version":2,"a":1}`, `{"a":1,"event_version":"1"}`,
 			`{"a":1, "event_version": 1 }`, `{"a":1,"event_version":1}`+"\n", `{"a":1,"event_versio\u006e":1}`,
 		)},
 	{"a payload of a mebibyte fits",
-		"the contract has no limit: a host's event with a large payload must be recorded too",
-		func(e *eventEnv) {
+		"the contract has no limit: a host's event with a large payload must be recorded too", func(e *eventEnv) {
 			payloadsStay(`{"large":"` + strings.Repeat("0123456789abcdef", 1<<16) + `"}`)(e)
 		}},
 }

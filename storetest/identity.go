@@ -13,15 +13,13 @@ var identityRules = []eventRule{
 		"an append whose answer was lost is repeated: the second one must not store the event twice, nor fail",
 		inTurn(put(numbered("a", 1)), put(numbered("a", 1)), holds("a"))},
 	{"of two events with one ID the first is kept, whatever the second says",
-		"two processes that fire for one window report the same stop only if the first event stays unchanged",
-		inTurn(
+		"two processes that fire for one window report the same stop only if the first event stays unchanged", inTurn(
 			put(numbered("a", 1)),
 			put(with(numbered("a", 5), func(e *watchdog.Event) { e.Type, e.ConsensusID = watchdog.EventResume, "c" })),
 			keeps(numbered("a", 1)),
 		)},
 	{"a batch of known and new IDs stores the new ones",
-		"events that failed are appended again with the next ones: the stored ones must not keep the new ones out",
-		inTurn(
+		"events that failed are appended again with the next ones: the stored ones must not keep the new ones out", inTurn(
 			put(numbered("a", 1), numbered("c", 3)),
 			put(numbered("a", 1), numbered("b", 2), numbered("c", 3), numbered("d", 4)),
 			holds("a", "b", "c", "d"),
@@ -55,8 +53,7 @@ var orderRules = []eventRule{
 			isOrdered("d", "c", "b", "a"),
 		)},
 	{"events of one microsecond are ordered by ID, byte by byte",
-		"every reader, with every store and every locale, must compute the same history from the same events",
-		inTurn(
+		"every reader, with every store and every locale, must compute the same history from the same events", inTurn(
 			put(withinMicrosecond("é", "a", "_", "B", "b", "-", "A", "10", "9")...),
 			isOrdered("-", "10", "9", "A", "B", "_", "a", "b", "é"),
 		)},

@@ -21,14 +21,12 @@ var selectionRules = []eventRule{
 		"another program's event of before, such as an extension, would never be read, and the run cancelled",
 		leavesOutWhatIsKnown},
 	{"an ID that another aggregate has is not selected",
-		"a run would take another run's cancel for its own and end",
-		inTurn(
+		"a run would take another run's cancel for its own and end", inTurn(
 			put(numbered("own", 3), inAggregate(numbered("foreign", 1), "run-2"), ofSession(numbered("host", 2))),
 			selects(watchdog.Selection{IDs: []string{"foreign", "own", "host", "nowhere"}}, "own"),
 		)},
 	{"a selection of nothing is empty, and no error",
-		"a caller that looks for no events, or in a new run, must not have to check that before",
-		inTurn(
+		"a caller that looks for no events, or in a new run, must not have to check that before", inTurn(
 			selects(watchdog.Selection{IDs: []string{"a"}, Since: noon, LatestOf: types}),
 			put(numbered("a", 1)),
 			selects(watchdog.Selection{}),

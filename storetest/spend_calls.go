@@ -40,8 +40,7 @@ var spendCallRules = []spendRule{
 			isCharged(slice, requests(48))(e)
 		})},
 	{"many callers at once never exceed the limit, and nothing is lost",
-		"parallel calls that each check and then charge overshoot by their number",
-		eachSpendRace(crowds)},
+		"parallel calls that each check and then charge overshoot by their number", eachSpendRace(crowds)},
 }
 
 // A sliceFlaw makes a valid slice invalid.

@@ -9,8 +9,7 @@ import (
 
 var fitRules = []spendRule{
 	{"what is asked for fits up to the limit, and not with one more",
-		"a cap that is off by one call is exceeded, or cuts off a call that was paid for",
-		inTurn(
+		"a cap that is off by one call is exceeded, or cuts off a call that was paid for", inTurn(
 			gets(asks("a", 30, 60), 30, 30),
 			unfit(asks("b", 31, 60)),
 			gets(asks("b", 30, 60), 30, 60),
@@ -41,14 +40,12 @@ var fitRules = []spendRule{
 			gets(asks("d", 10, 6400), 81, 1279),
 		)},
 	{"of what has no limit a slice is what is asked for",
-		"a share of no limit is a number that nothing was used of",
-		inTurn(
+		"a share of no limit is a number that nothing was used of", inTurn(
 			gets(asks("a", 5, watchdog.NoLimit), 5, 5),
 			gets(asks("b", 1_000_000, watchdog.NoLimit), 1_000_000, 1_000_005),
 		)},
 	{"a sum that is too large for a number stays the largest",
-		"a sum that becomes negative is a limit that is never reached",
-		inTurn(
+		"a sum that becomes negative is a limit that is never reached", inTurn(
 			gets(asks("a", math.MaxInt64-1, watchdog.NoLimit), math.MaxInt64-1, math.MaxInt64-1),
 			gets(asks("b", math.MaxInt64-1, watchdog.NoLimit), math.MaxInt64-1, math.MaxInt64),
 			unfit(asks("c", 5, 60)),
@@ -59,8 +56,7 @@ var fitRules = []spendRule{
 		"it says what was used already: what a provider bills above the admission must count, too",
 		inTurn(gets(forced(asks("a", 200, 60)), 200, 200), gets(forced(asks("b", 7, 6400)), 7, 207))},
 	{"above its limit a kind is granted nothing, and less than nothing never",
-		"a limit that was lowered leaves a negative rest: a share of it would be given to the others",
-		func(e *spendEnv) {
+		"a limit that was lowered leaves a negative rest: a share of it would be given to the others", func(e *spendEnv) {
 			first := take(e, asks("a", 120, 183))
 			fits(first)
 			turn, all := asks("b", 0, 10), first.Charged
@@ -92,8 +88,7 @@ func ofKinds(id string, least, limit watchdog.Totals) watchdog.Slice {
 
 var againRules = []spendRule{
 	{"a slice that is taken again is charged once, and has what was granted then",
-		"a take whose answer was lost is repeated: it must not charge twice, nor be refused because of itself",
-		inTurn(
+		"a take whose answer was lost is repeated: it must not charge twice, nor be refused because of itself", inTurn(
 			gets(asks("a", 25, 60), 25, 25),
 			gets(asks("b", 7, 60), 7, 32),
 			gets(asks("a", 25, 60), 25, 32),
@@ -110,30 +105,26 @@ var againRules = []spendRule{
 
 var returnRules = []spendRule{
 	{"what is given back fits again, and is given back once",
-		"a return whose answer was lost is repeated: giving back twice would be a limit that grows",
-		inTurn(
+		"a return whose answer was lost is repeated: giving back twice would be a limit that grows", inTurn(
 			gets(asks("a", 40, 60), 40, 40),
 			givesBack("a", 30), uses(10),
 			givesBack("a", 30), givesBack("a", 4), uses(10),
 			gets(asks("b", 35, 60), 35, 45),
 		)},
 	{"a return is of its own slice",
-		"two processes of one scope each give back their own rest",
-		inTurn(
+		"two processes of one scope each give back their own rest", inTurn(
 			gets(asks("a", 20, 60), 20, 20), gets(asks("b", 10, 60), 10, 30),
 			givesBack("b", 0), givesBack("a", 20), uses(10),
 		)},
 	{"a return of what no slice has is ErrInvalid",
-		"a caller repeats a return that failed, but not one that can never succeed: errors.Is tells them apart",
-		inTurn(
+		"a caller repeats a return that failed, but not one that can never succeed: errors.Is tells them apart", inTurn(
 			unfit(asks("too much", 50, 10)),
 			forEach([]string{"unknown", "", "too much", "a\x00b", "a\xffb", "'"}, func(id string) spendStep {
 				return fails(fmt.Sprintf("return of slice %q", id), watchdog.ErrInvalid, givesBack(id, 0))
 			}),
 		)},
 	{"no more is given back than was granted, and no less than nothing",
-		"a bug in one host must not lower what the others have used, and a return that was refused can be made right",
-		inTurn(
+		"a bug in one host must not lower what the others have used, and a return that was refused can be made right", inTurn(
 			gets(asks("a", 20, 60), 20, 20),
 			forEach([]watchdog.Totals{
 				{Requests: 21}, {Requests: -1}, {Requests: 5, Turns: 1}, {Cost: -1}, {InputTokens: 1},

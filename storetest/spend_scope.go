@@ -16,15 +16,13 @@ var scopeRules = []spendRule{
 			return gets(inScope(asks("of "+scope, 20, 60), scope), 20, 20)
 		})},
 	{"an ID that was charged to another scope is ErrInvalid, and charges nothing",
-		"two hosts that draw the same ID would both use the one slice",
-		inTurn(
+		"two hosts that draw the same ID would both use the one slice", inTurn(
 			takes(asks("a", 20, 60)),
 			leaves(inScope(asks("", 0, 0), "tenant-2"),
 				fails("take of an ID of another scope", watchdog.ErrInvalid, takes(inScope(asks("a", 20, 60), "tenant-2")))),
 		)},
 	{"a scope has one currency",
-		"a sum of euros and dollars is no limit",
-		inTurn(
+		"a sum of euros and dollars is no limit", inTurn(
 			pays(tenant, "EUR"), paysNot(watchdog.PeriodNone),
 			pays(tenant, "EUR"), pays(tenant, ""),
 			paysNot(watchdog.PeriodNone), paysNot(watchdog.PeriodDay),
@@ -34,8 +32,7 @@ var scopeRules = []spendRule{
 		"a host that begins to limit money uses the scope that it limited requests by",
 		inTurn(pays(tenant, ""), pays(tenant, "EUR"), paysNot(watchdog.PeriodNone))},
 	{"IDs and scopes are kept as they are",
-		"a scope that is cut to fit is another tenant's, and a quote in a name must not end a statement",
-		inTurn(
+		"a scope that is cut to fit is another tenant's, and a quote in a name must not end a statement", inTurn(
 			keepsNames(`'0"; \`, `o'brien "x"; --`), keepsNames(longID("1"), `%_\`), keepsNames(`'2"; \`, "$1 ?1 :a @b"),
 			keepsNames(longID("3"), "é"), keepsNames(`'4"; \`, "e\u0301"),
 			keepsNames(longID("5"), longScope("a")), keepsNames(`'6"; \`, longScope("b")),
@@ -92,8 +89,7 @@ var windowRules = []spendRule{
 			return gets(inPeriod(asks("slice-"+string(period), 20, 60), period), 20, 20)
 		})},
 	{"what is given back is given back in its own window",
-		"a rest of yesterday must not be today's",
-		inTurn(
+		"a rest of yesterday must not be today's", inTurn(
 			gets(asks("for ever", 10, 60), 10, 10),
 			gets(ofDay, 20, 20),
 			givesBack(ofDay.ID, 15),

@@ -12,8 +12,7 @@ import (
 
 var transactionRules = []eventRule{
 	{"an exchange decides with what it selects, and what it decides is stored",
-		"a watchdog decides from the stored events whether its window has ended already",
-		inTurn(
+		"a watchdog decides from the stored events whether its window has ended already", inTurn(
 			put(numbered("old", 0), numbered("b", 2), numbered("a", 1)),
 			decidesFromFirst,
 			holds("old", "a", "b", "c", "d"),
@@ -22,8 +21,7 @@ var transactionRules = []eventRule{
 		"a run and its layers are recorded together: the second decision must see what the first one stored",
 		inTurn(transacts(counting, counting), holds("count-0", "count-1"))},
 	{"a transaction with an invalid event in a later exchange stores nothing, and returns ErrInvalid",
-		"a cancel and the cancels of the layers are one transaction: with half of it a layer would run on",
-		inTurn(
+		"a cancel and the cancels of the layers are one transaction: with half of it a layer would run on", inTurn(
 			put(numbered("before", 0)),
 			transactsInvalid(watchdog.ErrInvalid),
 			holds("before"),
@@ -34,8 +32,7 @@ var transactionRules = []eventRule{
 		"the process that comes second must report the stop that the first one stored, not its own",
 		inTurn(put(numbered("taken", 1), inAggregate(numbered("elsewhere", 2), "run-2")), keptIsStored)},
 	{"transactions of one aggregate do not overlap",
-		"two processes that both find no cancel would both decide one",
-		func(e *eventEnv) {
+		"two processes that both find no cancel would both decide one", func(e *eventEnv) {
 			const deciders, each = 8, 20
 			contract.StepsAtOnce(deciders, func(int) {
 				for range each {
@@ -52,8 +49,7 @@ var transactionRules = []eventRule{
 			holds("before"),
 		)},
 	{"a context that ends during a transaction leaves all of it or nothing",
-		"a run whose layers are cancelled in part has no one reason",
-		endsWhileTransacting},
+		"a run whose layers are cancelled in part has no one reason", endsWhileTransacting},
 }
 
 // A decision is the Decide of an exchange.
