@@ -33,6 +33,69 @@ func revives(method string, which func(judged, there row) bool) fault {
 	})
 }
 
+// misclaims is a fault in the outcome of a claim on the row that there was.
+func misclaims(from, to session.Outcome, which func(c *call, before row) bool) fault {
+	return around("Claim", func(c *call, next func()) {
+		before := c.there()
+		next()
+		setIf(c.outcome == from && which(c, before), &c.outcome, to)
+	})
+}
+
+// stillWarned is a fault in which rows say that a session was warned though that is void.
+func stillWarned(which func(s row) bool) fault {
+	return after("Session", func(c *call) {
+		warned := c.hasEvent(c.runID, watchdog.EventWarning) && c.s.Attempt == 1 && c.s.Status == active
+		setIf(warned && c.s.WarnedAt.IsZero() && which(c.s), &c.s.WarnedAt, c.m.Clock())
+	})
+}
+
+// misjudges is a fault in what sessions are judged by when they are cancelled together.
+func misjudges(change func(c *call, one *batched)) fault {
+	return before("CancelAll", func(c *call) { each(c.all, func(one *batched) { change(c, one) }) })
+}
+
+// boastsTogether is a fault in which the cancel of one of several sessions returns Done.
+func boastsTogether(instead session.Outcome, which func(c *call, s row) bool) fault {
+	return after("CancelAll", func(c *call) {
+		for i, outcome := range c.outcomes {
+			setIf(outcome == instead && which(c, c.all[i].Judged), &c.outcomes[i], done)
+		}
+	})
+}
+
+// cancelsAndThen is a fault in the row of one run after each cancel.
+func cancelsAndThen(runID string, change func(s *row, c *call)) fault {
+	return after("Cancel", func(c *call) {
+		if c.err == nil && c.judged.RunID == runID {
+			c.edit(runID, func(s *row) { change(s, c) })
+		}
+	})
+}
+
+// wantsStart has the row of a run want a start.
+func wantsStart(s *row, c *call) {
+	s.Start = session.WantedStart{Key: c.cancel.Events[0].ID, Tries: 1, Due: s.CreatedAt.Add(time.Hour)}
+}
+
+// claimsStarts is a fault in the rows of the starts that are claimed.
+func claimsStarts(change func(s *row)) fault {
+	return after("ClaimStart", func(c *call) {
+		if change(&c.s); c.err == nil {
+			c.put(c.s)
+		}
+	})
+}
+
+// putsOff is a fault in how the start of one run is put off.
+func putsOff(runID string, change func(c *call, there row)) fault {
+	return before("PutOffStart", func(c *call) {
+		if c.s.RunID == runID {
+			change(c, c.row(runID))
+		}
+	})
+}
+
 var brokenCancels = []broken{
 	{"forgets how often a run was resumed", "a session that has not changed",
 		before("Cancel", func(c *call) { setIf(c.cancel.Resumes == 3, &c.cancel.Resumes, 0) })},
@@ -70,9 +133,6 @@ var brokenCancels = []broken{
 		boasts(func(c *call) bool { return c.there().Attempt == 0 })},
 	{"returns Done for a repeated cancel", "two cancels of one session",
 		boasts(func(c *call) bool { return c.cancel.Reason == "another" })},
-}
-
-var brokenSigns = []broken{
 	{"does not compare the activity", "that was active again", judges("Cancel", func(judged *row, there row) {
 		setIf(there.Lease == judged.Lease, &judged.Activity, there.Activity)
 	})},
@@ -89,18 +149,6 @@ var brokenSigns = []broken{
 		judges("Cancel", func(judged *row, there row) { setIf(judged.Lease == "", &judged.Lease, there.Lease) })},
 	{"warns a run that it does not know", "a run without a row is neither",
 		after("Warn", func(c *call) { setIf(c.err == nil && c.there().Attempt == 0, &c.outcome, done) })},
-}
-
-// misclaims is a fault in the outcome of a claim on the row that there was.
-func misclaims(from, to session.Outcome, which func(c *call, before row) bool) fault {
-	return around("Claim", func(c *call, next func()) {
-		before := c.there()
-		next()
-		setIf(c.outcome == from && which(c, before), &c.outcome, to)
-	})
-}
-
-var brokenClaims = []broken{
 	{"takes a claim for a sign of life", "a claimed session names the pass", after("Claim", func(c *call) {
 		c.edit(c.judged.RunID, func(s *row) {
 			plain := c.outcome == done && s.Lease != "" && s.WarnedAt.IsZero() && !s.Stopped
@@ -120,17 +168,6 @@ var brokenClaims = []broken{
 		before("Claim", func(c *call) { setIf(c.there().Claim == c.claim.By && c.claim.For == 0, &c.claim.For, time.Hour) })},
 	{"claims without a lock", "eight claims at once one",
 		misclaims(session.Taken, done, func(_ *call, before row) bool { return strings.HasPrefix(before.RunID, "race-") })},
-}
-
-// stillWarned is a fault in which rows say that a session was warned though that is void.
-func stillWarned(which func(s row) bool) fault {
-	return after("Session", func(c *call) {
-		warned := c.hasEvent(c.runID, watchdog.EventWarning) && c.s.Attempt == 1 && c.s.Status == active
-		setIf(warned && c.s.WarnedAt.IsZero() && which(c.s), &c.s.WarnedAt, c.m.Clock())
-	})
-}
-
-var brokenWarnings = []broken{
 	{"notes a warning without its events", "a warning is noted with its events",
 		before("Warn", func(c *call) { setIf(c.judged.Lease != "" && len(c.events) == 1, &c.events, nil) })},
 	{"stores the events of a warning one by one", "a warning with an invalid event", after("Warn", func(c *call) {
@@ -148,9 +185,6 @@ var brokenWarnings = []broken{
 	{"takes a warning for a sign of life", "a session that was warned", judges("Claim", func(judged *row, there row) {
 		setIf(there.Activity == 0 && !there.WarnedAt.Equal(judged.WarnedAt), &judged.Attempt, 0)
 	})},
-}
-
-var brokenStops = []broken{
 	{"does not note that a stop failed", "a claim can note",
 		before("Claim", func(c *call) { setIf(strings.HasPrefix(c.judged.RunID, "failed-"), &c.claim.StopFailed, false) })},
 	{"lets a sweeper claim that does not know of the stop", "before its agents were stopped",
@@ -169,9 +203,6 @@ var brokenStops = []broken{
 		return both(before("Claim", func(c *call) { stopped.CompareAndSwap(false, c.claim.Stopped) }),
 			looks(func(s *row) { setIf(stopped.Load() && s.Attempt == 2, &s.Stopped, true) }))()
 	}},
-}
-
-var brokenStoredEnds = []broken{
 	{"appends the other events beside a stored end", "a cancel whose event is stored", after("Cancel", func(c *call) {
 		if c.outcome == endStored {
 			c.err = c.m.Append(c.ctx, c.cancel.Events...)
@@ -193,9 +224,6 @@ var brokenStoredEnds = []broken{
 			setIf(runID == "run-1" && c.row(runID).Claim == "", &runID, "another")
 			return []string{runID}
 		})},
-}
-
-var brokenRaces = []broken{
 	{"stores the events of a cancel that came too late", "eight cancels at once one", after("Cancel", func(c *call) {
 		if c.outcome == changed && strings.HasPrefix(c.cancel.Events[0].ID, "of caller") {
 			c.err = c.m.Append(c.ctx, c.cancel.Events...)
@@ -210,23 +238,6 @@ var brokenRaces = []broken{
 			setIf(late, &s.Reason, c.cancel.Reason)
 		})
 	})},
-}
-
-// misjudges is a fault in what sessions are judged by when they are cancelled together.
-func misjudges(change func(c *call, one *batched)) fault {
-	return before("CancelAll", func(c *call) { each(c.all, func(one *batched) { change(c, one) }) })
-}
-
-// boastsTogether is a fault in which the cancel of one of several sessions returns Done.
-func boastsTogether(instead session.Outcome, which func(c *call, s row) bool) fault {
-	return after("CancelAll", func(c *call) {
-		for i, outcome := range c.outcomes {
-			setIf(outcome == instead && which(c, c.all[i].Judged), &c.outcomes[i], done)
-		}
-	})
-}
-
-var brokenTogether = []broken{
 	{"cancels sessions together for the reason of nobody", "together each have", after("CancelAll", func(c *call) {
 		others := slices.ContainsFunc(c.outcomes, func(o session.Outcome) bool { return o != done })
 		if c.err == nil && !others && c.all[0].Request.By == "pass-1" {
@@ -246,41 +257,6 @@ var brokenTogether = []broken{
 		around("CancelAll", func(c *call, _ func()) { c.cancelEach() })},
 	{"calls a session cancelled that another cancels", "eight that cancel",
 		boastsTogether(changed, func(c *call, s row) bool { return strings.HasPrefix(c.row(s.RunID).Claim, "caller ") })},
-}
-
-// cancelsAndThen is a fault in the row of one run after each cancel.
-func cancelsAndThen(runID string, change func(s *row, c *call)) fault {
-	return after("Cancel", func(c *call) {
-		if c.err == nil && c.judged.RunID == runID {
-			c.edit(runID, func(s *row) { change(s, c) })
-		}
-	})
-}
-
-// wantsStart has the row of a run want a start.
-func wantsStart(s *row, c *call) {
-	s.Start = session.WantedStart{Key: c.cancel.Events[0].ID, Tries: 1, Due: s.CreatedAt.Add(time.Hour)}
-}
-
-// claimsStarts is a fault in the rows of the starts that are claimed.
-func claimsStarts(change func(s *row)) fault {
-	return after("ClaimStart", func(c *call) {
-		if change(&c.s); c.err == nil {
-			c.put(c.s)
-		}
-	})
-}
-
-// putsOff is a fault in how the start of one run is put off.
-func putsOff(runID string, change func(c *call, there row)) fault {
-	return before("PutOffStart", func(c *call) {
-		if c.s.RunID == runID {
-			change(c, c.row(runID))
-		}
-	})
-}
-
-var brokenStarts = []broken{
 	{"does not keep that a start is wanted", "a cancel can want a start",
 		cancelsAndThen("wanted", func(s *row, _ *call) { s.Start = session.WantedStart{} })},
 	{"does not claim the start that a cancel wants", "a cancel can want a start",

@@ -16,6 +16,62 @@ func observes(change func(c *call, l *lease)) fault {
 	return after("ObserveLeases", func(c *call) { each(c.leases, func(l *lease) { change(c, l) }) })
 }
 
+// leaving is a fault in the rows that leave an expired lease.
+func leaving(change func(l lease, before row, s *row)) fault {
+	return around("ExpireLease", func(c *call, next func()) {
+		there, named := c.leaseOf(c.l.ID), c.rowsOf(c.l.ID)
+		if next(); !c.expired || c.err != nil || len(named) > 10 {
+			return
+		}
+		for _, before := range named {
+			c.edit(before.RunID, func(s *row) { change(there, before, s) })
+		}
+	})
+}
+
+// leavesAt is leaving with another time of the last event for some rows.
+func leavesAt(at func(l lease) time.Time, which func(l lease, before row) bool) fault {
+	return leaving(func(l lease, before row, s *row) { setIf(which(l, before), &s.LastEventAt, at(l)) })
+}
+
+// leaseBegan returns the start of a lease, by the clock of the store.
+func leaseBegan(l lease) time.Time { return l.RenewedAt.Add(-l.Clock) }
+
+// forget has a row forget the lease that expired.
+func forget(s *row) { s.Expired = session.ExpiredLease{} }
+
+// forgetting is a fault in the lease that expired of run-1.
+func forgetting(change func(s *row)) fault {
+	return leaving(func(_ lease, _ row, s *row) {
+		if s.RunID == "run-1" {
+			change(s)
+		}
+	})
+}
+
+// forgetsJudged is a fault in which a call about a judged session has it forget the lease that expired.
+func forgetsJudged(method string) fault {
+	return after(method, func(c *call) {
+		if runID := c.judged.RunID; c.err == nil && slices.Contains([]string{"claimed", "warned", "kept"}, runID) {
+			c.edit(runID, forget)
+		}
+	})
+}
+
+// forgetsEnd is a fault in which no lease is told of the ends of a run.
+func forgetsEnd(runID string) fault { return after("Ended", func(c *call) { c.without(runID) }) }
+
+func (c *call) without(runID string) {
+	c.named = slices.DeleteFunc(c.named, func(a attempt) bool { return a.RunID == runID })
+}
+
+// tellsOf is a fault in which leases are told of the first attempt of a run, too.
+func tellsOf(runID string, which func(c *call) bool) fault {
+	return after("Ended", func(c *call) {
+		setIf(which(c), &c.named, append(c.named, attempt{RunID: runID, Attempt: 1}))
+	})
+}
+
 var brokenLeases = []broken{
 	{"keeps the promise of a lease in milliseconds", "a lease is read as it was begun",
 		before("BeginLease", func(c *call) { c.l.Promise = c.l.Promise.Truncate(time.Millisecond) })},
@@ -61,34 +117,9 @@ var brokenLeases = []broken{
 		})()
 	}},
 	{"returns ended sessions of a lease too", "the sessions of a lease", after("LeaseSessions", func(c *call) {
-		if c.row("ended").Status == finished && c.row("second").Attempt == 2 && c.lease == "lease-1" {
-			c.named = append(c.named, attempt{RunID: "ended", Attempt: 1})
-		}
+		ended := c.row("ended").Status == finished && c.row("second").Attempt == 2 && c.lease == "lease-1"
+		setIf(ended, &c.named, append(c.named, attempt{RunID: "ended", Attempt: 1}))
 	})},
-}
-
-// leaving is a fault in the rows that leave an expired lease.
-func leaving(change func(l lease, before row, s *row)) fault {
-	return around("ExpireLease", func(c *call, next func()) {
-		there, named := c.leaseOf(c.l.ID), c.rowsOf(c.l.ID)
-		if next(); !c.expired || c.err != nil || len(named) > 10 {
-			return
-		}
-		for _, before := range named {
-			c.edit(before.RunID, func(s *row) { change(there, before, s) })
-		}
-	})
-}
-
-// leavesAt is leaving with another time of the last event for some rows.
-func leavesAt(at func(l lease) time.Time, which func(l lease, before row) bool) fault {
-	return leaving(func(l lease, before row, s *row) { setIf(which(l, before), &s.LastEventAt, at(l)) })
-}
-
-// leaseBegan returns the start of a lease, by the clock of the store.
-func leaseBegan(l lease) time.Time { return l.RenewedAt.Add(-l.Clock) }
-
-var brokenExpires = []broken{
 	{"expires a lease whatever its beat is", "a lease that was renewed", before("ExpireLease", func(c *call) {
 		there := c.leaseOf(c.l.ID)
 		setIf(!there.Expired, &c.l.Beat, there.Beat)
@@ -150,30 +181,6 @@ var brokenExpires = []broken{
 	{"finds the sessions of an expired lease by what it vouched for", "names an expired", also(func(c *call, s row) bool {
 		return c.q.Limit == 2*session.ExpireBatch && c.leaseOf("lease-1").Expired && strings.HasPrefix(s.RunID, "run-")
 	})},
-}
-
-// forget has a row forget the lease that expired.
-func forget(s *row) { s.Expired = session.ExpiredLease{} }
-
-// forgetting is a fault in the lease that expired of run-1.
-func forgetting(change func(s *row)) fault {
-	return leaving(func(_ lease, _ row, s *row) {
-		if s.RunID == "run-1" {
-			change(s)
-		}
-	})
-}
-
-// forgetsJudged is a fault in which a call about a judged session has it forget the lease that expired.
-func forgetsJudged(method string) fault {
-	return after(method, func(c *call) {
-		if runID := c.judged.RunID; c.err == nil && slices.Contains([]string{"claimed", "warned", "kept"}, runID) {
-			c.edit(runID, forget)
-		}
-	})
-}
-
-var brokenExpired = []broken{
 	{"remembers no lease that expired", "a session that left an expired lease", forgetting(forget)},
 	{"remembers only the name of a lease that expired", "a session that left an expired lease",
 		forgetting(func(s *row) { s.Expired.Looks = 0 })},
@@ -197,25 +204,6 @@ var brokenExpired = []broken{
 	{"forgets the lease that expired when a session is warned", "keeps the lease that expired", forgetsJudged("Warn")},
 	{"forgets the lease that expired when a session is cancelled", "keeps the lease that expired",
 		forgetsJudged("Cancel")},
-}
-
-// forgetsEnd is a fault in which no lease is told of the ends of a run.
-func forgetsEnd(runID string) fault { return after("Ended", func(c *call) { c.without(runID) }) }
-
-func (c *call) without(runID string) {
-	c.named = slices.DeleteFunc(c.named, func(a attempt) bool { return a.RunID == runID })
-}
-
-// tellsOf is a fault in which leases are told of the first attempt of a run, too.
-func tellsOf(runID string, which func(c *call) bool) fault {
-	return after("Ended", func(c *call) {
-		if which(c) {
-			c.named = append(c.named, attempt{RunID: runID, Attempt: 1})
-		}
-	})
-}
-
-var brokenEnded = []broken{
 	{"forgets what it has told", "a lease is told of a session",
 		after("Ended", func(c *call) { _, _ = c.m.Ended(c.ctx, c.lease, c.named) })},
 	{"never forgets", "a lease is told once more",

@@ -16,12 +16,50 @@ func ignoresContext(method string) fault {
 	return before(method, func(c *call) { c.ctx = context.WithoutCancel(c.ctx) })
 }
 
-var brokenContexts = []broken{
-	{"ignores the context of an end", "a write with a done context", ignoresContext("End")},
-	{"ignores the context of a read", "a read with a done context", ignoresContext("History")},
+// lists is a fault in the sessions of some lists.
+func lists(which func(q listQuery) bool, change func(c *call)) fault {
+	return after("List", func(c *call) {
+		if which(c.list) {
+			change(c)
+		}
+	})
 }
 
-var brokenHistories = []broken{
+// listsNone is a fault in which some lists are empty.
+func listsNone(which func(c *call) bool) fault {
+	return after("List", func(c *call) { setIf(which(c), &c.listed.Sessions, nil) })
+}
+
+// asks is a fault in a query of a list.
+func asks(change func(q *listQuery)) fault {
+	return before("List", func(c *call) { change(&c.list) })
+}
+
+// notifies is a fault in what a listener is told.
+func notifies(of func(c *call, runID string) []string) fault {
+	return before("Listen", func(c *call) {
+		tell := c.tell
+		c.tell = func(runID string) {
+			for _, told := range of(c, runID) {
+				tell(told)
+			}
+		}
+	})
+}
+
+// tellsBefore is a fault in which a listener is told of one more run before it is told of another.
+func tellsBefore(runID, more string) fault {
+	return notifies(func(_ *call, told string) []string {
+		if told == runID {
+			return []string{more, told}
+		}
+		return []string{told}
+	})
+}
+
+var brokenLists = []broken{
+	{"ignores the context of an end", "a write with a done context", ignoresContext("End")},
+	{"ignores the context of a read", "a read with a done context", ignoresContext("History")},
 	{"looks for a reason anywhere in the payload", "by their reasons", after("History", func(c *call) {
 		if c.history.By == session.ByReason && len(c.counts) == 2 {
 			setIf(c.counts[0].Key == "hold_exceeded", &c.counts[0].Key, "reason")
@@ -47,28 +85,6 @@ var brokenHistories = []broken{
 	})},
 	{"takes no rows for an error", "a period without cancels",
 		after("History", func(c *call) { setIf(len(c.counts) == 0 && c.err == nil, &c.err, errNoRows) })},
-}
-
-// lists is a fault in the sessions of some lists.
-func lists(which func(q listQuery) bool, change func(c *call)) fault {
-	return after("List", func(c *call) {
-		if which(c.list) {
-			change(c)
-		}
-	})
-}
-
-// listsNone is a fault in which some lists are empty.
-func listsNone(which func(c *call) bool) fault {
-	return after("List", func(c *call) { setIf(which(c), &c.listed.Sessions, nil) })
-}
-
-// asks is a fault in a query of a list.
-func asks(change func(q *listQuery)) fault {
-	return before("List", func(c *call) { change(&c.list) })
-}
-
-var brokenLists = []broken{
 	{"takes each complete session for one whose command failed", "whose command failed",
 		asks(func(q *listQuery) { setIf(q.Reason == session.ReasonFailed, &q.Reason, "complete") })},
 	{"lists the oldest session first", "listed in the order",
@@ -91,31 +107,6 @@ var brokenLists = []broken{
 	{"begins again where it does not know where to go on", "a limit of less than 1",
 		asks(func(q *listQuery) { setIf(q.After == "yesterday", &q.After, "") })},
 	{"ignores the context of a list", "a list with a done context", ignoresContext("List")},
-}
-
-// notifies is a fault in what a listener is told.
-func notifies(of func(c *call, runID string) []string) fault {
-	return before("Listen", func(c *call) {
-		tell := c.tell
-		c.tell = func(runID string) {
-			for _, told := range of(c, runID) {
-				tell(told)
-			}
-		}
-	})
-}
-
-// tellsBefore is a fault in which a listener is told of one more run before it is told of another.
-func tellsBefore(runID, more string) fault {
-	return notifies(func(_ *call, told string) []string {
-		if told == runID {
-			return []string{more, told}
-		}
-		return []string{told}
-	})
-}
-
-var brokenListens = []broken{
 	{"notifies of one cancel at most", "a listener is notified of each cancel", func() alteration {
 		var notified atomic.Bool
 		return notifies(func(_ *call, runID string) []string {

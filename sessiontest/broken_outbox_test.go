@@ -61,7 +61,7 @@ func delaysClaimed(pause time.Duration, wants func(c *call, n *notice) bool) fau
 	})
 }
 
-var brokenOutboxes = []broken{
+var brokenOutbox = []broken{
 	{"tells nobody of what was completed", "whoever stores it", losesNotice("cancel of completed")},
 	{"tells nobody of what a sweeper cancelled", "whoever stores it", losesNotice("cancel of cancelled")},
 	{"tells nobody of what a transaction decided", "decided in a transaction", losesNotice("cancel of decided")},
@@ -137,9 +137,7 @@ var brokenOutboxes = []broken{
 		delaysClaimed(0, func(_ *call, n *notice) bool { return n.ID == "alert-3-7" && n.Tries == 1 })},
 	{"loses a notice that many want", "eight that claim at once", losesNotice("alert-3-7")},
 	{"has a notice twice that two put", "eight that put", after("ClaimNotices", func(c *call) {
-		if c.most == 100 && len(c.notices) == 10 {
-			c.notices = append(c.notices, c.notices[0])
-		}
+		setIf(c.most == 100 && len(c.notices) == 10, &c.notices, append(c.notices, c.notices[:min(1, len(c.notices))]...))
 	})},
 	{"forgets how often it was claimed", "eight that claim, delay",
 		claimsEach(func(_ *call, n *notice) { setIf(strings.HasPrefix(n.ID, "try-"), &n.Tries, 1) })},

@@ -26,78 +26,8 @@ func attaches(change func(before, s row, after *row)) fault {
 	})
 }
 
-var brokenAttaches = []broken{
-	{"creates a row in the past", "a new run gets an active row", attaches(func(before, _ row, after *row) {
-		first := before.Attempt == 0 && after.RunID == "run-1" && after.Parent == ""
-		setIf(first, &after.CreatedAt, after.CreatedAt.Add(-time.Second))
-	})},
-	{"returns the new row as the old one too", "before the first attach",
-		after("Attach", func(c *call) { setIf(c.before.Attempt == 0, &c.before, c.after) })},
-	{"swaps two attempts", "again counts the attempt", after("Attach", func(c *call) {
-		plain := c.before.Lease == "" && c.s.Lease == "" && c.s.Attempt == 0 && c.before.Status == active
-		setIf(plain && (c.after.Attempt == 2 || c.after.Attempt == 3), &c.after.Attempt, 5-c.after.Attempt)
-	})},
-	{"returns the row that it wrote as the one that was", "again returns the row",
-		after("Attach", func(c *call) { setIf(c.before.Attempt > 0, &c.before, c.after) })},
-	{"keeps the reason of the attempt before", "again makes an ended session active",
-		attaches(func(before, _ row, after *row) { after.Reason = before.Reason })},
-	{"replaces the row", "again keeps the creation time", attaches(func(_, _ row, after *row) { after.Resumes = 0 })},
-	{"keeps the host of the first attempt", "again sets parent",
-		attaches(func(before, _ row, after *row) { setIf(before.Attempt > 0, &after.Host, before.Host) })},
-	{"has room for three attempts", "callers that attach",
-		attaches(func(_, s row, after *row) { setIf(s.Attempt == 0, &after.Attempt, min(after.Attempt, 3)) })},
-}
-
-var brokenTakeovers = []broken{
-	{"keeps the activity of the attempt before", "attaching under a lease", attaches(func(before, _ row, after *row) {
-		setIf(before.Lease == after.Lease && before.Activity == time.Hour, &after.Activity, before.Activity)
-	})},
-	{"keeps the state of the attempt before", "again clears the lease",
-		attaches(func(before, s row, after *row) { setIf(s.State == nil, &after.State, before.State) })},
-	{"keeps that a stop failed", "again clears that",
-		attaches(func(before, _ row, after *row) { after.StopFailed = before.StopFailed })},
-	{"counts its own attempts", "makes a lost row again", attaches(func(before, s row, after *row) {
-		setIf(s.RunID == "run-1" && before.Attempt < s.Attempt, &after.Attempt, before.Attempt+1)
-	})},
-	{"takes a run back", "row, or is over", before("Attach", func(c *call) { setIf(c.s.Attempt == 2, &c.s.Attempt, 0) })},
-	{"does not count takeovers", "a lease is told of an attempt", forgetsEnd("lost")},
-	{"notifies of each attach", "notified of each takeover", tellsBefore("taken over", "new")},
-	{"keeps the numbers of a state as floats", "a state is read", looks(func(s *row) {
-		s.State = bytes.Replace(s.State, []byte("12345678901234567890.125"), []byte("12345678901234567000"), 1)
-	})},
-}
-
 // looks is a fault in the rows that are read.
 func looks(change func(s *row)) fault { return after("Session", func(c *call) { change(&c.s) }) }
-
-var brokenRows = []broken{
-	{"keeps a threshold in milliseconds", "a row is read",
-		looks(func(s *row) {
-			setIf(s.Threshold != watchdog.NoLimit, &s.Threshold, s.Threshold.Truncate(time.Millisecond))
-		})},
-	{"keeps thresholds in seconds", "a threshold of NoLimit", looks(func(s *row) {
-		none := s.Threshold == watchdog.NoLimit && s.Parent+s.Host == ""
-		setIf(none, &s.Threshold, s.Threshold.Truncate(time.Second))
-	})},
-	{"returns the zone of its server", "times are read in UTC",
-		looks(func(s *row) { s.CreatedAt = s.CreatedAt.In(time.FixedZone("server", 3600)) })},
-	{"reads the clock time of any zone as UTC", "the start of a window", before("Attach", func(c *call) {
-		_, offset := c.s.StartedAt.Zone()
-		c.s.StartedAt = c.s.StartedAt.Add(time.Duration(offset) * time.Second)
-	})},
-	{"returns another error than ErrNotFound", "no row is not found",
-		after("Session", func(c *call) { setIf(errors.Is(c.err, session.ErrNotFound), &c.err, errNoRows) })},
-	{"reads an invalid time as the year 1", "an unreadable row is an error that",
-		after("Session", func(c *call) { setIf(errors.Is(c.err, session.ErrUnreadable), &c.err, nil) })},
-	{"writes to a row before it reads it", "to attach to an unreadable row", after("Attach", func(c *call) {
-		if errors.Is(c.err, session.ErrUnreadable) {
-			c.s.Attempt, c.s.Status = 2, active
-			c.put(c.s)
-		}
-	})},
-	{"folds the case of run IDs", "every character of a run ID",
-		before("Session", func(c *call) { c.runID = strings.Replace(c.runID, "RUN", "run", 1) })},
-}
 
 // errNoRows is an error of a database that does not say what a caller wants to know.
 var errNoRows = errors.New("sql: no rows in result set")
@@ -128,7 +58,73 @@ func forces(which func(s row, f freshness) bool) fault {
 	})
 }
 
-var brokenFreshens = []broken{
+// ends is a fault in the arguments of End.
+func ends(change func(c *call, e *ending)) fault {
+	return before("End", func(c *call) { each(c.ends, func(e *ending) { change(c, e) }) })
+}
+
+var brokenRows = []broken{
+	{"creates a row in the past", "a new run gets an active row", attaches(func(before, _ row, after *row) {
+		first := before.Attempt == 0 && after.RunID == "run-1" && after.Parent == ""
+		setIf(first, &after.CreatedAt, after.CreatedAt.Add(-time.Second))
+	})},
+	{"returns the new row as the old one too", "before the first attach",
+		after("Attach", func(c *call) { setIf(c.before.Attempt == 0, &c.before, c.after) })},
+	{"swaps two attempts", "again counts the attempt", after("Attach", func(c *call) {
+		plain := c.before.Lease == "" && c.s.Lease == "" && c.s.Attempt == 0 && c.before.Status == active
+		setIf(plain && (c.after.Attempt == 2 || c.after.Attempt == 3), &c.after.Attempt, 5-c.after.Attempt)
+	})},
+	{"returns the row that it wrote as the one that was", "again returns the row",
+		after("Attach", func(c *call) { setIf(c.before.Attempt > 0, &c.before, c.after) })},
+	{"keeps the reason of the attempt before", "again makes an ended session active",
+		attaches(func(before, _ row, after *row) { after.Reason = before.Reason })},
+	{"replaces the row", "again keeps the creation time", attaches(func(_, _ row, after *row) { after.Resumes = 0 })},
+	{"keeps the host of the first attempt", "again sets parent",
+		attaches(func(before, _ row, after *row) { setIf(before.Attempt > 0, &after.Host, before.Host) })},
+	{"has room for three attempts", "callers that attach",
+		attaches(func(_, s row, after *row) { setIf(s.Attempt == 0, &after.Attempt, min(after.Attempt, 3)) })},
+	{"keeps the activity of the attempt before", "attaching under a lease", attaches(func(before, _ row, after *row) {
+		setIf(before.Lease == after.Lease && before.Activity == time.Hour, &after.Activity, before.Activity)
+	})},
+	{"keeps the state of the attempt before", "again clears the lease",
+		attaches(func(before, s row, after *row) { setIf(s.State == nil, &after.State, before.State) })},
+	{"keeps that a stop failed", "again clears that",
+		attaches(func(before, _ row, after *row) { after.StopFailed = before.StopFailed })},
+	{"counts its own attempts", "makes a lost row again", attaches(func(before, s row, after *row) {
+		setIf(s.RunID == "run-1" && before.Attempt < s.Attempt, &after.Attempt, before.Attempt+1)
+	})},
+	{"takes a run back", "row, or is over", before("Attach", func(c *call) { setIf(c.s.Attempt == 2, &c.s.Attempt, 0) })},
+	{"does not count takeovers", "a lease is told of an attempt", forgetsEnd("lost")},
+	{"notifies of each attach", "notified of each takeover", tellsBefore("taken over", "new")},
+	{"keeps the numbers of a state as floats", "a state is read", looks(func(s *row) {
+		s.State = bytes.Replace(s.State, []byte("12345678901234567890.125"), []byte("12345678901234567000"), 1)
+	})},
+	{"keeps a threshold in milliseconds", "a row is read",
+		looks(func(s *row) {
+			setIf(s.Threshold != watchdog.NoLimit, &s.Threshold, s.Threshold.Truncate(time.Millisecond))
+		})},
+	{"keeps thresholds in seconds", "a threshold of NoLimit", looks(func(s *row) {
+		none := s.Threshold == watchdog.NoLimit && s.Parent+s.Host == ""
+		setIf(none, &s.Threshold, s.Threshold.Truncate(time.Second))
+	})},
+	{"returns the zone of its server", "times are read in UTC",
+		looks(func(s *row) { s.CreatedAt = s.CreatedAt.In(time.FixedZone("server", 3600)) })},
+	{"reads the clock time of any zone as UTC", "the start of a window", before("Attach", func(c *call) {
+		_, offset := c.s.StartedAt.Zone()
+		c.s.StartedAt = c.s.StartedAt.Add(time.Duration(offset) * time.Second)
+	})},
+	{"returns another error than ErrNotFound", "no row is not found",
+		after("Session", func(c *call) { setIf(errors.Is(c.err, session.ErrNotFound), &c.err, errNoRows) })},
+	{"reads an invalid time as the year 1", "an unreadable row is an error that",
+		after("Session", func(c *call) { setIf(errors.Is(c.err, session.ErrUnreadable), &c.err, nil) })},
+	{"writes to a row before it reads it", "to attach to an unreadable row", after("Attach", func(c *call) {
+		if errors.Is(c.err, session.ErrUnreadable) {
+			c.s.Attempt, c.s.Status = 2, active
+			c.put(c.s)
+		}
+	})},
+	{"folds the case of run IDs", "every character of a run ID",
+		before("Session", func(c *call) { c.runID = strings.Replace(c.runID, "RUN", "run", 1) })},
 	{"cuts activities to microseconds", "an activity is read",
 		freshens(func(_ row, f *freshness) { setIf(f.Activity > 1, &f.Activity, f.Activity.Truncate(time.Microsecond)) })},
 	{"writes earlier activities as well", "never takes an activity back", forces(func(s row, f freshness) bool {
@@ -158,14 +154,6 @@ var brokenFreshens = []broken{
 		freshens(func(_ row, f *freshness) { f.RunID = strings.ReplaceAll(f.RunID, "'", "") })},
 	{"cannot write an empty list", "freshening nothing",
 		fails("Freshen", errors.New("syntax error near )"), func(c *call) bool { return len(c.fresh) == 0 })},
-}
-
-// ends is a fault in the arguments of End.
-func ends(change func(c *call, e *ending)) fault {
-	return before("End", func(c *call) { each(c.ends, func(e *ending) { change(c, e) }) })
-}
-
-var brokenEnds = []broken{
 	{"forgets the reason", "attempt ends", ends(func(_ *call, e *ending) { setIf(e.Status == cancelled, &e.Reason, "") })},
 	{"drops the state of an end", "an end writes the state",
 		ends(func(_ *call, e *ending) { setIf(strings.HasPrefix(e.RunID, "with"), &e.State, nil) })},

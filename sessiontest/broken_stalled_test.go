@@ -31,9 +31,8 @@ func misses(which func(c *call, s row) bool) fault {
 // finds is a fault in which a session is found that is not stalled. It is not found by those who ask for the time.
 func finds(runID string, which func(s row) bool) fault {
 	return after("Stalled", func(c *call) {
-		if s := c.row(runID); which(s) && c.q.Threshold != watchdog.NoLimit {
-			c.page.Sessions = append(c.page.Sessions, s)
-		}
+		s := c.row(runID)
+		setIf(which(s) && c.q.Threshold != watchdog.NoLimit, &c.page.Sessions, append(c.page.Sessions, s))
 	})
 }
 
@@ -55,6 +54,14 @@ func pages(which func(c *call) bool, change func(s *row)) fault {
 		if which(c) {
 			each(c.page.Sessions, change)
 		}
+	})
+}
+
+// hidesOneTime is a fault in which a session with such a threshold is found only on the first page, if it fell silent
+// in the first microsecond of its lease.
+func hidesOneTime(own time.Duration) fault {
+	return misses(func(c *call, s row) bool {
+		return c.q.After != "" && s.Lease != "" && s.Threshold == own && s.Activity == time.Microsecond
 	})
 }
 
@@ -81,9 +88,6 @@ var brokenStalled = []broken{
 		pages(func(*call) bool { return true }, func(s *row) { s.Parent = "" })},
 	{"fails if it cannot read a row", "is reported, is not stalled",
 		after("Stalled", func(c *call) { c.err = errors.Join(append(c.page.Unreadable, c.err)...) })},
-}
-
-var brokenPages = []broken{
 	{"continues after the time and not after the session", "pages follow each other", after("Stalled", func(c *call) {
 		at, _, found := strings.Cut(c.page.Next, " ")
 		setIf(found && c.q.Limit == 5 && strings.HasPrefix(c.page.Sessions[0].RunID, "run "), &c.page.Next, at+" \U0010ffff")
@@ -105,9 +109,6 @@ var brokenPages = []broken{
 	{"returns the time only with sessions", "a page without a session", after("Stalled", func(c *call) {
 		setIf(len(c.page.Sessions) == 0 && c.q.Threshold != watchdog.NoLimit, &c.page.Now, time.Time{})
 	})},
-}
-
-var brokenSilences = []broken{
 	{"measures a silence from the start of the lease", "a quiet session is silent",
 		looks(func(s *row) {
 			setIf(s.Lease != "" && s.Activity == noActivity && s.RunID == "run-2", &s.Silence, vouched)
@@ -146,17 +147,6 @@ var brokenSilences = []broken{
 		})},
 	{"hides sessions that fell silent with the last of a page", "with the query's threshold", hidesOneTime(0)},
 	{"hides sessions of one threshold that fell silent with the last of a page", "of their own", hidesOneTime(time.Hour)},
-}
-
-// hidesOneTime is a fault in which a session with such a threshold is found only on the first page, if it fell silent
-// in the first microsecond of its lease.
-func hidesOneTime(own time.Duration) fault {
-	return misses(func(c *call, s row) bool {
-		return c.q.After != "" && s.Lease != "" && s.Threshold == own && s.Activity == time.Microsecond
-	})
-}
-
-var brokenBehinds = []broken{
 	{"keeps the rows that are behind after they are written", "a renewal writes the rows",
 		before("RenewLease", func(c *call) { setIf(len(c.l.Behind) == 0, &c.l.Behind, c.leaseOf(c.l.ID).Behind) })},
 	{"takes the rows that are behind from any renewal", "rows that are behind are", before("RenewLease", func(c *call) {
@@ -174,9 +164,6 @@ var brokenBehinds = []broken{
 		before("Warn", func(c *call) { c.judged.Silence = 0 })},
 	{"does not look at the lease again before it cancels", "names since it was found",
 		before("Cancel", func(c *call) { setIf(c.judged.Allowance == 0, &c.judged.Silence, 0) })},
-}
-
-var brokenAllowances = []broken{
 	{"shows what is beside an allowance", "an allowance is read",
 		looks(func(s *row) { setIf(s.Allowance > allowed, &s.Threshold, s.Allowance) })},
 	{"keeps an allowance that there is no more", "an allowance ends", looks(func(s *row) {

@@ -36,7 +36,7 @@ type call struct {
 	m      *memory
 	err    error
 
-	events   []event // that are appended, read or selected
+	events   []event // that are appended, read, selected or decided
 	kind, id string
 	s        selection
 	all      []*exchange

@@ -24,7 +24,41 @@ func selectsMore(from func(s selection) (kind, id string)) fault {
 	})
 }
 
-var selectionFaults = []broken{
+// decides is a fault in what exchanges decide.
+func decides(change func(c *call, selected []event, decided *[]event)) fault {
+	return before("Transact", func(c *call) {
+		for _, x := range c.all {
+			decide := x.Decide
+			x.Decide = func(selected []event) []event {
+				decided := decide(selected)
+				change(c, selected, &decided)
+				return decided
+			}
+		}
+	})
+}
+
+// layers is a fault in the layers that are found.
+func layers(change func(c *call)) fault { return after("Layers", change) }
+
+// tells is a fault in what a follower is told.
+func tells(tell func(c *call, e event, told func(event))) fault {
+	return before("Follow", func(c *call) {
+		told := c.tell
+		c.tell = func(e event) { tell(c, e, told) }
+	})
+}
+
+// tellsFirst is a fault in which a follower is told of more before it is told of an event.
+func tellsFirst(more func(c *call, e event) []event) fault {
+	return tells(func(c *call, e event, told func(event)) {
+		for _, one := range append(more(c, e), e) {
+			told(one)
+		}
+	})
+}
+
+var ableFaults = []broken{
 	{"selects from after Since on", "a selection has its IDs",
 		asksFor(func(s *selection) {
 			setIf(!s.Since.IsZero() && len(s.IDs) > 0, &s.Since, s.Since.Add(time.Microsecond))
@@ -37,11 +71,8 @@ var selectionFaults = []broken{
 			c.events = slices.Insert(c.events, twice, c.events[twice])
 		}
 	})},
-	{"takes no more than one ID", "a selection has its IDs", asksFor(func(s *selection) {
-		if len(s.IDs) > 1 && s.IDs[0] != "foreign" {
-			s.IDs = s.IDs[:1]
-		}
-	})},
+	{"takes no more than one ID", "a selection has its IDs",
+		asksFor(func(s *selection) { setIf(len(s.IDs) > 1 && s.IDs[0] != "foreign", &s.IDs, s.IDs[:min(1, len(s.IDs))]) })},
 	{"appends the IDs after the others", "a selection has its IDs", after("Select", func(c *call) {
 		named := func(e event) bool { return slices.Contains(c.s.IDs, e.ID) }
 		others := slices.DeleteFunc(slices.Clone(c.events), named)
@@ -84,32 +115,13 @@ var selectionFaults = []broken{
 	{"selects the latest without Since", "a selection of nothing",
 		asksFor(func(s *selection) { setIf(s.Since.IsZero() && len(s.LatestOf) > 0, &s.Since, time.Unix(0, 0)) })},
 	{"ignores the context of a select", "a select with a done context", ignoresContext("Select")},
-}
-
-// decides is a fault in what exchanges decide.
-func decides(change func(c *call, selected, decided []event) []event) fault {
-	return before("Transact", func(c *call) { c.redecide(change) })
-}
-
-// redecide has exchanges change what they decide.
-func (c *call) redecide(change func(c *call, selected, decided []event) []event) {
-	for _, x := range c.all {
-		decide := x.Decide
-		x.Decide = func(selected []event) []event { return change(c, selected, decide(selected)) }
-	}
-}
-
-var transactionFaults = []broken{
 	{"decides with the whole aggregate", "an exchange decides", before("Transact", func(c *call) {
 		for _, x := range c.all {
 			x.Since = x.Since.AddDate(-1, 0, 0)
 		}
 	})},
-	{"stores only the first of the events", "an exchange decides", decides(func(_ *call, _, decided []event) []event {
-		if len(decided) == 2 && decided[0].ID == "d" {
-			return decided[:1]
-		}
-		return decided
+	{"stores only the first of the events", "an exchange decides", decides(func(_ *call, _ []event, all *[]event) {
+		setIf(len(*all) == 2 && (*all)[0].ID == "d", all, (*all)[:min(1, len(*all))])
 	})},
 	{"selects for all exchanges before it appends", "in their order", before("Transact", func(c *call) {
 		for _, x := range c.all[min(1, len(c.all)):] {
@@ -130,17 +142,11 @@ var transactionFaults = []broken{
 			fails("Append", nil, func(*call) bool { return undone.Load() }))()
 	}},
 	{"returns what was decided, and not what is stored", "Kept is what is stored",
-		around("Transact", func(c *call, next func()) {
-			var decided [][]event
-			c.redecide(func(_ *call, _, events []event) []event {
-				decided = append(decided, events)
-				return events
-			})
-			next()
-			for i := range decided {
-				c.all[i].Kept = decided[i]
+		both(decides(func(c *call, _ []event, decided *[]event) { c.events = *decided }), after("Transact", func(c *call) {
+			for _, x := range c.all {
+				x.Kept = c.events
 			}
-		})},
+		}))},
 	{"returns only what is new", "Kept is what is stored", around("Transact", func(c *call, next func()) {
 		before := c.ofRun()
 		next()
@@ -151,34 +157,16 @@ var transactionFaults = []broken{
 		}
 	})},
 	{"now and then decides with what another transaction has just changed", "transactions of one aggregate",
-		decides(func(_ *call, selected, decided []event) []event {
-			if len(selected) == 40 && len(decided) == 1 {
-				decided[0].ID = selected[39].ID
+		decides(func(_ *call, selected []event, decided *[]event) {
+			if len(selected) == 40 && len(*decided) == 1 {
+				(*decided)[0].ID = selected[39].ID
 			}
-			return decided
 		})},
 	{"ignores the context of a transaction", "a transaction with a done context", ignoresContext("Transact")},
 	{"stores and then returns the context's error", "a transaction with a done context", looksAtContextLate("Transact")},
 	{"commits what it has when the context ends", "a context that ends during",
 		both(after("Transact", func(c *call) { c.err = errors.Join(c.err, c.ctx.Err()) }),
-			decides(func(c *call, _, decided []event) []event {
-				setIf(c.ctx.Err() != nil, &decided, nil)
-				return decided
-			}))},
-}
-
-// layers is a fault in the layers that are found.
-func layers(change func(c *call)) fault { return after("Layers", change) }
-
-// tells is a fault in what a follower is told.
-func tells(tell func(c *call, e event, told func(event))) fault {
-	return before("Follow", func(c *call) {
-		told := c.tell
-		c.tell = func(e event) { tell(c, e, told) }
-	})
-}
-
-var feedFaults = []broken{
+			decides(func(c *call, _ []event, decided *[]event) { setIf(c.ctx.Err() != nil, decided, nil) }))},
 	{"lists layers in the order in which they came", "layers are the aggregates",
 		layers(func(c *call) { slices.Reverse(c.layers) })},
 	{"lists a layer for each of its events", "layers are the aggregates", layers(func(c *call) {
@@ -198,16 +186,11 @@ var feedFaults = []broken{
 		}
 	})},
 	{"ignores the context of a query for layers", "a query for layers with a done context", ignoresContext("Layers")},
-	{"tells of an event again", "a follower of all runs", tells(func(_ *call, e event, told func(event)) {
-		if told(e); e.AggregateID == "run-2" {
-			told(e)
-		}
+	{"tells of an event again", "a follower of all runs", tellsFirst(func(_ *call, e event) []event {
+		return slices.DeleteFunc([]event{e}, func(e event) bool { return e.AggregateID != "run-2" })
 	})},
-	{"tells of what was stored before", "a follower of all runs", tells(func(c *call, e event, told func(event)) {
-		if before := c.ofRun(); before[0].ID == "before" {
-			told(before[0])
-		}
-		told(e)
+	{"tells of what was stored before", "a follower of all runs", tellsFirst(func(c *call, _ event) []event {
+		return slices.DeleteFunc(c.ofRun(), func(e event) bool { return e.ID != "before" })
 	})},
 	{"tells of events without their payloads", "a transaction stores", tells(func(_ *call, e event, told func(event)) {
 		setIf(e.ID == "b" && e.AggregateID == "run-1", &e.Payload, []byte("{}"))
@@ -221,12 +204,8 @@ var feedFaults = []broken{
 			}
 		}
 	})},
-	{"tells of the host's aggregates", "told of runs only", tells(func(c *call, e event, told func(event)) {
-		for _, host := range c.stored("session", "run-1") {
-			told(host)
-		}
-		told(e)
-	})},
+	{"tells of the host's aggregates", "told of runs only",
+		tellsFirst(func(c *call, _ event) []event { return c.stored("session", "run-1") })},
 	{"holds its only connection while it tells", "may use the store", func() alteration {
 		var telling atomic.Bool
 		return both(tells(func(_ *call, e event, told func(event)) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -38,16 +39,84 @@ func writesKeys[V any](change func(keys map[string]V)) fault {
 	})
 }
 
-var fieldFaults = []broken{
+// beside returns the events that are stored in the aggregate of the first one.
+func (c *call) beside() []event { return c.stored(c.events[0].AggregateType, c.events[0].AggregateID) }
+
+// overlay changes what a store reads from its Memory.
+type overlay struct {
+	mu       sync.Mutex
+	appended map[string][]event // by ID
+	replaced map[string]event
+	added    []event
+}
+
+// overlaid is a fault in some appends of a single event whose ID is taken.
+func overlaid(which func(o *overlay, first, again event) bool, do func(o *overlay, again event) error) fault {
+	return func() alteration {
+		o := &overlay{appended: map[string][]event{}, replaced: map[string]event{}}
+		return both(around("Append", func(c *call, next func()) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			if next(); c.err != nil || len(c.events) != 1 {
+				return
+			}
+			e := c.events[0]
+			e.Payload = slices.Clone(e.Payload)
+			all := append(o.appended[e.ID], e)
+			if o.appended[e.ID] = all; len(all) > 1 && which(o, all[0], e) {
+				c.err = do(o, e)
+			}
+		}), around("Read", o.read))()
+	}
+}
+
+func (o *overlay) read(c *call, next func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	next()
+	each(c.events, func(e *event) {
+		other, replaced := o.replaced[e.ID]
+		setIf(replaced, e, other)
+	})
+	for _, e := range o.added {
+		setIf(e.AggregateType == c.kind && e.AggregateID == c.id, &c.events, append(c.events, e))
+	}
+}
+
+// isBusy reports whether an ID was appended more than twice.
+func (o *overlay) isBusy(_, again event) bool { return len(o.appended[again.ID]) > 2 }
+
+// isOther reports whether the first event is another.
+func (o *overlay) isOther(first, again event) bool { return first.Type != again.Type }
+
+// isSame reports whether an event is the first, at whatever time.
+func (o *overlay) isSame(first, again event) bool {
+	again.Timestamp = first.Timestamp
+	return reflect.DeepEqual(first, again)
+}
+
+// isElsewhere reports whether the first event is of another aggregate.
+func (o *overlay) isElsewhere(first, again event) bool { return first.AggregateID != again.AggregateID }
+
+func (o *overlay) refuse(event) error { return errOwn }
+
+func (o *overlay) replace(e event) error {
+	o.replaced[e.ID] = e
+	return nil
+}
+
+func (o *overlay) add(e event) error {
+	o.added = append(o.added, e)
+	return nil
+}
+
+var eventFaults = []broken{
 	{"drops the consensus ID", "every field",
 		writes(func(e *event) { e.ConsensusID = strings.TrimSuffix(e.ConsensusID, "consensus-1") })},
 	{"counts bytes instead of characters", "a text as long as",
 		refuses(watchdog.ErrInvalid, func(e event) bool { return len(e.AggregateID) > watchdog.MaxAggregateID })},
-	{"cuts the last character of a full column", "a text as long as", writes(func(e *event) {
-		if len(e.Type) == watchdog.MaxEventType {
-			e.Type = e.Type[:watchdog.MaxEventType-1]
-		}
-	})},
+	{"cuts the last character of a full column", "a text as long as",
+		writes(func(e *event) { setIf(len(e.Type) == watchdog.MaxEventType, &e.Type, e.Type[:max(len(e.Type)-1, 0)]) })},
 	{"hides kinds of event that it does not know", "a host's own kinds", after("Read", func(c *call) {
 		c.events = slices.DeleteFunc(c.events, func(e event) bool {
 			return strings.Contains(e.Type, ".") && !strings.HasPrefix(e.Type, "runtime.watchdog.")
@@ -96,11 +165,8 @@ var fieldFaults = []broken{
 		writesKeys(func(keys map[string]json.RawMessage) { delete(keys, "event_version") })},
 	{"has a limit of 64 KiB", "a payload of a mebibyte",
 		refuses(errOwn, func(e event) bool { return len(e.Payload) > 1<<16 })},
-}
-
-// The flaws of concurrency do not depend on timing: these stores count, and fail at the third append of an ID and at
-// the eleventh of an aggregate.
-var batchFaults = []broken{
+	// The flaws of concurrency do not depend on timing: these stores count, and fail at the third append of an ID and at
+	// the eleventh of an aggregate.
 	{"stores a batch one by one until one fails", "a batch with one invalid event", before("Append", func(c *call) {
 		invalid := slices.IndexFunc(c.events, func(e event) bool { return e.Validate() != nil })
 		_ = c.m.Append(context.Background(), c.events[:max(invalid, 0)]...)
@@ -110,21 +176,9 @@ var batchFaults = []broken{
 		before("Append", func(c *call) { each(c.events, func(e *event) { e.AggregateID = c.events[0].AggregateID }) })},
 	{"has a limit of parameters per statement", "a batch of ten thousand",
 		fails("Append", errOwn, func(c *call) bool { return len(c.events)*7 > 65_535 })},
-	{"stores an event again when it is the same", "an event appended again", adds(func(first, again event) bool {
-		return string(first.Payload) == string(again.Payload) && first.Type == again.Type &&
-			first.AggregateID == again.AggregateID
-	})},
-	{"keeps the last", "of two events with one ID", overlaid(func(o *overlay, first, again event) error {
-		if first.Type != again.Type {
-			o.replaced[again.ID] = again
-		}
-		return nil
-	})},
-	{"refuses an ID when the event is another", "of two events with one ID",
-		overlaid(func(_ *overlay, first, again event) (err error) {
-			setIf(first.Type != again.Type, &err, errOwn)
-			return err
-		})},
+	{"stores an event again when it is the same", "an event appended again", overlaid((*overlay).isSame, (*overlay).add)},
+	{"keeps the last", "of two events with one ID", overlaid((*overlay).isOther, (*overlay).replace)},
+	{"refuses an ID when the event is another", "of two events with one", overlaid((*overlay).isOther, (*overlay).refuse)},
 	{"takes a batch with a known ID for stored", "a batch of known and new IDs", drops(func(c *call) bool {
 		return len(c.events) > 1 && slices.ContainsFunc(c.beside(), func(stored event) bool {
 			return slices.ContainsFunc(c.events, func(e event) bool { return e.ID == stored.ID })
@@ -136,84 +190,14 @@ var batchFaults = []broken{
 		each(c.events, func(e *event) { seen[e.ID] = true })
 		return len(seen) < len(c.events)
 	})},
-	{"has an ID per aggregate", "stored in one aggregate",
-		adds(func(first, again event) bool { return first.AggregateID != again.AggregateID })},
+	{"has an ID per aggregate", "stored in one aggregate", overlaid((*overlay).isElsewhere, (*overlay).add)},
 	{"folds the case of IDs", "IDs that differ in case are different events", drops(func(c *call) bool {
 		return len(c.events) == 1 && slices.ContainsFunc(c.beside(), func(e event) bool {
 			return e.ID != c.events[0].ID && strings.EqualFold(e.ID, c.events[0].ID)
 		})
 	})},
-	{"fails calls while it is busy", "one ID appended by many", overlaid(func(o *overlay, _, again event) (err error) {
-		setIf(o.count[again.ID] > 2, &err, errOwn)
-		return err
-	})},
-	{"checks the ID and then writes, without a lock", "appended by many", overlaid(func(o *overlay, _, again event) error {
-		if o.count[again.ID] > 2 {
-			o.replaced[again.ID] = again
-		}
-		return nil
-	})},
+	{"fails calls while it is busy", "one ID appended by many", overlaid((*overlay).isBusy, (*overlay).refuse)},
+	{"checks the ID and then writes, without a lock", "appended by many", overlaid((*overlay).isBusy, (*overlay).replace)},
 	{"loses appends while it is busy", "many appends at once",
 		drops(func(c *call) bool { return len(c.events) == 1 && len(c.beside()) >= 10 })},
-}
-
-// beside returns the events that are stored in the aggregate of the first one.
-func (c *call) beside() []event { return c.stored(c.events[0].AggregateType, c.events[0].AggregateID) }
-
-// overlay changes what a store reads from its Memory.
-type overlay struct {
-	mu       sync.Mutex
-	first    map[string]event
-	count    map[string]int
-	replaced map[string]event
-	added    []event
-}
-
-// overlaid is a fault in appends of a single event whose ID is taken.
-func overlaid(again func(o *overlay, first, again event) error) fault {
-	return func() alteration {
-		o := &overlay{first: map[string]event{}, count: map[string]int{}, replaced: map[string]event{}}
-		return both(around("Append", func(c *call, next func()) { o.append(c, next, again) }), around("Read", o.read))()
-	}
-}
-
-// adds is a fault in which some events are stored again.
-func adds(which func(first, again event) bool) fault {
-	return overlaid(func(o *overlay, first, again event) error {
-		if which(first, again) {
-			o.added = append(o.added, again)
-		}
-		return nil
-	})
-}
-
-func (o *overlay) append(c *call, next func(), again func(o *overlay, first, again event) error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if next(); c.err != nil || len(c.events) != 1 {
-		return
-	}
-	e := c.events[0]
-	e.Payload = slices.Clone(e.Payload)
-	o.count[e.ID]++
-	if first, taken := o.first[e.ID]; taken {
-		c.err = again(o, first, e)
-		return
-	}
-	o.first[e.ID] = e
-}
-
-func (o *overlay) read(c *call, next func()) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	next()
-	each(c.events, func(e *event) {
-		other, replaced := o.replaced[e.ID]
-		setIf(replaced, e, other)
-	})
-	for _, e := range o.added {
-		if e.AggregateType == c.kind && e.AggregateID == c.id {
-			c.events = append(c.events, e)
-		}
-	}
 }

@@ -17,12 +17,89 @@ func sorts(compare func(a, b event) int) fault {
 	return after("Read", func(c *call) { slices.SortFunc(c.events, compare) })
 }
 
+// remembers is a fault in which a store keeps what it has read.
+func remembers(read func(kept *sync.Map, c *call)) fault {
+	return func() alteration {
+		var kept sync.Map
+		return after("Read", func(c *call) {
+			if c.err == nil {
+				read(&kept, c)
+			}
+		})()
+	}
+}
+
+// A note is what a store keeps of an event with a new ID.
+type note struct {
+	event
+	position int // in its batch
+}
+
+// notes is a fault in which a store keeps notes, and reads with them.
+func notes(read func(of func(e event) note, c *call)) fault {
+	return func() alteration {
+		var notes sync.Map
+		of := func(e event) note {
+			kept, _ := notes.Load(e.ID)
+			return kept.(note)
+		}
+		return both(before("Append", func(c *call) {
+			for position, e := range c.events {
+				notes.LoadOrStore(e.ID, note{e, position})
+			}
+		}), after("Read", func(c *call) { read(of, c) }))()
+	}
+}
+
+// sortsBy is a fault in which a store orders by time and then by a key.
+func sortsBy(key func(n note) int) fault {
+	return notes(func(of func(e event) note, c *call) {
+		slices.SortFunc(c.events, func(a, b event) int {
+			return cmp.Or(a.Timestamp.Compare(b.Timestamp), cmp.Compare(key(of(a)), key(of(b))))
+		})
+	})
+}
+
+// withPayloads returns copies of the events with other payloads.
+func withPayloads(events []event, payload func(e event) json.RawMessage) []event {
+	events = slices.Clone(events)
+	each(events, func(e *event) { e.Payload = payload(*e) })
+	return events
+}
+
+func ownPayload(e event) json.RawMessage { return slices.Clone(e.Payload) }
+
+type aggregate struct{ kind, id string }
+
+func matchingID(match func(asked, stored string) bool) fault {
+	return matching(func(asked, stored aggregate) bool {
+		return asked.kind == stored.kind && match(asked.id, stored.id)
+	})
+}
+
+// matching is a fault in which the events of all matching aggregates are read.
+func matching(match func(asked, stored aggregate) bool) fault {
+	return func() alteration {
+		var aggregates sync.Map
+		return both(before("Append", func(c *call) {
+			each(c.events, func(e *event) { aggregates.Store(aggregate{e.AggregateType, e.AggregateID}, true) })
+		}), around("Read", func(c *call, _ func()) {
+			for stored := range aggregates.Range {
+				if s := stored.(aggregate); match(aggregate{c.kind, c.id}, s) {
+					c.events = append(c.events, c.stored(s.kind, s.id)...)
+				}
+			}
+			slices.SortFunc(c.events, watchdog.Event.Compare)
+			c.err = c.ctx.Err()
+		}))()
+	}
+}
+
 var readFaults = []broken{
 	{"orders by ID", "ordered by time", sorts(func(a, b event) int { return cmp.Compare(a.ID, b.ID) })},
-	{"leaves events of one time in the order they came", "ordered by ID",
-		sortsBy(func(_ event, position int) int { return position })},
+	{"leaves events of one time in the order they came", "ordered by ID", sortsBy(func(n note) int { return n.position })},
 	{"orders before it cuts off nanoseconds", "ordered by ID",
-		sortsBy(func(e event, _ int) int { return e.Timestamp.Nanosecond() })},
+		sortsBy(func(n note) int { return n.Timestamp.Nanosecond() })},
 	{"orders without regard to case", "ordered by ID", sorts(func(a, b event) int {
 		return cmp.Or(a.Timestamp.Compare(b.Timestamp), cmp.Compare(strings.ToLower(a.ID), strings.ToLower(b.ID)))
 	})},
@@ -66,81 +143,7 @@ var readFaults = []broken{
 		})
 	})},
 	{"keeps the appended payload without a copy", "what was appended belongs",
-		notes(func(e event, _ int) any { return e.Payload }, func(of func(id string) any, c *call) {
-			c.events = withPayloads(c.events, func(e event) json.RawMessage {
-				return slices.Clone(of(e.ID).(json.RawMessage))
-			})
+		notes(func(of func(e event) note, c *call) {
+			c.events = withPayloads(c.events, func(e event) json.RawMessage { return ownPayload(of(e).event) })
 		})},
-}
-
-// remembers is a fault in which a store keeps what it has read.
-func remembers(read func(kept *sync.Map, c *call)) fault {
-	return func() alteration {
-		var kept sync.Map
-		return after("Read", func(c *call) {
-			if c.err == nil {
-				read(&kept, c)
-			}
-		})()
-	}
-}
-
-// notes is a fault in which a store keeps something of each event with a new ID, and reads with it.
-func notes(note func(e event, position int) any, read func(of func(id string) any, c *call)) fault {
-	return func() alteration {
-		var notes sync.Map
-		of := func(id string) any {
-			kept, _ := notes.Load(id)
-			return kept
-		}
-		return both(before("Append", func(c *call) {
-			for position, e := range c.events {
-				notes.LoadOrStore(e.ID, note(e, position))
-			}
-		}), after("Read", func(c *call) { read(of, c) }))()
-	}
-}
-
-// sortsBy is a fault in which a store orders by time and then by a key of the event and its position in the batch.
-func sortsBy(key func(e event, position int) int) fault {
-	return notes(func(e event, position int) any { return key(e, position) }, func(of func(id string) any, c *call) {
-		slices.SortFunc(c.events, func(a, b event) int {
-			return cmp.Or(a.Timestamp.Compare(b.Timestamp), cmp.Compare(of(a.ID).(int), of(b.ID).(int)))
-		})
-	})
-}
-
-// withPayloads returns copies of the events with other payloads.
-func withPayloads(events []event, payload func(e event) json.RawMessage) []event {
-	events = slices.Clone(events)
-	each(events, func(e *event) { e.Payload = payload(*e) })
-	return events
-}
-
-func ownPayload(e event) json.RawMessage { return slices.Clone(e.Payload) }
-
-type aggregate struct{ kind, id string }
-
-func matchingID(match func(asked, stored string) bool) fault {
-	return matching(func(asked, stored aggregate) bool {
-		return asked.kind == stored.kind && match(asked.id, stored.id)
-	})
-}
-
-// matching is a fault in which the events of all matching aggregates are read.
-func matching(match func(asked, stored aggregate) bool) fault {
-	return func() alteration {
-		var aggregates sync.Map
-		return both(before("Append", func(c *call) {
-			each(c.events, func(e *event) { aggregates.Store(aggregate{e.AggregateType, e.AggregateID}, true) })
-		}), around("Read", func(c *call, _ func()) {
-			for stored := range aggregates.Range {
-				if s := stored.(aggregate); match(aggregate{c.kind, c.id}, s) {
-					c.events = append(c.events, c.stored(s.kind, s.id)...)
-				}
-			}
-			slices.SortFunc(c.events, watchdog.Event.Compare)
-			c.err = c.ctx.Err()
-		}))()
-	}
 }

@@ -41,7 +41,72 @@ func reaches(least, limit, charged int64) bool {
 	return least > 0 && limit < watchdog.NoLimit && charged+least == limit
 }
 
-var fitFaults = []broken{
+// chargesAgain is a fault in which a slice that is taken again is charged once more.
+func chargesAgain(which func(c *call) bool, at func(c *call) page, more func(e *entry) totals) fault {
+	return before("take again", func(c *call) {
+		if which(c) {
+			c.l.charged[at(c)] = c.l.charged[at(c)].Add(more(c.e))
+		}
+	})
+}
+
+// answers is a fault in the answer to a slice that was taken before.
+func answers(change func(c *call)) fault { return after("take again", change) }
+
+func ownPage(c *call) page { return c.e.at }
+
+func granted(e *entry) totals { return e.granted }
+
+// beforeReturn is a fault in what happens before a slice gives something back.
+func beforeReturn(do func(c *call)) fault { return before("give back", do) }
+
+// answersReturn is a fault in which some returns give nothing back.
+func answersReturn(err error, which func(c *call) bool) fault { return fails("give back", err, which) }
+
+// unknown is a fault in the answer to a return of what no slice has.
+func unknown(err error) fault {
+	return after("Return", func(c *call) { setIf(c.e == nil, &c.err, err) })
+}
+
+// finds is a fault in where a slice is charged.
+func finds(change func(c *call)) fault { return after("find", change) }
+
+// chargesTo is a fault in which another scope is charged.
+func chargesTo(scope func(scope string) string) fault {
+	return finds(func(c *call) { c.at.scope = scope(c.at.scope) })
+}
+
+// currencies is a fault in the currency of a scope. It is a late one if the scope had none at first.
+func currencies(change func(c *call, late bool)) fault {
+	return func() alteration {
+		late := map[string]bool{}
+		return after("agree", func(c *call) {
+			scope := c.slice.Scope
+			late[scope] = late[scope] || c.known == "" && c.slice.Currency == "" && c.slice.Least.Cost > 0
+			change(c, late[scope])
+		})()
+	}
+}
+
+// names is a fault in the names of windows.
+func names(name func(c *call) string) fault {
+	return after("name", func(c *call) { c.window = name(c) })
+}
+
+// hasPeriod reports whether a slice has this period.
+func (c *call) hasPeriod(period watchdog.Period) bool { return c.slice.Period == period }
+
+// validates is a fault in which something else is validated.
+func validates(change func(s *slice)) fault {
+	return before("validate", func(c *call) { change(&c.slice) })
+}
+
+// hidesContext is a fault in which a method has an error of its own for a context that is done.
+func hidesContext(method string) fault {
+	return fails(method, errOwn, func(c *call) bool { return c.ctx.Err() != nil })
+}
+
+var spendFaults = []broken{
 	{"refuses what reaches the limit", "fits up to the limit", grants(func(c *call) {
 		least, limit := c.slice.Least, c.slice.Limit
 		input := reaches(least.InputTokens, limit.InputTokens, c.charged.InputTokens)
@@ -86,25 +151,6 @@ var fitFaults = []broken{
 	{"charges a share of a negative rest", "above its limit",
 		grantsRequests(func(c *call) bool { return c.fits && c.rest() < 0 && c.slice.Least.Requests == 0 },
 			func(c *call) int64 { return c.rest() / 64 })},
-}
-
-// chargesAgain is a fault in which a slice that is taken again is charged once more.
-func chargesAgain(which func(c *call) bool, at func(c *call) page, more func(e *entry) totals) fault {
-	return before("take again", func(c *call) {
-		if which(c) {
-			c.l.charged[at(c)] = c.l.charged[at(c)].Add(more(c.e))
-		}
-	})
-}
-
-// answers is a fault in the answer to a slice that was taken before.
-func answers(change func(c *call)) fault { return after("take again", change) }
-
-func ownPage(c *call) page { return c.e.at }
-
-func granted(e *entry) totals { return e.granted }
-
-var againFaults = []broken{
 	{"charges a slice again", "taken again is charged once", chargesAgain(func(c *call) bool {
 		return c.e.granted.Requests == 25 && !c.e.back && c.e.scope == c.slice.Scope
 	}, ownPage, granted)},
@@ -128,20 +174,6 @@ var againFaults = []broken{
 			c.l.meet(c.slice.ID)
 		}
 	})},
-}
-
-// beforeReturn is a fault in what happens before a slice gives something back.
-func beforeReturn(do func(c *call)) fault { return before("give back", do) }
-
-// answersReturn is a fault in which some returns give nothing back.
-func answersReturn(err error, which func(c *call) bool) fault { return fails("give back", err, which) }
-
-// unknown is a fault in the answer to a return of what no slice has.
-func unknown(err error) fault {
-	return after("Return", func(c *call) { setIf(c.e == nil, &c.err, err) })
-}
-
-var returnFaults = []broken{
 	{"gives back each time", "what is given back fits again",
 		beforeReturn(func(c *call) { setIf(c.e.granted.Requests == 40, &c.e.back, false) })},
 	{"fails when a slice is returned again", "what is given back fits again",
@@ -168,29 +200,6 @@ var returnFaults = []broken{
 		answersReturn(errOwn, func(c *call) bool { return c.unused.Requests < 0 })},
 	{"looks up whether a slice was returned before it writes that", returnTogether,
 		before("discharge", func(c *call) { c.l.meet(c.e.scope) })},
-}
-
-// finds is a fault in where a slice is charged.
-func finds(change func(c *call)) fault { return after("find", change) }
-
-// chargesTo is a fault in which another scope is charged.
-func chargesTo(scope func(scope string) string) fault {
-	return finds(func(c *call) { c.at.scope = scope(c.at.scope) })
-}
-
-// currencies is a fault in the currency of a scope. It is a late one if the scope had none at first.
-func currencies(change func(c *call, late bool)) fault {
-	return func() alteration {
-		late := map[string]bool{}
-		return after("agree", func(c *call) {
-			scope := c.slice.Scope
-			late[scope] = late[scope] || c.known == "" && c.slice.Currency == "" && c.slice.Least.Cost > 0
-			change(c, late[scope])
-		})()
-	}
-}
-
-var scopeFaults = []broken{
 	{"does not tell scopes apart by case", "scopes are charged apart", chargesTo(strings.ToLower)},
 	{"drops the blanks at the end of a scope", "scopes are charged apart", chargesTo(strings.TrimSpace)},
 	{"lets two scopes share a slice", "charged to another scope",
@@ -206,9 +215,8 @@ var scopeFaults = []broken{
 	{"has one currency for all scopes", "a scope has one currency", finds(func(c *call) { c.account = "" })},
 	{"has a currency for each window", "has one currency", finds(func(c *call) { c.account += string(c.slice.Period) })},
 	{"takes no currency for one", "a scope has one currency", currencies(func(c *call, _ bool) {
-		if c.known != "" && c.slice.Currency == "" && c.slice.Least.Requests == 0 {
-			c.err = fmt.Errorf("%w slice: no currency", watchdog.ErrInvalid)
-		}
+		none := c.known != "" && c.slice.Currency == "" && c.slice.Least.Requests == 0
+		setIf(none, &c.err, fmt.Errorf("%w slice: no currency", watchdog.ErrInvalid))
 	})},
 	{"has an error of its own for another currency", "a scope has one currency",
 		currencies(func(c *call, late bool) { setIf(!late, &c.err, own(c.err)) })},
@@ -222,17 +230,6 @@ var scopeFaults = []broken{
 		validates(func(s *slice) { setIf(strings.Contains(s.Scope, "'"), &s.Scope, "") })},
 	{"does not tell IDs apart by case", "IDs that differ in case are different slices",
 		before("look up", func(c *call) { setIf(len(c.slice.ID) == 2, &c.slice.ID, strings.ToLower(c.slice.ID)) })},
-}
-
-// names is a fault in the names of windows.
-func names(name func(c *call) string) fault {
-	return after("name", func(c *call) { c.window = name(c) })
-}
-
-// hasPeriod reports whether a slice has this period.
-func (c *call) hasPeriod(period watchdog.Period) bool { return c.slice.Period == period }
-
-var windowFaults = []broken{
 	{"has a window for each slice", "slices of one period",
 		finds(func(c *call) { setIf(!c.hasPeriod(watchdog.PeriodNone), &c.at.window, c.slice.ID) })},
 	{"has windows without an end", "slices of one period", finds(func(c *call) { c.ends = time.Time{} })},
@@ -253,19 +250,6 @@ var windowFaults = []broken{
 	{"names no window of what does not fit", "a grant names",
 		after("name", func(c *call) { setIf(!c.fits, &c.window, "") })},
 	{"names no window when it is asked again", "a grant names", answers(func(c *call) { c.grant.Window = "" })},
-}
-
-// validates is a fault in which something else is validated.
-func validates(change func(s *slice)) fault {
-	return before("validate", func(c *call) { change(&c.slice) })
-}
-
-// hidesContext is a fault in which a method has an error of its own for a context that is done.
-func hidesContext(method string) fault {
-	return fails(method, errOwn, func(c *call) bool { return c.ctx.Err() != nil })
-}
-
-var spendCallFaults = []broken{
 	{"does not look at a slice's ID", "an invalid slice", validates(func(s *slice) { s.ID = "a" })},
 	{"does not look at a slice's scope", "an invalid slice", validates(func(s *slice) { s.Scope = "a" })},
 	{"does not look at a slice's zone", "an invalid slice", validates(func(s *slice) { s.Zone = "" })},

@@ -143,8 +143,6 @@ func (l *ledger) giveBack(c *call) {
 	}
 }
 
-func (l *ledger) Close() error { return l.does("Close", &call{}, func() {}) }
-
 // meet unlocks the ledger until another caller comes to the same place, or a while has passed: two callers that could
 // meet do.
 func (l *ledger) meet(place string) {

@@ -1,10 +1,8 @@
 package storetest_test
 
 import (
-	"errors"
 	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -50,13 +48,12 @@ func TestBrokenSpendStores(t *testing.T) {
 var sound = before("", func(*call) {})
 
 func brokenEvents() []contracttest.Broken[watchdog.EventStore] {
-	return append(contracttest.Stores(plain, fieldFaults, batchFaults, readFaults),
-		contracttest.Stores(able, selectionFaults, transactionFaults, feedFaults)...)
+	return append(contracttest.Stores(plain, eventFaults, readFaults),
+		contracttest.Stores(able, ableFaults)...)
 }
 
 func brokenSpends() []contracttest.Broken[watchdog.SpendStore] {
-	return contracttest.Stores(spending,
-		fitFaults, againFaults, returnFaults, scopeFaults, windowFaults, spendCallFaults)
+	return contracttest.Stores(spending, spendFaults)
 }
 
 func testEvents(open func(fault) watchdog.EventStore, f fault) error {
@@ -104,15 +101,6 @@ func TestDurablePlace(t *testing.T) {
 	}
 }
 
-func TestHangingStore(t *testing.T) {
-	defer contract.SetTimeout(20 * time.Millisecond)()
-	release := make(chan struct{})
-	defer close(release)
-	err := testEvents(plain, before("Read", func(*call) { <-release }))
-	require.ErrorContains(t, err, "an aggregate without events is empty, and no error: ")
-	assert.ErrorContains(t, err, "did not return within")
-}
-
 // A follower that is not told is found when the time of the check is over.
 func TestMissedEvents(t *testing.T) {
 	defer contract.SetTimeout(200 * time.Millisecond)()
@@ -121,31 +109,10 @@ func TestMissedEvents(t *testing.T) {
 	require.ErrorContains(t, err, "a follower is told of what a transaction stores: ")
 }
 
-func TestOpenAndCloseErrors(t *testing.T) {
-	flaw := errors.New("no such place")
-	require.ErrorIs(t, storetest.Test(func() (watchdog.EventStore, error) { return nil, flaw }), flaw)
-	require.ErrorIs(t, storetest.TestSpend(func() (watchdog.SpendStore, error) { return nil, flaw }), flaw)
-	require.ErrorIs(t, storetest.TestDurable(func() func() (watchdog.EventStore, error) {
-		return func() (watchdog.EventStore, error) { return nil, flaw }
-	}), flaw)
-
-	unclosed := after("Close", func(c *call) { c.err = flaw })
-	err := testEvents(able, unclosed)
-	require.ErrorIs(t, err, flaw)
-	assert.Equal(t, len(storetest.EventRules()), strings.Count(err.Error(), "why it matters: "))
-	err = testSpend(unclosed)
-	require.ErrorIs(t, err, flaw)
-	assert.Equal(t, len(storetest.SpendRules()), strings.Count(err.Error(), "why it matters: "))
-}
-
 // A store whose answers are lost while it is busy keeps the rules: a host tries again under the same ID.
 func TestBusySpendStore(t *testing.T) {
 	var calls, inside, lost atomic.Int64
 	busy := func(c *call, next func()) {
-		if c.Method() != "Take" && c.Method() != "Return" {
-			next()
-			return
-		}
 		others := inside.Add(1) - 1
 		defer inside.Add(-1)
 		next()
@@ -155,7 +122,7 @@ func TestBusySpendStore(t *testing.T) {
 			c.err = errOwn
 		}
 	}
-	require.NoError(t, testSpend(func() alteration { return busy }))
+	require.NoError(t, testSpend(both(around("Take", busy), around("Return", busy))))
 	assert.Positive(t, lost.Load())
 }
 
@@ -164,7 +131,7 @@ func TestRunFailure(t *testing.T) {
 		storetest.Run(t, func(*testing.T) watchdog.EventStore { return brokenEvents()[0].Open() })
 		storetest.RunDurable(t, func(*testing.T) func() (watchdog.EventStore, error) { return placeFaults[0].Open() })
 		storetest.RunSpend(t, func(*testing.T) watchdog.SpendStore { return brokenSpends()[0].Open() })
-	}, contracttest.RuleOf(t, storetest.EventRules(), fieldFaults[0].Breaks).Name,
+	}, contracttest.RuleOf(t, storetest.EventRules(), eventFaults[0].Breaks).Name,
 		contracttest.RuleOf(t, storetest.DurableRules(), placeFaults[0].Breaks).Name,
-		contracttest.RuleOf(t, storetest.SpendRules(), fitFaults[0].Breaks).Name)
+		contracttest.RuleOf(t, storetest.SpendRules(), spendFaults[0].Breaks).Name)
 }

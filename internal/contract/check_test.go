@@ -14,7 +14,10 @@ import (
 	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
-var errClose = errors.New("disk full")
+var (
+	errOpen  = errors.New("no such place")
+	errClose = errors.New("disk full")
+)
 
 type store struct{ closed bool }
 
@@ -72,4 +75,5 @@ func TestTest(t *testing.T) {
 		})
 	require.ErrorIs(t, err, flaw)
 	assert.Equal(t, []string{"broken", "it matters"}, broken, "what cannot be checked is not broken")
+	require.ErrorIs(t, contract.Test(rules, func() (io.Closer, error) { return nil, errOpen }, nil), errOpen)
 }
