@@ -160,10 +160,9 @@ var brokenCancels = []broken{
 	{"refuses a pass its own claim", "pass that claimed", misclaims(done, session.Taken, func(c *call, before row) bool {
 		return before.Claim == c.claim.By && c.claim.For == time.Hour && before.Lease == ""
 	})},
-	{"keeps a claim for ever", "a claim that is over",
-		misclaims(done, session.Taken, func(c *call, before row) bool {
-			return before.Claim != "" && before.Claim != c.claim.By
-		})},
+	{"keeps a claim for ever", "a claim that is over", misclaims(done, session.Taken, func(c *call, before row) bool {
+		return before.Claim != "" && before.Claim != c.claim.By
+	})},
 	{"keeps the end of the first claim", "a claim lasts as long as",
 		before("Claim", func(c *call) { setIf(c.there().Claim == c.claim.By && c.claim.For == 0, &c.claim.For, time.Hour) })},
 	{"claims without a lock", "eight claims at once one",
@@ -189,10 +188,9 @@ var brokenCancels = []broken{
 		before("Claim", func(c *call) { setIf(strings.HasPrefix(c.judged.RunID, "failed-"), &c.claim.StopFailed, false) })},
 	{"lets a sweeper claim that does not know of the stop", "before its agents were stopped",
 		judges("Claim", func(judged *row, there row) { judged.Stopped = there.Stopped })},
-	{"keeps the note of a stop beside an end", "after the end of a session",
-		looks(func(s *row) {
-			setIf(s.Status == finished && s.Reason == "" && s.Claim == "pass-1", &s.StopFailed, true)
-		})},
+	{"keeps the note of a stop beside an end", "after the end of a session", looks(func(s *row) {
+		setIf(s.Status == finished && s.Reason == "" && s.Claim == "pass-1", &s.StopFailed, true)
+	})},
 	{"takes a warning for a stop", "a warning and a stop", looks(func(s *row) {
 		setIf(!s.WarnedAt.IsZero() && s.Activity == time.Second && s.Claim == "pass-1", &s.Stopped, true)
 	})},
@@ -246,11 +244,10 @@ var brokenCancels = []broken{
 	})},
 	{"cancels together what woke up", "together one that woke up",
 		misjudges(func(c *call, one *batched) { one.Judged.LastEventAt = c.row(one.Judged.RunID).LastEventAt })},
-	{"cancels together what another has claimed", "together one that is claimed",
-		misjudges(func(c *call, one *batched) {
-			by := c.row(one.Judged.RunID).Claim
-			setIf(by == "pass-2", &one.Request.By, by)
-		})},
+	{"cancels together what another has claimed", "together one that is claimed", misjudges(func(c *call, one *batched) {
+		by := c.row(one.Judged.RunID).Claim
+		setIf(by == "pass-2", &one.Request.By, by)
+	})},
 	{"overlooks a stored end when it cancels together", "together one whose end",
 		boastsTogether(endStored, func(*call, row) bool { return true })},
 	{"cancels together in a transaction each", "together none is",

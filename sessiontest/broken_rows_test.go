@@ -99,10 +99,9 @@ var brokenRows = []broken{
 	{"keeps the numbers of a state as floats", "a state is read", looks(func(s *row) {
 		s.State = bytes.Replace(s.State, []byte("12345678901234567890.125"), []byte("12345678901234567000"), 1)
 	})},
-	{"keeps a threshold in milliseconds", "a row is read",
-		looks(func(s *row) {
-			setIf(s.Threshold != watchdog.NoLimit, &s.Threshold, s.Threshold.Truncate(time.Millisecond))
-		})},
+	{"keeps a threshold in milliseconds", "a row is read", looks(func(s *row) {
+		setIf(s.Threshold != watchdog.NoLimit, &s.Threshold, s.Threshold.Truncate(time.Millisecond))
+	})},
 	{"keeps thresholds in seconds", "a threshold of NoLimit", looks(func(s *row) {
 		none := s.Threshold == watchdog.NoLimit && s.Parent+s.Host == ""
 		setIf(none, &s.Threshold, s.Threshold.Truncate(time.Second))
@@ -134,10 +133,9 @@ var brokenRows = []broken{
 		drops(func(_ *call, s row, f freshness) bool {
 			return s.Attempt > 0 && s.Lease == "" && f.Activity == noActivity
 		})},
-	{"compares the activities of two leases", "takes a session over",
-		drops(func(c *call, s row, f freshness) bool {
-			return s.Lease != "" && s.Lease != c.lease && s.Activity == 3*time.Hour && f.Activity < s.Activity
-		})},
+	{"compares the activities of two leases", "takes a session over", drops(func(c *call, s row, f freshness) bool {
+		return s.Lease != "" && s.Lease != c.lease && s.Activity == 3*time.Hour && f.Activity < s.Activity
+	})},
 	{"clears the state with each activity", "freshening writes the state", freshens(func(s row, f *freshness) {
 		setIf(f.State == nil && s.State != nil && s.StartedAt.Hour() == 12, &f.State, json.RawMessage(`null`))
 	})},

@@ -109,10 +109,9 @@ var brokenStalled = []broken{
 	{"returns the time only with sessions", "a page without a session", after("Stalled", func(c *call) {
 		setIf(len(c.page.Sessions) == 0 && c.q.Threshold != watchdog.NoLimit, &c.page.Now, time.Time{})
 	})},
-	{"measures a silence from the start of the lease", "a quiet session is silent",
-		looks(func(s *row) {
-			setIf(s.Lease != "" && s.Activity == noActivity && s.RunID == "run-2", &s.Silence, vouched)
-		})},
+	{"measures a silence from the start of the lease", "a quiet session is silent", looks(func(s *row) {
+		setIf(s.Lease != "" && s.Activity == noActivity && s.RunID == "run-2", &s.Silence, vouched)
+	})},
 	{"keeps the silence in the row", "each renewal",
 		looks(func(s *row) { setIf(s.Silence == vouched-time.Hour, &s.Silence, 9*time.Hour) })},
 	{"takes the threshold of a lease for too long", "a session of a lease is stalled",
@@ -130,10 +129,9 @@ var brokenStalled = []broken{
 	{"judges every session by the database's clock", "the database's clock says nothing", also(func(c *call, s row) bool {
 		return s.RunID == "run-1" && c.page.Now.Sub(s.LastEventAt) > 300*24*time.Hour && s.Silence < c.q.Threshold
 	})},
-	{"does not look at the age of a session of a lease", "a session of a lease is old",
-		also(func(c *call, s row) bool {
-			return s.Silence > c.q.Threshold && c.page.Now.Sub(s.CreatedAt) < c.q.MinAge
-		})},
+	{"does not look at the age of a session of a lease", "a session of a lease is old", also(func(c *call, s row) bool {
+		return s.Silence > c.q.Threshold && c.page.Now.Sub(s.CreatedAt) < c.q.MinAge
+	})},
 	{"leaves out the silence of a stalled session", "a stalled session of a lease",
 		pages(func(c *call) bool { return c.q.Limit == 10 }, func(s *row) { s.Silence = 0 })},
 	{"returns the sessions of leases last", "lease and without one are", after("Stalled", func(c *call) {
@@ -141,10 +139,9 @@ var brokenStalled = []broken{
 			slices.SortStableFunc(c.page.Sessions, func(a, b row) int { return len(a.Lease) - len(b.Lease) })
 		}
 	})},
-	{"pages through the sessions of leases only once", "pages of sessions with a lease",
-		misses(func(c *call, s row) bool {
-			return c.q.After != "" && s.Lease != "" && strings.HasPrefix(s.RunID, "run ")
-		})},
+	{"pages through the sessions of leases only once", "pages of sessions with a lease", misses(func(c *call, s row) bool {
+		return c.q.After != "" && s.Lease != "" && strings.HasPrefix(s.RunID, "run ")
+	})},
 	{"hides sessions that fell silent with the last of a page", "with the query's threshold", hidesOneTime(0)},
 	{"hides sessions of one threshold that fell silent with the last of a page", "of their own", hidesOneTime(time.Hour)},
 	{"keeps the rows that are behind after they are written", "a renewal writes the rows",

@@ -59,10 +59,9 @@ func tellsFirst(more func(c *call, e event) []event) fault {
 }
 
 var ableFaults = []broken{
-	{"selects from after Since on", "a selection has its IDs",
-		asksFor(func(s *selection) {
-			setIf(!s.Since.IsZero() && len(s.IDs) > 0, &s.Since, s.Since.Add(time.Microsecond))
-		})},
+	{"selects from after Since on", "a selection has its IDs", asksFor(func(s *selection) {
+		setIf(!s.Since.IsZero() && len(s.IDs) > 0, &s.Since, s.Since.Add(time.Microsecond))
+	})},
 	{"selects an event twice", "a selection has its IDs", after("Select", func(c *call) {
 		twice := slices.IndexFunc(c.events, func(e event) bool {
 			return slices.Contains(c.s.IDs, e.ID) && !c.s.Since.IsZero() && !e.Timestamp.Before(c.s.Since)

@@ -142,8 +142,7 @@ var readFaults = []broken{
 			return shared.(json.RawMessage)
 		})
 	})},
-	{"keeps the appended payload without a copy", "what was appended belongs",
-		notes(func(of func(e event) note, c *call) {
-			c.events = withPayloads(c.events, func(e event) json.RawMessage { return ownPayload(of(e).event) })
-		})},
+	{"keeps the appended payload without a copy", "what was appended belongs", notes(func(of func(e event) note, c *call) {
+		c.events = withPayloads(c.events, func(e event) json.RawMessage { return ownPayload(of(e).event) })
+	})},
 }
