@@ -82,6 +82,5 @@ func allowing(f session.Freshness, allowance time.Duration) session.Freshness {
 // allows checks the allowance of a run, which has no threshold.
 func allows(e *env, of session.Session, want time.Duration) {
 	s := look(e, of.RunID)
-	require(s.Allowance == want && s.Threshold == 0,
-		"the allowance is %v and the threshold %v, want %v and none", s.Allowance, s.Threshold, want)
+	require(s.Allowance == want && s.Threshold == 0, "the row is %+v, want the allowance %v", s, want)
 }

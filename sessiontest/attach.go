@@ -1,6 +1,7 @@
 package sessiontest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -56,8 +57,7 @@ var attachRules = []rule{
 			c.Resumes = 2
 			cancelsAs(e, s, c, session.Done)
 			after := attach(e, newSession(homeRun))
-			require(after.CreatedAt.Equal(s.CreatedAt) && after.Resumes == 2,
-				"it was created at %v and resumed %d times, want %v and 2", after.CreatedAt, after.Resumes, s.CreatedAt)
+			require(after.CreatedAt.Equal(s.CreatedAt) && after.Resumes == 2, "the row is %+v, was %+v", after, s)
 		})},
 	{"attaching again sets parent, threshold, window and host, and the last event to now",
 		"a run that moved to another host must be found there, and the silence of its old host must not make it stalled",
@@ -175,8 +175,7 @@ var takeoverRules = []rule{
 					s.State = nil
 				}
 				after := attach(e, s)
-				require(string(canonical(after.State)) == string(canonical(s.State)),
-					"the state is %q, want %q", after.State, state)
+				require(bytes.Equal(canonical(after.State), canonical(s.State)), "the state is %q, want %q", after.State, state)
 				looksLike(e, after)
 			}
 		}},

@@ -177,30 +177,21 @@ func onlyWinner(lost session.Outcome, call func(caller int) (session.Outcome, er
 		must(err, "call %d", caller)
 		outcomes[caller] = outcome
 	})
-	won := 0
-	for caller, outcome := range outcomes {
-		require(outcome == lost || outcome == session.Done, "the outcomes are %q", outcomes)
-		if outcome == session.Done {
-			winner = caller
-			won++
-		}
-	}
-	require(won == 1, "the outcomes are %q, want one that is %q", outcomes, session.Done)
-	return winner
+	others := slices.DeleteFunc(slices.Clone(outcomes), func(o session.Outcome) bool { return o == lost })
+	require(slices.Equal(others, []session.Outcome{session.Done}),
+		"the outcomes are %q, want one that is %q, and %q", outcomes, session.Done, lost)
+	return slices.Index(outcomes, session.Done)
 }
 
 // agrees checks that a run has one event, and that its row says what that says.
 func agrees(e *env, runID string, outcome session.Outcome) {
-	require(outcome == session.Done || outcome == session.EndStored,
-		"the outcome is %q, want %q or %q", outcome, session.Done, session.EndStored)
+	require(outcome == session.Done || outcome == session.EndStored, "the outcome is %q", outcome)
 	events, err := e.Store.Read(e.Ctx, watchdog.AggregateType, runID)
 	must(err, "read the events of %q", runID)
 	require(len(events) == 1, "the run has the events %+v, want one", events)
 	status, reason := session.StoredEnd(events[0])
 	s := look(e, runID)
-	require(s.Status == status && s.Reason == reason,
-		"the event is a %s with %s, and the row says %s with the reason %q",
-		events[0].Type, events[0].Payload, s.Status, string(s.Reason))
+	require(s.Status == status && s.Reason == reason, "the event is %+v, and the row %+v", events[0], s)
 }
 
 var togetherRules = []rule{

@@ -128,8 +128,7 @@ var expireRules = []rule{
 			l := beginMany(e)
 			all := session.Query{Threshold: threshold, Limit: 2 * session.ExpireBatch}
 			stalled := find(e, all).Sessions
-			require(len(stalled) == session.ExpireBatch+1,
-				"before, %d sessions are stalled, want %d", len(stalled), session.ExpireBatch+1)
+			require(len(stalled) == session.ExpireBatch+1, "before, %d sessions are stalled", len(stalled))
 			left := expireBatch(e, l)
 			i := slices.Index(names(stalled), left.RunID)
 			require(i >= 0, "%s was not stalled before", left.RunID)
@@ -256,8 +255,7 @@ func expireSeen(e *env, l session.Lease) session.Lease {
 func namesExpired(s session.Session, want session.Lease) {
 	got := s.Expired
 	require(got.ID == want.ID && got.Looks == want.Looks && got.RenewedAt.Equal(want.RenewedAt),
-		"%s, in attempt %d, names the expired lease %+v, want %q after %d looks, renewed at %v",
-		s.RunID, s.Attempt, got, want.ID, want.Looks, want.RenewedAt)
+		"%s, in attempt %d, names the expired lease %+v, want %+v", s.RunID, s.Attempt, got, want)
 }
 
 var lostRules = []rule{

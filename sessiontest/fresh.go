@@ -105,8 +105,7 @@ func freshensNothing(e *env, status session.Status, attempt int) {
 	put(e, s)
 	begin(e, homeLease)
 	gone := freshen(e, homeLease, session.Freshness{RunID: homeRun, Attempt: 1})
-	require(slices.Equal(gone, []string{homeRun}),
-		"gone are %q, want the one that is %s in attempt %d", gone, status, attempt)
+	require(slices.Equal(gone, []string{homeRun}), "gone are %q, want %q, which is %s", gone, homeRun, status)
 	looksLike(e, s)
 }
 

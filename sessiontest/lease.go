@@ -91,8 +91,7 @@ var leaseRules = []rule{
 			l := begin(e, homeLease)
 			for range 3 {
 				seen := observe(e, homeLease, homeLease)
-				require(seen.Beat == l.Beat && seen.Clock == l.Clock,
-					"the lease is %+v, want the beat %d at %v", seen, l.Beat, l.Clock)
+				require(seen.Beat == l.Beat && seen.Clock == l.Clock, "the lease is %+v, want %+v", seen, l)
 				l = vouch(e, l, l.Vouched+time.Second)
 			}
 		}},
@@ -152,7 +151,6 @@ func refused(call string, err error) {
 	require(errors.Is(err, session.ErrLeaseExpired), "%s returned the error %w, want ErrLeaseExpired", call, err)
 }
 
-// leads checks which sessions name a lease.
 func leads(e *env, lease string, want ...session.AttemptID) {
 	got, err := e.Store.LeaseSessions(e.Ctx, lease)
 	must(err, "read the sessions of %s", lease)
@@ -181,7 +179,6 @@ func begin(e *env, id string) session.Lease {
 	return l
 }
 
-// renew renews a lease.
 func renew(e *env, l session.Lease) { must(e.Store.RenewLease(e.Ctx, l), "renew the lease %s", l.ID) }
 
 // vouch renews a lease, which vouches for all before an instant of its clock. What was not written yet holds the
@@ -200,7 +197,6 @@ func underLease(s session.Session, lease string) session.Session {
 	return s
 }
 
-// attachUnder attaches to a run under a lease.
 func attachUnder(e *env, lease, runID string) session.Session {
 	return attach(e, underLease(newSession(runID), lease))
 }
@@ -228,12 +224,10 @@ func observe(e *env, id string, suspects ...string) session.Lease {
 	return all[i]
 }
 
-// expires checks what ExpireLease returns.
 func expires(e *env, l session.Lease, want bool, wantLeft int) {
 	expired, left, err := e.Store.ExpireLease(e.Ctx, l)
 	must(err, "expire the lease %s", l.ID)
-	require(expired == want && left == wantLeft,
-		"expire the lease %s: it returned %v and %d sessions left, want %v and %d", l.ID, expired, left, want, wantLeft)
+	require(expired == want && left == wantLeft, "%s: %v, %d left, want %v, %d", l.ID, expired, left, want, wantLeft)
 }
 
 // vouchedFor writes a session that was silent for an hour, puts it into a lease, and vouches for all before ten hours

@@ -17,7 +17,6 @@ type outbox struct {
 	session.Outbox
 }
 
-// alerts opens an outbox with so many alerts.
 func alerts(n int) func(e *env) outbox {
 	return func(e *env) outbox { return openOutbox(e, n) }
 }
@@ -111,7 +110,6 @@ func putNow(box outbox, want session.Notice, putIt func()) {
 	finishNotices(box, got)
 }
 
-// transacts stores events in a transaction.
 func transacts(e *env, events ...watchdog.Event) {
 	must(contract.Optional[watchdog.TransactionalStore](e).Transact(e.Ctx, &watchdog.Exchange{
 		Selection: watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: events[0].AggregateID},

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -206,8 +207,7 @@ var outboxRules = []rule{
 			_, none := box.ClaimNotices(e.Ctx, 0, time.Hour)
 			_, negative := box.ClaimNotices(e.Ctx, 1, -1)
 			before := box.DelayNotice(e.Ctx, session.Notice{ID: "alert-0"}, -1)
-			require(none != nil && negative != nil && before != nil,
-				"of these errors one is nil: %w, %w, %w", none, negative, before)
+			require(none != nil && negative != nil && before != nil, "one is nil: %v, %v, %v", none, negative, before)
 			claimsIDs(box, "alert-0")
 		})},
 	{"a call on the outbox with a done context changes nothing and returns the context's error",
@@ -248,7 +248,8 @@ var outboxRaceRules = []rule{
 		"a delay tells by the number of the try whether another has claimed the notice since", func(e *env) {
 			box, all := openOutbox(e, 0), alertsOf("try-", 40)
 			puts(box, all...)
-			d := deliveries{box: box, had: map[string]int{}, finished: map[string]bool{}, want: len(all)}
+			d := deliveries{box: box}
+			d.left.Store(int64(len(all)))
 			contract.StepsAtOnce(8, d.deliver)
 			claimsIDs(box)
 		}},
@@ -277,47 +278,28 @@ func claimsAtOnce(box outbox, round int) {
 
 // Deliveries are what several senders do with one outbox.
 type deliveries struct {
-	box  outbox
-	want int // notices that were put
-
-	mu       sync.Mutex
-	had      map[string]int // a try of a notice, and who had it
-	finished map[string]bool
+	box      outbox
+	left     atomic.Int64 // notices that are not finished
+	had      sync.Map     // a try of a notice, and who had it
+	finished sync.Map
 }
 
 // deliver claims for no time, so that others have the same notices, until all are finished.
 func (d *deliveries) deliver(caller int) {
-	for n := caller; !d.over(); n++ {
+	for n := caller; d.left.Load() > 0; n++ {
 		for i, notice := range claimNotices(d.box, 3, 0) {
-			d.note(notice, caller)
+			try := fmt.Sprintf("try %d of notice %s", notice.Tries, notice.ID)
+			other, taken := d.had.LoadOrStore(try, caller)
+			require(!taken, "callers %v and %d have both %s", other, caller, try)
 			switch (n + i) % 3 {
 			case 0:
 				delay(d.box, notice, 0)
 			case 1:
 				finishNotices(d.box, notice)
-				d.finish(notice)
+				if _, again := d.finished.LoadOrStore(notice.ID, true); !again {
+					d.left.Add(-1)
+				}
 			}
 		}
 	}
-}
-
-func (d *deliveries) note(n session.Notice, caller int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	try := fmt.Sprintf("try %d of notice %s", n.Tries, n.ID)
-	other, taken := d.had[try]
-	require(!taken, "callers %d and %d have both %s", other, caller, try)
-	d.had[try] = caller
-}
-
-func (d *deliveries) finish(n session.Notice) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.finished[n.ID] = true
-}
-
-func (d *deliveries) over() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.finished) == d.want
 }

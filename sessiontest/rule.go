@@ -33,7 +33,6 @@ func withDoneContexts(e *env, name string, call func(context.Context) error) {
 	e.WithDoneContexts(name, func(done *env) { must(call(done.Ctx), "call") })
 }
 
-// errorOf returns the error of a call.
 func errorOf[T any](_ T, err error) error { return err }
 
 // A Putter is a store under test that can also write rows as another program would.

@@ -46,7 +46,6 @@ func look(e *env, runID string) session.Session {
 	return s
 }
 
-// looksLike checks the row of a run.
 func looksLike(e *env, want session.Session) { equal(look(e, want.RunID), want) }
 
 // equal checks that two rows are. It compares times as instants, without their zones, and the state as JSON.
@@ -114,7 +113,6 @@ func put(e *env, rows ...session.Session) {
 	must(contract.Optional[Putter](e).Put(e.Ctx, rows...), "put %d rows", len(rows))
 }
 
-// putSilent writes one row and returns it.
 func putSilent(e *env, runID string, silence time.Duration) session.Session {
 	s := silentSession(runID, clockOf(e), silence)
 	put(e, s)
@@ -124,7 +122,6 @@ func putSilent(e *env, runID string, silence time.Duration) session.Session {
 // silent writes the row of a run that was silent for an hour.
 func silent(e *env) session.Session { return putSilent(e, homeRun, time.Hour) }
 
-// spoil makes the row of a run unreadable.
 func spoil(e *env, runID string) {
 	must(contract.Optional[Putter](e).Spoil(e.Ctx, runID), "spoil the row of %q", runID)
 }
@@ -146,8 +143,7 @@ func freshen(e *env, lease string, fresh ...session.Freshness) (gone []string) {
 	skipped, err := e.Store.Freshen(e.Ctx, lease, fresh)
 	must(err, "freshen %d sessions", len(fresh))
 	require(len(skipped.Locked)+len(skipped.Failed) == 0,
-		"freshen %d sessions: %q are locked and %v refused, of rows that nobody else has",
-		len(fresh), skipped.Locked, skipped.Failed)
+		"freshen %d sessions: skipped are %+v, of rows that nobody else has", len(fresh), skipped)
 	slices.Sort(skipped.Gone)
 	return skipped.Gone
 }
@@ -165,7 +161,6 @@ func end(e *env, ends ...session.Ending) {
 		"end %d sessions: skipped are %+v, of rows that nobody else has", len(ends), skipped)
 }
 
-// finish ends the first attempt of a run.
 func finish(e *env, runID string) {
 	end(e, session.Ending{RunID: runID, Attempt: 1, Status: session.Finished})
 }
@@ -202,7 +197,6 @@ func names(sessions []session.Session) []string {
 	return all
 }
 
-// appends stores events.
 func appends(e *env, events ...watchdog.Event) {
 	must(e.Store.Append(e.Ctx, events...), "append %d events", len(events))
 }
@@ -225,4 +219,76 @@ func eventIDs(events []watchdog.Event) (ids []string) {
 		ids = append(ids, event.ID)
 	}
 	return ids
+}
+
+func cancelOf(runID string) session.CancelRequest {
+	return session.CancelRequest{
+		By: by, Reason: why, Events: []watchdog.Event{cancelEvent("cancel of "+runID, runID, noon)},
+	}
+}
+
+// toCancel writes a silent session, and returns it with a cancel of it.
+func toCancel(e *env) (session.Session, session.CancelRequest) { return silent(e), cancelOf(homeRun) }
+
+func cancelEvent(id, runID string, at time.Time) watchdog.Event {
+	return watchdog.Event{
+		ID: id, AggregateType: watchdog.AggregateType, AggregateID: runID, Type: watchdog.EventCancel,
+		Payload: []byte(`{"reason":"idle_timeout"}`), Timestamp: at,
+	}
+}
+
+func warning(runID string) watchdog.Event {
+	event := cancelEvent("warning of "+runID, runID, noon)
+	event.Type = watchdog.EventWarning
+	return event
+}
+
+// ownEnd is the end that a run writes itself. It has the ID of a cancel's event.
+func ownEnd(runID string, complete bool) watchdog.Event {
+	event := cancelOf(runID).Events[0]
+	event.Payload = []byte(`{"reason":"wall_clock_exceeded"}`)
+	if complete {
+		event.Type, event.Payload = watchdog.EventComplete, []byte(`{"completed_at":"2026-03-04T12:00:00Z"}`)
+	}
+	return event
+}
+
+func cancels(e *env, judged session.Session, want session.Outcome) {
+	cancelsAs(e, judged, cancelOf(judged.RunID), want)
+}
+
+func cancelsAs(e *env, judged session.Session, c session.CancelRequest, want session.Outcome) {
+	got, err := e.Store.Cancel(e.Ctx, judged, c)
+	came("cancel", judged.RunID, got, want, err)
+}
+
+func cancelsEach(e *env, all []session.Session) {
+	for _, s := range all {
+		cancels(e, s, session.Done)
+	}
+}
+
+// claims checks what becomes of a claim for an hour.
+func claims(e *env, judged session.Session, by string, want session.Outcome) {
+	claimsFor(e, judged, by, time.Hour, want)
+}
+
+func claimsFor(e *env, judged session.Session, by string, length time.Duration, want session.Outcome) {
+	claimsAs(e, judged, session.ClaimRequest{By: by, For: length, EndID: "cancel of " + judged.RunID}, want)
+}
+
+func claimsAs(e *env, judged session.Session, c session.ClaimRequest, want session.Outcome) {
+	got, err := e.Store.Claim(e.Ctx, judged, c)
+	came("claim", judged.RunID, got, want, err)
+}
+
+func warns(e *env, judged session.Session, want session.Outcome) {
+	got, err := e.Store.Warn(e.Ctx, judged, []watchdog.Event{warning(judged.RunID)})
+	came("warn", judged.RunID, got, want, err)
+}
+
+// came checks what became of a call about a judged session.
+func came(call, runID string, got, want session.Outcome, err error) {
+	must(err, "%s %q", call, runID)
+	require(got == want, "%s %q: the outcome is %q, want %q", call, runID, got, want)
 }

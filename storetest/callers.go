@@ -35,14 +35,12 @@ func spoilsRead(e *eventEnv) {
 	spoil(first)
 }
 
-// spoilsAppended overwrites what it appended.
 func spoilsAppended(e *eventEnv) {
 	batch := []watchdog.Event{numbered("a", 1)}
 	contract.Must(e.Store.Append(e.Ctx, batch...), "append %s", list(batch))
 	spoil(batch)
 }
 
-// spoil overwrites events and their payloads.
 func spoil(events []watchdog.Event) {
 	for i, e := range events {
 		copy(e.Payload, bytes.Repeat([]byte("#"), len(e.Payload)))
@@ -73,7 +71,6 @@ var concurrencyRules = []eventRule{
 		inTurn(put(numbered("a", 1)), holds("a"), put(numbered("b", 2)), holds("a", "b"))},
 }
 
-// numberedTo returns so many IDs.
 func numberedTo(n int) []string {
 	all := make([]string, n)
 	for i := range all {

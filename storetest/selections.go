@@ -118,14 +118,12 @@ func fromHistory(
 	}
 }
 
-// sample returns some of the values, in disorder.
 func sample(random *rand.Rand, values []string) []string {
 	values = slices.Clone(values)
 	random.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
 	return values[:random.IntN(min(len(values), 6))]
 }
 
-// since returns the events from that time on.
 func since(all []watchdog.Event, t time.Time) []watchdog.Event {
 	return filter(all, watchdog.Selection{Since: t})
 }

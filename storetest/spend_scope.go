@@ -168,8 +168,7 @@ func namesItself(w window) spendStep {
 		earliest, _ := slice.WindowAt(time.Now().Add(-storeSkew))
 		named := func(g watchdog.Grant) {
 			latest, _ := slice.WindowAt(time.Now().Add(storeSkew))
-			contract.Require(g.Window == earliest || g.Window == latest,
-				"it is of window %q, want %q, as WindowAt says", g.Window, latest)
+			contract.Require(g.Window == earliest || g.Window == latest, "it is of window %q, want %q", g.Window, latest)
 		}
 		inTurn(takes(slice, named), takes(slice, named), takes(w.asks("more", "named", 61), named))(e)
 	}

@@ -2,7 +2,10 @@ package storetest
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"math/big"
+	"reflect"
 	"slices"
 	"time"
 
@@ -29,7 +32,6 @@ func numbered(id string, n int) watchdog.Event {
 	}
 }
 
-// inAggregate returns the event with another aggregate ID.
 func inAggregate(e watchdog.Event, aggregateID string) watchdog.Event {
 	e.AggregateID = aggregateID
 	return e
@@ -41,7 +43,6 @@ func with[T any](value T, change func(*T)) T {
 	return value
 }
 
-// put appends the events.
 func put(events ...watchdog.Event) eventStep {
 	return func(e *eventEnv) { contract.Must(e.Store.Append(e.Ctx, copies(events)...), "append %s", list(events)) }
 }
@@ -117,3 +118,131 @@ func ids(events []watchdog.Event) []string {
 }
 
 func list(events []watchdog.Event) string { return contract.Shorten(ids(events)) }
+
+// A step is a part of the check of a rule, or all of it. It may be made of others.
+type step[S any] = func(e *contract.Env[S])
+
+type (
+	eventRule = contract.Rule[watchdog.EventStore]
+	eventEnv  = contract.Env[watchdog.EventStore]
+	eventStep = step[watchdog.EventStore]
+)
+
+// inTurn makes the steps until one fails.
+func inTurn[S any](steps ...step[S]) step[S] {
+	return func(e *contract.Env[S]) {
+		for _, step := range steps {
+			step(e)
+		}
+	}
+}
+
+// forEach makes a step for each value, also after one has failed.
+func forEach[S, T any](values []T, of func(T) step[S]) step[S] {
+	return func(e *contract.Env[S]) { contract.Each(values, func(value T) { of(value)(e) }) }
+}
+
+// fails makes a step that must fail, with the wanted error if there is one.
+func fails[S any](what string, want error, step step[S]) step[S] {
+	return func(e *contract.Env[S]) { contract.Fails(what, want, func() { step(e) }) }
+}
+
+// withDoneContexts makes a step with contexts that are done. It must return the context's error.
+func withDoneContexts[S any](step step[S]) step[S] {
+	return func(e *contract.Env[S]) { e.WithDoneContexts("a call", step) }
+}
+
+// equal compares what a store said with what it should have said.
+func equal[T comparable](what string, got, want T) {
+	contract.Require(got == want, "%s: got %+v, want %+v", what, got, want)
+}
+
+// sameNames is equal for IDs and other names, in their order.
+func sameNames(what string, got, want []string) {
+	contract.Require(slices.Equal(got, want), "%s: got %s, want %s", what, contract.Shorten(got), contract.Shorten(want))
+}
+
+// in runs a part of a check, and says in what if that fails.
+func in(check func(), what string, args ...any) { contract.Part(fmt.Sprintf(what, args...), check) }
+
+// about returns the rules, which are about an optional interface.
+func about[T any](rules ...[]eventRule) []eventRule {
+	all := slices.Concat(rules...)
+	for i, r := range all {
+		all[i].Check = func(e *eventEnv) {
+			contract.Optional[T](e)
+			r.Check(e)
+		}
+	}
+	return all
+}
+
+// same fails if a field of the event that was read differs from the appended one. In the payload it checks only the
+// appended keys: whether there are more is a rule of its own.
+func same(got, want watchdog.Event) {
+	carries(got.Payload, want.Payload)
+	for _, e := range []*watchdog.Event{&got, &want} {
+		e.Payload, e.Timestamp = nil, e.Timestamp.UTC()
+	}
+	contract.Require(reflect.DeepEqual(got, want), "event %q was read as\n\t%+v, want\n\t%+v", want.ID, got, want)
+}
+
+// allSame fails if the events are not the appended ones, in this order.
+func allSame(got, want []watchdog.Event) {
+	sameNames("events", ids(got), ids(want))
+	for i := range want {
+		same(got[i], want[i])
+	}
+}
+
+// carries fails if a key of want is missing or different in got.
+func carries(got, want json.RawMessage) {
+	if bytes.Equal(got, want) {
+		return
+	}
+	gotKeys := keys(got)
+	for key, value := range keys(want) {
+		back, exists := gotKeys[key]
+		contract.Require(exists && reflect.DeepEqual(back, value),
+			"key %q of the payload is missing or changed: read %s, appended %s", key, brief(got), brief(want))
+	}
+}
+
+// keys decodes a payload. What is equal in it whatever the order of keys and the notation of numbers is deeply equal.
+func keys(payload json.RawMessage) map[string]any {
+	decoder := json.NewDecoder(bytes.NewReader(payload))
+	decoder.UseNumber() // a float is not exact
+	var object map[string]any
+	err := decoder.Decode(&object)
+	contract.Require(err == nil && object != nil, "payload was read as %s, not as an object: %w", brief(payload), err)
+	inOneNotation(object)
+	return object
+}
+
+// inOneNotation writes the numbers in a decoded value as fractions.
+func inOneNotation(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key := range value {
+			value[key] = inOneNotation(value[key])
+		}
+	case []any:
+		for i := range value {
+			value[i] = inOneNotation(value[i])
+		}
+	case json.Number:
+		if fraction, ok := new(big.Rat).SetString(value.String()); ok {
+			return json.Number(fraction.RatString())
+		}
+	}
+	return value
+}
+
+// brief shortens a large payload for an error.
+func brief(payload json.RawMessage) string {
+	const limit = 300
+	if len(payload) <= limit {
+		return string(payload)
+	}
+	return fmt.Sprintf("%s… (%d bytes)", payload[:limit], len(payload))
+}
