@@ -102,8 +102,7 @@ var leaseRules = []rule{
 			attachLeased(e, awayLease, "of another")
 			attach(e, newSession("of none"))
 			finish(e, "ended")
-			leads(e, homeLease,
-				session.AttemptID{RunID: "first", Attempt: 1}, session.AttemptID{RunID: "second", Attempt: 2})
+			leads(e, homeLease, session.AttemptID{RunID: "first", Attempt: 1}, session.AttemptID{RunID: "second", Attempt: 2})
 			leads(e, "unknown")
 		}},
 }

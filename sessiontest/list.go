@@ -74,8 +74,7 @@ var listRules = []rule{
 		})},
 	{"a listed session is as its row is",
 		"a page of a run must not say something else than the list", func(e *env) {
-			_, s := vouchedFor(e,
-				session.Freshness{Activity: time.Hour + 1, Quiet: true, State: []byte(`{"phase":"tests"}`)})
+			_, s := vouchedFor(e, session.Freshness{Activity: time.Hour + 1, Quiet: true, State: []byte(`{"phase":"tests"}`)})
 			warns(e, s, session.Done)
 			s = look(e, homeRun)
 			page := list(e, session.ListQuery{})

@@ -27,8 +27,7 @@ func frozen() *session.Memory {
 }
 
 func brokenStores() []contracttest.Broken[session.Store] {
-	return contracttest.Stores(open,
-		brokenRows, brokenLeases, brokenStalled, brokenCancels, brokenLists, brokenOutbox)
+	return contracttest.Stores(open, brokenRows, brokenLeases, brokenStalled, brokenCancels, brokenLists, brokenOutbox)
 }
 
 // The rules without a testing.T.

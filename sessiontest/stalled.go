@@ -230,8 +230,7 @@ var silenceRules = []rule{
 		}},
 	{"a stalled session of a lease is returned exactly as its row is, with its silence",
 		"a cancel compares with the judged row, and its event says how long the run was silent", func(e *env) {
-			_, s := vouchedFor(e,
-				session.Freshness{Activity: time.Hour + 1, Quiet: true, State: []byte(`{"phase":"tests"}`)})
+			_, s := vouchedFor(e, session.Freshness{Activity: time.Hour + 1, Quiet: true, State: []byte(`{"phase":"tests"}`)})
 			equal(findsOne(e), s)
 		}},
 	{"sessions with a lease and without one are ordered by when they exceeded their thresholds",

@@ -48,8 +48,7 @@ func TestBrokenSpendStores(t *testing.T) {
 var sound = before("", func(*call) {})
 
 func brokenEvents() []contracttest.Broken[watchdog.EventStore] {
-	return append(contracttest.Stores(plain, eventFaults, readFaults),
-		contracttest.Stores(able, ableFaults)...)
+	return append(contracttest.Stores(plain, eventFaults, readFaults), contracttest.Stores(able, ableFaults)...)
 }
 
 func brokenSpends() []contracttest.Broken[watchdog.SpendStore] {

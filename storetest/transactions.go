@@ -43,11 +43,7 @@ var transactionRules = []eventRule{
 		}},
 	{"a transaction with a done context stores nothing and returns the context's error",
 		"a watchdog waits only for its record timeout: an event that was reported as not stored must not appear later",
-		inTurn(
-			put(numbered("before", 0)),
-			withDoneContexts(transacts(always(numbered("late", 1)))),
-			holds("before"),
-		)},
+		inTurn(put(numbered("before", 0)), withDoneContexts(transacts(always(numbered("late", 1)))), holds("before"))},
 	{"a context that ends during a transaction leaves all of it or nothing",
 		"a run whose layers are cancelled in part has no one reason", endsWhileTransacting},
 }
