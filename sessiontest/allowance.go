@@ -15,8 +15,7 @@ const (
 
 var allowanceRules = []rule{
 	{"an allowance is read as it was written, and there is no threshold beside it",
-		"sweepers leave it to the run's own limits to end it, and the threshold beside it is for those that cannot",
-		func(e *env) {
+		"sweepers leave it to the run's own limits to end it; those that cannot use the threshold beside it", func(e *env) {
 			s := attachAllowed(e, "allowed")
 			allows(e, s, allowed)
 			for _, allowance := range []time.Duration{allowed + more, allowed + 2*more} {
@@ -42,10 +41,10 @@ var allowanceRules = []rule{
 		}},
 	{"a session is stalled after more than its allowance and more than the threshold",
 		"a live run is never ended for a silence that its own limits allow", func(e *env) {
-			quiet := func(silence, allowance time.Duration) session.Freshness {
-				return allowing(session.Freshness{Activity: vouched - silence, Quiet: true}, allowance)
+			quiet := func(silence, allowance time.Duration) freshness {
+				return allowing(freshness{Activity: vouched - silence, Quiet: true}, allowance)
 			}
-			inLease(e, nil, []session.Freshness{
+			inLease(e, nil, []freshness{
 				quiet(allowed, allowed), quiet(allowed+more, allowed), quiet(threshold-more, time.Minute),
 				quiet(threshold+more, time.Minute), quiet(threshold+more, allowed), quiet(beside+more, beside+2*more),
 				quiet(vouched, beside),
@@ -66,7 +65,7 @@ var allowanceRules = []rule{
 }
 
 // attachAllowed begins the lease, and attaches to a run with an allowance.
-func attachAllowed(e *env, runID string) session.Session {
+func attachAllowed(e *env, runID string) row {
 	beginAt(e, homeLease, vouched)
 	s := underLease(newSession(runID), homeLease)
 	s.Allowance, s.Threshold = allowed, beside
@@ -74,13 +73,13 @@ func attachAllowed(e *env, runID string) session.Session {
 }
 
 // allowing returns a freshness with an allowance, and what is beside it.
-func allowing(f session.Freshness, allowance time.Duration) session.Freshness {
+func allowing(f freshness, allowance time.Duration) freshness {
 	f.Allowance, f.Threshold = allowance, beside
 	return f
 }
 
 // allows checks the allowance of a run, which has no threshold.
-func allows(e *env, of session.Session, want time.Duration) {
+func allows(e *env, of row, want time.Duration) {
 	s := look(e, of.RunID)
 	require(s.Allowance == want && s.Threshold == 0, "the row is %+v, want the allowance %v", s, want)
 }

@@ -37,9 +37,7 @@ var attachRules = []rule{
 		}},
 	{"attaching again returns the row as it was",
 		"if the row was still active, the attempt before was lost: nothing else shows that", func(e *env) {
-			first := attach(e, session.Session{
-				RunID: homeRun, Parent: "p", Threshold: time.Hour, StartedAt: noon, Host: "first",
-			})
+			first := attach(e, row{RunID: homeRun, Parent: "p", Threshold: time.Hour, StartedAt: noon, Host: "first"})
 			before, _, err := e.Store.Attach(e.Ctx, newSession(homeRun))
 			must(err, "attach again")
 			equal(before, first)
@@ -52,7 +50,7 @@ var attachRules = []rule{
 			require(s.Status == session.Active && s.Reason == "", "it is %s with the reason %q", s.Status, string(s.Reason))
 		}},
 	{"attaching again keeps the creation time and the number of resumes",
-		"a policy that resumes a run at most three times counts in its row", given(silent, func(e *env, s session.Session) {
+		"a policy that resumes a run at most three times counts in its row", given(silent, func(e *env, s row) {
 			c := cancelOf(homeRun)
 			c.Resumes = 2
 			cancelsAs(e, s, c, session.Done)
@@ -60,10 +58,9 @@ var attachRules = []rule{
 			require(after.CreatedAt.Equal(s.CreatedAt) && after.Resumes == 2, "the row is %+v, was %+v", after, s)
 		})},
 	{"attaching again sets parent, threshold, window and host, and the last event to now",
-		"a run that moved to another host must be found there, and the silence of its old host must not make it stalled",
-		func(e *env) {
+		"a run that moved must be found on its new host, and not be stalled by the silence of the old one", func(e *env) {
 			old := putSilent(e, homeRun, time.Hour)
-			want := session.Session{
+			want := row{
 				RunID: homeRun, Parent: "other", Threshold: watchdog.NoLimit, StartedAt: noon.Add(time.Hour), Host: "host-2",
 			}
 			got := attach(e, want)
@@ -93,12 +90,11 @@ var takeoverRules = []rule{
 		}},
 	{"attaching again clears the lease, the warning, the claim and the state of the attempt before",
 		"the new attempt would be cancelled after the warning of the old one", func(e *env) {
-			_, s := vouchedFor(e,
-				session.Freshness{Activity: time.Hour, Quiet: true, State: json.RawMessage(`{"phase":"first"}`)})
+			_, s := vouchedFor(e, freshness{Activity: time.Hour, Quiet: true, State: json.RawMessage(`{"phase":"first"}`)})
 			warns(e, s, session.Done)
 			claims(e, s, by, session.Done)
 			s = attach(e, newSession(homeRun))
-			want := session.Session{
+			want := row{
 				RunID: homeRun, Status: session.Active, CreatedAt: s.CreatedAt, LastEventAt: s.LastEventAt, StartedAt: noon,
 				Host: host, Attempt: 2,
 			}
@@ -132,7 +128,7 @@ var takeoverRules = []rule{
 				s.Status, s.Attempt = status, 3
 				put(e, s)
 				for _, attempt := range []int{3, 2} {
-					lost := session.Session{RunID: s.RunID, Host: "host-2", Attempt: attempt, StartedAt: noon}
+					lost := row{RunID: s.RunID, Host: "host-2", Attempt: attempt, StartedAt: noon}
 					before, after, err := e.Store.Attach(e.Ctx, lost)
 					must(err, "attach with the attempt %d", attempt)
 					equal(before, s)

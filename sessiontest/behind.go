@@ -26,8 +26,7 @@ var behindRules = []rule{
 			renewed(e, l, func() { renew(e, l) })
 		}},
 	{"the rows that are behind are written only with a higher beat, and their instant never decreases",
-		"a renewal that comes late would hide that a row cannot be written, and its live run would be cancelled",
-		func(e *env) {
+		"a late renewal would hide that a row cannot be written, and its live run would be cancelled", func(e *env) {
 			l := beginAt(e, homeLease, vouched)
 			l.Beat, l.Covered = l.Beat+1, covered
 			l.Behind = []session.RowBehind{{RunID: "run-1", Attempt: 1, Written: time.Hour}}
@@ -48,8 +47,7 @@ var behindRules = []rule{
 			leaseIs(e, l)
 		}},
 	{"a renewal that covers nothing leaves the rows that are behind",
-		"a keeper that doubts what is written after a failover would have the live run of such a row cancelled",
-		func(e *env) {
+		"a keeper that doubts what is written after a failover would have the live run of the row cancelled", func(e *env) {
 			l := beginAt(e, homeLease, vouched)
 			l.Beat, l.Covered = l.Beat+1, covered
 			l.Behind = []session.RowBehind{{RunID: "run-1", Attempt: 1, Written: time.Hour}}
@@ -62,7 +60,7 @@ var behindRules = []rule{
 		}},
 	{"a session that its lease names is silent up to its own instant, and every other up to that of the lease",
 		"its run has woken up, and its process cannot write that", func(e *env) {
-			rows := behind(e, nil, []session.Freshness{
+			rows := behind(e, nil, []freshness{
 				{Activity: 1, Quiet: true}, {Activity: time.Second, Quiet: true}, {Activity: 1, Quiet: true},
 				{Activity: time.Hour, Quiet: true}, {Activity: 1}, {Activity: 1, Quiet: true},
 			}, session.RowBehind{RunID: "run-1", Attempt: 1, Written: 5 * time.Second},
@@ -78,11 +76,11 @@ var behindRules = []rule{
 	{"a session that its lease names is stalled by its own instant, and hides no other",
 		"the runs of its process that hang are found as if its row could be written", func(e *env) {
 			const own = time.Minute
-			quiet := session.Freshness{Activity: time.Hour, Quiet: true}
+			quiet := freshness{Activity: time.Hour, Quiet: true}
 			named := func(runID string, silence time.Duration) session.RowBehind {
 				return session.RowBehind{RunID: runID, Attempt: 1, Written: quiet.Activity + silence}
 			}
-			fresh := slices.Repeat([]session.Freshness{quiet}, 8)
+			fresh := slices.Repeat([]freshness{quiet}, 8)
 			for _, i := range []int{2, 3, 6, 7} { // behind those that are not stalled
 				fresh[i].Activity += time.Duration(i) * time.Second
 			}
@@ -93,7 +91,7 @@ var behindRules = []rule{
 		}},
 	{"a session that its lease names since it was found is neither claimed nor warned nor cancelled",
 		"the lease says meanwhile that the run has woken up, and the row cannot say it", func(e *env) {
-			l, s := vouchedFor(e, session.Freshness{Activity: time.Hour, Quiet: true})
+			l, s := vouchedFor(e, freshness{Activity: time.Hour, Quiet: true})
 			l.Beat, l.Covered = l.Beat+1, l.Vouched+time.Hour
 			l.Behind = []session.RowBehind{{RunID: s.RunID, Attempt: s.Attempt, Written: l.Vouched - 1}}
 			renew(e, l)
@@ -107,8 +105,8 @@ var behindRules = []rule{
 // behind writes sessions of a lease, run-0 the first, some with a threshold of their own, and renews the lease, which
 // names rows as behind. It returns the sessions as they were before.
 func behind(
-	e *env, own map[string]time.Duration, fresh []session.Freshness, named ...session.RowBehind,
-) (rows []session.Session) {
+	e *env, own map[string]time.Duration, fresh []freshness, named ...session.RowBehind,
+) (rows []row) {
 	l := beginAt(e, homeLease, time.Hour)
 	for i := range fresh {
 		s := silentSession(fmt.Sprint("run-", i), noon, 0)

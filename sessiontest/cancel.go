@@ -13,8 +13,7 @@ import (
 
 var cancelRules = []rule{
 	{"a session that has not changed is cancelled, as requested",
-		"the run's own watchdog and the operators read the row",
-		given2(toCancel, func(e *env, s session.Session, c session.CancelRequest) {
+		"the run's own watchdog and operators read the row", given2(toCancel, func(e *env, s row, c session.CancelRequest) {
 			c.Reason, c.Resumes, c.StopFailed = "watchdog_idle_timeout", 3, true
 			cancelsAs(e, s, c, session.Done)
 			s.Status, s.Reason, s.Resumes, s.StopFailed, s.Claim = session.Cancelled, c.Reason, 3, true, by
@@ -22,7 +21,7 @@ var cancelRules = []rule{
 		})},
 	{"the events of a cancel are stored with it",
 		"if a session ended and its run has no cancel event, the next start continues the run",
-		given2(toCancel, func(e *env, s session.Session, c session.CancelRequest) {
+		given2(toCancel, func(e *env, s row, c session.CancelRequest) {
 			advisory, terminal := warning(homeRun), cancelEvent("terminal", homeRun, noon.Add(time.Second))
 			c.Events = []watchdog.Event{advisory, terminal}
 			cancelsAs(e, s, c, session.Done)
@@ -30,15 +29,14 @@ var cancelRules = []rule{
 		})},
 	{"a cancel with an invalid event is an error and changes nothing",
 		"it is one transaction: nobody could find out why a row without its events was cancelled",
-		given2(toCancel, func(e *env, s session.Session, c session.CancelRequest) {
+		given2(toCancel, func(e *env, s row, c session.CancelRequest) {
 			c.Events = append(c.Events, cancelEvent("", homeRun, noon))
 			outcome, err := e.Store.Cancel(e.Ctx, s, c)
 			invalid(outcome, err)
 			stands(e, s)
 		})},
 	{"a cancel without an event is an error and changes nothing",
-		"the row would say that the run was cancelled, and its events that it runs",
-		given(silent, func(e *env, s session.Session) {
+		"the row would say that the run was cancelled, and its events that it runs", given(silent, func(e *env, s row) {
 			outcome, err := e.Store.Cancel(e.Ctx, s, session.CancelRequest{By: by, Reason: why})
 			require(outcome == "" && err != nil, "the outcome is %q and the error %w, want an error", outcome, err)
 			looksLike(e, s)
@@ -50,15 +48,15 @@ var cancelRules = []rule{
 
 var guardRules = []rule{
 	guardRule("that woke up", "between the judgement and the cancel a run may continue",
-		func(s *session.Session) { s.LastEventAt = s.LastEventAt.Add(time.Microsecond) }),
+		func(s *row) { s.LastEventAt = s.LastEventAt.Add(time.Microsecond) }),
 	{"a session that had its first event meanwhile is not cancelled, and nothing is written",
 		"a first event is a change as well: NULL is not equal to it", func(e *env) {
-			sparesChanged(e, putEventless(e), func(s *session.Session) { s.LastEventAt = s.CreatedAt })
+			sparesChanged(e, putEventless(e), func(s *row) { s.LastEventAt = s.CreatedAt })
 		}},
 	guardRule("in another attempt", "another host took the run over after it was judged",
-		func(s *session.Session) { s.Attempt++ }),
+		func(s *row) { s.Attempt++ }),
 	guardRule("that has ended", "a run that finished while it was judged did not stall",
-		func(s *session.Session) { s.Status = session.Finished }),
+		func(s *row) { s.Status = session.Finished }),
 	{"a run without a row is not cancelled, and nothing is written",
 		"somebody may delete a row while it is judged", func(e *env) {
 			s := silentSession("unknown", noon, time.Hour)
@@ -77,7 +75,7 @@ var guardRules = []rule{
 }
 
 // putEventless writes a session that never had an event.
-func putEventless(e *env) session.Session {
+func putEventless(e *env) row {
 	s := silentSession(homeRun, clockOf(e), 0)
 	s.LastEventAt = time.Time{}
 	put(e, s)
@@ -85,18 +83,18 @@ func putEventless(e *env) session.Session {
 }
 
 // guardRule is the rule that a session is not cancelled if its row has changed since it was judged.
-func guardRule(which, why string, change func(s *session.Session)) rule {
+func guardRule(which, why string, change func(s *row)) rule {
 	return rule{"a session " + which + " is not cancelled, and nothing is written", why,
 		func(e *env) { sparesChanged(e, putSilent(e, homeRun, time.Hour), change) }}
 }
 
 // sparesChanged changes the row of a judged session, and checks that a cancel of the session does nothing.
-func sparesChanged(e *env, judged session.Session, change func(s *session.Session)) {
-	row := judged
-	change(&row)
-	put(e, row)
+func sparesChanged(e *env, judged row, change func(s *row)) {
+	changed := judged
+	change(&changed)
+	put(e, changed)
 	cancels(e, judged, session.Changed)
-	stands(e, row)
+	stands(e, changed)
 }
 
 // invalid checks that a call did nothing about an event that is invalid.
@@ -110,8 +108,7 @@ const rounds = 20
 
 var raceRules = []rule{
 	{"of eight cancels at once one counts, and only its events are stored",
-		"several sweepers on several hosts may judge one session in the same second",
-		eachRound(func(e *env, round int, s session.Session) {
+		"several sweepers on several hosts may judge one session in one second", eachRound(func(e *env, round int, s row) {
 			eventOf := func(caller int) string { return fmt.Sprintf("of caller %d in round %d", caller, round) }
 			winner := onlyWinner(session.Changed, func(caller int) (session.Outcome, error) {
 				c := cancelOf(s.RunID)
@@ -122,7 +119,7 @@ var raceRules = []rule{
 		})},
 	{"of eight cancels at once with one event one counts, and the row is as it requested",
 		"the end of a window has one ID, whoever writes it: that the event is stored does not say by whom",
-		eachRound(func(e *env, _ int, s session.Session) {
+		eachRound(func(e *env, _ int, s row) {
 			winner := onlyWinner(session.Changed, func(caller int) (session.Outcome, error) {
 				c := cancelOf(s.RunID)
 				c.By = fmt.Sprint("caller ", caller)
@@ -133,7 +130,7 @@ var raceRules = []rule{
 		})},
 	{"if a run ends while it is cancelled, its event and its row say the same",
 		"a run that was ended by its own limit and looks idle is stopped a second time, and resumed by a policy",
-		eachRound(func(e *env, round int, s session.Session) {
+		eachRound(func(e *env, round int, s row) {
 			var outcome session.Outcome
 			contract.StepsAtOnce(2, func(caller int) {
 				if caller == round%2 {
@@ -153,7 +150,7 @@ var raceRules = []rule{
 }
 
 // eachRound puts a silent session for each round, and runs the rounds one after the other.
-func eachRound(run func(e *env, round int, s session.Session)) func(e *env) {
+func eachRound(run func(e *env, round int, s row)) func(e *env) {
 	return inRounds(func(e *env, round int) { run(e, round, putSilent(e, fmt.Sprint("race-", round), time.Hour)) })
 }
 
@@ -241,8 +238,7 @@ var togetherRules = []rule{
 			}
 		})},
 	{"of eight that cancel the same sessions together one cancels each, and only its events are stored",
-		"several sweepers on several hosts may have the same page",
-		inRounds(func(e *env, round int) { onlyOneCancels(e, putTogether(e, round)) })},
+		"sweepers may have the same page", inRounds(func(e *env, round int) { onlyOneCancels(e, putTogether(e, round)) })},
 }
 
 func together(e *env) []session.BatchedCancel { return putTogether(e, 0) }
@@ -250,7 +246,7 @@ func together(e *env) []session.BatchedCancel { return putTogether(e, 0) }
 // putTogether writes three sessions to be cancelled, others in each round.
 func putTogether(e *env, round int) []session.BatchedCancel {
 	now := clockOf(e)
-	var all []session.Session
+	var all []row
 	for i := range 3 {
 		all = append(all, silentSession(fmt.Sprintf("run-%d-%d", round, i), now, time.Duration(i+1)*time.Hour))
 	}
@@ -258,7 +254,7 @@ func putTogether(e *env, round int) []session.BatchedCancel {
 	return batchOf(all)
 }
 
-func batchOf(all []session.Session) (batch []session.BatchedCancel) {
+func batchOf(all []row) (batch []session.BatchedCancel) {
 	for _, s := range all {
 		batch = append(batch, session.BatchedCancel{Judged: s, Request: cancelOf(s.RunID)})
 	}

@@ -12,14 +12,14 @@ import (
 var claimRules = []rule{
 	{"a claimed session names the pass, and is as it was otherwise",
 		"the pass judges it once more, and cancels it as it was judged", func(e *env) {
-			_, s := vouchedFor(e, session.Freshness{Activity: time.Hour, Quiet: true})
+			_, s := vouchedFor(e, freshness{Activity: time.Hour, Quiet: true})
 			claims(e, s, by, session.Done)
 			s.Claim = by
 			looksLike(e, s)
 			findsOnly(e, homeRun)
 		}},
 	{"while a claim lasts, nobody else claims, warns or cancels",
-		"the agents of a session are stopped once, whichever sweepers race", given(claimed, func(e *env, s session.Session) {
+		"the agents of a session are stopped once, whichever sweepers race", given(claimed, func(e *env, s row) {
 			other, nobody := cancelOf(homeRun), cancelOf(homeRun)
 			other.By, nobody.By = "pass-2", ""
 			claims(e, s, "pass-2", session.Taken)
@@ -29,12 +29,12 @@ var claimRules = []rule{
 			stands(e, s)
 		})},
 	{"the pass that claimed a session can claim it again, and cancel it",
-		"the answer to the first claim may have been lost", given(claimed, func(e *env, s session.Session) {
+		"the answer to the first claim may have been lost", given(claimed, func(e *env, s row) {
 			claims(e, s, by, session.Done)
 			cancels(e, s, session.Done)
 		})},
 	{"a claim that is over does not count",
-		"a sweeper that died with a claim would keep the session for ever", given(silent, func(e *env, s session.Session) {
+		"a sweeper that died with a claim would keep the session for ever", given(silent, func(e *env, s row) {
 			for i := range 50 { // the clock may show the end of the claim before
 				claimsFor(e, s, fmt.Sprint("short-", i), 0, session.Done)
 			}
@@ -51,8 +51,7 @@ var claimRules = []rule{
 			cancelsAs(e, s, c, session.Done)
 		}},
 	{"of eight claims at once one counts",
-		"several sweepers on several hosts may judge one session in the same second",
-		eachRound(func(e *env, _ int, s session.Session) {
+		"several sweepers on several hosts may judge one session in one second", eachRound(func(e *env, _ int, s row) {
 			winner := onlyWinner(session.Taken, func(caller int) (session.Outcome, error) {
 				return e.Store.Claim(e.Ctx, s, session.ClaimRequest{By: fmt.Sprint("pass-", caller), For: time.Hour})
 			})
@@ -61,7 +60,7 @@ var claimRules = []rule{
 		})},
 	{"a warning is noted with its events, and the time",
 		"the run learns of it from its events, and a sweeper from the row when its grace is over", func(e *env) {
-			_, s := vouchedFor(e, session.Freshness{Activity: time.Hour, Quiet: true})
+			_, s := vouchedFor(e, freshness{Activity: time.Hour, Quiet: true})
 			from := clockOf(e)
 			warns(e, s, session.Done)
 			to := clockOf(e)
@@ -75,8 +74,7 @@ var claimRules = []rule{
 			recorded(e, homeRun, "warning of "+homeRun)
 		}},
 	{"a warning with an invalid event is an error and changes nothing",
-		"a run that does not know of its warning would be cancelled without one",
-		given(silent, func(e *env, s session.Session) {
+		"a run that does not know of its warning would be cancelled without one", given(silent, func(e *env, s row) {
 			second := warning(homeRun)
 			second.ID = ""
 			outcome, err := e.Store.Warn(e.Ctx, s, []watchdog.Event{warning(homeRun), second})
@@ -88,7 +86,7 @@ var claimRules = []rule{
 	voidRule("the death of its process", losesLease),
 	{"a warning stands until the session gives a sign of life",
 		"a keeper writes a quiet row again and again, and renews its lease: a grace would never be over",
-		given2(warned, func(e *env, l session.Lease, s session.Session) {
+		given2(warned, func(e *env, l lease, s row) {
 			f := quietSince(s, s.Activity)
 			f.State = []byte(`{"warned":1}`)
 			freshens(e, l.ID, f)
@@ -97,7 +95,7 @@ var claimRules = []rule{
 			looksLike(e, s)
 		})},
 	{"a session that was warned is claimed and cancelled like others",
-		"a warning is no sign of life", given2(warned, func(e *env, _ session.Lease, s session.Session) {
+		"a warning is no sign of life", given2(warned, func(e *env, _ lease, s row) {
 			before := s
 			before.WarnedAt = time.Time{}
 			claims(e, before, by, session.Done)
@@ -107,7 +105,7 @@ var claimRules = []rule{
 }
 
 // claimed writes a session that a pass has claimed for an hour.
-func claimed(e *env) session.Session {
+func claimed(e *env) row {
 	s := silent(e)
 	claims(e, s, by, session.Done)
 	s.Claim = by
@@ -115,8 +113,8 @@ func claimed(e *env) session.Session {
 }
 
 // warned returns a quiet session of a lease that was warned.
-func warned(e *env) (session.Lease, session.Session) {
-	l, s := vouchedFor(e, session.Freshness{Activity: 0, Quiet: true})
+func warned(e *env) (lease, row) {
+	l, s := vouchedFor(e, freshness{Activity: 0, Quiet: true})
 	warns(e, s, session.Done)
 	s = look(e, s.RunID)
 	require(!s.WarnedAt.IsZero(), "the row does not say that the session was warned")
@@ -135,21 +133,21 @@ func voidRule(after string, give sign) rule {
 }
 
 // A sign changes a session of a lease that was judged. Each changes as little of the row as it can.
-type sign func(e *env, l session.Lease, s session.Session)
+type sign func(e *env, l lease, s row)
 
-func wakes(e *env, l session.Lease, s session.Session) {
+func wakes(e *env, l lease, s row) {
 	freshens(e, l.ID, quietSince(s, s.Activity+1))
 }
 
-func isTakenUp(e *env, _ session.Lease, s session.Session) {
+func isTakenUp(e *env, _ lease, s row) {
 	freshens(e, begin(e, awayLease).ID, quietSince(s, s.Activity))
 }
 
-func losesLease(e *env, l session.Lease, _ session.Session) { expires(e, l, true, 0) }
+func losesLease(e *env, l lease, _ row) { expires(e, l, true, 0) }
 
-func attachesAgain(e *env, l session.Lease, s session.Session) { attachUnder(e, l.ID, s.RunID) }
+func attachesAgain(e *env, l lease, s row) { attachUnder(e, l.ID, s.RunID) }
 
-func finishes(e *env, _ session.Lease, s session.Session) {
+func finishes(e *env, _ lease, s row) {
 	end(e, session.Ending{RunID: s.RunID, Attempt: s.Attempt, Status: session.Finished, Age: day})
 }
 
@@ -161,7 +159,7 @@ var signRules = []rule{
 	signRule("that was attached again", "another host took the run over after it was judged", attachesAgain),
 	signRule("that has ended", "a run that finished while it was judged did not stall", finishes),
 	{"a session that was put into a lease is neither claimed nor warned nor cancelled",
-		"its process was taken for dead, and has claimed it back", given(silent, func(e *env, s session.Session) {
+		"its process was taken for dead, and has claimed it back", given(silent, func(e *env, s row) {
 			begin(e, homeLease)
 			freshens(e, homeLease, activity(s, 0))
 			spared(e, s)
@@ -178,14 +176,14 @@ var signRules = []rule{
 // signRule is the rule that nothing is done to a session that has changed since it was judged.
 func signRule(which, why string, change sign) rule {
 	return rule{"a session " + which + " is neither claimed nor warned nor cancelled", why, func(e *env) {
-		l, judged := vouchedFor(e, session.Freshness{Activity: 0, Quiet: true})
+		l, judged := vouchedFor(e, freshness{Activity: 0, Quiet: true})
 		change(e, l, judged)
 		spared(e, judged)
 	}}
 }
 
 // spared checks that a session that is not as it was judged is neither claimed nor warned nor cancelled.
-func spared(e *env, judged session.Session) {
+func spared(e *env, judged row) {
 	before := look(e, judged.RunID)
 	claims(e, judged, by, session.Changed)
 	warns(e, judged, session.Changed)
@@ -196,8 +194,7 @@ func spared(e *env, judged session.Session) {
 
 var stoppedRules = []rule{
 	{"a claim can note that the agents were stopped, and whether that failed",
-		"the sweeper that called the stop hook could not cancel the session, and another one must not call it again",
-		func(e *env) {
+		"the sweeper that called the stop hook could not cancel the session, and no other must call it again", func(e *env) {
 			for _, failed := range []bool{false, true} {
 				s := stops(e, putSilent(e, fmt.Sprint("failed-", failed), time.Hour), failed)
 				require(s.Stopped && s.StopFailed == failed, "after a stop that failed (%v) the row is %+v", failed, s)
@@ -223,7 +220,7 @@ var stoppedRules = []rule{
 			notStopped(look(e, homeRun))
 		}},
 	{"a warning and a stop are noted beside each other, each until the session gives a sign of life",
-		"a grace and a stop hook can be set together", given2(warned, func(e *env, l session.Lease, s session.Session) {
+		"a grace and a stop hook can be set together", given2(warned, func(e *env, l lease, s row) {
 			stopped := stops(e, s, false)
 			require(!stopped.WarnedAt.IsZero(), "after the stop the row is %+v", stopped)
 			freshens(e, l.ID, quietSince(s, s.Activity+time.Second))
@@ -236,20 +233,20 @@ var stoppedRules = []rule{
 }
 
 // stops notes that the agents of a session were stopped, and returns its row.
-func stops(e *env, s session.Session, failed bool) session.Session {
+func stops(e *env, s row, failed bool) row {
 	claimsAs(e, s, session.ClaimRequest{
 		By: by, EndID: "cancel of " + s.RunID, Stopped: true, StopFailed: failed,
 	}, session.Done)
 	return look(e, s.RunID)
 }
 
-func notStopped(s session.Session) { require(!s.Stopped && !s.StopFailed, "the row is %+v", s) }
+func notStopped(s row) { require(!s.Stopped && !s.StopFailed, "the row is %+v", s) }
 
 // voidStopRule is the rule that a sign of life makes the note of a stop void.
 func voidStopRule(after string, give sign) rule {
 	return rule{"the note that agents were stopped is void after " + after, "those of its next silence would run on",
 		func(e *env) {
-			l, s := vouchedFor(e, session.Freshness{Activity: 0, Quiet: true})
+			l, s := vouchedFor(e, freshness{Activity: 0, Quiet: true})
 			give(e, l, stops(e, s, true))
 			got := look(e, s.RunID)
 			notStopped(got)

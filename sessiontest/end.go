@@ -10,11 +10,9 @@ import (
 
 var endRules = []rule{
 	{"an attempt ends with the given status and reason",
-		"if a finished session stays active, a sweeper cancels it ten minutes later, and counts it",
-		func(e *env) { endsEach(e, 0) }},
+		"if a finished session stays active, a sweeper cancels it, and counts it", func(e *env) { endsEach(e, 0) }},
 	{"an end writes the state that it brings, and without one leaves the row's",
-		"how a command ended, and how far its limits were used, is all that a page knows of a run that is over",
-		func(e *env) {
+		"how a command ended, and how far its limits were used, is all that a page has of a run that is over", func(e *env) {
 			for _, state := range []string{"", `{"outcome":"failed","exit_status":7,"phase":"<tests>"}`} {
 				s := newSession("with " + state)
 				s.State = []byte(`{"phase":"build"}`)
@@ -31,8 +29,7 @@ var endRules = []rule{
 		"a host that returns and reports the end of its lost attempt would end the run that another host took over",
 		func(e *env) { endsEach(e, 1) }},
 	{"a session that has ended keeps its end",
-		"of cancel and finish the first counts: if the watchdog overwrote a cancel, its reason would be lost",
-		given(silent, func(e *env, s session.Session) {
+		"if the watchdog overwrote a cancel, its reason would be lost", given(silent, func(e *env, s row) {
 			s.Status, s.Reason = session.Cancelled, why
 			put(e, s)
 			finish(e, homeRun)
@@ -70,13 +67,13 @@ var endRules = []rule{
 }
 
 // waysToEnd are those of a session that was judged, with its attempt 1.
-func waysToEnd(e *env) map[string]func(session.Session) {
-	return map[string]func(session.Session){
-		"end": func(s session.Session) {
+func waysToEnd(e *env) map[string]func(row) {
+	return map[string]func(row){
+		"end": func(s row) {
 			end(e, session.Ending{RunID: s.RunID, Attempt: 1, Status: session.Finished, Age: day})
 		},
-		"cancel": func(s session.Session) { cancels(e, s, session.Done) },
-		"stored end": func(s session.Session) {
+		"cancel": func(s row) { cancels(e, s, session.Done) },
+		"stored end": func(s row) {
 			appends(e, ownEnd(s.RunID, true))
 			claims(e, s, by, session.EndStored)
 		},
@@ -85,14 +82,14 @@ func waysToEnd(e *env) map[string]func(session.Session) {
 
 // endsAfter ends a session that was silent for a time, whose host says that its last event was 90 minutes ago. It
 // returns the row before and after the end, and the times of both.
-func endsAfter(e *env, silence time.Duration) (before, after session.Session, from, to time.Time) {
+func endsAfter(e *env, silence time.Duration) (before, after row, from, to time.Time) {
 	before, from = putSilent(e, homeRun, silence), clockOf(e)
 	end(e, session.Ending{RunID: homeRun, Attempt: 1, Status: session.Finished, Age: 90 * time.Minute})
 	return before, look(e, homeRun), from, clockOf(e)
 }
 
 // endsInLease ends a session of a lease, and checks its row.
-func endsInLease(e *env, runID string, ends func(session.Session)) {
+func endsInLease(e *env, runID string, ends func(row)) {
 	s := putSilent(e, runID, day)
 	beginAt(e, runID, 10*time.Hour)
 	freshens(e, runID, quietSince(s, 9*time.Hour))
@@ -108,7 +105,7 @@ func endsInLease(e *env, runID string, ends func(session.Session)) {
 // attempts.
 func endsEach(e *env, later int) {
 	var ends []session.Ending
-	var want []session.Session
+	var want []row
 	for _, status := range []session.Status{session.Cancelled, session.Interrupted, session.Finished} {
 		s := attach(e, newSession(string(status)))
 		ending := session.Ending{RunID: s.RunID, Attempt: s.Attempt + later, Status: status, Age: time.Hour}
@@ -130,7 +127,7 @@ var storedEndRules = []rule{
 	{"a cancel whose event is stored already writes down what that says, and nothing else",
 		"a run that was ended by its own limit, and whose host died before it wrote the row, was not idle", func(e *env) {
 			for _, own := range ownEnds("cancelled-") {
-				writesDown(e, own, func(s session.Session) {
+				writesDown(e, own, func(s row) {
 					c := cancelOf(s.RunID)
 					c.Resumes, c.StopFailed = 3, true
 					c.Events = []watchdog.Event{warning(s.RunID), own}
@@ -141,7 +138,7 @@ var storedEndRules = []rule{
 	{"a claim on a session whose end is stored already writes down what that says",
 		"the agents of a run that has ended are not stopped, and the run is not resumed", func(e *env) {
 			for _, own := range ownEnds("claimed-") {
-				writesDown(e, own, func(s session.Session) { claims(e, s, by, session.EndStored) })
+				writesDown(e, own, func(s row) { claims(e, s, by, session.EndStored) })
 			}
 		}},
 	{"a stored end that appears after the claim is written down by the cancel, with the claim",
@@ -153,21 +150,19 @@ var storedEndRules = []rule{
 			looksLike(e, s)
 		}},
 	{"a stored end that says how the run's command ended is in the row's state, with what that said",
-		"a run whose guard died before it wrote the row would seem to have done its work, and is not run again",
-		func(e *env) {
-			failsStored(e, "failed by claim", func(s session.Session) { claims(e, s, by, session.EndStored) })
-			failsStored(e, "failed by cancel", func(s session.Session) { cancels(e, s, session.EndStored) })
+		"a run whose guard died before it wrote the row would seem to have done its work, and not run again", func(e *env) {
+			failsStored(e, "failed by claim", func(s row) { claims(e, s, by, session.EndStored) })
+			failsStored(e, "failed by cancel", func(s row) { cancels(e, s, session.EndStored) })
 		}},
 	{"the end of another window is none of this one",
-		"a run that was cancelled, resumed and stalled again is cancelled again",
-		given(silent, func(e *env, s session.Session) {
+		"a run that was cancelled, resumed and stalled again is cancelled again", given(silent, func(e *env, s row) {
 			appends(e, cancelEvent("another", homeRun, noon))
 			claims(e, s, by, session.Done)
 			cancels(e, s, session.Done)
 			recorded(e, homeRun, "another", "cancel of "+homeRun)
 		})},
 	{"a lease is told of a stored end that is written down",
-		"the run may be live on another host, which has not looked into its events", func(e *env) {
+		"the run may be live on a host that has not looked into its events", func(e *env) {
 			all := attachEach(e, homeLease, "claimed", "cancelled")
 			appends(e, ownEnd("claimed", true), ownEnd("cancelled", true))
 			claims(e, all[0], by, session.EndStored)
@@ -175,8 +170,7 @@ var storedEndRules = []rule{
 			tells(e, homeLease, nil, attemptsOf(all)...)
 		}},
 	{"a listener is notified of a stored end that is written down",
-		"the run may be live on another host, which has not looked into its events",
-		listened(func(e *env, told <-chan string) {
+		"the run may be live on a host that has not looked into its events", listened(func(e *env, told <-chan string) {
 			s := putSilent(e, homeRun, time.Hour)
 			appends(e, ownEnd(homeRun, false))
 			claims(e, s, by, session.EndStored)
@@ -194,7 +188,7 @@ func ownEnds(prefix string) []watchdog.Event {
 }
 
 // failsStored stores that the command of a run failed, and checks the row that judge has say that.
-func failsStored(e *env, runID string, judge func(session.Session)) {
+func failsStored(e *env, runID string, judge func(row)) {
 	s, own := newSession(runID), ownEnd(runID, true)
 	s.State = []byte(`{"phase":"tests","later":[1]}`)
 	s = attach(e, s)
@@ -207,7 +201,7 @@ func failsStored(e *env, runID string, judge func(session.Session)) {
 }
 
 // writesDown stores the end of a silent run, and checks that judge has the row say what that says.
-func writesDown(e *env, own watchdog.Event, judge func(session.Session)) {
+func writesDown(e *env, own watchdog.Event, judge func(row)) {
 	s := putSilent(e, own.AggregateID, time.Hour)
 	appends(e, own)
 	judge(s)

@@ -33,7 +33,7 @@ var endedRules = []rule{
 	{"what a lease was not told yet is not forgotten with what it was",
 		"a session that is cancelled between two polls would run on", func(e *env) {
 			all := attachEach(e, homeLease, "a", "b", "c")
-			between, told := all[1:2], []session.Session{all[0], all[2]}
+			between, told := all[1:2], []row{all[0], all[2]}
 			cancelsEach(e, told)
 			tells(e, homeLease, nil, attemptsOf(told)...)
 			cancelsEach(e, between)

@@ -11,29 +11,26 @@ import (
 var expireRules = []rule{
 	{"a lease that was renewed since it was observed does not expire",
 		"between the last look and the end of a lease its process may write",
-		given2(vouching(session.Freshness{Activity: time.Hour}), func(e *env, l session.Lease, s session.Session) {
+		given2(vouching(freshness{Activity: time.Hour}), func(e *env, l lease, s row) {
 			next := vouch(e, l, l.Vouched+time.Second)
 			expires(e, l, false, 1)
 			leaseIs(e, next)
 			looksLike(e, s)
 		})},
 	{"a lease that is not there has expired",
-		"two sweepers may expire one lease, and the second finds nothing",
-		func(e *env) { expires(e, session.Lease{ID: "unknown", Beat: 1}, true, 0) }},
+		"the second of two sweepers finds nothing", func(e *env) { expires(e, lease{ID: "unknown", Beat: 1}, true, 0) }},
 	{"a session leaves its lease with the time of its last activity",
-		"the silence of a run counts from there, by the database's clock: its process can take it up again until then",
-		func(e *env) {
-			l, s := vouchedAfter(e, day, session.Freshness{Activity: 9*time.Hour + 30*time.Minute, Quiet: true})
+		"the silence of a run counts from there, by the database's clock: its process can take it up again", func(e *env) {
+			l, s := vouchedAfter(e, day, freshness{Activity: 9*time.Hour + 30*time.Minute, Quiet: true})
 			leaves(e, l, s, observe(e, l.ID).RenewedAt.Add(-30*time.Minute-lag))
 		}},
 	{"a session that has not signalled leaves its lease with the time of its attach",
 		"no activity is not the activity at the start of the lease", func(e *env) {
-			l, s := vouchedAfter(e, day, session.Freshness{Activity: session.NoActivity})
+			l, s := vouchedAfter(e, day, freshness{Activity: session.NoActivity})
 			leaves(e, l, s, s.LastEventAt)
 		}},
 	{"a session whose last activity was before its attach keeps the time of that",
-		"an attach is a sign of life, too",
-		given2(vouching(session.Freshness{Activity: 0}), func(e *env, l session.Lease, s session.Session) {
+		"an attach is a sign of life, too", given2(vouching(freshness{Activity: 0}), func(e *env, l lease, s row) {
 			leaves(e, l, s, s.LastEventAt)
 		})},
 	{"a session without events leaves its lease with its first",
@@ -50,7 +47,7 @@ var expireRules = []rule{
 			usual := silentSession("usual", now, time.Hour)
 			put(e, long, short, usual)
 			l := begin(e, homeLease)
-			for _, s := range []session.Session{long, short, usual} {
+			for _, s := range []row{long, short, usual} {
 				freshens(e, homeLease, activity(s, session.NoActivity))
 			}
 			expires(e, l, true, 0)
@@ -72,8 +69,7 @@ var expireRules = []rule{
 			leads(e, awayLease, session.AttemptID{RunID: "live", Attempt: 1})
 		}},
 	{"an unreadable session leaves its lease like others",
-		"it would keep the lease of a dead process for ever",
-		given2(vouching(session.Freshness{Activity: time.Hour}), func(e *env, l session.Lease, s session.Session) {
+		"it would keep its lease for ever", given2(vouching(freshness{Activity: time.Hour}), func(e *env, l lease, s row) {
 			attachUnder(e, l.ID, "run-2")
 			spoil(e, s.RunID)
 			expires(e, l, true, 0)
@@ -90,7 +86,7 @@ var expireRules = []rule{
 		}},
 	{"a lease that has expired never lives again",
 		"its process begins another, and knows from then on that its runs may have been cancelled",
-		given2(expireMost, func(e *env, l session.Lease, left session.Session) {
+		given2(expireMost, func(e *env, l lease, left row) {
 			next := l
 			next.Beat++
 			refused("BeginLease", e.Store.BeginLease(e.Ctx, l))
@@ -101,13 +97,13 @@ var expireRules = []rule{
 		})},
 	{"nothing is attached under a lease that does not live, and nothing freshened",
 		"the run would be guarded by nobody: the process thinks that its lease lives, and sweepers know that it does not",
-		given2(expireMost, func(e *env, l session.Lease, left session.Session) {
+		given2(expireMost, func(e *env, l lease, left row) {
 			for _, lease := range []string{l.ID, "unknown"} {
 				for _, runID := range []string{left.RunID, "new"} {
 					_, _, err := e.Store.Attach(e.Ctx, underLease(newSession(runID), lease))
 					refused("Attach", err)
 				}
-				_, err := e.Store.Freshen(e.Ctx, lease, []session.Freshness{activity(left, time.Hour)})
+				_, err := e.Store.Freshen(e.Ctx, lease, []freshness{activity(left, time.Hour)})
 				refused("Freshen", err)
 				s, err := e.Store.Session(e.Ctx, "new")
 				require(err != nil, "the new run has the row %+v", s)
@@ -115,13 +111,12 @@ var expireRules = []rule{
 			}
 		})},
 	{"a keeper claims back the sessions that still name its expired lease",
-		"a process that was stopped for a minute and goes on has its runs again",
-		given2(expireMost, func(e *env, l session.Lease, left session.Session) {
+		"a process that stood still for a minute has its runs again", given2(expireMost, func(e *env, l lease, left row) {
 			left.Lease, left.Activity, left.Silence = begin(e, awayLease).ID, time.Second, 0
 			freshens(e, awayLease, activity(left, left.Activity))
 			expires(e, l, true, 0)
 			looksLike(e, left)
-			leads(e, awayLease, attemptsOf([]session.Session{left})...)
+			leads(e, awayLease, attemptsOf([]row{left})...)
 		})},
 	{"a session that still names an expired lease is not stalled, and is not cancelled",
 		"its silence is not vouched for any more, and the database's clock does not count yet", func(e *env) {
@@ -139,17 +134,17 @@ var expireRules = []rule{
 }
 
 // leaves expires the lease of a session, and checks its row.
-func leaves(e *env, l session.Lease, s session.Session, lastEventAt time.Time) {
+func leaves(e *env, l lease, s row, lastEventAt time.Time) {
 	expires(e, l, true, 0)
 	s.Lease, s.Activity, s.Silence, s.LastEventAt = "", 0, 0, lastEventAt
 	looksLike(e, s)
 }
 
 // beginMany begins a lease with one session more than leave it at once. They have been silent for nine hours.
-func beginMany(e *env) session.Lease {
+func beginMany(e *env) lease {
 	now := clockOf(e)
-	var rows []session.Session
-	var fresh []session.Freshness
+	var rows []row
+	var fresh []freshness
 	for i := range session.ExpireBatch + 1 {
 		s := silentSession(fmt.Sprintf("run-%04d", i), now, time.Minute)
 		rows = append(rows, s)
@@ -162,20 +157,20 @@ func beginMany(e *env) session.Lease {
 }
 
 // expireMost returns an expired lease that one session still names, and the session.
-func expireMost(e *env) (session.Lease, session.Session) {
+func expireMost(e *env) (lease, row) {
 	l := beginMany(e)
 	return l, expireBatch(e, l)
 }
 
 // expireBatch expires a lease, and returns the session that still names it.
-func expireBatch(e *env, l session.Lease) session.Session {
+func expireBatch(e *env, l lease) row {
 	_, _, err := e.Store.ExpireLease(e.Ctx, l)
 	must(err, "expire the lease %s", l.ID)
 	return look(e, onlyNamed(e, l))
 }
 
 // onlyNamed returns the only run whose row names a lease.
-func onlyNamed(e *env, l session.Lease) string {
+func onlyNamed(e *env, l lease) string {
 	left, err := e.Store.LeaseSessions(e.Ctx, l.ID)
 	must(err, "read the sessions of %s", l.ID)
 	require(len(left) == 1, "%d sessions still name the lease, want 1", len(left))
@@ -186,7 +181,7 @@ var expiredRules = []rule{
 	{"a session that left an expired lease says which, whoever reads it, and no other does",
 		"every sweeper ends it because its process died, and says what was seen of that", func(e *env) {
 			live := attachLeased(e, awayLease, "live")
-			l, s := vouchedFor(e, session.Freshness{Activity: time.Hour})
+			l, s := vouchedFor(e, freshness{Activity: time.Hour})
 			l = expireSeen(e, l)
 			namesExpired(look(e, s.RunID), l)
 			namesExpired(findsOne(e), l)
@@ -197,13 +192,12 @@ var expiredRules = []rule{
 					}
 				}
 			}
-			namesExpired(look(e, live.RunID), session.Lease{})
+			namesExpired(look(e, live.RunID), lease{})
 		}},
 	{"a session that leaves an expired lease late says which, too",
-		"its row was locked, or there were too many for one transaction",
-		given2(expireMost, func(e *env, l session.Lease, left session.Session) {
+		"its row was locked, or there were too many for one transaction", given2(expireMost, func(e *env, l lease, left row) {
 			l.Looks, l.RenewedAt = 5, noon
-			namesExpired(left, session.Lease{})
+			namesExpired(left, lease{})
 			expires(e, l, true, 0)
 			namesExpired(look(e, left.RunID), l)
 		})},
@@ -211,24 +205,23 @@ var expiredRules = []rule{
 		"its process lives: if it is silent after that, it is not because it died", func(e *env) {
 			expireOne(e, "back")
 			begin(e, awayLease)
-			freshens(e, awayLease, session.Freshness{RunID: "back", Attempt: 1, Activity: time.Second})
-			namesExpired(look(e, "back"), session.Lease{})
+			freshens(e, awayLease, freshness{RunID: "back", Attempt: 1, Activity: time.Second})
+			namesExpired(look(e, "back"), lease{})
 			finish(e, "back")
-			namesExpired(look(e, "back"), session.Lease{})
+			namesExpired(look(e, "back"), lease{})
 		}},
 	{"the next attempt of a session knows no lease that expired",
 		"the process of the attempt before died, and this one may live", func(e *env) {
 			expireOne(e, "again")
-			namesExpired(attach(e, newSession("again")), session.Lease{})
-			namesExpired(look(e, "again"), session.Lease{})
+			namesExpired(attach(e, newSession("again")), lease{})
+			namesExpired(look(e, "again"), lease{})
 		}},
 	{"a session keeps the lease that expired while it is claimed and warned, and when it was cancelled",
-		"a sweeper that dies between claim and cancel leaves it to another, and a cancel in doubt is looked up",
-		func(e *env) {
-			for runID, call := range map[string]func(judged session.Session){
-				"warned":  func(s session.Session) { warns(e, s, session.Done) },
-				"claimed": func(s session.Session) { claims(e, s, by, session.Done) },
-				"kept":    func(s session.Session) { cancels(e, s, session.Done) },
+		"a sweeper that dies between claim and cancel leaves it to another, and looks up a cancel in doubt", func(e *env) {
+			for runID, call := range map[string]func(judged row){
+				"warned":  func(s row) { warns(e, s, session.Done) },
+				"claimed": func(s row) { claims(e, s, by, session.Done) },
+				"kept":    func(s row) { cancels(e, s, session.Done) },
 			} {
 				l := expireOne(e, runID)
 				call(look(e, runID))
@@ -238,21 +231,21 @@ var expiredRules = []rule{
 }
 
 // expireOne attaches to a run under a lease and expires that.
-func expireOne(e *env, runID string) session.Lease {
+func expireOne(e *env, runID string) lease {
 	l := begin(e, homeLease)
 	attachUnder(e, homeLease, runID)
 	return expireSeen(e, l)
 }
 
 // expireSeen expires a lease as a sweeper does which looked at it four times. It does not say that the session is lost.
-func expireSeen(e *env, l session.Lease) session.Lease {
+func expireSeen(e *env, l lease) lease {
 	l.Looks, l.RenewedAt = 4, noon.Add(123456*time.Microsecond)
 	expires(e, l, true, 0)
 	return l
 }
 
 // namesExpired checks which expired lease a row names; that with a zero ID is none.
-func namesExpired(s session.Session, want session.Lease) {
+func namesExpired(s row, want lease) {
 	got := s.Expired
 	require(got.ID == want.ID && got.Looks == want.Looks && got.RenewedAt.Equal(want.RenewedAt),
 		"%s, in attempt %d, names the expired lease %+v, want %+v", s.RunID, s.Attempt, got, want)
@@ -260,12 +253,11 @@ func namesExpired(s session.Session, want session.Lease) {
 
 var lostRules = []rule{
 	{"a session is lost if its process was, until a process takes it up or it ends",
-		"sweepers end the sessions of a process that was seen to die without a cap, and those of one that stopped with it",
-		func(e *env) {
+		"sweepers end the sessions of a process that was seen to die without a cap, and all others with it", func(e *env) {
 			leaveAll(e, true, "claimed", "attached", "ended", "left")
 			begin(e, awayLease)
 			attach(e, newSession("attached"))
-			freshens(e, awayLease, session.Freshness{RunID: "claimed", Attempt: 1, Activity: time.Second})
+			freshens(e, awayLease, freshness{RunID: "claimed", Attempt: 1, Activity: time.Second})
 			finish(e, "ended")
 			areLost(e, false, "claimed", "attached", "ended")
 			areLost(e, true, "left")

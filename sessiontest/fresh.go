@@ -32,8 +32,7 @@ var freshRules = []rule{
 			}
 		}},
 	{"freshening puts a session without a lease into the lease, with its first activity",
-		"after its process was taken for dead, a keeper claims its rows back like this",
-		given(silent, func(e *env, s session.Session) {
+		"after its process was taken for dead, a keeper claims its rows back like this", given(silent, func(e *env, s row) {
 			s.Lease = begin(e, homeLease).ID
 			for _, s.Activity = range []time.Duration{session.NoActivity, time.Second} {
 				freshens(e, homeLease, activity(s, s.Activity))
@@ -77,7 +76,7 @@ var freshRules = []rule{
 	{"a run that has no row is returned as gone",
 		"a deleted row guards nothing, and its keeper must know", func(e *env) {
 			begin(e, homeLease)
-			gone := freshen(e, homeLease, session.Freshness{RunID: "unknown", Attempt: 1})
+			gone := freshen(e, homeLease, freshness{RunID: "unknown", Attempt: 1})
 			require(slices.Equal(gone, []string{"unknown"}), "gone are %q", gone)
 		}},
 	{"ten thousand sessions are freshened in one call, and no others",
@@ -85,7 +84,7 @@ var freshRules = []rule{
 	{"unusual run IDs are freshened like others",
 		"a store that sends a list of IDs as one text may lose quotes and brackets", func(e *env) {
 			begin(e, homeLease)
-			var fresh []session.Freshness
+			var fresh []freshness
 			for _, runID := range oddIDs {
 				fresh = append(fresh, activity(attach(e, newSession(runID)), 0))
 			}
@@ -104,7 +103,7 @@ func freshensNothing(e *env, status session.Status, attempt int) {
 	s.Status, s.Attempt = status, attempt
 	put(e, s)
 	begin(e, homeLease)
-	gone := freshen(e, homeLease, session.Freshness{RunID: homeRun, Attempt: 1})
+	gone := freshen(e, homeLease, freshness{RunID: homeRun, Attempt: 1})
 	require(slices.Equal(gone, []string{homeRun}), "gone are %q, want %q, which is %s", gone, homeRun, status)
 	looksLike(e, s)
 }
@@ -120,8 +119,8 @@ var crowd = func() int {
 // freshensMany freshens all rows but every hundredth, and some runs that have no row.
 func freshensMany(e *env) {
 	now := clockOf(e)
-	var rows []session.Session
-	var fresh []session.Freshness
+	var rows []row
+	var fresh []freshness
 	var want, untouched []string
 	for i := range crowd {
 		s := silentSession(fmt.Sprintf("run-%05d", i), now, day)
@@ -134,7 +133,7 @@ func freshensMany(e *env) {
 	}
 	for i := range 50 {
 		want = append(want, fmt.Sprintf("unknown-%02d", i))
-		fresh = append(fresh, session.Freshness{RunID: want[i], Attempt: 1})
+		fresh = append(fresh, freshness{RunID: want[i], Attempt: 1})
 	}
 	put(e, rows...)
 	begin(e, homeLease)

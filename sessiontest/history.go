@@ -27,7 +27,7 @@ var historyRules = []rule{
 		"a host whose sessions stall has a problem; and runs without rows are cancelled too", func(e *env) {
 			events := cancelEvents(noon, noon, noon, noon)
 			for i, on := range []string{"host-2", "host-1", "host-2"} {
-				attach(e, session.Session{RunID: events[i].AggregateID, StartedAt: noon, Host: on})
+				attach(e, row{RunID: events[i].AggregateID, StartedAt: noon, Host: on})
 			}
 			counts(e, session.ByHost, events, map[string]int{"": 1, "host-1": 1, "host-2": 2})
 		}},

@@ -14,7 +14,7 @@ import (
 var leaseRules = []rule{
 	{"a lease is read as it was begun, renewed now",
 		"whoever observes it counts in its promises, and the silence of its runs is by its clock", func(e *env) {
-			want := session.Lease{
+			want := lease{
 				ID: homeLease, Host: "höst", Promise: 1_234_567_891, Beat: 1 << 40, Clock: 1000*day + 1, Vouched: 999*day + 2,
 			}
 			renewed(e, want, func() { must(e.Store.BeginLease(e.Ctx, want), "begin a lease") })
@@ -22,14 +22,14 @@ var leaseRules = []rule{
 	{"beginning a lease that lives is no error and changes nothing",
 		"the answer to the first try may have been lost, and the lease may have been renewed since", func(e *env) {
 			l := beginAt(e, homeLease, time.Hour)
-			again := session.Lease{ID: homeLease, Host: "host-2", Promise: time.Minute, Beat: 1}
+			again := lease{ID: homeLease, Host: "host-2", Promise: time.Minute, Beat: 1}
 			must(e.Store.BeginLease(e.Ctx, again), "begin it again")
 			leaseIs(e, l)
 		}},
 	{"a lease with a promise that is too long, or negative, is an error and not made",
 		"a sweeper would have to watch it for hours to find its process dead", func(e *env) {
 			for _, promise := range []time.Duration{session.LongestPromise + time.Second, -time.Second} {
-				err := e.Store.BeginLease(e.Ctx, session.Lease{ID: homeLease, Host: host, Promise: promise, Beat: 1})
+				err := e.Store.BeginLease(e.Ctx, lease{ID: homeLease, Host: host, Promise: promise, Beat: 1})
 				require(err != nil, "a lease was begun with the promise %v", promise)
 			}
 			noLease(e, homeLease)
@@ -57,8 +57,7 @@ var leaseRules = []rule{
 		}},
 	{"a lease that was never begun cannot be renewed",
 		"a lease that was deleted has expired, and must not come back", func(e *env) {
-			refused("RenewLease", e.Store.RenewLease(e.Ctx,
-				session.Lease{ID: homeLease, Host: host, Promise: time.Second, Beat: 2}))
+			refused("RenewLease", e.Store.RenewLease(e.Ctx, lease{ID: homeLease, Host: host, Promise: time.Second, Beat: 2}))
 			noLease(e, homeLease)
 		}},
 	{"all leases are observed, ordered by ID, whoever is a suspect",
@@ -96,8 +95,7 @@ var leaseRules = []rule{
 			}
 		}},
 	{"the sessions of a lease are its active ones, each with its attempt",
-		"a keeper ends the runs whose rows another attempt has, and attaches again to those whose rows were lost",
-		func(e *env) {
+		"a keeper ends the runs whose rows others have, and attaches again to those whose rows were lost", func(e *env) {
 			attachEach(e, homeLease, "first", "second", "second", "ended")
 			attachLeased(e, awayLease, "of another")
 			attach(e, newSession("of none"))
@@ -108,7 +106,7 @@ var leaseRules = []rule{
 }
 
 // renewed checks a lease that renew writes.
-func renewed(e *env, want session.Lease, renew func()) {
+func renewed(e *env, want lease, renew func()) {
 	from := movedClock(e)
 	renew()
 	to := clockOf(e)
@@ -127,13 +125,13 @@ func movedClock(e *env) time.Time {
 }
 
 // leaseIs checks what a process wrote into its lease.
-func leaseIs(e *env, want session.Lease) {
+func leaseIs(e *env, want lease) {
 	got := observe(e, want.ID)
 	want.RenewedAt = got.RenewedAt
 	require(sameLease(got, want), "the lease is\n\t%+v, want\n\t%+v", got, want)
 }
 
-func sameLease(a, b session.Lease) bool {
+func sameLease(a, b lease) bool {
 	a.RenewedAt, b.RenewedAt = a.RenewedAt.UTC(), b.RenewedAt.UTC()
 	behind := slices.Equal(a.Behind, b.Behind)
 	a.Behind, b.Behind = nil, nil
@@ -161,7 +159,7 @@ func compareAttempts(a, b session.AttemptID) int {
 	return cmp.Or(cmp.Compare(a.RunID, b.RunID), cmp.Compare(a.Attempt, b.Attempt))
 }
 
-func attemptsOf(all []session.Session) (ids []session.AttemptID) {
+func attemptsOf(all []row) (ids []session.AttemptID) {
 	for _, s := range all {
 		ids = append(ids, session.AttemptID{RunID: s.RunID, Attempt: s.Attempt})
 	}
@@ -172,39 +170,39 @@ func attemptsOf(all []session.Session) (ids []session.AttemptID) {
 const lag = time.Minute
 
 // begin begins a lease whose process has written nothing yet.
-func begin(e *env, id string) session.Lease {
-	l := session.Lease{ID: id, Host: host, Promise: 10 * time.Second, Beat: 1}
+func begin(e *env, id string) lease {
+	l := lease{ID: id, Host: host, Promise: 10 * time.Second, Beat: 1}
 	must(e.Store.BeginLease(e.Ctx, l), "begin the lease %s", id)
 	return l
 }
 
-func renew(e *env, l session.Lease) { must(e.Store.RenewLease(e.Ctx, l), "renew the lease %s", l.ID) }
+func renew(e *env, l lease) { must(e.Store.RenewLease(e.Ctx, l), "renew the lease %s", l.ID) }
 
 // vouch renews a lease, which vouches for all before an instant of its clock. What was not written yet holds the
 // instant back: the clock has gone on since, by lag.
-func vouch(e *env, l session.Lease, at time.Duration) session.Lease {
+func vouch(e *env, l lease, at time.Duration) lease {
 	l.Beat, l.Clock, l.Vouched = l.Beat+1, at+lag, at
 	renew(e, l)
 	return l
 }
 
 // beginAt begins a lease that vouches for all before an instant of its clock.
-func beginAt(e *env, id string, at time.Duration) session.Lease { return vouch(e, begin(e, id), at) }
+func beginAt(e *env, id string, at time.Duration) lease { return vouch(e, begin(e, id), at) }
 
-func underLease(s session.Session, lease string) session.Session {
+func underLease(s row, lease string) row {
 	s.Lease = lease
 	return s
 }
 
-func attachUnder(e *env, lease, runID string) session.Session {
+func attachUnder(e *env, lease, runID string) row {
 	return attach(e, underLease(newSession(runID), lease))
 }
 
 // attachLeased begins a lease and attaches to a run under it.
-func attachLeased(e *env, lease, runID string) session.Session { return attachEach(e, lease, runID)[0] }
+func attachLeased(e *env, lease, runID string) row { return attachEach(e, lease, runID)[0] }
 
 // attachEach begins a lease and attaches to each run under it.
-func attachEach(e *env, lease string, runIDs ...string) (all []session.Session) {
+func attachEach(e *env, lease string, runIDs ...string) (all []row) {
 	begin(e, lease)
 	for _, runID := range runIDs {
 		all = append(all, attachUnder(e, lease, runID))
@@ -213,17 +211,17 @@ func attachEach(e *env, lease string, runIDs ...string) (all []session.Session) 
 }
 
 // observe returns a lease as it is observed, with a zero ID if there is none.
-func observe(e *env, id string, suspects ...string) session.Lease {
+func observe(e *env, id string, suspects ...string) lease {
 	all, err := e.Store.ObserveLeases(e.Ctx, suspects)
 	must(err, "observe leases")
-	i := slices.IndexFunc(all, func(l session.Lease) bool { return l.ID == id })
+	i := slices.IndexFunc(all, func(l lease) bool { return l.ID == id })
 	if i < 0 {
-		return session.Lease{}
+		return lease{}
 	}
 	return all[i]
 }
 
-func expires(e *env, l session.Lease, want bool, wantLeft int) {
+func expires(e *env, l lease, want bool, wantLeft int) {
 	expired, left, err := e.Store.ExpireLease(e.Ctx, l)
 	must(err, "expire the lease %s", l.ID)
 	require(expired == want && left == wantLeft, "%s: %v, %d left, want %v, %d", l.ID, expired, left, want, wantLeft)
@@ -231,16 +229,16 @@ func expires(e *env, l session.Lease, want bool, wantLeft int) {
 
 // vouchedFor writes a session that was silent for an hour, puts it into a lease, and vouches for all before ten hours
 // of the lease's clock.
-func vouchedFor(e *env, f session.Freshness) (session.Lease, session.Session) {
+func vouchedFor(e *env, f freshness) (lease, row) {
 	return vouchedAfter(e, time.Hour, f)
 }
 
-func vouching(f session.Freshness) func(e *env) (session.Lease, session.Session) {
-	return func(e *env) (session.Lease, session.Session) { return vouchedFor(e, f) }
+func vouching(f freshness) func(e *env) (lease, row) {
+	return func(e *env) (lease, row) { return vouchedFor(e, f) }
 }
 
 // vouchedAfter is vouchedFor with another silence before the lease.
-func vouchedAfter(e *env, silence time.Duration, f session.Freshness) (session.Lease, session.Session) {
+func vouchedAfter(e *env, silence time.Duration, f freshness) (lease, row) {
 	l := beginAt(e, homeLease, 10*time.Hour)
 	s := putSilent(e, homeRun, silence)
 	f.RunID, f.Attempt = s.RunID, s.Attempt

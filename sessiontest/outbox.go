@@ -32,7 +32,7 @@ var outboxRules = []rule{
 		})},
 	{"the ends of sessions that are cancelled together are notices",
 		"a sweeper that finds a dead host cancels all of its runs so", given(alerts(0), func(e *env, box outbox) {
-			var all []session.Session
+			var all []row
 			for i := range 3 {
 				all = append(all, attach(e, newSession(fmt.Sprint("together-", i))))
 			}
@@ -40,8 +40,7 @@ var outboxRules = []rule{
 			claimsIDs(box, "cancel of together-0", "cancel of together-1", "cancel of together-2")
 		})},
 	{"an end that is stored already is not a notice again",
-		"a host that starts again stores its end again, and nobody wants to be called for each start",
-		given(alerts(0), func(e *env, box outbox) {
+		"nobody wants to be called each time that a host starts again", given(alerts(0), func(e *env, box outbox) {
 			s, own := attach(e, newSession(homeRun)), ownEnd(homeRun, true)
 			appends(e, own, own)
 			claimsIDs(box, own.ID)
@@ -60,8 +59,7 @@ var outboxRules = []rule{
 			claimsIDs(box)
 		})},
 	{"an end that was not stored is not a notice",
-		"who is told that a run was stopped starts it again, beside the one that goes on",
-		given(alerts(0), func(e *env, box outbox) {
+		"who is told that a run was stopped starts it beside the one that runs", given(alerts(0), func(e *env, box outbox) {
 			s, second := attach(e, newSession("awake")), warning(homeRun)
 			second.Type = ""
 			err := e.Store.Append(e.Ctx, ownEnd(homeRun, false), second)
@@ -90,8 +88,7 @@ var outboxRules = []rule{
 			putNow(box, want, func() { puts(box, put) })
 		})},
 	{"a notice whose ID is there is not put again",
-		"an alert is put by each sweeper that finds its reason, in each of its passes",
-		given(alerts(0), func(e *env, box outbox) {
+		"an alert is put by each sweeper that finds its reason, in each pass", given(alerts(0), func(e *env, box outbox) {
 			first, other := alertOf("alert-1"), alertOf("alert-1")
 			other.Type = "another"
 			puts(box, first, other)
@@ -102,8 +99,7 @@ var outboxRules = []rule{
 			claimsIDs(box)
 		})},
 	{"if one of several notices is invalid none is put",
-		"the caller repeats the call, and does not know which it has to leave out",
-		given(alerts(0), func(e *env, box outbox) {
+		"the caller repeats the call, and does not know which to leave out", given(alerts(0), func(e *env, box outbox) {
 			err := box.PutNotices(e.Ctx, alertOf("alert-1"), alertOf(""))
 			require(errors.Is(err, watchdog.ErrInvalid), "the error is %w, want watchdog.ErrInvalid", err)
 			claimsIDs(box)
@@ -127,14 +123,12 @@ var outboxRules = []rule{
 			}
 		})},
 	{"what was never claimed is claimed before what was",
-		"a receiver that is down does not hold up word of a run that has just stopped",
-		given(alerts(3), func(e *env, box outbox) {
+		"a receiver that is down does not hold up word of a run that has stopped", given(alerts(3), func(e *env, box outbox) {
 			claimsSome(box, 2, 0, "alert-0", "alert-1")
 			claimsSome(box, 3, time.Hour, "alert-2", "alert-0", "alert-1")
 		})},
 	{"a finished notice does not come again, whoever claimed it last",
-		"the answer of a slow receiver can come when another has claimed the notice",
-		given(alerts(3), func(e *env, box outbox) {
+		"a slow receiver can answer when another has claimed the notice", given(alerts(3), func(e *env, box outbox) {
 			first := claimNotices(box, 2, 0)
 			claimsSome(box, 10, 0, "alert-2", "alert-0", "alert-1")
 			finishNotices(box, append(first, alertOf("never put"))...)
@@ -154,8 +148,7 @@ var outboxRules = []rule{
 			claimsIDs(box, "alert-0")
 		})},
 	{"a notice says how long its delays are in all, and counts neither its age nor its claims",
-		"a clock that was wrong when it was put would have it dropped too early, or kept for years",
-		given(alerts(0), func(e *env, box outbox) {
+		"a wrong clock would have it dropped too early, or kept for years", given(alerts(0), func(e *env, box outbox) {
 			puts(box, alertOf("delayed"))
 			var waited time.Duration
 			for range 3 {
@@ -194,16 +187,14 @@ var outboxRules = []rule{
 			claimsIDs(box)
 		}},
 	{"a delay after another claim changes nothing",
-		"a sender that was stopped for an hour would take the notice from the one that has it now",
-		given(alerts(1), func(e *env, box outbox) {
+		"a sender that stood still would take the notice from who has it", given(alerts(1), func(e *env, box outbox) {
 			old := claimsOne(box, 0)
 			claimsIDs(box, "alert-0")
 			delay(box, old, 0)
 			claimsIDs(box)
 		})},
 	{"to claim fewer than one or for less than no time, and a pause of less than none, are errors",
-		"no notice, and one that is always due, look like an outbox that is empty or broken",
-		given(alerts(1), func(e *env, box outbox) {
+		"no notice, or one that is always due, looks like a broken outbox", given(alerts(1), func(e *env, box outbox) {
 			_, none := box.ClaimNotices(e.Ctx, 0, time.Hour)
 			_, negative := box.ClaimNotices(e.Ctx, 1, -1)
 			before := box.DelayNotice(e.Ctx, session.Notice{ID: "alert-0"}, -1)

@@ -17,9 +17,7 @@ var rowRules = []rule{
 		"a sweeper judges the row that it reads, and a cancel compares with that row", func(e *env) {
 			for i, own := range []time.Duration{0, time.Microsecond, 90 * time.Minute} {
 				start := noon.Add(time.Microsecond)
-				s := attach(e, session.Session{
-					RunID: fmt.Sprint(i), Parent: "päir", Threshold: own, StartedAt: start, Host: "höst",
-				})
+				s := attach(e, row{RunID: fmt.Sprint(i), Parent: "päir", Threshold: own, StartedAt: start, Host: "höst"})
 				require(s.Parent == "päir" && s.Threshold == own && s.StartedAt.Equal(start) && s.Host == "höst",
 					"attached as %+v", s)
 				looksLike(e, s)
@@ -27,13 +25,12 @@ var rowRules = []rule{
 		}},
 	{"a threshold of NoLimit is read as NoLimit",
 		"if a store rounds the longest duration, it becomes a limit", func(e *env) {
-			s := attach(e, session.Session{RunID: homeRun, Threshold: watchdog.NoLimit, StartedAt: noon})
+			s := attach(e, row{RunID: homeRun, Threshold: watchdog.NoLimit, StartedAt: noon})
 			require(s.Threshold == watchdog.NoLimit, "the threshold is %v", s.Threshold)
 			looksLike(e, s)
 		}},
 	{"times are read in UTC",
-		"rows are compared and printed as they are read: with a local zone one time has two texts on two machines",
-		func(e *env) {
+		"rows are compared and printed as they are read: in local zones one time has two texts on two hosts", func(e *env) {
 			attach(e, newSession(homeRun))
 			s := look(e, homeRun)
 			for _, at := range []time.Time{s.CreatedAt, s.LastEventAt, s.StartedAt} {
@@ -71,7 +68,7 @@ var rowRules = []rule{
 	{"every character of a run ID counts, and none has a special meaning",
 		"two runs that share a row are cancelled together, or keep each other alive", func(e *env) {
 			for i, runID := range oddIDs {
-				attach(e, session.Session{RunID: runID, StartedAt: noon, Host: fmt.Sprint(i)})
+				attach(e, row{RunID: runID, StartedAt: noon, Host: fmt.Sprint(i)})
 			}
 			for i, runID := range oddIDs {
 				s := look(e, runID)
@@ -118,10 +115,10 @@ var contextRules = []rule{
 }
 
 // writesOf are the writes of a store about a session, and a lease that is not the session's.
-func writesOf(store session.Store, s session.Session, l session.Lease) map[string]func(context.Context) error {
+func writesOf(store session.Store, s row, l lease) map[string]func(context.Context) error {
 	next := l
 	next.Beat++
-	fresh := []session.Freshness{activity(s, 0)}
+	fresh := []freshness{activity(s, 0)}
 	ends := []session.Ending{{RunID: s.RunID, Attempt: s.Attempt, Status: session.Finished}}
 	claim := session.ClaimRequest{By: by, For: time.Hour}
 	warnings := []watchdog.Event{warning(s.RunID)}
@@ -132,7 +129,7 @@ func writesOf(store session.Store, s session.Session, l session.Lease) map[strin
 		"Claim":       func(ctx context.Context) error { return errorOf(store.Claim(ctx, s, claim)) },
 		"Warn":        func(ctx context.Context) error { return errorOf(store.Warn(ctx, s, warnings)) },
 		"Cancel":      func(ctx context.Context) error { return errorOf(store.Cancel(ctx, s, cancelOf(s.RunID))) },
-		"BeginLease":  func(ctx context.Context) error { return store.BeginLease(ctx, session.Lease{ID: "new"}) },
+		"BeginLease":  func(ctx context.Context) error { return store.BeginLease(ctx, lease{ID: "new"}) },
 		"RenewLease":  func(ctx context.Context) error { return store.RenewLease(ctx, next) },
 		"ExpireLease": func(ctx context.Context) error { _, _, err := store.ExpireLease(ctx, l); return err },
 	}

@@ -8,8 +8,11 @@ import (
 )
 
 type (
-	rule = contract.Rule[session.Store]
-	env  = contract.Env[session.Store]
+	rule      = contract.Rule[session.Store]
+	env       = contract.Env[session.Store]
+	row       = session.Session
+	freshness = session.Freshness
+	lease     = session.Lease
 )
 
 func must(err error, doing string, args ...any) { contract.Must(err, doing, args...) }

@@ -30,31 +30,31 @@ const (
 // noon is the start of windows, and the time of events.
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-func newSession(runID string) session.Session {
-	return session.Session{RunID: runID, StartedAt: noon, Host: host}
+func newSession(runID string) row {
+	return row{RunID: runID, StartedAt: noon, Host: host}
 }
 
-func attach(e *env, s session.Session) session.Session {
+func attach(e *env, s row) row {
 	_, after, err := e.Store.Attach(e.Ctx, s)
 	must(err, "attach to %q", s.RunID)
 	return after
 }
 
-func look(e *env, runID string) session.Session {
+func look(e *env, runID string) row {
 	s, err := e.Store.Session(e.Ctx, runID)
 	must(err, "look at the session of %q", runID)
 	return s
 }
 
-func looksLike(e *env, want session.Session) { equal(look(e, want.RunID), want) }
+func looksLike(e *env, want row) { equal(look(e, want.RunID), want) }
 
 // equal checks that two rows are. It compares times as instants, without their zones, and the state as JSON.
-func equal(got, want session.Session) {
+func equal(got, want row) {
 	got, want = comparison(got), comparison(want)
 	require(reflect.DeepEqual(got, want), "the session is\n\t%s, want\n\t%s", text(got), text(want))
 }
 
-func comparison(s session.Session) session.Session {
+func comparison(s row) row {
 	// What a row is expected to be is read before it ends, or leaves its lease: rules of their own check these.
 	s.EndedAt, s.Expired = time.Time{}, session.ExpiredLease{}
 	for _, at := range []*time.Time{&s.CreatedAt, &s.LastEventAt, &s.StartedAt, &s.WarnedAt} {
@@ -80,7 +80,7 @@ func canonical(text json.RawMessage) json.RawMessage {
 }
 
 // text prints a session with its state as text.
-func text(s session.Session) string {
+func text(s row) string {
 	state := string(s.State)
 	s.State = nil
 	return fmt.Sprintf("%+v with the state %q", s, state)
@@ -96,50 +96,50 @@ func within(what string, at, from, to time.Time) {
 }
 
 // silentSession returns an active session, a day old, whose last event was so long before now.
-func silentSession(runID string, now time.Time, silence time.Duration) session.Session {
-	return session.Session{
+func silentSession(runID string, now time.Time, silence time.Duration) row {
+	return row{
 		RunID: runID, Status: session.Active, CreatedAt: now.Add(-day), LastEventAt: now.Add(-silence),
 		StartedAt: noon, Host: host, Attempt: 1,
 	}
 }
 
-func withThreshold(s session.Session, own time.Duration) session.Session {
+func withThreshold(s row, own time.Duration) row {
 	s.Threshold = own
 	return s
 }
 
 // put writes rows as another program would.
-func put(e *env, rows ...session.Session) {
+func put(e *env, rows ...row) {
 	must(contract.Optional[Putter](e).Put(e.Ctx, rows...), "put %d rows", len(rows))
 }
 
-func putSilent(e *env, runID string, silence time.Duration) session.Session {
+func putSilent(e *env, runID string, silence time.Duration) row {
 	s := silentSession(runID, clockOf(e), silence)
 	put(e, s)
 	return s
 }
 
 // silent writes the row of a run that was silent for an hour.
-func silent(e *env) session.Session { return putSilent(e, homeRun, time.Hour) }
+func silent(e *env) row { return putSilent(e, homeRun, time.Hour) }
 
 func spoil(e *env, runID string) {
 	must(contract.Optional[Putter](e).Spoil(e.Ctx, runID), "spoil the row of %q", runID)
 }
 
 // activity is a run's last activity, at an instant of the clock of its lease.
-func activity(s session.Session, at time.Duration) session.Freshness {
-	return session.Freshness{RunID: s.RunID, Attempt: s.Attempt, Activity: at}
+func activity(s row, at time.Duration) freshness {
+	return freshness{RunID: s.RunID, Attempt: s.Attempt, Activity: at}
 }
 
 // quietSince is the last activity of a run that is quiet.
-func quietSince(s session.Session, at time.Duration) session.Freshness {
+func quietSince(s row, at time.Duration) freshness {
 	f := activity(s, at)
 	f.Quiet = true
 	return f
 }
 
 // freshen writes activities and returns the runs that are gone.
-func freshen(e *env, lease string, fresh ...session.Freshness) (gone []string) {
+func freshen(e *env, lease string, fresh ...freshness) (gone []string) {
 	skipped, err := e.Store.Freshen(e.Ctx, lease, fresh)
 	must(err, "freshen %d sessions", len(fresh))
 	require(len(skipped.Locked)+len(skipped.Failed) == 0,
@@ -149,7 +149,7 @@ func freshen(e *env, lease string, fresh ...session.Freshness) (gone []string) {
 }
 
 // freshens writes activities, and checks that no session is gone.
-func freshens(e *env, lease string, fresh ...session.Freshness) {
+func freshens(e *env, lease string, fresh ...freshness) {
 	gone := freshen(e, lease, fresh...)
 	require(len(gone) == 0, "gone are %s", contract.Shorten(gone))
 }
@@ -183,13 +183,13 @@ func findsOnly(e *env, want ...string) {
 }
 
 // findsOne returns the only session that is stalled.
-func findsOne(e *env) session.Session {
+func findsOne(e *env) row {
 	page := findUsual(e, 10)
 	require(len(page.Sessions) == 1, "stalled are %q", names(page.Sessions))
 	return page.Sessions[0]
 }
 
-func names(sessions []session.Session) []string {
+func names(sessions []row) []string {
 	all := make([]string, len(sessions))
 	for i, s := range sessions {
 		all[i] = s.RunID
@@ -209,7 +209,7 @@ func recorded(e *env, runID string, want ...string) {
 }
 
 // stands checks the row of a run, and that the run has exactly these events.
-func stands(e *env, want session.Session, eventIDs ...string) {
+func stands(e *env, want row, eventIDs ...string) {
 	looksLike(e, want)
 	recorded(e, want.RunID, eventIDs...)
 }
@@ -228,7 +228,7 @@ func cancelOf(runID string) session.CancelRequest {
 }
 
 // toCancel writes a silent session, and returns it with a cancel of it.
-func toCancel(e *env) (session.Session, session.CancelRequest) { return silent(e), cancelOf(homeRun) }
+func toCancel(e *env) (row, session.CancelRequest) { return silent(e), cancelOf(homeRun) }
 
 func cancelEvent(id, runID string, at time.Time) watchdog.Event {
 	return watchdog.Event{
@@ -253,36 +253,36 @@ func ownEnd(runID string, complete bool) watchdog.Event {
 	return event
 }
 
-func cancels(e *env, judged session.Session, want session.Outcome) {
+func cancels(e *env, judged row, want session.Outcome) {
 	cancelsAs(e, judged, cancelOf(judged.RunID), want)
 }
 
-func cancelsAs(e *env, judged session.Session, c session.CancelRequest, want session.Outcome) {
+func cancelsAs(e *env, judged row, c session.CancelRequest, want session.Outcome) {
 	got, err := e.Store.Cancel(e.Ctx, judged, c)
 	came("cancel", judged.RunID, got, want, err)
 }
 
-func cancelsEach(e *env, all []session.Session) {
+func cancelsEach(e *env, all []row) {
 	for _, s := range all {
 		cancels(e, s, session.Done)
 	}
 }
 
 // claims checks what becomes of a claim for an hour.
-func claims(e *env, judged session.Session, by string, want session.Outcome) {
+func claims(e *env, judged row, by string, want session.Outcome) {
 	claimsFor(e, judged, by, time.Hour, want)
 }
 
-func claimsFor(e *env, judged session.Session, by string, length time.Duration, want session.Outcome) {
+func claimsFor(e *env, judged row, by string, length time.Duration, want session.Outcome) {
 	claimsAs(e, judged, session.ClaimRequest{By: by, For: length, EndID: "cancel of " + judged.RunID}, want)
 }
 
-func claimsAs(e *env, judged session.Session, c session.ClaimRequest, want session.Outcome) {
+func claimsAs(e *env, judged row, c session.ClaimRequest, want session.Outcome) {
 	got, err := e.Store.Claim(e.Ctx, judged, c)
 	came("claim", judged.RunID, got, want, err)
 }
 
-func warns(e *env, judged session.Session, want session.Outcome) {
+func warns(e *env, judged row, want session.Outcome) {
 	got, err := e.Store.Warn(e.Ctx, judged, []watchdog.Event{warning(judged.RunID)})
 	came("warn", judged.RunID, got, want, err)
 }

@@ -12,10 +12,10 @@ import (
 var stalledRules = []rule{
 	{"a session is stalled after more than the threshold, to the microsecond",
 		"exceeded means more than: at exactly ten minutes a session is not stalled", func(e *env) {
-			rows := putAround(e, func(runID string, now time.Time, beyond time.Duration) session.Session {
+			rows := putAround(e, func(runID string, now time.Time, beyond time.Duration) row {
 				return silentSession(runID, now, threshold+beyond)
 			})
-			stalledIf(e, rows, func(s session.Session, now time.Time) bool { return now.Sub(s.LastEventAt) > threshold })
+			stalledIf(e, rows, func(s row, now time.Time) bool { return now.Sub(s.LastEventAt) > threshold })
 		}},
 	{"a session is old enough at its minimum age",
 		"the minimum age is included", func(e *env) { stalledIf(e, putAround(e, aged), oldEnough) }},
@@ -28,8 +28,7 @@ var stalledRules = []rule{
 			findsOnly(e, "old")
 		})},
 	{"a session with a threshold of its own is judged by that",
-		"a run that is expected to be silent for an hour would be cancelled after ten minutes",
-		given(clockOf, func(e *env, now time.Time) {
+		"a run that may be silent for an hour would be cancelled after minutes", given(clockOf, func(e *env, now time.Time) {
 			put(e, withThreshold(silentSession("long", now, 50*time.Minute), time.Hour),
 				withThreshold(silentSession("long and silent", now, 70*time.Minute), time.Hour),
 				withThreshold(silentSession("short", now, 30*time.Second), time.Minute),
@@ -44,8 +43,7 @@ var stalledRules = []rule{
 			findsOnly(e)
 		})},
 	{"only active sessions are stalled",
-		"an ended session has no more events, and every pass would cancel it again",
-		given(clockOf, func(e *env, now time.Time) {
+		"an ended session has no more events: each pass would cancel it again", given(clockOf, func(e *env, now time.Time) {
 			put(e, silentSession("active", now, time.Hour))
 			for _, status := range []session.Status{session.Cancelled, session.Interrupted, session.Finished} {
 				s, own := silentSession(string(status), now, time.Hour), silentSession(string(status)+" of its own", now, time.Hour)
@@ -55,9 +53,8 @@ var stalledRules = []rule{
 			findsOnly(e, "active")
 		})},
 	{"sessions are ordered by when they exceeded their thresholds",
-		"with ten cancels a pass, the last sessions wait: it must not always be the same ones",
-		given(clockOf, func(e *env, now time.Time) {
-			beyond := func(runID string, minutes, own time.Duration) session.Session {
+		"with ten cancels a pass the last wait, but not always the same ones", given(clockOf, func(e *env, now time.Time) {
+			beyond := func(runID string, minutes, own time.Duration) row {
 				if own == 0 {
 					return silentSession(runID, now, threshold+minutes*time.Minute)
 				}
@@ -76,10 +73,9 @@ var stalledRules = []rule{
 			looksLike(e, s)
 		}},
 	{"an unreadable session is reported, is not stalled and hides no other",
-		"an error must never cancel a session, and one bad row must never stop a pass",
-		given(clockOf, func(e *env, now time.Time) {
+		"an error never cancels a session, and one bad row never stops a pass", given(clockOf, func(e *env, now time.Time) {
 			beginAt(e, homeLease, vouched)
-			spoilt := []session.Session{
+			spoilt := []row{
 				silentSession("spoilt", now, 5*time.Hour), silentSession("spoilt in a lease", now, 4*time.Hour),
 				withThreshold(silentSession("spoilt in a lease with a threshold", now, 3*time.Hour), time.Minute),
 			}
@@ -102,36 +98,36 @@ var stalledRules = []rule{
 }
 
 // aged returns a session around its minimum age.
-func aged(runID string, now time.Time, beyond time.Duration) session.Session {
+func aged(runID string, now time.Time, beyond time.Duration) row {
 	s := silentSession(runID, now, time.Hour)
 	s.CreatedAt = now.Add(-minAge - beyond)
 	return s
 }
 
-func oldEnough(s session.Session, now time.Time) bool { return now.Sub(s.CreatedAt) >= minAge }
+func oldEnough(s row, now time.Time) bool { return now.Sub(s.CreatedAt) >= minAge }
 
 // slowest is how many milliseconds putAround gives a store between the write of its rows and its page.
 var slowest = 2000
 
 // putAround writes rows close to a limit, on both sides of it, some with the query's threshold and some with their own.
 func putAround(
-	e *env, row func(runID string, now time.Time, beyond time.Duration) session.Session,
-) (rows []session.Session) {
+	e *env, around func(runID string, now time.Time, beyond time.Duration) row,
+) (rows []row) {
 	now := clockOf(e)
 	for n := -slowest; n <= 50; n++ {
-		s := row(fmt.Sprintf("%+d ms", n), now, time.Duration(n)*time.Millisecond)
+		s := around(fmt.Sprintf("%+d ms", n), now, time.Duration(n)*time.Millisecond)
 		rows = append(rows, s)
 		s.RunID += " of its own"
 		rows = append(rows, withThreshold(s, threshold))
 	}
-	rows = append(rows, row("+1 µs", now, time.Microsecond), row("-1 µs", now, -time.Microsecond))
+	rows = append(rows, around("+1 µs", now, time.Microsecond), around("-1 µs", now, -time.Microsecond))
 	put(e, rows...)
 	return rows
 }
 
 // stalledIf checks which rows are stalled. It judges each by the time of the page. So it tests the limit itself also
 // with a clock that has only milliseconds, or that stands still.
-func stalledIf(e *env, rows []session.Session, stalled func(s session.Session, now time.Time) bool) {
+func stalledIf(e *env, rows []row, stalled func(s row, now time.Time) bool) {
 	page := findUsual(e, len(rows))
 	found := map[string]bool{}
 	for _, s := range page.Sessions {
@@ -151,7 +147,7 @@ const vouched = 1000 * day
 var silenceRules = []rule{
 	{"a quiet session is silent as far as its lease vouches for it, and another is not silent",
 		"what is not vouched for may not be written yet", func(e *env) {
-			inLease(e, nil, []session.Freshness{
+			inLease(e, nil, []freshness{
 				{Activity: 1, Quiet: true}, {Activity: 1}, {Activity: session.NoActivity, Quiet: true},
 				{Activity: vouched, Quiet: true}, {Activity: vouched + day, Quiet: true},
 			})
@@ -162,7 +158,7 @@ var silenceRules = []rule{
 		}},
 	{"each renewal vouches for more silence",
 		"the row of a silent run is not written, only the lease of its process", func(e *env) {
-			l, s := vouchedFor(e, session.Freshness{Activity: time.Hour, Quiet: true})
+			l, s := vouchedFor(e, freshness{Activity: time.Hour, Quiet: true})
 			vouch(e, l, vouched)
 			s.Silence = vouched - time.Hour
 			looksLike(e, s)
@@ -173,7 +169,7 @@ var silenceRules = []rule{
 			inLease(e, map[string]time.Duration{
 				"run-2": time.Minute, "run-3": time.Minute, "run-4": long, "run-5": long, "run-6": watchdog.NoLimit,
 				"run-7": long,
-			}, []session.Freshness{
+			}, []freshness{
 				{Activity: vouched - threshold - 1, Quiet: true}, {Activity: vouched - threshold, Quiet: true},
 				{Activity: vouched - time.Minute - 1, Quiet: true}, {Activity: vouched - time.Minute, Quiet: true},
 				{Activity: vouched - long - 1, Quiet: true}, {Activity: vouched - long, Quiet: true},
@@ -183,12 +179,12 @@ var silenceRules = []rule{
 		}},
 	{"a session of a lease that is not quiet is not stalled",
 		"its run had something new a moment ago, which may not be written yet", func(e *env) {
-			inLease(e, nil, []session.Freshness{{Activity: 0}, {Activity: time.Hour, Quiet: true}})
+			inLease(e, nil, []freshness{{Activity: 0}, {Activity: time.Hour, Quiet: true}})
 			findsYoung(e, "run-1")
 		}},
 	{"a session becomes quiet with the activity that it has, and awake with the next",
 		"a keeper writes the last activity at once, and that nothing came after it a minute later",
-		given2(vouching(session.Freshness{Activity: time.Hour}), func(e *env, l session.Lease, s session.Session) {
+		given2(vouching(freshness{Activity: time.Hour}), func(e *env, l lease, s row) {
 			freshens(e, l.ID, quietSince(s, time.Hour))
 			s.Silence = l.Vouched - time.Hour
 			looksLike(e, s)
@@ -200,14 +196,13 @@ var silenceRules = []rule{
 		})},
 	{"a session of a lease that has not signalled is never stalled",
 		"a run that never signals is alive as long as its process is", func(e *env) {
-			inLease(e, map[string]time.Duration{"run-1": time.Microsecond}, []session.Freshness{
+			inLease(e, map[string]time.Duration{"run-1": time.Microsecond}, []freshness{
 				{Activity: session.NoActivity}, {Activity: session.NoActivity, Quiet: true},
 			})
 			findsYoung(e)
 		}},
 	{"the database's clock says nothing about the silence of a session of a lease",
-		"a clock that is set forward by more than the threshold would cancel every live run",
-		given(clockOf, func(e *env, now time.Time) {
+		"a clock that is set forward would cancel every live run", given(clockOf, func(e *env, now time.Time) {
 			s := silentSession(homeRun, now, 400*day)
 			s.CreatedAt = now.Add(-500 * day)
 			put(e, s)
@@ -220,7 +215,7 @@ var silenceRules = []rule{
 			beginAt(e, homeLease, vouched)
 			rows := putAround(e, aged)
 			for part := range slices.Chunk(rows, 1000) {
-				var fresh []session.Freshness
+				var fresh []freshness
 				for _, s := range part {
 					fresh = append(fresh, quietSince(s, 0))
 				}
@@ -230,12 +225,11 @@ var silenceRules = []rule{
 		}},
 	{"a stalled session of a lease is returned exactly as its row is, with its silence",
 		"a cancel compares with the judged row, and its event says how long the run was silent", func(e *env) {
-			_, s := vouchedFor(e, session.Freshness{Activity: time.Hour + 1, Quiet: true, State: []byte(`{"phase":"tests"}`)})
+			_, s := vouchedFor(e, freshness{Activity: time.Hour + 1, Quiet: true, State: []byte(`{"phase":"tests"}`)})
 			equal(findsOne(e), s)
 		}},
 	{"sessions with a lease and without one are ordered by when they exceeded their thresholds",
-		"sessions of one kind would wait for ever behind those of the other",
-		func(e *env) { findsOnly(e, putMixed(e, 7)...) }},
+		"sessions of one kind would wait behind those of the other", func(e *env) { findsOnly(e, putMixed(e, 7)...) }},
 	{"pages of sessions with a lease and without one follow each other without a gap and without a repeat",
 		"a session between two pages would never be found, and one on both would be judged twice",
 		func(e *env) { pagesThrough(e, putMixed(e, 24), 1, 4, 5) }},
@@ -251,8 +245,8 @@ func oneTime(name string, own time.Duration) rule {
 		"sessions that fell silent in one microsecond must not hide each other",
 		func(e *env) {
 			beginAt(e, homeLease, vouched)
-			var fresh []session.Freshness
-			var rows []session.Session
+			var fresh []freshness
+			var rows []row
 			for i, at := range []time.Duration{0, 1999, 1000, 1000, 1000, 2000, 2999, 5000} {
 				s := withThreshold(silentSession(fmt.Sprint("run-", i), noon, 0), own)
 				rows, fresh = append(rows, s), append(fresh, quietSince(s, at))
@@ -266,7 +260,7 @@ func oneTime(name string, own time.Duration) rule {
 
 // inLease attaches to a run for each freshness, run-0 the first, under a lease that vouches for a long time. Some have
 // a threshold of their own.
-func inLease(e *env, own map[string]time.Duration, fresh []session.Freshness) {
+func inLease(e *env, own map[string]time.Duration, fresh []freshness) {
 	beginAt(e, homeLease, vouched)
 	for i, f := range fresh {
 		f.RunID, f.Attempt = fmt.Sprint("run-", i), 1
@@ -286,8 +280,8 @@ func findsYoung(e *env, want ...string) {
 // in two has a lease, and one in three a threshold of its own.
 func putMixed(e *env, count int) []string {
 	l, now := beginAt(e, homeLease, vouched), clockOf(e)
-	var rows []session.Session
-	var fresh []session.Freshness
+	var rows []row
+	var fresh []freshness
 	for i := range count {
 		s, limit := silentSession(fmt.Sprintf("run %02d", i), now, 0), threshold
 		if i%3 == 0 {
@@ -311,7 +305,7 @@ var pageRules = []rule{
 	{"pages follow each other without a gap and without a repeat",
 		"a session between two pages would never be found, and one on both would be cancelled twice",
 		given(clockOf, func(e *env, now time.Time) {
-			var rows []session.Session
+			var rows []row
 			for i := range 24 { // some exceeded their thresholds at the same moment
 				beyond := time.Hour + time.Duration(i/4)*time.Minute
 				s := silentSession(fmt.Sprintf("run %02d", i), now, threshold+beyond)
@@ -338,8 +332,7 @@ var pageRules = []rule{
 			}
 		}},
 	{"the next page follows the last session even if that was cancelled meanwhile",
-		"a pass cancels the sessions of a page and then asks for the next: with an offset it would skip as many",
-		func(e *env) {
+		"a pass cancels the sessions of a page and asks for the next: with an offset it would skip as many", func(e *env) {
 			putFive(e)
 			first := findUsual(e, 2)
 			cancelsEach(e, first.Sessions)

@@ -29,7 +29,7 @@ var startRules = []rule{
 		}},
 	{"sessions that are cancelled together can each want a start",
 		"a page of runs that are to be started again costs one transaction", func(e *env) {
-			var rows []session.Session
+			var rows []row
 			for _, runID := range []string{"batched-1", "batched-2", "batched-3"} {
 				rows = append(rows, attach(e, newSession(runID)))
 			}
@@ -53,8 +53,7 @@ var startRules = []rule{
 			noneDue(e)
 		}},
 	{"a start that is due is claimed with the same key at each try, and its tries are counted",
-		"the key tells whoever starts the run that it did so before, and the tries when to give up",
-		given(due("again"), func(e *env, s session.Session) {
+		"the key says that it was started before, and the tries when to give up", given(due("again"), func(e *env, s row) {
 			for s.Start.Tries = 2; s.Start.Tries < 5; s.Start.Tries++ {
 				claimed := claimsStart(e, s)
 				looksLike(e, claimed)
@@ -62,8 +61,7 @@ var startRules = []rule{
 			}
 		})},
 	{"a start that was claimed or put off is not due before that is over",
-		"the run would be started twice at once, and one that cannot be started now again and again",
-		given(due("later"), func(e *env, s session.Session) {
+		"the run would be started twice at once, or again and again", given(due("later"), func(e *env, s row) {
 			s.Start.Tries = 2
 			claimed := claimsStart(e, s)
 			noneDue(e)
@@ -74,7 +72,7 @@ var startRules = []rule{
 		})},
 	{"a claim or a pause of a start lasts for a day at most",
 		"a start that is due later is one of a clock that was set back since, and is claimed at once",
-		given(due("for a week"), func(e *env, s session.Session) {
+		given(due("for a week"), func(e *env, s row) {
 			putsOff(e, s, 7*day, true)
 			within("Due", look(e, s.RunID).Start.Due, s.CreatedAt.Add(day), clockOf(e).Add(day))
 			noneDue(e)
@@ -82,10 +80,10 @@ var startRules = []rule{
 	{"the start that has been due for the longest time is claimed first",
 		"behind others that are tried again and again it would never have its turn", func(e *env) {
 			third, first, second := toStart(e, "order-3"), toStart(e, "order-1"), toStart(e, "order-2")
-			for _, s := range []session.Session{first, second, third} {
+			for _, s := range []row{first, second, third} {
 				putsOff(e, s, 0, true)
 			}
-			for _, s := range []session.Session{first, second, third} {
+			for _, s := range []row{first, second, third} {
 				s.Start.Tries = 2
 				claimsStart(e, s)
 			}
@@ -123,7 +121,7 @@ var startRules = []rule{
 			putsOff(e, s, 2*time.Hour, true)
 		}},
 	{"a start that was given up is not wanted any more",
-		"a run that cannot be started would be tried for ever", given(due("given up"), func(e *env, s session.Session) {
+		"a run that cannot be started would be tried for ever", given(due("given up"), func(e *env, s row) {
 			putsOff(e, s, session.NoMoreStarts, true)
 			wants(e, s.RunID, 0)
 			noneDue(e)
@@ -167,19 +165,19 @@ var startRules = []rule{
 }
 
 // toStart attaches to a run, has it cancelled with a start that is claimed for an hour, and returns its row.
-func toStart(e *env, runID string) session.Session {
+func toStart(e *env, runID string) row {
 	c := cancelOf(runID)
 	c.StartFor = time.Hour
 	cancelsAs(e, attach(e, newSession(runID)), c, session.Done)
 	return look(e, runID)
 }
 
-func due(runID string) func(e *env) session.Session {
-	return func(e *env) session.Session { return dueStart(e, runID) }
+func due(runID string) func(e *env) row {
+	return func(e *env) row { return dueStart(e, runID) }
 }
 
 // dueStart is toStart with a start that is due.
-func dueStart(e *env, runID string) session.Session {
+func dueStart(e *env, runID string) row {
 	s := toStart(e, runID)
 	putsOff(e, s, 0, true)
 	return s
@@ -192,7 +190,7 @@ func wants(e *env, runID string, tries int) {
 }
 
 // claimsStart claims a start for an hour, and checks that it is that of a session, with its key and its tries.
-func claimsStart(e *env, want session.Session) session.Session {
+func claimsStart(e *env, want row) row {
 	s, err := e.Store.ClaimStart(e.Ctx, time.Hour)
 	must(err, "claim the start of %s", want.RunID)
 	want.Start.Due = s.Start.Due
@@ -205,7 +203,7 @@ func noneDue(e *env) {
 	require(errors.Is(err, session.ErrNotFound), "the claim of a start returned %+v and %w, want ErrNotFound", s, err)
 }
 
-func putsOff(e *env, s session.Session, pause time.Duration, want bool) {
+func putsOff(e *env, s row, pause time.Duration, want bool) {
 	done, err := e.Store.PutOffStart(e.Ctx, s, pause)
 	must(err, "put off the start of %s", s.RunID)
 	require(done == want, "put off the start of %s, claimed %d times, for %v: %v", s.RunID, s.Start.Tries, pause, done)

@@ -13,8 +13,7 @@ var refusalRules = []eventRule{
 		"a caller retries if the store fails, but not if the event can never be stored: errors.Is tells them apart",
 		refusesEach(flaws, watchdog.ErrInvalid)},
 	{"a text longer than its column is refused",
-		"a text that is cut to fit becomes another run's ID, and the event is lost for its own run",
-		refusesEach(overlong, nil)},
+		"a text that is cut becomes another run's ID, and the event is lost for its own run", refusesEach(overlong, nil)},
 }
 
 // A flaw makes a valid event invalid.

@@ -15,8 +15,7 @@ var contextRules = []eventRule{
 		"a watchdog waits only for its record timeout: an event that was reported as not stored must not appear later",
 		inTurn(put(numbered("before", 0)), withDoneContexts(put(numbered("late", 1))), holds("before"))},
 	{"a read with a done context returns the context's error",
-		"the caller no longer waits: an answer that looks like an empty run is worse than the error",
-		withDoneContexts(holds())},
+		"the caller waits no longer: what looks like an empty run is worse than the error", withDoneContexts(holds())},
 }
 
 var ownershipRules = []eventRule{
@@ -24,8 +23,7 @@ var ownershipRules = []eventRule{
 		"a reader that sorts, filters or edits the events would change them for the next reader",
 		inTurn(put(numbered("a", 1)), spoilsRead, keeps(numbered("a", 1)))},
 	{"what was appended belongs to the caller again",
-		"a host that reuses one buffer for its payloads would overwrite recorded events",
-		inTurn(spoilsAppended, keeps(numbered("a", 1)))},
+		"a host that reuses its buffers would overwrite recorded events", inTurn(spoilsAppended, keeps(numbered("a", 1)))},
 }
 
 // spoilsRead overwrites what two reads returned.

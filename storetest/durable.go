@@ -18,8 +18,7 @@ var durableRules = []contract.Rule[opener]{
 		"a restarted process fires the same cancel again: it must find the stored one and not add a second",
 		inTurn(opened(put(numbered("a", 1))), opened(inTurn(put(anotherA), keeps(numbered("a", 1)))))},
 	{"stores open at once see each other's events",
-		"a second process that attaches to a run must see that the first has cancelled it",
-		openedTwice(func(one, other *eventEnv) {
+		"a second process that attaches to a run must see the cancel of the first", openedTwice(func(one, other *eventEnv) {
 			put(numbered("a", 1))(one)
 			holds("a")(other)
 			put(numbered("b", 2))(other)

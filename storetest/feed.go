@@ -23,8 +23,7 @@ var layerRules = []eventRule{
 			hasLayers("r%", "pattern"), hasLayers("5"), hasLayers("ru"), hasLayers("none"),
 		)},
 	{"a query for layers with a done context returns the context's error",
-		"the caller no longer waits: an answer that looks like a run without layers is worse than the error",
-		withDoneContexts(hasLayers("run"))},
+		"what looks like a run without layers is worse than the error", withDoneContexts(hasLayers("run"))},
 }
 
 func hasLayers(parent string, want ...string) eventStep {
@@ -77,8 +76,7 @@ var followRules = []eventRule{
 			receives(e, told, inAggregate(numbered("c", 4), "run-3"))
 		}))},
 	{"a follower is told of what a transaction stores",
-		"a trip is stored in a transaction: a page would show every event but the stop",
-		following("", func(e *eventEnv, told tellings) {
+		"a trip is stored so: a page would show every event but the stop", following("", func(e *eventEnv, told tellings) {
 			transactsInvalid(nil)(e)
 			transacts(always(numbered("a", 1)), always(numbered("a", 2), numbered("b", 3)))(e)
 			receives(e, told, numbered("a", 1), numbered("b", 3))
@@ -95,8 +93,7 @@ var followRules = []eventRule{
 			receives(e, told, numbered("run", 2))
 		})},
 	{"a follower may use the store while it is told",
-		"a page reads the run of each event: with a lock or the only connection held, it would wait for itself",
-		usesStoreWhenTold},
+		"a page reads the run of each event: with a lock or the only connection held it waits for itself", usesStoreWhenTold},
 	{"following ends with its context and leaves no goroutine",
 		"a page that is closed must not cost anything any more", inTurn(endsClean(""), endsClean(runID))},
 }

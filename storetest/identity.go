@@ -28,8 +28,7 @@ var identityRules = []eventRule{
 		"a host that collects events does not have to remove duplicates before it appends them",
 		inTurn(put(numbered("a", 1), anotherA), keeps(numbered("a", 1)))},
 	{"an ID that is stored in one aggregate is taken in all",
-		"the ID is the primary key of the table; if a store checks it only within an aggregate, two events have one ID",
-		inTurn(
+		"the ID is the primary key of the table: if it is checked only within an aggregate, two events have one ID", inTurn(
 			put(inAggregate(numbered("a", 1), "x")),
 			put(inAggregate(numbered("b", 2), "y")),
 			put(inAggregate(numbered("a", 1), "y")),
@@ -46,8 +45,7 @@ var anotherA = with(numbered("a", 1), func(e *watchdog.Event) { e.Payload = []by
 
 var orderRules = []eventRule{
 	{"events are ordered by time, in whatever order they were appended",
-		"a run's window is computed from its events: a cancel that is read after its resume cancels the resumed run again",
-		inTurn(
+		"a run's window is computed from its events: a cancel that is read after its resume cancels the run again", inTurn(
 			put(numbered("b", 3), numbered("d", 1)),
 			put(numbered("a", 4), numbered("c", 2)),
 			isOrdered("d", "c", "b", "a"),
@@ -71,8 +69,7 @@ func withinMicrosecond(ids ...string) (events []watchdog.Event) {
 
 var aggregateRules = []eventRule{
 	{"an aggregate without events is empty, and no error",
-		"a new run has no events: a watchdog that attaches to it must be able to tell that from a store that fails",
-		holdsAt("unknown")},
+		"a new run has no events: a watchdog that attaches to it must tell that from a store that fails", holdsAt("unknown")},
 	{"aggregates of one ID and different types are kept apart",
 		"the host's own session and the watchdog's run may have one ID; reading one must not return the other's events",
 		inTurn(put(numbered("run's", 1), ofSession(numbered("session's", 2))), holds("run's"))},

@@ -12,14 +12,11 @@ import (
 
 var selectionRules = []eventRule{
 	{"a selection has its IDs and all from Since on, each once and as Read returns them",
-		"a watchdog attaches with a selection: an event that is missing or out of order is another window",
-		selectsAtRandom(false)},
+		"a watchdog attaches with a selection: an event that is missing is another window", selectsAtRandom(false)},
 	{"LatestOf selects the last event of these types before Since",
-		"it is the one that opened the window: without it, or with an older one, the run gets another deadline",
-		selectsAtRandom(true)},
+		"it is the one that opened the window: without it the run gets another deadline", selectsAtRandom(true)},
 	{"Until and Known leave out only what the caller knows",
-		"another program's event of before, such as an extension, would never be read, and the run cancelled",
-		leavesOutWhatIsKnown},
+		"another program's extension of before would never be read, and the run cancelled", leavesOutWhatIsKnown},
 	{"an ID that another aggregate has is not selected",
 		"a run would take another run's cancel for its own and end", inTurn(
 			put(numbered("own", 3), inAggregate(numbered("foreign", 1), "run-2"), ofSession(numbered("host", 2))),
@@ -34,7 +31,7 @@ var selectionRules = []eventRule{
 			selects(watchdog.Selection{Since: noon.Add(time.Hour)}),
 		)},
 	{"a select with a done context returns the context's error",
-		"the caller no longer waits: an answer that looks like an empty run is worse than the error",
+		"the caller waits no longer: what looks like an empty run is worse than the error",
 		withDoneContexts(selects(watchdog.Selection{Since: noon}))},
 }
 

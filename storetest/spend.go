@@ -127,8 +127,7 @@ var fitRules = []spendRule{
 			return inTurn(unfit(slice), isCharged(slice, watchdog.Totals{}))
 		})},
 	{"a slice is what is asked for, or a sixty-fourth of what is left if that is more",
-		"a process that takes too little asks the store for each call, and one that takes too much starves the others",
-		inTurn(
+		"a process that takes too little asks the store for each call, and one that takes too much starves others", inTurn(
 			gets(asks("a", 10, 6400), 100, 100),
 			gets(asks("b", 10, 6400), 98, 198),
 			gets(asks("c", 1000, 6400), 1000, 1198),
@@ -245,8 +244,7 @@ var spendCallRules = []spendRule{
 		"the caller no longer waits: it returns the slice again, with what is unused then",
 		inTurn(gets(asks("a", 20, 60), 20, 20), withDoneContexts(givesBack("a", 5)), uses(20))},
 	{"a slice that many take at once under one ID is charged once",
-		"a call that is made again while the first one hangs meets it in the store",
-		eachSpendRace(func(e *spendEnv, scope string) {
+		"a call that is made again while the first hangs meets it there", eachSpendRace(func(e *spendEnv, scope string) {
 			slice := inScope(asks(scope, 3, 60), scope)
 			contract.StepsAtOnce(callers, func(int) {
 				atLast(e, takes(slice, fits, func(g watchdog.Grant) { equal("granted", g.Granted, slice.Least) }))
@@ -254,8 +252,7 @@ var spendCallRules = []spendRule{
 			isCharged(slice, slice.Least)(e)
 		})},
 	{"what many give back at once of one slice is given back once",
-		"a return that is made again while the first one hangs meets it in the store",
-		eachSpendRace(func(e *spendEnv, scope string) {
+		"a return that is made again while the first hangs meets it there", eachSpendRace(func(e *spendEnv, scope string) {
 			slice := inScope(asks(scope, 50, 60), scope)
 			gets(slice, 50, 50)(e)
 			contract.StepsAtOnce(callers, func(int) { atLast(e, givesBack(slice.ID, 2)) })

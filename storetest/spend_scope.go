@@ -76,14 +76,13 @@ func costing(scope string, period watchdog.Period, currency string) watchdog.Sli
 
 var windowRules = []spendRule{
 	{"slices of one period are charged in one window, which ends within the period",
-		"a limit of a day that begins again with each slice is none, and one that never begins again ends all work",
+		"a limit of a day that begins with each slice is none, and one that never does ends all work",
 		forEach(windows, isShared)},
 	{"a slice without a period is charged for ever",
 		"a limit of a whole run must not begin again at midnight",
 		forEach([]string{"a", "a", "b"}, func(id string) spendStep { return takes(asks(id, 20, 60), neverEnds) })},
 	{"the periods of a scope are charged apart",
-		"a limit of an hour beside one of a day: what counts for the hour is not what is left of the day",
-		forEach([]watchdog.Period{
+		"of a limit of an hour beside one of a day: what counts for one is not left of the other", forEach([]watchdog.Period{
 			watchdog.PeriodNone, watchdog.PeriodHour, watchdog.PeriodDay, watchdog.PeriodMonth,
 		}, func(period watchdog.Period) spendStep {
 			return gets(inPeriod(asks("slice-"+string(period), 20, 60), period), 20, 20)
