@@ -1,7 +1,6 @@
 package sessiontest
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -171,7 +170,7 @@ var takeoverRules = []rule{
 					s.State = nil
 				}
 				after := attach(e, s)
-				require(bytes.Equal(canonical(after.State), canonical(s.State)), "the state is %q, want %q", after.State, state)
+				require(contract.SameJSON(after.State, s.State), "the state is %q, want %q", after.State, state)
 				looksLike(e, after)
 			}
 		}},

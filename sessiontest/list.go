@@ -192,29 +192,11 @@ func listened(check func(e *env, told <-chan string)) func(e *env) {
 
 // listening runs a check while the store listens, and then checks that listening ends.
 func listening(e *env, check func(told <-chan string)) {
-	listener := contract.Optional[session.Listener](e)
-	ctx, cancel := context.WithCancel(e.Ctx)
-	defer cancel()
-	ready, ended, told := make(chan struct{}), make(chan error, 1), make(chan string, 2*len(oddIDs))
-	go func() {
-		ended <- listener.Listen(ctx, func() { close(ready) }, func(runID string) { told <- runID })
-	}()
-	select {
-	case <-ready:
-	case err := <-ended:
-		require(false, "listening ended before it was ready: %w", err)
-	case <-e.Ctx.Done():
-		require(false, "listening never became ready")
-	}
-	failure := contract.Catch(func() { check(told) })
-	cancel()
-	select {
-	case err := <-ended:
-		must(failure, "while the store listens")
-		require(err == nil || errors.Is(err, context.Canceled), "listening ended with %w", err)
-	case <-e.Ctx.Done():
-		contract.Fail(errors.Join(failure, errors.New("listening did not end with its context")))
-	}
+	listener, told := contract.Optional[session.Listener](e), make(chan string, 2*len(oddIDs))
+	ending := e.While(func(ctx context.Context, ready func()) error {
+		return listener.Listen(ctx, ready, func(runID string) { told <- runID })
+	}, func() { check(told) })
+	require(ending == nil || errors.Is(ending, context.Canceled), "listening ended with %w", ending)
 }
 
 func receives(e *env, told <-chan string, want string) {

@@ -117,26 +117,9 @@ func following(aggregateID string, check func(e *eventEnv, told tellings)) event
 // follow runs a check while the store is followed, in a goroutine with the context's labels. It returns what Follow
 // returned.
 func follow(e *eventEnv, aggregateID string, told func(watchdog.Event), check func()) (ending error) {
-	ctx, cancel := context.WithCancel(e.Ctx)
-	defer cancel()
-	ended, ready := make(chan error, 1), make(chan struct{})
-	go func() {
-		pprof.SetGoroutineLabels(ctx)
-		ended <- e.Store.(watchdog.FeedStore).Follow(ctx, aggregateID, func() { close(ready) }, told)
-	}()
-	var err error
-	select {
-	case <-ready:
-		err = contract.Catch(check)
-	case ending = <-ended:
-		contract.Fail(errors.Join(errors.New("following ended before it was ready"), ending))
-	case <-e.Ctx.Done():
-		err = errors.New("following never became ready")
-	}
-	cancel()
-	ending = <-ended
-	contract.Must(err, "while the store is followed")
-	return ending
+	return e.While(func(ctx context.Context, ready func()) error {
+		return e.Store.(watchdog.FeedStore).Follow(ctx, aggregateID, ready, told)
+	}, check)
 }
 
 // receives checks that exactly these events are told, in any order. It does not wait for more.

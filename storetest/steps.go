@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"reflect"
 	"slices"
 	"time"
@@ -208,34 +207,12 @@ func carries(got, want json.RawMessage) {
 	}
 }
 
-// keys decodes a payload. What is equal in it whatever the order of keys and the notation of numbers is deeply equal.
+// keys decodes a payload.
 func keys(payload json.RawMessage) map[string]any {
-	decoder := json.NewDecoder(bytes.NewReader(payload))
-	decoder.UseNumber() // a float is not exact
-	var object map[string]any
-	err := decoder.Decode(&object)
-	contract.Require(err == nil && object != nil, "payload was read as %s, not as an object: %w", brief(payload), err)
-	inOneNotation(object)
+	value, err := contract.Decode(payload)
+	object, is := value.(map[string]any)
+	contract.Require(is, "payload was read as %s, not as an object: %w", brief(payload), err)
 	return object
-}
-
-// inOneNotation writes the numbers in a decoded value as fractions.
-func inOneNotation(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		for key := range value {
-			value[key] = inOneNotation(value[key])
-		}
-	case []any:
-		for i := range value {
-			value[i] = inOneNotation(value[i])
-		}
-	case json.Number:
-		if fraction, ok := new(big.Rat).SetString(value.String()); ok {
-			return json.Number(fraction.RatString())
-		}
-	}
-	return value
 }
 
 // brief shortens a large payload for an error.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/pprof"
 	"sync"
 	"time"
 )
@@ -62,4 +63,28 @@ func Shorten(names []string) string {
 		return fmt.Sprintf("%q", names)
 	}
 	return fmt.Sprintf("%q and %d more", names[:limit], len(names)-limit)
+}
+
+// While runs a check while listen runs, once that is ready. It returns what listen returned when its context had ended.
+func (e *Env[S]) While(listen func(ctx context.Context, ready func()) error, check func()) (ending error) {
+	ctx, cancel := context.WithCancel(e.Ctx)
+	defer cancel()
+	ended, ready := make(chan error, 1), make(chan struct{})
+	go func() {
+		pprof.SetGoroutineLabels(ctx)
+		ended <- listen(ctx, func() { close(ready) })
+	}()
+	var err error
+	select {
+	case <-ready:
+		err = Catch(check)
+	case ending = <-ended:
+		Fail(errors.Join(errors.New("it ended before it was ready"), ending))
+	case <-e.Ctx.Done():
+		err = errors.New("it never became ready")
+	}
+	cancel()
+	ending = <-ended // if it does not end, neither does the check: see Within
+	Must(err, "while the store is listened to")
+	return ending
 }

@@ -77,3 +77,18 @@ func TestTest(t *testing.T) {
 	assert.Equal(t, []string{"broken", "it matters"}, broken, "what cannot be checked is not broken")
 	require.ErrorIs(t, contract.Test(rules, func() (io.Closer, error) { return nil, errOpen }, nil), errOpen)
 }
+
+func TestWhile(t *testing.T) {
+	e, cause := &contract.Env[*store]{Ctx: t.Context()}, errors.New("connection refused")
+	checked := false
+	ending := e.While(func(ctx context.Context, ready func()) error {
+		ready()
+		<-ctx.Done()
+		return cause
+	}, func() { checked = true })
+	assert.True(t, checked)
+	require.ErrorIs(t, ending, cause)
+	err := contract.Catch(func() { e.While(func(context.Context, func()) error { return cause }, nil) })
+	require.ErrorIs(t, err, cause)
+	assert.ErrorContains(t, err, "it ended before it was ready")
+}
