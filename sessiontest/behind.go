@@ -102,8 +102,7 @@ var behindRules = []rule{
 		}},
 }
 
-// behind writes sessions of a lease, run-0 the first, some with a threshold of their own, and renews the lease, which
-// names rows as behind. It returns the sessions as they were before.
+// behind writes sessions of a lease, run-0 the first, and returns them as they are before it names rows as behind.
 func behind(
 	e *env, own map[string]time.Duration, fresh []freshness, named ...session.RowBehind,
 ) (rows []row) {

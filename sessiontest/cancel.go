@@ -162,8 +162,7 @@ func inRounds(run func(e *env, round int)) func(e *env) {
 	}
 }
 
-// onlyWinner makes a call from eight goroutines at once, and returns the only one that was done. The other outcomes are
-// those of losers.
+// onlyWinner makes a call from eight goroutines at once, and returns the only one that was done. The others have lost.
 func onlyWinner(lost session.Outcome, call func(caller int) (session.Outcome, error)) (winner int) {
 	outcomes := make([]session.Outcome, 8)
 	contract.StepsAtOnce(len(outcomes), func(caller int) {

@@ -234,9 +234,8 @@ var stoppedRules = []rule{
 
 // stops notes that the agents of a session were stopped, and returns its row.
 func stops(e *env, s row, failed bool) row {
-	claimsAs(e, s, session.ClaimRequest{
-		By: by, EndID: "cancel of " + s.RunID, Stopped: true, StopFailed: failed,
-	}, session.Done)
+	c := session.ClaimRequest{By: by, EndID: "cancel of " + s.RunID, Stopped: true, StopFailed: failed}
+	claimsAs(e, s, c, session.Done)
 	return look(e, s.RunID)
 }
 

@@ -80,8 +80,7 @@ func waysToEnd(e *env) map[string]func(row) {
 	}
 }
 
-// endsAfter ends a session that was silent for a time, whose host says that its last event was 90 minutes ago. It
-// returns the row before and after the end, and the times of both.
+// endsAfter ends a silent session whose host says that its last event was 90 minutes ago, between from and to.
 func endsAfter(e *env, silence time.Duration) (before, after row, from, to time.Time) {
 	before, from = putSilent(e, homeRun, silence), clockOf(e)
 	end(e, session.Ending{RunID: homeRun, Attempt: 1, Status: session.Finished, Age: 90 * time.Minute})
@@ -101,8 +100,7 @@ func endsInLease(e *env, runID string, ends func(row)) {
 	leads(e, runID)
 }
 
-// endsEach ends three sessions in one call and checks their rows, which do not change if the endings are of later
-// attempts.
+// endsEach ends three sessions in one call, and checks their rows. Endings of later attempts change nothing.
 func endsEach(e *env, later int) {
 	var ends []session.Ending
 	var want []row

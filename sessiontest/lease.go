@@ -178,8 +178,7 @@ func begin(e *env, id string) lease {
 
 func renew(e *env, l lease) { must(e.Store.RenewLease(e.Ctx, l), "renew the lease %s", l.ID) }
 
-// vouch renews a lease, which vouches for all before an instant of its clock. What was not written yet holds the
-// instant back: the clock has gone on since, by lag.
+// vouch renews a lease, which vouches for all before an instant of its clock: that has gone on since, by lag.
 func vouch(e *env, l lease, at time.Duration) lease {
 	l.Beat, l.Clock, l.Vouched = l.Beat+1, at+lag, at
 	renew(e, l)
@@ -227,8 +226,7 @@ func expires(e *env, l lease, want bool, wantLeft int) {
 	require(expired == want && left == wantLeft, "%s: %v, %d left, want %v, %d", l.ID, expired, left, want, wantLeft)
 }
 
-// vouchedFor writes a session that was silent for an hour, puts it into a lease, and vouches for all before ten hours
-// of the lease's clock.
+// vouchedFor puts a session that was silent for an hour into a lease that vouches for ten hours of its clock.
 func vouchedFor(e *env, f freshness) (lease, row) {
 	return vouchedAfter(e, time.Hour, f)
 }

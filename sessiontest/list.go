@@ -134,8 +134,7 @@ func listPages(e *env, limit, most int) (found []string, unread []error) {
 	return found, unread
 }
 
-// putListed writes sessions of two parents, two hosts and several reasons, some of which were made at one moment. It
-// returns their names in the order of a list.
+// putListed writes sessions, some of which were made at one moment, and returns their names in the order of a list.
 func putListed(e *env) []string {
 	contract.Optional[session.Lister](e)
 	now := clockOf(e)

@@ -204,9 +204,8 @@ func eventIDs(events []watchdog.Event) (ids []string) {
 }
 
 func cancelOf(runID string) session.CancelRequest {
-	return session.CancelRequest{
-		By: by, Reason: why, Events: []watchdog.Event{cancelEvent("cancel of "+runID, runID, noon)},
-	}
+	events := []watchdog.Event{cancelEvent("cancel of "+runID, runID, noon)}
+	return session.CancelRequest{By: by, Reason: why, Events: events}
 }
 
 // toCancel writes a silent session, and returns it with a cancel of it.

@@ -125,8 +125,7 @@ func putAround(
 	return rows
 }
 
-// stalledIf checks which rows are stalled. It judges each by the time of the page. So it tests the limit itself also
-// with a clock that has only milliseconds, or that stands still.
+// stalledIf checks which rows are stalled by the time of the page: so also with a clock that has only milliseconds.
 func stalledIf(e *env, rows []row, stalled func(s row, now time.Time) bool) {
 	page := findUsual(e, len(rows))
 	found := map[string]bool{}
@@ -140,8 +139,7 @@ func stalledIf(e *env, rows []row, stalled func(s row, now time.Time) bool) {
 	}
 }
 
-// vouched is the instant through which leases vouch in these rules. Without a clock of the host's or the database's
-// anywhere near it, only the lease can tell how long a run was silent.
+// vouched is the instant through which leases vouch in these rules, far from any clock of a host or the database.
 const vouched = 1000 * day
 
 var silenceRules = []rule{
@@ -237,8 +235,7 @@ var silenceRules = []rule{
 	oneTime("with a threshold of their own", time.Hour),
 }
 
-// oneTime is the rule of the pages of sessions of one lease, with such a threshold of their own, of which several
-// exceeded their thresholds in one microsecond.
+// oneTime is the rule of sessions of one lease of which several exceeded their thresholds in one microsecond.
 func oneTime(name string, own time.Duration) rule {
 	return rule{
 		"pages of sessions of one lease " + name + " follow each other, whenever they exceeded it",
@@ -258,8 +255,7 @@ func oneTime(name string, own time.Duration) rule {
 	}
 }
 
-// inLease attaches to a run for each freshness, run-0 the first, under a lease that vouches for a long time. Some have
-// a threshold of their own.
+// inLease attaches to a run for each freshness, run-0 the first, under a lease. Some have a threshold of their own.
 func inLease(e *env, own map[string]time.Duration, fresh []freshness) {
 	beginAt(e, homeLease, vouched)
 	for i, f := range fresh {
@@ -276,8 +272,7 @@ func findsYoung(e *env, want ...string) {
 	require(slices.Equal(got, want), "stalled are %q, want %q", got, want)
 }
 
-// putMixed writes stalled sessions, and returns their names in the order in which they exceeded their thresholds. One
-// in two has a lease, and one in three a threshold of its own.
+// putMixed writes stalled sessions in their order: one in two has a lease, and one in three a threshold of its own.
 func putMixed(e *env, count int) []string {
 	l, now := beginAt(e, homeLease, vouched), clockOf(e)
 	var rows []row

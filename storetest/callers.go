@@ -97,8 +97,7 @@ func eachRound(fewest, most int, race func(round int)) {
 	}
 }
 
-// raceForOneID races for one ID after the other, in at most so many rounds. Each caller appends another payload, and
-// all must then read the same event.
+// raceForOneID has each caller append another payload under one ID, which all must then read, in each of the rounds.
 func raceForOneID(rounds int, stores ...*eventEnv) {
 	eachRound(fewestRounds, rounds, func(round int) {
 		id := fmt.Sprint("contested-", round)

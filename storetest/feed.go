@@ -28,7 +28,7 @@ var layerRules = []eventRule{
 
 func hasLayers(parent string, want ...string) eventStep {
 	return func(e *eventEnv) {
-		layers, err := e.Store.(watchdog.FeedStore).Layers(e.Ctx, parent)
+		layers, err := contract.Optional[watchdog.FeedStore](e).Layers(e.Ctx, parent)
 		contract.Must(err, "layers of %q", parent)
 		sameNames(fmt.Sprintf("layers of %q", parent), layers, want)
 	}
@@ -114,11 +114,11 @@ func following(aggregateID string, check func(e *eventEnv, told tellings)) event
 	}
 }
 
-// follow runs a check while the store is followed, in a goroutine with the context's labels. It returns what Follow
-// returned.
+// follow runs a check while the store is followed, and returns what Follow returned.
 func follow(e *eventEnv, aggregateID string, told func(watchdog.Event), check func()) (ending error) {
+	feed := contract.Optional[watchdog.FeedStore](e)
 	return e.While(func(ctx context.Context, ready func()) error {
-		return e.Store.(watchdog.FeedStore).Follow(ctx, aggregateID, ready, told)
+		return feed.Follow(ctx, aggregateID, ready, told)
 	}, check)
 }
 
@@ -160,8 +160,7 @@ const followLabel = "storetest-follow"
 
 var followings atomic.Int64
 
-// endsClean follows until an event is told, and ends that from within. It checks what Follow returns then, and that no
-// goroutine is left behind.
+// endsClean ends to follow while an event is told, and checks what Follow returns, and that no goroutine is left.
 func endsClean(aggregateID string) eventStep {
 	return func(e *eventEnv) {
 		label := strconv.FormatInt(followings.Add(1), 10)

@@ -45,7 +45,7 @@ func selects(s watchdog.Selection, want ...string) eventStep {
 // selecting makes a selection of the run and checks what it selects.
 func selecting(e *eventEnv, s watchdog.Selection, check func(selected []watchdog.Event)) {
 	in(func() {
-		selected, err := e.Store.(watchdog.TransactionalStore).Select(e.Ctx, ofRun(s))
+		selected, err := contract.Optional[watchdog.TransactionalStore](e).Select(e.Ctx, ofRun(s))
 		contract.Must(err, "select")
 		check(selected)
 	}, "selection %+v", s)
@@ -95,8 +95,7 @@ var leavesOutWhatIsKnown = fromHistory(3, 60, func(e *eventEnv, random *rand.Ran
 // types are the types of the events that random selections are made from.
 var types = []string{watchdog.EventCancel, watchdog.EventResume, watchdog.EventExtend, "host.note"}
 
-// fromHistory appends events of all types in disorder. Several have one time, and their IDs do not follow the time.
-// Then it checks so many random selections, the same in every run, of what is read.
+// fromHistory appends events in disorder, several at one time, and checks random selections, the same in every run.
 func fromHistory(
 	seed uint64, selections int, check func(e *eventEnv, random *rand.Rand, all []watchdog.Event),
 ) eventStep {

@@ -22,12 +22,8 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 // the fields that it changes.
 func numbered(id string, n int) watchdog.Event {
 	return watchdog.Event{
-		ID:            id,
-		AggregateType: watchdog.AggregateType,
-		AggregateID:   runID,
-		Type:          watchdog.EventCancel,
-		Payload:       fmt.Appendf(nil, `{"n":%d}`, n),
-		Timestamp:     noon.Add(time.Duration(n) * time.Second),
+		ID: id, AggregateType: watchdog.AggregateType, AggregateID: runID, Type: watchdog.EventCancel,
+		Payload: fmt.Appendf(nil, `{"n":%d}`, n), Timestamp: noon.Add(time.Duration(n) * time.Second),
 	}
 }
 
@@ -163,18 +159,6 @@ func sameNames(what string, got, want []string) {
 
 // in runs a part of a check, and says in what if that fails.
 func in(check func(), what string, args ...any) { contract.Part(fmt.Sprintf(what, args...), check) }
-
-// about returns the rules, which are about an optional interface.
-func about[T any](rules ...[]eventRule) []eventRule {
-	all := slices.Concat(rules...)
-	for i, r := range all {
-		all[i].Check = func(e *eventEnv) {
-			contract.Optional[T](e)
-			r.Check(e)
-		}
-	}
-	return all
-}
 
 // same fails if a field of the event that was read differs from the appended one. In the payload it checks only the
 // appended keys: whether there are more is a rule of its own.

@@ -28,8 +28,7 @@ func eventRules() []eventRule {
 	return slices.Concat(
 		fieldRules, timeRules, payloadRules, refusalRules, batchRules,
 		identityRules, orderRules, aggregateRules, contextRules, ownershipRules, concurrencyRules,
-		about[watchdog.TransactionalStore](selectionRules, transactionRules),
-		about[watchdog.FeedStore](layerRules, followRules),
+		selectionRules, transactionRules, layerRules, followRules,
 	)
 }
 

@@ -113,6 +113,7 @@ func keptIsStored(e *eventEnv) {
 
 // endsWhileTransacting ends the context of a transaction while it decides.
 func endsWhileTransacting(e *eventEnv) {
+	contract.Optional[watchdog.TransactionalStore](e)
 	ctx, end := context.WithCancel(e.Ctx)
 	defer end()
 	err := contract.Catch(func() {
@@ -127,8 +128,7 @@ func endsWhileTransacting(e *eventEnv) {
 	}
 }
 
-// overlap begins a transaction in the second store while one in the first decides, several times. It checks that each
-// decided with what the one before had stored.
+// overlap checks several times that overlapping transactions decide with what the one before had stored.
 func overlap(one, other *eventEnv) {
 	const rounds = 5
 	for round := range rounds {
