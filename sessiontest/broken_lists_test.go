@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -107,21 +106,14 @@ var brokenLists = []broken{
 	{"begins again where it does not know where to go on", "a limit of less than 1",
 		asks(func(q *listQuery) { setIf(q.After == "yesterday", &q.After, "") })},
 	{"ignores the context of a list", "a list with a done context", ignoresContext("List")},
-	{"notifies of one cancel at most", "a listener is notified of each cancel", func() alteration {
-		var notified atomic.Bool
-		return notifies(func(_ *call, runID string) []string {
-			setIf(notified.Swap(true), &runID, "another")
-			return []string{runID}
-		})()
-	}},
+	{"notifies of one cancel at most", "notified of each cancel", notifies(func(c *call, runID string) []string {
+		setIf(c.done, &runID, "another")
+		c.done = true
+		return []string{runID}
+	})},
 	{"notifies of each attempt to cancel", "a cancel that changed nothing", tellsBefore("stalled", "awake")},
-	{"returns an error when its context ends", "listening ends", func() alteration {
-		var notified atomic.Bool
-		return both(notifies(func(_ *call, runID string) []string {
-			notified.Store(true)
-			return []string{runID}
-		}), after("Listen", func(c *call) {
-			setIf(!notified.Load(), &c.err, errors.New("the connection was closed"))
-		}))()
-	}},
+	{"returns an error when its context ends", "listening ends", both(notifies(func(c *call, runID string) []string {
+		c.done = true
+		return []string{runID}
+	}), after("Listen", func(c *call) { setIf(!c.done, &c.err, errors.New("the connection was closed")) }))},
 }

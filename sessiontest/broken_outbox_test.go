@@ -13,19 +13,11 @@ import (
 // year is how long a notice can wait without that being about the longest duration.
 const year = 365 * 24 * time.Hour
 
-// notes is a fault in which notices of more events are put when they are appended.
-func notes(wants func(c *call, there []string, event watchdog.Event) bool) fault {
-	return around("Append", func(c *call, next func()) {
-		var there []string
-		for _, event := range c.events {
-			events, _ := c.m.Read(c.ctx, event.AggregateType, event.AggregateID)
-			for _, e := range events {
-				there = append(there, e.ID)
-			}
-		}
-		next()
+// notes is a fault in which notices of more events are put before or after they are appended.
+func notes(when func(method string, put func(c *call)) fault, wants func(c *call, e watchdog.Event) bool) fault {
+	return when("Append", func(c *call) {
 		for _, e := range c.events {
-			if wants(c, there, e) {
+			if wants(c, e) {
 				_ = c.m.PutNotices(c.ctx,
 					notice{ID: e.ID, AggregateType: e.AggregateType, AggregateID: e.AggregateID, Type: e.Type})
 			}
@@ -67,13 +59,13 @@ var brokenOutbox = []broken{
 	{"tells nobody of what a transaction decided", "decided in a transaction", losesNotice("cancel of decided")},
 	{"tells only of the first that are cancelled together", "the ends of sessions", losesNotice("cancel of together-2")},
 	{"tells of an end again that it has already", "an end that is stored already",
-		notes(func(_ *call, there []string, e watchdog.Event) bool { return slices.Contains(there, e.ID) })},
+		notes(before, func(c *call, e watchdog.Event) bool { return c.hasEvent(e.AggregateID, e.ID) })},
 	{"tells of the ends of others", "no other event",
-		notes(func(_ *call, _ []string, e watchdog.Event) bool { return e.AggregateType != watchdog.AggregateType })},
+		notes(after, func(_ *call, e watchdog.Event) bool { return e.AggregateType != watchdog.AggregateType })},
 	{"tells of more time", "no other event",
-		notes(func(_ *call, _ []string, e watchdog.Event) bool { return e.Type == watchdog.EventExtend })},
+		notes(after, func(_ *call, e watchdog.Event) bool { return e.Type == watchdog.EventExtend })},
 	{"puts an end that it then does not store", "an end that was not stored",
-		notes(func(c *call, _ []string, _ watchdog.Event) bool { return errors.Is(c.err, watchdog.ErrInvalid) })},
+		notes(after, func(c *call, _ watchdog.Event) bool { return errors.Is(c.err, watchdog.ErrInvalid) })},
 	{"writes the runs of its notices in small letters", "a notice says what the event is",
 		claimsEach(func(_ *call, n *notice) { n.AggregateID = strings.ToLower(n.AggregateID) })},
 	{"believes the clock of who puts a notice", "a notice that is put",
