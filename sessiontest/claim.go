@@ -124,20 +124,17 @@ func warned(e *env) (lease, row) {
 // voidRule is the rule that a sign of life makes a warning void.
 func voidRule(after string, give sign) rule {
 	return rule{"a warning is void after " + after, "the session would be cancelled without a warning of its next silence",
-		func(e *env) {
-			l, s := warned(e)
+		given2(warned, func(e *env, l lease, s row) {
 			give(e, l, s)
 			got := look(e, s.RunID)
 			require(got.WarnedAt.IsZero(), "the row is %+v", got)
-		}}
+		})}
 }
 
 // A sign changes a session of a lease that was judged. Each changes as little of the row as it can.
 type sign func(e *env, l lease, s row)
 
-func wakes(e *env, l lease, s row) {
-	freshens(e, l.ID, quietSince(s, s.Activity+1))
-}
+func wakes(e *env, l lease, s row) { freshens(e, l.ID, quietSince(s, s.Activity+1)) }
 
 func isTakenUp(e *env, _ lease, s row) {
 	freshens(e, begin(e, awayLease).ID, quietSince(s, s.Activity))

@@ -100,9 +100,9 @@ var listRules = []rule{
 	{"a list with a done context returns the context's error",
 		"an empty list would look as if nothing ran", func(e *env) {
 			lister := contract.Optional[session.Lister](e)
-			withDoneContexts(e, "List", func(ctx context.Context) error {
+			withDoneContexts(e, calls{"List": func(ctx context.Context) error {
 				return errorOf(lister.List(ctx, session.ListQuery{Limit: 1}))
-			})
+			}})
 		}},
 }
 

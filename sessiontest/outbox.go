@@ -163,20 +163,20 @@ var outboxRules = []rule{
 			claimsWaited(box, waited)
 		})},
 	{"delays that are longer in all than a duration can say are as long as it can",
-		"a sum that wraps around is of less than no time, and the notice is kept for ever", func(e *env) {
-			const year = 365 * 24 * time.Hour
-			box := openOutbox(e, 0)
+		"a sum that wraps around is less than nothing: the notice is kept for ever",
+		given(alerts(0), func(_ *env, box outbox) {
+			const year = 365 * day
 			puts(box, alertOf("delayed"))
 			n := claimsOne(box, time.Hour)
 			for _, pause := range []time.Duration{200 * year, 200 * year, 200 * year, 0} {
 				delay(box, n, pause)
 			}
 			claimsWaited(box, time.Duration(math.MaxInt64).Truncate(time.Microsecond))
-		}},
+		})},
 	{"a claim or a pause of weeks lasts as long",
-		"it looks like one that began before the database's clock was set back, which is over", func(e *env) {
-			const weeks = 30 * 24 * time.Hour
-			box := openOutbox(e, 0)
+		"it looks like one that began before the database's clock was set back, which is over",
+		given(alerts(0), func(_ *env, box outbox) {
+			const weeks = 30 * day
 			puts(box, alertOf("paused"), alertOf("claimed"))
 			for _, n := range claimNotices(box, 2, weeks) {
 				if n.ID == "paused" {
@@ -185,7 +185,7 @@ var outboxRules = []rule{
 			}
 			claimsIDs(box)
 			claimsIDs(box)
-		}},
+		})},
 	{"a delay after another claim changes nothing",
 		"a sender that stood still would take the notice from who has it", given(alerts(1), func(e *env, box outbox) {
 			old := claimsOne(box, 0)
@@ -204,14 +204,12 @@ var outboxRules = []rule{
 	{"a call on the outbox with a done context changes nothing and returns the context's error",
 		"a sender that stops must not take notices with it", given(alerts(1), func(e *env, box outbox) {
 			n := alertOf("alert-0")
-			for name, call := range map[string]func(context.Context) error{
+			withDoneContexts(e, calls{
 				"PutNotices":    func(ctx context.Context) error { return box.PutNotices(ctx, alertOf("too late")) },
 				"FinishNotices": func(ctx context.Context) error { return box.FinishNotices(ctx, n) },
 				"DelayNotice":   func(ctx context.Context) error { return box.DelayNotice(ctx, n, time.Hour) },
 				"ClaimNotices":  func(ctx context.Context) error { return errorOf(box.ClaimNotices(ctx, 1, time.Hour)) },
-			} {
-				withDoneContexts(e, name, call)
-			}
+			})
 			claimsIDs(box, n.ID)
 		})},
 }

@@ -97,7 +97,7 @@ var contextRules = []rule{
 		"a keeper repeats a write that it gave up: what was reported as not written must not appear later", func(e *env) {
 			s, l := putSilent(e, homeRun, time.Hour), begin(e, homeLease)
 			for name, write := range writesOf(e.Store, s, l) {
-				withDoneContexts(e, name, write)
+				withDoneContexts(e, calls{name: write})
 				contract.Part("after "+name, func() {
 					stands(e, s)
 					leaseIs(e, l)
@@ -108,21 +108,19 @@ var contextRules = []rule{
 	{"a read with a done context returns the context's error",
 		"an empty answer would look as if nothing had stalled", func(e *env) {
 			attach(e, newSession(homeRun))
-			for name, read := range readsOf(e.Store) {
-				withDoneContexts(e, name, read)
-			}
+			withDoneContexts(e, readsOf(e.Store))
 		}},
 }
 
 // writesOf are the writes of a store about a session, and a lease that is not the session's.
-func writesOf(store session.Store, s row, l lease) map[string]func(context.Context) error {
+func writesOf(store session.Store, s row, l lease) calls {
 	next := l
 	next.Beat++
 	fresh := []freshness{activity(s, 0)}
 	ends := []session.Ending{{RunID: s.RunID, Attempt: s.Attempt, Status: session.Finished}}
 	claim := session.ClaimRequest{By: by, For: time.Hour}
 	warnings := []watchdog.Event{warning(s.RunID)}
-	return map[string]func(context.Context) error{
+	return calls{
 		"Attach":      func(ctx context.Context) error { _, _, err := store.Attach(ctx, newSession(s.RunID)); return err },
 		"Freshen":     func(ctx context.Context) error { return errorOf(store.Freshen(ctx, l.ID, fresh)) },
 		"End":         func(ctx context.Context) error { return errorOf(store.End(ctx, ends)) },
@@ -135,8 +133,8 @@ func writesOf(store session.Store, s row, l lease) map[string]func(context.Conte
 	}
 }
 
-func readsOf(store session.Store) map[string]func(context.Context) error {
-	return map[string]func(context.Context) error{
+func readsOf(store session.Store) calls {
+	return calls{
 		"Session":       func(ctx context.Context) error { return errorOf(store.Session(ctx, homeRun)) },
 		"Stalled":       func(ctx context.Context) error { return errorOf(store.Stalled(ctx, session.Query{Limit: 1})) },
 		"ObserveLeases": func(ctx context.Context) error { return errorOf(store.ObserveLeases(ctx, nil)) },

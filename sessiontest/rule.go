@@ -31,9 +31,14 @@ func given2[T, U any](make func(e *env) (T, U), check func(e *env, one T, other 
 	}
 }
 
-// withDoneContexts makes a call with contexts that are done. It must return the context's error.
-func withDoneContexts(e *env, name string, call func(context.Context) error) {
-	e.WithDoneContexts(name, func(done *env) { must(call(done.Ctx), "call") })
+// Calls are calls of a store, by what they are called.
+type calls = map[string]func(context.Context) error
+
+// withDoneContexts makes calls with contexts that are done. They must return the context's error.
+func withDoneContexts(e *env, all calls) {
+	for name, call := range all {
+		e.WithDoneContexts(name, func(done *env) { must(call(done.Ctx), "call") })
+	}
 }
 
 func errorOf[T any](_ T, err error) error { return err }

@@ -154,11 +154,9 @@ var startRules = []rule{
 	{"a call about starts with a done context changes nothing and returns the context's error",
 		"a sweeper that was told nothing was claimed calls no Start, and waits until the claim is over", func(e *env) {
 			s := look(e, dueStart(e, "undone").RunID)
-			withDoneContexts(e, "ClaimStart", func(ctx context.Context) error {
-				return errorOf(e.Store.ClaimStart(ctx, time.Hour))
-			})
-			withDoneContexts(e, "PutOffStart", func(ctx context.Context) error {
-				return errorOf(e.Store.PutOffStart(ctx, s, time.Hour))
+			withDoneContexts(e, calls{
+				"ClaimStart":  func(ctx context.Context) error { return errorOf(e.Store.ClaimStart(ctx, time.Hour)) },
+				"PutOffStart": func(ctx context.Context) error { return errorOf(e.Store.PutOffStart(ctx, s, time.Hour)) },
 			})
 			looksLike(e, s)
 		}},

@@ -20,23 +20,20 @@ var contextRules = []eventRule{
 
 var ownershipRules = []eventRule{
 	{"what Read returned belongs to the caller",
-		"a reader that sorts, filters or edits the events would change them for the next reader",
-		inTurn(put(numbered("a", 1)), spoilsRead, keeps(numbered("a", 1)))},
+		"a reader that sorts, filters or edits the events would change them for the next reader", func(e *eventEnv) {
+			put(numbered("a", 1))(e)
+			first, again := read(e), read(e)
+			spoil(again)
+			spoil(first)
+			keeps(numbered("a", 1))(e)
+		}},
 	{"what was appended belongs to the caller again",
-		"a host that reuses its buffers would overwrite recorded events", inTurn(spoilsAppended, keeps(numbered("a", 1)))},
-}
-
-// spoilsRead overwrites what two reads returned.
-func spoilsRead(e *eventEnv) {
-	first, again := read(e), read(e)
-	spoil(again)
-	spoil(first)
-}
-
-func spoilsAppended(e *eventEnv) {
-	batch := []watchdog.Event{numbered("a", 1)}
-	contract.Must(e.Store.Append(e.Ctx, batch...), "append %s", list(batch))
-	spoil(batch)
+		"a host that reuses one buffer for its payloads would overwrite recorded events", func(e *eventEnv) {
+			batch := []watchdog.Event{numbered("a", 1)}
+			contract.Must(e.Store.Append(e.Ctx, batch...), "append %s", list(batch))
+			spoil(batch)
+			keeps(numbered("a", 1))(e)
+		}},
 }
 
 func spoil(events []watchdog.Event) {
