@@ -75,9 +75,6 @@ var attachRules = []rule{
 			slices.Sort(attempts)
 			require(slices.Equal(attempts, []int{1, 2, 3, 4, 5, 6, 7, 8}), "the attempts are %v, want 1 to 8", attempts)
 		}},
-}
-
-var takeoverRules = []rule{
 	{"attaching under a lease names it, without an activity",
 		"the activity of the attempt before was by another clock", func(e *env) {
 			for range 2 {

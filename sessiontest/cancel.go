@@ -44,9 +44,6 @@ var cancelRules = []rule{
 	{"a session without events is cancelled like others",
 		"in SQL NULL = NULL is not true: every pass would judge such a session, and none would end it",
 		func(e *env) { cancels(e, putEventless(e), session.Done) }},
-}
-
-var guardRules = []rule{
 	guardRule("that woke up", "between the judgement and the cancel a run may continue",
 		func(s *row) { s.LastEventAt = s.LastEventAt.Add(time.Microsecond) }),
 	{"a session that had its first event meanwhile is not cancelled, and nothing is written",
@@ -72,41 +69,6 @@ var guardRules = []rule{
 			s.Status, s.Reason, s.Claim = session.Cancelled, why, by
 			stands(e, s, "cancel of "+homeRun)
 		}},
-}
-
-// putEventless writes a session that never had an event.
-func putEventless(e *env) row {
-	s := silentSession(homeRun, clockOf(e), 0)
-	s.LastEventAt = time.Time{}
-	put(e, s)
-	return s
-}
-
-// guardRule is the rule that a session is not cancelled if its row has changed since it was judged.
-func guardRule(which, why string, change func(s *row)) rule {
-	return rule{"a session " + which + " is not cancelled, and nothing is written", why,
-		func(e *env) { sparesChanged(e, putSilent(e, homeRun, time.Hour), change) }}
-}
-
-// sparesChanged changes the row of a judged session, and checks that a cancel of the session does nothing.
-func sparesChanged(e *env, judged row, change func(s *row)) {
-	changed := judged
-	change(&changed)
-	put(e, changed)
-	cancels(e, judged, session.Changed)
-	stands(e, changed)
-}
-
-// invalid checks that a call did nothing about an event that is invalid.
-func invalid(outcome session.Outcome, err error) {
-	require(outcome == "" && errors.Is(err, watchdog.ErrInvalid),
-		"the outcome is %q and the error %w, want watchdog.ErrInvalid", outcome, err)
-}
-
-// rounds is how often a race is run. One round finds a store without a lock only sometimes.
-const rounds = 20
-
-var raceRules = []rule{
 	{"of eight cancels at once one counts, and only its events are stored",
 		"several sweepers on several hosts may judge one session in one second", eachRound(func(e *env, round int, s row) {
 			eventOf := func(caller int) string { return fmt.Sprintf("of caller %d in round %d", caller, round) }
@@ -147,50 +109,6 @@ var raceRules = []rule{
 			})
 			agrees(e, s.RunID, outcome)
 		})},
-}
-
-// eachRound puts a silent session for each round, and runs the rounds one after the other.
-func eachRound(run func(e *env, round int, s row)) func(e *env) {
-	return inRounds(func(e *env, round int) { run(e, round, putSilent(e, fmt.Sprint("race-", round), time.Hour)) })
-}
-
-func inRounds(run func(e *env, round int)) func(e *env) {
-	return func(e *env) {
-		for round := range rounds {
-			contract.Part(fmt.Sprint("round ", round), func() { run(e, round) })
-		}
-	}
-}
-
-// onlyWinner makes a call from eight goroutines at once, and returns the only one that was done. The others have lost.
-func onlyWinner(lost session.Outcome, call func(caller int) (session.Outcome, error)) (winner int) {
-	outcomes := make([]session.Outcome, 8)
-	contract.StepsAtOnce(len(outcomes), func(caller int) {
-		outcome, err := call(caller)
-		if errors.Is(err, session.ErrLocked) {
-			outcome, err = lost, nil // by the winner, which may not have committed yet
-		}
-		must(err, "call %d", caller)
-		outcomes[caller] = outcome
-	})
-	others := slices.DeleteFunc(slices.Clone(outcomes), func(o session.Outcome) bool { return o == lost })
-	require(slices.Equal(others, []session.Outcome{session.Done}),
-		"the outcomes are %q, want one that is %q, and %q", outcomes, session.Done, lost)
-	return slices.Index(outcomes, session.Done)
-}
-
-// agrees checks that a run has one event, and that its row says what that says.
-func agrees(e *env, runID string, outcome session.Outcome) {
-	require(outcome == session.Done || outcome == session.EndStored, "the outcome is %q", outcome)
-	events, err := e.Store.Read(e.Ctx, watchdog.AggregateType, runID)
-	must(err, "read the events of %q", runID)
-	require(len(events) == 1, "the run has the events %+v, want one", events)
-	status, reason := session.StoredEnd(events[0])
-	s := look(e, runID)
-	require(s.Status == status && s.Reason == reason, "the event is %+v, and the row %+v", events[0], s)
-}
-
-var togetherRules = []rule{
 	{"sessions that are cancelled together each have their own row and events",
 		"one that stays active is cancelled again, and one without its event goes on at its next start",
 		given(together, func(e *env, all []session.BatchedCancel) {
@@ -238,6 +156,79 @@ var togetherRules = []rule{
 		})},
 	{"of eight that cancel the same sessions together one cancels each, and only its events are stored",
 		"sweepers may have the same page", inRounds(func(e *env, round int) { onlyOneCancels(e, putTogether(e, round)) })},
+}
+
+// putEventless writes a session that never had an event.
+func putEventless(e *env) row {
+	s := silentSession(homeRun, clockOf(e), 0)
+	s.LastEventAt = time.Time{}
+	put(e, s)
+	return s
+}
+
+// guardRule is the rule that a session is not cancelled if its row has changed since it was judged.
+func guardRule(which, why string, change func(s *row)) rule {
+	return rule{"a session " + which + " is not cancelled, and nothing is written", why,
+		func(e *env) { sparesChanged(e, putSilent(e, homeRun, time.Hour), change) }}
+}
+
+// sparesChanged changes the row of a judged session, and checks that a cancel of the session does nothing.
+func sparesChanged(e *env, judged row, change func(s *row)) {
+	changed := judged
+	change(&changed)
+	put(e, changed)
+	cancels(e, judged, session.Changed)
+	stands(e, changed)
+}
+
+// invalid checks that a call did nothing about an event that is invalid.
+func invalid(outcome session.Outcome, err error) {
+	require(outcome == "" && errors.Is(err, watchdog.ErrInvalid),
+		"the outcome is %q and the error %w, want watchdog.ErrInvalid", outcome, err)
+}
+
+// rounds is how often a race is run. One round finds a store without a lock only sometimes.
+const rounds = 20
+
+// eachRound puts a silent session for each round, and runs the rounds one after the other.
+func eachRound(run func(e *env, round int, s row)) func(e *env) {
+	return inRounds(func(e *env, round int) { run(e, round, putSilent(e, fmt.Sprint("race-", round), time.Hour)) })
+}
+
+func inRounds(run func(e *env, round int)) func(e *env) {
+	return func(e *env) {
+		for round := range rounds {
+			contract.Part(fmt.Sprint("round ", round), func() { run(e, round) })
+		}
+	}
+}
+
+// onlyWinner makes a call from eight goroutines at once, and returns the only one that was done. The others have lost.
+func onlyWinner(lost session.Outcome, call func(caller int) (session.Outcome, error)) (winner int) {
+	outcomes := make([]session.Outcome, 8)
+	contract.StepsAtOnce(len(outcomes), func(caller int) {
+		outcome, err := call(caller)
+		if errors.Is(err, session.ErrLocked) {
+			outcome, err = lost, nil // by the winner, which may not have committed yet
+		}
+		must(err, "call %d", caller)
+		outcomes[caller] = outcome
+	})
+	others := slices.DeleteFunc(slices.Clone(outcomes), func(o session.Outcome) bool { return o == lost })
+	require(slices.Equal(others, []session.Outcome{session.Done}),
+		"the outcomes are %q, want one that is %q, and %q", outcomes, session.Done, lost)
+	return slices.Index(outcomes, session.Done)
+}
+
+// agrees checks that a run has one event, and that its row says what that says.
+func agrees(e *env, runID string, outcome session.Outcome) {
+	require(outcome == session.Done || outcome == session.EndStored, "the outcome is %q", outcome)
+	events, err := e.Store.Read(e.Ctx, watchdog.AggregateType, runID)
+	must(err, "read the events of %q", runID)
+	require(len(events) == 1, "the run has the events %+v, want one", events)
+	status, reason := session.StoredEnd(events[0])
+	s := look(e, runID)
+	require(s.Status == status && s.Reason == reason, "the event is %+v, and the row %+v", events[0], s)
 }
 
 func together(e *env) []session.BatchedCancel { return putTogether(e, 0) }

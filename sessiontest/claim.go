@@ -102,6 +102,62 @@ var claimRules = []rule{
 			claims(e, s, by, session.Done)
 			cancels(e, s, session.Done)
 		})},
+	// What happens to a session after it was judged.
+	signRule("that was active again", "between the judgement and the cancel a run may continue", wakes),
+	signRule("that another lease has taken up", "its process was taken for dead, and goes on", isTakenUp),
+	signRule("whose lease has expired", "its last activity is by another clock now: judge it again", losesLease),
+	signRule("that was attached again", "another host took the run over after it was judged", attachesAgain),
+	signRule("that has ended", "a run that finished while it was judged did not stall", finishes),
+	{"a session that was put into a lease is neither claimed nor warned nor cancelled",
+		"its process was taken for dead, and has claimed it back", given(silent, func(e *env, s row) {
+			begin(e, homeLease)
+			freshens(e, homeLease, activity(s, 0))
+			spared(e, s)
+		})},
+	{"a run without a row is neither claimed nor warned",
+		"somebody may delete a row while it is judged", func(e *env) {
+			s := silentSession("unknown", noon, time.Hour)
+			claims(e, s, by, session.Changed)
+			warns(e, s, session.Changed)
+			recorded(e, s.RunID)
+		}},
+	{"a claim can note that the agents were stopped, and whether that failed",
+		"the sweeper that called the stop hook could not cancel the session, and no other must call it again", func(e *env) {
+			for _, failed := range []bool{false, true} {
+				s := stops(e, putSilent(e, fmt.Sprint("failed-", failed), time.Hour), failed)
+				require(s.Stopped && s.StopFailed == failed, "after a stop that failed (%v) the row is %+v", failed, s)
+				claimsFor(e, s, by, 0, session.Done)
+				contract.Part("after another claim", func() { looksLike(e, s) })
+			}
+		}},
+	{"a session that was judged before its agents were stopped cannot be claimed, and can be cancelled",
+		"two sweepers have judged the session, and the second one claims it when the first has given up", func(e *env) {
+			before, c := putSilent(e, homeRun, time.Hour), cancelOf(homeRun)
+			after := stops(e, before, true)
+			claims(e, before, "pass-2", session.Changed)
+			claims(e, before, by, session.Changed)
+			looksLike(e, after)
+			claimsFor(e, after, by, 0, session.Done)
+			c.StopFailed = true
+			cancelsAs(e, before, c, session.Done)
+		}},
+	{"after the end of a session no row says that its agents were stopped",
+		"only of one that was cancelled it is to be seen that they could not be", func(e *env) {
+			stops(e, putSilent(e, homeRun, time.Hour), true)
+			finish(e, homeRun)
+			notStopped(look(e, homeRun))
+		}},
+	{"a warning and a stop are noted beside each other, each until the session gives a sign of life",
+		"a grace and a stop hook can be set together", given2(warned, func(e *env, l lease, s row) {
+			stopped := stops(e, s, false)
+			require(!stopped.WarnedAt.IsZero(), "after the stop the row is %+v", stopped)
+			freshens(e, l.ID, quietSince(s, s.Activity+time.Second))
+			warns(e, look(e, s.RunID), session.Done)
+			got := look(e, s.RunID)
+			require(!got.WarnedAt.IsZero() && !got.Stopped, "after another warning the row is %+v", got)
+		})},
+	voidStopRule("an activity", wakes),
+	voidStopRule("an attach", attachesAgain),
 }
 
 // claimed writes a session that a pass has claimed for an hour.
@@ -148,28 +204,6 @@ func finishes(e *env, _ lease, s row) {
 	end(e, session.Ending{RunID: s.RunID, Attempt: s.Attempt, Status: session.Finished, Age: day})
 }
 
-// signRules are about what happens to a session after it was judged.
-var signRules = []rule{
-	signRule("that was active again", "between the judgement and the cancel a run may continue", wakes),
-	signRule("that another lease has taken up", "its process was taken for dead, and goes on", isTakenUp),
-	signRule("whose lease has expired", "its last activity is by another clock now: judge it again", losesLease),
-	signRule("that was attached again", "another host took the run over after it was judged", attachesAgain),
-	signRule("that has ended", "a run that finished while it was judged did not stall", finishes),
-	{"a session that was put into a lease is neither claimed nor warned nor cancelled",
-		"its process was taken for dead, and has claimed it back", given(silent, func(e *env, s row) {
-			begin(e, homeLease)
-			freshens(e, homeLease, activity(s, 0))
-			spared(e, s)
-		})},
-	{"a run without a row is neither claimed nor warned",
-		"somebody may delete a row while it is judged", func(e *env) {
-			s := silentSession("unknown", noon, time.Hour)
-			claims(e, s, by, session.Changed)
-			warns(e, s, session.Changed)
-			recorded(e, s.RunID)
-		}},
-}
-
 // signRule is the rule that nothing is done to a session that has changed since it was judged.
 func signRule(which, why string, change sign) rule {
 	return rule{"a session " + which + " is neither claimed nor warned nor cancelled", why, func(e *env) {
@@ -187,46 +221,6 @@ func spared(e *env, judged row) {
 	cancels(e, judged, session.Changed)
 	looksLike(e, before)
 	recorded(e, judged.RunID)
-}
-
-var stoppedRules = []rule{
-	{"a claim can note that the agents were stopped, and whether that failed",
-		"the sweeper that called the stop hook could not cancel the session, and no other must call it again", func(e *env) {
-			for _, failed := range []bool{false, true} {
-				s := stops(e, putSilent(e, fmt.Sprint("failed-", failed), time.Hour), failed)
-				require(s.Stopped && s.StopFailed == failed, "after a stop that failed (%v) the row is %+v", failed, s)
-				claimsFor(e, s, by, 0, session.Done)
-				contract.Part("after another claim", func() { looksLike(e, s) })
-			}
-		}},
-	{"a session that was judged before its agents were stopped cannot be claimed, and can be cancelled",
-		"two sweepers have judged the session, and the second one claims it when the first has given up", func(e *env) {
-			before, c := putSilent(e, homeRun, time.Hour), cancelOf(homeRun)
-			after := stops(e, before, true)
-			claims(e, before, "pass-2", session.Changed)
-			claims(e, before, by, session.Changed)
-			looksLike(e, after)
-			claimsFor(e, after, by, 0, session.Done)
-			c.StopFailed = true
-			cancelsAs(e, before, c, session.Done)
-		}},
-	{"after the end of a session no row says that its agents were stopped",
-		"only of one that was cancelled it is to be seen that they could not be", func(e *env) {
-			stops(e, putSilent(e, homeRun, time.Hour), true)
-			finish(e, homeRun)
-			notStopped(look(e, homeRun))
-		}},
-	{"a warning and a stop are noted beside each other, each until the session gives a sign of life",
-		"a grace and a stop hook can be set together", given2(warned, func(e *env, l lease, s row) {
-			stopped := stops(e, s, false)
-			require(!stopped.WarnedAt.IsZero(), "after the stop the row is %+v", stopped)
-			freshens(e, l.ID, quietSince(s, s.Activity+time.Second))
-			warns(e, look(e, s.RunID), session.Done)
-			got := look(e, s.RunID)
-			require(!got.WarnedAt.IsZero() && !got.Stopped, "after another warning the row is %+v", got)
-		})},
-	voidStopRule("an activity", wakes),
-	voidStopRule("an attach", attachesAgain),
 }
 
 // stops notes that the agents of a session were stopped, and returns its row.

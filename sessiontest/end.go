@@ -64,6 +64,58 @@ var endRules = []rule{
 				contract.Part("by "+name, func() { endsInLease(e, name, ends) })
 			}
 		}},
+	{"a cancel whose event is stored already writes down what that says, and nothing else",
+		"a run that was ended by its own limit, and whose host died before it wrote the row, was not idle", func(e *env) {
+			for _, own := range ownEnds("cancelled-") {
+				writesDown(e, own, func(s row) {
+					c := cancelOf(s.RunID)
+					c.Resumes, c.StopFailed = 3, true
+					c.Events = []watchdog.Event{warning(s.RunID), own}
+					cancelsAs(e, s, c, session.EndStored)
+				})
+			}
+		}},
+	{"a claim on a session whose end is stored already writes down what that says",
+		"the agents of a run that has ended are not stopped, and the run is not resumed", func(e *env) {
+			for _, own := range ownEnds("claimed-") {
+				writesDown(e, own, func(s row) { claims(e, s, by, session.EndStored) })
+			}
+		}},
+	{"a stored end that appears after the claim is written down by the cancel, with the claim",
+		"the run may end while its agents are stopped", func(e *env) {
+			s, own := claimed(e), ownEnd(homeRun, true)
+			appends(e, own)
+			cancels(e, s, session.EndStored)
+			s.Status, s.Reason = session.StoredEnd(own)
+			looksLike(e, s)
+		}},
+	{"a stored end that says how the run's command ended is in the row's state, with what that said",
+		"a run whose guard died before it wrote the row would seem to have done its work, and not run again", func(e *env) {
+			failsStored(e, "failed by claim", func(s row) { claims(e, s, by, session.EndStored) })
+			failsStored(e, "failed by cancel", func(s row) { cancels(e, s, session.EndStored) })
+		}},
+	{"the end of another window is none of this one",
+		"a run that was cancelled, resumed and stalled again is cancelled again", given(silent, func(e *env, s row) {
+			appends(e, cancelEvent("another", homeRun, noon))
+			claims(e, s, by, session.Done)
+			cancels(e, s, session.Done)
+			recorded(e, homeRun, "another", "cancel of "+homeRun)
+		})},
+	{"a lease is told of a stored end that is written down",
+		"the run may be live on a host that has not looked into its events", func(e *env) {
+			all := attachEach(e, homeLease, "claimed", "cancelled")
+			appends(e, ownEnd("claimed", true), ownEnd("cancelled", true))
+			claims(e, all[0], by, session.EndStored)
+			cancels(e, all[1], session.EndStored)
+			tells(e, homeLease, nil, attemptsOf(all)...)
+		}},
+	{"a listener is notified of a stored end that is written down",
+		"the run may be live on a host that has not looked into its events", listened(func(e *env, told <-chan string) {
+			s := putSilent(e, homeRun, time.Hour)
+			appends(e, ownEnd(homeRun, false))
+			claims(e, s, by, session.EndStored)
+			receives(e, told, homeRun)
+		})},
 }
 
 // waysToEnd are those of a session that was judged, with its attempt 1.
@@ -119,61 +171,6 @@ func endsEach(e *env, later int) {
 	for _, s := range want {
 		looksLike(e, s)
 	}
-}
-
-var storedEndRules = []rule{
-	{"a cancel whose event is stored already writes down what that says, and nothing else",
-		"a run that was ended by its own limit, and whose host died before it wrote the row, was not idle", func(e *env) {
-			for _, own := range ownEnds("cancelled-") {
-				writesDown(e, own, func(s row) {
-					c := cancelOf(s.RunID)
-					c.Resumes, c.StopFailed = 3, true
-					c.Events = []watchdog.Event{warning(s.RunID), own}
-					cancelsAs(e, s, c, session.EndStored)
-				})
-			}
-		}},
-	{"a claim on a session whose end is stored already writes down what that says",
-		"the agents of a run that has ended are not stopped, and the run is not resumed", func(e *env) {
-			for _, own := range ownEnds("claimed-") {
-				writesDown(e, own, func(s row) { claims(e, s, by, session.EndStored) })
-			}
-		}},
-	{"a stored end that appears after the claim is written down by the cancel, with the claim",
-		"the run may end while its agents are stopped", func(e *env) {
-			s, own := claimed(e), ownEnd(homeRun, true)
-			appends(e, own)
-			cancels(e, s, session.EndStored)
-			s.Status, s.Reason = session.StoredEnd(own)
-			looksLike(e, s)
-		}},
-	{"a stored end that says how the run's command ended is in the row's state, with what that said",
-		"a run whose guard died before it wrote the row would seem to have done its work, and not run again", func(e *env) {
-			failsStored(e, "failed by claim", func(s row) { claims(e, s, by, session.EndStored) })
-			failsStored(e, "failed by cancel", func(s row) { cancels(e, s, session.EndStored) })
-		}},
-	{"the end of another window is none of this one",
-		"a run that was cancelled, resumed and stalled again is cancelled again", given(silent, func(e *env, s row) {
-			appends(e, cancelEvent("another", homeRun, noon))
-			claims(e, s, by, session.Done)
-			cancels(e, s, session.Done)
-			recorded(e, homeRun, "another", "cancel of "+homeRun)
-		})},
-	{"a lease is told of a stored end that is written down",
-		"the run may be live on a host that has not looked into its events", func(e *env) {
-			all := attachEach(e, homeLease, "claimed", "cancelled")
-			appends(e, ownEnd("claimed", true), ownEnd("cancelled", true))
-			claims(e, all[0], by, session.EndStored)
-			cancels(e, all[1], session.EndStored)
-			tells(e, homeLease, nil, attemptsOf(all)...)
-		}},
-	{"a listener is notified of a stored end that is written down",
-		"the run may be live on a host that has not looked into its events", listened(func(e *env, told <-chan string) {
-			s := putSilent(e, homeRun, time.Hour)
-			appends(e, ownEnd(homeRun, false))
-			claims(e, s, by, session.EndStored)
-			receives(e, told, homeRun)
-		})},
 }
 
 // ownEnds are the ends of three runs that no sweeper wrote: by a limit of the run, by its host, and by another program.

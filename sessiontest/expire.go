@@ -130,53 +130,6 @@ var expireRules = []rule{
 			looksLike(e, left)
 			require(!slices.Contains(names(find(e, all).Sessions), left.RunID), "%s is stalled", left.RunID)
 		}},
-}
-
-// leaves expires the lease of a session, and checks its row.
-func leaves(e *env, l lease, s row, lastEventAt time.Time) {
-	expires(e, l, true, 0)
-	s.Lease, s.Activity, s.Silence, s.LastEventAt = "", 0, 0, lastEventAt
-	looksLike(e, s)
-}
-
-// beginMany begins a lease with one session more than leave it at once. They have been silent for nine hours.
-func beginMany(e *env) lease {
-	now := clockOf(e)
-	var rows []row
-	var fresh []freshness
-	for i := range session.ExpireBatch + 1 {
-		s := silentSession(fmt.Sprintf("run-%04d", i), now, time.Minute)
-		rows = append(rows, s)
-		fresh = append(fresh, quietSince(s, time.Hour))
-	}
-	put(e, rows...)
-	l := beginAt(e, homeLease, 10*time.Hour)
-	freshens(e, l.ID, fresh...)
-	return l
-}
-
-// expireMost returns an expired lease that one session still names, and the session.
-func expireMost(e *env) (lease, row) {
-	l := beginMany(e)
-	return l, expireBatch(e, l)
-}
-
-// expireBatch expires a lease, and returns the session that still names it.
-func expireBatch(e *env, l lease) row {
-	_, _, err := e.Store.ExpireLease(e.Ctx, l)
-	must(err, "expire the lease %s", l.ID)
-	return look(e, onlyNamed(e, l))
-}
-
-// onlyNamed returns the only run whose row names a lease.
-func onlyNamed(e *env, l lease) string {
-	left, err := e.Store.LeaseSessions(e.Ctx, l.ID)
-	must(err, "read the sessions of %s", l.ID)
-	require(len(left) == 1, "%d sessions still name the lease, want 1", len(left))
-	return left[0].RunID
-}
-
-var expiredRules = []rule{
 	{"a session that left an expired lease says which, whoever reads it, and no other does",
 		"every sweeper ends it because its process died, and says what was seen of that", func(e *env) {
 			live := attachLeased(e, awayLease, "live")
@@ -227,6 +180,63 @@ var expiredRules = []rule{
 				namesExpired(look(e, runID), l)
 			}
 		}},
+	{"a session is lost if its process was, until a process takes it up or it ends",
+		"sweepers end the sessions of a process that was seen to die without a cap, and all others with it", func(e *env) {
+			leaveAll(e, true, "claimed", "attached", "ended", "left")
+			begin(e, awayLease)
+			attach(e, newSession("attached"))
+			freshens(e, awayLease, freshness{RunID: "claimed", Attempt: 1, Activity: time.Second})
+			finish(e, "ended")
+			areLost(e, false, "claimed", "attached", "ended")
+			areLost(e, true, "left")
+		}},
+	{"a session that was not lost with its lease is not lost",
+		"what stopped, or was seen to die with a whole fleet, is ended as slowly as what only looks stalled",
+		func(e *env) { leaveAll(e, false, "stopped") }},
+}
+
+// leaves expires the lease of a session, and checks its row.
+func leaves(e *env, l lease, s row, lastEventAt time.Time) {
+	expires(e, l, true, 0)
+	s.Lease, s.Activity, s.Silence, s.LastEventAt = "", 0, 0, lastEventAt
+	looksLike(e, s)
+}
+
+// beginMany begins a lease with one session more than leave it at once. They have been silent for nine hours.
+func beginMany(e *env) lease {
+	now := clockOf(e)
+	var rows []row
+	var fresh []freshness
+	for i := range session.ExpireBatch + 1 {
+		s := silentSession(fmt.Sprintf("run-%04d", i), now, time.Minute)
+		rows = append(rows, s)
+		fresh = append(fresh, quietSince(s, time.Hour))
+	}
+	put(e, rows...)
+	l := beginAt(e, homeLease, 10*time.Hour)
+	freshens(e, l.ID, fresh...)
+	return l
+}
+
+// expireMost returns an expired lease that one session still names, and the session.
+func expireMost(e *env) (lease, row) {
+	l := beginMany(e)
+	return l, expireBatch(e, l)
+}
+
+// expireBatch expires a lease, and returns the session that still names it.
+func expireBatch(e *env, l lease) row {
+	_, _, err := e.Store.ExpireLease(e.Ctx, l)
+	must(err, "expire the lease %s", l.ID)
+	return look(e, onlyNamed(e, l))
+}
+
+// onlyNamed returns the only run whose row names a lease.
+func onlyNamed(e *env, l lease) string {
+	left, err := e.Store.LeaseSessions(e.Ctx, l.ID)
+	must(err, "read the sessions of %s", l.ID)
+	require(len(left) == 1, "%d sessions still name the lease, want 1", len(left))
+	return left[0].RunID
 }
 
 // expireOne attaches to a run under a lease and expires that.
@@ -248,22 +258,6 @@ func namesExpired(s row, want lease) {
 	got := s.Expired
 	require(got.ID == want.ID && got.Looks == want.Looks && got.RenewedAt.Equal(want.RenewedAt),
 		"%s, in attempt %d, names the expired lease %+v, want %+v", s.RunID, s.Attempt, got, want)
-}
-
-var lostRules = []rule{
-	{"a session is lost if its process was, until a process takes it up or it ends",
-		"sweepers end the sessions of a process that was seen to die without a cap, and all others with it", func(e *env) {
-			leaveAll(e, true, "claimed", "attached", "ended", "left")
-			begin(e, awayLease)
-			attach(e, newSession("attached"))
-			freshens(e, awayLease, freshness{RunID: "claimed", Attempt: 1, Activity: time.Second})
-			finish(e, "ended")
-			areLost(e, false, "claimed", "attached", "ended")
-			areLost(e, true, "left")
-		}},
-	{"a session that was not lost with its lease is not lost",
-		"what stopped, or was seen to die with a whole fleet, is ended as slowly as what only looks stalled",
-		func(e *env) { leaveAll(e, false, "stopped") }},
 }
 
 // leaveAll attaches runs under a lease, expires it, and checks whether they are lost.

@@ -104,6 +104,26 @@ var listRules = []rule{
 				return errorOf(lister.List(ctx, session.ListQuery{Limit: 1}))
 			}})
 		}},
+	{"a listener is notified of each cancel",
+		"a live run on another host must end when it is cancelled, and not at the next poll of that host",
+		listened(func(e *env, told <-chan string) {
+			for i, runID := range oddIDs {
+				s, c := putSilent(e, runID, time.Hour), cancelOf(runID)
+				c.Events[0].ID = fmt.Sprint("cancel ", i)
+				cancelsAs(e, s, c, session.Done)
+				receives(e, told, runID)
+			}
+		})},
+	{"a listener is not notified of a cancel that changed nothing",
+		"every pass would disturb a run that continued", listened(func(e *env, told <-chan string) {
+			awake, stalled := putSilent(e, "awake", time.Minute), putSilent(e, "stalled", time.Hour)
+			awake.Attempt++
+			cancels(e, awake, session.Changed)
+			cancels(e, stalled, session.Done)
+			receives(e, told, "stalled")
+		})},
+	{"listening ends with its context",
+		"a process that stops must not have to wait for a cancel", func(e *env) { listening(e, func(<-chan string) {}) }},
 }
 
 // list lists sessions, at most 100 if the query has no limit.
@@ -157,29 +177,6 @@ func putListed(e *env) []string {
 	put(e, rows...)
 	slices.Reverse(rows)
 	return names(rows)
-}
-
-var listenRules = []rule{
-	{"a listener is notified of each cancel",
-		"a live run on another host must end when it is cancelled, and not at the next poll of that host",
-		listened(func(e *env, told <-chan string) {
-			for i, runID := range oddIDs {
-				s, c := putSilent(e, runID, time.Hour), cancelOf(runID)
-				c.Events[0].ID = fmt.Sprint("cancel ", i)
-				cancelsAs(e, s, c, session.Done)
-				receives(e, told, runID)
-			}
-		})},
-	{"a listener is not notified of a cancel that changed nothing",
-		"every pass would disturb a run that continued", listened(func(e *env, told <-chan string) {
-			awake, stalled := putSilent(e, "awake", time.Minute), putSilent(e, "stalled", time.Hour)
-			awake.Attempt++
-			cancels(e, awake, session.Changed)
-			cancels(e, stalled, session.Done)
-			receives(e, told, "stalled")
-		})},
-	{"listening ends with its context",
-		"a process that stops must not have to wait for a cancel", func(e *env) { listening(e, func(<-chan string) {}) }},
 }
 
 // listened is a check while the store listens.

@@ -212,9 +212,6 @@ var outboxRules = []rule{
 			})
 			claimsIDs(box, n.ID)
 		})},
-}
-
-var outboxRaceRules = []rule{
 	{"of eight that claim at once no two have the same notice, and no notice is left",
 		"each host of a fleet has its sender", given(alerts(0), func(e *env, box outbox) {
 			for round := range rounds {

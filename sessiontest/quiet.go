@@ -12,7 +12,7 @@ import (
 // covered is the instant up to which leases vouch in these rules for the rows that they do not name.
 const covered = vouched + day
 
-var behindRules = []rule{
+var quietRules = []rule{
 	{"a renewal writes the rows that are behind, and the instant that counts for all others",
 		"one row that cannot be written would hide every run of its process that hangs", func(e *env) {
 			l := begin(e, homeLease)
@@ -100,37 +100,6 @@ var behindRules = []rule{
 			renew(e, l)
 			cancels(e, s, session.Done)
 		}},
-}
-
-// behind writes sessions of a lease, run-0 the first, and returns them as they are before it names rows as behind.
-func behind(
-	e *env, own map[string]time.Duration, fresh []freshness, named ...session.RowBehind,
-) (rows []row) {
-	l := beginAt(e, homeLease, time.Hour)
-	for i := range fresh {
-		s := silentSession(fmt.Sprint("run-", i), noon, 0)
-		s.Threshold = own[s.RunID]
-		fresh[i].RunID, fresh[i].Attempt = s.RunID, s.Attempt
-		rows = append(rows, s)
-	}
-	put(e, rows...)
-	freshens(e, l.ID, fresh...)
-	for i, s := range rows {
-		rows[i] = look(e, s.RunID)
-	}
-	l.Beat, l.Clock, l.Covered, l.Behind = l.Beat+1, covered+lag, covered, named
-	renew(e, l)
-	return rows
-}
-
-// allowed is how long a run may be silent in these rules, and beside what sweepers of earlier versions wait meanwhile.
-const (
-	allowed = 500 * day
-	beside  = 600 * day
-	more    = time.Millisecond
-)
-
-var allowanceRules = []rule{
 	{"an allowance is read as it was written, and there is no threshold beside it",
 		"sweepers leave it to the run's own limits to end it; those that cannot use the threshold beside it", func(e *env) {
 			s := attachAllowed(e, "allowed")
@@ -180,6 +149,34 @@ var allowanceRules = []rule{
 			}
 		}},
 }
+
+// behind writes sessions of a lease, run-0 the first, and returns them as they are before it names rows as behind.
+func behind(
+	e *env, own map[string]time.Duration, fresh []freshness, named ...session.RowBehind,
+) (rows []row) {
+	l := beginAt(e, homeLease, time.Hour)
+	for i := range fresh {
+		s := silentSession(fmt.Sprint("run-", i), noon, 0)
+		s.Threshold = own[s.RunID]
+		fresh[i].RunID, fresh[i].Attempt = s.RunID, s.Attempt
+		rows = append(rows, s)
+	}
+	put(e, rows...)
+	freshens(e, l.ID, fresh...)
+	for i, s := range rows {
+		rows[i] = look(e, s.RunID)
+	}
+	l.Beat, l.Clock, l.Covered, l.Behind = l.Beat+1, covered+lag, covered, named
+	renew(e, l)
+	return rows
+}
+
+// allowed is how long a run may be silent in these rules, and beside what sweepers of earlier versions wait meanwhile.
+const (
+	allowed = 500 * day
+	beside  = 600 * day
+	more    = time.Millisecond
+)
 
 // attachAllowed begins the lease, and attaches to a run with an allowance.
 func attachAllowed(e *env, runID string) row {

@@ -75,24 +75,6 @@ var rowRules = []rule{
 				require(s.RunID == runID && s.Host == fmt.Sprint(i) && s.Attempt == 1, "the row of %q is %+v", runID, s)
 			}
 		}},
-}
-
-// oddIDs are different IDs that patterns, collations or conversions may treat as equal.
-var oddIDs = []string{
-	"run", "RUN", "rün", " run", "run ", "run/a", "run/a/b",
-	"r_n", "r%", "%", "r*", "r?n", "r[u]n", `r\_n`,
-	"o'brien", `"run"`, "`run`", "run;--", `\`, `\\`, "$1", "?1", ":id", "@id", "{", "[]",
-	"null", "0", "00", "0.0", "1e1", "10",
-	"日本語", "🜁🜂", "é", "e\u0301", "e", "a\u200db", "\u202ea", "\ufeff", "a\u2028b", "straße", "STRASSE",
-	strings.Repeat("x", watchdog.MaxAggregateID), strings.Repeat("ж", watchdog.MaxAggregateID),
-}
-
-func unreadable(err error, runID string) {
-	require(errors.Is(err, session.ErrUnreadable) && strings.Contains(err.Error(), runID),
-		"the error is %w, want ErrUnreadable and the run ID", err)
-}
-
-var contextRules = []rule{
 	{"a write with a done context changes nothing and returns the context's error",
 		"a keeper repeats a write that it gave up: what was reported as not written must not appear later", func(e *env) {
 			s, l := putSilent(e, homeRun, time.Hour), begin(e, homeLease)
@@ -110,6 +92,21 @@ var contextRules = []rule{
 			attach(e, newSession(homeRun))
 			withDoneContexts(e, readsOf(e.Store))
 		}},
+}
+
+// oddIDs are different IDs that patterns, collations or conversions may treat as equal.
+var oddIDs = []string{
+	"run", "RUN", "rün", " run", "run ", "run/a", "run/a/b",
+	"r_n", "r%", "%", "r*", "r?n", "r[u]n", `r\_n`,
+	"o'brien", `"run"`, "`run`", "run;--", `\`, `\\`, "$1", "?1", ":id", "@id", "{", "[]",
+	"null", "0", "00", "0.0", "1e1", "10",
+	"日本語", "🜁🜂", "é", "e\u0301", "e", "a\u200db", "\u202ea", "\ufeff", "a\u2028b", "straße", "STRASSE",
+	strings.Repeat("x", watchdog.MaxAggregateID), strings.Repeat("ж", watchdog.MaxAggregateID),
+}
+
+func unreadable(err error, runID string) {
+	require(errors.Is(err, session.ErrUnreadable) && strings.Contains(err.Error(), runID),
+		"the error is %w, want ErrUnreadable and the run ID", err)
 }
 
 // writesOf are the writes of a store about a session, and a lease that is not the session's.

@@ -29,9 +29,7 @@ func Test(open func() (session.Store, error)) error {
 
 func rules() []rule {
 	return slices.Concat(
-		attachRules, takeoverRules, rowRules, leaseRules, freshRules, expireRules, lostRules, expiredRules, endRules,
-		stalledRules, pageRules, silenceRules, behindRules, allowanceRules,
-		cancelRules, guardRules, signRules, claimRules, stoppedRules, storedEndRules, raceRules, togetherRules,
-		startRules, endedRules, historyRules, listRules, listenRules, outboxRules, outboxRaceRules, contextRules,
+		attachRules, rowRules, leaseRules, freshRules, expireRules, endRules, stalledRules, quietRules,
+		cancelRules, claimRules, startRules, endedRules, historyRules, listRules, outboxRules,
 	)
 }

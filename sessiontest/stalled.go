@@ -95,54 +95,6 @@ var stalledRules = []rule{
 				unreadable(err, "spoilt")
 			}
 		})},
-}
-
-// aged returns a session around its minimum age.
-func aged(runID string, now time.Time, beyond time.Duration) row {
-	s := silentSession(runID, now, time.Hour)
-	s.CreatedAt = now.Add(-minAge - beyond)
-	return s
-}
-
-func oldEnough(s row, now time.Time) bool { return now.Sub(s.CreatedAt) >= minAge }
-
-// slowest is how many milliseconds putAround gives a store between the write of its rows and its page.
-var slowest = 2000
-
-// putAround writes rows close to a limit, on both sides of it, some with the query's threshold and some with their own.
-func putAround(
-	e *env, around func(runID string, now time.Time, beyond time.Duration) row,
-) (rows []row) {
-	now := clockOf(e)
-	for n := -slowest; n <= 50; n++ {
-		s := around(fmt.Sprintf("%+d ms", n), now, time.Duration(n)*time.Millisecond)
-		rows = append(rows, s)
-		s.RunID += " of its own"
-		rows = append(rows, withThreshold(s, threshold))
-	}
-	rows = append(rows, around("+1 µs", now, time.Microsecond), around("-1 µs", now, -time.Microsecond))
-	put(e, rows...)
-	return rows
-}
-
-// stalledIf checks which rows are stalled by the time of the page: so also with a clock that has only milliseconds.
-func stalledIf(e *env, rows []row, stalled func(s row, now time.Time) bool) {
-	page := findUsual(e, len(rows))
-	found := map[string]bool{}
-	for _, s := range page.Sessions {
-		found[s.RunID] = true
-	}
-	for _, s := range rows {
-		want := stalled(s, page.Now)
-		require(found[s.RunID] == want, "%s: created at %v, last active at %v: at %v stalled is %v, want %v",
-			s.RunID, s.CreatedAt, s.LastEventAt, page.Now, !want, want)
-	}
-}
-
-// vouched is the instant through which leases vouch in these rules, far from any clock of a host or the database.
-const vouched = 1000 * day
-
-var silenceRules = []rule{
 	{"a quiet session is silent as far as its lease vouches for it, and another is not silent",
 		"what is not vouched for may not be written yet", func(e *env) {
 			inLease(e, nil, []freshness{
@@ -233,7 +185,95 @@ var silenceRules = []rule{
 		func(e *env) { pagesThrough(e, putMixed(e, 24), 1, 4, 5) }},
 	oneTime("with the query's threshold", 0),
 	oneTime("with a threshold of their own", time.Hour),
+	{"pages follow each other without a gap and without a repeat",
+		"a session between two pages would never be found, and one on both would be cancelled twice",
+		given(clockOf, func(e *env, now time.Time) {
+			var rows []row
+			for i := range 24 { // some exceeded their thresholds at the same moment
+				beyond := time.Hour + time.Duration(i/4)*time.Minute
+				s := silentSession(fmt.Sprintf("run %02d", i), now, threshold+beyond)
+				if i%2 == 1 {
+					s = withThreshold(silentSession(s.RunID, now, 5*time.Minute+beyond), 5*time.Minute)
+				}
+				rows = append(rows, s)
+			}
+			put(e, rows...)
+			pagesThrough(e, names(rows), 1, 4, 5)
+		})},
+	{"a page is as long as its limit if there are more sessions",
+		"a pass that cancels ten sessions asks for ten, and not for a million", func(e *env) {
+			putFive(e)
+			page := findUsual(e, 3)
+			require(len(page.Sessions) == 3, "a page of 3 has %q", names(page.Sessions))
+		}},
+	{"only the last page has no next one",
+		"a pass that does not know which page is the last stops too early, or never", func(e *env) {
+			putFive(e)
+			for limit, want := range map[int]bool{4: true, 5: false, 6: false} {
+				page := findUsual(e, limit)
+				require((page.Next != "") == want, "after %q of five the next page is %q", names(page.Sessions), page.Next)
+			}
+		}},
+	{"the next page follows the last session even if that was cancelled meanwhile",
+		"a pass cancels the sessions of a page and asks for the next: with an offset it would skip as many", func(e *env) {
+			putFive(e)
+			first := findUsual(e, 2)
+			cancelsEach(e, first.Sessions)
+			second := find(e, session.Query{Threshold: threshold, MinAge: minAge, Limit: 2, After: first.Next})
+			got := names(second.Sessions)
+			require(slices.Equal(got, []string{"run-2", "run-3"}), "the second page has %q", got)
+		}},
+	{"a page without a session still has the time",
+		"a host's clock can be checked only against the database's", func(e *env) {
+			s := attach(e, newSession(homeRun))
+			within("Now", findUsual(e, 1).Now, s.CreatedAt, s.CreatedAt.Add(time.Hour))
+		}},
 }
+
+// aged returns a session around its minimum age.
+func aged(runID string, now time.Time, beyond time.Duration) row {
+	s := silentSession(runID, now, time.Hour)
+	s.CreatedAt = now.Add(-minAge - beyond)
+	return s
+}
+
+func oldEnough(s row, now time.Time) bool { return now.Sub(s.CreatedAt) >= minAge }
+
+// slowest is how many milliseconds putAround gives a store between the write of its rows and its page.
+var slowest = 2000
+
+// putAround writes rows close to a limit, on both sides of it, some with the query's threshold and some with their own.
+func putAround(
+	e *env, around func(runID string, now time.Time, beyond time.Duration) row,
+) (rows []row) {
+	now := clockOf(e)
+	for n := -slowest; n <= 50; n++ {
+		s := around(fmt.Sprintf("%+d ms", n), now, time.Duration(n)*time.Millisecond)
+		rows = append(rows, s)
+		s.RunID += " of its own"
+		rows = append(rows, withThreshold(s, threshold))
+	}
+	rows = append(rows, around("+1 µs", now, time.Microsecond), around("-1 µs", now, -time.Microsecond))
+	put(e, rows...)
+	return rows
+}
+
+// stalledIf checks which rows are stalled by the time of the page: so also with a clock that has only milliseconds.
+func stalledIf(e *env, rows []row, stalled func(s row, now time.Time) bool) {
+	page := findUsual(e, len(rows))
+	found := map[string]bool{}
+	for _, s := range page.Sessions {
+		found[s.RunID] = true
+	}
+	for _, s := range rows {
+		want := stalled(s, page.Now)
+		require(found[s.RunID] == want, "%s: created at %v, last active at %v: at %v stalled is %v, want %v",
+			s.RunID, s.CreatedAt, s.LastEventAt, page.Now, !want, want)
+	}
+}
+
+// vouched is the instant through which leases vouch in these rules, far from any clock of a host or the database.
+const vouched = 1000 * day
 
 // oneTime is the rule of sessions of one lease of which several exceeded their thresholds in one microsecond.
 func oneTime(name string, own time.Duration) rule {
@@ -294,52 +334,6 @@ func putMixed(e *env, count int) []string {
 	put(e, rows...)
 	freshens(e, homeLease, fresh...)
 	return names(rows)
-}
-
-var pageRules = []rule{
-	{"pages follow each other without a gap and without a repeat",
-		"a session between two pages would never be found, and one on both would be cancelled twice",
-		given(clockOf, func(e *env, now time.Time) {
-			var rows []row
-			for i := range 24 { // some exceeded their thresholds at the same moment
-				beyond := time.Hour + time.Duration(i/4)*time.Minute
-				s := silentSession(fmt.Sprintf("run %02d", i), now, threshold+beyond)
-				if i%2 == 1 {
-					s = withThreshold(silentSession(s.RunID, now, 5*time.Minute+beyond), 5*time.Minute)
-				}
-				rows = append(rows, s)
-			}
-			put(e, rows...)
-			pagesThrough(e, names(rows), 1, 4, 5)
-		})},
-	{"a page is as long as its limit if there are more sessions",
-		"a pass that cancels ten sessions asks for ten, and not for a million", func(e *env) {
-			putFive(e)
-			page := findUsual(e, 3)
-			require(len(page.Sessions) == 3, "a page of 3 has %q", names(page.Sessions))
-		}},
-	{"only the last page has no next one",
-		"a pass that does not know which page is the last stops too early, or never", func(e *env) {
-			putFive(e)
-			for limit, want := range map[int]bool{4: true, 5: false, 6: false} {
-				page := findUsual(e, limit)
-				require((page.Next != "") == want, "after %q of five the next page is %q", names(page.Sessions), page.Next)
-			}
-		}},
-	{"the next page follows the last session even if that was cancelled meanwhile",
-		"a pass cancels the sessions of a page and asks for the next: with an offset it would skip as many", func(e *env) {
-			putFive(e)
-			first := findUsual(e, 2)
-			cancelsEach(e, first.Sessions)
-			second := find(e, session.Query{Threshold: threshold, MinAge: minAge, Limit: 2, After: first.Next})
-			got := names(second.Sessions)
-			require(slices.Equal(got, []string{"run-2", "run-3"}), "the second page has %q", got)
-		}},
-	{"a page without a session still has the time",
-		"a host's clock can be checked only against the database's", func(e *env) {
-			s := attach(e, newSession(homeRun))
-			within("Now", findUsual(e, 1).Now, s.CreatedAt, s.CreatedAt.Add(time.Hour))
-		}},
 }
 
 // putFive writes run-0 to run-4, which are stalled in this order.

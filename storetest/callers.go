@@ -10,15 +10,12 @@ import (
 	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
-var contextRules = []eventRule{
+var callerRules = []eventRule{
 	{"an append with a done context stores nothing and returns the context's error",
 		"a watchdog waits only for its record timeout: an event that was reported as not stored must not appear later",
 		inTurn(put(numbered("before", 0)), withDoneContexts(put(numbered("late", 1))), holds("before"))},
 	{"a read with a done context returns the context's error",
 		"the caller waits no longer: what looks like an empty run is worse than the error", withDoneContexts(holds())},
-}
-
-var ownershipRules = []eventRule{
 	{"what Read returned belongs to the caller",
 		"a reader that sorts, filters or edits the events would change them for the next reader", func(e *eventEnv) {
 			put(numbered("a", 1))(e)
@@ -34,19 +31,6 @@ var ownershipRules = []eventRule{
 			spoil(batch)
 			keeps(numbered("a", 1))(e)
 		}},
-}
-
-func spoil(events []watchdog.Event) {
-	for i, e := range events {
-		copy(e.Payload, bytes.Repeat([]byte("#"), len(e.Payload)))
-		events[i] = numbered("spoiled", 2)
-	}
-}
-
-// callers is how many goroutines call a store at the same time.
-const callers = 16
-
-var concurrencyRules = []eventRule{
 	{"one ID appended by many at once is kept once, and all succeed",
 		"a timer, a poll and other processes fire for one window at one moment: all must report the one stored cancel",
 		func(e *eventEnv) { raceForOneID(fewestRounds, e) }},
@@ -65,6 +49,16 @@ var concurrencyRules = []eventRule{
 		"a watchdog appends its cancel and then reads which one is stored; a cached answer would say that there is none",
 		inTurn(put(numbered("a", 1)), holds("a"), put(numbered("b", 2)), holds("a", "b"))},
 }
+
+func spoil(events []watchdog.Event) {
+	for i, e := range events {
+		copy(e.Payload, bytes.Repeat([]byte("#"), len(e.Payload)))
+		events[i] = numbered("spoiled", 2)
+	}
+}
+
+// callers is how many goroutines call a store at the same time.
+const callers = 16
 
 func numberedTo(n int) []string {
 	all := make([]string, n)

@@ -9,12 +9,92 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-var refusalRules = []eventRule{
+var appendRules = []eventRule{
 	{"an invalid event is refused with ErrInvalid",
 		"a caller retries if the store fails, but not if the event can never be stored: errors.Is tells them apart",
 		refusesEach(flaws, watchdog.ErrInvalid)},
 	{"a text longer than its column is refused",
 		"a text that is cut becomes another run's ID, and the event is lost for its own run", refusesEach(overlong, nil)},
+	{"a batch with one invalid event stores nothing",
+		"a cancel and its details are appended together: with half of a batch a run ends without its reason", inTurn(
+			put(numbered("before", 0)),
+			refuses("the second event of three has no ID", nil, numbered("first", 1), numbered("", 2), numbered("last", 3)),
+		)},
+	{"appending no events does nothing",
+		"a caller that collected nothing does not have to check that before it appends", put()},
+	{"a batch may have events of several aggregates",
+		"a run and its layers are recorded in one batch, each under its own ID", inTurn(
+			put(inAggregate(numbered("1", 1), "x"), inAggregate(numbered("2", 2), "y"), inAggregate(numbered("3", 3), "x")),
+			holdsAt("x", "1", "3"),
+			holdsAt("y", "2"),
+		)},
+	{"a batch of ten thousand events is stored completely",
+		"after an outage a host appends all that it has; the store must get around a limit on parameters", func(e *eventEnv) {
+			events := make([]watchdog.Event, 10_000)
+			for i := range events {
+				events[i] = numbered(fmt.Sprintf("event-%05d", i), i)
+			}
+			inTurn(put(events...), holds(ids(events)...))(e)
+		}},
+	{"an event appended again is kept once, without an error",
+		"an append whose answer was lost is repeated: the second one must not store the event twice, nor fail",
+		inTurn(put(numbered("a", 1)), put(numbered("a", 1)), holds("a"))},
+	{"of two events with one ID the first is kept, whatever the second says",
+		"two processes that fire for one window report the same stop only if the first event stays unchanged", inTurn(
+			put(numbered("a", 1)),
+			put(with(numbered("a", 5), func(e *watchdog.Event) { e.Type, e.ConsensusID = watchdog.EventResume, "c" })),
+			keeps(numbered("a", 1)),
+		)},
+	{"a batch of known and new IDs stores the new ones",
+		"events that failed are appended again with the next ones: the stored ones must not keep the new ones out", inTurn(
+			put(numbered("a", 1), numbered("c", 3)),
+			put(numbered("a", 1), numbered("b", 2), numbered("c", 3), numbered("d", 4)),
+			holds("a", "b", "c", "d"),
+		)},
+	{"an ID that is twice in one batch is kept once, the first",
+		"a host that collects events does not have to remove duplicates before it appends them",
+		inTurn(put(numbered("a", 1), anotherA), keeps(numbered("a", 1)))},
+	{"an ID that is stored in one aggregate is taken in all",
+		"the ID is the primary key of the table: if it is checked only within an aggregate, two events have one ID", inTurn(
+			put(inAggregate(numbered("a", 1), "x")),
+			put(inAggregate(numbered("b", 2), "y")),
+			put(inAggregate(numbered("a", 1), "y")),
+			holdsAt("x", "a"),
+			holdsAt("y", "b"),
+		)},
+	{"IDs that differ in case are different events",
+		"a host's IDs may be base64 or nanoids, where case matters: the second event would be lost and reported as stored",
+		inTurn(put(numbered("Ab", 1)), put(numbered("aB", 2)), holds("Ab", "aB"))},
+	{"events are ordered by time, in whatever order they were appended",
+		"a run's window is computed from its events: a cancel that is read after its resume cancels the run again", inTurn(
+			put(numbered("b", 3), numbered("d", 1)),
+			put(numbered("a", 4), numbered("c", 2)),
+			isOrdered("d", "c", "b", "a"),
+		)},
+	{"events of one microsecond are ordered by ID, byte by byte",
+		"every reader, with every store and every locale, must compute the same history from the same events", inTurn(
+			put(withinMicrosecond("é", "a", "_", "B", "b", "-", "A", "10", "9")...),
+			isOrdered("-", "10", "9", "A", "B", "_", "a", "b", "é"),
+		)},
+	{"an aggregate without events is empty, and no error",
+		"a new run has no events: a watchdog that attaches to it must tell that from a store that fails", holdsAt("unknown")},
+	{"aggregates of one ID and different types are kept apart",
+		"the host's own session and the watchdog's run may have one ID; reading one must not return the other's events",
+		inTurn(put(numbered("run's", 1), ofSession(numbered("session's", 2))), holds("run's"))},
+	{"a run and its layers are kept apart",
+		"a step's cancel, stored under run/step, would end the whole session if it were read as the run's",
+		keptApart("a", "a/b", "a/b/c", "a/", "ab", "b")},
+	{"nothing in an aggregate ID is a pattern",
+		"a query with LIKE, GLOB or a regular expression finds another run's cancel if the ID has such a character",
+		keptApart("r1n", "r_n", "r%", "%", "r*", "r?n", "r[1]n", "r.n", "^r", `r\_n`)},
+	{"case, accents and spaces in an aggregate ID count",
+		"a collation that treats R and r, é and e, or a trailing space as equal makes one run of two",
+		keptApart("run", "RUN", "Run", "rün", "run ", " run", "straße", "STRASSE", "\u00e9", "e\u0301", "e")},
+	{"quotes and other symbols in an aggregate ID are only characters",
+		"if an ID ends a quoted text, or a driver cannot encode it, the cancel of its run cannot be recorded",
+		keptApart("o'brien", "obrien", `"run"`, "`run`", "run;--", `\`, `\\`, "$1", "?1", ":id", "@id",
+			"#", "&amp;", "&", "null", "0", "00", "0.0", "1e1", "10",
+			"日本語", "🜁🜂", "a\u200db", "\u202ea", "\ufeff", "a\u2028b")},
 }
 
 // A flaw makes a valid event invalid.
@@ -59,78 +139,8 @@ func refusesEach(flaws []flaw, want error) eventStep {
 	}))
 }
 
-var batchRules = []eventRule{
-	{"a batch with one invalid event stores nothing",
-		"a cancel and its details are appended together: with half of a batch a run ends without its reason", inTurn(
-			put(numbered("before", 0)),
-			refuses("the second event of three has no ID", nil, numbered("first", 1), numbered("", 2), numbered("last", 3)),
-		)},
-	{"appending no events does nothing",
-		"a caller that collected nothing does not have to check that before it appends", put()},
-	{"a batch may have events of several aggregates",
-		"a run and its layers are recorded in one batch, each under its own ID", inTurn(
-			put(inAggregate(numbered("1", 1), "x"), inAggregate(numbered("2", 2), "y"), inAggregate(numbered("3", 3), "x")),
-			holdsAt("x", "1", "3"),
-			holdsAt("y", "2"),
-		)},
-	{"a batch of ten thousand events is stored completely",
-		"after an outage a host appends all that it has; the store must get around a limit on parameters", func(e *eventEnv) {
-			events := make([]watchdog.Event, 10_000)
-			for i := range events {
-				events[i] = numbered(fmt.Sprintf("event-%05d", i), i)
-			}
-			inTurn(put(events...), holds(ids(events)...))(e)
-		}},
-}
-
-var identityRules = []eventRule{
-	{"an event appended again is kept once, without an error",
-		"an append whose answer was lost is repeated: the second one must not store the event twice, nor fail",
-		inTurn(put(numbered("a", 1)), put(numbered("a", 1)), holds("a"))},
-	{"of two events with one ID the first is kept, whatever the second says",
-		"two processes that fire for one window report the same stop only if the first event stays unchanged", inTurn(
-			put(numbered("a", 1)),
-			put(with(numbered("a", 5), func(e *watchdog.Event) { e.Type, e.ConsensusID = watchdog.EventResume, "c" })),
-			keeps(numbered("a", 1)),
-		)},
-	{"a batch of known and new IDs stores the new ones",
-		"events that failed are appended again with the next ones: the stored ones must not keep the new ones out", inTurn(
-			put(numbered("a", 1), numbered("c", 3)),
-			put(numbered("a", 1), numbered("b", 2), numbered("c", 3), numbered("d", 4)),
-			holds("a", "b", "c", "d"),
-		)},
-	{"an ID that is twice in one batch is kept once, the first",
-		"a host that collects events does not have to remove duplicates before it appends them",
-		inTurn(put(numbered("a", 1), anotherA), keeps(numbered("a", 1)))},
-	{"an ID that is stored in one aggregate is taken in all",
-		"the ID is the primary key of the table: if it is checked only within an aggregate, two events have one ID", inTurn(
-			put(inAggregate(numbered("a", 1), "x")),
-			put(inAggregate(numbered("b", 2), "y")),
-			put(inAggregate(numbered("a", 1), "y")),
-			holdsAt("x", "a"),
-			holdsAt("y", "b"),
-		)},
-	{"IDs that differ in case are different events",
-		"a host's IDs may be base64 or nanoids, where case matters: the second event would be lost and reported as stored",
-		inTurn(put(numbered("Ab", 1)), put(numbered("aB", 2)), holds("Ab", "aB"))},
-}
-
 // anotherA has the ID and the time of numbered("a", 1).
 var anotherA = with(numbered("a", 1), func(e *watchdog.Event) { e.Payload = []byte(`{"n":"second"}`) })
-
-var orderRules = []eventRule{
-	{"events are ordered by time, in whatever order they were appended",
-		"a run's window is computed from its events: a cancel that is read after its resume cancels the run again", inTurn(
-			put(numbered("b", 3), numbered("d", 1)),
-			put(numbered("a", 4), numbered("c", 2)),
-			isOrdered("d", "c", "b", "a"),
-		)},
-	{"events of one microsecond are ordered by ID, byte by byte",
-		"every reader, with every store and every locale, must compute the same history from the same events", inTurn(
-			put(withinMicrosecond("é", "a", "_", "B", "b", "-", "A", "10", "9")...),
-			isOrdered("-", "10", "9", "A", "B", "_", "a", "b", "é"),
-		)},
-}
 
 // withinMicrosecond returns events with these IDs, each some nanoseconds before the one in front of it.
 func withinMicrosecond(ids ...string) (events []watchdog.Event) {
@@ -140,28 +150,6 @@ func withinMicrosecond(ids ...string) (events []watchdog.Event) {
 		}))
 	}
 	return events
-}
-
-var aggregateRules = []eventRule{
-	{"an aggregate without events is empty, and no error",
-		"a new run has no events: a watchdog that attaches to it must tell that from a store that fails", holdsAt("unknown")},
-	{"aggregates of one ID and different types are kept apart",
-		"the host's own session and the watchdog's run may have one ID; reading one must not return the other's events",
-		inTurn(put(numbered("run's", 1), ofSession(numbered("session's", 2))), holds("run's"))},
-	{"a run and its layers are kept apart",
-		"a step's cancel, stored under run/step, would end the whole session if it were read as the run's",
-		keptApart("a", "a/b", "a/b/c", "a/", "ab", "b")},
-	{"nothing in an aggregate ID is a pattern",
-		"a query with LIKE, GLOB or a regular expression finds another run's cancel if the ID has such a character",
-		keptApart("r1n", "r_n", "r%", "%", "r*", "r?n", "r[1]n", "r.n", "^r", `r\_n`)},
-	{"case, accents and spaces in an aggregate ID count",
-		"a collation that treats R and r, é and e, or a trailing space as equal makes one run of two",
-		keptApart("run", "RUN", "Run", "rün", "run ", " run", "straße", "STRASSE", "\u00e9", "e\u0301", "e")},
-	{"quotes and other symbols in an aggregate ID are only characters",
-		"if an ID ends a quoted text, or a driver cannot encode it, the cancel of its run cannot be recorded",
-		keptApart("o'brien", "obrien", `"run"`, "`run`", "run;--", `\`, `\\`, "$1", "?1", ":id", "@id",
-			"#", "&amp;", "&", "null", "0", "00", "0.0", "1e1", "10",
-			"日本語", "🜁🜂", "a\u200db", "\u202ea", "\ufeff", "a\u2028b")},
 }
 
 // ofSession returns the event in a host's aggregate that has the ID of the run.

@@ -15,7 +15,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
-var layerRules = []eventRule{
+var feedRules = []eventRule{
 	{"layers are the aggregates whose events name exactly this parent, each once and sorted",
 		"a page that shows a run with another run's layers, or without its own, explains the wrong stop", inTurn(
 			put(family()...),
@@ -24,6 +24,36 @@ var layerRules = []eventRule{
 		)},
 	{"a query for layers with a done context returns the context's error",
 		"what looks like a run without layers is worse than the error", withDoneContexts(hasLayers("run"))},
+	{"a follower of all runs is told of each event that is stored from then on, once",
+		"a page that misses an event shows a run that has ended as running; one that is told twice shows two stops",
+		inTurn(put(numbered("before", 0)), following("", func(e *eventEnv, told tellings) {
+			put(numbered("before", 1), numbered("a", 2), inAggregate(numbered("b", 1), "run-2"))(e)
+			put(numbered("a", 3))(e)
+			receives(e, told, numbered("a", 2), inAggregate(numbered("b", 1), "run-2"))
+			put(inAggregate(numbered("c", 4), "run-3"))(e)
+			receives(e, told, inAggregate(numbered("c", 4), "run-3"))
+		}))},
+	{"a follower is told of what a transaction stores",
+		"a trip is stored so: a page would show every event but the stop", following("", func(e *eventEnv, told tellings) {
+			transactsInvalid(nil)(e)
+			transacts(always(numbered("a", 1)), always(numbered("a", 2), numbered("b", 3)))(e)
+			receives(e, told, numbered("a", 1), numbered("b", 3))
+		})},
+	{"a follower of one run is told of no other",
+		"the page of a run would show what happened to another one", following(runID, func(e *eventEnv, told tellings) {
+			put(inAggregate(numbered("other", 1), "run-2"), inAggregate(numbered("layer", 2), runID+"/a"),
+				inAggregate(numbered("folded", 3), "RUN-1"), numbered("own", 4))(e)
+			receives(e, told, numbered("own", 4))
+		})},
+	{"a follower is told of runs only",
+		"the host's own aggregates in the same table are nobody's run", following("", func(e *eventEnv, told tellings) {
+			put(ofSession(numbered("host", 1)), numbered("run", 2))(e)
+			receives(e, told, numbered("run", 2))
+		})},
+	{"a follower may use the store while it is told",
+		"a page reads the run of each event: with a lock or the only connection held it waits for itself", usesStoreWhenTold},
+	{"following ends with its context and leaves no goroutine",
+		"a page that is closed must not cost anything any more", inTurn(endsClean(""), endsClean(runID))},
 }
 
 func hasLayers(parent string, want ...string) eventStep {
@@ -63,39 +93,6 @@ func family() (events []watchdog.Event) {
 		events = append(events, e)
 	}
 	return events
-}
-
-var followRules = []eventRule{
-	{"a follower of all runs is told of each event that is stored from then on, once",
-		"a page that misses an event shows a run that has ended as running; one that is told twice shows two stops",
-		inTurn(put(numbered("before", 0)), following("", func(e *eventEnv, told tellings) {
-			put(numbered("before", 1), numbered("a", 2), inAggregate(numbered("b", 1), "run-2"))(e)
-			put(numbered("a", 3))(e)
-			receives(e, told, numbered("a", 2), inAggregate(numbered("b", 1), "run-2"))
-			put(inAggregate(numbered("c", 4), "run-3"))(e)
-			receives(e, told, inAggregate(numbered("c", 4), "run-3"))
-		}))},
-	{"a follower is told of what a transaction stores",
-		"a trip is stored so: a page would show every event but the stop", following("", func(e *eventEnv, told tellings) {
-			transactsInvalid(nil)(e)
-			transacts(always(numbered("a", 1)), always(numbered("a", 2), numbered("b", 3)))(e)
-			receives(e, told, numbered("a", 1), numbered("b", 3))
-		})},
-	{"a follower of one run is told of no other",
-		"the page of a run would show what happened to another one", following(runID, func(e *eventEnv, told tellings) {
-			put(inAggregate(numbered("other", 1), "run-2"), inAggregate(numbered("layer", 2), runID+"/a"),
-				inAggregate(numbered("folded", 3), "RUN-1"), numbered("own", 4))(e)
-			receives(e, told, numbered("own", 4))
-		})},
-	{"a follower is told of runs only",
-		"the host's own aggregates in the same table are nobody's run", following("", func(e *eventEnv, told tellings) {
-			put(ofSession(numbered("host", 1)), numbered("run", 2))(e)
-			receives(e, told, numbered("run", 2))
-		})},
-	{"a follower may use the store while it is told",
-		"a page reads the run of each event: with a lock or the only connection held it waits for itself", usesStoreWhenTold},
-	{"following ends with its context and leaves no goroutine",
-		"a page that is closed must not cost anything any more", inTurn(endsClean(""), endsClean(runID))},
 }
 
 type tellings = <-chan watchdog.Event

@@ -32,19 +32,6 @@ var fieldRules = []eventRule{
 				with(numbered("beside", 2), func(e *watchdog.Event) { e.Type = "interview.started" })),
 			holds("cancel", "beside"),
 		)},
-}
-
-// filled returns an event whose texts repeat the character to the full length of their columns.
-func filled(character string) watchdog.Event {
-	e := numbered(strings.Repeat(character, watchdog.MaxEventID), 1)
-	e.AggregateType = strings.Repeat(character, watchdog.MaxAggregateType)
-	e.AggregateID = strings.Repeat(character, watchdog.MaxAggregateID)
-	e.Type = strings.Repeat(character, watchdog.MaxEventType)
-	e.ConsensusID = strings.Repeat(character, watchdog.MaxConsensusID)
-	return e
-}
-
-var timeRules = []eventRule{
 	{"times keep their microseconds",
 		"a window is identified by its start, to the microsecond: a start that lost digits is another window", inTurn(
 			timeBecomes("one", noon.Add(time.Microsecond), noon.Add(time.Microsecond)),
@@ -68,25 +55,6 @@ var timeRules = []eventRule{
 	{"the first and the last year fit",
 		"nanoseconds since 1970 in 64 bits overflow in 2262: a far deadline would be read as one in the past",
 		inTurn(timeBecomes("first", firstYear, firstYear), timeBecomes("last", lastYear, lastYear))},
-}
-
-var (
-	before1970 = time.Date(1969, 12, 31, 23, 59, 58, 0, time.UTC)
-	firstYear  = time.Date(1, 1, 2, 3, 4, 5, 0, time.UTC)
-	lastYear   = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
-)
-
-// timeBecomes appends an event with the time, in an aggregate of its own, and checks the time that is read.
-func timeBecomes(name string, appended, want time.Time) eventStep {
-	event := inAggregate(numbered(name, 0), name)
-	event.Timestamp = appended
-	return func(e *eventEnv) {
-		got := roundTrip(e, event).Timestamp
-		contract.Require(got.Equal(want), "appended %v, read %v, want %v", appended, got, want)
-	}
-}
-
-var payloadRules = []eventRule{
 	{"numbers in a payload stay exact",
 		"an ID or an amount in a host's payload that is converted to a float comes back as another number", payloadsStay(
 			`{"big":9007199254740993,"low":-9223372036854775809,"long":0.1234567890123456789012345,"none":0}`,
@@ -115,6 +83,32 @@ var payloadRules = []eventRule{
 		"the contract has no limit: a host's event with a large payload must be recorded too", func(e *eventEnv) {
 			payloadsStay(`{"large":"` + strings.Repeat("0123456789abcdef", 1<<16) + `"}`)(e)
 		}},
+}
+
+// filled returns an event whose texts repeat the character to the full length of their columns.
+func filled(character string) watchdog.Event {
+	e := numbered(strings.Repeat(character, watchdog.MaxEventID), 1)
+	e.AggregateType = strings.Repeat(character, watchdog.MaxAggregateType)
+	e.AggregateID = strings.Repeat(character, watchdog.MaxAggregateID)
+	e.Type = strings.Repeat(character, watchdog.MaxEventType)
+	e.ConsensusID = strings.Repeat(character, watchdog.MaxConsensusID)
+	return e
+}
+
+var (
+	before1970 = time.Date(1969, 12, 31, 23, 59, 58, 0, time.UTC)
+	firstYear  = time.Date(1, 1, 2, 3, 4, 5, 0, time.UTC)
+	lastYear   = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+)
+
+// timeBecomes appends an event with the time, in an aggregate of its own, and checks the time that is read.
+func timeBecomes(name string, appended, want time.Time) eventStep {
+	event := inAggregate(numbered(name, 0), name)
+	event.Timestamp = appended
+	return func(e *eventEnv) {
+		got := roundTrip(e, event).Timestamp
+		contract.Require(got.Equal(want), "appended %v, read %v, want %v", appended, got, want)
+	}
 }
 
 // payloadsStay appends each payload and reads all its keys and values back.

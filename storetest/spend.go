@@ -102,7 +102,7 @@ func leaves(in watchdog.Slice, steps ...spendStep) spendStep {
 	return func(e *spendEnv) { inTurn(inTurn(steps...), isCharged(in, charged(e, in)))(e) }
 }
 
-var fitRules = []spendRule{
+var sliceRules = []spendRule{
 	{"what is asked for fits up to the limit, and not with one more",
 		"a cap that is off by one call is exceeded, or cuts off a call that was paid for", inTurn(
 			gets(asks("a", 30, 60), 30, 30),
@@ -157,30 +157,6 @@ var fitRules = []spendRule{
 			turn.Least.Turns, turn.Limit.Turns, all.Turns = 1, 60, 1
 			inTurn(unfit(asks("c", 5, 10)), grants(turn, watchdog.Totals{Turns: 1}, all))(e)
 		}},
-}
-
-func forced(s watchdog.Slice) watchdog.Slice {
-	s.Force = true
-	return s
-}
-
-// Totals of all kinds.
-var (
-	counted = ofEachKind(func(i int) int64 { return int64(i) + 1 })
-	sixty   = ofEachKind(func(int) int64 { return 60 })
-)
-
-func ofEachKind(n func(kind int) int64) watchdog.Totals {
-	return watchdog.Totals{
-		InputTokens: n(0), OutputTokens: n(1), Tokens: n(2), Cost: n(3), Requests: n(4), Turns: n(5), ToolCalls: n(6),
-	}
-}
-
-func ofKinds(id string, least, limit watchdog.Totals) watchdog.Slice {
-	return watchdog.Slice{ID: id, Scope: tenant, Least: least, Limit: limit}
-}
-
-var againRules = []spendRule{
 	{"a slice that is taken again is charged once, and has what was granted then",
 		"a take whose answer was lost is repeated: it must not charge twice, nor be refused because of itself", inTurn(
 			gets(asks("a", 25, 60), 25, 25),
@@ -195,9 +171,6 @@ var againRules = []spendRule{
 	{"a slice that did not fit can be taken when it does",
 		"a process that was refused asks again under the same ID: the refusal charged nothing, and used up no ID",
 		inTurn(unfit(asks("a", 50, 10)), gets(asks("a", 5, 10), 5, 5))},
-}
-
-var returnRules = []spendRule{
 	{"what is given back fits again, and is given back once",
 		"a return whose answer was lost is repeated: giving back twice would be a limit that grows", inTurn(
 			gets(asks("a", 40, 60), 40, 40),
@@ -229,9 +202,6 @@ var returnRules = []spendRule{
 			givesBack("a", 15),
 			uses(5),
 		)},
-}
-
-var spendCallRules = []spendRule{
 	{"an invalid slice is refused with ErrInvalid",
 		"a caller tries again if the store fails, but not if the slice can never be charged: errors.Is tells them apart",
 		forEach(sliceFlaws, func(f sliceFlaw) spendStep {
@@ -260,6 +230,27 @@ var spendCallRules = []spendRule{
 		})},
 	{"many callers at once never exceed the limit, and nothing is lost",
 		"parallel calls that each check and then charge overshoot by their number", eachSpendRace(crowds)},
+}
+
+func forced(s watchdog.Slice) watchdog.Slice {
+	s.Force = true
+	return s
+}
+
+// Totals of all kinds.
+var (
+	counted = ofEachKind(func(i int) int64 { return int64(i) + 1 })
+	sixty   = ofEachKind(func(int) int64 { return 60 })
+)
+
+func ofEachKind(n func(kind int) int64) watchdog.Totals {
+	return watchdog.Totals{
+		InputTokens: n(0), OutputTokens: n(1), Tokens: n(2), Cost: n(3), Requests: n(4), Turns: n(5), ToolCalls: n(6),
+	}
+}
+
+func ofKinds(id string, least, limit watchdog.Totals) watchdog.Slice {
+	return watchdog.Slice{ID: id, Scope: tenant, Least: least, Limit: limit}
 }
 
 // A sliceFlaw makes a valid slice invalid.

@@ -40,6 +40,31 @@ var scopeRules = []spendRule{
 	{"IDs that differ in case are different slices",
 		"IDs may be base64 or nanoids: the second slice would be used and never charged",
 		inTurn(gets(asks("Ab", 20, 60), 20, 20), gets(asks("aB", 20, 60), 20, 40))},
+	{"slices of one period are charged in one window, which ends within the period",
+		"a limit of a day that begins with each slice is none, and one that never does ends all work",
+		forEach(windows, isShared)},
+	{"a slice without a period is charged for ever",
+		"a limit of a whole run must not begin again at midnight",
+		forEach([]string{"a", "a", "b"}, func(id string) spendStep { return takes(asks(id, 20, 60), neverEnds) })},
+	{"the periods of a scope are charged apart",
+		"of a limit of an hour beside one of a day: what counts for one is not left of the other", forEach([]watchdog.Period{
+			watchdog.PeriodNone, watchdog.PeriodHour, watchdog.PeriodDay, watchdog.PeriodMonth,
+		}, func(period watchdog.Period) spendStep {
+			return gets(inPeriod(asks("slice-"+string(period), 20, 60), period), 20, 20)
+		})},
+	{"what is given back is given back in its own window",
+		"a rest of yesterday must not be today's", inTurn(
+			gets(asks("for ever", 10, 60), 10, 10),
+			gets(ofDay, 20, 20),
+			givesBack(ofDay.ID, 15),
+			uses(10),
+			takes(ofDay, func(g watchdog.Grant) { // in the window that it was charged in, also if that is over
+				equal("charged", g.Charged, requests(5))
+			}),
+		)},
+	{"a grant names the window that it is of",
+		"a run tells windows by their names: what was granted in one is not drawn on in another",
+		forEach(append([]window{{}}, windows...), namesItself)},
 }
 
 // keepsNames takes a slice of a scope, again, and gives some of it back.
@@ -72,34 +97,6 @@ func costing(scope string, period watchdog.Period, currency string) watchdog.Sli
 		ID: freshID(), Scope: scope, Period: period, Currency: currency,
 		Least: watchdog.Totals{Cost: 2}, Limit: watchdog.Totals{Cost: 60},
 	}
-}
-
-var windowRules = []spendRule{
-	{"slices of one period are charged in one window, which ends within the period",
-		"a limit of a day that begins with each slice is none, and one that never does ends all work",
-		forEach(windows, isShared)},
-	{"a slice without a period is charged for ever",
-		"a limit of a whole run must not begin again at midnight",
-		forEach([]string{"a", "a", "b"}, func(id string) spendStep { return takes(asks(id, 20, 60), neverEnds) })},
-	{"the periods of a scope are charged apart",
-		"of a limit of an hour beside one of a day: what counts for one is not left of the other", forEach([]watchdog.Period{
-			watchdog.PeriodNone, watchdog.PeriodHour, watchdog.PeriodDay, watchdog.PeriodMonth,
-		}, func(period watchdog.Period) spendStep {
-			return gets(inPeriod(asks("slice-"+string(period), 20, 60), period), 20, 20)
-		})},
-	{"what is given back is given back in its own window",
-		"a rest of yesterday must not be today's", inTurn(
-			gets(asks("for ever", 10, 60), 10, 10),
-			gets(ofDay, 20, 20),
-			givesBack(ofDay.ID, 15),
-			uses(10),
-			takes(ofDay, func(g watchdog.Grant) { // in the window that it was charged in, also if that is over
-				equal("charged", g.Charged, requests(5))
-			}),
-		)},
-	{"a grant names the window that it is of",
-		"a run tells windows by their names: what was granted in one is not drawn on in another",
-		forEach(append([]window{{}}, windows...), namesItself)},
 }
 
 var ofDay = inPeriod(asks("of the day", 20, 60), watchdog.PeriodDay)

@@ -25,11 +25,7 @@ func Test(open func() (watchdog.EventStore, error)) error {
 }
 
 func eventRules() []eventRule {
-	return slices.Concat(
-		fieldRules, timeRules, payloadRules, refusalRules, batchRules,
-		identityRules, orderRules, aggregateRules, contextRules, ownershipRules, concurrencyRules,
-		selectionRules, transactionRules, layerRules, followRules,
-	)
+	return slices.Concat(fieldRules, appendRules, callerRules, selectionRules, transactionRules, feedRules)
 }
 
 // RunDurable checks a store that outlives its process, each rule in a subtest: a store that is opened again has the
@@ -63,7 +59,7 @@ func TestSpend(open func() (watchdog.SpendStore, error)) error {
 }
 
 func spendRules() []spendRule {
-	return slices.Concat(fitRules, againRules, returnRules, scopeRules, windowRules, spendCallRules)
+	return slices.Concat(sliceRules, scopeRules)
 }
 
 // A Violation reports that a store breaks a rule. [Test], [TestDurable] and [TestSpend] return it.
