@@ -1,6 +1,7 @@
 package sessiontest_test
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"slices"
@@ -83,8 +84,7 @@ type call struct {
 	notices          []notice
 }
 
-func (c *call) Method() string { return c.method }
-
+func (c *call) Method() string   { return c.method }
 func (c *call) Return(err error) { c.err = err }
 
 // row returns the row of a run, or an empty one if there is none.
@@ -93,19 +93,15 @@ func (c *call) row(runID string) row {
 	return s
 }
 
-// there returns the row of the session that was judged.
 func (c *call) there() row { return c.row(c.judged.RunID) }
-
-// put writes a row, unless the context of the call is done.
-func (c *call) put(s row) { _ = c.m.Put(c.ctx, s) }
+func (c *call) put(s row)  { _ = c.m.Put(c.ctx, s) }
 
 // edit changes the row of a run, if there is one.
 func (c *call) edit(runID string, change func(s *row)) {
-	was := c.row(runID)
-	if s := was; was.Attempt > 0 {
-		if change(&s); !reflect.DeepEqual(s, was) {
-			c.put(s)
-		}
+	s := c.row(runID)
+	was := s
+	if change(&s); was.Attempt > 0 && !reflect.DeepEqual(s, was) {
+		c.put(s)
 	}
 }
 
@@ -147,7 +143,6 @@ func each[T any](all []T, change func(one *T)) {
 	}
 }
 
-// open returns an empty store with a fault.
 func open(f fault) session.Store { return &altered{frozen(), f()} }
 
 // altered is a memory whose calls are altered.
@@ -156,14 +151,12 @@ type altered struct {
 	alter alteration
 }
 
-// does makes a call of a method.
 func (a *altered) does(method string, c *call, do func(c *call)) error {
 	c.method, c.m = method, a.Memory
 	a.alter(c, func() { do(c) })
 	return c.err
 }
 
-// answer returns the result of a call and its error.
 func answer[T any](result *T, err error) (T, error) { return *result, err }
 
 func (a *altered) Attach(ctx context.Context, s row) (before, after row, err error) {
@@ -212,17 +205,16 @@ func (a *altered) Cancel(ctx context.Context, judged row, r session.CancelReques
 // CancelAll does what a BatchCanceller does, if nobody else writes meanwhile: a memory is none.
 func (a *altered) CancelAll(ctx context.Context, all []batched) ([]session.Outcome, error) {
 	c := &call{ctx: ctx, all: slices.Clone(all)}
-	err := a.does("CancelAll", c, func(*call) {
+	return answer(&c.outcomes, a.does("CancelAll", c, func(*call) {
 		for _, one := range c.all {
 			for _, event := range one.Request.Events {
-				if c.err = event.Validate(); c.err != nil {
-					return
-				}
+				c.err = cmp.Or(c.err, event.Validate())
 			}
 		}
-		c.cancelEach()
-	})
-	return c.outcomes, err
+		if c.err == nil {
+			c.cancelEach()
+		}
+	}))
 }
 
 // cancelEach cancels one session after the other.

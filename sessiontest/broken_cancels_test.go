@@ -78,7 +78,6 @@ func wantsStart(s *row, c *call) {
 	s.Start = session.WantedStart{Key: c.cancel.Events[0].ID, Tries: 1, Due: s.CreatedAt.Add(time.Hour)}
 }
 
-// claimsStarts is a fault in the rows of the starts that are claimed.
 func claimsStarts(change func(s *row)) fault {
 	return after("ClaimStart", func(c *call) {
 		if change(&c.s); c.err == nil {
@@ -87,7 +86,6 @@ func claimsStarts(change func(s *row)) fault {
 	})
 }
 
-// putsOff is a fault in how the start of one run is put off.
 func putsOff(runID string, change func(c *call, there row)) fault {
 	return before("PutOffStart", func(c *call) {
 		if c.s.RunID == runID {

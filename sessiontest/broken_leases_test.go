@@ -10,7 +10,6 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// observes is a fault in each lease that is observed.
 func observes(change func(c *call, l *lease)) fault {
 	return after("ObserveLeases", func(c *call) { each(c.leases, func(l *lease) { change(c, l) }) })
 }
@@ -36,7 +35,6 @@ func leavesAt(at func(l lease) time.Time, which func(l lease, before row) bool) 
 // leaseBegan returns the start of a lease, by the clock of the store.
 func leaseBegan(l lease) time.Time { return l.RenewedAt.Add(-l.Clock) }
 
-// forget has a row forget the lease that expired.
 func forget(s *row) { s.Expired = session.ExpiredLease{} }
 
 // forgetting is a fault in the lease that expired of run-1.

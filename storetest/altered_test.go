@@ -58,9 +58,9 @@ type call struct {
 	offer
 }
 
-func (c *call) Method() string { return c.method }
-
+func (c *call) Method() string   { return c.method }
 func (c *call) Return(err error) { c.err = err }
+func (c *call) ofRun() []event   { return c.stored(watchdog.AggregateType, "run-1") }
 
 func (c *call) does(method string, alter alteration, do func()) error {
 	c.method = method
@@ -68,16 +68,11 @@ func (c *call) does(method string, alter alteration, do func()) error {
 	return c.err
 }
 
-// stored returns the events of an aggregate.
 func (c *call) stored(kind, id string) []event {
 	events, _ := c.m.Read(context.Background(), kind, id)
 	return events
 }
 
-// ofRun returns the events of run-1.
-func (c *call) ofRun() []event { return c.stored(watchdog.AggregateType, "run-1") }
-
-// selected returns what is selected.
 func (c *call) selected(s selection) []event {
 	events, _ := c.m.Select(context.Background(), s)
 	return events
@@ -89,10 +84,8 @@ type altered struct {
 	alter alteration
 }
 
-// able returns a store with all optional interfaces.
-func able(f fault) watchdog.EventStore { return &altered{new(memory), f()} }
-
-// plain returns a store without an optional interface.
+// A store that is able has all optional interfaces, and a plain one none.
+func able(f fault) watchdog.EventStore  { return &altered{new(memory), f()} }
 func plain(f fault) watchdog.EventStore { return struct{ watchdog.EventStore }{able(f)} }
 
 func (a *altered) does(method string, c *call, do func()) error {
@@ -160,7 +153,6 @@ func each[T any](all []T, change func(one *T)) {
 	}
 }
 
-// ignoresContext is a fault in a method.
 func ignoresContext(method string) fault {
 	return before(method, func(c *call) { c.ctx = context.WithoutCancel(c.ctx) })
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// asksFor is a fault in which something else is selected.
 func asksFor(change func(s *selection)) fault {
 	return before("Select", func(c *call) { change(&c.s) })
 }
@@ -24,7 +23,6 @@ func selectsMore(from func(s selection) (kind, id string)) fault {
 	})
 }
 
-// decides is a fault in what exchanges decide.
 func decides(change func(c *call, selected []event, decided *[]event)) fault {
 	return before("Transact", func(c *call) {
 		for _, x := range c.all {
@@ -38,10 +36,8 @@ func decides(change func(c *call, selected []event, decided *[]event)) fault {
 	})
 }
 
-// layers is a fault in the layers that are found.
 func layers(change func(c *call)) fault { return after("Layers", change) }
 
-// tells is a fault in what a follower is told.
 func tells(tell func(c *call, e event, told func(event))) fault {
 	return before("Follow", func(c *call) {
 		told := c.tell

@@ -32,8 +32,7 @@ func places(faulty func() fault) func() opener {
 	}
 }
 
-// keeps is a fault of stores that each keep some events of their own. An ID is old if it was there when a store of the
-// place was closed.
+// keeps is a fault of stores that keep events of their own. Those that were there when a store was closed are old.
 func keeps(which func(c *call, e event, old bool) bool, read func(c *call, mine, old *sync.Map)) func() fault {
 	return func() fault {
 		var all, old sync.Map

@@ -16,25 +16,23 @@ const (
 	crowdFits      = "many callers at once"
 )
 
-// grants is a fault in what is granted.
-func grants(change func(c *call)) fault { return after("fit", change) }
+// Faults in the steps of a take and a return.
+func grants(change func(c *call)) fault                       { return after("fit", change) }
+func answers(change func(c *call)) fault                      { return after("take again", change) }
+func finds(change func(c *call)) fault                        { return after("find", change) }
+func beforeReturn(do func(c *call)) fault                     { return before("give back", do) }
+func answersReturn(err error, which func(c *call) bool) fault { return fails("give back", err, which) }
 
-// grantsRequests is a fault in how many requests are granted of some slices.
 func grantsRequests(which func(c *call) bool, requests func(c *call) int64) fault {
 	return grants(func(c *call) { setIf(which(c), &c.granted.Requests, requests(c)) })
 }
 
-// rest is what is left of the requests.
-func (c *call) rest() int64 { return c.slice.Limit.Requests - c.charged.Requests }
-
-// unlimited reports whether the requests have no limit.
-func (c *call) unlimited() bool { return c.slice.Limit.Requests == watchdog.NoLimit }
-
-// isForced reports whether a slice is charged whether it fits or not.
-func isForced(c *call) bool { return c.slice.Force }
-
-// hasShare reports whether a slice is granted a share of what is left.
-func hasShare(c *call) bool { return c.fits && !c.slice.Force && !c.unlimited() }
+// What a slice asks for, of what is left.
+func (c *call) rest() int64                           { return c.slice.Limit.Requests - c.charged.Requests }
+func (c *call) unlimited() bool                       { return c.slice.Limit.Requests == watchdog.NoLimit }
+func (c *call) hasPeriod(period watchdog.Period) bool { return c.slice.Period == period }
+func isForced(c *call) bool                           { return c.slice.Force }
+func hasShare(c *call) bool                           { return c.fits && !c.slice.Force && !c.unlimited() }
 
 // reaches reports whether a kind that has a limit reaches it.
 func reaches(least, limit, charged int64) bool {
@@ -50,26 +48,13 @@ func chargesAgain(which func(c *call) bool, at func(c *call) page, more func(e *
 	})
 }
 
-// answers is a fault in the answer to a slice that was taken before.
-func answers(change func(c *call)) fault { return after("take again", change) }
-
-func ownPage(c *call) page { return c.e.at }
-
+// What is charged again.
+func ownPage(c *call) page    { return c.e.at }
 func granted(e *entry) totals { return e.granted }
 
-// beforeReturn is a fault in what happens before a slice gives something back.
-func beforeReturn(do func(c *call)) fault { return before("give back", do) }
-
-// answersReturn is a fault in which some returns give nothing back.
-func answersReturn(err error, which func(c *call) bool) fault { return fails("give back", err, which) }
-
-// unknown is a fault in the answer to a return of what no slice has.
 func unknown(err error) fault {
 	return after("Return", func(c *call) { setIf(c.e == nil, &c.err, err) })
 }
-
-// finds is a fault in where a slice is charged.
-func finds(change func(c *call)) fault { return after("find", change) }
 
 // chargesTo is a fault in which another scope is charged.
 func chargesTo(scope func(scope string) string) fault {
@@ -88,15 +73,10 @@ func currencies(change func(c *call, late bool)) fault {
 	}
 }
 
-// names is a fault in the names of windows.
 func names(name func(c *call) string) fault {
 	return after("name", func(c *call) { c.window = name(c) })
 }
 
-// hasPeriod reports whether a slice has this period.
-func (c *call) hasPeriod(period watchdog.Period) bool { return c.slice.Period == period }
-
-// validates is a fault in which something else is validated.
 func validates(change func(s *slice)) fault {
 	return before("validate", func(c *call) { change(&c.slice) })
 }

@@ -23,16 +23,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestMemory(t *testing.T) {
 	storetest.Run(t, func(*testing.T) watchdog.EventStore { return new(watchdog.Memory) })
 	require.NoError(t, storetest.Test(func() (watchdog.EventStore, error) { return new(watchdog.Memory), nil }))
-}
-
-func TestSpendOfMemory(t *testing.T) {
 	storetest.RunSpend(t, func(*testing.T) watchdog.SpendStore { return new(watchdog.Memory) })
 	require.NoError(t, storetest.TestSpend(func() (watchdog.SpendStore, error) { return new(watchdog.Memory), nil }))
 }
 
 func TestBrokenStores(t *testing.T) {
 	require.NoError(t, testEvents(plain, sound), "a store without an optional interface breaks no rule")
-	contracttest.EachBreaksOneRule(t, storetest.EventRules(), brokenEvents())
+	contracttest.EachBreaksOneRule(t, storetest.EventRules(), brokenEvents)
 }
 
 func TestBrokenDurableStores(t *testing.T) {
@@ -41,19 +38,14 @@ func TestBrokenDurableStores(t *testing.T) {
 
 func TestBrokenSpendStores(t *testing.T) {
 	require.NoError(t, testSpend(sound))
-	contracttest.EachBreaksOneRule(t, storetest.SpendRules(), brokenSpends())
+	contracttest.EachBreaksOneRule(t, storetest.SpendRules(), brokenSpends)
 }
 
-// sound is no fault.
-var sound = before("", func(*call) {})
-
-func brokenEvents() []contracttest.Broken[watchdog.EventStore] {
-	return append(contracttest.Stores(plain, eventFaults, readFaults), contracttest.Stores(able, ableFaults)...)
-}
-
-func brokenSpends() []contracttest.Broken[watchdog.SpendStore] {
-	return contracttest.Stores(spending, spendFaults)
-}
+var (
+	sound        = before("", func(*call) {}) // is no fault
+	brokenEvents = append(contracttest.Stores(plain, eventFaults), contracttest.Stores(able, ableFaults)...)
+	brokenSpends = contracttest.Stores(spending, spendFaults)
+)
 
 func testEvents(open func(fault) watchdog.EventStore, f fault) error {
 	return storetest.Test(func() (watchdog.EventStore, error) { return open(f), nil })
@@ -66,7 +58,7 @@ func testSpend(f fault) error {
 // A race that a broken store can win is no rule: the suite of its author would pass now and then.
 func TestRacesAreAlwaysFound(t *testing.T) {
 	alwaysFound(t, storetest.DurableRules(), placeFaults, oneIDOfStores, noOverlapOfStores)
-	alwaysFound(t, storetest.SpendRules(), brokenSpends(), oneIDTogether, returnTogether, crowdFits)
+	alwaysFound(t, storetest.SpendRules(), brokenSpends, oneIDTogether, returnTogether, crowdFits)
 }
 
 func alwaysFound[S any](t *testing.T, rules []contract.Rule[S], all []contracttest.Broken[S], races ...string) {
@@ -86,17 +78,13 @@ func alwaysFound[S any](t *testing.T, rules []contract.Rule[S], all []contractte
 
 // A place whose stores lock each other out keeps the rules, whether or not its stores have transactions.
 func TestDurablePlace(t *testing.T) {
-	for name, at := range map[string]func() opener{
-		"with transactions": func() opener {
-			memory := new(watchdog.Memory)
-			return func() (watchdog.EventStore, error) { return memory, nil }
-		},
-		"without": places(func() fault { return sound }),
-	} {
-		t.Run(name, func(t *testing.T) {
-			require.NoError(t, storetest.TestDurable(at))
-			storetest.RunDurable(t, func(*testing.T) func() (watchdog.EventStore, error) { return at() })
-		})
+	memory := func() opener {
+		m := new(memory)
+		return func() (watchdog.EventStore, error) { return m, nil }
+	}
+	for _, at := range []func() opener{memory, places(func() fault { return sound })} {
+		require.NoError(t, storetest.TestDurable(at))
+		storetest.RunDurable(t, func(*testing.T) func() (watchdog.EventStore, error) { return at() })
 	}
 }
 
@@ -127,9 +115,9 @@ func TestBusySpendStore(t *testing.T) {
 
 func TestRunFailure(t *testing.T) {
 	contracttest.RunFails(t, func() {
-		storetest.Run(t, func(*testing.T) watchdog.EventStore { return brokenEvents()[0].Open() })
+		storetest.Run(t, func(*testing.T) watchdog.EventStore { return brokenEvents[0].Open() })
 		storetest.RunDurable(t, func(*testing.T) func() (watchdog.EventStore, error) { return placeFaults[0].Open() })
-		storetest.RunSpend(t, func(*testing.T) watchdog.SpendStore { return brokenSpends()[0].Open() })
+		storetest.RunSpend(t, func(*testing.T) watchdog.SpendStore { return brokenSpends[0].Open() })
 	}, contracttest.RuleOf(t, storetest.EventRules(), eventFaults[0].Breaks).Name,
 		contracttest.RuleOf(t, storetest.DurableRules(), placeFaults[0].Breaks).Name,
 		contracttest.RuleOf(t, storetest.SpendRules(), spendFaults[0].Breaks).Name)
