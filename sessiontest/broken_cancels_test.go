@@ -50,7 +50,6 @@ func stillWarned(which func(s row) bool) fault {
 	})
 }
 
-// misjudges is a fault in what sessions are judged by when they are cancelled together.
 func misjudges(change func(c *call, one *batched)) fault {
 	return before("CancelAll", func(c *call) { each(c.all, func(one *batched) { change(c, one) }) })
 }
@@ -73,7 +72,6 @@ func cancelsAndThen(runID string, change func(s *row, c *call)) fault {
 	})
 }
 
-// wantsStart has the row of a run want a start.
 func wantsStart(s *row, c *call) {
 	s.Start = session.WantedStart{Key: c.cancel.Events[0].ID, Tries: 1, Due: s.CreatedAt.Add(time.Hour)}
 }

@@ -37,7 +37,6 @@ func freshens(change func(s row, f *freshness)) fault {
 	})
 }
 
-// drops is a fault in which some activities are not written.
 func drops(which func(c *call, s row, f freshness) bool) fault {
 	return before("Freshen", func(c *call) {
 		c.fresh = slices.DeleteFunc(c.fresh, func(f freshness) bool { return which(c, c.row(f.RunID), f) })

@@ -16,14 +16,6 @@ func ignoresContext(method string) fault {
 	return before(method, func(c *call) { c.ctx = context.WithoutCancel(c.ctx) })
 }
 
-func lists(which func(q listQuery) bool, change func(c *call)) fault {
-	return after("List", func(c *call) {
-		if which(c.list) {
-			change(c)
-		}
-	})
-}
-
 func listsNone(which func(c *call) bool) fault {
 	return after("List", func(c *call) { setIf(which(c), &c.listed.Sessions, nil) })
 }
@@ -45,11 +37,9 @@ func notifies(of func(c *call, runID string) []string) fault {
 
 // tellsBefore is a fault in which a listener is told of one more run before it is told of another.
 func tellsBefore(runID, more string) fault {
-	return notifies(func(_ *call, told string) []string {
-		if told == runID {
-			return []string{more, told}
-		}
-		return []string{told}
+	return notifies(func(_ *call, told string) (all []string) {
+		setIf(told == runID, &all, []string{more})
+		return append(all, told)
 	})
 }
 
@@ -124,19 +114,22 @@ var brokenTold = []broken{
 		after("History", func(c *call) { setIf(len(c.counts) == 0 && c.err == nil, &c.err, errNoRows) })},
 	{"takes each complete session for one whose command failed", "whose command failed",
 		asks(func(q *listQuery) { setIf(q.Reason == session.ReasonFailed, &q.Reason, "complete") })},
-	{"lists the oldest session first", "listed in the order",
-		lists(func(q listQuery) bool { return q == listQuery{Limit: 100} },
-			func(c *call) { slices.Reverse(c.listed.Sessions) })},
+	{"lists the oldest session first", "listed in the order", after("List", func(c *call) {
+		if c.list == (listQuery{Limit: 100}) {
+			slices.Reverse(c.listed.Sessions)
+		}
+	})},
 	{"takes both kinds for none", "they are active", listsNone(func(c *call) bool { return c.list.Live && c.list.Ended })},
 	{"takes a parent for a pattern", "by parent", asks(func(q *listQuery) { setIf(q.Parent == "run-_", &q.Parent, "") })},
 	{"uses one condition only", "conditions of a list", asks(func(q *listQuery) { setIf(q.Host != "", &q.Live, false) })},
 	{"continues a list after the time and not after the session", "pages of a list",
 		listsNone(func(c *call) bool { return c.list.Limit == 1 && c.list.After != "" && c.listed.Next != "" })},
-	{"pages through a list with an offset", "the next page of a list",
-		lists(func(q listQuery) bool { return q.After != "" && q.Limit == 100 }, func(c *call) {
+	{"pages through a list with an offset", "the next page of a list", after("List", func(c *call) {
+		if c.list.After != "" && c.list.Limit == 100 {
 			c.listed, c.err = c.m.List(c.ctx, listQuery{Limit: 100})
 			c.listed.Sessions = c.listed.Sessions[3:]
-		})},
+		}
+	})},
 	{"lists sessions without their silence", "a listed session is",
 		after("List", func(c *call) { each(c.listed.Sessions, func(s *row) { s.Silence = 0 }) })},
 	{"cannot list an unreadable session", "is reported on its page",

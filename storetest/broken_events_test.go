@@ -24,7 +24,6 @@ func refuses(err error, which func(e event) bool) fault {
 	return fails("Append", err, func(c *call) bool { return slices.ContainsFunc(c.events, which) })
 }
 
-// drops is a fault in which some batches are not appended.
 func drops(which func(c *call) bool) fault {
 	return before("Append", func(c *call) { setIf(len(c.events) > 0 && which(c), &c.events, nil) })
 }
@@ -40,7 +39,6 @@ func writesKeys[V any](change func(keys map[string]V)) fault {
 	})
 }
 
-// beside returns the events that are stored in the aggregate of the first one.
 func (c *call) beside() []event { return c.stored(c.events[0].AggregateType, c.events[0].AggregateID) }
 
 // overlay changes what a store reads from its Memory.
@@ -114,11 +112,7 @@ func sorts(compare func(a, b event) int) fault {
 func remembers(read func(kept *sync.Map, c *call)) fault {
 	return func() alteration {
 		var kept sync.Map
-		return after("Read", func(c *call) {
-			if c.err == nil {
-				read(&kept, c)
-			}
-		})()
+		return after("Read", func(c *call) { read(&kept, c) })()
 	}
 }
 
@@ -153,7 +147,6 @@ func sortsBy(key func(n note) int) fault {
 	})
 }
 
-// withPayloads returns copies of the events with other payloads.
 func withPayloads(events []event, payload func(e event) json.RawMessage) []event {
 	events = slices.Clone(events)
 	each(events, func(e *event) { e.Payload = payload(*e) })

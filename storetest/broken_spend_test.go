@@ -56,7 +56,6 @@ func unknown(err error) fault {
 	return after("Return", func(c *call) { setIf(c.e == nil, &c.err, err) })
 }
 
-// chargesTo is a fault in which another scope is charged.
 func chargesTo(scope func(scope string) string) fault {
 	return finds(func(c *call) { c.at.scope = scope(c.at.scope) })
 }
@@ -81,7 +80,6 @@ func validates(change func(s *slice)) fault {
 	return before("validate", func(c *call) { change(&c.slice) })
 }
 
-// hidesContext is a fault in which a method has an error of its own for a context that is done.
 func hidesContext(method string) fault {
 	return fails(method, errOwn, func(c *call) bool { return c.ctx.Err() != nil })
 }
