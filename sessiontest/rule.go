@@ -19,19 +19,19 @@ func must(err error, doing string, args ...any) { contract.Must(err, doing, args
 
 func require(holds bool, found string, args ...any) { contract.Require(holds, found, args...) }
 
-// given is a check that begins with what make makes, and given2 with two things.
-func given[T any](make func(e *env) T, check func(e *env, made T)) func(e *env) {
-	return func(e *env) { check(e, make(e)) }
+// given is a check that starts with what begin returns, and given2 with two things.
+func given[T any](begin func(e *env) T, check func(e *env, made T)) func(e *env) {
+	return func(e *env) { check(e, begin(e)) }
 }
 
-func given2[T, U any](make func(e *env) (T, U), check func(e *env, one T, other U)) func(e *env) {
+func given2[T, U any](begin func(e *env) (T, U), check func(e *env, one T, other U)) func(e *env) {
 	return func(e *env) {
-		one, other := make(e)
+		one, other := begin(e)
 		check(e, one, other)
 	}
 }
 
-// Calls are calls of a store, by what they are called.
+// calls are calls of a store, by what they are called.
 type calls = map[string]func(context.Context) error
 
 // withDoneContexts makes calls with contexts that are done. They must return the context's error.

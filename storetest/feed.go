@@ -107,7 +107,7 @@ func following(aggregateID string, check func(e *eventEnv, told tellings)) event
 			default: // a store that tells so much must not hang, too
 			}
 		}
-		follow(e, aggregateID, tell, func() { check(e, told) }) // another rule looks at the ending
+		_ = follow(e, aggregateID, tell, func() { check(e, told) }) // another rule looks at the ending
 	}
 }
 
@@ -136,7 +136,7 @@ func receives(e *eventEnv, told tellings, want ...watchdog.Event) {
 
 func usesStoreWhenTold(e *eventEnv) {
 	called := make(chan error, 1)
-	follow(e, "", func(event watchdog.Event) {
+	_ = follow(e, "", func(event watchdog.Event) {
 		if event.ID == "a" {
 			called <- contract.Catch(func() { inTurn(put(numbered("b", 2)), holds("a", "b"))(e) })
 		}
