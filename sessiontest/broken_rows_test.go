@@ -248,7 +248,7 @@ var brokenRows = []broken{
 		at, _, found := strings.Cut(c.page.Next, " ")
 		setIf(found && c.q.Limit == 5 && strings.HasPrefix(c.page.Sessions[0].RunID, "run "), &c.page.Next, at+" \U0010ffff")
 	})},
-	{"returns one session more", "page is as", before("Stalled", func(c *call) { setIf(c.q.Limit == 3, &c.q.Limit, 4) })},
+	{"returns one session more", "its limit", before("Stalled", func(c *call) { setIf(c.q.Limit == 3, &c.q.Limit, 4) })},
 	{"has a next page after each full one", "only the last page", after("Stalled", func(c *call) {
 		full := len(c.page.Sessions) == c.q.Limit && c.page.Next == ""
 		setIf(full, &c.page.Next, fmt.Sprint(int64(math.MaxInt64), " \U0010ffff"))

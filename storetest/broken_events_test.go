@@ -242,7 +242,7 @@ var eventFaults = []broken{
 		invalid := slices.IndexFunc(c.events, func(e event) bool { return e.Validate() != nil })
 		_ = c.m.Append(context.Background(), c.events[:max(invalid, 0)]...)
 	})},
-	{"wants at least one event", "appending", fails("Append", errOwn, func(c *call) bool { return len(c.events) == 0 })},
+	{"wants at least one event", "no events", fails("Append", errOwn, func(c *call) bool { return len(c.events) == 0 })},
 	{"files a batch under its first event's aggregate", "events of several aggregates",
 		before("Append", func(c *call) { each(c.events, func(e *event) { e.AggregateID = c.events[0].AggregateID }) })},
 	{"has a limit of parameters per statement", "a batch of ten thousand",

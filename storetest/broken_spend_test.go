@@ -112,7 +112,7 @@ var spendFaults = []broken{
 	{"charges a share beside what is needed", "a sixty-fourth of what is left",
 		grantsRequests(func(c *call) bool { return hasShare(c) && c.granted.Requests > 0 },
 			func(c *call) int64 { return c.slice.Least.Requests + c.rest()/64 })},
-	{"charges a share of no limit", "of what has no", grantsRequests(func(c *call) bool { return c.fits && c.unlimited() },
+	{"charges a share of no limit", "has no limit", grantsRequests(func(c *call) bool { return c.fits && c.unlimited() },
 		func(c *call) int64 { return max(c.granted.Requests, math.MaxInt64/64) })},
 	{"lets a sum become negative", "too large for a number",
 		after("charge", func(c *call) { c.sum.Requests = c.charged.Requests + c.granted.Requests })},

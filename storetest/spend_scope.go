@@ -47,7 +47,7 @@ var scopeRules = []spendRule{
 		"a limit of a whole run must not begin again at midnight",
 		forEach([]string{"a", "a", "b"}, func(id string) spendStep { return takes(asks(id, 20, 60), neverEnds) })},
 	{"the periods of a scope are charged apart",
-		"of a limit of an hour beside one of a day: what counts for one is not left of the other", forEach([]watchdog.Period{
+		"what counts for the hour is not what is left of the day", forEach([]watchdog.Period{
 			watchdog.PeriodNone, watchdog.PeriodHour, watchdog.PeriodDay, watchdog.PeriodMonth,
 		}, func(period watchdog.Period) spendStep {
 			return gets(inPeriod(asks("slice-"+string(period), 20, 60), period), 20, 20)
