@@ -27,20 +27,20 @@ const (
 	ofAllowance = `CASE WHEN ` + isLeased + ` AND s.allowed {=} s.attempt THEN coalesce(s.allowance, 0) ELSE 0 END`
 
 	// vouchedFor is the instant up to which a lease l vouches for all rows but those that it names as behind, ofBehind
-	// that of a row which it names, and ofVouched that of any row.
+	// that of a row which it names, and ofVouched that of any row. Written is NULL for a row that is not named. It is an
+	// expression, because the executor makes ready a subquery in each statement that has one, also where it finds no row.
 	vouchedFor = `greatest(l.vouched, l.covered)`
-	ofBehind   = `CASE WHEN l.behind IS NOT NULL THEN (
-		SELECT least(b.written, ` + vouchedFor + `) FROM pg_catalog.json_to_recordset(l.behind)
-			AS b (run pg_catalog.text, attempt bigint, written bigint)
-		WHERE b.run {=} s.run_id AND b.attempt {=} s.attempt LIMIT 1) END`
-	ofVouched = `coalesce(` + ofBehind + `, ` + vouchedFor + `)`
-	// ofSilence is how long the lease vouches that the run is silent.
-	ofSilence = `CASE WHEN ` + isLeased + ` AND ` + isQuiet + ` THEN (
-		SELECT greatest(` + ofVouched + ` {-} s.activity, 0)
-		FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} s.lease) END`
-	// isBehind is whether the lease names the row as behind.
-	isBehind = `CASE WHEN ` + isLeased + ` AND ` + isQuiet + ` THEN (
-		SELECT ` + ofBehind + ` IS NOT NULL FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} s.lease) END`
+	written    = `CASE WHEN l.behind IS NOT NULL THEN pg_catalog.jsonb_path_query_first(l.behind::pg_catalog.jsonb,
+		'$[*] ? (@.run == $run && @.attempt == $attempt).written',
+		pg_catalog.jsonb_build_object('run', s.run_id, 'attempt', s.attempt))::bigint END`
+	ofVouched = `least(` + written + `, ` + vouchedFor + `)`
+	ofBehind  = `CASE WHEN ` + written + ` IS NOT NULL THEN ` + ofVouched + ` END`
+	// ofSilence is how long the lease vouches that the run is silent, and isBehind whether it names the row as behind.
+	ofSilence = `greatest(` + ofVouched + ` {-} s.activity, 0)`
+	isBehind  = written + ` IS NOT NULL`
+	// ofQuiet and fromLease are around them where the lease is to be looked up.
+	ofQuiet   = `CASE WHEN ` + isLeased + ` AND ` + isQuiet + ` THEN (SELECT `
+	fromLease = ` FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} s.lease) END`
 	// ofLastSign is the activity by the database's clock.
 	ofLastSign = `CASE WHEN ` + isLeased + ` AND s.activity IS NOT NULL THEN (
 		SELECT l.renewed_at {+} (
@@ -71,16 +71,23 @@ const (
 
 // sessionFields are the columns of a session s. Times of an unreadable row are NULL, because Go cannot read an infinite
 // time, or a year above 9999.
-const sessionFields = ` s.run_id, s.parent, s.status,
+const (
+	sessionFields = beforeSilence + ofQuiet + ofSilence + fromLease + beforeBehind + ofQuiet + isBehind + fromLease +
+		afterBehind
+
+	beforeSilence = ` s.run_id, s.parent, s.status,
 	CASE WHEN s.readable THEN pg_catalog.timestamptz_send(s.created_at) END,
 	CASE WHEN s.readable THEN pg_catalog.timestamptz_send(s.last_event_at) END, ` + ofThreshold + `,
 	CASE WHEN s.readable THEN pg_catalog.timestamptz_send(s.started_at) END, s.host, s.attempt, s.resumes, s.reason,
-	s.readable, ` + ofLease + `, ` + ofActivity + `, ` + ofSilence + `,
+	s.readable, ` + ofLease + `, ` + ofActivity + `, `
+	beforeBehind = `,
 	CASE WHEN ` + isNoted + ` THEN pg_catalog.timestamptz_send(s.warned_at) END, s.claim,
 	pg_catalog.timestamptz_send(` + ofEnd + `),
 	CASE WHEN s.status {=} 'cancelled' OR s.status {=} 'active' AND ` + isNoted + ` THEN s.stop_failed END,
-	s.state::pg_catalog.text, ` + isBehind + `, ` + isLost + `, ` + ofAllowance + `,
+	s.state::pg_catalog.text, `
+	afterBehind = `, ` + isLost + `, ` + ofAllowance + `,
 	s.expired_lease,` + startFields + ` `
+)
 
 // A sessionRow is a row of sessionFields. All fields are NULL if a join found no row.
 type sessionRow struct {
