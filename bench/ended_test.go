@@ -12,6 +12,11 @@ import (
 // endsElsewhere is how many runs the fleet has ended.
 const endsElsewhere = 200_000
 
+var endedRows = fmt.Sprintf(`
+	INSERT INTO watchdog_sessions (run_id, status, created_at, started_at, attempt, reason, ended_at, ended)
+	SELECT 'run-' || n, 'cancelled', now(), now(), 1, 'watchdog_idle_timeout', now(), pg_current_xact_id()
+	FROM generate_series(1, %d) AS n`, endsElsewhere)
+
 // BenchmarkEnded asks what others ended of the runs of a process that has one, after they have ended 200,000 of other
 // processes, with and without a transaction of a stranger's that has been open since before that. Beside it is what a
 // host asks by hand: for all rows that ended since the oldest transaction.
@@ -25,10 +30,7 @@ func BenchmarkEnded(b *testing.B) {
 		l := lease(b, c)
 		_, _, err := c.store.Attach(b.Context(), session.Session{RunID: "own", Lease: l.ID})
 		must(b, err)
-		c.exec(b, fmt.Sprintf(`
-			INSERT INTO watchdog_sessions (run_id, status, created_at, started_at, attempt, reason, ended_at, ended)
-			SELECT 'run-' || n, 'cancelled', now(), now(), 1, 'watchdog_idle_timeout', now(), pg_current_xact_id()
-			FROM generate_series(1, %d) AS n`, endsElsewhere))
+		c.exec(b, endedRows)
 		c.exec(b, "VACUUM ANALYZE watchdog_sessions")
 		b.Run(fmt.Sprintf("with=Ended/forgotten=%v", forgotten), func(b *testing.B) {
 			for b.Loop() {

@@ -23,33 +23,50 @@ import (
 
 const fleetHosts = 5
 
-// BenchmarkFleet measures five hosts, each with 10,000 live runs and a pool of its own, on one PostgreSQL server, for a
+// BenchmarkFleet measures five hosts, each with live runs and a pool of its own, on one PostgreSQL server, for a
 // minute: what they and the server take, with one activity a second of each run, and with nothing new for more than a
 // minute, when the rows already say so; and without leases, where each host writes the time of the last event into each
-// of its rows once a minute, whether there is something new or not. The hosts share this process. The first two take
-// three minutes each.
+// of its rows once a minute, whether there is something new or not. Beside them are the server alone, and hosts that
+// have one quiet run each and poll through a pooler for what others ended. The hosts share this process. Most take
+// three minutes.
 func BenchmarkFleet(b *testing.B) {
-	b.Run("nothing-new", func(b *testing.B) { newFleet(b).keep(b, 85*time.Second, beIdle) })
-	b.Run("active", func(b *testing.B) { newFleet(b).keep(b, 0, beActive) })
-	b.Run("without-leases", func(b *testing.B) { newFleet(b).writeRows(b) })
+	b.Run("no-hosts", func(b *testing.B) { newFleet(b, 0, false).standStill(b) })
+	for _, runs := range []int{2_000, liveRuns} {
+		b.Run(fmt.Sprintf("nothing-new/runs=%d", runs), func(b *testing.B) {
+			newFleet(b, runs, false).keep(b, 85*time.Second, beIdle)
+		})
+		b.Run(fmt.Sprintf("active/runs=%d", runs), func(b *testing.B) { newFleet(b, runs, false).keep(b, 0, beActive) })
+	}
+	b.Run("without-leases", func(b *testing.B) { newFleet(b, liveRuns, false).writeRows(b) })
+	b.Run("through-a-pooler", func(b *testing.B) {
+		f := newFleet(b, 1, true)
+		f.endElsewhere(b)
+		f.keep(b, 85*time.Second, beIdle)
+	})
 }
 
 // A fleet is hosts with one server.
 type fleet struct {
+	server     *pgtest.Server
+	runs       int // of each host
 	db         *sql.DB
 	statements atomic.Int64 // of the hosts
 	pools      [fleetHosts]*pgxpool.Pool
 	stores     [fleetHosts]session.Store
 }
 
-func newFleet(b *testing.B) *fleet {
+func newFleet(b *testing.B, runs int, pooled bool) *fleet {
 	b.Helper()
-	server := pgtest.Start(b, pgtest.Options{Fsync: true})
-	dsn, f := server.DSN(server.Database(b)), &fleet{}
+	f := &fleet{server: pgtest.Start(b, pgtest.Options{Fsync: true}), runs: runs}
+	database := f.server.Database(b)
+	dsn := f.server.DSN(database)
 	var err error
 	f.db, err = sql.Open("pgx", dsn)
 	must(b, err)
 	b.Cleanup(func() { must(b, f.db.Close()) })
+	if pooled {
+		dsn = pgtest.StartPooler(b, f.server, pgtest.TransactionMode).DSN(database)
+	}
 	for i := range f.stores {
 		config, err := pgxpool.ParseConfig(dsn)
 		must(b, err)
@@ -65,11 +82,29 @@ func newFleet(b *testing.B) *fleet {
 	return f
 }
 
+// standStill measures the server alone.
+func (f *fleet) standStill(b *testing.B) {
+	b.Helper()
+	for b.Loop() {
+		f.measure(b, func() { beIdle(nil, time.Now()) })
+	}
+}
+
+// endElsewhere has others end many runs after a transaction was forgotten, in another database.
+func (f *fleet) endElsewhere(b *testing.B) {
+	b.Helper()
+	newPostgres(b, f.server).holdTransaction(b)
+	_, err := f.db.ExecContext(b.Context(), endedRows)
+	must(b, err)
+	_, err = f.db.ExecContext(b.Context(), "VACUUM ANALYZE watchdog_sessions")
+	must(b, err)
+}
+
 // keep measures runs that keepers keep while they do some work, a time after they were attached.
 func (f *fleet) keep(b *testing.B, after time.Duration, do work) {
 	b.Helper()
 	f.setCommits(b, "off") // the attaches are not measured
-	all := attachFleet(b, f.stores[:])
+	all := f.attach(b)
 	f.setCommits(b, "on")
 	for _, wd := range all {
 		wd.Activity()
@@ -83,7 +118,7 @@ func (f *fleet) keep(b *testing.B, after time.Duration, do work) {
 // writeRows measures hosts that write each of their rows once a minute, a sixtieth of them in each second.
 func (f *fleet) writeRows(b *testing.B) {
 	b.Helper()
-	_, err := f.db.ExecContext(b.Context(), inPostgres.rows, fleetHosts*liveRuns, 0)
+	_, err := f.db.ExecContext(b.Context(), inPostgres.rows, fleetHosts*f.runs, 0)
 	must(b, err)
 	for b.Loop() {
 		f.measure(b, func() {
@@ -124,17 +159,18 @@ func (f *fleet) setCommits(b *testing.B, setting string) {
 	}
 }
 
-// attachFleet attaches the runs of all hosts at once, over three quarters of a minute.
-func attachFleet(b *testing.B, stores []session.Store) (all []*watchdog.Watchdog) {
+// attach attaches the runs of all hosts at once, over three quarters of a minute.
+func (f *fleet) attach(b *testing.B) (all []*watchdog.Watchdog) {
 	b.Helper()
 	var attaching sync.WaitGroup
-	attached, errs := make([][]*watchdog.Watchdog, len(stores)), make([]error, len(stores))
-	for i, store := range stores {
+	var attached [fleetHosts][]*watchdog.Watchdog
+	var errs [fleetHosts]error
+	for i, store := range f.stores {
 		cfg := watchdog.Config{
 			Store: &watchdog.Memory{}, Keeper: keep(b, store), Budget: watchdog.Budget{Idle: time.Hour}, Logger: quiet,
 		}
 		attaching.Go(func() {
-			attached[i], errs[i] = attachRuns(cfg, fmt.Sprintf("run-%d-", i), oneCycle*3/4)
+			attached[i], errs[i] = attachRuns(cfg, fmt.Sprintf("run-%d-", i), f.runs, oneCycle*3/4)
 		})
 	}
 	attaching.Wait()
@@ -142,7 +178,7 @@ func attachFleet(b *testing.B, stores []session.Store) (all []*watchdog.Watchdog
 		all = append(all, runs...)
 	}
 	b.Cleanup(func() { closeAll(all) })
-	must(b, errors.Join(errs...))
+	must(b, errors.Join(errs[:]...))
 	return all
 }
 
@@ -199,5 +235,9 @@ func processTimes(b *testing.B, pid int) (parent int, own, ended time.Duration) 
 		return n
 	}
 	const tick = 10 * time.Millisecond
-	return int(number(4)), time.Duration(number(14)+number(15)) * tick, time.Duration(number(16)+number(17)) * tick
+	content, err = os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid)) // a tick is longer than what a backend takes
+	must(b, err)
+	own, err = time.ParseDuration(string(bytes.Fields(content)[0]) + "ns")
+	must(b, err)
+	return int(number(4)), own, time.Duration(number(16)+number(17)) * tick
 }

@@ -128,17 +128,19 @@ func keep(b *testing.B, store session.Store) *session.Keeper {
 // attachAll attaches the runs spread over a time, so that their rows are not all due at one instant.
 func attachAll(b *testing.B, cfg watchdog.Config, within time.Duration) []*watchdog.Watchdog {
 	b.Helper()
-	all, err := attachRuns(cfg, "run-", within)
+	all, err := attachRuns(cfg, "run-", liveRuns, within)
 	b.Cleanup(func() { closeAll(all) })
 	must(b, err)
 	return all
 }
 
 // attachRuns attaches runs whose names have a prefix. It returns those that were attached also with an error.
-func attachRuns(cfg watchdog.Config, prefix string, within time.Duration) (all []*watchdog.Watchdog, err error) {
+func attachRuns(
+	cfg watchdog.Config, prefix string, runs int, within time.Duration,
+) (all []*watchdog.Watchdog, err error) {
 	began := time.Now()
-	for i := range liveRuns {
-		time.Sleep(time.Until(began.Add(within * time.Duration(i) / liveRuns)))
+	for i := range runs {
+		time.Sleep(time.Until(began.Add(within * time.Duration(i) / time.Duration(runs))))
 		run := watchdog.Run{ID: fmt.Sprintf("%s%07d", prefix, i), StartedAt: time.Now()}
 		wd, err := watchdog.New(context.Background(), run, cfg)
 		if err != nil {

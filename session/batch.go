@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -60,19 +61,21 @@ func (b batch[E]) writePart(ctx context.Context, part []E) (outcomes, error) {
 	return all, nil
 }
 
-// lockedLongest returns the place of the row that has been locked for longest, if it is time to wait for it, or -1. A
-// row of an attempt that another has followed meanwhile is gone, so that there is nothing to wait for.
+// lockedLongest returns the place of the row that has been locked for longest, if it is time to wait for it, or -1. Of
+// those that were tried together it is the one that is furthest behind. A row of an attempt that another has followed
+// meanwhile is gone, so that there is nothing to wait for.
 func (b batch[E]) lockedLongest() int {
 	b.roster.mu.Lock()
 	defer b.roster.mu.Unlock()
-	now, at, since := b.roster.now(), -1, time.Duration(0)
+	now, at := b.roster.now(), -1
+	var since, written time.Duration
 	for i, e := range b.rows {
 		r := b.roster.attempt(b.keyOf(e))
 		if r == nil || !r.skips.locked || !verdict.TakeAlone(r.threshold, now-r.skips.since) {
 			continue
 		}
-		if at < 0 || r.skips.since < since {
-			at, since = i, r.skips.since
+		if at < 0 || cmp.Or(cmp.Compare(r.skips.since, since), cmp.Compare(r.written, written)) < 0 {
+			at, since, written = i, r.skips.since, r.written
 		}
 	}
 	return at

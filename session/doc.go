@@ -20,12 +20,12 @@
 // # Rows
 //
 // A run has a row from its attach on: Active, with its host and the number of its attempt. Once in every pace the
-// keeper looks at all runs. It writes the rows that are a tenth of the threshold behind in one statement, says once
-// that a run has had nothing new for a minute, and writes how runs have ended in another. A signal of a run never waits
-// for the database. When Close or Complete of a run returns, its row says so. A row that was lost while its run lives
-// is made again. The next attach to a run whose process died reports that the attempt before was lost, and the run's
-// events record it. An attach to a run that lives in another process takes it over: it ends there, with a
-// [TakeoverError].
+// keeper looks at all runs. It writes the rows that are a tenth of the threshold behind in one statement, with those
+// that will be soon, says once that a run has had nothing new for a minute, and writes how runs have ended in another.
+// A signal of a run never waits for the database. When Close or Complete of a run returns, its row says so. A row that
+// was lost while its run lives is made again. The next attach to a run whose process died reports that the attempt
+// before was lost, and the run's events record it. An attach to a run that lives in another process takes it over: it
+// ends there, with a [TakeoverError].
 //
 // A cancel that another host wrote reaches the run at once if the store is a [Listener], else with the next poll, and
 // at the latest when the keeper writes the run's row. The run's context then ends with the stored stop. While the

@@ -56,6 +56,7 @@ func (f *flusher) changes(l *heldLease) (all news) {
 			part[i].dormant = all.add(&part[i], f.rows, l, now)
 		}
 	}
+	all.takeAlong(f.rows)
 	f.roster.noteDormant(asked)
 	clear(asked)
 	f.copies = asked[:0]

@@ -119,6 +119,38 @@ func TestFreshRows(t *testing.T) {
 	})
 }
 
+// TestRowsTogether checks that rows of runs that began one after the other come to be written together, none late and
+// not more of them.
+func TestRowsTogether(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		all := make([]*watchdog.Watchdog, 60)
+		signal := func() {
+			for i, wd := range all {
+				if wd != nil {
+					wd.Activity()
+					require.LessOrEqual(t, time.Since(f.shown(name(i))), time.Minute+time.Second)
+				}
+			}
+			f.advance(time.Second)
+		}
+		for i := range all {
+			all[i] = f.attach(name(i))
+			signal()
+		}
+		for range 120 {
+			signal()
+		}
+		f.db.takeCounts()
+		for range 600 {
+			signal()
+		}
+		calls, written := f.db.takeCounts()
+		require.LessOrEqual(t, calls["Freshen"], 10*20)
+		require.LessOrEqual(t, written, 10*len(all)*21/20)
+	})
+}
+
 // slowFreshen returns from Freshen long after it has written the rows.
 type slowFreshen struct{ session.Store }
 

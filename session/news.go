@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // maxRetries is how many runs a flush has try again to record how they ended.
@@ -16,6 +17,7 @@ type news struct {
 	doubts int           // those of the lease then
 	fresh  []Freshness
 	woke   []bool // of each of fresh: until it is written, the row says that the run is silent
+	soon   []soonDue
 	ends   []Ending
 	quiet  []RowBehind // of runs that have ended: until that is written, the row says that the run is silent
 	// behind are the rows that cannot be written now and whose runs a sweeper could take for silent. Partial tells that
@@ -24,6 +26,23 @@ type news struct {
 	partial bool
 	// unrecorded is how many runs have ended whose store does not have the event yet.
 	unrecorded int
+}
+
+// A soonDue is a row that is written if others are.
+type soonDue struct {
+	Freshness
+	of *keptRun
+}
+
+// takeAlong adds the rows that are due soon, if there is one to write.
+func (n *news) takeAlong(rows *rowBuilder) {
+	if len(n.fresh) > 0 {
+		for _, f := range n.soon {
+			f.State = rows.newState(f.of)
+			n.fresh, n.woke = append(n.fresh, f.Freshness), append(n.woke, false)
+		}
+	}
+	n.soon = nil
 }
 
 // add adds what a run has new. It reports whether the run is dormant.
@@ -38,8 +57,11 @@ func (n *news) add(r *copiedRun, rows *rowBuilder, l *heldLease, now time.Durati
 		}
 	default:
 		f, woke, wanted := rows.freshness(&r.keptRun, l)
-		if wanted {
+		switch {
+		case wanted:
 			n.fresh, n.woke = append(n.fresh, f), append(n.woke, woke)
+		case verdict.TakeAlong(r.threshold, r.written, f.Activity):
+			n.soon = append(n.soon, soonDue{f, &r.keptRun})
 		}
 		return !wanted && (f.Quiet || f.Activity == NoActivity)
 	}

@@ -45,13 +45,18 @@ func (b *rowBuilder) freshness(r *keptRun, l *heldLease) (f Freshness, woke, wan
 	if seen.latest != NoActivity {
 		f.Activity = max(seen.latest, r.written, r.tried)
 	}
-	if !wanted {
-		return f, woke, false
+	if wanted {
+		f.State = b.newState(r)
 	}
+	return f, woke, wanted
+}
+
+// newState returns the state that the row is to have, or nil if it has that.
+func (b *rowBuilder) newState(r *keptRun) json.RawMessage {
 	if state := b.state(r.run); !bytes.Equal(state, r.state) {
-		f.State = state
+		return state
 	}
-	return f, woke, true
+	return nil
 }
 
 // ending returns how a run that has ended did so, with the state where its command's end or the steps of the next

@@ -19,8 +19,9 @@ func Stalled(limits SessionLimits, age, silence time.Duration) bool {
 // A row is written if it is behind by a tenth of the threshold, or behind at all after half of it. The second rule
 // writes a run's last sign of life in time; with a tenth there too, it would double the writes.
 const (
-	writeBehind = 10
-	writeQuiet  = 2
+	writeBehind    = 10
+	writeQuiet     = 2
+	writesTogether = 20
 )
 
 // Silence returns how long a run has given no sign of life at the instant now. If there was none, it counts from the
@@ -48,6 +49,14 @@ func Quiet(threshold, silence time.Duration) bool { return silence >= min(longes
 func ShouldWriteRow(threshold, shown, last, now time.Duration) bool {
 	behind := last - shown
 	return behind > 0 && (behind >= threshold/writeBehind || now-shown >= threshold/writeQuiet)
+}
+
+// TakeAlong reports whether to write a row with others although it is not behind by a tenth of the threshold yet: but a
+// twentieth of that is missing. So the rows of a process come to be written together, whenever its runs began. A
+// transaction of a few rows costs a database as much as their changes.
+func TakeAlong(threshold, shown, last time.Duration) bool {
+	due := threshold / writeBehind
+	return last-shown >= due-due/writesTogether
 }
 
 // TakeAlone reports whether to wait for the lock on a row that others had locked at each write for so long. It is time

@@ -63,6 +63,23 @@ func TestShouldWriteRow(t *testing.T) {
 	}
 }
 
+func TestTakeAlong(t *testing.T) {
+	for _, c := range []struct {
+		name                   string
+		threshold, shown, last time.Duration
+		want                   bool
+	}{
+		{"a row that lacks a twentieth of the tenth goes along", 200 * hour, hour, 20 * hour, true},
+		{"a row that lacks more does not", 200 * hour, hour, 20*hour - 1, false},
+		{"a row that shows the last sign does not", 200 * hour, hour, hour, false},
+		{"a threshold that is off takes nothing along", verdict.Never, 0, 100 * hour, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Equal(t, c.want, verdict.TakeAlong(c.threshold, c.shown, c.last))
+		})
+	}
+}
+
 // A rowSim is a run, checked once per interval, and its row.
 type rowSim struct {
 	threshold, interval time.Duration

@@ -142,6 +142,25 @@ func TestReadableTimes(t *testing.T) {
 	}
 }
 
+// TestReadableEnd checks that an end whose time Go cannot read is told without one, and to a microsecond no other.
+func TestReadableEnd(t *testing.T) {
+	t.Parallel()
+	dsn := newDSN(t)
+	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	mustExec(t, pool, `INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, attempt)
+		VALUES ('run-1', 'finished', now(), now(), now(), 0)`)
+	for at, readable := range map[string]bool{
+		"0001-01-01 00:00:00.000001+00": true, "9999-12-31 23:59:59.999999+00": true,
+		"0001-12-31 23:59:59.999999+00 BC": false, "10000-01-01 00:00:00+00": false,
+		"infinity": false, "-infinity": false,
+	} {
+		mustExec(t, pool, fmt.Sprintf("UPDATE watchdog_sessions SET ended_at = '%s'", at))
+		found, err := s.Session(t.Context(), "run-1")
+		require.NoError(t, err)
+		assert.Equal(t, readable, !found.EndedAt.IsZero(), at)
+	}
+}
+
 // Rows that cannot be read, and seem to have been silent for long, keep no other from being found.
 func TestUnreadableAndSilent(t *testing.T) {
 	t.Parallel()

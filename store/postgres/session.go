@@ -27,28 +27,25 @@ const (
 	ofAllowance = `CASE WHEN ` + isLeased + ` AND s.allowed {=} s.attempt THEN coalesce(s.allowance, 0) ELSE 0 END`
 
 	// vouchedFor is the instant up to which a lease l vouches for all rows but those that it names as behind, ofBehind
-	// that of a row which it names, and ofVouched that of any row.
+	// that of a row which it names, and ofVouched that of any row. Written is NULL for a row that is not named. It is an
+	// expression, because the executor makes ready a subquery in each statement that has one, also where it finds no row.
 	vouchedFor = `greatest(l.vouched, l.covered)`
-	ofBehind   = `CASE WHEN l.behind IS NOT NULL THEN (
-		SELECT least(b.written, ` + vouchedFor + `) FROM pg_catalog.json_to_recordset(l.behind)
-			AS b (run pg_catalog.text, attempt bigint, written bigint)
-		WHERE b.run {=} s.run_id AND b.attempt {=} s.attempt LIMIT 1) END`
-	ofVouched = `coalesce(` + ofBehind + `, ` + vouchedFor + `)`
-	// ofSilence is how long the lease vouches that the run is silent.
-	ofSilence = `CASE WHEN ` + isLeased + ` AND ` + isQuiet + ` THEN (
-		SELECT greatest(` + ofVouched + ` {-} s.activity, 0)
-		FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} s.lease) END`
-	// isBehind is whether the lease names the row as behind.
-	isBehind = `CASE WHEN ` + isLeased + ` AND ` + isQuiet + ` THEN (
-		SELECT ` + ofBehind + ` IS NOT NULL FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} s.lease) END`
+	written    = `CASE WHEN l.behind IS NOT NULL THEN pg_catalog.jsonb_path_query_first(l.behind::pg_catalog.jsonb,
+		'$[*] ? (@.run == $run && @.attempt == $attempt).written',
+		pg_catalog.jsonb_build_object('run', s.run_id, 'attempt', s.attempt))::bigint END`
+	ofVouched = `least(` + written + `, ` + vouchedFor + `)`
+	ofBehind  = `CASE WHEN ` + written + ` IS NOT NULL THEN ` + ofVouched + ` END`
+	// ofSilence is how long the lease vouches that the run is silent, and isBehind whether it names the row as behind.
+	ofSilence = `greatest(` + ofVouched + ` {-} s.activity, 0)`
+	isBehind  = written + ` IS NOT NULL`
+	// ofQuiet and fromLease are around them where the lease is to be looked up.
+	ofQuiet   = `CASE WHEN ` + isLeased + ` AND ` + isQuiet + ` THEN (SELECT `
+	fromLease = ` FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} s.lease) END`
 	// ofLastSign is the activity by the database's clock.
 	ofLastSign = `CASE WHEN ` + isLeased + ` AND s.activity IS NOT NULL THEN (
 		SELECT l.renewed_at {+} (
 			pg_catalog.floor((s.activity {-} l.clock) {/} 1000.0)::bigint {*} interval '1 microsecond')
 		FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} s.lease) END`
-	// ofEnd is when the row ended, as far as Go can read it.
-	ofEnd = `CASE WHEN s.status {<>} 'active' AND s.ended_at {>=} '0001-01-01 00:00:00+00'
-		AND s.ended_at {<=} '9999-12-31 23:59:59.999999+00' THEN s.ended_at END`
 	// isNoted is whether the run has given no sign of life since it was warned, or its agents were stopped. noteSigns
 	// makes it so, in an UPDATE. Before that what was noted earlier is void, if it is.
 	isNoted = `coalesce(s.warned_attempt {=} s.attempt
@@ -64,41 +61,46 @@ const (
 	leaveLease    = leaveLeaseBut + `, leased = NULL`
 	leaveLeaseBut = ` threshold = ` + ofThreshold + `, lease = NULL, own_threshold = NULL, activity = NULL,
 		quiet_since = NULL, quiet_due = NULL, allowance = NULL, allowed = NULL`
-	// isLost is whether the row left its lease because its process was seen to die: see leaveRows. It is no column of its
-	// own, so that every version which writes leases overwrites it.
-	isLost = `(s.status {=} 'active' AND s.lease IS NULL AND coalesce(s.leased {=} (0 {-} s.attempt), false))`
 )
 
-// sessionFields are the columns of a session s. Times of an unreadable row are NULL, because Go cannot read an infinite
-// time, or a year above 9999.
-const sessionFields = ` s.run_id, s.parent, s.status,
-	CASE WHEN s.readable THEN pg_catalog.timestamptz_send(s.created_at) END,
-	CASE WHEN s.readable THEN pg_catalog.timestamptz_send(s.last_event_at) END, ` + ofThreshold + `,
-	CASE WHEN s.readable THEN pg_catalog.timestamptz_send(s.started_at) END, s.host, s.attempt, s.resumes, s.reason,
-	s.readable, ` + ofLease + `, ` + ofActivity + `, ` + ofSilence + `,
-	CASE WHEN ` + isNoted + ` THEN pg_catalog.timestamptz_send(s.warned_at) END, s.claim,
-	pg_catalog.timestamptz_send(` + ofEnd + `),
-	CASE WHEN s.status {=} 'cancelled' OR s.status {=} 'active' AND ` + isNoted + ` THEN s.stop_failed END,
-	s.state::pg_catalog.text, ` + isBehind + `, ` + isLost + `, ` + ofAllowance + `,
-	s.expired_lease,` + startFields + ` `
+// sessionFields are the columns of a session s, as they are: [sessionRow] says what they mean. To make an expression of
+// each took a tenth of a search for stalled sessions, also of one that found nothing.
+const (
+	sessionFields = beforeSilence + ofQuiet + ofSilence + fromLease + beforeBehind + ofQuiet + isBehind + fromLease +
+		afterBehind
+
+	beforeSilence = ` s.run_id, s.parent, s.status, pg_catalog.timestamptz_send(s.created_at),
+	pg_catalog.timestamptz_send(s.last_event_at), s.threshold, pg_catalog.timestamptz_send(s.started_at), s.host,
+	s.attempt, s.resumes, s.reason, s.readable, s.lease, s.leased, s.own_threshold, s.activity, `
+	beforeBehind = `, ` + isNoted + `, pg_catalog.timestamptz_send(s.warned_at), s.claim,
+	pg_catalog.timestamptz_send(s.ended_at), s.stop_failed, s.state::pg_catalog.text, `
+	afterBehind = `, s.allowed, s.allowance, s.expired_lease, s.start_attempt, s.start_key, s.start_tries,
+	pg_catalog.timestamptz_send(s.start_due) `
+)
 
 // A sessionRow is a row of sessionFields. All fields are NULL if a join found no row.
 type sessionRow struct {
 	runID, parent, status, host, reason, lease, claim, state, expired, startKey pgtype.Text
 	created, lastEvent, started, warned, ended, startDue                        instant
-	threshold, attempt, resumes, activity, silence, allowance, startTries       pgtype.Int8
-	readable, stopFailed, behind, lost                                          pgtype.Bool
+	threshold, own, attempt, leased, resumes, activity, silence                 pgtype.Int8
+	allowed, allowance, startAttempt, startTries                                pgtype.Int8
+	readable, noted, stopFailed, behind                                         pgtype.Bool
 }
 
 // scanInto returns the destinations for scanning a row, after the first ones.
 func (r *sessionRow) scanInto(first ...any) []any {
-	return append(first, &r.runID, &r.parent, &r.status, &r.created, &r.lastEvent, &r.threshold, &r.started,
-		&r.host, &r.attempt, &r.resumes, &r.reason, &r.readable, &r.lease, &r.activity, &r.silence, &r.warned,
-		&r.claim, &r.ended, &r.stopFailed, &r.state, &r.behind, &r.lost, &r.allowance, &r.expired,
-		&r.startKey, &r.startTries, &r.startDue)
+	return append(first, &r.runID, &r.parent, &r.status, &r.created, &r.lastEvent, &r.threshold, &r.started, &r.host,
+		&r.attempt, &r.resumes, &r.reason, &r.readable, &r.lease, &r.leased, &r.own, &r.activity, &r.silence, &r.noted,
+		&r.warned, &r.claim, &r.ended, &r.stopFailed, &r.state, &r.behind, &r.allowed, &r.allowance, &r.expired,
+		&r.startAttempt, &r.startKey, &r.startTries, &r.startDue)
 }
 
 func (r *sessionRow) exists() bool { return r.runID.Valid }
+
+// ofAttempt reports whether a column names the row's attempt. What is noted beside such a column is of that one.
+func (r *sessionRow) ofAttempt(column pgtype.Int8) bool {
+	return column.Valid && column.Int64 == r.attempt.Int64
+}
 
 // Session parses the row. Its error wraps [session.ErrUnreadable].
 func (r *sessionRow) Session() (session.Session, error) {
@@ -107,29 +109,58 @@ func (r *sessionRow) Session() (session.Session, error) {
 	}
 	s := session.Session{
 		RunID: r.runID.String, Parent: r.parent.String, Status: session.Status(r.status.String), Host: r.host.String,
-		CreatedAt: r.created.Time, LastEventAt: r.lastEvent.Time, StartedAt: r.started.Time, WarnedAt: r.warned.Time,
-		EndedAt:   r.ended.Time,
+		CreatedAt: r.created.Time, LastEventAt: r.lastEvent.Time, StartedAt: r.started.Time,
 		Threshold: time.Duration(r.threshold.Int64), Attempt: int(r.attempt.Int64), Resumes: int(r.resumes.Int64),
-		Reason: watchdog.StopReason(r.reason.String), Lease: r.lease.String, Claim: r.claim.String,
-		Silence: time.Duration(r.silence.Int64), StopFailed: r.stopFailed.Bool, Behind: r.behind.Bool, Lost: r.lost.Bool,
-		Allowance: time.Duration(r.allowance.Int64),
-		Start: session.WantedStart{
-			Key: r.startKey.String, Tries: int(r.startTries.Int64), Due: r.startDue.Time,
-		},
+		Reason: watchdog.StopReason(r.reason.String), Claim: r.claim.String,
+		Silence: time.Duration(r.silence.Int64), Behind: r.behind.Bool,
 	}
-	s.Stopped = s.Status == session.Active && r.stopFailed.Valid
-	if s.Lease != "" {
-		s.Activity = session.NoActivity
+	if r.lease.Valid && r.ofAttempt(r.leased) {
+		r.addLease(&s)
 	} else { // a program that does not know the column can have put the row into another lease
 		s.Expired = session.ExpiredLease(storerows.ParseExpired(r.expired.String, s.Attempt))
 	}
-	if r.activity.Valid {
-		s.Activity = time.Duration(r.activity.Int64)
+	if r.noted.Bool {
+		s.WarnedAt = r.warned.Time
+	}
+	if s.Status == session.Active {
+		s.Stopped = r.noted.Bool && r.stopFailed.Valid
+		s.StopFailed = s.Stopped && r.stopFailed.Bool
+		// It is no column of its own, so that every version which writes leases overwrites it: see leaveRows.
+		s.Lost = !r.lease.Valid && r.leased.Valid && r.leased.Int64 == -r.attempt.Int64
+	} else {
+		r.addEnd(&s)
 	}
 	if r.state.Valid {
 		s.State = json.RawMessage(r.state.String)
 	}
 	return s, nil
+}
+
+// addLease adds what a row says whose run has a lease. A threshold beside an allowance is for programs that know none.
+func (r *sessionRow) addLease(s *session.Session) {
+	s.Lease, s.Activity, s.Threshold = r.lease.String, session.NoActivity, time.Duration(r.own.Int64)
+	if r.activity.Valid {
+		s.Activity = time.Duration(r.activity.Int64)
+	}
+	if r.ofAttempt(r.allowed) && r.allowance.Int64 > 0 {
+		s.Allowance, s.Threshold = time.Duration(r.allowance.Int64), 0
+	}
+}
+
+// addEnd adds what a row says whose run has ended, the time as far as others can read it.
+func (r *sessionRow) addEnd(s *session.Session) {
+	if year := r.ended.Time.Year(); year >= 1 && year <= 9999 {
+		s.EndedAt = r.ended.Time
+	}
+	if s.Status != session.Cancelled {
+		return
+	}
+	s.StopFailed = r.stopFailed.Bool
+	if r.ofAttempt(r.startAttempt) && r.startDue.Valid {
+		s.Start = session.WantedStart{
+			Key: r.startKey.String, Tries: int(r.startTries.Int64), Due: r.startDue.Time,
+		}
+	}
 }
 
 func unreadable(runID string) error {

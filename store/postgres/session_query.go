@@ -23,8 +23,9 @@ import (
 // quiet, and again in two indexes, each lease in a range of its own. Each part is limited, and has the order of its
 // index, without which the planner would read the whole table. pageOf merges the parts.
 //
-// The parts return run IDs and no more. What a session is made of is looked up once for each ID: the executor makes
-// ready what each part returns, also where it finds nothing, and that was half of the time of a search.
+// The parts return run IDs, and what a lease says of a quiet run. What a session is made of is looked up once for each
+// ID: the executor makes ready what each part returns, also where it finds nothing, and that was half of the time of a
+// search.
 //
 // The limit of all parts together leaves nothing out. Without it the planner expects so many rows, where millions are
 // active, that it has the statement compiled (JIT), which takes longer than any search.
@@ -64,34 +65,37 @@ const (
 	selectStalled = `
 	SELECT pg_catalog.timestamptz_send(p.now), p.unreadable, found.place, session.*
 	FROM ` + stalledParameters + ` LEFT JOIN LATERAL (
-		(SELECT NULL::bigint AS place, run_id FROM SCHEMA.watchdog_sessions
+		(SELECT NULL::bigint AS place, run_id, NULL::bigint AS silence, NULL::boolean AS behind
+		FROM SCHEMA.watchdog_sessions
 		WHERE ` + hasDefaultThreshold + ` AND (silent, run_id) {>} (p.silent, p.after) AND silent {<} p.silent_before
 			AND created_at {<=} p.made_before
 		ORDER BY silent, run_id LIMIT p.most)
 		UNION ALL
-		(SELECT NULL::bigint, run_id FROM SCHEMA.watchdog_sessions AS s
+		(SELECT NULL::bigint, run_id, NULL::bigint, NULL::boolean FROM SCHEMA.watchdog_sessions AS s
 		WHERE ` + hasOwnThreshold + ` AND (s.due, run_id) {>} (p.due, p.after) AND s.due {<} p.now
 			AND created_at {<=} p.made_before
 		ORDER BY s.due, run_id LIMIT p.most)
 		UNION ALL
-		(SELECT l.zero {+} (q.quiet {/} 1000) {+} q.threshold AS place, q.run_id
+		(SELECT l.zero {+} (s.quiet {/} 1000) {+} s.threshold AS place, s.run_id, ` + ofSilence + `, ` + isBehind + `
 		FROM ` + livingLeases + ` CROSS JOIN LATERAL (
-			(SELECT s.quiet_since AS quiet, p.threshold, s.run_id FROM SCHEMA.watchdog_sessions AS s
+			(SELECT s.quiet_since AS quiet, p.threshold, s.run_id, s.attempt, s.activity
+			FROM SCHEMA.watchdog_sessions AS s
 			WHERE s.lease {=} l.id AND s.quiet_since {<} (` + vouchedFor + ` {+} 1000 {-} p.nanoseconds)
 				AND (s.quiet_since, s.run_id) {>} ((p.silent_micros {-} l.zero) {*} 1000, p.after)
 				AND ` + ofVouched + ` {-} s.activity {>} p.nanoseconds AND ` + isLive + `
 			ORDER BY s.quiet_since, s.run_id LIMIT p.most)
 			UNION ALL
-			(SELECT s.quiet_due, 0::bigint, s.run_id FROM SCHEMA.watchdog_sessions AS s
+			(SELECT s.quiet_due, 0::bigint, s.run_id, s.attempt, s.activity FROM SCHEMA.watchdog_sessions AS s
 			WHERE s.lease {=} l.id AND s.quiet_due {<} (` + vouchedFor + ` {+} 1000)
 				AND (s.quiet_due, s.run_id) {>} ((p.due_micros {-} l.zero) {*} 1000, p.after)
 				AND ` + ofVouched + ` {-} s.activity {>} CASE WHEN s.allowed {=} s.attempt
 					THEN greatest(s.allowance, p.nanoseconds) ELSE s.own_threshold END AND ` + isLive + `
 			ORDER BY s.quiet_due, s.run_id LIMIT p.most)
-		) AS q ORDER BY place, q.run_id LIMIT p.most)
+		) AS s ORDER BY place, s.run_id LIMIT p.most)
 		LIMIT p.most {*} 3
 	) AS found ON true LEFT JOIN LATERAL (
-		SELECT` + sessionFields + `FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id {=} found.run_id OFFSET 0
+		SELECT` + beforeSilence + `found.silence` + beforeBehind + `found.behind` + afterBehind + `
+		FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id {=} found.run_id OFFSET 0
 	) AS session ON true`
 )
 

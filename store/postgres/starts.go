@@ -16,9 +16,7 @@ const (
 	// isToStart is the condition of a partial index. A query must repeat it word for word to use the index.
 	isToStart = `start_due IS NOT NULL AND status {=} 'cancelled' AND start_attempt {=} attempt`
 
-	// startFields are the columns of a start that is wanted of a session s.
-	startFields = ` CASE WHEN ` + hasStart + ` THEN s.start_key END, CASE WHEN ` + hasStart + ` THEN s.start_tries END,
-	CASE WHEN ` + hasStart + ` THEN pg_catalog.timestamptz_send(s.start_due) END`
+	// hasStart is whether a start of a session s is wanted.
 	hasStart = `s.status {=} 'cancelled' AND s.start_attempt {=} s.attempt AND s.start_due IS NOT NULL`
 
 	// wantStart writes in an UPDATE that a start is wanted, and claimed for so many microseconds, $19, or that none is.
