@@ -197,7 +197,7 @@ func TestAttemptOfOlderDatabase(t *testing.T) {
 		k, stop := p.keep(t)
 		first := p.attach(t, k)
 		require.NoError(t, first.Close())
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute + session.DefaultPace/2) // no flush writes the end as well
 		standby := p.now().Clone()
 		lost := p.attach(t, k)
 		require.Equal(t, 2, lost.Attempt().Number)
