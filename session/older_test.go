@@ -222,7 +222,7 @@ func TestAttemptOfOlderDatabase(t *testing.T) {
 	})
 }
 
-// An end can wait for others to be written, and its attempt be lost meanwhile: the run that has the number by then lives
+// An end can wait for others to be written, and its attempt be lost meanwhile. The run that has the number by then lives
 // on, and is kept.
 func TestEndOfOlderDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
