@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -115,7 +116,9 @@ func (m *Memory) Ended(ctx context.Context, lease string, told []AttemptID) ([]A
 		for _, a := range told {
 			delete(ended, a)
 		}
-		return slices.Collect(maps.Keys(ended)), nil
+		return slices.SortedFunc(maps.Keys(ended), func(a, b AttemptID) int {
+			return cmp.Or(cmp.Compare(a.RunID, b.RunID), cmp.Compare(a.Attempt, b.Attempt))
+		}), nil
 	})
 }
 
