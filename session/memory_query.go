@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -23,31 +22,31 @@ type memorySearch struct {
 }
 
 // page returns what a search finds.
-func (m *Memory) page(ctx context.Context, q memorySearch) (page Page, err error) {
+func (m *Memory) page(q memorySearch) (page Page, err error) {
 	last, err := storerows.ParsePlace(q.after)
 	if err = cmp.Or(q.valid, err); err != nil {
 		return page, err
 	}
-	err = m.do(ctx, func() error {
-		page.Now = m.now()
-		rows := m.where(func(r memoryRow) bool {
-			return q.wants(r, page.Now) && (q.after == "" || q.order*q.place(r).Compare(last) > 0)
-		})
-		slices.SortFunc(rows, func(a, b memoryRow) int { return q.order * q.place(a).Compare(q.place(b)) })
-		for i, r := range rows {
-			switch {
-			case r.unreadable != nil:
-				page.Unreadable = append(page.Unreadable, r.unreadable)
-			case len(page.Sessions) == q.limit:
-				page.Next = q.place(rows[i-1]).String()
-				return nil
-			default:
-				page.Sessions = append(page.Sessions, r.Session)
-			}
-		}
-		return nil
+	page.Now = m.now()
+	rows := m.where(func(r memoryRow) bool {
+		return q.wants(r, page.Now) && (q.after == "" || q.order*q.place(r).Compare(last) > 0)
 	})
-	return page, err
+	slices.SortFunc(rows, func(a, b memoryRow) int { return q.order * q.place(a).Compare(q.place(b)) })
+	if len(rows) > q.limit {
+		rows, page.Next = rows[:q.limit], q.place(rows[q.limit-1]).String()
+	}
+	for _, r := range rows {
+		page.add(r)
+	}
+	return page, nil
+}
+
+func (p *Page) add(r memoryRow) {
+	if r.unreadable != nil {
+		p.Unreadable = append(p.Unreadable, r.unreadable)
+		return
+	}
+	p.Sessions = append(p.Sessions, r.Session)
 }
 
 // Stalled implements [Store]. A session's place is by when it exceeded what it may be silent. That of one with a lease
@@ -55,21 +54,26 @@ func (m *Memory) page(ctx context.Context, q memorySearch) (page Page, err error
 func (m *Memory) Stalled(ctx context.Context, q Query) (Page, error) {
 	wants := func(r memoryRow, now time.Time) bool {
 		l := m.leases[r.Lease] // the sessions of one that expired are about to leave it
-		return r.Status == Active && (r.unreadable != nil ||
-			!l.Expired && r.SilentFor(now) > q.limit(r.Session) && now.Sub(r.CreatedAt) >= q.MinAge)
+		return r.Status == Active && r.unreadable == nil && !l.Expired &&
+			r.SilentFor(now) > q.limit(r.Session) && now.Sub(r.CreatedAt) >= q.MinAge
 	}
 	place := func(r memoryRow) storerows.Place {
 		silent := r.SilentSince()
 		if l, there := m.leases[r.Lease]; there {
 			silent = l.RenewedAt.Add(r.Activity - l.Clock)
 		}
-		due := silent.Add(cmp.Or(r.Allowance, r.Threshold, q.Threshold)).UnixMicro()
-		if r.unreadable != nil {
-			due = math.MinInt64 // on the first page
-		}
-		return storerows.Place{Due: due, RunID: r.RunID}
+		due := silent.Add(cmp.Or(r.Allowance, r.Threshold, q.Threshold))
+		return storerows.Place{Due: due.UnixMicro(), RunID: r.RunID}
 	}
-	return m.page(ctx, memorySearch{q.After, q.Limit, q.Validate(), 1, wants, place})
+	return get(ctx, m, func() (Page, error) {
+		page, err := m.page(memorySearch{q.After, q.Limit, q.Validate(), 1, wants, place})
+		for _, r := range m.where(func(r memoryRow) bool { return r.Status == Active && r.unreadable != nil }) {
+			if q.After == "" && err == nil {
+				page.add(r)
+			}
+		}
+		return page, err
+	})
 }
 
 // List implements [Lister].
@@ -77,7 +81,9 @@ func (m *Memory) List(ctx context.Context, q ListQuery) (ListPage, error) {
 	place := func(r memoryRow) storerows.Place {
 		return storerows.Place{Due: r.CreatedAt.UnixMicro(), RunID: r.RunID}
 	}
-	page, err := m.page(ctx, memorySearch{q.After, q.Limit, q.Validate(), -1, q.wants, place})
+	page, err := get(ctx, m, func() (Page, error) {
+		return m.page(memorySearch{q.After, q.Limit, q.Validate(), -1, q.wants, place})
+	})
 	return ListPage(page), err
 }
 
