@@ -136,6 +136,7 @@ func TestSpend(t *testing.T) {
 }
 
 func TestDurableFile(t *testing.T) {
+	t.Parallel()
 	storetest.RunDurable(t, func(t *testing.T) func() (watchdog.EventStore, error) {
 		file := newFile(t)
 		return func() (watchdog.EventStore, error) { return sqlite.Open(t.Context(), file) }
@@ -143,6 +144,7 @@ func TestDurableFile(t *testing.T) {
 }
 
 func TestDurableHostDatabase(t *testing.T) {
+	t.Parallel()
 	storetest.RunDurable(t, func(t *testing.T) func() (watchdog.EventStore, error) {
 		db := hostDatabase(t, newFile(t))
 		return func() (watchdog.EventStore, error) { return sqlite.New(t.Context(), db) }
