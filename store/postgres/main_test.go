@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	if flag.Lookup("test.bench").Value.String() == "" { // a sync of a file in memory costs nothing
 		ramdisk.Use()
 	}
-	_ = flag.Set("test.parallel", "8") // those that are parallel wait for most of their time
+	_ = flag.Set("test.parallel", "16") // those that are parallel wait for most of their time
 	code := m.Run()
 	if s := shared.server; s != nil {
 		if err := s.Close(); err != nil {
