@@ -126,6 +126,26 @@ func (m *Memory) Spoil(ctx context.Context, runID string) error {
 	})
 }
 
+// Delete removes the row of a run, as another program or an older copy of the database could.
+func (m *Memory) Delete(ctx context.Context, runID string) error {
+	return m.do(ctx, func() error { delete(m.rows, runID); return nil })
+}
+
+// Clone returns a copy of the memory as it is now, without who listens or follows: what a process finds whose database
+// comes back older.
+func (m *Memory) Clone() *Memory {
+	c := &Memory{Clock: m.Clock, Locked: m.Locked}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_ = c.Append(context.Background(), slices.Collect(maps.Values(m.stored))...) // they were valid once
+	c.Outbox, c.rows, c.leases, c.notices = m.Outbox, maps.Clone(m.rows), maps.Clone(m.leases), slices.Clone(m.notices)
+	for id, l := range c.leases {
+		l.ended = maps.Clone(l.ended)
+		c.leases[id] = l
+	}
+	return c
+}
+
 // where returns the rows for which something holds, in the order of their run IDs.
 func (m *Memory) where(holds func(r memoryRow) bool) (rows []memoryRow) {
 	for _, runID := range slices.Sorted(maps.Keys(m.rows)) {
