@@ -213,7 +213,6 @@ func appendAndKill(t *testing.T, file string, round int) (acknowledged []string)
 
 // Processes that append the same IDs keep one event of each, and all read the same one.
 func TestProcessesShareIDs(t *testing.T) {
-	t.Parallel()
 	const processes = 4
 	file := newFile(t)
 	var children []*exec.Cmd
@@ -237,7 +236,6 @@ func TestProcessesShareIDs(t *testing.T) {
 
 // Several processes may create one database at once.
 func TestProcessesOpenAtOnce(t *testing.T) {
-	t.Parallel()
 	const processes, rounds = 6, 3
 	for round := range rounds {
 		file := newFile(t)
@@ -264,7 +262,6 @@ func TestProcessesOpenAtOnce(t *testing.T) {
 
 // Several stores of one process may create one database at once.
 func TestStoresOpenAtOnce(t *testing.T) {
-	t.Parallel()
 	file := newFile(t)
 	var all sync.WaitGroup
 	for n := range int64(8) {
