@@ -2,8 +2,8 @@ package session
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -30,146 +30,37 @@ type Memory struct {
 
 	events // Read, Select, Layers, Follow, Take and Return are its
 
-	mu        sync.Mutex
-	log       []watchdog.Event // the events in the order in which they were stored
-	stored    map[string]int   // the place of each in the log, by ID
-	rows      map[string]*memoryRow
-	leases    map[string]*Lease
-	leaseEnds map[leaseEnd]bool // that the leases are to be told of
-	notices   []*memoryNotice   // in the order in which they were put
-	notified  []string          // the runs that listeners are told of
-	more      chan struct{}     // closed when there are more of them
+	mu       sync.Mutex
+	stored   map[string]watchdog.Event // by ID
+	rows     map[string]memoryRow
+	leases   map[string]memoryLease
+	notices  []memoryNotice // in the order in which they were put
+	notified []string       // the runs that listeners are told of
+	more     chan struct{}  // closed when there are more of them
 }
 
 // events has another name than its type so that a Memory has no field that others see.
 type events = watchdog.Memory
 
-// lock takes the memory for a call, unless ctx has ended. The caller gives it back.
-func (m *Memory) lock(ctx context.Context) error {
+// do makes a call that has the memory for itself, unless ctx has ended.
+func (m *Memory) do(ctx context.Context, call func() error) error {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	if err := ctx.Err(); err != nil {
-		m.mu.Unlock()
 		return err
 	}
 	if m.rows == nil {
-		m.stored, m.rows = map[string]int{}, map[string]*memoryRow{}
-		m.leases, m.leaseEnds = map[string]*Lease{}, map[leaseEnd]bool{}
+		m.stored, m.rows = map[string]watchdog.Event{}, map[string]memoryRow{}
+		m.leases, m.more = map[string]memoryLease{}, make(chan struct{})
 	}
-	return nil
+	return call()
 }
 
-// Append implements [watchdog.EventStore].
-func (m *Memory) Append(ctx context.Context, all ...watchdog.Event) error {
-	if err := m.lock(ctx); err != nil {
-		return err
-	}
-	defer m.mu.Unlock()
-	return m.append(ctx, all)
+// get is do for a call that returns something.
+func get[T any](ctx context.Context, m *Memory, call func() (T, error)) (got T, err error) {
+	err = m.do(ctx, func() error { got, err = call(); return err })
+	return got, err
 }
-
-func (m *Memory) append(ctx context.Context, all []watchdog.Event) error {
-	if err := m.events.Append(ctx, all...); err != nil {
-		return err
-	}
-	m.noteStored(all)
-	return nil
-}
-
-// Transact implements [watchdog.TransactionalStore]. If Decide panics, nothing is stored.
-func (m *Memory) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	if err := m.lock(ctx); err != nil {
-		return err
-	}
-	defer m.mu.Unlock()
-	if err := m.events.Transact(ctx, exchanges...); err != nil {
-		return err
-	}
-	for _, x := range exchanges {
-		m.noteStored(x.Kept)
-	}
-	return nil
-}
-
-// noteStored notes events that are stored, each once, and puts the ends among them into the outbox.
-func (m *Memory) noteStored(all []watchdog.Event) {
-	for _, e := range all {
-		if _, there := m.stored[e.ID]; there {
-			continue
-		}
-		e.Timestamp, e.Payload = record.Truncate(e.Timestamp), bytes.Clone(e.Payload)
-		m.stored[e.ID], m.log = len(m.log), append(m.log, e)
-		isEnd := e.Type == watchdog.EventCancel || e.Type == watchdog.EventComplete
-		if m.Outbox && isEnd && e.AggregateType == watchdog.AggregateType {
-			m.put(Notice{ID: e.ID, AggregateType: e.AggregateType, AggregateID: e.AggregateID, Type: e.Type})
-		}
-	}
-}
-
-// Put writes rows unchanged, as another program would, with the times that they have.
-func (m *Memory) Put(ctx context.Context, rows ...Session) error {
-	if err := m.lock(ctx); err != nil {
-		return err
-	}
-	defer m.mu.Unlock()
-	for _, s := range rows {
-		m.write(&memoryRow{Session: s})
-	}
-	return nil
-}
-
-// Spoil makes the row of a run unreadable, as another program could.
-func (m *Memory) Spoil(ctx context.Context, runID string) error {
-	if err := m.lock(ctx); err != nil {
-		return err
-	}
-	defer m.mu.Unlock()
-	if r := m.rows[runID]; r != nil {
-		r.spoiled = true
-	}
-	return nil
-}
-
-// Delete removes the row of a run, as another program or an older copy of the database could.
-func (m *Memory) Delete(ctx context.Context, runID string) error {
-	if err := m.lock(ctx); err != nil {
-		return err
-	}
-	defer m.mu.Unlock()
-	delete(m.rows, runID)
-	return nil
-}
-
-// Clone returns a copy of the memory as it is now, with the same Clock, Locked and Outbox and without who listens or
-// follows: for tests of what a process does whose database comes back older.
-func (m *Memory) Clone() *Memory {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	c := &Memory{Clock: m.Clock, Locked: m.Locked}
-	_ = c.Append(context.Background(), m.log...) // they were valid once
-	c.Outbox, c.leaseEnds = m.Outbox, maps.Clone(m.leaseEnds)
-	for runID, r := range m.rows {
-		c.rows[runID] = copyOf(r)
-	}
-	for id, l := range m.leases {
-		c.leases[id] = copyOf(l)
-	}
-	for _, n := range m.notices {
-		c.notices = append(c.notices, copyOf(n))
-	}
-	return c
-}
-
-func copyOf[T any](v *T) *T {
-	c := *v
-	return &c
-}
-
-// sorted returns the rows in the order of their run IDs.
-func (m *Memory) sorted() []*memoryRow {
-	return slices.SortedFunc(maps.Values(m.rows), func(a, b *memoryRow) int { return cmp.Compare(a.RunID, b.RunID) })
-}
-
-func (m *Memory) locked(runID string) bool { return m.Locked != nil && m.Locked(runID) }
 
 func (m *Memory) now() time.Time {
 	if m.Clock == nil {
@@ -178,12 +69,125 @@ func (m *Memory) now() time.Time {
 	return record.Truncate(m.Clock())
 }
 
-var (
-	_ Store                       = (*Memory)(nil)
-	_ Lister                      = (*Memory)(nil)
-	_ Listener                    = (*Memory)(nil)
-	_ Outbox                      = (*Memory)(nil)
-	_ watchdog.TransactionalStore = (*Memory)(nil)
-	_ watchdog.FeedStore          = (*Memory)(nil)
-	_ watchdog.SpendStore         = (*Memory)(nil)
-)
+// Append implements [watchdog.EventStore].
+func (m *Memory) Append(ctx context.Context, all ...watchdog.Event) error {
+	return m.do(ctx, func() error { return m.append(ctx, all) })
+}
+
+func (m *Memory) append(ctx context.Context, all []watchdog.Event) error {
+	return m.transact(ctx, &watchdog.Exchange{Decide: func([]watchdog.Event) []watchdog.Event { return all }})
+}
+
+// Transact implements [watchdog.TransactionalStore]. If Decide panics, nothing is stored.
+func (m *Memory) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+	return m.do(ctx, func() error { return m.transact(ctx, exchanges...) })
+}
+
+// transact notes the events that are stored, each once, and puts the ends among them into the outbox.
+func (m *Memory) transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+	if err := m.events.Transact(ctx, exchanges...); err != nil {
+		return err
+	}
+	for _, x := range exchanges {
+		for _, e := range x.Kept {
+			isEnd := e.Type == watchdog.EventCancel || e.Type == watchdog.EventComplete
+			if m.stored[e.ID].ID == "" && m.Outbox && isEnd && e.AggregateType == watchdog.AggregateType {
+				m.put(Notice{ID: e.ID, AggregateType: e.AggregateType, AggregateID: e.AggregateID, Type: e.Type})
+			}
+			e.Payload = bytes.Clone(e.Payload)
+			m.stored[e.ID] = e
+		}
+	}
+	return nil
+}
+
+// Put writes rows as another program would, with the times that they have, and without what a sweeper noted of them.
+func (m *Memory) Put(ctx context.Context, rows ...Session) error {
+	return m.do(ctx, func() error {
+		for _, s := range rows {
+			s.WarnedAt, s.Stopped = time.Time{}, false
+			if s.Status != Cancelled {
+				s.StopFailed, s.Start = false, WantedStart{}
+			}
+			m.write(memoryRow{Session: s})
+		}
+		return nil
+	})
+}
+
+// Spoil makes the row of a run unreadable, as another program could.
+func (m *Memory) Spoil(ctx context.Context, runID string) error {
+	return m.do(ctx, func() error {
+		if r, there := m.rows[runID]; there {
+			r.unreadable = fmt.Errorf("%w: run %s: it was spoiled", ErrUnreadable, runID)
+			m.write(r)
+		}
+		return nil
+	})
+}
+
+// Delete removes the row of a run, as another program or an older copy of the database could.
+func (m *Memory) Delete(ctx context.Context, runID string) error {
+	return m.do(ctx, func() error { delete(m.rows, runID); return nil })
+}
+
+// Clone returns a copy of the memory as it is now, without who listens or follows: what a process finds whose database
+// comes back older.
+func (m *Memory) Clone() *Memory {
+	c := &Memory{Clock: m.Clock, Locked: m.Locked}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_ = c.Append(context.Background(), slices.Collect(maps.Values(m.stored))...) // they were valid once
+	c.Outbox, c.rows, c.leases, c.notices = m.Outbox, maps.Clone(m.rows), maps.Clone(m.leases), slices.Clone(m.notices)
+	for id, l := range c.leases {
+		l.ended = maps.Clone(l.ended)
+		c.leases[id] = l
+	}
+	return c
+}
+
+// where returns the rows for which something holds, in the order of their run IDs.
+func (m *Memory) where(holds func(r memoryRow) bool) (rows []memoryRow) {
+	for _, runID := range slices.Sorted(maps.Keys(m.rows)) {
+		if r := m.row(runID); holds(r) {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// free returns an error if another transaction has locked a row that there is.
+func (m *Memory) free(runID string) error {
+	if runID != "" && m.Locked != nil && m.Locked(runID) {
+		return fmt.Errorf("session %s: %w", runID, ErrLocked)
+	}
+	return nil
+}
+
+// Listen implements [Listener]. It returns nil when the context ends.
+func (m *Memory) Listen(ctx context.Context, ready func(), told func(runID string)) error {
+	next, more := 0, (<-chan struct{})(nil)
+	_ = m.do(ctx, func() error { next, more = len(m.notified), m.more; return nil })
+	ready()
+	for {
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return nil
+		}
+		var all []string
+		_ = m.do(ctx, func() error { all, more = m.notified[next:], m.more; return nil })
+		for _, runID := range all {
+			told(runID)
+		}
+		next += len(all)
+	}
+}
+
+var _ interface {
+	Store
+	Lister
+	Listener
+	Outbox
+	watchdog.TransactionalStore
+} = (*Memory)(nil)

@@ -20,13 +20,12 @@ func (n *memoryNotice) pause(now time.Time, d time.Duration) {
 	n.due, n.pausedAt = record.Truncate(now.Add(d)), now
 }
 
-func (n *memoryNotice) isDue(now time.Time) bool {
-	return !n.due.After(now) || n.pausedAt.After(now.Add(storerows.SetBack))
-}
-
+// put puts a notice, unless there is one with its ID.
 func (m *Memory) put(n Notice) {
-	n.CreatedAt, n.Tries, n.Waited = m.now(), 0, 0
-	m.notices = append(m.notices, &memoryNotice{Notice: n})
+	if !slices.ContainsFunc(m.notices, func(there memoryNotice) bool { return there.ID == n.ID }) {
+		n.CreatedAt, n.Tries, n.Waited = m.now(), 0, 0
+		m.notices = append(m.notices, memoryNotice{Notice: n})
+	}
 }
 
 // PutNotices implements [Outbox].
@@ -38,9 +37,7 @@ func (m *Memory) PutNotices(ctx context.Context, notices ...Notice) error {
 	}
 	return m.withOutbox(ctx, func(time.Time) {
 		for _, n := range notices {
-			if !slices.ContainsFunc(m.notices, func(there *memoryNotice) bool { return there.ID == n.ID }) {
-				m.put(n)
-			}
+			m.put(n)
 		}
 	})
 }
@@ -51,12 +48,15 @@ func (m *Memory) ClaimNotices(ctx context.Context, most int, lasts time.Duration
 		return nil, err
 	}
 	err = m.withOutbox(ctx, func(now time.Time) {
-		due := slices.DeleteFunc(slices.Clone(m.notices), func(n *memoryNotice) bool { return !n.isDue(now) })
-		slices.SortStableFunc(due, func(a, b *memoryNotice) int { return a.due.Compare(b.due) })
-		for _, n := range due[:min(most, len(due))] {
-			n.pause(now, lasts)
-			n.Tries++
-			claimed = append(claimed, n.Notice)
+		slices.SortStableFunc(m.notices, func(a, b memoryNotice) int { return a.due.Compare(b.due) })
+		for i := range m.notices {
+			n := &m.notices[i]
+			isDue := !n.due.After(now) || n.pausedAt.After(now.Add(storerows.SetBack))
+			if isDue && len(claimed) < most {
+				n.pause(now, lasts)
+				n.Tries++
+				claimed = append(claimed, n.Notice)
+			}
 		}
 	})
 	return claimed, err
@@ -65,7 +65,7 @@ func (m *Memory) ClaimNotices(ctx context.Context, most int, lasts time.Duration
 // FinishNotices implements [Outbox].
 func (m *Memory) FinishNotices(ctx context.Context, notices ...Notice) error {
 	return m.withOutbox(ctx, func(time.Time) {
-		m.notices = slices.DeleteFunc(m.notices, func(there *memoryNotice) bool {
+		m.notices = slices.DeleteFunc(m.notices, func(there memoryNotice) bool {
 			return slices.ContainsFunc(notices, func(n Notice) bool { return n.ID == there.ID })
 		})
 	})
@@ -77,8 +77,8 @@ func (m *Memory) DelayNotice(ctx context.Context, n Notice, pause time.Duration)
 		return err
 	}
 	return m.withOutbox(ctx, func(now time.Time) {
-		for _, there := range m.notices {
-			if there.ID == n.ID && there.Tries == n.Tries {
+		for i := range m.notices {
+			if there := &m.notices[i]; there.ID == n.ID && there.Tries == n.Tries {
 				there.pause(now, pause)
 				waited := storerows.RoundUp(there.Waited) + storerows.RoundUp(pause)
 				there.Waited = time.Duration(min(waited, storerows.LongestWait)) * time.Microsecond
@@ -87,15 +87,10 @@ func (m *Memory) DelayNotice(ctx context.Context, n Notice, pause time.Duration)
 	})
 }
 
-// withOutbox makes a call with the memory locked, if the outbox is on.
+// withOutbox is do, if the outbox is on.
 func (m *Memory) withOutbox(ctx context.Context, call func(now time.Time)) error {
 	if !m.Outbox {
 		return ErrNoOutbox
 	}
-	if err := m.lock(ctx); err != nil {
-		return err
-	}
-	defer m.mu.Unlock()
-	call(m.now())
-	return nil
+	return m.do(ctx, func() error { call(m.now()); return nil })
 }

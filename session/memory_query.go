@@ -11,127 +11,113 @@ import (
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
-// Stalled implements [Store].
-func (m *Memory) Stalled(ctx context.Context, q Query) (page Page, err error) {
-	last, err := storerows.ParsePlace(q.After)
-	if err = cmp.Or(q.Validate(), err); err != nil {
+// A memorySearch is a search for a page of sessions.
+type memorySearch struct {
+	after string
+	limit int
+	valid error
+	order int // -1 to begin with the last place
+	wants func(r memoryRow, now time.Time) bool
+	place func(r memoryRow) storerows.Place
+}
+
+// page returns what a search finds.
+func (m *Memory) page(q memorySearch) (page Page, err error) {
+	last, err := storerows.ParsePlace(q.after)
+	if err = cmp.Or(q.valid, err); err != nil {
 		return page, err
 	}
-	if err := m.lock(ctx); err != nil {
-		return page, err
-	}
-	defer m.mu.Unlock()
 	page.Now = m.now()
-	place := func(s Session) storerows.Place { return q.place(s, m.leases[s.Lease]) }
-	for _, r := range m.sorted() {
-		if r.Status != Active {
-			continue
-		}
-		switch s, err := m.read(r); {
-		case err != nil && q.After == "":
-			page.Unreadable = append(page.Unreadable, err)
-		case err == nil && m.stalled(s, q, page.Now) && place(s).Compare(last) > 0:
-			page.Sessions = append(page.Sessions, s)
-		}
+	rows := m.where(func(r memoryRow) bool {
+		return q.wants(r, page.Now) && (q.after == "" || q.order*q.place(r).Compare(last) > 0)
+	})
+	slices.SortFunc(rows, func(a, b memoryRow) int { return q.order * q.place(a).Compare(q.place(b)) })
+	if len(rows) > q.limit {
+		rows, page.Next = rows[:q.limit], q.place(rows[q.limit-1]).String()
 	}
-	page.Sessions, page.Next = storerows.Paginate(page.Sessions, q.Limit, place)
+	for _, r := range rows {
+		page.add(r)
+	}
 	return page, nil
 }
 
-func (m *Memory) stalled(s Session, q Query, now time.Time) bool {
-	if l := m.leases[s.Lease]; l != nil && l.Expired {
-		return false // its sessions are about to leave it
+func (p *Page) add(r memoryRow) {
+	if r.unreadable != nil {
+		p.Unreadable = append(p.Unreadable, r.unreadable)
+		return
 	}
-	return s.SilentFor(now) > q.limit(s) && now.Sub(s.CreatedAt) >= q.MinAge
+	p.Sessions = append(p.Sessions, r.Session)
 }
 
-// place is the position of a session among the stalled ones. That of a session with a lease is by the database's clock,
-// as it was when the lease was renewed; only the order depends on it.
-func (q Query) place(s Session, l *Lease) storerows.Place {
-	silent := s.SilentSince()
-	if l != nil {
-		silent = l.RenewedAt.Add(s.Activity - l.Clock)
+// Stalled implements [Store]. A session's place is by when it exceeded what it may be silent. That of one with a lease
+// is by the database's clock, as it was when the lease was renewed; only the order depends on it.
+func (m *Memory) Stalled(ctx context.Context, q Query) (Page, error) {
+	wants := func(r memoryRow, now time.Time) bool {
+		l := m.leases[r.Lease] // the sessions of one that expired are about to leave it
+		return r.Status == Active && r.unreadable == nil && !l.Expired &&
+			r.SilentFor(now) > q.limit(r.Session) && now.Sub(r.CreatedAt) >= q.MinAge
 	}
-	due := cmp.Or(s.Allowance, s.Threshold, q.Threshold)
-	return storerows.Place{Due: silent.Add(due).UnixMicro(), RunID: s.RunID}
+	place := func(r memoryRow) storerows.Place {
+		silent := r.SilentSince()
+		if l, there := m.leases[r.Lease]; there {
+			silent = l.RenewedAt.Add(r.Activity - l.Clock)
+		}
+		due := silent.Add(cmp.Or(r.Allowance, r.Threshold, q.Threshold))
+		return storerows.Place{Due: due.UnixMicro(), RunID: r.RunID}
+	}
+	return get(ctx, m, func() (Page, error) {
+		page, err := m.page(memorySearch{q.After, q.Limit, q.Validate(), 1, wants, place})
+		for _, r := range m.where(func(r memoryRow) bool { return r.Status == Active && r.unreadable != nil }) {
+			if q.After == "" && err == nil {
+				page.add(r)
+			}
+		}
+		return page, err
+	})
 }
 
 // List implements [Lister].
-func (m *Memory) List(ctx context.Context, q ListQuery) (page ListPage, err error) {
-	last, err := storerows.ParsePlace(q.After)
-	if err = cmp.Or(q.Validate(), err); err != nil {
-		return page, err
-	}
-	if err := m.lock(ctx); err != nil {
-		return page, err
-	}
-	defer m.mu.Unlock()
-	page.Now = m.now()
-	place := func(r *memoryRow) storerows.Place {
+func (m *Memory) List(ctx context.Context, q ListQuery) (ListPage, error) {
+	place := func(r memoryRow) storerows.Place {
 		return storerows.Place{Due: r.CreatedAt.UnixMicro(), RunID: r.RunID}
 	}
-	rows := slices.DeleteFunc(m.sorted(), func(r *memoryRow) bool {
-		return !q.wants(r.Session) || q.After != "" && place(r).Compare(last) >= 0
+	page, err := get(ctx, m, func() (Page, error) {
+		return m.page(memorySearch{q.After, q.Limit, q.Validate(), -1, q.wants, place})
 	})
-	slices.SortFunc(rows, func(a, b *memoryRow) int { return place(b).Compare(place(a)) })
-	if len(rows) > q.Limit {
-		rows, page.Next = rows[:q.Limit], place(rows[q.Limit-1]).String()
-	}
-	for _, r := range rows {
-		if s, err := m.read(r); err != nil {
-			page.Unreadable = append(page.Unreadable, err)
-		} else {
-			page.Sessions = append(page.Sessions, s)
-		}
-	}
-	return page, nil
+	return ListPage(page), err
 }
 
 // wants reports whether the query's conditions hold for a session.
-func (q ListQuery) wants(s Session) bool {
-	live, reason := s.Status == Active, s.Reason
-	if s.Failed() {
+func (q ListQuery) wants(r memoryRow, _ time.Time) bool {
+	live, reason := r.Status == Active, r.Reason
+	if r.Failed() {
 		reason = ReasonFailed
 	}
-	return (q.Live == q.Ended || q.Live == live) && (q.Parent == "" || q.Parent == s.Parent) &&
-		(q.Host == "" || q.Host == s.Host) && (q.Reason == "" || q.Reason == reason)
+	return (q.Live == q.Ended || q.Live == live) && (q.Parent == "" || q.Parent == r.Parent) &&
+		(q.Host == "" || q.Host == r.Host) && (q.Reason == "" || q.Reason == reason)
 }
 
 // History implements [Store].
-func (m *Memory) History(ctx context.Context, h HistoryQuery) (all []CancelCount, err error) {
-	if err := m.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer m.mu.Unlock()
-	counts := map[string]int{}
-	for _, e := range m.log {
-		if e.AggregateType == watchdog.AggregateType && e.Type == watchdog.EventCancel &&
-			!e.Timestamp.Before(h.From) && e.Timestamp.Before(h.To) {
-			key, err := m.key(e, h.By)
-			if err != nil {
-				return nil, err
+func (m *Memory) History(ctx context.Context, h HistoryQuery) ([]CancelCount, error) {
+	return get(ctx, m, func() (all []CancelCount, err error) {
+		keyOf := map[Dimension]func(e watchdog.Event) string{
+			ByReason: reasonOf,
+			ByDay:    func(e watchdog.Event) string { return e.Timestamp.Format(time.DateOnly) },
+			ByHost:   func(e watchdog.Event) string { return m.rows[e.AggregateID].Host },
+		}[h.By]
+		if keyOf == nil {
+			return nil, storerows.DimensionError(h.By)
+		}
+		counts := map[string]int{}
+		for _, e := range m.stored {
+			if e.AggregateType == watchdog.AggregateType && e.Type == watchdog.EventCancel &&
+				!e.Timestamp.Before(h.From) && e.Timestamp.Before(h.To) {
+				counts[keyOf(e)]++
 			}
-			counts[key]++
 		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(counts)) {
-		all = append(all, CancelCount{key, counts[key]})
-	}
-	return all, nil
-}
-
-func (m *Memory) key(e watchdog.Event, by Dimension) (string, error) {
-	switch by {
-	case ByReason:
-		return reasonOf(e), nil
-	case ByDay:
-		return e.Timestamp.UTC().Format(time.DateOnly), nil
-	case ByHost:
-		if r := m.rows[e.AggregateID]; r != nil {
-			return r.Host, nil
+		for _, key := range slices.Sorted(maps.Keys(counts)) {
+			all = append(all, CancelCount{key, counts[key]})
 		}
-		return "", nil
-	default:
-		return "", storerows.DimensionError(by)
-	}
+		return all, nil
+	})
 }

@@ -130,6 +130,32 @@ func TestMemoryUnreadable(t *testing.T) {
 	assert.Equal(t, session.Changed, outcome)
 }
 
+// A page of a list has at most its limit of rows, those that cannot be read among them. They take no place on the first
+// page of the stalled.
+func TestMemoryUnreadablePages(t *testing.T) {
+	m, old := new(session.Memory), time.Unix(0, 0).UTC()
+	for _, runID := range []string{"run-1", "run-2", "run-3"} {
+		require.NoError(t, m.Put(t.Context(), session.Session{RunID: runID, Status: session.Active, CreatedAt: old}))
+	}
+	require.NoError(t, m.Spoil(t.Context(), "run-2"))
+	for after, left := "", 3; left > 0; left-- {
+		page, err := m.List(t.Context(), session.ListQuery{Limit: 1, After: after})
+		require.NoError(t, err)
+		assert.Equal(t, 1, len(page.Sessions)+len(page.Unreadable))
+		require.Equal(t, left == 1, page.Next == "")
+		after = page.Next
+	}
+	first, err := m.Stalled(t.Context(), session.Query{Limit: 1})
+	require.NoError(t, err)
+	assert.Equal(t, "run-1", first.Sessions[0].RunID)
+	assert.Len(t, first.Unreadable, 1)
+	next, err := m.Stalled(t.Context(), session.Query{Limit: 1, After: first.Next})
+	require.NoError(t, err)
+	assert.Equal(t, "run-3", next.Sessions[0].RunID)
+	assert.Empty(t, next.Next)
+	assert.Empty(t, next.Unreadable)
+}
+
 func TestMemoryListen(t *testing.T) {
 	m := new(session.Memory)
 	ctx, stop := context.WithCancel(t.Context())

@@ -197,7 +197,7 @@ func TestAttemptOfOlderDatabase(t *testing.T) {
 		k, stop := p.keep(t)
 		first := p.attach(t, k)
 		require.NoError(t, first.Close())
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute + session.DefaultPace/2) // no flush writes the end as well
 		standby := p.now().Clone()
 		lost := p.attach(t, k)
 		require.Equal(t, 2, lost.Attempt().Number)
@@ -217,6 +217,36 @@ func TestAttemptOfOlderDatabase(t *testing.T) {
 		row, err := p.Session(t.Context(), "run-1")
 		require.NoError(t, err)
 		require.Equal(t, session.Active, row.Status)
+		require.NoError(t, live.Close())
+		stop()
+	})
+}
+
+// An end can wait for others to be written, and its attempt be lost meanwhile. The run that has the number by then lives
+// on, and is kept.
+func TestEndOfOlderDatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair()
+		k, stop := p.keep(t)
+		first := p.attach(t, k)
+		var lost, live *watchdog.Watchdog
+		var closing sync.WaitGroup
+		p.onEnd = func() {
+			p.onEnd = nil
+			standby := p.now().Clone()
+			lost = p.attach(t, k)
+			closing.Go(func() { _ = lost.Close() })
+			synctest.Wait() // it waits for the first end
+			p.promote(standby)
+			live = p.attach(t, k)
+		}
+		require.NoError(t, first.Close())
+		closing.Wait()
+		require.Equal(t, lost.Attempt().Number, live.Attempt().Number)
+		row, err := p.Session(t.Context(), "run-1")
+		require.NoError(t, err)
+		require.Equal(t, session.Active, row.Status)
+		require.Equal(t, 1, k.Live())
 		require.NoError(t, live.Close())
 		stop()
 	})

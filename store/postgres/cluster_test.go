@@ -146,7 +146,7 @@ func (c *cluster) guard(
 func (c *cluster) write(writer string) {
 	store := openAt(c, c.dsn, postgres.Config{})
 	n := 0
-	c.load.every(4*time.Millisecond, func() {
+	c.load.every(10*time.Millisecond, func() {
 		n++
 		e := numbered(int64(n))
 		e.ID, e.AggregateID = fmt.Sprintf("%s-%d", writer, n), writer
@@ -171,7 +171,7 @@ func (c *cluster) append(store watchdog.EventStore, e watchdog.Event) {
 func (c *cluster) crash(name string) {
 	store := openAt(c, c.dsn, postgres.Config{})
 	n := 0
-	c.load.every(10*time.Millisecond, func() {
+	c.load.every(40*time.Millisecond, func() {
 		n++
 		ctx, cancel := context.WithTimeout(c.Context(), watchdog.DefaultRecordTimeout)
 		defer cancel()

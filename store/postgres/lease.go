@@ -124,7 +124,8 @@ const (
 
 	// leaveRows takes rows out of an expired lease. Those that only name it, because a program that knows no leases took
 	// them over, are taken out as well. With $3 the others are lost until their next attempt: leased is the attempt with a
-	// minus. $4 says which lease expired.
+	// minus. $4 says which lease expired. The rows are locked, and so still name it; with that as a condition a planner
+	// that believes in few rows would compare each row of the lease with each that is named.
 	leaveRows = `
 	WITH named AS MATERIALIZED (
 		SELECT run_id FROM SCHEMA.watchdog_sessions WHERE lease {=} $1
@@ -134,7 +135,7 @@ const (
 	SET last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),` + leaveLeaseBut + `,
 		leased = CASE WHEN $3::boolean AND ` + isLeased + ` THEN 0 {-} s.attempt END,
 		expired_lease = CASE WHEN ` + isLeased + ` THEN pg_catalog.concat(s.attempt, ' ', $4::pg_catalog.text) END
-	FROM named WHERE s.run_id {=} named.run_id AND s.lease {=} $1`
+	FROM named WHERE s.run_id {=} named.run_id`
 
 	deleteLease = `
 	DELETE FROM SCHEMA.watchdog_leases

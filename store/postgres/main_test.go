@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/ramdisk"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
@@ -32,9 +33,9 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	if flag.Lookup("test.bench").Value.String() == "" { // a sync of a file in memory costs nothing
-		useMemory()
+		ramdisk.Use()
 	}
-	_ = flag.Set("test.parallel", "8") // those that are parallel wait for most of their time
+	_ = flag.Set("test.parallel", "16") // those that are parallel wait for most of their time
 	code := m.Run()
 	if s := shared.server; s != nil {
 		if err := s.Close(); err != nil {

@@ -20,7 +20,7 @@ import (
 // carries it out. Each is counted once all the same, and has its alert, its resume and its end event once.
 func TestSweepStandbyAway(t *testing.T) {
 	t.Parallel()
-	const stalled = 5
+	const stalled = 3
 	c := startCluster(t, true)
 	store := openAt(t, c.dsn, postgres.Config{})
 	for i := range stalled {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -33,32 +34,34 @@ const foundBefore = `
 // lives, is not cancelled: by a sweeper, or by one that knows only vouched.
 func TestRowBehind(t *testing.T) {
 	t.Parallel()
-	file := newFile(t)
-	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
-	wd := hangAllBut(t, s)
-	count := func(condition string) int {
-		return len(queryAll(t, db, "SELECT run_id FROM watchdog_sessions WHERE "+condition))
-	}
-	require.Eventually(t, func() bool { return count("quiet_since IS NOT NULL") == 21 }, time.Minute, 10*time.Millisecond)
-	mustExec(t, db, refuseSigns)
-	stop := signalAllTheTime(t, wd)
-	sweepAllTheTime(t, s)
-	require.Eventually(t, func() bool {
-		assert.NotContains(t, queryAll(t, db, foundBefore), "awake")
-		return count("status = 'cancelled'") == 20
-	}, 8*hangs, 20*time.Millisecond, "the runs that hang are cancelled")
-	for began := time.Now(); time.Since(began) < hangs; time.Sleep(20 * time.Millisecond) {
-		require.NotContains(t, queryAll(t, db, foundBefore), "awake")
+	synctest.Test(t, func(t *testing.T) {
+		file := newFile(t)
+		s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+		wd := hangAllBut(t, s)
+		count := func(condition string) int {
+			return len(queryAll(t, db, "SELECT run_id FROM watchdog_sessions WHERE "+condition))
+		}
+		require.Eventually(t, func() bool { return count("quiet_since IS NOT NULL") == 21 }, time.Minute, 10*time.Millisecond)
+		mustExec(t, db, refuseSigns)
+		stop := signalAllTheTime(t, wd)
+		sweepAllTheTime(t, s)
+		require.Eventually(t, func() bool {
+			assert.NotContains(t, queryAll(t, db, foundBefore), "awake")
+			return count("status = 'cancelled'") == 20
+		}, 8*hangs, 100*time.Millisecond, "the runs that hang are cancelled")
+		for began := time.Now(); time.Since(began) < hangs; time.Sleep(100 * time.Millisecond) {
+			require.NotContains(t, queryAll(t, db, foundBefore), "awake")
+			require.NoError(t, wd.Context().Err(), "%v", context.Cause(wd.Context()))
+		}
+		mustExec(t, db, "DROP TRIGGER refuse")
+		require.Eventually(t, func() bool {
+			return count(`activity > (SELECT clock FROM watchdog_leases) - 2000000000`) == 1
+		}, 8*hangs, 100*time.Millisecond, "its row is written again")
 		require.NoError(t, wd.Context().Err(), "%v", context.Cause(wd.Context()))
-	}
-	mustExec(t, db, "DROP TRIGGER refuse")
-	require.Eventually(t, func() bool {
-		return count(`activity > (SELECT clock FROM watchdog_leases) - 2000000000`) == 1
-	}, 8*hangs, 20*time.Millisecond, "its row is written again")
-	require.NoError(t, wd.Context().Err(), "%v", context.Cause(wd.Context()))
-	stop()
-	require.Eventually(t, func() bool { return count("status = 'cancelled'") == 21 }, 8*hangs, 20*time.Millisecond,
-		"it hangs, too, and is behind no more")
+		stop()
+		require.Eventually(t, func() bool { return count("status = 'cancelled'") == 21 }, 8*hangs, 100*time.Millisecond,
+			"it hangs, too, and is behind no more")
+	})
 }
 
 // hangAllBut attaches to twenty runs that hang after a first signal, and to one named awake, which it returns.

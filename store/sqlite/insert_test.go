@@ -14,6 +14,7 @@ import (
 
 // A batch may need several statements: it has too many rows for one, or too long payloads.
 func TestInsertEvents(t *testing.T) {
+	t.Parallel()
 	long := `{"text":"` + strings.Repeat(`\"<é\u0000`, sqlite.MostBytes/20) + `"}`
 	for name, batch := range map[string]struct {
 		size    int

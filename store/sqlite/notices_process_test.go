@@ -88,6 +88,7 @@ func killAfter(t *testing.T, lines int, job ...string) (said map[string][]string
 }
 
 func TestNoticesOfKilledProcesses(t *testing.T) {
+	t.Parallel()
 	t.Run("what one had claimed comes again when the claim is over, and not before", func(t *testing.T) {
 		file := newFile(t)
 		s := openWith(t, file, withOutbox)

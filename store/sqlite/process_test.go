@@ -163,6 +163,7 @@ func together(t *testing.T, children []*exec.Cmd) []string {
 
 // Every append that returned nil is stored after SIGKILL.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	const rounds = 20
 	file := newFile(t)
 	var acknowledged []string

@@ -152,6 +152,7 @@ func said(t *testing.T, output io.Reader, killAfter int, kill func()) (calls map
 // random; one that was killed begins again. Nothing goes above a limit, nothing that was admitted is forgotten, and
 // nothing that was settled is charged twice. WATCHDOG_LONG=1 gives 200 rounds.
 func TestSpendOfKilledProcesses(t *testing.T) {
+	t.Parallel()
 	rounds := 10
 	switch {
 	case os.Getenv("WATCHDOG_LONG") != "":

@@ -28,7 +28,7 @@ func sliceOf(id string, least, limit int64) watchdog.Slice {
 }
 
 // spendLimit is more than what the processes of these tests use until they are killed.
-const spendLimit = 1 << 20
+const spendLimit = 1 << 60
 
 // takeUntilKilled takes slices from four goroutines, gives some of them back, and prints each that is charged with how
 // much of it is kept.

@@ -55,6 +55,7 @@ func resumeUntilKilled(file string) error {
 // TestStartsOfKilledProcesses: each run is cancelled once and started, though the processes that do it are killed again
 // and again, at any place.
 func TestStartsOfKilledProcesses(t *testing.T) {
+	t.Parallel()
 	const rounds, most, runs = 20, 12, 60
 	file := newFile(t)
 	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")

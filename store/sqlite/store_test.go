@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/racing"
+	"github.com/seed62658d38/watchdog/internal/ramdisk"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sessiontest"
 	"github.com/seed62658d38/watchdog/store/sqlite"
@@ -26,7 +27,11 @@ func TestMain(m *testing.M) {
 	if job := os.Getenv(childVariable); job != "" {
 		os.Exit(runChild(job))
 	}
-	_ = flag.Set("test.parallel", "4") // a commit waits for the disk
+	flag.Parse()
+	if flag.Lookup("test.bench").Value.String() == "" { // a sync of a file in memory costs nothing
+		ramdisk.Use()
+	}
+	_ = flag.Set("test.parallel", "4") // some wait for a lock
 	goleak.VerifyTestMain(m)
 }
 
@@ -131,6 +136,7 @@ func TestSpend(t *testing.T) {
 }
 
 func TestDurableFile(t *testing.T) {
+	t.Parallel()
 	storetest.RunDurable(t, func(t *testing.T) func() (watchdog.EventStore, error) {
 		file := newFile(t)
 		return func() (watchdog.EventStore, error) { return sqlite.Open(t.Context(), file) }
@@ -138,6 +144,7 @@ func TestDurableFile(t *testing.T) {
 }
 
 func TestDurableHostDatabase(t *testing.T) {
+	t.Parallel()
 	storetest.RunDurable(t, func(t *testing.T) func() (watchdog.EventStore, error) {
 		db := hostDatabase(t, newFile(t))
 		return func() (watchdog.EventStore, error) { return sqlite.New(t.Context(), db) }

@@ -1,13 +1,13 @@
-package postgres_test
+package ramdisk
 
 import (
 	"os"
 	"syscall"
 )
 
-// useMemory has the servers keep their files in memory if there is room for them. On a disk they would create and
-// delete files for most of the time, also without a sync.
-func useMemory() {
+// Use has this process, and those that it starts, make temporary files in memory if there is room for them. TMPDIR, if
+// it is set, is left as it is.
+func Use() {
 	const memory, room = "/dev/shm", 4 << 30
 	var has syscall.Statfs_t
 	if os.Getenv("TMPDIR") != "" || syscall.Statfs(memory, &has) != nil || has.Bavail*uint64(has.Bsize) < room {
