@@ -199,9 +199,7 @@ func (p *Proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
 	case why != "":
 		p.refuse(w, refusalOf(api, why))
 	case errors.Is(err, errRedirected):
-		r := refusalOf(api, redirected)
-		r.status = http.StatusBadGateway
-		p.refuse(w, r)
+		p.refuse(w, refusalOf(api, redirected))
 	default:
 		why = "watchdog: no answer from " + p.to[api].base.Host + ": " + causeOf(err)
 		if req.Context().Err() == nil { // the client is still there
