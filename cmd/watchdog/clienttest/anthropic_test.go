@@ -98,7 +98,8 @@ func opened(block object) (empty object, deltas []object) {
 	switch block["type"] {
 	case "thinking":
 		return object{"type": "thinking", "thinking": "", "signature": ""}, []object{
-			{"type": "thinking_delta", "thinking": block["thinking"]}, {"type": "signature_delta", "signature": block["signature"]},
+			{"type": "thinking_delta", "thinking": block["thinking"]},
+			{"type": "signature_delta", "signature": block["signature"]},
 		}
 	case "text":
 		return object{"type": "text", "text": ""}, []object{{"type": "text_delta", "text": block["text"]}}

@@ -20,8 +20,6 @@ type client struct {
 	// command is the program and its arguments, in the folder of the clients.
 	command []string
 	env     []string
-	// version is what the base of the API of Anthropic ends in.
-	version string
 	// memory is the file of a project that the client puts into its prompt.
 	memory string
 	// settings are a file of the home directory, and what is in it.
@@ -47,7 +45,8 @@ var all = append([]client{
 		name: "Codex", command: []string{"sh", "-c", codex, bin + "codex", mainPrompt}, memory: "AGENTS.md", agents: true,
 	},
 	{
-		name: "Gemini CLI", command: []string{bin + "gemini", "--yolo", "--skip-trust", "-p", mainPrompt}, memory: "GEMINI.md",
+		name: "Gemini CLI", command: []string{bin + "gemini", "--yolo", "--skip-trust", "-p", mainPrompt},
+		memory:   "GEMINI.md",
 		settings: [2]string{".gemini/settings.json", `{"security":{"auth":{"selectedType":"gemini-api-key"}}}`},
 		agents:   true, node: 20,
 	},
@@ -57,20 +56,20 @@ var all = append([]client{
 func sdks() (all []client) {
 	for _, kind := range []string{"stream", "whole"} {
 		for _, sdk := range []struct {
-			name, file, provider, version string
-			node                          int
+			name, file, provider string
+			node                 int
 		}{
-			{"Anthropic SDK", "anthropic.mjs", "", "", 18},
-			{"OpenAI SDK, Responses", "responses.mjs", "", "", 18},
-			{"OpenAI SDK, Chat Completions", "chat.mjs", "", "", 18},
-			{"Google Gen AI SDK", "genai.mjs", "", "", 20},
-			{"AI SDK, Anthropic", "aisdk.mjs", "anthropic", "/v1", 18},
-			{"AI SDK, OpenAI", "aisdk.mjs", "openai", "", 18},
-			{"AI SDK, Google", "aisdk.mjs", "google", "", 18},
+			{"Anthropic SDK", "anthropic.mjs", "", 18},
+			{"OpenAI SDK, Responses", "responses.mjs", "", 18},
+			{"OpenAI SDK, Chat Completions", "chat.mjs", "", 18},
+			{"Google Gen AI SDK", "genai.mjs", "", 20},
+			{"AI SDK, Anthropic", "aisdk.mjs", "anthropic", 18},
+			{"AI SDK, OpenAI", "aisdk.mjs", "openai", 18},
+			{"AI SDK, Google", "aisdk.mjs", "google", 18},
 		} {
 			all = append(all, client{
 				name: sdk.name + ", " + kind, command: []string{"node", sdk.file, kind, promptCanary, mainPrompt},
-				env: []string{"PROVIDER=" + sdk.provider}, version: sdk.version, node: sdk.node,
+				env: []string{"PROVIDER=" + sdk.provider}, node: sdk.node,
 			})
 		}
 	}

@@ -29,7 +29,7 @@ func TestClients(t *testing.T) {
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			u := serve(t, script{turns: 40, agents: agents})
+			u, proxy := serveVendors(t, script{turns: 40, agents: agents})
 			r := c.under(t, u, plenty)
 			r.counted(t, u, 0)
 			assert.Zero(t, r.status, tail(r.stderr))
@@ -40,14 +40,16 @@ func TestClients(t *testing.T) {
 			} else {
 				assert.Contains(t, r.stdout, fmt.Sprintf("made %d\n", r.report.ModelCalls))
 			}
-			t.Logf("%d calls, %d tokens, also %q", len(u.calls()), billed(u.calls()), u.other)
+			logged, asked := proxy.log()
+			assert.NotContains(t, logged, keyCanary, "the log of a proxy")
+			t.Logf("%d calls, %d tokens, also %q of %q", len(u.calls()), billed(u.calls()), u.other, asked)
 			for _, times := range []int64{10, 15, 20} {
 				limit := capOf(u.calls(), times)
 				if limit == 0 {
 					continue
 				}
 				t.Run(fmt.Sprintf("a cap of %d", limit), func(t *testing.T) {
-					u := serve(t, script{turns: endless, agents: agents})
+					u, _ := serveVendors(t, script{turns: endless, agents: agents})
 					r := c.under(t, u, limit)
 					r.counted(t, u, 0)
 					r.capped(t, u, limit)
@@ -76,7 +78,8 @@ func billed(calls []served) (sum int64) {
 	return sum
 }
 
-// counted checks that the meter has seen all calls, those that were refused among them, that it counted what was billed, and that it kept nothing of them.
+// counted checks that the meter has seen all calls, those that were refused among them, that it counted what was
+// billed, and that it kept nothing of them.
 func (r *run) counted(t *testing.T, u *upstream, refused int) {
 	t.Helper()
 	calls := u.calls()
@@ -85,7 +88,7 @@ func (r *run) counted(t *testing.T, u *upstream, refused int) {
 	}
 	assert.GreaterOrEqual(t, r.used(), billed(calls), "what is billed is spent")
 	if r.report.Reason == "" {
-		assert.Equal(t, len(calls)+refused, r.report.ModelCalls, "the calls that were seen are those that were made")
+		assert.Equal(t, len(calls)+refused, r.report.ModelCalls, "calls are seen that were made: %s", tail(r.stderr))
 	}
 	assert.Positive(t, u.keys, "no call had the key and the prompt")
 	r.kept(t)
@@ -149,7 +152,11 @@ func TestRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			u := serve(t, script{turns: endless})
-			r := c.under(t, u, plenty, "WATCHDOG_SPEND_REQUESTS=3", "WATCHDOG_LADDERS_REQUESTS=wait")
+			var base []string
+			if strings.HasPrefix(c.name, "AI SDK") { // its bases end in the version
+				base = []string{"ANTHROPIC_BASE_URL=" + u.URL + "/v1"}
+			}
+			r := c.under(t, u, plenty, append(base, "WATCHDOG_SPEND_REQUESTS=3", "WATCHDOG_LADDERS_REQUESTS=wait")...)
 			r.counted(t, u, 1)
 			calls := u.calls()
 			require.Len(t, calls, 3, tail(r.stderr))
@@ -174,7 +181,7 @@ func TestOutage(t *testing.T) {
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			u := serve(t, script{turns: 3, fail: func(n int) *failure {
+			u, _ := serveVendors(t, script{turns: 3, fail: func(n int) *failure {
 				switch n {
 				case 2:
 					return &failure{status: 503}

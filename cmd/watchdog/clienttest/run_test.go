@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -103,12 +104,11 @@ func (r *run) store() string { return "sqlite:" + filepath.Join(r.folder, "watch
 
 // environ is the environment of a person who has keys, and no settings.
 func (r *run) environ(u *upstream) []string {
-	return append([]string{
+	return slices.Concat([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(r.folder, "home"), "TERM=dumb",
 		"ANTHROPIC_API_KEY=" + keyCanary, "OPENAI_API_KEY=" + keyCanary, "CODEX_API_KEY=" + keyCanary,
 		"GEMINI_API_KEY=" + keyCanary,
-		"ANTHROPIC_BASE_URL=" + u.URL + r.version, "OPENAI_BASE_URL=" + u.URL + "/v1", "GOOGLE_GEMINI_BASE_URL=" + u.URL,
-	}, r.env...)
+	}, u.environ, r.env)
 }
 
 // tail is the end of a text, for a failure.

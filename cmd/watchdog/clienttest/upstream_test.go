@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +18,8 @@ import (
 // request by a fixed tokenizer, with a hidden prompt, and those of its answer, of which it says the same as usage.
 type upstream struct {
 	*httptest.Server
-	script script
+	script  script
+	environ []string // by which it is reached
 
 	mu     sync.Mutex
 	keys   int // calls that came with the key and the prompt
@@ -102,11 +104,16 @@ func wireOf(method, path string) (wire, bool) {
 	return wire{}, false
 }
 
+// serve has an upstream at an address that the variables of the APIs name.
 func serve(t *testing.T, s script) *upstream {
 	t.Helper()
 	u := &upstream{script: s}
 	u.Server = httptest.NewServer(u)
 	t.Cleanup(func() { u.CloseClientConnections(); u.Close() })
+	for _, base := range []string{"ANTHROPIC_BASE_URL=", "OPENAI_BASE_URL=", "GOOGLE_GEMINI_BASE_URL="} {
+		u.environ = append(u.environ, base+u.URL)
+	}
+	u.environ[1] += "/v1"
 	return u
 }
 
@@ -192,7 +199,9 @@ func (u *upstream) failed(w http.ResponseWriter, n int, f *failure, api wire) {
 // aside answers what is no call of a model.
 func (u *upstream) aside(w http.ResponseWriter, req *http.Request, body []byte) {
 	u.mu.Lock()
-	u.other = append(u.other, req.Method+" "+req.URL.Path)
+	if what := req.Method + " " + req.URL.Path; !slices.Contains(u.other, what) {
+		u.other = append(u.other, what)
+	}
 	u.mu.Unlock()
 	if strings.HasSuffix(req.URL.Path, "/count_tokens") || strings.HasSuffix(req.URL.Path, ":countTokens") {
 		n := tokensOf(string(body)) + hidden
