@@ -45,7 +45,7 @@ func TestAdmitWithin(t *testing.T) {
 		},
 		"not less than that": {
 			limits: watchdog.Spend{Tokens: 1000}, before: tokens(891, 0), least: tokens(100, 10), most: tokens(100, 900),
-			refused: "tokens: 0 of 1000 used, 891 admitted, and a call may use 110",
+			refused: "tokens: 109 of 1,000 left beside 891 for calls under way, and this call may need 110",
 		},
 		"by the scarcest of several limits": {
 			limits: everything, before: tokens(0, 200), least: priced(100, 10), most: priced(100, 900), want: priced(100, 580),
@@ -54,7 +54,7 @@ func TestAdmitWithin(t *testing.T) {
 			limits: everything, before: tokens(0, 500), least: priced(100, 10), most: priced(100, 900), want: priced(100, 300),
 		},
 		"what of it cannot be made smaller is refused as ever": {
-			limits: everything, least: priced(101, 10), most: priced(101, 20), refused: "call input: 0 of 100 used, and a call may use 101",
+			limits: everything, least: priced(101, 10), most: priced(101, 20), refused: "call input: at most 100, and this call may need 101",
 		},
 		"up to a reserve": {
 			limits: watchdog.Spend{Tokens: 1000}, reserve: watchdog.Totals{Tokens: 300}, least: tokens(100, 10),
