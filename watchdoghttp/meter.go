@@ -41,6 +41,10 @@ type meter struct {
 	// includeUsage adds stream_options.include_usage to requests for streams of Chat Completions that do not set it, so
 	// that they end with their usage. It changes the request, and the stream has one chunk more, without a choice.
 	includeUsage bool
+	// history has what the calls of a context have taught; nil teaches nothing.
+	history func(context.Context) *usage.History
+	// errorsFree are hosts that bill no call that they answered with an error, besides the vendors' own.
+	errorsFree []string
 	// logger is told, once for each, what is not read or has no price; nil tells nobody.
 	logger *slog.Logger
 
@@ -113,13 +117,13 @@ func (m *meter) transport() http.RoundTripper {
 // read returns what the request asks for, nil if it is none of a model, and the request to send.
 func (m *meter) read(req *http.Request, route usage.Route) (*http.Request, *usage.Call, error) {
 	if route.Unread != "" {
-		return req, route.Unknown(usage.Unknown), nil
+		return req, route.Unknown(usage.Unknown, ""), nil
 	}
 	body, why := usage.Peek(req, longestRequest)
 	if why != usage.Readable {
-		return req, route.Unknown(why), nil
+		return req, route.Unknown(why, req.Header.Get("Content-Encoding")), nil
 	}
-	call, err := usage.ReadCall(route, body)
+	call, err := usage.ReadCall(route, req, body)
 	var other *usage.NotModel
 	if errors.As(err, &other) {
 		return req, nil, nil
@@ -138,6 +142,7 @@ func withBody(req *http.Request, body []byte) *http.Request {
 	changed.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	changed.Body, changed.ContentLength = sentInstead{bytes.NewReader(body), req.Body}, int64(len(body))
 	changed.Header.Del("Content-Length")
+	changed.Header.Del("Content-Encoding") // it was decompressed to be read
 	return changed
 }
 
@@ -150,7 +155,11 @@ type sentInstead struct {
 // admit admits the call with the most that it can use.
 func (m *meter) admit(ctx context.Context, to spender, call *usage.Call) (*metered, error) {
 	most := spend{requests: 1}
-	bound, err := call.Bound(m.maxima(call.Model))
+	var past *usage.History
+	if m.history != nil {
+		past = m.history(ctx)
+	}
+	bound, err := call.Bound(m.maxima(call.Model), past)
 	if err == nil {
 		most.input, most.output = bound.Input, bound.Output
 		most.cost, err = m.most(call, bound)
@@ -161,11 +170,14 @@ func (m *meter) admit(ctx context.Context, to spender, call *usage.Call) (*meter
 	if err != nil {
 		m.tell("unbounded "+call.Model, "call of a model is not bounded", slog.Any("error", err))
 	}
+	for _, name := range call.Unknown() {
+		m.tell("unknown "+name, "part of a request is not known, and is counted by its bytes", slog.String("part", name))
+	}
 	charged, err := to.admit(ctx, most)
 	if err != nil {
 		return nil, err
 	}
-	return &metered{meter: m, call: call, most: most, charge: charged}, nil
+	return &metered{meter: m, call: call, past: past, most: most, charge: charged}, nil
 }
 
 // most returns the most that the call can cost.
@@ -193,6 +205,7 @@ func (m *meter) tell(once, message string, attrs ...any) {
 type metered struct {
 	meter  *meter
 	call   *usage.Call
+	past   *usage.History
 	most   spend
 	charge charge
 	body   io.ReadCloser
@@ -215,7 +228,8 @@ func (c *metered) roundTrip(req *http.Request) (*http.Response, error) {
 	if resp.Request == sent {
 		resp.Request = req
 	}
-	switch bill := usage.Billing(c.call.API, resp.StatusCode); {
+	free := usage.ErrorsFree(req.URL.Hostname(), c.meter.errorsFree)
+	switch bill := usage.Billing(c.call.API, resp.StatusCode, free); {
 	case bill == usage.Void:
 		c.settle(spend{requests: 1}, resp.StatusCode)
 	case bill == usage.Admitted || c.call.API == usage.None || resp.Body == nil || resp.Body == http.NoBody:
@@ -272,6 +286,7 @@ func (c *metered) end(whole bool) {
 	c.ended = true
 	result := c.reader.End(whole)
 	c.mu.Unlock()
+	c.past.Learn(c.call, result)
 	c.settle(c.used(result), c.status)
 }
 

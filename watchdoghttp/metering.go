@@ -4,8 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
@@ -56,7 +58,10 @@ type Meter struct {
 	// IncludeUsage asks for usage in streams of Chat Completions that do not: it changes the request, and the stream has
 	// one chunk more, without a choice.
 	IncludeUsage bool
-	// Logger is told, once for each, what is not read or has no price, up to a thousand times in all. Nil means
+	// ErrorsFree are hosts, without a port, that bill no call which they answered with an error: such a call is charged
+	// with nothing, but for 408, 499 and 504. The vendors' own hosts need not be named.
+	ErrorsFree []string
+	// Logger is told, once for each, what is not read, not known or has no price, up to a thousand times in all. Nil means
 	// [slog.Default].
 	Logger *slog.Logger
 
@@ -119,6 +124,7 @@ func (m *Meter) CloseIdleConnections() { m.meter().CloseIdleConnections() }
 func (m *Meter) meter() *meter {
 	m.once.Do(func() {
 		m.inner.base, m.inner.count, m.inner.includeUsage = m.Base, m.CountUnbounded, m.IncludeUsage
+		m.inner.errorsFree, m.inner.history = m.ErrorsFree, historyOf
 		m.inner.logger = m.Logger
 		if m.inner.logger == nil {
 			m.inner.logger = slog.Default()
@@ -139,6 +145,23 @@ func (m *Meter) meter() *meter {
 		}
 	})
 	return &m.inner
+}
+
+// histories has the history of each run. It does not keep a run: what a run taught goes with it.
+var histories sync.Map // of *usage.History, by weak.Pointer[watchdog.Watchdog]
+
+// historyOf returns the history of the context's run, nil if it has none.
+func historyOf(ctx context.Context) *usage.History {
+	w := watchdog.FromContext(ctx)
+	if w == nil {
+		return nil
+	}
+	run := weak.Make(w)
+	past, known := histories.LoadOrStore(run, new(usage.History))
+	if !known {
+		runtime.AddCleanup(w, func(run weak.Pointer[watchdog.Watchdog]) { histories.Delete(run) }, run)
+	}
+	return past.(*usage.History) //nolint:forcetypeassert // it has nothing else
 }
 
 // A runSpender charges a run.

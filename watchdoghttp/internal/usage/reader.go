@@ -23,6 +23,10 @@ type Result struct {
 	Usage Usage
 	// Model is the one that answered, by the response; it can be empty.
 	Model string
+	// Cleared is what the API cleared from the conversation before the model read it.
+	Cleared int64
+	// Rounds says that the API made other calls of a model besides, whose usage is in Usage, too.
+	Rounds bool
 	// Unread says what could not be read, if anything: then Usage is what came before it.
 	Unread Reason
 }
@@ -100,6 +104,7 @@ func (r *Reader) End(whole bool) Result {
 		return result
 	}
 	result.State, result.Usage, result.Model = Partial, t.total.usageOf(r.api), t.total.model.String()
+	result.Cleared, result.Rounds = t.total.cleared, t.total.rounds
 	if result.Unread == Readable && r.final(whole) {
 		result.State = Final
 	}

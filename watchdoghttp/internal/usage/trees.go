@@ -13,6 +13,9 @@ func anthropicPaths() map[string]slot {
 	paths := map[string]slot{
 		"model": slotModel, "message.model": slotModel, "stop_reason": slotStop, "delta.stop_reason": slotStop,
 	}
+	for _, edits := range []string{"context_management.applied_edits", "message.context_management.applied_edits"} {
+		paths[edits], paths[edits+"[].cleared_input_tokens"] = slotEdits, slotEdit
+	}
 	for _, usage := range []string{"usage", "message.usage"} {
 		paths[usage] = slotUsage
 		for key, slot := range map[string]slot{
@@ -22,6 +25,9 @@ func anthropicPaths() map[string]slot {
 			"cache_read_input_tokens":                  slotCacheRead, "output_tokens": slotOutput,
 			"output_tokens_details.thinking_tokens": slotReasoning, "service_tier": slotTier, "speed": slotSpeed,
 			"server_tool_use": slotTools, "server_tool_use.*": slotToolRequests,
+			"iterations": slotRounds, "iterations[]": slotRounds, "iterations[].type": slotRoundType,
+			"iterations[].input_tokens": slotRoundIn, "iterations[].cache_creation_input_tokens": slotRoundIn,
+			"iterations[].cache_read_input_tokens": slotRoundIn, "iterations[].output_tokens": slotRoundOut,
 		} {
 			paths[usage+"."+key] = slot
 		}
@@ -48,7 +54,7 @@ func chatPaths() map[string]slot {
 
 // responsesPaths are those of a response, and of the events that have one.
 func responsesPaths() map[string]slot {
-	paths := map[string]slot{"type": slotType}
+	paths := map[string]slot{"type": slotType, "object": slotObject}
 	for _, response := range []string{"", "response."} {
 		for key, slot := range map[string]slot{
 			"model": slotModel, "service_tier": slotTier, "status": slotStatus, "output": slotTools,
