@@ -148,6 +148,39 @@ func interleaves(header http.Header, body []byte) bool {
 		bytes.Contains(body, []byte(`"`+beta))
 }
 
+// CanChange reports whether the call's maximum of output can be lowered, or set.
+func (a *Allowance) CanChange(c *Call) bool {
+	return a != nil && !a.Fixed && !c.Compacts && c.outputCause.reason == Readable
+}
+
+// Wants is the most that each answer can have: what the request says, else what is declared, else what its model can
+// answer, but not more than most answers ever need.
+func (a *Allowance) Wants(c *Call, declared Maximum) int64 {
+	switch {
+	case a.Own >= 0:
+		return atMost(a.Own, declared.Output)
+	case declared.Output > 0:
+		return declared.Output
+	}
+	return max(min(Published(c.Model).Output, longestSet)/a.Answers, 1)
+}
+
+// longestSet is the largest maximum that is set where a request has none.
+const longestSet = 32_768
+
+// Allow has the call have that maximum for each answer.
+func (c *Call) Allow(most int64) { c.output = most }
+
+// OutputOf is the output that the call can use if each answer has that maximum.
+func (c *Call) OutputOf(most int64) int64 {
+	return product(product(sum(most, c.extraOutput), c.candidates), 1+c.rounds)
+}
+
+// AnswerOf is the inverse of OutputOf, rounded down.
+func (c *Call) AnswerOf(output int64) int64 {
+	return less(output/product(max(c.candidates, 1), 1+c.rounds), c.extraOutput)
+}
+
 // Set returns the body with at most that for each answer. All other bytes stay as they are.
 func (a *Allowance) Set(body []byte, most int64) []byte {
 	number := strconv.FormatInt(most, 10)
