@@ -100,6 +100,7 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	if err != nil {
 		return errors.Join(err, record.close(&ending{}))
 	}
+	p.sayHint(meter, words)
 	ctx, signals := receive(ctx, p.Stdin)
 	defer signals.stop()
 	cfg := &g.command

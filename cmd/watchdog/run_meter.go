@@ -37,6 +37,16 @@ func startMeter(plan *meterPlan, record *runRecord) (*meter, error) {
 	return m, nil
 }
 
+// sayHint says what the command needs to be metered that its environment cannot give it.
+func (p Program) sayHint(m *meter, words []string) {
+	if m == nil {
+		return
+	}
+	if hint := modelproxy.Hint(words, os.LookupEnv); hint != "" {
+		p.say(hint)
+	}
+}
+
 // environ is the environment of the command, nil for that of this program.
 func (m *meter) environ() []string {
 	if m == nil {

@@ -89,8 +89,8 @@ func TestMeterCap(t *testing.T) {
 		},
 	} {
 		for call, refusal := range map[string]string{
-			"anthropic": `402 false .*billing_error`, "chat+stream": `402 false .*insufficient_quota`,
-			"responses": `402 false .*insufficient_quota`, "gemini": `400 false .*FAILED_PRECONDITION`,
+			"anthropic": `402 false .*billing_error`, "chat+stream": `400 false .*insufficient_quota`,
+			"responses": `400 false .*insufficient_quota`, "gemini": `400 false .*FAILED_PRECONDITION`,
 		} {
 			t.Run(name+" refuses a call of "+call+" and ends the command", func(t *testing.T) {
 				t.Parallel()
@@ -135,7 +135,7 @@ func TestMeterCap(t *testing.T) {
 		settings := file(t, "watchdog.yaml", "runtime_controls:\n  spend: {turns: 5, tokens: 1310, reserve: {tokens: 1300}}\n")
 		steps := []string{"ask:chat", "ask:chat", "exit:6"}
 		o := f.ended(f.metered(m, "--config "+settings, steps...)).must(t, 6)
-		assert.Regexp(t, "^402 false .*\n200  ", o.stdout)
+		assert.Regexp(t, "^400 false .*\n200  ", o.stdout)
 		assert.Regexp(t, "^watchdog: 1 of the command's calls were refused, the first because: call of run [0-9a-z-]+ refused: tokens: "+
 			"1,310 of 1,310 left, and this call may need [0-9,]+, more than there is before wrapping up", o.stderr)
 		o = f.ended(f.metered(m, "--json --config "+settings, "ask:chat", "ask:chat")).must(t, 0)
@@ -145,7 +145,7 @@ func TestMeterCap(t *testing.T) {
 		t.Parallel()
 		f, m := newFixture(t), serveModels(t)
 		o := f.ended(f.metered(m, "--tokens 5000", "ask:open", "exit:1")).must(t, 1)
-		assert.Contains(t, o.stdout, "402 false ")
+		assert.Contains(t, o.stdout, "400 false ")
 		assert.Equal(t, "watchdog: 1 of the command's calls were refused, the first because: what the call can use is unbounded: "+
 			"it has no maximum of output; declare the maximum of a call of model \"m\", with --model-max 'MODEL=INPUT:OUTPUT'\n", o.stderr)
 		o = f.ended(f.metered(m, "--tokens 5000 --model-max *=0:100", "ask:open+stream")).must(t, 0)

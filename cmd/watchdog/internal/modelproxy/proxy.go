@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"path"
 	"strings"
 	"time"
 
@@ -40,7 +39,7 @@ type Proxy struct {
 	server *http.Server
 	base   string // http://127.0.0.1:PORT/SECRET
 	secret string
-	to     map[API]*url.URL
+	to     map[API]upstream
 	served chan struct{}
 	own    *http.Transport
 	end    context.CancelFunc // of the calls
@@ -111,24 +110,24 @@ type (
 
 func (p *Proxy) handler(cfg Config) http.Handler {
 	forward := &httputil.ReverseProxy{
-		Rewrite: p.rewrite, ModifyResponse: p.answer, ErrorHandler: p.fail, FlushInterval: -1,
+		Rewrite: rewrite, ModifyResponse: p.answer, ErrorHandler: p.fail, FlushInterval: -1,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 		Transport: &watchdoghttp.Meter{
 			Base: cfg.Base, Prices: cfg.Prices, Models: cfg.Models, Logger: cfg.Logger,
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		api, rest, known := p.route(req.URL)
+		api, to, known := p.route(req.URL)
 		if !known || !p.under.begin() {
 			http.NotFound(w, req)
 			return
 		}
 		defer p.under.all.Done()
-		if watchdoghttp.IsModelCall(req.Method, rest.Path) {
+		if watchdoghttp.IsModelCall(req.Method, to.Path) {
 			p.tally.calls.Add(1)
 			req = req.WithContext(context.WithValue(req.Context(), callKey{}, true))
 		}
-		if around(req.Method, rest.Path) {
+		if around(req.Method, to.Path) {
 			p.refuse(w, refusalOf(api, misspelt))
 			return
 		}
@@ -136,38 +135,27 @@ func (p *Proxy) handler(cfg Config) http.Handler {
 			p.refuse(w, refusal)
 			return
 		}
-		req.URL = rest
+		req.URL = to
 		forward.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), apiKey{}, api)))
 	})
 }
 
-// around reports whether a server may take a path for a call of a model, and the meter does not.
-func around(method, name string) bool {
-	return !watchdoghttp.IsModelCall(method, name) &&
-		watchdoghttp.IsModelCall(method, strings.ToLower(path.Clean(name)))
-}
-
-// route returns the API of a request, and its URL below the API's base.
-func (p *Proxy) route(u *url.URL) (api API, rest *url.URL, known bool) {
+// route returns the API of a request, and where it goes.
+func (p *Proxy) route(u *url.URL) (api API, to *url.URL, known bool) {
 	escaped, found := strings.CutPrefix(u.EscapedPath(), "/"+p.secret+"/")
 	if !found {
 		return "", nil, false
 	}
 	name, escaped, _ := strings.Cut(escaped, "/")
-	if p.to[API(name)] == nil {
+	upstream, known := p.to[API(name)]
+	if !known {
 		return "", nil, false
 	}
-	rest, err := url.Parse("/" + escaped)
-	if err != nil || rest.Host != "" {
-		return "", nil, false
-	}
-	rest.RawQuery = u.RawQuery
-	return API(name), rest, true
+	return API(name), upstream.join("/"+escaped, u.RawQuery), true
 }
 
-func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
-	api, _ := r.In.Context().Value(apiKey{}).(API)
-	r.SetURL(p.to[api])
+// rewrite has the request that the handler judged sent as it is.
+func rewrite(r *httputil.ProxyRequest) {
 	r.Out.Host = ""
 	// What is not read is not metered: br and zstd are not.
 	if accepted := r.Out.Header.Get("Accept-Encoding"); accepted != "" {
@@ -211,11 +199,9 @@ func (p *Proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
 	case why != "":
 		p.refuse(w, refusalOf(api, why))
 	case errors.Is(err, errRedirected):
-		r := refusalOf(api, redirected)
-		r.status = http.StatusBadGateway
-		p.refuse(w, r)
+		p.refuse(w, refusalOf(api, redirected))
 	default:
-		why = "watchdog: no answer from " + p.to[api].Host + ": " + causeOf(err)
+		why = "watchdog: no answer from " + p.to[api].base.Host + ": " + causeOf(err)
 		if req.Context().Err() == nil { // the client is still there
 			p.tally.missing.add(why)
 		}
