@@ -41,7 +41,7 @@ func ExampleWatchdog_Admit() {
 	fmt.Println(wd.Usage()[0])
 	// Output:
 	// first: <nil>
-	// second: call of run session-1 refused: cost: 0.000000 EUR of 1.000000 EUR used, 0.700000 EUR admitted, and a call may use 0.400000 EUR; make it smaller, or extend the limit
+	// second: call of run session-1 refused: cost: 0.300000 EUR of 1.000000 EUR left beside 0.700000 EUR for calls under way, and this call may need 0.400000 EUR; make it smaller, or extend the limit
 	// second, later: <nil>
 	// cost: 0.150000 EUR of 1.000000 EUR used, 0.400000 EUR admitted
 }
@@ -123,7 +123,7 @@ func ExampleSharedSpend() {
 	fmt.Println("other has ended:", errors.Is(context.Cause(other.Context()), watchdog.RequestsExceeded))
 	// Output:
 	// one: <nil>
-	// other: call of run session-2 refused: requests shared by "tenant-7": 70 of 100 used, and a call may use 31; make it smaller, or extend the limit
+	// other: call of run session-2 refused: requests shared by "tenant-7": 30 of 100 left, and this call may need 31; make it smaller, or extend the limit
 	// one goes on: true
 	// other has ended: true
 }

@@ -1,11 +1,14 @@
 package watchdoghttp
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
@@ -14,6 +17,10 @@ import (
 // ErrUnbounded is found by errors.Is in the error of a call whose most is not known. The text says what it is about, by
 // the name of a field, and what to declare.
 var ErrUnbounded = usage.ErrUnbounded
+
+// DefaultWait is how long a call waits for others that are under way, if the [Meter] does not say. Many clients give up
+// a minute after they called.
+const DefaultWait = 45 * time.Second
 
 // A Meter charges the calls of model APIs to the run in the request's context, see [watchdog.Watchdog.Admit]: with the
 // most that each can use before it is sent, and with what it used by the usage in its response. It knows Anthropic
@@ -56,7 +63,16 @@ type Meter struct {
 	// IncludeUsage asks for usage in streams of Chat Completions that do not: it changes the request, and the stream has
 	// one chunk more, without a choice.
 	IncludeUsage bool
-	// Logger is told, once for each, what is not read or has no price, up to a thousand times in all. Nil means
+	// KeepMaximum leaves the maximum of output of each request as it is: a call that does not fit with it is refused.
+	KeepMaximum bool
+	// Wait is how long a call waits for others that are under way, if it would fit should they use less than they may.
+	// Zero means [DefaultWait], [watchdog.None] not at all. A call that does not fit by then is no trip of the limit: its
+	// error wraps [context.DeadlineExceeded].
+	Wait time.Duration
+	// ErrorsFree are hosts, without a port, that bill no call which they answered with an error: such a call is charged
+	// with nothing, but for 408, 499 and 504. The vendors' own hosts need not be named.
+	ErrorsFree []string
+	// Logger is told, once for each, what is not read, not known or has no price, up to a thousand times in all. Nil means
 	// [slog.Default].
 	Logger *slog.Logger
 
@@ -119,6 +135,8 @@ func (m *Meter) CloseIdleConnections() { m.meter().CloseIdleConnections() }
 func (m *Meter) meter() *meter {
 	m.once.Do(func() {
 		m.inner.base, m.inner.count, m.inner.includeUsage = m.Base, m.CountUnbounded, m.IncludeUsage
+		m.inner.errorsFree, m.inner.history = m.ErrorsFree, historyOf
+		m.inner.keep, m.inner.wait = m.KeepMaximum, max(cmp.Or(m.Wait, DefaultWait), 0)
 		m.inner.logger = m.Logger
 		if m.inner.logger == nil {
 			m.inner.logger = slog.Default()
@@ -141,18 +159,36 @@ func (m *Meter) meter() *meter {
 	return &m.inner
 }
 
+// histories has the history of each run. It does not keep a run: what a run taught goes with it.
+var histories sync.Map // of *usage.History, by weak.Pointer[watchdog.Watchdog]
+
+// historyOf returns the history of the context's run, nil if it has none.
+func historyOf(ctx context.Context) *usage.History {
+	w := watchdog.FromContext(ctx)
+	if w == nil {
+		return nil
+	}
+	run := weak.Make(w)
+	past, known := histories.LoadOrStore(run, new(usage.History))
+	if !known {
+		runtime.AddCleanup(w, func(run weak.Pointer[watchdog.Watchdog]) { histories.Delete(run) }, run)
+	}
+	return past.(*usage.History) //nolint:forcetypeassert // it has nothing else
+}
+
 // A runSpender charges a run.
 type runSpender struct {
 	run      *watchdog.Watchdog
 	currency string
 }
 
-func (s runSpender) admit(ctx context.Context, most spend) (charge, error) {
-	c, err := s.run.Admit(ctx, "", s.amount(most))
+func (s runSpender) admit(ctx context.Context, least, most spend, wait time.Duration) (charge, spend, error) {
+	c, granted, err := s.run.AdmitWithin(ctx, "", s.amount(least), s.amount(most), wait)
 	if err != nil {
-		return nil, err
+		return nil, spend{}, err
 	}
-	return runCharge{c, s}, nil
+	most.input, most.output, most.cost = granted.InputTokens, granted.OutputTokens, granted.Cost.Micros
+	return runCharge{c, s}, most, nil
 }
 
 func (s runSpender) amount(of spend) watchdog.Amount {

@@ -80,12 +80,12 @@ func (m *meter) overspent() *watchdog.Stop {
 	return nil
 }
 
-// spentText says that the run may spend no more.
+// spentText says which limit ended the run, and how far it is used.
 func spentText(stop *watchdog.Stop) string {
 	if stop.Usage == nil {
-		return "what it may spend is used up: " + string(stop.Code)
+		return "it reached its limit: " + string(stop.Code)
 	}
-	return "what it may spend is used up: " + stop.Usage.String()
+	return "it reached its limit: " + stop.Usage.String()
 }
 
 // noCall is what to say of a command that made no call through its meter, empty for any other.

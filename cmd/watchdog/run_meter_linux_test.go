@@ -82,10 +82,10 @@ func TestMeterCap(t *testing.T) {
 		flags []string
 		says  string
 	}{
-		"of tokens": {[]string{"--tokens", "1500"}, `tokens: \d+ of 1500 used, and a call may use \d+`},
+		"of tokens": {[]string{"--tokens", "1500"}, `tokens: [\d,]+ of 1,500 left, and this call may need [\d,]+`},
 		"of money": {
 			[]string{"--cost", "0.003 EUR", "--prices", file(t, "prices.json", prices)},
-			`cost: 0\.\d{6} EUR of 0\.003000 EUR used, and a call may use 0\.\d{6} EUR`,
+			`cost: 0\.\d{6} EUR of 0\.003000 EUR left, and this call may need 0\.\d{6} EUR`,
 		},
 	} {
 		for call, refusal := range map[string]string{
@@ -100,7 +100,7 @@ func TestMeterCap(t *testing.T) {
 				steps := append([]string{"ignore:INT"}, append(slices.Repeat([]string{"ask:" + call}, 10), "obey:TERM:0")...)
 				line = append(line[:len(line)-1], "--grace-int", "1s", "--")
 				o := f.ended(f.at(m.URL, f.program(append(line, f.child(steps...)...)...))).must(t, 124)
-				assert.Regexp(t, "^watchdog: what it may spend is used up: "+c.says+": ended by SIGTERM\n$", o.stderr)
+				assert.Regexp(t, "^watchdog: it reached its limit: "+c.says+": ended by SIGTERM\n$", o.stderr)
 				served := int(m.served.Load())
 				assert.Positive(t, served)
 				lines := strings.Split(strings.TrimSpace(o.stdout), "\n")
@@ -118,7 +118,7 @@ func TestMeterCap(t *testing.T) {
 		for _, status := range []string{"0", "7"} {
 			f, m := newFixture(t), serveModels(t)
 			o := f.ended(f.metered(m, "--tokens 100", "ignore:INT", "ignore:TERM", "ask:chat", "exit:"+status)).must(t, 124)
-			assert.Regexp(t, `^watchdog: what it may spend is used up: tokens: 0 of 100 used, and a call may use \d+: `+
+			assert.Regexp(t, `^watchdog: it reached its limit: tokens: 100 of 100 left, and this call may need [\d,]+: `+
 				`ended (with status `+status+`|by SIGINT)\n$`, o.stderr)
 			assert.Zero(t, m.served.Load())
 		}
@@ -137,7 +137,7 @@ func TestMeterCap(t *testing.T) {
 		o := f.ended(f.metered(m, "--config "+settings, steps...)).must(t, 6)
 		assert.Regexp(t, "^400 false .*\n200  ", o.stdout)
 		assert.Regexp(t, "^watchdog: 1 of the command's calls were refused, the first because: call of run [0-9a-z-]+ refused: tokens: "+
-			"0 of 1310 used", o.stderr)
+			"1,310 of 1,310 left, and this call may need [0-9,]+, more than there is before wrapping up", o.stderr)
 		o = f.ended(f.metered(m, "--json --config "+settings, "ask:chat", "ask:chat")).must(t, 0)
 		assert.NotContains(t, o.stderr, "turns", "a proxy sees none")
 	})

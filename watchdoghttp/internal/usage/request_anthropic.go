@@ -1,86 +1,146 @@
 package usage
 
+import "bytes"
+
 // anthropicBody is the body of a request to Anthropic Messages. The budget of thinking is part of max_tokens, but where
 // it is larger, which only interleaved thinking may have: then it comes on top.
 var anthropicBody = fields(text,
-	"temperature", "top_k", "top_p", "metadata", "stop_sequences", "tool_choice", "service_tier", "cache_control",
-	"inference_geo", "speed", "anthropic_version", "anthropic_beta", "betas", "output_format", "diagnostics",
-).with(object{
-	"model":      model,
-	"max_tokens": maxOutput("max_tokens"),
-	"stream":     func(r *request, v value) { r.call.Stream = v.isTrue() },
-	"system":     content(anthropicBlocks),
-	"messages":   each(anthropicMessage),
-	"tools":      each(anthropicTool),
-	"thinking":   anthropicThinking,
-	"container":  refers(Reference, "container"),
-	"mcp_servers": func(r *request, v value) {
-		if !v.isNothing() {
-			r.serverTool("mcp_servers", -1)
-		}
-	},
-	"output_config": inside(func() object { return fields(text, "effort", "format", "task_budget") }, nil),
+	"tool_choice", "speed", "anthropic_version", "anthropic_beta", "betas", "output_format",
+).with(fields(free,
+	"temperature", "top_k", "top_p", "metadata", "stop_sequences", "service_tier", "cache_control", "inference_geo",
+	"diagnostics", "fallback_credit_token", "user_profile_id",
+)).with(object{
+	"model":              model,
+	"max_tokens":         maxOutput("max_tokens"),
+	"stream":             func(r *request, v value) { r.call.Stream = v.isTrue() },
+	"system":             head(anthropicContent),
+	"messages":           each(anthropicMessage),
+	"tools":              head(each(anthropicTool)),
+	"thinking":           anthropicThinking,
+	"container":          refers(Reference, "container"),
+	"mcp_servers":        refers(ServerTool, "mcp_servers"),
+	"context_management": anthropicManagement,
+	"fallbacks":          anthropicFallbacks,
+	"output_config":      inside(fields(text, "effort", "format", "task_budget"), nil),
 })
 
 func anthropicThinking(r *request, v value) {
+	text(r, v)
 	if budget := memberNumber(v, "budget_tokens"); budget >= 0 {
 		r.call.extraOutput = budget
 	}
 }
 
-func anthropicMessage(r *request, v value) {
-	r.part()
-	r.object(object{"role": text, "content": content(anthropicBlocks)}, v, nil)
+// anthropicManagement takes what the API does with a long conversation. To compact it is a call of its own before the
+// call: the usage has it apart.
+func anthropicManagement(r *request, v value) {
+	text(r, v)
+	r.call.managed = !v.isNothing()
+	if bytes.Contains(v, []byte(`"compact`)) {
+		r.call.rounds++
+	}
 }
+
+// anthropicFallbacks takes the models that are asked, one after the other, where the first one refuses.
+func anthropicFallbacks(r *request, v value) {
+	text(r, v)
+	if v[0] == '[' {
+		v.elements(func(value) { r.call.rounds++ })
+	}
+}
+
+func anthropicMessage(r *request, v value) {
+	r.message(memberText(v, "role"), func() { r.object(anthropicTurn, v, nil) })
+}
+
+var anthropicTurn = object{"role": text, "content": anthropicContent}
 
 // anthropicTool takes a tool. Only the host's own are all in the body: what the API defines is input that it adds.
 func anthropicTool(r *request, v value) {
-	r.part()
-	kinds := map[string]kind{"custom": {has: fields(text, "type", "name", "description", "input_schema", "cache_control",
-		"strict", "eager_input_streaming", "defer_loading", "allowed_callers", "input_examples")}}
-	if v[0] != '{' {
-		r.unknown("tools")
-		return
-	}
-	name := "custom"
-	v.members(func(key string, member value) {
-		if key == "type" && !member.isNothing() {
-			name = member.text()
+	r.call.Parts++
+	name := typeOf(v, "custom")
+	r.part(func() {
+		if name != "custom" {
+			r.at.put("", v)
+			r.apiTool(name, memberNumber(v, "max_uses"))
+			return
 		}
+		r.object(anthropicFunction, v, nil)
+		r.loadedLater(v)
 	})
-	if name != "custom" {
-		r.serverTool(name, memberNumber(v, "max_uses"))
+}
+
+var anthropicFunction = fields(text,
+	"type", "name", "description", "input_schema", "strict", "defer_loading", "allowed_callers", "input_examples",
+).with(fields(free, "cache_control", "eager_input_streaming"))
+
+// anthropicContent is a field of content. Some types of it have content themselves.
+func anthropicContent(r *request, v value) { r.content("text", anthropicBlocks, v) }
+
+// block is a table of what a block has that is no more than its members.
+func block(names ...string) object {
+	return fields(text, append(names, "type")...).with(object{"cache_control": free})
+}
+
+// anthropicBlocks are the types of content. Set in init to break an initialization cycle.
+var anthropicBlocks map[string]kind
+
+func init() {
+	nested := object{"content": anthropicContent}
+	result := kind{has: block("tool_use_id", "content", "caller", "is_error"), is: found}
+	anthropicBlocks = map[string]kind{
+		"text":            {has: block("citations").with(object{"text": anthropicText})},
+		"mid_conv_system": {has: block().with(nested)},
+		"tool_use":        {has: block("id", "name", "input", "caller")},
+		"tool_result":     {has: block("tool_use_id", "is_error").with(nested).with(object{"type": resultType})},
+		"search_result":   {has: block("source", "title", "citations").with(nested)},
+		"document":        {has: block("title", "context", "citations").with(object{"source": anthropicSource})},
+		"image":           {has: block().with(object{"source": anthropicSource})},
+		"tool_reference":  {has: block().with(object{"tool_name": toolReference})},
+
+		"thinking": {has: block("thinking", "signature"), is: opaque}, "redacted_thinking": {has: block("data"), is: opaque},
+		"compaction": {has: block("content", "encrypted_content"), is: compacted},
+		"fallback":   {has: block("from", "to", "trigger")},
+
+		"server_tool_use": {has: block("id", "name", "input", "caller")}, "advisor_tool_result": result,
+		"web_search_tool_result": result, "web_fetch_tool_result": result, "code_execution_tool_result": result,
+		"bash_code_execution_tool_result": result, "text_editor_code_execution_tool_result": result,
+		"tool_search_tool_result": result, "mcp_tool_use": {has: block("id", "name", "input", "server_name")},
+		"mcp_tool_result": result, "container_upload": {why: Reference},
+	}
+}
+
+// resultType is the type of a tool's result.
+func resultType(r *request, v value) {
+	text(r, v)
+	r.results = true
+}
+
+// billingHeader begins the block of Claude Code that has a hash of the call's body.
+const billingHeader = `"x-anthropic-billing-header`
+
+// anthropicText takes the text of a block. The hash in it is another one in each call.
+func anthropicText(r *request, v value) {
+	if at := bytes.Index(v, []byte("cch=")); at >= 0 && bytes.HasPrefix(v, []byte(billingHeader)) {
+		end := at + bytes.IndexAny(v[at:], `; "\`)
+		r.at.put(r.name, v[:at])
+		r.at.put("", v[end:])
+		r.at.varying = int64(end - at)
+		r.at.most = sum(r.at.most, r.at.varying)
 		return
 	}
-	r.object(kinds[name].has, v, nil)
+	text(r, v)
 }
 
-// anthropicBlocks are the types of content. It is a function because tools have results that are content.
-func anthropicBlocks() map[string]kind {
-	return map[string]kind{
-		"text":            {has: fields(text, "type", "text", "cache_control", "citations")},
-		"mid_conv_system": {has: object{"type": text, "cache_control": text, "content": content(anthropicBlocks)}},
-		"tool_use":        {has: fields(text, "type", "id", "name", "input", "cache_control", "caller")},
-		"tool_result": {has: fields(text, "type", "tool_use_id", "is_error", "cache_control").
-			with(object{"content": content(anthropicBlocks)})},
-		"search_result": {has: fields(text, "type", "source", "title", "cache_control", "citations").
-			with(object{"content": content(anthropicBlocks)})},
-		"document": {has: fields(text, "type", "title", "context", "cache_control", "citations").
-			with(object{"source": anthropicSource})},
-		"image": {why: Media}, "thinking": {why: Opaque}, "redacted_thinking": {why: Opaque}, "compaction": {why: Opaque},
-		"container_upload": {why: Reference}, "server_tool_use": {why: ServerTool}, "mcp_tool_use": {why: ServerTool},
-		"web_search_tool_result": {why: ServerTool}, "web_fetch_tool_result": {why: ServerTool},
-		"code_execution_tool_result": {why: ServerTool}, "bash_code_execution_tool_result": {why: ServerTool},
-		"text_editor_code_execution_tool_result": {why: ServerTool}, "tool_search_tool_result": {why: ServerTool},
-		"mcp_tool_result": {why: ServerTool},
-	}
-}
-
-// anthropicSource takes the source of a document.
+// anthropicSource takes the source of an image or a document.
 func anthropicSource(r *request, v value) {
-	r.typed(map[string]kind{
-		"text":    {has: fields(text, "type", "media_type", "data")},
-		"content": {has: object{"type": text, "content": content(anthropicBlocks)}},
-		"base64":  {why: Media}, "url": {why: Reference}, "file": {why: Reference},
-	}, "", v)
+	r.kind = memberText(v, "media_type")
+	r.typed(anthropicSources, "", v)
+}
+
+var anthropicSources = map[string]kind{
+	"text":    {has: fields(text, "type", "media_type", "data")},
+	"content": {has: object{"type": text, "content": anthropicContent}},
+	"base64":  {has: object{"type": text, "media_type": text, "data": mediaData}},
+	"url":     {why: Reference}, "file": {why: Reference},
 }
