@@ -113,8 +113,8 @@ func newMatch(c *Call, costs []int64) *match {
 }
 
 // learn lowers the costs of opaque parts to what is known of them: what another call knew, or the most that the answer
-// was billed that they come from. What is new after a conversation is the answer to any call of it, whatever its key, or
-// to a later call: a client can leave out what was between them.
+// was billed that they come from. What is new after a conversation is the answer to any call of it, whatever its key,
+// or to a later call: a client can leave out what was between them.
 func (m *match) learn(h *History) {
 	c := m.call
 	billed, known := make([]int64, len(c.parts)), make([]bool, len(c.parts))
