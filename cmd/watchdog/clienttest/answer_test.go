@@ -101,6 +101,9 @@ func (u *upstream) next(a *ask) answer {
 	if a.thinks {
 		said.thinking = words(a.results, 40)
 	}
+	if a.main && a.most > 0 && a.most < u.script.fills {
+		said.text = words(a.results, int(u.script.fills)) + answerCanary
+	}
 	said.tools = u.script.calls(a)
 	return said
 }

@@ -93,12 +93,12 @@ func (c *company) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	w.WriteHeader(http.StatusOK)
-	client, _, err := w.(http.Hijacker).Hijack()
+	client, _, err := w.(http.Hijacker).Hijack() // before the answer: what the client sends after it is not buffered
 	if err != nil {
 		_ = server.Close()
 		return
 	}
+	_, _ = io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n")
 	c.conns.Go(func() { _, _ = io.Copy(server, client); _ = server.Close(); _ = client.Close() })
 	c.conns.Go(func() { _, _ = io.Copy(client, server); _ = server.Close(); _ = client.Close() })
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,32 +42,43 @@ func TestClients(t *testing.T) {
 			logged, asked := proxy.log()
 			assert.NotContains(t, logged, keyCanary, "the log of a proxy")
 			t.Logf("%d calls, %d tokens, also %q of %q", len(u.calls()), billed(u.calls()), u.other, asked)
-			for _, times := range []int64{10, 15, 20} {
-				limit := capOf(u.calls(), times)
-				if limit == 0 {
-					continue
-				}
-				t.Run(fmt.Sprintf("a cap of %d", limit), func(t *testing.T) {
-					u, _ := serveVendors(t, script{turns: endless, agents: agents})
-					r := c.under(t, u, limit)
+			for _, c := range capsOf(u.calls()) {
+				t.Run(fmt.Sprintf("a cap of %d", c.tokens), func(t *testing.T) {
+					u, _ := serveVendors(t, script{turns: endless, agents: agents, fills: c.fills})
+					r := r.under(t, u, c.tokens)
 					r.counted(t, u, 0)
-					r.capped(t, u, limit)
+					r.capped(t, u, c)
 				})
 			}
 		})
 	}
 }
 
-// capOf is a cap that is so many times as large as the largest call before it is reached, 0 if there are too few.
-func capOf(calls []served, times int64) int64 {
+// A limit is a cap that is reached.
+type limit struct {
+	tokens int64
+	// fills is that of the script: the last answer is cut off at what is left, if it is not 0.
+	fills int64
+}
+
+// capsOf returns caps that are many times as large as the largest of the calls before they are reached. The last one
+// has room for a part of an answer, too.
+func capsOf(calls []served) (all []limit) {
 	var sum, largest int64
-	for _, call := range calls {
+	times := []int64{10, 15, 20}
+	for i, call := range calls {
 		sum, largest = sum+call.billed(), max(largest, call.billed())
-		if sum >= times*largest {
-			return sum
+		if len(all) == len(times) || sum < times[len(all)]*largest {
+			continue
 		}
+		c := limit{tokens: sum}
+		if len(all) == len(times)-1 && i+1 < len(calls) {
+			next := calls[i+1].input // a client does not make exactly the same calls again
+			c = limit{tokens: sum + next + next/2, fills: min(next*3/4, 16_000)}
+		}
+		all = append(all, c)
 	}
-	return 0
+	return all
 }
 
 func billed(calls []served) (sum int64) {
@@ -91,15 +101,15 @@ func (r *run) counted(t *testing.T, u *upstream, refused int) {
 		assert.Equal(t, len(calls)+refused, r.report.ModelCalls, "calls are seen that were made: %s", tail(r.stderr))
 	}
 	assert.Positive(t, u.keys, "no call had the key and the prompt")
+	assert.NotContains(t, r.stderr, "is not known", "a client's ordinary requests are known")
 	r.kept(t)
 }
 
 // kept checks that neither the key nor the prompt is in what watchdog wrote, or can print.
 func (r *run) kept(t *testing.T) {
 	t.Helper()
-	why, err := exec.Command(program, "why", "--store", r.store(), "agent").CombinedOutput()
-	require.NoError(t, err, string(why))
-	texts := map[string]string{"why": string(why), "standard error": r.stderr}
+	texts := map[string]string{"why": r.why(t), "why as JSON": r.why(t, "--json"), "page": r.page(t)}
+	texts["standard error"] = r.stderr
 	for _, folder := range []string{"watchdog.db*", "artifacts"} {
 		paths, err := filepath.Glob(filepath.Join(r.folder, folder))
 		require.NoError(t, err)
@@ -114,7 +124,7 @@ func (r *run) kept(t *testing.T) {
 			}))
 		}
 	}
-	assert.Greater(t, len(texts), 2, "there is a store")
+	assert.Greater(t, len(texts), 4, "there is a store")
 	for name, text := range texts {
 		for _, canary := range []string{keyCanary, promptCanary} {
 			assert.NotContains(t, text, canary, name)
@@ -122,28 +132,37 @@ func (r *run) kept(t *testing.T) {
 	}
 }
 
-// capped checks that the cap held, that it was used, and that it ended the client.
-func (r *run) capped(t *testing.T, u *upstream, limit int64) {
+// capped checks that the cap held, that it was used, and that it ended the client at once.
+func (r *run) capped(t *testing.T, u *upstream, c limit) {
 	t.Helper()
 	var useful, largest int64
+	cut := 0
 	calls := u.calls()
 	for _, call := range calls {
 		largest = max(largest, call.billed())
-		if !call.cut {
+		if call.cut {
+			cut++
+		} else {
 			useful += call.billed()
 		}
 	}
 	require.NotEmpty(t, calls, tail(r.stderr))
 	last := calls[len(calls)-1]
-	assert.LessOrEqual(t, r.used(), limit, "the cap is overstepped")
-	assert.GreaterOrEqual(t, limit, 10*largest, "the cap is too small to say anything")
+	assert.LessOrEqual(t, r.used(), c.tokens, "the cap is overstepped")
+	assert.GreaterOrEqual(t, c.tokens, 10*largest, "the cap is too small to say anything")
 	next := last.billed() + 300 + 2048 // its input, and the floor of its output
-	assert.True(t, 100*useful >= 85*limit || limit-useful <= next, "%d of %d were used, and the next call needed %d",
-		useful, limit, next)
+	assert.True(t, 100*useful >= 85*c.tokens || c.tokens-useful <= next, "%d of %d were used, and the next call needed %d",
+		useful, c.tokens, next)
+	if c.fills > 0 {
+		assert.Equal(t, 1, cut, "answers that were cut off at what was left")
+		assert.True(t, last.cut, "a call after one that was cut off")
+	}
 	assert.Equal(t, 124, r.status, tail(r.stderr))
-	assert.Less(t, r.ended.Sub(last.ended), 3*time.Second, "from the last answer to the end")
-	t.Logf("%d of %d used by %d calls, %d seen, ended after %v: %s", useful, limit, len(calls), r.report.ModelCalls,
-		r.ended.Sub(last.ended).Round(time.Millisecond), r.report.Reason)
+	stopped := r.stopped(t)
+	assert.Less(t, r.ended.Sub(stopped), soon(3*time.Second), "from the refusal to the end")
+	t.Logf("%d of %d used by %d calls, %d seen, %d cut, stopped %v after the last answer, ended after %v: %s", useful,
+		c.tokens, len(calls), r.report.ModelCalls, cut, stopped.Sub(last.ended).Round(time.Millisecond),
+		r.ended.Sub(stopped).Round(time.Millisecond), r.report.Reason)
 }
 
 // TestRefused has a refusal that does not end the run: the client is to end by itself, at once, and to say why.
@@ -163,8 +182,8 @@ func TestRefused(t *testing.T) {
 			took := r.ended.Sub(calls[2].ended).Round(10 * time.Millisecond)
 			said, _, _ := strings.Cut(r.stdout+r.stderr, "watchdog: 1 of the command's calls were refused")
 			assert.Equal(t, 1, r.status, "the client's own status")
-			assert.Less(t, took, 5*time.Second)
-			assert.Contains(t, said, "requests: 3 of 3 used", "what the client says has no reason")
+			assert.Less(t, took, soon(5*time.Second))
+			assert.Contains(t, said, "requests: 0 of 3 left", "what the client says has no reason")
 			t.Logf("%d refused, ended after %v: %s", r.report.ModelCalls-len(calls), took, lastLines(said))
 		})
 	}

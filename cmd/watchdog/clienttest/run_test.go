@@ -1,12 +1,16 @@
 package clienttest_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,6 +113,56 @@ func (r *run) environ(u *upstream) []string {
 		"ANTHROPIC_API_KEY=" + keyCanary, "OPENAI_API_KEY=" + keyCanary, "CODEX_API_KEY=" + keyCanary,
 		"GEMINI_API_KEY=" + keyCanary,
 	}, u.environ, r.env)
+}
+
+// why is what watchdog tells about the run afterwards.
+func (r *run) why(t *testing.T, flags ...string) string {
+	t.Helper()
+	words := append([]string{"why", "--store", r.store()}, append(flags, "agent")...)
+	text, err := exec.Command(program, words...).CombinedOutput()
+	require.NoError(t, err, string(text))
+	return string(text)
+}
+
+// stopped is when the limit stopped the run.
+func (r *run) stopped(t *testing.T) time.Time {
+	t.Helper()
+	var story struct{ End struct{ At time.Time } }
+	require.NoError(t, json.Unmarshal([]byte(r.why(t, "--json")), &story))
+	return story.End.At
+}
+
+// page is the run's page.
+func (r *run) page(t *testing.T) string {
+	t.Helper()
+	cmd := exec.Command(program, "serve", "--store", r.store(), "--page", "--listen", "127.0.0.1:0")
+	stderr, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	line, err := bufio.NewReader(stderr).ReadString('\n')
+	require.NoError(t, err)
+	_, address, _ := strings.Cut(line, "the page is at ")
+	address, _, found := strings.Cut(address, ";")
+	require.True(t, found, line)
+	resp, err := http.Get(address + "?run=agent")
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, resp.StatusCode, string(text))
+	return string(text)
+}
+
+// soon is how long a client may take to end, and longer where more programs run than there are processors.
+func soon(idle time.Duration) time.Duration {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return idle
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	load, _ := strconv.ParseFloat(first, 64)
+	return time.Duration(max(1, load/float64(runtime.NumCPU())) * float64(idle))
 }
 
 // tail is the end of a text, for a failure.

@@ -33,6 +33,9 @@ type script struct {
 	turns int
 	// agents is how many sub-agents the first turn starts, of a client that has them.
 	agents int
+	// fills is the maximum of output below which an answer in the main conversation is longer than that. Clients ask for
+	// more themselves.
+	fills int64
 	// fail returns how to answer the n-th call instead, from 1, or nil.
 	fail func(n int) *failure
 }
