@@ -91,3 +91,9 @@ func exported(s spend) Spend { return Spend{s.input, s.output, s.cost, s.request
 
 // SetBase changes the base of a meter.
 func SetBase(transport, base http.RoundTripper) { transport.(*meter).base = base }
+
+// Histories returns of how many runs there is a history.
+func Histories() (n int) {
+	histories.Range(func(any, any) bool { n++; return true })
+	return n
+}

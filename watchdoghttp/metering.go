@@ -13,6 +13,7 @@ import (
 	"weak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
 )
 
@@ -165,15 +166,17 @@ func (m *Meter) meter() *meter {
 	return &m.inner
 }
 
-// histories has the history of each run. It does not keep a run: what a run taught goes with it.
+// histories has the history of each run, which is that of its layers, too: a step goes on with the conversation of the
+// one before. It does not keep a run: what a run taught goes with it.
 var histories sync.Map // of *usage.History, by weak.Pointer[watchdog.Watchdog]
 
 // historyOf returns the history of the context's run, nil if it has none.
 func historyOf(ctx context.Context) *usage.History {
-	w := watchdog.FromContext(ctx)
-	if w == nil {
+	of := handle.Of(ctx)
+	if of == nil {
 		return nil
 	}
+	w := watchdog.FromContext(of.Session())
 	run := weak.Make(w)
 	past, known := histories.LoadOrStore(run, new(usage.History))
 	if !known {

@@ -60,6 +60,15 @@ func readCall(tb testing.TB, api usage.API, body string) *usage.Call {
 	return call
 }
 
+// readAt reads a request to the path.
+func readAt(tb testing.TB, path, body string) *usage.Call {
+	tb.Helper()
+	req := httptest.NewRequest(http.MethodPost, "https://api.example"+path, nil)
+	call, err := usage.ReadCall(usage.RouteOf(http.MethodPost, path), req, []byte(body))
+	require.NoError(tb, err)
+	return call
+}
+
 // readOf reads a request of the API.
 func readOf(api usage.API, body string) (*usage.Call, error) {
 	req := httptest.NewRequest(http.MethodPost, "https://api.example"+paths[api], nil)

@@ -15,20 +15,21 @@ import (
 // API leaves out are an exception, see match.repeats.
 type History struct {
 	mu    sync.Mutex
-	calls []*answered
+	calls []*answered // in the order of their last answers
 	size  int
 	// compacted is the most that a call to compact a conversation was billed.
 	compacted int64
 }
 
-// An answered is a call of which it is known what it took in.
+// An answered is a call that was answered.
 type answered struct {
 	key   digest
 	parts []seen // the turns of the conversation, and then what stands before it
 	turns int
-	input int64
-	// output is what its answer was billed.
-	output int64
+	input int64 // or unknown
+	// output is what its answer was billed, or the most that it can have been; longest is that of the longest answer to
+	// it or to a call after it.
+	output, longest int64
 	// left is a call that another one went on from.
 	left bool
 }
@@ -40,6 +41,7 @@ type seen struct {
 }
 
 const (
+	unknown      = -1
 	mostHistory  = 256 << 10
 	sizeOfSeen   = 20
 	sizeOfAnswer = 96
@@ -69,16 +71,12 @@ func (h *History) least(c *Call, costs []int64) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := newMatch(c, costs)
-	m.compacted(h.compacted)
-	var alike []*answered
-	for _, a := range h.calls {
-		if a.key == c.key {
-			alike = append(alike, a)
-			m.learn(a)
-		}
-	}
+	m.learn(h)
 	least := int64(-1)
-	for _, a := range alike {
+	for _, a := range h.calls {
+		if a.key != c.key || a.input == unknown {
+			continue
+		}
 		if most := sum(a.input, m.beyond(a)); least < 0 || most < least {
 			least = most
 		}
@@ -114,12 +112,39 @@ func newMatch(c *Call, costs []int64) *match {
 	return m
 }
 
-// compacted lowers the costs of what earlier calls compacted to the most that one of them was billed, unless this
-// call's conversation can have been compacted by the way.
-func (m *match) compacted(most int64) {
-	for i, p := range m.call.parts {
-		if p.hides && most > 0 && !m.call.managed {
-			m.lower(i, most)
+// learn lowers the costs of opaque parts to what is known of them: what another call knew, or the most that the answer
+// was billed that they come from. What is new after a conversation is the answer to any call of it, whatever its key,
+// or to a later call: a client can leave out what was between them.
+func (m *match) learn(h *History) {
+	c := m.call
+	billed, known := make([]int64, len(c.parts)), make([]bool, len(c.parts))
+	for _, a := range h.calls {
+		if a.key == c.key {
+			m.recall(a)
+		}
+		if !a.begins(c) {
+			continue
+		}
+		for _, p := range m.answerTo(a) {
+			i := m.first[p.digest]
+			billed[i], known[i] = max(billed[i], a.longest), known[i] || a.key == c.key
+		}
+	}
+	for i, p := range c.parts {
+		switch {
+		case p.hides && h.compacted > 0 && !c.managed: // else it can have been compacted by the way
+			m.lower(i, h.compacted)
+		case p.opaque && known[i]:
+			m.lower(i, billed[i])
+		}
+	}
+}
+
+// recall lowers the costs of opaque parts to what another call knew of them.
+func (m *match) recall(a *answered) {
+	for _, p := range a.parts {
+		if i, there := m.first[p.digest]; p.most > 0 && there {
+			m.lower(i, int64(p.most))
 		}
 	}
 }
@@ -127,23 +152,6 @@ func (m *match) compacted(most int64) {
 // lower lowers the cost of an opaque part to what it was billed, but not below its bytes.
 func (m *match) lower(part int, billed int64) {
 	m.costs[part] = min(m.costs[part], max(m.call.parts[part].most, billed))
-}
-
-// learn lowers the costs of opaque parts to what another call knew of them, or to what its answer was billed if that is
-// where they come from.
-func (m *match) learn(a *answered) {
-	for _, p := range a.parts {
-		if i, there := m.first[p.digest]; p.most > 0 && there {
-			m.lower(i, int64(p.most))
-		}
-	}
-	if a.begins(m.call) {
-		for _, p := range m.answerTo(a) {
-			if p.opaque {
-				m.lower(m.first[p.digest], a.output)
-			}
-		}
-	}
 }
 
 // answerTo returns the parts with which the model answered the other call: those that follow.
@@ -183,7 +191,7 @@ func (m *match) beyond(a *answered) (most int64) {
 // known from a call whose conversation was another one. What comes before it was input there if it is now.
 func (m *match) repeats(part int) bool {
 	c := m.call
-	return c.parts[part].opaque && m.last[part] >= c.own && part < c.turns
+	return c.parts[part].left && m.last[part] >= c.own && part < c.turns
 }
 
 // unsaid returns how much more the answer to the other call was billed than the parts can have that the client made of
@@ -199,15 +207,18 @@ func (m *match) unsaid(a *answered) int64 {
 	return less(a.output, said)
 }
 
-// Learn notes what a call took in by its usage. A call teaches nothing whose usage has no input or not all of it, or
-// that the API made several calls of.
+// Learn notes what a call took in by its usage. A call whose usage has no input or not all of it, or that the API made
+// several calls of, teaches only that it may have been answered with the most.
 func (h *History) Learn(c *Call, result Result) {
-	input, known := c.taught(result)
-	if h == nil || !known {
+	if h == nil {
 		return
 	}
-	a := &answered{key: c.key, turns: c.turns, input: input, output: result.Usage.TokensOut()}
-	if result.State != Final {
+	a := &answered{key: c.key, turns: c.turns, input: unknown, output: result.Usage.TokensOut()}
+	input, known := c.taught(result)
+	if known {
+		a.input = input
+	}
+	if !known || result.State != Final {
 		a.output = max(a.output, c.longest)
 	}
 	a.parts = make([]seen, len(c.parts))
@@ -222,24 +233,36 @@ func (h *History) Learn(c *Call, result Result) {
 	if c.Compacts {
 		h.compacted = max(h.compacted, a.output)
 	}
-	h.add(a, c)
+	a.longest = a.output
+	if same := h.without(a, c); same != nil {
+		a.input, a.output, a.longest = max(a.input, same.input), max(a.output, same.output), max(a.output, same.longest)
+	}
+	for _, earlier := range h.calls {
+		earlier.longest = max(earlier.longest, a.output)
+	}
+	if a.size() <= mostHistory {
+		h.add(a)
+	}
 }
 
-// add adds a call, unless one of the same parts is there. That one can have been answered otherwise.
-func (h *History) add(a *answered, c *Call) {
-	if a.size() > mostHistory {
-		return
-	}
-	for _, other := range h.calls {
-		if other.key != a.key || !other.begins(c) {
-			continue
+// without takes out a call with the same key and parts, and returns it. It marks those that the call goes on from.
+func (h *History) without(a *answered, c *Call) (same *answered) {
+	for i, other := range h.calls {
+		switch {
+		case other.key != a.key || !other.begins(c):
+		case slices.EqualFunc(other.parts, a.parts, func(p, q seen) bool { return p.digest == q.digest }):
+			h.size -= other.size()
+			h.calls = slices.Delete(h.calls, i, i+1)
+			return other
+		default:
+			other.left = true
 		}
-		if slices.EqualFunc(other.parts, a.parts, func(p, q seen) bool { return p.digest == q.digest }) {
-			other.input, other.output = max(other.input, a.input), max(other.output, a.output)
-			return
-		}
-		other.left = true
 	}
+	return nil
+}
+
+// add adds a call, the last that was answered.
+func (h *History) add(a *answered) {
 	h.calls = append(h.calls, a)
 	for h.size += a.size(); h.size > mostHistory; {
 		oldest := max(0, slices.IndexFunc(h.calls, func(other *answered) bool { return other.left }))

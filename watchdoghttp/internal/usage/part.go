@@ -28,8 +28,10 @@ type part struct {
 	// opaque is what the API can read and nobody else: reasoning, or what a conversation was compacted to. It stands for
 	// as much as an answer can be.
 	opaque bool
-	// made is what the model made.
-	made bool
+	// left is what the API can leave out: reasoning.
+	left bool
+	// made is what the model made; result is what a tool of the host's gave it.
+	made, result bool
 	// hides is a part that the API reads in the place of all that is before it.
 	hides bool
 	// varying are bytes that are different in each call, though the digest is the same.
@@ -41,13 +43,16 @@ type part struct {
 type writer struct {
 	part
 	hash  hash.Hash
+	head  []byte // of a member: the lengths, and its name
 	loads string // the name of a tool that is loaded with the part
 }
 
-// opaque, compacted and found are what a part can be beside text; see [kind].
-func opaque(p *part) { p.opaque = true }
+// opaque, compacted, result and found are what a part can be beside text; see [kind].
+func opaque(p *part) { p.opaque, p.left = true, true }
 
 func compacted(p *part) { p.opaque, p.hides = true, true }
+
+func result(p *part) { p.result = true }
 
 // found is what the API's own tools found in an earlier call. Some of it is encrypted, and may stand for more.
 func found(p *part) { p.extra = resultTokens }
@@ -73,16 +78,15 @@ func (w *writer) put(name string, v value) {
 
 // note adds a member whose length says nothing about its tokens.
 func (w *writer) note(name string, v value) {
-	var lengths [16]byte
-	binary.LittleEndian.PutUint64(lengths[:], uint64(len(name)))
-	binary.LittleEndian.PutUint64(lengths[8:], uint64(len(v)))
-	w.hash.Write(lengths[:])
-	w.hash.Write([]byte(name))
+	w.head = binary.LittleEndian.AppendUint64(w.head[:0], uint64(len(name)))
+	w.head = binary.LittleEndian.AppendUint64(w.head, uint64(len(v)))
+	w.head = append(w.head, name...)
+	w.hash.Write(w.head)
 	w.hash.Write(v)
 }
 
 func (w *writer) sum() (d digest) {
-	var whole [sha256.Size]byte
-	copy(d[:], w.hash.Sum(whole[:0]))
+	w.head = w.hash.Sum(w.head[:0])
+	copy(d[:], w.head)
 	return d
 }

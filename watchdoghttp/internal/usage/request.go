@@ -151,6 +151,7 @@ func (r *request) part(walk func()) {
 		r.loaded[len(r.turns)] = w.loads
 	}
 	*r.to = append(*r.to, w.part)
+	r.results = r.results || w.result
 	r.at, r.spare = outer, append(r.spare, w)
 }
 
@@ -272,6 +273,7 @@ func (r *request) typed(kinds map[string]kind, assumed string, v value) {
 	case known.is != nil:
 		known.is(&r.at.part)
 	}
+	r.at.put("type", value(name)) // first, wherever it stands
 	r.object(known.has, v, nil)
 }
 
@@ -288,7 +290,7 @@ func typeOf(v value, assumed string) string {
 func (r *request) content(textType string, kinds map[string]kind, v value) {
 	ofText := func(v value) {
 		r.part(func() {
-			r.at.put("type", value(`"`+textType+`"`))
+			r.at.put("type", value(textType))
 			r.at.put("text", v)
 		})
 	}

@@ -21,7 +21,7 @@ var anthropicBody = fields(text,
 	"mcp_servers":        refers(ServerTool, "mcp_servers"),
 	"context_management": anthropicManagement,
 	"fallbacks":          anthropicFallbacks,
-	"output_config":      inside(fields(text, "effort", "format", "task_budget"), nil),
+	"output_config":      inside(fields(text, "effort", "format").with(object{"task_budget": told}), nil),
 })
 
 func anthropicThinking(r *request, v value) {
@@ -29,6 +29,13 @@ func anthropicThinking(r *request, v value) {
 	if budget := memberNumber(v, "budget_tokens"); budget >= 0 {
 		r.call.extraOutput = budget
 	}
+}
+
+// told is a field whose value the model is told, and which can be another one in each call.
+func told(r *request, v value) {
+	name := r.name
+	r.at.note(name, nil)
+	head(func(r *request, v value) { r.part(func() { r.at.put(name, v) }) })(r, v)
 }
 
 // anthropicManagement takes what the API does with a long conversation. To compact it is a call of its own before the
@@ -79,7 +86,7 @@ func anthropicContent(r *request, v value) { r.content("text", anthropicBlocks, 
 
 // block is a table of what a block has that is no more than its members.
 func block(names ...string) object {
-	return fields(text, append(names, "type")...).with(object{"cache_control": free})
+	return fields(text, names...).with(fields(free, "type", "cache_control"))
 }
 
 // anthropicBlocks are the types of content. Set in init to break an initialization cycle.
@@ -87,12 +94,12 @@ var anthropicBlocks map[string]kind
 
 func init() {
 	nested := object{"content": anthropicContent}
-	result := kind{has: block("tool_use_id", "content", "caller", "is_error"), is: found}
+	ofAPI := kind{has: block("tool_use_id", "content", "caller", "is_error"), is: found}
 	anthropicBlocks = map[string]kind{
 		"text":            {has: block("citations").with(object{"text": anthropicText})},
 		"mid_conv_system": {has: block().with(nested)},
 		"tool_use":        {has: block("id", "name", "input", "caller")},
-		"tool_result":     {has: block("tool_use_id", "is_error").with(nested).with(object{"type": resultType})},
+		"tool_result":     {has: block("tool_use_id", "is_error").with(nested), is: result},
 		"search_result":   {has: block("source", "title", "citations").with(nested)},
 		"document":        {has: block("title", "context", "citations").with(object{"source": anthropicSource})},
 		"image":           {has: block().with(object{"source": anthropicSource})},
@@ -102,18 +109,12 @@ func init() {
 		"compaction": {has: block("content", "encrypted_content"), is: compacted},
 		"fallback":   {has: block("from", "to", "trigger")},
 
-		"server_tool_use": {has: block("id", "name", "input", "caller")}, "advisor_tool_result": result,
-		"web_search_tool_result": result, "web_fetch_tool_result": result, "code_execution_tool_result": result,
-		"bash_code_execution_tool_result": result, "text_editor_code_execution_tool_result": result,
-		"tool_search_tool_result": result, "mcp_tool_use": {has: block("id", "name", "input", "server_name")},
-		"mcp_tool_result": result, "container_upload": {why: Reference},
+		"server_tool_use": {has: block("id", "name", "input", "caller")}, "advisor_tool_result": ofAPI,
+		"web_search_tool_result": ofAPI, "web_fetch_tool_result": ofAPI, "code_execution_tool_result": ofAPI,
+		"bash_code_execution_tool_result": ofAPI, "text_editor_code_execution_tool_result": ofAPI,
+		"tool_search_tool_result": ofAPI, "mcp_tool_use": {has: block("id", "name", "input", "server_name")},
+		"mcp_tool_result": ofAPI, "container_upload": {why: Reference},
 	}
-}
-
-// resultType is the type of a tool's result.
-func resultType(r *request, v value) {
-	text(r, v)
-	r.results = true
 }
 
 // billingHeader begins the block of Claude Code that has a hash of the call's body.
@@ -139,8 +140,8 @@ func anthropicSource(r *request, v value) {
 }
 
 var anthropicSources = map[string]kind{
-	"text":    {has: fields(text, "type", "media_type", "data")},
-	"content": {has: object{"type": text, "content": anthropicContent}},
-	"base64":  {has: object{"type": text, "media_type": text, "data": mediaData}},
+	"text":    {has: block("media_type", "data")},
+	"content": {has: block().with(object{"content": anthropicContent})},
+	"base64":  {has: block("media_type").with(object{"data": mediaData})},
 	"url":     {why: Reference}, "file": {why: Reference},
 }

@@ -60,10 +60,10 @@ func geminiPart(r *request, v value) {
 }
 
 var geminiParts = fields(text,
-	"text", "thought", "functionCall", "executableCode", "codeExecutionResult", "videoMetadata", "mediaResolution",
+	"text", "functionCall", "executableCode", "codeExecutionResult", "videoMetadata", "mediaResolution",
 	"partMetadata", "toolCall", "toolResponse", "audioTranscription",
 ).with(object{
-	"inlineData": geminiBlob, "fileData": refers(Reference, "fileData"),
+	"inlineData": geminiBlob, "fileData": refers(Reference, "fileData"), "thought": reasoning,
 	"thoughtSignature": geminiSignature, "functionResponse": geminiResponse,
 })
 
@@ -75,7 +75,7 @@ func geminiSignature(r *request, v value) {
 }
 
 func geminiResponse(r *request, v value) {
-	r.results = true
+	result(&r.at.part)
 	if !v.isNothing() {
 		r.object(geminiResponseFields, v, camelCase)
 	}

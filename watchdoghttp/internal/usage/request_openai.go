@@ -57,16 +57,22 @@ func chatMessage(r *request, v value) {
 	r.message(memberText(v, "role"), func() { r.object(chatTurn, v, nil) })
 }
 
-var chatTurn = fields(text, "role", "name", "refusal", "tool_calls", "tool_call_id", "function_call", "annotations",
-	"reasoning_content", "reasoning", "reasoning_details", "thinking_blocks",
-).with(object{
+var chatTurn = fields(text,
+	"role", "name", "refusal", "tool_calls", "tool_call_id", "function_call", "annotations",
+).with(fields(reasoning, "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")).with(object{
 	"content": func(r *request, v value) { r.content("text", chatContent, v) }, "audio": refers(Reference, "audio"),
 	"cache_control": free,
 })
 
+// reasoning is a field that some servers send, and take back to read it or not.
+func reasoning(r *request, v value) {
+	text(r, v)
+	r.at.left = true
+}
+
 // piece is a table of what a piece of content has that is no more than its members.
 func piece(names ...string) object {
-	return fields(text, append(names, "type")...).with(fields(free, "cache_control", "prompt_cache_breakpoint"))
+	return fields(text, names...).with(fields(free, "type", "cache_control", "prompt_cache_breakpoint"))
 }
 
 var chatContent = map[string]kind{
@@ -168,7 +174,9 @@ func roleOfItem(item value) string {
 }
 
 // item is a table of what an item of the input has beside what all have.
-func item(names ...string) object { return fields(text, append(names, "type", "id", "status")...) }
+func item(names ...string) object {
+	return fields(text, append(names, "id", "status")...).with(object{"type": free})
+}
 
 // responsesItems are the types of input. What was made by the API's own tools is all in the item.
 var responsesItems = map[string]kind{
