@@ -23,8 +23,8 @@ import (
 // and what it used, is in package usage.
 //
 // The response is read as it passes: every chunk is handed out at once and unchanged, and nothing is read ahead. The
-// request is read from the copy that its GetBody makes, so that what is sent stays as it is, but for includeUsage and for
-// the maximum of output.
+// request is read from the copy that its GetBody makes, so that what is sent stays as it is, but for includeUsage and
+// for the maximum of output.
 //
 // It is safe for concurrent use, and must not be changed once it is in use.
 type meter struct {
