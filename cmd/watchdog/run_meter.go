@@ -97,9 +97,10 @@ func spentText(stop *watchdog.Stop) string {
 	return "it reached its limit: " + stop.Usage.String()
 }
 
-// noCall is what to say of a command that made no call through its meter, empty for any other.
+// noCall is what to say of a command of which no call could be seen, empty for any other. One of which another request
+// came made none.
 func (m *meter) noCall(result *stall.Result) string {
-	if m == nil || result == nil || m.proxy.Calls() > 0 {
+	if m == nil || result == nil || m.proxy.Heard() > 0 {
 		return ""
 	}
 	return "no call of a model came through the meter, and so nothing was limited: does the command heed " +

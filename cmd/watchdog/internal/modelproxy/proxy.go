@@ -128,6 +128,7 @@ func (p *Proxy) handler(cfg Config) http.Handler {
 			return
 		}
 		defer p.under.all.Done()
+		p.tally.heard.Add(1)
 		if watchdoghttp.IsModelCall(req.Method, to.Path) {
 			p.tally.calls.Add(1)
 			req = req.WithContext(context.WithValue(req.Context(), callKey{}, true))

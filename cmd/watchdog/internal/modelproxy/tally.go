@@ -7,9 +7,9 @@ import (
 
 // A tally counts the calls of a proxy, those that it refused, and those that have no answer.
 type tally struct {
-	calls, answered atomic.Int64
-	refused         [len(kinds)]reasons
-	missing         reasons
+	heard, calls, answered atomic.Int64
+	refused                [len(kinds)]reasons
+	missing                reasons
 }
 
 // A Kind is what a call was refused for.
@@ -53,6 +53,9 @@ func (r *reasons) all() (n int64, first string) {
 	}
 	return n, first
 }
+
+// Heard returns how many requests of any sort came: a command that makes some heeds the variables.
+func (p *Proxy) Heard() int64 { return p.tally.heard.Load() }
 
 // Calls returns how many calls of models came, also those that were refused.
 func (p *Proxy) Calls() int64 { return p.tally.calls.Load() }
