@@ -21,8 +21,10 @@ var anthropicBody = fields(text,
 	"mcp_servers":        refers(ServerTool, "mcp_servers"),
 	"context_management": anthropicManagement,
 	"fallbacks":          anthropicFallbacks,
-	"output_config":      inside(fields(text, "effort", "format").with(object{"task_budget": told}), nil),
+	"output_config":      anthropicOutput,
 })
+
+var anthropicOutput = inside(fields(text, "effort", "format").with(object{"task_budget": told}), nil)
 
 func anthropicThinking(r *request, v value) {
 	text(r, v)
@@ -60,7 +62,8 @@ func anthropicMessage(r *request, v value) {
 	r.message(memberText(v, "role"), func() { r.object(anthropicTurn, v, nil) })
 }
 
-var anthropicTurn = object{"role": text, "content": anthropicContent}
+// anthropicTurn is what a message has. Claude Code sets the effort in messages of the system.
+var anthropicTurn = object{"role": text, "content": anthropicContent, "output_config": anthropicOutput}
 
 // anthropicTool takes a tool. Only the host's own are all in the body: what the API defines is input that it adds.
 func anthropicTool(r *request, v value) {

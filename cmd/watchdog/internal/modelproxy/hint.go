@@ -40,7 +40,7 @@ var starters = []string{"sh", "bash", "dash", "zsh", "env", "npx", "exec"}
 
 // runsGemini reports whether a command is Gemini CLI, or starts it.
 func runsGemini(command []string) bool {
-	for _, word := range strings.Fields(strings.Join(command, " ")) {
+	for word := range strings.FieldsSeq(strings.Join(command, " ")) {
 		name := filepath.Base(word)
 		if name == "gemini" || strings.HasPrefix(name, "gemini-cli") {
 			return true
