@@ -116,8 +116,8 @@ func (c *admission) admitInLine(ctx context.Context, longest time.Duration) erro
 		case c.out.Did != ledger.Held:
 			return err
 		case c.call.Range.Late:
-			return fmt.Errorf("admit a call in run %s after %v: %w: %w; try again when they have ended",
-				c.r.Node.Run, longest, err, context.DeadlineExceeded)
+			return fmt.Errorf("admit a call in run %s: %w: %w after %v; try again when they have ended",
+				c.r.Node.Run, err, context.DeadlineExceeded, longest)
 		}
 	}
 }

@@ -456,3 +456,13 @@ func TestAdmitWithinTogether(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusedSmallest protects that nobody is told to make smaller what is as small as it can be.
+func TestRefusedSmallest(t *testing.T) {
+	refused := watchdog.Refused{Usage: watchdog.Usage{Run: "r", Limit: "requests", Used: 3, Allowed: 3, Needed: 1}}
+	require.EqualError(t, &refused,
+		"call of run r refused: requests: 0 of 3 left, and this call may need 1; extend the limit to make it")
+	refused.Needed = 2
+	require.EqualError(t, &refused,
+		"call of run r refused: requests: 0 of 3 left, and this call may need 2; make it smaller, or extend the limit")
+}

@@ -101,7 +101,11 @@ type Refused struct {
 
 // Error says which limit it was, how far it is used and what the call needs.
 func (r *Refused) Error() string {
-	return fmt.Sprintf("call of run %s refused: %s; make it smaller, or extend the limit", r.Run, r.Usage)
+	do := "make it smaller, or extend the limit"
+	if r.Needed == 1 { // such as one request
+		do = "extend the limit to make it"
+	}
+	return fmt.Sprintf("call of run %s refused: %s; %s", r.Run, r.Usage, do)
 }
 
 // Unwrap returns the stop code of the limit.

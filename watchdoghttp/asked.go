@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
 )
@@ -65,6 +66,9 @@ type sentInstead struct {
 	io.Closer
 }
 
+// longestQuiet is how long a call waits before that is told.
+const longestQuiet = time.Second
+
 // admit admits what is asked for with the most that it can use, and makes that smaller where it does not fit.
 func (m *meter) admit(ctx context.Context, to spender, a *asked) (*metered, error) {
 	call, declared := a.call, m.maxima(a.call.Model)
@@ -87,10 +91,11 @@ func (m *meter) admit(ctx context.Context, to spender, a *asked) (*metered, erro
 		return nil, err
 	}
 	if err != nil {
-		m.tell("unbounded "+call.Model, "call of a model is not bounded", slog.Any("error", err))
+		m.tell(slog.LevelWarn, "unbounded "+call.Model, "call of a model is not bounded", slog.Any("error", err))
 	}
 	for _, name := range call.Unknown() {
-		m.tell("unknown "+name, "part of a request is not known, and is counted by its bytes", slog.String("part", name))
+		m.tell(slog.LevelWarn, "unknown "+name, "part of a request is not known, and is counted by its bytes",
+			slog.String("part", name))
 	}
 	least := most
 	if changes && err == nil {
@@ -98,7 +103,11 @@ func (m *meter) admit(ctx context.Context, to spender, a *asked) (*metered, erro
 		bound.Output = least.output
 		least.cost, _ = m.most(call, bound) // it has prices, as the most has
 	}
+	told := time.AfterFunc(longestQuiet, func() {
+		m.tell(slog.LevelInfo, "waits", "a call of a model waits for others that are under way")
+	})
 	charged, granted, err := to.admit(ctx, least, most, m.wait)
+	told.Stop()
 	if err != nil {
 		return nil, err
 	}

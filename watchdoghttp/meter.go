@@ -23,8 +23,8 @@ import (
 // and what it used, is in package usage.
 //
 // The response is read as it passes: every chunk is handed out at once and unchanged, and nothing is read ahead. The
-// request is read from the copy that its GetBody makes, so that what is sent stays as it is, but for includeUsage and for
-// the maximum of output.
+// request is read from the copy that its GetBody makes, so that what is sent stays as it is, but for includeUsage and
+// for the maximum of output.
 //
 // It is safe for concurrent use, and must not be changed once it is in use.
 type meter struct {
@@ -120,13 +120,13 @@ func (m *meter) transport() http.RoundTripper {
 	return m.base
 }
 
-// tell logs something once.
-func (m *meter) tell(once, message string, attrs ...any) {
+// tell logs something once. A context would say nothing about it.
+func (m *meter) tell(level slog.Level, once, message string, attrs ...any) {
 	first, full := m.told.add(once)
 	if !first || m.logger == nil {
 		return
 	}
-	m.logger.Warn(message, attrs...) //nolint:sloglint // the callers' messages are static
+	m.logger.Log(context.Background(), level, message, attrs...) //nolint:sloglint // the callers' messages are static
 	if full {
 		m.logger.Warn("no other model is warned of; models come from requests, and there are too many to remember",
 			slog.Int("remembered", maxTold))
@@ -242,7 +242,7 @@ func (c *metered) used(result usage.Result) spend {
 	m, model := c.meter, c.call.Model
 	if result.Unread != usage.Readable {
 		why := result.Unread.String()
-		m.tell("unread "+why, "usage of a model is not read", slog.String("reason", why))
+		m.tell(slog.LevelWarn, "unread "+why, "usage of a model is not read", slog.String("reason", why))
 	}
 	if result.State == usage.Nothing {
 		return c.most
@@ -252,7 +252,7 @@ func (c *metered) used(result usage.Result) spend {
 	}
 	cost := m.prices.Cost(model, result.Usage)
 	if cost.Unpriced != "" {
-		m.tell("price "+cost.Unpriced+" "+model, "model has no price", slog.String("model", model),
+		m.tell(slog.LevelWarn, "price "+cost.Unpriced+" "+model, "model has no price", slog.String("model", model),
 			slog.String("of", cost.Unpriced))
 	}
 	used := spend{

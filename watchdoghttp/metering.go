@@ -3,6 +3,8 @@ package watchdoghttp
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime"
@@ -18,6 +20,10 @@ import (
 // ErrUnbounded is found by errors.Is in the error of a call whose most is not known. The text says what it is about, by
 // the name of a field, and what to declare.
 var ErrUnbounded = usage.ErrUnbounded
+
+// ErrBusy is found by errors.Is in the error of a call that found no room for as long as it may wait, because calls
+// under way hold it. No limit has tripped, and it can be made again when they have ended.
+var ErrBusy = errors.New("calls under way hold what is left")
 
 // DefaultWait is how long a call waits for others that are under way, if the [Meter] does not say. Many clients give up
 // a minute after they called.
@@ -68,7 +74,7 @@ type Meter struct {
 	KeepMaximum bool
 	// Wait is how long a call waits for others that are under way, if it would fit should they use less than they may.
 	// Zero means [DefaultWait], [watchdog.None] not at all. A call that does not fit by then is no trip of the limit: its
-	// error wraps [context.DeadlineExceeded].
+	// error wraps [ErrBusy].
 	Wait time.Duration
 	// ErrorsFree are hosts, without a port, that bill no call which they answered with an error: such a call is charged
 	// with nothing, but for 408, 499 and 504. The vendors' own hosts need not be named.
@@ -187,7 +193,10 @@ type runSpender struct {
 
 func (s runSpender) admit(ctx context.Context, least, most spend, wait time.Duration) (charge, spend, error) {
 	c, granted, err := s.run.AdmitWithin(ctx, "", s.amount(least), s.amount(most), wait)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		return nil, spend{}, fmt.Errorf("%w: %w", ErrBusy, err)
+	case err != nil:
 		return nil, spend{}, err
 	}
 	most.input, most.output, most.cost = granted.InputTokens, granted.OutputTokens, granted.Cost.Micros

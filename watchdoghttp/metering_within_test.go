@@ -168,8 +168,7 @@ func TestMeterWaits(t *testing.T) {
 			wd := spending(t, watchdog.Spend{Tokens: 3000})
 			server := &modelServer{takes: time.Hour}
 			meter := &watchdoghttp.Meter{Base: server, Wait: 5 * time.Second}
-			go func() { _, _ = post(t, wd, &http.Client{Transport: meter}, "http://model.test", callOf(1900)) }()
-			synctest.Wait()
+			hold(wd, meter)
 			began := time.Now()
 			_, err := post(t, wd, &http.Client{Transport: meter}, "http://model.test", callOf(1900))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -183,12 +182,26 @@ func TestMeterWaits(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			wd := spending(t, watchdog.Spend{Tokens: 3000})
 			meter := &watchdoghttp.Meter{Base: &modelServer{takes: time.Hour}, Wait: watchdog.None}
-			go func() { _, _ = post(t, wd, &http.Client{Transport: meter}, "http://model.test", callOf(1900)) }()
-			synctest.Wait()
+			hold(wd, meter)
 			_, err := post(t, wd, &http.Client{Transport: meter}, "http://model.test", callOf(1900))
 			var refused *watchdog.Refused
 			require.ErrorAs(t, err, &refused)
 			time.Sleep(2 * time.Hour)
 		})
 	})
+}
+
+// hold has a call of 1900 tokens of output under way.
+func hold(wd *watchdog.Watchdog, meter http.RoundTripper) {
+	req, err := http.NewRequestWithContext(
+		wd.Context(), http.MethodPost, "http://model.test/v1/messages", strings.NewReader(callOf(1900)))
+	if err != nil {
+		panic(err)
+	}
+	go func() {
+		if resp, err := meter.RoundTrip(req); err == nil {
+			_ = resp.Body.Close()
+		}
+	}()
+	synctest.Wait()
 }

@@ -105,7 +105,7 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	defer signals.stop()
 	cfg := &g.command
 	cfg.Forward = signals.forwarded
-	defer p.showTime(cfg.WallClock)()
+	defer p.showTime(cfg.WallClock, meter.standstill())()
 	ctx, guarded, leave := record.guard(ctx, *cfg)
 	defer leave()
 	cmd := p.command(words)

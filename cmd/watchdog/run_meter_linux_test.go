@@ -97,7 +97,7 @@ func TestMeterCap(t *testing.T) {
 				f, m := newFixture(t), serveModels(t)
 				line := append(append([]string{"--meter"}, c.flags...), "--")
 				// The command gets its SIGINT at once, and waits for its answers all the same.
-				steps := append([]string{"ignore:INT"}, append(slices.Repeat([]string{"ask:" + call}, 10), "obey:TERM:0")...)
+				steps := append([]string{"ignore:INT"}, append(slices.Repeat([]string{"ask:" + call}, 60), "obey:TERM:0")...)
 				line = append(line[:len(line)-1], "--grace-int", "1s", "--")
 				o := f.ended(f.at(m.URL, f.program(append(line, f.child(steps...)...)...))).must(t, 124)
 				assert.Regexp(t, "^watchdog: it reached its limit: "+c.says+": ended by SIGTERM\n$", o.stderr)
@@ -141,15 +141,26 @@ func TestMeterCap(t *testing.T) {
 		o = f.ended(f.metered(m, "--json --config "+settings, "ask:chat", "ask:chat")).must(t, 0)
 		assert.NotContains(t, o.stderr, "turns", "a proxy sees none")
 	})
-	t.Run("counts what does not say its most only with --model-max", func(t *testing.T) {
+	t.Run("counts what names content elsewhere only with --model-max", func(t *testing.T) {
 		t.Parallel()
 		f, m := newFixture(t), serveModels(t)
-		o := f.ended(f.metered(m, "--tokens 5000", "ask:open", "exit:1")).must(t, 1)
+		o := f.ended(f.metered(m, "--tokens 5000", "ask:stored", "exit:1")).must(t, 1)
 		assert.Contains(t, o.stdout, "400 false ")
 		assert.Equal(t, "watchdog: 1 of the command's calls were refused, the first because: what the call can use is unbounded: "+
-			"it has no maximum of output; declare the maximum of a call of model \"m\", with --model-max 'MODEL=INPUT:OUTPUT'\n", o.stderr)
-		o = f.ended(f.metered(m, "--tokens 5000 --model-max *=0:100", "ask:open+stream")).must(t, 0)
+			"its input is by reference (previous_response_id); declare the maximum of a call of model \"m\", "+
+			"with --model-max 'MODEL=INPUT:OUTPUT'\n", o.stderr)
+		o = f.ended(f.metered(m, "--tokens 5000 --model-max *=1000:100", "ask:stored+stream")).must(t, 0)
 		assert.Contains(t, o.stdout, "200 ")
+	})
+	t.Run("writes a maximum of output where a call has none", func(t *testing.T) {
+		t.Parallel()
+		f, m := newFixture(t), serveModels(t)
+		o := f.ended(f.metered(m, "--tokens 5000", "ask:open")).must(t, 0)
+		assert.Contains(t, o.stdout, "200 ")
+		assert.Empty(t, o.stderr)
+		o = f.ended(f.metered(m, "--tokens 5000 --no-shrink", "ask:open", "exit:1")).must(t, 1)
+		assert.Contains(t, o.stderr, "it has no maximum of output; declare the maximum of a call of model \"m\", "+
+			"with --model-max 'MODEL=INPUT:OUTPUT'\n")
 	})
 	t.Run("of money says which model has no price", func(t *testing.T) {
 		t.Parallel()
@@ -220,12 +231,12 @@ func TestMeterUnused(t *testing.T) {
 		status int
 		says   string
 	}{
-		"is an error of a command that succeeds":             {"", "exit:0", 125, says},
-		"is said of a command that fails":                    {"", "exit:7", 7, says},
-		"is said of a command that a signal ended":           {"", "kill:TERM", 143, says},
-		"is no matter for one that was stopped":              {"--wall-clock 200ms", "stay", 124, ""},
-		"is no matter where all guards are switched off":     {"off", "exit:0", 0, ""},
-		"is an error of a command that only looks at models": {"", "env:x", 125, says},
+		"is an error of a command that succeeds":         {"", "exit:0", 125, says},
+		"is said of a command that fails":                {"", "exit:7", 7, says},
+		"is said of a command that a signal ended":       {"", "kill:TERM", 143, says},
+		"is no matter for one that was stopped":          {"--wall-clock 200ms", "stay", 124, ""},
+		"is no matter where all guards are switched off": {"off", "exit:0", 0, ""},
+		"is no matter for one that only lists models":    {"", "ask:models", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -235,7 +246,7 @@ func TestMeterUnused(t *testing.T) {
 				cmd.Env = append(cmd.Env, "WATCHDOG_DISABLED=true")
 			}
 			o := f.ended(cmd).must(t, c.status)
-			if c.says != "" || c.flags == "off" {
+			if c.says != "" || c.status == 0 {
 				assert.Equal(t, c.says, o.stderr)
 			}
 			assert.Equal(t, c.says != "", strings.Contains(o.stderr, "no call of a model"))

@@ -22,6 +22,7 @@ type Allowance struct {
 
 	numbers []span // that say it
 	set     gap    // of one that is set where none does
+	thinks  int64  // what it may think at most
 }
 
 // A gap is what of a body a number takes the place of, and what stands around it there.
@@ -49,30 +50,13 @@ var attribution = []byte("x-anthropic-billing-header:")
 func AllowanceOf(api API, host string, header http.Header, body []byte) *Allowance {
 	a := &Allowance{Own: -1, Answers: 1}
 	a.Fixed = slices.Contains(fixedHosts, host) || api == Anthropic && bytes.Contains(body, attribution)
-	thinks := int64(0)
-	names := allowanceNames[api]
 	in := bytes.IndexByte(body, '{')
-	a.set = gap{span{in + 1, in + 1}, names.before, names.after}
-	eachAt(body, in, func(key string, at span) {
-		member := value(body[at.from:at.to])
-		if api == Gemini {
-			key = camelCase(key)
-		}
-		switch {
-		case slices.Contains(names.read, key):
-			a.read(member, at)
-		case slices.Contains(names.answers, key):
-			a.answers(member)
-		case key == "thinking" && api == Anthropic && member[0] == '{':
-			thinks = max(memberNumber(member, "budget_tokens"), 0)
-		case key == "generationConfig" && api == Gemini:
-			a.config(body, at)
-		}
-	})
+	a.set = gap{span{in + 1, in + 1}, allowanceNames[api].before, allowanceNames[api].after}
+	eachAt(body, in, func(key string, at span) { a.member(api, body, key, at) })
 	if api == Anthropic && interleaves(header, body) {
-		thinks = 0 // the budget is of all rounds, and may be more than the maximum
+		a.thinks = 0 // the budget is of all rounds, and may be more than the maximum
 	}
-	a.Floor = thinks + shortest
+	a.Floor = a.thinks + shortest
 	if a.Own >= 0 {
 		a.Floor = min(a.Floor, a.Own)
 	}
@@ -80,6 +64,24 @@ func AllowanceOf(api API, host string, header http.Header, body []byte) *Allowan
 		a.Floor = max(a.Floor, shortestTaken)
 	}
 	return a
+}
+
+// member takes a member of the request.
+func (a *Allowance) member(api API, body []byte, key string, at span) {
+	v := value(body[at.from:at.to])
+	if api == Gemini {
+		key = camelCase(key)
+	}
+	switch {
+	case slices.Contains(allowanceNames[api].read, key):
+		a.read(v, at)
+	case slices.Contains(allowanceNames[api].answers, key):
+		a.answers(v)
+	case key == "thinking" && api == Anthropic && v[0] == '{':
+		a.thinks = max(memberNumber(v, "budget_tokens"), 0)
+	case key == "generationConfig" && api == Gemini:
+		a.config(body, at)
+	}
 }
 
 // allowanceNames are the fields that have the maximum, the one that is set where there is none, and those that say how
@@ -144,7 +146,7 @@ func (a *Allowance) config(body []byte, at span) {
 // interleaves reports whether a request of Anthropic's may think between the calls of tools.
 func interleaves(header http.Header, body []byte) bool {
 	const beta = "interleaved-thinking"
-	return slices.ContainsFunc(header.Values("Anthropic-Beta"), func(v string) bool { return strings.Contains(v, beta) }) ||
+	return strings.Contains(strings.Join(header.Values("Anthropic-Beta"), ","), beta) ||
 		bytes.Contains(body, []byte(`"`+beta))
 }
 

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,9 @@ type Config struct {
 	// Prices and Models are those of a [watchdoghttp.Meter].
 	Prices *watchdoghttp.Prices
 	Models map[string]watchdoghttp.Maximum
+	// KeepMaximum and ErrorsFree are those of a [watchdoghttp.Meter], too.
+	KeepMaximum bool
+	ErrorsFree  []string
 	// Base does the exchanges; nil means a transport of the proxy's own.
 	Base http.RoundTripper
 	// Logger is told, once for each, what has no price, and which responses and certificates are not read. Nil tells
@@ -114,6 +118,7 @@ func (p *Proxy) handler(cfg Config) http.Handler {
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 		Transport: &watchdoghttp.Meter{
 			Base: cfg.Base, Prices: cfg.Prices, Models: cfg.Models, Logger: cfg.Logger,
+			KeepMaximum: cfg.KeepMaximum, ErrorsFree: cfg.ErrorsFree,
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -123,16 +128,23 @@ func (p *Proxy) handler(cfg Config) http.Handler {
 			return
 		}
 		defer p.under.all.Done()
+		p.tally.heard.Add(1)
 		if watchdoghttp.IsModelCall(req.Method, to.Path) {
 			p.tally.calls.Add(1)
 			req = req.WithContext(context.WithValue(req.Context(), callKey{}, true))
 		}
 		if around(req.Method, to.Path) {
-			p.refuse(w, refusalOf(api, misspelt))
+			p.refuse(w, Unread, refusalOf(api, misspelt))
 			return
 		}
-		if refusal, refused := unmetered(w, req, api); refused {
-			p.refuse(w, refusal)
+		if req.Header.Get("Upgrade") != "" {
+			upgrade := refusalOf(api, upgraded)
+			upgrade.status = http.StatusUpgradeRequired // clients of WebSockets go on with plain requests then
+			upgrade.write(w)
+			return
+		}
+		if !readable(w, req) {
+			p.refuse(w, Unread, refusalOf(api, cutOff))
 			return
 		}
 		req.URL = to
@@ -191,15 +203,19 @@ func stay(resp *http.Response) error {
 // fail answers a call that has no response. What went wrong on the way to the API is the client's to try again.
 func (p *Proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
 	api, _ := req.Context().Value(apiKey{}).(API)
-	why := refused(err)
+	kind, why := refused(err)
 	if cause := context.Cause(req.Context()); why == "" && cause != nil {
-		why = refused(cause)
+		kind, why = refused(cause)
 	}
 	switch {
+	case kind == Busy:
+		busy := failureOf(api, why)
+		busy.status = http.StatusServiceUnavailable
+		p.refuse(w, kind, busy)
 	case why != "":
-		p.refuse(w, refusalOf(api, why))
+		p.refuse(w, kind, refusalOf(api, why))
 	case errors.Is(err, errRedirected):
-		p.refuse(w, refusalOf(api, redirected))
+		p.refuse(w, Redirected, refusalOf(api, redirected))
 	default:
 		why = "watchdog: no answer from " + p.to[api].base.Host + ": " + causeOf(err)
 		if req.Context().Err() == nil { // the client is still there
@@ -209,28 +225,22 @@ func (p *Proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
 	}
 }
 
-func (p *Proxy) refuse(w http.ResponseWriter, r refusal) {
-	p.tally.refused.add(r.why)
+func (p *Proxy) refuse(w http.ResponseWriter, kind Kind, r refusal) {
+	p.tally.refused[slices.Index(kinds[:], kind)].add(r.why)
 	r.write(w)
 }
 
 // longestBody is what the meter reads ahead at most.
 const longestBody = 32 << 20
 
-// unmetered returns the refusal of a request that cannot be metered. It keeps the body of any other, which the meter
-// reads before it is sent.
-func unmetered(w http.ResponseWriter, req *http.Request, api API) (r refusal, refused bool) {
-	if req.Header.Get("Upgrade") != "" {
-		r = refusalOf(api, upgraded)
-		r.status = http.StatusUpgradeRequired // clients of WebSockets go on with plain requests then
-		return r, true
-	}
+// readable reads the body of a request ahead, for the meter, and reports whether it could.
+func readable(w http.ResponseWriter, req *http.Request) bool {
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, longestBody))
 	if err != nil {
-		return refusalOf(api, cutOff), true
+		return false
 	}
 	req.ContentLength, req.TransferEncoding = int64(len(body)), nil
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	req.Body, _ = req.GetBody()
-	return refusal{}, false
+	return true
 }

@@ -81,20 +81,22 @@ func (r refusal) write(w http.ResponseWriter) {
 	_, _ = w.Write(append(text, '\n'))
 }
 
-// refused returns why the run does not let a call be made, empty if the error is another.
-func refused(err error) string {
+// refused returns why the run does not let a call be made, nothing if the error is another.
+func refused(err error) (Kind, string) {
 	var stop *watchdog.Stop
 	switch {
 	case errors.As(err, new(*watchdog.Refused)):
-		return "watchdog: " + err.Error()
+		return Limit, "watchdog: " + err.Error()
 	case errors.Is(err, watchdoghttp.ErrUnbounded):
-		return "watchdog: " + err.Error() + ", with --model-max 'MODEL=INPUT:OUTPUT'"
+		return Unbounded, "watchdog: " + err.Error() + ", with --model-max 'MODEL=INPUT:OUTPUT'"
+	case errors.Is(err, watchdoghttp.ErrBusy):
+		return Busy, "watchdog: " + err.Error()
 	case errors.As(err, &stop):
-		return "watchdog: the run has ended: " + string(stop.Code)
+		return Ended, "watchdog: the run has ended: " + string(stop.Code)
 	case errors.Is(err, watchdog.ErrEnded):
-		return "watchdog: the run has ended"
+		return Ended, "watchdog: the run has ended"
 	}
-	return ""
+	return "", ""
 }
 
 // ownTexts begin the texts of errors that have no type, and no word of the other side.

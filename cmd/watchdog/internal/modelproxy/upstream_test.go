@@ -76,9 +76,9 @@ func TestPaths(t *testing.T) {
 			require.NoError(t, proxy.Close(), "which settles the call")
 			if c.sent == "" {
 				assert.Empty(t, sent)
-				refused, first := proxy.Refused()
-				assert.EqualValues(t, 1, refused)
-				assert.Contains(t, first, "not written as the API has it")
+				require.Len(t, proxy.Refused(), 1)
+				assert.EqualValues(t, 1, proxy.Refused()[0].Count)
+				assert.Contains(t, proxy.Refused()[0].First, "not written as the API has it")
 				return
 			}
 			want, err := url.Parse(c.sent + "?x=a%2Fb")
