@@ -186,22 +186,25 @@ func (c *metered) failed(unsent bool) {
 	c.settle(c.most, 0)
 }
 
-// Read implements [io.Reader].
+// Read implements [io.Reader]. A client that has the last of an answer can call again at once, and that call is to find
+// this one settled: the end of the body can come much later.
 func (c *metered) Read(p []byte) (int, error) {
 	n, err := c.body.Read(p)
-	c.read(p[:n])
-	if err != nil {
-		c.end(errors.Is(err, io.EOF))
+	if done := c.read(p[:n]); done || err != nil {
+		c.end(done || errors.Is(err, io.EOF))
 	}
 	return n, err
 }
 
-func (c *metered) read(chunk []byte) {
+// read takes a part of the answer, and reports whether that was the last.
+func (c *metered) read(chunk []byte) (done bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.ended {
-		c.reader.Feed(chunk)
+	if c.ended {
+		return false
 	}
+	c.reader.Feed(chunk)
+	return c.reader.Done()
 }
 
 // Close implements [io.Closer]. It may be called while a Read waits.
