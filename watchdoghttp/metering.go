@@ -40,7 +40,7 @@ var ErrUnbounded = usage.ErrUnbounded
 //
 // A response settles the call at its end, when its body is closed, or at once where its status says that nothing was
 // billed. One without usage, such as a stream of Chat Completions that does not ask for it, settles at the admission;
-// an answer that is cut off at what was seen. 429 and 5xx count as [watchdog.ResultRetry], other failures as
+// so does an answer that is cut off, but for the input if it was told. 429 and 5xx count as [watchdog.ResultRetry], other failures as
 // [watchdog.ResultError].
 //
 // Responses are read as they pass: every chunk is handed out at once and unchanged. Nothing of a prompt or an answer is
