@@ -15,9 +15,10 @@ import (
 // the field.
 var places = map[usage.API]map[string]string{
 	usage.Anthropic: {
-		"body":  `{"model":"m","max_tokens":9,"messages":[],%s}`,
-		"block": `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":%q,%s}]}]}`,
-		"tool":  `{"model":"m","max_tokens":9,"messages":[],"tools":[{"type":%q,%s}]}`,
+		"body":    `{"model":"m","max_tokens":9,"messages":[],%s}`,
+		"message": `{"model":"m","max_tokens":9,"messages":[{"role":%q,%s}]}`,
+		"block":   `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":%q,%s}]}]}`,
+		"tool":    `{"model":"m","max_tokens":9,"messages":[],"tools":[{"type":%q,%s}]}`,
 	},
 	usage.Chat: {
 		"body":    `{"model":"m","max_tokens":9,"messages":[],%s}`,

@@ -12,6 +12,7 @@ var geminiBody = fields(text, "toolConfig", "modelArmorConfig").
 		"systemInstruction": head(geminiContents),
 		"tools":             head(each(geminiTool)),
 		"cachedContent":     refers(Reference, "cachedContent"),
+		"continuationToken": refers(Reference, "continuationToken"), // of an answer that was not over
 		"generationConfig":  inside(geminiConfig, camelCase),
 	})
 
@@ -21,7 +22,7 @@ var geminiConfig = fields(text,
 	"audioTranscriptionConfig", "translationConfig", "routingConfig", "modelSelectionConfig",
 ).with(fields(free,
 	"temperature", "topP", "topK", "stopSequences", "responseLogprobs", "logprobs", "presencePenalty", "frequencyPenalty",
-	"seed",
+	"seed", "generationOutputConfig",
 )).with(object{
 	"maxOutputTokens": maxOutput("maxOutputTokens"),
 	"candidateCount":  candidates("candidateCount"),
@@ -61,7 +62,7 @@ func geminiPart(r *request, v value) {
 
 var geminiParts = fields(text,
 	"text", "functionCall", "executableCode", "codeExecutionResult", "videoMetadata", "mediaResolution",
-	"partMetadata", "toolCall", "toolResponse", "audioTranscription",
+	"partMetadata", "toolCall", "toolResponse", "audioTranscription", "mediaProcessing", "speechMetadata",
 ).with(object{
 	"inlineData": geminiBlob, "fileData": refers(Reference, "fileData"), "thought": reasoning,
 	"thoughtSignature": geminiSignature, "functionResponse": geminiResponse,
@@ -85,7 +86,9 @@ var geminiResponseFields = fields(text, "id", "name", "response", "willContinue"
 	"parts": each(func(r *request, v value) { r.object(geminiResponsePart, v, camelCase) }),
 })
 
-var geminiResponsePart = object{"inlineData": geminiBlob, "fileData": refers(Reference, "fileData")}
+var geminiResponsePart = object{
+	"inlineData": geminiBlob, "fileData": refers(Reference, "fileData"), "mediaProcessing": text,
+}
 
 // geminiBlob takes what is inline, and no text.
 func geminiBlob(r *request, v value) {
