@@ -306,12 +306,16 @@ func TestCall(t *testing.T) {
 	})
 }
 
-// FuzzCall protects hosts from a body that a call cannot be read from: no panic, and a bound is never less than the
-// body or above what is declared.
+// FuzzCall protects hosts from a body that a call cannot be read from: no panic, a bound is never less than the body or
+// above what is declared, and the same body is known again.
 func FuzzCall(f *testing.F) {
 	for _, of := range references {
-		f.Add(uint8(of.api), maxima[of.api]+of.has+"}")
+		f.Add(uint8(of.api-usage.Anthropic), maxima[of.api]+of.has+"}")
 	}
+	f.Add(uint8(0), historyCall(historyHello, historyThought, historyResult))
+	f.Add(uint8(0), historyCall(`{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}]}`))
+	f.Add(uint8(2), `{"model":"gpt-6-sol","max_output_tokens":9,"input":[{"type":"reasoning","encrypted_content":"x"}]}`)
+	f.Add(uint8(3), `{"contents":[{"parts":[{"functionCall":{"name":"f"},"thoughtSignature":"c2ln"}]}]}`)
 	f.Fuzz(func(t *testing.T, api uint8, body string) {
 		from := usage.Anthropic + usage.API(api%4)
 		call, err := readOf(from, body)
@@ -325,6 +329,14 @@ func FuzzCall(f *testing.F) {
 		bound, err := call.Bound(declared, nil)
 		require.NoError(t, err)
 		require.LessOrEqual(t, bound.Input, declared.Input)
+		past := new(usage.History)
+		past.Learn(call, usage.Result{State: usage.Final, Usage: usage.Usage{Input: 7, Output: 5}})
+		again, err := readOf(from, body)
+		require.NoError(t, err)
+		next, err := again.Bound(declared, past)
+		require.NoError(t, err)
+		require.LessOrEqual(t, next.Input, bound.Input, "a history never raises a bound")
+		require.GreaterOrEqual(t, next.Input, min(bound.Input, 7))
 		changed, _ := usage.WithUsage(call, []byte(body))
 		require.GreaterOrEqual(t, len(changed), len(body))
 	})

@@ -161,7 +161,10 @@ func (r *request) part(walk func()) {
 func (r *request) message(role string, walk func()) {
 	r.call.Parts++
 	r.made, r.results = role == "assistant" || role == "model", false
-	r.part(walk)
+	r.part(func() {
+		walk()
+		r.at.result = r.at.result || role == "tool"
+	})
 	if role == "user" && !r.results && r.to == &r.turns {
 		r.call.own = len(r.turns)
 	}

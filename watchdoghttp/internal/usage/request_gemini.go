@@ -1,6 +1,9 @@
 package usage
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // geminiBody is the body of a request to Gemini. Its maximum of output has been seen to hold thoughts too, though the
 // documentation has said both, so that a budget of thoughts that the request names is counted on top.
@@ -70,10 +73,13 @@ var geminiParts = fields(text,
 
 func geminiSignature(r *request, v value) {
 	text(r, v)
-	if !v.isNothing() {
+	if !v.isNothing() && !slices.Contains(geminiNoThoughts, v.text()) {
 		opaque(&r.at.part)
 	}
 }
+
+// geminiNoThoughts are the signatures that Google documents for what no model has signed.
+var geminiNoThoughts = []string{"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"}
 
 func geminiResponse(r *request, v value) {
 	result(&r.at.part)
