@@ -1,7 +1,10 @@
 package watchdoghttp
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime"
@@ -17,6 +20,14 @@ import (
 // ErrUnbounded is found by errors.Is in the error of a call whose most is not known. The text says what it is about, by
 // the name of a field, and what to declare.
 var ErrUnbounded = usage.ErrUnbounded
+
+// ErrBusy is found by errors.Is in the error of a call that found no room for as long as it may wait, because calls
+// under way hold it. No limit has tripped, and it can be made again when they have ended.
+var ErrBusy = errors.New("calls under way hold what is left")
+
+// DefaultWait is how long a call waits for others that are under way, if the [Meter] does not say. Many clients give up
+// a minute after they called.
+const DefaultWait = 45 * time.Second
 
 // A Meter charges the calls of model APIs to the run in the request's context, see [watchdog.Watchdog.Admit]: with the
 // most that each can use before it is sent, and with what it used by the usage in its response. It knows Anthropic
@@ -59,6 +70,12 @@ type Meter struct {
 	// IncludeUsage asks for usage in streams of Chat Completions that do not: it changes the request, and the stream has
 	// one chunk more, without a choice.
 	IncludeUsage bool
+	// KeepMaximum leaves the maximum of output of each request as it is: a call that does not fit with it is refused.
+	KeepMaximum bool
+	// Wait is how long a call waits for others that are under way, if it would fit should they use less than they may.
+	// Zero means [DefaultWait], [watchdog.None] not at all. A call that does not fit by then is no trip of the limit: its
+	// error wraps [ErrBusy].
+	Wait time.Duration
 	// ErrorsFree are hosts, without a port, that bill no call which they answered with an error: such a call is charged
 	// with nothing, but for 408, 499 and 504. The vendors' own hosts need not be named.
 	ErrorsFree []string
@@ -126,6 +143,7 @@ func (m *Meter) meter() *meter {
 	m.once.Do(func() {
 		m.inner.base, m.inner.count, m.inner.includeUsage = m.Base, m.CountUnbounded, m.IncludeUsage
 		m.inner.errorsFree, m.inner.history = m.ErrorsFree, historyOf
+		m.inner.keep, m.inner.wait = m.KeepMaximum, max(cmp.Or(m.Wait, DefaultWait), 0)
 		m.inner.logger = m.Logger
 		if m.inner.logger == nil {
 			m.inner.logger = slog.Default()
@@ -173,12 +191,16 @@ type runSpender struct {
 	currency string
 }
 
-func (s runSpender) admit(ctx context.Context, most spend) (charge, error) {
-	c, err := s.run.Admit(ctx, "", s.amount(most))
-	if err != nil {
-		return nil, err
+func (s runSpender) admit(ctx context.Context, least, most spend, wait time.Duration) (charge, spend, error) {
+	c, granted, err := s.run.AdmitWithin(ctx, "", s.amount(least), s.amount(most), wait)
+	switch {
+	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		return nil, spend{}, fmt.Errorf("%w: %w", ErrBusy, err)
+	case err != nil:
+		return nil, spend{}, err
 	}
-	return runCharge{c, s}, nil
+	most.input, most.output, most.cost = granted.InputTokens, granted.OutputTokens, granted.Cost.Micros
+	return runCharge{c, s}, most, nil
 }
 
 func (s runSpender) amount(of spend) watchdog.Amount {

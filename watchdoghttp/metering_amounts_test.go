@@ -137,7 +137,7 @@ func TestMeterSays(t *testing.T) {
 		wd := spending(t, watchdog.Spend{Requests: 99})
 		client := &http.Client{Transport: &watchdoghttp.Meter{
 			Base:           based(func(*http.Request) (*http.Response, error) { return nil, errHostGone }),
-			CountUnbounded: true,
+			CountUnbounded: true, KeepMaximum: true,
 		}}
 		for range 2 {
 			for _, body := range []string{unbounded, strings.Replace(unbounded, `"m"`, `"other"`, 1)} {

@@ -78,6 +78,9 @@ const (
 	tokensOfPart = 16
 )
 
+// IsRead reports whether the body was read as the API's, so that it can be changed.
+func (c *Call) IsRead() bool { return c.input.reason != Malformed && c.API != None }
+
 // Unknown returns the names of fields and types that are not known here, and were counted by their bytes.
 func (c *Call) Unknown() []string { return c.unknown }
 

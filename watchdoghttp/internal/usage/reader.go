@@ -25,6 +25,9 @@ type Result struct {
 	Model string
 	// Cleared is what the API cleared from the conversation before the model read it.
 	Cleared int64
+	// Cut says that an answer ended because it had as much as the request allows. Streams of Chat Completions say that
+	// apart from their usage, and are not read for it.
+	Cut bool
 	// Rounds says that the API made other calls of a model besides, whose usage is in Usage, too.
 	Rounds bool
 	// Unread says what could not be read, if anything: then Usage is what came before it.
@@ -104,6 +107,7 @@ func (r *Reader) End(whole bool) Result {
 		return result
 	}
 	result.State, result.Usage, result.Model = Partial, t.total.usageOf(r.api), t.total.model.String()
+	result.Cut = t.cut
 	result.Cleared, result.Rounds = t.total.cleared, t.total.rounds
 	if result.Unread == Readable && r.final(whole) {
 		result.State = Final

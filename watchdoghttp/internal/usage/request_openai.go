@@ -179,17 +179,18 @@ func roleOfItem(item value) string {
 	return "tool"
 }
 
-// item is a table of what an item of the input has beside what all have.
+// item is a table of what an item of the input has beside what all have. The last one is Codex's.
 func item(names ...string) object {
-	return fields(text, append(names, "id", "status", "agent")...).with(object{"type": free})
+	return fields(text, append(names, "id", "status", "agent", "internal_chat_message_metadata_passthrough")...).
+		with(object{"type": free})
 }
 
 // responsesItems are the types of input. What was made by the API's own tools is all in the item.
 var responsesItems = map[string]kind{
-	"message": {
-		has: item("role", "phase", "internal_chat_message_metadata_passthrough").with(object{"content": responsesContent}),
+	"message": {has: item("role", "phase").with(object{"content": responsesContent})},
+	"function_call": {
+		has: item("call_id", "name", "arguments", "parsed_arguments", "namespace", "caller", "async"),
 	},
-	"function_call":        {has: item("call_id", "name", "arguments", "namespace", "caller", "async")},
 	"function_call_output": {has: item("call_id", "name", "namespace", "caller").with(object{"output": responsesContent})},
 	"custom_tool_call":     {has: item("call_id", "name", "input", "namespace", "caller", "async")},
 	"custom_tool_call_output": {
@@ -237,10 +238,14 @@ var responsesItems = map[string]kind{
 func responsesContent(r *request, v value) { r.content("input_text", responsesPieces, v) }
 
 var responsesPieces = map[string]kind{
-	"input_text": {has: piece("text")}, "output_text": {has: piece("text", "annotations", "logprobs")},
-	"text": {has: piece("text")}, "summary_text": {has: piece("text")}, "reasoning_text": {has: piece("text")},
-	"refusal": {has: piece("refusal")}, "input_image": {has: openAIImage}, "input_audio": openAISound,
-	"input_file": {has: openAIFile}, "encrypted_content": {has: piece("encrypted_content"), is: opaque},
+	"input_text": {has: piece("text")},
+	// The SDK's helpers parse a text, and give it back in the history.
+	"output_text":       {has: piece("text", "annotations", "logprobs", "parsed")},
+	"encrypted_content": {has: piece("encrypted_content"), is: opaque},
+	"text":              {has: piece("text")}, "summary_text": {has: piece("text")},
+	"reasoning_text": {has: piece("text")},
+	"refusal":        {has: piece("refusal")}, "input_image": {has: openAIImage}, "input_audio": openAISound,
+	"input_file": {has: openAIFile},
 }
 
 // responsesTool takes a tool. Only functions and custom tools are all in the body.

@@ -27,6 +27,7 @@ type tally struct {
 	malformed bool // the last usage could not be
 	over      bool // the last usage was that of the end
 	empty     bool // it came without a choice
+	cut       bool // an answer ended at its maximum
 	array     bool // the response is an array
 	whole     bool // and has ended
 }
@@ -159,6 +160,9 @@ func (t *tally) name(s slot, text []byte) {
 		t.stopped = t.stopped || string(text) == "response.compaction"
 	case slotStop:
 		t.stopped = text != nil
+		t.cut = t.cut || isCut(text)
+	case slotCut:
+		t.cut = t.cut || isCut(text)
 	case slotRoundType:
 		t.round.own = string(text) == "message"
 	case slotModality:
@@ -235,6 +239,15 @@ func (c *counts) take(later *counts) {
 func isOver(value []byte) bool {
 	switch string(bytes.TrimPrefix(value, []byte("response."))) {
 	case "completed", "incomplete", "failed", "cancelled":
+		return true
+	}
+	return false
+}
+
+// isCut reports whether an answer ended for that reason because it had as much as it may.
+func isCut(reason []byte) bool {
+	switch string(reason) {
+	case "max_tokens", "length", "max_output_tokens", "MAX_TOKENS":
 		return true
 	}
 	return false

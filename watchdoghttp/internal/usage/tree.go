@@ -44,6 +44,7 @@ const (
 	slotStatus
 	slotObject
 	slotStop
+	slotCut // why an answer ended, where that does not say that all is over
 	slotModality
 	slotRoundType
 
@@ -68,7 +69,7 @@ const (
 
 // textSlots are those of strings that are told.
 var textSlots = map[slot]bool{
-	slotModel: true, slotTier: true, slotSpeed: true, slotType: true, slotStatus: true, slotStop: true,
+	slotModel: true, slotTier: true, slotSpeed: true, slotType: true, slotStatus: true, slotStop: true, slotCut: true,
 	slotModality: true, slotItemType: true, slotObject: true, slotRoundType: true,
 }
 

@@ -38,7 +38,7 @@ func anthropicPaths() map[string]slot {
 // chatPaths are those of a completion, and of its chunks.
 func chatPaths() map[string]slot {
 	return map[string]slot{
-		"model": slotModel, "service_tier": slotTier, "choices[]": slotChoice, "usage": slotUsage,
+		"model": slotModel, "service_tier": slotTier, "choices[]": slotChoice, "choices[].finish_reason": slotCut, "usage": slotUsage,
 		"usage.prompt_tokens": slotInput, "usage.completion_tokens": slotOutput, "usage.total_tokens": slotTotal,
 		"usage.prompt_tokens_details.cached_tokens":        slotCacheRead,
 		"usage.prompt_tokens_details.cache_write_tokens":   slotCacheWrite,
@@ -57,7 +57,7 @@ func responsesPaths() map[string]slot {
 	paths := map[string]slot{"type": slotType, "object": slotObject}
 	for _, response := range []string{"", "response."} {
 		for key, slot := range map[string]slot{
-			"model": slotModel, "service_tier": slotTier, "status": slotStatus, "output": slotTools,
+			"model": slotModel, "service_tier": slotTier, "status": slotStatus, "incomplete_details.reason": slotCut, "output": slotTools,
 			"output[].type": slotItemType, "usage": slotUsage, "usage.input_tokens": slotInput,
 			"usage.output_tokens": slotOutput, "usage.total_tokens": slotTotal,
 			"usage.input_tokens_details.cached_tokens":      slotCacheRead,
@@ -77,7 +77,8 @@ func responsesPaths() map[string]slot {
 // geminiTree is that of a response. A stream is many, as events or as the elements of an array.
 func geminiTree() *node {
 	paths := map[string]slot{
-		"modelVersion": slotModel, "candidates[].groundingMetadata.webSearchQueries[]": slotQuery,
+		"modelVersion": slotModel, "candidates[].finishReason": slotCut,
+		"candidates[].groundingMetadata.webSearchQueries[]": slotQuery,
 		"usageMetadata": slotUsage, "usageMetadata.promptTokenCount": slotInput,
 		"usageMetadata.cachedContentTokenCount": slotCacheRead, "usageMetadata.toolUsePromptTokenCount": slotToolInput,
 		"usageMetadata.candidatesTokenCount": slotOutput, "usageMetadata.thoughtsTokenCount": slotThoughts,
