@@ -225,7 +225,7 @@ func (c *metered) end(whole bool) {
 	result := c.reader.End(whole)
 	c.mu.Unlock()
 	c.past.Learn(c.call, result)
-	c.settle(c.used(result), c.status)
+	c.settle(c.used(result, whole), c.status)
 	if c.most.output < c.wanted.output && (result.Cut || result.Usage.Output >= c.most.output) {
 		c.ask()
 	}
@@ -240,8 +240,9 @@ func (c *metered) ask() {
 	}
 }
 
-// used returns what the call used by its response, or its admission where the response does not say.
-func (c *metered) used(result usage.Result) spend {
+// used returns what the call used by its response, or its admission where the response does not say. Of one that is cut
+// off, or cannot be read to its end, nobody knows what more was billed.
+func (c *metered) used(result usage.Result, whole bool) spend {
 	m, model := c.meter, c.call.Model
 	if result.Unread != usage.Readable {
 		why := result.Unread.String()
@@ -261,9 +262,11 @@ func (c *metered) used(result usage.Result) spend {
 	used := spend{
 		input: result.Usage.TokensIn(), output: result.Usage.TokensOut(), cost: cost.Amount, requests: 1,
 	}
-	if result.Unread != usage.Readable {
-		used.input, used.output = max(used.input, c.most.input), max(used.output, c.most.output)
-		used.cost = max(used.cost, c.most.cost)
+	if result.Unread != usage.Readable || result.State == usage.Partial && !whole {
+		if !c.call.TookIn(result) {
+			used.input = max(used.input, c.most.input)
+		}
+		used.output, used.cost = max(used.output, c.most.output), max(used.cost, c.most.cost)
 	}
 	return used
 }

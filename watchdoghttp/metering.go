@@ -39,10 +39,10 @@ const DefaultWait = 45 * time.Second
 // A call that does not fit in a limit is not sent: its error is a [*watchdog.Refused]. Without a run nothing is
 // metered.
 //
-// The input of a call is at most the bytes of its body and a little more, if all of it is text in the body. Anything
-// else, such as a file, an image or an earlier response, needs the maximum that Models declares for the model; the
-// output needs one if the request has none. A call without is refused with [ErrUnbounded], unless CountUnbounded is
-// set. Cost takes the dearest class of tokens before the call.
+// The input of a call is at most the bytes of its body and a little more, or what an earlier call of the run took in and
+// the parts that this one has besides; media and encrypted reasoning count by what vendors publish. What the body only
+// names, such as a file or an earlier response, needs the maximum that Models declares for the model: a call without is
+// refused with [ErrUnbounded], unless CountUnbounded is set. Cost takes the dearest class of tokens before the call.
 //
 // A call is void, and costs nothing, if no connection was obtained for it, because a host, its certificate or a proxy
 // refused, or if HTTP/2 says that its stream was not processed. In doubt it is charged with the most. To know, the base
@@ -51,11 +51,12 @@ const DefaultWait = 45 * time.Second
 //
 // A response settles the call at its end, when its body is closed, or at once where its status says that nothing was
 // billed. One without usage, such as a stream of Chat Completions that does not ask for it, settles at the admission;
-// an answer that is cut off at what was seen. 429 and 5xx count as [watchdog.ResultRetry], other failures as
-// [watchdog.ResultError].
+// so does an answer that is cut off, but for the input if it was told. 429 and 5xx count as [watchdog.ResultRetry],
+// other failures as [watchdog.ResultError].
 //
 // Responses are read as they pass: every chunk is handed out at once and unchanged. Nothing of a prompt or an answer is
-// kept. It is safe for concurrent use, and must not be changed once it is in use.
+// kept but digests of the parts of requests, for the run, at most 256 KiB of them. It is safe for concurrent use, and
+// must not be changed once it is in use.
 type Meter struct {
 	// Base does the exchange; nil means [http.DefaultTransport].
 	Base http.RoundTripper

@@ -2,10 +2,12 @@ package watchdoghttp_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -106,6 +108,17 @@ func TestMeterOutage(t *testing.T) {
 		require.Equal(t, []int64{7 * most[0], 7 * most[1]}, after(t, "https://llm.example", 503, &watchdoghttp.Meter{}))
 		free := &watchdoghttp.Meter{ErrorsFree: []string{"llm.example"}}
 		require.Equal(t, []int64{0, 0}, after(t, "https://llm.example:8443", 503, free))
+	})
+	t.Run("a stream that is cut off costs the input that it said, and the most output", func(t *testing.T) {
+		for _, host := range []string{"api.anthropic.com", "llm.example"} {
+			wd := spending(t, limits)
+			cut := io.NopCloser(io.MultiReader(strings.NewReader(meteredStart), iotest.ErrReader(io.ErrUnexpectedEOF)))
+			meter := &watchdoghttp.Meter{Base: answering(200, http.Header{}, cut, nil)}
+			_, err := post(t, wd, &http.Client{Transport: meter}, "https://"+host, meteredCall)
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+			want := map[string]int64{"api.anthropic.com": 25, "llm.example": most[0]}[host]
+			require.Equal(t, []int64{want, most[1]}, used(t, wd))
+		}
 	})
 	const failed = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n"
 	for name, of := range map[string]struct {

@@ -137,6 +137,12 @@ func (c *Call) mostInput(most, known Maximum, past *History) int64 {
 	return c.inRounds(input, window)
 }
 
+// TookIn reports whether the usage has all that the call took in.
+func (c *Call) TookIn(result Result) bool {
+	_, all := c.taught(result)
+	return all
+}
+
 // taught returns what the call took in by its usage, whether it was read or cleared from the conversation before, and
 // whether that says what its parts are.
 func (c *Call) taught(result Result) (input int64, known bool) {

@@ -147,6 +147,8 @@ var references = []struct {
 	{"a model that the model asks", usage.Anthropic, `"messages":[],"tools":[{"type":"advisor_20260301","model":"x","max_uses":1}]`, unbounded(usage.ServerTool, "advisor_20260301")},
 	{"a container, for skills", usage.Anthropic, `"messages":[],"container":{"skills":[]}`, unbounded(usage.Reference, "container")},
 	{"servers of tools", usage.Anthropic, `"messages":[],"mcp_servers":[{"type":"url"}]`, unbounded(usage.ServerTool, "mcp_servers")},
+	{"a conversation that the API holds", usage.Anthropic, `"messages":[],"thread":{"type":"continue","previous_message_id":"m"}`, unbounded(usage.Reference, "thread")},
+	{"a search that a message adds", usage.Anthropic, `"messages":[{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"type":"web_search_20260209","name":"w"}}}]}]`, unbounded(usage.ServerTool, "web_search_20260209")},
 	{"an image's URL", usage.Chat, `"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://u"}}]}]`, unbounded(usage.Reference, "image_url")},
 	{"a file", usage.Chat, `"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]`, unbounded(usage.Reference, "file_id")},
 	{"an earlier sound", usage.Chat, `"messages":[{"role":"assistant","audio":{"id":"a"}}]`, unbounded(usage.Reference, "audio")},
@@ -160,12 +162,15 @@ var references = []struct {
 	{"a screenshot by its ID", usage.Responses, `"input":[{"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot","file_id":"f"}}]`, unbounded(usage.Reference, "file_id")},
 	{"a search of Responses without a maximum", usage.Responses, `"input":"x","tools":[{"type":"web_search"}]`, unbounded(usage.ServerTool, "web_search")},
 	{"a search in stored files", usage.Responses, `"input":"x","max_tool_calls":1,"tools":[{"type":"file_search"}]`, unbounded(usage.ServerTool, "file_search")},
+	{"a search among additional tools", usage.Responses, `"input":[{"type":"additional_tools","role":"developer","tools":[{"type":"web_search"}]}]`, unbounded(usage.ServerTool, "web_search")},
+	{"agents that the API runs", usage.Responses, `"input":"x","multi_agent":{"enabled":true}`, unbounded(usage.ServerTool, "multi_agent")},
 	{"a server of tools", usage.Responses, `"input":"x","max_tool_calls":1,"tools":[{"type":"mcp"}]`, unbounded(usage.ServerTool, "mcp")},
 	{"a shell in a container", usage.Responses, `"input":"x","tools":[{"type":"shell","environment":{"type":"container_auto"}}]`, unbounded(usage.Reference, "container_auto")},
 	{"a file's URI", usage.Gemini, `"contents":[{"parts":[{"fileData":{"fileUri":"u"}}]}]`, unbounded(usage.Reference, "fileData")},
 	{"a file's URI in the other spelling", usage.Gemini, `"contents":[{"parts":[{"file_data":{"file_uri":"u"}}]}]`, unbounded(usage.Reference, "fileData")},
 	{"a file in a function's response", usage.Gemini, `"contents":[{"parts":[{"functionResponse":{"name":"f","parts":[{"fileData":{"fileUri":"u"}}]}}]}]`, unbounded(usage.Reference, "fileData")},
 	{"cached content", usage.Gemini, `"contents":[],"cachedContent":"c"`, unbounded(usage.Reference, "cachedContent")},
+	{"an answer that is not over", usage.Gemini, `"contents":[],"continuationToken":"c"`, unbounded(usage.Reference, "continuationToken")},
 	{"a search of Gemini", usage.Gemini, `"contents":[],"tools":[{"googleSearch":{}}]`, unbounded(usage.ServerTool, "googleSearch")},
 	{"a known field in another case", usage.Chat, `"messages":[],"Max_Tokens":9`, unbounded(usage.Malformed, "Max_Tokens")},
 	{"a field that is there twice", usage.Chat, `"messages":[],"messages":[]`, unbounded(usage.Malformed, "messages")},
@@ -301,12 +306,16 @@ func TestCall(t *testing.T) {
 	})
 }
 
-// FuzzCall protects hosts from a body that a call cannot be read from: no panic, and a bound is never less than the
-// body or above what is declared.
+// FuzzCall protects hosts from a body that a call cannot be read from: no panic, a bound is never less than the body or
+// above what is declared, and the same body is known again.
 func FuzzCall(f *testing.F) {
 	for _, of := range references {
-		f.Add(uint8(of.api), maxima[of.api]+of.has+"}")
+		f.Add(uint8(of.api-usage.Anthropic), maxima[of.api]+of.has+"}")
 	}
+	f.Add(uint8(0), historyCall(historyHello, historyThought, historyResult))
+	f.Add(uint8(0), historyCall(`{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}]}`))
+	f.Add(uint8(2), `{"model":"gpt-6-sol","max_output_tokens":9,"input":[{"type":"reasoning","encrypted_content":"x"}]}`)
+	f.Add(uint8(3), `{"contents":[{"parts":[{"functionCall":{"name":"f"},"thoughtSignature":"c2ln"}]}]}`)
 	f.Fuzz(func(t *testing.T, api uint8, body string) {
 		from := usage.Anthropic + usage.API(api%4)
 		call, err := readOf(from, body)
@@ -320,6 +329,14 @@ func FuzzCall(f *testing.F) {
 		bound, err := call.Bound(declared, nil)
 		require.NoError(t, err)
 		require.LessOrEqual(t, bound.Input, declared.Input)
+		past := new(usage.History)
+		past.Learn(call, usage.Result{State: usage.Final, Usage: usage.Usage{Input: 7, Output: 5}})
+		again, err := readOf(from, body)
+		require.NoError(t, err)
+		next, err := again.Bound(declared, past)
+		require.NoError(t, err)
+		require.LessOrEqual(t, next.Input, bound.Input, "a history never raises a bound")
+		require.GreaterOrEqual(t, next.Input, min(bound.Input, 7))
 		changed, _ := usage.WithUsage(call, []byte(body))
 		require.GreaterOrEqual(t, len(changed), len(body))
 	})

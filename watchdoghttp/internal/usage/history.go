@@ -30,6 +30,8 @@ type answered struct {
 	// output is what its answer was billed, or the most that it can have been; longest is that of the longest answer to
 	// it or to a call after it.
 	output, longest int64
+	// asks is the result of a tool that it ends with, zero if it does not.
+	asks digest
 	// left is a call that another one went on from.
 	left bool
 }
@@ -44,7 +46,7 @@ const (
 	unknown      = -1
 	mostHistory  = 256 << 10
 	sizeOfSeen   = 20
-	sizeOfAnswer = 96
+	sizeOfAnswer = 112
 )
 
 func (a *answered) size() int { return sizeOfAnswer + sizeOfSeen*cap(a.parts) }
@@ -113,17 +115,14 @@ func newMatch(c *Call, costs []int64) *match {
 }
 
 // learn lowers the costs of opaque parts to what is known of them: what another call knew, or the most that the answer
-// was billed that they come from. What is new after a conversation is the answer to any call of it, whatever its key,
-// or to a later call: a client can leave out what was between them.
+// was billed that they come from. What is new after a conversation, or after the result that it ended with, is the
+// answer to any call of it, whatever its key, or to a later call: a client can leave out what was between them.
 func (m *match) learn(h *History) {
 	c := m.call
 	billed, known := make([]int64, len(c.parts)), make([]bool, len(c.parts))
 	for _, a := range h.calls {
 		if a.key == c.key {
 			m.recall(a)
-		}
-		if !a.begins(c) {
-			continue
 		}
 		for _, p := range m.answerTo(a) {
 			i := m.first[p.digest]
@@ -154,9 +153,21 @@ func (m *match) lower(part int, billed int64) {
 	m.costs[part] = min(m.costs[part], max(m.call.parts[part].most, billed))
 }
 
-// answerTo returns the parts with which the model answered the other call: those that follow.
+// answerTo returns the parts with which the model answered the other call: those that follow the same conversation, or
+// else the same result of a tool, where a client has changed what is before that.
 func (m *match) answerTo(a *answered) []part {
-	turns := m.call.parts[a.turns:m.call.turns]
+	at := a.turns
+	if !a.begins(m.call) {
+		result, there := m.first[a.asks]
+		if !there {
+			return nil
+		}
+		at = m.last[result] + 1
+		for at < m.call.turns && !m.call.parts[at].made {
+			at++
+		}
+	}
+	turns := m.call.parts[min(at, m.call.turns):m.call.turns]
 	if end := slices.IndexFunc(turns, func(p part) bool { return !p.made }); end >= 0 {
 		turns = turns[:end]
 	}
@@ -180,10 +191,7 @@ func (m *match) beyond(a *answered) (most int64) {
 	for i, times := range m.left {
 		most = sum(most, product(int64(times), m.costs[i]))
 	}
-	if goesOn {
-		most = sum(most, m.unsaid(a))
-	}
-	return most
+	return sum(most, m.unsaid(a))
 }
 
 // repeats reports whether a part that another call had, too, can have been left out there. APIs leave out the reasoning
@@ -223,6 +231,9 @@ func (h *History) Learn(c *Call, result Result) {
 	}
 	a.parts = make([]seen, len(c.parts))
 	for i, p := range c.parts {
+		if p.result && i >= c.turns-2 && i < c.turns {
+			a.asks = p.digest
+		}
 		a.parts[i].digest = p.digest
 		if p.opaque && i < len(c.costs) {
 			a.parts[i].most = uint32(min(c.costs[i], 1<<32-1))

@@ -17,17 +17,19 @@ type apiTool struct {
 // Anthropic's bash, 700 for its text editor, and 735 and a system prompt of 499 for its computer.
 const (
 	toolTokens        = 2_048   // a tool's definition
+	toolsetTokens     = 32_768  // those of a set of them
 	unknownToolTokens = 4_096   // that of one which is not in the table
 	resultTokens      = 32_768  // the result of a search: the texts of ten pages
 	fetchTokens       = 160_000 // a page: Anthropic names 125,000 for a long PDF
 )
 
 // apiTools are the tools that APIs define, by their types, in which a "*" stands for any characters, and by the keys
-// that Gemini has for them. As of 2026-08-21. Tools that search what the request does not have, and those with a
+// that Gemini has for them. As of 2026-11-27. Tools that search what the request does not have, and those with a
 // container, a model or a server of their own, have no bound.
 var apiTools = map[string]apiTool{
 	"bash_*": {tokens: toolTokens}, "text_editor_*": {tokens: toolTokens}, "computer_*": {tokens: toolTokens},
 	"memory_*":          {tokens: toolTokens},
+	"browser_toolset_*": {tokens: toolsetTokens}, "computer_toolset_*": {tokens: toolsetTokens},
 	"web_search_2*":     {tokens: toolTokens, result: resultTokens},
 	"web_fetch_*":       {tokens: toolTokens, result: fetchTokens},
 	"code_execution_*":  {tokens: toolTokens, result: resultTokens},

@@ -6,11 +6,12 @@ import (
 )
 
 // images are the most tokens of one image, by the names of models, in which a "*" stands for any characters. As of
-// 2026-08-21, by the vendors' pages on images:
+// 2026-11-27, by the vendors' pages on images:
 //
 //   - Anthropic scales an image down to 1,600 tokens, and since Opus 4.7 to 4,784.
 //   - OpenAI scales one down to 2,048 by 768 pixels, that is 8 tiles and a base, or to 1,536 patches times a factor of
-//     the model, 2.46 at most; since GPT-5.4 an image of detail "original" can have 10,000 patches.
+//     the model, 2.46 at most; since GPT-5.4 an image of detail "original" can have 10,000 patches. For GPT-6 no number
+//     is published that was found, and 12,000 patches were seen: here it is one of 8,000 by 8,000 pixels.
 //   - Google scales one down to 3,072 pixels, which it cuts to 24 tiles of 258 tokens at most; where the request says
 //     its resolution, it has 2,240 at most.
 var images = map[string]int64{
@@ -19,11 +20,11 @@ var images = map[string]int64{
 	"*claude-haiku-4-5*": 1_600,
 	"*gpt-4o*":           1_445, "*gpt-4o-mini*": 48_169, "*gpt-4-turbo*": 1_445, "*gpt-4.1*": 3_779, "o1*": 1_445,
 	"o3*": 1_445, "o4-mini*": 3_779, "*gpt-5": 1_536, "*gpt-5-*": 3_779, "*gpt-5.1*": 3_779, "*gpt-5.2*": 3_779,
-	"*gpt-5.3*": 3_779, "*gemini-*": 6_192,
+	"*gpt-5.3*": 3_779, "*gpt-5*": 24_600, "*gpt-6*": mostImage, "*gemini-*": 6_192,
 }
 
 // mostImage is what an image has at most of a model that is not in the table.
-const mostImage = 24_600
+const mostImage = 75_000
 
 // largestWindow is the window of a model whose window is not known. No vendor publishes a larger one.
 const largestWindow = 1_050_000

@@ -5,7 +5,7 @@ package usage
 // what a call is bounded by must not be less than what it can use. The names of Anthropic and of Google have the
 // families that came after the table, too, with the most that any model of theirs has.
 //
-// As of 2026-08-21: the numbers are those of the vendors' pages, of their SDKs, and of models.dev, which collects them.
+// As of 2026-11-27: the numbers are those of the vendors' pages, of their SDKs, and of models.dev, which collects them.
 var published = map[string]Maximum{
 	"*claude-*": {Input: 1_000_000, Output: 128_000},
 
@@ -29,6 +29,7 @@ var published = map[string]Maximum{
 	"*gpt-5.3-codex*": {Input: 400_000, Output: 128_000}, "*gpt-5.3-codex-spark*": {Input: 128_000, Output: 32_000},
 	"*gpt-5.4-mini*": {Input: 400_000, Output: 128_000}, "*gpt-5.4-nano*": {Input: 400_000, Output: 128_000},
 	"*gpt-5.*-chat-latest": {Input: 128_000, Output: 16_384}, "*gpt-5-chat-latest": {Input: 400_000, Output: 128_000},
+	"*gpt-6*":            {Input: 1_050_000, Output: 128_000},
 	"*codex-mini-latest": {Input: 200_000, Output: 100_000},
 	"o1*":                {Input: 200_000, Output: 100_000}, "o3*": {Input: 200_000, Output: 100_000},
 	"o4-mini*": {Input: 200_000, Output: 100_000}, "*/o1*": {Input: 200_000, Output: 100_000},

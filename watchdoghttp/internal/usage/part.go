@@ -28,9 +28,9 @@ type part struct {
 	// opaque is what the API can read and nobody else: reasoning, or what a conversation was compacted to. It stands for
 	// as much as an answer can be.
 	opaque bool
-	// left is what the API can leave out: reasoning.
+	// left is what the API can leave out: reasoning, or a message that is not for long.
 	left bool
-	// made is what the model made; result is what a tool of the host's gave it.
+	// made is what the model made; result is what a tool of the host's gave it. Its ID makes it another one each time.
 	made, result bool
 	// hides is a part that the API reads in the place of all that is before it.
 	hides bool

@@ -24,7 +24,9 @@ type request struct {
 	kind    string // of media that are walked
 	made    bool   // the model made what is walked
 	results bool   // the message has results of tools
+	brief   bool   // the message is left out after the next one of the user
 
+	tooled  bool             // a message brings tools, or the request has them
 	tools   []string         // the types of tools that the API defines
 	endless string           // one that the API runs, and that has no maximum of uses
 	later   map[string]int64 // the most of each tool that is loaded only where a part names it
@@ -57,7 +59,7 @@ func (r *request) seal(req *http.Request, v value) {
 			note(of.name, text)
 		}
 	}
-	tools := !memberOf(v, "tools").isNothing() || !memberOf(v, "functions").isNothing()
+	tools := r.tooled || !memberOf(v, "tools").isNothing() || !memberOf(v, "functions").isNothing()
 	note("tools", fmt.Sprint(tools, c.Compacts))
 	for _, p := range r.turns {
 		if p.hides {
@@ -146,7 +148,7 @@ func (r *request) part(walk func()) {
 	}
 	r.at = w
 	walk()
-	w.digest, w.made = w.sum(), r.made
+	w.digest, w.made, w.left = w.sum(), r.made, w.left || r.brief
 	if w.loads != "" && r.to == &r.turns {
 		r.loaded[len(r.turns)] = w.loads
 	}
@@ -159,7 +161,10 @@ func (r *request) part(walk func()) {
 func (r *request) message(role string, walk func()) {
 	r.call.Parts++
 	r.made, r.results = role == "assistant" || role == "model", false
-	r.part(walk)
+	r.part(func() {
+		walk()
+		r.at.result = r.at.result || role == "tool"
+	})
 	if role == "user" && !r.results && r.to == &r.turns {
 		r.call.own = len(r.turns)
 	}

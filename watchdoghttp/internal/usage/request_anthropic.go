@@ -5,10 +5,10 @@ import "bytes"
 // anthropicBody is the body of a request to Anthropic Messages. The budget of thinking is part of max_tokens, but where
 // it is larger, which only interleaved thinking may have: then it comes on top.
 var anthropicBody = fields(text,
-	"tool_choice", "speed", "anthropic_version", "anthropic_beta", "betas", "output_format",
+	"tool_choice", "speed", "anthropic_version", "anthropic_beta", "betas", "output_format", "compaction",
 ).with(fields(free,
 	"temperature", "top_k", "top_p", "metadata", "stop_sequences", "service_tier", "cache_control", "inference_geo",
-	"diagnostics", "fallback_credit_token", "user_profile_id",
+	"diagnostics", "fallback_credit_token", "user_profile_id", "billing_policy",
 )).with(object{
 	"model":              model,
 	"max_tokens":         maxOutput("max_tokens"),
@@ -20,11 +20,10 @@ var anthropicBody = fields(text,
 	"container":          refers(Reference, "container"),
 	"mcp_servers":        refers(ServerTool, "mcp_servers"),
 	"context_management": anthropicManagement,
+	"thread":             anthropicThread,
 	"fallbacks":          anthropicFallbacks,
-	"output_config":      anthropicOutput,
+	"output_config":      inside(fields(text, "effort", "format").with(object{"task_budget": told}), nil),
 })
-
-var anthropicOutput = inside(fields(text, "effort", "format").with(object{"task_budget": told}), nil)
 
 func anthropicThinking(r *request, v value) {
 	text(r, v)
@@ -58,16 +57,28 @@ func anthropicFallbacks(r *request, v value) {
 	}
 }
 
-func anthropicMessage(r *request, v value) {
-	r.message(memberText(v, "role"), func() { r.object(anthropicTurn, v, nil) })
+// anthropicThread takes a conversation that the API holds. Where the request goes on with one it is not in the body.
+func anthropicThread(r *request, v value) {
+	text(r, v)
+	if !v.isNothing() && memberText(v, "type") != "create" {
+		r.blame(Reference, "thread")
+	}
 }
 
-// anthropicTurn is what a message has. Claude Code sets the effort in messages of the system.
-var anthropicTurn = object{"role": text, "content": anthropicContent, "output_config": anthropicOutput}
+// anthropicMessage takes a message. The model can be shown one of the system's own only until the user says something.
+func anthropicMessage(r *request, v value) {
+	clears := memberText(v, "clear_at")
+	r.brief = clears != "" && clears != "never"
+	r.message(memberText(v, "role"), func() { r.object(anthropicTurn, v, nil) })
+	r.brief = false
+}
+
+var anthropicTurn = fields(text, "role", "output_config", "clear_at").with(object{"content": anthropicContent})
 
 // anthropicTool takes a tool. Only the host's own are all in the body: what the API defines is input that it adds.
 func anthropicTool(r *request, v value) {
 	r.call.Parts++
+	r.tooled = true
 	name := typeOf(v, "custom")
 	r.part(func() {
 		if name != "custom" {
@@ -78,6 +89,15 @@ func anthropicTool(r *request, v value) {
 		r.object(anthropicFunction, v, nil)
 		r.loadedLater(v)
 	})
+}
+
+// anthropicAddition takes a tool that comes in the middle of a conversation: it is named, or is in the body.
+func anthropicAddition(r *request, v value) {
+	text(r, v)
+	r.at.loads = memberText(v, "name")
+	if definition := memberOf(v, "definition"); !definition.isNothing() {
+		anthropicTool(r, definition)
+	}
 }
 
 var anthropicFunction = fields(text,
@@ -101,22 +121,24 @@ func init() {
 	anthropicBlocks = map[string]kind{
 		"text":            {has: block("citations").with(object{"text": anthropicText})},
 		"mid_conv_system": {has: block().with(nested)},
-		"tool_use":        {has: block("id", "name", "input", "caller")},
-		"tool_result":     {has: block("tool_use_id", "is_error").with(nested), is: result},
+		"tool_use":        {has: block("id", "name", "input", "caller", "toolset_name")},
+		"tool_result":     {has: block("tool_use_id", "is_error", "toolset_name").with(nested), is: result},
 		"search_result":   {has: block("source", "title", "citations").with(nested)},
 		"document":        {has: block("title", "context", "citations").with(object{"source": anthropicSource})},
-		"image":           {has: block().with(object{"source": anthropicSource})},
+		"image":           {has: block("transformations").with(object{"source": anthropicSource})},
 		"tool_reference":  {has: block().with(object{"tool_name": toolReference})},
+		"tool_addition":   {has: block().with(object{"tool": anthropicAddition})}, "tool_removal": {has: block("tool")},
 
 		"thinking": {has: block("thinking", "signature"), is: opaque}, "redacted_thinking": {has: block("data"), is: opaque},
-		"compaction": {has: block("content", "encrypted_content"), is: compacted},
+		"compaction": {has: block("content", "encrypted_content", "signature", "tool_changes"), is: compacted},
 		"fallback":   {has: block("from", "to", "trigger")},
 
 		"server_tool_use": {has: block("id", "name", "input", "caller")}, "advisor_tool_result": ofAPI,
 		"web_search_tool_result": ofAPI, "web_fetch_tool_result": ofAPI, "code_execution_tool_result": ofAPI,
 		"bash_code_execution_tool_result": ofAPI, "text_editor_code_execution_tool_result": ofAPI,
 		"tool_search_tool_result": ofAPI, "mcp_tool_use": {has: block("id", "name", "input", "server_name")},
-		"mcp_tool_result": ofAPI, "container_upload": {why: Reference},
+		"mcp_tool_result": ofAPI, "mcp_tool_listing": {has: block("mcp_server_name", "tools")},
+		"container_upload": {why: Reference},
 	}
 }
 

@@ -1,6 +1,9 @@
 package usage
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // geminiBody is the body of a request to Gemini. Its maximum of output has been seen to hold thoughts too, though the
 // documentation has said both, so that a budget of thoughts that the request names is counted on top.
@@ -12,6 +15,7 @@ var geminiBody = fields(text, "toolConfig", "modelArmorConfig").
 		"systemInstruction": head(geminiContents),
 		"tools":             head(each(geminiTool)),
 		"cachedContent":     refers(Reference, "cachedContent"),
+		"continuationToken": refers(Reference, "continuationToken"), // of an answer that was not over
 		"generationConfig":  inside(geminiConfig, camelCase),
 	})
 
@@ -21,7 +25,7 @@ var geminiConfig = fields(text,
 	"audioTranscriptionConfig", "translationConfig", "routingConfig", "modelSelectionConfig",
 ).with(fields(free,
 	"temperature", "topP", "topK", "stopSequences", "responseLogprobs", "logprobs", "presencePenalty", "frequencyPenalty",
-	"seed",
+	"seed", "generationOutputConfig",
 )).with(object{
 	"maxOutputTokens": maxOutput("maxOutputTokens"),
 	"candidateCount":  candidates("candidateCount"),
@@ -61,7 +65,7 @@ func geminiPart(r *request, v value) {
 
 var geminiParts = fields(text,
 	"text", "functionCall", "executableCode", "codeExecutionResult", "videoMetadata", "mediaResolution",
-	"partMetadata", "toolCall", "toolResponse", "audioTranscription",
+	"partMetadata", "toolCall", "toolResponse", "audioTranscription", "mediaProcessing", "speechMetadata",
 ).with(object{
 	"inlineData": geminiBlob, "fileData": refers(Reference, "fileData"), "thought": reasoning,
 	"thoughtSignature": geminiSignature, "functionResponse": geminiResponse,
@@ -69,10 +73,13 @@ var geminiParts = fields(text,
 
 func geminiSignature(r *request, v value) {
 	text(r, v)
-	if !v.isNothing() {
+	if !v.isNothing() && !slices.Contains(geminiNoThoughts, v.text()) {
 		opaque(&r.at.part)
 	}
 }
+
+// geminiNoThoughts are the signatures that Google documents for what no model has signed.
+var geminiNoThoughts = []string{"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"}
 
 func geminiResponse(r *request, v value) {
 	result(&r.at.part)
@@ -85,7 +92,9 @@ var geminiResponseFields = fields(text, "id", "name", "response", "willContinue"
 	"parts": each(func(r *request, v value) { r.object(geminiResponsePart, v, camelCase) }),
 })
 
-var geminiResponsePart = object{"inlineData": geminiBlob, "fileData": refers(Reference, "fileData")}
+var geminiResponsePart = object{
+	"inlineData": geminiBlob, "fileData": refers(Reference, "fileData"), "mediaProcessing": text,
+}
 
 // geminiBlob takes what is inline, and no text.
 func geminiBlob(r *request, v value) {

@@ -127,11 +127,11 @@ var chatTools = map[string]kind{"function": {has: piece("function")}, "custom": 
 
 // responsesBody is the body of a request to OpenAI Responses, and of one to compact what it has.
 var responsesBody = fields(text,
-	"parallel_tool_calls", "reasoning", "text", "tool_choice", "truncation", "moderation",
+	"parallel_tool_calls", "reasoning", "text", "tool_choice", "truncation", "moderation", "image",
 ).with(fields(free,
 	"background", "include", "metadata", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options",
 	"safety_identifier", "service_tier", "store", "stream_options", "temperature", "top_logprobs", "top_p", "user",
-	"client_metadata",
+	"client_metadata", "access_programs", "background_options",
 )).with(object{
 	"model":                model,
 	"max_output_tokens":    maxOutput("max_output_tokens"),
@@ -143,6 +143,12 @@ var responsesBody = fields(text,
 	"previous_response_id": refers(Reference, "previous_response_id"),
 	"conversation":         refers(Reference, "conversation"),
 	"prompt":               refers(Reference, "prompt"),
+	"multi_agent": func(r *request, v value) { // each agent is calls of its own
+		text(r, v)
+		if !v.isNothing() && string(memberOf(v, "enabled")) != "false" {
+			r.blame(ServerTool, "multi_agent")
+		}
+	},
 	"context_management": func(r *request, v value) { // it can compact before it answers
 		text(r, v)
 		if !v.isNothing() {
@@ -175,25 +181,26 @@ func roleOfItem(item value) string {
 
 // item is a table of what an item of the input has beside what all have. The last one is Codex's.
 func item(names ...string) object {
-	return fields(text, append(names, "id", "status", "internal_chat_message_metadata_passthrough")...).
+	return fields(text, append(names, "id", "status", "agent", "internal_chat_message_metadata_passthrough")...).
 		with(object{"type": free})
 }
 
 // responsesItems are the types of input. What was made by the API's own tools is all in the item.
 var responsesItems = map[string]kind{
-	"message":              {has: item("role", "phase").with(object{"content": responsesContent})},
-	"agent_message":        {has: item("author", "recipient").with(object{"content": responsesContent})}, // Codex's
-	"function_call":        {has: item("call_id", "name", "arguments", "parsed_arguments", "namespace", "caller")},
+	"message": {has: item("role", "phase").with(object{"content": responsesContent})},
+	"function_call": {
+		has: item("call_id", "name", "arguments", "parsed_arguments", "namespace", "caller", "async"),
+	},
 	"function_call_output": {has: item("call_id", "name", "namespace", "caller").with(object{"output": responsesContent})},
-	"custom_tool_call":     {has: item("call_id", "name", "input", "namespace", "caller")},
+	"custom_tool_call":     {has: item("call_id", "name", "input", "namespace", "caller", "async")},
 	"custom_tool_call_output": {
 		has: item("call_id", "name", "caller").with(object{"output": responsesContent}),
 	},
 	"reasoning":          {has: item("summary", "encrypted_content", "content"), is: opaque},
 	"compaction":         {has: item("encrypted_content"), is: compacted},
 	"compaction_summary": {has: item("encrypted_content"), is: compacted},
-	"compaction_trigger": {has: item()},
-	"item_reference":     {why: Reference},
+	"compaction_trigger": {has: item()}, "configuration_update": {has: item("reasoning", "text")},
+	"item_reference": {why: Reference},
 
 	"local_shell_call":        {has: item("call_id", "action")},
 	"local_shell_call_output": {has: item("call_id", "output")},
@@ -202,19 +209,25 @@ var responsesItems = map[string]kind{
 	"apply_patch_call":        {has: item("call_id", "operation", "caller")},
 	"apply_patch_call_output": {has: item("call_id", "output", "caller")},
 	"tool_search_call":        {has: item("call_id", "arguments", "execution")},
-	"tool_search_output":      {has: item("call_id", "tools", "execution")},
-	"additional_tools":        {has: item("role", "tools")},
+	"tool_search_output":      {has: item("call_id", "execution").with(object{"tools": each(responsesTool)})},
+	"additional_tools":        {has: item("role").with(object{"tools": each(responsesTool)})},
 	"computer_call":           {has: item("call_id", "action", "actions", "pending_safety_checks")},
 	"computer_call_output": {
 		has: item("call_id", "acknowledged_safety_checks").with(object{"output": inside(openAIImage, nil)}),
 	},
-	"image_generation_call": {has: item("revised_prompt", "action", "background", "output_format", "quality", "size").
-		with(object{"result": inline("result", "image/")})},
+	"image_generation_call": {
+		has: item(
+			"revised_prompt", "action", "background", "output_format", "quality", "size", "error", "svg_usage",
+		).with(object{"result": inline("result", "image/")}),
+	},
 	"file_search_call": {has: item("queries", "results"), is: found}, "web_search_call": {has: item("action"), is: found},
-	"code_interpreter_call": {has: item("code", "outputs", "container_id"), is: found},
-	"program":               {has: item("call_id", "code", "fingerprint")},
-	"program_output":        {has: item("call_id", "result")},
-	"mcp_list_tools":        {has: item("server_label", "tools", "error")},
+	"code_interpreter_call":   {has: item("code", "outputs", "container_id"), is: found},
+	"agent_message":           {has: item("author", "recipient").with(object{"content": responsesContent})},
+	"multi_agent_call":        {has: item("call_id", "action", "arguments")},
+	"multi_agent_call_output": {has: item("call_id", "action", "output")},
+	"program":                 {has: item("call_id", "code", "fingerprint")},
+	"program_output":          {has: item("call_id", "result")},
+	"mcp_list_tools":          {has: item("server_label", "tools", "error")},
 	"mcp_call": {
 		has: item("arguments", "name", "server_label", "approval_request_id", "output", "error"),
 	},
@@ -229,14 +242,16 @@ var responsesPieces = map[string]kind{
 	// The SDK's helpers parse a text, and give it back in the history.
 	"output_text":       {has: piece("text", "annotations", "logprobs", "parsed")},
 	"encrypted_content": {has: piece("encrypted_content"), is: opaque},
-	"text":              {has: piece("text")}, "summary_text": {has: piece("text")}, "reasoning_text": {has: piece("text")},
-	"refusal": {has: piece("refusal")}, "input_image": {has: openAIImage}, "input_audio": openAISound,
+	"text":              {has: piece("text")}, "summary_text": {has: piece("text")},
+	"reasoning_text": {has: piece("text")},
+	"refusal":        {has: piece("refusal")}, "input_image": {has: openAIImage}, "input_audio": openAISound,
 	"input_file": {has: openAIFile},
 }
 
 // responsesTool takes a tool. Only functions and custom tools are all in the body.
 func responsesTool(r *request, v value) {
 	r.call.Parts++
+	r.tooled = true
 	r.part(func() {
 		r.at.put("", v)
 		switch name := typeOf(v, "function"); name {
