@@ -111,22 +111,26 @@ func (m *meter) admit(ctx context.Context, to spender, a *asked) (*metered, erro
 	if err != nil {
 		return nil, err
 	}
+	c := &metered{meter: m, call: call, past: past, most: granted, wanted: most, charge: charged, to: to, ctx: ctx}
 	if changes {
-		a.allow(call, wants, granted, most)
+		c.set = a.allow(call, wants, granted, most)
 	}
-	return &metered{
-		meter: m, call: call, past: past, most: granted, wanted: most, charge: charged, to: to, ctx: ctx,
-	}, nil
+	return c, nil
 }
 
-// allow changes the request's maximum of output to what was granted, unless that is what it says.
-func (a *asked) allow(call *usage.Call, wants int64, granted, most spend) {
+// allow changes the request's maximum of output to what was granted, unless that is what it says. It returns the
+// maximum of a request that had none, else 0.
+func (a *asked) allow(call *usage.Call, wants int64, granted, most spend) (set int64) {
 	if granted.output < most.output {
 		wants = call.AnswerOf(granted.output)
 	} else if a.output.Own >= 0 {
-		return
+		return 0
 	}
 	a.req = withBody(a.req, a.output.Set(a.body, wants))
+	if a.output.Own >= 0 {
+		return 0
+	}
+	return wants
 }
 
 // most returns the most that the call can cost.

@@ -140,6 +140,7 @@ type metered struct {
 	past   *usage.History
 	most   spend
 	wanted spend // what it may have used if it had not been made smaller
+	set    int64 // the maximum that the request got, because it had none
 	charge charge
 	to     spender
 	ctx    context.Context // of the request
@@ -226,8 +227,12 @@ func (c *metered) end(whole bool) {
 	c.mu.Unlock()
 	c.past.Learn(c.call, result)
 	c.settle(c.used(result, whole), c.status)
-	if c.most.output < c.wanted.output && (result.Cut || result.Usage.Output >= c.most.output) {
+	switch smaller := c.most.output < c.wanted.output; {
+	case smaller && (result.Cut || result.Usage.Output >= c.most.output):
 		c.ask()
+	case !smaller && result.Cut && c.set > 0:
+		c.meter.tell(slog.LevelWarn, "set "+c.call.Model, "an answer ended at the maximum that was set for want of one; "+
+			"declare what its model can answer", slog.String("name", c.call.Model), slog.Int64("maximum", c.set))
 	}
 }
 
