@@ -341,3 +341,12 @@ func FuzzCall(f *testing.F) {
 		require.GreaterOrEqual(t, len(changed), len(body))
 	})
 }
+
+// TestToldSubAgent protects the first call of a sub-agent of Codex: what it was told is encrypted, and a text.
+func TestToldSubAgent(t *testing.T) {
+	call := readCall(t, usage.Responses, `{"model":"m","max_output_tokens":9,"input":[{"type":"agent_message",`+
+		`"author":"/root","recipient":"/root/part","content":[{"type":"encrypted_content","encrypted_content":"gAAAAA"}]}]}`)
+	bound, err := call.Bound(usage.Maximum{}, nil)
+	require.NoError(t, err)
+	require.Less(t, bound.Input, int64(2000))
+}

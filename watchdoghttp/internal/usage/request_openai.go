@@ -240,8 +240,9 @@ func responsesContent(r *request, v value) { r.content("input_text", responsesPi
 var responsesPieces = map[string]kind{
 	"input_text": {has: piece("text")},
 	// The SDK's helpers parse a text, and give it back in the history.
-	"output_text":       {has: piece("text", "annotations", "logprobs", "parsed")},
-	"encrypted_content": {has: piece("encrypted_content"), is: opaque},
+	"output_text": {has: piece("text", "annotations", "logprobs", "parsed")},
+	// What Codex tells a sub-agent: a text of the model's, which encrypted is not shorter than its tokens.
+	"encrypted_content": {has: piece("encrypted_content")},
 	"text":              {has: piece("text")}, "summary_text": {has: piece("text")},
 	"reasoning_text": {has: piece("text")},
 	"refusal":        {has: piece("refusal")}, "input_image": {has: openAIImage}, "input_audio": openAISound,
