@@ -28,6 +28,9 @@ type client struct {
 	agents bool
 	// node is the oldest that it runs with.
 	node int
+	// least is a cap with which it answers a question for which it needs one tool, in an empty project, as the docs have
+	// it. Its first call counts by its bytes.
+	least int64
 }
 
 const bin = "node_modules/.bin/"
@@ -39,16 +42,17 @@ const codex = `exec "$0" exec --skip-git-repo-check --dangerously-bypass-approva
 var all = append([]client{
 	{
 		name: "Claude Code", command: []string{bin + "claude", "--dangerously-skip-permissions", "-p", mainPrompt},
-		env: []string{"IS_SANDBOX=1"}, memory: "CLAUDE.md", agents: true,
+		env: []string{"IS_SANDBOX=1"}, memory: "CLAUDE.md", agents: true, least: 55_000,
 	},
 	{
 		name: "Codex", command: []string{"sh", "-c", codex, bin + "codex", mainPrompt}, memory: "AGENTS.md", agents: true,
+		least: 80_000,
 	},
 	{
 		name: "Gemini CLI", command: []string{bin + "gemini", "--yolo", "--skip-trust", "-p", mainPrompt},
 		memory:   "GEMINI.md",
 		settings: [2]string{".gemini/settings.json", `{"security":{"auth":{"selectedType":"gemini-api-key"}}}`},
-		agents:   true, node: 20,
+		agents:   true, node: 20, least: 55_000,
 	},
 }, sdks()...)
 
@@ -70,6 +74,7 @@ func sdks() (all []client) {
 			all = append(all, client{
 				name: sdk.name + ", " + kind, command: []string{"node", sdk.file, kind, promptCanary, mainPrompt},
 				env: []string{"PROVIDER=" + sdk.provider}, node: sdk.node,
+				least: 5_000,
 			})
 		}
 	}

@@ -54,6 +54,21 @@ func TestClients(t *testing.T) {
 	}
 }
 
+// TestLeast runs each client under the least cap that the docs name for it.
+func TestLeast(t *testing.T) {
+	for _, c := range all {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			u, _ := serveVendors(t, script{turns: 1})
+			r := c.under(t, u, c.least)
+			r.counted(t, u, 0)
+			assert.Zero(t, r.status, tail(r.stderr))
+			assert.Contains(t, r.stdout, answerCanary)
+			assert.GreaterOrEqual(t, len(u.calls()), 2)
+		})
+	}
+}
+
 // A limit is a cap that is reached.
 type limit struct {
 	tokens int64
