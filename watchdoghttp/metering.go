@@ -39,10 +39,11 @@ const DefaultWait = 45 * time.Second
 // A call that does not fit in a limit is not sent: its error is a [*watchdog.Refused]. Without a run nothing is
 // metered.
 //
-// The input of a call is at most the bytes of its body and a little more, or what an earlier call of the run took in and
-// the parts that this one has besides; media and encrypted reasoning count by what vendors publish. What the body only
-// names, such as a file or an earlier response, needs the maximum that Models declares for the model: a call without is
-// refused with [ErrUnbounded], unless CountUnbounded is set. Cost takes the dearest class of tokens before the call.
+// The input of a call is at most the bytes of its body and a little more, or what an earlier call of the run took in,
+// and the parts that this one has besides; media and encrypted reasoning count by what vendors publish. What the body
+// only names, such as a file or an earlier response, needs the maximum that Models declares for the model: a call
+// without is refused with [ErrUnbounded], unless CountUnbounded is set. Cost takes the dearest class of tokens before
+// the call.
 //
 // A call is void, and costs nothing, if no connection was obtained for it, because a host, its certificate or a proxy
 // refused, or if HTTP/2 says that its stream was not processed. In doubt it is charged with the most. To know, the base

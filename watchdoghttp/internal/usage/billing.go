@@ -38,35 +38,36 @@ func ErrorsFree(host string, declared []string) bool {
 //   - A redirect is no model's answer; the call that follows it is one of its own.
 //   - A 408, a 499 and any other 5xx can come from a proxy while the model works on.
 func Billing(api API, status int, errorsFree bool) Bill {
-	switch status {
-	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
-		http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
-		http.StatusTooManyRequests,
-		http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
-		http.StatusPermanentRedirect:
-		return Void
-	case http.StatusRequestTimeout, statusClientClosed, http.StatusGatewayTimeout:
-		return Admitted
-	case http.StatusBadRequest:
-		if api == Anthropic || api == Gemini {
-			return Void
-		}
-	case http.StatusInternalServerError:
-		if api == Gemini {
-			return Void
-		}
-	case statusOverloaded:
-		if api == Anthropic {
-			return Void
-		}
-	}
+	isError := status >= 400 && status < 600
 	switch {
 	case status >= 200 && status < 300:
 		return Read
-	case status >= 400 && status < 600 && errorsFree:
+	case slices.Contains(turnedAway, status):
+		return Void
+	case slices.Contains(inDoubt, status):
+		return Admitted
+	case isError && (errorsFree || slices.Contains(freeErrors[api], status)):
 		return Void
 	}
 	return Admitted
+}
+
+// turnedAway are the statuses of calls that no model has seen, inDoubt those of calls that one may have answered,
+// whatever the host is.
+var (
+	turnedAway = []int{
+		http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
+		http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+		http.StatusTooManyRequests,
+		http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect,
+	}
+	inDoubt = []int{http.StatusRequestTimeout, statusClientClosed, http.StatusGatewayTimeout}
+)
+
+// freeErrors are those that an API bills nothing for.
+var freeErrors = map[API][]int{
+	Anthropic: {http.StatusBadRequest, statusOverloaded}, Gemini: {http.StatusBadRequest, http.StatusInternalServerError},
 }
 
 // Statuses that have no name: one is what proxies log of a client that went away, the other is Anthropic's.

@@ -105,17 +105,25 @@ func (c *Call) Bound(most Maximum, past *History) (Bound, error) {
 	if c.toolUses < 0 && most.ToolRequests > 0 {
 		bound.ToolRequests = most.ToolRequests
 	}
-	switch {
-	case bound.Input == 0:
-		return Bound{}, c.unbounded(c.input)
-	case bound.Output == 0 && c.outputCause.reason != Readable:
-		return Bound{}, c.unbounded(c.outputCause)
-	case most.Output == 0 && c.output < 0 && !c.Compacts:
-		return Bound{}, c.unbounded(cause{NoMaximum, ""})
+	if err := c.unboundedIn(bound, most); err != nil {
+		return Bound{}, err
 	}
 	c.longest = bound.Output
 	bound.Output = product(bound.Output, 1+c.rounds)
 	return bound, nil
+}
+
+// unboundedIn says what the bound lacks, if anything.
+func (c *Call) unboundedIn(bound Bound, most Maximum) error {
+	switch {
+	case bound.Input == 0:
+		return c.unbounded(c.input)
+	case bound.Output == 0 && c.outputCause.reason != Readable:
+		return c.unbounded(c.outputCause)
+	case most.Output == 0 && c.output < 0 && !c.Compacts:
+		return c.unbounded(cause{NoMaximum, ""})
+	}
+	return nil
 }
 
 // mostInput returns the most input that the call can have, by its parts alone or by what other calls have taught.

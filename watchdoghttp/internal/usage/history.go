@@ -221,6 +221,25 @@ func (h *History) Learn(c *Call, result Result) {
 	if h == nil {
 		return
 	}
+	a := c.answered(result)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c.Compacts {
+		h.compacted = max(h.compacted, a.output)
+	}
+	if same := h.without(a, c); same != nil {
+		a.input, a.output, a.longest = max(a.input, same.input), max(a.output, same.output), max(a.output, same.longest)
+	}
+	for _, earlier := range h.calls {
+		earlier.longest = max(earlier.longest, a.output)
+	}
+	if a.size() <= mostHistory {
+		h.add(a)
+	}
+}
+
+// answered is what there is to remember of a call.
+func (c *Call) answered(result Result) *answered {
 	a := &answered{key: c.key, turns: c.turns, input: unknown, output: result.Usage.TokensOut()}
 	input, known := c.taught(result)
 	if known {
@@ -229,6 +248,7 @@ func (h *History) Learn(c *Call, result Result) {
 	if !known || result.State != Final {
 		a.output = max(a.output, c.longest)
 	}
+	a.longest = a.output
 	a.parts = make([]seen, len(c.parts))
 	for i, p := range c.parts {
 		if p.result && i >= c.turns-2 && i < c.turns {
@@ -239,21 +259,7 @@ func (h *History) Learn(c *Call, result Result) {
 			a.parts[i].most = uint32(min(c.costs[i], 1<<32-1))
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if c.Compacts {
-		h.compacted = max(h.compacted, a.output)
-	}
-	a.longest = a.output
-	if same := h.without(a, c); same != nil {
-		a.input, a.output, a.longest = max(a.input, same.input), max(a.output, same.output), max(a.output, same.longest)
-	}
-	for _, earlier := range h.calls {
-		earlier.longest = max(earlier.longest, a.output)
-	}
-	if a.size() <= mostHistory {
-		h.add(a)
-	}
+	return a
 }
 
 // without takes out a call with the same key and parts, and returns it. It marks those that the call goes on from.

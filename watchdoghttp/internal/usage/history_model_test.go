@@ -92,21 +92,10 @@ func (a *agent) anthropicBody(random *rand.Rand) string {
 	for _, message := range a.messages {
 		var blocks []any
 		for _, b := range message.blocks {
-			block := map[string]any{"type": b.kind}
-			switch b.kind {
-			case "text":
-				block["text"] = b.text
-			case "thinking":
-				block["thinking"], block["signature"] = "", b.text
-			case "tool_use":
-				block["id"], block["name"], block["input"] = "t", "f", map[string]string{"of": b.text}
-			case "tool_result":
-				block["tool_use_id"], block["content"] = "t", b.text
-			}
 			if b.kind == "thinking" {
-				blocks = append(blocks, block)
+				blocks = append(blocks, b.json())
 			} else {
-				blocks = append(blocks, mark(block))
+				blocks = append(blocks, mark(b.json()))
 			}
 		}
 		of := map[string]any{"role": message.role, "content": blocks}
@@ -130,11 +119,39 @@ func (a *agent) anthropicBody(random *rand.Rand) string {
 	return string(body)
 }
 
+// json is the block as Anthropic's API takes it.
+func (b modelBlock) json() map[string]any {
+	switch b.kind {
+	case "thinking":
+		return map[string]any{"type": b.kind, "thinking": "", "signature": b.text}
+	case "tool_use":
+		return map[string]any{"type": b.kind, "id": "t", "name": "f", "input": map[string]string{"of": b.text}}
+	case "tool_result":
+		return map[string]any{"type": b.kind, "tool_use_id": "t", "content": b.text}
+	}
+	return map[string]any{"type": b.kind, "text": b.text}
+}
+
 // change changes something that a client can change.
 func (a *agent) change(random *rand.Rand) {
+	switch what := random.IntN(9); what {
+	case 5:
+		a.system = sometext(random)
+	case 6:
+		a.tools = append(a.tools, sometext(random))
+	case 7:
+		a.tools = nil
+	case 8:
+		a.effort = []string{"low", "high"}[random.IntN(2)]
+	default:
+		a.changeMessages(random, what)
+	}
+}
+
+func (a *agent) changeMessages(random *rand.Rand, what int) {
 	at := random.IntN(len(a.messages))
 	blocks := &a.messages[at].blocks
-	switch random.IntN(9) {
+	switch what {
 	case 0: // a message goes
 		if len(a.messages) > 1 {
 			a.messages = slices.Delete(a.messages, at, at+1)
@@ -151,21 +168,12 @@ func (a *agent) change(random *rand.Rand) {
 			}
 		}
 	case 3: // two messages change places
-		if at > 0 && a.messages[at].role == a.messages[at-1].role {
-			a.messages[at], a.messages[at-1] = a.messages[at-1], a.messages[at]
-		}
+		before := max(0, at-1)
+		a.messages[at], a.messages[before] = a.messages[before], a.messages[at]
 	case 4: // a reminder comes
 		if a.messages[at].role == "user" {
 			*blocks = append(*blocks, modelBlock{kind: "text", text: sometext(random)})
 		}
-	case 5:
-		a.system = sometext(random)
-	case 6:
-		a.tools = append(a.tools, sometext(random))
-	case 7:
-		a.tools = nil
-	case 8:
-		a.effort = []string{"low", "high"}[random.IntN(2)]
 	}
 }
 

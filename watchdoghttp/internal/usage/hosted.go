@@ -91,7 +91,7 @@ func (r *request) loadedLater(tool value) {
 	}
 }
 
-// toolReference is a field that names a tool which is loaded with it. How long that one is is known when all tools are.
+// toolReference is a field that names a tool which is loaded with it. The length of that is known when all tools are.
 func toolReference(r *request, v value) {
 	text(r, v)
 	r.at.loads = v.text()

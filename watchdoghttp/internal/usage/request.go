@@ -140,7 +140,8 @@ const mostUnknown = 16
 
 // part gathers a part while walk goes through it.
 func (r *request) part(walk func()) {
-	outer, w := r.at, (*writer)(nil)
+	var w *writer
+	outer := r.at
 	if n := len(r.spare); n > 0 {
 		w, r.spare = r.spare[n-1].begin(), r.spare[:n-1]
 	} else {

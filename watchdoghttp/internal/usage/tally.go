@@ -132,15 +132,23 @@ func (t *tally) scalar(n *node, value []byte, text bool) {
 		t.choices++
 	case n.slot == slotQuery:
 		d.query++
-	case n.slot == slotModalSize:
+	default:
+		t.amount(n.slot, value, text)
+	}
+}
+
+// amount takes a number of what may be there several times.
+func (t *tally) amount(s slot, value []byte, text bool) {
+	switch d := &t.draft; s {
+	case slotModalSize:
 		t.size = t.number(noSlot, value, text)
-	case n.slot == slotToolRequests:
+	case slotToolRequests:
 		d.tools[t.tool] = t.number(noSlot, value, text)
-	case n.slot == slotEdit:
+	case slotEdit:
 		d.cleared = sum(d.cleared, t.number(noSlot, value, text))
-	case n.slot == slotRoundIn:
+	case slotRoundIn:
 		t.round.in = sum(t.round.in, t.number(noSlot, value, text))
-	case n.slot == slotRoundOut:
+	case slotRoundOut:
 		t.round.out = sum(t.round.out, t.number(noSlot, value, text))
 	}
 }
@@ -154,6 +162,22 @@ func (t *tally) name(s slot, text []byte) {
 		d.tier.set(bytes.ToLower(text))
 	case slotSpeed:
 		d.speed.set(bytes.ToLower(text))
+	case slotRoundType:
+		t.round.own = string(text) == "message"
+	case slotModality:
+		t.by, t.known = modalityNamed(text)
+	case slotItemType:
+		if tool, is := toolOfItem(text); is {
+			d.tools[tool]++
+		}
+	default:
+		t.end(s, text)
+	}
+}
+
+// end takes a text that says whether the answer is over, and why.
+func (t *tally) end(s slot, text []byte) {
+	switch s {
 	case slotType, slotStatus:
 		t.stopped = isOver(text)
 	case slotObject:
@@ -163,14 +187,6 @@ func (t *tally) name(s slot, text []byte) {
 		t.cut = t.cut || isCut(text)
 	case slotCut:
 		t.cut = t.cut || isCut(text)
-	case slotRoundType:
-		t.round.own = string(text) == "message"
-	case slotModality:
-		t.by, t.known = modalityNamed(text)
-	case slotItemType:
-		if tool, is := toolOfItem(text); is {
-			d.tools[tool]++
-		}
 	}
 }
 

@@ -38,7 +38,8 @@ func anthropicPaths() map[string]slot {
 // chatPaths are those of a completion, and of its chunks.
 func chatPaths() map[string]slot {
 	return map[string]slot{
-		"model": slotModel, "service_tier": slotTier, "choices[]": slotChoice, "choices[].finish_reason": slotCut, "usage": slotUsage,
+		"model": slotModel, "service_tier": slotTier, "choices[]": slotChoice, "choices[].finish_reason": slotCut,
+		"usage":               slotUsage,
 		"usage.prompt_tokens": slotInput, "usage.completion_tokens": slotOutput, "usage.total_tokens": slotTotal,
 		"usage.prompt_tokens_details.cached_tokens":        slotCacheRead,
 		"usage.prompt_tokens_details.cache_write_tokens":   slotCacheWrite,
@@ -57,7 +58,8 @@ func responsesPaths() map[string]slot {
 	paths := map[string]slot{"type": slotType, "object": slotObject}
 	for _, response := range []string{"", "response."} {
 		for key, slot := range map[string]slot{
-			"model": slotModel, "service_tier": slotTier, "status": slotStatus, "incomplete_details.reason": slotCut, "output": slotTools,
+			"model": slotModel, "service_tier": slotTier, "status": slotStatus, "incomplete_details.reason": slotCut,
+			"output":        slotTools,
 			"output[].type": slotItemType, "usage": slotUsage, "usage.input_tokens": slotInput,
 			"usage.output_tokens": slotOutput, "usage.total_tokens": slotTotal,
 			"usage.input_tokens_details.cached_tokens":      slotCacheRead,
