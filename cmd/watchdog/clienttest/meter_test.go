@@ -1,6 +1,7 @@
 package clienttest_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -51,6 +52,24 @@ func TestClients(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// TestDocument protects the versions and the least caps in the docs.
+func TestDocument(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/meter-clients.md")
+	require.NoError(t, err)
+	var pinned struct{ Dependencies map[string]string }
+	require.NoError(t, json.Unmarshal(must(os.ReadFile("package.json")), &pinned))
+	packages := map[string]string{
+		"Claude Code": "@anthropic-ai/claude-code", "Codex": "@openai/codex", "Gemini CLI": "@google/gemini-cli",
+		"Anthropic SDK": "@anthropic-ai/sdk", "OpenAI SDK": "openai", "Google Gen AI SDK": "@google/genai", "AI SDK": "ai",
+	}
+	for _, c := range all {
+		name, _, _ := strings.Cut(c.name, ",")
+		require.Contains(t, packages, name)
+		row := fmt.Sprintf("\n| %s | %s | %d,000 |", name, pinned.Dependencies[packages[name]], c.least/1000)
+		assert.Contains(t, string(text), row)
 	}
 }
 
