@@ -128,13 +128,13 @@ func TestHistory(t *testing.T) {
 			123+hash+int64(len(more))-8+2*16)
 	})
 	t.Run("a message that is shown for one turn is not known where it may have been gone", func(t *testing.T) {
-		for clear, known := range map[string]bool{"never": true, "next_user_message": false} {
+		for at, known := range map[string]bool{"never": true, "next_user_message": false} {
 			past := new(usage.History)
-			note := `{"role":"system","content":"a note for this turn","clear_at":"` + clear + `"}`
+			note := `{"role":"system","content":"a note for this turn","clear_at":"` + at + `"}`
 			later := []string{historyHello, note, `{"role":"assistant","content":"yes"}`, `{"role":"user","content":"go on"}`}
 			past.Learn(readCall(t, usage.Anthropic, historyCall(later...)), took(123, 10))
 			got := inputOf(t, readCall(t, usage.Anthropic, historyCall(historyHello, note)), past)
-			require.Equal(t, known, got == 123+hash, clear)
+			require.Equal(t, known, got == 123+hash, at)
 		}
 	})
 	t.Run("what the answer says nothing of is not learned", func(t *testing.T) {
