@@ -113,6 +113,30 @@ func TestHistory(t *testing.T) {
 		next := readCall(t, usage.Anthropic, historyCall(changed, historyThought, historyResult, again))
 		require.Less(t, inputOf(t, next, past), int64(400+2*700+1000))
 	})
+	t.Run("an answer is at least what it was billed, whatever the client has kept of it", func(t *testing.T) {
+		past := new(usage.History)
+		long := `{"role":"user","content":"` + strings.Repeat("a long text ", 2000) + `"}`
+		past.Learn(readCall(t, usage.Anthropic, historyCall(long)), took(123, 5000))
+		next := readCall(t, usage.Anthropic, historyCall(long, `{"role":"assistant","content":"yes"}`))
+		require.GreaterOrEqual(t, inputOf(t, next, past), 123+hash+5000)
+	})
+	t.Run("each part that is new has its bytes and sixteen", func(t *testing.T) {
+		past := new(usage.History)
+		past.Learn(readCall(t, usage.Anthropic, first), took(123, 10))
+		const more = `{"role":"user","content":"one more"}` // a text, and a message
+		require.GreaterOrEqual(t, inputOf(t, readCall(t, usage.Anthropic, historyCall(historyHello, more)), past),
+			123+hash+int64(len(more))-8+2*16)
+	})
+	t.Run("a message that is shown for one turn is not known where it may have been gone", func(t *testing.T) {
+		for at, known := range map[string]bool{"never": true, "next_user_message": false} {
+			past := new(usage.History)
+			note := `{"role":"system","content":"a note for this turn","clear_at":"` + at + `"}`
+			later := []string{historyHello, note, `{"role":"assistant","content":"yes"}`, `{"role":"user","content":"go on"}`}
+			past.Learn(readCall(t, usage.Anthropic, historyCall(later...)), took(123, 10))
+			got := inputOf(t, readCall(t, usage.Anthropic, historyCall(historyHello, note)), past)
+			require.Equal(t, known, got == 123+hash, at)
+		}
+	})
 	t.Run("what the answer says nothing of is not learned", func(t *testing.T) {
 		for name, result := range map[string]usage.Result{
 			"nothing":                        {},
@@ -156,6 +180,46 @@ func TestHistory(t *testing.T) {
 		require.Less(t, inputOf(t, next, past), int64(800+1500))
 		require.Greater(t, inputOf(t, next, nil), int64(128_000))
 	})
+}
+
+// TestHistoryReasoning says which answers reasoning can be of: it must count with what the longest of them was billed.
+func TestHistoryReasoning(t *testing.T) {
+	next := historyCall(historyHello, historyThought)
+	otherSystem := func(call string) string { return strings.Replace(call, "be brief", "be polite", 1) }
+	for name, c := range map[string]struct {
+		calls  []string
+		billed []int64
+		least  int64
+		most   int64
+	}{
+		"the one before it": {[]string{historyCall(historyHello)}, []int64{700}, 700, 2000},
+		"an earlier one with other settings": {
+			[]string{otherSystem(historyCall(historyHello)), historyCall(historyHello)}, []int64{7000, 50}, 7000, 8500,
+		},
+		"a later one, where the client left out what was between": {
+			[]string{historyCall(historyHello), historyCall(historyHello, `{"role":"assistant","content":"x"}`, `{"role":"user","content":"y"}`)},
+			[]int64{50, 7000}, 7000, 8500,
+		},
+		"one that was made again": {
+			[]string{historyCall(historyHello), historyCall(historyHello)}, []int64{7000, 50}, 7000, 8500,
+		},
+		"one of another model, whose tokens are others": {
+			[]string{strings.Replace(historyCall(historyHello), "opus-5", "opus-6", 1)}, []int64{50}, 128_000, 132_000,
+		},
+		"none that is known": {nil, nil, 128_000, 132_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			past := new(usage.History)
+			for i, body := range c.calls {
+				call := readCall(t, usage.Anthropic, body)
+				inputOf(t, call, past)
+				past.Learn(call, took(100, c.billed[i]))
+			}
+			got := inputOf(t, readCall(t, usage.Anthropic, next), past)
+			require.Greater(t, got, c.least)
+			require.Less(t, got, c.most)
+		})
+	}
 }
 
 // TestHistoryForgets protects a run of many calls: what it remembers has a bound, and the last ones are known.
