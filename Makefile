@@ -12,7 +12,7 @@ each    = @set -e; for dir in $(modules); do (echo "== $$dir"; cd "$$dir"; $(1))
 # the library requires.
 adapters = $(patsubst %/go.mod,%,$(wildcard watchdog*/go.mod))
 tested   = $(adapters) adaptertest
-outside  = $(tested) tools page/browsertest
+outside  = $(tested) tools page/browsertest cmd/watchdog/clienttest
 alone    = @set -e; for dir in $(1); do (echo "== $$dir"; cd "$$dir"; GOWORK=off $(2)); done
 
 # The modules require each other at a version that cannot be fetched before it is tagged. A target that needs them
@@ -45,6 +45,10 @@ test-adapters: ## run the tests of the adapters for SDKs, under the race detecto
 .PHONY: test-browser
 test-browser: ## test the page in Chromium; SHOTS=folder writes screenshots there
 	cd page/browsertest && GOWORK=off go test ./... $(if $(SHOTS),-shots '$(abspath $(SHOTS))')
+
+.PHONY: test-clients
+test-clients: ## run real clients of model APIs under the meter; npm installs them, in the user's cache
+	cd cmd/watchdog/clienttest && GOWORK=off go test -count=1
 
 .PHONY: race
 race: ## run them under the race detector
@@ -129,13 +133,13 @@ lint: bin/golangci-lint ## run the linters of .golangci.yml on every module
 tidy: ## tidy every go.mod and go.sum
 	@$(release) tidy
 	cd tools && GOWORK=off go mod tidy
-	$(call alone,adaptertest page/browsertest,go mod tidy)
+	$(call alone,adaptertest page/browsertest cmd/watchdog/clienttest,go mod tidy)
 
 .PHONY: tidy-check
 tidy-check: ## print what tidy would change, and fail if that is anything
 	@$(release) tidy -diff
 	cd tools && GOWORK=off go mod tidy -diff
-	$(call alone,adaptertest page/browsertest,go mod tidy -diff)
+	$(call alone,adaptertest page/browsertest cmd/watchdog/clienttest,go mod tidy -diff)
 
 .PHONY: build
 build: ## build and vet every module by itself, without go.work

@@ -29,6 +29,7 @@ type sessionLedger struct {
 	tree *driver.Tree
 	ledger.Ledger
 	session *account
+	line    line
 }
 
 // Usage returns how far each counted limit of the run is used, in the order of the fields of [Spend], and those of its

@@ -51,17 +51,11 @@ func (w *Watchdog) Admit(ctx context.Context, key string, most Amount) (Charge, 
 	var c admission // set field by field: it is large
 	c.r, c.call.Key, c.call.Currency = &w.r, key, most.Cost.Currency
 	most.setUse(&c.call.Use)
-	err := c.try(ctx)
-	if c.out.Did == ledger.Lacking {
-		err = c.askStore(ctx)
+	err := c.admit(ctx)
+	if err != nil {
+		return Charge{}, err
 	}
-	switch {
-	case err == nil:
-		return Charge{c.of, c.out.ID}, nil
-	case c.out.Did == ledger.Refused && c.extendedMeanwhile(ctx):
-		return w.Admit(ctx, key, most)
-	}
-	return Charge{}, err
+	return Charge{c.of, c.out.ID}, nil
 }
 
 // An admission is a call that is being admitted in a run.
@@ -70,6 +64,21 @@ type admission struct {
 	of   *account // of the run
 	call ledger.Call
 	out  ledger.Outcome
+}
+
+// admit admits the call, and asks the store where it has to be asked.
+func (c *admission) admit(ctx context.Context) error {
+	for {
+		err := c.try(ctx)
+		if c.out.Did == ledger.Lacking {
+			err = c.askStore(ctx)
+		}
+		if err == nil || c.out.Did != ledger.Refused || !c.extendedMeanwhile(ctx) {
+			return err
+		}
+		c.call.Again()
+		c.out = ledger.Outcome{}
+	}
 }
 
 // askStore admits a call that lacks something of a shared limit.
@@ -110,6 +119,7 @@ func (c *admission) try(ctx context.Context) (err error) {
 	c.trace(&k)
 	if c.out.Look {
 		c.of.look(&k)
+		in.line.callNext() // a reserve can be unlocked now
 	}
 	in.tree.Unlock()
 	k.DoAll(in.tree)
@@ -141,6 +151,8 @@ func (c *admission) trace(k *driver.Work) {
 // err is why the call was not charged. The caller holds the tree.
 func (c *admission) err() error {
 	switch c.out.Did {
+	case ledger.Held:
+		return errHeld
 	case ledger.Flawed:
 		return fmt.Errorf("admit a call in run %s: %w amount: %s", c.r.Node.Run, ErrInvalid, c.out.Why.Flaw)
 	case ledger.Closed:
@@ -250,6 +262,7 @@ func (c Charge) Settle(used Amount) error {
 	if o.Look {
 		c.of.look(&k)
 	}
+	in.line.callNext()
 	in.tree.Unlock()
 	k.DoAll(in.tree)
 	switch {
@@ -279,6 +292,7 @@ func (c Charge) Void() error {
 	if open {
 		c.of.traceCall(&k, nil, verdict.Signal{Kind: verdict.SignalVoid, Serial: c.id.Serial()}, "")
 	}
+	in.line.callNext()
 	in.tree.Unlock()
 	k.DoAll(in.tree)
 	return nil

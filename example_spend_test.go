@@ -41,9 +41,35 @@ func ExampleWatchdog_Admit() {
 	fmt.Println(wd.Usage()[0])
 	// Output:
 	// first: <nil>
-	// second: call of run session-1 refused: cost: 0.000000 EUR of 1.000000 EUR used, 0.700000 EUR admitted, and a call may use 0.400000 EUR; make it smaller, or extend the limit
+	// second: call of run session-1 refused: cost: 0.300000 EUR of 1.000000 EUR left beside 0.700000 EUR for calls under way, and this call may need 0.400000 EUR; make it smaller, or extend the limit
 	// second, later: <nil>
 	// cost: 0.150000 EUR of 1.000000 EUR used, 0.400000 EUR admitted
+}
+
+// A call that can be made smaller takes what there is, and at least 1,024 tokens of output: its maximum of output is set
+// to what it was granted.
+func ExampleWatchdog_AdmitWithin() {
+	ctx := context.Background()
+	wd, err := watchdog.New(ctx, watchdog.Run{ID: "session-1"}, watchdog.Config{
+		Budget:   watchdog.Budget{Spend: watchdog.Spend{Tokens: 10_000}},
+		PollOnly: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer wd.Close()
+
+	least := watchdog.Amount{InputTokens: 3_000, OutputTokens: 1_024}
+	most := watchdog.Amount{InputTokens: 3_000, OutputTokens: 32_000}
+	charge, granted, err := wd.AdmitWithin(ctx, "turn-1", least, most, 0)
+	fmt.Println(granted.OutputTokens, err)
+
+	err = charge.Settle(watchdog.Amount{InputTokens: 2_800, OutputTokens: 1_200}) // what the provider bills
+	fmt.Println(wd.Usage()[0], err)
+	// Output:
+	// 7000 <nil>
+	// tokens: 4,000 of 10,000 used <nil>
 }
 
 // The reserve is what a run keeps for returning what it has. The first call that does not fit in the rest asks for
@@ -123,7 +149,7 @@ func ExampleSharedSpend() {
 	fmt.Println("other has ended:", errors.Is(context.Cause(other.Context()), watchdog.RequestsExceeded))
 	// Output:
 	// one: <nil>
-	// other: call of run session-2 refused: requests shared by "tenant-7": 70 of 100 used, and a call may use 31; make it smaller, or extend the limit
+	// other: call of run session-2 refused: requests shared by "tenant-7": 30 of 100 left, and this call may need 31; make it smaller, or extend the limit
 	// one goes on: true
 	// other has ended: true
 }

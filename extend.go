@@ -138,6 +138,7 @@ func (r *run) extendSpend(more *Spend) error {
 	if stop != nil {
 		return fmt.Errorf("%w: %w", ErrEnded, stop)
 	}
+	r.Locked(func() { r.accountOf().in.line.callNext() })
 	return err
 }
 

@@ -45,6 +45,14 @@ func (h *runHandle) Settings() handle.Settings {
 	}
 }
 
+// Session implements [handle.Run].
+func (h *runHandle) Session() context.Context {
+	for h.r.Outer() != nil {
+		h = h.r.Inner().Value(handle.Key{}).(*runHandle)
+	}
+	return (*runContext)(h)
+}
+
 // Silence implements [handle.Run].
 func (h *runHandle) Silence() (time.Duration, bool) { return h.r.silence() }
 

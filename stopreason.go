@@ -27,17 +27,18 @@ const (
 	NoProgressExceeded StopReason = "watchdog_no_progress_exceeded"
 	// HoldExceeded says that a stretch in which silence was expected, such as a tool call, lasted longer than its cap.
 	HoldExceeded StopReason = "watchdog_hold_exceeded"
-	// TokensExceeded says that the run used more tokens than it may: those in, out or in all.
+	// TokensExceeded says that a call did not fit in the run's limit of tokens, those in, out or in all, or overran it.
 	TokensExceeded StopReason = "watchdog_tokens_exceeded"
-	// CallInputExceeded says that one call sent more tokens than one may.
+	// CallInputExceeded says that one call needed more tokens of input than one may send.
 	CallInputExceeded StopReason = "watchdog_call_input_exceeded"
-	// CostExceeded says that the run cost more than it may.
+	// CostExceeded says that a call did not fit in the run's limit of cost, or overran it.
 	CostExceeded StopReason = "watchdog_cost_exceeded"
-	// RequestsExceeded says that the run made more requests than it may.
+	// RequestsExceeded says that a call did not fit in the run's limit of requests.
 	RequestsExceeded StopReason = "watchdog_requests_exceeded"
-	// TurnsExceeded says that the run took more turns than it may.
+	// TurnsExceeded says that a call did not fit in the run's limit of turns.
 	TurnsExceeded StopReason = "watchdog_turns_exceeded"
-	// ToolCallsExceeded says that the run called tools, or the one tool that the [Usage] names, more often than it may.
+	// ToolCallsExceeded says that a call did not fit in the run's limit of calls of tools, or of the one tool that the
+	// [Usage] names.
 	ToolCallsExceeded StopReason = "watchdog_tool_calls_exceeded"
 	// ErrorsExceeded says that too many calls in a row failed, or had to be tried again.
 	ErrorsExceeded StopReason = "watchdog_errors_exceeded"

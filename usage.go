@@ -55,12 +55,23 @@ func (u Usage) String() string {
 	if u.Pattern != "" {
 		return fmt.Sprintf("%s: the same %d times (%s)", name, u.Used, u.Pattern)
 	}
-	text := fmt.Sprintf("%s: %s of %s used", name, u.amount(u.Used), u.amount(u.Allowed))
-	if u.Admitted > 0 {
-		text += fmt.Sprintf(", %s admitted", u.amount(u.Admitted))
+	switch {
+	case u.Needed == 0:
+		text := fmt.Sprintf("%s: %s of %s used", name, u.amount(u.Used), u.amount(u.Allowed))
+		if u.Admitted > 0 {
+			text += fmt.Sprintf(", %s admitted", u.amount(u.Admitted))
+		}
+		return text
+	case u.Limit == verdict.KindCallInput.String():
+		return fmt.Sprintf("%s: at most %s, and this call may need %s", name, u.amount(u.Allowed), u.amount(u.Needed))
 	}
-	if u.Needed > 0 {
-		text += fmt.Sprintf(", and a call may use %s", u.amount(u.Needed))
+	text := fmt.Sprintf("%s: %s of %s left", name, u.amount(u.Remaining()), u.amount(u.Allowed))
+	if u.Admitted > 0 {
+		text += fmt.Sprintf(" beside %s for calls under way", u.amount(u.Admitted))
+	}
+	text += ", and this call may need " + u.amount(u.Needed)
+	if u.Needed <= u.Remaining() {
+		text += ", more than there is before wrapping up"
 	}
 	return text
 }
@@ -68,9 +79,18 @@ func (u Usage) String() string {
 // amount is a number of the limit as people read it.
 func (u Usage) amount(n int64) string {
 	if u.Currency == "" {
-		return fmt.Sprint(n)
+		return grouped(n)
 	}
-	return fmt.Sprintf("%d.%06d %s", n/1e6, n%1e6, u.Currency)
+	return fmt.Sprintf("%s.%06d %s", grouped(n/1e6), n%1e6, u.Currency)
+}
+
+// grouped is a number that is not negative, with a comma between thousands.
+func grouped(n int64) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }
 
 // A Refused says which limit a call did not fit in. [Watchdog.Admit] returns it; nothing was charged, and the call must
@@ -81,7 +101,11 @@ type Refused struct {
 
 // Error says which limit it was, how far it is used and what the call needs.
 func (r *Refused) Error() string {
-	return fmt.Sprintf("call of run %s refused: %s; make it smaller, or extend the limit", r.Run, r.Usage)
+	do := "make it smaller, or extend the limit"
+	if r.Needed == 1 { // such as one request
+		do = "extend the limit to make it"
+	}
+	return fmt.Sprintf("call of run %s refused: %s; %s", r.Run, r.Usage, do)
 }
 
 // Unwrap returns the stop code of the limit.

@@ -158,13 +158,13 @@ func TestFrames(t *testing.T) {
 			time.Sleep(time.Second)
 			got := r.events()[1:]
 			require.Len(t, got, 3)
-			for i, want := range []string{"reading", "writing", "it cost more than it may"} {
+			for i, want := range []string{"reading", "writing", "it reached its limit of cost"} {
 				require.Len(t, got[i].Rows, 1)
 				require.Equal(t, "s-1", got[i].Rows[0].Run)
 				require.Contains(t, got[i].Rows[0].HTML, want)
 				require.Equal(t, i < 2, got[i].Rows[0].Live)
 			}
-			require.Equal(t, "stopped: it cost more than it may", got[2].Rows[0].Said)
+			require.Equal(t, "stopped: it reached its limit of cost", got[2].Rows[0].Said)
 			require.LessOrEqual(t, got[2].At.Sub(ended), 500*time.Millisecond)
 			require.Equal(t, r.events()[1:], other.events()[1:], "frames are shared")
 		})

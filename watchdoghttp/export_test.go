@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
 )
@@ -40,7 +41,7 @@ var ErrRefused = errors.New("refused")
 // Transport returns the meter.
 func (m *Metered) Transport() http.RoundTripper {
 	return &meter{
-		base: m.Base, prices: m.Prices, count: m.Count, includeUsage: m.IncludeUsage, logger: m.Logger,
+		base: m.Base, prices: m.Prices, count: m.Count, includeUsage: m.IncludeUsage, logger: m.Logger, keep: true,
 		maxima:   func(string) usage.Maximum { return m.Maximum },
 		spending: func(context.Context) spender { return m },
 	}
@@ -53,14 +54,14 @@ func (m *Metered) Charged() []Charged {
 	return append([]Charged(nil), m.charged...)
 }
 
-func (m *Metered) admit(_ context.Context, most spend) (charge, error) {
+func (m *Metered) admit(_ context.Context, _, most spend, _ time.Duration) (charge, spend, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.Refuse {
-		return nil, ErrRefused
+		return nil, spend{}, ErrRefused
 	}
 	m.charged = append(m.charged, Charged{Most: exported(most)})
-	return &ended{m, len(m.charged) - 1}, nil
+	return &ended{m, len(m.charged) - 1}, most, nil
 }
 
 type ended struct {
@@ -90,3 +91,9 @@ func exported(s spend) Spend { return Spend{s.input, s.output, s.cost, s.request
 
 // SetBase changes the base of a meter.
 func SetBase(transport, base http.RoundTripper) { transport.(*meter).base = base }
+
+// Histories returns of how many runs there is a history.
+func Histories() (n int) {
+	histories.Range(func(any, any) bool { n++; return true })
+	return n
+}

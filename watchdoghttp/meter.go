@@ -1,13 +1,13 @@
 package watchdoghttp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
@@ -23,7 +23,8 @@ import (
 // and what it used, is in package usage.
 //
 // The response is read as it passes: every chunk is handed out at once and unchanged, and nothing is read ahead. The
-// request is read from the copy that its GetBody makes, so that what is sent stays as it is, but for includeUsage.
+// request is read from the copy that its GetBody makes, so that what is sent stays as it is, but for includeUsage and
+// for the maximum of output.
 //
 // It is safe for concurrent use, and must not be changed once it is in use.
 type meter struct {
@@ -41,6 +42,14 @@ type meter struct {
 	// includeUsage adds stream_options.include_usage to requests for streams of Chat Completions that do not set it, so
 	// that they end with their usage. It changes the request, and the stream has one chunk more, without a choice.
 	includeUsage bool
+	// keep leaves the maximum of output as the request says it.
+	keep bool
+	// wait is how long a call waits for others that are under way.
+	wait time.Duration
+	// history has what the calls of a context have taught; nil teaches nothing.
+	history func(context.Context) *usage.History
+	// errorsFree are hosts that bill no call that they answered with an error, besides the vendors' own.
+	errorsFree []string
 	// logger is told, once for each, what is not read or has no price; nil tells nobody.
 	logger *slog.Logger
 
@@ -58,8 +67,9 @@ type spend struct {
 
 // A spender is what calls are charged to: a run, with all that counts them.
 type spender interface {
-	// admit charges the most that a call can use. An error is why it must not be made.
-	admit(ctx context.Context, most spend) (charge, error)
+	// admit charges the most that a call can use, between the two, and returns that. A call can wait for others that are
+	// under way. An error is why it must not be made.
+	admit(ctx context.Context, least, most spend, wait time.Duration) (charge, spend, error)
 }
 
 // A charge is an admission. One of its methods is called, once, from any goroutine.
@@ -81,19 +91,19 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	if to == nil {
 		return m.transport().RoundTrip(req)
 	}
-	sent, call, err := m.read(req, route)
-	if err == nil && call == nil {
+	asked, err := m.read(req, route)
+	if err == nil && asked == nil {
 		return m.transport().RoundTrip(req)
 	}
 	var admitted *metered
 	if err == nil {
-		admitted, err = m.admit(req.Context(), to, call)
+		admitted, err = m.admit(req.Context(), to, asked)
 	}
 	if err != nil {
 		closeBody(req.Body)
 		return nil, err
 	}
-	return admitted.roundTrip(sent)
+	return admitted.roundTrip(asked.req)
 }
 
 // CloseIdleConnections does so in the base if that can, for [http.Client.CloseIdleConnections].
@@ -110,79 +120,13 @@ func (m *meter) transport() http.RoundTripper {
 	return m.base
 }
 
-// read returns what the request asks for, nil if it is none of a model, and the request to send.
-func (m *meter) read(req *http.Request, route usage.Route) (*http.Request, *usage.Call, error) {
-	if route.Unread != "" {
-		return req, route.Unknown(usage.Unknown), nil
-	}
-	body, why := usage.Peek(req, longestRequest)
-	if why != usage.Readable {
-		return req, route.Unknown(why), nil
-	}
-	call, err := usage.ReadCall(route, body)
-	var other *usage.NotModel
-	if errors.As(err, &other) {
-		return req, nil, nil
-	}
-	if m.includeUsage && err == nil {
-		if changed, ok := usage.WithUsage(call, body); ok {
-			req = withBody(req, changed)
-		}
-	}
-	return req, call, err
-}
-
-// withBody is the request with another body.
-func withBody(req *http.Request, body []byte) *http.Request {
-	changed := req.Clone(req.Context())
-	changed.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	changed.Body, changed.ContentLength = sentInstead{bytes.NewReader(body), req.Body}, int64(len(body))
-	changed.Header.Del("Content-Length")
-	return changed
-}
-
-// sentInstead is a body that is sent in the place of another, and closes it.
-type sentInstead struct {
-	io.Reader
-	io.Closer
-}
-
-// admit admits the call with the most that it can use.
-func (m *meter) admit(ctx context.Context, to spender, call *usage.Call) (*metered, error) {
-	most := spend{requests: 1}
-	bound, err := call.Bound(m.maxima(call.Model))
-	if err == nil {
-		most.input, most.output = bound.Input, bound.Output
-		most.cost, err = m.most(call, bound)
-	}
-	if err != nil && !m.count {
-		return nil, err
-	}
-	if err != nil {
-		m.tell("unbounded "+call.Model, "call of a model is not bounded", slog.Any("error", err))
-	}
-	charged, err := to.admit(ctx, most)
-	if err != nil {
-		return nil, err
-	}
-	return &metered{meter: m, call: call, most: most, charge: charged}, nil
-}
-
-// most returns the most that the call can cost.
-func (m *meter) most(call *usage.Call, bound usage.Bound) (int64, error) {
-	if cost, ok := m.prices.Most(call.Model, bound); ok {
-		return cost, nil
-	}
-	return 0, &usage.Unbounded{Reason: usage.ServerTool, Part: "tools", Model: call.Model}
-}
-
-// tell logs something once.
-func (m *meter) tell(once, message string, attrs ...any) {
+// tell logs something once. A context would say nothing about it.
+func (m *meter) tell(level slog.Level, once, message string, attrs ...any) {
 	first, full := m.told.add(once)
 	if !first || m.logger == nil {
 		return
 	}
-	m.logger.Warn(message, attrs...) //nolint:sloglint // the callers' messages are static
+	m.logger.Log(context.Background(), level, message, attrs...) //nolint:sloglint // the callers' messages are static
 	if full {
 		m.logger.Warn("no other model is warned of; models come from requests, and there are too many to remember",
 			slog.Int("remembered", maxTold))
@@ -193,8 +137,13 @@ func (m *meter) tell(once, message string, attrs ...any) {
 type metered struct {
 	meter  *meter
 	call   *usage.Call
+	past   *usage.History
 	most   spend
+	wanted spend // what it may have used if it had not been made smaller
+	set    int64 // the maximum that the request got, because it had none
 	charge charge
+	to     spender
+	ctx    context.Context // of the request
 	body   io.ReadCloser
 	status int
 
@@ -215,7 +164,8 @@ func (c *metered) roundTrip(req *http.Request) (*http.Response, error) {
 	if resp.Request == sent {
 		resp.Request = req
 	}
-	switch bill := usage.Billing(c.call.API, resp.StatusCode); {
+	free := usage.ErrorsFree(req.URL.Hostname(), c.meter.errorsFree)
+	switch bill := usage.Billing(c.call.API, resp.StatusCode, free); {
 	case bill == usage.Void:
 		c.settle(spend{requests: 1}, resp.StatusCode)
 	case bill == usage.Admitted || c.call.API == usage.None || resp.Body == nil || resp.Body == http.NoBody:
@@ -237,22 +187,25 @@ func (c *metered) failed(unsent bool) {
 	c.settle(c.most, 0)
 }
 
-// Read implements [io.Reader].
+// Read implements [io.Reader]. A client that has the last of an answer can call again at once, and that call is to find
+// this one settled: the end of the body can come much later.
 func (c *metered) Read(p []byte) (int, error) {
 	n, err := c.body.Read(p)
-	c.read(p[:n])
-	if err != nil {
-		c.end(errors.Is(err, io.EOF))
+	if done := c.read(p[:n]); done || err != nil {
+		c.end(done || errors.Is(err, io.EOF))
 	}
 	return n, err
 }
 
-func (c *metered) read(chunk []byte) {
+// read takes a part of the answer, and reports whether that was the last.
+func (c *metered) read(chunk []byte) (done bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.ended {
-		c.reader.Feed(chunk)
+	if c.ended {
+		return false
 	}
+	c.reader.Feed(chunk)
+	return c.reader.Done()
 }
 
 // Close implements [io.Closer]. It may be called while a Read waits.
@@ -272,15 +225,33 @@ func (c *metered) end(whole bool) {
 	c.ended = true
 	result := c.reader.End(whole)
 	c.mu.Unlock()
-	c.settle(c.used(result), c.status)
+	c.past.Learn(c.call, result)
+	c.settle(c.used(result, whole), c.status)
+	switch smaller := c.most.output < c.wanted.output; {
+	case smaller && (result.Cut || result.Usage.Output >= c.most.output):
+		c.ask()
+	case !smaller && result.Cut && c.set > 0:
+		c.meter.tell(slog.LevelWarn, "set "+c.call.Model, "an answer ended at the maximum that was set for want of one; "+
+			"declare what its model can answer", slog.String("name", c.call.Model), slog.Int64("maximum", c.set))
+	}
 }
 
-// used returns what the call used by its response, or its admission where the response does not say.
-func (c *metered) used(result usage.Result) spend {
+// ask has a limit trip at whose end an answer ended: it is asked for what the call had wanted, which nobody gets. If
+// there is room for that once the calls under way are settled, the limit is not reached, and the client can go on.
+func (c *metered) ask() {
+	again, _, err := c.to.admit(context.WithoutCancel(c.ctx), c.wanted, c.wanted, time.Nanosecond)
+	if err == nil {
+		c.report(again.void())
+	}
+}
+
+// used returns what the call used by its response, or its admission where the response does not say. Of one that is cut
+// off, or cannot be read to its end, nobody knows what more was billed.
+func (c *metered) used(result usage.Result, whole bool) spend {
 	m, model := c.meter, c.call.Model
 	if result.Unread != usage.Readable {
 		why := result.Unread.String()
-		m.tell("unread "+why, "usage of a model is not read", slog.String("reason", why))
+		m.tell(slog.LevelWarn, "unread "+why, "usage of a model is not read", slog.String("reason", why))
 	}
 	if result.State == usage.Nothing {
 		return c.most
@@ -290,15 +261,17 @@ func (c *metered) used(result usage.Result) spend {
 	}
 	cost := m.prices.Cost(model, result.Usage)
 	if cost.Unpriced != "" {
-		m.tell("price "+cost.Unpriced+" "+model, "model has no price", slog.String("model", model),
+		m.tell(slog.LevelWarn, "price "+cost.Unpriced+" "+model, "model has no price", slog.String("model", model),
 			slog.String("of", cost.Unpriced))
 	}
 	used := spend{
 		input: result.Usage.TokensIn(), output: result.Usage.TokensOut(), cost: cost.Amount, requests: 1,
 	}
-	if result.Unread != usage.Readable {
-		used.input, used.output = max(used.input, c.most.input), max(used.output, c.most.output)
-		used.cost = max(used.cost, c.most.cost)
+	if result.Unread != usage.Readable || result.State == usage.Partial && !whole {
+		if !c.call.TookIn(result) {
+			used.input = max(used.input, c.most.input)
+		}
+		used.output, used.cost = max(used.output, c.most.output), max(used.cost, c.most.cost)
 	}
 	return used
 }

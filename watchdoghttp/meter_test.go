@@ -98,17 +98,15 @@ func TestMeter(t *testing.T) {
 			require.Equal(t, watchdoghttp.Spend{Input: 25, Output: 7, Requests: 1}, m.Charged()[0].Used)
 		})
 	})
-	t.Run("one that is cut off settles at what was seen, or else at the admission", func(t *testing.T) {
-		for body, want := range map[string]watchdoghttp.Spend{
-			meteredStart + meteredDelta: {Input: 25, Output: 1, Requests: 1}, meteredStart[:50]: mostOf(meteredCall),
-		} {
+	t.Run("one that is cut off settles at the admission, because nobody knows what more was billed", func(t *testing.T) {
+		for _, body := range []string{meteredStart + meteredDelta, meteredStart[:50]} {
 			m := &watchdoghttp.Metered{Base: answering(200, nil, texts(body), nil)}
 			resp, err := call(t, m.Transport(), "/v1/messages", meteredCall)
 			require.NoError(t, err)
 			_, err = io.ReadFull(resp.Body, make([]byte, len(body)))
 			require.NoError(t, err)
 			resp.Body.Close()
-			require.Equal(t, want, m.Charged()[0].Used)
+			require.Equal(t, mostOf(meteredCall), m.Charged()[0].Used)
 		}
 	})
 	t.Run("a status settles one that has no usage", func(t *testing.T) {

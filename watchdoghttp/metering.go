@@ -1,19 +1,33 @@
 package watchdoghttp
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
 )
 
 // ErrUnbounded is found by errors.Is in the error of a call whose most is not known. The text says what it is about, by
 // the name of a field, and what to declare.
 var ErrUnbounded = usage.ErrUnbounded
+
+// ErrBusy is found by errors.Is in the error of a call that found no room for as long as it may wait, because calls
+// under way hold it. No limit has tripped, and it can be made again when they have ended.
+var ErrBusy = errors.New("calls under way hold what is left")
+
+// DefaultWait is how long a call waits for others that are under way, if the [Meter] does not say. Many clients give up
+// a minute after they called.
+const DefaultWait = 45 * time.Second
 
 // A Meter charges the calls of model APIs to the run in the request's context, see [watchdog.Watchdog.Admit]: with the
 // most that each can use before it is sent, and with what it used by the usage in its response. It knows Anthropic
@@ -25,10 +39,11 @@ var ErrUnbounded = usage.ErrUnbounded
 // A call that does not fit in a limit is not sent: its error is a [*watchdog.Refused]. Without a run nothing is
 // metered.
 //
-// The input of a call is at most the bytes of its body and a little more, if all of it is text in the body. Anything
-// else, such as a file, an image or an earlier response, needs the maximum that Models declares for the model; the
-// output needs one if the request has none. A call without is refused with [ErrUnbounded], unless CountUnbounded is
-// set. Cost takes the dearest class of tokens before the call.
+// The input of a call is at most the bytes of its body and a little more, or what an earlier call of the run took in,
+// and the parts that this one has besides; media and encrypted reasoning count by what vendors publish. What the body
+// only names, such as a file or an earlier response, needs the maximum that Models declares for the model: a call
+// without is refused with [ErrUnbounded], unless CountUnbounded is set. Cost takes the dearest class of tokens before
+// the call.
 //
 // A call is void, and costs nothing, if no connection was obtained for it, because a host, its certificate or a proxy
 // refused, or if HTTP/2 says that its stream was not processed. In doubt it is charged with the most. To know, the base
@@ -37,11 +52,12 @@ var ErrUnbounded = usage.ErrUnbounded
 //
 // A response settles the call at its end, when its body is closed, or at once where its status says that nothing was
 // billed. One without usage, such as a stream of Chat Completions that does not ask for it, settles at the admission;
-// an answer that is cut off at what was seen. 429 and 5xx count as [watchdog.ResultRetry], other failures as
-// [watchdog.ResultError].
+// so does an answer that is cut off, but for the input if it was told. 429 and 5xx count as [watchdog.ResultRetry],
+// other failures as [watchdog.ResultError].
 //
 // Responses are read as they pass: every chunk is handed out at once and unchanged. Nothing of a prompt or an answer is
-// kept. It is safe for concurrent use, and must not be changed once it is in use.
+// kept but digests of the parts of requests, for the run, at most 256 KiB of them. It is safe for concurrent use, and
+// must not be changed once it is in use.
 type Meter struct {
 	// Base does the exchange; nil means [http.DefaultTransport].
 	Base http.RoundTripper
@@ -56,7 +72,16 @@ type Meter struct {
 	// IncludeUsage asks for usage in streams of Chat Completions that do not: it changes the request, and the stream has
 	// one chunk more, without a choice.
 	IncludeUsage bool
-	// Logger is told, once for each, what is not read or has no price, up to a thousand times in all. Nil means
+	// KeepMaximum leaves the maximum of output of each request as it is: a call that does not fit with it is refused.
+	KeepMaximum bool
+	// Wait is how long a call waits for others that are under way, if it would fit should they use less than they may.
+	// Zero means [DefaultWait], [watchdog.None] not at all. A call that does not fit by then is no trip of the limit: its
+	// error wraps [ErrBusy].
+	Wait time.Duration
+	// ErrorsFree are hosts, without a port, that bill no call which they answered with an error: such a call is charged
+	// with nothing, but for 408, 499 and 504. The vendors' own hosts need not be named.
+	ErrorsFree []string
+	// Logger is told, once for each, what is not read, not known or has no price, up to a thousand times in all. Nil means
 	// [slog.Default].
 	Logger *slog.Logger
 
@@ -119,6 +144,8 @@ func (m *Meter) CloseIdleConnections() { m.meter().CloseIdleConnections() }
 func (m *Meter) meter() *meter {
 	m.once.Do(func() {
 		m.inner.base, m.inner.count, m.inner.includeUsage = m.Base, m.CountUnbounded, m.IncludeUsage
+		m.inner.errorsFree, m.inner.history = m.ErrorsFree, historyOf
+		m.inner.keep, m.inner.wait = m.KeepMaximum, max(cmp.Or(m.Wait, DefaultWait), 0)
 		m.inner.logger = m.Logger
 		if m.inner.logger == nil {
 			m.inner.logger = slog.Default()
@@ -141,18 +168,41 @@ func (m *Meter) meter() *meter {
 	return &m.inner
 }
 
+// histories has the history of each run, which is that of its layers, too: a step goes on with the conversation of the
+// one before. It does not keep a run: what a run taught goes with it.
+var histories sync.Map // of *usage.History, by weak.Pointer[watchdog.Watchdog]
+
+// historyOf returns the history of the context's run, nil if it has none.
+func historyOf(ctx context.Context) *usage.History {
+	of := handle.Of(ctx)
+	if of == nil {
+		return nil
+	}
+	w := watchdog.FromContext(of.Session())
+	run := weak.Make(w)
+	past, known := histories.LoadOrStore(run, new(usage.History))
+	if !known {
+		runtime.AddCleanup(w, func(run weak.Pointer[watchdog.Watchdog]) { histories.Delete(run) }, run)
+	}
+	return past.(*usage.History) //nolint:forcetypeassert // it has nothing else
+}
+
 // A runSpender charges a run.
 type runSpender struct {
 	run      *watchdog.Watchdog
 	currency string
 }
 
-func (s runSpender) admit(ctx context.Context, most spend) (charge, error) {
-	c, err := s.run.Admit(ctx, "", s.amount(most))
-	if err != nil {
-		return nil, err
+func (s runSpender) admit(ctx context.Context, least, most spend, wait time.Duration) (charge, spend, error) {
+	c, granted, err := s.run.AdmitWithin(ctx, "", s.amount(least), s.amount(most), wait)
+	switch {
+	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		return nil, spend{}, fmt.Errorf("%w: %w", ErrBusy, err)
+	case err != nil:
+		return nil, spend{}, err
 	}
-	return runCharge{c, s}, nil
+	most.input, most.output, most.cost = granted.InputTokens, granted.OutputTokens, granted.Cost.Micros
+	return runCharge{c, s}, most, nil
 }
 
 func (s runSpender) amount(of spend) watchdog.Amount {

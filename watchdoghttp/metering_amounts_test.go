@@ -137,7 +137,7 @@ func TestMeterSays(t *testing.T) {
 		wd := spending(t, watchdog.Spend{Requests: 99})
 		client := &http.Client{Transport: &watchdoghttp.Meter{
 			Base:           based(func(*http.Request) (*http.Response, error) { return nil, errHostGone }),
-			CountUnbounded: true,
+			CountUnbounded: true, KeepMaximum: true,
 		}}
 		for range 2 {
 			for _, body := range []string{unbounded, strings.Replace(unbounded, `"m"`, `"other"`, 1)} {
@@ -159,6 +159,30 @@ func TestMeterSays(t *testing.T) {
 		_, err = post(t, wd, client, "http://model.test", unbounded)
 		require.NoError(t, err)
 		require.Contains(t, log.String(), "settle call of a model")
+	})
+	t.Run("that an answer ended at a maximum that nobody asked for", func(t *testing.T) {
+		var log bytes.Buffer
+		client := &http.Client{Transport: &watchdoghttp.Meter{
+			Base: based(func(*http.Request) (*http.Response, error) {
+				answer := strings.Replace(meteredAnswer, "{", `{"stop_reason":"max_tokens",`, 1)
+				return &http.Response{StatusCode: 200, Body: texts(answer)}, nil
+			}),
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		}}
+		wd := spending(t, watchdog.Spend{Tokens: 1_000_000})
+		for range 2 {
+			_, err := post(t, wd, client, "http://model.test", strings.Replace(unbounded, "{", `{"max_tokens":7,`, 1))
+			require.NoError(t, err)
+		}
+		require.NotContains(t, log.String(), "an answer ended", "the request has its own")
+		for range 2 {
+			_, err := post(t, wd, client, "http://model.test", unbounded)
+			require.NoError(t, err)
+		}
+		require.Equal(t, 1, strings.Count(log.String(), "an answer ended at the maximum that was set"), log.String())
+		require.Contains(t, log.String(), "name=m maximum=16384")
+		_, fired := wd.Fired()
+		require.False(t, fired, "there is room")
 	})
 }
 

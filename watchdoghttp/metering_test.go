@@ -55,8 +55,7 @@ func TestMeterRun(t *testing.T) {
 		"one that does not fit is not sent, and says which limit it is": func(
 			t *testing.T, sent *int, call func(string) error, wd *watchdog.Watchdog,
 		) {
-			big := strings.Replace(meteredCall, `"max_tokens":10`, `"max_tokens":100000`, 1)
-			err := call(big)
+			err := call(`{"model":"m","max_tokens":10,"messages":[{"role":"user","content":"` + strings.Repeat("x", 9000) + `"}]}`)
 			var refused *watchdog.Refused
 			require.ErrorAs(t, err, &refused)
 			require.Equal(t, "tokens", refused.Limit)
@@ -68,7 +67,7 @@ func TestMeterRun(t *testing.T) {
 		"one without a bound is refused, and no limit has tripped": func(
 			t *testing.T, sent *int, call func(string) error, wd *watchdog.Watchdog,
 		) {
-			err := call(`{"model":"other","messages":[{"role":"user","content":"x"}]}`)
+			err := call(`{"model":"other","messages":[{"role":"user","content":[{"type":"container_upload","file_id":"x"}]}]}`)
 			require.ErrorIs(t, err, watchdoghttp.ErrUnbounded)
 			require.ErrorContains(t, err, "declare the maximum")
 			require.Zero(t, *sent)

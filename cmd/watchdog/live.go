@@ -12,8 +12,8 @@ const clearLine = "\r\x1b[K"
 
 // showTime shows on the terminal, once a second, how long the command has been running, until stop is called. It does
 // so only where nothing of the command is disturbed: while its output goes elsewhere, and this program is in the
-// foreground. A limit of 0 is none.
-func (p Program) showTime(limit time.Duration) (stop func()) {
+// foreground. What is told meanwhile comes above it. A limit of 0 is none.
+func (p Program) showTime(limit time.Duration, told <-chan string) (stop func()) {
 	if isTerminal(p.Stdout) || isTerminal(p.Stderr) || !isTerminal(p.Stdin) {
 		return func() {}
 	}
@@ -23,7 +23,7 @@ func (p Program) showTime(limit time.Duration) (stop func()) {
 	}
 	done := make(chan struct{})
 	var shown sync.WaitGroup
-	shown.Go(func() { showTimeOn(terminal, limit, done) })
+	shown.Go(func() { showTimeOn(terminal, limit, told, done) })
 	return func() {
 		close(done)
 		shown.Wait()
@@ -31,7 +31,7 @@ func (p Program) showTime(limit time.Duration) (stop func()) {
 	}
 }
 
-func showTimeOn(terminal *os.File, limit time.Duration, done <-chan struct{}) {
+func showTimeOn(terminal *os.File, limit time.Duration, told <-chan string, done <-chan struct{}) {
 	began := time.Now()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -40,6 +40,8 @@ func showTimeOn(terminal *os.File, limit time.Duration, done <-chan struct{}) {
 		case <-done:
 			show(terminal, "")
 			return
+		case text := <-told:
+			show(terminal, "watchdog: "+text+"\n")
 		case <-tick.C:
 			show(terminal, timeLine(time.Since(began), limit))
 		}

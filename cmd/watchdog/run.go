@@ -100,11 +100,12 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	if err != nil {
 		return errors.Join(err, record.close(&ending{}))
 	}
+	p.sayHint(meter, words)
 	ctx, signals := receive(ctx, p.Stdin)
 	defer signals.stop()
 	cfg := &g.command
 	cfg.Forward = signals.forwarded
-	defer p.showTime(cfg.WallClock)()
+	defer p.showTime(cfg.WallClock, meter.standstill())()
 	ctx, guarded, leave := record.guard(ctx, *cfg)
 	defer leave()
 	cmd := p.command(words)

@@ -26,15 +26,34 @@ func startMeter(plan *meterPlan, record *runRecord) (*meter, error) {
 	if plan == nil {
 		return nil, nil
 	}
-	m := &meter{run: record.run, notes: &notes{priced: plan.prices != nil}}
+	m := &meter{run: record.run, notes: &notes{priced: plan.prices != nil, now: make(chan string, 1)}}
 	var err error
 	m.proxy, err = modelproxy.Start(m.run.Context(), modelproxy.Config{
 		Lookup: os.LookupEnv, Prices: plan.prices, Models: plan.models, Logger: slog.New(m.notes),
+		KeepMaximum: plan.keep, ErrorsFree: plan.errorsFree,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// sayHint says what the command needs to be metered that its environment cannot give it.
+func (p Program) sayHint(m *meter, words []string) {
+	if m == nil {
+		return
+	}
+	if hint := modelproxy.Hint(words, os.LookupEnv); hint != "" {
+		p.say(hint)
+	}
+}
+
+// standstill tells why the command's calls wait, nothing without a meter.
+func (m *meter) standstill() <-chan string {
+	if m == nil {
+		return nil
+	}
+	return m.notes.now
 }
 
 // environ is the environment of the command, nil for that of this program.
@@ -70,17 +89,18 @@ func (m *meter) overspent() *watchdog.Stop {
 	return nil
 }
 
-// spentText says that the run may spend no more.
+// spentText says which limit ended the run, and how far it is used.
 func spentText(stop *watchdog.Stop) string {
 	if stop.Usage == nil {
-		return "what it may spend is used up: " + string(stop.Code)
+		return "it reached its limit: " + string(stop.Code)
 	}
-	return "what it may spend is used up: " + stop.Usage.String()
+	return "it reached its limit: " + stop.Usage.String()
 }
 
-// noCall is what to say of a command that made no call through its meter, empty for any other.
+// noCall is what to say of a command of which no call could be seen, empty for any other. One of which another request
+// came made none.
 func (m *meter) noCall(result *stall.Result) string {
-	if m == nil || result == nil || m.proxy.Calls() > 0 {
+	if m == nil || result == nil || m.proxy.Heard() > 0 {
 		return ""
 	}
 	return "no call of a model came through the meter, and so nothing was limited: does the command heed " +
@@ -96,9 +116,12 @@ func (m *meter) remarks() (all []string) {
 	if m == nil {
 		return nil
 	}
-	if n, first := m.proxy.Refused(); n > 0 && m.overspent() == nil {
-		all = append(all, fmt.Sprintf("%d of the command's calls were refused, the first because: %s", n,
-			strings.TrimPrefix(first, "watchdog: ")))
+	for _, r := range m.proxy.Refused() {
+		if m.overspent() != nil && (r.Kind == modelproxy.Limit || r.Kind == modelproxy.Ended) {
+			continue // it is what the last line says
+		}
+		all = append(all, fmt.Sprintf("%d of the command's calls were refused, the first because: %s", r.Count,
+			strings.TrimPrefix(r.First, "watchdog: ")))
 	}
 	return append(all, m.notes.all()...)
 }
@@ -127,12 +150,14 @@ func (m *meter) used() []watchdog.Usage {
 // mostNotes is how many notes are kept.
 const mostNotes = 10
 
-// notes is the handler of a log for people who read it when the command has ended: its screen is not ours. What it
-// gets is about models without a price and responses that were not read, each once, and has no text of a call.
+// notes is the handler of a log for people who read it when the command has ended: its screen is not ours. What it gets
+// is about models without a price and responses that were not read, each once, and has no text of a call. Why the
+// command stands still is of use only while it does.
 type notes struct {
 	slog.Handler // nil: no logger of a meter has attributes or groups
 
-	priced bool // there are prices, and so a model can lack one
+	priced bool        // there are prices, and so a model can lack one
+	now    chan string // why the command stands still
 
 	mu   sync.Mutex
 	said []string
@@ -140,11 +165,18 @@ type notes struct {
 }
 
 // Enabled implements [slog.Handler].
-func (*notes) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+func (*notes) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
 // Handle implements [slog.Handler].
 func (n *notes) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
+	if r.Level < slog.LevelWarn {
+		select {
+		case n.now <- text:
+		default: // nobody looks
+		}
+		return nil
+	}
 	ofModel := false
 	r.Attrs(func(a slog.Attr) bool {
 		ofModel = ofModel || a.Key == "model"

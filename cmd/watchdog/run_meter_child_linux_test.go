@@ -35,7 +35,9 @@ var dialects = map[string]dialect{
 		"OPENAI_BASE_URL", "/responses", "Authorization",
 		`{"model":"m","max_output_tokens":100,STREAM"input":"` + promptCanary + `"}`,
 	},
-	"open": {"OPENAI_BASE_URL", "/responses", "Authorization", `{"model":"m",STREAM"input":"` + promptCanary + `"}`},
+	"open":   {"OPENAI_BASE_URL", "/responses", "Authorization", `{"model":"m",STREAM"input":"` + promptCanary + `"}`},
+	"stored": {"OPENAI_BASE_URL", "/responses", "Authorization", `{"model":"m",STREAM"previous_response_id":"r","input":"` + promptCanary + `"}`},
+	"models": {"OPENAI_BASE_URL", "/models", "Authorization", promptCanary},
 	"gemini": {
 		"GOOGLE_GEMINI_BASE_URL", "/v1beta/models/m:generateContent", "X-Goog-Api-Key",
 		`{"contents":[{"parts":[{"text":"` + promptCanary + `"}]}],"generationConfig":{"maxOutputTokens":100}}`,

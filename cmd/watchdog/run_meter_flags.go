@@ -18,11 +18,13 @@ import (
 //
 //nolint:lll // a tag cannot be broken
 type meterFlags struct {
-	Meter    bool     `group:"What it may spend" help:"Experimental: count what the command's calls of models use, by a proxy that it finds in its environment."`
-	Tokens   *tokens  `group:"What it may spend" placeholder:"N" help:"End the command when a call does not fit in so many tokens, in and out."`
-	Cost     *amount  `group:"What it may spend" placeholder:"AMOUNT" help:"The same for money, such as '5.00 EUR'. It needs --prices."`
-	Prices   string   `group:"What it may spend" placeholder:"FILE" type:"path" help:"What models cost, as JSON."`
-	ModelMax []string `group:"What it may spend" placeholder:"MODEL=IN:OUT" sep:"none" help:"The most tokens of one call of a model, for calls that do not say it themselves: 0 for what they do, * for any characters, and a third number for requests of the API's own tools. Can be repeated."`
+	Meter      bool     `group:"What it may spend" help:"Experimental: count what the command's calls of models use, by a proxy that it finds in its environment."`
+	Tokens     *tokens  `group:"What it may spend" placeholder:"N" help:"End the command when a call does not fit in so many tokens, in and out."`
+	Cost       *amount  `group:"What it may spend" placeholder:"AMOUNT" help:"The same for money, such as '5.00 EUR'. It needs --prices."`
+	Prices     string   `group:"What it may spend" placeholder:"FILE" type:"path" help:"What models cost, as JSON."`
+	NoShrink   bool     `group:"What it may spend" help:"Leave the maximum of output of each call as it is: one that does not fit with it is refused."`
+	ErrorsFree []string `group:"What it may spend" placeholder:"HOST" sep:"none" help:"Charge nothing for calls that this host answers with an error, as for the vendors' own hosts. Can be repeated."`
+	ModelMax   []string `group:"What it may spend" placeholder:"MODEL=IN:OUT" sep:"none" help:"The most tokens of one call of a model, for calls that do not say it themselves: 0 for what they do, * for any characters, and a third number for requests of the API's own tools. Can be repeated."`
 }
 
 // tokens is a number of tokens on the command line.
@@ -61,6 +63,9 @@ type meterPlan struct {
 	scopes  []watchdog.SharedSpend
 	prices  *watchdoghttp.Prices
 	models  map[string]watchdoghttp.Maximum
+
+	keep       bool     // the maximum of output of each call
+	errorsFree []string // hosts
 }
 
 // plan returns what the command may spend, as the configuration file and the environment say, and over them the flags.
@@ -69,7 +74,7 @@ func (f *meterFlags) plan(from *config.Config, stored bool) (*meterPlan, error) 
 	if !f.Meter {
 		return nil, f.needMeter()
 	}
-	p := &meterPlan{}
+	p := &meterPlan{keep: f.NoShrink, errorsFree: f.ErrorsFree}
 	if from != nil {
 		p.adopt(from)
 	}
@@ -91,7 +96,7 @@ func (f *meterFlags) needMeter() error {
 		given bool
 	}{
 		{"--tokens", f.Tokens != nil}, {"--cost", f.Cost != nil}, {"--prices", f.Prices != ""},
-		{"--model-max", len(f.ModelMax) > 0},
+		{"--model-max", len(f.ModelMax) > 0}, {"--no-shrink", f.NoShrink}, {"--errors-free", len(f.ErrorsFree) > 0},
 	} {
 		if flag.given {
 			return fmt.Errorf("%s needs --meter: without it, nothing counts the command's calls of models", flag.name)

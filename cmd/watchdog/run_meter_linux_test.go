@@ -51,12 +51,12 @@ func TestMeterClients(t *testing.T) {
 		assert.Contains(t, f.ended(cmd).must(t, 0).stdout, answerCanary)
 		assert.EqualValues(t, 2, m.proto.Load())
 	})
-	t.Run("that goes away in the middle of a stream is charged for what it saw", func(t *testing.T) {
+	t.Run("that goes away in the middle of a stream is charged with the most, because nobody knows what more was billed", func(t *testing.T) {
 		t.Parallel()
 		f, m := newFixture(t), serveModels(t, waiting)
 		o := f.ended(f.metered(m, "--tokens 5000 --json", "breakOff:anthropic+stream")).must(t, 0)
 		assert.Contains(t, o.stderr, `"spent":[{"run":`)
-		assert.Contains(t, o.stderr, `"used":31,"allowed":5000}]`)
+		assert.Contains(t, o.stderr, `"used":1244,"allowed":5000}]`)
 	})
 	t.Run("has the rest of its environment as it was", func(t *testing.T) {
 		t.Parallel()
@@ -82,25 +82,25 @@ func TestMeterCap(t *testing.T) {
 		flags []string
 		says  string
 	}{
-		"of tokens": {[]string{"--tokens", "1500"}, `tokens: \d+ of 1500 used, and a call may use \d+`},
+		"of tokens": {[]string{"--tokens", "1500"}, `tokens: [\d,]+ of 1,500 left, and this call may need [\d,]+`},
 		"of money": {
 			[]string{"--cost", "0.003 EUR", "--prices", file(t, "prices.json", prices)},
-			`cost: 0\.\d{6} EUR of 0\.003000 EUR used, and a call may use 0\.\d{6} EUR`,
+			`cost: 0\.\d{6} EUR of 0\.003000 EUR left, and this call may need 0\.\d{6} EUR`,
 		},
 	} {
 		for call, refusal := range map[string]string{
-			"anthropic": `402 false .*billing_error`, "chat+stream": `402 false .*insufficient_quota`,
-			"responses": `402 false .*insufficient_quota`, "gemini": `400 false .*FAILED_PRECONDITION`,
+			"anthropic": `402 false .*billing_error`, "chat+stream": `400 false .*insufficient_quota`,
+			"responses": `400 false .*insufficient_quota`, "gemini": `400 false .*FAILED_PRECONDITION`,
 		} {
 			t.Run(name+" refuses a call of "+call+" and ends the command", func(t *testing.T) {
 				t.Parallel()
 				f, m := newFixture(t), serveModels(t)
 				line := append(append([]string{"--meter"}, c.flags...), "--")
 				// The command gets its SIGINT at once, and waits for its answers all the same.
-				steps := append([]string{"ignore:INT"}, append(slices.Repeat([]string{"ask:" + call}, 10), "obey:TERM:0")...)
+				steps := append([]string{"ignore:INT"}, append(slices.Repeat([]string{"ask:" + call}, 60), "obey:TERM:0")...)
 				line = append(line[:len(line)-1], "--grace-int", "1s", "--")
 				o := f.ended(f.at(m.URL, f.program(append(line, f.child(steps...)...)...))).must(t, 124)
-				assert.Regexp(t, "^watchdog: what it may spend is used up: "+c.says+": ended by SIGTERM\n$", o.stderr)
+				assert.Regexp(t, "^watchdog: it reached its limit: "+c.says+": ended by SIGTERM\n$", o.stderr)
 				served := int(m.served.Load())
 				assert.Positive(t, served)
 				lines := strings.Split(strings.TrimSpace(o.stdout), "\n")
@@ -118,7 +118,7 @@ func TestMeterCap(t *testing.T) {
 		for _, status := range []string{"0", "7"} {
 			f, m := newFixture(t), serveModels(t)
 			o := f.ended(f.metered(m, "--tokens 100", "ignore:INT", "ignore:TERM", "ask:chat", "exit:"+status)).must(t, 124)
-			assert.Regexp(t, `^watchdog: what it may spend is used up: tokens: 0 of 100 used, and a call may use \d+: `+
+			assert.Regexp(t, `^watchdog: it reached its limit: tokens: 100 of 100 left, and this call may need [\d,]+: `+
 				`ended (with status `+status+`|by SIGINT)\n$`, o.stderr)
 			assert.Zero(t, m.served.Load())
 		}
@@ -135,21 +135,32 @@ func TestMeterCap(t *testing.T) {
 		settings := file(t, "watchdog.yaml", "runtime_controls:\n  spend: {turns: 5, tokens: 1310, reserve: {tokens: 1300}}\n")
 		steps := []string{"ask:chat", "ask:chat", "exit:6"}
 		o := f.ended(f.metered(m, "--config "+settings, steps...)).must(t, 6)
-		assert.Regexp(t, "^402 false .*\n200  ", o.stdout)
+		assert.Regexp(t, "^400 false .*\n200  ", o.stdout)
 		assert.Regexp(t, "^watchdog: 1 of the command's calls were refused, the first because: call of run [0-9a-z-]+ refused: tokens: "+
-			"0 of 1310 used", o.stderr)
+			"1,310 of 1,310 left, and this call may need [0-9,]+, more than there is before wrapping up", o.stderr)
 		o = f.ended(f.metered(m, "--json --config "+settings, "ask:chat", "ask:chat")).must(t, 0)
 		assert.NotContains(t, o.stderr, "turns", "a proxy sees none")
 	})
-	t.Run("counts what does not say its most only with --model-max", func(t *testing.T) {
+	t.Run("counts what names content elsewhere only with --model-max", func(t *testing.T) {
 		t.Parallel()
 		f, m := newFixture(t), serveModels(t)
-		o := f.ended(f.metered(m, "--tokens 5000", "ask:open", "exit:1")).must(t, 1)
-		assert.Contains(t, o.stdout, "402 false ")
+		o := f.ended(f.metered(m, "--tokens 5000", "ask:stored", "exit:1")).must(t, 1)
+		assert.Contains(t, o.stdout, "400 false ")
 		assert.Equal(t, "watchdog: 1 of the command's calls were refused, the first because: what the call can use is unbounded: "+
-			"it has no maximum of output; declare the maximum of a call of model \"m\", with --model-max 'MODEL=INPUT:OUTPUT'\n", o.stderr)
-		o = f.ended(f.metered(m, "--tokens 5000 --model-max *=0:100", "ask:open+stream")).must(t, 0)
+			"its input is by reference (previous_response_id); declare the maximum of a call of model \"m\", "+
+			"with --model-max 'MODEL=INPUT:OUTPUT'\n", o.stderr)
+		o = f.ended(f.metered(m, "--tokens 5000 --model-max *=1000:100", "ask:stored+stream")).must(t, 0)
 		assert.Contains(t, o.stdout, "200 ")
+	})
+	t.Run("writes a maximum of output where a call has none", func(t *testing.T) {
+		t.Parallel()
+		f, m := newFixture(t), serveModels(t)
+		o := f.ended(f.metered(m, "--tokens 5000", "ask:open")).must(t, 0)
+		assert.Contains(t, o.stdout, "200 ")
+		assert.Empty(t, o.stderr)
+		o = f.ended(f.metered(m, "--tokens 5000 --no-shrink", "ask:open", "exit:1")).must(t, 1)
+		assert.Contains(t, o.stderr, "it has no maximum of output; declare the maximum of a call of model \"m\", "+
+			"with --model-max 'MODEL=INPUT:OUTPUT'\n")
 	})
 	t.Run("of money says which model has no price", func(t *testing.T) {
 		t.Parallel()
@@ -220,12 +231,12 @@ func TestMeterUnused(t *testing.T) {
 		status int
 		says   string
 	}{
-		"is an error of a command that succeeds":             {"", "exit:0", 125, says},
-		"is said of a command that fails":                    {"", "exit:7", 7, says},
-		"is said of a command that a signal ended":           {"", "kill:TERM", 143, says},
-		"is no matter for one that was stopped":              {"--wall-clock 200ms", "stay", 124, ""},
-		"is no matter where all guards are switched off":     {"off", "exit:0", 0, ""},
-		"is an error of a command that only looks at models": {"", "env:x", 125, says},
+		"is an error of a command that succeeds":         {"", "exit:0", 125, says},
+		"is said of a command that fails":                {"", "exit:7", 7, says},
+		"is said of a command that a signal ended":       {"", "kill:TERM", 143, says},
+		"is no matter for one that was stopped":          {"--wall-clock 200ms", "stay", 124, ""},
+		"is no matter where all guards are switched off": {"off", "exit:0", 0, ""},
+		"is no matter for one that only lists models":    {"", "ask:models", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -235,7 +246,7 @@ func TestMeterUnused(t *testing.T) {
 				cmd.Env = append(cmd.Env, "WATCHDOG_DISABLED=true")
 			}
 			o := f.ended(cmd).must(t, c.status)
-			if c.says != "" || c.flags == "off" {
+			if c.says != "" || c.status == 0 {
 				assert.Equal(t, c.says, o.stderr)
 			}
 			assert.Equal(t, c.says != "", strings.Contains(o.stderr, "no call of a model"))

@@ -54,6 +54,7 @@ data: {"type":"response.completed","response":{"status":"completed","model":"m",
 
 `,
 	},
+	"/v1/models": {"{}"},
 	"/v1beta/models/m:generateContent": {
 		`{"candidates":[{"content":"ANSWER"}],"usageMetadata":{"promptTokenCount":30,"candidatesTokenCount":20}}`,
 	},

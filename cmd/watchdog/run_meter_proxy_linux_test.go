@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -167,4 +168,17 @@ func TestMeterProxy(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestMeterHint has a command that would refuse to start, which is said first.
+func TestMeterHint(t *testing.T) {
+	t.Parallel()
+	f, m := newFixture(t), serveModels(t)
+	gemini := filepath.Join(t.TempDir(), "gemini")
+	require.NoError(t, os.WriteFile(gemini, []byte("#!/bin/sh\necho Invalid auth method selected. >&2\nexit 41\n"), 0o700))
+	cmd := f.at(m.URL, f.program("--meter", "--tokens", "5000", "--", gemini, "-p", "x"))
+	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(), "GEMINI_CLI_HOME=")
+	o := f.ended(cmd).must(t, 41)
+	assert.Regexp(t, `^watchdog: Gemini CLI calls .* gemini-api-key.*settings\.json\nInvalid auth`,
+		strings.ReplaceAll(o.stderr, `"`, " "))
 }

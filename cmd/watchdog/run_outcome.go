@@ -59,7 +59,10 @@ func (m *meter) refusedAll() int64 {
 	if m == nil || m.proxy.Answered() > 0 {
 		return 0
 	}
-	n, _ := m.proxy.Refused()
+	n := int64(0)
+	for _, r := range m.proxy.Refused() {
+		n += r.Count
+	}
 	return n
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -37,9 +38,11 @@ type runReport struct {
 	Why          string   `json:"why,omitempty"`
 	Elapsed      float64  `json:"elapsed_seconds"`
 
-	// Of a command with a meter: how many calls of models it made, and how far each limit was used.
-	ModelCalls *int64           `json:"model_calls,omitempty"`
-	Spent      []watchdog.Usage `json:"spent,omitempty"`
+	// Of a command with a meter: how many calls of models it made, those that were refused, and how far each limit was
+	// used.
+	ModelCalls *int64               `json:"model_calls,omitempty"`
+	Refused    []modelproxy.Refusal `json:"refused,omitempty"`
+	Spent      []watchdog.Usage     `json:"spent,omitempty"`
 
 	// ResumedAfter is failed, or the code of the stop, of the run with which this one goes on in a fresh window.
 	ResumedAfter watchdog.StopReason `json:"resumed_after,omitempty"`
@@ -240,7 +243,7 @@ func (e *ending) report(status int) runReport {
 	}
 	if e.meter != nil {
 		calls := e.meter.proxy.Calls()
-		r.ModelCalls, r.Spent = &calls, e.meter.used()
+		r.ModelCalls, r.Refused, r.Spent = &calls, e.meter.proxy.Refused(), e.meter.used()
 	}
 	return r
 }

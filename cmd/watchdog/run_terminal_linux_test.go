@@ -131,6 +131,17 @@ func TestLiveLine(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "ready\nwatchdog: the wall clock of 2.5s is used up: ended by SIGINT\n", string(text))
 	})
+	t.Run("has above it why the command's calls wait, once", func(t *testing.T) {
+		t.Parallel()
+		f, m := newFixture(t), serveModels(t, waiting)
+		cmd := f.metered(m, "--tokens 1500", "askAll:chat", "stay")
+		cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
+		s := onScreen(t, cmd)
+		const says = "watchdog: a call of a model waits for others that are under way"
+		s.reads(says)
+		close(m.wait)
+		assert.NotContains(t, s.end(124), says)
+	})
 	t.Run("is not there beside the command's output", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)

@@ -10,9 +10,19 @@ type Call struct {
 	Currency string
 	// Owes says that it is charged though the store has not granted it.
 	Owes bool
+	// Range is what the call can be made, nil for one that is what it is. Use is the largest use in it that fits then.
+	Range *Range
 
 	lacks []lack // what it lacked so far, the last one last
 	noted bool   // that it did not fit in the session, which is only observed
+}
+
+// Again makes it a call that was not tried.
+func (c *Call) Again() {
+	c.Owes, c.lacks, c.noted = false, nil, false
+	if c.Range != nil {
+		c.Range.capped = false
+	}
 }
 
 // A lack is what a call lacks of a shared limit. The limits are as they were when it lacked that first, so that calls
@@ -59,6 +69,7 @@ const (
 	Known              // or it was charged before, under its key
 	Lacking            // the store has to be asked first
 	Refused            // it does not fit
+	Held               // calls under way hold what it waits for
 	Closed             // the run admits nothing any more
 	Flawed             // its amount is wrong
 	Settled            // it is charged with what it used
@@ -74,7 +85,7 @@ func (a *Account) Admit(c *Call, o *Outcome) {
 			return
 		}
 	}
-	if !l.pays(&c.Use, c.Currency, o) || !a.admitAround(c, o) {
+	if !l.pays(&c.Use, c.Currency, o) || !a.size(c, o) || !a.admitAround(c, o) {
 		return
 	}
 	if !l.session.draw(c, o) {
@@ -239,6 +250,9 @@ func (l *Ledger) Wants(c *Call, source int) Slice {
 func (l *Ledger) NotGranted(c *Call, source int, o *Outcome) {
 	a, one, s := l.session, c.lackOf(source), &l.session.sources[source]
 	a.Learn()
+	if a.resize(c, s, o) {
+		return
+	}
 	need := s.need(&c.Use)
 	kind := s.shared.refuses(&need, &one.limit)
 	if kind < 0 {

@@ -56,6 +56,9 @@ func (k *keys) settle(of key) {
 
 // again is a call that was charged before.
 func (k *keyed) again(c *Call, o *Outcome) {
+	if c.Range != nil { // it was made what it is
+		c.Use = c.Range.Least
+	}
 	for i, n := range c.Use.Counts {
 		if n > k.most.Counts[i] {
 			o.flawed(fmt.Sprintf("the call was admitted under its key with %d %s and may use %d now; give another call a key "+
@@ -63,5 +66,5 @@ func (k *keyed) again(c *Call, o *Outcome) {
 			return
 		}
 	}
-	o.Did, o.ID = Known, k.id
+	o.Did, o.ID, c.Use = Known, k.id, k.most
 }

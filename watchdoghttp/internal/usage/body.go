@@ -2,16 +2,20 @@ package usage
 
 import (
 	"bytes"
+	"compress/gzip"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 )
 
 // Peek returns the body of a request, read from a copy that the request makes of it: what is sent stays as it is. It
-// reads no more than the limit. If it cannot read the body the reason is not Readable.
+// reads no more than the limit, and decompresses gzip to no more than that. If it cannot read the body the reason is
+// not Readable.
 func Peek(req *http.Request, limit int64) (body []byte, why Reason) {
-	switch encoding := req.Header.Get("Content-Encoding"); {
-	case encoding != "" && !strings.EqualFold(encoding, "identity"):
+	encoding := strings.ToLower(req.Header.Get("Content-Encoding"))
+	switch {
+	case !slices.Contains([]string{"", "identity", "gzip", "x-gzip"}, encoding):
 		return nil, Encoded
 	case req.Body == nil || req.Body == http.NoBody:
 		return nil, Readable
@@ -31,6 +35,24 @@ func Peek(req *http.Request, limit int64) (body []byte, why Reason) {
 		return nil, TooLong
 	case err != nil || closeErr != nil:
 		return nil, Unseekable
+	case strings.HasSuffix(encoding, "gzip"):
+		return unzip(body, limit)
+	}
+	return body, Readable
+}
+
+// unzip decompresses a body.
+func unzip(zipped []byte, limit int64) (body []byte, why Reason) {
+	reader, err := gzip.NewReader(bytes.NewReader(zipped))
+	if err != nil {
+		return nil, Encoded
+	}
+	body, err = io.ReadAll(io.LimitReader(reader, limit+1))
+	switch {
+	case int64(len(body)) > limit:
+		return nil, TooLong
+	case err != nil:
+		return nil, Encoded
 	}
 	return body, Readable
 }

@@ -122,6 +122,6 @@ func TestBilling(t *testing.T) {
 		{usage.Anthropic, 307, usage.Void},
 		{usage.Anthropic, 300, usage.Admitted},
 	} {
-		require.Equal(t, of.want, usage.Billing(of.api, of.status), "%v %d", of.api, of.status)
+		require.Equal(t, of.want, usage.Billing(of.api, of.status, false), "%v %d", of.api, of.status)
 	}
 }

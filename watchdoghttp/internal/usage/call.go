@@ -2,13 +2,18 @@ package usage
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 )
 
 // A Call is what a request asks of a model, as far as it matters to what that can use up. It keeps no text of the
-// request but the name of the model and, where something cannot be bounded, the name of a field.
+// request but the name of the model and, where something is not known or cannot be bounded, the name of a field: of its
+// parts it has digests.
+//
+// It is for one goroutine at a time.
 type Call struct {
 	API API
 	// Model is the one that the request names; it can be empty.
@@ -17,6 +22,8 @@ type Call struct {
 	Stream bool
 	// Usage says that a stream has usage: only Chat Completions has to be asked for it.
 	Usage bool
+	// Compacts says that it is a call to compact a conversation. The request has no maximum of output, and takes none.
+	Compacts bool
 	// Bytes is the length of the body; Parts are its messages and tools.
 	Bytes, Parts int64
 
@@ -24,8 +31,24 @@ type Call struct {
 	extraOutput int64 // what comes on top of it
 	candidates  int64
 	toolUses    int64 // requests of the API's own tools at most, -1 for no maximum
-	input       cause // why the input is not only text
+	result      int64 // what one of them adds to the input at most
+	rounds      int64 // calls that the API can make of it beside the one
+	input       cause // why the input is not all in the body
 	outputCause cause // why the request's maximum is none
+
+	key     digest // of what can change what the API adds to the parts
+	parts   []part // the turns of the conversation, and then what stands before it
+	turns   int    // how many of the parts are turns
+	own     int    // and how many of those come before the end of the last message of the user's own
+	skipped int64  // bytes of the body that say nothing about tokens
+	managed bool   // the API can shorten the conversation
+	cut     bool   // or cut what does not fit
+	vendor  bool   // it is for a vendor's own host
+	unknown []string
+
+	// What Bound found: what each part can have, and the longest answer.
+	costs   []int64
+	longest int64
 }
 
 // A cause is why something has no bound.
@@ -55,32 +78,94 @@ const (
 	tokensOfPart = 16
 )
 
+// IsRead reports whether the body was read as the API's, so that it can be changed.
+func (c *Call) IsRead() bool { return c.input.reason != Malformed && c.API != None }
+
+// Unknown returns the names of fields and types that are not known here, and were counted by their bytes.
+func (c *Call) Unknown() []string { return c.unknown }
+
 // Bound returns the most that the call can use. The declared maximum counts where the request has no bound, and where
 // it is less: a model takes no more. Without either the error is an [*Unbounded].
 //
-// A token is at least one byte of text, and JSON writes no text in fewer bytes than it has. That holds for text alone.
-// The tokens of an image follow from its size in pixels, of sound from its length, of a document from its pages, and a
-// few compressed bytes can make each of these large. Encrypted content stands for text that may be longer.
-func (c *Call) Bound(most Maximum) (Bound, error) {
+// A token is at least one byte of text, and JSON writes no text in fewer bytes than it has. That does not hold for
+// media and for encrypted content: those have the most that their model takes, see [images] and [Published]. An earlier
+// call of the run that had some of the same parts tells what those are, see [History].
+func (c *Call) Bound(most Maximum, past *History) (Bound, error) {
 	bound := Bound{Input: most.Input, Output: product(most.Output, c.candidates), ToolRequests: c.toolUses}
+	known := Published(c.Model)
 	if c.input.reason == Readable {
-		bound.Input = atMost(sum(c.Bytes, tokensOfCall, product(tokensOfPart, c.Parts)), most.Input)
+		bound.Input = atMost(c.mostInput(most, known, past), most.Input)
 	}
 	if c.output >= 0 && c.outputCause.reason == Readable {
 		bound.Output = atMost(product(sum(c.output, c.extraOutput), c.candidates), bound.Output)
 	}
+	if c.Compacts && most.Output == 0 {
+		bound.Output = known.Output
+	}
 	if c.toolUses < 0 && most.ToolRequests > 0 {
 		bound.ToolRequests = most.ToolRequests
 	}
+	if err := c.unboundedIn(bound, most); err != nil {
+		return Bound{}, err
+	}
+	c.longest = bound.Output
+	bound.Output = product(bound.Output, 1+c.rounds)
+	return bound, nil
+}
+
+// unboundedIn says what the bound lacks, if anything.
+func (c *Call) unboundedIn(bound Bound, most Maximum) error {
 	switch {
 	case bound.Input == 0:
-		return Bound{}, c.unbounded(c.input)
-	case most.Output == 0 && c.outputCause.reason != Readable:
-		return Bound{}, c.unbounded(c.outputCause)
-	case most.Output == 0 && c.output < 0:
-		return Bound{}, c.unbounded(cause{NoMaximum, ""})
+		return c.unbounded(c.input)
+	case bound.Output == 0 && c.outputCause.reason != Readable:
+		return c.unbounded(c.outputCause)
+	case most.Output == 0 && c.output < 0 && !c.Compacts:
+		return c.unbounded(cause{NoMaximum, ""})
 	}
-	return bound, nil
+	return nil
+}
+
+// mostInput returns the most input that the call can have, by its parts alone or by what other calls have taught.
+func (c *Call) mostInput(most, known Maximum, past *History) int64 {
+	costs, more := c.costsOf(most, known)
+	taught := past.least(c, costs)
+	c.costs = costs
+	input := sum(c.Bytes-c.skipped, tokensOfCall, product(tokensOfPart, c.Parts))
+	for i, p := range c.parts {
+		input = sum(input, less(costs[i], p.most))
+	}
+	if taught >= 0 {
+		input = min(input, taught)
+	}
+	window := int64(0)
+	if more || c.toolUses > 0 {
+		window = cmp.Or(most.Input, known.Input)
+	}
+	return c.inRounds(input, window)
+}
+
+// TookIn reports whether the usage has all that the call took in.
+func (c *Call) TookIn(result Result) bool {
+	_, all := c.taught(result)
+	return all
+}
+
+// taught returns what the call took in by its usage, whether it was read or cleared from the conversation before, and
+// whether that says what its parts are.
+func (c *Call) taught(result Result) (input int64, known bool) {
+	input = sum(result.Usage.TokensIn(), result.Cleared)
+	switch {
+	case c.input.reason != Readable, c.cut, input == 0, result.Unread != Readable, result.Rounds:
+		return 0, false
+	case c.API == Responses && c.managed:
+		return 0, false
+	case result.State == Final:
+		return input, true
+	}
+	// Anthropic counts the input before it answers. What it clears, and what its tools find, it tells at the end.
+	early := c.API == Anthropic && c.vendor && !c.managed && c.toolUses == 0 && c.rounds == 0
+	return input, early && result.State == Partial
 }
 
 // atMost is the lesser of a count and a maximum, if there is one.
@@ -95,11 +180,13 @@ func (c *Call) unbounded(why cause) error {
 	return &Unbounded{Reason: why.reason, Part: why.part, Model: c.Model}
 }
 
-// Unknown returns a call of which only the route is known, and why. Only a declared maximum bounds it.
-func (r Route) Unknown(why Reason) *Call {
+// Unknown returns a call of which only the route is known, and why: the name of what is to blame can be empty. Only a
+// declared maximum bounds it.
+func (r Route) Unknown(why Reason, part string) *Call {
+	blame := cause{why, partName(part)}
 	return &Call{
-		API: r.API, Model: modelName(r.Model), Stream: r.Stream, Usage: true, output: -1, candidates: 1, toolUses: -1,
-		input: cause{why, ""}, outputCause: cause{why, ""},
+		API: r.API, Model: modelName(r.Model), Stream: r.Stream, Usage: true, Compacts: r.Compacts, output: -1,
+		candidates: 1, toolUses: -1, input: blame, outputCause: blame,
 	}
 }
 
@@ -109,11 +196,11 @@ type NotModel struct{ API API }
 // Error says so.
 func (n *NotModel) Error() string { return fmt.Sprintf("the request is none of %v", n.API) }
 
-// ReadCall reads the body of a request. A body that is not what the API takes is a [*NotModel] if it has nothing of it,
-// else a call that only a declared maximum bounds.
-func ReadCall(route Route, body []byte) (*Call, error) {
-	c := route.Unknown(Malformed)
-	c.Bytes = int64(len(body))
+// ReadCall reads a request, whose body is the one given. A body that is not what the API takes is a [*NotModel] if it
+// has nothing of it, else a call that only a declared maximum bounds.
+func ReadCall(route Route, req *http.Request, body []byte) (*Call, error) {
+	c := route.Unknown(Malformed, "")
+	c.Bytes, c.vendor = int64(len(body)), ErrorsFree(req.URL.Hostname(), nil)
 	if !json.Valid(body) {
 		return c, nil
 	}
@@ -122,26 +209,31 @@ func ReadCall(route Route, body []byte) (*Call, error) {
 		return nil, &NotModel{route.API}
 	}
 	c.input, c.outputCause, c.toolUses, c.Usage = cause{}, cause{}, 0, route.API != Chat
-	r := &request{call: c}
+	r := newRequest(c)
 	r.object(bodies[route.API], v, spellings[route.API])
-	c.settle(v)
 	if c.Model == "" {
 		c.Model = modelName(route.Model)
 	}
+	r.settle(v)
+	r.seal(req, v)
 	return c, nil
 }
 
 // settle does what needs the whole request.
-func (c *Call) settle(v value) {
-	switch c.API {
-	case Anthropic:
-		if c.extraOutput < c.output { // the budget is a part of the maximum
-			c.extraOutput = 0
-		}
-	case Responses:
-		if most := memberNumber(v, "max_tool_calls"); most >= 0 && c.toolUses < 0 {
-			c.toolUses = most
-		}
+func (r *request) settle(v value) {
+	c := r.call
+	if c.API == Anthropic && c.extraOutput < c.output { // the budget is a part of the maximum
+		c.extraOutput = 0
+	}
+	if most := memberNumber(v, "max_tool_calls"); c.API == Responses && most >= 0 && r.endless != "" {
+		c.toolUses, r.endless = most, ""
+	}
+	if r.endless != "" {
+		r.blame(ServerTool, r.endless)
+	}
+	c.cut = c.API == Responses && memberText(v, "truncation") == "auto"
+	for at, name := range r.loaded {
+		r.turns[at].extra = sum(r.turns[at].extra, r.later[name])
 	}
 }
 

@@ -14,12 +14,14 @@ func (c *counts) usageOf(api API) Usage {
 	return u
 }
 
-// anthropic: the classes of input add up. What was written to a cache without a lifetime stays without one.
+// anthropic: the classes of input add up. What was written to a cache without a lifetime stays without one. Calls that
+// the API made besides, such as one to compact the conversation, come on top.
 func (c *counts) anthropic(u *Usage) {
 	u.Input, u.CacheRead = c.count[slotInput], c.count[slotCacheRead]
 	u.CacheWrite5m, u.CacheWrite1h = c.count[slotCacheWrite5m], c.count[slotCacheWrite1h]
 	u.CacheWrite = less(c.count[slotCacheWrite], u.CacheWrite5m, u.CacheWrite1h)
-	u.Output, u.Reasoning = c.count[slotOutput], c.count[slotReasoning]
+	u.Input = sum(u.Input, c.count[slotRoundInput])
+	u.Output, u.Reasoning = sum(c.count[slotOutput], c.count[slotRoundOutput]), c.count[slotReasoning]
 	if c.speed.String() == "fast" {
 		u.Tier = "fast"
 	}

@@ -4,8 +4,9 @@
 // # Before the call
 //
 // [RouteOf] says which API a request is for, [ReadCall] what its body asks for, and [Call].Bound how much that is at
-// most. Input that is text in the body is bounded by the bytes of the body. Anything else needs the model's declared
-// [Maximum], and an [*Unbounded] says what it was.
+// most. Input that is text in the body is bounded by its bytes, or by what an earlier call took in that had some of the
+// same parts: see [History]. For what is no text there are tables of what vendors publish. Input that the body only
+// names needs the model's declared [Maximum], and an [*Unbounded] says what it was.
 //
 // # After it
 //
@@ -17,5 +18,5 @@
 // [Prices] are data of the host's. [Prices].Cost prices what was used, [Prices].Most what a call can use.
 //
 // It does no I/O but [Peek], which reads a request's body ahead. It admits nothing, settles nothing, and invents
-// neither a price nor a maximum.
+// no price.
 package usage

@@ -1,6 +1,9 @@
 package usage
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // A State says how much of a response's usage was read.
 type State uint8
@@ -23,6 +26,13 @@ type Result struct {
 	Usage Usage
 	// Model is the one that answered, by the response; it can be empty.
 	Model string
+	// Cleared is what the API cleared from the conversation before the model read it.
+	Cleared int64
+	// Cut says that an answer ended because it had as much as the request allows. Streams of Chat Completions say that
+	// apart from their usage, and are not read for it.
+	Cut bool
+	// Rounds says that the API made other calls of a model besides, whose usage is in Usage, too.
+	Rounds bool
 	// Unread says what could not be read, if anything: then Usage is what came before it.
 	Unread Reason
 }
@@ -38,8 +48,9 @@ type Reader struct {
 	zip    *gunzip // nil if the body is not compressed
 
 	form   form
-	marked int  // bytes of a byte order mark
-	spaced bool // the last byte before the body's first was no line end
+	last   []byte // of a stream that tells its end apart from its usage: what came last, since its usage
+	marked int    // bytes of a byte order mark
+	spaced bool   // the last byte before the body's first was no line end
 
 	tally  tally
 	scan   scanner
@@ -85,6 +96,26 @@ func (r *Reader) Feed(chunk []byte) {
 	}
 }
 
+// Done reports whether all of a response was read that its client waits for. It can be that it was and Done does not
+// say so: then the end of the body says it.
+func (r *Reader) Done() bool {
+	t := &r.tally
+	switch {
+	case r.unread != Readable || !t.seen || t.malformed || !r.final(false):
+		return false
+	case r.api == Responses || r.form == formJSON:
+		return true
+	}
+	end := lasts[r.api]
+	return end != "" && bytes.Contains(r.last, []byte(end))
+}
+
+// lasts end the streams that tell their end apart from their usage, of which some gateways send more than one.
+var lasts = [...]string{Anthropic: `"message_stop"`, Chat: "[DONE]", Gemini: ""}
+
+// longestLast is more than what ends a stream is long, in bytes.
+const longestLast = 128
+
 // End ends the reading: whole says that the body was read to its end. It returns what was read. After it no other
 // method may be called.
 func (r *Reader) End(whole bool) Result {
@@ -100,6 +131,8 @@ func (r *Reader) End(whole bool) Result {
 		return result
 	}
 	result.State, result.Usage, result.Model = Partial, t.total.usageOf(r.api), t.total.model.String()
+	result.Cut = t.cut
+	result.Cleared, result.Rounds = t.total.cleared, t.total.rounds
 	if result.Unread == Readable && r.final(whole) {
 		result.State = Final
 	}
@@ -134,6 +167,10 @@ func (r *Reader) feed(p []byte) {
 		r.scan.feed(p)
 	default:
 		r.events.feed(p)
+		if r.tally.seen && r.final(false) {
+			r.last = append(r.last, p[max(0, len(p)-longestLast):]...)
+			r.last = r.last[max(0, len(r.last)-longestLast):]
+		}
 	}
 }
 

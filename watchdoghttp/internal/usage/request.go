@@ -1,14 +1,73 @@
 package usage
 
 import (
+	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 )
 
-// A request goes through the body of a call by the tables of its API. What the tables do not have may be anything, a
-// reference among it, so it is the reason that the call is bounded by a declared maximum only.
-type request struct{ call *Call }
+// A request goes through the body of a call by the tables of its API, and takes it apart. What the tables do not have
+// is input by its bytes, whatever it is; only what names input that is not in the body is why the call has no bound.
+type request struct {
+	call *Call
+	// at is what is gathered: a part, or the call's key, which has what is no part and can change what the API adds to the
+	// parts.
+	at *writer
+	// to is where parts go: to the turns of the conversation, or to what stands before it.
+	to          *[]part
+	turns, head []part
+	name        string    // of the member that is taken
+	spare       []*writer // writers that are not in use
+
+	kind    string // of media that are walked
+	made    bool   // the model made what is walked
+	results bool   // the message has results of tools
+	brief   bool   // the message is left out after the next one of the user
+
+	tooled  bool             // a message brings tools, or the request has them
+	tools   []string         // the types of tools that the API defines
+	endless string           // one that the API runs, and that has no maximum of uses
+	later   map[string]int64 // the most of each tool that is loaded only where a part names it
+	loaded  map[int]string   // the turns that name one
+}
+
+func newRequest(c *Call) *request {
+	r := &request{call: c, at: newWriter(), later: map[string]int64{}, loaded: map[int]string{}}
+	r.to = &r.turns
+	return r
+}
+
+// seal ends the request: the key has what is not in the body, too.
+func (r *request) seal(req *http.Request, v value) {
+	c, key := r.call, r.at
+	note := func(name, text string) { key.note(name, value(text)) }
+	note("api", c.API.String())
+	note("model", c.Model)
+	note("host", req.URL.Host)
+	betas := strings.Split(strings.Join(req.Header.Values("Anthropic-Beta"), ","), ",")
+	for i := range betas {
+		betas[i] = strings.TrimSpace(betas[i])
+	}
+	for _, of := range []struct {
+		name  string
+		texts []string
+	}{{"beta", betas}, {"tool", r.tools}} {
+		slices.Sort(of.texts)
+		for _, text := range slices.Compact(of.texts) {
+			note(of.name, text)
+		}
+	}
+	tools := r.tooled || !memberOf(v, "tools").isNothing() || !memberOf(v, "functions").isNothing()
+	note("tools", fmt.Sprint(tools, c.Compacts))
+	for _, p := range r.turns {
+		if p.hides {
+			key.note("hides", p.digest[:])
+		}
+	}
+	c.key, c.turns, c.parts = key.sum(), len(r.turns), append(r.turns, r.head...)
+}
 
 // A field takes the value of a member of an object.
 type field func(r *request, v value)
@@ -16,11 +75,12 @@ type field func(r *request, v value)
 // An object is a table of what an object can have.
 type object map[string]field
 
-// object goes through an object. A key that is there twice has two values, and servers differ in which one they take;
-// one that only its case tells from a known one is unknown.
+// object goes through an object. A key that is there twice has two values, and servers differ in which one they take.
+// So do they in whether they take one that only its case tells from a known one.
 func (r *request) object(known object, v value, spelling func(string) string) {
 	if v[0] != '{' {
 		r.unknown("")
+		r.at.put("", v)
 		return
 	}
 	var seen []string
@@ -29,18 +89,29 @@ func (r *request) object(known object, v value, spelling func(string) string) {
 			key = spelling(key)
 		}
 		take := known[key]
-		if take == nil {
-			r.unknown(key)
-			return
-		}
-		if slices.Contains(seen, key) {
+		switch {
+		case slices.Contains(seen, key), take == nil && known.hasFolded(key):
 			r.blame(Malformed, key)
 			r.blameOutput(Malformed, key)
-			return
+		case take == nil:
+			r.unknown(key)
+			r.at.put(key, member)
+		default:
+			seen = append(seen, key)
+			r.name = key
+			take(r, member)
 		}
-		seen = append(seen, key)
-		take(r, member)
 	})
+}
+
+// hasFolded reports whether a key is one of the table in another case.
+func (o object) hasFolded(key string) bool {
+	for name := range o {
+		if strings.EqualFold(name, key) {
+			return true
+		}
+	}
+	return false
 }
 
 // blame notes why the input is not bounded by the body. The first reason is told.
@@ -56,20 +127,73 @@ func (r *request) blameOutput(why Reason, part string) {
 	}
 }
 
-// unknown notes a part that may be anything.
+// unknown notes the name of a part that is not known, to be told.
 func (r *request) unknown(part string) {
-	r.blame(Unknown, part)
-	r.blameOutput(Unknown, part)
+	part = partName(part)
+	if c := r.call; part != "" && len(c.unknown) < mostUnknown && !slices.Contains(c.unknown, part) {
+		c.unknown = append(c.unknown, part)
+	}
 }
 
-// text is a field that is text, or a setting, whatever it has inside.
-func text(*request, value) {}
+// mostUnknown is how many names of parts that are not known are kept.
+const mostUnknown = 16
+
+// part gathers a part while walk goes through it.
+func (r *request) part(walk func()) {
+	var w *writer
+	outer := r.at
+	if n := len(r.spare); n > 0 {
+		w, r.spare = r.spare[n-1].begin(), r.spare[:n-1]
+	} else {
+		w = newWriter()
+	}
+	r.at = w
+	walk()
+	w.digest, w.made, w.left = w.sum(), r.made, w.left || r.brief
+	if w.loads != "" && r.to == &r.turns {
+		r.loaded[len(r.turns)] = w.loads
+	}
+	*r.to = append(*r.to, w.part)
+	r.results = r.results || w.result
+	r.at, r.spare = outer, append(r.spare, w)
+}
+
+// message gathers a message or an item of a conversation, whose role says who made it.
+func (r *request) message(role string, walk func()) {
+	r.call.Parts++
+	r.made, r.results = role == "assistant" || role == "model", false
+	r.part(func() {
+		walk()
+		r.at.result = r.at.result || role == "tool"
+	})
+	if role == "user" && !r.results && r.to == &r.turns {
+		r.call.own = len(r.turns)
+	}
+	r.made = false
+}
+
+// text is a field that is text, or a setting that the model is told.
+func text(r *request, v value) { r.at.put(r.name, v) }
+
+// free is a field that is no input and changes none.
+func free(*request, value) {}
+
+// head is a field whose parts stand before the conversation.
+func head(take field) field {
+	return func(r *request, v value) {
+		outer := r.to
+		r.to = &r.head
+		take(r, v)
+		r.to = outer
+	}
+}
 
 // refers is a field whose presence is why the input has no bound.
 func refers(why Reason, name string) field {
 	return func(r *request, v value) {
 		if !v.isNothing() {
 			r.blame(why, name)
+			r.at.put(name, v)
 		}
 	}
 }
@@ -112,94 +236,115 @@ func modelName(name string) string {
 // each is a field that is a list of values, or null.
 func each(take func(r *request, v value)) field {
 	return func(r *request, v value) {
+		name := r.name
 		switch {
 		case v[0] == '[':
 			v.elements(func(element value) { take(r, element) })
 		case !v.isNothing():
-			r.unknown("")
+			r.unknown(name)
+			r.at.put(name, v)
 		}
 	}
 }
 
 // inside is a field that is an object, or null.
-func inside(known func() object, spelling func(string) string) field {
+func inside(known object, spelling func(string) string) field {
 	return func(r *request, v value) {
 		if !v.isNothing() {
-			r.object(known(), v, spelling)
+			r.object(known, v, spelling)
 		}
 	}
 }
 
-// part counts a message or a tool.
-func (r *request) part() { r.call.Parts++ }
-
-// A kind is what an object of one type has, or why such an object is not only text.
+// A kind is what an object of one type has, or why such an object is not in the body.
 type kind struct {
 	has object
 	why Reason
+	is  func(*part) // what the part is, beside text; can be nil
 }
 
 // typed takes an object by its type. Without one it is of the type that is assumed.
 func (r *request) typed(kinds map[string]kind, assumed string, v value) {
-	name := assumed
+	name := typeOf(v, assumed)
+	known, ok := kinds[name]
+	switch {
+	case !ok:
+		r.unknown(name)
+		r.at.put(name, v)
+		return
+	case known.why != Readable:
+		r.blame(known.why, name)
+		r.at.put(name, v)
+		return
+	case known.is != nil:
+		known.is(&r.at.part)
+	}
+	r.at.put("type", value(name)) // first, wherever it stands
+	r.object(known.has, v, nil)
+}
+
+// typeOf returns the type of an object, or the one that is assumed where it has none.
+func typeOf(v value, assumed string) string {
+	if name := memberText(v, "type"); name != "" {
+		return name
+	}
+	return assumed
+}
+
+// content takes a text, or a list of texts and typed objects: each is a part. A text is the part that an object of it
+// would be, because clients send the same one in both forms.
+func (r *request) content(textType string, kinds map[string]kind, v value) {
+	ofText := func(v value) {
+		r.part(func() {
+			r.at.put("type", value(textType))
+			r.at.put("text", v)
+		})
+	}
+	switch {
+	case v.isNothing():
+	case v[0] == '"':
+		ofText(v)
+	case v[0] == '[':
+		v.elements(func(element value) {
+			if element[0] == '"' {
+				ofText(element)
+				return
+			}
+			r.part(func() { r.typed(kinds, "", element) })
+		})
+	default:
+		r.unknown(r.name)
+		r.at.put(r.name, v)
+	}
+}
+
+// memberOf returns what an object has under the key, or null.
+func memberOf(v value, key string) value {
+	found := value("null")
 	if v[0] == '{' {
-		v.members(func(key string, member value) {
-			if key == "type" {
-				name = member.text()
+		v.members(func(k string, member value) {
+			if k == key {
+				found = member
 			}
 		})
 	}
-	switch known, ok := kinds[name]; {
-	case !ok:
-		r.unknown(name)
-	case known.why != Readable:
-		r.blame(known.why, name)
-	default:
-		r.object(known.has, v, nil)
-	}
+	return found
 }
 
-// content is a field that is a text or a list of texts and typed objects.
-func content(kinds func() map[string]kind) field {
-	return func(r *request, v value) {
-		switch {
-		case v[0] == '"' || v.isNothing():
-		case v[0] == '[':
-			v.elements(func(element value) {
-				if element[0] != '"' {
-					r.typed(kinds(), "", element)
-				}
-			})
-		default:
-			r.unknown("content")
-		}
+// memberText returns the text that an object has under the key, empty if there is none or it is too long for a name.
+func memberText(v value, key string) string {
+	if member := memberOf(v, key); len(member) <= longestPart+len(`""`) {
+		return member.text()
 	}
-}
-
-// serverTool notes a tool of the API's own, with the most requests that it makes, -1 for any number.
-func (r *request) serverTool(name string, most int64) {
-	r.blame(ServerTool, name)
-	if c := r.call; c.toolUses >= 0 {
-		c.toolUses = sum(c.toolUses, most)
-		if most < 0 {
-			c.toolUses = -1
-		}
-	}
+	return ""
 }
 
 // memberNumber returns the number that an object has under the key, -1 if there is none.
 func memberNumber(v value, key string) int64 {
-	n := int64(-1)
-	if v[0] == '{' {
-		v.members(func(k string, member value) {
-			if k == key {
-				if count, ok := member.number(); ok {
-					n = count
-				}
-			}
-		})
+	if n, ok := memberOf(v, key).number(); ok {
+		return n
 	}
-	return n
+	return -1
 }
 
 // fields makes a table of fields that are all of one sort.

@@ -1,86 +1,172 @@
 package usage
 
+import "bytes"
+
 // anthropicBody is the body of a request to Anthropic Messages. The budget of thinking is part of max_tokens, but where
 // it is larger, which only interleaved thinking may have: then it comes on top.
 var anthropicBody = fields(text,
-	"temperature", "top_k", "top_p", "metadata", "stop_sequences", "tool_choice", "service_tier", "cache_control",
-	"inference_geo", "speed", "anthropic_version", "anthropic_beta", "betas", "output_format", "diagnostics",
-).with(object{
-	"model":      model,
-	"max_tokens": maxOutput("max_tokens"),
-	"stream":     func(r *request, v value) { r.call.Stream = v.isTrue() },
-	"system":     content(anthropicBlocks),
-	"messages":   each(anthropicMessage),
-	"tools":      each(anthropicTool),
-	"thinking":   anthropicThinking,
-	"container":  refers(Reference, "container"),
-	"mcp_servers": func(r *request, v value) {
-		if !v.isNothing() {
-			r.serverTool("mcp_servers", -1)
-		}
-	},
-	"output_config": inside(func() object { return fields(text, "effort", "format", "task_budget") }, nil),
+	"tool_choice", "speed", "anthropic_version", "anthropic_beta", "betas", "output_format", "compaction",
+).with(fields(free,
+	"temperature", "top_k", "top_p", "metadata", "stop_sequences", "service_tier", "cache_control", "inference_geo",
+	"diagnostics", "fallback_credit_token", "user_profile_id", "billing_policy",
+)).with(object{
+	"model":              model,
+	"max_tokens":         maxOutput("max_tokens"),
+	"stream":             func(r *request, v value) { r.call.Stream = v.isTrue() },
+	"system":             head(anthropicContent),
+	"messages":           each(anthropicMessage),
+	"tools":              head(each(anthropicTool)),
+	"thinking":           anthropicThinking,
+	"container":          refers(Reference, "container"),
+	"mcp_servers":        refers(ServerTool, "mcp_servers"),
+	"context_management": anthropicManagement,
+	"thread":             anthropicThread,
+	"fallbacks":          anthropicFallbacks,
+	"output_config":      inside(fields(text, "effort", "format").with(object{"task_budget": told}), nil),
 })
 
 func anthropicThinking(r *request, v value) {
+	text(r, v)
 	if budget := memberNumber(v, "budget_tokens"); budget >= 0 {
 		r.call.extraOutput = budget
 	}
 }
 
-func anthropicMessage(r *request, v value) {
-	r.part()
-	r.object(object{"role": text, "content": content(anthropicBlocks)}, v, nil)
+// told is a field whose value the model is told, and which can be another one in each call.
+func told(r *request, v value) {
+	name := r.name
+	r.at.note(name, nil)
+	head(func(r *request, v value) { r.part(func() { r.at.put(name, v) }) })(r, v)
 }
+
+// anthropicManagement takes what the API does with a long conversation. To compact it is a call of its own before the
+// call: the usage has it apart.
+func anthropicManagement(r *request, v value) {
+	text(r, v)
+	r.call.managed = !v.isNothing()
+	if bytes.Contains(v, []byte(`"compact`)) {
+		r.call.rounds++
+	}
+}
+
+// anthropicFallbacks takes the models that are asked, one after the other, where the first one refuses.
+func anthropicFallbacks(r *request, v value) {
+	text(r, v)
+	if v[0] == '[' {
+		v.elements(func(value) { r.call.rounds++ })
+	}
+}
+
+// anthropicThread takes a conversation that the API holds. Where the request goes on with one it is not in the body.
+func anthropicThread(r *request, v value) {
+	text(r, v)
+	if !v.isNothing() && memberText(v, "type") != "create" {
+		r.blame(Reference, "thread")
+	}
+}
+
+// anthropicMessage takes a message. The model can be shown one of the system's own only until the user says something.
+func anthropicMessage(r *request, v value) {
+	clears := memberText(v, "clear_at")
+	r.brief = clears != "" && clears != "never"
+	r.message(memberText(v, "role"), func() { r.object(anthropicTurn, v, nil) })
+	r.brief = false
+}
+
+var anthropicTurn = fields(text, "role", "output_config", "clear_at").with(object{"content": anthropicContent})
 
 // anthropicTool takes a tool. Only the host's own are all in the body: what the API defines is input that it adds.
 func anthropicTool(r *request, v value) {
-	r.part()
-	kinds := map[string]kind{"custom": {has: fields(text, "type", "name", "description", "input_schema", "cache_control",
-		"strict", "eager_input_streaming", "defer_loading", "allowed_callers", "input_examples")}}
-	if v[0] != '{' {
-		r.unknown("tools")
-		return
-	}
-	name := "custom"
-	v.members(func(key string, member value) {
-		if key == "type" && !member.isNothing() {
-			name = member.text()
+	r.call.Parts++
+	r.tooled = true
+	name := typeOf(v, "custom")
+	r.part(func() {
+		if name != "custom" {
+			r.at.put("", v)
+			r.apiTool(name, memberNumber(v, "max_uses"))
+			return
 		}
+		r.object(anthropicFunction, v, nil)
+		r.loadedLater(v)
 	})
-	if name != "custom" {
-		r.serverTool(name, memberNumber(v, "max_uses"))
+}
+
+// anthropicAddition takes a tool that comes in the middle of a conversation: it is named, or is in the body.
+func anthropicAddition(r *request, v value) {
+	text(r, v)
+	r.at.loads = memberText(v, "name")
+	if definition := memberOf(v, "definition"); !definition.isNothing() {
+		anthropicTool(r, definition)
+	}
+}
+
+var anthropicFunction = fields(text,
+	"type", "name", "description", "input_schema", "strict", "defer_loading", "allowed_callers", "input_examples",
+).with(fields(free, "cache_control", "eager_input_streaming"))
+
+// anthropicContent is a field of content. Some types of it have content themselves.
+func anthropicContent(r *request, v value) { r.content("text", anthropicBlocks, v) }
+
+// block is a table of what a block has that is no more than its members.
+func block(names ...string) object {
+	return fields(text, names...).with(fields(free, "type", "cache_control"))
+}
+
+// anthropicBlocks are the types of content. Set in init to break an initialization cycle.
+var anthropicBlocks map[string]kind
+
+func init() {
+	nested := object{"content": anthropicContent}
+	ofAPI := kind{has: block("tool_use_id", "content", "caller", "is_error"), is: found}
+	anthropicBlocks = map[string]kind{
+		"text":            {has: block("citations").with(object{"text": anthropicText})},
+		"mid_conv_system": {has: block().with(nested)},
+		"tool_use":        {has: block("id", "name", "input", "caller", "toolset_name")},
+		"tool_result":     {has: block("tool_use_id", "is_error", "toolset_name").with(nested), is: result},
+		"search_result":   {has: block("source", "title", "citations").with(nested)},
+		"document":        {has: block("title", "context", "citations").with(object{"source": anthropicSource})},
+		"image":           {has: block("transformations").with(object{"source": anthropicSource})},
+		"tool_reference":  {has: block().with(object{"tool_name": toolReference})},
+		"tool_addition":   {has: block().with(object{"tool": anthropicAddition})}, "tool_removal": {has: block("tool")},
+
+		"thinking": {has: block("thinking", "signature"), is: opaque}, "redacted_thinking": {has: block("data"), is: opaque},
+		"compaction": {has: block("content", "encrypted_content", "signature", "tool_changes"), is: compacted},
+		"fallback":   {has: block("from", "to", "trigger")},
+
+		"server_tool_use": {has: block("id", "name", "input", "caller")}, "advisor_tool_result": ofAPI,
+		"web_search_tool_result": ofAPI, "web_fetch_tool_result": ofAPI, "code_execution_tool_result": ofAPI,
+		"bash_code_execution_tool_result": ofAPI, "text_editor_code_execution_tool_result": ofAPI,
+		"tool_search_tool_result": ofAPI, "mcp_tool_use": {has: block("id", "name", "input", "server_name")},
+		"mcp_tool_result": ofAPI, "mcp_tool_listing": {has: block("mcp_server_name", "tools")},
+		"container_upload": {why: Reference},
+	}
+}
+
+// billingHeader begins the block of Claude Code that has a hash of the call's body.
+const billingHeader = `"x-anthropic-billing-header`
+
+// anthropicText takes the text of a block. The hash in it is another one in each call.
+func anthropicText(r *request, v value) {
+	if at := bytes.Index(v, []byte("cch=")); at >= 0 && bytes.HasPrefix(v, []byte(billingHeader)) {
+		end := at + bytes.IndexAny(v[at:], `; "\`)
+		r.at.put(r.name, v[:at])
+		r.at.put("", v[end:])
+		r.at.varying = int64(end - at)
+		r.at.most = sum(r.at.most, r.at.varying)
 		return
 	}
-	r.object(kinds[name].has, v, nil)
+	text(r, v)
 }
 
-// anthropicBlocks are the types of content. It is a function because tools have results that are content.
-func anthropicBlocks() map[string]kind {
-	return map[string]kind{
-		"text":            {has: fields(text, "type", "text", "cache_control", "citations")},
-		"mid_conv_system": {has: object{"type": text, "cache_control": text, "content": content(anthropicBlocks)}},
-		"tool_use":        {has: fields(text, "type", "id", "name", "input", "cache_control", "caller")},
-		"tool_result": {has: fields(text, "type", "tool_use_id", "is_error", "cache_control").
-			with(object{"content": content(anthropicBlocks)})},
-		"search_result": {has: fields(text, "type", "source", "title", "cache_control", "citations").
-			with(object{"content": content(anthropicBlocks)})},
-		"document": {has: fields(text, "type", "title", "context", "cache_control", "citations").
-			with(object{"source": anthropicSource})},
-		"image": {why: Media}, "thinking": {why: Opaque}, "redacted_thinking": {why: Opaque}, "compaction": {why: Opaque},
-		"container_upload": {why: Reference}, "server_tool_use": {why: ServerTool}, "mcp_tool_use": {why: ServerTool},
-		"web_search_tool_result": {why: ServerTool}, "web_fetch_tool_result": {why: ServerTool},
-		"code_execution_tool_result": {why: ServerTool}, "bash_code_execution_tool_result": {why: ServerTool},
-		"text_editor_code_execution_tool_result": {why: ServerTool}, "tool_search_tool_result": {why: ServerTool},
-		"mcp_tool_result": {why: ServerTool},
-	}
-}
-
-// anthropicSource takes the source of a document.
+// anthropicSource takes the source of an image or a document.
 func anthropicSource(r *request, v value) {
-	r.typed(map[string]kind{
-		"text":    {has: fields(text, "type", "media_type", "data")},
-		"content": {has: object{"type": text, "content": content(anthropicBlocks)}},
-		"base64":  {why: Media}, "url": {why: Reference}, "file": {why: Reference},
-	}, "", v)
+	r.kind = memberText(v, "media_type")
+	r.typed(anthropicSources, "", v)
+}
+
+var anthropicSources = map[string]kind{
+	"text":    {has: block("media_type", "data")},
+	"content": {has: block().with(object{"content": anthropicContent})},
+	"base64":  {has: block("media_type").with(object{"data": mediaData})},
+	"url":     {why: Reference}, "file": {why: Reference},
 }

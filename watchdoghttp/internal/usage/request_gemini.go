@@ -1,30 +1,42 @@
 package usage
 
+import (
+	"cmp"
+	"slices"
+)
+
 // geminiBody is the body of a request to Gemini. Its maximum of output has been seen to hold thoughts too, though the
 // documentation has said both, so that a budget of thoughts that the request names is counted on top.
-var geminiBody = fields(text, "safetySettings", "toolConfig", "labels", "serviceTier", "modelArmorConfig").with(object{
-	"model":             text, // the path's counts
-	"contents":          geminiContents,
-	"systemInstruction": geminiContents,
-	"tools":             each(geminiTool),
-	"cachedContent":     refers(Reference, "cachedContent"),
-	"generationConfig":  inside(func() object { return geminiConfig }, camelCase),
-})
+var geminiBody = fields(text, "toolConfig", "modelArmorConfig").
+	with(fields(free, "safetySettings", "labels", "serviceTier", "store")).
+	with(object{
+		"model":             free, // the path's counts
+		"contents":          geminiContents,
+		"systemInstruction": head(geminiContents),
+		"tools":             head(each(geminiTool)),
+		"cachedContent":     refers(Reference, "cachedContent"),
+		"continuationToken": refers(Reference, "continuationToken"), // of an answer that was not over
+		"generationConfig":  inside(geminiConfig, camelCase),
+	})
 
 var geminiConfig = fields(text,
-	"temperature", "topP", "topK", "stopSequences", "responseLogprobs", "logprobs", "presencePenalty", "frequencyPenalty",
-	"seed", "responseMimeType", "responseSchema", "responseJsonSchema", "responseModalities", "mediaResolution",
+	"responseMimeType", "responseSchema", "responseJsonSchema", "responseFormat", "responseModalities", "mediaResolution",
 	"speechConfig", "audioTimestamp", "imageConfig", "enableEnhancedCivicAnswers", "enableAffectiveDialog",
-).with(object{
+	"audioTranscriptionConfig", "translationConfig", "routingConfig", "modelSelectionConfig",
+).with(fields(free,
+	"temperature", "topP", "topK", "stopSequences", "responseLogprobs", "logprobs", "presencePenalty", "frequencyPenalty",
+	"seed", "generationOutputConfig",
+)).with(object{
 	"maxOutputTokens": maxOutput("maxOutputTokens"),
 	"candidateCount":  candidates("candidateCount"),
-	"thinkingConfig":  inside(func() object { return geminiThinking }, camelCase),
+	"thinkingConfig":  inside(geminiThinking, camelCase),
 })
 
 var geminiThinking = object{
 	"includeThoughts": text,
 	"thinkingLevel":   text,
 	"thinkingBudget": func(r *request, v value) {
+		text(r, v)
 		if n, ok := v.number(); ok { // -1 leaves it to the model
 			r.call.extraOutput = n
 		}
@@ -41,37 +53,75 @@ func geminiContents(r *request, v value) {
 }
 
 func geminiContent(r *request, v value) {
-	r.part()
-	r.object(object{"role": text, "parts": each(geminiPart)}, v, camelCase)
+	role := cmp.Or(memberText(v, "role"), "user")
+	r.message(role, func() { r.object(geminiTurn, v, camelCase) })
 }
 
+var geminiTurn = object{"role": text, "parts": each(geminiPart)}
+
 func geminiPart(r *request, v value) {
-	r.object(fields(text, "text", "thought", "functionCall", "executableCode", "codeExecutionResult", "videoMetadata",
-		"mediaResolution", "partMetadata").with(object{
-		"inlineData":       refers(Media, "inlineData"),
-		"fileData":         refers(Reference, "fileData"),
-		"thoughtSignature": refers(Opaque, "thoughtSignature"),
-		"toolCall":         refers(ServerTool, "toolCall"),
-		"toolResponse":     refers(ServerTool, "toolResponse"),
-		"functionResponse": inside(func() object {
-			return fields(text, "id", "name", "response", "willContinue", "scheduling").
-				with(object{"parts": refers(Media, "functionResponse")})
-		}, camelCase),
-	}), v, camelCase)
+	r.part(func() { r.object(geminiParts, v, camelCase) })
 }
+
+var geminiParts = fields(text,
+	"text", "functionCall", "executableCode", "codeExecutionResult", "videoMetadata", "mediaResolution",
+	"partMetadata", "toolCall", "toolResponse", "audioTranscription", "mediaProcessing", "speechMetadata",
+).with(object{
+	"inlineData": geminiBlob, "fileData": refers(Reference, "fileData"), "thought": reasoning,
+	"thoughtSignature": geminiSignature, "functionResponse": geminiResponse,
+})
+
+func geminiSignature(r *request, v value) {
+	text(r, v)
+	if !v.isNothing() && !slices.Contains(geminiNoThoughts, v.text()) {
+		opaque(&r.at.part)
+	}
+}
+
+// geminiNoThoughts are the signatures that Google documents for what no model has signed.
+var geminiNoThoughts = []string{"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"}
+
+func geminiResponse(r *request, v value) {
+	result(&r.at.part)
+	if !v.isNothing() {
+		r.object(geminiResponseFields, v, camelCase)
+	}
+}
+
+var geminiResponseFields = fields(text, "id", "name", "response", "willContinue", "scheduling").with(object{
+	"parts": each(func(r *request, v value) { r.object(geminiResponsePart, v, camelCase) }),
+})
+
+var geminiResponsePart = object{
+	"inlineData": geminiBlob, "fileData": refers(Reference, "fileData"), "mediaProcessing": text,
+}
+
+// geminiBlob takes what is inline, and no text.
+func geminiBlob(r *request, v value) {
+	if !v.isNothing() {
+		r.kind = memberText(v, "mimeType") + memberText(v, "mime_type")
+		r.object(geminiBlobFields, v, camelCase)
+	}
+}
+
+var geminiBlobFields = object{"mimeType": text, "displayName": text, "data": mediaData}
 
 // geminiTool takes a tool. Only declarations of functions are all in the body.
 func geminiTool(r *request, v value) {
 	if v[0] != '{' {
 		r.unknown("tools")
+		r.at.put("tools", v)
 		return
 	}
 	v.members(func(key string, member value) {
 		switch key = camelCase(key); {
 		case key == "functionDeclarations":
-			each(func(r *request, _ value) { r.part() })(r, member)
+			each(inBody)(r, member)
 		case string(member) != "null":
-			r.serverTool(key, -1)
+			r.part(func() {
+				r.at.put(key, member)
+				r.apiTool(key, -1)
+			})
 		}
 	})
 }

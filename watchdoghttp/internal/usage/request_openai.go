@@ -1,12 +1,19 @@
 package usage
 
+import (
+	"bytes"
+	"strings"
+)
+
 // chatBody is the body of a request to OpenAI Chat Completions.
 var chatBody = fields(text,
+	"verbosity", "reasoning_effort", "response_format", "tool_choice", "parallel_tool_calls", "function_call",
+	"modalities", "audio", "moderation",
+).with(fields(free,
 	"temperature", "top_p", "frequency_penalty", "presence_penalty", "logit_bias", "logprobs", "top_logprobs", "seed",
 	"stop", "user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "metadata",
-	"store", "service_tier", "verbosity", "reasoning_effort", "response_format", "tool_choice", "parallel_tool_calls",
-	"function_call", "modalities", "audio",
-).with(object{
+	"store", "service_tier",
+)).with(object{
 	"model":                 model,
 	"max_tokens":            maxOutput("max_tokens"),
 	"max_completion_tokens": maxOutput("max_completion_tokens"),
@@ -15,17 +22,25 @@ var chatBody = fields(text,
 	"stream":                func(r *request, v value) { r.call.Stream = v.isTrue() },
 	"stream_options":        streamOptions,
 	"prediction": func(r *request, v value) { // what of it is wrong is billed as output
+		text(r, v)
 		r.call.extraOutput = int64(len(v))
 	},
 	"messages":  each(chatMessage),
-	"tools":     each(chatTool),
-	"functions": each(func(r *request, _ value) { r.part() }),
+	"tools":     head(each(chatTool)),
+	"functions": head(each(inBody)),
 	"web_search_options": func(r *request, v value) {
+		text(r, v)
 		if string(v) != "null" {
-			r.serverTool("web_search_options", -1)
+			r.serverTool("web_search_options", -1, resultTokens)
 		}
 	},
 })
+
+// inBody takes the definition of a function.
+func inBody(r *request, v value) {
+	r.call.Parts++
+	r.part(func() { r.at.put("", v) })
+}
 
 func streamOptions(r *request, v value) {
 	if v[0] != '{' {
@@ -39,102 +54,221 @@ func streamOptions(r *request, v value) {
 }
 
 func chatMessage(r *request, v value) {
-	r.part()
-	r.object(fields(text, "role", "name", "refusal", "tool_calls", "tool_call_id", "function_call", "annotations",
-		"reasoning_content").with(object{
-		"content": content(func() map[string]kind {
-			return map[string]kind{
-				"text":      {has: fields(text, "type", "text", "cache_control", "prompt_cache_breakpoint")},
-				"refusal":   {has: fields(text, "type", "refusal")},
-				"image_url": {why: Media}, "input_audio": {why: Media}, "file": {why: Media},
-			}
-		}),
-		"audio": refers(Reference, "audio"),
-	}), v, nil)
+	r.message(memberText(v, "role"), func() { r.object(chatTurn, v, nil) })
+}
+
+var chatTurn = fields(text,
+	"role", "name", "refusal", "tool_calls", "tool_call_id", "function_call", "annotations",
+).with(fields(reasoning, "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")).with(object{
+	"content": func(r *request, v value) { r.content("text", chatContent, v) }, "audio": refers(Reference, "audio"),
+	"cache_control": free,
+})
+
+// reasoning is a field that some servers send, and take back to read it or not.
+func reasoning(r *request, v value) {
+	text(r, v)
+	r.at.left = true
+}
+
+// piece is a table of what a piece of content has that is no more than its members.
+func piece(names ...string) object {
+	return fields(text, names...).with(fields(free, "type", "cache_control", "prompt_cache_breakpoint"))
+}
+
+var chatContent = map[string]kind{
+	"text": {has: piece("text")}, "refusal": {has: piece("refusal")},
+	"image_url": {has: piece().with(object{
+		"image_url": inside(object{"url": inline("image_url", "image/"), "detail": text}, nil),
+	})},
+	"input_audio": openAISound,
+	"file":        {has: piece().with(object{"file": inside(openAIFile, nil)})},
+}
+
+// openAISound is what a sound has.
+var openAISound = kind{has: piece().with(object{"input_audio": inside(object{
+	"data": func(r *request, v value) { r.media("audio/", v) }, "format": text,
+}, nil)})}
+
+// openAIFile is what a file has: what is in it, or what names it.
+var openAIFile = piece("filename", "detail").with(object{
+	"file_data": inline("file_data", "application/"), "file_id": refers(Reference, "file_id"),
+	"file_url": refers(Reference, "file_url"),
+})
+
+// openAIImage is what an image has.
+var openAIImage = piece("detail").with(object{
+	"image_url": inline("image_url", "image/"), "file_id": refers(Reference, "file_id"),
+})
+
+// inline is a field that has media in the body, or a URL that the API fetches. Media without a type are of the one that
+// is assumed.
+func inline(name, assumed string) field {
+	return func(r *request, v value) {
+		media, is := bytes.CutPrefix(v, []byte(`"data:`))
+		switch {
+		case is:
+			r.media(string(media[:max(0, bytes.IndexAny(media, `;,"`))]), v)
+		case v.isNothing():
+		case bytes.Contains(v[:min(len(v), longestPart)], []byte(":")): // base64 has none
+			r.blame(Reference, name)
+			r.at.put(name, v)
+		default:
+			r.media(assumed, v)
+		}
+	}
 }
 
 func chatTool(r *request, v value) {
-	r.part()
-	r.typed(map[string]kind{
-		"function": {has: fields(text, "type", "function", "cache_control")},
-		"custom":   {has: fields(text, "type", "custom")},
-	}, "function", v)
+	r.call.Parts++
+	r.part(func() { r.typed(chatTools, "function", v) })
 }
 
-// responsesBody is the body of a request to OpenAI Responses.
+var chatTools = map[string]kind{"function": {has: piece("function")}, "custom": {has: piece("custom")}}
+
+// responsesBody is the body of a request to OpenAI Responses, and of one to compact what it has.
 var responsesBody = fields(text,
-	"background", "include", "instructions", "metadata", "parallel_tool_calls", "prompt_cache_key",
-	"prompt_cache_retention", "prompt_cache_options", "reasoning", "safety_identifier", "service_tier", "store",
-	"stream_options", "temperature", "text", "tool_choice", "top_logprobs", "top_p", "truncation", "user",
-).with(object{
+	"parallel_tool_calls", "reasoning", "text", "tool_choice", "truncation", "moderation", "image",
+).with(fields(free,
+	"background", "include", "metadata", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options",
+	"safety_identifier", "service_tier", "store", "stream_options", "temperature", "top_logprobs", "top_p", "user",
+	"client_metadata", "access_programs", "background_options",
+)).with(object{
 	"model":                model,
 	"max_output_tokens":    maxOutput("max_output_tokens"),
 	"max_tool_calls":       text, // read with the tools, wherever it stands
 	"stream":               func(r *request, v value) { r.call.Stream = v.isTrue() },
 	"input":                responsesInput,
-	"tools":                each(responsesTool),
+	"instructions":         head(responsesContent),
+	"tools":                head(each(responsesTool)),
 	"previous_response_id": refers(Reference, "previous_response_id"),
 	"conversation":         refers(Reference, "conversation"),
 	"prompt":               refers(Reference, "prompt"),
-	"context_management":   refers(ServerTool, "context_management"),
+	"multi_agent": func(r *request, v value) { // each agent is calls of its own
+		text(r, v)
+		if !v.isNothing() && string(memberOf(v, "enabled")) != "false" {
+			r.blame(ServerTool, "multi_agent")
+		}
+	},
+	"context_management": func(r *request, v value) { // it can compact before it answers
+		text(r, v)
+		if !v.isNothing() {
+			r.call.managed = true
+			r.call.rounds++
+		}
+	},
 })
 
 func responsesInput(r *request, v value) {
 	if v[0] == '"' || v.isNothing() {
-		r.part()
+		r.message("user", func() { responsesContent(r, v) })
 		return
 	}
 	each(func(r *request, item value) {
-		r.part()
-		r.typed(responsesItems, "message", item)
+		r.message(roleOfItem(item), func() { r.typed(responsesItems, "message", item) })
 	})(r, v)
 }
 
-// responsesItems are the types of input. What only names something, or was made by the API's own tools, is kept there.
-var responsesItems = map[string]kind{
-	"message": {has: fields(text, "type", "id", "role", "status", "phase").
-		with(object{"content": responsesContent})},
-	"function_call": {has: fields(text, "type", "id", "call_id", "name", "arguments", "status", "namespace")},
-	"function_call_output": {has: fields(text, "type", "id", "call_id", "status", "name").
-		with(object{"output": responsesContent})},
-	"custom_tool_call": {has: fields(text, "type", "id", "call_id", "name", "input", "namespace")},
-	"custom_tool_call_output": {has: fields(text, "type", "id", "call_id").
-		with(object{"output": responsesContent})},
-	"reasoning": {why: Opaque}, "compaction": {why: Opaque}, "item_reference": {why: Reference},
-	"file_search_call": {why: ServerTool}, "web_search_call": {why: ServerTool}, "computer_call": {why: ServerTool},
-	"computer_call_output": {why: Media}, "image_generation_call": {why: ServerTool},
-	"code_interpreter_call": {why: ServerTool}, "mcp_list_tools": {why: ServerTool}, "mcp_call": {why: ServerTool},
-	"mcp_approval_request": {why: ServerTool}, "mcp_approval_response": {why: ServerTool},
+// roleOfItem says who made an item of the input.
+func roleOfItem(item value) string {
+	switch kind := typeOf(item, "message"); {
+	case kind == "message":
+		return memberText(item, "role")
+	case strings.HasSuffix(kind, "_call"), kind == "reasoning", kind == "program":
+		return "assistant"
+	}
+	return "tool"
 }
 
-var responsesContent = content(func() map[string]kind {
-	return map[string]kind{
-		"input_text":  {has: fields(text, "type", "text", "prompt_cache_breakpoint")},
-		"output_text": {has: fields(text, "type", "text", "annotations", "logprobs")},
-		"refusal":     {has: fields(text, "type", "refusal")},
-		"input_image": {why: Media}, "input_audio": {why: Media}, "input_file": {why: Media},
-	}
-})
+// item is a table of what an item of the input has beside what all have. The last one is Codex's.
+func item(names ...string) object {
+	return fields(text, append(names, "id", "status", "agent", "internal_chat_message_metadata_passthrough")...).
+		with(object{"type": free})
+}
+
+// responsesItems are the types of input. What was made by the API's own tools is all in the item.
+var responsesItems = map[string]kind{
+	"message": {has: item("role", "phase").with(object{"content": responsesContent})},
+	"function_call": {
+		has: item("call_id", "name", "arguments", "parsed_arguments", "namespace", "caller", "async"),
+	},
+	"function_call_output": {has: item("call_id", "name", "namespace", "caller").with(object{"output": responsesContent})},
+	"custom_tool_call":     {has: item("call_id", "name", "input", "namespace", "caller", "async")},
+	"custom_tool_call_output": {
+		has: item("call_id", "name", "caller").with(object{"output": responsesContent}),
+	},
+	"reasoning":          {has: item("summary", "encrypted_content", "content"), is: opaque},
+	"compaction":         {has: item("encrypted_content"), is: compacted},
+	"compaction_summary": {has: item("encrypted_content"), is: compacted},
+	"compaction_trigger": {has: item()}, "configuration_update": {has: item("reasoning", "text")},
+	"item_reference": {why: Reference},
+
+	"local_shell_call":        {has: item("call_id", "action")},
+	"local_shell_call_output": {has: item("call_id", "output")},
+	"shell_call":              {has: item("call_id", "action", "caller", "environment")},
+	"shell_call_output":       {has: item("call_id", "output", "caller", "max_output_length")},
+	"apply_patch_call":        {has: item("call_id", "operation", "caller")},
+	"apply_patch_call_output": {has: item("call_id", "output", "caller")},
+	"tool_search_call":        {has: item("call_id", "arguments", "execution")},
+	"tool_search_output":      {has: item("call_id", "execution").with(object{"tools": each(responsesTool)})},
+	"additional_tools":        {has: item("role").with(object{"tools": each(responsesTool)})},
+	"computer_call":           {has: item("call_id", "action", "actions", "pending_safety_checks")},
+	"computer_call_output": {
+		has: item("call_id", "acknowledged_safety_checks").with(object{"output": inside(openAIImage, nil)}),
+	},
+	"image_generation_call": {
+		has: item(
+			"revised_prompt", "action", "background", "output_format", "quality", "size", "error", "svg_usage",
+		).with(object{"result": inline("result", "image/")}),
+	},
+	"file_search_call": {has: item("queries", "results"), is: found}, "web_search_call": {has: item("action"), is: found},
+	"code_interpreter_call":   {has: item("code", "outputs", "container_id"), is: found},
+	"agent_message":           {has: item("author", "recipient").with(object{"content": responsesContent})},
+	"multi_agent_call":        {has: item("call_id", "action", "arguments")},
+	"multi_agent_call_output": {has: item("call_id", "action", "output")},
+	"program":                 {has: item("call_id", "code", "fingerprint")},
+	"program_output":          {has: item("call_id", "result")},
+	"mcp_list_tools":          {has: item("server_label", "tools", "error")},
+	"mcp_call": {
+		has: item("arguments", "name", "server_label", "approval_request_id", "output", "error"),
+	},
+	"mcp_approval_request":  {has: item("arguments", "name", "server_label")},
+	"mcp_approval_response": {has: item("approval_request_id", "approve", "reason")},
+}
+
+func responsesContent(r *request, v value) { r.content("input_text", responsesPieces, v) }
+
+var responsesPieces = map[string]kind{
+	"input_text": {has: piece("text")},
+	// The SDK's helpers parse a text, and give it back in the history.
+	"output_text": {has: piece("text", "annotations", "logprobs", "parsed")},
+	// What Codex tells a sub-agent: a text of the model's, which encrypted is not shorter than its tokens.
+	"encrypted_content": {has: piece("encrypted_content")},
+	"text":              {has: piece("text")}, "summary_text": {has: piece("text")},
+	"reasoning_text": {has: piece("text")},
+	"refusal":        {has: piece("refusal")}, "input_image": {has: openAIImage}, "input_audio": openAISound,
+	"input_file": {has: openAIFile},
+}
 
 // responsesTool takes a tool. Only functions and custom tools are all in the body.
 func responsesTool(r *request, v value) {
-	r.part()
-	known := map[string]kind{
-		"function": {has: fields(text, "type", "name", "description", "parameters", "strict", "defer_loading",
-			"allowed_callers", "output_schema")},
-		"custom": {has: fields(text, "type", "name", "description", "format", "defer_loading", "allowed_callers")},
-	}
-	name := ""
-	if v[0] == '{' {
-		v.members(func(key string, member value) {
-			if key == "type" {
-				name = member.text()
+	r.call.Parts++
+	r.tooled = true
+	r.part(func() {
+		r.at.put("", v)
+		switch name := typeOf(v, "function"); name {
+		case "function", "custom", "namespace":
+		case "shell":
+			if environment := memberText(memberOf(v, "environment"), "type"); strings.HasPrefix(environment, "container") {
+				r.blame(Reference, environment)
 			}
-		})
-	}
-	if _, own := known[name]; !own {
-		r.serverTool(name, -1)
-		return
-	}
-	r.typed(known, "", v)
+			r.apiTool(name, -1)
+		case "tool_search":
+			if memberText(v, "execution") == "client" {
+				name = "tool_search client"
+			}
+			r.apiTool(name, -1)
+		default:
+			r.apiTool(name, -1)
+		}
+	})
 }

@@ -29,6 +29,8 @@ type Route struct {
 	Model string
 	// Stream says that the path asks for a stream.
 	Stream bool
+	// Compacts says that the path is that of a call to compact a conversation.
+	Compacts bool
 	// Unread names a path of a model API that uses something up and is not read here. API is None then.
 	Unread string
 }
@@ -36,11 +38,11 @@ type Route struct {
 // unread are the ends of paths that are billed and not read: batches are answered much later, others have no usage that
 // is known here.
 var unread = []string{
-	"/v1/complete", "/messages/batches", "/v1/completions", "/embeddings", "/responses/compact", "/v1/batches",
-	"/audio/speech", "/audio/transcriptions", "/audio/translations", "/images/generations", "/images/edits",
-	"/images/variations", "/v1/videos", "/realtime", "/invoke", "/invoke-with-response-stream", "/converse",
-	"/converse-stream", ":embedContent", ":batchEmbedContents", ":batchGenerateContent", ":predict",
-	":predictLongRunning", ":streamRawPredict", ":rawPredict", ":generateAnswer", ":asyncBatchEmbedContent",
+	"/v1/complete", "/messages/batches", "/v1/completions", "/embeddings", "/v1/batches", "/audio/speech",
+	"/audio/transcriptions", "/audio/translations", "/images/generations", "/images/edits", "/images/variations",
+	"/v1/videos", "/realtime", "/invoke", "/invoke-with-response-stream", "/converse", "/converse-stream",
+	":embedContent", ":batchEmbedContents", ":batchGenerateContent", ":predict", ":predictLongRunning",
+	":streamRawPredict", ":rawPredict", ":generateAnswer", ":asyncBatchEmbedContent",
 }
 
 // RouteOf returns the route of a request, by its method and its decoded path. A path of the right form can still be
@@ -56,6 +58,8 @@ func RouteOf(method, path string) Route {
 		return Route{API: Chat, Model: deployment(path)}
 	case strings.HasSuffix(path, "/responses"):
 		return Route{API: Responses, Model: deployment(path)}
+	case strings.HasSuffix(path, "/responses/compact"):
+		return Route{API: Responses, Model: deployment(path), Compacts: true}
 	}
 	name, verb, _ := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], ":")
 	switch verb {

@@ -121,7 +121,7 @@ data: [DONE]
 data: {"type":"response.incomplete","sequence_number":9,"response":{"id":"r","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"model":"gpt-5","output":[],"usage":{"input_tokens":12,"input_tokens_details":{"cached_tokens":2},"output_tokens":16,"output_tokens_details":{"reasoning_tokens":16},"total_tokens":28}}}
 
 `,
-		usage.Result{State: usage.Final, Model: "gpt-5", Usage: usage.Usage{
+		usage.Result{State: usage.Final, Cut: true, Model: "gpt-5", Usage: usage.Usage{
 			Input: 10, CacheRead: 2, Output: 16, Reasoning: 16,
 		}},
 	},

@@ -17,12 +17,17 @@ type tally struct {
 	tool    Tool   // whose requests come
 	by      Modality
 	size    int64
-	known   bool // by is a modality beside text
+	round   struct { // one of the calls that the API made
+		own     bool // it is the call itself, whose usage is told apart
+		in, out int64
+	}
+	known bool // by is a modality beside text
 
 	seen      bool // usage that can be read
 	malformed bool // the last usage could not be
 	over      bool // the last usage was that of the end
 	empty     bool // it came without a choice
+	cut       bool // an answer ended at its maximum
 	array     bool // the response is an array
 	whole     bool // and has ended
 }
@@ -35,6 +40,10 @@ type counts struct {
 	hasBy uint8
 	tools [tools]int64
 	query int64
+	// cleared is what the API cleared from the conversation before it was read, in tokens.
+	cleared int64
+	// rounds says that the API made other calls of a model besides.
+	rounds bool
 
 	model, tier, speed name
 }
@@ -69,6 +78,13 @@ func (t *tally) open(n *node, array bool) {
 			t.draft.by[n.slot-slotInputBy] = [modalities]int64{}
 		}
 		t.by, t.size, t.known = 0, 0, false
+	case slotEdits:
+		t.draft.cleared = 0
+	case slotRounds:
+		if array {
+			t.draft.count[slotRoundInput], t.draft.count[slotRoundOutput], t.draft.rounds = 0, 0, false
+		}
+		t.round.own, t.round.in, t.round.out = false, 0, 0
 	default:
 		t.scalar(n, nil, true) // no place for a container
 	}
@@ -78,7 +94,7 @@ func (t *tally) open(n *node, array bool) {
 func (t *tally) clearUsage() {
 	d := &t.draft
 	d.count, d.has, d.by, d.hasBy, d.speed = [countSlots]int64{}, 0, [4][modalities]int64{}, 0, name{}
-	t.usage, t.bad = false, 0
+	t.usage, t.bad, d.rounds = false, 0, false
 }
 
 // close ends a container.
@@ -92,6 +108,12 @@ func (t *tally) close(n *node, array bool) {
 		group := n.slot - slotInputBy
 		t.draft.by[group][t.by] = sum(t.draft.by[group][t.by], t.size)
 		t.draft.hasBy |= 1 << group
+	case n.slot == slotRounds && !array && !t.round.own:
+		d := &t.draft
+		d.rounds = true
+		d.count[slotRoundInput] = sum(d.count[slotRoundInput], t.round.in)
+		d.count[slotRoundOutput] = sum(d.count[slotRoundOutput], t.round.out)
+		d.has |= 1<<slotRoundInput | 1<<slotRoundOutput
 	}
 }
 
@@ -110,10 +132,24 @@ func (t *tally) scalar(n *node, value []byte, text bool) {
 		t.choices++
 	case n.slot == slotQuery:
 		d.query++
-	case n.slot == slotModalSize:
+	default:
+		t.amount(n.slot, value, text)
+	}
+}
+
+// amount takes a number of what may be there several times.
+func (t *tally) amount(s slot, value []byte, text bool) {
+	switch d := &t.draft; s {
+	case slotModalSize:
 		t.size = t.number(noSlot, value, text)
-	case n.slot == slotToolRequests:
+	case slotToolRequests:
 		d.tools[t.tool] = t.number(noSlot, value, text)
+	case slotEdit:
+		d.cleared = sum(d.cleared, t.number(noSlot, value, text))
+	case slotRoundIn:
+		t.round.in = sum(t.round.in, t.number(noSlot, value, text))
+	case slotRoundOut:
+		t.round.out = sum(t.round.out, t.number(noSlot, value, text))
 	}
 }
 
@@ -126,16 +162,31 @@ func (t *tally) name(s slot, text []byte) {
 		d.tier.set(bytes.ToLower(text))
 	case slotSpeed:
 		d.speed.set(bytes.ToLower(text))
-	case slotType, slotStatus:
-		t.stopped = isOver(text)
-	case slotStop:
-		t.stopped = text != nil
+	case slotRoundType:
+		t.round.own = string(text) == "message"
 	case slotModality:
 		t.by, t.known = modalityNamed(text)
 	case slotItemType:
 		if tool, is := toolOfItem(text); is {
 			d.tools[tool]++
 		}
+	default:
+		t.end(s, text)
+	}
+}
+
+// end takes a text that says whether the answer is over, and why.
+func (t *tally) end(s slot, text []byte) {
+	switch s {
+	case slotType, slotStatus:
+		t.stopped = isOver(text)
+	case slotObject:
+		t.stopped = t.stopped || string(text) == "response.compaction"
+	case slotStop:
+		t.stopped = text != nil
+		t.cut = t.cut || isCut(text)
+	case slotCut:
+		t.cut = t.cut || isCut(text)
 	}
 }
 
@@ -191,7 +242,8 @@ func (c *counts) take(later *counts) {
 	for tool, requests := range later.tools {
 		c.tools[tool] = max(c.tools[tool], requests)
 	}
-	c.query = max(c.query, later.query)
+	c.query, c.cleared = max(c.query, later.query), max(c.cleared, later.cleared)
+	c.rounds = c.rounds || later.rounds
 	for _, pair := range [][2]*name{{&c.model, &later.model}, {&c.tier, &later.tier}, {&c.speed, &later.speed}} {
 		if pair[1].length > 0 {
 			*pair[0] = *pair[1]
@@ -203,6 +255,15 @@ func (c *counts) take(later *counts) {
 func isOver(value []byte) bool {
 	switch string(bytes.TrimPrefix(value, []byte("response."))) {
 	case "completed", "incomplete", "failed", "cancelled":
+		return true
+	}
+	return false
+}
+
+// isCut reports whether an answer ended for that reason because it had as much as it may.
+func isCut(reason []byte) bool {
+	switch string(reason) {
+	case "max_tokens", "length", "max_output_tokens", "MAX_TOKENS":
 		return true
 	}
 	return false

@@ -32,6 +32,9 @@ const (
 	slotInputAudio
 	slotOutputImage
 	slotOutputAudio
+	// Of calls that the API made besides, each the sum of all.
+	slotRoundInput
+	slotRoundOutput
 	countSlots
 
 	slotModel
@@ -39,8 +42,11 @@ const (
 	slotSpeed
 	slotType
 	slotStatus
+	slotObject
 	slotStop
+	slotCut // why an answer ended, where that does not say that all is over
 	slotModality
+	slotRoundType
 
 	slotRoot      // a whole response or event
 	slotUsage     // the object that has the counts
@@ -54,12 +60,17 @@ const (
 	slotOutputBy
 	slotTools // what has the requests of tools
 	slotToolRequests
+	slotEdits    // what was cleared: a list
+	slotEdit     // and how much, in one place of it
+	slotRounds   // the calls that the API made: a list, and its elements
+	slotRoundIn  // what one took in, in one class
+	slotRoundOut // and what it gave out
 )
 
 // textSlots are those of strings that are told.
 var textSlots = map[slot]bool{
-	slotModel: true, slotTier: true, slotSpeed: true, slotType: true, slotStatus: true, slotStop: true,
-	slotModality: true, slotItemType: true,
+	slotModel: true, slotTier: true, slotSpeed: true, slotType: true, slotStatus: true, slotStop: true, slotCut: true,
+	slotModality: true, slotItemType: true, slotObject: true, slotRoundType: true,
 }
 
 // tree makes the tree of the paths. In a path, brackets are each element of an array, and a star is each other key.

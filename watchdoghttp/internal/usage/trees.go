@@ -13,6 +13,9 @@ func anthropicPaths() map[string]slot {
 	paths := map[string]slot{
 		"model": slotModel, "message.model": slotModel, "stop_reason": slotStop, "delta.stop_reason": slotStop,
 	}
+	for _, edits := range []string{"context_management.applied_edits", "message.context_management.applied_edits"} {
+		paths[edits], paths[edits+"[].cleared_input_tokens"] = slotEdits, slotEdit
+	}
 	for _, usage := range []string{"usage", "message.usage"} {
 		paths[usage] = slotUsage
 		for key, slot := range map[string]slot{
@@ -22,6 +25,9 @@ func anthropicPaths() map[string]slot {
 			"cache_read_input_tokens":                  slotCacheRead, "output_tokens": slotOutput,
 			"output_tokens_details.thinking_tokens": slotReasoning, "service_tier": slotTier, "speed": slotSpeed,
 			"server_tool_use": slotTools, "server_tool_use.*": slotToolRequests,
+			"iterations": slotRounds, "iterations[]": slotRounds, "iterations[].type": slotRoundType,
+			"iterations[].input_tokens": slotRoundIn, "iterations[].cache_creation_input_tokens": slotRoundIn,
+			"iterations[].cache_read_input_tokens": slotRoundIn, "iterations[].output_tokens": slotRoundOut,
 		} {
 			paths[usage+"."+key] = slot
 		}
@@ -32,7 +38,8 @@ func anthropicPaths() map[string]slot {
 // chatPaths are those of a completion, and of its chunks.
 func chatPaths() map[string]slot {
 	return map[string]slot{
-		"model": slotModel, "service_tier": slotTier, "choices[]": slotChoice, "usage": slotUsage,
+		"model": slotModel, "service_tier": slotTier, "choices[]": slotChoice, "choices[].finish_reason": slotCut,
+		"usage":               slotUsage,
 		"usage.prompt_tokens": slotInput, "usage.completion_tokens": slotOutput, "usage.total_tokens": slotTotal,
 		"usage.prompt_tokens_details.cached_tokens":        slotCacheRead,
 		"usage.prompt_tokens_details.cache_write_tokens":   slotCacheWrite,
@@ -48,10 +55,11 @@ func chatPaths() map[string]slot {
 
 // responsesPaths are those of a response, and of the events that have one.
 func responsesPaths() map[string]slot {
-	paths := map[string]slot{"type": slotType}
+	paths := map[string]slot{"type": slotType, "object": slotObject}
 	for _, response := range []string{"", "response."} {
 		for key, slot := range map[string]slot{
-			"model": slotModel, "service_tier": slotTier, "status": slotStatus, "output": slotTools,
+			"model": slotModel, "service_tier": slotTier, "status": slotStatus, "incomplete_details.reason": slotCut,
+			"output":        slotTools,
 			"output[].type": slotItemType, "usage": slotUsage, "usage.input_tokens": slotInput,
 			"usage.output_tokens": slotOutput, "usage.total_tokens": slotTotal,
 			"usage.input_tokens_details.cached_tokens":      slotCacheRead,
@@ -71,7 +79,8 @@ func responsesPaths() map[string]slot {
 // geminiTree is that of a response. A stream is many, as events or as the elements of an array.
 func geminiTree() *node {
 	paths := map[string]slot{
-		"modelVersion": slotModel, "candidates[].groundingMetadata.webSearchQueries[]": slotQuery,
+		"modelVersion": slotModel, "candidates[].finishReason": slotCut,
+		"candidates[].groundingMetadata.webSearchQueries[]": slotQuery,
 		"usageMetadata": slotUsage, "usageMetadata.promptTokenCount": slotInput,
 		"usageMetadata.cachedContentTokenCount": slotCacheRead, "usageMetadata.toolUsePromptTokenCount": slotToolInput,
 		"usageMetadata.candidatesTokenCount": slotOutput, "usageMetadata.thoughtsTokenCount": slotThoughts,

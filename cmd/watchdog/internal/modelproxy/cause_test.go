@@ -44,8 +44,7 @@ func TestCause(t *testing.T) {
 			lost, first := f.proxy.Unanswered()
 			assert.EqualValues(t, 1, lost)
 			assert.Equal(t, why, first)
-			refused, _ := f.proxy.Refused()
-			assert.Zero(t, refused)
+			assert.Empty(t, f.proxy.Refused())
 		})
 	}
 	const secret = "words of an answer"

@@ -14,7 +14,17 @@ func (p *Proxy) Environ(env []string) []string {
 	for _, c := range clients {
 		env = append(env, c.variable+"="+p.URL(c.api))
 	}
-	return direct(env)
+	return direct(unsigned(env))
+}
+
+// unsigned has Claude Code leave out the line of its prompt that can hold a hash of the request, which is another one
+// when the meter has lowered its maximum. With an API key nothing needs that line.
+func unsigned(env []string) []string {
+	const variable = "CLAUDE_CODE_ATTRIBUTION_HEADER"
+	if lookup(env, "ANTHROPIC_API_KEY") == "" || lookup(env, variable) != "" {
+		return env
+	}
+	return append(env, variable+"=0")
 }
 
 // proxied are the variables by which a client sends requests to a proxy, in upper case: some clients send plain HTTP to

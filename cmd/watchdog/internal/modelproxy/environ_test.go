@@ -21,6 +21,14 @@ func TestEnviron(t *testing.T) {
 			[]string{"A=B", "OPENAI_BASE_URL=https://gateway", "no_proxy=x.example", "ANTHROPIC_BASE_URL="},
 			append([]string{"A=B", "no_proxy=x.example"}, own...),
 		},
+		"Claude Code signs nothing with an API key": {
+			[]string{"ANTHROPIC_API_KEY=x"}, append(append([]string{"ANTHROPIC_API_KEY=x"}, own...), "CLAUDE_CODE_ATTRIBUTION_HEADER=0"),
+		},
+		"but as it is told": {
+			[]string{"ANTHROPIC_API_KEY=x", "CLAUDE_CODE_ATTRIBUTION_HEADER=1"},
+			append([]string{"ANTHROPIC_API_KEY=x", "CLAUDE_CODE_ATTRIBUTION_HEADER=1"}, own...),
+		},
+		"nor without a key": {[]string{"ANTHROPIC_API_KEY="}, append([]string{"ANTHROPIC_API_KEY="}, own...)},
 		"a proxy is not asked for the loopback interface": {
 			[]string{"HTTPS_PROXY=http://p"},
 			append(append([]string{"HTTPS_PROXY=http://p"}, own...), "NO_PROXY=127.0.0.1,localhost,::1", "no_proxy=127.0.0.1,localhost,::1"),

@@ -12,7 +12,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +28,9 @@ type Config struct {
 	// Prices and Models are those of a [watchdoghttp.Meter].
 	Prices *watchdoghttp.Prices
 	Models map[string]watchdoghttp.Maximum
+	// KeepMaximum and ErrorsFree are those of a [watchdoghttp.Meter], too.
+	KeepMaximum bool
+	ErrorsFree  []string
 	// Base does the exchanges; nil means a transport of the proxy's own.
 	Base http.RoundTripper
 	// Logger is told, once for each, what has no price, and which responses and certificates are not read. Nil tells
@@ -40,7 +43,7 @@ type Proxy struct {
 	server *http.Server
 	base   string // http://127.0.0.1:PORT/SECRET
 	secret string
-	to     map[API]*url.URL
+	to     map[API]upstream
 	served chan struct{}
 	own    *http.Transport
 	end    context.CancelFunc // of the calls
@@ -111,63 +114,60 @@ type (
 
 func (p *Proxy) handler(cfg Config) http.Handler {
 	forward := &httputil.ReverseProxy{
-		Rewrite: p.rewrite, ModifyResponse: p.answer, ErrorHandler: p.fail, FlushInterval: -1,
+		Rewrite: rewrite, ModifyResponse: p.answer, ErrorHandler: p.fail, FlushInterval: -1,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 		Transport: &watchdoghttp.Meter{
 			Base: cfg.Base, Prices: cfg.Prices, Models: cfg.Models, Logger: cfg.Logger,
+			KeepMaximum: cfg.KeepMaximum, ErrorsFree: cfg.ErrorsFree,
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		api, rest, known := p.route(req.URL)
+		api, to, known := p.route(req.URL)
 		if !known || !p.under.begin() {
 			http.NotFound(w, req)
 			return
 		}
 		defer p.under.all.Done()
-		if watchdoghttp.IsModelCall(req.Method, rest.Path) {
+		p.tally.heard.Add(1)
+		if watchdoghttp.IsModelCall(req.Method, to.Path) {
 			p.tally.calls.Add(1)
 			req = req.WithContext(context.WithValue(req.Context(), callKey{}, true))
 		}
-		if around(req.Method, rest.Path) {
-			p.refuse(w, refusalOf(api, misspelt))
+		if around(req.Method, to.Path) {
+			p.refuse(w, Unread, refusalOf(api, misspelt))
 			return
 		}
-		if refusal, refused := unmetered(w, req, api); refused {
-			p.refuse(w, refusal)
+		if req.Header.Get("Upgrade") != "" {
+			upgrade := refusalOf(api, upgraded)
+			upgrade.status = http.StatusUpgradeRequired // clients of WebSockets go on with plain requests then
+			upgrade.write(w)
 			return
 		}
-		req.URL = rest
+		if !readable(w, req) {
+			p.refuse(w, Unread, refusalOf(api, cutOff))
+			return
+		}
+		req.URL = to
 		forward.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), apiKey{}, api)))
 	})
 }
 
-// around reports whether a server may take a path for a call of a model, and the meter does not.
-func around(method, name string) bool {
-	return !watchdoghttp.IsModelCall(method, name) &&
-		watchdoghttp.IsModelCall(method, strings.ToLower(path.Clean(name)))
-}
-
-// route returns the API of a request, and its URL below the API's base.
-func (p *Proxy) route(u *url.URL) (api API, rest *url.URL, known bool) {
+// route returns the API of a request, and where it goes.
+func (p *Proxy) route(u *url.URL) (api API, to *url.URL, known bool) {
 	escaped, found := strings.CutPrefix(u.EscapedPath(), "/"+p.secret+"/")
 	if !found {
 		return "", nil, false
 	}
 	name, escaped, _ := strings.Cut(escaped, "/")
-	if p.to[API(name)] == nil {
+	upstream, known := p.to[API(name)]
+	if !known {
 		return "", nil, false
 	}
-	rest, err := url.Parse("/" + escaped)
-	if err != nil || rest.Host != "" {
-		return "", nil, false
-	}
-	rest.RawQuery = u.RawQuery
-	return API(name), rest, true
+	return API(name), upstream.join("/"+escaped, u.RawQuery), true
 }
 
-func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
-	api, _ := r.In.Context().Value(apiKey{}).(API)
-	r.SetURL(p.to[api])
+// rewrite has the request that the handler judged sent as it is.
+func rewrite(r *httputil.ProxyRequest) {
 	r.Out.Host = ""
 	// What is not read is not metered: br and zstd are not.
 	if accepted := r.Out.Header.Get("Accept-Encoding"); accepted != "" {
@@ -203,19 +203,21 @@ func stay(resp *http.Response) error {
 // fail answers a call that has no response. What went wrong on the way to the API is the client's to try again.
 func (p *Proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
 	api, _ := req.Context().Value(apiKey{}).(API)
-	why := refused(err)
+	kind, why := refused(err)
 	if cause := context.Cause(req.Context()); why == "" && cause != nil {
-		why = refused(cause)
+		kind, why = refused(cause)
 	}
 	switch {
+	case kind == Busy:
+		busy := failureOf(api, why)
+		busy.status = http.StatusServiceUnavailable
+		p.refuse(w, kind, busy)
 	case why != "":
-		p.refuse(w, refusalOf(api, why))
+		p.refuse(w, kind, refusalOf(api, why))
 	case errors.Is(err, errRedirected):
-		r := refusalOf(api, redirected)
-		r.status = http.StatusBadGateway
-		p.refuse(w, r)
+		p.refuse(w, Redirected, refusalOf(api, redirected))
 	default:
-		why = "watchdog: no answer from " + p.to[api].Host + ": " + causeOf(err)
+		why = "watchdog: no answer from " + p.to[api].base.Host + ": " + causeOf(err)
 		if req.Context().Err() == nil { // the client is still there
 			p.tally.missing.add(why)
 		}
@@ -223,28 +225,22 @@ func (p *Proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
 	}
 }
 
-func (p *Proxy) refuse(w http.ResponseWriter, r refusal) {
-	p.tally.refused.add(r.why)
+func (p *Proxy) refuse(w http.ResponseWriter, kind Kind, r refusal) {
+	p.tally.refused[slices.Index(kinds[:], kind)].add(r.why)
 	r.write(w)
 }
 
 // longestBody is what the meter reads ahead at most.
 const longestBody = 32 << 20
 
-// unmetered returns the refusal of a request that cannot be metered. It keeps the body of any other, which the meter
-// reads before it is sent.
-func unmetered(w http.ResponseWriter, req *http.Request, api API) (r refusal, refused bool) {
-	if req.Header.Get("Upgrade") != "" {
-		r = refusalOf(api, upgraded)
-		r.status = http.StatusUpgradeRequired // clients of WebSockets go on with plain requests then
-		return r, true
-	}
+// readable reads the body of a request ahead, for the meter, and reports whether it could.
+func readable(w http.ResponseWriter, req *http.Request) bool {
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, longestBody))
 	if err != nil {
-		return refusalOf(api, cutOff), true
+		return false
 	}
 	req.ContentLength, req.TransferEncoding = int64(len(body)), nil
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	req.Body, _ = req.GetBody()
-	return refusal{}, false
+	return true
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
-// A refusal is why a call was not forwarded, for the client: in the API's own form of an error, with a status after
-// which clients stop. Clients send 402 and 400 once; they try 429 again, and one waited out a Retry-After of an hour.
+// A refusal is why a call was not forwarded, for the client: in the API's own form of an error, with the status after
+// which its clients end at once, and say why. Docs/meter.md has what each does, as make test-clients tries it.
 type refusal struct {
 	status int
 	why    string
@@ -33,7 +33,8 @@ const (
 	redirected = "watchdog: the API answered with a redirect, which leads around the meter; name its own address"
 )
 
-// refusalOf returns how an API says that there is no money left.
+// refusalOf returns how an API says that there is no money left. Claude Code sends 400 five times more, with less in
+// it. Codex sends 402, 403 and 413 five times more, and takes 429 for a quota of OpenAI's; Gemini CLI waits after 429.
 func refusalOf(api API, why string) refusal {
 	const message = "message"
 	switch api {
@@ -46,7 +47,7 @@ func refusalOf(api API, why string) refusal {
 			"error": map[string]any{"code": http.StatusBadRequest, message: why, "status": "FAILED_PRECONDITION"},
 		}}
 	default:
-		return refusal{status: http.StatusPaymentRequired, why: why, body: map[string]any{
+		return refusal{status: http.StatusBadRequest, why: why, body: map[string]any{
 			"error": map[string]any{"type": "insufficient_quota", "code": "insufficient_quota", message: why, "param": nil},
 		}}
 	}
@@ -80,20 +81,22 @@ func (r refusal) write(w http.ResponseWriter) {
 	_, _ = w.Write(append(text, '\n'))
 }
 
-// refused returns why the run does not let a call be made, empty if the error is another.
-func refused(err error) string {
+// refused returns why the run does not let a call be made, nothing if the error is another.
+func refused(err error) (Kind, string) {
 	var stop *watchdog.Stop
 	switch {
 	case errors.As(err, new(*watchdog.Refused)):
-		return "watchdog: " + err.Error()
+		return Limit, "watchdog: " + err.Error()
 	case errors.Is(err, watchdoghttp.ErrUnbounded):
-		return "watchdog: " + err.Error() + ", with --model-max 'MODEL=INPUT:OUTPUT'"
+		return Unbounded, "watchdog: " + err.Error() + ", with --model-max 'MODEL=INPUT:OUTPUT'"
+	case errors.Is(err, watchdoghttp.ErrBusy):
+		return Busy, "watchdog: " + err.Error()
 	case errors.As(err, &stop):
-		return "watchdog: the run has ended: " + string(stop.Code)
+		return Ended, "watchdog: the run has ended: " + string(stop.Code)
 	case errors.Is(err, watchdog.ErrEnded):
-		return "watchdog: the run has ended"
+		return Ended, "watchdog: the run has ended"
 	}
-	return ""
+	return "", ""
 }
 
 // ownTexts begin the texts of errors that have no type, and no word of the other side.

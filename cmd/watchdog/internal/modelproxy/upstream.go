@@ -3,7 +3,11 @@ package modelproxy
 import (
 	"fmt"
 	"net/url"
+	"path"
+	"regexp"
 	"strings"
+
+	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
 // An API is one of the model APIs that clients find by a variable.
@@ -21,13 +25,14 @@ type client struct {
 	api      API
 	variable string
 	base     string // where the variable is not set
+	version  string // of the paths below its host
 }
 
 // clients are in the order of the README. OpenAI's base has the version in it, the others' has not.
 var clients = []client{
-	{Anthropic, "ANTHROPIC_BASE_URL", "https://api.anthropic.com"},
-	{OpenAI, "OPENAI_BASE_URL", "https://api.openai.com/v1"},
-	{Gemini, "GOOGLE_GEMINI_BASE_URL", "https://generativelanguage.googleapis.com"},
+	{Anthropic, "ANTHROPIC_BASE_URL", "https://api.anthropic.com", "/v1"},
+	{OpenAI, "OPENAI_BASE_URL", "https://api.openai.com/v1", "/v1"},
+	{Gemini, "GOOGLE_GEMINI_BASE_URL", "https://generativelanguage.googleapis.com", "/v1beta"},
 }
 
 // Variables returns the names of the variables that a [Proxy] sets.
@@ -38,10 +43,18 @@ func Variables() (names []string) {
 	return names
 }
 
+// An upstream is where the requests of an API go.
+type upstream struct {
+	base *url.URL
+	// version is what comes before a path without a version, if the base is the API's own: a client that has the version
+	// in its default base, such as the AI SDK, takes a base without one for such a base, too.
+	version string
+}
+
 // upstreams returns where the requests of each API go: where the environment says, else to the API's own host. The
 // error names a variable that is no base.
-func upstreams(lookup func(string) (string, bool)) (map[API]*url.URL, error) {
-	all := map[API]*url.URL{}
+func upstreams(lookup func(string) (string, bool)) (map[API]upstream, error) {
+	all := map[API]upstream{}
 	for _, c := range clients {
 		base := c.base
 		if set, ok := lookup(c.variable); ok && strings.TrimSpace(set) != "" {
@@ -52,7 +65,42 @@ func upstreams(lookup func(string) (string, bool)) (map[API]*url.URL, error) {
 			// The value may hold a key.
 			return nil, fmt.Errorf("%s is not the base of a model API; write one such as %s, or unset it", c.variable, c.base)
 		}
-		all[c.api] = to
+		u := upstream{base: to}
+		if strings.TrimSuffix(base, "/") == c.base && !strings.HasSuffix(c.base, c.version) {
+			u.version = c.version
+		}
+		all[c.api] = u
 	}
 	return all, nil
+}
+
+// versioned is a path with a version in it, such as /v1/messages and /upload/v1beta/files.
+var versioned = regexp.MustCompile(`/v[0-9]+((alpha|beta)[0-9]*)?(/|$)`)
+
+// join returns the URL of an escaped path that a client has put after its base. What is sent is what the client would
+// have sent to the upstream itself, with two exceptions: see version, and a version that the base ends in is not
+// repeated.
+func (u upstream) join(escaped, query string) *url.URL {
+	base := strings.TrimSuffix(u.base.EscapedPath(), "/")
+	if last := "/" + path.Base(base); versioned.MatchString(last) && strings.HasPrefix(escaped, last+"/") {
+		base = strings.TrimSuffix(base, last)
+	}
+	if u.version != "" && !versioned.MatchString(escaped) && !strings.HasPrefix(escaped, "/api/") {
+		base += u.version // Anthropic has /api beside /v1
+	}
+	to := url.URL{Scheme: u.base.Scheme, Host: u.base.Host, RawPath: base + escaped, RawQuery: query}
+	to.Path, _ = url.PathUnescape(to.RawPath) // both are parts of URLs that were parsed
+	return &to
+}
+
+// around reports whether a server may take the path of a request for a call of a model, and the meter does not: it is
+// spelt otherwise, or has no version.
+func around(method, name string) bool {
+	if watchdoghttp.IsModelCall(method, name) {
+		return false
+	}
+	name = strings.ToLower(path.Clean(name))
+	parent, verb := path.Split(name)
+	return watchdoghttp.IsModelCall(method, name) ||
+		!versioned.MatchString(name) && watchdoghttp.IsModelCall(method, path.Join(parent, "v1", verb))
 }

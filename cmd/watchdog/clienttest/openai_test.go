@@ -1,0 +1,235 @@
+package clienttest_test
+
+import (
+	"fmt"
+	"maps"
+)
+
+// responses is OpenAI's Responses.
+var responses = wire{
+	read: func(_ string, body object, a *ask) {
+		a.model, a.most = text(body, "model"), number(body, "max_output_tokens")
+		a.streamed, _ = body["stream"].(bool)
+		a.thinks = body["reasoning"] != nil
+		a.tools = named(body)
+		for _, item := range list(body, "input") {
+			a.tools = append(a.tools, named(item)...) // Codex has them in an item
+			if kind := text(item, "type"); kind == "function_call_output" || kind == "custom_tool_call_output" {
+				a.results++
+			}
+		}
+	},
+	whole: func(a *ask, said answer) any { return response(a, said, statusOf(said), items(a, said)) },
+	stream: func(a *ask, said answer, send func(string, any)) {
+		sequence := 0
+		event := func(kind string, more object) {
+			more["type"], more["sequence_number"] = kind, sequence
+			sequence++
+			send(kind, more)
+		}
+		event("response.created", object{"response": response(a, said, "in_progress", []object{})})
+		for i, item := range items(a, said) {
+			streamItem(i, item, said, event)
+		}
+		kind := "response.completed"
+		if said.cut {
+			kind = "response.incomplete"
+		}
+		event(kind, object{"response": response(a, said, statusOf(said), items(a, said))})
+	},
+	failed: openaiFailed,
+}
+
+// named returns the names of tools, also of those within others.
+func named(of object) (names []string) {
+	for _, t := range list(of, "tools") {
+		names = append(append(names, text(t, "name")), named(t)...)
+	}
+	return names
+}
+
+func streamItem(i int, item object, said answer, event func(string, object)) {
+	empty := maps.Clone(item)
+	id := item["id"]
+	switch item["type"] {
+	case "message":
+		empty["content"], empty["status"] = []object{}, "in_progress"
+		event("response.output_item.added", object{"output_index": i, "item": empty})
+		part := object{"type": "output_text", "text": "", "annotations": []any{}}
+		event("response.content_part.added", object{"output_index": i, "item_id": id, "content_index": 0, "part": part})
+		at := object{"output_index": i, "item_id": id, "content_index": 0, "logprobs": []any{}}
+		event("response.output_text.delta", with(at, "delta", said.text))
+		event("response.output_text.done", with(at, "text", said.text))
+		part = object{"type": "output_text", "text": said.text, "annotations": []any{}}
+		event("response.content_part.done", object{"output_index": i, "item_id": id, "content_index": 0, "part": part})
+	case "function_call":
+		empty["arguments"], empty["status"] = "", "in_progress"
+		event("response.output_item.added", object{"output_index": i, "item": empty})
+		at := object{"output_index": i, "item_id": id}
+		event("response.function_call_arguments.delta", with(at, "delta", item["arguments"]))
+		event("response.function_call_arguments.done", with(at, "arguments", item["arguments"]))
+	default:
+		empty["summary"] = []object{}
+		event("response.output_item.added", object{"output_index": i, "item": empty})
+	}
+	event("response.output_item.done", object{"output_index": i, "item": item})
+}
+
+// with is an object with a member more.
+func with(o object, key string, value any) object {
+	o = maps.Clone(o)
+	o[key] = value
+	return o
+}
+
+func statusOf(said answer) string {
+	if said.cut {
+		return "incomplete"
+	}
+	return "completed"
+}
+
+func response(a *ask, said answer, status string, output []object) object {
+	r := object{
+		"id": fmt.Sprintf("resp_%d", a.input), "object": "response", "created_at": 1, "status": status, "model": a.model,
+		"output": output, "error": nil, "incomplete_details": nil, "tools": []any{}, "tool_choice": "auto",
+		"parallel_tool_calls": true, "metadata": object{}, "instructions": nil, "temperature": 1, "top_p": 1,
+	}
+	if status == "in_progress" {
+		return r
+	}
+	if said.cut {
+		r["incomplete_details"] = object{"reason": "max_output_tokens"}
+	}
+	cached := int64(0)
+	if a.results > 0 {
+		cached = a.input / 2
+	}
+	r["usage"] = object{
+		"input_tokens": a.input, "input_tokens_details": object{"cached_tokens": cached},
+		"output_tokens": said.tokens(), "output_tokens_details": object{"reasoning_tokens": said.thought()},
+		"total_tokens": a.input + said.tokens(),
+	}
+	return r
+}
+
+func items(a *ask, said answer) (all []object) {
+	id := fmt.Sprintf("%d_%d", a.results, a.input)
+	if said.thinking != "" {
+		all = append(all, object{
+			"type": "reasoning", "id": "rs_" + id, "summary": []object{{"type": "summary_text", "text": "It thought."}},
+			"encrypted_content": said.thinking,
+		})
+	}
+	if said.text != "" {
+		all = append(all, object{
+			"type": "message", "id": "msg_" + id, "role": "assistant", "status": "completed",
+			"content": []object{{"type": "output_text", "text": said.text, "annotations": []any{}}},
+		})
+	}
+	for i, t := range said.tools {
+		if t.name == "exec" { // it takes a program, and no JSON
+			all = append(all, object{
+				"type": "custom_tool_call", "id": fmt.Sprintf("ctc_%s_%d", id, i), "call_id": fmt.Sprintf("call_%s_%d", id, i),
+				"name": t.name, "namespace": "functions", "input": t.args["input"], "status": "completed",
+			})
+			continue
+		}
+		call := object{
+			"type": "function_call", "id": fmt.Sprintf("fc_%s_%d", id, i), "call_id": fmt.Sprintf("call_%s_%d", id, i),
+			"name": t.name, "arguments": t.json(), "status": "completed",
+		}
+		if t.name == "spawn_agent" {
+			call["namespace"] = "collaboration"
+		}
+		all = append(all, call)
+	}
+	return all
+}
+
+// chat is OpenAI's Chat Completions.
+var chat = wire{
+	done: "data: [DONE]\n\n",
+	read: func(_ string, body object, a *ask) {
+		a.model, a.most = text(body, "model"), number(body, "max_completion_tokens")
+		if a.most == 0 {
+			a.most = number(body, "max_tokens")
+		}
+		a.streamed, _ = body["stream"].(bool)
+		a.usage, _ = inner(body, "stream_options")["include_usage"].(bool)
+		for _, t := range list(body, "tools") {
+			a.tools = append(a.tools, text(inner(t, "function"), "name"))
+		}
+		for _, m := range list(body, "messages") {
+			if text(m, "role") == "tool" {
+				a.results++
+			}
+		}
+	},
+	whole: func(a *ask, said answer) any {
+		m := object{"role": "assistant", "content": said.text, "refusal": nil}
+		if len(said.tools) > 0 {
+			m["tool_calls"] = toolCalls(a, said)
+		}
+		c := completion(a, "chat.completion")
+		c["choices"] = []object{{"index": 0, "message": m, "finish_reason": finishOf(said), "logprobs": nil}}
+		c["usage"] = chatUsage(a, said)
+		return c
+	},
+	stream: func(a *ask, said answer, send func(string, any)) {
+		chunk := func(delta object, finish any) {
+			c := completion(a, "chat.completion.chunk")
+			c["choices"] = []object{{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": nil}}
+			send("", c)
+		}
+		chunk(object{"role": "assistant", "content": said.text}, nil)
+		for i, t := range toolCalls(a, said) {
+			t["index"] = i
+			chunk(object{"tool_calls": []object{t}}, nil)
+		}
+		chunk(object{}, finishOf(said))
+		if a.usage {
+			c := completion(a, "chat.completion.chunk")
+			c["choices"], c["usage"] = []object{}, chatUsage(a, said)
+			send("", c)
+		}
+	},
+	failed: openaiFailed,
+}
+
+func completion(a *ask, kind string) object {
+	return object{"id": fmt.Sprintf("chatcmpl-%d", a.input), "object": kind, "created": 1, "model": a.model}
+}
+
+func chatUsage(a *ask, said answer) object {
+	return object{
+		"prompt_tokens": a.input, "completion_tokens": said.tokens(), "total_tokens": a.input + said.tokens(),
+		"prompt_tokens_details":     object{"cached_tokens": 0},
+		"completion_tokens_details": object{"reasoning_tokens": said.thought()},
+	}
+}
+
+func finishOf(said answer) string {
+	switch {
+	case said.cut:
+		return "length"
+	case len(said.tools) > 0:
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+func toolCalls(a *ask, said answer) (all []object) {
+	for i, t := range said.tools {
+		all = append(all, object{
+			"id": fmt.Sprintf("call_%d_%d_%d", a.results, a.input, i), "type": "function",
+			"function": object{"name": t.name, "arguments": t.json()},
+		})
+	}
+	return all
+}
+
+func openaiFailed(status int) any {
+	kind := map[int]string{429: "rate_limit_exceeded"}[status]
+	return object{"error": object{"type": "server_error", "code": kind, "message": "not now", "param": nil}}
+}

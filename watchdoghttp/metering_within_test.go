@@ -1,0 +1,207 @@
+package watchdoghttp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/watchdoghttp"
+)
+
+// A modelServer answers as Anthropic does: it takes in what it is told to, and answers with as much as it wants, but
+// not with more than the request allows.
+type modelServer struct {
+	input, wants int64
+	takes        time.Duration
+
+	mu     sync.Mutex
+	bodies []string
+	billed int64
+}
+
+func (s *modelServer) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	if err := req.Body.Close(); err != nil {
+		return nil, err
+	}
+	if int64(len(body)) != req.ContentLength {
+		return nil, fmt.Errorf("length %d of %d bytes", req.ContentLength, len(body))
+	}
+	time.Sleep(s.takes)
+	var asked struct {
+		Max int64 `json:"max_tokens"`
+	}
+	if err := json.Unmarshal(body, &asked); err != nil {
+		return nil, err
+	}
+	output, stop := s.wants, "end_turn"
+	if output >= asked.Max {
+		output, stop = asked.Max, "max_tokens"
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bodies = append(s.bodies, string(body))
+	s.billed += s.input + output
+	answer := fmt.Sprintf(`{"type":"message","model":"m","stop_reason":%q,"usage":{"input_tokens":%d,"output_tokens":%d}}`,
+		stop, s.input, output)
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(answer)), Request: req,
+	}, nil
+}
+
+func callOf(most int64) string {
+	return fmt.Sprintf(`{"model":"m","max_tokens":%d,"messages":[{"role":"user","content":"x"}]}`, most)
+}
+
+// TestMeterLowers protects that a call is made smaller rather than refused, in exactly one number, and that an answer
+// which ends at that is the limit's trip.
+func TestMeterLowers(t *testing.T) {
+	const input = 1024 + 16 // what the bound adds to the body
+	tokens := func(n int64) watchdog.Spend { return watchdog.Spend{Tokens: n} }
+	for name, c := range map[string]struct {
+		limits  watchdog.Spend
+		body    string
+		wants   int64
+		sent    string // empty for none
+		refused bool
+		fired   bool
+	}{
+		"what fits is sent as it is": {tokens(100_000), callOf(32_000), 10, callOf(32_000), false, false},
+		"what does not fit is lowered": {
+			tokens(20_000 + input + int64(len(callOf(32_000)))), callOf(32_000), 10, callOf(20_000), false, false,
+		},
+		"to the floor and no further": {
+			tokens(1024 + input + int64(len(callOf(32_000)))), callOf(32_000), 10, callOf(1024), false, false,
+		},
+		"below that it is refused": {
+			tokens(1023 + input + int64(len(callOf(32_000)))), callOf(32_000), 10, "", true, true,
+		},
+		"a small one is not raised": {tokens(2000), callOf(100), 10, callOf(100), false, false},
+		"an answer that ends at the number is the limit's trip": {
+			tokens(20_000 + input + int64(len(callOf(32_000)))), callOf(32_000), 40_000, callOf(20_000), false, true,
+		},
+		"one that ends at the request's own is not": {tokens(100_000), callOf(5000), 40_000, callOf(5000), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wd := spending(t, c.limits)
+			server := &modelServer{input: 20, wants: c.wants}
+			_, err := post(t, wd, &http.Client{Transport: &watchdoghttp.Meter{Base: server}}, "http://model.test", c.body)
+			var refused *watchdog.Refused
+			switch {
+			case c.refused:
+				require.ErrorAs(t, err, &refused)
+				assert.Empty(t, server.bodies)
+			default:
+				require.NoError(t, err)
+				assert.Equal(t, []string{c.sent}, server.bodies)
+				assert.Equal(t, []int64{server.billed}, used(t, wd))
+			}
+			_, fired := wd.Fired()
+			assert.Equal(t, c.fired, fired)
+		})
+	}
+	t.Run("KeepMaximum has it refused", func(t *testing.T) {
+		wd := spending(t, tokens(20_000))
+		server := &modelServer{}
+		client := &http.Client{Transport: &watchdoghttp.Meter{Base: server, KeepMaximum: true}}
+		_, err := post(t, wd, client, "http://model.test", callOf(32_000))
+		var refused *watchdog.Refused
+		require.ErrorAs(t, err, &refused)
+		assert.Empty(t, server.bodies)
+	})
+	t.Run("cost is paid for the tokens that are granted", func(t *testing.T) {
+		prices, err := watchdoghttp.ReadPrices([]byte(meteredPrices), "EUR")
+		require.NoError(t, err)
+		wd := spending(t, watchdog.Spend{Cost: watchdog.Money{Micros: 10_000, Currency: "EUR"}})
+		server := &modelServer{input: 1000, wants: 1 << 40}
+		client := &http.Client{Transport: &watchdoghttp.Meter{Base: server, Prices: prices}}
+		_, err = post(t, wd, client, "http://model.test", callOf(32_000))
+		require.NoError(t, err)
+		assert.LessOrEqual(t, used(t, wd)[0], int64(10_000))
+		assert.Greater(t, used(t, wd)[0], int64(9500), "%v", server.bodies)
+		_, fired := wd.Fired()
+		assert.True(t, fired)
+	})
+}
+
+// TestMeterWaits protects that calls at once wait for one another in place of being refused, and that the wait ends.
+func TestMeterWaits(t *testing.T) {
+	t.Run("until there is room", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			wd := spending(t, watchdog.Spend{Tokens: 60_000})
+			server := &modelServer{input: 100, wants: 400, takes: 10 * time.Second}
+			client := &http.Client{Transport: &watchdoghttp.Meter{Base: server}}
+			var all sync.WaitGroup
+			for range 8 {
+				all.Go(func() {
+					_, err := post(t, wd, client, "http://model.test", callOf(32_000))
+					assert.NoError(t, err)
+				})
+			}
+			all.Wait()
+			assert.Equal(t, []int64{8 * 500}, used(t, wd))
+			for _, body := range server.bodies {
+				var asked struct {
+					Max int64 `json:"max_tokens"`
+				}
+				require.NoError(t, json.Unmarshal([]byte(body), &asked))
+				assert.GreaterOrEqual(t, asked.Max, int64(7000), "it is not made tiny while others are under way")
+			}
+		})
+	})
+	t.Run("no longer than they may", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			wd := spending(t, watchdog.Spend{Tokens: 3000})
+			server := &modelServer{takes: time.Hour}
+			meter := &watchdoghttp.Meter{Base: server, Wait: 5 * time.Second}
+			hold(wd, meter)
+			began := time.Now()
+			_, err := post(t, wd, &http.Client{Transport: meter}, "http://model.test", callOf(1900))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			assert.Equal(t, 5*time.Second, time.Since(began))
+			_, fired := wd.Fired()
+			assert.False(t, fired)
+			time.Sleep(2 * time.Hour)
+		})
+	})
+	t.Run("None has them not wait", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			wd := spending(t, watchdog.Spend{Tokens: 3000})
+			meter := &watchdoghttp.Meter{Base: &modelServer{takes: time.Hour}, Wait: watchdog.None}
+			hold(wd, meter)
+			_, err := post(t, wd, &http.Client{Transport: meter}, "http://model.test", callOf(1900))
+			var refused *watchdog.Refused
+			require.ErrorAs(t, err, &refused)
+			time.Sleep(2 * time.Hour)
+		})
+	})
+}
+
+// hold has a call of 1900 tokens of output under way.
+func hold(wd *watchdog.Watchdog, meter http.RoundTripper) {
+	req, err := http.NewRequestWithContext(
+		wd.Context(), http.MethodPost, "http://model.test/v1/messages", strings.NewReader(callOf(1900)))
+	if err != nil {
+		panic(err)
+	}
+	go func() {
+		if resp, err := meter.RoundTrip(req); err == nil {
+			_ = resp.Body.Close()
+		}
+	}()
+	synctest.Wait()
+}
