@@ -1,10 +1,15 @@
 package postgres
 
 import (
+	"context"
+	"fmt"
 	"hash/fnv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/seed62658d38/watchdog/session"
 )
 
 // A statement finds nothing by the search_path, where whoever may create in one of its schemas could put a function or
@@ -48,4 +53,171 @@ func hash(text string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(text)) // never fails
 	return h.Sum64()
+}
+
+// No statement waits for a lock for longer than [session.LockWait], also not for that of a table: SKIP LOCKED skips
+// locked rows, and waits for a locked table. Nor is a statement compiled: the planner does not know how few rows a page
+// of a list has, and spends most of a second to compile what runs for a thousandth of it. The settings end with the
+// transaction, so that the host's own statements in its pool have none of them.
+//
+// Rejected: a parameter of the connection, which a pooler refuses; a timeout of the context, which breaks the
+// connection, and so costs a new one for each call while a table is locked.
+var (
+	limitLocks = fmt.Sprintf(`SELECT pg_catalog.set_config('lock_timeout', '%d', true)`, session.LockWait.Milliseconds())
+	settings   = limitLocks + `, pg_catalog.set_config('jit', 'off', true)`
+	// beginLimited is sent without parameters, and so in one message.
+	beginLimited = fmt.Sprintf(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = %d; SET LOCAL jit = off`,
+		session.LockWait.Milliseconds())
+)
+
+// A step is a statement of a transaction. Read may be nil.
+type step struct {
+	statement string
+	arguments []any
+	read      func(pgx.Rows) error
+}
+
+func (one step) finish(rows pgx.Rows) error {
+	defer rows.Close()
+	if one.read != nil {
+		if err := one.read(rows); err != nil {
+			return err
+		}
+	}
+	rows.Close()
+	return rows.Err()
+}
+
+// reading returns a step that appends the scanned rows. If there are none, all is an empty slice, not nil.
+func reading[T any](s *Store, all *[]T, scan pgx.RowToFunc[T], statement string, arguments ...any) step {
+	return step{s.qualify(statement), arguments, func(rows pgx.Rows) (err error) {
+		*all, err = pgx.AppendRows([]T{}, rows, scan)
+		return err
+	}}
+}
+
+// running returns a step that reads nothing.
+func running(s *Store, statement string, arguments ...any) step {
+	return step{statement: s.qualify(statement), arguments: arguments}
+}
+
+// counting returns a func that adds how many rows the statement of a step returned or changed.
+func counting(sum *int64) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		rows.Close()
+		*sum += rows.CommandTag().RowsAffected()
+		return rows.Err()
+	}
+}
+
+// A sender is a connection or a transaction.
+type sender interface {
+	Query(ctx context.Context, statement string, arguments ...any) (pgx.Rows, error)
+	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
+}
+
+// limited runs statements in one transaction whose waits for locks are limited. It takes one round trip, or two more
+// where that is not possible.
+func (s *Store) limited(ctx context.Context, conn *pgx.Conn, steps ...step) error {
+	if s.inOneTrip(conn, steps) {
+		return sendTogether(ctx, conn, append([]step{{statement: s.settings()}}, steps...))
+	}
+	err := s.transaction(ctx, conn, func(tx pgx.Tx) error { return s.sendEach(ctx, tx, steps) })
+	if err == nil {
+		notePrepared(conn, steps)
+	}
+	return err
+}
+
+// inOneTrip reports whether the steps can be sent together. They cannot if the store's mode is not the pool's, because
+// a batch has no mode of its own; nor if one of them is new to the connection, because pgx would first prepare it, in a
+// transaction of its own, in which the wait for a locked table has no limit.
+func (s *Store) inOneTrip(conn *pgx.Conn, steps []step) bool {
+	if s.mode != s.poolMode {
+		return false
+	}
+	prepared := preparedBy(conn)
+	for _, one := range steps {
+		if s.mode != pgx.QueryExecModeExec && !prepared[one.statement] {
+			return false
+		}
+	}
+	return true
+}
+
+// preparedKey is the key of the statements that a connection has prepared.
+const preparedKey = "watchdog prepared statements"
+
+// preparedBy returns the statements that a connection has prepared, nil if there are none.
+func preparedBy(conn *pgx.Conn) map[string]bool {
+	prepared, _ := conn.PgConn().CustomData()[preparedKey].(map[string]bool)
+	return prepared
+}
+
+func notePrepared(conn *pgx.Conn, steps []step) {
+	prepared := preparedBy(conn)
+	if prepared == nil {
+		prepared = map[string]bool{}
+		conn.PgConn().CustomData()[preparedKey] = prepared
+	}
+	for _, one := range steps {
+		prepared[one.statement] = true
+	}
+}
+
+// forgetPrepared follows an error: pgx forgets the statements that were sent together with the one that failed.
+func forgetPrepared(conn *pgx.Conn) { clear(preparedBy(conn)) }
+
+// inTransaction is transaction in a connection of the pool.
+func (s *Store) inTransaction(ctx context.Context, call func(pgx.Tx) error) error {
+	return s.onConn(ctx, func(conn *pgx.Conn) error { return s.transaction(ctx, conn, call) })
+}
+
+// transaction runs a call in a transaction whose waits for locks are limited.
+func (s *Store) transaction(ctx context.Context, conn *pgx.Conn, call func(pgx.Tx) error) error {
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.beginLimited()})
+	if err != nil {
+		return err
+	}
+	defer rollback(ctx, tx)
+	if err := call(tx); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// rollback works also when ctx is done. It does nothing after a commit.
+func rollback(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = tx.Rollback(ctx) // if it fails, the pool closes the connection
+}
+
+// send runs the steps in a transaction, in one round trip if the store's mode is the pool's.
+func (s *Store) send(ctx context.Context, on sender, steps ...step) error {
+	if s.mode != s.poolMode {
+		return s.sendEach(ctx, on, steps)
+	}
+	return sendTogether(ctx, on, steps)
+}
+
+func sendTogether(ctx context.Context, on sender, steps []step) error {
+	var batch pgx.Batch
+	for _, one := range steps {
+		batch.Queue(one.statement, one.arguments...).Query(one.finish)
+	}
+	return on.SendBatch(ctx, &batch).Close()
+}
+
+func (s *Store) sendEach(ctx context.Context, on sender, steps []step) error {
+	for _, one := range steps {
+		rows, err := on.Query(ctx, one.statement, s.withMode(one.arguments...)...)
+		if err != nil {
+			return err
+		}
+		if err := one.finish(rows); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -119,4 +121,129 @@ func (t *transaction) now() (time.Time, error) {
 		return time.Time{}, err
 	}
 	return time.Parse(timeLayout, text)
+}
+
+// A writer is a connection with prepared statements. A store from Open keeps one, because preparing costs half as much
+// as the rest of a short transaction. With a host's pool, a writer lives for one transaction.
+// Its calls take no caller's context: after an interrupted statement nobody knows what was stored.
+type writer struct {
+	conn     *sql.Conn
+	prepared map[string]*sql.Stmt
+}
+
+// connect returns the idle writer, or one with a connection from the pool. A host's pool may have a single connection.
+func (s *Store) connect(ctx context.Context) (*writer, error) {
+	if w := s.idleWriter; w != nil {
+		s.idleWriter = nil
+		return w, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, s.lockWait)
+	defer cancel()
+	conn, err := s.db.Conn(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("no connection of the pool came free in %v: end the transactions that hold them, or allow more: %w",
+			s.lockWait, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &writer{conn: conn, prepared: map[string]*sql.Stmt{}}, nil
+}
+
+// release gives back what connect returned.
+func (s *Store) release(w *writer) {
+	if s.owned {
+		s.idleWriter = w
+		return
+	}
+	w.close()
+}
+
+// returnWriter gives the connection of the idle writer back to the pool, while nothing is committed.
+func (s *Store) returnWriter() {
+	if s.idleWriter != nil {
+		s.idleWriter.close()
+		s.idleWriter = nil
+	}
+}
+
+// prepare returns a prepared statement, which it prepares on first use.
+func (w *writer) prepare(statement string) (*sql.Stmt, error) {
+	if prepared := w.prepared[statement]; prepared != nil {
+		return prepared, nil
+	}
+	prepared, err := w.conn.PrepareContext(context.Background(), statement)
+	if err != nil {
+		return nil, err
+	}
+	w.prepared[statement] = prepared
+	return prepared, nil
+}
+
+// run executes a prepared statement.
+func (w *writer) run(statement string, arguments ...any) error {
+	_, err := w.change(statement, arguments...)
+	return err
+}
+
+// change executes a prepared statement and returns how many rows it changed.
+func (w *writer) change(statement string, arguments ...any) (rows int64, err error) {
+	prepared, err := w.prepare(statement) //nolint:sqlclosecheck // kept as long as the writer
+	if err != nil {
+		return 0, err
+	}
+	result, err := prepared.ExecContext(context.Background(), arguments...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// query runs a prepared query.
+func (w *writer) query(statement string, arguments ...any) (*sql.Rows, error) {
+	prepared, err := w.prepare(statement) //nolint:sqlclosecheck // kept as long as the writer
+	if err != nil {
+		return nil, err
+	}
+	return prepared.QueryContext(context.Background(), arguments...)
+}
+
+// values reads the first row of a prepared query.
+func (w *writer) values(statement string, arguments []any, into ...any) error {
+	prepared, err := w.prepare(statement) //nolint:sqlclosecheck // kept as long as the writer
+	if err != nil {
+		return err
+	}
+	return prepared.QueryRowContext(context.Background(), arguments...).Scan(into...)
+}
+
+// exec executes a statement without preparing it.
+func (w *writer) exec(statement string, arguments ...any) error {
+	_, err := w.conn.ExecContext(context.Background(), statement, arguments...)
+	return err
+}
+
+// queryValue reads the only value of a query, which it does not prepare: that costs more where a writer lives for one
+// transaction.
+func (w *writer) queryValue(into any, query string) error {
+	return w.conn.QueryRowContext(context.Background(), query).Scan(into)
+}
+
+// close gives the connection back to the pool.
+func (w *writer) close() {
+	var err error
+	for _, prepared := range w.prepared {
+		err = errors.Join(err, prepared.Close())
+	}
+	if err != nil {
+		w.discard()
+		return
+	}
+	_ = w.conn.Close()
+}
+
+// discard closes the connection instead of giving it back, because it is in an unknown state.
+func (w *writer) discard() {
+	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn })
+	_ = w.conn.Close()
 }

@@ -4,10 +4,59 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
+
+// An Attempt has the columns of the row of a run that attaches. In a lease the threshold is off, for sweepers that know
+// no leases, and the run's own is beside it.
+type Attempt struct {
+	Threshold      int64
+	Lease          *string
+	Own, Allowance *int64
+}
+
+// AttemptOf returns the columns of a run.
+func AttemptOf(run session.Session) Attempt {
+	own := int64(run.Threshold)
+	if run.Lease == "" {
+		return Attempt{Threshold: own}
+	}
+	a := Attempt{Threshold: int64(watchdog.NoLimit), Lease: &run.Lease, Own: &own}
+	if run.Allowance > 0 {
+		a.Allowance = (*int64)(&run.Allowance)
+	}
+	return a
+}
+
+// StartPause returns the pause of a start in microseconds, negative if none is to follow.
+func StartPause(pause time.Duration) int64 {
+	if pause == session.NoMoreStarts {
+		return -1
+	}
+	return storerows.RoundUp(storerows.StartPause(pause))
+}
+
+// Behind returns the column behind of a lease, NULL if it names no rows.
+func Behind(l session.Lease) *string {
+	if len(l.Behind) == 0 {
+		return nil
+	}
+	text, _ := json.Marshal(l.Behind) // cannot fail: it has strings and numbers only
+	behind := string(text)
+	return &behind
+}
+
+// ReadBehind reads the column behind of a lease, where NULL is the null of JSON.
+func ReadBehind(l *session.Lease, text string) error {
+	if err := json.Unmarshal([]byte(text), &l.Behind); err != nil {
+		return fmt.Errorf("lease %s: column behind: %w", l.ID, err)
+	}
+	return nil
+}
 
 // A Judged is what a store found of the row of a session that was judged: whether it is as it was judged, whether it
 // could be locked, whether nobody else has claimed it, and whether what was asked for was done.
