@@ -70,11 +70,11 @@ var advice = []struct{ text, advice string }{
 }
 
 func (s *Store) adviceFor(err error) string {
-	known := advice
+	all := advice
 	if s.reader != nil {
-		known = slices.Concat(readerAdvice, advice)
+		all = slices.Concat(readerAdvice, advice)
 	}
-	for _, known := range known {
+	for _, known := range all {
 		if strings.Contains(err.Error(), known.text) {
 			return known.advice
 		}
@@ -82,33 +82,19 @@ func (s *Store) adviceFor(err error) string {
 	return ""
 }
 
-// wrapError names the database, and says what a person can do about the error.
+// wrapError names the database, and says what a person can do about the error. That of a closed store names none.
 func (s *Store) wrapError(doing string, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, ErrClosed) {
+		return err
 	}
 	return storerows.WrapError(doing, s.file, err, s.adviceFor(err))
 }
 
-// refusal is the error of a call that is not begun. That of a closed store names no database.
-func (s *Store) refusal(doing string, err error) error {
-	if errors.Is(err, ErrClosed) {
-		return err
-	}
-	return s.wrapError(doing, err)
-}
-
 // isBusy reports whether the same call may succeed when others release their locks.
 func isBusy(err error) bool {
-	if err == nil {
-		return false
-	}
-	for _, text := range []string{"database is locked", "database table is locked", "locking protocol"} {
-		if strings.Contains(err.Error(), text) {
-			return true
-		}
-	}
-	return false
+	busy := func(text string) bool { return strings.Contains(err.Error(), text) }
+	return err != nil &&
+		slices.ContainsFunc([]string{"database is locked", "database table is locked", "locking protocol"}, busy)
 }
 
 // isRefusal reports whether the database refuses a row for what is in it, or because of a trigger of the host's.
@@ -141,3 +127,6 @@ func lockedError(err error) error {
 	}
 	return err
 }
+
+// orLocked is lockedError for what a call returns.
+func orLocked[T any](result T, err error) (T, error) { return result, lockedError(err) }

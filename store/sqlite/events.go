@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,21 +17,14 @@ import (
 // the events are not stored, unless they were being written at that moment; the error says which. An append costs one
 // sync of the disk, which it shares with the appends of other goroutines.
 func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("append %d events: %w", len(events), err)
-	}
 	rows, err := encode(events)
 	if err != nil {
 		return err
 	}
-	err = s.commit(ctx, len(rows), func(t *transaction) error {
+	return s.change(ctx, fmt.Sprintf("append %d events", len(rows)), len(rows), func(t *transaction) error {
 		_, err := t.insertEvents(rows)
 		return err
 	})
-	if errors.Is(err, ErrClosed) {
-		return fmt.Errorf("append %d events: %w", len(events), err)
-	}
-	return err
 }
 
 // Read implements [watchdog.EventStore]. If another program wrote a row whose timestamp or payload cannot be read, Read
@@ -154,7 +146,7 @@ const insertOutbox = `
 
 // insertTold inserts events as insertEvents does, and puts the ends among those that it inserts into the outbox.
 func (t *transaction) insertTold(rows []row) (inserted int64, err error) {
-	ids, err := rowsOf(t, scanText, insertRows+` RETURNING id`, jsonArray(rows))
+	ids, err := rowsOf(t, scanOne[string], insertRows+` RETURNING id`, jsonArray(rows))
 	if err != nil {
 		return 0, err
 	}

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -59,12 +58,9 @@ func (s *Store) Follow(ctx context.Context, aggregateID string, ready func(), to
 // lastPlace returns the place from which to follow.
 func (s *Store) lastPlace(ctx context.Context) (last place, err error) {
 	err = s.read(ctx, "new events", func() error {
-		err := reading{ctx: ctx, store: s}.values(selectLast, nil, &last.row, &last.id)
+		_, err := lookUp(reading{ctx: ctx, store: s}, selectLast, nil, &last.row, &last.id)
 		if err != nil && strings.Contains(err.Error(), "no such column: _rowid_") {
-			return fmt.Errorf("the table events was created WITHOUT ROWID, which is needed to follow it: %w", err)
-		}
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
+			err = fmt.Errorf("the table events was created WITHOUT ROWID, which is needed to follow it: %w", err)
 		}
 		return err
 	})
@@ -117,5 +113,5 @@ var feedIndexes = []string{
 
 // Layers implements [watchdog.FeedStore]. A row of another program whose payload is not JSON has no parent.
 func (s *Store) Layers(ctx context.Context, parent string) ([]string, error) {
-	return readRows(ctx, s, "layers", scanText, selectLayers, parent)
+	return readRows(ctx, s, "layers", scanOne[string], selectLayers, parent)
 }

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -39,14 +38,16 @@ const renewLease = `
 
 // RenewLease implements [session.Store].
 func (s *Store) RenewLease(ctx context.Context, l session.Lease) error {
-	return s.changeOne(ctx, "renew lease "+l.ID, func(t *transaction) error {
+	renew := func(t *transaction) error {
 		renewed, err := t.change(renewLease,
 			l.ID, l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered), storeflow.Behind(l))
 		if err != nil || renewed > 0 {
 			return err
 		}
 		return t.living(l.ID)
-	})
+	}
+	// One statement, which is committed without a transaction around it if nothing else waits.
+	return s.commit(ctx, "renew lease "+l.ID, &request{write: renew, size: 1, one: true, done: make(chan error, 1)})
 }
 
 const selectExpired = `SELECT expired IS NOT NULL, beat FROM main.watchdog_leases WHERE id = ?1`
@@ -54,12 +55,11 @@ const selectExpired = `SELECT expired IS NOT NULL, beat FROM main.watchdog_lease
 // living returns an error if the lease does not live.
 func (t *transaction) living(id string) error {
 	var expired bool
-	var beat int64
-	err := t.values(selectExpired, []any{id}, &expired, &beat)
+	found, err := lookUp(t, selectExpired, []any{id}, &expired, new(int64))
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
+	case err == nil && !found:
 		return fmt.Errorf("%w: there is no lease %s", session.ErrLeaseExpired, id)
-	case err == nil && expired:
+	case expired:
 		return fmt.Errorf("%w: lease %s", session.ErrLeaseExpired, id)
 	}
 	return err
@@ -84,7 +84,7 @@ func (s *Store) ObserveLeases(ctx context.Context, suspects []string) ([]session
 		return readRows(ctx, s, "leases", scanLease, selectLeases)
 	}
 	doing := fmt.Sprintf("observe %d leases", len(suspects))
-	return changeRows(ctx, s, doing, len(suspects), func(t *transaction) ([]session.Lease, error) {
+	return changed(ctx, s, doing, len(suspects), func(t *transaction) ([]session.Lease, error) {
 		if err := t.run(observeLeases, jsonArray(suspects)); err != nil {
 			return nil, err
 		}
@@ -139,72 +139,65 @@ const (
 
 // ExpireLease implements [session.Store]. It expires the lease first, and takes sessions out of it in a second
 // transaction, so that rows that the database refuses do not keep it alive. They stay in it, and count as left.
-func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (_ bool, _ int, err error) {
-	var expired bool
-	var left int
-	var runIDs []string
-	err = s.change(ctx, "expire lease "+l.ID, 1, func(t *transaction) (err error) {
-		expired, left, runIDs, err = t.expire(l)
-		return err
-	})
-	if err != nil {
-		return false, 0, lockedError(err)
-	}
-	if len(runIDs) == 0 {
-		return expired, left, nil
+func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (bool, int, error) {
+	e, err := changed(ctx, s, "expire lease "+l.ID, 1, func(t *transaction) (expiry, error) { return t.expire(l) })
+	if err != nil || len(e.runIDs) == 0 {
+		return e.expired, e.left, lockedError(err)
 	}
 	kept := storerows.ExpiredLease{ID: l.ID, Looks: l.Looks, RenewedAt: l.RenewedAt}.String()
 	itself := func(runID string) string { return runID }
-	_, err = storerows.WriteEach(runIDs, itself, func(part []string) error {
-		return s.change(ctx, fmt.Sprintf("take %d sessions out of lease %s", len(part), l.ID), len(part),
-			func(t *transaction) (err error) {
-				if err = t.run(leaveRows, jsonArray(part), l.ID, "", l.Lost, kept); err == nil {
-					left, err = t.dropLease(l.ID)
-				}
-				return err
-			})
+	_, err = storerows.WriteEach(e.runIDs, itself, func(part []string) (err error) {
+		doing := fmt.Sprintf("take %d sessions out of lease %s", len(part), l.ID)
+		e.left, err = changed(ctx, s, doing, len(part), func(t *transaction) (left int, err error) {
+			if err := t.run(leaveRows, jsonArray(part), l.ID, "", l.Lost, kept); err != nil {
+				return 0, err
+			}
+			return t.dropLease(l.ID)
+		})
+		return err
 	}, isRefusal)
 	if err != nil {
 		return false, 0, lockedError(err)
 	}
-	return true, left, nil
+	return true, e.left, nil
 }
 
-// expire expires a lease whose beat is still the same, and returns the sessions to take out of it now.
-func (t *transaction) expire(l session.Lease) (expired bool, left int, runIDs []string, err error) {
+// An expiry is what became of a lease: whether it has expired, how many sessions are in it if there is nothing to do,
+// and else those to take out of it now.
+type expiry struct {
+	expired bool
+	left    int
+	runIDs  []string
+}
+
+// expire expires a lease whose beat is still the same.
+func (t *transaction) expire(l session.Lease) (e expiry, err error) {
 	var beat int64
-	err = t.values(selectExpired, []any{l.ID}, &expired, &beat)
+	found, err := lookUp(t, selectExpired, []any{l.ID}, &e.expired, &beat)
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return true, 0, nil, nil
-	case err != nil:
-		return false, 0, nil, err
-	case !expired && beat != l.Beat:
-		left, err = t.leased(l.ID)
-		return false, left, nil, err
+	case err != nil || !found:
+		return expiry{expired: true}, err
+	case !e.expired && beat != l.Beat:
+		err = t.values(countLeased, []any{l.ID}, &e.left)
+		return e, err
 	}
 	if err := t.run(expireLease, l.ID); err != nil {
-		return false, 0, nil, err
+		return e, err
 	}
-	runIDs, err = rowsOf(t, scanText, selectLeased, l.ID, session.ExpireBatch)
-	if err == nil && len(runIDs) == 0 {
+	e.expired = true
+	e.runIDs, err = rowsOf(t, scanOne[string], selectLeased, l.ID, session.ExpireBatch)
+	if err == nil && len(e.runIDs) == 0 {
 		err = t.run(deleteLease, l.ID)
 	}
-	return true, 0, runIDs, err
+	return e, err
 }
 
 // dropLease deletes an expired lease that no session is in, and returns how many are.
 func (t *transaction) dropLease(id string) (left int, err error) {
-	if left, err = t.leased(id); err != nil || left > 0 {
+	if err := t.values(countLeased, []any{id}, &left); err != nil || left > 0 {
 		return left, err
 	}
 	return 0, t.run(deleteLease, id)
-}
-
-// leased returns how many sessions are in a lease.
-func (t *transaction) leased(id string) (n int, err error) {
-	err = t.values(countLeased, []any{id}, &n)
-	return n, err
 }
 
 const selectAttempts = `
@@ -246,7 +239,7 @@ func (s *Store) Ended(ctx context.Context, lease string, told []session.AttemptI
 		return readRows(ctx, s, "the ends of lease "+lease, scanAttempt, selectLeaseEnds, lease)
 	}
 	doing := "forget ends of lease " + lease
-	return changeRows(ctx, s, doing, len(told), func(t *transaction) ([]session.AttemptID, error) {
+	return changed(ctx, s, doing, len(told), func(t *transaction) ([]session.AttemptID, error) {
 		for _, a := range told {
 			if err := t.run(forgetLeaseEnd, lease, a.RunID, a.Attempt); err != nil {
 				return nil, err

@@ -53,15 +53,9 @@ func (s *Store) ClaimNotices(
 	if err := storerows.CheckClaim(most, lasts); err != nil {
 		return nil, err
 	}
-	var claimed []session.Notice
-	err := s.changeOutbox(ctx, "claim notices", most, func(t *transaction) (err error) {
-		claimed, err = t.claimNotices(most, lasts)
-		return err
+	return changedOutbox(ctx, s, "claim notices", most, func(t *transaction) ([]session.Notice, error) {
+		return t.claimNotices(most, lasts)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return claimed, nil
 }
 
 func (t *transaction) claimNotices(most int, lasts time.Duration) ([]session.Notice, error) {
@@ -124,8 +118,15 @@ func (s *Store) DelayNotice(ctx context.Context, n session.Notice, pause time.Du
 
 // changeOutbox is change for the outbox, if that is on.
 func (s *Store) changeOutbox(ctx context.Context, doing string, size int, write func(*transaction) error) error {
+	_, err := changedOutbox(ctx, s, doing, size, func(t *transaction) (any, error) { return nil, write(t) })
+	return err
+}
+
+func changedOutbox[T any](
+	ctx context.Context, s *Store, doing string, size int, write func(*transaction) (T, error),
+) (none T, err error) {
 	if !s.outbox && s.reader == nil && !s.queue.isClosed() {
-		return fmt.Errorf("%s: %w", doing, s.wrapError("write to", session.ErrNoOutbox))
+		return none, fmt.Errorf("%s: %w", doing, s.wrapError("write to", session.ErrNoOutbox))
 	}
-	return s.change(ctx, doing, size, write)
+	return changed(ctx, s, doing, size, write)
 }

@@ -20,27 +20,31 @@ type request struct {
 	done  chan error               // gets the result; buffered, because the caller may have stopped waiting
 }
 
-// commit has a write committed and waits for the result until ctx is done. After an error the caller must not read what
-// the write sets: it may still be running.
-func (s *Store) commit(ctx context.Context, size int, write func(*transaction) error) error {
-	return s.commitRequest(ctx, &request{write: write, size: size, done: make(chan error, 1)})
-}
-
-// change has a write of session rows committed. If it returns an error, because ctx is done, the write may still be
-// under way: the caller must neither read nor write what it writes to, such as a named result, any more.
+// change has a write committed, and waits for the result until ctx is done. After an error the write may still be under
+// way: the caller must neither read nor write what it writes to, such as a named result, any more.
 func (s *Store) change(ctx context.Context, doing string, size int, write func(*transaction) error) error {
-	return s.changeBy(ctx, doing, &request{write: write, size: size, done: make(chan error, 1)})
+	return s.commit(ctx, doing, &request{write: write, size: size, done: make(chan error, 1)})
 }
 
-// changeOne is change for one statement, which is committed without a transaction around it if nothing else waits.
-func (s *Store) changeOne(ctx context.Context, doing string, write func(*transaction) error) error {
-	return s.changeBy(ctx, doing, &request{write: write, size: 1, one: true, done: make(chan error, 1)})
+// changed is change for a write that returns something.
+func changed[T any](
+	ctx context.Context, s *Store, doing string, size int, write func(*transaction) (T, error),
+) (result T, err error) {
+	var written T
+	err = s.change(ctx, doing, size, func(t *transaction) (err error) {
+		written, err = write(t)
+		return err
+	})
+	if err != nil {
+		return result, err
+	}
+	return written, nil
 }
 
-func (s *Store) changeBy(ctx context.Context, doing string, r *request) error {
+func (s *Store) commit(ctx context.Context, doing string, r *request) error {
 	err := ctx.Err()
 	if err == nil {
-		err = s.commitRequest(ctx, r)
+		err = s.wrapError("write to", s.await(ctx, r))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
@@ -48,33 +52,18 @@ func (s *Store) changeBy(ctx context.Context, doing string, r *request) error {
 	return nil
 }
 
-// changeRows is change for a write that returns rows, which nobody reads after an error.
-func changeRows[T any](
-	ctx context.Context, s *Store, doing string, size int, write func(*transaction) ([]T, error),
-) ([]T, error) {
-	var all []T
-	err := s.change(ctx, doing, size, func(t *transaction) (err error) {
-		all, err = write(t)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
-}
-
-func (s *Store) commitRequest(ctx context.Context, r *request) error {
+func (s *Store) await(ctx context.Context, r *request) error {
 	if s.reader != nil {
-		return s.wrapError("write to", ErrReadOnly)
+		return ErrReadOnly
 	}
 	if err := s.enqueue(r); err != nil {
-		return s.refusal("write to", err)
+		return err
 	}
 	select {
 	case err := <-r.done:
-		return s.wrapError("write to", err)
+		return err
 	case <-ctx.Done():
-		return s.wrapError("write to", s.queue.withdraw(ctx, r))
+		return s.queue.withdraw(ctx, r)
 	}
 }
 

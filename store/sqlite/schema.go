@@ -121,7 +121,7 @@ func (t *transaction) completeVersion(version int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	exist, err := rowsOf(t, scanText, `SELECT name FROM main.sqlite_master WHERE type = 'trigger'`)
+	exist, err := rowsOf(t, scanOne[string], `SELECT name FROM main.sqlite_master WHERE type = 'trigger'`)
 	for name, of := range triggers {
 		if !slices.Contains(exist, name) {
 			version = min(version, of-1)

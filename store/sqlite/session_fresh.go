@@ -92,25 +92,19 @@ func (s *Store) Freshen(ctx context.Context, lease string, fresh []session.Fresh
 
 // freshen writes some of the rows in one transaction.
 func (s *Store) freshen(ctx context.Context, lease string, part []session.Freshness) ([]string, error) {
-	var gone []string
 	list, states := freshJSON(part)
 	doing := fmt.Sprintf("freshen %d sessions", len(part))
-	err := s.change(ctx, doing, max(len(part), 1), func(t *transaction) (err error) {
+	return changed(ctx, s, doing, max(len(part), 1), func(t *transaction) ([]string, error) {
 		if err := t.living(lease); err != nil {
-			return err
+			return nil, err
 		}
 		if states != "" {
 			if err := t.run(freshenStates, states, lease); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		gone, err = t.freshen(lease, list)
-		return err
+		return t.freshen(lease, list)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return gone, nil
 }
 
 // freshen writes the rows. Runs are looked for that are gone if not all were written.
@@ -130,7 +124,7 @@ func (t *transaction) freshen(lease string, fresh []string) (gone []string, err 
 	if written == int64(len(fresh)) {
 		return nil, nil
 	}
-	return rowsOf(t, scanText, selectGone, list)
+	return rowsOf(t, scanOne[string], selectGone, list)
 }
 
 // latestOf joins what is to be written for one attempt: of two joined rows, an UPDATE takes an arbitrary one.

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -52,7 +51,8 @@ const (
 // Claim implements [session.Store].
 func (s *Store) Claim(ctx context.Context, judged session.Session, c session.ClaimRequest) (session.Outcome, error) {
 	return s.judged(ctx, "claim", judged, c.By, 1, func(t *transaction, now time.Time) (session.Outcome, error) {
-		if stopped, err := t.stopped(judged.RunID); err != nil || stopped != judged.Stopped {
+		var stopped bool
+		if err := t.values(selectStopped, []any{judged.RunID}, &stopped); err != nil || stopped != judged.Stopped {
 			return session.Changed, err
 		}
 		if stored, err := t.storedEnd(judged, c.EndID); stored || err != nil {
@@ -60,12 +60,6 @@ func (s *Store) Claim(ctx context.Context, judged session.Session, c session.Cla
 		}
 		return session.Done, t.run(claimRow, judged.RunID, c.By, formatTime(now.Add(c.For)), storeflow.StopFailed(c))
 	})
-}
-
-// stopped reports whether a sweeper has stopped the agents of an active session, or tried to.
-func (t *transaction) stopped(runID string) (stopped bool, err error) {
-	err = t.values(selectStopped, []any{runID}, &stopped)
-	return stopped, err
 }
 
 // Warn implements [session.Store].
@@ -128,43 +122,35 @@ func (s *Store) judged(
 	ctx context.Context, doing string, judged session.Session, by string, size int,
 	write func(t *transaction, now time.Time) (session.Outcome, error),
 ) (session.Outcome, error) {
-	var outcome session.Outcome
-	err := s.change(ctx, doing+" session "+judged.RunID, size, func(t *transaction) error {
+	doing += " session " + judged.RunID
+	return orLocked(changed(ctx, s, doing, size, func(t *transaction) (session.Outcome, error) {
 		now, err := t.now()
 		if err != nil {
-			return err
+			return "", err
 		}
-		if outcome, err = t.judge(judged, by, now); err != nil || outcome != "" {
-			return err
+		if outcome, err := t.judge(judged, by, now); err != nil || outcome != "" {
+			return outcome, err
 		}
-		outcome, err = write(t, now)
-		return err
-	})
-	if err != nil {
-		return "", lockedError(err)
-	}
-	return outcome, nil
+		return write(t, now)
+	}))
 }
 
 // judge returns what became of a session. The outcome is empty if it is as it was judged and free.
 func (t *transaction) judge(judged session.Session, by string, now time.Time) (session.Outcome, error) {
 	var taken bool
-	err := t.values(judgeRow, []any{judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), judged.Lease,
+	found, err := lookUp(t, judgeRow, []any{judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), judged.Lease,
 		int64(judged.Activity), by, formatTime(now), int64(judged.Silence)}, &taken)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err != nil {
 		return "", err
 	}
-	return storeflow.Judged{AsJudged: err == nil, Locked: true, Free: !taken}.Outcome()
+	return storeflow.Judged{AsJudged: found, Locked: true, Free: !taken}.Outcome()
 }
 
 // storedEnd looks for the end of the run's window, and writes it down in the row.
 func (t *transaction) storedEnd(judged session.Session, id string) (stored bool, err error) {
 	var kind, payload sql.NullString
-	err = t.values(selectStoredEnd, []any{id, watchdog.AggregateType, judged.RunID}, &kind, &payload)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	if err != nil {
+	stored, err = lookUp(t, selectStoredEnd, []any{id, watchdog.AggregateType, judged.RunID}, &kind, &payload)
+	if err != nil || !stored {
 		return false, err
 	}
 	number, err := t.nextEndNumber()
@@ -195,21 +181,18 @@ func (s *Store) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]s
 		}
 		size += 1 + len(rows[i])
 	}
-	outcomes := make([]session.Outcome, len(all))
-	err := s.change(ctx, fmt.Sprintf("cancel %d sessions", len(all)), size, func(t *transaction) error {
-		return t.cancelAll(all, rows, outcomes)
-	})
-	if err != nil {
-		return nil, lockedError(err)
-	}
-	return outcomes, nil
+	doing := fmt.Sprintf("cancel %d sessions", len(all))
+	return orLocked(changed(ctx, s, doing, size, func(t *transaction) ([]session.Outcome, error) {
+		return t.cancelAll(all, rows)
+	}))
 }
 
-func (t *transaction) cancelAll(all []session.BatchedCancel, rows [][]row, outcomes []session.Outcome) error {
+func (t *transaction) cancelAll(all []session.BatchedCancel, rows [][]row) ([]session.Outcome, error) {
 	now, err := t.now()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	outcomes := make([]session.Outcome, len(all))
 	var done []row
 	for i, c := range all {
 		outcomes[i], err = t.judge(c.Judged, c.Request.By, now)
@@ -217,14 +200,14 @@ func (t *transaction) cancelAll(all []session.BatchedCancel, rows [][]row, outco
 			outcomes[i], err = t.cancelJudged(c.Judged, c.Request)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if outcomes[i] == session.Done {
 			done = append(done, rows[i]...)
 		}
 	}
 	_, err = t.insertEvents(done)
-	return err
+	return outcomes, err
 }
 
 var _ session.BatchCanceller = (*Store)(nil)

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -28,16 +27,12 @@ const attachRow = `
 
 // Attach implements [session.Store]. If the row is unreadable, Attach leaves it as it is and returns an error that
 // wraps [session.ErrUnreadable].
-func (s *Store) Attach(ctx context.Context, run session.Session) (_, _ session.Session, err error) {
-	var before, after session.Session
-	err = s.change(ctx, "attach to session "+run.RunID, 1, func(t *transaction) (err error) {
-		before, after, err = t.attach(run)
-		return err
+func (s *Store) Attach(ctx context.Context, run session.Session) (before, after session.Session, err error) {
+	rows, err := changed(ctx, s, "attach to session "+run.RunID, 1, func(t *transaction) (r [2]session.Session, err error) {
+		r[0], r[1], err = t.attach(run)
+		return r, err
 	})
-	if err != nil {
-		return session.Session{}, session.Session{}, lockedError(err)
-	}
-	return before, after, nil
+	return rows[0], rows[1], lockedError(err)
 }
 
 func (t *transaction) attach(run session.Session) (before, after session.Session, err error) {
@@ -137,11 +132,10 @@ func (t *transaction) session(runID string) (session.Session, error) { return se
 // sessionBy reads the row of a run.
 func sessionBy(on querier, runID string) (session.Session, error) {
 	var text string
-	switch err := on.values(selectSession, []any{runID}, &text); {
-	case errors.Is(err, sql.ErrNoRows):
-		return session.Session{}, fmt.Errorf("%w: run %s", session.ErrNotFound, runID)
-	case err != nil:
+	if found, err := lookUp(on, selectSession, []any{runID}, &text); err != nil {
 		return session.Session{}, err
+	} else if !found {
+		return session.Session{}, fmt.Errorf("%w: run %s", session.ErrNotFound, runID)
 	}
 	return readSession(text)
 }

@@ -3,8 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -18,10 +16,8 @@ func (s *Store) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant,
 	if err := slice.Validate(); err != nil {
 		return watchdog.Grant{}, err
 	}
-	var taken storeflow.Taken
-	err := s.change(ctx, "take slice "+slice.ID, 1, func(t *transaction) (err error) {
-		taken, err = storeflow.Take(spendTx{t}, slice, time.Now())
-		return err
+	taken, err := changed(ctx, s, "take slice "+slice.ID, 1, func(t *transaction) (storeflow.Taken, error) {
+		return storeflow.Take(spendTx{t}, slice, time.Now())
 	})
 	if err != nil {
 		return watchdog.Grant{}, err
@@ -31,10 +27,8 @@ func (s *Store) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant,
 
 // Return implements [watchdog.SpendStore]. It shares a transaction as Take does.
 func (s *Store) Return(ctx context.Context, id string, unused watchdog.Totals) error {
-	var refusal error
-	err := s.change(ctx, "return slice "+id, 1, func(t *transaction) (err error) {
-		refusal, err = storeflow.Return(spendTx{t}, id, unused)
-		return err
+	refusal, err := changed(ctx, s, "return slice "+id, 1, func(t *transaction) (refusal, err error) {
+		return storeflow.Return(spendTx{t}, id, unused)
 	})
 	return cmp.Or(err, refusal)
 }
@@ -52,11 +46,11 @@ var selectSlice = `
 func (t spendTx) Slice(id string) (*storeflow.Slice, error) {
 	var s storeflow.Slice
 	var ends string
-	err := t.values(selectSlice, []any{id}, s.Into(&ends)...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+	found, err := lookUp(t, selectSlice, []any{id}, s.Into(&ends)...)
+	if !found {
+		return nil, err
 	}
-	if err == nil && ends != "" {
+	if ends != "" {
 		s.Ends, err = time.Parse(timeLayout, ends)
 	}
 	return &s, err

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -53,53 +52,47 @@ const (
 		AND start_due IS NOT NULL AND +status = 'cancelled'`
 )
 
-// ClaimStart implements [session.Starts]. If none is due it writes nothing.
-func (s *Store) ClaimStart(ctx context.Context, lasts time.Duration) (session.Session, error) {
-	var claimed session.Session
-	var found error // what the row says does not keep it from being claimed
-	err := s.change(ctx, "claim a start", 1, func(t *transaction) (err error) {
-		claimed, found, err = t.claimStart(lasts)
-		return err
+// ClaimStart implements [session.Starts]. If none is due it writes nothing. What the row says does not keep it from being
+// claimed.
+func (s *Store) ClaimStart(ctx context.Context, lasts time.Duration) (claimed session.Session, err error) {
+	row, err := changed(ctx, s, "claim a start", 1, func(t *transaction) (row string, err error) {
+		return t.claimStart(lasts)
 	})
-	if err == nil && found != nil {
-		err = fmt.Errorf("claim a start: %w", found)
+	switch {
+	case err != nil:
+		return claimed, lockedError(err)
+	case row == "":
+		err = fmt.Errorf("%w is to be started now", session.ErrNotFound)
+	default:
+		claimed, err = readSession(row)
 	}
 	if err != nil {
-		return session.Session{}, lockedError(err)
+		err = fmt.Errorf("claim a start: %w", err)
 	}
-	return claimed, nil
+	return claimed, err
 }
 
-func (t *transaction) claimStart(lasts time.Duration) (claimed session.Session, found, err error) {
+// claimStart returns the row as text, empty if no start is due.
+func (t *transaction) claimStart(lasts time.Duration) (row string, err error) {
 	var now int64
 	var runID sql.NullString
 	err = t.values(selectDueStart, []any{storerows.SetBack.Microseconds()}, &now, &runID)
-	switch {
-	case err != nil:
-		return claimed, nil, err
-	case !runID.Valid:
-		return claimed, fmt.Errorf("%w is to be started now", session.ErrNotFound), nil
+	if err != nil || !runID.Valid {
+		return "", err
 	}
 	if err := t.run(claimStart, runID.String, now+storerows.RoundUp(storerows.StartPause(lasts))); err != nil {
-		return claimed, nil, err
+		return "", err
 	}
-	claimed, err = t.session(runID.String)
-	if errors.Is(err, session.ErrUnreadable) {
-		return claimed, err, nil
-	}
-	return claimed, nil, err
+	err = t.values(selectSession, []any{runID.String}, &row)
+	return row, err
 }
 
 // PutOffStart implements [session.Starts].
 func (s *Store) PutOffStart(ctx context.Context, claimed session.Session, pause time.Duration) (bool, error) {
-	var changed int64
-	err := s.change(ctx, "put off the start of session "+claimed.RunID, 1, func(t *transaction) (err error) {
-		changed, err = t.change(putOffStart,
+	doing := "put off the start of session " + claimed.RunID
+	rows, err := changed(ctx, s, doing, 1, func(t *transaction) (int64, error) {
+		return t.change(putOffStart,
 			claimed.RunID, claimed.Attempt, claimed.Start.Key, claimed.Start.Tries, storeflow.StartPause(pause))
-		return err
 	})
-	if err != nil {
-		return false, lockedError(err)
-	}
-	return changed > 0, nil
+	return rows > 0, lockedError(err)
 }

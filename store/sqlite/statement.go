@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"sync"
 )
 
@@ -116,8 +117,17 @@ func readRows[T any](
 	return all, nil
 }
 
-// scanText reads the only column of a row.
-func scanText(rows *sql.Rows) (text string, err error) {
-	err = rows.Scan(&text)
-	return text, err
+// scanOne reads the only column of a row.
+func scanOne[T any](rows *sql.Rows) (value T, err error) {
+	err = rows.Scan(&value)
+	return value, err
+}
+
+// lookUp reads the first row of a query, and reports whether there is one.
+func lookUp(on querier, statement string, arguments []any, into ...any) (found bool, err error) {
+	err = on.values(statement, arguments, into...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
 }

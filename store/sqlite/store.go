@@ -43,15 +43,14 @@ func (s *Store) read(ctx context.Context, what string, query func() error) error
 		return fmt.Errorf("read %s: %w", what, err)
 	}
 	if err := s.startRead(); err != nil {
-		return fmt.Errorf("read %s: %w", what, s.refusal("use", err))
+		return fmt.Errorf("read %s: %w", what, s.wrapError("use", err))
 	}
 	defer s.reads.Done()
-	locked := func() error { return s.retryWhileLocked(ctx, query) }
+	read := func() error { return s.retryWhileLocked(ctx, query) }
 	if s.reader != nil {
-		return s.wrapError("read", storerows.JoinContext(ctx, s.readCommitted(ctx, locked)))
+		return s.wrapError("read", storerows.JoinContext(ctx, s.readCommitted(ctx, read)))
 	}
-	err := locked()
-	return s.wrapError("read", storerows.JoinContext(ctx, err))
+	return s.wrapError("read", storerows.JoinContext(ctx, read()))
 }
 
 // Close waits for the running appends and reads, and then closes the store; later calls return [ErrClosed]. It closes

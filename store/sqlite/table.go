@@ -107,5 +107,5 @@ func (t *transaction) indexes() (indexes []storerows.Index, err error) {
 
 // columnNames returns the names of a table's columns in lower case, and none if there is no such table.
 func (t *transaction) columnNames(table string) ([]string, error) {
-	return rowsOf(t, scanText, `SELECT lower(name) FROM pragma_table_xinfo(?1, 'main')`, table)
+	return rowsOf(t, scanOne[string], `SELECT lower(name) FROM pragma_table_xinfo(?1, 'main')`, table)
 }

@@ -18,17 +18,13 @@ import (
 // another goroutine, with the write lock of the database held. It is not called any more when Transact has returned. If
 // Decide panics, nothing is stored and Transact panics.
 func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	err := ctx.Err()
-	if err != nil {
-		return fmt.Errorf("transact: %w", err)
-	}
 	d := &decider{exchanges: exchanges}
-	err = s.commit(ctx, len(exchanges), d.write)
+	err := s.change(ctx, "transact", len(exchanges), d.write)
 	if panicked := d.finish(); panicked != nil {
 		panic(panicked)
 	}
 	if err != nil {
-		return fmt.Errorf("transact: %w", err)
+		return err
 	}
 	for i, kept := range d.kept {
 		exchanges[i].Kept = kept
