@@ -138,7 +138,8 @@ const (
 )
 
 // ExpireLease implements [session.Store]. It expires the lease first, and takes sessions out of it in a second
-// transaction, so that rows that the database refuses do not keep it alive. They stay in it, and count as left.
+// transaction, so that rows that the database refuses do not keep it alive. They stay in it, and count as left, as all
+// do if another program keeps the database locked meanwhile.
 func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (bool, int, error) {
 	e, err := changed(ctx, s, "expire lease "+l.ID, 1, func(t *transaction) (expiry, error) { return t.expire(l) })
 	if err != nil || len(e.runIDs) == 0 {
@@ -156,10 +157,22 @@ func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (bool, int, er
 		})
 		return err
 	}, isRefusal)
+	if isBusy(err) { // the next call takes them out
+		e.left, err = s.stillLeased(ctx, l.ID, len(e.runIDs)), nil
+	}
 	if err != nil {
-		return false, 0, lockedError(err)
+		return false, 0, err
 	}
 	return true, e.left, nil
+}
+
+// stillLeased returns how many sessions are in a lease, or else what was known.
+func (s *Store) stillLeased(ctx context.Context, id string, known int) int {
+	counts, err := readRows(ctx, s, "the sessions of lease "+id, scanOne[int], countLeased, id)
+	if err != nil {
+		return known
+	}
+	return counts[0]
 }
 
 // An expiry is what became of a lease: whether it has expired, how many sessions are in it if there is nothing to do,
