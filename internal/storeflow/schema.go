@@ -18,11 +18,15 @@ type Schema struct {
 	Types *strings.Replacer
 	// Options follow the columns of a table.
 	Options map[string]string
-	// Indexes are the statements that follow the tables and columns of a version.
-	Indexes map[int][]string
-	// EventIndex makes an index of the table of events.
-	EventIndex func(name, columns string) string
+	// Index is the form of the statement that makes an index: of its name, its table and its columns.
+	Index string
+	// Indexes and Others follow the tables and columns of a version. Others are statements.
+	Indexes map[int][]Index
+	Others  map[int][]string
 }
+
+// An Index is the name of an index, its table, its columns, and the condition of the rows in it, if it has not all.
+type Index [4]string
 
 // A Database is what a Schema needs of a transaction.
 type Database struct {
@@ -167,6 +171,16 @@ var Parts = []Part{
 		{"pid", "{integer} NOT NULL DEFAULT 0"},
 	}, kindColumns("granted_", "{integer} NOT NULL"), []Column{{"returned_at", "{time}"}},
 		kindColumns("returned_", "{integer} NOT NULL DEFAULT 0"))},
+	// The outbox has a row for each end of a run, written in the transaction of the end event: a program that reads it
+	// misses no end, and is told of none that was rolled back.
+	{Version: 3, Table: "watchdog_outbox", Columns: []Column{
+		{"id", "{serial} PRIMARY KEY{autoincrement}"},
+		{"event_id", "{text(36)} NOT NULL"},
+		{"aggregate_type", "{text(100)} NOT NULL"},
+		{"aggregate_id", "{text(255)} NOT NULL"},
+		{"event_type", "{text(200)} NOT NULL"},
+		{"created_at", "{time} NOT NULL"},
+	}},
 	// Due_at is when a notice is due, or until when it is claimed; a row of a version before is due, and was never
 	// claimed. Paused_at is when due_at was set, and waited are its delays in all, in microseconds.
 	{Version: 5, Table: "watchdog_outbox", Added: []Column{
@@ -224,6 +238,18 @@ func (s *Schema) Version(d Database) (version int, err error) {
 	return version, storerows.CheckVersion(version, oldest, s.Newest)
 }
 
+// CheckReadable returns the version of a schema of which only the events have to be there. It fails if they are not.
+func (s *Schema) CheckReadable(d Database) (version int, err error) {
+	if version, err = s.Version(d); err != nil {
+		return 0, err
+	}
+	exist, err := d.HasEvents()
+	if err == nil && !exist {
+		err = storerows.ErrNoTables
+	}
+	return version, err
+}
+
 // Make makes the tables of a version, the columns that it adds, and its indexes. Version 1 takes over a table of events
 // that exists.
 func (s *Schema) Make(version int, d Database) error {
@@ -251,17 +277,25 @@ func (s *Schema) Make(version int, d Database) error {
 }
 
 func (s *Schema) makeIndexes(version int, d Database) error {
-	statements := s.Indexes[version]
+	indexes := s.Indexes[version]
 	if version == 1 {
 		existing, err := d.Indexes()
 		if err != nil {
 			return err
 		}
-		for _, index := range storerows.MissingIndexes(existing) {
-			statements = append(statements, s.EventIndex(index.Name, `"`+strings.Join(index.Columns, `", "`)+`"`))
+		for _, i := range storerows.MissingIndexes(existing) {
+			indexes = append(indexes, Index{i.Name, "events", `"` + strings.Join(i.Columns, `", "`) + `"`})
 		}
 	}
-	for _, statement := range statements {
+	var statements []string
+	for _, i := range indexes {
+		statement := fmt.Sprintf(s.Index, i[0], i[1], i[2])
+		if i[3] != "" {
+			statement += " WHERE " + i[3]
+		}
+		statements = append(statements, statement)
+	}
+	for _, statement := range append(statements, s.Others[version]...) {
 		if err := d.Exec(statement); err != nil {
 			return fmt.Errorf("make the indexes of version %d: %w", version, err)
 		}

@@ -31,16 +31,12 @@ func (s *Store) onLeaseConn(ctx context.Context, call func(conn *pgx.Conn) error
 	if conn == nil {
 		return s.onConn(ctx, call)
 	}
-	err := call(conn)
-	if err != nil {
-		forgetPrepared(conn)
-		err = s.explainRefusal(ctx, conn, err)
-	}
+	err := s.explain(ctx, conn, call(conn))
 	if conn.IsClosed() {
 		s.leases.conn = nil
 		s.calls.Go(func() { closeConn(ctx, conn) })
 	}
-	return s.nameServer(conn, err)
+	return err
 }
 
 func (s *Store) takeLeaseTurn(ctx context.Context) error {
@@ -128,13 +124,6 @@ func (s *Store) spare(ctx context.Context) (conn *pgx.Conn, release func()) {
 
 // connectAlone opens a connection that is not of the pool, nil if it cannot be opened.
 func (s *Store) connectAlone(ctx context.Context) *pgx.Conn {
-	config, conn, err := s.connect(ctx)
-	if err != nil {
-		return nil
-	}
-	if config.AfterConnect != nil && config.AfterConnect(ctx, conn) != nil {
-		closeConn(ctx, conn)
-		return nil
-	}
+	conn, _ := s.connect(ctx, func(context.Context, *pgx.Conn) error { return nil })
 	return conn
 }

@@ -104,8 +104,16 @@ func hostOf(host string, port uint16) string {
 	return "at " + net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
-// nameServer says in the error of a connection which server it was connected to, if the pool has several hosts. The
-// error of a failed connect names its hosts already.
+// explain says in the error of a call in a connection why a write was refused, and which server it was connected to, if
+// the pool has several hosts. The error of a failed connect names its hosts already.
+func (s *Store) explain(ctx context.Context, conn *pgx.Conn, err error) error {
+	if err == nil {
+		return nil
+	}
+	forgetPrepared(conn)
+	return s.nameServer(conn, s.explainRefusal(ctx, conn, err))
+}
+
 func (s *Store) nameServer(conn *pgx.Conn, err error) error {
 	if err == nil || !s.severalHosts {
 		return err
@@ -189,10 +197,6 @@ func (s *Store) adviceFor(err error) string {
 }
 
 func isBroken(err error) bool {
-	for _, broken := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET} {
-		if errors.Is(err, broken) {
-			return true
-		}
-	}
-	return false
+	broken := []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET}
+	return slices.ContainsFunc(broken, func(one error) bool { return errors.Is(err, one) })
 }

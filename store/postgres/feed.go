@@ -53,19 +53,8 @@ const selectFed = `
 // Rejected: a notification by each append. Commits with one wait for each other, and sixteen writers took five times as
 // long or more. Nor does it come from other writers.
 func (s *Store) Follow(ctx context.Context, aggregateID string, ready func(), told func(watchdog.Event)) error {
-	outer := ctx
-	ctx, cancel := s.untilClosed(ctx)
-	defer cancel()
 	f := &feed{store: s, aggregateID: aggregateID}
-	err := f.run(ctx, ready, told)
-	switch {
-	case outer.Err() != nil:
-		return s.wrapError(outer, "follow", outer.Err())
-	case ctx.Err() != nil:
-		return s.wrapError(outer, "follow", ErrClosed)
-	default:
-		return err
-	}
+	return s.whileOpen(ctx, "follow", func(ctx context.Context) error { return f.run(ctx, ready, told) })
 }
 
 // A feed is the state of a Follow.

@@ -152,8 +152,8 @@ const (
 // ExpireLease implements [session.Leases], in one transaction and four round trips.
 func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
 	err = s.write(ctx, "expire lease "+l.ID+" in", func(ctx context.Context) error {
-		return s.inTransaction(ctx, func(tx pgx.Tx) (err error) {
-			expired, left, err = s.expireLease(ctx, tx, l)
+		return s.inTransaction(ctx, func(t *transaction) (err error) {
+			expired, left, err = t.expireLease(l)
 			return err
 		})
 	})
@@ -166,10 +166,10 @@ func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (expired bool,
 // An expiredRow is the row of expireLease.
 type expiredRow struct{ Exists, Held, Expired bool }
 
-func (s *Store) expireLease(ctx context.Context, tx pgx.Tx, l session.Lease) (expired bool, left int, err error) {
+func (t *transaction) expireLease(l session.Lease) (expired bool, left int, err error) {
 	var found []expiredRow
-	marking := reading(s, &found, pgx.RowToStructByPos[expiredRow], expireLease, l.ID, l.Beat)
-	if err := s.send(ctx, tx, marking); err != nil {
+	marking := reading(t.store, &found, pgx.RowToStructByPos[expiredRow], expireLease, l.ID, l.Beat)
+	if err := t.send(marking); err != nil {
 		return false, 0, err
 	}
 	switch {
@@ -179,14 +179,14 @@ func (s *Store) expireLease(ctx context.Context, tx pgx.Tx, l session.Lease) (ex
 		return false, 0, session.ErrLocked
 	}
 	var count []int
-	counting := reading(s, &count, pgx.RowTo[int], countLeased, l.ID)
+	counting := reading(t.store, &count, pgx.RowTo[int], countLeased, l.ID)
 	steps := []step{counting}
 	if found[0].Expired {
 		kept := storerows.ExpiredLease{ID: l.ID, Looks: l.Looks, RenewedAt: l.RenewedAt}.String()
-		leaving := running(s, leaveRows, l.ID, session.ExpireBatch, l.Lost, kept)
-		steps = []step{leaving, counting, running(s, deleteLease, l.ID)}
+		leaving := running(t.store, leaveRows, l.ID, session.ExpireBatch, l.Lost, kept)
+		steps = []step{leaving, counting, running(t.store, deleteLease, l.ID)}
 	}
-	if err := s.send(ctx, tx, steps...); err != nil {
+	if err := t.send(steps...); err != nil {
 		return false, 0, err
 	}
 	return found[0].Expired, count[0], nil

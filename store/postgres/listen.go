@@ -12,7 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Listen notices within pingInterval and pingTimeout that its connection is lost. Without a ping it would not notice if
@@ -25,7 +24,7 @@ const (
 	pingTimeout = 5 * time.Second
 	// connectTimeout is how long each host has to accept a connection, unless the pool has a limit of its own.
 	connectTimeout = 10 * time.Second
-	// setupTimeout is how long the pool's AfterConnect and the start of listening may take together.
+	// setupTimeout is how long AfterConnect of the pool and the start of listening may take together.
 	setupTimeout = 15 * time.Second
 	// probeTimeout is how long a connection through a pooler has to receive a notification of its own.
 	probeTimeout = 5 * time.Second
@@ -39,46 +38,42 @@ func (s *Store) channel() string { return fmt.Sprintf("watchdog_cancel_%016x", h
 // returns nil when ctx is done. If the server stops answering it returns an error after at most seven seconds. Behind a
 // pooler it first checks whether notifications arrive, and returns [ErrNoNotifications] if they do not.
 func (s *Store) Listen(ctx context.Context, ready func(), told func(runID string)) error {
-	outer := ctx
-	ctx, cancel := s.untilClosed(ctx)
-	defer cancel()
-	err := s.do(ctx, "listen to", func(ctx context.Context) error { return s.receive(ctx, ready, told) })
-	switch {
-	case outer.Err() != nil:
+	err := s.whileOpen(ctx, "listen to", func(ctx context.Context) error {
+		return s.do(ctx, "listen to", func(ctx context.Context) error { return s.receive(ctx, ready, told) })
+	})
+	if ctx.Err() != nil {
 		return nil
-	case ctx.Err() != nil:
-		return s.wrapError(outer, "listen to", ErrClosed)
-	default:
-		return err
 	}
+	return err
+}
+
+// whileOpen runs a call in a context that Close ends.
+func (s *Store) whileOpen(ctx context.Context, doing string, call func(context.Context) error) error {
+	inner, cancel := s.untilClosed(ctx)
+	defer cancel()
+	err := call(inner)
+	if inner.Err() != nil {
+		return s.wrapError(ctx, doing, cmp.Or(ctx.Err(), ErrClosed))
+	}
+	return err
 }
 
 // untilClosed returns a context that Close ends.
 func (s *Store) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-s.closing:
-		case <-ctx.Done():
-		}
+	stop := context.AfterFunc(s.closing, cancel)
+	return ctx, func() {
+		stop()
 		cancel()
-	}()
-	return ctx, cancel
-}
-
-// isClosing is true at once when Close was called; the context of untilClosed ends a little later.
-func (s *Store) isClosing() bool {
-	select {
-	case <-s.closing:
-		return true
-	default:
-		return false
 	}
 }
 
+// isClosing is true at once when Close was called; the context of untilClosed ends a little later.
+func (s *Store) isClosing() bool { return s.closing.Err() != nil }
+
 // receive calls told for each notification. It returns when the context ends or the connection is lost.
 func (s *Store) receive(ctx context.Context, ready func(), told func(runID string)) error {
-	conn, err := s.connectListener(ctx)
+	conn, err := s.connect(ctx, s.listenOn)
 	if err != nil {
 		return err
 	}
@@ -118,41 +113,40 @@ func ping(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// connectListener opens a connection that listens to the channel of our schema.
-func (s *Store) connectListener(ctx context.Context) (*pgx.Conn, error) {
-	config, conn, err := s.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	limited, cancel := context.WithTimeout(ctx, setupTimeout)
-	defer cancel()
-	err = s.listenOn(limited, config, conn)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("the server did not begin to listen within %v", setupTimeout)
-	}
-	if err != nil {
-		err = s.nameServer(conn, err)
-		closeConn(ctx, conn)
-		return nil, err
-	}
-	return conn, nil
-}
-
-// connect opens a connection with the pool's configuration. It takes none from the pool, because the host may hold
-// all of them while it waits for us.
-func (s *Store) connect(ctx context.Context) (*pgxpool.Config, *pgx.Conn, error) {
+// connect opens a connection with the pool's configuration, and sets it up. It takes none from the pool, because the host
+// may hold all of them while it waits for us.
+func (s *Store) connect(ctx context.Context, setUp func(context.Context, *pgx.Conn) error) (*pgx.Conn, error) {
 	config := s.pool.Config()
 	config.ConnConfig.OnNotification = nil // the host's handler would take our notifications
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
 	if config.BeforeConnect != nil {
 		if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	connected := dialOnce(config.ConnConfig)
 	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
 	connected.Store(true)
-	return config, conn, err
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, setupTimeout)
+	defer cancel()
+	if config.AfterConnect != nil {
+		err = config.AfterConnect(limited, conn)
+	}
+	if err == nil {
+		err = setUp(limited, conn)
+	}
+	if err == nil {
+		return conn, nil
+	}
+	if limited.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("the connection was not set up within %v", setupTimeout)
+	}
+	err = s.nameServer(conn, err)
+	closeConn(ctx, conn)
+	return nil, err
 }
 
 // dialOnce makes dialing fail once the value that it returns is true. Before pgx gives up a connection it would ask the
@@ -169,13 +163,8 @@ func dialOnce(config *pgx.ConnConfig) (connected *atomic.Bool) {
 	return connected
 }
 
-// listenOn makes the connection as those of the pool are, and listens.
-func (s *Store) listenOn(ctx context.Context, config *pgxpool.Config, conn *pgx.Conn) error {
-	if config.AfterConnect != nil {
-		if err := config.AfterConnect(ctx, conn); err != nil {
-			return err
-		}
-	}
+// listenOn has a connection listen to the channel of our schema.
+func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+s.channel()); err != nil {
 		return err
 	}

@@ -20,20 +20,6 @@ var (
 	beginReadOnly    = beginLimited + `; SET LOCAL transaction_read_only = on`
 )
 
-func (s *Store) settings() string {
-	if s.readOnly {
-		return settingsReadOnly
-	}
-	return settings
-}
-
-func (s *Store) beginLimited() string {
-	if s.readOnly {
-		return beginReadOnly
-	}
-	return beginLimited
-}
-
 // write is do for a call that writes.
 func (s *Store) write(ctx context.Context, doing string, call func(context.Context) error) error {
 	if s.readOnly {
@@ -58,16 +44,21 @@ const selectWhyReadOnly = `
 	SELECT pg_catalog.pg_is_in_recovery(), coalesce((SELECT source FROM pg_catalog.pg_settings
 		WHERE name {=} 'default_transaction_read_only' AND setting {=} 'on'), '')`
 
-// whyReadOnly says why a server accepts no writes, and what a person can do about it.
-func whyReadOnly(standby bool, setBy string) string {
+// whyReadOnly says why a server accepts no writes, and what a person can do about it, by a row of selectWhyReadOnly.
+func whyReadOnly(row pgx.Row) (string, error) {
+	var standby bool
+	var setBy string
+	err := row.Scan(&standby, &setBy)
 	switch {
+	case err != nil:
+		return "", err
 	case standby:
-		return "it is a standby: name the primary, or all hosts with target_session_attrs=read-write"
+		return "it is a standby: name the primary, or all hosts with target_session_attrs=read-write", nil
 	case setBy != "":
 		return "default_transaction_read_only is on, set " + cmp.Or(settingPlaces[setBy], "by its "+setBy) +
-			": set it to off there, or in the connection string"
+			": set it to off there, or in the connection string", nil
 	}
-	return "its transaction is read-only"
+	return "its transaction is read-only", nil
 }
 
 // settingPlaces says where a setting can be, by the source in pg_settings.
@@ -87,13 +78,11 @@ func (s *Store) explainRefusal(ctx context.Context, conn *pgx.Conn, err error) e
 	if codeOf(err) != readOnlyTransaction {
 		return err
 	}
-	var standby bool
-	var setBy string
-	row := conn.QueryRow(ctx, s.qualify(selectWhyReadOnly), s.unprepared(nil)...)
-	if row.Scan(&standby, &setBy) != nil {
+	why, failed := whyReadOnly(conn.QueryRow(ctx, s.qualify(selectWhyReadOnly), s.unprepared(nil)...))
+	if failed != nil {
 		return err
 	}
-	return fmt.Errorf("%w (%s)", err, whyReadOnly(standby, setBy))
+	return fmt.Errorf("%w (%s)", err, why)
 }
 
 // isOnlyReadOnly reports whether every host of a connection string that asks for one that can write cannot.

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // oldestServer is the first version with xid8, the type of the column ended.
@@ -27,7 +27,6 @@ var schema = storeflow.Schema{
 	Newest: 7,
 	Parts: append(slices.Clone(storeflow.Parts),
 		storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: sessionColumns},
-		storeflow.Part{Version: 3, Table: "watchdog_outbox", Columns: outboxColumns},
 		storeflow.Part{Version: 5, Table: "watchdog_outbox", Added: []storeflow.Column{
 			{Name: "alert", Is: "boolean NOT NULL DEFAULT false"},
 		}},
@@ -37,64 +36,82 @@ var schema = storeflow.Schema{
 		"{time}", "pg_catalog.timestamptz", "{flag}", "boolean", "{JSON}", "pg_catalog.json",
 		"{lease}", `varchar(255) COLLATE pg_catalog."C" REFERENCES SCHEMA.watchdog_leases (id)`,
 		"{cascade}", " ON DELETE CASCADE", "{before}", "'-infinity'", "{payload}", "pg_catalog.json",
-		"{due}", "pg_catalog.timestamptz"),
+		"{due}", "pg_catalog.timestamptz", "{serial}", "bigint GENERATED ALWAYS AS IDENTITY", "{autoincrement}", "",
+		"{text(36)}", "pg_catalog.text", "{text(100)}", "pg_catalog.text", "{text(200)}", "pg_catalog.text",
+		"{text(255)}", "pg_catalog.text"),
 	Options: map[string]string{
 		"watchdog_sessions":   " WITH (autovacuum_vacuum_scale_factor = 0.02)",
 		"watchdog_leases":     " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
 		"watchdog_spend":      " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
 		"watchdog_lease_ends": " WITH (autovacuum_vacuum_scale_factor = 0.02)",
 	},
-	// Who deletes a window of watchdog_spend finds its slices by their index.
-	Indexes: map[int][]string{
-		2: sessionIndexes,
-		3: leaseIndexes,
-		4: {`CREATE INDEX IF NOT EXISTS watchdog_slices_window ON SCHEMA.watchdog_slices (scope, window_name)`},
-		5: outboxIndexes,
-		7: {`CREATE INDEX IF NOT EXISTS watchdog_sessions_start
-			ON SCHEMA.watchdog_sessions (start_due, run_id) WHERE ` + isToStart},
+	Index: `CREATE INDEX IF NOT EXISTS %s ON SCHEMA.%s (%s)`,
+	Indexes: map[int][]storeflow.Index{
+		2: {
+			{"watchdog_sessions_silent", "watchdog_sessions", "silent, run_id", hasDefaultThreshold},
+			{"watchdog_sessions_due", "watchdog_sessions", "due, run_id", hasOwnThreshold},
+			{"watchdog_sessions_unreadable", "watchdog_sessions", "run_id", isUnreadable},
+			{"watchdog_sessions_ended", "watchdog_sessions", "ended", hasEnded},
+		},
+		// That of leases also finds the rows which still name a lease when it is deleted.
+		3: {
+			{"watchdog_sessions_lease", "watchdog_sessions", "lease, run_id", "lease IS NOT NULL"},
+			{"watchdog_sessions_quiet_since", "watchdog_sessions", "lease, quiet_since, run_id", "quiet_since IS NOT NULL"},
+			{"watchdog_sessions_quiet_due", "watchdog_sessions", "lease, quiet_due, run_id", "quiet_due IS NOT NULL"},
+			{"watchdog_sessions_created", "watchdog_sessions", "created_at DESC, run_id DESC"},
+			{"watchdog_sessions_live", "watchdog_sessions", "created_at DESC, run_id DESC", "status {=} 'active'"},
+			{"watchdog_sessions_parent", "watchdog_sessions", "parent, created_at DESC, run_id DESC", "parent {<>} ''"},
+			{"watchdog_sessions_host", "watchdog_sessions", "host, created_at DESC, run_id DESC"},
+		},
+		// Who deletes a window of watchdog_spend finds its slices by their index.
+		4: {{"watchdog_slices_window", "watchdog_slices", "scope, window_name"}},
+		// What is due, in the order in which it was put, and the rows of an event. Rejected: a unique index of all events. Rows
+		// of earlier versions may name one twice, for example after its event was deleted and stored again, and such a version
+		// could then not store an end at all.
+		5: {
+			{"watchdog_outbox_due", "watchdog_outbox", "due_at, id"},
+			{"watchdog_outbox_event", "watchdog_outbox", "event_id"},
+		},
+		7: {{"watchdog_sessions_start", "watchdog_sessions", "start_due, run_id", isToStart}},
 	},
-	EventIndex: func(name, columns string) string {
-		return `CREATE INDEX IF NOT EXISTS ` + name + ` ON SCHEMA.events (` + columns + `)`
+	// The fill factor leaves room for HOT updates. Alerts that several put at once are there once. Each claim of a notice
+	// leaves a dead entry of the index where the next begins.
+	Others: map[int][]string{
+		3: {`ALTER TABLE SCHEMA.watchdog_sessions SET (fillfactor = 70)`},
+		5: {
+			`CREATE UNIQUE INDEX IF NOT EXISTS watchdog_outbox_alert ON SCHEMA.watchdog_outbox (event_id) WHERE alert`,
+			`ALTER TABLE SCHEMA.watchdog_outbox SET (autovacuum_vacuum_scale_factor = 0.02)`,
+		},
 	},
 }
 
 // oldestReader is the oldest version of a program that can use a database of the newest one.
 const oldestReader = 3
 
-// A transaction checks and migrates the schema.
-type transaction struct {
-	pgx.Tx
-	ctx   context.Context
-	store *Store
-}
-
-// migrate brings the schema to the newest version. Several processes may migrate at once: each holds an advisory lock
-// until its transaction ends.
-func (s *Store) migrate(ctx context.Context) error {
+// prepare brings the schema to the newest version, or finds out whether the events can be read.
+func (s *Store) prepare(ctx context.Context) error {
+	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
+	if s.readOnly {
+		options.AccessMode = pgx.ReadOnly
+	}
 	return s.onConn(ctx, func(conn *pgx.Conn) error {
-		return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-			t := &transaction{Tx: tx, ctx: ctx, store: s}
-			return t.run()
+		return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
+			t := &transaction{tx, ctx, s}
+			if err := t.checkServer(); err != nil {
+				return err
+			}
+			if s.readOnly {
+				return t.checkReadable()
+			}
+			return t.migrate()
 		})
 	})
 }
 
-func (t *transaction) run() error {
-	if err := t.checkServer(); err != nil {
-		return err
-	}
-	if err := t.ensureSchema(); err != nil {
-		return err
-	}
-	if err := t.exec("SELECT pg_catalog.pg_advisory_xact_lock($1)", advisoryLock(t.store.schema)); err != nil {
-		return err
-	}
-	return t.migrate()
-}
-
-// advisoryLock returns the number of the advisory lock for a schema.
-func advisoryLock(schema string) int64 {
-	return int64(hash("watchdog_schema " + schema)) //nolint:gosec // any number will do
+// lock takes the advisory lock of the schema until the transaction ends.
+func (t *transaction) lock() error {
+	number := int64(hash("watchdog_schema " + t.store.schema)) //nolint:gosec // any number will do
+	return t.exec("SELECT pg_catalog.pg_advisory_xact_lock($1)", number)
 }
 
 // checkServer checks the server's version and that it accepts writes. Behind a pooler it switches off named statements.
@@ -115,137 +132,43 @@ func (t *transaction) checkServer() error {
 	case version < oldestServer:
 		return fmt.Errorf("the server is PostgreSQL %d: use version %d or later", version/10000, oldestServer/10000)
 	case readOnly && !t.store.readOnly:
-		return t.readOnlyError()
+		why, err := whyReadOnly(t.QueryRow(t.ctx, t.store.qualify(selectWhyReadOnly), t.store.unprepared(nil)...))
+		return cmp.Or(err, errors.New("it is read-only: "+why))
 	}
 	return nil
 }
 
-func (t *transaction) readOnlyError() error {
-	var standby bool
-	var setBy string
-	if err := t.values(selectWhyReadOnly, nil, &standby, &setBy); err != nil {
-		return err
-	}
-	return errors.New("it is read-only: " + whyReadOnly(standby, setBy))
-}
-
-// findSchema finds the schema of the tables, if the host named none.
-func (t *transaction) findSchema() error {
-	if t.store.schema != "" {
-		return nil
-	}
-	if err := t.refuseTemporary(); err != nil {
-		return err
-	}
-	err := t.values(`SELECT coalesce(pg_catalog.current_schema(), '')`, nil, &t.store.schema)
-	if err == nil && t.store.schema == "" {
-		err = errors.New("no schema of the connection's search_path exists: create one, or name one in Config.Schema")
-	}
-	return err
-}
-
-// refuseTemporary refuses a search_path whose first schema that exists is that of the temporary tables. It does not ask
-// the server for the first schema, because the answer would create that of the temporary tables.
-func (t *transaction) refuseTemporary() error {
-	var path, role string
-	err := t.values(`SELECT pg_catalog.current_setting('search_path'), current_user::pg_catalog.text`, nil, &path, &role)
-	if err != nil {
-		return err
-	}
-	var before []string
-	for _, schema := range schemasOf(path) {
-		switch {
-		case isTemporary(schema):
-			return t.refuseUnlessLater(path, before)
-		case schema == "$user":
-			schema = role
-		}
-		before = append(before, schema)
-	}
-	return nil
-}
-
-// refuseUnlessLater refuses a search_path if none of the schemas before that of the temporary tables can be used.
-func (t *transaction) refuseUnlessLater(path string, before []string) error {
-	var usable bool
-	err := t.values(`
-		SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} ANY ($1::pg_catalog.name[])
-			AND pg_catalog.has_schema_privilege(oid, 'USAGE'))`, []any{before}, &usable)
-	if err == nil && !usable {
-		err = fmt.Errorf("the search_path %s begins with %s, whose tables vanish with their connection: "+
-			"name another schema first, or one in Config.Schema", path, temporary)
-	}
-	return err
-}
-
-// ensureSchema finds the schema of the tables, and creates the one that the host named.
-func (t *transaction) ensureSchema() error {
-	if t.store.schema == "" {
-		return t.findSchema()
-	}
-	var exists bool
-	err := t.values(`SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} $1)`,
-		[]any{t.store.schema}, &exists)
-	if err != nil || exists {
-		return err
-	}
-	// If two create one schema at once, one of them fails, even with IF NOT EXISTS.
-	if err := t.exec("SELECT pg_catalog.pg_advisory_xact_lock($1)", advisoryLock(t.store.schema)); err != nil {
-		return err
-	}
-	_, err = t.Exec(t.ctx, `CREATE SCHEMA IF NOT EXISTS `+pgx.Identifier{t.store.schema}.Sanitize())
-	return err
-}
-
-// migrate runs the migrations that are missing.
+// migrate runs the migrations that are missing. Several processes may migrate at once: each holds an advisory lock.
 func (t *transaction) migrate() error {
+	if err := t.ensureSchema(); err != nil {
+		return err
+	}
+	if err := t.lock(); err != nil {
+		return err
+	}
 	d := t.database()
 	version, err := schema.Version(d)
+	if err == nil {
+		version, err = schema.Complete(version, d)
+	}
+	for ; err == nil && version < schema.Newest; version++ {
+		err = t.makeVersion(version+1, d)
+	}
 	if err != nil {
 		return err
-	}
-	if version, err = schema.Complete(version, d); err != nil {
-		return err
-	}
-	for ; version < schema.Newest; version++ {
-		if err := t.makeVersion(version+1, d); err != nil {
-			return err
-		}
-		if err := t.storeVersion(version + 1); err != nil {
-			return err
-		}
 	}
 	return t.checkRights(writingRights)
 }
 
-// checkSchema finds out whether the events can be read. It changes nothing. It does not look at the other tables, so
+// checkReadable finds out whether the events can be read. It changes nothing. It does not look at the other tables, so
 // that a command that reads one page is quick: the call that needs one of them says what is wrong with it.
-func (s *Store) checkSchema(ctx context.Context) error {
-	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly}
-	return s.onConn(ctx, func(conn *pgx.Conn) error {
-		return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
-			return (&transaction{Tx: tx, ctx: ctx, store: s}).check()
-		})
-	})
-}
-
-func (t *transaction) check() error {
-	if err := t.checkServer(); err != nil {
-		return err
+func (t *transaction) checkReadable() error {
+	err := t.findSchema()
+	if err == nil {
+		_, err = schema.CheckReadable(t.database())
 	}
-	if err := t.findSchema(); err != nil {
+	if err != nil {
 		return err
-	}
-	d := t.database()
-	if _, err := schema.Version(d); err != nil {
-		return err
-	}
-	exist, err := d.HasEvents()
-	switch {
-	case err != nil:
-		return err
-	case !exist:
-		return storerows.ErrNoTables
 	}
 	return t.checkRights(readingRights)
 }
@@ -263,7 +186,10 @@ func (t *transaction) makeVersion(version int, d storeflow.Database) error {
 			return err
 		}
 	}
-	return schema.Make(version, d)
+	if err := schema.Make(version, d); err != nil {
+		return err
+	}
+	return t.storeVersion(version)
 }
 
 // database is what the schema needs of the transaction.
@@ -297,30 +223,27 @@ func (t *transaction) storeVersion(version int) error {
 // The rights that a store needs.
 const (
 	writingRights = `
-			('events', 'SELECT'), ('events', 'INSERT'),
-			('watchdog_sessions', 'SELECT'), ('watchdog_sessions', 'INSERT'), ('watchdog_sessions', 'UPDATE'),
-			('watchdog_leases', 'SELECT'), ('watchdog_leases', 'INSERT'), ('watchdog_leases', 'UPDATE'),
-			('watchdog_leases', 'DELETE'),
-			('watchdog_lease_ends', 'SELECT'), ('watchdog_lease_ends', 'INSERT'), ('watchdog_lease_ends', 'DELETE'),
-			('watchdog_spend', 'SELECT'), ('watchdog_spend', 'INSERT'), ('watchdog_spend', 'UPDATE'),
-			('watchdog_slices', 'SELECT'), ('watchdog_slices', 'INSERT'), ('watchdog_slices', 'UPDATE'),
-			(CASE WHEN $2::boolean THEN 'watchdog_outbox' END, 'INSERT')`
+			('events', '{SELECT,INSERT}'), ('watchdog_sessions', '{SELECT,INSERT,UPDATE}'),
+			('watchdog_leases', '{SELECT,INSERT,UPDATE,DELETE}'), ('watchdog_lease_ends', '{SELECT,INSERT,DELETE}'),
+			('watchdog_spend', '{SELECT,INSERT,UPDATE}'), ('watchdog_slices', '{SELECT,INSERT,UPDATE}'),
+			(CASE WHEN $2::boolean THEN 'watchdog_outbox' END, '{INSERT}')`
 	readingRights = `
-			('events', 'SELECT'), ('watchdog_sessions', 'SELECT'), ('watchdog_leases', 'SELECT'),
-			(CASE WHEN $2::boolean THEN NULL END, 'SELECT')`
+			('events', '{SELECT}'), ('watchdog_sessions', '{SELECT}'), ('watchdog_leases', '{SELECT}'),
+			(CASE WHEN $2::boolean THEN NULL END, '{SELECT}')`
 )
 
 // checkRights finds missing rights when the store is opened, not when its first event is lost.
 func (t *transaction) checkRights(needed string) error {
 	var missing string
 	err := t.values(`
-		SELECT coalesce(pg_catalog.string_agg(pg_catalog.concat(needed.privilege, ' on ', needed.name), ', '
-			ORDER BY needed.name DESC, needed.privilege), '')
+		SELECT coalesce(pg_catalog.string_agg(pg_catalog.concat(p.privilege, ' on ', needed.name), ', '
+			ORDER BY needed.name DESC, p.privilege), '')
 		FROM (VALUES`+needed+`
-		) AS needed (name, privilege)
+		) AS needed (name, privileges)
+		CROSS JOIN pg_catalog.unnest(needed.privileges::pg_catalog.text[]) AS p (privilege)
 		JOIN pg_catalog.pg_class c ON c.relname {=} needed.name
 		JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace AND n.nspname {=} $1
-		WHERE NOT pg_catalog.has_table_privilege(c.oid, needed.privilege)`,
+		WHERE NOT pg_catalog.has_table_privilege(c.oid, p.privilege)`,
 		[]any{t.store.schema, t.store.outbox}, &missing)
 	if err == nil && missing != "" {
 		err = fmt.Errorf("the role lacks rights: grant it %s", missing)

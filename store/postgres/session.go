@@ -140,19 +140,22 @@ func unreadable(runID string) error {
 const selectSession = `SELECT` + sessionFields + `FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id {=} $1`
 
 // Session implements [session.Store].
-func (s *Store) Session(ctx context.Context, runID string) (found session.Session, err error) {
-	err = s.do(ctx, "look for session "+runID+" in", func(ctx context.Context) error {
-		rows, err := query(ctx, s, scanSession, selectSession, runID)
-		switch {
-		case err != nil:
-			return err
-		case len(rows) == 0:
-			return fmt.Errorf("%w: run %s", session.ErrNotFound, runID)
-		}
-		found, err = rows[0].Session()
-		return err
+func (s *Store) Session(ctx context.Context, runID string) (session.Session, error) {
+	return answer(ctx, s.do, "look for session "+runID+" in", func(ctx context.Context) (session.Session, error) {
+		return s.sessionBy(ctx, ": run "+runID, selectSession, runID)
 	})
-	return found, err
+}
+
+// sessionBy returns the session that a statement finds. None is an error that wraps [session.ErrNotFound] and says which.
+func (s *Store) sessionBy(ctx context.Context, which, statement string, arguments ...any) (session.Session, error) {
+	rows, err := query(ctx, s, scanSession, statement, arguments...)
+	switch {
+	case err != nil:
+		return session.Session{}, err
+	case len(rows) == 0:
+		return session.Session{}, fmt.Errorf("%w%s", session.ErrNotFound, which)
+	}
+	return rows[0].Session()
 }
 
 func scanSession(row pgx.CollectableRow) (r sessionRow, err error) {

@@ -123,9 +123,7 @@ func judgedArguments(judged session.Session, by string) []any {
 }
 
 // Claim implements [session.Store], in one round trip unless the end is stored.
-func (s *Store) Claim(
-	ctx context.Context, judged session.Session, c session.ClaimRequest,
-) (outcome session.Outcome, err error) {
+func (s *Store) Claim(ctx context.Context, judged session.Session, c session.ClaimRequest) (session.Outcome, error) {
 	return s.ofJudged(ctx, "claim", judged, c.By, c.EndID, claimRow, claimArguments(judged, c))
 }
 
@@ -135,9 +133,7 @@ func claimArguments(judged session.Session, c session.ClaimRequest) []any {
 }
 
 // Warn implements [session.Store], in one round trip.
-func (s *Store) Warn(
-	ctx context.Context, judged session.Session, events []watchdog.Event,
-) (outcome session.Outcome, err error) {
+func (s *Store) Warn(ctx context.Context, judged session.Session, events []watchdog.Event) (session.Outcome, error) {
 	columns, err := storeflow.Encode("warn", judged, events, encode)
 	if err != nil {
 		return "", err
@@ -149,9 +145,7 @@ func (s *Store) Warn(
 // breaks, the session may still be cancelled; a repeated call then returns [session.Changed]. If another transaction
 // has written an event with the ID of the cancel event, and has not ended, Cancel waits for it for at most
 // [session.LockWait].
-func (s *Store) Cancel(
-	ctx context.Context, judged session.Session, c session.CancelRequest,
-) (outcome session.Outcome, err error) {
+func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (session.Outcome, error) {
 	statement, arguments, err := s.cancelStatement(judged, c)
 	if err != nil {
 		return "", err
@@ -159,14 +153,12 @@ func (s *Store) Cancel(
 	return s.ofJudged(ctx, "cancel", judged, c.By, storeflow.EndID(c), statement, arguments)
 }
 
-func (s *Store) cancelStatement(
-	judged session.Session, c session.CancelRequest,
-) (statement string, arguments []any, err error) {
+func (s *Store) cancelStatement(judged session.Session, c session.CancelRequest) (string, []any, error) {
 	columns, err := storeflow.Encode("cancel", judged, c.Events, encode)
 	if err != nil {
 		return "", nil, err
 	}
-	statement = cancelRow()
+	statement := cancelRow()
 	if s.outbox {
 		statement = cancelRowNotifying()
 	}
@@ -178,27 +170,27 @@ func (s *Store) cancelStatement(
 // that down.
 func (s *Store) ofJudged(
 	ctx context.Context, doing string, judged session.Session, by, endID, statement string, arguments []any,
-) (outcome session.Outcome, err error) {
+) (session.Outcome, error) {
 	const tries = 5
-	err = s.write(ctx, doing+" session "+judged.RunID+" in", func(ctx context.Context) error {
+	doing += " session " + judged.RunID + " in"
+	return answer(ctx, s.write, doing, func(ctx context.Context) (outcome session.Outcome, err error) {
 		for range tries {
 			row, err := queryRow(ctx, s, scanJudged, statement, arguments...)
 			if err == nil {
 				outcome, err = row.Outcome()
 			}
 			if err == nil && outcome == "" {
-				outcome, err = s.writeStoredEnd(ctx, judged, by, endID)
+				err = s.inTransaction(ctx, func(t *transaction) (err error) {
+					outcome, err = t.writeStoredEnd(judged, by, endID)
+					return err
+				})
 			}
 			if err != nil || outcome != "" {
-				return err
+				return outcome, err
 			}
 		}
-		return fmt.Errorf("event %s is neither stored nor can it be: look for a trigger of the table events", endID)
+		return "", fmt.Errorf("event %s is neither stored nor can it be: look for a trigger of the table events", endID)
 	})
-	if err != nil {
-		return "", err
-	}
-	return outcome, nil
 }
 
 const (
@@ -222,23 +214,12 @@ const (
 // writeStoredEnd makes the row say what the stored end says. The outcome is empty if no end is stored. It reads the
 // event in a statement of its own: an event that committed while an insert waited for it is invisible to the statement
 // of the insert.
-func (s *Store) writeStoredEnd(
-	ctx context.Context, judged session.Session, by, endID string,
-) (outcome session.Outcome, err error) {
-	err = s.inTransaction(ctx, func(tx pgx.Tx) (err error) {
-		outcome, err = s.writeStoredEndIn(ctx, tx, judged, by, endID)
-		return err
-	})
-	return outcome, err
-}
-
-func (s *Store) writeStoredEndIn(
-	ctx context.Context, tx pgx.Tx, judged session.Session, by, endID string,
-) (session.Outcome, error) {
+func (t *transaction) writeStoredEnd(judged session.Session, by, endID string) (session.Outcome, error) {
+	s := t.store
 	var rows []storeflow.Judged
 	var ends []watchdog.Event
 	var found []sessionRow
-	err := s.send(ctx, tx, reading(s, &rows, scanJudged, lockOnly, judgedArguments(judged, by)...),
+	err := t.send(reading(s, &rows, scanJudged, lockOnly, judgedArguments(judged, by)...),
 		reading(s, &ends, scanWhole, selectEnd, endID), reading(s, &found, scanSession, selectSession, judged.RunID))
 	if err != nil {
 		return "", err
@@ -251,7 +232,7 @@ func (s *Store) writeStoredEndIn(
 	if len(found) == 1 && found[0].state.Valid {
 		state = json.RawMessage(found[0].state.String)
 	}
-	return session.EndStored, s.send(ctx, tx, running(s, writeEnd, judged.RunID, string(status), string(reason),
+	return session.EndStored, t.send(running(s, writeEnd, judged.RunID, string(status), string(reason),
 		s.channel(), storeflow.NullJSON(session.StoredState(state, ends[0])), judged.Lease, judged.Attempt))
 }
 

@@ -27,20 +27,17 @@ const selectListed = `
 	) AS found ON true`
 
 // List implements [session.Lister], in one round trip. A list by reason reads the sessions with other reasons, too.
-func (s *Store) List(ctx context.Context, q session.ListQuery) (page session.ListPage, err error) {
+func (s *Store) List(ctx context.Context, q session.ListQuery) (session.ListPage, error) {
 	last, err := storeflow.AfterOf(q.After, q)
 	if err != nil {
 		return session.ListPage{}, err
 	}
-	err = s.do(ctx, "list sessions in", func(ctx context.Context) error {
-		statement, arguments := listStatement(q, last)
-		rows, err := query(ctx, s, scanListed, statement, arguments...)
-		if err == nil {
-			page = storeflow.ListPage(rows[0].now.Time, found(rows), q.Limit)
-		}
-		return err
-	})
-	return page, err
+	statement, arguments := listStatement(q, last)
+	rows, err := ask(ctx, s, s.do, "list sessions in", scanListed, statement, arguments...)
+	if err != nil {
+		return session.ListPage{}, err
+	}
+	return storeflow.ListPage(rows[0].now.Time, found(rows), q.Limit), nil
 }
 
 // found leaves out the row without a session, which is there if there is no other.

@@ -34,31 +34,3 @@ const (
 	isUnreadable        = `status {=} 'active' AND NOT readable`
 	hasEnded            = `ended IS NOT NULL`
 )
-
-var sessionIndexes = []string{
-	`CREATE INDEX IF NOT EXISTS watchdog_sessions_silent
-		ON SCHEMA.watchdog_sessions (silent, run_id) WHERE ` + hasDefaultThreshold,
-	`CREATE INDEX IF NOT EXISTS watchdog_sessions_due
-		ON SCHEMA.watchdog_sessions (due, run_id) WHERE ` + hasOwnThreshold,
-	`CREATE INDEX IF NOT EXISTS watchdog_sessions_unreadable ON SCHEMA.watchdog_sessions (run_id) WHERE ` + isUnreadable,
-	`CREATE INDEX IF NOT EXISTS watchdog_sessions_ended ON SCHEMA.watchdog_sessions (ended) WHERE ` + hasEnded,
-}
-
-// The indexes of leased rows, and those of lists. The first also finds the rows that still name a lease when it is
-// deleted. The fill factor leaves room for HOT updates.
-var leaseIndexes = []string{
-	`CREATE INDEX IF NOT EXISTS watchdog_sessions_lease
-		ON SCHEMA.watchdog_sessions (lease, run_id) WHERE lease IS NOT NULL`,
-	`CREATE INDEX IF NOT EXISTS watchdog_sessions_quiet_since
-		ON SCHEMA.watchdog_sessions (lease, quiet_since, run_id) WHERE quiet_since IS NOT NULL`,
-	`CREATE INDEX IF NOT EXISTS watchdog_sessions_quiet_due
-		ON SCHEMA.watchdog_sessions (lease, quiet_due, run_id) WHERE quiet_due IS NOT NULL`,
-	`CREATE INDEX IF NOT EXISTS watchdog_sessions_created ON SCHEMA.watchdog_sessions (created_at DESC, run_id DESC)`,
-	`CREATE INDEX IF NOT EXISTS watchdog_sessions_live
-		ON SCHEMA.watchdog_sessions (created_at DESC, run_id DESC) WHERE status {=} 'active'`,
-	`CREATE INDEX IF NOT EXISTS watchdog_sessions_parent
-		ON SCHEMA.watchdog_sessions (parent, created_at DESC, run_id DESC) WHERE parent {<>} ''`,
-	`CREATE INDEX IF NOT EXISTS watchdog_sessions_host
-		ON SCHEMA.watchdog_sessions (host, created_at DESC, run_id DESC)`,
-	"ALTER TABLE SCHEMA.watchdog_sessions SET (fillfactor = 70)",
-}

@@ -75,19 +75,14 @@ func (s *Store) Attach(ctx context.Context, run session.Session) (before, after 
 				run.Threshold)
 		}
 		r, err := s.attach(ctx, run)
-		if err != nil {
-			return lockedError(err)
-		}
-		if r.was.runID.Valid {
-			if before, err = r.was.Session(); err != nil {
-				return err
-			}
+		if err == nil && r.was.exists() {
+			before, err = r.was.Session()
 		}
 		after = before // the row has the attempt already
-		if r.is.runID.Valid {
+		if err == nil && r.is.exists() {
 			after, err = r.is.Session()
 		}
-		return err
+		return lockedError(err)
 	})
 	return before, after, err
 }
@@ -100,9 +95,8 @@ func (s *Store) attach(ctx context.Context, run session.Session) (r attachedRow,
 			return r, err
 		case !r.allowed:
 			return r, leaseExpired(run.Lease)
-		case r.was.runID.Valid && !r.was.readable.Bool:
-			return r, unreadable(run.RunID)
-		case r.is.runID.Valid, run.Attempt > 0 && r.was.attempt.Int64 >= int64(run.Attempt):
+		case r.is.exists(), r.was.exists() && !r.was.readable.Bool,
+			run.Attempt > 0 && r.was.attempt.Int64 >= int64(run.Attempt):
 			return r, nil
 		}
 	}
@@ -197,24 +191,18 @@ const noLimit = `9223372036854775807`
 
 // Freshen implements [session.Store], in one round trip unless a row is refused. While it runs, the lease cannot
 // expire.
-func (s *Store) Freshen(
-	ctx context.Context, lease string, fresh []session.Freshness,
-) (skipped session.Skipped, err error) {
+func (s *Store) Freshen(ctx context.Context, lease string, fresh []session.Freshness) (session.Skipped, error) {
 	runOf := func(f session.Freshness) string { return f.RunID }
-	err = s.write(ctx, fmt.Sprintf("freshen %d sessions in", len(fresh)), func(ctx context.Context) (err error) {
-		skipped, err = writeRows(fresh, runOf, func(part []session.Freshness) ([]skippedRow, error) {
+	doing := fmt.Sprintf("freshen %d sessions in", len(fresh))
+	return answer(ctx, s.write, doing, func(ctx context.Context) (session.Skipped, error) {
+		return writeRows(fresh, runOf, func(part []session.Freshness) ([]skippedRow, error) {
 			rows, err := s.writeSkipping(ctx, freshenRows, len(part), freshenArguments(lease, part)...)
 			if err == nil && !rows[0].Living {
 				err = leaseExpired(lease)
 			}
 			return rows, err
 		})
-		return err
 	})
-	if err != nil {
-		return session.Skipped{}, err
-	}
-	return skipped, nil
 }
 
 func freshenArguments(lease string, fresh []session.Freshness) []any {

@@ -51,7 +51,7 @@ func (s *Store) take(ctx context.Context, slice watchdog.Slice) (taken storeflow
 			return err
 		}
 		defer rollback(ctx, tx)
-		t := &spendTx{sender: tx, ctx: ctx, store: s}
+		t := &spendTx{transaction: &transaction{tx, ctx, s}}
 		t.guess, _ = slice.WindowAt(hostClock()) // nearly always the database's, too
 		if err := t.look(slice); err != nil {
 			return err
@@ -68,10 +68,7 @@ func (s *Store) take(ctx context.Context, slice watchdog.Slice) (taken storeflow
 
 // A spendTx is the transaction of a Take or a Return.
 type spendTx struct {
-	sender
-	ctx   context.Context
-	store *Store
-
+	*transaction
 	now     time.Time // of the database
 	guess   string    // the window that was locked first
 	windows []spendRow
@@ -83,7 +80,7 @@ type spendTx struct {
 func (t *spendTx) look(slice watchdog.Slice) error {
 	s := t.store
 	var clock []instant
-	err := s.send(t.ctx, t,
+	err := t.send(
 		running(s, lockScope, slice.Scope, s.scopeLocks()),
 		running(s, insertScope, slice.Scope),
 		reading(s, &t.windows, scanSpend, lockSpend, slice.Scope, []string{"", t.guess}),
@@ -112,7 +109,7 @@ func (t *spendTx) Slice(string) (*storeflow.Slice, error) {
 func (t *spendTx) Charged(scope, window string) (currency string, charged watchdog.Totals, err error) {
 	if window != t.guess {
 		again := reading(t.store, &t.windows, scanSpend, lockSpend, scope, []string{"", window})
-		if err := t.store.send(t.ctx, t, again); err != nil {
+		if err := t.send(again); err != nil {
 			return "", charged, err
 		}
 	}
@@ -137,7 +134,7 @@ func (t *spendTx) Charge(s watchdog.Slice, currency string, taken storeflow.Take
 	if currency != t.windows[0].currency {
 		steps = append(steps, running(t.store, setCurrency, s.Scope, currency))
 	}
-	err := t.store.send(t.ctx, t, steps...)
+	err := t.send(steps...)
 	if err == nil && inserted == 0 {
 		err = errIDTaken
 	}
@@ -150,7 +147,7 @@ func (t *spendTx) Return(id string, s *storeflow.Slice, charged, unused watchdog
 		arguments := append([]any{s.Scope, s.Window}, storeflow.KindsOf(&charged)...)
 		steps = append(steps, running(t.store, updateCharged, arguments...))
 	}
-	return t.store.send(t.ctx, t, steps...)
+	return t.send(steps...)
 }
 
 // Return implements [watchdog.SpendStore], in one transaction and four round trips, as Take.
@@ -159,7 +156,7 @@ func (s *Store) Return(ctx context.Context, id string, unused watchdog.Totals) e
 		if !isText(id) {
 			return storeflow.NoSlice(id)
 		}
-		return s.inTransaction(ctx, func(tx pgx.Tx) error { return s.giveBack(ctx, tx, id, unused) })
+		return s.inTransaction(ctx, func(t *transaction) error { return (&spendTx{transaction: t}).giveBack(id, unused) })
 	})
 }
 
@@ -170,11 +167,11 @@ func (s *Store) scopeLocks() int64 {
 
 // giveBack locks the scope of the slice, the slice and its window. If the slice was taken after the statements that
 // lock them, and before the one that reads them, they are locked and read again: its window may have changed since.
-func (s *Store) giveBack(ctx context.Context, tx pgx.Tx, id string, unused watchdog.Totals) error {
-	t := &spendTx{sender: tx, ctx: ctx, store: s}
+func (t *spendTx) giveBack(id string, unused watchdog.Totals) error {
+	s := t.store
 	var locked, windows []string
 	for len(t.known) == 0 || len(windows) == 0 && !t.known[0].Deleted {
-		err := s.send(ctx, tx,
+		err := t.send(
 			running(s, lockScopeOfSlice, id, s.scopeLocks()),
 			reading(s, &locked, pgx.RowTo[string], lockSlice, id),
 			reading(s, &windows, pgx.RowTo[string], lockSliceWindow, id),

@@ -2,10 +2,7 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -49,36 +46,24 @@ var claimStart = `
 	SELECT` + sessionFields + `FROM claimed AS s`
 
 // ClaimStart implements [session.Starts], in one round trip. It waits for no row.
-func (s *Store) ClaimStart(ctx context.Context, lasts time.Duration) (claimed session.Session, err error) {
-	err = s.write(ctx, "claim a start in", func(ctx context.Context) error {
-		rows, err := query(ctx, s, scanSession, claimStart, storerows.RoundUp(storerows.StartPause(lasts)))
-		switch {
-		case err != nil:
-			return err
-		case len(rows) == 0:
-			return fmt.Errorf("%w is to be started now", session.ErrNotFound)
-		}
-		claimed, err = rows[0].Session()
-		return err
+func (s *Store) ClaimStart(ctx context.Context, lasts time.Duration) (session.Session, error) {
+	return answer(ctx, s.write, "claim a start in", func(ctx context.Context) (session.Session, error) {
+		claim := storerows.RoundUp(storerows.StartPause(lasts))
+		return s.sessionBy(ctx, " is to be started now", claimStart, claim)
 	})
-	return claimed, err
 }
 
 const putOffStart = `
 	UPDATE SCHEMA.watchdog_sessions AS s SET start_due = CASE WHEN $5::bigint {>=} 0
 		THEN pg_catalog.statement_timestamp() {+} ($5::bigint {*} interval '1 microsecond') END
-	WHERE s.run_id {=} $1 AND s.attempt {=} $2 AND s.start_key {=} $3 AND s.start_tries {=} $4 AND ` + hasStart + `
-	RETURNING true`
+	WHERE s.run_id {=} $1 AND s.attempt {=} $2 AND s.start_key {=} $3 AND s.start_tries {=} $4 AND ` + hasStart
 
 // PutOffStart implements [session.Starts], in one round trip.
-func (s *Store) PutOffStart(
-	ctx context.Context, claimed session.Session, pause time.Duration,
-) (done bool, err error) {
-	err = s.write(ctx, "put off the start of session "+claimed.RunID+" in", func(ctx context.Context) error {
-		rows, err := query(ctx, s, pgx.RowTo[bool], putOffStart,
+func (s *Store) PutOffStart(ctx context.Context, claimed session.Session, pause time.Duration) (bool, error) {
+	doing := "put off the start of session " + claimed.RunID + " in"
+	return answer(ctx, s.write, doing, func(ctx context.Context) (bool, error) {
+		rows, err := s.exec(ctx, putOffStart,
 			claimed.RunID, claimed.Attempt, claimed.Start.Key, claimed.Start.Tries, storeflow.StartPause(pause))
-		done = len(rows) > 0
-		return lockedError(err)
+		return rows > 0, lockedError(err)
 	})
-	return done, err
 }

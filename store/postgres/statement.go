@@ -110,19 +110,13 @@ func counting(sum *int64) func(pgx.Rows) error {
 	}
 }
 
-// A sender is a connection or a transaction.
-type sender interface {
-	Query(ctx context.Context, statement string, arguments ...any) (pgx.Rows, error)
-	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
-}
-
 // limited runs statements in one transaction whose waits for locks are limited. It takes one round trip, or two more
 // where that is not possible.
 func (s *Store) limited(ctx context.Context, conn *pgx.Conn, steps ...step) error {
 	if s.inOneTrip(conn, steps) {
-		return sendTogether(ctx, conn, append([]step{{statement: s.settings()}}, steps...))
+		return sendTogether(ctx, conn, append([]step{{statement: s.settings}}, steps...))
 	}
-	err := s.transaction(ctx, conn, func(tx pgx.Tx) error { return s.sendEach(ctx, tx, steps) })
+	err := s.transaction(ctx, conn, func(t *transaction) error { return t.sendEach(steps) })
 	if err == nil {
 		notePrepared(conn, steps)
 	}
@@ -168,19 +162,26 @@ func notePrepared(conn *pgx.Conn, steps []step) {
 // forgetPrepared follows an error: pgx forgets the statements that were sent together with the one that failed.
 func forgetPrepared(conn *pgx.Conn) { clear(preparedBy(conn)) }
 
+// A transaction is one of the store.
+type transaction struct {
+	pgx.Tx
+	ctx   context.Context
+	store *Store
+}
+
 // inTransaction is transaction in a connection of the pool.
-func (s *Store) inTransaction(ctx context.Context, call func(pgx.Tx) error) error {
+func (s *Store) inTransaction(ctx context.Context, call func(*transaction) error) error {
 	return s.onConn(ctx, func(conn *pgx.Conn) error { return s.transaction(ctx, conn, call) })
 }
 
 // transaction runs a call in a transaction whose waits for locks are limited.
-func (s *Store) transaction(ctx context.Context, conn *pgx.Conn, call func(pgx.Tx) error) error {
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.beginLimited()})
+func (s *Store) transaction(ctx context.Context, conn *pgx.Conn, call func(*transaction) error) error {
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.beginQuery})
 	if err != nil {
 		return err
 	}
 	defer rollback(ctx, tx)
-	if err := call(tx); err != nil {
+	if err := call(&transaction{tx, ctx, s}); err != nil {
 		return err
 	}
 	return tx.Commit(ctx)
@@ -193,15 +194,19 @@ func rollback(ctx context.Context, tx pgx.Tx) {
 	_ = tx.Rollback(ctx) // if it fails, the pool closes the connection
 }
 
-// send runs the steps in a transaction, in one round trip if the store's mode is the pool's.
-func (s *Store) send(ctx context.Context, on sender, steps ...step) error {
-	if s.mode != s.poolMode {
-		return s.sendEach(ctx, on, steps)
+// send runs the steps, in one round trip if the store's mode is the pool's.
+func (t *transaction) send(steps ...step) error {
+	if t.store.mode != t.store.poolMode {
+		return t.sendEach(steps)
 	}
-	return sendTogether(ctx, on, steps)
+	return sendTogether(t.ctx, t, steps)
 }
 
-func sendTogether(ctx context.Context, on sender, steps []step) error {
+func sendTogether(
+	ctx context.Context, on interface {
+		SendBatch(context.Context, *pgx.Batch) pgx.BatchResults
+	}, steps []step,
+) error {
 	var batch pgx.Batch
 	for _, one := range steps {
 		batch.Queue(one.statement, one.arguments...).Query(one.finish)
@@ -209,9 +214,9 @@ func sendTogether(ctx context.Context, on sender, steps []step) error {
 	return on.SendBatch(ctx, &batch).Close()
 }
 
-func (s *Store) sendEach(ctx context.Context, on sender, steps []step) error {
+func (t *transaction) sendEach(steps []step) error {
 	for _, one := range steps {
-		rows, err := on.Query(ctx, one.statement, s.withMode(one.arguments...)...)
+		rows, err := t.Query(t.ctx, one.statement, append([]any{t.store.mode}, one.arguments...)...)
 		if err != nil {
 			return err
 		}

@@ -28,6 +28,8 @@ type Store struct {
 	schema       string // of Config, or the first of the search_path
 	outbox       bool   // of Config
 	readOnly     bool   // of Config
+	settings     string // the statement that begins a batch
+	beginQuery   string // of a transaction
 	// qualified has what qualify returned: a few dozen statements.
 	qualified sync.Map
 
@@ -36,9 +38,9 @@ type Store struct {
 	// followPause is the shortest pause between two polls of a Follow.
 	followPause time.Duration
 
-	mu      sync.Mutex
-	closed  bool
-	closing chan struct{} // closed by the first Close; ends the listeners
+	mu      sync.Mutex      // held to begin a call, and to close
+	closing context.Context // ended by Close; ends the listeners
+	close   context.CancelFunc
 	calls   sync.WaitGroup
 }
 
@@ -46,12 +48,9 @@ type Store struct {
 // calls return [ErrClosed]. It closes the pool of [Open], and not the one given to [New]. It always returns nil.
 func (s *Store) Close() error {
 	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
+	first := !s.isClosing()
+	s.close()
 	s.mu.Unlock()
-	if first {
-		close(s.closing)
-	}
 	s.calls.Wait()
 	if first {
 		s.closeLeases()
@@ -66,16 +65,11 @@ func (s *Store) Close() error {
 func (s *Store) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.isClosing() {
 		return ErrClosed
 	}
 	s.calls.Add(1)
 	return nil
-}
-
-// withMode puts the store's mode in front of a statement's arguments.
-func (s *Store) withMode(arguments ...any) []any {
-	return append([]any{s.mode}, arguments...)
 }
 
 // unprepared puts the mode for a statement without a name in front of its arguments.
@@ -90,12 +84,7 @@ func (s *Store) onConn(ctx context.Context, call func(conn *pgx.Conn) error) err
 		return err
 	}
 	defer release()
-	err = call(conn)
-	if err != nil {
-		forgetPrepared(conn)
-		err = s.explainRefusal(ctx, conn, err)
-	}
-	return s.nameServer(conn, err)
+	return s.explain(ctx, conn, call(conn))
 }
 
 // together runs statements in a connection of the pool, as limited does.
@@ -125,18 +114,28 @@ func queryRow[T any](
 // A caller runs a call and wraps its error: do, write or ofOutbox.
 type caller func(ctx context.Context, doing string, call func(context.Context) error) error
 
-// ask is query for a call of its own. After an error it returns no rows.
+// ask is query for a call of its own.
 func ask[T any](
 	ctx context.Context, s *Store, by caller, doing string, scan pgx.RowToFunc[T], statement string, arguments ...any,
 ) (all []T, err error) {
+	return answer(ctx, by, doing, func(ctx context.Context) ([]T, error) {
+		return query(ctx, s, scan, statement, arguments...)
+	})
+}
+
+// answer returns what a call returns, and nothing after an error.
+func answer[T any](
+	ctx context.Context, by caller, doing string, call func(context.Context) (T, error),
+) (result T, err error) {
+	var answered T
 	err = by(ctx, doing, func(ctx context.Context) (err error) {
-		all, err = query(ctx, s, scan, statement, arguments...)
+		answered, err = call(ctx)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return result, err
 	}
-	return all, nil
+	return answered, nil
 }
 
 // exec returns how many rows the statement returned or changed.

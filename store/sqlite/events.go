@@ -158,14 +158,6 @@ func (r row) isEnd() bool {
 	return r[1] == watchdog.AggregateType && (r[3] == watchdog.EventCancel || r[3] == watchdog.EventComplete)
 }
 
-// outboxIndexes find what is due, in the order in which it was put, and the rows of an event. Rejected: a unique index
-// of the events. Rows of earlier versions may name one twice, for example after its event was deleted and stored again,
-// and such a version could then not store an end at all.
-var outboxIndexes = []string{
-	`CREATE INDEX IF NOT EXISTS main.watchdog_outbox_due ON watchdog_outbox (due_at)`,
-	`CREATE INDEX IF NOT EXISTS main.watchdog_outbox_event ON watchdog_outbox (event_id)`,
-}
-
 // Every payload in the table has an event_version. If the event has none, addVersion adds it in exactly this form as
 // the last key, and stripVersion removes exactly this form, so that a reader gets what was appended.
 const (

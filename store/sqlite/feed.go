@@ -103,14 +103,6 @@ const (
 	WHERE ` + isLayer + ` AND ` + parentOf + ` = ?1 ORDER BY 1`
 )
 
-// feedIndexes are those of Select and Layers. Both work without them, but read more rows. The indexes hold few rows:
-// the layers of runs, and the events whose times another program wrote in a form of its own.
-var feedIndexes = []string{
-	`CREATE INDEX IF NOT EXISTS main.watchdog_events_parent ON events (` + parentOf + `) WHERE ` + isLayer,
-	`CREATE INDEX IF NOT EXISTS main.watchdog_events_foreign_time ON events (aggregate_type, aggregate_id)
-		WHERE ` + isForeignTime,
-}
-
 // Layers implements [watchdog.FeedStore]. A row of another program whose payload is not JSON has no parent.
 func (s *Store) Layers(ctx context.Context, parent string) ([]string, error) {
 	return readRows(ctx, s, "layers", scanOne[string], selectLayers, parent)

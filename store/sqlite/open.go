@@ -9,8 +9,6 @@ import (
 	"os"
 
 	_ "modernc.org/sqlite" // the driver of Open
-
-	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // A Config opens a store with settings. The zero value is what [Open] and [New] use.
@@ -127,18 +125,9 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	}
 	defer w.close()
 	t := &transaction{store: s, writer: w}
-	d := t.database()
-	version, err := schema.Version(d)
-	if err != nil {
-		return err
+	version, err := schema.CheckReadable(t.database())
+	if err == nil {
+		_, err = t.completeVersion(version)
 	}
-	exist, err := d.HasEvents()
-	if err == nil && !exist {
-		err = storerows.ErrNoTables
-	}
-	if err != nil {
-		return err
-	}
-	_, err = t.completeVersion(version)
 	return err
 }

@@ -19,14 +19,6 @@ var schema = storeflow.Schema{
 		storeflow.Part{Version: 3, Table: "watchdog_leases", Columns: []storeflow.Column{
 			{Name: "epoch", Is: "INTEGER GENERATED ALWAYS AS ((" + microseconds("renewed_at") + ") * 1000 - clock) VIRTUAL"},
 		}},
-		storeflow.Part{Version: 3, Table: "watchdog_outbox", Columns: []storeflow.Column{
-			{Name: "id", Is: "INTEGER PRIMARY KEY AUTOINCREMENT"},
-			{Name: "event_id", Is: "VARCHAR(36) NOT NULL"},
-			{Name: "aggregate_type", Is: "VARCHAR(100) NOT NULL"},
-			{Name: "aggregate_id", Is: "VARCHAR(255) NOT NULL"},
-			{Name: "event_type", Is: "VARCHAR(200) NOT NULL"},
-			{Name: "created_at", Is: "TEXT NOT NULL"},
-		}},
 		// The oldest version that can use the schema.
 		storeflow.Part{Version: 3, Table: "watchdog_schema", Added: []storeflow.Column{
 			{Name: "oldest_reader", Is: "INTEGER"},
@@ -35,24 +27,44 @@ var schema = storeflow.Schema{
 	Prefix: "main.",
 	Types: strings.NewReplacer("{bytes}", "", "{text}", "TEXT", "{integer}", "INTEGER", "{time}", "TEXT",
 		"{flag}", "INTEGER", "{JSON}", "TEXT", "{lease}", "TEXT", "{cascade}", "", "{before}", "''",
-		"{payload}", "JSON", "{due}", "INTEGER"),
+		"{payload}", "JSON", "{due}", "INTEGER", "{serial}", "INTEGER", "{autoincrement}", " AUTOINCREMENT",
+		"{text(", "VARCHAR(", ")}", ")"),
 	Options: map[string]string{
 		"watchdog_sessions": " WITHOUT ROWID", "watchdog_spend": " WITHOUT ROWID", "watchdog_slices": " WITHOUT ROWID",
 		"watchdog_lease_ends": " WITHOUT ROWID",
 	},
-	// Who deletes a window of watchdog_spend finds its slices by their index.
-	Indexes: map[int][]string{
-		2: sessionIndexes,
-		3: slices.Concat(feedIndexes, leaseIndexes, []string{refuseDelete}),
-		4: {`CREATE INDEX IF NOT EXISTS main.watchdog_slices_window ON watchdog_slices (scope, window_name)`},
-		5: outboxIndexes,
-		6: {dropLeaseEnds},
-		7: {`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_start
-			ON watchdog_sessions (start_due, run_id) WHERE ` + isToStart},
+	Index: `CREATE INDEX IF NOT EXISTS main.%s ON %s (%s)`,
+	Indexes: map[int][]storeflow.Index{
+		2: {
+			{"watchdog_sessions_silent", "watchdog_sessions", "silent, run_id, created", hasDefaultThreshold},
+			{"watchdog_sessions_due", "watchdog_sessions", "due, run_id, created", hasOwnThreshold},
+			{"watchdog_sessions_unreadable", "watchdog_sessions", "run_id", isUnreadable},
+			{"watchdog_sessions_ended", "watchdog_sessions", "ended", hasEnded},
+		},
+		// Select and Layers work without the first two, but read more rows. These hold few: the layers of runs, and the events
+		// whose times another program wrote in a form of its own.
+		3: {
+			{"watchdog_events_parent", "events", parentOf, isLayer},
+			{"watchdog_events_foreign_time", "events", "aggregate_type, aggregate_id", isForeignTime},
+			{"watchdog_sessions_lease", "watchdog_sessions", "lease, run_id", isLeased},
+			{"watchdog_sessions_quiet", "watchdog_sessions", "lease, quiet_since, run_id, created", isQuiet},
+			{"watchdog_sessions_quiet_due", "watchdog_sessions", "lease, quiet_due, run_id, created", isQuietDue},
+			{"watchdog_sessions_created", "watchdog_sessions", "created, run_id"},
+			{"watchdog_sessions_live", "watchdog_sessions", "created, run_id", isLive},
+			{"watchdog_sessions_parent", "watchdog_sessions", "parent, created, run_id", hasParent},
+			{"watchdog_sessions_host", "watchdog_sessions", "host, created, run_id"},
+		},
+		// Who deletes a window of watchdog_spend finds its slices by their index.
+		4: {{"watchdog_slices_window", "watchdog_slices", "scope, window_name"}},
+		// What is due, and the rows of an event. Rejected: a unique index of the events. Rows of earlier versions may name one
+		// twice, for example after its event was deleted and stored again, and such a version could then not store an end.
+		5: {
+			{"watchdog_outbox_due", "watchdog_outbox", "due_at"},
+			{"watchdog_outbox_event", "watchdog_outbox", "event_id"},
+		},
+		7: {{"watchdog_sessions_start", "watchdog_sessions", "start_due, run_id", isToStart}},
 	},
-	EventIndex: func(name, columns string) string {
-		return `CREATE INDEX IF NOT EXISTS main.` + name + ` ON events (` + columns + `)`
-	},
+	Others: map[int][]string{3: {refuseDelete}, 6: {dropLeaseEnds}},
 }
 
 // triggers are ours, with the versions that make them.
@@ -193,23 +205,6 @@ var numberedTimes = []storeflow.Column{
 	{Name: "due", Is: "INTEGER GENERATED ALWAYS AS (silent + threshold / 1000) VIRTUAL"},
 }
 
-// The conditions of the partial indexes. A query must repeat a condition word for word to use its index.
-const (
-	hasDefaultThreshold = `status = 'active' AND threshold = 0`
-	hasOwnThreshold     = `status = 'active' AND threshold > 0`
-	isUnreadable        = `status = 'active' AND (created IS NULL OR silent IS NULL OR threshold < 0)`
-	hasEnded            = `ended IS NOT NULL`
-)
-
-var sessionIndexes = []string{
-	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_silent
-		ON watchdog_sessions (silent, run_id, created) WHERE ` + hasDefaultThreshold,
-	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_due
-		ON watchdog_sessions (due, run_id, created) WHERE ` + hasOwnThreshold,
-	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_unreadable ON watchdog_sessions (run_id) WHERE ` + isUnreadable,
-	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_ended ON watchdog_sessions (ended) WHERE ` + hasEnded,
-}
-
 // microseconds is the SQL that converts a timestamp of ours to a number. SQLite reads February 31st as a day in
 // March, so the expression compares with the text that SQLite makes of the time.
 func microseconds(text string) string {
@@ -222,6 +217,11 @@ func microseconds(text string) string {
 // The conditions of the partial indexes. A query must repeat a condition word for word to use its index. An unreadable
 // row is never stalled.
 const (
+	hasDefaultThreshold = `status = 'active' AND threshold = 0`
+	hasOwnThreshold     = `status = 'active' AND threshold > 0`
+	isUnreadable        = `status = 'active' AND (created IS NULL OR silent IS NULL OR threshold < 0)`
+	hasEnded            = `ended IS NOT NULL`
+
 	isLeased   = `status = 'active' AND ` + inLease
 	isReadable = `created IS NOT NULL AND silent IS NOT NULL AND threshold >= 0`
 	isQuiet    = `quiet_since IS NOT NULL AND ` + isLeased + ` AND ` + isReadable
@@ -229,19 +229,6 @@ const (
 	isLive     = `status = 'active'`
 	hasParent  = `parent <> ''`
 )
-
-var leaseIndexes = []string{
-	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_lease ON watchdog_sessions (lease, run_id) WHERE ` + isLeased,
-	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_quiet
-		ON watchdog_sessions (lease, quiet_since, run_id, created) WHERE ` + isQuiet,
-	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_quiet_due
-		ON watchdog_sessions (lease, quiet_due, run_id, created) WHERE ` + isQuietDue,
-	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_created ON watchdog_sessions (created, run_id)`,
-	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_live ON watchdog_sessions (created, run_id) WHERE ` + isLive,
-	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_parent
-		ON watchdog_sessions (parent, created, run_id) WHERE ` + hasParent,
-	`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_host ON watchdog_sessions (host, created, run_id)`,
-}
 
 // refuseDelete has every program fail that deletes a lease which sessions name: nobody would observe the lease any
 // more, and if its process is dead the sessions would stay active for ever. SQLite would check a foreign key only for

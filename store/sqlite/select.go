@@ -153,22 +153,6 @@ func askedOf(exchanges []*watchdog.Exchange) [][]string {
 	return asked
 }
 
-// selectedAll returns what each selection selects, with one query if it can.
-func (t *transaction) selectedAll(exchanges []*watchdog.Exchange) ([][]watchdog.Event, error) {
-	all := make([][]watchdog.Event, len(exchanges))
-	latest := func(x *watchdog.Exchange) bool { return len(x.LatestOf) > 0 }
-	if len(exchanges) > 1 && !slices.ContainsFunc(exchanges, latest) {
-		return all, t.selectMany(exchanges, all)
-	}
-	for i, x := range exchanges {
-		var err error
-		if all[i], err = selected(t, x.Selection); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
 func (t *transaction) selectMany(exchanges []*watchdog.Exchange, all [][]watchdog.Event) error {
 	err := eachRow(t, func(rows *sql.Rows) error {
 		var r eventRow
