@@ -12,7 +12,7 @@ import (
 type ExchangeTx interface {
 	// Select returns what each of the exchanges selects. They have different aggregates.
 	Select(exchanges []*watchdog.Exchange) ([][]watchdog.Event, error)
-	// Insert stores the events whose IDs are not taken. It returns all of them as they will be read, and how many it stored.
+	// Insert stores the events whose IDs are not taken. It returns all as they will be read, and how many it stored.
 	Insert(events []watchdog.Event) (as []watchdog.Event, inserted int, err error)
 	// Stored returns what is stored under the IDs of the events, of all aggregates and in any order.
 	Stored(events []watchdog.Event) ([]watchdog.Event, error)

@@ -17,19 +17,17 @@ const (
 	insertRows = `
 		INSERT INTO SCHEMA.events (id, aggregate_type, aggregate_id, event_type, payload, "timestamp", consensus_id)
 		SELECT e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.payload::pg_catalog.json, e.at, e.consensus_id
-		FROM unnest($1::pg_catalog.text[], $2::pg_catalog.text[], $3::pg_catalog.text[], $4::pg_catalog.text[],
-			$5::pg_catalog.text[], $6::pg_catalog.timestamptz[], $7::pg_catalog.text[])
+		FROM unnest($1::{text}[], $2::{text}[], $3::{text}[], $4::{text}[], $5::{text}[], $6::{time}[], $7::{text}[])
 			WITH ORDINALITY AS e (id, aggregate_type, aggregate_id, event_type, payload, at, consensus_id, place)`
 	insertOrder = ` ORDER BY e.id COLLATE pg_catalog."C", e.place ON CONFLICT (id) DO NOTHING`
 
 	insertEvents = insertRows + insertOrder
 
-	eventFields = ` id, event_type, payload::pg_catalog.text, pg_catalog.timestamptz_send("timestamp"), consensus_id `
+	eventFields = ` id, event_type, payload::{text}, {send}("timestamp"), consensus_id `
 
 	// Read sorts in Go, because the database's collation has another order.
 	selectEvents = `
-		SELECT` + eventFields + `FROM SCHEMA.events
-		WHERE aggregate_type {=} $1 AND aggregate_id {=} $2`
+		SELECT` + eventFields + `FROM SCHEMA.events WHERE aggregate_type {=} $1 AND aggregate_id {=} $2`
 )
 
 // encode returns the events as the columns of insertRows, which are NULL without events.
@@ -111,7 +109,7 @@ func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]
 const (
 	outboxRows = `
 		INSERT INTO SCHEMA.watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
-		SELECT o.id, o.aggregate_type, o.aggregate_id, o.event_type, pg_catalog.statement_timestamp()
+		SELECT o.id, o.aggregate_type, o.aggregate_id, o.event_type, {now}
 		FROM %s AS o WHERE o.aggregate_type {=} '` + watchdog.AggregateType + `'
 			AND o.event_type {=} ANY ('{` + watchdog.EventCancel + `,` + watchdog.EventComplete + `}')`
 	returnForOutbox = ` RETURNING id, aggregate_type, aggregate_id, event_type`

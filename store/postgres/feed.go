@@ -20,14 +20,14 @@ const (
 )
 
 // markOf1 is the mark $1 as a transaction, or NULL if there is none.
-const markOf1 = `CASE WHEN $1::pg_catalog.text {<>} '' THEN $1::pg_catalog.text::pg_catalog.xid8 END`
+const markOf1 = `CASE WHEN $1::{text} {<>} '' THEN $1::{text}::pg_catalog.xid8 END`
 
 // selectFed returns the events of transactions from the mark $1 on, and the next mark. As in selectEnded, a mark is the
 // oldest transaction that was still open. The age of a transaction is how many have begun since; below 0, it is so old
 // that its number is ahead of ours. There is always a row. If no transaction has begun since the mark, the server does
 // not read the table.
 const selectFed = `
-	SELECT pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::pg_catalog.text, e.*
+	SELECT pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::{text}, e.*
 	FROM (VALUES (1)) AS one LEFT JOIN (
 		SELECT aggregate_id,` + eventFields + `FROM SCHEMA.events
 		WHERE aggregate_type {=} '` + watchdog.AggregateType + `'
@@ -134,9 +134,9 @@ func scanFed(row pgx.CollectableRow) (r fedRow, err error) {
 // limit.
 const (
 	namesParent = `aggregate_type {=} '` + watchdog.AggregateType + `' AND ` +
-		`pg_catalog.strpos(payload::pg_catalog.text, '"parent"') {>} 0`
+		`pg_catalog.strpos(payload::{text}, '"parent"') {>} 0`
 	escaped   = `E'\\u'`
-	parentKey = `CASE WHEN pg_catalog.strpos(payload::pg_catalog.text, ` + escaped + `) {>} 0 THEN ` + escaped + `
+	parentKey = `CASE WHEN pg_catalog.strpos(payload::{text}, ` + escaped + `) {>} 0 THEN ` + escaped + `
 		ELSE pg_catalog.left(payload {->>} 'parent', 255) END`
 )
 
@@ -144,9 +144,9 @@ const createParentIndex = `CREATE INDEX IF NOT EXISTS watchdog_events_parent
 		ON SCHEMA.events ((` + parentKey + `)) WHERE ` + namesParent
 
 const selectLayers = `
-	SELECT aggregate_id, payload::pg_catalog.text FROM SCHEMA.events
+	SELECT aggregate_id, payload::{text} FROM SCHEMA.events
 	WHERE ` + namesParent + ` AND ` + parentKey + ` {=} ANY (ARRAY[
-		pg_catalog.left($1::pg_catalog.text, 255), ` + escaped + `])`
+		pg_catalog.left($1::{text}, 255), ` + escaped + `])`
 
 // Layers implements [watchdog.FeedStore], in one round trip. It reads the events that name the parent, and all events
 // that name any parent and have \u in their payload. An empty parent has no layers.

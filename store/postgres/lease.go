@@ -1,9 +1,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,19 +15,17 @@ import (
 // beginLease makes a lease, or finds one that lives and that a call before made, whose answer was lost.
 const beginLease = `
 	INSERT INTO SCHEMA.watchdog_leases AS l (id, host, promise, beat, clock, vouched, covered, behind, renewed_at)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8::pg_catalog.text::pg_catalog.json, pg_catalog.statement_timestamp())
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8::{text}::pg_catalog.json, {now})
 	ON CONFLICT (id) DO UPDATE SET looks = l.looks WHERE l.expired IS NULL RETURNING true`
 
 // renewLease changes nothing but says that the lease lives if a later renewal overtook it.
 const renewLease = `
-	UPDATE SCHEMA.watchdog_leases SET
-		beat = greatest(beat, $2::bigint),
+	UPDATE SCHEMA.watchdog_leases SET beat = greatest(beat, $2::bigint),
 		clock = CASE WHEN $2::bigint {>} beat THEN greatest(clock, $3::bigint) ELSE clock END,
 		vouched = CASE WHEN $2::bigint {>} beat THEN greatest(vouched, $4::bigint) ELSE vouched END,
 		covered = CASE WHEN $2::bigint {>} beat THEN greatest(covered, $5::bigint) ELSE covered END,
-		behind = CASE WHEN $2::bigint {>} beat AND $5::bigint {>} 0
-			THEN $6::pg_catalog.text::pg_catalog.json ELSE behind END,
-		renewed_at = CASE WHEN $2::bigint {>} beat THEN pg_catalog.statement_timestamp() ELSE renewed_at END
+		behind = CASE WHEN $2::bigint {>} beat AND $5::bigint {>} 0 THEN $6::{text}::pg_catalog.json ELSE behind END,
+		renewed_at = CASE WHEN $2::bigint {>} beat THEN {now} ELSE renewed_at END
 	WHERE id {=} $1 AND expired IS NULL RETURNING true`
 
 // BeginLease implements [session.Leases], in one round trip.
@@ -65,23 +63,21 @@ func leaseExpired(id string) error {
 const (
 	selectLeases = `SELECT` + leaseFields + `, false FROM SCHEMA.watchdog_leases AS k ORDER BY k.id`
 	leaseFields  = ` k.id, k.host, k.promise, k.beat, k.clock, k.vouched, coalesce(k.covered, 0),
-		coalesce(k.behind::pg_catalog.text, 'null'), pg_catalog.timestamptz_send(k.renewed_at), k.expired IS NOT NULL`
+		coalesce(k.behind::{text}, 'null'), {send}(k.renewed_at), k.expired IS NOT NULL`
 
 	// observeLeases takes what it wrote to from the rows that it locked, which can be newer than its snapshot.
 	observeLeases = `
 	WITH locked AS MATERIALIZED (
-		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} ANY ($1::pg_catalog.text[]) AND expired IS NULL
+		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} ANY ($1::{text}[]) AND expired IS NULL
 		ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 	), looked AS (
-		UPDATE SCHEMA.watchdog_leases AS l SET looks = l.looks {+} 1
-		FROM locked WHERE l.id {=} locked.id AND l.expired IS NULL RETURNING l.*
+		UPDATE SCHEMA.watchdog_leases AS l SET looks = l.looks {+} 1 FROM locked
+		WHERE l.id {=} locked.id AND l.expired IS NULL RETURNING l.*
 	), untouched AS (
 		SELECT * FROM SCHEMA.watchdog_leases AS l WHERE NOT EXISTS (SELECT FROM looked WHERE looked.id {=} l.id)
 	)
 	SELECT` + leaseFields + `, false FROM looked AS k
-	UNION ALL
-	SELECT` + leaseFields + `, k.expired IS NULL AND k.id {=} ANY ($1::pg_catalog.text[]) FROM untouched AS k
-	ORDER BY 1`
+	UNION ALL SELECT` + leaseFields + `, k.expired IS NULL AND k.id {=} ANY ($1::{text}[]) FROM untouched AS k ORDER BY 1`
 )
 
 // ObserveLeases implements [session.Leases], in one round trip. Without suspects it only reads. A suspect that expires
@@ -95,17 +91,12 @@ func (s *Store) ObserveLeases(ctx context.Context, suspects []string) ([]session
 
 // scanLease reads leaseFields, and whether the lease is locked.
 func scanLease(row pgx.CollectableRow) (l session.Lease, err error) {
-	var promise, clock, vouched, covered int64
 	var behind string
 	var renewed instant
-	err = row.Scan(&l.ID, &l.Host, &promise, &l.Beat, &clock, &vouched, &covered, &behind, &renewed, &l.Expired, &l.Locked)
-	if err != nil {
-		return l, err
-	}
-	l.Promise, l.Clock, l.RenewedAt = time.Duration(promise), time.Duration(clock), renewed.Time
-	l.Vouched, l.Covered = time.Duration(vouched), time.Duration(covered)
-	err = storeflow.ReadBehind(&l, behind)
-	return l, err
+	err = row.Scan(&l.ID, &l.Host, &l.Promise, &l.Beat, &l.Clock, &l.Vouched, &l.Covered, &behind, &renewed, &l.Expired,
+		&l.Locked)
+	l.RenewedAt = renewed.Time
+	return l, cmp.Or(err, storeflow.ReadBehind(&l, behind))
 }
 
 const (
@@ -116,7 +107,7 @@ const (
 	WITH held AS MATERIALIZED (
 		SELECT id, beat, expired FROM SCHEMA.watchdog_leases WHERE id {=} $1 FOR UPDATE SKIP LOCKED
 	), marked AS (
-		UPDATE SCHEMA.watchdog_leases AS l SET expired = pg_catalog.statement_timestamp()
+		UPDATE SCHEMA.watchdog_leases AS l SET expired = {now}
 		FROM held WHERE l.id {=} held.id AND held.expired IS NULL AND held.beat {=} $2 RETURNING l.id
 	)
 	SELECT EXISTS (SELECT FROM SCHEMA.watchdog_leases WHERE id {=} $1), EXISTS (SELECT FROM held),
@@ -133,20 +124,17 @@ const (
 	UPDATE SCHEMA.watchdog_sessions AS s
 	SET last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),` + leaveLeaseBut + `,
 		leased = CASE WHEN $3::boolean AND ` + isLeased + ` THEN 0 {-} s.attempt END,
-		expired_lease = CASE WHEN ` + isLeased + ` THEN pg_catalog.concat(s.attempt, ' ', $4::pg_catalog.text) END
+		expired_lease = CASE WHEN ` + isLeased + ` THEN pg_catalog.concat(s.attempt, ' ', $4::{text}) END
 	FROM named WHERE s.run_id {=} named.run_id AND s.lease {=} $1`
 
 	deleteLease = `
-	DELETE FROM SCHEMA.watchdog_leases
-	WHERE id {=} $1 AND expired IS NOT NULL
+	DELETE FROM SCHEMA.watchdog_leases WHERE id {=} $1 AND expired IS NOT NULL
 		AND NOT EXISTS (SELECT FROM SCHEMA.watchdog_sessions WHERE lease {=} $1)`
 
-	selectLeased = `
-	SELECT s.run_id, s.attempt FROM SCHEMA.watchdog_sessions AS s
-	WHERE s.lease {=} $1 AND s.status {=} 'active' AND ` + isLeased
-	countLeased = `
-	SELECT pg_catalog.count(*) FROM SCHEMA.watchdog_sessions AS s
-	WHERE s.lease {=} $1 AND s.status {=} 'active' AND ` + isLeased
+	selectLeased = `SELECT s.run_id, s.attempt` + ofThisLease
+	countLeased  = `SELECT pg_catalog.count(*)` + ofThisLease
+	ofThisLease  = `
+	FROM SCHEMA.watchdog_sessions AS s WHERE s.lease {=} $1 AND s.status {=} 'active' AND ` + isLeased
 )
 
 // ExpireLease implements [session.Leases], in one transaction and four round trips.
@@ -202,15 +190,15 @@ const (
 	insertLeaseEnds = ` INSERT INTO SCHEMA.watchdog_lease_ends (lease, run_id, attempt) `
 	unlessTold      = ` ON CONFLICT DO NOTHING`
 	// noticeJudged notes that a session was ended as it was judged, $1, $2 and $4, for the process of its lease.
-	noticeJudged = insertLeaseEnds + `SELECT $4::pg_catalog.text, run_id, $2::bigint FROM done
-		WHERE $4::pg_catalog.text {<>} ''` + unlessTold
+	noticeJudged = insertLeaseEnds + `SELECT $4::{text}, run_id, $2::bigint FROM done
+		WHERE $4::{text} {<>} ''` + unlessTold
 
 	selectLeaseEnds = `
 	SELECT run_id, attempt FROM SCHEMA.watchdog_lease_ends WHERE lease {=} $1 ORDER BY run_id, attempt`
 
 	forgetLeaseEnds = `
 	WITH told AS (
-		DELETE FROM SCHEMA.watchdog_lease_ends AS e USING unnest($2::pg_catalog.text[], $3::bigint[]) AS t (run_id, attempt)
+		DELETE FROM SCHEMA.watchdog_lease_ends AS e USING unnest($2::{text}[], $3::bigint[]) AS t (run_id, attempt)
 		WHERE e.lease {=} $1 AND e.run_id {=} t.run_id AND e.attempt {=} t.attempt RETURNING e.run_id, e.attempt
 	)
 	SELECT e.run_id, e.attempt FROM SCHEMA.watchdog_lease_ends AS e

@@ -113,8 +113,8 @@ func ping(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// connect opens a connection with the pool's configuration, and sets it up. It takes none from the pool, because the host
-// may hold all of them while it waits for us.
+// connect opens a connection with the pool's configuration, and sets it up. It takes none from the pool, because the
+// host may hold all of them while it waits for us.
 func (s *Store) connect(ctx context.Context, setUp func(context.Context, *pgx.Conn) error) (*pgx.Conn, error) {
 	config := s.pool.Config()
 	config.ConnConfig.OnNotification = nil // the host's handler would take our notifications

@@ -65,9 +65,9 @@ var schema = storeflow.Schema{
 		},
 		// Who deletes a window of watchdog_spend finds its slices by their index.
 		4: {{"watchdog_slices_window", "watchdog_slices", "scope, window_name"}},
-		// What is due, in the order in which it was put, and the rows of an event. Rejected: a unique index of all events. Rows
-		// of earlier versions may name one twice, for example after its event was deleted and stored again, and such a version
-		// could then not store an end at all.
+		// What is due, in the order in which it was put, and the rows of an event. Rejected: a unique index of all events.
+		// Rows of earlier versions may name one twice, for example after its event was deleted and stored again, and such a
+		// version could then not store an end at all.
 		5: {
 			{"watchdog_outbox_due", "watchdog_outbox", "due_at, id"},
 			{"watchdog_outbox_event", "watchdog_outbox", "event_id"},

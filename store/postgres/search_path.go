@@ -54,7 +54,7 @@ func (t *transaction) findSchema() error {
 // the server for the first schema, because the answer would create that of the temporary tables.
 func (t *transaction) refuseTemporary() error {
 	var path, role string
-	err := t.values(`SELECT pg_catalog.current_setting('search_path'), current_user::pg_catalog.text`, nil, &path, &role)
+	err := t.values(`SELECT pg_catalog.current_setting('search_path'), current_user::{text}`, nil, &path, &role)
 	if err != nil {
 		return err
 	}

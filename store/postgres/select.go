@@ -29,12 +29,12 @@ const selectSelected = `
 				WHERE aggregate_type {=} a.kind AND aggregate_id {=} a.aggregate
 					AND "timestamp" {>=} a.since AND "timestamp" {<} a.until AND a.known IS NOT NULL)
 			THEN a.until ELSE a.since END AS first
-		FROM unnest((SELECT $1::pg_catalog.text[]), (SELECT $2::pg_catalog.text[]), (SELECT $3::pg_catalog.timestamptz[]),
-				(SELECT $8::pg_catalog.timestamptz[]), (SELECT $9::bigint[]))
+		FROM unnest((SELECT $1::{text}[]), (SELECT $2::{text}[]), (SELECT $3::{time}[]),
+				(SELECT $8::{time}[]), (SELECT $9::bigint[]))
 			WITH ORDINALITY AS a (kind, aggregate, since, until, known, place)
 		LEFT JOIN (
 			SELECT l.place, pg_catalog.array_agg(l.kind) AS kinds
-			FROM unnest((SELECT $6::bigint[]), (SELECT $7::pg_catalog.text[])) AS l (place, kind) GROUP BY 1
+			FROM unnest((SELECT $6::bigint[]), (SELECT $7::{text}[])) AS l (place, kind) GROUP BY 1
 		) AS l ON l.place {=} a.place
 	)
 	SELECT asked.place, e.* FROM asked CROSS JOIN LATERAL (
@@ -54,7 +54,7 @@ const selectSelected = `
 		ORDER BY id COLLATE pg_catalog."C" DESC LIMIT 1
 	) AS e
 	UNION ALL
-	SELECT asked.place, e.* FROM unnest((SELECT $4::bigint[]), (SELECT $5::pg_catalog.text[])) AS w (place, id)
+	SELECT asked.place, e.* FROM unnest((SELECT $4::bigint[]), (SELECT $5::{text}[])) AS w (place, id)
 	JOIN asked ON asked.place {=} w.place CROSS JOIN LATERAL (
 		SELECT` + eventFields + `FROM SCHEMA.events
 		WHERE id {=} w.id AND coalesce(aggregate_type {=} asked.kind, false)

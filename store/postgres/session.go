@@ -146,7 +146,7 @@ func (s *Store) Session(ctx context.Context, runID string) (session.Session, err
 	})
 }
 
-// sessionBy returns the session that a statement finds. None is an error that wraps [session.ErrNotFound] and says which.
+// sessionBy returns the session that a statement finds. None is an error that wraps [session.ErrNotFound].
 func (s *Store) sessionBy(ctx context.Context, which, statement string, arguments ...any) (session.Session, error) {
 	rows, err := query(ctx, s, scanSession, statement, arguments...)
 	switch {

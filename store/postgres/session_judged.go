@@ -23,23 +23,20 @@ import (
 // its allowance. It is free if nobody but $6 has claimed it.
 const (
 	asJudged = `s.run_id {=} $1 AND s.attempt {=} $2 AND s.status {=} 'active' AND s.readable
-			AND coalesce(s.last_event_at {=} $3::pg_catalog.timestamptz, s.last_event_at IS NULL AND $3 IS NULL)
-			AND coalesce(` + ofLease + `, '') {=} $4::pg_catalog.text
-			AND ($7::bigint {<=} 0 OR (` + ofAllowance + `) {<} $7::bigint)
-			AND ($4::pg_catalog.text {=} '' OR coalesce(s.activity, -1) {=} $5::bigint AND NOT EXISTS (
-				SELECT FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} $4::pg_catalog.text AND (l.expired IS NOT NULL
+			AND coalesce(s.last_event_at {=} $3::{time}, s.last_event_at IS NULL AND $3 IS NULL)
+			AND coalesce(` + ofLease + `, '') {=} $4::{text} AND ($7::bigint {<=} 0 OR (` + ofAllowance + `) {<} $7::bigint)
+			AND ($4::{text} {=} '' OR coalesce(s.activity, -1) {=} $5::bigint AND NOT EXISTS (
+				SELECT FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} $4::{text} AND (l.expired IS NOT NULL
 					OR $7::bigint {>} 0 AND ` + ofBehind + ` {-} s.activity {<} $7::bigint)))`
 
 	lockJudged = `
 	WITH judged AS MATERIALIZED (
 		SELECT s.run_id FROM SCHEMA.watchdog_sessions AS s WHERE ` + asJudged + `
 	), locked AS MATERIALIZED (
-		SELECT s.run_id, (coalesce(s.claim, '') {=} $6::pg_catalog.text
-			OR coalesce(s.claimed_until {<=} pg_catalog.statement_timestamp(), true)) AS free, ` + isStopped + ` AS stopped
+		SELECT s.run_id, (coalesce(s.claim, '') {=} $6::{text} OR coalesce(s.claimed_until {<=} {now}, true)) AS free,
+			` + isStopped + ` AS stopped
 		FROM SCHEMA.watchdog_sessions AS s WHERE ` + asJudged + ` FOR NO KEY UPDATE OF s SKIP LOCKED
-	), free AS MATERIALIZED (
-		SELECT run_id, stopped FROM locked WHERE free
-	)`
+	), free AS MATERIALIZED (SELECT run_id, stopped FROM locked WHERE free)`
 
 	selectJudged = ` SELECT EXISTS (SELECT FROM judged), EXISTS (SELECT FROM locked), EXISTS (SELECT FROM free)`
 )
@@ -47,12 +44,10 @@ const (
 // claimRow claims a session if its end is not stored. One whose agents were stopped is not as it was judged if $10 does
 // not say so. It notes whether that failed, $11, unless that is NULL.
 const claimRow = lockJudged + `, done AS (
-		UPDATE SCHEMA.watchdog_sessions AS s SET claim = $6::pg_catalog.text,
-			claimed_until = pg_catalog.statement_timestamp() {+} ($8::bigint {*} interval '1 microsecond'),
+		UPDATE SCHEMA.watchdog_sessions AS s SET claim = $6::{text}, claimed_until = {now} {+} ($8::bigint {*} {microsecond}),
 			warned_at = ` + stillWarned + `, stop_failed = coalesce($11::boolean, ` + stillStopped + `),` + noteSigns + `
 		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM free WHERE stopped {=} $10::boolean)
-			AND NOT EXISTS (SELECT FROM SCHEMA.events WHERE id {=} $9::pg_catalog.text)
-		RETURNING s.run_id
+			AND NOT EXISTS (SELECT FROM SCHEMA.events WHERE id {=} $9::{text}) RETURNING s.run_id
 	) SELECT EXISTS (SELECT FROM judged) AND NOT EXISTS (SELECT FROM locked WHERE stopped {<>} $10::boolean),
 		EXISTS (SELECT FROM locked), EXISTS (SELECT FROM free), EXISTS (SELECT FROM done)`
 
@@ -65,12 +60,10 @@ const (
 // warnRow notes what the session is like, so that any sign of life makes the warning void. It and the next two are put
 // together when they are used first, because every program that imports the package would wait for it as it starts.
 var warnRow = sync.OnceValue(func() string {
-	return lockJudged + `, recorded AS (` + shifted(insertRows, 7) +
-		` WHERE EXISTS (SELECT FROM free)` + insertOrder + `), done AS (
-		UPDATE SCHEMA.watchdog_sessions AS s SET warned_at = pg_catalog.statement_timestamp(),
-			stop_failed = ` + stillStopped + `,` + noteSigns + `
-		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM free)
-		RETURNING s.run_id
+	return lockJudged + `, recorded AS (` + shifted(insertRows, 7) + ` WHERE EXISTS (SELECT FROM free)` + insertOrder +
+		`), done AS (
+		UPDATE SCHEMA.watchdog_sessions AS s SET warned_at = {now}, stop_failed = ` + stillStopped + `,` + noteSigns + `
+		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM free) RETURNING s.run_id
 	)` + selectJudged + `, EXISTS (SELECT FROM done)`
 })
 
@@ -86,18 +79,16 @@ var (
 func cancelWith(outboxed string) string {
 	insert := shifted(insertRows, 7)
 	return lockJudged + `, ended AS (` + insert +
-		` WHERE e.place {=} pg_catalog.cardinality($8::pg_catalog.text[]) AND EXISTS (SELECT FROM free)` +
+		` WHERE e.place {=} pg_catalog.cardinality($8::{text}[]) AND EXISTS (SELECT FROM free)` +
 		insertOrder + returnForOutbox + `), recorded AS (` + insert +
-		` WHERE e.place {<} pg_catalog.cardinality($8::pg_catalog.text[]) AND EXISTS (SELECT FROM ended)` +
+		` WHERE e.place {<} pg_catalog.cardinality($8::{text}[]) AND EXISTS (SELECT FROM ended)` +
 		insertOrder + `)` + outboxed + `, done AS (
 		UPDATE SCHEMA.watchdog_sessions AS s SET status = 'cancelled', reason = $15, resumes = $16, stop_failed = $17,
-			claim = $6::pg_catalog.text, last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),
-			ended_at = pg_catalog.statement_timestamp(), ended = pg_catalog.pg_current_xact_id(),` +
-		leaveLease + `,` + wantStart + `
-		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM ended)
-		RETURNING s.run_id
+			claim = $6::{text}, last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),
+			ended_at = {now}, ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `,` + wantStart + `
+		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM ended) RETURNING s.run_id
 	), noticed AS (` + noticeJudged + `)` + selectJudged + `, EXISTS (SELECT FROM done),
-		(SELECT pg_catalog.pg_notify($18::pg_catalog.text, run_id) FROM done)::pg_catalog.text`
+		(SELECT pg_catalog.pg_notify($18::{text}, run_id) FROM done)::{text}`
 }
 
 // shifted returns a part of a statement with its parameters numbered from a later one on.
@@ -202,13 +193,13 @@ const (
 	writeEnd = `
 	WITH done AS (
 		UPDATE SCHEMA.watchdog_sessions AS s SET status = $2, reason = $3, stop_failed = NULL,
-			state = coalesce($5::pg_catalog.text::pg_catalog.json, s.state),
+			state = coalesce($5::{text}::pg_catalog.json, s.state),
 			last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),
-			ended_at = pg_catalog.statement_timestamp(), ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
+			ended_at = {now}, ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
 		WHERE s.run_id {=} $1 RETURNING s.run_id
-	), noticed AS (` + insertLeaseEnds + `SELECT $6::pg_catalog.text, run_id, $7::bigint FROM done
-		WHERE $6::pg_catalog.text {<>} ''` + unlessTold + `)
-	SELECT pg_catalog.pg_notify($4::pg_catalog.text, run_id)::pg_catalog.text FROM done`
+	), noticed AS (` + insertLeaseEnds + `SELECT $6::{text}, run_id, $7::bigint FROM done
+		WHERE $6::{text} {<>} ''` + unlessTold + `)
+	SELECT pg_catalog.pg_notify($4::{text}, run_id)::{text} FROM done`
 )
 
 // writeStoredEnd makes the row say what the stored end says. The outcome is empty if no end is stored. It reads the

@@ -20,9 +20,9 @@ import (
 // are written as those of the partial indexes, so that the planner uses these. The sort is by the columns of an index:
 // the table is read in its order, from the place where the page begins.
 const selectListed = `
-	SELECT pg_catalog.timestamptz_send(pg_catalog.statement_timestamp()), found.*
+	SELECT {send}({now}), found.*
 	FROM (VALUES (1)) AS one LEFT JOIN (
-		SELECT pg_catalog.timestamptz_send(s.created_at),` + sessionFields + `FROM SCHEMA.watchdog_sessions AS s%s
+		SELECT {send}(s.created_at),` + sessionFields + `FROM SCHEMA.watchdog_sessions AS s%s
 		ORDER BY s.created_at DESC, s.run_id DESC LIMIT (SELECT $1::bigint)
 	) AS found ON true`
 
@@ -63,7 +63,7 @@ func listStatement(q session.ListQuery, last storerows.Place) (statement string,
 		conditions, arguments = append(conditions, fmt.Sprintf(condition, numbers...)), append(arguments, values...)
 	}
 	if q.After != "" {
-		add(`(s.created_at, s.run_id) {<} ($%d::pg_catalog.timestamptz, $%d::pg_catalog.text)`,
+		add(`(s.created_at, s.run_id) {<} ($%d::{time}, $%d::{text})`,
 			createdAt(last.Due), last.RunID)
 	}
 	switch {

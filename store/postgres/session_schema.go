@@ -18,7 +18,7 @@ var sessionColumns = []storeflow.Column{
 	{Name: "silent", Is: "{time} GENERATED ALWAYS AS (coalesce(last_event_at, created_at)) STORED"},
 	{Name: "due", Is: `{time} GENERATED ALWAYS AS ((
 			(coalesce(last_event_at, created_at) AT TIME ZONE 'UTC')
-			{+} ((threshold {/} 1000) {*} interval '1 microsecond')) AT TIME ZONE 'UTC') STORED`},
+			{+} ((threshold {/} 1000) {*} {microsecond})) AT TIME ZONE 'UTC') STORED`},
 }
 
 const readableTimes = `

@@ -192,16 +192,13 @@ func (t *spendTx) giveBack(id string, unused watchdog.Totals) error {
 // lockBuckets: only this package takes the lock, and many callers may queue for one scope. The hash is the server's, so
 // that a return can take the lock of a scope that it does not know yet.
 var (
-	lockScope = `WITH locked AS MATERIALIZED (
-		SELECT ` + lockHashOf("$1::pg_catalog.text") + ` WHERE ` + withoutLimit + `
-	)
-	` + limitLocks + ` FROM (SELECT pg_catalog.count(*) FROM locked) AS all_locked`
-
-	lockScopeOfSlice = `WITH locked AS MATERIALIZED (
-		SELECT ` + lockHashOf("s.scope::pg_catalog.text") + ` FROM SCHEMA.watchdog_slices AS s
-		WHERE s.id {=} $1 AND ` + withoutLimit + `
-	)
-	` + limitLocks + ` FROM (SELECT pg_catalog.count(*) FROM locked) AS all_locked`
+	lockScope = `
+	WITH locked AS MATERIALIZED (SELECT ` + lockHashOf("$1::{text}") + ` WHERE ` + withoutLimit + `) ` + limitAgain
+	lockScopeOfSlice = `
+	WITH locked AS MATERIALIZED (SELECT ` + lockHashOf("s.scope::{text}") + `
+		FROM SCHEMA.watchdog_slices AS s WHERE s.id {=} $1 AND ` + withoutLimit + `) ` + limitAgain
+	// limitAgain is when all are locked.
+	limitAgain = limitLocks + ` FROM (SELECT pg_catalog.count(*) FROM locked) AS all_locked`
 )
 
 func lockHashOf(scope string) string {
@@ -217,7 +214,7 @@ const (
 
 	setCurrency = `UPDATE SCHEMA.watchdog_spend SET currency = $2 WHERE scope {=} $1 AND window_name {=} ''`
 
-	readClock = `SELECT pg_catalog.timestamptz_send(pg_catalog.clock_timestamp())`
+	readClock = `SELECT {send}(pg_catalog.clock_timestamp())`
 
 	lockSlice = `SELECT id FROM SCHEMA.watchdog_slices WHERE id {=} $1 FOR UPDATE`
 
@@ -231,7 +228,7 @@ var (
 	// lockSpend returns the row of the scope first: its window has no name.
 	lockSpend = `
 	SELECT window_name, currency, ` + storeflow.EachKind("KIND") + ` FROM SCHEMA.watchdog_spend
-	WHERE scope {=} $1 AND window_name {=} ANY ($2::pg_catalog.text[]) ORDER BY window_name FOR UPDATE`
+	WHERE scope {=} $1 AND window_name {=} ANY ($2::{text}[]) ORDER BY window_name FOR UPDATE`
 
 	setCharged = `
 	INSERT INTO SCHEMA.watchdog_spend (scope, window_name, ends_at, ` + storeflow.EachKind("KIND") + `)
@@ -243,17 +240,16 @@ var (
 	WHERE scope {=} $1 AND window_name {=} $2`
 
 	insertSlice = `
-	INSERT INTO SCHEMA.watchdog_slices (id, scope, window_name, taken_at, host, pid, ` +
-		storeflow.EachKind("granted_KIND") + `)
+	INSERT INTO SCHEMA.watchdog_slices
+		(id, scope, window_name, taken_at, host, pid, ` + storeflow.EachKind("granted_KIND") + `)
 	VALUES ($1, $2, $3, pg_catalog.clock_timestamp(), $4, $5::bigint, ` + numbered(6) + `) ON CONFLICT (id) DO NOTHING`
 
 	returnSlice = `
 	UPDATE SCHEMA.watchdog_slices SET returned_at = pg_catalog.clock_timestamp(),
-		(` + storeflow.EachKind("returned_KIND") + `) = ROW (` + numbered(2) + `)
-	WHERE id {=} $1`
+		(` + storeflow.EachKind("returned_KIND") + `) = ROW (` + numbered(2) + `) WHERE id {=} $1`
 
 	selectSlice = `
-	SELECT ` + storeflow.SliceColumns("pg_catalog.timestamptz_send(w.ends_at)") + `
+	SELECT ` + storeflow.SliceColumns("{send}(w.ends_at)") + `
 	FROM SCHEMA.watchdog_slices AS s
 	LEFT JOIN SCHEMA.watchdog_spend AS w ON w.scope {=} s.scope AND w.window_name {=} s.window_name
 	WHERE s.id {=} $1`

@@ -23,16 +23,20 @@ import (
 //     well, so that a sum that is compared needs parentheses. What looks one up by its name cannot be used: BETWEEN,
 //     IN, LIKE, NULLIF, USING and IS DISTINCT FROM. What sorts or groups, such as ORDER BY, DISTINCT and GROUP BY, uses
 //     the type's own operators.
+//   - Short for what is long in pg_catalog are {text}, {time}, {send} (of a time), {now} and {microsecond}.
 //
 // Rejected: search_path as a parameter of the connection, which a pooler refuses and which the host's own statements in
 // its pool would have as well; SET LOCAL, which costs a transaction and two round trips for each statement, and makes
 // the server plan a prepared statement each time; functions in our schema, which each have a search_path, because many
 // roles may not create any.
-var operators = operatorReplacer("=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "||", "->", "->>")
+var qualified = qualifier("=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "||", "->", "->>")
 
-func operatorReplacer(names ...string) *strings.Replacer {
-	var pairs []string
-	for _, name := range names {
+func qualifier(operators ...string) *strings.Replacer {
+	pairs := []string{
+		"{text}", "pg_catalog.text", "{time}", "pg_catalog.timestamptz", "{send}", "pg_catalog.timestamptz_send",
+		"{now}", "pg_catalog.statement_timestamp()", "{microsecond}", "interval '1 microsecond'",
+	}
+	for _, name := range operators {
 		pairs = append(pairs, "{"+name+"}", "OPERATOR(pg_catalog."+name+")")
 	}
 	return strings.NewReplacer(pairs...)
@@ -43,7 +47,7 @@ func (s *Store) qualify(statement string) string {
 	if known, ok := s.qualified.Load(statement); ok {
 		return known.(string)
 	}
-	full := strings.ReplaceAll(operators.Replace(statement), "SCHEMA.", pgx.Identifier{s.schema}.Sanitize()+".")
+	full := strings.ReplaceAll(qualified.Replace(statement), "SCHEMA.", pgx.Identifier{s.schema}.Sanitize()+".")
 	s.qualified.Store(statement, full)
 	return full
 }

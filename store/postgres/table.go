@@ -42,7 +42,7 @@ func (t *transaction) describeEvents() (exists bool, columns []storerows.Column,
 // relation returns the relkind of a table or view of our schema in pg_class. It returns an empty text if there is none.
 func (t *transaction) relation(name string) (kind string, err error) {
 	err = t.values(`
-		SELECT coalesce(pg_catalog.max(c.relkind::pg_catalog.text), '')
+		SELECT coalesce(pg_catalog.max(c.relkind::{text}), '')
 		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace
 		WHERE n.nspname {=} $1 AND c.relname {=} $2`, []any{t.store.schema, name}, &kind)
 	return kind, err
@@ -51,7 +51,7 @@ func (t *transaction) relation(name string) (kind string, err error) {
 // columns describes the columns of a table. A nondeterministic collation treats different texts as equal.
 func (t *transaction) columns(table string) ([]storerows.Column, error) {
 	rows, err := t.Query(t.ctx, t.store.qualify(`
-		SELECT a.attname::pg_catalog.text, y.typname::pg_catalog.text, a.attnotnull,
+		SELECT a.attname::{text}, y.typname::{text}, a.attnotnull,
 			a.atthasdef OR a.attidentity {<>} '', a.attgenerated {<>} '' OR a.attidentity {=} 'a',
 			coalesce(NOT l.collisdeterministic, false)
 		FROM pg_catalog.pg_attribute a
@@ -99,7 +99,7 @@ func (t *transaction) indexes() ([]storerows.Index, error) {
 	rows, err := t.Query(t.ctx, t.store.qualify(`
 		SELECT i.indisunique AND i.indimmediate, pg_catalog.array_agg(
 			CASE WHEN i.indcollation[k.place {-} 1] {=} coalesce(a.attcollation, 0)
-			THEN coalesce(a.attname::pg_catalog.text, '') ELSE '' END ORDER BY k.place)
+			THEN coalesce(a.attname::{text}, '') ELSE '' END ORDER BY k.place)
 		FROM pg_catalog.pg_index i
 		JOIN pg_catalog.pg_class c ON c.oid {=} i.indrelid JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace
 		JOIN pg_catalog.pg_class x ON x.oid {=} i.indexrelid JOIN pg_catalog.pg_am m ON m.oid {=} x.relam

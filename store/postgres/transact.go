@@ -59,8 +59,7 @@ func (s *Store) transact(ctx context.Context, exchanges []*watchdog.Exchange) (k
 var lockBuckets = `WITH locked AS MATERIALIZED (
 		SELECT pg_catalog.pg_advisory_xact_lock(b.bucket) FROM pg_catalog.unnest($1::bigint[]) AS b (bucket)
 		WHERE ` + withoutLimit + `
-	)
-	` + limitLocks + ` FROM (SELECT pg_catalog.count(*) FROM locked) AS all_locked`
+	) ` + limitAgain
 
 // bucketMask is how many advisory locks there are for a schema's aggregates, less one.
 const bucketMask = 63
@@ -131,7 +130,7 @@ func (t *exchanging) Insert(events []watchdog.Event) (as []watchdog.Event, inser
 
 // selectKept is a statement of its own: an insert does not see the events that it waited for.
 const selectKept = `
-	SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id {=} ANY ($1::pg_catalog.text[])`
+	SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id {=} ANY ($1::{text}[])`
 
 // Stored has the commit wait for the standby as well if none of the events is new.
 func (t *exchanging) Stored(events []watchdog.Event) (rows []watchdog.Event, err error) {

@@ -36,36 +36,22 @@ var (
 // A host may use any driver, and each has its own error type. They have SQLite's own message in common, which has not
 // changed since version 3.0.
 var advice = []struct{ text, advice string }{
-	{
-		ErrFileGone.Error(),
-		"what was stored after that may be lost: put the file back or restore it, and open the store again",
-	},
-	{
-		"database is locked",
-		"another program is writing to it or has opened it exclusively: end its transaction, or try again",
-	},
+	{ErrFileGone.Error(),
+		"what was stored after that may be lost: put the file back or restore it, and open the store again"},
+	{"database is locked",
+		"another program is writing to it or has opened it exclusively: end its transaction, or try again"},
 	{"locking protocol", "other programs keep it busy: try again"},
-	{
-		"attempt to write a readonly database",
-		"nothing can be stored in it: make the file and its folder writable, or name another file",
-	},
-	{
-		"database or disk is full",
-		"make room on the disk, or raise max_page_count; the last write was not stored",
-	},
-	{
-		"file is not a database",
-		"it is damaged, encrypted or not an SQLite file: restore it from a backup, or move it away and start with a new one",
-	},
-	{
-		"database disk image is malformed",
+	{"attempt to write a readonly database",
+		"nothing can be stored in it: make the file and its folder writable, or name another file"},
+	{"database or disk is full",
+		"make room on the disk, or raise max_page_count; the last write was not stored"},
+	{"file is not a database",
+		"it is damaged, encrypted or not an SQLite file: restore it from a backup, or move it away and start with a new one"},
+	{"database disk image is malformed",
 		"it is damaged: restore it from a backup or with .recover of the sqlite3 command, " +
-			"or move it away and start with a new one",
-	},
-	{
-		"unable to open database file",
-		"this user cannot read or write the file or its folder, or a folder is missing: check the permissions",
-	},
+			"or move it away and start with a new one"},
+	{"unable to open database file",
+		"this user cannot read or write the file or its folder, or a folder is missing: check the permissions"},
 	{"disk I/O error", "the disk or the file system failed: look into the system log"},
 }
 

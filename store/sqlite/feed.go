@@ -56,24 +56,23 @@ func (s *Store) Follow(ctx context.Context, aggregateID string, ready func(), to
 }
 
 // lastPlace returns the place from which to follow.
-func (s *Store) lastPlace(ctx context.Context) (last place, err error) {
-	err = s.read(ctx, "new events", func() error {
-		_, err := lookUp(reading{ctx: ctx, store: s}, selectLast, nil, &last.row, &last.id)
+func (s *Store) lastPlace(ctx context.Context) (place, error) {
+	return readAs(ctx, s, "new events", func(r reading) (last place, err error) {
+		_, err = lookUp(r, selectLast, nil, &last.row, &last.id)
 		if err != nil && strings.Contains(err.Error(), "no such column: _rowid_") {
 			err = fmt.Errorf("the table events was created WITHOUT ROWID, which is needed to follow it: %w", err)
 		}
-		return err
+		return last, err
 	})
-	return last, err
 }
 
 // eventsAfter returns the events that were stored after a place, and the place after them.
 func (s *Store) eventsAfter(ctx context.Context, at place, aggregateID string) (
 	events []watchdog.Event, last place, err error,
 ) {
-	err = s.read(ctx, "new events", func() error {
-		events, last = nil, place{} // which it stays if the table is empty
-		return eachRow(reading{ctx: ctx, store: s}, func(rows *sql.Rows) error {
+	events, err = readAs(ctx, s, "new events", func(on reading) (events []watchdog.Event, err error) {
+		last = place{} // which it stays if the table is empty
+		err = eachRow(on, func(rows *sql.Rows) error {
 			var r eventRow
 			var row sql.NullInt64 // NULL if there is no event
 			var runID sql.NullString
@@ -85,6 +84,7 @@ func (s *Store) eventsAfter(ctx context.Context, at place, aggregateID string) (
 			events = append(events, e)
 			return err
 		}, selectNew, at.row, at.id, aggregateID)
+		return events, err
 	})
 	return events, last, err
 }

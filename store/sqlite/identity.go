@@ -43,22 +43,17 @@ func identify(path string) (i identity) {
 // after returns an error if the path is known to lead to another file or to none. It looks once in each pause.
 func (i *identity) after(committed bool) error {
 	i.behind = i.behind || committed
-	if i.file != nil && i.gone == nil && time.Since(i.looked) >= lookPause {
-		i.look()
-	}
-	return i.gone
+	return i.look(time.Since(i.looked) >= lookPause)
 }
 
 // atLast is after for the commits since the last look.
-func (i *identity) atLast() error {
-	if i.file != nil && i.gone == nil && i.behind {
-		i.look()
-	}
-	return i.gone
-}
+func (i *identity) atLast() error { return i.look(i.behind) }
 
 // look says nothing of a path that it cannot follow, for want of rights, for one.
-func (i *identity) look() {
+func (i *identity) look(isDue bool) error {
+	if i.file == nil || i.gone != nil || !isDue {
+		return i.gone
+	}
 	i.looked = time.Now()
 	switch found, err := os.Stat(i.path); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
@@ -69,6 +64,7 @@ func (i *identity) look() {
 	default:
 		i.good, i.behind = i.looked, false
 	}
+	return i.gone
 }
 
 func (i *identity) goneError(what string) error {

@@ -28,7 +28,10 @@ func Open(ctx context.Context, path string) (*Store, error) { return Config{}.Op
 
 // Open is [Open] with settings.
 func (c Config) Open(ctx context.Context, path string) (*Store, error) {
-	file, err := checkPath(path)
+	file, err := absolutePath(path)
+	if err == nil {
+		err = checkFile(file)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open event database: %w", err)
 	}

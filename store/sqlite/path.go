@@ -14,16 +14,8 @@ import (
 // maxConnections limits the pool of Open: one connection writes, the others read.
 const maxConnections = 8
 
-// checkPath says what is wrong with a path, where SQLite would only say "unable to open database file". It returns the
-// absolute path, because the pool opens connections later, when the working directory may have changed.
-func checkPath(path string) (string, error) {
-	file, err := absolutePath(path)
-	if err != nil {
-		return "", err
-	}
-	return file, checkFile(file)
-}
-
+// absolutePath says what is wrong with a path, where SQLite would only say "unable to open database file". It returns
+// the absolute path, because the pool opens connections later, when the working directory may have changed.
 func absolutePath(path string) (string, error) {
 	switch {
 	case strings.TrimSpace(path) == "":
@@ -88,19 +80,13 @@ func checkFolder(file, folder string) error {
 // isReadOnly reports whether the mode lets nobody write. SQLite finds out whether this user may.
 func isReadOnly(info fs.FileInfo) bool { return info.Mode().Perm()&0o222 == 0 }
 
-// sourceName returns the driver's name for a path. It escapes the path, so that no character of it starts a parameter
-// or a fragment.
-func sourceName(file string) string { return sourceNameWith(file, nil) }
-
-// sourceNameWith is sourceName with parameters of SQLite's.
-func sourceNameWith(file string, more map[string]string) string {
+// sourceName returns the driver's name for a path, with more parameters of SQLite's. It escapes the path, so that no
+// character of it starts a parameter or a fragment.
+func sourceName(file string, more ...string) string {
 	path := filepath.ToSlash(file)
 	if runtime.GOOS == "windows" && !strings.HasPrefix(path, "/") {
 		path = "/" + path // file:///C:/…
 	}
-	parameters := url.Values{"_pragma": {"busy_timeout(0)", "synchronous(FULL)"}}
-	for name, value := range more {
-		parameters.Set(name, value)
-	}
-	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: parameters.Encode()}).String()
+	parameters := append([]string{"_pragma=busy_timeout(0)", "_pragma=synchronous(FULL)"}, more...)
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: strings.Join(parameters, "&")}).String()
 }

@@ -103,7 +103,11 @@ func (s *Store) openFor(ctx context.Context, found condition) error {
 	if err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", readerName(s.file, frozen))
+	how := "readonly_shm=1" // it does not write the index of the log, either
+	if frozen {
+		how = "immutable=1"
+	}
+	db, err := sql.Open("sqlite", sourceName(s.file, "mode=ro", how))
 	if err != nil {
 		return err
 	}
@@ -136,14 +140,6 @@ func isFrozen(file string, c condition) (bool, error) {
 	return header[readVersion] == wal, nil
 }
 
-// readerName is sourceName for a reader. With readonly_shm it does not write the index of the log, either.
-func readerName(file string, frozen bool) string {
-	if frozen {
-		return sourceNameWith(file, map[string]string{"mode": "ro", "immutable": "1"})
-	}
-	return sourceNameWith(file, map[string]string{"mode": "ro", "readonly_shm": "1"})
-}
-
 // A reader never writes, but where it would have to repair the index.
 const tornIndex = "attempt to write a readonly database"
 
@@ -152,13 +148,9 @@ var readerAdvice = []struct{ text, advice string }{
 	{"no such table", storerows.OlderSchemaAdvice},
 	{"no such column", storerows.OlderSchemaAdvice},
 	{"no such index", storerows.OlderSchemaAdvice},
-	{
-		"unable to open database file",
+	{"unable to open database file",
 		"this user cannot read the file or its log, or the log (-wal) has no index (-shm): check the permissions, " +
-			"or open it once with a program that writes",
-	},
-	{
-		tornIndex,
-		"a program that wrote to it has died: open it once with a program that writes",
-	},
+			"or open it once with a program that writes"},
+	{tornIndex,
+		"a program that wrote to it has died: open it once with a program that writes"},
 }

@@ -41,8 +41,8 @@ var schema = storeflow.Schema{
 			{"watchdog_sessions_unreadable", "watchdog_sessions", "run_id", isUnreadable},
 			{"watchdog_sessions_ended", "watchdog_sessions", "ended", hasEnded},
 		},
-		// Select and Layers work without the first two, but read more rows. These hold few: the layers of runs, and the events
-		// whose times another program wrote in a form of its own.
+		// Select and Layers work without the first two, but read more rows. These hold few: the layers of runs, and the
+		// events whose times another program wrote in a form of its own.
 		3: {
 			{"watchdog_events_parent", "events", parentOf, isLayer},
 			{"watchdog_events_foreign_time", "events", "aggregate_type, aggregate_id", isForeignTime},
@@ -56,8 +56,8 @@ var schema = storeflow.Schema{
 		},
 		// Who deletes a window of watchdog_spend finds its slices by their index.
 		4: {{"watchdog_slices_window", "watchdog_slices", "scope, window_name"}},
-		// What is due, and the rows of an event. Rejected: a unique index of the events. Rows of earlier versions may name one
-		// twice, for example after its event was deleted and stored again, and such a version could then not store an end.
+		// What is due, and the rows of an event. Rejected: a unique index of the events. Rows of earlier versions may name
+		// one twice, for example after its event was deleted and stored again: such a version could then not store an end.
 		5: {
 			{"watchdog_outbox_due", "watchdog_outbox", "due_at"},
 			{"watchdog_outbox_event", "watchdog_outbox", "event_id"},

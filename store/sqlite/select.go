@@ -55,15 +55,10 @@ const (
 // returns an error that names the row, as Read does. Unlike Read, it does not see unreadable rows of the form
 // "2006-01-02 15:04:05.000000" that it has not to read.
 func (s *Store) Select(ctx context.Context, selection watchdog.Selection) ([]watchdog.Event, error) {
-	var events []watchdog.Event
-	err := s.read(ctx, "events", func() (err error) {
-		events, err = selected(reading{ctx, s, &s.selection}, selection)
-		return err
+	return readAs(ctx, s, "events", func(r reading) ([]watchdog.Event, error) {
+		r.lazy = &s.selection
+		return selected(r, selection)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return events, nil
 }
 
 // selected returns what a selection selects.

@@ -24,11 +24,9 @@ func (s *Store) List(ctx context.Context, q session.ListQuery) (session.ListPage
 	if q.After == "" {
 		last.Due, unreadable = math.MaxInt64, storerows.MaxUnreadable
 	}
-	var f found
-	err = s.read(ctx, "sessions", func() (err error) {
-		f, err = foundBy(reading{ctx: ctx, store: s}, selectList(q), last.Due, last.RunID,
+	f, err := readAs(ctx, s, "sessions", func(r reading) (found, error) {
+		return foundBy(r, selectList(q), last.Due, last.RunID,
 			min(q.Limit, math.MaxInt32)+1, unreadable, q.Parent, q.Host, string(q.Reason))
-		return err
 	})
 	if err != nil {
 		return session.ListPage{}, err
@@ -131,12 +129,8 @@ func listIndex(q session.ListQuery) (index, conditions string) {
 }
 
 // Session implements [session.Store].
-func (s *Store) Session(ctx context.Context, runID string) (one session.Session, err error) {
-	err = s.read(ctx, "session "+runID, func() (err error) {
-		one, err = sessionBy(reading{ctx: ctx, store: s}, runID)
-		return err
-	})
-	return one, err
+func (s *Store) Session(ctx context.Context, runID string) (session.Session, error) {
+	return readAs(ctx, s, "session "+runID, func(r reading) (session.Session, error) { return sessionBy(r, runID) })
 }
 
 // The SQL for the keys of a history. An event of another writer may have no reason, one that is not a text, and no

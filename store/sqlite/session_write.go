@@ -28,9 +28,10 @@ const attachRow = `
 // Attach implements [session.Store]. If the row is unreadable, Attach leaves it as it is and returns an error that
 // wraps [session.ErrUnreadable].
 func (s *Store) Attach(ctx context.Context, run session.Session) (before, after session.Session, err error) {
-	rows, err := changed(ctx, s, "attach to session "+run.RunID, 1, func(t *transaction) (r [2]session.Session, err error) {
-		r[0], r[1], err = t.attach(run)
-		return r, err
+	doing := "attach to session " + run.RunID
+	rows, err := changed(ctx, s, doing, 1, func(t *transaction) (rows [2]session.Session, err error) {
+		rows[0], rows[1], err = t.attach(run)
+		return rows, err
 	})
 	return rows[0], rows[1], lockedError(err)
 }

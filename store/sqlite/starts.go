@@ -52,12 +52,10 @@ const (
 		AND start_due IS NOT NULL AND +status = 'cancelled'`
 )
 
-// ClaimStart implements [session.Starts]. If none is due it writes nothing. What the row says does not keep it from being
-// claimed.
+// ClaimStart implements [session.Starts]. If none is due it writes nothing. What the row says does not keep it from
+// being claimed.
 func (s *Store) ClaimStart(ctx context.Context, lasts time.Duration) (claimed session.Session, err error) {
-	row, err := changed(ctx, s, "claim a start", 1, func(t *transaction) (row string, err error) {
-		return t.claimStart(lasts)
-	})
+	row, err := changed(ctx, s, "claim a start", 1, func(t *transaction) (string, error) { return t.claimStart(lasts) })
 	switch {
 	case err != nil:
 		return claimed, lockedError(err)

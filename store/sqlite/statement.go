@@ -107,14 +107,7 @@ func rowsOf[T any](
 func readRows[T any](
 	ctx context.Context, s *Store, what string, scan func(*sql.Rows) (T, error), statement string, arguments ...any,
 ) (all []T, err error) {
-	err = s.read(ctx, what, func() (err error) {
-		all, err = rowsOf(reading{ctx: ctx, store: s}, scan, statement, arguments...)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
+	return readAs(ctx, s, what, func(r reading) ([]T, error) { return rowsOf(r, scan, statement, arguments...) })
 }
 
 // scanOne reads the only column of a row.

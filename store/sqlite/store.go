@@ -37,6 +37,19 @@ type Store struct {
 	reader      *reader       // of OpenReadOnly, else nil
 }
 
+// readAs is read for a query that returns something, which is nothing after an error.
+func readAs[T any](ctx context.Context, s *Store, what string, query func(reading) (T, error)) (result T, err error) {
+	var found T
+	err = s.read(ctx, what, func() (err error) {
+		found, err = query(reading{ctx: ctx, store: s})
+		return err
+	})
+	if err != nil {
+		return result, err
+	}
+	return found, nil
+}
+
 // read runs a query, and repeats it while the database is locked.
 func (s *Store) read(ctx context.Context, what string, query func() error) error {
 	if err := ctx.Err(); err != nil {

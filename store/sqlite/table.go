@@ -21,68 +21,35 @@ func (t *transaction) describeEvents() (exists bool, columns []storerows.Column,
 	case kind != "table":
 		return false, nil, fmt.Errorf("%w (events is a %s)", ErrForeignTable, kind)
 	}
-	found, err := t.columns()
-	return true, describe(found), err
+	columns, err = t.columns()
+	return true, columns, err
 }
 
-// A column is what SQLite knows of a column of the events table.
-type column struct {
-	name, declared string
-	notNull        bool
-	hasDefault     bool
-	key            int // position in the primary key, from 1
-	generated      bool
-}
-
-// columns lists the columns of the events table. Names are in lower case, because SQLite ignores their case.
-func (t *transaction) columns() ([]column, error) {
-	return rowsOf(t, func(rows *sql.Rows) (c column, err error) {
-		err = rows.Scan(&c.name, &c.declared, &c.notNull, &c.hasDefault, &c.key, &c.generated)
+// columns describes the columns of the events table. Names are in lower case, because SQLite ignores their case. It
+// numbers a column by itself that is the whole primary key and an INTEGER.
+func (t *transaction) columns() ([]storerows.Column, error) {
+	return rowsOf(t, func(rows *sql.Rows) (c storerows.Column, err error) {
+		var declared string
+		err = rows.Scan(&c.Name, &declared, &c.NotNull, &c.HasDefault, &c.Generated)
+		c.Problem = typeProblem(c.Name, declared)
 		return c, err
 	}, `
-		SELECT lower(name), coalesce(type, ''), "notnull", coalesce(upper(dflt_value), 'NULL') <> 'NULL', pk, hidden > 1
+		SELECT lower(name), coalesce(type, ''), "notnull", coalesce(upper(dflt_value), 'NULL') <> 'NULL' OR hidden > 1
+			OR pk = 1 AND max(pk) OVER () = 1 AND upper(type) = 'INTEGER', hidden > 1
 		FROM pragma_table_xinfo('events', 'main')`)
 }
 
-func describe(columns []column) []storerows.Column {
-	described := make([]storerows.Column, len(columns))
-	for i, c := range columns {
-		described[i] = storerows.Column{
-			Name: c.name, NotNull: c.notNull, Generated: c.generated,
-			HasDefault: c.hasDefault || c.generated || isRowID(c, columns), Problem: c.typeProblem(),
-		}
-	}
-	return described
-}
-
-// isRowID reports whether SQLite numbers the column by itself.
-func isRowID(c column, columns []column) bool {
-	alone := !slices.ContainsFunc(columns, func(other column) bool { return other.key > 1 })
-	return c.key == 1 && alone && strings.EqualFold(c.declared, "INTEGER")
-}
-
-// typeProblem says why the column's type changes our texts. NUMERIC keeps JSON and timestamps, which never look like
-// numbers.
-func (c column) typeProblem() string {
-	onlyStored := c.name == "payload" || c.name == "timestamp"
-	if c.affinity() == "TEXT" || c.declared == "" || c.affinity() == "NUMERIC" && onlyStored {
+// typeProblem says why a column's type changes our texts, by SQLite's rules for how a column converts its values. What
+// is neither TEXT nor a number is NUMERIC: a column declared UUID changes the ID 0123 to 123. It keeps JSON and
+// timestamps, which never look like numbers.
+func typeProblem(name, declared string) string {
+	has := func(word string) bool { return strings.Contains(strings.ToUpper(declared), word) }
+	isText := !has("INT") && slices.ContainsFunc([]string{"CHAR", "CLOB", "TEXT"}, has)
+	isOther := slices.ContainsFunc([]string{"INT", "BLOB", "REAL", "FLOA", "DOUB"}, has) //nolint:misspell // of DOUBLE
+	if declared == "" || isText || !isOther && (name == "payload" || name == "timestamp") {
 		return ""
 	}
-	return "is declared " + c.declared + ", which does not keep text as it is"
-}
-
-// affinity is SQLite's rule for how a column converts its values. A column declared UUID is NUMERIC, and changes the ID
-// 0123 to 123.
-func (c column) affinity() string {
-	for _, rule := range []struct{ word, affinity string }{
-		{"INT", "INTEGER"}, {"CHAR", "TEXT"}, {"CLOB", "TEXT"}, {"TEXT", "TEXT"},
-		{"BLOB", "BLOB"}, {"REAL", "REAL"}, {"FLOA", "REAL"}, {"DOUB", "REAL"}, //nolint:misspell // the beginning of DOUBLE
-	} {
-		if strings.Contains(strings.ToUpper(c.declared), rule.word) {
-			return rule.affinity
-		}
-	}
-	return "NUMERIC"
+	return "is declared " + declared + ", which does not keep text as it is"
 }
 
 // indexes lists the indexes of the events table that cover all rows. Column names are in lower case, and empty for
