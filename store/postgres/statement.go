@@ -230,3 +230,75 @@ func (t *transaction) sendEach(steps []step) error {
 	}
 	return nil
 }
+
+// unprepared puts the mode for a statement without a name in front of its arguments.
+func (s *Store) unprepared(arguments []any) []any {
+	return append([]any{pgx.QueryExecModeExec}, arguments...)
+}
+
+// onConn runs a call in a connection of the pool.
+func (s *Store) onConn(ctx context.Context, call func(conn *pgx.Conn) error) error {
+	conn, release, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return s.explain(ctx, conn, call(conn))
+}
+
+// together runs statements in a connection of the pool, as limited does.
+func (s *Store) together(ctx context.Context, steps ...step) error {
+	return s.onConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, steps...) })
+}
+
+// query returns the scanned rows. If there are none it returns an empty slice, not nil.
+func query[T any](
+	ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, arguments ...any,
+) (all []T, err error) {
+	err = s.together(ctx, reading(s, &all, scan, statement, arguments...))
+	return all, err
+}
+
+// queryRow returns the only row of a statement that has one.
+func queryRow[T any](
+	ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, arguments ...any,
+) (row T, err error) {
+	all, err := query(ctx, s, scan, statement, arguments...)
+	if err != nil || len(all) == 0 {
+		return row, err
+	}
+	return all[0], nil
+}
+
+// A caller runs a call and wraps its error: do, write or ofOutbox.
+type caller func(ctx context.Context, doing string, call func(context.Context) error) error
+
+// ask is query for a call of its own.
+func ask[T any](
+	ctx context.Context, s *Store, by caller, doing string, scan pgx.RowToFunc[T], statement string, arguments ...any,
+) (all []T, err error) {
+	return answer(ctx, by, doing, func(ctx context.Context) ([]T, error) {
+		return query(ctx, s, scan, statement, arguments...)
+	})
+}
+
+// answer returns what a call returns, and nothing after an error.
+func answer[T any](
+	ctx context.Context, by caller, doing string, call func(context.Context) (T, error),
+) (result T, err error) {
+	var answered T
+	err = by(ctx, doing, func(ctx context.Context) (err error) {
+		answered, err = call(ctx)
+		return err
+	})
+	if err != nil {
+		return result, err
+	}
+	return answered, nil
+}
+
+// exec returns how many rows the statement returned or changed.
+func (s *Store) exec(ctx context.Context, statement string, arguments ...any) (rows int64, err error) {
+	err = s.together(ctx, step{s.qualify(statement), arguments, counting(&rows)})
+	return rows, err
+}

@@ -21,10 +21,8 @@ func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 	if err != nil {
 		return err
 	}
-	return s.change(ctx, fmt.Sprintf("append %d events", len(rows)), len(rows), func(t *transaction) error {
-		_, err := t.insertEvents(rows)
-		return err
-	})
+	doing := fmt.Sprintf("append %d events", len(rows))
+	return s.change(ctx, doing, len(rows), func(t *transaction) { t.insertEvents(rows) })
 }
 
 // Read implements [watchdog.EventStore]. If another program wrote a row whose timestamp or payload cannot be read, Read
@@ -109,16 +107,13 @@ const (
 
 // insertEvents inserts the events whose IDs are not taken, with as few statements as it can, and returns how many it
 // inserted. An end event is also put into the outbox, if there is one.
-func (t *transaction) insertEvents(rows []row) (inserted int64, err error) {
+func (t *transaction) insertEvents(rows []row) (inserted int64) {
 	for len(rows) > 0 {
 		n := rowsOfStatement(rows)
-		some, err := t.insertSome(rows[:n])
-		if err != nil {
-			return 0, err
-		}
-		inserted, rows = inserted+some, rows[n:]
+		inserted += t.insertSome(rows[:n])
+		rows = rows[n:]
 	}
-	return inserted, nil
+	return inserted
 }
 
 // rowsOfStatement returns how many of the rows the next statement inserts.
@@ -129,13 +124,6 @@ func rowsOfStatement(rows []row) (n int) {
 	return n
 }
 
-func (t *transaction) insertSome(rows []row) (inserted int64, err error) {
-	if t.store.outbox && slices.ContainsFunc(rows, row.isEnd) {
-		return t.insertTold(rows)
-	}
-	return t.change(insertRows, jsonArray(rows))
-}
-
 // insertOutbox puts those of the events with these IDs into the outbox that are ends, in the order of the IDs.
 const insertOutbox = `
 	INSERT INTO main.watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
@@ -144,13 +132,14 @@ const insertOutbox = `
 		AND +aggregate_type = '` + watchdog.AggregateType + `'
 		AND +event_type IN ('` + watchdog.EventCancel + `', '` + watchdog.EventComplete + `')`
 
-// insertTold inserts events as insertEvents does, and puts the ends among those that it inserts into the outbox.
-func (t *transaction) insertTold(rows []row) (inserted int64, err error) {
-	ids, err := rowsOf(t, scanOne[string], insertRows+` RETURNING id`, jsonArray(rows))
-	if err != nil {
-		return 0, err
+// insertSome inserts events, and puts the ends among those that it inserts into the outbox.
+func (t *transaction) insertSome(rows []row) (inserted int64) {
+	if !t.store.outbox || !slices.ContainsFunc(rows, row.isEnd) {
+		return t.do(insertRows, jsonArray(rows))
 	}
-	return int64(len(ids)), t.run(insertOutbox, jsonArray(ids))
+	ids := rowsIn(t, scanOne[string], insertRows+` RETURNING id`, jsonArray(rows))
+	t.do(insertOutbox, jsonArray(ids))
+	return int64(len(ids))
 }
 
 // isEnd reports whether the event is the end of a run's window.

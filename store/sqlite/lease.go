@@ -20,13 +20,12 @@ func (s *Store) BeginLease(ctx context.Context, l session.Lease) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}
-	return s.change(ctx, "begin lease "+l.ID, 1, func(t *transaction) error {
-		inserted, err := t.change(insertLease, l.ID, l.Host, int64(l.Promise), l.Beat, int64(l.Clock), int64(l.Vouched),
+	return s.change(ctx, "begin lease "+l.ID, 1, func(t *transaction) {
+		inserted := t.do(insertLease, l.ID, l.Host, int64(l.Promise), l.Beat, int64(l.Clock), int64(l.Vouched),
 			int64(l.Covered), storeflow.Behind(l))
-		if err != nil || inserted > 0 {
-			return err
+		if inserted == 0 {
+			t.living(l.ID)
 		}
-		return t.living(l.ID)
 	})
 }
 
@@ -38,31 +37,28 @@ const renewLease = `
 
 // RenewLease implements [session.Store].
 func (s *Store) RenewLease(ctx context.Context, l session.Lease) error {
-	renew := func(t *transaction) error {
-		renewed, err := t.change(renewLease,
+	renewal := newRequest(1, func(t *transaction) {
+		renewed := t.do(renewLease,
 			l.ID, l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered), storeflow.Behind(l))
-		if err != nil || renewed > 0 {
-			return err
+		if renewed == 0 {
+			t.living(l.ID)
 		}
-		return t.living(l.ID)
-	}
-	// One statement, which is committed without a transaction around it if nothing else waits.
-	return s.commit(ctx, "renew lease "+l.ID, &request{write: renew, size: 1, one: true, done: make(chan error, 1)})
+	})
+	renewal.one = true
+	return s.commit(ctx, "renew lease "+l.ID, renewal)
 }
 
 const selectExpired = `SELECT expired IS NOT NULL, beat FROM main.watchdog_leases WHERE id = ?1`
 
-// living returns an error if the lease does not live.
-func (t *transaction) living(id string) error {
+// living fails if the lease does not live.
+func (t *transaction) living(id string) {
 	var expired bool
-	found, err := lookUp(t, selectExpired, []any{id}, &expired, new(int64))
-	switch {
-	case err == nil && !found:
-		return fmt.Errorf("%w: there is no lease %s", session.ErrLeaseExpired, id)
-	case expired:
-		return fmt.Errorf("%w: lease %s", session.ErrLeaseExpired, id)
+	if !t.look(selectExpired, []any{id}, &expired, new(int64)) {
+		t.fail(fmt.Errorf("%w: there is no lease %s", session.ErrLeaseExpired, id))
 	}
-	return err
+	if expired {
+		t.fail(fmt.Errorf("%w: lease %s", session.ErrLeaseExpired, id))
+	}
 }
 
 const (
@@ -84,11 +80,9 @@ func (s *Store) ObserveLeases(ctx context.Context, suspects []string) ([]session
 		return readRows(ctx, s, "leases", scanLease, selectLeases)
 	}
 	doing := fmt.Sprintf("observe %d leases", len(suspects))
-	return changed(ctx, s, doing, len(suspects), func(t *transaction) ([]session.Lease, error) {
-		if err := t.run(observeLeases, jsonArray(suspects)); err != nil {
-			return nil, err
-		}
-		return rowsOf(t, scanLease, selectLeases)
+	return changed(ctx, s, doing, len(suspects), func(t *transaction) []session.Lease {
+		t.do(observeLeases, jsonArray(suspects))
+		return rowsIn(t, scanLease, selectLeases)
 	})
 }
 
@@ -101,8 +95,7 @@ func scanLease(rows *sql.Rows) (l session.Lease, err error) {
 	if l.RenewedAt, err = time.Parse(timeLayout, renewed); err != nil {
 		return l, fmt.Errorf("lease %s: column renewed_at: %w", l.ID, err)
 	}
-	err = storeflow.ReadBehind(&l, behind)
-	return l, err
+	return l, storeflow.ReadBehind(&l, behind)
 }
 
 const (
@@ -141,7 +134,7 @@ const (
 // transaction, so that rows that the database refuses do not keep it alive. They stay in it, and count as left, as all
 // do if another program keeps the database locked meanwhile.
 func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (bool, int, error) {
-	e, err := changed(ctx, s, "expire lease "+l.ID, 1, func(t *transaction) (expiry, error) { return t.expire(l) })
+	e, err := changed(ctx, s, "expire lease "+l.ID, 1, func(t *transaction) expiry { return t.expire(l) })
 	if err != nil || len(e.runIDs) == 0 {
 		return e.expired, e.left, lockedError(err)
 	}
@@ -149,10 +142,8 @@ func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (bool, int, er
 	itself := func(runID string) string { return runID }
 	_, err = storerows.WriteEach(e.runIDs, itself, func(part []string) (err error) {
 		doing := fmt.Sprintf("take %d sessions out of lease %s", len(part), l.ID)
-		e.left, err = changed(ctx, s, doing, len(part), func(t *transaction) (left int, err error) {
-			if err := t.run(leaveRows, jsonArray(part), l.ID, "", l.Lost, kept); err != nil {
-				return 0, err
-			}
+		e.left, err = changed(ctx, s, doing, len(part), func(t *transaction) int {
+			t.do(leaveRows, jsonArray(part), l.ID, "", l.Lost, kept)
 			return t.dropLease(l.ID)
 		})
 		return err
@@ -184,33 +175,29 @@ type expiry struct {
 }
 
 // expire expires a lease whose beat is still the same.
-func (t *transaction) expire(l session.Lease) (e expiry, err error) {
+func (t *transaction) expire(l session.Lease) (e expiry) {
 	var beat int64
-	found, err := lookUp(t, selectExpired, []any{l.ID}, &e.expired, &beat)
-	switch {
-	case err != nil || !found:
-		return expiry{expired: true}, err
-	case !e.expired && beat != l.Beat:
-		err = t.values(countLeased, []any{l.ID}, &e.left)
-		return e, err
+	if !t.look(selectExpired, []any{l.ID}, &e.expired, &beat) {
+		return expiry{expired: true}
 	}
-	if err := t.run(expireLease, l.ID); err != nil {
-		return e, err
+	if !e.expired && beat != l.Beat {
+		t.look(countLeased, []any{l.ID}, &e.left)
+		return e
 	}
-	e.expired = true
-	e.runIDs, err = rowsOf(t, scanOne[string], selectLeased, l.ID, session.ExpireBatch)
-	if err == nil && len(e.runIDs) == 0 {
-		err = t.run(deleteLease, l.ID)
+	t.do(expireLease, l.ID)
+	e.expired, e.runIDs = true, rowsIn(t, scanOne[string], selectLeased, l.ID, session.ExpireBatch)
+	if len(e.runIDs) == 0 {
+		t.do(deleteLease, l.ID)
 	}
-	return e, err
+	return e
 }
 
 // dropLease deletes an expired lease that no session is in, and returns how many are.
-func (t *transaction) dropLease(id string) (left int, err error) {
-	if err := t.values(countLeased, []any{id}, &left); err != nil || left > 0 {
-		return left, err
+func (t *transaction) dropLease(id string) (left int) {
+	if t.look(countLeased, []any{id}, &left); left == 0 {
+		t.do(deleteLease, id)
 	}
-	return 0, t.run(deleteLease, id)
+	return left
 }
 
 const selectAttempts = `
@@ -239,11 +226,10 @@ const (
 )
 
 // noteEnd notes for its lease that somebody else ends a session.
-func (t *transaction) noteEnd(s session.Session) error {
-	if s.Lease == "" {
-		return nil
+func (t *transaction) noteEnd(s session.Session) {
+	if s.Lease != "" {
+		t.do(insertLeaseEnd, s.Lease, s.RunID, s.Attempt)
 	}
-	return t.run(insertLeaseEnd, s.Lease, s.RunID, s.Attempt)
 }
 
 // Ended implements [session.Leases]. It only reads if there is nothing to forget.
@@ -252,13 +238,11 @@ func (s *Store) Ended(ctx context.Context, lease string, told []session.AttemptI
 		return readRows(ctx, s, "the ends of lease "+lease, scanAttempt, selectLeaseEnds, lease)
 	}
 	doing := "forget ends of lease " + lease
-	return changed(ctx, s, doing, len(told), func(t *transaction) ([]session.AttemptID, error) {
+	return changed(ctx, s, doing, len(told), func(t *transaction) []session.AttemptID {
 		for _, a := range told {
-			if err := t.run(forgetLeaseEnd, lease, a.RunID, a.Attempt); err != nil {
-				return nil, err
-			}
+			t.do(forgetLeaseEnd, lease, a.RunID, a.Attempt)
 		}
-		return rowsOf(t, scanAttempt, selectLeaseEnds, lease)
+		return rowsIn(t, scanAttempt, selectLeaseEnds, lease)
 	})
 }
 

@@ -23,13 +23,10 @@ func (s *Store) PutNotices(ctx context.Context, notices ...session.Notice) error
 		return err
 	}
 	doing := fmt.Sprintf("put %d notices", len(notices))
-	return s.changeOutbox(ctx, doing, len(notices), func(t *transaction) error {
+	return s.changeOutbox(ctx, doing, len(notices), func(t *transaction) {
 		for _, n := range notices {
-			if err := t.run(putNotice, n.ID, n.AggregateType, n.AggregateID, n.Type); err != nil {
-				return err
-			}
+			t.do(putNotice, n.ID, n.AggregateType, n.AggregateID, n.Type)
 		}
-		return nil
 	})
 }
 
@@ -53,24 +50,15 @@ func (s *Store) ClaimNotices(
 	if err := storerows.CheckClaim(most, lasts); err != nil {
 		return nil, err
 	}
-	return changedOutbox(ctx, s, "claim notices", most, func(t *transaction) ([]session.Notice, error) {
-		return t.claimNotices(most, lasts)
+	return changedOutbox(ctx, s, "claim notices", most, func(t *transaction) []session.Notice {
+		now := t.now()
+		t.do(endEarly, formatTime(now), formatTime(now.Add(storerows.SetBack)))
+		due := rowsIn(t, scanNotice, selectDue, formatTime(now), most)
+		if len(due) > 0 {
+			t.do(claimDue, formatTime(now), most, formatTime(now.Add(lasts)))
+		}
+		return due
 	})
-}
-
-func (t *transaction) claimNotices(most int, lasts time.Duration) ([]session.Notice, error) {
-	now, err := t.now()
-	if err != nil {
-		return nil, err
-	}
-	if err := t.run(endEarly, formatTime(now), formatTime(now.Add(storerows.SetBack))); err != nil {
-		return nil, err
-	}
-	due, err := rowsOf(t, scanNotice, selectDue, formatTime(now), most)
-	if err != nil || len(due) == 0 {
-		return nil, err
-	}
-	return due, t.run(claimDue, formatTime(now), most, formatTime(now.Add(lasts)))
 }
 
 // scanNotice reads a row. One of another program whose time has another form has none: it holds up no other.
@@ -92,9 +80,7 @@ const deleteNotices = `
 func (s *Store) FinishNotices(ctx context.Context, notices ...session.Notice) error {
 	ids := jsonArray(storeflow.NoticeIDs(notices)) // the caller may change them while the write waits
 	doing := fmt.Sprintf("finish %d notices", len(notices))
-	return s.changeOutbox(ctx, doing, len(notices), func(t *transaction) error {
-		return t.run(deleteNotices, ids)
-	})
+	return s.changeOutbox(ctx, doing, len(notices), func(t *transaction) { t.do(deleteNotices, ids) })
 }
 
 const delayNotice = `
@@ -106,24 +92,24 @@ func (s *Store) DelayNotice(ctx context.Context, n session.Notice, pause time.Du
 	if err := storerows.CheckPause(n.ID, pause); err != nil {
 		return err
 	}
-	return s.changeOutbox(ctx, "delay notice "+n.ID, 1, func(t *transaction) error {
-		now, err := t.now()
-		if err != nil {
-			return err
-		}
-		return t.run(delayNotice, n.ID, n.Tries, formatTime(now.Add(pause)), formatTime(now),
+	return s.changeOutbox(ctx, "delay notice "+n.ID, 1, func(t *transaction) {
+		now := t.now()
+		t.do(delayNotice, n.ID, n.Tries, formatTime(now.Add(pause)), formatTime(now),
 			storerows.RoundUp(pause), storerows.LongestWait)
 	})
 }
 
 // changeOutbox is change for the outbox, if that is on.
-func (s *Store) changeOutbox(ctx context.Context, doing string, size int, write func(*transaction) error) error {
-	_, err := changedOutbox(ctx, s, doing, size, func(t *transaction) (any, error) { return nil, write(t) })
+func (s *Store) changeOutbox(ctx context.Context, doing string, size int, write func(*transaction)) error {
+	_, err := changedOutbox(ctx, s, doing, size, func(t *transaction) any {
+		write(t)
+		return nil
+	})
 	return err
 }
 
 func changedOutbox[T any](
-	ctx context.Context, s *Store, doing string, size int, write func(*transaction) (T, error),
+	ctx context.Context, s *Store, doing string, size int, write func(*transaction) T,
 ) (none T, err error) {
 	if !s.outbox && s.reader == nil && !s.queue.isClosed() {
 		return none, fmt.Errorf("%s: %w", doing, s.wrapError("write to", session.ErrNoOutbox))

@@ -20,22 +20,26 @@ type request struct {
 	done  chan error               // gets the result; buffered, because the caller may have stopped waiting
 }
 
+func newRequest(size int, write func(*transaction)) *request {
+	toError := func(t *transaction) error {
+		write(t)
+		return t.err
+	}
+	return &request{write: toError, size: size, done: make(chan error, 1)}
+}
+
 // change has a write committed, and waits for the result until ctx is done. After an error the write may still be under
 // way: the caller must neither read nor write what it writes to, such as a named result, any more.
-func (s *Store) change(ctx context.Context, doing string, size int, write func(*transaction) error) error {
-	return s.commit(ctx, doing, &request{write: write, size: size, done: make(chan error, 1)})
+func (s *Store) change(ctx context.Context, doing string, size int, write func(*transaction)) error {
+	return s.commit(ctx, doing, newRequest(size, write))
 }
 
 // changed is change for a write that returns something.
 func changed[T any](
-	ctx context.Context, s *Store, doing string, size int, write func(*transaction) (T, error),
+	ctx context.Context, s *Store, doing string, size int, write func(*transaction) T,
 ) (result T, err error) {
 	var written T
-	err = s.change(ctx, doing, size, func(t *transaction) (err error) {
-		written, err = write(t)
-		return err
-	})
-	if err != nil {
+	if err := s.change(ctx, doing, size, func(t *transaction) { written = write(t) }); err != nil {
 		return result, err
 	}
 	return written, nil

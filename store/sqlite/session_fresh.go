@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -76,17 +75,15 @@ const (
 
 // Freshen implements [session.Store]. No row is locked by itself: if another program has locked the database for too
 // long, that is an error.
-func (s *Store) Freshen(ctx context.Context, lease string, fresh []session.Freshness) (
-	skipped session.Skipped, err error,
-) {
-	var gone []string
+func (s *Store) Freshen(
+	ctx context.Context, lease string, fresh []session.Freshness,
+) (skipped session.Skipped, err error) {
 	runOf := func(f session.Freshness) string { return f.RunID }
 	skipped.Failed, err = storerows.WriteEach(latestOf(fresh), runOf, func(part []session.Freshness) error {
-		some, err := s.freshen(ctx, lease, part)
-		gone = append(gone, some...)
+		gone, err := s.freshen(ctx, lease, part)
+		skipped.Gone = append(skipped.Gone, gone...)
 		return err
 	}, isRefusal)
-	skipped.Gone = gone
 	return skipped, err
 }
 
@@ -94,37 +91,27 @@ func (s *Store) Freshen(ctx context.Context, lease string, fresh []session.Fresh
 func (s *Store) freshen(ctx context.Context, lease string, part []session.Freshness) ([]string, error) {
 	list, states := freshJSON(part)
 	doing := fmt.Sprintf("freshen %d sessions", len(part))
-	return changed(ctx, s, doing, max(len(part), 1), func(t *transaction) ([]string, error) {
-		if err := t.living(lease); err != nil {
-			return nil, err
-		}
-		if states != "" {
-			if err := t.run(freshenStates, states, lease); err != nil {
-				return nil, err
-			}
+	return changed(ctx, s, doing, max(len(part), 1), func(t *transaction) []string {
+		t.living(lease)
+		if len(states) > 0 {
+			t.do(freshenStates, jsonArray(states), lease)
 		}
 		return t.freshen(lease, list)
 	})
 }
 
 // freshen writes the rows. Runs are looked for that are gone if not all were written.
-func (t *transaction) freshen(lease string, fresh []string) (gone []string, err error) {
-	list := jsonArray(fresh)
-	written := int64(0)
+func (t *transaction) freshen(lease string, fresh []string) (gone []string) {
+	list, left := jsonArray(fresh), int64(len(fresh))
 	for _, statement := range []string{freshenBusy, freshenOthers} {
-		if written == int64(len(fresh)) {
-			return nil, nil
+		if left > 0 {
+			left -= t.do(statement, list, lease)
 		}
-		some, err := t.change(statement, list, lease)
-		if err != nil {
-			return nil, err
-		}
-		written += some
 	}
-	if written == int64(len(fresh)) {
-		return nil, nil
+	if left > 0 {
+		gone = rowsIn(t, scanOne[string], selectGone, list)
 	}
-	return rowsOf(t, scanOne[string], selectGone, list)
+	return gone
 }
 
 // latestOf joins what is to be written for one attempt: of two joined rows, an UPDATE takes an arbitrary one.
@@ -148,10 +135,9 @@ func latestOf(fresh []session.Freshness) []session.Freshness {
 	return latest
 }
 
-// freshJSON returns the rows as freshTable reads them, and those with a state as stateTable does; empty for none.
-func freshJSON(fresh []session.Freshness) (list []string, states string) {
+// freshJSON returns the rows as freshTable reads them, and those with a state as stateTable does.
+func freshJSON(fresh []session.Freshness) (list []string, states [][]any) {
 	list = make([]string, len(fresh))
-	var withState [][]any
 	for i, f := range fresh {
 		quiet := 0
 		if f.Quiet {
@@ -160,12 +146,8 @@ func freshJSON(fresh []session.Freshness) (list []string, states string) {
 		list[i] = fmt.Sprintf("%+020d%d%010d%019d%019d%s", int64(f.Activity), quiet, f.Attempt,
 			max(int64(f.Allowance), 0), max(int64(f.Threshold), 0), f.RunID)
 		if f.State != nil {
-			withState = append(withState, []any{f.RunID, f.Attempt, int64(f.Activity), string(f.State)})
+			states = append(states, []any{f.RunID, f.Attempt, int64(f.Activity), string(f.State)})
 		}
-	}
-	if withState != nil {
-		array, _ := json.Marshal(withState) // texts and numbers can always be encoded
-		states = string(array)
 	}
 	return list, states
 }

@@ -50,15 +50,16 @@ const (
 
 // Claim implements [session.Store].
 func (s *Store) Claim(ctx context.Context, judged session.Session, c session.ClaimRequest) (session.Outcome, error) {
-	return s.judged(ctx, "claim", judged, c.By, 1, func(t *transaction, now time.Time) (session.Outcome, error) {
+	return s.judged(ctx, "claim", judged, c.By, 1, func(t *transaction, now time.Time) session.Outcome {
 		var stopped bool
-		if err := t.values(selectStopped, []any{judged.RunID}, &stopped); err != nil || stopped != judged.Stopped {
-			return session.Changed, err
+		if t.look(selectStopped, []any{judged.RunID}, &stopped); stopped != judged.Stopped {
+			return session.Changed
 		}
-		if stored, err := t.storedEnd(judged, c.EndID); stored || err != nil {
-			return session.EndStored, err
+		if t.storedEnd(judged, c.EndID) {
+			return session.EndStored
 		}
-		return session.Done, t.run(claimRow, judged.RunID, c.By, formatTime(now.Add(c.For)), storeflow.StopFailed(c))
+		t.do(claimRow, judged.RunID, c.By, formatTime(now.Add(c.For)), storeflow.StopFailed(c))
+		return session.Done
 	})
 }
 
@@ -68,12 +69,10 @@ func (s *Store) Warn(ctx context.Context, judged session.Session, events []watch
 	if err != nil {
 		return "", err
 	}
-	return s.judged(ctx, "warn", judged, "", 1+len(rows), func(t *transaction, now time.Time) (session.Outcome, error) {
-		if err := t.run(warnRow, judged.RunID, formatTime(now)); err != nil {
-			return "", err
-		}
-		_, err := t.insertEvents(rows)
-		return session.Done, err
+	return s.judged(ctx, "warn", judged, "", 1+len(rows), func(t *transaction, now time.Time) session.Outcome {
+		t.do(warnRow, judged.RunID, formatTime(now))
+		t.insertEvents(rows)
+		return session.Done
 	})
 }
 
@@ -83,91 +82,68 @@ func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.Ca
 	if err != nil {
 		return "", err
 	}
-	return s.judged(ctx, "cancel", judged, c.By, 1+len(rows), func(t *transaction, _ time.Time) (session.Outcome, error) {
-		outcome, err := t.cancelJudged(judged, c)
-		if err == nil && outcome == session.Done {
-			_, err = t.insertEvents(rows)
+	return s.judged(ctx, "cancel", judged, c.By, 1+len(rows), func(t *transaction, _ time.Time) session.Outcome {
+		outcome := t.cancelJudged(judged, c)
+		if outcome == session.Done {
+			t.insertEvents(rows)
 		}
-		return outcome, err
+		return outcome
 	})
 }
 
 // cancelJudged cancels a session that is as it was judged, unless its end is stored. The caller inserts the events.
-func (t *transaction) cancelJudged(judged session.Session, c session.CancelRequest) (session.Outcome, error) {
-	if stored, err := t.storedEnd(judged, storeflow.EndID(c)); stored || err != nil {
-		return session.EndStored, err
-	}
-	return session.Done, t.cancel(judged, c)
-}
-
-func (t *transaction) cancel(judged session.Session, c session.CancelRequest) error {
-	number, err := t.nextEndNumber()
-	if err != nil {
-		return err
-	}
-	if err := t.noteEnd(judged); err != nil {
-		return err
+func (t *transaction) cancelJudged(judged session.Session, c session.CancelRequest) session.Outcome {
+	if t.storedEnd(judged, storeflow.EndID(c)) {
+		return session.EndStored
 	}
 	var key, claim any
 	if c.StartFor > 0 {
 		key, claim = storeflow.EndID(c), storerows.RoundUp(storerows.StartPause(c.StartFor))
 	}
-	return t.run(cancelRow, judged.RunID, judged.Attempt, "", string(c.Reason), number, c.Resumes, c.StopFailed, c.By,
-		key, claim)
+	number := t.nextEndNumber()
+	t.noteEnd(judged)
+	t.do(cancelRow, judged.RunID, judged.Attempt, "", string(c.Reason), number, c.Resumes, c.StopFailed, c.By, key, claim)
+	return session.Done
 }
 
 // judged writes to the row of a session that is still as it was judged and that nobody else has claimed, or returns
 // what became of it. A database that is locked for too long has nothing decided: the error wraps [session.ErrLocked].
 func (s *Store) judged(
 	ctx context.Context, doing string, judged session.Session, by string, size int,
-	write func(t *transaction, now time.Time) (session.Outcome, error),
+	write func(t *transaction, now time.Time) session.Outcome,
 ) (session.Outcome, error) {
 	doing += " session " + judged.RunID
-	return orLocked(changed(ctx, s, doing, size, func(t *transaction) (session.Outcome, error) {
-		now, err := t.now()
-		if err != nil {
-			return "", err
-		}
-		if outcome, err := t.judge(judged, by, now); err != nil || outcome != "" {
-			return outcome, err
+	return orLocked(changed(ctx, s, doing, size, func(t *transaction) session.Outcome {
+		now := t.now()
+		if outcome := t.judge(judged, by, now); outcome != "" {
+			return outcome
 		}
 		return write(t, now)
 	}))
 }
 
 // judge returns what became of a session. The outcome is empty if it is as it was judged and free.
-func (t *transaction) judge(judged session.Session, by string, now time.Time) (session.Outcome, error) {
+func (t *transaction) judge(judged session.Session, by string, now time.Time) session.Outcome {
 	var taken bool
-	found, err := lookUp(t, judgeRow, []any{judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), judged.Lease,
+	found := t.look(judgeRow, []any{judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), judged.Lease,
 		int64(judged.Activity), by, formatTime(now), int64(judged.Silence)}, &taken)
-	if err != nil {
-		return "", err
-	}
-	return storeflow.Judged{AsJudged: found, Locked: true, Free: !taken}.Outcome()
+	outcome, _ := storeflow.Judged{AsJudged: found, Locked: true, Free: !taken}.Outcome()
+	return outcome
 }
 
 // storedEnd looks for the end of the run's window, and writes it down in the row.
-func (t *transaction) storedEnd(judged session.Session, id string) (stored bool, err error) {
+func (t *transaction) storedEnd(judged session.Session, id string) bool {
 	var kind, payload sql.NullString
-	stored, err = lookUp(t, selectStoredEnd, []any{id, watchdog.AggregateType, judged.RunID}, &kind, &payload)
-	if err != nil || !stored {
-		return false, err
-	}
-	number, err := t.nextEndNumber()
-	if err != nil {
-		return false, err
+	if !t.look(selectStoredEnd, []any{id, watchdog.AggregateType, judged.RunID}, &kind, &payload) {
+		return false
 	}
 	end := watchdog.Event{Type: kind.String, Payload: stripVersion(payload.String)}
 	status, reason := session.StoredEnd(end)
-	row, err := t.session(judged.RunID)
-	if err != nil {
-		return false, err
-	}
-	if err := t.noteEnd(judged); err != nil {
-		return false, err
-	}
-	return true, t.run(endRow, judged.RunID, judged.Attempt, "", string(status), string(reason), number,
+	number, row := t.nextEndNumber(), t.session(judged.RunID)
+	t.noteEnd(judged)
+	t.do(endRow, judged.RunID, judged.Attempt, "", string(status), string(reason), number,
 		storeflow.NullJSON(session.StoredState(row.State, end)))
+	return true
 }
 
 // CancelAll implements [session.BatchCanceller]. It decides about every session: SQLite locks no single row. If another
@@ -182,32 +158,22 @@ func (s *Store) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]s
 		size += 1 + len(rows[i])
 	}
 	doing := fmt.Sprintf("cancel %d sessions", len(all))
-	return orLocked(changed(ctx, s, doing, size, func(t *transaction) ([]session.Outcome, error) {
-		return t.cancelAll(all, rows)
-	}))
+	return orLocked(changed(ctx, s, doing, size, func(t *transaction) []session.Outcome { return t.cancelAll(all, rows) }))
 }
 
-func (t *transaction) cancelAll(all []session.BatchedCancel, rows [][]row) ([]session.Outcome, error) {
-	now, err := t.now()
-	if err != nil {
-		return nil, err
-	}
-	outcomes := make([]session.Outcome, len(all))
+func (t *transaction) cancelAll(all []session.BatchedCancel, rows [][]row) []session.Outcome {
+	now, outcomes := t.now(), make([]session.Outcome, len(all))
 	var done []row
 	for i, c := range all {
-		outcomes[i], err = t.judge(c.Judged, c.Request.By, now)
-		if err == nil && outcomes[i] == "" {
-			outcomes[i], err = t.cancelJudged(c.Judged, c.Request)
-		}
-		if err != nil {
-			return nil, err
+		if outcomes[i] = t.judge(c.Judged, c.Request.By, now); outcomes[i] == "" {
+			outcomes[i] = t.cancelJudged(c.Judged, c.Request)
 		}
 		if outcomes[i] == session.Done {
 			done = append(done, rows[i]...)
 		}
 	}
-	_, err = t.insertEvents(done)
-	return outcomes, err
+	t.insertEvents(done)
+	return outcomes
 }
 
 var _ session.BatchCanceller = (*Store)(nil)

@@ -29,49 +29,37 @@ const attachRow = `
 // wraps [session.ErrUnreadable].
 func (s *Store) Attach(ctx context.Context, run session.Session) (before, after session.Session, err error) {
 	doing := "attach to session " + run.RunID
-	rows, err := changed(ctx, s, doing, 1, func(t *transaction) (rows [2]session.Session, err error) {
-		rows[0], rows[1], err = t.attach(run)
-		return rows, err
+	rows, err := changed(ctx, s, doing, 1, func(t *transaction) (rows [2]session.Session) {
+		rows[0], rows[1] = t.attach(run)
+		return rows
 	})
 	return rows[0], rows[1], lockedError(err)
 }
 
-func (t *transaction) attach(run session.Session) (before, after session.Session, err error) {
+func (t *transaction) attach(run session.Session) (before, after session.Session) {
 	if run.Lease != "" {
-		if err := t.living(run.Lease); err != nil {
-			return before, after, err
-		}
+		t.living(run.Lease)
 	}
-	if before, err = t.session(run.RunID); err != nil && !errors.Is(err, session.ErrNotFound) {
-		return before, after, err
+	before, err := sessionBy(t, run.RunID)
+	if !errors.Is(err, session.ErrNotFound) {
+		t.fail(err)
 	}
 	if run.Attempt > 0 && before.Attempt >= run.Attempt {
-		return before, before, nil
+		return before, before
 	}
-	now, err := t.now()
-	if err != nil {
-		return before, after, err
-	}
-	if err := t.writeAttempt(run, before, now); err != nil {
-		return before, after, err
-	}
-	after, err = t.session(run.RunID)
-	return before, after, err
+	t.writeAttempt(run, before, t.now())
+	return before, t.session(run.RunID)
 }
 
 // writeAttempt writes the row of a new attempt. If the one before has not ended, it has now.
-func (t *transaction) writeAttempt(run, before session.Session, now time.Time) (err error) {
+func (t *transaction) writeAttempt(run, before session.Session, now time.Time) {
 	var ended any
 	if before.Status == session.Active {
-		if ended, err = t.nextEndNumber(); err != nil {
-			return err
-		}
-		if err := t.noteEnd(before); err != nil {
-			return err
-		}
+		ended = t.nextEndNumber()
+		t.noteEnd(before)
 	}
 	a := storeflow.AttemptOf(run)
-	return t.run(attachRow, run.RunID, run.Parent, a.Threshold, formatTime(run.StartedAt), run.Host, formatTime(now),
+	t.do(attachRow, run.RunID, run.Parent, a.Threshold, formatTime(run.StartedAt), run.Host, formatTime(now),
 		max(before.Attempt+1, run.Attempt), a.Lease, a.Own, storeflow.NullJSON(run.State), ended, a.Allowance)
 }
 
@@ -97,38 +85,32 @@ func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session
 
 // end writes some of the endings in one transaction.
 func (s *Store) end(ctx context.Context, part []session.Ending) error {
-	return s.change(ctx, fmt.Sprintf("end %d sessions", len(part)), len(part), func(t *transaction) error {
-		now, err := t.now() // before the number, which is when they ended
-		if err != nil {
-			return err
-		}
-		number, err := t.nextEndNumber()
-		if err != nil {
-			return err
-		}
+	return s.change(ctx, fmt.Sprintf("end %d sessions", len(part)), len(part), func(t *transaction) {
+		now := t.now() // before the number, which is when they ended
+		number := t.nextEndNumber()
 		for _, e := range part {
-			last := formatTime(now.Add(-e.Age))
-			err := t.run(endRow,
-				e.RunID, e.Attempt, last, string(e.Status), string(e.Reason), number, storeflow.NullJSON(e.State))
-			if err != nil {
-				return err
-			}
+			t.do(endRow, e.RunID, e.Attempt, formatTime(now.Add(-e.Age)), string(e.Status), string(e.Reason), number,
+				storeflow.NullJSON(e.State))
 		}
-		return nil
 	})
 }
 
 // nextEndNumber returns the number of the ends of this transaction: the time, but above all stored numbers, even if the
 // clock was set back. Keepers of versions before 6 ask by it what ended, and nobody else.
-func (t *transaction) nextEndNumber() (number int64, err error) {
-	err = t.queryValue(&number, `
-		SELECT max(`+databaseMicros+`, 1 + coalesce((SELECT max(ended) FROM main.watchdog_sessions WHERE `+hasEnded+`), 0))`)
-	return number, err
+func (t *transaction) nextEndNumber() (number int64) {
+	t.fail(t.queryValue(&number, `
+		SELECT max(`+databaseMicros+`, 1 + coalesce((SELECT max(ended) FROM main.watchdog_sessions WHERE `+hasEnded+`), 0))`))
+	return number
 }
 
 var selectSession = `SELECT ` + sessionText + ` FROM main.watchdog_sessions WHERE run_id = ?1`
 
-func (t *transaction) session(runID string) (session.Session, error) { return sessionBy(t, runID) }
+// session returns the row of a run, and fails if there is none.
+func (t *transaction) session(runID string) session.Session {
+	one, err := sessionBy(t, runID)
+	t.fail(err)
+	return one
+}
 
 // sessionBy reads the row of a run.
 func sessionBy(on querier, runID string) (session.Session, error) {

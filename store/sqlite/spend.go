@@ -16,8 +16,10 @@ func (s *Store) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant,
 	if err := slice.Validate(); err != nil {
 		return watchdog.Grant{}, err
 	}
-	taken, err := changed(ctx, s, "take slice "+slice.ID, 1, func(t *transaction) (storeflow.Taken, error) {
-		return storeflow.Take(spendTx{t}, slice, time.Now())
+	taken, err := changed(ctx, s, "take slice "+slice.ID, 1, func(t *transaction) storeflow.Taken {
+		taken, err := storeflow.Take(spendTx{t}, slice, time.Now())
+		t.fail(err)
+		return taken
 	})
 	if err != nil {
 		return watchdog.Grant{}, err
@@ -27,8 +29,10 @@ func (s *Store) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant,
 
 // Return implements [watchdog.SpendStore]. It shares a transaction as Take does.
 func (s *Store) Return(ctx context.Context, id string, unused watchdog.Totals) error {
-	refusal, err := changed(ctx, s, "return slice "+id, 1, func(t *transaction) (refusal, err error) {
-		return storeflow.Return(spendTx{t}, id, unused)
+	refusal, err := changed(ctx, s, "return slice "+id, 1, func(t *transaction) error {
+		refusal, err := storeflow.Return(spendTx{t}, id, unused)
+		t.fail(err)
+		return refusal
 	})
 	return cmp.Or(err, refusal)
 }
@@ -46,14 +50,13 @@ var selectSlice = `
 func (t spendTx) Slice(id string) (*storeflow.Slice, error) {
 	var s storeflow.Slice
 	var ends string
-	found, err := lookUp(t, selectSlice, []any{id}, s.Into(&ends)...)
-	if !found {
-		return nil, err
+	if !t.look(selectSlice, []any{id}, s.Into(&ends)...) {
+		return nil, t.err
 	}
 	if ends != "" {
-		s.Ends, err = time.Parse(timeLayout, ends)
+		s.Ends, t.err = time.Parse(timeLayout, ends)
 	}
-	return &s, err
+	return &s, t.err
 }
 
 var selectCharged = `
@@ -62,9 +65,8 @@ var selectCharged = `
 	FROM main.watchdog_spend WHERE scope = ?1 AND window_name = ?2`
 
 func (t spendTx) Charged(scope, window string) (currency string, charged watchdog.Totals, err error) {
-	into := append([]any{&currency}, storeflow.KindsOf(&charged)...)
-	err = t.values(selectCharged, []any{scope, window}, into...)
-	return currency, charged, err
+	t.look(selectCharged, []any{scope, window}, append([]any{&currency}, storeflow.KindsOf(&charged)...)...)
+	return currency, charged, t.err
 }
 
 const setCurrency = `
@@ -84,19 +86,16 @@ var (
 )
 
 func (t spendTx) Charge(s watchdog.Slice, currency string, taken storeflow.Taken) error {
-	if err := t.run(setCurrency, s.Scope, currency); err != nil {
-		return err
-	}
-	if err := t.setCharged(s.Scope, taken.Window, taken.Ends, &taken.Charged); err != nil {
-		return err
-	}
+	t.do(setCurrency, s.Scope, currency)
+	t.setCharged(s.Scope, taken.Window, taken.Ends, &taken.Charged)
 	host, pid := storeflow.Process()
 	row := []any{s.ID, s.Scope, taken.Window, formatTime(taken.Now), host, pid}
-	return t.run(insertSlice, append(row, storeflow.KindsOf(&taken.Granted)...)...)
+	t.do(insertSlice, append(row, storeflow.KindsOf(&taken.Granted)...)...)
+	return t.err
 }
 
-func (t spendTx) setCharged(scope, window string, ends time.Time, charged *watchdog.Totals) error {
-	return t.run(setCharged, append([]any{scope, window, nullTime(ends)}, storeflow.KindsOf(charged)...)...)
+func (t spendTx) setCharged(scope, window string, ends time.Time, charged *watchdog.Totals) {
+	t.do(setCharged, append([]any{scope, window, nullTime(ends)}, storeflow.KindsOf(charged)...)...)
 }
 
 var returnSlice = `
@@ -104,10 +103,9 @@ var returnSlice = `
 
 func (t spendTx) Return(id string, s *storeflow.Slice, charged, unused watchdog.Totals) error {
 	if !s.Deleted {
-		if err := t.setCharged(s.Scope, s.Window, s.Ends, &charged); err != nil {
-			return err
-		}
+		t.setCharged(s.Scope, s.Window, s.Ends, &charged)
 	}
 	arguments := append([]any{formatTime(time.Now())}, storeflow.KindsOf(&unused)...)
-	return t.run(returnSlice, append(arguments, id)...)
+	t.do(returnSlice, append(arguments, id)...)
+	return t.err
 }

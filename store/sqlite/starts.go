@@ -55,7 +55,7 @@ const (
 // ClaimStart implements [session.Starts]. If none is due it writes nothing. What the row says does not keep it from
 // being claimed.
 func (s *Store) ClaimStart(ctx context.Context, lasts time.Duration) (claimed session.Session, err error) {
-	row, err := changed(ctx, s, "claim a start", 1, func(t *transaction) (string, error) { return t.claimStart(lasts) })
+	row, err := changed(ctx, s, "claim a start", 1, func(t *transaction) string { return t.claimStart(lasts) })
 	switch {
 	case err != nil:
 		return claimed, lockedError(err)
@@ -71,25 +71,22 @@ func (s *Store) ClaimStart(ctx context.Context, lasts time.Duration) (claimed se
 }
 
 // claimStart returns the row as text, empty if no start is due.
-func (t *transaction) claimStart(lasts time.Duration) (row string, err error) {
+func (t *transaction) claimStart(lasts time.Duration) (row string) {
 	var now int64
 	var runID sql.NullString
-	err = t.values(selectDueStart, []any{storerows.SetBack.Microseconds()}, &now, &runID)
-	if err != nil || !runID.Valid {
-		return "", err
+	t.look(selectDueStart, []any{storerows.SetBack.Microseconds()}, &now, &runID)
+	if runID.Valid {
+		t.do(claimStart, runID.String, now+storerows.RoundUp(storerows.StartPause(lasts)))
+		t.look(selectSession, []any{runID.String}, &row)
 	}
-	if err := t.run(claimStart, runID.String, now+storerows.RoundUp(storerows.StartPause(lasts))); err != nil {
-		return "", err
-	}
-	err = t.values(selectSession, []any{runID.String}, &row)
-	return row, err
+	return row
 }
 
 // PutOffStart implements [session.Starts].
 func (s *Store) PutOffStart(ctx context.Context, claimed session.Session, pause time.Duration) (bool, error) {
 	doing := "put off the start of session " + claimed.RunID
-	rows, err := changed(ctx, s, doing, 1, func(t *transaction) (int64, error) {
-		return t.change(putOffStart,
+	rows, err := changed(ctx, s, doing, 1, func(t *transaction) int64 {
+		return t.do(putOffStart,
 			claimed.RunID, claimed.Attempt, claimed.Start.Key, claimed.Start.Tries, storeflow.StartPause(pause))
 	})
 	return rows > 0, lockedError(err)

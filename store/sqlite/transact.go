@@ -18,7 +18,7 @@ import (
 // Decide panics, nothing is stored and Transact panics.
 func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
 	d := &decider{exchanges: exchanges}
-	err := s.change(ctx, "transact", len(exchanges), d.write)
+	err := s.commit(ctx, "transact", &request{write: d.write, size: len(exchanges), done: make(chan error, 1)})
 	if panicked := d.finish(); panicked != nil {
 		panic(panicked)
 	}
@@ -125,8 +125,7 @@ func (t exchanging) Insert(events []watchdog.Event) (as []watchdog.Event, insert
 		e.Timestamp, e.Payload = record.Truncate(e.Timestamp), stripVersion(rows[i][4])
 		events[i] = e
 	}
-	n, err := t.insertEvents(rows)
-	return events, int(n), err
+	return events, int(t.insertEvents(rows)), t.err
 }
 
 const selectStored = `

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -16,13 +17,53 @@ import (
 const extraSynchronous = 3
 
 // A transaction holds a connection and, after start, the write lock of the database. The caller must call end, which
-// rolls back what was not committed.
+// rolls back what was not committed. After an error of do, look, rowsIn and what is made of them, these do nothing, and
+// what they return says nothing: the transaction fails with that error.
 type transaction struct {
 	*writer
 	store  *Store
 	raised bool // the host's synchronous setting, which was before
 	before int
 	open   bool
+	err    error
+}
+
+// fail keeps an error, if it is the first.
+func (t *transaction) fail(err error) { t.err = cmp.Or(t.err, err) }
+
+// do executes a statement and returns how many rows it changed.
+func (t *transaction) do(statement string, arguments ...any) (rows int64) {
+	if t.err == nil {
+		rows, t.err = t.change(statement, arguments...)
+	}
+	return rows
+}
+
+// look reads the first row of a query, and reports whether there is one.
+func (t *transaction) look(statement string, arguments []any, into ...any) (found bool) {
+	if t.err == nil {
+		found, t.err = lookUp(t, statement, arguments, into...)
+	}
+	return found
+}
+
+// rowsIn is rowsOf in a transaction.
+func rowsIn[T any](t *transaction, scan func(*sql.Rows) (T, error), statement string, arguments ...any) (all []T) {
+	if t.err == nil {
+		all, t.err = rowsOf(t, scan, statement, arguments...)
+	}
+	return all
+}
+
+// now returns the time of the database's clock.
+func (t *transaction) now() (now time.Time) {
+	var text string
+	err := t.queryValue(&text, "SELECT "+databaseTime)
+	if err == nil {
+		now, err = time.Parse(timeLayout, text)
+	}
+	t.fail(err)
+	return now
 }
 
 // begin takes a connection and the write lock. It waits for both while wanted returns true; nil means always.
@@ -68,7 +109,7 @@ func (t *transaction) raiseSynchronous() error {
 	if t.before >= extraSynchronous {
 		return nil
 	}
-	if err := t.exec(fmt.Sprint("PRAGMA main.synchronous = ", extraSynchronous)); err != nil {
+	if err := t.setSynchronous(extraSynchronous); err != nil {
 		return fmt.Errorf("raise the synchronous setting: %w", err)
 	}
 	t.raised = true
@@ -88,7 +129,11 @@ func (t *transaction) end() {
 	if t.writer == nil {
 		return
 	}
-	if err := errors.Join(t.rollback(), t.restoreSynchronous()); err != nil {
+	err := t.rollback()
+	if t.raised {
+		err = errors.Join(err, t.setSynchronous(t.before))
+	}
+	if err != nil {
 		t.discard()
 		return
 	}
@@ -107,20 +152,8 @@ func (t *transaction) rollback() error {
 	return err
 }
 
-func (t *transaction) restoreSynchronous() error {
-	if !t.raised {
-		return nil
-	}
-	return t.exec(fmt.Sprint("PRAGMA main.synchronous = ", t.before))
-}
-
-// now returns the time of the database's clock.
-func (t *transaction) now() (time.Time, error) {
-	var text string
-	if err := t.queryValue(&text, "SELECT "+databaseTime); err != nil {
-		return time.Time{}, err
-	}
-	return time.Parse(timeLayout, text)
+func (t *transaction) setSynchronous(level int) error {
+	return t.exec(fmt.Sprint("PRAGMA main.synchronous = ", level))
 }
 
 // A writer is a connection with prepared statements. A store from Open keeps one, because preparing costs half as much
