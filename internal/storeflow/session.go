@@ -121,3 +121,8 @@ func NullJSON(text json.RawMessage) *string {
 	all := string(text)
 	return &all
 }
+
+// LeaseExpired is the error of a call for a lease that does not live.
+func LeaseExpired(id string) error {
+	return fmt.Errorf("%w: lease %s has expired, or there is none", session.ErrLeaseExpired, id)
+}

@@ -26,8 +26,7 @@ const (
 	eventFields = ` id, event_type, payload::{text}, {send}("timestamp"), consensus_id `
 
 	// Read sorts in Go, because the database's collation has another order.
-	selectEvents = `
-		SELECT` + eventFields + `FROM SCHEMA.events WHERE aggregate_type {=} $1 AND aggregate_id {=} $2`
+	selectEvents = `SELECT` + eventFields + `FROM SCHEMA.events WHERE aggregate_type {=} $1 AND aggregate_id {=} $2`
 )
 
 // encode returns the events as the columns of insertRows, which are NULL without events.
@@ -107,8 +106,7 @@ func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]
 
 // outboxRows writes the ends among the events of the table or query named.
 const (
-	outboxRows = `
-		INSERT INTO SCHEMA.watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
+	outboxRows = `INSERT INTO SCHEMA.watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
 		SELECT o.id, o.aggregate_type, o.aggregate_id, o.event_type, {now}
 		FROM %s AS o WHERE o.aggregate_type {=} '` + watchdog.AggregateType + `'
 			AND o.event_type {=} ANY ('{` + watchdog.EventCancel + `,` + watchdog.EventComplete + `}')`

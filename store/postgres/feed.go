@@ -26,8 +26,7 @@ const markOf1 = `CASE WHEN $1::{text} {<>} '' THEN $1::{text}::pg_catalog.xid8 E
 // oldest transaction that was still open. The age of a transaction is how many have begun since; below 0, it is so old
 // that its number is ahead of ours. There is always a row. If no transaction has begun since the mark, the server does
 // not read the table.
-const selectFed = `
-	SELECT pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::{text}, e.*
+const selectFed = `SELECT pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::{text}, e.*
 	FROM (VALUES (1)) AS one LEFT JOIN (
 		SELECT aggregate_id,` + eventFields + `FROM SCHEMA.events
 		WHERE aggregate_type {=} '` + watchdog.AggregateType + `'
@@ -35,8 +34,7 @@ const selectFed = `
 			AND pg_catalog.age(xmin) {>=} 0 AND pg_catalog.age(xmin) {<=} (
 				SELECT pg_catalog.age(coalesce(` + markOf1 + `,
 					pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot()))::pg_catalog.xid)) %s
-		OFFSET 0
-	) AS e ON true`
+		OFFSET 0) AS e ON true`
 
 // Follow implements [watchdog.FeedStore]. It polls once a second, or once in up to five if a poll takes more than
 // a tenth of a second, and holds no connection between polls. It finds new events by the transactions that wrote them:
@@ -143,8 +141,7 @@ const (
 const createParentIndex = `CREATE INDEX IF NOT EXISTS watchdog_events_parent
 		ON SCHEMA.events ((` + parentKey + `)) WHERE ` + namesParent
 
-const selectLayers = `
-	SELECT aggregate_id, payload::{text} FROM SCHEMA.events
+const selectLayers = `SELECT aggregate_id, payload::{text} FROM SCHEMA.events
 	WHERE ` + namesParent + ` AND ` + parentKey + ` {=} ANY (ARRAY[
 		pg_catalog.left($1::{text}, 255), ` + escaped + `])`
 

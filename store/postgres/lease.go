@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,8 +18,7 @@ const beginLease = `
 	ON CONFLICT (id) DO UPDATE SET looks = l.looks WHERE l.expired IS NULL RETURNING true`
 
 // renewLease changes nothing but says that the lease lives if a later renewal overtook it.
-const renewLease = `
-	UPDATE SCHEMA.watchdog_leases SET beat = greatest(beat, $2::bigint),
+const renewLease = `UPDATE SCHEMA.watchdog_leases SET beat = greatest(beat, $2::bigint),
 		clock = CASE WHEN $2::bigint {>} beat THEN greatest(clock, $3::bigint) ELSE clock END,
 		vouched = CASE WHEN $2::bigint {>} beat THEN greatest(vouched, $4::bigint) ELSE vouched END,
 		covered = CASE WHEN $2::bigint {>} beat THEN greatest(covered, $5::bigint) ELSE covered END,
@@ -50,14 +48,10 @@ func (s *Store) ofLiving(ctx context.Context, doing, id, statement string, argum
 		one := reading(s, &lives, pgx.RowTo[bool], statement, arguments...)
 		err := s.onLeaseConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, one) })
 		if err == nil && len(lives) == 0 {
-			err = leaseExpired(id)
+			err = storeflow.LeaseExpired(id)
 		}
 		return err
 	})
-}
-
-func leaseExpired(id string) error {
-	return fmt.Errorf("%w: lease %s has expired, or there is none", session.ErrLeaseExpired, id)
 }
 
 const (
@@ -66,16 +60,14 @@ const (
 		coalesce(k.behind::{text}, 'null'), {send}(k.renewed_at), k.expired IS NOT NULL`
 
 	// observeLeases takes what it wrote to from the rows that it locked, which can be newer than its snapshot.
-	observeLeases = `
-	WITH locked AS MATERIALIZED (
+	observeLeases = `WITH locked AS MATERIALIZED (
 		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} ANY ($1::{text}[]) AND expired IS NULL
 		ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 	), looked AS (
 		UPDATE SCHEMA.watchdog_leases AS l SET looks = l.looks {+} 1 FROM locked
 		WHERE l.id {=} locked.id AND l.expired IS NULL RETURNING l.*
 	), untouched AS (
-		SELECT * FROM SCHEMA.watchdog_leases AS l WHERE NOT EXISTS (SELECT FROM looked WHERE looked.id {=} l.id)
-	)
+		SELECT * FROM SCHEMA.watchdog_leases AS l WHERE NOT EXISTS (SELECT FROM looked WHERE looked.id {=} l.id))
 	SELECT` + leaseFields + `, false FROM looked AS k
 	UNION ALL SELECT` + leaseFields + `, k.expired IS NULL AND k.id {=} ANY ($1::{text}[]) FROM untouched AS k ORDER BY 1`
 )
@@ -103,38 +95,32 @@ const (
 	// expireLease locks the lease and marks it. Attach and Freshen lock it as well while they put rows into it, so that
 	// the statements after this one see all its rows. It says whether there is a lease, whether it could be locked, and
 	// whether it has expired.
-	expireLease = `
-	WITH held AS MATERIALIZED (
+	expireLease = `WITH held AS MATERIALIZED (
 		SELECT id, beat, expired FROM SCHEMA.watchdog_leases WHERE id {=} $1 FOR UPDATE SKIP LOCKED
 	), marked AS (
 		UPDATE SCHEMA.watchdog_leases AS l SET expired = {now}
-		FROM held WHERE l.id {=} held.id AND held.expired IS NULL AND held.beat {=} $2 RETURNING l.id
-	)
+		FROM held WHERE l.id {=} held.id AND held.expired IS NULL AND held.beat {=} $2 RETURNING l.id)
 	SELECT EXISTS (SELECT FROM SCHEMA.watchdog_leases WHERE id {=} $1), EXISTS (SELECT FROM held),
 		EXISTS (SELECT FROM marked) OR EXISTS (SELECT FROM held WHERE expired IS NOT NULL)`
 
 	// leaveRows takes rows out of an expired lease. Those that only name it, because a program that knows no leases took
 	// them over, are taken out as well. With $3 the others are lost until their next attempt: leased is the attempt with a
 	// minus. $4 says which lease expired.
-	leaveRows = `
-	WITH named AS MATERIALIZED (
+	leaveRows = `WITH named AS MATERIALIZED (
 		SELECT run_id FROM SCHEMA.watchdog_sessions WHERE lease {=} $1
-		ORDER BY run_id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED
-	)
+		ORDER BY run_id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
 	UPDATE SCHEMA.watchdog_sessions AS s
 	SET last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),` + leaveLeaseBut + `,
 		leased = CASE WHEN $3::boolean AND ` + isLeased + ` THEN 0 {-} s.attempt END,
 		expired_lease = CASE WHEN ` + isLeased + ` THEN pg_catalog.concat(s.attempt, ' ', $4::{text}) END
 	FROM named WHERE s.run_id {=} named.run_id AND s.lease {=} $1`
 
-	deleteLease = `
-	DELETE FROM SCHEMA.watchdog_leases WHERE id {=} $1 AND expired IS NOT NULL
+	deleteLease = `DELETE FROM SCHEMA.watchdog_leases WHERE id {=} $1 AND expired IS NOT NULL
 		AND NOT EXISTS (SELECT FROM SCHEMA.watchdog_sessions WHERE lease {=} $1)`
 
 	selectLeased = `SELECT s.run_id, s.attempt` + ofThisLease
 	countLeased  = `SELECT pg_catalog.count(*)` + ofThisLease
-	ofThisLease  = `
-	FROM SCHEMA.watchdog_sessions AS s WHERE s.lease {=} $1 AND s.status {=} 'active' AND ` + isLeased
+	ofThisLease  = ` FROM SCHEMA.watchdog_sessions AS s WHERE s.lease {=} $1 AND s.status {=} 'active' AND ` + isLeased
 )
 
 // ExpireLease implements [session.Leases], in one transaction and four round trips.
@@ -193,14 +179,11 @@ const (
 	noticeJudged = insertLeaseEnds + `SELECT $4::{text}, run_id, $2::bigint FROM done
 		WHERE $4::{text} {<>} ''` + unlessTold
 
-	selectLeaseEnds = `
-	SELECT run_id, attempt FROM SCHEMA.watchdog_lease_ends WHERE lease {=} $1 ORDER BY run_id, attempt`
+	selectLeaseEnds = `SELECT run_id, attempt FROM SCHEMA.watchdog_lease_ends WHERE lease {=} $1 ORDER BY run_id, attempt`
 
-	forgetLeaseEnds = `
-	WITH told AS (
+	forgetLeaseEnds = `WITH told AS (
 		DELETE FROM SCHEMA.watchdog_lease_ends AS e USING unnest($2::{text}[], $3::bigint[]) AS t (run_id, attempt)
-		WHERE e.lease {=} $1 AND e.run_id {=} t.run_id AND e.attempt {=} t.attempt RETURNING e.run_id, e.attempt
-	)
+		WHERE e.lease {=} $1 AND e.run_id {=} t.run_id AND e.attempt {=} t.attempt RETURNING e.run_id, e.attempt)
 	SELECT e.run_id, e.attempt FROM SCHEMA.watchdog_lease_ends AS e
 	WHERE e.lease {=} $1 AND NOT EXISTS (SELECT FROM told WHERE told.run_id {=} e.run_id AND told.attempt {=} e.attempt)
 	ORDER BY e.run_id, e.attempt`

@@ -40,8 +40,7 @@ const readOnlyTransaction = "25006"
 
 // selectWhyReadOnly returns whether the server is a standby, and what has set default_transaction_read_only: an empty
 // text if that is off.
-const selectWhyReadOnly = `
-	SELECT pg_catalog.pg_is_in_recovery(), coalesce((SELECT source FROM pg_catalog.pg_settings
+const selectWhyReadOnly = `SELECT pg_catalog.pg_is_in_recovery(), coalesce((SELECT source FROM pg_catalog.pg_settings
 		WHERE name {=} 'default_transaction_read_only' AND setting {=} 'on'), '')`
 
 // whyReadOnly says why a server accepts no writes, and what a person can do about it, by a row of selectWhyReadOnly.

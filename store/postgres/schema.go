@@ -119,8 +119,7 @@ func (t *transaction) checkServer() error {
 	var version int
 	var readOnly bool
 	var pid uint32
-	err := t.values(`
-		SELECT pg_catalog.current_setting('server_version_num')::int,
+	err := t.values(`SELECT pg_catalog.current_setting('server_version_num')::int,
 			pg_catalog.current_setting('transaction_read_only')::boolean, pg_catalog.pg_backend_pid()`,
 		nil, &version, &readOnly, &pid)
 	if t.Conn().PgConn().PID() != pid && t.store.mode == pgx.QueryExecModeCacheStatement {
@@ -222,24 +221,19 @@ func (t *transaction) storeVersion(version int) error {
 
 // The rights that a store needs.
 const (
-	writingRights = `
-			('events', '{SELECT,INSERT}'), ('watchdog_sessions', '{SELECT,INSERT,UPDATE}'),
+	writingRights = `('events', '{SELECT,INSERT}'), ('watchdog_sessions', '{SELECT,INSERT,UPDATE}'),
 			('watchdog_leases', '{SELECT,INSERT,UPDATE,DELETE}'), ('watchdog_lease_ends', '{SELECT,INSERT,DELETE}'),
 			('watchdog_spend', '{SELECT,INSERT,UPDATE}'), ('watchdog_slices', '{SELECT,INSERT,UPDATE}'),
 			(CASE WHEN $2::boolean THEN 'watchdog_outbox' END, '{INSERT}')`
-	readingRights = `
-			('events', '{SELECT}'), ('watchdog_sessions', '{SELECT}'), ('watchdog_leases', '{SELECT}'),
+	readingRights = `('events', '{SELECT}'), ('watchdog_sessions', '{SELECT}'), ('watchdog_leases', '{SELECT}'),
 			(CASE WHEN $2::boolean THEN NULL END, '{SELECT}')`
 )
 
 // checkRights finds missing rights when the store is opened, not when its first event is lost.
 func (t *transaction) checkRights(needed string) error {
 	var missing string
-	err := t.values(`
-		SELECT coalesce(pg_catalog.string_agg(pg_catalog.concat(p.privilege, ' on ', needed.name), ', '
-			ORDER BY needed.name DESC, p.privilege), '')
-		FROM (VALUES`+needed+`
-		) AS needed (name, privileges)
+	err := t.values(`SELECT coalesce(pg_catalog.string_agg(pg_catalog.concat(p.privilege, ' on ', needed.name), ', '
+			ORDER BY needed.name DESC, p.privilege), '') FROM (VALUES`+needed+`) AS needed (name, privileges)
 		CROSS JOIN pg_catalog.unnest(needed.privileges::pg_catalog.text[]) AS p (privilege)
 		JOIN pg_catalog.pg_class c ON c.relname {=} needed.name
 		JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace AND n.nspname {=} $1
@@ -281,8 +275,7 @@ var sessionColumns = []storeflow.Column{
 			{+} ((threshold {/} 1000) {*} {microsecond})) AT TIME ZONE 'UTC') STORED`},
 }
 
-const readableTimes = `
-			created_at {>=} '0001-01-01 00:00:00+00' AND created_at {<=} '9999-12-31 23:59:59.999999+00'
+const readableTimes = `created_at {>=} '0001-01-01 00:00:00+00' AND created_at {<=} '9999-12-31 23:59:59.999999+00'
 			AND coalesce(last_event_at, created_at) {>=} '0001-01-01 00:00:00+00'
 			AND coalesce(last_event_at, created_at) {<=} '9999-12-31 23:59:59.999999+00'
 			AND started_at {>=} '0001-01-01 00:00:00+00' AND started_at {<=} '9999-12-31 23:59:59.999999+00'`

@@ -74,8 +74,7 @@ func (t *transaction) refuseTemporary() error {
 // refuseUnlessLater refuses a search_path if none of the schemas before that of the temporary tables can be used.
 func (t *transaction) refuseUnlessLater(path string, before []string) error {
 	var usable bool
-	err := t.values(`
-		SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} ANY ($1::pg_catalog.name[])
+	err := t.values(`SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} ANY ($1::pg_catalog.name[])
 			AND pg_catalog.has_schema_privilege(oid, 'USAGE'))`, []any{before}, &usable)
 	if err == nil && !usable {
 		err = fmt.Errorf("the search_path %s begins with %s, whose tables vanish with their connection: "+

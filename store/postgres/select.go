@@ -22,8 +22,7 @@ import (
 // latest time is looked up by itself: a sort by time and ID would go on to an event of the time before. Without types
 // it is not looked up at all, because that search would go on to the first event of the aggregate. The parameters are
 // in selects of their own, so that it uses one plan for lists of all lengths.
-const selectSelected = `
-	WITH asked AS MATERIALIZED (
+const selectSelected = `WITH asked AS MATERIALIZED (
 		SELECT a.*, l.kinds, CASE WHEN a.known {=} (
 				SELECT pg_catalog.count(*) FROM SCHEMA.events
 				WHERE aggregate_type {=} a.kind AND aggregate_id {=} a.aggregate
@@ -34,14 +33,11 @@ const selectSelected = `
 			WITH ORDINALITY AS a (kind, aggregate, since, until, known, place)
 		LEFT JOIN (
 			SELECT l.place, pg_catalog.array_agg(l.kind) AS kinds
-			FROM unnest((SELECT $6::bigint[]), (SELECT $7::{text}[])) AS l (place, kind) GROUP BY 1
-		) AS l ON l.place {=} a.place
-	)
+			FROM unnest((SELECT $6::bigint[]), (SELECT $7::{text}[])) AS l (place, kind) GROUP BY 1) AS l ON l.place {=} a.place)
 	SELECT asked.place, e.* FROM asked CROSS JOIN LATERAL (
 		SELECT` + eventFields + `FROM SCHEMA.events
 		WHERE aggregate_type {=} asked.kind AND aggregate_id {=} asked.aggregate
-			AND "timestamp" {>=} asked.first AND "timestamp" {<=} 'infinity' OFFSET 0
-	) AS e
+			AND "timestamp" {>=} asked.first AND "timestamp" {<=} 'infinity' OFFSET 0) AS e
 	UNION ALL
 	SELECT asked.place, e.* FROM asked CROSS JOIN LATERAL (
 		SELECT` + eventFields + `FROM SCHEMA.events
@@ -49,17 +45,14 @@ const selectSelected = `
 			AND "timestamp" {=} (
 				SELECT "timestamp" FROM SCHEMA.events
 				WHERE aggregate_type {=} asked.kind AND aggregate_id {=} asked.aggregate AND event_type {=} ANY (asked.kinds)
-					AND "timestamp" {<} asked.since AND asked.kinds IS NOT NULL
-				ORDER BY "timestamp" DESC LIMIT 1)
-		ORDER BY id COLLATE pg_catalog."C" DESC LIMIT 1
-	) AS e
+					AND "timestamp" {<} asked.since AND asked.kinds IS NOT NULL ORDER BY "timestamp" DESC LIMIT 1)
+		ORDER BY id COLLATE pg_catalog."C" DESC LIMIT 1) AS e
 	UNION ALL
 	SELECT asked.place, e.* FROM unnest((SELECT $4::bigint[]), (SELECT $5::{text}[])) AS w (place, id)
 	JOIN asked ON asked.place {=} w.place CROSS JOIN LATERAL (
 		SELECT` + eventFields + `FROM SCHEMA.events
 		WHERE id {=} w.id AND coalesce(aggregate_type {=} asked.kind, false)
-			AND coalesce(aggregate_id {=} asked.aggregate, false) OFFSET 0
-	) AS e`
+			AND coalesce(aggregate_id {=} asked.aggregate, false) OFFSET 0) AS e`
 
 // Select implements [watchdog.TransactionalStore], in one round trip. Its errors are those of [Store.Read].
 func (s *Store) Select(ctx context.Context, selection watchdog.Selection) ([]watchdog.Event, error) {

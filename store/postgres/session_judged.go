@@ -29,10 +29,8 @@ const (
 				SELECT FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} $4::{text} AND (l.expired IS NOT NULL
 					OR $7::bigint {>} 0 AND ` + ofBehind + ` {-} s.activity {<} $7::bigint)))`
 
-	lockJudged = `
-	WITH judged AS MATERIALIZED (
-		SELECT s.run_id FROM SCHEMA.watchdog_sessions AS s WHERE ` + asJudged + `
-	), locked AS MATERIALIZED (
+	lockJudged = `WITH judged AS MATERIALIZED (
+		SELECT s.run_id FROM SCHEMA.watchdog_sessions AS s WHERE ` + asJudged + `), locked AS MATERIALIZED (
 		SELECT s.run_id, (coalesce(s.claim, '') {=} $6::{text} OR coalesce(s.claimed_until {<=} {now}, true)) AS free,
 			` + isStopped + ` AS stopped
 		FROM SCHEMA.watchdog_sessions AS s WHERE ` + asJudged + ` FOR NO KEY UPDATE OF s SKIP LOCKED
@@ -187,16 +185,13 @@ func (s *Store) ofJudged(
 const (
 	lockOnly = lockJudged + selectJudged + `, false`
 
-	selectEnd = `
-	SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id {=} $1`
+	selectEnd = `SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id {=} $1`
 
-	writeEnd = `
-	WITH done AS (
+	writeEnd = `WITH done AS (
 		UPDATE SCHEMA.watchdog_sessions AS s SET status = $2, reason = $3, stop_failed = NULL,
 			state = coalesce($5::{text}::pg_catalog.json, s.state),
 			last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),
-			ended_at = {now}, ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
-		WHERE s.run_id {=} $1 RETURNING s.run_id
+			ended_at = {now}, ended = pg_catalog.pg_current_xact_id(),` + leaveLease + ` WHERE s.run_id {=} $1 RETURNING s.run_id
 	), noticed AS (` + insertLeaseEnds + `SELECT $6::{text}, run_id, $7::bigint FROM done
 		WHERE $6::{text} {<>} ''` + unlessTold + `)
 	SELECT pg_catalog.pg_notify($4::{text}, run_id)::{text} FROM done`

@@ -19,12 +19,10 @@ import (
 // selectListed lists the sessions for which conditions hold. There is always a row, which has the time. The conditions
 // are written as those of the partial indexes, so that the planner uses these. The sort is by the columns of an index:
 // the table is read in its order, from the place where the page begins.
-const selectListed = `
-	SELECT {send}({now}), found.*
+const selectListed = `SELECT {send}({now}), found.*
 	FROM (VALUES (1)) AS one LEFT JOIN (
 		SELECT {send}(s.created_at),` + sessionFields + `FROM SCHEMA.watchdog_sessions AS s%s
-		ORDER BY s.created_at DESC, s.run_id DESC LIMIT (SELECT $1::bigint)
-	) AS found ON true`
+		ORDER BY s.created_at DESC, s.run_id DESC LIMIT (SELECT $1::bigint)) AS found ON true`
 
 // List implements [session.Lister], in one round trip. A list by reason reads the sessions with other reasons, too.
 func (s *Store) List(ctx context.Context, q session.ListQuery) (session.ListPage, error) {

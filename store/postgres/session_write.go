@@ -17,8 +17,7 @@ import (
 // attachRow locks the existing row and changes it, if the lease lives. It keeps the lease from being expired meanwhile.
 // If another process attaches to the same new run at this moment, its row conflicts but is not visible yet: then
 // attachRow changes nothing, and the store repeats it. Of a row that was active its lease is told, and who listens.
-const attachRow = `
-	WITH living AS MATERIALIZED (
+const attachRow = `WITH living AS MATERIALIZED (
 		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} $6::{text} AND expired IS NULL FOR KEY SHARE
 	), allowed AS MATERIALIZED (
 		SELECT 1 WHERE $6::{text} IS NULL OR EXISTS (SELECT FROM living)
@@ -41,13 +40,11 @@ const attachRow = `
 			allowance = excluded.allowance,
 			allowed = CASE WHEN excluded.allowance IS NOT NULL THEN greatest(s.attempt {+} 1, $9::bigint) END,
 			ended = CASE WHEN s.status {=} 'active' THEN pg_catalog.pg_current_xact_id() ELSE s.ended END
-		WHERE s.readable AND EXISTS (SELECT FROM before) AND ($9::bigint {=} 0 OR s.attempt {<} $9::bigint)
-		RETURNING *
+		WHERE s.readable AND EXISTS (SELECT FROM before) AND ($9::bigint {=} 0 OR s.attempt {<} $9::bigint) RETURNING *
 	), noticed AS (` + insertLeaseEnds + `SELECT s.lease, s.run_id, s.attempt FROM before AS s
 		WHERE s.status {=} 'active' AND ` + isLeased + ` AND EXISTS (SELECT FROM after)` + unlessTold + `)
 	SELECT EXISTS (SELECT FROM allowed), CASE WHEN b.status {=} 'active' AND a.run_id IS NOT NULL
-		THEN pg_catalog.pg_notify($10::{text}, a.run_id)::{text} END, b.*, a.*
-	FROM (VALUES (1)) AS one
+		THEN pg_catalog.pg_notify($10::{text}, a.run_id)::{text} END, b.*, a.* FROM (VALUES (1)) AS one
 	LEFT JOIN (SELECT` + sessionFields + `FROM before AS s) AS b ON true
 	LEFT JOIN (SELECT` + sessionFields + `FROM after AS s) AS a ON true`
 
@@ -91,7 +88,7 @@ func (s *Store) attach(ctx context.Context, run session.Session) (r attachedRow,
 		case err != nil:
 			return r, err
 		case !r.allowed:
-			return r, leaseExpired(run.Lease)
+			return r, storeflow.LeaseExpired(run.Lease)
 		case r.is.exists(), r.was.exists() && !r.was.readable.Bool,
 			run.Attempt > 0 && r.was.attempt.Int64 >= int64(run.Attempt):
 			return r, nil
@@ -118,15 +115,13 @@ const (
 
 	lockRows = `locked AS MATERIALIZED (
 		SELECT f.* FROM wanted AS f JOIN SCHEMA.watchdog_sessions AS s ON s.run_id {=} f.run_id
-		WHERE ` + isCurrent + ` ORDER BY f.run_id FOR NO KEY UPDATE OF s SKIP LOCKED
-	)`
+		WHERE ` + isCurrent + ` ORDER BY f.run_id FOR NO KEY UPDATE OF s SKIP LOCKED)`
 
 	// A row that was not kept is either not this attempt's, or locked. There is always a row, which says whether the
 	// lease lives.
 	selectSkipped = `, skipped.* FROM (VALUES (1)) AS one LEFT JOIN (
 		SELECT f.run_id, EXISTS (SELECT FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id {=} f.run_id AND ` + isCurrent + `)
-		FROM (SELECT run_id, attempt FROM wanted EXCEPT SELECT run_id, attempt FROM kept) AS f
-	) AS skipped ON true`
+		FROM (SELECT run_id, attempt FROM wanted EXCEPT SELECT run_id, attempt FROM kept) AS f) AS skipped ON true`
 
 	// isLate is whether the row has a later activity, of a statement that overtook this one.
 	isLate    = isLeased + ` AND s.lease {=} $1::{text} AND coalesce(s.activity, -1) {>} f.activity`
@@ -138,8 +133,7 @@ const (
 	roundedDue = `CASE WHEN (` + ownSilence + `) {<} (9223372036854774000 {-} f.activity)
 		THEN (f.activity {+} ` + ownSilence + ` {+} 999) {/} 1000 {*} 1000 ELSE 9223372036854775000 END`
 
-	freshenRows = `
-	WITH living AS MATERIALIZED (
+	freshenRows = `WITH living AS MATERIALIZED (
 		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} $1::{text} AND expired IS NULL FOR KEY SHARE
 	), wanted AS MATERIALIZED (
 		SELECT DISTINCT ON (run_id, attempt) *
@@ -162,12 +156,10 @@ const (
 		FROM locked AS f WHERE s.run_id {=} f.run_id AND ` + isCurrent + ` RETURNING s.run_id, s.attempt
 	) SELECT EXISTS (SELECT FROM living)` + selectSkipped
 
-	endRows = `
-	WITH wanted AS MATERIALIZED (
+	endRows = `WITH wanted AS MATERIALIZED (
 		SELECT DISTINCT ON (run_id, attempt) *
 		FROM unnest($1::{text}[], $2::bigint[], $3::{text}[], $4::{text}[], $5::bigint[], $6::{text}[])
-			WITH ORDINALITY AS e (run_id, attempt, status, reason, age, state, place)
-		ORDER BY run_id, attempt, place
+			WITH ORDINALITY AS e (run_id, attempt, status, reason, age, state, place) ORDER BY run_id, attempt, place
 	), ` + lockRows + `, kept AS (
 		UPDATE SCHEMA.watchdog_sessions AS s
 		SET status = f.status, reason = f.reason, stop_failed = NULL, state = coalesce(f.state::pg_catalog.json, s.state),
@@ -189,7 +181,7 @@ func (s *Store) Freshen(ctx context.Context, lease string, fresh []session.Fresh
 		return writeRows(fresh, runOf, func(part []session.Freshness) ([]skippedRow, error) {
 			rows, err := s.writeSkipping(ctx, freshenRows, len(part), freshenArguments(lease, part)...)
 			if err == nil && !rows[0].Living {
-				err = leaseExpired(lease)
+				err = storeflow.LeaseExpired(lease)
 			}
 			return rows, err
 		})
@@ -277,8 +269,7 @@ func writeRows[E any](
 //
 // Rejected: joinOnce for every batch, because a pass over a large table takes longer than the look-ups; looking up the
 // rows that are locked by their ctid, which does not find one that was changed while the statement waited for it.
-const joinOnce = `
-	SELECT pg_catalog.set_config('enable_nestloop', 'off', true)
+const joinOnce = `SELECT pg_catalog.set_config('enable_nestloop', 'off', true)
 	FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid {=} c.relnamespace
 	WHERE n.nspname {=} $1 AND c.relname {=} 'watchdog_sessions' AND c.reltuples {=} 0`
 

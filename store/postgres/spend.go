@@ -194,8 +194,7 @@ func (t *spendTx) giveBack(id string, unused watchdog.Totals) error {
 var (
 	lockScope = `
 	WITH locked AS MATERIALIZED (SELECT ` + lockHashOf("$1::{text}") + ` WHERE ` + withoutLimit + `) ` + limitAgain
-	lockScopeOfSlice = `
-	WITH locked AS MATERIALIZED (SELECT ` + lockHashOf("s.scope::{text}") + `
+	lockScopeOfSlice = `WITH locked AS MATERIALIZED (SELECT ` + lockHashOf("s.scope::{text}") + `
 		FROM SCHEMA.watchdog_slices AS s WHERE s.id {=} $1 AND ` + withoutLimit + `) ` + limitAgain
 	// limitAgain is when all are locked.
 	limitAgain = limitLocks + ` FROM (SELECT pg_catalog.count(*) FROM locked) AS all_locked`
@@ -218,41 +217,32 @@ const (
 
 	lockSlice = `SELECT id FROM SCHEMA.watchdog_slices WHERE id {=} $1 FOR UPDATE`
 
-	lockSliceWindow = `
-	SELECT w.scope FROM SCHEMA.watchdog_slices AS s
+	lockSliceWindow = `SELECT w.scope FROM SCHEMA.watchdog_slices AS s
 	JOIN SCHEMA.watchdog_spend AS w ON w.scope {=} s.scope AND w.window_name {=} s.window_name
 	WHERE s.id {=} $1 FOR UPDATE OF w`
 )
 
 var (
 	// lockSpend returns the row of the scope first: its window has no name.
-	lockSpend = `
-	SELECT window_name, currency, ` + storeflow.EachKind("KIND") + ` FROM SCHEMA.watchdog_spend
+	lockSpend = `SELECT window_name, currency, ` + storeflow.EachKind("KIND") + ` FROM SCHEMA.watchdog_spend
 	WHERE scope {=} $1 AND window_name {=} ANY ($2::{text}[]) ORDER BY window_name FOR UPDATE`
 
-	setCharged = `
-	INSERT INTO SCHEMA.watchdog_spend (scope, window_name, ends_at, ` + storeflow.EachKind("KIND") + `)
+	setCharged = `INSERT INTO SCHEMA.watchdog_spend (scope, window_name, ends_at, ` + storeflow.EachKind("KIND") + `)
 	VALUES ($1, $2, $3, ` + numbered(4) + `)
 	ON CONFLICT (scope, window_name) DO UPDATE SET ` + storeflow.EachKind("KIND = excluded.KIND")
 
-	updateCharged = `
-	UPDATE SCHEMA.watchdog_spend SET (` + storeflow.EachKind("KIND") + `) = ROW (` + numbered(3) + `)
+	updateCharged = `UPDATE SCHEMA.watchdog_spend SET (` + storeflow.EachKind("KIND") + `) = ROW (` + numbered(3) + `)
 	WHERE scope {=} $1 AND window_name {=} $2`
 
-	insertSlice = `
-	INSERT INTO SCHEMA.watchdog_slices
+	insertSlice = `INSERT INTO SCHEMA.watchdog_slices
 		(id, scope, window_name, taken_at, host, pid, ` + storeflow.EachKind("granted_KIND") + `)
 	VALUES ($1, $2, $3, pg_catalog.clock_timestamp(), $4, $5::bigint, ` + numbered(6) + `) ON CONFLICT (id) DO NOTHING`
 
-	returnSlice = `
-	UPDATE SCHEMA.watchdog_slices SET returned_at = pg_catalog.clock_timestamp(),
+	returnSlice = `UPDATE SCHEMA.watchdog_slices SET returned_at = pg_catalog.clock_timestamp(),
 		(` + storeflow.EachKind("returned_KIND") + `) = ROW (` + numbered(2) + `) WHERE id {=} $1`
 
-	selectSlice = `
-	SELECT ` + storeflow.SliceColumns("{send}(w.ends_at)") + `
-	FROM SCHEMA.watchdog_slices AS s
-	LEFT JOIN SCHEMA.watchdog_spend AS w ON w.scope {=} s.scope AND w.window_name {=} s.window_name
-	WHERE s.id {=} $1`
+	selectSlice = `SELECT ` + storeflow.SliceColumns("{send}(w.ends_at)") + ` FROM SCHEMA.watchdog_slices AS s
+	LEFT JOIN SCHEMA.watchdog_spend AS w ON w.scope {=} s.scope AND w.window_name {=} s.window_name WHERE s.id {=} $1`
 )
 
 // numbered returns a parameter for each kind, from a number on.

@@ -26,8 +26,7 @@ const (
 )
 
 // claimStart looks for what would be due so late that the clock has been set back only if nothing else is due.
-var claimStart = `
-	WITH due AS MATERIALIZED (
+var claimStart = `WITH due AS MATERIALIZED (
 		SELECT run_id FROM (
 			SELECT run_id FROM SCHEMA.watchdog_sessions WHERE ` + isToStart + ` AND start_due {<=} {now}
 			ORDER BY start_due, run_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
@@ -38,8 +37,7 @@ var claimStart = `
 	), claimed AS (
 		UPDATE SCHEMA.watchdog_sessions AS s
 		SET start_tries = s.start_tries {+} 1, start_due = {now} {+} ($1::bigint {*} {microsecond})
-		WHERE s.run_id {=} ANY (ARRAY(SELECT run_id FROM due)) RETURNING s.*
-	)
+		WHERE s.run_id {=} ANY (ARRAY(SELECT run_id FROM due)) RETURNING s.*)
 	SELECT` + sessionFields + `FROM claimed AS s`
 
 // ClaimStart implements [session.Starts], in one round trip. It waits for no row.
@@ -50,8 +48,7 @@ func (s *Store) ClaimStart(ctx context.Context, lasts time.Duration) (session.Se
 	})
 }
 
-const putOffStart = `
-	UPDATE SCHEMA.watchdog_sessions AS s
+const putOffStart = `UPDATE SCHEMA.watchdog_sessions AS s
 	SET start_due = CASE WHEN $5::bigint {>=} 0 THEN {now} {+} ($5::bigint {*} {microsecond}) END
 	WHERE s.run_id {=} $1 AND s.attempt {=} $2 AND s.start_key {=} $3 AND s.start_tries {=} $4 AND ` + hasStart
 

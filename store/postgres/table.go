@@ -41,8 +41,7 @@ func (t *transaction) describeEvents() (exists bool, columns []storerows.Column,
 
 // relation returns the relkind of a table or view of our schema in pg_class. It returns an empty text if there is none.
 func (t *transaction) relation(name string) (kind string, err error) {
-	err = t.values(`
-		SELECT coalesce(pg_catalog.max(c.relkind::{text}), '')
+	err = t.values(`SELECT coalesce(pg_catalog.max(c.relkind::{text}), '')
 		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace
 		WHERE n.nspname {=} $1 AND c.relname {=} $2`, []any{t.store.schema, name}, &kind)
 	return kind, err
@@ -50,14 +49,11 @@ func (t *transaction) relation(name string) (kind string, err error) {
 
 // columns describes the columns of a table. A nondeterministic collation treats different texts as equal.
 func (t *transaction) columns(table string) ([]storerows.Column, error) {
-	rows, err := t.Query(t.ctx, t.store.qualify(`
-		SELECT a.attname::{text}, y.typname::{text}, a.attnotnull,
+	rows, err := t.Query(t.ctx, t.store.qualify(`SELECT a.attname::{text}, y.typname::{text}, a.attnotnull,
 			a.atthasdef OR a.attidentity {<>} '', a.attgenerated {<>} '' OR a.attidentity {=} 'a',
-			coalesce(NOT l.collisdeterministic, false)
-		FROM pg_catalog.pg_attribute a
+			coalesce(NOT l.collisdeterministic, false) FROM pg_catalog.pg_attribute a
 		JOIN pg_catalog.pg_class c ON c.oid {=} a.attrelid JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace
-		JOIN pg_catalog.pg_type y ON y.oid {=} a.atttypid
-		LEFT JOIN pg_catalog.pg_collation l ON l.oid {=} a.attcollation
+		JOIN pg_catalog.pg_type y ON y.oid {=} a.atttypid LEFT JOIN pg_catalog.pg_collation l ON l.oid {=} a.attcollation
 		WHERE n.nspname {=} $1 AND c.relname {=} $2 AND a.attnum {>} 0 AND NOT a.attisdropped ORDER BY a.attnum`),
 		t.store.unprepared([]any{t.store.schema, table})...)
 	if err != nil {
@@ -96,11 +92,9 @@ func typeProblem(name, kind string, nondeterministic bool) string {
 // indexes lists the indexes that a query can use: B-trees that cover all rows. A column name is empty for an
 // expression, and for a column that the index sorts by another collation than the table.
 func (t *transaction) indexes() ([]storerows.Index, error) {
-	rows, err := t.Query(t.ctx, t.store.qualify(`
-		SELECT i.indisunique AND i.indimmediate, pg_catalog.array_agg(
+	rows, err := t.Query(t.ctx, t.store.qualify(`SELECT i.indisunique AND i.indimmediate, pg_catalog.array_agg(
 			CASE WHEN i.indcollation[k.place {-} 1] {=} coalesce(a.attcollation, 0)
-			THEN coalesce(a.attname::{text}, '') ELSE '' END ORDER BY k.place)
-		FROM pg_catalog.pg_index i
+			THEN coalesce(a.attname::{text}, '') ELSE '' END ORDER BY k.place) FROM pg_catalog.pg_index i
 		JOIN pg_catalog.pg_class c ON c.oid {=} i.indrelid JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace
 		JOIN pg_catalog.pg_class x ON x.oid {=} i.indexrelid JOIN pg_catalog.pg_am m ON m.oid {=} x.relam
 		CROSS JOIN pg_catalog.unnest(i.indkey) WITH ORDINALITY AS k (number, place)
@@ -120,10 +114,8 @@ func (t *transaction) indexes() ([]storerows.Index, error) {
 
 // selectIDLength returns how many characters the aggregate IDs of the events table may have; NULL is any number. What
 // the server stores of a length has 4 more.
-const selectIDLength = `
-	SELECT a.atttypmod {-} 4 FROM pg_catalog.pg_attribute AS a
-	JOIN pg_catalog.pg_class AS c ON c.oid {=} a.attrelid
-	JOIN pg_catalog.pg_namespace AS n ON n.oid {=} c.relnamespace
+const selectIDLength = `SELECT a.atttypmod {-} 4 FROM pg_catalog.pg_attribute AS a
+	JOIN pg_catalog.pg_class AS c ON c.oid {=} a.attrelid JOIN pg_catalog.pg_namespace AS n ON n.oid {=} c.relnamespace
 	WHERE n.nspname {=} $1 AND c.relname {=} 'events' AND a.attname {=} 'aggregate_id' AND a.atttypmod {>=} 4`
 
 // warnOfNarrowIDs warns of an events table whose aggregate IDs are shorter than ours, such as UUIDs of 36 characters. A

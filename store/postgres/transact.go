@@ -58,8 +58,7 @@ func (s *Store) transact(ctx context.Context, exchanges []*watchdog.Exchange) (k
 // because their owners have one: a limit is off when the first is taken, and on again when all are.
 var lockBuckets = `WITH locked AS MATERIALIZED (
 		SELECT pg_catalog.pg_advisory_xact_lock(b.bucket) FROM pg_catalog.unnest($1::bigint[]) AS b (bucket)
-		WHERE ` + withoutLimit + `
-	) ` + limitAgain
+		WHERE ` + withoutLimit + `) ` + limitAgain
 
 // bucketMask is how many advisory locks there are for a schema's aggregates, less one.
 const bucketMask = 63

@@ -96,8 +96,7 @@ const insertRows = `
 	INSERT INTO main.events (id, aggregate_type, aggregate_id, event_type, payload, timestamp, consensus_id)
 	SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
 		json_extract(value, '$[3]'), json_extract(value, '$[4]'), json_extract(value, '$[5]'),
-		nullif(json_extract(value, '$[6]'), '')
-	FROM json_each(?1) WHERE true ON CONFLICT (id) DO NOTHING`
+		nullif(json_extract(value, '$[6]'), '') FROM json_each(?1) WHERE true ON CONFLICT (id) DO NOTHING`
 
 // A statement inserts at most so many rows, and no more once their payloads have so many bytes.
 const (
@@ -125,8 +124,7 @@ func rowsOfStatement(rows []row) (n int) {
 }
 
 // insertOutbox puts those of the events with these IDs into the outbox that are ends, in the order of the IDs.
-const insertOutbox = `
-	INSERT INTO main.watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
+const insertOutbox = `INSERT INTO main.watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
 	SELECT id, aggregate_type, aggregate_id, event_type, ` + databaseTime + `
 	FROM (SELECT value AS name FROM json_each(?1)) CROSS JOIN main.events WHERE id COLLATE BINARY = name
 		AND +aggregate_type = '` + watchdog.AggregateType + `'

@@ -27,15 +27,13 @@ const (
 	// and ?2, or NULL if there is none. It is one statement because the last row must be the last of what it has read.
 	// If the row of the place was deleted, its number is used, or the last row's if that is lower. The + keeps SQLite
 	// from reading the aggregate from its beginning.
-	selectNew = `
-	WITH latest (row, id) AS (` + selectLast + `),
+	selectNew = `WITH latest (row, id) AS (` + selectLast + `),
 		after (row) AS (SELECT coalesce((SELECT _rowid_ FROM main.events WHERE id = ?2 COLLATE BINARY),
 			min(?1, (SELECT row FROM latest))))
 	SELECT latest.row, latest.id, e.* FROM latest LEFT JOIN (
 		SELECT _rowid_ AS row, aggregate_id, ` + eventColumns + ` FROM main.events
 		WHERE _rowid_ > (SELECT row FROM after) AND +aggregate_type = '` + watchdog.AggregateType + `' COLLATE BINARY
-			AND (?3 = '' OR +aggregate_id = ?3 COLLATE BINARY)) AS e
-	ORDER BY e.row`
+			AND (?3 = '' OR +aggregate_id = ?3 COLLATE BINARY)) AS e ORDER BY e.row`
 )
 
 // Follow implements [watchdog.FeedStore]. It looks at the table twice a second, in the order in which the rows were
@@ -98,8 +96,7 @@ const (
 		THEN json_extract(CAST(payload AS TEXT), '$.parent') END`
 	isLayer = `+aggregate_type = '` + watchdog.AggregateType + `' COLLATE BINARY AND ` + parentOf + ` IS NOT NULL`
 
-	selectLayers = `
-	SELECT DISTINCT aggregate_id COLLATE BINARY FROM main.events
+	selectLayers = `SELECT DISTINCT aggregate_id COLLATE BINARY FROM main.events
 	WHERE ` + isLayer + ` AND ` + parentOf + ` = ?1 ORDER BY 1`
 )
 

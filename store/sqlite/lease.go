@@ -21,16 +21,14 @@ func (s *Store) BeginLease(ctx context.Context, l session.Lease) error {
 		return err
 	}
 	return s.change(ctx, "begin lease "+l.ID, 1, func(t *transaction) {
-		inserted := t.do(insertLease, l.ID, l.Host, int64(l.Promise), l.Beat, int64(l.Clock), int64(l.Vouched),
-			int64(l.Covered), storeflow.Behind(l))
-		if inserted == 0 {
+		if t.do(insertLease, l.ID, l.Host, int64(l.Promise), l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered),
+			storeflow.Behind(l)) == 0 {
 			t.living(l.ID)
 		}
 	})
 }
 
-const renewLease = `
-	UPDATE main.watchdog_leases
+const renewLease = `UPDATE main.watchdog_leases
 	SET beat = ?2, clock = max(clock, ?3), vouched = max(vouched, ?4), covered = max(coalesce(covered, 0), ?5),
 		behind = CASE WHEN ?5 > 0 THEN ?6 ELSE behind END, renewed_at = ` + databaseTime + `
 	WHERE id = ?1 AND beat < ?2 AND expired IS NULL`
@@ -38,9 +36,7 @@ const renewLease = `
 // RenewLease implements [session.Store].
 func (s *Store) RenewLease(ctx context.Context, l session.Lease) error {
 	renewal := newRequest(1, func(t *transaction) {
-		renewed := t.do(renewLease,
-			l.ID, l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered), storeflow.Behind(l))
-		if renewed == 0 {
+		if t.do(renewLease, l.ID, l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered), storeflow.Behind(l)) == 0 {
 			t.living(l.ID)
 		}
 	})
@@ -53,24 +49,18 @@ const selectExpired = `SELECT expired IS NOT NULL, beat FROM main.watchdog_lease
 // living fails if the lease does not live.
 func (t *transaction) living(id string) {
 	var expired bool
-	if !t.look(selectExpired, []any{id}, &expired, new(int64)) {
-		t.fail(fmt.Errorf("%w: there is no lease %s", session.ErrLeaseExpired, id))
-	}
-	if expired {
-		t.fail(fmt.Errorf("%w: lease %s", session.ErrLeaseExpired, id))
+	if !t.look(selectExpired, []any{id}, &expired, new(int64)) || expired {
+		t.fail(storeflow.LeaseExpired(id))
 	}
 }
 
 const (
 	// observeLeases changes the leases that are observed, so that a database that cannot be written to observes none.
 	observeLeases = `
-	UPDATE main.watchdog_leases SET looks = looks + 1
-	WHERE id IN (SELECT value FROM json_each(?1)) AND expired IS NULL`
+	UPDATE main.watchdog_leases SET looks = looks + 1 WHERE id IN (SELECT value FROM json_each(?1)) AND expired IS NULL`
 
-	selectLeases = `
-	SELECT id, host, promise, beat, clock, vouched, coalesce(covered, 0), coalesce(behind, 'null'), renewed_at,
-		expired IS NOT NULL
-	FROM main.watchdog_leases ORDER BY id`
+	selectLeases = `SELECT id, host, promise, beat, clock, vouched, coalesce(covered, 0), coalesce(behind, 'null'),
+		renewed_at, expired IS NOT NULL FROM main.watchdog_leases ORDER BY id`
 )
 
 // ObserveLeases implements [session.Store]. Without suspects it only reads. No lease is locked by itself: if another
@@ -102,12 +92,9 @@ const (
 	expireLease = `UPDATE main.watchdog_leases SET expired = ` + databaseTime + ` WHERE id = ?1 AND expired IS NULL`
 	deleteLease = `DELETE FROM main.watchdog_leases WHERE id = ?1`
 
-	selectLeased = `
-	SELECT run_id FROM main.watchdog_sessions INDEXED BY watchdog_sessions_lease
-	WHERE ` + isLeased + ` AND lease = ?1 ORDER BY run_id LIMIT ?2`
-
-	countLeased = `
-	SELECT count(*) FROM main.watchdog_sessions INDEXED BY watchdog_sessions_lease WHERE ` + isLeased + ` AND lease = ?1`
+	ofLease      = ` FROM main.watchdog_sessions INDEXED BY watchdog_sessions_lease WHERE ` + isLeased + ` AND lease = ?1`
+	selectLeased = `SELECT run_id` + ofLease + ` ORDER BY run_id LIMIT ?2`
+	countLeased  = `SELECT count(*)` + ofLease
 
 	// leftAt is the last activity by the database's clock, as it was when the lease was renewed.
 	leftAt = `CASE WHEN ` + inLease + ` AND activity IS NOT NULL THEN (
@@ -115,17 +102,14 @@ const (
 			FROM (SELECT (epoch + activity) / 1000 AS at FROM main.watchdog_leases WHERE id = lease)) END`
 
 	// leave takes a row out of its lease, if it is in one. Its last event is at least ?3.
-	leave = leaveBut + `, leased = NULL`
-
-	leaveBut = `
-		last_event_at = nullif(max(coalesce(last_event_at, ''), coalesce(` + leftAt + `, ''), ?3), ''),
+	leave    = leaveBut + `, leased = NULL`
+	leaveBut = `last_event_at = nullif(max(coalesce(last_event_at, ''), coalesce(` + leftAt + `, ''), ?3), ''),
 		threshold = ` + rowThreshold + `, own_threshold = NULL, lease = NULL, activity = NULL, quiet_since = NULL,
 		quiet_due = NULL, allowance = NULL, allowed = NULL`
 
 	// leaveRows makes rows lost if ?4 says so, and notes in them which lease expired, ?5. The + keeps SQLite from using an
 	// index of the status: it would prefer one to the primary key.
-	leaveRows = `
-	UPDATE main.watchdog_sessions SET ` + leaveBut + `, leased = CASE WHEN ?4 THEN -attempt END,
+	leaveRows = `UPDATE main.watchdog_sessions SET ` + leaveBut + `, leased = CASE WHEN ?4 THEN -attempt END,
 		expired_lease = attempt || ' ' || ?5
 	WHERE run_id IN (SELECT value FROM json_each(?1)) AND +lease = ?2 AND leased = attempt AND +status = 'active'`
 )
@@ -142,28 +126,27 @@ func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (bool, int, er
 	itself := func(runID string) string { return runID }
 	_, err = storerows.WriteEach(e.runIDs, itself, func(part []string) (err error) {
 		doing := fmt.Sprintf("take %d sessions out of lease %s", len(part), l.ID)
-		e.left, err = changed(ctx, s, doing, len(part), func(t *transaction) int {
+		e.left, err = changed(ctx, s, doing, len(part), func(t *transaction) (left int) {
 			t.do(leaveRows, jsonArray(part), l.ID, "", l.Lost, kept)
-			return t.dropLease(l.ID)
+			if t.look(countLeased, []any{l.ID}, &left); left == 0 {
+				t.do(deleteLease, l.ID)
+			}
+			return left
 		})
 		return err
 	}, isRefusal)
-	if isBusy(err) { // the next call takes them out
-		e.left, err = s.stillLeased(ctx, l.ID, len(e.runIDs)), nil
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return true, e.left, nil
+	case !isBusy(err):
 		return false, 0, err
 	}
-	return true, e.left, nil
-}
-
-// stillLeased returns how many sessions are in a lease, or else what was known.
-func (s *Store) stillLeased(ctx context.Context, id string, known int) int {
-	counts, err := readRows(ctx, s, "the sessions of lease "+id, scanOne[int], countLeased, id)
+	// The next call takes them out.
+	counts, err := readRows(ctx, s, "the sessions of lease "+l.ID, scanOne[int], countLeased, l.ID)
 	if err != nil {
-		return known
+		counts = []int{len(e.runIDs)} // what is known
 	}
-	return counts[0]
+	return true, counts[0], nil
 }
 
 // An expiry is what became of a lease: whether it has expired, how many sessions are in it if there is nothing to do,
@@ -192,17 +175,7 @@ func (t *transaction) expire(l session.Lease) (e expiry) {
 	return e
 }
 
-// dropLease deletes an expired lease that no session is in, and returns how many are.
-func (t *transaction) dropLease(id string) (left int) {
-	if t.look(countLeased, []any{id}, &left); left == 0 {
-		t.do(deleteLease, id)
-	}
-	return left
-}
-
-const selectAttempts = `
-	SELECT run_id, attempt FROM main.watchdog_sessions INDEXED BY watchdog_sessions_lease
-	WHERE ` + isLeased + ` AND lease = ?1`
+const selectAttempts = `SELECT run_id, attempt` + ofLease
 
 // LeaseSessions implements [session.Store].
 func (s *Store) LeaseSessions(ctx context.Context, id string) ([]session.AttemptID, error) {
@@ -217,8 +190,7 @@ const dropLeaseEnds = `
 	END`
 
 const (
-	insertLeaseEnd = `
-	INSERT INTO main.watchdog_lease_ends (lease, run_id, attempt)
+	insertLeaseEnd = `INSERT INTO main.watchdog_lease_ends (lease, run_id, attempt)
 	SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM main.watchdog_leases WHERE id = ?1) ON CONFLICT DO NOTHING`
 
 	forgetLeaseEnd  = `DELETE FROM main.watchdog_lease_ends WHERE lease = ?1 AND run_id = ?2 AND attempt = ?3`
@@ -237,8 +209,7 @@ func (s *Store) Ended(ctx context.Context, lease string, told []session.AttemptI
 	if len(told) == 0 {
 		return readRows(ctx, s, "the ends of lease "+lease, scanAttempt, selectLeaseEnds, lease)
 	}
-	doing := "forget ends of lease " + lease
-	return changed(ctx, s, doing, len(told), func(t *transaction) []session.AttemptID {
+	return changed(ctx, s, "forget ends of lease "+lease, len(told), func(t *transaction) []session.AttemptID {
 		for _, a := range told {
 			t.do(forgetLeaseEnd, lease, a.RunID, a.Attempt)
 		}

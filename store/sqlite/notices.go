@@ -11,10 +11,8 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-const putNotice = `
-	INSERT INTO main.watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
-	SELECT ?1, ?2, ?3, ?4, ` + databaseTime + `
-	WHERE NOT EXISTS (SELECT 1 FROM main.watchdog_outbox WHERE event_id = ?1)`
+const putNotice = `INSERT INTO main.watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
+	SELECT ?1, ?2, ?3, ?4, ` + databaseTime + ` WHERE NOT EXISTS (SELECT 1 FROM main.watchdog_outbox WHERE event_id = ?1)`
 
 // PutNotices implements [session.Outbox]. Like Append it shares a transaction with other writes and waits for its
 // commit, as the other calls of the outbox do.
@@ -73,8 +71,7 @@ func scanNotice(rows *sql.Rows) (n session.Notice, err error) {
 	return n, err
 }
 
-const deleteNotices = `
-	DELETE FROM main.watchdog_outbox WHERE event_id IN (SELECT value FROM json_each(?1))`
+const deleteNotices = `DELETE FROM main.watchdog_outbox WHERE event_id IN (SELECT value FROM json_each(?1))`
 
 // FinishNotices implements [session.Outbox].
 func (s *Store) FinishNotices(ctx context.Context, notices ...session.Notice) error {
@@ -83,8 +80,7 @@ func (s *Store) FinishNotices(ctx context.Context, notices ...session.Notice) er
 	return s.changeOutbox(ctx, doing, len(notices), func(t *transaction) { t.do(deleteNotices, ids) })
 }
 
-const delayNotice = `
-	UPDATE main.watchdog_outbox SET due_at = ?3, paused_at = ?4, waited = min(waited + ?5, ?6)
+const delayNotice = `UPDATE main.watchdog_outbox SET due_at = ?3, paused_at = ?4, waited = min(waited + ?5, ?6)
 	WHERE event_id = ?1 AND tries = ?2`
 
 // DelayNotice implements [session.Outbox].

@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"cmp"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,12 +15,9 @@ import (
 	"time"
 )
 
-// maxConnections limits the pool of Open: one connection writes, the others read.
-const maxConnections = 8
-
 // absolutePath says what is wrong with a path, where SQLite would only say "unable to open database file". It returns
 // the absolute path, because the pool opens connections later, when the working directory may have changed.
-func absolutePath(path string) (string, error) {
+func absolutePath(path string, check func(file string) error) (string, error) {
 	switch {
 	case strings.TrimSpace(path) == "":
 		return "", errors.New("the path is empty: name a file, such as state/events.db")
@@ -33,22 +32,17 @@ func absolutePath(path string) (string, error) {
 		return "", fmt.Errorf("the path %q contains a NUL", path)
 	}
 	file, err := filepath.Abs(path)
-	if err != nil {
-		return "", fmt.Errorf("%s: find the absolute path: %w", path, err)
-	}
-	return file, nil
+	return file, cmp.Or(err, check(file))
 }
 
 // checkFile checks that the path is a file or can become one. It does not open the file: closing it again would drop
 // the locks that SQLite holds on it elsewhere in this process. It refuses a file without write permission, for root as
 // well, before SQLite creates files beside it.
 func checkFile(file string) error {
-	switch info, err := os.Stat(file); {
+	switch info, err := statFile(file); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return err
-	case checkKind(file, info) != nil:
-		return checkKind(file, info)
 	case isReadOnly(info):
 		return fmt.Errorf("%s is read-only (%v): make the file writable, name another, or use OpenReadOnly",
 			file, info.Mode())
@@ -56,14 +50,17 @@ func checkFile(file string) error {
 	return checkFolder(file, filepath.Dir(file))
 }
 
-func checkKind(file string, info fs.FileInfo) error {
+// statFile fails for what is no file.
+func statFile(file string) (fs.FileInfo, error) {
+	info, err := os.Stat(file)
 	switch {
+	case err != nil:
 	case info.IsDir():
-		return fmt.Errorf("%s is a directory: name a file in it", file)
+		err = fmt.Errorf("%s is a directory: name a file in it", file)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file", file)
+		err = fmt.Errorf("%s is not a regular file", file)
 	}
-	return nil
+	return info, err
 }
 
 func checkFolder(file, folder string) error {
@@ -82,15 +79,22 @@ func checkFolder(file, folder string) error {
 // isReadOnly reports whether the mode lets nobody write. SQLite finds out whether this user may.
 func isReadOnly(info fs.FileInfo) bool { return info.Mode().Perm()&0o222 == 0 }
 
-// sourceName returns the driver's name for a path, with more parameters of SQLite's. It escapes the path, so that no
-// character of it starts a parameter or a fragment.
-func sourceName(file string, more ...string) string {
+// openFile opens a file with more parameters of SQLite's. It escapes the path, so that no character of it starts a
+// parameter or a fragment.
+func openFile(file string, more ...string) (*sql.DB, error) {
 	path := filepath.ToSlash(file)
 	if runtime.GOOS == "windows" && !strings.HasPrefix(path, "/") {
 		path = "/" + path // file:///C:/…
 	}
-	parameters := append([]string{"_pragma=busy_timeout(0)", "_pragma=synchronous(FULL)"}, more...)
-	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: strings.Join(parameters, "&")}).String()
+	query := strings.Join(append([]string{"_pragma=busy_timeout(0)", "_pragma=synchronous(FULL)"}, more...), "&")
+	name := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query}
+	db, err := sql.Open("sqlite", name.String())
+	if err == nil {
+		const connections = 8 // one writes, the others read
+		db.SetMaxOpenConns(connections)
+		db.SetMaxIdleConns(connections)
+	}
+	return db, err
 }
 
 // lookPause is the least time between two looks at the path of the database.
@@ -162,6 +166,8 @@ func (s *Store) answer(err error) error {
 	if gone == nil {
 		return err
 	}
-	s.queue.refuse(gone)
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	s.queue.gone = gone
 	return errors.Join(gone, err)
 }

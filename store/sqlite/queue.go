@@ -11,7 +11,6 @@ import (
 // maxRows limits a shared transaction, so that nobody waits long for others' rows. A larger batch gets its own.
 const maxRows = 1024
 
-// A request is a write that waits for its commit.
 type request struct {
 	write func(*transaction) error // called again, in another transaction, if the first one fails
 	size  int                      // in rows
@@ -21,11 +20,10 @@ type request struct {
 }
 
 func newRequest(size int, write func(*transaction)) *request {
-	toError := func(t *transaction) error {
+	return &request{size: size, done: make(chan error, 1), write: func(t *transaction) error {
 		write(t)
 		return t.err
-	}
-	return &request{write: toError, size: size, done: make(chan error, 1)}
+	}}
 }
 
 // change has a write committed, and waits for the result until ctx is done. After an error the write may still be under
@@ -82,7 +80,6 @@ type queue struct {
 	refused error         // why the committer last failed to get the write lock; nil when it has it
 }
 
-// enqueue adds a request and starts a committer if none runs.
 func (s *Store) enqueue(r *request) error {
 	q := &s.queue
 	q.mu.Lock()
@@ -110,13 +107,6 @@ func (q *queue) usable() error {
 	return q.gone
 }
 
-// refuse has no call begin any more.
-func (q *queue) refuse(why error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.gone = why
-}
-
 // withdraw removes the request of a caller whose context is done, if no transaction has taken it yet.
 func (q *queue) withdraw(ctx context.Context, r *request) error {
 	q.mu.Lock()
@@ -136,14 +126,12 @@ func (q *queue) withdraw(ctx context.Context, r *request) error {
 	return fmt.Errorf("nothing was written: %w", ctx.Err())
 }
 
-// pending returns the waiting requests, without taking them.
 func (q *queue) pending() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Clone(q.waiting)
 }
 
-// hasWaiting reports whether any request waits.
 func (q *queue) hasWaiting() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -216,7 +204,6 @@ func (q *queue) stopIfEmpty(running chan struct{}) bool {
 	return true
 }
 
-// isClosed reports whether close was called.
 func (q *queue) isClosed() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -258,7 +245,7 @@ func (s *Store) commitNext() {
 		s.queue.fail(s.queue.pending(), s.identity.gone)
 		return
 	}
-	if s.commitOne() {
+	if s.owned && s.commitOne() {
 		return
 	}
 	waiting := s.queue.pending()
@@ -269,13 +256,19 @@ func (s *Store) commitNext() {
 	}
 	taken := s.queue.take()
 	err = s.write(t, taken)
-	if err != nil && len(taken) > 1 {
-		s.writeAlone(taken)
+	if alone := err != nil && len(taken) > 1; !alone {
+		err = s.answer(err)
+		for _, r := range taken {
+			r.done <- err
+		}
 		return
 	}
-	err = s.answer(err)
-	for _, r := range taken {
-		r.done <- err
+	for _, r := range taken { // only the request that cannot be stored fails
+		t, err := s.begin(context.Background(), nil)
+		if err == nil {
+			err = s.write(t, []*request{r})
+		}
+		r.done <- s.answer(err)
 	}
 }
 
@@ -283,9 +276,6 @@ func (s *Store) commitNext() {
 // database is locked: then the statement did nothing, and commitNext waits for the lock. It waits for readers there,
 // too, because only a transaction keeps new ones out meanwhile. A host's pool may be set to other transactions.
 func (s *Store) commitOne() (written bool) {
-	if !s.owned {
-		return false
-	}
 	r := s.queue.takeOne()
 	if r == nil {
 		return false
@@ -313,15 +303,4 @@ func (s *Store) write(t *transaction, requests []*request) error {
 		}
 	}
 	return t.commit()
-}
-
-// writeAlone gives each request its own transaction, so that only the request that cannot be stored fails.
-func (s *Store) writeAlone(requests []*request) {
-	for _, r := range requests {
-		t, err := s.begin(context.Background(), nil)
-		if err == nil {
-			err = s.write(t, []*request{r})
-		}
-		r.done <- s.answer(err)
-	}
 }

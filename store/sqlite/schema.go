@@ -2,12 +2,14 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // schema is what each version makes. It must allow being made again, because a table that the host has dropped is
@@ -19,10 +21,7 @@ var schema = storeflow.Schema{
 		storeflow.Part{Version: 3, Table: "watchdog_leases", Columns: []storeflow.Column{
 			{Name: "epoch", Is: "INTEGER GENERATED ALWAYS AS ((" + microseconds("renewed_at") + ") * 1000 - clock) VIRTUAL"},
 		}},
-		// The oldest version that can use the schema.
-		storeflow.Part{Version: 3, Table: "watchdog_schema", Added: []storeflow.Column{
-			{Name: "oldest_reader", Is: "INTEGER"},
-		}},
+		storeflow.Part{Version: 3, Table: "watchdog_schema", Added: []storeflow.Column{{Name: "oldest_reader", Is: "INTEGER"}}},
 	),
 	Prefix: "main.",
 	Types: strings.NewReplacer("{bytes}", "", "{text}", "TEXT", "{integer}", "INTEGER", "{time}", "TEXT",
@@ -92,39 +91,45 @@ func (s *Store) migrate(ctx context.Context) error {
 // migrateOnce runs and commits the next migration. It returns true if the schema is current.
 func (t *transaction) migrateOnce() (current bool, err error) {
 	version, err := schema.Version(t.database())
-	if err != nil {
-		return false, err
+	if err == nil {
+		version, err = t.completeVersion(version)
 	}
-	if version, err = t.completeVersion(version); err != nil {
-		return false, err
+	if err == nil && version >= schema.Newest {
+		// It changes no row, but SQLite needs the right to write: a read-only database is found when the store is opened,
+		// not when its first event is lost.
+		return true, t.exec(`UPDATE main.watchdog_schema SET version = version WHERE version < 0`)
 	}
-	if version >= schema.Newest {
-		return true, t.checkWritable()
+	if err == nil {
+		err = schema.Make(version+1, t.database())
 	}
-	if err := schema.Make(version+1, t.database()); err != nil {
-		return false, err
+	if err == nil {
+		err = t.storeVersion(version + 1)
 	}
-	if err := t.storeVersion(version + 1); err != nil {
-		return false, err
+	if err == nil {
+		err = t.commit()
 	}
-	return false, t.commit()
+	return false, err
 }
 
 // database is what the schema needs of the transaction.
 func (t *transaction) database() storeflow.Database {
 	return storeflow.Database{
-		Exec: t.exec, Values: t.values, Names: t.columnNames, Add: t.addColumn, Events: t.describeEvents,
-		Indexes: t.indexes, Foreign: ErrForeignTable,
+		Exec: t.exec, Values: t.values, Names: t.columnNames, Events: t.describeEvents, Indexes: t.indexes,
+		Foreign: ErrForeignTable,
 		Lacking: func(columns []string) string { return "has no column " + columns[0] },
+		Add: func(table, column, is string) error {
+			exist, err := t.columnNames(table)
+			if err != nil || slices.Contains(exist, column) {
+				return err
+			}
+			return t.exec(`ALTER TABLE main.` + table + ` ADD COLUMN ` + column + ` ` + is)
+		},
 	}
 }
 
-func (t *transaction) addColumn(table, column, is string) error {
-	exist, err := t.columnNames(table)
-	if err != nil || slices.Contains(exist, column) {
-		return err
-	}
-	return t.exec(`ALTER TABLE main.` + table + ` ADD COLUMN ` + column + ` ` + is)
+func (t *transaction) values(statement string, arguments []any, into ...any) error {
+	_, err := lookUp(t, statement, arguments, into...)
+	return err
 }
 
 // completeVersion returns the version to migrate from: a lower one if the host has dropped tables or triggers.
@@ -154,12 +159,6 @@ func (t *transaction) storeVersion(version int) error {
 		oldestReader, schema.Newest)
 }
 
-// checkWritable finds a read-only database when the store is opened, not when its first event is lost. The statement
-// changes no row, but SQLite needs the right to write.
-func (t *transaction) checkWritable() error {
-	return t.exec(`UPDATE main.watchdog_schema SET version = version WHERE version < 0`)
-}
-
 // useWAL allows reads while a transaction is being written. It runs after the migration, because it writes to the file.
 // SQLite never waits for this pragma, whatever the busy timeout, and another process may be setting it as well.
 func (s *Store) useWAL(ctx context.Context) error {
@@ -180,11 +179,10 @@ func (s *Store) findFile(ctx context.Context) (path string, err error) {
 		return s.db.QueryRowContext(ctx, `
 			SELECT coalesce(file, '') FROM pragma_database_list WHERE name = 'main'`).Scan(&path)
 	})
-	if err != nil || path == "" {
-		return "", err
+	if path != "" {
+		s.file = path
 	}
-	s.file = path
-	return path, nil
+	return path, err
 }
 
 // The generated columns of watchdog_sessions are times as numbers, in microseconds since 1970, so that the sum of a
@@ -198,10 +196,8 @@ func (s *Store) findFile(ctx context.Context) (path string, err error) {
 var numberedTimes = []storeflow.Column{
 	{Name: "ended", Is: "INTEGER"},
 	{Name: "created", Is: "INTEGER GENERATED ALWAYS AS (" + microseconds("created_at") + ") VIRTUAL"},
-	{
-		Name: "silent",
-		Is:   "INTEGER GENERATED ALWAYS AS (" + microseconds("coalesce(last_event_at, created_at)") + ") VIRTUAL",
-	},
+	{Name: "silent", Is: "INTEGER GENERATED ALWAYS AS (" + microseconds("coalesce(last_event_at, created_at)") +
+		") VIRTUAL"},
 	{Name: "due", Is: "INTEGER GENERATED ALWAYS AS (silent + threshold / 1000) VIRTUAL"},
 }
 
@@ -233,9 +229,73 @@ const (
 // refuseDelete has every program fail that deletes a lease which sessions name: nobody would observe the lease any
 // more, and if its process is dead the sessions would stay active for ever. SQLite would check a foreign key only for
 // programs that ask for it. The store deletes the leases alone that no session names.
-const refuseDelete = `
-	CREATE TRIGGER IF NOT EXISTS main.watchdog_leases_named BEFORE DELETE ON watchdog_leases
+const refuseDelete = `CREATE TRIGGER IF NOT EXISTS main.watchdog_leases_named BEFORE DELETE ON watchdog_leases
 	WHEN EXISTS (SELECT 1 FROM watchdog_sessions WHERE ` + isLeased + ` AND lease = old.id)
 	BEGIN
 		SELECT RAISE(ABORT, 'active sessions name this lease: a sweeper finds out whether its process is dead');
 	END`
+
+// describeEvents reports whether there is a table of events, and describes its columns.
+func (t *transaction) describeEvents() (exists bool, columns []storerows.Column, err error) {
+	var kind string
+	err = t.values(`SELECT coalesce(max(type), '') FROM main.sqlite_master
+		WHERE lower(name) = 'events' AND type IN ('table', 'view')`, nil, &kind)
+	switch {
+	case err != nil || kind == "":
+		return false, nil, err
+	case kind != "table":
+		return false, nil, fmt.Errorf("%w (events is a %s)", ErrForeignTable, kind)
+	}
+	columns, err = t.columns()
+	return true, columns, err
+}
+
+// columns describes the columns of the events table. Names are in lower case, because SQLite ignores their case. It
+// numbers a column by itself that is the whole primary key and an INTEGER.
+func (t *transaction) columns() ([]storerows.Column, error) {
+	return rowsOf(t, func(rows *sql.Rows) (c storerows.Column, err error) {
+		var declared string
+		err = rows.Scan(&c.Name, &declared, &c.NotNull, &c.HasDefault, &c.Generated)
+		c.Problem = typeProblem(c.Name, declared)
+		return c, err
+	}, `SELECT lower(name), coalesce(type, ''), "notnull", coalesce(upper(dflt_value), 'NULL') <> 'NULL' OR hidden > 1
+			OR pk = 1 AND max(pk) OVER () = 1 AND upper(type) = 'INTEGER', hidden > 1
+		FROM pragma_table_xinfo('events', 'main')`)
+}
+
+// typeProblem says why a column's type changes our texts, by SQLite's rules for how a column converts its values. What
+// is neither TEXT nor a number is NUMERIC: a column declared UUID changes the ID 0123 to 123. It keeps JSON and
+// timestamps, which never look like numbers.
+func typeProblem(name, declared string) string {
+	has := func(word string) bool { return strings.Contains(strings.ToUpper(declared), word) }
+	isText := !has("INT") && slices.ContainsFunc([]string{"CHAR", "CLOB", "TEXT"}, has)
+	isOther := slices.ContainsFunc([]string{"INT", "BLOB", "REAL", "FLOA", "DOUB"}, has) //nolint:misspell // of DOUBLE
+	if declared == "" || isText || !isOther && (name == "payload" || name == "timestamp") {
+		return ""
+	}
+	return "is declared " + declared + ", which does not keep text as it is"
+}
+
+// indexes lists the indexes of the events table that cover all rows. Column names are in lower case, and empty for
+// expressions and for columns that the index does not compare byte by byte.
+func (t *transaction) indexes() (indexes []storerows.Index, err error) {
+	err = eachRow(t, func(rows *sql.Rows) error {
+		var i storerows.Index
+		var column string
+		err := rows.Scan(&i.Name, &i.Unique, &column)
+		if last := len(indexes) - 1; last < 0 || indexes[last].Name != i.Name {
+			indexes = append(indexes, i)
+		}
+		last := &indexes[len(indexes)-1]
+		last.Columns = append(last.Columns, column)
+		return err
+	}, `SELECT l.name, l."unique", CASE x.coll WHEN 'BINARY' THEN lower(coalesce(x.name, '')) ELSE '' END
+		FROM pragma_index_list('events', 'main') AS l, pragma_index_xinfo(l.name, 'main') AS x
+		WHERE l.partial = 0 AND x."key" = 1 ORDER BY l.name, x.seqno`)
+	return indexes, err
+}
+
+// columnNames returns the names of a table's columns in lower case, and none if there is no such table.
+func (t *transaction) columnNames(table string) ([]string, error) {
+	return rowsOf(t, scanOne[string], `SELECT lower(name) FROM pragma_table_xinfo(?1, 'main')`, table)
+}

@@ -32,8 +32,7 @@ const (
 	// event before, and a search for no type to the first one. What the caller knows, as ?6 (Until) and ?7 (Known) say, is
 	// counted in the index, and only if no timestamp is another writer's: that is asked for an ID, because the index of
 	// aggregates, which has none, would be searched from end to end.
-	selectSelection = `
-	SELECT ` + eventColumns + ` FROM main.events
+	selectSelection = `SELECT ` + eventColumns + ` FROM main.events
 		WHERE id COLLATE BINARY IN (SELECT value FROM json_each(?3))
 			AND +aggregate_type = +?1 COLLATE BINARY AND +aggregate_id = +?2 COLLATE BINARY
 	UNION ALL SELECT ` + eventColumns + ` FROM main.events WHERE ` + ofAggregate + ` AND timestamp >=
@@ -44,8 +43,7 @@ const (
 	UNION ALL SELECT ` + eventColumns + ` FROM main.events
 		WHERE ` + ofAggregate + ` AND timestamp = (SELECT timestamp FROM main.events
 			WHERE ` + ofAggregate + ` AND timestamp < ?4 AND ` + isOwnTime + `
-				AND event_type IN (SELECT value FROM json_each(?5)) AND ?5 <> '[]'
-			ORDER BY timestamp DESC LIMIT 1)
+				AND event_type IN (SELECT value FROM json_each(?5)) AND ?5 <> '[]' ORDER BY timestamp DESC LIMIT 1)
 	UNION ALL SELECT ` + eventColumns + ` FROM main.events
 		WHERE ` + ofAggregate + ` AND ` + isForeignTime + ` AND ?4 IS NOT NULL`
 )
@@ -117,21 +115,17 @@ func selectedOf(events []watchdog.Event, s watchdog.Selection) []watchdog.Event 
 // selectMany is selectSelection for many selections without LatestOf, with the number of the selection before each row.
 // The parameter is a JSON array of what askedOf returns, which is read once. CROSS JOIN keeps the order of the tables,
 // so that each lookup uses an index.
-const selectMany = `
-	WITH asked AS MATERIALIZED (
+const selectMany = `WITH asked AS MATERIALIZED (
 		SELECT key AS n, json_extract(value, '$[0]') AS kind, json_extract(value, '$[1]') AS run,
-			nullif(json_extract(value, '$[2]'), '') AS since, value AS texts FROM json_each(?1)
-	)
+			nullif(json_extract(value, '$[2]'), '') AS since, value AS texts FROM json_each(?1))
 	SELECT n, ` + eventColumns + ` FROM asked CROSS JOIN main.events
 		WHERE aggregate_type = kind COLLATE BINARY AND aggregate_id = run COLLATE BINARY AND timestamp >= since
 	UNION ALL SELECT n, ` + eventColumns + ` FROM asked CROSS JOIN main.events
 		WHERE aggregate_type = kind COLLATE BINARY AND aggregate_id = run COLLATE BINARY AND since IS NOT NULL
-			AND ` + isForeignTime + `
-	UNION ALL SELECT n, ` + eventColumns + ` FROM (
+			AND ` + isForeignTime + ` UNION ALL SELECT n, ` + eventColumns + ` FROM (
 		SELECT n, kind, run, one.value AS name FROM asked CROSS JOIN json_each(texts) AS one WHERE one.key >= 3
 		) AS named CROSS JOIN main.events
-		WHERE id COLLATE BINARY = name
-			AND +aggregate_type = kind COLLATE BINARY AND +aggregate_id = run COLLATE BINARY`
+		WHERE id COLLATE BINARY = name AND +aggregate_type = kind COLLATE BINARY AND +aggregate_id = run COLLATE BINARY`
 
 // askedOf returns the selections as selectMany reads them: the texts of each are its aggregate, Since, empty for none,
 // and its IDs.

@@ -16,21 +16,18 @@ const (
 	// judgeRow finds the row of a session if it is as it was judged: if its lease names it as behind, it must have been
 	// silent for as long, ?8, up to its own instant, and that must be more than its allowance. It reports whether another
 	// than ?6 has claimed it now, at ?7.
-	judgeRow = `
-	SELECT coalesce(claim, '') <> ?6 AND coalesce(claimed_until, '') > ?7 FROM main.watchdog_sessions
+	judgeRow = `SELECT coalesce(claim, '') <> ?6 AND coalesce(claimed_until, '') > ?7 FROM main.watchdog_sessions
 	WHERE run_id = ?1 AND attempt = ?2 AND last_event_at IS ?3 AND (` + rowLease + `) = ?4 AND (` + rowActive + `) = ?5
 		AND +status = 'active' AND ` + isReadable + ` AND (?8 <= 0 OR (` + rowAllowance + `) < ?8)
 		AND NOT EXISTS (SELECT 1 FROM main.watchdog_leases AS l WHERE l.id = ?4
 			AND (l.expired IS NOT NULL OR ?8 > 0 AND ` + ofBehind + ` - activity < ?8))`
 
 	// claimRow notes whether the agents could not be stopped, ?4, unless that is NULL.
-	claimRow = `
-	UPDATE main.watchdog_sessions SET claim = ?2, claimed_until = ?3,
+	claimRow = `UPDATE main.watchdog_sessions SET claim = ?2, claimed_until = ?3,
 		warned_at = CASE WHEN ` + isNoted + ` THEN warned_at END, stop_failed = coalesce(?4, ` + stillStopped + `),` +
 		noteSigns + ` WHERE run_id = ?1`
 
-	warnRow = `
-	UPDATE main.watchdog_sessions SET warned_at = ?2, stop_failed = ` + stillStopped + `,` + noteSigns + `
+	warnRow = `UPDATE main.watchdog_sessions SET warned_at = ?2, stop_failed = ` + stillStopped + `,` + noteSigns + `
 	WHERE run_id = ?1`
 
 	stillStopped = `CASE WHEN ` + isNoted + ` THEN stop_failed END`
@@ -43,8 +40,7 @@ const (
 		start_tries = CASE WHEN ?9 IS NOT NULL THEN 1 END, start_due = ` + databaseMicros + ` + ?10
 	WHERE run_id = ?1 AND attempt = ?2`
 
-	selectStoredEnd = `
-	SELECT event_type, CAST(payload AS TEXT) FROM main.events
+	selectStoredEnd = `SELECT event_type, CAST(payload AS TEXT) FROM main.events
 	WHERE id = ?1 COLLATE BINARY AND +aggregate_type = ?2 COLLATE BINARY AND +aggregate_id = ?3 COLLATE BINARY`
 )
 

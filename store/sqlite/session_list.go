@@ -144,8 +144,7 @@ var historyKeys = map[session.Dimension]string{
 }
 
 // selectHistory converts the times of other writers to our form, to the millisecond, if SQLite understands them.
-const selectHistory = `
-	 AS key, count(*) FROM (
+const selectHistory = ` AS key, count(*) FROM (
 		SELECT aggregate_id, CAST(payload AS TEXT) AS payload,
 			CASE WHEN timestamp GLOB '????-??-?? ??:??:??.??????' THEN CAST(timestamp AS TEXT)
 			ELSE strftime('%Y-%m-%d %H:%M:%f', timestamp) || '000' END AS at

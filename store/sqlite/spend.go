@@ -40,11 +40,8 @@ func (s *Store) Return(ctx context.Context, id string, unused watchdog.Totals) e
 // A spendTx is a transaction of Take or Return. It has the write lock, so that nobody else charges the scope.
 type spendTx struct{ *transaction }
 
-var selectSlice = `
-	SELECT ` + storeflow.SliceColumns("coalesce(w.ends_at, '')") + `
-	FROM main.watchdog_slices AS s
-	LEFT JOIN main.watchdog_spend AS w ON w.scope = s.scope AND w.window_name = s.window_name
-	WHERE s.id = ?1`
+var selectSlice = `SELECT ` + storeflow.SliceColumns("coalesce(w.ends_at, '')") + ` FROM main.watchdog_slices AS s
+	LEFT JOIN main.watchdog_spend AS w ON w.scope = s.scope AND w.window_name = s.window_name WHERE s.id = ?1`
 
 // Slice implements [storeflow.SpendTx], as the next methods do.
 func (t spendTx) Slice(id string) (*storeflow.Slice, error) {
@@ -61,28 +58,23 @@ func (t spendTx) Slice(id string) (*storeflow.Slice, error) {
 
 var selectCharged = `
 	SELECT coalesce((SELECT currency FROM main.watchdog_spend WHERE scope = ?1 AND window_name = ''), ''), ` +
-	storeflow.EachKind("coalesce(max(KIND), 0)") + `
-	FROM main.watchdog_spend WHERE scope = ?1 AND window_name = ?2`
+	storeflow.EachKind("coalesce(max(KIND), 0)") + ` FROM main.watchdog_spend WHERE scope = ?1 AND window_name = ?2`
 
 func (t spendTx) Charged(scope, window string) (currency string, charged watchdog.Totals, err error) {
 	t.look(selectCharged, []any{scope, window}, append([]any{&currency}, storeflow.KindsOf(&charged)...)...)
 	return currency, charged, t.err
 }
 
-const setCurrency = `
-	INSERT INTO main.watchdog_spend (scope, window_name, currency) VALUES (?1, '', ?2)
+const setCurrency = `INSERT INTO main.watchdog_spend (scope, window_name, currency) VALUES (?1, '', ?2)
 	ON CONFLICT (scope, window_name) DO UPDATE SET currency = excluded.currency WHERE currency <> excluded.currency`
 
 var (
-	setCharged = `
-	INSERT INTO main.watchdog_spend (scope, window_name, ends_at, ` + storeflow.EachKind("KIND") + `)
+	setCharged = `INSERT INTO main.watchdog_spend (scope, window_name, ends_at, ` + storeflow.EachKind("KIND") + `)
 	VALUES (?, ?, ?, ` + storeflow.EachKind("?") + `)
 	ON CONFLICT (scope, window_name) DO UPDATE SET ` + storeflow.EachKind("KIND = excluded.KIND")
 
-	insertSlice = `
-	INSERT INTO main.watchdog_slices (id, scope, window_name, taken_at, host, pid,
-		` + storeflow.EachKind("granted_KIND") + `)
-	VALUES (?, ?, ?, ?, ?, ?, ` + storeflow.EachKind("?") + `)`
+	insertSlice = `INSERT INTO main.watchdog_slices (id, scope, window_name, taken_at, host, pid,
+		` + storeflow.EachKind("granted_KIND") + `) VALUES (?, ?, ?, ?, ?, ?, ` + storeflow.EachKind("?") + `)`
 )
 
 func (t spendTx) Charge(s watchdog.Slice, currency string, taken storeflow.Taken) error {

@@ -37,8 +37,7 @@ func (r *rowReader) start(field int) (s session.WantedStart) {
 
 const (
 	// selectDueStart also finds a start that would be due so late, ?1 from now, that the clock has been set back since.
-	selectDueStart = `
-	SELECT ` + databaseMicros + `, coalesce((
+	selectDueStart = `SELECT ` + databaseMicros + `, coalesce((
 		SELECT run_id FROM main.watchdog_sessions INDEXED BY watchdog_sessions_start
 		WHERE ` + isToStart + ` AND start_due <= ` + databaseMicros + ` ORDER BY start_due, run_id LIMIT 1), (
 		SELECT run_id FROM main.watchdog_sessions INDEXED BY watchdog_sessions_start
@@ -46,8 +45,7 @@ const (
 
 	claimStart = `UPDATE main.watchdog_sessions SET start_tries = start_tries + 1, start_due = ?2 WHERE run_id = ?1`
 
-	putOffStart = `
-	UPDATE main.watchdog_sessions SET start_due = CASE WHEN ?5 >= 0 THEN ` + databaseMicros + ` + ?5 END
+	putOffStart = `UPDATE main.watchdog_sessions SET start_due = CASE WHEN ?5 >= 0 THEN ` + databaseMicros + ` + ?5 END
 	WHERE run_id = ?1 AND attempt = ?2 AND start_key = ?3 AND start_tries = ?4 AND start_attempt = attempt
 		AND start_due IS NOT NULL AND +status = 'cancelled'`
 )

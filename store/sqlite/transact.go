@@ -128,8 +128,7 @@ func (t exchanging) Insert(events []watchdog.Event) (as []watchdog.Event, insert
 	return events, int(t.insertEvents(rows)), t.err
 }
 
-const selectStored = `
-	SELECT aggregate_type, aggregate_id, ` + eventColumns + ` FROM main.events
+const selectStored = `SELECT aggregate_type, aggregate_id, ` + eventColumns + ` FROM main.events
 	WHERE id COLLATE BINARY IN (SELECT value FROM json_each(?1))`
 
 func (t exchanging) Stored(events []watchdog.Event) ([]watchdog.Event, error) {

@@ -8,8 +8,95 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 )
+
+// A querier runs queries: a writer, in its transaction, or a reading.
+type querier interface {
+	query(statement string, arguments ...any) (*sql.Rows, error)
+}
+
+// A reading is a call that reads. Its statement is kept in lazy, unless that is nil.
+type reading struct {
+	ctx   context.Context
+	store *Store
+	lazy  *lazyStatement
+}
+
+func (r reading) query(statement string, arguments ...any) (*sql.Rows, error) {
+	if r.lazy == nil {
+		return r.store.db.QueryContext(r.ctx, statement, arguments...)
+	}
+	prepared, err := r.lazy.prepare(r.ctx, r.store.db, statement) //nolint:sqlclosecheck // kept with the store
+	if err != nil {
+		return nil, err
+	}
+	return prepared.QueryContext(r.ctx, arguments...)
+}
+
+// A lazyStatement is prepared once, when it is used first: preparing it takes longer than running it.
+type lazyStatement struct {
+	mu   sync.Mutex
+	stmt *sql.Stmt
+}
+
+func (p *lazyStatement) prepare(ctx context.Context, db *sql.DB, text string) (_ *sql.Stmt, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stmt == nil {
+		p.stmt, err = db.PrepareContext(ctx, text)
+	}
+	return p.stmt, err
+}
+
+func (p *lazyStatement) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stmt != nil {
+		_ = p.stmt.Close() // the database is closed next, or is the host's
+		p.stmt = nil
+	}
+}
+
+func rowsOf[T any](
+	on querier, scan func(*sql.Rows) (T, error), statement string, arguments ...any,
+) (all []T, err error) {
+	rows, err := on.query(statement, arguments...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err has the error
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+func scanOne[T any](rows *sql.Rows) (value T, err error) {
+	err = rows.Scan(&value)
+	return value, err
+}
+
+// eachRow calls row for every row of a query.
+func eachRow(on querier, row func(*sql.Rows) error, statement string, arguments ...any) error {
+	_, err := rowsOf(on, func(rows *sql.Rows) (struct{}, error) { return struct{}{}, row(rows) }, statement, arguments...)
+	return err
+}
+
+// lookUp reads the row of a query that has one at most, and reports whether it has.
+func lookUp(on querier, statement string, arguments []any, into ...any) (found bool, err error) {
+	rows, err := rowsOf(on, func(rows *sql.Rows) (struct{}, error) { return struct{}{}, rows.Scan(into...) },
+		statement, arguments...)
+	return len(rows) > 0, err
+}
 
 // extraSynchronous is the setting EXTRA: a commit is on disk when it returns, in every journal mode. In DELETE mode
 // FULL is not enough: EXTRA also syncs the folder, without which a power cut can bring the journal back and undo the
@@ -39,7 +126,7 @@ func (t *transaction) do(statement string, arguments ...any) (rows int64) {
 	return rows
 }
 
-// look reads the first row of a query, and reports whether there is one.
+// look is lookUp in a transaction.
 func (t *transaction) look(statement string, arguments []any, into ...any) (found bool) {
 	if t.err == nil {
 		found, t.err = lookUp(t, statement, arguments, into...)
@@ -85,40 +172,40 @@ func (s *Store) begin(ctx context.Context, wanted func() bool) (*transaction, er
 // start may be called again if it failed because the database is locked.
 func (t *transaction) start(ctx context.Context) (err error) {
 	if t.writer == nil {
-		if t.writer, err = t.store.connect(ctx); err != nil {
-			return err
-		}
+		t.writer, err = t.store.connect(ctx)
 	}
-	if !t.store.owned {
-		if err := t.raiseSynchronous(); err != nil {
-			return err
-		}
+	if err == nil && !t.store.owned && !t.raised {
+		err = t.raiseSynchronous()
 	}
-	err = t.run("BEGIN IMMEDIATE")
-	t.open = err == nil
+	if err == nil {
+		_, err = t.change("BEGIN IMMEDIATE")
+		t.open = err == nil
+	}
 	return err
 }
 
 func (t *transaction) raiseSynchronous() error {
-	if t.raised {
-		return nil
+	err := t.queryValue(&t.before, "PRAGMA main.synchronous")
+	if err == nil && t.before < extraSynchronous {
+		err = t.setSynchronous(extraSynchronous)
+		t.raised = err == nil
 	}
-	if err := t.queryValue(&t.before, "PRAGMA main.synchronous"); err != nil {
-		return fmt.Errorf("read the synchronous setting: %w", err)
-	}
-	if t.before >= extraSynchronous {
-		return nil
-	}
-	if err := t.setSynchronous(extraSynchronous); err != nil {
+	if err != nil {
 		return fmt.Errorf("raise the synchronous setting: %w", err)
 	}
-	t.raised = true
 	return nil
+}
+
+func (t *transaction) setSynchronous(level int) error {
+	return t.exec(fmt.Sprint("PRAGMA main.synchronous = ", level))
 }
 
 // commit makes the transaction durable. With a rollback journal it also waits for readers.
 func (t *transaction) commit() error {
-	err := t.store.retryWhileLocked(context.Background(), func() error { return t.run("COMMIT") })
+	err := t.store.retryWhileLocked(context.Background(), func() error {
+		_, err := t.change("COMMIT")
+		return err
+	})
 	t.open = err != nil
 	return err
 }
@@ -129,31 +216,24 @@ func (t *transaction) end() {
 	if t.writer == nil {
 		return
 	}
-	err := t.rollback()
+	var err error
+	if t.open {
+		err = t.exec("ROLLBACK")
+	}
+	if err != nil && strings.Contains(err.Error(), "no transaction is active") {
+		err = nil // SQLite rolls back by itself when the disk is full
+	}
 	if t.raised {
 		err = errors.Join(err, t.setSynchronous(t.before))
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		t.discard()
-		return
+	case t.store.owned:
+		t.store.idleWriter = t.writer
+	default:
+		t.close()
 	}
-	t.store.release(t.writer)
-}
-
-// rollback ignores that no transaction is active: SQLite rolls back by itself when the disk is full.
-func (t *transaction) rollback() error {
-	if !t.open {
-		return nil
-	}
-	err := t.exec("ROLLBACK")
-	if err != nil && strings.Contains(err.Error(), "no transaction is active") {
-		return nil
-	}
-	return err
-}
-
-func (t *transaction) setSynchronous(level int) error {
-	return t.exec(fmt.Sprint("PRAGMA main.synchronous = ", level))
 }
 
 // A writer is a connection with prepared statements. A store from Open keeps one, because preparing costs half as much
@@ -183,15 +263,6 @@ func (s *Store) connect(ctx context.Context) (*writer, error) {
 	return &writer{conn: conn, prepared: map[string]*sql.Stmt{}}, nil
 }
 
-// release gives back what connect returned.
-func (s *Store) release(w *writer) {
-	if s.owned {
-		s.idleWriter = w
-		return
-	}
-	w.close()
-}
-
 // returnWriter gives the connection of the idle writer back to the pool, while nothing is committed.
 func (s *Store) returnWriter() {
 	if s.idleWriter != nil {
@@ -200,23 +271,14 @@ func (s *Store) returnWriter() {
 	}
 }
 
-// prepare returns a prepared statement, which it prepares on first use.
-func (w *writer) prepare(statement string) (*sql.Stmt, error) {
-	if prepared := w.prepared[statement]; prepared != nil {
+func (w *writer) prepare(statement string) (prepared *sql.Stmt, err error) {
+	if prepared = w.prepared[statement]; prepared != nil {
 		return prepared, nil
 	}
-	prepared, err := w.conn.PrepareContext(context.Background(), statement)
-	if err != nil {
-		return nil, err
+	if prepared, err = w.conn.PrepareContext(context.Background(), statement); err == nil {
+		w.prepared[statement] = prepared
 	}
-	w.prepared[statement] = prepared
-	return prepared, nil
-}
-
-// run executes a prepared statement.
-func (w *writer) run(statement string, arguments ...any) error {
-	_, err := w.change(statement, arguments...)
-	return err
+	return prepared, err
 }
 
 // change executes a prepared statement and returns how many rows it changed.
@@ -232,22 +294,12 @@ func (w *writer) change(statement string, arguments ...any) (rows int64, err err
 	return result.RowsAffected()
 }
 
-// query runs a prepared query.
 func (w *writer) query(statement string, arguments ...any) (*sql.Rows, error) {
 	prepared, err := w.prepare(statement) //nolint:sqlclosecheck // kept as long as the writer
 	if err != nil {
 		return nil, err
 	}
 	return prepared.QueryContext(context.Background(), arguments...)
-}
-
-// values reads the first row of a prepared query.
-func (w *writer) values(statement string, arguments []any, into ...any) error {
-	prepared, err := w.prepare(statement) //nolint:sqlclosecheck // kept as long as the writer
-	if err != nil {
-		return err
-	}
-	return prepared.QueryRowContext(context.Background(), arguments...).Scan(into...)
 }
 
 // exec executes a statement without preparing it.
@@ -262,7 +314,6 @@ func (w *writer) queryValue(into any, query string) error {
 	return w.conn.QueryRowContext(context.Background(), query).Scan(into)
 }
 
-// close gives the connection back to the pool.
 func (w *writer) close() {
 	var err error
 	for _, prepared := range w.prepared {
