@@ -8,10 +8,16 @@ import (
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
+// Newest is the newest version of the schema, and OldestReader that of the oldest program that can use it. Programs
+// before version 3 do not look at that.
+const (
+	Newest       = 7
+	OldestReader = 3
+)
+
 // A Schema is the tables of a store, by the versions that make them.
 type Schema struct {
-	Newest int // version
-	Parts  []Part
+	Parts []Part
 	// Prefix is before the name of a table.
 	Prefix string
 	// Types is what stands for a word in braces in the definition of a column.
@@ -23,6 +29,8 @@ type Schema struct {
 	// Indexes and Others follow the tables and columns of a version. Others are statements.
 	Indexes map[int][]Index
 	Others  map[int][]string
+	// Triggers are the names of those that Others make, with their versions.
+	Triggers map[string]int
 }
 
 // An Index is the name of an index, its table, its columns, and the condition of the rows in it, if it has not all.
@@ -39,6 +47,9 @@ type Database struct {
 	// Events reports whether there is a table of events, and describes its columns.
 	Events  func() (exists bool, columns []storerows.Column, err error)
 	Indexes func() ([]storerows.Index, error) // of that table
+	// Triggers returns the names of all triggers, and Before runs before a version is made. They may be nil.
+	Triggers func() ([]string, error)
+	Before   func(version int) error
 	// Foreign is wrapped by the error of a table that is not ours, and Lacking says which columns that lacks.
 	Foreign error
 	Lacking func(columns []string) string
@@ -235,7 +246,7 @@ func (s *Schema) Version(d Database) (version int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return version, storerows.CheckVersion(version, oldest, s.Newest)
+	return version, storerows.CheckVersion(version, oldest, Newest)
 }
 
 // CheckReadable returns the version of a schema of which only the events have to be there. It fails if they are not.
@@ -250,9 +261,41 @@ func (s *Schema) CheckReadable(d Database) (version int, err error) {
 	return version, err
 }
 
-// Make makes the tables of a version, the columns that it adds, and its indexes. Version 1 takes over a table of events
-// that exists.
-func (s *Schema) Make(version int, d Database) error {
+// Migrate makes the versions that are missing, and notes them. Version 1 takes over a table of events that exists.
+func (s *Schema) Migrate(d Database) error {
+	version, err := s.Version(d)
+	if err == nil {
+		version, err = s.Complete(version, d)
+	}
+	for ; err == nil && version < Newest; version++ {
+		if d.Before != nil {
+			err = d.Before(version + 1)
+		}
+		if err == nil {
+			err = InOrder(
+				func() error { return s.make(version+1, d) },
+				func() error { return s.note(version+1, d) },
+			)
+		}
+	}
+	return err
+}
+
+func (s *Schema) note(version int, d Database) error {
+	table := s.Prefix + "watchdog_schema"
+	return InOrder(
+		func() error { return d.Exec("CREATE TABLE IF NOT EXISTS " + table + " (version integer PRIMARY KEY)") },
+		func() error { return d.Add("watchdog_schema", "oldest_reader", "integer") },
+		func() error {
+			return d.Exec(fmt.Sprintf(`INSERT INTO %s AS v (version, oldest_reader) VALUES (%d, %d)
+			ON CONFLICT (version) DO UPDATE SET oldest_reader = coalesce(v.oldest_reader, excluded.oldest_reader)`,
+				table, version, min(version, OldestReader)))
+		},
+	)
+}
+
+// make makes the tables of a version, the columns that it adds, and its indexes.
+func (s *Schema) make(version int, d Database) error {
 	made := map[string]bool{}
 	for _, p := range s.Parts {
 		if p.Version != version || len(p.Columns) == 0 || made[p.Table] {
@@ -276,8 +319,17 @@ func (s *Schema) Make(version int, d Database) error {
 	return s.makeIndexes(version, d)
 }
 
+// indexesOfBoth are those that both stores have. Who deletes a window of watchdog_spend finds its slices by their index.
+//
+// Rejected: a unique index of the events in the outbox. Rows of earlier versions may name one twice, for example after
+// its event was deleted and stored again, and such a version could then not store an end.
+var indexesOfBoth = map[int][]Index{
+	4: {{"watchdog_slices_window", "watchdog_slices", "scope, window_name"}},
+	5: {{"watchdog_outbox_event", "watchdog_outbox", "event_id"}},
+}
+
 func (s *Schema) makeIndexes(version int, d Database) error {
-	indexes := s.Indexes[version]
+	indexes := slices.Concat(indexesOfBoth[version], s.Indexes[version])
 	if version == 1 {
 		existing, err := d.Indexes()
 		if err != nil {
@@ -323,8 +375,8 @@ func (s *Schema) definition(version int, table string) string {
 		"\n)" + s.Options[table])
 }
 
-// Complete returns the newest version of which all tables and columns exist, the given one at most. It fails if a table
-// that exists is not ours.
+// Complete returns the newest version of which all tables, columns and triggers exist, the given one at most. It fails
+// if a table that exists is not ours.
 func (s *Schema) Complete(version int, d Database) (int, error) {
 	exists, err := d.HasEvents()
 	if err != nil {
@@ -348,7 +400,16 @@ func (s *Schema) Complete(version int, d Database) (int, error) {
 			version = min(version, p.Version-1)
 		}
 	}
-	return version, nil
+	if len(s.Triggers) == 0 {
+		return version, nil
+	}
+	exist, err := d.Triggers()
+	for name, of := range s.Triggers {
+		if !slices.Contains(exist, name) {
+			version = min(version, of-1)
+		}
+	}
+	return version, err
 }
 
 // without returns the names of the columns that do not exist.
@@ -359,4 +420,14 @@ func without(columns []Column, exist []string) (names []string) {
 		}
 	}
 	return names
+}
+
+// InOrder runs the steps up to the first that fails, and returns its error.
+func InOrder(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

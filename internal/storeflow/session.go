@@ -100,8 +100,13 @@ func Encode[R any](
 	return rows, nil
 }
 
-// EndID returns the ID of the end that a cancel stores: its last event.
-func EndID(c session.CancelRequest) string { return c.Events[len(c.Events)-1].ID }
+// EndID returns the ID of the end that a cancel stores, its last event; nothing without events.
+func EndID(c session.CancelRequest) (id string) {
+	for _, e := range c.Events {
+		id = e.ID
+	}
+	return id
+}
 
 // CheckEnds returns the error of the first invalid ending.
 func CheckEnds(ends []session.Ending) error {
@@ -125,4 +130,12 @@ func NullJSON(text json.RawMessage) *string {
 // LeaseExpired is the error of a call for a lease that does not live.
 func LeaseExpired(id string) error {
 	return fmt.Errorf("%w: lease %s has expired, or there is none", session.ErrLeaseExpired, id)
+}
+
+// Locked wraps [session.ErrLocked], too, if a lock was not to be had in time.
+func Locked(isLocked bool, err error) error {
+	if isLocked {
+		return fmt.Errorf("%w: %w", session.ErrLocked, err)
+	}
+	return err
 }

@@ -24,7 +24,6 @@ const (
 	insertEvents = insertRows + insertOrder
 
 	eventFields = ` id, event_type, payload::{text}, {send}("timestamp"), consensus_id `
-
 	// Read sorts in Go, because the database's collation has another order.
 	selectEvents = `SELECT` + eventFields + `FROM SCHEMA.events WHERE aggregate_type {=} $1 AND aggregate_id {=} $2`
 )
@@ -49,7 +48,6 @@ func encode(events []watchdog.Event) (columns [7]any, err error) {
 	return columns, nil
 }
 
-// scanEventOf returns a func that reads the eventFields of an aggregate.
 func scanEventOf(aggregateType, aggregateID string) pgx.RowToFunc[watchdog.Event] {
 	return func(row pgx.CollectableRow) (watchdog.Event, error) {
 		e, err := scanEventInto(row)
@@ -87,7 +85,7 @@ func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 		if len(events) == 0 {
 			return nil
 		}
-		inserted, err := s.exec(ctx, s.insertStatement(), columns[:]...)
+		inserted, err := s.exec(ctx, s.insert, columns[:]...)
 		if err == nil && inserted == 0 {
 			_, err = s.exec(ctx, awaitStandby)
 		}
@@ -113,18 +111,9 @@ const (
 	returnForOutbox = ` RETURNING id, aggregate_type, aggregate_id, event_type`
 )
 
-// insertNotifying inserts events as insertEvents does, and returns a row for each. An event that is stored already is
-// not in the outbox again.
+// insertNotifying is insertEvents, and returns a row for each. An event that is stored is not in the outbox again.
 var insertNotifying = `WITH stored AS (` + insertEvents + returnForOutbox + `), told AS (` +
 	fmt.Sprintf(outboxRows, "stored") + `) SELECT id FROM stored`
-
-// insertStatement returns the statement that inserts events.
-func (s *Store) insertStatement() string {
-	if s.outbox {
-		return insertNotifying
-	}
-	return insertEvents
-}
 
 // awaitStandby writes to the server's log, so that the commit waits for a synchronous standby, which then has all that
 // was committed before as well. The commit of a write that finds its events stored waits for nothing, and an earlier

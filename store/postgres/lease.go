@@ -58,15 +58,13 @@ const (
 	selectLeases = `SELECT` + leaseFields + `, false FROM SCHEMA.watchdog_leases AS k ORDER BY k.id`
 	leaseFields  = ` k.id, k.host, k.promise, k.beat, k.clock, k.vouched, coalesce(k.covered, 0),
 		coalesce(k.behind::{text}, 'null'), {send}(k.renewed_at), k.expired IS NOT NULL`
-
 	// observeLeases takes what it wrote to from the rows that it locked, which can be newer than its snapshot.
 	observeLeases = `WITH locked AS MATERIALIZED (
 		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} ANY ($1::{text}[]) AND expired IS NULL
-		ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
-	), looked AS (
-		UPDATE SCHEMA.watchdog_leases AS l SET looks = l.looks {+} 1 FROM locked
-		WHERE l.id {=} locked.id AND l.expired IS NULL RETURNING l.*
-	), untouched AS (
+		ORDER BY id FOR NO KEY UPDATE SKIP LOCKED),
+	looked AS (UPDATE SCHEMA.watchdog_leases AS l SET looks = l.looks {+} 1 FROM locked
+		WHERE l.id {=} locked.id AND l.expired IS NULL RETURNING l.*),
+	untouched AS (
 		SELECT * FROM SCHEMA.watchdog_leases AS l WHERE NOT EXISTS (SELECT FROM looked WHERE looked.id {=} l.id))
 	SELECT` + leaseFields + `, false FROM looked AS k
 	UNION ALL SELECT` + leaseFields + `, k.expired IS NULL AND k.id {=} ANY ($1::{text}[]) FROM untouched AS k ORDER BY 1`
@@ -81,7 +79,6 @@ func (s *Store) ObserveLeases(ctx context.Context, suspects []string) ([]session
 	return ask(ctx, s, s.write, "observe leases in", scanLease, observeLeases, suspects)
 }
 
-// scanLease reads leaseFields, and whether the lease is locked.
 func scanLease(row pgx.CollectableRow) (l session.Lease, err error) {
 	var behind string
 	var renewed instant
@@ -96,18 +93,15 @@ const (
 	// the statements after this one see all its rows. It says whether there is a lease, whether it could be locked, and
 	// whether it has expired.
 	expireLease = `WITH held AS MATERIALIZED (
-		SELECT id, beat, expired FROM SCHEMA.watchdog_leases WHERE id {=} $1 FOR UPDATE SKIP LOCKED
-	), marked AS (
-		UPDATE SCHEMA.watchdog_leases AS l SET expired = {now}
+		SELECT id, beat, expired FROM SCHEMA.watchdog_leases WHERE id {=} $1 FOR UPDATE SKIP LOCKED),
+	marked AS (UPDATE SCHEMA.watchdog_leases AS l SET expired = {now}
 		FROM held WHERE l.id {=} held.id AND held.expired IS NULL AND held.beat {=} $2 RETURNING l.id)
 	SELECT EXISTS (SELECT FROM SCHEMA.watchdog_leases WHERE id {=} $1), EXISTS (SELECT FROM held),
 		EXISTS (SELECT FROM marked) OR EXISTS (SELECT FROM held WHERE expired IS NOT NULL)`
-
 	// leaveRows takes rows out of an expired lease. Those that only name it, because a program that knows no leases took
 	// them over, are taken out as well. With $3 the others are lost until their next attempt: leased is the attempt with a
 	// minus. $4 says which lease expired.
-	leaveRows = `WITH named AS MATERIALIZED (
-		SELECT run_id FROM SCHEMA.watchdog_sessions WHERE lease {=} $1
+	leaveRows = `WITH named AS MATERIALIZED (SELECT run_id FROM SCHEMA.watchdog_sessions WHERE lease {=} $1
 		ORDER BY run_id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
 	UPDATE SCHEMA.watchdog_sessions AS s
 	SET last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),` + leaveLeaseBut + `,
@@ -137,7 +131,6 @@ func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (expired bool,
 	return expired, left, nil
 }
 
-// An expiredRow is the row of expireLease.
 type expiredRow struct{ Exists, Held, Expired bool }
 
 func (t *transaction) expireLease(l session.Lease) (expired bool, left int, err error) {

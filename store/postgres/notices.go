@@ -52,16 +52,12 @@ var setBack = fmt.Sprintf(`({now} {+} interval '%d microseconds')`, storerows.Se
 
 // claimNotices looks up the rows that it has locked by their key, whatever the planner assumes about their number: see
 // lockRows. Rows whose claim or pause began before the clock was set back come last.
-var claimNotices = `WITH due AS MATERIALIZED (
-		SELECT id, due_at FROM (
+var claimNotices = `WITH due AS MATERIALIZED (SELECT id, due_at FROM (
 			SELECT id, due_at FROM SCHEMA.watchdog_outbox WHERE due_at {<=} {now}
-			ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED
-		) AS o UNION ALL SELECT id, due_at FROM (
+			ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED) AS o UNION ALL SELECT id, due_at FROM (
 			SELECT id, due_at FROM SCHEMA.watchdog_outbox WHERE due_at {>} ` + setBack + ` AND paused_at {>} ` + setBack + `
-			ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED
-		) AS early LIMIT $1
-	), claimed AS (
-		UPDATE SCHEMA.watchdog_outbox AS o
+			ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED) AS early LIMIT $1),
+	claimed AS (UPDATE SCHEMA.watchdog_outbox AS o
 		SET tries = o.tries {+} 1, paused_at = {now}, due_at = {now} {+} ($2::bigint {*} {microsecond})
 		WHERE o.id {=} ANY (ARRAY(SELECT id FROM due)) RETURNING o.*)
 	SELECT o.event_id, o.aggregate_type, o.aggregate_id, o.event_type, {send}(o.created_at), o.tries, o.waited
@@ -85,9 +81,8 @@ func scanNotice(row pgx.CollectableRow) (n session.Notice, err error) {
 
 // finishNotices deletes the rows that nobody has locked, and returns what is left.
 const finishNotices = `WITH free AS MATERIALIZED (
-		SELECT id FROM SCHEMA.watchdog_outbox WHERE event_id {=} ANY ($1::{text}[]) ORDER BY id FOR UPDATE SKIP LOCKED
-	), finished AS (
-		DELETE FROM SCHEMA.watchdog_outbox AS o WHERE o.id {=} ANY (ARRAY(SELECT id FROM free)) RETURNING o.id)
+		SELECT id FROM SCHEMA.watchdog_outbox WHERE event_id {=} ANY ($1::{text}[]) ORDER BY id FOR UPDATE SKIP LOCKED),
+	finished AS (DELETE FROM SCHEMA.watchdog_outbox AS o WHERE o.id {=} ANY (ARRAY(SELECT id FROM free)) RETURNING o.id)
 	SELECT o.event_id FROM SCHEMA.watchdog_outbox AS o WHERE o.event_id {=} ANY ($1::{text}[])
 		AND NOT EXISTS (SELECT FROM finished WHERE finished.id {=} o.id)`
 

@@ -71,12 +71,14 @@ func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	config := pool.Config()
 	s := &Store{
 		pool: pool, schema: cfg.Schema, outbox: cfg.Outbox, readOnly: cfg.ReadOnly,
-		settings: settings, beginQuery: beginLimited,
+		settings: settings, beginQuery: beginLimited, insert: insertEvents,
 		leases: leaseConn{turn: make(chan struct{}, 1)}, spares: make(chan struct{}, maxSpares),
-		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode, followPause: shortestPause,
-	}
+		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode, followPause: shortestPause}
 	if s.readOnly {
 		s.settings, s.beginQuery = settingsReadOnly, beginReadOnly
+	}
+	if s.outbox {
+		s.insert = insertNotifying
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.address, s.severalHosts = addressOf(config)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -24,7 +25,6 @@ const oldestServer = 130000
 // two rows in a hundred are dead and not twenty. Quiet_since and quiet_due are rounded up to microseconds, so that
 // their index has the order of the pages of stalled sessions.
 var schema = storeflow.Schema{
-	Newest: 7,
 	Parts: append(slices.Clone(storeflow.Parts),
 		storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: sessionColumns},
 		storeflow.Part{Version: 5, Table: "watchdog_outbox", Added: []storeflow.Column{
@@ -63,15 +63,7 @@ var schema = storeflow.Schema{
 			{"watchdog_sessions_parent", "watchdog_sessions", "parent, created_at DESC, run_id DESC", "parent {<>} ''"},
 			{"watchdog_sessions_host", "watchdog_sessions", "host, created_at DESC, run_id DESC"},
 		},
-		// Who deletes a window of watchdog_spend finds its slices by their index.
-		4: {{"watchdog_slices_window", "watchdog_slices", "scope, window_name"}},
-		// What is due, in the order in which it was put, and the rows of an event. Rejected: a unique index of all events.
-		// Rows of earlier versions may name one twice, for example after its event was deleted and stored again, and such a
-		// version could then not store an end at all.
-		5: {
-			{"watchdog_outbox_due", "watchdog_outbox", "due_at, id"},
-			{"watchdog_outbox_event", "watchdog_outbox", "event_id"},
-		},
+		5: {{"watchdog_outbox_due", "watchdog_outbox", "due_at, id"}},
 		7: {{"watchdog_sessions_start", "watchdog_sessions", "start_due, run_id", isToStart}},
 	},
 	// The fill factor leaves room for HOT updates. Alerts that several put at once are there once. Each claim of a notice
@@ -85,9 +77,6 @@ var schema = storeflow.Schema{
 	},
 }
 
-// oldestReader is the oldest version of a program that can use a database of the newest one.
-const oldestReader = 3
-
 // prepare brings the schema to the newest version, or finds out whether the events can be read.
 func (s *Store) prepare(ctx context.Context) error {
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
@@ -96,14 +85,12 @@ func (s *Store) prepare(ctx context.Context) error {
 	}
 	return s.onConn(ctx, func(conn *pgx.Conn) error {
 		return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
-			t := &transaction{tx, ctx, s}
-			if err := t.checkServer(); err != nil {
-				return err
-			}
+			t := &transaction{Tx: tx, ctx: ctx, store: s}
+			ready := t.migrate
 			if s.readOnly {
-				return t.checkReadable()
+				ready = t.checkReadable
 			}
-			return t.migrate()
+			return storeflow.InOrder(t.checkServer, ready)
 		})
 	})
 }
@@ -139,84 +126,44 @@ func (t *transaction) checkServer() error {
 
 // migrate runs the migrations that are missing. Several processes may migrate at once: each holds an advisory lock.
 func (t *transaction) migrate() error {
-	if err := t.ensureSchema(); err != nil {
-		return err
-	}
-	if err := t.lock(); err != nil {
-		return err
-	}
-	d := t.database()
-	version, err := schema.Version(d)
-	if err == nil {
-		version, err = schema.Complete(version, d)
-	}
-	for ; err == nil && version < schema.Newest; version++ {
-		err = t.makeVersion(version+1, d)
-	}
-	if err != nil {
-		return err
-	}
-	return t.checkRights(writingRights)
+	return storeflow.InOrder(t.ensureSchema, t.lock,
+		func() error { return schema.Migrate(t.database()) },
+		func() error { return t.checkRights(writingRights) })
 }
 
 // checkReadable finds out whether the events can be read. It changes nothing. It does not look at the other tables, so
 // that a command that reads one page is quick: the call that needs one of them says what is wrong with it.
 func (t *transaction) checkReadable() error {
-	err := t.findSchema()
-	if err == nil {
-		_, err = schema.CheckReadable(t.database())
-	}
-	if err != nil {
+	return storeflow.InOrder(t.findSchema, func() error {
+		_, err := schema.CheckReadable(t.database())
 		return err
-	}
-	return t.checkRights(readingRights)
+	}, func() error { return t.checkRights(readingRights) })
 }
 
-// makeVersion makes what a version has. Adding a column that may be NULL takes a moment, however many rows there are,
-// if no transaction uses the table: it fails, and does not wait with everybody behind it, if one does for long.
-func (t *transaction) makeVersion(version int, d storeflow.Database) error {
+// beforeVersion limits waits. Adding a column that may be NULL takes a moment, however many rows there are, if no
+// transaction uses the table: it fails, and does not wait with everybody behind it, if one does for long.
+func (t *transaction) beforeVersion(version int) error {
 	if version == 3 {
 		if err := t.exec(createParentIndex); err != nil {
 			return fmt.Errorf("create the index of layers: %w", err)
 		}
 	}
 	if version >= 3 {
-		if err := t.exec(limitLocks); err != nil {
-			return err
-		}
+		return t.exec(limitLocks)
 	}
-	if err := schema.Make(version, d); err != nil {
-		return err
-	}
-	return t.storeVersion(version)
+	return nil
 }
 
-// database is what the schema needs of the transaction.
 func (t *transaction) database() storeflow.Database {
 	return storeflow.Database{
 		Exec: t.exec, Values: t.values, Names: t.columnNames, Events: t.describeEvents, Indexes: t.indexes,
+		Before: t.beforeVersion,
 		Add: func(table, column, is string) error {
 			return t.exec("ALTER TABLE SCHEMA." + table + " ADD COLUMN IF NOT EXISTS " + column + " " + is)
 		},
 		Foreign: ErrForeignTable,
 		Lacking: func(columns []string) string { return "lacks " + strings.Join(columns, ", ") },
 	}
-}
-
-// storeVersion notes that the tables have a version, and from which one on a program can use them: those before version
-// 3 do not look at oldest_reader.
-func (t *transaction) storeVersion(version int) error {
-	for _, statement := range []string{
-		`CREATE TABLE IF NOT EXISTS SCHEMA.watchdog_schema (version integer PRIMARY KEY)`,
-		`ALTER TABLE SCHEMA.watchdog_schema ADD COLUMN IF NOT EXISTS oldest_reader integer`,
-	} {
-		if err := t.exec(statement); err != nil {
-			return err
-		}
-	}
-	return t.exec(`INSERT INTO SCHEMA.watchdog_schema AS v (version, oldest_reader) VALUES ($1, $2)
-		ON CONFLICT (version) DO UPDATE SET oldest_reader = coalesce(v.oldest_reader, excluded.oldest_reader)`,
-		version, min(version, oldestReader))
 }
 
 // The rights that a store needs.
@@ -257,8 +204,7 @@ func (t *transaction) values(statement string, arguments []any, into ...any) err
 }
 
 // The column ended is the transaction in which the row last ended: transactions have the order in which others see
-// them, and times do not. Keepers of versions before 6 ask by it what ended, and it and its index are kept for them
-// alone.
+// them, and times do not. It and its index are kept for keepers of versions before 6 alone.
 //
 // The queries use generated columns, which other writers of the table need not know: whether the row is readable,
 // since when its run is silent, and when it exceeds a threshold of its own. The expression for due converts to UTC
@@ -287,3 +233,78 @@ const (
 	isUnreadable        = `status {=} 'active' AND NOT readable`
 	hasEnded            = `ended IS NOT NULL`
 )
+
+// temporary begins the names of the schemas of temporary tables: pg_temp is that of the connection, and pg_temp_3 its
+// or another's. A table there vanishes with its connection, and no other connection finds it.
+const temporary = "pg_temp"
+
+func isTemporary(schema string) bool {
+	return schema == temporary || strings.HasPrefix(schema, temporary+"_")
+}
+
+// ensureSchema finds the schema of the tables, and creates the one that the host named.
+func (t *transaction) ensureSchema() error {
+	if t.store.schema == "" {
+		return t.findSchema()
+	}
+	var exists bool
+	err := t.values(`SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} $1)`,
+		[]any{t.store.schema}, &exists)
+	if err != nil || exists {
+		return err
+	}
+	return storeflow.InOrder(t.lock, func() error { // two at once fail without the lock, even with IF NOT EXISTS
+		_, err := t.Exec(t.ctx, `CREATE SCHEMA IF NOT EXISTS `+pgx.Identifier{t.store.schema}.Sanitize())
+		return err
+	})
+}
+
+func (t *transaction) findSchema() error {
+	if t.store.schema != "" {
+		return nil
+	}
+	if err := t.refuseTemporary(); err != nil {
+		return err
+	}
+	err := t.values(`SELECT coalesce(pg_catalog.current_schema(), '')`, nil, &t.store.schema)
+	if err == nil && t.store.schema == "" {
+		err = errors.New("no schema of the connection's search_path exists: create one, or name one in Config.Schema")
+	}
+	return err
+}
+
+// refuseTemporary refuses a search_path whose first schema that can be used is that of the temporary tables. It does
+// not ask the server for the first schema, because the answer would create that of the temporary tables.
+func (t *transaction) refuseTemporary() error {
+	var path, role string
+	err := t.values(`SELECT pg_catalog.current_setting('search_path'), current_user::{text}`, nil, &path, &role)
+	before := schemasOf(path)
+	first := slices.IndexFunc(before, isTemporary)
+	if err != nil || first < 0 {
+		return err
+	}
+	before = before[:first]
+	if user := slices.Index(before, "$user"); user >= 0 {
+		before[user] = role
+	}
+	var usable bool
+	err = t.values(`SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} ANY ($1::pg_catalog.name[])
+			AND pg_catalog.has_schema_privilege(oid, 'USAGE'))`, []any{before}, &usable)
+	if err == nil && !usable {
+		err = fmt.Errorf("the search_path %s begins with %s, whose tables vanish with their connection: "+
+			"name another schema first, or one in Config.Schema", path, temporary)
+	}
+	return err
+}
+
+// schemasOf returns the names in a search_path as the server reads them: without quotes, or else in small letters.
+func schemasOf(path string) (names []string) {
+	for _, found := range regexp.MustCompile(`"((?:[^"]|"")*)"|[^\s,]+`).FindAllStringSubmatch(path, -1) {
+		name := strings.ToLower(found[0])
+		if name[0] == '"' {
+			name = strings.ReplaceAll(found[1], `""`, `"`)
+		}
+		names = append(names, name)
+	}
+	return names
+}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -107,8 +108,7 @@ func scanJudged(row pgx.CollectableRow) (j storeflow.Judged, err error) {
 func judgedArguments(judged session.Session, by string) []any {
 	return []any{
 		judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), judged.Lease, int64(judged.Activity), by,
-		int64(judged.Silence),
-	}
+		int64(judged.Silence)}
 }
 
 // Claim implements [session.Store], in one round trip unless the end is stored.
@@ -155,8 +155,7 @@ func (s *Store) cancelStatement(judged session.Session, c session.CancelRequest)
 		string(c.Reason), c.Resumes, c.StopFailed, s.channel(), storerows.RoundUp(storerows.StartPause(c.StartFor))), nil
 }
 
-// ofJudged runs a statement about a session that was judged. If the end kept it from doing anything, ofJudged writes
-// that down.
+// ofJudged runs a statement about a session that was judged. If the end kept it from that, it writes the end down.
 func (s *Store) ofJudged(
 	ctx context.Context, doing string, judged session.Session, by, endID, statement string, arguments []any,
 ) (session.Outcome, error) {
@@ -187,8 +186,7 @@ const (
 
 	selectEnd = `SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id {=} $1`
 
-	writeEnd = `WITH done AS (
-		UPDATE SCHEMA.watchdog_sessions AS s SET status = $2, reason = $3, stop_failed = NULL,
+	writeEnd = `WITH done AS (UPDATE SCHEMA.watchdog_sessions AS s SET status = $2, reason = $3, stop_failed = NULL,
 			state = coalesce($5::{text}::pg_catalog.json, s.state),
 			last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),
 			ended_at = {now}, ended = pg_catalog.pg_current_xact_id(),` + leaveLease + ` WHERE s.run_id {=} $1 RETURNING s.run_id
@@ -198,8 +196,7 @@ const (
 )
 
 // writeStoredEnd makes the row say what the stored end says. The outcome is empty if no end is stored. It reads the
-// event in a statement of its own: an event that committed while an insert waited for it is invisible to the statement
-// of the insert.
+// event in a statement of its own: the statement of an insert does not see an event that it waited for.
 func (t *transaction) writeStoredEnd(judged session.Session, by, endID string) (session.Outcome, error) {
 	s := t.store
 	var rows []storeflow.Judged
@@ -210,16 +207,13 @@ func (t *transaction) writeStoredEnd(judged session.Session, by, endID string) (
 	if err != nil {
 		return "", err
 	}
-	if outcome, err := rows[0].Outcome(); outcome != "" || err != nil || len(ends) == 0 {
+	if outcome, err := rows[0].Outcome(); outcome != "" || err != nil || len(ends) == 0 || len(found) == 0 {
 		return outcome, err
 	}
 	status, reason := session.StoredEnd(ends[0])
-	var state json.RawMessage
-	if len(found) == 1 && found[0].state.Valid {
-		state = json.RawMessage(found[0].state.String)
-	}
+	state := session.StoredState(json.RawMessage(found[0].state.String), ends[0])
 	return session.EndStored, t.send(running(s, writeEnd, judged.RunID, string(status), string(reason),
-		s.channel(), storeflow.NullJSON(session.StoredState(state, ends[0])), judged.Lease, judged.Attempt))
+		s.channel(), storeflow.NullJSON(state), judged.Lease, judged.Attempt))
 }
 
 // CancelAll implements [session.BatchCanceller], in one round trip. About a session whose row is locked or whose end is
@@ -254,13 +248,54 @@ func inEndOrder(all []session.BatchedCancel) []int {
 	for i := range places {
 		places[i] = i
 	}
-	slices.SortStableFunc(places, func(a, b int) int { return strings.Compare(endID(all[a]), endID(all[b])) })
+	slices.SortStableFunc(places, func(a, b int) int {
+		return strings.Compare(storeflow.EndID(all[a].Request), storeflow.EndID(all[b].Request))
+	})
 	return places
 }
 
-func endID(c session.BatchedCancel) string {
-	if len(c.Request.Events) == 0 {
-		return ""
-	}
-	return storeflow.EndID(c.Request)
+const (
+	// isToStart is the condition of a partial index. A query must repeat it word for word to use the index.
+	isToStart = `start_due IS NOT NULL AND status {=} 'cancelled' AND start_attempt {=} attempt`
+	// startFields are the columns of a start that is wanted of a session s.
+	startFields = ` CASE WHEN ` + hasStart + ` THEN s.start_key END, CASE WHEN ` + hasStart + ` THEN s.start_tries END,
+	CASE WHEN ` + hasStart + ` THEN {send}(s.start_due) END`
+	hasStart = `s.status {=} 'cancelled' AND s.start_attempt {=} s.attempt AND s.start_due IS NOT NULL`
+	// wantStart writes in an UPDATE that a start is wanted, and claimed for $19 microseconds, or that none is.
+	wantStart = ` start_key = CASE WHEN $19::bigint {>} 0 THEN ($8::{text}[])[pg_catalog.cardinality($8::{text}[])] END,
+		start_attempt = CASE WHEN $19::bigint {>} 0 THEN s.attempt END, start_tries = CASE WHEN $19::bigint {>} 0 THEN 1 END,
+		start_due = CASE WHEN $19::bigint {>} 0 THEN {now} {+} ($19::bigint {*} {microsecond}) END`
+)
+
+// claimStart looks for what would be due so late that the clock has been set back only if nothing else is due.
+var claimStart = `WITH due AS MATERIALIZED (SELECT run_id FROM (
+			SELECT run_id FROM SCHEMA.watchdog_sessions WHERE ` + isToStart + ` AND start_due {<=} {now}
+			ORDER BY start_due, run_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) AS s UNION ALL SELECT run_id FROM (
+			SELECT run_id FROM SCHEMA.watchdog_sessions WHERE ` + isToStart + ` AND start_due {>} ` + setBack + `
+			ORDER BY start_due, run_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) AS early LIMIT 1),
+	claimed AS (UPDATE SCHEMA.watchdog_sessions AS s
+		SET start_tries = s.start_tries {+} 1, start_due = {now} {+} ($1::bigint {*} {microsecond})
+		WHERE s.run_id {=} ANY (ARRAY(SELECT run_id FROM due)) RETURNING s.*)
+	SELECT` + sessionFields + `FROM claimed AS s`
+
+// ClaimStart implements [session.Starts], in one round trip. It waits for no row.
+func (s *Store) ClaimStart(ctx context.Context, lasts time.Duration) (session.Session, error) {
+	return answer(ctx, s.write, "claim a start in", func(ctx context.Context) (session.Session, error) {
+		claim := storerows.RoundUp(storerows.StartPause(lasts))
+		return s.sessionBy(ctx, " is to be started now", claimStart, claim)
+	})
+}
+
+const putOffStart = `UPDATE SCHEMA.watchdog_sessions AS s
+	SET start_due = CASE WHEN $5::bigint {>=} 0 THEN {now} {+} ($5::bigint {*} {microsecond}) END
+	WHERE s.run_id {=} $1 AND s.attempt {=} $2 AND s.start_key {=} $3 AND s.start_tries {=} $4 AND ` + hasStart
+
+// PutOffStart implements [session.Starts], in one round trip.
+func (s *Store) PutOffStart(ctx context.Context, claimed session.Session, pause time.Duration) (bool, error) {
+	doing := "put off the start of session " + claimed.RunID + " in"
+	return answer(ctx, s.write, doing, func(ctx context.Context) (bool, error) {
+		rows, err := s.exec(ctx, putOffStart,
+			claimed.RunID, claimed.Attempt, claimed.Start.Key, claimed.Start.Tries, storeflow.StartPause(pause))
+		return rows > 0, lockedError(err)
+	})
 }

@@ -18,12 +18,11 @@ import (
 // If another process attaches to the same new run at this moment, its row conflicts but is not visible yet: then
 // attachRow changes nothing, and the store repeats it. Of a row that was active its lease is told, and who listens.
 const attachRow = `WITH living AS MATERIALIZED (
-		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} $6::{text} AND expired IS NULL FOR KEY SHARE
-	), allowed AS MATERIALIZED (
-		SELECT 1 WHERE $6::{text} IS NULL OR EXISTS (SELECT FROM living)
-	), before AS MATERIALIZED (
-		SELECT * FROM SCHEMA.watchdog_sessions WHERE run_id {=} $1 AND EXISTS (SELECT FROM allowed) FOR UPDATE
-	), after AS (
+		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} $6::{text} AND expired IS NULL FOR KEY SHARE),
+	allowed AS MATERIALIZED (SELECT 1 WHERE $6::{text} IS NULL OR EXISTS (SELECT FROM living)),
+	before AS MATERIALIZED (
+		SELECT * FROM SCHEMA.watchdog_sessions WHERE run_id {=} $1 AND EXISTS (SELECT FROM allowed) FOR UPDATE),
+	after AS (
 		INSERT INTO SCHEMA.watchdog_sessions AS s (run_id, parent, threshold, started_at, host, status, created_at, attempt,
 			last_event_at, lease, leased, own_threshold, state, allowance, allowed)
 		SELECT $1, $2, $3::bigint, $4::{time}, $5, 'active', now.at, greatest(1, $9::bigint), now.at,
@@ -48,7 +47,6 @@ const attachRow = `WITH living AS MATERIALIZED (
 	LEFT JOIN (SELECT` + sessionFields + `FROM before AS s) AS b ON true
 	LEFT JOIN (SELECT` + sessionFields + `FROM after AS s) AS a ON true`
 
-// An attachedRow is the row of attachRow: what the session was, and what it is if it was changed.
 type attachedRow struct {
 	allowed  bool
 	notified *string
@@ -100,8 +98,7 @@ func (s *Store) attachArguments(run session.Session) []any {
 	a := storeflow.AttemptOf(run)
 	return []any{
 		run.RunID, run.Parent, a.Threshold, record.Truncate(run.StartedAt), run.Host, a.Lease, a.Own,
-		storeflow.NullJSON(run.State), int64(run.Attempt), s.channel(), a.Allowance,
-	}
+		storeflow.NullJSON(run.State), int64(run.Attempt), s.channel(), a.Allowance}
 }
 
 // A batch takes its rows in the order of their keys and leaves those alone that others have locked, so that it waits
@@ -116,13 +113,10 @@ const (
 	lockRows = `locked AS MATERIALIZED (
 		SELECT f.* FROM wanted AS f JOIN SCHEMA.watchdog_sessions AS s ON s.run_id {=} f.run_id
 		WHERE ` + isCurrent + ` ORDER BY f.run_id FOR NO KEY UPDATE OF s SKIP LOCKED)`
-
-	// A row that was not kept is either not this attempt's, or locked. There is always a row, which says whether the
-	// lease lives.
+	// A row that was not kept is either not this attempt's, or locked. There is always a row: the lease lives or not.
 	selectSkipped = `, skipped.* FROM (VALUES (1)) AS one LEFT JOIN (
 		SELECT f.run_id, EXISTS (SELECT FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id {=} f.run_id AND ` + isCurrent + `)
 		FROM (SELECT run_id, attempt FROM wanted EXCEPT SELECT run_id, attempt FROM kept) AS f) AS skipped ON true`
-
 	// isLate is whether the row has a later activity, of a statement that overtook this one.
 	isLate    = isLeased + ` AND s.lease {=} $1::{text} AND coalesce(s.activity, -1) {>} f.activity`
 	isQuieted = `f.quiet AND f.activity {>=} 0`
@@ -134,14 +128,12 @@ const (
 		THEN (f.activity {+} ` + ownSilence + ` {+} 999) {/} 1000 {*} 1000 ELSE 9223372036854775000 END`
 
 	freshenRows = `WITH living AS MATERIALIZED (
-		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} $1::{text} AND expired IS NULL FOR KEY SHARE
-	), wanted AS MATERIALIZED (
-		SELECT DISTINCT ON (run_id, attempt) *
+		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} $1::{text} AND expired IS NULL FOR KEY SHARE),
+	wanted AS MATERIALIZED (SELECT DISTINCT ON (run_id, attempt) *
 		FROM unnest($2::{text}[], $3::bigint[], $4::bigint[], $5::boolean[], $6::{text}[], $7::bigint[], $8::bigint[])
 			WITH ORDINALITY AS f (run_id, attempt, activity, quiet, state, allowance, threshold, place)
-		WHERE EXISTS (SELECT FROM living) ORDER BY run_id, attempt, activity DESC, place DESC
-	), ` + lockRows + `, kept AS (
-		UPDATE SCHEMA.watchdog_sessions AS s SET
+		WHERE EXISTS (SELECT FROM living) ORDER BY run_id, attempt, activity DESC, place DESC),
+	` + lockRows + `, kept AS (UPDATE SCHEMA.watchdog_sessions AS s SET
 			lease = $1::{text}, leased = s.attempt, expired_lease = NULL, threshold = ` + noLimit + `,
 			own_threshold = CASE WHEN ` + isLate + ` THEN s.own_threshold WHEN f.allowance {>} 0 THEN f.threshold
 				ELSE ` + ofThreshold + ` END,
@@ -156,12 +148,10 @@ const (
 		FROM locked AS f WHERE s.run_id {=} f.run_id AND ` + isCurrent + ` RETURNING s.run_id, s.attempt
 	) SELECT EXISTS (SELECT FROM living)` + selectSkipped
 
-	endRows = `WITH wanted AS MATERIALIZED (
-		SELECT DISTINCT ON (run_id, attempt) *
+	endRows = `WITH wanted AS MATERIALIZED (SELECT DISTINCT ON (run_id, attempt) *
 		FROM unnest($1::{text}[], $2::bigint[], $3::{text}[], $4::{text}[], $5::bigint[], $6::{text}[])
-			WITH ORDINALITY AS e (run_id, attempt, status, reason, age, state, place) ORDER BY run_id, attempt, place
-	), ` + lockRows + `, kept AS (
-		UPDATE SCHEMA.watchdog_sessions AS s
+			WITH ORDINALITY AS e (run_id, attempt, status, reason, age, state, place) ORDER BY run_id, attempt, place),
+	` + lockRows + `, kept AS (UPDATE SCHEMA.watchdog_sessions AS s
 		SET status = f.status, reason = f.reason, stop_failed = NULL, state = coalesce(f.state::pg_catalog.json, s.state),
 			last_event_at = greatest(s.last_event_at, ` + ofLastSign + `, {now} {-} (f.age {*} {microsecond})),
 			ended_at = {now}, ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
@@ -231,8 +221,7 @@ func endArguments(ends []session.Ending) []any {
 	return []any{runIDs, attempts, statuses, reasons, ages, states}
 }
 
-// A skippedRow is a row that was not written: it is locked, or else gone. One without a run says only whether the lease
-// lives.
+// A skippedRow is a row that was not written: it is locked, or else gone. Without a run it tells of the lease alone.
 type skippedRow struct {
 	Living bool
 	RunID  *string

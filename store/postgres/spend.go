@@ -29,10 +29,9 @@ func (s *Store) Take(ctx context.Context, slice watchdog.Slice) (g watchdog.Gran
 		if errors.Is(err, errIDTaken) {
 			taken, err = s.take(ctx, slice)
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			g, err = taken.Answer(began)
 		}
-		g, err = taken.Answer(began)
 		return err
 	})
 	return g, err
@@ -45,28 +44,21 @@ var hostClock = time.Now
 var errIDTaken = errors.New("its ID was charged to another scope at the same moment: try again")
 
 func (s *Store) take(ctx context.Context, slice watchdog.Slice) (taken storeflow.Taken, err error) {
-	err = s.onConn(ctx, func(conn *pgx.Conn) error {
-		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginLimited})
-		if err != nil {
-			return err
-		}
-		defer rollback(ctx, tx)
-		t := &spendTx{transaction: &transaction{tx, ctx, s}}
+	err = s.inTransaction(ctx, func(tx *transaction) (err error) {
+		t := &spendTx{transaction: tx}
 		t.guess, _ = slice.WindowAt(hostClock()) // nearly always the database's, too
 		if err := t.look(slice); err != nil {
 			return err
 		}
-		if taken, err = storeflow.Take(t, slice, t.now); err != nil || !taken.Fits || taken.Refusal != nil {
-			return err
-		}
-		// Of a slice that is known this writes no row. It locked one, so that it waits for a synchronous standby, which the
-		// first take may have given up.
-		return tx.Commit(ctx)
+		taken, err = storeflow.Take(t, slice, t.now)
+		// The commit of a slice that is known writes no row. It locked one, so that it waits for a synchronous standby, which
+		// the first take may have given up.
+		t.undone = !taken.Fits || taken.Refusal != nil
+		return err
 	})
 	return taken, err
 }
 
-// A spendTx is the transaction of a Take or a Return.
 type spendTx struct {
 	*transaction
 	now     time.Time // of the database
@@ -80,13 +72,11 @@ type spendTx struct {
 func (t *spendTx) look(slice watchdog.Slice) error {
 	s := t.store
 	var clock []instant
-	err := t.send(
-		running(s, lockScope, slice.Scope, s.scopeLocks()),
+	err := t.send(running(s, lockScope, slice.Scope, s.scopeLocks()),
 		running(s, insertScope, slice.Scope),
 		reading(s, &t.windows, scanSpend, lockSpend, slice.Scope, []string{"", t.guess}),
 		reading(s, &t.known, scanSlice, selectSlice, slice.ID),
-		reading(s, &clock, pgx.RowTo[instant], readClock),
-	)
+		reading(s, &clock, pgx.RowTo[instant], readClock))
 	if err != nil {
 		return err
 	}
@@ -127,10 +117,8 @@ func (t *spendTx) Charge(s watchdog.Slice, currency string, taken storeflow.Take
 	host, pid := storeflow.Process()
 	charged := append([]any{s.Scope, taken.Window, nullTime(taken.Ends)}, storeflow.KindsOf(&taken.Charged)...)
 	granted := append([]any{s.ID, s.Scope, taken.Window, host, pid}, storeflow.KindsOf(&taken.Granted)...)
-	steps := []step{
-		running(t.store, setCharged, charged...),
-		{t.store.qualify(insertSlice), granted, counting(&inserted)},
-	}
+	steps := []step{running(t.store, setCharged, charged...),
+		{t.store.qualify(insertSlice), granted, counting(&inserted)}}
 	if currency != t.windows[0].currency {
 		steps = append(steps, running(t.store, setCurrency, s.Scope, currency))
 	}
@@ -144,8 +132,8 @@ func (t *spendTx) Charge(s watchdog.Slice, currency string, taken storeflow.Take
 func (t *spendTx) Return(id string, s *storeflow.Slice, charged, unused watchdog.Totals) error {
 	steps := []step{running(t.store, returnSlice, append([]any{id}, storeflow.KindsOf(&unused)...)...)}
 	if !s.Deleted {
-		arguments := append([]any{s.Scope, s.Window}, storeflow.KindsOf(&charged)...)
-		steps = append(steps, running(t.store, updateCharged, arguments...))
+		arguments := append([]any{s.Scope, s.Window, nullTime(s.Ends)}, storeflow.KindsOf(&charged)...)
+		steps = append(steps, running(t.store, setCharged, arguments...))
 	}
 	return t.send(steps...)
 }
@@ -171,12 +159,10 @@ func (t *spendTx) giveBack(id string, unused watchdog.Totals) error {
 	s := t.store
 	var locked, windows []string
 	for len(t.known) == 0 || len(windows) == 0 && !t.known[0].Deleted {
-		err := t.send(
-			running(s, lockScopeOfSlice, id, s.scopeLocks()),
+		err := t.send(running(s, lockScopeOfSlice, id, s.scopeLocks()),
 			reading(s, &locked, pgx.RowTo[string], lockSlice, id),
 			reading(s, &windows, pgx.RowTo[string], lockSliceWindow, id),
-			reading(s, &t.known, scanSlice, selectSlice, id),
-		)
+			reading(s, &t.known, scanSlice, selectSlice, id))
 		if err != nil {
 			return err
 		}
@@ -208,14 +194,12 @@ func lockHashOf(scope string) string {
 const withoutLimit = `(SELECT pg_catalog.set_config('lock_timeout', '0', true)) IS NOT NULL`
 
 const (
-	insertScope = `
-	INSERT INTO SCHEMA.watchdog_spend (scope, window_name) VALUES ($1, '') ON CONFLICT (scope, window_name) DO NOTHING`
+	insertScope = `INSERT INTO SCHEMA.watchdog_spend (scope, window_name) VALUES ($1, '')
+	ON CONFLICT (scope, window_name) DO NOTHING`
 
 	setCurrency = `UPDATE SCHEMA.watchdog_spend SET currency = $2 WHERE scope {=} $1 AND window_name {=} ''`
-
-	readClock = `SELECT {send}(pg_catalog.clock_timestamp())`
-
-	lockSlice = `SELECT id FROM SCHEMA.watchdog_slices WHERE id {=} $1 FOR UPDATE`
+	readClock   = `SELECT {send}(pg_catalog.clock_timestamp())`
+	lockSlice   = `SELECT id FROM SCHEMA.watchdog_slices WHERE id {=} $1 FOR UPDATE`
 
 	lockSliceWindow = `SELECT w.scope FROM SCHEMA.watchdog_slices AS s
 	JOIN SCHEMA.watchdog_spend AS w ON w.scope {=} s.scope AND w.window_name {=} s.window_name
@@ -230,9 +214,6 @@ var (
 	setCharged = `INSERT INTO SCHEMA.watchdog_spend (scope, window_name, ends_at, ` + storeflow.EachKind("KIND") + `)
 	VALUES ($1, $2, $3, ` + numbered(4) + `)
 	ON CONFLICT (scope, window_name) DO UPDATE SET ` + storeflow.EachKind("KIND = excluded.KIND")
-
-	updateCharged = `UPDATE SCHEMA.watchdog_spend SET (` + storeflow.EachKind("KIND") + `) = ROW (` + numbered(3) + `)
-	WHERE scope {=} $1 AND window_name {=} $2`
 
 	insertSlice = `INSERT INTO SCHEMA.watchdog_slices
 		(id, scope, window_name, taken_at, host, pid, ` + storeflow.EachKind("granted_KIND") + `)
@@ -254,7 +235,6 @@ func numbered(from int) string {
 	return strings.Join(all, ", ")
 }
 
-// A spendRow is a row of watchdog_spend.
 type spendRow struct {
 	window, currency string
 	charged          watchdog.Totals

@@ -1,9 +1,14 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,8 +39,7 @@ var qualified = qualifier("=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "
 func qualifier(operators ...string) *strings.Replacer {
 	pairs := []string{
 		"{text}", "pg_catalog.text", "{time}", "pg_catalog.timestamptz", "{send}", "pg_catalog.timestamptz_send",
-		"{now}", "pg_catalog.statement_timestamp()", "{microsecond}", "interval '1 microsecond'",
-	}
+		"{now}", "pg_catalog.statement_timestamp()", "{microsecond}", "interval '1 microsecond'"}
 	for _, name := range operators {
 		pairs = append(pairs, "{"+name+"}", "OPERATOR(pg_catalog."+name+")")
 	}
@@ -52,7 +56,6 @@ func (s *Store) qualify(statement string) string {
 	return full
 }
 
-// hash returns a number for a text, always the same one.
 func hash(text string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(text)) // never fails
@@ -74,22 +77,20 @@ var (
 		session.LockWait.Milliseconds())
 )
 
-// A step is a statement of a transaction. Read may be nil.
+// A step is a statement of a transaction.
 type step struct {
 	statement string
 	arguments []any
-	read      func(pgx.Rows) error
+	read      func(pgx.Rows) error // may be nil
 }
 
 func (one step) finish(rows pgx.Rows) error {
-	defer rows.Close()
+	var err error
 	if one.read != nil {
-		if err := one.read(rows); err != nil {
-			return err
-		}
+		err = one.read(rows)
 	}
 	rows.Close()
-	return rows.Err()
+	return cmp.Or(err, rows.Err())
 }
 
 // reading returns a step that appends the scanned rows. If there are none, all is an empty slice, not nil.
@@ -100,7 +101,6 @@ func reading[T any](s *Store, all *[]T, scan pgx.RowToFunc[T], statement string,
 	}}
 }
 
-// running returns a step that reads nothing.
 func running(s *Store, statement string, arguments ...any) step {
 	return step{statement: s.qualify(statement), arguments: arguments}
 }
@@ -114,15 +114,14 @@ func counting(sum *int64) func(pgx.Rows) error {
 	}
 }
 
-// limited runs statements in one transaction whose waits for locks are limited. It takes one round trip, or two more
-// where that is not possible.
+// limited runs statements in one transaction whose waits for locks are limited. It takes one round trip, or three.
 func (s *Store) limited(ctx context.Context, conn *pgx.Conn, steps ...step) error {
 	if s.inOneTrip(conn, steps) {
 		return sendTogether(ctx, conn, append([]step{{statement: s.settings}}, steps...))
 	}
 	err := s.transaction(ctx, conn, func(t *transaction) error { return t.sendEach(steps) })
-	if err == nil {
-		notePrepared(conn, steps)
+	for _, one := range steps {
+		preparedBy(conn)[one.statement] = err == nil
 	}
 	return err
 }
@@ -135,42 +134,26 @@ func (s *Store) inOneTrip(conn *pgx.Conn, steps []step) bool {
 		return false
 	}
 	prepared := preparedBy(conn)
-	for _, one := range steps {
-		if s.mode != pgx.QueryExecModeExec && !prepared[one.statement] {
-			return false
-		}
-	}
-	return true
+	isNew := func(one step) bool { return s.mode != pgx.QueryExecModeExec && !prepared[one.statement] }
+	return !slices.ContainsFunc(steps, isNew)
 }
 
-// preparedKey is the key of the statements that a connection has prepared.
-const preparedKey = "watchdog prepared statements"
-
-// preparedBy returns the statements that a connection has prepared, nil if there are none.
+// preparedBy returns the statements that a connection has prepared.
 func preparedBy(conn *pgx.Conn) map[string]bool {
-	prepared, _ := conn.PgConn().CustomData()[preparedKey].(map[string]bool)
+	const key = "watchdog prepared statements"
+	prepared, _ := conn.PgConn().CustomData()[key].(map[string]bool)
+	if prepared == nil {
+		prepared = map[string]bool{}
+		conn.PgConn().CustomData()[key] = prepared
+	}
 	return prepared
 }
 
-func notePrepared(conn *pgx.Conn, steps []step) {
-	prepared := preparedBy(conn)
-	if prepared == nil {
-		prepared = map[string]bool{}
-		conn.PgConn().CustomData()[preparedKey] = prepared
-	}
-	for _, one := range steps {
-		prepared[one.statement] = true
-	}
-}
-
-// forgetPrepared follows an error: pgx forgets the statements that were sent together with the one that failed.
-func forgetPrepared(conn *pgx.Conn) { clear(preparedBy(conn)) }
-
-// A transaction is one of the store.
 type transaction struct {
 	pgx.Tx
-	ctx   context.Context
-	store *Store
+	ctx    context.Context
+	store  *Store
+	undone bool // it is rolled back, although nothing failed
 }
 
 // inTransaction is transaction in a connection of the pool.
@@ -184,18 +167,16 @@ func (s *Store) transaction(ctx context.Context, conn *pgx.Conn, call func(*tran
 	if err != nil {
 		return err
 	}
-	defer rollback(ctx, tx)
-	if err := call(&transaction{tx, ctx, s}); err != nil {
+	defer func() { // also when ctx is done; it does nothing after a commit
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = tx.Rollback(ctx) // if it fails, the pool closes the connection
+	}()
+	t := &transaction{Tx: tx, ctx: ctx, store: s}
+	if err := call(t); err != nil || t.undone {
 		return err
 	}
 	return tx.Commit(ctx)
-}
-
-// rollback works also when ctx is done. It does nothing after a commit.
-func rollback(ctx context.Context, tx pgx.Tx) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_ = tx.Rollback(ctx) // if it fails, the pool closes the connection
 }
 
 // send runs the steps, in one round trip if the store's mode is the pool's.
@@ -206,11 +187,11 @@ func (t *transaction) send(steps ...step) error {
 	return sendTogether(t.ctx, t, steps)
 }
 
-func sendTogether(
-	ctx context.Context, on interface {
-		SendBatch(context.Context, *pgx.Batch) pgx.BatchResults
-	}, steps []step,
-) error {
+type batchSender interface {
+	SendBatch(context.Context, *pgx.Batch) pgx.BatchResults
+}
+
+func sendTogether(ctx context.Context, on batchSender, steps []step) error {
 	var batch pgx.Batch
 	for _, one := range steps {
 		batch.Queue(one.statement, one.arguments...).Query(one.finish)
@@ -220,15 +201,18 @@ func sendTogether(
 
 func (t *transaction) sendEach(steps []step) error {
 	for _, one := range steps {
-		rows, err := t.Query(t.ctx, one.statement, append([]any{t.store.mode}, one.arguments...)...)
-		if err != nil {
-			return err
-		}
+		rows, _ := t.Query(t.ctx, one.statement, append([]any{t.store.mode}, one.arguments...)...) // rows have the error
 		if err := one.finish(rows); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// rowsOf reads the rows of a query that runs once, without a name.
+func rowsOf[T any](t *transaction, scan pgx.RowToFunc[T], statement string, arguments ...any) ([]T, error) {
+	rows, _ := t.Query(t.ctx, t.store.qualify(statement), t.store.unprepared(arguments)...) // rows have the error
+	return pgx.CollectRows(rows, scan)
 }
 
 // unprepared puts the mode for a statement without a name in front of its arguments.
@@ -252,22 +236,16 @@ func (s *Store) together(ctx context.Context, steps ...step) error {
 }
 
 // query returns the scanned rows. If there are none it returns an empty slice, not nil.
-func query[T any](
-	ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, arguments ...any,
-) (all []T, err error) {
-	err = s.together(ctx, reading(s, &all, scan, statement, arguments...))
+func query[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], text string, arguments ...any) ([]T, error) {
+	var all []T
+	err := s.together(ctx, reading(s, &all, scan, text, arguments...))
 	return all, err
 }
 
 // queryRow returns the only row of a statement that has one.
-func queryRow[T any](
-	ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, arguments ...any,
-) (row T, err error) {
-	all, err := query(ctx, s, scan, statement, arguments...)
-	if err != nil || len(all) == 0 {
-		return row, err
-	}
-	return all[0], nil
+func queryRow[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], text string, arguments ...any) (T, error) {
+	all, err := query(ctx, s, scan, text, arguments...)
+	return append(all, *new(T))[0], err
 }
 
 // A caller runs a call and wraps its error: do, write or ofOutbox.
@@ -283,22 +261,97 @@ func ask[T any](
 }
 
 // answer returns what a call returns, and nothing after an error.
-func answer[T any](
-	ctx context.Context, by caller, doing string, call func(context.Context) (T, error),
-) (result T, err error) {
-	var answered T
-	err = by(ctx, doing, func(ctx context.Context) (err error) {
-		answered, err = call(ctx)
+func answer[T any](ctx context.Context, by caller, doing string, call func(context.Context) (T, error)) (T, error) {
+	var result T
+	err := by(ctx, doing, func(ctx context.Context) (err error) {
+		result, err = call(ctx)
 		return err
 	})
 	if err != nil {
-		return result, err
+		result = *new(T)
 	}
-	return answered, nil
+	return result, err
 }
 
-// exec returns how many rows the statement returned or changed.
+// exec returns how many rows a statement returned or changed.
 func (s *Store) exec(ctx context.Context, statement string, arguments ...any) (rows int64, err error) {
 	err = s.together(ctx, step{s.qualify(statement), arguments, counting(&rows)})
 	return rows, err
 }
+
+// An array is the text of an array without its end. An argument of it is one string, whatever it has. Rejected: lists,
+// of which pgx makes an object or two for each element.
+type array []byte
+
+func (a array) next() array {
+	if len(a) == 0 {
+		return append(a, '{')
+	}
+	return append(a, ',')
+}
+
+func appendText[T ~string | ~[]byte](a array, text T) array {
+	a = append(a.next(), '"')
+	for i := range len(text) {
+		if c := text[i]; c == '"' || c == '\\' {
+			a = append(a, '\\')
+		}
+		a = append(a, text[i])
+	}
+	return append(a, '"')
+}
+
+func (a array) null() array { return append(a.next(), "NULL"...) }
+
+// textOrNull appends NULL for an empty text.
+func (a array) textOrNull(text string) array {
+	if text == "" {
+		return a.null()
+	}
+	return appendText(a, text)
+}
+
+func (a array) number(n int64) array { return strconv.AppendInt(a.next(), n, 10) }
+
+// time appends a time of the years 1 to 9999, cut off below the microsecond.
+func (a array) time(t time.Time) array {
+	return t.UTC().AppendFormat(a.next(), `"2006-01-02 15:04:05.000000Z"`)
+}
+
+// String is the whole text.
+func (a array) String() string {
+	if len(a) == 0 {
+		return "{}"
+	}
+	return string(append(a, '}'))
+}
+
+// An instant is a time that timestamptz_send returned: 8 bytes, whatever the protocol. If the host's pool has no cache
+// of descriptions the server sends values as text, and that of a time depends on DateStyle.
+type instant struct {
+	Time     time.Time
+	Valid    bool // not NULL
+	Infinite bool
+	Negative bool // before all other times
+}
+
+// ScanBytes implements pgtype.BytesScanner.
+func (t *instant) ScanBytes(sent []byte) error {
+	*t = instant{}
+	switch len(sent) {
+	case 0:
+		return nil
+	case 8:
+	default:
+		return fmt.Errorf("a time has %d bytes, want 8", len(sent))
+	}
+	since2000 := int64(binary.BigEndian.Uint64(sent)) //nolint:gosec // it is signed
+	t.Valid, t.Negative = true, since2000 == math.MinInt64
+	t.Infinite = t.Negative || since2000 == math.MaxInt64
+	if !t.Infinite {
+		t.Time = time.UnixMicro(since2000 + year2000.UnixMicro()).UTC()
+	}
+	return nil
+}
+
+var year2000 = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -7,9 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/session"
 )
 
 // A Store is a [watchdog.TransactionalStore], a [watchdog.FeedStore], a [watchdog.SpendStore], a [session.Store], a
@@ -17,26 +14,22 @@ import (
 // the package comment describes its tables. [Open] and [New] return one. It is safe for concurrent use, and several
 // processes may use one database.
 type Store struct {
-	pool  *pgxpool.Pool
-	owned bool // opened by Open, and so closed by Close
-	mode  pgx.QueryExecMode
-	// poolMode is what the pool uses by default, and always for a batch.
-	poolMode pgx.QueryExecMode
-	address  string // database and hosts, for errors
-	// severalHosts is true if an error has to say which host it is about.
-	severalHosts bool
-	schema       string // of Config, or the first of the search_path
-	outbox       bool   // of Config
-	readOnly     bool   // of Config
-	settings     string // the statement that begins a batch
-	beginQuery   string // of a transaction
-	// qualified has what qualify returned: a few dozen statements.
-	qualified sync.Map
-
-	leases leaseConn
-	spares chan struct{} // has room for those that are open
-	// followPause is the shortest pause between two polls of a Follow.
-	followPause time.Duration
+	pool         *pgxpool.Pool
+	owned        bool // opened by Open, and so closed by Close
+	mode         pgx.QueryExecMode
+	poolMode     pgx.QueryExecMode // what the pool uses by default, and always for a batch
+	address      string            // database and hosts, for errors
+	severalHosts bool              // an error has to say which host it is about
+	schema       string            // of Config, or the first of the search_path
+	outbox       bool              // of Config
+	readOnly     bool              // of Config
+	settings     string            // the statement that begins a batch
+	beginQuery   string            // of a transaction
+	insert       string            // the statement that inserts events
+	qualified    sync.Map          // what qualify returned: a few dozen statements
+	leases       leaseConn
+	spares       chan struct{} // has room for those that are open
+	followPause  time.Duration // the shortest one between two polls of a Follow
 
 	mu      sync.Mutex      // held to begin a call, and to close
 	closing context.Context // ended by Close; ends the listeners
@@ -52,8 +45,9 @@ func (s *Store) Close() error {
 	s.close()
 	s.mu.Unlock()
 	s.calls.Wait()
-	if first {
-		s.closeLeases()
+	if conn := s.leases.conn; first && conn != nil {
+		s.leases.conn = nil
+		closeConn(context.Background(), conn)
 	}
 	if s.owned {
 		s.pool.Close()
@@ -61,24 +55,42 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// begin counts a call, so that Close waits for it.
-func (s *Store) begin() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.isClosing() {
-		return ErrClosed
+// write is do for a call that writes.
+func (s *Store) write(ctx context.Context, doing string, call func(context.Context) error) error {
+	if s.readOnly {
+		return s.wrapError(ctx, doing, ErrReadOnly)
 	}
-	s.calls.Add(1)
-	return nil
+	return s.do(ctx, doing, call)
 }
 
-var (
-	_ watchdog.TransactionalStore = (*Store)(nil)
-	_ watchdog.FeedStore          = (*Store)(nil)
-	_ watchdog.SpendStore         = (*Store)(nil)
-	_ session.Store               = (*Store)(nil)
-	_ session.Listener            = (*Store)(nil)
-	_ session.Lister              = (*Store)(nil)
-	_ session.BatchCanceller      = (*Store)(nil)
-	_ session.Outbox              = (*Store)(nil)
-)
+// do runs a call that Close waits for, and wraps its error.
+func (s *Store) do(ctx context.Context, doing string, call func(context.Context) error) error {
+	s.mu.Lock()
+	err := ctx.Err()
+	if err == nil && s.isClosing() {
+		err = ErrClosed
+	}
+	if err == nil {
+		s.calls.Add(1)
+		defer s.calls.Done()
+	}
+	s.mu.Unlock()
+	if err == nil {
+		err = retryUndone(ctx, call)
+	}
+	return s.wrapError(ctx, doing, err)
+}
+
+// retryUndone repeats a call that the server has rolled back so that another transaction could go on. A database can
+// be configured so that this happens at any time.
+func retryUndone(ctx context.Context, call func(context.Context) error) error {
+	const retries = 10
+	err := call(ctx)
+	for range retries {
+		if code := codeOf(err); code != serializationFailure && code != deadlockDetected {
+			return err
+		}
+		err = call(ctx)
+	}
+	return err
+}

@@ -25,32 +25,25 @@ func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) e
 		if len(exchanges) == 0 {
 			return nil
 		}
-		kept, err := s.transact(ctx, exchanges)
-		if err != nil {
+		var kept [][]watchdog.Event
+		committing := false
+		err := s.inTransaction(ctx, func(t *transaction) (err error) {
+			kept, err = (&exchanging{transaction: t}).carryOut(exchanges)
+			committing = err == nil
 			return err
+		})
+		switch {
+		case err == nil:
+			for i, e := range exchanges {
+				e.Kept = kept[i]
+			}
+			return nil
+		case committing:
+			return fmt.Errorf("commit, and the events may be stored: %w", err)
+		default:
+			return fmt.Errorf("%w: %w", errNothingStored, err)
 		}
-		for i, e := range exchanges {
-			e.Kept = kept[i]
-		}
-		return nil
 	})
-}
-
-func (s *Store) transact(ctx context.Context, exchanges []*watchdog.Exchange) (kept [][]watchdog.Event, err error) {
-	committing := false
-	err = s.inTransaction(ctx, func(t *transaction) (err error) {
-		kept, err = (&exchanging{transaction: t}).carryOut(exchanges)
-		committing = err == nil
-		return err
-	})
-	switch {
-	case err == nil:
-		return kept, nil
-	case committing:
-		return nil, fmt.Errorf("commit, and the events may be stored: %w", err)
-	default:
-		return nil, fmt.Errorf("%w: %w", errNothingStored, err)
-	}
 }
 
 // lockBuckets takes the locks in the order of the list, which is ascending, so that two batches cannot deadlock. It
@@ -63,7 +56,6 @@ var lockBuckets = `WITH locked AS MATERIALIZED (
 // bucketMask is how many advisory locks there are for a schema's aggregates, less one.
 const bucketMask = 63
 
-// buckets returns the numbers of the advisory locks for the aggregates.
 func (s *Store) buckets(exchanges []*watchdog.Exchange) (buckets []int64) {
 	base := int64(hashOf("watchdog_transact", s.schema)) &^ bucketMask //nolint:gosec // any number will do
 	for _, e := range exchanges {
@@ -75,24 +67,22 @@ func (s *Store) buckets(exchanges []*watchdog.Exchange) (buckets []int64) {
 
 func hashOf(first, second string) uint64 { return hash(first + "\x00" + second) }
 
-// An exchanging is the transaction of a Transact.
 type exchanging struct {
 	*transaction
-	steps    []step // not sent yet
+	first    []step // is sent with the next steps
 	inserted int64  // of the decided events
 	awaited  bool   // awaitStandby was sent
 }
 
 // carryOut locks the aggregates, carries out the exchanges in their order, and returns what each kept.
 func (t *exchanging) carryOut(exchanges []*watchdog.Exchange) ([][]watchdog.Event, error) {
-	t.add(lockBuckets, []any{t.store.buckets(exchanges)}, nil)
+	t.first = []step{running(t.store, lockBuckets, t.store.buckets(exchanges))}
 	decide := func(x *watchdog.Exchange, selected []watchdog.Event) ([]watchdog.Event, error) {
 		return x.Decide(selected), nil
 	}
 	kept, err := storeflow.CarryOut(t, exchanges, decide)
 	if err == nil && t.inserted == 0 && !t.awaited { // nothing was decided, because of an event the standby may not have
-		t.add(awaitStandby, nil, nil)
-		err = t.sendAdded()
+		err = t.send(running(t.store, awaitStandby))
 	}
 	return kept, err
 }
@@ -104,11 +94,8 @@ func (t *exchanging) Select(exchanges []*watchdog.Exchange) ([][]watchdog.Event,
 		asked[i] = e.Selection
 	}
 	var rows []selectedRow
-	t.add(selectSelected, selectArguments(asked), func(r pgx.Rows) (err error) {
-		rows, err = pgx.CollectRows(r, scanSelected)
-		return err
-	})
-	err := t.sendAdded()
+	err := t.send(append(t.first, reading(t.store, &rows, scanSelected, selectSelected, selectArguments(asked)...))...)
+	t.first = nil
 	return sortSelected(asked, rows), err
 }
 
@@ -118,12 +105,11 @@ func (t *exchanging) Insert(events []watchdog.Event) (as []watchdog.Event, inser
 		return nil, 0, err
 	}
 	before := t.inserted
-	t.add(t.store.insertStatement(), columns[:], counting(&t.inserted))
 	for i, e := range events {
 		e.Timestamp, e.Payload = record.Truncate(e.Timestamp), bytes.Clone(e.Payload)
 		events[i] = e
 	}
-	err = t.sendAdded()
+	err = t.send(step{t.store.qualify(t.store.insert), columns[:], counting(&t.inserted)})
 	return events, int(t.inserted - before), err
 }
 
@@ -137,15 +123,11 @@ func (t *exchanging) Stored(events []watchdog.Event) (rows []watchdog.Event, err
 	for _, e := range events {
 		ids = appendText(ids, e.ID)
 	}
-	t.add(selectKept, []any{ids.String()}, func(r pgx.Rows) (err error) {
-		rows, err = pgx.CollectRows(r, scanWhole)
-		return err
-	})
-	if t.inserted == 0 {
-		t.awaited = true
-		t.add(awaitStandby, nil, nil)
+	steps := []step{reading(t.store, &rows, scanWhole, selectKept, ids.String())}
+	if t.awaited = t.inserted == 0; t.awaited {
+		steps = append(steps, running(t.store, awaitStandby))
 	}
-	err = t.sendAdded()
+	err = t.send(steps...)
 	return rows, err
 }
 
@@ -155,14 +137,4 @@ func scanWhole(row pgx.CollectableRow) (watchdog.Event, error) {
 	e, err := scanEventInto(row, &kind, &id)
 	e.AggregateType, e.AggregateID = kind, id
 	return e, err
-}
-
-func (t *exchanging) add(statement string, arguments []any, read func(pgx.Rows) error) {
-	t.steps = append(t.steps, step{t.store.qualify(statement), arguments, read})
-}
-
-func (t *exchanging) sendAdded() error {
-	steps := t.steps
-	t.steps = nil
-	return t.send(steps...)
 }

@@ -47,10 +47,8 @@ func encode(events []watchdog.Event) ([]row, error) {
 	}
 	rows := make([]row, len(events))
 	for i, e := range events {
-		rows[i] = row{
-			e.ID, e.AggregateType, e.AggregateID, e.Type,
-			addVersion(e.Payload), formatTime(e.Timestamp), e.ConsensusID,
-		}
+		rows[i] = row{e.ID, e.AggregateType, e.AggregateID, e.Type, addVersion(e.Payload), formatTime(e.Timestamp),
+			e.ConsensusID}
 	}
 	return rows, nil
 }
@@ -79,14 +77,13 @@ func (r *eventRow) event(aggregateType, aggregateID string) (e watchdog.Event, e
 	return e, nil
 }
 
-// scanEvent returns a func that reads a row of an aggregate.
 func scanEvent(aggregateType, aggregateID string) func(*sql.Rows) (watchdog.Event, error) {
-	return func(rows *sql.Rows) (watchdog.Event, error) {
+	return func(rows *sql.Rows) (e watchdog.Event, err error) {
 		var r eventRow
-		if err := r.scan(rows); err != nil {
-			return watchdog.Event{}, err
+		if err = r.scan(rows); err == nil {
+			e, err = r.event(aggregateType, aggregateID)
 		}
-		return r.event(aggregateType, aggregateID)
+		return e, err
 	}
 }
 
@@ -108,19 +105,14 @@ const (
 // inserted. An end event is also put into the outbox, if there is one.
 func (t *transaction) insertEvents(rows []row) (inserted int64) {
 	for len(rows) > 0 {
-		n := rowsOfStatement(rows)
+		n := 0
+		for bytes := 0; n < min(len(rows), mostRows) && bytes < mostBytes; n++ {
+			bytes += len(rows[n][4])
+		}
 		inserted += t.insertSome(rows[:n])
 		rows = rows[n:]
 	}
 	return inserted
-}
-
-// rowsOfStatement returns how many of the rows the next statement inserts.
-func rowsOfStatement(rows []row) (n int) {
-	for bytes := 0; n < min(len(rows), mostRows) && bytes < mostBytes; n++ {
-		bytes += len(rows[n][4])
-	}
-	return n
 }
 
 // insertOutbox puts those of the events with these IDs into the outbox that are ends, in the order of the IDs.
@@ -130,7 +122,6 @@ const insertOutbox = `INSERT INTO main.watchdog_outbox (event_id, aggregate_type
 		AND +aggregate_type = '` + watchdog.AggregateType + `'
 		AND +event_type IN ('` + watchdog.EventCancel + `', '` + watchdog.EventComplete + `')`
 
-// insertSome inserts events, and puts the ends among those that it inserts into the outbox.
 func (t *transaction) insertSome(rows []row) (inserted int64) {
 	if !t.store.outbox || !slices.ContainsFunc(rows, row.isEnd) {
 		return t.do(insertRows, jsonArray(rows))
@@ -140,7 +131,6 @@ func (t *transaction) insertSome(rows []row) (inserted int64) {
 	return int64(len(ids))
 }
 
-// isEnd reports whether the event is the end of a run's window.
 func (r row) isEnd() bool {
 	return r[1] == watchdog.AggregateType && (r[3] == watchdog.EventCancel || r[3] == watchdog.EventComplete)
 }
@@ -158,10 +148,9 @@ const (
 func addVersion(payload []byte) string {
 	body := bytes.Trim(payload, " \t\r\n")
 	switch {
+	case len(bytes.Trim(body[1:len(body)-1], " \t\r\n")) == 0:
+		return emptyWithVersion
 	case !hasVersion(body):
-		if inside := bytes.Trim(body[1:len(body)-1], " \t\r\n"); len(inside) == 0 {
-			return emptyWithVersion
-		}
 		return string(body[:len(body)-1]) + addedVersion
 	case hasAddedVersion(string(body)):
 		return string(body[:len(body)-1]) + " }"
@@ -187,16 +176,13 @@ func hasAddedVersion(text string) bool {
 	return text == emptyWithVersion || strings.HasSuffix(text, addedVersion)
 }
 
-// hasVersion looks for the key at the top level, also when it is spelled with escapes. It decodes only if the text
-// contains the name or an escape.
+// hasVersion looks for the key at the top level, also when it is spelled with escapes. It rarely has to decode.
 func hasVersion(object []byte) bool {
 	if !bytes.Contains(object, []byte(versionKey)) && !bytes.ContainsRune(object, '\\') {
 		return false
 	}
 	var keys map[string]json.RawMessage
-	if json.Unmarshal(object, &keys) != nil {
-		return false
-	}
+	_ = json.Unmarshal(object, &keys) // what is no JSON has no keys
 	_, exists := keys[versionKey]
 	return exists
 }

@@ -95,18 +95,15 @@ const (
 	ofLease      = ` FROM main.watchdog_sessions INDEXED BY watchdog_sessions_lease WHERE ` + isLeased + ` AND lease = ?1`
 	selectLeased = `SELECT run_id` + ofLease + ` ORDER BY run_id LIMIT ?2`
 	countLeased  = `SELECT count(*)` + ofLease
-
 	// leftAt is the last activity by the database's clock, as it was when the lease was renewed.
 	leftAt = `CASE WHEN ` + inLease + ` AND activity IS NOT NULL THEN (
 			SELECT strftime('%Y-%m-%d %H:%M:%S', at / 1000000, 'unixepoch') || printf('.%06d', at % 1000000)
 			FROM (SELECT (epoch + activity) / 1000 AS at FROM main.watchdog_leases WHERE id = lease)) END`
-
 	// leave takes a row out of its lease, if it is in one. Its last event is at least ?3.
 	leave    = leaveBut + `, leased = NULL`
 	leaveBut = `last_event_at = nullif(max(coalesce(last_event_at, ''), coalesce(` + leftAt + `, ''), ?3), ''),
 		threshold = ` + rowThreshold + `, own_threshold = NULL, lease = NULL, activity = NULL, quiet_since = NULL,
 		quiet_due = NULL, allowance = NULL, allowed = NULL`
-
 	// leaveRows makes rows lost if ?4 says so, and notes in them which lease expired, ?5. The + keeps SQLite from using an
 	// index of the status: it would prefer one to the primary key.
 	leaveRows = `UPDATE main.watchdog_sessions SET ` + leaveBut + `, leased = CASE WHEN ?4 THEN -attempt END,
@@ -149,15 +146,13 @@ func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (bool, int, er
 	return true, counts[0], nil
 }
 
-// An expiry is what became of a lease: whether it has expired, how many sessions are in it if there is nothing to do,
-// and else those to take out of it now.
+// An expiry is what became of a lease: whether it has expired, and how many sessions are in it, or which are to leave.
 type expiry struct {
 	expired bool
 	left    int
 	runIDs  []string
 }
 
-// expire expires a lease whose beat is still the same.
 func (t *transaction) expire(l session.Lease) (e expiry) {
 	var beat int64
 	if !t.look(selectExpired, []any{l.ID}, &e.expired, &beat) {

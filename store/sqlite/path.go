@@ -79,8 +79,7 @@ func checkFolder(file, folder string) error {
 // isReadOnly reports whether the mode lets nobody write. SQLite finds out whether this user may.
 func isReadOnly(info fs.FileInfo) bool { return info.Mode().Perm()&0o222 == 0 }
 
-// openFile opens a file with more parameters of SQLite's. It escapes the path, so that no character of it starts a
-// parameter or a fragment.
+// openFile opens a file with more parameters of SQLite's. Escaped, no character of the path starts one.
 func openFile(file string, more ...string) (*sql.DB, error) {
 	path := filepath.ToSlash(file)
 	if runtime.GOOS == "windows" && !strings.HasPrefix(path, "/") {
@@ -128,46 +127,37 @@ func identify(path string) (i identity) {
 	return identity{path: path, file: info, looked: now, good: now}
 }
 
-// after returns an error if the path is known to lead to another file or to none. It looks once in each pause.
-func (i *identity) after(committed bool) error {
-	i.behind = i.behind || committed
-	return i.look(time.Since(i.looked) >= lookPause)
-}
-
-// atLast is after for the commits since the last look.
-func (i *identity) atLast() error { return i.look(i.behind) }
-
-// look says nothing of a path that it cannot follow, for want of rights, for one.
+// look returns an error if the path is known to lead to another file or to none. It says nothing of a path that it
+// cannot follow, for want of rights, for one.
 func (i *identity) look(isDue bool) error {
 	if i.file == nil || i.gone != nil || !isDue {
 		return i.gone
 	}
 	i.looked = time.Now()
+	what := "another file is there"
 	switch found, err := os.Stat(i.path); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		i.gone = i.goneError("nothing is there")
+		what = "nothing is there"
 	case err != nil:
-	case !os.SameFile(i.file, found):
-		i.gone = i.goneError("another file is there")
-	default:
+		return i.gone
+	case os.SameFile(i.file, found):
 		i.good, i.behind = i.looked, false
+		return nil
 	}
+	i.gone = fmt.Errorf("%w: %s; the last check was good at %s", ErrFileGone, what, i.good.UTC().Format(time.RFC3339))
 	return i.gone
-}
-
-func (i *identity) goneError(what string) error {
-	return fmt.Errorf("%w: %s; the last check was good at %s", ErrFileGone, what, i.good.UTC().Format(time.RFC3339))
 }
 
 // answer returns the error of requests whose transaction ended with err. If the file is gone it says that, too, because
 // SQLite's own error may name another cause, and no call is begun any more.
 func (s *Store) answer(err error) error {
-	gone := s.identity.after(err == nil)
+	s.identity.behind = s.identity.behind || err == nil
+	gone := s.identity.look(time.Since(s.identity.looked) >= lookPause)
 	if gone == nil {
 		return err
 	}
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
-	s.queue.gone = gone
+	s.queue.ended = cmp.Or(s.queue.ended, gone)
 	return errors.Join(gone, err)
 }

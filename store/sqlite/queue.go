@@ -33,12 +33,10 @@ func (s *Store) change(ctx context.Context, doing string, size int, write func(*
 }
 
 // changed is change for a write that returns something.
-func changed[T any](
-	ctx context.Context, s *Store, doing string, size int, write func(*transaction) T,
-) (result T, err error) {
-	var written T
+func changed[T any](ctx context.Context, s *Store, doing string, size int, write func(*transaction) T) (T, error) {
+	var written, none T
 	if err := s.change(ctx, doing, size, func(t *transaction) { written = write(t) }); err != nil {
-		return result, err
+		return none, err
 	}
 	return written, nil
 }
@@ -74,8 +72,7 @@ func (s *Store) await(ctx context.Context, r *request) error {
 type queue struct {
 	mu      sync.Mutex
 	waiting []*request
-	closed  bool
-	gone    error         // why no call is begun any more
+	ended   error         // why no call is begun any more: ErrClosed, or the file is gone
 	running chan struct{} // closed when the committer has ended; nil if there is none
 	refused error         // why the committer last failed to get the write lock; nil when it has it
 }
@@ -84,10 +81,10 @@ func (s *Store) enqueue(r *request) error {
 	q := &s.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.usable(); err != nil {
-		return err
-	}
-	if r.size == 0 {
+	switch {
+	case q.ended != nil:
+		return q.ended
+	case r.size == 0:
 		r.done <- nil
 		return nil
 	}
@@ -97,14 +94,6 @@ func (s *Store) enqueue(r *request) error {
 		go s.commitWaiting(q.running)
 	}
 	return nil
-}
-
-// usable returns why no call is begun any more. The caller holds the lock.
-func (q *queue) usable() error {
-	if q.closed {
-		return ErrClosed
-	}
-	return q.gone
 }
 
 // withdraw removes the request of a caller whose context is done, if no transaction has taken it yet.
@@ -175,8 +164,7 @@ func (q *queue) putBack(r *request) {
 	q.waiting = slices.Insert(q.waiting, 0, r)
 }
 
-// fail returns err to those of the requests that still wait. Those that came later wait on, and get err as well if they
-// wait in vain.
+// fail returns err to the requests that still wait. Those that came later wait on, and get it if they wait in vain.
 func (q *queue) fail(requests []*request, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -207,13 +195,13 @@ func (q *queue) stopIfEmpty(running chan struct{}) bool {
 func (q *queue) isClosed() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.closed
+	return errors.Is(q.ended, ErrClosed)
 }
 
 // close refuses new requests and waits for the committer. It reports whether it is the first call.
 func (q *queue) close() (first bool) {
 	q.mu.Lock()
-	first, q.closed = !q.closed, true
+	first, q.ended = !errors.Is(q.ended, ErrClosed), ErrClosed
 	running := q.running
 	q.mu.Unlock()
 	if running != nil {
@@ -256,19 +244,18 @@ func (s *Store) commitNext() {
 	}
 	taken := s.queue.take()
 	err = s.write(t, taken)
-	if alone := err != nil && len(taken) > 1; !alone {
+	alone := err != nil && len(taken) > 1 // so that only the request that cannot be stored fails
+	if !alone {
 		err = s.answer(err)
-		for _, r := range taken {
-			r.done <- err
-		}
-		return
 	}
-	for _, r := range taken { // only the request that cannot be stored fails
-		t, err := s.begin(context.Background(), nil)
-		if err == nil {
-			err = s.write(t, []*request{r})
+	for _, r := range taken {
+		if alone {
+			if t, err = s.begin(context.Background(), nil); err == nil {
+				err = s.write(t, []*request{r})
+			}
+			err = s.answer(err)
 		}
-		r.done <- s.answer(err)
+		r.done <- err
 	}
 }
 

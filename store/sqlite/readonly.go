@@ -131,8 +131,7 @@ func isFrozen(file string, c condition) (bool, error) {
 	return header[readVersion] == wal, nil
 }
 
-// tornIndex is the error of a reader that found the index of the log half written, and no writer: there was one a
-// moment ago, or it has died.
+// tornIndex is the error of a reader that found the index of the log half written, and no writer: that has ended.
 const tornIndex = "attempt to write a readonly database"
 
 // readerAdvice is advice for a store that was opened read-only.

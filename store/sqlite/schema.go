@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,13 +14,14 @@ import (
 // schema is what each version makes. It must allow being made again, because a table that the host has dropped is
 // created again. The epoch of a lease is the time at which its clock was at zero, in nanoseconds since 1970.
 var schema = storeflow.Schema{
-	Newest: 7,
 	Parts: append(slices.Clone(storeflow.Parts),
 		storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: numberedTimes},
 		storeflow.Part{Version: 3, Table: "watchdog_leases", Columns: []storeflow.Column{
 			{Name: "epoch", Is: "INTEGER GENERATED ALWAYS AS ((" + microseconds("renewed_at") + ") * 1000 - clock) VIRTUAL"},
 		}},
-		storeflow.Part{Version: 3, Table: "watchdog_schema", Added: []storeflow.Column{{Name: "oldest_reader", Is: "INTEGER"}}},
+		storeflow.Part{Version: 3, Table: "watchdog_schema", Added: []storeflow.Column{
+			{Name: "oldest_reader", Is: "INTEGER"},
+		}},
 	),
 	Prefix: "main.",
 	Types: strings.NewReplacer("{bytes}", "", "{text}", "TEXT", "{integer}", "INTEGER", "{time}", "TEXT",
@@ -53,65 +53,28 @@ var schema = storeflow.Schema{
 			{"watchdog_sessions_parent", "watchdog_sessions", "parent, created, run_id", hasParent},
 			{"watchdog_sessions_host", "watchdog_sessions", "host, created, run_id"},
 		},
-		// Who deletes a window of watchdog_spend finds its slices by their index.
-		4: {{"watchdog_slices_window", "watchdog_slices", "scope, window_name"}},
-		// What is due, and the rows of an event. Rejected: a unique index of the events. Rows of earlier versions may name
-		// one twice, for example after its event was deleted and stored again: such a version could then not store an end.
-		5: {
-			{"watchdog_outbox_due", "watchdog_outbox", "due_at"},
-			{"watchdog_outbox_event", "watchdog_outbox", "event_id"},
-		},
+		5: {{"watchdog_outbox_due", "watchdog_outbox", "due_at"}},
 		7: {{"watchdog_sessions_start", "watchdog_sessions", "start_due, run_id", isToStart}},
 	},
-	Others: map[int][]string{3: {refuseDelete}, 6: {dropLeaseEnds}},
+	Others:   map[int][]string{3: {refuseDelete}, 6: {dropLeaseEnds}},
+	Triggers: map[string]int{"watchdog_leases_named": 3, "watchdog_lease_ends_untold": 6},
 }
 
-// triggers are ours, with the versions that make them.
-var triggers = map[string]int{"watchdog_leases_named": 3, "watchdog_lease_ends_untold": 6}
-
-// oldestReader is the oldest version that can use a database of the newest one.
-const oldestReader = 3
-
-// migrate brings the schema to the newest version. Several processes may migrate at once: each step reads and writes
-// under the write lock. migrate writes nothing to a database that cannot be used.
+// migrate brings the schema to the newest version. Several processes may migrate at once: each does it under the write
+// lock. It writes nothing to a database that cannot be used.
 func (s *Store) migrate(ctx context.Context) error {
-	for {
-		t, err := s.begin(ctx, nil)
-		if err != nil {
-			return err
-		}
-		current, err := t.migrateOnce()
-		t.end()
-		if err != nil || current {
-			return err
-		}
+	t, err := s.begin(ctx, nil)
+	if err != nil {
+		return err
 	}
+	defer t.end()
+	return storeflow.InOrder(
+		func() error { return schema.Migrate(t.database()) },
+		// It changes no row, but SQLite needs the right to write: one that is read-only is found before an event is lost.
+		func() error { return t.exec(`UPDATE main.watchdog_schema SET version = version WHERE version < 0`) },
+		t.commit)
 }
 
-// migrateOnce runs and commits the next migration. It returns true if the schema is current.
-func (t *transaction) migrateOnce() (current bool, err error) {
-	version, err := schema.Version(t.database())
-	if err == nil {
-		version, err = t.completeVersion(version)
-	}
-	if err == nil && version >= schema.Newest {
-		// It changes no row, but SQLite needs the right to write: a read-only database is found when the store is opened,
-		// not when its first event is lost.
-		return true, t.exec(`UPDATE main.watchdog_schema SET version = version WHERE version < 0`)
-	}
-	if err == nil {
-		err = schema.Make(version+1, t.database())
-	}
-	if err == nil {
-		err = t.storeVersion(version + 1)
-	}
-	if err == nil {
-		err = t.commit()
-	}
-	return false, err
-}
-
-// database is what the schema needs of the transaction.
 func (t *transaction) database() storeflow.Database {
 	return storeflow.Database{
 		Exec: t.exec, Values: t.values, Names: t.columnNames, Events: t.describeEvents, Indexes: t.indexes,
@@ -124,39 +87,15 @@ func (t *transaction) database() storeflow.Database {
 			}
 			return t.exec(`ALTER TABLE main.` + table + ` ADD COLUMN ` + column + ` ` + is)
 		},
+		Triggers: func() ([]string, error) {
+			return rowsOf(t, scanOne[string], `SELECT name FROM main.sqlite_master WHERE type = 'trigger'`)
+		},
 	}
 }
 
 func (t *transaction) values(statement string, arguments []any, into ...any) error {
 	_, err := lookUp(t, statement, arguments, into...)
 	return err
-}
-
-// completeVersion returns the version to migrate from: a lower one if the host has dropped tables or triggers.
-func (t *transaction) completeVersion(version int) (int, error) {
-	version, err := schema.Complete(version, t.database())
-	if err != nil {
-		return 0, err
-	}
-	exist, err := rowsOf(t, scanOne[string], `SELECT name FROM main.sqlite_master WHERE type = 'trigger'`)
-	for name, of := range triggers {
-		if !slices.Contains(exist, name) {
-			version = min(version, of-1)
-		}
-	}
-	return version, err
-}
-
-func (t *transaction) storeVersion(version int) error {
-	err := errors.Join(
-		t.exec(`CREATE TABLE IF NOT EXISTS main.watchdog_schema (version INTEGER PRIMARY KEY)`),
-		t.exec(`INSERT OR IGNORE INTO main.watchdog_schema (version) VALUES (?)`, version),
-	)
-	if err != nil || version < oldestReader { // those before have no column for it
-		return err
-	}
-	return t.exec(`UPDATE main.watchdog_schema SET oldest_reader = ?1 WHERE version BETWEEN ?1 AND ?2`,
-		oldestReader, schema.Newest)
 }
 
 // useWAL allows reads while a transaction is being written. It runs after the migration, because it writes to the file.
@@ -210,8 +149,7 @@ func microseconds(text string) string {
 			THEN CAST(strftime('%s', substr(TEXT, 1, 19)) AS INTEGER) * 1000000 + CAST(substr(TEXT, 21) AS INTEGER) END`)
 }
 
-// The conditions of the partial indexes. A query must repeat a condition word for word to use its index. An unreadable
-// row is never stalled.
+// The conditions of the partial indexes. A query must repeat one word for word. No unreadable row is stalled.
 const (
 	hasDefaultThreshold = `status = 'active' AND threshold = 0`
 	hasOwnThreshold     = `status = 'active' AND threshold > 0`
@@ -235,7 +173,6 @@ const refuseDelete = `CREATE TRIGGER IF NOT EXISTS main.watchdog_leases_named BE
 		SELECT RAISE(ABORT, 'active sessions name this lease: a sweeper finds out whether its process is dead');
 	END`
 
-// describeEvents reports whether there is a table of events, and describes its columns.
 func (t *transaction) describeEvents() (exists bool, columns []storerows.Column, err error) {
 	var kind string
 	err = t.values(`SELECT coalesce(max(type), '') FROM main.sqlite_master
@@ -295,7 +232,6 @@ func (t *transaction) indexes() (indexes []storerows.Index, err error) {
 	return indexes, err
 }
 
-// columnNames returns the names of a table's columns in lower case, and none if there is no such table.
 func (t *transaction) columnNames(table string) ([]string, error) {
 	return rowsOf(t, scanOne[string], `SELECT lower(name) FROM pragma_table_xinfo(?1, 'main')`, table)
 }

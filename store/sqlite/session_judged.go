@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -13,15 +15,13 @@ import (
 )
 
 const (
-	// judgeRow finds the row of a session if it is as it was judged: if its lease names it as behind, it must have been
-	// silent for as long, ?8, up to its own instant, and that must be more than its allowance. It reports whether another
-	// than ?6 has claimed it now, at ?7.
+	// judgeRow finds the row of a session that is as it was judged, and reports whether another than ?6 has claimed it. If
+	// its lease names it as behind, it has been silent for ?8 up to its own instant, and for longer than its allowance.
 	judgeRow = `SELECT coalesce(claim, '') <> ?6 AND coalesce(claimed_until, '') > ?7 FROM main.watchdog_sessions
 	WHERE run_id = ?1 AND attempt = ?2 AND last_event_at IS ?3 AND (` + rowLease + `) = ?4 AND (` + rowActive + `) = ?5
 		AND +status = 'active' AND ` + isReadable + ` AND (?8 <= 0 OR (` + rowAllowance + `) < ?8)
 		AND NOT EXISTS (SELECT 1 FROM main.watchdog_leases AS l WHERE l.id = ?4
 			AND (l.expired IS NOT NULL OR ?8 > 0 AND ` + ofBehind + ` - activity < ?8))`
-
 	// claimRow notes whether the agents could not be stopped, ?4, unless that is NULL.
 	claimRow = `UPDATE main.watchdog_sessions SET claim = ?2, claimed_until = ?3,
 		warned_at = CASE WHEN ` + isNoted + ` THEN warned_at END, stop_failed = coalesce(?4, ` + stillStopped + `),` +
@@ -30,13 +30,11 @@ const (
 	warnRow = `UPDATE main.watchdog_sessions SET warned_at = ?2, stop_failed = ` + stillStopped + `,` + noteSigns + `
 	WHERE run_id = ?1`
 
-	stillStopped = `CASE WHEN ` + isNoted + ` THEN stop_failed END`
-
+	stillStopped  = `CASE WHEN ` + isNoted + ` THEN stop_failed END`
 	selectStopped = `SELECT ` + isStopped + ` FROM main.watchdog_sessions WHERE run_id = ?1`
 
-	cancelRow = `
-	UPDATE main.watchdog_sessions SET ` + leave + `, status = 'cancelled', reason = ?4, ended = ?5, resumes = ?6,
-		stop_failed = ?7, claim = ?8, start_key = ?9, start_attempt = CASE WHEN ?9 IS NOT NULL THEN attempt END,
+	cancelRow = `UPDATE main.watchdog_sessions SET ` + leave + `, status = 'cancelled', reason = ?4, ended = ?5,
+		resumes = ?6, stop_failed = ?7, claim = ?8, start_key = ?9, start_attempt = CASE WHEN ?9 IS NOT NULL THEN attempt END,
 		start_tries = CASE WHEN ?9 IS NOT NULL THEN 1 END, start_due = ` + databaseMicros + ` + ?10
 	WHERE run_id = ?1 AND attempt = ?2`
 
@@ -87,7 +85,7 @@ func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.Ca
 	})
 }
 
-// cancelJudged cancels a session that is as it was judged, unless its end is stored. The caller inserts the events.
+// cancelJudged does not insert the events.
 func (t *transaction) cancelJudged(judged session.Session, c session.CancelRequest) session.Outcome {
 	if t.storedEnd(judged, storeflow.EndID(c)) {
 		return session.EndStored
@@ -108,8 +106,7 @@ func (s *Store) judged(
 	ctx context.Context, doing string, judged session.Session, by string, size int,
 	write func(t *transaction, now time.Time) session.Outcome,
 ) (session.Outcome, error) {
-	doing += " session " + judged.RunID
-	return orLocked(changed(ctx, s, doing, size, func(t *transaction) session.Outcome {
+	return orLocked(changed(ctx, s, doing+" session "+judged.RunID, size, func(t *transaction) session.Outcome {
 		now := t.now()
 		if outcome := t.judge(judged, by, now); outcome != "" {
 			return outcome
@@ -154,22 +151,89 @@ func (s *Store) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]s
 		size += 1 + len(rows[i])
 	}
 	doing := fmt.Sprintf("cancel %d sessions", len(all))
-	return orLocked(changed(ctx, s, doing, size, func(t *transaction) []session.Outcome { return t.cancelAll(all, rows) }))
+	return orLocked(changed(ctx, s, doing, size, func(t *transaction) []session.Outcome {
+		now, outcomes := t.now(), make([]session.Outcome, len(all))
+		var done []row
+		for i, c := range all {
+			if outcomes[i] = t.judge(c.Judged, c.Request.By, now); outcomes[i] == "" {
+				outcomes[i] = t.cancelJudged(c.Judged, c.Request)
+			}
+			if outcomes[i] == session.Done {
+				done = append(done, rows[i]...)
+			}
+		}
+		t.insertEvents(done)
+		return outcomes
+	}))
 }
 
-func (t *transaction) cancelAll(all []session.BatchedCancel, rows [][]row) []session.Outcome {
-	now, outcomes := t.now(), make([]session.Outcome, len(all))
-	var done []row
-	for i, c := range all {
-		if outcomes[i] = t.judge(c.Judged, c.Request.By, now); outcomes[i] == "" {
-			outcomes[i] = t.cancelJudged(c.Judged, c.Request)
-		}
-		if outcomes[i] == session.Done {
-			done = append(done, rows[i]...)
-		}
+const (
+	// isToStart is the condition of a partial index. A query must repeat it word for word to use the index.
+	isToStart = `start_due IS NOT NULL AND status = 'cancelled' AND start_attempt = attempt`
+
+	rowStart = `CASE WHEN ` + isToStart + ` THEN start_tries || ' ' || start_due || ' ' || start_key ELSE '' END`
+)
+
+func (r *rowReader) start(field int) (s session.WantedStart) {
+	if r.fields[field] == "" {
+		return s
 	}
-	t.insertEvents(done)
-	return outcomes
+	parts := strings.SplitN(r.fields[field], " ", 3)
+	tries, err := strconv.Atoi(parts[0])
+	due, dueErr := strconv.ParseInt(parts[min(1, len(parts)-1)], 10, 64)
+	if err != nil || dueErr != nil || len(parts) < 3 {
+		r.problem(field, "%q is not the tries, the time and the key of a start")
+		return s
+	}
+	return session.WantedStart{Key: parts[2], Tries: tries, Due: time.UnixMicro(due).UTC()}
 }
 
-var _ session.BatchCanceller = (*Store)(nil)
+const (
+	// selectDueStart also finds a start that would be due so late, ?1 from now, that the clock has been set back since.
+	selectDueStart = `SELECT ` + databaseMicros + `, coalesce((
+		SELECT run_id FROM main.watchdog_sessions INDEXED BY watchdog_sessions_start
+		WHERE ` + isToStart + ` AND start_due <= ` + databaseMicros + ` ORDER BY start_due, run_id LIMIT 1), (
+		SELECT run_id FROM main.watchdog_sessions INDEXED BY watchdog_sessions_start
+		WHERE ` + isToStart + ` AND start_due > ` + databaseMicros + ` + ?1 ORDER BY start_due, run_id LIMIT 1))`
+
+	claimStart = `UPDATE main.watchdog_sessions SET start_tries = start_tries + 1, start_due = ?2 WHERE run_id = ?1`
+
+	putOffStart = `UPDATE main.watchdog_sessions SET start_due = CASE WHEN ?5 >= 0 THEN ` + databaseMicros + ` + ?5 END
+	WHERE run_id = ?1 AND attempt = ?2 AND start_key = ?3 AND start_tries = ?4 AND start_attempt = attempt
+		AND start_due IS NOT NULL AND +status = 'cancelled'`
+)
+
+// ClaimStart implements [session.Starts]. If none is due it writes nothing. What the row says does not keep it from
+// being claimed.
+func (s *Store) ClaimStart(ctx context.Context, lasts time.Duration) (claimed session.Session, err error) {
+	row, err := changed(ctx, s, "claim a start", 1, func(t *transaction) (row string) { // empty if none is due
+		var now int64
+		var runID sql.NullString
+		t.look(selectDueStart, []any{storerows.SetBack.Microseconds()}, &now, &runID)
+		if runID.Valid {
+			t.do(claimStart, runID.String, now+storerows.RoundUp(storerows.StartPause(lasts)))
+			t.look(selectSession, []any{runID.String}, &row)
+		}
+		return row
+	})
+	if err != nil {
+		return claimed, lockedError(err)
+	}
+	if row == "" {
+		return claimed, fmt.Errorf("claim a start: %w is to be started now", session.ErrNotFound)
+	}
+	if claimed, err = readSession(row); err != nil {
+		err = fmt.Errorf("claim a start: %w", err)
+	}
+	return claimed, err
+}
+
+// PutOffStart implements [session.Starts].
+func (s *Store) PutOffStart(ctx context.Context, claimed session.Session, pause time.Duration) (bool, error) {
+	doing := "put off the start of session " + claimed.RunID
+	rows, err := changed(ctx, s, doing, 1, func(t *transaction) int64 {
+		return t.do(putOffStart, claimed.RunID, claimed.Attempt, claimed.Start.Key, claimed.Start.Tries,
+			storeflow.StartPause(pause))
+	})
+	return rows > 0, lockedError(err)
+}

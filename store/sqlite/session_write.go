@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"strconv"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
@@ -28,14 +27,12 @@ const attachRow = `INSERT INTO main.watchdog_sessions
 // wraps [session.ErrUnreadable].
 func (s *Store) Attach(ctx context.Context, run session.Session) (before, after session.Session, err error) {
 	doing := "attach to session " + run.RunID
-	rows, err := changed(ctx, s, doing, 1, func(t *transaction) (rows [2]session.Session) {
-		rows[0], rows[1] = t.attach(run)
-		return rows
-	})
+	rows, err := changed(ctx, s, doing, 1, func(t *transaction) [2]session.Session { return t.attach(run) })
 	return rows[0], rows[1], lockedError(err)
 }
 
-func (t *transaction) attach(run session.Session) (before, after session.Session) {
+// attach returns the session before and after. If the attempt before has not ended, it has now.
+func (t *transaction) attach(run session.Session) [2]session.Session {
 	if run.Lease != "" {
 		t.living(run.Lease)
 	}
@@ -44,14 +41,9 @@ func (t *transaction) attach(run session.Session) (before, after session.Session
 		t.fail(err)
 	}
 	if run.Attempt > 0 && before.Attempt >= run.Attempt {
-		return before, before
+		return [2]session.Session{before, before}
 	}
-	t.writeAttempt(run, before, t.now())
-	return before, t.session(run.RunID)
-}
-
-// writeAttempt writes the row of a new attempt. If the one before has not ended, it has now.
-func (t *transaction) writeAttempt(run, before session.Session, now time.Time) {
+	now := t.now() // before the number, which is when the attempt before ended
 	var ended any
 	if before.Status == session.Active {
 		ended = t.nextEndNumber()
@@ -60,10 +52,10 @@ func (t *transaction) writeAttempt(run, before session.Session, now time.Time) {
 	a := storeflow.AttemptOf(run)
 	t.do(attachRow, run.RunID, run.Parent, a.Threshold, formatTime(run.StartedAt), run.Host, formatTime(now),
 		max(before.Attempt+1, run.Attempt), a.Lease, a.Own, storeflow.NullJSON(run.State), ended, a.Allowance)
+	return [2]session.Session{before, t.session(run.RunID)}
 }
 
-// The + in front of status keeps SQLite from using an index: it would prefer a host's index on the status to the
-// primary key.
+// The + in front of status keeps SQLite from using an index: it would prefer a host's to the primary key.
 const endRow = `
 	UPDATE main.watchdog_sessions SET ` + leave + `, status = ?4, reason = ?5, ended = ?6, stop_failed = NULL,
 		state = coalesce(?7, state) WHERE run_id = ?1 AND attempt = ?2 AND +status = 'active'`
@@ -76,21 +68,16 @@ func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session
 	}
 	runOf := func(e session.Ending) string { return e.RunID }
 	skipped.Failed, err = storerows.WriteEach(ends, runOf, func(part []session.Ending) error {
-		return s.end(ctx, part)
+		return s.change(ctx, fmt.Sprintf("end %d sessions", len(part)), len(part), func(t *transaction) {
+			now := t.now() // before the number, which is when they ended
+			number := t.nextEndNumber()
+			for _, e := range part {
+				t.do(endRow, e.RunID, e.Attempt, formatTime(now.Add(-e.Age)), string(e.Status), string(e.Reason), number,
+					storeflow.NullJSON(e.State))
+			}
+		})
 	}, isRefusal)
 	return skipped, err
-}
-
-// end writes some of the endings in one transaction.
-func (s *Store) end(ctx context.Context, part []session.Ending) error {
-	return s.change(ctx, fmt.Sprintf("end %d sessions", len(part)), len(part), func(t *transaction) {
-		now := t.now() // before the number, which is when they ended
-		number := t.nextEndNumber()
-		for _, e := range part {
-			t.do(endRow, e.RunID, e.Attempt, formatTime(now.Add(-e.Age)), string(e.Status), string(e.Reason), number,
-				storeflow.NullJSON(e.State))
-		}
-	})
 }
 
 // nextEndNumber returns the number of the ends of this transaction: the time, but above all stored numbers, even if the
@@ -103,41 +90,30 @@ func (t *transaction) nextEndNumber() (number int64) {
 
 var selectSession = `SELECT ` + sessionText + ` FROM main.watchdog_sessions WHERE run_id = ?1`
 
-// session returns the row of a run, and fails if there is none.
 func (t *transaction) session(runID string) session.Session {
 	one, err := sessionBy(t, runID)
 	t.fail(err)
 	return one
 }
 
-// sessionBy reads the row of a run.
 func sessionBy(on querier, runID string) (session.Session, error) {
 	var text string
-	if found, err := lookUp(on, selectSession, []any{runID}, &text); err != nil {
+	switch found, err := lookUp(on, selectSession, []any{runID}, &text); {
+	case err != nil:
 		return session.Session{}, err
-	} else if !found {
+	case !found:
 		return session.Session{}, fmt.Errorf("%w: run %s", session.ErrNotFound, runID)
 	}
 	return readSession(text)
 }
 
-var (
-	_ session.Store               = (*Store)(nil)
-	_ session.Lister              = (*Store)(nil)
-	_ watchdog.TransactionalStore = (*Store)(nil)
-	_ watchdog.FeedStore          = (*Store)(nil)
-	_ watchdog.SpendStore         = (*Store)(nil)
-)
-
 // The rows to freshen are one JSON array of texts: the activity in twenty characters, whether the run is quiet, the
 // attempt in ten digits, the allowance and the threshold beside it in nineteen digits each, the run ID. Cutting a text
-// by position costs a third of what a JSON object costs. Few have a state, so states are written by a statement of
-// their own.
+// by position costs a third of what a JSON object costs. Few have a state, so they have a statement of their own.
 //
-// The + in front of status keeps SQLite from using an index: it would prefer a host's index on the status to the
-// primary key.
+// The + in front of status keeps SQLite from using an index: it would prefer a host's to the primary key.
 const (
-	freshTable = `(SELECT CAST(substr(value, 1, 20) AS INTEGER) AS activity, substr(value, 21, 1) = '1' AS quiet,
+	freshTable = `(SELECT CAST(substr(value, 1, 20) AS INTEGER) AS activity, substr(value, 21, 1) = 't' AS quiet,
 		CAST(substr(value, 22, 10) AS INTEGER) AS attempt, CAST(substr(value, 32, 19) AS INTEGER) AS allowance,
 		CAST(substr(value, 51, 19) AS INTEGER) AS threshold, substr(value, 70) AS run_id FROM json_each(?1))`
 
@@ -145,7 +121,6 @@ const (
 		json_extract(value, '$[2]') AS activity, json_extract(value, '$[3]') AS state FROM json_each(?1))`
 
 	isFreshRow = `s.run_id = f.run_id AND +s.status = 'active' AND s.attempt = f.attempt`
-
 	// The row is in the lease ?2, which must not get an earlier activity than it has; or it is not in it.
 	inThisLease  = `s.lease IS NOT NULL AND s.lease = ?2 AND s.leased = s.attempt`
 	isLater      = `f.activity >= coalesce(s.activity, -1)`
@@ -154,21 +129,17 @@ const (
 
 	freshenStates = `UPDATE main.watchdog_sessions AS s SET state = f.state FROM ` + stateTable + ` AS f
 		WHERE ` + isFreshRow + ` AND (` + outsideLease + ` OR ` + isLater + `)`
-
 	// sameAllowance is whether the row has the allowance of the run, or neither has any.
 	sameAllowance = `(s.allowance IS nullif(f.allowance, 0) AND (s.allowance IS NULL OR s.allowed = s.attempt))`
-
 	// freshenBusy writes the rows of busy runs that were busy before: it changes no index.
 	freshenBusy = `UPDATE main.watchdog_sessions AS s SET activity = nullif(f.activity, -1) FROM ` + freshTable + ` AS f
 		WHERE ` + isFreshRow + ` AND ` + inThisLease + ` AND ` + isLater + ` AND NOT f.quiet AND NOT ` + rowIsQuiet + `
 			AND ` + sameAllowance
-
 	// ownThreshold is the threshold of the row, which one with an allowance does not have.
 	ownThreshold = `CASE WHEN f.allowance > 0 OR coalesce(s.allowance IS NOT NULL AND s.allowed = s.attempt, 0) THEN 0
 		WHEN s.lease IS NOT NULL AND s.leased = s.attempt THEN coalesce(s.own_threshold, 0) ELSE s.threshold END`
 	// ownSilence is how long the run may be silent by itself, 0 for as long as sweepers say.
 	ownSilence = `CASE WHEN f.allowance > 0 THEN f.allowance ELSE ` + ownThreshold + ` END`
-
 	// freshenOthers writes the rows that come into the lease, and those that are or were quiet. The sum of an activity and
 	// a threshold is at most the largest number.
 	freshenOthers = `UPDATE main.watchdog_sessions AS s SET lease = ?2, leased = s.attempt, expired_lease = NULL,
@@ -190,29 +161,24 @@ const (
 
 // Freshen implements [session.Store]. No row is locked by itself: if another program has locked the database for too
 // long, that is an error.
-func (s *Store) Freshen(
-	ctx context.Context, lease string, fresh []session.Freshness,
-) (skipped session.Skipped, err error) {
+func (s *Store) Freshen(ctx context.Context, lease string, fresh []session.Freshness) (session.Skipped, error) {
+	var skipped session.Skipped
+	var err error
 	runOf := func(f session.Freshness) string { return f.RunID }
 	skipped.Failed, err = storerows.WriteEach(latestOf(fresh), runOf, func(part []session.Freshness) error {
-		gone, err := s.freshen(ctx, lease, part)
+		list, states := freshJSON(part)
+		doing := fmt.Sprintf("freshen %d sessions", len(part))
+		gone, err := changed(ctx, s, doing, max(len(part), 1), func(t *transaction) []string {
+			t.living(lease)
+			if len(states) > 0 {
+				t.do(freshenStates, jsonArray(states), lease)
+			}
+			return t.freshen(lease, list)
+		})
 		skipped.Gone = append(skipped.Gone, gone...)
 		return err
 	}, isRefusal)
 	return skipped, err
-}
-
-// freshen writes some of the rows in one transaction.
-func (s *Store) freshen(ctx context.Context, lease string, part []session.Freshness) ([]string, error) {
-	list, states := freshJSON(part)
-	doing := fmt.Sprintf("freshen %d sessions", len(part))
-	return changed(ctx, s, doing, max(len(part), 1), func(t *transaction) []string {
-		t.living(lease)
-		if len(states) > 0 {
-			t.do(freshenStates, jsonArray(states), lease)
-		}
-		return t.freshen(lease, list)
-	})
 }
 
 // freshen writes the rows. Runs are looked for that are gone if not all were written.
@@ -254,11 +220,7 @@ func latestOf(fresh []session.Freshness) []session.Freshness {
 func freshJSON(fresh []session.Freshness) (list []string, states [][]any) {
 	list = make([]string, len(fresh))
 	for i, f := range fresh {
-		quiet := 0
-		if f.Quiet {
-			quiet = 1
-		}
-		list[i] = fmt.Sprintf("%+020d%d%010d%019d%019d%s", int64(f.Activity), quiet, f.Attempt,
+		list[i] = fmt.Sprintf("%+020d%.1s%010d%019d%019d%s", int64(f.Activity), strconv.FormatBool(f.Quiet), f.Attempt,
 			max(int64(f.Allowance), 0), max(int64(f.Threshold), 0), f.RunID)
 		if f.State != nil {
 			states = append(states, []any{f.RunID, f.Attempt, int64(f.Activity), string(f.State)})

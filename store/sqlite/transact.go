@@ -37,40 +37,27 @@ type decider struct {
 
 	mu       sync.Mutex // held while Decide is called
 	finished bool       // Transact returns, or Decide failed: it must not be called again
-	panicked any        // the value of a panic
+	panicked any        // nil if Decide did not panic
 	kept     [][]watchdog.Event
 }
 
-// write carries out the exchanges on a goroutine of its own: Decide may panic or call runtime.Goexit, and the committer
-// must go on.
+// write carries out the exchanges on a goroutine of its own: Decide may panic or call runtime.Goexit.
 func (d *decider) write(t *transaction) error {
 	err := errNotDecided
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer func() { d.notePanic(recover()) }()
-		err = d.carryOut(t)
+		var kept [][]watchdog.Event
+		defer func() {
+			panicked := recover()
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.kept, d.panicked = kept, panicked
+		}()
+		kept, err = storeflow.CarryOut(exchanging{t}, d.exchanges, d.decide)
 	}()
 	<-done
 	return err
-}
-
-// notePanic keeps the value of a panic, nil if there was none, for the caller of Transact.
-func (d *decider) notePanic(panicked any) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.panicked = panicked
-}
-
-func (d *decider) carryOut(t *transaction) error {
-	kept, err := storeflow.CarryOut(exchanging{t}, d.exchanges, d.decide)
-	if err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.kept = kept
-	return nil
 }
 
 // errNotDecided is the error of a request whose Decide is not called, or did not return.
@@ -89,7 +76,7 @@ func (d *decider) decide(x *watchdog.Exchange, selected []watchdog.Event) ([]wat
 	return decided, nil
 }
 
-// finish waits for a Decide that is being called, and prevents another call. It returns the value of a panic.
+// finish waits for a Decide that is being called, and prevents another call.
 func (d *decider) finish() (panicked any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,7 +84,6 @@ func (d *decider) finish() (panicked any) {
 	return d.panicked
 }
 
-// An exchanging is the transaction of a Transact.
 type exchanging struct{ *transaction }
 
 // Select implements [storeflow.ExchangeTx], as the next methods do, with one query if it can.
@@ -139,9 +125,9 @@ func (t exchanging) Stored(events []watchdog.Event) ([]watchdog.Event, error) {
 	return rowsOf(t, func(rows *sql.Rows) (e watchdog.Event, err error) {
 		var r eventRow
 		var kind, id string
-		if err := r.scan(rows, &kind, &id); err != nil {
-			return e, err
+		if err = r.scan(rows, &kind, &id); err == nil {
+			e, err = r.event(kind, id)
 		}
-		return r.event(kind, id)
+		return e, err
 	}, selectStored, jsonArray(ids))
 }

@@ -59,9 +59,9 @@ func (p *lazyStatement) close() {
 	}
 }
 
-func rowsOf[T any](
-	on querier, scan func(*sql.Rows) (T, error), statement string, arguments ...any,
-) (all []T, err error) {
+type scanner[T any] = func(*sql.Rows) (T, error)
+
+func rowsOf[T any](on querier, scan scanner[T], statement string, arguments ...any) (all []T, err error) {
 	rows, err := on.query(statement, arguments...)
 	if err != nil {
 		return nil, err
@@ -99,8 +99,7 @@ func lookUp(on querier, statement string, arguments []any, into ...any) (found b
 }
 
 // extraSynchronous is the setting EXTRA: a commit is on disk when it returns, in every journal mode. In DELETE mode
-// FULL is not enough: EXTRA also syncs the folder, without which a power cut can bring the journal back and undo the
-// commit.
+// FULL is not enough: EXTRA also syncs the folder, or a power cut can bring the journal back and undo the commit.
 const extraSynchronous = 3
 
 // A transaction holds a connection and, after start, the write lock of the database. The caller must call end, which
@@ -126,7 +125,6 @@ func (t *transaction) do(statement string, arguments ...any) (rows int64) {
 	return rows
 }
 
-// look is lookUp in a transaction.
 func (t *transaction) look(statement string, arguments []any, into ...any) (found bool) {
 	if t.err == nil {
 		found, t.err = lookUp(t, statement, arguments, into...)
@@ -134,15 +132,13 @@ func (t *transaction) look(statement string, arguments []any, into ...any) (foun
 	return found
 }
 
-// rowsIn is rowsOf in a transaction.
-func rowsIn[T any](t *transaction, scan func(*sql.Rows) (T, error), statement string, arguments ...any) (all []T) {
+func rowsIn[T any](t *transaction, scan scanner[T], statement string, arguments ...any) (all []T) {
 	if t.err == nil {
 		all, t.err = rowsOf(t, scan, statement, arguments...)
 	}
 	return all
 }
 
-// now returns the time of the database's clock.
 func (t *transaction) now() (now time.Time) {
 	var text string
 	err := t.queryValue(&text, "SELECT "+databaseTime)
@@ -308,8 +304,7 @@ func (w *writer) exec(statement string, arguments ...any) error {
 	return err
 }
 
-// queryValue reads the only value of a query, which it does not prepare: that costs more where a writer lives for one
-// transaction.
+// queryValue does not prepare the query: that costs more where a writer lives for one transaction.
 func (w *writer) queryValue(into any, query string) error {
 	return w.conn.QueryRowContext(context.Background(), query).Scan(into)
 }
