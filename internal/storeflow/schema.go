@@ -31,32 +31,33 @@ type Schema struct {
 	Others  map[int][]string
 	// Triggers are the names of those that Others make, with their versions.
 	Triggers map[string]int
+	// Foreign is wrapped by the error of a table that is not ours, and Lacking says which columns that lacks.
+	Foreign error
+	Lacking func(columns []string) string
 }
 
 // An Index is the name of an index, its table, its columns, and the condition of the rows in it, if it has not all.
 type Index [4]string
 
 // A Database is what a Schema needs of a transaction.
-type Database struct {
-	Exec   func(statement string, arguments ...any) error
-	Values func(statement string, arguments []any, into ...any) error // reads the first row
+type Database interface {
+	// Run executes a statement, and Value reads the row of a query that has one.
+	Run(statement string, arguments ...any) error
+	Value(statement string, arguments []any, into ...any) error
 	// Names returns the columns of a table, none if there is no such table.
-	Names func(table string) ([]string, error)
+	Names(table string) ([]string, error)
 	// Add adds a column to a table, unless it is there.
-	Add func(table, column, is string) error
+	Add(table, column, is string) error
 	// Events reports whether there is a table of events, and describes its columns.
-	Events  func() (exists bool, columns []storerows.Column, err error)
-	Indexes func() ([]storerows.Index, error) // of that table
-	// Triggers returns the names of all triggers, and Before runs before a version is made. They may be nil.
-	Triggers func() ([]string, error)
-	Before   func(version int) error
-	// Foreign is wrapped by the error of a table that is not ours, and Lacking says which columns that lacks.
-	Foreign error
-	Lacking func(columns []string) string
+	Events() (exists bool, columns []storerows.Column, err error)
+	Indexes() ([]storerows.Index, error) // of that table
+	// Triggers returns the names of all triggers, and Before is called before a version is made.
+	Triggers() ([]string, error)
+	Before(version int) error
 }
 
-// HasEvents reports whether there is a table of events. It fails if that cannot be used in place.
-func (d *Database) HasEvents() (bool, error) {
+// hasEvents reports whether there is a table of events. It fails if that cannot be used in place.
+func (s *Schema) hasEvents(d Database) (bool, error) {
 	exists, columns, err := d.Events()
 	if err != nil || !exists {
 		return false, err
@@ -66,7 +67,7 @@ func (d *Database) HasEvents() (bool, error) {
 		return false, err
 	}
 	if problems := storerows.TableProblems(columns, indexes); len(problems) > 0 {
-		return false, fmt.Errorf("%w (events: %s)", d.Foreign, strings.Join(problems, "; "))
+		return false, fmt.Errorf("%w (events: %s)", s.Foreign, strings.Join(problems, "; "))
 	}
 	return true, nil
 }
@@ -239,7 +240,7 @@ func (s *Schema) Version(d Database) (version int, err error) {
 		reader = "coalesce(oldest_reader, 0)"
 	}
 	oldest := 0
-	err = d.Values(fmt.Sprintf(`
+	err = d.Value(fmt.Sprintf(`
 		SELECT coalesce((SELECT version FROM %[1]s ORDER BY version DESC LIMIT 1), 0),
 			coalesce((SELECT %[2]s FROM %[1]s ORDER BY version DESC LIMIT 1), 0)`,
 		s.Prefix+"watchdog_schema", reader), nil, &version, &oldest)
@@ -254,7 +255,7 @@ func (s *Schema) CheckReadable(d Database) (version int, err error) {
 	if version, err = s.Version(d); err != nil {
 		return 0, err
 	}
-	exist, err := d.HasEvents()
+	exist, err := s.hasEvents(d)
 	if err == nil && !exist {
 		err = storerows.ErrNoTables
 	}
@@ -268,15 +269,11 @@ func (s *Schema) Migrate(d Database) error {
 		version, err = s.Complete(version, d)
 	}
 	for ; err == nil && version < Newest; version++ {
-		if d.Before != nil {
-			err = d.Before(version + 1)
-		}
-		if err == nil {
-			err = InOrder(
-				func() error { return s.make(version+1, d) },
-				func() error { return s.note(version+1, d) },
-			)
-		}
+		err = InOrder(
+			func() error { return d.Before(version + 1) },
+			func() error { return s.make(version+1, d) },
+			func() error { return s.note(version+1, d) },
+		)
 	}
 	return err
 }
@@ -284,10 +281,10 @@ func (s *Schema) Migrate(d Database) error {
 func (s *Schema) note(version int, d Database) error {
 	table := s.Prefix + "watchdog_schema"
 	return InOrder(
-		func() error { return d.Exec("CREATE TABLE IF NOT EXISTS " + table + " (version integer PRIMARY KEY)") },
+		func() error { return d.Run("CREATE TABLE IF NOT EXISTS " + table + " (version integer PRIMARY KEY)") },
 		func() error { return d.Add("watchdog_schema", "oldest_reader", "integer") },
 		func() error {
-			return d.Exec(fmt.Sprintf(`INSERT INTO %s AS v (version, oldest_reader) VALUES (%d, %d)
+			return d.Run(fmt.Sprintf(`INSERT INTO %s AS v (version, oldest_reader) VALUES (%d, %d)
 			ON CONFLICT (version) DO UPDATE SET oldest_reader = coalesce(v.oldest_reader, excluded.oldest_reader)`,
 				table, version, min(version, OldestReader)))
 		},
@@ -302,7 +299,7 @@ func (s *Schema) make(version int, d Database) error {
 			continue
 		}
 		made[p.Table] = true
-		if err := d.Exec(s.definition(version, p.Table)); err != nil {
+		if err := d.Run(s.definition(version, p.Table)); err != nil {
 			return fmt.Errorf("create %s: %w", p.Table, err)
 		}
 	}
@@ -319,7 +316,7 @@ func (s *Schema) make(version int, d Database) error {
 	return s.makeIndexes(version, d)
 }
 
-// indexesOfBoth are those that both stores have. Who deletes a window of watchdog_spend finds its slices by their index.
+// indexesOfBoth are those of both stores. Who deletes a window of watchdog_spend finds its slices by their index.
 //
 // Rejected: a unique index of the events in the outbox. Rows of earlier versions may name one twice, for example after
 // its event was deleted and stored again, and such a version could then not store an end.
@@ -348,7 +345,7 @@ func (s *Schema) makeIndexes(version int, d Database) error {
 		statements = append(statements, statement)
 	}
 	for _, statement := range append(statements, s.Others[version]...) {
-		if err := d.Exec(statement); err != nil {
+		if err := d.Run(statement); err != nil {
 			return fmt.Errorf("make the indexes of version %d: %w", version, err)
 		}
 	}
@@ -378,7 +375,7 @@ func (s *Schema) definition(version int, table string) string {
 // Complete returns the newest version of which all tables, columns and triggers exist, the given one at most. It fails
 // if a table that exists is not ours.
 func (s *Schema) Complete(version int, d Database) (int, error) {
-	exists, err := d.HasEvents()
+	exists, err := s.hasEvents(d)
 	if err != nil {
 		return 0, err
 	}
@@ -394,14 +391,11 @@ func (s *Schema) Complete(version int, d Database) (int, error) {
 			return 0, err
 		}
 		if lacks := without(p.Columns, exist); len(exist) > 0 && len(lacks) > 0 {
-			return 0, fmt.Errorf("%w (%s %s)", d.Foreign, p.Table, d.Lacking(lacks))
+			return 0, fmt.Errorf("%w (%s %s)", s.Foreign, p.Table, s.Lacking(lacks))
 		}
 		if len(exist) == 0 || len(without(p.Added, exist)) > 0 {
 			version = min(version, p.Version-1)
 		}
-	}
-	if len(s.Triggers) == 0 {
-		return version, nil
 	}
 	exist, err := d.Triggers()
 	for name, of := range s.Triggers {

@@ -45,7 +45,9 @@ var schema = storeflow.Schema{
 		"watchdog_spend":      " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
 		"watchdog_lease_ends": " WITH (autovacuum_vacuum_scale_factor = 0.02)",
 	},
-	Index: `CREATE INDEX IF NOT EXISTS %s ON SCHEMA.%s (%s)`,
+	Foreign: ErrForeignTable,
+	Lacking: func(columns []string) string { return "lacks " + strings.Join(columns, ", ") },
+	Index:   `CREATE INDEX IF NOT EXISTS %s ON SCHEMA.%s (%s)`,
 	Indexes: map[int][]storeflow.Index{
 		2: {
 			{"watchdog_sessions_silent", "watchdog_sessions", "silent, run_id", hasDefaultThreshold},
@@ -98,7 +100,7 @@ func (s *Store) prepare(ctx context.Context) error {
 // lock takes the advisory lock of the schema until the transaction ends.
 func (t *transaction) lock() error {
 	number := int64(hash("watchdog_schema " + t.store.schema)) //nolint:gosec // any number will do
-	return t.exec("SELECT pg_catalog.pg_advisory_xact_lock($1)", number)
+	return t.Run("SELECT pg_catalog.pg_advisory_xact_lock($1)", number)
 }
 
 // checkServer checks the server's version and that it accepts writes. Behind a pooler it switches off named statements.
@@ -106,7 +108,7 @@ func (t *transaction) checkServer() error {
 	var version int
 	var readOnly bool
 	var pid uint32
-	err := t.values(`SELECT pg_catalog.current_setting('server_version_num')::int,
+	err := t.Value(`SELECT pg_catalog.current_setting('server_version_num')::int,
 			pg_catalog.current_setting('transaction_read_only')::boolean, pg_catalog.pg_backend_pid()`,
 		nil, &version, &readOnly, &pid)
 	if t.Conn().PgConn().PID() != pid && t.store.mode == pgx.QueryExecModeCacheStatement {
@@ -127,7 +129,7 @@ func (t *transaction) checkServer() error {
 // migrate runs the migrations that are missing. Several processes may migrate at once: each holds an advisory lock.
 func (t *transaction) migrate() error {
 	return storeflow.InOrder(t.ensureSchema, t.lock,
-		func() error { return schema.Migrate(t.database()) },
+		func() error { return schema.Migrate(t) },
 		func() error { return t.checkRights(writingRights) })
 }
 
@@ -135,36 +137,31 @@ func (t *transaction) migrate() error {
 // that a command that reads one page is quick: the call that needs one of them says what is wrong with it.
 func (t *transaction) checkReadable() error {
 	return storeflow.InOrder(t.findSchema, func() error {
-		_, err := schema.CheckReadable(t.database())
+		_, err := schema.CheckReadable(t)
 		return err
 	}, func() error { return t.checkRights(readingRights) })
 }
 
-// beforeVersion limits waits. Adding a column that may be NULL takes a moment, however many rows there are, if no
-// transaction uses the table: it fails, and does not wait with everybody behind it, if one does for long.
-func (t *transaction) beforeVersion(version int) error {
+// Before implements [storeflow.Database]. Adding a column that may be NULL takes a moment, however many rows there are,
+// if no transaction uses the table: it fails, and does not wait with everybody behind it, if one does for long.
+func (t *transaction) Before(version int) error {
 	if version == 3 {
-		if err := t.exec(createParentIndex); err != nil {
+		if err := t.Run(createParentIndex); err != nil {
 			return fmt.Errorf("create the index of layers: %w", err)
 		}
 	}
 	if version >= 3 {
-		return t.exec(limitLocks)
+		return t.Run(limitLocks)
 	}
 	return nil
 }
 
-func (t *transaction) database() storeflow.Database {
-	return storeflow.Database{
-		Exec: t.exec, Values: t.values, Names: t.columnNames, Events: t.describeEvents, Indexes: t.indexes,
-		Before: t.beforeVersion,
-		Add: func(table, column, is string) error {
-			return t.exec("ALTER TABLE SCHEMA." + table + " ADD COLUMN IF NOT EXISTS " + column + " " + is)
-		},
-		Foreign: ErrForeignTable,
-		Lacking: func(columns []string) string { return "lacks " + strings.Join(columns, ", ") },
-	}
+// Add implements [storeflow.Database], as the next method does.
+func (t *transaction) Add(table, column, is string) error {
+	return t.Run("ALTER TABLE SCHEMA." + table + " ADD COLUMN IF NOT EXISTS " + column + " " + is)
 }
+
+func (t *transaction) Triggers() ([]string, error) { return nil, nil }
 
 // The rights that a store needs.
 const (
@@ -179,7 +176,7 @@ const (
 // checkRights finds missing rights when the store is opened, not when its first event is lost.
 func (t *transaction) checkRights(needed string) error {
 	var missing string
-	err := t.values(`SELECT coalesce(pg_catalog.string_agg(pg_catalog.concat(p.privilege, ' on ', needed.name), ', '
+	err := t.Value(`SELECT coalesce(pg_catalog.string_agg(pg_catalog.concat(p.privilege, ' on ', needed.name), ', '
 			ORDER BY needed.name DESC, p.privilege), '') FROM (VALUES`+needed+`) AS needed (name, privileges)
 		CROSS JOIN pg_catalog.unnest(needed.privileges::pg_catalog.text[]) AS p (privilege)
 		JOIN pg_catalog.pg_class c ON c.relname {=} needed.name
@@ -192,14 +189,14 @@ func (t *transaction) checkRights(needed string) error {
 	return err
 }
 
-// exec runs a statement once, without a name.
-func (t *transaction) exec(statement string, arguments ...any) error {
+// Run runs a statement once, without a name.
+func (t *transaction) Run(statement string, arguments ...any) error {
 	_, err := t.Exec(t.ctx, t.store.qualify(statement), t.store.unprepared(arguments)...)
 	return err
 }
 
-// values runs a query of one row once, without a name.
-func (t *transaction) values(statement string, arguments []any, into ...any) error {
+// Value runs a query of one row once, without a name.
+func (t *transaction) Value(statement string, arguments []any, into ...any) error {
 	return t.QueryRow(t.ctx, t.store.qualify(statement), t.store.unprepared(arguments)...).Scan(into...)
 }
 
@@ -248,7 +245,7 @@ func (t *transaction) ensureSchema() error {
 		return t.findSchema()
 	}
 	var exists bool
-	err := t.values(`SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} $1)`,
+	err := t.Value(`SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} $1)`,
 		[]any{t.store.schema}, &exists)
 	if err != nil || exists {
 		return err
@@ -266,7 +263,7 @@ func (t *transaction) findSchema() error {
 	if err := t.refuseTemporary(); err != nil {
 		return err
 	}
-	err := t.values(`SELECT coalesce(pg_catalog.current_schema(), '')`, nil, &t.store.schema)
+	err := t.Value(`SELECT coalesce(pg_catalog.current_schema(), '')`, nil, &t.store.schema)
 	if err == nil && t.store.schema == "" {
 		err = errors.New("no schema of the connection's search_path exists: create one, or name one in Config.Schema")
 	}
@@ -277,7 +274,7 @@ func (t *transaction) findSchema() error {
 // not ask the server for the first schema, because the answer would create that of the temporary tables.
 func (t *transaction) refuseTemporary() error {
 	var path, role string
-	err := t.values(`SELECT pg_catalog.current_setting('search_path'), current_user::{text}`, nil, &path, &role)
+	err := t.Value(`SELECT pg_catalog.current_setting('search_path'), current_user::{text}`, nil, &path, &role)
 	before := schemasOf(path)
 	first := slices.IndexFunc(before, isTemporary)
 	if err != nil || first < 0 {
@@ -288,7 +285,7 @@ func (t *transaction) refuseTemporary() error {
 		before[user] = role
 	}
 	var usable bool
-	err = t.values(`SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} ANY ($1::pg_catalog.name[])
+	err = t.Value(`SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} ANY ($1::pg_catalog.name[])
 			AND pg_catalog.has_schema_privilege(oid, 'USAGE'))`, []any{before}, &usable)
 	if err == nil && !usable {
 		err = fmt.Errorf("the search_path %s begins with %s, whose tables vanish with their connection: "+

@@ -135,10 +135,9 @@ const (
 // markOf1 is the mark $1 as a transaction, or NULL if there is none.
 const markOf1 = `CASE WHEN $1::{text} {<>} '' THEN $1::{text}::pg_catalog.xid8 END`
 
-// selectFed returns the events of transactions from the mark $1 on, and the next mark. As in selectEnded, a mark is the
-// oldest transaction that was still open. The age of a transaction is how many have begun since; below 0, it is so old
-// that its number is ahead of ours. There is always a row. If no transaction has begun since the mark, the server does
-// not read the table.
+// selectFed returns the events of transactions from the mark $1 on, and the next mark, the oldest transaction that was
+// still open. The age of a transaction is how many have begun since; below 0, it is so old that its number is ahead of
+// ours. There is always a row. If no transaction has begun since the mark, the server does not read the table.
 const selectFed = `SELECT pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::{text}, e.*
 	FROM (VALUES (1)) AS one LEFT JOIN (SELECT aggregate_id,` + eventFields + `FROM SCHEMA.events
 		WHERE aggregate_type {=} '` + watchdog.AggregateType + `'

@@ -25,9 +25,9 @@ var eventTypes = map[string][]string{
 	"consensus_id":   {"varchar", "text"},
 }
 
-func (t *transaction) describeEvents() (exists bool, columns []storerows.Column, err error) {
+func (t *transaction) Events() (exists bool, columns []storerows.Column, err error) {
 	var kind string
-	err = t.values(`SELECT coalesce(pg_catalog.max(c.relkind::{text}), '')
+	err = t.Value(`SELECT coalesce(pg_catalog.max(c.relkind::{text}), '')
 		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace
 		WHERE n.nspname {=} $1 AND c.relname {=} 'events'`, []any{t.store.schema}, &kind)
 	switch {
@@ -57,7 +57,7 @@ func (t *transaction) columns(table string) ([]storerows.Column, error) {
 		t.store.schema, table)
 }
 
-func (t *transaction) columnNames(table string) (names []string, err error) {
+func (t *transaction) Names(table string) (names []string, err error) {
 	columns, err := t.columns(table)
 	for _, c := range columns {
 		names = append(names, c.Name)
@@ -78,7 +78,7 @@ func typeProblem(name, kind string, nondeterministic bool) string {
 
 // indexes lists the indexes that a query can use: B-trees that cover all rows. A column name is empty for an
 // expression, and for a column that the index sorts by another collation than the table.
-func (t *transaction) indexes() ([]storerows.Index, error) {
+func (t *transaction) Indexes() ([]storerows.Index, error) {
 	return rowsOf(t, func(row pgx.CollectableRow) (i storerows.Index, err error) {
 		err = row.Scan(&i.Unique, &i.Columns)
 		return i, err

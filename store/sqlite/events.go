@@ -21,8 +21,7 @@ func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 	if err != nil {
 		return err
 	}
-	doing := fmt.Sprintf("append %d events", len(rows))
-	return s.change(ctx, doing, len(rows), func(t *transaction) { t.insertEvents(rows) })
+	return s.change(ctx, "append events", len(rows), func(t *transaction) { t.insertEvents(rows) })
 }
 
 // Read implements [watchdog.EventStore]. If another program wrote a row whose timestamp or payload cannot be read, Read

@@ -12,18 +12,15 @@ import (
 const maxRows = 1024
 
 type request struct {
-	write func(*transaction) error // called again, in another transaction, if the first one fails
-	size  int                      // in rows
-	one   bool                     // it is one statement, which needs no transaction around it
-	taken bool                     // into a transaction; guarded by the queue's lock
-	done  chan error               // gets the result; buffered, because the caller may have stopped waiting
+	write func(*transaction) // called again, in another transaction, if the first one fails
+	size  int                // in rows
+	one   bool               // it is one statement, which needs no transaction around it
+	taken bool               // into a transaction; guarded by the queue's lock
+	done  chan error         // gets the result; buffered, because the caller may have stopped waiting
 }
 
 func newRequest(size int, write func(*transaction)) *request {
-	return &request{size: size, done: make(chan error, 1), write: func(t *transaction) error {
-		write(t)
-		return t.err
-	}}
+	return &request{write: write, size: size, done: make(chan error, 1)}
 }
 
 // change has a write committed, and waits for the result until ctx is done. After an error the write may still be under
@@ -271,7 +268,8 @@ func (s *Store) commitOne() (written bool) {
 	defer t.end()
 	var err error
 	if t.writer, err = s.connect(context.Background()); err == nil {
-		err = r.write(t)
+		r.write(t)
+		err = t.err
 	}
 	if t.writer == nil || isBusy(err) {
 		s.queue.putBack(r)
@@ -285,8 +283,8 @@ func (s *Store) commitOne() (written bool) {
 func (s *Store) write(t *transaction, requests []*request) error {
 	defer t.end()
 	for _, r := range requests {
-		if err := r.write(t); err != nil {
-			return err
+		if r.write(t); t.err != nil {
+			return t.err
 		}
 	}
 	return t.commit()

@@ -58,6 +58,8 @@ var schema = storeflow.Schema{
 	},
 	Others:   map[int][]string{3: {refuseDelete}, 6: {dropLeaseEnds}},
 	Triggers: map[string]int{"watchdog_leases_named": 3, "watchdog_lease_ends_untold": 6},
+	Foreign:  ErrForeignTable,
+	Lacking:  func(columns []string) string { return "has no column " + columns[0] },
 }
 
 // migrate brings the schema to the newest version. Several processes may migrate at once: each does it under the write
@@ -69,31 +71,28 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 	defer t.end()
 	return storeflow.InOrder(
-		func() error { return schema.Migrate(t.database()) },
+		func() error { return schema.Migrate(t) },
 		// It changes no row, but SQLite needs the right to write: one that is read-only is found before an event is lost.
-		func() error { return t.exec(`UPDATE main.watchdog_schema SET version = version WHERE version < 0`) },
+		func() error { return t.Run(`UPDATE main.watchdog_schema SET version = version WHERE version < 0`) },
 		t.commit)
 }
 
-func (t *transaction) database() storeflow.Database {
-	return storeflow.Database{
-		Exec: t.exec, Values: t.values, Names: t.columnNames, Events: t.describeEvents, Indexes: t.indexes,
-		Foreign: ErrForeignTable,
-		Lacking: func(columns []string) string { return "has no column " + columns[0] },
-		Add: func(table, column, is string) error {
-			exist, err := t.columnNames(table)
-			if err != nil || slices.Contains(exist, column) {
-				return err
-			}
-			return t.exec(`ALTER TABLE main.` + table + ` ADD COLUMN ` + column + ` ` + is)
-		},
-		Triggers: func() ([]string, error) {
-			return rowsOf(t, scanOne[string], `SELECT name FROM main.sqlite_master WHERE type = 'trigger'`)
-		},
+// Add implements [storeflow.Database], as the next methods do.
+func (t *transaction) Add(table, column, is string) error {
+	exist, err := t.Names(table)
+	if err != nil || slices.Contains(exist, column) {
+		return err
 	}
+	return t.Run(`ALTER TABLE main.` + table + ` ADD COLUMN ` + column + ` ` + is)
 }
 
-func (t *transaction) values(statement string, arguments []any, into ...any) error {
+func (t *transaction) Before(int) error { return nil }
+
+func (t *transaction) Triggers() ([]string, error) {
+	return rowsOf(t, scanOne[string], `SELECT name FROM main.sqlite_master WHERE type = 'trigger'`)
+}
+
+func (t *transaction) Value(statement string, arguments []any, into ...any) error {
 	_, err := lookUp(t, statement, arguments, into...)
 	return err
 }
@@ -173,9 +172,9 @@ const refuseDelete = `CREATE TRIGGER IF NOT EXISTS main.watchdog_leases_named BE
 		SELECT RAISE(ABORT, 'active sessions name this lease: a sweeper finds out whether its process is dead');
 	END`
 
-func (t *transaction) describeEvents() (exists bool, columns []storerows.Column, err error) {
+func (t *transaction) Events() (exists bool, columns []storerows.Column, err error) {
 	var kind string
-	err = t.values(`SELECT coalesce(max(type), '') FROM main.sqlite_master
+	err = t.Value(`SELECT coalesce(max(type), '') FROM main.sqlite_master
 		WHERE lower(name) = 'events' AND type IN ('table', 'view')`, nil, &kind)
 	switch {
 	case err != nil || kind == "":
@@ -215,7 +214,7 @@ func typeProblem(name, declared string) string {
 
 // indexes lists the indexes of the events table that cover all rows. Column names are in lower case, and empty for
 // expressions and for columns that the index does not compare byte by byte.
-func (t *transaction) indexes() (indexes []storerows.Index, err error) {
+func (t *transaction) Indexes() (indexes []storerows.Index, err error) {
 	err = eachRow(t, func(rows *sql.Rows) error {
 		var i storerows.Index
 		var column string
@@ -232,6 +231,6 @@ func (t *transaction) indexes() (indexes []storerows.Index, err error) {
 	return indexes, err
 }
 
-func (t *transaction) columnNames(table string) ([]string, error) {
+func (t *transaction) Names(table string) ([]string, error) {
 	return rowsOf(t, scanOne[string], `SELECT lower(name) FROM pragma_table_xinfo(?1, 'main')`, table)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// The row of a run in a lease has the largest threshold, and its own in another column: see leaseTables.
+// The row of a run in a lease has the largest threshold, and its own in another column: see [storeflow.Parts].
 const attachRow = `INSERT INTO main.watchdog_sessions
 		(run_id, parent, threshold, started_at, host, status, created_at, last_event_at, attempt, lease, leased,
 		own_threshold, state, allowance, allowed)

@@ -18,7 +18,7 @@ import (
 // Decide panics, nothing is stored and Transact panics.
 func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
 	d := &decider{exchanges: exchanges}
-	err := s.commit(ctx, "transact", &request{write: d.write, size: len(exchanges), done: make(chan error, 1)})
+	err := s.change(ctx, "transact", len(exchanges), d.write)
 	if panicked := d.finish(); panicked != nil {
 		panic(panicked)
 	}
@@ -42,7 +42,7 @@ type decider struct {
 }
 
 // write carries out the exchanges on a goroutine of its own: Decide may panic or call runtime.Goexit.
-func (d *decider) write(t *transaction) error {
+func (d *decider) write(t *transaction) {
 	err := errNotDecided
 	done := make(chan struct{})
 	go func() {
@@ -57,7 +57,7 @@ func (d *decider) write(t *transaction) error {
 		kept, err = storeflow.CarryOut(exchanging{t}, d.exchanges, d.decide)
 	}()
 	<-done
-	return err
+	t.fail(err)
 }
 
 // errNotDecided is the error of a request whose Decide is not called, or did not return.

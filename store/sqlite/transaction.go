@@ -193,7 +193,7 @@ func (t *transaction) raiseSynchronous() error {
 }
 
 func (t *transaction) setSynchronous(level int) error {
-	return t.exec(fmt.Sprint("PRAGMA main.synchronous = ", level))
+	return t.Run(fmt.Sprint("PRAGMA main.synchronous = ", level))
 }
 
 // commit makes the transaction durable. With a rollback journal it also waits for readers.
@@ -214,7 +214,7 @@ func (t *transaction) end() {
 	}
 	var err error
 	if t.open {
-		err = t.exec("ROLLBACK")
+		err = t.Run("ROLLBACK")
 	}
 	if err != nil && strings.Contains(err.Error(), "no transaction is active") {
 		err = nil // SQLite rolls back by itself when the disk is full
@@ -298,8 +298,8 @@ func (w *writer) query(statement string, arguments ...any) (*sql.Rows, error) {
 	return prepared.QueryContext(context.Background(), arguments...)
 }
 
-// exec executes a statement without preparing it.
-func (w *writer) exec(statement string, arguments ...any) error {
+// Run executes a statement without preparing it.
+func (w *writer) Run(statement string, arguments ...any) error {
 	_, err := w.conn.ExecContext(context.Background(), statement, arguments...)
 	return err
 }
