@@ -118,6 +118,9 @@ func (s *Store) nameServer(conn *pgx.Conn, err error) error {
 }
 
 func codeOf(err error) string {
+	if err == nil { // as nearly always: errors.As needs an object
+		return ""
+	}
 	var server *pgconn.PgError
 	if errors.As(err, &server) {
 		return server.Code

@@ -158,27 +158,27 @@ func (s *Store) cancelStatement(judged session.Session, c session.CancelRequest)
 // ofJudged runs a statement about a session that was judged. If the end kept it from that, it writes the end down.
 func (s *Store) ofJudged(
 	ctx context.Context, doing string, judged session.Session, by, endID, statement string, arguments []any,
-) (session.Outcome, error) {
+) (outcome session.Outcome, err error) {
 	const tries = 5
-	doing += " session " + judged.RunID + " in"
-	return answer(ctx, s.write, doing, func(ctx context.Context) (outcome session.Outcome, err error) {
+	err = s.write(ctx, doing+" session "+judged.RunID+" in", func(ctx context.Context) error {
 		for range tries {
 			row, err := queryRow(ctx, s, scanJudged, statement, arguments...)
 			if err == nil {
 				outcome, err = row.Outcome()
 			}
 			if err == nil && outcome == "" {
-				err = s.inTransaction(ctx, func(t *transaction) (err error) {
-					outcome, err = t.writeStoredEnd(judged, by, endID)
-					return err
-				})
+				outcome, err = s.writeStoredEnd(ctx, judged, by, endID)
 			}
 			if err != nil || outcome != "" {
-				return outcome, err
+				return err
 			}
 		}
-		return "", fmt.Errorf("event %s is neither stored nor can it be: look for a trigger of the table events", endID)
+		return fmt.Errorf("event %s is neither stored nor can it be: look for a trigger of the table events", endID)
 	})
+	if err != nil {
+		outcome = ""
+	}
+	return outcome, err
 }
 
 const (
@@ -197,6 +197,16 @@ const (
 
 // writeStoredEnd makes the row say what the stored end says. The outcome is empty if no end is stored. It reads the
 // event in a statement of its own: the statement of an insert does not see an event that it waited for.
+func (s *Store) writeStoredEnd(
+	ctx context.Context, judged session.Session, by, endID string,
+) (outcome session.Outcome, err error) {
+	err = s.inTransaction(ctx, func(t *transaction) (err error) {
+		outcome, err = t.writeStoredEnd(judged, by, endID)
+		return err
+	})
+	return outcome, err
+}
+
 func (t *transaction) writeStoredEnd(judged session.Session, by, endID string) (session.Outcome, error) {
 	s := t.store
 	var rows []storeflow.Judged

@@ -245,7 +245,10 @@ func query[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], text str
 // queryRow returns the only row of a statement that has one.
 func queryRow[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], text string, arguments ...any) (T, error) {
 	all, err := query(ctx, s, scan, text, arguments...)
-	return append(all, *new(T))[0], err
+	if len(all) == 0 {
+		return *new(T), err
+	}
+	return all[0], err
 }
 
 // A caller runs a call and wraps its error: do, write or ofOutbox.
