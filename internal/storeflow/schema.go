@@ -8,40 +8,56 @@ import (
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
+// Newest is the newest version of the schema, and OldestReader that of the oldest program that can use it. Programs
+// before version 3 do not look at that.
+const (
+	Newest       = 7
+	OldestReader = 3
+)
+
 // A Schema is the tables of a store, by the versions that make them.
 type Schema struct {
-	Newest int // version
-	Parts  []Part
+	Parts []Part
 	// Prefix is before the name of a table.
 	Prefix string
 	// Types is what stands for a word in braces in the definition of a column.
 	Types *strings.Replacer
 	// Options follow the columns of a table.
 	Options map[string]string
-	// Indexes are the statements that follow the tables and columns of a version.
-	Indexes map[int][]string
-	// EventIndex makes an index of the table of events.
-	EventIndex func(name, columns string) string
-}
-
-// A Database is what a Schema needs of a transaction.
-type Database struct {
-	Exec   func(statement string, arguments ...any) error
-	Values func(statement string, arguments []any, into ...any) error // reads the first row
-	// Names returns the columns of a table, none if there is no such table.
-	Names func(table string) ([]string, error)
-	// Add adds a column to a table, unless it is there.
-	Add func(table, column, is string) error
-	// Events reports whether there is a table of events, and describes its columns.
-	Events  func() (exists bool, columns []storerows.Column, err error)
-	Indexes func() ([]storerows.Index, error) // of that table
+	// Index is the form of the statement that makes an index: of its name, its table and its columns.
+	Index string
+	// Indexes and Others follow the tables and columns of a version. Others are statements.
+	Indexes map[int][]Index
+	Others  map[int][]string
+	// Triggers are the names of those that Others make, with their versions.
+	Triggers map[string]int
 	// Foreign is wrapped by the error of a table that is not ours, and Lacking says which columns that lacks.
 	Foreign error
 	Lacking func(columns []string) string
 }
 
-// HasEvents reports whether there is a table of events. It fails if that cannot be used in place.
-func (d *Database) HasEvents() (bool, error) {
+// An Index is the name of an index, its table, its columns, and the condition of the rows in it, if it has not all.
+type Index [4]string
+
+// A Database is what a Schema needs of a transaction.
+type Database interface {
+	// Run executes a statement, and Value reads the row of a query that has one.
+	Run(statement string, arguments ...any) error
+	Value(statement string, arguments []any, into ...any) error
+	// Names returns the columns of a table, none if there is no such table.
+	Names(table string) ([]string, error)
+	// Add adds a column to a table, unless it is there.
+	Add(table, column, is string) error
+	// Events reports whether there is a table of events, and describes its columns.
+	Events() (exists bool, columns []storerows.Column, err error)
+	Indexes() ([]storerows.Index, error) // of that table
+	// Triggers returns the names of all triggers, and Before is called before a version is made.
+	Triggers() ([]string, error)
+	Before(version int) error
+}
+
+// hasEvents reports whether there is a table of events. It fails if that cannot be used in place.
+func (s *Schema) hasEvents(d Database) (bool, error) {
 	exists, columns, err := d.Events()
 	if err != nil || !exists {
 		return false, err
@@ -51,7 +67,7 @@ func (d *Database) HasEvents() (bool, error) {
 		return false, err
 	}
 	if problems := storerows.TableProblems(columns, indexes); len(problems) > 0 {
-		return false, fmt.Errorf("%w (events: %s)", d.Foreign, strings.Join(problems, "; "))
+		return false, fmt.Errorf("%w (events: %s)", s.Foreign, strings.Join(problems, "; "))
 	}
 	return true, nil
 }
@@ -167,6 +183,16 @@ var Parts = []Part{
 		{"pid", "{integer} NOT NULL DEFAULT 0"},
 	}, kindColumns("granted_", "{integer} NOT NULL"), []Column{{"returned_at", "{time}"}},
 		kindColumns("returned_", "{integer} NOT NULL DEFAULT 0"))},
+	// The outbox has a row for each end of a run, written in the transaction of the end event: a program that reads it
+	// misses no end, and is told of none that was rolled back.
+	{Version: 3, Table: "watchdog_outbox", Columns: []Column{
+		{"id", "{serial} PRIMARY KEY{autoincrement}"},
+		{"event_id", "{text(36)} NOT NULL"},
+		{"aggregate_type", "{text(100)} NOT NULL"},
+		{"aggregate_id", "{text(255)} NOT NULL"},
+		{"event_type", "{text(200)} NOT NULL"},
+		{"created_at", "{time} NOT NULL"},
+	}},
 	// Due_at is when a notice is due, or until when it is claimed; a row of a version before is due, and was never
 	// claimed. Paused_at is when due_at was set, and waited are its delays in all, in microseconds.
 	{Version: 5, Table: "watchdog_outbox", Added: []Column{
@@ -214,26 +240,66 @@ func (s *Schema) Version(d Database) (version int, err error) {
 		reader = "coalesce(oldest_reader, 0)"
 	}
 	oldest := 0
-	err = d.Values(fmt.Sprintf(`
+	err = d.Value(fmt.Sprintf(`
 		SELECT coalesce((SELECT version FROM %[1]s ORDER BY version DESC LIMIT 1), 0),
 			coalesce((SELECT %[2]s FROM %[1]s ORDER BY version DESC LIMIT 1), 0)`,
 		s.Prefix+"watchdog_schema", reader), nil, &version, &oldest)
 	if err != nil {
 		return 0, err
 	}
-	return version, storerows.CheckVersion(version, oldest, s.Newest)
+	return version, storerows.CheckVersion(version, oldest, Newest)
 }
 
-// Make makes the tables of a version, the columns that it adds, and its indexes. Version 1 takes over a table of events
-// that exists.
-func (s *Schema) Make(version int, d Database) error {
+// CheckReadable returns the version of a schema of which only the events have to be there. It fails if they are not.
+func (s *Schema) CheckReadable(d Database) (version int, err error) {
+	if version, err = s.Version(d); err != nil {
+		return 0, err
+	}
+	exist, err := s.hasEvents(d)
+	if err == nil && !exist {
+		err = storerows.ErrNoTables
+	}
+	return version, err
+}
+
+// Migrate makes the versions that are missing, and notes them. Version 1 takes over a table of events that exists.
+func (s *Schema) Migrate(d Database) error {
+	version, err := s.Version(d)
+	if err == nil {
+		version, err = s.Complete(version, d)
+	}
+	for ; err == nil && version < Newest; version++ {
+		err = InOrder(
+			func() error { return d.Before(version + 1) },
+			func() error { return s.make(version+1, d) },
+			func() error { return s.note(version+1, d) },
+		)
+	}
+	return err
+}
+
+func (s *Schema) note(version int, d Database) error {
+	table := s.Prefix + "watchdog_schema"
+	return InOrder(
+		func() error { return d.Run("CREATE TABLE IF NOT EXISTS " + table + " (version integer PRIMARY KEY)") },
+		func() error { return d.Add("watchdog_schema", "oldest_reader", "integer") },
+		func() error {
+			return d.Run(fmt.Sprintf(`INSERT INTO %s AS v (version, oldest_reader) VALUES (%d, %d)
+			ON CONFLICT (version) DO UPDATE SET oldest_reader = coalesce(v.oldest_reader, excluded.oldest_reader)`,
+				table, version, min(version, OldestReader)))
+		},
+	)
+}
+
+// make makes the tables of a version, the columns that it adds, and its indexes.
+func (s *Schema) make(version int, d Database) error {
 	made := map[string]bool{}
 	for _, p := range s.Parts {
 		if p.Version != version || len(p.Columns) == 0 || made[p.Table] {
 			continue
 		}
 		made[p.Table] = true
-		if err := d.Exec(s.definition(version, p.Table)); err != nil {
+		if err := d.Run(s.definition(version, p.Table)); err != nil {
 			return fmt.Errorf("create %s: %w", p.Table, err)
 		}
 	}
@@ -250,19 +316,36 @@ func (s *Schema) Make(version int, d Database) error {
 	return s.makeIndexes(version, d)
 }
 
+// indexesOfBoth are those of both stores. Who deletes a window of watchdog_spend finds its slices by their index.
+//
+// Rejected: a unique index of the events in the outbox. Rows of earlier versions may name one twice, for example after
+// its event was deleted and stored again, and such a version could then not store an end.
+var indexesOfBoth = map[int][]Index{
+	4: {{"watchdog_slices_window", "watchdog_slices", "scope, window_name"}},
+	5: {{"watchdog_outbox_event", "watchdog_outbox", "event_id"}},
+}
+
 func (s *Schema) makeIndexes(version int, d Database) error {
-	statements := s.Indexes[version]
+	indexes := slices.Concat(indexesOfBoth[version], s.Indexes[version])
 	if version == 1 {
 		existing, err := d.Indexes()
 		if err != nil {
 			return err
 		}
-		for _, index := range storerows.MissingIndexes(existing) {
-			statements = append(statements, s.EventIndex(index.Name, `"`+strings.Join(index.Columns, `", "`)+`"`))
+		for _, i := range storerows.MissingIndexes(existing) {
+			indexes = append(indexes, Index{i.Name, "events", `"` + strings.Join(i.Columns, `", "`) + `"`})
 		}
 	}
-	for _, statement := range statements {
-		if err := d.Exec(statement); err != nil {
+	var statements []string
+	for _, i := range indexes {
+		statement := fmt.Sprintf(s.Index, i[0], i[1], i[2])
+		if i[3] != "" {
+			statement += " WHERE " + i[3]
+		}
+		statements = append(statements, statement)
+	}
+	for _, statement := range append(statements, s.Others[version]...) {
+		if err := d.Run(statement); err != nil {
 			return fmt.Errorf("make the indexes of version %d: %w", version, err)
 		}
 	}
@@ -289,10 +372,10 @@ func (s *Schema) definition(version int, table string) string {
 		"\n)" + s.Options[table])
 }
 
-// Complete returns the newest version of which all tables and columns exist, the given one at most. It fails if a table
-// that exists is not ours.
+// Complete returns the newest version of which all tables, columns and triggers exist, the given one at most. It fails
+// if a table that exists is not ours.
 func (s *Schema) Complete(version int, d Database) (int, error) {
-	exists, err := d.HasEvents()
+	exists, err := s.hasEvents(d)
 	if err != nil {
 		return 0, err
 	}
@@ -308,13 +391,19 @@ func (s *Schema) Complete(version int, d Database) (int, error) {
 			return 0, err
 		}
 		if lacks := without(p.Columns, exist); len(exist) > 0 && len(lacks) > 0 {
-			return 0, fmt.Errorf("%w (%s %s)", d.Foreign, p.Table, d.Lacking(lacks))
+			return 0, fmt.Errorf("%w (%s %s)", s.Foreign, p.Table, s.Lacking(lacks))
 		}
 		if len(exist) == 0 || len(without(p.Added, exist)) > 0 {
 			version = min(version, p.Version-1)
 		}
 	}
-	return version, nil
+	exist, err := d.Triggers()
+	for name, of := range s.Triggers {
+		if !slices.Contains(exist, name) {
+			version = min(version, of-1)
+		}
+	}
+	return version, err
 }
 
 // without returns the names of the columns that do not exist.
@@ -325,4 +414,14 @@ func without(columns []Column, exist []string) (names []string) {
 		}
 	}
 	return names
+}
+
+// InOrder runs the steps up to the first that fails, and returns its error.
+func InOrder(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

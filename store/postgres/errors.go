@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
-	"github.com/seed62658d38/watchdog/session"
 )
 
 var (
@@ -41,22 +42,16 @@ var (
 // errNothingStored says that a Transact failed before its commit.
 var errNothingStored = errors.New("nothing was stored")
 
-// The SQLSTATE codes of transactions that the server rolled back so that others could go on.
+// The SQLSTATE codes of what the server rolled back so that others could go on, of a statement that waited for a lock
+// for longer than lock_timeout, and of one that writes in a read-only transaction.
 const (
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
+	lockNotAvailable     = "55P03"
+	readOnlyTransaction  = "25006"
 )
 
-// lockNotAvailable is the SQLSTATE code of a statement that waited for a lock for longer than lock_timeout.
-const lockNotAvailable = "55P03"
-
-// lockedError wraps [session.ErrLocked], too, if a lock was not to be had in time.
-func lockedError(err error) error {
-	if codeOf(err) == lockNotAvailable {
-		return fmt.Errorf("%w: %w", session.ErrLocked, err)
-	}
-	return err
-}
+func lockedError(err error) error { return storeflow.Locked(codeOf(err) == lockNotAvailable, err) }
 
 // isRefusal reports whether the server refuses a row for what is in it, or because of a trigger of the host's.
 func isRefusal(err error) bool {
@@ -84,16 +79,14 @@ var advice = map[string]string{
 	"57P03": "the server is starting or stopping: try again",
 }
 
-// addressOf returns the database and the hosts of a pool, without its user and password, and whether there are several
-// hosts.
+// addressOf returns the database and the hosts of a pool, without its user and password, and whether those are several.
 func addressOf(config *pgxpool.Config) (address string, several bool) {
 	c := config.ConnConfig
 	hosts := []string{hostOf(c.Host, c.Port)}
 	for _, f := range c.Fallbacks { // the same host without TLS is one, too
-		if host := hostOf(f.Host, f.Port); !slices.Contains(hosts, host) {
-			hosts = append(hosts, host)
-		}
+		hosts = append(hosts, hostOf(f.Host, f.Port))
 	}
+	hosts = slices.Compact(hosts)
 	return c.Database + " " + strings.Join(hosts, " or "), len(hosts) > 1
 }
 
@@ -104,8 +97,16 @@ func hostOf(host string, port uint16) string {
 	return "at " + net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
-// nameServer says in the error of a connection which server it was connected to, if the pool has several hosts. The
-// error of a failed connect names its hosts already.
+// explain says in the error of a call in a connection why a write was refused, and which server it was connected to, if
+// the pool has several hosts. The error of a failed connect names its hosts already.
+func (s *Store) explain(ctx context.Context, conn *pgx.Conn, err error) error {
+	if err == nil {
+		return nil
+	}
+	clear(preparedBy(conn)) // pgx forgets the statements that were sent together with the one that failed
+	return s.nameServer(conn, s.explainRefusal(ctx, conn, err))
+}
+
 func (s *Store) nameServer(conn *pgx.Conn, err error) error {
 	if err == nil || !s.severalHosts {
 		return err
@@ -116,34 +117,10 @@ func (s *Store) nameServer(conn *pgx.Conn, err error) error {
 	return err
 }
 
-// do runs a call that Close waits for, and wraps its error.
-func (s *Store) do(ctx context.Context, doing string, call func(context.Context) error) error {
-	err := ctx.Err()
-	if err == nil {
-		err = s.begin()
-	}
-	if err == nil {
-		defer s.calls.Done()
-		err = retryUndone(ctx, call)
-	}
-	return s.wrapError(ctx, doing, err)
-}
-
-// retryUndone repeats a call that the server has rolled back so that another transaction could go on. A database can
-// be configured so that this happens at any time.
-func retryUndone(ctx context.Context, call func(context.Context) error) error {
-	const retries = 10
-	err := call(ctx)
-	for range retries {
-		if code := codeOf(err); code != serializationFailure && code != deadlockDetected {
-			return err
-		}
-		err = call(ctx)
-	}
-	return err
-}
-
 func codeOf(err error) string {
+	if err == nil { // as nearly always: errors.As needs an object
+		return ""
+	}
 	var server *pgconn.PgError
 	if errors.As(err, &server) {
 		return server.Code
@@ -159,40 +136,96 @@ func (s *Store) wrapError(ctx context.Context, doing string, err error) error {
 	if failed := (*pgconn.ConnectError)(nil); errors.As(err, &failed) {
 		err = fmt.Errorf("connect: %w", failed.Unwrap()) // a ConnectError has the whole configuration, with the password
 	}
-	if ctx.Err() != nil {
-		return storerows.WrapError(doing, s.address, storerows.JoinContext(ctx, err), "")
+	advice := ""
+	if ctx.Err() == nil {
+		advice = s.adviceFor(err)
 	}
-	return storerows.WrapError(doing, s.address, err, s.adviceFor(err))
+	return storerows.WrapError(doing, s.address, storerows.JoinContext(ctx, err), advice)
 }
 
 func (s *Store) adviceFor(err error) string {
-	if known := readerAdvice[codeOf(err)]; known != "" && s.readOnly {
-		return known
-	}
-	if known := advice[codeOf(err)]; known != "" {
-		return known
-	}
-	switch {
+	switch code := codeOf(err); {
+	case s.readOnly && readerAdvice[code] != "":
+		return readerAdvice[code]
+	case advice[code] != "":
+		return advice[code]
 	case errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT):
 		return "no server listens there: start it, or check host and port"
-	case isOnlyReadOnly(err):
+	case strings.Contains(err.Error(), "read only connection"): // the string asks for a host that can write
 		return "no host accepts writes: name the primary, or see where default_transaction_read_only is set"
 	case pgconn.SafeToRetry(err):
 		return "the connection broke before anything was written: try again when the server is up"
-	case isBroken(err) && errors.Is(err, errNothingStored):
-		return "the connection broke: try again when the server is up"
-	case isBroken(err):
-		return "the connection broke, and what was being written may be stored: try again when the server is up"
-	default:
+	case !isBroken(err):
 		return ""
+	case errors.Is(err, errNothingStored):
+		return "the connection broke: try again when the server is up"
+	default:
+		return "the connection broke, and what was being written may be stored: try again when the server is up"
 	}
 }
 
 func isBroken(err error) bool {
-	for _, broken := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET} {
-		if errors.Is(err, broken) {
-			return true
-		}
+	broken := []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET}
+	return slices.ContainsFunc(broken, func(one error) bool { return errors.Is(err, one) })
+}
+
+// A read-only store has each of its transactions be read-only, so that the server refuses what would write.
+//
+// Rejected: default_transaction_read_only as a parameter of the connection, which a pooler refuses, or as a setting of
+// its session, which a pooler gives to the next client.
+var (
+	settingsReadOnly = settings + `, pg_catalog.set_config('transaction_read_only', 'on', true)`
+	beginReadOnly    = beginLimited + `; SET LOCAL transaction_read_only = on`
+)
+
+// readerAdvice is advice for a read-only store.
+var readerAdvice = map[string]string{
+	"42501": "grant the role SELECT on the tables",
+	"42703": storerows.OlderSchemaAdvice,
+	"42P01": storerows.OlderSchemaAdvice,
+}
+
+// selectWhyReadOnly returns whether the server is a standby, and what has set default_transaction_read_only, if it is.
+const selectWhyReadOnly = `SELECT pg_catalog.pg_is_in_recovery(), coalesce((SELECT source FROM pg_catalog.pg_settings
+		WHERE name {=} 'default_transaction_read_only' AND setting {=} 'on'), '')`
+
+// whyReadOnly says why a server accepts no writes, and what a person can do about it, by a row of selectWhyReadOnly.
+func whyReadOnly(row pgx.Row) (string, error) {
+	var standby bool
+	var setBy string
+	err := row.Scan(&standby, &setBy)
+	switch {
+	case err != nil:
+		return "", err
+	case standby:
+		return "it is a standby: name the primary, or all hosts with target_session_attrs=read-write", nil
+	case setBy != "":
+		return "default_transaction_read_only is on, set " + cmp.Or(settingPlaces[setBy], "by its "+setBy) +
+			": set it to off there, or in the connection string", nil
 	}
-	return false
+	return "its transaction is read-only", nil
+}
+
+// settingPlaces says where a setting can be, by the source in pg_settings.
+var settingPlaces = map[string]string{
+	"configuration file": "in the server's configuration",
+	"command line":       "on the server's command line",
+	"database":           "for the database (ALTER DATABASE)",
+	"user":               "for the role (ALTER ROLE)",
+	"database user":      "for the role in the database (ALTER ROLE IN DATABASE)",
+	"client":             "in the connection string",
+	"session":            "by a statement of the connection's own",
+}
+
+// explainRefusal adds to the error of a refused write why the server refuses it, if that can be found out: a server can
+// be demoted, and the setting changed, at any time.
+func (s *Store) explainRefusal(ctx context.Context, conn *pgx.Conn, err error) error {
+	if codeOf(err) != readOnlyTransaction {
+		return err
+	}
+	why, failed := whyReadOnly(conn.QueryRow(ctx, s.qualify(selectWhyReadOnly), s.unprepared(nil)...))
+	if failed != nil {
+		return err
+	}
+	return fmt.Errorf("%w (%s)", err, why)
 }

@@ -17,19 +17,15 @@ const (
 	insertRows = `
 		INSERT INTO SCHEMA.events (id, aggregate_type, aggregate_id, event_type, payload, "timestamp", consensus_id)
 		SELECT e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.payload::pg_catalog.json, e.at, e.consensus_id
-		FROM unnest($1::pg_catalog.text[], $2::pg_catalog.text[], $3::pg_catalog.text[], $4::pg_catalog.text[],
-			$5::pg_catalog.text[], $6::pg_catalog.timestamptz[], $7::pg_catalog.text[])
+		FROM unnest($1::{text}[], $2::{text}[], $3::{text}[], $4::{text}[], $5::{text}[], $6::{time}[], $7::{text}[])
 			WITH ORDINALITY AS e (id, aggregate_type, aggregate_id, event_type, payload, at, consensus_id, place)`
 	insertOrder = ` ORDER BY e.id COLLATE pg_catalog."C", e.place ON CONFLICT (id) DO NOTHING`
 
 	insertEvents = insertRows + insertOrder
 
-	eventFields = ` id, event_type, payload::pg_catalog.text, pg_catalog.timestamptz_send("timestamp"), consensus_id `
-
+	eventFields = ` id, event_type, payload::{text}, {send}("timestamp"), consensus_id `
 	// Read sorts in Go, because the database's collation has another order.
-	selectEvents = `
-		SELECT` + eventFields + `FROM SCHEMA.events
-		WHERE aggregate_type {=} $1 AND aggregate_id {=} $2`
+	selectEvents = `SELECT` + eventFields + `FROM SCHEMA.events WHERE aggregate_type {=} $1 AND aggregate_id {=} $2`
 )
 
 // encode returns the events as the columns of insertRows, which are NULL without events.
@@ -52,7 +48,6 @@ func encode(events []watchdog.Event) (columns [7]any, err error) {
 	return columns, nil
 }
 
-// scanEventOf returns a func that reads the eventFields of an aggregate.
 func scanEventOf(aggregateType, aggregateID string) pgx.RowToFunc[watchdog.Event] {
 	return func(row pgx.CollectableRow) (watchdog.Event, error) {
 		e, err := scanEventInto(row)
@@ -90,7 +85,7 @@ func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 		if len(events) == 0 {
 			return nil
 		}
-		inserted, err := s.exec(ctx, s.insertStatement(), columns[:]...)
+		inserted, err := s.exec(ctx, s.insert, columns[:]...)
 		if err == nil && inserted == 0 {
 			_, err = s.exec(ctx, awaitStandby)
 		}
@@ -106,3 +101,24 @@ func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]
 	slices.SortFunc(events, watchdog.Event.Compare)
 	return events, err
 }
+
+// outboxRows writes the ends among the events of the table or query named.
+const (
+	outboxRows = `INSERT INTO SCHEMA.watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
+		SELECT o.id, o.aggregate_type, o.aggregate_id, o.event_type, {now}
+		FROM %s AS o WHERE o.aggregate_type {=} '` + watchdog.AggregateType + `'
+			AND o.event_type {=} ANY ('{` + watchdog.EventCancel + `,` + watchdog.EventComplete + `}')`
+	returnForOutbox = ` RETURNING id, aggregate_type, aggregate_id, event_type`
+)
+
+// insertNotifying is insertEvents, and returns a row for each. An event that is stored is not in the outbox again.
+var insertNotifying = `WITH stored AS (` + insertEvents + returnForOutbox + `), told AS (` +
+	fmt.Sprintf(outboxRows, "stored") + `) SELECT id FROM stored`
+
+// awaitStandby writes to the server's log, so that the commit waits for a synchronous standby, which then has all that
+// was committed before as well. The commit of a write that finds its events stored waits for nothing, and an earlier
+// write can have stored them and given up waiting for the standby: if that is promoted, they are lost. It needs no
+// right, and whoever decodes the log skips it unless asked for messages.
+//
+// Rejected: to lock the stored rows, which needs UPDATE on the table.
+const awaitStandby = `SELECT pg_catalog.pg_logical_emit_message(true, 'watchdog', '')`

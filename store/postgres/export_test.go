@@ -185,3 +185,15 @@ func arrayOf[T any](all []T, add func(array, T) array) string {
 	}
 	return a.String()
 }
+
+// What a store is.
+var (
+	_ watchdog.TransactionalStore = (*Store)(nil)
+	_ watchdog.FeedStore          = (*Store)(nil)
+	_ watchdog.SpendStore         = (*Store)(nil)
+	_ session.Store               = (*Store)(nil)
+	_ session.Listener            = (*Store)(nil)
+	_ session.Lister              = (*Store)(nil)
+	_ session.BatchCanceller      = (*Store)(nil)
+	_ session.Outbox              = (*Store)(nil)
+)

@@ -1,9 +1,8 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,19 +14,16 @@ import (
 // beginLease makes a lease, or finds one that lives and that a call before made, whose answer was lost.
 const beginLease = `
 	INSERT INTO SCHEMA.watchdog_leases AS l (id, host, promise, beat, clock, vouched, covered, behind, renewed_at)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8::pg_catalog.text::pg_catalog.json, pg_catalog.statement_timestamp())
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8::{text}::pg_catalog.json, {now})
 	ON CONFLICT (id) DO UPDATE SET looks = l.looks WHERE l.expired IS NULL RETURNING true`
 
 // renewLease changes nothing but says that the lease lives if a later renewal overtook it.
-const renewLease = `
-	UPDATE SCHEMA.watchdog_leases SET
-		beat = greatest(beat, $2::bigint),
+const renewLease = `UPDATE SCHEMA.watchdog_leases SET beat = greatest(beat, $2::bigint),
 		clock = CASE WHEN $2::bigint {>} beat THEN greatest(clock, $3::bigint) ELSE clock END,
 		vouched = CASE WHEN $2::bigint {>} beat THEN greatest(vouched, $4::bigint) ELSE vouched END,
 		covered = CASE WHEN $2::bigint {>} beat THEN greatest(covered, $5::bigint) ELSE covered END,
-		behind = CASE WHEN $2::bigint {>} beat AND $5::bigint {>} 0
-			THEN $6::pg_catalog.text::pg_catalog.json ELSE behind END,
-		renewed_at = CASE WHEN $2::bigint {>} beat THEN pg_catalog.statement_timestamp() ELSE renewed_at END
+		behind = CASE WHEN $2::bigint {>} beat AND $5::bigint {>} 0 THEN $6::{text}::pg_catalog.json ELSE behind END,
+		renewed_at = CASE WHEN $2::bigint {>} beat THEN {now} ELSE renewed_at END
 	WHERE id {=} $1 AND expired IS NULL RETURNING true`
 
 // BeginLease implements [session.Leases], in one round trip.
@@ -52,36 +48,26 @@ func (s *Store) ofLiving(ctx context.Context, doing, id, statement string, argum
 		one := reading(s, &lives, pgx.RowTo[bool], statement, arguments...)
 		err := s.onLeaseConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, one) })
 		if err == nil && len(lives) == 0 {
-			err = leaseExpired(id)
+			err = storeflow.LeaseExpired(id)
 		}
 		return err
 	})
 }
 
-func leaseExpired(id string) error {
-	return fmt.Errorf("%w: lease %s has expired, or there is none", session.ErrLeaseExpired, id)
-}
-
 const (
 	selectLeases = `SELECT` + leaseFields + `, false FROM SCHEMA.watchdog_leases AS k ORDER BY k.id`
 	leaseFields  = ` k.id, k.host, k.promise, k.beat, k.clock, k.vouched, coalesce(k.covered, 0),
-		coalesce(k.behind::pg_catalog.text, 'null'), pg_catalog.timestamptz_send(k.renewed_at), k.expired IS NOT NULL`
-
+		coalesce(k.behind::{text}, 'null'), {send}(k.renewed_at), k.expired IS NOT NULL`
 	// observeLeases takes what it wrote to from the rows that it locked, which can be newer than its snapshot.
-	observeLeases = `
-	WITH locked AS MATERIALIZED (
-		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} ANY ($1::pg_catalog.text[]) AND expired IS NULL
-		ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
-	), looked AS (
-		UPDATE SCHEMA.watchdog_leases AS l SET looks = l.looks {+} 1
-		FROM locked WHERE l.id {=} locked.id AND l.expired IS NULL RETURNING l.*
-	), untouched AS (
-		SELECT * FROM SCHEMA.watchdog_leases AS l WHERE NOT EXISTS (SELECT FROM looked WHERE looked.id {=} l.id)
-	)
+	observeLeases = `WITH locked AS MATERIALIZED (
+		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} ANY ($1::{text}[]) AND expired IS NULL
+		ORDER BY id FOR NO KEY UPDATE SKIP LOCKED),
+	looked AS (UPDATE SCHEMA.watchdog_leases AS l SET looks = l.looks {+} 1 FROM locked
+		WHERE l.id {=} locked.id AND l.expired IS NULL RETURNING l.*),
+	untouched AS (
+		SELECT * FROM SCHEMA.watchdog_leases AS l WHERE NOT EXISTS (SELECT FROM looked WHERE looked.id {=} l.id))
 	SELECT` + leaseFields + `, false FROM looked AS k
-	UNION ALL
-	SELECT` + leaseFields + `, k.expired IS NULL AND k.id {=} ANY ($1::pg_catalog.text[]) FROM untouched AS k
-	ORDER BY 1`
+	UNION ALL SELECT` + leaseFields + `, k.expired IS NULL AND k.id {=} ANY ($1::{text}[]) FROM untouched AS k ORDER BY 1`
 )
 
 // ObserveLeases implements [session.Leases], in one round trip. Without suspects it only reads. A suspect that expires
@@ -93,68 +79,50 @@ func (s *Store) ObserveLeases(ctx context.Context, suspects []string) ([]session
 	return ask(ctx, s, s.write, "observe leases in", scanLease, observeLeases, suspects)
 }
 
-// scanLease reads leaseFields, and whether the lease is locked.
 func scanLease(row pgx.CollectableRow) (l session.Lease, err error) {
-	var promise, clock, vouched, covered int64
 	var behind string
 	var renewed instant
-	err = row.Scan(&l.ID, &l.Host, &promise, &l.Beat, &clock, &vouched, &covered, &behind, &renewed, &l.Expired, &l.Locked)
-	if err != nil {
-		return l, err
-	}
-	l.Promise, l.Clock, l.RenewedAt = time.Duration(promise), time.Duration(clock), renewed.Time
-	l.Vouched, l.Covered = time.Duration(vouched), time.Duration(covered)
-	err = storeflow.ReadBehind(&l, behind)
-	return l, err
+	err = row.Scan(&l.ID, &l.Host, &l.Promise, &l.Beat, &l.Clock, &l.Vouched, &l.Covered, &behind, &renewed, &l.Expired,
+		&l.Locked)
+	l.RenewedAt = renewed.Time
+	return l, cmp.Or(err, storeflow.ReadBehind(&l, behind))
 }
 
 const (
 	// expireLease locks the lease and marks it. Attach and Freshen lock it as well while they put rows into it, so that
 	// the statements after this one see all its rows. It says whether there is a lease, whether it could be locked, and
 	// whether it has expired.
-	expireLease = `
-	WITH held AS MATERIALIZED (
-		SELECT id, beat, expired FROM SCHEMA.watchdog_leases WHERE id {=} $1 FOR UPDATE SKIP LOCKED
-	), marked AS (
-		UPDATE SCHEMA.watchdog_leases AS l SET expired = pg_catalog.statement_timestamp()
-		FROM held WHERE l.id {=} held.id AND held.expired IS NULL AND held.beat {=} $2 RETURNING l.id
-	)
+	expireLease = `WITH held AS MATERIALIZED (
+		SELECT id, beat, expired FROM SCHEMA.watchdog_leases WHERE id {=} $1 FOR UPDATE SKIP LOCKED),
+	marked AS (UPDATE SCHEMA.watchdog_leases AS l SET expired = {now}
+		FROM held WHERE l.id {=} held.id AND held.expired IS NULL AND held.beat {=} $2 RETURNING l.id)
 	SELECT EXISTS (SELECT FROM SCHEMA.watchdog_leases WHERE id {=} $1), EXISTS (SELECT FROM held),
 		EXISTS (SELECT FROM marked) OR EXISTS (SELECT FROM held WHERE expired IS NOT NULL)`
-
 	// leaveRows takes rows out of an expired lease. Those that only name it, because a program that knows no leases took
 	// them over, are taken out as well. With $3 the others are lost until their next attempt: leased is the attempt with a
 	// minus. $4 says which lease expired. The rows are locked, and so still name it; with that as a condition a planner
 	// that believes in few rows would compare each row of the lease with each that is named.
-	leaveRows = `
-	WITH named AS MATERIALIZED (
-		SELECT run_id FROM SCHEMA.watchdog_sessions WHERE lease {=} $1
-		ORDER BY run_id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED
-	)
+	leaveRows = `WITH named AS MATERIALIZED (SELECT run_id FROM SCHEMA.watchdog_sessions WHERE lease {=} $1
+		ORDER BY run_id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
 	UPDATE SCHEMA.watchdog_sessions AS s
 	SET last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),` + leaveLeaseBut + `,
 		leased = CASE WHEN $3::boolean AND ` + isLeased + ` THEN 0 {-} s.attempt END,
-		expired_lease = CASE WHEN ` + isLeased + ` THEN pg_catalog.concat(s.attempt, ' ', $4::pg_catalog.text) END
+		expired_lease = CASE WHEN ` + isLeased + ` THEN pg_catalog.concat(s.attempt, ' ', $4::{text}) END
 	FROM named WHERE s.run_id {=} named.run_id`
 
-	deleteLease = `
-	DELETE FROM SCHEMA.watchdog_leases
-	WHERE id {=} $1 AND expired IS NOT NULL
+	deleteLease = `DELETE FROM SCHEMA.watchdog_leases WHERE id {=} $1 AND expired IS NOT NULL
 		AND NOT EXISTS (SELECT FROM SCHEMA.watchdog_sessions WHERE lease {=} $1)`
 
-	selectLeased = `
-	SELECT s.run_id, s.attempt FROM SCHEMA.watchdog_sessions AS s
-	WHERE s.lease {=} $1 AND s.status {=} 'active' AND ` + isLeased
-	countLeased = `
-	SELECT pg_catalog.count(*) FROM SCHEMA.watchdog_sessions AS s
-	WHERE s.lease {=} $1 AND s.status {=} 'active' AND ` + isLeased
+	selectLeased = `SELECT s.run_id, s.attempt` + ofThisLease
+	countLeased  = `SELECT pg_catalog.count(*)` + ofThisLease
+	ofThisLease  = ` FROM SCHEMA.watchdog_sessions AS s WHERE s.lease {=} $1 AND s.status {=} 'active' AND ` + isLeased
 )
 
 // ExpireLease implements [session.Leases], in one transaction and four round trips.
 func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
 	err = s.write(ctx, "expire lease "+l.ID+" in", func(ctx context.Context) error {
-		return s.inTransaction(ctx, func(tx pgx.Tx) (err error) {
-			expired, left, err = s.expireLease(ctx, tx, l)
+		return s.inTransaction(ctx, func(t *transaction) (err error) {
+			expired, left, err = t.expireLease(l)
 			return err
 		})
 	})
@@ -164,13 +132,12 @@ func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (expired bool,
 	return expired, left, nil
 }
 
-// An expiredRow is the row of expireLease.
 type expiredRow struct{ Exists, Held, Expired bool }
 
-func (s *Store) expireLease(ctx context.Context, tx pgx.Tx, l session.Lease) (expired bool, left int, err error) {
+func (t *transaction) expireLease(l session.Lease) (expired bool, left int, err error) {
 	var found []expiredRow
-	marking := reading(s, &found, pgx.RowToStructByPos[expiredRow], expireLease, l.ID, l.Beat)
-	if err := s.send(ctx, tx, marking); err != nil {
+	marking := reading(t.store, &found, pgx.RowToStructByPos[expiredRow], expireLease, l.ID, l.Beat)
+	if err := t.send(marking); err != nil {
 		return false, 0, err
 	}
 	switch {
@@ -180,14 +147,14 @@ func (s *Store) expireLease(ctx context.Context, tx pgx.Tx, l session.Lease) (ex
 		return false, 0, session.ErrLocked
 	}
 	var count []int
-	counting := reading(s, &count, pgx.RowTo[int], countLeased, l.ID)
+	counting := reading(t.store, &count, pgx.RowTo[int], countLeased, l.ID)
 	steps := []step{counting}
 	if found[0].Expired {
 		kept := storerows.ExpiredLease{ID: l.ID, Looks: l.Looks, RenewedAt: l.RenewedAt}.String()
-		leaving := running(s, leaveRows, l.ID, session.ExpireBatch, l.Lost, kept)
-		steps = []step{leaving, counting, running(s, deleteLease, l.ID)}
+		leaving := running(t.store, leaveRows, l.ID, session.ExpireBatch, l.Lost, kept)
+		steps = []step{leaving, counting, running(t.store, deleteLease, l.ID)}
 	}
-	if err := s.send(ctx, tx, steps...); err != nil {
+	if err := t.send(steps...); err != nil {
 		return false, 0, err
 	}
 	return found[0].Expired, count[0], nil
@@ -197,4 +164,35 @@ func (s *Store) expireLease(ctx context.Context, tx pgx.Tx, l session.Lease) (ex
 func (s *Store) LeaseSessions(ctx context.Context, id string) ([]session.AttemptID, error) {
 	return ask(ctx, s, s.do, "find the sessions of lease "+id+" in",
 		pgx.RowToStructByPos[session.AttemptID], selectLeased, id)
+}
+
+const (
+	insertLeaseEnds = ` INSERT INTO SCHEMA.watchdog_lease_ends (lease, run_id, attempt) `
+	unlessTold      = ` ON CONFLICT DO NOTHING`
+	// noticeJudged notes that a session was ended as it was judged, $1, $2 and $4, for the process of its lease.
+	noticeJudged = insertLeaseEnds + `SELECT $4::{text}, run_id, $2::bigint FROM done
+		WHERE $4::{text} {<>} ''` + unlessTold
+
+	selectLeaseEnds = `SELECT run_id, attempt FROM SCHEMA.watchdog_lease_ends WHERE lease {=} $1 ORDER BY run_id, attempt`
+
+	forgetLeaseEnds = `WITH told AS (
+		DELETE FROM SCHEMA.watchdog_lease_ends AS e USING unnest($2::{text}[], $3::bigint[]) AS t (run_id, attempt)
+		WHERE e.lease {=} $1 AND e.run_id {=} t.run_id AND e.attempt {=} t.attempt RETURNING e.run_id, e.attempt)
+	SELECT e.run_id, e.attempt FROM SCHEMA.watchdog_lease_ends AS e
+	WHERE e.lease {=} $1 AND NOT EXISTS (SELECT FROM told WHERE told.run_id {=} e.run_id AND told.attempt {=} e.attempt)
+	ORDER BY e.run_id, e.attempt`
+)
+
+// Ended implements [session.Leases], in one round trip. It only reads if there is nothing to forget.
+func (s *Store) Ended(ctx context.Context, lease string, told []session.AttemptID) ([]session.AttemptID, error) {
+	by, statement, arguments := s.do, selectLeaseEnds, []any{lease}
+	if len(told) > 0 {
+		runIDs, attempts := make([]string, len(told)), make([]int64, len(told))
+		for i, a := range told {
+			runIDs[i], attempts[i] = a.RunID, int64(a.Attempt)
+		}
+		by, statement, arguments = s.write, forgetLeaseEnds, append(arguments, runIDs, attempts)
+	}
+	return ask(ctx, s, by, "ask for ended sessions of lease "+lease+" in",
+		pgx.RowToStructByPos[session.AttemptID], statement, arguments...)
 }

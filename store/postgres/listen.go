@@ -12,7 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Listen notices within pingInterval and pingTimeout that its connection is lost. Without a ping it would not notice if
@@ -25,134 +24,120 @@ const (
 	pingTimeout = 5 * time.Second
 	// connectTimeout is how long each host has to accept a connection, unless the pool has a limit of its own.
 	connectTimeout = 10 * time.Second
-	// setupTimeout is how long the pool's AfterConnect and the start of listening may take together.
+	// setupTimeout is how long AfterConnect of the pool and the start of listening may take together.
 	setupTimeout = 15 * time.Second
 	// probeTimeout is how long a connection through a pooler has to receive a notification of its own.
 	probeTimeout = 5 * time.Second
 )
 
-// channel returns the name of the notification channel of our schema. It has a hash of the schema's name, so that it
-// fits into a name of PostgreSQL.
+// channel returns the name of the notification channel of our schema. The hash of its name fits into a name.
 func (s *Store) channel() string { return fmt.Sprintf("watchdog_cancel_%016x", hash(s.schema)) }
 
 // Listen implements [session.Listener]. It uses a connection of its own, with the configuration of the pool's. It
 // returns nil when ctx is done. If the server stops answering it returns an error after at most seven seconds. Behind a
 // pooler it first checks whether notifications arrive, and returns [ErrNoNotifications] if they do not.
 func (s *Store) Listen(ctx context.Context, ready func(), told func(runID string)) error {
-	outer := ctx
-	ctx, cancel := s.untilClosed(ctx)
-	defer cancel()
-	err := s.do(ctx, "listen to", func(ctx context.Context) error { return s.receive(ctx, ready, told) })
-	switch {
-	case outer.Err() != nil:
-		return nil
-	case ctx.Err() != nil:
-		return s.wrapError(outer, "listen to", ErrClosed)
-	default:
-		return err
+	err := s.whileOpen(ctx, "listen to", func(ctx context.Context) error {
+		return s.do(ctx, "listen to", func(ctx context.Context) error { return s.receive(ctx, ready, told) })
+	})
+	if ctx.Err() != nil {
+		err = nil
 	}
+	return err
+}
+
+// whileOpen runs a call in a context that Close ends.
+func (s *Store) whileOpen(ctx context.Context, doing string, call func(context.Context) error) error {
+	inner, cancel := s.untilClosed(ctx)
+	defer cancel()
+	err := call(inner)
+	if inner.Err() != nil {
+		return s.wrapError(ctx, doing, cmp.Or(ctx.Err(), ErrClosed))
+	}
+	return err
 }
 
 // untilClosed returns a context that Close ends.
 func (s *Store) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-s.closing:
-		case <-ctx.Done():
-		}
+	stop := context.AfterFunc(s.closing, cancel)
+	return ctx, func() {
+		stop()
 		cancel()
-	}()
-	return ctx, cancel
-}
-
-// isClosing is true at once when Close was called; the context of untilClosed ends a little later.
-func (s *Store) isClosing() bool {
-	select {
-	case <-s.closing:
-		return true
-	default:
-		return false
 	}
 }
 
+// isClosing is true at once when Close was called; the context of untilClosed ends a little later.
+func (s *Store) isClosing() bool { return s.closing.Err() != nil }
+
 // receive calls told for each notification. It returns when the context ends or the connection is lost.
 func (s *Store) receive(ctx context.Context, ready func(), told func(runID string)) error {
-	conn, err := s.connectListener(ctx)
+	conn, err := s.connect(ctx, s.listenOn)
 	if err != nil {
 		return err
 	}
 	defer closeConn(ctx, conn)
 	ready()
-	return s.nameServer(conn, s.receiveFrom(ctx, conn, told))
-}
-
-func (s *Store) receiveFrom(ctx context.Context, conn *pgx.Conn, told func(runID string)) error {
 	for {
 		notification, err := waitForNotification(ctx, conn, pingInterval)
+		if err == nil && notification == nil {
+			err = ping(ctx, conn)
+		}
 		switch {
 		case err != nil:
-			return err
-		case notification == nil:
-			if err := ping(ctx, conn); err != nil {
-				return err
-			}
-		case notification.Channel == s.channel():
+			return s.nameServer(conn, err)
+		case notification != nil && notification.Channel == s.channel():
 			told(notification.Payload)
 		}
 	}
 }
 
-// ping returns an error if the server does not answer in time.
 func ping(ctx context.Context, conn *pgx.Conn) error {
 	limited, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	err := conn.Ping(limited)
-	switch {
-	case err == nil || ctx.Err() != nil:
+	if err == nil || ctx.Err() != nil {
 		return err
-	case limited.Err() != nil:
-		return fmt.Errorf("the connection is lost: the server did not answer within %v", pingTimeout)
-	default:
-		return fmt.Errorf("the connection is lost: %w", err)
 	}
+	if limited.Err() != nil {
+		err = fmt.Errorf("the server did not answer within %v", pingTimeout)
+	}
+	return fmt.Errorf("the connection is lost: %w", err)
 }
 
-// connectListener opens a connection that listens to the channel of our schema.
-func (s *Store) connectListener(ctx context.Context) (*pgx.Conn, error) {
-	config, conn, err := s.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	limited, cancel := context.WithTimeout(ctx, setupTimeout)
-	defer cancel()
-	err = s.listenOn(limited, config, conn)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("the server did not begin to listen within %v", setupTimeout)
-	}
-	if err != nil {
-		err = s.nameServer(conn, err)
-		closeConn(ctx, conn)
-		return nil, err
-	}
-	return conn, nil
-}
-
-// connect opens a connection with the pool's configuration. It takes none from the pool, because the host may hold
-// all of them while it waits for us.
-func (s *Store) connect(ctx context.Context) (*pgxpool.Config, *pgx.Conn, error) {
+// connect opens a connection with the pool's configuration, and sets it up. It takes none from the pool, because the
+// host may hold all of them while it waits for us.
+func (s *Store) connect(ctx context.Context, setUp func(context.Context, *pgx.Conn) error) (*pgx.Conn, error) {
 	config := s.pool.Config()
 	config.ConnConfig.OnNotification = nil // the host's handler would take our notifications
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
 	if config.BeforeConnect != nil {
 		if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	connected := dialOnce(config.ConnConfig)
 	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
 	connected.Store(true)
-	return config, conn, err
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, setupTimeout)
+	defer cancel()
+	if config.AfterConnect != nil {
+		err = config.AfterConnect(limited, conn)
+	}
+	if err == nil && setUp != nil {
+		err = setUp(limited, conn)
+	}
+	if err == nil {
+		return conn, nil
+	}
+	if limited.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("the connection was not set up within %v", setupTimeout)
+	}
+	defer closeConn(ctx, conn)
+	return nil, s.nameServer(conn, err)
 }
 
 // dialOnce makes dialing fail once the value that it returns is true. Before pgx gives up a connection it would ask the
@@ -169,13 +154,8 @@ func dialOnce(config *pgx.ConnConfig) (connected *atomic.Bool) {
 	return connected
 }
 
-// listenOn makes the connection as those of the pool are, and listens.
-func (s *Store) listenOn(ctx context.Context, config *pgxpool.Config, conn *pgx.Conn) error {
-	if config.AfterConnect != nil {
-		if err := config.AfterConnect(ctx, conn); err != nil {
-			return err
-		}
-	}
+// listenOn has a connection listen to the channel of our schema.
+func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+s.channel()); err != nil {
 		return err
 	}
@@ -230,8 +210,112 @@ func waitForNotification(ctx context.Context, conn *pgx.Conn, timeout time.Durat
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	notification, err := conn.WaitForNotification(limited)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return nil, nil
+	if limited.Err() != nil && ctx.Err() == nil {
+		err = nil
 	}
 	return notification, err
+}
+
+// A leaseConn is the connection on which this process begins and renews its lease. Leases do not wait for the pool: the
+// host may hold all of its connections, and a connection whose other end has vanished keeps its place in it for up to
+// fifteen seconds, in which the process would be taken for dead.
+type leaseConn struct {
+	turn chan struct{} // has room for one: whoever fills it uses conn
+	conn *pgx.Conn     // nil before the first use, and after an error
+}
+
+// onLeaseConn runs a call in the connection for leases, or in one of the pool if there can be no other.
+func (s *Store) onLeaseConn(ctx context.Context, call func(conn *pgx.Conn) error) error {
+	err := s.takeLeaseTurn(ctx)
+	if err == nil && s.leases.conn == nil {
+		err = s.openLeaseConn(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { <-s.leases.turn }()
+	conn := s.leases.conn
+	if conn == nil {
+		return s.onConn(ctx, call)
+	}
+	err = s.explain(ctx, conn, call(conn))
+	if conn.IsClosed() {
+		s.leases.conn = nil
+		s.calls.Go(func() { closeConn(ctx, conn) })
+	}
+	return err
+}
+
+func (s *Store) takeLeaseTurn(ctx context.Context) error {
+	select {
+	case s.leases.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the connection of leases: %w", context.Cause(ctx))
+	}
+}
+
+// openLeaseConn has the connection opened, and leaves it nil if it cannot be. The caller has the turn, and has it again
+// when there is no error. The opening goes on when ctx ends: a call has little time, and a host may not answer.
+func (s *Store) openLeaseConn(ctx context.Context) error {
+	opened := make(chan struct{})
+	s.calls.Go(func() {
+		defer func() {
+			<-s.leases.turn
+			close(opened)
+		}()
+		ctx, cancel := s.untilClosed(context.WithoutCancel(ctx))
+		defer cancel()
+		s.leases.conn, _ = s.connect(ctx, nil) // nil if it cannot be opened
+	})
+	select {
+	case <-opened:
+		return s.takeLeaseTurn(ctx)
+	case <-ctx.Done():
+		return fmt.Errorf("open the connection of leases: %w", context.Cause(ctx))
+	}
+}
+
+// A call that gets no connection of the pool within poolPatience opens one for itself, of which there are maxSpares at
+// most. The host may hold all connections of the pool, and one whose other end has vanished keeps its place in it for
+// up to fifteen seconds. Meanwhile live sessions could not be written.
+const (
+	poolPatience = time.Second / 2
+	maxSpares    = 4
+)
+
+// acquire returns a connection of the pool, or a spare one, and how to give it back.
+func (s *Store) acquire(ctx context.Context) (conn *pgx.Conn, release func(), err error) {
+	patient, cancel := context.WithTimeout(ctx, poolPatience)
+	defer cancel()
+	pooled, err := s.pool.Acquire(patient)
+	if err != nil && patient.Err() != nil && ctx.Err() == nil {
+		if conn, release := s.spare(ctx); conn != nil {
+			return conn, release, nil
+		}
+		pooled, err = s.pool.Acquire(ctx)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return pooled.Conn(), pooled.Release, nil
+}
+
+// spare opens a connection for one call when it is its turn, nil if it cannot be opened.
+func (s *Store) spare(ctx context.Context) (conn *pgx.Conn, release func()) {
+	select {
+	case s.spares <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil
+	}
+	if conn, _ = s.connect(ctx, nil); conn == nil {
+		<-s.spares
+		return nil, nil
+	}
+	return conn, func() {
+		s.calls.Go(func() {
+			closeConn(ctx, conn)
+			<-s.spares
+		})
+	}
 }

@@ -16,8 +16,8 @@ import (
 // putNotices takes the IDs in their order, as every insert of events does, so that two cannot deadlock.
 const putNotices = `
 	INSERT INTO SCHEMA.watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at, alert)
-	SELECT n.id, n.aggregate_type, n.aggregate_id, n.event_type, pg_catalog.statement_timestamp(), true
-	FROM unnest($1::pg_catalog.text[], $2::pg_catalog.text[], $3::pg_catalog.text[], $4::pg_catalog.text[])
+	SELECT n.id, n.aggregate_type, n.aggregate_id, n.event_type, {now}, true
+	FROM unnest($1::{text}[], $2::{text}[], $3::{text}[], $4::{text}[])
 		WITH ORDINALITY AS n (id, aggregate_type, aggregate_id, event_type, place)
 	WHERE NOT EXISTS (SELECT FROM SCHEMA.watchdog_outbox AS o WHERE o.event_id {=} n.id)
 	ORDER BY n.id COLLATE pg_catalog."C", n.place ON CONFLICT (event_id) WHERE alert DO NOTHING`
@@ -48,28 +48,19 @@ func noticeColumns(notices []session.Notice) []any {
 
 // setBack is the instant after which a claim or a pause began before the clock was set back. It is no parameter,
 // because the server would plan the statement anew at each claim to see how many rows there are.
-var setBack = fmt.Sprintf(`(pg_catalog.statement_timestamp() {+} interval '%d microseconds')`,
-	storerows.SetBack.Microseconds())
+var setBack = fmt.Sprintf(`({now} {+} interval '%d microseconds')`, storerows.SetBack.Microseconds())
 
 // claimNotices looks up the rows that it has locked by their key, whatever the planner assumes about their number: see
 // lockRows. Rows whose claim or pause began before the clock was set back come last.
-var claimNotices = `
-	WITH due AS MATERIALIZED (
-		SELECT id, due_at FROM (
-			SELECT id, due_at FROM SCHEMA.watchdog_outbox WHERE due_at {<=} pg_catalog.statement_timestamp()
-			ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED
-		) AS o UNION ALL SELECT id, due_at FROM (
-			SELECT id, due_at FROM SCHEMA.watchdog_outbox
-			WHERE due_at {>} ` + setBack + ` AND paused_at {>} ` + setBack + `
-			ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED
-		) AS early LIMIT $1
-	), claimed AS (
-		UPDATE SCHEMA.watchdog_outbox AS o SET tries = o.tries {+} 1, paused_at = pg_catalog.statement_timestamp(),
-			due_at = pg_catalog.statement_timestamp() {+} ($2::bigint {*} interval '1 microsecond')
-		WHERE o.id {=} ANY (ARRAY(SELECT id FROM due)) RETURNING o.*
-	)
-	SELECT o.event_id, o.aggregate_type, o.aggregate_id, o.event_type, pg_catalog.timestamptz_send(o.created_at), o.tries,
-		o.waited
+var claimNotices = `WITH due AS MATERIALIZED (SELECT id, due_at FROM (
+			SELECT id, due_at FROM SCHEMA.watchdog_outbox WHERE due_at {<=} {now}
+			ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED) AS o UNION ALL SELECT id, due_at FROM (
+			SELECT id, due_at FROM SCHEMA.watchdog_outbox WHERE due_at {>} ` + setBack + ` AND paused_at {>} ` + setBack + `
+			ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED) AS early LIMIT $1),
+	claimed AS (UPDATE SCHEMA.watchdog_outbox AS o
+		SET tries = o.tries {+} 1, paused_at = {now}, due_at = {now} {+} ($2::bigint {*} {microsecond})
+		WHERE o.id {=} ANY (ARRAY(SELECT id FROM due)) RETURNING o.*)
+	SELECT o.event_id, o.aggregate_type, o.aggregate_id, o.event_type, {send}(o.created_at), o.tries, o.waited
 	FROM claimed AS o JOIN due ON due.id {=} o.id ORDER BY due.due_at, o.id`
 
 // ClaimNotices implements [session.Outbox], in one round trip. It waits for no row.
@@ -89,14 +80,10 @@ func scanNotice(row pgx.CollectableRow) (n session.Notice, err error) {
 }
 
 // finishNotices deletes the rows that nobody has locked, and returns what is left.
-const finishNotices = `
-	WITH free AS MATERIALIZED (
-		SELECT id FROM SCHEMA.watchdog_outbox WHERE event_id {=} ANY ($1::pg_catalog.text[])
-		ORDER BY id FOR UPDATE SKIP LOCKED
-	), finished AS (
-		DELETE FROM SCHEMA.watchdog_outbox AS o WHERE o.id {=} ANY (ARRAY(SELECT id FROM free)) RETURNING o.id
-	)
-	SELECT o.event_id FROM SCHEMA.watchdog_outbox AS o WHERE o.event_id {=} ANY ($1::pg_catalog.text[])
+const finishNotices = `WITH free AS MATERIALIZED (
+		SELECT id FROM SCHEMA.watchdog_outbox WHERE event_id {=} ANY ($1::{text}[]) ORDER BY id FOR UPDATE SKIP LOCKED),
+	finished AS (DELETE FROM SCHEMA.watchdog_outbox AS o WHERE o.id {=} ANY (ARRAY(SELECT id FROM free)) RETURNING o.id)
+	SELECT o.event_id FROM SCHEMA.watchdog_outbox AS o WHERE o.event_id {=} ANY ($1::{text}[])
 		AND NOT EXISTS (SELECT FROM finished WHERE finished.id {=} o.id)`
 
 // FinishNotices implements [session.Outbox], in one round trip. If another transaction has locked some of the notices,
@@ -114,11 +101,9 @@ func (s *Store) FinishNotices(ctx context.Context, notices ...session.Notice) er
 	})
 }
 
-const delayNotice = `
-	UPDATE SCHEMA.watchdog_outbox
-	SET due_at = pg_catalog.statement_timestamp() {+} ($3::bigint {*} interval '1 microsecond'),
-		paused_at = pg_catalog.statement_timestamp(), waited = least(waited {+} $3::bigint, $4::bigint)
-	WHERE event_id {=} $1 AND tries {=} $2::bigint`
+const delayNotice = `UPDATE SCHEMA.watchdog_outbox
+	SET due_at = {now} {+} ($3::bigint {*} {microsecond}), paused_at = {now},
+		waited = least(waited {+} $3::bigint, $4::bigint) WHERE event_id {=} $1 AND tries {=} $2::bigint`
 
 // DelayNotice implements [session.Outbox], in one round trip. For a notice that another transaction has locked it waits
 // for at most [session.LockWait].
@@ -127,8 +112,7 @@ func (s *Store) DelayNotice(ctx context.Context, n session.Notice, pause time.Du
 		return err
 	}
 	return s.ofOutbox(ctx, "delay notice "+n.ID+" in", func(ctx context.Context) error {
-		_, err := s.exec(ctx, delayNotice,
-			n.ID, int64(n.Tries), storerows.RoundUp(pause), storerows.LongestWait)
+		_, err := s.exec(ctx, delayNotice, n.ID, int64(n.Tries), storerows.RoundUp(pause), storerows.LongestWait)
 		return err
 	})
 }

@@ -70,19 +70,22 @@ func New(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	config := pool.Config()
 	s := &Store{
-		pool: pool, schema: cfg.Schema, outbox: cfg.Outbox, readOnly: cfg.ReadOnly, closing: make(chan struct{}),
+		pool: pool, schema: cfg.Schema, outbox: cfg.Outbox, readOnly: cfg.ReadOnly,
+		settings: settings, beginQuery: beginLimited, insert: insertEvents,
 		leases: leaseConn{turn: make(chan struct{}, 1)}, spares: make(chan struct{}, maxSpares),
-		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode, followPause: shortestPause,
+		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode, followPause: shortestPause}
+	if s.readOnly {
+		s.settings, s.beginQuery = settingsReadOnly, beginReadOnly
 	}
+	if s.outbox {
+		s.insert = insertNotifying
+	}
+	s.closing, s.close = context.WithCancel(context.Background())
 	s.address, s.severalHosts = addressOf(config)
 	if problem := schemaNameProblem(cfg.Schema); problem != "" {
 		return nil, fmt.Errorf("open event database %s: the schema name %q %s", s.address, cfg.Schema, problem)
 	}
-	prepare := s.migrate
-	if s.readOnly {
-		prepare = s.checkSchema
-	}
-	if err := s.do(ctx, "open", prepare); err != nil {
+	if err := s.do(ctx, "open", s.prepare); err != nil {
 		return nil, err
 	}
 	if !s.readOnly {

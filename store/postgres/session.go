@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -69,13 +72,13 @@ const (
 	sessionFields = beforeSilence + ofQuiet + ofSilence + fromLease + beforeBehind + ofQuiet + isBehind + fromLease +
 		afterBehind
 
-	beforeSilence = ` s.run_id, s.parent, s.status, pg_catalog.timestamptz_send(s.created_at),
-	pg_catalog.timestamptz_send(s.last_event_at), s.threshold, pg_catalog.timestamptz_send(s.started_at), s.host,
+	beforeSilence = ` s.run_id, s.parent, s.status, {send}(s.created_at),
+	{send}(s.last_event_at), s.threshold, {send}(s.started_at), s.host,
 	s.attempt, s.resumes, s.reason, s.readable, s.lease, s.leased, s.own_threshold, s.activity, `
-	beforeBehind = `, ` + isNoted + `, pg_catalog.timestamptz_send(s.warned_at), s.claim,
-	pg_catalog.timestamptz_send(s.ended_at), s.stop_failed, s.state::pg_catalog.text, `
+	beforeBehind = `, ` + isNoted + `, {send}(s.warned_at), s.claim,
+	{send}(s.ended_at), s.stop_failed, s.state::{text}, `
 	afterBehind = `, s.allowed, s.allowance, s.expired_lease, s.start_attempt, s.start_key, s.start_tries,
-	pg_catalog.timestamptz_send(s.start_due) `
+	{send}(s.start_due) `
 )
 
 // A sessionRow is a row of sessionFields. All fields are NULL if a join found no row.
@@ -171,19 +174,22 @@ func unreadable(runID string) error {
 const selectSession = `SELECT` + sessionFields + `FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id {=} $1`
 
 // Session implements [session.Store].
-func (s *Store) Session(ctx context.Context, runID string) (found session.Session, err error) {
-	err = s.do(ctx, "look for session "+runID+" in", func(ctx context.Context) error {
-		rows, err := query(ctx, s, scanSession, selectSession, runID)
-		switch {
-		case err != nil:
-			return err
-		case len(rows) == 0:
-			return fmt.Errorf("%w: run %s", session.ErrNotFound, runID)
-		}
-		found, err = rows[0].Session()
-		return err
+func (s *Store) Session(ctx context.Context, runID string) (session.Session, error) {
+	return answer(ctx, s.do, "look for session "+runID+" in", func(ctx context.Context) (session.Session, error) {
+		return s.sessionBy(ctx, ": run "+runID, selectSession, runID)
 	})
-	return found, err
+}
+
+// sessionBy returns the session that a statement finds. None is an error that wraps [session.ErrNotFound].
+func (s *Store) sessionBy(ctx context.Context, which, statement string, arguments ...any) (session.Session, error) {
+	rows, err := query(ctx, s, scanSession, statement, arguments...)
+	switch {
+	case err != nil:
+		return session.Session{}, err
+	case len(rows) == 0:
+		return session.Session{}, fmt.Errorf("%w%s", session.ErrNotFound, which)
+	}
+	return rows[0].Session()
 }
 
 func scanSession(row pgx.CollectableRow) (r sessionRow, err error) {
@@ -198,4 +204,113 @@ func nullTime(t time.Time) *time.Time {
 	}
 	t = record.Truncate(t)
 	return &t
+}
+
+// selectListed lists the sessions for which conditions hold. There is always a row, which has the time. The conditions
+// are written as those of the partial indexes, so that the planner uses these. The sort is by the columns of an index:
+// the table is read in its order, from the place where the page begins.
+const selectListed = `SELECT {send}({now}), found.*
+	FROM (VALUES (1)) AS one LEFT JOIN (
+		SELECT {send}(s.created_at),` + sessionFields + `FROM SCHEMA.watchdog_sessions AS s WHERE %s
+		ORDER BY s.created_at DESC, s.run_id DESC LIMIT (SELECT $1::bigint)) AS found ON true`
+
+// List implements [session.Lister], in one round trip. A list by reason reads the sessions with other reasons, too.
+func (s *Store) List(ctx context.Context, q session.ListQuery) (session.ListPage, error) {
+	last, err := storeflow.AfterOf(q.After, q)
+	if err != nil {
+		return session.ListPage{}, err
+	}
+	statement, arguments := listStatement(q, last)
+	rows, err := ask(ctx, s, s.do, "list sessions in", scanListed, statement, arguments...)
+	if err != nil {
+		return session.ListPage{}, err
+	}
+	return storeflow.ListPage(rows[0].now.Time, found(rows), q.Limit), nil
+}
+
+// found leaves out the row without a session, which is there if there is no other.
+func found[R interface{ exists() bool }](rows []R) []R {
+	if !rows[0].exists() {
+		return nil
+	}
+	return rows
+}
+
+// hasFailed is what [session.Session.Failed] is.
+const hasFailed = `(s.status {=} 'finished' AND s.reason {=} 'complete'
+	AND coalesce((s.state {->>} 'outcome') {=} 'failed', false))`
+
+func listStatement(q session.ListQuery, last storerows.Place) (statement string, arguments []any) {
+	arguments = []any{min(q.Limit, math.MaxInt32) + 1} // one more, to know whether there is a next page
+	conditions := []string{"true"}
+	add := func(condition string, values ...any) {
+		for _, value := range values {
+			arguments = append(arguments, value)
+			condition = strings.Replace(condition, "?", fmt.Sprint("$", len(arguments)), 1)
+		}
+		conditions = append(conditions, condition)
+	}
+	if q.After != "" {
+		add(`(s.created_at, s.run_id) {<} (?::{time}, ?::{text})`, createdAt(last.Due), last.RunID)
+	}
+	switch {
+	case q.Live && !q.Ended:
+		add(`s.status {=} 'active'`)
+	case q.Ended && !q.Live:
+		add(`s.status {<>} 'active'`)
+	}
+	if q.Parent != "" {
+		add(`s.parent {<>} '' AND s.parent {=} ?`, q.Parent)
+	}
+	if q.Host != "" {
+		add(`s.host {=} ?`, q.Host)
+	}
+	addReason(add, q.Reason)
+	return fmt.Sprintf(selectListed, strings.Join(conditions, " AND ")), arguments
+}
+
+func addReason(add func(condition string, values ...any), reason watchdog.StopReason) {
+	switch reason {
+	case "":
+	case session.ReasonFailed:
+		add(hasFailed)
+	default:
+		add(`s.reason {=} ? AND NOT `+hasFailed, string(reason))
+	}
+}
+
+// The place of a row with an infinite time.
+const (
+	beforeAll = math.MinInt64
+	afterAll  = math.MaxInt64
+)
+
+func createdAt(microseconds int64) pgtype.Timestamptz {
+	switch microseconds {
+	case beforeAll:
+		return pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
+	case afterAll:
+		return pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
+	}
+	return pgtype.Timestamptz{Time: time.UnixMicro(microseconds).UTC(), Valid: true}
+}
+
+type listedRow struct {
+	sessionRow
+	now, made instant
+}
+
+func scanListed(row pgx.CollectableRow) (*listedRow, error) {
+	r := new(listedRow)
+	return r, row.Scan(r.scanInto(&r.now, &r.made)...)
+}
+
+func (r *listedRow) Place() storerows.Place {
+	p := storerows.Place{Due: r.made.Time.UnixMicro(), RunID: r.runID.String}
+	if r.made.Infinite {
+		if p.Due = afterAll; r.made.Negative {
+			p.Due = beforeAll
+		}
+	}
+	return p
 }

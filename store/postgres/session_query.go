@@ -45,9 +45,9 @@ import (
 // of one lease have the order of the index, because what is in it are whole microseconds.
 const (
 	stalledParameters = `(
-		SELECT pg_catalog.statement_timestamp() AS now, $3::bigint AS most, $6::pg_catalog.text AS after,
-			pg_catalog.statement_timestamp() {-} ($1::bigint {*} interval '1 microsecond') AS silent_before,
-			pg_catalog.statement_timestamp() {-} ($2::bigint {*} interval '1 microsecond') AS made_before,
+		SELECT {now} AS now, $3::bigint AS most, $6::{text} AS after,
+			{now} {-} ($1::bigint {*} interval '1 microsecond') AS silent_before,
+			{now} {-} ($2::bigint {*} interval '1 microsecond') AS made_before,
 			$4::pg_catalog.timestamptz AS silent, $5::pg_catalog.timestamptz AS due,
 			$1::bigint AS threshold, $8::bigint AS nanoseconds, $9::bigint AS silent_micros, $10::bigint AS due_micros,
 			ARRAY(SELECT run_id FROM SCHEMA.watchdog_sessions
@@ -63,7 +63,7 @@ const (
 	isLive = `s.status {=} 'active' AND s.readable AND ` + isLeased + ` AND s.created_at {<=} p.made_before`
 
 	selectStalled = `
-	SELECT pg_catalog.timestamptz_send(p.now), p.unreadable, found.place, session.*
+	SELECT {send}(p.now), p.unreadable, found.place, session.*
 	FROM ` + stalledParameters + ` LEFT JOIN LATERAL (
 		(SELECT NULL::bigint AS place, run_id, NULL::bigint AS silence, NULL::boolean AS behind
 		FROM SCHEMA.watchdog_sessions
@@ -170,9 +170,9 @@ func pageOf(rows []*stalledRow, limit int) session.Page {
 // dimensions are the SQL for the keys of a history. The reason stays JSON, in an object; decodeReasons decodes it. The
 // server fails to read a payload with an escape such as \u0000, whatever field it is in, so such a payload stays whole.
 var dimensions = map[session.Dimension]string{
-	session.ByReason: `CASE WHEN pg_catalog.strpos(e.payload::pg_catalog.text, ` + escaped + `) {>} 0
-		THEN e.payload::pg_catalog.text
-		ELSE coalesce('{"reason":' {||} (e.payload {->} 'reason')::pg_catalog.text {||} '}', '') END`,
+	session.ByReason: `CASE WHEN pg_catalog.strpos(e.payload::{text}, ` + escaped + `) {>} 0
+		THEN e.payload::{text}
+		ELSE coalesce('{"reason":' {||} (e.payload {->} 'reason')::{text} {||} '}', '') END`,
 	session.ByDay:  `pg_catalog.to_char(e."timestamp" AT TIME ZONE 'UTC', 'YYYY-MM-DD')`,
 	session.ByHost: `coalesce((SELECT s.host FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id {=} e.aggregate_id), '')`,
 }

@@ -16,45 +16,37 @@ import (
 
 // attachRow locks the existing row and changes it, if the lease lives. It keeps the lease from being expired meanwhile.
 // If another process attaches to the same new run at this moment, its row conflicts but is not visible yet: then
-// attachRow changes nothing, and the store repeats it. Of a row that was active
-// its lease is told, and who listens.
-const attachRow = `
-	WITH living AS MATERIALIZED (
-		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} $6::pg_catalog.text AND expired IS NULL FOR KEY SHARE
-	), allowed AS MATERIALIZED (
-		SELECT 1 WHERE $6::pg_catalog.text IS NULL OR EXISTS (SELECT FROM living)
-	), before AS MATERIALIZED (
-		SELECT * FROM SCHEMA.watchdog_sessions WHERE run_id {=} $1 AND EXISTS (SELECT FROM allowed) FOR UPDATE
-	), after AS (
+// attachRow changes nothing, and the store repeats it. Of a row that was active its lease is told, and who listens.
+const attachRow = `WITH living AS MATERIALIZED (
+		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} $6::{text} AND expired IS NULL FOR KEY SHARE),
+	allowed AS MATERIALIZED (SELECT 1 WHERE $6::{text} IS NULL OR EXISTS (SELECT FROM living)),
+	before AS MATERIALIZED (
+		SELECT * FROM SCHEMA.watchdog_sessions WHERE run_id {=} $1 AND EXISTS (SELECT FROM allowed) FOR UPDATE),
+	after AS (
 		INSERT INTO SCHEMA.watchdog_sessions AS s (run_id, parent, threshold, started_at, host, status, created_at, attempt,
 			last_event_at, lease, leased, own_threshold, state, allowance, allowed)
-		SELECT $1, $2, $3::bigint, $4::pg_catalog.timestamptz, $5, 'active', now.at, greatest(1, $9::bigint), now.at,
-			$6, greatest(1, $9::bigint), $7::bigint, $8::pg_catalog.text::pg_catalog.json,
-			$11::bigint, CASE WHEN $11::bigint IS NOT NULL THEN greatest(1, $9::bigint) END
-		FROM (SELECT pg_catalog.statement_timestamp() AS at, pg_catalog.count(*) FROM before) AS now
-		WHERE EXISTS (SELECT FROM allowed)
+		SELECT $1, $2, $3::bigint, $4::{time}, $5, 'active', now.at, greatest(1, $9::bigint), now.at,
+			$6, greatest(1, $9::bigint), $7::bigint, $8::{text}::pg_catalog.json, $11::bigint,
+			CASE WHEN $11::bigint IS NOT NULL THEN greatest(1, $9::bigint) END
+		FROM (SELECT {now} AS at, pg_catalog.count(*) FROM before) AS now WHERE EXISTS (SELECT FROM allowed)
 		ON CONFLICT (run_id) DO UPDATE SET
 			parent = excluded.parent, threshold = excluded.threshold, started_at = excluded.started_at, host = excluded.host,
-			status = 'active', reason = '', last_event_at = excluded.last_event_at,
-			attempt = greatest(s.attempt {+} 1, $9::bigint), lease = excluded.lease,
+			status = 'active', reason = '', last_event_at = excluded.last_event_at, lease = excluded.lease,
+			attempt = greatest(s.attempt {+} 1, $9::bigint),
 			leased = greatest(s.attempt {+} 1, $9::bigint), own_threshold = excluded.own_threshold, state = excluded.state,
 			activity = NULL, quiet_since = NULL, quiet_due = NULL, claim = NULL, claimed_until = NULL, stop_failed = NULL,
+			warned_at = NULL, warned_attempt = NULL, warned_lease = NULL, warned_beat = NULL, warned_last_event = NULL,
 			allowance = excluded.allowance,
 			allowed = CASE WHEN excluded.allowance IS NOT NULL THEN greatest(s.attempt {+} 1, $9::bigint) END,
-			warned_at = NULL, warned_attempt = NULL, warned_lease = NULL, warned_beat = NULL, warned_last_event = NULL,
 			ended = CASE WHEN s.status {=} 'active' THEN pg_catalog.pg_current_xact_id() ELSE s.ended END
-		WHERE s.readable AND EXISTS (SELECT FROM before) AND ($9::bigint {=} 0 OR s.attempt {<} $9::bigint)
-		RETURNING *
+		WHERE s.readable AND EXISTS (SELECT FROM before) AND ($9::bigint {=} 0 OR s.attempt {<} $9::bigint) RETURNING *
 	), noticed AS (` + insertLeaseEnds + `SELECT s.lease, s.run_id, s.attempt FROM before AS s
-		WHERE s.status {=} 'active' AND ` + isLeased + ` AND EXISTS (SELECT FROM after)` + unlessTold + `
-	)
+		WHERE s.status {=} 'active' AND ` + isLeased + ` AND EXISTS (SELECT FROM after)` + unlessTold + `)
 	SELECT EXISTS (SELECT FROM allowed), CASE WHEN b.status {=} 'active' AND a.run_id IS NOT NULL
-		THEN pg_catalog.pg_notify($10::pg_catalog.text, a.run_id)::pg_catalog.text END, b.*, a.*
-	FROM (VALUES (1)) AS one
+		THEN pg_catalog.pg_notify($10::{text}, a.run_id)::{text} END, b.*, a.* FROM (VALUES (1)) AS one
 	LEFT JOIN (SELECT` + sessionFields + `FROM before AS s) AS b ON true
 	LEFT JOIN (SELECT` + sessionFields + `FROM after AS s) AS a ON true`
 
-// An attachedRow is the row of attachRow: what the session was, and what it is if it was changed.
 type attachedRow struct {
 	allowed  bool
 	notified *string
@@ -75,19 +67,14 @@ func (s *Store) Attach(ctx context.Context, run session.Session) (before, after 
 				run.Threshold)
 		}
 		r, err := s.attach(ctx, run)
-		if err != nil {
-			return lockedError(err)
-		}
-		if r.was.runID.Valid {
-			if before, err = r.was.Session(); err != nil {
-				return err
-			}
+		if err == nil && r.was.exists() {
+			before, err = r.was.Session()
 		}
 		after = before // the row has the attempt already
-		if r.is.runID.Valid {
+		if err == nil && r.is.exists() {
 			after, err = r.is.Session()
 		}
-		return err
+		return lockedError(err)
 	})
 	return before, after, err
 }
@@ -99,10 +86,9 @@ func (s *Store) attach(ctx context.Context, run session.Session) (r attachedRow,
 		case err != nil:
 			return r, err
 		case !r.allowed:
-			return r, leaseExpired(run.Lease)
-		case r.was.runID.Valid && !r.was.readable.Bool:
-			return r, unreadable(run.RunID)
-		case r.is.runID.Valid, run.Attempt > 0 && r.was.attempt.Int64 >= int64(run.Attempt):
+			return r, storeflow.LeaseExpired(run.Lease)
+		case r.is.exists(), r.was.exists() && !r.was.readable.Bool,
+			run.Attempt > 0 && r.was.attempt.Int64 >= int64(run.Attempt):
 			return r, nil
 		}
 	}
@@ -112,8 +98,7 @@ func (s *Store) attachArguments(run session.Session) []any {
 	a := storeflow.AttemptOf(run)
 	return []any{
 		run.RunID, run.Parent, a.Threshold, record.Truncate(run.StartedAt), run.Host, a.Lease, a.Own,
-		storeflow.NullJSON(run.State), int64(run.Attempt), s.channel(), a.Allowance,
-	}
+		storeflow.NullJSON(run.State), int64(run.Attempt), s.channel(), a.Allowance}
 }
 
 // A batch takes its rows in the order of their keys and leaves those alone that others have locked, so that it waits
@@ -127,19 +112,13 @@ const (
 
 	lockRows = `locked AS MATERIALIZED (
 		SELECT f.* FROM wanted AS f JOIN SCHEMA.watchdog_sessions AS s ON s.run_id {=} f.run_id
-		WHERE ` + isCurrent + ` ORDER BY f.run_id FOR NO KEY UPDATE OF s SKIP LOCKED
-	)`
-
-	// A row that was not kept is either not this attempt's, or locked. There is always a row, which says whether the
-	// lease lives.
+		WHERE ` + isCurrent + ` ORDER BY f.run_id FOR NO KEY UPDATE OF s SKIP LOCKED)`
+	// A row that was not kept is either not this attempt's, or locked. There is always a row: the lease lives or not.
 	selectSkipped = `, skipped.* FROM (VALUES (1)) AS one LEFT JOIN (
-		SELECT f.run_id,
-			EXISTS (SELECT FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id {=} f.run_id AND ` + isCurrent + `)
-		FROM (SELECT run_id, attempt FROM wanted EXCEPT SELECT run_id, attempt FROM kept) AS f
-	) AS skipped ON true`
-
+		SELECT f.run_id, EXISTS (SELECT FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id {=} f.run_id AND ` + isCurrent + `)
+		FROM (SELECT run_id, attempt FROM wanted EXCEPT SELECT run_id, attempt FROM kept) AS f) AS skipped ON true`
 	// isLate is whether the row has a later activity, of a statement that overtook this one.
-	isLate    = isLeased + ` AND s.lease {=} $1::pg_catalog.text AND coalesce(s.activity, -1) {>} f.activity`
+	isLate    = isLeased + ` AND s.lease {=} $1::{text} AND coalesce(s.activity, -1) {>} f.activity`
 	isQuieted = `f.quiet AND f.activity {>=} 0`
 	// ownSilence is how long the run may be silent by itself: its allowance, or the row's own threshold.
 	ownSilence = `CASE WHEN f.allowance {>} 0 THEN f.allowance ELSE ` + ofThreshold + ` END`
@@ -148,19 +127,14 @@ const (
 	roundedDue = `CASE WHEN (` + ownSilence + `) {<} (9223372036854774000 {-} f.activity)
 		THEN (f.activity {+} ` + ownSilence + ` {+} 999) {/} 1000 {*} 1000 ELSE 9223372036854775000 END`
 
-	freshenRows = `
-	WITH living AS MATERIALIZED (
-		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} $1::pg_catalog.text AND expired IS NULL FOR KEY SHARE
-	), wanted AS MATERIALIZED (
-		SELECT DISTINCT ON (run_id, attempt) *
-		FROM unnest($2::pg_catalog.text[], $3::bigint[], $4::bigint[], $5::boolean[], $6::pg_catalog.text[],
-			$7::bigint[], $8::bigint[]) WITH ORDINALITY
-			AS f (run_id, attempt, activity, quiet, state, allowance, threshold, place)
-		WHERE EXISTS (SELECT FROM living)
-		ORDER BY run_id, attempt, activity DESC, place DESC
-	), ` + lockRows + `, kept AS (
-		UPDATE SCHEMA.watchdog_sessions AS s SET
-			lease = $1::pg_catalog.text, leased = s.attempt, expired_lease = NULL, threshold = ` + noLimit + `,
+	freshenRows = `WITH living AS MATERIALIZED (
+		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} $1::{text} AND expired IS NULL FOR KEY SHARE),
+	wanted AS MATERIALIZED (SELECT DISTINCT ON (run_id, attempt) *
+		FROM unnest($2::{text}[], $3::bigint[], $4::bigint[], $5::boolean[], $6::{text}[], $7::bigint[], $8::bigint[])
+			WITH ORDINALITY AS f (run_id, attempt, activity, quiet, state, allowance, threshold, place)
+		WHERE EXISTS (SELECT FROM living) ORDER BY run_id, attempt, activity DESC, place DESC),
+	` + lockRows + `, kept AS (UPDATE SCHEMA.watchdog_sessions AS s SET
+			lease = $1::{text}, leased = s.attempt, expired_lease = NULL, threshold = ` + noLimit + `,
 			own_threshold = CASE WHEN ` + isLate + ` THEN s.own_threshold WHEN f.allowance {>} 0 THEN f.threshold
 				ELSE ` + ofThreshold + ` END,
 			allowance = CASE WHEN ` + isLate + ` THEN s.allowance WHEN f.allowance {>} 0 THEN f.allowance END,
@@ -171,24 +145,17 @@ const (
 			quiet_due = CASE WHEN ` + isLate + ` THEN s.quiet_due
 				WHEN ` + isQuieted + ` AND (` + ownSilence + `) {>} 0 THEN ` + roundedDue + ` END,
 			state = CASE WHEN ` + isLate + ` OR f.state IS NULL THEN s.state ELSE f.state::pg_catalog.json END
-		FROM locked AS f WHERE s.run_id {=} f.run_id AND ` + isCurrent + `
-		RETURNING s.run_id, s.attempt
+		FROM locked AS f WHERE s.run_id {=} f.run_id AND ` + isCurrent + ` RETURNING s.run_id, s.attempt
 	) SELECT EXISTS (SELECT FROM living)` + selectSkipped
 
-	endRows = `
-	WITH wanted AS MATERIALIZED (
-		SELECT DISTINCT ON (run_id, attempt) *
-		FROM unnest($1::pg_catalog.text[], $2::bigint[], $3::pg_catalog.text[], $4::pg_catalog.text[], $5::bigint[],
-			$6::pg_catalog.text[]) WITH ORDINALITY AS e (run_id, attempt, status, reason, age, state, place)
-		ORDER BY run_id, attempt, place
-	), ` + lockRows + `, kept AS (
-		UPDATE SCHEMA.watchdog_sessions AS s
+	endRows = `WITH wanted AS MATERIALIZED (SELECT DISTINCT ON (run_id, attempt) *
+		FROM unnest($1::{text}[], $2::bigint[], $3::{text}[], $4::{text}[], $5::bigint[], $6::{text}[])
+			WITH ORDINALITY AS e (run_id, attempt, status, reason, age, state, place) ORDER BY run_id, attempt, place),
+	` + lockRows + `, kept AS (UPDATE SCHEMA.watchdog_sessions AS s
 		SET status = f.status, reason = f.reason, stop_failed = NULL, state = coalesce(f.state::pg_catalog.json, s.state),
-			last_event_at = greatest(s.last_event_at, ` + ofLastSign + `,
-				pg_catalog.statement_timestamp() {-} (f.age {*} interval '1 microsecond')),
-			ended_at = pg_catalog.statement_timestamp(), ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
-		FROM locked AS f WHERE s.run_id {=} f.run_id AND ` + isCurrent + `
-		RETURNING s.run_id, s.attempt
+			last_event_at = greatest(s.last_event_at, ` + ofLastSign + `, {now} {-} (f.age {*} {microsecond})),
+			ended_at = {now}, ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
+		FROM locked AS f WHERE s.run_id {=} f.run_id AND ` + isCurrent + ` RETURNING s.run_id, s.attempt
 	) SELECT true` + selectSkipped
 )
 
@@ -197,24 +164,18 @@ const noLimit = `9223372036854775807`
 
 // Freshen implements [session.Store], in one round trip unless a row is refused. While it runs, the lease cannot
 // expire.
-func (s *Store) Freshen(
-	ctx context.Context, lease string, fresh []session.Freshness,
-) (skipped session.Skipped, err error) {
+func (s *Store) Freshen(ctx context.Context, lease string, fresh []session.Freshness) (session.Skipped, error) {
 	runOf := func(f session.Freshness) string { return f.RunID }
-	err = s.write(ctx, fmt.Sprintf("freshen %d sessions in", len(fresh)), func(ctx context.Context) (err error) {
-		skipped, err = writeRows(fresh, runOf, func(part []session.Freshness) ([]skippedRow, error) {
+	doing := fmt.Sprintf("freshen %d sessions in", len(fresh))
+	return answer(ctx, s.write, doing, func(ctx context.Context) (session.Skipped, error) {
+		return writeRows(fresh, runOf, func(part []session.Freshness) ([]skippedRow, error) {
 			rows, err := s.writeSkipping(ctx, freshenRows, len(part), freshenArguments(lease, part)...)
 			if err == nil && !rows[0].Living {
-				err = leaseExpired(lease)
+				err = storeflow.LeaseExpired(lease)
 			}
 			return rows, err
 		})
-		return err
 	})
-	if err != nil {
-		return session.Skipped{}, err
-	}
-	return skipped, nil
 }
 
 func freshenArguments(lease string, fresh []session.Freshness) []any {
@@ -260,8 +221,7 @@ func endArguments(ends []session.Ending) []any {
 	return []any{runIDs, attempts, statuses, reasons, ages, states}
 }
 
-// A skippedRow is a row that was not written: it is locked, or else gone. One without a run says only whether the lease
-// lives.
+// A skippedRow is a row that was not written: it is locked, or else gone. Without a run it tells of the lease alone.
 type skippedRow struct {
 	Living bool
 	RunID  *string
@@ -298,8 +258,7 @@ func writeRows[E any](
 //
 // Rejected: joinOnce for every batch, because a pass over a large table takes longer than the look-ups; looking up the
 // rows that are locked by their ctid, which does not find one that was changed while the statement waited for it.
-const joinOnce = `
-	SELECT pg_catalog.set_config('enable_nestloop', 'off', true)
+const joinOnce = `SELECT pg_catalog.set_config('enable_nestloop', 'off', true)
 	FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid {=} c.relnamespace
 	WHERE n.nspname {=} $1 AND c.relname {=} 'watchdog_sessions' AND c.reltuples {=} 0`
 

@@ -7,9 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/session"
 )
 
 // A Store is a [watchdog.TransactionalStore], a [watchdog.FeedStore], a [watchdog.SpendStore], a [session.Store], a
@@ -17,28 +14,26 @@ import (
 // the package comment describes its tables. [Open] and [New] return one. It is safe for concurrent use, and several
 // processes may use one database.
 type Store struct {
-	pool  *pgxpool.Pool
-	owned bool // opened by Open, and so closed by Close
-	mode  pgx.QueryExecMode
-	// poolMode is what the pool uses by default, and always for a batch.
-	poolMode pgx.QueryExecMode
-	address  string // database and hosts, for errors
-	// severalHosts is true if an error has to say which host it is about.
-	severalHosts bool
-	schema       string // of Config, or the first of the search_path
-	outbox       bool   // of Config
-	readOnly     bool   // of Config
-	// qualified has what qualify returned: a few dozen statements.
-	qualified sync.Map
+	pool         *pgxpool.Pool
+	owned        bool // opened by Open, and so closed by Close
+	mode         pgx.QueryExecMode
+	poolMode     pgx.QueryExecMode // what the pool uses by default, and always for a batch
+	address      string            // database and hosts, for errors
+	severalHosts bool              // an error has to say which host it is about
+	schema       string            // of Config, or the first of the search_path
+	outbox       bool              // of Config
+	readOnly     bool              // of Config
+	settings     string            // the statement that begins a batch
+	beginQuery   string            // of a transaction
+	insert       string            // the statement that inserts events
+	qualified    sync.Map          // what qualify returned: a few dozen statements
+	leases       leaseConn
+	spares       chan struct{} // has room for those that are open
+	followPause  time.Duration // the shortest one between two polls of a Follow
 
-	leases leaseConn
-	spares chan struct{} // has room for those that are open
-	// followPause is the shortest pause between two polls of a Follow.
-	followPause time.Duration
-
-	mu      sync.Mutex
-	closed  bool
-	closing chan struct{} // closed by the first Close; ends the listeners
+	mu      sync.Mutex      // held to begin a call, and to close
+	closing context.Context // ended by Close; ends the listeners
+	close   context.CancelFunc
 	calls   sync.WaitGroup
 }
 
@@ -46,15 +41,13 @@ type Store struct {
 // calls return [ErrClosed]. It closes the pool of [Open], and not the one given to [New]. It always returns nil.
 func (s *Store) Close() error {
 	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
+	first := !s.isClosing()
+	s.close()
 	s.mu.Unlock()
-	if first {
-		close(s.closing)
-	}
 	s.calls.Wait()
-	if first {
-		s.closeLeases()
+	if conn := s.leases.conn; first && conn != nil {
+		s.leases.conn = nil
+		closeConn(context.Background(), conn)
 	}
 	if s.owned {
 		s.pool.Close()
@@ -62,96 +55,42 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// begin counts a call, so that Close waits for it.
-func (s *Store) begin() error {
+// write is do for a call that writes.
+func (s *Store) write(ctx context.Context, doing string, call func(context.Context) error) error {
+	if s.readOnly {
+		return s.wrapError(ctx, doing, ErrReadOnly)
+	}
+	return s.do(ctx, doing, call)
+}
+
+// do runs a call that Close waits for, and wraps its error.
+func (s *Store) do(ctx context.Context, doing string, call func(context.Context) error) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return ErrClosed
+	err := ctx.Err()
+	if err == nil && s.isClosing() {
+		err = ErrClosed
 	}
-	s.calls.Add(1)
-	return nil
-}
-
-// withMode puts the store's mode in front of a statement's arguments.
-func (s *Store) withMode(arguments ...any) []any {
-	return append([]any{s.mode}, arguments...)
-}
-
-// unprepared puts the mode for a statement without a name in front of its arguments.
-func (s *Store) unprepared(arguments []any) []any {
-	return append([]any{pgx.QueryExecModeExec}, arguments...)
-}
-
-// onConn runs a call in a connection of the pool.
-func (s *Store) onConn(ctx context.Context, call func(conn *pgx.Conn) error) error {
-	conn, release, err := s.acquire(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		s.calls.Add(1)
+		defer s.calls.Done()
 	}
-	defer release()
-	err = call(conn)
-	if err != nil {
-		forgetPrepared(conn)
-		err = s.explainRefusal(ctx, conn, err)
+	s.mu.Unlock()
+	if err == nil {
+		err = retryUndone(ctx, call)
 	}
-	return s.nameServer(conn, err)
+	return s.wrapError(ctx, doing, err)
 }
 
-// together runs statements in a connection of the pool, as limited does.
-func (s *Store) together(ctx context.Context, steps ...step) error {
-	return s.onConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, steps...) })
-}
-
-// query returns the scanned rows. If there are none it returns an empty slice, not nil.
-func query[T any](
-	ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, arguments ...any,
-) (all []T, err error) {
-	err = s.together(ctx, reading(s, &all, scan, statement, arguments...))
-	return all, err
-}
-
-// queryRow returns the only row of a statement that has one.
-func queryRow[T any](
-	ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, arguments ...any,
-) (row T, err error) {
-	all, err := query(ctx, s, scan, statement, arguments...)
-	if err != nil || len(all) == 0 {
-		return row, err
+// retryUndone repeats a call that the server has rolled back so that another transaction could go on. A database can
+// be configured so that this happens at any time.
+func retryUndone(ctx context.Context, call func(context.Context) error) error {
+	const retries = 10
+	err := call(ctx)
+	for range retries {
+		if code := codeOf(err); code != serializationFailure && code != deadlockDetected {
+			return err
+		}
+		err = call(ctx)
 	}
-	return all[0], nil
+	return err
 }
-
-// A caller runs a call and wraps its error: do, write or ofOutbox.
-type caller func(ctx context.Context, doing string, call func(context.Context) error) error
-
-// ask is query for a call of its own. After an error it returns no rows.
-func ask[T any](
-	ctx context.Context, s *Store, by caller, doing string, scan pgx.RowToFunc[T], statement string, arguments ...any,
-) (all []T, err error) {
-	err = by(ctx, doing, func(ctx context.Context) (err error) {
-		all, err = query(ctx, s, scan, statement, arguments...)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
-}
-
-// exec returns how many rows the statement returned or changed.
-func (s *Store) exec(ctx context.Context, statement string, arguments ...any) (rows int64, err error) {
-	err = s.together(ctx, step{s.qualify(statement), arguments, counting(&rows)})
-	return rows, err
-}
-
-var (
-	_ watchdog.TransactionalStore = (*Store)(nil)
-	_ watchdog.FeedStore          = (*Store)(nil)
-	_ watchdog.SpendStore         = (*Store)(nil)
-	_ session.Store               = (*Store)(nil)
-	_ session.Listener            = (*Store)(nil)
-	_ session.Lister              = (*Store)(nil)
-	_ session.BatchCanceller      = (*Store)(nil)
-	_ session.Outbox              = (*Store)(nil)
-)

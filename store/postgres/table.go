@@ -1,18 +1,20 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // eventTypes are the types that keep our values as they are. Rejected: jsonb, which cannot hold every JSON text and
-// changes the others; char(n), which pads; uuid, which cannot hold every ID; timestamp without a zone, which cannot
-// hold every time.
+// changes the others; char(n), which pads; uuid and timestamp without a zone, which cannot hold every ID and time.
 var eventTypes = map[string][]string{
 	"id":             {"varchar", "text"},
 	"aggregate_type": {"varchar", "text"},
@@ -23,9 +25,11 @@ var eventTypes = map[string][]string{
 	"consensus_id":   {"varchar", "text"},
 }
 
-// describeEvents reports whether there is a table of events, and describes its columns.
-func (t *transaction) describeEvents() (exists bool, columns []storerows.Column, err error) {
-	kind, err := t.relation("events")
+func (t *transaction) Events() (exists bool, columns []storerows.Column, err error) {
+	var kind string
+	err = t.Value(`SELECT coalesce(pg_catalog.max(c.relkind::{text}), '')
+		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace
+		WHERE n.nspname {=} $1 AND c.relname {=} 'events'`, []any{t.store.schema}, &kind)
 	switch {
 	case err != nil || kind == "":
 		return false, nil, err
@@ -36,41 +40,24 @@ func (t *transaction) describeEvents() (exists bool, columns []storerows.Column,
 	return true, columns, err
 }
 
-// relation returns the relkind of a table or view of our schema in pg_class. It returns an empty text if there is none.
-func (t *transaction) relation(name string) (kind string, err error) {
-	err = t.values(`
-		SELECT coalesce(pg_catalog.max(c.relkind::pg_catalog.text), '')
-		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace
-		WHERE n.nspname {=} $1 AND c.relname {=} $2`, []any{t.store.schema, name}, &kind)
-	return kind, err
-}
-
 // columns describes the columns of a table. A nondeterministic collation treats different texts as equal.
 func (t *transaction) columns(table string) ([]storerows.Column, error) {
-	rows, err := t.Query(t.ctx, t.store.qualify(`
-		SELECT a.attname::pg_catalog.text, y.typname::pg_catalog.text, a.attnotnull,
-			a.atthasdef OR a.attidentity {<>} '', a.attgenerated {<>} '' OR a.attidentity {=} 'a',
-			coalesce(NOT l.collisdeterministic, false)
-		FROM pg_catalog.pg_attribute a
-		JOIN pg_catalog.pg_class c ON c.oid {=} a.attrelid JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace
-		JOIN pg_catalog.pg_type y ON y.oid {=} a.atttypid
-		LEFT JOIN pg_catalog.pg_collation l ON l.oid {=} a.attcollation
-		WHERE n.nspname {=} $1 AND c.relname {=} $2 AND a.attnum {>} 0 AND NOT a.attisdropped ORDER BY a.attnum`),
-		t.store.unprepared([]any{t.store.schema, table})...)
-	if err != nil {
-		return nil, fmt.Errorf("list the columns of %s: %w", table, err)
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (c storerows.Column, err error) {
+	return rowsOf(t, func(row pgx.CollectableRow) (c storerows.Column, err error) {
 		var kind string
 		var nondeterministic bool
 		err = row.Scan(&c.Name, &kind, &c.NotNull, &c.HasDefault, &c.Generated, &nondeterministic)
 		c.Problem = typeProblem(c.Name, kind, nondeterministic)
 		return c, err
-	})
+	}, `SELECT a.attname::{text}, y.typname::{text}, a.attnotnull,
+			a.atthasdef OR a.attidentity {<>} '', a.attgenerated {<>} '' OR a.attidentity {=} 'a',
+			coalesce(NOT l.collisdeterministic, false) FROM pg_catalog.pg_attribute a
+		JOIN pg_catalog.pg_class c ON c.oid {=} a.attrelid JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace
+		JOIN pg_catalog.pg_type y ON y.oid {=} a.atttypid LEFT JOIN pg_catalog.pg_collation l ON l.oid {=} a.attcollation
+		WHERE n.nspname {=} $1 AND c.relname {=} $2 AND a.attnum {>} 0 AND NOT a.attisdropped ORDER BY a.attnum`,
+		t.store.schema, table)
 }
 
-// columnNames returns the names of a table's columns, none if there is no such table.
-func (t *transaction) columnNames(table string) (names []string, err error) {
+func (t *transaction) Names(table string) (names []string, err error) {
 	columns, err := t.columns(table)
 	for _, c := range columns {
 		names = append(names, c.Name)
@@ -78,7 +65,6 @@ func (t *transaction) columnNames(table string) (names []string, err error) {
 	return names, err
 }
 
-// typeProblem says why a column of the events table does not keep our values as they are.
 func typeProblem(name, kind string, nondeterministic bool) string {
 	switch {
 	case !slices.Contains(eventTypes[name], kind):
@@ -92,25 +78,36 @@ func typeProblem(name, kind string, nondeterministic bool) string {
 
 // indexes lists the indexes that a query can use: B-trees that cover all rows. A column name is empty for an
 // expression, and for a column that the index sorts by another collation than the table.
-func (t *transaction) indexes() ([]storerows.Index, error) {
-	rows, err := t.Query(t.ctx, t.store.qualify(`
-		SELECT i.indisunique AND i.indimmediate, pg_catalog.array_agg(
+func (t *transaction) Indexes() ([]storerows.Index, error) {
+	return rowsOf(t, func(row pgx.CollectableRow) (i storerows.Index, err error) {
+		err = row.Scan(&i.Unique, &i.Columns)
+		return i, err
+	}, `SELECT i.indisunique AND i.indimmediate, pg_catalog.array_agg(
 			CASE WHEN i.indcollation[k.place {-} 1] {=} coalesce(a.attcollation, 0)
-			THEN coalesce(a.attname::pg_catalog.text, '') ELSE '' END ORDER BY k.place)
-		FROM pg_catalog.pg_index i
+			THEN coalesce(a.attname::{text}, '') ELSE '' END ORDER BY k.place) FROM pg_catalog.pg_index i
 		JOIN pg_catalog.pg_class c ON c.oid {=} i.indrelid JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace
 		JOIN pg_catalog.pg_class x ON x.oid {=} i.indexrelid JOIN pg_catalog.pg_am m ON m.oid {=} x.relam
 		CROSS JOIN pg_catalog.unnest(i.indkey) WITH ORDINALITY AS k (number, place)
 		LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid {=} i.indrelid AND a.attnum {=} k.number AND k.number {>} 0
 		WHERE n.nspname {=} $1 AND c.relname {=} 'events' AND m.amname {=} 'btree'
 			AND i.indpred IS NULL AND i.indisvalid AND k.place {<=} i.indnkeyatts
-		GROUP BY i.indexrelid, i.indisunique, i.indimmediate`),
-		t.store.unprepared([]any{t.store.schema})...)
-	if err != nil {
-		return nil, fmt.Errorf("list the indexes of events: %w", err)
+		GROUP BY i.indexrelid, i.indisunique, i.indimmediate`, t.store.schema)
+}
+
+// selectIDLength returns how many characters the aggregate IDs of the events table may have; NULL is any number. What
+// the server stores of a length has 4 more.
+const selectIDLength = `SELECT a.atttypmod {-} 4 FROM pg_catalog.pg_attribute AS a
+	JOIN pg_catalog.pg_class AS c ON c.oid {=} a.attrelid JOIN pg_catalog.pg_namespace AS n ON n.oid {=} c.relnamespace
+	WHERE n.nspname {=} $1 AND c.relname {=} 'events' AND a.attname {=} 'aggregate_id' AND a.atttypmod {>=} 4`
+
+// warnOfNarrowIDs warns of an events table whose aggregate IDs are shorter than ours, such as UUIDs of 36 characters. A
+// run that is named by one fits, and its layers do not: their IDs are that of the run, a slash and a name.
+func (s *Store) warnOfNarrowIDs(ctx context.Context, log *slog.Logger) {
+	lengths, err := query(ctx, s, pgx.RowTo[int], selectIDLength, s.schema)
+	if err != nil || len(lengths) == 0 || lengths[0] >= watchdog.MaxAggregateID {
+		return // the next call finds out what failed
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (i storerows.Index, err error) {
-		err = row.Scan(&i.Unique, &i.Columns)
-		return i, err
-	})
+	log.Warn("the aggregate IDs of the events table are too short for layers, whose IDs are that of the run, a slash and "+
+		"a name; widen the column: ALTER TABLE events ALTER COLUMN aggregate_id TYPE varchar(255)",
+		"database", s.address, "schema", s.schema, "characters", lengths[0])
 }

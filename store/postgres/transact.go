@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // Transact implements [watchdog.TransactionalStore], in one transaction and four round trips, however many exchanges
@@ -25,60 +25,37 @@ func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) e
 		if len(exchanges) == 0 {
 			return nil
 		}
-		kept, err := s.transact(ctx, exchanges)
-		if err != nil {
+		var kept [][]watchdog.Event
+		committing := false
+		err := s.inTransaction(ctx, func(t *transaction) (err error) {
+			kept, err = (&exchanging{transaction: t}).carryOut(exchanges)
+			committing = err == nil
 			return err
+		})
+		switch {
+		case err == nil:
+			for i, e := range exchanges {
+				e.Kept = kept[i]
+			}
+			return nil
+		case committing:
+			return fmt.Errorf("commit, and the events may be stored: %w", err)
+		default:
+			return fmt.Errorf("%w: %w", errNothingStored, err)
 		}
-		for i, e := range exchanges {
-			e.Kept = kept[i]
-		}
-		return nil
 	})
 }
-
-func (s *Store) transact(ctx context.Context, exchanges []*watchdog.Exchange) (kept [][]watchdog.Event, err error) {
-	committing := false
-	err = s.onConn(ctx, func(conn *pgx.Conn) error {
-		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginLimited})
-		if err != nil {
-			return err
-		}
-		defer rollback(ctx, tx)
-		t := &exchanging{Tx: tx, store: s}
-		if kept, err = t.carryOutAll(ctx, exchanges); err != nil {
-			return err
-		}
-		committing = true
-		return tx.Commit(ctx)
-	})
-	switch {
-	case err == nil:
-		return kept, nil
-	case committing:
-		return nil, fmt.Errorf("commit, and the events may be stored: %w", err)
-	default:
-		return nil, fmt.Errorf("%w: %w", errNothingStored, err)
-	}
-}
-
-// An aggregate is what an exchange is about. Of two exchanges of one the second sees what the first appended.
-type aggregate struct{ kind, id string }
-
-func aggregateOf(x *watchdog.Exchange) aggregate { return aggregate{x.AggregateType, x.AggregateID} }
 
 // lockBuckets takes the locks in the order of the list, which is ascending, so that two batches cannot deadlock. It
 // does not read the events as well, because its snapshot is older than the locks. The wait for them has no limit,
 // because their owners have one: a limit is off when the first is taken, and on again when all are.
 var lockBuckets = `WITH locked AS MATERIALIZED (
 		SELECT pg_catalog.pg_advisory_xact_lock(b.bucket) FROM pg_catalog.unnest($1::bigint[]) AS b (bucket)
-		WHERE ` + withoutLimit + `
-	)
-	` + limitLocks + ` FROM (SELECT pg_catalog.count(*) FROM locked) AS all_locked`
+		WHERE ` + withoutLimit + `) ` + limitAgain
 
 // bucketMask is how many advisory locks there are for a schema's aggregates, less one.
 const bucketMask = 63
 
-// buckets returns the numbers of the advisory locks for the aggregates.
 func (s *Store) buckets(exchanges []*watchdog.Exchange) (buckets []int64) {
 	base := int64(hashOf("watchdog_transact", s.schema)) &^ bucketMask //nolint:gosec // any number will do
 	for _, e := range exchanges {
@@ -90,117 +67,68 @@ func (s *Store) buckets(exchanges []*watchdog.Exchange) (buckets []int64) {
 
 func hashOf(first, second string) uint64 { return hash(first + "\x00" + second) }
 
-// An exchanging is the transaction of a Transact.
 type exchanging struct {
-	pgx.Tx
-	store    *Store
-	steps    []step // not sent yet
+	*transaction
+	first    []step // is sent with the next steps
 	inserted int64  // of the decided events
 	awaited  bool   // awaitStandby was sent
 }
 
-// carryOutAll locks the aggregates, carries out the exchanges in their order, and returns what each kept.
-func (t *exchanging) carryOutAll(
-	ctx context.Context, exchanges []*watchdog.Exchange,
-) (kept [][]watchdog.Event, err error) {
-	t.add(lockBuckets, []any{t.store.buckets(exchanges)}, nil)
-	kept = make([][]watchdog.Event, 0, len(exchanges))
-	for _, part := range storerows.WithoutRepeats(exchanges, aggregateOf) {
-		events, err := t.carryOut(ctx, part)
-		if err != nil {
-			return nil, err
-		}
-		kept = append(kept, events...)
+// carryOut locks the aggregates, carries out the exchanges in their order, and returns what each kept.
+func (t *exchanging) carryOut(exchanges []*watchdog.Exchange) ([][]watchdog.Event, error) {
+	t.first = []step{running(t.store, lockBuckets, t.store.buckets(exchanges))}
+	decide := func(x *watchdog.Exchange, selected []watchdog.Event) ([]watchdog.Event, error) {
+		return x.Decide(selected), nil
 	}
-	if t.inserted == 0 && !t.awaited { // nothing was decided, because of an event that the standby may not have
-		t.add(awaitStandby, nil, nil)
-		return kept, t.send(ctx)
+	kept, err := storeflow.CarryOut(t, exchanges, decide)
+	if err == nil && t.inserted == 0 && !t.awaited { // nothing was decided, because of an event the standby may not have
+		err = t.send(running(t.store, awaitStandby))
 	}
-	return kept, nil
+	return kept, err
 }
 
-// carryOut carries out exchanges with different aggregates, and returns what each kept.
-func (t *exchanging) carryOut(ctx context.Context, exchanges []*watchdog.Exchange) ([][]watchdog.Event, error) {
-	selected, err := t.selectAll(ctx, exchanges)
-	if err != nil {
-		return nil, err
-	}
-	all, kept := make([]watchdog.Event, 0, len(exchanges)), make([][]watchdog.Event, len(exchanges))
-	for i, e := range exchanges {
-		kept[i] = e.Decide(selected[i])
-		all = append(all, kept[i]...)
-	}
-	stored, err := t.insert(ctx, all)
-	if err != nil {
-		return nil, err
-	}
-	for i := range kept {
-		n := len(kept[i])
-		kept[i], stored = stored[:n:n], stored[n:]
-	}
-	return kept, nil
-}
-
-func (t *exchanging) selectAll(ctx context.Context, exchanges []*watchdog.Exchange) ([][]watchdog.Event, error) {
+// Select implements [storeflow.ExchangeTx], as the next methods do.
+func (t *exchanging) Select(exchanges []*watchdog.Exchange) ([][]watchdog.Event, error) {
 	asked := make([]watchdog.Selection, len(exchanges))
 	for i, e := range exchanges {
 		asked[i] = e.Selection
 	}
 	var rows []selectedRow
-	t.add(selectSelected, selectArguments(asked), func(r pgx.Rows) (err error) {
-		rows, err = pgx.CollectRows(r, scanSelected)
-		return err
-	})
-	err := t.send(ctx)
+	err := t.send(append(t.first, reading(t.store, &rows, scanSelected, selectSelected, selectArguments(asked)...))...)
+	t.first = nil
 	return sortSelected(asked, rows), err
 }
 
-// insert appends events, and returns what is stored under their IDs: the events themselves, unless an ID was taken.
-func (t *exchanging) insert(ctx context.Context, events []watchdog.Event) ([]watchdog.Event, error) {
+func (t *exchanging) Insert(events []watchdog.Event) (as []watchdog.Event, inserted int, err error) {
 	columns, err := encode(events)
 	if err != nil || len(events) == 0 {
-		return nil, err
+		return nil, 0, err
 	}
 	before := t.inserted
-	t.add(t.store.insertStatement(), columns[:], counting(&t.inserted))
-	if err := t.send(ctx); err != nil {
-		return nil, err
-	}
-	if t.inserted-before < int64(len(events)) {
-		return t.storedAs(ctx, events, columns[0])
-	}
-	stored := make([]watchdog.Event, len(events))
 	for i, e := range events {
 		e.Timestamp, e.Payload = record.Truncate(e.Timestamp), bytes.Clone(e.Payload)
-		stored[i] = e
+		events[i] = e
 	}
-	return stored, nil
+	err = t.send(step{t.store.qualify(t.store.insert), columns[:], counting(&t.inserted)})
+	return events, int(t.inserted - before), err
 }
 
 // selectKept is a statement of its own: an insert does not see the events that it waited for.
 const selectKept = `
-	SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id {=} ANY ($1::pg_catalog.text[])`
+	SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id {=} ANY ($1::{text}[])`
 
-// storedAs reads what is stored under the IDs of the events. If none of the events is new, it has the commit wait for
-// the standby.
-func (t *exchanging) storedAs(ctx context.Context, events []watchdog.Event, ids any) ([]watchdog.Event, error) {
-	var rows []watchdog.Event
-	t.add(selectKept, []any{ids}, func(r pgx.Rows) (err error) {
-		rows, err = pgx.CollectRows(r, scanWhole)
-		return err
-	})
-	if t.inserted == 0 {
-		t.awaited = true
-		t.add(awaitStandby, nil, nil)
+// Stored has the commit wait for the standby as well if none of the events is new.
+func (t *exchanging) Stored(events []watchdog.Event) (rows []watchdog.Event, err error) {
+	var ids array
+	for _, e := range events {
+		ids = appendText(ids, e.ID)
 	}
-	if err := t.send(ctx); err != nil {
-		return nil, err
+	steps := []step{reading(t.store, &rows, scanWhole, selectKept, ids.String())}
+	if t.awaited = t.inserted == 0; t.awaited {
+		steps = append(steps, running(t.store, awaitStandby))
 	}
-	stored := make(map[string]watchdog.Event, len(rows))
-	for _, e := range rows {
-		stored[e.ID] = e
-	}
-	return keptOf(events, stored)
+	err = t.send(steps...)
+	return rows, err
 }
 
 // scanWhole reads the aggregate and eventFields.
@@ -209,29 +137,4 @@ func scanWhole(row pgx.CollectableRow) (watchdog.Event, error) {
 	e, err := scanEventInto(row, &kind, &id)
 	e.AggregateType, e.AggregateID = kind, id
 	return e, err
-}
-
-// keptOf returns what is stored under the IDs of the events. The caller may change its payloads.
-func keptOf(events []watchdog.Event, stored map[string]watchdog.Event) ([]watchdog.Event, error) {
-	kept := make([]watchdog.Event, len(events))
-	for i, e := range events {
-		one, found := stored[e.ID]
-		if !found {
-			return nil, fmt.Errorf("event %s was deleted by another program", e.ID)
-		}
-		one.Payload = bytes.Clone(one.Payload)
-		kept[i] = one
-	}
-	return kept, nil
-}
-
-func (t *exchanging) add(statement string, arguments []any, read func(pgx.Rows) error) {
-	t.steps = append(t.steps, step{t.store.qualify(statement), arguments, read})
-}
-
-// send runs the steps, in one round trip if the store's mode is the pool's.
-func (t *exchanging) send(ctx context.Context) error {
-	steps := t.steps
-	t.steps = nil
-	return t.store.send(ctx, t, steps...)
 }

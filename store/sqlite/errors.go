@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 	"github.com/seed62658d38/watchdog/internal/storerows"
-	"github.com/seed62658d38/watchdog/session"
 )
 
 var (
@@ -28,53 +28,36 @@ var (
 	// ErrForeignTable says that the database has a table named events or watchdog_sessions, or another of this package's
 	// names, that it cannot use. [Open] and [New] wrap it. The error names the columns that are missing or in the way.
 	// Nothing was written.
-	ErrForeignTable = errors.New(
-		"a table in it cannot hold what the watchdog writes: change that table, " +
-			"or keep events and sessions in a database of their own")
+	ErrForeignTable = errors.New("a table in it cannot hold what the watchdog writes: change that table, " +
+		"or keep events and sessions in a database of their own")
 )
 
-// A host may use any driver, and each has its own error type. They have SQLite's own message in common, which has not
-// changed since version 3.0.
+// Each driver that a host may use has its own error type. All have SQLite's message, unchanged since version 3.0.
 var advice = []struct{ text, advice string }{
-	{
-		ErrFileGone.Error(),
-		"what was stored after that may be lost: put the file back or restore it, and open the store again",
-	},
-	{
-		"database is locked",
-		"another program is writing to it or has opened it exclusively: end its transaction, or try again",
-	},
+	{ErrFileGone.Error(),
+		"what was stored after that may be lost: put the file back or restore it, and open the store again"},
+	{"database is locked",
+		"another program is writing to it or has opened it exclusively: end its transaction, or try again"},
 	{"locking protocol", "other programs keep it busy: try again"},
-	{
-		"attempt to write a readonly database",
-		"nothing can be stored in it: make the file and its folder writable, or name another file",
-	},
-	{
-		"database or disk is full",
-		"make room on the disk, or raise max_page_count; the last write was not stored",
-	},
-	{
-		"file is not a database",
-		"it is damaged, encrypted or not an SQLite file: restore it from a backup, or move it away and start with a new one",
-	},
-	{
-		"database disk image is malformed",
+	{"attempt to write a readonly database",
+		"nothing can be stored in it: make the file and its folder writable, or name another file"},
+	{"database or disk is full", "make room on the disk, or raise max_page_count; the last write was not stored"},
+	{"file is not a database",
+		"it is damaged, encrypted or not an SQLite file: restore it from a backup, or move it away and start with a new one"},
+	{"database disk image is malformed",
 		"it is damaged: restore it from a backup or with .recover of the sqlite3 command, " +
-			"or move it away and start with a new one",
-	},
-	{
-		"unable to open database file",
-		"this user cannot read or write the file or its folder, or a folder is missing: check the permissions",
-	},
+			"or move it away and start with a new one"},
+	{"unable to open database file",
+		"this user cannot read or write the file or its folder, or a folder is missing: check the permissions"},
 	{"disk I/O error", "the disk or the file system failed: look into the system log"},
 }
 
 func (s *Store) adviceFor(err error) string {
-	known := advice
+	all := advice
 	if s.reader != nil {
-		known = slices.Concat(readerAdvice, advice)
+		all = slices.Concat(readerAdvice, advice)
 	}
-	for _, known := range known {
+	for _, known := range all {
 		if strings.Contains(err.Error(), known.text) {
 			return known.advice
 		}
@@ -82,33 +65,18 @@ func (s *Store) adviceFor(err error) string {
 	return ""
 }
 
-// wrapError names the database, and says what a person can do about the error.
+// wrapError names the database, and says what a person can do about the error. That of a closed store names none.
 func (s *Store) wrapError(doing string, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, ErrClosed) {
+		return err
 	}
 	return storerows.WrapError(doing, s.file, err, s.adviceFor(err))
 }
 
-// refusal is the error of a call that is not begun. That of a closed store names no database.
-func (s *Store) refusal(doing string, err error) error {
-	if errors.Is(err, ErrClosed) {
-		return err
-	}
-	return s.wrapError(doing, err)
-}
-
 // isBusy reports whether the same call may succeed when others release their locks.
 func isBusy(err error) bool {
-	if err == nil {
-		return false
-	}
-	for _, text := range []string{"database is locked", "database table is locked", "locking protocol"} {
-		if strings.Contains(err.Error(), text) {
-			return true
-		}
-	}
-	return false
+	says := func(text string) bool { return strings.Contains(err.Error(), text) }
+	return err != nil && (says("database is locked") || says("database table is locked") || says("locking protocol"))
 }
 
 // isRefusal reports whether the database refuses a row for what is in it, or because of a trigger of the host's.
@@ -134,10 +102,6 @@ func (s *Store) retryWhileLocked(ctx context.Context, call func() error) error {
 	return err
 }
 
-// lockedError wraps [session.ErrLocked], too, if the database was locked for too long.
-func lockedError(err error) error {
-	if isBusy(err) {
-		return fmt.Errorf("%w: %w", session.ErrLocked, err)
-	}
-	return err
-}
+func lockedError(err error) error { return storeflow.Locked(isBusy(err), err) }
+
+func orLocked[T any](result T, err error) (T, error) { return result, lockedError(err) }

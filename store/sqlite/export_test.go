@@ -3,6 +3,9 @@ package sqlite
 import (
 	"context"
 	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
 )
 
 // The parts with tests of their own.
@@ -71,3 +74,13 @@ const (
 
 // Connections returns how many connections are open.
 func (s *Store) Connections() int { return s.db.Stats().OpenConnections }
+
+// What a store is.
+var (
+	_ session.Store               = (*Store)(nil)
+	_ session.Lister              = (*Store)(nil)
+	_ session.BatchCanceller      = (*Store)(nil)
+	_ watchdog.TransactionalStore = (*Store)(nil)
+	_ watchdog.FeedStore          = (*Store)(nil)
+	_ watchdog.SpendStore         = (*Store)(nil)
+)

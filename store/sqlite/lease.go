@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -21,60 +20,47 @@ func (s *Store) BeginLease(ctx context.Context, l session.Lease) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}
-	return s.change(ctx, "begin lease "+l.ID, 1, func(t *transaction) error {
-		inserted, err := t.change(insertLease, l.ID, l.Host, int64(l.Promise), l.Beat, int64(l.Clock), int64(l.Vouched),
-			int64(l.Covered), storeflow.Behind(l))
-		if err != nil || inserted > 0 {
-			return err
+	return s.change(ctx, "begin lease "+l.ID, 1, func(t *transaction) {
+		if t.do(insertLease, l.ID, l.Host, int64(l.Promise), l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered),
+			storeflow.Behind(l)) == 0 {
+			t.living(l.ID)
 		}
-		return t.living(l.ID)
 	})
 }
 
-const renewLease = `
-	UPDATE main.watchdog_leases
+const renewLease = `UPDATE main.watchdog_leases
 	SET beat = ?2, clock = max(clock, ?3), vouched = max(vouched, ?4), covered = max(coalesce(covered, 0), ?5),
 		behind = CASE WHEN ?5 > 0 THEN ?6 ELSE behind END, renewed_at = ` + databaseTime + `
 	WHERE id = ?1 AND beat < ?2 AND expired IS NULL`
 
 // RenewLease implements [session.Store].
 func (s *Store) RenewLease(ctx context.Context, l session.Lease) error {
-	return s.changeOne(ctx, "renew lease "+l.ID, func(t *transaction) error {
-		renewed, err := t.change(renewLease,
-			l.ID, l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered), storeflow.Behind(l))
-		if err != nil || renewed > 0 {
-			return err
+	renewal := newRequest(1, func(t *transaction) {
+		if t.do(renewLease, l.ID, l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered), storeflow.Behind(l)) == 0 {
+			t.living(l.ID)
 		}
-		return t.living(l.ID)
 	})
+	renewal.one = true
+	return s.commit(ctx, "renew lease "+l.ID, renewal)
 }
 
 const selectExpired = `SELECT expired IS NOT NULL, beat FROM main.watchdog_leases WHERE id = ?1`
 
-// living returns an error if the lease does not live.
-func (t *transaction) living(id string) error {
+// living fails if the lease does not live.
+func (t *transaction) living(id string) {
 	var expired bool
-	var beat int64
-	err := t.values(selectExpired, []any{id}, &expired, &beat)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return fmt.Errorf("%w: there is no lease %s", session.ErrLeaseExpired, id)
-	case err == nil && expired:
-		return fmt.Errorf("%w: lease %s", session.ErrLeaseExpired, id)
+	if !t.look(selectExpired, []any{id}, &expired, new(int64)) || expired {
+		t.fail(storeflow.LeaseExpired(id))
 	}
-	return err
 }
 
 const (
 	// observeLeases changes the leases that are observed, so that a database that cannot be written to observes none.
 	observeLeases = `
-	UPDATE main.watchdog_leases SET looks = looks + 1
-	WHERE id IN (SELECT value FROM json_each(?1)) AND expired IS NULL`
+	UPDATE main.watchdog_leases SET looks = looks + 1 WHERE id IN (SELECT value FROM json_each(?1)) AND expired IS NULL`
 
-	selectLeases = `
-	SELECT id, host, promise, beat, clock, vouched, coalesce(covered, 0), coalesce(behind, 'null'), renewed_at,
-		expired IS NOT NULL
-	FROM main.watchdog_leases ORDER BY id`
+	selectLeases = `SELECT id, host, promise, beat, clock, vouched, coalesce(covered, 0), coalesce(behind, 'null'),
+		renewed_at, expired IS NOT NULL FROM main.watchdog_leases ORDER BY id`
 )
 
 // ObserveLeases implements [session.Store]. Without suspects it only reads. No lease is locked by itself: if another
@@ -84,11 +70,9 @@ func (s *Store) ObserveLeases(ctx context.Context, suspects []string) ([]session
 		return readRows(ctx, s, "leases", scanLease, selectLeases)
 	}
 	doing := fmt.Sprintf("observe %d leases", len(suspects))
-	return changeRows(ctx, s, doing, len(suspects), func(t *transaction) ([]session.Lease, error) {
-		if err := t.run(observeLeases, jsonArray(suspects)); err != nil {
-			return nil, err
-		}
-		return rowsOf(t, scanLease, selectLeases)
+	return changed(ctx, s, doing, len(suspects), func(t *transaction) []session.Lease {
+		t.do(observeLeases, jsonArray(suspects))
+		return rowsIn(t, scanLease, selectLeases)
 	})
 }
 
@@ -101,117 +85,134 @@ func scanLease(rows *sql.Rows) (l session.Lease, err error) {
 	if l.RenewedAt, err = time.Parse(timeLayout, renewed); err != nil {
 		return l, fmt.Errorf("lease %s: column renewed_at: %w", l.ID, err)
 	}
-	err = storeflow.ReadBehind(&l, behind)
-	return l, err
+	return l, storeflow.ReadBehind(&l, behind)
 }
 
 const (
 	expireLease = `UPDATE main.watchdog_leases SET expired = ` + databaseTime + ` WHERE id = ?1 AND expired IS NULL`
 	deleteLease = `DELETE FROM main.watchdog_leases WHERE id = ?1`
 
-	selectLeased = `
-	SELECT run_id FROM main.watchdog_sessions INDEXED BY watchdog_sessions_lease
-	WHERE ` + isLeased + ` AND lease = ?1 ORDER BY run_id LIMIT ?2`
-
-	countLeased = `
-	SELECT count(*) FROM main.watchdog_sessions INDEXED BY watchdog_sessions_lease WHERE ` + isLeased + ` AND lease = ?1`
-
+	ofLease      = ` FROM main.watchdog_sessions INDEXED BY watchdog_sessions_lease WHERE ` + isLeased + ` AND lease = ?1`
+	selectLeased = `SELECT run_id` + ofLease + ` ORDER BY run_id LIMIT ?2`
+	countLeased  = `SELECT count(*)` + ofLease
 	// leftAt is the last activity by the database's clock, as it was when the lease was renewed.
 	leftAt = `CASE WHEN ` + inLease + ` AND activity IS NOT NULL THEN (
 			SELECT strftime('%Y-%m-%d %H:%M:%S', at / 1000000, 'unixepoch') || printf('.%06d', at % 1000000)
 			FROM (SELECT (epoch + activity) / 1000 AS at FROM main.watchdog_leases WHERE id = lease)) END`
-
 	// leave takes a row out of its lease, if it is in one. Its last event is at least ?3.
-	leave = leaveBut + `, leased = NULL`
-
-	leaveBut = `
-		last_event_at = nullif(max(coalesce(last_event_at, ''), coalesce(` + leftAt + `, ''), ?3), ''),
+	leave    = leaveBut + `, leased = NULL`
+	leaveBut = `last_event_at = nullif(max(coalesce(last_event_at, ''), coalesce(` + leftAt + `, ''), ?3), ''),
 		threshold = ` + rowThreshold + `, own_threshold = NULL, lease = NULL, activity = NULL, quiet_since = NULL,
 		quiet_due = NULL, allowance = NULL, allowed = NULL`
-
 	// leaveRows makes rows lost if ?4 says so, and notes in them which lease expired, ?5. The + keeps SQLite from using an
 	// index of the status: it would prefer one to the primary key.
-	leaveRows = `
-	UPDATE main.watchdog_sessions SET ` + leaveBut + `, leased = CASE WHEN ?4 THEN -attempt END,
+	leaveRows = `UPDATE main.watchdog_sessions SET ` + leaveBut + `, leased = CASE WHEN ?4 THEN -attempt END,
 		expired_lease = attempt || ' ' || ?5
 	WHERE run_id IN (SELECT value FROM json_each(?1)) AND +lease = ?2 AND leased = attempt AND +status = 'active'`
 )
 
 // ExpireLease implements [session.Store]. It expires the lease first, and takes sessions out of it in a second
-// transaction, so that rows that the database refuses do not keep it alive. They stay in it, and count as left.
-func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (_ bool, _ int, err error) {
-	var expired bool
-	var left int
-	var runIDs []string
-	err = s.change(ctx, "expire lease "+l.ID, 1, func(t *transaction) (err error) {
-		expired, left, runIDs, err = t.expire(l)
-		return err
-	})
-	if err != nil {
-		return false, 0, lockedError(err)
-	}
-	if len(runIDs) == 0 {
-		return expired, left, nil
+// transaction, so that rows that the database refuses do not keep it alive. They stay in it, and count as left, as all
+// do if another program keeps the database locked meanwhile.
+func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (bool, int, error) {
+	e, err := changed(ctx, s, "expire lease "+l.ID, 1, func(t *transaction) expiry { return t.expire(l) })
+	if err != nil || len(e.runIDs) == 0 {
+		return e.expired, e.left, lockedError(err)
 	}
 	kept := storerows.ExpiredLease{ID: l.ID, Looks: l.Looks, RenewedAt: l.RenewedAt}.String()
 	itself := func(runID string) string { return runID }
-	_, err = storerows.WriteEach(runIDs, itself, func(part []string) error {
-		return s.change(ctx, fmt.Sprintf("take %d sessions out of lease %s", len(part), l.ID), len(part),
-			func(t *transaction) (err error) {
-				if err = t.run(leaveRows, jsonArray(part), l.ID, "", l.Lost, kept); err == nil {
-					left, err = t.dropLease(l.ID)
-				}
-				return err
-			})
+	_, err = storerows.WriteEach(e.runIDs, itself, func(part []string) (err error) {
+		doing := fmt.Sprintf("take %d sessions out of lease %s", len(part), l.ID)
+		e.left, err = changed(ctx, s, doing, len(part), func(t *transaction) (left int) {
+			t.do(leaveRows, jsonArray(part), l.ID, "", l.Lost, kept)
+			if t.look(countLeased, []any{l.ID}, &left); left == 0 {
+				t.do(deleteLease, l.ID)
+			}
+			return left
+		})
+		return err
 	}, isRefusal)
-	if err != nil {
-		return false, 0, lockedError(err)
-	}
-	return true, left, nil
-}
-
-// expire expires a lease whose beat is still the same, and returns the sessions to take out of it now.
-func (t *transaction) expire(l session.Lease) (expired bool, left int, runIDs []string, err error) {
-	var beat int64
-	err = t.values(selectExpired, []any{l.ID}, &expired, &beat)
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return true, 0, nil, nil
-	case err != nil:
-		return false, 0, nil, err
-	case !expired && beat != l.Beat:
-		left, err = t.leased(l.ID)
-		return false, left, nil, err
+	case err == nil:
+		return true, e.left, nil
+	case !isBusy(err):
+		return false, 0, err
 	}
-	if err := t.run(expireLease, l.ID); err != nil {
-		return false, 0, nil, err
+	// The next call takes them out.
+	counts, err := readRows(ctx, s, "the sessions of lease "+l.ID, scanOne[int], countLeased, l.ID)
+	if err != nil {
+		counts = []int{len(e.runIDs)} // what is known
 	}
-	runIDs, err = rowsOf(t, scanText, selectLeased, l.ID, session.ExpireBatch)
-	if err == nil && len(runIDs) == 0 {
-		err = t.run(deleteLease, l.ID)
-	}
-	return true, 0, runIDs, err
+	return true, counts[0], nil
 }
 
-// dropLease deletes an expired lease that no session is in, and returns how many are.
-func (t *transaction) dropLease(id string) (left int, err error) {
-	if left, err = t.leased(id); err != nil || left > 0 {
-		return left, err
+// An expiry is what became of a lease: whether it has expired, and how many sessions are in it, or which are to leave.
+type expiry struct {
+	expired bool
+	left    int
+	runIDs  []string
+}
+
+func (t *transaction) expire(l session.Lease) (e expiry) {
+	var beat int64
+	if !t.look(selectExpired, []any{l.ID}, &e.expired, &beat) {
+		return expiry{expired: true}
 	}
-	return 0, t.run(deleteLease, id)
+	if !e.expired && beat != l.Beat {
+		t.look(countLeased, []any{l.ID}, &e.left)
+		return e
+	}
+	t.do(expireLease, l.ID)
+	e.expired, e.runIDs = true, rowsIn(t, scanOne[string], selectLeased, l.ID, session.ExpireBatch)
+	if len(e.runIDs) == 0 {
+		t.do(deleteLease, l.ID)
+	}
+	return e
 }
 
-// leased returns how many sessions are in a lease.
-func (t *transaction) leased(id string) (n int, err error) {
-	err = t.values(countLeased, []any{id}, &n)
-	return n, err
-}
-
-const selectAttempts = `
-	SELECT run_id, attempt FROM main.watchdog_sessions INDEXED BY watchdog_sessions_lease
-	WHERE ` + isLeased + ` AND lease = ?1`
+const selectAttempts = `SELECT run_id, attempt` + ofLease
 
 // LeaseSessions implements [session.Store].
 func (s *Store) LeaseSessions(ctx context.Context, id string) ([]session.AttemptID, error) {
 	return readRows(ctx, s, "the sessions of lease "+id, scanAttempt, selectAttempts, id)
+}
+
+// dropLeaseEnds has the ends go with the lease, also where a program deletes it that does not know them. SQLite would
+// heed a foreign key only for programs that ask for it.
+const dropLeaseEnds = `
+	CREATE TRIGGER IF NOT EXISTS main.watchdog_lease_ends_untold AFTER DELETE ON watchdog_leases BEGIN
+		DELETE FROM watchdog_lease_ends WHERE lease = old.id;
+	END`
+
+const (
+	insertLeaseEnd = `INSERT INTO main.watchdog_lease_ends (lease, run_id, attempt)
+	SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM main.watchdog_leases WHERE id = ?1) ON CONFLICT DO NOTHING`
+
+	forgetLeaseEnd  = `DELETE FROM main.watchdog_lease_ends WHERE lease = ?1 AND run_id = ?2 AND attempt = ?3`
+	selectLeaseEnds = `SELECT run_id, attempt FROM main.watchdog_lease_ends WHERE lease = ?1 ORDER BY run_id, attempt`
+)
+
+// noteEnd notes for its lease that somebody else ends a session.
+func (t *transaction) noteEnd(s session.Session) {
+	if s.Lease != "" {
+		t.do(insertLeaseEnd, s.Lease, s.RunID, s.Attempt)
+	}
+}
+
+// Ended implements [session.Leases]. It only reads if there is nothing to forget.
+func (s *Store) Ended(ctx context.Context, lease string, told []session.AttemptID) ([]session.AttemptID, error) {
+	if len(told) == 0 {
+		return readRows(ctx, s, "the ends of lease "+lease, scanAttempt, selectLeaseEnds, lease)
+	}
+	return changed(ctx, s, "forget ends of lease "+lease, len(told), func(t *transaction) []session.AttemptID {
+		for _, a := range told {
+			t.do(forgetLeaseEnd, lease, a.RunID, a.Attempt)
+		}
+		return rowsIn(t, scanAttempt, selectLeaseEnds, lease)
+	})
+}
+
+func scanAttempt(rows *sql.Rows) (a session.AttemptID, err error) {
+	err = rows.Scan(&a.RunID, &a.Attempt)
+	return a, err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -214,6 +215,40 @@ func TestExpireRefused(t *testing.T) {
 	assert.True(t, expired)
 	assert.Zero(t, left)
 	assert.Empty(t, queryAll(t, db, "SELECT id FROM watchdog_leases"))
+}
+
+// A lease has expired although another program keeps its sessions from leaving it: the next call takes them out.
+func TestExpireLocked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		file := newFile(t)
+		holder := openPlain(t, file)
+		holder.SetMaxOpenConns(1)
+		begun := -1
+		s := newStore(t, hookedDatabase(t, file, func(statement string) error {
+			if statement == "BEGIN IMMEDIATE" && begun >= 0 {
+				if begun++; begun == 2 {
+					mustExec(t, holder, statement)
+				}
+			}
+			return nil
+		}))
+		l := beginLease(t, s, "lease-1")
+		fillLease(t, openPlain(t, file), l.ID, session.ExpireBatch+1)
+		begun = 0
+		expired, left, err := s.ExpireLease(t.Context(), l)
+		require.NoError(t, err)
+		assert.True(t, expired)
+		assert.Equal(t, session.ExpireBatch+1, left)
+		mustExec(t, holder, "ROLLBACK")
+		for _, want := range []int{1, 0} {
+			expired, left, err = s.ExpireLease(t.Context(), l)
+			require.NoError(t, err)
+			assert.True(t, expired)
+			assert.Equal(t, want, left)
+		}
+		assert.Empty(t, queryAll(t, holder, "SELECT id FROM watchdog_leases"))
+	})
 }
 
 // Rows leave a lease in batches, with their last activity by the database's clock.

@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	_ "modernc.org/sqlite" // the driver of Open
-
-	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // A Config opens a store with settings. The zero value is what [Open] and [New] use.
@@ -30,16 +27,14 @@ func Open(ctx context.Context, path string) (*Store, error) { return Config{}.Op
 
 // Open is [Open] with settings.
 func (c Config) Open(ctx context.Context, path string) (*Store, error) {
-	file, err := checkPath(path)
+	file, err := absolutePath(path, checkFile)
+	var db *sql.DB
+	if err == nil {
+		db, err = openFile(file)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open event database: %w", err)
 	}
-	db, err := sql.Open("sqlite", sourceName(file))
-	if err != nil {
-		return nil, fmt.Errorf("open event database %s: %w", file, err)
-	}
-	db.SetMaxOpenConns(maxConnections)
-	db.SetMaxIdleConns(maxConnections)
 	s := &Store{db: db, file: file, owned: true, outbox: c.Outbox, lockWait: lockWait, followPause: followPause}
 	err = s.migrate(ctx)
 	if err == nil {
@@ -94,10 +89,7 @@ func (c Config) New(ctx context.Context, db *sql.DB) (*Store, error) {
 // A process that writes to the file has to read it with the store that writes: on Unix it would lose its locks when
 // this one is closed.
 func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
-	file, err := absolutePath(path)
-	if err == nil {
-		err = checkReadable(file)
-	}
+	file, err := absolutePath(path, checkReadable)
 	if err != nil {
 		return nil, fmt.Errorf("open event database: %w", err)
 	}
@@ -109,14 +101,11 @@ func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
 }
 
 func checkReadable(file string) error {
-	switch info, err := os.Stat(file); {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no file %s, and none is created: name the database of a program that writes events", file)
-	case err != nil:
-		return err
-	default:
-		return checkKind(file, info)
+	_, err := statFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("there is no file %s, and none is created: name the database of a program that writes events", file)
 	}
+	return err
 }
 
 // checkSchema finds out whether the events can be read.
@@ -127,18 +116,9 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	}
 	defer w.close()
 	t := &transaction{store: s, writer: w}
-	d := t.database()
-	version, err := schema.Version(d)
-	if err != nil {
-		return err
+	version, err := schema.CheckReadable(t)
+	if err == nil {
+		_, err = schema.Complete(version, t)
 	}
-	exist, err := d.HasEvents()
-	if err == nil && !exist {
-		err = storerows.ErrNoTables
-	}
-	if err != nil {
-		return err
-	}
-	_, err = t.completeVersion(version)
 	return err
 }

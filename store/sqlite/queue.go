@@ -11,36 +11,37 @@ import (
 // maxRows limits a shared transaction, so that nobody waits long for others' rows. A larger batch gets its own.
 const maxRows = 1024
 
-// A request is a write that waits for its commit.
 type request struct {
-	write func(*transaction) error // called again, in another transaction, if the first one fails
-	size  int                      // in rows
-	one   bool                     // it is one statement, which needs no transaction around it
-	taken bool                     // into a transaction; guarded by the queue's lock
-	done  chan error               // gets the result; buffered, because the caller may have stopped waiting
+	write func(*transaction) // called again, in another transaction, if the first one fails
+	size  int                // in rows
+	one   bool               // it is one statement, which needs no transaction around it
+	taken bool               // into a transaction; guarded by the queue's lock
+	done  chan error         // gets the result; buffered, because the caller may have stopped waiting
 }
 
-// commit has a write committed and waits for the result until ctx is done. After an error the caller must not read what
-// the write sets: it may still be running.
-func (s *Store) commit(ctx context.Context, size int, write func(*transaction) error) error {
-	return s.commitRequest(ctx, &request{write: write, size: size, done: make(chan error, 1)})
+func newRequest(size int, write func(*transaction)) *request {
+	return &request{write: write, size: size, done: make(chan error, 1)}
 }
 
-// change has a write of session rows committed. If it returns an error, because ctx is done, the write may still be
-// under way: the caller must neither read nor write what it writes to, such as a named result, any more.
-func (s *Store) change(ctx context.Context, doing string, size int, write func(*transaction) error) error {
-	return s.changeBy(ctx, doing, &request{write: write, size: size, done: make(chan error, 1)})
+// change has a write committed, and waits for the result until ctx is done. After an error the write may still be under
+// way: the caller must neither read nor write what it writes to, such as a named result, any more.
+func (s *Store) change(ctx context.Context, doing string, size int, write func(*transaction)) error {
+	return s.commit(ctx, doing, newRequest(size, write))
 }
 
-// changeOne is change for one statement, which is committed without a transaction around it if nothing else waits.
-func (s *Store) changeOne(ctx context.Context, doing string, write func(*transaction) error) error {
-	return s.changeBy(ctx, doing, &request{write: write, size: 1, one: true, done: make(chan error, 1)})
+// changed is change for a write that returns something.
+func changed[T any](ctx context.Context, s *Store, doing string, size int, write func(*transaction) T) (T, error) {
+	var written, none T
+	if err := s.change(ctx, doing, size, func(t *transaction) { written = write(t) }); err != nil {
+		return none, err
+	}
+	return written, nil
 }
 
-func (s *Store) changeBy(ctx context.Context, doing string, r *request) error {
+func (s *Store) commit(ctx context.Context, doing string, r *request) error {
 	err := ctx.Err()
 	if err == nil {
-		err = s.commitRequest(ctx, r)
+		err = s.wrapError("write to", s.await(ctx, r))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
@@ -48,33 +49,18 @@ func (s *Store) changeBy(ctx context.Context, doing string, r *request) error {
 	return nil
 }
 
-// changeRows is change for a write that returns rows, which nobody reads after an error.
-func changeRows[T any](
-	ctx context.Context, s *Store, doing string, size int, write func(*transaction) ([]T, error),
-) ([]T, error) {
-	var all []T
-	err := s.change(ctx, doing, size, func(t *transaction) (err error) {
-		all, err = write(t)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
-}
-
-func (s *Store) commitRequest(ctx context.Context, r *request) error {
+func (s *Store) await(ctx context.Context, r *request) error {
 	if s.reader != nil {
-		return s.wrapError("write to", ErrReadOnly)
+		return ErrReadOnly
 	}
 	if err := s.enqueue(r); err != nil {
-		return s.refusal("write to", err)
+		return err
 	}
 	select {
 	case err := <-r.done:
-		return s.wrapError("write to", err)
+		return err
 	case <-ctx.Done():
-		return s.wrapError("write to", s.queue.withdraw(ctx, r))
+		return s.queue.withdraw(ctx, r)
 	}
 }
 
@@ -83,21 +69,19 @@ func (s *Store) commitRequest(ctx context.Context, r *request) error {
 type queue struct {
 	mu      sync.Mutex
 	waiting []*request
-	closed  bool
-	gone    error         // why no call is begun any more
+	ended   error         // why no call is begun any more: ErrClosed, or the file is gone
 	running chan struct{} // closed when the committer has ended; nil if there is none
 	refused error         // why the committer last failed to get the write lock; nil when it has it
 }
 
-// enqueue adds a request and starts a committer if none runs.
 func (s *Store) enqueue(r *request) error {
 	q := &s.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.usable(); err != nil {
-		return err
-	}
-	if r.size == 0 {
+	switch {
+	case q.ended != nil:
+		return q.ended
+	case r.size == 0:
 		r.done <- nil
 		return nil
 	}
@@ -107,21 +91,6 @@ func (s *Store) enqueue(r *request) error {
 		go s.commitWaiting(q.running)
 	}
 	return nil
-}
-
-// usable returns why no call is begun any more. The caller holds the lock.
-func (q *queue) usable() error {
-	if q.closed {
-		return ErrClosed
-	}
-	return q.gone
-}
-
-// refuse has no call begin any more.
-func (q *queue) refuse(why error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.gone = why
 }
 
 // withdraw removes the request of a caller whose context is done, if no transaction has taken it yet.
@@ -143,14 +112,12 @@ func (q *queue) withdraw(ctx context.Context, r *request) error {
 	return fmt.Errorf("nothing was written: %w", ctx.Err())
 }
 
-// pending returns the waiting requests, without taking them.
 func (q *queue) pending() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Clone(q.waiting)
 }
 
-// hasWaiting reports whether any request waits.
 func (q *queue) hasWaiting() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -194,8 +161,7 @@ func (q *queue) putBack(r *request) {
 	q.waiting = slices.Insert(q.waiting, 0, r)
 }
 
-// fail returns err to those of the requests that still wait. Those that came later wait on, and get err as well if they
-// wait in vain.
+// fail returns err to the requests that still wait. Those that came later wait on, and get it if they wait in vain.
 func (q *queue) fail(requests []*request, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -223,21 +189,103 @@ func (q *queue) stopIfEmpty(running chan struct{}) bool {
 	return true
 }
 
-// isClosed reports whether close was called.
 func (q *queue) isClosed() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.closed
+	return errors.Is(q.ended, ErrClosed)
 }
 
 // close refuses new requests and waits for the committer. It reports whether it is the first call.
 func (q *queue) close() (first bool) {
 	q.mu.Lock()
-	first, q.closed = !q.closed, true
+	first, q.ended = !errors.Is(q.ended, ErrClosed), ErrClosed
 	running := q.running
 	q.mu.Unlock()
 	if running != nil {
 		<-running
 	}
 	return first
+}
+
+// The committer first waits for the write lock, and takes the waiting requests only when it holds the lock. The longer
+// another writer keeps the lock, the more requests share the next sync, and each can be withdrawn until then.
+//
+// Rejected: a savepoint for each request. It costs two more statements each, and does not help where it
+// matters: a full disk, a trigger that rolls back and a deferred constraint take the whole transaction
+// with them. A transaction that fails is rolled back and its requests are tried alone.
+
+// errNobodyWaits ends the wait for the lock when every request was withdrawn.
+var errNobodyWaits = errors.New("nobody waits for the commit any more")
+
+// commitWaiting is the committer: it commits requests until none waits.
+func (s *Store) commitWaiting(running chan struct{}) {
+	for !s.queue.stopIfEmpty(running) {
+		s.commitNext()
+	}
+}
+
+// commitNext writes the waiting requests in one transaction or, if that fails, each in a transaction of its own.
+func (s *Store) commitNext() {
+	if s.identity.gone != nil {
+		s.queue.fail(s.queue.pending(), s.identity.gone)
+		return
+	}
+	if s.owned && s.commitOne() {
+		return
+	}
+	waiting := s.queue.pending()
+	t, err := s.begin(context.Background(), s.queue.hasWaiting)
+	if err != nil {
+		s.queue.fail(waiting, s.answer(err))
+		return
+	}
+	taken := s.queue.take()
+	err = s.write(t, taken)
+	alone := err != nil && len(taken) > 1 // so that only the request that cannot be stored fails
+	if !alone {
+		err = s.answer(err)
+	}
+	for _, r := range taken {
+		if alone {
+			if t, err = s.begin(context.Background(), nil); err == nil {
+				err = s.write(t, []*request{r})
+			}
+			err = s.answer(err)
+		}
+		r.done <- err
+	}
+}
+
+// commitOne writes the only waiting request if it is one statement, which SQLite commits by itself. It does not if the
+// database is locked: then the statement did nothing, and commitNext waits for the lock. It waits for readers there,
+// too, because only a transaction keeps new ones out meanwhile. A host's pool may be set to other transactions.
+func (s *Store) commitOne() (written bool) {
+	r := s.queue.takeOne()
+	if r == nil {
+		return false
+	}
+	t := &transaction{store: s}
+	defer t.end()
+	var err error
+	if t.writer, err = s.connect(context.Background()); err == nil {
+		r.write(t)
+		err = t.err
+	}
+	if t.writer == nil || isBusy(err) {
+		s.queue.putBack(r)
+		return false
+	}
+	r.done <- s.answer(err)
+	return true
+}
+
+// write executes the requests in the transaction and ends it.
+func (s *Store) write(t *transaction, requests []*request) error {
+	defer t.end()
+	for _, r := range requests {
+		if r.write(t); t.err != nil {
+			return t.err
+		}
+	}
+	return t.commit()
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -43,10 +42,13 @@ func conditionOf(file string) (c condition, err error) {
 	return condition{info.Size(), info.ModTime(), err == nil}, nil
 }
 
-// readCommitted runs a query, and repeats it if the file has changed under it.
+// readCommitted runs a query. A store of OpenReadOnly repeats it if the file has changed under it.
 func (s *Store) readCommitted(ctx context.Context, query func() error) error {
+	if s.reader == nil {
+		return query()
+	}
 	const tries = 100
-	var torn error
+	torn := errors.New("other programs went on changing the file while it was read: try again")
 	for range tries {
 		found, err := conditionOf(s.file)
 		if err == nil {
@@ -55,10 +57,9 @@ func (s *Store) readCommitted(ctx context.Context, query func() error) error {
 		if err != nil {
 			return err
 		}
-		err, valid := s.readOnce(query)
-		switch {
-		case isTorn(err):
-			torn = err
+		switch err, valid := s.readOnce(query); {
+		case err != nil && strings.Contains(err.Error(), tornIndex):
+			torn = err // to repair the index it would have to write
 		case valid:
 			return err
 		}
@@ -68,27 +69,18 @@ func (s *Store) readCommitted(ctx context.Context, query func() error) error {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	if torn != nil {
-		return torn
-	}
-	return errors.New("other programs went on changing the file while it was read: try again")
+	return torn
 }
-
-// isTorn reports whether a reader found the index of the log half written, and no writer: there was one a moment ago,
-// or it has died. To repair the index it would have to write.
-func isTorn(err error) bool { return err != nil && strings.Contains(err.Error(), tornIndex) }
 
 // readOnce runs a query, and reports whether the file was the same before and after it.
 func (s *Store) readOnce(query func() error) (err error, valid bool) { //nolint:revive // valid tells whether err counts
-	r := s.reader
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	err = query()
-	if !r.frozen {
+	s.reader.mu.RLock()
+	defer s.reader.mu.RUnlock()
+	if err = query(); !s.reader.frozen {
 		return err, true
 	}
 	after, lookErr := conditionOf(s.file)
-	return err, lookErr == nil && after == r.at
+	return err, lookErr == nil && after == s.reader.at
 }
 
 // openFor opens the file for its condition, unless it is open so.
@@ -103,14 +95,17 @@ func (s *Store) openFor(ctx context.Context, found condition) error {
 	if err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", readerName(s.file, frozen))
+	how := "readonly_shm=1" // it does not write the index of the log, either
+	if frozen {
+		how = "immutable=1"
+	}
+	db, err := openFile(s.file, "mode=ro", how)
 	if err != nil {
 		return err
 	}
-	db.SetMaxOpenConns(maxConnections)
-	db.SetMaxIdleConns(maxConnections)
 	if s.db != nil {
-		s.closeStatements()
+		s.selection.close()
+		s.stalled.close()
 		_ = s.db.Close() // nothing was written
 	}
 	s.db, r.frozen, r.at = db, frozen, found
@@ -136,15 +131,7 @@ func isFrozen(file string, c condition) (bool, error) {
 	return header[readVersion] == wal, nil
 }
 
-// readerName is sourceName for a reader. With readonly_shm it does not write the index of the log, either.
-func readerName(file string, frozen bool) string {
-	if frozen {
-		return sourceNameWith(file, map[string]string{"mode": "ro", "immutable": "1"})
-	}
-	return sourceNameWith(file, map[string]string{"mode": "ro", "readonly_shm": "1"})
-}
-
-// A reader never writes, but where it would have to repair the index.
+// tornIndex is the error of a reader that found the index of the log half written, and no writer: that has ended.
 const tornIndex = "attempt to write a readonly database"
 
 // readerAdvice is advice for a store that was opened read-only.
@@ -152,13 +139,8 @@ var readerAdvice = []struct{ text, advice string }{
 	{"no such table", storerows.OlderSchemaAdvice},
 	{"no such column", storerows.OlderSchemaAdvice},
 	{"no such index", storerows.OlderSchemaAdvice},
-	{
-		"unable to open database file",
+	{"unable to open database file",
 		"this user cannot read the file or its log, or the log (-wal) has no index (-shm): check the permissions, " +
-			"or open it once with a program that writes",
-	},
-	{
-		tornIndex,
-		"a program that wrote to it has died: open it once with a program that writes",
-	},
+			"or open it once with a program that writes"},
+	{tornIndex, "a program that wrote to it has died: open it once with a program that writes"},
 }

@@ -2,16 +2,20 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // A timestamp of another writer may have a form that does not sort as text. isForeignTime is the condition of the
-// partial index of such rows, and a query must repeat it word for word. Select reads all of them that an aggregate has,
-// usually none, and judges them in Go.
+// partial index of such rows, which a query must repeat word for word. Select reads those of its aggregate.
 const (
 	timeForm = `[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] ` +
 		`[0-9][0-9]:[0-9][0-9]:[0-9][0-9].[0-9][0-9][0-9][0-9][0-9][0-9]`
@@ -22,7 +26,6 @@ const (
 const (
 	eventColumns = `id, event_type, CAST(payload AS TEXT), CAST(timestamp AS TEXT), consensus_id`
 	ofAggregate  = `aggregate_type = ?1 COLLATE BINARY AND aggregate_id = ?2 COLLATE BINARY`
-
 	// selectSelection finds a superset of a selection, with some rows twice. Each part uses an index. The parameters are
 	// the aggregate, a JSON array of IDs, Since (NULL for none) and a JSON array of the types of LatestOf. The + before a
 	// column keeps SQLite from reading the aggregate to find an ID. The + before a parameter keeps it from comparing the
@@ -31,8 +34,7 @@ const (
 	// event before, and a search for no type to the first one. What the caller knows, as ?6 (Until) and ?7 (Known) say, is
 	// counted in the index, and only if no timestamp is another writer's: that is asked for an ID, because the index of
 	// aggregates, which has none, would be searched from end to end.
-	selectSelection = `
-	SELECT ` + eventColumns + ` FROM main.events
+	selectSelection = `SELECT ` + eventColumns + ` FROM main.events
 		WHERE id COLLATE BINARY IN (SELECT value FROM json_each(?3))
 			AND +aggregate_type = +?1 COLLATE BINARY AND +aggregate_id = +?2 COLLATE BINARY
 	UNION ALL SELECT ` + eventColumns + ` FROM main.events WHERE ` + ofAggregate + ` AND timestamp >=
@@ -43,8 +45,7 @@ const (
 	UNION ALL SELECT ` + eventColumns + ` FROM main.events
 		WHERE ` + ofAggregate + ` AND timestamp = (SELECT timestamp FROM main.events
 			WHERE ` + ofAggregate + ` AND timestamp < ?4 AND ` + isOwnTime + `
-				AND event_type IN (SELECT value FROM json_each(?5)) AND ?5 <> '[]'
-			ORDER BY timestamp DESC LIMIT 1)
+				AND event_type IN (SELECT value FROM json_each(?5)) AND ?5 <> '[]' ORDER BY timestamp DESC LIMIT 1)
 	UNION ALL SELECT ` + eventColumns + ` FROM main.events
 		WHERE ` + ofAggregate + ` AND ` + isForeignTime + ` AND ?4 IS NOT NULL`
 )
@@ -54,36 +55,19 @@ const (
 // returns an error that names the row, as Read does. Unlike Read, it does not see unreadable rows of the form
 // "2006-01-02 15:04:05.000000" that it has not to read.
 func (s *Store) Select(ctx context.Context, selection watchdog.Selection) ([]watchdog.Event, error) {
-	var events []watchdog.Event
-	err := s.read(ctx, "events", func() (err error) {
-		events, err = selected(reading{ctx, s, &s.selection}, selection)
-		return err
+	return readAs(ctx, s, "events", func(r reading) ([]watchdog.Event, error) {
+		r.lazy = &s.selection
+		return selected(r, selection)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return events, nil
 }
 
-// selected returns what a selection selects.
 func selected(on querier, s watchdog.Selection) ([]watchdog.Event, error) {
-	events, err := rowsOf(on, scanEvent(s.AggregateType, s.AggregateID), selectSelection, selectionArguments(s)...)
+	if s.Until.IsZero() {
+		s.Known = 0
+	}
+	events, err := rowsOf(on, scanEvent(s.AggregateType, s.AggregateID), selectSelection, s.AggregateType, s.AggregateID,
+		jsonArray(s.IDs), nullTime(s.Since), jsonArray(s.LatestOf), nullTime(s.Until), max(s.Known, 0))
 	return selectedOf(events, s), err
-}
-
-func selectionArguments(s watchdog.Selection) []any {
-	since := nullTime(s.Since)
-	return []any{
-		s.AggregateType, s.AggregateID, jsonArray(s.IDs), since, jsonArray(s.LatestOf), nullTime(s.Until), known(s),
-	}
-}
-
-// known is how many events the caller knows, 0 for none.
-func known(s watchdog.Selection) int {
-	if s.Until.IsZero() || s.Known < 0 {
-		return 0
-	}
-	return s.Known
 }
 
 // jsonArray is the array of what has only texts and numbers, which can always be encoded.
@@ -116,4 +100,140 @@ func selectedOf(events []watchdog.Event, s watchdog.Selection) []watchdog.Event 
 		}
 	}
 	return kept
+}
+
+// selectMany is selectSelection for many selections without LatestOf, with the number of the selection before each row.
+// The parameter is a JSON array of what askedOf returns, which is read once. By CROSS JOIN each lookup uses an index.
+const selectMany = `WITH asked AS MATERIALIZED (
+		SELECT key AS n, json_extract(value, '$[0]') AS kind, json_extract(value, '$[1]') AS run,
+			nullif(json_extract(value, '$[2]'), '') AS since, value AS texts FROM json_each(?1))
+	SELECT n, ` + eventColumns + ` FROM asked CROSS JOIN main.events
+		WHERE aggregate_type = kind COLLATE BINARY AND aggregate_id = run COLLATE BINARY AND timestamp >= since
+	UNION ALL SELECT n, ` + eventColumns + ` FROM asked CROSS JOIN main.events
+		WHERE aggregate_type = kind COLLATE BINARY AND aggregate_id = run COLLATE BINARY AND since IS NOT NULL
+			AND ` + isForeignTime + `
+	UNION ALL SELECT n, ` + eventColumns + ` FROM (
+		SELECT n, kind, run, one.value AS name FROM asked CROSS JOIN json_each(texts) AS one WHERE one.key >= 3) AS named
+		CROSS JOIN main.events WHERE id COLLATE BINARY = name
+			AND +aggregate_type = kind COLLATE BINARY AND +aggregate_id = run COLLATE BINARY`
+
+// askedOf returns the selections as selectMany reads them: each is its aggregate, Since, empty for none, and its IDs.
+func askedOf(exchanges []*watchdog.Exchange) [][]string {
+	asked, texts := make([][]string, len(exchanges)), make([]string, 0, 5*len(exchanges)) // most have two IDs
+	for i, x := range exchanges {
+		first, since := len(texts), ""
+		if !x.Since.IsZero() {
+			since = formatTime(x.Since)
+		}
+		texts = append(append(texts, x.AggregateType, x.AggregateID, since), x.IDs...)
+		asked[i] = texts[first:]
+	}
+	return asked
+}
+
+func (t *transaction) selectMany(exchanges []*watchdog.Exchange, all [][]watchdog.Event) error {
+	err := eachRow(t, func(rows *sql.Rows) error {
+		var r eventRow
+		var n int
+		if err := r.scan(rows, &n); err != nil {
+			return err
+		}
+		e, err := r.event(exchanges[n].AggregateType, exchanges[n].AggregateID)
+		all[n] = append(all[n], e)
+		return err
+	}, selectMany, jsonArray(askedOf(exchanges)))
+	for i, x := range exchanges {
+		all[i] = selectedOf(all[i], x.Selection)
+	}
+	return err
+}
+
+// followPause is the time between two looks at the table while it is followed.
+const followPause = 500 * time.Millisecond
+
+// A place is the last row of the table at some time. VACUUM can give rows other numbers, so the ID is what counts.
+type place struct {
+	row int64
+	id  string
+}
+
+const (
+	selectLast = `SELECT _rowid_, id FROM main.events ORDER BY _rowid_ DESC LIMIT 1`
+	// selectNew finds the last row of the table, and with it each event of a run (?3; empty for all) after the place ?1
+	// and ?2, or NULL if there is none. It is one statement because the last row must be the last of what it has read.
+	// If the row of the place was deleted, its number is used, or the last row's if that is lower. The + keeps SQLite
+	// from reading the aggregate from its beginning.
+	selectNew = `WITH latest (row, id) AS (` + selectLast + `),
+		after (row) AS (SELECT coalesce((SELECT _rowid_ FROM main.events WHERE id = ?2 COLLATE BINARY),
+			min(?1, (SELECT row FROM latest))))
+	SELECT latest.row, latest.id, e.* FROM latest LEFT JOIN (
+		SELECT _rowid_ AS row, aggregate_id, ` + eventColumns + ` FROM main.events
+		WHERE _rowid_ > (SELECT row FROM after) AND +aggregate_type = '` + watchdog.AggregateType + `' COLLATE BINARY
+			AND (?3 = '' OR +aggregate_id = ?3 COLLATE BINARY)) AS e ORDER BY e.row`
+)
+
+// Follow implements [watchdog.FeedStore]. It looks at the table twice a second, in the order in which the rows were
+// written, and calls told with no connection in use. It returns [ErrClosed] when the store is closed, and then calls
+// told no more. It does not find an event that gets the row number of the last one, which a host deleted; and it cannot
+// follow a host's table that was created WITHOUT ROWID.
+func (s *Store) Follow(ctx context.Context, aggregateID string, ready func(), told func(watchdog.Event)) error {
+	at, err := s.lastPlace(ctx)
+	if err != nil {
+		return err
+	}
+	ready()
+	return storeflow.Follow(ctx, s.followPause, s.queue.isClosed, told,
+		func(ctx context.Context) (events []watchdog.Event, pause time.Duration, err error) {
+			events, at, err = s.eventsAfter(ctx, at, aggregateID)
+			return events, s.followPause, err
+		})
+}
+
+func (s *Store) lastPlace(ctx context.Context) (place, error) {
+	return readAs(ctx, s, "new events", func(r reading) (last place, err error) {
+		_, err = lookUp(r, selectLast, nil, &last.row, &last.id)
+		if err != nil && strings.Contains(err.Error(), "no such column: _rowid_") {
+			err = fmt.Errorf("the table events was created WITHOUT ROWID, which is needed to follow it: %w", err)
+		}
+		return last, err
+	})
+}
+
+// eventsAfter returns the events that were stored after a place, and the place after them.
+func (s *Store) eventsAfter(ctx context.Context, at place, run string) (all []watchdog.Event, last place, err error) {
+	all, err = readAs(ctx, s, "new events", func(on reading) (events []watchdog.Event, err error) {
+		last = place{} // which it stays if the table is empty
+		err = eachRow(on, func(rows *sql.Rows) error {
+			var r eventRow
+			var row sql.NullInt64 // NULL if there is no event
+			var runID sql.NullString
+			err := r.scan(rows, &last.row, &last.id, &row, &runID)
+			if err != nil || !row.Valid {
+				return err
+			}
+			e, err := r.event(watchdog.AggregateType, runID.String)
+			events = append(events, e)
+			return err
+		}, selectNew, at.row, at.id, run)
+		return events, err
+	})
+	return all, last, err
+}
+
+// parentOf is the parent that a payload names, and NULL if there is none. It is the expression of an index, and a query
+// must repeat it word for word. It never fails: with an index that does, a host could not write rows without JSON. The
+// + of isLayer keeps SQLite from an index on the aggregate type, which finds all runs.
+const (
+	parentOf = `CASE WHEN NOT json_valid(CAST(payload AS TEXT)) THEN NULL
+		WHEN json_type(CAST(payload AS TEXT), '$.parent') = 'text'
+		THEN json_extract(CAST(payload AS TEXT), '$.parent') END`
+	isLayer = `+aggregate_type = '` + watchdog.AggregateType + `' COLLATE BINARY AND ` + parentOf + ` IS NOT NULL`
+
+	selectLayers = `SELECT DISTINCT aggregate_id COLLATE BINARY FROM main.events
+	WHERE ` + isLayer + ` AND ` + parentOf + ` = ?1 ORDER BY 1`
+)
+
+// Layers implements [watchdog.FeedStore]. A row of another program whose payload is not JSON has no parent.
+func (s *Store) Layers(ctx context.Context, parent string) ([]string, error) {
+	return readRows(ctx, s, "layers", scanOne[string], selectLayers, parent)
 }

@@ -3,7 +3,9 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -13,58 +15,46 @@ import (
 )
 
 const (
-	// judgeRow finds the row of a session if it is as it was judged: if its lease names it as behind, it must have been
-	// silent for as long, ?8, up to its own instant, and that must be more than its allowance. It reports whether another
-	// than ?6 has claimed it now, at ?7.
-	judgeRow = `
-	SELECT coalesce(claim, '') <> ?6 AND coalesce(claimed_until, '') > ?7 FROM main.watchdog_sessions
+	// judgeRow finds the row of a session that is as it was judged, and reports whether another than ?6 has claimed it. If
+	// its lease names it as behind, it has been silent for ?8 up to its own instant, and for longer than its allowance.
+	judgeRow = `SELECT coalesce(claim, '') <> ?6 AND coalesce(claimed_until, '') > ?7 FROM main.watchdog_sessions
 	WHERE run_id = ?1 AND attempt = ?2 AND last_event_at IS ?3 AND (` + rowLease + `) = ?4 AND (` + rowActive + `) = ?5
 		AND +status = 'active' AND ` + isReadable + ` AND (?8 <= 0 OR (` + rowAllowance + `) < ?8)
 		AND NOT EXISTS (SELECT 1 FROM main.watchdog_leases AS l WHERE l.id = ?4
 			AND (l.expired IS NOT NULL OR ?8 > 0 AND ` + ofBehind + ` - activity < ?8))`
-
 	// claimRow notes whether the agents could not be stopped, ?4, unless that is NULL.
-	claimRow = `
-	UPDATE main.watchdog_sessions SET claim = ?2, claimed_until = ?3,
+	claimRow = `UPDATE main.watchdog_sessions SET claim = ?2, claimed_until = ?3,
 		warned_at = CASE WHEN ` + isNoted + ` THEN warned_at END, stop_failed = coalesce(?4, ` + stillStopped + `),` +
 		noteSigns + ` WHERE run_id = ?1`
 
-	warnRow = `
-	UPDATE main.watchdog_sessions SET warned_at = ?2, stop_failed = ` + stillStopped + `,` + noteSigns + `
+	warnRow = `UPDATE main.watchdog_sessions SET warned_at = ?2, stop_failed = ` + stillStopped + `,` + noteSigns + `
 	WHERE run_id = ?1`
 
-	stillStopped = `CASE WHEN ` + isNoted + ` THEN stop_failed END`
-
+	stillStopped  = `CASE WHEN ` + isNoted + ` THEN stop_failed END`
 	selectStopped = `SELECT ` + isStopped + ` FROM main.watchdog_sessions WHERE run_id = ?1`
 
-	cancelRow = `
-	UPDATE main.watchdog_sessions SET ` + leave + `, status = 'cancelled', reason = ?4, ended = ?5, resumes = ?6,
-		stop_failed = ?7, claim = ?8, start_key = ?9, start_attempt = CASE WHEN ?9 IS NOT NULL THEN attempt END,
+	cancelRow = `UPDATE main.watchdog_sessions SET ` + leave + `, status = 'cancelled', reason = ?4, ended = ?5,
+		resumes = ?6, stop_failed = ?7, claim = ?8, start_key = ?9, start_attempt = CASE WHEN ?9 IS NOT NULL THEN attempt END,
 		start_tries = CASE WHEN ?9 IS NOT NULL THEN 1 END, start_due = ` + databaseMicros + ` + ?10
 	WHERE run_id = ?1 AND attempt = ?2`
 
-	selectStoredEnd = `
-	SELECT event_type, CAST(payload AS TEXT) FROM main.events
+	selectStoredEnd = `SELECT event_type, CAST(payload AS TEXT) FROM main.events
 	WHERE id = ?1 COLLATE BINARY AND +aggregate_type = ?2 COLLATE BINARY AND +aggregate_id = ?3 COLLATE BINARY`
 )
 
 // Claim implements [session.Store].
 func (s *Store) Claim(ctx context.Context, judged session.Session, c session.ClaimRequest) (session.Outcome, error) {
-	return s.judged(ctx, "claim", judged, c.By, 1, func(t *transaction, now time.Time) (session.Outcome, error) {
-		if stopped, err := t.stopped(judged.RunID); err != nil || stopped != judged.Stopped {
-			return session.Changed, err
+	return s.judged(ctx, "claim", judged, c.By, 1, func(t *transaction, now time.Time) session.Outcome {
+		var stopped bool
+		if t.look(selectStopped, []any{judged.RunID}, &stopped); stopped != judged.Stopped {
+			return session.Changed
 		}
-		if stored, err := t.storedEnd(judged, c.EndID); stored || err != nil {
-			return session.EndStored, err
+		if t.storedEnd(judged, c.EndID) {
+			return session.EndStored
 		}
-		return session.Done, t.run(claimRow, judged.RunID, c.By, formatTime(now.Add(c.For)), storeflow.StopFailed(c))
+		t.do(claimRow, judged.RunID, c.By, formatTime(now.Add(c.For)), storeflow.StopFailed(c))
+		return session.Done
 	})
-}
-
-// stopped reports whether a sweeper has stopped the agents of an active session, or tried to.
-func (t *transaction) stopped(runID string) (stopped bool, err error) {
-	err = t.values(selectStopped, []any{runID}, &stopped)
-	return stopped, err
 }
 
 // Warn implements [session.Store].
@@ -73,12 +63,10 @@ func (s *Store) Warn(ctx context.Context, judged session.Session, events []watch
 	if err != nil {
 		return "", err
 	}
-	return s.judged(ctx, "warn", judged, "", 1+len(rows), func(t *transaction, now time.Time) (session.Outcome, error) {
-		if err := t.run(warnRow, judged.RunID, formatTime(now)); err != nil {
-			return "", err
-		}
-		_, err := t.insertEvents(rows)
-		return session.Done, err
+	return s.judged(ctx, "warn", judged, "", 1+len(rows), func(t *transaction, now time.Time) session.Outcome {
+		t.do(warnRow, judged.RunID, formatTime(now))
+		t.insertEvents(rows)
+		return session.Done
 	})
 }
 
@@ -88,97 +76,164 @@ func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.Ca
 	if err != nil {
 		return "", err
 	}
-	return s.judged(ctx, "cancel", judged, c.By, 1+len(rows), func(t *transaction, _ time.Time) (session.Outcome, error) {
-		outcome, err := t.cancelJudged(judged, c)
-		if err == nil && outcome == session.Done {
-			_, err = t.insertEvents(rows)
+	return s.judged(ctx, "cancel", judged, c.By, 1+len(rows), func(t *transaction, _ time.Time) session.Outcome {
+		outcome := t.cancelJudged(judged, c)
+		if outcome == session.Done {
+			t.insertEvents(rows)
 		}
-		return outcome, err
+		return outcome
 	})
 }
 
-// cancelJudged cancels a session that is as it was judged, unless its end is stored. The caller inserts the events.
-func (t *transaction) cancelJudged(judged session.Session, c session.CancelRequest) (session.Outcome, error) {
-	if stored, err := t.storedEnd(judged, storeflow.EndID(c)); stored || err != nil {
-		return session.EndStored, err
-	}
-	return session.Done, t.cancel(judged, c)
-}
-
-func (t *transaction) cancel(judged session.Session, c session.CancelRequest) error {
-	number, err := t.nextEndNumber()
-	if err != nil {
-		return err
-	}
-	if err := t.noteEnd(judged); err != nil {
-		return err
+// cancelJudged does not insert the events.
+func (t *transaction) cancelJudged(judged session.Session, c session.CancelRequest) session.Outcome {
+	if t.storedEnd(judged, storeflow.EndID(c)) {
+		return session.EndStored
 	}
 	var key, claim any
 	if c.StartFor > 0 {
 		key, claim = storeflow.EndID(c), storerows.RoundUp(storerows.StartPause(c.StartFor))
 	}
-	return t.run(cancelRow, judged.RunID, judged.Attempt, "", string(c.Reason), number, c.Resumes, c.StopFailed, c.By,
-		key, claim)
+	number := t.nextEndNumber()
+	t.noteEnd(judged)
+	t.do(cancelRow, judged.RunID, judged.Attempt, "", string(c.Reason), number, c.Resumes, c.StopFailed, c.By, key, claim)
+	return session.Done
 }
 
 // judged writes to the row of a session that is still as it was judged and that nobody else has claimed, or returns
 // what became of it. A database that is locked for too long has nothing decided: the error wraps [session.ErrLocked].
 func (s *Store) judged(
 	ctx context.Context, doing string, judged session.Session, by string, size int,
-	write func(t *transaction, now time.Time) (session.Outcome, error),
+	write func(t *transaction, now time.Time) session.Outcome,
 ) (session.Outcome, error) {
-	var outcome session.Outcome
-	err := s.change(ctx, doing+" session "+judged.RunID, size, func(t *transaction) error {
-		now, err := t.now()
-		if err != nil {
-			return err
+	return orLocked(changed(ctx, s, doing+" session "+judged.RunID, size, func(t *transaction) session.Outcome {
+		now := t.now()
+		if outcome := t.judge(judged, by, now); outcome != "" {
+			return outcome
 		}
-		if outcome, err = t.judge(judged, by, now); err != nil || outcome != "" {
-			return err
-		}
-		outcome, err = write(t, now)
-		return err
-	})
-	if err != nil {
-		return "", lockedError(err)
-	}
-	return outcome, nil
+		return write(t, now)
+	}))
 }
 
 // judge returns what became of a session. The outcome is empty if it is as it was judged and free.
-func (t *transaction) judge(judged session.Session, by string, now time.Time) (session.Outcome, error) {
+func (t *transaction) judge(judged session.Session, by string, now time.Time) session.Outcome {
 	var taken bool
-	err := t.values(judgeRow, []any{judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), judged.Lease,
+	found := t.look(judgeRow, []any{judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), judged.Lease,
 		int64(judged.Activity), by, formatTime(now), int64(judged.Silence)}, &taken)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", err
-	}
-	return storeflow.Judged{AsJudged: err == nil, Locked: true, Free: !taken}.Outcome()
+	outcome, _ := storeflow.Judged{AsJudged: found, Locked: true, Free: !taken}.Outcome()
+	return outcome
 }
 
 // storedEnd looks for the end of the run's window, and writes it down in the row.
-func (t *transaction) storedEnd(judged session.Session, id string) (stored bool, err error) {
+func (t *transaction) storedEnd(judged session.Session, id string) bool {
 	var kind, payload sql.NullString
-	err = t.values(selectStoredEnd, []any{id, watchdog.AggregateType, judged.RunID}, &kind, &payload)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	number, err := t.nextEndNumber()
-	if err != nil {
-		return false, err
+	if !t.look(selectStoredEnd, []any{id, watchdog.AggregateType, judged.RunID}, &kind, &payload) {
+		return false
 	}
 	end := watchdog.Event{Type: kind.String, Payload: stripVersion(payload.String)}
 	status, reason := session.StoredEnd(end)
-	row, err := t.session(judged.RunID)
-	if err != nil {
-		return false, err
-	}
-	if err := t.noteEnd(judged); err != nil {
-		return false, err
-	}
-	return true, t.run(endRow, judged.RunID, judged.Attempt, "", string(status), string(reason), number,
+	number, row := t.nextEndNumber(), t.session(judged.RunID)
+	t.noteEnd(judged)
+	t.do(endRow, judged.RunID, judged.Attempt, "", string(status), string(reason), number,
 		storeflow.NullJSON(session.StoredState(row.State, end)))
+	return true
+}
+
+// CancelAll implements [session.BatchCanceller]. It decides about every session: SQLite locks no single row. If another
+// program keeps the database locked for too long, the error wraps [session.ErrLocked], and nothing is decided.
+func (s *Store) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]session.Outcome, error) {
+	rows, size := make([][]row, len(all)), 1
+	for i, c := range all {
+		var err error
+		if rows[i], err = storeflow.Encode("cancel", c.Judged, c.Request.Events, encode); err != nil {
+			return nil, err
+		}
+		size += 1 + len(rows[i])
+	}
+	doing := fmt.Sprintf("cancel %d sessions", len(all))
+	return orLocked(changed(ctx, s, doing, size, func(t *transaction) []session.Outcome {
+		now, outcomes := t.now(), make([]session.Outcome, len(all))
+		var done []row
+		for i, c := range all {
+			if outcomes[i] = t.judge(c.Judged, c.Request.By, now); outcomes[i] == "" {
+				outcomes[i] = t.cancelJudged(c.Judged, c.Request)
+			}
+			if outcomes[i] == session.Done {
+				done = append(done, rows[i]...)
+			}
+		}
+		t.insertEvents(done)
+		return outcomes
+	}))
+}
+
+const (
+	// isToStart is the condition of a partial index. A query must repeat it word for word to use the index.
+	isToStart = `start_due IS NOT NULL AND status = 'cancelled' AND start_attempt = attempt`
+
+	rowStart = `CASE WHEN ` + isToStart + ` THEN start_tries || ' ' || start_due || ' ' || start_key ELSE '' END`
+)
+
+func (r *rowReader) start(field int) (s session.WantedStart) {
+	if r.fields[field] == "" {
+		return s
+	}
+	parts := strings.SplitN(r.fields[field], " ", 3)
+	tries, err := strconv.Atoi(parts[0])
+	due, dueErr := strconv.ParseInt(parts[min(1, len(parts)-1)], 10, 64)
+	if err != nil || dueErr != nil || len(parts) < 3 {
+		r.problem(field, "%q is not the tries, the time and the key of a start")
+		return s
+	}
+	return session.WantedStart{Key: parts[2], Tries: tries, Due: time.UnixMicro(due).UTC()}
+}
+
+const (
+	// selectDueStart also finds a start that would be due so late, ?1 from now, that the clock has been set back since.
+	selectDueStart = `SELECT ` + databaseMicros + `, coalesce((
+		SELECT run_id FROM main.watchdog_sessions INDEXED BY watchdog_sessions_start
+		WHERE ` + isToStart + ` AND start_due <= ` + databaseMicros + ` ORDER BY start_due, run_id LIMIT 1), (
+		SELECT run_id FROM main.watchdog_sessions INDEXED BY watchdog_sessions_start
+		WHERE ` + isToStart + ` AND start_due > ` + databaseMicros + ` + ?1 ORDER BY start_due, run_id LIMIT 1))`
+
+	claimStart = `UPDATE main.watchdog_sessions SET start_tries = start_tries + 1, start_due = ?2 WHERE run_id = ?1`
+
+	putOffStart = `UPDATE main.watchdog_sessions SET start_due = CASE WHEN ?5 >= 0 THEN ` + databaseMicros + ` + ?5 END
+	WHERE run_id = ?1 AND attempt = ?2 AND start_key = ?3 AND start_tries = ?4 AND start_attempt = attempt
+		AND start_due IS NOT NULL AND +status = 'cancelled'`
+)
+
+// ClaimStart implements [session.Starts]. If none is due it writes nothing. What the row says does not keep it from
+// being claimed.
+func (s *Store) ClaimStart(ctx context.Context, lasts time.Duration) (claimed session.Session, err error) {
+	row, err := changed(ctx, s, "claim a start", 1, func(t *transaction) (row string) { // empty if none is due
+		var now int64
+		var runID sql.NullString
+		t.look(selectDueStart, []any{storerows.SetBack.Microseconds()}, &now, &runID)
+		if runID.Valid {
+			t.do(claimStart, runID.String, now+storerows.RoundUp(storerows.StartPause(lasts)))
+			t.look(selectSession, []any{runID.String}, &row)
+		}
+		return row
+	})
+	if err != nil {
+		return claimed, lockedError(err)
+	}
+	if row == "" {
+		return claimed, fmt.Errorf("claim a start: %w is to be started now", session.ErrNotFound)
+	}
+	if claimed, err = readSession(row); err != nil {
+		err = fmt.Errorf("claim a start: %w", err)
+	}
+	return claimed, err
+}
+
+// PutOffStart implements [session.Starts].
+func (s *Store) PutOffStart(ctx context.Context, claimed session.Session, pause time.Duration) (bool, error) {
+	doing := "put off the start of session " + claimed.RunID
+	rows, err := changed(ctx, s, doing, 1, func(t *transaction) int64 {
+		return t.do(putOffStart, claimed.RunID, claimed.Attempt, claimed.Start.Key, claimed.Start.Tries,
+			storeflow.StartPause(pause))
+	})
+	return rows > 0, lockedError(err)
 }

@@ -3,8 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -18,10 +16,10 @@ func (s *Store) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant,
 	if err := slice.Validate(); err != nil {
 		return watchdog.Grant{}, err
 	}
-	var taken storeflow.Taken
-	err := s.change(ctx, "take slice "+slice.ID, 1, func(t *transaction) (err error) {
-		taken, err = storeflow.Take(spendTx{t}, slice, time.Now())
-		return err
+	taken, err := changed(ctx, s, "take slice "+slice.ID, 1, func(t *transaction) storeflow.Taken {
+		taken, err := storeflow.Take(spendTx{t}, slice, time.Now())
+		t.fail(err)
+		return taken
 	})
 	if err != nil {
 		return watchdog.Grant{}, err
@@ -31,10 +29,10 @@ func (s *Store) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant,
 
 // Return implements [watchdog.SpendStore]. It shares a transaction as Take does.
 func (s *Store) Return(ctx context.Context, id string, unused watchdog.Totals) error {
-	var refusal error
-	err := s.change(ctx, "return slice "+id, 1, func(t *transaction) (err error) {
-		refusal, err = storeflow.Return(spendTx{t}, id, unused)
-		return err
+	refusal, err := changed(ctx, s, "return slice "+id, 1, func(t *transaction) error {
+		refusal, err := storeflow.Return(spendTx{t}, id, unused)
+		t.fail(err)
+		return refusal
 	})
 	return cmp.Or(err, refusal)
 }
@@ -42,67 +40,54 @@ func (s *Store) Return(ctx context.Context, id string, unused watchdog.Totals) e
 // A spendTx is a transaction of Take or Return. It has the write lock, so that nobody else charges the scope.
 type spendTx struct{ *transaction }
 
-var selectSlice = `
-	SELECT ` + storeflow.SliceColumns("coalesce(w.ends_at, '')") + `
-	FROM main.watchdog_slices AS s
-	LEFT JOIN main.watchdog_spend AS w ON w.scope = s.scope AND w.window_name = s.window_name
-	WHERE s.id = ?1`
+var selectSlice = `SELECT ` + storeflow.SliceColumns("coalesce(w.ends_at, '')") + ` FROM main.watchdog_slices AS s
+	LEFT JOIN main.watchdog_spend AS w ON w.scope = s.scope AND w.window_name = s.window_name WHERE s.id = ?1`
 
 // Slice implements [storeflow.SpendTx], as the next methods do.
 func (t spendTx) Slice(id string) (*storeflow.Slice, error) {
 	var s storeflow.Slice
 	var ends string
-	err := t.values(selectSlice, []any{id}, s.Into(&ends)...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+	if !t.look(selectSlice, []any{id}, s.Into(&ends)...) {
+		return nil, t.err
 	}
-	if err == nil && ends != "" {
-		s.Ends, err = time.Parse(timeLayout, ends)
+	if ends != "" {
+		s.Ends, t.err = time.Parse(timeLayout, ends)
 	}
-	return &s, err
+	return &s, t.err
 }
 
 var selectCharged = `
 	SELECT coalesce((SELECT currency FROM main.watchdog_spend WHERE scope = ?1 AND window_name = ''), ''), ` +
-	storeflow.EachKind("coalesce(max(KIND), 0)") + `
-	FROM main.watchdog_spend WHERE scope = ?1 AND window_name = ?2`
+	storeflow.EachKind("coalesce(max(KIND), 0)") + ` FROM main.watchdog_spend WHERE scope = ?1 AND window_name = ?2`
 
 func (t spendTx) Charged(scope, window string) (currency string, charged watchdog.Totals, err error) {
-	into := append([]any{&currency}, storeflow.KindsOf(&charged)...)
-	err = t.values(selectCharged, []any{scope, window}, into...)
-	return currency, charged, err
+	t.look(selectCharged, []any{scope, window}, append([]any{&currency}, storeflow.KindsOf(&charged)...)...)
+	return currency, charged, t.err
 }
 
-const setCurrency = `
-	INSERT INTO main.watchdog_spend (scope, window_name, currency) VALUES (?1, '', ?2)
+const setCurrency = `INSERT INTO main.watchdog_spend (scope, window_name, currency) VALUES (?1, '', ?2)
 	ON CONFLICT (scope, window_name) DO UPDATE SET currency = excluded.currency WHERE currency <> excluded.currency`
 
 var (
-	setCharged = `
-	INSERT INTO main.watchdog_spend (scope, window_name, ends_at, ` + storeflow.EachKind("KIND") + `)
+	setCharged = `INSERT INTO main.watchdog_spend (scope, window_name, ends_at, ` + storeflow.EachKind("KIND") + `)
 	VALUES (?, ?, ?, ` + storeflow.EachKind("?") + `)
 	ON CONFLICT (scope, window_name) DO UPDATE SET ` + storeflow.EachKind("KIND = excluded.KIND")
 
-	insertSlice = `
-	INSERT INTO main.watchdog_slices (id, scope, window_name, taken_at, host, pid,
-		` + storeflow.EachKind("granted_KIND") + `)
-	VALUES (?, ?, ?, ?, ?, ?, ` + storeflow.EachKind("?") + `)`
+	insertSlice = `INSERT INTO main.watchdog_slices (id, scope, window_name, taken_at, host, pid,
+		` + storeflow.EachKind("granted_KIND") + `) VALUES (?, ?, ?, ?, ?, ?, ` + storeflow.EachKind("?") + `)`
 )
 
 func (t spendTx) Charge(s watchdog.Slice, currency string, taken storeflow.Taken) error {
-	if err := t.run(setCurrency, s.Scope, currency); err != nil {
-		return err
-	}
-	if err := t.setCharged(s.Scope, taken.Window, taken.Ends, &taken.Charged); err != nil {
-		return err
-	}
+	t.do(setCurrency, s.Scope, currency)
+	t.setCharged(s.Scope, taken.Window, taken.Ends, &taken.Charged)
 	host, pid := storeflow.Process()
 	row := []any{s.ID, s.Scope, taken.Window, formatTime(taken.Now), host, pid}
-	return t.run(insertSlice, append(row, storeflow.KindsOf(&taken.Granted)...)...)
+	t.do(insertSlice, append(row, storeflow.KindsOf(&taken.Granted)...)...)
+	return t.err
 }
 
-func (t spendTx) setCharged(scope, window string, ends time.Time, charged *watchdog.Totals) error {
-	return t.run(setCharged, append([]any{scope, window, nullTime(ends)}, storeflow.KindsOf(charged)...)...)
+func (t spendTx) setCharged(scope, window string, ends time.Time, charged *watchdog.Totals) {
+	t.do(setCharged, append([]any{scope, window, nullTime(ends)}, storeflow.KindsOf(charged)...)...)
 }
 
 var returnSlice = `
@@ -110,10 +95,9 @@ var returnSlice = `
 
 func (t spendTx) Return(id string, s *storeflow.Slice, charged, unused watchdog.Totals) error {
 	if !s.Deleted {
-		if err := t.setCharged(s.Scope, s.Window, s.Ends, &charged); err != nil {
-			return err
-		}
+		t.setCharged(s.Scope, s.Window, s.Ends, &charged)
 	}
 	arguments := append([]any{formatTime(time.Now())}, storeflow.KindsOf(&unused)...)
-	return t.run(returnSlice, append(arguments, id)...)
+	t.do(returnSlice, append(arguments, id)...)
+	return t.err
 }

@@ -1,14 +1,13 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
-
-	_ "modernc.org/sqlite" // the driver of Open
 
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
@@ -37,20 +36,38 @@ type Store struct {
 	reader      *reader       // of OpenReadOnly, else nil
 }
 
-// read runs a query, and repeats it while the database is locked.
+// readAs is read for a query that returns something, which is nothing after an error.
+func readAs[T any](ctx context.Context, s *Store, what string, query func(reading) (T, error)) (result T, err error) {
+	err = s.read(ctx, what, func() (err error) {
+		result, err = query(reading{ctx: ctx, store: s})
+		return err
+	})
+	if err != nil {
+		result = *new(T)
+	}
+	return result, err
+}
+
+// readRows is rowsOf for a call that reads, and what says what.
+func readRows[T any](
+	ctx context.Context, s *Store, what string, scan func(*sql.Rows) (T, error), statement string, arguments ...any,
+) (all []T, err error) {
+	return readAs(ctx, s, what, func(r reading) ([]T, error) { return rowsOf(r, scan, statement, arguments...) })
+}
+
+// read runs a query, and repeats it while the database is locked. Close waits for it.
 func (s *Store) read(ctx context.Context, what string, query func() error) error {
-	if err := ctx.Err(); err != nil {
+	s.queue.mu.Lock()
+	err := cmp.Or(ctx.Err(), s.wrapError("use", s.queue.ended))
+	if err == nil {
+		s.reads.Add(1)
+	}
+	s.queue.mu.Unlock()
+	if err != nil {
 		return fmt.Errorf("read %s: %w", what, err)
 	}
-	if err := s.startRead(); err != nil {
-		return fmt.Errorf("read %s: %w", what, s.refusal("use", err))
-	}
 	defer s.reads.Done()
-	locked := func() error { return s.retryWhileLocked(ctx, query) }
-	if s.reader != nil {
-		return s.wrapError("read", storerows.JoinContext(ctx, s.readCommitted(ctx, locked)))
-	}
-	err := locked()
+	err = s.readCommitted(ctx, func() error { return s.retryWhileLocked(ctx, query) })
 	return s.wrapError("read", storerows.JoinContext(ctx, err))
 }
 
@@ -60,25 +77,15 @@ func (s *Store) read(ctx context.Context, what string, query func() error) error
 func (s *Store) Close() error {
 	first := s.queue.close()
 	s.reads.Wait()
-	s.closeStatements()
+	s.selection.close()
+	s.stalled.close()
 	if !first {
 		return nil
 	}
-	err := s.identity.atLast()
+	err := s.identity.look(s.identity.behind)
 	if s.owned && s.db != nil {
 		s.returnWriter()
 		err = errors.Join(err, s.db.Close())
 	}
 	return s.wrapError("close", err)
-}
-
-// startRead counts a read, so that Close waits for it.
-func (s *Store) startRead() error {
-	s.queue.mu.Lock()
-	defer s.queue.mu.Unlock()
-	if err := s.queue.usable(); err != nil {
-		return err
-	}
-	s.reads.Add(1)
-	return nil
 }

@@ -14,7 +14,6 @@ const timeLayout = "2006-01-02 15:04:05.000000"
 // formatTime writes UTC and cuts off below the microsecond.
 func formatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
-// nullTime returns NULL for a zero time.
 func nullTime(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -22,8 +21,7 @@ func nullTime(t time.Time) any {
 	return formatTime(t)
 }
 
-// databaseTime is the SQL for the current time, which SQLite knows to the millisecond. databaseMicros is the same
-// time as a number.
+// databaseTime is the SQL for the current time, which SQLite knows to the millisecond, databaseMicros as a number.
 const (
 	databaseTime   = `strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'`
 	databaseMicros = `CAST(strftime('%s', 'now') AS INTEGER) * 1000000 ` +
@@ -44,10 +42,7 @@ func parseTime(text string) (time.Time, error) {
 	for _, clock := range clocks {
 		for _, zone := range zones {
 			t, err := time.Parse(clock+zone, plain)
-			if err != nil {
-				continue
-			}
-			if t = record.Truncate(t); t.Year() >= 1 && t.Year() <= 9999 {
+			if t = record.Truncate(t); err == nil && t.Year() >= 1 && t.Year() <= 9999 {
 				return t, nil
 			}
 		}
@@ -73,7 +68,6 @@ func normalize(text string) string {
 	return day + "T" + clock
 }
 
-// clip shortens a foreign column's text for an error.
 func clip(text string) string {
 	const enough = 64
 	if len(text) <= enough {

@@ -1,16 +1,15 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // Transact implements [watchdog.TransactionalStore]. Like Append it shares a transaction with other writes and waits
@@ -18,17 +17,13 @@ import (
 // another goroutine, with the write lock of the database held. It is not called any more when Transact has returned. If
 // Decide panics, nothing is stored and Transact panics.
 func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	err := ctx.Err()
-	if err != nil {
-		return fmt.Errorf("transact: %w", err)
-	}
 	d := &decider{exchanges: exchanges}
-	err = s.commit(ctx, len(exchanges), d.write)
+	err := s.change(ctx, "transact", len(exchanges), d.write)
 	if panicked := d.finish(); panicked != nil {
 		panic(panicked)
 	}
 	if err != nil {
-		return fmt.Errorf("transact: %w", err)
+		return err
 	}
 	for i, kept := range d.kept {
 		exchanges[i].Kept = kept
@@ -42,66 +37,28 @@ type decider struct {
 
 	mu       sync.Mutex // held while Decide is called
 	finished bool       // Transact returns, or Decide failed: it must not be called again
-	panicked any        // the value of a panic
+	panicked any        // nil if Decide did not panic
 	kept     [][]watchdog.Event
 }
 
-// write carries out the exchanges on a goroutine of its own: Decide may panic or call runtime.Goexit, and the committer
-// must go on.
-func (d *decider) write(t *transaction) error {
+// write carries out the exchanges on a goroutine of its own: Decide may panic or call runtime.Goexit.
+func (d *decider) write(t *transaction) {
 	err := errNotDecided
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer func() { d.notePanic(recover()) }()
-		err = d.carryOut(t)
+		var kept [][]watchdog.Event
+		defer func() {
+			panicked := recover()
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.kept, d.panicked = kept, panicked
+		}()
+		kept, err = storeflow.CarryOut(exchanging{t}, d.exchanges, d.decide)
 	}()
 	<-done
-	return err
+	t.fail(err)
 }
-
-// notePanic keeps the value of a panic, nil if there was none, for the caller of Transact.
-func (d *decider) notePanic(panicked any) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.panicked = panicked
-}
-
-// carryOut reads what is stored under IDs that others had taken at the end, with one query: nothing in the transaction
-// changes an event.
-func (d *decider) carryOut(t *transaction) error {
-	all := decided{counts: make([]int, 0, len(d.exchanges))}
-	for _, part := range storerows.WithoutRepeats(d.exchanges, aggregateOf) {
-		selected, err := t.selectedAll(part)
-		if err != nil {
-			return err
-		}
-		var events []watchdog.Event
-		for i, x := range part {
-			some, err := d.decide(x, selected[i])
-			if err != nil {
-				return err
-			}
-			events, all.counts = append(events, some...), append(all.counts, len(some))
-		}
-		if err := all.insert(t, events); err != nil {
-			return err
-		}
-	}
-	kept, err := all.kept(t)
-	if err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.kept = kept
-	return nil
-}
-
-// An aggregate is what an exchange is about. Of two exchanges of one the second sees what the first appended.
-type aggregate struct{ kind, id string }
-
-func aggregateOf(x *watchdog.Exchange) aggregate { return aggregate{x.AggregateType, x.AggregateID} }
 
 // errNotDecided is the error of a request whose Decide is not called, or did not return.
 var errNotDecided = errors.New("nothing was decided")
@@ -119,7 +76,7 @@ func (d *decider) decide(x *watchdog.Exchange, selected []watchdog.Event) ([]wat
 	return decided, nil
 }
 
-// finish waits for a Decide that is being called, and prevents another call. It returns the value of a panic.
+// finish waits for a Decide that is being called, and prevents another call.
 func (d *decider) finish() (panicked any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,89 +84,50 @@ func (d *decider) finish() (panicked any) {
 	return d.panicked
 }
 
-// decided are the events that exchanges decided on, in their order.
-type decided struct {
-	events   []watchdog.Event
-	rows     []row // of the events
-	counts   []int // how many are of each exchange
-	inserted int64 // how many had an ID that was not taken
-}
+type exchanging struct{ *transaction }
 
-// insert inserts the events that were decided on next.
-func (d *decided) insert(t *transaction, events []watchdog.Event) error {
-	rows, err := encode(events)
-	if err != nil {
-		return err
+// Select implements [storeflow.ExchangeTx], as the next methods do, with one query if it can.
+func (t exchanging) Select(exchanges []*watchdog.Exchange) ([][]watchdog.Event, error) {
+	all := make([][]watchdog.Event, len(exchanges))
+	latest := func(x *watchdog.Exchange) bool { return len(x.LatestOf) > 0 }
+	if len(exchanges) > 1 && !slices.ContainsFunc(exchanges, latest) {
+		return all, t.selectMany(exchanges, all)
 	}
-	inserted, err := t.insertEvents(rows)
-	d.events, d.rows, d.inserted = append(d.events, events...), append(d.rows, rows...), d.inserted+inserted
-	return err
-}
-
-// kept returns for each exchange what is stored under the IDs of its events.
-func (d *decided) kept(t *transaction) ([][]watchdog.Event, error) {
-	stored, err := d.stored(t)
-	if err != nil {
-		return nil, err
-	}
-	kept := make([][]watchdog.Event, len(d.counts))
-	for i, n := range d.counts {
-		kept[i], stored = stored[:n:n], stored[n:]
-	}
-	return kept, nil
-}
-
-// stored returns what is stored under the IDs: the events themselves, unless an ID was taken.
-func (d *decided) stored(t *transaction) ([]watchdog.Event, error) {
-	if d.inserted < int64(len(d.events)) {
-		return t.storedAs(d.events)
-	}
-	all := make([]watchdog.Event, len(d.events))
-	for i, e := range d.events {
-		e.Timestamp, e.Payload = record.Truncate(e.Timestamp), stripVersion(d.rows[i][4])
-		all[i] = e
+	for i, x := range exchanges {
+		var err error
+		if all[i], err = selected(t, x.Selection); err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
 }
 
-const selectStored = `
-	SELECT aggregate_type, aggregate_id, ` + eventColumns + ` FROM main.events
+func (t exchanging) Insert(events []watchdog.Event) (as []watchdog.Event, inserted int, err error) {
+	rows, err := encode(events)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, e := range events {
+		e.Timestamp, e.Payload = record.Truncate(e.Timestamp), stripVersion(rows[i][4])
+		events[i] = e
+	}
+	return events, int(t.insertEvents(rows)), t.err
+}
+
+const selectStored = `SELECT aggregate_type, aggregate_id, ` + eventColumns + ` FROM main.events
 	WHERE id COLLATE BINARY IN (SELECT value FROM json_each(?1))`
 
-// storedAs returns the events of all aggregates that have the IDs of these.
-func (t *transaction) storedAs(events []watchdog.Event) ([]watchdog.Event, error) {
+func (t exchanging) Stored(events []watchdog.Event) ([]watchdog.Event, error) {
 	ids := make([]string, len(events))
 	for i, e := range events {
 		ids[i] = e.ID
 	}
-	stored, err := t.byID(ids)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]watchdog.Event, len(ids))
-	for i, id := range ids {
-		e, exists := stored[id]
-		if !exists {
-			return nil, fmt.Errorf("event %s was not stored: a trigger of the table may have dropped it", id)
-		}
-		e.Payload = bytes.Clone(e.Payload) // an ID may be there twice
-		all[i] = e
-	}
-	return all, nil
-}
-
-// byID returns the events that have these IDs.
-func (t *transaction) byID(ids []string) (map[string]watchdog.Event, error) {
-	stored := make(map[string]watchdog.Event, len(ids))
-	err := eachRow(t, func(rows *sql.Rows) error {
+	return rowsOf(t, func(rows *sql.Rows) (e watchdog.Event, err error) {
 		var r eventRow
 		var kind, id string
-		if err := r.scan(rows, &kind, &id); err != nil {
-			return err
+		if err = r.scan(rows, &kind, &id); err == nil {
+			e, err = r.event(kind, id)
 		}
-		e, err := r.event(kind, id)
-		stored[e.ID] = e
-		return err
+		return e, err
 	}, selectStored, jsonArray(ids))
-	return stored, err
 }
