@@ -187,7 +187,8 @@ func (r *run) capped(t *testing.T, u *upstream, c limit) {
 	next := last.billed() + 300 + 2048 // its input, and the floor of its output
 	assert.True(t, 100*useful >= 85*c.tokens || c.tokens-useful <= next, "%d of %d were used, and the next call needed %d",
 		useful, c.tokens, next)
-	if c.fills > 0 {
+	// Sub-agents make other calls each time, so that there can be too little left for a part of an answer.
+	if cut > 0 || c.fills > 0 && !r.agents {
 		assert.Equal(t, 1, cut, "answers that were cut off at what was left")
 		assert.True(t, last.cut, "a call after one that was cut off")
 	}
