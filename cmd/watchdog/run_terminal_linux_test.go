@@ -134,7 +134,7 @@ func TestLiveLine(t *testing.T) {
 	t.Run("has above it why the command's calls wait, once", func(t *testing.T) {
 		t.Parallel()
 		f, m := newFixture(t), serveModels(t, waiting)
-		cmd := f.metered(m, "--tokens 1500", "askAll:chat", "stay")
+		cmd := f.metered(m, "--tokens 1500", "askAll:anthropic+stream", "stay")
 		cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
 		s := onScreen(t, cmd)
 		const says = "watchdog: a call of a model waits for others that are under way"

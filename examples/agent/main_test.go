@@ -73,7 +73,7 @@ func TestApproval(t *testing.T) {
 func TestCap(t *testing.T) {
 	t.Run("it wraps up in its reserve", func(t *testing.T) {
 		t.Chdir(t.TempDir())
-		status, printed := playAgent(t, "", "-yes", "-cost", "0.048")
+		status, printed := playAgent(t, "", "-yes", "-cost", "0.03")
 		assert.Zero(t, status, printed)
 		assert.Contains(t, printed, "agent: [wrap_up: watchdog_cost_exceeded]\n")
 		assert.Contains(t, printed, "agent: I was told to wrap up")

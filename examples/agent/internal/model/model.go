@@ -114,7 +114,11 @@ func (s *stream) play(asked request) {
 		s.block(i+1, fields{"type": "tool_use", "id": id, "name": c.tool, "input": fields{}}, "input_json_delta",
 			"partial_json", string(input))
 	}
-	s.send("message_delta", fields{"delta": fields{}, "usage": fields{"output_tokens": s.words}})
+	why := "end_turn"
+	if len(a.calls) > 0 {
+		why = "tool_use"
+	}
+	s.send("message_delta", fields{"delta": fields{"stop_reason": why}, "usage": fields{"output_tokens": s.words}})
 	s.send("message_stop", fields{})
 }
 
