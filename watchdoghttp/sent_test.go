@@ -242,7 +242,7 @@ func TestUnsent(t *testing.T) {
 		},
 		"a server is silent in the handshake": func(t *testing.T) (try, string) {
 			address, _ := hung(t)
-			return try{base: &watchdoghttp.Transport{Base: plain(t), Idle: time.Millisecond}, url: "https://" + address}, "silent"
+			return try{base: &watchdoghttp.Transport{Base: plain(t), Idle: 100 * time.Millisecond}, url: "https://" + address}, "silent"
 		},
 		"a proxy refuses the connection": func(t *testing.T) (try, string) {
 			proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
