@@ -79,6 +79,17 @@ func TestCap(t *testing.T) {
 		assert.Contains(t, printed, "agent: I was told to wrap up")
 		assert.NoFileExists(t, "agent-note.txt")
 	})
+	t.Run("the README's cap ends it when its sub-agents are done", func(t *testing.T) {
+		readme, err := os.ReadFile("../../README.md")
+		require.NoError(t, err)
+		command := regexp.MustCompile(`go run ./examples/agent -yes -cost (\S+)`).FindSubmatch(readme)
+		require.NotNil(t, command)
+		t.Chdir(t.TempDir())
+		status, printed := playAgent(t, "", "-yes", "-cost", string(command[1]))
+		assert.Zero(t, status, printed)
+		assert.Contains(t, printed, "agent: Three agents can look")
+		assert.Contains(t, printed, "agent: [wrap_up: watchdog_cost_exceeded]\n")
+	})
 	t.Run("what does not fit at all stops it, and it goes on in a fresh window", func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		status, printed := playAgent(t, "", "-yes", "-cost", "0.01")
