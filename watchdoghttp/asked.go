@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"path"
 	"time"
 
 	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
@@ -24,7 +25,7 @@ type asked struct {
 // read returns what the request asks for, nil if it is none of a model.
 func (m *meter) read(req *http.Request, route usage.Route) (*asked, error) {
 	if route.Unread != "" {
-		return &asked{req: req, call: route.Unknown(usage.Unknown, "")}, nil
+		return &asked{req: req, call: route.Unknown(usage.Unknown, path.Base(route.Unread))}, nil
 	}
 	body, why := usage.Peek(req, longestRequest)
 	if why != usage.Readable {

@@ -147,7 +147,7 @@ func TestMeteredRequest(t *testing.T) {
 		}{
 			{&watchdoghttp.Metered{Refuse: true}, "/v1/messages", meteredCall, watchdoghttp.ErrRefused},
 			{&watchdoghttp.Metered{}, "/v1/messages", `{"messages":[]}`, &usage.Unbounded{Reason: usage.NoMaximum}},
-			{&watchdoghttp.Metered{}, "/v1/embeddings", `{}`, &usage.Unbounded{Reason: usage.Unknown}},
+			{&watchdoghttp.Metered{}, "/v1/embeddings", `{}`, &usage.Unbounded{Reason: usage.Unknown, Part: "embeddings", Model: "*"}},
 		} {
 			of.meter.Base = based(func(*http.Request) (*http.Response, error) { panic("sent") })
 			body := &closing{Reader: strings.NewReader(of.body)}

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -37,7 +38,7 @@ func (r Reason) String() string { return reasonTexts[r] }
 var ErrUnbounded = errors.New("unbounded call")
 
 // Unbounded is the error of a call whose most is not known. Part names the field or the type that is to blame, never
-// its content; it can be empty.
+// its content; it can be empty, as the model can, of which only a maximum for any is declared.
 type Unbounded struct {
 	Reason Reason
 	Part   string
@@ -51,7 +52,7 @@ func (u *Unbounded) Error() string {
 		part = fmt.Sprintf(" (%s)", u.Part)
 	}
 	return fmt.Sprintf("what the call can use is unbounded: %v%s; declare the maximum of a call of model %q",
-		u.Reason, part, u.Model)
+		u.Reason, part, cmp.Or(u.Model, "*"))
 }
 
 // Unwrap returns [ErrUnbounded].
