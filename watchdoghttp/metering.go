@@ -23,7 +23,7 @@ var ErrUnbounded = usage.ErrUnbounded
 
 // ErrBusy is found by errors.Is in the error of a call that found no room for as long as it may wait, because calls
 // under way hold it. No limit has tripped, and it can be made again when they have ended.
-var ErrBusy = errors.New("calls under way hold what is left")
+var ErrBusy = errors.New("a call waited in vain")
 
 // DefaultWait is how long a call waits for others that are under way, if the [Meter] does not say. Many clients give up
 // a minute after they called.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -80,13 +81,23 @@ func (f *meterFlags) plan(from *config.Config, stored bool) (*meterPlan, error) 
 	}
 	set(&p.spend.Tokens, f.Tokens, func(n tokens) int64 { return int64(n) })
 	set(&p.spend.Cost, f.Cost, func(a amount) watchdog.Money { return watchdog.Money(a) })
-	if err := errors.Join(f.readPrices(p), f.readMaxima(p)); err != nil {
+	if err := errors.Join(f.readPrices(p), f.readMaxima(p), f.checkHosts()); err != nil {
 		return nil, err
 	}
 	if from != nil && from.Disabled {
 		return nil, nil
 	}
 	return p, p.check(stored)
+}
+
+// checkHosts refuses what names no host, and so would match none.
+func (f *meterFlags) checkHosts() error {
+	for _, host := range f.ErrorsFree {
+		if strings.ContainsAny(host, "/:@ ") && net.ParseIP(host) == nil || host == "" {
+			return fmt.Errorf("--errors-free: %q is no host; write its name alone, such as gateway.example", host)
+		}
+	}
+	return nil
 }
 
 // needMeter refuses flags that nothing would heed.

@@ -289,6 +289,8 @@ func TestMeterFlags(t *testing.T) {
 		{"write the model", "--meter --tokens 5 --model-max m=-1:5"},
 		{"write the model", "--meter --tokens 5 --model-max =1:5"},
 		{"write the model", "--meter --tokens 5 --model-max m=1:2:3:4"},
+		{`--errors-free: "https://a.example" is no host; write its name alone`, "--meter --tokens 5 --errors-free https://a.example"},
+		{`--errors-free: "a.example:443" is no host`, "--meter --tokens 5 --errors-free a.example:443"},
 		{`--model-max names "m" twice`, "--meter --tokens 5 --model-max m=1:2 --model-max m=2:3"},
 		{"runtime_controls.scopes are shared by a store", "--meter --config " + scopes},
 	} {
