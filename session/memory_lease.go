@@ -74,6 +74,10 @@ func (m *Memory) ObserveLeases(ctx context.Context, _ []string) ([]Lease, error)
 func (m *Memory) ExpireLease(ctx context.Context, l Lease) (expired bool, left int, err error) {
 	err = m.do(ctx, func() error {
 		there, living := m.living(l.ID)
+		if there.ID == "" { // and there are rows that name no lease
+			expired = true
+			return nil
+		}
 		named := m.namedBy(l.ID)
 		expired, left = living != nil || there.Beat == l.Beat, len(named)
 		if !expired {

@@ -199,3 +199,20 @@ func TestMemoryEndVoidsWarning(t *testing.T) {
 	require.Equal(t, now, s.LastEventAt)
 	require.Zero(t, s.WarnedAt)
 }
+
+// A lease that there is none of expires no session without a lease.
+func TestMemoryExpiresNoLease(t *testing.T) {
+	ctx := t.Context()
+	m := &session.Memory{}
+	_, before, err := m.Attach(ctx, session.Session{RunID: "s-1"})
+	require.NoError(t, err)
+	for _, id := range []string{"", "l-1"} {
+		expired, left, err := m.ExpireLease(ctx, session.Lease{ID: id, Lost: true})
+		require.NoError(t, err)
+		require.True(t, expired)
+		require.Zero(t, left)
+	}
+	after, err := m.Session(ctx, "s-1")
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}
