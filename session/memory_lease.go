@@ -33,6 +33,7 @@ func (m *Memory) BeginLease(ctx context.Context, l Lease) error {
 		}
 		if _, there := m.leases[l.ID]; !there {
 			l.RenewedAt, l.Expired, l.Lost, l.Looks, l.Locked = m.now(), false, false, 0, false
+			l.Behind = slices.Clone(l.Behind)
 			m.leases[l.ID] = memoryLease{l, map[AttemptID]bool{}}
 		}
 		_, err := m.living(l.ID)
@@ -61,7 +62,9 @@ func (m *Memory) RenewLease(ctx context.Context, l Lease) error {
 func (m *Memory) ObserveLeases(ctx context.Context, _ []string) ([]Lease, error) {
 	return get(ctx, m, func() (all []Lease, err error) {
 		for _, id := range slices.Sorted(maps.Keys(m.leases)) {
-			all = append(all, m.leases[id].Lease)
+			l := m.leases[id].Lease
+			l.Behind = slices.Clone(l.Behind)
+			all = append(all, l)
 		}
 		return all, nil
 	})
@@ -71,6 +74,10 @@ func (m *Memory) ObserveLeases(ctx context.Context, _ []string) ([]Lease, error)
 func (m *Memory) ExpireLease(ctx context.Context, l Lease) (expired bool, left int, err error) {
 	err = m.do(ctx, func() error {
 		there, living := m.living(l.ID)
+		if there.ID == "" { // and there are rows that name no lease
+			expired = true
+			return nil
+		}
 		named := m.namedBy(l.ID)
 		expired, left = living != nil || there.Beat == l.Beat, len(named)
 		if !expired {

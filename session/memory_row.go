@@ -157,13 +157,17 @@ func (r *memoryRow) leave(l memoryLease) {
 // sign notes a sign of life. What sweepers noted before is void.
 func (r *memoryRow) sign(lease string, activity time.Duration) {
 	if r.Lease != lease || r.Activity != activity {
-		r.WarnedAt, r.Stopped, r.StopFailed = time.Time{}, false, false
+		r.void()
 	}
 	r.Lease, r.Activity = lease, activity
 }
 
+// void forgets what sweepers noted, because the row is not as it was then.
+func (r *memoryRow) void() { r.WarnedAt, r.Stopped, r.StopFailed = time.Time{}, false, false }
+
 func (r *memoryRow) eventAt(at time.Time) {
 	if at = record.Truncate(at); at.After(r.LastEventAt) {
+		r.void()
 		r.LastEventAt = at
 	}
 }

@@ -180,3 +180,39 @@ func TestMemoryListen(t *testing.T) {
 		require.NoError(t, <-ended)
 	}
 }
+
+// A warning of a session without a lease is void when its run's end is at a later time than the row's, as in SQL.
+func TestMemoryEndVoidsWarning(t *testing.T) {
+	ctx := t.Context()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := &session.Memory{Clock: func() time.Time { return now }}
+	_, s, err := m.Attach(ctx, session.Session{RunID: "s-1"})
+	require.NoError(t, err)
+	now = now.Add(time.Hour)
+	outcome, err := m.Warn(ctx, s, nil)
+	require.NoError(t, err)
+	require.Equal(t, session.Done, outcome)
+	_, err = m.End(ctx, []session.Ending{{RunID: "s-1", Attempt: 1, Status: session.Interrupted}})
+	require.NoError(t, err)
+	s, err = m.Session(ctx, "s-1")
+	require.NoError(t, err)
+	require.Equal(t, now, s.LastEventAt)
+	require.Zero(t, s.WarnedAt)
+}
+
+// A lease that there is none of expires no session without a lease.
+func TestMemoryExpiresNoLease(t *testing.T) {
+	ctx := t.Context()
+	m := &session.Memory{}
+	_, before, err := m.Attach(ctx, session.Session{RunID: "s-1"})
+	require.NoError(t, err)
+	for _, id := range []string{"", "l-1"} {
+		expired, left, err := m.ExpireLease(ctx, session.Lease{ID: id, Lost: true})
+		require.NoError(t, err)
+		require.True(t, expired)
+		require.Zero(t, left)
+	}
+	after, err := m.Session(ctx, "s-1")
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}
