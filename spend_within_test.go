@@ -352,6 +352,20 @@ func TestAdmitWaits(t *testing.T) {
 			assert.Zero(t, got.took)
 		})
 	})
+	t.Run("for a reserve of a scope that another's refusal unlocks", func(t *testing.T) {
+		reserved := limit
+		reserved.Reserve.Tokens = 100
+		team := []watchdog.SharedSpend{{Scope: "team", Spend: reserved}}
+		inRun(t, watchdog.Config{Scopes: team, SpendStore: &watchdog.Memory{}}, func(wd *watchdog.Watchdog) {
+			admit(t, wd, tokens(880, 0))
+			a := inLine(context.Background(), wd, tokens(50, 0), tokens(50, 0))
+			require.Empty(t, a)
+			refuse(t, wd, tokens(901, 0))
+			got := <-a
+			require.NoError(t, got.err)
+			assert.Zero(t, got.took)
+		})
+	})
 	t.Run("without a limit nobody waits", func(t *testing.T) {
 		inRun(t, watchdog.Config{}, func(wd *watchdog.Watchdog) {
 			admit(t, wd, tokens(1<<60, 0))
