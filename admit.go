@@ -199,6 +199,7 @@ func (c *admission) fetch(ctx context.Context, source int, began time.Time) erro
 	}
 	if c.out.Look {
 		in.session.look(&k)
+		in.line.callNext() // a reserve can be unlocked now
 	}
 	in.tree.Unlock()
 	k.Do(in.tree, began)

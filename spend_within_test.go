@@ -352,11 +352,52 @@ func TestAdmitWaits(t *testing.T) {
 			assert.Zero(t, got.took)
 		})
 	})
+	t.Run("for a reserve of a scope that another's refusal unlocks", func(t *testing.T) {
+		reserved := limit
+		reserved.Reserve.Tokens = 100
+		team := []watchdog.SharedSpend{{Scope: "team", Spend: reserved}}
+		inRun(t, watchdog.Config{Scopes: team, SpendStore: &watchdog.Memory{}}, func(wd *watchdog.Watchdog) {
+			admit(t, wd, tokens(880, 0))
+			a := inLine(context.Background(), wd, tokens(50, 0), tokens(50, 0))
+			require.Empty(t, a)
+			refuse(t, wd, tokens(901, 0))
+			got := <-a
+			require.NoError(t, got.err)
+			assert.Zero(t, got.took)
+		})
+	})
 	t.Run("without a limit nobody waits", func(t *testing.T) {
 		inRun(t, watchdog.Config{}, func(wd *watchdog.Watchdog) {
 			admit(t, wd, tokens(1<<60, 0))
 			require.NoError(t, (<-inLine(context.Background(), wd, tokens(50, 0), tokens(1<<60, 0))).err)
 		})
+	})
+}
+
+// TestAdmitWithinCurrency protects that one run counts one currency, also of calls that can be made smaller.
+func TestAdmitWithinCurrency(t *testing.T) {
+	dollars := watchdog.Amount{Cost: watchdog.Money{Micros: 10, Currency: "USD"}}
+	inRun(t, watchdog.Config{Budget: watchdog.Budget{Spend: watchdog.Spend{Cost: euros(1000)}}}, func(wd *watchdog.Watchdog) {
+		_, _, err := wd.AdmitWithin(context.Background(), "", dollars, dollars, 0)
+		assert.ErrorIs(t, err, watchdog.ErrInvalid)
+	})
+	inRun(t, watchdog.Config{}, func(wd *watchdog.Watchdog) {
+		_, _, err := wd.AdmitWithin(context.Background(), "", dollars, dollars, 0)
+		assert.NoError(t, err)
+		_, err = wd.Admit(context.Background(), "", watchdog.Amount{Cost: euros(1)})
+		assert.ErrorIs(t, err, watchdog.ErrInvalid, "the first cost says the currency")
+	})
+}
+
+// TestAdmitWithinExceeded has a call of which the least takes nothing of a limit that is exceeded.
+func TestAdmitWithinExceeded(t *testing.T) {
+	cfg := watchdog.Config{Budget: watchdog.Budget{Spend: watchdog.Spend{OutputTokens: 100}}}
+	cfg.Budget.Ladders.Tokens = many(watchdog.DirectiveWait, 1)
+	inRun(t, cfg, func(wd *watchdog.Watchdog) {
+		assert.NoError(t, admit(t, wd, tokens(0, 10)).Settle(tokens(0, 150)))
+		_, granted, err := wd.AdmitWithin(context.Background(), "", priced(1, 0), priced(1, 50), 0)
+		assert.NoError(t, err)
+		assert.Equal(t, priced(1, 0), granted)
 	})
 }
 

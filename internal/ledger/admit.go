@@ -25,6 +25,14 @@ func (c *Call) Again() {
 	}
 }
 
+// most is the most that it can be made.
+func (c *Call) most() *verdict.Use {
+	if c.Range != nil {
+		return &c.Range.Most
+	}
+	return &c.Use
+}
+
 // A lack is what a call lacks of a shared limit. The limits are as they were when it lacked that first, so that calls
 // which wait together and are refused together are one trip, and do not use up what the first of them unlocks.
 type lack struct {
@@ -85,7 +93,7 @@ func (a *Account) Admit(c *Call, o *Outcome) {
 			return
 		}
 	}
-	if !l.pays(&c.Use, c.Currency, o) || !a.size(c, o) || !a.admitAround(c, o) {
+	if !l.pays(c.most(), c.Currency, o) || !a.size(c, o) || !a.admitAround(c, o) {
 		return
 	}
 	if !l.session.draw(c, o) {

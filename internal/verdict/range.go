@@ -42,6 +42,8 @@ func (r *Range) Step(room, least, most int64) int64 {
 		return NoStep
 	case most == 0 || most <= room:
 		return r.Steps()
+	case room < least: // the least takes nothing of what is exceeded
+		return 0
 	}
 	step, _ := portion(r.Steps(), room-least, most-least)
 	return step
