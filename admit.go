@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/driver"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -152,7 +153,7 @@ func (c *admission) trace(k *driver.Work) {
 func (c *admission) err() error {
 	switch c.out.Did {
 	case ledger.Held:
-		return errHeld
+		return handle.ErrHeld
 	case ledger.Flawed:
 		return fmt.Errorf("admit a call in run %s: %w amount: %s", c.r.Node.Run, ErrInvalid, c.out.Why.Flaw)
 	case ledger.Closed:

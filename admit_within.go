@@ -2,7 +2,6 @@ package watchdog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -79,9 +78,6 @@ func (r *run) checkRange(key string, least, most *Amount, wait time.Duration) er
 	}
 	return nil
 }
-
-// errHeld says that calls under way hold what a call waits for.
-var errHeld = errors.New("calls under way hold what is left")
 
 // A line is the calls of a session that wait for others, in the order in which they came. Its tree guards it.
 type line []chan struct{}

@@ -105,7 +105,7 @@ func (m *meter) admit(ctx context.Context, to spender, a *asked) (*metered, erro
 		least.cost, _ = m.most(call, bound) // it has prices, as the most has
 	}
 	told := time.AfterFunc(longestQuiet, func() {
-		m.tell(slog.LevelInfo, "waits", "a call of a model waits for others that are under way")
+		m.tell(slog.LevelInfo, "waits", "a call of a model waits for others that are under way, or for the store")
 	})
 	charged, granted, err := to.admit(ctx, least, most, m.wait)
 	told.Stop()

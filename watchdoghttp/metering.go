@@ -196,7 +196,7 @@ type runSpender struct {
 func (s runSpender) admit(ctx context.Context, least, most spend, wait time.Duration) (charge, spend, error) {
 	c, granted, err := s.run.AdmitWithin(ctx, "", s.amount(least), s.amount(most), wait)
 	switch {
-	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, handle.ErrHeld):
 		return nil, spend{}, fmt.Errorf("%w: %w", ErrBusy, err)
 	case err != nil:
 		return nil, spend{}, err

@@ -153,7 +153,7 @@ func TestMeterSays(t *testing.T) {
 		require.NoError(t, err)
 		wd := spending(t, watchdog.Spend{Cost: watchdog.Money{Micros: 1_000_000, Currency: "USD"}})
 		client := &http.Client{Transport: &watchdoghttp.Meter{
-			Base: answering(200, nil, texts(meteredAnswer), nil), Prices: prices, CountUnbounded: true,
+			Base: answering(200, nil, texts(meteredAnswer), nil), Prices: prices, CountUnbounded: true, KeepMaximum: true,
 			Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError})),
 		}}
 		_, err = post(t, wd, client, "http://model.test", unbounded)

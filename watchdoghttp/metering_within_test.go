@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,4 +206,37 @@ func hold(wd *watchdog.Watchdog, meter http.RoundTripper) {
 		}
 	}()
 	synctest.Wait()
+}
+
+// A hangingStore never answers once it hangs.
+type hangingStore struct {
+	watchdog.Memory
+	hangs atomic.Bool
+}
+
+func (s *hangingStore) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant, error) {
+	if !s.hangs.Load() {
+		return s.Memory.Take(ctx, slice)
+	}
+	<-ctx.Done()
+	return watchdog.Grant{}, ctx.Err()
+}
+
+// TestMeterStoreHangs protects that nobody is told to wait for calls that there are not.
+func TestMeterStoreHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &hangingStore{}
+		wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{
+			Logger: slog.New(slog.DiscardHandler), SpendStore: store,
+			Scopes: []watchdog.SharedSpend{{Scope: "all", Spend: watchdog.Spend{Tokens: 100_000}}},
+		})
+		require.NoError(t, err)
+		defer wd.Close()
+		store.hangs.Store(true)
+		server := &modelServer{}
+		_, err = post(t, wd, &http.Client{Transport: &watchdoghttp.Meter{Base: server}}, "http://model.test", callOf(1900))
+		require.Error(t, err)
+		require.NotErrorIs(t, err, watchdoghttp.ErrBusy)
+		assert.Empty(t, server.bodies)
+	})
 }

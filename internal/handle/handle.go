@@ -6,6 +6,7 @@ package handle
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
+
+// ErrHeld is in the error of a call that waited until it might no more for calls under way.
+var ErrHeld = errors.New("calls under way hold what is left")
 
 // A Run is what a package beside the root needs of a run. The root's own is the only one. All methods are safe for
 // concurrent use.
