@@ -3,6 +3,7 @@ package browsertest_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
@@ -134,19 +136,31 @@ func (b *tab) show(query string) {
 	b.do(chromedp.Navigate(b.url + query))
 }
 
-// eval is the value of an expression in the page.
+// eval is the value of an expression in the page. One that was asked for while the tab went from one page to the next,
+// as it does after a click, is asked for again: what the browser says of the document that has gone is no answer.
 func eval[T any](b *tab, expression string) T {
 	b.Helper()
-	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
-	require.NoError(b, err, expression)
-	return value
+	deadline := time.Now().Add(patience)
+	for {
+		value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+		var gone *cdproto.Error
+		if errors.As(err, &gone) && gone.Code == goneCode && time.Now().Before(deadline) {
+			time.Sleep(20 * time.Millisecond)
+			continue
+		}
+		require.NoError(b, err, expression)
+		return value
+	}
 }
 
-// until waits for an expression to be true in the page.
+// goneCode is the browser's for a document, a frame or an execution context that is there no longer.
+const goneCode = -32000
+
+// until waits for an expression to be true in a page that has been read to its end.
 func (b *tab) until(expression string) {
 	b.Helper()
 	deadline := time.Now().Add(patience)
-	for !eval[bool](b, "Boolean("+expression+")") {
+	for !eval[bool](b, "document.readyState !== 'loading' && Boolean("+expression+")") {
 		if time.Now().After(deadline) {
 			b.shot("failed_" + filepath.Base(b.Name()))
 			b.Fatalf("in vain: %s\n%s", expression, eval[string](b, "document.body.innerText"))
