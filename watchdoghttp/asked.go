@@ -15,11 +15,11 @@ import (
 
 // An asked is what a request asks of a model.
 type asked struct {
-	req  *http.Request
-	call *usage.Call
-	// body is that of the request, and output where it says its maximum of output; nil where they are not read.
-	body   []byte
-	output *usage.Allowance
+	req     *http.Request
+	call    *usage.Call
+	body    []byte           // of the request
+	output  *usage.Allowance // where it says its maximum of output, nil if that stays
+	changes []usage.Change   // of the body, as it is sent
 }
 
 // read returns what the request asks for, nil if it is none of a model.
@@ -39,23 +39,39 @@ func (m *meter) read(req *http.Request, route usage.Route) (*asked, error) {
 	case err != nil:
 		return nil, err
 	}
-	a := &asked{req: req, call: call}
+	a := &asked{req: req, call: call, body: body}
 	if m.includeUsage {
-		if changed, ok := usage.WithUsage(call, body); ok {
-			a.req, body = withBody(req, changed), changed
+		if change, ok := usage.WithUsage(call, body); ok {
+			a.change(change)
 		}
 	}
 	if !m.keep && call.IsRead() {
-		a.body, a.output = body, usage.AllowanceOf(call.API, req.URL.Hostname(), req.Header, body)
+		a.output = usage.AllowanceOf(call.API, req.URL.Hostname(), req.Header, body)
 	}
 	return a, nil
 }
 
-// withBody is the request with another body.
-func withBody(req *http.Request, body []byte) *http.Request {
+// change has the body sent with changes, which come before those that it has.
+func (a *asked) change(changes ...usage.Change) {
+	a.changes = append(changes, a.changes...)
+	a.req = withBody(a.req, usage.Pieces(a.body, a.changes))
+}
+
+// withBody is the request with another body, in pieces.
+func withBody(req *http.Request, pieces [][]byte) *http.Request {
+	again := func() io.Reader {
+		readers := make([]io.Reader, len(pieces))
+		for i, p := range pieces {
+			readers[i] = bytes.NewReader(p)
+		}
+		return io.MultiReader(readers...)
+	}
 	changed := req.Clone(req.Context())
-	changed.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	changed.Body, changed.ContentLength = sentInstead{bytes.NewReader(body), req.Body}, int64(len(body))
+	changed.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(again()), nil }
+	changed.Body, changed.ContentLength = sentInstead{again(), req.Body}, 0
+	for _, p := range pieces {
+		changed.ContentLength += int64(len(p))
+	}
 	changed.Header.Del("Content-Length")
 	changed.Header.Del("Content-Encoding") // it was decompressed to be read
 	return changed
@@ -127,7 +143,7 @@ func (a *asked) allow(call *usage.Call, wants int64, granted, most spend) (set i
 	} else if a.output.Own >= 0 {
 		return 0
 	}
-	a.req = withBody(a.req, a.output.Set(a.body, wants))
+	a.change(a.output.Set(wants)...)
 	if a.output.Own >= 0 {
 		return 0
 	}

@@ -20,9 +20,15 @@ type Allowance struct {
 	// Fixed says that the body must stay as it is.
 	Fixed bool
 
-	numbers []span // that say it
-	set     gap    // of one that is set where none does
-	thinks  int64  // what it may think at most
+	numbers []number // that say it
+	set     gap      // of one that is set where none does
+	thinks  int64    // what it may think at most
+}
+
+// A number stands at a place of a body.
+type number struct {
+	at   span
+	says int64
 }
 
 // A gap is what of a body a number takes the place of, and what stands around it there.
@@ -105,7 +111,7 @@ func (a *Allowance) read(v value, at span) {
 	switch {
 	case ok:
 		a.Own = max(a.Own, n)
-		a.numbers = append(a.numbers, at)
+		a.numbers = append(a.numbers, number{at, n})
 	case string(v) == "null":
 		a.set = gap{at: at}
 	default:
@@ -183,18 +189,18 @@ func (c *Call) AnswerOf(output int64) int64 {
 	return less(output/product(max(c.candidates, 1), 1+c.rounds), c.extraOutput)
 }
 
-// Set returns the body with at most that for each answer. All other bytes stay as they are.
-func (a *Allowance) Set(body []byte, most int64) []byte {
-	number := strconv.FormatInt(most, 10)
+// Set returns the changes of the body to at most that for each answer.
+func (a *Allowance) Set(most int64) (changes []Change) {
+	lower := strconv.FormatInt(most, 10)
 	if a.Own < 0 {
-		return splice(body, a.set.at.from, a.set.at.to-a.set.at.from, a.set.before+number+a.set.after)
+		return []Change{{a.set.at, a.set.before + lower + a.set.after}}
 	}
-	for _, at := range slices.Backward(a.numbers) {
-		if own, _ := value(body[at.from:at.to]).number(); own > most {
-			body = splice(body, at.from, at.to-at.from, number)
+	for _, n := range a.numbers {
+		if n.says > most {
+			changes = append(changes, Change{n.at, lower})
 		}
 	}
-	return body
+	return changes
 }
 
 // eachAt calls each with the members of the object that begins there, and where their values are.

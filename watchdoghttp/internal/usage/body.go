@@ -2,6 +2,7 @@ package usage
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"io"
 	"net/http"
@@ -9,9 +10,9 @@ import (
 	"strings"
 )
 
-// Peek returns the body of a request, read from a copy that the request makes of it: what is sent stays as it is. It
-// reads no more than the limit, and decompresses gzip to no more than that. If it cannot read the body the reason is
-// not Readable.
+// Peek returns the body of a request, read from a copy that the request makes of it: what is sent stays as it is. A copy
+// with Bytes, as that of modelproxy, is read where it lies. Peek reads no more than the limit, and decompresses gzip to
+// no more than that. If it cannot read the body the reason is not Readable.
 func Peek(req *http.Request, limit int64) (body []byte, why Reason) {
 	encoding := strings.ToLower(req.Header.Get("Content-Encoding"))
 	switch {
@@ -28,7 +29,7 @@ func Peek(req *http.Request, limit int64) (body []byte, why Reason) {
 	if err != nil {
 		return nil, Unseekable
 	}
-	body, err = io.ReadAll(io.LimitReader(again, limit+1))
+	body, err = readAll(again, req.ContentLength, limit)
 	closeErr := again.Close()
 	switch {
 	case int64(len(body)) > limit:
@@ -39,6 +40,17 @@ func Peek(req *http.Request, limit int64) (body []byte, why Reason) {
 		return unzip(body, limit)
 	}
 	return body, Readable
+}
+
+// readAll reads a body of that length, if it is known, up to a byte beyond the limit.
+func readAll(r io.Reader, length, limit int64) ([]byte, error) {
+	if held, ok := r.(interface{ Bytes() []byte }); ok {
+		return held.Bytes(), nil
+	}
+	var body bytes.Buffer
+	body.Grow(int(max(length, 0)) + bytes.MinRead) // what is read is held once, and grows no more
+	_, err := body.ReadFrom(io.LimitReader(r, limit+1))
+	return body.Bytes(), err
 }
 
 // unzip decompresses a body.
@@ -60,38 +72,54 @@ func unzip(zipped []byte, limit int64) (body []byte, why Reason) {
 // includeUsage is what a stream of Chat Completions needs to end with its usage.
 const includeUsage = `"include_usage":true`
 
-// WithUsage returns the body of a request for a stream of Chat Completions with include_usage, and whether it is
-// another body. A request that sets it already, to whatever, is left alone. All other bytes stay as they are.
-func WithUsage(call *Call, body []byte) (changed []byte, ok bool) {
-	if call.API != Chat || !call.Stream || call.Usage || call.input.reason == Malformed {
-		return body, false
-	}
-	options := value(nil)
-	value(bytes.TrimSpace(body)).members(func(key string, member value) {
-		if key == "stream_options" {
-			options = member
-		}
-	})
-	at, insert := bytes.IndexByte(body, '{')+1, `"stream_options":{`+includeUsage+`},`
-	switch {
-	case options == nil:
-	case string(options) == "null":
-		return splice(body, cap(body)-cap(options), len("null"), `{`+includeUsage+`}`), true
-	case options[0] != '{' || hasMember(options, "include_usage"):
-		return body, false
-	default:
-		at, insert = cap(body)-cap(options)+1, includeUsage+","
-		if options.isEmptyObject() {
-			insert = includeUsage
-		}
-	}
-	return splice(body, at, 0, insert), true
+// A Change is what is sent in the place of a part of a body.
+type Change struct {
+	at   span
+	text string
 }
 
-func splice(body []byte, at, drop int, insert string) []byte {
-	changed := make([]byte, 0, len(body)+len(insert))
-	changed = append(append(changed, body[:at]...), insert...)
-	return append(changed, body[at+drop:]...)
+// Pieces returns a body with changes as what is sent of it, in order: all other bytes lie where they are. Of two changes
+// at one place the first comes first.
+func Pieces(body []byte, changes []Change) [][]byte {
+	changes = slices.Clone(changes)
+	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.at.from, b.at.from) })
+	pieces, from := make([][]byte, 0, 2*len(changes)+1), 0
+	for _, c := range changes {
+		pieces = append(pieces, body[from:c.at.from], []byte(c.text))
+		from = c.at.to
+	}
+	return append(pieces, body[from:])
+}
+
+// WithUsage returns the change of a request for a stream of Chat Completions to one with include_usage, and whether it
+// needs one. A request that sets it already, to whatever, is left alone.
+func WithUsage(call *Call, body []byte) (change Change, ok bool) {
+	if call.API != Chat || !call.Stream || call.Usage || call.input.reason == Malformed {
+		return Change{}, false
+	}
+	in := bytes.IndexByte(body, '{')
+	change = Change{span{in + 1, in + 1}, `"stream_options":{` + includeUsage + `},`}
+	ok = true
+	eachAt(body, in, func(key string, at span) {
+		if key == "stream_options" {
+			change, ok = withOption(body[at.from:at.to], at)
+		}
+	})
+	return change, ok
+}
+
+// withOption changes the options of a stream.
+func withOption(options value, at span) (change Change, ok bool) {
+	inside := span{at.from + 1, at.from + 1}
+	switch {
+	case string(options) == "null":
+		return Change{at, `{` + includeUsage + `}`}, true
+	case options[0] != '{' || hasMember(options, "include_usage"):
+		return Change{}, false
+	case options.isEmptyObject():
+		return Change{inside, includeUsage}, true
+	}
+	return Change{inside, includeUsage + ","}, true
 }
 
 func hasMember(v value, name string) (has bool) {

@@ -54,7 +54,7 @@ func BenchmarkFirstByte(b *testing.B) {
 }
 
 // metering starts the proxy of a run that may use as much as it likes.
-func metering(b *testing.B, to string) (proxy *modelproxy.Proxy, end func()) {
+func metering(b testing.TB, to string) (proxy *modelproxy.Proxy, end func()) {
 	b.Helper()
 	wd, err := watchdog.New(b.Context(), watchdog.Run{}, watchdog.Config{
 		Budget: watchdog.Budget{Spend: watchdog.Spend{Tokens: 1 << 60}}, Logger: slog.New(slog.DiscardHandler),

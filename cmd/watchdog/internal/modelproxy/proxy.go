@@ -235,12 +235,29 @@ const longestBody = 32 << 20
 
 // readable reads the body of a request ahead, for the meter, and reports whether it could.
 func readable(w http.ResponseWriter, req *http.Request) bool {
-	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, longestBody))
-	if err != nil {
+	var body bytes.Buffer
+	if req.ContentLength > 0 {
+		body.Grow(int(min(req.ContentLength, longestBody)) + bytes.MinRead) // so that it is held once
+	}
+	if _, err := body.ReadFrom(http.MaxBytesReader(w, req.Body, longestBody)); err != nil {
 		return false
 	}
-	req.ContentLength, req.TransferEncoding = int64(len(body)), nil
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	all := body.Bytes()
+	req.ContentLength, req.TransferEncoding = int64(len(all)), nil
+	req.GetBody = func() (io.ReadCloser, error) { return held{bytes.NewReader(all), all}, nil }
 	req.Body, _ = req.GetBody()
 	return true
 }
+
+// held is a body in memory, which the meter reads where it lies.
+type held struct {
+	*bytes.Reader
+
+	all []byte
+}
+
+// Bytes returns the whole body.
+func (h held) Bytes() []byte { return h.all }
+
+// Close implements [io.Closer].
+func (held) Close() error { return nil }

@@ -428,3 +428,59 @@ func TestSecrets(t *testing.T) {
 	assert.NotContains(t, err.Error(), canary)
 	assert.Contains(t, err.Error(), "ANTHROPIC_BASE_URL")
 }
+
+// TestHeldOnce measures the memory of calls under way. Their maximum of output is set, so that another body is sent than
+// came: it must be made of the one that is held.
+func TestHeldOnce(t *testing.T) {
+	const calls, size = 4, 8 << 20
+	came, answer := make(chan struct{}), make(chan struct{})
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		first := make([]byte, 25)
+		_, _ = io.ReadFull(req.Body, first)
+		assert.Equal(t, `{"max_completion_tokens":`, string(first))
+		_, _ = io.Copy(io.Discard, req.Body)
+		came <- struct{}{}
+		<-answer
+		_, _ = io.WriteString(w, `{"object":"chat.completion","usage":{"prompt_tokens":10,"completion_tokens":5}}`)
+	}))
+	t.Cleanup(upstream.Close)
+	proxy, end := metering(t, upstream.URL)
+	t.Cleanup(end)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	before := heap()
+	var all sync.WaitGroup
+	for range calls {
+		all.Go(func() {
+			open, shut := `{"model":"m","messages":[{"role":"user","content":"`, `"}]}`
+			body := io.MultiReader(strings.NewReader(open), io.LimitReader(endless{}, size), strings.NewReader(shut))
+			req, err := http.NewRequest(http.MethodPost, proxy.URL(modelproxy.OpenAI)+"/chat/completions", body)
+			if !assert.NoError(t, err) {
+				return
+			}
+			req.ContentLength = int64(len(open) + size + len(shut))
+			resp, err := client.Do(req)
+			if assert.NoError(t, err) {
+				assert.Equal(t, http.StatusOK, resp.StatusCode)
+				assert.NoError(t, resp.Body.Close())
+			}
+		})
+	}
+	for range calls {
+		<-came
+	}
+	held := heap() - before
+	close(answer)
+	all.Wait()
+	assert.Less(t, float64(held)/(calls*size), 1.2, "bytes held for each that is under way")
+}
+
+// endless is a text without an end.
+type endless struct{}
+
+// Read implements [io.Reader].
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
