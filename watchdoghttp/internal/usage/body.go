@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Peek returns the body of a request, read from a copy that the request makes of it: what is sent stays as it is. A copy
+// Peek returns the body of a request, read from a copy that the request makes of it: what is sent stays as it is. One
 // with Bytes, as that of modelproxy, is read where it lies. Peek reads no more than the limit, and decompresses gzip to
 // no more than that. If it cannot read the body the reason is not Readable.
 func Peek(req *http.Request, limit int64) (body []byte, why Reason) {
@@ -78,8 +78,8 @@ type Change struct {
 	text string
 }
 
-// Pieces returns a body with changes as what is sent of it, in order: all other bytes lie where they are. Of two changes
-// at one place the first comes first.
+// Pieces returns a body with changes as what is sent of it, in order: all other bytes lie where they are. Of changes at
+// one place the first comes first.
 func Pieces(body []byte, changes []Change) [][]byte {
 	changes = slices.Clone(changes)
 	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.at.from, b.at.from) })

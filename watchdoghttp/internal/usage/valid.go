@@ -1,6 +1,9 @@
 package usage
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // deepest is how many containers may lie in each other, as in encoding/json.
 const deepest = 10_000
@@ -128,23 +131,26 @@ func isHex(p []byte) bool {
 
 // validNumber takes a number: a sign, a whole part without a zero before others, a fraction, an exponent.
 func validNumber(p []byte, i int) int {
-	if p[i] == '-' {
-		i++
-	}
+	i = skipOne(p, i, "-")
 	from := i
 	if i = digits(p, i); i < 0 || p[from] == '0' && i > from+1 {
 		return -1
 	}
-	if i < len(p) && p[i] == '.' {
-		if i = digits(p, i+1); i < 0 {
+	if after := skipOne(p, i, "."); after > i {
+		if i = digits(p, after); i < 0 {
 			return -1
 		}
 	}
-	if i < len(p) && p[i]|0x20 == 'e' {
-		if i++; i < len(p) && (p[i] == '+' || p[i] == '-') {
-			i++
-		}
-		i = digits(p, i)
+	if after := skipOne(p, i, "eE"); after > i {
+		i = digits(p, skipOne(p, after, "+-"))
+	}
+	return i
+}
+
+// skipOne goes over one byte if it is one of these.
+func skipOne(p []byte, i int, of string) int {
+	if i < len(p) && strings.IndexByte(of, p[i]) >= 0 {
+		return i + 1
 	}
 	return i
 }

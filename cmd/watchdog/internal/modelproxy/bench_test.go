@@ -54,19 +54,19 @@ func BenchmarkFirstByte(b *testing.B) {
 }
 
 // metering starts the proxy of a run that may use as much as it likes.
-func metering(b testing.TB, to string) (proxy *modelproxy.Proxy, end func()) {
-	b.Helper()
-	wd, err := watchdog.New(b.Context(), watchdog.Run{}, watchdog.Config{
+func metering(tb testing.TB, to string) (proxy *modelproxy.Proxy, end func()) {
+	tb.Helper()
+	wd, err := watchdog.New(tb.Context(), watchdog.Run{}, watchdog.Config{
 		Budget: watchdog.Budget{Spend: watchdog.Spend{Tokens: 1 << 60}}, Logger: slog.New(slog.DiscardHandler),
 	})
-	require.NoError(b, err)
+	require.NoError(tb, err)
 	proxy, err = modelproxy.Start(wd.Context(), modelproxy.Config{
 		Lookup: func(string) (string, bool) { return to, true },
 	})
-	require.NoError(b, err)
+	require.NoError(tb, err)
 	return proxy, func() {
-		require.NoError(b, proxy.Close())
-		require.NoError(b, wd.Close())
+		require.NoError(tb, proxy.Close())
+		require.NoError(tb, wd.Close())
 	}
 }
 
