@@ -150,8 +150,8 @@ func (c *Command) Wait() (*Result, error) {
 	return c.result, c.err
 }
 
-// setState sets the ProcessState of the exec.Cmd once. Wait does it, as that of package exec does, because the goroutine
-// that calls Wait may read the field before, to see whether the command has ended.
+// setState sets the ProcessState of the exec.Cmd once. Wait calls it, as with package exec, because the goroutine that
+// calls Wait may read the field before, to see whether the command has ended.
 func (c *Command) setState() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

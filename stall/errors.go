@@ -43,9 +43,9 @@ type ended struct {
 // Unwrap returns both.
 func (e *ended) Unwrap() []error { return []error{e.error, e.exit} }
 
-// An ExitError is the error of [Run] and [Command.Wait] in place of an [*exec.ExitError] where no [os.ProcessState] can be
-// had. That is so on a Unix other than Linux if somebody else waited for the command, and on Linux with a future Go in
-// which an os.ProcessState has other fields. One variable for [errors.As] finds both:
+// An ExitError is the error of [Run] and [Command.Wait] in place of an [os/exec.ExitError] where there is no
+// [os.ProcessState]: on a Unix other than Linux if somebody else waited for the command, and on Linux with a future Go
+// in which an os.ProcessState has other fields. One variable for [errors.As] finds both:
 //
 //	var exit interface{ ExitCode() int }
 type ExitError struct {

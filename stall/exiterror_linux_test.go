@@ -175,7 +175,7 @@ func isExit(err error) bool {
 	return itself
 }
 
-// TestExitErrorBeside checks that a failure of the record does not hide how the command failed, and is not hidden by it.
+// TestExitErrorBeside checks that a failure of the record does not hide how the command failed, nor the other way round.
 func TestExitErrorBeside(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -35,9 +35,9 @@ import (
 // A start that hangs ends with ctx and with the run's limits, and after ten seconds in any case.
 //
 // The Result is nil if the command was not started. The error is nil if the command exited by itself with status 0,
-// even if it had tripped before. If the command exited by itself and failed, the error is an [*exec.ExitError] itself, so
-// that a type assertion finds it, too. Its Stderr is empty, as after the Run of package exec. Otherwise Run wraps one of
-// these:
+// even if it had tripped before. If the command exited by itself and failed, the error is an [*exec.ExitError] itself,
+// so that a type assertion finds it, too. Its Stderr is empty, as after the Run of package exec. Otherwise Run wraps
+// one of these:
 //
 //   - a [*Stalled] if Run ended the command because it was stuck
 //   - the cause of ctx or of the run around the command, such as a [*watchdog.Stop], if that ended the command

@@ -27,7 +27,7 @@ func statusOf(pid int, status syscall.WaitStatus, used *syscall.Rusage) Status {
 // toInt64 takes the integer size of the system's type.
 func toInt64[N int32 | int64](n N) int64 { return int64(n) }
 
-// A processState has the fields of an [os.ProcessState], which are the same on every Unix and in Go 1.25, 1.26 and 1.27.
+// A processState has the fields of an [os.ProcessState], which are the same on every Unix in Go 1.25, 1.26 and 1.27.
 type processState struct {
 	pid    int
 	status syscall.WaitStatus
