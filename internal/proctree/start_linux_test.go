@@ -91,6 +91,11 @@ func TestDir(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(other, "below"), 0o700))
 	workingDir := func(dir string) string {
 		s, _ := runPrint(t, func(c *proctree.Command) { c.Dir = dir })
+		withAttr, _ := runPrint(t, func(c *proctree.Command) { c.Dir, c.Attr = dir, &syscall.SysProcAttr{Setsid: true} })
+		assert.Equal(t, s.Dir, withAttr.Dir)
+		guards, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", s.PPID))
+		require.NoError(t, err)
+		assert.Equal(t, "/", guards, "it keeps no folder busy")
 		return s.Dir
 	}
 	assert.Equal(t, here, workingDir(""), "the host's if none is given")
