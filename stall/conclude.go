@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/proctree"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -78,7 +79,10 @@ func (s *sentinel) recordSurvivors() {
 // verdict returns the error of [Command.Wait]. For a command that failed by itself it is the exit error and no error
 // around it, because hosts assert its type.
 func (s *sentinel) verdict(cause error) error {
-	exit := s.exitError()
+	var exit error
+	if exited(s.tree) {
+		exit = exitError(s.tree.Status())
+	}
 	switch {
 	case s.tree.Err() != nil:
 		cause = errors.Join(cause, s.tree.Err())
@@ -107,11 +111,10 @@ func survivorsError(alive []int) error {
 	return fmt.Errorf("%w: end the processes %v by hand", ErrSurvivors, alive)
 }
 
-// exitError returns what package exec would say about how the command ended: nil for status 0, and if it lives.
-func (s *sentinel) exitError() error {
-	status := s.tree.Status()
+// exitError returns what package exec would say about how a command ended: nil for status 0.
+func exitError(status proctree.Status) error {
 	switch {
-	case status.ExitCode == 0, !exited(s.tree):
+	case status.ExitCode == 0:
 		return nil
 	case status.State == nil:
 		return &ExitError{Code: status.ExitCode, By: status.Signal}

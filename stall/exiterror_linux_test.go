@@ -169,6 +169,25 @@ func TestExitErrorEnded(t *testing.T) {
 	})
 }
 
+// TestExitErrorWithoutState checks the error in a Go in which an os.ProcessState cannot be made: it has the same words,
+// and one variable finds both.
+func TestExitErrorWithoutState(t *testing.T) {
+	t.Parallel()
+	for script, err := range map[string]error{
+		"exit 3":        stall.ExitErrorWithoutState(3, 0),
+		"kill -TERM $$": stall.ExitErrorWithoutState(-1, syscall.SIGTERM),
+	} {
+		_, got := stall.Run(t.Context(), exec.Command("sh", "-c", script), stall.Config{Step: "step"})
+		require.EqualError(t, err, got.Error())
+		require.IsType(t, new(stall.ExitError), err)
+		var one, other interface{ ExitCode() int }
+		require.ErrorAs(t, got, &one)
+		require.ErrorAs(t, err, &other)
+		require.Equal(t, one.ExitCode(), other.ExitCode())
+	}
+	require.NoError(t, stall.ExitErrorWithoutState(0, 0))
+}
+
 // isExit reports whether an error is an exit error itself, as hosts do that assert its type.
 func isExit(err error) bool {
 	_, itself := err.(*exec.ExitError)
