@@ -69,11 +69,12 @@ func ExampleCommand() {
 	// 0 <nil>
 }
 
-// A command that fails has the error of package exec, whichever way a host asks for it.
+// A command that fails has the error of package exec.
 func ExampleRun_exitError() {
 	cmd := exec.Command("sh", "-c", "exit 3")
 	_, err := stall.Run(context.Background(), cmd, stall.Config{Step: "build"})
-	if exit, failed := err.(*exec.ExitError); failed {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
 		fmt.Println(exit, exit.Pid() == cmd.ProcessState.Pid())
 	}
 	// Output: exit status 3 true

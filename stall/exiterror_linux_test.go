@@ -52,11 +52,14 @@ func TestExitErrorAsExec(t *testing.T) {
 			plain.Dir, guarded.Dir = t.TempDir(), t.TempDir()
 			want := plain.Run()
 			result, got := stall.Run(t.Context(), guarded, stall.Config{Step: "step"})
-			require.IsType(t, want, got)
 			require.True(t, result.Finished)
 			sameState(t, plain.ProcessState, guarded.ProcessState)
-			if wanted, failed := want.(*exec.ExitError); failed {
-				exit := got.(*exec.ExitError)
+			exit, failed := asExit(got)
+			wanted, wantFailed := asExit(want)
+			require.Equal(t, wantFailed, failed)
+			if !failed {
+				require.NoError(t, got)
+			} else {
 				require.Same(t, guarded.ProcessState, exit.ProcessState)
 				require.Equal(t, wanted.Error(), exit.Error())
 				require.Equal(t, wanted.Stderr, exit.Stderr)
@@ -89,7 +92,7 @@ func TestExitErrorState(t *testing.T) {
 	require.Nil(t, cmd.ProcessState, "before Wait, which alone sets it")
 	result, err := c.Wait()
 	state := cmd.ProcessState
-	exit, itself := err.(*exec.ExitError)
+	exit, itself := asExit(err)
 	require.True(t, itself)
 	require.Same(t, state, exit.ProcessState)
 	require.Equal(t, strings.TrimSpace(out.String()), strconv.Itoa(state.Pid()))
@@ -137,7 +140,8 @@ func TestExitErrorEnded(t *testing.T) {
 			}
 			result, err := stall.Run(ctx, cmd, f.cfg)
 			require.ErrorIs(t, err, c.is)
-			require.False(t, isExit(err))
+			_, itself := asExit(err)
+			require.False(t, itself)
 			var exit *exec.ExitError
 			require.ErrorAs(t, err, &exit)
 			require.Same(t, cmd.ProcessState, exit.ProcessState)
@@ -179,7 +183,8 @@ func TestExitErrorWithoutState(t *testing.T) {
 	} {
 		_, got := stall.Run(t.Context(), exec.Command("sh", "-c", script), stall.Config{Step: "step"})
 		require.EqualError(t, err, got.Error())
-		require.IsType(t, new(stall.ExitError), err)
+		var without *stall.ExitError
+		require.ErrorAs(t, err, &without)
 		var one, other interface{ ExitCode() int }
 		require.ErrorAs(t, got, &one)
 		require.ErrorAs(t, err, &other)
@@ -188,10 +193,10 @@ func TestExitErrorWithoutState(t *testing.T) {
 	require.NoError(t, stall.ExitErrorWithoutState(0, 0))
 }
 
-// isExit reports whether an error is an exit error itself, as hosts do that assert its type.
-func isExit(err error) bool {
-	_, itself := err.(*exec.ExitError)
-	return itself
+// asExit asserts the type of an error, as hosts do.
+func asExit(err error) (exit *exec.ExitError, itself bool) {
+	exit, itself = err.(*exec.ExitError) //nolint:errorlint // it must not be wrapped
+	return exit, itself
 }
 
 // TestExitErrorBeside checks that a failure of the record does not hide how the command failed, nor the other way round.
@@ -206,7 +211,8 @@ func TestExitErrorBeside(t *testing.T) {
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, 3, exit.ExitCode())
 	require.ErrorIs(t, err, broken)
-	require.False(t, isExit(err))
+	_, itself := asExit(err)
+	require.False(t, itself)
 	require.ErrorContains(t, err, "run step step: ")
 }
 

@@ -242,7 +242,7 @@ func TestExit(t *testing.T) {
 	t.Run("with a status", func(t *testing.T) {
 		_, err := newFixture(t).run(command(t, "exit:3"))
 		require.EqualError(t, err, "exit status 3")
-		exit, itself := err.(*exec.ExitError)
+		exit, itself := asExit(err)
 		require.True(t, itself)
 		require.Equal(t, 3, exit.ExitCode())
 	})

@@ -42,7 +42,7 @@ func noProc(err error) error {
 var ownNamespace atomic.Pointer[string]
 
 // checkNextNamespace returns an error if the next child of the thread would be the first of a new PID namespace.
-func checkNextNamespace(p profile) error {
+func checkNextNamespace(profile string) error {
 	own := ownNamespace.Load()
 	if own == nil {
 		link, err := os.Readlink("/proc/self/ns/pid")
@@ -52,7 +52,7 @@ func checkNextNamespace(p profile) error {
 		own = &link
 		ownNamespace.Store(own)
 	}
-	if !strings.Contains(string(p), "ns/pid_for_children\x00"+*own+"\n") {
+	if !strings.Contains(profile, "ns/pid_for_children\x00"+*own+"\n") {
 		return fmt.Errorf("%w: the host has called unshare or setns for a PID namespace, and /proc shows its own one; "+
 			"run the host inside of the new namespace, with unshare --fork --pid --mount-proc", ErrGuard)
 	}
