@@ -194,10 +194,13 @@ func TestStatus(t *testing.T) {
 		gone(t, tree)
 		assert.Equal(t, 7, tree.Status().ExitCode)
 		assert.Zero(t, tree.Status().Signal)
+		assert.Equal(t, "exit status 7", tree.Status().State.String())
+		assert.Equal(t, tree.PID(), tree.Status().State.Pid())
 	})
 	t.Run("a signal", func(t *testing.T) {
 		tree := start(t, "sleep", "1000")
 		assert.Equal(t, -1, tree.Status().ExitCode)
+		assert.Nil(t, tree.Status().State, "it has not ended")
 		reached, err := tree.Signal(syscall.SIGUSR1)
 		require.NoError(t, err)
 		assert.Equal(t, 1, reached)
