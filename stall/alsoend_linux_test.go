@@ -199,11 +199,12 @@ func TestAlsoEndFails(t *testing.T) {
 			}
 			result, err := stall.Run(t.Context(), command(t, "print:"+ready, "stay"), f.cfg)
 			var stalled *stall.Stalled
-			var exit *stall.ExitError
+			var exit *exec.ExitError
 			require.ErrorAs(t, err, &stalled)
 			require.ErrorIs(t, err, stall.ErrAlsoEnd)
 			require.ErrorContains(t, err, "AlsoEnd failed: "+c.says+"; end it by hand")
-			require.NotErrorAs(t, err, &exit, "the command has no exit status of its own")
+			require.ErrorAs(t, err, &exit)
+			require.Equal(t, syscall.SIGINT, exit.Sys().(syscall.WaitStatus).Signal(), "it is the command's, and not AlsoEnd's")
 			require.NotErrorIs(t, err, os.ErrNotExist, "the command was found")
 			require.ErrorIs(t, result.AlsoEnded.Err, stall.ErrAlsoEnd)
 			require.Equal(t, c.failed, result.AlsoEnded.Failed)

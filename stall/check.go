@@ -171,7 +171,7 @@ func checkCommand(cmd *exec.Cmd) error {
 		problem = "it is nil"
 	case cmd.Err != nil:
 		return cmd.Err
-	case cmd.Process != nil:
+	case cmd.Process != nil, cmd.ProcessState != nil:
 		problem = "it was started already; make a new one for each run"
 	case cmd.Cancel != nil:
 		problem = "it was made by exec.CommandContext; make it with exec.Command, and pass the context to Run or Start"

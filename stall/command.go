@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"sync"
@@ -27,8 +28,8 @@ import (
 // while the host still talks to it. If nobody ever calls Wait, nothing but memory is left after its end.
 //
 // A Command is for one start. All methods are safe for concurrent use, and so are those of its pipes. The exec.Cmd must
-// not be changed or used for anything else from Start on. Its Process and ProcessState stay nil, because a
-// [os.ProcessState] cannot be made for a process that is not the host's child: use the [Result] and [Command.Pid].
+// not be changed or used for anything else from Start on. Its Process stays nil: use [Command.Pid]. Wait sets its
+// ProcessState.
 type Command struct {
 	cmd *exec.Cmd
 	cfg Config
@@ -39,8 +40,9 @@ type Command struct {
 	pid   int
 	done  chan struct{} // closed when the command has ended; nil before Start has returned
 
-	result *Result // this and err are written before done is closed
+	result *Result // this and what follows is written before done is closed
 	err    error
+	state  *os.ProcessState
 }
 
 // NewCommand returns a command that is not started. It keeps cmd and copies cfg. What depends on the context of Start,
@@ -144,7 +146,18 @@ func (c *Command) Wait() (*Result, error) {
 		return nil, c.refused("Wait was called, but it is not started; call Start, and Wait only if Start returned nil")
 	}
 	<-done
+	c.setState()
 	return c.result, c.err
+}
+
+// setState sets the ProcessState of the exec.Cmd once. Wait calls it, as with package exec, because the goroutine that
+// calls Wait may read the field before, to see whether the command has ended.
+func (c *Command) setState() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cmd.ProcessState == nil {
+		c.cmd.ProcessState = c.state
+	}
 }
 
 // Pid returns the ID of the command's first process, or 0 if the command was not started. After the end the number can
@@ -174,8 +187,11 @@ func (c *Command) guard(ctx context.Context, s *sentinel) {
 	defer close(c.done)
 	cause := s.watch(ctx)
 	s.conclude(ctx, cause)
-	err := s.verdict(cause)
-	c.result, c.err = s.result, c.named(errors.Join(err, s.close()))
+	c.result, c.err, c.state = s.result, s.verdict(cause), s.tree.Status().State
+	if err := s.close(); err != nil {
+		c.err = errors.Join(c.err, err)
+	}
+	c.err = c.named(c.err)
 	c.finishPipes()
 }
 
@@ -222,9 +238,13 @@ func (c *Command) refused(format string, args ...any) error {
 	return c.named(fmt.Errorf("%w command: %s", watchdog.ErrInvalid, fmt.Sprintf(format, args...)))
 }
 
-// named adds the command's step to an error, if there is one.
+// named adds the command's step to an error, if there is one and it is not an exit error itself.
 func (c *Command) named(err error) error {
 	if err == nil || c.cmd == nil {
+		return err
+	}
+	switch err.(type) { //nolint:errorlint // an exit error with others beside it is named
+	case *exec.ExitError, *ExitError:
 		return err
 	}
 	return fmt.Errorf("run step %s: %w", c.cfg.Step, err)

@@ -81,7 +81,7 @@ func TestConversation(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, result.Finished)
 		require.NoError(t, result.OutputErr)
-		require.Nil(t, cmd.ProcessState)
+		require.True(t, cmd.ProcessState.Success())
 		require.Nil(t, cmd.Process)
 		again, err := c.Wait()
 		require.NoError(t, err)
@@ -313,9 +313,9 @@ func TestHostDoesNotRead(t *testing.T) {
 		_, err = c.out.Read(make([]byte, 1))
 		require.ErrorIs(t, err, os.ErrClosed)
 		result, err := c.Wait()
-		var exit *stall.ExitError
+		var exit *exec.ExitError
 		require.ErrorAs(t, err, &exit)
-		require.Equal(t, syscall.SIGPIPE, exit.Signal())
+		require.Equal(t, syscall.SIGPIPE, exit.Sys().(syscall.WaitStatus).Signal())
 		require.Equal(t, -1, exit.ExitCode())
 		require.Error(t, result.OutputErr)
 	})

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/proctree"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -74,15 +76,22 @@ func (s *sentinel) recordSurvivors() {
 	run.RecordOverrun(overrun)
 }
 
-// verdict returns the error of [Command.Wait].
+// verdict returns the error of [Command.Wait]. For a command that failed by itself it is the exit error and no error
+// around it, because hosts assert its type.
 func (s *sentinel) verdict(cause error) error {
+	var exit error
+	if exited(s.tree) {
+		exit = exitError(s.tree.Status())
+	}
 	switch {
 	case s.tree.Err() != nil:
 		cause = errors.Join(cause, s.tree.Err())
 	case s.result.Finished:
-		cause = s.exitError()
+		cause = exit
 	case s.result.Incomplete:
 		cause = nil
+	case exit != nil:
+		cause = &ended{cause, exit}
 	}
 	if err := s.result.alsoEndErr(); err != nil {
 		cause = errors.Join(cause, err)
@@ -102,11 +111,15 @@ func survivorsError(alive []int) error {
 	return fmt.Errorf("%w: end the processes %v by hand", ErrSurvivors, alive)
 }
 
-func (s *sentinel) exitError() error {
-	if s.result.ExitCode == 0 {
+// exitError returns what package exec would say about how a command ended: nil for status 0.
+func exitError(status proctree.Status) error {
+	switch {
+	case status.ExitCode == 0:
 		return nil
+	case status.State == nil:
+		return &ExitError{Code: status.ExitCode, By: status.Signal}
 	}
-	return &ExitError{Code: s.result.ExitCode, By: s.result.Signal}
+	return &exec.ExitError{ProcessState: status.State}
 }
 
 func isStalled(err error) bool {

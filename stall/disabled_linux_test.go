@@ -49,9 +49,9 @@ func finishes(f *fixture, ctx context.Context, probed string) { //nolint:revive 
 	cmd := command(f, "print:"+ready, "sleep:300ms", "exit:3")
 	cmd.Stdout = &out
 	result, err := stall.Run(ctx, cmd, f.cfg)
-	var exit *stall.ExitError
+	var exit *exec.ExitError
 	require.ErrorAs(f, err, &exit)
-	require.Equal(f, 3, exit.Code)
+	require.Equal(f, 3, exit.ExitCode())
 	require.True(f, result.Finished)
 	require.Nil(f, result.Trip)
 	require.Zero(f, result.Probes.Count)

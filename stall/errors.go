@@ -34,31 +34,34 @@ func (s *Stalled) Error() string {
 // Unwrap returns the Stop.
 func (s *Stalled) Unwrap() error { return s.Stop }
 
-// An ExitError is the error of [Run] and [Command.Wait] for a command that exited by itself and failed. It is like
-// [os/exec.ExitError], and is not one, because that needs a process that was the host's child. Code that has
-//
-//	var exit *exec.ExitError
-//
-// for [errors.As] finds both in one line:
+// An ended is the error of a command that was ended: why it was, and, behind that, what package exec would have said.
+type ended struct {
+	error
+	exit error
+}
+
+// Unwrap returns both.
+func (e *ended) Unwrap() []error { return []error{e.error, e.exit} }
+
+// An ExitError is the error of [Run] and [Command.Wait] in place of an [os/exec.ExitError] where there is no
+// [os.ProcessState]: on a Unix other than Linux if somebody else waited for the command, and on Linux with a future Go
+// in which an os.ProcessState has other fields. One variable for [errors.As] finds both:
 //
 //	var exit interface{ ExitCode() int }
 type ExitError struct {
-	// Code is the exit status, or -1 if a signal ended the command.
+	// Code is the exit status, or -1 if a signal ended the command or if it is unknown.
 	Code int
 	// By is the signal that ended the command, or 0.
 	By syscall.Signal
 }
 
-// ExitCode returns the exit status, or -1 if a signal ended the command.
+// ExitCode returns Code.
 func (e *ExitError) ExitCode() int { return e.Code }
 
-// Signal returns the signal that ended the command, or 0.
-func (e *ExitError) Signal() syscall.Signal { return e.By }
-
-// Error says how the command ended.
+// Error says how the command ended, in the words of package os.
 func (e *ExitError) Error() string {
 	if e.By != 0 {
-		return "the command was ended by a signal: " + e.By.String()
+		return "signal: " + e.By.String()
 	}
-	return fmt.Sprintf("the command failed: exit status %d", e.Code)
+	return fmt.Sprintf("exit status %d", e.Code)
 }

@@ -69,18 +69,15 @@ func ExampleCommand() {
 	// 0 <nil>
 }
 
-// One line finds the exit status, whether package exec or Run ran the command.
-func ExampleExitError() {
-	_, guarded := stall.Run(context.Background(), exec.Command("sh", "-c", "exit 3"), stall.Config{Step: "build"})
-	for _, err := range []error{guarded, exec.Command("sh", "-c", "exit 4").Run()} {
-		var exit interface{ ExitCode() int }
-		if errors.As(err, &exit) {
-			fmt.Println(exit.ExitCode())
-		}
+// A command that fails has the error of package exec.
+func ExampleRun_exitError() {
+	cmd := exec.Command("sh", "-c", "exit 3")
+	_, err := stall.Run(context.Background(), cmd, stall.Config{Step: "build"})
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		fmt.Println(exit, exit.Pid() == cmd.ProcessState.Pid())
 	}
-	// Output:
-	// 3
-	// 4
+	// Output: exit status 3 true
 }
 
 // Inside a watchdog's context the command is a layer of that run: its output is activity of the run, and the command

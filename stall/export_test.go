@@ -1,9 +1,11 @@
 package stall
 
 import (
+	"syscall"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/proctree"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/stall/internal/probe"
 )
@@ -79,6 +81,11 @@ func (p OutputPipe) End() { p.end() }
 
 // Finish says that nothing more will be written.
 func (p OutputPipe) Finish() { p.finish() }
+
+// ExitErrorWithoutState is the exit error of a command where no os.ProcessState can be made.
+func ExitErrorWithoutState(code int, by syscall.Signal) error {
+	return exitError(proctree.Status{ExitCode: code, Signal: by})
+}
 
 // SurvivorsError is the error about processes that could not be ended.
 func SurvivorsError(alive []int) error { return survivorsError(alive) }

@@ -27,19 +27,27 @@ import (
 //   - The command gets an output that is a file as its own file, and Run watches the file.
 //   - Pipes are those of [Command.StdinPipe], [Command.StdoutPipe] and [Command.StderrPipe]. Run refuses those that the
 //     methods of package exec made, and closes them.
-//   - Process and ProcessState stay nil: the [Result] says how the command ended.
+//   - Process stays nil, because it would reach one process of many, and a Wait of it none: see [Command.Pid]. The
+//     ProcessState is set, with the command's own PID and usage.
 //   - Run reads ahead from an input that is not a file. If a Read of it does not return, Run leaves it behind.
 //   - On Linux the parent process of the command is the guard.
 //
 // A start that hangs ends with ctx and with the run's limits, and after ten seconds in any case.
 //
 // The Result is nil if the command was not started. The error is nil if the command exited by itself with status 0,
-// even if it had tripped before. Otherwise Run wraps one of these:
+// even if it had tripped before. If the command exited by itself and failed, the error is an [*exec.ExitError] itself,
+// so that a type assertion finds it, too. Its Stderr is empty, as after the Run of package exec. Otherwise Run wraps
+// one of these:
 //
-//   - an [*ExitError] if the command exited by itself and failed
 //   - a [*Stalled] if Run ended the command because it was stuck
 //   - the cause of ctx or of the run around the command, such as a [*watchdog.Stop], if that ended the command
 //   - [watchdog.ErrInvalid], an error of [watchdog.New] or one of the operating system if the command was not started
+//
+// With the first two, [errors.As] finds an *exec.ExitError as well, unless the command exited with status 0.
+//
+// On Linux the command is a child of the guard, and package os makes an [os.ProcessState] only for a child of the host.
+// So the guard sends what wait4 said, and Run makes one of it, after it has compared the fields of that type with those
+// that it knows. In a future Go that has other fields the error is an [*ExitError], and ProcessState stays nil.
 //
 // In addition, Run wraps [ErrSurvivors] if a process could not be ended, [ErrAlsoEnd] if what runs elsewhere may be
 // alive, and the error of the store if the cancel could not be recorded.

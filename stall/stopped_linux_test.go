@@ -153,9 +153,9 @@ func TestForward(t *testing.T) {
 	cmd := command(t, "obey:TERM:9", "print:"+ready, "stay")
 	cmd.Stdout = &onFirstWrite{func() { forward <- syscall.SIGCONT; forward <- syscall.SIGTERM; close(forward) }}
 	result, err := f.run(cmd)
-	var exit *stall.ExitError
+	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
-	require.Equal(t, 9, exit.Code)
+	require.Equal(t, 9, exit.ExitCode())
 	require.True(t, result.Finished)
 	require.Empty(t, result.Sent)
 }

@@ -42,6 +42,10 @@ func unkillable(string) error {
 	if !errors.Is(err, stall.ErrSurvivors) || len(result.Survivors) != 1 {
 		return errors.Join(errors.New("not one process survived"), err)
 	}
+	var exit interface{ ExitCode() int }
+	if errors.As(err, &exit) || cmd.ProcessState != nil {
+		return errors.Join(errors.New("a command that lives has an exit status"), err)
+	}
 	events, err := store.Read(context.Background(), watchdog.AggregateType, "s-1/build")
 	text, problem := json.Marshal(unkilled{result.Survivors[0], events})
 	return cmp.Or(err, problem, hold.Close(), childSteps["print"](string(text)))

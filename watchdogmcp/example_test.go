@@ -75,5 +75,5 @@ func ExampleCommand() {
 	fmt.Println(result.Finished, err)
 	// Output:
 	// true
-	// true run step files: the command failed: exit status 1
+	// true exit status 1
 }

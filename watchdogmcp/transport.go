@@ -83,7 +83,7 @@ func (t *Transport) Connect(ctx context.Context) (mcp.Connection, error) {
 // result is nil. Each call returns the same.
 //
 // The error is nil for a server that exited with status 0 or that Close has ended. Else it is that of
-// [stall.Command.Wait]: a [*stall.ExitError], say, or [stall.ErrSurvivors].
+// [stall.Command.Wait]: an [*exec.ExitError], say, or [stall.ErrSurvivors].
 func (t *Transport) Close() (*stall.Result, error) {
 	t.mu.Lock()
 	t.closed = true

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/stall"
 	"github.com/seed62658d38/watchdog/watchdogmcp"
 )
 
@@ -172,14 +171,10 @@ func TestServerDies(t *testing.T) {
 	for _, c := range []struct {
 		tool, says string
 		code       int
-		by         syscall.Signal
 	}{
-		{tool: "exit", says: `server "files": run step files: the command failed: exit status 3`, code: 3},
-		{tool: "panic", says: `server "files": run step files: the command failed: exit status 2`, code: 2},
-		{
-			tool: "kill", says: `server "files": run step files: the command was ended by a signal: killed`,
-			code: -1, by: syscall.SIGKILL,
-		},
+		{tool: "exit", says: `server "files": exit status 3`, code: 3},
+		{tool: "panic", says: `server "files": exit status 2`, code: 2},
+		{tool: "kill", says: `server "files": signal: killed`, code: -1},
 		{tool: "leave", says: `server "files" exited by itself with status 0`},
 	} {
 		for _, left := range []bool{false, true} {
@@ -200,10 +195,9 @@ func TestServerDies(t *testing.T) {
 				require.ErrorIs(t, err, watchdogmcp.ErrServerGone)
 				assert.Equal(t, `call the tool "`+c.tool+`": calling "tools/call": the MCP server is gone: `+c.says, err.Error())
 				if c.code != 0 {
-					var exit *stall.ExitError
+					var exit *exec.ExitError
 					require.ErrorAs(t, err, &exit)
-					assert.Equal(t, c.code, exit.Code)
-					assert.Equal(t, c.by, exit.By)
+					assert.Equal(t, c.code, exit.ExitCode())
 				}
 				require.ErrorIs(t, s.Wait(), watchdogmcp.ErrServerGone)
 				assert.Empty(t, processesOf(s.cmd))

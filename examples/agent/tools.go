@@ -74,15 +74,14 @@ func (a *agent) command(ctx context.Context, n int, command string) (string, err
 	var out bytes.Buffer
 	cmd := exec.Command("sh", "-c", command) //nolint:noctx // stall ends it
 	cmd.Stdout, cmd.Stderr = &out, &out
-	_, err := stall.Run(ctx, cmd, stall.Config{
+	result, err := stall.Run(ctx, cmd, stall.Config{
 		Step: fmt.Sprintf("sh-%d", n), NoOutput: 30 * time.Second, WallClock: 5 * time.Minute,
 		Grace: stall.Grace{Interrupt: time.Second, Terminate: time.Second},
 	})
 	const most = 8 << 10
 	text := string(out.Bytes()[:min(out.Len(), most)])
-	var exit *stall.ExitError
-	if errors.As(err, &exit) {
-		return fmt.Sprintf("%sexit status %d\n", text, exit.ExitCode()), nil
+	if result != nil && result.Finished && result.ExitCode != 0 {
+		return fmt.Sprintf("%sexit status %d\n", text, result.ExitCode), nil
 	}
 	return text, err
 }

@@ -3,6 +3,7 @@ package main_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,7 +13,6 @@ import (
 
 	kubewait "github.com/seed62658d38/watchdog/examples/kubewait"
 	"github.com/seed62658d38/watchdog/examples/kubewait/internal/fakeapi"
-	"github.com/seed62658d38/watchdog/stall"
 )
 
 // A listener records the output and calls a function once the output contains a text.
@@ -69,9 +69,9 @@ func TestAttempts(t *testing.T) {
 		defer api.Close()
 		var out strings.Builder
 		err := kubewait.Attempts(t.Context(), api.URL, "crd", "widgets.example.com", 0, &out)
-		var exit *stall.ExitError
+		var exit *exec.ExitError
 		require.ErrorAs(t, err, &exit)
-		assert.Equal(t, 1, exit.Code)
+		assert.Equal(t, 1, exit.ExitCode())
 		const says = "kubewait: ask for crd widgets.example.com: the answer 404 Not Found: it is not an object of the API: "
 		assert.Contains(t, out.String(), says)
 	})

@@ -66,6 +66,9 @@ type Status struct {
 	// set of one of them, in bytes. All are 0 if unknown.
 	User, System time.Duration
 	MaxRSS       int64
+	// State is what package os says about the process. It is nil if the status is unknown, or if it cannot be made: see
+	// newState.
+	State *os.ProcessState
 }
 
 // unknown is the status of a process that has not exited, or whose exit was not seen.

@@ -183,7 +183,7 @@ func (c *guardConn) handleReport(t *Tree, r report) {
 		c.mu.Unlock()
 	}
 	if r.Exited != nil {
-		t.setExited(r.Exited.status())
+		t.setExited(statusOf(t.pid, r.Exited.Status, &r.Exited.Used))
 	}
 }
 

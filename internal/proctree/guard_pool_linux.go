@@ -3,6 +3,7 @@
 package proctree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func (p *guardPool) acquire(req *request) (*guardClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkProc(c.status); err != nil {
+	if err := cmp.Or(checkProc(c.status), checkNextNamespace(string(c.profile))); err != nil {
 		return nil, err
 	}
 	if err := req.origin.check(c); err != nil {

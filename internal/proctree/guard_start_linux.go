@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"syscall"
@@ -74,7 +75,10 @@ func (g *guard) startCommand(socket int, text []byte, files []int) (*guardedTree
 	}
 	dir := req.Dir
 	if dir == "" {
-		dir = "/proc/self/fd/" + strconv.Itoa(files[0])
+		if dir, err = req.enter(files[0]); err != nil {
+			return nil, err
+		}
+		defer os.Chdir("/") //nolint:errcheck // see guardMain
 		files = files[1:]
 	}
 	g.hostGroup = req.Group
@@ -99,6 +103,15 @@ func (g *guard) startCommand(socket int, text []byte, files []int) (*guardedTree
 	}
 	g.leaders[pid] = t
 	return t, nil
+}
+
+// enter has the command begin in a folder. It returns what the new process has to change to: nothing if it may do what
+// the guard may, because to enter the folder here costs nothing, and the new process would first have to open /proc.
+func (r *request) enter(folder int) (dir string, err error) {
+	if r.Attr != nil {
+		return "/proc/self/fd/" + strconv.Itoa(folder), nil
+	}
+	return "", syscall.Fchdir(folder)
 }
 
 // hungUp reports whether the host has given up the request.

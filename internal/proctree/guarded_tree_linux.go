@@ -129,15 +129,14 @@ func (t *guardedTree) reapLeader() *exitInfo {
 	if t.fd < 0 {
 		return nil
 	}
-	var status syscall.WaitStatus
-	var used syscall.Rusage
-	if reaped, err := syscall.Wait4(t.leader, &status, syscall.WNOHANG, &used); reaped != t.leader && err == nil {
+	var e exitInfo
+	if reaped, err := syscall.Wait4(t.leader, &e.Status, syscall.WNOHANG, &e.Used); reaped != t.leader && err == nil {
 		return nil
 	}
 	_ = syscall.Close(t.fd)
 	t.fd = -1
 	delete(t.guard.leaders, t.leader)
-	return newExitInfo(status, &used)
+	return &e
 }
 
 // empty reports whether the tree has no orphans left. With the leader reaped, nothing of the tree is then alive.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // A request asks the guard to start a command. Descriptors come with it: the tree's socket, the working directory if
@@ -87,24 +86,10 @@ type report struct {
 	Survivors []int         `json:"survivors,omitempty"`
 }
 
-// An exitInfo is a [Status] in a message.
+// An exitInfo says how the first process of a tree ended, as wait4 did.
 type exitInfo struct {
 	Status syscall.WaitStatus `json:"status"`
-	User   time.Duration      `json:"user"`
-	System time.Duration      `json:"system"`
-	MaxRSS int64              `json:"max_rss"`
-}
-
-func newExitInfo(status syscall.WaitStatus, used *syscall.Rusage) *exitInfo {
-	return &exitInfo{status, time.Duration(used.Utime.Nano()), time.Duration(used.Stime.Nano()), used.Maxrss << 10}
-}
-
-func (e *exitInfo) status() Status {
-	s := Status{ExitCode: e.Status.ExitStatus(), User: e.User, System: e.System, MaxRSS: e.MaxRSS}
-	if e.Status.Signaled() {
-		s.Signal = e.Status.Signal()
-	}
-	return s
+	Used   syscall.Rusage     `json:"used"`
 }
 
 // maxMessage is the size of a message that fits under any system limit for sockets.

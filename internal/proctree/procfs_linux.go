@@ -26,9 +26,6 @@ func checkProc(status []byte) error {
 		return fmt.Errorf("%w: /proc belongs to another PID namespace and shows other processes; "+
 			"mount this namespace's with unshare --mount-proc, or with mount -t proc none /proc", ErrGuard)
 	}
-	if err := checkNextNamespace(); err != nil {
-		return err
-	}
 	return checkVisible(status)
 }
 
@@ -41,13 +38,21 @@ func noProc(err error) error {
 		"after a chroot inside of the new root: %w", ErrGuard, err)
 }
 
+// ownNamespace is what /proc calls this process's PID namespace, which never changes. Nil before it could be read.
+var ownNamespace atomic.Pointer[string]
+
 // checkNextNamespace returns an error if the next child of the thread would be the first of a new PID namespace.
-func checkNextNamespace() error {
-	own, err := os.Readlink("/proc/thread-self/ns/pid")
-	if err != nil {
-		return nil //nolint:nilerr // a kernel without PID namespaces, or a host that dropped root
+func checkNextNamespace(profile string) error {
+	own := ownNamespace.Load()
+	if own == nil {
+		link, err := os.Readlink("/proc/self/ns/pid")
+		if err != nil {
+			return nil //nolint:nilerr // a kernel without PID namespaces, or a host that dropped root
+		}
+		own = &link
+		ownNamespace.Store(own)
 	}
-	if next, err := os.Readlink("/proc/thread-self/ns/pid_for_children"); err != nil || next != own {
+	if !strings.Contains(profile, "ns/pid_for_children\x00"+*own+"\n") {
 		return fmt.Errorf("%w: the host has called unshare or setns for a PID namespace, and /proc shows its own one; "+
 			"run the host inside of the new namespace, with unshare --fork --pid --mount-proc", ErrGuard)
 	}

@@ -91,6 +91,11 @@ func TestDir(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(other, "below"), 0o700))
 	workingDir := func(dir string) string {
 		s, _ := runPrint(t, func(c *proctree.Command) { c.Dir = dir })
+		withAttr, _ := runPrint(t, func(c *proctree.Command) { c.Dir, c.Attr = dir, &syscall.SysProcAttr{Setsid: true} })
+		assert.Equal(t, s.Dir, withAttr.Dir)
+		guards, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", s.PPID))
+		require.NoError(t, err)
+		assert.Equal(t, "/", guards, "it keeps no folder busy")
 		return s.Dir
 	}
 	assert.Equal(t, here, workingDir(""), "the host's if none is given")
@@ -189,10 +194,13 @@ func TestStatus(t *testing.T) {
 		gone(t, tree)
 		assert.Equal(t, 7, tree.Status().ExitCode)
 		assert.Zero(t, tree.Status().Signal)
+		assert.Equal(t, "exit status 7", tree.Status().State.String())
+		assert.Equal(t, tree.PID(), tree.Status().State.Pid())
 	})
 	t.Run("a signal", func(t *testing.T) {
 		tree := start(t, "sleep", "1000")
 		assert.Equal(t, -1, tree.Status().ExitCode)
+		assert.Nil(t, tree.Status().State, "it has not ended")
 		reached, err := tree.Signal(syscall.SIGUSR1)
 		require.NoError(t, err)
 		assert.Equal(t, 1, reached)

@@ -21,6 +21,7 @@ const (
 	pollIn              = 1
 	pollErr, pollHangup = 8, 16
 	unlimited           = ^uint64(0)
+	maxRSSUnit          = 1 << 10
 )
 
 // pidfdOpen returns a descriptor of the process that has the PID now.

@@ -107,7 +107,8 @@ func (b *groupBackend) reap() {
 	}
 	b.tree.mu.Lock()
 	defer b.tree.mu.Unlock()
-	b.tree.status = statusOf(state)
+	b.tree.status = statusOf(state.Pid(), state.Sys().(syscall.WaitStatus), state.SysUsage().(*syscall.Rusage))
+	b.tree.status.State = state
 }
 
 // reapIfExited reaps the process if it has exited. It holds the lock, so that no signal goes to a reused group ID.
@@ -123,7 +124,7 @@ func (b *groupBackend) reapIfExited() bool {
 	b.reaped = true
 	_ = b.process.Release()
 	if err == nil {
-		b.tree.setExited(statusFrom(status, &used))
+		b.tree.setExited(statusOf(pid, status, &used))
 	}
 	return true
 }
@@ -177,24 +178,3 @@ func (b *groupBackend) wakeUp() {
 	default:
 	}
 }
-
-func statusOf(state *os.ProcessState) Status {
-	status, _ := state.Sys().(syscall.WaitStatus)
-	used, _ := state.SysUsage().(*syscall.Rusage)
-	return statusFrom(status, used)
-}
-
-func statusFrom(status syscall.WaitStatus, used *syscall.Rusage) Status {
-	s := Status{ExitCode: status.ExitStatus()}
-	if status.Signaled() {
-		s.Signal = status.Signal()
-	}
-	if used != nil {
-		s.User, s.System = time.Duration(used.Utime.Nano()), time.Duration(used.Stime.Nano())
-		s.MaxRSS = toInt64(used.Maxrss) * maxRSSUnit
-	}
-	return s
-}
-
-// toInt64 takes the integer size of the system's type.
-func toInt64[N int32 | int64](n N) int64 { return int64(n) }

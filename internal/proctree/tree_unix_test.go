@@ -52,6 +52,8 @@ func TestGroup(t *testing.T) {
 		within(t, tree.Exited())
 		assert.Equal(t, 7, tree.Status().ExitCode)
 		within(t, tree.Gone())
+		assert.Equal(t, "exit status 7", tree.Status().State.String())
+		assert.Equal(t, tree.PID(), tree.Status().State.Pid())
 		_, err := tree.Signal(syscall.SIGTERM)
 		assert.ErrorIs(t, err, proctree.ErrEnded)
 	})
@@ -62,6 +64,7 @@ func TestGroup(t *testing.T) {
 		require.NoError(t, err)
 		within(t, tree.Gone())
 		assert.Equal(t, syscall.SIGTERM, tree.Status().Signal)
+		assert.Equal(t, "signal: terminated", tree.Status().State.String())
 		assert.Eventually(t, func() bool { return syscall.Kill(child, 0) != nil }, 5*time.Second, time.Millisecond)
 	})
 	if runtime.GOOS != "darwin" && runtime.GOOS != "linux" {

@@ -42,7 +42,7 @@ func waitProcess(p *os.Process) (Status, error) {
 	if err != nil {
 		return unknown, err
 	}
-	return Status{ExitCode: state.ExitCode(), User: state.UserTime(), System: state.SystemTime()}, nil
+	return Status{ExitCode: state.ExitCode(), User: state.UserTime(), System: state.SystemTime(), State: state}, nil
 }
 
 // Flags of CreateProcess that package syscall lacks.

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/seed62658d38/watchdog/stall"
 )
 
 // A Phase is one step of a session.
@@ -63,26 +61,13 @@ type Failure struct {
 	Phase Phase
 	// Log is the path of the command's output.
 	Log string
-	// Err is a [*stall.ExitError] if the command was started.
+	// Err is an [*exec.ExitError] if the command was started.
 	Err error
 }
 
 // Error names the phase and the command. It never holds the command's output.
 func (f *Failure) Error() string {
-	return fmt.Sprintf("phase %s: %s: %s", f.Phase.Name, f.Phase, f.why())
-}
-
-// why words the error as package exec does.
-func (f *Failure) why() string {
-	var exit *stall.ExitError
-	switch {
-	case !errors.As(f.Err, &exit):
-		return f.Err.Error()
-	case exit.By != 0:
-		return "signal: " + exit.By.String()
-	default:
-		return fmt.Sprintf("exit status %d", exit.Code)
-	}
+	return fmt.Sprintf("phase %s: %s: %v", f.Phase.Name, f.Phase, f.Err)
 }
 
 // Unwrap returns Err.

@@ -15,7 +15,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/examples/autosession/internal/phase"
-	"github.com/seed62658d38/watchdog/stall"
 )
 
 // asCommand makes this test binary the command of a phase; see commands_test.go.
@@ -80,9 +79,9 @@ func TestRun(t *testing.T) {
 		var failed *phase.Failure
 		require.ErrorAs(t, err, &failed)
 		assert.Equal(t, f.runner.Log("step"), failed.Log)
-		var exit *stall.ExitError
+		var exit *exec.ExitError
 		require.ErrorAs(t, err, &exit)
-		assert.Equal(t, 7, exit.Code)
+		assert.Equal(t, 7, exit.ExitCode())
 		assert.NotContains(t, err.Error(), "secret")
 		assert.Equal(t, "phase step: "+f.phase.String()+": exit status 7", err.Error())
 	})

@@ -29,7 +29,7 @@ func runTree(ctx context.Context, step string, cmd *exec.Cmd) error {
 	case result.ExitCode == 0:
 		return nil
 	}
-	return &stall.ExitError{Code: result.ExitCode, By: result.Signal}
+	return &exec.ExitError{ProcessState: cmd.ProcessState}
 }
 
 // outsideRun returns a context that ends with ctx and is in no run. In the session's run the command would be a
