@@ -169,6 +169,7 @@ const BusyTimeout = machine.BusyTimeout
 func (cfg *Config) settings(classes *classes) settings {
 	s := settings{
 		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, busyHost: cfg.Busy, classes: classes,
+		forgets: cfg.forgets,
 	}
 	if cfg.hasLoop() {
 		own := cfg.Loop

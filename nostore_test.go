@@ -1,6 +1,7 @@
 package watchdog_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,6 +27,23 @@ func TestNoStore(t *testing.T) {
 				require.Equal(t, wd.ID(), wd.Stop().RunID)
 			})
 		}
+	})
+	t.Run("what its stop says can be done", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1"}, watchdog.Config{Logger: quiet})
+			require.NoError(t, err)
+			defer wd.Close()
+			layer, err := wd.Layer("step", watchdog.Budget{WallClock: time.Hour})
+			require.NoError(t, err)
+			defer layer.Close()
+			const then = "; begin again, or raise the limit if it needs longer"
+			time.Sleep(time.Hour + 1)
+			require.EqualError(t, layer.Stop(),
+				"run s-1/step stopped: watchdog_wall_clock_exceeded: 1h0m0s elapsed of 1h0m0s"+then)
+			<-wd.Context().Done()
+			require.EqualError(t, context.Cause(wd.Context()),
+				"run s-1 stopped: watchdog_wall_clock_exceeded: 4h0m0s elapsed of 4h0m0s"+then)
+		})
 	})
 	t.Run("two zero runs have two IDs, disabled ones, too", func(t *testing.T) {
 		seen := map[string]bool{"": true}
