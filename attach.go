@@ -61,6 +61,12 @@ func Resume(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog, error) {
 	at := clocks.Now(cfg.Clock)
 	cfg, named = cfg.inMemory(named, at)
+	if named.Continue && named.StartedAt.IsZero() {
+		var err error
+		if named, err = cfg.continued(ctx, named, at); err != nil {
+			return nil, err
+		}
+	}
 	w, cfg, err := unattached(ctx, named, cfg, at)
 	if err != nil {
 		return nil, err

@@ -113,7 +113,7 @@ func (cfg *Config) inMemory(run Run, now time.Time) (*Config, Run) {
 		run.ID = record.NewRunID()
 	}
 	if run.StartedAt.IsZero() {
-		run.StartedAt = now
+		run.StartedAt, run.Continue = now, false
 	}
 	return &alone, run
 }
