@@ -142,7 +142,7 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 func (cfg *Config) hasLoop() bool {
 	l := &cfg.Loop
 	return l.Rounds|l.Period|l.Pairs|l.Window|l.Futile|l.After|l.Fuse|l.FuseOf|l.Polls != 0 || l.Poll != 0 ||
-		l.Volatile != nil
+		l.Waits != "" || l.Volatile != nil
 }
 
 func (cfg *Config) checkRest(ctx context.Context) error {
