@@ -159,6 +159,22 @@ func TestWaits(t *testing.T) {
 			require.Equal(t, want, got, name)
 		}
 	})
+	t.Run("what it ends of the work in testdata is what the documentation says", func(t *testing.T) {
+		all, ended := 0, 0
+		for _, folder := range []string{"productive", "heldout-work"} {
+			for _, turns := range tracesIn(t, folder) {
+				all++
+				d := newDetector(t, loop.Config{Waits: loop.End})
+				for _, turn := range turns {
+					if v := d.Step(turn...); v.Advice == loop.End && v.Rule == loop.Poll {
+						ended++
+						break
+					}
+				}
+			}
+		}
+		require.Equal(t, []int{424, 26}, []int{all, ended})
+	})
 	t.Run("another advice is an error", func(t *testing.T) {
 		_, err := loop.New(loop.Config{Waits: "stop"})
 		require.ErrorIs(t, err, loop.ErrInvalid)

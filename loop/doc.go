@@ -66,8 +66,7 @@
 // asks whether something is there, such as pg_isready, is guessed to be a Wait.
 //
 // A host that wants a run ended which does nothing but wait sets [Config].Waits to [End]: ten waits or polls in a row
-// that get the same then end it. That ends healthy runs: of the 424 in testdata 28, which all wait for something, and
-// none without.
+// that get the same then end it. That ends healthy runs, too, which wait for something: 26 of the 424 in testdata.
 //
 // What comes right after waits of 15 seconds together, or of unknown length, may be a poll, too, also if its class is
 // Look: whoever sleeps and looks in turn waits for something. After shorter waits it repeats itself, because the time
