@@ -35,7 +35,7 @@ const None = -1
 // no other.
 type Budget struct {
 	// WallClock is how long a window may last in real time, across restarts and with the time that the machine slept.
-	// Zero means [DefaultWallClock], [NoLimit] no limit.
+	// Zero means [DefaultWallClock], for a [Watchdog.Layer] no limit of its own; [NoLimit] means none.
 	WallClock time.Duration
 	// WarnAt holds the fractions of WallClock, each between 0 and 1, at which the run is warned, so that it can wrap
 	// up; at most 100. Nil means [DefaultWarnAt], an empty slice no warnings.
