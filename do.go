@@ -11,9 +11,9 @@ import (
 // loopPanicked is the signal of the interrupt of a run whose loop did not return.
 const loopPanicked = "panic"
 
-// Do guards a host's main loop from its beginning to its end. It attaches to the run as [New] does, and does the rest as
-// [Watchdog.Do]. If New fails Do returns its error, as for a run that is complete already; loop is not called then. To
-// go on with a run that was stopped, call [Resume] and the method. The error wraps [ErrInvalid] if loop is nil.
+// Do guards a host's main loop from its beginning to its end. It attaches to the run as [New] does, and does the rest
+// as [Watchdog.Do]. If New fails Do returns its error, as for a run that is complete already; loop is not called then.
+// To go on with a run that was stopped, call [Resume] and the method. The error wraps [ErrInvalid] if loop is nil.
 func Do(ctx context.Context, run Run, cfg Config, loop func(context.Context, *Watchdog) error) error {
 	if err := checkWork(loop); err != nil {
 		return err
@@ -43,8 +43,8 @@ func Do(ctx context.Context, run Run, cfg Config, loop func(context.Context, *Wa
 // signal "panic", which has nothing of what the panic says, and is closed; it can be attached to again.
 //
 // Do waits for loop as long as it takes: one that ignores its context is never left behind. (Package bound does that
-// for a single call.) It waits for the store, besides, as Complete and Close do. The error wraps [ErrInvalid] if loop is
-// nil, and [ErrEnded] for a nil Watchdog.
+// for a single call.) It waits for the store, besides, as Complete and Close do. The error wraps [ErrInvalid] if loop
+// is nil, and [ErrEnded] for a nil Watchdog.
 func (w *Watchdog) Do(loop func(context.Context, *Watchdog) error) error {
 	if w == nil {
 		return fmt.Errorf("do: %w", errNoRun)

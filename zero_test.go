@@ -34,9 +34,10 @@ var settings = map[string][]string{
 }
 
 // measures matches the types of lengths, times, counts and amounts.
-var measures = regexp.MustCompile(`^(time\.(Duration|Time)|u?int\d*|float64|Money|Totals|map\[string\]int64|\[\]float64)$`)
+var measures = regexp.MustCompile(
+	`^(time\.(Duration|Time)|u?int\d*|float64|Money|Totals|map\[string\]int64|\[\]float64)$`)
 
-// ofZero matches a sentence that says what a field means which the host leaves out, and link a link of a comment.
+// sentence matches one of a comment, ofZero what says one that tells of zero, and link a link of a comment.
 var (
 	sentence = regexp.MustCompile(`(?s)[^.]+(?:\.\S[^.]*)*\.`)
 	ofZero   = regexp.MustCompile(`(?i)\b(zero|nil)\b`)

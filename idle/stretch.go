@@ -12,11 +12,11 @@ type Widening int
 const AtLeast Widening = 1
 
 // Widen begins a stretch with a limit of its own: for a tool in flight, a sub-agent, a person's approval. Until narrow
-// is called that counts instead of the timer's own, as the Idle of a [watchdog.HoldLimit] does: a tool may be silent for
-// longer than its agent, or for less long. Of several stretches that are open the longest counts. With [AtLeast] one is
-// never shorter than the timer's own. A limit of 0 or less and [watchdog.NoLimit] mean none. Narrow ends the stretch;
-// calling it again does nothing. Both edges are signs of life. Signs of life in between renew the limit as ever, so
-// nothing has to be widened again for each message.
+// is called that counts instead of the timer's own, as the Idle of a [watchdog.HoldLimit] does: a tool may be silent
+// for longer than its agent, or for less long. Of several stretches that are open the longest counts. With [AtLeast]
+// one is never shorter than the timer's own. A limit of 0 or less and [watchdog.NoLimit] mean none. Narrow ends the
+// stretch; calling it again does nothing. Both edges are signs of life. Signs of life in between renew the limit as
+// ever, so nothing has to be widened again for each message.
 //
 // A timer that is off, or nil, stays so.
 func (t *Timer) Widen(limit time.Duration, how ...Widening) (narrow func()) {

@@ -168,9 +168,10 @@ func TestBegin(t *testing.T) {
 	})
 }
 
+var ids = []string{"one", "two", "three"}
+
 // TestModel compares random signs and stretches with the rule as it reads.
 func TestModel(t *testing.T) {
-	ids := []string{"one", "two", "three"}
 	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))

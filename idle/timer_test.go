@@ -389,9 +389,9 @@ func TestCancel(t *testing.T) {
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				log := captureLog(t)
-				var work context.Context
-				var timer *idle.Timer
-				work, timer = newTimer(t, idle.Config{Limit: limit, Cancel: func(error) { cancel(work) }})
+				made := make(chan context.Context, 1)
+				work, timer := newTimer(t, idle.Config{Limit: limit, Cancel: func(error) { cancel(<-made) }})
+				made <- work
 				pass(limit + 1)
 				requireSilent(work, t, timer, limit+1, limit)
 				require.Contains(t, log.String(), name)
