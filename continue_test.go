@@ -150,6 +150,28 @@ func TestContinue(t *testing.T) {
 			require.Equal(t, noon.Add(time.Hour), c.attach().StartedAt())
 			require.Equal(t, noon.Add(time.Hour), c.attach().StartedAt())
 		})
+		inContinuing(t, func(c *continuing) { // also where events tell of it
+			continues := c.run
+			for i, parent := range []string{"s-0", ""} {
+				c.run = watchdog.Run{ID: "s-1", StartedAt: noon.Add(time.Duration(i) * 5 * time.Hour), Parent: parent}
+				_, stop := c.restarts(5 * time.Hour)
+				require.NotNil(t, stop)
+			}
+			c.run = continues
+			require.Equal(t, noon.Add(5*time.Hour), c.attach().StartedAt())
+			c.run.Parent = "s-0"
+			require.Equal(t, noon, c.attach().StartedAt())
+		})
+	})
+	t.Run("what is recorded is not written again", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			store := &countingStore{}
+			b.cfg.Store, b.run = store, watchdog.Run{ID: "s-1", Continue: true}
+			for range 3 {
+				require.NoError(t, b.attach().Close())
+			}
+			require.Equal(t, []int{1}, store.appends)
+		})
 	})
 	t.Run("Do does it, too", func(t *testing.T) {
 		inContinuing(t, func(c *continuing) {
