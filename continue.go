@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -23,11 +24,11 @@ func (cfg *Config) continued(ctx context.Context, named Run, now time.Time) (Run
 	ctx, cancel := clocks.WithTimeout(ctx, cfg.Clock, cmp.Or(cfg.RecordTimeout, DefaultRecordTimeout))
 	defer cancel()
 	b := beginning{
-		store: hostStore{cfg.Store}, run: named,
+		store: hostStore{cfg.Store}, run: named, now: now,
 		id: record.EventID(named.ID, named.Parent, record.EventCheckpoint, record.Once),
 	}
 	var err error
-	if named.StartedAt, err = b.find(ctx, now); err != nil {
+	if named.StartedAt, err = b.find(ctx); err != nil {
 		return named, fmt.Errorf("look up when run %s began: %w", named.ID, err)
 	}
 	return named, nil
@@ -38,17 +39,18 @@ func (cfg *Config) continued(ctx context.Context, named Run, now time.Time) (Run
 type beginning struct {
 	store hostStore
 	run   Run
+	now   time.Time
 	id    string
 }
 
-// find returns the start that is stored. Where there is none it stores that of the last window which other events tell
-// of, as of a run whose host passed its start before, or now.
-func (b *beginning) find(ctx context.Context, now time.Time) (time.Time, error) {
+// find returns a start from which the run's window is found. Where none is stored it stores that of the last window
+// which other events tell of, as of a run whose host passed its start before, or now.
+func (b *beginning) find(ctx context.Context) (time.Time, error) {
 	start, events, err := b.read(ctx)
 	if err != nil || !start.IsZero() {
 		return start, err
 	}
-	if b.store.Transacts() { // only one was asked for
+	if b.store.Transacts() { // only a few were asked for
 		if events, err = b.store.Read(ctx, b.run.ID); err != nil {
 			return start, err
 		}
@@ -57,11 +59,11 @@ func (b *beginning) find(ctx context.Context, now time.Time) (time.Time, error) 
 	if e := h.Unreadable(time.Time{}); e != nil {
 		return start, fmt.Errorf("%w %w; correct or delete that event to go on with the run", ErrUnreadableEvent, e)
 	}
-	start = now
+	start = b.now
 	if last := h.Last(); last != nil {
 		start = last.StartedAt
 	}
-	if err := b.store.Append(ctx, b.event(start, now)); err != nil {
+	if err := b.store.Append(ctx, b.event(start)); err != nil {
 		return start, fmt.Errorf("append that it begins: %w", err)
 	}
 	if start, _, err = b.read(ctx); err == nil && start.IsZero() {
@@ -70,37 +72,42 @@ func (b *beginning) find(ctx context.Context, now time.Time) (time.Time, error) 
 	return start, err
 }
 
-// read returns the start that is stored, zero if none is, and what was read to find it.
+// read returns the start that is stored, zero if none is, and what was read to find it. The last resume is one as well:
+// who goes on from there reads no window before it. But not one in the future, which has to be resumed after.
 func (b *beginning) read(ctx context.Context) (start time.Time, events []fold.Event, err error) {
 	if b.store.Transacts() {
 		events, err = b.store.Select(ctx, fold.Selection{
 			AggregateType: AggregateType, AggregateID: b.run.ID, IDs: []string{b.id},
+			Since: journal.NewestTime, LatestOf: []string{EventResume},
 		})
 	} else {
 		events, err = b.store.Read(ctx, b.run.ID)
 	}
 	for i := range events {
-		if e := &events[i]; e.ID == b.id {
-			var p record.Window
-			if err = json.Unmarshal(e.Payload, &p); err == nil && time.Time(p.SessionStartedAt).IsZero() {
-				err = errors.New("it has no session_started_at")
-			}
-			if err != nil {
-				err = fmt.Errorf("%w %w", ErrUnreadableEvent, &fold.UnreadableError{Event: *e, Err: err})
-			}
+		e := &events[i]
+		var p record.Window
+		switch flaw := json.Unmarshal(e.Payload, &p); {
+		case e.ID == b.id && (flaw != nil || time.Time(p.SessionStartedAt).IsZero()):
+			flaw = cmp.Or(flaw, errors.New("it has no session_started_at"))
+			return start, events, fmt.Errorf("%w %w", ErrUnreadableEvent, &fold.UnreadableError{Event: *e, Err: flaw})
+		case e.ID == b.id && start.IsZero(), e.Type == EventResume && flaw == nil && b.resumedBy(&p):
 			start = time.Time(p.SessionStartedAt)
 		}
 	}
 	return start, events, err
 }
 
-func (b *beginning) event(start, now time.Time) fold.Event {
+func (b *beginning) resumedBy(p *record.Window) bool {
+	return p.Parent == b.run.Parent && time.Time(p.SessionStartedAt).Sub(b.now) <= StartSkew
+}
+
+func (b *beginning) event(start time.Time) fold.Event {
 	return fold.Event{
 		ID: b.id, AggregateType: AggregateType, AggregateID: b.run.ID, Type: record.EventCheckpoint,
 		Payload: record.JSON(record.Checkpoint{
-			SessionStartedAt: record.Stamp(record.Truncate(start)), CheckpointedAt: record.Stamp(record.Truncate(now)),
+			SessionStartedAt: record.Stamp(record.Truncate(start)), CheckpointedAt: record.Stamp(record.Truncate(b.now)),
 			Format: record.CheckpointFormat, Parent: b.run.Parent,
 		}),
-		Timestamp: record.Truncate(now),
+		Timestamp: record.Truncate(b.now),
 	}
 }

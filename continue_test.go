@@ -163,6 +163,43 @@ func TestContinue(t *testing.T) {
 			require.Equal(t, noon, c.attach().StartedAt())
 		})
 	})
+	t.Run("a run that was resumed by a clock that was ahead can be resumed again", func(t *testing.T) {
+		inContinuing(t, func(c *continuing) {
+			_, stop := c.restarts(time.Hour)
+			require.NotNil(t, stop)
+			c.clock.step(time.Hour)
+			ahead := c.resume()
+			require.NoError(t, ahead.Close())
+			c.clock.step(-time.Hour)
+			_, err := watchdog.New(context.Background(), c.run, c.cfg)
+			require.ErrorContains(t, err, "or use Resume to open another")
+			resumed := c.resume()
+			require.NoError(t, resumed.Close())
+			require.True(t, resumed.StartedAt().Before(ahead.StartedAt()))
+			c.pass(minute)
+			require.Equal(t, resumed.StartedAt(), c.attach().StartedAt())
+		})
+	})
+	t.Run("a hundred resumes cost no more than one", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			store := &readingStore{}
+			b.cfg.Store, b.run = store, watchdog.Run{ID: "s-1", Continue: true}
+			require.NoError(t, b.attach().Close())
+			read := map[int]int{}
+			for n := range 101 {
+				b.pass(5 * time.Hour)
+				require.NotNil(t, b.attach().Stop())
+				resumed := b.resume()
+				require.NoError(t, resumed.Close())
+				b.pass(2 * time.Minute)
+				before := store.read
+				require.Equal(t, resumed.StartedAt(), b.attach().StartedAt())
+				read[n] = store.read - before
+			}
+			require.Equal(t, read[1], read[100])
+			require.Less(t, read[100], 10)
+		})
+	})
 	t.Run("what is recorded is not written again", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			store := &countingStore{}
