@@ -46,15 +46,15 @@ func (s *Stop) Error() string {
 	if s.Note != "" {
 		doing += fmt.Sprintf(", last noted %q", s.Note)
 	}
-	const again = "begin again, or raise the limit if it needs longer"
-	switch {
-	case s.RunID == "": // of a guard without a run
-		return fmt.Sprintf("stopped: %s%s; %s", s.Code, doing, again)
-	case s.forgets:
-		return fmt.Sprintf("run %s stopped: %s%s; %s", s.RunID, s.Code, doing, again)
+	then := "resume the run to go on"
+	if s.RunID == "" || s.forgets || s.window != "" { // there is nothing to resume
+		then = "begin again, or raise the limit if it needs longer"
 	}
-	return fmt.Sprintf("run %s stopped: %s%s, in the window that started at %s; resume the run to go on",
-		s.RunID, s.Code, doing, clocks.Text(s.StartedAt))
+	if s.RunID == "" { // of a guard without a run
+		return fmt.Sprintf("stopped: %s%s; %s", s.Code, doing, then)
+	}
+	return fmt.Sprintf("run %s stopped: %s%s, in the window that started at %s; %s",
+		s.RunID, s.Code, doing, clocks.Text(s.StartedAt), then)
 }
 
 // usage says how much was used of how much, as far as the stop has either.

@@ -60,8 +60,8 @@
 // are left out, too. They count only toward no progress, by the limits of a watchdog: they are never New.
 //
 // Without a class the detector guesses, and errs on the side of letting a run go on: a call that got the same before,
-// and came some seconds after the last step, may be a poll. The rule [Poll] asks about 20 of these in a row, and never
-// ends a run. A [Look] may be a poll only after a pause of a minute, or of five seconds if its outcome says that
+// and came some seconds after the last step, may be a poll. The rule [Poll] asks about 20 of these in a row, and ends
+// no run. A [Look] may be a poll only after a pause of a minute, or of five seconds if its outcome says that
 // something is still under way; so may a call that failed in a way that does not pass by itself. A command that only
 // asks whether something is there, such as pg_isready, is guessed to be a Wait.
 //
