@@ -27,9 +27,8 @@ import (
 // host's own costs a goroutine until the run ends, as with package context, unless it has the method AfterFunc that
 // [context.AfterFunc] asks for. New wraps [ErrInvalid],
 // [ErrComplete], [ErrParentEnded] or [ErrUnreadableEvent], or the store's error if the events cannot be read, because
-// then New cannot tell whether the run may continue. After an error nothing is guarded and nothing was written.
-//
-// A watchdog without any limit can never fire; New logs a warning when it makes one.
+// then New cannot tell whether the run may continue. After an error nothing is guarded and nothing was written, but for
+// the start of a run that is to [Run].Continue.
 func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 	if fresh, ok := ctx.(handle.Fresh); ok {
 		return begin(fresh.Context, run, &cfg)
@@ -62,6 +61,12 @@ func Resume(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog, error) {
 	at := clocks.Now(cfg.Clock)
 	cfg, named = cfg.inMemory(named, at)
+	if named.Continue && named.StartedAt.IsZero() {
+		var err error
+		if named, err = cfg.continued(ctx, named, at); err != nil {
+			return nil, err
+		}
+	}
 	w, cfg, err := unattached(ctx, named, cfg, at)
 	if err != nil {
 		return nil, err
@@ -271,19 +276,6 @@ func (r *run) start() {
 	if r.Node.Disabled {
 		r.LogSince(began, func() {
 			r.log().Info("watchdog is disabled and does not guard the run", "run", r.Node.Run)
-		})
-		return
-	}
-	r.warnIfUnlimited(began)
-}
-
-// warnIfUnlimited tells the log of a run that nothing can end but a hold that brings its own cap.
-func (r *run) warnIfUnlimited(began time.Time) {
-	l := r.limits
-	shortest := min(l.WallClock, l.Safety, l.Idle, l.NoProgress, l.holdCap)
-	if shortest == NoLimit && (!l.FromFirstSign || l.FirstSign == NoLimit) && !r.Node.Disabled {
-		r.LogSince(began, func() {
-			r.log().Warn("watchdog has no limit and can never fire", "run", r.Node.Run)
 		})
 	}
 }

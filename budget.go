@@ -22,8 +22,8 @@ const DefaultWarnAt = 0.8
 const maxWarnings = 100
 
 // NoLimit is how "no limit" is spelled in every package, for lengths of time and for counts. It has no type, so that it
-// fits both. (In files and in the environment 0 switches a limit off; in Go the zero value of a field is its documented
-// default.)
+// fits both. Nothing is logged about it. (In files and in the environment 0 switches a limit off; in Go the zero value
+// of a field is its documented default: see the package documentation.)
 const NoLimit = math.MaxInt64
 
 // None is how a length of zero is spelled where the zero value is a default: no grace, no delay, no minimum age. The
@@ -35,7 +35,7 @@ const None = -1
 // no other.
 type Budget struct {
 	// WallClock is how long a window may last in real time, across restarts and with the time that the machine slept.
-	// Zero means [DefaultWallClock], [NoLimit] no limit.
+	// Zero means [DefaultWallClock], for a [Watchdog.Layer] no limit of its own; [NoLimit] means none.
 	WallClock time.Duration
 	// WarnAt holds the fractions of WallClock, each between 0 and 1, at which the run is warned, so that it can wrap
 	// up; at most 100. Nil means [DefaultWarnAt], an empty slice no warnings.

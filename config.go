@@ -113,7 +113,7 @@ func (cfg *Config) inMemory(run Run, now time.Time) (*Config, Run) {
 		run.ID = record.NewRunID()
 	}
 	if run.StartedAt.IsZero() {
-		run.StartedAt = now
+		run.StartedAt, run.Continue = now, false
 	}
 	return &alone, run
 }
@@ -142,7 +142,7 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 func (cfg *Config) hasLoop() bool {
 	l := &cfg.Loop
 	return l.Rounds|l.Period|l.Pairs|l.Window|l.Futile|l.After|l.Fuse|l.FuseOf|l.Polls != 0 || l.Poll != 0 ||
-		l.Volatile != nil
+		l.Waits != "" || l.Volatile != nil
 }
 
 func (cfg *Config) checkRest(ctx context.Context) error {
@@ -169,6 +169,7 @@ const BusyTimeout = machine.BusyTimeout
 func (cfg *Config) settings(classes *classes) settings {
 	s := settings{
 		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, busyHost: cfg.Busy, classes: classes,
+		forgets: cfg.forgets,
 	}
 	if cfg.hasLoop() {
 		own := cfg.Loop

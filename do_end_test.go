@@ -224,3 +224,76 @@ func TestDoPanic(t *testing.T) {
 		})
 	})
 }
+
+// TestDoMethod checks the loop of a run that was not attached to by Do.
+func TestDoMethod(t *testing.T) {
+	stopped := func(g *doing) {
+		g.stop(g.do(func(ctx context.Context, _ *watchdog.Watchdog) error {
+			time.Sleep(time.Hour + 1)
+			return ctx.Err()
+		}))
+	}
+	t.Run("a run that was stopped goes on after a resume, and is complete then", func(t *testing.T) {
+		inDo(t, func(g *doing) {
+			stopped(g)
+			wd, err := watchdog.Resume(context.Background(), g.run, g.cfg)
+			require.NoError(t, err)
+			require.NoError(t, wd.Do(func(ctx context.Context, own *watchdog.Watchdog) error {
+				require.Same(t, wd, own)
+				require.Greater(t, own.Remaining(), time.Hour-time.Second, "a fresh window")
+				time.Sleep(time.Second)
+				return ctx.Err()
+			}))
+			require.Equal(t, []string{
+				watchdog.EventWarning, watchdog.EventCancel, watchdog.EventResume, watchdog.EventComplete,
+			}, g.kinds())
+			require.ErrorIs(t, wd.Do(g.notCalled), watchdog.ErrComplete)
+		})
+	})
+	t.Run("one that was attached to and not resumed is stopped still", func(t *testing.T) {
+		inDo(t, func(g *doing) {
+			stopped(g)
+			wd, err := watchdog.New(context.Background(), g.run, g.cfg)
+			require.NoError(t, err)
+			g.stop(wd.Do(g.notCalled))
+		})
+	})
+	t.Run("a layer is complete when its loop returns nil, and the run goes on", func(t *testing.T) {
+		inDo(t, func(g *doing) {
+			require.NoError(t, g.do(func(_ context.Context, wd *watchdog.Watchdog) error {
+				layer, err := wd.Layer("plan", watchdog.Budget{})
+				require.NoError(t, err)
+				require.NoError(t, layer.Do(returning(nil)))
+				require.ErrorIs(t, context.Cause(layer.Context()), watchdog.ErrComplete)
+				return wd.Context().Err()
+			}))
+		})
+	})
+	t.Run("a run that has ended otherwise says how, and has no loop", func(t *testing.T) {
+		inDo(t, func(g *doing) {
+			for cause, end := range map[error]func(wd *watchdog.Watchdog) error{
+				watchdog.ErrClosed:   (*watchdog.Watchdog).Close,
+				watchdog.ErrComplete: (*watchdog.Watchdog).Complete,
+			} {
+				wd, err := watchdog.New(context.Background(), g.run, g.cfg)
+				require.NoError(t, err)
+				require.NoError(t, end(wd))
+				err = wd.Do(g.notCalled)
+				require.ErrorIs(t, err, watchdog.ErrEnded)
+				require.ErrorIs(t, err, cause)
+				g.run.ID += "x"
+			}
+		})
+	})
+	t.Run("without a loop it is closed, with an error", func(t *testing.T) {
+		inDo(t, func(g *doing) {
+			wd, err := watchdog.New(context.Background(), g.run, g.cfg)
+			require.NoError(t, err)
+			require.ErrorIs(t, wd.Do(nil), watchdog.ErrInvalid)
+			require.Equal(t, watchdog.ErrClosed, context.Cause(wd.Context()))
+		})
+	})
+	t.Run("without a run there is an error", func(t *testing.T) {
+		require.ErrorIs(t, watchdog.FromContext(t.Context()).Do(returning(nil)), watchdog.ErrEnded)
+	})
+}

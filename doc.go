@@ -63,6 +63,21 @@
 // and get nowhere (NoProgress), how long one hold may last (Hold), and how long the run may last from this attach,
 // whatever happens (Safety). One function decides all of them, and one timer serves them.
 //
+// # What zero means
+//
+// In Go a limit of 0 is its documented default where there is one, and off where there is none:
+//
+//	                             0                  NoLimit   less than 0
+//	Budget.WallClock             four hours         off       an error
+//	any other limit of a Budget  off                off       an error
+//	a limit with a default       that default       off       an error
+//	package idle                 off                off       off
+//	a file or a variable         off, absent is     -         an error
+//	                             the default
+//
+// A length that can be none at all, such as a grace, takes [None] for that. What each field of each package says of it
+// is in one table, docs/zero.md.
+//
 // # Signals
 //
 // A run gives signs of life where it has them. Call [Watchdog.Activity] for each token, and [Watchdog.Progress] or

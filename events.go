@@ -48,7 +48,8 @@ const (
 	EventHold    = record.EventHold
 	EventRelease = record.EventRelease
 	// EventCheckpoint holds what the events of the window come to, so that who attaches does not read them all. It
-	// replaces none of them, and who does not know it loses nothing.
+	// replaces none of them, and who does not know it loses nothing. One with nothing in it says when a run began, see
+	// [Run].Continue.
 	EventCheckpoint = record.EventCheckpoint
 	// EventInterrupt says that something outside ended the run, not the watchdog.
 	EventInterrupt = record.EventInterrupt

@@ -50,3 +50,26 @@ func ExampleDo() {
 	// running build
 	// blocked: watchdog_wall_clock_exceeded
 }
+
+// A run that was stopped, which the user asks to go on with: a fresh window, and the same guard around its loop.
+func ExampleWatchdog_Do() {
+	machine := clock.NewMock()
+	cfg := watchdog.Config{Store: &watchdog.Memory{}, Clock: machine, Logger: slog.New(slog.DiscardHandler)}
+	session := watchdog.Run{ID: "session-1", StartedAt: machine.Now()}
+	machine.Add(5 * time.Hour)
+
+	work := func(ctx context.Context, _ *watchdog.Watchdog) error { return ctx.Err() }
+	var stop *watchdog.Stop
+	err := watchdog.Do(context.Background(), session, cfg, work)
+	fmt.Println("stopped:", errors.As(err, &stop))
+
+	wd, err := watchdog.Resume(context.Background(), session, cfg)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("resumed:", wd.Do(work))
+	// Output:
+	// stopped: true
+	// resumed: <nil>
+}

@@ -110,3 +110,23 @@ func ExampleWatchdog_Remaining() {
 	// 80 % used, 5m0s left
 	// 35m0s
 }
+
+// A host that keeps no more of a run than its ID: the store has when it began, over all restarts.
+func ExampleRun_continue() {
+	machine := clock.NewMock()
+	cfg := watchdog.Config{Store: &watchdog.Memory{}, Clock: machine} // such as store/sqlite
+	for range 3 {                                                     // each time that the host comes up
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", Continue: true}, cfg)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("left:", wd.Remaining())
+		machine.Add(time.Hour)
+		_ = wd.Close()
+	}
+	// Output:
+	// left: 4h0m0s
+	// left: 3h0m0s
+	// left: 2h0m0s
+}

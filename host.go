@@ -19,6 +19,7 @@ func (r *run) Busy() bool { return r.busyHost() }
 // Stopped implements [driver.Host].
 func (r *run) Stopped(stop *record.Cancel) error {
 	s := stopOf(stop, r.Node.Run)
+	s.forgets = r.forgets
 	if all := r.readers.Load(); all != nil { // else the first one finds it
 		all.End(s.directive())
 	}

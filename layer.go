@@ -98,6 +98,5 @@ func (r *run) beginLayer(ctx context.Context, id string, budget *Budget, at time
 	layer.Node.Rules.Limits, layer.Node.Rules.Records = &layer.limits.Limits, false
 	layer.setUp(traces || !r.Node.Disabled && budget.heedsSignals(), false)
 	layer.BeginLayer(at.Sub(layer.Node.StartedAt), nil, at)
-	layer.warnIfUnlimited(at)
 	return w, nil
 }

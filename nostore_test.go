@@ -1,6 +1,7 @@
 package watchdog_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,6 +27,32 @@ func TestNoStore(t *testing.T) {
 				require.Equal(t, wd.ID(), wd.Stop().RunID)
 			})
 		}
+	})
+	t.Run("what its stop says can be done, and so of a layer of a run that has a store", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1"}, watchdog.Config{Logger: quiet})
+			require.NoError(t, err)
+			defer wd.Close()
+			stored, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-2", StartedAt: time.Now()},
+				watchdog.Config{Logger: quiet, Store: &watchdog.Memory{}})
+			require.NoError(t, err)
+			defer stored.Close()
+			inner, err := stored.Layer("step", watchdog.Budget{WallClock: time.Hour})
+			require.NoError(t, err)
+			defer inner.Close()
+			layer, err := wd.Layer("step", watchdog.Budget{WallClock: time.Hour})
+			require.NoError(t, err)
+			defer layer.Close()
+			const then = ", in the window that started at 2000-01-01T00:00:00Z; begin again, or raise the limit if it needs longer"
+			time.Sleep(time.Hour + 1)
+			require.EqualError(t, layer.Stop(),
+				"run s-1/step stopped: watchdog_wall_clock_exceeded: 1h0m0s elapsed of 1h0m0s"+then)
+			require.ErrorContains(t, inner.Stop(), then)
+			<-wd.Context().Done()
+			require.ErrorContains(t, stored.Stop(), "; resume the run to go on")
+			require.EqualError(t, context.Cause(wd.Context()),
+				"run s-1 stopped: watchdog_wall_clock_exceeded: 4h0m0s elapsed of 4h0m0s"+then)
+		})
 	})
 	t.Run("two zero runs have two IDs, disabled ones, too", func(t *testing.T) {
 		seen := map[string]bool{"": true}

@@ -20,10 +20,16 @@ type Run struct {
 	ID string
 	// StartedAt is when the run's window began, as the host persisted it: set once, when the run is created, and passed
 	// unchanged on every attach. Any time zone; it is kept in UTC, truncated to the microsecond. Zero means now; with a
-	// Store it is an error, because each restart would begin the wall clock again.
+	// Store it is an error, because each restart would begin the wall clock again, but see Continue.
 	StartedAt time.Time
 	// Parent is the ID of the run that this one is a layer of; empty for a run of its own.
 	Parent string
+	// Continue has the Store say when the run began, for a host that keeps no more of a run than its ID; StartedAt is left
+	// out then. New and Resume look it up, before anything else, and return the store's error if they cannot. A run of
+	// which the Store has nothing begins now: that is stored before New returns, as an [EventCheckpoint], so that whoever
+	// attaches next, also in another process at the same time, has the same start. A run that is stopped or complete is so
+	// still, see [New]: to give new work a run, give it another ID. Without a Store the run begins now.
+	Continue bool
 }
 
 // check returns the run's flaw at the time now, nil if it has none.
@@ -44,7 +50,10 @@ func (r Run) check(now time.Time) error {
 	switch {
 	case r.StartedAt.IsZero():
 		return fmt.Errorf("%w start: it is zero; with a Store run %s needs the time at which it was created, "+
-			"kept with its session", ErrInvalid, r.ID)
+			"kept with its session, or Continue, for the Store to keep it", ErrInvalid, r.ID)
+	case r.Continue:
+		return fmt.Errorf("%w start: run %s has StartedAt, and Continue asks the Store for it; leave one of them out",
+			ErrInvalid, r.ID)
 	case r.StartedAt.Unix() < 0:
 		return fmt.Errorf("%w start: it is before 1970, which no running clock shows; run %s started at %s",
 			ErrInvalid, r.ID, clocks.Text(r.StartedAt))

@@ -59,7 +59,7 @@ type Spend struct {
 	// Errors limits how many calls in a row may end with [ResultError], Retries how many with [ResultRetry].
 	Errors, Retries int64
 	// Reserve is the part of each limit that is kept for wrapping up: the first call that does not fit in the rest has
-	// the host asked for that ([DirectiveWrapUp]), and unlocks it.
+	// the host asked for that ([DirectiveWrapUp]), and unlocks it. Zero means no reserve.
 	Reserve Totals
 	// WarnAt holds the fractions of each limit at which the run is warned, as [Budget].WarnAt does. Nil means
 	// [DefaultWarnAt], an empty slice no warnings.

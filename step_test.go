@@ -250,6 +250,46 @@ func TestFuse(t *testing.T) {
 	})
 }
 
+// TestWaitsEnd protects a host that wants a run ended which only waits.
+func TestWaitsEnd(t *testing.T) {
+	nap := loop.Step{Tool: "bash", Input: []byte(`{"command":"sleep 1"}`)}
+	for name, c := range map[string]struct {
+		ladder    []watchdog.DirectiveKind
+		asked, at int // the steps after which it was asked and ended
+	}{
+		"asked first, and ended if it goes on": {nil, 10, 18},
+		"ended at once":                        {[]watchdog.DirectiveKind{watchdog.DirectiveCancel}, 10, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFixture(t, func(f *fixture) {
+				f.cfg.Loop.Waits, f.cfg.Budget.Ladders.Loop = loop.End, c.ladder
+				wd := f.attach()
+				for range c.asked - 1 {
+					wd.Step(nap)
+				}
+				f.live(wd)
+				require.Empty(t, f.events(watchdog.EventUnstuck))
+				for range c.at - c.asked {
+					wd.Step(nap)
+					f.live(wd)
+				}
+				wd.Step(nap)
+				require.ErrorIs(t, wd.Stop(), watchdog.LoopDetected)
+				require.Len(t, f.events(watchdog.EventUnstuck), min(1, c.at-c.asked))
+			})
+		})
+	}
+	t.Run("never, as ever, where it does not say so", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			wd := f.attach()
+			for range 200 {
+				wd.Step(nap)
+			}
+			f.live(wd)
+		})
+	})
+}
+
 // TestLoopConfigIsRead protects that no field of Loop is passed over.
 func TestLoopConfigIsRead(t *testing.T) {
 	require.False(t, (&watchdog.Config{}).HasLoop())
@@ -257,9 +297,12 @@ func TestLoopConfigIsRead(t *testing.T) {
 	for i := range all.NumField() {
 		var cfg watchdog.Config
 		field := reflect.ValueOf(&cfg.Loop).Elem().Field(i)
-		if field.Kind() == reflect.Slice {
+		switch field.Kind() {
+		case reflect.Slice:
 			field.Set(reflect.MakeSlice(field.Type(), 0, 0))
-		} else {
+		case reflect.String:
+			field.SetString("x")
+		default:
 			field.SetInt(-1)
 		}
 		require.True(t, cfg.HasLoop(), all.Field(i).Name)

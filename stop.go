@@ -33,7 +33,8 @@ type Stop struct {
 	// clock showed, and Budget 0.
 	Usage *Usage
 
-	window string // the name of a layer's window
+	window  string // the name of a layer's window
+	forgets bool   // nobody finds the run again
 }
 
 // Error says which run was stopped, by which limit or guard, what it was doing, and what to do.
@@ -45,11 +46,15 @@ func (s *Stop) Error() string {
 	if s.Note != "" {
 		doing += fmt.Sprintf(", last noted %q", s.Note)
 	}
-	if s.RunID == "" { // of a guard without a run
-		return fmt.Sprintf("stopped: %s%s; begin again, or raise the limit if it needs longer", s.Code, doing)
+	then := "resume the run to go on"
+	if s.RunID == "" || s.forgets || s.window != "" { // there is nothing to resume
+		then = "begin again, or raise the limit if it needs longer"
 	}
-	return fmt.Sprintf("run %s stopped: %s%s, in the window that started at %s; resume the run to go on",
-		s.RunID, s.Code, doing, clocks.Text(s.StartedAt))
+	if s.RunID == "" { // of a guard without a run
+		return fmt.Sprintf("stopped: %s%s; %s", s.Code, doing, then)
+	}
+	return fmt.Sprintf("run %s stopped: %s%s, in the window that started at %s; %s",
+		s.RunID, s.Code, doing, clocks.Text(s.StartedAt), then)
 }
 
 // usage says how much was used of how much, as far as the stop has either.

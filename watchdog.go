@@ -58,6 +58,7 @@ type settings struct {
 	busyHost  func() bool
 	classes   *classes     // of the host's events
 	loop      *loop.Config // nil is the default of each field
+	forgets   bool         // nobody finds the run again
 }
 
 // with are these settings of a run for a layer of it with another budget.

@@ -25,6 +25,9 @@
 // that a lid that is closed ends nothing. There is no interval at which it is looked at: while signs come the timer is
 // not touched, and once they stop it fires when the limit is exceeded.
 //
+// While a tool runs another limit can count, see [Timer.Widen], and [Timer.Begin] for calls whose results come as
+// messages. A limit of 0 or less is off everywhere in the package, as [watchdog.NoLimit] is, and nobody is told.
+//
 // The package records nothing, gives no directives, and cannot stop a goroutine by force. For a wall clock, a record,
 // directives or a resume use a [watchdog.Watchdog]; for a call that ignores its context package bound.
 package idle

@@ -2,6 +2,7 @@ package idle_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -58,6 +59,47 @@ func ExampleTimer_Widen() {
 	narrow()
 	fmt.Println(ctx.Err())
 	// Output: <nil>
+}
+
+// Calls and their results come as pairs of messages. Each call has a limit of its own until its result is there.
+func ExampleTimer_Begin() {
+	_, timer := idle.WithLimit(context.Background(), time.Minute)
+	defer timer.Close()
+	onMessage := func(kind, id string) {
+		timer.Alive()
+		switch kind {
+		case "tool_call":
+			timer.Begin(id, 10*time.Minute)
+		case "tool_result":
+			timer.End(id) // also of a call that was made before: it is ignored
+		}
+	}
+	onMessage("tool_result", "call-0")
+	onMessage("tool_call", "call-1")
+	onMessage("tool_result", "call-1")
+	_, stopped := timer.Stopped()
+	fmt.Println(stopped)
+	// Output: false
+}
+
+// A context that exists before its timer: the session is made with it, and the timer asks the session.
+func ExampleConfig_cancel() {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	session := make(chan string, 8) // made with ctx
+	_, timer, err := idle.New(ctx, idle.Config{
+		Limit:  10 * time.Millisecond,
+		Cancel: cancel,
+		Busy:   func() bool { return len(session) > 0 },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer timer.Close()
+	<-ctx.Done()
+	fmt.Println(errors.Is(context.Cause(ctx), watchdog.IdleExceeded))
+	// Output: true
 }
 
 // What comes from a channel is a sign of life, and silence ends the wait for it.

@@ -38,8 +38,7 @@ func (t *Timer) look() {
 		case notify:
 			t.call("Notify", func() { t.cfg.Notify(stop) })
 		case end:
-			t.stop.Store(stop)
-			t.cancel(stop)
+			t.trip(stop)
 			return
 		}
 	}
@@ -101,6 +100,15 @@ func (t *Timer) newStop(v verdict.Verdict) *watchdog.Stop {
 		Code: watchdog.IdleExceeded, StartedAt: t.base.UTC().Truncate(time.Microsecond),
 		FiredAt: time.Now().UTC().Truncate(time.Microsecond), Elapsed: v.Used, Budget: v.Allowed, Rung: v.Rung,
 		Note: t.run.LastNote(),
+	}
+}
+
+// trip ends the work. The timer's own context comes first: what Cancel waits for may be what is done in that.
+func (t *Timer) trip(stop *watchdog.Stop) {
+	t.stop.Store(stop)
+	t.cancel(stop)
+	if _, stopped := t.Stopped(); stopped && t.cfg.Cancel != nil {
+		t.call("Cancel", func() { t.cfg.Cancel(stop) })
 	}
 }
 

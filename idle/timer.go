@@ -16,8 +16,12 @@ import (
 
 // A Config says how silence is guarded against. It is copied.
 type Config struct {
-	// Limit is how long the work may give no sign of life. It must be positive; [watchdog.NoLimit] switches the guard off.
+	// Limit is how long the work may give no sign of life. Zero or less and [watchdog.NoLimit] switch the guard off.
 	Limit time.Duration
+	// Cancel, if set, is called with the [*watchdog.Stop] when the silence ends the work, after the context that [New]
+	// returns has ended: for work whose context exists already, of which it is the [context.CancelCauseFunc]. It is called
+	// once at most, on a goroutine of its own with no lock held. A panic in it is logged.
+	Cancel context.CancelCauseFunc
 	// Busy, if set, is asked once before a stretch of silence ends the work or is notified: whether the silence is that of
 	// a reader that is behind, which has messages waiting. True counts as a sign of life at that moment. It is called on a
 	// goroutine of its own with no lock held, and may call the timer. An answer that takes longer than
@@ -46,14 +50,14 @@ type Timer struct {
 	asking atomic.Bool // a call of Busy has not returned
 	stop   atomic.Pointer[watchdog.Stop]
 
-	mu      sync.Mutex // guards the rest
-	alarm   *time.Timer
-	limit   time.Duration // the longest of those in force
-	open    []*wider
-	closed  bool
-	looking bool      // a look is under way, and sets the alarm when it ends
-	asked   beat.Mark // the last sign when Busy was asked
-	told    beat.Mark // that when Notify was called
+	mu        sync.Mutex            // guards the rest
+	alarm     *time.Timer           // nil if the timer is off
+	limit     time.Duration         // the one in force
+	stretches map[any]time.Duration // the limits of those that are open, by their keys
+	closed    bool
+	looking   bool      // a look is under way, and sets the alarm when it ends
+	asked     beat.Mark // the last sign when Busy was asked
+	told      beat.Mark // that when Notify was called
 }
 
 // WithLimit returns a context that ends when no sign of life came for longer than the limit, with a [*watchdog.Stop] as
@@ -62,21 +66,18 @@ type Timer struct {
 //
 // It costs about as much as [context.WithCancelCause] and [time.AfterFunc].
 func WithLimit(ctx context.Context, limit time.Duration) (context.Context, *Timer) {
-	if limit <= 0 {
-		limit = watchdog.NoLimit
-	}
 	return begin(ctx, Config{Limit: limit})
 }
 
-// New is [WithLimit] with all that can be set. It wraps [watchdog.ErrInvalid] for a Limit that is 0 or negative, and
-// then returns the context that it was given. A limit that is off is logged, because nothing is guarded then.
+// New is [WithLimit] with all that can be set. Where the context of the work exists already, the work may keep that:
+// what New returns is made from ctx, and only its readers, writers and bodies need it, to find the timer.
+//
+// New wraps [watchdog.ErrInvalid] if both Cancel and Notify are set, because Notify is called instead of ending the
+// work. It then returns the context that it was given and a nil Timer.
 func New(ctx context.Context, cfg Config) (context.Context, *Timer, error) {
-	if cfg.Limit <= 0 {
-		return ctx, nil, fmt.Errorf("guard against silence: %w config: Limit is %v; use a positive duration, "+
-			"or watchdog.NoLimit to switch the guard off", watchdog.ErrInvalid, cfg.Limit)
-	}
-	if cfg.Limit == watchdog.NoLimit {
-		loggerOf(ctx).Warn("idle guard has no limit and can never end its work")
+	if cfg.Cancel != nil && cfg.Notify != nil {
+		return ctx, nil, fmt.Errorf("guard against silence: %w config: Cancel and Notify are set, and of a silence that is "+
+			"notified nothing ends; leave one of them out", watchdog.ErrInvalid)
 	}
 	guarded, t := begin(ctx, cfg)
 	return guarded, t, nil
@@ -90,7 +91,16 @@ func loggerOf(ctx context.Context) *slog.Logger {
 	return slog.Default()
 }
 
+// lengthOf is the limit that a host wrote.
+func lengthOf(limit time.Duration) time.Duration {
+	if limit <= 0 {
+		return watchdog.NoLimit
+	}
+	return limit
+}
+
 func begin(ctx context.Context, cfg Config) (context.Context, *Timer) {
+	cfg.Limit = lengthOf(cfg.Limit)
 	t := &Timer{
 		cfg: cfg, base: time.Now(), limit: cfg.Limit, around: handle.SignsOf(ctx), run: watchdog.FromContext(ctx),
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -195,6 +196,8 @@ func TestNil(t *testing.T) {
 	require.Nil(t, timer)
 	timer.Alive()
 	timer.Widen(limit)()
+	timer.Begin("call", limit)
+	timer.End("call")
 	timer.Close()
 	stop, stopped := timer.Stopped()
 	require.Nil(t, stop)
@@ -312,13 +315,15 @@ func newRun(t *testing.T, cfg watchdog.Config) *watchdog.Watchdog {
 }
 
 func TestNew(t *testing.T) {
-	t.Run("a limit of 0 and a negative one are errors that say what to do", func(t *testing.T) {
-		for _, wrong := range []time.Duration{0, -time.Second} {
-			ctx, timer, err := idle.New(t.Context(), idle.Config{Limit: wrong})
-			require.ErrorIs(t, err, watchdog.ErrInvalid)
-			require.ErrorContains(t, err, "Limit is "+wrong.String())
-			require.Nil(t, timer)
-			require.Equal(t, t.Context(), ctx)
+	t.Run("a limit of 0 or less, and none, are off as with WithLimit, and nobody is told", func(t *testing.T) {
+		for _, off := range []time.Duration{0, -1, watchdog.NoLimit} {
+			synctest.Test(t, func(t *testing.T) {
+				log := captureLog(t)
+				ctx, timer := newTimer(t, idle.Config{Limit: off})
+				pass(1000 * time.Hour)
+				requireAlive(ctx, t, timer)
+				require.Empty(t, log.String())
+			})
 		}
 	})
 	t.Run("it guards as WithLimit does", func(t *testing.T) {
@@ -329,6 +334,79 @@ func TestNew(t *testing.T) {
 			pass(limit + 1)
 			requireSilent(ctx, t, timer, limit+1, limit)
 		})
+	})
+}
+
+// TestCancel checks what ends a context that existed before its timer.
+func TestCancel(t *testing.T) {
+	t.Run("silence ends it, with the stop as its cause, and once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			calls := 0
+			guarded, timer := newTimer(t, idle.Config{Limit: limit, Cancel: func(cause error) { calls++; cancel(cause) }})
+			pass(limit)
+			require.NoError(t, ctx.Err())
+			pass(1)
+			requireSilent(ctx, t, timer, limit+1, limit)
+			requireSilent(guarded, t, timer, limit+1, limit)
+			timer.Alive()
+			pass(limit + 1)
+			require.Equal(t, 1, calls)
+		})
+	})
+	t.Run("nothing else does: not Close, and not the parent's end", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			calls := 0
+			count := func(error) { calls++ }
+			_, timer, err := idle.New(ctx, idle.Config{Limit: limit, Cancel: count})
+			require.NoError(t, err)
+			timer.Close()
+			_, timer, err = idle.New(ctx, idle.Config{Limit: limit, Cancel: count})
+			require.NoError(t, err)
+			defer timer.Close()
+			cancel(errors.New("gone"))
+			pass(2 * limit)
+			require.Zero(t, calls)
+			_, stopped := timer.Stopped()
+			require.False(t, stopped)
+		})
+	})
+	t.Run("Busy is asked before", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			_, timer := newTimer(t, idle.Config{Limit: limit, Cancel: cancel, Busy: func() bool { return true }})
+			pass(10 * limit)
+			requireAlive(ctx, t, timer)
+		})
+	})
+	t.Run("one that waits for the work, panics or ends its goroutine holds nothing up", func(t *testing.T) {
+		for name, cancel := range map[string]func(work context.Context){
+			"":         func(work context.Context) { <-work.Done() },
+			"panicked": func(context.Context) { panic("secret") },
+			"ended":    func(context.Context) { runtime.Goexit() },
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				log := captureLog(t)
+				made := make(chan context.Context, 1)
+				work, timer := newTimer(t, idle.Config{Limit: limit, Cancel: func(error) { cancel(<-made) }})
+				made <- work
+				pass(limit + 1)
+				requireSilent(work, t, timer, limit+1, limit)
+				require.Contains(t, log.String(), name)
+				require.NotContains(t, log.String(), "secret")
+			})
+		}
+	})
+	t.Run("beside Notify it is an error that says what to do", func(t *testing.T) {
+		ctx, timer, err := idle.New(t.Context(), idle.Config{
+			Limit: limit, Cancel: func(error) {}, Notify: func(*watchdog.Stop) {},
+		})
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		require.ErrorContains(t, err, "leave one of them out")
+		require.Nil(t, timer)
+		require.Equal(t, t.Context(), ctx)
 	})
 }
 

@@ -22,6 +22,7 @@ const (
 	DefaultFutile = 8
 	DefaultAfter  = 2
 	DefaultPolls  = 20
+	DefaultWaits  = 10 // Polls, where Waits is End
 	DefaultFuse   = 30
 	DefaultFuseOf = 40
 	DefaultPoll   = time.Minute
@@ -55,9 +56,13 @@ type Config struct {
 	After int
 	// Fuse is how many of the last FuseOf pairs end the run if they were seen before. Zero means 30 of 40, NoLimit never.
 	Fuse, FuseOf int
-	// Polls is how many calls in a row that may be polls, and get the same, are asked about. Zero means 20, NoLimit any
-	// number.
+	// Polls is how many calls in a row that may be polls, and get the same, are asked about. Zero means 20, or 10 if Waits
+	// is [End]; NoLimit any number.
 	Polls int
+	// Waits is what is done about calls of class [Wait] that get the same so often: [Ask] asks about them as about polls,
+	// [End] ends the run for them and for polls, without asking first, if it did nothing else between. Zero and [Go] leave
+	// waits out, and ask about polls.
+	Waits Advice
 	// Poll is the Gap from which a call of class [Look] that was made before may be a poll, which counts as [Wait]. For a
 	// call of no class, also guessed, it is 5 seconds, and a call right after waits of 15 seconds may be a poll whatever
 	// its Gap. Zero means a minute.
@@ -69,6 +74,10 @@ type Config struct {
 // complete checks the config and returns a copy with the defaults set.
 func (c Config) complete() (Config, error) {
 	c.FuseOf = cmp.Or(c.FuseOf, DefaultFuseOf)
+	polls := DefaultPolls
+	if c.Waits == End {
+		polls = DefaultWaits
+	}
 	for _, f := range []struct {
 		name          string
 		value         *int
@@ -80,7 +89,7 @@ func (c Config) complete() (Config, error) {
 		{"Pairs", &c.Pairs, 2, MaxCount, DefaultPairs, true},
 		{"Window", &c.Window, 1, MaxWindow, DefaultWindow, false},
 		{"Futile", &c.Futile, 2, MaxCount, DefaultFutile, true},
-		{"Polls", &c.Polls, 2, math.MaxInt32, DefaultPolls, true},
+		{"Polls", &c.Polls, 2, math.MaxInt32, polls, true},
 		{"After", &c.After, 1, MaxCount, DefaultAfter, false},
 		{"FuseOf", &c.FuseOf, 1, MaxWindow, DefaultFuseOf, false},
 		{"Fuse", &c.Fuse, 1, c.FuseOf, min(DefaultFuse, c.FuseOf), true},
@@ -103,6 +112,9 @@ func (c Config) complete() (Config, error) {
 func (c Config) completeRest() (Config, error) {
 	if c.Poll = cmp.Or(c.Poll, DefaultPoll); c.Poll < 0 {
 		return Config{}, fmt.Errorf("%w: Poll is %v; use a positive duration, or 0 for %v", ErrInvalid, c.Poll, DefaultPoll)
+	}
+	if c.Waits = cmp.Or(c.Waits, Go); c.Waits != Go && c.Waits != Ask && c.Waits != End {
+		return Config{}, fmt.Errorf("%w: Waits is %q; use Ask, End, or Go, or leave it empty for Go", ErrInvalid, c.Waits)
 	}
 	if i := slices.Index(c.Volatile, ""); i >= 0 {
 		return Config{}, fmt.Errorf("%w: Volatile %d of %d is empty; name a field", ErrInvalid, i+1, len(c.Volatile))

@@ -16,6 +16,14 @@
 //		return errLoop
 //	}
 //
+// # In a hook that can only stop
+//
+// [Check] is a function of all turns of a run, for a host whose hook gets these and answers whether the run stops.
+// Where nobody can be asked, whatever is not Go ends the run:
+//
+//	v, _ := loop.Check(turns, loop.Config{})
+//	return v.Advice != loop.Go
+//
 // # What is the same
 //
 //   - Inputs are compared as canonical JSON: without white space, with sorted keys, with numbers by their value, so
@@ -52,10 +60,13 @@
 // are left out, too. They count only toward no progress, by the limits of a watchdog: they are never New.
 //
 // Without a class the detector guesses, and errs on the side of letting a run go on: a call that got the same before,
-// and came some seconds after the last step, may be a poll. The rule [Poll] asks about 20 of these in a row, and never
-// ends a run. A [Look] may be a poll only after a pause of a minute, or of five seconds if its outcome says that
+// and came some seconds after the last step, may be a poll. The rule [Poll] asks about 20 of these in a row, and ends
+// no run. A [Look] may be a poll only after a pause of a minute, or of five seconds if its outcome says that
 // something is still under way; so may a call that failed in a way that does not pass by itself. A command that only
 // asks whether something is there, such as pg_isready, is guessed to be a Wait.
+//
+// A host that wants a run ended which does nothing but wait sets [Config].Waits to [End]: ten waits or polls in a row
+// that get the same then end it. That ends healthy runs, too, which wait for something: 26 of the 424 in testdata.
 //
 // What comes right after waits of 15 seconds together, or of unknown length, may be a poll, too, also if its class is
 // Look: whoever sleeps and looks in turn waits for something. After shorter waits it repeats itself, because the time

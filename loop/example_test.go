@@ -30,6 +30,21 @@ func Example() {
 	// turn 15: end
 }
 
+// A hook that can only stop the run, and is to stop one that sleeps and sleeps.
+func ExampleCheck() {
+	cfg := loop.Config{Waits: loop.End}
+	stop := func(turns [][]loop.Step) bool {
+		v, err := loop.Check(turns, cfg)
+		return err == nil && v.Advice != loop.Go
+	}
+	var turns [][]loop.Step
+	for !stop(turns) {
+		turns = append(turns, []loop.Step{{Tool: "bash", Input: []byte(`{"command":"sleep 1"}`)}})
+	}
+	fmt.Println("stopped after", len(turns))
+	// Output: stopped after 10
+}
+
 // The host stores the state with its own, so that a restart forgets nothing.
 func ExampleDetector_MarshalBinary() {
 	step := loop.Step{Tool: "read", Class: loop.Look, Input: []byte(`{"path":"a.go"}`), Outcome: []byte("var port int")}

@@ -44,7 +44,7 @@ func (f *futile) add(c *call, turn uint64) {
 	}
 }
 
-// find returns the series, which begins in the place of the one that was quiet for the longest time.
+// find returns the series, which begins in an empty place, or in that of the one that was quiet for the longest time.
 func (f *futile) find(kind, outcome uint64) *series {
 	oldest := &f.series[0]
 	for i := range f.series {
@@ -52,12 +52,22 @@ func (f *futile) find(kind, outcome uint64) *series {
 		if s.kind == kind && s.outcome == outcome {
 			return s
 		}
-		if s.last < oldest.last {
+		if oldest.kind != 0 && (s.kind == 0 || s.last < oldest.last) {
 			oldest = s
 		}
 	}
 	*oldest = series{kind: kind, outcome: outcome}
 	return oldest
+}
+
+// breakRow forgets polls of a kind that are not in one row with this one: they got something else, or the run did
+// something else since.
+func (f *futile) breakRow(c *call, turn uint64) {
+	for i := range f.series {
+		if s := &f.series[i]; s.kind == c.input && (s.outcome != c.pair || s.last != turn) {
+			*s = series{}
+		}
+	}
 }
 
 // expire forgets the series without a call in the window.
@@ -97,9 +107,12 @@ func (h *history) judgeFutile(c *Config) (most finding) {
 	return most
 }
 
-// poll counts a call that may be a poll, and asks about many that get the same. It never ends a run: a poll may have to
-// wait for long.
+// poll counts a call that waits, or may be a poll, and asks about many that get the same. It ends a run only for a host
+// that wants that: a poll may have to wait for long.
 func (h *history) poll(call *call, c *Config) finding {
+	if c.Waits == End {
+		h.futile.breakRow(call, h.turn)
+	}
 	s := h.futile.find(call.input, call.pair)
 	s.count++
 	s.last = h.turn
@@ -107,7 +120,8 @@ func (h *history) poll(call *call, c *Config) finding {
 		return finding{}
 	}
 	limit := uint64(c.Polls)
-	v := judged(Poll, s.count >= limit, s.delivered >= limit, false)
+	ends := c.Waits == End && s.count >= limit
+	v := judged(Poll, s.count >= limit, ends || s.delivered >= limit, ends)
 	if v.Rule != "" {
 		v.Rounds, v.pattern = int(s.count), call.pair //nolint:gosec // nobody calls so often
 	}

@@ -33,6 +33,7 @@ type call struct {
 	succeeded bool          // it is a change, and there is no sign of a failure
 	again     bool          // it got the same before, and may be a poll once time has passed
 	slow      bool          // enough time has passed since the last step
+	waits     bool          // it is a wait that counts, see [Config].Waits
 	need      time.Duration // how long waits take after which enough has
 }
 
@@ -48,7 +49,7 @@ func (c *call) kind() uint64 {
 
 // read returns what is known of a step, and whether it counts.
 func (d *Detector) read(s *Step) (call, bool) {
-	if !s.counts(s.Class) {
+	if !s.counts(s.Class) && !d.judgesWait(s, s.Class) {
 		d.history.waits(s, s.Class)
 		return call{}, false
 	}
@@ -58,7 +59,7 @@ func (d *Detector) read(s *Step) (call, bool) {
 	class := guess(s, &hint)
 	if !s.counts(class) {
 		d.history.waits(s, class)
-		return call{}, false
+		return call{pair: digest(form), input: digest(form[:outcome]), waits: true}, d.judgesWait(s, class)
 	}
 	sign.failed = sign.failed || s.Failed || s.Refused
 	c := call{pair: digest(form), input: digest(form[:outcome]), tool: digest([]byte(s.Tool)), words: hint.words}
@@ -67,6 +68,11 @@ func (d *Detector) read(s *Step) (call, bool) {
 	c.slow, c.need = d.passed(s, class, &sign)
 	r.futile(s, &c, class, &hint, &sign, form[outcome:])
 	return c, true
+}
+
+// judgesWait reports whether the step is a wait, and waits count.
+func (d *Detector) judgesWait(s *Step, class Class) bool {
+	return class == Wait && !s.Retry && d.config.Waits != Go
 }
 
 // futile says what the call has in common with others that get nothing better. The form of the outcome is not valid any

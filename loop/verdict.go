@@ -29,7 +29,8 @@ const (
 	Pair Rule = "pair"
 	// Futile is a tool that gets nothing, or the same, or fails in the same way, however its input is put.
 	Futile Rule = "futile"
-	// Poll is a call that may be a poll and gets the same for very long. It is asked about, and never ends a run.
+	// Poll is a call that may be a poll and gets the same for very long. It is asked about, and ends a run only as
+	// [Config].Waits says.
 	Poll Rule = "poll"
 	// Fuse is too many pairs that were seen before.
 	Fuse Rule = "fuse"

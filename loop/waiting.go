@@ -26,11 +26,13 @@ func (h *history) waits(s *Step, class Class) {
 	w.time += uint64(s.Gap)
 }
 
-// polls reports whether a call is a poll: it got the same before, and since then time has passed, or waits have passed
-// it. Whoever looks a second time after one wait does not poll.
+// polls reports whether a call is a poll: it waits, or it got the same before, and since then time has passed, or waits
+// have passed it. Whoever looks a second time after one wait does not poll.
 func (h *history) polls(c *call) bool {
 	w := &h.waiting
 	switch {
+	case c.waits:
+		return true
 	case !c.again:
 		return false
 	case c.slow:

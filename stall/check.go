@@ -127,13 +127,13 @@ func (c Config) complete() Config {
 // limit names the first field by which the sentinel itself can end the command, or is empty if there is none.
 func (c *Config) limit() string {
 	switch {
-	case c.NoOutput > 0:
+	case c.NoOutput > 0 && c.NoOutput != watchdog.NoLimit:
 		return "NoOutput"
 	case c.Probe != nil:
 		return "Probe"
 	case len(c.Terminal) > 0:
 		return "Terminal"
-	case c.WallClock > 0:
+	case c.WallClock > 0 && c.WallClock != watchdog.NoLimit:
 		return "WallClock"
 	}
 	return ""
@@ -150,9 +150,9 @@ func (c *Config) checkStore(ctx context.Context) error {
 		"&watchdog.Memory{} is one", limit)
 }
 
-// neverTrips reports whether the config has what only a trip uses, and no limit.
+// neverTrips reports whether the config has what only a trip uses, and nothing about a limit.
 func (c *Config) neverTrips() bool {
-	return c.limit() == "" && (c.Store != nil || c.Artifacts != "")
+	return c.limit() == "" && max(c.NoOutput, c.WallClock) == 0 && (c.Store != nil || c.Artifacts != "")
 }
 
 func (c *Config) action(k TripKind) TripAction {

@@ -56,7 +56,7 @@ type Config struct {
 	// one path element of at most 100 characters, without a slash, a backslash, a colon or a control character.
 	// It is required.
 	Step string
-	// CheckID, Workflow and Iteration are copied to the artifacts.
+	// CheckID, Workflow and Iteration are copied to the artifacts, also where they are empty or zero.
 	CheckID, Workflow string
 	Iteration         int
 
@@ -67,14 +67,15 @@ type Config struct {
 	// Step.
 	RunID string
 	Store watchdog.EventStore
-	// WallClock limits how long the command may take. Zero means no limit.
+	// WallClock limits how long the command may take. Zero and [watchdog.NoLimit] mean no limit.
 	WallClock time.Duration
 	// RecordTimeout bounds how long a store, a disk or a Logger that hangs delays a signal.
 	// Zero means [watchdog.DefaultRecordTimeout].
 	RecordTimeout time.Duration
 
-	// NoOutput is how long the command may print nothing. Zero means no limit. Time in which a reader does not take
-	// the output does not count, and neither does time in which the host itself was stopped, as by Ctrl-Z.
+	// NoOutput is how long the command may print nothing. Zero and [watchdog.NoLimit] mean no limit. Time in which a
+	// reader does not take the output does not count, and neither does time in which the host itself was stopped, as by
+	// Ctrl-Z.
 	NoOutput time.Duration
 	// ActivitySource says which output resets NoOutput. If standard output and standard error are one writer, both
 	// do. Zero means ActivityAny.
@@ -135,7 +136,7 @@ type Grace struct {
 // A Tail says how to keep the end of standard error for diagnosis. If standard output and standard error are one
 // writer, it is the end of both.
 type Tail struct {
-	// Bytes is how much to keep, from 1 to 1 MiB.
+	// Bytes is how much to keep, from 1 to 1 MiB. Zero is an error.
 	Bytes int
 	// Redact removes secrets from the text before it is written. It is required; package redact, a module of its own,
 	// has one. If it panics, or does not return within the record timeout, the tail is not written.

@@ -93,7 +93,7 @@ func (c *Config) attach(ctx context.Context) (w *watchdog.Watchdog, inside bool,
 	logger := c.Logger
 	if c.WallClock == 0 {
 		budget.WallClock = watchdog.NoLimit
-		logger = discard // New would warn that the run has no limit; the sentinel has its own
+		logger = discard // of what ends the command the result tells
 	}
 	store := c.Store
 	if store == nil {

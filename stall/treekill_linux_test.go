@@ -54,6 +54,24 @@ func TestTreeKill(t *testing.T) {
 	})
 }
 
+// TestNoLimit checks that a limit which is switched off by name is off: nothing is needed for it, and nothing logged.
+func TestNoLimit(t *testing.T) {
+	for name, cfg := range map[string]stall.Config{
+		"no store": {NoOutput: watchdog.NoLimit, WallClock: watchdog.NoLimit},
+		"a store":  {NoOutput: watchdog.NoLimit, Store: &watchdog.Memory{}},
+		"or both":  {WallClock: watchdog.NoLimit, Store: &watchdog.Memory{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			cfg.Step, cfg.Logger = "build", slog.New(slog.NewTextHandler(&log, nil))
+			_, err := stall.Run(t.Context(), command(t), cfg)
+			require.NoError(t, err)
+			require.Empty(t, log.String())
+		})
+	}
+}
+
 // TestStoreMissing checks that what needs a store says so.
 func TestStoreMissing(t *testing.T) {
 	for field, change := range map[string]func(*stall.Config){

@@ -9,7 +9,7 @@ import (
 // An Alert is a callback for many cancels. The zero value never calls.
 type Alert struct {
 	// Count is the largest number of cancels by this sweeper that needs no alert. Within is the time up to now in
-	// which they are counted.
+	// which they are counted. A Count of zero has each cancel alert; a Within of zero is an error with Func.
 	Count  int
 	Within time.Duration
 	// Func is called with the number of cancels when that gets larger than Count. It is called again only after the

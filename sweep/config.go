@@ -82,7 +82,8 @@ type Config struct {
 
 // A ResumePolicy says which cancelled sessions are started again. The zero value starts none.
 type ResumePolicy struct {
-	// Max is how often one run is resumed, by all sweepers together: see [session.Session].Resumes.
+	// Max is how often one run is resumed, by all sweepers together: see [session.Session].Resumes. Zero starts
+	// none, and is an error with Start.
 	Max int
 	// Tries is how often Start is called for one resume, by all sweepers together; a call counts also if its sweeper died.
 	// Zero means [DefaultResumeTries]. After that an error and the log say that the run is not resumed any more.

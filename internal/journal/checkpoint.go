@@ -172,7 +172,7 @@ func (j *Journal) newBase(startedAt time.Time) *fold.Base {
 func (j *Journal) readCheckpoint(
 	ctx context.Context, events []fold.Event, startedAt time.Time,
 ) (*fold.Base, error) {
-	before := newestTime
+	before := NewestTime
 	for range maxOlder {
 		last := lastOf(checkpointKinds, events, before)
 		if last == nil || last.Type == record.EventResume { // one before it is of another window
@@ -206,8 +206,8 @@ func lastOf(kinds []string, events []fold.Event, before time.Time) *fold.Event {
 	return nil
 }
 
-// newestTime comes after every event.
-var newestTime = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
+// NewestTime comes after every event.
+var NewestTime = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 
 // baseOf is what a checkpoint tells of, nil if it is of no use: damaged, another version's, or another run's.
 func (j *Journal) baseOf(e *fold.Event) *fold.Base {

@@ -111,7 +111,7 @@ func (j *Journal) readHistory(ctx context.Context, hostStart time.Time) (h fold.
 // lastCheckpoint selects the last one of the run, or what came after it.
 func (j *Journal) lastCheckpoint() fold.Selection {
 	return fold.Selection{
-		AggregateType: record.AggregateType, AggregateID: j.name.Run, Since: newestTime, LatestOf: checkpointKinds,
+		AggregateType: record.AggregateType, AggregateID: j.name.Run, Since: NewestTime, LatestOf: checkpointKinds,
 	}
 }
 
@@ -137,7 +137,7 @@ func (j *Journal) readLast(ctx context.Context, c chain) (h fold.History, err er
 	for {
 		s := j.selection(base, start, asked)
 		if s.LatestOf = before; before != nil { // all the rest was read
-			s.Until, s.Known = newestTime, countFrom(events, s.Since)
+			s.Until, s.Known = NewestTime, countFrom(events, s.Since)
 		}
 		more, err := j.place.Store.Select(ctx, s)
 		if err != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/seed62658d38/watchdog/loop"
 )
 
-// fusePatience is how many turns the fuse may blow before the next rung of the ladder, without one that is new.
-const fusePatience = 8
+// patience is how many turns a loop that is ended without having been asked about may go on before the next rung of the
+// ladder, without a turn that is new.
+const patience = 8
 
 // pace is how often the state is recorded at most, unless that presses.
 const pace = time.Minute
@@ -22,7 +23,7 @@ type Looper struct {
 	mu       sync.Mutex
 	detector *loop.Detector
 	asked    bool // the host was asked to stop it, and has not taken that yet
-	fused    int  // how many turns that were not new the fuse has blown
+	over     int  // how many turns that were not new such a loop has gone on
 
 	changed  bool      // since it was recorded
 	pressing bool      // the host was asked something, or has taken that, since it was recorded
@@ -50,18 +51,19 @@ func (l *Looper) Step(turn []loop.Step) (v loop.Verdict, trips, another bool) {
 }
 
 func (l *Looper) judge(v *loop.Verdict) (trips, another bool) {
-	if v.Rule != loop.Fuse {
-		l.fused = 0
+	unasked := v.Rule == loop.Fuse || v.Rule == loop.Poll && v.Advice == loop.End
+	if !unasked {
+		l.over = 0
 	}
 	switch {
 	case v.Advice == loop.Go:
 		return false, false
-	case v.Rule == loop.Fuse && v.New:
+	case unasked && v.New:
 		return false, false // the run does something else, and the fuse remembers what it did before
-	case v.Rule == loop.Fuse:
-		l.fused++
-		another = l.fused == 1 && !l.asked
-		trips = another || l.fused > fusePatience
+	case unasked:
+		l.over++
+		another = l.over == 1 && !l.asked
+		trips = another || l.over > patience
 	case v.Advice == loop.Ask:
 		trips = !l.asked
 		another = trips

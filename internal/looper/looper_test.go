@@ -27,6 +27,9 @@ func play(l *looper.Looper, turns string) string {
 			continue
 		}
 		one := loop.Step{Tool: "read", Class: loop.Look, Input: []byte(string(letter)), Outcome: []byte("none")}
+		if letter == 'S' {
+			one = loop.Step{Tool: "sleep", Class: loop.Wait}
+		}
 		switch _, trips, another := l.Step([]loop.Step{one}); {
 		case another:
 			found.WriteByte('A')
@@ -45,11 +48,15 @@ func TestStep(t *testing.T) {
 		no := loop.NoLimit
 		return &loop.Config{Period: no, Pairs: no, Futile: no, Polls: no, Fuse: 2, FuseOf: of}
 	}
+	waits := &loop.Config{Waits: loop.End, Polls: 4}
 	for _, c := range []struct {
 		name        string
 		config      *loop.Config
 		turns, want string
 	}{
+		{"waits count for nothing", nil, "SSSSSSSSSSSSSSSSSSSS", "...................."},
+		{"but where they end a run, after eight more", waits, "SSSSSSSSSSSSSS", "...A.......aaa"},
+		{"and count anew after something else", waits, "SSSSSaSSSSSSSSSSSSSS", "...A.............aaa"},
 		{"a loop is found once, however long it goes on", nil, "aaaaaaaa", "..A....."},
 		{"two rounds after it was taken the same loop is found again", nil, "aaa!aaa", "..A!.aa"},
 		{"what was taken before it was asked counts for nothing", nil, "!aa!aaa", "!..!A.."},

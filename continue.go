@@ -1,0 +1,113 @@
+package watchdog
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/journal"
+	"github.com/seed62658d38/watchdog/internal/record"
+)
+
+// continued returns the run with the start that the store has of it, see [Run].Continue. All that it asks the store for
+// takes one record timeout.
+func (cfg *Config) continued(ctx context.Context, named Run, now time.Time) (Run, error) {
+	named.StartedAt, named.Continue = now, false
+	if err := cfg.check(ctx, named, now); err != nil || cfg.Disabled {
+		return named, err
+	}
+	ctx, cancel := clocks.WithTimeout(ctx, cfg.Clock, cmp.Or(cfg.RecordTimeout, DefaultRecordTimeout))
+	defer cancel()
+	b := beginning{
+		store: hostStore{cfg.Store}, run: named, now: now,
+		id: record.EventID(named.ID, named.Parent, record.EventCheckpoint, record.Once),
+	}
+	var err error
+	if named.StartedAt, err = b.find(ctx); err != nil {
+		return named, fmt.Errorf("look up when run %s began: %w", named.ID, err)
+	}
+	return named, nil
+}
+
+// A beginning is the event that tells when a run began: a checkpoint with nothing else in it, which no reader of events
+// takes for something that happened. Its ID is the same whoever writes it, so that the first one counts.
+type beginning struct {
+	store hostStore
+	run   Run
+	now   time.Time
+	id    string
+}
+
+// find returns a start from which the run's window is found. Where none is stored it stores that of the last window
+// which other events tell of, as of a run whose host passed its start before, or now.
+func (b *beginning) find(ctx context.Context) (time.Time, error) {
+	start, events, err := b.read(ctx)
+	if err != nil || !start.IsZero() {
+		return start, err
+	}
+	if b.store.Transacts() { // only a few were asked for
+		if events, err = b.store.Read(ctx, b.run.ID); err != nil {
+			return start, err
+		}
+	}
+	h := fold.Of(fold.WindowID{Parent: b.run.Parent}, events)
+	if e := h.Unreadable(time.Time{}); e != nil {
+		return start, fmt.Errorf("%w %w; correct or delete that event to go on with the run", ErrUnreadableEvent, e)
+	}
+	start = b.now
+	if last := h.Last(); last != nil {
+		start = last.StartedAt
+	}
+	if err := b.store.Append(ctx, b.event(start)); err != nil {
+		return start, fmt.Errorf("append that it begins: %w", err)
+	}
+	if start, _, err = b.read(ctx); err == nil && start.IsZero() {
+		err = errors.New("the store took the event that says so, and does not have it")
+	}
+	return start, err
+}
+
+// read returns the start that is stored, zero if none is, and what was read to find it. The last resume is one as well:
+// who goes on from there reads no window before it. But not one in the future, which has to be resumed after.
+func (b *beginning) read(ctx context.Context) (start time.Time, events []fold.Event, err error) {
+	if b.store.Transacts() {
+		events, err = b.store.Select(ctx, fold.Selection{
+			AggregateType: AggregateType, AggregateID: b.run.ID, IDs: []string{b.id},
+			Since: journal.NewestTime, LatestOf: []string{EventResume},
+		})
+	} else {
+		events, err = b.store.Read(ctx, b.run.ID)
+	}
+	for i := range events {
+		e := &events[i]
+		var p record.Window
+		switch flaw := json.Unmarshal(e.Payload, &p); {
+		case e.ID == b.id && (flaw != nil || time.Time(p.SessionStartedAt).IsZero()):
+			flaw = cmp.Or(flaw, errors.New("it has no session_started_at"))
+			return start, events, fmt.Errorf("%w %w", ErrUnreadableEvent, &fold.UnreadableError{Event: *e, Err: flaw})
+		case e.ID == b.id && start.IsZero(), e.Type == EventResume && flaw == nil && b.resumedBy(&p):
+			start = time.Time(p.SessionStartedAt)
+		}
+	}
+	return start, events, err
+}
+
+func (b *beginning) resumedBy(p *record.Window) bool {
+	return p.Parent == b.run.Parent && time.Time(p.SessionStartedAt).Sub(b.now) <= StartSkew
+}
+
+func (b *beginning) event(start time.Time) fold.Event {
+	return fold.Event{
+		ID: b.id, AggregateType: AggregateType, AggregateID: b.run.ID, Type: record.EventCheckpoint,
+		Payload: record.JSON(record.Checkpoint{
+			SessionStartedAt: record.Stamp(record.Truncate(start)), CheckpointedAt: record.Stamp(record.Truncate(b.now)),
+			Format: record.CheckpointFormat, Parent: b.run.Parent,
+		}),
+		Timestamp: record.Truncate(b.now),
+	}
+}

@@ -1,0 +1,407 @@
+package watchdog_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// A continuing is a run of which the host keeps no more than the ID.
+type continuing struct {
+	*fixture
+	store watchdog.EventStore
+}
+
+// inContinuing runs the test with a store that is read whole, one that is read in parts, and one that answers at once.
+func inContinuing(t *testing.T, test func(c *continuing)) {
+	t.Helper()
+	for name, store := range map[string]func() watchdog.EventStore{
+		"whole": func() watchdog.EventStore { return &flakyStore{} },
+		"parts": func() watchdog.EventStore { return &countingStore{} },
+		"once":  func() watchdog.EventStore { return &watchdog.Memory{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFixture(t, func(b *fixture) {
+				c := &continuing{b, store()}
+				b.cfg.Store, b.run = c.store, watchdog.Run{ID: "s-1", Continue: true}
+				test(c)
+			})
+		})
+	}
+}
+
+// kinds are the kinds of the run's events.
+func (c *continuing) kinds() (kinds []string) {
+	c.t.Helper()
+	all, err := c.store.Read(context.Background(), watchdog.AggregateType, c.run.ID)
+	require.NoError(c.t, err)
+	for _, e := range all {
+		kinds = append(kinds, e.Type)
+	}
+	return kinds
+}
+
+// restarts has the host come up at each interval, until the run is stopped.
+func (c *continuing) restarts(every time.Duration) (n int, stop *watchdog.Stop) {
+	c.t.Helper()
+	for {
+		wd := c.attach()
+		n++
+		if stop = wd.Stop(); stop != nil {
+			return n, stop
+		}
+		c.pass(every - time.Second)
+		stop = wd.Stop()
+		require.NoError(c.t, wd.Close())
+		c.pass(time.Second) // it is down
+		if stop != nil {
+			return n, stop
+		}
+	}
+}
+
+func TestContinue(t *testing.T) {
+	t.Run("a run that the store does not have begins now, and goes on so ever after", func(t *testing.T) {
+		inContinuing(t, func(c *continuing) {
+			wd := c.attach()
+			require.Equal(t, noon, wd.StartedAt())
+			require.Equal(t, 4*time.Hour, wd.Remaining())
+			require.NoError(t, wd.Close())
+			require.Equal(t, []string{watchdog.EventCheckpoint}, c.kinds())
+			c.pass(3 * time.Hour)
+			wd = c.attach()
+			require.Equal(t, noon, wd.StartedAt())
+			require.Equal(t, time.Hour, wd.Remaining())
+			require.Equal(t, []string{watchdog.EventCheckpoint}, c.kinds(), "it is recorded once")
+		})
+	})
+	t.Run("a host that restarts every minute does not put off the end of its run", func(t *testing.T) {
+		inContinuing(t, func(c *continuing) {
+			n, stop := c.restarts(time.Minute)
+			require.Equal(t, 241, n)
+			require.Equal(t, watchdog.WallClockExceeded, stop.Code)
+			require.Equal(t, noon, stop.StartedAt)
+			require.Equal(t, []string{watchdog.EventCheckpoint, watchdog.EventWarning, watchdog.EventCancel}, c.kinds())
+			require.NotNil(t, c.attach().Stop(), "nor does it begin it again")
+		})
+	})
+	t.Run("a run that was resumed goes on in its last window, however often", func(t *testing.T) {
+		inContinuing(t, func(c *continuing) {
+			for range 3 {
+				_, stop := c.restarts(time.Hour)
+				require.NotNil(t, stop)
+				c.pass(time.Hour)
+				resumed := c.resume()
+				require.Equal(t, 4*time.Hour, resumed.Remaining())
+				require.NoError(t, resumed.Close())
+				c.pass(time.Minute)
+				require.Equal(t, resumed.StartedAt(), c.attach().StartedAt())
+			}
+		})
+	})
+	t.Run("a run that is complete is so, and can be resumed", func(t *testing.T) {
+		inContinuing(t, func(c *continuing) {
+			require.NoError(t, c.attach().Complete())
+			c.pass(time.Minute)
+			_, err := watchdog.New(context.Background(), c.run, c.cfg)
+			require.ErrorIs(t, err, watchdog.ErrComplete)
+			require.Equal(t, noon.Add(time.Minute), c.resume().StartedAt())
+		})
+	})
+	t.Run("a run whose host passed its start before goes on in its window", func(t *testing.T) {
+		inContinuing(t, func(c *continuing) {
+			explicit := c.run
+			c.run.StartedAt, c.run.Continue = noon, false
+			_, stop := c.restarts(time.Hour)
+			require.NotNil(t, stop)
+			c.pass(time.Hour)
+			resumed := c.resume()
+			require.NoError(t, resumed.Close())
+			c.pass(time.Hour)
+			c.run = explicit
+			for range 2 {
+				wd := c.attach()
+				require.Equal(t, resumed.StartedAt(), wd.StartedAt())
+				require.NoError(t, wd.Close())
+			}
+			_, stop = c.restarts(time.Hour)
+			require.Equal(t, resumed.StartedAt(), stop.StartedAt)
+		})
+	})
+	t.Run("who passes the start that was recorded is in the same window", func(t *testing.T) {
+		inContinuing(t, func(c *continuing) {
+			_, stop := c.restarts(time.Hour)
+			c.run = watchdog.Run{ID: c.run.ID, StartedAt: noon}
+			require.Equal(t, stop.EventID(), c.attach().Stop().EventID())
+		})
+	})
+	t.Run("a layer's run of that name is another", func(t *testing.T) {
+		inContinuing(t, func(c *continuing) {
+			require.NoError(t, c.attach().Close())
+			c.pass(time.Hour)
+			c.run.Parent = "s-0"
+			require.Equal(t, noon.Add(time.Hour), c.attach().StartedAt())
+			require.Equal(t, noon.Add(time.Hour), c.attach().StartedAt())
+		})
+		inContinuing(t, func(c *continuing) { // also where events tell of it
+			continues := c.run
+			for i, parent := range []string{"s-0", ""} {
+				c.run = watchdog.Run{ID: "s-1", StartedAt: noon.Add(time.Duration(i) * 5 * time.Hour), Parent: parent}
+				_, stop := c.restarts(5 * time.Hour)
+				require.NotNil(t, stop)
+			}
+			c.run = continues
+			require.Equal(t, noon.Add(5*time.Hour), c.attach().StartedAt())
+			c.run.Parent = "s-0"
+			require.Equal(t, noon, c.attach().StartedAt())
+		})
+	})
+	t.Run("a run that was resumed by a clock that was ahead can be resumed again", func(t *testing.T) {
+		inContinuing(t, func(c *continuing) {
+			_, stop := c.restarts(time.Hour)
+			require.NotNil(t, stop)
+			c.clock.step(time.Hour)
+			ahead := c.resume()
+			require.NoError(t, ahead.Close())
+			c.clock.step(-time.Hour)
+			_, err := watchdog.New(context.Background(), c.run, c.cfg)
+			require.ErrorContains(t, err, "or use Resume to open another")
+			resumed := c.resume()
+			require.NoError(t, resumed.Close())
+			require.True(t, resumed.StartedAt().Before(ahead.StartedAt()))
+			c.pass(minute)
+			require.Equal(t, resumed.StartedAt(), c.attach().StartedAt())
+		})
+	})
+	t.Run("a hundred resumes cost no more than one", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			store := &readingStore{}
+			b.cfg.Store, b.run = store, watchdog.Run{ID: "s-1", Continue: true}
+			require.NoError(t, b.attach().Close())
+			read := map[int]int{}
+			for n := range 101 {
+				b.pass(5 * time.Hour)
+				require.NotNil(t, b.attach().Stop())
+				resumed := b.resume()
+				require.NoError(t, resumed.Close())
+				b.pass(2 * time.Minute)
+				before := store.read
+				require.Equal(t, resumed.StartedAt(), b.attach().StartedAt())
+				read[n] = store.read - before
+			}
+			require.Equal(t, read[1], read[100])
+			require.Less(t, read[100], 10)
+		})
+	})
+	t.Run("what is recorded is not written again", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			store := &countingStore{}
+			b.cfg.Store, b.run = store, watchdog.Run{ID: "s-1", Continue: true}
+			for range 3 {
+				require.NoError(t, b.attach().Close())
+			}
+			require.Equal(t, []int{1}, store.appends)
+		})
+	})
+	t.Run("Do does it, too", func(t *testing.T) {
+		inContinuing(t, func(c *continuing) {
+			require.NoError(t, watchdog.Do(context.Background(), c.run, c.cfg, returning(nil)))
+			require.Equal(t, []string{watchdog.EventCheckpoint, watchdog.EventComplete}, c.kinds())
+		})
+	})
+	t.Run("observed and polled only", func(t *testing.T) {
+		inContinuing(t, func(c *continuing) {
+			c.cfg.ObserveOnly, c.cfg.PollOnly = true, true
+			require.NoError(t, c.attach().Close())
+			c.pass(time.Hour)
+			require.Equal(t, 3*time.Hour, c.attach().Remaining())
+		})
+	})
+}
+
+// TestContinueTogether has many processes begin one run at once.
+func TestContinueTogether(t *testing.T) {
+	for range 20 {
+		for _, store := range []watchdog.EventStore{&flakyStore{}, &countingStore{delay: time.Millisecond}} {
+			synctest.Test(t, func(t *testing.T) {
+				starts := make([]time.Time, 16)
+				var all sync.WaitGroup
+				for i := range starts {
+					all.Go(func() {
+						time.Sleep(time.Duration(i) * 100 * time.Microsecond)
+						run, cfg := watchdog.Run{ID: "s-1", Continue: true}, watchdog.Config{Store: store, Logger: quiet}
+						wd, err := watchdog.New(context.Background(), run, cfg)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						starts[i] = wd.StartedAt()
+						if err := wd.Close(); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				all.Wait()
+				for _, start := range starts {
+					require.Equal(t, starts[0], start)
+				}
+			})
+		}
+	}
+}
+
+// TestContinueFails protects that nothing is guarded by a clock that begins again.
+func TestContinueFails(t *testing.T) {
+	fails := func(b *fixture, k *fakeKeeper) error {
+		b.t.Helper()
+		wd, err := watchdog.New(context.Background(), b.run, b.cfg)
+		require.Error(b.t, err)
+		require.Nil(b.t, wd)
+		require.Empty(b.t, k.kept)
+		return err
+	}
+	in := func(t *testing.T, test func(b *fixture, k *fakeKeeper)) {
+		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
+			b.run = watchdog.Run{ID: "s-1", Continue: true}
+			test(b, k)
+		})
+	}
+	t.Run("a store that cannot be read, or written", func(t *testing.T) {
+		for _, broken := range []func(s *flakyStore){
+			func(s *flakyStore) { s.failGet = errDiskFull }, func(s *flakyStore) { s.fail = errDiskFull },
+		} {
+			in(t, func(b *fixture, k *fakeKeeper) {
+				b.store.set(broken)
+				err := fails(b, k)
+				require.ErrorIs(t, err, errDiskFull)
+				require.ErrorContains(t, err, "attach watchdog: look up when run s-1 began: ")
+				b.store.set(func(s *flakyStore) { s.fail, s.failGet = nil, nil })
+				b.pass(time.Hour)
+				require.Equal(t, noon.Add(time.Hour), b.attach().StartedAt())
+			})
+		}
+	})
+	t.Run("one that hangs holds New up for one record timeout", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := &flakyStore{hang: make(chan struct{})}
+			began := time.Now()
+			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", Continue: true},
+				watchdog.Config{Store: store, Logger: quiet})
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, watchdog.DefaultRecordTimeout, time.Since(began))
+		})
+	})
+	t.Run("one that keeps what it said it did not: the run has begun", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.run = watchdog.Run{ID: "s-1", Continue: true}
+			lost := &losingStore{EventStore: b.store}
+			b.cfg.Store = lost
+			_, err := watchdog.New(context.Background(), b.run, b.cfg)
+			require.ErrorIs(t, err, errDiskFull)
+			b.pass(time.Hour)
+			require.Equal(t, noon, b.attach().StartedAt())
+		})
+	})
+	t.Run("one that does not keep what it took", func(t *testing.T) {
+		in(t, func(b *fixture, k *fakeKeeper) {
+			b.cfg.Store = forgetful{}
+			require.ErrorContains(t, fails(b, k), "does not have it")
+		})
+	})
+	t.Run("an event that cannot be read", func(t *testing.T) {
+		event := func(kind, payload string) watchdog.Event {
+			return watchdog.Event{
+				ID: "e-1", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: kind,
+				Payload: json.RawMessage(payload), Timestamp: noon.Add(-time.Hour),
+			}
+		}
+		in(t, func(b *fixture, k *fakeKeeper) {
+			require.NoError(t, b.store.Append(context.Background(), event(watchdog.EventCancel, `{"reason":7}`)))
+			err := fails(b, k)
+			require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
+			require.ErrorContains(t, err, "e-1")
+		})
+		in(t, func(b *fixture, k *fakeKeeper) {
+			require.NoError(t, b.attach().Close())
+			k.kept = nil
+			e := b.events(watchdog.EventCheckpoint)[0]
+			e.Payload = json.RawMessage(`{"session_started_at":"yesterday"}`)
+			b.cfg.Store = &flakyStore{}
+			require.NoError(t, b.cfg.Store.Append(context.Background(), e))
+			err := fails(b, k)
+			require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
+			require.ErrorContains(t, err, e.ID)
+		})
+	})
+	t.Run("a start of another host whose clock is ahead", func(t *testing.T) {
+		in(t, func(b *fixture, k *fakeKeeper) {
+			b.clock.step(time.Hour)
+			require.NoError(t, b.attach().Close())
+			k.kept = nil
+			b.clock.step(-time.Hour)
+			require.ErrorContains(t, fails(b, k), "check the clocks of both hosts")
+		})
+	})
+	t.Run("what the host wrote", func(t *testing.T) {
+		for want, run := range map[string]watchdog.Run{
+			"leave one of them out": {ID: "s-1", Continue: true, StartedAt: noon},
+			"run ID: it is empty":   {Continue: true},
+		} {
+			in(t, func(b *fixture, k *fakeKeeper) {
+				b.run = run
+				err := fails(b, k)
+				require.ErrorIs(t, err, watchdog.ErrInvalid)
+				require.ErrorContains(t, err, want)
+				require.Zero(t, b.store.appends)
+			})
+		}
+	})
+}
+
+// TestContinueAlone checks runs whose store is not asked.
+func TestContinueAlone(t *testing.T) {
+	t.Run("without a store the run begins now", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Store, b.run = nil, watchdog.Run{ID: "s-1", Continue: true}
+			require.Equal(t, noon, b.attach().StartedAt())
+			b.run.StartedAt = noon
+			_, err := watchdog.New(context.Background(), b.run, b.cfg)
+			require.ErrorContains(t, err, "leave one of them out")
+		})
+	})
+	t.Run("nothing is recorded for a run that is disabled", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Disabled, b.run = true, watchdog.Run{ID: "s-1", Continue: true}
+			b.store.set(func(s *flakyStore) { s.fail, s.failGet = errDiskFull, errDiskFull })
+			require.Equal(t, noon, b.attach().StartedAt())
+		})
+	})
+}
+
+// A losingStore keeps the first events that it is given and says that it did not.
+type losingStore struct {
+	watchdog.EventStore
+	lost bool
+}
+
+func (s *losingStore) Append(ctx context.Context, events ...watchdog.Event) error {
+	err := s.EventStore.Append(ctx, events...)
+	if !s.lost && err == nil {
+		s.lost, err = true, errDiskFull
+	}
+	return err
+}
+
+// forgetful is a store that takes everything and keeps nothing.
+type forgetful struct{}
+
+func (forgetful) Append(context.Context, ...watchdog.Event) error { return nil }
+
+func (forgetful) Read(context.Context, string, string) ([]watchdog.Event, error) { return nil, nil }

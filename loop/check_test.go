@@ -1,0 +1,193 @@
+package loop_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/loop"
+)
+
+// bash is a command of no declared class, as a host has it.
+func bash(command, outcome string) loop.Step {
+	return loop.Step{Tool: "bash", Input: fmt.Appendf(nil, `{"command":%q}`, command), Outcome: []byte(outcome)}
+}
+
+// history is the steps, each a turn, again and again.
+func history(rounds int, steps ...loop.Step) (all [][]loop.Step) {
+	for _, s := range slices.Repeat(steps, rounds) {
+		all = append(all, []loop.Step{s})
+	}
+	return all
+}
+
+// tracesIn returns the turns of the traces of a folder of testdata.
+func tracesIn(t *testing.T, folder string) map[string][][]loop.Step {
+	t.Helper()
+	all := map[string][][]loop.Step{}
+	for _, read := range traces(t, folder) {
+		for _, turn := range read.turns {
+			all[read.name] = append(all[read.name], turn.steps(t, true))
+		}
+	}
+	return all
+}
+
+// first returns the first turn after which Check says something else than Go, as a hook finds it.
+func first(t *testing.T, turns [][]loop.Step, cfg loop.Config) (turn int, v loop.Verdict) {
+	t.Helper()
+	for turn = range turns {
+		v, err := loop.Check(turns[:turn+1], cfg)
+		require.NoError(t, err)
+		if v.Advice != loop.Go {
+			return turn + 1, v
+		}
+	}
+	return 0, loop.Verdict{Advice: loop.Go}
+}
+
+func TestCheck(t *testing.T) {
+	t.Run("three rounds are asked about, and two more are the end", func(t *testing.T) {
+		var advice []loop.Advice
+		turns := history(6, look("ls", "a"), look("cat", "b"))
+		for i := range turns {
+			v, err := loop.Check(turns[:i+1], loop.Config{})
+			require.NoError(t, err)
+			advice = append(advice, v.Advice)
+		}
+		want := slices.Repeat([]loop.Advice{loop.Go}, 12)
+		want[5], want[9], want[10], want[11] = loop.Ask, loop.End, loop.End, loop.End
+		require.Equal(t, want, advice)
+	})
+	t.Run("it says what a detector says that is told at each ask, of every history here", func(t *testing.T) {
+		for _, folder := range []string{"loops", "productive"} {
+			for name, turns := range tracesIn(t, folder) {
+				var d loop.Detector
+				var want loop.Verdict
+				for _, turn := range turns {
+					if want = d.Step(turn...); want.Advice == loop.Ask {
+						d.Delivered()
+					}
+				}
+				got, err := loop.Check(turns, loop.Config{})
+				require.NoError(t, err)
+				require.Equal(t, want, got, name)
+			}
+		}
+	})
+	t.Run("parallel calls are one turn, in any order", func(t *testing.T) {
+		one, other := look("ls", "a"), look("cat", "b")
+		v, err := loop.Check([][]loop.Step{{one, other}, {other, one}, {one, other}}, loop.Config{})
+		require.NoError(t, err)
+		require.Equal(t, loop.Ask, v.Advice)
+		require.Equal(t, 1, v.Period)
+	})
+	t.Run("nothing is no loop", func(t *testing.T) {
+		for _, turns := range [][][]loop.Step{nil, {}, {nil, {}}} {
+			v, err := loop.Check(turns, loop.Config{})
+			require.NoError(t, err)
+			require.Equal(t, loop.Verdict{Advice: loop.Go}, v)
+		}
+	})
+	t.Run("a config that is wrong is an error, and stops nothing", func(t *testing.T) {
+		v, err := loop.Check(history(9, look("ls", "a")), loop.Config{Rounds: 1})
+		require.ErrorIs(t, err, loop.ErrInvalid)
+		require.Equal(t, loop.Go, v.Advice)
+	})
+}
+
+// TestWaits checks what is done about waits and polls for a host that wants them ended.
+func TestWaits(t *testing.T) {
+	nap, status := bash("sleep 1", ""), bash("gh run view 7", "in_progress")
+	status.Gap = 10 * time.Second
+	work := func(n int) (all [][]loop.Step) {
+		for i := range n {
+			all = append(all, []loop.Step{nap}, []loop.Step{look("cat", fmt.Sprint("line ", i))})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name   string
+		turns  [][]loop.Step
+		cfg    loop.Config
+		turn   int
+		advice loop.Advice
+	}{
+		{"ten sleeps are never ended", history(100, nap), loop.Config{}, 0, loop.Go},
+		{"nor with Go", history(100, nap), loop.Config{Waits: loop.Go}, 0, loop.Go},
+		{"with End they are, at the tenth", history(100, nap), loop.Config{Waits: loop.End}, 10, loop.End},
+		{"or when the host says", history(100, nap), loop.Config{Waits: loop.End, Polls: 5}, 5, loop.End},
+		{"or never", history(100, nap), loop.Config{Waits: loop.End, Polls: loop.NoLimit}, 0, loop.Go},
+		{"with Ask they are asked about, at the twentieth", history(100, nap), loop.Config{Waits: loop.Ask}, 20, loop.Ask},
+		{"polls are asked about", history(30, status), loop.Config{}, 21, loop.Ask},
+		{"with End they are ended", history(30, status), loop.Config{Waits: loop.End}, 11, loop.End},
+		{"and so is who sleeps and polls in turn", history(30, nap, status), loop.Config{Waits: loop.End}, 21, loop.End},
+		{"two sleeps in turn are ended when one came ten times", history(30, nap, bash("sleep 2", "")),
+			loop.Config{Waits: loop.End}, 19, loop.End},
+		{"sleeps between other work are not", work(100), loop.Config{Waits: loop.End}, 0, loop.Go},
+		{"nor is a wait that gets something else",
+			history(30, bash("sleep 9; gh run view", "1 of 9"), bash("sleep 9; gh run view", "2 of 9")),
+			loop.Config{Waits: loop.End}, 0, loop.Go},
+		{"nor what moves something along", history(50, loop.Step{Tool: "x", Class: loop.Drive}),
+			loop.Config{Waits: loop.End}, 0, loop.Go},
+		{"nor a retry", history(50, loop.Step{Tool: "x", Class: loop.Wait, Retry: true}),
+			loop.Config{Waits: loop.End}, 0, loop.Go},
+		{"a declared wait is one", history(50, sleep(time.Minute)), loop.Config{Waits: loop.End}, 10, loop.End},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			turn, v := first(t, c.turns, c.cfg)
+			require.Equal(t, c.turn, turn)
+			require.Equal(t, c.advice, v.Advice)
+			if turn > 0 {
+				require.Equal(t, loop.Poll, v.Rule)
+				require.NotEmpty(t, v.Pattern)
+				require.False(t, v.New)
+			}
+		})
+	}
+	t.Run("waits that count change no verdict about anything else", func(t *testing.T) {
+		for name, turns := range tracesIn(t, "loops") {
+			cfg := loop.Config{Polls: loop.NoLimit}
+			want, err := loop.Check(turns, cfg)
+			require.NoError(t, err)
+			cfg.Waits = loop.Ask
+			got, err := loop.Check(turns, cfg)
+			require.NoError(t, err)
+			require.Equal(t, want, got, name)
+		}
+	})
+	t.Run("what it ends of the work in testdata is what the documentation says", func(t *testing.T) {
+		all, ended := 0, 0
+		for _, folder := range []string{"productive", "heldout-work"} {
+			for _, turns := range tracesIn(t, folder) {
+				all++
+				d := newDetector(t, loop.Config{Waits: loop.End})
+				for _, turn := range turns {
+					if v := d.Step(turn...); v.Advice == loop.End && v.Rule == loop.Poll {
+						ended++
+						break
+					}
+				}
+			}
+		}
+		require.Equal(t, []int{424, 26}, []int{all, ended})
+	})
+	t.Run("another advice is an error", func(t *testing.T) {
+		_, err := loop.New(loop.Config{Waits: "stop"})
+		require.ErrorIs(t, err, loop.ErrInvalid)
+		require.ErrorContains(t, err, `Waits is "stop"; use Ask, End, or Go`)
+	})
+	t.Run("a restart goes on with the row", func(t *testing.T) {
+		before, after := newDetector(t, loop.Config{Waits: loop.End}), newDetector(t, loop.Config{Waits: loop.End})
+		for range 9 {
+			require.Equal(t, loop.Go, before.Step(nap).Advice)
+		}
+		state, err := before.MarshalBinary()
+		require.NoError(t, err)
+		require.NoError(t, after.UnmarshalBinary(state))
+		require.Equal(t, loop.End, after.Step(nap).Advice)
+	})
+}
