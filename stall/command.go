@@ -49,6 +49,7 @@ func NewCommand(cmd *exec.Cmd, cfg Config) (*Command, error) {
 	if err := cmp.Or(cfg.check(), checkCommand(cmd)); err != nil {
 		return nil, fmt.Errorf("run step %q: %w", cfg.Step, err)
 	}
+	cfg.Grace = slices.Clone(cfg.Grace)
 	return &Command{cmd: cmd, cfg: cfg}, nil
 }
 

@@ -28,49 +28,18 @@ const (
 	leftBehindGrace = time.Second
 )
 
-// A step of an ending is a signal, and how long to wait after it.
-type step struct {
-	signal syscall.Signal
-	grace  time.Duration
-}
-
-// awaitGone waits until the signal has ended the tree, and reports whether it has.
-func (s step) awaitGone(t *proctree.Tree) bool {
-	if s.signal == syscall.SIGKILL {
-		return awaitKilled(t)
-	}
-	return awaitGone(t, s.grace)
-}
-
-// steps returns what an action does to a process tree.
-func (c *Config) steps(a TripAction) []step {
-	switch a {
-	case ActionIgnore:
-		return nil
-	case ActionFail:
-		return []step{{syscall.SIGKILL, killBound}}
-	}
-	steps := []step{
-		{syscall.SIGINT, c.Grace.Interrupt}, {syscall.SIGTERM, c.Grace.Terminate}, {syscall.SIGKILL, killBound},
-	}
-	if c.Grace.NoInterrupt {
-		return steps[1:]
-	}
-	return steps
-}
-
 // end ends the tree and notes what was sent. A command that exited before the first signal has finished.
 func (s *sentinel) end(action TripAction) {
 	steps := s.cfg.steps(action)
 	for _, step := range steps {
-		s.result.Requested = append(s.result.Requested, step.signal)
+		s.result.Requested = append(s.result.Requested, step.Signal)
 	}
 	if hasExited(s.tree) {
 		s.finish()
 		return
 	}
 	for _, step := range steps {
-		s.send(step.signal)
+		s.send(step.Signal)
 		if len(s.result.Sent) == 0 && awaitExited(s.tree, killBound) {
 			s.finish()
 			return
