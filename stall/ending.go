@@ -55,19 +55,24 @@ func (s *sentinel) end(action TripAction) {
 			return
 		}
 		s.result.Terminated = len(s.result.Sent) > 0
-		s.result.EndedBy = s.lastSent()
+		if s.result.EndedBy = s.lastSent(); s.killed.Load() {
+			s.result.EndedBy = syscall.SIGKILL
+		}
 		return
 	}
 }
 
 // finish notes that the command exited by itself, and corrects its cancel if there is one.
 func (s *sentinel) finish() {
-	s.result.Finished = s.tree.Err() == nil
-	if !s.result.Finished {
-		return
+	if s.result.Finished = s.exitedByItself(); s.result.Finished {
+		s.recordFinished()
 	}
-	s.recordFinished()
 	s.endLeftBehind()
+}
+
+// exitedByItself reports whether a command that was not signalled has: the host did not kill it, and it was not lost.
+func (s *sentinel) exitedByItself() bool {
+	return s.tree.Err() == nil && !(s.killed.Load() && s.tree.Status().Signal == syscall.SIGKILL)
 }
 
 // recordFinished corrects the cancel of a command that exited by itself, if there is one, and ends its run.
@@ -120,6 +125,10 @@ func (s *sentinel) lastSent() syscall.Signal {
 // endLeftBehind ends the processes that are alive after the command exited by itself, or releases them if the config
 // keeps them.
 func (s *sentinel) endLeftBehind() {
+	if s.killed.Load() {
+		s.endKilled()
+		return
+	}
 	if gone(s.tree) {
 		return
 	}
@@ -136,6 +145,15 @@ func (s *sentinel) endLeftBehind() {
 	}
 	_ = s.tree.Kill()
 	awaitKilled(s.tree)
+}
+
+// endKilled waits for the end of a command that the host killed.
+func (s *sentinel) endKilled() {
+	_ = s.tree.Kill()
+	ended := awaitKilled(s.tree)
+	if !s.result.Finished {
+		s.result.Terminated, s.result.EndedBy = ended, syscall.SIGKILL
+	}
 }
 
 func exited(t *proctree.Tree) bool {

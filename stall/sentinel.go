@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -56,7 +57,8 @@ type sentinel struct {
 	prober     *prober
 	stopProbes context.CancelFunc
 	probes     sync.WaitGroup
-	release    func() // of the holds that are open while a reader does not take the output; nil for none
+	killed     *atomic.Bool // by the host
+	release    func()       // of the holds that are open while a reader does not take the output; nil for none
 }
 
 // open starts the command.
