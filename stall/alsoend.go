@@ -18,9 +18,9 @@ const DefaultAlsoEndTimeout = 10 * time.Second
 // systemd-run, or of a server behind a socket.
 //
 // Run executes it once, after it has ended the command and all that descends from it: after a trip, the end of ctx or
-// of the run around the command, or a wall clock. So a client had its grace to end its work itself, and AlsoEnd
-// should succeed if there is nothing left to end. Run also executes it if processes survived, or if it lost sight of
-// the command. It belongs to the ending and not to the watching: [Config].Disabled does not switch it off.
+// of the run around the command, a wall clock, or a [Command.Kill]. So a client mostly had its grace to end its work itself,
+// and AlsoEnd should succeed if there is nothing left to end. Run also executes it if processes survived, or if it lost
+// sight of the command. It belongs to the ending and not to the watching: [Config].Disabled does not switch it off.
 //
 // Run does not execute it for a command that exited by itself or was never started. If the host dies, by SIGKILL or
 // otherwise, nobody does. Work that a daemon begins only after AlsoEnd has looked is not ended.
