@@ -91,8 +91,8 @@ type Config struct {
 	// [os/signal.Notify]. They end nothing by themselves. Nil means none, and so does a closed channel.
 	Forward <-chan os.Signal
 	// KeepBackground leaves processes running that a command started and left behind when it exited by itself. Without
-	// it, Run ends them. Once Run has returned, they live on when the host ends, also by SIGKILL; on Linux [Command.Signal]
-	// and [Command.Kill] still reach them. If they have an output that passes through Run, they can go on writing to it
+	// it, Run ends them. Once Run has returned, they live on when the host ends, also by SIGKILL. On Linux [Command.Kill]
+	// and [Command.Signal] still reach them. If they have an output that passes through Run, they can go on writing to it
 	// after Run has returned: a goroutine for each output reads and drops that until they have closed it, so that nothing
 	// is written to the host's writers any more. It ends with the host, and then their next write fails. Give a server
 	// files of its own.

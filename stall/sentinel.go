@@ -27,8 +27,6 @@ const (
 	slowestFile  = 10 * time.Second
 )
 
-var discard = slog.New(slog.DiscardHandler)
-
 func now() time.Time { return time.Now() }
 
 // A sentinel watches one command.

@@ -8,9 +8,9 @@ import (
 	"github.com/seed62658d38/watchdog/internal/proctree"
 )
 
-// Signal sends a signal to the command's first process alone, as [os.Process.Signal] does, and continues nothing that
-// is stopped. [Config].Forward sends one to all processes, and Kill ends them. Once the first process has exited, Signal
-// reaches every process that [Config].KeepBackground kept, also after Wait has returned.
+// Signal sends a signal to the command's first process alone, as [os.Process.Signal] does. [Config].Forward sends one
+// to all processes, and Kill ends them. Once the first process has exited, Signal reaches every process that
+// [Config].KeepBackground kept, also after Wait has returned.
 //
 // No number is signalled that is another process's by now. The error is [os.ErrProcessDone] if there is nothing to
 // signal, and wraps [watchdog.ErrInvalid] before Start has returned. A command that ends by the signal has exited by

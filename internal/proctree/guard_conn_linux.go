@@ -267,7 +267,7 @@ const (
 	answerBound = 20 * answerTimeout
 )
 
-// ask has the guard carry out an order, and returns its answer. If the guard is silent, the host does alone what it can.
+// ask has the guard carry out an order, and returns its answer. If the guard is silent, alone does what the host can.
 func (c *guardConn) ask(o order, alone func() told) (report, error) {
 	c.signalMu.Lock()
 	defer c.signalMu.Unlock()
