@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/signame"
 )
 
 // Signal sends a signal to the command's first process alone, as [os.Process.Signal] does. [Config].Forward sends one
@@ -13,8 +14,9 @@ import (
 // [Config].KeepBackground kept, also after Wait has returned.
 //
 // No number is signalled that is another process's by now. The error is [os.ErrProcessDone] if there is nothing to
-// signal, and wraps [watchdog.ErrInvalid] before Start has returned. A command that ends by the signal has exited by
-// itself, as far as the [Result] is concerned.
+// signal, and wraps [watchdog.ErrInvalid] before Start has returned, and for what is no signal. Signal 0 only asks
+// whether there is something to signal. A command that ends by a signal of this method has exited by itself, as far as
+// the [Result] is concerned.
 //
 // What was kept is reached on Linux only. On Windows a signal is for all processes: SIGKILL ends them, SIGINT and
 // SIGTERM are a console break.
@@ -24,8 +26,8 @@ func (c *Command) Signal(sig os.Signal) error {
 		return err
 	}
 	number, ok := sig.(syscall.Signal)
-	if !ok {
-		return c.refused("Signal was called with %v, which is no syscall.Signal", sig)
+	if !ok || number != 0 && !signame.Exists(number) {
+		return c.refused("Signal was called with %v, which is no signal of this system", sig)
 	}
 	err = tree.SignalFirst(number)
 	if errors.Is(err, proctree.ErrEnded) && c.cfg.KeepBackground {

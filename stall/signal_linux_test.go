@@ -69,7 +69,10 @@ func TestCommandSignal(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	c := f.begin(t.Context(), command(t, "child:print:there;stay", "obey:USR1:5", "print:"+ready, "stay"))
-	require.ErrorIs(t, c.Signal(strange{}), watchdog.ErrInvalid)
+	for _, wrong := range []os.Signal{nil, strange{}, syscall.Signal(-1), syscall.Signal(65)} {
+		require.ErrorIs(t, c.Signal(wrong), watchdog.ErrInvalid)
+	}
+	require.NoError(t, c.Signal(syscall.Signal(0)))
 	require.NoError(t, c.Signal(syscall.SIGUSR1))
 	result, err := c.Wait()
 	require.Equal(t, 5, exitCode(t, err))

@@ -22,7 +22,7 @@ var stopping = []string{"STOP", "TSTP", "TTIN", "TTOU"}
 // Unfit returns why a signal cannot end a command, or "".
 func Unfit(sig syscall.Signal) string {
 	switch {
-	case !exists(sig):
+	case !Exists(sig):
 		return "is no signal of this system"
 	case slices.Contains(stopping, names[sig]):
 		return "stops a process and does not end it"

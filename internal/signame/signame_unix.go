@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// exists reports whether this system has the signal. On Linux that includes the ones without a name.
-func exists(sig syscall.Signal) bool {
+// Exists reports whether this system has the signal. On Linux that includes the ones without a name.
+func Exists(sig syscall.Signal) bool {
 	_, named := names[sig]
 	return named || runtime.GOOS == "linux" && sig > 0 && sig <= 64
 }

@@ -2,8 +2,8 @@ package signame
 
 import "syscall"
 
-// exists reports whether this system has the signal. Windows has a break of the console, by two names, and a kill.
-func exists(sig syscall.Signal) bool {
+// Exists reports whether this system has the signal. Windows has a break of the console, by two names, and a kill.
+func Exists(sig syscall.Signal) bool {
 	_, named := names[sig]
 	return named
 }
