@@ -101,37 +101,44 @@ func (c *runCmd) apply(cfg *stall.Config) error {
 	return cmp.Or(c.applyGrace(cfg), c.applyPatterns(cfg))
 }
 
-// applyGrace applies the flags of the ending. A file has a signal and SIGTERM, or SIGTERM alone, or SIGKILL alone.
+// applyGrace applies the flags of the ending.
 func (c *runCmd) applyGrace(cfg *stall.Config) error {
 	if c.Signal == nil && c.GraceInt == nil && c.GraceTerm == nil {
 		return nil
 	}
-	first := stall.Step{Signal: syscall.SIGINT, Grace: stall.DefaultInterruptGrace}
-	terminate := stall.Step{Signal: syscall.SIGTERM, Grace: stall.DefaultTerminateGrace}
-	switch given := cfg.Grace; {
-	case len(given) == 2:
-		first, terminate = given[0], given[1]
-	case len(given) == 1 && given[0].Signal == syscall.SIGTERM:
-		first.Signal, terminate = syscall.SIGTERM, given[0]
-	case len(given) == 1:
-		first.Signal = given[0].Signal
-	}
+	first, terminate := steps(cfg.Grace)
 	set(&first.Signal, c.Signal, func(s sig) syscall.Signal { return syscall.Signal(s) })
 	set(&first.Grace, c.GraceInt, duration)
 	set(&terminate.Grace, c.GraceTerm, duration)
-	kill, begins := first.Signal == syscall.SIGKILL, first.Signal == syscall.SIGTERM
-	switch {
-	case (kill || begins) && c.GraceInt != nil, kill && c.GraceTerm != nil:
-		return fmt.Errorf("--grace-int or --grace-term is the time after a signal that is not sent, as %s is the first",
-			signame.Name(first.Signal))
-	case kill:
+	switch first.Signal {
+	case syscall.SIGKILL:
 		cfg.Grace = []stall.Step{{Signal: syscall.SIGKILL}}
-	case begins:
+	case syscall.SIGTERM:
 		cfg.Grace = []stall.Step{terminate}
 	default:
 		cfg.Grace = []stall.Step{first, terminate}
 	}
+	if c.GraceInt != nil && len(cfg.Grace) == 1 || c.GraceTerm != nil && first.Signal == syscall.SIGKILL {
+		return fmt.Errorf("--grace-int or --grace-term is the time after a signal that is not sent, as %s is the first",
+			signame.Name(first.Signal))
+	}
 	return nil
+}
+
+// steps returns the first signal and SIGTERM, as a file has them: both, or one of SIGTERM and SIGKILL alone.
+func steps(given []stall.Step) (first, terminate stall.Step) {
+	first = stall.Step{Signal: syscall.SIGINT, Grace: stall.DefaultInterruptGrace}
+	terminate = stall.Step{Signal: syscall.SIGTERM, Grace: stall.DefaultTerminateGrace}
+	switch {
+	case len(given) == 2:
+		return given[0], given[1]
+	case len(given) == 1 && given[0].Signal == syscall.SIGTERM:
+		terminate = given[0]
+	}
+	if len(given) == 1 {
+		first.Signal = given[0].Signal
+	}
+	return first, terminate
 }
 
 func (c *runCmd) applyProbe(probe *stall.Probe) {

@@ -59,8 +59,7 @@ func (t *guardedTree) serve() {
 	gone := t.fd < 0 && (t.released || t.empty())
 	r := report{Exited: exited, Gone: gone}
 	if gone && t.releases {
-		r.Kept = t.guard.keep(t)
-		r.Released = t.released || len(r.Kept) > 0
+		t.keep(&r)
 	}
 	if exited != nil || gone {
 		t.send(r)
@@ -71,6 +70,12 @@ func (t *guardedTree) serve() {
 	}
 	t.sendSurvivors()
 	t.scheduleCheck()
+}
+
+// keep says in the last report what the tree leaves behind.
+func (t *guardedTree) keep(r *report) {
+	r.Kept = t.guard.keep(t)
+	r.Released = t.released || len(r.Kept) > 0
 }
 
 // handleOrders receives and carries out the orders that have come. If the host is gone it kills the tree.
