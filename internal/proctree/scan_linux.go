@@ -208,7 +208,8 @@ func (m member) canDie() bool {
 	return err == nil && m.state != 'D'
 }
 
-// signalAndContinue also continues a stopped process, which would not act on the signal, unless that is to stop it.
+// signalAndContinue also continues a stopped process, because that would not act on the signal. One that is to be
+// stopped stays so.
 func (m member) signalAndContinue(sig syscall.Signal) (bool, error) {
 	reached, err := m.signal(sig)
 	if reached && sig != 0 && sig != syscall.SIGSTOP && m.stopped() {
@@ -325,5 +326,22 @@ func visitMarked(m mark, visit func(member)) {
 		}
 		visit(held)
 		held.close()
+	}
+}
+
+// lostBound is how long processes get to die whose guard did not end them. A busy machine may take long.
+const lostBound = 5 * time.Second
+
+// killMarked kills the processes with the mark but one, wherever they are, until there are none. PID 0 spares none.
+func killMarked(m mark, spared int) {
+	until := time.Now().Add(lostBound)
+	for alive := true; alive && time.Now().Before(until); time.Sleep(time.Millisecond) {
+		alive = false
+		visitMarked(m, func(m member) {
+			if m.pid != spared {
+				_, _ = m.signal(syscall.SIGKILL)
+				alive = true
+			}
+		})
 	}
 }

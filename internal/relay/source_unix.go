@@ -110,4 +110,13 @@ func (r *source) discard() {
 	}
 }
 
+// retryEINTR repeats a call that a signal interrupted. The runtime sends such signals to preempt goroutines.
+func retryEINTR(call func() (int, error)) (int, error) {
+	for {
+		if n, err := call(); !errors.Is(err, syscall.EINTR) {
+			return n, err
+		}
+	}
+}
+
 func brokenPipe(error) bool { return false } // Unix has EPIPE only
