@@ -117,7 +117,7 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestRestUnsure checks that nothing is signalled that may be of another tree: while that ran, nothing tied it to its own.
+// TestRestUnsure checks that nothing is signalled that may be of another tree, because nothing tied it to its own.
 func TestRestUnsure(t *testing.T) {
 	neighbour := start(t, "sleep", "100")
 	s := startServer(t)
