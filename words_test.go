@@ -42,7 +42,7 @@ var sameMeaning = map[string]string{
 	"Lease":    "the word of a process that it lives, and its name in the rows of its runs",
 	"Outcome":  "what came of a call",
 	"State":    "what is kept of a thing, as JSON",
-	"Step":     "a part of the work: of a workflow, or an agent's call of a tool; the method takes the next one",
+	"Step":     "a part of a workflow, of an agent's work, of a command's end; the method takes the next one",
 	"Class":    "what kind of thing something is to what judges it: a host's event, an agent's tool",
 	"Period":   "what begins again: a shared limit's stretch of time, a loop's round",
 	"Advice":   "what a pure detector asks the host to do",

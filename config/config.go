@@ -46,6 +46,7 @@ type Config struct {
 
 	unusedProbe     stall.Probe   // the probe's settings, until a command is read
 	unusedAlsoEnd   stall.AlsoEnd // the same of what also ends
+	graces          graces        // of an ending
 	extras          extras        // of a step
 	workflow        workflow
 	scopes          []scope              // as they are read

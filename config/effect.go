@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/seed62658d38/watchdog"
 )
@@ -61,7 +62,9 @@ func (c *Config) unfit(k key, own source) string {
 	case gracePath:
 		return c.tooLong(k)
 	case interruptGracePath:
-		return c.neverSent(own)
+		return c.neverSent(own, syscall.SIGTERM, syscall.SIGKILL)
+	case terminateGracePath:
+		return c.neverSent(own, syscall.SIGKILL)
 	case keeperThresholdPath:
 		return cmp.Or(c.tooLongForSweeper(k), c.tooShortForPace(k))
 	case reserveCostPath:
@@ -148,11 +151,11 @@ func (c *Config) tooLong(grace key) string {
 	return fmt.Sprintf("is longer than its budget: %s is %s by %s", tickPath, tick.kind.show(c), c.sources[tickPath])
 }
 
-// neverSent returns why the grace after SIGINT can never take effect: SIGINT is left out.
-func (c *Config) neverSent(own source) string {
-	from := c.sources[interruptPath]
-	if !c.Stall.Grace.NoInterrupt || own.overriddenBy(from) {
+// neverSent returns why the time after a signal can never take effect: with one of these as the first, it is left out.
+func (c *Config) neverSent(own source, without ...syscall.Signal) string {
+	from := c.sources[firstSignalPath]
+	if !slices.Contains(without, c.graces.first()) || own.overriddenBy(from) {
 		return ""
 	}
-	return fmt.Sprintf("can never take effect: %s is false by %s", interruptPath, from)
+	return fmt.Sprintf("can never take effect: %s is %s by %s", firstSignalPath, firstSignal{}.show(c), from)
 }

@@ -92,7 +92,7 @@ func ExampleLoad() {
 	// stall.on_terminal                             interrupt        default
 	// stall.interrupt_grace                         10s              default
 	// stall.terminate_grace                         20s              default
-	// stall.send_interrupt                          true             default
+	// stall.first_signal                            SIGINT           default
 	// stall.also_end.command                        none             default
 	// stall.also_end.timeout                        10s              default
 	// stall.keep_background                         false            default

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/big"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -142,8 +143,8 @@ func requireSentinel(t *testing.T, s stall.Config) {
 		require.Equal(t, stall.Config{Disabled: s.Disabled}, s)
 	}
 	require.GreaterOrEqual(t, s.NoOutput, time.Duration(0))
-	require.GreaterOrEqual(t, s.Grace.Interrupt, time.Duration(watchdog.None))
-	require.GreaterOrEqual(t, s.Grace.Terminate, time.Duration(watchdog.None))
+	_, err := stall.NewCommand(exec.Command("true"), stall.Config{Step: "step", Grace: s.Grace})
+	require.NoError(t, err)
 	for _, pattern := range s.Terminal {
 		require.NotNil(t, pattern)
 	}

@@ -25,7 +25,8 @@ const (
 	onProbeErrorPath   = probeBlock + ".on_probe_error"
 	patternsPath       = stallBlock + ".terminal_patterns"
 	interruptGracePath = stallBlock + ".interrupt_grace"
-	interruptPath      = stallBlock + ".send_interrupt"
+	terminateGracePath = stallBlock + ".terminate_grace"
+	firstSignalPath    = stallBlock + ".first_signal"
 	alsoEndPath        = alsoEndBlock + ".command"
 )
 
@@ -142,7 +143,7 @@ var stallKeys = []key{
 		needs: signals, independent: true,
 		allowed: allowedLength + ", or 0 for none",
 		kind: grace{length{seconds{
-			field:    func(c *Config) *time.Duration { return &c.Stall.Grace.Interrupt },
+			field:    func(c *Config) *time.Duration { return &c.graces.interrupt },
 			fallback: stall.DefaultInterruptGrace,
 			zero:     watchdog.None,
 		}}},
@@ -152,16 +153,16 @@ var stallKeys = []key{
 		needs: signals, independent: true,
 		allowed: allowedLength + ", or 0 for none",
 		kind: grace{length{seconds{
-			field:    func(c *Config) *time.Duration { return &c.Stall.Grace.Terminate },
+			field:    func(c *Config) *time.Duration { return &c.graces.terminate },
 			fallback: stall.DefaultTerminateGrace,
 			zero:     watchdog.None,
 		}}},
 	},
 	{ // So has this.
-		block: stallBlock, name: "send_interrupt", variable: "WATCHDOG_STALL_SEND_INTERRUPT",
+		block: stallBlock, name: "first_signal", variable: "WATCHDOG_STALL_FIRST_SIGNAL",
 		needs: signals, independent: true,
-		allowed: "true or false",
-		kind:    flag{field: func(c *Config) *bool { return &c.Stall.Grace.NoInterrupt }, inverted: true},
+		allowed: "a signal such as SIGINT, SIGTERM or SIGQUIT",
+		kind:    firstSignal{},
 	},
 	{ // This has another use, as the graces have.
 		block: alsoEndBlock, name: "command", common: true, secret: true, needs: signals, independent: true,

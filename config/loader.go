@@ -50,6 +50,7 @@ func (l Loader) Parse(name string, text []byte) (*Config, error) {
 	}
 	c.adoptProbe()
 	c.adoptAlsoEnd()
+	c.adoptGrace()
 	c.adoptThreshold()
 	c.adoptScopes()
 	c.disableGuards()

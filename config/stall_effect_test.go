@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -49,8 +48,9 @@ var stallContradictions = []struct {
 	{"no grace without a signal", "terminate_grace: 0", nil, 2},
 	{"an end elsewhere without a signal", "also_end: {command: [x]}", nil, 2},
 	{"a timeout of an end elsewhere without a command", "no_output_timeout: 5m\n  also_end: {timeout: 5s}", nil, 3},
-	{"no SIGINT without a signal", "send_interrupt: false", nil, 2},
-	{"a grace after no SIGINT", "no_output_timeout: 5m\n  interrupt_grace: 5s\n  send_interrupt: false", nil, 3},
+	{"a first signal without one that trips", "first_signal: SIGTERM", nil, 2},
+	{"a grace after no SIGINT", "no_output_timeout: 5m\n  interrupt_grace: 5s\n  first_signal: SIGTERM", nil, 3},
+	{"a grace of SIGTERM after SIGKILL", "no_output_timeout: 5m\n  terminate_grace: 5s\n  first_signal: KILL", nil, 3},
 	{"background processes without a signal", "keep_background: true", nil, 2},
 	{"background processes with a signal that is switched off", "no_output_timeout: 0\n  keep_background: true", nil, 3},
 	{"a prefix without a signal", "fingerprint_prefix: ci", nil, 2},
@@ -128,7 +128,7 @@ func TestVariableDisablesStall(t *testing.T) {
 	t.Run("a signal that is off disables its settings, but not those with another use", func(t *testing.T) {
 		c, err := config.Parse(file, []byte(tunedStall), environment(variables{noOutputVariable: "0"}))
 		require.NoError(t, err)
-		grace := stall.Grace{Interrupt: time.Second, Terminate: watchdog.None}
+		grace := graces(time.Second, 0)
 		alsoEnd := &stall.AlsoEnd{Command: []string{"x"}}
 		require.Equal(t, stall.Config{KeepBackground: true, Grace: grace, AlsoEnd: alsoEnd}, c.Stall)
 		golden(t, "disabled_stall.golden", sentinel(c))

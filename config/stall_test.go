@@ -3,17 +3,17 @@ package config_test
 import (
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// everyStall is a file in which no stall setting has its default, but for send_interrupt, which is not in it.
+// everyStall is a file in which no stall setting has its default, but for first_signal, which is not in it.
 const everyStall = `stall:
   no_output_timeout: 1h30m
   activity_source: stderr
@@ -49,7 +49,7 @@ func everySentinel() stall.Config {
 		},
 		Terminal: []*regexp.Regexp{regexp.MustCompile("^fatal: "), regexp.MustCompile("out of memory")},
 		OnStall:  stall.ActionFail, OnTerminal: stall.ActionIgnore,
-		Grace: stall.Grace{Interrupt: watchdog.None, Terminate: 250 * time.Millisecond},
+		Grace: graces(0, 250*time.Millisecond),
 		AlsoEnd: &stall.AlsoEnd{
 			Command: []string{"docker", "rm", "--force", "", " two words "}, Timeout: time.Minute,
 		},
@@ -78,7 +78,7 @@ func TestStallVariables(t *testing.T) {
 		"WATCHDOG_STALL_STALL_THRESHOLD": "2", "WATCHDOG_STALL_ON_STALL": "fail", "WATCHDOG_STALL_ON_TERMINAL": "ignore",
 		"WATCHDOG_STALL_INTERRUPT_GRACE": "0", "WATCHDOG_STALL_TERMINATE_GRACE": "0.25s",
 		"WATCHDOG_STALL_ALSO_END_TIMEOUT":   "60s",
-		"WATCHDOG_STALL_SEND_INTERRUPT":     "true", // false and a grace after it contradict each other
+		"WATCHDOG_STALL_FIRST_SIGNAL":       "INT", // SIGTERM and a grace after it contradict each other
 		"WATCHDOG_STALL_KEEP_BACKGROUND":    "true",
 		"WATCHDOG_STALL_FINGERPRINT_PREFIX": "ci/build_1.2:a@b=c+d-e",
 	}))
@@ -116,7 +116,7 @@ func TestStallOverrides(t *testing.T) {
 		"WATCHDOG_STALL_INTERRUPT_GRACE":             {"1m", "interrupt_grace", "1m0s"},
 		"WATCHDOG_STALL_TERMINATE_GRACE":             {"0", "terminate_grace", "none"},
 		"WATCHDOG_STALL_ALSO_END_TIMEOUT":            {"2s", "also_end.timeout", "2s"},
-		"WATCHDOG_STALL_SEND_INTERRUPT":              {"false", "send_interrupt", "false"},
+		"WATCHDOG_STALL_FIRST_SIGNAL":                {"3", "first_signal", "SIGQUIT"},
 		"WATCHDOG_STALL_KEEP_BACKGROUND":             {"false", "keep_background", "false"},
 		"WATCHDOG_STALL_FINGERPRINT_PREFIX":          {"404", "fingerprint_prefix", "404"},
 	} {
@@ -128,17 +128,26 @@ func TestStallOverrides(t *testing.T) {
 	}
 }
 
-// TestStallWithoutInterrupt leaves SIGINT out, with the file or a variable.
-func TestStallWithoutInterrupt(t *testing.T) {
-	want := stall.Grace{NoInterrupt: true}
-	c, err := config.Parse(file, []byte("stall: {no_output_timeout: 5m, send_interrupt: false}\n"), config.NoEnvironment)
-	require.NoError(t, err)
-	require.Equal(t, want, c.Stall.Grace)
-	left := variables{"WATCHDOG_STALL_SEND_INTERRUPT": "false"}
-	c, err = config.Parse(file, []byte("stall: {no_output_timeout: 5m, interrupt_grace: 5s}\n"), environment(left))
-	require.NoError(t, err)
-	want.Interrupt = 5 * time.Second // of the file, without effect
-	require.Equal(t, want, c.Stall.Grace)
+// graces are the default steps with these times.
+func graces(interrupt, terminate time.Duration) []stall.Step {
+	return []stall.Step{{Signal: syscall.SIGINT, Grace: interrupt}, {Signal: syscall.SIGTERM, Grace: terminate}}
+}
+
+// TestStallFirstSignal chooses the first signal, with the file or a variable.
+func TestStallFirstSignal(t *testing.T) {
+	grace := func(text string, v variables) []stall.Step {
+		c, err := config.Parse(file, []byte("stall: {no_output_timeout: 5m, "+text+"}\n"), environment(v))
+		require.NoError(t, err)
+		return c.Stall.Grace
+	}
+	terminate := stall.Step{Signal: syscall.SIGTERM, Grace: stall.DefaultTerminateGrace}
+	require.Empty(t, grace("on_stall: interrupt", nil))
+	require.Equal(t, []stall.Step{terminate}, grace("first_signal: SIGTERM", nil))
+	require.Equal(t, []stall.Step{{Signal: syscall.SIGQUIT, Grace: time.Second}, terminate},
+		grace("first_signal: quit, interrupt_grace: 1s", nil))
+	require.Equal(t, []stall.Step{{Signal: syscall.SIGKILL}}, grace("first_signal: SIGKILL", nil))
+	left := variables{"WATCHDOG_STALL_FIRST_SIGNAL": "TERM"}
+	require.Equal(t, []stall.Step{terminate}, grace("interrupt_grace: 5s", left), "of the file, without effect")
 }
 
 func TestAcceptedLengths(t *testing.T) {

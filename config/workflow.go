@@ -134,6 +134,7 @@ func merge(layers []layer, isCheck bool) *Config {
 	}
 	m.adoptProbe()
 	m.adoptAlsoEnd()
+	m.adoptGrace()
 	m.adoptActivity()
 	return m
 }

@@ -4,12 +4,12 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -39,7 +39,7 @@ func TestWorkflow(t *testing.T) {
 			AnyExit: true, OnError: stall.ErrorStall, ErrorThreshold: 3,
 		},
 		Terminal: patterns("^panic: "), OnStall: stall.ActionInterrupt, OnTerminal: stall.ActionFail,
-		Grace:             stall.Grace{Interrupt: 10 * time.Second, Terminate: 20 * time.Second},
+		Grace:             graces(10*time.Second, 20*time.Second),
 		FingerprintPrefix: "phase/provision",
 	}, provision.Stall)
 	require.Equal(t, "RETRYABLE_TRANSIENT", provision.StallClass)
@@ -108,7 +108,9 @@ func TestStepMerge(t *testing.T) {
 		"a threshold at its other place": {
 			"{probe: {stall_threshold: 9}}", func(s *config.StepSettings) { s.Stall.Probe.StallThreshold = 9 },
 		},
-		"no grace": {"{interrupt_grace: 0}", func(s *config.StepSettings) { s.Stall.Grace.Interrupt = watchdog.None }},
+		"no grace":       {"{interrupt_grace: 0}", func(s *config.StepSettings) { s.Stall.Grace = graces(0, stall.DefaultTerminateGrace) }},
+		"a first signal": {"{first_signal: QUIT}", func(s *config.StepSettings) { s.Stall.Grace[0].Signal = syscall.SIGQUIT }},
+		"SIGTERM first":  {"{first_signal: SIGTERM, interrupt_grace: null}", func(s *config.StepSettings) { s.Stall.Grace = s.Stall.Grace[1:] }},
 		"a class of one action": {
 			"{on_stall: {error_class: RETRY}}", func(s *config.StepSettings) { s.StallClass = "RETRY" },
 		},
@@ -142,7 +144,7 @@ func TestStepMerge(t *testing.T) {
 				Step: "x", NoOutput: 5 * time.Minute,
 				Probe:    &stall.Probe{Command: []string{"a"}, Interval: 10 * time.Second, Timeout: 2 * time.Second, StallThreshold: 4},
 				AlsoEnd:  &stall.AlsoEnd{Command: []string{"e"}, Timeout: 4 * time.Second},
-				Terminal: patterns("a", "b"), Grace: stall.Grace{Interrupt: time.Second},
+				Terminal: patterns("a", "b"), Grace: graces(time.Second, stall.DefaultTerminateGrace),
 			}}
 			test.want(&want)
 			c, err := config.Parse(file, []byte(defaults+"steps: {x: {stall: "+test.own+"}}\n"), config.NoEnvironment)

@@ -3,6 +3,7 @@ package otelwatchdog_test
 import (
 	"context"
 	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func TestCommand(t *testing.T) {
 			ctx := f.instrument.Commands(context.Background())
 			cfg := stall.Config{
 				Step: "step", NoOutput: 100 * time.Millisecond, OnStall: c.action, Logger: quiet,
-				WallClock: time.Second, Grace: stall.Grace{Interrupt: watchdog.None, Terminate: watchdog.None},
+				WallClock: time.Second, Grace: []stall.Step{{Signal: syscall.SIGINT}, {Signal: syscall.SIGTERM}},
 			}
 			if c.inside {
 				ctx = f.attach(watchdog.Config{}).Context()

@@ -1,13 +1,8 @@
 package stall
 
 import (
-	"context"
-	"fmt"
 	"os/exec"
 	"time"
-
-	"github.com/seed62658d38/watchdog/internal/proctree"
-	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
 
 // DefaultAlsoEndTimeout is the default of [AlsoEnd].Timeout.
@@ -18,9 +13,10 @@ const DefaultAlsoEndTimeout = 10 * time.Second
 // systemd-run, or of a server behind a socket.
 //
 // Run executes it once, after it has ended the command and all that descends from it: after a trip, the end of ctx or
-// of the run around the command, or a wall clock. So a client had its [Grace] to end its work itself, and AlsoEnd
-// should succeed if there is nothing left to end. Run also executes it if processes survived, or if it lost sight of
-// the command. It belongs to the ending and not to the watching: [Config].Disabled does not switch it off.
+// of the run around the command, a wall clock, or a [Command.Kill]. So a client mostly had its grace to end its work
+// itself, and AlsoEnd should succeed if there is nothing left to end. Run also executes it if processes survived, or if
+// it lost sight of the command. It belongs to the ending and not to the watching: [Config].Disabled does not switch it
+// off.
 //
 // Run does not execute it for a command that exited by itself or was never started. If the host dies, by SIGKILL or
 // otherwise, nobody does. Work that a daemon begins only after AlsoEnd has looked is not ended.
@@ -51,13 +47,6 @@ type AlsoEnded struct {
 	Err error
 }
 
-// Why an AlsoEnd failed.
-const (
-	failedToStart = "start"
-	failedInTime  = "timeout"
-	failedAtExit  = "exit"
-)
-
 func (a *AlsoEnd) check() error {
 	switch {
 	case a == nil:
@@ -73,70 +62,4 @@ func (a *AlsoEnd) check() error {
 			withoutName(err))
 	}
 	return nil
-}
-
-// alsoEnd ends what the command has running elsewhere, unless the command exited by itself.
-func (s *sentinel) alsoEnd(ctx context.Context) {
-	if s.cfg.AlsoEnd == nil || s.result.Finished {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.AlsoEnd.Timeout)
-	defer cancel()
-	began := time.Now()
-	ended := &AlsoEnded{ExitCode: -1}
-	tree, err := s.companion.start(ctx, s.cfg.AlsoEnd.Command, nil)
-	switch {
-	case err == nil:
-		timedOut := endWhole(ctx, tree)
-		ended.exited(tree, timedOut)
-		survivors, _ := tree.Survivors()
-		s.result.Survivors = append(s.result.Survivors, survivors...)
-	case ctx.Err() != nil:
-		ended.fail(failedInTime, "it took too long to start")
-	default:
-		ended.fail(failedToStart, fmt.Sprintf("it cannot be started: %v", err))
-	}
-	ended.Elapsed = time.Since(began)
-	s.result.AlsoEnded = ended
-}
-
-// exited notes how an AlsoEnd that was started ended.
-func (a *AlsoEnded) exited(tree *proctree.Tree, timedOut bool) {
-	status := tree.Status()
-	switch {
-	case timedOut:
-		a.fail(failedInTime, "it took too long")
-		return
-	case tree.Err() != nil:
-		a.fail(failedAtExit, tree.Err().Error())
-	case status.Signal != 0:
-		a.fail(failedAtExit, "a signal ended it: "+status.Signal.String())
-	case status.ExitCode != 0:
-		a.fail(failedAtExit, fmt.Sprintf("its exit status is %d", status.ExitCode))
-	}
-	a.ExitCode = status.ExitCode
-}
-
-func (a *AlsoEnded) fail(why, text string) {
-	a.Failed, a.Err = why, fmt.Errorf("%w: AlsoEnd failed: %s; end it by hand", ErrAlsoEnd, text)
-}
-
-// record returns the part of event.json about an AlsoEnd, or nil if it was not executed.
-func (a *AlsoEnded) record() *artifact.AlsoEnd {
-	if a == nil {
-		return nil
-	}
-	r := &artifact.AlsoEnd{Failed: a.Failed, DurationMS: a.Elapsed.Milliseconds()}
-	if code := a.ExitCode; code >= 0 {
-		r.ExitCode = &code
-	}
-	return r
-}
-
-// alsoEndErr returns why what runs elsewhere may be alive.
-func (r *Result) alsoEndErr() error {
-	if r.AlsoEnded == nil {
-		return nil
-	}
-	return r.AlsoEnded.Err
 }

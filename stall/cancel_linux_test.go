@@ -55,7 +55,7 @@ func TestCancel(t *testing.T) {
 	t.Run("of the context ends the command with the graces, and the error has its cause", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		f.cfg.Grace = stall.Grace{Interrupt: 200 * time.Millisecond, Terminate: longTime}
+		f.cfg.Grace = graces(200*time.Millisecond, longTime)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cmd := command(t, "ignore:INT", "obey:TERM:9", "print:"+ready, "stay")
 		cmd.Stdout = &onFirstWrite{func() { cancel(errEnough) }}
@@ -306,7 +306,7 @@ func ignoringSignals() []string {
 // TestRunInTime checks that Run returns within the graces and a second.
 func TestRunInTime(t *testing.T) {
 	t.Parallel()
-	graces := stall.Grace{Interrupt: 200 * time.Millisecond, Terminate: 200 * time.Millisecond}
+	short := graces(200*time.Millisecond, 200*time.Millisecond)
 	for _, c := range []struct {
 		name string
 		to   func(release <-chan struct{}) *blocking
@@ -322,7 +322,7 @@ func TestRunInTime(t *testing.T) {
 			most, took := wallClock+400*time.Millisecond+time.Second+2*time.Second, longTime // two for a busy machine
 			for n := 0; n < attempts && took >= most; n++ {
 				f := newFixture(t)
-				f.cfg.Grace, f.cfg.NoOutput, f.cfg.WallClock = graces, longTime, wallClock
+				f.cfg.Grace, f.cfg.NoOutput, f.cfg.WallClock = short, longTime, wallClock
 				release := make(chan struct{})
 				cmd := command(t, ignoringSignals()...)
 				var out strings.Builder

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -29,11 +30,7 @@ func (c *Config) check() error {
 			return invalid("%s is %v; use a positive duration, or 0 for none", length.field, length.value)
 		}
 	}
-	if c.Grace.Interrupt < watchdog.None || c.Grace.Terminate < watchdog.None {
-		return invalid("Grace is %v and %v; use positive durations, 0 for the defaults, or watchdog.None for none",
-			c.Grace.Interrupt, c.Grace.Terminate)
-	}
-	return cmp.Or(c.checkNames(), c.Probe.check(), c.AlsoEnd.check(), c.checkTail())
+	return cmp.Or(checkSteps(c.Grace), c.checkNames(), c.Probe.check(), c.AlsoEnd.check(), c.checkTail())
 }
 
 func invalid(format string, args ...any) error {
@@ -107,8 +104,9 @@ func (c Config) complete() Config {
 	c.ActivitySource = cmp.Or(c.ActivitySource, ActivityAny)
 	c.OnStall, c.OnTerminal = cmp.Or(c.OnStall, ActionInterrupt), cmp.Or(c.OnTerminal, ActionInterrupt)
 	c.RecordTimeout = cmp.Or(c.RecordTimeout, watchdog.DefaultRecordTimeout)
-	c.Grace.Interrupt = max(cmp.Or(c.Grace.Interrupt, DefaultInterruptGrace), 0)
-	c.Grace.Terminate = max(cmp.Or(c.Grace.Terminate, DefaultTerminateGrace), 0)
+	if len(c.Grace) == 0 {
+		c.Grace = []Step{{syscall.SIGINT, DefaultInterruptGrace}, {syscall.SIGTERM, DefaultTerminateGrace}}
+	}
 	if c.Probe != nil {
 		p := *c.Probe
 		p.Interval, p.Timeout = cmp.Or(p.Interval, DefaultProbeInterval), cmp.Or(p.Timeout, DefaultProbeTimeout)

@@ -28,6 +28,7 @@ func TestInvalidConfig(t *testing.T) {
 	}
 	prefix := func(text string) func(*stall.Config) { return func(c *stall.Config) { c.FingerprintPrefix = text } }
 	keep := func(p []byte) []byte { return p }
+	step := func(s stall.Step) func(*stall.Config) { return func(c *stall.Config) { c.Grace = []stall.Step{s} } }
 	for _, c := range []struct {
 		name   string
 		change func(*stall.Config)
@@ -41,8 +42,18 @@ func TestInvalidConfig(t *testing.T) {
 		{"a negative NoOutput", func(c *stall.Config) { c.NoOutput = -1 }, "NoOutput", "-1ns"},
 		{"a negative WallClock", func(c *stall.Config) { c.WallClock = -2 }, "WallClock", "-2ns"},
 		{"a negative RecordTimeout", func(c *stall.Config) { c.RecordTimeout = -3 }, "RecordTimeout", "-3ns"},
-		{"a negative grace", func(c *stall.Config) { c.Grace.Interrupt = -2 }, "Grace", "-2ns"},
-		{"another negative grace", func(c *stall.Config) { c.Grace.Terminate = -5 }, "Grace", "-5ns"},
+		{"a negative grace", func(c *stall.Config) { c.Grace = graces(-2, 0) }, "Grace", "-2ns"},
+		{"another negative grace", func(c *stall.Config) { c.Grace = graces(0, -5) }, "Grace", "-5ns"},
+		{"too many steps", func(c *stall.Config) { c.Grace = make([]stall.Step, 11) }, "Grace", "11 steps"},
+		{"a step without a signal", step(stall.Step{Grace: 1}), "step 1 of Grace", "no signal"},
+		{"a negative signal", step(stall.Step{Signal: -15}), "step 1 of Grace", "-15"},
+		{"a signal that Linux has not", step(stall.Step{Signal: 65}), "step 1 of Grace", "65"},
+		{"a signal that stops", step(stall.Step{Signal: syscall.SIGSTOP}), "step 1 of Grace", "SIGSTOP"},
+		{"a signal of terminals that stops", step(stall.Step{Signal: syscall.SIGTSTP}), "step 1 of Grace", "SIGTSTP"},
+		{"a time after SIGKILL", step(stall.Step{Signal: syscall.SIGKILL, Grace: 1}), "step 1 of Grace", "SIGKILL"},
+		{"a step after SIGKILL", func(c *stall.Config) {
+			c.Grace = append([]stall.Step{{Signal: syscall.SIGKILL}}, graces(0, 0)...)
+		}, "step 1 of Grace", "SIGKILL"},
 		{"an unknown activity source", func(c *stall.Config) { c.ActivitySource = "cpu" }, "ActivitySource", `"cpu"`},
 		{"an unknown action", func(c *stall.Config) { c.OnStall = "pray" }, "action", `"pray"`},
 		{"an unknown terminal action", func(c *stall.Config) { c.OnTerminal = "wish" }, "action", `"wish"`},

@@ -92,7 +92,10 @@ func number(text string) int { n, _ := strconv.Atoi(text); return n }
 
 func duration(text string) time.Duration { d, _ := time.ParseDuration(text); return d }
 
-var signalNames = map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}
+var signalNames = map[string]syscall.Signal{
+	"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL,
+	"QUIT": syscall.SIGQUIT, "USR1": syscall.SIGUSR1,
+}
 
 func signalsNamed(names string) (all []os.Signal) {
 	for name := range strings.SplitSeq(names, ",") {

@@ -10,8 +10,10 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/proctree"
 )
 
 // A Command is a guarded command that is started, talked to and waited for. [Run] is all of it in one call, and says
@@ -37,8 +39,10 @@ type Command struct {
 	mu    sync.Mutex
 	begun bool // Start was called
 	pipes []pipe
-	pid   int
-	done  chan struct{} // closed when the command has ended; nil before Start has returned
+	tree  *proctree.Tree // nil before Start has returned, and so is done
+	done  chan struct{}  // closed when the command has ended
+
+	killed atomic.Bool // Kill was called before the end
 
 	result *Result // this and what follows is written before done is closed
 	err    error
@@ -51,6 +55,7 @@ func NewCommand(cmd *exec.Cmd, cfg Config) (*Command, error) {
 	if err := cmp.Or(cfg.check(), checkCommand(cmd)); err != nil {
 		return nil, fmt.Errorf("run step %q: %w", cfg.Step, err)
 	}
+	cfg.Grace = slices.Clone(cfg.Grace)
 	return &Command{cmd: cmd, cfg: cfg}, nil
 }
 
@@ -115,7 +120,7 @@ func (c *Command) Start(ctx context.Context) error {
 	if err := c.begin(); err != nil {
 		return err
 	}
-	s := &sentinel{cfg: c.cfg.inForce(ctx).complete(), pipes: c.pipes}
+	s := &sentinel{cfg: c.cfg.inForce(ctx).complete(), pipes: c.pipes, killed: &c.killed}
 	err := cmp.Or(checkCommand(c.cmd), c.checkPipes(), c.cfg.checkStore(ctx))
 	if err == nil {
 		err = s.open(ctx, c.cmd)
@@ -127,7 +132,7 @@ func (c *Command) Start(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pid, c.done = s.tree.PID(), make(chan struct{})
+	c.tree, c.done = s.tree, make(chan struct{})
 	go c.guard(ctx, s)
 	return nil
 }
@@ -161,11 +166,14 @@ func (c *Command) setState() {
 }
 
 // Pid returns the ID of the command's first process, or 0 if the command was not started. After the end the number can
-// be that of another process: signal the command with [Config].Forward.
+// be that of another process, which [Command.Signal] does not reach.
 func (c *Command) Pid() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pid
+	if c.tree == nil {
+		return 0
+	}
+	return c.tree.PID()
 }
 
 // begin notes that Start was called, once.

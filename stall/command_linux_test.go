@@ -213,7 +213,7 @@ func TestPipesEnd(t *testing.T) {
 			name: "though a daemon holds them and ignores signals", cancel: true, is: context.Canceled,
 			steps: words("print:" + ready + " heir:ignore:INT,TERM;stay stay"),
 			change: func(c *stall.Config) {
-				c.Grace = stall.Grace{Interrupt: 50 * time.Millisecond, Terminate: 50 * time.Millisecond}
+				c.Grace = graces(50*time.Millisecond, 50*time.Millisecond)
 			},
 		},
 	} {

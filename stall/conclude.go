@@ -20,7 +20,7 @@ func (s *sentinel) conclude(ctx context.Context, cause error) {
 	}
 	switch {
 	case cause == nil:
-		s.result.Finished = s.tree.Err() == nil
+		s.result.Finished = s.exitedByItself()
 		s.endLeftBehind()
 		s.io.drain(func() { s.holdAround(true) }, ctx.Done(), s.run.Context().Done())
 	case isStalled(cause):
@@ -86,7 +86,7 @@ func (s *sentinel) verdict(cause error) error {
 	switch {
 	case s.tree.Err() != nil:
 		cause = errors.Join(cause, s.tree.Err())
-	case s.result.Finished:
+	case s.result.Finished, cause == nil: // by itself, or by the host
 		cause = exit
 	case s.result.Incomplete:
 		cause = nil

@@ -9,19 +9,13 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// The defaults of [Grace].
-const (
-	DefaultInterruptGrace = 10 * time.Second
-	DefaultTerminateGrace = 20 * time.Second
-)
-
 // A TripAction is what [Run] does about a [Trip].
 type TripAction string
 
 // The actions. The zero value means ActionInterrupt.
 const (
-	// ActionInterrupt ends the command: it sends SIGINT, SIGTERM and SIGKILL to everything that descends from the
-	// command, and waits a [Grace] after each of the first two.
+	// ActionInterrupt ends the command: it sends the signals of [Config].Grace to everything that descends from the
+	// command, up to SIGKILL.
 	ActionInterrupt TripAction = "interrupt"
 	// ActionFail ends the command with SIGKILL at once.
 	ActionFail TripAction = "fail"
@@ -90,16 +84,19 @@ type Config struct {
 	// OnStall is the action for no output and no progress, OnTerminal the one for a terminal state. Zero means
 	// ActionInterrupt.
 	OnStall, OnTerminal TripAction
-	// Grace is how long to wait between the signals.
-	Grace Grace
+	// Grace has the signals that end the command, in order, and the time after each: at most ten steps. SIGKILL comes last
+	// by itself; as the only step it is sent at once. Empty means SIGINT and SIGTERM, with [DefaultInterruptGrace] and
+	// [DefaultTerminateGrace]. Windows has no signals but SIGINT, SIGTERM and SIGKILL: see the package comment.
+	Grace []Step
 	// Forward has signals that Run passes on to every process of the command, such as a SIGQUIT that the host got: see
 	// [os/signal.Notify]. They end nothing by themselves. Nil means none, and so does a closed channel.
 	Forward <-chan os.Signal
 	// KeepBackground leaves processes running that a command started and left behind when it exited by itself. Without
-	// it, Run ends them. Once Run has returned, they live on when the host ends, also by SIGKILL. If they have an output
-	// that passes through Run, they can go on writing to it after Run has returned: a goroutine for each output reads and
-	// drops that until they have closed it, so that nothing is written to the host's writers any more. It ends with the
-	// host, and then their next write fails. Give a server files of its own.
+	// it, Run ends them. Once Run has returned, they live on when the host ends, also by SIGKILL. On Linux [Command.Kill]
+	// and [Command.Signal] still reach them. If they have an output that passes through Run, they can go on writing to it
+	// after Run has returned: a goroutine for each output reads and drops that until they have closed it, so that nothing
+	// is written to the host's writers any more. It ends with the host, and then their next write fails. Give a server
+	// files of its own.
 	KeepBackground bool
 
 	// AlsoEnd is a second command, which ends what the first one has running elsewhere, such as in a container, when Run
@@ -121,16 +118,6 @@ type Config struct {
 
 	// Logger gets what Run does not return to its caller. Nil means [slog.Default].
 	Logger *slog.Logger
-}
-
-// A Grace is how long to wait after a signal before the next one is sent, and whether SIGINT is one of them.
-type Grace struct {
-	// Interrupt is the time after SIGINT, Terminate the time after SIGTERM. Zero means [DefaultInterruptGrace] and
-	// [DefaultTerminateGrace]. With [watchdog.None] the next signal follows at once.
-	Interrupt, Terminate time.Duration
-	// NoInterrupt leaves SIGINT out, for commands that take it for something else, such as for the end of a prompt:
-	// SIGTERM comes first, whatever ends the command, and Interrupt means nothing.
-	NoInterrupt bool
 }
 
 // A Tail says how to keep the end of standard error for diagnosis. If standard output and standard error are one

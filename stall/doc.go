@@ -44,11 +44,10 @@
 // # What happens then
 //
 // Run records the cancel in the [watchdog.EventStore] and in event.json. Then it sends the signals to every living
-// process that descends from the command: SIGINT, after a [Grace] SIGTERM, after another one SIGKILL. SIGINT can be
-// left out, by [Grace].NoInterrupt. When Run returns, none of these processes is alive, even if it left the process
-// group, became a daemon, was stopped or ignored the signals. Run also ends the processes that a command left behind
-// when it exited by itself, unless
-// [Config].KeepBackground is set.
+// process that descends from the command: those of [Config].Grace, or else SIGINT, after ten seconds SIGTERM, after
+// twenty more SIGKILL. When Run returns, none of these processes is alive, even if it left the process group, became a
+// daemon, was stopped or ignored the signals. Run also ends the processes that a command left behind when it exited by
+// itself, unless [Config].KeepBackground is set.
 //
 // What a daemon starts on the command's behalf (docker exec, a pod, ssh, systemd-run, a server behind a socket) is not
 // a descendant of the command, and no signal reaches it. [Config].AlsoEnd is a command that ends it there, too.
@@ -63,8 +62,8 @@
 // process of the host's own program, the guard. It is the parent of all commands and ends with the host. On other Unix
 // systems Run reaches only the command's process group. On Windows the command and all that it starts are in a job
 // object, which ends with the host; SIGINT and SIGTERM are a console break there, which a command without the host's
-// console does not get. The Windows part was not run: it is compiled and vetted only. The package comment of
-// internal/proctree has the details.
+// console does not get, and a [Config].Grace with others is an error. The Windows part was not run: it is compiled and
+// vetted only. The package comment of internal/proctree has the details.
 //
 // # Secrets
 //

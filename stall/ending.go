@@ -1,7 +1,6 @@
 package stall
 
 import (
-	"context"
 	"errors"
 	"syscall"
 	"time"
@@ -10,16 +9,8 @@ import (
 	"github.com/seed62658d38/watchdog/internal/proctree"
 )
 
-// killBound is how long SIGKILL may take where something survives it. It is a variable for tests.
-var killBound = 700 * time.Millisecond
-
 // How long Run may take besides, after the last grace. killBound and drainBound together are less than a second.
 const (
-	// unknownBound is how much longer than killBound SIGKILL may take while nothing is known to survive it: on a busy
-	// machine what was killed waits for a processor to die on, and so does the guard that says what is left.
-	unknownBound = 15 * time.Second
-	// unknownPause is how often that is asked meanwhile.
-	unknownPause = 20 * time.Millisecond
 	// drainBound is how long the readers then have to take the rest of the output.
 	drainBound = 200 * time.Millisecond
 	// fillBound is how long it may take, before that, to put the rest of the output into the host's pipes.
@@ -28,49 +19,18 @@ const (
 	leftBehindGrace = time.Second
 )
 
-// A step of an ending is a signal, and how long to wait after it.
-type step struct {
-	signal syscall.Signal
-	grace  time.Duration
-}
-
-// awaitGone waits until the signal has ended the tree, and reports whether it has.
-func (s step) awaitGone(t *proctree.Tree) bool {
-	if s.signal == syscall.SIGKILL {
-		return awaitKilled(t)
-	}
-	return awaitGone(t, s.grace)
-}
-
-// steps returns what an action does to a process tree.
-func (c *Config) steps(a TripAction) []step {
-	switch a {
-	case ActionIgnore:
-		return nil
-	case ActionFail:
-		return []step{{syscall.SIGKILL, killBound}}
-	}
-	steps := []step{
-		{syscall.SIGINT, c.Grace.Interrupt}, {syscall.SIGTERM, c.Grace.Terminate}, {syscall.SIGKILL, killBound},
-	}
-	if c.Grace.NoInterrupt {
-		return steps[1:]
-	}
-	return steps
-}
-
 // end ends the tree and notes what was sent. A command that exited before the first signal has finished.
 func (s *sentinel) end(action TripAction) {
 	steps := s.cfg.steps(action)
 	for _, step := range steps {
-		s.result.Requested = append(s.result.Requested, step.signal)
+		s.result.Requested = append(s.result.Requested, step.Signal)
 	}
 	if hasExited(s.tree) {
 		s.finish()
 		return
 	}
 	for _, step := range steps {
-		s.send(step.signal)
+		s.send(step.Signal)
 		if len(s.result.Sent) == 0 && awaitExited(s.tree, killBound) {
 			s.finish()
 			return
@@ -86,19 +46,24 @@ func (s *sentinel) end(action TripAction) {
 			return
 		}
 		s.result.Terminated = len(s.result.Sent) > 0
-		s.result.EndedBy = s.lastSent()
+		if s.result.EndedBy = s.lastSent(); s.killed.Load() {
+			s.result.EndedBy = syscall.SIGKILL
+		}
 		return
 	}
 }
 
 // finish notes that the command exited by itself, and corrects its cancel if there is one.
 func (s *sentinel) finish() {
-	s.result.Finished = s.tree.Err() == nil
-	if !s.result.Finished {
-		return
+	if s.result.Finished = s.exitedByItself(); s.result.Finished {
+		s.recordFinished()
 	}
-	s.recordFinished()
 	s.endLeftBehind()
+}
+
+// exitedByItself reports whether a command that was not signalled has: the host did not kill it, and it was not lost.
+func (s *sentinel) exitedByItself() bool {
+	return s.tree.Err() == nil && !(s.killed.Load() && s.tree.Status().Signal == syscall.SIGKILL)
 }
 
 // recordFinished corrects the cancel of a command that exited by itself, if there is one, and ends its run.
@@ -151,6 +116,10 @@ func (s *sentinel) lastSent() syscall.Signal {
 // endLeftBehind ends the processes that are alive after the command exited by itself, or releases them if the config
 // keeps them.
 func (s *sentinel) endLeftBehind() {
+	if s.killed.Load() {
+		s.endKilled()
+		return
+	}
 	if gone(s.tree) {
 		return
 	}
@@ -169,77 +138,11 @@ func (s *sentinel) endLeftBehind() {
 	awaitKilled(s.tree)
 }
 
-func exited(t *proctree.Tree) bool {
-	select {
-	case <-t.Exited():
-		return true
-	default:
-		return false
+// endKilled waits for the end of a command that the host killed.
+func (s *sentinel) endKilled() {
+	_ = s.tree.Kill()
+	ended := awaitKilled(s.tree)
+	if !s.result.Finished {
+		s.result.Terminated, s.result.EndedBy = ended, syscall.SIGKILL
 	}
-}
-
-// hasExited reports whether the command has exited, also if its exit is not reported yet: the guard tells of an exit
-// that it knows of after it has answered an order, and so before it answers the next one.
-func hasExited(t *proctree.Tree) bool {
-	for range 2 {
-		if exited(t) {
-			return true
-		}
-		if _, err := t.Signal(0); errors.Is(err, proctree.ErrEnded) {
-			return awaitExited(t, killBound)
-		}
-	}
-	return exited(t)
-}
-
-// awaitExited waits until the exit of the command is reported, for at most the timeout, and reports whether it was.
-func awaitExited(t *proctree.Tree, timeout time.Duration) bool {
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
-	select {
-	case <-t.Exited():
-		return true
-	case <-timer.C:
-		return exited(t)
-	}
-}
-
-func gone(t *proctree.Tree) bool {
-	select {
-	case <-t.Gone():
-		return true
-	default:
-		return false
-	}
-}
-
-// awaitGone waits until no process of the tree is alive, for at most the timeout. It reports whether none is.
-func awaitGone(t *proctree.Tree, timeout time.Duration) bool {
-	if gone(t) {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	select {
-	case <-t.Gone():
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// awaitKilled waits until a kill has ended the tree, or it is known what survives it. It reports whether it has ended.
-func awaitKilled(t *proctree.Tree) bool {
-	if awaitGone(t, killBound) {
-		return true
-	}
-	for until := time.Now().Add(unknownBound); time.Now().Before(until); {
-		if _, known := t.Survivors(); known {
-			break
-		}
-		if awaitGone(t, unknownPause) {
-			return true
-		}
-	}
-	return gone(t)
 }

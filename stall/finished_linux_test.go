@@ -203,7 +203,7 @@ func endAtLimit(t *testing.T, limit time.Duration, n int) {
 func TestFinishedBeforeLateNews(t *testing.T) {
 	defer stall.SetKillBound(time.Millisecond)()
 	f := newFixture(t)
-	f.cfg.WallClock, f.cfg.Grace.Interrupt = 2*time.Second, longTime
+	f.cfg.WallClock, f.cfg.Grace = 2*time.Second, graces(longTime, 0)
 	file := t.TempDir() + "/end"
 	cmd := command(t, "await:"+file, "exit:0")
 	var guard int

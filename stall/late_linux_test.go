@@ -107,8 +107,7 @@ func TestKilledAfterExit(t *testing.T) {
 	var result *stall.Result
 	for grace := 2 * time.Second; grace < slack; grace *= 3 {
 		f := newFixture(t)
-		f.cfg.Terminal, f.cfg.Grace = readyLine, shortGrace
-		f.cfg.Grace.Interrupt = grace
+		f.cfg.Terminal, f.cfg.Grace = readyLine, graces(grace, 50*time.Millisecond)
 		result, _ = f.stalled(command(t,
 			"obey:INT:7", "child:ignore:INT,TERM;print:"+ready+";stay", "print:"+ready, "stay"))
 		if result.ExitCode == 7 {
@@ -162,7 +161,7 @@ func TestDyingIsNoSurvivor(t *testing.T) {
 	for _, action := range []stall.TripAction{stall.ActionFail, stall.ActionInterrupt} {
 		f := newFixture(t)
 		f.cfg.Terminal, f.cfg.OnTerminal = readyLine, action
-		f.cfg.Grace = stall.Grace{Interrupt: time.Millisecond, Terminate: time.Millisecond}
+		f.cfg.Grace = graces(time.Millisecond, time.Millisecond)
 		cmd := command(t, ignoringSignals()...)
 		result, err := f.run(cmd)
 		require.NotErrorIs(t, err, stall.ErrSurvivors)

@@ -266,3 +266,8 @@ func golden(tb testing.TB, name, got string) {
 }
 
 func words(text string) []string { return strings.Fields(text) }
+
+// graces are the steps that are the default, with these times.
+func graces(interrupt, terminate time.Duration) []stall.Step {
+	return []stall.Step{{Signal: syscall.SIGINT, Grace: interrupt}, {Signal: syscall.SIGTERM, Grace: terminate}}
+}

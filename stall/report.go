@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/bounded"
+	"github.com/seed62658d38/watchdog/internal/signame"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
@@ -101,7 +101,7 @@ func (r *report) event(s *sentinel, stop *watchdog.Stop) {
 		r.first.EventID = stop.EventID()
 	}
 	for _, step := range s.cfg.steps(t.Action) {
-		r.first.Action.Requested = append(r.first.Action.Requested, signalName(step.signal))
+		r.first.Action.Requested = append(r.first.Action.Requested, signame.Name(step.Signal))
 	}
 	e := r.first
 	r.do(func() error { return r.dir.WriteEvent(e) })
@@ -132,18 +132,20 @@ func (r *report) completed(s *sentinel) artifact.Event {
 	if len(s.result.Requested) > 0 { // an ignored trip requests none, but the command may be ended later, by its run
 		e.Action.Requested = nil
 		for _, sig := range s.result.Requested {
-			e.Action.Requested = append(e.Action.Requested, signalName(sig))
+			e.Action.Requested = append(e.Action.Requested, signame.Name(sig))
 		}
 	}
 	e.AlsoEnd = s.result.AlsoEnded.record()
 	e.Action.Terminated = s.result.Terminated
-	e.Action.EndedBy = signalName(s.result.EndedBy)
+	if by := s.result.EndedBy; by != 0 {
+		e.Action.EndedBy = signame.Name(by)
+	}
 	if code := s.result.ExitCode; s.result.Signal == 0 && gone(s.tree) {
 		e.Action.ExitCode = &code
 	}
 	for _, sent := range s.result.Sent {
 		e.Action.Sent = append(e.Action.Sent, artifact.Sent{
-			Signal: signalName(sent.Signal), SentAtUnixMS: sent.At.UnixMilli(), Processes: sent.Processes,
+			Signal: signame.Name(sent.Signal), SentAtUnixMS: sent.At.UnixMilli(), Processes: sent.Processes,
 			Missed: sent.Missed,
 		})
 	}
@@ -188,19 +190,5 @@ func (r *report) writeTail(s *sentinel) {
 func (r *report) close() {
 	if r != nil && !r.hangs {
 		_ = r.dir.Close() // only a folder: nothing is lost
-	}
-}
-
-// signalName returns the name of a signal in artifacts.
-func signalName(sig syscall.Signal) string {
-	switch sig {
-	case 0:
-		return ""
-	case syscall.SIGINT:
-		return "SIGINT"
-	case syscall.SIGTERM:
-		return "SIGTERM"
-	default:
-		return "SIGKILL"
 	}
 }

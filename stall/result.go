@@ -69,13 +69,14 @@ type Result struct {
 	Trips []Trip
 	// Requested are the signals of the action, Sent those of them that were sent, in order. Terminated says that the
 	// command was alive before the first signal and that none of its processes was alive after the last. EndedBy is the
-	// signal after which none was alive, or 0.
+	// signal after which none was alive, or 0; it is SIGKILL after a [Command.Kill], which is not in Sent.
 	Requested  []syscall.Signal
 	Sent       []Sent
 	Terminated bool
 	EndedBy    syscall.Signal
-	// Finished says that the command exited by itself before the first signal, even if it had tripped. If its cancel was
-	// recorded already, a [watchdog.EventCorrection] is, too.
+	// Finished says that the command exited by itself before the first signal, even if it had tripped, and that no
+	// [Command.Kill] ended it; a [Command.Signal] may have. If its cancel was recorded already, a
+	// [watchdog.EventCorrection] is, too.
 	Finished bool
 	// LeftBehind is how many processes were alive after the command exited by itself, and were ended then. It is 0 with
 	// [Config].KeepBackground, however many were kept.

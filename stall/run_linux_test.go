@@ -130,12 +130,12 @@ func TestGrace(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			f.cfg.Terminal = readyLine
-			f.cfg.Grace = stall.Grace{Interrupt: 400 * time.Millisecond, Terminate: 300 * time.Millisecond}
+			f.cfg.Grace = graces(400*time.Millisecond, 300*time.Millisecond)
 			if c.ended == 0 {
-				f.cfg.Grace.Interrupt = longTime
+				f.cfg.Grace[0].Grace = longTime
 			}
 			if c.ended == 1 {
-				f.cfg.Grace.Terminate = longTime
+				f.cfg.Grace[1].Grace = longTime
 			}
 			result, _ := f.stalled(command(t, append(c.steps, "print:"+ready, "stay")...))
 			require.Equal(t, all, result.Requested)
@@ -158,7 +158,7 @@ func TestGrace(t *testing.T) {
 	t.Run("can be none", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		f.cfg.Terminal, f.cfg.Grace = readyLine, stall.Grace{Interrupt: watchdog.None, Terminate: watchdog.None}
+		f.cfg.Terminal, f.cfg.Grace = readyLine, graces(0, 0)
 		result, _ := f.stalled(command(t, "ignore:INT,TERM", "print:"+ready, "stay"))
 		require.Less(t, result.Sent[len(result.Sent)-1].At.Sub(result.Trip.ObservedAt), slack)
 		require.Equal(t, syscall.SIGKILL, result.EndedBy)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -25,8 +26,6 @@ const (
 	quickestLook = 10 * time.Millisecond
 	slowestFile  = 10 * time.Second
 )
-
-var discard = slog.New(slog.DiscardHandler)
 
 func now() time.Time { return time.Now() }
 
@@ -56,7 +55,8 @@ type sentinel struct {
 	prober     *prober
 	stopProbes context.CancelFunc
 	probes     sync.WaitGroup
-	release    func() // of the holds that are open while a reader does not take the output; nil for none
+	killed     *atomic.Bool // by the host
+	release    func()       // of the holds that are open while a reader does not take the output; nil for none
 }
 
 // open starts the command.

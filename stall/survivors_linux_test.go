@@ -69,7 +69,7 @@ func minProcesses(s escape.Scenario) int {
 const onlyScenario = "an orphan that set its limit of file locks"
 
 // shortGrace are the graces for a scenario.
-var shortGrace = stall.Grace{Interrupt: 50 * time.Millisecond, Terminate: 50 * time.Millisecond}
+var shortGrace = graces(50*time.Millisecond, 50*time.Millisecond)
 
 func scenarioCommand(s escape.Scenario) *exec.Cmd {
 	path, args, env := s.Command()

@@ -96,7 +96,7 @@ func TestNoInterrupt(t *testing.T) {
 	t.Run("after a trip", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		f.cfg.Terminal, f.cfg.Grace = readyLine, stall.Grace{NoInterrupt: true, Terminate: 100 * time.Millisecond}
+		f.cfg.Terminal, f.cfg.Grace = readyLine, []stall.Step{{Signal: syscall.SIGTERM, Grace: 100 * time.Millisecond}}
 		result, _ := f.stalled(command(t, "obey:INT:3", "ignore:TERM", "print:"+ready, "stay"))
 		require.Equal(t, []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL}, result.Requested)
 		require.Equal(t, result.Requested, signals(result))
@@ -107,7 +107,7 @@ func TestNoInterrupt(t *testing.T) {
 	t.Run("at the end of the context", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		f.cfg.Grace.NoInterrupt = true
+		f.cfg.Grace = []stall.Step{{Signal: syscall.SIGTERM, Grace: stall.DefaultTerminateGrace}}
 		ctx, cancel := context.WithCancel(t.Context())
 		cmd := command(t, "obey:INT:3", "print:"+ready, "stay")
 		cmd.Stdout = &onFirstWrite{cancel}

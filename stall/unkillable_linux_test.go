@@ -37,7 +37,7 @@ func unkillable(string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	result, err := stall.Run(context.Background(), cmd, stall.Config{
 		Step: "build", RunID: "s-1", Store: store, Logger: discard, NoOutput: 50 * time.Millisecond,
-		Grace: stall.Grace{Interrupt: watchdog.None, Terminate: watchdog.None},
+		Grace: graces(0, 0),
 	})
 	if !errors.Is(err, stall.ErrSurvivors) || len(result.Survivors) != 1 {
 		return errors.Join(errors.New("not one process survived"), err)

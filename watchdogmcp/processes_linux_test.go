@@ -58,8 +58,10 @@ func processesOf(cmd *exec.Cmd) (pids []int) {
 
 // quick are graces for servers that a test ends.
 var quick = stall.Config{
-	Step:  "files",
-	Grace: stall.Grace{Interrupt: 200 * time.Millisecond, Terminate: 200 * time.Millisecond},
+	Step: "files",
+	Grace: []stall.Step{
+		{Signal: syscall.SIGINT, Grace: 200 * time.Millisecond}, {Signal: syscall.SIGTERM, Grace: 200 * time.Millisecond},
+	},
 }
 
 // A started is a client of a server that is a child process.

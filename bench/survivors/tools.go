@@ -67,7 +67,7 @@ func beHost(text string) int {
 func underStall(ctx context.Context, cmd *exec.Cmd) error {
 	_, err := stall.Run(ctx, cmd, stall.Config{
 		Step: "shape", Store: &watchdog.Memory{}, NoOutput: limit,
-		Grace: stall.Grace{Interrupt: grace / 2, Terminate: grace / 2},
+		Grace: []stall.Step{{Signal: syscall.SIGINT, Grace: grace / 2}, {Signal: syscall.SIGTERM, Grace: grace / 2}},
 	})
 	return err
 }

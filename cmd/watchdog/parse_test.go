@@ -16,7 +16,7 @@ func TestParseRun(t *testing.T) {
 		t.Parallel()
 		for _, line := range []string{
 			"run", "run true", "run -- true -h", "run true --help", "run --json --store sqlite:x --config y true --store z",
-			"run --no-output 5m --wall-clock=1h --terminal a,b --terminal c --no-int -- make run",
+			"run --no-output 5m --wall-clock=1h --terminal a,b --terminal c --signal TERM -- make run",
 			"run --probe p --probe-interval 1s --on-probe-error stall --stall-threshold 4 --keep-background x",
 			"run --id why --iteration 3 -- run run",
 		} {

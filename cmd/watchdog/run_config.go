@@ -1,16 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/internal/signame"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -88,17 +91,54 @@ func (c *runCmd) apply(cfg *stall.Config) error {
 	set(&cfg.WallClock, c.WallClock, duration)
 	set(&cfg.OnStall, c.OnStall, action)
 	set(&cfg.OnTerminal, c.OnTerminal, action)
-	set(&cfg.Grace.Interrupt, c.GraceInt, grace)
-	set(&cfg.Grace.Terminate, c.GraceTerm, grace)
 	set(&cfg.RecordTimeout, c.RecordTimeout, duration)
-	cfg.Grace.NoInterrupt = cfg.Grace.NoInterrupt || c.NoInt
 	cfg.KeepBackground = cfg.KeepBackground || c.KeepBackground
 	c.applyProbe(cfg.Probe)
 	if cfg.AlsoEnd != nil {
 		set(&cfg.AlsoEnd.Timeout, c.AlsoEndTimeout, duration)
 	}
 	c.applyNames(cfg)
-	return c.applyPatterns(cfg)
+	return cmp.Or(c.applyGrace(cfg), c.applyPatterns(cfg))
+}
+
+// applyGrace applies the flags of the ending.
+func (c *runCmd) applyGrace(cfg *stall.Config) error {
+	if c.Signal == nil && c.GraceInt == nil && c.GraceTerm == nil {
+		return nil
+	}
+	first, terminate := steps(cfg.Grace)
+	set(&first.Signal, c.Signal, func(s sig) syscall.Signal { return syscall.Signal(s) })
+	set(&first.Grace, c.GraceInt, duration)
+	set(&terminate.Grace, c.GraceTerm, duration)
+	switch first.Signal {
+	case syscall.SIGKILL:
+		cfg.Grace = []stall.Step{{Signal: syscall.SIGKILL}}
+	case syscall.SIGTERM:
+		cfg.Grace = []stall.Step{terminate}
+	default:
+		cfg.Grace = []stall.Step{first, terminate}
+	}
+	if c.GraceInt != nil && len(cfg.Grace) == 1 || c.GraceTerm != nil && first.Signal == syscall.SIGKILL {
+		return fmt.Errorf("--grace-int or --grace-term is the time after a signal that is not sent, as %s is the first",
+			signame.Name(first.Signal))
+	}
+	return nil
+}
+
+// steps returns the first signal and SIGTERM, as a file has them: both, or one of SIGTERM and SIGKILL alone.
+func steps(given []stall.Step) (first, terminate stall.Step) {
+	first = stall.Step{Signal: syscall.SIGINT, Grace: stall.DefaultInterruptGrace}
+	terminate = stall.Step{Signal: syscall.SIGTERM, Grace: stall.DefaultTerminateGrace}
+	switch {
+	case len(given) == 2:
+		return given[0], given[1]
+	case len(given) == 1 && given[0].Signal == syscall.SIGTERM:
+		terminate = given[0]
+	}
+	if len(given) == 1 {
+		first.Signal = given[0].Signal
+	}
+	return first, terminate
 }
 
 func (c *runCmd) applyProbe(probe *stall.Probe) {

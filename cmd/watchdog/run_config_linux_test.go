@@ -11,7 +11,7 @@ import (
 
 func TestRunConfig(t *testing.T) {
 	t.Parallel()
-	const stallBlock = "stall:\n  no_output_timeout: 1s\n  send_interrupt: false\n  fingerprint_prefix: ci\n"
+	const stallBlock = "stall:\n  no_output_timeout: 1s\n  first_signal: TERM\n  fingerprint_prefix: ci\n"
 	const steps = "steps:\n  build:\n    stall:\n      terminal_patterns: ['^ready$']\n  test: {}\n"
 	for _, c := range []struct {
 		name, file, flags, variable string
@@ -19,7 +19,8 @@ func TestRunConfig(t *testing.T) {
 		says                        string
 	}{
 		{"the stall block counts", stallBlock, "", "", 124, "no output for TIME: ended by SIGTERM"},
-		{"a variable wins over the file", stallBlock, "", "WATCHDOG_STALL_SEND_INTERRUPT=true", 124, "ended by SIGINT"},
+		{"a variable wins over the file", stallBlock, "", "WATCHDOG_STALL_FIRST_SIGNAL=INT", 124, "ended by SIGINT"},
+		{"a signal of a flag wins over the file", stallBlock, "--signal HUP", "", 124, "ended by SIGHUP"},
 		{"a flag that switches off wins over the file", stallBlock, "--no-output 0 --wall-clock 2s", "", 124,
 			"wall clock of 2s is used up"},
 		{"a flag wins over a variable", "", "--no-output 0 --wall-clock 2s", "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT=1s", 124,

@@ -3,9 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/signame"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -27,11 +28,11 @@ type runFlags struct {
 	ProbeErrorThreshold *int    `group:"The probe" placeholder:"N" help:"How many these are: 3 if not given."`
 	ProbePublish        bool    `group:"The probe" help:"Write the reasons and the summary that a probe prints to the artifacts."`
 
-	OnStall        *string `group:"How it ends" placeholder:"WHAT" enum:"interrupt,fail,ignore" help:"What to do without output or progress: interrupt (the three signals, as if not given), fail (SIGKILL at once) or ignore (only record it)."`
+	OnStall        *string `group:"How it ends" placeholder:"WHAT" enum:"interrupt,fail,ignore" help:"What to do without output or progress: interrupt (the signals in their order, as if not given), fail (SIGKILL at once) or ignore (only record it)."`
 	OnTerminal     *string `group:"How it ends" placeholder:"WHAT" enum:"interrupt,fail,ignore" help:"The same after a line of --terminal, or a probe that says so."`
-	GraceInt       *length `group:"How it ends" placeholder:"TIME" help:"Wait so long after SIGINT: 10s if not given."`
+	Signal         *sig    `group:"How it ends" short:"s" placeholder:"SIGNAL" help:"The first signal: INT if not given. TERM and KILL follow, if it is not one of them."`
+	GraceInt       *length `group:"How it ends" placeholder:"TIME" help:"Wait so long after the first signal: 10s if not given."`
 	GraceTerm      *length `group:"How it ends" placeholder:"TIME" help:"Wait so long after SIGTERM: 20s if not given."`
-	NoInt          bool    `group:"How it ends" help:"Send no SIGINT: SIGTERM comes first."`
 	AlsoEnd        string  `group:"How it ends" placeholder:"CMD" help:"Run this shell command after a stop, to end what runs elsewhere, as in a container."`
 	AlsoEndTimeout *length `group:"How it ends" placeholder:"TIME" help:"How long that may take: 10s if not given."`
 	KeepBackground bool    `group:"How it ends" help:"Leave background processes of a command that ended by itself."`
@@ -58,6 +59,19 @@ func (l *length) UnmarshalText(text []byte) error {
 		return fmt.Errorf("%q is no length of time; write one such as 30s, 5m or 1h30m", text)
 	}
 	*l = length(d)
+	return nil
+}
+
+// A sig is a signal on the command line.
+type sig syscall.Signal
+
+// UnmarshalText reads the name or the number of a signal.
+func (s *sig) UnmarshalText(text []byte) error {
+	read, problem := signame.Parse(string(text))
+	if problem != "" {
+		return fmt.Errorf("%q %s; write one such as TERM, QUIT or HUP", text, problem)
+	}
+	*s = sig(read)
 	return nil
 }
 
@@ -108,14 +122,6 @@ func set[T, V any](field *T, flag *V, convert func(V) T) {
 }
 
 func duration(l length) time.Duration { return time.Duration(l) }
-
-// grace converts a grace of 0, which would be the default in the config, to none.
-func grace(l length) time.Duration {
-	if l == 0 {
-		return watchdog.None
-	}
-	return time.Duration(l)
-}
 
 func number(n int) int { return n }
 

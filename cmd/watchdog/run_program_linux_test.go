@@ -127,19 +127,23 @@ func TestExitStatus(t *testing.T) {
 		{"128 and another signal", "--wall-clock 1h", f.child("kill:TERM"), 143, ""},
 		{"the command's own if a time of 0 switches the limit off", "--wall-clock 0", f.child("exit:3"), 3, ""},
 		{
-			"124 if the time is used up", "--wall-clock 2s --no-int",
+			"124 if the time is used up", "--wall-clock 2s --signal TERM",
 			f.child("stay"), 124, wallClock + "SIGTERM\n",
 		},
 		{
-			"124 if the command succeeds after the stop", "--wall-clock 2s --no-int",
+			"124 if the command succeeds after the stop", "--wall-clock 2s --signal TERM",
 			f.child("obey:TERM:0"), 124, wallClock + "SIGTERM\n",
 		},
 		{
 			"124 if the command fails after the stop", "--wall-clock 2s",
 			f.child("obey:INT:7"), 124, wallClock + "SIGINT\n",
 		},
+		{"124 after the signal that was chosen", "--wall-clock 2s -s hup", f.child("stay"), 124, wallClock + "SIGHUP\n"},
+		{"124 after a second one", "--wall-clock 2s -s HUP --grace-int 0s", f.child("ignore:HUP", "obey:TERM:0"), 124,
+			wallClock + "SIGTERM\n"},
+		{"137 if SIGKILL was chosen", "--wall-clock 2s --signal 9", f.child("stay"), 137, wallClock + "SIGKILL\n"},
 		{
-			"137 if it took SIGKILL", "--wall-clock 2s --no-int --grace-term 100ms",
+			"137 if it took SIGKILL", "--wall-clock 2s --signal TERM --grace-term 100ms",
 			f.child("ignore:TERM", "stay"), 137, wallClock + "SIGKILL\n",
 		},
 		{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
+	"github.com/seed62658d38/watchdog/internal/signame"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -203,7 +204,7 @@ func (e *ending) name() string {
 func (e *ending) ended() string {
 	switch r := e.result; {
 	case r.EndedBy != 0:
-		return "ended by " + signalName(r.EndedBy)
+		return "ended by " + signame.Name(r.EndedBy)
 	case r.Signal != 0:
 		return "ended by " + signalName(r.Signal)
 	case !r.Finished:
@@ -233,7 +234,7 @@ func (e *ending) report(status int) runReport {
 		r.Run = e.cfg.RunID
 	}
 	if e.result.EndedBy != 0 {
-		r.EndedBy = signalName(e.result.EndedBy)
+		r.EndedBy = signame.Name(e.result.EndedBy)
 	}
 	if r.Reason != "" || e.record.stored() {
 		r.Why = e.why()

@@ -67,9 +67,14 @@ func silenceOf(command *stall.Config) time.Duration {
 	if !endsSilence(command) {
 		return 0
 	}
-	grace := command.Grace
-	return command.NoOutput + max(cmp.Or(grace.Interrupt, stall.DefaultInterruptGrace), 0) +
-		max(cmp.Or(grace.Terminate, stall.DefaultTerminateGrace), 0) + endingTime
+	ending := endingTime
+	if len(command.Grace) == 0 {
+		ending += stall.DefaultInterruptGrace + stall.DefaultTerminateGrace
+	}
+	for _, step := range command.Grace {
+		ending += step.Grace
+	}
+	return command.NoOutput + ending
 }
 
 // showLimits puts the limits of the command into the row of its run, whose window began that much before the command.

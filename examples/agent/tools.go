@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -76,7 +77,7 @@ func (a *agent) command(ctx context.Context, n int, command string) (string, err
 	cmd.Stdout, cmd.Stderr = &out, &out
 	result, err := stall.Run(ctx, cmd, stall.Config{
 		Step: fmt.Sprintf("sh-%d", n), NoOutput: 30 * time.Second, WallClock: 5 * time.Minute,
-		Grace: stall.Grace{Interrupt: time.Second, Terminate: time.Second},
+		Grace: []stall.Step{{Signal: syscall.SIGINT, Grace: time.Second}, {Signal: syscall.SIGTERM, Grace: time.Second}},
 	})
 	const most = 8 << 10
 	text := string(out.Bytes()[:min(out.Len(), most)])

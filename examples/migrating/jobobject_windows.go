@@ -7,6 +7,7 @@ import (
 	"io"
 	"os/exec"
 	"sync"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -112,7 +113,7 @@ func JobObjectBefore(ctx context.Context, limit time.Duration, out io.Writer, na
 func JobObjectAfter(ctx context.Context, limit time.Duration, out io.Writer, name string, args ...string) error {
 	cmd := exec.Command(name, args...) //nolint:noctx // stall.Run takes the context
 	cmd.Stdout, cmd.Stderr = out, out
-	graces := stall.Grace{NoInterrupt: true, Terminate: grace} // a console break, then the end of the job
+	graces := []stall.Step{{Signal: syscall.SIGTERM, Grace: grace}} // a console break, then the end of the job
 	_, err := stall.Run(ctx, cmd, stall.Config{Step: "tool", Store: &watchdog.Memory{}, NoOutput: limit, Grace: graces})
 	return err
 }

@@ -72,7 +72,7 @@ func ProcessGroupBefore(ctx context.Context, limit time.Duration, out io.Writer,
 func ProcessGroupAfter(ctx context.Context, limit time.Duration, out io.Writer, name string, args ...string) error {
 	cmd := exec.Command(name, args...) //nolint:noctx // stall.Run takes the context
 	cmd.Stdout, cmd.Stderr = out, out
-	graces := stall.Grace{NoInterrupt: true, Terminate: grace} // SIGTERM, then SIGKILL
+	graces := []stall.Step{{Signal: syscall.SIGTERM, Grace: grace}} // SIGTERM, then SIGKILL
 	_, err := stall.Run(ctx, cmd, stall.Config{Step: "tool", Store: &watchdog.Memory{}, NoOutput: limit, Grace: graces})
 	return err
 }

@@ -15,7 +15,8 @@
 // enough, because living descendants of dead processes are the guard's children.
 //
 // What is released is remembered by PID and start time, with all that is seen below it, until it is gone: a process
-// that changed its limit would otherwise be taken for an orphan of the next command.
+// that changed its limit would otherwise be taken for an orphan of the next command. The host still reaches it, without
+// the guard: by its mark, and what had none by its PID and start time.
 //
 // What was rejected, and why:
 //   - A process group alone: setsid leaves it, and once its leader is reaped the group ID can belong to somebody else.

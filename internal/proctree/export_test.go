@@ -22,6 +22,9 @@ var (
 	ReadMessage = readMessage
 )
 
+// MaxListed is how many PIDs one report of the guard lists.
+const MaxListed = maxListed
+
 // Exists reports whether the process with that PID and start time still exists.
 func Exists(pid int, startTicks uint64) bool { return processID{pid, startTicks}.exists() }
 

@@ -337,20 +337,3 @@ func (g *guardClient) reap(kill bool, abandoned []mark) {
 		killMarked(m, 0)
 	}
 }
-
-// lostBound is how long processes get to die whose guard did not end them. A busy machine may take long.
-const lostBound = 5 * time.Second
-
-// killMarked kills the processes with the mark but one, wherever they are, until there are none. PID 0 spares none.
-func killMarked(m mark, spared int) {
-	until := time.Now().Add(lostBound)
-	for alive := true; alive && time.Now().Before(until); time.Sleep(time.Millisecond) {
-		alive = false
-		visitMarked(m, func(m member) {
-			if m.pid != spared {
-				_, _ = m.signal(syscall.SIGKILL)
-				alive = true
-			}
-		})
-	}
-}

@@ -22,7 +22,9 @@ type guardConn struct {
 	socket  *os.File
 	raw     syscall.RawConn
 	mark    mark
-	answers chan report // to signals
+	leader  int         // the PID of the first process
+	answers chan report // to orders
+	listed  []int       // what the guard has listed of its next answer; of the goroutine that reads
 
 	signalMu    sync.Mutex  // held by the caller that waits for an answer
 	guardSilent atomic.Bool // the guard did not answer in time
@@ -65,7 +67,7 @@ func (c *guardConn) waitStarted(ctx context.Context, req *request) (*Tree, error
 	r, err := c.readAnswer(ctx)
 	if err == nil && r.Started > 0 {
 		t := newTree(r.Started)
-		t.backend = c
+		t.backend, c.leader = c, r.Started
 		go c.readReports(t)
 		return t, nil
 	}
@@ -163,6 +165,9 @@ func (c *guardConn) readReports(t *Tree) {
 		}
 		c.handleReport(t, r)
 		if r.Gone {
+			if r.Released {
+				t.rest = &rest{mark: c.mark, unmarked: r.Kept}
+			}
 			close(c.answers)
 			t.finish(nil)
 			return
@@ -172,7 +177,10 @@ func (c *guardConn) readReports(t *Tree) {
 
 func (c *guardConn) handleReport(t *Tree, r report) {
 	switch {
+	case len(r.Listed) > 0:
+		c.listed = append(c.listed, r.Listed...)
 	case r.Answer:
+		r.Listed, c.listed = c.listed, nil
 		select {
 		case c.answers <- r:
 		default: // the caller of signal has given up
@@ -259,14 +267,19 @@ const (
 	answerBound = 20 * answerTimeout
 )
 
-func (c *guardConn) signal(sig syscall.Signal) (int, error) {
+// ask has the guard carry out an order, and returns its answer. If the guard is silent, alone does what the host can.
+func (c *guardConn) ask(o order, alone func() told) (report, error) {
 	c.signalMu.Lock()
 	defer c.signalMu.Unlock()
-	if c.guardSilent.Load() {
-		return c.signalByMark(sig)
+	byHost := func() report {
+		found := alone()
+		return report{Reached: found.reached, Missed: found.missed(), Listed: found.alive()}
 	}
-	if err := c.sendOrder(order{Signal: sig}); err != nil {
-		return 0, err
+	if c.guardSilent.Load() {
+		return byHost(), nil
+	}
+	if err := c.sendOrder(o); err != nil {
+		return report{}, err
 	}
 	ticker := time.NewTicker(answerTimeout)
 	defer ticker.Stop()
@@ -275,57 +288,68 @@ func (c *guardConn) signal(sig syscall.Signal) (int, error) {
 		select {
 		case r, ok := <-c.answers:
 			if !ok {
-				return 0, ErrEnded
+				return report{}, ErrEnded
 			}
-			return told(r.Reached, r.Missed)
+			return r, nil
 		case now := <-ticker.C:
-			reached, err := 0, ErrEnded
-			if sig == syscall.SIGKILL {
-				reached, err = c.signalByMark(sig)
+			var r report
+			if o.Signal == syscall.SIGKILL {
+				r = byHost()
 			}
-			if errors.Is(err, ErrEnded) && now.Before(until) && !c.guard.stopped() {
+			if r.Reached+r.Missed == 0 && now.Before(until) && !c.guard.stopped() {
 				continue // after a SIGKILL too: the guard may have ended them, and answer late
 			}
 			c.guardSilent.Store(true)
 			_ = c.sendOrder(order{Withdraw: true}) // or the guard would signal them again when it goes on
-			if sig == syscall.SIGKILL {
-				return reached, err
+			if o.Signal == syscall.SIGKILL {
+				return r, nil
 			}
-			return c.signalByMark(sig)
+			return byHost(), nil
 		}
 	}
 }
 
-// told returns what a signal returns.
-func told(reached, missed int) (int, error) {
-	switch {
-	case missed > 0:
-		return reached, &MissedError{Processes: missed}
-	case reached == 0:
-		return 0, ErrEnded
-	default:
-		return reached, nil
+func (c *guardConn) signal(sig syscall.Signal) (int, error) {
+	r, err := c.ask(order{Signal: sig}, func() told { return c.tellMarked(sig) })
+	if err != nil {
+		return 0, err
 	}
+	return result(r.Reached, r.Missed)
 }
 
-// signalByMark signals the processes that the host can find without the guard.
-func (c *guardConn) signalByMark(sig syscall.Signal) (int, error) {
-	reached, missed := 0, 0
-	visitMarked(c.mark, func(m member) {
-		switch ok, err := m.signalAndContinue(sig); {
-		case ok:
-			reached++
-		case err != nil:
-			missed++
+func (c *guardConn) signalFirst(sig syscall.Signal) error {
+	r, err := c.ask(order{Signal: sig, First: true}, func() (found told) {
+		if m, err := openMember(c.leader, func(p process) bool { return c.mark.covers(markOf(p.pid)) }); err == nil {
+			defer m.close()
+			found.count(m.signal(sig))
 		}
+		return found
 	})
-	return told(reached, missed)
+	if err == nil {
+		_, err = result(r.Reached, r.Missed)
+	}
+	return err
+}
+
+func (c *guardConn) processes() ([]int, error) {
+	r, err := c.ask(order{List: true}, func() told { return c.tellMarked(0) })
+	return r.Listed, err
+}
+
+// tellMarked signals the processes that the host can find without the guard.
+func (c *guardConn) tellMarked(sig syscall.Signal) told {
+	found := told{visited: map[int]process{}}
+	visitMarked(c.mark, func(m member) {
+		found.visited[m.pid] = m.process
+		found.count(m.signalAndContinue(sig))
+	})
+	return found
 }
 
 func (c *guardConn) kill() error {
 	err := c.sendOrder(order{Kill: true})
 	if c.isSilent() {
-		_, _ = c.signalByMark(syscall.SIGKILL)
+		c.tellMarked(syscall.SIGKILL)
 	}
 	return err
 }

@@ -4,7 +4,6 @@ package proctree
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"syscall"
 	"time"
@@ -19,8 +18,8 @@ const (
 	// survivorsPause is how often the guard checks after it has reported survivors: what outlived so many kills may stay
 	// for days, and the guard must not be busy with it.
 	survivorsPause = time.Second
-	// signalRounds is how often a signal looks for processes that were started meanwhile.
-	signalRounds = 4
+	// maxListed is how many PIDs one report lists: they fit into one message.
+	maxListed = 500
 )
 
 // A guardedTree is the guard's state of one tree. The leader is the tree's first process.
@@ -58,11 +57,12 @@ func (t *guardedTree) serve() {
 		t.killRound()
 	}
 	gone := t.fd < 0 && (t.released || t.empty())
+	r := report{Exited: exited, Gone: gone}
 	if gone && t.releases {
-		t.guard.keep(t)
+		t.keep(&r)
 	}
 	if exited != nil || gone {
-		t.send(report{Exited: exited, Gone: gone})
+		t.send(r)
 	}
 	if gone {
 		t.close()
@@ -70,6 +70,12 @@ func (t *guardedTree) serve() {
 	}
 	t.sendSurvivors()
 	t.scheduleCheck()
+}
+
+// keep says in the last report what the tree leaves behind.
+func (t *guardedTree) keep(r *report) {
+	r.Kept = t.guard.keep(t)
+	r.Released = t.released || len(r.Kept) > 0
 }
 
 // handleOrders receives and carries out the orders that have come. If the host is gone it kills the tree.
@@ -83,12 +89,27 @@ func (t *guardedTree) handleOrders() {
 		case o.Release:
 			t.release()
 		case !withdrawn:
-			t.releases = t.releases && o.Signal == 0
-			var reached, missed int
-			hurry(func() { reached, missed = t.signal(o.Signal) })
-			t.send(report{Answer: true, Reached: reached, Missed: missed})
+			t.obey(o)
 		}
 	}
+}
+
+// obey carries out an order that is answered.
+func (t *guardedTree) obey(o order) {
+	var found told
+	switch {
+	case o.First:
+		found = t.signalFirst(o.Signal)
+	case o.List:
+		found = tell(0, t.walk)
+		for part := range slices.Chunk(found.alive(), maxListed) {
+			t.send(report{Listed: part})
+		}
+	default:
+		t.releases = t.releases && o.Signal == 0
+		hurry(func() { found = tell(o.Signal, t.walk) })
+	}
+	t.send(report{Answer: true, Reached: found.reached, Missed: found.missed()})
 }
 
 // receiveOrders returns all orders that have come, at least one. A host that is gone orders a kill.
@@ -107,9 +128,9 @@ func (t *guardedTree) receiveOrders() (all []order) {
 	return all
 }
 
-// release lets the other processes live on. It does nothing before the leader has exited.
+// release lets the other processes live on. It does nothing before the leader has exited, nor after a kill.
 func (t *guardedTree) release() {
-	if t.fd >= 0 {
+	if t.fd >= 0 || t.killing {
 		return
 	}
 	t.released, t.releases = true, true
@@ -145,38 +166,14 @@ func (t *guardedTree) empty() bool {
 	return complete && len(alive) == 0
 }
 
-// signal sends a signal once to every living process. It returns how many it reached, and how many live that it could
-// not reach.
-func (t *guardedTree) signal(sig syscall.Signal) (reached, missed int) {
-	known, ended := map[int]process{}, map[int]bool{}
-	failed := 0
-	repeat(signalRounds, func() (settled bool) {
-		found := map[int]process{}
-		unread := map[int]bool{}
-		complete := t.walk(walk{known: known, ended: ended, visit: func(m member) {
-			switch ok, err := m.signalAndContinue(sig); {
-			case ok:
-				reached++
-			case err != nil:
-				failed++
-			}
-			found[m.pid] = m.process
-		}, missed: func(pid int) { unread[pid] = true }})
-		maps.Copy(known, found)
-		missed = failed + len(unread)
-		return complete && len(found) == 0
-	})
-	return reached, missed
-}
-
-// repeat calls a round until it is settled, which means that it found no process that was started meanwhile. A tree can
-// start them as fast as they are found, so it gives up after most rounds.
-func repeat(most int, round func() (settled bool)) {
-	for range most {
-		if round() {
-			return
-		}
+// signalFirst sends a signal to the leader alone.
+func (t *guardedTree) signalFirst(sig syscall.Signal) (found told) {
+	if t.fd < 0 {
+		return found
 	}
+	reached, err := member{process{pid: t.leader}, t.fd}.signal(sig)
+	found.count(reached, err)
+	return found
 }
 
 // killRound kills the processes alive now; the next round kills those they start meanwhile. If the tree has its own

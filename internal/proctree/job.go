@@ -167,6 +167,21 @@ func (b *jobBackend) signal(sig syscall.Signal) (int, error) {
 	return 0, &MissedError{Processes: alive}
 }
 
+// signalFirst signals all: Windows has nothing for one process but to end it.
+func (b *jobBackend) signalFirst(sig syscall.Signal) error {
+	_, err := b.signal(sig)
+	return err
+}
+
+func (b *jobBackend) processes() ([]int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, ErrEnded
+	}
+	return b.job.processes()
+}
+
 func (b *jobBackend) leaderExited() bool {
 	select {
 	case <-b.tree.exited:

@@ -161,6 +161,10 @@ func TestJobSignal(t *testing.T) {
 		reached, err := tree.Signal(0)
 		require.NoError(t, err)
 		assert.Equal(t, 2, reached)
+		alive, err := tree.Processes()
+		require.NoError(t, err)
+		assert.Equal(t, []int{1, 2}, alive)
+		require.NoError(t, tree.SignalFirst(0))
 		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 			reached, err := tree.Signal(sig)
 			require.NoError(t, err)

@@ -25,10 +25,15 @@ type keptTree struct {
 // keptPause is the shortest time between two looks at what was kept while a tree ends.
 const keptPause = 50 * time.Millisecond
 
+// maxUnmarked is how many processes without the mark the host is told of: they fit into one message.
+const maxUnmarked = 1000
+
 // keep remembers the processes of a tree that is released, or is gone and was to be. While other trees run, some
 // orphans can be the tree's or another one's: those count as kept, too, because to kill what was to be kept does more
 // harm.
-func (g *guard) keep(t *guardedTree) {
+//
+// It returns those without the mark that are surely the tree's, because no other one runs: the host finds the others.
+func (g *guard) keep(t *guardedTree) (unmarked []processID) {
 	k := &keptTree{mark: t.mark, members: map[processID]process{}}
 	repeat(signalRounds, func() (settled bool) {
 		orphans, complete := g.reapOrphans()
@@ -37,6 +42,15 @@ func (g *guard) keep(t *guardedTree) {
 	if t.released || len(k.members) > 0 {
 		g.kept = append(g.kept, k)
 	}
+	if len(g.trees) > 1 {
+		return nil
+	}
+	for id := range k.members {
+		if !t.mark.covers(markOf(id.PID)) && len(unmarked) < maxUnmarked {
+			unmarked = append(unmarked, id)
+		}
+	}
+	return unmarked
 }
 
 // canBeOf reports whether an orphan can belong to the tree: that is if no other tree, running or kept, has it.

@@ -66,6 +66,8 @@ func decodeRequest(text []byte) (*request, error) {
 // An order is a message from the host to the guard about a running tree. A closed socket means Kill.
 type order struct {
 	Signal  syscall.Signal `json:"signal,omitempty"`
+	First   bool           `json:"first,omitempty"` // signal the first process alone, and do not continue it
+	List    bool           `json:"list,omitempty"`  // say which processes are alive
 	Kill    bool           `json:"kill,omitempty"`
 	Release bool           `json:"release,omitempty"`
 	// Withdraw takes the signals back that were ordered before: the host sends them itself.
@@ -84,6 +86,10 @@ type report struct {
 	Exited    *exitInfo     `json:"exited,omitempty"`
 	Gone      bool          `json:"gone,omitempty"`
 	Survivors []int         `json:"survivors,omitempty"`
+	Listed    []int         `json:"listed,omitempty"` // a part of what is alive; the answer follows
+	// Released says that what is left lives on. Kept are those of it without the mark.
+	Released bool        `json:"released,omitempty"`
+	Kept     []processID `json:"kept,omitempty"`
 }
 
 // An exitInfo says how the first process of a tree ended, as wait4 did.

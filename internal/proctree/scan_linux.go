@@ -45,15 +45,15 @@ func stoppedState(state byte) bool { return state == 'T' || state == 't' }
 
 // A processID names one process since boot, even if its PID was reused.
 type processID struct {
-	pid        int
-	startTicks uint64
+	PID        int    `json:"pid"`
+	StartTicks uint64 `json:"start"`
 }
 
 func (p process) id() processID { return processID{p.pid, p.startTicks} }
 
 // exists reports whether the process still exists, even as a zombie. A PID cannot be reused within one clock tick.
 func (id processID) exists() bool {
-	now, err := readStat(id.pid)
+	now, err := readStat(id.PID)
 	return err == nil && now.id() == id
 }
 
@@ -208,10 +208,11 @@ func (m member) canDie() bool {
 	return err == nil && m.state != 'D'
 }
 
-// signalAndContinue also continues a stopped process, because that would not act on the signal.
+// signalAndContinue also continues a stopped process, because that would not act on the signal. One that is to be
+// stopped stays so.
 func (m member) signalAndContinue(sig syscall.Signal) (bool, error) {
 	reached, err := m.signal(sig)
-	if reached && sig != 0 && m.stopped() {
+	if reached && sig != 0 && sig != syscall.SIGSTOP && m.stopped() {
 		_, _ = m.signal(syscall.SIGCONT)
 	}
 	return reached, err
@@ -236,9 +237,14 @@ type walk struct {
 // from visits the given processes and all their descendants, parents first. It reports false if it did not look
 // below processes that were started after it began, because a tree can start them faster than it looks.
 func (w *walk) from(first []int) (complete bool) {
+	return w.fromThose(first, func(process) bool { return true })
+}
+
+// fromThose is from for processes whose PIDs may have been reused: it visits only those that belong.
+func (w *walk) fromThose(first []int, belong func(process) bool) (complete bool) {
 	began := ticksNow()
 	complete, w.visited = true, map[processID]bool{}
-	queue := w.enter(nil, first, func(process) bool { return true })
+	queue := w.enter(nil, first, belong)
 	for len(queue) > 0 {
 		parent := queue[0]
 		if parent.startTicks > began {
@@ -299,17 +305,20 @@ func (w *walk) meetDead(pid int) {
 	}
 }
 
+// markedPIDs returns the PIDs of the processes of this machine that have the mark.
+func markedPIDs(m mark) (all []int) {
+	entries, _ := os.ReadDir("/proc") // there is no other way to find them
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && m.covers(markOf(pid)) {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
 // visitMarked visits all living processes of this machine that have the mark.
 func visitMarked(m mark, visit func(member)) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return
-	}
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || !m.covers(markOf(pid)) {
-			continue
-		}
+	for _, pid := range markedPIDs(m) {
 		// The mark is read again, because the PID may have been reused since.
 		held, err := openMember(pid, func(p process) bool { return m.covers(markOf(p.pid)) && !p.dead() })
 		if err != nil {
@@ -317,5 +326,22 @@ func visitMarked(m mark, visit func(member)) {
 		}
 		visit(held)
 		held.close()
+	}
+}
+
+// lostBound is how long processes get to die whose guard did not end them. A busy machine may take long.
+const lostBound = 5 * time.Second
+
+// killMarked kills the processes with the mark but one, wherever they are, until there are none. PID 0 spares none.
+func killMarked(m mark, spared int) {
+	until := time.Now().Add(lostBound)
+	for alive := true; alive && time.Now().Before(until); time.Sleep(time.Millisecond) {
+		alive = false
+		visitMarked(m, func(m member) {
+			if m.pid != spared {
+				_, _ = m.signal(syscall.SIGKILL)
+				alive = true
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package proctree
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"syscall"
 	"time"
@@ -16,6 +17,11 @@ type Tree struct {
 	exited  chan struct{}
 	gone    chan struct{}
 	backend backend
+	// rest reaches what was released. It is nil if nothing was, or nothing can. It is set before gone is closed.
+	rest backend
+
+	orders    sync.Mutex // held while a kill or a release is ordered
+	releasing bool
 
 	mu     sync.Mutex
 	status Status
@@ -33,6 +39,8 @@ const (
 // A backend reaches the processes of a tree on one operating system.
 type backend interface {
 	signal(sig syscall.Signal) (int, error)
+	signalFirst(sig syscall.Signal) error
+	processes() ([]int, error)
 	kill() error
 	release() error
 	survivors() (alive []int, known bool)
@@ -66,35 +74,111 @@ func (t *Tree) Err() error {
 	return t.err
 }
 
-// Signal sends the signal once to every living process of the tree and continues those that are stopped. It returns how
-// many it reached. If it could not reach all, the error is a [*MissedError]; if there were none, it is [ErrEnded].
-func (t *Tree) Signal(sig syscall.Signal) (int, error) {
+// Signal sends the signal once to every living process of the tree and continues those that are stopped, but for
+// SIGSTOP. It returns how many it reached. If it could not reach all, the error is a [*MissedError]; if there were none,
+// it is [ErrEnded].
+//
+// On Linux it also reaches what was released.
+func (t *Tree) Signal(sig syscall.Signal) (reached int, err error) {
+	err = t.do(func(b backend) (err error) {
+		reached, err = b.signal(sig)
+		return err
+	})
+	return reached, err
+}
+
+// SignalFirst sends the signal to the first process alone, and does not continue it. It returns [ErrEnded] if that has
+// exited, and a [*MissedError] if it could not be signalled. A tree on Windows has no signal for it alone: there it is
+// as Signal.
+func (t *Tree) SignalFirst(sig syscall.Signal) error {
 	select {
-	case <-t.gone:
-		return 0, ErrEnded
+	case <-t.exited:
+		return ErrEnded
 	default:
-		return t.backend.signal(sig)
+		return t.backend.signalFirst(sig)
 	}
 }
 
-// Kill sends SIGKILL to everything until nothing is left. It does not wait for that: see [Tree.Gone].
+// Processes returns the PIDs of the living processes of the tree, also of what was released, as far as Signal reaches
+// them. It returns [ErrEnded] if there are none. On Unixes other than Linux it finds only the first process.
+func (t *Tree) Processes() (alive []int, err error) {
+	err = t.do(func(b backend) (err error) {
+		alive, err = b.processes()
+		return err
+	})
+	return alive, err
+}
+
+// do makes a call to what reaches the tree. It makes it again if the tree was released meanwhile.
+func (t *Tree) do(call func(backend) error) error {
+	reaches := t.reach()
+	if reaches == nil {
+		return ErrEnded
+	}
+	err := call(reaches)
+	if now := t.reach(); errors.Is(err, ErrEnded) && now != nil && now != reaches {
+		return call(now)
+	}
+	return err
+}
+
+// releaseBound is how long a call waits for a release that is under way, before it tries as if there were none.
+const releaseBound = 8 * time.Second
+
+// reach returns what reaches the processes now, nil if nothing does.
+func (t *Tree) reach() backend {
+	t.orders.Lock()
+	releasing := t.releasing
+	t.orders.Unlock()
+	if releasing {
+		timer := time.NewTimer(releaseBound)
+		defer timer.Stop()
+		select {
+		case <-t.gone:
+		case <-timer.C:
+		}
+	}
+	select {
+	case <-t.gone:
+		return t.rest
+	default:
+		return t.backend
+	}
+}
+
+// Kill sends SIGKILL to everything until nothing is left. It does not wait for that: see [Tree.Gone]. On Linux it also
+// kills what was released, and waits until that has ended, for at most five seconds: it has no other Gone.
 func (t *Tree) Kill() error {
-	select {
-	case <-t.gone:
-		return nil
-	default:
-		return t.backend.kill()
+	t.orders.Lock()
+	if !t.releasing {
+		defer t.orders.Unlock()
+		select {
+		case <-t.gone:
+			return nil
+		default:
+			return t.backend.kill()
+		}
 	}
+	t.orders.Unlock()
+	if reaches := t.reach(); reaches != nil {
+		return reaches.kill()
+	}
+	return nil
 }
 
-// Release gives up what is left of the tree after the first process has exited, so that it can live on. Before that, it
-// does nothing.
+// Release gives up what is left of the tree after the first process has exited, so that it can live on. Before that,
+// and after a kill, it does nothing.
 func (t *Tree) Release() error {
+	t.orders.Lock()
+	defer t.orders.Unlock()
 	select {
 	case <-t.gone:
 		return nil
-	default:
+	case <-t.exited:
+		t.releasing = true
 		return t.backend.release()
+	default:
+		return nil
 	}
 }
 

@@ -145,6 +145,33 @@ func (b *groupBackend) signal(sig syscall.Signal) (int, error) {
 	return 1, nil
 }
 
+func (b *groupBackend) signalFirst(sig syscall.Signal) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.reaped {
+		return ErrEnded
+	}
+	if err := syscall.Kill(b.process.Pid, sig); errors.Is(err, syscall.ESRCH) {
+		return ErrEnded
+	} else if err != nil {
+		return fmt.Errorf("signal the process %d: %w", b.process.Pid, err)
+	}
+	return nil
+}
+
+// processes returns the first process: nothing lists a group in the same way everywhere.
+func (b *groupBackend) processes() ([]int, error) {
+	if err := b.signalFirst(0); err != nil {
+		return nil, err
+	}
+	select {
+	case <-b.tree.exited:
+		return nil, nil
+	default:
+		return []int{b.process.Pid}, nil
+	}
+}
+
 func (b *groupBackend) kill() error {
 	_, err := b.signal(syscall.SIGKILL)
 	b.mu.Lock()

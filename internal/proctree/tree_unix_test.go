@@ -67,6 +67,21 @@ func TestGroup(t *testing.T) {
 		assert.Equal(t, "signal: terminated", tree.Status().State.String())
 		assert.Eventually(t, func() bool { return syscall.Kill(child, 0) != nil }, 5*time.Second, time.Millisecond)
 	})
+	t.Run("a signal for the first process alone", func(t *testing.T) {
+		tree, out := start(t, "sh", "-c", "trap 'exit 3' USR1; sleep 100 & echo $!; wait")
+		child := readPID(t, out)
+		alive, err := tree.Processes()
+		require.NoError(t, err)
+		require.Equal(t, []int{tree.PID()}, alive, "nothing lists a group")
+		require.NoError(t, tree.SignalFirst(syscall.SIGUSR1))
+		within(t, tree.Exited())
+		assert.Equal(t, 3, tree.Status().ExitCode)
+		require.NoError(t, syscall.Kill(child, syscall.SIGKILL), "it was alive")
+		within(t, tree.Gone())
+		assert.ErrorIs(t, tree.SignalFirst(syscall.SIGTERM), proctree.ErrEnded)
+		_, err = tree.Processes()
+		assert.ErrorIs(t, err, proctree.ErrEnded)
+	})
 	if runtime.GOOS != "darwin" && runtime.GOOS != "linux" {
 		return // without waitid the group is lost with its first process
 	}

@@ -1,10 +1,14 @@
 package relay
 
 import (
+	"errors"
 	"io"
 	"os"
 	"time"
 )
+
+// errStopped ends relaying after [Stream.Finish] gave up.
+var errStopped = errors.New("stopped")
 
 // A destination is where a stream goes. Only interrupt may be called outside the stream's goroutine.
 type destination struct {

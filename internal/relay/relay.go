@@ -28,12 +28,6 @@ import (
 	"time"
 )
 
-// Sizes in bytes.
-const (
-	pipeSize = 1 << 20
-	bufSize  = 256 << 10
-)
-
 var (
 	// ErrReaderGone is wrapped by [Stream.Finish] if the destination's reader closed it. The child then gets SIGPIPE or
 	// EPIPE, as it would without the relay, but one write later. That is not a failure of the child itself.
@@ -41,9 +35,6 @@ var (
 	// ErrAbandoned is wrapped by [Stream.Finish] if the destination did not take the child's output in time.
 	ErrAbandoned = errors.New("the reader does not read")
 )
-
-// errStopped ends relaying after [Stream.Finish] gave up.
-var errStopped = errors.New("stopped")
 
 // A Config says where a stream goes and who watches it. The stream's goroutine calls all of it; [Stream.Finish] calls
 // End if there is none.

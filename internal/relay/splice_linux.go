@@ -7,8 +7,6 @@ import (
 	"syscall"
 )
 
-const spliceNonblock = 2 // SPLICE_F_NONBLOCK: do not wait for either end, whatever its flags say
-
 // splice moves pages until the end of the output. It returns [errors.ErrUnsupported], with nothing lost, if it cannot
 // splice to the destination, such as /dev/null opened for appending.
 func (s *Stream) splice() error {

@@ -7,6 +7,8 @@ import (
 	"syscall"
 )
 
+const spliceNonblock = 2 // SPLICE_F_NONBLOCK: do not wait for either end, whatever its flags say
+
 // A teePipe is a second pipe for reading pages without taking them out of the first one.
 type teePipe struct{ r, w int }
 

@@ -56,11 +56,3 @@ func (w writeWaiter) waitIfFull(err error) error {
 	}
 	return err
 }
-
-// result converts the results of a raw system call.
-func result(n uintptr, errno syscall.Errno) (int, error) {
-	if errno != 0 {
-		return 0, errno
-	}
-	return int(n), nil
-}

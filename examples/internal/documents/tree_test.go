@@ -56,6 +56,7 @@ var packages = map[string]string{
 	"stall":        module + "/stall",
 	"storetest":    module + "/storetest",
 	"sweep":        module + "/sweep",
+	"syscall":      "syscall",
 	"synctest":     "testing/synctest",
 	"testing":      "testing",
 	"time":         "time",

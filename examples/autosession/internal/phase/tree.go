@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"syscall"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -21,7 +21,7 @@ func runTree(ctx context.Context, step string, cmd *exec.Cmd) error {
 	ctx, release := outsideRun(ctx)
 	defer release()
 	result, err := stall.Run(ctx, cmd, stall.Config{
-		Step: step, Grace: stall.Grace{Interrupt: Grace, Terminate: watchdog.None},
+		Step: step, Grace: []stall.Step{{Signal: syscall.SIGINT, Grace: Grace}, {Signal: syscall.SIGTERM}},
 	})
 	switch {
 	case result == nil || errors.Is(err, stall.ErrSurvivors):

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,7 +78,7 @@ func TestCommand(t *testing.T) {
 	cmd.Stdout = &printed
 	// snippet README.md: result, err := stall.Run(
 	// with 5 * time.Minute as 300 * time.Millisecond
-	// with Store: store as Store: store, Grace: stall.Grace{NoInterrupt: true}
+	// with Store: store as Store: store, Grace: []stall.Step{{Signal: syscall.SIGTERM, Grace: time.Minute}}
 	require.ErrorIs(t, err, watchdog.CommandNoOutput)
 	require.NotNil(t, stalled)
 	require.True(t, result.Terminated)

@@ -1,0 +1,79 @@
+//go:build linux && !386 && !arm && !mips && !mipsle && !mips64 && !mips64le
+
+package proctree
+
+import (
+	"maps"
+	"slices"
+	"syscall"
+)
+
+// signalRounds is how often a signal looks for processes that were started meanwhile.
+const signalRounds = 4
+
+// A told is what became of a signal to the processes of a tree.
+type told struct {
+	visited map[int]process // by PID
+	unread  map[int]bool    // the PIDs of those that could not be looked at
+	reached int
+	failed  int // could not be signalled
+}
+
+// tell sends a signal once to each living process that a walk finds. Signal 0 only finds them.
+func tell(sig syscall.Signal, walkOver func(walk) (complete bool)) told {
+	t, ended := told{visited: map[int]process{}}, map[int]bool{}
+	repeat(signalRounds, func() (settled bool) {
+		found := map[int]process{}
+		t.unread = map[int]bool{}
+		complete := walkOver(walk{known: t.visited, ended: ended, visit: func(m member) {
+			reached, err := m.signalAndContinue(sig)
+			t.count(reached, err)
+			found[m.pid] = m.process
+		}, missed: func(pid int) { t.unread[pid] = true }})
+		maps.Copy(t.visited, found)
+		return complete && len(found) == 0
+	})
+	return t
+}
+
+// count counts a process that was signalled.
+func (t *told) count(reached bool, err error) {
+	switch {
+	case reached:
+		t.reached++
+	case err != nil:
+		t.failed++
+	}
+}
+
+// missed returns how many live that the signal could not reach.
+func (t told) missed() int { return t.failed + len(t.unread) }
+
+// alive returns the PIDs of those that were found, in order.
+func (t told) alive() []int {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(t.visited)), maps.Keys(t.unread))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// result is what a signal to a tree returns.
+func result(reached, missed int) (int, error) {
+	switch {
+	case missed > 0:
+		return reached, &MissedError{Processes: missed}
+	case reached == 0:
+		return 0, ErrEnded
+	default:
+		return reached, nil
+	}
+}
+
+// repeat calls a round until it is settled, which means that it found no process that was started meanwhile. A tree can
+// start them as fast as they are found, so it gives up after most rounds.
+func repeat(most int, round func() (settled bool)) {
+	for range most {
+		if round() {
+			return
+		}
+	}
+}

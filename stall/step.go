@@ -1,0 +1,70 @@
+package stall
+
+import (
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/signame"
+)
+
+// The times after the first two signals, where [Config].Grace is empty.
+const (
+	DefaultInterruptGrace = 10 * time.Second
+	DefaultTerminateGrace = 20 * time.Second
+)
+
+// maxSteps is how many steps a [Config].Grace may have.
+const maxSteps = 10
+
+// A Step is a signal on the way to the end of a command, and how long the command has after it.
+type Step struct {
+	Signal syscall.Signal
+	// Grace is how long to wait for the end of all processes before the next step. With 0 that follows at once.
+	Grace time.Duration
+}
+
+// checkSteps returns an error for steps that cannot be taken.
+func checkSteps(steps []Step) error {
+	if len(steps) > maxSteps {
+		return invalid("Grace has %d steps; use at most %d", len(steps), maxSteps)
+	}
+	for i, step := range steps {
+		name, problem := signame.Name(step.Signal), signame.Unfit(step.Signal)
+		switch last := i == len(steps)-1; {
+		case step.Signal == 0:
+			return invalid("step %d of Grace has no signal; set Signal, such as to syscall.SIGTERM", i+1)
+		case problem != "":
+			return invalid("step %d of Grace is %s, which %s; use another signal, such as syscall.SIGTERM", i+1, name, problem)
+		case step.Grace < 0:
+			return invalid("step %d of Grace waits %v after %s; use a positive duration, or 0 for none", i+1, step.Grace, name)
+		case step.Signal == syscall.SIGKILL && (!last || step.Grace != 0):
+			return invalid("step %d of Grace is SIGKILL, after which nothing comes; make it the last one, without a Grace", i+1)
+		}
+	}
+	return nil
+}
+
+// steps returns what an action does to a process tree. SIGKILL comes last.
+func (c *Config) steps(a TripAction) []Step {
+	kill := Step{Signal: syscall.SIGKILL}
+	switch n := len(c.Grace); {
+	case a == ActionIgnore:
+		return nil
+	case a == ActionFail:
+		return []Step{kill}
+	case c.Grace[n-1].Signal == syscall.SIGKILL:
+		return append(slices.Clone(c.Grace[:n-1]), kill)
+	default:
+		return append(slices.Clone(c.Grace), kill)
+	}
+}
+
+// awaitGone waits until the signal has ended the tree, and reports whether it has.
+func (s Step) awaitGone(t *proctree.Tree) bool {
+	if s.Signal == syscall.SIGKILL {
+		return awaitKilled(t)
+	}
+	return awaitGone(t, s.Grace)
+}
