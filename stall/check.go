@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/tty"
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
 
@@ -32,6 +33,9 @@ func (c *Config) check() error {
 	if c.Grace.Interrupt < watchdog.None || c.Grace.Terminate < watchdog.None {
 		return invalid("Grace is %v and %v; use positive durations, 0 for the defaults, or watchdog.None for none",
 			c.Grace.Interrupt, c.Grace.Terminate)
+	}
+	if c.TTY && !tty.Supported {
+		return invalid("TTY is set, but a command can have the host's terminal on Linux only; leave it off")
 	}
 	return cmp.Or(c.checkNames(), c.Probe.check(), c.AlsoEnd.check(), c.checkTail())
 }

@@ -105,6 +105,22 @@ type Config struct {
 	// ends the first one. Nil means none.
 	AlsoEnd *AlsoEnd
 
+	// TTY says that the command has the terminal of the host, as the one program of a shell's job has. The host's
+	// controlling terminal must not be used for anything else from Start to the end. If none of the command's streams is
+	// that terminal, and the host is not in its foreground, it changes nothing. It works on Linux only.
+	//
+	// If an output that is the terminal is read, because of NoOutput, Terminal, a Tail or the run around the command, then
+	// the streams that are the terminal become a pseudo-terminal. It has the size of the real one and is resized with it, so
+	// that the command prints as it would without Run: in colours, and line by line. It is one stream for both outputs, and
+	// ends lines with CR LF: that alone is changed in what the command writes. The command is in a session of its own, and
+	// Ctrl-C is a signal for it alone. Ctrl-Z stops the command's tree and then the host with its job, and that time is no
+	// silence. The real terminal passes all keys on until the command has ended, and is then set as it was, also if the
+	// host dies. Streams that are something else stay what they are.
+	//
+	// Else the command has the terminal itself, and is in the process group of the host if that is in the foreground. So it
+	// is with KeepBackground, because what is left in a session of its own is hung up on.
+	TTY bool
+
 	// Artifacts is the folder for the files that describe a trip. Empty means that none are written.
 	Artifacts string
 	// FingerprintPrefix, followed by a slash, comes before the fingerprints that this package makes. It is not added

@@ -7,6 +7,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/seed62658d38/watchdog/internal/tty"
 	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -101,9 +102,11 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 		return errors.Join(err, record.close(&ending{}))
 	}
 	p.sayHint(meter, words)
-	ctx, signals := receive(ctx, p.Stdin)
-	defer signals.stop()
 	cfg := &g.command
+	cfg.TTY = tty.Supported && tty.IsOwn(p.Stdout)
+	set(&cfg.TTY, c.TTY, func(given bool) bool { return given })
+	ctx, signals := receive(ctx, p.sharesTerminal(cfg))
+	defer signals.stop()
 	cfg.Forward = signals.forwarded
 	defer p.showTime(cfg.WallClock, meter.standstill())()
 	ctx, guarded, leave := record.guard(ctx, *cfg)

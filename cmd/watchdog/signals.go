@@ -4,13 +4,11 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
-
+	"github.com/seed62658d38/watchdog/internal/tty"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -51,7 +49,7 @@ func (s *signals) note(sig syscall.Signal) {
 
 // receive returns a context that ends at the first signal. The second one kills this program. A signal that it was
 // started to ignore stays ignored, for the command too.
-func receive(ctx context.Context, stdin *os.File) (context.Context, *signals) {
+func receive(ctx context.Context, shared bool) (context.Context, *signals) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	received := make(chan os.Signal, 8) // of one instant
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
@@ -59,9 +57,9 @@ func receive(ctx context.Context, stdin *os.File) (context.Context, *signals) {
 			signal.Notify(received, sig)
 		}
 	}
-	forwarded, stopForward := forward(stdin)
+	forwarded, stopForward := forward(shared)
 	stopped, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &signals{forwarded: forwarded, shared: sharesTerminal(stdin), came: make(chan struct{})}
+	s := &signals{forwarded: forwarded, shared: shared, came: make(chan struct{})}
 	s.stop = func() {
 		signal.Stop(received)
 		stopForward()
@@ -151,23 +149,22 @@ func die(sig syscall.Signal) {
 }
 
 // forward returns the signals to pass on, and a function that stops listening.
-func forward(stdin *os.File) (<-chan os.Signal, func()) {
+func forward(shared bool) (<-chan os.Signal, func()) {
 	received, none := make(chan os.Signal, 1), make(chan os.Signal)
 	if signal.Ignored(syscall.SIGQUIT) {
 		return none, func() {}
 	}
 	signal.Notify(received, syscall.SIGQUIT) // without it, this program would end
 	stop := func() { signal.Stop(received) }
-	if sharesTerminal(stdin) {
+	if shared {
 		return none, stop
 	}
 	return received, stop
 }
 
-// sharesTerminal reports whether the command is in the process group of this program, so that a terminal interrupts
-// both; see [stall.Run].
-func sharesTerminal(stdin *os.File) bool {
-	return runtime.GOOS == "linux" && term.IsTerminal(int(stdin.Fd()))
+// sharesTerminal reports whether a terminal interrupts both this program and the command; see [stall.Config].TTY.
+func (p Program) sharesTerminal(cfg *stall.Config) bool {
+	return tty.Is(p.Stdin) || cfg.TTY && tty.InForeground()
 }
 
 // signalName returns the usual name of the signal.

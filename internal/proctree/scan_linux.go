@@ -208,10 +208,11 @@ func (m member) canDie() bool {
 	return err == nil && m.state != 'D'
 }
 
-// signalAndContinue also continues a stopped process, because that would not act on the signal.
+// signalAndContinue also continues a stopped process, because that would not act on the signal. One that is to be
+// stopped stays so.
 func (m member) signalAndContinue(sig syscall.Signal) (bool, error) {
 	reached, err := m.signal(sig)
-	if reached && sig != 0 && m.stopped() {
+	if reached && sig != 0 && sig != syscall.SIGSTOP && m.stopped() {
 		_, _ = m.signal(syscall.SIGCONT)
 	}
 	return reached, err
