@@ -105,20 +105,20 @@ type Config struct {
 	// ends the first one. Nil means none.
 	AlsoEnd *AlsoEnd
 
-	// TTY says that the command has the terminal of the host, as the one program of a shell's job has. The host's
-	// controlling terminal must not be used for anything else from Start to the end. If none of the command's streams is
-	// that terminal, and the host is not in its foreground, it changes nothing. It works on Linux only.
+	// TTY says that the command has the host's controlling terminal, as if it were the shell's job itself: until its end
+	// the host uses that for nothing else. Only where a stream of the command is that terminal, or the host is in its
+	// foreground, does it change anything. It is for Linux.
 	//
-	// If an output that is the terminal is read, because of NoOutput, Terminal, a Tail or the run around the command, then
-	// the streams that are the terminal become a pseudo-terminal. It has the size of the real one and is resized with it, so
-	// that the command prints as it would without Run: in colours, and line by line. It is one stream for both outputs, and
-	// ends lines with CR LF: that alone is changed in what the command writes. The command is in a session of its own, and
-	// Ctrl-C is a signal for it alone. Ctrl-Z stops the command's tree and then the host with its job, and that time is no
-	// silence. The real terminal passes all keys on until the command has ended, and is then set as it was, also if the
-	// host dies. Streams that are something else stay what they are.
+	// If an output that is the terminal has to be read, because of NoOutput, Terminal, a Tail or the run around the
+	// command, all streams that are the terminal become a pseudo-terminal, and the others stay what they are. It has the
+	// size of the real one and is resized with it, so that the command prints as it would without Run: with colours, and
+	// each line at once. A terminal is one stream for both outputs, and ends lines with CR LF: that alone is not as the
+	// command wrote it. The command is in a session of its own. The real terminal passes all keys on, and is set as before
+	// at the end, also if the host dies. Ctrl-C and Ctrl-\ are signals for the command and for the host's process group.
+	// Ctrl-Z stops the command with all that it started, and then the host's group; such time is no silence.
 	//
-	// Else the command has the terminal itself, and is in the process group of the host if that is in the foreground. So it
-	// is with KeepBackground, because what is left in a session of its own is hung up on.
+	// Else the command has the terminal itself, in the process group of the host if that is in the foreground. So it is
+	// with KeepBackground, too, but that its output is read from a pipe: the end of a session hangs up on what is left.
 	TTY bool
 
 	// Artifacts is the folder for the files that describe a trip. Empty means that none are written.

@@ -183,7 +183,8 @@ func TestTTYInput(t *testing.T) {
 	t.Run("what comes after the end is for the next program", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		s := onScreen(t, inShell(f.cmd("--no-output 5m", f.child("answer")...), `"$@"; echo over; read next; echo next $next`))
+		cmd := f.cmd("--no-output 5m", f.child("answer")...)
+		s := onScreen(t, inShell(cmd, `"$@"; echo over; read next; echo next $next`))
 		s.types("one\n")
 		s.reads("over")
 		s.types("two\n")

@@ -22,8 +22,8 @@ const Supported = true
 //
 // From Start to EndInput the host's terminal passes all keys on as they are, as long as the process is in its
 // foreground. Ctrl-C and Ctrl-\ are signals for the command and then for the job of this process, and Ctrl-Z stops the
-// command's tree and then the job: so each is one for the job, as it is without this. What is typed after the end of the
-// command is for the next program.
+// command's tree and then the job: so each is one for the job, as it is without this. What is typed after the end of
+// the command is for the next program.
 type Terminal struct {
 	host    *os.File // in the runtime's poller, which the host's own file need not be
 	command *os.File // what the command has; open to the end, so that what reads its output meets no end before
@@ -63,25 +63,33 @@ func (t *Terminal) open() (err error) {
 		return os.NewSyscallError("tcgetattr", err)
 	}
 	t.modes.During = raw(t.modes.Before)
-	if t.output, err = os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
+	if t.output, t.command, err = Pair(); err != nil {
 		return err
 	}
-	var locked, number int32
-	if err := call(t.output, syscall.TIOCSPTLCK, unsafe.Pointer(&locked)); err != nil {
-		return os.NewSyscallError("unlockpt", err)
-	}
-	if err := call(t.output, syscall.TIOCGPTN, unsafe.Pointer(&number)); err != nil {
-		return os.NewSyscallError("ptsname", err)
-	}
-	// Package os would have it not block, and a command expects that it does.
-	path := "/dev/pts/" + strconv.Itoa(int(number))
-	fd, err := syscall.Open(path, syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	t.command = os.NewFile(uintptr(fd), path)
 	t.resize()
 	return os.NewSyscallError("tcsetattr", setModes(t.command, &t.modes.Before))
+}
+
+// Pair opens a pseudo-terminal: what is written to the one side is read from the other. Only the first is in the
+// runtime's poller, because a command expects that the second one blocks.
+func Pair() (output, command *os.File, err error) {
+	if output, err = os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
+		return nil, nil, err
+	}
+	var locked, number int32
+	if err = call(output, syscall.TIOCSPTLCK, unsafe.Pointer(&locked)); err == nil {
+		err = call(output, syscall.TIOCGPTN, unsafe.Pointer(&number))
+	}
+	path := "/dev/pts/" + strconv.Itoa(int(number))
+	fd := -1
+	if err == nil {
+		fd, err = syscall.Open(path, syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
+	}
+	if err != nil {
+		_ = output.Close() // nothing was written
+		return nil, nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return output, os.NewFile(uintptr(fd), path), nil
 }
 
 // raw returns the modes of a terminal that passes all on as it is, as cfmakeraw does.
