@@ -114,7 +114,7 @@ type Config struct {
 	// size of the real one and is resized with it, so that the command prints as it would without Run: with colours, and
 	// each line at once. A terminal is one stream for both outputs, and ends lines with CR LF: that alone is not as the
 	// command wrote it. The command is in a session of its own. The real terminal passes all keys on, and is set as before
-	// at the end, also if the host dies. Ctrl-C and Ctrl-\ are signals for the command and for the host's process group.
+	// at the end, also if the host dies; it is lent to one command at a time, and Run refuses another one. Ctrl-C and Ctrl-\ are signals for the command and for the host's process group.
 	// Ctrl-Z stops the command with all that it started, and then the host's group; such time is no silence.
 	//
 	// Else the command has the terminal itself, in the process group of the host if that is in the foreground. So it is

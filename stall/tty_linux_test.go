@@ -23,7 +23,8 @@ import (
 // left. A shell has the terminal, too, and does not care how it is set.
 func TestTTYHost(t *testing.T) {
 	t.Parallel()
-	for how, code := range map[string]string{"run": "0", "panic": "2", "exit": "3", "term": "143", "none": "0", "stop": "0"} {
+	for how, code := range map[string]string{"run": "0", "panic": "2", "exit": "3", "term": "143", "none": "0", "stop": "0",
+		"two": "0"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			output, line, err := tty.Pair()
@@ -62,6 +63,7 @@ func hostOnTerminal(how string) error {
 	}
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Logger: discard, NoOutput: time.Hour, TTY: true}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	switch how {
@@ -74,12 +76,19 @@ func hostOnTerminal(how string) error {
 		time.AfterFunc(time.Second, func() { os.Exit(3) })
 	case "term":
 		time.AfterFunc(time.Second, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGTERM) })
+	case "two":
+		defer time.AfterFunc(time.Second, func() {
+			second := exec.Command(line[0], line[1:]...)
+			second.Stdout = os.Stdout
+			if _, err := stall.Run(ctx, second, cfg); err == nil || !strings.Contains(err.Error(), "one at a time") {
+				os.Exit(9)
+			}
+			cancel()
+		}).Stop()
 	case "stop":
 		time.AfterFunc(time.Second, cancel)
 	}
-	_, err := stall.Run(ctx, cmd, stall.Config{
-		Step: "step", Store: &watchdog.Memory{}, Logger: discard, NoOutput: time.Hour, TTY: true,
-	})
+	_, err := stall.Run(ctx, cmd, cfg)
 	if err == nil {
 		return errors.New("it ended with no error")
 	}

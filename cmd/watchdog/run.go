@@ -7,7 +7,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/seed62658d38/watchdog/internal/tty"
 	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -110,7 +109,7 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	}
 	p.sayHint(meter, words)
 	cfg := &g.command
-	cfg.TTY = tty.Supported && tty.IsOwn(p.Stdout)
+	cfg.TTY = p.hasTerminal()
 	set(&cfg.TTY, c.TTY, func(given bool) bool { return given })
 	ctx, signals := receive(ctx, p.sharesTerminal(cfg))
 	defer signals.stop()

@@ -210,10 +210,8 @@ func TestJob(t *testing.T) {
 		t.Run("with the flags "+c.flags, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			bash := exec.Command("bash", "--norc", "--noprofile", "-i")
 			job := f.cmd(c.flags, f.child("say:ready", "answer", "tick:3")...)
-			bash.Dir, bash.Env = job.Dir, append(job.Env, "TERM=dumb")
-			s := onScreen(t, bash)
+			s := inBash(t, job)
 			s.types(quoted(job.Args) + "\n")
 			s.reads("ready\r\n")
 			c.stop(s)
@@ -236,6 +234,63 @@ func TestJob(t *testing.T) {
 			s.end(0)
 		})
 	}
+}
+
+// TestJobInBackground checks a command that begins in the background: it leaves the terminal to the shell until it is in the
+// foreground, and then shows what is typed as a shell's command does.
+func TestJobInBackground(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip(err)
+	}
+	f := newFixture(t)
+	job := f.cmd("--no-output 5m", f.child("say:ready", "answer")...)
+	s := inBash(t, job)
+	s.types(quoted(job.Args) + " &\n")
+	s.reads("ready\r")
+	s.types("echo for the shell | tr a-z A-Z\n")
+	s.reads("FOR THE SHELL")
+	s.types("fg >/dev/null\n")
+	eventually(t, "the job has the terminal", func() bool {
+		return modes(t, s.line).Lflag&(unix.ICANON|unix.ISIG) == 0
+	})
+	s.types("for the job\n")
+	s.reads("\nfor the job\r\n")
+	s.reads("answer: for the job")
+	s.types("exit\n")
+	s.end(0)
+}
+
+// TestNoShell checks Ctrl-Z where nobody could have the job go on, and a terminal that goes away.
+func TestNoShell(t *testing.T) {
+	t.Parallel()
+	t.Run("Ctrl-Z does nothing", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		s := onScreen(t, f.cmd("--no-output 5m", f.child("say:ready", "answer")...))
+		s.reads("ready")
+		s.types(ctrlZ + "on\n")
+		s.reads("answer: on")
+		s.end(0)
+	})
+	t.Run("a terminal that hangs up ends all", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		s := onScreen(t, f.cmd("--no-output 5m --grace-int 0", f.child("ignore:INT", "leave", "say:ready", "stay")...))
+		s.reads("ready")
+		require.NoError(t, s.line.Close())
+		require.NoError(t, s.file.Close())
+		s.endKept(128 + int(syscall.SIGHUP))
+		assert.Empty(t, escape.WithToken(f.token))
+	})
+}
+
+// inBash starts a shell with job control in the folder and the environment of a command.
+func inBash(t *testing.T, cmd *exec.Cmd) *screen {
+	t.Helper()
+	bash := exec.Command("bash", "--norc", "--noprofile", "-i")
+	bash.Dir, bash.Env = cmd.Dir, append(cmd.Env, "TERM=dumb")
+	return onScreen(t, bash)
 }
 
 // signalJob signals the job in the foreground of the terminal.

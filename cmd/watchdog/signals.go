@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"sync/atomic"
@@ -160,6 +161,18 @@ func forward(shared bool) (<-chan os.Signal, func()) {
 		return none, stop
 	}
 	return received, stop
+}
+
+// hasTerminal reports whether the output is the terminal, and a command can have one of its own.
+func (p Program) hasTerminal() bool {
+	if !tty.Supported || !tty.IsOwn(p.Stdout) {
+		return false
+	}
+	output, command, err := tty.Pair()
+	if err != nil { // such as without /dev/pts
+		return false
+	}
+	return errors.Join(output.Close(), command.Close()) == nil
 }
 
 // sharesTerminal reports whether a terminal interrupts both this program and the command; see [stall.Config].TTY.

@@ -4,6 +4,7 @@ package tty
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -42,8 +43,16 @@ type Terminal struct {
 	ended bool       // ending is closed
 }
 
-// Open makes a terminal of the size and the modes of the host's.
+// lent says that a Terminal stands for the host's: a second one would take the modes of the first for the host's own.
+var lent atomic.Bool
+
+var errLent = errors.New("another command has the terminal; give it to one at a time")
+
+// Open makes a terminal of the size and the modes of the host's. There can be one at a time.
 func Open() (*Terminal, error) {
+	if !lent.CompareAndSwap(false, true) {
+		return nil, errLent
+	}
 	t := &Terminal{
 		news: make(chan os.Signal, 2), stops: make(chan os.Signal, 1), ending: make(chan struct{}),
 		changed: func() {},
@@ -61,6 +70,9 @@ func (t *Terminal) open() (err error) {
 	}
 	if t.modes.Before, err = modesOf(t.host); err != nil {
 		return os.NewSyscallError("tcgetattr", err)
+	}
+	if !inForeground(t.host) { // else the modes are those in which a shell reads a line
+		t.modes.Before = cooked(t.modes.Before)
 	}
 	t.modes.During = raw(t.modes.Before)
 	if t.output, t.command, err = Pair(); err != nil {
@@ -114,13 +126,21 @@ func (c *Change) Undo(terminal int) {
 	}
 }
 
+// cooked returns the modes of a terminal that has a line edited and shown, as a shell sets them for a program.
+func cooked(modes Modes) Modes {
+	modes.Iflag |= syscall.ICRNL | syscall.IXON
+	modes.Oflag |= syscall.OPOST | syscall.ONLCR
+	modes.Lflag |= syscall.ISIG | syscall.ICANON | syscall.IEXTEN | syscall.ECHO | syscall.ECHOE | syscall.ECHOK
+	return modes
+}
+
 // Command returns the side that the command has.
 func (t *Terminal) Command() *os.File { return t.command }
 
 // Output returns the side that the command's output is read from. The caller may close it.
 func (t *Terminal) Output() *os.File { return t.output }
 
-// Host returns the terminal of this process, and how Start changes it.
+// Host returns the terminal of this process, and how Start changes it. It is called before Start.
 func (t *Terminal) Host() (*os.File, Change) { return t.host, t.modes }
 
 // Start begins to pass on what is typed to a tree that has the terminal as its controlling one. It calls changed when a
@@ -173,6 +193,7 @@ func (t *Terminal) Close() {
 	for _, f := range []*os.File{t.host, t.command, t.output} {
 		_ = f.Close() // nothing is left to write
 	}
+	lent.Store(false)
 }
 
 // heed does what the signals of the host's terminal mean.
@@ -198,7 +219,10 @@ func (t *Terminal) attach() {
 	switch {
 	case t.ended:
 	case inForeground(t.host):
-		_ = setModes(t.host, &t.modes.During) // the terminal may be gone
+		if now, err := modesOf(t.host); err == nil && now != t.modes.During {
+			t.modes.Before = now // a shell may have set them since
+			_ = setModes(t.host, &t.modes.During)
+		}
 	default:
 		_ = t.host.SetReadDeadline(longAgo) // fails only on a closed file
 	}

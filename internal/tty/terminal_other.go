@@ -19,6 +19,9 @@ type Change struct{}
 // Open always fails here.
 func Open() (*Terminal, error) { return nil, errors.ErrUnsupported }
 
+// Pair always fails here.
+func Pair() (output, command *os.File, err error) { return nil, nil, errors.ErrUnsupported }
+
 // Command is not called here, and neither are the others.
 func (*Terminal) Command() *os.File { return nil }
 
