@@ -175,18 +175,12 @@ func (o *stdio) pseudoTerminal(to *os.File, counts, tailed bool) (_ *os.File, er
 	return o.terminal.Command(), err
 }
 
-// attributes adds to a command's attributes that it has a terminal of its own.
+// attributes returns the attributes of the command with those for its terminal.
 func (o *stdio) attributes(own *syscall.SysProcAttr) *syscall.SysProcAttr {
 	if o.terminal == nil {
 		return own
 	}
-	attr := syscall.SysProcAttr{}
-	if own != nil {
-		attr = *own
-	}
-	attr.Setsid, attr.Setpgid, attr.Setctty = true, false, true
-	attr.Ctty = slices.Index(o.files, o.terminal.Command())
-	return &attr
+	return tty.Controls(own, slices.Index(o.files, o.terminal.Command()))
 }
 
 func (o *stdio) stream(cfg relay.Config, counts, tailed bool) (*os.File, error) {

@@ -137,6 +137,16 @@ func cooked(modes Modes) Modes {
 // Command returns the side that the command has.
 func (t *Terminal) Command() *os.File { return t.command }
 
+// Controls returns the attributes of a command whose controlling terminal is that descriptor, in a session of its own.
+func Controls(attr *syscall.SysProcAttr, descriptor int) *syscall.SysProcAttr {
+	if attr == nil {
+		attr = &syscall.SysProcAttr{}
+	}
+	all := *attr
+	all.Setsid, all.Setpgid, all.Setctty, all.Ctty = true, false, true, descriptor
+	return &all
+}
+
 // Output returns the side that the command's output is read from. The caller may close it.
 func (t *Terminal) Output() *os.File { return t.output }
 

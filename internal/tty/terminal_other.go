@@ -5,6 +5,7 @@ package tty
 import (
 	"errors"
 	"os"
+	"syscall"
 )
 
 // Supported says that there are no Terminals here.
@@ -24,6 +25,9 @@ func Pair() (output, command *os.File, err error) { return nil, nil, errors.ErrU
 
 // Command is not called here, and neither are the others.
 func (*Terminal) Command() *os.File { return nil }
+
+// Controls is not called here.
+func Controls(attr *syscall.SysProcAttr, _ int) *syscall.SysProcAttr { return attr }
 
 // Output is not called here.
 func (*Terminal) Output() *os.File { return nil }
