@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/tty"
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
 
@@ -29,6 +30,9 @@ func (c *Config) check() error {
 		if length.value < 0 {
 			return invalid("%s is %v; use a positive duration, or 0 for none", length.field, length.value)
 		}
+	}
+	if c.TTY && !tty.Supported {
+		return invalid("TTY is set, but a command can have the host's terminal on Linux only; leave it off")
 	}
 	return cmp.Or(checkSteps(c.Grace), c.checkNames(), c.Probe.check(), c.AlsoEnd.check(), c.checkTail())
 }

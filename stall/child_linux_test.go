@@ -84,6 +84,7 @@ func init() {
 		"unkillable": unkillable,
 		"bare":       bare,
 		"feed":       feed,
+		"terminal":   hostOnTerminal,
 		"pwd":        func(string) error { dir, _ := os.Getwd(); return childSteps["print"](dir) },
 	}
 }

@@ -35,9 +35,9 @@ func (s *sentinel) conclude(ctx context.Context, cause error) {
 	s.probes.Wait()
 	s.io.fillPipes()
 	s.result.OutputErr = s.io.close(drainBound)
-	if len(s.result.Sent) > 0 {
+	if s.tree.Status().Signal != 0 || len(s.result.Sent) > 0 {
 		for i := range s.terminals {
-			s.terminals[i].restore()
+			s.terminals[i].Restore()
 		}
 	}
 	s.recordStatus()

@@ -15,6 +15,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/tty"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
@@ -48,7 +49,7 @@ type sentinel struct {
 	report    *report
 	result    *Result
 
-	terminals  []terminalModes
+	terminals  []tty.Saved
 	volatility volatility
 	observed   func() // says that the run has ended
 	corrected  bool   // the cancel of the run is corrected
@@ -106,19 +107,24 @@ func (s *sentinel) start(ctx context.Context, cmd *exec.Cmd) (err error) {
 	}
 	s.began = now()
 	s.io.began = s.began
-	s.terminals = saveTerminals(cmd)
+	s.terminals = tty.Save(cmd.Stdin, cmd.Stdout, cmd.Stderr)
 	// The run around the command need not be in ctx.
 	starting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.run.Context(), func() { cancel(context.Cause(s.run.Context())) })()
-	s.tree, err = proctree.StartContext(starting, proctree.Command{
-		Path: cmd.Path, Args: cmd.Args, Env: env, Dir: cmd.Dir, Files: s.io.files, Attr: cmd.SysProcAttr,
-		SameGroup: isTerminal(cmd.Stdin), Releases: s.cfg.KeepBackground,
-	})
+	command := proctree.Command{
+		Path: cmd.Path, Args: cmd.Args, Env: env, Dir: cmd.Dir, Files: s.io.files, Attr: s.io.attributes(cmd.SysProcAttr),
+		SameGroup: tty.Is(cmd.Stdin) || s.cfg.TTY && tty.InForeground(), Releases: s.cfg.KeepBackground,
+	}
+	if s.io.terminal != nil {
+		command.SameGroup = false
+		command.Terminal, command.TerminalModes = s.io.terminal.Host()
+	}
+	s.tree, err = proctree.StartContext(starting, command)
 	if err != nil {
 		return startError(err)
 	}
-	s.io.start()
+	s.io.start(s.tree)
 	if s.cfg.Probe != nil {
 		s.prober = &prober{companion: s.companion, cfg: s.cfg.Probe, began: s.began, results: make(chan probeResult)}
 		probing, stop := context.WithCancel(context.WithoutCancel(ctx))

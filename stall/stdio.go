@@ -5,10 +5,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/relay"
+	"github.com/seed62658d38/watchdog/internal/tty"
 	"github.com/seed62658d38/watchdog/stall/internal/tail"
 )
 
@@ -23,6 +26,7 @@ type stdio struct {
 	watched  []*relay.File
 	matchers []*matcher
 	tail     *tail.Buffer
+	terminal *tty.Terminal // in place of the host's, nil for none
 
 	began    time.Time
 	activity func()       // called for every output that counts
@@ -52,10 +56,6 @@ func openStdio(cmd *exec.Cmd, cfg *Config, pipes []pipe, watched bool, activity 
 }
 
 func (o *stdio) open(cmd *exec.Cmd, watched bool) error {
-	in, err := o.input(cmd.Stdin)
-	if err != nil {
-		return err
-	}
 	counts := func(source ActivitySource) bool {
 		return watched && (o.cfg.ActivitySource == ActivityAny || o.cfg.ActivitySource == source)
 	}
@@ -68,6 +68,10 @@ func (o *stdio) open(cmd *exec.Cmd, watched bool) error {
 	if !one {
 		errs, err = o.output(cmd.Stderr, counts(ActivityStderr), o.tail != nil)
 	}
+	if err != nil {
+		return err
+	}
+	in, err := o.input(cmd.Stdin)
 	o.files = append([]*os.File{in, out, errs}, cmd.ExtraFiles...)
 	return err
 }
@@ -109,6 +113,9 @@ func (o *stdio) input(from io.Reader) (*os.File, error) {
 	}
 	switch from := from.(type) {
 	case *os.File:
+		if o.terminal != nil && tty.IsOwn(from) {
+			return o.terminal.Command(), nil
+		}
 		return from, nil
 	case inputReader:
 		o.opened = append(o.opened, from.pipe.child)
@@ -135,7 +142,7 @@ func (o *stdio) devNull(flag int) (*os.File, error) {
 }
 
 // output returns the file that the command writes to. This is the host's own file if nobody needs to see the output, or
-// if the growth of the file shows it. Otherwise it is the pipe of a stream.
+// if the growth of the file shows it. Otherwise it is the pipe of a stream, or the terminal of one.
 func (o *stdio) output(to io.Writer, counts, tailed bool) (*os.File, error) {
 	read := tailed || len(o.cfg.Terminal) > 0
 	f, isFile := to.(*os.File)
@@ -150,11 +157,34 @@ func (o *stdio) output(to io.Writer, counts, tailed bool) (*os.File, error) {
 	case to == nil && !read && !counts:
 		return o.devNull(os.O_WRONLY)
 	}
-	return o.stream(to, counts, tailed)
+	if !o.cfg.TTY || o.cfg.KeepBackground || !tty.IsOwn(to) {
+		return o.stream(relay.Config{To: to}, counts, tailed)
+	}
+	return o.pseudoTerminal(f, counts, tailed)
 }
 
-func (o *stdio) stream(to io.Writer, counts, tailed bool) (*os.File, error) {
-	cfg := relay.Config{To: to}
+// pseudoTerminal returns what the command has in place of the host's terminal, for all of its streams that are that.
+func (o *stdio) pseudoTerminal(to *os.File, counts, tailed bool) (_ *os.File, err error) {
+	if o.terminal != nil {
+		return o.terminal.Command(), nil
+	}
+	if o.terminal, err = tty.Open(); err != nil {
+		return nil, err
+	}
+	_, err = o.stream(relay.Config{To: to, From: o.terminal.Output()}, counts, tailed)
+	return o.terminal.Command(), err
+}
+
+// attributes returns the attributes of the command with those for its terminal.
+func (o *stdio) attributes(own *syscall.SysProcAttr) *syscall.SysProcAttr {
+	if o.terminal == nil {
+		return own
+	}
+	return tty.Controls(own, slices.Index(o.files, o.terminal.Command()))
+}
+
+func (o *stdio) stream(cfg relay.Config, counts, tailed bool) (*os.File, error) {
+	to := cfg.To
 	cfg.Seen, cfg.Full = func(int) { o.wake() }, o.wake
 	if counts {
 		cfg.Seen = func(int) { o.seen(time.Now()); o.wake() }
@@ -219,9 +249,12 @@ func (o *stdio) sleep(last time.Duration) bool {
 
 // start starts to pass the output on. The command must have been started, because start closes the files that only the
 // command needs.
-func (o *stdio) start() {
+func (o *stdio) start(tree tty.Tree) {
 	for _, s := range o.streams {
 		s.Start()
+	}
+	if o.terminal != nil {
+		o.terminal.Start(tree, o.wake)
 	}
 	o.closeOpened()
 }
@@ -244,6 +277,9 @@ func (o *stdio) look() (last time.Duration, blocked bool) {
 }
 
 func (o *stdio) blocked() bool {
+	if o.terminal.Stopped() {
+		return true
+	}
 	for _, s := range o.streams {
 		if _, waits := s.Blocked(); waits {
 			return true
@@ -262,6 +298,7 @@ func (o *stdio) keep() {
 // end says that the command's tree has ended: what is in its pipes now is the last of its output, and nothing waits for
 // a host that does not read.
 func (o *stdio) end() {
+	o.terminal.EndInput()
 	for _, s := range o.streams {
 		s.Drain()
 	}
@@ -322,5 +359,6 @@ func (o *stdio) close(wait time.Duration) error {
 	for _, m := range o.matchers {
 		m.end()
 	}
+	o.terminal.Close()
 	return all
 }

@@ -157,7 +157,11 @@ func bashWords(s *script, model *kong.Application) {
 
 func flagNames(flags []word) (names []string) {
 	for _, f := range flags {
-		names = append(names, f.names[0])
+		for _, name := range f.names {
+			if strings.HasPrefix(name, "--") {
+				names = append(names, name)
+			}
+		}
 	}
 	return names
 }

@@ -82,6 +82,9 @@ func flagWord(f *kong.Flag) word {
 	if f.Short != 0 {
 		w.names = append(w.names, "-"+string(f.Short))
 	}
+	if f.Tag.Negatable != "" {
+		w.names = append(w.names, "--no-"+f.Name)
+	}
 	if f.IsBool() || f.IsCounter() {
 		w.value = ""
 	} else {

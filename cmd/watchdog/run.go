@@ -74,6 +74,13 @@ Signals: SIGINT, SIGTERM and SIGHUP end the command as if it were stuck; a
 second one ends this program and the command at once. On a terminal Ctrl-C
 reaches the command itself. SIGQUIT is passed on.
 
+The terminal: what --no-output and the like listen to is written to a terminal
+of the command's own, of the same size, so that it prints as it would without
+this program. What goes elsewhere, such as to a file, is not. It is one stream
+for both outputs, and ends lines with CR LF. Ctrl-Z stops the command and this
+program, and that time is no silence. With --no-tty, and with
+--keep-background, it is a pipe.
+
 A line that shows the time is on the terminal while the command's output goes
 elsewhere: while standard output and standard error are no terminals and
 standard input is one.`
@@ -101,9 +108,11 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 		return errors.Join(err, record.close(&ending{}))
 	}
 	p.sayHint(meter, words)
-	ctx, signals := receive(ctx, p.Stdin)
-	defer signals.stop()
 	cfg := &g.command
+	cfg.TTY = p.hasTerminal()
+	set(&cfg.TTY, c.TTY, func(given bool) bool { return given })
+	ctx, signals := receive(ctx, p.sharesTerminal(cfg))
+	defer signals.stop()
 	cfg.Forward = signals.forwarded
 	defer p.showTime(cfg.WallClock, meter.standstill())()
 	ctx, guarded, leave := record.guard(ctx, *cfg)

@@ -58,6 +58,57 @@ var stepFuncs = map[string]func(about string) error{
 	"prompt":       func(text string) error { _, err := fmt.Print(text); return err },
 	"count":        countInterrupts,
 	"quit":         tellQuit,
+	"tick":         tick,
+	"sizes":        tellSizes,
+	"type":         typeKeys,
+}
+
+// tick:8 prints so many lines in as many fifths of a second. Like most programs it buffers them unless they go to a
+// terminal.
+func tick(times string) error {
+	out := bufio.NewWriter(os.Stdout)
+	for n := range number(times) {
+		_, _ = fmt.Fprintln(out, n)
+		if term.IsTerminal(1) {
+			_ = out.Flush()
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	return out.Flush()
+}
+
+// tellSizes:2 prints the size of its terminal, and again when it has changed, so many in all.
+func tellSizes(times string) error {
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, syscall.SIGWINCH)
+	for n := range number(times) {
+		if n > 0 {
+			<-changed
+		}
+		width, height, err := term.GetSize(1)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%d columns, %d rows\n", width, height)
+	}
+	return nil
+}
+
+// typeKeys tells of each key of a raw terminal, until one is q.
+func typeKeys(string) error {
+	before, err := term.MakeRaw(0)
+	if err != nil {
+		return err
+	}
+	defer term.Restore(0, before) //nolint:errcheck // it could be set
+	fmt.Print("ready\r\n")
+	for {
+		key, err := input.ReadByte()
+		if err != nil || key == 'q' {
+			return err
+		}
+		fmt.Printf("key %d\r\n", key)
+	}
 }
 
 var signals = map[string]syscall.Signal{

@@ -19,6 +19,8 @@ type runFlags struct {
 	WallClock *length  `group:"When it is stuck" placeholder:"TIME" help:"End the command after this long in any case."`
 	Terminal  []string `group:"When it is stuck" placeholder:"REGEXP" sep:"none" help:"End the command when it prints a line that matches. Can be repeated."`
 
+	TTY *bool `group:"How it runs" name:"tty" negatable:"" help:"Give the command the terminal, and where its output is listened to a terminal of its own: as if given where standard output is one, on Linux."`
+
 	Probe               string  `group:"The probe" placeholder:"CMD" help:"Run this shell command at each interval. It prints the state as one JSON object; what stays the same is no progress."`
 	ProbeInterval       *length `group:"The probe" placeholder:"TIME" help:"The time from one probe to the next: 30s if not given."`
 	ProbeTimeout        *length `group:"The probe" placeholder:"TIME" help:"How long one probe may take: 5s if not given."`

@@ -2,15 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
-	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
-
+	"github.com/seed62658d38/watchdog/internal/tty"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -51,7 +50,7 @@ func (s *signals) note(sig syscall.Signal) {
 
 // receive returns a context that ends at the first signal. The second one kills this program. A signal that it was
 // started to ignore stays ignored, for the command too.
-func receive(ctx context.Context, stdin *os.File) (context.Context, *signals) {
+func receive(ctx context.Context, shared bool) (context.Context, *signals) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	received := make(chan os.Signal, 8) // of one instant
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
@@ -59,9 +58,9 @@ func receive(ctx context.Context, stdin *os.File) (context.Context, *signals) {
 			signal.Notify(received, sig)
 		}
 	}
-	forwarded, stopForward := forward(stdin)
+	forwarded, stopForward := forward(shared)
 	stopped, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &signals{forwarded: forwarded, shared: sharesTerminal(stdin), came: make(chan struct{})}
+	s := &signals{forwarded: forwarded, shared: shared, came: make(chan struct{})}
 	s.stop = func() {
 		signal.Stop(received)
 		stopForward()
@@ -151,23 +150,34 @@ func die(sig syscall.Signal) {
 }
 
 // forward returns the signals to pass on, and a function that stops listening.
-func forward(stdin *os.File) (<-chan os.Signal, func()) {
+func forward(shared bool) (<-chan os.Signal, func()) {
 	received, none := make(chan os.Signal, 1), make(chan os.Signal)
 	if signal.Ignored(syscall.SIGQUIT) {
 		return none, func() {}
 	}
 	signal.Notify(received, syscall.SIGQUIT) // without it, this program would end
 	stop := func() { signal.Stop(received) }
-	if sharesTerminal(stdin) {
+	if shared {
 		return none, stop
 	}
 	return received, stop
 }
 
-// sharesTerminal reports whether the command is in the process group of this program, so that a terminal interrupts
-// both; see [stall.Run].
-func sharesTerminal(stdin *os.File) bool {
-	return runtime.GOOS == "linux" && term.IsTerminal(int(stdin.Fd()))
+// hasTerminal reports whether the output is the terminal, and a command can have one of its own.
+func (p Program) hasTerminal() bool {
+	if !tty.Supported || !tty.IsOwn(p.Stdout) {
+		return false
+	}
+	output, command, err := tty.Pair()
+	if err != nil { // such as without /dev/pts
+		return false
+	}
+	return errors.Join(output.Close(), command.Close()) == nil
+}
+
+// sharesTerminal reports whether a terminal interrupts both this program and the command; see [stall.Config].TTY.
+func (p Program) sharesTerminal(cfg *stall.Config) bool {
+	return tty.Is(p.Stdin) || cfg.TTY && tty.InForeground()
 }
 
 // signalName returns the usual name of the signal.

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/tty"
 )
 
 var (
@@ -48,6 +50,10 @@ type Command struct {
 	Attr *syscall.SysProcAttr
 	// SameGroup keeps the command in the host's process group: a command that reads from a terminal needs that.
 	SameGroup bool
+	// Terminal is a terminal of the host, nil for none, and TerminalModes how it is set for the command. On Linux, if the
+	// host dies, it is set as it was before.
+	Terminal      *os.File
+	TerminalModes tty.Change
 	// Releases says that the caller is going to [Tree.Release] what the command leaves behind when it exits by itself. On
 	// Linux it protects a process that nothing ties to the command any more: the tree is gone before its release then.
 	Releases bool

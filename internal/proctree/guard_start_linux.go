@@ -46,6 +46,9 @@ func (g *guard) handleRequest(text []byte, files []int, tooManyFiles bool) {
 	if !tooManyFiles {
 		t, err = g.startCommand(socket, text, files[1:])
 	}
+	if err == nil && t.terminal != nil {
+		files = files[:len(files)-1] // the tree keeps it
+	}
 	closeAll(files[1:])
 	if err != nil {
 		var errno syscall.Errno
@@ -100,6 +103,9 @@ func (g *guard) startCommand(socket int, text []byte, files []int) (*guardedTree
 	t := &guardedTree{
 		guard: g, mark: req.Mark, leader: pid, fd: fd, socket: socket, grouped: !req.SameGroup, startTicks: began,
 		releases: req.Releases,
+	}
+	if req.Terminal != nil {
+		t.terminal = &lentTerminal{files[len(files)-1], *req.Terminal}
 	}
 	g.leaders[pid] = t
 	return t, nil

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/tty"
 )
 
 const (
@@ -32,7 +34,8 @@ type guardedTree struct {
 	grouped bool // whether the tree has its own process group, the leader's
 	// startTicks is when the tree was started, or a tick before: no process of it is older.
 	startTicks uint64
-	releases   bool // what is left is to be kept, unless something was signalled
+	terminal   *lentTerminal // nil for none
+	releases   bool          // what is left is to be kept, unless something was signalled
 
 	leaderExited, hasOrder bool // as of the last poll
 	pause                  time.Duration
@@ -42,6 +45,25 @@ type guardedTree struct {
 	killOrderedAt               time.Time
 	groupKilledAt               time.Time
 	survivorsSent               bool
+}
+
+// A lentTerminal is a terminal of the host that is set for its command.
+type lentTerminal struct {
+	fd     int
+	change tty.Change
+}
+
+// undo sets the terminal as it was before, for a host that died before it could.
+func (l *lentTerminal) undo() {
+	if l != nil {
+		l.change.Undo(l.fd)
+	}
+}
+
+func (l *lentTerminal) close() {
+	if l != nil {
+		_ = syscall.Close(l.fd)
+	}
 }
 
 // serve does what is due now. It removes a tree of which nothing is left.
@@ -121,6 +143,7 @@ func (t *guardedTree) receiveOrders() (all []order) {
 		var o order
 		if err != nil || json.Unmarshal(got, &o) != nil {
 			t.hostGone = true
+			t.terminal.undo()
 			return append(all, order{Kill: true})
 		}
 		all = append(all, o)
@@ -258,5 +281,6 @@ func (t *guardedTree) send(r report) {
 
 func (t *guardedTree) close() {
 	_ = syscall.Close(t.socket)
+	t.terminal.close()
 	t.guard.trees = slices.DeleteFunc(t.guard.trees, func(other *guardedTree) bool { return other == t })
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/seed62658d38/watchdog/internal/tty"
 )
 
 // A request asks the guard to start a command. Descriptors come with it: the tree's socket, the working directory if
@@ -33,7 +35,9 @@ type request struct {
 	SameGroup  bool        `json:"same_group,omitempty"`
 	Group      int         `json:"group"` // the host's process group
 	Releases   bool        `json:"releases,omitempty"`
-	origin     *Origin     // not sent
+	// Terminal says how the host's terminal is set for the command. Its descriptor is the last one.
+	Terminal *tty.Change `json:"terminal,omitempty"`
+	origin   *Origin     // not sent
 }
 
 func (r *request) encode() ([]byte, error) {

@@ -38,7 +38,7 @@ func StartContext(ctx context.Context, c Command) (*Tree, error) {
 	if req.Dir == "" {
 		_ = syscall.Close(files[0])
 	}
-	runtime.KeepAlive(c.Files)
+	runtime.KeepAlive(c)
 	return tree, err
 }
 
@@ -94,6 +94,9 @@ func (c Command) request() *request {
 	if req.Root != "" {
 		req.Dir = c.Dir
 	}
+	if c.Terminal != nil {
+		req.Terminal = &c.TerminalModes
+	}
 	return req
 }
 
@@ -119,6 +122,13 @@ func (c Command) descriptors(req *request) ([]int, error) {
 		if !closed {
 			files = append(files, int(fd))
 		}
+	}
+	if c.Terminal != nil {
+		raw, err := c.Terminal.SyscallConn() // not Fd, which would have it block
+		if err == nil {
+			err = raw.Control(func(fd uintptr) { files = append(files, int(fd)) })
+		}
+		return files, err
 	}
 	return files, nil
 }

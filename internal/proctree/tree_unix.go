@@ -129,7 +129,7 @@ func (b *groupBackend) reapIfExited() bool {
 	return true
 }
 
-// signal signals the group and continues stopped processes. The group counts as one process.
+// signal signals the group and continues stopped processes, but for SIGSTOP. The group counts as one process.
 func (b *groupBackend) signal(sig syscall.Signal) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -141,7 +141,9 @@ func (b *groupBackend) signal(sig syscall.Signal) (int, error) {
 	} else if err != nil {
 		return 0, fmt.Errorf("signal the process group %d: %w", b.process.Pid, err)
 	}
-	_ = syscall.Kill(b.target, syscall.SIGCONT)
+	if sig != syscall.SIGSTOP {
+		_ = syscall.Kill(b.target, syscall.SIGCONT)
+	}
 	return 1, nil
 }
 

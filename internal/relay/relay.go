@@ -39,6 +39,9 @@ var (
 // A Config says where a stream goes and who watches it. The stream's goroutine calls all of it; [Stream.Finish] calls
 // End if there is none.
 type Config struct {
+	// From, if not nil, is the side of a pseudo-terminal that the output is read from, which the stream closes. The child
+	// has the other side, and the stream no pipe. Only on Unix.
+	From *os.File
 	// To is the destination. Nil discards the bytes. If it is an *os.File, the host may close it once the stream is
 	// open. Another writer must not keep the bytes.
 	To io.Writer
@@ -83,20 +86,30 @@ func Open(cfg Config) (*Stream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the destination of output: %w", err)
 	}
-	in, child, err := openSource()
+	in, child, err := cfg.open()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open a pipe for output: %w", err), out.close())
 	}
 	return &Stream{cfg: cfg, in: in, out: out, child: child, done: make(chan struct{})}, nil
 }
 
-// Child returns the end that the child writes to. The stream owns it, and [Stream.Start] closes it.
+func (c *Config) open() (in *source, child *os.File, err error) {
+	if c.From != nil {
+		in, err = terminalSource(c.From)
+		return in, nil, err
+	}
+	return openSource()
+}
+
+// Child returns the end that the child writes to, nil if there is no pipe. The stream owns it, and [Stream.Start] closes it.
 func (s *Stream) Child() *os.File { return s.child }
 
 // Start begins to relay in a goroutine, and closes this process's copy of the child's end. The child must have its own
 // copy by now.
 func (s *Stream) Start() {
-	_ = s.child.Close() // a pipe has nothing to flush
+	if s.child != nil {
+		_ = s.child.Close() // a pipe has nothing to flush
+	}
 	s.started = true
 	go s.run()
 }
@@ -148,7 +161,11 @@ func (s *Stream) Finish(wait time.Duration) error {
 func (s *Stream) finish(wait time.Duration) error {
 	if !s.started {
 		s.announce()
-		return errors.Join(s.child.Close(), s.in.close(), s.out.close())
+		err := errors.Join(s.in.close(), s.out.close())
+		if s.child != nil {
+			err = errors.Join(s.child.Close(), err)
+		}
+		return err
 	}
 	s.in.drain()
 	timer := time.NewTimer(wait)

@@ -15,6 +15,7 @@ import (
 type source struct {
 	file     *os.File
 	raw      syscall.RawConn
+	terminal bool // the file is a side of a pseudo-terminal
 	enlarged bool
 	draining bool
 	left     int // how many bytes to read while draining
@@ -26,6 +27,15 @@ func newSource(file *os.File) (*source, error) {
 		return nil, err
 	}
 	return &source{file: file, raw: raw}, nil
+}
+
+// terminalSource returns the source of a pseudo-terminal's output.
+func terminalSource(file *os.File) (*source, error) {
+	r, err := newSource(file)
+	if err == nil {
+		r.terminal = true
+	}
+	return r, err
 }
 
 // drain makes the bytes that are in the pipe now the last ones.
@@ -50,10 +60,10 @@ func (r *source) read(b *buffer) (n int, err error) {
 	switch {
 	case failed != nil:
 		return 0, failed
+	case n == 0 && err == nil, r.terminal && errors.Is(err, syscall.EIO): // the other side is closed
+		return 0, io.EOF
 	case err != nil:
 		return 0, os.NewSyscallError("read", err)
-	case n == 0:
-		return 0, io.EOF
 	}
 	r.consumed(n)
 	return n, nil
@@ -66,7 +76,7 @@ func (r *source) retry(op func(fd int) (done bool)) error {
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
-		if err := r.raw.Control(func(fd uintptr) { r.left = bytesInPipe(int(fd)) }); err != nil {
+		if err := r.raw.Control(func(fd uintptr) { r.left = r.held(int(fd)) }); err != nil {
 			return err
 		}
 		r.draining = true
@@ -81,6 +91,14 @@ func (r *source) retry(op func(fd int) (done bool)) error {
 		return io.EOF
 	}
 	return nil
+}
+
+// held returns how many bytes are on their way. A terminal does not tell, and passes them on as they are read.
+func (r *source) held(fd int) int {
+	if r.terminal {
+		return pipeSize
+	}
+	return bytesInPipe(fd)
 }
 
 // limit returns how many of n bytes may be read.

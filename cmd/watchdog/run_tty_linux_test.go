@@ -1,0 +1,302 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/seed62658d38/watchdog/internal/escape"
+)
+
+const ctrlZ, ctrlS, ctrlQ = "\x1a", "\x13", "\x11"
+
+// TestTTY checks the terminal of a command whose output is listened to.
+func TestTTY(t *testing.T) {
+	t.Parallel()
+	t.Run("a command that buffers lines only on a terminal lives", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		s := onScreen(t, f.cmd("--no-output 1s", f.child("tick:12")...))
+		assert.Equal(t, "0\r\n1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n7\r\n8\r\n9\r\n10\r\n11\r\n", s.end(0))
+	})
+	t.Run("in a pipe it does not", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		onScreen(t, f.cmd("--no-tty --no-output 1s", f.child("tick:12")...)).end(124)
+	})
+	t.Run("has the size of the real one, and is resized with it", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		cmd := f.cmd("--terminal never", f.child("say:ready", "await:"+f.path("go"), "sizes:2")...)
+		s := onScreen(t, cmd)
+		s.reads("ready")
+		s.resize(120, 33)
+		require.NoError(t, stepFuncs["touch"](f.path("go")))
+		s.reads("120 columns, 33 rows")
+		s.resize(44, 12)
+		assert.Equal(t, "44 columns, 12 rows\r\n", s.end(0))
+	})
+	t.Run("passes every key to a program that takes them all", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		s := onScreen(t, f.cmd("--no-output 5m", f.child("type")...))
+		s.reads("ready")
+		s.types(ctrlC + ctrlZ + ctrlS + "\x1cq")
+		for _, key := range []string{"3", "26", "19", "28"} {
+			s.reads("key " + key)
+		}
+		s.end(0)
+	})
+	t.Run("keeps a file a file", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		shown := onScreen(t, inShell(f.cmd("--no-output 5m", f.child("say:ready", "warn:careful")...), `"$@" 2>log`)).end(0)
+		assert.Equal(t, "ready\r\n", shown)
+		text, err := os.ReadFile(f.path("log"))
+		require.NoError(t, err)
+		assert.Equal(t, "careful\n", string(text))
+	})
+	t.Run("loses nothing at the end, and joins both outputs", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		shown := onScreen(t, f.cmd("--no-output 5m", f.child("alternate:20000")...)).end(0)
+		var want strings.Builder
+		for n := range 20000 {
+			want.WriteString(strconv.Itoa(n) + "\r\n")
+		}
+		assert.Equal(t, want.String(), shown)
+	})
+	t.Run("output that a person stopped is no silence", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		s := onScreen(t, f.cmd("--no-output 1s", f.child("tick:25")...))
+		s.reads("1")
+		s.types(ctrlS)
+		time.Sleep(2 * time.Second)
+		s.types(ctrlQ)
+		s.reads("24")
+		s.end(0)
+	})
+}
+
+// TestTTYRestored checks that the terminal is as before however the command ends, and that nothing is left.
+func TestTTYRestored(t *testing.T) {
+	t.Parallel()
+	ends := map[string]struct {
+		flags, steps string
+		end          func(f *fixture, watchdog *os.Process)
+		code         int
+	}{
+		"an end":        {"--terminal never", "exit:5", func(*fixture, *os.Process) {}, 5},
+		"a trip":        {"--terminal fatal --grace-int 100ms", "prompt:fatal stay", func(*fixture, *os.Process) {}, 124},
+		"a kill":        {"--no-output 5m", "stay", func(f *fixture, _ *os.Process) { f.kill() }, 137},
+		"a kill, alone": {"--no-tty", "stay", func(f *fixture, _ *os.Process) { f.kill() }, 137},
+		"SIGTERM": {"--no-output 5m --grace-int 0", "stay", func(_ *fixture, watchdog *os.Process) {
+			_ = watchdog.Signal(syscall.SIGTERM)
+		}, 143},
+	}
+	for name, c := range ends {
+		t.Run("after "+name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			steps := append([]string{"ignore:INT", "raw", "say:ready"}, strings.Fields(c.steps)...)
+			s := onScreen(t, f.cmd(c.flags, f.child(steps...)...))
+			s.reads("ready")
+			c.end(f, s.cmd.Process)
+			s.endKept(c.code)
+			assert.Equal(t, s.before, modes(t, s.line))
+			assert.Empty(t, escape.WithToken(f.token))
+		})
+	}
+	t.Run("after SIGKILL of watchdog", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		s := onScreen(t, inShell(f.cmd("--no-output 5m", f.child("leave", "say:ready", "stay")...),
+			`sh -c 'echo $$ >pid; exec "$@"' sh "$@"; read end`))
+		s.reads("ready")
+		eventually(t, "the terminal is raw", func() bool { return modes(t, s.line) != s.before })
+		text, err := os.ReadFile(f.path("pid"))
+		require.NoError(t, err)
+		require.NoError(t, syscall.Kill(number(strings.TrimSpace(string(text))), syscall.SIGKILL))
+		eventually(t, "nothing is left", func() bool { return len(escape.WithToken(f.token)) == 0 })
+		eventually(t, "the terminal is as before", func() bool { return modes(t, s.line) == s.before })
+		s.types("\n")
+		s.end(0)
+	})
+	t.Run("after a shell of the command's that had the foreground was killed", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		child := f.child("raw", "say:ready", "stay")
+		s := onScreen(t, f.cmd("--wall-clock 3s --grace-int 0 --grace-term 0", "bash", "--norc", "-ic", quoted(child)+"; :"))
+		s.reads("ready")
+		s.endKept(137)
+		assert.Equal(t, s.before, modes(t, s.line))
+	})
+}
+
+func (f *fixture) kill() {
+	for _, p := range escape.WithToken(f.token) {
+		_ = syscall.Kill(p.PID, syscall.SIGKILL)
+	}
+}
+
+// quoted returns words as a shell takes them.
+func quoted(words []string) string { return "'" + strings.Join(words, "' '") + "'" }
+
+// inShell returns a shell that executes a script, in which "$@" is a command.
+func inShell(cmd *exec.Cmd, script string) *exec.Cmd {
+	shell := exec.Command("sh", append([]string{"-c", script, "sh", cmd.Path}, cmd.Args[1:]...)...)
+	shell.Dir, shell.Env = cmd.Dir, cmd.Env
+	return shell
+}
+
+func (s *screen) resize(columns, rows uint16) {
+	s.Helper()
+	require.NoError(s, unix.IoctlSetWinsize(int(s.file.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}))
+}
+
+// TestTTYInput checks who gets what is typed.
+func TestTTYInput(t *testing.T) {
+	t.Parallel()
+	for _, flags := range []string{"", "--no-output 5m"} {
+		t.Run("a command in a pipe reads from the terminal, with the flags "+flags, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			cmd := f.cmd(flags, "sh", "-c", "echo ready; read answer </dev/tty; echo said $answer; cat")
+			cmd.Stdin = strings.NewReader("piped\n")
+			s := onScreen(t, cmd)
+			s.reads("ready")
+			s.types("yes\n")
+			s.reads("said yes")
+			assert.Equal(t, "piped\r\n", s.end(0))
+		})
+	}
+	t.Run("what comes after the end is for the next program", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		cmd := f.cmd("--no-output 5m", f.child("answer")...)
+		s := onScreen(t, inShell(cmd, `"$@"; echo over; read next; echo next $next`))
+		s.types("one\n")
+		s.reads("over")
+		s.types("two\n")
+		s.reads("next two")
+		s.end(0)
+	})
+}
+
+// TestJob checks Ctrl-Z and fg in a shell with job control, with a terminal of the command's own and without.
+func TestJob(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip(err)
+	}
+	for _, c := range []struct {
+		flags string
+		stop  func(s *screen)
+	}{
+		{"--no-output 2s", func(s *screen) { s.types(ctrlZ) }},
+		{"--no-output 2s", func(s *screen) { s.signalJob(syscall.SIGTSTP) }},
+		{"--wall-clock 5m", func(s *screen) { s.types(ctrlZ) }},
+	} {
+		t.Run("with the flags "+c.flags, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			job := f.cmd(c.flags, f.child("say:ready", "answer", "tick:3")...)
+			s := inBash(t, job)
+			s.types(quoted(job.Args) + "\n")
+			s.reads("ready\r\n")
+			c.stop(s)
+			s.reads("Stopped")
+			eventually(t, "the command is stopped", func() bool {
+				for _, p := range escape.WithToken(f.token) {
+					if stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID)); !strings.Contains(string(stat), ") T ") {
+						return false
+					}
+				}
+				return true
+			})
+			time.Sleep(3 * time.Second) // longer than the command may be silent
+			s.types("stty -a | grep -o '.icanon'; fg; echo status $?\n")
+			s.reads(" icanon\r\n")
+			s.types("still here\n")
+			s.reads("answer: still here")
+			s.reads("status 0")
+			s.types("exit\n")
+			s.end(0)
+		})
+	}
+}
+
+// TestJobInBackground checks a command that begins in the background: it leaves the terminal to the shell until it is in the
+// foreground, and then shows what is typed as a shell's command does.
+func TestJobInBackground(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip(err)
+	}
+	f := newFixture(t)
+	job := f.cmd("--no-output 5m", f.child("say:ready", "answer")...)
+	s := inBash(t, job)
+	s.types(quoted(job.Args) + " &\n")
+	s.reads("ready\r")
+	s.types("echo for the shell | tr a-z A-Z\n")
+	s.reads("FOR THE SHELL")
+	s.types("fg >/dev/null\n")
+	eventually(t, "the job has the terminal", func() bool {
+		return modes(t, s.line).Lflag&(unix.ICANON|unix.ISIG) == 0
+	})
+	s.types("for the job\n")
+	s.reads("\nfor the job\r\n")
+	s.reads("answer: for the job")
+	s.types("exit\n")
+	s.end(0)
+}
+
+// TestNoShell checks Ctrl-Z where nobody could have the job go on, and a terminal that goes away.
+func TestNoShell(t *testing.T) {
+	t.Parallel()
+	t.Run("Ctrl-Z does nothing", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		s := onScreen(t, f.cmd("--no-output 5m", f.child("say:ready", "answer")...))
+		s.reads("ready")
+		s.types(ctrlZ + "on\n")
+		s.reads("answer: on")
+		s.end(0)
+	})
+	t.Run("a terminal that hangs up ends all", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		s := onScreen(t, f.cmd("--no-output 5m --grace-int 0", f.child("ignore:INT", "leave", "say:ready", "stay")...))
+		s.reads("ready")
+		require.NoError(t, s.line.Close())
+		require.NoError(t, s.file.Close())
+		s.endKept(128 + int(syscall.SIGHUP))
+		assert.Empty(t, escape.WithToken(f.token))
+	})
+}
+
+// inBash starts a shell with job control in the folder and the environment of a command.
+func inBash(t *testing.T, cmd *exec.Cmd) *screen {
+	t.Helper()
+	bash := exec.Command("bash", "--norc", "--noprofile", "-i")
+	bash.Dir, bash.Env = cmd.Dir, append(cmd.Env, "TERM=dumb")
+	return onScreen(t, bash)
+}
+
+// signalJob signals the job in the foreground of the terminal.
+func (s *screen) signalJob(sig syscall.Signal) {
+	s.Helper()
+	group, err := unix.IoctlGetInt(int(s.file.Fd()), unix.TIOCGPGRP)
+	require.NoError(s, err)
+	require.NoError(s, syscall.Kill(-group, sig))
+}
