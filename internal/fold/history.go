@@ -54,11 +54,10 @@ func (h *History) fold(events []Event) {
 
 // add adds what an event says, unless it is of another run's.
 func (h *History) add(e *Event) {
-	read := payloads[e.Type]
-	if read == nil {
+	p := payloadOf(e.Type)
+	if p == nil {
 		return
 	}
-	p := read()
 	err := json.Unmarshal(e.Payload, p)
 	of := p.of()
 	if err != nil { // of which window it is may be readable
