@@ -3,14 +3,13 @@ package lane
 import (
 	"context"
 	"errors"
-	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/alarm"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/journal"
+	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -208,7 +207,7 @@ func (l *lane) begin() (runs []*Recorder, begun bool) {
 		return nil, false
 	}
 	l.set, l.trying = 0, true
-	runs = slices.SortedFunc(maps.Keys(l.waiting), func(a, b *Recorder) int { return l.waiting[a] - l.waiting[b] })
+	runs = ordered.Keys(l.waiting, func(a, b *Recorder) int { return l.waiting[a] - l.waiting[b] })
 	clear(l.waiting)
 	return runs, true
 }
