@@ -45,8 +45,8 @@ func waitsFor(text []byte) bool {
 }
 
 var (
-	waiters = []string{"sleep", "watch", "wait", "until", "while", "pg_isready", "wait-on", "wait-for-it", "wait-for-it.sh",
-		"systemctl is-active", "kubectl wait", "kubectl rollout status", "docker wait", "gh run watch", "gh pr checks",
+	waiters = []string{"sleep", "watch", "wait", "until", "while", "pg_isready", "wait-on", "wait-for-it",
+		"wait-for-it.sh", "systemctl is-active", "kubectl wait", "kubectl rollout status", "docker wait", "gh run watch", "gh pr checks",
 		"redis-cli ping", "mysqladmin ping"}
 	probes     = []string{"nc", "ncat", "netcat"}
 	closing    = []string{" -z", " -vz", " -zv", " -nz", " -zn"} // the connection at once
@@ -81,8 +81,8 @@ var looking = []string{"ls", "cat", "head", "tail", "wc", "pwd", "tree", "stat",
 	"printenv", "which", "history", "uname", "whoami"}
 
 // computing is commands that build, test or compute: where one fails, nothing changes by itself.
-var computing = []string{"pytest", "jest", "vitest", "rspec", "phpunit", "ctest", "tox", "eslint", "tsc", "mypy", "ruff",
-	"flake8", "pylint", "shellcheck", "gcc", "g++", "cc", "clang", "rustc", "javac",
+var computing = []string{"pytest", "jest", "vitest", "rspec", "phpunit", "ctest", "tox", "eslint", "tsc", "mypy",
+	"ruff", "flake8", "pylint", "shellcheck", "gcc", "g++", "cc", "clang", "rustc", "javac",
 	"python -c", "python3 -c", "python -m", "python3 -m", "node -e", "ruby -e", "perl -e", "php -r",
 	"go test", "go build", "go vet", "go run", "cargo test", "cargo build", "cargo check", "cargo clippy", "cargo run",
 	"npm test", "npm run", "yarn test", "yarn build", "pnpm test", "pnpm build", "make", "dotnet test", "dotnet build",

@@ -48,7 +48,7 @@ func New[T any](notify func(due []*T), slept func() time.Duration) *Queue[T] {
 	return &Queue[T]{notify: notify, readSlept: slept, base: time.Now()}
 }
 
-// A Shared is the queue of a whole program on the machine's clock. It is made at its first use, and not when the program
+// A Shared is the queue of a whole program on the machine's clock. It is made at its first use, and not as the program
 // starts: so a program that sets no alarm does not link what notify calls. The zero value is ready to use.
 type Shared[T any] struct {
 	once  sync.Once
