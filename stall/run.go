@@ -91,8 +91,8 @@ func (c *Config) attach(ctx context.Context) (w *watchdog.Watchdog, inside bool,
 	if store == nil {
 		store = &watchdog.Memory{} // nothing is recorded: see checkStore
 	}
-	w, err = watchdog.New(handle.Fresh{Context: ctx}, run, watchdog.Config{
+	w, err = watchdog.Config{
 		Disabled: c.Disabled, Store: store, Budget: budget, RecordTimeout: c.RecordTimeout, Logger: logger,
-	})
+	}.Begin(handle.Fresh{Context: ctx}, run)
 	return w, false, err
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -59,7 +60,8 @@ func turn(ctx context.Context) error {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, answer.Command)
 	cmd.Stdout = &out
-	if err := run(ctx, cmd); err != nil {
+	var exit *exec.ExitError
+	if err := run(ctx, cmd); err != nil && !errors.As(err, &exit) {
 		return fmt.Errorf("run: %w", err)
 	}
 	return step(answer.Command, out.String())
