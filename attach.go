@@ -113,9 +113,13 @@ func unattached(ctx context.Context, named Run, cfg *Config, at time.Time) (*Wat
 }
 
 // Begin is [New] for the other packages of this module, which guard a command in a run of its own: the window begins
-// now and shares nothing with any other, whatever clocks say. Nothing is read and nothing is spent. It is no part of
-// New so that a program without runs of its own does not link what reads their events.
+// now and shares nothing with any other, whatever clocks say. Nothing is read and nothing is spent, and without a Store
+// nothing is kept. It is no part of New so that a program without runs of its own does not link what reads their
+// events.
 func (cfg Config) Begin(parent handle.Fresh, run Run) (*Watchdog, error) {
+	if cfg.Store == nil {
+		cfg.Store = nowhere{}
+	}
 	at := clocks.Now(cfg.Clock)
 	run.StartedAt = at
 	if err := cfg.check(parent.Context, run, at); err != nil {

@@ -87,12 +87,8 @@ func (c *Config) attach(ctx context.Context) (w *watchdog.Watchdog, inside bool,
 		budget.WallClock = watchdog.NoLimit
 		logger = discard // New would warn that the run has no limit; the sentinel has its own
 	}
-	store := c.Store
-	if store == nil {
-		store = &watchdog.Memory{} // nothing is recorded: see checkStore
-	}
 	w, err = watchdog.Config{
-		Disabled: c.Disabled, Store: store, Budget: budget, RecordTimeout: c.RecordTimeout, Logger: logger,
+		Disabled: c.Disabled, Store: c.Store, Budget: budget, RecordTimeout: c.RecordTimeout, Logger: logger,
 	}.Begin(handle.Fresh{Context: ctx}, run)
 	return w, false, err
 }
