@@ -46,8 +46,8 @@ func waitsFor(text []byte) bool {
 
 var (
 	waiters = []string{"sleep", "watch", "wait", "until", "while", "pg_isready", "wait-on", "wait-for-it",
-		"wait-for-it.sh", "systemctl is-active", "kubectl wait", "kubectl rollout status", "docker wait", "gh run watch", "gh pr checks",
-		"redis-cli ping", "mysqladmin ping"}
+		"wait-for-it.sh", "systemctl is-active", "kubectl wait", "kubectl rollout status", "docker wait", "gh run watch",
+		"gh pr checks", "redis-cli ping", "mysqladmin ping"}
 	probes     = []string{"nc", "ncat", "netcat"}
 	closing    = []string{" -z", " -vz", " -zv", " -nz", " -zn"} // the connection at once
 	inspecting = []string{"docker inspect", "podman inspect"}
