@@ -59,8 +59,8 @@ func TestSize(t *testing.T) {
 		require.NoError(t, os.WriteFile(sizePage, []byte(sizeTable.ReplaceAllLiteralString(readText(t, sizePage),
 			sizeBegin+table.String()+sizeEnd)), 0o644))
 	}
-	require.Equal(t, list.String(), readText(t, sizeList), "go test . -run TestSize -update writes it")
 	if strings.HasPrefix(runtime.Version(), "go1.26") { // another compiler makes other code
+		require.Equal(t, list.String(), readText(t, sizeList), "go test . -run TestSize -update writes it")
 		requireAlike(t, table.String(), readText(t, sizePage))
 	}
 }
