@@ -35,6 +35,7 @@ var smallGuards = []struct {
 	most int64
 }{
 	{"idle", 250_000}, {"loop", 160_000}, {"watchdoghttp", 400_000}, {"watchdog", 1_500_000}, {"stall", 2_100_000},
+	{"watchdog,stall", 2_300_000},
 }
 
 // TestSize builds one program without a guard and with each, and protects what the page says that they cost. The linker
