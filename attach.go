@@ -30,9 +30,6 @@ import (
 // then New cannot tell whether the run may continue. After an error nothing is guarded and nothing was written, but for
 // the start of a run that is to [Run].Continue.
 func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
-	if fresh, ok := ctx.(handle.Fresh); ok {
-		return begin(fresh.Context, run, &cfg)
-	}
 	w, err := attach(ctx, run, &cfg, false)
 	if err != nil {
 		return nil, fmt.Errorf("attach watchdog: %w", err)
@@ -120,14 +117,20 @@ func unattached(ctx context.Context, named Run, cfg *Config, at time.Time) (*Wat
 	return w, cfg, err
 }
 
-// begin is New in a [handle.Fresh].
-func begin(ctx context.Context, named Run, cfg *Config) (*Watchdog, error) {
+// Begin is [New] for the other packages of this module, which guard a command in a run of its own: the window begins
+// now and shares nothing with any other, whatever clocks say. Nothing is read and nothing is spent, and without a Store
+// nothing is kept. It is no part of New so that a program without runs of its own does not link what reads their
+// events.
+func (cfg Config) Begin(parent handle.Fresh, run Run) (*Watchdog, error) {
+	if cfg.Store == nil {
+		cfg.Store = nowhere{}
+	}
 	at := clocks.Now(cfg.Clock)
-	named.StartedAt = at
-	if err := cfg.check(ctx, named, at); err != nil {
+	run.StartedAt = at
+	if err := cfg.check(parent.Context, run, at); err != nil {
 		return nil, err
 	}
-	w, err := newWatchdog(ctx, named, cfg.inForce())
+	w, err := newWatchdog(parent.Context, run, cfg.inForce())
 	if err != nil {
 		return nil, err
 	}

@@ -143,6 +143,9 @@ func (h *runHandle) Spend() (all []handle.Spend) {
 	return all
 }
 
+// LastNote implements [handle.Run].
+func (h *runHandle) LastNote() string { return h.r.Node.LastNote() }
+
 // RestoreLoop implements [handle.Run].
 func (h *runHandle) RestoreLoop(state []byte) { h.r.restoreLoop(state) }
 

@@ -107,8 +107,8 @@ func ofFold(events []fold.Event) []Event {
 	return all
 }
 
-// nowhere is the store of a run that nothing guards. It takes everything and keeps nothing, so that what the host does
-// to the run has its effect without a special case.
+// nowhere is the store of a run that nothing guards, or that records nothing. It takes everything and keeps nothing, so
+// that what the host does to the run has its effect without a special case.
 type nowhere struct{}
 
 func (nowhere) Append(context.Context, ...Event) error { return nil }

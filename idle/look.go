@@ -96,10 +96,14 @@ func limitsOf(silence time.Duration) verdict.Limits {
 }
 
 func (t *Timer) newStop(v verdict.Verdict) *watchdog.Stop {
+	note := ""
+	if t.run != nil {
+		note = t.run.LastNote()
+	}
 	return &watchdog.Stop{
 		Code: watchdog.IdleExceeded, StartedAt: t.base.UTC().Truncate(time.Microsecond),
 		FiredAt: time.Now().UTC().Truncate(time.Microsecond), Elapsed: v.Used, Budget: v.Allowed, Rung: v.Rung,
-		Note: t.run.LastNote(),
+		Note: note,
 	}
 }
 

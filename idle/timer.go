@@ -44,7 +44,7 @@ type Timer struct {
 	base   time.Time
 	signs  beat.Beat    // since base
 	around handle.Signs // a sign of life is one of theirs, too; nil for none
-	run    *watchdog.Watchdog
+	run    handle.Run   // whose note is in the stop; nil for none
 	inner  context.Context
 	cancel context.CancelCauseFunc
 	asking atomic.Bool // a call of Busy has not returned
@@ -101,9 +101,7 @@ func lengthOf(limit time.Duration) time.Duration {
 
 func begin(ctx context.Context, cfg Config) (context.Context, *Timer) {
 	cfg.Limit = lengthOf(cfg.Limit)
-	t := &Timer{
-		cfg: cfg, base: time.Now(), limit: cfg.Limit, around: handle.SignsOf(ctx), run: watchdog.FromContext(ctx),
-	}
+	t := &Timer{cfg: cfg, base: time.Now(), limit: cfg.Limit, around: handle.SignsOf(ctx), run: handle.Of(ctx)}
 	t.inner, t.cancel = context.WithCancelCause(ctx)
 	t.signs.At(0)
 	if cfg.Limit != watchdog.NoLimit {

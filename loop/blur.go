@@ -183,14 +183,14 @@ func unitLength(text []byte) int {
 	return 0
 }
 
-var temporaryFolders = phrases("/tmp/", "/var/tmp/", "/private/tmp/", "/var/folders/", "/private/var/folders/")
+var temporaryFolders = []string{"/tmp/", "/var/tmp/", "/private/tmp/", "/var/folders/", "/private/var/folders/"}
 
 func temporaryPath(text []byte, i int) int {
 	if i > 0 && (isWord(text[i-1]) || text[i-1] == '.' || text[i-1] == '-' || text[i-1] == '~') {
 		return 0
 	}
 	for _, folder := range temporaryFolders {
-		if bytes.HasPrefix(text[i:], folder) {
+		if bytes.HasPrefix(text[i:], []byte(folder)) {
 			return pathLength(text[i:])
 		}
 	}

@@ -27,12 +27,12 @@ func (h *hints) command(text []byte) {
 	}
 }
 
-var redirections = phrases(" > ", " >> ", "<<")
+var redirections = []string{" > ", " >> ", "<<"}
 
 // runs reports whether a command begins with the words of one of the list.
-func runs(text []byte, list [][]byte) bool {
-	return slices.ContainsFunc(list, func(words []byte) bool {
-		return bytes.HasPrefix(text, words) && (len(text) == len(words) || text[len(words)] == ' ')
+func runs(text []byte, list []string) bool {
+	return slices.ContainsFunc(list, func(words string) bool {
+		return bytes.HasPrefix(text, []byte(words)) && (len(text) == len(words) || text[len(words)] == ' ')
 	})
 }
 
@@ -45,15 +45,15 @@ func waitsFor(text []byte) bool {
 }
 
 var (
-	waiters = phrases("sleep", "watch", "wait", "until", "while", "pg_isready", "wait-on", "wait-for-it", "wait-for-it.sh",
-		"systemctl is-active", "kubectl wait", "kubectl rollout status", "docker wait", "gh run watch", "gh pr checks",
-		"redis-cli ping", "mysqladmin ping")
-	probes     = phrases("nc", "ncat", "netcat")
-	closing    = phrases(" -z", " -vz", " -zv", " -nz", " -zn") // the connection at once
-	inspecting = phrases("docker inspect", "podman inspect")
-	requesting = phrases("curl")
-	healths    = phrases("health", "Health", "ready", "livez", "/live", "/ping")
-	failing    = phrases(" -f", " -sf", " -fs", " -sSf", " -Ssf", " --fail", " --retry")
+	waiters = []string{"sleep", "watch", "wait", "until", "while", "pg_isready", "wait-on", "wait-for-it",
+		"wait-for-it.sh", "systemctl is-active", "kubectl wait", "kubectl rollout status", "docker wait", "gh run watch",
+		"gh pr checks", "redis-cli ping", "mysqladmin ping"}
+	probes     = []string{"nc", "ncat", "netcat"}
+	closing    = []string{" -z", " -vz", " -zv", " -nz", " -zn"} // the connection at once
+	inspecting = []string{"docker inspect", "podman inspect"}
+	requesting = []string{"curl"}
+	healths    = []string{"health", "Health", "ready", "livez", "/live", "/ping"}
+	failing    = []string{" -f", " -sf", " -fs", " -sSf", " -Ssf", " --fail", " --retry"}
 )
 
 // changes reports whether a command changes something.
@@ -65,7 +65,7 @@ func changes(text []byte) bool {
 	return isOneOf(first, "sed", "perl") && bytes.HasPrefix(rest, []byte("-i"))
 }
 
-var changing = phrases("mkdir", "rm", "mv", "cp", "touch", "tee", "patch", "chmod", "chown", "ln", "unzip",
+var changing = []string{"mkdir", "rm", "mv", "cp", "touch", "tee", "patch", "chmod", "chown", "ln", "unzip",
 	"git add", "git commit", "git apply", "git checkout", "git switch", "git merge", "git rebase", "git push", "git mv",
 	"git rm", "git stash", "git reset", "git revert", "git restore", "git tag", "git cherry-pick",
 	"npm install", "npm get", "npm add", "pip install", "pip3 install", "yarn install", "yarn add", "pnpm install",
@@ -73,18 +73,18 @@ var changing = phrases("mkdir", "rm", "mv", "cp", "touch", "tee", "patch", "chmo
 	"kubectl apply", "kubectl create", "kubectl delete", "kubectl scale", "kubectl patch", "kubectl set", "kubectl label",
 	"kubectl annotate", "kubectl drain", "kubectl cordon", "kubectl uncordon", "kubectl rollout restart",
 	"kubectl rollout undo", "systemctl start", "systemctl stop", "systemctl restart", "systemctl reload",
-	"systemctl enable", "systemctl disable")
+	"systemctl enable", "systemctl disable"}
 
-var searching = phrases("grep", "rg", "ag", "find", "fd", "locate")
+var searching = []string{"grep", "rg", "ag", "find", "fd", "locate"}
 
-var looking = phrases("ls", "cat", "head", "tail", "wc", "pwd", "tree", "stat", "file", "git", "echo", "env",
-	"printenv", "which", "history", "uname", "whoami")
+var looking = []string{"ls", "cat", "head", "tail", "wc", "pwd", "tree", "stat", "file", "git", "echo", "env",
+	"printenv", "which", "history", "uname", "whoami"}
 
 // computing is commands that build, test or compute: where one fails, nothing changes by itself.
-var computing = phrases("pytest", "jest", "vitest", "rspec", "phpunit", "ctest", "tox", "eslint", "tsc", "mypy", "ruff",
-	"flake8", "pylint", "shellcheck", "gcc", "g++", "cc", "clang", "rustc", "javac",
+var computing = []string{"pytest", "jest", "vitest", "rspec", "phpunit", "ctest", "tox", "eslint", "tsc", "mypy",
+	"ruff", "flake8", "pylint", "shellcheck", "gcc", "g++", "cc", "clang", "rustc", "javac",
 	"python -c", "python3 -c", "python -m", "python3 -m", "node -e", "ruby -e", "perl -e", "php -r",
 	"go test", "go build", "go vet", "go run", "cargo test", "cargo build", "cargo check", "cargo clippy", "cargo run",
 	"npm test", "npm run", "yarn test", "yarn build", "pnpm test", "pnpm build", "make", "dotnet test", "dotnet build",
 	"mvn test", "mvn verify", "mvn compile", "gradle test", "gradle build", "swift test", "swift build", "bazel test",
-	"bazel build")
+	"bazel build"}

@@ -1,6 +1,9 @@
 package loop
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // A Detector finds out whether a run repeats itself. The zero value is ready to use, with the defaults of [Config]. It
 // is not safe for concurrent use.
@@ -70,7 +73,7 @@ func (d *Detector) Step(turn ...Step) Verdict {
 	})
 	isNew := false
 	if len(d.calls) > 0 {
-		slices.SortFunc(d.calls, call.compare)
+		sort.Stable((*byPair)(&d.calls))
 		isNew = d.history.add(d.calls)
 		most = worst(d.history.judge(d.calls, &d.config), most)
 	}

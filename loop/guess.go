@@ -21,7 +21,9 @@ func namesPlace(key []byte) bool {
 	return len(key) <= len(memory) && contains(name, places)
 }
 
-var places = phrases("offset", "page", "start", "line", "from", "skip", "cursor", "begin", "position", "range", "after")
+var places = []string{
+	"offset", "page", "start", "line", "from", "skip", "cursor", "begin", "position", "range", "after",
+}
 
 // string looks at a field of an input.
 func (h *hints) string(depth int, key, text []byte) {

@@ -104,34 +104,34 @@ func (s *signs) failure(head []byte, long bool) {
 	s.awaited = s.awaited || (s.failed || !long) && contains(head, comings)
 }
 
-var failures = phrases("error", "failed", "failure", "fatal", "traceback", "exception", "permission denied", "denied",
+var failures = []string{"error", "failed", "failure", "fatal", "traceback", "exception", "permission denied", "denied",
 	"cannot ", "can't ", "could not ", "couldn't ", "unable to ", "invalid ", "refused", "rejected", "bash: ", "sh: ",
 	"no such file", "not found", "no match", "no changes", "no replacement", "nothing to ", "usage: ", "panic: ",
-	"blocked: ", "blocked by ")
+	"blocked: ", "blocked by "}
 
-var errorPhrases = phrases("error:", "not found", "no such file", "did not match", "no replacement", "no changes",
+var errorPhrases = []string{"error:", "not found", "no such file", "did not match", "no replacement", "no changes",
 	"does not exist", "permission denied", "exit status 1", "exit code 1", "exit code: 1", "already exists", "failed to ",
-	"could not ", "found 0 times", "0 occurrences", "0 replacements")
+	"could not ", "found 0 times", "0 occurrences", "0 replacements"}
 
-var breaks = phrases("fail", "error", "exception", "panic", "traceback", "fatal", "abort")
+var breaks = []string{"fail", "error", "exception", "panic", "traceback", "fatal", "abort"}
 
-var comings = phrases("connect", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable", "not found",
-	"no such", "does not exist", "nxdomain", "resolve host", "try again", "retry")
+var comings = []string{"connect", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable", "not found",
+	"no such", "does not exist", "nxdomain", "resolve host", "try again", "retry"}
 
-var noTools = phrases("invalid tool", "unknown tool", "unavailable tool", "no such tool", "tool not found",
-	"no tool named", "tool does not exist")
+var noTools = []string{"invalid tool", "unknown tool", "unavailable tool", "no such tool", "tool not found",
+	"no tool named", "tool does not exist"}
 
-var nothings = phrases("no match", "no results", "no files", "no entries", "no hits", "no data", "no more ", "no rows",
+var nothings = []string{"no match", "no results", "no files", "no entries", "no hits", "no data", "no more ", "no rows",
 	"no documents", "no lines", "no content", "no such", "no references", "no items", "no records", "nothing found",
 	"nothing matches", "not found", "0 results", "0 matches", "0 hits", "found 0", "zero results", "zero matches",
 	"past the end", "beyond the end", "beyond end", "beyond eof", "past eof", "end of file", "out of range", "exceeds ",
 	"does not exist", "doesn't exist", "did not match", "is empty", "(empty)", "(no output)", "no output", "none found",
-	"file has only", "shorter than the")
+	"file has only", "shorter than the"}
 
-var underWays = phrases("pending", "in progress", "in_progress", "in-progress", "inprogress", "queued", "running",
+var underWays = []string{"pending", "in progress", "in_progress", "in-progress", "inprogress", "queued", "running",
 	"waiting", "starting", "initializing", "initialising", "provisioning", "creating", "not ready", "notready",
 	"not yet", "processing", "building", "deploying", "still ", "scheduled", "connecting", "loading", "installing",
-	"downloading", "uploading", "warming", "0/1 ", "progressing", "syncing", "indexing", "rendering", "active")
+	"downloading", "uploading", "warming", "0/1 ", "progressing", "syncing", "indexing", "rendering", "active"}
 
 func isUnderWay(text []byte) bool {
 	var memory [maxSign]byte
@@ -149,20 +149,12 @@ func lower(memory, text []byte) []byte {
 	return head
 }
 
-func phrases(all ...string) [][]byte {
-	list := make([][]byte, len(all))
-	for i, phrase := range all {
-		list[i] = []byte(phrase)
-	}
-	return list
+func beginsWith(text []byte, list []string) bool {
+	return slices.ContainsFunc(list, func(p string) bool { return bytes.HasPrefix(text, []byte(p)) })
 }
 
-func beginsWith(text []byte, list [][]byte) bool {
-	return slices.ContainsFunc(list, func(p []byte) bool { return bytes.HasPrefix(text, p) })
-}
-
-func contains(text []byte, list [][]byte) bool {
-	return slices.ContainsFunc(list, func(p []byte) bool { return bytes.Contains(text, p) })
+func contains(text []byte, list []string) bool {
+	return slices.ContainsFunc(list, func(p string) bool { return bytes.Contains(text, []byte(p)) })
 }
 
 func isOneOf(word []byte, list ...string) bool { return slices.Contains(list, string(word)) }

@@ -41,12 +41,8 @@ func (c *Config) attach(ctx context.Context) (w *watchdog.Watchdog, inside bool,
 		budget.WallClock = watchdog.NoLimit
 		logger = discard // of what ends the command the result tells
 	}
-	store := c.Store
-	if store == nil {
-		store = &watchdog.Memory{} // nothing is recorded: see checkStore
-	}
-	w, err = watchdog.New(handle.Fresh{Context: ctx}, run, watchdog.Config{
-		Disabled: c.Disabled, Store: store, Budget: budget, RecordTimeout: c.RecordTimeout, Logger: logger,
-	})
+	w, err = watchdog.Config{
+		Disabled: c.Disabled, Store: c.Store, Budget: budget, RecordTimeout: c.RecordTimeout, Logger: logger,
+	}.Begin(handle.Fresh{Context: ctx}, run)
 	return w, false, err
 }

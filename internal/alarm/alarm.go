@@ -12,6 +12,8 @@ import (
 	"container/heap"
 	"sync"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/uptime"
 )
 
 // CheckInterval is the longest time that a queue waits before it checks whether the machine slept.
@@ -44,6 +46,22 @@ type Queue[T any] struct {
 // check their deadlines.
 func New[T any](notify func(due []*T), slept func() time.Duration) *Queue[T] {
 	return &Queue[T]{notify: notify, readSlept: slept, base: time.Now()}
+}
+
+// A Shared is the queue of a whole program on the machine's clock. It is made at its first use, and not as the program
+// starts: so a program that sets no alarm does not link what notify calls. The zero value is ready to use.
+type Shared[T any] struct {
+	once  sync.Once
+	queue *Queue[T]
+}
+
+// Queue returns the queue. The first call makes it, with that notify, and must not be in a testing/synctest bubble.
+func (s *Shared[T]) Queue(notify func(due []*T)) *Queue[T] {
+	s.once.Do(func() {
+		began := uptime.Start(time.Now())
+		s.queue = New(notify, func() time.Duration { return began.Slept(time.Now()) })
+	})
+	return s.queue
 }
 
 // Set makes the item due after d, and replaces its former deadline. If d is zero or less, it fires at once.

@@ -24,7 +24,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/lane"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/share"
-	"github.com/seed62658d38/watchdog/internal/uptime"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -218,10 +217,11 @@ func (t *Tree) remove(effects []machine.Effect) {
 
 // disarm lets go of the timer and the parent. The caller holds the lock.
 func (t *Tree) disarm(k *Work) {
-	if t.timer != nil {
+	switch {
+	case t.clock.base.Machine():
+		alarms().Remove(&t.item)
+	case t.timer != nil:
 		t.timer.Stop()
-	} else {
-		alarms.Remove(&t.item)
 	}
 	stop := t.stopParent
 	switch _, own := t.parent.(interface {
@@ -265,14 +265,10 @@ func (t *Tree) add(r *Run) {
 	r.Node.Number = len(l.runs)
 }
 
-// alarms is the one timer of all sessions on the machine's clock. Set in init to break an initialization cycle: what
-// rings sets alarms.
-var alarms *alarm.Queue[Tree]
+var shared alarm.Shared[Tree]
 
-func init() {
-	began := uptime.Start(time.Now())
-	alarms = alarm.New(RingAll, func() time.Duration { return began.Slept(time.Now()) })
-}
+// alarms is the one timer of all sessions on the machine's clock.
+func alarms() *alarm.Queue[Tree] { return shared.Queue(RingAll) }
 
 // arm sets the timer for the run that is due first. One that is set for an earlier time stays. The caller holds the
 // lock.
@@ -284,7 +280,7 @@ func (t *Tree) arm() {
 	t.armed = due
 	switch wait := due - t.clock.last; {
 	case t.clock.base.Machine():
-		alarms.Within(&t.item, wait)
+		alarms().Within(&t.item, wait)
 	case t.timer == nil:
 		t.timer = clocks.AfterFunc(t.Clock, t.clock.patience(wait), t.ringOne)
 	default:

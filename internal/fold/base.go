@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -147,7 +148,8 @@ func (b *Base) settleNext(then time.Time) {
 // settle moves Since to then, with all events from the old one on at hand.
 func (b *Base) settle(events []Event, then time.Time) {
 	if then.After(b.Since) {
-		events = slices.SortedFunc(slices.Values(events), Event.Compare)
+		events = slices.Clone(events)
+		ordered.Sort(events, Event.Compare)
 		at := slices.IndexFunc(events, func(e Event) bool { return !e.Timestamp.Before(then) })
 		if at < 0 {
 			at = len(events)

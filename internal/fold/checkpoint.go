@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -78,7 +78,7 @@ func BaseOf(id WindowID, p *record.Checkpoint) (*Base, error) {
 
 func (h *History) recorded(until time.Time) *record.Folded {
 	f := &record.Folded{Corrected: h.corrected}
-	for _, start := range slices.SortedFunc(maps.Keys(h.windows), time.Time.Compare) {
+	for _, start := range ordered.Keys(h.windows, time.Time.Compare) {
 		one := h.windows[start].recorded(until)
 		for id, of := range h.cancels {
 			if of.Equal(start) {
@@ -88,7 +88,7 @@ func (h *History) recorded(until time.Time) *record.Folded {
 		slices.Sort(one.Cancels)
 		f.Windows = append(f.Windows, one)
 	}
-	for _, before := range slices.SortedFunc(maps.Keys(h.after), time.Time.Compare) {
+	for _, before := range ordered.Keys(h.after, time.Time.Compare) {
 		f.Resumes = append(f.Resumes, record.FoldedResume{
 			SessionStartedAt: record.Stamp(h.after[before]), PreviousStartedAt: record.Stamp(before),
 		})
@@ -148,7 +148,7 @@ func (w *Window) recorded(until time.Time) record.FoldedWindow {
 
 // sorted puts what came out of a map in the order of its text.
 func sorted[T any](all []T) {
-	slices.SortFunc(all, func(a, b T) int { return cmp.Compare(string(record.JSON(a)), string(record.JSON(b))) })
+	ordered.Sort(all, func(a, b T) int { return cmp.Compare(string(record.JSON(a)), string(record.JSON(b))) })
 }
 
 func windowOfRecord(f *record.FoldedWindow) *Window {

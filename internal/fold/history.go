@@ -2,10 +2,10 @@ package fold
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -40,7 +40,7 @@ func Of(id WindowID, events []Event) History {
 func (h *History) fold(events []Event) {
 	if !slices.IsSortedFunc(events, Event.Compare) {
 		events = slices.Clone(events)
-		slices.SortStableFunc(events, Event.Compare)
+		ordered.Sort(events, Event.Compare)
 	}
 	for i := range events {
 		h.add(&events[i])
@@ -54,11 +54,10 @@ func (h *History) fold(events []Event) {
 
 // add adds what an event says, unless it is of another run's.
 func (h *History) add(e *Event) {
-	read := payloads[e.Type]
-	if read == nil {
+	p := payloadOf(e.Type)
+	if p == nil {
 		return
 	}
-	p := read()
 	err := json.Unmarshal(e.Payload, p)
 	of := p.of()
 	if err != nil { // of which window it is may be readable
@@ -101,7 +100,7 @@ func (h *History) Current(hostStart time.Time) Window {
 	}
 	found := *last
 	found.sharesSecond = h.sharesSecond(last.StartedAt)
-	found.starts = slices.SortedFunc(maps.Keys(h.windows), time.Time.Compare)
+	found.starts = ordered.Keys(h.windows, time.Time.Compare)
 	return found
 }
 

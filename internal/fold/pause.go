@@ -2,8 +2,8 @@ package fold
 
 import (
 	"cmp"
-	"slices"
 
+	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -38,7 +38,7 @@ func (w *Window) Pauses() []Pause {
 			all = append(all, p.Pause)
 		}
 	}
-	slices.SortFunc(all, func(a, b Pause) int {
+	ordered.Sort(all, func(a, b Pause) int {
 		return cmp.Or(cmp.Compare(a.Opened, b.Opened), cmp.Compare(a.ID, b.ID))
 	})
 	return all

@@ -28,21 +28,34 @@ type (
 	releasePayload    record.Release
 )
 
-// payloads are where the payloads of the events that tell of a window are read to, by the kind of event.
-var payloads = map[string]func() payload{
-	"runtime.watchdog.cancel":     func() payload { return &cancelPayload{} },
-	"runtime.watchdog.complete":   func() payload { return &completePayload{} },
-	"runtime.watchdog.correction": func() payload { return &correctionPayload{} },
-	"runtime.watchdog.resume":     func() payload { return &resumePayload{} },
-	"runtime.watchdog.extend":     func() payload { return &extendPayload{} },
-	"runtime.watchdog.warning":    func() payload { return &warningPayload{} },
-	"runtime.watchdog.wrap_up":    func() payload { return &wrapUpPayload{} },
-	"runtime.watchdog.wait":       func() payload { return &tripPayload{} },
-	"runtime.watchdog.retry":      func() payload { return &tripPayload{} },
-	"runtime.watchdog.unstuck":    func() payload { return &tripPayload{} },
-	"runtime.watchdog.progress":   func() payload { return &progressPayload{} },
-	"runtime.watchdog.hold":       func() payload { return &holdPayload{} },
-	"runtime.watchdog.release":    func() payload { return &releasePayload{} },
+// payloadOf returns what the payload of an event is read to, nil for a kind that tells of no window. It is no map: one
+// is made when a program starts, and with it all that the payloads do is linked by every program.
+func payloadOf(kind string) payload {
+	switch kind {
+	case record.EventCancel:
+		return &cancelPayload{}
+	case record.EventComplete:
+		return &completePayload{}
+	case record.EventCorrection:
+		return &correctionPayload{}
+	case record.EventResume:
+		return &resumePayload{}
+	case record.EventExtend:
+		return &extendPayload{}
+	case record.EventWarning:
+		return &warningPayload{}
+	case record.EventWrapUp:
+		return &wrapUpPayload{}
+	case record.EventWait, record.EventRetry, record.EventUnstuck:
+		return &tripPayload{}
+	case record.EventProgress:
+		return &progressPayload{}
+	case record.EventHold:
+		return &holdPayload{}
+	case record.EventRelease:
+		return &releasePayload{}
+	}
+	return nil
 }
 
 func windowOf(start record.Stamp, parent, fresh string) record.Window {

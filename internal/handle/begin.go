@@ -2,9 +2,8 @@ package handle
 
 import "context"
 
-// A Fresh is a context with which New guards a run in a window that begins now and shares nothing with any other,
-// whatever clocks say. Nothing is read. The parent of the run is the context inside.
-type Fresh struct{ context.Context }
+// A Fresh is the parent of a run that a package of this module begins, see the Begin of watchdog.Config.
+type Fresh struct{ Context context.Context }
 
 // An Observer measures a run that a package beside the root began in ctx, by the run's own context. It returns what to
 // call when the run has ended.

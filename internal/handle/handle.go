@@ -1,7 +1,8 @@
 // Package handle is how the packages beside the root reach what they need of a run and a host need not see: its clock,
 // its log, what became of its record. The context of a run carries its handle, so that the root exports none of this.
 //
-// What the root exports is not here again: who has a handle has the run, by watchdog.FromContext.
+// What the root exports is not here again, but for what packages ask that a program may use alone: who has a handle has
+// the run, by watchdog.FromContext, and links all that a run can do.
 package handle
 
 import (
@@ -43,6 +44,8 @@ type Run interface {
 	Spend() []Spend
 	// RestoreLoop has the run remember what it did before, see [State].Loop. A state that cannot be read is dropped.
 	RestoreLoop(state []byte)
+	// LastNote is the last thing noted, empty for nothing.
+	LastNote() string
 	// Asked reports whether a directive or the stop of the run was decided on and is not told yet, because its record is
 	// being tried.
 	Asked() bool

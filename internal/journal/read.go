@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -178,7 +179,8 @@ func union(some, others []fold.Event) []fold.Event {
 	if len(some) == 0 {
 		return others
 	}
-	all := slices.SortedFunc(slices.Values(slices.Concat(some, others)), fold.Event.Compare)
+	all := slices.Concat(some, others)
+	ordered.Sort(all, fold.Event.Compare)
 	return slices.CompactFunc(all, func(a, b fold.Event) bool { return a.ID == b.ID })
 }
 

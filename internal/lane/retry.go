@@ -3,15 +3,13 @@ package lane
 import (
 	"context"
 	"errors"
-	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/alarm"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/journal"
-	"github.com/seed62658d38/watchdog/internal/uptime"
+	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -40,13 +38,10 @@ const (
 	isClosed                    // by its host
 )
 
-// alarms is the one timer of all lanes on the machine's clock. Set in init to break an initialization cycle.
-var alarms *alarm.Queue[lane]
+var shared alarm.Shared[lane]
 
-func init() {
-	began := uptime.Start(time.Now())
-	alarms = alarm.New(retryAll, func() time.Duration { return began.Slept(time.Now()) })
-}
+// alarms is the one timer of all lanes on the machine's clock.
+func alarms() *alarm.Queue[lane] { return shared.Queue(retryAll) }
 
 // TryLater has what waits for the store tried again, unless the host is the only one that does or the run is closed.
 func (r *Recorder) TryLater() {
@@ -101,7 +96,7 @@ func (l *lane) within(wait time.Duration) {
 	wait = wait/2 + clocks.Spread(wait/2+1)
 	switch {
 	case l.place.Machine:
-		alarms.Within(&l.item, wait)
+		alarms().Within(&l.item, wait)
 	case l.timer == nil:
 		l.timer = clocks.AfterFunc(l.place.Clock, wait, l.retry)
 	default:
@@ -117,10 +112,12 @@ func (l *lane) endUnused() {
 	if l.set = 0; lanes.all[l.key] == l {
 		delete(lanes.all, l.key)
 	}
-	if l.timer != nil {
+	switch {
+	case l.place.Machine:
+		alarms().Remove(&l.item)
+	case l.timer != nil:
 		l.timer.Stop()
 	}
-	alarms.Remove(&l.item)
 }
 
 // retryAll is what the timer of all lanes does for those that are due. It does not block.
@@ -210,7 +207,7 @@ func (l *lane) begin() (runs []*Recorder, begun bool) {
 		return nil, false
 	}
 	l.set, l.trying = 0, true
-	runs = slices.SortedFunc(maps.Keys(l.waiting), func(a, b *Recorder) int { return l.waiting[a] - l.waiting[b] })
+	runs = ordered.Keys(l.waiting, func(a, b *Recorder) int { return l.waiting[a] - l.waiting[b] })
 	clear(l.waiting)
 	return runs, true
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -95,7 +96,7 @@ func (t *Transaction) Select(selected []*fold.Event, by fold.Selection) []*fold.
 			selected = append(selected, e)
 		}
 	}
-	slices.SortFunc(selected, compare)
+	ordered.Sort(selected, compare)
 	return slices.Compact(selected)
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/ledger"
+	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -130,6 +131,6 @@ func (l *Limit) Owed() verdict.Counts {
 // InOrder returns the limits as they are locked together: each once.
 func InOrder(limits []*Limit) []*Limit {
 	limits = slices.Clone(limits)
-	slices.SortFunc(limits, func(a, b *Limit) int { return a.number - b.number })
+	ordered.Sort(limits, func(a, b *Limit) int { return a.number - b.number })
 	return slices.Compact(limits)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/ordered"
 )
 
 // A Pause is a stretch that the wall clock does not count: a hold that stops it, from its opening until it is released,
@@ -110,7 +112,7 @@ func (p *Pauses) With(others []Pause) *Pauses {
 		all.all = append(all.all, other)
 		all.indexFrom(len(all.all) - 1)
 	}
-	slices.SortStableFunc(all.all, func(a, b Pause) int { return cmp.Compare(a.Opened, b.Opened) })
+	ordered.Sort(all.all, func(a, b Pause) int { return cmp.Compare(a.Opened, b.Opened) })
 	all.indexFrom(0)
 	for _, pause := range all.all {
 		all.merge(pause)
@@ -220,7 +222,7 @@ func (p *Pauses) instant(worked time.Duration) time.Duration {
 // now.
 func PausedBefore(all []Pause, now time.Duration) time.Duration {
 	all = slices.Clone(all)
-	slices.SortFunc(all, func(a, b Pause) int { return cmp.Compare(a.Opened, b.Opened) })
+	ordered.Sort(all, func(a, b Pause) int { return cmp.Compare(a.Opened, b.Opened) })
 	p := &Pauses{}
 	for _, pause := range all {
 		p.merge(pause)
