@@ -36,7 +36,11 @@ type (
 type Result struct{ Length time.Duration }
 `)},
 		"pkg/config_test.go": {Data: []byte("package pkg\n\ntype TestConfig struct{}\n")},
-		"root.go": {Data: []byte("package root\n\n// A Run has a start. Zero is now.\ntype Run struct{ At time.Time }\n")},
+		"root.go": {Data: []byte(`package root
+
+// A Run has a start. Zero is now.
+type Run struct{ At time.Time }
+`)},
 	}
 	table, problems, err := doccheck.Zero(tree, []doccheck.Settings{
 		{Package: "pkg", Types: []string{"Config", "Bare", "Gone"}}, {Package: ".", Types: []string{"Run"}},
