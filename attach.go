@@ -58,12 +58,6 @@ func Resume(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog, error) {
 	at := clocks.Now(cfg.Clock)
 	cfg, named = cfg.inMemory(named, at)
-	if named.Continue && named.StartedAt.IsZero() {
-		var err error
-		if named, err = cfg.continued(ctx, named, at); err != nil {
-			return nil, err
-		}
-	}
 	w, cfg, err := unattached(ctx, named, cfg, at)
 	if err != nil {
 		return nil, err
@@ -109,6 +103,10 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 
 // unattached makes a watchdog that knows nothing of its events yet. It returns the config that is in force.
 func unattached(ctx context.Context, named Run, cfg *Config, at time.Time) (*Watchdog, *Config, error) {
+	named, err := cfg.continued(ctx, named, at)
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := errors.Join(cfg.check(ctx, named, at), cfg.checkSpend()); err != nil {
 		return nil, nil, err
 	}

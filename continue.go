@@ -14,9 +14,12 @@ import (
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-// continued returns the run with the start that the store has of it, see [Run].Continue. All that it asks the store for
-// takes one record timeout.
+// continued returns the run with the start that the store has of it, if it is to [Run].Continue. All that it asks the
+// store for takes one record timeout.
 func (cfg *Config) continued(ctx context.Context, named Run, now time.Time) (Run, error) {
+	if !named.Continue || !named.StartedAt.IsZero() { // both are wrong, and checked
+		return named, nil
+	}
 	named.StartedAt, named.Continue = now, false
 	if err := cfg.check(ctx, named, now); err != nil || cfg.Disabled {
 		return named, err

@@ -67,16 +67,15 @@
 //
 // In Go a limit of 0 is its documented default where there is one, and off where there is none:
 //
-//	                             0                  NoLimit   less than 0
-//	Budget.WallClock             four hours         off       an error
-//	any other limit of a Budget  off                off       an error
-//	a limit with a default       that default       off       an error
-//	package idle                 off                off       off
-//	a file or a variable         off, absent is     -         an error
-//	                             the default
+//	                            | 0           | NoLimit | less than 0
+//	Budget.WallClock            | four hours  | off     | an error
+//	any other limit of a Budget | off         | off     | an error
+//	a limit with a default      | the default | off     | an error
+//	package idle                | off         | off     | off
+//	a file or a variable        | off         | -       | an error
 //
-// A length that can be none at all, such as a grace, takes [None] for that. What each field of each package says of it
-// is in one table, docs/zero.md.
+// In a file what is absent is the default. A length that can be none at all, such as a grace, takes [None] for that.
+// What each field of each package says of it is in one table, docs/zero.md.
 //
 // # Signals
 //
