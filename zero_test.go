@@ -18,7 +18,7 @@ func TestZero(t *testing.T) {
 		{Package: "idle", Types: []string{"Config"}},
 		{Package: "bound", Types: []string{"Call"}},
 		{Package: "loop", Types: []string{"Config", "Step"}},
-		{Package: "stall", Types: []string{"Config", "Grace", "Probe", "AlsoEnd", "Tail"}},
+		{Package: "stall", Types: []string{"Config", "Step", "Probe", "AlsoEnd", "Tail"}},
 		{Package: "watchdoghttp", Types: []string{"Transport", "Meter", "Maximum"}},
 		{Package: "sweep", Types: []string{"Config", "Alert", "ResumePolicy"}},
 		{Package: "session", Types: []string{"KeeperConfig"}},

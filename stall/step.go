@@ -21,7 +21,7 @@ const maxSteps = 10
 // A Step is a signal on the way to the end of a command, and how long the command has after it.
 type Step struct {
 	Signal syscall.Signal
-	// Grace is how long to wait for the end of all processes before the next step. With 0 that follows at once.
+	// Grace is how long to wait for the end of all processes before the next step. Zero means not at all.
 	Grace time.Duration
 }
 
@@ -39,8 +39,8 @@ func checkSteps(steps []Step) error {
 			return invalid("step %d of Grace is %s, which %s; use another signal, such as syscall.SIGTERM", i+1, name, problem)
 		case step.Grace < 0:
 			return invalid("step %d of Grace waits %v after %s; use a positive duration, or 0 for none", i+1, step.Grace, name)
-		case step.Signal == syscall.SIGKILL && (!last || step.Grace != 0):
-			return invalid("step %d of Grace is SIGKILL, after which nothing comes; make it the last one, without a Grace", i+1)
+		case step.Signal == syscall.SIGKILL && !last:
+			return invalid("step %d of Grace is SIGKILL, after which nothing comes; make it the last one", i+1)
 		}
 	}
 	return nil

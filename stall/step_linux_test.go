@@ -32,6 +32,8 @@ func TestSteps(t *testing.T) {
 		{"SIGKILL by itself", []stall.Step{quit, usr1}, "ignore:QUIT,USR1", "SIGQUIT SIGUSR1 SIGKILL", 3},
 		{"SIGKILL by its name", []stall.Step{quit, kill}, "ignore:QUIT", "SIGQUIT SIGKILL", 2},
 		{"SIGKILL at once", []stall.Step{kill}, "obey:QUIT:3", "SIGKILL", 1},
+		{"SIGKILL with a time after it, of a host's two settings", []stall.Step{{Signal: syscall.SIGKILL, Grace: longTime}},
+			"obey:QUIT:3", "SIGKILL", 1},
 		{"one signal twice", []stall.Step{quit, quit}, "ignore:QUIT", "SIGQUIT SIGQUIT SIGKILL", 3},
 		{"a signal without a name", []stall.Step{{Signal: 42, Grace: pause}}, "print:x", "signal 42 SIGKILL", 2},
 	} {
