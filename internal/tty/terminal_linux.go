@@ -229,19 +229,25 @@ func (t *Terminal) attach() {
 	switch {
 	case t.ended:
 	case inForeground(t.host):
-		if now, err := modesOf(t.host); err == nil && now != t.modes.During {
-			t.modes.Before = now // a shell may have set them since
-			_ = setModes(t.host, &t.modes.During)
+		now, err := modesOf(t.host)
+		if err != nil || now == t.modes.During {
+			return
 		}
+		if own, err := modesOf(t.command); err == nil && own == t.modes.Before {
+			_ = setModes(t.command, &now) // it is the caller's until Close
+		}
+		t.modes.Before = now // a shell may have set them since
+		_ = setModes(t.host, &t.modes.During)
 	default:
+		t.detach()
 		_ = t.host.SetReadDeadline(longAgo) // fails only on a closed file
 	}
 }
 
-// detach sets the host's terminal as it was. If a shell has it, that has done so.
+// detach sets the host's terminal as it was, also in the background: not every shell does so itself.
 func (t *Terminal) detach() {
-	if inForeground(t.host) {
-		_ = setModes(t.host, &t.modes.Before) // the terminal may be gone
+	if host, err := t.host.SyscallConn(); err == nil {
+		_ = host.Control(func(fd uintptr) { t.modes.Undo(int(fd)) }) // fails only on a closed file
 	}
 }
 
