@@ -104,19 +104,20 @@ type Config struct {
 	AlsoEnd *AlsoEnd
 
 	// TTY says that the command has the host's controlling terminal, as if it were the shell's job itself: until its end
-	// the host uses that for nothing else. Only where a stream of the command is that terminal, or the host is in its
-	// foreground, does it change anything. It is for Linux.
+	// the host uses that for nothing else. It changes nothing for a host without one, and is for Linux.
 	//
 	// If an output that is the terminal has to be read, because of NoOutput, Terminal, a Tail or the run around the
 	// command, all streams that are the terminal become a pseudo-terminal, and the others stay what they are. It has the
 	// size of the real one and is resized with it, so that the command prints as it would without Run: with colours, and
 	// each line at once. A terminal is one stream for both outputs, and ends lines with CR LF: that alone is not as the
 	// command wrote it. The command is in a session of its own. The real terminal passes all keys on, and is set as before
-	// at the end, also if the host dies; it is lent to one command at a time, and Run refuses another one. Ctrl-C and Ctrl-\ are signals for the command and for the host's process group.
-	// Ctrl-Z stops the command with all that it started, and then the host's group; such time is no silence.
+	// at the end, also if the host dies. It is lent to one command at a time: Run refuses another one. Ctrl-C and Ctrl-\
+	// are signals for the command and for the host's process group. Ctrl-Z stops the command with all that it started, and
+	// then the host's group; such time is no silence.
 	//
-	// Else the command has the terminal itself, in the process group of the host if that is in the foreground. So it is
-	// with KeepBackground, too, but that its output is read from a pipe: the end of a session hangs up on what is left.
+	// Else the command has the terminal itself, in the process group of the host: it can read from it, and what the
+	// terminal sends to the one it sends to the other. So it is with KeepBackground, too, but that its output is read from
+	// a pipe: the end of a session hangs up on what is left.
 	TTY bool
 
 	// Artifacts is the folder for the files that describe a trip. Empty means that none are written.

@@ -114,7 +114,7 @@ func (s *sentinel) start(ctx context.Context, cmd *exec.Cmd) (err error) {
 	defer context.AfterFunc(s.run.Context(), func() { cancel(context.Cause(s.run.Context())) })()
 	command := proctree.Command{
 		Path: cmd.Path, Args: cmd.Args, Env: env, Dir: cmd.Dir, Files: s.io.files, Attr: s.io.attributes(cmd.SysProcAttr),
-		SameGroup: tty.Is(cmd.Stdin) || s.cfg.TTY && tty.InForeground(), Releases: s.cfg.KeepBackground,
+		SameGroup: tty.Is(cmd.Stdin) || s.cfg.TTY && tty.HasOwn(), Releases: s.cfg.KeepBackground,
 	}
 	if s.io.terminal != nil {
 		command.SameGroup = false

@@ -32,7 +32,7 @@ type Signals struct {
 
 // Heed heeds the signals until stopped ends.
 func (s *Signals) Heed(stopped context.Context, received <-chan os.Signal, shared bool) {
-	(&signals{came: make(chan struct{})}).heed(stopped, received, heard{shared: shared},
+	(&signals{came: make(chan struct{})}).heed(stopped, received, heard{shared: func() bool { return shared }},
 		func(syscall.Signal) { s.Ended.Add(1) }, func(sig syscall.Signal) { s.Killed.Store(int32(sig)) })
 }
 
@@ -41,8 +41,8 @@ func (s *Signals) Heed(stopped context.Context, received <-chan os.Signal, share
 func SignalOf(
 	stopped context.Context, received <-chan os.Signal, shared bool, ended syscall.Signal,
 ) syscall.Signal {
-	s := &signals{shared: shared, came: make(chan struct{})}
-	go s.heed(stopped, received, heard{shared: shared}, func(syscall.Signal) {}, func(syscall.Signal) {})
+	s := &signals{shared: func() bool { return shared }, came: make(chan struct{})}
+	go s.heed(stopped, received, heard{shared: func() bool { return shared }}, func(syscall.Signal) {}, func(syscall.Signal) {})
 	return s.got(&stall.Result{Signal: ended})
 }
 

@@ -74,11 +74,10 @@ Signals: SIGINT, SIGTERM and SIGHUP end the command as if it were stuck; a
 second one ends this program and the command at once. On a terminal Ctrl-C
 reaches the command itself. SIGQUIT is passed on.
 
-The terminal: what --no-output and the like listen to is written to a terminal
-of the command's own, of the same size, so that it prints as it would without
-this program. What goes elsewhere, such as to a file, is not. It is one stream
-for both outputs, and ends lines with CR LF. Ctrl-Z stops the command and this
-program, and that time is no silence. With --no-tty, and with
+The terminal: where --no-output and the like listen, the command has a terminal
+of its own in place of this one, so that it prints as it would alone. That is one
+stream for both outputs, and ends lines with CR LF. Ctrl-Z stops the command and
+this program, and that time is no silence. With --no-tty, and with
 --keep-background, it is a pipe.
 
 A line that shows the time is on the terminal while the command's output goes

@@ -77,21 +77,21 @@ func tick(times string) error {
 	return out.Flush()
 }
 
-// tellSizes:2 prints the size of its terminal, and again when it has changed, so many in all.
-func tellSizes(times string) error {
+// sizes:44 prints the size of its terminal, and again when it has changed, until it has so many columns.
+func tellSizes(last string) error {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)
-	for n := range number(times) {
-		if n > 0 {
-			<-changed
-		}
+	for {
 		width, height, err := term.GetSize(1)
 		if err != nil {
 			return err
 		}
 		fmt.Printf("%d columns, %d rows\n", width, height)
+		if width == number(last) {
+			return nil
+		}
+		<-changed
 	}
-	return nil
 }
 
 // typeKeys tells of each key of a raw terminal, until one is q.
@@ -100,7 +100,7 @@ func typeKeys(string) error {
 	if err != nil {
 		return err
 	}
-	defer term.Restore(0, before) //nolint:errcheck // it could be set
+	defer term.Restore(0, before)
 	fmt.Print("ready\r\n")
 	for {
 		key, err := input.ReadByte()

@@ -23,7 +23,7 @@ type signals struct {
 	// forwarded are those to pass on: Ctrl-\, with which many programs say what they do. On a terminal that the program
 	// shares with the command there are none: the command gets it itself.
 	forwarded <-chan os.Signal
-	shared    bool // the terminal, with the command
+	shared    func() bool // the terminal, with the command, now
 	last      atomic.Int32
 	came      chan struct{} // closed at the first signal
 	stop      func()
@@ -32,7 +32,7 @@ type signals struct {
 // got returns the last signal that was to end the command, 0 for none. It waits a moment for the interrupt of a
 // terminal that ended the command: on a busy machine that may get here after the command's end.
 func (s *signals) got(result *stall.Result) syscall.Signal {
-	if s.shared && result != nil && result.Signal == syscall.SIGINT {
+	if result != nil && result.Signal == syscall.SIGINT && s.shared() {
 		select {
 		case <-s.came:
 		case <-time.After(repeatsWithin(syscall.SIGINT)):
@@ -50,7 +50,7 @@ func (s *signals) note(sig syscall.Signal) {
 
 // receive returns a context that ends at the first signal. The second one kills this program. A signal that it was
 // started to ignore stays ignored, for the command too.
-func receive(ctx context.Context, shared bool) (context.Context, *signals) {
+func receive(ctx context.Context, terminal bool) (context.Context, *signals) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	received := make(chan os.Signal, 8) // of one instant
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
@@ -58,8 +58,9 @@ func receive(ctx context.Context, shared bool) (context.Context, *signals) {
 			signal.Notify(received, sig)
 		}
 	}
-	forwarded, stopForward := forward(shared)
+	forwarded, stopForward := forward(terminal)
 	stopped, stop := context.WithCancel(context.WithoutCancel(ctx))
+	shared := func() bool { return terminal && tty.InForeground() }
 	s := &signals{forwarded: forwarded, shared: shared, came: make(chan struct{})}
 	s.stop = func() {
 		signal.Stop(received)
@@ -68,7 +69,7 @@ func receive(ctx context.Context, shared bool) (context.Context, *signals) {
 		cancel(nil)
 	}
 	end := func(sig syscall.Signal) { cancel(signalError{sig}) }
-	go s.heed(stopped, received, heard{shared: s.shared}, end, die)
+	go s.heed(stopped, received, heard{shared: shared}, end, die)
 	return ctx, s
 }
 
@@ -107,7 +108,7 @@ const (
 
 // heard is what was heard of signals.
 type heard struct {
-	shared bool // the terminal, with the command: it gets interrupts itself
+	shared func() bool // the terminal, with the command: it gets interrupts itself
 	first  syscall.Signal
 	at     time.Time // of the first
 }
@@ -117,7 +118,7 @@ type heard struct {
 // instant is no second signal. A second Ctrl-C is a person, who is slower than any program.
 func (h *heard) hear(sig syscall.Signal, now time.Time) meaning {
 	switch {
-	case h.first == 0 && h.shared && sig == syscall.SIGINT:
+	case h.first == 0 && sig == syscall.SIGINT && h.shared():
 		return noted
 	case h.first == 0:
 		h.first, h.at = sig, now
@@ -150,14 +151,14 @@ func die(sig syscall.Signal) {
 }
 
 // forward returns the signals to pass on, and a function that stops listening.
-func forward(shared bool) (<-chan os.Signal, func()) {
+func forward(terminal bool) (<-chan os.Signal, func()) {
 	received, none := make(chan os.Signal, 1), make(chan os.Signal)
 	if signal.Ignored(syscall.SIGQUIT) {
 		return none, func() {}
 	}
 	signal.Notify(received, syscall.SIGQUIT) // without it, this program would end
 	stop := func() { signal.Stop(received) }
-	if shared {
+	if terminal {
 		return none, stop
 	}
 	return received, stop
@@ -175,10 +176,9 @@ func (p Program) hasTerminal() bool {
 	return errors.Join(output.Close(), command.Close()) == nil
 }
 
-// sharesTerminal reports whether a terminal interrupts both this program and the command; see [stall.Config].TTY.
-func (p Program) sharesTerminal(cfg *stall.Config) bool {
-	return tty.Is(p.Stdin) || cfg.TTY && tty.InForeground()
-}
+// sharesTerminal reports whether a terminal, if there is one, interrupts both this program and the command while they
+// are in its foreground; see [stall.Config].TTY.
+func (p Program) sharesTerminal(cfg *stall.Config) bool { return tty.Is(p.Stdin) || cfg.TTY }
 
 // signalName returns the usual name of the signal.
 func signalName(sig syscall.Signal) string {

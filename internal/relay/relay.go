@@ -101,7 +101,8 @@ func (c *Config) open() (in *source, child *os.File, err error) {
 	return openSource()
 }
 
-// Child returns the end that the child writes to, nil if there is no pipe. The stream owns it, and [Stream.Start] closes it.
+// Child returns the end that the child writes to, nil if there is no pipe. The stream owns it, and [Stream.Start]
+// closes it.
 func (s *Stream) Child() *os.File { return s.child }
 
 // Start begins to relay in a goroutine, and closes this process's copy of the child's end. The child must have its own

@@ -16,8 +16,12 @@ import (
 // errBackground says that what is typed is for another program.
 var errBackground = errors.New("in the background")
 
-// backgroundPause is how often a process in the background looks whether it is in the foreground: a shell does not say.
-const backgroundPause = 200 * time.Millisecond
+// How often a process in the background looks whether it is in the foreground, because a shell does not say: at first
+// often, because some shells put a program there just after they have started it.
+const (
+	shortestPause = time.Millisecond
+	longestPause  = 200 * time.Millisecond
+)
 
 // copyInput passes on what is typed, until the command has ended or the host's terminal is gone.
 func (t *Terminal) copyInput() {
@@ -61,11 +65,11 @@ func (t *Terminal) read(p []byte) (n int, err error) {
 
 // awaitForeground waits until the process may read. It reports false if the command has ended.
 func (t *Terminal) awaitForeground() bool {
-	for !inForeground(t.host) {
+	for pause := shortestPause; !inForeground(t.host); pause = min(2*pause, longestPause) {
 		select {
 		case <-t.ending:
 			return false
-		case <-time.After(backgroundPause):
+		case <-time.After(pause):
 		}
 	}
 	t.mu.Lock()
@@ -108,7 +112,7 @@ func (t *Terminal) pass(typed []byte) bool {
 	return true
 }
 
-// next returns how much of what was typed to look at at once: all, or all up to a key that is a signal for the job.
+// next returns how much of what was typed to pass on at once: all, or all up to a key that is a signal for the job.
 func (t *Terminal) next(typed []byte, modes *Modes) (n int, sig syscall.Signal) {
 	for i, key := range typed {
 		t.noteFlow(key, modes)

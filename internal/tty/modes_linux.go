@@ -62,16 +62,12 @@ func (s *Saved) Restore() {
 	}
 }
 
-// InForeground reports whether this process is in the foreground of its controlling terminal.
-func InForeground() bool { return withOwn(inForeground) }
+// HasOwn reports whether this process has a controlling terminal.
+func HasOwn() bool { return withOwn(func(*os.File) bool { return true }) }
 
-// Interrupts reports whether Ctrl-C on the controlling terminal is a signal that this process gets.
-func Interrupts() bool {
-	return withOwn(func(f *os.File) bool {
-		modes, err := modesOf(f)
-		return err == nil && modes.Lflag&syscall.ISIG != 0 && inForeground(f)
-	})
-}
+// InForeground reports whether this process is in the foreground of its controlling terminal. A shell may put a program
+// there only after it has started it.
+func InForeground() bool { return withOwn(inForeground) }
 
 func withOwn(ask func(*os.File) bool) bool {
 	fd, err := syscall.Open(own, syscall.O_RDONLY|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)

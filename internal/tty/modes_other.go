@@ -23,5 +23,5 @@ func (*Saved) Restore() {}
 // InForeground always returns false here.
 func InForeground() bool { return false }
 
-// Interrupts always returns false here.
-func Interrupts() bool { return false }
+// HasOwn always returns false here.
+func HasOwn() bool { return false }

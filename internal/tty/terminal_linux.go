@@ -35,7 +35,6 @@ type Terminal struct {
 
 	stopped atomic.Bool    // the output, by Ctrl-S
 	news    chan os.Signal // SIGWINCH, SIGCONT
-	stops   chan os.Signal // SIGTSTP
 	running sync.WaitGroup
 	ending  chan struct{}
 
@@ -53,10 +52,7 @@ func Open() (*Terminal, error) {
 	if !lent.CompareAndSwap(false, true) {
 		return nil, errLent
 	}
-	t := &Terminal{
-		news: make(chan os.Signal, 2), stops: make(chan os.Signal, 1), ending: make(chan struct{}),
-		changed: func() {},
-	}
+	t := &Terminal{news: make(chan os.Signal, 2), ending: make(chan struct{}), changed: func() {}}
 	if err := t.open(); err != nil {
 		t.Close()
 		return nil, fmt.Errorf("open a pseudo-terminal: %w", err)
@@ -158,9 +154,6 @@ func (t *Terminal) Host() (*os.File, Change) { return t.host, t.modes }
 func (t *Terminal) Start(tree Tree, changed func()) {
 	t.tree, t.changed = tree, changed
 	signal.Notify(t.news, syscall.SIGWINCH, syscall.SIGCONT)
-	if !signal.Ignored(syscall.SIGTSTP) {
-		signal.Notify(t.stops, syscall.SIGTSTP)
-	}
 	t.mu.Lock()
 	t.attach()
 	t.mu.Unlock()
@@ -196,7 +189,6 @@ func (t *Terminal) Close() {
 	}
 	t.EndInput()
 	signal.Stop(t.news)
-	signal.Stop(t.stops)
 	if t.tree != nil {
 		t.detach()
 	}
@@ -212,8 +204,6 @@ func (t *Terminal) heed() {
 		select {
 		case <-t.ending:
 			return
-		case <-t.stops:
-			t.suspend()
 		case <-t.news:
 			t.mu.Lock()
 			t.attach()
@@ -229,19 +219,25 @@ func (t *Terminal) attach() {
 	switch {
 	case t.ended:
 	case inForeground(t.host):
-		if now, err := modesOf(t.host); err == nil && now != t.modes.During {
-			t.modes.Before = now // a shell may have set them since
-			_ = setModes(t.host, &t.modes.During)
+		now, err := modesOf(t.host)
+		if err != nil || now == t.modes.During {
+			return
 		}
+		if own, err := modesOf(t.command); err == nil && own == t.modes.Before {
+			_ = setModes(t.command, &now) // it is the caller's until Close
+		}
+		t.modes.Before = now // a shell may have set them since
+		_ = setModes(t.host, &t.modes.During)
 	default:
+		t.detach()
 		_ = t.host.SetReadDeadline(longAgo) // fails only on a closed file
 	}
 }
 
-// detach sets the host's terminal as it was. If a shell has it, that has done so.
+// detach sets the host's terminal as it was, also in the background: not every shell does so itself.
 func (t *Terminal) detach() {
-	if inForeground(t.host) {
-		_ = setModes(t.host, &t.modes.Before) // the terminal may be gone
+	if host, err := t.host.SyscallConn(); err == nil {
+		_ = host.Control(func(fd uintptr) { t.modes.Undo(int(fd)) }) // fails only on a closed file
 	}
 }
 
@@ -265,12 +261,11 @@ func (t *Terminal) suspend() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
 	defer signal.Stop(continued)
-	signal.Stop(t.stops)
-	// The others of the job first. In this process it does nothing: the runtime does not let go of a signal that it had.
-	_ = syscall.Kill(0, syscall.SIGTSTP)
-	_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
-	<-continued
-	signal.Notify(t.stops, syscall.SIGTSTP)
+	// Not SIGTSTP, which the host may catch. Nor is that caught here, if it comes from elsewhere: package signal cannot
+	// have it stop this process again.
+	if syscall.Kill(0, syscall.SIGSTOP) == nil {
+		<-continued
+	}
 	_, _ = t.tree.Signal(syscall.SIGCONT)
 	t.attach()
 }
