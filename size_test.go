@@ -34,7 +34,7 @@ var smallGuards = []struct {
 	name string
 	most int64
 }{
-	{"idle", 250_000}, {"loop", 160_000}, {"watchdoghttp", 400_000}, {"watchdog", 1_500_000}, {"stall", 2_100_000},
+	{"idle", 150_000}, {"loop", 160_000}, {"watchdoghttp", 100_000}, {"watchdog", 1_500_000}, {"stall", 2_100_000},
 	{"watchdog,stall", 2_300_000},
 }
 

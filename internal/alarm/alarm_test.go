@@ -179,3 +179,14 @@ func TestQueueModel(t *testing.T) {
 		})
 	}
 }
+
+// TestShared protects what makes a program small: the queue is made by its first use, once, and fires.
+func TestShared(t *testing.T) {
+	var shared alarm.Shared[owner]
+	fired := make(chan []*owner, 1)
+	q := shared.Queue(func(due []*owner) { fired <- due })
+	require.Same(t, q, shared.Queue(nil), "there is one")
+	one := newOwner(1)
+	q.Set(&one.Item, 0)
+	require.Equal(t, []*owner{one}, <-fired)
+}

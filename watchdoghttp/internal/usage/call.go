@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 )
 
 // A Call is what a request asks of a model, as far as it matters to what that can use up. It keeps no text of the
@@ -209,7 +210,7 @@ func ReadCall(route Route, req *http.Request, body []byte) (*Call, error) {
 	}
 	c.input, c.outputCause, c.toolUses, c.Usage = cause{}, cause{}, 0, route.API != Chat
 	r := newRequest(c)
-	r.object(bodies[route.API], v, spellings[route.API])
+	r.object(bodyOf(route.API), v, spellings[route.API])
 	if c.Model == "" {
 		c.Model = modelName(route.Model)
 	}
@@ -254,8 +255,22 @@ func isFor(api API, v value) bool {
 	return has["messages"]
 }
 
-// bodies are the tables of the APIs' requests.
-var bodies = [...]object{Anthropic: anthropicBody, Chat: chatBody, Responses: responsesBody, Gemini: geminiBody}
+// bodyOf returns the table of an API's requests. All tables are made when a request is read first: a program that links
+// the package and reads none, because it has a Transport and no Meter, has none of them.
+func bodyOf(api API) object {
+	tablesMade.Do(func() {
+		makeAnthropic()
+		makeBlocks()
+		makeGemini()
+		makePieces()
+		makeChat()
+		makeResponses()
+		makeItems()
+	})
+	return [...]object{Anthropic: anthropicBody, Chat: chatBody, Responses: responsesBody, Gemini: geminiBody}[api]
+}
+
+var tablesMade sync.Once
 
 // spellings turn a key into the one that the tables have. Google's APIs take the names of protocol buffers too.
 var spellings = [...]func(string) string{Anthropic: nil, Chat: nil, Responses: nil, Gemini: camelCase}

@@ -72,7 +72,7 @@ const byteOrderMark = "\xef\xbb\xbf"
 // encoding it reads nothing, and says so.
 func NewReader(api API, encoding string) *Reader {
 	r := &Reader{api: api}
-	r.scan.tally, r.scan.root = &r.tally, trees[api]
+	r.scan.tally, r.scan.root = &r.tally, treeOf(api)
 	r.scan.reset()
 	r.events.scan = &r.scan
 	switch strings.ToLower(strings.TrimSpace(encoding)) {

@@ -4,26 +4,41 @@ import "bytes"
 
 // anthropicBody is the body of a request to Anthropic Messages. The budget of thinking is part of max_tokens, but where
 // it is larger, which only interleaved thinking may have: then it comes on top.
-var anthropicBody = fields(text,
-	"tool_choice", "speed", "anthropic_version", "anthropic_beta", "betas", "output_format", "compaction",
-).with(fields(free,
-	"temperature", "top_k", "top_p", "metadata", "stop_sequences", "service_tier", "cache_control", "inference_geo",
-	"diagnostics", "fallback_credit_token", "user_profile_id", "billing_policy",
-)).with(object{
-	"model":              model,
-	"max_tokens":         maxOutput("max_tokens"),
-	"stream":             func(r *request, v value) { r.call.Stream = v.isTrue() },
-	"system":             head(anthropicContent),
-	"messages":           each(anthropicMessage),
-	"tools":              head(each(anthropicTool)),
-	"thinking":           anthropicThinking,
-	"container":          refers(Reference, "container"),
-	"mcp_servers":        refers(ServerTool, "mcp_servers"),
-	"context_management": anthropicManagement,
-	"thread":             anthropicThread,
-	"fallbacks":          anthropicFallbacks,
-	"output_config":      inside(fields(text, "effort", "format").with(object{"task_budget": told}), nil),
-})
+var anthropicBody object
+
+// makeAnthropic makes the tables of Anthropic Messages.
+func makeAnthropic() {
+	anthropicBody = fields(text,
+		"tool_choice", "speed", "anthropic_version", "anthropic_beta", "betas", "output_format", "compaction",
+	).with(fields(free,
+		"temperature", "top_k", "top_p", "metadata", "stop_sequences", "service_tier", "cache_control", "inference_geo",
+		"diagnostics", "fallback_credit_token", "user_profile_id", "billing_policy",
+	)).with(object{
+		"model":              model,
+		"max_tokens":         maxOutput("max_tokens"),
+		"stream":             func(r *request, v value) { r.call.Stream = v.isTrue() },
+		"system":             head(anthropicContent),
+		"messages":           each(anthropicMessage),
+		"tools":              head(each(anthropicTool)),
+		"thinking":           anthropicThinking,
+		"container":          refers(Reference, "container"),
+		"mcp_servers":        refers(ServerTool, "mcp_servers"),
+		"context_management": anthropicManagement,
+		"thread":             anthropicThread,
+		"fallbacks":          anthropicFallbacks,
+		"output_config":      inside(fields(text, "effort", "format").with(object{"task_budget": told}), nil),
+	})
+	anthropicTurn = fields(text, "role", "output_config", "clear_at").with(object{"content": anthropicContent})
+	anthropicFunction = fields(text,
+		"type", "name", "description", "input_schema", "strict", "defer_loading", "allowed_callers", "input_examples",
+	).with(fields(free, "cache_control", "eager_input_streaming"))
+	anthropicSources = map[string]kind{
+		"text":    {has: block("media_type", "data")},
+		"content": {has: block().with(object{"content": anthropicContent})},
+		"base64":  {has: block("media_type").with(object{"data": mediaData})},
+		"url":     {why: Reference}, "file": {why: Reference},
+	}
+}
 
 func anthropicThinking(r *request, v value) {
 	text(r, v)
@@ -73,7 +88,7 @@ func anthropicMessage(r *request, v value) {
 	r.brief = false
 }
 
-var anthropicTurn = fields(text, "role", "output_config", "clear_at").with(object{"content": anthropicContent})
+var anthropicTurn object
 
 // anthropicTool takes a tool. Only the host's own are all in the body: what the API defines is input that it adds.
 func anthropicTool(r *request, v value) {
@@ -100,9 +115,7 @@ func anthropicAddition(r *request, v value) {
 	}
 }
 
-var anthropicFunction = fields(text,
-	"type", "name", "description", "input_schema", "strict", "defer_loading", "allowed_callers", "input_examples",
-).with(fields(free, "cache_control", "eager_input_streaming"))
+var anthropicFunction object
 
 // anthropicContent is a field of content. Some types of it have content themselves.
 func anthropicContent(r *request, v value) { r.content("text", anthropicBlocks, v) }
@@ -112,10 +125,11 @@ func block(names ...string) object {
 	return fields(text, names...).with(fields(free, "type", "cache_control"))
 }
 
-// anthropicBlocks are the types of content. Set in init to break an initialization cycle.
+// anthropicBlocks are the types of content.
 var anthropicBlocks map[string]kind
 
-func init() {
+// makeBlocks makes that of the blocks of Anthropic Messages.
+func makeBlocks() {
 	nested := object{"content": anthropicContent}
 	ofAPI := kind{has: block("tool_use_id", "content", "caller", "is_error"), is: found}
 	anthropicBlocks = map[string]kind{
@@ -164,9 +178,4 @@ func anthropicSource(r *request, v value) {
 	r.typed(anthropicSources, "", v)
 }
 
-var anthropicSources = map[string]kind{
-	"text":    {has: block("media_type", "data")},
-	"content": {has: block().with(object{"content": anthropicContent})},
-	"base64":  {has: block("media_type").with(object{"data": mediaData})},
-	"url":     {why: Reference}, "file": {why: Reference},
-}
+var anthropicSources map[string]kind

@@ -7,41 +7,63 @@ import (
 
 // geminiBody is the body of a request to Gemini. Its maximum of output has been seen to hold thoughts too, though the
 // documentation has said both, so that a budget of thoughts that the request names is counted on top.
-var geminiBody = fields(text, "toolConfig", "modelArmorConfig").
-	with(fields(free, "safetySettings", "labels", "serviceTier", "store")).
-	with(object{
-		"model":             free, // the path's counts
-		"contents":          geminiContents,
-		"systemInstruction": head(geminiContents),
-		"tools":             head(each(geminiTool)),
-		"cachedContent":     refers(Reference, "cachedContent"),
-		"continuationToken": refers(Reference, "continuationToken"), // of an answer that was not over
-		"generationConfig":  inside(geminiConfig, camelCase),
+var geminiBody object
+
+// makeGemini makes the tables of Gemini.
+func makeGemini() {
+	geminiThinking = object{
+		"includeThoughts": text,
+		"thinkingLevel":   text,
+		"thinkingBudget": func(r *request, v value) {
+			text(r, v)
+			if n, ok := v.number(); ok { // -1 leaves it to the model
+				r.call.extraOutput = n
+			}
+		},
+	}
+	geminiConfig = fields(text,
+		"responseMimeType", "responseSchema", "responseJsonSchema", "responseFormat", "responseModalities", "mediaResolution",
+		"speechConfig", "audioTimestamp", "imageConfig", "enableEnhancedCivicAnswers", "enableAffectiveDialog",
+		"audioTranscriptionConfig", "translationConfig", "routingConfig", "modelSelectionConfig",
+	).with(fields(free,
+		"temperature", "topP", "topK", "stopSequences", "responseLogprobs", "logprobs", "presencePenalty", "frequencyPenalty",
+		"seed", "generationOutputConfig",
+	)).with(object{
+		"maxOutputTokens": maxOutput("maxOutputTokens"),
+		"candidateCount":  candidates("candidateCount"),
+		"thinkingConfig":  inside(geminiThinking, camelCase),
 	})
-
-var geminiConfig = fields(text,
-	"responseMimeType", "responseSchema", "responseJsonSchema", "responseFormat", "responseModalities", "mediaResolution",
-	"speechConfig", "audioTimestamp", "imageConfig", "enableEnhancedCivicAnswers", "enableAffectiveDialog",
-	"audioTranscriptionConfig", "translationConfig", "routingConfig", "modelSelectionConfig",
-).with(fields(free,
-	"temperature", "topP", "topK", "stopSequences", "responseLogprobs", "logprobs", "presencePenalty", "frequencyPenalty",
-	"seed", "generationOutputConfig",
-)).with(object{
-	"maxOutputTokens": maxOutput("maxOutputTokens"),
-	"candidateCount":  candidates("candidateCount"),
-	"thinkingConfig":  inside(geminiThinking, camelCase),
-})
-
-var geminiThinking = object{
-	"includeThoughts": text,
-	"thinkingLevel":   text,
-	"thinkingBudget": func(r *request, v value) {
-		text(r, v)
-		if n, ok := v.number(); ok { // -1 leaves it to the model
-			r.call.extraOutput = n
-		}
-	},
+	geminiBody = fields(text, "toolConfig", "modelArmorConfig").
+		with(fields(free, "safetySettings", "labels", "serviceTier", "store")).
+		with(object{
+			"model":             free, // the path's counts
+			"contents":          geminiContents,
+			"systemInstruction": head(geminiContents),
+			"tools":             head(each(geminiTool)),
+			"cachedContent":     refers(Reference, "cachedContent"),
+			"continuationToken": refers(Reference, "continuationToken"), // of an answer that was not over
+			"generationConfig":  inside(geminiConfig, camelCase),
+		})
+	geminiTurn = object{"role": text, "parts": each(geminiPart)}
+	geminiParts = fields(text,
+		"text", "functionCall", "executableCode", "codeExecutionResult", "videoMetadata", "mediaResolution",
+		"partMetadata", "toolCall", "toolResponse", "audioTranscription", "mediaProcessing", "speechMetadata",
+	).with(object{
+		"inlineData": geminiBlob, "fileData": refers(Reference, "fileData"), "thought": reasoning,
+		"thoughtSignature": geminiSignature, "functionResponse": geminiResponse,
+	})
+	geminiResponsePart = object{
+		"inlineData": geminiBlob, "fileData": refers(Reference, "fileData"), "mediaProcessing": text,
+	}
+	geminiResponseFields = fields(text, "id", "name", "response", "willContinue", "scheduling").with(object{
+		"parts": each(func(r *request, v value) { r.object(geminiResponsePart, v, camelCase) }),
+	})
+	geminiBlobFields = object{"mimeType": text, "displayName": text, "data": mediaData}
 }
+
+var geminiConfig object
+
+var geminiThinking object
 
 // geminiContents is a field of one content, or of many.
 func geminiContents(r *request, v value) {
@@ -57,19 +79,13 @@ func geminiContent(r *request, v value) {
 	r.message(role, func() { r.object(geminiTurn, v, camelCase) })
 }
 
-var geminiTurn = object{"role": text, "parts": each(geminiPart)}
+var geminiTurn object
 
 func geminiPart(r *request, v value) {
 	r.part(func() { r.object(geminiParts, v, camelCase) })
 }
 
-var geminiParts = fields(text,
-	"text", "functionCall", "executableCode", "codeExecutionResult", "videoMetadata", "mediaResolution",
-	"partMetadata", "toolCall", "toolResponse", "audioTranscription", "mediaProcessing", "speechMetadata",
-).with(object{
-	"inlineData": geminiBlob, "fileData": refers(Reference, "fileData"), "thought": reasoning,
-	"thoughtSignature": geminiSignature, "functionResponse": geminiResponse,
-})
+var geminiParts object
 
 func geminiSignature(r *request, v value) {
 	text(r, v)
@@ -88,13 +104,9 @@ func geminiResponse(r *request, v value) {
 	}
 }
 
-var geminiResponseFields = fields(text, "id", "name", "response", "willContinue", "scheduling").with(object{
-	"parts": each(func(r *request, v value) { r.object(geminiResponsePart, v, camelCase) }),
-})
+var geminiResponseFields object
 
-var geminiResponsePart = object{
-	"inlineData": geminiBlob, "fileData": refers(Reference, "fileData"), "mediaProcessing": text,
-}
+var geminiResponsePart object
 
 // geminiBlob takes what is inline, and no text.
 func geminiBlob(r *request, v value) {
@@ -104,7 +116,7 @@ func geminiBlob(r *request, v value) {
 	}
 }
 
-var geminiBlobFields = object{"mimeType": text, "displayName": text, "data": mediaData}
+var geminiBlobFields object
 
 // geminiTool takes a tool. Only declarations of functions are all in the body.
 func geminiTool(r *request, v value) {

@@ -1,12 +1,23 @@
 package usage
 
-// trees say where the responses and events of each API have their usage.
-var trees = [...]*node{
-	Anthropic: tree(anthropicPaths()),
-	Chat:      tree(chatPaths()),
-	Responses: tree(responsesPaths()),
-	Gemini:    geminiTree(),
+import "sync"
+
+// treeOf says where the responses and events of an API have their usage. The trees are made when a response is read
+// first, as the tables of requests are.
+func treeOf(api API) *node {
+	treesMade.Do(func() {
+		trees = [...]*node{
+			Anthropic: tree(anthropicPaths()), Chat: tree(chatPaths()), Responses: tree(responsesPaths()),
+			Gemini: geminiTree(),
+		}
+	})
+	return trees[api]
 }
+
+var (
+	treesMade sync.Once
+	trees     [Gemini + 1]*node
+)
 
 // anthropicPaths are those of a message, and of the events message_start, which has one, and message_delta.
 func anthropicPaths() map[string]slot {
