@@ -119,11 +119,15 @@ func parent(args []string) error {
 func polite() error {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, os.Interrupt)
-	if _, err := join(); err != nil {
+	stay, err := join()
+	if err != nil {
 		return err
 	}
-	<-asked
-	os.Exit(5)
+	go func() {
+		<-asked
+		os.Exit(5)
+	}()
+	stay()
 	return nil
 }
 
