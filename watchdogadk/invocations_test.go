@@ -16,6 +16,7 @@ import (
 	"google.golang.org/adk/v2/agent/llmagent"
 	"google.golang.org/adk/v2/model"
 	"google.golang.org/adk/v2/tool"
+	"google.golang.org/adk/v2/tool/agenttool"
 	"google.golang.org/adk/v2/tool/toolconfirmation"
 
 	"github.com/seed62658d38/watchdog"
@@ -156,6 +157,35 @@ func TestInvocationsLayer(t *testing.T) {
 		_, err := s.ask(wd.Context(), "go")
 		require.ErrorIs(t, err, watchdog.IdleExceeded)
 		assert.Nil(t, wd.Stop(), "the conversation goes on")
+	})
+}
+
+// TestInvocationsInside checks that an agent that is a tool, which has a runner of its own, is in the run of the turn.
+func TestInvocationsInside(t *testing.T) {
+	var all begun
+	g := watchdogadk.New(limits)
+	p, err := g.Invocations(all.each(watchdog.Budget{Spend: watchdog.Spend{Tokens: 100_000}}))
+	require.NoError(t, err)
+	helper := newAgent(t, llmagent.Config{Name: "helper", Model: g.Model(scripted(
+		answers(0, used(whole(genai.NewPartFromText("helped")), 100, 20))))})
+	call := genai.NewPartFromFunctionCall("helper", map[string]any{"request": "help"})
+	m := scripted(answers(0, used(whole(call), 1, 2)), answers(0, used(whole(genai.NewPartFromText("b")), 3, 4)))
+	s := newStage(t, newAgent(t, llmagent.Config{Model: g.Model(m), Tools: g.Tools(agenttool.New(helper, nil))}), p)
+	_, err = s.ask(t.Context(), "go")
+	require.NoError(t, err)
+	assert.EqualValues(t, 130, usage(all.runs[0], watchdog.TokensExceeded).Used)
+}
+
+// TestInvocationsLeft checks that the run ends with an invocation whose reader leaves.
+func TestInvocationsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all begun
+		s := newInvocations(t, all.each(watchdog.Budget{}), scripted(answers(time.Second, partial("a"), partial("b"), whole())))
+		for range s.runner.Run(t.Context(), user, sessionID, genai.NewContentFromText("go", genai.RoleUser),
+			agent.RunConfig{StreamingMode: agent.StreamingModeSSE}) {
+			break
+		}
+		assert.ErrorIs(t, context.Cause(all.runs[0].Context()), watchdog.ErrClosed)
 	})
 }
 
