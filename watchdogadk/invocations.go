@@ -18,8 +18,8 @@ import (
 // that hangs ends without the conversation. It is for a host that does not call the runner itself, such as one with a
 // launcher of the SDK.
 //
-// The run guards the calls of tools and models that this guard has wrapped, as their outermost wrapper: it knows them by
-// the SDK's context. A plugin cannot change that context. What is not wrapped has the one that the host gave the
+// The run guards the calls of tools and models that this guard has wrapped, as their outermost wrapper: it knows them
+// by the SDK's context. A plugin cannot change that context. What is not wrapped has the one that the host gave the
 // launcher, and the run does not end it.
 //
 // Begin is called at the begin of each invocation, with its context. The plugin closes what it returns at the end, and

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// patience is how long a check may take.
+const patience = time.Minute
+
 // A census counts processes: each is alive for as long as its connection is, which its system closes. Numbers of
 // processes could be used again. A process ends when the census does, so that none outlives the program.
 type census struct {

@@ -16,9 +16,6 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// patience is how long a check may take.
-const patience = time.Minute
-
 // How long to wait between the signals: not at all, or long enough for a program that heeds the first one.
 var (
 	atOnce = stall.Grace{Interrupt: watchdog.None, Terminate: watchdog.None}
