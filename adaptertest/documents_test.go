@@ -16,7 +16,12 @@ const module = "github.com/seed62658d38/watchdog"
 var packages = map[string]map[string]string{
 	"watchdogadk": {
 		"agent":    "google.golang.org/adk/v2/agent",
+		"full":     "google.golang.org/adk/v2/cmd/launcher/full",
+		"launcher": "google.golang.org/adk/v2/cmd/launcher",
 		"llmagent": "google.golang.org/adk/v2/agent/llmagent",
+		"os":       "os",
+		"plugin":   "google.golang.org/adk/v2/plugin",
+		"runner":   "google.golang.org/adk/v2/runner",
 	},
 	"watchdogeino": {
 		"adk":     "github.com/cloudwego/eino/adk",

@@ -62,8 +62,8 @@
 // process of the host's own program, the guard. It is the parent of all commands and ends with the host. On other Unix
 // systems Run reaches only the command's process group. On Windows the command and all that it starts are in a job
 // object, which ends with the host; SIGINT and SIGTERM are a console break there, which a command without the host's
-// console does not get, and a [Config].Grace with others is an error. The Windows part was not run: it is compiled and
-// vetted only. The package comment of internal/proctree has the details.
+// console does not get, and a [Config].Grace with others is an error. The Windows part was run under Wine only. The
+// package comment of internal/proctree has the details.
 //
 // # Secrets
 //

@@ -41,9 +41,19 @@ func (a *attempts) once() (again bool) {
 	p.end(end.err)
 	asked := errors.As(end.err, &a.asked)
 	if end.err != nil && !asked {
-		a.yield(nil, end.err)
+		a.yield(nil, a.outward(end.err))
 	}
 	return asked && !a.kept // else the directive ended nothing: the answer was there before
+}
+
+// outward returns an error for the runner. While its context goes on, the SDK drops one that is [context.Canceled] and
+// ends the turn without a word: then the run of the invocation has ended, and why is the error.
+func (a *attempts) outward(err error) error {
+	ended := context.Cause(watchdog.FromContext(a.ctx).Context())
+	if ended != nil && a.ctx.Err() == nil && errors.Is(err, context.Canceled) {
+		return ended
+	}
+	return err
 }
 
 // A modelEnd is how one attempt ended.

@@ -14,7 +14,8 @@
 // [Guard.Tool] and [Guard.Toolset] end a call that takes too long, or is silent for too long, also if it ignores its
 // context. [Guard.Model] ends a stream that stalls, counts tokens and calls, and adds what the run asks of the model to
 // the next request. [Guard.Plugin] does what can be done without wrapping anything: signs of life, spend and the words
-// to the model; a plugin cannot end a call.
+// to the model; a plugin cannot end a call. [Guard.Invocations] is for a person who types: each message is a run, which
+// ends the calls that are wrapped.
 //
 // What a guard does to an agent that runs in a context without a run: it ends its hung tools, and counts nothing.
 //

@@ -28,13 +28,15 @@ type Guard struct {
 	logger *slog.Logger
 
 	handedOver
+	invocations
 }
 
 // New returns a guard.
 func New(cfg Config) *Guard {
 	return &Guard{
 		calls: adapter.New(cfg), logger: cfg.Logger,
-		handedOver: handedOver{requests: map[*model.LLMRequest]*planned{}, places: map[place]*planned{}},
+		handedOver:  handedOver{requests: map[*model.LLMRequest]*planned{}, places: map[place]*planned{}},
+		invocations: invocations{byID: map[string]*invocation{}},
 	}
 }
 

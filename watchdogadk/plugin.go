@@ -26,39 +26,45 @@ const PluginName = "watchdog"
 //
 // Agents that are tools (agenttool) have a runner of their own without plugins: wrap their models.
 func (g *Guard) Plugin() (*plugin.Plugin, error) {
+	return g.plugin(func(ctx agent.InvocationContext) (*genai.Content, error) {
+		g.run(ctx).Activity()
+		return nil, nil
+	}, func(agent.InvocationContext) {})
+}
+
+// plugin returns a plugin that calls begin before an invocation, and end when all of its calls have ended.
+func (g *Guard) plugin(begin plugin.BeforeRunCallback, end func(agent.InvocationContext)) (*plugin.Plugin, error) {
 	return plugin.New(plugin.Config{
-		Name:                 PluginName,
-		BeforeRunCallback:    beforeRun,
-		AfterRunCallback:     func(ctx agent.InvocationContext) { g.endAll(ctx.InvocationID()) },
-		OnEventCallback:      onEvent,
+		Name:              PluginName,
+		BeforeRunCallback: begin,
+		AfterRunCallback: func(ctx agent.InvocationContext) {
+			g.endAll(ctx.InvocationID())
+			end(ctx)
+		},
+		OnEventCallback:      g.onEvent,
 		BeforeModelCallback:  g.beforeModel,
 		AfterModelCallback:   g.afterModel,
 		OnModelErrorCallback: g.onModelError,
-		BeforeToolCallback:   beforeTool,
-		AfterToolCallback:    afterTool,
+		BeforeToolCallback:   g.beforeTool,
+		AfterToolCallback:    g.afterTool,
 	})
 }
 
-func beforeRun(ctx agent.InvocationContext) (*genai.Content, error) {
-	watchdog.FromContext(ctx).Activity()
-	return nil, nil
-}
-
-func onEvent(ctx agent.InvocationContext, _ *session.Event) (*session.Event, error) {
-	watchdog.FromContext(ctx).Activity()
+func (g *Guard) onEvent(ctx agent.InvocationContext, _ *session.Event) (*session.Event, error) {
+	g.run(ctx).Activity()
 	return nil, nil
 }
 
 // beforeTool is a sign of life. Rejected: to make the call of the tool in here, within its limits. An answer from here
 // keeps the callbacks behind this one from being called, one of nil has the SDK call the tool once more, and a tool
 // that streams does not come here.
-func beforeTool(ctx agent.Context, _ tool.Tool, _ map[string]any) (map[string]any, error) {
-	watchdog.FromContext(ctx).Activity()
+func (g *Guard) beforeTool(ctx agent.Context, _ tool.Tool, _ map[string]any) (map[string]any, error) {
+	g.run(ctx).Activity()
 	return nil, nil
 }
 
-func afterTool(ctx agent.Context, _ tool.Tool, _, _ map[string]any, _ error) (map[string]any, error) {
-	watchdog.FromContext(ctx).Activity()
+func (g *Guard) afterTool(ctx agent.Context, _ tool.Tool, _, _ map[string]any, _ error) (map[string]any, error) {
+	g.run(ctx).Activity()
 	return nil, nil
 }
 
@@ -70,10 +76,11 @@ func placeOf(ctx agent.Context) place {
 }
 
 func (g *Guard) beforeModel(ctx agent.Context, req *model.LLMRequest) (*model.LLMResponse, error) {
-	if watchdog.FromContext(ctx) == nil {
+	work := g.within(ctx)
+	if watchdog.FromContext(work) == nil {
 		return nil, nil
 	}
-	p, err := g.admit(ctx, req, nil)
+	p, err := g.admit(work, req, nil)
 	if err != nil {
 		return nil, err
 	}

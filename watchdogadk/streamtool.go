@@ -47,7 +47,7 @@ type streamEnd struct {
 // its context.
 func (t *guardedStream) RunStream(ctx agent.Context, args any) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		outer, stop := context.WithCancel(ctx)
+		outer, stop := context.WithCancel(t.guard.within(ctx))
 		defer stop()
 		c, p, ends := newCall(ctx), newPipe[string](), make(chan streamEnd, 1)
 		go func() { ends <- t.call(outer, c, p, args) }()

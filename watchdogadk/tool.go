@@ -80,7 +80,7 @@ func (t *guarded) DefersResponse() bool { return defers(t.runnable) }
 func (t *guarded) Run(ctx agent.Context, args any) (map[string]any, error) {
 	c := newCall(ctx)
 	call := adapter.ToolCall{Tool: t.Name(), Input: text(args)}
-	got, ended, err := adapter.Do(ctx, t.guard.calls, call, func(work context.Context) (answer, error) {
+	got, ended, err := adapter.Do(t.guard.within(ctx), t.guard.calls, call, func(work context.Context) (answer, error) {
 		return t.call(work, c, args)
 	}, func(a answer) []byte { return text(a.result) })
 	if ended != nil {

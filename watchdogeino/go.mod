@@ -5,7 +5,7 @@ module github.com/seed62658d38/watchdog/watchdogeino
 go 1.25.0
 
 require (
-	github.com/cloudwego/eino v0.9.12
+	github.com/cloudwego/eino v0.9.13
 	github.com/seed62658d38/watchdog v0.1.0
 	github.com/stretchr/testify v1.10.0
 	go.uber.org/goleak v1.3.0

@@ -42,12 +42,17 @@ func TestJobAttr(t *testing.T) {
 	assert.Equal(t, &syscall.SysProcAttr{CreationFlags: suspended}, attr)
 }
 
+// files are the three that a process of Windows has: fewer are an invalid argument.
+var files = []*os.File{os.Stdin, os.Stdout, os.Stderr}
+
 // start starts a command of the command interpreter.
 func start(t *testing.T, line string) *proctree.Tree {
 	t.Helper()
 	path, err := exec.LookPath("cmd.exe")
 	require.NoError(t, err)
-	tree, err := proctree.Start(proctree.Command{Path: path, Args: []string{"cmd", "/c", line}, Env: os.Environ()})
+	tree, err := proctree.Start(proctree.Command{
+		Path: path, Args: []string{"cmd", "/c", line}, Env: os.Environ(), Files: files,
+	})
 	require.NoError(t, err)
 	return tree
 }
@@ -93,7 +98,7 @@ func TestJobObject(t *testing.T) {
 		assert.NoError(t, tree.Err())
 	})
 	t.Run("no such program", func(t *testing.T) {
-		_, err := proctree.Start(proctree.Command{Path: `C:\no\such.exe`})
+		_, err := proctree.Start(proctree.Command{Path: `C:\no\such.exe`, Files: files})
 		assert.ErrorIs(t, err, os.ErrNotExist)
 	})
 }

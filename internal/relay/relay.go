@@ -135,17 +135,16 @@ func (s *Stream) Drain() { s.in.drain() }
 
 // Keep says that processes that hold the pipe open shall live on after [Stream.Finish]: what they write then is read
 // and dropped, until the last of them closes the pipe or this process ends. That takes a goroutine. It does nothing
-// after an error of the destination, which these processes see as ever, nor on Windows, where Finish needs to close the
-// pipe. Call it before Finish.
+// after an error of the destination, which these processes see as ever. Call it before Finish.
 func (s *Stream) Keep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kept = s.in.canDrain()
+	s.kept = true
 }
 
 // Finish ends a stream whose child is gone. It passes on what is in the pipe, and gives the destination the time wait
 // to take it. It does not wait for other processes that hold the pipe open; they find it closed, unless [Stream.Keep]
-// was called. On Windows, where a pipe cannot be read without blocking, it does wait for them, at most the time wait.
+// was called.
 //
 // Finish returns nil if all output was passed on. Otherwise it wraps [ErrReaderGone], [ErrAbandoned] or the error of
 // the destination's Write. At the first error it closes the pipe, as os/exec does, so that the child stops writing. If
@@ -195,8 +194,8 @@ func (s *Stream) stop() (stuck bool) {
 	kept := s.kept
 	s.mu.Unlock()
 	s.out.interrupt()
-	if stuck && !kept || !s.in.canDrain() {
-		_ = s.in.close() // other writers find the pipe closed, and a read that waits ends
+	if stuck && !kept {
+		_ = s.in.close() // other writers find the pipe closed
 	}
 	return stuck
 }

@@ -41,9 +41,6 @@ func terminalSource(file *os.File) (*source, error) {
 // drain makes the bytes that are in the pipe now the last ones.
 func (r *source) drain() { _ = r.file.SetReadDeadline(time.Unix(1, 0)) } // fails only on a closed file
 
-// canDrain reports whether drain ends a read that waits.
-func (r *source) canDrain() bool { return true }
-
 func (r *source) close() error { return r.file.Close() }
 
 // read waits for bytes, without the buffer, and reads them into it. It returns [io.EOF] at the end.
@@ -113,18 +110,6 @@ func (r *source) consumed(n int) {
 	r.enlarge(n)
 	if r.draining {
 		r.left -= n
-	}
-}
-
-// discard reads and drops what comes until every writer has closed the pipe.
-func (r *source) discard() {
-	var buffer [4096]byte
-	for {
-		_ = r.file.SetReadDeadline(time.Time{}) // drain set one, and may again; fails only on a closed file
-		_, err := r.file.Read(buffer[:])
-		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			return
-		}
 	}
 }
 
