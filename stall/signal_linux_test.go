@@ -98,7 +98,7 @@ func exitCode(tb testing.TB, err error) int {
 // TestKill ends a whole tree that ignores all that can be ignored.
 func TestKill(t *testing.T) {
 	t.Parallel()
-	stubborn := words("ignore:INT,TERM daemon:ignore:INT,TERM;print:there;stay child:print:there;stay print:" + ready + " stay")
+	stubborn := words("ignore:INT,TERM daemon:ignore:INT,TERM;print:there;stay child:print:x;stay print:" + ready + " stay")
 	killed := func(t *testing.T, c *stall.Command, causes ...error) *stall.Result {
 		began := time.Now()
 		require.NoError(t, c.Kill())

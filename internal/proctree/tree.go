@@ -75,8 +75,8 @@ func (t *Tree) Err() error {
 }
 
 // Signal sends the signal once to every living process of the tree and continues those that are stopped, but for
-// SIGSTOP. It returns how many it reached. If it could not reach all, the error is a [*MissedError]; if there were none,
-// it is [ErrEnded].
+// SIGSTOP. It returns how many it reached. If it could not reach all, the error is a [*MissedError]; if there were
+// none, it is [ErrEnded].
 //
 // On Linux it also reaches what was released.
 func (t *Tree) Signal(sig syscall.Signal) (reached int, err error) {
