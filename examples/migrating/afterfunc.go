@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/idle"
 )
 
@@ -49,7 +48,7 @@ func (r *resetTimer) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.timer != nil {
-		r.timer.Reset(max(r.limit, r.allowed))
+		r.timer.Reset(cmp.Or(r.allowed, r.limit))
 	}
 }
 
@@ -96,7 +95,7 @@ func AfterFuncBefore(ctx context.Context, messages <-chan Message, limit time.Du
 // AfterFuncAfter has an agent's messages handled until there are no more or it is silent for too long.
 func AfterFuncAfter(ctx context.Context, messages <-chan Message, limit time.Duration) error {
 	waiting := func() bool { return len(messages) > 0 }
-	ctx, timer, err := idle.New(ctx, idle.Config{Limit: cmp.Or(limit, watchdog.NoLimit), Busy: waiting})
+	ctx, timer, err := idle.New(ctx, idle.Config{Limit: limit, Busy: waiting})
 	if err != nil {
 		return err
 	}

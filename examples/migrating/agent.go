@@ -12,12 +12,17 @@ var ErrSilent = errors.New("the agent was silent for too long")
 
 // A Message is one of those that an agent sends to its host.
 type Message struct {
-	// Silence is how long Handle may give no sign of life; 0 is no limit, as while a person is asked.
+	// Silence is how long the tool may give no sign of life; 0 is no limit, as while a person is asked.
 	Silence time.Duration
 	// Handle does what the message asks for: it prints a text, runs a tool, asks a person. What a tool says in between
 	// is told by alive, from any goroutine.
 	Handle func(ctx context.Context, alive func()) error
+	// Call is the ID of a tool that the agent has begun itself, Result that of one that has ended. Both have no Handle.
+	Call, Result string
 }
+
+// An Agent begins in a context, and sends messages until that ends.
+type Agent func(ctx context.Context) (<-chan Message, error)
 
 // An API is an agent behind HTTP: a line of the response is a message.
 type API struct {

@@ -30,6 +30,14 @@ func consumer(consume func(context.Context, <-chan migrating.Message, time.Durat
 	}
 }
 
+// starter is a host that begins an agent itself.
+func starter(run func(context.Context, migrating.Agent, time.Duration) error) host {
+	return func(ctx context.Context, a *agent, limit time.Duration) error {
+		begin := func(ctx context.Context) (<-chan migrating.Message, error) { return a.channel(ctx), nil }
+		return run(ctx, begin, limit)
+	}
+}
+
 // client is a host of an agent that answers over HTTP.
 func client(read func(context.Context, migrating.API, time.Duration) error) host {
 	return func(ctx context.Context, a *agent, limit time.Duration) error {
@@ -132,11 +140,23 @@ func (a *agent) channel(ctx context.Context) <-chan migrating.Message {
 					close(messages)
 					return
 				}
-				messages <- a.message(i)
+				a.tell(ctx, messages, a.message(i))
 			}
 		}
 	}()
 	return messages
+}
+
+// tell sends a message. An agent that runs its tools itself sends what these say as texts.
+func (a *agent) tell(ctx context.Context, messages chan<- migrating.Message, message migrating.Message) {
+	if !a.kind.pairs || message.Silence == a.kind.text {
+		messages <- message
+		return
+	}
+	nothing := func(context.Context, func()) error { return nil }
+	messages <- migrating.Message{Call: "call-1", Silence: message.Silence}
+	_ = message.Handle(ctx, func() { messages <- migrating.Message{Handle: nothing} })
+	messages <- migrating.Message{Result: "call-1"}
 }
 
 // RoundTrip implements [http.RoundTripper]. The body heeds the context, as that of a real one does.

@@ -60,10 +60,11 @@ func ProcessGroupBefore(ctx context.Context, limit time.Duration, out io.Writer,
 		defer quiet.timer.Stop()
 	}
 	cmd.Stdout, cmd.Stderr = quiet, quiet
-	if err := cmd.Run(); err != nil {
-		return errors.Join(err, context.Cause(ctx))
+	err := cmd.Run()
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return errors.Join(err, cause)
 	}
-	return nil
+	return err
 }
 
 //migrating:after

@@ -1,67 +1,64 @@
 package migrating
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/idle"
 )
 
 //migrating:before
 
-// A monitor ends a context when nothing came for longer than the limit. It looks ten times in each limit.
+// A monitor cancels when nothing came for longer than the limit. It looks ten times in each limit.
 type monitor struct {
-	limit         time.Duration
-	waiting       func() bool
-	end           context.CancelCauseFunc
-	last          atomic.Int64 // in Unix nanoseconds
-	allowed       atomic.Int64 // the silence of what is in flight
-	stop, stopped chan struct{}
+	limit    time.Duration
+	waiting  func() bool
+	cancel   context.CancelCauseFunc
+	last     atomic.Int64 // in Unix nanoseconds
+	inFlight atomic.Int64 // calls without a result
+	allowed  atomic.Int64 // the silence of these
 }
 
-func startMonitor(ctx context.Context, limit time.Duration, waiting func() bool) (context.Context, *monitor, error) {
+func startMonitor(
+	ctx context.Context, limit time.Duration, waiting func() bool, cancel context.CancelCauseFunc,
+) (*monitor, error) {
 	if limit < 0 {
-		return ctx, nil, fmt.Errorf("the idle limit is %v; use 0 to switch it off", limit)
+		return nil, fmt.Errorf("the idle limit is %v; use 0 to switch it off", limit)
 	}
-	ctx, end := context.WithCancelCause(ctx)
-	m := &monitor{limit: limit, waiting: waiting, end: end, stop: make(chan struct{}), stopped: make(chan struct{})}
+	m := &monitor{limit: limit, waiting: waiting, cancel: cancel}
 	m.touch()
-	go m.watch(ctx)
-	return ctx, m, nil
+	if limit > 0 {
+		go m.watch(ctx)
+	}
+	return m, nil
 }
 
 func (m *monitor) touch() { m.last.Store(time.Now().UnixNano()) }
 
-// during allows a silence until done is called.
-func (m *monitor) during(silence time.Duration) (done func()) {
-	if silence <= 0 {
-		silence = 1<<63 - 1
-	}
-	m.touch()
+func (m *monitor) begin(silence time.Duration) {
 	m.allowed.Store(int64(silence))
-	return func() {
-		m.touch()
-		m.allowed.Store(0)
+	m.inFlight.Add(1)
+}
+
+// end is that of a call. A result without a call does not count.
+func (m *monitor) end() {
+	for {
+		n := m.inFlight.Load()
+		if n == 0 || m.inFlight.CompareAndSwap(n, n-1) {
+			return
+		}
 	}
 }
 
 func (m *monitor) watch(ctx context.Context) {
-	defer close(m.stopped)
-	if m.limit == 0 {
-		return
-	}
 	ticker := time.NewTicker(m.limit / 10)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
-		case <-m.stop:
 			return
 		case <-ticker.C:
 			m.look()
@@ -70,45 +67,50 @@ func (m *monitor) watch(ctx context.Context) {
 }
 
 func (m *monitor) look() {
-	limit := max(m.limit, time.Duration(m.allowed.Load()))
+	limit := m.limit
+	if m.inFlight.Load() > 0 {
+		limit = time.Duration(m.allowed.Load())
+	}
 	switch silent := time.Duration(time.Now().UnixNano() - m.last.Load()); {
-	case silent <= limit:
+	case limit <= 0 || silent <= limit:
 	case m.waiting():
 		m.touch()
 	default:
-		m.end(fmt.Errorf("%w: %v", ErrSilent, silent))
+		m.cancel(fmt.Errorf("%w: %v", ErrSilent, silent))
 	}
 }
 
-func (m *monitor) close() {
-	close(m.stop)
-	<-m.stopped
-	m.end(nil)
-}
-
-// TickerBefore consumes what an agent says until it closes the channel or is silent for too long.
-func TickerBefore(ctx context.Context, messages <-chan Message, limit time.Duration) error {
-	waiting := func() bool { return len(messages) > 0 }
-	ctx, guard, err := startMonitor(ctx, limit, waiting)
+// TickerBefore begins an agent, and takes what it says until it closes the channel or is silent for too long.
+func TickerBefore(ctx context.Context, begin Agent, limit time.Duration) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	messages, err := begin(ctx)
 	if err != nil {
 		return err
 	}
-	defer guard.close()
-	handle := func(message Message) error {
-		defer guard.during(message.Silence)()
-		return message.Handle(ctx, guard.touch)
+	waiting := func() bool { return len(messages) > 0 }
+	guard, err := startMonitor(ctx, limit, waiting, cancel)
+	if err != nil {
+		return err
 	}
 	for {
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return errors.Join(ctx.Err(), context.Cause(ctx))
 		case message, open := <-messages:
 			if !open {
 				return nil
 			}
 			guard.touch()
-			if err := handle(message); err != nil {
-				return errors.Join(err, context.Cause(ctx))
+			switch {
+			case message.Call != "":
+				guard.begin(message.Silence)
+			case message.Result != "":
+				guard.end()
+			default:
+				if err := message.Handle(ctx, nil); err != nil {
+					return errors.Join(err, context.Cause(ctx))
+				}
 			}
 		}
 	}
@@ -116,29 +118,38 @@ func TickerBefore(ctx context.Context, messages <-chan Message, limit time.Durat
 
 //migrating:after
 
-// TickerAfter consumes what an agent says until it closes the channel or is silent for too long.
-func TickerAfter(ctx context.Context, messages <-chan Message, limit time.Duration) error {
+// TickerAfter begins an agent, and takes what it says until it closes the channel or is silent for too long.
+func TickerAfter(ctx context.Context, begin Agent, limit time.Duration) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	messages, err := begin(ctx)
+	if err != nil {
+		return err
+	}
 	waiting := func() bool { return len(messages) > 0 }
-	ctx, timer, err := idle.New(ctx, idle.Config{Limit: cmp.Or(limit, watchdog.NoLimit), Busy: waiting})
+	_, timer, err := idle.New(ctx, idle.Config{Limit: limit, Busy: waiting, Cancel: cancel})
 	if err != nil {
 		return err
 	}
 	defer timer.Close()
-	handle := func(message Message) error {
-		defer timer.Widen(message.Silence)() // a tool runs, or a person is asked
-		return message.Handle(ctx, timer.Alive)
-	}
 	for {
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return errors.Join(ctx.Err(), context.Cause(ctx))
 		case message, open := <-messages:
 			if !open {
 				return nil
 			}
 			timer.Alive()
-			if err := handle(message); err != nil {
-				return errors.Join(err, context.Cause(ctx))
+			switch {
+			case message.Call != "":
+				timer.Begin(message.Call, message.Silence)
+			case message.Result != "":
+				timer.End(message.Result)
+			default:
+				if err := message.Handle(ctx, nil); err != nil {
+					return errors.Join(err, context.Cause(ctx))
+				}
 			}
 		}
 	}
