@@ -19,10 +19,7 @@
 // # In a hook that can only stop
 //
 // [Check] is a function of all turns of a run, for a host whose hook gets these and answers whether the run stops.
-// Where nobody can be asked, whatever is not Go ends the run:
-//
-//	v, _ := loop.Check(turns, loop.Config{})
-//	return v.Advice != loop.Go
+// Where nobody can be asked, whatever is not Go ends the run: see the example of Check.
 //
 // # What is the same
 //

@@ -11,7 +11,7 @@ import (
 
 // Signal sends a signal to the command's first process alone, as [os.Process.Signal] does. [Config].Forward sends one
 // to all processes, and Kill ends them. Once the first process has exited, Signal reaches every process that
-// [Config].KeepBackground kept, also after Wait has returned.
+// it left behind, and also after Wait has returned those that [Config].KeepBackground kept.
 //
 // No number is signalled that is another process's by now. The error is [os.ErrProcessDone] if there is nothing to
 // signal, and wraps [watchdog.ErrInvalid] before Start has returned, and for what is no signal. Signal 0 only asks
@@ -30,7 +30,7 @@ func (c *Command) Signal(sig os.Signal) error {
 		return c.refused("Signal was called with %v, which is no signal of this system", sig)
 	}
 	err = tree.SignalFirst(number)
-	if errors.Is(err, proctree.ErrEnded) && c.cfg.KeepBackground {
+	if errors.Is(err, proctree.ErrEnded) {
 		_, err = tree.Signal(number)
 	}
 	return c.doneOr(err)

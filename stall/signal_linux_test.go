@@ -98,7 +98,8 @@ func exitCode(tb testing.TB, err error) int {
 // TestKill ends a whole tree that ignores all that can be ignored.
 func TestKill(t *testing.T) {
 	t.Parallel()
-	stubborn := words("ignore:INT,TERM daemon:ignore:INT,TERM;print:there;stay child:print:x;stay print:" + ready + " stay")
+	stubborn := words("ignore:INT,TERM daemon:ignore:INT,TERM;print:there;stay " +
+		"child:print:x;stay print:" + ready + " stay")
 	killed := func(t *testing.T, c *stall.Command, causes ...error) *stall.Result {
 		began := time.Now()
 		require.NoError(t, c.Kill())
@@ -141,8 +142,10 @@ func TestKill(t *testing.T) {
 		f := newFixture(t)
 		f.cfg.Grace = graces(longTime, longTime)
 		ctx, cancel := context.WithCancel(t.Context())
-		c := f.begin(ctx, command(t, stubborn...))
+		cmd := command(t, append(words("child:obey:INT:0;print:x;stay"), stubborn...)...)
+		c := f.begin(ctx, cmd)
 		cancel()
+		eventually(t, "SIGINT has come", func() bool { return len(processesWith(tokenOf(cmd))) == 3 })
 		killed(t, c, context.Canceled)
 	})
 	t.Run("that has something elsewhere", func(t *testing.T) {

@@ -105,6 +105,11 @@ func TestRest(t *testing.T) {
 			reached, err := s.tree.Signal(0)
 			require.NoError(t, err)
 			require.Equal(t, 3, reached)
+			for range 2 {
+				_, err := s.tree.Signal(syscall.SIGSTOP)
+				require.NoError(t, err)
+				require.Eventually(t, func() bool { return state(s.pid) == 'T' }, late, time.Millisecond)
+			}
 			require.NoError(t, s.tree.Kill())
 			require.Zero(t, s.alive())
 			_, err = s.tree.Signal(syscall.SIGTERM)
