@@ -258,6 +258,7 @@ func TestBudgetInvalid(t *testing.T) {
 			require.ErrorContains(t, err, c.says)
 		})
 	}
+	require.NoError(t, watchdog.Budget{FirstSign: watchdog.NoLimit}.Validate(), "what is off needs nothing else")
 }
 
 func TestPendingDirectives(t *testing.T) {

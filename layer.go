@@ -44,6 +44,7 @@ func (r *run) layer(ctx context.Context, name string, budget *Budget) (*Watchdog
 	if flaw := textFlaw(id, MaxAggregateID); flaw != "" {
 		return nil, fmt.Errorf("%w layer name: with it the run ID %s", ErrInvalid, flaw)
 	}
+	budget.WallClock = off(budget.WallClock)
 	if err := budget.check(); err != nil {
 		return nil, err
 	}
@@ -52,9 +53,7 @@ func (r *run) layer(ctx context.Context, name string, budget *Budget) (*Watchdog
 	if err != nil {
 		return nil, err
 	}
-	if left != NoLimit || budget.WallClock == 0 {
-		budget.WallClock = min(off(budget.WallClock), left)
-	}
+	budget.WallClock = min(budget.WallClock, left)
 	layer, err := r.beginLayer(ctx, id, budget, at)
 	if errors.Is(err, ErrParentEnded) {
 		return nil, fmt.Errorf("%w: %w", ErrEnded, r.Cause())

@@ -99,6 +99,12 @@ func TestLayer(t *testing.T) {
 			}
 		})
 	})
+	t.Run("without a wall clock of its own it may have a reserve of more than the default of one", func(t *testing.T) {
+		day := watchdog.Config{Budget: watchdog.Budget{WallClock: 24 * time.Hour}}
+		inBubble(t, day, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			require.Equal(t, 19*time.Hour, layer(t, wd, "build", watchdog.Budget{Reserve: 5 * time.Hour}).Remaining())
+		})
+	})
 	t.Run("near the run's end it says that the run has ended", func(t *testing.T) {
 		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			hold, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: watchdog.NoLimit})

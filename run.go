@@ -12,7 +12,7 @@ import (
 const StartSkew = time.Minute
 
 // A Run is what a watchdog guards. The zero value is a run of its own that begins now; with a Store in the [Config] ID
-// and StartedAt must be set.
+// must be set, and StartedAt or Continue.
 type Run struct {
 	// ID names the run; it is the aggregate ID of its events. At most [MaxAggregateID] characters, none of them a control
 	// character and not all of them white space. (A table that a host brings may hold fewer.) Empty means a random ID,

@@ -33,7 +33,7 @@ type runFlags struct {
 	OnStall        *string `group:"How it ends" placeholder:"WHAT" enum:"interrupt,fail,ignore" help:"What to do without output or progress: interrupt (the signals in their order, as if not given), fail (SIGKILL at once) or ignore (only record it)."`
 	OnTerminal     *string `group:"How it ends" placeholder:"WHAT" enum:"interrupt,fail,ignore" help:"The same after a line of --terminal, or a probe that says so."`
 	Signal         *sig    `group:"How it ends" short:"s" placeholder:"SIGNAL" help:"The first signal: INT if not given. TERM and KILL follow, if it is not one of them."`
-	GraceInt       *length `group:"How it ends" placeholder:"TIME" help:"Wait so long after the first signal: 10s if not given."`
+	GraceInt       *length `group:"How it ends" placeholder:"TIME" help:"Wait so long after the first signal, unless that is TERM or KILL: 10s if not given."`
 	GraceTerm      *length `group:"How it ends" placeholder:"TIME" help:"Wait so long after SIGTERM: 20s if not given."`
 	AlsoEnd        string  `group:"How it ends" placeholder:"CMD" help:"Run this shell command after a stop, to end what runs elsewhere, as in a container."`
 	AlsoEndTimeout *length `group:"How it ends" placeholder:"TIME" help:"How long that may take: 10s if not given."`

@@ -45,7 +45,9 @@ func Peek(req *http.Request, limit int64) (body []byte, why Reason) {
 // readAll reads a body of that length, if it is known, up to a byte beyond the limit.
 func readAll(r io.Reader, length, limit int64) ([]byte, error) {
 	if held, ok := r.(interface{ Bytes() []byte }); ok {
-		return held.Bytes(), nil
+		if all := held.Bytes(); int64(len(all)) == length { // not only what was read until now
+			return all, nil
+		}
 	}
 	var body bytes.Buffer
 	body.Grow(int(max(length, 0)) + bytes.MinRead) // what is read is held once, and grows no more

@@ -70,6 +70,16 @@ func TestPeek(t *testing.T) {
 		_, why = usage.Peek(req, 4)
 		require.Equal(t, usage.TooLong, why)
 	})
+	t.Run("a copy that keeps what was read of it is read", func(t *testing.T) {
+		for _, length := range []int64{5, -1} {
+			req := post(t, strings.NewReader("hello"))
+			req.ContentLength = length
+			req.GetBody = func() (io.ReadCloser, error) { return &recording{Reader: strings.NewReader("hello")}, nil }
+			body, why := usage.Peek(req, 5)
+			require.Equal(t, usage.Readable, why)
+			require.Equal(t, "hello", string(body))
+		}
+	})
 	t.Run("no body is an empty one", func(t *testing.T) {
 		body, why := usage.Peek(post(t, nil), 10)
 		require.Empty(t, body)
@@ -80,6 +90,23 @@ func TestPeek(t *testing.T) {
 type inMemory struct{ *bytes.Buffer }
 
 func (inMemory) Close() error { return nil }
+
+// recording is a body that keeps what was read of it, for a log.
+type recording struct {
+	io.Reader
+
+	read bytes.Buffer
+}
+
+func (r *recording) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.read.Write(p[:n])
+	return n, err
+}
+
+func (r *recording) Bytes() []byte { return r.read.Bytes() }
+
+func (*recording) Close() error { return nil }
 
 func TestWithUsage(t *testing.T) {
 	for _, of := range []struct{ name, body, want string }{
