@@ -149,7 +149,7 @@ func checkFractions(field, of string, fractions []float64) error {
 
 func (b *Budget) checkFirstSign() error {
 	switch {
-	case !b.FromFirstSign && b.FirstSign != 0:
+	case !b.FromFirstSign && off(b.FirstSign) != NoLimit:
 		return fmt.Errorf("%w budget: FirstSign is %v and takes effect only with FromFirstSign", ErrInvalid, b.FirstSign)
 	case b.FromFirstSign && off(b.Idle) == NoLimit && off(b.NoProgress) == NoLimit:
 		return fmt.Errorf("%w budget: FromFirstSign takes effect only with Idle or NoProgress", ErrInvalid)

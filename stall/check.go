@@ -26,9 +26,13 @@ func (c *Config) check() error {
 	for _, length := range []struct {
 		field string
 		value time.Duration
-	}{{"NoOutput", c.NoOutput}, {"WallClock", c.WallClock}, {"RecordTimeout", c.RecordTimeout}} {
+		zero  string
+	}{
+		{"NoOutput", c.NoOutput, "none"}, {"WallClock", c.WallClock, "none"},
+		{"RecordTimeout", c.RecordTimeout, watchdog.DefaultRecordTimeout.String()},
+	} {
 		if length.value < 0 {
-			return invalid("%s is %v; use a positive duration, or 0 for none", length.field, length.value)
+			return invalid("%s is %v; use a positive duration, or 0 for %s", length.field, length.value, length.zero)
 		}
 	}
 	if c.TTY && !tty.Supported {
