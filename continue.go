@@ -63,7 +63,7 @@ func (b *beginning) find(ctx context.Context) (time.Time, error) {
 		return start, fmt.Errorf("%w %w; correct or delete that event to go on with the run", ErrUnreadableEvent, e)
 	}
 	start = b.now
-	if last := h.Last(); last != nil {
+	if last := h.Last(); last != nil && last.StartedAt.Sub(b.now) <= StartSkew { // else it has to be resumed after
 		start = last.StartedAt
 	}
 	if err := b.store.Append(ctx, b.event(start)); err != nil {

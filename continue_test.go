@@ -180,6 +180,28 @@ func TestContinue(t *testing.T) {
 			require.Equal(t, resumed.StartedAt(), c.attach().StartedAt())
 		})
 	})
+	t.Run("and one whose host passed its start until then", func(t *testing.T) {
+		inContinuing(t, func(c *continuing) {
+			continues := c.run
+			c.run = watchdog.Run{ID: c.run.ID, StartedAt: noon}
+			_, stop := c.restarts(time.Hour)
+			require.NotNil(t, stop)
+			c.clock.step(time.Hour)
+			require.NoError(t, c.resume().Close())
+			c.clock.step(-time.Hour)
+			c.run = continues
+			_, err := watchdog.New(context.Background(), c.run, c.cfg)
+			require.ErrorContains(t, err, "or use Resume to open another")
+			resumed := c.resume()
+			require.NoError(t, resumed.Close())
+			for range 3 { // also when the clock is where the other was
+				c.pass(time.Hour)
+				wd := c.attach()
+				require.Equal(t, resumed.StartedAt(), wd.StartedAt())
+				require.NoError(t, wd.Close())
+			}
+		})
+	})
 	t.Run("a hundred resumes cost no more than one", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			store := &readingStore{}

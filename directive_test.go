@@ -261,6 +261,15 @@ func TestBudgetInvalid(t *testing.T) {
 	require.NoError(t, watchdog.Budget{FirstSign: watchdog.NoLimit}.Validate(), "what is off needs nothing else")
 }
 
+// TestBudgetOff checks that what is switched off by name is off, and needs nothing else that is on.
+func TestBudgetOff(t *testing.T) {
+	off := watchdog.Budget{
+		WallClock: watchdog.NoLimit, Safety: watchdog.NoLimit, Idle: watchdog.NoLimit, NoProgress: watchdog.NoLimit,
+		Hold: watchdog.NoLimit, FirstSign: watchdog.NoLimit,
+	}
+	require.NoError(t, off.Validate())
+}
+
 func TestPendingDirectives(t *testing.T) {
 	ladder := watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck}}
 	t.Run("yields what is pending, oldest first, once", func(t *testing.T) {

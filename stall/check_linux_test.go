@@ -41,7 +41,7 @@ func TestInvalidConfig(t *testing.T) {
 		{"a step with a NUL", func(c *stall.Config) { c.Step = "a\x00b" }, "step", `"a\x00b"`},
 		{"a negative NoOutput", func(c *stall.Config) { c.NoOutput = -1 }, "NoOutput", "-1ns"},
 		{"a negative WallClock", func(c *stall.Config) { c.WallClock = -2 }, "WallClock", "-2ns"},
-		{"a negative RecordTimeout", func(c *stall.Config) { c.RecordTimeout = -3 }, "RecordTimeout", "-3ns; use a positive duration, or 0 for 5s"},
+		{"a negative RecordTimeout", func(c *stall.Config) { c.RecordTimeout = -3 }, "RecordTimeout", "or 0 for 5s"},
 		{"a negative grace", func(c *stall.Config) { c.Grace = graces(-2, 0) }, "Grace", "-2ns"},
 		{"another negative grace", func(c *stall.Config) { c.Grace = graces(0, -5) }, "Grace", "-5ns"},
 		{"too many steps", func(c *stall.Config) { c.Grace = make([]stall.Step, 11) }, "Grace", "11 steps"},
