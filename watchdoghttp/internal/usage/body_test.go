@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -138,6 +140,39 @@ func TestWithUsage(t *testing.T) {
 	body := `{"messages":[],"stream":true}`
 	_, ok := usage.WithUsage(readCall(t, usage.Anthropic, body), []byte(body))
 	require.False(t, ok, "others need not be asked")
+}
+
+// TestChangesTogether holds a body that is changed once in all its places against one that is changed one after the
+// other.
+func TestChangesTogether(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	both := 0
+	for range 2000 {
+		members := []string{`"messages":[]`, `"stream":true`}
+		for range r.IntN(4) {
+			members = append(members, pick(
+				`"stream_options":null`, `"stream_options" : { }`, `"stream_options":{"x":1}`, `"stream_option\u0073":{}`,
+				`"max_tokens":9000`, `"max_tokens":null`, `"max_completion_tokens": 8000`, `"max_completion_tokens":5`,
+			))
+		}
+		r.Shuffle(len(members), reflect.Swapper(members))
+		body := []byte(pick("", " \n") + "{" + pick("", " ") + strings.Join(members, pick(",", " ,\n")) + "}")
+		change, ok := usage.WithUsage(readCall(t, usage.Chat, string(body)), body)
+		if !ok {
+			continue // it has a member twice, and is not read
+		}
+		sets := usage.AllowanceOf(usage.Chat, "", nil, body).Set(2000)
+		together := changed(body, append(sets, change)...)
+		first := changed(body, change)
+		then := changed(first, usage.AllowanceOf(usage.Chat, "", nil, first).Set(2000)...)
+		require.Equal(t, string(then), string(together), "%s", body)
+		require.True(t, json.Valid(together), "%s", together)
+		if len(sets) > 0 {
+			both++
+		}
+	}
+	require.Greater(t, both, 1000)
 }
 
 // changed is a body with changes.
