@@ -60,12 +60,20 @@ type KeeperConfig struct {
 
 // complete returns the config with its defaults, or an error if it cannot be used.
 func (c KeeperConfig) complete() (KeeperConfig, error) {
-	switch {
-	case c.Store == nil:
+	if c.Store == nil {
 		return c, fmt.Errorf("%w keeper config: set Store", watchdog.ErrInvalid)
-	case min(c.Threshold, c.Pace, c.Poll, c.RecordTimeout, c.Promise) < 0:
-		return c, fmt.Errorf("%w keeper config: a length is negative; use a positive duration, or 0 for the default",
-			watchdog.ErrInvalid)
+	}
+	for _, length := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"Threshold", c.Threshold}, {"Promise", c.Promise}, {"Pace", c.Pace}, {"Poll", c.Poll},
+		{"RecordTimeout", c.RecordTimeout},
+	} {
+		if length.value < 0 {
+			return c, fmt.Errorf("%w keeper config: %s is %v; use a positive duration, or 0 for the default",
+				watchdog.ErrInvalid, length.field, length.value)
+		}
 	}
 	if c.Host == "" {
 		c.Host, _ = os.Hostname() // the rows of a machine without a name have none

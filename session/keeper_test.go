@@ -30,6 +30,10 @@ func TestKeeperConfig(t *testing.T) {
 			require.ErrorIs(t, err, watchdog.ErrInvalid)
 		})
 	}
+	t.Run("what is negative is named", func(t *testing.T) {
+		_, err := session.NewKeeper(session.KeeperConfig{Store: store, Pace: time.Second, Poll: -2})
+		require.ErrorContains(t, err, "Poll is -2ns; use a positive duration, or 0 for the default")
+	})
 	t.Run("a promise that is too long is named with what is allowed", func(t *testing.T) {
 		_, err := session.NewKeeper(session.KeeperConfig{Store: store, Promise: time.Hour})
 		require.ErrorContains(t, err, "Promise is 1h0m0s; use at least 1s and at most 5m0s")

@@ -118,11 +118,17 @@ func (c *runCmd) applyGrace(cfg *stall.Config) error {
 	default:
 		cfg.Grace = []stall.Step{first, terminate}
 	}
-	if c.GraceInt != nil && len(cfg.Grace) == 1 || c.GraceTerm != nil && first.Signal == syscall.SIGKILL {
-		return fmt.Errorf("--grace-int or --grace-term is the time after a signal that is not sent, as %s is the first",
-			signame.Name(first.Signal))
+	unsent := ""
+	switch {
+	case c.GraceInt != nil && len(cfg.Grace) == 1:
+		unsent = "--grace-int"
+	case c.GraceTerm != nil && first.Signal == syscall.SIGKILL:
+		unsent = "--grace-term"
+	default:
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%s is the time after a signal that is not sent, as %s is the first; leave it out",
+		unsent, signame.Name(first.Signal))
 }
 
 // steps returns the first signal and SIGTERM, as a file has them: both, or one of SIGTERM and SIGKILL alone.
