@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/driver"
+	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/loop"
@@ -57,8 +58,17 @@ func (r *run) delivered(d *Directive) {
 	}
 }
 
+// A stepper is a [looper.Looper]. All that a run has is linked with it: the detector is only where a host can take steps.
+type stepper interface {
+	journal.Steps
+	Step(turn []loop.Step) (v loop.Verdict, trips, another bool)
+	Delivered()
+	State() []byte
+	Restore(state []byte) error
+}
+
 // looper returns the run's, made at the first step.
-func (r *run) looper() *looper.Looper {
+func (r *run) looper() stepper {
 	a := r.accountOf()
 	r.Lock()
 	defer r.Unlock()

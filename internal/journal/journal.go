@@ -20,7 +20,6 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
-	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
@@ -59,6 +58,8 @@ type Place struct {
 	Instant bool // the store answers at once: nobody has to wait for it
 	Off     bool // nothing is kept
 	Machine bool // the clock is the machine's, outside of a testing/synctest bubble, and so is every timer
+
+	checkpoints checkpoints // nil if there are none
 }
 
 // A Journal is what one run has in its store. It is safe for concurrent use. Whoever uses it has drawn the name of the
@@ -77,7 +78,7 @@ type known struct {
 	base   *fold.Base         // nil while it would hold next to nothing
 	news   int                // events since the last checkpoint
 	writes bool               // a checkpoint is being written
-	steps  *looper.Looper     // whose state is in the checkpoints; nil if it is kept elsewhere
+	steps  Steps              // whose state is in the checkpoints; nil if it is kept elsewhere
 	stored *record.Checkpoint // the last one that was read with such a state
 }
 
@@ -114,7 +115,7 @@ func (j *Journal) learn(b *fold.Base, news int) {
 
 // Appended counts events that the store has taken.
 func (j *Journal) Appended(events int) {
-	if j.name.Begins {
+	if j.checkpoints() == nil {
 		return
 	}
 	k := j.known()

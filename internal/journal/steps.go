@@ -6,19 +6,29 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
-	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
+// Steps are what a session remembers of its steps, such as a [github.com/seed62658d38/watchdog/internal/looper.Looper].
+type Steps interface {
+	// Due reports whether there is something new that is to be recorded now. Press makes what is new due at once, and
+	// reports whether there is any.
+	Due(now time.Time) bool
+	Press() bool
+	// Take returns the state for who records it now. Lost notes that it could not be recorded.
+	Take(now time.Time) []byte
+	Lost(state []byte)
+}
+
 // KeepSteps has checkpoints hold what a session remembers of its steps, nil for nothing.
-func (j *Journal) KeepSteps(l *looper.Looper) {
-	if j.name.Begins {
+func (j *Journal) KeepSteps(s Steps) {
+	if j.checkpoints() == nil {
 		return
 	}
 	k := j.known()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.steps = l
+	k.steps = s
 }
 
 // StepsDue reports whether a checkpoint is due for the steps alone. Press has one due if there is any new step.
@@ -28,15 +38,15 @@ func (j *Journal) StepsDue(press bool) bool {
 		return false
 	}
 	k.mu.Lock()
-	l := k.steps
+	s := k.steps
 	k.mu.Unlock()
 	switch {
-	case l == nil:
+	case s == nil:
 		return false
 	case press:
-		return l.Press()
+		return s.Press()
 	}
-	return l.Due(j.now())
+	return s.Due(j.now())
 }
 
 // TakeSteps returns the last checkpoint that was read with what a run remembers of its steps, once; nil if none was.
