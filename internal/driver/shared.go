@@ -21,20 +21,6 @@ type Shared interface {
 	Unpaid() error
 }
 
-// Share has the session draw on shared limits. The caller holds the lock.
-func (t *Tree) Share(s Shared) { t.shared.Store(&s) }
-
-// Shares reports whether the session draws on shared limits.
-func (t *Tree) Shares() bool { return t.shared.Load() != nil }
-
-// Shared are the shared limits that the session draws on. There can be none.
-func (t *Tree) Shared() Shared {
-	if s := t.shared.Load(); s != nil {
-		return *s
-	}
-	return unshared{}
-}
-
 // unshared is what a session draws on that shares no limits: nothing of it is held, used or owed.
 type unshared struct{}
 

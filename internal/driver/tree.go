@@ -123,6 +123,20 @@ func (t *Tree) stepAt(k *Work, now machine.Now, r *Run, in *machine.Input) {
 	k.behind = r.Record.Behind() || r.news != nil || t.tracing() || t.Shares()
 }
 
+// Share has the session draw on shared limits. The caller holds the lock.
+func (t *Tree) Share(s Shared) { t.shared.Store(&s) }
+
+// Shares reports whether the session draws on shared limits.
+func (t *Tree) Shares() bool { return t.shared.Load() != nil }
+
+// Shared are the shared limits that the session draws on. There can be none.
+func (t *Tree) Shared() Shared {
+	if s := t.shared.Load(); s != nil {
+		return *s
+	}
+	return unshared{}
+}
+
 // tracing reports whether a signal waits to be told.
 func (t *Tree) tracing() bool { return t.Trace != nil && t.Trace.Waiting() }
 

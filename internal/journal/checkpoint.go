@@ -16,32 +16,12 @@ var CheckpointAfter = 16
 // maxOlder is how many checkpoints that cannot be read are passed over before the run is read whole.
 const maxOlder = 8
 
-// checkpoints are how the runs of a place are spared to read long windows.
-type checkpoints interface {
-	// write records a checkpoint of each journal that has one due.
-	write(ctx context.Context, p *Place, of ...*Journal)
-	// newest returns what this process knows or, if that is old, what another one may have written since.
-	newest(ctx context.Context, j *Journal) (*fold.Base, error)
-	// foldIn has the process not read the events of the window again, if they are many, which were read from the base
-	// on, or those of the windows from the one that began first.
-	foldIn(j *Journal, base *fold.Base, first, window time.Time, events []fold.Event)
-}
-
 // checkpointing is the one kind of checkpoints.
 type checkpointing struct{}
 
 // KeepCheckpoints has the runs of the place write checkpoints and go on from them. It is called before the place is
 // used. A program whose runs all begin with their watchdogs does not call it, and links nothing of that.
 func (p *Place) KeepCheckpoints() { p.checkpoints = checkpointing{} }
-
-// checkpoints are those of the run, nil for one whose window begins with its watchdog: nobody else adds to that, and
-// nobody attaches to it.
-func (j *Journal) checkpoints() checkpoints {
-	if j.name.Begins {
-		return nil
-	}
-	return j.place.checkpoints
-}
 
 // Much reports that so much more is known than the last checkpoint has that one is to be written soon.
 func (j *Journal) Much() bool {

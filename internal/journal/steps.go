@@ -9,17 +9,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-// Steps are what a session remembers of its steps, such as a [github.com/seed62658d38/watchdog/internal/looper.Looper].
-type Steps interface {
-	// Due reports whether there is something new that is to be recorded now. Press makes what is new due at once, and
-	// reports whether there is any.
-	Due(now time.Time) bool
-	Press() bool
-	// Take returns the state for who records it now. Lost notes that it could not be recorded.
-	Take(now time.Time) []byte
-	Lost(state []byte)
-}
-
 // KeepSteps has checkpoints hold what a session remembers of its steps, nil for nothing.
 func (j *Journal) KeepSteps(s Steps) {
 	if j.checkpoints() == nil {
