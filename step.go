@@ -58,7 +58,8 @@ func (r *run) delivered(d *Directive) {
 	}
 }
 
-// A stepper is a [looper.Looper]. All that a run has is linked with it: the detector is only where a host can take steps.
+// A stepper is a [looper.Looper]. What a run has of other packages by its type is linked with every run, and only who
+// calls [Watchdog.Step] needs a detector.
 type stepper interface {
 	journal.Steps
 	Step(turn []loop.Step) (v loop.Verdict, trips, another bool)
