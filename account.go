@@ -79,7 +79,7 @@ func (a *account) look(k *driver.Work) {
 // learn brings what all have used of shared limits into the decision. The caller holds the tree.
 func (a *account) learn() {
 	if a != nil {
-		s := a.in.tree.Shared.Load()
+		s := a.in.tree.Shared()
 		s.Lock()
 		defer s.Unlock()
 		a.Learn()
@@ -147,9 +147,9 @@ func (a *account) usageOf(c verdict.CountUse) Usage {
 }
 
 // lock locks the tree, and all that the session draws on.
-func (in *sessionLedger) lock() (s *share.Set) {
+func (in *sessionLedger) lock() (s driver.Shared) {
 	in.tree.Lock()
-	s = in.tree.Shared.Load()
+	s = in.tree.Shared()
 	s.Lock()
 	return s
 }
@@ -163,12 +163,12 @@ func (a *account) close() (done <-chan struct{}) {
 	a.in.tree.Lock()
 	first := a.Close()
 	a.in.tree.Unlock()
-	s := a.in.tree.Shared.Load()
+	s := a.in.tree.Shared()
 	switch {
 	case a.outer != nil:
 		a.run.Store(nil)
 		return nil
-	case s == nil || !first && !s.Owes():
+	case !a.in.tree.Shares() || !first && !s.Owes():
 		return nil
 	}
 	end := func() { _ = s.Settle() } // who closes hears of what is unpaid

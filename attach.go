@@ -107,11 +107,14 @@ func unattached(ctx context.Context, named Run, cfg *Config, at time.Time) (*Wat
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := errors.Join(cfg.check(ctx, named, at), cfg.checkSpend()); err != nil {
+	if err := errors.Join(cfg.check(ctx, named, at), cfg.checkLoop(), cfg.checkSpend()); err != nil {
 		return nil, nil, err
 	}
 	cfg = cfg.inForce()
 	w, err := newWatchdog(ctx, named, cfg)
+	if err == nil {
+		w.r.Tree.KeepCheckpoints()
+	}
 	return w, cfg, err
 }
 

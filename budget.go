@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/ordered"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -178,7 +180,7 @@ var defaultWarnAt = []float64{DefaultWarnAt}
 func (b *Budget) limits() verdict.Limits {
 	warnAt := b.warnAt()
 	if b.WarnAt != nil {
-		warnAt = slices.Sorted(slices.Values(warnAt)) // a copy: the host may change its own
+		warnAt = inOrder(warnAt)
 	}
 	return verdict.Limits{
 		WallClock: b.wallClock(), WarnAt: warnAt, Reserve: b.Reserve, Safety: off(b.Safety),
@@ -186,6 +188,13 @@ func (b *Budget) limits() verdict.Limits {
 		FromFirstSign: b.FromFirstSign, FirstSign: off(b.FirstSign), Ladders: b.Ladders.rungs(),
 		Counts: b.Spend.limits(""),
 	}
+}
+
+// inOrder returns the fractions in order, and a copy: the host may change its own.
+func inOrder(fractions []float64) []float64 {
+	fractions = slices.Clone(fractions)
+	ordered.Sort(fractions, cmp.Compare)
+	return fractions
 }
 
 func (b *Budget) warnAt() []float64 {

@@ -130,12 +130,18 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 	if err := cfg.Budget.check(); err != nil {
 		return err
 	}
-	if cfg.hasLoop() {
-		if _, err := loop.New(cfg.Loop); err != nil {
-			return fmt.Errorf("%w config: Loop: %w", ErrInvalid, err)
-		}
-	}
 	return cfg.checkRest(ctx)
+}
+
+// checkLoop returns the first flaw of what finds loops.
+func (cfg *Config) checkLoop() error {
+	if !cfg.hasLoop() {
+		return nil
+	}
+	if _, err := loop.New(cfg.Loop); err != nil {
+		return fmt.Errorf("%w config: Loop: %w", ErrInvalid, err)
+	}
+	return nil
 }
 
 // hasLoop reports whether the default of some field of Loop is changed. Reflection would cost a twentieth of New.

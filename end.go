@@ -129,7 +129,7 @@ func (r *run) close(began time.Time) (err error) {
 	defer func() {
 		t.Await(spending, spent)
 		if r.Outer() == nil {
-			err = errors.Join(err, t.Shared.Load().Unpaid())
+			err = errors.Join(err, t.Shared().Unpaid())
 		}
 	}()
 	t.Await(began, r.Record.Underway())

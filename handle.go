@@ -10,7 +10,6 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/handle"
-	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -100,7 +99,7 @@ func (h *runHandle) Forget(w handle.Waiter) {
 
 // State implements [handle.Run].
 func (h *runHandle) State() (s handle.State) {
-	var l *looper.Looper
+	var l stepper
 	h.r.Locked(func() {
 		seen := h.r.Node.Seen()
 		s.Extended, s.Warned, s.WrappedUp = seen.Extended, seen.Warned, seen.Wrapped

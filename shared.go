@@ -55,7 +55,7 @@ func (a *account) share(r *run, cfg *Config, store SpendStore, found *fold.Windo
 			s.Add(share.Open(kept), of.Scope, tool)
 		}
 	}
-	a.in.tree.Shared.Store(s)
+	a.in.tree.Share(s)
 	return s
 }
 

@@ -34,8 +34,8 @@ var smallGuards = []struct {
 	name string
 	most int64
 }{
-	{"idle", 150_000}, {"loop", 160_000}, {"watchdoghttp", 100_000}, {"watchdog", 1_500_000}, {"stall", 2_100_000},
-	{"watchdog,stall", 2_300_000},
+	{"idle", 150_000}, {"loop", 160_000}, {"watchdoghttp", 100_000}, {"watchdog", 1_500_000}, {"stall", 1_850_000},
+	{"watchdog,stall", 2_200_000},
 }
 
 // TestSize builds one program without a guard and with each, and protects what the page says that they cost. The linker

@@ -189,7 +189,7 @@ func (s *Spend) none() bool {
 func (s *Spend) limits(scope string) (limits []verdict.CountLimit) {
 	warnAt := defaultWarnAt
 	if s.WarnAt != nil {
-		warnAt = slices.Sorted(slices.Values(s.WarnAt)) // a copy: the host may change its own
+		warnAt = inOrder(s.WarnAt)
 	}
 	for l := range s.listed() {
 		limit := limitOf(l.max)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/driver"
+	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/loop"
@@ -57,8 +58,18 @@ func (r *run) delivered(d *Directive) {
 	}
 }
 
+// A stepper is a [looper.Looper]. What a run has of other packages by its type is linked with every run, and only who
+// calls [Watchdog.Step] needs a detector.
+type stepper interface {
+	journal.Steps
+	Step(turn []loop.Step) (v loop.Verdict, trips, another bool)
+	Delivered()
+	State() []byte
+	Restore(state []byte) error
+}
+
 // looper returns the run's, made at the first step.
-func (r *run) looper() *looper.Looper {
+func (r *run) looper() stepper {
 	a := r.accountOf()
 	r.Lock()
 	defer r.Unlock()

@@ -13,7 +13,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/feed"
 	"github.com/seed62658d38/watchdog/internal/fold"
-	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/machine"
 )
 
@@ -44,7 +43,7 @@ type readers = feed.Feed[*machine.Entry, Directive]
 type extras struct {
 	attempt Attempt
 	keeper  func(context.Context) // tells the keeper of the end, nil if there is none
-	looper  *looper.Looper        // nil before the first step
+	looper  stepper               // nil before the first step
 	budget  *Budget               // of a layer that begins, for its trace
 	// resumeInDoubt tells that it was not resumed, and that the store may have the resume all the same.
 	resumeInDoubt bool

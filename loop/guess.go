@@ -2,7 +2,6 @@ package loop
 
 import (
 	"bytes"
-	"sync"
 )
 
 // A hints is what an input says about the class of its tool, for tools without one.
@@ -68,13 +67,13 @@ func guess(s *Step, h *hints) Class {
 // first, then what waits, then what changes. A git status is no poll: git does nothing by itself.
 func classOfName(name string) (class Class) {
 	rank, git := 0, false
-	classes, words := wordClasses(), nameReader{name: name}
+	words := nameReader{name: name}
 	for word := words.next(); len(word) > 0; word = words.next() {
 		if git = git || string(word) == "git"; git && string(word) == "status" {
 			word = append(word[:0], "show"...)
 		}
-		if w := classes[string(word)]; w.rank > rank {
-			class, rank = w.class, w.rank
+		if c, r := classOfWord(string(word)); r > rank {
+			class, rank = c, r
 		}
 	}
 	return class
@@ -107,40 +106,26 @@ var searchWords = []string{
 	"search", "grep", "find", "glob", "query", "lookup", "rg", "locate", "recall", "retrieve",
 }
 
-type rankedClass struct {
-	class Class
-	rank  int
-}
-
-// wordClasses is made when it is used first, because a program that never asks would wait for it as it starts.
-var wordClasses = sync.OnceValue(func() map[string]rankedClass {
-	all := map[string]rankedClass{}
-	for rank, list := range []struct {
-		class Class
-		words []string
-	}{
-		{Look, []string{
-			"read", "grep", "search", "find", "glob", "list", "ls", "view", "get", "fetch", "query", "lookup", "cat", "open",
-			"show", "describe", "inspect", "recall", "retrieve", "screenshot", "snapshot", "test", "lint", "check",
-		}},
-		{Change, []string{
-			"edit", "write", "create", "update", "delete", "remove", "replace", "insert", "patch", "append", "move", "rename",
-			"apply", "save", "set", "add", "put", "post", "send", "commit", "upload", "install", "attach", "multiedit",
-			"deploy", "publish", "restart", "rollback",
-		}},
-		{Wait, []string{"wait", "sleep", "poll", "status", "watch", "await", "delay", "monitor"}},
-		{Drive, []string{
-			"scroll", "key", "keys", "press", "keypress", "keyboard", "hotkey", "stdin", "swipe", "type", "click", "tap",
-			"mouse", "hover", "drag", "keystroke", "keystrokes", "fill", "submit",
-			"gdb", "pdb", "lldb", "dlv", "debugger", "repl",
-		}},
-	} {
-		for _, word := range list.words {
-			all[word] = rankedClass{list.class, rank + 1}
-		}
+// classOfWord returns the class that a word stands for, or none, and its rank among the words of a name. A map of them
+// would be linked by every program that imports this package.
+func classOfWord(word string) (class Class, rank int) {
+	switch word {
+	case "read", "grep", "search", "find", "glob", "list", "ls", "view", "get", "fetch", "query", "lookup", "cat", "open",
+		"show", "describe", "inspect", "recall", "retrieve", "screenshot", "snapshot", "test", "lint", "check":
+		return Look, 1
+	case "edit", "write", "create", "update", "delete", "remove", "replace", "insert", "patch", "append", "move", "rename",
+		"apply", "save", "set", "add", "put", "post", "send", "commit", "upload", "install", "attach", "multiedit",
+		"deploy", "publish", "restart", "rollback":
+		return Change, 2
+	case "wait", "sleep", "poll", "status", "watch", "await", "delay", "monitor":
+		return Wait, 3
+	case "scroll", "key", "keys", "press", "keypress", "keyboard", "hotkey", "stdin", "swipe", "type", "click", "tap",
+		"mouse", "hover", "drag", "keystroke", "keystrokes", "fill", "submit",
+		"gdb", "pdb", "lldb", "dlv", "debugger", "repl":
+		return Drive, 4
 	}
-	return all
-})
+	return "", 0
+}
 
 // A nameReader reads the words of a name such as send_keys or sendKeys. It needs no memory but its own.
 type nameReader struct {

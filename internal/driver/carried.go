@@ -28,14 +28,14 @@ func (r *carried) Values() context.Context { return context.WithoutCancel(r.inne
 func (r *carried) Closed() bool { return (*Run)(r).closed() }
 
 // Owes implements [lane.Run].
-func (r *carried) Owes() bool { return r.outer == nil && r.Tree.Shared.Load().Uncovered() }
+func (r *carried) Owes() bool { return r.outer == nil && r.Tree.Shared().Uncovered() }
 
 // Cover implements [lane.Run].
 func (r *carried) Cover() error {
 	if r.outer != nil || r.Closed() {
 		return nil
 	}
-	return r.Tree.Shared.Load().Cover(nil)
+	return r.Tree.Shared().Cover(nil)
 }
 
 // Conclude implements [lane.Run]. What the host is to be told is left to the caller: whoever waits for the end must not

@@ -297,7 +297,7 @@ func (r *Run) CatchUp(began time.Time) {
 // CoverAside has what was used beyond what was taken of shared limits taken, so that others find it used. What the
 // store does not take is tried again by the session's lane and at the next poll.
 func (r *Run) CoverAside() {
-	_ = r.Tree.Shared.Load().Cover(r.Tree.session.Record.TryLater)
+	_ = r.Tree.Shared().Cover(r.Tree.session.Record.TryLater)
 }
 
 // Retry appends again what is pending, unless that is being done. It holds up a poll only if there is no other

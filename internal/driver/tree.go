@@ -23,7 +23,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/lane"
 	"github.com/seed62658d38/watchdog/internal/machine"
-	"github.com/seed62658d38/watchdog/internal/share"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -52,8 +51,7 @@ type Tree struct {
 	machine machine.Tree
 	clock   runClock
 	journal.Place
-	// Shared are the shared limits that the session draws on, nil while there are none.
-	Shared atomic.Pointer[share.Set]
+	shared atomic.Pointer[Shared] // nil while there are none
 	// Trace is what the host is still to be told of signals, nil if it keeps no trace.
 	Trace Trace
 
@@ -113,7 +111,7 @@ func (t *Tree) Look(k *Work, r *Run, in *machine.Input) { t.stepAt(k, t.now(nil)
 // stepAt takes an input at an instant. The caller holds the lock.
 func (t *Tree) stepAt(k *Work, now machine.Now, r *Run, in *machine.Input) {
 	in.Node = &r.Node
-	shared := t.Shared.Load()
+	shared := t.Shared()
 	shared.Lock()
 	room := rooms.Get().(*machine.Room)
 	t.machine.Room = room
@@ -122,7 +120,21 @@ func (t *Tree) stepAt(k *Work, now machine.Now, r *Run, in *machine.Input) {
 	rooms.Put(room)
 	shared.Unlock()
 	k.At, k.Stop, k.Ending = now.Wall, r.Stop(), r.Record.Ending()
-	k.behind = r.Record.Behind() || r.news != nil || t.tracing() || shared != nil
+	k.behind = r.Record.Behind() || r.news != nil || t.tracing() || t.Shares()
+}
+
+// Share has the session draw on shared limits. The caller holds the lock.
+func (t *Tree) Share(s Shared) { t.shared.Store(&s) }
+
+// Shares reports whether the session draws on shared limits.
+func (t *Tree) Shares() bool { return t.shared.Load() != nil }
+
+// Shared are the shared limits that the session draws on. There can be none.
+func (t *Tree) Shared() Shared {
+	if s := t.shared.Load(); s != nil {
+		return *s
+	}
+	return unshared{}
 }
 
 // tracing reports whether a signal waits to be told.

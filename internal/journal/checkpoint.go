@@ -16,6 +16,13 @@ var CheckpointAfter = 16
 // maxOlder is how many checkpoints that cannot be read are passed over before the run is read whole.
 const maxOlder = 8
 
+// checkpointing is the one kind of checkpoints.
+type checkpointing struct{}
+
+// KeepCheckpoints has the runs of the place write checkpoints and go on from them. It is called before the place is
+// used. A program whose runs all begin with their watchdogs does not call it, and links nothing of that.
+func (p *Place) KeepCheckpoints() { p.checkpoints = checkpointing{} }
+
 // Much reports that so much more is known than the last checkpoint has that one is to be written soon.
 func (j *Journal) Much() bool {
 	k := j.more.Load()
@@ -37,21 +44,24 @@ func (j *Journal) WriteCheckpoint(ctx context.Context, limit time.Duration) {
 
 // Checkpoint records what the events of the run come to, if enough were recorded since it was last, so that nobody
 // reads them all again. Nothing depends on it. It has what the run remembers of its steps, and is also written for that
-// alone. A layer has none: nobody attaches to its window.
-func (j *Journal) Checkpoint(ctx context.Context) {
-	p := j.place
-	if p.Store.Transacts() {
-		CheckpointAll(ctx, p, j)
-		return
-	}
-	if c := j.newCheckpoint(false); c != nil {
-		_, err := Here(func() (Nothing, error) { return Nothing{}, p.Store.Append(ctx, c.stepsAlone()...) })
-		c.end(err)
+// alone. A layer has none.
+func (j *Journal) Checkpoint(ctx context.Context) { CheckpointAll(ctx, j.place, j) }
+
+// CheckpointAll is Checkpoint for runs of one place, in one transaction if the store can.
+func CheckpointAll(ctx context.Context, p *Place, of ...*Journal) {
+	if p.checkpoints != nil {
+		p.checkpoints.write(ctx, p, of...)
 	}
 }
 
-// CheckpointAll is Checkpoint for runs of one place, whose store transacts, in one transaction.
-func CheckpointAll(ctx context.Context, p *Place, of ...*Journal) {
+// write implements [checkpoints].
+func (checkpointing) write(ctx context.Context, p *Place, of ...*Journal) {
+	if !p.Store.Transacts() {
+		for _, j := range of {
+			j.checkpointSteps(ctx)
+		}
+		return
+	}
 	var all []*checkpoint
 	var exchanges []*Exchange
 	for _, j := range of {
@@ -64,6 +74,14 @@ func CheckpointAll(ctx context.Context, p *Place, of ...*Journal) {
 	}
 	_, err := Here(func() (Nothing, error) { return Nothing{}, p.Store.Transact(ctx, exchanges...) })
 	for _, c := range all {
+		c.end(err)
+	}
+}
+
+// checkpointSteps is Checkpoint for a store that cannot transact: only of what the run remembers of its steps.
+func (j *Journal) checkpointSteps(ctx context.Context) {
+	if c := j.newCheckpoint(false); c != nil {
+		_, err := Here(func() (Nothing, error) { return Nothing{}, j.place.Store.Append(ctx, c.stepsAlone()...) })
 		c.end(err)
 	}
 }
@@ -82,7 +100,7 @@ type checkpoint struct {
 // newCheckpoint takes the turn to write a checkpoint, if one is due: of the events, or only of the steps. It returns
 // nil if none is.
 func (j *Journal) newCheckpoint(ofEvents bool) *checkpoint {
-	if j.name.Begins || j.place.Off {
+	if j.checkpoints() == nil || j.place.Off {
 		return nil
 	}
 	steps := j.StepsDue(false)
@@ -94,10 +112,12 @@ func (j *Journal) newCheckpoint(ofEvents bool) *checkpoint {
 		return nil
 	}
 	k.writes = true
-	base, l := k.base, k.steps
+	base, s := k.base, k.steps
 	k.mu.Unlock()
 	c := &checkpoint{of: j, now: j.now()}
-	c.steps = l.Take(c.now)
+	if s != nil {
+		c.steps = s.Take(c.now)
+	}
 	c.Selection = j.selection(base, j.name.StartedAt, nil)
 	if base == nil {
 		c.LatestOf, base = endKinds, j.newBase(j.name.StartedAt)
@@ -113,7 +133,9 @@ func (c *checkpoint) end(err error) {
 	defer k.mu.Unlock()
 	if err != nil {
 		c.next, c.news = nil, 0
-		k.steps.Lost(c.steps)
+		if c.steps != nil && k.steps != nil {
+			k.steps.Lost(c.steps)
+		}
 	}
 	k.writes, k.news = false, c.news
 	if c.next != nil {
@@ -165,6 +187,40 @@ func (c *checkpoint) stepsAlone() []fold.Event {
 // newBase holds nothing of the window that began then.
 func (j *Journal) newBase(startedAt time.Time) *fold.Base {
 	return fold.NewBase(j.name.Window(), startedAt.Add(-maxSkew))
+}
+
+// staleBase is how old what a process knows may be before it asks for a checkpoint of another one.
+const staleBase = 2 * time.Hour
+
+// newest implements [checkpoints].
+func (checkpointing) newest(ctx context.Context, j *Journal) (*fold.Base, error) {
+	base, until := j.base(), j.name.StartedAt
+	if base != nil {
+		until = base.Until
+	}
+	if j.now().Sub(until) <= staleBase {
+		return base, nil
+	}
+	events, err := j.place.Store.Select(ctx, j.lastCheckpoint())
+	if err != nil {
+		return nil, err
+	}
+	newer, err := j.readCheckpoint(ctx, events, j.name.StartedAt)
+	if err != nil || newer == nil || newer.Merges() || !newer.Until.After(until) {
+		return base, err
+	}
+	j.learn(newer, 0)
+	return newer, nil
+}
+
+// foldIn implements [checkpoints].
+func (checkpointing) foldIn(j *Journal, base *fold.Base, first, window time.Time, events []fold.Event) {
+	if base == nil {
+		base = j.newBase(first)
+	}
+	if news := base.News(events); news >= CheckpointAfter {
+		j.learn(base.With(events, window, j.now()), news)
+	}
 }
 
 // readCheckpoint returns the base of the last checkpoint that can be read and holds all that tells of a window which

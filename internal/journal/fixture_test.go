@@ -144,6 +144,7 @@ const timeout = 5 * time.Second
 
 func newBench(t *testing.T, s *store, change ...func(*journal.Place)) *bench {
 	place := &journal.Place{Store: s, Timeout: timeout}
+	place.KeepCheckpoints()
 	for _, one := range change {
 		one(place)
 	}

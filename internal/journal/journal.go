@@ -20,7 +20,6 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
-	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
@@ -59,6 +58,19 @@ type Place struct {
 	Instant bool // the store answers at once: nobody has to wait for it
 	Off     bool // nothing is kept
 	Machine bool // the clock is the machine's, outside of a testing/synctest bubble, and so is every timer
+
+	checkpoints checkpoints // nil if there are none
+}
+
+// checkpoints are how the runs of a place are spared to read long windows.
+type checkpoints interface {
+	// write records a checkpoint of each journal that has one due.
+	write(ctx context.Context, p *Place, of ...*Journal)
+	// newest returns what this process knows or, if that is old, what another one may have written since.
+	newest(ctx context.Context, j *Journal) (*fold.Base, error)
+	// foldIn has the process not read the events of the window again, if they are many, which were read from the base
+	// on, or those of the windows from the one that began first.
+	foldIn(j *Journal, base *fold.Base, first, window time.Time, events []fold.Event)
 }
 
 // A Journal is what one run has in its store. It is safe for concurrent use. Whoever uses it has drawn the name of the
@@ -77,8 +89,19 @@ type known struct {
 	base   *fold.Base         // nil while it would hold next to nothing
 	news   int                // events since the last checkpoint
 	writes bool               // a checkpoint is being written
-	steps  *looper.Looper     // whose state is in the checkpoints; nil if it is kept elsewhere
+	steps  Steps              // whose state is in the checkpoints; nil if it is kept elsewhere
 	stored *record.Checkpoint // the last one that was read with such a state
+}
+
+// Steps are what a session remembers of its steps, such as a [github.com/seed62658d38/watchdog/internal/looper.Looper].
+type Steps interface {
+	// Due reports whether there is something new that is to be recorded now. Press makes what is new due at once, and
+	// reports whether there is any.
+	Due(now time.Time) bool
+	Press() bool
+	// Take returns the state for who records it now. Lost notes that it could not be recorded.
+	Take(now time.Time) []byte
+	Lost(state []byte)
 }
 
 // Open has the journal be that of the run with that name.
@@ -112,9 +135,18 @@ func (j *Journal) learn(b *fold.Base, news int) {
 	k.base, k.news = b, k.news+news
 }
 
+// checkpoints are those of the run, nil for one whose window begins with its watchdog: nobody else adds to that, and
+// nobody attaches to it.
+func (j *Journal) checkpoints() checkpoints {
+	if j.name.Begins {
+		return nil
+	}
+	return j.place.checkpoints
+}
+
 // Appended counts events that the store has taken.
 func (j *Journal) Appended(events int) {
-	if j.name.Begins {
+	if j.checkpoints() == nil {
 		return
 	}
 	k := j.known()

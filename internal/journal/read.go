@@ -189,8 +189,8 @@ func (j *Journal) takeBase(base *fold.Base, start time.Time, last *fold.Window, 
 	if base != nil {
 		j.learn(base, 0)
 	}
-	if last != nil {
-		j.foldIn(base, start, last.StartedAt, events)
+	if c := j.checkpoints(); c != nil && last != nil {
+		c.foldIn(j, base, start, last.StartedAt, events)
 	}
 }
 

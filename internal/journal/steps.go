@@ -6,19 +6,18 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
-	"github.com/seed62658d38/watchdog/internal/looper"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // KeepSteps has checkpoints hold what a session remembers of its steps, nil for nothing.
-func (j *Journal) KeepSteps(l *looper.Looper) {
-	if j.name.Begins {
+func (j *Journal) KeepSteps(s Steps) {
+	if j.checkpoints() == nil {
 		return
 	}
 	k := j.known()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.steps = l
+	k.steps = s
 }
 
 // StepsDue reports whether a checkpoint is due for the steps alone. Press has one due if there is any new step.
@@ -28,15 +27,15 @@ func (j *Journal) StepsDue(press bool) bool {
 		return false
 	}
 	k.mu.Lock()
-	l := k.steps
+	s := k.steps
 	k.mu.Unlock()
 	switch {
-	case l == nil:
+	case s == nil:
 		return false
 	case press:
-		return l.Press()
+		return s.Press()
 	}
-	return l.Due(j.now())
+	return s.Due(j.now())
 }
 
 // TakeSteps returns the last checkpoint that was read with what a run remembers of its steps, once; nil if none was.

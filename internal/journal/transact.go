@@ -195,14 +195,19 @@ func (j *Journal) consult(ctx context.Context) (fold.Window, error) {
 
 // consultPart reads what this process has not read yet.
 func (j *Journal) consultPart(ctx context.Context) (fold.Window, error) {
-	base, err := j.newestBase(ctx)
-	if err != nil {
-		return fold.Window{}, fmt.Errorf("read events: %w", err)
+	var base *fold.Base
+	c := j.checkpoints()
+	if c != nil {
+		newest, err := c.newest(ctx, j)
+		if err != nil {
+			return fold.Window{}, fmt.Errorf("read events: %w", err)
+		}
+		base = newest
 	}
 	startedAt := j.name.StartedAt
 	s := j.selection(base, startedAt, j.once())
 	events, err := j.place.Store.Select(ctx, s)
-	if err == nil && base == nil && len(events) >= CheckpointAfter && !j.name.Begins {
+	if err == nil && base == nil && len(events) >= CheckpointAfter && c != nil {
 		s.LatestOf = endKinds // once, for the base
 		events, err = j.place.Store.Select(ctx, s)
 	}
@@ -210,49 +215,10 @@ func (j *Journal) consultPart(ctx context.Context) (fold.Window, error) {
 		return fold.Window{}, fmt.Errorf("read events: %w", err)
 	}
 	known, err := j.checked(base, events)
-	if err == nil {
-		j.foldIn(base, startedAt, startedAt, events)
+	if err == nil && c != nil {
+		c.foldIn(j, base, startedAt, startedAt, events)
 	}
 	return known, err
-}
-
-// staleBase is how old what a process knows may be before it asks for a checkpoint of another one.
-const staleBase = 2 * time.Hour
-
-// newestBase is what this process knows or, if that is old, what another one may have written since.
-func (j *Journal) newestBase(ctx context.Context) (*fold.Base, error) {
-	base, until := j.base(), j.name.StartedAt
-	if base != nil {
-		until = base.Until
-	}
-	if j.name.Begins || j.now().Sub(until) <= staleBase {
-		return base, nil
-	}
-	events, err := j.place.Store.Select(ctx, j.lastCheckpoint())
-	if err != nil {
-		return nil, err
-	}
-	newer, err := j.readCheckpoint(ctx, events, j.name.StartedAt)
-	if err != nil || newer == nil || newer.Merges() || !newer.Until.After(until) {
-		return base, err
-	}
-	j.learn(newer, 0)
-	return newer, nil
-}
-
-// foldIn has the process not read the events of the window again, if they are many, which were read from the base on,
-// or those of the windows from the one that began first. A window that begins with its watchdog has none that others
-// would add to.
-func (j *Journal) foldIn(base *fold.Base, first, window time.Time, events []fold.Event) {
-	if j.name.Begins {
-		return
-	}
-	if base == nil {
-		base = j.newBase(first)
-	}
-	if news := base.News(events); news >= CheckpointAfter {
-		j.learn(base.With(events, window, j.now()), news)
-	}
 }
 
 func (j *Journal) now() time.Time { return clocks.Now(j.place.Clock) }

@@ -240,6 +240,7 @@ func inBubble(t *testing.T, name string, test func(t *testing.T, b *bench)) {
 func newBench(t *testing.T, s *store) *bench {
 	s.began = time.Now()
 	b := &bench{t: t, store: s, place: &journal.Place{Store: s, Timeout: timeout}}
+	b.place.KeepCheckpoints()
 	t.Cleanup(func() { // no lane is left
 		for _, r := range b.runs {
 			r.close()

@@ -18,7 +18,7 @@ const patience = 8
 // pace is how often the state is recorded at most, unless that presses.
 const pace = time.Minute
 
-// A Looper has the loop detector of a run. It is safe for concurrent use. A nil one has nothing to record.
+// A Looper has the loop detector of a run. It is safe for concurrent use.
 type Looper struct {
 	mu       sync.Mutex
 	detector *loop.Detector
@@ -101,9 +101,6 @@ func (l *Looper) Restore(state []byte) error {
 
 // Due reports whether there is something new that is to be recorded now.
 func (l *Looper) Due(now time.Time) bool {
-	if l == nil {
-		return false
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.changed && (l.pressing || now.Sub(l.recorded) >= pace)
@@ -111,9 +108,6 @@ func (l *Looper) Due(now time.Time) bool {
 
 // Press makes what is new due at once, and reports whether there is any.
 func (l *Looper) Press() bool {
-	if l == nil {
-		return false
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pressing = l.pressing || l.changed
@@ -122,9 +116,6 @@ func (l *Looper) Press() bool {
 
 // Take is State for who records it now: nothing is new then.
 func (l *Looper) Take(now time.Time) []byte {
-	if l == nil {
-		return nil
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.changed, l.pressing, l.recorded = false, false, now
@@ -134,9 +125,6 @@ func (l *Looper) Take(now time.Time) []byte {
 
 // Lost notes that a state that was taken could not be recorded. It is due again, and does not press.
 func (l *Looper) Lost(state []byte) {
-	if l == nil || state == nil {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.changed = true

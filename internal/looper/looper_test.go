@@ -125,12 +125,3 @@ func TestRestore(t *testing.T) {
 	require.ErrorIs(t, other.Restore(damaged), loop.ErrState)
 	require.Equal(t, "a", play(other, "a"), "it remembers what it did")
 }
-
-// TestNil protects that a run which records no steps needs no looper.
-func TestNil(t *testing.T) {
-	var none *looper.Looper
-	require.False(t, none.Due(began))
-	require.False(t, none.Press())
-	require.Nil(t, none.Take(began))
-	none.Lost(nil)
-}

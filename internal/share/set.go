@@ -12,7 +12,7 @@ import (
 )
 
 // A Set is the shared limits that one session draws on, in the order of its ledger. It does not change once it is in
-// use, and is then safe for concurrent use. A nil one is empty.
+// use, and is then safe for concurrent use.
 //
 // What a call used beyond its admission is owed until the store has taken it. While the session is open that is tried
 // again by whoever calls Cover. After the end nobody does: who settles then, or closes again, waits for the store and
@@ -39,19 +39,15 @@ func (s *Set) Add(l *Limit, scope, tool string) {
 
 // Lock locks what is held of all limits. The caller holds the guard.
 func (s *Set) Lock() {
-	if s != nil {
-		for _, l := range s.locks {
-			l.Lock()
-		}
+	for _, l := range s.locks {
+		l.Lock()
 	}
 }
 
 // Unlock unlocks what Lock locked.
 func (s *Set) Unlock() {
-	if s != nil {
-		for _, l := range s.locks {
-			l.Unlock()
-		}
+	for _, l := range s.locks {
+		l.Unlock()
 	}
 }
 
@@ -78,9 +74,6 @@ func (s *Set) Take(ctx context.Context, number int, want *ledger.Slice) (fits bo
 // Cover has what runs used beyond what was taken of the limits taken, so that others find it used, see [Limit.Cover].
 // It returns an error if the store did not take something.
 func (s *Set) Cover(failed func()) (err error) {
-	if s == nil {
-		return nil
-	}
 	ctx, cancel := s.by.Context(context.Background())
 	defer cancel()
 	for i := 0; i < len(s.limits) && err == nil; i++ {
@@ -91,7 +84,7 @@ func (s *Set) Cover(failed func()) (err error) {
 
 // Uncovered reports whether runs used something of the limits that the store has not taken.
 func (s *Set) Uncovered() bool {
-	return s != nil && slices.ContainsFunc(s.limits, func(l *Limit) bool { return l.Owed() != verdict.Counts{} })
+	return slices.ContainsFunc(s.limits, func(l *Limit) bool { return l.Owed() != verdict.Counts{} })
 }
 
 // owing are the limits of which calls of the session have used something that the store has not taken.
@@ -109,13 +102,10 @@ func (s *Set) owing() (all []*Limit) {
 }
 
 // Owes reports whether calls of the session have used something that the store has not taken.
-func (s *Set) Owes() bool { return s != nil && len(s.owing()) > 0 }
+func (s *Set) Owes() bool { return len(s.owing()) > 0 }
 
 // Unpaid returns an error that says what that is, nil if there is nothing.
 func (s *Set) Unpaid() (errs error) {
-	if s == nil {
-		return nil
-	}
 	for _, l := range s.owing() {
 		errs = errors.Join(errs, l.Unpaid(nil))
 	}
@@ -133,9 +123,6 @@ func (s *Set) Settle() error {
 func (s *Set) Close(failed func(l *Limit, err error)) { s.end(true, failed) }
 
 func (s *Set) end(leaves bool, failed func(l *Limit, err error)) {
-	if s == nil {
-		return
-	}
 	ctx, cancel := s.by.Context(context.Background())
 	defer cancel()
 	owing := s.owing()

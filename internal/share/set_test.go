@@ -240,13 +240,3 @@ func TestSetLocks(t *testing.T) {
 	all.Wait()
 	require.Equal(t, [2]int{1000, 1500}, held)
 }
-
-func TestNilSet(t *testing.T) {
-	var none *share.Set
-	none.Lock()
-	defer none.Unlock()
-	require.NoError(t, none.Cover(nil))
-	require.NoError(t, none.Settle())
-	require.False(t, none.Uncovered())
-	require.False(t, none.Owes())
-}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -288,10 +289,11 @@ func canContinue() bool {
 // sessionOf returns the session of a process, and its parent.
 func sessionOf(pid int) (session, parent int) {
 	stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	_, err := fmt.Sscanf(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " %s %d %d %d", new(string), &parent, new(int),
-		&session)
-	if err != nil {
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // state, parent, group, session
+	if len(fields) < 4 {
 		return 0, 0
 	}
+	parent, _ = strconv.Atoi(fields[1])
+	session, _ = strconv.Atoi(fields[3])
 	return session, parent
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"sync"
 )
@@ -191,7 +190,7 @@ func (d *Dir) fromRoot(name string) string {
 	if d.pointer(name) == "" {
 		return ""
 	}
-	return path.Join(filepath.ToSlash(d.given), d.step, Folder, name)
+	return filepath.ToSlash(filepath.Join(d.given, d.step, Folder, name))
 }
 
 func (d *Dir) path(name string) string { return filepath.Join(d.root.Name(), d.step, Folder, name) }

@@ -117,8 +117,12 @@ func removeTemporaries(folder *os.Root) error {
 	if !alone {
 		return nil
 	}
-	entries, err := fs.ReadDir(folder.FS(), ".")
+	f, err := folder.Open(".")
 	if err != nil {
+		return err
+	}
+	entries, err := f.ReadDir(-1)
+	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	var failed []error
