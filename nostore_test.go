@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/loop"
 )
 
 func TestNoStore(t *testing.T) {
@@ -53,6 +55,36 @@ func TestNoStore(t *testing.T) {
 			require.EqualError(t, context.Cause(wd.Context()),
 				"run s-1 stopped: watchdog_wall_clock_exceeded: 4h0m0s elapsed of 4h0m0s"+then)
 		})
+	})
+	t.Run("nor does it name a limit where there was none, or one of time where it counts", func(t *testing.T) {
+		const begin, more = "; begin again", "; begin again, or raise the limit if it needs more"
+		for _, c := range []struct {
+			then string
+			end  func(wd *watchdog.Watchdog)
+		}{
+			{begin, func(wd *watchdog.Watchdog) {
+				_, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal})
+				require.NoError(t, err)
+			}},
+			{begin, func(wd *watchdog.Watchdog) {
+				for range 40 { // until the fuse blows: nobody is asked
+					wd.Step(loop.Step{Tool: "x", Input: []byte("a"), Outcome: []byte("b")})
+				}
+			}},
+			{more, func(wd *watchdog.Watchdog) {
+				_, err := wd.Admit(t.Context(), "", watchdog.Amount{Turns: 2})
+				require.ErrorIs(t, err, watchdog.TurnsExceeded)
+			}},
+		} {
+			wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{
+				Logger: quiet, Budget: watchdog.Budget{Spend: watchdog.Spend{Turns: 1}},
+			})
+			require.NoError(t, err)
+			c.end(wd)
+			<-wd.Context().Done()
+			require.True(t, strings.HasSuffix(wd.Stop().Error(), c.then), "%v", wd.Stop())
+			require.NoError(t, wd.Close())
+		}
 	})
 	t.Run("two zero runs have two IDs, disabled ones, too", func(t *testing.T) {
 		seen := map[string]bool{"": true}

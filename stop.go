@@ -48,13 +48,24 @@ func (s *Stop) Error() string {
 	}
 	then := "resume the run to go on"
 	if s.RunID == "" || s.forgets || s.window != "" { // there is nothing to resume
-		then = "begin again, or raise the limit if it needs longer"
+		then = "begin again" + s.raise()
 	}
 	if s.RunID == "" { // of a guard without a run
 		return fmt.Sprintf("stopped: %s%s; %s", s.Code, doing, then)
 	}
 	return fmt.Sprintf("run %s stopped: %s%s, in the window that started at %s; %s",
 		s.RunID, s.Code, doing, clocks.Text(s.StartedAt), then)
+}
+
+// raise says what else can be done where a limit was exceeded: a loop has none, and not every guard.
+func (s *Stop) raise() string {
+	switch {
+	case s.Code == LoopDetected, s.Usage == nil && s.Budget == 0:
+		return ""
+	case s.Usage != nil:
+		return ", or raise the limit if it needs more"
+	}
+	return ", or raise the limit if it needs longer"
 }
 
 // usage says how much was used of how much, as far as the stop has either.

@@ -63,7 +63,7 @@ func TestCheck(t *testing.T) {
 		require.Equal(t, want, advice)
 	})
 	t.Run("it says what a detector says that is told at each ask, of every history here", func(t *testing.T) {
-		for _, folder := range []string{"loops", "productive"} {
+		for _, folder := range []string{"loops", "productive", "heldout-loops", "heldout-work"} {
 			for name, turns := range tracesIn(t, folder) {
 				var d loop.Detector
 				var want loop.Verdict
