@@ -78,6 +78,13 @@ func TestTTY(t *testing.T) {
 		}
 		assert.Equal(t, want.String(), shown)
 	})
+	t.Run("ends no line twice, however early it comes", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		const often = `for n in $(seq 60); do "$@" || exit; done`
+		shown := onScreen(t, inShell(f.cmd("--no-output 5m", "echo", "line"), often)).end(0)
+		assert.Equal(t, strings.Repeat("line\r\n", 60), shown)
+	})
 	t.Run("output that a person stopped is no silence", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
