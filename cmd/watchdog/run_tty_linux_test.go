@@ -236,6 +236,24 @@ func TestJob(t *testing.T) {
 	}
 }
 
+// TestEarlyInterrupt checks that Ctrl-C is not lost while the command is being started.
+func TestEarlyInterrupt(t *testing.T) {
+	t.Parallel()
+	for _, flags := range []string{"--wall-clock 20s", "--no-output 20s"} {
+		t.Run("with the flags "+flags, func(t *testing.T) {
+			t.Parallel()
+			for n := range 25 {
+				s := onScreen(t, newFixture(t).cmd(flags, "sleep", "100"))
+				time.Sleep(time.Duration(n) * 3 * time.Millisecond)
+				s.types(ctrlC)
+				_ = s.cmd.Wait()
+				status := s.cmd.ProcessState.Sys().(syscall.WaitStatus)
+				assert.True(t, status.Signaled() || status.ExitStatus() == 128+int(syscall.SIGINT), "%d: %v", n, s.cmd.ProcessState)
+			}
+		})
+	}
+}
+
 // TestStoppedJob checks that the terminal is the shell's while watchdog alone is stopped, and the command's after that.
 func TestStoppedJob(t *testing.T) {
 	t.Parallel()
