@@ -255,11 +255,11 @@ func (o *stdio) sleep(last time.Duration) bool {
 // start starts to pass the output on. The command must have been started, because start closes the files that only the
 // command needs.
 func (o *stdio) start(tree tty.Tree) {
+	if o.terminal != nil { // first: what is shown before its start has its lines ended twice
+		o.terminal.Start(tree, o.wake)
+	}
 	for _, s := range o.streams {
 		s.Start()
-	}
-	if o.terminal != nil {
-		o.terminal.Start(tree, o.wake)
 	}
 	o.closeOpened()
 }

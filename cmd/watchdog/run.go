@@ -8,7 +8,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/seed62658d38/watchdog/notify"
-	"github.com/seed62658d38/watchdog/stall"
 )
 
 type runCmd struct {
@@ -119,7 +118,7 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	cmd := p.command(words)
 	cmd.Env = meter.environ()
 	showLast := record.showSpent(g.plan, endsSilence(cfg))
-	result, err := stall.Run(ctx, cmd, guarded)
+	result, err := signals.run(ctx, cmd, guarded)
 	e := ending{
 		program: words[0], result: result, err: err, signal: signals.got(result), record: record, meter: meter,
 		common: common, cfg: cfg,

@@ -78,6 +78,13 @@ func TestTTY(t *testing.T) {
 		}
 		assert.Equal(t, want.String(), shown)
 	})
+	t.Run("ends no line twice, however early it comes", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		const often = `for n in $(seq 60); do "$@" || exit; done`
+		shown := onScreen(t, inShell(f.cmd("--no-output 5m", "echo", "line"), often)).end(0)
+		assert.Equal(t, strings.Repeat("line\r\n", 60), shown)
+	})
 	t.Run("output that a person stopped is no silence", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
@@ -225,6 +232,24 @@ func TestJob(t *testing.T) {
 			s.reads("status 0")
 			s.types("exit\n")
 			s.end(0)
+		})
+	}
+}
+
+// TestEarlyInterrupt checks that Ctrl-C is not lost while the command is being started.
+func TestEarlyInterrupt(t *testing.T) {
+	t.Parallel()
+	for _, flags := range []string{"--wall-clock 20s", "--no-output 20s"} {
+		t.Run("with the flags "+flags, func(t *testing.T) {
+			t.Parallel()
+			for n := range 25 {
+				s := onScreen(t, newFixture(t).cmd(flags, "sleep", "100"))
+				time.Sleep(time.Duration(n) * 3 * time.Millisecond)
+				s.types(ctrlC)
+				_ = s.cmd.Wait()
+				status := s.cmd.ProcessState.Sys().(syscall.WaitStatus)
+				assert.True(t, status.Signaled() || status.ExitStatus() == 128+int(syscall.SIGINT), "%d: %v", n, s.cmd.ProcessState)
+			}
 		})
 	}
 }

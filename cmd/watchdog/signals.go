@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"os/signal"
 	"sync/atomic"
 	"syscall"
@@ -24,6 +25,7 @@ type signals struct {
 	// shares with the command there are none: the command gets it itself.
 	forwarded <-chan os.Signal
 	shared    func() bool // the terminal, with the command, now
+	started   atomic.Bool // the command
 	last      atomic.Int32
 	came      chan struct{} // closed at the first signal
 	stop      func()
@@ -60,8 +62,8 @@ func receive(ctx context.Context, terminal bool) (context.Context, *signals) {
 	}
 	forwarded, stopForward := forward(terminal)
 	stopped, stop := context.WithCancel(context.WithoutCancel(ctx))
-	shared := func() bool { return terminal && tty.InForeground() }
-	s := &signals{forwarded: forwarded, shared: shared, came: make(chan struct{})}
+	s := &signals{forwarded: forwarded, came: make(chan struct{})}
+	s.shared = func() bool { return terminal && s.started.Load() && tty.InForeground() }
 	s.stop = func() {
 		signal.Stop(received)
 		stopForward()
@@ -69,8 +71,21 @@ func receive(ctx context.Context, terminal bool) (context.Context, *signals) {
 		cancel(nil)
 	}
 	end := func(sig syscall.Signal) { cancel(signalError{sig}) }
-	go s.heed(stopped, received, heard{shared: shared}, end, die)
+	go s.heed(stopped, received, heard{shared: s.shared}, end, die)
 	return ctx, s
+}
+
+// run runs the command. Before it is started, nobody but this program gets an interrupt of the terminal.
+func (s *signals) run(ctx context.Context, cmd *exec.Cmd, cfg stall.Config) (*stall.Result, error) {
+	c, err := stall.NewCommand(cmd, cfg)
+	if err == nil {
+		err = c.Start(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.started.Store(true)
+	return c.Wait()
 }
 
 // heed does what the signals mean until stopped ends.

@@ -267,8 +267,8 @@ func (t *Terminal) suspend() {
 	if syscall.Kill(0, syscall.SIGSTOP) == nil {
 		<-continued
 	}
+	t.attach() // first: a program draws its screen again when it goes on
 	_, _ = t.tree.Signal(syscall.SIGCONT)
-	t.attach()
 }
 
 // canContinue reports whether there is a shell that has this process in a job, and could continue it: its parent, or
