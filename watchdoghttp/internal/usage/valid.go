@@ -2,6 +2,7 @@ package usage
 
 import (
 	"bytes"
+	"encoding/binary"
 	"strings"
 )
 
@@ -9,7 +10,7 @@ import (
 const deepest = 10_000
 
 // valid reports what [json.Valid] does. A request waits for it, and most of one is long texts, which this goes through
-// three times as fast.
+// two to five times as fast.
 func valid(p []byte) bool {
 	i := validValue(p, skipTo(p, 0), 0)
 	return i >= 0 && skipTo(p, i) == len(p)
@@ -84,6 +85,9 @@ func validKey(p []byte, i int) int {
 // validString goes on after the quote.
 func validString(p []byte, i int) int {
 	for {
+		for i+8 <= len(p) && areText(binary.LittleEndian.Uint64(p[i:])) {
+			i += 8
+		}
 		for i < len(p) && isText(p[i]) {
 			i++
 		}
@@ -104,6 +108,13 @@ func validString(p []byte, i int) int {
 
 // isText reports whether the byte of a string means itself.
 func isText(b byte) bool { return b >= ' ' && b != '"' && b != '\\' }
+
+// areText reports whether that is so of eight bytes at once. To say no of some that are is no mistake.
+func areText(eight uint64) bool {
+	const each, high = 0x0101010101010101, 0x8080808080808080
+	quote, escape := eight^each*'"', eight^each*'\\'
+	return ((eight-each*' ')&^eight|(quote-each)&^quote|(escape-each)&^escape)&high == 0
+}
 
 // validEscape goes on after the backslash.
 func validEscape(p []byte, i int) int {

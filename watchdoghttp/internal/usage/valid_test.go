@@ -22,6 +22,11 @@ func FuzzValid(f *testing.F) {
 	} {
 		f.Add([]byte(text))
 	}
+	for _, one := range []string{"\x00", "\x1f", " ", "!", `"`, "#", "[", `\`, "]", `\n`, "\x7f", "\x80", "\x9f", "\xa2", "\xdc", "\xff"} {
+		for at := range 17 { // wherever it lies among eight
+			f.Add([]byte(`"` + strings.Repeat("x", at) + one + strings.Repeat("y", 17-at) + `"`))
+		}
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		require.Equal(t, json.Valid(text), usage.Valid(text), "%q", text)
 	})
