@@ -118,7 +118,7 @@ func (c *runCmd) applyGrace(cfg *stall.Config) error {
 	default:
 		cfg.Grace = []stall.Step{first, terminate}
 	}
-	unsent := ""
+	var unsent string
 	switch {
 	case c.GraceInt != nil && len(cfg.Grace) == 1:
 		unsent = "--grace-int"
