@@ -2,7 +2,7 @@
 // for, has parallel sub-agents, asks a person before it writes, and ends when its money is spent.
 //
 //	go run ./examples/agent                        with a model that is a part of it, on this machine
-//	go run ./examples/agent -cost 0.09             the same with less money: it wraps up in its reserve
+//	go run ./examples/agent -cost 0.20             the same with less money: it wraps up in its reserve
 //	go run ./examples/agent -base-url https://api.anthropic.com -model NAME -prices prices.json
 //
 // The key of a real API is read from ANTHROPIC_API_KEY. State is in a folder: a database with the run, and the

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -51,7 +52,7 @@ func TestDone(t *testing.T) {
 	} {
 		assert.Contains(t, printed, line)
 	}
-	assert.Regexp(t, `done; cost: 0\.00\d+ USD of 0\.500000 USD used`, printed)
+	assert.Regexp(t, `done; cost: 0\.\d+ USD of 0\.500000 USD used`, printed)
 	assert.FileExists(t, "agent-note.txt")
 	status, printed = playAgent(t, "")
 	assert.Zero(t, status)
@@ -73,13 +74,13 @@ func TestApproval(t *testing.T) {
 func TestCap(t *testing.T) {
 	t.Run("it wraps up in its reserve", func(t *testing.T) {
 		t.Chdir(t.TempDir())
-		status, printed := playAgent(t, "", "-yes", "-cost", "0.03")
+		status, printed := playAgent(t, "", "-yes", "-cost", "0.037")
 		assert.Zero(t, status, printed)
 		assert.Contains(t, printed, "agent: [wrap_up: watchdog_cost_exceeded]\n")
 		assert.Contains(t, printed, "agent: I was told to wrap up")
 		assert.NoFileExists(t, "agent-note.txt")
 	})
-	t.Run("the README's cap ends it when its sub-agents are done", func(t *testing.T) {
+	t.Run("the README's cap ends it when its sub-agents are done, and is used by four fifths", func(t *testing.T) {
 		readme, err := os.ReadFile("../../README.md")
 		require.NoError(t, err)
 		command := regexp.MustCompile(`go run ./examples/agent -yes -cost (\S+)`).FindSubmatch(readme)
@@ -89,6 +90,11 @@ func TestCap(t *testing.T) {
 		assert.Zero(t, status, printed)
 		assert.Contains(t, printed, "agent: Three agents can look")
 		assert.Contains(t, printed, "agent: [wrap_up: watchdog_cost_exceeded]\n")
+		used, most := spentAtEnd(t, printed)
+		assert.GreaterOrEqual(t, used, 0.8*most)
+		said, of := spentAtEnd(t, string(readme))
+		assert.Equal(t, most, of)
+		assert.InDelta(t, used, said, 0.02*most, "the folder's files are a part of the conversation")
 	})
 	t.Run("what does not fit at all stops it, and it goes on in a fresh window", func(t *testing.T) {
 		t.Chdir(t.TempDir())
@@ -101,6 +107,15 @@ func TestCap(t *testing.T) {
 		assert.Zero(t, status, printed)
 		assert.FileExists(t, "agent-note.txt")
 	})
+}
+
+// spentAtEnd is what the run has used of its cap, as the program says it when it is done.
+func spentAtEnd(t *testing.T, printed string) (used, most float64) {
+	t.Helper()
+	_, last, _ := strings.Cut(printed, "done; cost: ")
+	_, err := fmt.Sscanf(last, "%f USD of %f USD used", &used, &most)
+	require.NoError(t, err, printed)
+	return used, most
 }
 
 // TestKilled checks that a run goes on after SIGKILL where it was, with what it had spent.

@@ -114,7 +114,7 @@ func attach(
 		Store: store, Keeper: keeper, Logger: quiet,
 		Budget: watchdog.Budget{
 			WallClock: time.Hour, Idle: 2 * time.Minute,
-			Spend: watchdog.Spend{Cost: o.cost, Reserve: watchdog.Totals{Cost: o.cost.Micros / 2}},
+			Spend: watchdog.Spend{Cost: o.cost, Reserve: watchdog.Totals{Cost: o.cost.Micros / 6}},
 		},
 	})
 	if err != nil {

@@ -25,6 +25,9 @@ func Start(pace time.Duration) *httptest.Server {
 	}))
 }
 
+// thought are the tokens that an answer is billed besides its words, as those of a model that thinks are.
+const thought = 900
+
 // A request is what the script looks at.
 type request struct {
 	Messages []struct {
@@ -118,7 +121,7 @@ func (s *stream) play(asked request) {
 	if len(a.calls) > 0 {
 		why = "tool_use"
 	}
-	s.send("message_delta", fields{"delta": fields{"stop_reason": why}, "usage": fields{"output_tokens": s.words}})
+	s.send("message_delta", fields{"delta": fields{"stop_reason": why}, "usage": fields{"output_tokens": thought + s.words}})
 	s.send("message_stop", fields{})
 }
 
