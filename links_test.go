@@ -48,13 +48,13 @@ func TestLinksOneModule(t *testing.T) {
 
 	mod, err := os.ReadFile("go.mod")
 	require.NoError(t, err)
-	guide, err := os.ReadFile("docs/guide.md")
+	guide, err := os.ReadFile("docs/cost.md")
 	require.NoError(t, err)
 	required := regexp.MustCompile(`(?m)^\t(\S+) (v\S+)$`).FindAllStringSubmatch(string(mod), -1) // no indirect ones
 	require.Len(t, required, 3)
 	for _, module := range required {
 		if !strings.Contains(string(guide), "`"+module[1]+"` "+module[2]) {
-			t.Errorf("docs/guide.md does not say that go.mod requires %s %s", module[1], module[2])
+			t.Errorf("docs/cost.md does not say that go.mod requires %s %s", module[1], module[2])
 		}
 	}
 }

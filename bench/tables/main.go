@@ -1,4 +1,4 @@
-// Tables writes the tables of bench/README.md from the results of benchmarks in bench/results.txt.
+// Tables writes the tables of bench/README.md and docs/cost.md from the results of benchmarks in bench/results.txt.
 //
 //	go run ./bench/tables                writes them anew
 //	go run ./bench/tables -add new.txt   first takes output of go test -bench into the results
@@ -26,10 +26,10 @@ func main() {
 }
 
 func write(folder, added string) error {
-	document, templates := filepath.Join(folder, "README.md"), filepath.Join(folder, "tables.tmpl")
-	kept := filepath.Join(folder, "results.txt")
-	var texts [4]string
-	for i, name := range []string{document, templates, kept, added} {
+	documents := []string{filepath.Join(folder, "README.md"), filepath.Join(folder, "..", "docs", "cost.md")}
+	templates, kept := filepath.Join(folder, "tables.tmpl"), filepath.Join(folder, "results.txt")
+	texts := make([]string, 5)
+	for i, name := range append(documents, templates, kept, added) {
 		if name == "" {
 			continue
 		}
@@ -39,13 +39,15 @@ func write(folder, added string) error {
 		}
 		texts[i] = string(text)
 	}
-	results := tables.Parse(texts[2]).Replace(tables.Parse(texts[3]))
-	written, err := tables.Write(texts[0], texts[1], results)
+	results := tables.Parse(texts[3]).Replace(tables.Parse(texts[4]))
+	written, err := tables.WriteAll(texts[:2], texts[2], results)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(kept, []byte(results.String()), 0o644); err != nil {
-		return err
+	for i, name := range documents {
+		if err := os.WriteFile(name, []byte(written[i]), 0o644); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(document, []byte(written), 0o644)
+	return os.WriteFile(kept, []byte(results.String()), 0o644)
 }

@@ -70,7 +70,7 @@ func TestOperations(t *testing.T) {
 		require.NoError(t, s.Return(t.Context(), "slice-1", watchdog.Totals{Requests: 2}))
 	})
 	for section, page := range map[string]string{
-		"Autovacuum": "operations-retention.md", "What to alert on": "operations-alerts.md",
+		"Autovacuum": "operations.md", "What to alert on": "operations-alerts.md",
 	} {
 		t.Run("the queries of "+section, func(t *testing.T) {
 			dsn := newDSN(t)
@@ -112,8 +112,8 @@ func TestOperations(t *testing.T) {
 		mustExec(t, pool, `UPDATE watchdog_sessions SET last_event_at = now() - interval '100 days',
 			created_at = now() - interval '100 days', ended_at = ended_at - interval '100 days' * (run_id <> 'ended today')::int`)
 		assert.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 9)
-		mustExec(t, pool, documented(t, "operations-retention.md", "Retention")...)
-		outbox := documented(t, "operations-retention.md", "The outbox")
+		mustExec(t, pool, documented(t, "operations.md", "Retention")...)
+		outbox := documented(t, "operations.md", "The outbox")
 		mustExec(t, pool, outbox[:len(outbox)-1]...)
 		assert.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 9, "none is old")
 		mustExec(t, pool, outbox[len(outbox)-1])
@@ -139,7 +139,7 @@ func TestOperations(t *testing.T) {
 		require.NoError(t, s.Return(t.Context(), "back", watchdog.Totals{Requests: 2}))
 		mustExec(t, pool, `UPDATE watchdog_spend SET ends_at = ends_at - interval '100 days' WHERE scope = 'of old'`,
 			`UPDATE watchdog_slices SET returned_at = returned_at - interval '100 days'`)
-		mustExec(t, pool, documented(t, "operations-retention.md", "Retention")...)
+		mustExec(t, pool, documented(t, "operations.md", "Retention")...)
 		assert.Equal(t, []string{"kept", "now"}, texts(t, pool, "SELECT id FROM watchdog_slices ORDER BY id"))
 		assert.Equal(t, []string{"of back", "of kept", "of now"},
 			texts(t, pool, "SELECT scope FROM watchdog_spend WHERE requests > 0 ORDER BY scope"))

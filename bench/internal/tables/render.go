@@ -36,6 +36,13 @@ func Write(document, templates string, r Results) (string, error) {
 	return writeEach(document, all)
 }
 
+// WriteAll is Write for several documents, each table of which stands in one of them.
+func WriteAll(documents []string, templates string, r Results) ([]string, error) {
+	const between = "\x00"
+	written, err := Write(strings.Join(documents, between), templates, r)
+	return strings.Split(written, between), err
+}
+
 // writeEach writes each table with its template.
 func writeEach(document string, all *template.Template) (string, error) {
 	var errs []error
