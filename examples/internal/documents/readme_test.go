@@ -33,7 +33,7 @@ func TestReadmePrograms(t *testing.T) {
 		programs = append(programs, readmePrograms(string(text))...)
 	}
 	require.Len(t, programs, 3)
-	assert.Equal(t, "Twenty lines", programs[0].title)
+	assert.Equal(t, "One guard", programs[0].title)
 	assert.Equal(t, "A session that is found again", programs[1].title)
 	assert.Equal(t, "Ladders", programs[2].title)
 	for _, p := range programs {

@@ -38,7 +38,7 @@ func TestSilence(t *testing.T) {
 		err := func() error {
 			body := io.ReadCloser(body)
 			return func() error {
-				// snippet README.md: ctx, timer := idle.WithLimit(ctx, time.Minute)
+				// snippet docs/guide.md: ctx, timer := idle.WithLimit(ctx, time.Minute)
 				require.ErrorIs(t, context.Cause(ctx), watchdog.IdleExceeded)
 				return err
 			}()
@@ -58,7 +58,7 @@ func TestCall(t *testing.T) {
 		tick := func(context.Context) (int, error) { <-never; return 0, nil }
 		began := time.Now()
 		err := func() error {
-			// snippet README.md: out := bound.Do(
+			// snippet docs/guide.md: out := bound.Do(
 			return nil
 		}()
 		var overrun *bound.Overrun
@@ -76,7 +76,7 @@ func TestCommand(t *testing.T) {
 	var printed strings.Builder
 	cmd := exec.Command("sh", "-c", "sleep 3600 & echo $!; wait")
 	cmd.Stdout = &printed
-	// snippet README.md: result, err := stall.Run(
+	// snippet docs/guide.md: result, err := stall.Run(
 	// with 5 * time.Minute as 300 * time.Millisecond
 	// with Store: store as Store: store, Grace: []stall.Step{{Signal: syscall.SIGTERM, Grace: time.Minute}}
 	require.ErrorIs(t, err, watchdog.CommandNoOutput)
@@ -100,7 +100,7 @@ func TestTool(t *testing.T) {
 			return ctx.Err()
 		}
 		ctx = wd.Context()
-		// snippet README.md: err := wd.During(
+		// snippet docs/guide.md: err := wd.During(
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, context.Cause(ctx), watchdog.IdleExceeded)
 		require.InDelta(t, (60*50*time.Second + time.Minute).Seconds(), time.Since(began).Seconds(), 1)
@@ -118,7 +118,7 @@ func TestSpend(t *testing.T) {
 			return watchdog.Amount{InputTokens: 7_000}, nil
 		}
 		call := func() error {
-			// snippet README.md: charge, err := wd.Admit(
+			// snippet docs/guide.md: charge, err := wd.Admit(
 		}
 		require.NoError(t, call())
 		require.EqualValues(t, 7_000, wd.Usage()[0].Used)
@@ -136,7 +136,7 @@ func TestSameAgain(t *testing.T) {
 		turn := []loop.Step{{Tool: "grep", Input: []byte(`{"for":"x"}`), Outcome: []byte("nothing"), Class: loop.Look}}
 		var asked []watchdog.DirectiveKind
 		for range 50 {
-			// snippet README.md: wd.Step(turn...)
+			// snippet docs/guide.md: wd.Step(turn...)
 			time.Sleep(time.Second)
 			for d := range wd.Pending() {
 				asked = append(asked, d.Kind)
@@ -156,7 +156,7 @@ func TestSessions(t *testing.T) {
 		_, _, err := store.Attach(ctx, session.Session{RunID: "dead", StartedAt: time.Now()})
 		require.NoError(t, err)
 		func() {
-			// snippet README.md: keeper, err := session.NewKeeper(
+			// snippet docs/guide.md: keeper, err := session.NewKeeper(
 			require.NoError(t, err)
 			wd, err := watchdog.New(ctx, watchdog.Run{ID: "live", StartedAt: time.Now()}, watchdog.Config{Store: store, Keeper: keeper})
 			require.NoError(t, err)
