@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -64,14 +65,20 @@ func TestIdleTrap(t *testing.T) {
 	require.NotZero(t, found)
 }
 
-// A reader takes a minute for wordsPerMinute, tables and code included, and mostMinutes for a page.
+// A reader takes a minute for wordsPerMinute, tables and code included, and mostMinutes for a page. MostPages and
+// mostWords are of all pages but those of settings. A page that has to grow has something that is said elsewhere.
 const (
 	wordsPerMinute = 220
 	mostMinutes    = 10
+	mostPages      = 20
+	mostWords      = 22_000
 )
 
-// indexRow is a row of the index: a page, for whom it is, and how long it takes.
-var indexRow = regexp.MustCompile(`(?m)^\| \[[^\]]+\]\(([^)]+)\) \| [^|]+ \| (\d+) min \|$`)
+// ofSettings are the pages that list settings, one after the other.
+var ofSettings = regexp.MustCompile(`^(configuration.*|zero)\.md$`)
+
+// indexRow is a row of the index: a page, how long it takes, and for whom it is.
+var indexRow = regexp.MustCompile(`(?m)^- \[[^\]]+\]\(([^)]+)\), (\d+) min: `)
 
 // TestIndex protects readers from a page without an end, and from one that they do not find: the index has a row for
 // each page of docs, with the minutes that it takes.
@@ -86,10 +93,14 @@ func TestIndex(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
 	require.NoError(t, err)
 	require.Len(t, listed, len(pages)-1, "all pages but the index, and nothing else")
+	others, all := 0, 0
 	for _, page := range pages {
 		name, words := filepath.Base(page), len(strings.Fields(readText(t, page)))
 		if words > mostMinutes*wordsPerMinute {
-			t.Errorf("%s has %d words, and takes more than %d minutes: split it", page, words, mostMinutes)
+			t.Errorf("%s has %d words, and takes more than %d minutes: shorten it", page, words, mostMinutes)
+		}
+		if !ofSettings.MatchString(name) {
+			others, all = others+1, all+words
 		}
 		if name == "README.md" {
 			continue
@@ -98,4 +109,17 @@ func TestIndex(t *testing.T) {
 		require.True(t, found, "docs/README.md has no row for %s", name)
 		require.InDelta(t, (words+wordsPerMinute-1)/wordsPerMinute, minutes, 1, "correct the minutes of %s", name)
 	}
+	require.LessOrEqual(t, others, mostPages, "make a section of a page")
+	require.LessOrEqual(t, all, mostWords, "say once what two pages say")
+}
+
+// TestReadmeSize protects whoever sees the README first, in a terminal, too.
+func TestReadmeSize(t *testing.T) {
+	const mostLines, mostColumns = 120, 120
+	readme := readText(t, "README.md")
+	require.LessOrEqual(t, strings.Count(readme, "\n"), mostLines)
+	for line := range strings.Lines(readme) {
+		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), mostColumns, line)
+	}
+	require.NotRegexp(t, "</|<!--|<(?:br|hr|img|p|source)\\b", readme, "it has HTML")
 }
