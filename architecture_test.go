@@ -62,15 +62,11 @@ func TestArchitecturePackages(t *testing.T) {
 	}
 }
 
-// TestArchitectureDrawings protects the states of a run and the order of the locks: the page shows them as the comments
-// of the code do.
-func TestArchitectureDrawings(t *testing.T) {
-	for file, declaration := range map[string]string{"internal/machine/life.go": "type Phase ", "internal/driver/tree.go": "type Tree "} {
-		t.Run(file, func(t *testing.T) {
-			drawing := drawingAbove(t, file, declaration)
-			require.Contains(t, readText(t, architecture), "```text\n"+drawing+"```\n", "copy it from %s", file)
-		})
-	}
+// TestArchitectureDrawing protects the states of a run: the page shows them as the comment of the code does.
+func TestArchitectureDrawing(t *testing.T) {
+	const file = "internal/machine/life.go"
+	drawing := drawingAbove(t, file, "type Phase ")
+	require.Contains(t, readText(t, architecture), "```text\n"+drawing+"```\n", "copy it from %s", file)
 }
 
 // drawingAbove is the indented part of the comment of a declaration.

@@ -120,7 +120,17 @@ func TestTenant(t *testing.T) {
 	})
 }
 
-// snippet docs/spend.md: // A noting store notes the slices
+// A noting store notes the slices that this process takes, as a database has them.
+type noting struct {
+	watchdog.SpendStore
+	note func(id, scope string)
+}
+
+// Take notes the slice before it is charged.
+func (n *noting) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant, error) {
+	n.note(slice.ID, slice.Scope)
+	return n.SpendStore.Take(ctx, slice)
+}
 
 // TestSlice gives back by its name what a process that was killed had left of a slice.
 func TestSlice(t *testing.T) {
