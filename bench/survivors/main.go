@@ -4,9 +4,10 @@
 //
 //	go run ./bench/survivors            every shape once
 //	go run ./bench/survivors -times 20  the largest number of twenty runs
+//	go run ./bench/survivors -write bench/README.md
 //
-// It prints the number of processes that are alive one second after the tool has finished, as Markdown. It needs Linux
-// and the command timeout of coreutils.
+// It prints the number of processes that are alive one second after the tool has finished, as Markdown, or writes that
+// into a document. It needs Linux and the command timeout of coreutils.
 package main
 
 import (
@@ -60,12 +61,20 @@ func main() {
 		os.Exit(beHost(strings.TrimPrefix(os.Args[1], hostRole)))
 	}
 	times := flag.Int("times", 1, "end each shape that often in each way, and show the most that was left")
+	document := flag.String("write", "", "a document, in which the table is written anew")
 	flag.Parse()
 	jobs := plan()
 	for range *times {
 		run(jobs)
 	}
-	if err := printTable(os.Stdout, jobs); err != nil {
+	text, err := table(jobs)
+	if *document != "" {
+		err = errors.Join(err, writeInto(*document, text))
+	} else {
+		_, printed := io.WriteString(os.Stdout, text)
+		err = errors.Join(err, printed)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "survivors:", err)
 		os.Exit(1)
 	}

@@ -5,13 +5,29 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
+	"os"
+	"regexp"
 	"strconv"
 	"strings"
 )
 
-// printTable prints a row for each shape, with the number of processes left after each ending for each tool.
-func printTable(w io.Writer, jobs []*job) error {
+// written is the table in a document: from its heading to its last row.
+var written = regexp.MustCompile(`(?m)^Processes alive a second later, (?:.+\n)+\n(?:\|.*\n)+`)
+
+// writeInto writes the table into a document that has one.
+func writeInto(document, text string) error {
+	old, err := os.ReadFile(document)
+	if err != nil {
+		return err
+	}
+	if !written.Match(old) {
+		return fmt.Errorf("%s has no table that begins with: Processes alive a second later", document)
+	}
+	return os.WriteFile(document, written.ReplaceAllLiteral(old, []byte(text)), 0o644)
+}
+
+// table has a row for each shape, with the number of processes left after each ending for each tool.
+func table(jobs []*job) (string, error) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Processes alive a second later, after %s.\n\n| shape |", join(endings))
 	for _, tool := range tools {
@@ -40,8 +56,7 @@ func printTable(w io.Writer, jobs []*job) error {
 		fmt.Fprintf(&text, " **%d** |", escaped[tool.name])
 	}
 	text.WriteString("\n")
-	_, err := io.WriteString(w, text.String())
-	return errors.Join(append(errs, err)...)
+	return text.String(), errors.Join(errs...)
 }
 
 func counts(cell []*job) string {

@@ -1,6 +1,7 @@
 package tables_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/bench/internal/tables"
+	"github.com/seed62658d38/watchdog/internal/escape"
 )
 
 // bench is the folder of the measurements, root that of the repository.
@@ -103,4 +105,26 @@ func TestProse(t *testing.T) {
 			}
 		}
 	}
+}
+
+var survivors = regexp.MustCompile(`(?s)\nProcesses alive a second later, .*?\n((?:\|.*?\n)+)`)
+
+// TestSurvivors protects the table of what outlives a command from a shape that it lacks, and what the README of the
+// project says of it.
+func TestSurvivors(t *testing.T) {
+	table := survivors.FindStringSubmatch(read(t, bench, "README.md"))
+	require.NotNil(t, table, "run `go run ./bench/survivors -write bench/README.md`")
+	rows := strings.Split(strings.TrimSpace(table[1]), "\n")[2:]
+	var shown, shapes []string
+	for _, row := range rows[:len(rows)-1] {
+		shown = append(shown, strings.TrimSpace(strings.Split(row, "|")[1]))
+	}
+	for _, s := range escape.Scenarios() {
+		shapes = append(shapes, s.Name)
+	}
+	require.Equal(t, shapes, shown)
+	left := strings.Split(strings.NewReplacer("*", "", " ", "").Replace(rows[len(rows)-1]), "|")
+	says := fmt.Sprintf("Of %d shapes of process trees `timeout -k` leaves some process of %s alive, "+
+		"`exec.CommandContext` of %s, and this of %s", len(shapes), left[3], left[4], left[2])
+	require.Contains(t, strings.Join(strings.Fields(read(t, root, "README.md")), " "), says)
 }
