@@ -1,0 +1,58 @@
+package watchdog_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/notify"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/stall"
+	"github.com/seed62658d38/watchdog/sweep"
+)
+
+// TestDocumentedDefaults protects what the documents say of a default or a bound: it is the constant's. What is
+// measured stands in tables that bench/tables writes, and the keys of a file are compared by package config.
+func TestDocumentedDefaults(t *testing.T) {
+	renewals := 3 * float64(time.Second) / float64(session.DefaultPromise) // of a lease, a second
+	rows := 10 * float64(time.Second) / float64(session.DefaultThreshold)  // of a busy run, a second
+	for _, c := range []struct {
+		page, format string
+		values       []any
+	}{
+		{"guide", "by at most %v seconds (`watchdog.Config.RecordTimeout`)", []any{watchdog.DefaultRecordTimeout.Seconds()}},
+		{"operations", "(%v seconds, `watchdog.DefaultRecordTimeout`)", []any{watchdog.DefaultRecordTimeout.Seconds()}},
+		{"operations", "every %v seconds (`session.KeeperConfig.Poll`)", []any{session.DefaultPoll.Seconds()}},
+		{"operations", "at most %v seconds (`session.LockWait`)", []any{session.LockWait.Seconds()}},
+		{"operations-alerts", "Cancels from other hosts arrive up to %v seconds later", []any{session.DefaultPoll.Seconds()}},
+		{"operations-alerts", "At the defaults, %d sessions every %v minutes", []any{
+			sweep.DefaultMaxCancellations, sweep.DefaultInterval.Minutes(),
+		}},
+		{"sessions", "(%v seconds; `KeeperConfig.Promise`, from %v second to %v minutes)", []any{
+			session.DefaultPromise.Seconds(), session.ShortestPromise.Seconds(), session.LongestPromise.Minutes(),
+		}},
+		{"sessions", "`min_age` old (%v minutes;", []any{sweep.DefaultMinAge.Minutes()}},
+		{"sessions", "the threshold (%v minutes)", []any{sweep.DefaultStalledThreshold.Minutes()}},
+		{"cost", "three times in a promise (%v seconds)", []any{session.DefaultPromise.Seconds()}},
+		{"cost", "1,000 hosts write %.0f rows a second", []any{1000 * renewals}},
+		{"cost", "10,000,000 runs that are all busy are %.0f,000 rows", []any{10_000 * rows}},
+		{"spend", "at %v by default", []any{watchdog.DefaultWarnAt}},
+		{"configuration-limits", "is warned of each, %v by default", []any{watchdog.DefaultWarnAt}},
+		{"stall", "SIGTERM %v seconds later and SIGKILL after %v more", []any{
+			stall.DefaultInterruptGrace.Seconds(), stall.DefaultTerminateGrace.Seconds(),
+		}},
+		{"stall", "`AlsoEnd.Timeout`, %v seconds by default", []any{stall.DefaultAlsoEndTimeout.Seconds()}},
+		{"command", "SIGINT, %v seconds later SIGTERM and %v seconds later SIGKILL", []any{
+			stall.DefaultInterruptGrace.Seconds(), stall.DefaultTerminateGrace.Seconds(),
+		}},
+		{"notifications", "After %v seconds the try has failed", []any{notify.DefaultTimeout.Seconds()}},
+		{"notifications", "`keep_for`, %v days if nothing is set", []any{notify.DefaultKeepFor.Hours() / 24}},
+	} {
+		text := strings.Join(strings.Fields(readText(t, "docs/"+c.page+".md")), " ")
+		require.Contains(t, text, fmt.Sprintf(c.format, c.values...), c.page)
+	}
+}
