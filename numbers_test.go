@@ -56,3 +56,12 @@ func TestDocumentedDefaults(t *testing.T) {
 		require.Contains(t, text, fmt.Sprintf(c.format, c.values...), c.page)
 	}
 }
+
+// TestDocumentedGo protects the oldest version of Go that the documents name.
+func TestDocumentedGo(t *testing.T) {
+	_, rest, found := strings.Cut(readText(t, "go.mod"), "\ngo 1.")
+	require.True(t, found)
+	minor, _, _ := strings.Cut(strings.Fields(rest)[0], ".")
+	require.Contains(t, readText(t, "README.md"), "Go 1."+minor+" or later")
+	require.Contains(t, readText(t, "docs/cost.md"), "Go to 1."+minor)
+}
