@@ -113,6 +113,30 @@ func TestIndex(t *testing.T) {
 	require.LessOrEqual(t, all, mostWords, "say once what two pages say")
 }
 
+// ofOurOwn are words that mean something of their own here.
+var ofOurOwn = []string{"window", "layer", "hold", "ladder", "reserve", "attach", "promise", "lease", "scope", "slice"}
+
+// TestGlossary protects a reader from a word that nothing explains: the glossary of the index has each, within a screen,
+// and a page that uses one explains it, in bold, or links the glossary.
+func TestGlossary(t *testing.T) {
+	_, glossary, found := strings.Cut(readText(t, "docs/README.md"), "\n## Words\n")
+	require.True(t, found)
+	require.LessOrEqual(t, strings.Count(glossary, "\n"), 40)
+	pages, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	for _, word := range ofOurOwn {
+		require.Contains(t, glossary, "**"+word+"**")
+		uses := regexp.MustCompile(`(?i)\b` + word + `s?\b`)
+		for _, page := range pages {
+			text := readText(t, page)
+			explained := strings.Contains(text, "README.md#words") || strings.Contains(text, "**"+word)
+			if uses.MatchString(text) && !ofSettings.MatchString(filepath.Base(page)) && !explained {
+				t.Errorf("%s uses %q, and neither explains it nor links the glossary", page, word)
+			}
+		}
+	}
+}
+
 // TestReadmeSize protects whoever sees the README first, in a terminal, too.
 func TestReadmeSize(t *testing.T) {
 	const mostLines, mostColumns = 120, 120

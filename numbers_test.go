@@ -52,10 +52,35 @@ func TestDocumentedDefaults(t *testing.T) {
 		{"notifications", "After %v seconds the try has failed", []any{notify.DefaultTimeout.Seconds()}},
 		{"notifications", "`keep_for`, %v days if nothing is set", []any{notify.DefaultKeepFor.Hours() / 24}},
 	} {
-		text := strings.Join(strings.Fields(readText(t, "docs/"+c.page+".md")), " ")
-		require.Contains(t, text, fmt.Sprintf(c.format, c.values...), c.page)
+		require.Contains(t, words(readText(t, "docs/"+c.page+".md")), fmt.Sprintf(c.format, c.values...), c.page)
 	}
 }
+
+// TestDocumentedBounds protects what the documents say of a bound that no package exports: the line of code that sets it
+// is there.
+func TestDocumentedBounds(t *testing.T) {
+	for _, c := range []struct{ page, says, file, line string }{
+		{"command", "SIGINT within 250 ms", "cmd/watchdog/signals.go", "return 250 * time.Millisecond"},
+		{"events", "after every sixteen", "internal/journal/checkpoint.go", "var CheckpointAfter = 16"},
+		{"events", "None is above 32 KiB", "internal/fold/checkpoint.go", "const maxCheckpoint = 32 << 10"},
+		{"meter", "at most 45 s", "watchdoghttp/metering.go", "const DefaultWait = 45 * time.Second"},
+		{"meter", "longer than 32 MiB", "cmd/watchdog/internal/modelproxy/proxy.go", "const longestBody = 32 << 20"},
+		{"meter", "below 1,024", "watchdoghttp/internal/usage/allowance.go", "shortest = 1024"},
+		{"notifications", "more than five minutes", "notify/verify.go", "const tolerance = 5 * time.Minute"},
+		{"sessions", "more than 64 such rows", "session/behind.go", "const MaxBehind = 64"},
+		{"spend", "the last 1,024", "internal/ledger/keys.go", "const maxSettled = 1024"},
+		{"stall", "when 64 KiB are waiting", "stall/pipe.go", "pipeSize = 64 << 10"},
+		{"stall", "object of at most 64 KiB", "stall/internal/probe/probe.go", "MaxOutput = 64 << 10"},
+		{"stall", "at most 32 short names", "stall/internal/probe/probe.go", "MaxFingerprints = 32"},
+		{"stall", "has the first 100", "stall/sentinel.go", "const maxTrips = 100"},
+	} {
+		require.Contains(t, words(readText(t, "docs/"+c.page+".md")), c.says, c.page)
+		require.Contains(t, words(readText(t, c.file)), c.line, "%s says: %s", c.page, c.says)
+	}
+}
+
+// words has single spaces in place of all white space.
+func words(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // TestDocumentedGo protects the oldest version of Go that the documents name.
 func TestDocumentedGo(t *testing.T) {
