@@ -121,7 +121,8 @@ func (s *stream) play(asked request) {
 	if len(a.calls) > 0 {
 		why = "tool_use"
 	}
-	s.send("message_delta", fields{"delta": fields{"stop_reason": why}, "usage": fields{"output_tokens": thought + s.words}})
+	used := fields{"output_tokens": thought + s.words}
+	s.send("message_delta", fields{"delta": fields{"stop_reason": why}, "usage": used})
 	s.send("message_stop", fields{})
 }
 
