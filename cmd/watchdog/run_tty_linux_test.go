@@ -145,8 +145,9 @@ func TestTTYRestored(t *testing.T) {
 	t.Run("after a shell of the command's that had the foreground was killed", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		child := f.child("raw", "say:ready", "stay")
-		s := onScreen(t, f.cmd("--wall-clock 3s --grace-int 0 --grace-term 0", "bash", "--norc", "-ic", quoted(child)+"; :"))
+		child := f.child("ignore:INT", "ignore:TERM", "raw", "say:ready", "stay")
+		script := "trap '' INT TERM; " + quoted(child) + "; :" // so that only SIGKILL ends them, however late that is
+		s := onScreen(t, f.cmd("--no-tty --terminal ready --grace-int 0 --grace-term 0", "bash", "--norc", "-ic", script))
 		s.reads("ready")
 		s.endKept(137)
 		assert.Equal(t, s.before, modes(t, s.line))
