@@ -124,7 +124,7 @@ func TestExitErrorEnded(t *testing.T) {
 		is     error
 	}{
 		{"by its silence", silent, false, watchdog.CommandNoOutput},
-		{"by its wall clock", func(cfg *stall.Config) { cfg.WallClock = 100 * time.Millisecond }, false,
+		{"by its wall clock", func(cfg *stall.Config) { cfg.WallClock = 2 * time.Second }, false,
 			watchdog.WallClockExceeded},
 		{"by its context", func(*stall.Config) {}, true, reason},
 	} {

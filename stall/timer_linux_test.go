@@ -42,12 +42,12 @@ func TestInsideTimer(t *testing.T) {
 				require.ErrorIs(t, err, stop)
 			})
 			t.Run("a reader that is behind is not silence", func(t *testing.T) {
-				outer, outerTimer := idle.WithLimit(around, 500*time.Millisecond)
+				outer, outerTimer := idle.WithLimit(around, 2500*time.Millisecond)
 				defer outerTimer.Close()
-				ctx, timer := idle.WithLimit(outer, 500*time.Millisecond)
+				ctx, timer := idle.WithLimit(outer, 2500*time.Millisecond)
 				defer timer.Close()
 				cmd := command(t, "flood:"+floodSize)
-				cmd.Stdout = &onFirstWrite{func() { time.Sleep(2 * time.Second) }}
+				cmd.Stdout = &onFirstWrite{func() { time.Sleep(6 * time.Second) }}
 				_, err := stall.Run(ctx, cmd, f.cfg)
 				require.NoError(t, err)
 			})
