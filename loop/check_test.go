@@ -24,13 +24,13 @@ func history(rounds int, steps ...loop.Step) (all [][]loop.Step) {
 	return all
 }
 
-// tracesIn returns the turns of the traces of a folder of testdata.
-func tracesIn(t *testing.T, folder string) map[string][][]loop.Step {
+// tracesIn returns the turns of the traces of a set of testdata.
+func tracesIn(t *testing.T, set string) map[string][][]loop.Step {
 	t.Helper()
 	all := map[string][][]loop.Step{}
-	for _, read := range traces(t, folder) {
+	for _, read := range traces(t, set) {
 		for _, turn := range read.turns {
-			all[read.name] = append(all[read.name], turn.steps(t, true))
+			all[read.Name] = append(all[read.Name], turn.steps(t, true))
 		}
 	}
 	return all
@@ -63,8 +63,8 @@ func TestCheck(t *testing.T) {
 		require.Equal(t, want, advice)
 	})
 	t.Run("it says what a detector says that is told at each ask, of every history here", func(t *testing.T) {
-		for _, folder := range []string{"loops", "productive", "heldout-loops", "heldout-work"} {
-			for name, turns := range tracesIn(t, folder) {
+		for _, set := range []string{"loops", "productive", "heldout-loops", "heldout-work"} {
+			for name, turns := range tracesIn(t, set) {
 				var d loop.Detector
 				var want loop.Verdict
 				for _, turn := range turns {
@@ -162,8 +162,8 @@ func TestWaits(t *testing.T) {
 	})
 	t.Run("what it ends of the work in testdata is what the documentation says", func(t *testing.T) {
 		all, ended := 0, 0
-		for _, folder := range []string{"productive", "heldout-work"} {
-			for _, turns := range tracesIn(t, folder) {
+		for _, set := range []string{"productive", "heldout-work"} {
+			for _, turns := range tracesIn(t, set) {
 				all++
 				d := newDetector(t, loop.Config{Waits: loop.End})
 				for _, turn := range turns {
