@@ -19,6 +19,8 @@ var Rows = []struct {
 	{"pair", thePair},
 	{"futile", theFutile},
 	{"poll", thePoll},
+	{"looks at how things stand", theState},
+	{"repeats at the speed of a model", thePace},
 	{"guess of classes", theGuess},
 	{"waiting", theWaiting},
 	{"reset after a change", theReset},

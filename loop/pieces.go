@@ -8,6 +8,8 @@ const (
 	thePair
 	theFutile
 	thePoll
+	theState    // looks at how things stand end nothing
+	thePace     // repeats at the speed of a model are asked about
 	theGuess    // of classes
 	theWaiting  // what comes after waits is a poll
 	theReset    // by a new successful change

@@ -9,8 +9,12 @@ import (
 // maxKept is how much memory a detector keeps between two turns.
 const maxKept = 64 << 10
 
-// unknownPoll is the Gap from which a step of no class at all may be a poll. A model alone often takes a few seconds.
-const unknownPoll = 5 * time.Second
+// thinking is how long a model alone often takes. A call of no class that repeats after it may be a poll, and ends
+// nothing; after unknownPoll it is taken for one.
+const (
+	thinking    = 5 * time.Second
+	unknownPoll = 30 * time.Second
+)
 
 // waitedPoll is how long waits take after which a look may be a poll. Less may be a model that sleeps for a moment
 // before it does the same again, since the time it thinks is part of a Gap.
@@ -33,6 +37,7 @@ type call struct {
 	succeeded bool          // it is a change, and there is no sign of a failure
 	again     bool          // it got the same before, and may be a poll once time has passed
 	slow      bool          // enough time has passed since the last step
+	soft      bool          // it may be a poll, so that it ends nothing
 	waits     bool          // it is a wait that counts, see [Config].Waits
 	need      time.Duration // how long waits take after which enough has
 }
@@ -73,7 +78,8 @@ func (d *Detector) read(s *Step) (call, bool) {
 	}
 	c.succeeded = class == Change && !sign.failed
 	c.again = class != Change && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
-	c.slow, c.need = d.passed(s, class, &sign)
+	c.slow, c.soft, c.need = d.passed(s, class, &sign)
+	c.soft = d.config.Mode != Strict && (c.soft && c.again || !sign.failed && d.shows(s, class, &hint))
 	d.futile(s, &c, class, &hint, &sign, form[outcome:])
 	return c, true
 }
@@ -90,7 +96,7 @@ func (d *Detector) futile(s *Step, c *call, class Class, hint *hints, sign *sign
 	switch gets := max(digest(outcome), nothing+1); {
 	case s.Refused || sign.noTool || class == Change && sign.failed:
 		c.gets, c.useful = gets, false
-	case class == Look && (hint.search || searches(s.Tool)):
+	case class == Look && (hint.search || named(s.Tool, searching)):
 		c.phrased = !d.without.lacks(theWording)
 		c.looks(gets, len(outcome), sign)
 	case class == Look && hint.placed && !d.without.lacks(theAim):
@@ -119,17 +125,25 @@ func (c *call) looks(gets uint64, size int, sign *signs) {
 }
 
 // passed says when a call that got the same before may be a poll, which is when what it looks at had time to change:
-// whether that is now, and after how long waits it is.
-func (d *Detector) passed(s *Step, class Class, sign *signs) (slow bool, need time.Duration) {
+// whether it is taken for one now, whether it may be one, and after how long waits it is one.
+func (d *Detector) passed(s *Step, class Class, sign *signs) (slow, soft bool, need time.Duration) {
 	guessed := !s.Class.declared()
 	switch {
 	case guessed && sign.underWay:
-		return true, 0
-	case sign.underWay, guessed && sign.empty() && receives(s.Tool): // as below
+		return true, false, 0
+	case sign.underWay, guessed && sign.empty() && named(s.Tool, receiving):
+		return s.Gap >= thinking, false, thinking - s.Gap
 	case class == Look || sign.stays():
-		return s.Gap >= lookPoll, waitedPoll
+		return s.Gap >= lookPoll, false, waitedPoll
+	case sign.failed || sign.awaited || sign.computes || d.config.Waits == End || d.without.lacks(thePace): // what failed may come, and a test may be flaky
+		return s.Gap >= thinking, false, thinking - s.Gap
 	}
-	return s.Gap >= unknownPoll, unknownPoll - s.Gap
+	return s.Gap >= unknownPoll, s.Gap >= thinking, thinking - s.Gap
+}
+
+// shows reports whether a call looks at how things stand, which stays as it is for as long as it does.
+func (d *Detector) shows(s *Step, class Class, hint *hints) bool {
+	return class == Look && !d.without.lacks(theState) && (hint.state || named(s.Tool, stating))
 }
 
 // stays reports whether the outcome is a failure that does not pass by itself.
@@ -192,15 +206,15 @@ func digest(form []byte) uint64 {
 	return max(binary.LittleEndian.Uint64(sum[:]), 1)
 }
 
-// turnDigest is the digest of a turn whose calls are sorted.
-func turnDigest(calls []call) uint64 {
-	if len(calls) == 1 {
-		return calls[0].pair
-	}
+// turnDigest is the digest of a turn whose calls are sorted, with those that may be polls or without. It reports whether
+// there are any.
+func turnDigest(calls []call, soft bool) (sum uint64, counts bool) {
 	var memory [128]byte
 	form := memory[:0]
 	for i := range calls {
-		form = binary.LittleEndian.AppendUint64(form, calls[i].pair)
+		if c := &calls[i]; soft || !c.soft {
+			form = binary.LittleEndian.AppendUint64(form, c.pair)
+		}
 	}
-	return digest(form)
+	return digest(form), len(form) > 0
 }

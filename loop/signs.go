@@ -115,7 +115,7 @@ var errorPhrases = []string{"error:", "not found", "no such file", "did not matc
 
 var breaks = []string{"fail", "error", "exception", "panic", "traceback", "fatal", "abort"}
 
-var comings = []string{"connect", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable", "not found",
+var comings = []string{"connect", "no route", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable", "not found",
 	"no such", "does not exist", "nxdomain", "resolve host", "try again", "retry"}
 
 var noTools = []string{"invalid tool", "unknown tool", "unavailable tool", "no such tool", "tool not found",
