@@ -67,7 +67,7 @@ func changes(text []byte) bool {
 	return isOneOf(first, "sed", "perl") && bytes.HasPrefix(rest, []byte("-i"))
 }
 
-var changing = []string{"mkdir", "rm", "mv", "cp", "touch", "tee", "patch", "chmod", "chown", "ln", "unzip",
+var changing = []string{"edit", "create", "insert", "mkdir", "rm", "mv", "cp", "touch", "tee", "patch", "chmod", "chown", "ln", "unzip",
 	"git add", "git commit", "git apply", "git checkout", "git switch", "git merge", "git rebase", "git push", "git mv",
 	"git rm", "git stash", "git reset", "git revert", "git restore", "git tag", "git cherry-pick",
 	"npm install", "npm get", "npm add", "pip install", "pip3 install", "yarn install", "yarn add", "pnpm install",

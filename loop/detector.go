@@ -29,6 +29,7 @@ type history struct {
 	hard      tail   // of those with a call that cannot be a poll
 	pairs     pairs
 	futile    futile
+	redo      redo
 	waiting   waiting
 }
 
@@ -45,9 +46,12 @@ func (d *Detector) configure(config Config) (err error) {
 	if d.config, err = config.complete(); err != nil {
 		return err
 	}
-	d.volatile = make(map[string]bool, len(config.Volatile))
+	d.volatile = make(map[string]bool, len(config.Volatile)+len(agentLines))
 	for _, name := range config.Volatile {
 		d.volatile[name] = true
+	}
+	for _, name := range agentLines {
+		d.volatile[name] = !d.without.lacks(theVolatile)
 	}
 	return nil
 }
@@ -109,6 +113,7 @@ func (d *Detector) class(s *Step) Class {
 func (d *Detector) Delivered() {
 	h := &d.history
 	h.delivered, h.tail.told, h.hard.told = h.turn, h.tail.seen, h.hard.seen
+	h.redo.told = h.redo.count
 	h.futile.deliver()
 }
 
@@ -128,6 +133,7 @@ func (d *Detector) add(calls []call) (isNew bool) {
 	if h.changed == h.turn {
 		h.futile = futile{}
 	}
+	h.redo.add(calls)
 	h.follow(calls)
 	for i := range calls {
 		if i == 0 || calls[i].pair != calls[i-1].pair {
@@ -152,6 +158,9 @@ func (d *Detector) judge(calls []call) (most finding) {
 	}
 	if !d.without.lacks(thePair) {
 		most = worst(most, h.judgePairs(calls))
+	}
+	if !d.without.lacks(theRedo) {
+		most = worst(most, h.redo.judge(calls))
 	}
 	if !d.without.lacks(theFutile) {
 		most = worst(most, h.judgeFutile(calls))

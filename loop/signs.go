@@ -153,6 +153,10 @@ func beginsWith(text []byte, list []string) bool {
 	return slices.ContainsFunc(list, func(p string) bool { return bytes.HasPrefix(text, []byte(p)) })
 }
 
+func endsWith(text []byte, list []string) bool {
+	return slices.ContainsFunc(list, func(s string) bool { return bytes.HasSuffix(text, []byte(s)) })
+}
+
 func contains(text []byte, list []string) bool {
 	return slices.ContainsFunc(list, func(p string) bool { return bytes.Contains(text, []byte(p)) })
 }
