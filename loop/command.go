@@ -3,6 +3,7 @@ package loop
 import (
 	"bytes"
 	"slices"
+	"strings"
 )
 
 // command looks at the words of a shell command.
@@ -26,6 +27,18 @@ func (h *hints) command(text []byte) {
 		h.class = Look
 	default:
 		h.computes = runs(text, computing)
+		h.named(text)
+	}
+}
+
+// named takes the name of a command for that of a tool, as agents have commands of their own, such as search_dir.
+func (h *hints) named(text []byte) {
+	name, _, _ := strings.Cut(string(text[:min(len(text), maxName)]), " ")
+	if strings.ContainsAny(name, "./\n") || h.computes || name == "set" {
+		return
+	}
+	if class := classOfName(name); class == Look || class == Change {
+		h.class, h.search = class, class == Look && named(name, searching)
 	}
 }
 
@@ -67,7 +80,7 @@ func changes(text []byte) bool {
 	return isOneOf(first, "sed", "perl") && bytes.HasPrefix(rest, []byte("-i"))
 }
 
-var changing = []string{"edit", "create", "insert", "mkdir", "rm", "mv", "cp", "touch", "tee", "patch", "chmod", "chown", "ln", "unzip",
+var changing = []string{"mkdir", "rm", "mv", "cp", "touch", "tee", "patch", "chmod", "chown", "ln", "unzip",
 	"git add", "git commit", "git apply", "git checkout", "git switch", "git merge", "git rebase", "git push", "git mv",
 	"git rm", "git stash", "git reset", "git revert", "git restore", "git tag", "git cherry-pick",
 	"npm install", "npm get", "npm add", "pip install", "pip3 install", "yarn install", "yarn add", "pnpm install",
@@ -79,7 +92,7 @@ var changing = []string{"edit", "create", "insert", "mkdir", "rm", "mv", "cp", "
 
 var finders = []string{"grep", "rg", "ag", "find", "fd", "locate"}
 
-var readers = []string{"cat", "head", "tail", "wc", "file", "echo", "git"}
+var readers = []string{"cat", "head", "tail", "wc", "file", "echo", "git", "sed -n", "nl"}
 
 var showers = []string{"ls", "pwd", "tree", "stat", "git status", "git branch", "git diff", "git stash list", "git worktree list", "env", "printenv", "which", "history", "uname", "whoami"}
 

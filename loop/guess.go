@@ -28,14 +28,15 @@ var places = []string{
 // string looks at a field of an input.
 func (h *hints) string(depth int, key, text []byte) {
 	h.words.add(text)
-	if depth > 1 || h.class != "" {
+	if depth > 2 || h.class != "" {
 		return
 	}
 	switch {
+	case isOneOf(key, "command", "cmd", "script", "bash"): // also of an array, of which one says what is run
+		h.command(text)
+	case depth > 1:
 	case isOneOf(key, "action", "method", "op", "operation"):
 		h.class = classOfName(string(text))
-	case isOneOf(key, "command", "cmd", "script", "bash"):
-		h.command(text)
 	case isOneOf(key, "key", "keys"), isOneOf(key, typedFields...) && isKey(text):
 		h.class = Drive
 	}

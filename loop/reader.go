@@ -145,7 +145,7 @@ func (d *Detector) futile(s *Step, c *call, class Class, hint *hints, sign *sign
 		c.looks(gets, size, sign)
 		c.aim = d.reader.aim(s)
 	case class != Change && sign.failed:
-		c.gets, c.phrased = gets, !d.without.lacks(theWording)
+		c.gets, c.useful, c.phrased = gets, sign.content, !d.without.lacks(theWording)
 	}
 }
 
@@ -189,7 +189,7 @@ func (d *Detector) shows(s *Step, class Class, hint *hints) bool {
 }
 
 // stays reports whether the outcome is a failure that does not pass by itself.
-func (s *signs) stays() bool { return s.broken || s.failed && !s.awaited }
+func (s *signs) stays() bool { return s.failed && !s.awaited || s.broken && (s.failed || !s.exited) }
 
 // forms returns the forms of the input, with the tool, and of the outcome of a step. They are valid until the next call.
 func (d *Detector) forms(s *Step) (input, outcome []byte) {
