@@ -143,7 +143,8 @@ func (c *canon) array(key []byte) bool {
 	}
 }
 
-func (c *canon) object([]byte) bool {
+func (c *canon) object(key []byte) bool {
+	c.signs.failed = c.signs.failed || isOneOf(key, "error", "err")
 	c.out = append(c.out, '{')
 	start, base := len(c.out), len(c.members)
 	if c.space() == '}' {

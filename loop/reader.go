@@ -87,8 +87,10 @@ func (d *Detector) read(s *Step) (call, bool) {
 	}
 	c.large = class == Change && len(s.Input) >= redoLength
 	c.succeeded = class == Change && !sign.failed
-	c.again = class != Change && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
+	appends := c.succeeded && !c.large && (hint.appends || named(s.Tool, appending))
+	c.again = (class != Change || sign.busy || appends) && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
 	c.slow, c.soft, c.need = d.passed(s, class, &sign)
+	c.slow = c.slow || appends
 	c.soft = d.config.Mode != Strict && (c.soft && c.again || !sign.failed && d.shows(s, class, &hint))
 	d.futile(s, &c, class, &hint, &sign, len(outcome))
 	return c, true
@@ -171,7 +173,7 @@ func (c *call) looks(gets uint64, size int, sign *signs) {
 func (d *Detector) passed(s *Step, class Class, sign *signs) (slow, soft bool, need time.Duration) {
 	guessed := !s.Class.declared()
 	switch {
-	case guessed && sign.underWay:
+	case guessed && sign.underWay, sign.failed && sign.busy && !sign.computes:
 		return true, false, 0
 	case sign.underWay, guessed && sign.empty() && named(s.Tool, receiving):
 		return s.Gap >= thinking, false, thinking - s.Gap

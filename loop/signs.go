@@ -20,6 +20,7 @@ type signs struct {
 	computes bool // set before: it is the outcome of a command that builds or tests
 	broken   bool // and the text speaks of a failure, not only at its beginning
 	awaited  bool // the text says that something is not there, which may come
+	busy     bool // it failed for now, as a service that is overloaded does
 	noTool   bool // the tool that was called does not exist
 	exited   bool // it says with what code a command ended
 	lists    int  // how many lists are around the value
@@ -46,6 +47,7 @@ func (s *signs) number(key, literal []byte) {
 		s.exit(string(literal) == "0")
 	case isOneOf(key, "code", "status", "status_code"):
 		s.failed = s.failed || len(literal) == 3 && literal[0] >= '4'
+		s.busy = s.busy || isOneOf(literal, "429", "502", "503", "504", "529")
 	}
 }
 
@@ -114,6 +116,7 @@ func (s *signs) failure(head []byte, long bool) {
 	}
 	s.noTool = s.noTool || contains(first, noTools)
 	s.broken = s.broken || s.computes && contains(head, breaks)
+	s.busy = s.busy || s.failed && contains(head, busies)
 	s.awaited = s.awaited || (s.failed || !long) && contains(head, comings)
 }
 
@@ -130,6 +133,9 @@ var errorPhrases = []string{"error:", "not found", "no such file", "did not matc
 	"could not ", "found 0 times", "0 occurrences", "0 replacements"}
 
 var breaks = []string{"fail", "error", "exception", "panic", "traceback", "fatal", "abort"}
+
+var busies = []string{"connection refused", "connection reset", "connection timed out", "econnre", "etimedout", "no route to",
+	"unreachable", "resolve host", "unavailable", "try again", "overloaded", "rate limit", "too many requests", "gateway"}
 
 var comings = []string{"connect", "no route", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable", "not found",
 	"no such", "does not exist", "nxdomain", "resolve host", "try again", "retry"}
