@@ -31,37 +31,43 @@ type signs struct {
 func (s *signs) empty() bool { return s.nothing && !s.content }
 
 func (s *signs) literal(key []byte, name string) {
-	switch {
-	case name == "null":
+	if name == "null" {
 		s.nothing = true
-	case name == "true" && isOneOf(key, "error", "is_error", "isError", "failed"),
-		name == "false" && isOneOf(key, "success", "ok", "succeeded", "accepted"):
-		s.failed = true
+		return
+	}
+	switch string(key) {
+	case "error", "is_error", "isError", "failed":
+		s.failed = s.failed || name == "true"
+	case "success", "ok", "succeeded", "accepted":
+		s.failed = s.failed || name == "false"
 	}
 }
 
 func (s *signs) number(key, literal []byte) {
 	s.content = s.content || s.lists > 0
-	switch {
-	case isOneOf(key, "exit_code", "exitCode", "returncode", "exit_status"):
+	switch string(key) {
+	case "exit_code", "exitCode", "returncode", "exit_status":
 		s.exit(string(literal) == "0")
-	case isOneOf(key, "code", "status", "status_code"):
+	case "code", "status", "status_code":
 		s.failed = s.failed || len(literal) == 3 && literal[0] >= '4'
 		s.busy = s.busy || isOneOf(literal, "429", "502", "503", "504", "529")
 	}
 }
 
-// string looks at the value of a field, or at the element of a list in it.
+// string looks at the value of a field, or at the element of a list in it. A field that repeats the question, or that
+// says nothing about the answer, is no content.
 func (s *signs) string(key, text []byte) {
-	switch {
-	case isOneOf(key, "error", "err"):
+	switch string(key) {
+	case "error", "err":
 		s.failed = s.failed || len(text) > 0
-	case isOneOf(key, "status", "state", "phase"):
+	case "status", "state", "phase":
 		s.underWay = s.underWay || isUnderWay(text)
 		s.failed = s.failed || isOneOf(text, "error", "failed", "failure")
-	case key == nil || isOneOf(key, "text", "content", "message", "output", "result", "stdout", "stderr", "detail"):
+	case "", "text", "content", "message", "output", "result", "stdout", "stderr", "detail":
 		s.text(text)
-	case !isEcho(key):
+	case "query", "q", "pattern", "path", "search", "term", "type", "url", "cwd", "index", "scope", "glob", "regex", "sort",
+		"order", "file", "filename", "directory", "dir", "note", "hint", "suggestion":
+	default:
 		s.content = true
 	}
 }
@@ -69,12 +75,6 @@ func (s *signs) string(key, text []byte) {
 // exit notes with what a command ended. Where it says that, its text may speak of errors as it likes.
 func (s *signs) exit(well bool) {
 	s.failed, s.exited = !well, true
-}
-
-// isEcho reports whether a field repeats the question, or says nothing about the answer.
-func isEcho(key []byte) bool {
-	return isOneOf(key, "query", "q", "pattern", "path", "search", "term", "type", "url", "cwd", "index", "scope", "glob",
-		"regex", "sort", "order", "file", "filename", "directory", "dir", "note", "hint", "suggestion")
 }
 
 // text looks at text that people read.
