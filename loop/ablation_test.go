@@ -139,5 +139,17 @@ func TestByRule(t *testing.T) {
 			fmt.Fprintln(&text)
 		}
 	}
+	fmt.Fprintf(&text, "\nNot found with classes: %s.\n", strings.Join(missed(t), ", "))
 	golden(t, file, above+heading+"\nAsked/ended, before the rules last changed at large → now.\n"+text.String())
+}
+
+// missed returns the names of the held-out loops that are not found with classes.
+func missed(t *testing.T) (names []string) {
+	t.Helper()
+	for _, read := range traces(t, "heldout-loops") {
+		if read.judge(t, true).asked == 0 {
+			names = append(names, "`"+read.Name+"`")
+		}
+	}
+	return names
 }
