@@ -28,7 +28,9 @@ var places = []string{
 
 // string looks at a field of an input.
 func (h *hints) string(depth int, key, text []byte) {
-	h.words.add(text)
+	if !saysWhy(key) {
+		h.words.add(text)
+	}
 	if depth > 2 || h.class != "" {
 		return
 	}
