@@ -10,6 +10,7 @@ type hints struct {
 	search   bool // a command that searches
 	state    bool // a command that shows how things stand
 	placed   bool // a number says where to read
+	script   bool // a command that gets a program
 	appends  bool // a command that appends to something
 	computes bool // a command that builds or tests
 	words    words

@@ -80,7 +80,7 @@ func (d *Detector) read(s *Step) (call, bool) {
 	c.large = class == Change && len(s.Input) >= redoLength
 	c.succeeded = class == Change && !sign.failed
 	appends := c.succeeded && !c.large && (hint.appends || named(s.Tool, appending))
-	c.again = (class != Change || sign.busy || appends) && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
+	c.again = (class != Change || sign.busy || appends || hint.script) && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
 	c.slow, c.stands, c.need = d.passed(s, class, &sign)
 	c.slow = c.slow || appends
 	c.stands = c.stands && c.again || !sign.failed && d.shows(s, class, &hint)
