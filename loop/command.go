@@ -21,6 +21,8 @@ func (h *hints) command(text []byte) {
 		h.class = Wait
 	case changes(text) || contains(text, redirections):
 		h.class, h.appends = Change, bytes.Contains(text, []byte(" >> "))
+	case bytes.Contains(text, []byte("<<")): // a program that may write, or read something again
+		h.class, h.script = Change, true
 	case runs(text, finders):
 		h.class, h.search = Look, true
 	case runs(text, showers):
@@ -44,7 +46,7 @@ func (h *hints) named(text []byte) {
 	}
 }
 
-var redirections = []string{" > ", " >> ", "<<"}
+var redirections = []string{" > ", " >> "}
 
 // runs reports whether a command begins with the words of one of the list.
 func runs(text []byte, list []string) bool {

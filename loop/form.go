@@ -27,6 +27,8 @@ type form struct {
 	at    int
 	depth int
 	spare []byte // a string that has escapes
+	noise uint64 // of the members of the outermost object that say why a command is run, or for how long
+	runs  bool   // it has a command
 	fixed uint64 // digest of the outermost object without the numbers that say where to read
 
 	outcome  bool // blur, leave volatile fields and lines out, and look for signs
@@ -54,7 +56,7 @@ func (n *names) has(name []byte) bool {
 
 // read returns the digest of a text, as JSON if it is that.
 func (f *form) read(text []byte) uint64 {
-	f.in, f.at, f.depth, f.fixed = text, 0, 0, 0
+	f.in, f.at, f.depth, f.fixed, f.noise, f.runs = text, 0, 0, 0, 0, false
 	computes := f.signs.computes
 	if digest, ok := f.value(nil); ok && f.space() == 0 {
 		return digest
@@ -142,6 +144,17 @@ func (f *form) array(key []byte) (digest uint64, ok bool) {
 	}
 }
 
+// saysWhy reports whether a field beside a command says why it is run, or how, which a model words anew each time: those
+// of Claude Code, Codex, Cursor and OpenHands.
+func saysWhy(key []byte) bool {
+	switch string(key) {
+	case "description", "explanation", "justification", "timeout", "timeout_ms", "yield_time_ms", "max_output_tokens",
+		"with_escalated_permissions", "sandbox_permissions", "run_in_background", "security_risk":
+		return true
+	}
+	return false
+}
+
 // next takes the byte after a value.
 func (f *form) next() byte {
 	b := f.space()
@@ -165,6 +178,9 @@ func (f *form) object(key []byte) (digest uint64, ok bool) {
 		switch f.next() {
 		case ',':
 		case '}':
+			if f.runs && f.depth == 1 && !f.outcome {
+				digest -= f.noise
+			}
 			return mix(digest, '{'), true
 		default:
 			return 0, false
@@ -190,6 +206,12 @@ func (f *form) member() (uint64, bool) {
 		return 0, ok
 	}
 	member := mix(sum('k', key), value)
+	if f.depth == 1 && !f.outcome {
+		f.runs = f.runs || isOneOf(key, "command", "cmd")
+		if saysWhy(key) {
+			f.noise += member
+		}
+	}
 	if f.depth == 1 && !(f.hints.placed && namesPlace(key)) {
 		f.fixed += member
 	}
@@ -252,8 +274,12 @@ func (f *form) escape(text []byte) int {
 	if len(text) == 0 {
 		return 0
 	}
-	if i := bytes.IndexByte([]byte(`"\/bfnrt`), text[0]); i >= 0 {
-		f.spare = append(f.spare, "\"\\/\b\f\n\r\t"[i])
+	switch b := text[0]; b {
+	case '"', '\\', '/':
+		f.spare = append(f.spare, b)
+		return 1
+	case 'b', 'f', 'n', 'r', 't':
+		f.spare = append(f.spare, "\b...\f.......\n...\r.\t"[b-'b'])
 		return 1
 	}
 	first, ok := unit(text)

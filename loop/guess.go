@@ -10,6 +10,7 @@ type hints struct {
 	search   bool // a command that searches
 	state    bool // a command that shows how things stand
 	placed   bool // a number says where to read
+	script   bool // a command that gets a program
 	appends  bool // a command that appends to something
 	computes bool // a command that builds or tests
 	words    words
@@ -28,7 +29,9 @@ var places = []string{
 
 // string looks at a field of an input.
 func (h *hints) string(depth int, key, text []byte) {
-	h.words.add(text)
+	if !saysWhy(key) {
+		h.words.add(text)
+	}
 	if depth > 2 || h.class != "" {
 		return
 	}

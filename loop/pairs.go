@@ -66,7 +66,7 @@ func (p *pairs) changed(c *call) (last uint64) {
 // judgePair counts a pair since the last new successful change, and since its input last got something else.
 func (h *history) judgePair(call *call) finding {
 	since := max(h.changed, h.pairs.changed(call)+1)
-	if call.soft { // and since anything is new, because whoever goes on may look again
+	if call.stands { // and since anything is new, because whoever goes on may look again
 		since = max(since, h.fresh+1)
 	}
 	n, _, began := h.pairs.count(call.pair, max(since, back(h.turn, window)), h.turn)

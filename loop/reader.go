@@ -20,21 +20,23 @@ const waitedPoll = 15 * time.Second
 
 // A call is what is known of a step that counts.
 type call struct {
-	name      string        // of the tool
-	pair      uint64        // digest of tool, input, outcome and refusal
-	rough     uint64        // the same, of a failure without what has digits
-	input     uint64        // digest of tool and input
-	tool      uint64        // digest of the tool
-	aim       uint64        // digest of the tool and the input without where it reads, if it says that
-	gets      uint64        // digest of what is futile if calls of its kind get it again and again, 0 if nothing is
-	useful    bool          // it ends the futile series of those that get something else
-	phrased   bool          // it only counts as futile if its words are those of others
-	words     words         // of its input
-	large     bool          // it is a change with so long an input that it counts as made again whatever comes back
-	succeeded bool          // it is a change, and there is no sign of a failure
-	again     bool          // it got the same before, and may be a poll once time has passed
-	slow      bool          // enough time has passed since the last step
-	soft      bool          // it may be a poll, so that it ends nothing
+	name      string // of the tool
+	pair      uint64 // digest of tool, input, outcome and refusal
+	rough     uint64 // the same, of a failure without what has digits
+	input     uint64 // digest of tool and input
+	tool      uint64 // digest of the tool
+	aim       uint64 // digest of the tool and the input without where it reads, if it says that
+	gets      uint64 // digest of what is futile if calls of its kind get it again and again, 0 if nothing is
+	useful    bool   // it ends the futile series of those that get something else
+	phrased   bool   // it only counts as futile if its words are those of others
+	words     words  // of its input
+	large     bool   // it is a change with so long an input that it counts as made again whatever comes back
+	succeeded bool   // it is a change, and there is no sign of a failure
+	again     bool   // it got the same before, and may be a poll once time has passed
+	slow      bool   // enough time has passed since the last step
+	stands    bool   // it may be a poll, or looks at how things stand, so that it counts since anything is new
+	soft      bool   // it may also be thought about for long, so that it ends nothing
+	failed    bool
 	waits     bool          // it is a wait that counts, see [Config].Waits
 	need      time.Duration // how long waits take after which enough has
 }
@@ -78,10 +80,12 @@ func (d *Detector) read(s *Step) (call, bool) {
 	c.large = class == Change && len(s.Input) >= redoLength
 	c.succeeded = class == Change && !sign.failed
 	appends := c.succeeded && !c.large && (hint.appends || named(s.Tool, appending))
-	c.again = (class != Change || sign.busy || appends) && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
-	c.slow, c.soft, c.need = d.passed(s, class, &sign)
+	c.again = (class != Change || sign.busy || appends || hint.script) && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
+	c.slow, c.stands, c.need = d.passed(s, class, &sign)
 	c.slow = c.slow || appends
-	c.soft = d.config.Mode != Strict && (c.soft && c.again || !sign.failed && d.shows(s, class, &hint))
+	c.stands = c.stands && c.again || !sign.failed && d.shows(s, class, &hint)
+	c.soft = d.config.Mode != Strict && (c.stands || c.again && !s.Class.declared() && s.Gap >= thinking)
+	c.failed = sign.failed
 	d.futile(s, &c, class, &hint, &sign, len(s.Outcome))
 	return c, true
 }
@@ -129,10 +133,10 @@ func (c *call) looks(gets uint64, size int, sign *signs) {
 
 // passed says when a call that got the same before may be a poll, which is when what it looks at had time to change:
 // whether it is taken for one now, whether it may be one, and after how long waits it is one.
-func (d *Detector) passed(s *Step, class Class, sign *signs) (slow, soft bool, need time.Duration) {
+func (d *Detector) passed(s *Step, class Class, sign *signs) (slow, may bool, need time.Duration) {
 	guessed := !s.Class.declared()
 	switch {
-	case guessed && sign.underWay, sign.failed && sign.busy && !sign.computes:
+	case guessed && sign.underWay, sign.busy && !sign.computes:
 		return true, false, 0
 	case sign.underWay, guessed && sign.empty() && named(s.Tool, receiving):
 		return s.Gap >= thinking, false, thinking - s.Gap

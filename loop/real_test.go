@@ -52,12 +52,13 @@ func TestThinking(t *testing.T) {
 	}{
 		{"./run.sh", "done", 0},
 		{"python solve.py", "[1, 2, 3]", 0},
-		{"./deploy.sh", "Error: missing the field region", 5},
-		{"cat notes.txt", "one\ntwo", 5},
-		{"grep -rn port .", "a.go:3: port", 5},
+		{"./deploy.sh", "Error: missing the field region", 0},
+		{"cat notes.txt", "one\ntwo", 0},
+		{"grep -rn port .", "a.go:3: port", 0},
 		{"sed -i s/a/b/ x", "", 5},
-		{"pytest -q", "1 failed, 2 passed", 5},
+		{"pytest -q", "1 failed, 2 passed", 0},
 		{"ls", "a.go", 0},
+		{"python3 - <<'E'\nprint(get('http://localhost/jobs/42'))\nE", "40 of 90", 0},
 	} {
 		for _, gaps := range [][2]int{{5, 8}, {5, 29}, {1, 29}} {
 			t.Run(fmt.Sprintf("%s with gaps of %v seconds", c.command, gaps), func(t *testing.T) {
@@ -96,7 +97,7 @@ func TestThinking(t *testing.T) {
 			if n%2 == 0 {
 				return after(9*time.Second, bash("./run.sh", "done"))
 			}
-			return after(9*time.Second, bash("cat a.go", "package a"))
+			return look("a.go", "package a")
 		})...)
 		require.Equal(t, []int{6, 10}, []int{asked, ended})
 	})
@@ -134,7 +135,7 @@ func TestLookAtState(t *testing.T) {
 // everyTime gives a detector the same call with the outcomes of make, and returns the first turns asked and ended.
 func everyTime(t *testing.T, s loop.Step, make func(n int) string) (asked, ended int) {
 	t.Helper()
-	return told(newDetector(t, loop.Config{}), times(12, func(n int) loop.Step {
+	return told(newDetector(t, loop.Config{}), times(11, func(n int) loop.Step {
 		s.Outcome = []byte(make(n))
 		return s
 	})...)
@@ -279,7 +280,7 @@ func TestEcho(t *testing.T) {
 		})
 	}
 	t.Run("a traceback has no first line", func(t *testing.T) {
-		asked, _ := told(newDetector(t, loop.Config{}), times(30, func(n int) loop.Step {
+		asked, _ := told(newDetector(t, loop.Config{}), times(11, func(n int) loop.Step {
 			return bash("python solve.py", fmt.Sprintf("Traceback (most recent call last):\n  File \"solve.py\", line %d\n%cError: %s",
 				n, 'A'+n, strings.Repeat("x", n)))
 		})...)
@@ -297,7 +298,7 @@ func TestEcho(t *testing.T) {
 	})
 	t.Run("one that ended with another code has", func(t *testing.T) {
 		asked, ended := told(newDetector(t, loop.Config{}), times(9, func(int) loop.Step {
-			return after(9*time.Second, bash("./run.sh", "Process exited with code 3\nOutput:\nwhat a pity"))
+			return after(4*time.Second, bash("./run.sh", "Process exited with code 3\nOutput:\nwhat a pity"))
 		})...)
 		require.Equal(t, []int{3, 5}, []int{asked, ended})
 	})
@@ -325,6 +326,7 @@ func TestForNow(t *testing.T) {
 	for name, s := range map[string]loop.Step{
 		"a refused connection":       after(4*time.Second, bash("curl http://localhost:8080", "curl: (7) Failed to connect: Connection refused")),
 		"a service that is busy":     {Tool: "post_it", Outcome: []byte(`{"status":503,"message":"Service Unavailable"}`)},
+		"a text of that":             after(4*time.Second, bash("curl http://a", "HTTP 503 Service Unavailable")),
 		"a declared call of that":    {Tool: "x", Class: loop.Change, Outcome: []byte("Error: 503 Service Unavailable")},
 		"a line that is appended":    bash("echo tick >> log.txt", ""),
 		"a row that is appended":     {Tool: "append_row", Class: loop.Change, Input: []byte(`["a"]`), Outcome: []byte("ok")},
@@ -347,4 +349,39 @@ func TestForNow(t *testing.T) {
 			require.Equal(t, []int{3, 5}, []int{asked, ended})
 		})
 	}
+}
+
+// TestStreak protects a run in which everything fails, whatever it calls. It is asked about, and not ended.
+func TestStreak(t *testing.T) {
+	fails := func(n int) loop.Step {
+		return loop.Step{Tool: fmt.Sprint("tool", n), Outcome: fmt.Appendf(nil, "Error: no %s here", strings.Repeat("x", n+9))}
+	}
+	asked, ended := told(newDetector(t, loop.Config{}), times(60, fails)...)
+	require.Equal(t, []int{12, 0}, []int{asked, ended})
+	asked, _ = told(newDetector(t, loop.Config{}), times(60, func(n int) loop.Step {
+		if n%12 == 11 {
+			return look(fmt.Sprint(n), fmt.Sprint("text ", n))
+		}
+		return fails(n)
+	})...)
+	require.Zero(t, asked, "something works now and then")
+}
+
+// TestWhy protects commands beside which an agent says each time in other words why it runs them.
+func TestWhy(t *testing.T) {
+	why := func(field string, n int) []byte {
+		return fmt.Appendf(nil, `{%q:"step %d of the work","command":"./gen.sh","timeout":%d}`, field, n, 1000*n)
+	}
+	asked, _ := told(newDetector(t, loop.Config{}), times(9, func(n int) loop.Step {
+		return loop.Step{Tool: "Bash", Input: why("description", n), Outcome: []byte("done")}
+	})...)
+	require.Equal(t, 3, asked)
+	asked, _ = told(newDetector(t, loop.Config{}), times(9, func(n int) loop.Step {
+		return loop.Step{Tool: "Bash", Input: why("name", n), Outcome: []byte("done")}
+	})...)
+	require.Zero(t, asked, "another field is of the command")
+	asked, _ = told(newDetector(t, loop.Config{}), times(9, func(n int) loop.Step {
+		return loop.Step{Tool: "Task", Input: fmt.Appendf(nil, `{"description":"part %d"}`, n), Outcome: []byte("done")}
+	})...)
+	require.Zero(t, asked, "without a command the description is the work")
 }

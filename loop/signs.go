@@ -116,7 +116,7 @@ func (s *signs) failure(head []byte, long bool) {
 	}
 	s.noTool = s.noTool || contains(first, noTools)
 	s.broken = s.broken || s.computes && contains(head, breaks)
-	s.busy = s.busy || s.failed && contains(head, busies)
+	s.busy = s.busy || (s.failed || !long) && contains(first, busies)
 	s.awaited = s.awaited || (s.failed || !long) && contains(head, comings)
 }
 
@@ -129,7 +129,7 @@ var failures = []string{"error", "failed", "failure", "fatal", "traceback", "exc
 	"blocked: ", "blocked by "}
 
 var errorPhrases = []string{"error:", "not found", "no such file", "did not match", "no replacement", "no changes",
-	"does not exist", "permission denied", "already exists", "failed to ", "syntax error", "sh: line ",
+	"does not exist", "permission denied", "already exists", "failed to ", "syntax error(s)", "sh: line ",
 	"could not ", "found 0 times", "0 occurrences", "0 replacements"}
 
 var breaks = []string{"fail", "error", "exception", "panic", "traceback", "fatal", "abort"}
