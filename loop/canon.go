@@ -60,7 +60,7 @@ func (c *canon) write(text []byte) {
 // text appends a string as it is, or blurred if it is part of an outcome.
 func (c *canon) text(text []byte) {
 	if c.outcome && !c.plain {
-		c.out = appendBlurred(c.out, text)
+		c.outcomeText(text)
 		return
 	}
 	c.out = append(c.out, text...)

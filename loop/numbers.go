@@ -13,7 +13,7 @@ func (c *canon) number(key []byte) bool {
 	literal := c.in[c.at : c.at+n]
 	c.at += n
 	switch {
-	case c.outcome && namesDuration(key), c.placed && namesPlace(key):
+	case c.outcome && differs(key), c.placed && namesPlace(key):
 		c.out = append(c.out, blurMark)
 	default:
 		c.out = append(appendNumber(append(c.out, '#'), literal), endMark)

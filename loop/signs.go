@@ -21,6 +21,7 @@ type signs struct {
 	broken   bool // and the text speaks of a failure, not only at its beginning
 	awaited  bool // the text says that something is not there, which may come
 	noTool   bool // the tool that was called does not exist
+	exited   bool // it says with what code a command ended
 	lists    int  // how many lists are around the value
 	texts    int  // how many texts were looked at
 }
@@ -42,7 +43,7 @@ func (s *signs) number(key, literal []byte) {
 	s.content = s.content || s.lists > 0
 	switch {
 	case isOneOf(key, "exit_code", "exitCode", "returncode", "exit_status"):
-		s.failed = s.failed || string(literal) != "0"
+		s.exit(string(literal) == "0")
 	case isOneOf(key, "code", "status", "status_code"):
 		s.failed = s.failed || len(literal) == 3 && literal[0] >= '4'
 	}
@@ -61,6 +62,11 @@ func (s *signs) string(key, text []byte) {
 	case !isEcho(key):
 		s.content = true
 	}
+}
+
+// exit notes with what a command ended. Where it says that, its text may speak of errors as it likes.
+func (s *signs) exit(well bool) {
+	s.failed, s.exited = !well, true
 }
 
 // isEcho reports whether a field repeats the question, or says nothing about the answer.
@@ -98,11 +104,21 @@ func (s *signs) text(text []byte) {
 // failure looks at the head of a text for a failure, and for what kind it is.
 func (s *signs) failure(head []byte, long bool) {
 	first := head[:min(len(head), 120)]
-	s.failed = s.failed || beginsWith(head, failures) || contains(first, errorPhrases)
+	for _, form := range exits {
+		if _, code, found := bytes.Cut(head, []byte(form)); found && len(code) > 0 && isDigit(code[0]) {
+			s.exit(code[0] == '0')
+		}
+	}
+	if !s.exited {
+		s.failed = s.failed || beginsWith(head, failures) || contains(first, errorPhrases)
+	}
 	s.noTool = s.noTool || contains(first, noTools)
 	s.broken = s.broken || s.computes && contains(head, breaks)
 	s.awaited = s.awaited || (s.failed || !long) && contains(head, comings)
 }
+
+// exits are what is before the code with which a command ended, as agents say it.
+var exits = []string{"exited with code ", "exit code ", "exit code: ", "exit status ", "<returncode>"}
 
 var failures = []string{"error", "failed", "failure", "fatal", "traceback", "exception", "permission denied", "denied",
 	"cannot ", "can't ", "could not ", "couldn't ", "unable to ", "invalid ", "refused", "rejected", "bash: ", "sh: ",
@@ -110,12 +126,12 @@ var failures = []string{"error", "failed", "failure", "fatal", "traceback", "exc
 	"blocked: ", "blocked by "}
 
 var errorPhrases = []string{"error:", "not found", "no such file", "did not match", "no replacement", "no changes",
-	"does not exist", "permission denied", "exit status 1", "exit code 1", "exit code: 1", "already exists", "failed to ",
+	"does not exist", "permission denied", "already exists", "failed to ", "syntax error", "sh: line ",
 	"could not ", "found 0 times", "0 occurrences", "0 replacements"}
 
 var breaks = []string{"fail", "error", "exception", "panic", "traceback", "fatal", "abort"}
 
-var comings = []string{"connect", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable", "not found",
+var comings = []string{"connect", "no route", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable", "not found",
 	"no such", "does not exist", "nxdomain", "resolve host", "try again", "retry"}
 
 var noTools = []string{"invalid tool", "unknown tool", "unavailable tool", "no such tool", "tool not found",
@@ -151,6 +167,10 @@ func lower(memory, text []byte) []byte {
 
 func beginsWith(text []byte, list []string) bool {
 	return slices.ContainsFunc(list, func(p string) bool { return bytes.HasPrefix(text, []byte(p)) })
+}
+
+func endsWith(text []byte, list []string) bool {
+	return slices.ContainsFunc(list, func(s string) bool { return bytes.HasSuffix(text, []byte(s)) })
 }
 
 func contains(text []byte, list []string) bool {
