@@ -9,7 +9,7 @@ import (
 	"github.com/seed62658d38/watchdog/loop"
 )
 
-// A codexLine is a line of a session of Codex. Up to version 0.31 what is the payload now was the line.
+// A codexLine is a line of a session of Codex. In early versions what is the payload now was the line.
 type codexLine struct {
 	Timestamp  text
 	Type       text

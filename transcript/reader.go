@@ -44,8 +44,8 @@ type Turn struct {
 	Line int
 }
 
-// Counts are what a [Reader] has read so far.
-type Counts struct {
+// A Tally counts what a [Reader] has read so far.
+type Tally struct {
 	Format Format
 	// Lines counts lines, or the elements of the list that a document has instead. Unknown are those that are not known,
 	// or broken, or have the result of no call.
@@ -68,7 +68,7 @@ type Reader struct {
 	tooLong bool     // one of its fields was left out
 	line    int      // of the value that is being read
 
-	counts       Counts
+	counts       Tally
 	ready        []Turn
 	err          error
 	conversation int
@@ -100,8 +100,8 @@ func (r *Reader) Next() (Turn, error) {
 	return turn, nil
 }
 
-// Counts returns the counts so far.
-func (r *Reader) Counts() Counts { return r.counts }
+// Tally returns the counts so far.
+func (r *Reader) Tally() Tally { return r.counts }
 
 // advance reads one more value.
 func (r *Reader) advance() error {
@@ -353,14 +353,14 @@ func (r *Reader) takeElement(data []byte) {
 // formatOfElement tells the format of an element of a list.
 func formatOfElement(data []byte) Format {
 	var e struct {
-		Type, Role, Object  text
-		Info, Parts, Action json.RawMessage
+		Type, Role, Object               text
+		Info, Parts, Action, Observation json.RawMessage
 	}
 	_ = json.Unmarshal(data, &e) // what is broken has no format
 	switch {
 	case e.Info != nil && e.Parts != nil:
 		return OpenCode
-	case e.Action != nil:
+	case e.Action != nil && e.Observation != nil:
 		return SWEAgent
 	case e.Type != "" && (e.Role == "" || e.Type == "message"):
 		return Codex
