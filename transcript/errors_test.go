@@ -154,7 +154,7 @@ func TestMemory(t *testing.T) {
 		runtime.ReadMemStats(&now)
 		most = max(most, now.HeapAlloc-min(now.HeapAlloc, before.HeapAlloc))
 	}
-	assert.Equal(t, 10, r.Tally().Lines)
+	assert.Equal(t, 10, r.Coverage().Lines)
 	assert.Less(t, most, uint64(6*line))
 }
 

@@ -38,7 +38,7 @@ func Example() {
 			detectors[turn.Agent].Delivered()
 		}
 	}
-	fmt.Println(r.Tally().Calls, "calls of", r.Tally().Format)
+	fmt.Println(r.Coverage().Calls, "calls of", r.Coverage().Format)
 	// Output:
 	// call 7, line 25: ask: Bash, 3 times
 	// call 9, line 29: end: Bash, 5 times

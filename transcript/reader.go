@@ -44,8 +44,8 @@ type Turn struct {
 	Line int
 }
 
-// A Tally counts what a [Reader] has read so far.
-type Tally struct {
+// A Coverage counts what a [Reader] has read so far.
+type Coverage struct {
 	Format Format
 	// Lines counts lines, or the elements of the list that a document has instead. Unknown are those that are not known,
 	// or broken, or have the result of no call.
@@ -68,7 +68,7 @@ type Reader struct {
 	tooLong bool     // one of its fields was left out
 	line    int      // of the value that is being read
 
-	counts       Tally
+	counts       Coverage
 	ready        []Turn
 	err          error
 	conversation int
@@ -100,8 +100,8 @@ func (r *Reader) Next() (Turn, error) {
 	return turn, nil
 }
 
-// Tally returns the counts so far.
-func (r *Reader) Tally() Tally { return r.counts }
+// Coverage returns the counts so far.
+func (r *Reader) Coverage() Coverage { return r.counts }
 
 // advance reads one more value.
 func (r *Reader) advance() error {

@@ -22,22 +22,22 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // read reads all turns, and returns the error that came instead of io.EOF.
-func read(in io.Reader) (turns []transcript.Turn, counts transcript.Tally, err error) {
+func read(in io.Reader) (turns []transcript.Turn, counts transcript.Coverage, err error) {
 	r := transcript.NewReader(in)
 	for {
 		turn, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return turns, r.Tally(), nil
+			return turns, r.Coverage(), nil
 		}
 		if err != nil {
-			return turns, r.Tally(), err
+			return turns, r.Coverage(), err
 		}
 		turns = append(turns, turn)
 	}
 }
 
 // text says what was read, a line for each call.
-func text(turns []transcript.Turn, counts transcript.Tally) string {
+func text(turns []transcript.Turn, counts transcript.Coverage) string {
 	var b strings.Builder
 	for _, turn := range turns {
 		fmt.Fprintf(&b, "turn of %q in conversation %d, line %d\n", turn.Agent, turn.Conversation, turn.Line)

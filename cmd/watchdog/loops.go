@@ -120,7 +120,7 @@ func (j *judge) session(in io.Reader) error {
 			j.turn(&turn)
 			continue
 		}
-		c := r.Tally()
+		c := r.Coverage()
 		j.Format, j.Lines, j.Unknown, j.Calls, j.Unanswered = string(c.Format), c.Lines, c.Unknown, c.Calls, c.Unanswered
 		j.Persons, j.Timed, j.Cut = c.Persons, c.Timed, c.Cut
 		if errors.Is(err, io.EOF) {
