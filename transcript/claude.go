@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -49,7 +50,7 @@ func (r *Reader) claude(data []byte) bool {
 	if json.Unmarshal(data, &l) != nil {
 		return false
 	}
-	agent := r.chain.agent(&l)
+	agent := r.side.agent(&l)
 	switch l.Type {
 	case "assistant":
 		return l.hasContent() && r.claudeCalls(agent, &l)
@@ -69,7 +70,7 @@ func (l *claudeLine) hasContent() bool { return l.Message != nil && l.Message.Co
 func (r *Reader) claudeCalls(agent string, l *claudeLine) bool {
 	for _, b := range blocksOf(l.Message.Content) {
 		if b.Type == "tool_use" {
-			r.call(agent, string(or(l.Message.ID, l.UUID)), b.call())
+			r.call(agent, string(cmp.Or(l.Message.ID, l.UUID)), b.call())
 		}
 	}
 	return true
@@ -129,7 +130,7 @@ func (c *chain) agent(l *claudeLine) string {
 	if !l.Sidechain || l.AgentID != "" {
 		return string(l.AgentID)
 	}
-	root := or(c.roots[l.ParentUUID], l.UUID)
+	root := cmp.Or(c.roots[l.ParentUUID], l.UUID)
 	if l.UUID == "" {
 		return string(root)
 	}

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -94,7 +95,7 @@ func (r *Reader) item(data []byte, at time.Time, messages bool) bool {
 			r.says("", at)
 		}
 	case "function_call", "tool_search_call":
-		c.step.Tool = or(c.step.Tool, "tool_search")
+		c.step.Tool = cmp.Or(c.step.Tool, "tool_search")
 		c.step.Input = inputOf(it.Arguments)
 		r.call("", "", c)
 	case "custom_tool_call":

@@ -21,15 +21,6 @@ func (t *text) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// or returns the first text that is not empty.
-func or[T comparable](first, second T) T {
-	var zero T
-	if first != zero {
-		return first
-	}
-	return second
-}
-
 // A block is a part of the content of a message.
 type block struct {
 	Type      text

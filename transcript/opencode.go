@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -64,7 +65,7 @@ func (r *Reader) openCodeCalls(m *openCodeMessage) {
 		if p.Type != "tool" {
 			continue
 		}
-		id := string(or(p.CallID, p.ID))
+		id := string(cmp.Or(p.CallID, p.ID))
 		r.call("", string(m.Info.ID)+" "+strconv.Itoa(step), call{
 			id: id, step: loop.Step{Tool: string(p.Tool), Input: p.State.Input},
 		})
