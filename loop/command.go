@@ -15,10 +15,12 @@ func (h *hints) command(text []byte) {
 	}
 	text = bytes.TrimSpace(text)
 	switch {
+	case len(text) > 2 && len(bytes.Trim(text, "cd ./-")) == 0 && text[0] == 'c': // it leads elsewhere each time
+		h.class = Drive
 	case bytes.Contains(text, []byte("sleep ")), waitsFor(text):
 		h.class = Wait
 	case changes(text) || contains(text, redirections):
-		h.class = Change
+		h.class, h.appends = Change, bytes.Contains(text, []byte(" >> "))
 	case runs(text, finders):
 		h.class, h.search = Look, true
 	case runs(text, showers):

@@ -12,10 +12,10 @@ import (
 // more than that is new to it.
 type Detector struct {
 	config   Config // complete, if its Mode is not empty
-	volatile map[string]bool
+	volatile names
 	history  history
 	without  pieces
-	reader   reader // memory of Step, not state
+	form     form // memory of Step, not state
 	calls    []call
 }
 
@@ -29,7 +29,6 @@ type history struct {
 	hard      tail   // of those with a call that cannot be a poll
 	pairs     pairs
 	futile    futile
-	redo      redo
 	waiting   waiting
 }
 
@@ -46,12 +45,14 @@ func (d *Detector) configure(config Config) (err error) {
 	if d.config, err = config.complete(); err != nil {
 		return err
 	}
-	d.volatile = make(map[string]bool, len(config.Volatile)+len(agentLines))
+	d.volatile = names{set: make(map[string]bool, len(config.Volatile)+len(agentLines))}
 	for _, name := range config.Volatile {
-		d.volatile[name] = true
+		d.volatile.add(name)
 	}
 	for _, name := range agentLines {
-		d.volatile[name] = !d.without.lacks(theVolatile)
+		if !d.without.lacks(theVolatile) {
+			d.volatile.add(name)
+		}
 	}
 	return nil
 }
@@ -71,7 +72,10 @@ func (d *Detector) Step(turn ...Step) Verdict {
 			d.calls = append(d.calls, c)
 		}
 	}
-	d.reader.shrink()
+	if cap(d.form.spare) > maxKept {
+		d.form.spare = nil
+	}
+	d.form.in = nil
 	d.calls = slices.DeleteFunc(d.calls, func(c call) bool {
 		polls := d.polls(&c)
 		if polls {
@@ -113,7 +117,6 @@ func (d *Detector) class(s *Step) Class {
 func (d *Detector) Delivered() {
 	h := &d.history
 	h.delivered, h.tail.told, h.hard.told = h.turn, h.tail.seen, h.hard.seen
-	h.redo.told = h.redo.count
 	h.futile.deliver()
 }
 
@@ -133,7 +136,6 @@ func (d *Detector) add(calls []call) (isNew bool) {
 	if h.changed == h.turn {
 		h.futile = futile{}
 	}
-	h.redo.add(calls)
 	h.follow(calls)
 	for i := range calls {
 		if i == 0 || calls[i].pair != calls[i-1].pair {
@@ -157,10 +159,14 @@ func (d *Detector) judge(calls []call) (most finding) {
 		}
 	}
 	if !d.without.lacks(thePair) {
-		most = worst(most, h.judgePairs(calls))
+		for i := range calls {
+			most = worst(most, h.judgePair(&calls[i]))
+		}
 	}
 	if !d.without.lacks(theRedo) {
-		most = worst(most, h.redo.judge(calls))
+		for i := range calls {
+			most = worst(most, h.judgeRedo(&calls[i]))
+		}
 	}
 	if !d.without.lacks(theFutile) {
 		most = worst(most, h.judgeFutile(calls))

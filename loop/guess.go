@@ -10,6 +10,7 @@ type hints struct {
 	search   bool // a command that searches
 	state    bool // a command that shows how things stand
 	placed   bool // a number says where to read
+	appends  bool // a command that appends to something
 	computes bool // a command that builds or tests
 	words    words
 }
@@ -27,7 +28,9 @@ var places = []string{
 
 // string looks at a field of an input.
 func (h *hints) string(depth int, key, text []byte) {
-	h.words.add(text)
+	if !saysWhy(key) {
+		h.words.add(text)
+	}
 	if depth > 2 || h.class != "" {
 		return
 	}
@@ -95,6 +98,7 @@ func named(tool string, list []string) bool {
 // Words of the names of tools.
 var (
 	searching = []string{"search", "grep", "find", "glob", "query", "lookup", "rg", "locate", "recall", "retrieve"}
+	appending = []string{"append"}
 	receiving = []string{"mail", "mails", "email", "emails", "gmail", "inbox", "mailbox", "message", "messages", "sms",
 		"otp", "notification", "notifications"} // what others send
 	stating = []string{"status", "state", "list", "ls", "get", "fetch", "show", "describe", "check", "info", "details",

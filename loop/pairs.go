@@ -63,17 +63,10 @@ func (p *pairs) changed(c *call) (last uint64) {
 	return last
 }
 
-func (h *history) judgePairs(calls []call) (most finding) {
-	for i := range calls {
-		most = worst(most, h.judgePair(&calls[i]))
-	}
-	return most
-}
-
 // judgePair counts a pair since the last new successful change, and since its input last got something else.
 func (h *history) judgePair(call *call) finding {
 	since := max(h.changed, h.pairs.changed(call)+1)
-	if call.soft { // and since anything is new, because whoever goes on may look again
+	if call.stands { // and since anything is new, because whoever goes on may look again
 		since = max(since, h.fresh+1)
 	}
 	n, _, began := h.pairs.count(call.pair, max(since, back(h.turn, window)), h.turn)
@@ -88,6 +81,37 @@ func (h *history) judgePair(call *call) finding {
 		v.Tool, v.Rounds, v.Since, v.pattern = call.name, n, h.ago(began), call.pair
 	}
 	return v
+}
+
+// redoLength is how long the input of a change is, in bytes, if it counts as made again whatever comes back. A shorter
+// one, such as a line that is appended, may be wanted again.
+const redoLength = 120
+
+// judgeRedo counts the turns, one right after the other, in which a change was made.
+func (h *history) judgeRedo(call *call) finding {
+	n := 0
+	for call.large && h.pairs.made(call.input, h.turn-uint64(n)) { //nolint:gosec // it is positive
+		n++
+	}
+	since := h.turn - h.delivered
+	asked := h.delivered > 0 && uint64(n) >= since+redoLimit //nolint:gosec // it is positive
+	v := judged(Redo, n >= redoLimit, asked, since >= redoLimit)
+	if v.Rule != "" {
+		v.Tool, v.Rounds, v.Since, v.pattern = call.name, n, n, call.input
+	}
+	return v
+}
+
+// made reports whether there was a call with the input in that turn.
+func (p *pairs) made(input, turn uint64) bool {
+	for i := range p.input {
+		if p.input[i] == input && turn > 0 {
+			if at, _ := p.at(i); at == turn {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // ago returns how many turns there are from that one to the last, with both.

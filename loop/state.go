@@ -26,7 +26,7 @@ const (
 		2*(maxPeriod+2+maxPeriod+1) + // the tails
 		3*memory + 1 + // the pairs
 		12*tries + // the futile series
-		3 + 2 // the redo and the waiting
+		2 // the waiting
 	stateSize = len(stateName) + 1 + 8*words64 + crc32.Size
 )
 
@@ -98,7 +98,7 @@ func (h *history) walk(do func(word *uint64)) {
 		}
 		s.wording.walk(do)
 	}
-	for _, word := range []*uint64{&h.redo.input, &h.redo.count, &h.redo.told, &h.waiting.time, &h.waiting.first} {
+	for _, word := range []*uint64{&h.waiting.time, &h.waiting.first} {
 		do(word)
 	}
 }
@@ -116,9 +116,6 @@ func (h *history) flaw() string {
 		if turn, _ := h.pairs.at(i); later(turn) {
 			return "it has a pair of a turn that was not"
 		}
-	}
-	if h.redo.count > h.turn || h.redo.told > h.redo.count {
-		return "it has changes of turns that were not"
 	}
 	if slices.ContainsFunc(h.futile.series[:], func(s series) bool { return s.first > s.last || later(s.last) || s.delivered > s.count }) {
 		return "it has futile calls of turns that were not"

@@ -33,13 +33,16 @@ func TestState(t *testing.T) {
 	config := loop.Config{}
 	lasting, restarted := newDetector(t, config), newDetector(t, config)
 	advices := map[loop.Advice]bool{}
+	var turn []loop.Step
 	for range 1000 {
-		var turn []loop.Step
-		for range random.IntN(4) {
+		if random.IntN(3) == 0 {
+			turn = nil
+		}
+		for range random.IntN(4 - min(3, len(turn))) {
 			turn = append(turn, loop.Step{
 				Tool: []string{"search", "edit", "bash", "sleep"}[random.IntN(4)], Input: []byte([]string{"", "one two", "two one", "three"}[random.IntN(4)]),
 				Outcome: []byte([]string{"", "ok", "running", "error"}[random.IntN(4)]),
-				Gap:     time.Duration(random.IntN(4)) * 5 * time.Second, Refused: random.IntN(9) == 0,
+				Gap:     []time.Duration{0, time.Second, 9 * time.Second, time.Minute}[random.IntN(4)], Refused: random.IntN(9) == 0,
 			})
 		}
 		restarted = restart(t, restarted, config)

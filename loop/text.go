@@ -1,6 +1,9 @@
 package loop
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // agentLines are the lines that differ in every outcome of a known agent: of the shells of Codex and of Gemini CLI, and
 // of the sub-agents of Claude Code.
@@ -11,39 +14,54 @@ var agentLines = []string{
 // maxName is how long the name of a volatile line may be, with the blanks before it.
 const maxName = 64
 
-// outcomeText appends the text of an outcome without the lines that are volatile, and with marks.
-func (c *canon) outcomeText(text []byte) {
+// text returns the digest of a text, of an outcome without the lines that are volatile, and with a mark in place of what
+// differs from one time to the next though the outcome is the same: times, durations with units, UUIDs, hexadecimal
+// addresses, temporary paths, the IDs of processes, and the line in which a shell says that something failed.
+func (f *form) text(text []byte) (digest uint64) {
+	if !f.outcome || f.plain {
+		f.say(text)
+		return sum(0, text)
+	}
 	for len(text) > 0 {
 		n := bytes.IndexByte(text, '\n') + 1
 		if n == 0 {
 			n = len(text)
 		}
-		if line := text[:n]; !c.leavesOut(line) {
-			c.out = appendBlurred(c.out, line)
+		if line := text[:n]; !f.leavesOut(line) {
+			digest = f.line(digest, line)
 		}
 		text = text[n:]
+	}
+	return digest
+}
+
+// say keeps the beginning of what an outcome says.
+func (f *form) say(text []byte) {
+	if room := maxSaid - len(f.said); f.outcome && room > 0 {
+		f.said = append(f.said, text[:min(room, len(text))]...)
 	}
 }
 
 // leavesOut reports whether a line is volatile.
-func (c *canon) leavesOut(line []byte) bool {
+func (f *form) leavesOut(line []byte) bool {
 	n := bytes.IndexByte(line[:min(len(line), maxName)], ':')
-	return n > 0 && c.volatile[string(bytes.TrimLeft(line[:n], " \t"))]
+	return n > 0 && f.volatile.has(bytes.TrimLeft(line[:n], " \t"))
 }
 
-// appendBlurred appends a line of an outcome. A mark takes the place of what differs from one time to the next though
-// the outcome is the same: times, durations with units, UUIDs, hexadecimal addresses, temporary paths, the IDs of
-// processes, and the line in which a shell says that something failed.
-func appendBlurred(out, line []byte) []byte {
-	kept := 0 // what comes before it is in out
+func (f *form) line(digest uint64, line []byte) uint64 {
+	kept := 0 // what comes before it is in the digest
 	for i := 0; i < len(line); {
+		if i+8 <= len(line) && !anyBlurred(binary.LittleEndian.Uint64(line[i:])) {
+			i += 8
+			continue
+		}
 		n := 0
 		switch b := line[i]; {
 		case b > '9' || b < '-':
 			i++
 			continue
 		case b == '-':
-			if i >= 8 && matches(line[i-8:], "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
+			if i >= kept+8 && matches(line[i-8:], "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
 				i, n = i-8, 36
 			}
 		case b == '/':
@@ -55,11 +73,13 @@ func appendBlurred(out, line []byte) []byte {
 			i = skip(line, i)
 			continue
 		}
-		out = append(append(out, line[kept:max(i, kept)]...), blurMark)
+		f.say(line[kept:i])
+		digest = mix(sum(digest, line[kept:i]), blurred)
 		i += n
 		kept = i
 	}
-	return append(out, line[kept:]...)
+	f.say(line[kept:])
+	return sum(digest, line[kept:])
 }
 
 // skip returns where to go on: all of a number is one.
@@ -117,7 +137,7 @@ func blurredNumber(line []byte, i int) int {
 	case len(rest) > 1 && rest[1] == 'x' && end >= 8: // less is a number
 		return end
 	case i >= 8 && end < len(rest) && rest[end] == ':' && bytes.HasSuffix(before, []byte("sh: line ")),
-		endsWith(before, processes):
+		i >= 4 && (before[i-1] == ' ' || before[i-1] == '=') && endsWith(before, processes):
 		return end
 	}
 	return 0
@@ -220,35 +240,17 @@ func temporaryPath(line []byte, i int) int {
 
 func isDigit(b byte) bool { return '0' <= b && b <= '9' }
 
+func isHex(b byte) bool { return isDigit(b) || 'a' <= b|0x20 && b|0x20 <= 'f' }
+
 func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
 
 func isWord(b byte) bool { return isDigit(b) || isLetter(b) || b == '_' }
 
 // differs reports whether the number in the field of that name says how long something took, or when, or which process
 // did it, as elapsed_ms and durationSeconds do.
-func differs(key []byte) bool { return endsWith(key, measures) }
+func differs(key []byte) bool {
+	return len(key) > 0 && bytes.IndexByte([]byte("scnpd"), key[len(key)-1]) >= 0 && endsWith(key, measures)
+}
 
 var measures = []string{"_ns", "_us", "_ms", "_s", "_sec", "_secs", "_seconds", "_min", "_mins", "_minutes", "_hours",
 	"Ns", "Us", "Ms", "Sec", "Secs", "Seconds", "Minutes", "Hours", "_millis", "Millis", "timestamp", "pid"}
-
-// appendRough appends the form of a failure with a mark for each word that has a digit.
-func appendRough(out, form []byte) []byte {
-	for i := 0; i < len(form); {
-		n, digit := i, false
-		for n < len(form) && isWord(form[n]) {
-			digit = digit || isDigit(form[n])
-			n++
-		}
-		switch {
-		case digit:
-			out = append(out, blurMark)
-		case n == i:
-			n++
-			fallthrough
-		default:
-			out = append(out, form[i:n]...)
-		}
-		i = n
-	}
-	return out
-}
