@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/transcript"
@@ -15,7 +18,7 @@ type loopsCmd struct {
 	Files    []string `arg:"" name:"file" help:"The session files of agents; - is the standard input."`
 	Show     bool     `help:"Show the call and its result, which may hold secrets."`
 	Strict   bool     `help:"Take nothing for a poll but what waits, and end all that is asked about."`
-	Waits    string   `enum:"go,ask,end" default:"go" placeholder:"ADVICE" help:"What to do about what waits and waits: go, ask or end."`
+	Waits    string   `placeholder:"ADVICE" help:"What to do about what waits and waits: go, ask or end."`
 	Volatile []string `placeholder:"NAME" sep:"none" help:"Leave fields and lines of that name out of results. It can be repeated."`
 }
 
@@ -26,7 +29,8 @@ and where they would have ended it, if they had watched these sessions. Where th
 ask it takes it that the agent was told. It reads the sessions of Claude Code and
 Codex, what opencode export prints, the trajectories of SWE-agent, and lists of
 chat messages, and tells them by their content. A sub-agent's file is named like
-any other. Steps are counted for each agent; classes of tools are guessed.
+any other. Steps are counted for each agent. The rules are those of --config;
+without their classes of tools these are guessed.
 
 It shows names of tools, numbers and digests, and no text without --show.
 
@@ -47,11 +51,12 @@ Examples:
 }
 
 // Run judges each file.
-func (c loopsCmd) Run(p Program, common *Common) error {
-	config := loop.Config{Waits: loop.Advice(c.Waits), Volatile: c.Volatile}
-	if c.Strict {
-		config.Mode = loop.Strict
+func (c loopsCmd) Run(p Program, common *Common, model *kong.Application) error {
+	limits, err := common.limits(model)
+	if err != nil {
+		return p.failEach(err)
 	}
+	config := c.over(limits.Loop)
 	if _, err := loop.New(config); err != nil {
 		return err
 	}
@@ -69,11 +74,26 @@ func (c loopsCmd) Run(p Program, common *Common) error {
 	return failed
 }
 
+// over returns the rules that are set, with the flags over them. Rules that are off are to be seen at work here.
+func (c loopsCmd) over(config loop.Config) loop.Config {
+	if config.Mode == loop.Off {
+		config.Mode = loop.On
+	}
+	if c.Strict {
+		config.Mode = loop.Strict
+	}
+	if c.Waits != "" {
+		config.Waits = loop.Advice(c.Waits)
+	}
+	config.Volatile = slices.Concat(config.Volatile, c.Volatile)
+	return config
+}
+
 // judgeFile judges the session that a file has. What it returns with an error says it.
 func (c loopsCmd) judgeFile(p Program, name string, config loop.Config) (judgedSession, error) {
 	in, err := p.openSession(name)
 	if err != nil {
-		return judgedSession{File: name, Error: err.Error()}, err
+		return judgedSession{File: name, Findings: []foundLoop{}, Error: err.Error()}, err
 	}
 	defer func() { _ = in.Close() }() // it was only read
 	j := judge{

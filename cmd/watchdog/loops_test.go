@@ -92,7 +92,9 @@ func TestLoopsFlags(t *testing.T) {
 		assert.Contains(t, program(t, "loops", waits).stdout, "30 steps: no loop; without times")
 		assert.Contains(t, program(t, "loops", "--waits", "ask", waits).stdout, ": would have been asked once;")
 		assert.Contains(t, program(t, "loops", "--waits", "end", waits).stdout, ": would have been ended once;")
-		assert.Equal(t, 125, program(t, "loops", "--waits", "stop", waits).status)
+		o := program(t, "loops", "--waits", "stop", waits)
+		assert.Equal(t, 125, o.status)
+		assert.Contains(t, o.stderr, `Waits is "stop"; use`)
 	})
 	t.Run("a loop that goes on is one", func(t *testing.T) {
 		t.Parallel()
@@ -128,6 +130,12 @@ func TestLoopsFlags(t *testing.T) {
 		assert.Contains(t, program(t, "loops", seen).stdout, "no loop")
 		assert.Contains(t, program(t, "loops", "--volatile", "seen", seen).stdout, "ended once")
 		assert.Contains(t, program(t, "loops", "--volatile", "", seen).stderr, "name a field")
+		settings := file(t, "watchdog.yaml", "runtime_controls:\n  loop:\n    volatile: [seen]\n")
+		assert.Contains(t, program(t, "loops", "--config", settings, seen).stdout, "ended once", "as a host has it")
+		settings = file(t, "wrong.yaml", "runtime_controls:\n  loop:\n    volatil: [seen]\n")
+		wrong := program(t, "loops", "--config", settings, seen)
+		assert.Equal(t, 125, wrong.status)
+		assert.Contains(t, wrong.stderr, "wrong.yaml:3")
 	})
 }
 
