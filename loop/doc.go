@@ -30,8 +30,8 @@
 //     starts the count again, and so does another outcome of the input.
 //   - [Redo]: the same change five times in a row, with an input of 120 bytes or more, whatever comes back.
 //   - [Futile]: 8 turns of 32 in which searches of one tool find nothing, or the same, in ever other words; reads of one
-//     thing get the same text at whatever place; or calls fail with one first line. 12 failures in a row are asked about,
-//     too, and never ended.
+//     thing get the same text at whatever place; or calls fail with one first line.
+//   - [Streak]: 12 turns in a row in which all fails. It ends nothing.
 //   - [Poll]: 20 polls that get the same. It ends nothing, see [Config].Waits.
 //
 // All ask first. Once the host has called [Detector.Delivered], two more rounds of the same end the run, for Redo and

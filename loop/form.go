@@ -178,7 +178,7 @@ func (f *form) object(key []byte) (digest uint64, ok bool) {
 		switch f.next() {
 		case ',':
 		case '}':
-			if f.runs && f.depth == 1 && !f.outcome {
+			if f.runs && f.depth == 1 && !f.outcome && !f.whole {
 				digest -= f.noise
 			}
 			return mix(digest, '{'), true
