@@ -21,6 +21,8 @@ func (h *hints) command(text []byte) {
 		h.class = Wait
 	case changes(text) || contains(text, redirections):
 		h.class, h.appends = Change, bytes.Contains(text, []byte(" >> "))
+	case bytes.Contains(text, []byte("<<")): // a program that may write, or read something again
+		h.class, h.script = Change, true
 	case runs(text, finders):
 		h.class, h.search = Look, true
 	case runs(text, showers):
@@ -35,7 +37,7 @@ func (h *hints) command(text []byte) {
 
 // named takes the name of a command for that of a tool, as agents have commands of their own, such as search_dir.
 func (h *hints) named(text []byte) {
-	name, _, _ := strings.Cut(string(text[:min(len(text), maxName)]), " ")
+	name, _, _ := strings.Cut(string(text[:min(len(text), 64)]), " ")
 	if strings.ContainsAny(name, "./\n") || h.computes || name == "set" {
 		return
 	}
@@ -44,7 +46,7 @@ func (h *hints) named(text []byte) {
 	}
 }
 
-var redirections = []string{" > ", " >> ", "<<"}
+var redirections = []string{" > ", " >> "}
 
 // runs reports whether a command begins with the words of one of the list.
 func runs(text []byte, list []string) bool {

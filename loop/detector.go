@@ -3,6 +3,8 @@ package loop
 import (
 	"slices"
 	"sort"
+
+	"github.com/seed62658d38/watchdog/internal/alike"
 )
 
 // A Detector finds out whether a run repeats itself. The zero value is ready to use, with the defaults of [Config]. It
@@ -11,12 +13,13 @@ import (
 // It keeps the last 32 turns and the last 256 pairs as digests, whatever the run does. A pair that comes again after
 // more than that is new to it.
 type Detector struct {
-	config   Config // complete, if its Mode is not empty
-	volatile names
-	history  history
-	without  pieces
-	form     form // memory of Step, not state
-	calls    []call
+	config  Config // complete, if its Mode is not empty
+	history history
+	without pieces
+	reader  alike.Reader // memory of Step, not state
+	hints   hints        // of the last input
+	signs   signs        // of the last outcome
+	calls   []call
 }
 
 // A history is all that a detector remembers.
@@ -45,14 +48,10 @@ func (d *Detector) configure(config Config) (err error) {
 	if d.config, err = config.complete(); err != nil {
 		return err
 	}
-	d.volatile = names{set: make(map[string]bool, len(config.Volatile)+len(agentLines))}
-	for _, name := range config.Volatile {
-		d.volatile.add(name)
-	}
-	for _, name := range agentLines {
-		if !d.without.lacks(theVolatile) {
-			d.volatile.add(name)
-		}
+	d.reader = alike.Reader{Plain: d.without.lacks(theBlur), Whole: d.without.lacks(theReasons)}
+	d.reader.Volatile.Add(config.Volatile...)
+	if !d.without.lacks(theVolatile) {
+		d.reader.Volatile.Add(alike.AgentLines...)
 	}
 	return nil
 }
@@ -72,14 +71,11 @@ func (d *Detector) Step(turn ...Step) Verdict {
 			d.calls = append(d.calls, c)
 		}
 	}
-	if cap(d.form.spare) > maxKept {
-		d.form.spare = nil
-	}
-	d.form.in = nil
+	d.reader.Shrink()
 	d.calls = slices.DeleteFunc(d.calls, func(c call) bool {
 		polls := d.polls(&c)
 		if polls {
-			most = worst(most, d.poll(&c))
+			most = d.worst(most, d.poll(&c))
 		}
 		return polls
 	})
@@ -136,7 +132,7 @@ func (d *Detector) add(calls []call) (isNew bool) {
 	if h.changed == h.turn {
 		h.futile = futile{}
 	}
-	h.follow(calls)
+	h.futile.follow(calls, h.turn)
 	for i := range calls {
 		if i == 0 || calls[i].pair != calls[i-1].pair {
 			h.pairs.add(&calls[i], h.turn)
@@ -150,36 +146,22 @@ func (d *Detector) add(calls []call) (isNew bool) {
 	return isNew
 }
 
-func (d *Detector) judge(calls []call) (most finding) {
+func (d *Detector) judge(calls []call) finding {
 	h := &d.history
-	if !d.without.lacks(theTail) {
-		most = h.tail.judge(calls[0].name, false)
-		if _, counts := turnDigest(calls, false); counts {
-			most = worst(most, h.hard.judge(calls[0].name, true))
-		}
+	most := d.worst(finding{}, h.tail.judge(calls[0].name, false))
+	if _, counts := turnDigest(calls, false); counts {
+		most = d.worst(most, h.hard.judge(calls[0].name, true))
 	}
-	if !d.without.lacks(thePair) {
-		for i := range calls {
-			most = worst(most, h.judgePair(&calls[i]))
-		}
+	for i := range calls {
+		most = d.worst(d.worst(most, h.judgePair(&calls[i])), h.judgeRedo(&calls[i]))
 	}
-	if !d.without.lacks(theRedo) {
-		for i := range calls {
-			most = worst(most, h.judgeRedo(&calls[i]))
-		}
-	}
-	if !d.without.lacks(theFutile) {
-		most = worst(most, h.judgeFutile(calls))
-	}
-	return most
+	return d.worst(most, h.judgeFutile(calls))
 }
 
-// follow brings the calls of a turn into the futile series. Their order does not matter.
-func (h *history) follow(calls []call) {
-	for i := range calls {
-		h.futile.end(&calls[i])
+// worst returns the finding that counts more, without those of rules that are left out.
+func (d *Detector) worst(first, second finding) finding {
+	if d.without.lacks(pieceOf(second.Rule)) {
+		return first
 	}
-	for i := range calls {
-		h.futile.add(&calls[i], h.turn)
-	}
+	return worst(first, second)
 }

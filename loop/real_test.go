@@ -58,6 +58,7 @@ func TestThinking(t *testing.T) {
 		{"sed -i s/a/b/ x", "", 5},
 		{"pytest -q", "1 failed, 2 passed", 0},
 		{"ls", "a.go", 0},
+		{"python3 - <<'E'\nprint(get('http://localhost/jobs/42'))\nE", "40 of 90", 0},
 	} {
 		for _, gaps := range [][2]int{{5, 8}, {5, 29}, {1, 29}} {
 			t.Run(fmt.Sprintf("%s with gaps of %v seconds", c.command, gaps), func(t *testing.T) {
@@ -364,6 +365,12 @@ func TestStreak(t *testing.T) {
 		return fails(n)
 	})...)
 	require.Zero(t, asked, "something works now and then")
+	d := newDetector(t, loop.Config{})
+	for _, s := range times(11, fails) {
+		d.Step(s)
+	}
+	require.Equal(t, `All that was called in the last 12 turns failed, at last "tool11"; do something else, or say what is missing.`,
+		d.Step(fails(11)).String())
 }
 
 // TestWhy protects commands beside which an agent says each time in other words why it runs them.
