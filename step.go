@@ -18,8 +18,8 @@ import (
 // A run that does the same again and gets the same, see package loop, is asked to stop that, with [DirectiveUnstuck]
 // and the reason [LoopDetected]; one that goes on with it after the host has taken the directive from [Watchdog.Poll],
 // [Watchdog.Pending] or [Watchdog.Subscribe] is ended. [Ladders].Loop asks for something else. Also a loop that package
-// loop ends without asking, by the fuse or by [loop.Config].Waits, is asked about; eight more turns of it are the end,
-// whether the host has taken that or not. Steps count for the run that they are told to, and not for those around a
+// loop ends without asking, by [loop.Config].Waits, is asked about; eight more turns of it are the end, whether the
+// host has taken that or not. Steps count for the run that they are told to, and not for those around a
 // layer.
 //
 // Nothing of them is kept but digests, at most 8 KiB. With the [Keeper] of package session they are in the run's row:

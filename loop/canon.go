@@ -30,6 +30,7 @@ type canon struct {
 
 	outcome  bool            // blur, leave volatile fields out and look for signs
 	volatile map[string]bool // the names of fields that are left out of an outcome
+	plain    bool            // blur nothing
 	placed   bool            // blur the numbers that say where to read
 	signs    signs           // of an outcome
 	hints    hints           // of an input
@@ -58,7 +59,7 @@ func (c *canon) write(text []byte) {
 
 // text appends a string as it is, or blurred if it is part of an outcome.
 func (c *canon) text(text []byte) {
-	if c.outcome {
+	if c.outcome && !c.plain {
 		c.out = appendBlurred(c.out, text)
 		return
 	}

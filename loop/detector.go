@@ -11,9 +11,10 @@ import (
 // It keeps the last 32 turns and the last 256 pairs as digests, whatever the run does. A pair that comes again after
 // more than that is new to it.
 type Detector struct {
-	config   Config // complete, if rounds is not 0
+	config   Config // complete, if its Mode is not empty
 	volatile map[string]bool
 	history  history
+	without  pieces
 	reader   reader // memory of Step, not state
 	calls    []call
 }
@@ -26,7 +27,6 @@ type history struct {
 	tail      tail
 	pairs     pairs
 	futile    futile
-	fuse      fuse
 	waiting   waiting
 }
 
@@ -53,31 +53,54 @@ func (d *Detector) configure(config Config) (err error) {
 // Step adds one turn and returns what to do. The calls that a model made at once are one turn, and their order does not
 // matter. A turn in which no call counts, because it has none or only waits, drives and retries, leaves all as it was.
 func (d *Detector) Step(turn ...Step) Verdict {
-	if d.config.Rounds == 0 {
+	if d.config.Mode == "" {
 		_ = d.configure(Config{}) // the defaults are valid
 	}
 	var most finding
+	isNew := d.heard(turn)
 	d.calls = d.calls[:0]
-	for i := range turn {
-		if c, counts := d.read(&turn[i]); counts {
+	for _, s := range turn {
+		s.Class = d.class(&s)
+		if c, counts := d.read(&s); counts {
 			d.calls = append(d.calls, c)
 		}
 	}
 	d.reader.shrink()
 	d.calls = slices.DeleteFunc(d.calls, func(c call) bool {
-		polls := d.history.polls(&c)
+		polls := d.polls(&c)
 		if polls {
-			most = worst(most, d.history.poll(&c, &d.config))
+			most = worst(most, d.poll(&c))
 		}
 		return polls
 	})
-	isNew := false
 	if len(d.calls) > 0 {
 		sort.Stable((*byPair)(&d.calls))
-		isNew = d.history.add(d.calls)
-		most = worst(d.history.judge(d.calls, &d.config), most)
+		isNew = d.add(d.calls) || isNew
+		most = worst(d.judge(d.calls), most)
+	}
+	if d.config.Mode == Off {
+		most = finding{}
 	}
 	return most.verdict(isNew)
+}
+
+// heard begins anew if a person said something in the turn, and reports whether one did.
+func (d *Detector) heard(turn []Step) bool {
+	for i := range turn {
+		if d.class(&turn[i]) == Person {
+			d.history = history{}
+			return true
+		}
+	}
+	return false
+}
+
+// class returns the class of a step that is declared with it or with its tool, or none.
+func (d *Detector) class(s *Step) Class {
+	if s.Class.declared() || s.Class == Person {
+		return s.Class
+	}
+	return d.config.Classes[s.Tool]
 }
 
 // Delivered says that the run was told that it repeats itself. Two more rounds of what it repeats then end it.
@@ -87,13 +110,14 @@ func (d *Detector) Delivered() {
 }
 
 // add adds a turn, whose calls are sorted and not empty. It reports whether one of its pairs is new.
-func (h *history) add(calls []call) (isNew bool) {
+func (d *Detector) add(calls []call) (isNew bool) {
+	h := &d.history
 	h.turn++
 	h.waiting = waiting{}
 	for i := range calls {
 		if !h.pairs.has(calls[i].pair) {
 			isNew = true
-			if calls[i].succeeded {
+			if calls[i].succeeded && !d.without.lacks(theReset) {
 				h.changed = h.turn
 			}
 		}
@@ -111,22 +135,22 @@ func (h *history) add(calls []call) (isNew bool) {
 	return isNew
 }
 
-func (h *history) judge(calls []call, c *Config) finding {
-	most := h.judgeTail(c)
-	most = worst(most, h.judgePairs(calls, c))
-	most = worst(most, h.judgeFutile(c))
-	return worst(most, h.judgeFuse(c))
+func (d *Detector) judge(calls []call) (most finding) {
+	h := &d.history
+	if !d.without.lacks(theTail) {
+		most = h.judgeTail(calls)
+	}
+	if !d.without.lacks(thePair) {
+		most = worst(most, h.judgePairs(calls))
+	}
+	if !d.without.lacks(theFutile) {
+		most = worst(most, h.judgeFutile(calls))
+	}
+	return most
 }
 
-// follow brings the calls of a turn into the fuse and into the futile series. Their order does not matter.
+// follow brings the calls of a turn into the futile series. Their order does not matter.
 func (h *history) follow(calls []call) {
-	for _, seen := range []bool{false, true} {
-		for i := range calls {
-			if h.pairs.repeats(&calls[i], h.changed) == seen {
-				h.fuse.add(seen)
-			}
-		}
-	}
 	for i := range calls {
 		h.futile.end(&calls[i])
 	}

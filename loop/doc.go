@@ -38,10 +38,8 @@
 //   - [Futile]: 8 turns in which searches of one tool find nothing, or the same, in ever other words; reads of one
 //     thing are behind its end, or get the same text, at whatever offset; changes fail with the same error, and other
 //     calls do in ever other words; or a tool is called that there is not. A useful call of that kind starts again.
-//   - [Fuse]: 30 of the last 40 pairs got what their input got the last time, with no new successful change since. It
-//     ends the run at once.
 //
-// The others ask first. Once the host has called [Detector.Delivered], two more rounds of the same end the run; for
+// All ask first. Once the host has called [Detector.Delivered], two more rounds of the same end the run; for
 // Pair a round is the next time, for Futile 8 more turns, because who searches many places finds nothing in most of
 // them.
 //

@@ -52,8 +52,8 @@ func isKey(text []byte) bool {
 }
 
 // guess returns the class of a step: the declared one, or that of what it looks like. Empty is none.
-func guess(s *Step, h *hints) Class {
-	if s.Class.declared() {
+func (d *Detector) guess(s *Step, h *hints) Class {
+	if s.Class.declared() || d.without.lacks(theGuess) {
 		return s.Class
 	}
 	class := classOfName(s.Tool)

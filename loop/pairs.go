@@ -21,14 +21,16 @@ func (p *pairs) add(c *call, turn uint64) {
 // has reports whether the pair is remembered.
 func (p *pairs) has(pair uint64) bool { return slices.Contains(p.pair[:], pair) }
 
-// count returns in how many of the turns from first to last the pair came.
-func (p *pairs) count(c *call, first, last uint64) (n int) {
+// count returns in how many of the turns from first to last the pair came, and the first of these.
+func (p *pairs) count(c *call, first, last uint64) (n int, began uint64) {
+	began = last
 	for i, pair := range p.pair {
 		if pair == c.pair && p.turn[i] >= first && p.turn[i] <= last {
 			n++
+			began = min(began, p.turn[i])
 		}
 	}
-	return n
+	return n, began
 }
 
 // changed returns the last turn, up to that one, in which the input of the call got another outcome, or 0.
@@ -41,38 +43,34 @@ func (p *pairs) changed(c *call, last uint64) (turn uint64) {
 	return turn
 }
 
-// repeats reports whether the input of the call got the same the last time, in that turn or later.
-func (p *pairs) repeats(c *call, since uint64) bool {
-	first := max(since, p.changed(c, ^uint64(0))+1, 1)
-	return p.count(c, first, ^uint64(0)) > 0
-}
-
-func (h *history) judgePairs(calls []call, c *Config) (most finding) {
-	if unlimited(c.Pairs) {
-		return finding{}
-	}
+func (h *history) judgePairs(calls []call) (most finding) {
 	for i := range calls {
-		most = worst(most, h.judgePair(&calls[i], c))
+		most = worst(most, h.judgePair(&calls[i]))
 	}
 	return most
 }
 
 // judgePair counts a pair since the last new successful change, and since its input last got something else.
-func (h *history) judgePair(call *call, c *Config) finding {
+func (h *history) judgePair(call *call) finding {
 	broken := h.pairs.changed(call, h.turn)
-	first := max(h.changed, broken+1, back(h.turn, c.Window))
-	n := h.pairs.count(call, first, h.turn)
+	first := max(h.changed, broken+1, back(h.turn, window))
+	n, began := h.pairs.count(call, first, h.turn)
 	asked, since := false, 0
-	if d := h.delivered; d >= max(h.changed, broken+1, 1) && h.turn-d <= uint64(c.Window) {
-		asked = h.pairs.count(call, max(h.changed, broken+1, back(d, c.Window)), d) >= c.Pairs
-		since = h.pairs.count(call, d+1, h.turn)
+	if d := h.delivered; d >= max(h.changed, broken+1, 1) && h.turn-d <= window {
+		told, _ := h.pairs.count(call, max(h.changed, broken+1, back(d, window)), d)
+		asked = told >= pairLimit
+		since, _ = h.pairs.count(call, d+1, h.turn)
 	}
-	v := judged(Pair, n >= c.Pairs || asked, asked, since >= c.After)
+	v := judged(Pair, n >= pairLimit || asked, asked, since >= after)
 	if v.Rule != "" {
-		v.Rounds, v.pattern = n, call.pair
+		v.Tool, v.Rounds, v.pattern = call.name, n, call.pair
+		v.Since = h.ago(began)
 	}
 	return v
 }
+
+// ago returns how many turns there are from that one to the last, with both.
+func (h *history) ago(turn uint64) int { return int(h.turn - turn + 1) } //nolint:gosec // nobody has so many turns
 
 // back returns the first of the n turns that end with last.
 func back(last uint64, n int) uint64 {

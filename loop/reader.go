@@ -21,6 +21,7 @@ type reader struct{ canon canon }
 
 // A call is what is known of a step that counts.
 type call struct {
+	name      string        // of the tool
 	pair      uint64        // digest of tool, input, outcome and refusal
 	input     uint64        // digest of tool and input
 	tool      uint64        // digest of the tool
@@ -59,19 +60,21 @@ func (d *Detector) read(s *Step) (call, bool) {
 		return call{}, false
 	}
 	r := &d.reader
-	form, outcome := r.pair(s, d.volatile)
+	form, outcome := d.pair(s)
 	hint, sign := r.canon.hints, r.canon.signs
-	class := guess(s, &hint)
+	class := d.guess(s, &hint)
 	if !s.counts(class) {
 		d.history.waits(s, class)
-		return call{pair: digest(form), input: digest(form[:outcome]), waits: true}, d.judgesWait(s, class)
+		return call{name: s.Tool, pair: digest(form), input: digest(form[:outcome]), waits: true}, d.judgesWait(s, class)
 	}
 	sign.failed = sign.failed || s.Failed || s.Refused
-	c := call{pair: digest(form), input: digest(form[:outcome]), tool: digest([]byte(s.Tool)), words: hint.words}
+	c := call{
+		name: s.Tool, pair: digest(form), input: digest(form[:outcome]), tool: digest([]byte(s.Tool)), words: hint.words,
+	}
 	c.succeeded = class == Change && !sign.failed
 	c.again = class != Change && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
 	c.slow, c.need = d.passed(s, class, &sign)
-	r.futile(s, &c, class, &hint, &sign, form[outcome:])
+	d.futile(s, &c, class, &hint, &sign, form[outcome:])
 	return c, true
 }
 
@@ -82,19 +85,19 @@ func (d *Detector) judgesWait(s *Step, class Class) bool {
 
 // futile says what the call has in common with others that get nothing better. The form of the outcome is not valid any
 // more after it.
-func (r *reader) futile(s *Step, c *call, class Class, hint *hints, sign *signs, outcome []byte) {
+func (d *Detector) futile(s *Step, c *call, class Class, hint *hints, sign *signs, outcome []byte) {
 	c.useful = true
 	switch gets := max(digest(outcome), nothing+1); {
 	case s.Refused || sign.noTool || class == Change && sign.failed:
 		c.gets, c.useful = gets, false
 	case class == Look && (hint.search || searches(s.Tool)):
-		c.phrased = true
+		c.phrased = !d.without.lacks(theWording)
 		c.looks(gets, len(outcome), sign)
-	case class == Look && hint.placed:
+	case class == Look && hint.placed && !d.without.lacks(theAim):
 		c.looks(gets, len(outcome), sign)
-		c.aim = r.aim(s)
+		c.aim = d.reader.aim(s)
 	case class != Change && sign.failed:
-		c.gets, c.phrased = gets, true
+		c.gets, c.phrased = gets, !d.without.lacks(theWording)
 	}
 }
 
@@ -124,7 +127,7 @@ func (d *Detector) passed(s *Step, class Class, sign *signs) (slow bool, need ti
 		return true, 0
 	case sign.underWay, guessed && sign.empty() && receives(s.Tool): // as below
 	case class == Look || sign.stays():
-		return s.Gap >= d.config.Poll, waitedPoll
+		return s.Gap >= lookPoll, waitedPoll
 	}
 	return s.Gap >= unknownPoll, unknownPoll - s.Gap
 }
@@ -133,9 +136,10 @@ func (d *Detector) passed(s *Step, class Class, sign *signs) (slow bool, need ti
 func (s *signs) stays() bool { return s.broken || s.failed && !s.awaited }
 
 // pair returns the form of a step, and where that of its outcome begins. Both are valid until the next call.
-func (r *reader) pair(s *Step, volatile map[string]bool) (form []byte, outcome int) {
-	c := &r.canon
-	*c = canon{out: c.out[:0], spare: c.spare, members: c.members, volatile: volatile}
+func (d *Detector) pair(s *Step) (form []byte, outcome int) {
+	c := &d.reader.canon
+	*c = canon{out: c.out[:0], spare: c.spare, members: c.members, volatile: d.volatile}
+	c.plain = d.without.lacks(theBlur)
 	c.out = binary.LittleEndian.AppendUint64(c.out, uint64(len(s.Tool)))
 	c.out = append(append(c.out, 0, 0, 0, 0, 0, 0, 0, 0), s.Tool...)
 	c.write(s.Input)
@@ -144,9 +148,17 @@ func (r *reader) pair(s *Step, volatile map[string]bool) (form []byte, outcome i
 	c.out = append(c.out, refusal(s))
 	c.outcome, c.signs.computes = true, c.hints.computes
 	hint := c.hints
-	c.write(s.Outcome)
+	c.write(d.outcome(s))
 	c.hints = hint
 	return c.out, outcome
+}
+
+// outcome returns what is compared of an outcome.
+func (d *Detector) outcome(s *Step) []byte {
+	if d.config.Normalize == nil {
+		return s.Outcome
+	}
+	return d.config.Normalize(s.Tool, s.Outcome)
 }
 
 func refusal(s *Step) byte {

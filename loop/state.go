@@ -13,7 +13,7 @@ import (
 const MaxState = 8 << 10
 
 // StateVersion is the version of the states that a [Detector] writes and reads.
-const StateVersion = 2
+const StateVersion = 3
 
 // ErrState is wrapped by [Detector.UnmarshalBinary] if the state is damaged or of another version. A host can then
 // begin again with [New].
@@ -23,10 +23,9 @@ var ErrState = errors.New("invalid loop state")
 const (
 	stateName = "loop"
 	words64   = 3 + // turn, delivered, changed
-		MaxPeriod + 1 + MaxPeriod + 1 + // the tail
+		maxPeriod + 1 + maxPeriod + 1 + // the tail
 		3*memory + 1 + // the pairs
-		11*tries + // the futile series
-		2 + // the fuse
+		12*tries + // the futile series
 		2 // the waiting
 	stateSize = len(stateName) + 1 + 8*words64 + crc32.Size
 )
@@ -90,13 +89,11 @@ func (h *history) walk(do func(word *uint64)) {
 	do(&h.pairs.next)
 	for i := range h.futile.series {
 		s := &h.futile.series[i]
-		for _, word := range []*uint64{&s.kind, &s.outcome, &s.count, &s.delivered, &s.last} {
+		for _, word := range []*uint64{&s.kind, &s.outcome, &s.count, &s.delivered, &s.first, &s.last} {
 			do(word)
 		}
 		s.wording.walk(do)
 	}
-	do(&h.fuse.low)
-	do(&h.fuse.high)
 	do(&h.waiting.time)
 	do(&h.waiting.first)
 }
@@ -115,7 +112,7 @@ func (h *history) flaw() string {
 	if slices.ContainsFunc(h.pairs.turn[:], later) {
 		return "it has a pair of a turn that was not"
 	}
-	if slices.ContainsFunc(h.futile.series[:], func(s series) bool { return later(s.last) || s.delivered > s.count }) {
+	if slices.ContainsFunc(h.futile.series[:], func(s series) bool { return s.first > s.last || later(s.last) || s.delivered > s.count }) {
 		return "it has futile calls of turns that were not"
 	}
 	return ""

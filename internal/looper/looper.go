@@ -51,7 +51,7 @@ func (l *Looper) Step(turn []loop.Step) (v loop.Verdict, trips, another bool) {
 }
 
 func (l *Looper) judge(v *loop.Verdict) (trips, another bool) {
-	unasked := v.Rule == loop.Fuse || v.Rule == loop.Poll && v.Advice == loop.End
+	unasked := v.Rule == loop.Poll && v.Advice == loop.End
 	if !unasked {
 		l.over = 0
 	}
@@ -59,7 +59,7 @@ func (l *Looper) judge(v *loop.Verdict) (trips, another bool) {
 	case v.Advice == loop.Go:
 		return false, false
 	case unasked && v.New:
-		return false, false // the run does something else, and the fuse remembers what it did before
+		return false, false // the run did something else at once
 	case unasked:
 		l.over++
 		another = l.over == 1 && !l.asked

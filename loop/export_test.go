@@ -1,0 +1,34 @@
+package loop
+
+// Pieces are parts of the rules, for tests that leave some out.
+type Pieces = pieces
+
+const (
+	TheTail   = theTail
+	ThePair   = thePair
+	TheFutile = theFutile
+	ThePoll   = thePoll
+)
+
+// Rows are the pieces with their names in the table of what each is for.
+var Rows = []struct {
+	Name  string
+	Piece Pieces
+}{
+	{"tail", theTail},
+	{"pair", thePair},
+	{"futile", theFutile},
+	{"poll", thePoll},
+	{"guess of classes", theGuess},
+	{"waiting", theWaiting},
+	{"reset after a change", theReset},
+	{"wording", theWording},
+	{"reads at other places", theAim},
+	{"blur", theBlur},
+}
+
+// Without leaves pieces of the rules out.
+func (d *Detector) Without(p Pieces) *Detector {
+	d.without = p
+	return d
+}

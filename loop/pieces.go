@@ -1,0 +1,21 @@
+package loop
+
+// A pieces is parts of the rules. Tests leave them out one by one, to see what each is for.
+type pieces uint32
+
+const (
+	theTail pieces = 1 << iota
+	thePair
+	theFutile
+	thePoll
+	theGuess    // of classes
+	theWaiting  // what comes after waits is a poll
+	theReset    // by a new successful change
+	theWording  // searches for one thing after the other are not futile
+	theAim      // reads at other places of one thing are futile
+	theBlur     // of times, durations, addresses and temporary paths
+	theVolatile // forms of known agents
+)
+
+// lacks reports whether a piece is left out.
+func (p pieces) lacks(piece pieces) bool { return p&piece != 0 }
