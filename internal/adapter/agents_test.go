@@ -95,3 +95,60 @@ func TestAgentsOfRun(t *testing.T) {
 		require.ErrorIs(t, err, watchdog.ErrComplete)
 	})
 }
+
+// TestSaid checks that what a person says has each agent begin anew, also one that was ended, and forgets calls that
+// were not told yet; and that what was said lately, what is said to a tool's own agent, and a directive are no words of
+// a person.
+func TestSaid(t *testing.T) {
+	says := func(words string) adapter.Said { return adapter.Said{Words: func() string { return words }} }
+	same := func(int) (string, string) { return "notes", "nothing" }
+	synctest.Test(t, func(t *testing.T) {
+		wd, g := newRun(t, watchdog.Budget{}), adapter.New(adapter.Config{})
+		for round := range 4 {
+			g.Said(wd.Context(), says(fmt.Sprintf("please, %d", round)))
+			_, err := agent(wd.Context(), g, "stuck", 60, same)
+			require.ErrorIs(t, err, watchdog.LoopDetected)
+			read, err := agent(wd.Context(), g, "", 3, same)
+			require.NoError(t, err)
+			require.Empty(t, read)
+		}
+		for round, words := range []string{"please, 3", adapter.Text(watchdog.Directive{
+			Kind: watchdog.DirectiveUnstuck, Reason: watchdog.LoopDetected, Loop: strconv.Itoa(4),
+		}), ""} {
+			g.Said(wd.Context(), says(words))
+			_, err := agent(wd.Context(), g, "stuck", 1, same)
+			require.ErrorIs(t, err, watchdog.LoopDetected, round)
+		}
+		_, _, err := adapter.Do(wd.Context(), g, adapter.ToolCall{Tool: "helper"}, func(ctx context.Context) (none any, _ error) {
+			for n := range 3 {
+				g.Said(ctx, says(fmt.Sprintf("find, %d", n)))
+				_, err := agent(ctx, g, "", 1, same)
+				require.NoError(t, err)
+			}
+			read, err := agent(ctx, g, "", 1, same)
+			require.Len(t, read, 1)
+			return nil, err
+		}, nil)
+		require.NoError(t, err)
+	})
+}
+
+// TestManyAgents checks that agents whose names never come again are forgotten, and those that work are not.
+func TestManyAgents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd, g := newRun(t, watchdog.Budget{}), adapter.New(adapter.Config{})
+		same := func(int) (string, string) { return "notes", "nothing" }
+		for n := range 500 {
+			_, err := agent(wd.Context(), g, "one of many "+strconv.Itoa(n), 2, same)
+			require.NoError(t, err)
+			if n%200 == 0 {
+				_, err = agent(wd.Context(), g, "forgotten", 2, same)
+				require.NoError(t, err)
+			}
+			_, err = agent(wd.Context(), g, "working", 1, func(int) (string, string) { return "file", strconv.Itoa(n % 3) })
+			require.True(t, err == nil || n > 10, n)
+		}
+		_, err := agent(wd.Context(), g, "working", 1, same)
+		require.ErrorIs(t, err, watchdog.LoopDetected)
+	})
+}

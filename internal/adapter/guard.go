@@ -3,6 +3,7 @@ package adapter
 import (
 	"cmp"
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -53,13 +54,16 @@ type Config struct {
 type Guard struct {
 	cfg   Config
 	calls atomic.Uint64 // makes the names of layers
+	seed  maphash.Seed  // of the digests of what is said
 
 	mu    sync.Mutex
 	turns map[*watchdog.Watchdog]*turns
 }
 
 // New returns a guard. It keeps nothing of a run that has ended.
-func New(cfg Config) *Guard { return &Guard{cfg: cfg, turns: map[*watchdog.Watchdog]*turns{}} }
+func New(cfg Config) *Guard {
+	return &Guard{cfg: cfg, seed: maphash.MakeSeed(), turns: map[*watchdog.Watchdog]*turns{}}
+}
 
 func (g *Guard) limits(tool string) Limits {
 	own, all := g.cfg.Tool[tool], g.cfg.Tools
@@ -96,7 +100,7 @@ func (g *Guard) TurnIfIdle(wd *watchdog.Watchdog) loop.Advice {
 // Turn tells a run of the turn that has ended, of an agent as in a [ModelRequest], and returns what the run asks of the
 // model by now.
 func (g *Guard) Turn(ctx context.Context, wd *watchdog.Watchdog, agent string) []string {
-	t := g.turn(wd, agent)
+	t := g.turn(wd, agentIn(ctx, agent))
 	turn, apart := t.tell(), t.agent()
 	if apart == nil {
 		return MessagesAfter(ctx, wd, turn)

@@ -46,7 +46,7 @@ func (g *Guard) Model(ctx context.Context, req ModelRequest) (_ *ModelCall, mess
 	}
 	wd.Activity()
 	messages = g.Turn(ctx, wd, req.Agent)
-	if stop := g.turn(wd, req.Agent).agent().Stop(); stop != nil {
+	if stop := g.turn(wd, agentIn(ctx, req.Agent)).agent().Stop(); stop != nil {
 		return nil, messages, stop
 	}
 	if req.Again != nil {

@@ -15,6 +15,32 @@ type turns struct {
 	own    turn
 	agents map[string]*turn
 	uses   uint64
+
+	session string   // of the person
+	heard   []uint64 // digests of what was said lately, and of its invocations
+}
+
+// turnsOf returns those of a run. The caller holds mu.
+func (g *Guard) turnsOf(wd *watchdog.Watchdog) *turns {
+	all := g.turns[wd]
+	if all == nil {
+		all = &turns{own: turn{wd: wd, last: time.Now()}}
+		g.turns[wd] = all
+		context.AfterFunc(wd.Context(), func() { g.forget(wd) })
+	}
+	return all
+}
+
+// toolKey is what the context of a tool's work has.
+type toolKey struct{}
+
+// agentIn returns the name of the agent that makes a call. One in a tool has a name, because its own layer can be asked
+// to do something else, and that of the tool would end the tool then.
+func agentIn(ctx context.Context, name string) string {
+	if name == "" && ctx.Value(toolKey{}) != nil {
+		return "agent"
+	}
+	return name
 }
 
 // turn returns the turn of an agent of a run, its own without a name, nil without a run.
@@ -24,12 +50,7 @@ func (g *Guard) turn(wd *watchdog.Watchdog, agent string) *turn {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := g.turns[wd]
-	if all == nil {
-		all = &turns{own: turn{wd: wd, last: time.Now()}}
-		g.turns[wd] = all
-		context.AfterFunc(wd.Context(), func() { g.forget(wd) })
-	}
+	all := g.turnsOf(wd)
 	if agent == "" {
 		return &all.own
 	}
