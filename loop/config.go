@@ -29,6 +29,8 @@ const (
 	pairLimit   = 4           // times that one pair comes
 	window      = 32          // turns in which pairs and futile calls count
 	futileLimit = 8           // calls that get nothing
+	redoLimit   = 5           // times that a change is made in a row
+	streakLimit = 12          // failures in a row
 	after       = 2           // more rounds that end the run once it was told
 	pollLimit   = 20          // polls that get the same
 	waitLimit   = 10          // the same where Waits is End

@@ -12,10 +12,10 @@ import (
 // more than that is new to it.
 type Detector struct {
 	config   Config // complete, if its Mode is not empty
-	volatile map[string]bool
+	volatile names
 	history  history
 	without  pieces
-	reader   reader // memory of Step, not state
+	form     form // memory of Step, not state
 	calls    []call
 }
 
@@ -23,8 +23,10 @@ type Detector struct {
 type history struct {
 	turn      uint64 // the number of the last turn; the first is 1
 	delivered uint64 // the last turn before the last UNSTUCK was delivered, 0 if none was
+	fresh     uint64 // the last turn with a new pair
 	changed   uint64 // the last turn with a new successful change, 0 if none had one
-	tail      tail
+	tail      tail   // of all turns that count
+	hard      tail   // of those with a call that cannot be a poll
 	pairs     pairs
 	futile    futile
 	waiting   waiting
@@ -43,9 +45,14 @@ func (d *Detector) configure(config Config) (err error) {
 	if d.config, err = config.complete(); err != nil {
 		return err
 	}
-	d.volatile = make(map[string]bool, len(config.Volatile))
+	d.volatile = names{set: make(map[string]bool, len(config.Volatile)+len(agentLines))}
 	for _, name := range config.Volatile {
-		d.volatile[name] = true
+		d.volatile.add(name)
+	}
+	for _, name := range agentLines {
+		if !d.without.lacks(theVolatile) {
+			d.volatile.add(name)
+		}
 	}
 	return nil
 }
@@ -65,7 +72,10 @@ func (d *Detector) Step(turn ...Step) Verdict {
 			d.calls = append(d.calls, c)
 		}
 	}
-	d.reader.shrink()
+	if cap(d.form.spare) > maxKept {
+		d.form.spare = nil
+	}
+	d.form.in = nil
 	d.calls = slices.DeleteFunc(d.calls, func(c call) bool {
 		polls := d.polls(&c)
 		if polls {
@@ -105,8 +115,9 @@ func (d *Detector) class(s *Step) Class {
 
 // Delivered says that the run was told that it repeats itself. Two more rounds of what it repeats then end it.
 func (d *Detector) Delivered() {
-	d.history.delivered = d.history.turn
-	d.history.futile.deliver()
+	h := &d.history
+	h.delivered, h.tail.told, h.hard.told = h.turn, h.tail.seen, h.hard.seen
+	h.futile.deliver()
 }
 
 // add adds a turn, whose calls are sorted and not empty. It reports whether one of its pairs is new.
@@ -116,7 +127,7 @@ func (d *Detector) add(calls []call) (isNew bool) {
 	h.waiting = waiting{}
 	for i := range calls {
 		if !h.pairs.has(calls[i].pair) {
-			isNew = true
+			isNew, h.fresh = true, h.turn
 			if calls[i].succeeded && !d.without.lacks(theReset) {
 				h.changed = h.turn
 			}
@@ -131,17 +142,31 @@ func (d *Detector) add(calls []call) (isNew bool) {
 			h.pairs.add(&calls[i], h.turn)
 		}
 	}
-	h.tail.add(turnDigest(calls))
+	digest, _ := turnDigest(calls, true)
+	h.tail.add(digest)
+	if digest, counts := turnDigest(calls, false); counts {
+		h.hard.add(digest)
+	}
 	return isNew
 }
 
 func (d *Detector) judge(calls []call) (most finding) {
 	h := &d.history
 	if !d.without.lacks(theTail) {
-		most = h.judgeTail(calls)
+		most = h.tail.judge(calls[0].name, false)
+		if _, counts := turnDigest(calls, false); counts {
+			most = worst(most, h.hard.judge(calls[0].name, true))
+		}
 	}
 	if !d.without.lacks(thePair) {
-		most = worst(most, h.judgePairs(calls))
+		for i := range calls {
+			most = worst(most, h.judgePair(&calls[i]))
+		}
+	}
+	if !d.without.lacks(theRedo) {
+		for i := range calls {
+			most = worst(most, h.judgeRedo(&calls[i]))
+		}
 	}
 	if !d.without.lacks(theFutile) {
 		most = worst(most, h.judgeFutile(calls))

@@ -247,7 +247,8 @@ func TestGuess(t *testing.T) {
 		{"any name", loop.Step{Tool: "x"}, true},
 		{"a search that is slow", loop.Step{Tool: "grep", Gap: 30 * time.Second}, true},
 		{"a search that is very slow", loop.Step{Tool: "grep", Gap: time.Minute}, false},
-		{"any name, slow", loop.Step{Tool: "x", Gap: 5 * time.Second}, false},
+		{"any name, at the speed of a model", loop.Step{Tool: "x", Gap: 29 * time.Second}, true},
+		{"any name, slow", loop.Step{Tool: "x", Gap: 30 * time.Second}, false},
 		{"any name, slow and refused", loop.Step{Tool: "x", Gap: 5 * time.Second, Refused: true}, true},
 		{"an edit, slow", loop.Step{Tool: "apply_patch", Gap: time.Hour}, true},
 		{"a status that is pending", loop.Step{Tool: "x", Outcome: []byte(`{"status":"Pending"}`)}, false},
@@ -277,7 +278,7 @@ func TestGuess(t *testing.T) {
 	t.Run("what may be a poll is asked about in the end, and not ended", func(t *testing.T) {
 		d := newDetector(t, loop.Config{})
 		for n := range 500 {
-			v := d.Step(loop.Step{Tool: "x", Gap: 8 * time.Second})
+			v := d.Step(loop.Step{Tool: "x", Gap: 40 * time.Second})
 			require.Equal(t, n == 20, v.Advice == loop.Ask, n)
 			if n == 20 {
 				require.Equal(t, loop.Poll, v.Rule)
@@ -290,7 +291,7 @@ func TestGuess(t *testing.T) {
 	t.Run("a poll that gets something else starts again", func(t *testing.T) {
 		d := newDetector(t, loop.Config{})
 		for n := range 500 {
-			v := d.Step(loop.Step{Tool: "x", Gap: 8 * time.Second, Outcome: fmt.Append(nil, n/20)})
+			v := d.Step(loop.Step{Tool: "x", Gap: 40 * time.Second, Outcome: fmt.Append(nil, n/20)})
 			require.Equal(t, loop.Go, v.Advice)
 			require.Equal(t, n%20 == 0, v.New, n)
 		}

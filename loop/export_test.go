@@ -8,6 +8,7 @@ const (
 	ThePair   = thePair
 	TheFutile = theFutile
 	ThePoll   = thePoll
+	TheRedo   = theRedo
 )
 
 // Rows are the pieces with their names in the table of what each is for.
@@ -19,16 +20,22 @@ var Rows = []struct {
 	{"pair", thePair},
 	{"futile", theFutile},
 	{"poll", thePoll},
+	{"redo", theRedo},
+	{"looks at how things stand", theState},
+	{"repeats at the speed of a model", thePace},
 	{"guess of classes", theGuess},
 	{"waiting", theWaiting},
 	{"reset after a change", theReset},
 	{"wording", theWording},
 	{"reads at other places", theAim},
 	{"blur", theBlur},
+	{"first line of failures", theFailure},
+	{"forms of agents", theVolatile},
 }
 
 // Without leaves pieces of the rules out.
 func (d *Detector) Without(p Pieces) *Detector {
 	d.without = p
+	_ = d.configure(d.config)
 	return d
 }

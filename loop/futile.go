@@ -6,6 +6,9 @@ const tries = 16
 // A futile follows calls whose inputs differ and that get nothing, or fail in the same way.
 type futile struct{ series [tries]series }
 
+// streak is the kind of a series of failures, one right after the other, whatever was called and however it failed.
+const streak = 1
+
 // A series is futile calls of one kind.
 type series struct {
 	kind      uint64 // digest of what a call with a useful outcome ends; 0 where there is no series
@@ -19,12 +22,10 @@ type series struct {
 
 // end ends what a useful call ends.
 func (f *futile) end(c *call) {
-	if !c.useful {
-		return
-	}
 	for i := range f.series {
 		s := &f.series[i]
-		if k := s.kind; k != 0 && s.outcome != c.gets && (k == c.tool || k == c.aim || k == c.input) {
+		same := s.kind == c.tool || s.kind == c.aim || s.kind == c.input
+		if s.kind == streak && !c.failed || s.kind != 0 && c.useful && same && s.outcome != c.gets {
 			*s = series{}
 		}
 	}
@@ -32,13 +33,18 @@ func (f *futile) end(c *call) {
 
 // add counts a futile call, once for a turn.
 func (f *futile) add(c *call, turn uint64) {
+	if c.failed {
+		f.find(streak, 0, turn).countIn(turn)
+	}
 	if c.gets == 0 {
 		return
 	}
-	s := f.find(c.kind(), c.gets, turn)
-	if c.phrased && !s.wording.rephrases(&c.words) {
-		return
+	if s := f.find(c.kind(), c.gets, turn); !c.phrased || s.wording.rephrases(&c.words) {
+		s.countIn(turn)
 	}
+}
+
+func (s *series) countIn(turn uint64) {
 	if s.last != turn {
 		s.count++
 		s.last = turn
@@ -95,7 +101,11 @@ func (h *history) judgeFutile(calls []call) (most finding) {
 		if s.last != h.turn {
 			continue
 		}
-		v := judged(Futile, s.count >= futileLimit, s.delivered >= futileLimit, s.count-s.delivered >= futileLimit*after)
+		limit, ends := uint64(futileLimit), s.count-s.delivered >= futileLimit*after
+		if s.kind == streak {
+			limit, ends = streakLimit, false
+		}
+		v := judged(Futile, s.count >= limit, s.delivered >= limit, ends)
 		if v.Rule != "" {
 			v.Rounds, v.Since, v.pattern = int(s.count), h.ago(s.first), s.kind^s.outcome //nolint:gosec // nobody calls so often
 			v.Tool = s.tool(calls)
@@ -108,7 +118,7 @@ func (h *history) judgeFutile(calls []call) (most finding) {
 // tool returns the name of a tool that a call of the series in this turn was of.
 func (s *series) tool(calls []call) string {
 	for i := range calls {
-		if c := &calls[i]; c.kind() == s.kind {
+		if c := &calls[i]; c.kind() == s.kind || s.kind == streak {
 			return c.name
 		}
 	}

@@ -8,7 +8,10 @@ import (
 type hints struct {
 	class    Class
 	search   bool // a command that searches
+	state    bool // a command that shows how things stand
 	placed   bool // a number says where to read
+	script   bool // a command that gets a program
+	appends  bool // a command that appends to something
 	computes bool // a command that builds or tests
 	words    words
 }
@@ -26,15 +29,18 @@ var places = []string{
 
 // string looks at a field of an input.
 func (h *hints) string(depth int, key, text []byte) {
-	h.words.add(text)
-	if depth > 1 || h.class != "" {
+	if !saysWhy(key) {
+		h.words.add(text)
+	}
+	if depth > 2 || h.class != "" {
 		return
 	}
 	switch {
+	case isOneOf(key, "command", "cmd", "script", "bash"): // also of an array, of which one says what is run
+		h.command(text)
+	case depth > 1:
 	case isOneOf(key, "action", "method", "op", "operation"):
 		h.class = classOfName(string(text))
-	case isOneOf(key, "command", "cmd", "script", "bash"):
-		h.command(text)
 	case isOneOf(key, "key", "keys"), isOneOf(key, typedFields...) && isKey(text):
 		h.class = Drive
 	}
@@ -79,32 +85,26 @@ func classOfName(name string) (class Class) {
 	return class
 }
 
-// receives reports whether a tool looks at what others send, by a word of its name.
-func receives(tool string) bool {
+// named reports whether a word of a name is in the list.
+func named(tool string, list []string) bool {
 	words := nameReader{name: tool}
 	for word := words.next(); len(word) > 0; word = words.next() {
-		if isOneOf(word, "mail", "mails", "email", "emails", "gmail", "inbox", "mailbox", "message", "messages", "sms", "otp",
-			"notification", "notifications") {
+		if isOneOf(word, list...) {
 			return true
 		}
 	}
 	return false
 }
 
-// searches reports whether a tool searches, by a word of its name.
-func searches(tool string) bool {
-	words := nameReader{name: tool}
-	for word := words.next(); len(word) > 0; word = words.next() {
-		if isOneOf(word, searchWords...) {
-			return true
-		}
-	}
-	return false
-}
-
-var searchWords = []string{
-	"search", "grep", "find", "glob", "query", "lookup", "rg", "locate", "recall", "retrieve",
-}
+// Words of the names of tools.
+var (
+	searching = []string{"search", "grep", "find", "glob", "query", "lookup", "rg", "locate", "recall", "retrieve"}
+	appending = []string{"append"}
+	receiving = []string{"mail", "mails", "email", "emails", "gmail", "inbox", "mailbox", "message", "messages", "sms",
+		"otp", "notification", "notifications"} // what others send
+	stating = []string{"status", "state", "list", "ls", "get", "fetch", "show", "describe", "check", "info", "details",
+		"todo", "todos", "task", "tasks"} // how things stand
+)
 
 // classOfWord returns the class that a word stands for, or none, and its rank among the words of a name. A map of them
 // would be linked by every program that imports this package.

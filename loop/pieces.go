@@ -8,12 +8,16 @@ const (
 	thePair
 	theFutile
 	thePoll
+	theRedo
+	theState    // looks at how things stand end nothing
+	thePace     // repeats at the speed of a model are asked about
 	theGuess    // of classes
 	theWaiting  // what comes after waits is a poll
 	theReset    // by a new successful change
 	theWording  // searches for one thing after the other are not futile
 	theAim      // reads at other places of one thing are futile
 	theBlur     // of times, durations, addresses and temporary paths
+	theFailure  // failures are compared by what they say first, and without what has digits
 	theVolatile // forms of known agents
 )
 

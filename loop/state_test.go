@@ -33,13 +33,16 @@ func TestState(t *testing.T) {
 	config := loop.Config{}
 	lasting, restarted := newDetector(t, config), newDetector(t, config)
 	advices := map[loop.Advice]bool{}
+	var turn []loop.Step
 	for range 1000 {
-		var turn []loop.Step
-		for range random.IntN(4) {
+		if random.IntN(3) == 0 {
+			turn = nil
+		}
+		for range random.IntN(4 - min(3, len(turn))) {
 			turn = append(turn, loop.Step{
 				Tool: []string{"search", "edit", "bash", "sleep"}[random.IntN(4)], Input: []byte([]string{"", "one two", "two one", "three"}[random.IntN(4)]),
 				Outcome: []byte([]string{"", "ok", "running", "error"}[random.IntN(4)]),
-				Gap:     time.Duration(random.IntN(4)) * 5 * time.Second, Refused: random.IntN(9) == 0,
+				Gap:     []time.Duration{0, time.Second, 9 * time.Second, time.Minute}[random.IntN(4)], Refused: random.IntN(9) == 0,
 			})
 		}
 		restarted = restart(t, restarted, config)
@@ -125,7 +128,7 @@ func TestStateDamaged(t *testing.T) {
 	older := append([]byte(nil), whole...)
 	older[4] = 2
 	refuse(older[:7369], "its version is 2; this library reads version 3")
-	for _, word := range []int{1, 2, 3 + 8, 3 + 9 + 5, 3 + 9 + 9 + 512, 3 + 9 + 9 + 768} {
+	for _, word := range []int{1, 2, 3, 4 + 8, 4 + 9, 4 + 10 + 5, 4 + 19 + 8, 4 + 38 + 512, 4 + 38 + 768} {
 		wrong := append([]byte(nil), whole...)
 		wrong[5+8*word+2] = 0xff
 		refuse(sum(wrong), "invalid loop state: it")

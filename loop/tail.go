@@ -4,6 +4,7 @@ package loop
 type tail struct {
 	last [maxPeriod]uint64 // the digests of the last turns; that of turn n is at n modulo maxPeriod
 	seen uint64            // how many turns there were
+	told uint64            // how many there were when the UNSTUCK was delivered, 0 if none was
 	// same is, for each period, how many of the last turns, without a gap, were the same as that many turns before.
 	same [maxPeriod + 1]uint64
 }
@@ -28,25 +29,26 @@ func (t *tail) pattern(period int) (sum uint64) {
 	return sum
 }
 
-func (h *history) judgeTail(calls []call) (most finding) {
+// judge judges the last turn. A tail that ends nothing only asks.
+func (t *tail) judge(tool string, ends bool) (most finding) {
 	for period := 1; period <= maxPeriod; period++ {
-		most = worst(most, h.judgePeriod(period))
+		most = worst(most, t.judgePeriod(period, ends))
 	}
-	most.Tool = calls[0].name
+	most.Tool = tool
 	return most
 }
 
-func (h *history) judgePeriod(period int) finding {
+func (t *tail) judgePeriod(period int, ends bool) finding {
 	size := uint64(period)
-	length, since := h.tail.same[period]+size, h.turn-h.delivered
+	length, since := t.same[period]+size, t.seen-t.told
 	needed := rounds * size
 	if length < needed {
 		return finding{}
 	}
-	asked := h.delivered > 0 && length >= since+needed
-	v := judged(Tail, true, asked, since >= after*size)
+	asked := t.told > 0 && length >= since+needed
+	v := judged(Tail, true, asked, ends && since >= after*size)
 	v.Period, v.Rounds = period, int(length/size) //nolint:gosec // a tail is not that long
 	v.Since = v.Rounds * period
-	v.pattern = h.tail.pattern(period)
+	v.pattern = t.pattern(period)
 	return v
 }

@@ -30,6 +30,8 @@ const (
 	Pair Rule = "pair"
 	// Futile is a tool that gets nothing, or the same, or fails in the same way, however its input is put.
 	Futile Rule = "futile"
+	// Redo is the same change again and again, one right after the other, whatever comes back.
+	Redo Rule = "redo"
 	// Poll is a call that may be a poll and gets the same for very long. It is asked about, and ends a run only as
 	// [Config].Waits says.
 	Poll Rule = "poll"
@@ -45,8 +47,8 @@ type Verdict struct {
 	Tool string
 	// Period is the number of turns in a round of a Tail, else 0.
 	Period int
-	// Rounds is how many whole rounds a Tail has, how often a Pair came, how many calls were Futile, or how
-	// many calls a Poll was.
+	// Rounds is how many whole rounds a Tail has, how often a Pair came, how often a Redo came, how many calls
+	// were Futile, or how many calls a Poll was.
 	Rounds int
 	// Since is how many turns that count there were, with this one, since the first of what Rounds counts.
 	Since int
@@ -74,6 +76,8 @@ func (v Verdict) String() string {
 	case Futile:
 		return fmt.Sprintf("%q was called %d times in the last %d turns and found nothing, got the same or failed in the same way, "+
 			"however it was put%s", tool, v.Rounds, v.Since, instead)
+	case Redo:
+		return fmt.Sprintf("%q was called with the same input %d times in a row to change something%s", tool, v.Rounds, instead)
 	case Poll:
 		return fmt.Sprintf("%q was called with the same input %d times, and nothing has changed%s", tool, v.Rounds, instead)
 	}

@@ -33,7 +33,7 @@ func (d *Detector) polls(c *call) bool {
 	switch {
 	case c.waits:
 		return true
-	case !c.again:
+	case !c.again, d.config.Mode == Strict:
 		return false
 	case c.slow:
 		return true

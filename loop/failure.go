@@ -1,0 +1,44 @@
+package loop
+
+import "bytes"
+
+// How long the first line of a failure is that says something, and what is compared of it, in bytes.
+const (
+	leastLine = 20
+	mostLine  = 60
+)
+
+// failure says what a failure has in common with others: of the same input, all but the words that have a digit; of
+// another input, its first line, because the others often echo the input.
+func (f *form) failure(c *call) {
+	f.spare = f.spare[:0]
+	for said := f.said; len(said) > 0; {
+		n, digit := 0, false
+		for n < len(said) && isWord(said[n]) {
+			digit = digit || isDigit(said[n])
+			n++
+		}
+		switch n = max(n, 1); {
+		case digit:
+			f.spare = append(f.spare, '#')
+		default:
+			f.spare = append(f.spare, said[:n]...)
+		}
+		said = said[n:]
+	}
+	c.rough = mix(c.input, sum('f', f.spare))
+	c.gets = max(sum('f', firstLine(f.spare)), nothing+1)
+}
+
+// firstLine returns the beginning of the first line of a failure that says more than that it is one, or all of it.
+func firstLine(text []byte) []byte {
+	line, rest, _ := bytes.Cut(text, []byte("\n"))
+	if len(line) < leastLine {
+		line, _, _ = bytes.Cut(rest, []byte("\n"))
+	}
+	line = bytes.TrimSpace(line[:min(len(line), mostLine)])
+	if len(line) < leastLine || line[len(line)-1] == ':' { // such as the one above a traceback
+		return text
+	}
+	return line
+}
