@@ -30,7 +30,7 @@ func tracesIn(t *testing.T, set string) map[string][][]loop.Step {
 	all := map[string][][]loop.Step{}
 	for _, read := range traces(t, set) {
 		for _, turn := range read.turns {
-			all[read.Name] = append(all[read.Name], turn.steps(t, true))
+			all[read.Name] = append(all[read.Name], turn.steps(true))
 		}
 	}
 	return all

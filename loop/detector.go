@@ -79,7 +79,7 @@ func (d *Detector) Step(turn ...Step) Verdict {
 	d.calls = slices.DeleteFunc(d.calls, func(c call) bool {
 		polls := d.polls(&c)
 		if polls {
-			most = worst(most, d.poll(&c))
+			most = d.worst(most, d.poll(&c))
 		}
 		return polls
 	})
@@ -136,7 +136,7 @@ func (d *Detector) add(calls []call) (isNew bool) {
 	if h.changed == h.turn {
 		h.futile = futile{}
 	}
-	h.follow(calls)
+	h.futile.follow(calls, h.turn)
 	for i := range calls {
 		if i == 0 || calls[i].pair != calls[i-1].pair {
 			h.pairs.add(&calls[i], h.turn)
@@ -150,36 +150,22 @@ func (d *Detector) add(calls []call) (isNew bool) {
 	return isNew
 }
 
-func (d *Detector) judge(calls []call) (most finding) {
+func (d *Detector) judge(calls []call) finding {
 	h := &d.history
-	if !d.without.lacks(theTail) {
-		most = h.tail.judge(calls[0].name, false)
-		if _, counts := turnDigest(calls, false); counts {
-			most = worst(most, h.hard.judge(calls[0].name, true))
-		}
+	most := d.worst(finding{}, h.tail.judge(calls[0].name, false))
+	if _, counts := turnDigest(calls, false); counts {
+		most = d.worst(most, h.hard.judge(calls[0].name, true))
 	}
-	if !d.without.lacks(thePair) {
-		for i := range calls {
-			most = worst(most, h.judgePair(&calls[i]))
-		}
+	for i := range calls {
+		most = d.worst(d.worst(most, h.judgePair(&calls[i])), h.judgeRedo(&calls[i]))
 	}
-	if !d.without.lacks(theRedo) {
-		for i := range calls {
-			most = worst(most, h.judgeRedo(&calls[i]))
-		}
-	}
-	if !d.without.lacks(theFutile) {
-		most = worst(most, h.judgeFutile(calls))
-	}
-	return most
+	return d.worst(most, h.judgeFutile(calls))
 }
 
-// follow brings the calls of a turn into the futile series. Their order does not matter.
-func (h *history) follow(calls []call) {
-	for i := range calls {
-		h.futile.end(&calls[i])
+// worst returns the finding that counts more, without those of rules that are left out.
+func (d *Detector) worst(first, second finding) finding {
+	if d.without.lacks(rulePieces[second.Rule]) {
+		return first
 	}
-	for i := range calls {
-		h.futile.add(&calls[i], h.turn)
-	}
+	return worst(first, second)
 }

@@ -21,6 +21,8 @@ var Rows = []struct {
 	{"futile", theFutile},
 	{"poll", thePoll},
 	{"redo", theRedo},
+	{"streak", theStreak},
+	{"reasons beside a command", theReasons},
 	{"looks at how things stand", theState},
 	{"repeats at the speed of a model", thePace},
 	{"guess of classes", theGuess},

@@ -33,6 +33,7 @@ type form struct {
 
 	outcome  bool // blur, leave volatile fields and lines out, and look for signs
 	plain    bool // but blur nothing
+	whole    bool // leave out nothing that says why a command is run
 	volatile names
 	said     []byte // the beginning of the texts of an outcome
 	signs    signs  // of an outcome
@@ -178,7 +179,7 @@ func (f *form) object(key []byte) (digest uint64, ok bool) {
 		switch f.next() {
 		case ',':
 		case '}':
-			if f.runs && f.depth == 1 && !f.outcome {
+			if f.runs && f.depth == 1 && !f.outcome && !f.whole {
 				digest -= f.noise
 			}
 			return mix(digest, '{'), true

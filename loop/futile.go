@@ -20,6 +20,16 @@ type series struct {
 	wording   wording
 }
 
+// follow takes the calls of a turn. Their order does not matter.
+func (f *futile) follow(calls []call, turn uint64) {
+	for i := range calls {
+		f.end(&calls[i])
+	}
+	for i := range calls {
+		f.add(&calls[i], turn)
+	}
+}
+
 // end ends what a useful call ends.
 func (f *futile) end(c *call) {
 	for i := range f.series {
@@ -101,11 +111,11 @@ func (h *history) judgeFutile(calls []call) (most finding) {
 		if s.last != h.turn {
 			continue
 		}
-		limit, ends := uint64(futileLimit), s.count-s.delivered >= futileLimit*after
+		rule, limit, ends := Futile, uint64(futileLimit), s.count-s.delivered >= futileLimit*after
 		if s.kind == streak {
-			limit, ends = streakLimit, false
+			rule, limit, ends = Streak, streakLimit, false
 		}
-		v := judged(Futile, s.count >= limit, s.delivered >= limit, ends)
+		v := judged(rule, s.count >= limit, s.delivered >= limit, ends)
 		if v.Rule != "" {
 			v.Rounds, v.Since, v.pattern = int(s.count), h.ago(s.first), s.kind^s.outcome //nolint:gosec // nobody calls so often
 			v.Tool = s.tool(calls)
@@ -135,9 +145,6 @@ func (d *Detector) poll(call *call) finding {
 	s := h.futile.find(call.input, call.pair, h.turn)
 	s.count++
 	s.last = h.turn
-	if d.without.lacks(thePoll) {
-		return finding{}
-	}
 	limit := uint64(pollLimit)
 	if waits == End {
 		limit = waitLimit

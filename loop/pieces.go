@@ -9,6 +9,8 @@ const (
 	theFutile
 	thePoll
 	theRedo
+	theStreak
+	theReasons  // fields beside a command that say why it is run are left out
 	theState    // looks at how things stand end nothing
 	thePace     // repeats at the speed of a model are asked about
 	theGuess    // of classes
@@ -20,6 +22,10 @@ const (
 	theFailure  // failures are compared by what they say first, and without what has digits
 	theVolatile // forms of known agents
 )
+
+var rulePieces = map[Rule]pieces{
+	Tail: theTail, Pair: thePair, Futile: theFutile, Streak: theStreak, Redo: theRedo, Poll: thePoll,
+}
 
 // lacks reports whether a piece is left out.
 func (p pieces) lacks(piece pieces) bool { return p&piece != 0 }

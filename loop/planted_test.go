@@ -32,7 +32,7 @@ func TestPlanted(t *testing.T) {
 			d := newDetector(t, loop.Config{})
 			asks, ends := false, false
 			for _, turn := range read.turns {
-				steps := turn.steps(t, c.classes)
+				steps := turn.steps(c.classes)
 				for i := range steps {
 					steps[i].Gap = thought(random)
 				}

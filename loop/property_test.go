@@ -20,7 +20,7 @@ func TestTailOfAnyHistory(t *testing.T) {
 			for _, classes := range []bool{true, false} {
 				var turns [][]loop.Step
 				for _, turn := range read.turns {
-					turns = append(turns, turn.steps(t, classes))
+					turns = append(turns, turn.steps(classes))
 				}
 				all = append(all, turns)
 			}

@@ -104,10 +104,10 @@ func (d *Detector) futile(s *Step, c *call, class Class, hint *hints, sign *sign
 	case s.Refused || sign.noTool || class == Change && sign.failed:
 		c.gets, c.useful = gets, false
 	case class == Look && (hint.search || named(s.Tool, searching)):
+		c.gets, c.useful = looked(gets, size, sign)
 		c.phrased = !d.without.lacks(theWording)
-		c.looks(gets, size, sign)
 	case class == Look && hint.placed && !d.without.lacks(theAim):
-		c.looks(gets, size, sign)
+		c.gets, c.useful = looked(gets, size, sign)
 		c.aim = max(mix(c.tool, d.form.fixed), 1)
 	case class != Change && sign.failed:
 		c.gets, c.useful, c.phrased = gets, sign.content, !d.without.lacks(theWording)
@@ -120,15 +120,16 @@ const nothing = 1
 // telling is how long an outcome is, in bytes, if it says more than one number or one word.
 const telling = 100
 
-// looks says what a search has in common with others in other words, or a read with those at other places: that there
-// is nothing, or the same text.
-func (c *call) looks(gets uint64, size int, sign *signs) {
+// looked says what a search has in common with others in other words, or a read with those at other places: that there
+// is nothing, which is not useful, or the same text.
+func looked(gets uint64, size int, sign *signs) (_ uint64, useful bool) {
 	switch {
 	case sign.failed || sign.empty():
-		c.gets, c.useful = nothing, false
-	case size >= telling:
-		c.gets = gets
+		return nothing, false
+	case size < telling:
+		return 0, true
 	}
+	return gets, true
 }
 
 // passed says when a call that got the same before may be a poll, which is when what it looks at had time to change:
@@ -160,6 +161,7 @@ func (s *signs) stays() bool { return s.failed && !s.awaited || s.broken && (s.f
 func (d *Detector) digests(s *Step) (input, outcome uint64) {
 	f := &d.form
 	*f = form{spare: f.spare, said: f.said[:0], volatile: d.volatile, plain: d.without.lacks(theBlur)}
+	f.whole = d.without.lacks(theReasons)
 	input = max(mix(sum(0, []byte(s.Tool)), f.read(s.Input)), 1)
 	fixed := f.fixed
 	f.outcome, f.signs = true, signs{computes: f.hints.computes}

@@ -365,6 +365,12 @@ func TestStreak(t *testing.T) {
 		return fails(n)
 	})...)
 	require.Zero(t, asked, "something works now and then")
+	d := newDetector(t, loop.Config{})
+	for _, s := range times(11, fails) {
+		d.Step(s)
+	}
+	require.Equal(t, `All that was called in the last 12 turns failed, at last "tool11"; do something else, or say what is missing.`,
+		d.Step(fails(11)).String())
 }
 
 // TestWhy protects commands beside which an agent says each time in other words why it runs them.

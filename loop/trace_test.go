@@ -33,6 +33,7 @@ type traceTurn struct {
 		From int `json:"from"`
 		To   int `json:"to"`
 	} `json:"count"`
+	declared []loop.Step // with their classes
 }
 
 type traceStep struct {
@@ -65,7 +66,10 @@ func traces(t *testing.T, set string) (all []*trace) {
 		require.NotEmpty(t, turn.Steps, "%s", line)
 		require.NotEmpty(t, all, "a turn before a name")
 		last := all[len(all)-1]
-		last.turns = append(last.turns, turn.expand()...)
+		for _, turn := range turn.expand() {
+			turn.read(t)
+			last.turns = append(last.turns, turn)
+		}
 	}
 	for _, read := range all {
 		require.NotEmpty(t, read.Name)
@@ -110,17 +114,24 @@ func (turn traceTurn) numbered(n int) traceTurn {
 	return turn
 }
 
-func (turn traceTurn) steps(t *testing.T, classes bool) (all []loop.Step) {
+// read keeps the steps of the turn.
+func (turn *traceTurn) read(t *testing.T) {
 	t.Helper()
 	for _, s := range turn.Steps {
-		step := loop.Step{
-			Tool: s.Tool, Input: plain(t, s.Input), Outcome: plain(t, s.Outcome),
+		turn.declared = append(turn.declared, loop.Step{
+			Tool: s.Tool, Class: s.Class, Input: plain(t, s.Input), Outcome: plain(t, s.Outcome),
 			Gap: time.Duration(s.Gap * float64(time.Second)), Refused: s.Refused, Retry: s.Retry,
-		}
-		if classes {
-			step.Class = s.Class
-		}
-		all = append(all, step)
+		})
+	}
+}
+
+func (turn *traceTurn) steps(classes bool) []loop.Step {
+	if classes {
+		return turn.declared
+	}
+	all := slices.Clone(turn.declared)
+	for i := range all {
+		all[i].Class = ""
 	}
 	return all
 }
@@ -142,15 +153,20 @@ type finding struct {
 	rule         loop.Rule
 }
 
-// judge gives a trace to a detector. The run is told at once whenever the detector asks.
-func (read *trace) judge(t *testing.T, classes bool) (f finding) {
+func (read *trace) judge(t *testing.T, classes bool) finding {
 	t.Helper()
-	d := newDetector(t, loop.Config{})
+	return read.judgeWithout(t, classes, 0)
+}
+
+// judgeWithout gives a trace to a detector without some pieces. The run is told at once whenever the detector asks.
+func (read *trace) judgeWithout(t *testing.T, classes bool, without loop.Pieces) (f finding) {
+	t.Helper()
+	d := newDetector(t, loop.Config{}).Without(without)
 	for i, turn := range read.turns {
 		if turn.Restart {
-			d = restart(t, d, loop.Config{})
+			d = restart(t, d, loop.Config{}).Without(without)
 		}
-		switch v := d.Step(turn.steps(t, classes)...); {
+		switch v := d.Step(turn.steps(classes)...); {
 		case v.Advice == loop.End && f.ended == 0:
 			f.ended, f.rule = i+1, v.Rule
 		case v.Advice == loop.Ask:

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 )
 
 // An Advice is what a [Verdict] asks the host to do.
@@ -30,6 +31,8 @@ const (
 	Pair Rule = "pair"
 	// Futile is a tool that gets nothing, or the same, or fails in the same way, however its input is put.
 	Futile Rule = "futile"
+	// Streak is failures in a row, whatever was called. It is asked about, and ends no run.
+	Streak Rule = "streak"
 	// Redo is the same change again and again, one right after the other, whatever comes back.
 	Redo Rule = "redo"
 	// Poll is a call that may be a poll and gets the same for very long. It is asked about, and ends a run only as
@@ -47,8 +50,8 @@ type Verdict struct {
 	Tool string
 	// Period is the number of turns in a round of a Tail, else 0.
 	Period int
-	// Rounds is how many whole rounds a Tail has, how often a Pair came, how often a Redo came, how many calls
-	// were Futile, or how many calls a Poll was.
+	// Rounds is how many whole rounds a Tail has, how often a Pair came, how often a Redo came, how many turns
+	// were Futile or in a Streak, or how many calls a Poll was.
 	Rounds int
 	// Since is how many turns that count there were, with this one, since the first of what Rounds counts.
 	Since int
@@ -62,24 +65,25 @@ type Verdict struct {
 // String says in one sentence what was the same, how often and since when, for the model that is to do something else.
 // It is empty without a Rule.
 func (v Verdict) String() string {
-	tool := v.Tool[:min(len(v.Tool), 64)] // a model may have made it up
-	switch v.Rule {
-	case Tail:
-		if v.Period == 1 {
-			return fmt.Sprintf("%q was called with the same input and got the same result %d times in a row%s", tool, v.Rounds, instead)
-		}
-		return fmt.Sprintf("The last %d turns are %d rounds of the same %d calls with the same results, the last one of %q%s",
+	tool := strconv.Quote(v.Tool[:min(len(v.Tool), 64)]) // a model may have made it up
+	again := tool + " was called with the same input and got the same result "
+	switch {
+	case v.Rule == Tail && v.Period == 1:
+		return fmt.Sprintf("%s%d times in a row%s", again, v.Rounds, instead)
+	case v.Rule == Tail:
+		return fmt.Sprintf("The last %d turns are %d rounds of the same %d calls with the same results, the last one of %s%s",
 			v.Since, v.Rounds, v.Period, tool, instead)
-	case Pair:
-		return fmt.Sprintf("%q was called with the same input and got the same result %d times in the last %d turns%s",
-			tool, v.Rounds, v.Since, instead)
-	case Futile:
-		return fmt.Sprintf("%q was called %d times in the last %d turns and found nothing, got the same or failed in the same way, "+
+	case v.Rule == Pair:
+		return fmt.Sprintf("%s%d times in the last %d turns%s", again, v.Rounds, v.Since, instead)
+	case v.Rule == Futile:
+		return fmt.Sprintf("%s was called %d times in the last %d turns and found nothing, got the same or failed in the same way, "+
 			"however it was put%s", tool, v.Rounds, v.Since, instead)
-	case Redo:
-		return fmt.Sprintf("%q was called with the same input %d times in a row to change something%s", tool, v.Rounds, instead)
-	case Poll:
-		return fmt.Sprintf("%q was called with the same input %d times, and nothing has changed%s", tool, v.Rounds, instead)
+	case v.Rule == Streak:
+		return fmt.Sprintf("All that was called in the last %d turns failed, at last %s%s", v.Rounds, tool, instead)
+	case v.Rule == Redo:
+		return fmt.Sprintf("%s was called with the same input %d times in a row to change something%s", tool, v.Rounds, instead)
+	case v.Rule == Poll:
+		return fmt.Sprintf("%s was called with the same input %d times, and nothing has changed%s", tool, v.Rounds, instead)
 	}
 	return ""
 }
