@@ -8,6 +8,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -178,6 +180,7 @@ func (cfg *Config) settings(classes *classes) settings {
 	}
 	if cfg.hasLoop() {
 		own := cfg.Loop
+		own.Classes, own.Volatile = maps.Clone(own.Classes), slices.Clone(own.Volatile)
 		s.loop = &own
 	}
 	return s

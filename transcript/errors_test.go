@@ -2,6 +2,7 @@ package transcript_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -179,4 +180,26 @@ func (letters) Read(p []byte) (int, error) {
 		p[i] = 'x'
 	}
 	return len(p), nil
+}
+
+// Many sub-agents at once, more than have an open turn at the same time, lose no call.
+func TestManyAgents(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	const agents = 2500
+	for i := range agents {
+		fmt.Fprintf(&b, `{"type":"assistant","sessionId":"s","isSidechain":true,"uuid":"a%d","message":{"id":"m%d",`+
+			`"content":[{"type":"tool_use","id":"c%d","name":"Read","input":{}}]}}`+"\n", i, i, i)
+		fmt.Fprintf(&b, `{"type":"user","sessionId":"s","isSidechain":true,"uuid":"r%d","parentUuid":"a%d","message":`+
+			`{"content":[{"type":"tool_result","tool_use_id":"c%d","content":""}]}}`+"\n", i, i, i)
+	}
+	turns, counts, err := read(strings.NewReader(b.String()))
+	require.NoError(t, err)
+	assert.Len(t, turns, agents)
+	assert.Equal(t, agents, counts.Calls)
+	assert.Zero(t, counts.Unknown)
+	for i, turn := range turns {
+		require.Equal(t, fmt.Sprint("a", i), turn.Agent)
+		require.Equal(t, 1, turn.Conversation)
+	}
 }

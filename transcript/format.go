@@ -26,7 +26,7 @@ const (
 var errUnknown = fmt.Errorf("%w: it has nothing of a session of Claude Code, Codex, opencode or SWE-agent, and no "+
 	"list of chat messages", ErrFormat)
 
-// formatOfLine tells the format of an object that is a line by the names of its fields, and by that of the lines before.
+// formatOfLine tells the format of an object that is a line, by the names of its fields and by the lines before.
 func formatOfLine(v value, before Format) Format {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(v.keys, name) })

@@ -3,6 +3,7 @@ package transcript
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,18 +85,10 @@ func (r *Reader) openCodeCalls(m *openCodeMessage) {
 
 // typed reports whether a person typed the message: it has a text, or a command, that opencode did not add.
 func (m *openCodeMessage) typed() bool {
-	typed := false
-	for i := range m.Parts {
-		switch p := &m.Parts[i]; p.Type {
-		case "compaction":
-			return false
-		case "text":
-			typed = typed || !p.Synthetic && !p.Ignored && strings.TrimSpace(string(p.Text)) != ""
-		case "subtask":
-			typed = true
-		}
-	}
-	return typed
+	return slices.ContainsFunc(m.Parts, func(p openCodePart) bool {
+		return p.Type == "subtask" ||
+			p.Type == "text" && !p.Synthetic && !p.Ignored && strings.TrimSpace(string(p.Text)) != ""
+	})
 }
 
 func milliseconds(ms float64) time.Time {

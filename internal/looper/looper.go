@@ -5,6 +5,8 @@
 package looper
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +24,7 @@ const pace = time.Minute
 type Looper struct {
 	mu       sync.Mutex
 	detector *loop.Detector
+	classes  map[string]loop.Class
 	asked    bool // the host was asked to stop it, and has not taken that yet
 	over     int  // how many turns that were not new such a loop has gone on
 
@@ -36,19 +39,24 @@ func New(config *loop.Config, now time.Time) *Looper {
 		config = &loop.Config{}
 	}
 	detector, _ := loop.New(*config)
-	return &Looper{detector: detector, recorded: now}
+	return &Looper{detector: detector, classes: config.Classes, recorded: now}
 }
 
 // Step takes a turn, and reports whether what was found is a trip, and whether of another loop than the last.
 func (l *Looper) Step(turn []loop.Step) (v loop.Verdict, trips, another bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if slices.ContainsFunc(turn, l.isPerson) { // what the host was asked before concerns nobody any more
+		l.asked = false
+	}
 	v = l.detector.Step(turn...)
 	l.changed = true
 	trips, another = l.judge(&v)
 	l.pressing = l.pressing || trips
 	return v, trips, another
 }
+
+func (l *Looper) isPerson(s loop.Step) bool { return cmp.Or(s.Class, l.classes[s.Tool]) == loop.Person }
 
 func (l *Looper) judge(v *loop.Verdict) (trips, another bool) {
 	unasked := v.Rule == loop.Poll && v.Advice == loop.End
