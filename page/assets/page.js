@@ -83,6 +83,9 @@
       if (again) { again = false; refetch(0); }
     }, Math.max(wait, lastFetch + 1000 - Date.now()));
   };
+  const later = () => { // the counts of states, and the order
+    if (!later.timer) later.timer = setTimeout(() => { later.timer = 0; refetch(0); }, 10000);
+  };
   const swap = (page) => {
     const focused = document.activeElement && document.activeElement.getAttribute("href");
     for (const part of all("[data-swap]")) {
@@ -100,10 +103,18 @@
     tick();
   };
 
+  // Filters, at once.
+  const form = document.querySelector("form.filter");
+  const choose = () => {
+    const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+    history.replaceState(null, "", "?" + query);
+    refetch(0);
+  };
+  if (form) form.addEventListener("input", () => { clearTimeout(choose.timer); choose.timer = setTimeout(choose, 300); });
+
   // Frames.
   const rows = () => new Map(all("#runs > tr").map((tr) => [tr.dataset.run, tr]));
-  const wants = (page, row) => "first" in page.dataset && page.dataset.state !== "ended" && row.live &&
-    (!page.dataset.host || page.dataset.host === row.host) && !page.dataset.reason;
+  const wants = (page, row) => "first" in page.dataset && row.live && (!page.dataset.host || page.dataset.host === row.host);
   const put = (page, shown, row) => {
     const old = shown.get(row.run);
     if (!old && !wants(page, row)) return;
@@ -114,6 +125,11 @@
     const next = template.content.firstElementChild;
     showTimes(next);
     next.classList.add("changed");
+    shown.set(row.run, next);
+    const around = old ? null : shown.get(row.parent);
+    const depth = old ? old.dataset.depth : around && Number(around.dataset.depth || 0) + 1;
+    if (depth) next.dataset.depth = depth;
+    if (around) { around.after(next); return; }
     if (!old) { body.prepend(next); return; }
     const focused = old.contains(document.activeElement);
     old.replaceWith(next);
@@ -129,6 +145,7 @@
   };
   const listed = (frame, page) => {
     const shown = rows();
+    if ((frame.rows || []).some((row) => !row.live || !shown.has(row.run))) later();
     for (const row of frame.rows || []) put(page, shown, row);
     tell((frame.rows || []).filter((row) => shown.has(row.run)));
     if (!frame.all) return;
@@ -137,8 +154,7 @@
     for (const [run, tr] of shown) {
       if ("live" in tr.dataset && tr.dataset.version !== present[run] && !frame.more) stale = true;
     }
-    const filtered = page.dataset.state || page.dataset.host || page.dataset.reason;
-    if ("first" in page.dataset && !filtered && !frame.more && !document.querySelector("a[rel=next]")) {
+    if ("first" in page.dataset && !page.dataset.host && !frame.more && !document.querySelector("a[rel=next]")) {
       stale = stale || Object.keys(present).some((run) => !shown.has(run));
     }
     if (stale) refetch(greeted ? Math.random() * 1000 : 0);
