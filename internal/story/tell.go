@@ -316,6 +316,9 @@ func (t *teller) conclude() {
 	}
 	t.end()
 	t.measure()
+	if t.State != Running {
+		t.OpenHolds = 0 // what the row says of them is from before the end
+	}
 	if t.End != nil {
 		t.Noted = cmp.Or(t.End.Noted, t.Noted)
 	}

@@ -10,19 +10,18 @@
 
   // Times.
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+  const clock = new Intl.DateTimeFormat(undefined,
+    { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", timeZoneName: "short" });
   const day = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
-  const here = (date) => date.getTimezoneOffset() !== 0;
   const showTimes = (of) => {
-    for (const time of all("time[datetime]:not([data-here])", of)) {
-      const date = new Date(time.dateTime);
+    const today = day.format(new Date(Date.now() + ahead));
+    for (const time of all("[datetime]:not([data-here])", of)) {
+      const date = new Date(time.getAttribute("datetime"));
       time.dataset.here = "";
-      if (Number.isNaN(date.getTime()) || !here(date)) continue;
-      const utc = time.textContent.trim();
-      const sameDay = day.format(date) === day.format(new Date(Date.now() + ahead));
-      time.title = day.format(date) + " " + clock.format(date) + " " + zone + " = " + utc;
-      time.textContent = (sameDay ? "" : day.format(date) + " ") + clock.format(date) + " · " +
-        utc.slice(11, 16) + " UTC";
+      if (Number.isNaN(date.getTime())) continue;
+      const utc = time.textContent.trim(), on = day.format(date);
+      time.title = on + " " + clock.format(date) + ", " + zone + " = " + utc;
+      time.textContent = (on === today ? "" : on + " ") + clock.format(date);
     }
   };
 
@@ -196,7 +195,7 @@
   document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
 
   for (const part of all("[data-now]")) setNow(part.dataset.now);
-  $("zone").textContent = here(new Date()) ? " and " + zone : "";
+  $("zone").textContent = zone;
   showTimes(document);
   tick();
   setInterval(tick, 1000);

@@ -150,7 +150,8 @@ func TestTimes(t *testing.T) {
 	require.NoError(t, err)
 	text := eval[string](b, `document.querySelector("time").textContent`)
 	assert.Contains(t, text, utc.In(zone).Format("15:04:05"), "the reader's zone")
-	assert.Contains(t, text, utc.Format("15:04 UTC"), "with UTC beside it")
+	assert.Regexp(t, ` (GMT\+\d|CES?T)$`, text, "which is named")
+	assert.Contains(t, eval[string](b, `document.querySelector("time").title`), utc.Format("2006-01-02 15:04:05 UTC"))
 	assert.Contains(t, eval[string](b, `document.querySelector("footer").innerText`), "Europe/Zurich")
 }
 
