@@ -12,9 +12,10 @@ import (
 type Stretch struct {
 	Kind         StretchKind
 	Since, Until time.Time
-	// Name is the key of a hold, or the run ID of a layer.
+	// Name is the signal that interrupted an attempt, the key of a hold, what a grace was given for, or the run ID of a
+	// layer.
 	Name string
-	// State is how a window or a layer ended.
+	// State is how a window, an attempt or a layer ended.
 	State State
 }
 
@@ -23,13 +24,16 @@ type StretchKind string
 
 // The kinds.
 const (
-	StretchWindow StretchKind = "window"
-	StretchHold   StretchKind = "hold"
-	StretchLayer  StretchKind = "layer"
+	StretchWindow  StretchKind = "window"
+	StretchAttempt StretchKind = "attempt"
+	StretchHold    StretchKind = "hold"
+	StretchGrace   StretchKind = "grace"
+	StretchLayer   StretchKind = "layer"
 )
 
-// Stretches are the windows of the run, oldest first, each followed by its holds, and then its layers, in their order.
-// What has not ended lasts until the story is told.
+// Stretches are the windows of the run, oldest first, each followed by what is in it, and then its layers, in their
+// order. Of the window that the run is in these are its attempts, if it was interrupted, its holds, and the graces in
+// which it was to do what it was asked for. What has not ended lasts until the story is told.
 func (s Story) Stretches() (all []Stretch) {
 	for _, w := range s.Before {
 		window := Stretch{Kind: StretchWindow, Since: w.StartedAt, Until: w.until(), State: w.state()}
@@ -38,7 +42,8 @@ func (s Story) Stretches() (all []Stretch) {
 	if !s.StartedAt.IsZero() {
 		until := s.StartedAt.Add(time.Duration(s.Elapsed + s.Paused))
 		window := Stretch{Kind: StretchWindow, Since: s.StartedAt, Until: until, State: s.State}
-		all = append(append(all, window), holdsIn(window, s.Holds)...)
+		all = append(append(all, window), s.attempts(window)...)
+		all = append(append(all, holdsIn(window, s.Holds)...), s.graces(window)...)
 	}
 	for _, l := range s.Layers {
 		since := l.StartedAt
@@ -46,6 +51,56 @@ func (s Story) Stretches() (all []Stretch) {
 			since = l.At
 		}
 		all = append(all, Stretch{Kind: StretchLayer, Since: since, Until: l.At, Name: l.RunID, State: l.State})
+	}
+	return all
+}
+
+// attempts are those of a window that was interrupted. When one began nothing tells: it is taken to be when the first
+// thing after the interrupt happened, or else at the interrupt.
+func (s Story) attempts(window Stretch) (all []Stretch) {
+	since := window.Since
+	for _, x := range s.Interrupts {
+		if x.At.Before(since) {
+			continue // of the same attempt
+		}
+		all = append(all, Stretch{StretchAttempt, since, x.At, x.Signal, Interrupted})
+		since = x.At
+		for _, m := range slices.Backward(s.Moments()) {
+			if m.At.After(x.At) {
+				since = m.At
+			}
+		}
+	}
+	if len(all) > 0 && since.Before(window.Until) {
+		all = append(all, Stretch{StretchAttempt, since, window.Until, "", s.State})
+	}
+	return all
+}
+
+// graces are from when something was asked of the host until it was asked for more, or had done what was asked, and no
+// longer than the limit that was exceeded, after which it would be asked again.
+func (s Story) graces(window Stretch) (all []Stretch) {
+	for i, r := range s.Asked {
+		if r.Kind == "warning" || r.Observed {
+			continue
+		}
+		until := window.Until
+		if r.Void {
+			until = r.voidAt
+		}
+		if again := r.At.Add(time.Duration(r.Allowed)); r.Allowed > 0 && r.Left == 0 && again.Before(until) {
+			until = again
+		}
+		for _, next := range s.Asked[i+1:] {
+			if next.Kind != "warning" && next.Limit == r.Limit && next.Hold == r.Hold && next.At.Before(until) {
+				until = next.At
+			}
+		}
+		if until.Before(r.At) {
+			until = r.At
+		}
+		name := directive(r.Kind) + " for " + limitName(r.Limit)
+		all = append(all, Stretch{Kind: StretchGrace, Since: r.At, Until: until, Name: name})
 	}
 	return all
 }

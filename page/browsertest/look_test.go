@@ -105,17 +105,17 @@ func TestScreenReader(t *testing.T) {
 	for _, landmark := range []struct{ role, name string }{
 		{"banner", ""}, {"main", ""}, {"contentinfo", ""}, {"navigation", "Pages"}, {"search", "Filter runs"},
 		{"heading", "Runs"}, {"status", ""}, {"group", "States"}, {"searchbox", "ID"}, {"textbox", "Host"},
-		{"combobox", "Reason"}, {"combobox", "Order"}, {"checkbox", "running 4"}, {"checkbox", "stopped 3"},
+		{"combobox", "Reason"}, {"combobox", "Order"}, {"checkbox", "running 5"}, {"checkbox", "stopped 3"},
 		{"button", "Show"}, {"table", "Runs, the live ones first, then those that have ended"},
 	} {
 		assert.Equal(t, 1, count(landmark.role, landmark.name), landmark)
 	}
 	assert.Equal(t, 5, count("columnheader", ""))
-	assert.Equal(t, 9, count("rowheader", ""))
-	assert.Equal(t, 3, count("meter", "wall clock left"))
+	assert.Equal(t, 10, count("rowheader", ""))
+	assert.Equal(t, 4, count("meter", "wall clock left"))
 	assert.Equal(t, 1, count("meter", "cost left"), "of each run the limit nearest its end")
 	meters := slices.DeleteFunc(slices.Clone(heard), func(s said) bool { return s.role != "meter" })
-	assert.Len(t, meters, 4)
+	assert.Len(t, meters, 5)
 	for _, m := range meters {
 		assert.NotEmpty(t, m.name)
 		assert.NotEmpty(t, m.value)
@@ -130,7 +130,7 @@ func TestScreenReader(t *testing.T) {
 	}
 	b.size(320, 640)
 	heard = b.readOut()
-	assert.Equal(t, 9, count("rowheader", ""), "it stays a table when it is narrow")
+	assert.Equal(t, 10, count("rowheader", ""), "it stays a table when it is narrow")
 	b.show("?run=refactor-91ab")
 	heard = b.readOut()
 	images := slices.DeleteFunc(slices.Clone(heard), func(s said) bool { return s.role != "image" })
