@@ -51,7 +51,9 @@ func parseFilter(query url.Values) (f filter, err error) {
 		case name == endedStates:
 			f.States = append(f.States, states[1:]...)
 		case slices.Contains(states, story.State(name)):
-			f.States = append(f.States, story.State(name))
+			if state := story.State(name); !slices.Contains(f.States, state) {
+				f.States = append(f.States, state)
+			}
 		case name != "":
 			return f, &httpError{http.StatusBadRequest, fmt.Sprintf("There is no state %q: use %v, or none.", name, states)}
 		}
@@ -120,6 +122,9 @@ type listView struct {
 	Older, Newest template.URL
 	Now           time.Time
 	Unreadable    int
+
+	shown  []item
+	counts map[story.State]int
 }
 
 // A choice is a state that can be chosen, and how many runs have it.
@@ -135,42 +140,48 @@ func (p *Page) viewList(ctx context.Context, query url.Values) (listView, error)
 	if err != nil {
 		return listView{}, err
 	}
-	view := listView{frameView: p.frame("list", "Runs"), filter: f, Reasons: reasons(f.Reason), Sorts: sorts}
+	view := listView{
+		frameView: p.frame("list", "Runs"), filter: f, Reasons: reasons(f.Reason), Sorts: sorts, counts: map[story.State]int{},
+	}
 	view.Refresh = 10
-	found, older, err := p.readSet(ctx, f)
+	older, err := p.readSet(ctx, &view)
 	if err != nil {
 		return view, err
 	}
-	view.Now, view.Unreadable, view.Set = found.Now, len(found.Unreadable), len(found.Sessions)
 	if older != "" {
 		view.Older = f.link(1, older)
 	}
 	if f.After != "" {
 		view.Newest = f.link(1, "")
 	}
-	shown := view.choose(found.Sessions)
-	view.addPage(arrange(shown, f.Sort, found.Now), p.cfg.Rows)
+	view.countStates()
+	view.addPage(arrange(view.shown, f.Sort, view.Now), p.cfg.Rows)
 	return view, nil
 }
 
-// choose returns the sessions that are wanted, and counts the states of all that are searched for.
-func (v *listView) choose(all []session.Session) (shown []item) {
-	counts := map[story.State]int{}
+// add adds those of the sessions of a set that are wanted, and counts the states of all that are searched for.
+func (v *listView) add(found session.ListPage) {
+	v.Now, v.Unreadable, v.Set = found.Now, v.Unreadable+len(found.Unreadable), v.Set+len(found.Sessions)
+	v.shown = slices.Grow(v.shown, len(found.Sessions))
 	id := strings.ToLower(v.ID)
-	for i := range all {
-		if id != "" && !strings.Contains(strings.ToLower(all[i].RunID), id) {
+	for i := range found.Sessions {
+		s := &found.Sessions[i]
+		if id != "" && !strings.Contains(strings.ToLower(s.RunID), id) {
 			continue
 		}
-		state := story.StateOf(&all[i])
-		counts[state]++
+		state := story.StateOf(s)
+		v.counts[state]++
 		if v.wants(state) {
-			shown = append(shown, item{Session: &all[i]})
+			v.shown = append(v.shown, item{Session: s})
 		}
 	}
+}
+
+// countStates has a choice for each state.
+func (v *listView) countStates() {
 	for _, state := range states {
-		v.Choices = append(v.Choices, choice{state, counts[state], slices.Contains(v.States, state)})
+		v.Choices = append(v.Choices, choice{state, v.counts[state], slices.Contains(v.States, state)})
 	}
-	return shown
 }
 
 // addPage draws the rows of the page, or of the last one if there are not so many.
@@ -211,24 +222,30 @@ func placeOf(after string) (ended bool, place string, err error) {
 }
 
 // readSet reads the set that begins after a place, and returns where the next one does; empty for nowhere.
-func (p *Page) readSet(ctx context.Context, f filter) (set session.ListPage, next string, err error) {
-	ended, place, _ := placeOf(f.After)
-	q := session.ListQuery{Host: f.Host, Reason: watchdog.StopReason(f.Reason), Limit: maxSet, After: place}
-	if q.Live = !ended; q.Live {
-		if set, err = p.cfg.Sessions.List(ctx, q); err != nil || set.Next != "" {
-			return set, afterLive + set.Next, err
-		}
-		if q.After, q.Limit = "", maxSet-len(set.Sessions); q.Limit == 0 {
-			return set, afterEnded, nil
-		}
+func (p *Page) readSet(ctx context.Context, view *listView) (next string, err error) {
+	ended, place, _ := placeOf(view.After)
+	q := session.ListQuery{
+		Host: view.Host, Reason: watchdog.StopReason(view.Reason), Limit: maxSet, After: place, Live: !ended, Ended: ended,
 	}
-	q.Live, q.Ended = false, true
-	rest, err := p.cfg.Sessions.List(ctx, q)
-	set.Sessions, set.Unreadable = append(set.Sessions, rest.Sessions...), append(set.Unreadable, rest.Unreadable...)
-	if set.Now = rest.Now; rest.Next != "" {
-		next = afterEnded + rest.Next
+	found, err := p.cfg.Sessions.List(ctx, q)
+	if err == nil && q.Live && found.Next == "" && len(found.Sessions) < maxSet {
+		view.add(found)
+		q.Live, q.Ended, q.After, q.Limit = false, true, "", maxSet-len(found.Sessions)
+		found, err = p.cfg.Sessions.List(ctx, q)
 	}
-	return set, next, err
+	if err != nil {
+		return "", err
+	}
+	view.add(found)
+	switch {
+	case q.Live && found.Next == "":
+		return afterEnded, nil // all of them
+	case q.Live:
+		return afterLive + found.Next, nil
+	case found.Next == "":
+		return "", nil
+	}
+	return afterEnded + found.Next, nil
 }
 
 // reasons are those that a reader can choose: those of this module, and the one that is chosen.

@@ -65,6 +65,9 @@ func leftOf(s *session.Session, now time.Time) float64 {
 // nest puts each session under the run around it, if that is in the list, in the order that they have. A live one is
 // never put under a run that has ended: it would be at the end of the list.
 func nest(all []item) []item {
+	if !slices.ContainsFunc(all, func(i item) bool { return i.Parent != "" }) {
+		return all
+	}
 	place := make(map[string]int, len(all))
 	for i, s := range all {
 		place[s.RunID] = i
@@ -79,9 +82,6 @@ func nest(all []item) []item {
 			around := place[all[i].Parent]
 			inside[around] = append(inside[around], i)
 		}
-	}
-	if len(inside) == 0 {
-		return all
 	}
 	nested, done := make([]item, 0, len(all)), make([]bool, len(all))
 	var add func(i, depth int)
