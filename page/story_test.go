@@ -285,7 +285,7 @@ func TestSweeperSentence(t *testing.T) {
 		{sweep.Pass{}, "</span></p>"},
 		{sweep.Pass{Tally: sweep.Tally{Checked: 1}}, "looked at one run and ended none.</p>"},
 		{sweep.Pass{Tally: sweep.Tally{Checked: 9, Cancelled: 2, Spared: 1}}, "looked at 9 runs and cancelled 2, spared 1.</p>"},
-		{sweep.Pass{DryRun: true}, "found nothing stalled, all of it a dry run.</p>"},
+		{sweep.Pass{DryRun: true}, "looked at 0 runs and ended none, all of it a dry run.</p>"},
 		{sweep.Pass{Tally: sweep.Tally{Checked: 3, Warned: 3}, Err: errors.New("hunter2")},
 			"looked at 3 runs and warned 3, and ended early. What it warned is cancelled when its grace is over, unless"},
 	} {

@@ -71,18 +71,14 @@ func (p passed) Did() string {
 			acts = append(acts, fmt.Sprintf(act.what, act.n))
 		}
 	}
-	text := fmt.Sprintf("looked at %d runs and ", p.Checked)
+	text := fmt.Sprintf("looked at %d runs", p.Checked)
 	if p.Checked == 1 {
-		text = "looked at one run and "
+		text = "looked at one run"
 	}
-	switch {
-	case len(acts) > 0:
-		text += strings.Join(acts, ", ")
-	case p.Checked == 0:
-		text = "found nothing stalled"
-	default:
-		text += "ended none"
+	if len(acts) == 0 {
+		acts = []string{"ended none"}
 	}
+	text += " and " + strings.Join(acts, ", ")
 	if p.DryRun {
 		text += ", all of it a dry run"
 	}

@@ -30,7 +30,7 @@ type timeline struct {
 }
 
 type (
-	// A band is a stretch of time: a window, or a hold.
+	// A band is a stretch of time.
 	band struct {
 		X, Width    float64
 		Kind, Label string
@@ -90,9 +90,8 @@ func drawTimeline(v *runPage) (t timeline) {
 		case story.StretchWindow:
 			t.Bands = append(t.Bands, band{at, width, string(x.State), "window, " + string(x.State)})
 		case story.StretchHold:
-			b := band{at, width, "hold", fmt.Sprintf("hold %q", x.Name)}
-			t.Bands = append(t.Bands, b)
-			t.lane("hold", b.Label).add(b)
+			label := fmt.Sprintf("hold %q", x.Name)
+			t.lane("hold", label).add(band{at, width, "hold", label})
 		case story.StretchGrace:
 			t.lane("grace", x.Name).add(band{at, width, "grace", x.Name})
 		case story.StretchAttempt:
@@ -145,7 +144,11 @@ func (t *timeline) lane(kind, label string) *lane {
 	return t.Lanes[len(t.Lanes)-1]
 }
 
-func (l *lane) add(b band) { l.Bands = append(l.Bands, b) }
+// add draws a stretch, of very many the last.
+func (l *lane) add(b band) {
+	l.Bands = append(l.Bands, b)
+	l.Bands = l.Bands[max(len(l.Bands)-maxEntries, 0):]
+}
 
 // addLayer draws a layer in a lane of its own.
 func (t *timeline) addLayer(x story.Stretch, b band) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,5 +58,18 @@ func TestTimeline(t *testing.T) {
 		lines := meterLine.FindAllStringSubmatch(text, -1)
 		require.Len(t, lines, 1, "of turns nothing is used")
 		assert.Regexp(t, `^M0 100L0 100L25\.\d+ 50L100 10V100$`, lines[0][1])
+	})
+}
+
+// TestLongTimeline protects readers of a run that opened one hold again and again: the picture has the last of them.
+func TestLongTimeline(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		start := time.Now()
+		for range 700 {
+			f.event("s-1", watchdog.EventHold, start, `"hold":"approval","cap_seconds":1`)
+		}
+		text := f.shown(runQuery("s-1"))
+		assert.Equal(t, 500, strings.Count(text, `<rect class="band hold"`))
+		assert.Equal(t, 1, strings.Count(text, `<text class="lane"`))
 	})
 }

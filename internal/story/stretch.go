@@ -58,17 +58,18 @@ func (s Story) Stretches() (all []Stretch) {
 // attempts are those of a window that was interrupted. When one began nothing tells: it is taken to be when the first
 // thing after the interrupt happened, or else at the interrupt.
 func (s Story) attempts(window Stretch) (all []Stretch) {
-	since := window.Since
+	since, moments := window.Since, s.Moments()
 	for _, x := range s.Interrupts {
 		if x.At.Before(since) {
 			continue // of the same attempt
 		}
 		all = append(all, Stretch{StretchAttempt, since, x.At, x.Signal, Interrupted})
 		since = x.At
-		for _, m := range slices.Backward(s.Moments()) {
-			if m.At.After(x.At) {
-				since = m.At
-			}
+		for len(moments) > 0 && !moments[0].At.After(x.At) {
+			moments = moments[1:]
+		}
+		if len(moments) > 0 {
+			since = moments[0].At
 		}
 	}
 	if len(all) > 0 && since.Before(window.Until) {
@@ -80,28 +81,32 @@ func (s Story) attempts(window Stretch) (all []Stretch) {
 // graces are from when something was asked of the host until it was asked for more, or had done what was asked, and no
 // longer than the limit that was exceeded, after which it would be asked again.
 func (s Story) graces(window Stretch) (all []Stretch) {
-	for i, r := range s.Asked {
+	asked := map[[2]string]time.Time{} // when a limit was asked for next
+	for _, r := range slices.Backward(s.Asked) {
 		if r.Kind == "warning" || r.Observed {
 			continue
 		}
-		until := window.Until
+		until, limit := window.Until, [2]string{r.Limit, r.Hold}
 		if r.Void {
 			until = r.voidAt
 		}
-		if again := r.At.Add(time.Duration(r.Allowed)); r.Allowed > 0 && r.Left == 0 && again.Before(until) {
-			until = again
+		ends := []time.Time{asked[limit]}
+		if r.Allowed > 0 && r.Left == 0 {
+			ends = append(ends, r.At.Add(time.Duration(r.Allowed)))
 		}
-		for _, next := range s.Asked[i+1:] {
-			if next.Kind != "warning" && next.Limit == r.Limit && next.Hold == r.Hold && next.At.Before(until) {
-				until = next.At
+		for _, end := range ends {
+			if !end.IsZero() && end.Before(until) {
+				until = end
 			}
 		}
 		if until.Before(r.At) {
 			until = r.At
 		}
+		asked[limit] = r.At
 		name := directive(r.Kind) + " for " + limitName(r.Limit)
 		all = append(all, Stretch{Kind: StretchGrace, Since: r.At, Until: until, Name: name})
 	}
+	slices.Reverse(all)
 	return all
 }
 

@@ -69,25 +69,28 @@
   const setNow = (now) => { if (now) ahead = Number(now) - Date.now(); };
 
   // The reader's own page, fetched again: for what a frame cannot say of every page.
+  const load = async (parts) => {
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      if (answer.ok) swap(new DOMParser().parseFromString(await answer.text(), "text/html"), parts);
+    } catch { /* the stream says when the server is back */ }
+  };
   const refetch = (wait) => {
     if (fetching) { again = true; return; }
     fetching = true;
     setTimeout(async () => {
       lastFetch = Date.now();
-      try {
-        const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-        if (answer.ok) swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
-      } catch { /* the stream says when the server is back */ }
+      await load("[data-swap]");
       fetching = false;
       if (again) { again = false; refetch(0); }
     }, Math.max(wait, lastFetch + 1000 - Date.now()));
   };
-  const later = () => { // the counts of states, and the order
-    if (!later.timer) later.timer = setTimeout(() => { later.timer = 0; refetch(0); }, 10000);
+  const later = () => { // the counts alone: a run that has just ended may have no place on the page any more
+    if (!later.timer) later.timer = setTimeout(() => { later.timer = 0; load("b[data-swap]"); }, 10000);
   };
-  const swap = (page) => {
+  const swap = (page, parts) => {
     const focused = document.activeElement && document.activeElement.getAttribute("href");
-    for (const part of all("[data-swap]")) {
+    for (const part of all(parts)) {
       const next = page.getElementById(part.id);
       if (!next) continue;
       setNow(next.dataset.now);
