@@ -19,9 +19,14 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// maxSet is how many runs are counted, searched and sorted together: the live ones, and the newest of the others. Older
-// ones are a set of their own, so that a page costs the same whatever the database has.
-const maxSet = 5000
+// How much is counted, searched and sorted together: the live runs, and the newest of the others. Older ones are a set
+// of their own, so that a page costs the same whatever the database has.
+const (
+	maxSet   = 5000    // runs
+	maxSize  = 4 << 20 // bytes of what their processes say of them, or little more
+	setStep  = 1000    // runs that are read at once
+	maxLists = 2 * maxSet / setStep
+)
 
 // states are those that a row can tell of.
 var states = []story.State{
@@ -123,6 +128,7 @@ type listView struct {
 	Now           time.Time
 	Unreadable    int
 
+	size   int // of what was read
 	shown  []item
 	counts map[story.State]int
 }
@@ -141,7 +147,8 @@ func (p *Page) viewList(ctx context.Context, query url.Values) (listView, error)
 		return listView{}, err
 	}
 	view := listView{
-		frameView: p.frame("list", "Runs"), filter: f, Reasons: reasons(f.Reason), Sorts: sorts, counts: map[story.State]int{},
+		frameView: p.frame("list", "Runs"), filter: f, Reasons: reasons(f.Reason), Sorts: sorts,
+		counts: map[story.State]int{},
 	}
 	view.Refresh = 10
 	older, err := p.readSet(ctx, &view)
@@ -161,11 +168,13 @@ func (p *Page) viewList(ctx context.Context, query url.Values) (listView, error)
 
 // add adds those of the sessions of a set that are wanted, and counts the states of all that are searched for.
 func (v *listView) add(found session.ListPage) {
-	v.Now, v.Unreadable, v.Set = found.Now, v.Unreadable+len(found.Unreadable), v.Set+len(found.Sessions)
+	v.Now, v.Unreadable = found.Now, v.Unreadable+len(found.Unreadable)
+	v.Set += len(found.Sessions) + len(found.Unreadable)
 	v.shown = slices.Grow(v.shown, len(found.Sessions))
 	id := strings.ToLower(v.ID)
 	for i := range found.Sessions {
 		s := &found.Sessions[i]
+		v.size += len(s.State)
 		if id != "" && !strings.Contains(strings.ToLower(s.RunID), id) {
 			continue
 		}
@@ -225,27 +234,28 @@ func placeOf(after string) (ended bool, place string, err error) {
 func (p *Page) readSet(ctx context.Context, view *listView) (next string, err error) {
 	ended, place, _ := placeOf(view.After)
 	q := session.ListQuery{
-		Host: view.Host, Reason: watchdog.StopReason(view.Reason), Limit: maxSet, After: place, Live: !ended, Ended: ended,
+		Host: view.Host, Reason: watchdog.StopReason(view.Reason), Live: !ended, Ended: ended, After: place,
 	}
-	found, err := p.cfg.Sessions.List(ctx, q)
-	if err == nil && q.Live && found.Next == "" && len(found.Sessions) < maxSet {
+	for lists := 0; view.Set < maxSet && view.size < maxSize && lists < maxLists; lists++ {
+		q.Limit = min(setStep, maxSet-view.Set)
+		found, err := p.cfg.Sessions.List(ctx, q)
+		if err != nil {
+			return "", err
+		}
 		view.add(found)
-		q.Live, q.Ended, q.After, q.Limit = false, true, "", maxSet-len(found.Sessions)
-		found, err = p.cfg.Sessions.List(ctx, q)
+		switch {
+		case found.Next != "":
+			q.After = found.Next
+		case q.Live:
+			q.Live, q.Ended, q.After = false, true, ""
+		default:
+			return "", nil
+		}
 	}
-	if err != nil {
-		return "", err
+	if q.Live {
+		return afterLive + q.After, nil
 	}
-	view.add(found)
-	switch {
-	case q.Live && found.Next == "":
-		return afterEnded, nil // all of them
-	case q.Live:
-		return afterLive + found.Next, nil
-	case found.Next == "":
-		return "", nil
-	}
-	return afterEnded + found.Next, nil
+	return afterEnded + q.After, nil
 }
 
 // reasons are those that a reader can choose: those of this module, and the one that is chosen.

@@ -1,6 +1,8 @@
 package page_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"html"
 	"net/http"
@@ -128,12 +130,15 @@ func TestInside(t *testing.T) {
 // TestSets has more runs than are counted together: each is on some page, once.
 func TestSets(t *testing.T) {
 	next := regexp.MustCompile(`rel="next" href="([^"]*)"`)
-	for _, c := range []struct{ live, ended, pages int }{{3, 5200, 6}, {5000, 10, 6}, {5100, 10, 6}, {4990, 10, 5}} {
+	for _, c := range []struct{ live, ended, size, pages int }{
+		{3, 5200, 0, 6}, {5000, 10, 0, 6}, {5100, 10, 0, 6}, {4990, 10, 0, 5}, {3, 2000, 5000, 3},
+	} {
 		inBubble(t, func(f *fixture) {
 			f.cfg.Rows = 1000
 			for i := range c.live + c.ended {
 				s := session.Session{
 					RunID: fmt.Sprintf("s-%04d", i), Status: session.Finished, CreatedAt: time.Now(), StartedAt: time.Now(), Attempt: 1,
+					State: json.RawMessage(`{"phase":"` + strings.Repeat("x", c.size) + `"}`),
 				}
 				if i < c.live {
 					s.Status = session.Active
@@ -160,6 +165,22 @@ func TestSets(t *testing.T) {
 			require.Equal(t, c.pages, pages)
 		})
 	}
+}
+
+// An endless store has another page of a list, always.
+type endless struct{ *database }
+
+func (e endless) List(ctx context.Context, q session.ListQuery) (session.ListPage, error) {
+	_, err := e.database.List(ctx, q)
+	return session.ListPage{Now: time.Now(), Next: "1 s"}, err
+}
+
+func TestEndlessList(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.cfg.Sessions = endless{f.db}
+		assert.Contains(t, f.shown(""), "Older runs")
+		assert.LessOrEqual(t, f.db.takeLists(), 10)
+	})
 }
 
 // TestNearest protects the one limit that a row shows: when another is nearer its end, readers are sent the row again,
