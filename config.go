@@ -8,6 +8,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -147,8 +149,7 @@ func (cfg *Config) checkLoop() error {
 // hasLoop reports whether the default of some field of Loop is changed. Reflection would cost a twentieth of New.
 func (cfg *Config) hasLoop() bool {
 	l := &cfg.Loop
-	return l.Rounds|l.Period|l.Pairs|l.Window|l.Futile|l.After|l.Fuse|l.FuseOf|l.Polls != 0 || l.Poll != 0 ||
-		l.Waits != "" || l.Volatile != nil
+	return l.Mode != "" || l.Classes != nil || l.Waits != "" || l.Volatile != nil || l.Normalize != nil
 }
 
 func (cfg *Config) checkRest(ctx context.Context) error {
@@ -179,6 +180,7 @@ func (cfg *Config) settings(classes *classes) settings {
 	}
 	if cfg.hasLoop() {
 		own := cfg.Loop
+		own.Classes, own.Volatile = maps.Clone(own.Classes), slices.Clone(own.Volatile)
 		s.loop = &own
 	}
 	return s

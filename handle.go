@@ -190,6 +190,24 @@ func (h *runHandle) Within(ctx context.Context) handle.Work {
 	return &try{Context: ctx, of: (*Watchdog)(h)}
 }
 
+// Apart implements [handle.Run].
+func (h *runHandle) Apart(name string) (context.Context, error) {
+	r := &h.r
+	id, err := r.layerID(name)
+	if err != nil {
+		return nil, err
+	}
+	budget := &Budget{WallClock: NoLimit, WarnAt: []float64{}}
+	for _, rung := range r.limits.Ladders.List(verdict.Loop) {
+		budget.Ladders.Loop = append(budget.Ladders.Loop, DirectiveKind(rung))
+	}
+	w, err := r.beginLayer((*runContext)(h), id, budget, r.LookNow())
+	if err != nil {
+		return nil, err
+	}
+	return w.Context(), nil
+}
+
 // RecordOverrun implements [handle.Run]. It never waits for a store: a run that does everything on its caller's
 // goroutine does this at the next poll.
 func (h *runHandle) RecordOverrun(call record.Overrun) {

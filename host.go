@@ -27,7 +27,7 @@ func (r *run) Stopped(stop *record.Cancel) error {
 }
 
 // Asks implements [driver.Host].
-func (r *run) Asks(e *machine.Entry) { r.readersOf().Line(e, *directiveOf(r.Node.Run, e.Notice)) }
+func (r *run) Asks(e *machine.Entry) { r.readersOf().Line(e, *r.directiveOf(e.Notice)) }
 
 // Asked implements [driver.Host].
 func (r *run) Asked(e *machine.Entry) { r.readersOf().Tried(e) }
@@ -38,7 +38,7 @@ func (r *run) Again(e *machine.Entry) error {
 	if d, ok := r.readersOf().Lined(e); ok {
 		return &d
 	}
-	return directiveOf(r.Node.Run, e.Notice)
+	return r.directiveOf(e.Notice)
 }
 
 // Traced implements [driver.Host].
@@ -125,11 +125,15 @@ func warningOf(runID string, o *machine.Notice) Warning {
 	}
 }
 
-func directiveOf(runID string, o *machine.Notice) *Directive {
+func (r *run) directiveOf(o *machine.Notice) *Directive {
 	v := &o.Verdict
-	return &Directive{
-		Kind: DirectiveKind(v.Directive), RunID: runID, Reason: codeOf(o.Reason), Rung: v.Rung,
+	d := &Directive{
+		Kind: DirectiveKind(v.Directive), RunID: r.Node.Run, Reason: codeOf(o.Reason), Rung: v.Rung,
 		Used: v.Used, Allowed: v.Allowed, Hold: v.Hold, Note: o.Note, At: o.At, ObserveOnly: o.Observed(),
-		Usage: usageOfRecord(runID, o.Spend),
+		Usage: usageOfRecord(r.Node.Run, o.Spend),
 	}
+	if d.Reason == LoopDetected && r.more != nil {
+		d.Loop = r.more.loop
+	}
+	return d
 }

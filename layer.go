@@ -33,16 +33,9 @@ func (w *Watchdog) Layer(name string, budget Budget) (*Watchdog, error) {
 }
 
 func (r *run) layer(ctx context.Context, name string, budget *Budget) (*Watchdog, error) {
-	if flaw := textFlaw(name, MaxAggregateID); flaw != "" {
-		return nil, fmt.Errorf("%w layer name: it %s", ErrInvalid, flaw)
-	}
-	if strings.Contains(name, "/") {
-		return nil, fmt.Errorf("%w layer name: a slash stands between a run and its layer; make a layer of the layer instead",
-			ErrInvalid)
-	}
-	id := r.Node.Run + "/" + name
-	if flaw := textFlaw(id, MaxAggregateID); flaw != "" {
-		return nil, fmt.Errorf("%w layer name: with it the run ID %s", ErrInvalid, flaw)
+	id, err := r.layerID(name)
+	if err != nil {
+		return nil, err
 	}
 	budget.WallClock = off(budget.WallClock)
 	if err := budget.check(); err != nil {
@@ -59,6 +52,22 @@ func (r *run) layer(ctx context.Context, name string, budget *Budget) (*Watchdog
 		return nil, fmt.Errorf("%w: %w", ErrEnded, r.Cause())
 	}
 	return layer, err
+}
+
+// layerID is the run ID of a layer.
+func (r *run) layerID(name string) (string, error) {
+	if flaw := textFlaw(name, MaxAggregateID); flaw != "" {
+		return "", fmt.Errorf("%w layer name: it %s", ErrInvalid, flaw)
+	}
+	if strings.Contains(name, "/") {
+		return "", fmt.Errorf("%w layer name: a slash stands between a run and its layer; make a layer of the layer instead",
+			ErrInvalid)
+	}
+	id := r.Node.Run + "/" + name
+	if flaw := textFlaw(id, MaxAggregateID); flaw != "" {
+		return "", fmt.Errorf("%w layer name: with it the run ID %s", ErrInvalid, flaw)
+	}
+	return id, nil
 }
 
 // leftForLayer is what a layer that begins now gets of this run at most. It must be more than the layer's own reserve.

@@ -67,8 +67,9 @@ func TestNoStore(t *testing.T) {
 				require.NoError(t, err)
 			}},
 			{begin, func(wd *watchdog.Watchdog) {
-				for range 40 { // until the fuse blows: nobody is asked
+				for wd.Context().Err() == nil {
 					wd.Step(loop.Step{Tool: "x", Input: []byte("a"), Outcome: []byte("b")})
+					wd.Poll()
 				}
 			}},
 			{more, func(wd *watchdog.Watchdog) {

@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
@@ -18,9 +19,13 @@ import (
 // A run that does the same again and gets the same, see package loop, is asked to stop that, with [DirectiveUnstuck]
 // and the reason [LoopDetected]; one that goes on with it after the host has taken the directive from [Watchdog.Poll],
 // [Watchdog.Pending] or [Watchdog.Subscribe] is ended. [Ladders].Loop asks for something else. Also a loop that package
-// loop ends without asking, by the fuse or by [loop.Config].Waits, is asked about; eight more turns of it are the end,
-// whether the host has taken that or not. Steps count for the run that they are told to, and not for those around a
-// layer.
+// loop ends without asking is asked about first: with [loop.Config].Waits eight more turns of it are the end, with
+// [loop.Strict] the next one, whether the host has taken that or not. A step of class [loop.Person] is progress, and
+// nothing that was done before it counts any more.
+//
+// Each run has a detector of its own, and so has each layer: steps count for the one that they are told to, and not for
+// those around it. Give sub-agents that work at the same time a layer each, see [Watchdog.Layer], and tell it of their
+// steps: in one detector, several that read the same look like one that repeats itself.
 //
 // Nothing of them is kept but digests, at most 8 KiB. With the [Keeper] of package session they are in the run's row:
 // after a crash what was new for a tenth of the keeper's Threshold is forgotten. With a Store alone they are in an
@@ -38,6 +43,10 @@ func (w *Watchdog) Step(turn ...loop.Step) loop.Verdict {
 		return loop.Verdict{Advice: loop.Go}
 	}
 	r := &w.r
+	if r.beginsWithPerson(turn) {
+		w.Progress()
+		return loop.Verdict{Advice: loop.Go, New: true}
+	}
 	v, trips, another := r.looper().Step(turn)
 	if v.New {
 		w.Progress()
@@ -51,6 +60,17 @@ func (w *Watchdog) Step(turn ...loop.Step) loop.Verdict {
 		r.Record.CheckpointAside()
 	}
 	return v
+}
+
+// beginsWithPerson reports whether a person says something in a run that has done nothing that it could repeat: it needs
+// no detector for that, nor a record of one.
+func (r *run) beginsWithPerson(turn []loop.Step) bool {
+	r.Lock()
+	defer r.Unlock()
+	if r.more != nil && r.more.looper != nil {
+		return false
+	}
+	return len(turn) > 0 && !slices.ContainsFunc(turn, func(s loop.Step) bool { return s.Class != loop.Person })
 }
 
 // delivered notes that the host has taken a directive.
@@ -99,6 +119,7 @@ func (r *run) looped(v loop.Verdict, another bool) {
 	}
 	var k driver.Work
 	r.Locked(func() {
+		r.extras().loop = v.String()
 		look := a.Spend.Looped(s.Count, s.Key, another)
 		a.traceCall(&k, &r.Node, s, "")
 		if look {

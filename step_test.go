@@ -1,6 +1,7 @@
 package watchdog_test
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
@@ -199,54 +201,157 @@ func TestStep(t *testing.T) {
 			require.Equal(t, watchdog.NoProgressExceeded, wd.Stop().Code)
 		})
 	})
+	t.Run("the directive says what was repeated, and nothing of what was asked and answered", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			wd := f.attach()
+			var told error
+			err := wd.Try(context.Background(), func(ctx context.Context) error {
+				for range 3 {
+					wd.Step(grep(1))
+				}
+				<-ctx.Done()
+				told = context.Cause(ctx)
+				return told
+			})
+			require.ErrorIs(t, err, told)
+			polled, ok := wd.Poll()
+			require.True(t, ok)
+			require.Contains(t, polled.Loop, `"grep" was called with the same input and got the same result 3 times`)
+			require.NotContains(t, polled.Loop, "word")
+			var tried *watchdog.Directive
+			require.ErrorAs(t, told, &tried)
+			require.Equal(t, polled.Loop, tried.Loop)
+			require.NotContains(t, string(f.events(watchdog.EventUnstuck)[0].Payload), "same result", "it is not recorded")
+		})
+	})
+	t.Run("where it is off, nothing is asked or ended, and new steps are progress", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			f.cfg.Loop.Mode, f.cfg.Budget.NoProgress = loop.Off, time.Minute
+			wd := f.attach()
+			for range 100 {
+				wd.Step(grep(1))
+			}
+			f.live(wd)
+			f.pass(50 * time.Second)
+			wd.Step(grep(2))
+			f.pass(50 * time.Second)
+			f.live(wd)
+		})
+	})
 	t.Run("a wrong config is an error", func(t *testing.T) {
 		inFixture(t, func(f *fixture) {
-			f.cfg.Loop.Rounds = 1
+			f.cfg.Loop.Mode = "maybe"
 			_, err := watchdog.New(t.Context(), f.run, f.cfg)
 			require.ErrorIs(t, err, watchdog.ErrInvalid)
-			require.ErrorContains(t, err, "Rounds")
+			require.ErrorContains(t, err, "Mode")
 		})
 	})
 }
 
-// TestFuse protects that what no other rule finds is asked about, and ended only if nothing new comes.
-func TestFuse(t *testing.T) {
-	t.Run("a fuse asks first, and ends a run whose host does not listen", func(t *testing.T) {
+// TestStepOfPerson protects a run in which a person asks for the same again.
+func TestStepOfPerson(t *testing.T) {
+	person := loop.Step{Class: loop.Person}
+	t.Run("it begins anew", func(t *testing.T) {
 		inFixture(t, func(f *fixture) {
-			f.cfg.Loop = loop.Config{Period: loop.NoLimit, Pairs: loop.NoLimit, Futile: loop.NoLimit, Polls: loop.NoLimit}
 			wd := f.attach()
-			steps := 0
-			for ; steps < 100; steps++ {
-				wd.Step(grep(steps % 9))
-				f.pass(0)
-				if _, fired := wd.Fired(); fired {
-					break
-				}
+			for range 20 {
+				wd.Step(grep(1))
+				wd.Step(grep(1))
+				require.True(t, wd.Step(person).New)
 			}
-			require.Less(t, steps, 60)
-			require.Greater(t, steps, 40)
-			require.Len(t, f.events(watchdog.EventUnstuck), 1)
+			f.live(wd)
+			_, asked := wd.Poll()
+			require.False(t, asked)
 		})
 	})
-	t.Run("a fuse that blows again after other work asks again", func(t *testing.T) {
+	t.Run("what was asked before, and not taken, is not in the way of what is asked later", func(t *testing.T) {
 		inFixture(t, func(f *fixture) {
-			f.cfg.Loop = loop.Config{Period: loop.NoLimit, Pairs: loop.NoLimit, Futile: loop.NoLimit, Polls: loop.NoLimit}
+			f.cfg.Loop.Classes = map[string]loop.Class{"ask": loop.Person}
 			wd := f.attach()
-			for stretch := range 3 {
-				asked := false
-				for n := 0; !asked && n < 100; n++ {
-					wd.Step(grep(100*stretch + n%9))
-					f.pass(0)
-					_, asked = wd.Poll()
-				}
-				require.True(t, asked, stretch)
-				for n := range 60 {
-					wd.Step(grep(1000*(stretch+1) + n))
-				}
-				f.live(wd)
+			f.cfg.Loop.Classes["ask"] = loop.Wait // the config was copied
+			for range 3 {
+				wd.Step(grep(1))
 			}
-			require.Len(t, f.events(watchdog.EventUnstuck), 3)
+			wd.Step(loop.Step{Tool: "ask", Outcome: []byte("go on")})
+			for range 3 {
+				wd.Step(grep(2))
+			}
+			f.pass(0)
+			require.Len(t, f.events(watchdog.EventUnstuck), 2)
 		})
+	})
+	t.Run("it is progress, also as the first step, which nothing is recorded of", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			f.cfg.Budget.NoProgress = time.Minute
+			wd := f.attach()
+			for range 10 {
+				f.pass(50 * time.Second)
+				wd.Step(person)
+			}
+			f.live(wd)
+			require.NoError(t, wd.Close())
+			require.Empty(t, f.events(watchdog.EventCheckpoint))
+		})
+	})
+	t.Run("it is one after a restart, too", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			wd := f.attach()
+			wd.Step(grep(1))
+			wd.Step(grep(1))
+			require.NoError(t, wd.Close())
+			f.pass(time.Second)
+			wd = f.attach()
+			wd.Step(person)
+			require.Equal(t, loop.Go, wd.Step(grep(1)).Advice)
+			require.NoError(t, wd.Close())
+			require.Equal(t, loop.Go, f.attach().Step(grep(1)).Advice)
+		})
+	})
+}
+
+// TestStepOfLayers protects sub-agents that work at the same time: each layer has a detector of its own, which nothing
+// is recorded of, and is ended alone.
+func TestStepOfLayers(t *testing.T) {
+	inFixture(t, func(f *fixture) {
+		wd := f.attach()
+		var agents []*watchdog.Watchdog
+		for _, name := range []string{"one", "two", "three", "four"} {
+			ctx, err := handle.Of(wd.Context()).Apart(name)
+			require.NoError(t, err)
+			layer := watchdog.FromContext(ctx)
+			require.Equal(t, wd.ID()+"/"+name, layer.ID())
+			agents = append(agents, layer)
+		}
+		for n := range 40 {
+			for _, layer := range agents {
+				require.Equal(t, loop.Go, layer.Step(grep(n)).Advice)
+			}
+		}
+		for range 2 {
+			agents[0].Step(grep(100))
+			agents[0].Step(grep(100))
+			agents[0].Step(grep(100))
+			f.pass(0)
+			agents[0].Poll()
+		}
+		require.ErrorIs(t, agents[0].Stop(), watchdog.LoopDetected)
+		require.Nil(t, agents[1].Stop())
+		f.live(wd)
+		f.pass(3 * time.Minute)
+		for _, layer := range agents {
+			require.NoError(t, layer.Close())
+			stored, err := f.cfg.Store.Read(context.Background(), watchdog.AggregateType, layer.ID())
+			require.NoError(t, err)
+			for _, e := range stored {
+				require.NotEqual(t, watchdog.EventCheckpoint, e.Type)
+			}
+		}
+		require.NoError(t, wd.Close())
+		require.Empty(t, f.events(watchdog.EventCheckpoint))
+		_, err := handle.Of(wd.Context()).Apart("a/b")
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		_, err = handle.Of(wd.Context()).Apart("late")
+		require.Error(t, err)
 	})
 }
 
@@ -300,10 +405,14 @@ func TestLoopConfigIsRead(t *testing.T) {
 		switch field.Kind() {
 		case reflect.Slice:
 			field.Set(reflect.MakeSlice(field.Type(), 0, 0))
+		case reflect.Map:
+			field.Set(reflect.MakeMap(field.Type()))
+		case reflect.Func:
+			cfg.Loop.Normalize = func(_ string, outcome []byte) []byte { return outcome }
 		case reflect.String:
 			field.SetString("x")
 		default:
-			field.SetInt(-1)
+			require.Fail(t, "a field of another kind", all.Field(i).Name)
 		}
 		require.True(t, cfg.HasLoop(), all.Field(i).Name)
 	}

@@ -63,7 +63,7 @@ func TestAcceptedFiles(t *testing.T) {
 		},
 		"a host may have events and ladders of its own": {"events: {created: 5}\nladders: [high]\n", none},
 		"a host may have scopes of its own":             {"scopes: [read, write]\n", none},
-		"a host may have loops of its own":              {"loop: {rounds: 5, window: 3, fuse: 1, polls: x}\nafter: 5\n", none},
+		"a host may have loops of its own":              {"loop: {mode: 5, classes: [a], volatile: x, polls: 3}\nafter: 5\n", none},
 		"a host may have scopes with names":             {"scopes: [{scope: repo, spend: 5}]\n", none},
 		"a host may have money of its own":              {"spend: {limit: 5}\ncost: 5\ntools: [bash]\ntokens: 5\n", none},
 		"a cost is exact to the micro-unit": {

@@ -91,6 +91,7 @@ func (f *file) unknown(block string, node, content *yaml.Node) {
 	fault := &Error{File: f.name, Line: node.Line, Key: block, Value: show(node)}
 	f.faults = append(f.faults, fault)
 	name, known := nameOf(node), names(block)
+	instead, gone := insteadOf(name)
 	meant := inside(block, name)
 	if meant == "" {
 		meant = closest(name, accepted(block))
@@ -100,6 +101,9 @@ func (f *file) unknown(block string, node, content *yaml.Node) {
 		fault.Problem = "is a merge key; write the keys themselves;"
 	case name == "":
 		fault.Problem = "is not the name of a key;"
+	case block == loopBlock && gone:
+		fault.Key, fault.Value = block+"."+name, show(content)
+		fault.Problem = "stands under a key that is gone; use " + instead.name + ": " + instead.allowed + ";"
 	default:
 		fault.Key, fault.Value = block+"."+shown(name, maxShown), shownValue(block, meant, content)
 		fault.Problem = "stands under an unknown key;"

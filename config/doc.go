@@ -12,7 +12,7 @@
 //	  spend:
 //	    cost: 5.00 EUR                    # 0 disables; absent means off
 //	  loop:
-//	    fuse: 0                           # 0 disables; absent means 30 of 40
+//	    mode: strict                      # off disables; absent means on
 //	stall:
 //	  no_output_timeout: 5m
 //	  terminal_patterns: ['^fatal: ']

@@ -71,12 +71,6 @@ func (c *Config) unfit(k key, own source) string {
 		return c.otherCurrency()
 	case pacePath:
 		return c.tooSlow(k)
-	case pairsPath:
-		return c.tooManyPairs()
-	case windowPath:
-		return c.tooFewTurns()
-	case fusePath:
-		return c.tooManyFused()
 	}
 	return ""
 }

@@ -125,28 +125,10 @@ var contradictions = []struct {
 		"scopes:\n  - {scope: " + strings.Repeat("a", 250) + ", spend: {tools: {bash: 5}}}", nil, 3,
 	},
 
-	{"rounds where none are looked for", "loop: {rounds: 4, period: 0}", nil, 2},
-	{"a window of what is off", "loop: {pairs: 0, futile: 0, window: 40}", nil, 2},
-	{"an end after a directive that is never given", "loop: {period: 0, pairs: 0, futile: 0, after: 4}", nil, 2},
-	{"a number of pairs among which a fuse that is off counts", "loop: {fuse: 0, fuse_of: 50}", nil, 2},
-	{
-		"a gap between polls where no loop is found",
-		"loop: {period: 0, pairs: 0, futile: 0, polls: 0, fuse: 0, poll_gap: 5s}", nil, 2,
-	},
-	{
-		"volatile fields where no loop is found", "loop: {period: 0, pairs: 0, futile: 0, polls: 0, fuse: 0, volatile: [a]}",
-		nil, 2,
-	},
-	{
-		"a ladder of loops that are never found",
-		"ladders: {loop: [wait]}\n  loop: {period: 0, pairs: 0, futile: 0, polls: 0, fuse: 0}", nil, 2,
-	},
-	{"more pairs than the window has", "loop:\n    window: 10\n    pairs: 11", nil, 4},
-	{"more pairs than the default window has", "loop: {pairs: 33}", nil, 2},
-	{"more pairs than the window of a variable has", "loop: {pairs: 4}", variables{"WATCHDOG_LOOP_WINDOW": "3"}, 2},
-	{"a window shorter than the default number of pairs", "loop: {window: 3}", nil, 2},
-	{"a fuse larger than what it counts among", "loop: {fuse: 11, fuse_of: 10}", nil, 2},
-	{"a fuse larger than what it counts among by default", "loop: {fuse: 41}", nil, 2},
+	{"classes where no loop is found", "loop: {mode: off, classes: {deploy: change}}", nil, 2},
+	{"waits where no loop is found", "loop: {mode: off, waits: end}", nil, 2},
+	{"volatile fields where no loop is found", "loop: {volatile: [a], mode: off}", nil, 2},
+	{"a ladder of loops that are never found", "ladders: {loop: [wait]}\n  loop: {mode: off}", nil, 2},
 
 	{"a grace longer than its tick", "max_tick_duration_minutes: 1\n  tick_grace_seconds: 61", nil, 3},
 	{"a grace longer than the default tick", "tick_grace_seconds: 1801", nil, 2},
@@ -216,15 +198,11 @@ func TestEffectiveSettings(t *testing.T) {
 			"  idle_timeout_seconds: 9223372036",
 		"a ladder of a count needs no limit, because a scope may have one": "ladders: {tokens: [wait], cost: [wait], " +
 			"requests: [wait], turns: [wait], tool_calls: [wait]}",
-		"a reserve may be one less than its limit":       "spend: {turns: 5, reserve: {turns: 4}}",
-		"warnings of counts may be of one tool only":     "spend: {tools: {bash: 5}, warn_at: [0.5]}",
-		"a ladder of errors may be one of retries":       "spend: {retries: 5}\n  ladders: {errors: [unstuck]}",
-		"scopes may have the currency of the run":        "spend: {cost: 5 EUR}\n  scopes:\n  - {scope: a, spend: {cost: 5 EUR}}",
-		"a window may be as long as its pairs":           "loop: {window: 4, pairs: 4}",
-		"a window may be short where no pairs are found": "loop: {window: 3, pairs: 0}",
-		"the default fuse fits in less than its count":   "loop: {fuse_of: 10}",
-		"a fuse may count all":                           "loop: {fuse: 10, fuse_of: 10}",
-		"a ladder of loops needs only the fuse":          "ladders: {loop: [wait]}\n  loop: {period: 0, pairs: 0, futile: 0, polls: 0}",
+		"a reserve may be one less than its limit":    "spend: {turns: 5, reserve: {turns: 4}}",
+		"warnings of counts may be of one tool only":  "spend: {tools: {bash: 5}, warn_at: [0.5]}",
+		"a ladder of errors may be one of retries":    "spend: {retries: 5}\n  ladders: {errors: [unstuck]}",
+		"scopes may have the currency of the run":     "spend: {cost: 5 EUR}\n  scopes:\n  - {scope: a, spend: {cost: 5 EUR}}",
+		"what is off may say that it has no settings": "loop: {mode: off, waits: go, classes: 0, volatile: 0}",
 		"settings that are switched off need nothing": "from_first_sign: false\n" +
 			"  first_sign_timeout_seconds: 0\n  ladders: {idle: [], no_progress: []}",
 	} {
@@ -246,7 +224,7 @@ const tuned = `runtime_controls:
   first_sign_timeout_seconds: 300
   ladders: {idle: [retry], no_progress: [unstuck], call_input: [retry]}
   spend: {cost: 5 EUR, call_input: 100, reserve: {cost: 1 EUR}, warn_at: [0.5]}
-  loop: {period: 4, rounds: 5, window: 40, after: 4, fuse: 5, fuse_of: 10, poll_gap: 7s, volatile: [at]}
+  loop: {mode: strict, classes: {deploy: change}, waits: ask, volatile: [at]}
 `
 
 func TestVariableDisablesFile(t *testing.T) {
@@ -264,11 +242,7 @@ func TestVariableDisablesFile(t *testing.T) {
 			variables{costVariable: "0", "WATCHDOG_SPEND_CALL_INPUT": "0"},
 		},
 		{
-			"rules of loops that are off disable what tunes them", "disabled_loop.golden",
-			variables{
-				"WATCHDOG_LOOP_PERIOD": "0", "WATCHDOG_LOOP_PAIRS": "0", "WATCHDOG_LOOP_FUTILE": "0",
-				"WATCHDOG_LOOP_FUSE": "0", "WATCHDOG_LOOP_POLLS": "0",
-			},
+			"loops that are off disable what tunes them", "disabled_loop.golden", variables{"WATCHDOG_LOOP_MODE": "off"},
 		},
 		{"a limit that is off disables its ladder", "disabled_no_progress.golden", variables{noProgressVariable: "0"}},
 		{

@@ -50,16 +50,9 @@ func ExampleLoad() {
 	// runtime_controls.spend.reserve.tool_calls     off              default
 	// runtime_controls.spend.warn_at                off              default
 	// runtime_controls.scopes                       none             default
-	// runtime_controls.loop.period                  8                default
-	// runtime_controls.loop.rounds                  3                default
-	// runtime_controls.loop.pairs                   4                default
-	// runtime_controls.loop.futile                  8                default
-	// runtime_controls.loop.window                  32               default
-	// runtime_controls.loop.after                   2                default
-	// runtime_controls.loop.fuse                    30               default
-	// runtime_controls.loop.fuse_of                 40               default
-	// runtime_controls.loop.polls                   20               default
-	// runtime_controls.loop.poll_gap                1m0s             default
+	// runtime_controls.loop.mode                    on               default
+	// runtime_controls.loop.classes                 none             default
+	// runtime_controls.loop.waits                   go               default
 	// runtime_controls.loop.volatile                none             default
 	// runtime_controls.ladders.idle                 cancel           default
 	// runtime_controls.ladders.no_progress          cancel           default

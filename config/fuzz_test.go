@@ -171,7 +171,7 @@ func requireSensible(t *testing.T, faults []*config.Error) {
 
 // FuzzVariableName checks that no name of a variable panics, and that an error names a place and never the value.
 func FuzzVariableName(f *testing.F) {
-	for _, name := range []string{"SWEEP_INTERVAL_MS", "WARN_AT\u200b", "STALL_", "\xff", "PORT", "warn-at", "ENABLE", "LOOP_FUSEOF", "LOOP_X"} {
+	for _, name := range []string{"SWEEP_INTERVAL_MS", "WARN_AT\u200b", "STALL_", "\xff", "PORT", "warn-at", "ENABLE", "LOOP_FUSE_OF", "LOOP_MODES", "LOOP_X"} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

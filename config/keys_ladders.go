@@ -61,7 +61,7 @@ var ladderKeys = []key{
 		kind:    ladder{field: func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Errors }},
 	},
 	{
-		block: laddersBlock, name: "loop", variable: "WATCHDOG_LADDERS_LOOP", needs: loopRules, lacks: lacksRule,
+		block: laddersBlock, name: "loop", variable: "WATCHDOG_LADDERS_LOOP", needs: []string{loopModePath},
 		allowed: allowedLadder,
 		kind: ladder{
 			field:    func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Loop },

@@ -1,120 +1,77 @@
 package config
 
 import (
-	"time"
+	"slices"
 
 	"github.com/seed62658d38/watchdog/loop"
 )
 
 const loopBlock = controlsBlock + ".loop"
 
-// The paths of settings on which others depend.
-const (
-	periodPath = loopBlock + ".period"
-	pairsPath  = loopBlock + ".pairs"
-	windowPath = loopBlock + ".window"
-	futilePath = loopBlock + ".futile"
-	pollsPath  = loopBlock + ".polls"
-	fusePath   = loopBlock + ".fuse"
-	fuseOfPath = loopBlock + ".fuse_of"
-)
+const loopModePath = loopBlock + ".mode"
 
-// loopRules are the paths of what finds a loop.
-var loopRules = []string{periodPath, pairsPath, futilePath, pollsPath, fusePath}
-
-const lacksRule = loopBlock + " has no rule that is on"
-
-const (
-	allowedOften = "a whole number from 2 to 64, or 0 for never"
-	allowedTurns = "a whole number of turns from 1 to 128"
-)
-
-// loopKeys say when a run repeats itself. A file of the host's may have most of their names for something else.
+// loopKeys say what is done about a run that repeats itself. A file of the host's may have most of their names for
+// something else.
 var loopKeys = []key{
 	{
-		block: loopBlock, name: "period", variable: "WATCHDOG_LOOP_PERIOD", common: true,
-		allowed: "a whole number from 1 to 32, or 0 for no rounds",
-		kind: count[int]{
-			field:    func(c *Config) *int { return &c.Loop.Period },
-			fallback: loop.DefaultPeriod, least: 1, most: loop.MaxPeriod, zero: loop.NoLimit,
-		},
-	},
-	{
-		block: loopBlock, name: "rounds", variable: "WATCHDOG_LOOP_ROUNDS", common: true, needs: []string{periodPath},
-		allowed: "a whole number from 2 to 64",
-		kind: count[int]{
-			field: func(c *Config) *int { return &c.Loop.Rounds }, fallback: loop.DefaultRounds, least: 2, most: loop.MaxCount,
-		},
-	},
-	{
-		block: loopBlock, name: "pairs", variable: "WATCHDOG_LOOP_PAIRS", common: true,
-		allowed: allowedOften,
-		kind: count[int]{
-			field:    func(c *Config) *int { return &c.Loop.Pairs },
-			fallback: loop.DefaultPairs, least: 2, most: loop.MaxCount, zero: loop.NoLimit,
-		},
-	},
-	{
-		block: loopBlock, name: "futile", variable: "WATCHDOG_LOOP_FUTILE",
-		allowed: allowedOften,
-		kind: count[int]{
-			field:    func(c *Config) *int { return &c.Loop.Futile },
-			fallback: loop.DefaultFutile, least: 2, most: loop.MaxCount, zero: loop.NoLimit,
-		},
-	},
-	{
-		block: loopBlock, name: "window", variable: "WATCHDOG_LOOP_WINDOW", common: true,
-		needs:   []string{pairsPath, futilePath},
-		allowed: allowedTurns,
-		kind: count[int]{
-			field: func(c *Config) *int { return &c.Loop.Window }, fallback: loop.DefaultWindow, least: 1, most: loop.MaxWindow,
-		},
-	},
-	{
-		block: loopBlock, name: "after", variable: "WATCHDOG_LOOP_AFTER", common: true,
-		needs:   []string{periodPath, pairsPath, futilePath},
-		allowed: "a whole number from 1 to 64",
-		kind: count[int]{
-			field: func(c *Config) *int { return &c.Loop.After }, fallback: loop.DefaultAfter, least: 1, most: loop.MaxCount,
-		},
-	},
-	{
-		block: loopBlock, name: "fuse", variable: "WATCHDOG_LOOP_FUSE", common: true,
-		allowed: "a whole number from 1 to fuse_of, or 0 for never",
-		kind: fuse{count[int]{
-			field:    func(c *Config) *int { return &c.Loop.Fuse },
-			fallback: loop.DefaultFuse, least: 1, most: loop.MaxWindow, zero: loop.NoLimit,
+		block: loopBlock, name: "mode", variable: "WATCHDOG_LOOP_MODE", common: true,
+		allowed: "on, off or strict",
+		kind: loopMode{choice[loop.Mode]{
+			field: func(c *Config) *loop.Mode { return &c.Loop.Mode }, what: "a mode",
+			known: []loop.Mode{loop.On, loop.Off, loop.Strict}, fallback: loop.On, offWord: loop.Off,
 		}},
 	},
 	{
-		block: loopBlock, name: "fuse_of", variable: "WATCHDOG_LOOP_FUSE_OF", needs: []string{fusePath},
-		allowed: allowedTurns,
-		kind: count[int]{
-			field: func(c *Config) *int { return &c.Loop.FuseOf }, fallback: loop.DefaultFuseOf, least: 1, most: loop.MaxWindow,
+		block: loopBlock, name: "classes", variable: "WATCHDOG_LOOP_CLASSES", common: true, needs: []string{loopModePath},
+		allowed: "the names of tools with look, change, wait, drive or person, in a file such as " +
+			"{deploy: change, poll_job: wait}, in the environment such as deploy=change,poll_job=wait, or 0 for none",
+		kind: byTool[loop.Class]{
+			field: func(c *Config) *map[string]loop.Class { return &c.Loop.Classes },
+			one:   "class", all: "classes", no: "none", parse: parseClass,
 		},
 	},
 	{
-		block: loopBlock, name: "polls", variable: "WATCHDOG_LOOP_POLLS", common: true,
-		allowed: "a whole number from 2 to 1000000, or 0 for never",
-		kind: count[int]{
-			field:    func(c *Config) *int { return &c.Loop.Polls },
-			fallback: loop.DefaultPolls, least: 2, zero: loop.NoLimit,
+		block: loopBlock, name: "waits", variable: "WATCHDOG_LOOP_WAITS", needs: []string{loopModePath},
+		allowed: "go, ask or end",
+		kind: choice[loop.Advice]{
+			field: func(c *Config) *loop.Advice { return &c.Loop.Waits }, what: "what is done about waits",
+			known: []loop.Advice{loop.Go, loop.Ask, loop.End}, fallback: loop.Go, offWord: loop.Go,
 		},
-	},
-	{
-		block: loopBlock, name: "poll_gap", variable: "WATCHDOG_LOOP_POLL_GAP", needs: loopRules, lacks: lacksRule,
-		allowed: allowedLength,
-		kind: length{seconds{
-			field:    func(c *Config) *time.Duration { return &c.Loop.Poll },
-			fallback: loop.DefaultPoll,
-			nonzero:  "does not say whether every call that repeats is a poll or none",
-		}},
 	},
 	{
 		block: loopBlock, name: "volatile", variable: "WATCHDOG_LOOP_VOLATILE", common: true,
-		needs: loopRules, lacks: lacksRule,
+		needs: []string{loopModePath},
 		allowed: "a list of the names of different fields, in a file such as [elapsed, request_id], " +
 			"in the environment such as elapsed,request_id, or 0 for none",
 		kind: fieldNames{field: func(c *Config) *[]string { return &c.Loop.Volatile }},
 	},
+}
+
+// goneFromLoop are keys of the block that are no longer read, with the one to use.
+var goneFromLoop = map[string]string{
+	"period": "mode", "rounds": "mode", "pairs": "mode", "futile": "mode", "window": "mode", "after": "mode",
+	"fuse": "mode", "fuse_of": "mode", "polls": "waits", "poll_gap": "classes",
+}
+
+// insteadOf returns the key to use for one of the block that is gone.
+func insteadOf(name string) (instead key, gone bool) {
+	use, gone := goneFromLoop[name]
+	instead, _ = keyAt(loopBlock + "." + use)
+	return instead, gone
+}
+
+// loopMode is the kind of the mode, which is on if it is left out.
+type loopMode struct{ choice[loop.Mode] }
+
+func (k loopMode) off(c *Config) bool { return *k.field(c) == k.offWord }
+
+func parseClass(v value) (loop.Class, string) {
+	if problem := wordProblem(v); problem != "" {
+		return "", problem
+	}
+	classes := []loop.Class{loop.Look, loop.Change, loop.Wait, loop.Drive, loop.Person}
+	if class := loop.Class(v.text); slices.Contains(classes, class) {
+		return class, ""
+	}
+	return "", unknownWord(v.text, "a class", words(classes))
 }

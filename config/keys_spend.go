@@ -88,7 +88,10 @@ var spendKeys = []key{
 		block: spendBlock, name: "tools", variable: "WATCHDOG_SPEND_TOOLS",
 		allowed: "the names of tools with whole numbers of calls, in a file such as {bash: 100, search: 20}, " +
 			"in the environment such as bash=100,search=20, or 0 for no limit",
-		kind: toolCalls{field: func(c *Config) *map[string]int64 { return &c.Budget.Spend.Tools }},
+		kind: byTool[int64]{
+			field: func(c *Config) *map[string]int64 { return &c.Budget.Spend.Tools },
+			one:   "number", all: "numbers", no: "off", parse: parseQuantity,
+		},
 	},
 	{
 		block: spendBlock, name: "errors", variable: "WATCHDOG_SPEND_ERRORS",

@@ -65,6 +65,11 @@ func (c *Config) advice(name string) string {
 	if ofServices().MatchString(rest) {
 		return ""
 	}
+	if name, of := strings.CutPrefix(rest, "loop_"); of {
+		if instead, gone := insteadOf(name); gone {
+			return "it is gone; use " + c.variable(instead)
+		}
+	}
 	near := map[string]key{}
 	for _, k := range keys {
 		for _, spelling := range spellings(k) {

@@ -68,16 +68,9 @@ const everySetting = `runtime_controls:
     zone: Europe/Berlin
   - {scope: fleet, spend: {tools: {bash: 9000}, reserve: {tokens: 1}, tokens: 5000000, warn_at: 0}}
   loop:
-    period: 6
-    rounds: 4
-    pairs: 5
-    futile: 10
-    window: 48
-    after: 3
-    fuse: 25
-    fuse_of: 60
-    polls: 15
-    poll_gap: 30.5s
+    mode: strict
+    classes: {deploy: change, poll_job: wait, "404": look}
+    waits: ask
     volatile: [elapsed, "404"]
   events:
     material: [tool.result, commit, "404"]
@@ -118,8 +111,8 @@ var everyBudget = watchdog.Budget{
 func euros(micros int64) watchdog.Money { return watchdog.Money{Micros: micros, Currency: "EUR"} }
 
 var everyLoop = loop.Config{
-	Rounds: 4, Period: 6, Pairs: 5, Window: 48, Futile: 10, After: 3, Fuse: 25, FuseOf: 60, Polls: 15,
-	Poll: 30*time.Second + time.Second/2, Volatile: []string{"elapsed", "404"},
+	Mode: loop.Strict, Waits: loop.Ask, Volatile: []string{"elapsed", "404"},
+	Classes: map[string]loop.Class{"deploy": loop.Change, "poll_job": loop.Wait, "404": loop.Look},
 }
 
 var everyScope = []watchdog.SharedSpend{
@@ -167,9 +160,8 @@ func TestControlsVariables(t *testing.T) {
 		"WATCHDOG_SPEND_RESERVE_TOKENS": "3000", "WATCHDOG_SPEND_RESERVE_COST": "0.25 EUR",
 		"WATCHDOG_SPEND_RESERVE_REQUESTS": "4", "WATCHDOG_SPEND_RESERVE_TURNS": "1",
 		"WATCHDOG_SPEND_RESERVE_TOOL_CALLS": "5", "WATCHDOG_SPEND_WARN_AT": "0.5,0.9",
-		"WATCHDOG_LOOP_PERIOD": "6", "WATCHDOG_LOOP_ROUNDS": "4", "WATCHDOG_LOOP_PAIRS": "5", "WATCHDOG_LOOP_FUTILE": "10",
-		"WATCHDOG_LOOP_WINDOW": "48", "WATCHDOG_LOOP_AFTER": "3", "WATCHDOG_LOOP_FUSE": "25", "WATCHDOG_LOOP_FUSE_OF": "60",
-		"WATCHDOG_LOOP_POLLS": "15", "WATCHDOG_LOOP_POLL_GAP": "30.5s", "WATCHDOG_LOOP_VOLATILE": "elapsed,404",
+		"WATCHDOG_LOOP_MODE": "strict", "WATCHDOG_LOOP_CLASSES": "deploy=change,poll_job=wait,404=look",
+		"WATCHDOG_LOOP_WAITS": "ask", "WATCHDOG_LOOP_VOLATILE": "elapsed,404",
 		"WATCHDOG_EVENTS_UNKNOWN": "activity", "WATCHDOG_MAX_TICK_DURATION_MINUTES": "7.5",
 		"WATCHDOG_TICK_GRACE_SECONDS": "10",
 	}))
@@ -206,10 +198,9 @@ func TestControlsOverrides(t *testing.T) {
 		toolsVariable:                          {"search=7,a=b=0,x=y=2", "spend.tools", "search=7, x=y=2"},
 		"WATCHDOG_SPEND_RESERVE_COST":          {"0.000001 EUR", "spend.reserve.cost", "0.000001 EUR"},
 		"WATCHDOG_SPEND_WARN_AT":               {"0", "spend.warn_at", "off"},
-		"WATCHDOG_LOOP_PERIOD":                 {"0", "loop.period", "off"},
-		"WATCHDOG_LOOP_WINDOW":                 {"5", "loop.window", "5"},
-		"WATCHDOG_LOOP_FUSE":                   {"0", "loop.fuse", "off"},
-		"WATCHDOG_LOOP_POLLS":                  {"1000000", "loop.polls", "1000000"},
+		"WATCHDOG_LOOP_MODE":                   {"on", "loop.mode", "on"},
+		"WATCHDOG_LOOP_CLASSES":                {"a=drive,b=c=person", "loop.classes", "a=drive, b=c=person"},
+		"WATCHDOG_LOOP_WAITS":                  {"go", "loop.waits", "go"},
 		"WATCHDOG_LOOP_VOLATILE":               {"0", "loop.volatile", "none"},
 		"WATCHDOG_EVENTS_UNKNOWN":              {"material", "events.unknown", "material"},
 		"WATCHDOG_MAX_TICK_DURATION_MINUTES":   {"60", "max_tick_duration_minutes", "1h0m0s"},
@@ -237,7 +228,7 @@ func TestDefaults(t *testing.T) {
 		"blocks without anything": "runtime_controls:\n  ladders:\n  loop:\n  events:\n",
 		"blocks of no keys":       "runtime_controls: {ladders: {}, events: {}}\n",
 		"keys without values": "runtime_controls:\n  idle_timeout_seconds:\n  from_first_sign:\n" +
-			"  ladders: {idle: , hold: ~}\n  loop: {rounds: , fuse: ~, volatile: []}\n  events: {material: null, unknown: }\n  max_tick_duration_minutes:\n",
+			"  ladders: {idle: , hold: ~}\n  loop: {mode: , waits: ~, classes: {}, volatile: []}\n  events: {material: null, unknown: }\n  max_tick_duration_minutes:\n",
 		"zeros for what is off anyway": "runtime_controls: {idle_timeout_seconds: 0, no_progress_timeout_seconds: 0, " +
 			"safety_timeout_seconds: 0, hold_timeout_seconds: 0, first_sign_timeout_seconds: 0}\n",
 		"a sentinel of no settings": "stall:\n  probe: {}\n",

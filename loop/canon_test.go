@@ -49,7 +49,7 @@ func TestInput(t *testing.T) {
 		{`0`, `-0.0e7`, true},
 		{`1`, `-1`, false},
 		{`10`, `1`, false},
-		{`0.1`, `0.10000000000000001`, false},
+		{`0.1`, `0.10000000000000001`, true}, // one float64
 		{`1e99999999999`, `1e99999999999`, true},
 		{`12345678901234567890`, `12345678901234567891`, false},
 		{`"A\u00e9\/\n"`, "\"\\u0041é/\\u000a\"", true},
@@ -63,7 +63,7 @@ func TestInput(t *testing.T) {
 		{`{"a":"x","b":"y"}`, `{"a":"x\",\"b\":\"y"}`, false},
 		{`{"ab":"c"}`, `{"a":"bc"}`, false},
 		{`["a","b"]`, `["ab"]`, false},
-		{`{"a":1,"a":2}`, `{"a":2,"a":1}`, false},
+		{`{"a":1,"a":2}`, `{"a":2,"a":1}`, true},
 		{`ls  -l`, `ls -l`, false},
 		{`{"a":1`, `{"a": 1`, false}, // not JSON
 		{`tru`, `true`, false},
@@ -107,13 +107,12 @@ func TestOutcome(t *testing.T) {
 		{"at 2026-11-22T17:00:00Z:", "at 2026-11-22t18:01:02.345+02:00:", true},
 		{"2026-11-22 17:00:00Z", "2025-01-01 00:00:00Z", true},
 		{"2026-11-22", "2026-11-23", false},
-		{"2026-11-22T17:00:00", "2026-11-22T17:00:01", false}, // without a zone it is not RFC 3339
+		{"2026-11-22T17:00:00", "2026-11-22 18:00:01,003", true}, // without a zone
 		{"<W at 0x7f00aabbccdd>", "<W at 0xc000012345>", true},
 		{"flags 0x01", "flags 0x02", false},
 		{"in /tmp/go-build1/b001:3", "in /tmp/go-build99/b002:3", true},
 		{"in /tmp/go-build1/b001:3", "in /tmp/go-build1/b001:4", false},
 		{"/var/folders/x/T/a b", "/var/folders/y/T/z b", true},
-		{`in C:\Users\me\AppData\Local\Temp\a1\x.c, 3`, `in D:\Temp\b2, 3`, true},
 		{`C:\src\a`, `C:\src\b`, false},
 		{"/home/me/tmp/a", "/home/me/tmp/b", false},
 		{"/tmpfiles/a", "/tmpfiles/b", false},

@@ -3,6 +3,7 @@ package loop
 import (
 	"bytes"
 	"slices"
+	"strings"
 )
 
 // command looks at the words of a shell command.
@@ -14,20 +15,38 @@ func (h *hints) command(text []byte) {
 	}
 	text = bytes.TrimSpace(text)
 	switch {
+	case len(text) > 2 && len(bytes.Trim(text, "cd ./-")) == 0 && text[0] == 'c': // it leads elsewhere each time
+		h.class = Drive
 	case bytes.Contains(text, []byte("sleep ")), waitsFor(text):
 		h.class = Wait
 	case changes(text) || contains(text, redirections):
-		h.class = Change
-	case runs(text, searching):
+		h.class, h.appends = Change, bytes.Contains(text, []byte(" >> "))
+	case bytes.Contains(text, []byte("<<")): // a program that may write, or read something again
+		h.class, h.script = Change, true
+	case runs(text, finders):
 		h.class, h.search = Look, true
-	case runs(text, looking):
+	case runs(text, showers):
+		h.class, h.state = Look, true
+	case runs(text, readers):
 		h.class = Look
 	default:
 		h.computes = runs(text, computing)
+		h.named(text)
 	}
 }
 
-var redirections = []string{" > ", " >> ", "<<"}
+// named takes the name of a command for that of a tool, as agents have commands of their own, such as search_dir.
+func (h *hints) named(text []byte) {
+	name, _, _ := strings.Cut(string(text[:min(len(text), 64)]), " ")
+	if strings.ContainsAny(name, "./\n") || h.computes || name == "set" {
+		return
+	}
+	if class := classOfName(name); class == Look || class == Change {
+		h.class, h.search = class, class == Look && named(name, searching)
+	}
+}
+
+var redirections = []string{" > ", " >> "}
 
 // runs reports whether a command begins with the words of one of the list.
 func runs(text []byte, list []string) bool {
@@ -75,16 +94,17 @@ var changing = []string{"mkdir", "rm", "mv", "cp", "touch", "tee", "patch", "chm
 	"kubectl rollout undo", "systemctl start", "systemctl stop", "systemctl restart", "systemctl reload",
 	"systemctl enable", "systemctl disable"}
 
-var searching = []string{"grep", "rg", "ag", "find", "fd", "locate"}
+var finders = []string{"grep", "rg", "ag", "find", "fd", "locate"}
 
-var looking = []string{"ls", "cat", "head", "tail", "wc", "pwd", "tree", "stat", "file", "git", "echo", "env",
-	"printenv", "which", "history", "uname", "whoami"}
+var readers = []string{"cat", "head", "tail", "wc", "file", "echo", "git", "sed -n", "nl"}
+
+var showers = []string{"ls", "pwd", "tree", "stat", "git status", "git branch", "git diff", "git stash list", "git worktree list", "env", "printenv", "which", "history", "uname", "whoami"}
 
 // computing is commands that build, test or compute: where one fails, nothing changes by itself.
 var computing = []string{"pytest", "jest", "vitest", "rspec", "phpunit", "ctest", "tox", "eslint", "tsc", "mypy",
 	"ruff", "flake8", "pylint", "shellcheck", "gcc", "g++", "cc", "clang", "rustc", "javac",
 	"python -c", "python3 -c", "python -m", "python3 -m", "node -e", "ruby -e", "perl -e", "php -r",
-	"go test", "go build", "go vet", "go run", "cargo test", "cargo build", "cargo check", "cargo clippy", "cargo run",
+	"npx", "go test", "go build", "go vet", "go run", "cargo test", "cargo build", "cargo check", "cargo clippy", "cargo run",
 	"npm test", "npm run", "yarn test", "yarn build", "pnpm test", "pnpm build", "make", "dotnet test", "dotnet build",
 	"mvn test", "mvn verify", "mvn compile", "gradle test", "gradle build", "swift test", "swift build", "bazel test",
 	"bazel build"}

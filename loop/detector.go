@@ -3,6 +3,8 @@ package loop
 import (
 	"slices"
 	"sort"
+
+	"github.com/seed62658d38/watchdog/internal/alike"
 )
 
 // A Detector finds out whether a run repeats itself. The zero value is ready to use, with the defaults of [Config]. It
@@ -11,22 +13,25 @@ import (
 // It keeps the last 32 turns and the last 256 pairs as digests, whatever the run does. A pair that comes again after
 // more than that is new to it.
 type Detector struct {
-	config   Config // complete, if rounds is not 0
-	volatile map[string]bool
-	history  history
-	reader   reader // memory of Step, not state
-	calls    []call
+	config  Config // complete, if its Mode is not empty
+	history history
+	without pieces
+	reader  alike.Reader // memory of Step, not state
+	hints   hints        // of the last input
+	signs   signs        // of the last outcome
+	calls   []call
 }
 
 // A history is all that a detector remembers.
 type history struct {
 	turn      uint64 // the number of the last turn; the first is 1
 	delivered uint64 // the last turn before the last UNSTUCK was delivered, 0 if none was
+	fresh     uint64 // the last turn with a new pair
 	changed   uint64 // the last turn with a new successful change, 0 if none had one
-	tail      tail
+	tail      tail   // of all turns that count
+	hard      tail   // of those with a call that cannot be a poll
 	pairs     pairs
 	futile    futile
-	fuse      fuse
 	waiting   waiting
 }
 
@@ -43,9 +48,10 @@ func (d *Detector) configure(config Config) (err error) {
 	if d.config, err = config.complete(); err != nil {
 		return err
 	}
-	d.volatile = make(map[string]bool, len(config.Volatile))
-	for _, name := range config.Volatile {
-		d.volatile[name] = true
+	d.reader = alike.Reader{Plain: d.without.lacks(theBlur), Whole: d.without.lacks(theReasons)}
+	d.reader.Volatile.Add(config.Volatile...)
+	if !d.without.lacks(theVolatile) {
+		d.reader.Volatile.Add(alike.AgentLines...)
 	}
 	return nil
 }
@@ -53,47 +59,72 @@ func (d *Detector) configure(config Config) (err error) {
 // Step adds one turn and returns what to do. The calls that a model made at once are one turn, and their order does not
 // matter. A turn in which no call counts, because it has none or only waits, drives and retries, leaves all as it was.
 func (d *Detector) Step(turn ...Step) Verdict {
-	if d.config.Rounds == 0 {
+	if d.config.Mode == "" {
 		_ = d.configure(Config{}) // the defaults are valid
 	}
 	var most finding
+	isNew := d.heard(turn)
 	d.calls = d.calls[:0]
-	for i := range turn {
-		if c, counts := d.read(&turn[i]); counts {
+	for _, s := range turn {
+		s.Class = d.class(&s)
+		if c, counts := d.read(&s); counts {
 			d.calls = append(d.calls, c)
 		}
 	}
-	d.reader.shrink()
+	d.reader.Shrink()
 	d.calls = slices.DeleteFunc(d.calls, func(c call) bool {
-		polls := d.history.polls(&c)
+		polls := d.polls(&c)
 		if polls {
-			most = worst(most, d.history.poll(&c, &d.config))
+			most = d.worst(most, d.poll(&c))
 		}
 		return polls
 	})
-	isNew := false
 	if len(d.calls) > 0 {
 		sort.Stable((*byPair)(&d.calls))
-		isNew = d.history.add(d.calls)
-		most = worst(d.history.judge(d.calls, &d.config), most)
+		isNew = d.add(d.calls) || isNew
+		most = worst(d.judge(d.calls), most)
+	}
+	if d.config.Mode == Off {
+		most = finding{}
 	}
 	return most.verdict(isNew)
 }
 
+// heard begins anew if a person said something in the turn, and reports whether one did.
+func (d *Detector) heard(turn []Step) bool {
+	for i := range turn {
+		if d.class(&turn[i]) == Person {
+			d.history = history{}
+			return true
+		}
+	}
+	return false
+}
+
+// class returns the class of a step that is declared with it or with its tool, or none.
+func (d *Detector) class(s *Step) Class {
+	if s.Class.declared() || s.Class == Person {
+		return s.Class
+	}
+	return d.config.Classes[s.Tool]
+}
+
 // Delivered says that the run was told that it repeats itself. Two more rounds of what it repeats then end it.
 func (d *Detector) Delivered() {
-	d.history.delivered = d.history.turn
-	d.history.futile.deliver()
+	h := &d.history
+	h.delivered, h.tail.told, h.hard.told = h.turn, h.tail.seen, h.hard.seen
+	h.futile.deliver()
 }
 
 // add adds a turn, whose calls are sorted and not empty. It reports whether one of its pairs is new.
-func (h *history) add(calls []call) (isNew bool) {
+func (d *Detector) add(calls []call) (isNew bool) {
+	h := &d.history
 	h.turn++
 	h.waiting = waiting{}
 	for i := range calls {
 		if !h.pairs.has(calls[i].pair) {
-			isNew = true
-			if calls[i].succeeded {
+			isNew, h.fresh = true, h.turn
+			if calls[i].succeeded && !d.without.lacks(theReset) {
 				h.changed = h.turn
 			}
 		}
@@ -101,36 +132,36 @@ func (h *history) add(calls []call) (isNew bool) {
 	if h.changed == h.turn {
 		h.futile = futile{}
 	}
-	h.follow(calls)
+	h.futile.follow(calls, h.turn)
 	for i := range calls {
 		if i == 0 || calls[i].pair != calls[i-1].pair {
 			h.pairs.add(&calls[i], h.turn)
 		}
 	}
-	h.tail.add(turnDigest(calls))
+	digest, _ := turnDigest(calls, true)
+	h.tail.add(digest)
+	if digest, counts := turnDigest(calls, false); counts {
+		h.hard.add(digest)
+	}
 	return isNew
 }
 
-func (h *history) judge(calls []call, c *Config) finding {
-	most := h.judgeTail(c)
-	most = worst(most, h.judgePairs(calls, c))
-	most = worst(most, h.judgeFutile(c))
-	return worst(most, h.judgeFuse(c))
+func (d *Detector) judge(calls []call) finding {
+	h := &d.history
+	most := d.worst(finding{}, h.tail.judge(calls[0].name, false))
+	if _, counts := turnDigest(calls, false); counts {
+		most = d.worst(most, h.hard.judge(calls[0].name, true))
+	}
+	for i := range calls {
+		most = d.worst(d.worst(most, h.judgePair(&calls[i])), h.judgeRedo(&calls[i]))
+	}
+	return d.worst(most, h.judgeFutile(calls))
 }
 
-// follow brings the calls of a turn into the fuse and into the futile series. Their order does not matter.
-func (h *history) follow(calls []call) {
-	for _, seen := range []bool{false, true} {
-		for i := range calls {
-			if h.pairs.repeats(&calls[i], h.changed) == seen {
-				h.fuse.add(seen)
-			}
-		}
+// worst returns the finding that counts more, without those of rules that are left out.
+func (d *Detector) worst(first, second finding) finding {
+	if d.without.lacks(pieceOf(second.Rule)) {
+		return first
 	}
-	for i := range calls {
-		h.futile.end(&calls[i])
-	}
-	for i := range calls {
-		h.futile.add(&calls[i], h.turn)
-	}
+	return worst(first, second)
 }

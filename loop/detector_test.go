@@ -35,25 +35,29 @@ func TestTail(t *testing.T) {
 	for period := 1; period <= 8; period++ {
 		round := "abcdefgh"[:period]
 		t.Run(fmt.Sprintf("period %d is asked in the third round and ended two rounds after", period), func(t *testing.T) {
-			d := newDetector(t, loop.Config{Pairs: loop.NoLimit, Fuse: loop.NoLimit})
+			d := newDetector(t, loop.Config{}).Without(loop.ThePair)
 			require.Equal(t, loop.Go, turns(d, strings.Repeat(round, 3)[:3*period-1]).Advice)
 			asked := turns(d, round[period-1:])
-			require.Equal(t, loop.Verdict{Advice: loop.Ask, Rule: loop.Tail, Period: period, Rounds: 3, Pattern: asked.Pattern}, asked)
+			require.Equal(t, loop.Verdict{
+				Advice: loop.Ask, Rule: loop.Tail, Tool: "read", Period: period, Rounds: 3, Since: 3 * period, Pattern: asked.Pattern,
+			}, asked)
 			require.Len(t, asked.Pattern, 16)
 			d.Delivered()
 			v := turns(d, strings.Repeat(round, 2)[:2*period-1])
 			require.Equal(t, loop.Go, v.Advice)
 			require.Equal(t, loop.Tail, v.Rule, "it was told, and goes on")
 			v = turns(d, round[period-1:])
-			require.Equal(t, loop.Verdict{Advice: loop.End, Rule: loop.Tail, Period: period, Rounds: 5, Pattern: asked.Pattern}, v)
+			require.Equal(t, loop.Verdict{
+				Advice: loop.End, Rule: loop.Tail, Tool: "read", Period: period, Rounds: 5, Since: 5 * period, Pattern: asked.Pattern,
+			}, v)
 		})
 	}
 	t.Run("a longer round is not looked for", func(t *testing.T) {
-		d := newDetector(t, loop.Config{Pairs: loop.NoLimit, Fuse: loop.NoLimit})
+		d := newDetector(t, loop.Config{}).Without(loop.ThePair)
 		require.Empty(t, turns(d, strings.Repeat("abcdefghi", 9)).Rule)
 	})
 	t.Run("as long as nobody delivers, it asks and does not end", func(t *testing.T) {
-		d := newDetector(t, loop.Config{Fuse: loop.NoLimit})
+		d := newDetector(t, loop.Config{})
 		require.Equal(t, loop.Ask, turns(d, strings.Repeat("a", 50)).Advice)
 	})
 	t.Run("another loop after the UNSTUCK is asked again", func(t *testing.T) {
@@ -85,7 +89,7 @@ func TestTail(t *testing.T) {
 		require.Equal(t, loop.Ask, d.Step(a, b).Advice)
 	})
 	t.Run("a call twice in a turn is another turn", func(t *testing.T) {
-		d := newDetector(t, loop.Config{Pairs: loop.NoLimit})
+		d := newDetector(t, loop.Config{}).Without(loop.ThePair)
 		for range 3 {
 			a := look("a", "1")
 			require.Empty(t, d.Step(a).Rule)
@@ -100,7 +104,9 @@ func TestPair(t *testing.T) {
 	d := newDetector(t, loop.Config{})
 	require.Empty(t, turns(d, "a12a34a56").Rule)
 	asked := turns(d, "a")
-	require.Equal(t, loop.Verdict{Advice: loop.Ask, Rule: loop.Pair, Rounds: 4, Pattern: asked.Pattern}, asked)
+	require.Equal(t, loop.Verdict{
+		Advice: loop.Ask, Rule: loop.Pair, Tool: "read", Rounds: 4, Since: 10, Pattern: asked.Pattern,
+	}, asked)
 	d.Delivered()
 	require.Equal(t, loop.Go, turns(d, "7a").Advice)
 	require.Equal(t, loop.End, turns(d, "89a").Advice)
@@ -120,7 +126,7 @@ func TestPair(t *testing.T) {
 		"a refused change":                       {Tool: "edit", Class: loop.Change, Refused: true},
 	} {
 		t.Run(name+" is none", func(t *testing.T) {
-			d := newDetector(t, loop.Config{Rounds: loop.MaxCount, Futile: loop.NoLimit})
+			d := newDetector(t, loop.Config{}).Without(loop.TheTail | loop.TheFutile)
 			d.Step(edit("1", "ok"))
 			for range 3 {
 				require.Empty(t, turns(d, "a").Rule)
@@ -137,7 +143,7 @@ func TestPair(t *testing.T) {
 		require.Equal(t, loop.Ask, turns(d, "a"+letters[2:30]+"aaa").Advice)
 	})
 	t.Run("another outcome of the input starts the count again", func(t *testing.T) {
-		d := newDetector(t, loop.Config{Rounds: loop.MaxCount, Fuse: loop.NoLimit})
+		d := newDetector(t, loop.Config{}).Without(loop.TheTail)
 		for n := range 40 {
 			require.Empty(t, d.Step(look("a", "same")).Rule)
 			if n%3 == 2 {
@@ -158,7 +164,9 @@ func TestFutile(t *testing.T) {
 			v := d.Step(search(n, nothing[n%8]))
 			switch n + 1 {
 			case 8:
-				require.Equal(t, loop.Verdict{Advice: loop.Ask, Rule: loop.Futile, Rounds: 8, Pattern: v.Pattern, New: true}, v)
+				require.Equal(t, loop.Verdict{
+					Advice: loop.Ask, Rule: loop.Futile, Tool: "web_search", Rounds: 8, Since: 8, Pattern: v.Pattern, New: true,
+				}, v)
 				d.Delivered()
 			case 24:
 				require.Equal(t, loop.End, v.Advice)
@@ -190,21 +198,6 @@ func TestFutile(t *testing.T) {
 			require.Empty(t, d.Step(edit(fmt.Sprint(n), "ok")).Rule)
 		}
 	})
-}
-
-func TestFuse(t *testing.T) {
-	d := newDetector(t, loop.Config{Pairs: loop.NoLimit, Period: loop.NoLimit})
-	turns(d, "0123456789")
-	require.Equal(t, loop.Go, turns(d, strings.Repeat("3141592650789", 3)[:29]).Advice)
-	require.Equal(t, loop.Verdict{Advice: loop.End, Rule: loop.Fuse, Rounds: 30}, turns(d, "0"))
-}
-
-func TestFuseOfMany(t *testing.T) {
-	d := newDetector(t, loop.Config{Pairs: loop.NoLimit, Period: loop.NoLimit, Fuse: 90, FuseOf: 100})
-	require.Equal(t, loop.Go, turns(d, strings.Repeat("a", 90)).Advice)
-	require.Equal(t, loop.Verdict{Advice: loop.End, Rule: loop.Fuse, Rounds: 90}, turns(d, "a"))
-	require.Equal(t, loop.End, turns(d, "0123456789").Advice)
-	require.Equal(t, loop.Go, turns(d, "b").Advice, "eleven of the last hundred are new")
 }
 
 func TestClass(t *testing.T) {
@@ -254,7 +247,8 @@ func TestGuess(t *testing.T) {
 		{"any name", loop.Step{Tool: "x"}, true},
 		{"a search that is slow", loop.Step{Tool: "grep", Gap: 30 * time.Second}, true},
 		{"a search that is very slow", loop.Step{Tool: "grep", Gap: time.Minute}, false},
-		{"any name, slow", loop.Step{Tool: "x", Gap: 5 * time.Second}, false},
+		{"any name, at the speed of a model", loop.Step{Tool: "x", Gap: 29 * time.Second}, true},
+		{"any name, slow", loop.Step{Tool: "x", Gap: 30 * time.Second}, false},
 		{"any name, slow and refused", loop.Step{Tool: "x", Gap: 5 * time.Second, Refused: true}, true},
 		{"an edit, slow", loop.Step{Tool: "apply_patch", Gap: time.Hour}, true},
 		{"a status that is pending", loop.Step{Tool: "x", Outcome: []byte(`{"status":"Pending"}`)}, false},
@@ -284,7 +278,7 @@ func TestGuess(t *testing.T) {
 	t.Run("what may be a poll is asked about in the end, and not ended", func(t *testing.T) {
 		d := newDetector(t, loop.Config{})
 		for n := range 500 {
-			v := d.Step(loop.Step{Tool: "x", Gap: 8 * time.Second})
+			v := d.Step(loop.Step{Tool: "x", Gap: 40 * time.Second})
 			require.Equal(t, n == 20, v.Advice == loop.Ask, n)
 			if n == 20 {
 				require.Equal(t, loop.Poll, v.Rule)
@@ -297,7 +291,7 @@ func TestGuess(t *testing.T) {
 	t.Run("a poll that gets something else starts again", func(t *testing.T) {
 		d := newDetector(t, loop.Config{})
 		for n := range 500 {
-			v := d.Step(loop.Step{Tool: "x", Gap: 8 * time.Second, Outcome: fmt.Append(nil, n/20)})
+			v := d.Step(loop.Step{Tool: "x", Gap: 40 * time.Second, Outcome: fmt.Append(nil, n/20)})
 			require.Equal(t, loop.Go, v.Advice)
 			require.Equal(t, n%20 == 0, v.New, n)
 		}
@@ -315,35 +309,51 @@ func TestConfig(t *testing.T) {
 		config loop.Config
 		text   string
 	}{
-		{loop.Config{Rounds: 1}, "invalid loop config: Rounds is 1; use 2 to 64, or 0 for 3"},
-		{loop.Config{Rounds: loop.NoLimit}, "Rounds is 9223372036854775807"},
-		{loop.Config{Period: 33}, "Period is 33; use 1 to 32, NoLimit, or 0 for 8"},
-		{loop.Config{Pairs: -1}, "Pairs is -1"},
-		{loop.Config{Pairs: 33}, "Pairs is 33, but a Window of 32 turns"},
-		{loop.Config{Window: 129}, "Window is 129"},
-		{loop.Config{Futile: 1}, "Futile is 1"},
-		{loop.Config{Polls: 1}, "Polls is 1"},
-		{loop.Config{After: -2}, "After is -2"},
-		{loop.Config{Fuse: 41}, "Fuse is 41; use 1 to 40"},
-		{loop.Config{FuseOf: 200}, "FuseOf is 200"},
-		{loop.Config{Poll: -1}, "Poll is -1ns"},
+		{loop.Config{Mode: "maybe"}, `invalid loop config: Mode is "maybe"; use On, Off or Strict`},
+		{loop.Config{Classes: map[string]loop.Class{"ask": "human"}}, `Classes has "human" for the tool "ask"; use Look, `},
 		{loop.Config{Volatile: []string{"a", ""}}, "Volatile 2 of 2 is empty"},
 	} {
 		_, err := loop.New(c.config)
 		require.ErrorIs(t, err, loop.ErrInvalid)
 		require.ErrorContains(t, err, c.text)
 	}
-	t.Run("every rule can be switched off", func(t *testing.T) {
-		no := loop.NoLimit
-		d := newDetector(t, loop.Config{Period: no, Pairs: no, Futile: no, Polls: no, Fuse: no})
-		for range 200 {
-			require.Empty(t, d.Step(loop.Step{Tool: "search"}, loop.Step{Tool: "x", Gap: time.Minute}).Rule)
+	t.Run("what is off asks nothing, and says what is new", func(t *testing.T) {
+		d := newDetector(t, loop.Config{Mode: loop.Off, Waits: loop.End})
+		for n := range 200 {
+			v := d.Step(loop.Step{Tool: "search"}, loop.Step{Tool: "x", Gap: time.Minute}, loop.Step{Tool: "sleep"})
+			require.Equal(t, loop.Verdict{Advice: loop.Go, New: n == 0}, v)
 		}
 	})
-	t.Run("a small FuseOf lowers the default of Fuse", func(t *testing.T) {
-		d := newDetector(t, loop.Config{FuseOf: 5, Period: loop.NoLimit, Pairs: loop.NoLimit})
-		require.Equal(t, loop.Fuse, turns(d, "aaaaaa").Rule)
+	t.Run("the class of a tool is that of its steps without one", func(t *testing.T) {
+		d := newDetector(t, loop.Config{Classes: map[string]loop.Class{"peek": loop.Wait, "nap": loop.Look}})
+		for range 9 {
+			require.Empty(t, d.Step(loop.Step{Tool: "peek"}).Rule)
+		}
+		d.Step(loop.Step{Tool: "nap", Class: loop.Wait})
+		turn, _ := asked(t, d, 9, loop.Step{Tool: "nap"})
+		require.Equal(t, 3, turn)
 	})
+}
+
+// TestPerson protects a run in which a person asks for the same again.
+func TestPerson(t *testing.T) {
+	for name, heard := range map[string]loop.Step{
+		"a person says something":   {Class: loop.Person},
+		"a tool that asks a person": {Tool: "ask_user", Outcome: []byte("go on")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDetector(t, loop.Config{Classes: map[string]loop.Class{"ask_user": loop.Person}})
+			for range 50 {
+				require.Equal(t, loop.Go, turns(d, "aa").Advice)
+				require.Equal(t, loop.Verdict{Advice: loop.Go, New: true}, d.Step(heard))
+			}
+			require.Equal(t, loop.Ask, turns(d, "aaa").Advice)
+			d.Delivered()
+			d.Step(look("a", "got a"), heard)
+			require.Equal(t, loop.Go, turns(d, "a").Advice)
+			require.Equal(t, loop.Ask, turns(d, "a").Advice, "the call of that turn is the first of three")
+		})
+	}
 }
 
 // TestLarge protects hosts with large outcomes: they are compared whole, and their memory is not kept.

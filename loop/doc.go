@@ -2,77 +2,55 @@
 // calls of tools together with their outcomes, because a batch of edits, a list of pages and a poll look like a loop to
 // whoever sees the calls alone.
 //
-// # Observing
-//
-// Give a [Detector] each turn when its calls have come back. The zero value has the defaults.
+// Give a [Detector] each turn when its calls have come back, or all turns of a run to [Check] in a hook that keeps
+// nothing. The zero value is ready:
 //
 //	var d loop.Detector
 //	...
-//	switch v := d.Step(loop.Step{Tool: "grep", Input: args, Outcome: result, Class: loop.Look}); v.Advice {
+//	switch v := d.Step(loop.Step{Tool: "grep", Input: args, Outcome: result, Gap: since}); v.Advice {
 //	case loop.Ask:
-//		tell(agent, "You repeat yourself. Say what is missing, or try something else.")
+//		tell(agent, v.String())
 //		d.Delivered()
 //	case loop.End:
 //		return errLoop
 //	}
 //
-// # In a hook that can only stop
-//
-// [Check] is a function of all turns of a run, for a host whose hook gets these and answers whether the run stops.
-// Where nobody can be asked, whatever is not Go ends the run: see the example of Check.
-//
 // # What is the same
 //
-//   - Inputs are compared as canonical JSON: without white space, with sorted keys, with numbers by their value, so
-//     that 1, 1.0 and 1e0 are one. Strings are compared as they are: file_0 and file_1 are progress.
-//   - In outcomes, these are blurred: durations with units, also in the name of a field such as elapsed_ms; RFC 3339
-//     times; hexadecimal addresses; temporary paths. The fields of [Config].Volatile are left out.
-//   - What is not JSON is compared byte by byte.
-//   - The parallel calls of a turn are one unordered step. What a model writes is no step, a refused call is one.
+// Inputs are compared as JSON by its values, or else as text; file_0 and file_1 are progress. Beside a command, fields
+// such as its description, which a model words anew each time, are left out. In outcomes the fields and lines of
+// [Config].Volatile and of known agents are left out, and times, durations, UUIDs, addresses, temporary paths and IDs of
+// processes are not looked at; of failures, no word that has a digit is. The parallel calls of a turn are one unordered
+// step. What a model writes is no step.
 //
 // # The rules
 //
 //   - [Tail]: three rounds of the same turns, one right after the other, of one to eight turns each.
 //   - [Pair]: the same input with the same outcome in 4 of 32 turns, whatever is between. A new change that succeeds
 //     starts the count again, and so does another outcome of the input.
-//   - [Futile]: 8 turns in which searches of one tool find nothing, or the same, in ever other words; reads of one
-//     thing are behind its end, or get the same text, at whatever offset; changes fail with the same error, and other
-//     calls do in ever other words; or a tool is called that there is not. A useful call of that kind starts again.
-//   - [Fuse]: 30 of the last 40 pairs got what their input got the last time, with no new successful change since. It
-//     ends the run at once.
+//   - [Redo]: the same change five times in a row, with an input of 120 bytes or more, whatever comes back.
+//   - [Futile]: 8 turns of 32 in which searches of one tool find nothing, or the same, in ever other words; reads of one
+//     thing get the same text at whatever place; or calls fail with one first line.
+//   - [Streak]: 12 turns in a row in which all fails. It ends nothing.
+//   - [Poll]: 20 polls that get the same. It ends nothing, see [Config].Waits.
 //
-// The others ask first. Once the host has called [Detector.Delivered], two more rounds of the same end the run; for
-// Pair a round is the next time, for Futile 8 more turns, because who searches many places finds nothing in most of
-// them.
+// All ask first. Once the host has called [Detector.Delivered], two more rounds of the same end the run, for Redo and
+// Futile as many turns as were asked about. Other words are not other things: whoever looks up twenty names that are not
+// on a list differs in one word from the search before, and is not futile.
 //
-// Other words are not other things. Whoever looks up twenty names, of which none is on a list, is not futile: what
-// differs from the search before is one word, or words in one place that did not come before. A search counts if it
-// has words of earlier ones in another place, has words more or less, or differs in nothing but case, punctuation and
-// words of one or two letters: fooBar, foo_bar and FooBar are one word.
+// # Thinking and polling
 //
-// # Classes
+// Waits, drives and retries are left out wherever they are, and are never New. Without a [Class] the detector guesses,
+// and errs on the side of letting a run go on: a call that takes, with the time the model thinks, 5 seconds or more ends
+// nothing; after 30 seconds, or waits of 15, or if its outcome says that something is under way or busy, it is a poll. A
+// look is one after a minute. A look at how things stand, such as git status or a list of tasks, ends nothing, and does
+// not count where anything new came between. Declare classes where you can.
 //
-// A tool's [Class] says how much it means when a call repeats. Waits and drives are left out, wherever they are: a
-// poll, a sleep, a key, a scroll is neither asked nor ended, and a loop around them is found. Retries ([Step].Retry)
-// are left out, too. They count only toward no progress, by the limits of a watchdog: they are never New.
+// # Across restarts and layers
 //
-// Without a class the detector guesses, and errs on the side of letting a run go on: a call that got the same before,
-// and came some seconds after the last step, may be a poll. The rule [Poll] asks about 20 of these in a row, and ends
-// no run. A [Look] may be a poll only after a pause of a minute, or of five seconds if its outcome says that
-// something is still under way; so may a call that failed in a way that does not pass by itself. A command that only
-// asks whether something is there, such as pg_isready, is guessed to be a Wait.
-//
-// A host that wants a run ended which does nothing but wait sets [Config].Waits to [End]: ten waits or polls in a row
-// that get the same then end it. That ends healthy runs, too, which wait for something: 26 of the 424 in testdata.
-//
-// What comes right after waits of 15 seconds together, or of unknown length, may be a poll, too, also if its class is
-// Look: whoever sleeps and looks in turn waits for something. After shorter waits it repeats itself, because the time
-// that a model thinks is part of a Gap.
-//
-// # Across restarts
-//
-// [Detector.MarshalBinary] returns all that the detector remembers, in less than 8 KiB: digests and counts, and never
-// text. A digest of something short can be found again by trying; keep a state as you keep the names of tools.
+// [Detector.MarshalBinary] returns all that is remembered, in less than 8 KiB: digests and counts, never text. A digest
+// of something short can be found again by trying. Agents that work at the same time want a detector each. A step of
+// class [Person] begins anew.
 //
 // # What it does not do
 //

@@ -6,24 +6,36 @@ const tries = 16
 // A futile follows calls whose inputs differ and that get nothing, or fail in the same way.
 type futile struct{ series [tries]series }
 
+// streak is the kind of a series of failures, one right after the other, whatever was called and however it failed.
+const streak = 1
+
 // A series is futile calls of one kind.
 type series struct {
 	kind      uint64 // digest of what a call with a useful outcome ends; 0 where there is no series
 	outcome   uint64 // digest of what they get
 	count     uint64 // in how many turns
 	delivered uint64 // the count when the UNSTUCK was delivered
-	last      uint64 // the last of those turns
+	first     uint64 // the first of those turns
+	last      uint64 // the last of them
 	wording   wording
+}
+
+// follow takes the calls of a turn. Their order does not matter.
+func (f *futile) follow(calls []call, turn uint64) {
+	for i := range calls {
+		f.end(&calls[i])
+	}
+	for i := range calls {
+		f.add(&calls[i], turn)
+	}
 }
 
 // end ends what a useful call ends.
 func (f *futile) end(c *call) {
-	if !c.useful {
-		return
-	}
 	for i := range f.series {
 		s := &f.series[i]
-		if k := s.kind; k != 0 && s.outcome != c.gets && (k == c.tool || k == c.aim || k == c.input) {
+		same := s.kind == c.tool || s.kind == c.aim || s.kind == c.input
+		if s.kind == streak && !c.failed || s.kind != 0 && c.useful && same && s.outcome != c.gets {
 			*s = series{}
 		}
 	}
@@ -31,13 +43,18 @@ func (f *futile) end(c *call) {
 
 // add counts a futile call, once for a turn.
 func (f *futile) add(c *call, turn uint64) {
+	if c.failed {
+		f.find(streak, 0, turn).countIn(turn)
+	}
 	if c.gets == 0 {
 		return
 	}
-	s := f.find(c.kind(), c.gets)
-	if c.phrased && !s.wording.rephrases(&c.words) {
-		return
+	if s := f.find(c.kind(), c.gets, turn); !c.phrased || s.wording.rephrases(&c.words) {
+		s.countIn(turn)
 	}
+}
+
+func (s *series) countIn(turn uint64) {
 	if s.last != turn {
 		s.count++
 		s.last = turn
@@ -45,7 +62,7 @@ func (f *futile) add(c *call, turn uint64) {
 }
 
 // find returns the series, which begins in an empty place, or in that of the one that was quiet for the longest time.
-func (f *futile) find(kind, outcome uint64) *series {
+func (f *futile) find(kind, outcome, turn uint64) *series {
 	oldest := &f.series[0]
 	for i := range f.series {
 		s := &f.series[i]
@@ -56,7 +73,7 @@ func (f *futile) find(kind, outcome uint64) *series {
 			oldest = s
 		}
 	}
-	*oldest = series{kind: kind, outcome: outcome}
+	*oldest = series{kind: kind, outcome: outcome, first: turn}
 	return oldest
 }
 
@@ -87,43 +104,57 @@ func (f *futile) deliver() {
 
 // judgeFutile takes as many calls as are asked about for a round, because a search through many places finds nothing in
 // most of them.
-func (h *history) judgeFutile(c *Config) (most finding) {
-	h.futile.expire(back(h.turn, c.Window))
-	if unlimited(c.Futile) {
-		return finding{}
-	}
-	limit := uint64(c.Futile)
+func (h *history) judgeFutile(calls []call) (most finding) {
+	h.futile.expire(back(h.turn, window))
 	for i := range h.futile.series {
 		s := &h.futile.series[i]
 		if s.last != h.turn {
 			continue
 		}
-		v := judged(Futile, s.count >= limit, s.delivered >= limit, s.count-s.delivered >= limit*uint64(c.After))
+		rule, limit, ends := Futile, uint64(futileLimit), s.count-s.delivered >= futileLimit*after
+		if s.kind == streak {
+			rule, limit, ends = Streak, streakLimit, false
+		}
+		v := judged(rule, s.count >= limit, s.delivered >= limit, ends)
 		if v.Rule != "" {
-			v.Rounds, v.pattern = int(s.count), s.kind^s.outcome //nolint:gosec // nobody calls so often
+			v.Rounds, v.Since, v.pattern = int(s.count), h.ago(s.first), s.kind^s.outcome //nolint:gosec // nobody calls so often
+			v.Tool = s.tool(calls)
 		}
 		most = worst(most, v)
 	}
 	return most
 }
 
+// tool returns the name of a tool that a call of the series in this turn was of.
+func (s *series) tool(calls []call) string {
+	for i := range calls {
+		if c := &calls[i]; c.kind() == s.kind || s.kind == streak {
+			return c.name
+		}
+	}
+	return ""
+}
+
 // poll counts a call that waits, or may be a poll, and asks about many that get the same. It ends a run only for a host
 // that wants that: a poll may have to wait for long.
-func (h *history) poll(call *call, c *Config) finding {
-	if c.Waits == End {
+func (d *Detector) poll(call *call) finding {
+	h, waits := &d.history, d.config.Waits
+	if waits == End {
 		h.futile.breakRow(call, h.turn)
 	}
-	s := h.futile.find(call.input, call.pair)
+	s := h.futile.find(call.input, call.pair, h.turn)
 	s.count++
 	s.last = h.turn
-	if unlimited(c.Polls) {
-		return finding{}
+	limit := uint64(pollLimit)
+	if waits == End {
+		limit = waitLimit
 	}
-	limit := uint64(c.Polls)
-	ends := c.Waits == End && s.count >= limit
+	ends := waits == End && s.count >= limit
 	v := judged(Poll, s.count >= limit, ends || s.delivered >= limit, ends)
 	if v.Rule != "" {
-		v.Rounds, v.pattern = int(s.count), call.pair //nolint:gosec // nobody calls so often
+		v.Tool, v.pattern = call.name, call.pair
+		v.Rounds = int(s.count) //nolint:gosec // nobody calls so often
+		v.Since = max(h.ago(s.first), v.Rounds)
 	}
 	return v
 }

@@ -2,39 +2,44 @@ package loop
 
 import (
 	"bytes"
+
+	"github.com/seed62658d38/watchdog/internal/alike"
 )
 
 // A hints is what an input says about the class of its tool, for tools without one.
 type hints struct {
 	class    Class
 	search   bool // a command that searches
-	placed   bool // a number says where to read
+	state    bool // a command that shows how things stand
+	script   bool // a command that gets a program
+	appends  bool // a command that appends to something
 	computes bool // a command that builds or tests
 	words    words
 }
 
-// namesPlace reports whether a field says where to read, such as offset, page and start_line.
-func namesPlace(key []byte) bool {
-	var memory [32]byte
-	name := lower(memory[:], key)
-	return len(key) <= len(memory) && contains(name, places)
-}
+// Reset forgets the fields of what turned out to be text.
+func (h *hints) Reset() { *h = hints{} }
 
-var places = []string{
-	"offset", "page", "start", "line", "from", "skip", "cursor", "begin", "position", "range", "after",
-}
+func (h *hints) Literal([]byte, string)   {}
+func (h *hints) Number(_, literal []byte) { h.words.add(literal) }
+func (h *hints) Text(text []byte)         { h.words.add(text) }
+func (h *hints) List(int)                 {}
+func (h *hints) Object([]byte)            {}
 
-// string looks at a field of an input.
-func (h *hints) string(depth int, key, text []byte) {
-	h.words.add(text)
-	if depth > 1 || h.class != "" {
+// String looks at a field of an input.
+func (h *hints) String(depth int, key, text []byte) {
+	if !alike.Why(key) {
+		h.words.add(text)
+	}
+	if depth > 2 || h.class != "" {
 		return
 	}
 	switch {
+	case isOneOf(key, "command", "cmd", "script", "bash"): // also of an array, of which one says what is run
+		h.command(text)
+	case depth > 1:
 	case isOneOf(key, "action", "method", "op", "operation"):
 		h.class = classOfName(string(text))
-	case isOneOf(key, "command", "cmd", "script", "bash"):
-		h.command(text)
 	case isOneOf(key, "key", "keys"), isOneOf(key, typedFields...) && isKey(text):
 		h.class = Drive
 	}
@@ -46,14 +51,14 @@ var typedFields = []string{"text", "input", "chars", "data", "stdin", "line", "v
 func isKey(text []byte) bool {
 	text = bytes.TrimSpace(text)
 	var memory [16]byte
-	return len(text) <= 1 || isOneOf(lower(memory[:], text), "tab", "enter", "return", "escape", "esc", "up", "down",
+	return len(text) <= 1 || isOneOf(alike.Lower(memory[:], text), "tab", "enter", "return", "escape", "esc", "up", "down",
 		"left", "right", "pageup", "pagedown", "page_up", "page_down", "page down", "page up", "space", "backspace",
 		"yes", "no", "y\\n", "n\\n", "ctrl+c", "ctrl-c", "home", "end")
 }
 
 // guess returns the class of a step: the declared one, or that of what it looks like. Empty is none.
-func guess(s *Step, h *hints) Class {
-	if s.Class.declared() {
+func (d *Detector) guess(s *Step, h *hints) Class {
+	if s.Class.declared() || d.without.lacks(theGuess) {
 		return s.Class
 	}
 	class := classOfName(s.Tool)
@@ -79,32 +84,26 @@ func classOfName(name string) (class Class) {
 	return class
 }
 
-// receives reports whether a tool looks at what others send, by a word of its name.
-func receives(tool string) bool {
+// named reports whether a word of a name is in the list.
+func named(tool string, list []string) bool {
 	words := nameReader{name: tool}
 	for word := words.next(); len(word) > 0; word = words.next() {
-		if isOneOf(word, "mail", "mails", "email", "emails", "gmail", "inbox", "mailbox", "message", "messages", "sms", "otp",
-			"notification", "notifications") {
+		if isOneOf(word, list...) {
 			return true
 		}
 	}
 	return false
 }
 
-// searches reports whether a tool searches, by a word of its name.
-func searches(tool string) bool {
-	words := nameReader{name: tool}
-	for word := words.next(); len(word) > 0; word = words.next() {
-		if isOneOf(word, searchWords...) {
-			return true
-		}
-	}
-	return false
-}
-
-var searchWords = []string{
-	"search", "grep", "find", "glob", "query", "lookup", "rg", "locate", "recall", "retrieve",
-}
+// Words of the names of tools.
+var (
+	searching = []string{"search", "grep", "find", "glob", "query", "lookup", "rg", "locate", "recall", "retrieve"}
+	appending = []string{"append"}
+	receiving = []string{"mail", "mails", "email", "emails", "gmail", "inbox", "mailbox", "message", "messages", "sms",
+		"otp", "notification", "notifications"} // what others send
+	stating = []string{"status", "state", "list", "ls", "get", "fetch", "show", "describe", "check", "info", "details",
+		"todo", "todos", "task", "tasks"} // how things stand
+)
 
 // classOfWord returns the class that a word stands for, or none, and its rank among the words of a name. A map of them
 // would be linked by every program that imports this package.

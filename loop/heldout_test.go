@@ -31,11 +31,11 @@ func TestHeldOutLoops(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			found, early, inTime := 0, 0, 0
 			for _, read := range all {
-				require.LessOrEqual(t, read.FoundBy, len(read.turns), read.name)
-				require.NotZero(t, read.FoundBy, read.name)
+				require.LessOrEqual(t, read.FoundBy, len(read.turns), read.Name)
+				require.NotZero(t, read.FoundBy, read.Name)
 				f := read.judge(t, c.classes)
 				if f.asked == 0 {
-					t.Logf("never found in %d turns: %s: %s", len(read.turns), read.name, read.What)
+					t.Logf("never found in %d turns: %s: %s", len(read.turns), read.Name, read.What)
 					continue
 				}
 				found++
@@ -46,7 +46,7 @@ func TestHeldOutLoops(t *testing.T) {
 					inTime++
 				}
 				t.Logf("asked at turn %d, marked %d (%+d), ended at %d, by %s: %s",
-					f.asked, read.FoundBy, f.asked-read.FoundBy, f.ended, f.rule, read.name)
+					f.asked, read.FoundBy, f.asked-read.FoundBy, f.ended, f.rule, read.Name)
 			}
 			t.Logf("found %d of %d, %d by the marked turn, %d of them before it", found, len(all), inTime, early)
 			assert.GreaterOrEqual(t, found, c.found)
@@ -63,17 +63,17 @@ func TestHeldOutWork(t *testing.T) {
 			asked, ended, others := 0, 0, 0
 			for _, read := range all {
 				f := read.judge(t, c.classes)
-				exact := slices.Contains(endedByTheRule, read.name)
+				exact := slices.Contains(endedByTheRule, read.Name)
 				if f.asked != 0 {
 					asked++
-					t.Logf("asked at turn %d of %d by %s: %s: %s", f.asked, len(read.turns), f.rule, read.name, read.What)
+					t.Logf("asked at turn %d of %d by %s: %s: %s", f.asked, len(read.turns), f.rule, read.Name, read.What)
 				}
 				if f.asked != 0 && !exact {
 					others++
 				}
 				if f.ended != 0 {
 					ended++
-					assert.True(t, exact, "ended by %s: %s: %s", f.rule, read.name, read.What)
+					assert.True(t, exact, "ended by %s: %s: %s", f.rule, read.Name, read.What)
 				}
 			}
 			t.Logf("asked %d of %d, %d of them not by the rule itself, ended %d", asked, len(all), others, ended)

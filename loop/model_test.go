@@ -14,7 +14,6 @@ import (
 // A model says by definition, from all turns there ever were, what a detector says from its memory. Its calls are of
 // three tools: "look", "find", a look that searches, and "edit", a change. The outcome "" is nothing, "error" a failure.
 type model struct {
-	config    loop.Config // every field of the rules is set
 	turns     [][]modelCall
 	delivered int // how many turns there were then
 }
@@ -43,7 +42,7 @@ func (m *model) step(turn []modelCall) loop.Verdict {
 	slices.SortFunc(turn, func(a, b modelCall) int { return compareStrings(a.tool+a.input+a.outcome, b.tool+b.input+b.outcome) })
 	m.turns = append(m.turns, turn)
 	best := loop.Verdict{Advice: loop.Go, New: slices.ContainsFunc(turn, func(c modelCall) bool { return !m.seen(c, len(m.turns)-1) })}
-	for _, v := range slices.Concat(m.tails(), m.pairs(), m.futile(), m.fuse()) {
+	for _, v := range slices.Concat(m.tails(), m.pairs(), m.futile()) {
 		if rank(v) > rank(best) || rank(v) == rank(best) && v.Rule == best.Rule && v.Rounds > best.Rounds {
 			v.New = best.New
 			best = v
@@ -112,8 +111,8 @@ func (m *model) tails() (all []loop.Verdict) {
 		return n
 	}
 	now := len(m.turns)
-	for period := 1; period <= m.config.Period; period++ {
-		needed := m.config.Rounds * period
+	for period := 1; period <= 8; period++ {
+		needed := 3 * period
 		length := rounds(now, period)
 		if length < needed {
 			continue
@@ -121,7 +120,7 @@ func (m *model) tails() (all []loop.Verdict) {
 		after := now - m.delivered
 		asked := m.delivered > 0 && rounds(m.delivered, period) >= needed && length >= after+needed
 		all = append(all, loop.Verdict{
-			Advice: advice(asked, after >= m.config.After*period), Rule: loop.Tail, Period: period, Rounds: length / period,
+			Advice: advice(asked, after >= 2*period), Rule: loop.Tail, Period: period, Rounds: length / period,
 		})
 	}
 	return all
@@ -153,11 +152,11 @@ func (m *model) pairs() (all []loop.Verdict) {
 	now := len(m.turns)
 	for _, c := range m.turns[now-1] {
 		since := max(m.changed(now)-1, m.broken(c, now))
-		n := m.count(c, max(since, now-m.config.Window), now)
-		asked := m.delivered > since && now-m.delivered <= m.config.Window && m.delivered > 0 &&
-			m.count(c, max(since, m.delivered-m.config.Window), m.delivered) >= m.config.Pairs
-		if n >= m.config.Pairs || asked {
-			ends := m.count(c, m.delivered, now) >= m.config.After
+		n := m.count(c, max(since, now-32), now)
+		asked := m.delivered > since && now-m.delivered <= 32 && m.delivered > 0 &&
+			m.count(c, max(since, m.delivered-32), m.delivered) >= 4
+		if n >= 4 || asked {
+			ends := m.count(c, m.delivered, now) >= 2
 			all = append(all, loop.Verdict{Advice: advice(asked, ends), Rule: loop.Pair, Rounds: n})
 		}
 	}
@@ -177,7 +176,7 @@ func (m *model) futile() (all []loop.Verdict) {
 				continue
 			}
 			if useful := func(c modelCall) bool { return c.tool == kind && c.kind() == "" }; slices.ContainsFunc(m.turns[n-1], useful) ||
-				n-previous > m.config.Window {
+				n-previous > 32 {
 				count, before = 0, 0
 			}
 			if slices.ContainsFunc(m.turns[n-1], func(c modelCall) bool { return c.kind() == kind }) {
@@ -188,44 +187,18 @@ func (m *model) futile() (all []loop.Verdict) {
 				before = count
 			}
 		}
-		if count >= m.config.Futile {
-			asked := before >= m.config.Futile
-			ends := count-before >= m.config.Futile*m.config.After
+		if count >= 8 {
+			asked := before >= 8
+			ends := count-before >= 8*2
 			all = append(all, loop.Verdict{Advice: advice(asked, ends), Rule: loop.Futile, Rounds: count})
 		}
 	}
 	return all
 }
 
-func (m *model) fuse() []loop.Verdict {
-	var bits []bool
-	for n := 1; n <= len(m.turns); n++ {
-		var fresh, seen []bool
-		for _, c := range m.turns[n-1] {
-			if m.count(c, max(m.changed(n)-1, m.broken(c, n-1)), n-1) > 0 {
-				seen = append(seen, true)
-			} else {
-				fresh = append(fresh, false)
-			}
-		}
-		bits = slices.Concat(bits, fresh, seen)
-	}
-	n := 0
-	for _, seen := range bits[max(0, len(bits)-m.config.FuseOf):] {
-		if seen {
-			n++
-		}
-	}
-	if n < m.config.Fuse {
-		return nil
-	}
-	return []loop.Verdict{{Advice: loop.End, Rule: loop.Fuse, Rounds: n}}
-}
-
 // TestModel gives random histories to a detector and to the model. They are short enough for the detector to remember
 // all pairs, and are restarted at random. WATCHDOG_LONG=1 gives ten times as many.
 func TestModel(t *testing.T) {
-	config := loop.Config{Rounds: 3, Period: 4, Pairs: 4, Window: 12, Futile: 4, After: 2, Fuse: 15, FuseOf: 20}
 	advices := map[loop.Advice]map[loop.Rule]int{loop.Go: {}, loop.Ask: {}, loop.End: {}}
 	seeds := uint64(150)
 	if os.Getenv("WATCHDOG_LONG") != "" {
@@ -233,9 +206,9 @@ func TestModel(t *testing.T) {
 	}
 	for seed := range seeds {
 		random := rand.New(rand.NewPCG(seed, 14))
-		m, d := &model{config: config}, newDetector(t, config)
+		m, d := &model{}, newDetector(t, loop.Config{})
 		likely, variety := random.Float64(), 1+random.IntN(5)
-		for n := range 60 {
+		for n := range 110 {
 			turn := randomTurn(random, m.turns, likely, variety)
 			var steps []loop.Step
 			for _, c := range turn {
@@ -243,11 +216,11 @@ func TestModel(t *testing.T) {
 			}
 			random.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
 			if random.IntN(10) == 0 {
-				d = restart(t, d, config)
+				d = restart(t, d, loop.Config{})
 			}
 			got, want := d.Step(steps...), m.step(turn)
-			require.Equal(t, want.Rule == "" || want.Rule == loop.Fuse, got.Pattern == "", "seed %d, turn %d", seed, n+1)
-			got.Pattern = ""
+			require.Equal(t, want.Rule == "", got.Pattern == "", "seed %d, turn %d", seed, n+1)
+			got.Pattern, got.Tool, got.Since = "", "", 0
 			require.Equal(t, want, got, "seed %d, turn %d: %v", seed, n+1, m.turns)
 			advices[got.Advice][got.Rule]++
 			if got.Advice == loop.Ask && random.IntN(2) == 0 || random.IntN(30) == 0 {
@@ -260,7 +233,6 @@ func TestModel(t *testing.T) {
 		require.NotZero(t, advices[loop.Ask][rule], "no history asks by %s", rule)
 		require.NotZero(t, advices[loop.End][rule], "no history ends by %s", rule)
 	}
-	require.NotZero(t, advices[loop.End][loop.Fuse])
 }
 
 // randomTurn repeats an earlier turn, or makes up a new one.

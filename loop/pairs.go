@@ -9,70 +9,113 @@ const memory = 256
 type pairs struct {
 	pair  [memory]uint64
 	input [memory]uint64
-	turn  [memory]uint64 // 0 where there is none
+	turn  [memory]uint64 // 0 where there is none; of what may be a poll all its bits are turned over
 	next  uint64
 }
 
 func (p *pairs) add(c *call, turn uint64) {
+	if c.soft {
+		turn = ^turn
+	}
 	p.pair[p.next], p.input[p.next], p.turn[p.next] = c.pair, c.input, turn
 	p.next = (p.next + 1) % memory
+}
+
+// at returns the turn of the pair at i, and whether it may be a poll.
+func (p *pairs) at(i int) (turn uint64, soft bool) {
+	turn = p.turn[i]
+	if soft = turn > 1<<63; soft {
+		turn = ^turn
+	}
+	return turn, soft
 }
 
 // has reports whether the pair is remembered.
 func (p *pairs) has(pair uint64) bool { return slices.Contains(p.pair[:], pair) }
 
-// count returns in how many of the turns from first to last the pair came.
-func (p *pairs) count(c *call, first, last uint64) (n int) {
-	for i, pair := range p.pair {
-		if pair == c.pair && p.turn[i] >= first && p.turn[i] <= last {
+// count returns in how many of the turns from first to last the pair came, in how many of these it was no poll, and the
+// first of them.
+func (p *pairs) count(pair, first, last uint64) (n, hard int, began uint64) {
+	began = last
+	for i := range p.pair {
+		if p.pair[i] != pair {
+			continue
+		}
+		if turn, soft := p.at(i); turn >= first && turn <= last {
 			n++
+			began = min(began, turn)
+			if !soft {
+				hard++
+			}
 		}
 	}
-	return n
+	return n, hard, began
 }
 
-// changed returns the last turn, up to that one, in which the input of the call got another outcome, or 0.
-func (p *pairs) changed(c *call, last uint64) (turn uint64) {
+// changed returns the last turn in which the input of the call got another outcome, or 0.
+func (p *pairs) changed(c *call) (last uint64) {
 	for i, input := range p.input {
-		if input == c.input && p.pair[i] != c.pair && p.turn[i] <= last {
-			turn = max(turn, p.turn[i])
+		if input == c.input && p.pair[i] != c.pair {
+			turn, _ := p.at(i)
+			last = max(last, turn)
 		}
 	}
-	return turn
-}
-
-// repeats reports whether the input of the call got the same the last time, in that turn or later.
-func (p *pairs) repeats(c *call, since uint64) bool {
-	first := max(since, p.changed(c, ^uint64(0))+1, 1)
-	return p.count(c, first, ^uint64(0)) > 0
-}
-
-func (h *history) judgePairs(calls []call, c *Config) (most finding) {
-	if unlimited(c.Pairs) {
-		return finding{}
-	}
-	for i := range calls {
-		most = worst(most, h.judgePair(&calls[i], c))
-	}
-	return most
+	return last
 }
 
 // judgePair counts a pair since the last new successful change, and since its input last got something else.
-func (h *history) judgePair(call *call, c *Config) finding {
-	broken := h.pairs.changed(call, h.turn)
-	first := max(h.changed, broken+1, back(h.turn, c.Window))
-	n := h.pairs.count(call, first, h.turn)
-	asked, since := false, 0
-	if d := h.delivered; d >= max(h.changed, broken+1, 1) && h.turn-d <= uint64(c.Window) {
-		asked = h.pairs.count(call, max(h.changed, broken+1, back(d, c.Window)), d) >= c.Pairs
-		since = h.pairs.count(call, d+1, h.turn)
+func (h *history) judgePair(call *call) finding {
+	since := max(h.changed, h.pairs.changed(call)+1)
+	if call.stands { // and since anything is new, because whoever goes on may look again
+		since = max(since, h.fresh+1)
 	}
-	v := judged(Pair, n >= c.Pairs || asked, asked, since >= c.After)
+	n, _, began := h.pairs.count(call.pair, max(since, back(h.turn, window)), h.turn)
+	asked, hard := false, 0
+	if d := h.delivered; d >= since && h.turn-d <= window {
+		told, _, _ := h.pairs.count(call.pair, max(since, back(d, window)), d)
+		asked = told >= pairLimit
+		_, hard, _ = h.pairs.count(call.pair, d+1, h.turn)
+	}
+	v := judged(Pair, n >= pairLimit || asked, asked, hard >= after)
 	if v.Rule != "" {
-		v.Rounds, v.pattern = n, call.pair
+		v.Tool, v.Rounds, v.Since, v.pattern = call.name, n, h.ago(began), call.pair
 	}
 	return v
 }
+
+// redoLength is how long the input of a change is, in bytes, if it counts as made again whatever comes back. A shorter
+// one, such as a line that is appended, may be wanted again.
+const redoLength = 120
+
+// judgeRedo counts the turns, one right after the other, in which a change was made.
+func (h *history) judgeRedo(call *call) finding {
+	n := 0
+	for call.large && h.pairs.made(call.input, h.turn-uint64(n)) { //nolint:gosec // it is positive
+		n++
+	}
+	since := h.turn - h.delivered
+	asked := h.delivered > 0 && uint64(n) >= since+redoLimit //nolint:gosec // it is positive
+	v := judged(Redo, n >= redoLimit, asked, since >= redoLimit)
+	if v.Rule != "" {
+		v.Tool, v.Rounds, v.Since, v.pattern = call.name, n, n, call.input
+	}
+	return v
+}
+
+// made reports whether there was a call with the input in that turn.
+func (p *pairs) made(input, turn uint64) bool {
+	for i := range p.input {
+		if p.input[i] == input && turn > 0 {
+			if at, _ := p.at(i); at == turn {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ago returns how many turns there are from that one to the last, with both.
+func (h *history) ago(turn uint64) int { return int(h.turn - turn + 1) } //nolint:gosec // nobody has so many turns
 
 // back returns the first of the n turns that end with last.
 func back(last uint64, n int) uint64 {

@@ -1,37 +1,41 @@
 package loop
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/alike"
 )
 
-// maxKept is how much memory a detector keeps between two turns.
-const maxKept = 64 << 10
-
-// unknownPoll is the Gap from which a step of no class at all may be a poll. A model alone often takes a few seconds.
-const unknownPoll = 5 * time.Second
+// thinking is how long a model alone often takes. A call of no class that repeats after it may be a poll, and ends
+// nothing; after unknownPoll it is taken for one.
+const (
+	thinking    = 5 * time.Second
+	unknownPoll = 30 * time.Second
+)
 
 // waitedPoll is how long waits take after which a look may be a poll. Less may be a model that sleeps for a moment
 // before it does the same again, since the time it thinks is part of a Gap.
 const waitedPoll = 15 * time.Second
 
-// A reader turns steps into digests.
-type reader struct{ canon canon }
-
 // A call is what is known of a step that counts.
 type call struct {
-	pair      uint64        // digest of tool, input, outcome and refusal
-	input     uint64        // digest of tool and input
-	tool      uint64        // digest of the tool
-	aim       uint64        // digest of the tool and the input without where it reads, if it says that
-	gets      uint64        // digest of what is futile if calls of its kind get it again and again, 0 if nothing is
-	useful    bool          // it ends the futile series of those that get something else
-	phrased   bool          // it only counts as futile if its words are those of others
-	words     words         // of its input
-	succeeded bool          // it is a change, and there is no sign of a failure
-	again     bool          // it got the same before, and may be a poll once time has passed
-	slow      bool          // enough time has passed since the last step
+	name      string // of the tool
+	pair      uint64 // digest of tool, input, outcome and refusal
+	rough     uint64 // the same, of a failure without what has digits
+	input     uint64 // digest of tool and input
+	tool      uint64 // digest of the tool
+	aim       uint64 // digest of the tool and the input without where it reads, if it says that
+	gets      uint64 // digest of what is futile if calls of its kind get it again and again, 0 if nothing is
+	useful    bool   // it ends the futile series of those that get something else
+	phrased   bool   // it only counts as futile if its words are those of others
+	words     words  // of its input
+	large     bool   // it is a change with so long an input that it counts as made again whatever comes back
+	succeeded bool   // it is a change, and there is no sign of a failure
+	again     bool   // it got the same before, and may be a poll once time has passed
+	slow      bool   // enough time has passed since the last step
+	stands    bool   // it may be a poll, or looks at how things stand, so that it counts since anything is new
+	soft      bool   // it may also be thought about for long, so that it ends nothing
+	failed    bool
 	waits     bool          // it is a wait that counts, see [Config].Waits
 	need      time.Duration // how long waits take after which enough has
 }
@@ -58,20 +62,31 @@ func (d *Detector) read(s *Step) (call, bool) {
 		d.history.waits(s, s.Class)
 		return call{}, false
 	}
-	r := &d.reader
-	form, outcome := r.pair(s, d.volatile)
-	hint, sign := r.canon.hints, r.canon.signs
-	class := guess(s, &hint)
+	input, outcome := d.digests(s)
+	hint, sign := &d.hints, &d.signs
+	class := d.guess(s, hint)
 	if !s.counts(class) {
 		d.history.waits(s, class)
-		return call{pair: digest(form), input: digest(form[:outcome]), waits: true}, d.judgesWait(s, class)
+		return call{name: s.Tool, pair: alike.Mix(input, outcome), input: input, waits: true}, d.judgesWait(s, class)
 	}
 	sign.failed = sign.failed || s.Failed || s.Refused
-	c := call{pair: digest(form), input: digest(form[:outcome]), tool: digest([]byte(s.Tool)), words: hint.words}
+	c := call{name: s.Tool, input: input, tool: max(alike.Sum(0, []byte(s.Tool)), 1), words: hint.words, gets: outcome}
+	c.pair = alike.Mix(input, outcome)
+	c.rough = c.pair
+	if sign.failed && !hint.computes && !d.without.lacks(theFailure) {
+		all, first := d.reader.Failure()
+		c.rough, c.gets = alike.Mix(input, all), max(first, nothing+1)
+	}
+	c.large = class == Change && len(s.Input) >= redoLength
 	c.succeeded = class == Change && !sign.failed
-	c.again = class != Change && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
-	c.slow, c.need = d.passed(s, class, &sign)
-	r.futile(s, &c, class, &hint, &sign, form[outcome:])
+	appends := c.succeeded && !c.large && (hint.appends || named(s.Tool, appending))
+	c.again = (class != Change || sign.busy || appends || hint.script) && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
+	c.slow, c.stands, c.need = d.passed(s, class, sign)
+	c.slow = c.slow || appends
+	c.stands = c.stands && c.again || !sign.failed && d.shows(s, class, hint)
+	c.soft = d.config.Mode != Strict && (c.stands || c.again && !s.Class.declared() && s.Gap >= thinking)
+	c.failed = sign.failed
+	d.futile(s, &c, class, hint, sign, len(s.Outcome))
 	return c, true
 }
 
@@ -80,21 +95,23 @@ func (d *Detector) judgesWait(s *Step, class Class) bool {
 	return class == Wait && !s.Retry && d.config.Waits != Go
 }
 
-// futile says what the call has in common with others that get nothing better. The form of the outcome is not valid any
-// more after it.
-func (r *reader) futile(s *Step, c *call, class Class, hint *hints, sign *signs, outcome []byte) {
+// futile says what the call has in common with others that get nothing better.
+func (d *Detector) futile(s *Step, c *call, class Class, hint *hints, sign *signs, size int) {
 	c.useful = true
-	switch gets := max(digest(outcome), nothing+1); {
+	gets := c.gets
+	c.gets = 0
+	fixed, placed := d.reader.Place()
+	switch {
 	case s.Refused || sign.noTool || class == Change && sign.failed:
 		c.gets, c.useful = gets, false
-	case class == Look && (hint.search || searches(s.Tool)):
-		c.phrased = true
-		c.looks(gets, len(outcome), sign)
-	case class == Look && hint.placed:
-		c.looks(gets, len(outcome), sign)
-		c.aim = r.aim(s)
+	case class == Look && (hint.search || named(s.Tool, searching)):
+		c.gets, c.useful = looked(gets, size, sign)
+		c.phrased = !d.without.lacks(theWording)
+	case class == Look && placed && !d.without.lacks(theAim):
+		c.gets, c.useful = looked(gets, size, sign)
+		c.aim = max(alike.Mix(c.tool, fixed), 1)
 	case class != Change && sign.failed:
-		c.gets, c.phrased = gets, true
+		c.gets, c.useful, c.phrased = gets, sign.content, !d.without.lacks(theWording)
 	}
 }
 
@@ -104,91 +121,69 @@ const nothing = 1
 // telling is how long an outcome is, in bytes, if it says more than one number or one word.
 const telling = 100
 
-// looks says what a search has in common with others in other words, or a read with those at other places: that there
-// is nothing, or the same text.
-func (c *call) looks(gets uint64, size int, sign *signs) {
+// looked says what a search has in common with others in other words, or a read with those at other places: that there
+// is nothing, which is not useful, or the same text.
+func looked(gets uint64, size int, sign *signs) (_ uint64, useful bool) {
 	switch {
 	case sign.failed || sign.empty():
-		c.gets, c.useful = nothing, false
-	case size >= telling:
-		c.gets = gets
+		return nothing, false
+	case size < telling:
+		return 0, true
 	}
+	return gets, true
 }
 
 // passed says when a call that got the same before may be a poll, which is when what it looks at had time to change:
-// whether that is now, and after how long waits it is.
-func (d *Detector) passed(s *Step, class Class, sign *signs) (slow bool, need time.Duration) {
+// whether it is taken for one now, whether it may be one, and after how long waits it is one.
+func (d *Detector) passed(s *Step, class Class, sign *signs) (slow, may bool, need time.Duration) {
 	guessed := !s.Class.declared()
 	switch {
-	case guessed && sign.underWay:
-		return true, 0
-	case sign.underWay, guessed && sign.empty() && receives(s.Tool): // as below
+	case guessed && sign.underWay, sign.busy && !sign.computes:
+		return true, false, 0
+	case sign.underWay, guessed && sign.empty() && named(s.Tool, receiving):
+		return s.Gap >= thinking, false, thinking - s.Gap
 	case class == Look || sign.stays():
-		return s.Gap >= d.config.Poll, waitedPoll
+		return s.Gap >= lookPoll, false, waitedPoll
+	case sign.failed || sign.awaited || sign.computes || d.config.Waits == End || d.without.lacks(thePace): // what failed may come, and a test may be flaky
+		return s.Gap >= thinking, false, thinking - s.Gap
 	}
-	return s.Gap >= unknownPoll, unknownPoll - s.Gap
+	return s.Gap >= unknownPoll, s.Gap >= thinking, thinking - s.Gap
+}
+
+// shows reports whether a call looks at how things stand, which stays as it is for as long as it does.
+func (d *Detector) shows(s *Step, class Class, hint *hints) bool {
+	return class == Look && !d.without.lacks(theState) && (hint.state || named(s.Tool, stating))
 }
 
 // stays reports whether the outcome is a failure that does not pass by itself.
-func (s *signs) stays() bool { return s.broken || s.failed && !s.awaited }
+func (s *signs) stays() bool { return s.failed && !s.awaited || s.broken && (s.failed || !s.exited) }
 
-// pair returns the form of a step, and where that of its outcome begins. Both are valid until the next call.
-func (r *reader) pair(s *Step, volatile map[string]bool) (form []byte, outcome int) {
-	c := &r.canon
-	*c = canon{out: c.out[:0], spare: c.spare, members: c.members, volatile: volatile}
-	c.out = binary.LittleEndian.AppendUint64(c.out, uint64(len(s.Tool)))
-	c.out = append(append(c.out, 0, 0, 0, 0, 0, 0, 0, 0), s.Tool...)
-	c.write(s.Input)
-	outcome = len(c.out)
-	binary.LittleEndian.PutUint64(c.out[8:], uint64(outcome))
-	c.out = append(c.out, refusal(s))
-	c.outcome, c.signs.computes = true, c.hints.computes
-	hint := c.hints
-	c.write(s.Outcome)
-	c.hints = hint
-	return c.out, outcome
-}
-
-func refusal(s *Step) byte {
+// digests returns the digests of the input, with the tool, and of the outcome of a step.
+func (d *Detector) digests(s *Step) (input, outcome uint64) {
+	d.hints = hints{}
+	input = max(alike.Mix(alike.Sum(0, []byte(s.Tool)), d.reader.Input(s.Input, &d.hints)), 1)
+	d.signs = signs{computes: d.hints.computes}
+	outcome = d.reader.Outcome(d.outcome(s), &d.signs)
 	if s.Refused {
-		return 'r'
+		outcome = alike.Mix(outcome, 'r')
 	}
-	return 'c'
+	return input, max(outcome, nothing+1)
 }
 
-// aim returns a digest of the tool and of the input without the numbers that say where to read.
-func (r *reader) aim(s *Step) uint64 {
-	c := &r.canon
-	*c = canon{out: append(c.out[:0], s.Tool...), spare: c.spare, members: c.members, placed: true}
-	c.out = append(c.out, endMark)
-	c.write(s.Input)
-	return digest(c.out)
-}
-
-// shrink drops memory that only a large step needed.
-func (r *reader) shrink() {
-	if cap(r.canon.out)+cap(r.canon.spare) > maxKept {
-		r.canon = canon{}
+// outcome returns what is compared of an outcome.
+func (d *Detector) outcome(s *Step) []byte {
+	if d.config.Normalize == nil {
+		return s.Outcome
 	}
-	r.canon.in = nil
+	return d.config.Normalize(s.Tool, s.Outcome)
 }
 
-// digest is the beginning of a SHA-256: 64 bits are enough to tell some hundred pairs apart. It is never 0, which is
-// none.
-func digest(form []byte) uint64 {
-	sum := sha256.Sum256(form)
-	return max(binary.LittleEndian.Uint64(sum[:]), 1)
-}
-
-// turnDigest is the digest of a turn whose calls are sorted.
-func turnDigest(calls []call) uint64 {
-	if len(calls) == 1 {
-		return calls[0].pair
-	}
-	var memory [128]byte
-	form := memory[:0]
+// turnDigest is the digest of a turn, with the calls that may be polls or without. It reports whether there are any.
+func turnDigest(calls []call, soft bool) (sum uint64, counts bool) {
 	for i := range calls {
-		form = binary.LittleEndian.AppendUint64(form, calls[i].pair)
+		if c := &calls[i]; soft || !c.soft {
+			sum, counts = sum+c.rough, true
+		}
 	}
-	return digest(form)
+	return sum, counts
 }

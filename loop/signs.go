@@ -3,6 +3,8 @@ package loop
 import (
 	"bytes"
 	"slices"
+
+	"github.com/seed62658d38/watchdog/internal/alike"
 )
 
 // Outcomes that say that there is nothing, or that something failed, are short and say so early.
@@ -20,7 +22,9 @@ type signs struct {
 	computes bool // set before: it is the outcome of a command that builds or tests
 	broken   bool // and the text speaks of a failure, not only at its beginning
 	awaited  bool // the text says that something is not there, which may come
+	busy     bool // it failed for now, as a service that is overloaded does
 	noTool   bool // the tool that was called does not exist
+	exited   bool // it says with what code a command ended
 	lists    int  // how many lists are around the value
 	texts    int  // how many texts were looked at
 }
@@ -28,49 +32,67 @@ type signs struct {
 // empty reports whether there is nothing in the outcome.
 func (s *signs) empty() bool { return s.nothing && !s.content }
 
-func (s *signs) literal(key []byte, name string) {
-	switch {
-	case name == "null":
+// Reset forgets the fields of what turned out to be text.
+func (s *signs) Reset() { *s = signs{computes: s.computes} }
+
+// Object heeds a field that says what failed.
+func (s *signs) Object(key []byte) { s.failed = s.failed || isOneOf(key, "error", "err") }
+
+// List counts the lists around a value.
+func (s *signs) List(step int) {
+	s.lists += step
+	s.nothing = s.nothing || step == 0
+}
+
+func (s *signs) Literal(key []byte, name string) {
+	if name == "null" {
 		s.nothing = true
-	case name == "true" && isOneOf(key, "error", "is_error", "isError", "failed"),
-		name == "false" && isOneOf(key, "success", "ok", "succeeded", "accepted"):
-		s.failed = true
+		return
+	}
+	switch string(key) {
+	case "error", "is_error", "isError", "failed":
+		s.failed = s.failed || name == "true"
+	case "success", "ok", "succeeded", "accepted":
+		s.failed = s.failed || name == "false"
 	}
 }
 
-func (s *signs) number(key, literal []byte) {
+func (s *signs) Number(key, literal []byte) {
 	s.content = s.content || s.lists > 0
-	switch {
-	case isOneOf(key, "exit_code", "exitCode", "returncode", "exit_status"):
-		s.failed = s.failed || string(literal) != "0"
-	case isOneOf(key, "code", "status", "status_code"):
+	switch string(key) {
+	case "exit_code", "exitCode", "returncode", "exit_status":
+		s.exit(string(literal) == "0")
+	case "code", "status", "status_code":
 		s.failed = s.failed || len(literal) == 3 && literal[0] >= '4'
+		s.busy = s.busy || isOneOf(literal, "429", "502", "503", "504", "529")
 	}
 }
 
-// string looks at the value of a field, or at the element of a list in it.
-func (s *signs) string(key, text []byte) {
-	switch {
-	case isOneOf(key, "error", "err"):
+// String looks at the value of a field, or at the element of a list in it. A field that repeats the question, or that
+// says nothing about the answer, is no content.
+func (s *signs) String(_ int, key, text []byte) {
+	switch string(key) {
+	case "error", "err":
 		s.failed = s.failed || len(text) > 0
-	case isOneOf(key, "status", "state", "phase"):
+	case "status", "state", "phase":
 		s.underWay = s.underWay || isUnderWay(text)
 		s.failed = s.failed || isOneOf(text, "error", "failed", "failure")
-	case key == nil || isOneOf(key, "text", "content", "message", "output", "result", "stdout", "stderr", "detail"):
-		s.text(text)
-	case !isEcho(key):
+	case "", "text", "content", "message", "output", "result", "stdout", "stderr", "detail":
+		s.Text(text)
+	case "query", "q", "pattern", "path", "search", "term", "type", "url", "cwd", "index", "scope", "glob", "regex", "sort",
+		"order", "file", "filename", "directory", "dir", "note", "hint", "suggestion":
+	default:
 		s.content = true
 	}
 }
 
-// isEcho reports whether a field repeats the question, or says nothing about the answer.
-func isEcho(key []byte) bool {
-	return isOneOf(key, "query", "q", "pattern", "path", "search", "term", "type", "url", "cwd", "index", "scope", "glob",
-		"regex", "sort", "order", "file", "filename", "directory", "dir", "note", "hint", "suggestion")
+// exit notes with what a command ended. Where it says that, its text may speak of errors as it likes.
+func (s *signs) exit(well bool) {
+	s.failed, s.exited = !well, true
 }
 
-// text looks at text that people read.
-func (s *signs) text(text []byte) {
+// Text looks at text that people read.
+func (s *signs) Text(text []byte) {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
 		s.nothing = true
@@ -81,7 +103,7 @@ func (s *signs) text(text []byte) {
 		return
 	}
 	var memory [maxSign]byte
-	head := lower(memory[:], text)
+	head := alike.Lower(memory[:], text)
 	s.failure(head, len(text) > maxSign)
 	if len(text) > maxSign {
 		s.content = true
@@ -98,11 +120,22 @@ func (s *signs) text(text []byte) {
 // failure looks at the head of a text for a failure, and for what kind it is.
 func (s *signs) failure(head []byte, long bool) {
 	first := head[:min(len(head), 120)]
-	s.failed = s.failed || beginsWith(head, failures) || contains(first, errorPhrases)
+	for _, form := range exits {
+		if _, code, found := bytes.Cut(head, []byte(form)); found && len(code) > 0 && code[0] >= '0' && code[0] <= '9' {
+			s.exit(code[0] == '0')
+		}
+	}
+	if !s.exited {
+		s.failed = s.failed || beginsWith(head, failures) || contains(first, errorPhrases)
+	}
 	s.noTool = s.noTool || contains(first, noTools)
 	s.broken = s.broken || s.computes && contains(head, breaks)
+	s.busy = s.busy || (s.failed || !long) && contains(first, busies)
 	s.awaited = s.awaited || (s.failed || !long) && contains(head, comings)
 }
+
+// exits are what is before the code with which a command ended, as agents say it.
+var exits = []string{"exited with code ", "exit code ", "exit code: ", "exit status ", "<returncode>"}
 
 var failures = []string{"error", "failed", "failure", "fatal", "traceback", "exception", "permission denied", "denied",
 	"cannot ", "can't ", "could not ", "couldn't ", "unable to ", "invalid ", "refused", "rejected", "bash: ", "sh: ",
@@ -110,12 +143,15 @@ var failures = []string{"error", "failed", "failure", "fatal", "traceback", "exc
 	"blocked: ", "blocked by "}
 
 var errorPhrases = []string{"error:", "not found", "no such file", "did not match", "no replacement", "no changes",
-	"does not exist", "permission denied", "exit status 1", "exit code 1", "exit code: 1", "already exists", "failed to ",
+	"does not exist", "permission denied", "already exists", "failed to ", "syntax error(s)", "sh: line ",
 	"could not ", "found 0 times", "0 occurrences", "0 replacements"}
 
 var breaks = []string{"fail", "error", "exception", "panic", "traceback", "fatal", "abort"}
 
-var comings = []string{"connect", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable", "not found",
+var busies = []string{"connection refused", "connection reset", "connection timed out", "econnre", "etimedout", "no route to",
+	"unreachable", "resolve host", "unavailable", "try again", "overloaded", "rate limit", "too many requests", "gateway"}
+
+var comings = []string{"connect", "no route", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable", "not found",
 	"no such", "does not exist", "nxdomain", "resolve host", "try again", "retry"}
 
 var noTools = []string{"invalid tool", "unknown tool", "unavailable tool", "no such tool", "tool not found",
@@ -135,18 +171,7 @@ var underWays = []string{"pending", "in progress", "in_progress", "in-progress",
 
 func isUnderWay(text []byte) bool {
 	var memory [maxSign]byte
-	return contains(lower(memory[:], text), underWays)
-}
-
-// lower copies the beginning of a text in lower case.
-func lower(memory, text []byte) []byte {
-	head := memory[:copy(memory, text)]
-	for i, b := range head {
-		if 'A' <= b && b <= 'Z' {
-			head[i] = b | 0x20
-		}
-	}
-	return head
+	return contains(alike.Lower(memory[:], text), underWays)
 }
 
 func beginsWith(text []byte, list []string) bool {

@@ -13,7 +13,7 @@ import (
 const MaxState = 8 << 10
 
 // StateVersion is the version of the states that a [Detector] writes and reads.
-const StateVersion = 2
+const StateVersion = 3
 
 // ErrState is wrapped by [Detector.UnmarshalBinary] if the state is damaged or of another version. A host can then
 // begin again with [New].
@@ -22,11 +22,10 @@ var ErrState = errors.New("invalid loop state")
 // stateSize is the size of a whole state: a name, the version, the words of a history, the checksum.
 const (
 	stateName = "loop"
-	words64   = 3 + // turn, delivered, changed
-		MaxPeriod + 1 + MaxPeriod + 1 + // the tail
+	words64   = 4 + // turn, delivered, fresh, changed
+		2*(maxPeriod+2+maxPeriod+1) + // the tails
 		3*memory + 1 + // the pairs
-		11*tries + // the futile series
-		2 + // the fuse
+		12*tries + // the futile series
 		2 // the waiting
 	stateSize = len(stateName) + 1 + 8*words64 + crc32.Size
 )
@@ -80,43 +79,55 @@ func (h *history) walk(do func(word *uint64)) {
 	}
 	do(&h.turn)
 	do(&h.delivered)
+	do(&h.fresh)
 	do(&h.changed)
-	all(h.tail.last[:])
-	do(&h.tail.seen)
-	all(h.tail.same[:])
+	for _, t := range []*tail{&h.tail, &h.hard} {
+		all(t.last[:])
+		do(&t.seen)
+		do(&t.told)
+		all(t.same[:])
+	}
 	all(h.pairs.pair[:])
 	all(h.pairs.input[:])
 	all(h.pairs.turn[:])
 	do(&h.pairs.next)
 	for i := range h.futile.series {
 		s := &h.futile.series[i]
-		for _, word := range []*uint64{&s.kind, &s.outcome, &s.count, &s.delivered, &s.last} {
+		for _, word := range []*uint64{&s.kind, &s.outcome, &s.count, &s.delivered, &s.first, &s.last} {
 			do(word)
 		}
 		s.wording.walk(do)
 	}
-	do(&h.fuse.low)
-	do(&h.fuse.high)
-	do(&h.waiting.time)
-	do(&h.waiting.first)
+	for _, word := range []*uint64{&h.waiting.time, &h.waiting.first} {
+		do(word)
+	}
 }
 
 // flaw says what no history can have.
 func (h *history) flaw() string {
-	if h.delivered > h.turn || h.changed > h.turn || h.tail.seen != h.turn || h.pairs.next >= memory {
+	if max(h.delivered, h.fresh, h.changed, h.hard.seen) > h.turn || h.tail.seen != h.turn || h.pairs.next >= memory {
 		return "its turns contradict one another"
 	}
-	for period, same := range h.tail.same {
-		if same > 0 && same+uint64(period) > h.turn {
-			return "it has rounds of more turns than there were"
-		}
+	if h.tail.flawed() || h.hard.flawed() {
+		return "it has rounds of more turns than there were"
 	}
 	later := func(turn uint64) bool { return turn > h.turn }
-	if slices.ContainsFunc(h.pairs.turn[:], later) {
-		return "it has a pair of a turn that was not"
+	for i := range h.pairs.turn {
+		if turn, _ := h.pairs.at(i); later(turn) {
+			return "it has a pair of a turn that was not"
+		}
 	}
-	if slices.ContainsFunc(h.futile.series[:], func(s series) bool { return later(s.last) || s.delivered > s.count }) {
+	if slices.ContainsFunc(h.futile.series[:], func(s series) bool { return s.first > s.last || later(s.last) || s.delivered > s.count }) {
 		return "it has futile calls of turns that were not"
 	}
 	return ""
+}
+
+func (t *tail) flawed() bool {
+	for period, same := range t.same {
+		if same > 0 && same+uint64(period) > t.seen {
+			return true
+		}
+	}
+	return t.told > t.seen
 }

@@ -18,6 +18,9 @@ const (
 	Wait Class = "wait"
 	// Drive moves something along that has its own state: keys, clicks, scrolling, standard input.
 	Drive Class = "drive"
+	// Person says that a person said something: the detector begins anew, and no rule counts over it. What a program says
+	// in the name of a user is no Person.
+	Person Class = "person"
 )
 
 // A Step is one call of a tool, with what came back. What a model writes beside its calls is not a step.
@@ -43,4 +46,6 @@ type Step struct {
 func (c Class) declared() bool { return c == Look || c == Change || c == Wait || c == Drive }
 
 // counts says whether a step of that class is compared. Waits, drives and retries repeat by nature.
-func (s Step) counts(class Class) bool { return !s.Retry && class != Wait && class != Drive }
+func (s Step) counts(class Class) bool {
+	return !s.Retry && class != Wait && class != Drive && class != Person
+}

@@ -2,52 +2,53 @@ package loop
 
 // A tail finds rounds of turns that came one right after the other.
 type tail struct {
-	last [MaxPeriod]uint64 // the digests of the last turns; that of turn n is at n modulo MaxPeriod
+	last [maxPeriod]uint64 // the digests of the last turns; that of turn n is at n modulo maxPeriod
 	seen uint64            // how many turns there were
+	told uint64            // how many there were when the UNSTUCK was delivered, 0 if none was
 	// same is, for each period, how many of the last turns, without a gap, were the same as that many turns before.
-	same [MaxPeriod + 1]uint64
+	same [maxPeriod + 1]uint64
 }
 
 func (t *tail) add(digest uint64) {
-	for period := uint64(1); period <= MaxPeriod; period++ {
-		if t.seen >= period && t.last[(t.seen-period)%MaxPeriod] == digest {
+	for period := uint64(1); period <= maxPeriod; period++ {
+		if t.seen >= period && t.last[(t.seen-period)%maxPeriod] == digest {
 			t.same[period]++
 		} else {
 			t.same[period] = 0
 		}
 	}
-	t.last[t.seen%MaxPeriod] = digest
+	t.last[t.seen%maxPeriod] = digest
 	t.seen++
 }
 
 // pattern is the same for every turn of a tail of that period.
 func (t *tail) pattern(period int) (sum uint64) {
 	for i := range uint64(period) {
-		sum += t.last[(t.seen-1-i)%MaxPeriod]
+		sum += t.last[(t.seen-1-i)%maxPeriod]
 	}
 	return sum
 }
 
-func (h *history) judgeTail(c *Config) (most finding) {
-	if unlimited(c.Period) {
-		return finding{}
+// judge judges the last turn. A tail that ends nothing only asks.
+func (t *tail) judge(tool string, ends bool) (most finding) {
+	for period := 1; period <= maxPeriod; period++ {
+		most = worst(most, t.judgePeriod(period, ends))
 	}
-	for period := 1; period <= c.Period; period++ {
-		most = worst(most, h.judgePeriod(period, c))
-	}
+	most.Tool = tool
 	return most
 }
 
-func (h *history) judgePeriod(period int, c *Config) finding {
+func (t *tail) judgePeriod(period int, ends bool) finding {
 	size := uint64(period)
-	length, since := h.tail.same[period]+size, h.turn-h.delivered
-	needed := uint64(c.Rounds) * size
+	length, since := t.same[period]+size, t.seen-t.told
+	needed := rounds * size
 	if length < needed {
 		return finding{}
 	}
-	asked := h.delivered > 0 && length >= since+needed
-	v := judged(Tail, true, asked, since >= uint64(c.After)*size)
+	asked := t.told > 0 && length >= since+needed
+	v := judged(Tail, true, asked, ends && since >= after*size)
 	v.Period, v.Rounds = period, int(length/size) //nolint:gosec // a tail is not that long
-	v.pattern = h.tail.pattern(period)
+	v.Since = v.Rounds * period
+	v.pattern = t.pattern(period)
 	return v
 }

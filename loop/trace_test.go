@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,9 +16,9 @@ import (
 	"github.com/seed62658d38/watchdog/loop"
 )
 
-// A trace is a file of testdata: what a run did, turn by turn.
+// A trace is what a run did, turn by turn.
 type trace struct {
-	name    string
+	Name    string `json:"name"`
 	What    string `json:"what"`
 	From    string `json:"from"`
 	FoundBy int    `json:"found_by"` // a loop's turn by which the detector has to ask
@@ -34,6 +33,7 @@ type traceTurn struct {
 		From int `json:"from"`
 		To   int `json:"to"`
 	} `json:"count"`
+	declared []loop.Step // with their classes
 }
 
 type traceStep struct {
@@ -46,38 +46,38 @@ type traceStep struct {
 	Retry   bool            `json:"retry"`
 }
 
-// traces reads the traces of a folder of testdata.
-func traces(t *testing.T, folder string) (all []trace) {
+// traces reads a set of testdata.
+func traces(t *testing.T, set string) (all []*trace) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", folder, "*.jsonl"))
+	text, err := os.ReadFile(filepath.Join("testdata", set+".jsonl"))
 	require.NoError(t, err)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.Less(t, len(text), 20<<10, file)
-		all = append(all, parseTrace(t, file, text))
-	}
-	return all
-}
-
-func parseTrace(t *testing.T, file string, text []byte) trace {
-	t.Helper()
-	read := trace{name: strings.TrimSuffix(filepath.Base(file), ".jsonl")}
-	head, rest, _ := bytes.Cut(text, []byte("\n"))
-	require.NoError(t, strictly(head, &read), file)
-	require.NotEmpty(t, read.What, file)
-	require.NotEmpty(t, read.From, file)
-	for line := range bytes.Lines(rest) {
-		if len(bytes.TrimSpace(line)) == 0 {
+	named := map[string]*trace{}
+	for line := range bytes.Lines(text) {
+		if bytes.HasPrefix(line, []byte(`{"name":`)) {
+			begun := &trace{}
+			require.NoError(t, strictly(line, begun), "%s", line)
+			require.NotContains(t, named, begun.Name)
+			named[begun.Name] = begun
+			all = append(all, begun)
 			continue
 		}
 		var turn traceTurn
-		require.NoError(t, strictly(line, &turn), "%s: %s", file, line)
-		require.NotEmpty(t, turn.Steps, "%s: %s", file, line)
-		read.turns = append(read.turns, turn.expand()...)
+		require.NoError(t, strictly(line, &turn), "%s", line)
+		require.NotEmpty(t, turn.Steps, "%s", line)
+		require.NotEmpty(t, all, "a turn before a name")
+		last := all[len(all)-1]
+		for _, turn := range turn.expand() {
+			turn.read(t)
+			last.turns = append(last.turns, turn)
+		}
 	}
-	require.NotEmpty(t, read.turns, file)
-	return read
+	for _, read := range all {
+		require.NotEmpty(t, read.Name)
+		require.NotEmpty(t, read.What, read.Name)
+		require.NotEmpty(t, read.From, read.Name)
+		require.NotEmpty(t, read.turns, read.Name)
+	}
+	return all
 }
 
 func strictly(text []byte, into any) error {
@@ -114,17 +114,24 @@ func (turn traceTurn) numbered(n int) traceTurn {
 	return turn
 }
 
-func (turn traceTurn) steps(t *testing.T, classes bool) (all []loop.Step) {
+// read keeps the steps of the turn.
+func (turn *traceTurn) read(t *testing.T) {
 	t.Helper()
 	for _, s := range turn.Steps {
-		step := loop.Step{
-			Tool: s.Tool, Input: plain(t, s.Input), Outcome: plain(t, s.Outcome),
+		turn.declared = append(turn.declared, loop.Step{
+			Tool: s.Tool, Class: s.Class, Input: plain(t, s.Input), Outcome: plain(t, s.Outcome),
 			Gap: time.Duration(s.Gap * float64(time.Second)), Refused: s.Refused, Retry: s.Retry,
-		}
-		if classes {
-			step.Class = s.Class
-		}
-		all = append(all, step)
+		})
+	}
+}
+
+func (turn *traceTurn) steps(classes bool) []loop.Step {
+	if classes {
+		return turn.declared
+	}
+	all := slices.Clone(turn.declared)
+	for i := range all {
+		all[i].Class = ""
 	}
 	return all
 }
@@ -146,15 +153,20 @@ type finding struct {
 	rule         loop.Rule
 }
 
-// judge gives a trace to a detector. The run is told at once whenever the detector asks.
-func (read trace) judge(t *testing.T, classes bool) (f finding) {
+func (read *trace) judge(t *testing.T, classes bool) finding {
 	t.Helper()
-	d := newDetector(t, loop.Config{})
+	return read.judgeWithout(t, classes, 0)
+}
+
+// judgeWithout gives a trace to a detector without some pieces. The run is told at once whenever the detector asks.
+func (read *trace) judgeWithout(t *testing.T, classes bool, without loop.Pieces) (f finding) {
+	t.Helper()
+	d := newDetector(t, loop.Config{}).Without(without)
 	for i, turn := range read.turns {
 		if turn.Restart {
-			d = restart(t, d, loop.Config{})
+			d = restart(t, d, loop.Config{}).Without(without)
 		}
-		switch v := d.Step(turn.steps(t, classes)...); {
+		switch v := d.Step(turn.steps(classes)...); {
 		case v.Advice == loop.End && f.ended == 0:
 			f.ended, f.rule = i+1, v.Rule
 		case v.Advice == loop.Ask:
@@ -181,7 +193,7 @@ func TestLoops(t *testing.T) {
 	require.GreaterOrEqual(t, len(all), 40)
 	undeclared := 0
 	for _, read := range all {
-		t.Run(read.name, func(t *testing.T) {
+		t.Run(read.Name, func(t *testing.T) {
 			found := read.judge(t, true)
 			require.NotZero(t, found.asked, "never found: %s", read.What)
 			require.LessOrEqual(t, found.asked, read.FoundBy, "found late: %s", read.What)
@@ -189,7 +201,7 @@ func TestLoops(t *testing.T) {
 		if f := read.judge(t, false); f.asked != 0 && f.asked <= read.FoundBy {
 			undeclared++
 		} else {
-			t.Logf("not found in time without classes: %s: %+v", read.name, f)
+			t.Logf("not found in time without classes: %s: %+v", read.Name, f)
 		}
 	}
 	t.Logf("without classes %d of %d are found in time", undeclared, len(all))
@@ -210,12 +222,30 @@ func TestProductive(t *testing.T) {
 				f := read.judge(t, c.classes)
 				if f.asked != 0 {
 					asked++
-					t.Logf("asked at turn %d by %s: %s: %s", f.asked, f.rule, read.name, read.What)
+					t.Logf("asked at turn %d by %s: %s: %s", f.asked, f.rule, read.Name, read.What)
 				}
-				assert.Zero(t, f.ended, "ended by %s: %s: %s", f.rule, read.name, read.What)
+				assert.Zero(t, f.ended, "ended by %s: %s: %s", f.rule, read.Name, read.What)
 			}
 			t.Logf("asked %d of %d", asked, len(all))
 			assert.LessOrEqual(t, float64(asked), c.share*float64(len(all)))
 		})
 	}
+}
+
+// TestAgents finds loops as agents of today have them, which no host declares classes for, and ends none of their work.
+func TestAgents(t *testing.T) {
+	for _, read := range traces(t, "agents-loops") {
+		f := read.judge(t, false)
+		assert.NotZero(t, f.asked, "never found: %s: %s", read.Name, read.What)
+		assert.LessOrEqual(t, f.asked, read.FoundBy, "found late: %s: %s", read.Name, read.What)
+	}
+	var asked []string
+	for _, read := range traces(t, "agents-work") {
+		f := read.judge(t, false)
+		assert.Zero(t, f.ended, "ended by %s: %s: %s", f.rule, read.Name, read.What)
+		if f.asked != 0 {
+			asked = append(asked, read.Name)
+		}
+	}
+	assert.Equal(t, []string{"status-again", "log-of-a-build", "progress-by-a-program"}, asked, "which do look like loops")
 }

@@ -28,16 +28,16 @@ func (h *history) waits(s *Step, class Class) {
 
 // polls reports whether a call is a poll: it waits, or it got the same before, and since then time has passed, or waits
 // have passed it. Whoever looks a second time after one wait does not poll.
-func (h *history) polls(c *call) bool {
-	w := &h.waiting
+func (d *Detector) polls(c *call) bool {
+	w := &d.history.waiting
 	switch {
 	case c.waits:
 		return true
-	case !c.again:
+	case !c.again, d.config.Mode == Strict:
 		return false
 	case c.slow:
 		return true
-	case w.time < uint64(c.need) || w.first == c.pair: //nolint:gosec // it is positive
+	case d.without.lacks(theWaiting), w.time < uint64(c.need), w.first == c.pair: //nolint:gosec // it is positive
 		return false
 	case w.first == 0:
 		w.first = c.pair

@@ -5,8 +5,8 @@ import "slices"
 // maxWords is how many words of an input a wording has.
 const maxWords = 12
 
-// A words is digests of the first words of an input. Case, and what joins the parts of a name, make no difference, so
-// that fooBar, foo_bar and FooBar are one word.
+// A words is digests of the first words of an input. Case makes no difference. A name such as fooBar is its parts, and
+// then all of it, so that it has something in common with foo_baz and is the same as foobar.
 type words [maxWords]uint16
 
 // A wording is what the calls of a series asked for: the last one in its order, and the words of those before it.
@@ -14,14 +14,38 @@ type wording struct{ last, older words }
 
 // add adds the words of a text, up to the room there is.
 func (w *words) add(text []byte) {
-	n := w.count()
-	for len(text) > 0 && n < maxWords {
-		word, rest := nextWord(text)
-		if word != 0 {
-			w[n] = word
+	n, parts := w.count(), 0
+	name, part := newWord(), newWord()
+	put := func(word word) {
+		if digest := word.digest(); digest != 0 && n < maxWords {
+			w[n] = digest
 			n++
 		}
-		text = rest
+	}
+	for i, b := range text {
+		if n == maxWords {
+			return
+		}
+		joins, inside := b == '_' || b == '-', isLetter(b) || isDigit(b) || b >= 0x80
+		if !inside || 'A' <= b && b <= 'Z' && i > 0 && 'a' <= text[i-1] && text[i-1] <= 'z' {
+			put(part)
+			part = newWord()
+			parts++
+		}
+		switch {
+		case inside:
+			name.add(b)
+			part.add(b)
+		case !joins:
+			if parts > 1 {
+				put(name)
+			}
+			name, parts = newWord(), 0
+		}
+	}
+	put(part)
+	if parts > 0 {
+		put(name)
 	}
 }
 
@@ -34,32 +58,29 @@ func (w *words) count() (n int) {
 
 func (w *words) has(word uint16) bool { return slices.Contains(w[:], word) }
 
-// nextWord returns the digest of the word that a text begins with, and what is after it. The digest is 0 where there is
-// no word, or a short one, such as an article, the name of an option or a number of one or two digits.
-func nextWord(text []byte) (digest uint16, rest []byte) {
-	const offset, prime = 2166136261, 16777619 // FNV-1a, without memory
-	sum, length, letters := uint32(offset), 0, 0
-	for i, b := range text {
-		switch {
-		case b == '_' || b == '-':
-			continue
-		case isLetter(b) || b >= 0x80:
-			b |= 0x20
-			letters++
-		case !isDigit(b):
-			return wordDigest(sum, length, letters), text[i+1:]
-		}
-		sum = (sum ^ uint32(b)) * prime
-		length++
-	}
-	return wordDigest(sum, length, letters), nil
+// A word is the FNV-1a of what it has of letters and digits, without memory.
+type word struct {
+	sum             uint32
+	length, letters int
 }
 
-func wordDigest(sum uint32, length, letters int) uint16 {
-	if letters < 3 && length < 4 {
+func newWord() word { return word{sum: 2166136261} }
+
+func (w *word) add(b byte) {
+	if !isDigit(b) {
+		b |= 0x20
+		w.letters++
+	}
+	w.sum = (w.sum ^ uint32(b)) * 16777619
+	w.length++
+}
+
+// digest returns 0 for a short word, such as an article, the name of an option or a number of one or two digits.
+func (w *word) digest() uint16 {
+	if w.letters < 3 && w.length < 4 {
 		return 0
 	}
-	return max(uint16(sum>>16^sum&0xffff), 1) //nolint:gosec // both halves are in it
+	return max(uint16(w.sum>>16^w.sum&0xffff), 1) //nolint:gosec // both halves are in it
 }
 
 // rephrases takes the next input of a series, and reports whether it asks for the same in other words. It does not if
@@ -107,3 +128,7 @@ func (w *wording) walk(do func(word *uint64)) {
 		}
 	}
 }
+
+func isDigit(b byte) bool { return '0' <= b && b <= '9' }
+
+func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }

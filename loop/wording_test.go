@@ -39,7 +39,7 @@ func TestWording(t *testing.T) {
 		"words added and left out": {[]string{"retry policy", "retry", "retry policy http", "retry policy", "policy", "policy retry", "retry", "http retry"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDetector(t, loop.Config{Pairs: loop.NoLimit})
+			d := newDetector(t, loop.Config{}).Without(loop.ThePair)
 			turn := 0
 			for n, input := range c.inputs {
 				v := d.Step(loop.Step{Tool: "search", Class: loop.Look, Input: fmt.Appendf(nil, `{"q":%q,"in":"all"}`, input), Outcome: []byte("[]")})
@@ -47,7 +47,7 @@ func TestWording(t *testing.T) {
 					require.Equal(t, loop.Futile, v.Rule)
 					turn = n + 1
 				}
-				d = restart(t, d, loop.Config{Pairs: loop.NoLimit})
+				d = restart(t, d, loop.Config{}).Without(loop.ThePair)
 			}
 			require.Equal(t, map[bool]int{true: 8}[c.rephrase], turn)
 		})

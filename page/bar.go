@@ -29,6 +29,40 @@ type bar struct {
 	Since time.Time
 }
 
+// used is which part of a limit is used, and which more will be in a second.
+func (b *bar) used() (part, rate float64) {
+	if b.Limit > 0 {
+		rate = 1 / b.Limit
+	}
+	return 1 - b.Left/100, rate
+}
+
+// nearest is the limit that is nearest its end, nil for none, and after how many seconds another will be if nothing
+// happens; 0 for never.
+func nearest(bars []bar) (b *bar, turns float64) {
+	for i := range bars {
+		if b == nil || bars[i].Left < b.Left || bars[i].Left == b.Left && bars[i].shorter(b) {
+			b = &bars[i]
+		}
+	}
+	for i := range bars {
+		used, rate := b.used()
+		if other, faster := bars[i].used(); faster > rate {
+			if after := (used - other) / (faster - rate); turns == 0 || after < turns {
+				turns = after
+			}
+		}
+	}
+	return b, turns
+}
+
+// shorter reports whether a limit burns down faster than another.
+func (b *bar) shorter(than *bar) bool {
+	_, rate := b.used()
+	_, other := than.used()
+	return rate > other
+}
+
 // low is the part of a limit at which a bar without marks shows that little is left.
 const low = 20
 

@@ -12,11 +12,17 @@
 //
 // # What it shows
 //
-// The list has the live runs first, the newest of them at the top, then those that have ended. Each live run has a bar
-// for each limit that its row tells of, see [session.State]: a bar is full at first and burns down, with the part that
-// is kept for wrapping up and the moments of the warnings marked. A run of another host is drawn in the same way,
-// because its row says all of it. The page of a run has its timeline, drawn by the server from its events, its layers,
-// and why it ended. The page of the sweeper has its passes and what they cancelled, see [PassLog].
+// The list has the live runs first, the newest of them at the top, then those that have ended, and a run under the one
+// that it is in. It can be searched by ID, sorted, and narrowed to some states; how many runs have each state is
+// counted. All of that is of the newest 5,000 runs, or of fewer if their rows are large, so that a page costs the same
+// whatever the database has; older ones follow as a list of their own. A live run has a bar for the limit that is
+// nearest its end, of those that its row tells of, see [session.State]: a bar is full at first and burns down, with the
+// part that is kept for wrapping up and the moments of the warnings marked. A run of another host is drawn in the same
+// way, because its row says all of it.
+//
+// The page of a run has all its bars, its timeline, drawn by the server from its events and its row, its layers, and
+// why it ended. The page of the sweeper says what it did last and will do next, with its passes and what they
+// cancelled, see [PassLog]. Times are in the reader's zone, without the script in UTC.
 //
 // # How it stays live
 //

@@ -8,147 +8,263 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// What a filter says of the state of the sessions that it wants.
+// How much is counted, searched and sorted together: the live runs, and the newest of the others. Older ones are a set
+// of their own, so that a page costs the same whatever the database has.
 const (
-	anyState = ""
-	running  = "running"
-	ended    = "ended"
+	maxSet   = 5000    // runs
+	maxSize  = 4 << 20 // bytes of what their processes say of them, or little more
+	setStep  = 1000    // runs that are read at once
+	maxLists = 2 * maxSet / setStep
 )
 
-// A filter says which sessions the list has, and where its page begins.
-type filter struct {
-	State, Host, Reason string
-	// After is where the page begins among the live sessions, or, where InEnded is true, among the others.
-	After   string
-	InEnded bool
+// states are those that a row can tell of.
+var states = []story.State{
+	story.Running, story.Stopped, story.Failed, story.Interrupted, story.Complete, story.Finished,
 }
 
-// The marks before the place at which a page begins.
-const (
-	afterLive  = "l"
-	afterEnded = "e"
-)
+// endedStates stands for all of them but running.
+const endedStates = "ended"
+
+// A filter says which sessions the list has, in which order, and which page of them is shown.
+type filter struct {
+	States           []story.State // none for all
+	ID, Host, Reason string
+	Sort             string
+	Page             int
+	After            string // where the set begins
+}
 
 // parseFilter reads the query of a list.
 func parseFilter(query url.Values) (f filter, err error) {
 	f = filter{
-		State: query.Get("state"), Host: strings.TrimSpace(query.Get("host")), Reason: query.Get("reason"),
+		ID: strings.TrimSpace(query.Get("id")), Host: strings.TrimSpace(query.Get("host")), Reason: query.Get("reason"),
+		Sort: query.Get("sort"), Page: 1, After: query.Get("after"),
 	}
-	switch f.State {
-	case anyState, running, ended:
-	default:
-		return f, &httpError{http.StatusBadRequest, fmt.Sprintf("There is no state %q: use %s, %s or none.", f.State,
-			running, ended)}
+	for _, name := range query["state"] {
+		switch {
+		case name == endedStates:
+			f.States = append(f.States, states[1:]...)
+		case slices.Contains(states, story.State(name)):
+			if state := story.State(name); !slices.Contains(f.States, state) {
+				f.States = append(f.States, state)
+			}
+		case name != "":
+			return f, &httpError{http.StatusBadRequest, fmt.Sprintf("There is no state %q: use %v, or none.", name, states)}
+		}
 	}
-	f.InEnded = f.State == ended
-	if after := query.Get("after"); after != "" {
-		f.InEnded = strings.HasPrefix(after, afterEnded)
-		f.After = after[1:]
-		_, err := storerows.ParsePlace(f.After)
-		if err != nil || !f.InEnded && !strings.HasPrefix(after, afterLive) {
+	if !slices.ContainsFunc(sorts, func(s sorting) bool { return s.Name == f.Sort }) {
+		return f, &httpError{http.StatusBadRequest, fmt.Sprintf("Runs cannot be sorted by %q.", f.Sort)}
+	}
+	if page := query.Get("page"); page != "" {
+		if f.Page, err = strconv.Atoi(page); err != nil || f.Page < 1 {
 			return f, &httpError{http.StatusBadRequest, "There is no such page of the list: begin at the first."}
 		}
+	}
+	if _, _, err := placeOf(f.After); err != nil {
+		return f, &httpError{http.StatusBadRequest, "There is no such page of the list: begin at the first."}
 	}
 	return f, nil
 }
 
-// link is the query of the page of the list that begins at a place.
-func (f filter) link(after string) string {
+// link is the query of a page of the set that begins at a place.
+func (f filter) link(page int, after string) template.URL {
 	query := url.Values{}
-	for key, value := range map[string]string{"state": f.State, "host": f.Host, "reason": f.Reason, "after": after} {
+	for _, state := range f.States {
+		query.Add("state", string(state))
+	}
+	for key, value := range map[string]string{
+		"id": f.ID, "host": f.Host, "reason": f.Reason, "sort": f.Sort, "after": after,
+	} {
 		if value != "" {
 			query.Set(key, value)
 		}
 	}
-	return "?" + query.Encode()
+	if page > 1 {
+		query.Set("page", strconv.Itoa(page))
+	}
+	return template.URL("?" + query.Encode())
 }
 
-// first reports whether new runs belong on the page.
-func (f filter) first() bool { return f.After == "" && !f.InEnded }
+// wants reports whether a session is among those that are shown.
+func (f filter) wants(state story.State) bool {
+	return len(f.States) == 0 || slices.Contains(f.States, state)
+}
 
-// FirstLink is the query of the first page.
-func (f filter) FirstLink() template.URL { return template.URL(f.link("")) }
+// First reports whether new runs belong at the head of the page.
+func (f filter) First() bool {
+	return f.Page == 1 && f.After == "" && f.Sort == "" && f.ID == "" && f.Reason == "" && f.wants(story.Running)
+}
 
 // Filtered reports whether there is a condition.
-func (f filter) Filtered() bool { return f.State != anyState || f.Host != "" || f.Reason != "" }
+func (f filter) Filtered() bool {
+	return len(f.States) > 0 || f.ID != "" || f.Host != "" || f.Reason != ""
+}
 
 // A listView is the page with the list.
 type listView struct {
 	frameView
 	filter
-	Rows       []row
-	Next       template.URL
-	Now        time.Time
-	First      bool
-	Live       int // of the rows
-	Unreadable int
-	Reasons    []string
+	Rows    []row
+	Choices []choice
+	Reasons []string
+	Sorts   []sorting
+	// Pages is how many pages there are. A link to a page that is not there is empty.
+	Pages                           int
+	FirstPage, Previous, Next, Last template.URL
+	// Set is how many runs there are to choose from. Older is the set after it, Newest the first.
+	Set           int
+	Older, Newest template.URL
+	Now           time.Time
+	Unreadable    int
+
+	size   int // of what was read
+	shown  []item
+	counts map[story.State]int
 }
 
-// viewList lists sessions: the live ones first, then those that have ended.
+// A choice is a state that can be chosen, and how many runs have it.
+type choice struct {
+	State story.State
+	Count int
+	On    bool
+}
+
+// viewList lists sessions: the live ones first, then those that have ended, unless another order is asked for.
 func (p *Page) viewList(ctx context.Context, query url.Values) (listView, error) {
 	f, err := parseFilter(query)
 	if err != nil {
 		return listView{}, err
 	}
-	view := listView{frameView: p.frame("list", "Runs"), filter: f, First: f.first(), Reasons: reasons(f.Reason)}
+	view := listView{
+		frameView: p.frame("list", "Runs"), filter: f, Reasons: reasons(f.Reason), Sorts: sorts,
+		counts: map[story.State]int{},
+	}
 	view.Refresh = 10
-	if !f.InEnded {
-		if err := p.addRows(ctx, &view, session.ListQuery{Live: true, After: f.After}); err != nil {
-			return view, err
-		}
-		f.After = ""
+	older, err := p.readSet(ctx, &view)
+	if err != nil {
+		return view, err
 	}
-	if f.State != running && view.Next == "" {
-		if err := p.addRows(ctx, &view, session.ListQuery{Ended: true, After: f.After}); err != nil {
-			return view, err
-		}
+	if older != "" {
+		view.Older = f.link(1, older)
 	}
+	if f.After != "" {
+		view.Newest = f.link(1, "")
+	}
+	view.countStates()
+	view.addPage(arrange(view.shown, f.Sort, view.Now), p.cfg.Rows)
 	return view, nil
 }
 
-// addRows adds as many sessions as the page still has room for.
-func (p *Page) addRows(ctx context.Context, view *listView, q session.ListQuery) error {
-	if q.Limit = p.cfg.Rows - len(view.Rows); q.Limit == 0 {
-		view.Next = template.URL(view.link(afterEnded)) // all of them
-		return nil
-	}
-	q.Host, q.Reason = view.Host, watchdog.StopReason(view.Reason)
-	found, err := p.cfg.Sessions.List(ctx, q)
-	if err != nil {
-		return err
-	}
-	view.Now, view.Unreadable = found.Now, view.Unreadable+len(found.Unreadable)
-	for _, s := range found.Sessions {
-		view.Rows = append(view.Rows, rowOf(s, found.Now))
-	}
-	if q.Live {
-		view.Live = len(found.Sessions)
-	}
-	if found.Next != "" {
-		mark := afterEnded
-		if q.Live {
-			mark = afterLive
+// add adds those of the sessions of a set that are wanted, and counts the states of all that are searched for.
+func (v *listView) add(found session.ListPage) {
+	v.Now, v.Unreadable = found.Now, v.Unreadable+len(found.Unreadable)
+	v.Set += len(found.Sessions) + len(found.Unreadable)
+	v.shown = slices.Grow(v.shown, len(found.Sessions))
+	id := strings.ToLower(v.ID)
+	for i := range found.Sessions {
+		s := &found.Sessions[i]
+		v.size += len(s.State)
+		if id != "" && !strings.Contains(strings.ToLower(s.RunID), id) {
+			continue
 		}
-		view.Next = template.URL(view.link(mark + found.Next))
+		state := story.StateOf(s)
+		v.counts[state]++
+		if v.wants(state) {
+			v.shown = append(v.shown, item{Session: s})
+		}
 	}
-	return nil
 }
 
-// reasons are those that a reader can choose, with the one that is chosen.
+// countStates has a choice for each state.
+func (v *listView) countStates() {
+	for _, state := range states {
+		v.Choices = append(v.Choices, choice{state, v.counts[state], slices.Contains(v.States, state)})
+	}
+}
+
+// addPage draws the rows of the page, or of the last one if there are not so many.
+func (v *listView) addPage(all []item, rows int) {
+	v.Pages = max((len(all)+rows-1)/rows, 1)
+	v.Page = min(v.Page, v.Pages)
+	if v.Page > 1 {
+		v.FirstPage, v.Previous = v.link(1, v.After), v.link(v.Page-1, v.After)
+	}
+	if v.Page < v.Pages {
+		v.Next, v.Last = v.link(v.Page+1, v.After), v.link(v.Pages, v.After)
+	}
+	from := (v.Page - 1) * rows
+	for _, i := range all[from:min(from+rows, len(all))] {
+		r := rowOf(*i.Session, v.Now)
+		r.Depth = i.depth
+		v.Rows = append(v.Rows, r)
+	}
+}
+
+// The marks before the place at which a set begins, among the live sessions or the others.
+const (
+	afterLive  = "l"
+	afterEnded = "e"
+)
+
+// placeOf reads where a set begins.
+func placeOf(after string) (ended bool, place string, err error) {
+	if after == "" {
+		return false, "", nil
+	}
+	mark, place := after[:1], after[1:]
+	if mark != afterLive && mark != afterEnded {
+		return false, "", strconv.ErrSyntax
+	}
+	_, err = storerows.ParsePlace(place)
+	return mark == afterEnded, place, err
+}
+
+// readSet reads the set that begins after a place, and returns where the next one does; empty for nowhere.
+func (p *Page) readSet(ctx context.Context, view *listView) (next string, err error) {
+	ended, place, _ := placeOf(view.After)
+	q := session.ListQuery{
+		Host: view.Host, Reason: watchdog.StopReason(view.Reason), Live: !ended, Ended: ended, After: place,
+	}
+	for lists := 0; view.Set < maxSet && view.size < maxSize && lists < maxLists; lists++ {
+		q.Limit = min(setStep, maxSet-view.Set)
+		found, err := p.cfg.Sessions.List(ctx, q)
+		if err != nil {
+			return "", err
+		}
+		view.add(found)
+		switch {
+		case found.Next != "":
+			q.After = found.Next
+		case q.Live:
+			q.Live, q.Ended, q.After = false, true, ""
+		default:
+			return "", nil
+		}
+	}
+	if q.Live {
+		return afterLive + q.After, nil
+	}
+	return afterEnded + q.After, nil
+}
+
+// reasons are those that a reader can choose: those of this module, and the one that is chosen.
 func reasons(chosen string) []string {
 	all := []string{record.CompleteReason, string(session.ReasonFailed)}
 	for _, code := range watchdog.StopReasons() {
-		all = append(all, string(code))
+		if code.Own() {
+			all = append(all, string(code))
+		}
 	}
 	slices.SortStableFunc(all[2:], func(a, b string) int {
 		return cmp.Compare(strings.TrimPrefix(a, "watchdog_"), strings.TrimPrefix(b, "watchdog_"))

@@ -34,6 +34,7 @@ type looker struct {
 type seen struct {
 	version string
 	quiet   time.Time
+	turns   time.Time // when its row shows another limit
 }
 
 func newLooker(p *Page) *looker { return &looker{page: p, seen: map[string]seen{}, first: true} }
@@ -129,9 +130,11 @@ func (k *looker) changed(s session.Session, now time.Time) bool {
 	if s.Lease != "" {
 		moved = max(moved, 0) // between two renewals a silence seems to have begun later and later
 	}
-	if there && last.version == next.version && moved.Abs() <= driftOfSilence {
+	turned := !last.turns.IsZero() && !now.Before(last.turns)
+	if there && last.version == next.version && moved.Abs() <= driftOfSilence && !turned {
 		return false
 	}
+	next.turns = rowOf(s, now).TurnsAt
 	k.seen[s.RunID] = next
 	return !k.first
 }

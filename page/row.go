@@ -29,18 +29,18 @@ type row struct {
 	LastSign     bool
 	Age          time.Duration
 	Bars         []bar
-	More         int // counted limits that the session has besides
-	Version      string
+	// Nearest is the limit that is nearest its end, until TurnsAt, when another is; zero for never.
+	Nearest *bar
+	TurnsAt time.Time
+	Depth   int // how many runs of the list are around it
+	Version string
 }
 
 // rowOf draws a session, at the database's time now.
 func rowOf(s session.Session, now time.Time) row {
 	var state session.State
 	_ = json.Unmarshal(s.State, &state) // another program's state has no bars
-	since := s.StartedAt
-	if since.IsZero() {
-		since = s.CreatedAt
-	}
+	since := began(&s)
 	told := story.Of(story.Record{RunID: s.RunID, Row: &s}, now)
 	r := row{
 		RunID: s.RunID, Parent: s.Parent, Host: s.Host, Phase: state.Phase, Live: s.Status == session.Active,
@@ -57,9 +57,21 @@ func rowOf(s session.Session, now time.Time) row {
 		r.Age = r.Until.Sub(since)
 		return r
 	}
-	r.Age, r.Bars, r.More = now.Sub(since), barsOf(s, state, now), state.MoreSpent
+	r.Age, r.Bars = now.Sub(since), barsOf(s, state, now)
+	var turns float64
+	if r.Nearest, turns = nearest(r.Bars); turns > 0 {
+		r.TurnsAt = now.Add(seconds(turns))
+	}
 	r.Holds, r.WrappedUp, r.Warned, r.Behind = state.Holds, state.WrappedUp, !s.WarnedAt.IsZero(), s.Behind
 	return r
+}
+
+// began is when the window of a session began, or for one without a start when its row did.
+func began(s *session.Session) time.Time {
+	if s.StartedAt.IsZero() {
+		return s.CreatedAt
+	}
+	return s.StartedAt
 }
 
 // versionOf is different for rows that look different. What only time changes is not in it.

@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"errors"
 	"fmt"
 	"html"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
 )
 
 func TestStories(t *testing.T) {
@@ -246,4 +248,55 @@ func TestBars(t *testing.T) {
 			assert.Contains(t, f.shown(""), `class="left" width="70"`)
 		})
 	})
+}
+
+// TestNotThere protects readers from what is not there: a legend of marks that no bar has, and a hold that is open after
+// the end.
+func TestNotThere(t *testing.T) {
+	const reserve, warned = "kept for wrapping up", "where the run is warned"
+	inBubble(t, func(f *fixture) {
+		for _, c := range []struct {
+			state           session.State
+			reserve, warned bool
+		}{
+			{session.State{Idle: 300}, false, false}, {session.State{WallClock: 60}, false, true},
+			{session.State{WallClock: 60, Reserve: 5, WarnAt: []float64{}}, true, false},
+			{session.State{Idle: 300, Spent: []session.Spent{{Limit: "turns", Allowed: 9, Reserve: 1}}}, true, true},
+		} {
+			s := f.begin("s-1", "worker-1", 0, c.state)
+			text := f.shown(runQuery("s-1"))
+			assert.Equal(t, c.reserve, strings.Contains(text, reserve), "%+v", c.state)
+			assert.Equal(t, c.warned, strings.Contains(text, warned), "%+v", c.state)
+			f.end(s, session.Finished, "")
+			assert.NotContains(t, f.shown(runQuery("s-1")), "legend")
+		}
+		s := f.begin("s-2", "worker-1", 0, session.State{Holds: 2})
+		assert.Contains(t, f.shown(runQuery("s-2")), "<dt>Holds open</dt><dd>2</dd>")
+		f.end(s, session.Cancelled, watchdog.HoldExceeded)
+		assert.NotContains(t, f.shown(runQuery("s-2")), "Holds open")
+	})
+}
+
+func TestSweeperSentence(t *testing.T) {
+	for _, c := range []struct {
+		last sweep.Pass
+		want string
+	}{
+		{sweep.Pass{}, "</span></p>"},
+		{sweep.Pass{Tally: sweep.Tally{Checked: 1}}, "looked at one run and ended none.</p>"},
+		{sweep.Pass{Tally: sweep.Tally{Checked: 9, Cancelled: 2, Spared: 1}}, "looked at 9 runs and cancelled 2, spared 1.</p>"},
+		{sweep.Pass{DryRun: true}, "looked at 0 runs and ended none, all of it a dry run.</p>"},
+		{sweep.Pass{Tally: sweep.Tally{Checked: 3, Warned: 3}, Err: errors.New("hunter2")},
+			"looked at 3 runs and warned 3, and ended early. What it warned is cancelled when its grace is over, unless"},
+	} {
+		inBubble(t, func(f *fixture) {
+			if c.want != "</span></p>" {
+				c.last.StartedAt = time.Now()
+			}
+			f.cfg.Sweeper = passes{sweep.Stats{Last: c.last}}
+			shown := f.shown("?view=sweeper")
+			assert.Contains(t, shown, c.want)
+			assert.NotContains(t, shown, "hunter2")
+		})
+	}
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -48,16 +49,47 @@ type handled struct {
 	Resumed, StopFailed   bool
 }
 
-// Add keeps a pass, and forgets the oldest of more than 50.
-func (l *PassLog) Add(p sweep.Pass) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func passedOf(p sweep.Pass) passed {
 	said := "done"
 	if p.Err != nil {
 		said = "ended early"
 	}
-	next := passed{p.Tally, p.StartedAt, p.Duration, p.DryRun, said}
-	l.passes = slices.Insert(l.passes, 0, next)
+	return passed{p.Tally, p.StartedAt, p.Duration, p.DryRun, said}
+}
+
+// Did says what the pass did.
+func (p passed) Did() string {
+	var acts []string
+	for _, act := range []struct {
+		n    int
+		what string
+	}{
+		{p.Cancelled, "cancelled %d"}, {p.Warned, "warned %d"}, {p.Spared, "spared %d"}, {p.Deferred, "put off %d"},
+		{p.Resumed, "resumed %d"}, {p.Failed, "failed with %d"},
+	} {
+		if act.n > 0 {
+			acts = append(acts, fmt.Sprintf(act.what, act.n))
+		}
+	}
+	text := fmt.Sprintf("looked at %d runs", p.Checked)
+	if p.Checked == 1 {
+		text = "looked at one run"
+	}
+	if len(acts) == 0 {
+		acts = []string{"ended none"}
+	}
+	text += " and " + strings.Join(acts, ", ")
+	if p.DryRun {
+		text += ", all of it a dry run"
+	}
+	return text
+}
+
+// Add keeps a pass, and forgets the oldest of more than 50.
+func (l *PassLog) Add(p sweep.Pass) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.passes = slices.Insert(l.passes, 0, passedOf(p))
 	l.passes = l.passes[:min(len(l.passes), maxPasses)]
 	for _, c := range p.Cases[max(len(p.Cases)-maxCases, 0):] {
 		l.cases = slices.Insert(l.cases, 0, handled{
@@ -85,6 +117,7 @@ type sweeperView struct {
 	frameView
 	Stats   *sweep.Stats
 	Status  string
+	Last    passed
 	Now     time.Time
 	Passes  []passed
 	Cases   []handled
@@ -106,7 +139,10 @@ func (p *Page) viewSweeper(ctx context.Context) (sweeperView, error) {
 	view.Passes, view.Cases = p.cfg.PassLog.read()
 	if p.cfg.Sweeper != nil {
 		stats := p.cfg.Sweeper.Stats()
-		view.Stats, view.Status = &stats, sweeperStatus(stats)
+		view.Stats, view.Status, view.Last = &stats, sweeperStatus(stats), passedOf(stats.Last)
+		if view.Last.StartedAt.IsZero() && len(view.Passes) > 0 {
+			view.Last = view.Passes[0]
+		}
 	}
 	err := p.addHistory(ctx, &view)
 	return view, err

@@ -13,7 +13,8 @@ var killBound = 700 * time.Millisecond
 
 const (
 	// unknownBound is how much longer than killBound SIGKILL may take while nothing is known to survive it: on a busy
-	// machine what was killed waits for a processor to die on, and so does the guard that says what is left.
+	// machine what was killed waits for a processor to die on, and so does the guard that says what is left. It is also
+	// how long a guard may take to let go what is kept.
 	unknownBound = 15 * time.Second
 	// unknownPause is how often that is asked meanwhile.
 	unknownPause = 20 * time.Millisecond

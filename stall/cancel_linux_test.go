@@ -103,9 +103,10 @@ func TestCancel(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
 		f.cfg.OnTerminal, f.cfg.Terminal, f.cfg.AsIncomplete = stall.ActionIgnore, readyLine, true
-		f.cfg.WallClock = time.Second
-		result, err := f.run(command(t, "print:"+ready, "stay"))
-		require.ErrorIs(t, err, watchdog.WallClockExceeded)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		f.cfg.Store = &endingStore{f.store, func() { cancel(errEnough) }} // once the trip is on record
+		result, err := stall.Run(ctx, command(t, "print:"+ready, "stay"), f.cfg)
+		require.ErrorIs(t, err, errEnough)
 		require.False(t, result.Incomplete)
 		require.Equal(t, []string{"event.json"}, f.artifacts())
 		r := f.record()
@@ -164,17 +165,17 @@ func TestInsideRun(t *testing.T) {
 	t.Run("a slow reader opens a hold on the run", func(t *testing.T) {
 		t.Parallel()
 		f := newInsideFixture(t)
-		w, ctx := outerRun(t, f.store, watchdog.Budget{Idle: 500 * time.Millisecond, FromFirstSign: true}, false)
+		w, ctx := outerRun(t, f.store, watchdog.Budget{Idle: 2500 * time.Millisecond, FromFirstSign: true}, false)
 		cmd := command(t, "flood:"+floodSize)
-		cmd.Stdout = &onFirstWrite{func() { time.Sleep(2 * time.Second) }}
+		cmd.Stdout = &onFirstWrite{func() { time.Sleep(6 * time.Second) }}
 		_, err := stall.Run(ctx, cmd, f.cfg)
 		require.NoError(t, err)
 		require.Nil(t, w.Stop())
 		require.NoError(t, w.Close())
 		f = newInsideFixture(t)
-		w, ctx = outerRun(t, f.store, watchdog.Budget{Idle: 500 * time.Millisecond, FromFirstSign: true}, false)
+		w, ctx = outerRun(t, f.store, watchdog.Budget{Idle: 2500 * time.Millisecond, FromFirstSign: true}, false)
 		cmd = command(t, "print:"+ready)
-		cmd.Stdout = &onFirstWrite{func() { time.Sleep(2 * time.Second) }}
+		cmd.Stdout = &onFirstWrite{func() { time.Sleep(6 * time.Second) }}
 		_, err = stall.Run(ctx, cmd, f.cfg)
 		require.NoError(t, err, "even one that is slow after the command's end")
 		require.Nil(t, w.Stop())

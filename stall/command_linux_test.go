@@ -297,7 +297,7 @@ func TestHostDoesNotRead(t *testing.T) {
 	t.Run("a little output that the host does not read hides no silence", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		f.cfg.NoOutput = 500 * time.Millisecond
+		f.cfg.NoOutput = 3 * time.Second
 		c := f.talk(t.Context(), command(t, "print:"+ready, "stay"))
 		_, err := c.Wait()
 		require.ErrorIs(t, err, watchdog.CommandNoOutput)

@@ -126,7 +126,7 @@ func (s *sentinel) endLeftBehind() {
 	if s.cfg.KeepBackground {
 		s.io.keep()
 		_ = s.tree.Release()
-		awaitGone(s.tree, killBound)
+		awaitGone(s.tree, unknownBound)
 		return
 	}
 	reached, missed, err := signalTree(s.tree, syscall.SIGTERM)

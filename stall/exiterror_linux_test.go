@@ -124,7 +124,7 @@ func TestExitErrorEnded(t *testing.T) {
 		is     error
 	}{
 		{"by its silence", silent, false, watchdog.CommandNoOutput},
-		{"by its wall clock", func(cfg *stall.Config) { cfg.WallClock = 100 * time.Millisecond }, false,
+		{"by its wall clock", func(cfg *stall.Config) { cfg.WallClock = 2 * time.Second }, false,
 			watchdog.WallClockExceeded},
 		{"by its context", func(*stall.Config) {}, true, reason},
 	} {
@@ -153,11 +153,11 @@ func TestExitErrorEnded(t *testing.T) {
 	t.Run("and exits with status 0 then", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		silent(&f.cfg)
+		f.cfg.Terminal = readyLine
 		cmd := command(t, "obey:INT:0", "print:"+ready, "stay")
 		_, err := f.run(cmd)
 		var exit *exec.ExitError
-		require.ErrorIs(t, err, watchdog.CommandNoOutput)
+		require.ErrorIs(t, err, watchdog.CommandTerminal)
 		require.NotErrorAs(t, err, &exit)
 		require.True(t, cmd.ProcessState.Success())
 	})
@@ -205,8 +205,9 @@ func TestExitErrorBeside(t *testing.T) {
 	f := newFixture(t)
 	f.cfg.NoOutput, f.cfg.OnStall, f.cfg.Artifacts = 50*time.Millisecond, stall.ActionIgnore, ""
 	broken := errors.New("disk full")
-	f.cfg.Store = &faultyStore{f.store, broken}
-	_, err := f.run(command(t, "sleep:300ms", "exit:3"))
+	tripped := filepath.Join(t.TempDir(), "tripped")
+	f.cfg.Store = &endingStore{&faultyStore{f.store, broken}, func() { _ = childSteps["touch"](tripped) }}
+	_, err := f.run(command(t, "await:"+tripped, "exit:3"))
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, 3, exit.ExitCode())

@@ -137,6 +137,7 @@ func newFixture(tb testing.TB) *fixture {
 	store := &watchdog.Memory{}
 	return &fixture{tb, store, stall.Config{
 		Step: "step", RunID: "run", Store: store, Artifacts: filepath.Join(tb.TempDir(), "state"), Logger: discard,
+		RecordTimeout: longTime,
 	}}
 }
 

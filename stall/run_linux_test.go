@@ -169,8 +169,8 @@ func TestGrace(t *testing.T) {
 func TestSignalTree(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.cfg.NoOutput = time.Second
-	cmd := command(t, "print:"+ready, "child:print:"+ready+";stay", "stay")
+	f.cfg.Terminal = readyLine
+	cmd := command(t, "child:print:there;stay", "print:"+ready, "stay")
 	result, _ := f.stalled(cmd)
 	require.Equal(t, 2, result.Sent[0].Processes)
 }

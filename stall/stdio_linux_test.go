@@ -135,10 +135,10 @@ func (failing) Write([]byte) (int, error) { return 0, errEnough }
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.cfg.NoOutput = 1500 * time.Millisecond
+	f.cfg.NoOutput = 3 * time.Second
 	cmd := command(t, "flood:"+floodSize)
 	got := int64(0)
-	pause := &onFirstWrite{func() { time.Sleep(3500 * time.Millisecond) }}
+	pause := &onFirstWrite{func() { time.Sleep(7 * time.Second) }}
 	cmd.Stdout = io.MultiWriter(pause, counter{&got, 0})
 	result, err := f.run(cmd)
 	require.NoError(t, err)
@@ -163,7 +163,11 @@ func TestActivitySource(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			f.cfg.ActivitySource, f.cfg.NoOutput = c.source, 3*time.Second
-			cmd := command(t, "every:50ms:x:80")
+			steps := "every:50ms:x"
+			if !c.stalls {
+				steps += ":80" // four seconds
+			}
+			cmd := command(t, steps)
 			if c.one {
 				var out strings.Builder
 				cmd.Stdout, cmd.Stderr = &out, &out

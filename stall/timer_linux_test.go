@@ -15,6 +15,7 @@ import (
 // TestInsideTimer runs commands in the context of a timer of package idle, with a run around that and without.
 func TestInsideTimer(t *testing.T) {
 	t.Parallel()
+	const limit = 5 * time.Second // longer than a busy machine delays a command
 	for _, c := range []struct {
 		name    string
 		context func(t *testing.T, f *fixture) context.Context
@@ -31,10 +32,10 @@ func TestInsideTimer(t *testing.T) {
 			f.cfg.Artifacts = ""
 			around := c.context(t, f)
 			t.Run("output is a sign of life, and silence ends the command", func(t *testing.T) {
-				ctx, timer := idle.WithLimit(around, 2500*time.Millisecond)
+				ctx, timer := idle.WithLimit(around, limit)
 				defer timer.Close()
-				result, err := stall.Run(ctx, command(t, "every:100ms:x:40"), f.cfg)
-				require.NoError(t, err, "it printed for four seconds")
+				result, err := stall.Run(ctx, command(t, "every:100ms:x:70"), f.cfg)
+				require.NoError(t, err, "it printed for seven seconds")
 				require.True(t, result.Finished)
 				_, err = stall.Run(ctx, command(t, "stay"), f.cfg)
 				stop, stopped := timer.Stopped()
@@ -42,12 +43,12 @@ func TestInsideTimer(t *testing.T) {
 				require.ErrorIs(t, err, stop)
 			})
 			t.Run("a reader that is behind is not silence", func(t *testing.T) {
-				outer, outerTimer := idle.WithLimit(around, 500*time.Millisecond)
+				outer, outerTimer := idle.WithLimit(around, limit)
 				defer outerTimer.Close()
-				ctx, timer := idle.WithLimit(outer, 500*time.Millisecond)
+				ctx, timer := idle.WithLimit(outer, limit)
 				defer timer.Close()
 				cmd := command(t, "flood:"+floodSize)
-				cmd.Stdout = &onFirstWrite{func() { time.Sleep(2 * time.Second) }}
+				cmd.Stdout = &onFirstWrite{func() { time.Sleep(8 * time.Second) }}
 				_, err := stall.Run(ctx, cmd, f.cfg)
 				require.NoError(t, err)
 			})
@@ -59,11 +60,11 @@ func TestInsideTimer(t *testing.T) {
 		for n := 0; n < attempts && err != nil; n++ {
 			f := newInsideFixture(t)
 			_, around := outerRun(t, f.store, watchdog.Budget{}, false)
-			ctx, timer := idle.WithLimit(around, 2500*time.Millisecond)
+			ctx, timer := idle.WithLimit(around, limit)
 			f.cfg.ActivitySource = stall.ActivityStderr
 			f.cfg.Probe = f.probe("=progressing")
 			f.cfg.Probe.Interval = 200 * time.Millisecond
-			_, err = stall.Run(ctx, command(t, "every:20ms:x:220"), f.cfg)
+			_, err = stall.Run(ctx, command(t, "every:20ms:x:350"), f.cfg)
 			timer.Close()
 		}
 		require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 // attempts are one call of a guarded model, which is made again if the run asks for that.
 type attempts struct {
 	ctx    context.Context
+	agent  string
 	model  *guardedModel
 	req    *model.LLMRequest
 	stream bool
@@ -24,7 +25,7 @@ type attempts struct {
 
 // once makes the call and reports whether it is to be made again.
 func (a *attempts) once() (again bool) {
-	p, err := a.model.guard.plan(a.ctx, a.req, a.asked)
+	p, err := a.model.guard.plan(a.ctx, a.agent, a.req, a.asked)
 	if err != nil {
 		a.yield(nil, err)
 		return false

@@ -56,7 +56,10 @@ func (m *guardedModel) GenerateContent(
 	ctx context.Context, req *model.LLMRequest, stream bool,
 ) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
-		a := attempts{ctx: m.guard.within(ctx), model: m, req: req, stream: stream, yield: yield}
+		a := attempts{
+			ctx: m.guard.within(ctx), agent: agentOf(ctx), model: m, req: req, stream: stream, yield: yield,
+		}
+		m.guard.hear(a.ctx, ctx)
 		for again := true; again; {
 			again = a.once()
 		}

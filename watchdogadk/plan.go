@@ -29,16 +29,20 @@ type planned struct {
 }
 
 // plan admits a call, or takes over what the plugin has admitted. Again is why it is made again, nil if it is not.
-func (g *Guard) plan(ctx context.Context, req *model.LLMRequest, again *watchdog.Directive) (*planned, error) {
+func (g *Guard) plan(
+	ctx context.Context, agent string, req *model.LLMRequest, again *watchdog.Directive,
+) (*planned, error) {
 	if p := g.takeOver(req); p != nil {
 		return p, nil
 	}
-	return g.admit(ctx, req, again)
+	return g.admit(ctx, agent, req, again)
 }
 
-func (g *Guard) admit(ctx context.Context, req *model.LLMRequest, again *watchdog.Directive) (*planned, error) {
+func (g *Guard) admit(
+	ctx context.Context, agent string, req *model.LLMRequest, again *watchdog.Directive,
+) (*planned, error) {
 	size := measured(req)
-	size.Again = again
+	size.Agent, size.Again = agent, again
 	call, messages, err := g.calls.Model(ctx, size)
 	if err != nil {
 		return nil, err

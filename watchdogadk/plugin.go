@@ -80,7 +80,8 @@ func (g *Guard) beforeModel(ctx agent.Context, req *model.LLMRequest) (*model.LL
 	if watchdog.FromContext(work) == nil {
 		return nil, nil
 	}
-	p, err := g.admit(work, req, nil)
+	g.hear(work, ctx)
+	p, err := g.admit(work, agentOf(ctx), req, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,8 @@ func (t *guardedStream) RunStream(ctx agent.Context, args any) iter.Seq2[string,
 		outer, stop := context.WithCancel(t.guard.within(ctx))
 		defer stop()
 		c, p, ends := newCall(ctx), newPipe[string](), make(chan streamEnd, 1)
-		go func() { ends <- t.call(outer, c, p, args) }()
+		call := adapter.ToolCall{Tool: t.Name(), Input: text(args), Agent: agentOf(ctx)}
+		go func() { ends <- t.call(outer, call, c, p, args) }()
 		end, readAll := read(p, ends, func(piece string) bool { return yield(piece, nil) })
 		if !readAll {
 			stop()
@@ -69,8 +70,9 @@ func (t *guardedStream) RunStream(ctx agent.Context, args any) iter.Seq2[string,
 	}
 }
 
-func (t *guardedStream) call(ctx context.Context, c *call, p *pipe[string], args any) (end streamEnd) {
-	call := adapter.ToolCall{Tool: t.Name(), Input: text(args)}
+func (t *guardedStream) call(
+	ctx context.Context, call adapter.ToolCall, c *call, p *pipe[string], args any,
+) (end streamEnd) {
 	all, ended, err := adapter.Do(ctx, t.guard.calls, call, func(work context.Context) (streamed, error) {
 		return t.pieces(work, c, p, args)
 	}, func(s streamed) []byte { return []byte(s.text.String()) })

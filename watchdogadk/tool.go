@@ -79,7 +79,7 @@ func (t *guarded) DefersResponse() bool { return defers(t.runnable) }
 // Run calls the tool.
 func (t *guarded) Run(ctx agent.Context, args any) (map[string]any, error) {
 	c := newCall(ctx)
-	call := adapter.ToolCall{Tool: t.Name(), Input: text(args)}
+	call := adapter.ToolCall{Tool: t.Name(), Input: text(args), Agent: agentOf(ctx)}
 	got, ended, err := adapter.Do(t.guard.within(ctx), t.guard.calls, call, func(work context.Context) (answer, error) {
 		return t.call(work, c, args)
 	}, func(a answer) []byte { return text(a.result) })

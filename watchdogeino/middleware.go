@@ -35,13 +35,21 @@ func New(cfg Config) *Middleware {
 	return &Middleware{&adk.BaseChatModelAgentMiddleware{}, adapter.New(cfg)}
 }
 
+// BeforeAgent notes that an agent begins to work, with what a person said.
+func (m *Middleware) BeforeAgent(
+	ctx context.Context, agent *adk.ChatModelAgentContext,
+) (context.Context, *adk.ChatModelAgentContext, error) {
+	return withFirst(ctx), agent, nil
+}
+
 // BeforeModelRewriteState adds what the run asks of the agent to the agent's messages. It stays in its history.
 func (m *Middleware) BeforeModelRewriteState(
 	ctx context.Context, state *adk.ChatModelAgentState, _ *adk.ModelContext,
 ) (context.Context, *adk.ChatModelAgentState, error) {
 	if wd := watchdog.FromContext(ctx); wd != nil {
 		wd.Activity()
-		state.Messages = with(slices.Clip(state.Messages), adapter.MessagesAfter(ctx, wd, m.guard.Turn(wd)))
+		hear(ctx, m.guard, state.Messages)
+		state.Messages = with(slices.Clip(state.Messages), m.guard.Turn(ctx, wd, agentOf(ctx)))
 	}
 	ctx = context.WithValue(ctx, lateKey{}, &late{})
 	return ctx, state, nil

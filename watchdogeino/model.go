@@ -61,6 +61,7 @@ func (m *guarded) call(
 ) error {
 	told := lateOf(ctx)
 	req := m.request(input, opts)
+	req.Agent = agentOf(ctx)
 	for {
 		call, messages, err := m.guard.Model(ctx, req)
 		told.add(messages)

@@ -52,6 +52,7 @@ func toolCall(name, input string) adapter.ToolCall {
 func answer[T any](
 	ctx context.Context, g *adapter.Guard, call adapter.ToolCall, f form[T], work func(context.Context) (T, error),
 ) (T, error) {
+	call.Agent = agentOf(ctx)
 	result, ended, err := adapter.Do(ctx, g, call, work, f.text)
 	if ended != nil {
 		return f.say(ended.Text(), true), nil
@@ -64,6 +65,7 @@ func answers[T any](
 	ctx context.Context, g *adapter.Guard, call adapter.ToolCall, f form[T],
 	open func(context.Context) (*schema.StreamReader[T], error),
 ) (*schema.StreamReader[T], error) {
+	call.Agent = agentOf(ctx)
 	return begin(ctx, func(ctx context.Context, out *stream[T]) error {
 		work := func(ctx context.Context) ([]byte, error) { return f.relay(ctx, out, open) }
 		_, ended, err := adapter.Do(ctx, g, call, work, func(all []byte) []byte { return all })

@@ -18,6 +18,7 @@ type commandLine struct {
 	Serve      serveCmd      `cmd:"" help:"Sweep a store, and serve a page of its runs."`
 	Notify     notifyCmd     `cmd:"" help:"Tell a webhook of the stops in a store, or test it."`
 	Check      checkCmd      `cmd:"" help:"Say which limits are in force, and where each comes from."`
+	Loops      loopsCmd      `cmd:"" help:"Say where agents repeated themselves in sessions that are over."`
 	Completion completionCmd `cmd:"" help:"Print the completions for a shell."`
 	Man        manCmd        `cmd:"" help:"Print the man page."`
 	Version    versionCmd    `cmd:"" help:"Print the version, for bug reports."`

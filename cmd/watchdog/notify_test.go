@@ -153,22 +153,22 @@ func TestNotifyRun(t *testing.T) {
 	stores(t, func(t *testing.T, store string) {
 		h := newHook(t)
 		variables := []string{secretSet, "WATCHDOG_STORE=" + store}
-		run := func(id string, words ...string) outcome {
-			args := append([]string{"run", "--id", id, "--webhook", h.address(), "--wall-clock", "1s", "--"}, words...)
+		run := func(id, limit string, words ...string) outcome {
+			args := append([]string{"run", "--id", id, "--webhook", h.address(), "--wall-clock", limit, "--"}, words...)
 			return quiet(t, programIn(t, variables, args...))
 		}
-		assert.Equal(t, 124, run("told", "sleep", "60").status)
+		assert.Equal(t, 124, run("told", "1s", "sleep", "60").status)
 		require.Equal(t, []string{"watchdog.stop"}, h.types(), "the run, and not its command besides")
 		assert.Equal(t, "told", h.told()[0].Data.RunID)
 		assert.Equal(t, "watchdog_wall_clock_exceeded", h.told()[0].Data.Reason)
 
-		o := run("done", "env")
+		o := run("done", "1h", "env")
 		assert.Zero(t, o.status, o.stderr)
 		assert.NotContains(t, o.stdout, "WATCHDOG_NOTIFY_SECRET", "a command does not get the secret")
 		assert.Len(t, h.told(), 1, "that it is complete was not asked for")
 
 		h.status.Store(503)
-		o = run("later", "sleep", "60")
+		o = run("later", "1s", "sleep", "60")
 		assert.Equal(t, 124, o.status, "the same as without a webhook")
 		assert.Contains(t, o.stderr, "the webhook is not told yet")
 		o = quiet(t, programIn(t, variables, "notify", "--webhook", h.address()))

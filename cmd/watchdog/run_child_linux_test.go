@@ -141,28 +141,33 @@ func await(path string) error {
 	}
 }
 
-// leave starts a background process in a session of its own. A stubborn one obeys SIGKILL only, an asking one calls a
-// model.
+// leave starts a background process in a session of its own. A stubborn one obeys SIGKILL only, and warns when it does,
+// an asking one calls a model.
 func startBackground(kind string) error {
 	steps := []string{os.Args[1], "stay"}
 	if kind == "stubborn" {
-		steps = []string{os.Args[1], "ignore:INT", "ignore:TERM", "stay"}
+		steps = []string{os.Args[1], "ignore:INT", "ignore:TERM", "warn:fatal", "stay"}
 	}
 	if kind == "asking" {
 		steps = []string{os.Args[1], "ask:anthropic+stream+quiet", "stay"}
 	}
 	cmd := exec.Command(os.Args[0], steps...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if kind == "stubborn" {
+		cmd.Stderr = os.Stderr
+	}
 	return cmd.Start()
 }
 
-// obey:SIGNAL:CODE exits with the code when it gets the signal.
+// obey:SIGNAL:CODE has the process exit with the code when it gets the signal.
 func obey(about string) error {
 	name, code, _ := strings.Cut(about, ":")
 	received := make(chan os.Signal, 1)
 	signal.Notify(received, signals[name])
-	<-received
-	os.Exit(number(code))
+	go func() {
+		<-received
+		os.Exit(number(code))
+	}()
 	return nil
 }
 

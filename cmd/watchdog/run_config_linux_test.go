@@ -18,14 +18,14 @@ func TestRunConfig(t *testing.T) {
 		status                      int
 		says                        string
 	}{
-		{"the stall block counts", stallBlock, "", "", 124, "no output for TIME: ended by SIGTERM"},
+		{"the stall block counts", stallBlock, "", "", 124, " TIME: ended by SIGTERM"},
 		{"a variable wins over the file", stallBlock, "", "WATCHDOG_STALL_FIRST_SIGNAL=INT", 124, "ended by SIGINT"},
 		{"a signal of a flag wins over the file", stallBlock, "--signal HUP", "", 124, "ended by SIGHUP"},
 		{"a flag that switches off wins over the file", stallBlock, "--no-output 0 --wall-clock 2s", "", 124,
 			"wall clock of 2s is used up"},
 		{"a flag wins over a variable", "", "--no-output 0 --wall-clock 2s", "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT=1s", 124,
 			"wall clock of 2s is used up"},
-		{"a variable counts without a file", "", "", "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT=1s", 124, "no output for TIME"},
+		{"a variable counts without a file", "", "", "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT=1s", 124, " TIME: ended by SIGINT"},
 		{"patterns on the command line replace those of the file", "stall:\n  terminal_patterns: [never, ready]\n",
 			"--terminal ^ready$", "", 124, "terminal pattern 1"},
 		{"the wall clock of sessions counts if it is set", "runtime_controls:\n  session_wall_clock_seconds: 1\n", "", "", 124,

@@ -97,8 +97,8 @@ func TestMeterCap(t *testing.T) {
 				f, m := newFixture(t), serveModels(t)
 				line := append(append([]string{"--meter"}, c.flags...), "--")
 				// The command gets its SIGINT at once, and waits for its answers all the same.
-				steps := append([]string{"ignore:INT"}, append(slices.Repeat([]string{"ask:" + call}, 60), "obey:TERM:0")...)
-				line = append(line[:len(line)-1], "--grace-int", "1s", "--")
+				steps := append([]string{"ignore:INT"}, append(slices.Repeat([]string{"ask:" + call}, 60), "obey:TERM:0", "stay")...)
+				line = append(line[:len(line)-1], "--grace-int", "5s", "--")
 				o := f.ended(f.at(m.URL, f.program(append(line, f.child(steps...)...)...))).must(t, 124)
 				assert.Regexp(t, "^watchdog: it reached its limit: "+c.says+": ended by SIGTERM\n$", o.stderr)
 				served := int(m.served.Load())

@@ -112,6 +112,7 @@ func TestExitStatus(t *testing.T) {
 	require.NoError(t, os.Mkdir(f.path("folder"), 0o700))
 	const step = "watchdog: run step command: "
 	const wallClock = "watchdog: the wall clock of 2s is used up: ended by "
+	const fatal, line = "--terminal ^fatal$ ", "fatal\nwatchdog: the output has a line of terminal pattern 1: ended by "
 	for _, c := range []struct {
 		name    string
 		flags   string
@@ -131,24 +132,26 @@ func TestExitStatus(t *testing.T) {
 			f.child("stay"), 124, wallClock + "SIGTERM\n",
 		},
 		{
-			"124 if the command succeeds after the stop", "--wall-clock 2s --signal TERM",
-			f.child("obey:TERM:0"), 124, wallClock + "SIGTERM\n",
+			"124 if the command succeeds after the stop", fatal + "--signal TERM",
+			f.child("obey:TERM:0", "warn:fatal", "stay"), 124, line + "SIGTERM\n",
 		},
 		{
-			"124 if the command fails after the stop", "--wall-clock 2s",
-			f.child("obey:INT:7"), 124, wallClock + "SIGINT\n",
+			"124 if the command fails after the stop", fatal,
+			f.child("obey:INT:7", "warn:fatal", "stay"), 124, line + "SIGINT\n",
 		},
 		{"124 after the signal that was chosen", "--wall-clock 2s -s hup", f.child("stay"), 124, wallClock + "SIGHUP\n"},
-		{"124 after a second one", "--wall-clock 2s -s HUP --grace-int 0s", f.child("ignore:HUP", "obey:TERM:0"), 124,
-			wallClock + "SIGTERM\n"},
+		{
+			"124 after a second one", fatal + "-s HUP --grace-int 0s",
+			f.child("ignore:HUP", "obey:TERM:0", "warn:fatal", "stay"), 124, line + "SIGTERM\n",
+		},
 		{"137 if SIGKILL was chosen", "--wall-clock 2s --signal 9", f.child("stay"), 137, wallClock + "SIGKILL\n"},
 		{
-			"137 if it took SIGKILL", "--wall-clock 2s --signal TERM --grace-term 100ms",
-			f.child("ignore:TERM", "stay"), 137, wallClock + "SIGKILL\n",
+			"137 if it took SIGKILL", fatal + "--signal TERM --grace-term 100ms",
+			f.child("ignore:TERM", "warn:fatal", "stay"), 137, line + "SIGKILL\n",
 		},
 		{
-			"124 if it took SIGKILL for something that the command had started only", "--wall-clock 2s --grace-int 200ms --grace-term 0s",
-			f.child("leave:stubborn", "stay"), 124, "watchdog: the wall clock of 2s is used up: ended by SIGKILL\n",
+			"124 if it took SIGKILL for something that the command had started only", fatal + "--grace-int 5s --grace-term 0s",
+			f.child("leave:stubborn", "stay"), 124, line + "SIGKILL\n",
 		},
 		{"125 for a wrong length of time", "--wall-clock invalid", f.child("touch:started"), 125,
 			"watchdog: --wall-clock: \"invalid\" is no length of time; write one such as 30s, 5m or 1h30m\n" +

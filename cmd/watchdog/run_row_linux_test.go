@@ -332,7 +332,7 @@ func (s testStore) cancel(t *testing.T, id string) {
 func awayEnd(hint string) string {
 	return `^watchdog: waiting for the store to take how run job ended: .*\n` +
 		`watchdog: record the end: .*` + hint + `; ` +
-		`the run's row among the sessions could not be written.*: the end of 1 run is not written after 600ms: .*\n$`
+		`the run's row among the sessions could not be written.*: the end of 1 run is not written after 4s: .*\n$`
 }
 
 func TestRunStoreAway(t *testing.T) {
@@ -341,7 +341,7 @@ func TestRunStoreAway(t *testing.T) {
 		t.Parallel()
 		s := sqliteStore(t)
 		f := newFixture(t)
-		p := start(t, f.stored(s, "--id job --record-timeout 300ms", f.child("say:ready", "await:"+f.path("go"), "exit:5")...))
+		p := start(t, f.stored(s, "--id job --record-timeout 2s", f.child("say:ready", "await:"+f.path("go"), "exit:5")...))
 		s.exec("BEGIN EXCLUSIVE")
 		require.NoError(t, stepFuncs["touch"](f.path("go")))
 		o := p.end().must(t, 5)
@@ -354,7 +354,7 @@ func TestRunStoreAway(t *testing.T) {
 		t.Parallel()
 		server, s := ownServer(t)
 		f := newFixture(t)
-		p := start(t, f.stored(s, "--id job --no-output 5m --record-timeout 300ms",
+		p := start(t, f.stored(s, "--id job --no-output 5m --record-timeout 2s",
 			f.child("say:ready", "await:"+f.path("go"))...))
 		server.Stop(true)
 		require.NoError(t, stepFuncs["touch"](f.path("go")))

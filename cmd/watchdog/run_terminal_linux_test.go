@@ -71,9 +71,11 @@ func TestTerminal(t *testing.T) {
 	t.Run("after a trip the terminal is set as before", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		s := onScreen(t, f.cmd("--no-output 1s --grace-int 100ms", f.child("ignore:INT", "raw", "say:ready", "stay")...))
+		steps := []string{"ignore:INT", "raw", "say:ready", "await:" + f.path("go"), "prompt:fatal", "stay"}
+		s := onScreen(t, f.cmd("--terminal fatal --grace-int 100ms", f.child(steps...)...))
 		s.reads("ready")
 		require.NotEqual(t, s.before, modes(t, s.line))
+		require.NoError(t, stepFuncs["touch"](f.path("go")))
 		s.endKept(124)
 		require.Equal(t, s.before, modes(t, s.line))
 	})

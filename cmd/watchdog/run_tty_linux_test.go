@@ -33,7 +33,7 @@ func TestTTY(t *testing.T) {
 	t.Run("in a pipe it does not", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		onScreen(t, f.cmd("--no-tty --no-output 1s", f.child("tick:12")...)).end(124)
+		onScreen(t, f.cmd("--no-tty --no-output 1s", f.child("tick:100")...)).end(124)
 	})
 	t.Run("has the size of the real one, and is resized with it", func(t *testing.T) {
 		t.Parallel()
@@ -88,10 +88,10 @@ func TestTTY(t *testing.T) {
 	t.Run("output that a person stopped is no silence", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		s := onScreen(t, f.cmd("--no-output 1s", f.child("tick:25")...))
+		s := onScreen(t, f.cmd("--no-output 4s", f.child("tick:25")...))
 		s.reads("1")
 		s.types(ctrlS)
-		time.Sleep(2 * time.Second)
+		time.Sleep(6 * time.Second) // longer than the command may be silent
 		s.types(ctrlQ)
 		s.reads("24")
 		s.end(0)
@@ -145,8 +145,9 @@ func TestTTYRestored(t *testing.T) {
 	t.Run("after a shell of the command's that had the foreground was killed", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		child := f.child("raw", "say:ready", "stay")
-		s := onScreen(t, f.cmd("--wall-clock 3s --grace-int 0 --grace-term 0", "bash", "--norc", "-ic", quoted(child)+"; :"))
+		child := f.child("ignore:INT", "ignore:TERM", "raw", "say:ready", "stay")
+		script := "trap '' INT TERM; " + quoted(child) + "; :" // so that only SIGKILL ends them, however late that is
+		s := onScreen(t, f.cmd("--no-tty --terminal ready --grace-int 0 --grace-term 0", "bash", "--norc", "-ic", script))
 		s.reads("ready")
 		s.endKept(137)
 		assert.Equal(t, s.before, modes(t, s.line))
@@ -206,7 +207,7 @@ func TestTTYInput(t *testing.T) {
 // TestJob checks Ctrl-Z and fg in a shell with job control, with a terminal of the command's own and without.
 func TestJob(t *testing.T) {
 	t.Parallel()
-	for _, flags := range []string{"--no-output 2s", "--wall-clock 5m"} {
+	for _, flags := range []string{"--no-output 4s", "--wall-clock 5m"} {
 		t.Run("with the flags "+flags, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
@@ -224,7 +225,7 @@ func TestJob(t *testing.T) {
 				}
 				return true
 			})
-			time.Sleep(3 * time.Second) // longer than the command may be silent
+			time.Sleep(6 * time.Second) // longer than the command may be silent
 			s.types("stty -a | grep -o '.icanon'; fg; echo status $?\n")
 			s.reads(" icanon\r\n")
 			s.types("still here\n")

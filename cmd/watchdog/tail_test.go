@@ -128,7 +128,7 @@ func TestTail(t *testing.T) {
 			var e watchdog.Event
 			require.NoError(t, json.Unmarshal([]byte(f.seen[0]), &e))
 			assert.Equal(t, watchdog.EventInterrupt, e.Type)
-			f = follow(t, "--store", url, "--since", "52m30s", "s-1")
+			f = follow(t, "--store", url, "--since", "52m59s", "s-1")
 			f.until("newest")
 			assert.Equal(t, 130, f.interrupt())
 			assert.Len(t, f.seen, 6, "old-8 to old-11, and two new ones")

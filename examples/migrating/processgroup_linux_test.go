@@ -21,9 +21,10 @@ import (
 	"github.com/seed62658d38/watchdog/internal/escape"
 )
 
-// A command may be silent for noOutput. Patience bounds every wait; an idle machine needs seconds.
+// A command may be silent for noOutput: longer than a busy machine delays what it does. Patience bounds every wait; an idle
+// machine needs seconds.
 const (
-	noOutput = 2 * time.Second
+	noOutput = 4 * time.Second
 	patience = time.Minute
 )
 
@@ -121,29 +122,34 @@ func silentCommand(t *testing.T, s commandSide) {
 
 func printingCommand(t *testing.T, s commandSide) {
 	steps := []string{}
-	for range 12 {
+	for range 20 {
 		steps = append(steps, "print:on", "sleep:250ms")
 	}
 	require.NoError(t, newCommand(t, s).run(t.Context(), noOutput, steps...))
 }
 
 func slowCommand(t *testing.T, s commandSide) {
-	require.NoError(t, newCommand(t, s).run(t.Context(), patience, "sleep:3s"))
+	require.NoError(t, newCommand(t, s).run(t.Context(), patience, "sleep:5s"))
 }
 
 func unreadCommand(t *testing.T, s commandSide) {
 	c := newCommand(t, s)
-	late := &lateWriter{after: 2 * noOutput}
+	late := &lateWriter{wait: func() { time.Sleep(2 * noOutput) }}
 	c.out = late
-	require.NoError(t, c.run(t.Context(), noOutput, "print:one", "sleep:4500ms", "print:two"))
+	require.NoError(t, c.run(t.Context(), noOutput, "print:one", "sleep:8500ms", "print:two"))
 	require.Equal(t, "one\ntwo\n", late.text.String())
 }
 
 func lateOutput(t *testing.T, s commandSide) {
 	c := newCommand(t, s)
-	late := &lateWriter{after: 2 * noOutput}
+	late := &lateWriter{wait: func() {
+		for len(escape.WithToken(c.token)) > 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(2 * noOutput)
+	}}
 	c.out = late
-	err := c.run(t.Context(), noOutput, "print:one", "sleep:500ms", "print:two")
+	err := c.run(t.Context(), noOutput, "print:one", "print:two")
 	if s.loses {
 		require.ErrorIs(t, err, exec.ErrWaitDelay)
 		return
@@ -152,16 +158,16 @@ func lateOutput(t *testing.T, s commandSide) {
 	require.Equal(t, "one\ntwo\n", late.text.String())
 }
 
-// A lateWriter takes nothing for a time.
+// A lateWriter waits before it takes anything.
 type lateWriter struct {
-	after time.Duration
-	once  sync.Once
-	text  bytes.Buffer
+	wait func()
+	once sync.Once
+	text bytes.Buffer
 }
 
 // Write implements io.Writer.
 func (w *lateWriter) Write(p []byte) (int, error) {
-	w.once.Do(func() { time.Sleep(w.after) })
+	w.once.Do(w.wait)
 	return w.text.Write(p)
 }
 

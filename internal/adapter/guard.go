@@ -3,6 +3,7 @@ package adapter
 import (
 	"cmp"
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -53,13 +54,16 @@ type Config struct {
 type Guard struct {
 	cfg   Config
 	calls atomic.Uint64 // makes the names of layers
+	seed  maphash.Seed  // of the digests of what is said
 
 	mu    sync.Mutex
-	turns map[*watchdog.Watchdog]*turn
+	turns map[*watchdog.Watchdog]*turns
 }
 
 // New returns a guard. It keeps nothing of a run that has ended.
-func New(cfg Config) *Guard { return &Guard{cfg: cfg, turns: map[*watchdog.Watchdog]*turn{}} }
+func New(cfg Config) *Guard {
+	return &Guard{cfg: cfg, seed: maphash.MakeSeed(), turns: map[*watchdog.Watchdog]*turns{}}
+}
 
 func (g *Guard) limits(tool string) Limits {
 	own, all := g.cfg.Tool[tool], g.cfg.Tools
@@ -67,48 +71,6 @@ func (g *Guard) limits(tool string) Limits {
 		Limit: cmp.Or(own.Limit, all.Limit, bound.DefaultTick), Idle: cmp.Or(own.Idle, all.Idle),
 		Grace: cmp.Or(own.Grace, all.Grace, DefaultGrace),
 	}
-}
-
-// turn returns the turn of a run that is under way, nil without a run.
-func (g *Guard) turn(wd *watchdog.Watchdog) *turn {
-	if wd == nil {
-		return nil
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	t := g.turns[wd]
-	if t == nil {
-		t = &turn{last: time.Now()}
-		g.turns[wd] = t
-		context.AfterFunc(wd.Context(), func() { g.forget(wd) })
-	}
-	return t
-}
-
-func (g *Guard) forget(wd *watchdog.Watchdog) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.turns, wd)
-}
-
-// Turn tells a run of the turn that has ended, and returns what the detector of loops says of it.
-func (g *Guard) Turn(wd *watchdog.Watchdog) loop.Advice {
-	t := g.turn(wd)
-	steps := t.take()
-	if len(steps) == 0 {
-		return loop.Go
-	}
-	defer t.reuse(steps)
-	return wd.Step(steps...).Advice
-}
-
-// TurnIfIdle is Turn for an adapter that sees no calls of a model: calls that overlap are a turn. It does nothing while
-// a call of the run is under way, unless the turn is long, and on a nil run.
-func (g *Guard) TurnIfIdle(wd *watchdog.Watchdog) loop.Advice {
-	if wd == nil || !g.turn(wd).over() {
-		return loop.Go
-	}
-	return g.Turn(wd)
 }
 
 // settle settles a charge, and tells the log what could not be charged: no caller is returned that.
@@ -125,70 +87,23 @@ func (g *Guard) settle(wd *watchdog.Watchdog, charge watchdog.Charge, used watch
 	log.Error("what a call used is not charged as it was used", "run", wd.ID(), "error", err)
 }
 
-// A turn collects the calls that a model asked for at once. A nil turn, which is one without a run, collects nothing.
-type turn struct {
-	mu    sync.Mutex
-	open  int // calls under way
-	steps []loop.Step
-	last  time.Time // when the turn before it was told
+// TurnIfIdle tells a run of the turn that has ended, for an adapter that sees no calls of a model: calls that overlap
+// are a turn. It does nothing while a call of the run is under way, unless the turn is long, and on a nil run.
+func (g *Guard) TurnIfIdle(wd *watchdog.Watchdog) loop.Advice {
+	t := g.turn(wd, "")
+	if wd == nil || !t.over() {
+		return loop.Go
+	}
+	return t.tell()
 }
 
-func (t *turn) add(s loop.Step) {
-	if t == nil {
-		return
+// Turn tells a run of the turn that has ended, of an agent as in a [ModelRequest], and returns what the run asks of the
+// model by now.
+func (g *Guard) Turn(ctx context.Context, wd *watchdog.Watchdog, agent string) []string {
+	t := g.turn(wd, agentIn(ctx, agent))
+	turn, apart := t.tell(), t.agent()
+	if apart == nil {
+		return MessagesAfter(ctx, wd, turn)
 	}
-	const most = 256 // where no call of a model takes them
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.steps) < most {
-		t.steps = append(t.steps, s)
-	}
-}
-
-// begin counts a call until end.
-func (t *turn) begin() { t.count(1) }
-
-func (t *turn) end() { t.count(-1) }
-
-func (t *turn) count(calls int) {
-	if t == nil {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.open += calls
-}
-
-// over reports whether nobody is to be waited for. A run that never has no call under way has turns all the same.
-func (t *turn) over() bool {
-	const long = 32
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.open == 0 || len(t.steps) >= long
-}
-
-// take returns the calls of the turn that has ended.
-func (t *turn) take() []loop.Step {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.steps) == 0 {
-		return nil
-	}
-	steps, now := t.steps, time.Now()
-	for i := range steps {
-		steps[i].Gap = now.Sub(t.last)
-	}
-	t.steps, t.last = nil, now
-	return steps
-}
-
-// reuse takes back the memory of steps that were told, unless there were many.
-func (t *turn) reuse(steps []loop.Step) {
-	const many = 32
-	clear(steps)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.steps == nil && cap(steps) <= many {
-		t.steps = steps[:0]
-	}
+	return append(MessagesAfter(ctx, apart, turn), Messages(wd)...)
 }

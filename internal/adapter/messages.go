@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -63,20 +64,26 @@ func messagesSoon(ctx context.Context, wd *watchdog.Watchdog) (messages []string
 	return take(wd)
 }
 
+// How what is said to a model begins.
+const (
+	again   = "The last step took too long or was cut off ("
+	repeats = "You repeat the same calls and get the same answers. "
+	stuck   = "You have not got further for a while ("
+	little  = "Only little is left of what this run may use ("
+)
+
 // Text is what a directive says to the model, empty for one that asks nothing of it.
 func Text(d watchdog.Directive) string {
-	switch d.Kind {
-	case watchdog.DirectiveRetry:
-		return "The last step took too long or was cut off (" + string(d.Reason) + "). Do it again, in smaller parts."
-	case watchdog.DirectiveUnstuck:
-		if d.Reason == watchdog.LoopDetected {
-			return "You repeat the same calls and get the same answers. Stop that: say what you know, " +
-				"find out why it does not get further, and do something else."
-		}
-		return "You have not got further for a while (" + string(d.Reason) + "). Leave that and try another way."
-	case watchdog.DirectiveWrapUp:
-		return fmt.Sprintf("Only little is left of what this run may use (%s). Call no more tools: "+
-			"say now what is done, what is not, and how to go on.", d.Reason)
+	switch {
+	case d.Kind == watchdog.DirectiveRetry:
+		return again + string(d.Reason) + "). Do it again, in smaller parts."
+	case d.Kind == watchdog.DirectiveUnstuck && d.Reason == watchdog.LoopDetected:
+		return repeats + cmp.Or(d.Loop, "Stop that: say what you know, find out why it does not get further, and do "+
+			"something else.")
+	case d.Kind == watchdog.DirectiveUnstuck:
+		return stuck + string(d.Reason) + "). Leave that and try another way."
+	case d.Kind == watchdog.DirectiveWrapUp:
+		return fmt.Sprintf("%s%s). Call no more tools: say now what is done, what is not, and how to go on.", little, d.Reason)
 	}
 	return ""
 }

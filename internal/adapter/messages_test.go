@@ -26,7 +26,7 @@ func TestNothingToWaitFor(t *testing.T) {
 		messages int // at least
 	}{
 		{name: "a loop in a run that is only observed", calls: 1, cfg: watchdog.Config{ObserveOnly: true}, messages: 1},
-		{name: "the fuse, which blows for some turns before it ends a run", calls: 10, messages: 2},
+		{name: "a loop of ten calls", calls: 10, messages: 2},
 		{name: "a ladder that asks for nothing", calls: 1, messages: 1, cfg: watchdog.Config{
 			Budget: watchdog.Budget{Ladders: watchdog.Ladders{Loop: []watchdog.DirectiveKind{wait, unstuck, wait}}},
 		}},

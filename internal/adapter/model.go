@@ -14,6 +14,9 @@ type ModelRequest struct {
 	Model string
 	// Bytes are those of all text, Parts the number of messages and tools.
 	Bytes, Parts int
+	// Agent names the agent that makes the call if others may work in the run at the same time: what it repeats is found
+	// by itself, and asked of it or ends it alone. Empty means that the run has one agent, or they take turns.
+	Agent string
 	// MaxOutput is the most tokens of the answer that the request allows, 0 for none.
 	MaxOutput int64
 	// Again is the directive that has just ended this call, see [watchdog.Watchdog.Try]; it is made again, and says so.
@@ -42,10 +45,13 @@ func (g *Guard) Model(ctx context.Context, req ModelRequest) (_ *ModelCall, mess
 		return nil, nil, nil
 	}
 	wd.Activity()
-	if turn := g.Turn(wd); req.Again != nil {
-		messages, _ = messagesSoon(ctx, wd)
-	} else {
-		messages = MessagesAfter(ctx, wd, turn)
+	messages = g.Turn(ctx, wd, req.Agent)
+	if stop := g.turn(wd, agentIn(ctx, req.Agent)).agent().Stop(); stop != nil {
+		return nil, messages, stop
+	}
+	if req.Again != nil {
+		soon, _ := messagesSoon(ctx, wd)
+		messages = append(messages, soon...)
 	}
 	if req.Again != nil && !slices.Contains(messages, Text(*req.Again)) { // another call of the run has read it
 		messages = append(messages, Text(*req.Again))

@@ -21,6 +21,8 @@ type ToolCall struct {
 	Tool string
 	// Input is what the model sends it, as JSON or text.
 	Input []byte
+	// Agent names the agent whose model asked for the call, as in a [ModelRequest].
+	Agent string
 	// Paused reports whether an error of the work says that the call waits for somebody and is made again later, such as
 	// an interrupt. That is no error of the tool and no step, and counts as no call. Nil means that none does.
 	Paused func(error) bool
@@ -44,7 +46,7 @@ func Do[T any](
 	charge, err := wd.Admit(ctx, "", watchdog.Amount{ToolCalls: 1, Tool: call.Tool})
 	if refused := (*watchdog.Refused)(nil); errors.As(err, &refused) {
 		ended = &Ended{tool: call.Tool, refused: refused}
-		g.turn(wd).add(g.step(call, []byte(ended.Text()), false, true))
+		g.turn(wd, agentIn(ctx, call.Agent)).add(g.step(call, []byte(ended.Text()), false, true))
 		return result, ended, nil
 	}
 	if err != nil {
@@ -52,7 +54,7 @@ func Do[T any](
 	}
 	used := watchdog.Amount{ToolCalls: 1, Tool: call.Tool, Result: watchdog.ResultError}
 	defer func() { g.settle(wd, charge, used) }() // also after a panic
-	turn := g.turn(wd)
+	turn := g.turn(wd, agentIn(ctx, call.Agent))
 	turn.begin()
 	defer turn.end()
 	result, ended, err = within(ctx, g, wd, call, work)
@@ -95,7 +97,7 @@ func within[T any](
 	defer p.close()
 	inside := ctx
 	if p.layer != nil {
-		inside = handle.Of(p.layer.Context()).Within(ctx)
+		inside = handle.Of(p.layer.Context()).Within(context.WithValue(ctx, toolKey{}, true))
 	}
 	out := bound.Do(inside, bounded, work)
 	if !out.Overran() && p.layer.Stop() == nil {

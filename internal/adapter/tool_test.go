@@ -401,7 +401,7 @@ func TestTurnIfIdleNever(t *testing.T) {
 			require.NoError(t, err)
 			advice = g.TurnIfIdle(wd)
 		}
-		assert.Equal(t, 64, calls, "two turns of 32 calls")
+		assert.Equal(t, 96, calls, "three turns of 32 calls")
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
 	})

@@ -68,6 +68,9 @@ type Run interface {
 	// Within returns the context of work in the run, which ends with ctx, and with the run once Begin was called. It costs
 	// less than a Try for whoever makes a context anyway.
 	Within(ctx context.Context) Work
+	// Apart begins a layer that has no limits, and returns its context: its steps are judged by themselves, as those of
+	// one of several agents that work in the run at the same time. Whoever began it closes it.
+	Apart(name string) (context.Context, error)
 }
 
 // A Waiter waits for the run's wall clock to go on. It can be compared.

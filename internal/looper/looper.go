@@ -5,6 +5,8 @@
 package looper
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +24,7 @@ const pace = time.Minute
 type Looper struct {
 	mu       sync.Mutex
 	detector *loop.Detector
+	classes  map[string]loop.Class
 	asked    bool // the host was asked to stop it, and has not taken that yet
 	over     int  // how many turns that were not new such a loop has gone on
 
@@ -36,13 +39,16 @@ func New(config *loop.Config, now time.Time) *Looper {
 		config = &loop.Config{}
 	}
 	detector, _ := loop.New(*config)
-	return &Looper{detector: detector, recorded: now}
+	return &Looper{detector: detector, classes: config.Classes, recorded: now}
 }
 
 // Step takes a turn, and reports whether what was found is a trip, and whether of another loop than the last.
 func (l *Looper) Step(turn []loop.Step) (v loop.Verdict, trips, another bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if slices.ContainsFunc(turn, l.isPerson) { // what the host was asked before concerns nobody any more
+		l.asked = false
+	}
 	v = l.detector.Step(turn...)
 	l.changed = true
 	trips, another = l.judge(&v)
@@ -50,8 +56,10 @@ func (l *Looper) Step(turn []loop.Step) (v loop.Verdict, trips, another bool) {
 	return v, trips, another
 }
 
+func (l *Looper) isPerson(s loop.Step) bool { return cmp.Or(s.Class, l.classes[s.Tool]) == loop.Person }
+
 func (l *Looper) judge(v *loop.Verdict) (trips, another bool) {
-	unasked := v.Rule == loop.Fuse || v.Rule == loop.Poll && v.Advice == loop.End
+	unasked := v.Rule == loop.Poll && v.Advice == loop.End
 	if !unasked {
 		l.over = 0
 	}
@@ -59,7 +67,7 @@ func (l *Looper) judge(v *loop.Verdict) (trips, another bool) {
 	case v.Advice == loop.Go:
 		return false, false
 	case unasked && v.New:
-		return false, false // the run does something else, and the fuse remembers what it did before
+		return false, false // the run did something else at once
 	case unasked:
 		l.over++
 		another = l.over == 1 && !l.asked

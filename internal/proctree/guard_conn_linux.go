@@ -361,8 +361,13 @@ func (c *guardConn) isSilent() bool { return c.guardSilent.Load() || c.guard.sto
 
 func (c *guardConn) survivors() (alive []int, known bool) {
 	if c.isSilent() {
-		visitMarked(c.mark, func(m member) { alive = append(alive, m.pid) })
-		return alive, true
+		dying := false
+		visitMarked(c.mark, func(m member) {
+			alive = append(alive, m.pid)
+			dying = dying || m.canDie()
+		})
+		// That none is left a guard that is merely slow tells itself.
+		return alive, !dying && (len(alive) > 0 || c.guard.stopped())
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

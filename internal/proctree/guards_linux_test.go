@@ -270,6 +270,34 @@ func TestStoppedGuard(t *testing.T) {
 	require.Eventually(t, func() bool { return !running(guard) }, late, time.Millisecond, "it takes no more commands")
 }
 
+// TestSlowGuard checks that a tree whose guard did not answer in time has no survivors while it dies, nor when it is
+// dead and the guard has not told so.
+func TestSlowGuard(t *testing.T) {
+	tree := start(t, "sleep", "1000")
+	guard := guardOf(t, os.Getpid())
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	defer syscall.Kill(guard, syscall.SIGCONT)
+	require.Eventually(t, func() bool { return allStopped(guard) }, late, time.Millisecond)
+	reached, err := tree.Signal(syscall.SIGCONT)
+	require.NoError(t, err)
+	require.Equal(t, 1, reached, "by this process")
+	alive, known := tree.Survivors()
+	assert.Equal(t, []int{tree.PID()}, alive)
+	assert.False(t, known, "a kill ends it")
+	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	require.Eventually(t, func() bool { return !allStopped(guard) }, late, time.Millisecond)
+	require.NoError(t, tree.Kill())
+	for gone := false; !gone; {
+		alive, known = tree.Survivors()
+		select {
+		case <-tree.Gone():
+			gone = true
+		default:
+			require.False(t, known, "%v", alive)
+		}
+	}
+}
+
 // TestHarmedGuard stops and kills the guard while commands start.
 func TestHarmedGuard(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {

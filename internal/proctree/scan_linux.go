@@ -204,7 +204,7 @@ func (m member) signal(sig syscall.Signal) (bool, error) {
 // canDie reports whether SIGKILL ends the process once it gets a processor. It does not end one of another user, nor
 // one that waits for a disk.
 func (m member) canDie() bool {
-	_, err := m.signal(syscall.SIGKILL)
+	_, err := m.signal(0)
 	return err == nil && m.state != 'D'
 }
 

@@ -143,8 +143,8 @@ func (s *Stream) Keep() {
 }
 
 // Finish ends a stream whose child is gone. It passes on what is in the pipe, and gives the destination the time wait
-// to take it. It does not wait for other processes that hold the pipe open; they find it closed, unless [Stream.Keep]
-// was called.
+// to take it; a stream that waits for a processor, and not for its destination, takes longer. It does not wait for other
+// processes that hold the pipe open; they find it closed, unless [Stream.Keep] was called.
 //
 // Finish returns nil if all output was passed on. Otherwise it wraps [ErrReaderGone], [ErrAbandoned] or the error of
 // the destination's Write. At the first error it closes the pipe, as os/exec does, so that the child stops writing. If
@@ -168,22 +168,41 @@ func (s *Stream) finish(wait time.Duration) error {
 		return err
 	}
 	s.in.drain()
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-s.done:
-	case <-timer.C:
-		if s.stop() {
-			return fmt.Errorf("pass output on: %w: given up after %v, and what it had not taken is lost; "+
-				"its Write has not returned, and its goroutine is left behind", ErrAbandoned, wait)
-		}
-		<-s.done
+	if !s.awaitDone(wait) && s.stop() {
+		return fmt.Errorf("pass output on: %w: given up after %v, and what it had not taken is lost; "+
+			"its Write has not returned, and its goroutine is left behind", ErrAbandoned, wait)
 	}
+	<-s.done
 	if errors.Is(s.err, errStopped) {
 		return fmt.Errorf("pass output on: %w: given up after %v, and what it had not taken is lost",
 			ErrAbandoned, wait)
 	}
 	return s.err
+}
+
+const (
+	// busyBound is how much longer a stream may take that does not wait for its destination: on a busy machine it waits
+	// for a processor.
+	busyBound = 5 * time.Second
+	// busyPause is how often it is looked at meanwhile.
+	busyPause = 10 * time.Millisecond
+)
+
+// awaitDone waits until the stream is done, and reports whether it is in time.
+func (s *Stream) awaitDone(wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for late := time.Duration(0); ; late += busyPause {
+		select {
+		case <-s.done:
+			return true
+		case <-timer.C:
+		}
+		if _, blocked := s.Blocked(); blocked || late >= busyBound {
+			return false
+		}
+		timer.Reset(busyPause)
+	}
 }
 
 // stop tells the goroutine to end, and reports whether it is stuck in a Write.

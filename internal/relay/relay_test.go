@@ -322,6 +322,15 @@ func TestFinish(t *testing.T) {
 		close(release)
 		<-s.Done()
 	})
+	t.Run("a stream that has had no time yet to write loses nothing", func(t *testing.T) {
+		var out bytes.Buffer
+		read, cmd := make(chan struct{}), child(t, "count", 100)
+		s := startRelayed(t, cmd, relay.Config{To: &out, Seen: func(int) { <-read }})
+		require.NoError(t, cmd.Wait())
+		time.AfterFunc(100*time.Millisecond, func() { close(read) })
+		require.NoError(t, s.Finish(0))
+		assert.Equal(t, 100, out.Len())
+	})
 	t.Run("a stream whose child never started", func(t *testing.T) {
 		s, err := relay.Open(relay.Config{})
 		require.NoError(t, err)

@@ -33,7 +33,8 @@ type Request struct {
 	// Void says that it does not count any more: there was progress, or its hold was released.
 	Void bool `json:"void,omitempty"`
 
-	id string
+	id     string
+	voidAt time.Time
 }
 
 func requestOfWarning(at time.Time, p *record.Warning) Request {
@@ -111,13 +112,21 @@ func (r Request) amounts() string {
 // directive is how the documentation writes one.
 func directive(kind string) string { return strings.ToUpper(kind) }
 
-// voidOf marks the requests whose events do not count any more.
-func voidOf(asked []Request, resets []string) {
-	void := make(map[string]bool, len(resets))
-	for _, id := range resets {
-		void[id] = true
+// reset notes that the requests with the events of these IDs do not count any more.
+func (t *teller) reset(ids []string, at time.Time) {
+	if t.resets == nil {
+		t.resets = map[string]time.Time{}
 	}
+	for _, id := range ids {
+		if id != "" {
+			t.resets[id] = at
+		}
+	}
+}
+
+// voidOf marks the requests whose events do not count any more.
+func voidOf(asked []Request, resets map[string]time.Time) {
 	for i := range asked {
-		asked[i].Void = asked[i].id != "" && void[asked[i].id]
+		asked[i].voidAt, asked[i].Void = resets[asked[i].id]
 	}
 }

@@ -189,34 +189,51 @@ func (t *teller) rowTells() bool {
 	return t.row != nil && (t.row.Status == session.Active || t.isCurrent(t.row.StartedAt))
 }
 
+// StateOf is where the row of a session says that its run stands.
+func StateOf(row *session.Session) State {
+	switch {
+	case row.Status == session.Active:
+		return Running
+	case row.Status == session.Cancelled:
+		return Stopped
+	case row.Status == session.Interrupted:
+		return Interrupted
+	case row.Status != session.Finished:
+		return Unknown
+	case row.Failed():
+		return Failed
+	case row.Reason == record.CompleteReason:
+		return Complete
+	}
+	return Finished
+}
+
 // endOfRow is how the row says that the run ended.
 func (t *teller) endOfRow() {
 	row := t.row
-	switch row.Status {
-	case session.Active:
-		t.State, t.Silence = Running, Span(row.Silence)
+	t.State = StateOf(row)
+	switch t.State {
+	case Running:
+		t.Silence = Span(row.Silence)
 		t.Vouched, t.AgentsStopped, t.Behind = row.Lease != "", row.Stopped, row.Behind
 		return
-	case session.Cancelled:
-		t.State = Stopped
+	case Stopped:
 		t.End = &End{
 			Code: row.Reason, Meaning: meaningOf(row.Reason), By: partyOf(row.Reason, ""), StopFailed: row.StopFailed,
 		}
-	case session.Interrupted:
+	case Interrupted:
 		if len(t.Interrupts) > 0 {
 			t.endOfInterrupt()
 			return
 		}
-		t.State = Interrupted
 		t.End = &End{Meaning: "its process ended without saying how, or was ended from outside", By: ByNobody}
-	case session.Finished:
-		t.State, t.End = Finished, &End{Meaning: "its host closed it", By: ByHost}
-		if row.Reason == record.CompleteReason {
+	case Unknown:
+		return
+	default:
+		t.End = &End{Meaning: "its host closed it", By: ByHost}
+		if t.State != Finished {
 			t.endOfCommand(commandOf(row))
 		}
-	default:
-		t.State = Unknown
-		return
 	}
 	t.End.At, t.End.RowOnly, t.End.AtLastSign = row.SilentSince(), true, row.EndedAt.IsZero()
 	if row.EndedAt.After(t.End.At) {

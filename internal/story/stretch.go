@@ -12,9 +12,10 @@ import (
 type Stretch struct {
 	Kind         StretchKind
 	Since, Until time.Time
-	// Name is the key of a hold, or the run ID of a layer.
+	// Name is the signal that interrupted an attempt, the key of a hold, what a grace was given for, or the run ID of a
+	// layer.
 	Name string
-	// State is how a window or a layer ended.
+	// State is how a window, an attempt or a layer ended.
 	State State
 }
 
@@ -23,13 +24,16 @@ type StretchKind string
 
 // The kinds.
 const (
-	StretchWindow StretchKind = "window"
-	StretchHold   StretchKind = "hold"
-	StretchLayer  StretchKind = "layer"
+	StretchWindow  StretchKind = "window"
+	StretchAttempt StretchKind = "attempt"
+	StretchHold    StretchKind = "hold"
+	StretchGrace   StretchKind = "grace"
+	StretchLayer   StretchKind = "layer"
 )
 
-// Stretches are the windows of the run, oldest first, each followed by its holds, and then its layers, in their order.
-// What has not ended lasts until the story is told.
+// Stretches are the windows of the run, oldest first, each followed by what is in it, and then its layers, in their
+// order. Of the window that the run is in these are its attempts, if it was interrupted, its holds, and the graces in
+// which it was to do what it was asked for. What has not ended lasts until the story is told.
 func (s Story) Stretches() (all []Stretch) {
 	for _, w := range s.Before {
 		window := Stretch{Kind: StretchWindow, Since: w.StartedAt, Until: w.until(), State: w.state()}
@@ -38,7 +42,8 @@ func (s Story) Stretches() (all []Stretch) {
 	if !s.StartedAt.IsZero() {
 		until := s.StartedAt.Add(time.Duration(s.Elapsed + s.Paused))
 		window := Stretch{Kind: StretchWindow, Since: s.StartedAt, Until: until, State: s.State}
-		all = append(append(all, window), holdsIn(window, s.Holds)...)
+		all = append(append(all, window), s.attempts(window)...)
+		all = append(append(all, holdsIn(window, s.Holds)...), s.graces(window)...)
 	}
 	for _, l := range s.Layers {
 		since := l.StartedAt
@@ -47,6 +52,61 @@ func (s Story) Stretches() (all []Stretch) {
 		}
 		all = append(all, Stretch{Kind: StretchLayer, Since: since, Until: l.At, Name: l.RunID, State: l.State})
 	}
+	return all
+}
+
+// attempts are those of a window that was interrupted. When one began nothing tells: it is taken to be when the first
+// thing after the interrupt happened, or else at the interrupt.
+func (s Story) attempts(window Stretch) (all []Stretch) {
+	since, moments := window.Since, s.Moments()
+	for _, x := range s.Interrupts {
+		if x.At.Before(since) {
+			continue // of the same attempt
+		}
+		all = append(all, Stretch{StretchAttempt, since, x.At, x.Signal, Interrupted})
+		since = x.At
+		for len(moments) > 0 && !moments[0].At.After(x.At) {
+			moments = moments[1:]
+		}
+		if len(moments) > 0 {
+			since = moments[0].At
+		}
+	}
+	if len(all) > 0 && since.Before(window.Until) {
+		all = append(all, Stretch{StretchAttempt, since, window.Until, "", s.State})
+	}
+	return all
+}
+
+// graces are from when something was asked of the host until it was asked for more, or had done what was asked, and no
+// longer than the limit that was exceeded, after which it would be asked again.
+func (s Story) graces(window Stretch) (all []Stretch) {
+	asked := map[[2]string]time.Time{} // when a limit was asked for next
+	for _, r := range slices.Backward(s.Asked) {
+		if r.Kind == "warning" || r.Observed {
+			continue
+		}
+		until, limit := window.Until, [2]string{r.Limit, r.Hold}
+		if r.Void {
+			until = r.voidAt
+		}
+		ends := []time.Time{asked[limit]}
+		if r.Allowed > 0 && r.Left == 0 {
+			ends = append(ends, r.At.Add(time.Duration(r.Allowed)))
+		}
+		for _, end := range ends {
+			if !end.IsZero() && end.Before(until) {
+				until = end
+			}
+		}
+		if until.Before(r.At) {
+			until = r.At
+		}
+		asked[limit] = r.At
+		name := directive(r.Kind) + " for " + limitName(r.Limit)
+		all = append(all, Stretch{Kind: StretchGrace, Since: r.At, Until: until, Name: name})
+	}
+	slices.Reverse(all)
 	return all
 }
 

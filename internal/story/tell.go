@@ -47,7 +47,7 @@ type teller struct {
 	current fold.Window
 	lengths map[[2]string]int // the places of Allowed, by limit and hold
 	before  map[time.Time]*Window
-	resets  []string
+	resets  map[string]time.Time
 	fixed   map[time.Time]time.Time // when the end of a window was corrected
 	last    time.Time               // of the window's events
 	noted   string                  // by the latest request
@@ -178,11 +178,11 @@ func (t *teller) take(e watchdog.Event) (problem string) {
 		return with(e, func(p *record.Hold) { t.Holds = append(t.Holds, holdOf(e, p)) })
 	case watchdog.EventRelease:
 		return with(e, func(p *record.Release) {
-			t.resets = append(t.resets, p.Resets...)
+			t.reset(p.Resets, e.Timestamp)
 			release(t.Holds, e.Timestamp, p)
 		})
 	case watchdog.EventProgress:
-		return with(e, func(p *record.Progress) { t.resets = append(t.resets, p.Resets...) })
+		return with(e, func(p *record.Progress) { t.reset(p.Resets, e.Timestamp) })
 	case watchdog.EventInterrupt:
 		return with(e, func(p *record.Interrupt) { t.Interrupts = append(t.Interrupts, Interrupt{e.Timestamp, p.Signal}) })
 	case watchdog.EventOverrun:
@@ -208,7 +208,7 @@ func (t *teller) takeRequest(e watchdog.Event) (problem string) {
 		return with(e, func(p *record.WrapUp) { t.ask(requestOfWrapUp(e.Timestamp, p)) })
 	case watchdog.EventWait, watchdog.EventRetry, watchdog.EventUnstuck:
 		return with(e, func(p *record.Trip) {
-			t.resets = append(t.resets, p.Resets...)
+			t.reset(p.Resets, e.Timestamp)
 			t.ask(requestOfTrip(e, p))
 		})
 	}
@@ -316,6 +316,9 @@ func (t *teller) conclude() {
 	}
 	t.end()
 	t.measure()
+	if t.State != Running {
+		t.OpenHolds = 0 // what the row says of them is from before the end
+	}
 	if t.End != nil {
 		t.Noted = cmp.Or(t.End.Noted, t.Noted)
 	}

@@ -10,19 +10,18 @@
 
   // Times.
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+  const clock = new Intl.DateTimeFormat(undefined,
+    { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", timeZoneName: "short" });
   const day = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
-  const here = (date) => date.getTimezoneOffset() !== 0;
   const showTimes = (of) => {
-    for (const time of all("time[datetime]:not([data-here])", of)) {
-      const date = new Date(time.dateTime);
+    const today = day.format(new Date(Date.now() + ahead));
+    for (const time of all("[datetime]:not([data-here])", of)) {
+      const date = new Date(time.getAttribute("datetime"));
       time.dataset.here = "";
-      if (Number.isNaN(date.getTime()) || !here(date)) continue;
-      const utc = time.textContent.trim();
-      const sameDay = day.format(date) === day.format(new Date(Date.now() + ahead));
-      time.title = day.format(date) + " " + clock.format(date) + " " + zone + " = " + utc;
-      time.textContent = (sameDay ? "" : day.format(date) + " ") + clock.format(date) + " · " +
-        utc.slice(11, 16) + " UTC";
+      if (Number.isNaN(date.getTime())) continue;
+      const utc = time.textContent.trim(), on = day.format(date);
+      time.title = on + " " + clock.format(date) + ", " + zone + " = " + utc;
+      time.textContent = (on === today ? "" : on + " ") + clock.format(date);
     }
   };
 
@@ -70,22 +69,28 @@
   const setNow = (now) => { if (now) ahead = Number(now) - Date.now(); };
 
   // The reader's own page, fetched again: for what a frame cannot say of every page.
+  const load = async (parts) => {
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      if (answer.ok) swap(new DOMParser().parseFromString(await answer.text(), "text/html"), parts);
+    } catch { /* the stream says when the server is back */ }
+  };
   const refetch = (wait) => {
     if (fetching) { again = true; return; }
     fetching = true;
     setTimeout(async () => {
       lastFetch = Date.now();
-      try {
-        const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-        if (answer.ok) swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
-      } catch { /* the stream says when the server is back */ }
+      await load("[data-swap]");
       fetching = false;
       if (again) { again = false; refetch(0); }
     }, Math.max(wait, lastFetch + 1000 - Date.now()));
   };
-  const swap = (page) => {
+  const later = () => { // the counts alone: a run that has just ended may have no place on the page any more
+    if (!later.timer) later.timer = setTimeout(() => { later.timer = 0; load("b[data-swap]"); }, 10000);
+  };
+  const swap = (page, parts) => {
     const focused = document.activeElement && document.activeElement.getAttribute("href");
-    for (const part of all("[data-swap]")) {
+    for (const part of all(parts)) {
       const next = page.getElementById(part.id);
       if (!next) continue;
       setNow(next.dataset.now);
@@ -100,10 +105,18 @@
     tick();
   };
 
+  // Filters, at once.
+  const form = document.querySelector("form.filter");
+  const choose = () => {
+    const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+    history.replaceState(null, "", "?" + query);
+    refetch(0);
+  };
+  if (form) form.addEventListener("input", () => { clearTimeout(choose.timer); choose.timer = setTimeout(choose, 300); });
+
   // Frames.
   const rows = () => new Map(all("#runs > tr").map((tr) => [tr.dataset.run, tr]));
-  const wants = (page, row) => "first" in page.dataset && page.dataset.state !== "ended" && row.live &&
-    (!page.dataset.host || page.dataset.host === row.host) && !page.dataset.reason;
+  const wants = (page, row) => "first" in page.dataset && row.live && (!page.dataset.host || page.dataset.host === row.host);
   const put = (page, shown, row) => {
     const old = shown.get(row.run);
     if (!old && !wants(page, row)) return;
@@ -114,6 +127,11 @@
     const next = template.content.firstElementChild;
     showTimes(next);
     next.classList.add("changed");
+    shown.set(row.run, next);
+    const around = old ? null : shown.get(row.parent);
+    const depth = old ? old.dataset.depth : around && Number(around.dataset.depth || 0) + 1;
+    if (depth) next.dataset.depth = depth;
+    if (around) { around.after(next); return; }
     if (!old) { body.prepend(next); return; }
     const focused = old.contains(document.activeElement);
     old.replaceWith(next);
@@ -129,6 +147,7 @@
   };
   const listed = (frame, page) => {
     const shown = rows();
+    if ((frame.rows || []).some((row) => !row.live || !shown.has(row.run))) later();
     for (const row of frame.rows || []) put(page, shown, row);
     tell((frame.rows || []).filter((row) => shown.has(row.run)));
     if (!frame.all) return;
@@ -137,8 +156,7 @@
     for (const [run, tr] of shown) {
       if ("live" in tr.dataset && tr.dataset.version !== present[run] && !frame.more) stale = true;
     }
-    const filtered = page.dataset.state || page.dataset.host || page.dataset.reason;
-    if ("first" in page.dataset && !filtered && !frame.more && !document.querySelector("a[rel=next]")) {
+    if ("first" in page.dataset && !page.dataset.host && !frame.more && !document.querySelector("a[rel=next]")) {
       stale = stale || Object.keys(present).some((run) => !shown.has(run));
     }
     if (stale) refetch(greeted ? Math.random() * 1000 : 0);
@@ -180,7 +198,7 @@
   document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
 
   for (const part of all("[data-now]")) setNow(part.dataset.now);
-  $("zone").textContent = here(new Date()) ? " and " + zone : "";
+  $("zone").textContent = zone;
   showTimes(document);
   tick();
   setInterval(tick, 1000);

@@ -21,12 +21,18 @@ import (
 // begin begins a live run in the database, as the keeper of another host would.
 func (b *tab) begin(runID, host string, age time.Duration, state session.State) session.Session {
 	b.Helper()
+	return b.beginIn("", runID, host, age, state)
+}
+
+// beginIn begins one inside of another.
+func (b *tab) beginIn(parent, runID, host string, age time.Duration, state session.State) session.Session {
+	b.Helper()
 	id := "lease-" + host
 	require.NoError(b, b.store.BeginLease(b.Context(), session.Lease{ID: id, Host: host, Promise: time.Minute, Beat: 1}))
 	text, err := json.Marshal(state)
 	require.NoError(b, err)
 	_, s, err := b.store.Attach(b.Context(), session.Session{
-		RunID: runID, Host: host, StartedAt: time.Now().Add(-age), Lease: id, State: text, Activity: session.NoActivity,
+		RunID: runID, Parent: parent, Host: host, StartedAt: time.Now().Add(-age), Lease: id, State: text, Activity: session.NoActivity,
 	})
 	require.NoError(b, err)
 	time.Sleep(2 * time.Millisecond) // SQLite orders by milliseconds
@@ -90,6 +96,7 @@ func (b *tab) fleet() {
 			{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Used: 5_320_000, Allowed: 6_400_000},
 		},
 	})
+	b.beginIn("fix-4821", "fix-4821-review", "worker-1", 3*m, session.State{WallClock: 900, Idle: 300, Phase: "reading the diff"})
 }
 
 // cancelledRun has events of many kinds and layers.
@@ -97,15 +104,20 @@ func (b *tab) cancelledRun() {
 	b.Helper()
 	const run = "refactor-91ab"
 	m := time.Minute
-	s := b.begin(run, "worker-2", 267*m, session.State{WallClock: 14400})
+	s := b.begin(run, "worker-2", 267*m, session.State{WallClock: 14400, Spent: []session.Spent{
+		{Limit: "cost", Currency: "EUR", Used: 5_870_000, Allowed: 6_400_000},
+	}})
 	start := s.StartedAt
 	opening := b.event(run, watchdog.EventHold, start, 220*m, `"hold":"approval","cap_seconds":3600,"opened_seconds":2820`)
 	b.event(run, watchdog.EventRelease, start, 195*m, `"hold":"approval","released_seconds":4320,"opening":"`+opening+`"`)
 	b.event(run, watchdog.EventRetry, start, 140*m,
 		`"reason":"idle_exceeded","elapsed_seconds":300,"configured_budget_seconds":300,"directive":"retry","attempt":1,"note":"tool: browser"`)
+	b.event(run, watchdog.EventInterrupt, start, 133*m, `"signal":"SIGTERM"`)
 	b.event(run, watchdog.EventExtend, start, 120*m, `"extension_seconds":1800,"configured_budget_seconds":14400,"elapsed_seconds":7320`)
 	b.event(run, watchdog.EventWarning, start, 50*m,
 		`"reason":"wall_clock","elapsed_seconds":11520,"configured_budget_seconds":14400,"fraction":0.8,"remaining_seconds":2880`)
+	b.event(run, watchdog.EventWarning, start, 96*m, `"reason":"cost","fraction":0.8,`+
+		`"spend":{"limit":"cost","currency":"EUR","used":5120000,"allowed":6400000}`)
 	b.event(run, watchdog.EventWrapUp, start, 12*m,
 		`"reason":"wall_clock","elapsed_seconds":13800,"configured_budget_seconds":14400,"remaining_seconds":600,"note":"tool: go vet"`)
 	b.event(run, watchdog.EventCancel, start, 2*m,

@@ -21,16 +21,20 @@ func TestLook(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		b.scheme(scheme)
 		for name, query := range views {
-			b.size(1180, 800)
+			b.size(1280, 800)
 			b.show(query)
 			b.until(`document.readyState === "complete"`)
 			b.shot(name + "_" + scheme)
+			b.size(390, 844)
+			b.until(`innerWidth === 390`)
+			b.shot(name + "_" + scheme + "_390")
+			b.size(1280, 800)
+			b.until(`innerWidth === 1280`)
 			assert.Empty(t, eval[[]string](b, lowContrast), "%s, %s: texts with a contrast below 4.5", name, scheme)
 			b.size(320, 640)
 			b.until(`innerWidth === 320`)
 			assert.LessOrEqual(t, eval[int](b, `document.documentElement.scrollWidth`), 320, "%s scrolls sideways", name)
 			assert.Empty(t, eval[[]string](b, sticksOut), "%s at 320 pixels: these stick out", name)
-			b.shot(name + "_" + scheme + "_narrow")
 		}
 	}
 }
@@ -100,16 +104,18 @@ func TestScreenReader(t *testing.T) {
 	}
 	for _, landmark := range []struct{ role, name string }{
 		{"banner", ""}, {"main", ""}, {"contentinfo", ""}, {"navigation", "Pages"}, {"search", "Filter runs"},
-		{"heading", "Runs"}, {"status", ""}, {"combobox", "State"}, {"textbox", "Host"}, {"combobox", "Reason"},
+		{"heading", "Runs"}, {"status", ""}, {"group", "States"}, {"searchbox", "ID"}, {"textbox", "Host"},
+		{"combobox", "Reason"}, {"combobox", "Order"}, {"checkbox", "running 5"}, {"checkbox", "stopped 3"},
 		{"button", "Show"}, {"table", "Runs, the live ones first, then those that have ended"},
 	} {
 		assert.Equal(t, 1, count(landmark.role, landmark.name), landmark)
 	}
 	assert.Equal(t, 5, count("columnheader", ""))
-	assert.Equal(t, 9, count("rowheader", ""))
+	assert.Equal(t, 10, count("rowheader", ""))
 	assert.Equal(t, 4, count("meter", "wall clock left"))
+	assert.Equal(t, 1, count("meter", "cost left"), "of each run the limit nearest its end")
 	meters := slices.DeleteFunc(slices.Clone(heard), func(s said) bool { return s.role != "meter" })
-	assert.Greater(t, len(meters), 8)
+	assert.Len(t, meters, 5)
 	for _, m := range meters {
 		assert.NotEmpty(t, m.name)
 		assert.NotEmpty(t, m.value)
@@ -124,7 +130,7 @@ func TestScreenReader(t *testing.T) {
 	}
 	b.size(320, 640)
 	heard = b.readOut()
-	assert.Equal(t, 9, count("rowheader", ""), "it stays a table when it is narrow")
+	assert.Equal(t, 10, count("rowheader", ""), "it stays a table when it is narrow")
 	b.show("?run=refactor-91ab")
 	heard = b.readOut()
 	images := slices.DeleteFunc(slices.Clone(heard), func(s said) bool { return s.role != "image" })
@@ -142,7 +148,7 @@ func TestKeyboard(t *testing.T) {
 	b.until(isLive)
 	focused := `document.activeElement.textContent.trim() || document.activeElement.name`
 	var order []string
-	for range 12 {
+	for range 18 {
 		b.do(chromedp.KeyEvent("\t"))
 		order = append(order, eval[string](b, focused))
 		require.NotEqual(t, "none", eval[string](b, `getComputedStyle(document.activeElement).outlineStyle`),

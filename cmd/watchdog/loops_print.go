@@ -1,0 +1,175 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/seed62658d38/watchdog/loop"
+	"github.com/seed62658d38/watchdog/transcript"
+)
+
+// A judgedSession is what loops prints of a file as JSON. Fields are added and never renamed.
+type judgedSession struct {
+	File          string      `json:"file"`
+	Format        string      `json:"format,omitempty"`
+	Lines         int         `json:"lines"`
+	Unknown       int         `json:"unknown_lines"`
+	Calls         int         `json:"calls"`
+	Unanswered    int         `json:"unanswered_calls"`
+	Persons       int         `json:"persons"`
+	Agents        int         `json:"agents"` // the most in one conversation
+	Conversations int         `json:"conversations"`
+	Timed         bool        `json:"timed"`
+	Cut           bool        `json:"cut"`
+	Asked         int         `json:"asked"`
+	Ended         int         `json:"ended"`
+	Findings      []foundLoop `json:"findings"`
+	Error         string      `json:"error,omitempty"`
+}
+
+// A foundLoop is something that repeats in a session. The numbers of steps are those of the agent, from 1; 0 is none.
+type foundLoop struct {
+	Agent        string `json:"agent,omitempty"` // a sub-agent
+	Conversation int    `json:"conversation,omitempty"`
+	Rule         string `json:"rule"`
+	Tool         string `json:"tool"`
+	AskedStep    int    `json:"asked_step,omitempty"`
+	AskedLine    int    `json:"asked_line,omitempty"`
+	EndedStep    int    `json:"ended_step,omitempty"`
+	EndedLine    int    `json:"ended_line,omitempty"`
+	LastStep     int    `json:"last_step"` // that was asked about or ended
+	Period       int    `json:"period,omitempty"`
+	Rounds       int    `json:"rounds"`
+	Since        int    `json:"since"`
+	Pattern      string `json:"pattern"`
+	Says         string `json:"says"`
+	Input        string `json:"input,omitempty"`  // with --show
+	Result       string `json:"result,omitempty"` // with --show
+}
+
+func (f *foundLoop) asks(turn *transcript.Turn) { f.AskedStep, f.AskedLine = turn.First, turn.Line }
+
+// ends notes that the run would have ended, and reports whether it would not have before.
+func (f *foundLoop) ends(turn *transcript.Turn, v loop.Verdict) (first bool) {
+	f.update(turn, v)
+	if f.EndedStep > 0 {
+		return false
+	}
+	f.EndedStep, f.EndedLine = turn.First, turn.Line
+	return true
+}
+
+func (f *foundLoop) update(turn *transcript.Turn, v loop.Verdict) {
+	f.Tool, f.Period, f.Rounds, f.Since, f.Says = v.Tool, v.Period, v.Rounds, v.Since, v.String()
+	f.LastStep = turn.First
+}
+
+// show keeps the text of the call.
+func (f *foundLoop) show(turn *transcript.Turn, tool string) {
+	for i := range turn.Steps {
+		if s := &turn.Steps[i]; s.Tool == tool || len(turn.Steps) == 1 {
+			f.Input, f.Result = string(s.Input), string(s.Outcome)
+			return
+		}
+	}
+}
+
+// print prints one object, or a line for a session without loops, and two for each of the loops.
+func (j *judgedSession) print(out *os.File, asJSON bool) error {
+	if asJSON {
+		var text strings.Builder
+		if err := json.NewEncoder(&text).Encode(j); err != nil {
+			return err
+		}
+		_, err := out.WriteString(escapeJSON(text.String()))
+		return err
+	}
+	if j.Error != "" {
+		return nil // it was said
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", plain(j.File), j.summary())
+	for i := range j.Findings {
+		j.Findings[i].write(&b)
+	}
+	_, err := out.WriteString(b.String())
+	return err
+}
+
+// summary says in one line what the session is, and what was not judged.
+func (j *judgedSession) summary() string {
+	says := fmt.Sprintf("%s, %s", j.Format, counted(j.Calls, "step"))
+	if j.Agents > 1 {
+		says += fmt.Sprintf(" of %d agents", j.Agents)
+	}
+	if j.Conversations > 1 {
+		says += fmt.Sprintf(" in %d conversations", j.Conversations)
+	}
+	switch {
+	case j.Asked > 0 && j.Ended > 0:
+		says += fmt.Sprintf(": would have been asked %s, and ended %s", times(j.Asked), times(j.Ended))
+	case j.Asked > 0:
+		says += fmt.Sprintf(": would have been asked %s", times(j.Asked))
+	case j.Ended > 0:
+		says += fmt.Sprintf(": would have been ended %s", times(j.Ended))
+	case j.Calls > 0:
+		says += ": no loop"
+	}
+	if j.Unanswered > 0 {
+		says += fmt.Sprintf("; %s without a result", counted(j.Unanswered, "call"))
+	}
+	if j.Unknown > 0 {
+		says += fmt.Sprintf("; %d of %d lines not known", j.Unknown, j.Lines)
+	}
+	if j.Calls > 0 && !j.Timed {
+		says += "; without times, so that the rules of gaps were not judged"
+	}
+	if j.Cut {
+		says += "; the end is cut off"
+	}
+	return says
+}
+
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprint(n, " ", what)
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprint(n, " times")
+}
+
+// maxShownText is how many columns of a text are shown.
+const maxShownText = 400
+
+func (f *foundLoop) write(b *strings.Builder) {
+	b.WriteString("  ")
+	if f.Agent != "" {
+		fmt.Fprintf(b, "%s ", plain(f.Agent))
+	}
+	if f.Conversation > 0 {
+		fmt.Fprintf(b, "conversation %d ", f.Conversation)
+	}
+	var at []string
+	if f.AskedStep > 0 {
+		at = append(at, fmt.Sprintf("asked at step %d (line %d)", f.AskedStep, f.AskedLine))
+	}
+	if f.EndedStep > 0 {
+		at = append(at, fmt.Sprintf("ended at step %d (line %d)", f.EndedStep, f.EndedLine))
+	}
+	if f.LastStep > max(f.EndedStep, f.AskedStep) {
+		at = append(at, fmt.Sprintf("on until step %d", f.LastStep))
+	}
+	fmt.Fprintf(b, "%s: %s %s\n    %s\n", strings.Join(at, ", "), f.Rule, f.Pattern, plain(f.Says))
+	if f.Input != "" || f.Result != "" {
+		fmt.Fprintf(b, "    input   %s\n", cut(plain(f.Input), maxShownText))
+		fmt.Fprintf(b, "    result  %s\n", cut(plain(f.Result), maxShownText))
+	}
+}

@@ -1,0 +1,88 @@
+package adapter
+
+import (
+	"context"
+	"hash/maphash"
+	"slices"
+	"strings"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/loop"
+)
+
+// A Said is what stands in the role of the user for an agent.
+type Said struct {
+	// Session names the conversation, for SDKs in which a tool may have one of its own with an agent. In a run the person
+	// speaks in the first.
+	Session string
+	// Invocation names the turn of the user, for SDKs in which an agent is sent other texts within it. The first counts.
+	Invocation string
+	// Words are the text.
+	Words func() string
+}
+
+// Said tells the run of ctx that a person said something, which has what its agents did before count no more. The same
+// words as lately, such as those of a program that has an agent continue, are no person's, and neither are those of a
+// directive. Nothing of the words is kept but digests.
+func (g *Guard) Said(ctx context.Context, s Said) {
+	wd := watchdog.FromContext(ctx)
+	if wd == nil || ctx.Value(toolKey{}) != nil || !g.isNew(wd, s) {
+		return
+	}
+	g.begin(wd)
+	wd.Step(loop.Step{Class: loop.Person})
+}
+
+// isNew reports whether a person says something that was not said lately.
+func (g *Guard) isNew(wd *watchdog.Watchdog, s Said) bool {
+	g.mu.Lock()
+	all := g.turnsOf(wd)
+	if all.session == "" {
+		all.session = s.Session
+	}
+	heard := all.session != s.Session || s.Invocation != "" && !all.hears(maphash.String(g.seed, "#"+s.Invocation))
+	g.mu.Unlock()
+	if heard {
+		return false
+	}
+	words := s.Words()
+	if words == "" || IsDirective(words) {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.turnsOf(wd).hears(maphash.String(g.seed, words))
+}
+
+// hears reports whether a digest is not among the last ones, to which it is added.
+func (a *turns) hears(digest uint64) bool {
+	const most = 64
+	if slices.Contains(a.heard, digest) {
+		return false
+	}
+	if len(a.heard) == most {
+		a.heard = slices.Delete(a.heard, 0, 1)
+	}
+	a.heard = append(a.heard, digest)
+	return true
+}
+
+// begin has the turns of a run that are under way forgotten.
+func (g *Guard) begin(wd *watchdog.Watchdog) {
+	g.mu.Lock()
+	all := g.turnsOf(wd)
+	agents := all.agents
+	all.agents = nil
+	g.mu.Unlock()
+	all.own.take()
+	for _, t := range agents {
+		t.close()
+	}
+}
+
+// IsDirective reports whether a text is one of [Text].
+func IsDirective(text string) bool {
+	return slices.ContainsFunc([]string{again, repeats, stuck, little}, func(begin string) bool {
+		return strings.HasPrefix(text, begin)
+	})
+}

@@ -1,0 +1,262 @@
+package alike
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+)
+
+// AgentLines are the lines that differ in every outcome of a known agent: of the shells of Codex and of Gemini CLI, and
+// of the sub-agents of Claude Code.
+var AgentLines = []string{
+	"Chunk ID", "Wall time", "Original token count", "Process Group PGID", "Background PIDs", "agentId",
+}
+
+// maxName is how long the name of a volatile line may be, with the blanks before it.
+const maxName = 64
+
+// text returns the digest of a text, of an outcome without the lines that are volatile, and with a mark in place of what
+// differs from one time to the next though the outcome is the same: times, durations with units, UUIDs, hexadecimal
+// addresses, temporary paths, the IDs of processes, and the line in which a shell says that something failed.
+func (r *Reader) text(text []byte) (digest uint64) {
+	if !r.outcome || r.Plain {
+		r.say(text)
+		return Sum(0, text)
+	}
+	for len(text) > 0 {
+		n := bytes.IndexByte(text, '\n') + 1
+		if n == 0 {
+			n = len(text)
+		}
+		if line := text[:n]; !r.leavesOut(line) {
+			digest = r.line(digest, line)
+		}
+		text = text[n:]
+	}
+	return digest
+}
+
+// say keeps the beginning of what an outcome says.
+func (r *Reader) say(text []byte) {
+	if room := maxSaid - len(r.said); r.outcome && !r.muted && room > 0 {
+		r.said = append(r.said, text[:min(room, len(text))]...)
+	}
+}
+
+// leavesOut reports whether a line is volatile.
+func (r *Reader) leavesOut(line []byte) bool {
+	n := bytes.IndexByte(line[:min(len(line), maxName)], ':')
+	return n > 0 && r.Volatile.has(bytes.TrimLeft(line[:n], " \t"))
+}
+
+func (r *Reader) line(digest uint64, line []byte) uint64 {
+	kept := 0 // what comes before it is in the digest
+	for i := 0; i < len(line); {
+		if i+8 <= len(line) && !anyBlurred(binary.LittleEndian.Uint64(line[i:])) {
+			i += 8
+			continue
+		}
+		n := 0
+		switch b := line[i]; {
+		case b > '9' || b < '-':
+			i++
+			continue
+		case b == '-':
+			if i >= kept+8 && matches(line[i-8:], "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
+				i, n = i-8, 36
+			}
+		case b == '/':
+			n = temporaryPath(line, i)
+		case isDigit(b) && (i == 0 || !isWord(line[i-1])):
+			n = blurredNumber(line, i)
+		}
+		if n == 0 {
+			i = skip(line, i)
+			continue
+		}
+		r.say(line[kept:i])
+		digest = Mix(Sum(digest, line[kept:i]), blurred)
+		i += n
+		kept = i
+	}
+	r.say(line[kept:])
+	return Sum(digest, line[kept:])
+}
+
+// skip returns where to go on: all of a number is one.
+func skip(line []byte, i int) int {
+	if !isDigit(line[i]) {
+		return i + 1
+	}
+	for i < len(line) && (isWord(line[i]) || line[i] == '.') {
+		i++
+	}
+	return i
+}
+
+// matches reports whether a text begins with a form, in which 0 is a digit, x a hexadecimal one, T a T or a space, and +
+// a sign.
+func matches(text []byte, form string) bool {
+	if len(text) < len(form) {
+		return false
+	}
+	for i := range len(form) {
+		b, ok := text[i], false
+		switch form[i] {
+		case '0':
+			ok = isDigit(b)
+		case 'x':
+			ok = isHex(b)
+		case 'T':
+			ok = b|0x20 == 't' || b == ' '
+		case '+':
+			ok = b == '+' || b == '-'
+		default:
+			ok = b == form[i]
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// blurredNumber returns the length of the number that begins at i if it is one to blur, or 0.
+func blurredNumber(line []byte, i int) int {
+	rest := line[i:]
+	if n := timestamp(rest); n > 0 {
+		return n
+	}
+	if n := durations(rest); n > 0 {
+		return n
+	}
+	end := 0
+	for end < len(rest) && isWord(rest[end]) {
+		end++
+	}
+	switch before := line[:i]; {
+	case len(rest) > 1 && rest[1] == 'x' && end >= 8: // less is a number
+		return end
+	case i >= 8 && end < len(rest) && rest[end] == ':' && bytes.HasSuffix(before, []byte("sh: line ")),
+		i >= 4 && (before[i-1] == ' ' || before[i-1] == '=') && oneOf(processes, before, bytes.HasSuffix):
+		return end
+	}
+	return 0
+}
+
+var processes = []string{"pid ", "pid: ", "pid=", "PID ", "PID: ", "PID=", "process ", "Process "}
+
+// timestamp is a time of a day, and the day if there is one.
+func timestamp(text []byte) (n int) {
+	switch {
+	case matches(text, "0000-00-00T00:00:00"):
+		n = 19
+	case matches(text, "00:00:00"):
+		n = 8
+	default:
+		return 0
+	}
+	if n < len(text) && text[n] == ',' {
+		n += 1 + digits(text[n+1:])
+	} else {
+		n = fraction(text, n)
+	}
+	switch rest := text[n:]; {
+	case len(rest) > 0 && rest[0]|0x20 == 'z':
+		n++
+	case matches(rest, "+00:00"):
+		n += 6
+	}
+	return n
+}
+
+func digits(text []byte) (n int) {
+	for n < len(text) && isDigit(text[n]) {
+		n++
+	}
+	return n
+}
+
+// fraction returns the end of the fraction of a number that may begin at n.
+func fraction(text []byte, n int) int {
+	if n < len(text) && text[n] == '.' {
+		if more := digits(text[n+1:]); more > 0 {
+			return n + 1 + more
+		}
+	}
+	return n
+}
+
+// durations is durations one after the other, such as 1m30s and 1 min 30 s.
+func durations(text []byte) (n int) {
+	for start := 0; start < len(text); {
+		end := fraction(text, start+digits(text[start:]))
+		unit := unitLength(text[end:])
+		if end == start || unit == 0 {
+			break
+		}
+		n = end + unit
+		start = n
+		if n < len(text) && text[n] == ' ' {
+			start++
+		}
+	}
+	return n
+}
+
+// unitLength returns the length of a unit of time, and of the space before it. One m or d after a space is rather
+// something else.
+func unitLength(text []byte) int {
+	start := 0
+	if len(text) > 0 && text[0] == ' ' {
+		start = 1
+	}
+	n := start
+	for n < len(text) && (isLetter(text[n]) || text[n] >= 0x80 || text[n] == '_') {
+		n++
+	}
+	switch string(text[start:n]) {
+	case "ns", "us", "µs", "μs", "ms", "s", "sec", "secs", "second", "seconds", "min", "mins", "minute", "minutes",
+		"h", "hr", "hrs", "hour", "hours", "day", "days", "milliseconds", "microseconds":
+		return n
+	case "m", "d":
+		if start == 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+var temporaryFolders = []string{"/tmp/", "/var/tmp/", "/private/tmp/", "/var/folders/", "/private/var/folders/"}
+
+func temporaryPath(line []byte, i int) int {
+	if i > 0 && (isWord(line[i-1]) || bytes.IndexByte([]byte(".-~"), line[i-1]) >= 0) || !oneOf(temporaryFolders, line[i:], bytes.HasPrefix) {
+		return 0
+	}
+	if n := bytes.IndexAny(line[i:], " \t\r\n\"'`,;:()[]<>|*?&="); n >= 0 {
+		return n
+	}
+	return len(line) - i
+}
+
+// oneOf reports whether one of the list is where is looks for it in the text.
+func oneOf(list []string, text []byte, is func(text, part []byte) bool) bool {
+	return slices.ContainsFunc(list, func(part string) bool { return is(text, []byte(part)) })
+}
+
+func isDigit(b byte) bool { return '0' <= b && b <= '9' }
+
+func isHex(b byte) bool { return isDigit(b) || 'a' <= b|0x20 && b|0x20 <= 'f' }
+
+func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
+
+func isWord(b byte) bool { return isDigit(b) || isLetter(b) || b == '_' }
+
+// differs reports whether the number in the field of that name says how long something took, or when, or which process
+// did it, as elapsed_ms and durationSeconds do.
+func differs(key []byte) bool {
+	return len(key) > 0 && bytes.IndexByte([]byte("scnpd"), key[len(key)-1]) >= 0 && oneOf(measures, key, bytes.HasSuffix)
+}
+
+var measures = []string{"_ns", "_us", "_ms", "_s", "_sec", "_secs", "_seconds", "_min", "_mins", "_minutes", "_hours",
+	"Ns", "Us", "Ms", "Sec", "Secs", "Seconds", "Minutes", "Hours", "_millis", "Millis", "timestamp", "pid"}

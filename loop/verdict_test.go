@@ -1,0 +1,46 @@
+package loop_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/loop"
+)
+
+// TestVerdictString protects what a model reads: what was the same, how often and since when.
+func TestVerdictString(t *testing.T) {
+	const instead = "; do something else, or say what is missing."
+	var d loop.Detector
+	require.Empty(t, turns(&d, "aa").String())
+	require.Equal(t, `"read" was called with the same input and got the same result 3 times in a row`+instead,
+		turns(&d, "a").String())
+	require.Equal(t, `The last 6 turns are 3 rounds of the same 2 calls with the same results, the last one of "read"`+instead,
+		turns(&d, "bababa").String())
+	require.Equal(t, `"read" was called with the same input and got the same result 4 times in the last 9 turns`+instead,
+		turns(&d, "xcxcdxefx").String())
+	for n := range 8 {
+		v := d.Step(loop.Step{Tool: "look_up", Class: loop.Look, Input: fmt.Appendf(nil, `{"offset":%d}`, n)})
+		if n == 7 {
+			require.Equal(t, `"look_up" was called 8 times in the last 8 turns and found nothing, got the same or failed in the same `+
+				`way, however it was put`+instead, v.String())
+		}
+	}
+	for range 20 {
+		d.Step(loop.Step{Tool: "status", Class: loop.Wait})
+	}
+	waits := newDetector(t, loop.Config{Waits: loop.Ask})
+	var v loop.Verdict
+	for range 20 {
+		v = waits.Step(loop.Step{Tool: "status", Class: loop.Wait})
+	}
+	require.Equal(t, `"status" was called with the same input 20 times, and nothing has changed`+instead,
+		v.String())
+	t.Run("a name that a model made up stays short and on one line", func(t *testing.T) {
+		text := loop.Verdict{Rule: loop.Poll, Tool: "a\nb" + strings.Repeat("x", 1000)}.String()
+		require.Less(t, len(text), 200)
+		require.NotContains(t, text, "\n")
+	})
+}

@@ -1,0 +1,155 @@
+package transcript
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog/loop"
+)
+
+// A message is one of a chat, as the APIs of OpenAI and Anthropic have it, and mini-swe-agent.
+type message struct {
+	ID         text
+	Object     text
+	Role       text
+	Content    json.RawMessage
+	Name       text
+	ToolCallID text `json:"tool_call_id"`
+	ToolCalls  []struct {
+		ID       text
+		Function function
+		Custom   function
+	} `json:"tool_calls"`
+	FunctionCall *function         `json:"function_call"`
+	Output       []json.RawMessage // of a response of the Responses API
+	Extra        extra
+}
+
+type function struct {
+	Name             text
+	Arguments, Input json.RawMessage
+}
+
+// An extra is what mini-swe-agent adds to a message.
+type extra struct {
+	Timestamp     float64
+	Returncode    *float64
+	InterruptType text `json:"interrupt_type"`
+	Actions       []struct{ Command text }
+}
+
+// UnmarshalJSON takes what has another form for none.
+func (e *extra) UnmarshalJSON(data []byte) error {
+	type plain extra
+	_ = json.Unmarshal(data, (*plain)(e))
+	return nil
+}
+
+// A textAgent calls with commands in the text of its messages, and gets what comes back in the user's role.
+type textAgent struct {
+	message, command string // of the last message, until what came back is known
+	observed         bool   // so that a person's text cannot be told from others
+}
+
+func (r *Reader) chat(data []byte) bool {
+	var m message
+	if json.Unmarshal(data, &m) != nil {
+		return false
+	}
+	at := m.Extra.at()
+	if m.Object == "response" {
+		return !slices.ContainsFunc(m.Output, func(data json.RawMessage) bool { return !r.item(data, at, false) })
+	}
+	switch m.Role {
+	case "assistant":
+		return r.chatCalls(&m)
+	case "tool", "function":
+		return r.result("", result{id: string(m.ToolCallID), outcome: outcomeOf(m.Content), at: at})
+	case "user":
+		return m.Content != nil && r.chatUser(&m, at)
+	case "system", "developer", "exit":
+		return true
+	}
+	return false
+}
+
+// chatCalls takes the calls of a message, which are a turn.
+func (r *Reader) chatCalls(m *message) bool {
+	id := strconv.Itoa(r.elements)
+	add := func(callID text, f *function) {
+		r.call("", id, call{id: string(callID), step: loop.Step{
+			Tool: string(f.Name), Input: inputOf(slices.Concat(f.Arguments, f.Input)),
+		}})
+	}
+	for i := range m.ToolCalls {
+		c := &m.ToolCalls[i]
+		if c.Function.Name == "" {
+			c.Function = c.Custom
+		}
+		add(c.ID, &c.Function)
+	}
+	if m.FunctionCall != nil {
+		add("", m.FunctionCall)
+	}
+	called := len(m.ToolCalls) > 0 || m.FunctionCall != nil
+	for _, b := range blocksOf(m.Content) {
+		if b.Type == "tool_use" {
+			called = true
+			r.call("", id, b.call())
+		}
+	}
+	if r.text.command = ""; !called {
+		r.textCall(id, m)
+	}
+	return called || m.Content != nil
+}
+
+// commands finds the command in the text of a message.
+var commands = regexp.MustCompile("(?s)```(?:mswea_bash_command|bash)[ \\t]*\n(.*?)\n```")
+
+// textCall notes the command in the text of a message. There must be just one, as mini-swe-agent has it.
+func (r *Reader) textCall(id string, m *message) {
+	var command string
+	if found := commands.FindAllSubmatch(outcomeOf(m.Content), 2); len(found) == 1 {
+		command = string(found[0][1])
+	}
+	if len(m.Extra.Actions) == 1 {
+		command = string(m.Extra.Actions[0].Command)
+	}
+	r.text.message, r.text.command = id, strings.TrimSpace(command)
+}
+
+// chatUser takes what is in the user's role: results, what came back from a command in a text, or what a person typed.
+func (r *Reader) chatUser(m *message, at time.Time) (known bool) {
+	known, results := true, false
+	for _, b := range blocksOf(m.Content) {
+		if b.Type == "tool_result" {
+			results = true
+			known = r.result("", b.result(at, false)) && known
+		}
+	}
+	outcome := outcomeOf(m.Content)
+	observes := m.Extra.Returncode != nil || strings.HasPrefix(string(outcome), "<returncode>")
+	command := r.text.command
+	r.text.command = ""
+	switch {
+	case results:
+	case observes && command != "":
+		r.text.observed = true
+		input, _ := json.Marshal(map[string]string{"command": command}) // a text is always valid
+		r.call("", r.text.message, call{step: loop.Step{Tool: "bash", Input: input}})
+		return r.result("", result{outcome: outcome, at: at})
+	case strings.HasPrefix(string(m.Extra.InterruptType), "User"):
+		r.says("", at)
+	case !r.text.observed && m.Extra.InterruptType == "" && !programSays(string(outcome)):
+		r.says("", at)
+	}
+	return known
+}
+
+// at is when a message was written.
+func (e *extra) at() time.Time { return milliseconds(e.Timestamp * 1000) }

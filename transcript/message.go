@@ -1,0 +1,104 @@
+package transcript
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog/loop"
+)
+
+// A text is a string of JSON. Any other value is the empty one, because no format promises what it is.
+type text string
+
+// UnmarshalJSON takes what is no string for the empty one.
+func (t *text) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '"' {
+		return json.Unmarshal(data, (*string)(t))
+	}
+	*t = ""
+	return nil
+}
+
+// A block is a part of the content of a message.
+type block struct {
+	Type      text
+	Text      text
+	ID        text
+	Name      text
+	Input     json.RawMessage
+	ToolUseID text `json:"tool_use_id"`
+	Content   json.RawMessage
+	IsError   bool `json:"is_error"`
+}
+
+// blocksOf returns the blocks of a content, which may be one text.
+func blocksOf(content json.RawMessage) []block {
+	if len(content) > 0 && content[0] == '"' {
+		var b block
+		_ = json.Unmarshal(content, &b.Text)
+		b.Type = "text"
+		return []block{b}
+	}
+	var all []block
+	if json.Unmarshal(content, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+func (b *block) call() call {
+	return call{id: string(b.ID), step: loop.Step{Tool: string(b.Name), Input: b.Input}}
+}
+
+func (b *block) result(at time.Time, denied bool) result {
+	outcome := outcomeOf(b.Content)
+	return result{
+		id: string(b.ToolUseID), outcome: outcome, failed: b.IsError, refused: denied || refused(outcome), at: at,
+	}
+}
+
+// refused reports whether the outcome of a call says that a person refused it.
+func refused(outcome []byte) bool {
+	start := outcome[:min(len(outcome), 200)]
+	for _, says := range []string{
+		"The user doesn't want to proceed with this tool use", "The user doesn't want to take this action",
+		"rejected by user", "The user rejected permission to use", "The user has specified a rule which prevents you",
+	} {
+		if bytes.Contains(start, []byte(says)) {
+			return true
+		}
+	}
+	return false
+}
+
+// outcomeOf returns what came back as text: a string as it is, and the texts of a list of blocks. What has no text,
+// such as an image, is its JSON.
+func outcomeOf(content json.RawMessage) []byte {
+	if len(content) > 0 && content[0] == '"' {
+		var s string
+		_ = json.Unmarshal(content, &s)
+		return []byte(s)
+	}
+	var texts []string
+	for _, b := range blocksOf(content) {
+		if b.Type != "text" && b.Type != "input_text" && b.Type != "output_text" {
+			return content
+		}
+		texts = append(texts, string(b.Text))
+	}
+	if texts == nil {
+		return content
+	}
+	return []byte(strings.Join(texts, "\n"))
+}
+
+// timeOf returns the time that a text says, or none.
+func timeOf(s string) time.Time {
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}

@@ -1,0 +1,50 @@
+package transcript
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/seed62658d38/watchdog/loop"
+)
+
+// A sweAgentStep is an element of a trajectory of SWE-agent. It has no times.
+type sweAgentStep struct {
+	Action      text
+	Observation json.RawMessage
+}
+
+func (r *Reader) sweAgent(data []byte) bool {
+	var s sweAgentStep
+	if json.Unmarshal(data, &s) != nil {
+		return false
+	}
+	action := strings.TrimSpace(string(s.Action))
+	if action == "" {
+		return true // it only thought
+	}
+	input, err := json.Marshal(map[string]string{"command": action})
+	if err != nil {
+		return false
+	}
+	r.call("", "", call{step: loop.Step{Tool: sweAgentTool(action), Input: input}})
+	return r.result("", result{outcome: outcomeOf(s.Observation)})
+}
+
+// sweAgentTools are the commands that are tools of SWE-agent. What is none of these is for the shell.
+var sweAgentTools = []string{
+	"open", "goto", "scroll_up", "scroll_down", "create", "edit", "insert", "append", "search_dir", "search_file",
+	"find_file", "filemap", "submit", "view_image", "str_replace_editor", "edit_anthropic",
+}
+
+// sweAgentTool returns the tool that a command calls. An editor with commands of its own is one tool for each.
+func sweAgentTool(action string) string {
+	words := strings.Fields(action)
+	if !slices.Contains(sweAgentTools, words[0]) {
+		return "bash"
+	}
+	if (words[0] == "str_replace_editor" || words[0] == "edit_anthropic") && len(words) > 1 {
+		return words[1]
+	}
+	return words[0]
+}

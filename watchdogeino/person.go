@@ -1,0 +1,81 @@
+package watchdogeino
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/cloudwego/eino/adk"
+	"github.com/cloudwego/eino/compose"
+	"github.com/cloudwego/eino/schema"
+
+	"github.com/seed62658d38/watchdog/internal/adapter"
+)
+
+// agentOf returns the name of the agent that makes a call in ctx, empty for one that works alone: in the run, or in a
+// tool of another agent.
+func agentOf(ctx context.Context) (name string) {
+	for i, s := range outOfTools(compose.GetCurrentAddress(ctx)) {
+		if s.Type == adk.AddressSegmentAgent && i > 0 {
+			name = s.ID
+		}
+	}
+	return name
+}
+
+// outOfTools is the part of an address behind the last tool with something in it.
+func outOfTools(address compose.Address) compose.Address {
+	for i, s := range address {
+		if s.Type == adk.AddressSegmentTool && i < len(address)-1 {
+			return outOfTools(address[i+1:])
+		}
+	}
+	return address
+}
+
+// first tells a person's words from what else stands in the role of the user later in the work of an agent. Nil is that
+// of an agent that a person does not speak to.
+type first struct{ sync.Once }
+
+type firstKey struct{}
+
+// withFirst returns the context of an agent that begins to work. Only one that works alone is spoken to: what others are
+// sent may be put together by the SDK.
+func withFirst(ctx context.Context) context.Context {
+	address := compose.GetCurrentAddress(ctx)
+	if agentOf(ctx) != "" || len(outOfTools(address)) != len(address) {
+		return ctx
+	}
+	return context.WithValue(ctx, firstKey{}, &first{})
+}
+
+// hear tells the run of ctx, once for each time that an agent works, of the last words in the role of the user, but for
+// those of directives.
+func hear(ctx context.Context, g *adapter.Guard, messages []*schema.Message) {
+	f, ok := ctx.Value(firstKey{}).(*first)
+	if !ok {
+		return
+	}
+	f.Do(func() {
+		for _, m := range slices.Backward(messages) {
+			if m == nil || m.Role != schema.User {
+				continue
+			}
+			if words := wordsOf(m); !adapter.IsDirective(words) {
+				g.Said(ctx, adapter.Said{Words: func() string { return words }})
+				return
+			}
+		}
+	})
+}
+
+func wordsOf(m *schema.Message) string {
+	words := m.Content
+	for _, part := range m.MultiContent {
+		words += part.Text
+	}
+	for _, part := range m.UserInputMultiContent {
+		words += part.Text
+	}
+	return words
+}

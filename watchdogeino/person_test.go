@@ -1,0 +1,152 @@
+package watchdogeino_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cloudwego/eino/adk"
+	"github.com/cloudwego/eino/components/tool"
+	"github.com/cloudwego/eino/compose"
+	"github.com/cloudwego/eino/schema"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/watchdogeino"
+)
+
+var look = invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
+
+// files are tools that are read, each with a text of its own.
+func files(n int) (names []string, all []tool.BaseTool) {
+	for i := range n {
+		name := fmt.Sprintf("file_%d", i)
+		names = append(names, name)
+		all = append(all, invokable{named(name), func(context.Context, string) (string, error) {
+			time.Sleep(time.Second)
+			return "the text of " + name, nil
+		}})
+	}
+	return names, all
+}
+
+// reading are turns that read each of some files, and then say so.
+func reading(files ...string) (turns []turn) {
+	for _, file := range files {
+		turns = append(turns, calls(file))
+	}
+	return append(turns, says("done"))
+}
+
+func newWorker(t *testing.T, guard *watchdogeino.Middleware, name string, m *script, tools ...tool.BaseTool) adk.Agent {
+	t.Helper()
+	a, err := adk.NewChatModelAgent(t.Context(), &adk.ChatModelAgentConfig{
+		Name: name, Description: "works", Model: m, MaxIterations: 50, Handlers: []adk.ChatModelAgentMiddleware{guard},
+		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: tools}},
+	})
+	require.NoError(t, err)
+	return a
+}
+
+// TestParallelAgents checks that agents which read the same at the same time do not look like one that repeats itself,
+// and that one which does is told alone, and is no end of the run.
+func TestParallelAgents(t *testing.T) {
+	eachWay(t, func(t *testing.T, streaming bool) {
+		wd, guard := newRun(t, watchdog.Budget{}), watchdogeino.New(limits)
+		names, tools := files(8)
+		stuck := scripted(calls("look"))
+		team := []adk.Agent{newWorker(t, guard, "stuck", stuck, look)}
+		var models []*script
+		for i := range 6 {
+			m := scripted(reading(names...)...)
+			models = append(models, m)
+			team = append(team, newWorker(t, guard, fmt.Sprintf("worker_%d", i), m, tools...))
+		}
+		all, err := adk.NewParallelAgent(t.Context(), &adk.ParallelAgentConfig{Name: "team", SubAgents: team})
+		require.NoError(t, err)
+		_, err = ask(wd.Context(), all, streaming)
+		require.ErrorIs(t, err, watchdog.LoopDetected)
+		require.Equal(t, 5, stuck.calls())
+		assert.Contains(t, stuck.last(3), "You repeat the same calls")
+		assert.Contains(t, stuck.last(3), `"look" was called with the same input`)
+		for _, m := range models {
+			require.Equal(t, 9, m.calls(), "it has read all")
+			for call := range 9 {
+				assert.NotContains(t, m.last(call), "You repeat")
+			}
+		}
+		require.NoError(t, wd.Context().Err())
+	})
+}
+
+// TestAgentToolLoop checks that an agent in a tool which repeats itself is told, and ends alone.
+func TestAgentToolLoop(t *testing.T) {
+	eachWay(t, func(t *testing.T, streaming bool) {
+		wd, guard := newRun(t, watchdog.Budget{}), watchdogeino.New(limits)
+		inner := scripted(calls("look"))
+		helper := adk.NewAgentTool(t.Context(), newWorker(t, guard, "inner", inner, look))
+		_, err := ask(wd.Context(), newWorker(t, guard, "outer", scripted(calls("inner"), says("done")), helper), streaming)
+		require.ErrorIs(t, err, watchdog.LoopDetected, "an error of a tool is one of the agent")
+		require.Equal(t, 5, inner.calls())
+		assert.Contains(t, inner.last(3), "You repeat the same calls")
+		require.NoError(t, wd.Context().Err())
+	})
+}
+
+// TestPerson checks that what a person says has the agent begin anew, and that what a program says does not: the same
+// words again, a directive, what an agent is sent within its turn, or by another agent.
+func TestPerson(t *testing.T) {
+	const rounds = 12
+	person := func(n int) string { return fmt.Sprintf("look once more, for the %d. time", n) }
+	program := func(int) string { return "continue" }
+	for _, c := range []struct {
+		name string
+		says func(n int) string
+		loop bool
+	}{
+		{"a person asks for the same again", person, false},
+		{"a program says the same again", program, true},
+		{"a person said something long ago", func(n int) string { return person(n / 6) }, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				wd := newRun(t, watchdog.Budget{})
+				m := scripted(slices.Repeat(reading("look"), rounds)...)
+				runner := adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: newAgent(t, watchdogeino.New(limits), m, look)})
+				var history []*schema.Message
+				for n := 0; n < rounds && wd.Context().Err() == nil; n++ {
+					history = append(history, schema.UserMessage(c.says(n)))
+					last, _ := drain(runner.Run(wd.Context(), history))
+					history = append(history, schema.AssistantMessage(last, nil))
+				}
+				if c.loop {
+					stopped(t, wd, watchdog.LoopDetected)
+					return
+				}
+				require.Nil(t, wd.Stop())
+			})
+		})
+	}
+	t.Run("an agent sends others to another one", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			wd, guard, progress := newRun(t, watchdog.Budget{}), watchdogeino.New(limits), 0
+			watched, err := watchdog.New(wd.Context(), watchdog.Run{}, watchdog.Config{OnSignal: func(s watchdog.Signal) {
+				if s.Kind == watchdog.SignalProgress {
+					progress++
+				}
+			}})
+			require.NoError(t, err)
+			inner := adk.NewAgentTool(t.Context(), newWorker(t, guard, "inner", scripted(says("one"), says("two"))))
+			outer := scripted(calls("inner"), calls("inner"), says("done"))
+			_, err = ask(watched.Context(), newWorker(t, guard, "outer", outer, inner), false)
+			require.NoError(t, err)
+			require.NoError(t, watched.Close())
+			synctest.Wait()
+			assert.Equal(t, 3, progress, "the person, and two calls of the tool")
+		})
+	})
+}
