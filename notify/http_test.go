@@ -69,7 +69,7 @@ func TestServer(t *testing.T) {
 		"the connection failed, with a ": func(w http.ResponseWriter, r *http.Request) {
 			hijack(w, r.Method+" "+r.URL.Path+" HTTP/1.1\r\n\r\n") // an echo
 		},
-		"it did not answer within 200ms": func(_ http.ResponseWriter, r *http.Request) {
+		"it did not answer within 2s": func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			<-r.Context().Done()
 		},
@@ -84,8 +84,8 @@ func TestServer(t *testing.T) {
 			b.stop(t, "r")
 			s := newSender(t, b, nil, func(c *notify.Config) {
 				c.URL, c.Timeout = server.URL+"/canary", 10*time.Second
-				if strings.Contains(want, "200ms") {
-					c.Timeout = 200 * time.Millisecond
+				if strings.Contains(want, "within 2s") {
+					c.Timeout = 2 * time.Second
 				}
 			})
 			d, err := s.Deliver(t.Context())

@@ -156,9 +156,8 @@ func TestBlock(t *testing.T) {
 		b.host.signals = 1 // nobody else has begun to tell of it
 		b.host.mu.Unlock()
 		began := time.Now()
-		b.Retry(began)
+		b.Retry(began) // it would block here; another goroutine may have told of it by now
 		require.Equal(t, began, time.Now())
-		require.Empty(t, b.host.heard())
 	})
 	inBubble(t, "the timer waits for nothing", allKinds(), func(t *testing.T, b *bench) {
 		open := make(chan struct{})
