@@ -19,7 +19,7 @@ func (h *hints) command(text []byte) {
 		h.class = Drive
 	case bytes.Contains(text, []byte("sleep ")), waitsFor(text):
 		h.class = Wait
-	case changes(text) || contains(text, redirections):
+	case runs(text, changing) || beginsWith(text, []string{"sed -i", "perl -i"}) || contains(text, []string{" > ", " >> "}):
 		h.class, h.appends = Change, bytes.Contains(text, []byte(" >> "))
 	case bytes.Contains(text, []byte("<<")): // a program that may write, or read something again
 		h.class, h.script = Change, true
@@ -45,8 +45,6 @@ func (h *hints) named(text []byte) {
 		h.class, h.search = class, class == Look && named(name, searching)
 	}
 }
-
-var redirections = []string{" > ", " >> "}
 
 // runs reports whether a command begins with the words of one of the list.
 func runs(text []byte, list []string) bool {
@@ -74,15 +72,6 @@ var (
 	healths    = []string{"health", "Health", "ready", "livez", "/live", "/ping"}
 	failing    = []string{" -f", " -sf", " -fs", " -sSf", " -Ssf", " --fail", " --retry"}
 )
-
-// changes reports whether a command changes something.
-func changes(text []byte) bool {
-	if runs(text, changing) {
-		return true
-	}
-	first, rest, _ := bytes.Cut(text, []byte(" "))
-	return isOneOf(first, "sed", "perl") && bytes.HasPrefix(rest, []byte("-i"))
-}
 
 var changing = []string{"mkdir", "rm", "mv", "cp", "touch", "tee", "patch", "chmod", "chown", "ln", "unzip",
 	"git add", "git commit", "git apply", "git checkout", "git switch", "git merge", "git rebase", "git push", "git mv",

@@ -61,7 +61,7 @@ func (s *signs) Number(key, literal []byte) {
 	s.content = s.content || s.lists > 0
 	switch string(key) {
 	case "exit_code", "exitCode", "returncode", "exit_status":
-		s.exit(string(literal) == "0")
+		s.failed, s.exited = string(literal) != "0", true // its text may speak of errors as it likes
 	case "code", "status", "status_code":
 		s.failed = s.failed || len(literal) == 3 && literal[0] >= '4'
 		s.busy = s.busy || isOneOf(literal, "429", "502", "503", "504", "529")
@@ -84,11 +84,6 @@ func (s *signs) String(_ int, key, text []byte) {
 	default:
 		s.content = true
 	}
-}
-
-// exit notes with what a command ended. Where it says that, its text may speak of errors as it likes.
-func (s *signs) exit(well bool) {
-	s.failed, s.exited = !well, true
 }
 
 // Text looks at text that people read.
@@ -122,7 +117,7 @@ func (s *signs) failure(head []byte, long bool) {
 	first := head[:min(len(head), 120)]
 	for _, form := range exits {
 		if _, code, found := bytes.Cut(head, []byte(form)); found && len(code) > 0 && code[0] >= '0' && code[0] <= '9' {
-			s.exit(code[0] == '0')
+			s.failed, s.exited = code[0] != '0', true
 		}
 	}
 	if !s.exited {

@@ -98,9 +98,8 @@ func (h *history) walk(do func(word *uint64)) {
 		}
 		s.wording.walk(do)
 	}
-	for _, word := range []*uint64{&h.waiting.time, &h.waiting.first} {
-		do(word)
-	}
+	do(&h.waiting.time)
+	do(&h.waiting.first)
 }
 
 // flaw says what no history can have.

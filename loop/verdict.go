@@ -137,13 +137,9 @@ func (f *finding) rank() int {
 
 // verdict is the finding for the host.
 func (f *finding) verdict(isNew bool) Verdict {
-	v := f.Verdict
-	v.New = isNew
-	if v.Rule == "" {
-		v = Verdict{Advice: Go, New: isNew}
+	if f.Rule == "" {
+		return Verdict{Advice: Go, New: isNew}
 	}
-	if f.pattern != 0 {
-		v.Pattern = hex.EncodeToString(binary.BigEndian.AppendUint64(nil, f.pattern))
-	}
-	return v
+	f.New, f.Pattern = isNew, hex.EncodeToString(binary.BigEndian.AppendUint64(nil, f.pattern))
+	return f.Verdict
 }
