@@ -91,8 +91,7 @@ func (f *futile) deliver() {
 	}
 }
 
-// judgeFutile takes as many calls as are asked about for a round, because a search through many places finds nothing in
-// most of them.
+// judgeFutile takes many calls for a round, because a search through many places finds nothing in most of them.
 func (h *history) judgeFutile(calls []call) (most finding) {
 	first := back(h.turn, window)
 	h.futile.drop(func(s *series) bool { return s.last < first })

@@ -69,7 +69,8 @@ func (d *Detector) read(s *Step) (call, bool) {
 	c.large = class == Change && len(s.Input) >= redoLength
 	c.succeeded = class == Change && !sign.failed
 	appends := c.succeeded && !c.large && (hint.appends || named(s.Tool, appending))
-	c.again = (class != Change || sign.busy || appends || hint.script) && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
+	c.again = (class != Change || sign.busy || appends || hint.script) && !s.Refused && !sign.noTool &&
+		d.history.pairs.has(c.pair)
 	c.slow, c.stands, c.need = d.passed(s, class, sign)
 	c.slow = c.slow || appends
 	c.stands = c.stands && c.again || !sign.failed && d.shows(s, class, hint)
@@ -133,7 +134,7 @@ func (d *Detector) passed(s *Step, class Class, sign *signs) (slow, may bool, ne
 		return s.Gap >= thinking, false, thinking - s.Gap
 	case class == Look || sign.stays():
 		return s.Gap >= lookPoll, false, waitedPoll
-	case sign.failed || sign.awaited || sign.computes || d.config.Waits == End || d.without.lacks(thePace): // what failed may come, and a test may be flaky
+	case sign.failed, sign.awaited, sign.computes, d.config.Waits == End, d.without.lacks(thePace): // a test may be flaky
 		return s.Gap >= thinking, false, thinking - s.Gap
 	}
 	return s.Gap >= unknownPoll, s.Gap >= thinking, thinking - s.Gap

@@ -7,9 +7,8 @@ import (
 	"github.com/seed62658d38/watchdog/internal/alike"
 )
 
-// Outcomes that say that there is nothing, or that something failed, are short and say so early.
 const (
-	maxSign  = 400 // bytes
+	maxSign  = 400 // bytes: outcomes that say that there is nothing, or that something failed, are short and say so early
 	maxTexts = 4   // of one outcome are looked at
 )
 
@@ -79,8 +78,8 @@ func (s *signs) String(_ int, key, text []byte) {
 		s.failed = s.failed || isOneOf(text, "error", "failed", "failure")
 	case "", "text", "content", "message", "output", "result", "stdout", "stderr", "detail":
 		s.Text(text)
-	case "query", "q", "pattern", "path", "search", "term", "type", "url", "cwd", "index", "scope", "glob", "regex", "sort",
-		"order", "file", "filename", "directory", "dir", "note", "hint", "suggestion":
+	case "query", "q", "pattern", "path", "search", "term", "type", "url", "cwd", "index", "scope", "glob", "regex",
+		"sort", "order", "file", "filename", "directory", "dir", "note", "hint", "suggestion":
 	default:
 		s.content = true
 	}
@@ -143,11 +142,12 @@ var errorPhrases = []string{"error:", "not found", "no such file", "did not matc
 
 var breaks = []string{"fail", "error", "exception", "panic", "traceback", "fatal", "abort"}
 
-var busies = []string{"connection refused", "connection reset", "connection timed out", "econnre", "etimedout", "no route to",
-	"unreachable", "resolve host", "unavailable", "try again", "overloaded", "rate limit", "too many requests", "gateway"}
+var busies = []string{"connection refused", "connection reset", "connection timed out", "econnre", "etimedout",
+	"no route to", "unreachable", "resolve host", "unavailable", "try again", "overloaded", "rate limit", "gateway",
+	"too many requests"}
 
-var comings = []string{"connect", "no route", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable", "not found",
-	"no such", "does not exist", "nxdomain", "resolve host", "try again", "retry"}
+var comings = []string{"connect", "no route", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable",
+	"not found", "no such", "does not exist", "nxdomain", "resolve host", "try again", "retry"}
 
 var noTools = []string{"invalid tool", "unknown tool", "unavailable tool", "no such tool", "tool not found",
 	"no tool named", "tool does not exist"}

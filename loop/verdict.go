@@ -76,12 +76,12 @@ func (v Verdict) String() string {
 	case v.Rule == Pair:
 		return fmt.Sprintf("%s%d times in the last %d turns%s", again, v.Rounds, v.Since, instead)
 	case v.Rule == Futile:
-		return fmt.Sprintf("%s was called %d times in the last %d turns and found nothing, got the same or failed in the same way, "+
-			"however it was put%s", tool, v.Rounds, v.Since, instead)
+		return fmt.Sprintf("%s was called %d times in the last %d turns and found nothing, got the same or failed in the "+
+			"same way, however it was put%s", tool, v.Rounds, v.Since, instead)
 	case v.Rule == Streak:
 		return fmt.Sprintf("All that was called in the last %d turns failed, at last %s%s", v.Rounds, tool, instead)
 	case v.Rule == Redo:
-		return fmt.Sprintf("%s was called with the same input %d times in a row to change something%s", tool, v.Rounds, instead)
+		return fmt.Sprintf("%s was called with the same input %d times in a row to change things%s", tool, v.Rounds, instead)
 	case v.Rule == Poll:
 		return fmt.Sprintf("%s was called with the same input %d times, and nothing has changed%s", tool, v.Rounds, instead)
 	}
