@@ -59,7 +59,7 @@ type Config struct {
 	// as "Request ID: 7f3a".
 	Volatile []string
 	// Normalize, if it is set, returns what is compared of an outcome of a tool, for what else differs each time. It is
-	// called in [Detector.Step] for each outcome. It must neither change the outcome nor call the detector.
+	// called in [Detector.Step] for each outcome, also by a watchdog. It must not change the outcome, and call neither.
 	Normalize func(tool string, outcome []byte) []byte
 }
 

@@ -17,7 +17,7 @@ const maxName = 64
 
 // text returns the digest of a text, of an outcome without the lines that are volatile, and with a mark in place of
 // what differs from one time to the next though the outcome is the same: times, durations with units, UUIDs,
-// hexadecimal addresses, temporary paths, the IDs of processes, and the line in which a shell says that something failed.
+// hexadecimal addresses, temporary paths, the IDs of processes, and the line at which a shell says that it failed.
 func (r *Reader) text(text []byte) (digest uint64) {
 	if !r.outcome || r.Plain {
 		r.say(text)
