@@ -36,7 +36,7 @@ func (f *futile) follow(calls []call, turn uint64) {
 func (f *futile) end(c *call) {
 	f.drop(func(s *series) bool {
 		same := s.kind == c.tool || s.kind == c.aim || s.kind == c.input
-		return s.kind == streak && !c.failed || s.kind != 0 && c.useful && same && s.outcome != c.gets
+		return s.kind == streak && !c.failed && c.useful || s.kind != 0 && c.useful && same && s.outcome != c.gets
 	})
 }
 

@@ -75,7 +75,7 @@ func (d *Detector) read(s *Step) (call, bool) {
 	c.slow = c.slow || appends
 	c.stands = c.stands && c.again || !sign.failed && d.shows(s, class, hint)
 	c.soft = d.config.Mode != Strict && (c.stands || c.again && !s.Class.declared() && s.Gap >= thinking)
-	c.failed = sign.failed
+	c.failed = sign.failed && !(class == Look && (hint.search || named(s.Tool, searching))) // that finds nothing
 	d.futile(s, &c, class, hint, sign, len(s.Outcome))
 	return c, true
 }

@@ -365,6 +365,10 @@ func TestStreak(t *testing.T) {
 		return fails(n)
 	})...)
 	require.Zero(t, asked, "something works now and then")
+	asked, _ = told(newDetector(t, loop.Config{}), times(30, func(n int) loop.Step {
+		return bash(fmt.Sprintf("rg %s%d .", strings.Repeat("x", n+3), n*n), "Exit code 1\n")
+	})...)
+	require.Zero(t, asked, "one name after the other is nowhere")
 	d := newDetector(t, loop.Config{})
 	for _, s := range times(11, fails) {
 		d.Step(s)
