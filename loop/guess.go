@@ -137,8 +137,7 @@ func (r *nameReader) next() []byte {
 	word := r.memory[:0]
 	for i := 0; i < len(r.name); i++ {
 		b := r.name[i]
-		begins := 'A' <= b && b <= 'Z' && i > 0 && 'a' <= r.name[i-1] && r.name[i-1] <= 'z'
-		if len(word) > 0 && (begins || !isLetter(b)) {
+		if len(word) > 0 && (begins(r.name, i) || !isLetter(b)) {
 			r.name = r.name[i:]
 			return word
 		}

@@ -62,21 +62,17 @@ func (d *Detector) read(s *Step) (call, bool) {
 	c := call{name: s.Tool, input: input, tool: max(alike.Sum(0, []byte(s.Tool)), 1), words: hint.words, gets: outcome}
 	c.pair = alike.Mix(input, outcome)
 	c.rough = c.pair
-	if sign.failed && !hint.computes && !d.without.lacks(theFailure) {
+	if fails := sign.failed && !hint.computes; fails && !d.without.lacks(theFailure) {
 		all, first := d.reader.Failure()
 		c.rough, c.gets = alike.Mix(input, all), max(first, nothing+1)
 	}
+	hint.search = class == Look && (hint.search || named(s.Tool, searching))
+	c.failed = sign.failed && !hint.search // which finds nothing
 	c.large = class == Change && len(s.Input) >= redoLength
 	c.succeeded = class == Change && !sign.failed
-	appends := c.succeeded && !c.large && (hint.appends || named(s.Tool, appending))
-	c.again = (class != Change || sign.busy || appends || hint.script) && !s.Refused && !sign.noTool &&
-		d.history.pairs.has(c.pair)
-	c.slow, c.stands, c.need = d.passed(s, class, sign)
-	c.slow = c.slow || appends
-	c.stands = c.stands && c.again || !sign.failed && d.shows(s, class, hint)
-	c.soft = d.config.Mode != Strict && (c.stands || c.again && !s.Class.declared() && s.Gap >= thinking)
-	c.failed = sign.failed && !(class == Look && (hint.search || named(s.Tool, searching))) // that finds nothing
-	d.futile(s, &c, class, hint, sign, len(s.Outcome))
+	d.repeats(s, &c, class)
+	d.softens(s, &c, class)
+	d.futile(s, &c, class)
 	return c, true
 }
 
@@ -85,16 +81,32 @@ func (d *Detector) judgesWait(s *Step, class Class) bool {
 	return class == Wait && !s.Retry && d.config.Waits != Go
 }
 
+// repeats says whether a call got the same before, and whether it is a poll then.
+func (d *Detector) repeats(s *Step, c *call, class Class) {
+	appends := c.succeeded && !c.large && (d.hints.appends || named(s.Tool, appending))
+	again := class != Change || d.signs.busy || appends || d.hints.script
+	c.again = again && !s.Refused && !d.signs.noTool && d.history.pairs.has(c.pair)
+	c.slow, c.stands, c.need = d.passed(s, class, &d.signs)
+	c.slow = c.slow || appends
+}
+
+// softens says whether a call ends nothing, because what it gets may stay the same for long.
+func (d *Detector) softens(s *Step, c *call, class Class) {
+	shows := class == Look && !d.without.lacks(theState) && (d.hints.state || named(s.Tool, stating))
+	c.stands = c.stands && c.again || shows && !d.signs.failed
+	c.soft = d.config.Mode != Strict && (c.stands || c.again && !s.Class.declared() && s.Gap >= thinking)
+}
+
 // futile says what the call has in common with others that get nothing better.
-func (d *Detector) futile(s *Step, c *call, class Class, hint *hints, sign *signs, size int) {
+func (d *Detector) futile(s *Step, c *call, class Class) {
 	c.useful = true
-	gets := c.gets
+	gets, size, sign := c.gets, len(s.Outcome), &d.signs
 	c.gets = 0
 	fixed, placed := d.reader.Place()
 	switch {
 	case s.Refused || sign.noTool || class == Change && sign.failed:
 		c.gets, c.useful = gets, false
-	case class == Look && (hint.search || named(s.Tool, searching)):
+	case d.hints.search:
 		c.gets, c.useful = looked(gets, size, sign)
 		c.phrased = !d.without.lacks(theWording)
 	case class == Look && placed && !d.without.lacks(theAim):
@@ -138,11 +150,6 @@ func (d *Detector) passed(s *Step, class Class, sign *signs) (slow, may bool, ne
 		return s.Gap >= thinking, false, thinking - s.Gap
 	}
 	return s.Gap >= unknownPoll, s.Gap >= thinking, thinking - s.Gap
-}
-
-// shows reports whether a call looks at how things stand, which stays as it is for as long as it does.
-func (d *Detector) shows(s *Step, class Class, hint *hints) bool {
-	return class == Look && !d.without.lacks(theState) && (hint.state || named(s.Tool, stating))
 }
 
 // stays reports whether the outcome is a failure that does not pass by itself.

@@ -22,12 +22,10 @@ func (w *words) add(text []byte) {
 			n++
 		}
 	}
-	for i, b := range text {
-		if n == maxWords {
-			return
-		}
-		joins, inside := b == '_' || b == '-', isLetter(b) || isDigit(b) || b >= 0x80
-		if !inside || 'A' <= b && b <= 'Z' && i > 0 && 'a' <= text[i-1] && text[i-1] <= 'z' {
+	for i := 0; i < len(text) && n < maxWords; i++ {
+		b := text[i]
+		inside := isLetter(b) || isDigit(b) || b >= 0x80
+		if !inside || begins(text, i) {
 			put(part)
 			part = newWord()
 			parts++
@@ -36,7 +34,7 @@ func (w *words) add(text []byte) {
 		case inside:
 			name.add(b)
 			part.add(b)
-		case !joins:
+		case b != '_' && b != '-':
 			if parts > 1 {
 				put(name)
 			}
@@ -47,6 +45,11 @@ func (w *words) add(text []byte) {
 	if parts > 0 {
 		put(name)
 	}
+}
+
+// begins reports whether a part of a name such as sendKeys begins at i.
+func begins[T string | []byte](name T, i int) bool {
+	return i > 0 && 'A' <= name[i] && name[i] <= 'Z' && 'a' <= name[i-1] && name[i-1] <= 'z'
 }
 
 func (w *words) count() (n int) {
