@@ -60,7 +60,7 @@ func (s *series) countIn(turn uint64) {
 	}
 }
 
-// find returns the series, which begins in an empty place, or in that of the one that was quiet for the longest time.
+// find returns the series. It begins in an empty place, or in that of the one that was quiet for the longest time.
 func (f *futile) find(kind, outcome, turn uint64) *series {
 	oldest := &f.series[0]
 	for i := range f.series {
@@ -115,8 +115,7 @@ func (h *history) judgeFutile(calls []call) (most finding) {
 	return most
 }
 
-// poll counts a call that waits, or may be a poll, and asks about many that get the same. It ends a run only for a host
-// that wants that: a poll may have to wait for long.
+// poll counts a call that waits, or may be a poll, and asks about many that get the same.
 func (d *Detector) poll(call *call) finding {
 	h, waits := &d.history, d.config.Waits
 	if waits == End {

@@ -29,8 +29,7 @@ type call struct {
 	need      time.Duration // how long waits take after which enough has
 }
 
-// byPair sorts the calls of a turn. Package slices would make a sort for this type alone, a tenth of what the
-// package links.
+// byPair sorts the calls of a turn. Package slices would link a sort for this type alone.
 type byPair []call
 
 func (c *byPair) Len() int           { return len(*c) }
@@ -117,14 +116,12 @@ func (d *Detector) futile(s *Step, c *call, class Class) {
 	}
 }
 
-// nothing is what all looks get that find nothing or fail, however they put it.
-const nothing = 1
+const (
+	nothing = 1   // what all looks get that find nothing or fail, however they put it
+	telling = 100 // how long an outcome is, in bytes, if it says more than one number or one word
+)
 
-// telling is how long an outcome is, in bytes, if it says more than one number or one word.
-const telling = 100
-
-// looked says what a search has in common with others in other words, or a read with those at other places: that there
-// is nothing, which is not useful, or the same text.
+// looked says what a search or a read has in common with others: that there is nothing, or the same text.
 func looked(gets uint64, size int, sign *signs) (_ uint64, useful bool) {
 	switch {
 	case sign.failed || sign.empty():
@@ -135,8 +132,8 @@ func looked(gets uint64, size int, sign *signs) (_ uint64, useful bool) {
 	return gets, true
 }
 
-// passed says when a call that got the same before may be a poll, which is when what it looks at had time to change:
-// whether it is taken for one now, whether it may be one, and after how long waits it is one.
+// passed says whether a call that got the same is taken for a poll, as what it looks at had time to change, whether it
+// may be one, and after how long waits it is one.
 func (d *Detector) passed(s *Step, class Class, sign *signs) (slow, may bool, need time.Duration) {
 	guessed := !s.Class.declared()
 	switch {

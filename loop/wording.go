@@ -87,9 +87,8 @@ func (w *word) digest() uint16 {
 }
 
 // rephrases takes the next input of a series, and reports whether it asks for the same in other words. It does not if
-// what differs from the last input is one word in one place, or words in one place that were not there before: whoever
-// looks up one name after the other does that, also with a text around the name that stays. The first input always
-// does, and so do inputs that differ in nothing that is a word.
+// what differs from the last input is one word, or words in one place that were not there before, as with one name
+// after the other. The first input always does, and one that differs in nothing that is a word.
 func (w *wording) rephrases(next *words) bool {
 	first, last, lastEnd := 0, w.last.count(), next.count()
 	for first < min(last, lastEnd) && w.last[first] == next[first] {
@@ -109,7 +108,7 @@ func (w *wording) rephrases(next *words) bool {
 	return again
 }
 
-// keep makes these the words of the last input. The oldest words are forgotten.
+// keep makes these the words of the last input.
 func (w *wording) keep(next *words) {
 	for _, word := range w.last {
 		if word != 0 && !next.has(word) && !w.older.has(word) {
