@@ -76,12 +76,12 @@ func (v Verdict) String() string {
 	case v.Rule == Pair:
 		return fmt.Sprintf("%s%d times in the last %d turns%s", again, v.Rounds, v.Since, instead)
 	case v.Rule == Futile:
-		return fmt.Sprintf("%s was called %d times in the last %d turns and found nothing, got the same or failed in the same way, "+
-			"however it was put%s", tool, v.Rounds, v.Since, instead)
+		return fmt.Sprintf("%s was called %d times in the last %d turns and found nothing, got the same or failed in the "+
+			"same way, however it was put%s", tool, v.Rounds, v.Since, instead)
 	case v.Rule == Streak:
 		return fmt.Sprintf("All that was called in the last %d turns failed, at last %s%s", v.Rounds, tool, instead)
 	case v.Rule == Redo:
-		return fmt.Sprintf("%s was called with the same input %d times in a row to change something%s", tool, v.Rounds, instead)
+		return fmt.Sprintf("%s was called with the same input %d times in a row to change things%s", tool, v.Rounds, instead)
 	case v.Rule == Poll:
 		return fmt.Sprintf("%s was called with the same input %d times, and nothing has changed%s", tool, v.Rounds, instead)
 	}
@@ -96,8 +96,7 @@ type finding struct {
 	pattern uint64
 }
 
-// judged is the finding about something that asks now, asked when the UNSTUCK was delivered, or has gone on for long
-// enough since to end the run.
+// judged is the finding about what asks now, asked when the UNSTUCK was delivered, and has since gone on to the end.
 func judged(rule Rule, asks, asked, ends bool) (f finding) {
 	switch {
 	case asked && ends:
@@ -119,8 +118,7 @@ func worst(first, second finding) finding {
 	return first
 }
 
-// rank puts findings in order. A run that goes on with rounds that it was told of is not asked about what these consist
-// of, because another UNSTUCK would put off the end.
+// rank puts findings in order. Who goes on with rounds is not asked about their parts, which would put off the end.
 func (f *finding) rank() int {
 	switch {
 	case f.Advice == End:
@@ -137,13 +135,9 @@ func (f *finding) rank() int {
 
 // verdict is the finding for the host.
 func (f *finding) verdict(isNew bool) Verdict {
-	v := f.Verdict
-	v.New = isNew
-	if v.Rule == "" {
-		v = Verdict{Advice: Go, New: isNew}
+	if f.Rule == "" {
+		return Verdict{Advice: Go, New: isNew}
 	}
-	if f.pattern != 0 {
-		v.Pattern = hex.EncodeToString(binary.BigEndian.AppendUint64(nil, f.pattern))
-	}
-	return v
+	f.New, f.Pattern = isNew, hex.EncodeToString(binary.BigEndian.AppendUint64(nil, f.pattern))
+	return f.Verdict
 }
