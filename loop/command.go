@@ -37,7 +37,7 @@ func (h *hints) command(text []byte) {
 
 // named takes the name of a command for that of a tool, as agents have commands of their own, such as search_dir.
 func (h *hints) named(text []byte) {
-	name, _, _ := strings.Cut(string(text[:min(len(text), maxName)]), " ")
+	name, _, _ := strings.Cut(string(text[:min(len(text), 64)]), " ")
 	if strings.ContainsAny(name, "./\n") || h.computes || name == "set" {
 		return
 	}

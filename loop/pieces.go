@@ -23,8 +23,23 @@ const (
 	theVolatile // forms of known agents
 )
 
-var rulePieces = map[Rule]pieces{
-	Tail: theTail, Pair: thePair, Futile: theFutile, Streak: theStreak, Redo: theRedo, Poll: thePoll,
+// pieceOf returns the piece that a rule is.
+func pieceOf(rule Rule) pieces {
+	switch rule {
+	case Tail:
+		return theTail
+	case Pair:
+		return thePair
+	case Futile:
+		return theFutile
+	case Streak:
+		return theStreak
+	case Redo:
+		return theRedo
+	case Poll:
+		return thePoll
+	}
+	return 0
 }
 
 // lacks reports whether a piece is left out.
