@@ -160,7 +160,7 @@ func (d *Detector) judge(calls []call) finding {
 
 // worst returns the finding that counts more, without those of rules that are left out.
 func (d *Detector) worst(first, second finding) finding {
-	if d.without.lacks(pieceOf(second.Rule)) {
+	if d.without.rule(second.Rule) {
 		return first
 	}
 	return worst(first, second)

@@ -383,11 +383,14 @@ func TestAllocations(t *testing.T) {
 	var steps []loop.Step
 	for n := range 100 {
 		text := fmt.Appendf(nil, `{"path":"src/f%d.go","line":%d,"a":"x\ny"}`, n, n)
-		steps = append(steps, loop.Step{Tool: "read_file", Class: loop.Look, Input: text, Outcome: text})
+		steps = append(steps, loop.Step{Tool: "read_file", Class: loop.Look, Input: text, Outcome: text},
+			bash(fmt.Sprintf("go build ./part%d", n), fmt.Sprintf("-rw-r--r-- 12 root 2026-11-22 17:00:%02d 1.5e a%d\n", n%60, n)),
+			bash(fmt.Sprintf("edit %d", n), fmt.Sprintf("Error: no such text in file %d\nString: %d", n, n)),
+			loop.Step{Tool: "get_rows", Outcome: fmt.Appendf(nil, `[{"id":%d,"score":0.%d5,"at":-1.5e3}]`, n, n)})
 	}
 	n := 0
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
-		d.Step(steps[n%100])
+		d.Step(steps[n%len(steps)])
 		n++
 	}))
 }

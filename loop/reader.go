@@ -6,17 +6,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/alike"
 )
 
-// thinking is how long a model alone often takes. A call of no class that repeats after it may be a poll, and ends
-// nothing; after unknownPoll it is taken for one.
-const (
-	thinking    = 5 * time.Second
-	unknownPoll = 30 * time.Second
-)
-
-// waitedPoll is how long waits take after which a look may be a poll. Less may be a model that sleeps for a moment
-// before it does the same again, since the time it thinks is part of a Gap.
-const waitedPoll = 15 * time.Second
-
 // A call is what is known of a step that counts.
 type call struct {
 	name      string // of the tool
@@ -80,7 +69,8 @@ func (d *Detector) read(s *Step) (call, bool) {
 	c.large = class == Change && len(s.Input) >= redoLength
 	c.succeeded = class == Change && !sign.failed
 	appends := c.succeeded && !c.large && (hint.appends || named(s.Tool, appending))
-	c.again = (class != Change || sign.busy || appends || hint.script) && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
+	c.again = (class != Change || sign.busy || appends || hint.script) && !s.Refused && !sign.noTool &&
+		d.history.pairs.has(c.pair)
 	c.slow, c.stands, c.need = d.passed(s, class, sign)
 	c.slow = c.slow || appends
 	c.stands = c.stands && c.again || !sign.failed && d.shows(s, class, hint)
@@ -144,7 +134,7 @@ func (d *Detector) passed(s *Step, class Class, sign *signs) (slow, may bool, ne
 		return s.Gap >= thinking, false, thinking - s.Gap
 	case class == Look || sign.stays():
 		return s.Gap >= lookPoll, false, waitedPoll
-	case sign.failed || sign.awaited || sign.computes || d.config.Waits == End || d.without.lacks(thePace): // what failed may come, and a test may be flaky
+	case sign.failed, sign.awaited, sign.computes, d.config.Waits == End, d.without.lacks(thePace): // a test may be flaky
 		return s.Gap >= thinking, false, thinking - s.Gap
 	}
 	return s.Gap >= unknownPoll, s.Gap >= thinking, thinking - s.Gap
@@ -163,19 +153,15 @@ func (d *Detector) digests(s *Step) (input, outcome uint64) {
 	d.hints = hints{}
 	input = max(alike.Mix(alike.Sum(0, []byte(s.Tool)), d.reader.Input(s.Input, &d.hints)), 1)
 	d.signs = signs{computes: d.hints.computes}
-	outcome = d.reader.Outcome(d.outcome(s), &d.signs)
+	compared := s.Outcome
+	if d.config.Normalize != nil {
+		compared = d.config.Normalize(s.Tool, compared)
+	}
+	outcome = d.reader.Outcome(compared, &d.signs)
 	if s.Refused {
 		outcome = alike.Mix(outcome, 'r')
 	}
 	return input, max(outcome, nothing+1)
-}
-
-// outcome returns what is compared of an outcome.
-func (d *Detector) outcome(s *Step) []byte {
-	if d.config.Normalize == nil {
-		return s.Outcome
-	}
-	return d.config.Normalize(s.Tool, s.Outcome)
 }
 
 // turnDigest is the digest of a turn, with the calls that may be polls or without. It reports whether there are any.

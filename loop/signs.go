@@ -7,9 +7,8 @@ import (
 	"github.com/seed62658d38/watchdog/internal/alike"
 )
 
-// Outcomes that say that there is nothing, or that something failed, are short and say so early.
 const (
-	maxSign  = 400 // bytes
+	maxSign  = 400 // bytes: outcomes that say that there is nothing, or that something failed, are short and say so early
 	maxTexts = 4   // of one outcome are looked at
 )
 
@@ -61,7 +60,7 @@ func (s *signs) Number(key, literal []byte) {
 	s.content = s.content || s.lists > 0
 	switch string(key) {
 	case "exit_code", "exitCode", "returncode", "exit_status":
-		s.exit(string(literal) == "0")
+		s.failed, s.exited = string(literal) != "0", true // its text may speak of errors as it likes
 	case "code", "status", "status_code":
 		s.failed = s.failed || len(literal) == 3 && literal[0] >= '4'
 		s.busy = s.busy || isOneOf(literal, "429", "502", "503", "504", "529")
@@ -79,16 +78,11 @@ func (s *signs) String(_ int, key, text []byte) {
 		s.failed = s.failed || isOneOf(text, "error", "failed", "failure")
 	case "", "text", "content", "message", "output", "result", "stdout", "stderr", "detail":
 		s.Text(text)
-	case "query", "q", "pattern", "path", "search", "term", "type", "url", "cwd", "index", "scope", "glob", "regex", "sort",
-		"order", "file", "filename", "directory", "dir", "note", "hint", "suggestion":
+	case "query", "q", "pattern", "path", "search", "term", "type", "url", "cwd", "index", "scope", "glob", "regex",
+		"sort", "order", "file", "filename", "directory", "dir", "note", "hint", "suggestion":
 	default:
 		s.content = true
 	}
-}
-
-// exit notes with what a command ended. Where it says that, its text may speak of errors as it likes.
-func (s *signs) exit(well bool) {
-	s.failed, s.exited = !well, true
 }
 
 // Text looks at text that people read.
@@ -122,7 +116,7 @@ func (s *signs) failure(head []byte, long bool) {
 	first := head[:min(len(head), 120)]
 	for _, form := range exits {
 		if _, code, found := bytes.Cut(head, []byte(form)); found && len(code) > 0 && code[0] >= '0' && code[0] <= '9' {
-			s.exit(code[0] == '0')
+			s.failed, s.exited = code[0] != '0', true
 		}
 	}
 	if !s.exited {
@@ -148,11 +142,12 @@ var errorPhrases = []string{"error:", "not found", "no such file", "did not matc
 
 var breaks = []string{"fail", "error", "exception", "panic", "traceback", "fatal", "abort"}
 
-var busies = []string{"connection refused", "connection reset", "connection timed out", "econnre", "etimedout", "no route to",
-	"unreachable", "resolve host", "unavailable", "try again", "overloaded", "rate limit", "too many requests", "gateway"}
+var busies = []string{"connection refused", "connection reset", "connection timed out", "econnre", "etimedout",
+	"no route to", "unreachable", "resolve host", "unavailable", "try again", "overloaded", "rate limit", "gateway",
+	"too many requests"}
 
-var comings = []string{"connect", "no route", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable", "not found",
-	"no such", "does not exist", "nxdomain", "resolve host", "try again", "retry"}
+var comings = []string{"connect", "no route", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable",
+	"not found", "no such", "does not exist", "nxdomain", "resolve host", "try again", "retry"}
 
 var noTools = []string{"invalid tool", "unknown tool", "unavailable tool", "no such tool", "tool not found",
 	"no tool named", "tool does not exist"}

@@ -27,7 +27,7 @@ const maxSaid = 4 << 10
 // blurred is the digest of what is left out.
 const blurred = 1
 
-// A Listener is told what a text has, where it stands. The key is that of the field, also for the items of a list in it.
+// A Listener is told what a text has, where it stands. The key is that of the field, also for the items of a list.
 type Listener interface {
 	// Reset is called where it turns out that the text is no JSON.
 	Reset()

@@ -15,9 +15,9 @@ var AgentLines = []string{
 // maxName is how long the name of a volatile line may be, with the blanks before it.
 const maxName = 64
 
-// text returns the digest of a text, of an outcome without the lines that are volatile, and with a mark in place of what
-// differs from one time to the next though the outcome is the same: times, durations with units, UUIDs, hexadecimal
-// addresses, temporary paths, the IDs of processes, and the line in which a shell says that something failed.
+// text returns the digest of a text, of an outcome without the lines that are volatile, and with a mark in place of
+// what differs from one time to the next though the outcome is the same: times, durations with units, UUIDs,
+// hexadecimal addresses, temporary paths, the IDs of processes, and the line at which a shell says that it failed.
 func (r *Reader) text(text []byte) (digest uint64) {
 	if !r.outcome || r.Plain {
 		r.say(text)
@@ -94,8 +94,8 @@ func skip(line []byte, i int) int {
 	return i
 }
 
-// matches reports whether a text begins with a form, in which 0 is a digit, x a hexadecimal one, T a T or a space, and +
-// a sign.
+// matches reports whether a text begins with a form, in which 0 is a digit, x a hexadecimal one, T a T or a space, and
+// + a sign.
 func matches(text []byte, form string) bool {
 	if len(text) < len(form) {
 		return false
@@ -230,7 +230,8 @@ func unitLength(text []byte) int {
 var temporaryFolders = []string{"/tmp/", "/var/tmp/", "/private/tmp/", "/var/folders/", "/private/var/folders/"}
 
 func temporaryPath(line []byte, i int) int {
-	if i > 0 && (isWord(line[i-1]) || bytes.IndexByte([]byte(".-~"), line[i-1]) >= 0) || !oneOf(temporaryFolders, line[i:], bytes.HasPrefix) {
+	inner := i > 0 && (isWord(line[i-1]) || bytes.IndexByte([]byte(".-~"), line[i-1]) >= 0)
+	if inner || !oneOf(temporaryFolders, line[i:], bytes.HasPrefix) {
 		return 0
 	}
 	if n := bytes.IndexAny(line[i:], " \t\r\n\"'`,;:()[]<>|*?&="); n >= 0 {
