@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,19 +107,29 @@ func (r *Reader) chatCalls(m *message) bool {
 	return called || m.Content != nil
 }
 
-// commands finds the command in the text of a message.
-var commands = regexp.MustCompile("(?s)```(?:mswea_bash_command|bash)[ \\t]*\n(.*?)\n```")
-
 // textCall notes the command in the text of a message. There must be just one, as mini-swe-agent has it.
 func (r *Reader) textCall(id string, m *message) {
-	var command string
-	if found := commands.FindAllSubmatch(outcomeOf(m.Content), 2); len(found) == 1 {
-		command = string(found[0][1])
-	}
+	command := commandIn(string(outcomeOf(m.Content)))
 	if len(m.Extra.Actions) == 1 {
 		command = string(m.Extra.Actions[0].Command)
 	}
 	r.text.message, r.text.command = id, strings.TrimSpace(command)
+}
+
+// commandIn returns the command between the fences of a text, or nothing if there is not just one.
+func commandIn(text string) (command string) {
+	parts := strings.Split(text, "```")
+	for i := 1; i < len(parts); i += 2 {
+		language, code, _ := strings.Cut(parts[i], "\n")
+		if language = strings.TrimSpace(language); language != "bash" && language != "mswea_bash_command" {
+			continue
+		}
+		if command != "" {
+			return ""
+		}
+		command = code
+	}
+	return command
 }
 
 // chatUser takes what is in the user's role: results, what came back from a command in a text, or what a person typed.

@@ -5,18 +5,6 @@
 // and of mini-swe-agent, and lists of chat messages as the APIs of OpenAI and Anthropic take them, also as JSON lines.
 // What a file is, is told by its content.
 //
-//	r := transcript.NewReader(file)
-//	for {
-//		turn, err := r.Next()
-//		if err == io.EOF {
-//			break
-//		}
-//		if err != nil {
-//			return err
-//		}
-//		detectors[turn.Agent].Step(turn.Steps...)
-//	}
-//
 // The formats are nobody's promise, and change with each version of an agent. What is not known is skipped and counted;
 // if that is more than 5 % of a file, the last error says so.
 //
