@@ -5,9 +5,8 @@ package loop
 // more rounds of the same are an [End]. A hook that can only stop a run stops it at End or, if an Ask is to mean the
 // same, at all but [Go].
 //
-// It depends on nothing but the turns and changes none of them. It costs a [Detector.Step] for each turn, so that a
-// hook of a long run passes the last hundred or so: what came before is not remembered much longer. The error is that
-// of [New]; the Advice is Go then.
+// It changes no turn. It costs a [Detector.Step] for each, so that a hook of a long run passes the last hundred or so:
+// what came before is not remembered much longer. The error is that of [New]; the Advice is Go then.
 func Check(turns [][]Step, cfg Config) (Verdict, error) {
 	last := Verdict{Advice: Go}
 	d, err := New(cfg)

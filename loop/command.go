@@ -19,7 +19,7 @@ func (h *hints) command(text []byte) {
 		h.class = Drive
 	case bytes.Contains(text, []byte("sleep ")), waitsFor(text):
 		h.class = Wait
-	case changes(text) || contains(text, redirections):
+	case runs(text, changing), beginsWith(text, []string{"sed -i", "perl -i"}), contains(text, []string{" > ", " >> "}):
 		h.class, h.appends = Change, bytes.Contains(text, []byte(" >> "))
 	case bytes.Contains(text, []byte("<<")): // a program that may write, or read something again
 		h.class, h.script = Change, true
@@ -37,7 +37,7 @@ func (h *hints) command(text []byte) {
 
 // named takes the name of a command for that of a tool, as agents have commands of their own, such as search_dir.
 func (h *hints) named(text []byte) {
-	name, _, _ := strings.Cut(string(text[:min(len(text), maxName)]), " ")
+	name, _, _ := strings.Cut(string(text[:min(len(text), 64)]), " ")
 	if strings.ContainsAny(name, "./\n") || h.computes || name == "set" {
 		return
 	}
@@ -45,8 +45,6 @@ func (h *hints) named(text []byte) {
 		h.class, h.search = class, class == Look && named(name, searching)
 	}
 }
-
-var redirections = []string{" > ", " >> "}
 
 // runs reports whether a command begins with the words of one of the list.
 func runs(text []byte, list []string) bool {
@@ -75,15 +73,6 @@ var (
 	failing    = []string{" -f", " -sf", " -fs", " -sSf", " -Ssf", " --fail", " --retry"}
 )
 
-// changes reports whether a command changes something.
-func changes(text []byte) bool {
-	if runs(text, changing) {
-		return true
-	}
-	first, rest, _ := bytes.Cut(text, []byte(" "))
-	return isOneOf(first, "sed", "perl") && bytes.HasPrefix(rest, []byte("-i"))
-}
-
 var changing = []string{"mkdir", "rm", "mv", "cp", "touch", "tee", "patch", "chmod", "chown", "ln", "unzip",
 	"git add", "git commit", "git apply", "git checkout", "git switch", "git merge", "git rebase", "git push", "git mv",
 	"git rm", "git stash", "git reset", "git revert", "git restore", "git tag", "git cherry-pick",
@@ -98,13 +87,14 @@ var finders = []string{"grep", "rg", "ag", "find", "fd", "locate"}
 
 var readers = []string{"cat", "head", "tail", "wc", "file", "echo", "git", "sed -n", "nl"}
 
-var showers = []string{"ls", "pwd", "tree", "stat", "git status", "git branch", "git diff", "git stash list", "git worktree list", "env", "printenv", "which", "history", "uname", "whoami"}
+var showers = []string{"ls", "pwd", "tree", "stat", "git status", "git branch", "git diff", "git stash list",
+	"git worktree list", "env", "printenv", "which", "history", "uname", "whoami"}
 
 // computing is commands that build, test or compute: where one fails, nothing changes by itself.
 var computing = []string{"pytest", "jest", "vitest", "rspec", "phpunit", "ctest", "tox", "eslint", "tsc", "mypy",
 	"ruff", "flake8", "pylint", "shellcheck", "gcc", "g++", "cc", "clang", "rustc", "javac",
-	"python -c", "python3 -c", "python -m", "python3 -m", "node -e", "ruby -e", "perl -e", "php -r",
-	"npx", "go test", "go build", "go vet", "go run", "cargo test", "cargo build", "cargo check", "cargo clippy", "cargo run",
+	"python -c", "python3 -c", "python -m", "python3 -m", "npx", "node -e", "ruby -e", "perl -e", "php -r",
+	"go test", "go build", "go vet", "go run", "cargo test", "cargo build", "cargo check", "cargo clippy", "cargo run",
 	"npm test", "npm run", "yarn test", "yarn build", "pnpm test", "pnpm build", "make", "dotnet test", "dotnet build",
 	"mvn test", "mvn verify", "mvn compile", "gradle test", "gradle build", "swift test", "swift build", "bazel test",
 	"bazel build"}

@@ -24,17 +24,20 @@ const (
 
 // What is asked about, and when.
 const (
-	rounds      = 3           // of the same turns in a row
-	maxPeriod   = 8           // turns in a round
-	pairLimit   = 4           // times that one pair comes
-	window      = 32          // turns in which pairs and futile calls count
-	futileLimit = 8           // calls that get nothing
-	redoLimit   = 5           // times that a change is made in a row
-	streakLimit = 12          // failures in a row
-	after       = 2           // more rounds that end the run once it was told
-	pollLimit   = 20          // polls that get the same
-	waitLimit   = 10          // the same where Waits is End
-	lookPoll    = time.Minute // the Gap from which a look may be a poll
+	rounds      = 3                // of the same turns in a row
+	maxPeriod   = 8                // turns in a round
+	pairLimit   = 4                // times that one pair comes
+	window      = 32               // turns in which pairs and futile calls count
+	futileLimit = 8                // calls that get nothing
+	redoLimit   = 5                // times that a change is made in a row
+	streakLimit = 12               // failures in a row
+	after       = 2                // more rounds that end the run once it was told
+	pollLimit   = 20               // polls that get the same
+	waitLimit   = 10               // the same where Waits is End
+	thinking    = 5 * time.Second  // a model alone may take as long; from this Gap on a guessed call ends nothing
+	unknownPoll = 30 * time.Second // the Gap from which a call of no class is a poll
+	lookPoll    = time.Minute      // and a look
+	waitedPoll  = 15 * time.Second // how long waits take after which a look is one; less may be a moment of sleep
 )
 
 // ErrInvalid is wrapped by [New] if a field of the [Config] is invalid. The text names the field.

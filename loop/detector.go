@@ -3,6 +3,8 @@ package loop
 import (
 	"slices"
 	"sort"
+
+	"github.com/seed62658d38/watchdog/internal/alike"
 )
 
 // A Detector finds out whether a run repeats itself. The zero value is ready to use, with the defaults of [Config]. It
@@ -11,12 +13,13 @@ import (
 // It keeps the last 32 turns and the last 256 pairs as digests, whatever the run does. A pair that comes again after
 // more than that is new to it.
 type Detector struct {
-	config   Config // complete, if its Mode is not empty
-	volatile names
-	history  history
-	without  pieces
-	form     form // memory of Step, not state
-	calls    []call
+	config  Config // complete, if its Mode is not empty
+	history history
+	without pieces
+	reader  alike.Reader // memory of Step, not state
+	hints   hints        // of the last input
+	signs   signs        // of the last outcome
+	calls   []call
 }
 
 // A history is all that a detector remembers.
@@ -45,14 +48,10 @@ func (d *Detector) configure(config Config) (err error) {
 	if d.config, err = config.complete(); err != nil {
 		return err
 	}
-	d.volatile = names{set: make(map[string]bool, len(config.Volatile)+len(agentLines))}
-	for _, name := range config.Volatile {
-		d.volatile.add(name)
-	}
-	for _, name := range agentLines {
-		if !d.without.lacks(theVolatile) {
-			d.volatile.add(name)
-		}
+	d.reader = alike.Reader{Plain: d.without.lacks(theBlur), Whole: d.without.lacks(theReasons)}
+	d.reader.Volatile.Add(config.Volatile...)
+	if !d.without.lacks(theVolatile) {
+		d.reader.Volatile.Add(alike.AgentLines...)
 	}
 	return nil
 }
@@ -72,10 +71,7 @@ func (d *Detector) Step(turn ...Step) Verdict {
 			d.calls = append(d.calls, c)
 		}
 	}
-	if cap(d.form.spare) > maxKept {
-		d.form.spare = nil
-	}
-	d.form.in = nil
+	d.reader.Shrink()
 	d.calls = slices.DeleteFunc(d.calls, func(c call) bool {
 		polls := d.polls(&c)
 		if polls {
@@ -164,7 +160,7 @@ func (d *Detector) judge(calls []call) finding {
 
 // worst returns the finding that counts more, without those of rules that are left out.
 func (d *Detector) worst(first, second finding) finding {
-	if d.without.lacks(rulePieces[second.Rule]) {
+	if d.without.rule(second.Rule) {
 		return first
 	}
 	return worst(first, second)

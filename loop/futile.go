@@ -1,5 +1,7 @@
 package loop
 
+import "slices"
+
 // tries is how many series of futile calls a detector follows at once.
 const tries = 16
 
@@ -32,13 +34,10 @@ func (f *futile) follow(calls []call, turn uint64) {
 
 // end ends what a useful call ends.
 func (f *futile) end(c *call) {
-	for i := range f.series {
-		s := &f.series[i]
+	f.drop(func(s *series) bool {
 		same := s.kind == c.tool || s.kind == c.aim || s.kind == c.input
-		if s.kind == streak && !c.failed || s.kind != 0 && c.useful && same && s.outcome != c.gets {
-			*s = series{}
-		}
-	}
+		return s.kind == streak && !c.failed || s.kind != 0 && c.useful && same && s.outcome != c.gets
+	})
 }
 
 // add counts a futile call, once for a turn.
@@ -77,21 +76,11 @@ func (f *futile) find(kind, outcome, turn uint64) *series {
 	return oldest
 }
 
-// breakRow forgets polls of a kind that are not in one row with this one: they got something else, or the run did
-// something else since.
-func (f *futile) breakRow(c *call, turn uint64) {
+// drop forgets the series of which that is true.
+func (f *futile) drop(what func(s *series) bool) {
 	for i := range f.series {
-		if s := &f.series[i]; s.kind == c.input && (s.outcome != c.pair || s.last != turn) {
+		if s := &f.series[i]; what(s) {
 			*s = series{}
-		}
-	}
-}
-
-// expire forgets the series without a call in the window.
-func (f *futile) expire(first uint64) {
-	for i := range f.series {
-		if f.series[i].last < first {
-			f.series[i] = series{}
 		}
 	}
 }
@@ -102,10 +91,10 @@ func (f *futile) deliver() {
 	}
 }
 
-// judgeFutile takes as many calls as are asked about for a round, because a search through many places finds nothing in
-// most of them.
+// judgeFutile takes many calls for a round, because a search through many places finds nothing in most of them.
 func (h *history) judgeFutile(calls []call) (most finding) {
-	h.futile.expire(back(h.turn, window))
+	first := back(h.turn, window)
+	h.futile.drop(func(s *series) bool { return s.last < first })
 	for i := range h.futile.series {
 		s := &h.futile.series[i]
 		if s.last != h.turn {
@@ -118,21 +107,12 @@ func (h *history) judgeFutile(calls []call) (most finding) {
 		v := judged(rule, s.count >= limit, s.delivered >= limit, ends)
 		if v.Rule != "" {
 			v.Rounds, v.Since, v.pattern = int(s.count), h.ago(s.first), s.kind^s.outcome //nolint:gosec // nobody calls so often
-			v.Tool = s.tool(calls)
+			of := slices.IndexFunc(calls, func(c call) bool { return s.kind == streak || c.kind() == s.kind })
+			v.Tool = calls[max(of, 0)].name
 		}
 		most = worst(most, v)
 	}
 	return most
-}
-
-// tool returns the name of a tool that a call of the series in this turn was of.
-func (s *series) tool(calls []call) string {
-	for i := range calls {
-		if c := &calls[i]; c.kind() == s.kind || s.kind == streak {
-			return c.name
-		}
-	}
-	return ""
 }
 
 // poll counts a call that waits, or may be a poll, and asks about many that get the same. It ends a run only for a host
@@ -140,7 +120,9 @@ func (s *series) tool(calls []call) string {
 func (d *Detector) poll(call *call) finding {
 	h, waits := &d.history, d.config.Waits
 	if waits == End {
-		h.futile.breakRow(call, h.turn)
+		h.futile.drop(func(s *series) bool { // what is not in one row with this call
+			return s.kind == call.input && (s.outcome != call.pair || s.last != h.turn)
+		})
 	}
 	s := h.futile.find(call.input, call.pair, h.turn)
 	s.count++

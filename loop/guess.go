@@ -2,6 +2,8 @@ package loop
 
 import (
 	"bytes"
+
+	"github.com/seed62658d38/watchdog/internal/alike"
 )
 
 // A hints is what an input says about the class of its tool, for tools without one.
@@ -9,27 +11,24 @@ type hints struct {
 	class    Class
 	search   bool // a command that searches
 	state    bool // a command that shows how things stand
-	placed   bool // a number says where to read
 	script   bool // a command that gets a program
 	appends  bool // a command that appends to something
 	computes bool // a command that builds or tests
 	words    words
 }
 
-// namesPlace reports whether a field says where to read, such as offset, page and start_line.
-func namesPlace(key []byte) bool {
-	var memory [32]byte
-	name := lower(memory[:], key)
-	return len(key) <= len(memory) && contains(name, places)
-}
+// Reset forgets the fields of what turned out to be text.
+func (h *hints) Reset() { *h = hints{} }
 
-var places = []string{
-	"offset", "page", "start", "line", "from", "skip", "cursor", "begin", "position", "range", "after",
-}
+func (h *hints) Literal([]byte, string)   {}
+func (h *hints) Number(_, literal []byte) { h.words.add(literal) }
+func (h *hints) Text(text []byte)         { h.words.add(text) }
+func (h *hints) List(int)                 {}
+func (h *hints) Object([]byte)            {}
 
-// string looks at a field of an input.
-func (h *hints) string(depth int, key, text []byte) {
-	if !saysWhy(key) {
+// String looks at a field of an input.
+func (h *hints) String(depth int, key, text []byte) {
+	if !alike.Why(key) {
 		h.words.add(text)
 	}
 	if depth > 2 || h.class != "" {
@@ -52,7 +51,7 @@ var typedFields = []string{"text", "input", "chars", "data", "stdin", "line", "v
 func isKey(text []byte) bool {
 	text = bytes.TrimSpace(text)
 	var memory [16]byte
-	return len(text) <= 1 || isOneOf(lower(memory[:], text), "tab", "enter", "return", "escape", "esc", "up", "down",
+	return len(text) <= 1 || isOneOf(alike.Lower(memory[:], text), "tab", "enter", "return", "escape", "esc", "up", "down",
 		"left", "right", "pageup", "pagedown", "page_up", "page_down", "page down", "page up", "space", "backspace",
 		"yes", "no", "y\\n", "n\\n", "ctrl+c", "ctrl-c", "home", "end")
 }

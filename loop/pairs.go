@@ -33,8 +33,7 @@ func (p *pairs) at(i int) (turn uint64, soft bool) {
 // has reports whether the pair is remembered.
 func (p *pairs) has(pair uint64) bool { return slices.Contains(p.pair[:], pair) }
 
-// count returns in how many of the turns from first to last the pair came, in how many of these it was no poll, and the
-// first of them.
+// count returns in how many of the turns from first to last the pair came, in how many of them hard, and which is first.
 func (p *pairs) count(pair, first, last uint64) (n, hard int, began uint64) {
 	began = last
 	for i := range p.pair {

@@ -1,5 +1,7 @@
 package loop
 
+import "slices"
+
 // A pieces is parts of the rules. Tests leave them out one by one, to see what each is for.
 type pieces uint32
 
@@ -23,8 +25,10 @@ const (
 	theVolatile // forms of known agents
 )
 
-var rulePieces = map[Rule]pieces{
-	Tail: theTail, Pair: thePair, Futile: theFutile, Streak: theStreak, Redo: theRedo, Poll: thePoll,
+// rule reports whether a rule is left out.
+func (p pieces) rule(rule Rule) bool {
+	i := slices.Index([]Rule{Tail, Pair, Futile, Poll, Redo, Streak}, rule) // in the order of their pieces
+	return i >= 0 && p>>i&1 != 0
 }
 
 // lacks reports whether a piece is left out.

@@ -2,21 +2,9 @@ package loop
 
 import (
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/alike"
 )
-
-// maxKept is how much memory a detector keeps between two turns.
-const maxKept = 64 << 10
-
-// thinking is how long a model alone often takes. A call of no class that repeats after it may be a poll, and ends
-// nothing; after unknownPoll it is taken for one.
-const (
-	thinking    = 5 * time.Second
-	unknownPoll = 30 * time.Second
-)
-
-// waitedPoll is how long waits take after which a look may be a poll. Less may be a model that sleeps for a moment
-// before it does the same again, since the time it thinks is part of a Gap.
-const waitedPoll = 15 * time.Second
 
 // A call is what is known of a step that counts.
 type call struct {
@@ -64,29 +52,31 @@ func (d *Detector) read(s *Step) (call, bool) {
 		return call{}, false
 	}
 	input, outcome := d.digests(s)
-	hint, sign := d.form.hints, d.form.signs
-	class := d.guess(s, &hint)
+	hint, sign := &d.hints, &d.signs
+	class := d.guess(s, hint)
 	if !s.counts(class) {
 		d.history.waits(s, class)
-		return call{name: s.Tool, pair: mix(input, outcome), input: input, waits: true}, d.judgesWait(s, class)
+		return call{name: s.Tool, pair: alike.Mix(input, outcome), input: input, waits: true}, d.judgesWait(s, class)
 	}
 	sign.failed = sign.failed || s.Failed || s.Refused
-	c := call{name: s.Tool, input: input, tool: max(sum(0, []byte(s.Tool)), 1), words: hint.words, gets: outcome}
-	c.pair = mix(input, outcome)
+	c := call{name: s.Tool, input: input, tool: max(alike.Sum(0, []byte(s.Tool)), 1), words: hint.words, gets: outcome}
+	c.pair = alike.Mix(input, outcome)
 	c.rough = c.pair
 	if sign.failed && !hint.computes && !d.without.lacks(theFailure) {
-		d.form.failure(&c)
+		all, first := d.reader.Failure()
+		c.rough, c.gets = alike.Mix(input, all), max(first, nothing+1)
 	}
 	c.large = class == Change && len(s.Input) >= redoLength
 	c.succeeded = class == Change && !sign.failed
 	appends := c.succeeded && !c.large && (hint.appends || named(s.Tool, appending))
-	c.again = (class != Change || sign.busy || appends || hint.script) && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
-	c.slow, c.stands, c.need = d.passed(s, class, &sign)
+	c.again = (class != Change || sign.busy || appends || hint.script) && !s.Refused && !sign.noTool &&
+		d.history.pairs.has(c.pair)
+	c.slow, c.stands, c.need = d.passed(s, class, sign)
 	c.slow = c.slow || appends
-	c.stands = c.stands && c.again || !sign.failed && d.shows(s, class, &hint)
+	c.stands = c.stands && c.again || !sign.failed && d.shows(s, class, hint)
 	c.soft = d.config.Mode != Strict && (c.stands || c.again && !s.Class.declared() && s.Gap >= thinking)
 	c.failed = sign.failed
-	d.futile(s, &c, class, &hint, &sign, len(s.Outcome))
+	d.futile(s, &c, class, hint, sign, len(s.Outcome))
 	return c, true
 }
 
@@ -100,15 +90,16 @@ func (d *Detector) futile(s *Step, c *call, class Class, hint *hints, sign *sign
 	c.useful = true
 	gets := c.gets
 	c.gets = 0
+	fixed, placed := d.reader.Place()
 	switch {
 	case s.Refused || sign.noTool || class == Change && sign.failed:
 		c.gets, c.useful = gets, false
 	case class == Look && (hint.search || named(s.Tool, searching)):
 		c.gets, c.useful = looked(gets, size, sign)
 		c.phrased = !d.without.lacks(theWording)
-	case class == Look && hint.placed && !d.without.lacks(theAim):
+	case class == Look && placed && !d.without.lacks(theAim):
 		c.gets, c.useful = looked(gets, size, sign)
-		c.aim = max(mix(c.tool, d.form.fixed), 1)
+		c.aim = max(alike.Mix(c.tool, fixed), 1)
 	case class != Change && sign.failed:
 		c.gets, c.useful, c.phrased = gets, sign.content, !d.without.lacks(theWording)
 	}
@@ -143,7 +134,7 @@ func (d *Detector) passed(s *Step, class Class, sign *signs) (slow, may bool, ne
 		return s.Gap >= thinking, false, thinking - s.Gap
 	case class == Look || sign.stays():
 		return s.Gap >= lookPoll, false, waitedPoll
-	case sign.failed || sign.awaited || sign.computes || d.config.Waits == End || d.without.lacks(thePace): // what failed may come, and a test may be flaky
+	case sign.failed, sign.awaited, sign.computes, d.config.Waits == End, d.without.lacks(thePace): // a test may be flaky
 		return s.Gap >= thinking, false, thinking - s.Gap
 	}
 	return s.Gap >= unknownPoll, s.Gap >= thinking, thinking - s.Gap
@@ -159,27 +150,18 @@ func (s *signs) stays() bool { return s.failed && !s.awaited || s.broken && (s.f
 
 // digests returns the digests of the input, with the tool, and of the outcome of a step.
 func (d *Detector) digests(s *Step) (input, outcome uint64) {
-	f := &d.form
-	*f = form{spare: f.spare, said: f.said[:0], volatile: d.volatile, plain: d.without.lacks(theBlur)}
-	f.whole = d.without.lacks(theReasons)
-	input = max(mix(sum(0, []byte(s.Tool)), f.read(s.Input)), 1)
-	fixed := f.fixed
-	f.outcome, f.signs = true, signs{computes: f.hints.computes}
-	hint := f.hints
-	outcome = f.read(d.outcome(s))
-	f.hints, f.fixed = hint, fixed
+	d.hints = hints{}
+	input = max(alike.Mix(alike.Sum(0, []byte(s.Tool)), d.reader.Input(s.Input, &d.hints)), 1)
+	d.signs = signs{computes: d.hints.computes}
+	compared := s.Outcome
+	if d.config.Normalize != nil {
+		compared = d.config.Normalize(s.Tool, compared)
+	}
+	outcome = d.reader.Outcome(compared, &d.signs)
 	if s.Refused {
-		outcome = mix(outcome, 'r')
+		outcome = alike.Mix(outcome, 'r')
 	}
 	return input, max(outcome, nothing+1)
-}
-
-// outcome returns what is compared of an outcome.
-func (d *Detector) outcome(s *Step) []byte {
-	if d.config.Normalize == nil {
-		return s.Outcome
-	}
-	return d.config.Normalize(s.Tool, s.Outcome)
 }
 
 // turnDigest is the digest of a turn, with the calls that may be polls or without. It reports whether there are any.

@@ -3,11 +3,12 @@ package loop
 import (
 	"bytes"
 	"slices"
+
+	"github.com/seed62658d38/watchdog/internal/alike"
 )
 
-// Outcomes that say that there is nothing, or that something failed, are short and say so early.
 const (
-	maxSign  = 400 // bytes
+	maxSign  = 400 // bytes: outcomes that say that there is nothing, or that something failed, are short and say so early
 	maxTexts = 4   // of one outcome are looked at
 )
 
@@ -30,7 +31,19 @@ type signs struct {
 // empty reports whether there is nothing in the outcome.
 func (s *signs) empty() bool { return s.nothing && !s.content }
 
-func (s *signs) literal(key []byte, name string) {
+// Reset forgets the fields of what turned out to be text.
+func (s *signs) Reset() { *s = signs{computes: s.computes} }
+
+// Object heeds a field that says what failed.
+func (s *signs) Object(key []byte) { s.failed = s.failed || isOneOf(key, "error", "err") }
+
+// List counts the lists around a value.
+func (s *signs) List(step int) {
+	s.lists += step
+	s.nothing = s.nothing || step == 0
+}
+
+func (s *signs) Literal(key []byte, name string) {
 	if name == "null" {
 		s.nothing = true
 		return
@@ -43,20 +56,20 @@ func (s *signs) literal(key []byte, name string) {
 	}
 }
 
-func (s *signs) number(key, literal []byte) {
+func (s *signs) Number(key, literal []byte) {
 	s.content = s.content || s.lists > 0
 	switch string(key) {
 	case "exit_code", "exitCode", "returncode", "exit_status":
-		s.exit(string(literal) == "0")
+		s.failed, s.exited = string(literal) != "0", true // its text may speak of errors as it likes
 	case "code", "status", "status_code":
 		s.failed = s.failed || len(literal) == 3 && literal[0] >= '4'
 		s.busy = s.busy || isOneOf(literal, "429", "502", "503", "504", "529")
 	}
 }
 
-// string looks at the value of a field, or at the element of a list in it. A field that repeats the question, or that
+// String looks at the value of a field, or at the element of a list in it. A field that repeats the question, or that
 // says nothing about the answer, is no content.
-func (s *signs) string(key, text []byte) {
+func (s *signs) String(_ int, key, text []byte) {
 	switch string(key) {
 	case "error", "err":
 		s.failed = s.failed || len(text) > 0
@@ -64,21 +77,16 @@ func (s *signs) string(key, text []byte) {
 		s.underWay = s.underWay || isUnderWay(text)
 		s.failed = s.failed || isOneOf(text, "error", "failed", "failure")
 	case "", "text", "content", "message", "output", "result", "stdout", "stderr", "detail":
-		s.text(text)
-	case "query", "q", "pattern", "path", "search", "term", "type", "url", "cwd", "index", "scope", "glob", "regex", "sort",
-		"order", "file", "filename", "directory", "dir", "note", "hint", "suggestion":
+		s.Text(text)
+	case "query", "q", "pattern", "path", "search", "term", "type", "url", "cwd", "index", "scope", "glob", "regex",
+		"sort", "order", "file", "filename", "directory", "dir", "note", "hint", "suggestion":
 	default:
 		s.content = true
 	}
 }
 
-// exit notes with what a command ended. Where it says that, its text may speak of errors as it likes.
-func (s *signs) exit(well bool) {
-	s.failed, s.exited = !well, true
-}
-
-// text looks at text that people read.
-func (s *signs) text(text []byte) {
+// Text looks at text that people read.
+func (s *signs) Text(text []byte) {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
 		s.nothing = true
@@ -89,7 +97,7 @@ func (s *signs) text(text []byte) {
 		return
 	}
 	var memory [maxSign]byte
-	head := lower(memory[:], text)
+	head := alike.Lower(memory[:], text)
 	s.failure(head, len(text) > maxSign)
 	if len(text) > maxSign {
 		s.content = true
@@ -107,8 +115,8 @@ func (s *signs) text(text []byte) {
 func (s *signs) failure(head []byte, long bool) {
 	first := head[:min(len(head), 120)]
 	for _, form := range exits {
-		if _, code, found := bytes.Cut(head, []byte(form)); found && len(code) > 0 && isDigit(code[0]) {
-			s.exit(code[0] == '0')
+		if _, code, found := bytes.Cut(head, []byte(form)); found && len(code) > 0 && code[0] >= '0' && code[0] <= '9' {
+			s.failed, s.exited = code[0] != '0', true
 		}
 	}
 	if !s.exited {
@@ -134,11 +142,12 @@ var errorPhrases = []string{"error:", "not found", "no such file", "did not matc
 
 var breaks = []string{"fail", "error", "exception", "panic", "traceback", "fatal", "abort"}
 
-var busies = []string{"connection refused", "connection reset", "connection timed out", "econnre", "etimedout", "no route to",
-	"unreachable", "resolve host", "unavailable", "try again", "overloaded", "rate limit", "too many requests", "gateway"}
+var busies = []string{"connection refused", "connection reset", "connection timed out", "econnre", "etimedout",
+	"no route to", "unreachable", "resolve host", "unavailable", "try again", "overloaded", "rate limit", "gateway",
+	"too many requests"}
 
-var comings = []string{"connect", "no route", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable", "not found",
-	"no such", "does not exist", "nxdomain", "resolve host", "try again", "retry"}
+var comings = []string{"connect", "no route", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable",
+	"not found", "no such", "does not exist", "nxdomain", "resolve host", "try again", "retry"}
 
 var noTools = []string{"invalid tool", "unknown tool", "unavailable tool", "no such tool", "tool not found",
 	"no tool named", "tool does not exist"}
@@ -157,26 +166,11 @@ var underWays = []string{"pending", "in progress", "in_progress", "in-progress",
 
 func isUnderWay(text []byte) bool {
 	var memory [maxSign]byte
-	return contains(lower(memory[:], text), underWays)
-}
-
-// lower copies the beginning of a text in lower case.
-func lower(memory, text []byte) []byte {
-	head := memory[:copy(memory, text)]
-	for i, b := range head {
-		if 'A' <= b && b <= 'Z' {
-			head[i] = b | 0x20
-		}
-	}
-	return head
+	return contains(alike.Lower(memory[:], text), underWays)
 }
 
 func beginsWith(text []byte, list []string) bool {
 	return slices.ContainsFunc(list, func(p string) bool { return bytes.HasPrefix(text, []byte(p)) })
-}
-
-func endsWith(text []byte, list []string) bool {
-	return slices.ContainsFunc(list, func(s string) bool { return bytes.HasSuffix(text, []byte(s)) })
 }
 
 func contains(text []byte, list []string) bool {

@@ -98,9 +98,8 @@ func (h *history) walk(do func(word *uint64)) {
 		}
 		s.wording.walk(do)
 	}
-	for _, word := range []*uint64{&h.waiting.time, &h.waiting.first} {
-		do(word)
-	}
+	do(&h.waiting.time)
+	do(&h.waiting.first)
 }
 
 // flaw says what no history can have.
@@ -117,7 +116,8 @@ func (h *history) flaw() string {
 			return "it has a pair of a turn that was not"
 		}
 	}
-	if slices.ContainsFunc(h.futile.series[:], func(s series) bool { return s.first > s.last || later(s.last) || s.delivered > s.count }) {
+	wrong := func(s series) bool { return s.first > s.last || later(s.last) || s.delivered > s.count }
+	if slices.ContainsFunc(h.futile.series[:], wrong) {
 		return "it has futile calls of turns that were not"
 	}
 	return ""

@@ -34,7 +34,7 @@ func (t *tail) judge(tool string, ends bool) (most finding) {
 	for period := 1; period <= maxPeriod; period++ {
 		most = worst(most, t.judgePeriod(period, ends))
 	}
-	most.Tool = tool
+	most.Tool = tool // also of none
 	return most
 }
 

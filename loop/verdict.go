@@ -76,12 +76,12 @@ func (v Verdict) String() string {
 	case v.Rule == Pair:
 		return fmt.Sprintf("%s%d times in the last %d turns%s", again, v.Rounds, v.Since, instead)
 	case v.Rule == Futile:
-		return fmt.Sprintf("%s was called %d times in the last %d turns and found nothing, got the same or failed in the same way, "+
-			"however it was put%s", tool, v.Rounds, v.Since, instead)
+		return fmt.Sprintf("%s was called %d times in the last %d turns and found nothing, got the same or failed in the "+
+			"same way, however it was put%s", tool, v.Rounds, v.Since, instead)
 	case v.Rule == Streak:
 		return fmt.Sprintf("All that was called in the last %d turns failed, at last %s%s", v.Rounds, tool, instead)
 	case v.Rule == Redo:
-		return fmt.Sprintf("%s was called with the same input %d times in a row to change something%s", tool, v.Rounds, instead)
+		return fmt.Sprintf("%s was called with the same input %d times in a row to change things%s", tool, v.Rounds, instead)
 	case v.Rule == Poll:
 		return fmt.Sprintf("%s was called with the same input %d times, and nothing has changed%s", tool, v.Rounds, instead)
 	}
@@ -137,13 +137,9 @@ func (f *finding) rank() int {
 
 // verdict is the finding for the host.
 func (f *finding) verdict(isNew bool) Verdict {
-	v := f.Verdict
-	v.New = isNew
-	if v.Rule == "" {
-		v = Verdict{Advice: Go, New: isNew}
+	if f.Rule == "" {
+		return Verdict{Advice: Go, New: isNew}
 	}
-	if f.pattern != 0 {
-		v.Pattern = hex.EncodeToString(binary.BigEndian.AppendUint64(nil, f.pattern))
-	}
-	return v
+	f.New, f.Pattern = isNew, hex.EncodeToString(binary.BigEndian.AppendUint64(nil, f.pattern))
+	return f.Verdict
 }

@@ -128,3 +128,7 @@ func (w *wording) walk(do func(word *uint64)) {
 		}
 	}
 }
+
+func isDigit(b byte) bool { return '0' <= b && b <= '9' }
+
+func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }

@@ -1,34 +1,35 @@
-package loop
+package alike
 
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 )
 
-// agentLines are the lines that differ in every outcome of a known agent: of the shells of Codex and of Gemini CLI, and
+// AgentLines are the lines that differ in every outcome of a known agent: of the shells of Codex and of Gemini CLI, and
 // of the sub-agents of Claude Code.
-var agentLines = []string{
+var AgentLines = []string{
 	"Chunk ID", "Wall time", "Original token count", "Process Group PGID", "Background PIDs", "agentId",
 }
 
 // maxName is how long the name of a volatile line may be, with the blanks before it.
 const maxName = 64
 
-// text returns the digest of a text, of an outcome without the lines that are volatile, and with a mark in place of what
-// differs from one time to the next though the outcome is the same: times, durations with units, UUIDs, hexadecimal
-// addresses, temporary paths, the IDs of processes, and the line in which a shell says that something failed.
-func (f *form) text(text []byte) (digest uint64) {
-	if !f.outcome || f.plain {
-		f.say(text)
-		return sum(0, text)
+// text returns the digest of a text, of an outcome without the lines that are volatile, and with a mark in place of
+// what differs from one time to the next though the outcome is the same: times, durations with units, UUIDs,
+// hexadecimal addresses, temporary paths, the IDs of processes, and the line in which a shell says that something failed.
+func (r *Reader) text(text []byte) (digest uint64) {
+	if !r.outcome || r.Plain {
+		r.say(text)
+		return Sum(0, text)
 	}
 	for len(text) > 0 {
 		n := bytes.IndexByte(text, '\n') + 1
 		if n == 0 {
 			n = len(text)
 		}
-		if line := text[:n]; !f.leavesOut(line) {
-			digest = f.line(digest, line)
+		if line := text[:n]; !r.leavesOut(line) {
+			digest = r.line(digest, line)
 		}
 		text = text[n:]
 	}
@@ -36,19 +37,19 @@ func (f *form) text(text []byte) (digest uint64) {
 }
 
 // say keeps the beginning of what an outcome says.
-func (f *form) say(text []byte) {
-	if room := maxSaid - len(f.said); f.outcome && room > 0 {
-		f.said = append(f.said, text[:min(room, len(text))]...)
+func (r *Reader) say(text []byte) {
+	if room := maxSaid - len(r.said); r.outcome && !r.muted && room > 0 {
+		r.said = append(r.said, text[:min(room, len(text))]...)
 	}
 }
 
 // leavesOut reports whether a line is volatile.
-func (f *form) leavesOut(line []byte) bool {
+func (r *Reader) leavesOut(line []byte) bool {
 	n := bytes.IndexByte(line[:min(len(line), maxName)], ':')
-	return n > 0 && f.volatile.has(bytes.TrimLeft(line[:n], " \t"))
+	return n > 0 && r.Volatile.has(bytes.TrimLeft(line[:n], " \t"))
 }
 
-func (f *form) line(digest uint64, line []byte) uint64 {
+func (r *Reader) line(digest uint64, line []byte) uint64 {
 	kept := 0 // what comes before it is in the digest
 	for i := 0; i < len(line); {
 		if i+8 <= len(line) && !anyBlurred(binary.LittleEndian.Uint64(line[i:])) {
@@ -73,13 +74,13 @@ func (f *form) line(digest uint64, line []byte) uint64 {
 			i = skip(line, i)
 			continue
 		}
-		f.say(line[kept:i])
-		digest = mix(sum(digest, line[kept:i]), blurred)
+		r.say(line[kept:i])
+		digest = Mix(Sum(digest, line[kept:i]), blurred)
 		i += n
 		kept = i
 	}
-	f.say(line[kept:])
-	return sum(digest, line[kept:])
+	r.say(line[kept:])
+	return Sum(digest, line[kept:])
 }
 
 // skip returns where to go on: all of a number is one.
@@ -93,8 +94,8 @@ func skip(line []byte, i int) int {
 	return i
 }
 
-// matches reports whether a text begins with a form, in which 0 is a digit, x a hexadecimal one, T a T or a space, and +
-// a sign.
+// matches reports whether a text begins with a form, in which 0 is a digit, x a hexadecimal one, T a T or a space, and
+// + a sign.
 func matches(text []byte, form string) bool {
 	if len(text) < len(form) {
 		return false
@@ -137,7 +138,7 @@ func blurredNumber(line []byte, i int) int {
 	case len(rest) > 1 && rest[1] == 'x' && end >= 8: // less is a number
 		return end
 	case i >= 8 && end < len(rest) && rest[end] == ':' && bytes.HasSuffix(before, []byte("sh: line ")),
-		i >= 4 && (before[i-1] == ' ' || before[i-1] == '=') && endsWith(before, processes):
+		i >= 4 && (before[i-1] == ' ' || before[i-1] == '=') && oneOf(processes, before, bytes.HasSuffix):
 		return end
 	}
 	return 0
@@ -229,13 +230,19 @@ func unitLength(text []byte) int {
 var temporaryFolders = []string{"/tmp/", "/var/tmp/", "/private/tmp/", "/var/folders/", "/private/var/folders/"}
 
 func temporaryPath(line []byte, i int) int {
-	if i > 0 && (isWord(line[i-1]) || bytes.IndexByte([]byte(".-~"), line[i-1]) >= 0) || !beginsWith(line[i:], temporaryFolders) {
+	inner := i > 0 && (isWord(line[i-1]) || bytes.IndexByte([]byte(".-~"), line[i-1]) >= 0)
+	if inner || !oneOf(temporaryFolders, line[i:], bytes.HasPrefix) {
 		return 0
 	}
 	if n := bytes.IndexAny(line[i:], " \t\r\n\"'`,;:()[]<>|*?&="); n >= 0 {
 		return n
 	}
 	return len(line) - i
+}
+
+// oneOf reports whether one of the list is where is looks for it in the text.
+func oneOf(list []string, text []byte, is func(text, part []byte) bool) bool {
+	return slices.ContainsFunc(list, func(part string) bool { return is(text, []byte(part)) })
 }
 
 func isDigit(b byte) bool { return '0' <= b && b <= '9' }
@@ -249,7 +256,7 @@ func isWord(b byte) bool { return isDigit(b) || isLetter(b) || b == '_' }
 // differs reports whether the number in the field of that name says how long something took, or when, or which process
 // did it, as elapsed_ms and durationSeconds do.
 func differs(key []byte) bool {
-	return len(key) > 0 && bytes.IndexByte([]byte("scnpd"), key[len(key)-1]) >= 0 && endsWith(key, measures)
+	return len(key) > 0 && bytes.IndexByte([]byte("scnpd"), key[len(key)-1]) >= 0 && oneOf(measures, key, bytes.HasSuffix)
 }
 
 var measures = []string{"_ns", "_us", "_ms", "_s", "_sec", "_secs", "_seconds", "_min", "_mins", "_minutes", "_hours",

@@ -1,4 +1,4 @@
-package loop
+package alike
 
 import "bytes"
 
@@ -8,11 +8,11 @@ const (
 	mostLine  = 60
 )
 
-// failure says what a failure has in common with others: of the same input, all but the words that have a digit; of
-// another input, its first line, because the others often echo the input.
-func (f *form) failure(c *call) {
-	f.spare = f.spare[:0]
-	for said := f.said; len(said) > 0; {
+// Failure returns what the last outcome, which is a failure, has in common with others: of the same input, all but the
+// words that have a digit; of another input, its first line, because the others often echo the input.
+func (r *Reader) Failure() (all, first uint64) {
+	r.spare = r.spare[:0]
+	for said := r.said; len(said) > 0; {
 		n, digit := 0, false
 		for n < len(said) && isWord(said[n]) {
 			digit = digit || isDigit(said[n])
@@ -20,14 +20,13 @@ func (f *form) failure(c *call) {
 		}
 		switch n = max(n, 1); {
 		case digit:
-			f.spare = append(f.spare, '#')
+			r.spare = append(r.spare, '#')
 		default:
-			f.spare = append(f.spare, said[:n]...)
+			r.spare = append(r.spare, said[:n]...)
 		}
 		said = said[n:]
 	}
-	c.rough = mix(c.input, sum('f', f.spare))
-	c.gets = max(sum('f', firstLine(f.spare)), nothing+1)
+	return Sum('f', r.spare), Sum('f', firstLine(r.spare))
 }
 
 // firstLine returns the beginning of the first line of a failure that says more than that it is one, or all of it.
