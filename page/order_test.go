@@ -67,6 +67,10 @@ func TestStates(t *testing.T) {
 		}
 		assert.Contains(t, f.shown("?id=s-b%2Fx"), `<a href="?run=s-b%2fx">Open the run with exactly this ID</a>`)
 		assert.NotContains(t, f.shown(""), "<option>interview_", "codes of hosts")
+		f.cfg.Rows, f.made = 2, nil
+		assert.Contains(t, f.shown("?state=running&state=running&state=ended&state=stopped"),
+			`rel="next" href="?page=2&amp;state=running&amp;state=stopped&amp;state=failed&amp;state=interrupted&amp;state=complete`+
+				`&amp;state=finished"`, "each once")
 	})
 }
 
