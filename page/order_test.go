@@ -67,6 +67,10 @@ func TestStates(t *testing.T) {
 		}
 		assert.Contains(t, f.shown("?id=s-b%2Fx"), `<a href="?run=s-b%2fx">Open the run with exactly this ID</a>`)
 		assert.NotContains(t, f.shown(""), "<option>interview_", "codes of hosts")
+		f.cfg.Rows, f.made = 2, nil
+		assert.Contains(t, f.shown("?state=running&state=running&state=ended&state=stopped"),
+			`rel="next" href="?page=2&amp;state=running&amp;state=stopped&amp;state=failed&amp;state=interrupted&amp;state=complete`+
+				`&amp;state=finished"`, "each once")
 	})
 }
 
@@ -188,24 +192,35 @@ func TestEndlessList(t *testing.T) {
 func TestNearest(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.begin("s-1", "worker-1", 0, session.State{
-			WallClock: 1000, Safety: 500, Spent: []session.Spent{{Limit: "tokens", Used: 30, Allowed: 100}},
+			WallClock: 500, Safety: 1000, Spent: []session.Spent{{Limit: "tokens", Used: 30, Allowed: 100}},
 		})
-		f.begin("s-2", "worker-1", 0, session.State{WallClock: 100, Safety: 100})
-		shown := func() string { return rowLimit.FindAllStringSubmatch(f.shown(""), -1)[1][1] }
+		f.begin("s-2", "worker-1", 0, session.State{WallClock: 7200, Safety: 5000, Idle: 3600})
+		limits := func() [][]string { return rowLimit.FindAllStringSubmatch(f.shown(""), -1) }
+		require.Equal(t, "safety", limits()[0][1], "of two that are full the shorter")
+		shown := func() string { return limits()[1][1] }
 		r := f.join("")
 		defer r.leave()
 		time.Sleep(149 * time.Second)
 		require.Equal(t, "tokens", shown())
 		require.Len(t, r.events(), 1, "nothing has changed")
 		time.Sleep(2 * time.Second)
-		require.Equal(t, "safety", shown())
+		require.Equal(t, "wall clock", shown())
 		got := r.events()
 		require.Len(t, got, 2, "it is sent once")
 		require.Len(t, got[1].Rows, 1)
-		require.Contains(t, got[1].Rows[0].HTML, `aria-label="safety left"`)
+		require.Contains(t, got[1].Rows[0].HTML, `aria-label="wall clock left"`)
 		require.NotContains(t, got[1].Rows[0].HTML, "tokens")
 		time.Sleep(time.Hour)
 		require.Len(t, r.events(), 2)
+	})
+	inBubble(t, func(f *fixture) {
+		f.begin("s-1", "worker-1", 100*time.Second, session.State{WallClock: 1000, Safety: 500})
+		r := f.join("")
+		defer r.leave()
+		time.Sleep(95 * time.Second)
+		require.Len(t, r.events(), 1, "both burn down: the slower is nearer its end for 100 seconds")
+		time.Sleep(10 * time.Second)
+		require.Contains(t, r.events()[1].Rows[0].HTML, `aria-label="safety left"`)
 	})
 	for _, state := range []session.State{
 		{WallClock: 1e300, Idle: 1e-300}, {WallClock: 1e-9, Safety: 1e300, Idle: 1e-9}, {Safety: 1e18},

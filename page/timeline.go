@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/story"
@@ -49,10 +50,10 @@ type (
 	}
 	// A lane is a row of stretches under the window, or of a layer, or with a Line the meter of a limit.
 	lane struct {
-		Y                  int
-		Kind, Label, RunID string
-		Bands              []band
-		Line               string
+		Y           int
+		Kind, Label string
+		Bands       []band
+		Line        string
 	}
 )
 
@@ -156,7 +157,7 @@ func (t *timeline) addLayer(x story.Stretch, b band) {
 		t.MoreLanes++
 		return
 	}
-	t.Lanes = append(t.Lanes, &lane{Kind: "layer", Label: x.Name, RunID: x.Name, Bands: []band{b}})
+	t.Lanes = append(t.Lanes, &lane{Kind: "layer", Label: x.Name, Bands: []band{b}})
 }
 
 // labelOf says which attempt it is: of the last one the row tells the number.
@@ -174,17 +175,14 @@ func (v *runPage) labelOf(x story.Stretch) string {
 func (t *timeline) addMeters(meters []story.Meter, s scale) {
 	for _, m := range meters[:min(len(meters), maxOther)] {
 		b := counted(m.Spent)
-		l := lane{Kind: "meter", Label: fmt.Sprintf("%s, %s of %s left", b.Name, b.Text, b.Of)}
-		for i, p := range m.Points {
-			if i == 0 {
-				l.Line = fmt.Sprintf("M%v 100", s.at(p.At))
-			}
-			l.Line += fmt.Sprintf("L%v %v", s.at(p.At), 100-percent(p.Part, 1))
-			if i == len(m.Points)-1 {
-				l.Line += "V100"
-			}
+		var line strings.Builder
+		fmt.Fprintf(&line, "M%v 100", s.at(m.Points[0].At))
+		for _, p := range m.Points {
+			fmt.Fprintf(&line, "L%v %v", s.at(p.At), 100-percent(p.Part, 1))
 		}
-		t.Lanes = append(t.Lanes, &l)
+		line.WriteString("V100")
+		label := fmt.Sprintf("%s, %s of %s left", b.Name, b.Text, b.Of)
+		t.Lanes = append(t.Lanes, &lane{Kind: "meter", Label: label, Line: line.String()})
 	}
 }
 

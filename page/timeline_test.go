@@ -26,6 +26,7 @@ func TestTimeline(t *testing.T) {
 		start := time.Now()
 		f.begin("s-1", "worker-1", 0, session.State{WallClock: 7200, Spent: []session.Spent{
 			{Limit: "cost", Currency: "EUR", Used: 9_000_000, Allowed: 10_000_000}, {Limit: "turns", Allowed: 5},
+			{Limit: "requests", Scope: "tenant", Used: 4, Allowed: 5},
 		}})
 		var openings []string
 		for i := range 6 {
@@ -56,7 +57,7 @@ func TestTimeline(t *testing.T) {
 		assert.Contains(t, text, "<title>attempt, interrupted by SIGTERM</title>")
 		assert.Contains(t, text, "<title>attempt 1, running</title>")
 		lines := meterLine.FindAllStringSubmatch(text, -1)
-		require.Len(t, lines, 1, "of turns nothing is used")
+		require.Len(t, lines, 1, "of turns nothing is used, and of requests nothing is known but how many are left now")
 		assert.Regexp(t, `^M0 100L0 100L25\.\d+ 50L100 10V100$`, lines[0][1])
 	})
 }

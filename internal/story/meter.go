@@ -35,7 +35,9 @@ func (s Story) Meters() (all []Meter) {
 			}
 		}
 		m.add(s.StartedAt.Add(time.Duration(s.Elapsed+s.Paused)), spent.Used, spent.Allowed)
-		all = append(all, m)
+		if len(m.Points) > 1 {
+			all = append(all, m)
+		}
 	}
 	return all
 }

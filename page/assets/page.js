@@ -68,6 +68,14 @@
   };
   const setNow = (now) => { if (now) ahead = Number(now) - Date.now(); };
 
+  // What a screen reader says, and, unless it is hidden, a note shows for a while.
+  const announce = (text, look) => {
+    news.className = look;
+    news.textContent = text;
+    clearTimeout(announce.timer);
+    announce.timer = setTimeout(() => { news.textContent = ""; }, 8000);
+  };
+
   // The reader's own page, fetched again: for what a frame cannot say of every page.
   const load = async (parts) => {
     try {
@@ -82,7 +90,9 @@
       lastFetch = Date.now();
       await load("[data-swap]");
       fetching = false;
-      if (again) { again = false; refetch(0); }
+      if (again) { again = false; refetch(0); return; }
+      if (choose.chosen) announce(all("#runs > tr").length + " runs on this page", "news hidden");
+      choose.chosen = false;
     }, Math.max(wait, lastFetch + 1000 - Date.now()));
   };
   const later = () => { // the counts alone: a run that has just ended may have no place on the page any more
@@ -110,6 +120,7 @@
   const choose = () => {
     const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
     history.replaceState(null, "", "?" + query);
+    choose.chosen = true;
     refetch(0);
   };
   if (form) form.addEventListener("input", () => { clearTimeout(choose.timer); choose.timer = setTimeout(choose, 300); });
@@ -140,10 +151,8 @@
   const tell = (changed) => {
     const over = changed.filter((row) => row.said);
     if (!over.length) return;
-    news.textContent = over.length > 3 ? over.length + " runs have ended" :
-      over.map((row) => "\u2068" + row.run.slice(0, 80) + "\u2069 " + row.said).join(". ");
-    clearTimeout(tell.timer);
-    tell.timer = setTimeout(() => { news.textContent = ""; }, 8000);
+    announce(over.length > 3 ? over.length + " runs have ended" :
+      over.map((row) => "\u2068" + row.run.slice(0, 80) + "\u2069 " + row.said).join(". "), "news");
   };
   const listed = (frame, page) => {
     const shown = rows();

@@ -129,6 +129,8 @@ func TestLive(t *testing.T) {
 		b.until(shown(4))
 		b.do(chromedp.SendKeys("input[name=id]", "E"))
 		b.until(shown(3))
+		b.until(`document.querySelector("#news").textContent === "3 runs on this page"`)
+		require.LessOrEqual(t, eval[float64](b, `document.querySelector("#news").offsetWidth`), 1.0, "for screen readers")
 		require.Equal(t, "2", eval[string](b, `document.querySelector("#count-stopped").textContent`))
 		require.Equal(t, "4", eval[string](b, `document.querySelector("#count-running").textContent`), "also of what is not shown")
 		b.requireNoReload()

@@ -148,13 +148,14 @@ func TestKeyboard(t *testing.T) {
 	b.until(isLive)
 	focused := `document.activeElement.textContent.trim() || document.activeElement.name`
 	var order []string
-	for range 18 {
+	for range 19 {
 		b.do(chromedp.KeyEvent("\t"))
 		order = append(order, eval[string](b, focused))
 		require.NotEqual(t, "none", eval[string](b, `getComputedStyle(document.activeElement).outlineStyle`),
 			"one sees where one is: %s", order)
 	}
 	assert.Equal(t, "Skip to the content", order[0])
+	assert.Contains(t, order, "Skip to the runs")
 	assert.Contains(t, order, "host")
 	assert.Contains(t, order, "Show")
 	assert.Contains(t, order, "fix-4821")
