@@ -48,7 +48,7 @@ func TestRunWaits(t *testing.T) {
 		s := sqliteStore(t)
 		f := newFixture(t)
 		steps := []string{"say:ready", "await:" + f.path("go"), "say:fatal", "stay"}
-		p := start(t, f.stored(s, "--id job --record-timeout 1s --terminal ^fatal$", f.child(steps...)...))
+		p := start(t, f.stored(s, "--id job --record-timeout 3s --terminal ^fatal$", f.child(steps...)...))
 		s.exec("BEGIN EXCLUSIVE")
 		require.NoError(t, stepFuncs["touch"](f.path("go")))
 		eventually(t, "it says what it waits for", func() bool { return strings.HasPrefix(p.stderr.String(), waits) })

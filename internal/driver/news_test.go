@@ -156,7 +156,13 @@ func TestBlock(t *testing.T) {
 		b.host.signals = 1 // nobody else has begun to tell of it
 		b.host.mu.Unlock()
 		began := time.Now()
-		b.Retry(began) // it would block here; another goroutine may have told of it by now
+		tried := false
+		go func() {
+			b.Retry(began)
+			tried = true
+		}()
+		synctest.Wait() // by then another goroutine has told of it, and blocks
+		require.True(t, tried)
 		require.Equal(t, began, time.Now())
 	})
 	inBubble(t, "the timer waits for nothing", allKinds(), func(t *testing.T, b *bench) {
