@@ -17,7 +17,6 @@ type hints struct {
 	words    words
 }
 
-// Reset forgets the fields of what turned out to be text.
 func (h *hints) Reset() { *h = hints{} }
 
 func (h *hints) Literal([]byte, string)   {}
@@ -98,7 +97,6 @@ func named(tool string, list []string) bool {
 // Words of the names of tools.
 var (
 	searching = []string{"search", "grep", "find", "glob", "query", "lookup", "rg", "locate", "recall", "retrieve"}
-	appending = []string{"append"}
 	receiving = []string{"mail", "mails", "email", "emails", "gmail", "inbox", "mailbox", "message", "messages", "sms",
 		"otp", "notification", "notifications"} // what others send
 	stating = []string{"status", "state", "list", "ls", "get", "fetch", "show", "describe", "check", "info", "details",

@@ -66,7 +66,7 @@ func (d *Detector) read(s *Step) (call, bool) {
 		c.rough, c.gets = alike.Mix(input, all), max(first, nothing+1)
 	}
 	hint.search = class == Look && (hint.search || named(s.Tool, searching))
-	c.failed = sign.failed && !hint.search // which finds nothing
+	c.failed = sign.failed
 	c.large = class == Change && len(s.Input) >= redoLength
 	c.succeeded = class == Change && !sign.failed
 	d.repeats(s, &c, class)
@@ -82,7 +82,7 @@ func (d *Detector) judgesWait(s *Step, class Class) bool {
 
 // repeats says whether a call got the same before, and whether it is a poll then.
 func (d *Detector) repeats(s *Step, c *call, class Class) {
-	appends := c.succeeded && !c.large && (d.hints.appends || named(s.Tool, appending))
+	appends := c.succeeded && !c.large && (d.hints.appends || named(s.Tool, []string{"append"}))
 	again := class != Change || d.signs.busy || appends || d.hints.script
 	c.again = again && !s.Refused && !d.signs.noTool && d.history.pairs.has(c.pair)
 	c.slow, c.stands, c.need = d.passed(s, class, &d.signs)
