@@ -17,8 +17,7 @@ type hints struct {
 	words    words
 }
 
-func (h *hints) Reset() { *h = hints{} }
-
+func (h *hints) Reset()                   { *h = hints{} }
 func (h *hints) Literal([]byte, string)   {}
 func (h *hints) Number(_, literal []byte) { h.words.add(literal) }
 func (h *hints) Text(text []byte)         { h.words.add(text) }

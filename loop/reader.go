@@ -57,7 +57,6 @@ func (d *Detector) read(s *Step) (call, bool) {
 		d.history.waits(s, class)
 		return call{name: s.Tool, pair: alike.Mix(input, outcome), input: input, waits: true}, d.judgesWait(s, class)
 	}
-	sign.failed = sign.failed || s.Failed || s.Refused
 	c := call{name: s.Tool, input: input, tool: max(alike.Sum(0, []byte(s.Tool)), 1), words: hint.words, gets: outcome}
 	c.pair = alike.Mix(input, outcome)
 	c.rough = c.pair
@@ -162,6 +161,7 @@ func (d *Detector) digests(s *Step) (input, outcome uint64) {
 		compared = d.config.Normalize(s.Tool, compared)
 	}
 	outcome = d.reader.Outcome(compared, &d.signs)
+	d.signs.failed = d.signs.failed || s.Failed || s.Refused
 	if s.Refused {
 		outcome = alike.Mix(outcome, 'r')
 	}
