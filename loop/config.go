@@ -18,7 +18,7 @@ const (
 	On Mode = "on"
 	// Off asks about nothing and ends nothing. It still says what is new.
 	Off Mode = "off"
-	// Strict takes nothing for a poll that is not of class [Wait], and ends all that it asks about.
+	// Strict takes nothing for a poll that is not of class [Wait]: it ends what may be one, too.
 	Strict Mode = "strict"
 )
 

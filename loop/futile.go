@@ -43,7 +43,9 @@ func (f *futile) end(c *call) {
 // add counts a futile call, once for a turn.
 func (f *futile) add(c *call, turn uint64) {
 	if c.failed {
-		f.find(streak, 0, turn).countIn(turn)
+		if s := f.find(streak, 0, turn); s.count > 0 || c.gets != nothing { // it does not begin with a search
+			s.countIn(turn)
+		}
 	}
 	if c.gets == 0 {
 		return

@@ -17,9 +17,7 @@ type hints struct {
 	words    words
 }
 
-// Reset forgets the fields of what turned out to be text.
-func (h *hints) Reset() { *h = hints{} }
-
+func (h *hints) Reset()                   { *h = hints{} }
 func (h *hints) Literal([]byte, string)   {}
 func (h *hints) Number(_, literal []byte) { h.words.add(literal) }
 func (h *hints) Text(text []byte)         { h.words.add(text) }
@@ -98,7 +96,6 @@ func named(tool string, list []string) bool {
 // Words of the names of tools.
 var (
 	searching = []string{"search", "grep", "find", "glob", "query", "lookup", "rg", "locate", "recall", "retrieve"}
-	appending = []string{"append"}
 	receiving = []string{"mail", "mails", "email", "emails", "gmail", "inbox", "mailbox", "message", "messages", "sms",
 		"otp", "notification", "notifications"} // what others send
 	stating = []string{"status", "state", "list", "ls", "get", "fetch", "show", "describe", "check", "info", "details",

@@ -57,7 +57,6 @@ func (d *Detector) read(s *Step) (call, bool) {
 		d.history.waits(s, class)
 		return call{name: s.Tool, pair: alike.Mix(input, outcome), input: input, waits: true}, d.judgesWait(s, class)
 	}
-	sign.failed = sign.failed || s.Failed || s.Refused
 	c := call{name: s.Tool, input: input, tool: max(alike.Sum(0, []byte(s.Tool)), 1), words: hint.words, gets: outcome}
 	c.pair = alike.Mix(input, outcome)
 	c.rough = c.pair
@@ -66,7 +65,7 @@ func (d *Detector) read(s *Step) (call, bool) {
 		c.rough, c.gets = alike.Mix(input, all), max(first, nothing+1)
 	}
 	hint.search = class == Look && (hint.search || named(s.Tool, searching))
-	c.failed = sign.failed && !hint.search // which finds nothing
+	c.failed = sign.failed
 	c.large = class == Change && len(s.Input) >= redoLength
 	c.succeeded = class == Change && !sign.failed
 	d.repeats(s, &c, class)
@@ -82,7 +81,7 @@ func (d *Detector) judgesWait(s *Step, class Class) bool {
 
 // repeats says whether a call got the same before, and whether it is a poll then.
 func (d *Detector) repeats(s *Step, c *call, class Class) {
-	appends := c.succeeded && !c.large && (d.hints.appends || named(s.Tool, appending))
+	appends := c.succeeded && !c.large && (d.hints.appends || named(s.Tool, []string{"append"}))
 	again := class != Change || d.signs.busy || appends || d.hints.script
 	c.again = again && !s.Refused && !d.signs.noTool && d.history.pairs.has(c.pair)
 	c.slow, c.stands, c.need = d.passed(s, class, &d.signs)
@@ -162,6 +161,7 @@ func (d *Detector) digests(s *Step) (input, outcome uint64) {
 		compared = d.config.Normalize(s.Tool, compared)
 	}
 	outcome = d.reader.Outcome(compared, &d.signs)
+	d.signs.failed = d.signs.failed || s.Failed || s.Refused
 	if s.Refused {
 		outcome = alike.Mix(outcome, 'r')
 	}

@@ -31,7 +31,6 @@ type signs struct {
 // empty reports whether there is nothing in the outcome.
 func (s *signs) empty() bool { return s.nothing && !s.content }
 
-// Reset forgets the fields of what turned out to be text.
 func (s *signs) Reset() { *s = signs{computes: s.computes} }
 
 // Object heeds a field that says what failed.

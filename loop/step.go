@@ -5,7 +5,7 @@ import "time"
 // A Class is what kind of tool a step calls.
 type Class string
 
-// The classes. Without one the [Detector] guesses from the tool's name, its input and outcome, and from the Gap. Declare
+// The classes. Without one the [Detector] guesses from the tool's name, its input and outcome, and the Gap. Declare
 // them where you can: a guess takes a slow call that repeats for a poll.
 const (
 	// Look reads and changes nothing: a search, a file that is read, a test that is run.

@@ -24,7 +24,7 @@ func (w *words) add(text []byte) {
 	}
 	for i := 0; i < len(text) && n < maxWords; i++ {
 		b := text[i]
-		inside := isLetter(b) || isDigit(b) || b >= 0x80
+		inside := inName(b)
 		if !inside || begins(text, i) {
 			put(part)
 			part = newWord()
@@ -130,6 +130,8 @@ func (w *wording) walk(do func(word *uint64)) {
 		}
 	}
 }
+
+func inName(b byte) bool { return isLetter(b) || isDigit(b) || b >= 0x80 }
 
 func isDigit(b byte) bool { return '0' <= b && b <= '9' }
 
