@@ -148,16 +148,8 @@ func TestWaits(t *testing.T) {
 	}
 	t.Run("waits that count change no verdict about anything else", func(t *testing.T) {
 		for name, turns := range tracesIn(t, "loops") {
-			check := func(cfg loop.Config) (last loop.Verdict) {
-				d := newDetector(t, cfg).Without(loop.ThePoll)
-				for _, turn := range turns {
-					if last = d.Step(turn...); last.Advice == loop.Ask {
-						d.Delivered()
-					}
-				}
-				return last
-			}
-			require.Equal(t, check(loop.Config{}), check(loop.Config{Waits: loop.Ask}), name)
+			waits := loop.Config{Waits: loop.Ask}
+			require.Equal(t, withoutPolls(t, turns, loop.Config{}), withoutPolls(t, turns, waits), name)
 		}
 	})
 	t.Run("what it ends of the work in testdata is what the documentation says", func(t *testing.T) {
@@ -191,4 +183,16 @@ func TestWaits(t *testing.T) {
 		require.NoError(t, after.UnmarshalBinary(state))
 		require.Equal(t, loop.End, after.Step(nap).Advice)
 	})
+}
+
+// withoutPolls returns the last verdict about a run that is told at each ask, without the rule of polls.
+func withoutPolls(t *testing.T, turns [][]loop.Step, cfg loop.Config) (last loop.Verdict) {
+	t.Helper()
+	d := newDetector(t, cfg).Without(loop.ThePoll)
+	for _, turn := range turns {
+		if last = d.Step(turn...); last.Advice == loop.Ask {
+			d.Delivered()
+		}
+	}
+	return last
 }

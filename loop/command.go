@@ -25,10 +25,8 @@ func (h *hints) command(text []byte) {
 		h.class, h.script = Change, true
 	case runs(text, finders):
 		h.class, h.search = Look, true
-	case runs(text, showers):
-		h.class, h.state = Look, true
-	case runs(text, readers):
-		h.class = Look
+	case runs(text, showers), runs(text, readers):
+		h.class, h.state = Look, runs(text, showers)
 	default:
 		h.computes = runs(text, computing)
 		h.named(text)

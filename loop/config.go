@@ -70,8 +70,7 @@ func (c Config) complete() (Config, error) {
 	}
 	for tool, class := range c.Classes {
 		if !class.declared() && class != Person {
-			return Config{}, fmt.Errorf("%w: Classes has %q for the tool %q; use Look, Change, Wait, Drive or Person",
-				ErrInvalid, class, tool)
+			return Config{}, fmt.Errorf("%w: Classes has %q for %q; use a class of this package", ErrInvalid, class, tool)
 		}
 	}
 	if c.Waits = cmp.Or(c.Waits, Go); c.Waits != Go && c.Waits != Ask && c.Waits != End {

@@ -10,8 +10,7 @@ import (
 // A Detector finds out whether a run repeats itself. The zero value is ready to use, with the defaults of [Config]. It
 // is not safe for concurrent use.
 //
-// It keeps the last 32 turns and the last 256 pairs as digests, whatever the run does. A pair that comes again after
-// more than that is new to it.
+// It keeps the last 32 turns and 256 pairs as digests. A pair that comes again after more than that is new to it.
 type Detector struct {
 	config  Config // complete, if its Mode is not empty
 	history history

@@ -310,7 +310,7 @@ func TestConfig(t *testing.T) {
 		text   string
 	}{
 		{loop.Config{Mode: "maybe"}, `invalid loop config: Mode is "maybe"; use On, Off or Strict`},
-		{loop.Config{Classes: map[string]loop.Class{"ask": "human"}}, `Classes has "human" for the tool "ask"; use Look, `},
+		{loop.Config{Classes: map[string]loop.Class{"ask": "human"}}, `Classes has "human" for "ask"; use a class`},
 		{loop.Config{Volatile: []string{"a", ""}}, "Volatile 2 of 2 is empty"},
 	} {
 		_, err := loop.New(c.config)

@@ -36,14 +36,16 @@ func (f *futile) follow(calls []call, turn uint64) {
 func (f *futile) end(c *call) {
 	f.drop(func(s *series) bool {
 		same := s.kind == c.tool || s.kind == c.aim || s.kind == c.input
-		return s.kind == streak && !c.failed || s.kind != 0 && c.useful && same && s.outcome != c.gets
+		return s.kind == streak && !c.failed && c.useful || s.kind != 0 && c.useful && same && s.outcome != c.gets
 	})
 }
 
 // add counts a futile call, once for a turn.
 func (f *futile) add(c *call, turn uint64) {
 	if c.failed {
-		f.find(streak, 0, turn).countIn(turn)
+		if s := f.find(streak, 0, turn); s.count > 0 || c.gets != nothing { // it does not begin with a search
+			s.countIn(turn)
+		}
 	}
 	if c.gets == 0 {
 		return
@@ -60,7 +62,7 @@ func (s *series) countIn(turn uint64) {
 	}
 }
 
-// find returns the series, which begins in an empty place, or in that of the one that was quiet for the longest time.
+// find returns the series. It begins in an empty place, or in that of the one that was quiet for the longest time.
 func (f *futile) find(kind, outcome, turn uint64) *series {
 	oldest := &f.series[0]
 	for i := range f.series {
@@ -115,8 +117,7 @@ func (h *history) judgeFutile(calls []call) (most finding) {
 	return most
 }
 
-// poll counts a call that waits, or may be a poll, and asks about many that get the same. It ends a run only for a host
-// that wants that: a poll may have to wait for long.
+// poll counts a call that waits, or may be a poll, and asks about many that get the same.
 func (d *Detector) poll(call *call) finding {
 	h, waits := &d.history, d.config.Waits
 	if waits == End {

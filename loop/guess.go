@@ -17,7 +17,6 @@ type hints struct {
 	words    words
 }
 
-// Reset forgets the fields of what turned out to be text.
 func (h *hints) Reset() { *h = hints{} }
 
 func (h *hints) Literal([]byte, string)   {}
@@ -68,8 +67,8 @@ func (d *Detector) guess(s *Step, h *hints) Class {
 	return class
 }
 
-// classOfName returns the class that the words of a name stand for, or none. If there are several, what drives counts
-// first, then what waits, then what changes. A git status is no poll: git does nothing by itself.
+// classOfName returns the class that the words of a name stand for, or none: first what drives, then what waits, then
+// what changes. A git status is no poll: git does nothing by itself.
 func classOfName(name string) (class Class) {
 	rank, git := 0, false
 	words := nameReader{name: name}
@@ -98,15 +97,13 @@ func named(tool string, list []string) bool {
 // Words of the names of tools.
 var (
 	searching = []string{"search", "grep", "find", "glob", "query", "lookup", "rg", "locate", "recall", "retrieve"}
-	appending = []string{"append"}
 	receiving = []string{"mail", "mails", "email", "emails", "gmail", "inbox", "mailbox", "message", "messages", "sms",
 		"otp", "notification", "notifications"} // what others send
 	stating = []string{"status", "state", "list", "ls", "get", "fetch", "show", "describe", "check", "info", "details",
 		"todo", "todos", "task", "tasks"} // how things stand
 )
 
-// classOfWord returns the class that a word stands for, or none, and its rank among the words of a name. A map of them
-// would be linked by every program that imports this package.
+// classOfWord returns the class that a word stands for, and its rank. A map would be linked by every program.
 func classOfWord(word string) (class Class, rank int) {
 	switch word {
 	case "read", "grep", "search", "find", "glob", "list", "ls", "view", "get", "fetch", "query", "lookup", "cat", "open",
@@ -137,8 +134,7 @@ func (r *nameReader) next() []byte {
 	word := r.memory[:0]
 	for i := 0; i < len(r.name); i++ {
 		b := r.name[i]
-		begins := 'A' <= b && b <= 'Z' && i > 0 && 'a' <= r.name[i-1] && r.name[i-1] <= 'z'
-		if len(word) > 0 && (begins || !isLetter(b)) {
+		if len(word) > 0 && (begins(r.name, i) || !isLetter(b)) {
 			r.name = r.name[i:]
 			return word
 		}

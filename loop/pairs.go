@@ -82,8 +82,7 @@ func (h *history) judgePair(call *call) finding {
 	return v
 }
 
-// redoLength is how long the input of a change is, in bytes, if it counts as made again whatever comes back. A shorter
-// one, such as a line that is appended, may be wanted again.
+// redoLength is how long the input of a change is, in bytes, if it counts as a Redo. A shorter one may be wanted again.
 const redoLength = 120
 
 // judgeRedo counts the turns, one right after the other, in which a change was made.

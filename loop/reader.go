@@ -29,8 +29,7 @@ type call struct {
 	need      time.Duration // how long waits take after which enough has
 }
 
-// byPair sorts the calls of a turn. Package slices would make a sort for this type alone, a tenth of what the
-// package links.
+// byPair sorts the calls of a turn. Package slices would link a sort for this type alone.
 type byPair []call
 
 func (c *byPair) Len() int           { return len(*c) }
@@ -62,21 +61,17 @@ func (d *Detector) read(s *Step) (call, bool) {
 	c := call{name: s.Tool, input: input, tool: max(alike.Sum(0, []byte(s.Tool)), 1), words: hint.words, gets: outcome}
 	c.pair = alike.Mix(input, outcome)
 	c.rough = c.pair
-	if sign.failed && !hint.computes && !d.without.lacks(theFailure) {
+	if fails := sign.failed && !hint.computes; fails && !d.without.lacks(theFailure) {
 		all, first := d.reader.Failure()
 		c.rough, c.gets = alike.Mix(input, all), max(first, nothing+1)
 	}
+	hint.search = class == Look && (hint.search || named(s.Tool, searching))
+	c.failed = sign.failed
 	c.large = class == Change && len(s.Input) >= redoLength
 	c.succeeded = class == Change && !sign.failed
-	appends := c.succeeded && !c.large && (hint.appends || named(s.Tool, appending))
-	c.again = (class != Change || sign.busy || appends || hint.script) && !s.Refused && !sign.noTool &&
-		d.history.pairs.has(c.pair)
-	c.slow, c.stands, c.need = d.passed(s, class, sign)
-	c.slow = c.slow || appends
-	c.stands = c.stands && c.again || !sign.failed && d.shows(s, class, hint)
-	c.soft = d.config.Mode != Strict && (c.stands || c.again && !s.Class.declared() && s.Gap >= thinking)
-	c.failed = sign.failed
-	d.futile(s, &c, class, hint, sign, len(s.Outcome))
+	d.repeats(s, &c, class)
+	d.softens(s, &c, class)
+	d.futile(s, &c, class)
 	return c, true
 }
 
@@ -85,16 +80,32 @@ func (d *Detector) judgesWait(s *Step, class Class) bool {
 	return class == Wait && !s.Retry && d.config.Waits != Go
 }
 
+// repeats says whether a call got the same before, and whether it is a poll then.
+func (d *Detector) repeats(s *Step, c *call, class Class) {
+	appends := c.succeeded && !c.large && (d.hints.appends || named(s.Tool, []string{"append"}))
+	again := class != Change || d.signs.busy || appends || d.hints.script
+	c.again = again && !s.Refused && !d.signs.noTool && d.history.pairs.has(c.pair)
+	c.slow, c.stands, c.need = d.passed(s, class, &d.signs)
+	c.slow = c.slow || appends
+}
+
+// softens says whether a call ends nothing, because what it gets may stay the same for long.
+func (d *Detector) softens(s *Step, c *call, class Class) {
+	shows := class == Look && !d.without.lacks(theState) && (d.hints.state || named(s.Tool, stating))
+	c.stands = c.stands && c.again || shows && !d.signs.failed
+	c.soft = d.config.Mode != Strict && (c.stands || c.again && !s.Class.declared() && s.Gap >= thinking)
+}
+
 // futile says what the call has in common with others that get nothing better.
-func (d *Detector) futile(s *Step, c *call, class Class, hint *hints, sign *signs, size int) {
+func (d *Detector) futile(s *Step, c *call, class Class) {
 	c.useful = true
-	gets := c.gets
+	gets, size, sign := c.gets, len(s.Outcome), &d.signs
 	c.gets = 0
 	fixed, placed := d.reader.Place()
 	switch {
 	case s.Refused || sign.noTool || class == Change && sign.failed:
 		c.gets, c.useful = gets, false
-	case class == Look && (hint.search || named(s.Tool, searching)):
+	case d.hints.search:
 		c.gets, c.useful = looked(gets, size, sign)
 		c.phrased = !d.without.lacks(theWording)
 	case class == Look && placed && !d.without.lacks(theAim):
@@ -105,14 +116,12 @@ func (d *Detector) futile(s *Step, c *call, class Class, hint *hints, sign *sign
 	}
 }
 
-// nothing is what all looks get that find nothing or fail, however they put it.
-const nothing = 1
+const (
+	nothing = 1   // what all looks get that find nothing or fail, however they put it
+	telling = 100 // how long an outcome is, in bytes, if it says more than one number or one word
+)
 
-// telling is how long an outcome is, in bytes, if it says more than one number or one word.
-const telling = 100
-
-// looked says what a search has in common with others in other words, or a read with those at other places: that there
-// is nothing, which is not useful, or the same text.
+// looked says what a search or a read has in common with others: that there is nothing, or the same text.
 func looked(gets uint64, size int, sign *signs) (_ uint64, useful bool) {
 	switch {
 	case sign.failed || sign.empty():
@@ -123,8 +132,8 @@ func looked(gets uint64, size int, sign *signs) (_ uint64, useful bool) {
 	return gets, true
 }
 
-// passed says when a call that got the same before may be a poll, which is when what it looks at had time to change:
-// whether it is taken for one now, whether it may be one, and after how long waits it is one.
+// passed says whether a call that got the same is taken for a poll, as what it looks at had time to change, whether it
+// may be one, and after how long waits it is one.
 func (d *Detector) passed(s *Step, class Class, sign *signs) (slow, may bool, need time.Duration) {
 	guessed := !s.Class.declared()
 	switch {
@@ -138,11 +147,6 @@ func (d *Detector) passed(s *Step, class Class, sign *signs) (slow, may bool, ne
 		return s.Gap >= thinking, false, thinking - s.Gap
 	}
 	return s.Gap >= unknownPoll, s.Gap >= thinking, thinking - s.Gap
-}
-
-// shows reports whether a call looks at how things stand, which stays as it is for as long as it does.
-func (d *Detector) shows(s *Step, class Class, hint *hints) bool {
-	return class == Look && !d.without.lacks(theState) && (hint.state || named(s.Tool, stating))
 }
 
 // stays reports whether the outcome is a failure that does not pass by itself.

@@ -29,10 +29,10 @@ func told(d *loop.Detector, steps ...loop.Step) (asked, ended int) {
 	return asked, ended
 }
 
-// times is that many of what make returns for each number.
-func times(n int, make func(n int) loop.Step) (all []loop.Step) {
+// times is that many of what of returns for each number.
+func times(n int, of func(n int) loop.Step) (all []loop.Step) {
 	for i := range n {
-		all = append(all, make(i))
+		all = append(all, of(i))
 	}
 	return all
 }
@@ -132,11 +132,11 @@ func TestLookAtState(t *testing.T) {
 	})
 }
 
-// everyTime gives a detector the same call with the outcomes of make, and returns the first turns asked and ended.
-func everyTime(t *testing.T, s loop.Step, make func(n int) string) (asked, ended int) {
+// everyTime gives a detector the same call with another outcome each time, and returns the first turns asked and ended.
+func everyTime(t *testing.T, s loop.Step, of func(n int) string) (asked, ended int) {
 	t.Helper()
 	return told(newDetector(t, loop.Config{}), times(11, func(n int) loop.Step {
-		s.Outcome = []byte(make(n))
+		s.Outcome = []byte(of(n))
 		return s
 	})...)
 }
@@ -144,7 +144,7 @@ func everyTime(t *testing.T, s loop.Step, make func(n int) string) (asked, ended
 // TestNoise protects outcomes that are the same but for what differs each time.
 func TestNoise(t *testing.T) {
 	id := func(n int) string { return fmt.Sprintf("%08x-0c1d-4e5f-8a9b-%012x", 0x1f2e3d4c+n*7919, n*104729) }
-	for name, make := range map[string]func(n int) string{
+	for name, of := range map[string]func(n int) string{
 		"a shell that numbers its lines": func(n int) string {
 			return fmt.Sprintf("/bin/bash: line %d: cd: fastjson/: No such file or directory", 11301+n*16)
 		},
@@ -175,11 +175,11 @@ func TestNoise(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked, _ := everyTime(t, loop.Step{Tool: "run_it"}, make)
+			asked, _ := everyTime(t, loop.Step{Tool: "run_it"}, of)
 			require.Equal(t, 3, asked)
 		})
 	}
-	for name, make := range map[string]func(n int) string{
+	for name, of := range map[string]func(n int) string{
 		"a line of a file":       func(n int) string { return fmt.Sprintf("line %d: said", n) },
 		"what is left to do":     func(n int) string { return fmt.Sprintf("%d files left", 40-n) },
 		"how far something is":   func(n int) string { return fmt.Sprintf("%d of 12 done", n) },
@@ -189,7 +189,7 @@ func TestNoise(t *testing.T) {
 		"a line of another name": func(n int) string { return fmt.Sprintf("Balance: %d", n) },
 	} {
 		t.Run(name+" is no noise", func(t *testing.T) {
-			asked, _ := everyTime(t, loop.Step{Tool: "run_it"}, make)
+			asked, _ := everyTime(t, loop.Step{Tool: "run_it"}, of)
 			require.Zero(t, asked)
 		})
 	}
@@ -261,7 +261,7 @@ func TestRedo(t *testing.T) {
 // TestEcho protects failures that echo their input, so that none is like the one before.
 func TestEcho(t *testing.T) {
 	text := func(n int) string { return fmt.Sprintf("func old%d() { return %c }", n*n, 'a'+n) }
-	for name, make := range map[string]func(n int) loop.Step{
+	for name, of := range map[string]func(n int) loop.Step{
 		"an edit that finds nothing to replace": func(n int) loop.Step {
 			return edit(text(n), "String to replace not found in file.\nString: "+text(n))
 		},
@@ -275,7 +275,7 @@ func TestEcho(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked, _ := told(newDetector(t, loop.Config{}), times(12, make)...)
+			asked, _ := told(newDetector(t, loop.Config{}), times(12, of)...)
 			require.Equal(t, 8, asked)
 		})
 	}
@@ -365,6 +365,10 @@ func TestStreak(t *testing.T) {
 		return fails(n)
 	})...)
 	require.Zero(t, asked, "something works now and then")
+	asked, _ = told(newDetector(t, loop.Config{}), times(30, func(n int) loop.Step {
+		return bash(fmt.Sprintf("rg %s%d .", strings.Repeat("x", n+3), n*n), "Exit code 1\n")
+	})...)
+	require.Zero(t, asked, "one name after the other is nowhere")
 	d := newDetector(t, loop.Config{})
 	for _, s := range times(11, fails) {
 		d.Step(s)

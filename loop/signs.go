@@ -31,7 +31,6 @@ type signs struct {
 // empty reports whether there is nothing in the outcome.
 func (s *signs) empty() bool { return s.nothing && !s.content }
 
-// Reset forgets the fields of what turned out to be text.
 func (s *signs) Reset() { *s = signs{computes: s.computes} }
 
 // Object heeds a field that says what failed.
@@ -114,18 +113,25 @@ func (s *signs) Text(text []byte) {
 // failure looks at the head of a text for a failure, and for what kind it is.
 func (s *signs) failure(head []byte, long bool) {
 	first := head[:min(len(head), 120)]
-	for _, form := range exits {
-		if _, code, found := bytes.Cut(head, []byte(form)); found && len(code) > 0 && code[0] >= '0' && code[0] <= '9' {
-			s.failed, s.exited = code[0] != '0', true
-		}
-	}
+	s.exit(head)
 	if !s.exited {
 		s.failed = s.failed || beginsWith(head, failures) || contains(first, errorPhrases)
 	}
 	s.noTool = s.noTool || contains(first, noTools)
 	s.broken = s.broken || s.computes && contains(head, breaks)
-	s.busy = s.busy || (s.failed || !long) && contains(first, busies)
-	s.awaited = s.awaited || (s.failed || !long) && contains(head, comings)
+	if s.failed || !long {
+		s.busy = s.busy || contains(first, busies)
+		s.awaited = s.awaited || contains(head, comings)
+	}
+}
+
+// exit takes the code with which a command ended, where the text says it.
+func (s *signs) exit(head []byte) {
+	for _, form := range exits {
+		if _, code, found := bytes.Cut(head, []byte(form)); found && len(code) > 0 && code[0] >= '0' && code[0] <= '9' {
+			s.failed, s.exited = code[0] != '0', true
+		}
+	}
 }
 
 // exits are what is before the code with which a command ended, as agents say it.

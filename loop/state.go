@@ -30,8 +30,8 @@ const (
 	stateSize = len(stateName) + 1 + 8*words64 + crc32.Size
 )
 
-// MarshalBinary returns all that the detector remembers, for a host to store. The state holds digests and counts, and
-// no text; it is at most [MaxState] bytes long. It does not hold the config. The error is always nil.
+// MarshalBinary returns all that the detector remembers but its config: digests and counts, no text, and at most
+// [MaxState] bytes. The error is always nil.
 func (d *Detector) MarshalBinary() ([]byte, error) { return d.AppendBinary(nil) }
 
 // AppendBinary appends what [Detector.MarshalBinary] returns. The error is always nil.
@@ -42,9 +42,8 @@ func (d *Detector) AppendBinary(state []byte) ([]byte, error) {
 	return binary.LittleEndian.AppendUint32(state, crc32.ChecksumIEEE(state[start:])), nil
 }
 
-// UnmarshalBinary replaces all that the detector remembers with a stored state, and keeps the config. A changed config
-// counts from the next turn on. It wraps [ErrState] if the state is damaged or of another version, and then changes
-// nothing.
+// UnmarshalBinary replaces all that the detector remembers with a stored state, and keeps the config. It wraps
+// [ErrState] if the state is damaged or of another version, and then changes nothing.
 func (d *Detector) UnmarshalBinary(state []byte) error {
 	version, named := bytes.CutPrefix(state, []byte(stateName))
 	if named && len(version) > 0 && version[0] != StateVersion {

@@ -5,9 +5,8 @@ import "time"
 // A Class is what kind of tool a step calls.
 type Class string
 
-// The classes. The empty class is none: the [Detector] then guesses from the tool's name and input, from an outcome
-// that says that something is still under way, and from the Gap. Declare the classes of tools where you can: a guess
-// takes a slow call that repeats for a poll.
+// The classes. Without one the [Detector] guesses from the tool's name, its input and outcome, and the Gap. Declare
+// them where you can: a guess takes a slow call that repeats for a poll.
 const (
 	// Look reads and changes nothing: a search, a file that is read, a test that is run.
 	Look Class = "look"

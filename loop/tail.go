@@ -5,7 +5,7 @@ type tail struct {
 	last [maxPeriod]uint64 // the digests of the last turns; that of turn n is at n modulo maxPeriod
 	seen uint64            // how many turns there were
 	told uint64            // how many there were when the UNSTUCK was delivered, 0 if none was
-	// same is, for each period, how many of the last turns, without a gap, were the same as that many turns before.
+	// same is, for each period, how many of the last turns in a row were the same as that many turns before.
 	same [maxPeriod + 1]uint64
 }
 

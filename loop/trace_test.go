@@ -231,3 +231,21 @@ func TestProductive(t *testing.T) {
 		})
 	}
 }
+
+// TestAgents finds loops as agents of today have them, which no host declares classes for, and ends none of their work.
+func TestAgents(t *testing.T) {
+	for _, read := range traces(t, "agents-loops") {
+		f := read.judge(t, false)
+		assert.NotZero(t, f.asked, "never found: %s: %s", read.Name, read.What)
+		assert.LessOrEqual(t, f.asked, read.FoundBy, "found late: %s: %s", read.Name, read.What)
+	}
+	var asked []string
+	for _, read := range traces(t, "agents-work") {
+		f := read.judge(t, false)
+		assert.Zero(t, f.ended, "ended by %s: %s: %s", f.rule, read.Name, read.What)
+		if f.asked != 0 {
+			asked = append(asked, read.Name)
+		}
+	}
+	assert.Equal(t, []string{"status-again", "log-of-a-build", "progress-by-a-program"}, asked, "which do look like loops")
+}

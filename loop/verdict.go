@@ -96,8 +96,7 @@ type finding struct {
 	pattern uint64
 }
 
-// judged is the finding about something that asks now, asked when the UNSTUCK was delivered, or has gone on for long
-// enough since to end the run.
+// judged is the finding about what asks now, asked when the UNSTUCK was delivered, and has since gone on to the end.
 func judged(rule Rule, asks, asked, ends bool) (f finding) {
 	switch {
 	case asked && ends:
@@ -119,8 +118,7 @@ func worst(first, second finding) finding {
 	return first
 }
 
-// rank puts findings in order. A run that goes on with rounds that it was told of is not asked about what these consist
-// of, because another UNSTUCK would put off the end.
+// rank puts findings in order. Who goes on with rounds is not asked about their parts, which would put off the end.
 func (f *finding) rank() int {
 	switch {
 	case f.Advice == End:

@@ -26,8 +26,7 @@ func (h *history) waits(s *Step, class Class) {
 	w.time += uint64(s.Gap)
 }
 
-// polls reports whether a call is a poll: it waits, or it got the same before, and time or waits have passed.
-// Whoever looks a second time after one wait does not poll.
+// polls reports whether a call is a poll: it waits, or it got the same before and time or waits have passed.
 func (d *Detector) polls(c *call) bool {
 	w := &d.history.waiting
 	switch {

@@ -22,12 +22,10 @@ func (w *words) add(text []byte) {
 			n++
 		}
 	}
-	for i, b := range text {
-		if n == maxWords {
-			return
-		}
-		joins, inside := b == '_' || b == '-', isLetter(b) || isDigit(b) || b >= 0x80
-		if !inside || 'A' <= b && b <= 'Z' && i > 0 && 'a' <= text[i-1] && text[i-1] <= 'z' {
+	for i := 0; i < len(text) && n < maxWords; i++ {
+		b := text[i]
+		inside := isLetter(b) || isDigit(b) || b >= 0x80
+		if !inside || begins(text, i) {
 			put(part)
 			part = newWord()
 			parts++
@@ -36,7 +34,7 @@ func (w *words) add(text []byte) {
 		case inside:
 			name.add(b)
 			part.add(b)
-		case !joins:
+		case b != '_' && b != '-':
 			if parts > 1 {
 				put(name)
 			}
@@ -47,6 +45,11 @@ func (w *words) add(text []byte) {
 	if parts > 0 {
 		put(name)
 	}
+}
+
+// begins reports whether a part of a name such as sendKeys begins at i.
+func begins[T string | []byte](name T, i int) bool {
+	return i > 0 && 'A' <= name[i] && name[i] <= 'Z' && 'a' <= name[i-1] && name[i-1] <= 'z'
 }
 
 func (w *words) count() (n int) {
@@ -84,9 +87,8 @@ func (w *word) digest() uint16 {
 }
 
 // rephrases takes the next input of a series, and reports whether it asks for the same in other words. It does not if
-// what differs from the last input is one word in one place, or words in one place that were not there before: whoever
-// looks up one name after the other does that, also with a text around the name that stays. The first input always
-// does, and so do inputs that differ in nothing that is a word.
+// what differs from the last input is one word, or words in one place that were not there before, as with one name
+// after the other. The first input always does, and one that differs in nothing that is a word.
 func (w *wording) rephrases(next *words) bool {
 	first, last, lastEnd := 0, w.last.count(), next.count()
 	for first < min(last, lastEnd) && w.last[first] == next[first] {
@@ -106,7 +108,7 @@ func (w *wording) rephrases(next *words) bool {
 	return again
 }
 
-// keep makes these the words of the last input. The oldest words are forgotten.
+// keep makes these the words of the last input.
 func (w *wording) keep(next *words) {
 	for _, word := range w.last {
 		if word != 0 && !next.has(word) && !w.older.has(word) {

@@ -246,16 +246,10 @@ func (r *Reader) object(key []byte) (digest uint64, ok bool) {
 	}
 }
 
-func (r *Reader) member() (uint64, bool) {
-	if r.space() != '"' {
+func (r *Reader) member() (digest uint64, ok bool) {
+	key, ok := r.key()
+	if !ok {
 		return 0, false
-	}
-	key, ok := r.stringBytes()
-	if !ok || r.next() != ':' {
-		return 0, false
-	}
-	if len(r.spare) > 0 && len(key) > 0 && &key[0] == &r.spare[0] {
-		key = bytes.Clone(key) // which other strings take the memory of
 	}
 	if r.outcome && !r.muted && r.Volatile.has(key) {
 		r.muted = true
@@ -264,18 +258,36 @@ func (r *Reader) member() (uint64, bool) {
 		return 0, ok
 	}
 	value, ok := r.value(key)
-	member := Mix(Sum('k', key), value)
-	if r.depth > 1 || r.outcome {
-		return member, ok
+	digest = Mix(Sum('k', key), value)
+	if r.depth == 1 && !r.outcome {
+		r.note(key, digest)
 	}
+	return digest, ok
+}
+
+// key reads the key of a member and the colon after it.
+func (r *Reader) key() (key []byte, ok bool) {
+	if r.space() != '"' {
+		return nil, false
+	}
+	if key, ok = r.stringBytes(); !ok || r.next() != ':' {
+		return nil, false
+	}
+	if len(r.spare) > 0 && len(key) > 0 && &key[0] == &r.spare[0] {
+		key = bytes.Clone(key) // which other strings take the memory of
+	}
+	return key, true
+}
+
+// note adds up those members of an input that are left out if it has a command, or if a number says where to read.
+func (r *Reader) note(key []byte, digest uint64) {
 	r.runs = r.runs || string(key) == "command" || string(key) == "cmd"
 	if Why(key) {
-		r.noise += member
+		r.noise += digest
 	}
-	if !(r.placed && namesPlace(key)) {
-		r.fixed += member
+	if !r.placed || !namesPlace(key) {
+		r.fixed += digest
 	}
-	return member, ok
 }
 
 func (r *Reader) stringValue(key []byte) (uint64, bool) {
@@ -420,23 +432,27 @@ func numberLength(text []byte) int {
 			return 0
 		}
 	}
-	if n < len(text) && text[n]|0x20 == 'e' {
-		if n++; n < len(text) && (text[n] == '+' || text[n] == '-') {
-			n++
-		}
-		more := digits(text[n:])
-		if more == 0 {
-			return 0
-		}
-		n += more
+	return exponent(text, n)
+}
+
+// exponent returns the end of the exponent of a number that may begin at n, or 0 if it has no digits.
+func exponent(text []byte, n int) int {
+	if n == len(text) || text[n]|0x20 != 'e' {
+		return n
 	}
-	return n
+	if n++; n < len(text) && (text[n] == '+' || text[n] == '-') {
+		n++
+	}
+	if more := digits(text[n:]); more > 0 {
+		return n + more
+	}
+	return 0
 }
 
 // numberDigest takes a number by its value, so that 1, 1.0 and 1e0 are one. Integers are compared whole, others as
 // float64.
 func numberDigest(literal []byte) uint64 {
-	if bytes.IndexAny(literal, ".eE-") < 0 {
+	if !bytes.ContainsAny(literal, ".eE-") {
 		return Sum('#', literal)
 	}
 	value, err := strconv.ParseFloat(string(literal), 64)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+	"strings"
 )
 
 // AgentLines are the lines that differ in every outcome of a known agent: of the shells of Codex and of Gemini CLI, and
@@ -56,31 +57,38 @@ func (r *Reader) line(digest uint64, line []byte) uint64 {
 			i += 8
 			continue
 		}
-		n := 0
-		switch b := line[i]; {
-		case b > '9' || b < '-':
+		if b := line[i]; b > '9' || b < '-' {
 			i++
 			continue
-		case b == '-':
-			if i >= kept+8 && matches(line[i-8:], "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
-				i, n = i-8, 36
-			}
-		case b == '/':
-			n = temporaryPath(line, i)
-		case isDigit(b) && (i == 0 || !isWord(line[i-1])):
-			n = blurredNumber(line, i)
 		}
+		start, n := blurredAt(line, i, kept)
 		if n == 0 {
 			i = skip(line, i)
 			continue
 		}
-		r.say(line[kept:i])
-		digest = Mix(Sum(digest, line[kept:i]), blurred)
-		i += n
+		r.say(line[kept:start])
+		digest = Mix(Sum(digest, line[kept:start]), blurred)
+		i = start + n
 		kept = i
 	}
 	r.say(line[kept:])
 	return Sum(digest, line[kept:])
+}
+
+// blurredAt returns the start and the length of what is blurred and begins at i, or before it if that is in a UUID. The
+// length is 0 if there is nothing.
+func blurredAt(line []byte, i, kept int) (start, n int) {
+	switch b := line[i]; {
+	case b == '-':
+		if i >= kept+8 && matches(line[i-8:], "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
+			return i - 8, 36
+		}
+	case b == '/':
+		return i, temporaryPath(line, i)
+	case isDigit(b) && (i == 0 || !isWord(line[i-1])):
+		return i, blurredNumber(line, i)
+	}
+	return i, 0
 }
 
 // skip returns where to go on: all of a number is one.
@@ -101,24 +109,25 @@ func matches(text []byte, form string) bool {
 		return false
 	}
 	for i := range len(form) {
-		b, ok := text[i], false
-		switch form[i] {
-		case '0':
-			ok = isDigit(b)
-		case 'x':
-			ok = isHex(b)
-		case 'T':
-			ok = b|0x20 == 't' || b == ' '
-		case '+':
-			ok = b == '+' || b == '-'
-		default:
-			ok = b == form[i]
-		}
-		if !ok {
+		if !fits(text[i], form[i]) {
 			return false
 		}
 	}
 	return true
+}
+
+func fits(b, form byte) bool {
+	switch form {
+	case '0':
+		return isDigit(b)
+	case 'x':
+		return isHex(b)
+	case 'T':
+		return b|0x20 == 't' || b == ' '
+	case '+':
+		return b == '+' || b == '-'
+	}
+	return b == form
 }
 
 // blurredNumber returns the length of the number that begins at i if it is one to blur, or 0.
@@ -134,15 +143,22 @@ func blurredNumber(line []byte, i int) int {
 	for end < len(rest) && isWord(rest[end]) {
 		end++
 	}
-	switch before := line[:i]; {
-	case len(rest) > 1 && rest[1] == 'x' && end >= 8: // less is a number
-		return end
-	case i >= 8 && end < len(rest) && rest[end] == ':' && bytes.HasSuffix(before, []byte("sh: line ")),
-		i >= 4 && (before[i-1] == ' ' || before[i-1] == '=') && oneOf(processes, before, bytes.HasSuffix):
+	if address := len(rest) > 1 && rest[1] == 'x' && end >= 8; address || numbered(line[:i], rest[end:]) {
 		return end
 	}
 	return 0
 }
+
+// numbered reports whether a number is that of a shell's line or the ID of a process, by what is before and after it.
+func numbered(before, after []byte) bool {
+	if len(after) > 0 && after[0] == ':' && bytes.HasSuffix(before, []byte("sh: line ")) {
+		return true
+	}
+	n := len(before)
+	return n >= 4 && isOf(" =", before[n-1]) && isOf("dDs:", before[n-2]) && oneOf(processes, before, bytes.HasSuffix)
+}
+
+func isOf(set string, b byte) bool { return strings.IndexByte(set, b) >= 0 }
 
 var processes = []string{"pid ", "pid: ", "pid=", "PID ", "PID: ", "PID=", "process ", "Process "}
 
