@@ -2,7 +2,6 @@ package watchdog
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
@@ -19,9 +18,9 @@ import (
 // A run that does the same again and gets the same, see package loop, is asked to stop that, with [DirectiveUnstuck]
 // and the reason [LoopDetected]; one that goes on with it after the host has taken the directive from [Watchdog.Poll],
 // [Watchdog.Pending] or [Watchdog.Subscribe] is ended. [Ladders].Loop asks for something else. Also a loop that package
-// loop ends without asking is asked about first: with [loop.Config].Waits eight more turns of it are the end, with
-// [loop.Strict] the next one, whether the host has taken that or not. A step of class [loop.Person] is progress, and
-// nothing that was done before it counts any more.
+// loop ends without asking, by [loop.Config].Waits, is asked about; eight more turns of it are the end, whether the
+// host has taken that or not. A step of class [loop.Person] is progress, and nothing that was done before it counts any
+// more.
 //
 // Each run has a detector of its own, and so has each layer: steps count for the one that they are told to, and not for
 // those around it. Give sub-agents that work at the same time a layer each, see [Watchdog.Layer], and tell it of their
@@ -62,15 +61,15 @@ func (w *Watchdog) Step(turn ...loop.Step) loop.Verdict {
 	return v
 }
 
-// beginsWithPerson reports whether a person says something in a run that has done nothing that it could repeat: it needs
-// no detector for that, nor a record of one.
+// beginsWithPerson reports whether a person says something in a run that has done nothing yet: it needs no detector for
+// that, nor a record of one.
 func (r *run) beginsWithPerson(turn []loop.Step) bool {
-	r.Lock()
-	defer r.Unlock()
-	if r.more != nil && r.more.looper != nil {
+	if len(turn) != 1 || turn[0].Class != loop.Person {
 		return false
 	}
-	return len(turn) > 0 && !slices.ContainsFunc(turn, func(s loop.Step) bool { return s.Class != loop.Person })
+	r.Lock()
+	defer r.Unlock()
+	return r.more == nil || r.more.looper == nil
 }
 
 // delivered notes that the host has taken a directive.

@@ -9,9 +9,8 @@ import (
 // count is the kind of a number of times.
 type count[T int | int64] struct {
 	field       func(*Config) *T
-	fallback    int   // the default
-	least, most int   // the largest is maxCount if most is 0
-	zero        int64 // the meaning of 0 where it is off, else 0
+	fallback    int // the default
+	least, most int // the largest is maxCount if most is 0
 }
 
 // maxCount is more than anything here happens.
@@ -27,11 +26,7 @@ func (n count[T]) set(c *Config, v value) *invalidValue {
 		return v.invalid("is not a whole number")
 	}
 	number, err := strconv.Atoi(v.text)
-	switch {
-	case number == 0 && err == nil && n.zero != 0:
-		*n.field(c) = T(n.zero)
-		return nil
-	case err != nil || number < n.least || number > cmp.Or(n.most, maxCount):
+	if err != nil || number < n.least || number > cmp.Or(n.most, maxCount) {
 		return v.invalid("is out of range")
 	}
 	*n.field(c) = T(number)
@@ -39,11 +34,8 @@ func (n count[T]) set(c *Config, v value) *invalidValue {
 }
 
 func (n count[T]) show(c *Config) string {
-	if n.off(c) {
-		return "off"
-	}
 	return strconv.FormatInt(cmp.Or(int64(*n.field(c)), int64(n.fallback)), 10)
 }
 
-func (n count[T]) off(c *Config) bool { return n.zero != 0 && int64(*n.field(c)) == n.zero }
-func (n count[T]) disable(c *Config)  { *n.field(c) = 0 }
+func (n count[T]) off(*Config) bool  { return false }
+func (n count[T]) disable(c *Config) { *n.field(c) = 0 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/adk/v2/tool/toolconfirmation"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/watchdogadk"
 )
 
@@ -97,7 +98,9 @@ func TestActionsLate(t *testing.T) {
 					value, _ := ctx.State().Get("set-late") // the runner's own copy of the session
 					return map[string]any{"at": time.Now().String(), "value": value}, ctx.State().Set("seen", "yes")
 				})
-				s := newGuarded(t, watchdogadk.New(limits), m, hanging(stream, func(ctx agent.Context, args map[string]any) {
+				cfg := limits
+				cfg.Class = func(string) loop.Class { return loop.Wait }
+				s := newGuarded(t, watchdogadk.New(cfg), m, hanging(stream, func(ctx agent.Context, args map[string]any) {
 					late <- work(ctx, args)
 				}), look)
 				_, err := s.ask(wd.Context(), "go")

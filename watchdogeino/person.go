@@ -33,30 +33,28 @@ func outOfTools(address compose.Address) compose.Address {
 	return address
 }
 
-// first tells a person's words from what else stands in the role of the user later in the work of an agent. Nil is that
-// of an agent that a person does not speak to.
-type first struct{ sync.Once }
-
+// firstKey is what the context of an agent has that a person speaks to: a [sync.Once], because only what it is sent
+// first are the words of the person.
 type firstKey struct{}
 
-// withFirst returns the context of an agent that begins to work. Only one that works alone is spoken to: what others are
-// sent may be put together by the SDK.
+// withFirst returns the context of an agent that begins to work. A person speaks to one that works alone: what others
+// are sent may be put together by the SDK.
 func withFirst(ctx context.Context) context.Context {
 	address := compose.GetCurrentAddress(ctx)
 	if agentOf(ctx) != "" || len(outOfTools(address)) != len(address) {
 		return ctx
 	}
-	return context.WithValue(ctx, firstKey{}, &first{})
+	return context.WithValue(ctx, firstKey{}, &sync.Once{})
 }
 
 // hear tells the run of ctx, once for each time that an agent works, of the last words in the role of the user, but for
 // those of directives.
 func hear(ctx context.Context, g *adapter.Guard, messages []*schema.Message) {
-	f, ok := ctx.Value(firstKey{}).(*first)
+	first, ok := ctx.Value(firstKey{}).(*sync.Once)
 	if !ok {
 		return
 	}
-	f.Do(func() {
+	first.Do(func() {
 		for _, m := range slices.Backward(messages) {
 			if m == nil || m.Role != schema.User {
 				continue

@@ -28,6 +28,10 @@
 //
 // # What it does not do
 //
+// A client knows neither agents nor persons. Give sub-agents that work at the same time a layer of the run each, as
+// the context of their calls, or their calls are one turn and one history for the detector of loops; and tell the run
+// of what a person says, by [watchdog.Watchdog.Step] with a step of class loop.Person.
+//
 // The package counts no calls of models and no tokens: see watchdoghttp. It makes no call again, bounds no other
 // method, and cannot know whether a server has stopped a call that was given up.
 package watchdogmcp

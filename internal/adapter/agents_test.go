@@ -119,7 +119,7 @@ func TestSaid(t *testing.T) {
 			_, err := agent(wd.Context(), g, "stuck", 1, same)
 			require.ErrorIs(t, err, watchdog.LoopDetected, round)
 		}
-		_, _, err := adapter.Do(wd.Context(), g, adapter.ToolCall{Tool: "helper"}, func(ctx context.Context) (none any, _ error) {
+		helper := func(ctx context.Context) (none any, _ error) {
 			for n := range 3 {
 				g.Said(ctx, says(fmt.Sprintf("find, %d", n)))
 				_, err := agent(ctx, g, "", 1, same)
@@ -128,7 +128,8 @@ func TestSaid(t *testing.T) {
 			read, err := agent(ctx, g, "", 1, same)
 			require.Len(t, read, 1)
 			return nil, err
-		}, nil)
+		}
+		_, _, err := adapter.Do(wd.Context(), g, adapter.ToolCall{Tool: "helper"}, helper, nil)
 		require.NoError(t, err)
 	})
 }

@@ -3,7 +3,6 @@ package adapter
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/handle"
@@ -83,7 +82,7 @@ func Text(d watchdog.Directive) string {
 	case d.Kind == watchdog.DirectiveUnstuck:
 		return stuck + string(d.Reason) + "). Leave that and try another way."
 	case d.Kind == watchdog.DirectiveWrapUp:
-		return fmt.Sprintf("%s%s). Call no more tools: say now what is done, what is not, and how to go on.", little, d.Reason)
+		return little + string(d.Reason) + "). Call no more tools: say now what is done, what is not, and how to go on."
 	}
 	return ""
 }
