@@ -89,9 +89,7 @@ func (r *Reader) item(data []byte, at time.Time, messages bool) bool {
 	c := call{id: string(it.CallID), step: loop.Step{Tool: string(it.Name)}}
 	switch it.Type {
 	case "message":
-		if messages && it.Role == "user" && slices.ContainsFunc(blocksOf(it.Content), func(b block) bool {
-			return b.Text != "" && !programSays(string(b.Text))
-		}) {
+		if messages && it.typed() {
 			r.says("", at)
 		}
 	case "function_call", "tool_search_call":
@@ -112,6 +110,13 @@ func (r *Reader) item(data []byte, at time.Time, messages bool) bool {
 		return slices.Contains(itemOthers, string(it.Type))
 	}
 	return true
+}
+
+// typed reports whether a message is a person's.
+func (it *item) typed() bool {
+	return it.Role == "user" && slices.ContainsFunc(blocksOf(it.Content), func(b block) bool {
+		return b.Text != "" && !programSays(string(b.Text))
+	})
 }
 
 // inputOf returns arguments as they are: a text has them as JSON.

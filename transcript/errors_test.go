@@ -17,7 +17,7 @@ import (
 	"github.com/seed62658d38/watchdog/transcript"
 )
 
-func sample(t testing.TB, name string) string {
+func sample(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name)
 	require.NoError(t, err)

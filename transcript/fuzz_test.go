@@ -29,17 +29,7 @@ func check(t *testing.T, data []byte) {
 	if err != nil && !errors.Is(err, transcript.ErrFormat) {
 		t.Fatal(err)
 	}
-	calls, persons := 0, 0
-	for _, turn := range turns {
-		if turn.First < 1 || turn.Line < 1 || turn.Conversation < 1 || len(turn.Steps) == 0 {
-			t.Fatalf("turn %+v of %q", turn, data)
-		}
-		if turn.Steps[0].Class != "" {
-			persons++
-			continue
-		}
-		calls += len(turn.Steps)
-	}
+	calls, persons := tally(t, turns)
 	if calls != counts.Calls || persons != counts.Persons || counts.Unknown > counts.Lines {
 		t.Fatalf("%d calls, %d persons, and %+v of %q", calls, persons, counts, data)
 	}
@@ -47,6 +37,22 @@ func check(t *testing.T, data []byte) {
 	if len(again) != len(turns) {
 		t.Fatalf("%d turns, %d in two pieces of %q", len(turns), len(again), data)
 	}
+}
+
+// tally counts what the turns are.
+func tally(t *testing.T, turns []transcript.Turn) (calls, persons int) {
+	t.Helper()
+	for _, turn := range turns {
+		if turn.First < 1 || turn.Line < 1 || turn.Conversation < 1 || len(turn.Steps) == 0 {
+			t.Fatalf("turn %+v", turn)
+		}
+		if turn.Steps[0].Class == "" {
+			calls += len(turn.Steps)
+		} else {
+			persons++
+		}
+	}
+	return calls, persons
 }
 
 // TestMutations reads the samples with bytes that were changed, left out, doubled, and brought from elsewhere.

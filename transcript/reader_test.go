@@ -62,14 +62,14 @@ func text(turns []transcript.Turn, counts transcript.Coverage) string {
 	return b.String()
 }
 
-func samples(t testing.TB) (names []string) {
-	t.Helper()
+func samples(tb testing.TB) (names []string) {
+	tb.Helper()
 	for _, form := range []string{"*.json", "*.jsonl", "*.traj"} {
 		found, err := filepath.Glob(filepath.Join("testdata", form))
-		require.NoError(t, err)
+		require.NoError(tb, err)
 		names = append(names, found...)
 	}
-	require.Len(t, names, 10)
+	require.Len(tb, names, 10)
 	return names
 }
 

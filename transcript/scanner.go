@@ -125,32 +125,47 @@ type ending struct {
 // in returns how many of the next bytes belong to the value.
 func (e *ending) in(chunk []byte) int {
 	for i := 0; i < len(chunk); i++ {
-		for e.text && !e.escaped && i < len(chunk)-1 && chunk[i] >= ' ' && chunk[i] != '"' && chunk[i] != '\\' {
-			i++ // most of a file is such bytes
+		if e.text && !e.escaped {
+			i += plainText(chunk[i : len(chunk)-1]) // most of a file
 		}
-		b := chunk[i]
-		switch {
+		switch b := chunk[i]; {
 		case e.text:
 			e.inText(b)
-		case b == '"' && !e.plain:
-			e.text = true
-		case (b == '{' || b == '[') && !e.plain:
-			e.depth++
-		case e.depth == 0:
+		case e.plain || e.depth == 0 && bytes.IndexByte([]byte(`{["`), b) < 0:
 			if bytes.IndexByte([]byte(" \t\r\n,:]}[{\""), b) >= 0 {
 				e.found, e.broken = e.plain, !e.plain
 				return i
 			}
 			e.plain = true
-		case b == '}' || b == ']':
-			e.depth--
-			e.found = e.depth == 0
+		default:
+			e.inValue(b)
 		}
 		if e.found || e.broken {
 			return i + 1
 		}
 	}
 	return len(chunk)
+}
+
+// plainText returns how many bytes of a string stand for themselves.
+func plainText(chunk []byte) (n int) {
+	for n < len(chunk) && chunk[n] >= ' ' && chunk[n] != '"' && chunk[n] != '\\' {
+		n++
+	}
+	return n
+}
+
+// inValue takes a byte of a string's beginning, an object or a list.
+func (e *ending) inValue(b byte) {
+	switch b {
+	case '"':
+		e.text = true
+	case '{', '[':
+		e.depth++
+	case '}', ']':
+		e.depth--
+		e.found = e.depth == 0
+	}
 }
 
 func (e *ending) inText(b byte) {

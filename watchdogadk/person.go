@@ -24,16 +24,26 @@ func (g *Guard) hear(work, sdk context.Context) {
 	c, ok := sdk.(interface {
 		UserContent() *genai.Content
 		InvocationID() string
-		Session() session.Session
 	})
 	if !ok {
 		return
 	}
-	said := adapter.Said{Invocation: c.InvocationID(), Words: func() string { return typed(c.UserContent()) }}
-	if s := c.Session(); s != nil {
-		said.Session = s.ID()
+	g.calls.Said(work, adapter.Said{
+		Session: sessionOf(sdk), Invocation: c.InvocationID(), Words: func() string { return typed(c.UserContent()) },
+	})
+}
+
+// sessionOf returns the ID of a context's session. A context of a callback has the ID, and no session.
+func sessionOf(ctx context.Context) string {
+	switch c := ctx.(type) {
+	case interface{ SessionID() string }:
+		return c.SessionID()
+	case interface{ Session() session.Session }:
+		if s := c.Session(); s != nil {
+			return s.ID()
+		}
 	}
-	g.calls.Said(work, said)
+	return ""
 }
 
 // typed is what a person has typed or added. An answer of a function is none.

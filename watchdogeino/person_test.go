@@ -146,7 +146,7 @@ func TestPerson(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, watched.Close())
 			synctest.Wait()
-			assert.Equal(t, 3, progress, "the person, and two calls of the tool")
+			assert.Equal(t, 2, progress, "two calls of the tool")
 		})
 	})
 }

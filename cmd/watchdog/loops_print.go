@@ -98,7 +98,7 @@ func (j *judgedSession) print(out *os.File, asJSON bool) error {
 	return err
 }
 
-// summary says in one line what the session is, and what was not judged.
+// summary says in one line what the session is, and what of it was not judged.
 func (j *judgedSession) summary() string {
 	says := fmt.Sprintf("%s, %s", j.Format, counted(j.Calls, "step"))
 	if j.Agents > 1 {
@@ -117,6 +117,11 @@ func (j *judgedSession) summary() string {
 	case j.Calls > 0:
 		says += ": no loop"
 	}
+	return says + j.notJudged()
+}
+
+// notJudged says what of the session was not judged.
+func (j *judgedSession) notJudged() (says string) {
 	if j.Unanswered > 0 {
 		says += fmt.Sprintf("; %s without a result", counted(j.Unanswered, "call"))
 	}

@@ -58,6 +58,8 @@ type Guard struct {
 
 	mu    sync.Mutex
 	turns map[*watchdog.Watchdog]*turns
+	heard [1024]uint64 // digests of what was said lately, and of its runs and invocations
+	next  int
 }
 
 // New returns a guard. It keeps nothing of a run that has ended.

@@ -23,7 +23,8 @@ type Said struct {
 
 // Said tells the run of ctx that a person said something, which has what its agents did before count no more. The same
 // words as lately, such as those of a program that has an agent continue, are no person's, and neither are those of a
-// directive. Nothing of the words is kept but digests.
+// directive; nor are the first words of a run that this process knows of, with which it may have been continued after a
+// crash. Nothing of the words is kept but digests.
 func (g *Guard) Said(ctx context.Context, s Said) {
 	wd := watchdog.FromContext(ctx)
 	if wd == nil || ctx.Value(toolKey{}) != nil || !g.isNew(wd, s) {
@@ -40,7 +41,7 @@ func (g *Guard) isNew(wd *watchdog.Watchdog, s Said) bool {
 	if all.session == "" {
 		all.session = s.Session
 	}
-	heard := all.session != s.Session || s.Invocation != "" && !all.hears(maphash.String(g.seed, "#"+s.Invocation))
+	heard := all.session != s.Session || s.Invocation != "" && !g.hears(wd.ID()+"\x00"+s.Invocation+"\x00")
 	g.mu.Unlock()
 	if heard {
 		return false
@@ -51,19 +52,18 @@ func (g *Guard) isNew(wd *watchdog.Watchdog, s Said) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.turnsOf(wd).hears(maphash.String(g.seed, words))
+	first := g.hears(wd.ID())
+	return g.hears(wd.ID()+"\x00"+words) && !first
 }
 
-// hears reports whether a digest is not among the last ones, to which it is added.
-func (a *turns) hears(digest uint64) bool {
-	const most = 64
-	if slices.Contains(a.heard, digest) {
+// hears reports whether a text is not among the last ones, to which it is added. The caller holds mu.
+func (g *Guard) hears(text string) bool {
+	digest := maphash.String(g.seed, text)
+	if slices.Contains(g.heard[:], digest) {
 		return false
 	}
-	if len(a.heard) == most {
-		a.heard = slices.Delete(a.heard, 0, 1)
-	}
-	a.heard = append(a.heard, digest)
+	g.heard[g.next%len(g.heard)] = digest
+	g.next++
 	return true
 }
 

@@ -16,8 +16,7 @@ type turns struct {
 	agents map[string]*turn
 	uses   uint64
 
-	session string   // of the person
-	heard   []uint64 // digests of what was said lately, and of its invocations
+	session string // of the person
 }
 
 // turnsOf returns those of a run. The caller holds mu.
