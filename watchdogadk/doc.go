@@ -20,8 +20,8 @@
 // Loops are looked for in each agent by itself, where several work at the same time: those of a parallel agent, and
 // one that a turn is delegated to. One that repeats itself is asked to stop that, and ended by an error of its model's
 // call, while the run goes on; so is an agent in a guarded tool. Agents that transfer to each other are one. What
-// stands in the message of an invocation is a person's, and has the agents begin anew; the same message again is taken
-// for that of a program that has the agent continue.
+// stands in the message of an invocation is a person's, and has the agents begin anew; the same message again, and the
+// first of a run that the process knows of, are taken for those of a program that has the agent continue.
 //
 // What a guard does to an agent that runs in a context without a run: it ends its hung tools, and counts nothing.
 //

@@ -57,15 +57,18 @@ func TestParallelAgentsReadTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quiet(t)
 		wd, files := newRun(t, watchdog.Budget{}), []any{1, 2, 3, 4, 5, 6, 7, 8}
-		well := reading(1, "read", files...)
-		s, models := newTeam(t, watchdogadk.New(limits), well, well, well, well, well, well)
+		var well [6][]turn // the SDK writes into the answers
+		for i := range well {
+			well[i] = reading(1, "read", files...)
+		}
+		s, models := newTeam(t, watchdogadk.New(limits), well[:]...)
 		_, err := s.ask(wd.Context(), "go")
 		require.NoError(t, err)
 		for _, m := range models {
 			assert.NotContains(t, m.asked(8), "You repeat")
 		}
 
-		s, models = newTeam(t, watchdogadk.New(limits), well[:2], reading(1, "read", 1, 1, 1, 1, 1, 1, 1, 1))
+		s, models = newTeam(t, watchdogadk.New(limits), reading(1, "read", 1, 2), reading(1, "read", 1, 1, 1, 1, 1, 1, 1, 1))
 		_, err = s.ask(wd.Context(), "go again")
 		require.ErrorIs(t, err, watchdog.LoopDetected)
 		assert.Contains(t, models[1].asked(3), `You repeat the same calls`)

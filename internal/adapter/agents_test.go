@@ -153,3 +153,31 @@ func TestManyAgents(t *testing.T) {
 		require.ErrorIs(t, err, watchdog.LoopDetected)
 	})
 }
+
+// TestSaidAfterRestart checks that words with which a run is continued have what it did before count, and that what was
+// said is known when the run is attached again.
+func TestSaidAfterRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store watchdog.Memory
+		same := func(int) (string, string) { return "notes", "nothing" }
+		turns := func(g *adapter.Guard, words string) (read []string) {
+			t.Helper()
+			time.Sleep(time.Second)
+			run := watchdog.Run{ID: "s-1", Continue: true}
+			wd, err := watchdog.New(t.Context(), run, watchdog.Config{Store: &store})
+			require.NoError(t, err)
+			g.Said(wd.Context(), adapter.Said{Words: func() string { return words }})
+			read, err = agent(wd.Context(), g, "", 2, same)
+			require.NoError(t, err)
+			_, _, err = g.Model(wd.Context(), adapter.ModelRequest{}) // which tells of the last call
+			require.NoError(t, err)
+			require.NoError(t, wd.Close())
+			return read
+		}
+		before := adapter.New(adapter.Config{})
+		require.Empty(t, turns(before, "go"))
+		require.Empty(t, turns(before, "and now"), "a person said something else")
+		require.Empty(t, turns(before, "and then"), "and again")
+		require.Len(t, turns(adapter.New(adapter.Config{}), "and then"), 1, "another process continues the run")
+	})
+}
