@@ -67,6 +67,8 @@ func TestStates(t *testing.T) {
 		}
 		assert.Contains(t, f.shown("?id=s-b%2Fx"), `<a href="?run=s-b%2fx">Open the run with exactly this ID</a>`)
 		assert.NotContains(t, f.shown(""), "<option>interview_", "codes of hosts")
+		f.begin("S-UPPER", "worker-4", 0, session.State{})
+		assert.Equal(t, []string{"S-UPPER"}, f.listed("?id=pPe"))
 		f.cfg.Rows, f.made = 2, nil
 		assert.Contains(t, f.shown("?state=running&state=running&state=ended&state=stopped"),
 			`rel="next" href="?page=2&amp;state=running&amp;state=stopped&amp;state=failed&amp;state=interrupted&amp;state=complete`+

@@ -56,6 +56,7 @@ func TestTimeline(t *testing.T) {
 		assert.Len(t, shared.FindAllString(text, -1), 3, "h3 to h5")
 		assert.Contains(t, text, "<title>attempt, interrupted by SIGTERM</title>")
 		assert.Contains(t, text, "<title>attempt 1, running</title>")
+		assert.Regexp(t, `<rect class="band grace" [^>]* width="8\.\d+%"[^>]*><title>RETRY for idle`, text, "five minutes of an hour")
 		lines := meterLine.FindAllStringSubmatch(text, -1)
 		require.Len(t, lines, 1, "of turns nothing is used, and of requests nothing is known but how many are left now")
 		assert.Regexp(t, `^M0 100L0 100L25\.\d+ 50L100 10V100$`, lines[0][1])
