@@ -55,7 +55,7 @@ func TestTimeline(t *testing.T) {
 		shared := regexp.MustCompile(`<rect class="band hold" x="[^"]*" y="178"`)
 		assert.Len(t, shared.FindAllString(text, -1), 3, "h3 to h5")
 		assert.Contains(t, text, "<title>attempt, interrupted by SIGTERM</title>")
-		assert.Contains(t, text, "<title>attempt 1, running</title>")
+		assert.Regexp(t, `<rect class="band running" x="50\.\d+%"[^>]*><title>attempt 1, running</title>`, text, "from its first sign")
 		assert.Regexp(t, `<rect class="band grace" [^>]* width="8\.\d+%"[^>]*><title>RETRY for idle`, text, "five minutes of an hour")
 		lines := meterLine.FindAllStringSubmatch(text, -1)
 		require.Len(t, lines, 1, "of turns nothing is used, and of requests nothing is known but how many are left now")
