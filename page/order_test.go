@@ -67,6 +67,8 @@ func TestStates(t *testing.T) {
 		}
 		assert.Contains(t, f.shown("?id=s-b%2Fx"), `<a href="?run=s-b%2fx">Open the run with exactly this ID</a>`)
 		assert.NotContains(t, f.shown(""), "<option>interview_", "codes of hosts")
+		f.begin("S-UPPER", "worker-4", 0, session.State{})
+		assert.Equal(t, []string{"S-UPPER"}, f.listed("?id=pPe"))
 		f.cfg.Rows, f.made = 2, nil
 		assert.Contains(t, f.shown("?state=running&state=running&state=ended&state=stopped"),
 			`rel="next" href="?page=2&amp;state=running&amp;state=stopped&amp;state=failed&amp;state=interrupted&amp;state=complete`+
@@ -135,7 +137,7 @@ func TestInside(t *testing.T) {
 func TestSets(t *testing.T) {
 	next := regexp.MustCompile(`rel="next" href="([^"]*)"`)
 	for _, c := range []struct{ live, ended, size, pages int }{
-		{3, 5200, 0, 6}, {5000, 10, 0, 6}, {5100, 10, 0, 6}, {4990, 10, 0, 5}, {3, 2000, 5000, 3},
+		{3, 5200, 0, 6}, {5000, 10, 0, 6}, {5100, 10, 0, 6}, {4990, 10, 0, 5}, {3, 2500, 5000, 4},
 	} {
 		inBubble(t, func(f *fixture) {
 			f.cfg.Rows = 1000

@@ -306,5 +306,7 @@ func TestFewRows(t *testing.T) {
 	b.do(chromedp.Click("a[rel=next]"))
 	b.until(`location.search.includes("page=2")`)
 	require.Contains(t, eval[string](b, "document.body.innerText"), "page 2 of 5")
+	b.size(1280, 400)
+	b.shot("pages")
 	require.Equal(t, 2, eval[int](b, `document.querySelectorAll("#runs > tr").length`))
 }
