@@ -3,6 +3,8 @@
 // whoever sees the calls alone. Give a [Detector], whose zero value is ready, each turn when its calls have come back,
 // or all turns of a run to [Check] in a hook that keeps nothing:
 //
+//	var d loop.Detector
+//	...
 //	switch v := d.Step(loop.Step{Tool: "grep", Input: args, Outcome: result, Gap: since}); v.Advice {
 //	case loop.Ask:
 //		tell(agent, v.String())
