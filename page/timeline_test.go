@@ -36,6 +36,8 @@ func TestTimeline(t *testing.T) {
 		f.event("s-1", watchdog.EventRelease, start, `"hold":"h0","opening":"`+openings[0]+`"`)
 		f.event("s-1", watchdog.EventWarning, start,
 			`"reason":"cost","fraction":0.5,"spend":{"limit":"cost","currency":"EUR","used":5000000,"allowed":10000000}`)
+		f.event("s-1", watchdog.EventWarning, start,
+			`"reason":"tokens","fraction":0.1,"spend":{"limit":"tokens","used":10,"allowed":100}`)
 		f.event("s-1", watchdog.EventInterrupt, start, `"signal":"SIGTERM"`)
 		time.Sleep(15 * time.Minute)
 		f.event("s-1", watchdog.EventRetry, start,
@@ -50,7 +52,7 @@ func TestTimeline(t *testing.T) {
 		}
 		require.Equal(t, []string{
 			"attempts", `hold "h0"`, `hold "h1"`, `hold "h2"`, "others", "RETRY for idle", "WRAP_UP for wall clock",
-			"cost, 1.00 of 10.00 EUR left",
+			"cost, 1.00 of 10.00 EUR left", "tokens, 90 of 100 left",
 		}, labels)
 		shared := regexp.MustCompile(`<rect class="band hold" x="[^"]*" y="178"`)
 		assert.Len(t, shared.FindAllString(text, -1), 3, "h3 to h5")
@@ -58,7 +60,7 @@ func TestTimeline(t *testing.T) {
 		assert.Regexp(t, `<rect class="band running" x="50\.\d+%"[^>]*><title>attempt 1, running</title>`, text, "from its first sign")
 		assert.Regexp(t, `<rect class="band grace" [^>]* width="8\.\d+%"[^>]*><title>RETRY for idle`, text, "five minutes of an hour")
 		lines := meterLine.FindAllStringSubmatch(text, -1)
-		require.Len(t, lines, 1, "of turns nothing is used, and of requests nothing is known but how many are left now")
+		require.Len(t, lines, 2, "of turns nothing is used, and of requests nothing is known but how many are left now")
 		assert.Regexp(t, `^M0 100L0 100L25\.\d+ 50L100 10V100$`, lines[0][1])
 	})
 }

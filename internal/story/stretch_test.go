@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/story"
 )
 
@@ -34,4 +36,14 @@ func TestStretches(t *testing.T) {
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, string(want), got.String())
+}
+
+// TestNothingVoid protects a warning, whose event nothing names: an ID that is empty takes nothing back.
+func TestNothingVoid(t *testing.T) {
+	s := script{run: "s-1"}
+	s.add(0, watchdog.EventWarning, record.Warning{Reason: "wall_clock", SessionStartedAt: at(0), Fraction: 0.8})
+	s.add(time.Minute, watchdog.EventProgress, record.Progress{SessionStartedAt: at(0), Resets: []string{""}})
+	asked := story.Of(s.record(nil), told).Asked
+	require.Len(t, asked, 1)
+	require.False(t, asked[0].Void)
 }
