@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -195,10 +196,13 @@ func TestRunRowEnds(t *testing.T) {
 		})
 		t.Run("of a command that does not start, which leaves no lease", func(t *testing.T) {
 			f := newFixture(t)
+			before := s.leases(t) // on a busy machine an earlier program may have left one to a sweeper
 			finish(t, f.stored(s, "--id none", "no-such-command")).must(t, 127)
 			assert.Equal(t, session.Finished, s.row(t, "none").Status)
 			assert.Empty(t, s.kinds(t, "none"))
-			assert.Empty(t, s.leases(t))
+			for _, left := range s.leases(t) {
+				assert.True(t, slices.ContainsFunc(before, func(l session.Lease) bool { return l.ID == left.ID }), "%+v", left)
+			}
 		})
 		t.Run("of guards that are switched off are nowhere", func(t *testing.T) {
 			f := newFixture(t)
