@@ -17,10 +17,10 @@ import (
 //
 // A run that does the same again and gets the same, see package loop, is asked to stop that, with [DirectiveUnstuck]
 // and the reason [LoopDetected]; one that goes on with it after the host has taken the directive from [Watchdog.Poll],
-// [Watchdog.Pending] or [Watchdog.Subscribe] is ended. [Ladders].Loop asks for something else. Also a loop that package
-// loop ends without asking, by [loop.Config].Waits, is asked about; eight more turns of it are the end, whether the
-// host has taken that or not. A step of class [loop.Person] is progress, and nothing that was done before it counts any
-// more.
+// [Watchdog.Pending] or [Watchdog.Subscribe], or after 32 turns if it takes none, is ended. [Ladders].Loop asks for
+// something else. Also a loop that package loop ends without asking, by [loop.Config].Waits, is asked about; eight more
+// turns of it are the end, whether the host has taken that or not. A step of class [loop.Person] is progress, and
+// nothing that was done before it counts any more.
 //
 // Each run has a detector of its own, and so has each layer: steps count for the one that they are told to, and not for
 // those around it. Give sub-agents that work at the same time a layer each, see [Watchdog.Layer], and tell it of their

@@ -17,6 +17,10 @@ import (
 // ladder, without a turn that is new.
 const patience = 8
 
+// deaf is how many turns a run may go on with what its host was asked to stop before it counts as told, though nobody has
+// taken that: a host that takes no directives has a run ended that repeats itself, too.
+const deaf = 32
+
 // pace is how often the state is recorded at most, unless that presses.
 const pace = time.Minute
 
@@ -26,7 +30,8 @@ type Looper struct {
 	detector *loop.Detector
 	classes  map[string]loop.Class
 	asked    bool // the host was asked to stop it, and has not taken that yet
-	over     int  // how many turns that were not new such a loop has gone on
+	over     int  // how many turns that were not new a loop has gone on that is ended without being asked about
+	untaken  int  // how many turns one has gone on that it was asked about since
 
 	changed  bool      // since it was recorded
 	pressing bool      // the host was asked something, or has taken that, since it was recorded
@@ -63,6 +68,9 @@ func (l *Looper) judge(v *loop.Verdict) (trips, another bool) {
 	if !unasked {
 		l.over = 0
 	}
+	if v.New {
+		l.untaken = 0
+	}
 	switch {
 	case v.Advice == loop.Go:
 		return false, false
@@ -72,9 +80,12 @@ func (l *Looper) judge(v *loop.Verdict) (trips, another bool) {
 		l.over++
 		another = l.over == 1 && !l.asked
 		trips = another || l.over > patience
+	case v.Advice == loop.Ask && !l.asked:
+		trips, another, l.untaken = true, true, 0
 	case v.Advice == loop.Ask:
-		trips = !l.asked
-		another = trips
+		if l.untaken++; l.untaken == deaf {
+			l.detector.Delivered()
+		}
 	default:
 		trips = true
 	}

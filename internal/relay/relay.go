@@ -143,8 +143,8 @@ func (s *Stream) Keep() {
 }
 
 // Finish ends a stream whose child is gone. It passes on what is in the pipe, and gives the destination the time wait
-// to take it; a stream that waits for a processor, and not for its destination, takes longer. It does not wait for other
-// processes that hold the pipe open; they find it closed, unless [Stream.Keep] was called.
+// to take it; a stream that waits for a processor, and not for its destination, takes longer. It does not wait for
+// other processes that hold the pipe open; they find it closed, unless [Stream.Keep] was called.
 //
 // Finish returns nil if all output was passed on. Otherwise it wraps [ErrReaderGone], [ErrAbandoned] or the error of
 // the destination's Write. At the first error it closes the pipe, as os/exec does, so that the child stops writing. If
