@@ -23,7 +23,7 @@ import (
 func resuming(s *sqlite.Store, told func(s session.Session) bool) (*sweep.Sweeper, error) {
 	return sweep.New(s, s, sweep.Config{
 		Interval: 10 * time.Millisecond, StalledThreshold: time.Minute, StartupDelay: watchdog.None,
-		MaxCancellationsPerRun: watchdog.NoLimit, StopTimeout: time.Second, RecordTimeout: time.Second,
+		MaxCancellationsPerRun: watchdog.NoLimit, StopTimeout: time.Minute, RecordTimeout: time.Minute,
 		Logger: slog.New(slog.DiscardHandler),
 		Resume: sweep.ResumePolicy{Max: 1, Tries: 1000, Start: func(ctx context.Context, run session.Session) error {
 			if !told(run) {
@@ -94,7 +94,7 @@ func TestStartsOfKilledProcesses(t *testing.T) {
 		_, err := sweeper.Sweep(t.Context())
 		require.NoError(t, err)
 		return left() == 0
-	}, time.Minute, 10*time.Millisecond)
+	}, 5*time.Minute, 10*time.Millisecond)
 	for i := range runs {
 		row := rowOf(t, s, name(i))
 		assert.Equal(t, 2, row.Attempt, row.RunID)
