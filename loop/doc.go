@@ -1,9 +1,7 @@
-// Package loop says when an agent repeats itself: it does the same and gets the same, again and again. It looks at
-// calls of tools together with their outcomes, because a batch of edits, a list of pages and a poll look like a loop to
-// whoever sees the calls alone. Give a [Detector], whose zero value is ready, each turn when its calls have come back,
-// or all turns of a run to [Check] in a hook that keeps nothing:
+// Package loop says when an agent repeats itself: it does the same and gets the same. Give a [Detector] each turn of
+// calls of tools when these have come back, or all turns of a run to [Check]:
 //
-//	var d loop.Detector
+//	var d loop.Detector // ready as it is
 //	...
 //	switch v := d.Step(loop.Step{Tool: "grep", Input: args, Outcome: result, Gap: since}); v.Advice {
 //	case loop.Ask:

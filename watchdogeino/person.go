@@ -3,6 +3,7 @@ package watchdogeino
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/cloudwego/eino/adk"
@@ -68,12 +69,13 @@ func hear(ctx context.Context, g *adapter.Guard, messages []*schema.Message) {
 }
 
 func wordsOf(m *schema.Message) string {
-	words := m.Content
+	var words strings.Builder
+	words.WriteString(m.Content)
 	for _, part := range m.MultiContent {
-		words += part.Text
+		words.WriteString(part.Text)
 	}
 	for _, part := range m.UserInputMultiContent {
-		words += part.Text
+		words.WriteString(part.Text)
 	}
-	return words
+	return words.String()
 }

@@ -17,8 +17,8 @@ import (
 // ladder, without a turn that is new.
 const patience = 8
 
-// deaf is how many turns a run may go on with what its host was asked to stop before it counts as told, though nobody has
-// taken that: a host that takes no directives has a run ended that repeats itself, too.
+// deaf is how many turns a run may go on with what its host was asked to stop before it counts as told, though nobody
+// has taken that: a host that takes no directives has a run ended that repeats itself, too.
 const deaf = 32
 
 // pace is how often the state is recorded at most, unless that presses.
@@ -72,25 +72,32 @@ func (l *Looper) judge(v *loop.Verdict) (trips, another bool) {
 		l.untaken = 0
 	}
 	switch {
-	case v.Advice == loop.Go:
+	case v.Advice == loop.Go, unasked && v.New: // in the second case the run did something else at once
 		return false, false
-	case unasked && v.New:
-		return false, false // the run did something else at once
 	case unasked:
 		l.over++
 		another = l.over == 1 && !l.asked
 		trips = another || l.over > patience
-	case v.Advice == loop.Ask && !l.asked:
-		trips, another, l.untaken = true, true, 0
 	case v.Advice == loop.Ask:
-		if l.untaken++; l.untaken == deaf {
-			l.detector.Delivered()
-		}
+		trips = l.asks()
+		another = trips
 	default:
 		trips = true
 	}
 	l.asked = true
 	return trips, another
+}
+
+// asks reports whether the host is to be asked to stop a loop, or was, and has not taken it yet.
+func (l *Looper) asks() bool {
+	if !l.asked {
+		l.untaken = 0
+		return true
+	}
+	if l.untaken++; l.untaken == deaf {
+		l.detector.Delivered()
+	}
+	return false
 }
 
 // Delivered notes that one of its readers has taken what the host was asked. The first one counts.
