@@ -89,3 +89,17 @@ func TestTextAgent(t *testing.T) {
 		`{"role":"user","content":"<returncode>0</returncode>"}`)
 	assert.Equal(t, []string{"person"}, steps(turns), "two commands")
 }
+
+// The name of a tool is shown, so that it must not be a word of the command, which may be a secret.
+func TestToolsOfEditors(t *testing.T) {
+	t.Parallel()
+	for action, tool := range map[string]string{
+		"str_replace_editor view /clock/face.go": "view", "str_replace_editor undo_edit /clock/face.go": "undo_edit",
+		"str_replace_editor /clock/secret": "str_replace_editor", "edit_anthropic secret": "edit_anthropic",
+		"str_replace_editor": "str_replace_editor", "open face.go": "open", "secret": "bash",
+	} {
+		turns, _ := lines(t, `{"trajectory":[{"action":"`+action+`","observation":""}]}`)
+		require.Len(t, turns, 1, action)
+		assert.Equal(t, tool, turns[0].Steps[0].Tool, action)
+	}
+}
