@@ -89,6 +89,9 @@ func (r *Reader) item(data []byte, at time.Time, messages bool) bool {
 	c := call{id: string(it.CallID), step: loop.Step{Tool: string(it.Name)}}
 	switch it.Type {
 	case "message":
+		if it.Role == "" {
+			return false // other agents have lines of that type
+		}
 		if messages && it.Role == "user" && slices.ContainsFunc(blocksOf(it.Content), func(b block) bool {
 			return b.Text != "" && !programSays(string(b.Text))
 		}) {

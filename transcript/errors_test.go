@@ -42,6 +42,8 @@ func TestNotASession(t *testing.T) {
 		{"lists of numbers", "[1,2,3]", "nothing of a session"},
 		{"an empty list", "[]", "it is empty"},
 		{"a document that is cut off at once", `{"info":{"id":`, "cut off before there was a line"},
+		{"lines of another agent, of a type that Codex has", `{"type":"message","message":{"role":"user"}}`,
+			"nothing of a session"},
 		{"messages of another agent", `{"role":"user","message":{"content":"hello"}}`, "nothing of a session"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
