@@ -54,6 +54,16 @@ func TestTurns(t *testing.T) {
 		assert.Equal(t, "first", string(turns[0].Steps[0].Outcome))
 		assert.Equal(t, 1, counts.Unknown)
 	})
+	t.Run("a number is an ID", func(t *testing.T) {
+		t.Parallel()
+		turns, counts := lines(t, `{"role":"assistant","tool_calls":[{"id":0,"function":{"name":"a"}},`+
+			`{"id":1,"function":{"name":"b"}}]}`,
+			`{"role":"tool","tool_call_id":1,"content":"of b"}`, `{"role":"tool","tool_call_id":0,"content":"of a"}`)
+		require.Len(t, turns, 1)
+		assert.Equal(t, "of a", string(turns[0].Steps[0].Outcome))
+		assert.Equal(t, "of b", string(turns[0].Steps[1].Outcome))
+		assert.Zero(t, counts.Unknown)
+	})
 	t.Run("messages of a person in a row are one turn", func(t *testing.T) {
 		t.Parallel()
 		turns, counts := lines(t, `{"role":"user","content":"One."}`, `{"role":"user","content":"Two."}`,
