@@ -89,14 +89,10 @@ func (r *Reader) item(data []byte, at time.Time, messages bool) bool {
 	c := call{id: string(it.CallID), step: loop.Step{Tool: string(it.Name)}}
 	switch it.Type {
 	case "message":
-		if it.Role == "" {
-			return false // other agents have lines of that type
-		}
-		if messages && it.Role == "user" && slices.ContainsFunc(blocksOf(it.Content), func(b block) bool {
-			return b.Text != "" && !programSays(string(b.Text))
-		}) {
+		if messages && it.typed() {
 			r.says("", at)
 		}
+		return it.Role != "" // other agents have lines of that type
 	case "function_call", "tool_search_call":
 		c.step.Tool = cmp.Or(c.step.Tool, "tool_search")
 		c.step.Input = inputOf(it.Arguments)
@@ -115,6 +111,13 @@ func (r *Reader) item(data []byte, at time.Time, messages bool) bool {
 		return slices.Contains(itemOthers, string(it.Type))
 	}
 	return true
+}
+
+// typed reports whether a person typed the message.
+func (it *item) typed() bool {
+	return it.Role == "user" && slices.ContainsFunc(blocksOf(it.Content), func(b block) bool {
+		return b.Text != "" && !programSays(string(b.Text))
+	})
 }
 
 // inputOf returns arguments as they are: a text has them as JSON.

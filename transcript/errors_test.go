@@ -215,7 +215,7 @@ func TestManyAgentsOfOne(t *testing.T) {
 		fmt.Fprintf(&b, `{"sessionId":"s","isSidechain":%t,`+content+"}\n", append([]any{side}, args...)...)
 	}
 	for i := range agents {
-		line(false, `"type":"assistant","message":{"id":"m%d","content":[{"type":"tool_use","id":"t%[2]d","name":"Task"}]}`, i)
+		line(false, `"type":"assistant","message":{"content":[{"type":"tool_use","id":"t%d","name":"Task"}]}`, i)
 		line(true, `"type":"assistant","agentId":"a%d","message":{"content":[{"type":"tool_use","id":"c","name":"Read"}]}`, i)
 		line(true, `"type":"user","agentId":"a%d","message":{"content":[{"type":"tool_result","tool_use_id":"c"}]}`, i)
 		line(false, `"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t%d"}]}`, i)
