@@ -184,10 +184,10 @@ func (s *turns) complete(agent string, t *thread) {
 		t.number += t.answered
 		t.person = false
 	}
-	if t.newest.After(t.last) {
-		t.last = t.newest
+	if !t.newest.IsZero() {
+		t.last = t.newest // also if a clock was set back
 	}
-	t.message, t.calls, t.answered = "", nil, 0
+	t.message, t.calls, t.answered, t.newest = "", nil, 0, time.Time{}
 }
 
 func (s *turns) emit(agent string, t *thread, line int, steps ...loop.Step) {

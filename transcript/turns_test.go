@@ -37,11 +37,12 @@ func TestTurns(t *testing.T) {
 		turns, _ := lines(t, codexCall("01", "a"), codexCall("01", "b"),
 			codexResult("09", "b", ""), codexResult("05", "a", ""),
 			codexCall("10", "c"), codexResult("12", "c", ""),
-			codexCall("13", "d"), codexResult("11", "d", ""))
-		require.Len(t, turns, 3)
+			codexCall("13", "d"), codexResult("03", "d", ""), codexCall("04", "e"), codexResult("08", "e", ""))
+		require.Len(t, turns, 4)
 		assert.Len(t, turns[0].Steps, 2)
 		assert.Equal(t, 3*time.Second, turns[1].Steps[0].Gap)
 		assert.Zero(t, turns[2].Steps[0].Gap, "a clock that was set back")
+		assert.Equal(t, 5*time.Second, turns[3].Steps[0].Gap, "and goes on from there")
 	})
 	t.Run("the first result of a call counts", func(t *testing.T) {
 		t.Parallel()
