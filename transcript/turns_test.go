@@ -55,6 +55,15 @@ func TestTurns(t *testing.T) {
 		assert.Equal(t, "first", string(turns[0].Steps[0].Outcome))
 		assert.Equal(t, 1, counts.Unknown)
 	})
+	t.Run("a block of another form does not hide a result", func(t *testing.T) {
+		t.Parallel()
+		for _, other := range []string{`"a text"`, `7`, `null`, `{"type":"new","is_error":"no"}`} {
+			turns, _ := lines(t, `{"role":"assistant","content":[`+other+`,{"type":"tool_use","id":"a","name":"Read"}]}`,
+				`{"role":"user","content":[`+other+`,{"type":"tool_result","tool_use_id":"a","content":"b"}]}`)
+			require.Len(t, turns, 1, other)
+			assert.Equal(t, "b", string(turns[0].Steps[0].Outcome), other)
+		}
+	})
 	t.Run("a number is an ID", func(t *testing.T) {
 		t.Parallel()
 		turns, counts := lines(t, `{"role":"assistant","tool_calls":[{"id":0,"function":{"name":"a"}},`+
