@@ -92,6 +92,7 @@ func (r *Reader) item(data []byte, at time.Time, messages bool) bool {
 		if messages && it.typed() {
 			r.says("", at)
 		}
+		return it.Role != "" // other agents have lines of that type
 	case "function_call", "tool_search_call":
 		c.step.Tool = cmp.Or(c.step.Tool, "tool_search")
 		c.step.Input = inputOf(it.Arguments)
@@ -112,7 +113,7 @@ func (r *Reader) item(data []byte, at time.Time, messages bool) bool {
 	return true
 }
 
-// typed reports whether a message is a person's.
+// typed reports whether a person typed the message.
 func (it *item) typed() bool {
 	return it.Role == "user" && slices.ContainsFunc(blocksOf(it.Content), func(b block) bool {
 		return b.Text != "" && !programSays(string(b.Text))

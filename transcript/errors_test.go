@@ -42,6 +42,8 @@ func TestNotASession(t *testing.T) {
 		{"lists of numbers", "[1,2,3]", "nothing of a session"},
 		{"an empty list", "[]", "it is empty"},
 		{"a document that is cut off at once", `{"info":{"id":`, "cut off before there was a line"},
+		{"lines of another agent, of a type that Codex has", `{"type":"message","message":{"role":"user"}}`,
+			"nothing of a session"},
 		{"messages of another agent", `{"role":"user","message":{"content":"hello"}}`, "nothing of a session"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -202,4 +204,33 @@ func TestManyAgents(t *testing.T) {
 		require.Equal(t, fmt.Sprint("a", i), turn.Agent)
 		require.Equal(t, 1, turn.Conversation)
 	}
+}
+
+// The agent of a session is not forgotten for its sub-agents: its steps are counted on, and what it waits for comes.
+func TestManyAgentsOfOne(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	const agents = 1100
+	line := func(side bool, content string, args ...any) {
+		fmt.Fprintf(&b, `{"sessionId":"s","isSidechain":%t,`+content+"}\n", append([]any{side}, args...)...)
+	}
+	for i := range agents {
+		line(false, `"type":"assistant","message":{"content":[{"type":"tool_use","id":"t%d","name":"Task"}]}`, i)
+		line(true, `"type":"assistant","agentId":"a%d","message":{"content":[{"type":"tool_use","id":"c","name":"Read"}]}`, i)
+		line(true, `"type":"user","agentId":"a%d","message":{"content":[{"type":"tool_result","tool_use_id":"c"}]}`, i)
+		line(false, `"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t%d"}]}`, i)
+	}
+	turns, counts, err := read(strings.NewReader(b.String()))
+	require.NoError(t, err)
+	assert.Equal(t, 2*agents, counts.Calls)
+	assert.Zero(t, counts.Unanswered)
+	assert.Zero(t, counts.Unknown)
+	number := 0
+	for _, turn := range turns {
+		if turn.Agent == "" {
+			number++
+			require.Equal(t, number, turn.First)
+		}
+	}
+	assert.Equal(t, agents, number)
 }

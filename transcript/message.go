@@ -9,15 +9,20 @@ import (
 	"github.com/seed62658d38/watchdog/loop"
 )
 
-// A text is a string of JSON. Any other value is the empty one, because no format promises what it is.
+// A text is a string of JSON, or a number, which some have for an ID. Any other value is the empty one, because no
+// format promises what it is.
 type text string
 
-// UnmarshalJSON takes what is no string for the empty one.
+// UnmarshalJSON takes a number as it is written, and what is neither for the empty one.
 func (t *text) UnmarshalJSON(data []byte) error {
-	if len(data) > 0 && data[0] == '"' {
+	switch b := data[0]; { // there is always a byte
+	case b == '"':
 		return json.Unmarshal(data, (*string)(t))
+	case b == '-', b >= '0' && b <= '9':
+		*t = text(data)
+	default:
+		*t = ""
 	}
-	*t = ""
 	return nil
 }
 
@@ -42,9 +47,7 @@ func blocksOf(content json.RawMessage) []block {
 		return []block{b}
 	}
 	var all []block
-	if json.Unmarshal(content, &all) != nil {
-		return nil
-	}
+	_ = json.Unmarshal(content, &all) // it is JSON; what has another form does not hide the others
 	return all
 }
 

@@ -37,13 +37,18 @@ var sweAgentTools = []string{
 	"find_file", "filemap", "submit", "view_image", "str_replace_editor", "edit_anthropic",
 }
 
-// sweAgentTool returns the tool that a command calls. An editor with commands of its own is one tool for each.
+// editorCommands are those of its editors.
+var editorCommands = []string{"view", "create", "str_replace", "insert", "undo_edit"}
+
+// sweAgentTool returns the tool that a command calls. An editor with commands of its own is one tool for each. It is
+// never another word of the action, which may be anything.
 func sweAgentTool(action string) string {
 	words := strings.Fields(action)
 	if !slices.Contains(sweAgentTools, words[0]) {
 		return "bash"
 	}
-	if (words[0] == "str_replace_editor" || words[0] == "edit_anthropic") && len(words) > 1 {
+	if (words[0] == "str_replace_editor" || words[0] == "edit_anthropic") && len(words) > 1 &&
+		slices.Contains(editorCommands, words[1]) {
 		return words[1]
 	}
 	return words[0]

@@ -52,7 +52,8 @@ type turns struct {
 	threads      map[string]*thread
 }
 
-// maxThreads is how many agents of one conversation may have a turn that is not complete. It bounds the memory.
+// maxThreads is how many agents of one conversation are known at a time. It bounds the memory: whose last line is the
+// oldest is forgotten, but for the agent of the session itself, which may wait for all others.
 const maxThreads = 1000
 
 // A thread is the turns of one agent. A turn is complete when the next one begins.
@@ -60,6 +61,7 @@ type thread struct {
 	message  string // the ID of the message that calls
 	calls    []call
 	line     int       // on which the turn begins
+	used     int       // the last line
 	answered int       // how many of the calls are
 	number   int       // of calls before this turn
 	newest   time.Time // of the results of this turn
@@ -79,12 +81,25 @@ func (s *turns) thread(agent string) *thread {
 	t := s.threads[agent]
 	if t == nil {
 		if len(s.threads) >= maxThreads {
-			s.completeAll()
+			s.forgetOldest()
 		}
 		t = &thread{}
 		s.threads[agent] = t
 	}
+	t.used = s.line
 	return t
+}
+
+// forgetOldest ends the turn of the sub-agent whose last line is the oldest, and forgets it.
+func (s *turns) forgetOldest() {
+	oldest := ""
+	for agent, t := range s.threads {
+		if agent != "" && (oldest == "" || cmp.Or(t.used-s.threads[oldest].used, cmp.Compare(agent, oldest)) < 0) {
+			oldest = agent
+		}
+	}
+	s.complete(oldest, s.threads[oldest])
+	delete(s.threads, oldest)
 }
 
 // call adds a call. It begins a turn unless it is of the message that called last, or, if messages have no ID, nothing
@@ -169,10 +184,10 @@ func (s *turns) complete(agent string, t *thread) {
 		t.number += t.answered
 		t.person = false
 	}
-	if t.newest.After(t.last) {
-		t.last = t.newest
+	if !t.newest.IsZero() {
+		t.last = t.newest // also if a clock was set back
 	}
-	t.message, t.calls, t.answered = "", nil, 0
+	t.message, t.calls, t.answered, t.newest = "", nil, 0, time.Time{}
 }
 
 func (s *turns) emit(agent string, t *thread, line int, steps ...loop.Step) {

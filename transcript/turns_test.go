@@ -37,11 +37,12 @@ func TestTurns(t *testing.T) {
 		turns, _ := lines(t, codexCall("01", "a"), codexCall("01", "b"),
 			codexResult("09", "b", ""), codexResult("05", "a", ""),
 			codexCall("10", "c"), codexResult("12", "c", ""),
-			codexCall("13", "d"), codexResult("11", "d", ""))
-		require.Len(t, turns, 3)
+			codexCall("13", "d"), codexResult("03", "d", ""), codexCall("04", "e"), codexResult("08", "e", ""))
+		require.Len(t, turns, 4)
 		assert.Len(t, turns[0].Steps, 2)
 		assert.Equal(t, 3*time.Second, turns[1].Steps[0].Gap)
 		assert.Zero(t, turns[2].Steps[0].Gap, "a clock that was set back")
+		assert.Equal(t, 5*time.Second, turns[3].Steps[0].Gap, "and goes on from there")
 	})
 	t.Run("the first result of a call counts", func(t *testing.T) {
 		t.Parallel()
@@ -53,6 +54,25 @@ func TestTurns(t *testing.T) {
 		require.Len(t, turns, 1)
 		assert.Equal(t, "first", string(turns[0].Steps[0].Outcome))
 		assert.Equal(t, 1, counts.Unknown)
+	})
+	t.Run("a block of another form does not hide a result", func(t *testing.T) {
+		t.Parallel()
+		for _, other := range []string{`"a text"`, `7`, `null`, `{"type":"new","is_error":"no"}`} {
+			turns, _ := lines(t, `{"role":"assistant","content":[`+other+`,{"type":"tool_use","id":"a","name":"Read"}]}`,
+				`{"role":"user","content":[`+other+`,{"type":"tool_result","tool_use_id":"a","content":"b"}]}`)
+			require.Len(t, turns, 1, other)
+			assert.Equal(t, "b", string(turns[0].Steps[0].Outcome), other)
+		}
+	})
+	t.Run("a number is an ID", func(t *testing.T) {
+		t.Parallel()
+		turns, counts := lines(t, `{"role":"assistant","tool_calls":[{"id":0,"function":{"name":"a"}},`+
+			`{"id":1,"function":{"name":"b"}}]}`,
+			`{"role":"tool","tool_call_id":1,"content":"of b"}`, `{"role":"tool","tool_call_id":0,"content":"of a"}`)
+		require.Len(t, turns, 1)
+		assert.Equal(t, "of a", string(turns[0].Steps[0].Outcome))
+		assert.Equal(t, "of b", string(turns[0].Steps[1].Outcome))
+		assert.Zero(t, counts.Unknown)
 	})
 	t.Run("messages of a person in a row are one turn", func(t *testing.T) {
 		t.Parallel()
@@ -88,4 +108,18 @@ func TestTextAgent(t *testing.T) {
 	turns, _ = lines(t, task, strings.Replace(calls, "I look.", "```bash\\npwd\\n```", 1),
 		`{"role":"user","content":"<returncode>0</returncode>"}`)
 	assert.Equal(t, []string{"person"}, steps(turns), "two commands")
+}
+
+// The name of a tool is shown, so that it must not be a word of the command, which may be a secret.
+func TestToolsOfEditors(t *testing.T) {
+	t.Parallel()
+	for action, tool := range map[string]string{
+		"str_replace_editor view /clock/face.go": "view", "str_replace_editor undo_edit /clock/face.go": "undo_edit",
+		"str_replace_editor /clock/secret": "str_replace_editor", "edit_anthropic secret": "edit_anthropic",
+		"str_replace_editor": "str_replace_editor", "open face.go": "open", "secret": "bash",
+	} {
+		turns, _ := lines(t, `{"trajectory":[{"action":"`+action+`","observation":""}]}`)
+		require.Len(t, turns, 1, action)
+		assert.Equal(t, tool, turns[0].Steps[0].Tool, action)
+	}
 }

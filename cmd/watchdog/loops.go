@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"os"
 	"slices"
@@ -46,7 +47,7 @@ exit status is 0 whatever is found, and 125 after an error.
 Examples:
   watchdog loops ~/.claude/projects/*/*.jsonl
   watchdog loops ~/.codex/sessions/2026/11/27/*.jsonl
-  opencode export | watchdog loops --json -
+  opencode export SESSION | watchdog loops --json -
   watchdog loops --waits end --volatile request_id run.traj`
 }
 
@@ -97,7 +98,7 @@ func (c loopsCmd) judgeFile(p Program, name string, config loop.Config) (judgedS
 	}
 	defer func() { _ = in.Close() }() // it was only read
 	j := judge{
-		config: config, show: c.Show, agents: map[string]*loop.Detector{},
+		config: config, show: c.Show, agents: map[string]*loop.Detector{}, seen: map[uint64]int{},
 		judgedSession: judgedSession{File: name, Findings: []foundLoop{}},
 	}
 	if err = j.session(in); err != nil {
@@ -129,6 +130,7 @@ type judge struct {
 	show   bool
 	last   int                       // the number of the conversation
 	agents map[string]*loop.Detector // those of the conversation
+	seen   map[uint64]int            // how often an agent had an input or a result, if they are shown
 }
 
 // session judges what a reader has, to its end.
@@ -162,6 +164,9 @@ func (j *judge) turn(turn *transcript.Turn) {
 		j.agents[turn.Agent] = d
 		j.Agents = max(j.Agents, len(j.agents))
 	}
+	if j.show {
+		j.remember(turn)
+	}
 	switch v := d.Step(turn.Steps...); v.Advice {
 	case loop.Ask:
 		d.Delivered()
@@ -186,7 +191,8 @@ func (j *judge) found(turn *transcript.Turn, v loop.Verdict) *foundLoop {
 	}
 	f.update(turn, v)
 	if j.show {
-		f.show(turn, v.Tool)
+		s := j.repeated(turn, v.Tool)
+		f.Input, f.Result = string(s.Input), string(s.Outcome)
 	}
 	j.Findings = append(j.Findings, f)
 	return &j.Findings[len(j.Findings)-1]
@@ -201,4 +207,40 @@ func (j *judge) known(turn *transcript.Turn, v loop.Verdict) *foundLoop {
 		}
 	}
 	return nil
+}
+
+// maxSeen bounds the memory for what is shown.
+const maxSeen = 1 << 16
+
+var seed = maphash.MakeSeed()
+
+// remember counts the inputs and the results of a turn.
+func (j *judge) remember(turn *transcript.Turn) {
+	if len(j.seen) > maxSeen {
+		clear(j.seen)
+	}
+	for i := range turn.Steps {
+		input, result := digests(turn.Agent, &turn.Steps[i])
+		j.seen[input]++
+		j.seen[result]++
+	}
+}
+
+// repeated returns the call that repeats: of those of the tool the one whose input and result came most often.
+func (j *judge) repeated(turn *transcript.Turn, tool string) *loop.Step {
+	best, most := &turn.Steps[0], 0
+	for i := range turn.Steps {
+		s := &turn.Steps[i]
+		input, result := digests(turn.Agent, s)
+		if times := j.seen[input] + j.seen[result]; s.Tool == tool && times > most {
+			best, most = s, times
+		}
+	}
+	return best
+}
+
+// digests are those of an input and a result.
+func digests(agent string, s *loop.Step) (input, result uint64) {
+	of := agent + "\x00" + s.Tool
+	return maphash.String(seed, of+"\x00i"+string(s.Input)), maphash.String(seed, of+"\x00r"+string(s.Outcome))
 }

@@ -66,16 +66,6 @@ func (f *foundLoop) update(turn *transcript.Turn, v loop.Verdict) {
 	f.LastStep = turn.First
 }
 
-// show keeps the text of the call.
-func (f *foundLoop) show(turn *transcript.Turn, tool string) {
-	for i := range turn.Steps {
-		if s := &turn.Steps[i]; s.Tool == tool || len(turn.Steps) == 1 {
-			f.Input, f.Result = string(s.Input), string(s.Outcome)
-			return
-		}
-	}
-}
-
 // print prints one object, or a line for a session without loops, and two for each of the loops.
 func (j *judgedSession) print(out *os.File, asJSON bool) error {
 	if asJSON {

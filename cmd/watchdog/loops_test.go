@@ -112,6 +112,19 @@ func TestLoopsFlags(t *testing.T) {
 		assert.NotContains(t, o.stdout, "without times")
 		assert.Contains(t, program(t, "loops", "--strict", polls).stdout, "ended once")
 	})
+	t.Run("of parallel calls the one that repeats is shown", func(t *testing.T) {
+		t.Parallel()
+		var b strings.Builder
+		for i := range 6 {
+			fmt.Fprintf(&b, `{"role":"assistant","tool_calls":[`+
+				`{"id":"a","function":{"name":"read_file","arguments":"{\"p\":%d}"}},`+
+				`{"id":"b","function":{"name":"read_file","arguments":"{\"p\":\"same\"}"}}]}`+"\n", i)
+			fmt.Fprintf(&b, `{"role":"tool","tool_call_id":"a","content":"text %d"}`+"\n", i)
+			b.WriteString(`{"role":"tool","tool_call_id":"b","content":"same text"}` + "\n")
+		}
+		o := program(t, "loops", "--show", file(t, "parallel", b.String()))
+		assert.Contains(t, o.stdout, "    input   {\"p\":\"same\"}\n    result  same text\n")
+	})
 	t.Run("names of tools cannot write to the terminal", func(t *testing.T) {
 		t.Parallel()
 		odd := file(t, "odd", steps(`\u001b[31mread_file`, 4))
