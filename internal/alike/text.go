@@ -143,7 +143,8 @@ func blurredNumber(line []byte, i int) int {
 	for end < len(rest) && isWord(rest[end]) {
 		end++
 	}
-	if address := len(rest) > 1 && rest[1] == 'x' && end >= 8; address || numbered(line[:i], rest[end:]) {
+	address := bytes.HasPrefix(rest, []byte("0x")) && matches(rest[2:], "xxxxxx")
+	if address || numbered(line[:i], rest[end:]) {
 		return end
 	}
 	return 0
