@@ -40,7 +40,8 @@
 // and errs on the side of letting a run go on: a call that takes, with the time the model thinks, 5 seconds or more
 // ends nothing; after 30 seconds, or waits of 15, or if its outcome says that something is under way or busy, it is a
 // poll. A look is one after a minute. A look at how things stand, such as git status or a list of tasks, ends nothing,
-// and does not count where anything new came between. Declare classes where you can.
+// and does not count where anything new came between. Where a new call of no class succeeds, a Pair counts anew for
+// the end. Declare classes where you can.
 //
 // # Across restarts and layers
 //
