@@ -20,17 +20,11 @@ type hints struct {
 // Reset forgets the fields of what turned out to be text.
 func (h *hints) Reset() { *h = hints{} }
 
-func (h *hints) Literal([]byte, string) {}
-func (h *hints) Text(text []byte)       { h.words.add(text) }
-func (h *hints) List(int)               {}
-func (h *hints) Object([]byte)          {}
-
-// Number adds a word, but not that of how long a command may take.
-func (h *hints) Number(key, literal []byte) {
-	if !alike.Why(key) {
-		h.words.add(literal)
-	}
-}
+func (h *hints) Literal([]byte, string)   {}
+func (h *hints) Number(_, literal []byte) { h.words.add(literal) }
+func (h *hints) Text(text []byte)         { h.words.add(text) }
+func (h *hints) List(int)                 {}
+func (h *hints) Object([]byte)            {}
 
 // String looks at a field of an input.
 func (h *hints) String(depth int, key, text []byte) {

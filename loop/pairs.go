@@ -33,9 +33,6 @@ func (p *pairs) at(i int) (turn uint64, soft bool) {
 // has reports whether the pair is remembered.
 func (p *pairs) has(pair uint64) bool { return slices.Contains(p.pair[:], pair) }
 
-// knows reports whether a call with the input is remembered.
-func (p *pairs) knows(input uint64) bool { return slices.Contains(p.input[:], input) }
-
 // count returns in how many of the turns from first to last the pair came, in how many of them hard, and the first.
 func (p *pairs) count(pair, first, last uint64) (n, hard int, began uint64) {
 	began = last

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/alike"
@@ -92,22 +93,21 @@ func (d *Detector) repeats(s *Step, c *call, class Class) {
 }
 
 // had reports whether a call got the same before, or failed in the same way a few turns ago.
-func (h *history) had(c *call) bool { return h.pairs.has(c.pair) || h.tail.has(c.rough) }
+func (h *history) had(c *call) bool {
+	return h.pairs.has(c.pair) || slices.Contains(h.tail.last[:], c.rough)
+}
 
 // softens says whether a call ends nothing, because what it gets may stay the same for long.
 func (d *Detector) softens(s *Step, c *call, class Class) {
 	c.stands = c.stands && c.again || d.shows(s, class) && !d.signs.failed
-	c.made = class == "" && !d.signs.failed && !d.history.pairs.knows(c.input)
+	c.made = class == "" && !d.signs.failed && !slices.Contains(d.history.pairs.input[:], c.input)
 	c.soft = d.config.Mode != Strict && (c.stands || c.again && !s.Class.declared() && s.Gap >= thinking)
 }
 
 // shows reports whether a call looks at how things stand.
 func (d *Detector) shows(s *Step, class Class) bool {
-	switch {
-	case class != Look && class != "", d.without.lacks(theState):
-		return false
-	}
-	return d.hints.state || class == Look && named(s.Tool, stating)
+	looks := class == Look && (d.hints.state || named(s.Tool, stating))
+	return (looks || class == "" && d.hints.state) && !d.without.lacks(theState)
 }
 
 // futile says what the call has in common with others that get nothing better.

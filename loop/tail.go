@@ -1,7 +1,5 @@
 package loop
 
-import "slices"
-
 // A tail finds rounds of turns that came one right after the other.
 type tail struct {
 	last [maxPeriod]uint64 // the digests of the last turns; that of turn n is at n modulo maxPeriod
@@ -22,9 +20,6 @@ func (t *tail) add(digest uint64) {
 	t.last[t.seen%maxPeriod] = digest
 	t.seen++
 }
-
-// has reports whether one of the last turns was that alone.
-func (t *tail) has(digest uint64) bool { return slices.Contains(t.last[:], digest) }
 
 // pattern is the same for every turn of a tail of that period.
 func (t *tail) pattern(period int) (sum uint64) {
