@@ -276,5 +276,5 @@ func differs(key []byte) bool {
 	return len(key) > 0 && bytes.IndexByte([]byte("scnpd"), key[len(key)-1]) >= 0 && oneOf(measures, key, bytes.HasSuffix)
 }
 
-var measures = []string{"_ns", "_us", "_ms", "_s", "_sec", "_secs", "_seconds", "_min", "_mins", "_minutes", "_hours",
+var measures = []string{"_ns", "_us", "_ms", "_s", "_sec", "_secs", "_seconds", "_mins", "_minutes", "_hours",
 	"Ns", "Us", "Ms", "Sec", "Secs", "Seconds", "Minutes", "Hours", "_millis", "Millis", "timestamp", "pid"}
