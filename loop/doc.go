@@ -13,11 +13,11 @@
 //
 // # What is the same
 //
-// Inputs are compared as JSON by its values, or else as text; file_0 and file_1 are progress. Beside a command or a query, fields
-// such as its description, which a model words anew each time, are left out. In outcomes the fields and lines of
-// [Config].Volatile and of known agents are left out, and times, durations, UUIDs, addresses, temporary paths and IDs
-// of processes are not looked at; of failures, no word that has a digit is. The parallel calls of a turn are one
-// unordered step. What a model writes is no step.
+// Inputs are compared as JSON by its values, or else as text; file_0 and file_1 are progress. Beside a command or a
+// query, fields such as its description, which a model words anew each time, are left out. In outcomes the fields and
+// lines of [Config].Volatile and of known agents are left out, and times, durations, UUIDs, addresses, temporary
+// paths and IDs of processes are not looked at; of failures, no word that has a digit is. The parallel calls of a
+// turn are one unordered step. What a model writes is no step.
 //
 // # The rules
 //

@@ -62,18 +62,7 @@ func letterStep(letter int) loop.Step {
 // more after the run was told.
 func (p *past) sayPair() loop.Advice {
 	last, now := p.turns[len(p.turns)-1], len(p.turns)
-	since := 0
-	for i := now - 1; i >= 0 && i >= now-70; i-- {
-		t := p.turns[i]
-		another := last < 100 && t < 100 && t/2 == last/2 && t != last
-		if another || t >= 100 && !p.had(t, i) {
-			since = i // a change counts itself
-			if another {
-				since = i + 1
-			}
-			break
-		}
-	}
+	since := p.since(last)
 	count := func(from, to int) (n int) {
 		for i := max(from, since, 0); i < to; i++ {
 			if p.turns[i] == last {
@@ -92,6 +81,19 @@ func (p *past) sayPair() loop.Advice {
 	return loop.Go
 }
 
+// since is how many turns there were when the count of the last one began.
+func (p *past) since(last int) int {
+	for i := len(p.turns) - 1; i >= 0 && i >= len(p.turns)-70; i-- {
+		switch t := p.turns[i]; {
+		case last < 100 && t < 100 && t/2 == last/2 && t != last:
+			return i + 1
+		case t >= 100 && !p.had(t, i):
+			return i // a change counts itself
+		}
+	}
+	return 0
+}
+
 func (p *past) had(t, before int) bool {
 	for i := max(0, before-256); i < before; i++ {
 		if p.turns[i] == t {
@@ -99,6 +101,18 @@ func (p *past) had(t, before int) bool {
 		}
 	}
 	return false
+}
+
+// next is a letter of a few, or that of some turns before, or now and then a change.
+func (p *past) next(random *rand.Rand, variety, period, left int) int {
+	n := len(p.turns)
+	switch again := random.IntN(3) > 0 && n >= period; {
+	case again && (left%3 > 0 || period < 5):
+		return p.turns[n-period]
+	case random.IntN(12) == 0:
+		return 103 + n/20 - random.IntN(3)
+	}
+	return random.IntN(variety)
 }
 
 // TestRulesAsDocumented gives long histories to one detector for each rule alone.
@@ -116,22 +130,13 @@ func TestRulesAsDocumented(t *testing.T) {
 			random := rand.New(rand.NewPCG(27, 1))
 			d, p := newDetector(t, loop.Config{}).Without(all&^c.piece), &past{}
 			said := map[loop.Advice]int{}
-			variety, period, left, next := 4, 1, 0, 100
+			variety, period, left := 4, 1, 0
 			for n := range 100_000 {
 				if left == 0 {
 					variety, period, left = 2+random.IntN(9), 1+random.IntN(9), random.IntN(50)
 				}
 				left--
-				letter := random.IntN(variety)
-				switch {
-				case random.IntN(3) > 0 && n >= period && left%3 > 0:
-					letter = p.turns[n-period]
-				case random.IntN(3) > 0 && n >= period && period < 5:
-					letter = p.turns[n-period]
-				case random.IntN(12) == 0:
-					letter = next - random.IntN(3)
-					letter, next = max(letter, 100), next+1
-				}
+				letter := p.next(random, variety, period, left)
 				p.turns = append(p.turns, letter)
 				v, want := d.Step(letterStep(letter)), c.say(p)
 				require.Equal(t, want, v.Advice, "turn %d, told after %d: %v", n+1, p.delivered, p.turns[max(0, n-40):])
