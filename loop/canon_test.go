@@ -120,6 +120,8 @@ func TestOutcome(t *testing.T) {
 		{`{"elapsed_ms":12}`, `{"elapsed_ms":13.5}`, true},
 		{`{"durationSeconds":12}`, `{"durationSeconds":1}`, true},
 		{`{"lines":12}`, `{"lines":13}`, false},
+		{`{"price_min":12}`, `{"price_min":13}`, false}, // the least one
+		{"8xA100_80GB", "8xH100_80GB", false},           // no address
 		{`{"elapsed_ms":"x"}`, `{"elapsed_ms":"y"}`, false},
 		{`{"3s":1}`, `{"4s":1}`, false}, // names are never blurred
 		{"7\n", "7", true},              // both are the number

@@ -28,7 +28,7 @@ func (h *hints) command(text []byte) {
 	case runs(text, showers), runs(text, readers):
 		h.class, h.state = Look, runs(text, showers)
 	default:
-		h.computes = runs(text, computing)
+		h.computes, h.state = runs(text, computing), runs(text, remote)
 		h.named(text)
 	}
 }
@@ -87,6 +87,9 @@ var readers = []string{"cat", "head", "tail", "wc", "file", "echo", "git", "sed 
 
 var showers = []string{"ls", "pwd", "tree", "stat", "git status", "git branch", "git diff", "git stash list",
 	"git worktree list", "env", "printenv", "which", "history", "uname", "whoami"}
+
+// remote is commands that show how things stand elsewhere, where they change by themselves.
+var remote = []string{"gh run view", "gh run list", "kubectl get", "docker ps"}
 
 // computing is commands that build, test or compute: where one fails, nothing changes by itself.
 var computing = []string{"pytest", "jest", "vitest", "rspec", "phpunit", "ctest", "tox", "eslint", "tsc", "mypy",

@@ -27,6 +27,7 @@ type history struct {
 	delivered uint64 // the last turn before the last UNSTUCK was delivered, 0 if none was
 	fresh     uint64 // the last turn with a new pair
 	changed   uint64 // the last turn with a new successful change, 0 if none had one
+	made      uint64 // the last turn with something new that may be one
 	tail      tail   // of all turns that count
 	hard      tail   // of those with a call that cannot be a poll
 	pairs     pairs
@@ -127,6 +128,9 @@ func (d *Detector) add(calls []call) (isNew bool) {
 				h.changed = h.turn
 			}
 		}
+	}
+	if slices.ContainsFunc(calls, func(c call) bool { return c.made }) {
+		h.made = h.turn
 	}
 	if h.changed == h.turn {
 		h.futile = futile{}

@@ -13,11 +13,11 @@
 //
 // # What is the same
 //
-// Inputs are compared as JSON by its values, or else as text; file_0 and file_1 are progress. Beside a command, fields
-// such as its description, which a model words anew each time, are left out. In outcomes the fields and lines of
-// [Config].Volatile and of known agents are left out, and times, durations, UUIDs, addresses, temporary paths and IDs
-// of processes are not looked at; of failures, no word that has a digit is. The parallel calls of a turn are one
-// unordered step. What a model writes is no step.
+// Inputs are compared as JSON by its values, or else as text; file_0 and file_1 are progress. Beside a command or a
+// query, fields such as its description, which a model words anew each time, are left out. In outcomes the fields and
+// lines of [Config].Volatile and of known agents are left out, and times, durations, UUIDs, addresses, temporary
+// paths and IDs of processes are not looked at; of failures, no word that has a digit is. The parallel calls of a
+// turn are one unordered step. What a model writes is no step.
 //
 // # The rules
 //
@@ -40,7 +40,8 @@
 // and errs on the side of letting a run go on: a call that takes, with the time the model thinks, 5 seconds or more
 // ends nothing; after 30 seconds, or waits of 15, or if its outcome says that something is under way or busy, it is a
 // poll. A look is one after a minute. A look at how things stand, such as git status or a list of tasks, ends nothing,
-// and does not count where anything new came between. Declare classes where you can.
+// and does not count where anything new came between. Where a new call of no class succeeds, a Pair counts anew for
+// the end. Declare classes where you can.
 //
 // # Across restarts and layers
 //

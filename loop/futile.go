@@ -122,10 +122,10 @@ func (d *Detector) poll(call *call) finding {
 	h, waits := &d.history, d.config.Waits
 	if waits == End {
 		h.futile.drop(func(s *series) bool { // what is not in one row with this call
-			return s.kind == call.input && (s.outcome != call.pair || s.last != h.turn)
+			return s.kind == call.input && (s.outcome != call.rough || s.last != h.turn)
 		})
 	}
-	s := h.futile.find(call.input, call.pair, h.turn)
+	s := h.futile.find(call.input, call.rough, h.turn)
 	s.count++
 	s.last = h.turn
 	limit := uint64(pollLimit)
@@ -135,7 +135,7 @@ func (d *Detector) poll(call *call) finding {
 	ends := waits == End && s.count >= limit
 	v := judged(Poll, s.count >= limit, ends || s.delivered >= limit, ends)
 	if v.Rule != "" {
-		v.Tool, v.pattern = call.name, call.pair
+		v.Tool, v.pattern = call.name, call.rough
 		v.Rounds = int(s.count) //nolint:gosec // nobody calls so often
 		v.Since = max(h.ago(s.first), v.Rounds)
 	}

@@ -99,18 +99,20 @@ var (
 	receiving = []string{"mail", "mails", "email", "emails", "gmail", "inbox", "mailbox", "message", "messages", "sms",
 		"otp", "notification", "notifications"} // what others send
 	stating = []string{"status", "state", "list", "ls", "get", "fetch", "show", "describe", "check", "info", "details",
-		"todo", "todos", "task", "tasks"} // how things stand
+		"navigate", "todo", "todos", "task", "tasks"} // how things stand
 )
 
 // classOfWord returns the class that a word stands for, and its rank. A map would be linked by every program.
 func classOfWord(word string) (class Class, rank int) {
 	switch word {
 	case "read", "grep", "search", "find", "glob", "list", "ls", "view", "get", "fetch", "query", "lookup", "cat", "open",
-		"show", "describe", "inspect", "recall", "retrieve", "screenshot", "snapshot", "test", "lint", "check":
+		"show", "describe", "inspect", "recall", "retrieve", "screenshot", "snapshot", "test", "lint", "check",
+		"navigate":
 		return Look, 1
 	case "edit", "write", "create", "update", "delete", "remove", "replace", "insert", "patch", "append", "move", "rename",
 		"apply", "save", "set", "add", "put", "post", "send", "commit", "upload", "install", "attach", "multiedit",
-		"deploy", "publish", "restart", "rollback":
+		"deploy", "publish", "restart", "rollback",
+		"modify", "cancel", "import":
 		return Change, 2
 	case "wait", "sleep", "poll", "status", "watch", "await", "delay", "monitor":
 		return Wait, 3

@@ -73,7 +73,7 @@ func (h *history) judgePair(call *call) finding {
 	if d := h.delivered; d >= since && h.turn-d <= window {
 		told, _, _ := h.pairs.count(call.pair, max(since, back(d, window)), d)
 		asked = told >= pairLimit
-		_, hard, _ = h.pairs.count(call.pair, d+1, h.turn)
+		_, hard, _ = h.pairs.count(call.pair, max(d, h.made)+1, h.turn)
 	}
 	v := judged(Pair, n >= pairLimit || asked, asked, hard >= after)
 	if v.Rule != "" {

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/alike"
@@ -20,6 +21,7 @@ type call struct {
 	words     words  // of its input
 	large     bool   // it is a change with so long an input that it counts as made again whatever comes back
 	succeeded bool   // it is a change, and there is no sign of a failure
+	made      bool   // it may be a change, and its input is new
 	again     bool   // it got the same before, and may be a poll once time has passed
 	slow      bool   // enough time has passed since the last step
 	stands    bool   // it may be a poll, or looks at how things stand, so that it counts since anything is new
@@ -55,7 +57,8 @@ func (d *Detector) read(s *Step) (call, bool) {
 	class := d.guess(s, hint)
 	if !s.counts(class) {
 		d.history.waits(s, class)
-		return call{name: s.Tool, pair: alike.Mix(input, outcome), input: input, waits: true}, d.judgesWait(s, class)
+		pair := alike.Mix(input, outcome)
+		return call{name: s.Tool, pair: pair, rough: pair, input: input, waits: true}, d.judgesWait(s, class)
 	}
 	c := call{name: s.Tool, input: input, tool: max(alike.Sum(0, []byte(s.Tool)), 1), words: hint.words, gets: outcome}
 	c.pair = alike.Mix(input, outcome)
@@ -83,16 +86,27 @@ func (d *Detector) judgesWait(s *Step, class Class) bool {
 func (d *Detector) repeats(s *Step, c *call, class Class) {
 	appends := c.succeeded && !c.large && (d.hints.appends || named(s.Tool, []string{"append"}))
 	again := class != Change || d.signs.busy || appends || d.hints.script
-	c.again = again && !s.Refused && !d.signs.noTool && d.history.pairs.has(c.pair)
+	c.again = again && !s.Refused && !d.signs.noTool && d.history.had(c)
 	c.slow, c.stands, c.need = d.passed(s, class, &d.signs)
 	c.slow = c.slow || appends
 }
 
+// had reports whether a call got the same before, or failed in the same way a few turns ago.
+func (h *history) had(c *call) bool {
+	return h.pairs.has(c.pair) || slices.Contains(h.tail.last[:], c.rough)
+}
+
 // softens says whether a call ends nothing, because what it gets may stay the same for long.
 func (d *Detector) softens(s *Step, c *call, class Class) {
-	shows := class == Look && !d.without.lacks(theState) && (d.hints.state || named(s.Tool, stating))
-	c.stands = c.stands && c.again || shows && !d.signs.failed
+	c.stands = c.stands && c.again || d.shows(s, class) && !d.signs.failed
+	c.made = class == "" && !d.signs.failed && !slices.Contains(d.history.pairs.input[:], c.input)
 	c.soft = d.config.Mode != Strict && (c.stands || c.again && !s.Class.declared() && s.Gap >= thinking)
+}
+
+// shows reports whether a call looks at how things stand.
+func (d *Detector) shows(s *Step, class Class) bool {
+	looks := class == Look && (d.hints.state || named(s.Tool, stating))
+	return (looks || class == "" && d.hints.state) && !d.without.lacks(theState)
 }
 
 // futile says what the call has in common with others that get nothing better.
@@ -138,7 +152,7 @@ func (d *Detector) passed(s *Step, class Class, sign *signs) (slow, may bool, ne
 	switch {
 	case guessed && sign.underWay, sign.busy && !sign.computes:
 		return true, false, 0
-	case sign.underWay, guessed && sign.empty() && named(s.Tool, receiving):
+	case sign.underWay, guessed && sign.empty() && !sign.failed && named(s.Tool, receiving):
 		return s.Gap >= thinking, false, thinking - s.Gap
 	case class == Look || sign.stays():
 		return s.Gap >= lookPoll, false, waitedPoll

@@ -120,10 +120,18 @@ func (s *signs) failure(head []byte, long bool) {
 	s.noTool = s.noTool || contains(first, noTools)
 	s.broken = s.broken || s.computes && contains(head, breaks)
 	if s.failed || !long {
-		s.busy = s.busy || contains(first, busies)
-		s.awaited = s.awaited || contains(head, comings)
+		s.busy = s.busy || s.isBusy(first, head)
+		s.awaited = s.awaited || comes(first, head)
 	}
 }
+
+// isBusy reports whether a service failed for now. What says how a command ended may say what it was first.
+func (s *signs) isBusy(first, head []byte) bool {
+	return contains(first, busies) || s.exited && contains(head, busies)
+}
+
+// comes reports whether what is not there may come by itself.
+func comes(first, head []byte) bool { return contains(head, comings) && !contains(first, nevers) }
 
 // exit takes the code with which a command ended, where the text says it.
 func (s *signs) exit(head []byte) {
@@ -137,10 +145,10 @@ func (s *signs) exit(head []byte) {
 // exits are what is before the code with which a command ended, as agents say it.
 var exits = []string{"exited with code ", "exit code ", "exit code: ", "exit status ", "<returncode>"}
 
-var failures = []string{"error", "failed", "failure", "fatal", "traceback", "exception", "permission denied", "denied",
-	"cannot ", "can't ", "could not ", "couldn't ", "unable to ", "invalid ", "refused", "rejected", "bash: ", "sh: ",
-	"no such file", "not found", "no match", "no changes", "no replacement", "nothing to ", "usage: ", "panic: ",
-	"blocked: ", "blocked by "}
+var failures = []string{"error", "failed", "failure", "fatal", "traceback", "exception", "permission denied",
+	"denied", "cannot ", "can't ", "could not ", "couldn't ", "unable to ", "invalid ", "refused", "rejected",
+	"bash: ", "sh: ", "npm error", "npm err!", "no such file", "not found", "no match", "no changes",
+	"no replacement", "nothing to ", "usage: ", "panic: ", "blocked: ", "blocked by "}
 
 var errorPhrases = []string{"error:", "not found", "no such file", "did not match", "no replacement", "no changes",
 	"does not exist", "permission denied", "already exists", "failed to ", "syntax error(s)", "sh: line ",
@@ -155,6 +163,8 @@ var busies = []string{"connection refused", "connection reset", "connection time
 var comings = []string{"connect", "no route", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable",
 	"not found", "no such", "does not exist", "nxdomain", "resolve host", "try again", "retry"}
 
+var nevers = []string{": cd: ", "command not found"}
+
 var noTools = []string{"invalid tool", "unknown tool", "unavailable tool", "no such tool", "tool not found",
 	"no tool named", "tool does not exist"}
 
@@ -168,11 +178,13 @@ var nothings = []string{"no match", "no results", "no files", "no entries", "no 
 var underWays = []string{"pending", "in progress", "in_progress", "in-progress", "inprogress", "queued", "running",
 	"waiting", "starting", "initializing", "initialising", "provisioning", "creating", "not ready", "notready",
 	"not yet", "processing", "building", "deploying", "still ", "scheduled", "connecting", "loading", "installing",
-	"downloading", "uploading", "warming", "0/1 ", "progressing", "syncing", "indexing", "rendering", "active"}
+	"downloading", "uploading", "warming", "0/1 ", "progressing", "syncing", "indexing", "rendering", "active",
+	"no new output after"}
 
 func isUnderWay(text []byte) bool {
 	var memory [maxSign]byte
-	return contains(alike.Lower(memory[:], text), underWays)
+	head := alike.Lower(memory[:], text)
+	return contains(head, underWays) && !bytes.Contains(head, []byte("result of running"))
 }
 
 func beginsWith(text []byte, list []string) bool {

@@ -22,7 +22,7 @@ var ErrState = errors.New("invalid loop state")
 // stateSize is the size of a whole state: a name, the version, the words of a history, the checksum.
 const (
 	stateName = "loop"
-	words64   = 4 + // turn, delivered, fresh, changed
+	words64   = 5 + // turn, delivered, fresh, changed, made
 		2*(maxPeriod+2+maxPeriod+1) + // the tails
 		3*memory + 1 + // the pairs
 		12*tries + // the futile series
@@ -80,6 +80,7 @@ func (h *history) walk(do func(word *uint64)) {
 	do(&h.delivered)
 	do(&h.fresh)
 	do(&h.changed)
+	do(&h.made)
 	for _, t := range []*tail{&h.tail, &h.hard} {
 		all(t.last[:])
 		do(&t.seen)
@@ -103,7 +104,8 @@ func (h *history) walk(do func(word *uint64)) {
 
 // flaw says what no history can have.
 func (h *history) flaw() string {
-	if max(h.delivered, h.fresh, h.changed, h.hard.seen) > h.turn || h.tail.seen != h.turn || h.pairs.next >= memory {
+	last := max(h.delivered, h.fresh, h.changed, h.made, h.hard.seen)
+	if last > h.turn || h.tail.seen != h.turn || h.pairs.next >= memory {
 		return "its turns contradict one another"
 	}
 	if h.tail.flawed() || h.hard.flawed() {

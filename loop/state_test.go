@@ -128,7 +128,7 @@ func TestStateDamaged(t *testing.T) {
 	older := append([]byte(nil), whole...)
 	older[4] = 2
 	refuse(older[:7369], "its version is 2; this library reads version 3")
-	for _, word := range []int{1, 2, 3, 4 + 8, 4 + 9, 4 + 10 + 5, 4 + 19 + 8, 4 + 38 + 512, 4 + 38 + 768} {
+	for _, word := range []int{1, 2, 3, 4, 5 + 8, 5 + 9, 5 + 10 + 5, 5 + 19 + 8, 5 + 38 + 512, 5 + 38 + 768} {
 		wrong := append([]byte(nil), whole...)
 		wrong[5+8*word+2] = 0xff
 		refuse(sum(wrong), "invalid loop state: it")

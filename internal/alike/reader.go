@@ -281,7 +281,10 @@ func (r *Reader) key() (key []byte, ok bool) {
 
 // note adds up those members of an input that are left out if it has a command, or if a number says where to read.
 func (r *Reader) note(key []byte, digest uint64) {
-	r.runs = r.runs || string(key) == "command" || string(key) == "cmd"
+	switch string(key) {
+	case "command", "cmd", "query", "target_file": // the last two of Cursor
+		r.runs = true
+	}
 	if Why(key) {
 		r.noise += digest
 	}
@@ -386,7 +389,7 @@ func (r *Reader) number(key []byte) (uint64, bool) {
 	r.at += n
 	place := !r.outcome && namesPlace(key)
 	r.placed = r.placed || place
-	if !r.muted && !place {
+	if why := !r.outcome && Why(key); !r.muted && !place && !why {
 		r.listener.Number(key, literal)
 	}
 	if r.outcome && !r.Plain && differs(key) {

@@ -143,7 +143,8 @@ func blurredNumber(line []byte, i int) int {
 	for end < len(rest) && isWord(rest[end]) {
 		end++
 	}
-	if address := len(rest) > 1 && rest[1] == 'x' && end >= 8; address || numbered(line[:i], rest[end:]) {
+	address := bytes.HasPrefix(rest, []byte("0x")) && matches(rest[2:], "xxxxxx")
+	if address || numbered(line[:i], rest[end:]) {
 		return end
 	}
 	return 0
@@ -275,5 +276,5 @@ func differs(key []byte) bool {
 	return len(key) > 0 && bytes.IndexByte([]byte("scnpd"), key[len(key)-1]) >= 0 && oneOf(measures, key, bytes.HasSuffix)
 }
 
-var measures = []string{"_ns", "_us", "_ms", "_s", "_sec", "_secs", "_seconds", "_min", "_mins", "_minutes", "_hours",
+var measures = []string{"_ns", "_us", "_ms", "_s", "_sec", "_secs", "_seconds", "_mins", "_minutes", "_hours",
 	"Ns", "Us", "Ms", "Sec", "Secs", "Seconds", "Minutes", "Hours", "_millis", "Millis", "timestamp", "pid"}
