@@ -52,7 +52,7 @@ func (l *Looper) Step(turn []loop.Step) (v loop.Verdict, trips, another bool) {
 	v = l.detector.Step(turn...)
 	l.changed = true
 	trips, another = l.judge(&v)
-	l.pressing = l.pressing || trips
+	l.pressing = l.pressing || another
 	return v, trips, another
 }
 
