@@ -2,7 +2,6 @@ package adapter_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"strconv"
@@ -202,7 +201,7 @@ func TestSaidInTheMiddle(t *testing.T) {
 			})
 			time.Sleep(time.Duration(round) * time.Second)
 			if err := wd.Complete(); err != nil {
-				require.True(t, errors.Is(err, watchdog.ErrComplete), err)
+				require.ErrorIs(t, err, watchdog.ErrComplete)
 			}
 			all.Wait()
 		}
@@ -224,5 +223,42 @@ func TestTextOfLoop(t *testing.T) {
 		if rule == loop.Streak || rule == loop.Redo {
 			assert.NotContains(t, text, "the same answers", text)
 		}
+	}
+}
+
+// TestPersonOfHost checks that what the host tells of a person has all agents begin anew, also one that was ended, and
+// also where nothing but agents has worked in the run yet.
+func TestPersonOfHost(t *testing.T) {
+	for name, person := range map[string][]loop.Step{
+		"a step":           {{Class: loop.Person}},
+		"beside a call":    {{Tool: "read", Input: []byte("{}")}, {Class: loop.Person}},
+		"a tool that asks": {{Tool: "ask", Outcome: []byte("go on")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := adapter.New(adapter.Config{})
+				wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{
+					Loop: loop.Config{Classes: map[string]loop.Class{"ask": loop.Person}},
+				})
+				require.NoError(t, err)
+				defer wd.Close()
+				for range 3 {
+					read, err := agent(wd.Context(), g, "asked", 4, stuck) // three of its calls are told by then
+					require.NoError(t, err)
+					require.Len(t, read, 1)
+					_, err = agent(wd.Context(), g, "ended", 60, stuck)
+					require.ErrorIs(t, err, watchdog.LoopDetected)
+					_, err = agent(wd.Context(), g, "ended", 1, stuck)
+					require.ErrorIs(t, err, watchdog.LoopDetected)
+					wd.Step(person...)
+					for _, name := range []string{"asked", "ended"} {
+						read, err = agent(wd.Context(), g, name, 3, stuck)
+						require.NoError(t, err)
+						require.Empty(t, read)
+					}
+					wd.Step(person...)
+				}
+			})
+		})
 	}
 }
