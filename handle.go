@@ -208,6 +208,18 @@ func (h *runHandle) Apart(name string) (context.Context, error) {
 	return w.Context(), nil
 }
 
+// Persons implements [handle.Run].
+func (h *runHandle) Persons() (times int) {
+	h.r.Lock()
+	defer h.r.Unlock()
+	if more := h.r.more; more != nil {
+		if times = more.persons; more.looper != nil {
+			times += more.looper.Persons()
+		}
+	}
+	return times
+}
+
 // RecordOverrun implements [handle.Run]. It never waits for a store: a run that does everything on its caller's
 // goroutine does this at the next poll.
 func (h *runHandle) RecordOverrun(call record.Overrun) {

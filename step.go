@@ -69,7 +69,11 @@ func (r *run) beginsWithPerson(turn []loop.Step) bool {
 	}
 	r.Lock()
 	defer r.Unlock()
-	return r.more == nil || r.more.looper == nil
+	if r.more != nil && r.more.looper != nil {
+		return false
+	}
+	r.extras().persons++
+	return true
 }
 
 // delivered notes that the host has taken a directive.
@@ -85,6 +89,7 @@ type stepper interface {
 	journal.Steps
 	Step(turn []loop.Step) (v loop.Verdict, trips, another bool)
 	Delivered()
+	Persons() int
 	State() []byte
 	Restore(state []byte) error
 }

@@ -238,6 +238,19 @@ func TestStep(t *testing.T) {
 			f.live(wd)
 		})
 	})
+	t.Run("a loop that goes on in a run that is only observed is recorded once a minute", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			f.cfg.ObserveOnly = true
+			wd := f.attach()
+			for range 300 {
+				wd.Step(grep(1))
+				wd.Poll()
+				f.pass(time.Second)
+			}
+			require.Len(t, f.events(watchdog.EventUnstuck), 1)
+			require.InDelta(t, 5, len(f.events(watchdog.EventCheckpoint)), 2)
+		})
+	})
 	t.Run("a wrong config is an error", func(t *testing.T) {
 		inFixture(t, func(f *fixture) {
 			f.cfg.Loop.Mode = "maybe"

@@ -45,6 +45,7 @@ type extras struct {
 	keeper  func(context.Context) // tells the keeper of the end, nil if there is none
 	looper  stepper               // nil before the first step
 	loop    string                // says what it found last
+	persons int                   // how often a person spoke before the first step
 	budget  *Budget               // of a layer that begins, for its trace
 	// resumeInDoubt tells that it was not resumed, and that the store may have the resume all the same.
 	resumeInDoubt bool

@@ -141,7 +141,7 @@ func TestKilled(t *testing.T) {
 
 				assert.Equal(t, toolCalls-int(c.charged), r.Made, "and the limit holds for both")
 				all := strings.Join(r.Told, "\n")
-				assert.Contains(t, r.Told[min(1, len(r.Told)-1)]+r.Told[0], "You repeat the same calls", "the third round of both")
+				assert.Contains(t, r.Told[min(1, len(r.Told)-1)]+r.Told[0], "You repeat yourself", "the third round of both")
 				assert.Contains(t, all, "was not made")
 				assert.Empty(t, r.Stop)
 				assert.Empty(t, r.Err)

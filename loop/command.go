@@ -8,10 +8,8 @@ import (
 
 // command looks at the words of a shell command.
 func (h *hints) command(text []byte) {
-	if bytes.HasPrefix(text, []byte("cd ")) { // cd somewhere && what is meant
-		if _, rest, found := bytes.Cut(text, []byte("&& ")); found {
-			text = rest
-		}
+	if _, meant, found := bytes.Cut(text, []byte("&& ")); found && bytes.HasPrefix(text, []byte("cd ")) {
+		text = meant
 	}
 	text = bytes.TrimSpace(text)
 	switch {
@@ -69,33 +67,28 @@ var (
 	requesting = []string{"curl"}
 	healths    = []string{"health", "Health", "ready", "livez", "/live", "/ping"}
 	failing    = []string{" -f", " -sf", " -fs", " -sSf", " -Ssf", " --fail", " --retry"}
+
+	changing = []string{"mkdir", "rm", "mv", "cp", "touch", "tee", "patch", "chmod", "chown", "ln", "unzip",
+		"git add", "git commit", "git apply", "git checkout", "git switch", "git merge", "git rebase", "git push", "git mv",
+		"git rm", "git stash", "git reset", "git revert", "git restore", "git tag", "git cherry-pick",
+		"npm install", "npm get", "npm add", "pip install", "pip3 install", "yarn install", "yarn add", "pnpm install",
+		"pnpm add", "apt install", "apt-get install", "go install", "go get", "cargo install", "cargo add",
+		"kubectl apply", "kubectl create", "kubectl delete", "kubectl scale", "kubectl patch", "kubectl set", "kubectl label",
+		"kubectl annotate", "kubectl drain", "kubectl cordon", "kubectl uncordon", "kubectl rollout restart",
+		"kubectl rollout undo", "systemctl start", "systemctl stop", "systemctl restart", "systemctl reload",
+		"systemctl enable", "systemctl disable"}
+	finders = []string{"grep", "rg", "ag", "find", "fd", "locate"}
+	readers = []string{"cat", "head", "tail", "wc", "file", "echo", "git", "sed -n", "nl"}
+	showers = []string{"ls", "pwd", "tree", "stat", "git status", "git branch", "git diff", "git stash list",
+		"git worktree list", "env", "printenv", "which", "history", "uname", "whoami"}
+	// remote is commands that show how things stand elsewhere, where they change by themselves.
+	remote = []string{"gh run view", "gh run list", "kubectl get", "docker ps"}
+	// computing is commands that build, test or compute: where one fails, nothing changes by itself.
+	computing = []string{"pytest", "jest", "vitest", "rspec", "phpunit", "ctest", "tox", "eslint", "tsc", "mypy",
+		"ruff", "flake8", "pylint", "shellcheck", "gcc", "g++", "cc", "clang", "rustc", "javac",
+		"python -c", "python3 -c", "python -m", "python3 -m", "npx", "node -e", "ruby -e", "perl -e", "php -r",
+		"go test", "go build", "go vet", "go run", "cargo test", "cargo build", "cargo check", "cargo clippy", "cargo run",
+		"npm test", "npm run", "yarn test", "yarn build", "pnpm test", "pnpm build", "make", "dotnet test", "dotnet build",
+		"mvn test", "mvn verify", "mvn compile", "gradle test", "gradle build", "swift test", "swift build", "bazel test",
+		"bazel build"}
 )
-
-var changing = []string{"mkdir", "rm", "mv", "cp", "touch", "tee", "patch", "chmod", "chown", "ln", "unzip",
-	"git add", "git commit", "git apply", "git checkout", "git switch", "git merge", "git rebase", "git push", "git mv",
-	"git rm", "git stash", "git reset", "git revert", "git restore", "git tag", "git cherry-pick",
-	"npm install", "npm get", "npm add", "pip install", "pip3 install", "yarn install", "yarn add", "pnpm install",
-	"pnpm add", "apt install", "apt-get install", "go install", "go get", "cargo install", "cargo add",
-	"kubectl apply", "kubectl create", "kubectl delete", "kubectl scale", "kubectl patch", "kubectl set", "kubectl label",
-	"kubectl annotate", "kubectl drain", "kubectl cordon", "kubectl uncordon", "kubectl rollout restart",
-	"kubectl rollout undo", "systemctl start", "systemctl stop", "systemctl restart", "systemctl reload",
-	"systemctl enable", "systemctl disable"}
-
-var finders = []string{"grep", "rg", "ag", "find", "fd", "locate"}
-
-var readers = []string{"cat", "head", "tail", "wc", "file", "echo", "git", "sed -n", "nl"}
-
-var showers = []string{"ls", "pwd", "tree", "stat", "git status", "git branch", "git diff", "git stash list",
-	"git worktree list", "env", "printenv", "which", "history", "uname", "whoami"}
-
-// remote is commands that show how things stand elsewhere, where they change by themselves.
-var remote = []string{"gh run view", "gh run list", "kubectl get", "docker ps"}
-
-// computing is commands that build, test or compute: where one fails, nothing changes by itself.
-var computing = []string{"pytest", "jest", "vitest", "rspec", "phpunit", "ctest", "tox", "eslint", "tsc", "mypy",
-	"ruff", "flake8", "pylint", "shellcheck", "gcc", "g++", "cc", "clang", "rustc", "javac",
-	"python -c", "python3 -c", "python -m", "python3 -m", "npx", "node -e", "ruby -e", "perl -e", "php -r",
-	"go test", "go build", "go vet", "go run", "cargo test", "cargo build", "cargo check", "cargo clippy", "cargo run",
-	"npm test", "npm run", "yarn test", "yarn build", "pnpm test", "pnpm build", "make", "dotnet test", "dotnet build",
-	"mvn test", "mvn verify", "mvn compile", "gradle test", "gradle build", "swift test", "swift build", "bazel test",
-	"bazel build"}

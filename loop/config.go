@@ -29,7 +29,9 @@ const (
 	pairLimit   = 4                // times that one pair comes
 	window      = 32               // turns in which pairs and futile calls count
 	futileLimit = 8                // calls that get nothing
+	telling     = 100              // bytes of an outcome that says more than one number or one word
 	redoLimit   = 5                // times that a change is made in a row
+	redoLength  = 120              // bytes of its input; a shorter one may be wanted again
 	streakLimit = 12               // failures in a row
 	after       = 2                // more rounds that end the run once it was told
 	pollLimit   = 20               // polls that get the same
@@ -38,6 +40,16 @@ const (
 	unknownPoll = 30 * time.Second // the Gap from which a call of no class is a poll
 	lookPoll    = time.Minute      // and a look
 	waitedPoll  = 15 * time.Second // how long waits take after which a look is one; less may be a moment of sleep
+)
+
+// What is remembered.
+const (
+	memory   = 256       // pairs; less would forget the first calls of turns with many
+	tries    = 16        // series of futile calls at once
+	maxWords = 12        // words of an input
+	nothing  = 1         // what all looks get that find nothing or fail, however they put it
+	unknown  = 1<<64 - 1 // how long waits of unknown length took
+	streak   = 1         // the kind of a series of failures in a row, whatever was called and however it failed
 )
 
 // ErrInvalid is wrapped by [New] if a field of the [Config] is invalid. The text names the field.

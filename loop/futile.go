@@ -2,14 +2,8 @@ package loop
 
 import "slices"
 
-// tries is how many series of futile calls a detector follows at once.
-const tries = 16
-
 // A futile follows calls whose inputs differ and that get nothing, or fail in the same way.
 type futile struct{ series [tries]series }
-
-// streak is the kind of a series of failures, one right after the other, whatever was called and however it failed.
-const streak = 1
 
 // A series is futile calls of one kind.
 type series struct {

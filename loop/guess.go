@@ -106,13 +106,11 @@ var (
 func classOfWord(word string) (class Class, rank int) {
 	switch word {
 	case "read", "grep", "search", "find", "glob", "list", "ls", "view", "get", "fetch", "query", "lookup", "cat", "open",
-		"show", "describe", "inspect", "recall", "retrieve", "screenshot", "snapshot", "test", "lint", "check",
-		"navigate":
+		"show", "describe", "inspect", "recall", "retrieve", "screenshot", "snapshot", "test", "lint", "check", "navigate":
 		return Look, 1
 	case "edit", "write", "create", "update", "delete", "remove", "replace", "insert", "patch", "append", "move", "rename",
 		"apply", "save", "set", "add", "put", "post", "send", "commit", "upload", "install", "attach", "multiedit",
-		"deploy", "publish", "restart", "rollback",
-		"modify", "cancel", "import":
+		"deploy", "publish", "restart", "rollback", "modify", "cancel", "import":
 		return Change, 2
 	case "wait", "sleep", "poll", "status", "watch", "await", "delay", "monitor":
 		return Wait, 3

@@ -2,9 +2,6 @@ package loop
 
 import "slices"
 
-// memory is how many pairs a detector remembers. Less would forget the first calls of turns with many.
-const memory = 256
-
 // A pairs is a ring of the pairs of input and outcome, each once for a turn.
 type pairs struct {
 	pair  [memory]uint64
@@ -82,9 +79,6 @@ func (h *history) judgePair(call *call) finding {
 	return v
 }
 
-// redoLength is how long the input of a change is, in bytes, if it counts as a Redo. A shorter one may be wanted again.
-const redoLength = 120
-
 // judgeRedo counts the turns, one right after the other, in which a change was made.
 func (h *history) judgeRedo(call *call) finding {
 	n := 0
@@ -103,10 +97,8 @@ func (h *history) judgeRedo(call *call) finding {
 // made reports whether there was a call with the input in that turn.
 func (p *pairs) made(input, turn uint64) bool {
 	for i := range p.input {
-		if p.input[i] == input && turn > 0 {
-			if at, _ := p.at(i); at == turn {
-				return true
-			}
+		if at, _ := p.at(i); at == turn && p.input[i] == input && turn > 0 {
+			return true
 		}
 	}
 	return false

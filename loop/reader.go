@@ -129,11 +129,6 @@ func (d *Detector) futile(s *Step, c *call, class Class) {
 	}
 }
 
-const (
-	nothing = 1   // what all looks get that find nothing or fail, however they put it
-	telling = 100 // how long an outcome is, in bytes, if it says more than one number or one word
-)
-
 // looked says what a search or a read has in common with others: that there is nothing, or the same text.
 func looked(gets uint64, size int, sign *signs) (_ uint64, useful bool) {
 	switch {

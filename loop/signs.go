@@ -103,11 +103,8 @@ func (s *signs) Text(text []byte) {
 		return
 	}
 	s.underWay = s.underWay || isUnderWay(head)
-	if contains(head, nothings) {
-		s.nothing = true
-	} else if !s.failed {
-		s.content = true
-	}
+	nothing := contains(head, nothings)
+	s.nothing, s.content = s.nothing || nothing, s.content || !nothing && !s.failed
 }
 
 // failure looks at the head of a text for a failure, and for what kind it is.
@@ -121,7 +118,7 @@ func (s *signs) failure(head []byte, long bool) {
 	s.broken = s.broken || s.computes && contains(head, breaks)
 	if s.failed || !long {
 		s.busy = s.busy || s.isBusy(first, head)
-		s.awaited = s.awaited || comes(first, head)
+		s.awaited = s.awaited || contains(head, comings) && !contains(first, nevers)
 	}
 }
 
@@ -129,9 +126,6 @@ func (s *signs) failure(head []byte, long bool) {
 func (s *signs) isBusy(first, head []byte) bool {
 	return contains(first, busies) || s.exited && contains(head, busies)
 }
-
-// comes reports whether what is not there may come by itself.
-func comes(first, head []byte) bool { return contains(head, comings) && !contains(first, nevers) }
 
 // exit takes the code with which a command ended, where the text says it.
 func (s *signs) exit(head []byte) {
@@ -142,44 +136,37 @@ func (s *signs) exit(head []byte) {
 	}
 }
 
-// exits are what is before the code with which a command ended, as agents say it.
-var exits = []string{"exited with code ", "exit code ", "exit code: ", "exit status ", "<returncode>"}
-
-var failures = []string{"error", "failed", "failure", "fatal", "traceback", "exception", "permission denied",
-	"denied", "cannot ", "can't ", "could not ", "couldn't ", "unable to ", "invalid ", "refused", "rejected",
-	"bash: ", "sh: ", "npm error", "npm err!", "no such file", "not found", "no match", "no changes",
-	"no replacement", "nothing to ", "usage: ", "panic: ", "blocked: ", "blocked by "}
-
-var errorPhrases = []string{"error:", "not found", "no such file", "did not match", "no replacement", "no changes",
-	"does not exist", "permission denied", "already exists", "failed to ", "syntax error(s)", "sh: line ",
-	"could not ", "found 0 times", "0 occurrences", "0 replacements"}
-
-var breaks = []string{"fail", "error", "exception", "panic", "traceback", "fatal", "abort"}
-
-var busies = []string{"connection refused", "connection reset", "connection timed out", "econnre", "etimedout",
-	"no route to", "unreachable", "resolve host", "unavailable", "try again", "overloaded", "rate limit", "gateway",
-	"too many requests"}
-
-var comings = []string{"connect", "no route", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable",
-	"not found", "no such", "does not exist", "nxdomain", "resolve host", "try again", "retry"}
-
-var nevers = []string{": cd: ", "command not found"}
-
-var noTools = []string{"invalid tool", "unknown tool", "unavailable tool", "no such tool", "tool not found",
-	"no tool named", "tool does not exist"}
-
-var nothings = []string{"no match", "no results", "no files", "no entries", "no hits", "no data", "no more ", "no rows",
-	"no documents", "no lines", "no content", "no such", "no references", "no items", "no records", "nothing found",
-	"nothing matches", "not found", "0 results", "0 matches", "0 hits", "found 0", "zero results", "zero matches",
-	"past the end", "beyond the end", "beyond end", "beyond eof", "past eof", "end of file", "out of range", "exceeds ",
-	"does not exist", "doesn't exist", "did not match", "is empty", "(empty)", "(no output)", "no output", "none found",
-	"file has only", "shorter than the"}
-
-var underWays = []string{"pending", "in progress", "in_progress", "in-progress", "inprogress", "queued", "running",
-	"waiting", "starting", "initializing", "initialising", "provisioning", "creating", "not ready", "notready",
-	"not yet", "processing", "building", "deploying", "still ", "scheduled", "connecting", "loading", "installing",
-	"downloading", "uploading", "warming", "0/1 ", "progressing", "syncing", "indexing", "rendering", "active",
-	"no new output after"}
+var (
+	// exits are what is before the code with which a command ended, as agents say it.
+	exits    = []string{"exited with code ", "exit code ", "exit code: ", "exit status ", "<returncode>"}
+	failures = []string{"error", "failed", "failure", "fatal", "traceback", "exception", "permission denied",
+		"denied", "cannot ", "can't ", "could not ", "couldn't ", "unable to ", "invalid ", "refused", "rejected",
+		"bash: ", "sh: ", "npm error", "npm err!", "no such file", "not found", "no match", "no changes",
+		"no replacement", "nothing to ", "usage: ", "panic: ", "blocked: ", "blocked by "}
+	errorPhrases = []string{"error:", "not found", "no such file", "did not match", "no replacement", "no changes",
+		"does not exist", "permission denied", "already exists", "failed to ", "syntax error(s)", "sh: line ",
+		"could not ", "found 0 times", "0 occurrences", "0 replacements"}
+	breaks = []string{"fail", "error", "exception", "panic", "traceback", "fatal", "abort"}
+	busies = []string{"connection refused", "connection reset", "connection timed out", "econnre", "etimedout",
+		"no route to", "unreachable", "resolve host", "unavailable", "try again", "overloaded", "rate limit", "gateway",
+		"too many requests"}
+	comings = []string{"connect", "no route", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable",
+		"not found", "no such", "does not exist", "nxdomain", "resolve host", "try again", "retry"}
+	nevers  = []string{": cd: ", "command not found"}
+	noTools = []string{"invalid tool", "unknown tool", "unavailable tool", "no such tool", "tool not found",
+		"no tool named", "tool does not exist"}
+	nothings = []string{"no match", "no results", "no files", "no entries", "no hits", "no data", "no more ", "no rows",
+		"no documents", "no lines", "no content", "no such", "no references", "no items", "no records", "nothing found",
+		"nothing matches", "not found", "0 results", "0 matches", "0 hits", "found 0", "zero results", "zero matches",
+		"past the end", "beyond the end", "beyond end", "beyond eof", "past eof", "end of file", "out of range", "exceeds ",
+		"does not exist", "doesn't exist", "did not match", "is empty", "(empty)", "(no output)", "no output", "none found",
+		"file has only", "shorter than the"}
+	underWays = []string{"pending", "in progress", "in_progress", "in-progress", "inprogress", "queued", "running",
+		"waiting", "starting", "initializing", "initialising", "provisioning", "creating", "not ready", "notready",
+		"not yet", "processing", "building", "deploying", "still ", "scheduled", "connecting", "loading", "installing",
+		"downloading", "uploading", "warming", "0/1 ", "progressing", "syncing", "indexing", "rendering", "active",
+		"no new output after"}
+)
 
 func isUnderWay(text []byte) bool {
 	var memory [maxSign]byte

@@ -76,11 +76,9 @@ func (h *history) walk(do func(word *uint64)) {
 			do(&list[i])
 		}
 	}
-	do(&h.turn)
-	do(&h.delivered)
-	do(&h.fresh)
-	do(&h.changed)
-	do(&h.made)
+	for _, word := range []*uint64{&h.turn, &h.delivered, &h.fresh, &h.changed, &h.made} {
+		do(word)
+	}
 	for _, t := range []*tail{&h.tail, &h.hard} {
 		all(t.last[:])
 		do(&t.seen)

@@ -1,14 +1,10 @@
 package loop
 
-import "math"
-
 // A waiting is the waits since the last turn that counts.
 type waiting struct {
 	time  uint64 // nanoseconds, 0 if there was none, and unknown if the Gap of one is
 	first uint64 // the first pair that was taken for a poll since the last wait, 0 if none was
 }
-
-const unknown = math.MaxUint64
 
 // waits notes a step of class Wait. Waits add up until something is looked at.
 func (h *history) waits(s *Step, class Class) {

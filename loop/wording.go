@@ -2,9 +2,6 @@ package loop
 
 import "slices"
 
-// maxWords is how many words of an input a wording has.
-const maxWords = 12
-
 // A words is digests of the first words of an input. Case makes no difference. A name such as fooBar is its parts, and
 // then all of it, so that it has something in common with foo_baz and is the same as foobar.
 type words [maxWords]uint16

@@ -67,9 +67,9 @@ func TestLoop(t *testing.T) {
 			}))
 		_, err := s.ask(wd.Context(), "go")
 		require.ErrorIs(t, err, watchdog.LoopDetected)
-		assert.NotContains(t, m.asked(2), "You repeat the same calls")
-		assert.Contains(t, m.asked(3), "You repeat the same calls", "after the third round")
-		assert.NotContains(t, m.asked(4), "You repeat the same calls", "the words are not part of the session")
+		assert.NotContains(t, m.asked(2), "You repeat yourself")
+		assert.Contains(t, m.asked(3), "You repeat yourself", "after the third round")
+		assert.NotContains(t, m.asked(4), "You repeat yourself", "the words are not part of the session")
 		assert.Equal(t, 5, m.count())
 	})
 }

@@ -59,9 +59,9 @@ func TestUnstuck(t *testing.T) {
 		stopped(t, wd, watchdog.LoopDetected)
 		require.Equal(t, 5, m.calls())
 		for call := range 5 {
-			assert.Equal(t, call == 3, strings.HasPrefix(m.last(call), "You repeat the same calls"), "call %d", call)
+			assert.Equal(t, call == 3, strings.HasPrefix(m.last(call), "You repeat yourself"), "call %d", call)
 		}
-		assert.Contains(t, textOf(m.sent(4)[len(m.sent(3))-1]), "You repeat the same calls", "it stays in the history")
+		assert.Contains(t, textOf(m.sent(4)[len(m.sent(3))-1]), "You repeat yourself", "it stays in the history")
 	})
 }
 

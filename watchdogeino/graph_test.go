@@ -105,6 +105,6 @@ func TestGraphLoop(t *testing.T) {
 		}
 		require.ErrorIs(t, err, watchdog.LoopDetected)
 		assert.Equal(t, 5, inner.calls())
-		assert.Contains(t, inner.last(3), "You repeat the same calls")
+		assert.Contains(t, inner.last(3), "You repeat yourself")
 	})
 }

@@ -71,7 +71,7 @@ func TestParallelAgents(t *testing.T) {
 		_, err = ask(wd.Context(), all, streaming)
 		require.ErrorIs(t, err, watchdog.LoopDetected)
 		require.Equal(t, 5, stuck.calls())
-		assert.Contains(t, stuck.last(3), "You repeat the same calls")
+		assert.Contains(t, stuck.last(3), "You repeat yourself")
 		assert.Contains(t, stuck.last(3), `"look" was called with the same input`)
 		for _, m := range models {
 			require.Equal(t, 9, m.calls(), "it has read all")
@@ -92,7 +92,7 @@ func TestAgentToolLoop(t *testing.T) {
 		_, err := ask(wd.Context(), newWorker(t, guard, "outer", scripted(calls("inner"), says("done")), helper), streaming)
 		require.ErrorIs(t, err, watchdog.LoopDetected, "an error of a tool is one of the agent")
 		require.Equal(t, 5, inner.calls())
-		assert.Contains(t, inner.last(3), "You repeat the same calls")
+		assert.Contains(t, inner.last(3), "You repeat yourself")
 		require.NoError(t, wd.Context().Err())
 	})
 }

@@ -76,7 +76,7 @@ func TestLoop(t *testing.T) {
 					return
 				}
 				require.Len(t, told, 1)
-				assert.Contains(t, told[0], "3: You repeat the same calls")
+				assert.Contains(t, told[0], "3: You repeat yourself")
 			})
 		})
 	}
@@ -112,7 +112,7 @@ func TestLoopOfTurns(t *testing.T) {
 			synctest.Wait()
 		}
 		require.Len(t, told, 1)
-		assert.Contains(t, told[0], "3: You repeat the same calls")
+		assert.Contains(t, told[0], "3: You repeat yourself")
 		assert.Equal(t, 6, rounds)
 	})
 }

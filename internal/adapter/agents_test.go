@@ -57,7 +57,7 @@ func TestAgents(t *testing.T) {
 			read, err := agent(wd.Context(), g, "stuck", 60, func(int) (string, string) { return "notes", "nothing" })
 			require.ErrorIs(t, err, watchdog.LoopDetected)
 			require.Len(t, read, 1)
-			assert.Contains(t, read[0], "You repeat the same calls")
+			assert.Contains(t, read[0], "You repeat yourself")
 		})
 		all.Wait()
 		require.Nil(t, wd.Stop(), "the others go on")

@@ -66,7 +66,7 @@ func messagesSoon(ctx context.Context, wd *watchdog.Watchdog) (messages []string
 // How what is said to a model begins.
 const (
 	again   = "The last step took too long or was cut off ("
-	repeats = "You repeat the same calls and get the same answers. "
+	repeats = "You repeat yourself. "
 	stuck   = "You have not got further for a while ("
 	little  = "Only little is left of what this run may use ("
 )

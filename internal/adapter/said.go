@@ -27,11 +27,9 @@ type Said struct {
 // crash. Nothing of the words is kept but digests.
 func (g *Guard) Said(ctx context.Context, s Said) {
 	wd := watchdog.FromContext(ctx)
-	if wd == nil || ctx.Value(toolKey{}) != nil || !g.isNew(wd, s) {
-		return
+	if wd != nil && ctx.Value(toolKey{}) == nil && g.isNew(wd, s) {
+		wd.Step(loop.Step{Class: loop.Person})
 	}
-	g.begin(wd)
-	wd.Step(loop.Step{Class: loop.Person})
 }
 
 // isNew reports whether a person says something that was not said lately.
@@ -65,19 +63,6 @@ func (g *Guard) hears(text string) bool {
 	g.heard[g.next%len(g.heard)] = digest
 	g.next++
 	return true
-}
-
-// begin has the turns of a run that are under way forgotten.
-func (g *Guard) begin(wd *watchdog.Watchdog) {
-	g.mu.Lock()
-	all := g.turnsOf(wd)
-	agents := all.agents
-	all.agents = nil
-	g.mu.Unlock()
-	all.own.take()
-	for _, t := range agents {
-		t.close()
-	}
 }
 
 // IsDirective reports whether a text is one of [Text].

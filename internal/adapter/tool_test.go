@@ -331,7 +331,7 @@ func TestSteps(t *testing.T) {
 			}
 		}
 		require.Len(t, told, 1)
-		assert.Contains(t, told[0], "3: You repeat the same calls", "in the third round")
+		assert.Contains(t, told[0], "3: You repeat yourself", "in the third round")
 		assert.Equal(t, 5, rounds, "two rounds after it was told")
 	})
 }

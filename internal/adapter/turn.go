@@ -17,17 +17,36 @@ type turns struct {
 	uses   uint64
 
 	session string // of the person
+	persons int    // how often one had spoken
 }
 
-// turnsOf returns those of a run. The caller holds mu.
+// turnsOf returns those of a run, new ones if a person has spoken since. The caller holds mu.
 func (g *Guard) turnsOf(wd *watchdog.Watchdog) *turns {
-	all := g.turns[wd]
+	all, persons := g.turns[wd], handle.Of(wd.Context()).Persons()
 	if all == nil {
-		all = &turns{own: turn{wd: wd, last: time.Now()}}
+		all = &turns{own: turn{wd: wd, last: time.Now()}, persons: persons}
 		g.turns[wd] = all
 		context.AfterFunc(wd.Context(), func() { g.forget(wd) })
 	}
+	if all.persons != persons {
+		all.own.take()
+		all.closeAgents()
+		all.persons = persons
+	}
 	return all
+}
+
+// closeAgents has the agents' layers closed, which may wait for a store.
+func (a *turns) closeAgents() {
+	agents := a.agents
+	a.agents = nil
+	if len(agents) > 0 {
+		go func() {
+			for _, t := range agents {
+				t.close()
+			}
+		}()
+	}
 }
 
 // toolKey is what the context of a tool's work has.
@@ -65,12 +84,9 @@ func (g *Guard) turn(wd *watchdog.Watchdog, agent string) *turn {
 
 func (g *Guard) forget(wd *watchdog.Watchdog) {
 	g.mu.Lock()
-	all := g.turns[wd]
+	defer g.mu.Unlock()
+	g.turns[wd].closeAgents()
 	delete(g.turns, wd)
-	g.mu.Unlock()
-	for _, t := range all.agents {
-		t.close()
-	}
 }
 
 // add adds the turn of an agent. An agent whose turn was used long ago, and whose name may not come again, loses it.

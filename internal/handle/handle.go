@@ -71,6 +71,8 @@ type Run interface {
 	// Apart begins a layer that has no limits, and returns its context: its steps are judged by themselves, as those of
 	// one of several agents that work in the run at the same time. Whoever began it closes it.
 	Apart(name string) (context.Context, error)
+	// Persons is how often the run was told that a person said something.
+	Persons() int
 }
 
 // A Waiter waits for the run's wall clock to go on. It can be compared.

@@ -32,6 +32,7 @@ type Looper struct {
 	asked    bool // the host was asked to stop it, and has not taken that yet
 	over     int  // how many turns that were not new a loop has gone on that is ended without being asked about
 	untaken  int  // how many turns one has gone on that it was asked about since
+	persons  int  // how many turns had a person
 
 	changed  bool      // since it was recorded
 	pressing bool      // the host was asked something, or has taken that, since it was recorded
@@ -53,11 +54,12 @@ func (l *Looper) Step(turn []loop.Step) (v loop.Verdict, trips, another bool) {
 	defer l.mu.Unlock()
 	if slices.ContainsFunc(turn, l.isPerson) { // what the host was asked before concerns nobody any more
 		l.asked = false
+		l.persons++
 	}
 	v = l.detector.Step(turn...)
 	l.changed = true
 	trips, another = l.judge(&v)
-	l.pressing = l.pressing || trips
+	l.pressing = l.pressing || another
 	return v, trips, another
 }
 
@@ -108,6 +110,13 @@ func (l *Looper) Delivered() {
 		l.asked, l.changed, l.pressing = false, true, true
 		l.detector.Delivered()
 	}
+}
+
+// Persons is in how many turns a person said something.
+func (l *Looper) Persons() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.persons
 }
 
 // State is what is remembered.
