@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"reflect"
-	"runtime"
 	"testing"
 	"time"
 
@@ -135,7 +134,7 @@ func TestDisabled(t *testing.T) {
 		b := switchedOff(t)
 		parent, end := context.WithCancel(t.Context())
 		defer end()
-		before := runtime.NumGoroutine()
+		before := goroutines()
 		for range 100 {
 			wd, err := watchdog.New(parent, b.run, b.cfg)
 			require.NoError(t, err)
@@ -143,7 +142,7 @@ func TestDisabled(t *testing.T) {
 			wd.Activity()
 			wd.Progress()
 		}
-		require.LessOrEqual(t, runtime.NumGoroutine(), before)
+		require.LessOrEqual(t, goroutines(), before)
 	})
 	t.Run("what is wrong is an error all the same", func(t *testing.T) {
 		for name, spoil := range map[string]func(*fixture){

@@ -3,6 +3,7 @@ package watchdog_test
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,3 +119,14 @@ func (b *fixture) stopped(wd *watchdog.Watchdog) *watchdog.Stop {
 
 // attachFunc is New or Resume.
 type attachFunc = func(context.Context, watchdog.Run, watchdog.Config) (*watchdog.Watchdog, error)
+
+// goroutines is how many there are. Those in which the runtime runs finalizers count while they do, which is not for
+// long: the least of several counts has none of them.
+func goroutines() int {
+	least := runtime.NumGoroutine()
+	for range 100 {
+		runtime.Gosched()
+		least = min(least, runtime.NumGoroutine())
+	}
+	return least
+}

@@ -102,9 +102,9 @@ func TestPollOnly(t *testing.T) {
 	b := newFixture(t)
 	b.cfg.PollOnly, b.cfg.Store = true, &stackStore{EventStore: b.store}
 	b.clock.Add(5 * time.Hour)
-	before := runtime.NumGoroutine()
+	before := goroutines()
 	b.stopped(b.attach())
-	require.LessOrEqual(t, runtime.NumGoroutine(), before)
+	require.LessOrEqual(t, goroutines(), before)
 	require.True(t, b.cfg.Store.(*stackStore).onCaller, "the store was called from another goroutine")
 }
 
@@ -161,13 +161,13 @@ func TestClose(t *testing.T) {
 		})
 	})
 	t.Run("a thousand armed watchdogs are no goroutine, and none is left behind them", func(t *testing.T) {
-		before := runtime.NumGoroutine()
+		before := goroutines()
 		for range 1000 {
 			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()},
 				watchdog.Config{Store: &watchdog.Memory{}})
 			require.NoError(t, err)
 			defer wd.Close()
 		}
-		require.LessOrEqual(t, runtime.NumGoroutine(), before)
+		require.LessOrEqual(t, goroutines(), before)
 	})
 }
