@@ -112,7 +112,7 @@ func (w *Watchdog) Close() error {
 	}
 	w.r.Record.Close()
 	began, nothing := w.r.Close(ErrClosed)
-	if nothing && w.r.more == nil && w.r.account.Load() == nil { // nearly always
+	if nothing && !w.r.hasMore() && w.r.account.Load() == nil { // nearly always
 		return nil
 	}
 	if err := w.r.close(began); err != nil {

@@ -84,6 +84,13 @@ func (r *run) extras() *extras {
 	return r.more
 }
 
+// hasMore reports whether there are any. A step may be making them while the run is closed.
+func (r *run) hasMore() bool {
+	r.Lock()
+	defer r.Unlock()
+	return r.more != nil
+}
+
 // around is the run around a layer, nil for a session.
 func (r *run) around() *run {
 	outer := r.Outer()
