@@ -1,11 +1,11 @@
 package main_test
 
 import (
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -56,7 +56,7 @@ func TestCounts(t *testing.T) {
 
 // TestTimeLimits protects a limit of time as TestCounts does a count.
 func TestTimeLimits(t *testing.T) {
-	codes, settings := document(t, "events-codes"), document(t, "configuration-limits")
+	codes, settings := document(t, "events-codes"), document(t, "configuration*")
 	for _, limit := range taxonomy.Limits {
 		if limit.Counts {
 			continue
@@ -147,8 +147,14 @@ func shownOnPage(t *testing.T, budget watchdog.Budget) string {
 	return w.Body.String()
 }
 
-func document(t *testing.T, page string) string {
-	text, err := os.ReadFile(fmt.Sprintf("../../docs/%s.md", page))
+// document is the text of all pages of that name.
+func document(t *testing.T, name string) (text string) {
+	pages, err := filepath.Glob("../../docs/" + name + ".md")
 	require.NoError(t, err)
-	return string(text)
+	for _, page := range pages {
+		one, err := os.ReadFile(page)
+		require.NoError(t, err)
+		text += string(one)
+	}
+	return text
 }
