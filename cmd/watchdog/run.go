@@ -3,22 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/seed62658d38/watchdog/notify"
 )
-
-type runCmd struct {
-	runFlags
-	meterFlags
-	notifyFlags
-
-	webhook notify.Config // as configured; without a URL nobody is told
-
-	Command []string `arg:"" optional:"" passthrough:"partial" help:"The command and its arguments, after --."`
-}
 
 // Help is the rest of the command's help.
 func (runCmd) Help() string {
@@ -141,4 +130,18 @@ func (p Program) command(words []string) *exec.Cmd {
 	cmd := exec.Command(words[0], words[1:]...) //nolint:noctx // stall.Run takes the context
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Stdin, p.Stdout, p.Stderr
 	return cmd
+}
+
+// checkWebhook says that nobody is told where there is no store for notices. A command that is run does not get the
+// secret.
+func (c *runCmd) checkWebhook(p Program, common *Common) error {
+	_ = os.Unsetenv(secretVariable)
+	switch {
+	case common.Store != "" || c.webhook.URL == "":
+		return nil
+	case len(c.variables()) > 0:
+		return errors.New("--webhook needs --store: a notice is kept there until it is delivered")
+	}
+	p.note(common, "watchdog: the webhook is not told of this run: without --store no notice is kept")
+	return nil
 }

@@ -7,8 +7,20 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/signame"
+	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/stall"
 )
+
+// A runCmd is the command line of run.
+type runCmd struct {
+	runFlags
+	meterFlags
+	notifyFlags
+
+	webhook notify.Config // as configured; without a URL nobody is told
+
+	Command []string `arg:"" optional:"" passthrough:"partial" help:"The command and its arguments, after --."`
+}
 
 // runFlags are the flags of run. One that is nil was not given.
 //
