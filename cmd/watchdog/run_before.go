@@ -15,7 +15,9 @@ import (
 // unfinished reads what became of an earlier run of this name that failed or was stopped: a run goes on with it in a
 // fresh window. It returns nil if there is none, and an error that says what to do if it has done its work. A run that
 // a meter counts goes on in its window if what it may spend was used up: only a person gives it all of that again.
-func unfinished(ctx context.Context, db database, id string, plan *meterPlan) (*story.Story, error) {
+func unfinished(
+	ctx context.Context, common *Common, db database, id string, plan *meterPlan,
+) (*story.Story, error) {
 	found := story.Record{RunID: id}
 	var err error
 	if found.Events, err = db.Read(ctx, watchdog.AggregateType, id); err != nil {
@@ -30,8 +32,8 @@ func unfinished(ctx context.Context, db database, id string, plan *meterPlan) (*
 	}
 	switch told := story.Of(found, time.Now()); told.State {
 	case story.Complete:
-		return nil, fmt.Errorf("run %q has done its work, at %s: use another --id, or write watchdog resume %s first", id,
-			told.End.At.UTC().Format(time.RFC3339), quoted(id))
+		return nil, fmt.Errorf("run %q has done its work, at %s: use another --id, or write %s first", id,
+			told.End.At.UTC().Format(time.RFC3339), common.line("resume", id))
 	case story.Failed, story.Stopped:
 		if plan == nil || !slices.Contains(spendCodes, told.End.Code) {
 			return &told, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
 	"github.com/seed62658d38/watchdog/internal/signame"
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -150,9 +151,9 @@ func (e *ending) reason() string {
 func (e *ending) why() string {
 	switch {
 	case e.record.stored():
-		return e.common.whyRun(e.cfg.RunID)
+		return e.common.line("why", e.cfg.RunID)
 	case e.result.Artifacts != "":
-		return whyDir(e.result.Artifacts)
+		return story.Next{Command: story.CommandLine("why", e.result.Artifacts)}.Line()
 	}
 	return ""
 }
