@@ -32,7 +32,8 @@ type commandLine struct {
 	Loops      loopsCmd      `cmd:"" help:"Say where agents repeated themselves in sessions that are over."`
 	Completion completionCmd `cmd:"" help:"Print the completions for a shell."`
 	Man        manCmd        `cmd:"" help:"Print the man page."`
-	Version    versionCmd    `cmd:"" help:"Print the version, for bug reports."`
+	Version    versionCmd    `cmd:"" help:"Print the version, for bug reports; so do --version and -V."`
+	Help       helpCmd       `cmd:"" help:"Print the help of a command, with all of its flags."`
 }
 
 // Run runs a command line and returns the exit status.
@@ -46,13 +47,20 @@ func (p Program) Run(ctx context.Context, args []string) (status int) {
 			status = int(h)
 		}
 	}()
+	if len(args) == 0 {
+		p.Stdout, status = p.Stderr, exitError
+		args = []string{"help"}
+	}
+	if args[0] == "--version" || args[0] == "-V" {
+		args = slices.Concat([]string{"version"}, args[1:])
+	}
 	parsed, err := p.parse(args)
 	if err != nil {
 		return p.refuse(err)
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	parsed.Bind(p, parsed.common, parsed.Model)
-	return p.fail(parsed.Run())
+	parsed.Bind(p, parsed.common, parsed.Model, parsed.Kong)
+	return max(status, p.fail(parsed.Run()))
 }
 
 // A helped is the panic of a command line that wanted help: kong exits after it, and a Program returns.
@@ -112,7 +120,7 @@ func (p Program) parser(line any, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(line, append(options,
 		kong.Name("watchdog"), kong.Description(description),
 		kong.Writers(p.Stdout, p.Stderr), kong.Exit(func(status int) { panic(helped(status)) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
+		kong.ConfigureHelp(helpOptions), kong.Help(printHelp),
 		kong.UsageOnError(),
 	)...)
 }

@@ -18,8 +18,8 @@ import (
 //
 //nolint:lll // a tag cannot be broken
 type notifyFlags struct {
-	Webhook           string `group:"Who is told" placeholder:"ADDRESS" help:"Tell this https address of each stop, as watchdog notify explains; none for nobody, whatever is configured."`
-	WebhookSecretFile string `group:"Who is told" placeholder:"FILE" type:"path" help:"A file with the secret that signs, where $$WATCHDOG_NOTIFY_SECRET does not have it."`
+	Webhook           string `group:"Who is told" placeholder:"ADDRESS" help:"Tell this https address of each stop. watchdog notify explains it; none for nobody, whatever is configured."`
+	WebhookSecretFile string `group:"Who is told" rare:"" placeholder:"FILE" type:"path" help:"A file with the secret that signs, where $$WATCHDOG_NOTIFY_SECRET does not have it."`
 }
 
 // secretVariable has the secrets of the webhook, with spaces between them. No flag has: others see the flags of a

@@ -26,9 +26,9 @@ type Program struct {
 //
 //nolint:lll // a tag cannot be broken
 type Common struct {
-	Store  string `placeholder:"URL"  env:"WATCHDOG_STORE"  help:"Where events and sessions are kept: sqlite:PATH or postgres://HOST/DATABASE."`
-	Config string `placeholder:"FILE" env:"WATCHDOG_CONFIG" help:"A configuration file with limits, as watchdog check explains them." type:"path"`
-	JSON   bool   `name:"json"        env:"WATCHDOG_JSON"   help:"Print JSON for programs instead of text for people."`
+	Store  string `placeholder:"URL"  env:"WATCHDOG_STORE"  help:"Where runs are kept: sqlite:PATH or postgres://HOST/DATABASE."`
+	Config string `placeholder:"FILE" env:"WATCHDOG_CONFIG" help:"A file with limits. watchdog check explains them." type:"path"`
+	JSON   bool   `name:"json"        env:"WATCHDOG_JSON"   help:"Print JSON for programs."`
 }
 
 // An exitStatus is the error of a command that has said what there was to say.

@@ -74,7 +74,7 @@ func (c *runCmd) apply(cfg *stall.Config) error {
 	if c.AlsoEnd != "" {
 		cfg.AlsoEnd = &stall.AlsoEnd{Command: shell(c.AlsoEnd)}
 	}
-	if err := c.check(cfg.Probe != nil, cfg.AlsoEnd != nil); err != nil {
+	if err := c.check(cfg); err != nil {
 		return err
 	}
 	set(&cfg.NoOutput, c.NoOutput, duration)
