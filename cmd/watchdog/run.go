@@ -114,14 +114,13 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	defer leave()
 	cmd := p.command(words)
 	cmd.Env = meter.environ()
-	showLast := record.showSpent(g.plan, endsSilence(cfg))
+	defer record.showSpent(g.plan)()
 	result, err := signals.run(ctx, cmd, guarded)
 	e := ending{
 		program: words[0], result: result, err: err, signal: signals.got(result), record: record, meter: meter,
 		common: common, cfg: cfg,
 	}
 	meterErr := meter.close() // before the run: what is not settled when that is closed stays charged
-	showLast()
 	e.recordErr = errors.Join(meterErr, record.close(&e))
 	return p.report(&e)
 }

@@ -154,6 +154,9 @@ func (r *runRecord) guard(ctx context.Context, cfg stall.Config) (context.Contex
 	if r == nil {
 		return ctx, cfg, func() {}
 	}
+	if r.stored() {
+		cfg.OnSignal = func(e stall.Ending) { r.kept.signalled(r.run.ID(), e) }
+	}
 	base, besides := ctx, r.run.Context()
 	if r.stored() && endsSilence(&cfg) {
 		base, besides = besides, base
