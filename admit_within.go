@@ -70,9 +70,11 @@ func (r *run) checkRange(key string, least, most *Amount, wait time.Duration) er
 		least.Cost.Currency != most.Cost.Currency && least.Cost.Micros > 0 {
 		return fail("least", "its currency, tool and result have to be those of the most")
 	}
-	name, n := negative("InputTokens OutputTokens Cost Requests Turns ToolCalls",
-		most.InputTokens-least.InputTokens, most.OutputTokens-least.OutputTokens, most.Cost.Micros-least.Cost.Micros,
-		most.Requests-least.Requests, most.Turns-least.Turns, most.ToolCalls-least.ToolCalls)
+	var c, less verdict.Counts
+	most.countInto(&c)
+	least.countInto(&less)
+	c.Sub(&less)
+	name, n := negativeCount(&c)
 	if n < 0 {
 		return fail("least", fmt.Sprintf("its %s is %d more than that of the most", name, -n))
 	}
@@ -133,11 +135,4 @@ func (in *sessionLedger) stand() (turn chan struct{}, leave func()) {
 		in.line = slices.DeleteFunc(in.line, func(one chan struct{}) bool { return one == turn })
 		in.line.callNext()
 	}
-}
-
-// setCounts sets the amount to a use, whose currency, tool and result it has.
-func (a *Amount) setCounts(u *verdict.Use) {
-	a.InputTokens, a.OutputTokens = u.Counts[verdict.KindInput], u.Counts[verdict.KindOutput]
-	a.Cost.Micros, a.Requests = u.Counts[verdict.KindCost], u.Counts[verdict.KindRequests]
-	a.Turns, a.ToolCalls = u.Counts[verdict.KindTurns], u.Counts[verdict.KindToolCalls]
 }

@@ -69,28 +69,6 @@ type Budget struct {
 	Ladders Ladders
 }
 
-// Ladders hold the directives of a limit's trips, in order. After its last one comes [DirectiveCancel], so that an
-// empty ladder ends the run at once. Progress puts a ladder back to its first rung. The wall clock and safety have
-// none.
-//
-// A ladder that ends in [DirectiveWait] notifies and goes on: it never ends the run, and nothing follows its last rung
-// in the same stretch. Of Idle a stretch ends with the next activity, the opening or closing of a hold, or an attach,
-// of NoProgress with progress or an attach, of Hold with the hold. The next stretch that is too long has that rung
-// again. Write DirectiveCancel after DirectiveWait to have the run end after it.
-type Ladders struct {
-	// Idle is for the trips of [Budget].Idle, of FirstSign and of the Idle of a [HoldLimit].
-	Idle []DirectiveKind
-	// NoProgress is for those of [Budget].NoProgress, Hold for those of the cap of a hold, each hold by itself.
-	NoProgress, Hold []DirectiveKind
-	// The others are for those of the limits of [Spend]: a call that did not fit, and one that used more than was left.
-	// After a last rung of DirectiveWait nothing follows before the limit is extended. Tokens is for tokens in, out and
-	// in all, ToolCalls for Tools too, Errors for Retries too.
-	Tokens, CallInput, Cost, Requests, Turns, ToolCalls, Errors []DirectiveKind
-	// Loop is for a run that repeats itself, see [Watchdog.Step]: its first rung when that is found, again for another
-	// loop, and the next ones when the run goes on with it. Nil is one DirectiveUnstuck.
-	Loop []DirectiveKind
-}
-
 // Validate returns an error that wraps [ErrInvalid] and names the field when a limit is negative, the reserve leaves no
 // time to work, a warning lies outside 0 to 1, is named twice or is one of more than 100, or a setting can never take
 // effect: a ladder of a limit that is off, a rung after [DirectiveCancel], FirstSign without FromFirstSign or that

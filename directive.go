@@ -2,7 +2,6 @@ package watchdog
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -70,102 +69,6 @@ func (d *Directive) Error() string {
 	}
 	return fmt.Sprintf("run %s is asked to %s: %s, %v of %v used, attempt %d", d.RunID,
 		strings.ReplaceAll(string(d.Kind), "_", " "), d.Reason, d.Used, d.Allowed, d.Rung)
-}
-
-// A namedLadder is one of Ladders, with the limit that it is for.
-type namedLadder struct {
-	name  string
-	limit verdict.Limit
-	rungs []DirectiveKind
-}
-
-func (l *Ladders) listed() [11]namedLadder {
-	return [...]namedLadder{
-		{"Idle", verdict.Idle, l.Idle},
-		{"NoProgress", verdict.NoProgress, l.NoProgress},
-		{"Hold", verdict.Hold, l.Hold},
-		{"Tokens", verdict.Tokens, l.Tokens},
-		{"CallInput", verdict.CallInput, l.CallInput},
-		{"Cost", verdict.Cost, l.Cost},
-		{"Requests", verdict.Requests, l.Requests},
-		{"Turns", verdict.Turns, l.Turns},
-		{"ToolCalls", verdict.ToolCalls, l.ToolCalls},
-		{"Errors", verdict.Errors, l.Errors},
-		{"Loop", verdict.Loop, l.Loop},
-	}
-}
-
-// none reports whether no limit has a ladder.
-func (l *Ladders) none() bool {
-	return len(l.Idle)+len(l.NoProgress)+len(l.Hold)+len(l.Tokens)+len(l.CallInput)+len(l.Cost)+len(l.Requests)+
-		len(l.Turns)+len(l.ToolCalls)+len(l.Errors)+len(l.Loop) == 0
-}
-
-// heedsProgress reports whether a ladder that progress puts back is there without a limit that signals reset.
-func (l *Ladders) heedsProgress() bool {
-	if l.none() {
-		return false
-	}
-	all := l.listed()
-	return slices.ContainsFunc(all[:], func(one namedLadder) bool {
-		return one.limit != verdict.Idle && one.limit != verdict.NoProgress && len(one.rungs) > 0
-	})
-}
-
-// checkLadders finds what can never take effect.
-func (b *Budget) checkLadders() error {
-	if b.Ladders.none() {
-		return nil
-	}
-	for _, ladder := range b.Ladders.listed() {
-		if b.hasNo(ladder.limit) && len(ladder.rungs) > 0 {
-			return fmt.Errorf("%w budget: Ladders.%s has rungs and the limit is off", ErrInvalid, ladder.name)
-		}
-		if err := checkRungs(ladder.name, ladder.rungs); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// hasNo reports whether the limit of a ladder is off. A hold may bring its own cap and idle, a scope its own limits.
-func (b *Budget) hasNo(limit verdict.Limit) bool {
-	return limit == verdict.NoProgress && off(b.NoProgress) == NoLimit
-}
-
-func checkRungs(name string, rungs []DirectiveKind) error {
-	for i, rung := range rungs {
-		if rung == DirectiveWrapUp {
-			return fmt.Errorf("%w budget: Ladders.%s has %q, which comes by itself at a limit's Reserve", ErrInvalid, name, rung)
-		}
-		if !slices.Contains(ladderKinds(), rung) {
-			return fmt.Errorf("%w budget: Ladders.%s has %q; a rung is one of %v", ErrInvalid, name, rung, ladderKinds())
-		}
-		if rung == DirectiveCancel && i < len(rungs)-1 {
-			return fmt.Errorf("%w budget: Ladders.%s has a rung after %v, which ends the run", ErrInvalid, name, DirectiveCancel)
-		}
-	}
-	return nil
-}
-
-// rungs are the ladders as the decision takes them, nil where there is none.
-func (l Ladders) rungs() *verdict.Ladders {
-	if l.none() {
-		return nil
-	}
-	all := &verdict.Ladders{}
-	for _, ladder := range l.listed() {
-		*all.Place(ladder.limit) = directives(ladder.rungs)
-	}
-	return all
-}
-
-func directives(kinds []DirectiveKind) []verdict.Directive {
-	all := make([]verdict.Directive, len(kinds))
-	for i, kind := range kinds {
-		all[i] = verdict.Directive(kind)
-	}
-	return all
 }
 
 // A Warning says that a run has used up a chosen fraction of its wall clock ([Budget].WarnAt) or of a counted limit

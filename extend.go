@@ -154,9 +154,9 @@ func (l *sharedLimits) givenBy(more *Spend) (given map[fold.Key]int64, err error
 		case one.max == 0:
 			continue
 		case one.max < 0:
-			return nil, fmt.Errorf("%w extension: %s is %d; use a positive number", ErrInvalid, one.name, one.max)
+			return nil, fmt.Errorf("%w extension: %s is %d; use a positive number", ErrInvalid, one.name(), one.max)
 		case !l.counts(key):
-			return nil, fmt.Errorf("%w extension: the run has no limit of %s", ErrInvalid, one.name)
+			return nil, fmt.Errorf("%w extension: the run has no limit of %s", ErrInvalid, one.name())
 		}
 		given[key] = one.max
 	}

@@ -198,7 +198,7 @@ func (h *runHandle) Apart(name string) (context.Context, error) {
 		return nil, err
 	}
 	budget := &Budget{WallClock: NoLimit, WarnAt: []float64{}}
-	for _, rung := range r.limits.Ladders.List(verdict.Loop) {
+	for _, rung := range r.limits.Ladders[verdict.Loop] {
 		budget.Ladders.Loop = append(budget.Ladders.Loop, DirectiveKind(rung))
 	}
 	w, err := r.beginLayer((*runContext)(h), id, budget, r.LookNow())

@@ -109,12 +109,9 @@ func signalOf(runID string, s *machine.Signal) Signal {
 
 // amountOf is what the host said that a call uses.
 func amountOf(u *verdict.Use, currency string) *Amount {
-	return &Amount{
-		InputTokens: u.Counts[verdict.KindInput], OutputTokens: u.Counts[verdict.KindOutput],
-		Cost:     Money{u.Counts[verdict.KindCost], currency},
-		Requests: u.Counts[verdict.KindRequests], Turns: u.Counts[verdict.KindTurns],
-		ToolCalls: u.Counts[verdict.KindToolCalls], Tool: u.Tool, Result: string(u.Result),
-	}
+	a := &Amount{Cost: Money{Currency: currency}, Tool: u.Tool, Result: string(u.Result)}
+	a.setCounts(u)
+	return a
 }
 
 func warningOf(runID string, o *machine.Notice) Warning {

@@ -9,14 +9,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// Totals count what was used up, one number for each kind. Tokens are those in and out; Cost is in micro-units of one
-// currency.
-type Totals struct {
-	InputTokens, OutputTokens, Tokens int64
-	Cost                              int64
-	Requests, Turns, ToolCalls        int64
-}
-
 // A Period is how long a shared limit counts before it begins again at zero.
 type Period string
 
@@ -177,42 +169,4 @@ func (g Grant) Until(ends, now time.Time) Grant {
 		g.Ends = NoLimit
 	}
 	return g
-}
-
-// Add returns the sum of both, kind by kind, which are not negative. What is too much for a number is [NoLimit].
-func (t Totals) Add(other Totals) Totals {
-	sum, more := t.counts(), other.counts()
-	sum.Add(&more)
-	return totalsOf(sum)
-}
-
-// Sub returns what is left of t without other, kind by kind, which are not negative; less than nothing is negative.
-// What is [NoLimit] stays so.
-func (t Totals) Sub(other Totals) Totals {
-	rest, less := t.counts(), other.counts()
-	for i := range rest {
-		rest[i] = verdict.SubCount(rest[i], less[i])
-	}
-	return totalsOf(rest)
-}
-
-// GiveBack returns what is left of t, which a window is charged with, when unused is given back of a slice. The error
-// wraps [ErrInvalid] if unused is negative or more than was granted.
-func (t Totals) GiveBack(granted, unused Totals) (Totals, error) {
-	back := unused.counts()
-	for i, most := range granted.counts() {
-		if back[i] < 0 || back[i] > most {
-			return t, fmt.Errorf("%w return of %d %s: from 0 to %d were granted and can be given back", ErrInvalid, back[i],
-				verdict.Kind(i), most)
-		}
-	}
-	return t.Sub(unused), nil
-}
-
-func (t Totals) counts() verdict.Counts {
-	return verdict.Counts{t.InputTokens, t.OutputTokens, t.Tokens, t.Cost, t.Requests, t.Turns, t.ToolCalls}
-}
-
-func totalsOf(c verdict.Counts) Totals {
-	return Totals{c[0], c[1], c[2], c[3], c[4], c[5], c[6]}
 }

@@ -10,40 +10,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// Money is an amount of one currency, in micro-units: a million are one unit, such as a euro. No amount is invented: a
-// call whose price nobody gave costs nothing.
-type Money struct {
-	Micros   int64  `json:"micros,omitempty"`
-	Currency string `json:"currency,omitempty"`
-}
-
-// An Amount is what a call may use at most, or has used, besides time. The zero value is nothing.
-type Amount struct {
-	// InputTokens and OutputTokens are those that the call sends and gets.
-	InputTokens  int64 `json:"input_tokens,omitempty"`
-	OutputTokens int64 `json:"output_tokens,omitempty"`
-	// Cost is what it costs. A run counts one currency: that of its [Spend], or of the first Cost.
-	Cost Money `json:"cost,omitzero"`
-	// Requests, Turns and ToolCalls are how many of each the call is.
-	Requests  int64 `json:"requests,omitempty"`
-	Turns     int64 `json:"turns,omitempty"`
-	ToolCalls int64 `json:"tool_calls,omitempty"`
-	// Tool is the name of the tool that ToolCalls are of, for [Spend].Tools.
-	Tool string `json:"tool,omitempty"`
-	// Result is how the call ended, for [Spend].Errors and Retries. A call without one counts in neither row.
-	Result string `json:"result,omitempty"`
-}
-
-// The results of a call: how it ended.
-const (
-	// ResultOK ends every row of errors and of retries.
-	ResultOK = string(verdict.ResultOK)
-	// ResultError is an error of the call, such as a tool that failed.
-	ResultError = string(verdict.ResultError)
-	// ResultRetry is a call that is to be made again, such as one that was answered by 429 or 503. It is no error.
-	ResultRetry = string(verdict.ResultRetry)
-)
-
 // Spend limits what a run may use besides time, in a window. A limit is exceeded when more than it was used. Zero and
 // [NoLimit] mean no limit, [None] that nothing may be used. See [Watchdog.Admit].
 type Spend struct {
@@ -68,8 +34,8 @@ type Spend struct {
 
 // A countedLimit is one limit of a Spend.
 type countedLimit struct {
-	name, tool   string
 	kind         verdict.Kind
+	tool         string
 	max, reserve int64
 }
 
@@ -77,16 +43,16 @@ type countedLimit struct {
 func (s *Spend) listed() iter.Seq[countedLimit] {
 	return func(yield func(countedLimit) bool) {
 		for _, l := range [...]countedLimit{
-			{"InputTokens", "", verdict.KindInput, s.InputTokens, s.Reserve.InputTokens},
-			{"OutputTokens", "", verdict.KindOutput, s.OutputTokens, s.Reserve.OutputTokens},
-			{"Tokens", "", verdict.KindTokens, s.Tokens, s.Reserve.Tokens},
-			{"CallInput", "", verdict.KindCallInput, s.CallInput, 0},
-			{"Cost", "", verdict.KindCost, s.Cost.Micros, s.Reserve.Cost},
-			{"Requests", "", verdict.KindRequests, s.Requests, s.Reserve.Requests},
-			{"Turns", "", verdict.KindTurns, s.Turns, s.Reserve.Turns},
-			{"ToolCalls", "", verdict.KindToolCalls, s.ToolCalls, s.Reserve.ToolCalls},
-			{"Errors", "", verdict.KindErrors, s.Errors, 0},
-			{"Retries", "", verdict.KindRetries, s.Retries, 0},
+			{verdict.KindInput, "", s.InputTokens, s.Reserve.InputTokens},
+			{verdict.KindOutput, "", s.OutputTokens, s.Reserve.OutputTokens},
+			{verdict.KindTokens, "", s.Tokens, s.Reserve.Tokens},
+			{verdict.KindCallInput, "", s.CallInput, 0},
+			{verdict.KindCost, "", s.Cost.Micros, s.Reserve.Cost},
+			{verdict.KindRequests, "", s.Requests, s.Reserve.Requests},
+			{verdict.KindTurns, "", s.Turns, s.Reserve.Turns},
+			{verdict.KindToolCalls, "", s.ToolCalls, s.Reserve.ToolCalls},
+			{verdict.KindErrors, "", s.Errors, 0},
+			{verdict.KindRetries, "", s.Retries, 0},
 		} {
 			if !yield(l) {
 				return
@@ -96,7 +62,7 @@ func (s *Spend) listed() iter.Seq[countedLimit] {
 			return
 		}
 		for _, tool := range slices.Sorted(maps.Keys(s.Tools)) {
-			if !yield(countedLimit{"Tools", tool, verdict.KindToolCalls, s.Tools[tool], 0}) {
+			if !yield(countedLimit{verdict.KindToolCalls, tool, s.Tools[tool], 0}) {
 				return
 			}
 		}
@@ -129,12 +95,20 @@ func (s *Spend) check() error {
 	return checkFractions("Spend.WarnAt", "the limit", s.WarnAt)
 }
 
+// name is that of its field.
+func (l countedLimit) name() string {
+	if l.tool != "" {
+		return "Tools"
+	}
+	return l.kind.Field()
+}
+
 // field is how errors name the limit.
 func (l countedLimit) field() string {
 	if l.tool != "" {
-		return fmt.Sprintf("Spend.%s[%q]", l.name, l.tool)
+		return fmt.Sprintf("Spend.Tools[%q]", l.tool)
 	}
-	return "Spend." + l.name
+	return "Spend." + l.name()
 }
 
 func (l countedLimit) check() error {
@@ -143,13 +117,13 @@ func (l countedLimit) check() error {
 		return fmt.Errorf("%w budget: %s is %d; use a positive number, 0 for no limit or None for nothing at all", ErrInvalid,
 			l.field(), l.max)
 	case l.reserve < 0:
-		return fmt.Errorf("%w budget: Spend.Reserve.%s is %d; use a positive number, or 0 for none", ErrInvalid, l.name,
+		return fmt.Errorf("%w budget: Spend.Reserve.%s is %d; use a positive number, or 0 for none", ErrInvalid, l.name(),
 			l.reserve)
 	case l.reserve > 0 && l.reserve >= limit:
-		return fmt.Errorf("%w budget: Spend.Reserve.%s of %d leaves nothing of %s %d to work with", ErrInvalid, l.name,
+		return fmt.Errorf("%w budget: Spend.Reserve.%s of %d leaves nothing of %s %d to work with", ErrInvalid, l.name(),
 			l.reserve, l.field(), limit)
 	case l.reserve > 0 && limit == NoLimit:
-		return fmt.Errorf("%w budget: Spend.Reserve.%s is %d and %s has no limit", ErrInvalid, l.name, l.reserve, l.field())
+		return fmt.Errorf("%w budget: Spend.Reserve.%s is %d and %s has no limit", ErrInvalid, l.name(), l.reserve, l.field())
 	}
 	return nil
 }
@@ -202,32 +176,6 @@ func (s *Spend) limits(scope string) (limits []verdict.CountLimit) {
 		})
 	}
 	return limits
-}
-
-// flaw says what is wrong with the amount, or nothing.
-func (a *Amount) flaw() string {
-	name, n := negative("InputTokens OutputTokens Cost Requests Turns ToolCalls",
-		a.InputTokens, a.OutputTokens, a.Cost.Micros, a.Requests, a.Turns, a.ToolCalls)
-	switch {
-	case n < 0:
-		return fmt.Sprintf("its %s is %d; use a positive number, or 0 for none", name, n)
-	case a.Cost.Micros != 0 && a.Cost.Currency == "":
-		return fmt.Sprintf("its Cost of %d has no Currency", a.Cost.Micros)
-	case a.ToolCalls == 0 && a.Tool != "":
-		return fmt.Sprintf("its Tool is %q and it has no ToolCalls", a.Tool)
-	case a.Result != "" && a.Result != ResultOK && a.Result != ResultError && a.Result != ResultRetry:
-		return fmt.Sprintf("its Result is %q; use %q, %q, %q or none", a.Result, ResultOK, ResultError, ResultRetry)
-	}
-	return ""
-}
-
-// setUse sets a use to the amount, in place: what is copied costs each call a tenth of its time.
-func (a *Amount) setUse(u *verdict.Use) {
-	u.Tool, u.Result = a.Tool, verdict.Result(a.Result)
-	u.Counts[verdict.KindInput], u.Counts[verdict.KindOutput] = a.InputTokens, a.OutputTokens
-	u.Counts[verdict.KindCost], u.Counts[verdict.KindRequests] = a.Cost.Micros, a.Requests
-	u.Counts[verdict.KindTurns], u.Counts[verdict.KindToolCalls] = a.Turns, a.ToolCalls
-	u.Counts.SumTokens()
 }
 
 // A SharedSpend is limits that several runs share, such as those of a tenant, a fleet, a day: what each of them uses

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/taxonomy"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -84,27 +85,25 @@ const (
 	MaxGenerationsReached StopReason = "max_generations_reached"
 )
 
-// hostReasons and ownReasons are the taxonomy, in the order in which [StopReasons] lists it.
+// hostReasons and guardReasons are the codes that are not those of limits.
 var (
 	hostReasons = []StopReason{
 		InterviewMaxRoundsExhausted, InterviewUnsafeGapsRemain, InterviewPhaseDeadline, IterationTimeout,
 		WallClockExhausted, OscillationDetected, GradeRegressing, MaxGenerationsReached,
 	}
-	ownReasons = []StopReason{
-		WallClockExceeded, SafetyExceeded, IdleExceeded, NoProgressExceeded, HoldExceeded,
-		TokensExceeded, CallInputExceeded, CostExceeded, RequestsExceeded, TurnsExceeded, ToolCallsExceeded,
-		ErrorsExceeded, LoopDetected,
+	guardReasons = []StopReason{
 		CommandNoOutput, CommandNoProgress, CommandTerminal, SessionIdleTimeout, SessionHostLost,
-	}
-	// timeReasons are those of a limit that is a length of time. That of CommandNoProgress is a number of probes.
-	timeReasons = []StopReason{
-		WallClockExceeded, SafetyExceeded, IdleExceeded, NoProgressExceeded, HoldExceeded,
-		CommandNoOutput, SessionIdleTimeout, SessionHostLost,
 	}
 )
 
 // StopReasons returns every code of the taxonomy, the hosts' first, then the watchdog's own. The slice is the caller's.
-func StopReasons() []StopReason { return slices.Concat(hostReasons, ownReasons) }
+func StopReasons() []StopReason {
+	all := slices.Clone(hostReasons)
+	for _, limit := range taxonomy.Limits {
+		all = append(all, StopReason(record.LimitCode(limit.Name)))
+	}
+	return append(all, guardReasons...)
+}
 
 // Error returns the code.
 func (r StopReason) Error() string { return string(r) }
@@ -113,12 +112,19 @@ func (r StopReason) Error() string { return string(r) }
 func (r StopReason) Known() bool { return slices.Contains(hostReasons, r) || r.Own() }
 
 // Own reports whether the code is one of the watchdog's own: of its limits, or of another guard of this module.
-func (r StopReason) Own() bool { return slices.Contains(ownReasons, r) }
+func (r StopReason) Own() bool {
+	return record.LimitOfCode(string(r)) != nil || slices.Contains(guardReasons, r)
+}
 
 // Timeout reports whether the code is that of a limit of time of the watchdog or of another guard of this module, as
 // [net.Error] has it. It is false for a limit that counts, for [CommandTerminal], and for every code of a host: what
 // such a guard measured is not known.
-func (r StopReason) Timeout() bool { return slices.Contains(timeReasons, r) }
+func (r StopReason) Timeout() bool {
+	if limit := record.LimitOfCode(string(r)); limit != nil {
+		return !limit.Counts
+	}
+	return r == CommandNoOutput || r == SessionIdleTimeout || r == SessionHostLost // CommandNoProgress counts probes
+}
 
 // Temporary reports the same as Timeout, as [context.DeadlineExceeded] and [os.ErrDeadlineExceeded] do. It makes the
 // code a [net.Error]. It does not mean that the run can be tried again.

@@ -104,12 +104,6 @@ func (b *Budget) copied() *Budget {
 	c := *b
 	c.WarnAt, c.Spend.WarnAt = slices.Clone(b.WarnAt), slices.Clone(b.Spend.WarnAt)
 	c.Spend.Tools = maps.Clone(b.Spend.Tools)
-	l := &c.Ladders
-	for _, rungs := range [...]*[]DirectiveKind{
-		&l.Idle, &l.NoProgress, &l.Hold, &l.Tokens, &l.CallInput, &l.Cost, &l.Requests, &l.Turns, &l.ToolCalls, &l.Errors,
-		&l.Loop,
-	} {
-		*rungs = slices.Clone(*rungs)
-	}
+	c.Ladders = b.Ladders.copied()
 	return &c
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -243,10 +244,12 @@ var (
 	sixty   = ofEachKind(func(int) int64 { return 60 })
 )
 
-func ofEachKind(n func(kind int) int64) watchdog.Totals {
-	return watchdog.Totals{
-		InputTokens: n(0), OutputTokens: n(1), Tokens: n(2), Cost: n(3), Requests: n(4), Turns: n(5), ToolCalls: n(6),
+func ofEachKind(n func(kind int) int64) (t watchdog.Totals) {
+	fields := reflect.ValueOf(&t).Elem()
+	for i := range fields.NumField() {
+		fields.Field(i).SetInt(n(i))
 	}
+	return t
 }
 
 func ofKinds(id string, least, limit watchdog.Totals) watchdog.Slice {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -35,7 +34,7 @@ func unfinished(
 		return nil, fmt.Errorf("run %q has done its work, at %s: use another --id, or write %s first", id,
 			told.End.At.UTC().Format(time.RFC3339), common.line("resume", id))
 	case story.Failed, story.Stopped:
-		if plan == nil || !slices.Contains(spendCodes, told.End.Code) {
+		if plan == nil || !ofSpend(told.End.Code) {
 			return &told, nil
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -72,10 +73,10 @@ func (m *meter) close() error {
 	return m.proxy.Close()
 }
 
-// spendCodes are the stop codes of what a meter counts.
-var spendCodes = []watchdog.StopReason{
-	watchdog.TokensExceeded, watchdog.CallInputExceeded, watchdog.CostExceeded, watchdog.RequestsExceeded,
-	watchdog.TurnsExceeded, watchdog.ToolCallsExceeded, watchdog.ErrorsExceeded,
+// ofSpend reports whether the code is that of what a meter counts.
+func ofSpend(code watchdog.StopReason) bool {
+	limit := record.LimitOfCode(string(code))
+	return limit != nil && limit.Counts && code != watchdog.LoopDetected
 }
 
 // overspent returns the stop of a run whose calls did not fit in what it may spend, nil for any other run.
@@ -83,7 +84,7 @@ func (m *meter) overspent() *watchdog.Stop {
 	if m == nil {
 		return nil
 	}
-	if stop := m.run.Stop(); stop != nil && slices.Contains(spendCodes, stop.Code) {
+	if stop := m.run.Stop(); stop != nil && ofSpend(stop.Code) {
 		return stop
 	}
 	return nil

@@ -141,9 +141,9 @@ func (w *world) limits(outer *run) verdict.Limits { //nolint:cyclop // a list
 		l.Reserve = l.WallClock / 4
 	}
 	if w.chance(2) {
-		l.Ladders = &verdict.Ladders{
-			Idle: w.ladder(), NoProgress: w.ladder(), Hold: w.ladder(), Requests: w.ladder(), Tokens: w.ladder(),
-			CallInput: w.ladder(), Errors: w.ladder(),
+		l.Ladders = verdict.Ladders{
+			verdict.Idle: w.ladder(), verdict.NoProgress: w.ladder(), verdict.Hold: w.ladder(), "requests": w.ladder(), "tokens": w.ladder(),
+			"call_input": w.ladder(), "errors": w.ladder(),
 		}
 	}
 	for _, kind := range [...]verdict.Kind{

@@ -25,8 +25,8 @@ func newMill(b *testing.B) *mill {
 	m.limit = verdict.Limits{
 		WallClock: 1e6 * time.Hour, WarnAt: []float64{0.5, 0.8}, Reserve: time.Minute, Safety: verdict.Never,
 		Idle: time.Minute, NoProgress: time.Hour,
-		Ladders: &verdict.Ladders{
-			Idle: []verdict.Directive{verdict.DirectWait}, NoProgress: []verdict.Directive{verdict.DirectWait},
+		Ladders: verdict.Ladders{
+			verdict.Idle: []verdict.Directive{verdict.DirectWait}, verdict.NoProgress: []verdict.Directive{verdict.DirectWait},
 		},
 	}
 	for _, kind := range [...]verdict.Kind{verdict.KindRequests, verdict.KindTokens, verdict.KindErrors} {

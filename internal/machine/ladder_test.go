@@ -17,7 +17,7 @@ import (
 // onMachine is a session on the machine's clock, with a limit of silence of a minute that has a ladder.
 func onMachine(t *testing.T, rules machine.Rules, ladder ...verdict.Directive) (*rig, *machine.Node) {
 	l := unlimited()
-	l.Idle, l.Ladders = time.Minute, &verdict.Ladders{Idle: ladder}
+	l.Idle, l.Ladders = time.Minute, verdict.Ladders{verdict.Idle: ladder}
 	g := newRig(t, rules, l)
 	g.now.Machine = true
 	return g, g.runs[0]
@@ -98,7 +98,7 @@ func TestLadder(t *testing.T) {
 	t.Run("one of a counted limit stands while that allows the same", func(t *testing.T) {
 		l := unlimited()
 		l.Counts = []verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 1}}
-		l.Ladders = &verdict.Ladders{Requests: []verdict.Directive{verdict.DirectWait}}
+		l.Ladders = verdict.Ladders{"requests": []verdict.Directive{verdict.DirectWait}}
 		for given, attempts := range []int{1, 0} {
 			found := windowOf(fold.Event{
 				ID: "d", AggregateID: "s", Type: record.EventPrefix + "wait", Timestamp: noon,
@@ -121,7 +121,7 @@ func TestLadder(t *testing.T) {
 	})
 	t.Run("one that stands at the attach is put back, too", func(t *testing.T) {
 		l := unlimited()
-		l.Idle, l.Ladders = time.Minute, &verdict.Ladders{Idle: []verdict.Directive{verdict.DirectRetry, verdict.DirectWait}}
+		l.Idle, l.Ladders = time.Minute, verdict.Ladders{verdict.Idle: []verdict.Directive{verdict.DirectRetry, verdict.DirectWait}}
 		found := windowOf(fold.Event{
 			ID: "d", AggregateID: "s", Type: record.EventPrefix + "retry", Timestamp: noon,
 			Payload: record.JSON(record.Trip{
@@ -160,7 +160,7 @@ func TestLadder(t *testing.T) {
 	})
 	t.Run("with no progress, only progress ends the stretch after a last wait", func(t *testing.T) {
 		l := unlimited()
-		l.NoProgress, l.Ladders = time.Minute, &verdict.Ladders{NoProgress: []verdict.Directive{verdict.DirectWait}}
+		l.NoProgress, l.Ladders = time.Minute, verdict.Ladders{verdict.NoProgress: []verdict.Directive{verdict.DirectWait}}
 		g := newRig(t, machine.Rules{}, l)
 		g.now.Machine = true
 		n := g.runs[0]

@@ -57,7 +57,7 @@ func givenTo(s *verdict.Spend, limit *record.Spend) int64 {
 }
 
 // RestoreScope puts the limits of a scope where the window's events say that they stand.
-func RestoreScope(s *verdict.Spend, scope string, ladders *verdict.Ladders, found *fold.Window) {
+func RestoreScope(s *verdict.Spend, scope string, ladders verdict.Ladders, found *fold.Window) {
 	for i := range s.Limits {
 		if s.Limits[i].Scope == scope {
 			restoreCount(s, i, ladders, found)
@@ -66,7 +66,7 @@ func RestoreScope(s *verdict.Spend, scope string, ladders *verdict.Ladders, foun
 }
 
 // restoreCount puts a counted limit where the window's events say that it stands. What was used is not in the events.
-func restoreCount(s *verdict.Spend, i int, ladders *verdict.Ladders, found *fold.Window) {
+func restoreCount(s *verdict.Spend, i int, ladders verdict.Ladders, found *fold.Window) {
 	limit := &s.Limits[i]
 	key := KeyOfCount(limit)
 	extended := found.Given[key]

@@ -3,6 +3,8 @@ package record
 import (
 	"slices"
 	"strings"
+
+	"github.com/seed62658d38/watchdog/internal/taxonomy"
 )
 
 // A reason of a cancel event is the name of the limit and "_exceeded", or another guard's. Its stop code has
@@ -38,6 +40,15 @@ func LimitOf(reason string) string {
 
 // LimitCode is the stop code of a limit.
 func LimitCode(limit string) string { return CodePrefix + LimitReason(limit) }
+
+// LimitOfCode returns the limit whose trips have the stop code, nil for any other code.
+func LimitOfCode(code string) *taxonomy.Limit {
+	limit := taxonomy.Find(LimitOf(Reason(code)))
+	if limit == nil || LimitCode(limit.Name) != code {
+		return nil
+	}
+	return limit
+}
 
 // idleTimeout and hostLost are the reasons of a sweeper.
 const idleTimeout, hostLost = "idle_timeout", "host_lost"

@@ -3,15 +3,23 @@ package storeflow
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/taxonomy"
 )
 
 // SpendKinds are the columns of one watchdog.Totals, in the order of its fields.
-var SpendKinds = []string{"input_tokens", "output_tokens", "tokens", "cost", "requests", "turns", "tool_calls"}
+var SpendKinds = func() []string {
+	all := make([]string, reflect.TypeFor[watchdog.Totals]().NumField())
+	for i := range all {
+		all[i] = taxonomy.Counts[i].Name
+	}
+	return all
+}()
 
 // EachKind returns the form for each of the kinds, with the name of the kind in the place of KIND, separated by commas.
 func EachKind(form string) string {
@@ -24,7 +32,12 @@ func EachKind(form string) string {
 
 // KindsOf returns the counts in the order of [SpendKinds], to be read or written.
 func KindsOf(t *watchdog.Totals) []any {
-	return []any{&t.InputTokens, &t.OutputTokens, &t.Tokens, &t.Cost, &t.Requests, &t.Turns, &t.ToolCalls}
+	fields := reflect.ValueOf(t).Elem()
+	all := make([]any, fields.NumField())
+	for i := range all {
+		all[i] = fields.Field(i).Addr().Interface()
+	}
+	return all
 }
 
 // Process returns the name of this machine, empty if it has none, and the number of this process: they say who took a

@@ -90,9 +90,14 @@ func (l Lease) String() string {
 }
 
 // Meaning is why a run with the code ended. It is empty for a code that this version does not know.
-func Meaning(code watchdog.StopReason) string { return meanings[code] }
+func Meaning(code watchdog.StopReason) string {
+	if limit := record.LimitOfCode(string(code)); limit != nil {
+		return limit.Meaning
+	}
+	return meanings[code]
+}
 
-// meanings are those of docs/events.md.
+// meanings are those of the codes that no limit has.
 var meanings = map[watchdog.StopReason]string{
 	watchdog.InterviewMaxRoundsExhausted: "an interview asked as many rounds as it may",
 	watchdog.InterviewUnsafeGapsRemain:   "an interview left questions open that must not be",
@@ -102,19 +107,6 @@ var meanings = map[watchdog.StopReason]string{
 	watchdog.OscillationDetected:         "a loop went back and forth between the same states",
 	watchdog.GradeRegressing:             "a loop's results got worse",
 	watchdog.MaxGenerationsReached:       "a loop ran as many generations as it may",
-	watchdog.WallClockExceeded:           "its window lasted longer than its wall-clock budget",
-	watchdog.SafetyExceeded:              "it lasted longer than its hard cap, from this attach",
-	watchdog.IdleExceeded:                "it gave no sign of life for too long, by its own limit or that of a hold",
-	watchdog.NoProgressExceeded:          "it got nowhere for too long, however active it was",
-	watchdog.HoldExceeded:                "a stretch in which silence was expected lasted longer than its cap",
-	watchdog.TokensExceeded:              "it reached its limit of tokens: those in, out or in all",
-	watchdog.CallInputExceeded:           "one call needed more tokens of input than one may send",
-	watchdog.CostExceeded:                "it reached its limit of cost",
-	watchdog.RequestsExceeded:            "it reached its limit of requests",
-	watchdog.TurnsExceeded:               "it reached its limit of turns",
-	watchdog.ToolCallsExceeded:           "it reached its limit of calls of tools, or of one tool",
-	watchdog.ErrorsExceeded:              "too many calls in a row failed, or had to be tried again",
-	watchdog.LoopDetected:                "it did the same again and got the same",
 	watchdog.CommandNoOutput:             "its command wrote nothing for too long",
 	watchdog.CommandNoProgress:           "what its command works on did not change for too many probes",
 	watchdog.CommandTerminal:             "its command came to a state that it cannot get out of",

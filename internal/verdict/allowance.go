@@ -11,7 +11,7 @@ func AllowedSilence(limits *Limits, delay time.Duration) (longest time.Duration)
 		limit  Limit
 		length time.Duration
 	}{{Idle, limits.longestIdle()}, {NoProgress, limits.NoProgress}} {
-		switch ladder := limits.Ladders.List(one.limit); {
+		switch ladder := limits.Ladders[one.limit]; {
 		case one.length == Never:
 		case endsInWait(ladder):
 			asks = true

@@ -11,7 +11,7 @@ import (
 
 func TestAllowedSilence(t *testing.T) {
 	const never, wait, retry, end = verdict.Never, verdict.DirectWait, verdict.DirectRetry, verdict.DirectCancel
-	asks := func(all ...verdict.Directive) *verdict.Ladders { return &verdict.Ladders{Idle: all} }
+	asks := func(all ...verdict.Directive) verdict.Ladders { return verdict.Ladders{verdict.Idle: all} }
 	for name, c := range map[string]struct {
 		limits verdict.Limits
 		want   time.Duration

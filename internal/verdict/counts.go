@@ -2,13 +2,16 @@ package verdict
 
 import (
 	"math"
+	"slices"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/taxonomy"
 )
 
 // A Kind is what a count counts.
 type Kind int
 
-// The kinds that add up. Tokens are those in and out together.
+// The kinds that add up, in the order of [taxonomy.Counts]. Tokens are those in and out together.
 const (
 	KindInput Kind = iota
 	KindOutput
@@ -29,39 +32,23 @@ const (
 	KindLoop
 )
 
-var kindNames = [...]string{
-	"input_tokens", "output_tokens", "tokens", "cost", "requests", "turns", "tool_calls",
-	"call_input", "errors", "retries", "loop",
-}
-
 // KindOf returns the kind with the name, or -1.
 func KindOf(name string) Kind {
-	for kind, known := range kindNames {
-		if known == name {
-			return Kind(kind)
-		}
-	}
-	return -1
+	return Kind(slices.IndexFunc(taxonomy.Counts[:], func(c taxonomy.Count) bool { return c.Name == name }))
 }
 
 // Limit returns the limit that counts of the kind are measured by.
-func (k Kind) Limit() Limit {
-	switch k {
-	case KindInput, KindOutput, KindTokens:
-		return Tokens
-	case KindErrors, KindRetries:
-		return Errors
-	default:
-		return Limit(k.String())
-	}
-}
+func (k Kind) Limit() Limit { return Limit(taxonomy.Counts[k].Limit) }
+
+// Field returns the name that Go code has for the kind.
+func (k Kind) Field() string { return taxonomy.Counts[k].Field }
 
 func (k Kind) adds() bool { return k < kinds }
 
 func (k Kind) inRow() bool { return k == KindErrors || k == KindRetries }
 
 // String returns the name of the kind, as events have it.
-func (k Kind) String() string { return kindNames[k] }
+func (k Kind) String() string { return taxonomy.Counts[k].Name }
 
 // Counts are one number for each kind.
 type Counts [kinds]int64

@@ -26,7 +26,7 @@ func climb(t *testing.T, limits verdict.Limits, seen *verdict.Snapshot, instants
 
 func TestHolds(t *testing.T) {
 	limits := others(verdict.Limits{
-		Idle: hour, Ladders: &verdict.Ladders{Hold: []verdict.Directive{verdict.DirectWait, verdict.DirectRetry}},
+		Idle: hour, Ladders: verdict.Ladders{verdict.Hold: []verdict.Directive{verdict.DirectWait, verdict.DirectRetry}},
 	})
 	t.Run("two of one key are two holds, each with its own cap and ladder", func(t *testing.T) {
 		seen := verdict.Snapshot{Signs: &verdict.Signs{}}
@@ -121,7 +121,7 @@ func TestHoldsIdle(t *testing.T) {
 		require.Equal(t, verdict.Verdict{Next: never}, verdict.Judge(others(verdict.Limits{}), seen, 4))
 	})
 	t.Run("a trip that the host is asked about does not come, the next one does", func(t *testing.T) {
-		limits := others(verdict.Limits{WallClock: 12, Ladders: &verdict.Ladders{Idle: []verdict.Directive{verdict.DirectRetry}}})
+		limits := others(verdict.Limits{WallClock: 12, Ladders: verdict.Ladders{verdict.Idle: []verdict.Directive{verdict.DirectRetry}}})
 		seen := verdict.Snapshot{Signs: &verdict.Signs{}}
 		seen.Signs.Open(toolHold(1), idle(10), 0)
 		trip, ok := verdict.Judge(limits, seen, 11).IdleTrip()

@@ -16,14 +16,11 @@ const (
 
 // Ladders list the directives of a limit's trips, in order. If a list is empty, the first trip cancels the run. If it
 // ends in DirectWait, that stays its last rung, and no trip cancels the run. After any other end comes a cancel.
-type Ladders struct {
-	Idle, NoProgress, Hold                                            []Directive
-	Tokens, CallInput, Cost, Requests, Turns, ToolCalls, Errors, Loop []Directive
-}
+type Ladders map[Limit][]Directive
 
 // next returns what the next trip asks for after that many attempts, and the rung that it is on, from 1. It reports
 // whether that is the last rung: then nothing follows before the stretch that was measured ends.
-func (l *Ladders) next(limit Limit, attempts int) (asks Directive, rung int, last bool) {
+func (l Ladders) next(limit Limit, attempts int) (asks Directive, rung int, last bool) {
 	ladder := l.of(limit)
 	end := lastRung(ladder)
 	if rung = min(attempts+1, end); rung <= len(ladder) {
@@ -47,7 +44,7 @@ func endsInWait(ladder []Directive) bool {
 
 // heldOn returns the rung of a hold that was opened at that instant and is found open, where it stands on its ladder:
 // one that has had its last wait does not trip again.
-func (l *Ladders) heldOn(rung int, opened time.Duration) Rung {
+func (l Ladders) heldOn(rung int, opened time.Duration) Rung {
 	stood := l.StoodOn(Hold, rung)
 	stood.At = opened
 	return stood
@@ -55,7 +52,7 @@ func (l *Ladders) heldOn(rung int, opened time.Duration) Rung {
 
 // StoodOn returns where a limit stands on its ladder that had that rung before the attach: after a last wait nothing
 // follows.
-func (l *Ladders) StoodOn(limit Limit, rung int) Rung {
+func (l Ladders) StoodOn(limit Limit, rung int) Rung {
 	ladder := l.of(limit)
 	return Rung{Attempts: rung, Last: endsInWait(ladder) && rung >= len(ladder)}
 }
@@ -63,57 +60,9 @@ func (l *Ladders) StoodOn(limit Limit, rung int) Rung {
 // askFirst is the ladder of loop if it has none: whoever repeats itself is asked to stop that before it is ended.
 var askFirst = []Directive{DirectUnstick}
 
-func (l *Ladders) of(limit Limit) []Directive {
-	if ladder := l.List(limit); limit != Loop || len(ladder) > 0 {
+func (l Ladders) of(limit Limit) []Directive {
+	if ladder := l[limit]; limit != Loop || len(ladder) > 0 {
 		return ladder
 	}
 	return askFirst
-}
-
-// List returns the list of a limit. The wall clock and safety have none.
-func (l *Ladders) List(limit Limit) []Directive {
-	if list := l.Place(limit); list != nil {
-		return *list
-	}
-	return nil
-}
-
-// Place returns where the list of a limit stands, nil for a limit that has none.
-func (l *Ladders) Place(limit Limit) *[]Directive {
-	if l == nil {
-		return nil
-	}
-	switch limit {
-	case Idle:
-		return &l.Idle
-	case NoProgress:
-		return &l.NoProgress
-	case Hold:
-		return &l.Hold
-	default:
-		return l.placeOfCounted(limit)
-	}
-}
-
-func (l *Ladders) placeOfCounted(limit Limit) *[]Directive {
-	switch limit {
-	case Tokens:
-		return &l.Tokens
-	case CallInput:
-		return &l.CallInput
-	case Cost:
-		return &l.Cost
-	case Requests:
-		return &l.Requests
-	case Turns:
-		return &l.Turns
-	case ToolCalls:
-		return &l.ToolCalls
-	case Errors:
-		return &l.Errors
-	case Loop:
-		return &l.Loop
-	default:
-		return nil
-	}
 }

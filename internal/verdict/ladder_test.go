@@ -12,7 +12,7 @@ import (
 
 func TestRungAtStart(t *testing.T) {
 	limits := others(verdict.Limits{
-		Idle: 10, Ladders: &verdict.Ladders{Idle: []verdict.Directive{verdict.DirectWait, verdict.DirectRetry}},
+		Idle: 10, Ladders: verdict.Ladders{verdict.Idle: []verdict.Directive{verdict.DirectWait, verdict.DirectRetry}},
 	})
 	seen := verdict.Snapshot{Signs: &verdict.Signs{OnIdle: verdict.Rung{Attempts: 1}}}
 	require.Equal(t, 2, verdict.Judge(limits, seen, 11).Rung, "a rung at the window's start counts while there is no progress")
@@ -37,7 +37,7 @@ func TestLadderEnds(t *testing.T) {
 		{"an unstuck", []verdict.Directive{unstick}, "unstuck cancel", "cancel", "unstuck cancel"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			limits := others(verdict.Limits{Idle: 10, Ladders: &verdict.Ladders{Idle: c.ladder}})
+			limits := others(verdict.Limits{Idle: 10, Ladders: verdict.Ladders{verdict.Idle: c.ladder}})
 			seen, now := verdict.Snapshot{Signs: &verdict.Signs{}}, time.Duration(0)
 			stretch := func() string {
 				var all []string
@@ -79,7 +79,7 @@ func TestHeldOn(t *testing.T) {
 		{[]verdict.Directive{verdict.DirectRetry}, 1, true},
 		{nil, 2, true}, // the ladder was longer
 	} {
-		limits := others(verdict.Limits{Ladders: &verdict.Ladders{Hold: c.ladder}})
+		limits := others(verdict.Limits{Ladders: verdict.Ladders{verdict.Hold: c.ladder}})
 		seen := verdict.Snapshot{Signs: &verdict.Signs{}}
 		seen.Take(&limits, verdict.Signal{Kind: verdict.SignalHeld, Key: "tool", At: 50, Length: 10, Rung: c.rung})
 		require.Equal(t, c.trips, verdict.Judge(limits, seen, 50).Limit == verdict.Hold, "%v on rung %d", c.ladder, c.rung)

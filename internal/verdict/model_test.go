@@ -83,11 +83,11 @@ func (r *naiveRun) decide(now int) {
 	r.climb(now, verdict.WallClock, &r.wall, int(r.limits.WallClock), nil, nil)
 	r.climb(now, verdict.Safety, &r.safety, int(r.limits.Safety), nil, nil)
 	for _, h := range r.holds {
-		r.climb(now, verdict.Hold, &h.age, h.limit, r.limits.Ladders.Hold, h)
+		r.climb(now, verdict.Hold, &h.age, h.limit, r.limits.Ladders[verdict.Hold], h)
 	}
-	r.climb(now, verdict.NoProgress, &r.lull, int(r.limits.NoProgress), r.limits.Ladders.NoProgress, nil)
+	r.climb(now, verdict.NoProgress, &r.lull, int(r.limits.NoProgress), r.limits.Ladders[verdict.NoProgress], nil)
 	idle, says := r.allowed()
-	r.climb(now, verdict.Idle, &r.silence, idle, r.limits.Ladders.Idle, says)
+	r.climb(now, verdict.Idle, &r.silence, idle, r.limits.Ladders[verdict.Idle], says)
 }
 
 // climb trips a limit with a ladder if it is exceeded, and sets its counter back.
@@ -167,7 +167,7 @@ func randomLimits(rng *rand.Rand) verdict.Limits {
 	return verdict.Limits{
 		WallClock: length(500), Safety: length(500), Idle: length(40), NoProgress: length(90),
 		FromFirstSign: rng.IntN(3) == 0, FirstSign: length(60),
-		Ladders: &verdict.Ladders{Idle: ladder(), NoProgress: ladder(), Hold: ladder()},
+		Ladders: verdict.Ladders{verdict.Idle: ladder(), verdict.NoProgress: ladder(), verdict.Hold: ladder()},
 	}
 }
 

@@ -2,6 +2,8 @@ package verdict
 
 import (
 	"slices"
+
+	"github.com/seed62658d38/watchdog/internal/taxonomy"
 )
 
 // A CountID tells a counted limit of a run from the others: that of a kind, of one tool or of all, shared by a scope or
@@ -359,11 +361,8 @@ func (c *Count) total() int64 { return AddCount(c.Used, c.Around) }
 func (c *Count) exceeded(l *CountLimit) bool { return c.total() > c.allowed(l) }
 
 func (l Limit) counted() bool {
-	switch l {
-	case Tokens, CallInput, Cost, Requests, Turns, ToolCalls, Errors, Loop:
-		return true
-	}
-	return false
+	known := taxonomy.Find(string(l))
+	return known != nil && known.Counts
 }
 
 // Add adds the counts, kind by kind.

@@ -1,7 +1,7 @@
 package verdict
 
 // take notes a signal about spend. A limit that these limits do not have is passed over.
-func (s *Spend) take(ladders *Ladders, signal Signal) {
+func (s *Spend) take(ladders Ladders, signal Signal) {
 	switch signal.Kind {
 	case SignalAdmit:
 		s.admit(signal)
@@ -24,7 +24,7 @@ func (s *Spend) take(ladders *Ladders, signal Signal) {
 }
 
 // spent notes what was used before an attach, or by others since.
-func (s *Spend) spent(ladders *Ladders, signal Signal) {
+func (s *Spend) spent(ladders Ladders, signal Signal) {
 	if signal.Of.Kind == KindLoop {
 		s.CountLoops()
 	}

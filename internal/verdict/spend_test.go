@@ -80,7 +80,7 @@ func TestSpend(t *testing.T) {
 		require.Empty(t, s.settle(10))
 		v := s.admit(1)[0]
 		require.Equal(t, verdict.Cancel, v.Action)
-		require.Equal(t, verdict.Requests, v.Limit)
+		require.Equal(t, verdict.Limit("requests"), v.Limit)
 		require.Equal(t, verdict.CountUse{
 			CountID: verdict.CountID{Kind: verdict.KindRequests}, Used: 10, Allowed: 10, Needed: 1,
 		}, v.Count)
@@ -128,7 +128,7 @@ func TestSpend(t *testing.T) {
 	})
 	t.Run("a ladder takes a rung for each refusal, and a last wait is the last", func(t *testing.T) {
 		limits := limitRequests(10, 0)
-		limits.Ladders = &verdict.Ladders{Requests: []verdict.Directive{verdict.DirectUnstick, verdict.DirectWait}}
+		limits.Ladders = verdict.Ladders{"requests": []verdict.Directive{verdict.DirectUnstick, verdict.DirectWait}}
 		s := newSpender(limits)
 		require.Equal(t, []verdict.Directive{verdict.DirectUnstick}, asked(s.admit(11)))
 		require.Equal(t, []verdict.Directive{verdict.DirectWait}, asked(s.admit(11)))
@@ -202,7 +202,7 @@ func TestRows(t *testing.T) {
 				})
 				for _, v := range s.due() {
 					require.Equal(t, len(c.results)-1, i)
-					require.Equal(t, verdict.Errors, v.Limit)
+					require.Equal(t, verdict.Limit("errors"), v.Limit)
 					tripped = v.Count.Kind
 				}
 			}

@@ -28,17 +28,8 @@ const (
 	Idle       Limit = "idle"        // since the last activity; while holds are open, the limit is theirs
 )
 
-// The limits that are counted, see [Kind].
-const (
-	Tokens    Limit = "tokens"
-	CallInput Limit = "call_input" // of one call
-	Cost      Limit = "cost"
-	Requests  Limit = "requests"
-	Turns     Limit = "turns"
-	ToolCalls Limit = "tool_calls"
-	Errors    Limit = "errors" // in a row
-	Loop      Limit = "loop"   // the same again
-)
+// Loop is the one counted limit that has a rule of its own. The others are those of a [Kind].
+const Loop Limit = "loop"
 
 // Limits are what a run may use. [Never] switches a limit off. No limit is negative.
 type Limits struct {
@@ -55,7 +46,7 @@ type Limits struct {
 	FromFirstSign bool
 	FirstSign     time.Duration
 	// Ladders say what the trips of a limit ask for. Nil cancels at the first trip of any limit.
-	Ladders *Ladders
+	Ladders Ladders
 	// Counts are the counted limits, nil for none.
 	Counts []CountLimit
 }
