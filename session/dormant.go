@@ -71,6 +71,15 @@ func (s *roster) rouse(r *keptRun) {
 	}
 }
 
+// refresh has the next flush write the row of a run.
+func (s *roster) refresh(runID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.runs[runID]; r != nil {
+		s.recheck(r)
+	}
+}
+
 // recheck has the next flush write the row of a run, to learn whether it is still this attempt's. The mutex is held.
 func (s *roster) recheck(r *keptRun) {
 	r.recheck = true

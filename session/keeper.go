@@ -106,6 +106,10 @@ func (k *Keeper) Ended(ctx context.Context, w *watchdog.Watchdog) {
 	k.queue.write(ctx, end)
 }
 
+// Refresh has the row of a run written at the next look, and not only with its next sign of life: what RunState says of
+// it has changed. It does not wait for the store. It does nothing for a run that is not kept.
+func (k *Keeper) Refresh(runID string) { k.roster.refresh(runID) }
+
 // Live returns how many runs are kept.
 func (k *Keeper) Live() int { return k.roster.live() }
 

@@ -59,8 +59,8 @@ func (b *rowBuilder) newState(r *keptRun) json.RawMessage {
 	return nil
 }
 
-// ending returns how a run that has ended did so, with the state where its command's end or the steps of the next
-// attempt need that.
+// ending returns how a run that has ended did so, with the state where its command's end, the steps of the next attempt
+// or what the host adds need that.
 func (b *rowBuilder) ending(r *keptRun) Ending {
 	runID := r.run.ID()
 	e := Ending{RunID: runID, Attempt: r.attempt, Status: Interrupted, Age: r.run.SinceActivity()}
@@ -75,7 +75,8 @@ func (b *rowBuilder) ending(r *keptRun) Ending {
 		e.Status = Finished
 	}
 	goesOn := e.Reason == "" // in the same window, at the next attach
-	if of := handle.Of(r.run.Context()).State(); goesOn && of.Loop != nil || of.Command.Outcome != "" {
+	of := handle.Of(r.run.Context()).State()
+	if goesOn && of.Loop != nil || of.Command.Outcome != "" || b.cfg.RunState != nil {
 		e.State = b.state(r.run)
 	}
 	return e
@@ -86,6 +87,9 @@ func (b *rowBuilder) state(w *watchdog.Watchdog) json.RawMessage {
 	state := stateOf(w)
 	if b.cfg.RunState != nil {
 		b.cfg.RunState(w, &state)
+	}
+	if w.Context().Err() != nil {
+		state.Ending = nil // its command has ended, or nobody waits for that
 	}
 	text, err := json.Marshal(&state)
 	if err != nil {

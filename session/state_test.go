@@ -157,4 +157,29 @@ func TestRunState(t *testing.T) {
 		f.advance(awake)
 		require.Equal(t, "s-1 1", f.state("s-1").Phase, "with the activity")
 	})
+	t.Run("of a run without signs of life is written when the host says that it has changed", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			var ending *session.Signalled
+			f.cfg.RunState = func(_ *watchdog.Watchdog, s *session.State) { s.Ending = ending }
+			f.start()
+			wd := f.attach("s-1")
+			f.advance(time.Hour) // it is dormant
+			now := time.Now().UTC()
+			ending = &session.Signalled{Signal: "SIGINT", SentAt: now, Next: "SIGTERM", NextAt: now.Add(10 * time.Second)}
+			f.keeper().Refresh("s-1")
+			f.keeper().Refresh("unknown")
+			f.advance(session.DefaultPace)
+			require.Equal(t, ending, f.state("s-1").Ending)
+			require.Equal(t, session.NoActivity, f.row("s-1").Activity, "it is no sign of life")
+			f.db.takeCounts()
+			f.advance(time.Minute)
+			calls, _ := f.db.takeCounts()
+			require.Zero(t, calls["Freshen"], "once")
+			_, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandNoOutput})
+			require.NoError(t, err)
+			require.NoError(t, wd.Close())
+			require.Equal(t, session.Cancelled, f.row("s-1").Status)
+			require.Nil(t, f.state("s-1").Ending, "it is not ending any more")
+		})
+	})
 }

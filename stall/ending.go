@@ -29,13 +29,16 @@ func (s *sentinel) end(action TripAction) {
 		s.finish()
 		return
 	}
-	for _, step := range steps {
-		s.send(step.Signal)
+	told := s.cfg.tellEndings(len(steps))
+	defer close(told)
+	for i, step := range steps {
+		e := s.send(step, steps[i+1:])
 		if len(s.result.Sent) == 0 && awaitExited(s.tree, killBound) {
 			s.finish()
 			return
 		}
-		if !step.awaitGone(s.tree) {
+		told <- e
+		if !e.awaitGone(s.tree) {
 			continue
 		}
 		if s.killedTooLate() {
@@ -84,16 +87,21 @@ func (s *sentinel) killedTooLate() bool {
 		s.tree.Err() == nil
 }
 
-// send sends a signal to every living process of the tree.
-func (s *sentinel) send(sig syscall.Signal) {
-	at := time.Now()
-	reached, missed, _ := signalTree(s.tree, sig)
+// send sends a signal to every living process of the tree, and says what comes next.
+func (s *sentinel) send(step Step, after []Step) Ending {
+	sig := step.Signal
+	e := Ending{Sent: Sent{Signal: sig, At: now()}}
+	e.Processes, e.Missed, _ = signalTree(s.tree, sig)
 	if sig == syscall.SIGKILL {
 		_ = s.tree.Kill() // also what is started meanwhile
 	}
-	if reached+missed > 0 {
-		s.result.Sent = append(s.result.Sent, Sent{Signal: sig, At: at, Processes: reached, Missed: missed})
+	if e.Processes+e.Missed > 0 {
+		s.result.Sent = append(s.result.Sent, e.Sent)
 	}
+	if len(after) > 0 {
+		e.Next, e.NextAt = after[0].Signal, now().Add(step.Grace)
+	}
+	return e
 }
 
 // signalTree returns how many processes a signal reached, and how many it could not reach.

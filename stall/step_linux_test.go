@@ -2,7 +2,9 @@ package stall_test
 
 import (
 	"context"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -41,6 +43,8 @@ func TestSteps(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			f.cfg.Terminal, f.cfg.Grace = readyLine, c.grace
+			told := make(chan stall.Ending, 10)
+			f.cfg.OnSignal = func(e stall.Ending) { told <- e }
 			result, _ := f.stalled(command(t, append(words(c.steps), "print:"+ready, "stay")...))
 			require.True(t, result.Terminated)
 			require.Equal(t, result.Requested[:c.sent], signals(result))
@@ -48,9 +52,52 @@ func TestSteps(t *testing.T) {
 			for i, sent := range result.Sent[1:] {
 				require.GreaterOrEqual(t, sent.At.Sub(result.Sent[i].At), pause)
 			}
+			for i, sent := range result.Sent {
+				e, next := <-told, syscall.Signal(0)
+				if i+1 < len(result.Requested) {
+					next = result.Requested[i+1]
+					require.GreaterOrEqual(t, e.NextAt.Sub(sent.At), c.grace[i].Grace)
+				}
+				require.Equal(t, stall.Ending{Sent: sent, Next: next, NextAt: e.NextAt}, e)
+			}
 			r := f.record()
 			require.Equal(t, c.requested, strings.Join(r.Action.Requested, " "))
 			require.Equal(t, r.Action.Requested[c.sent-1], r.Action.EndedBy)
+		})
+	}
+}
+
+// TestOnSignal checks that a host that is told of a signal delays none, whatever it does, and is then told no more of
+// them if it hangs.
+func TestOnSignal(t *testing.T) {
+	t.Parallel()
+	end := make(chan struct{})
+	t.Cleanup(func() { close(end) })
+	for name, c := range map[string]struct {
+		does  func()
+		calls int32
+	}{
+		"hangs": {func() { <-end }, 1}, "panics": {func() { panic("host") }, 3}, "ends": {runtime.Goexit, 3},
+	} {
+		t.Run("and "+name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			var calls atomic.Int32
+			last := make(chan struct{})
+			f.cfg.Terminal, f.cfg.Grace = readyLine, graces(time.Millisecond, time.Millisecond)
+			f.cfg.RecordTimeout = longTime
+			f.cfg.OnSignal = func(stall.Ending) {
+				if calls.Add(1) == c.calls {
+					close(last)
+				}
+				c.does()
+			}
+			began := time.Now()
+			result, _ := f.stalled(command(t, "ignore:INT,TERM", "print:"+ready, "stay"))
+			require.Len(t, result.Sent, 3)
+			require.Less(t, time.Since(began), longTime)
+			<-last
+			require.Equal(t, c.calls, calls.Load())
 		})
 	}
 }

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -52,6 +54,18 @@ func changed(
 	return errors.Join(err, db.Close())
 }
 
+// hasWebhook reports whether the configuration names one. Where nothing is configured, nothing is read.
+func (c *Common) hasWebhook(model *kong.Application) (bool, error) {
+	if c.Config == "" && !slices.ContainsFunc(os.Environ(), ofLimits(model)) {
+		return false, nil
+	}
+	limits, err := c.limits(model)
+	if err != nil {
+		return false, err
+	}
+	return limits.Notify.URL != "", nil
+}
+
 // findRun reads what the store has of a run.
 func findRun(ctx context.Context, db database, id string) (*byHand, error) {
 	r := &byHand{db: db, id: id}
@@ -82,6 +96,47 @@ func (r *byHand) readRow(ctx context.Context) (err error) {
 
 // live reports whether a process says that it runs the run.
 func (r *byHand) live() bool { return r.row.Status == session.Active && r.lease.ID != "" }
+
+func (r *byHand) promise() time.Duration { return max(r.lease.Promise, session.ShortestPromise) }
+
+// isDead reports whether the process that runs the run is dead, by the rule of the sweepers. What cannot be decided
+// counts as alive.
+func (r *byHand) isDead(ctx context.Context) (bool, error) {
+	began, promise := time.Now(), r.promise()
+	var looks verdict.Looks
+	for {
+		look := verdict.Look{Began: time.Since(began)}
+		all, err := r.db.ObserveLeases(ctx, []string{r.lease.ID})
+		if err != nil {
+			return false, err
+		}
+		look.Ended = time.Since(began)
+		lease := leaseOf(all, r.lease.ID)
+		if lease.ID == "" || lease.Expired {
+			return true, nil
+		}
+		look.Sure, look.Beat = !lease.Locked, lease.Beat
+		if looks.Add(promise, look) {
+			return true, nil
+		}
+		if lease.Beat != r.lease.Beat || look.Ended > verdict.ObserveFor(promise) {
+			return false, nil
+		}
+		if err := pause(ctx, verdict.RenewAfter(promise)); err != nil {
+			return false, err
+		}
+	}
+}
+
+// leaseOf returns the lease with the ID, or none.
+func leaseOf(all []session.Lease, id string) (found session.Lease) {
+	for _, lease := range all {
+		if lease.ID == id {
+			found = lease
+		}
+	}
+	return found
+}
 
 // A named event is what the events of a run say about its windows.
 type namedEvent struct {

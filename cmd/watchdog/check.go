@@ -104,15 +104,3 @@ func (c checked) print(out io.Writer) error {
 	_, line := fmt.Fprintf(out, "\n%s\n", c.Worst)
 	return errors.Join(err, line)
 }
-
-// failEach says each of the joined errors on a line of its own, and returns the exit status.
-func (p Program) failEach(err error) error {
-	var many interface{ Unwrap() []error }
-	if !errors.As(err, &many) {
-		return err
-	}
-	for _, one := range many.Unwrap() {
-		p.say(one.Error())
-	}
-	return exitStatus(exitError)
-}

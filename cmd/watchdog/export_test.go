@@ -21,7 +21,6 @@ var (
 	Plain           = plain
 	Columns         = columns
 	WithoutPassword = withoutPassword
-	Quoted          = quoted
 )
 
 // A Signals has what a run does at signals: how often it ends the command, and by which signals this program is killed.

@@ -3,20 +3,24 @@ package main
 import (
 	"net/url"
 	"os"
+	"slices"
 	"strings"
+
+	"github.com/seed62658d38/watchdog/internal/story"
 )
 
-// whyRun is the command line that tells the story of a run in the store.
-func (c *Common) whyRun(id string) string {
-	words := []string{"watchdog", "why"}
-	if os.Getenv("WATCHDOG_STORE") != c.Store { // or else the next command has it from there, too
-		words = append(words, "--store", quoted(withoutPassword(c.Store)))
-	}
-	return strings.Join(append(words, quoted(id)), " ")
+// line is a command line about a run in the store, as a person pastes it into a shell.
+func (c *Common) line(command, id string) string {
+	return story.Next{Command: c.inStore(story.CommandLine(command, id))}.Line()
 }
 
-// whyDir is the command line that tells the story that is in a folder of artifacts.
-func whyDir(dir string) string { return "watchdog why " + quoted(dir) }
+// inStore has a command line of this program name the store, unless it has that from the environment, too.
+func (c *Common) inStore(words []string) []string {
+	if len(words) == 0 || os.Getenv("WATCHDOG_STORE") == c.Store {
+		return words
+	}
+	return slices.Insert(slices.Clone(words), 2, "--store", withoutPassword(c.Store))
+}
 
 // withoutPassword is the name of a store as it can be shown.
 func withoutPassword(store string) string {
@@ -38,17 +42,4 @@ func withoutPassword(store string) string {
 	}
 	u.RawQuery = query.Encode()
 	return u.String()
-}
-
-// quoted is a word as a shell takes it.
-func quoted(word string) string {
-	if word != "" && !strings.ContainsFunc(word, special) {
-		return word
-	}
-	return inQuotes(word)
-}
-
-// special reports whether a shell may take a character for something else.
-func special(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_@%+=:,./-", r)
 }

@@ -1,11 +1,21 @@
 package main_test
 
 import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	watchdog "github.com/seed62658d38/watchdog/cmd/watchdog"
+	"github.com/seed62658d38/watchdog/internal/story"
+	"github.com/seed62658d38/watchdog/session"
 )
 
 func TestWithoutPassword(t *testing.T) {
@@ -24,11 +34,54 @@ func TestWithoutPassword(t *testing.T) {
 	}
 }
 
-func TestQuoted(t *testing.T) {
+// TestPaste has a shell run what is said to be run next.
+func TestPaste(t *testing.T) {
 	t.Parallel()
-	for word, want := range map[string]string{
-		"nightly-2.1/a": "nightly-2.1/a", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "a;b": "'a;b'",
-	} {
-		assert.Equal(t, want, watchdog.Quoted(word), word)
+	url := "sqlite:" + filepath.Join(t.TempDir(), "it's $(not) run.db")
+	for _, id := range []string{"-x", "it's; exit 9", "$HOME", "é " + strings.Repeat("b", 100)} {
+		t.Run(id, func(t *testing.T) {
+			store := openStore(t, url)
+			stopped(t, store, id)
+			_, _, err := store.Attach(t.Context(), session.Session{RunID: id + " live", StartedAt: time.Now(), Host: "b"})
+			require.NoError(t, err)
+			require.NoError(t, store.Append(t.Context(), interrupted(id+" live", "SIGHUP", 0)))
+			require.NoError(t, store.Close())
+			resume := nextLine(t, program(t, "why", "--store", url, "--", id))
+			assert.Contains(t, firstLine(t, resume), "has a fresh window since")
+			tail := nextLine(t, program(t, "why", "--store", url, "--", id+" live"))
+			assert.Contains(t, firstLine(t, tail), "interrupted by SIGHUP")
+			shorter := nextLine(t, programIn(t, []string{"WATCHDOG_STORE=" + url}, "why", "--", id+" live"))
+			assert.Equal(t, strings.Replace(tail, " --store "+story.ShellQuote(url), "", 1), shorter, "the next has the variable, too")
+		})
 	}
+}
+
+// nextLine is the line of a story that is to be run next.
+func nextLine(t *testing.T, told outcome) string {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^ {9}(watchdog .*)$`).FindStringSubmatch(told.stdout)
+	require.Len(t, found, 2, told)
+	return found[1]
+}
+
+// firstLine has a shell, to which watchdog is the program, run a line, and returns the first line that it prints.
+func firstLine(t *testing.T, line string) string {
+	t.Helper()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("there is no bash")
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink(self, filepath.Join(dir, "watchdog")))
+	cmd := exec.CommandContext(t.Context(), bash, "-c", "exec "+line)
+	cmd.Env = append(programCmd(t, nil).Env, "PATH="+dir+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8")
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	first, _ := bufio.NewReader(out).ReadString('\n')
+	_ = cmd.Process.Kill() // one that follows goes on
+	_ = cmd.Wait()
+	return first
 }

@@ -48,3 +48,12 @@ func ownVariables(node *kong.Node) (names []string) {
 	}
 	return names
 }
+
+// ofLimits returns a func that reports whether a variable may be one of config's, which are not the program's own.
+func ofLimits(model *kong.Application) func(variable string) bool {
+	own := ownVariables(model.Node)
+	return func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return strings.HasPrefix(name, "WATCHDOG_") && !slices.Contains(own, name)
+	}
+}

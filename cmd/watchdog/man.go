@@ -52,9 +52,9 @@ func manVerb(s *script, v verb, common []word) {
 	}
 	s.line("%s\n.PP", strings.Join(synopsis, " "))
 	manText(s, v.node.Help)
-	if v.node.Detail != "" {
+	if detail := detailOf(v.node); detail != "" {
 		s.line(".PP")
-		manText(s, v.node.Detail)
+		manText(s, detail)
 	}
 	manWords(s, append(v.args, v.own(common)...))
 }

@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
@@ -22,8 +18,8 @@ import (
 //
 //nolint:lll // a tag cannot be broken
 type notifyFlags struct {
-	Webhook           string `group:"Who is told" placeholder:"ADDRESS" help:"Tell this https address of each stop, as watchdog notify explains; none for nobody, whatever is configured."`
-	WebhookSecretFile string `group:"Who is told" placeholder:"FILE" type:"path" help:"A file with the secret that signs, where $$WATCHDOG_NOTIFY_SECRET does not have it."`
+	Webhook           string `group:"Who is told" placeholder:"ADDRESS" help:"Tell this https address of each stop. watchdog notify explains it; none for nobody, whatever is configured."`
+	WebhookSecretFile string `group:"Who is told" rare:"" placeholder:"FILE" type:"path" help:"A file with the secret that signs, where $$WATCHDOG_NOTIFY_SECRET does not have it."`
 }
 
 // secretVariable has the secrets of the webhook, with spaces between them. No flag has: others see the flags of a
@@ -51,32 +47,6 @@ func webhookOf(limits *config.Config) notify.Config {
 	cfg := limits.Notify
 	cfg.Secrets = strings.Fields(os.Getenv(secretVariable))
 	return cfg
-}
-
-// hasWebhook reports whether the configuration names one. Where nothing is configured, nothing is read.
-func (c *Common) hasWebhook(model *kong.Application) (bool, error) {
-	if c.Config == "" && !slices.ContainsFunc(os.Environ(), ofLimits(model)) {
-		return false, nil
-	}
-	limits, err := c.limits(model)
-	if err != nil {
-		return false, err
-	}
-	return limits.Notify.URL != "", nil
-}
-
-// checkWebhook says that nobody is told where there is no store for notices. A command that is run does not get the
-// secret.
-func (c *runCmd) checkWebhook(p Program, common *Common) error {
-	_ = os.Unsetenv(secretVariable)
-	switch {
-	case common.Store != "" || c.webhook.URL == "":
-		return nil
-	case len(c.variables()) > 0:
-		return errors.New("--webhook needs --store: a notice is kept there until it is delivered")
-	}
-	p.note(common, "watchdog: the webhook is not told of this run: without --store no notice is kept")
-	return nil
 }
 
 // An outboxStore is what a sender needs of a store.

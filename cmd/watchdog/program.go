@@ -1,13 +1,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
-
-	"github.com/alecthomas/kong"
 )
 
 // The exit statuses of the program itself, which are those of GNU timeout. A command that was run has its own.
@@ -19,50 +17,24 @@ const (
 	exitSignalled     = 128
 )
 
-// A Program is the watchdog command with its standard files.
+// A Program is the watchdog command with its standard files. It knows none of its commands: commandline.go does.
 type Program struct {
 	Stdin, Stdout, Stderr *os.File
+}
+
+// Common are the flags that every command has.
+//
+//nolint:lll // a tag cannot be broken
+type Common struct {
+	Store  string `placeholder:"URL"  env:"WATCHDOG_STORE"  help:"Where runs are kept: sqlite:PATH or postgres://HOST/DATABASE."`
+	Config string `placeholder:"FILE" env:"WATCHDOG_CONFIG" help:"A file with limits. watchdog check explains them." type:"path"`
+	JSON   bool   `name:"json"        env:"WATCHDOG_JSON"   help:"Print JSON for programs."`
 }
 
 // An exitStatus is the error of a command that has said what there was to say.
 type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
-
-// A helped is the panic of a command line that wanted help: kong exits after it, and a Program returns.
-type helped int
-
-// Run runs a command line and returns the exit status.
-func (p Program) Run(ctx context.Context, args []string) (status int) {
-	defer func() {
-		if r := recover(); r != nil {
-			h, ok := r.(helped)
-			if !ok {
-				panic(r)
-			}
-			status = int(h)
-		}
-	}()
-	parsed, err := p.parse(args)
-	if err != nil {
-		return p.refuse(err)
-	}
-	parsed.BindTo(ctx, (*context.Context)(nil))
-	parsed.Bind(p, parsed.common, parsed.Model)
-	return p.fail(parsed.Run())
-}
-
-// refuse says what is wrong with a command line, and where help is.
-func (p Program) refuse(err error) int {
-	status := p.fail(err)
-	help := "watchdog --help"
-	var wrong *kong.ParseError
-	if errors.As(err, &wrong) && wrong.Context != nil && wrong.Context.Command() != "" {
-		help = "watchdog " + strings.Fields(wrong.Context.Command())[0] + " --help"
-	}
-	_, _ = fmt.Fprintln(p.Stderr, help+" says how it is used")
-	return status
-}
 
 // fail says an error, if there is one, and returns the exit status.
 func (p Program) fail(err error) int {
@@ -80,4 +52,32 @@ func (p Program) fail(err error) int {
 // say prints one line of the program; joined errors stay on it.
 func (p Program) say(text string) {
 	_, _ = fmt.Fprintln(p.Stderr, "watchdog: "+strings.ReplaceAll(text, "\n", "; "))
+}
+
+// failEach says each of the joined errors on a line of its own, and returns the exit status.
+func (p Program) failEach(err error) error {
+	var many interface{ Unwrap() []error }
+	if !errors.As(err, &many) {
+		return err
+	}
+	for _, one := range many.Unwrap() {
+		p.say(one.Error())
+	}
+	return exitStatus(exitError)
+}
+
+// note says something on standard error that is for people only.
+func (p Program) note(common *Common, text string) {
+	if !common.JSON {
+		_, _ = fmt.Fprintln(p.Stderr, text)
+	}
+}
+
+// logger logs warnings and errors.
+func (p Program) logger(asJSON bool) *slog.Logger {
+	options := &slog.HandlerOptions{Level: slog.LevelWarn}
+	if asJSON {
+		return slog.New(slog.NewJSONHandler(p.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(p.Stderr, options))
 }

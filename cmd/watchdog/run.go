@@ -3,47 +3,42 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/seed62658d38/watchdog/notify"
 )
-
-type runCmd struct {
-	runFlags
-	meterFlags
-	notifyFlags
-
-	webhook notify.Config // as configured; without a URL nobody is told
-
-	Command []string `arg:"" optional:"" passthrough:"partial" help:"The command and its arguments, after --."`
-}
 
 // Help is the rest of the command's help.
 func (runCmd) Help() string {
-	return `Runs a command with the standard files of this program. When the command is
-stuck, it is ended with every process that it started, and one line on standard
-error says why. Without --no-output, --wall-clock, --probe, --terminal or
---meter it is never ended: only the background processes that it left are.
+	return `When it is stuck, one line on standard error says why. Without a limit only what
+it left in the background is ended.
 
 Examples:
   watchdog run --no-output 5m -- make test
   watchdog run --wall-clock 1h --artifacts state -- ./nightly.sh
+  watchdog run --store sqlite:runs.db --id nightly-{time} -- ./job
+
+Exit status: the command's own, or as of GNU timeout 124 for a stop, 137 if that
+took SIGKILL, 125 for an error of this program, 126 and 127 for a command that
+cannot be executed or found, and 128+N for signal N.
+
+watchdog help run lists the other flags, and says all that there is to know.`
+}
+
+// More is what only watchdog help and the man page say.
+func (runCmd) More() string {
+	return `The command has the standard files of this program.
+
+More examples:
   watchdog run --probe ./state.sh --probe-interval 30s -- ./deploy
-  watchdog run --store sqlite:runs.db --id nightly --wall-clock 1h -- ./job
-  watchdog why --store sqlite:runs.db nightly
+  watchdog run --store sqlite:runs.db --id weekly --wall-clock 1h -- ./job
+  watchdog why --store sqlite:runs.db weekly
   watchdog run --meter --tokens 2000000 -- claude -p 'Fix the tests'
 
-Exit status, as of GNU timeout:
-  the command's own    it ended by itself
-  124                  it was stuck, or its time or what it may spend was used
-                       up
-  137                  the same, and it took SIGKILL to end it
-  125                  an error of this program, such as a wrong flag, or no
-                       call came through the meter of a command that succeeded
-  126, 127             the command cannot be executed, or is not found
-  128+N                signal N ended the command, or this program got it
+A limit is --no-output, --wall-clock, --probe, --terminal or --meter. The status
+is 124, too, where what the command may spend is used up, and 125 where no call
+came through the meter of a command that succeeded.
 
 Configuration: the stall block of the --config file and the variables
 WATCHDOG_STALL_... are read as watchdog check explains them, and so is the wall
@@ -56,11 +51,13 @@ fails, it stays in the store for watchdog notify, sweep or serve.
 
 Nothing is written but the files of --artifacts, and the run with --store: while
 it lives, watchdog sessions and the page show it, and a sweeper cancels it if
-this program is killed. A run whose command succeeded is complete: its --id
-starts no other command before watchdog resume. One that failed or was stopped is
-resumed in a fresh window, which is said in one line. One that is live elsewhere
-is an error; to find out can take some seconds. If another process ends the run,
-with watchdog complete for one, the command is ended with status 124.
+this program is killed. In its --id, {time} is the time in UTC, such as
+20261127T043000Z, and {host} the name of the machine. A run whose command
+succeeded is complete: its --id starts no other command before watchdog resume.
+One that failed or was stopped is resumed in a fresh window, which is said in one
+line. One that is live elsewhere is an error; to find out can take some seconds.
+If another process ends the run, with watchdog complete for one, the command is
+ended with status 124.
 
 The meter: a proxy on the loopback interface, which ends with the command. It
 is ANTHROPIC_BASE_URL, OPENAI_BASE_URL and GOOGLE_GEMINI_BASE_URL of the command,
@@ -117,14 +114,13 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	defer leave()
 	cmd := p.command(words)
 	cmd.Env = meter.environ()
-	showLast := record.showSpent(g.plan, endsSilence(cfg))
+	defer record.showSpent(g.plan)()
 	result, err := signals.run(ctx, cmd, guarded)
 	e := ending{
 		program: words[0], result: result, err: err, signal: signals.got(result), record: record, meter: meter,
 		common: common, cfg: cfg,
 	}
 	meterErr := meter.close() // before the run: what is not settled when that is closed stays charged
-	showLast()
 	e.recordErr = errors.Join(meterErr, record.close(&e))
 	return p.report(&e)
 }
@@ -141,4 +137,18 @@ func (p Program) command(words []string) *exec.Cmd {
 	cmd := exec.Command(words[0], words[1:]...) //nolint:noctx // stall.Run takes the context
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Stdin, p.Stdout, p.Stderr
 	return cmd
+}
+
+// checkWebhook says that nobody is told where there is no store for notices. A command that is run does not get the
+// secret.
+func (c *runCmd) checkWebhook(p Program, common *Common) error {
+	_ = os.Unsetenv(secretVariable)
+	switch {
+	case common.Store != "" || c.webhook.URL == "":
+		return nil
+	case len(c.variables()) > 0:
+		return errors.New("--webhook needs --store: a notice is kept there until it is delivered")
+	}
+	p.note(common, "watchdog: the webhook is not told of this run: without --store no notice is kept")
+	return nil
 }

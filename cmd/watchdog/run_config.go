@@ -66,15 +66,6 @@ func (c *runCmd) limits(common *Common, model *kong.Application) (*guards, *conf
 	return g, limits, nil
 }
 
-// ofLimits returns a func that reports whether a variable may be one of config's, which are not the program's own.
-func ofLimits(model *kong.Application) func(variable string) bool {
-	own := ownVariables(model.Node)
-	return func(variable string) bool {
-		name, _, _ := strings.Cut(variable, "=")
-		return strings.HasPrefix(name, "WATCHDOG_") && !slices.Contains(own, name)
-	}
-}
-
 // apply applies the flags.
 func (c *runCmd) apply(cfg *stall.Config) error {
 	if c.Probe != "" {
@@ -83,7 +74,7 @@ func (c *runCmd) apply(cfg *stall.Config) error {
 	if c.AlsoEnd != "" {
 		cfg.AlsoEnd = &stall.AlsoEnd{Command: shell(c.AlsoEnd)}
 	}
-	if err := c.check(cfg.Probe != nil, cfg.AlsoEnd != nil); err != nil {
+	if err := c.check(cfg); err != nil {
 		return err
 	}
 	set(&cfg.NoOutput, c.NoOutput, duration)

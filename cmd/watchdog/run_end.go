@@ -81,7 +81,7 @@ func (r *runRecord) complete(e *ending) error {
 			return err
 		case time.Since(began) > 2*cmp.Or(e.cfg.RecordTimeout, watchdog.DefaultRecordTimeout):
 			if e.outcome().Outcome == record.Succeeded {
-				err = fmt.Errorf("%w; watchdog complete %s records it when the store is back", err, quoted(r.run.ID()))
+				err = fmt.Errorf("%w; %s records it when the store is back", err, e.common.line("complete", r.run.ID()))
 			}
 			return err
 		}

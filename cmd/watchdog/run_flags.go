@@ -6,57 +6,71 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/seed62658d38/watchdog/internal/signame"
+	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/stall"
 )
+
+// A runCmd is the command line of run.
+type runCmd struct {
+	runFlags
+	meterFlags
+	notifyFlags
+
+	webhook notify.Config // as configured; without a URL nobody is told
+
+	Command []string `arg:"" optional:"" passthrough:"partial" help:"The command and its arguments, after --."`
+}
 
 // runFlags are the flags of run. One that is nil was not given.
 //
 //nolint:lll // a tag cannot be broken
 type runFlags struct {
-	NoOutput  *length  `group:"When it is stuck" placeholder:"TIME" help:"End the command when it prints nothing for this long, such as 5m."`
-	Activity  *string  `group:"When it is stuck" placeholder:"WHICH" enum:"output,stdout,stderr" help:"What --no-output listens to: output (both), stdout or stderr."`
-	WallClock *length  `group:"When it is stuck" placeholder:"TIME" help:"End the command after this long in any case."`
-	Terminal  []string `group:"When it is stuck" placeholder:"REGEXP" sep:"none" help:"End the command when it prints a line that matches. Can be repeated."`
+	NoOutput  *length  `group:"When it is stuck" placeholder:"TIME" help:"End it when it prints nothing for this long, such as 5m."`
+	Activity  *string  `group:"When it is stuck" rare:"" placeholder:"WHICH" enum:"output,stdout,stderr" help:"What --no-output listens to: output (both), stdout or stderr."`
+	WallClock *length  `group:"When it is stuck" placeholder:"TIME" help:"End it after this long in any case."`
+	Terminal  []string `group:"When it is stuck" placeholder:"REGEXP" sep:"none" help:"End it when it prints a line that matches. Can be repeated."`
 
-	TTY *bool `group:"How it runs" name:"tty" negatable:"" help:"Give the command the terminal, and where its output is listened to a terminal of its own: as if given where standard output is one, on Linux."`
+	Probe               string  `group:"The probe" placeholder:"CMD" help:"Run this in a shell at each interval. It prints the state as one JSON object; what stays the same is no progress."`
+	ProbeInterval       *length `group:"The probe" placeholder:"TIME" help:"From one probe to the next: 30s if not given."`
+	ProbeTimeout        *length `group:"The probe" rare:"" placeholder:"TIME" help:"How long one probe may take: 5s if not given."`
+	StallThreshold      *int    `group:"The probe" placeholder:"N" help:"So many that saw the same end it: 3 if not given. They are in a row, and at least 2."`
+	ProbeAnyExit        bool    `group:"The probe" rare:"" help:"Take the output of a probe that fails, too."`
+	OnProbeError        *string `group:"The probe" rare:"" placeholder:"WHAT" enum:"ignore,stall,terminal" help:"What several failed probes in a row mean: ignore (nothing, as if not given), stall or terminal."`
+	ProbeErrorThreshold *int    `group:"The probe" rare:"" placeholder:"N" help:"How many these are: 3 if not given."`
+	ProbePublish        bool    `group:"The probe" rare:"" help:"Write the reasons and the summary that a probe prints to the artifacts."`
 
-	Probe               string  `group:"The probe" placeholder:"CMD" help:"Run this shell command at each interval. It prints the state as one JSON object; what stays the same is no progress."`
-	ProbeInterval       *length `group:"The probe" placeholder:"TIME" help:"The time from one probe to the next: 30s if not given."`
-	ProbeTimeout        *length `group:"The probe" placeholder:"TIME" help:"How long one probe may take: 5s if not given."`
-	StallThreshold      *int    `group:"The probe" placeholder:"N" help:"End the command when so many probes in a row saw the same: 3 if not given, at least 2."`
-	ProbeAnyExit        bool    `group:"The probe" help:"Take the output of a probe that fails, too."`
-	OnProbeError        *string `group:"The probe" placeholder:"WHAT" enum:"ignore,stall,terminal" help:"What several failed probes in a row mean: ignore (nothing, as if not given), stall or terminal."`
-	ProbeErrorThreshold *int    `group:"The probe" placeholder:"N" help:"How many these are: 3 if not given."`
-	ProbePublish        bool    `group:"The probe" help:"Write the reasons and the summary that a probe prints to the artifacts."`
+	TTY            *bool   `group:"How it runs and ends" name:"tty" negatable:"" help:"Give it the terminal: as if given where there is one. Where its output is listened to, that is a terminal of its own. Only on Linux."`
+	OnStall        *string `group:"How it runs and ends" rare:"" placeholder:"WHAT" enum:"interrupt,fail,ignore" help:"What to do without output or progress: interrupt (the signals in their order, as if not given), fail (SIGKILL at once) or ignore (only record it)."`
+	OnTerminal     *string `group:"How it runs and ends" rare:"" placeholder:"WHAT" enum:"interrupt,fail,ignore" help:"The same after a line of --terminal, or a probe that says so."`
+	Signal         *sig    `group:"How it runs and ends" short:"s" placeholder:"SIGNAL" help:"The first signal: INT if not given. TERM and KILL follow, if it is not one of them."`
+	GraceInt       *length `group:"How it runs and ends" placeholder:"TIME" help:"The time after it: 10s if not given. There is none if that is TERM or KILL."`
+	GraceTerm      *length `group:"How it runs and ends" placeholder:"TIME" help:"The time after SIGTERM: 20s if not given."`
+	AlsoEnd        string  `group:"How it runs and ends" placeholder:"CMD" help:"Run this in a shell after a stop. It ends what runs elsewhere, as in a container."`
+	AlsoEndTimeout *length `group:"How it runs and ends" rare:"" placeholder:"TIME" help:"How long that may take: 10s if not given."`
+	KeepBackground bool    `group:"How it runs and ends" help:"Leave what runs on when it has ended by itself."`
 
-	OnStall        *string `group:"How it ends" placeholder:"WHAT" enum:"interrupt,fail,ignore" help:"What to do without output or progress: interrupt (the signals in their order, as if not given), fail (SIGKILL at once) or ignore (only record it)."`
-	OnTerminal     *string `group:"How it ends" placeholder:"WHAT" enum:"interrupt,fail,ignore" help:"The same after a line of --terminal, or a probe that says so."`
-	Signal         *sig    `group:"How it ends" short:"s" placeholder:"SIGNAL" help:"The first signal: INT if not given. TERM and KILL follow, if it is not one of them."`
-	GraceInt       *length `group:"How it ends" placeholder:"TIME" help:"Wait so long after the first signal, unless that is TERM or KILL: 10s if not given."`
-	GraceTerm      *length `group:"How it ends" placeholder:"TIME" help:"Wait so long after SIGTERM: 20s if not given."`
-	AlsoEnd        string  `group:"How it ends" placeholder:"CMD" help:"Run this shell command after a stop, to end what runs elsewhere, as in a container."`
-	AlsoEndTimeout *length `group:"How it ends" placeholder:"TIME" help:"How long that may take: 10s if not given."`
-	KeepBackground bool    `group:"How it ends" help:"Leave background processes of a command that ended by itself."`
+	Artifacts         string `group:"What is kept" placeholder:"DIR" help:"Write files about a stop here, for watchdog why DIR."`
+	Step              string `group:"What is kept" placeholder:"NAME" help:"Its name in files and events: command if not given. It names the step of the configuration file, too."`
+	ID                string `group:"What is kept" name:"id" placeholder:"RUN" help:"The run's name; {time} and {host} in it are filled in. It is that in the store and the files, and random if not given."`
+	CheckID           string `group:"What is kept" rare:"" placeholder:"TEXT" help:"Written to the files about a stop."`
+	Workflow          string `group:"What is kept" rare:"" placeholder:"TEXT" help:"The same."`
+	Iteration         int    `group:"What is kept" rare:"" placeholder:"N" help:"The same."`
+	StepLog           string `group:"What is kept" rare:"" placeholder:"PATH" help:"The same: where a log of the command is."`
+	FingerprintPrefix string `group:"What is kept" rare:"" placeholder:"TEXT" help:"Comes before the fingerprints of a stop, with a slash."`
 
-	Artifacts         string `group:"What is kept" placeholder:"DIR" help:"Write files about a stop to this folder, for watchdog why DIR."`
-	Step              string `group:"What is kept" placeholder:"NAME" help:"The command's name in files and events, and the step of the configuration file: command if not given."`
-	ID                string `group:"What is kept" name:"id" placeholder:"RUN" help:"The run's name in the store and the files; random if not given."`
-	CheckID           string `group:"What is kept" placeholder:"TEXT" help:"Written to the files about a stop."`
-	Workflow          string `group:"What is kept" placeholder:"TEXT" help:"The same."`
-	Iteration         int    `group:"What is kept" placeholder:"N" help:"The same."`
-	StepLog           string `group:"What is kept" placeholder:"PATH" help:"The same: where a log of the command is."`
-	FingerprintPrefix string `group:"What is kept" placeholder:"TEXT" help:"Comes before the fingerprints of a stop, with a slash."`
-
-	RecordTimeout *length `group:"What is kept" placeholder:"TIME" help:"How long a store or a disk that hangs delays a signal: 5s if not given."`
+	RecordTimeout *length `group:"What is kept" rare:"" placeholder:"TIME" help:"How long a store or a disk that hangs delays a signal: 5s if not given."`
 }
 
 // A length is a length of time on the command line.
 type length time.Duration
 
-// UnmarshalText reads a length as Go writes it.
-func (l *length) UnmarshalText(text []byte) error {
-	d, err := time.ParseDuration(string(text))
+// Decode reads a length as Go writes it. It takes one with a minus, too, which is no flag, to say what is wrong with it.
+func (l *length) Decode(from *kong.DecodeContext) error {
+	text, _ := from.Scan.Pop().Value.(string)
+	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
 		return fmt.Errorf("%q is no length of time; write one such as 30s, 5m or 1h30m", text)
 	}
@@ -78,11 +92,13 @@ func (s *sig) UnmarshalText(text []byte) error {
 }
 
 // check refuses flags without effect, before anything is done.
-func (f *runFlags) check(hasProbe, hasAlsoEnd bool) error {
+func (f *runFlags) check(cfg *stall.Config) error {
 	switch {
-	case !hasProbe && f.ofProbe():
+	case f.Activity != nil && f.NoOutput == nil && cfg.NoOutput == 0:
+		return errors.New("--activity needs --no-output TIME")
+	case cfg.Probe == nil && f.ofProbe():
 		return errors.New("--probe-..., --on-probe-error and --stall-threshold need --probe CMD")
-	case !hasAlsoEnd && f.AlsoEndTimeout != nil:
+	case cfg.AlsoEnd == nil && f.AlsoEndTimeout != nil:
 		return errors.New("--also-end-timeout needs --also-end CMD")
 	}
 	return f.checkValues()
@@ -100,7 +116,7 @@ func (f *runFlags) checkValues() error {
 		name  string
 		value *length
 	}{
-		{"--probe-interval", f.ProbeInterval}, {"--probe-timeout", f.ProbeTimeout},
+		{"--no-output", f.NoOutput}, {"--probe-interval", f.ProbeInterval}, {"--probe-timeout", f.ProbeTimeout},
 		{"--also-end-timeout", f.AlsoEndTimeout}, {"--record-timeout", f.RecordTimeout},
 	} {
 		if flag.value != nil && *flag.value == 0 {

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -22,6 +23,11 @@ func TestRunFlags(t *testing.T) {
 			"--no-output soon -- true",
 			"--no-output 5 -- true",
 			"--no-output=-1s -- true",
+			"--no-output -1s -- true",
+			"--no-output 0 -- true",
+			"--no-output -- true",
+			"--no-output",
+			"--activity stderr -- true",
 			"--wall-clock=-1s -- true",
 			"--grace-int=-1s -- true",
 			"--signal NONE -- true",
@@ -54,7 +60,7 @@ func TestRunFlags(t *testing.T) {
 	t.Run("a valid command line is accepted", func(t *testing.T) {
 		t.Parallel()
 		for _, line := range []string{
-			"true", "-- true --no-outputs", "true --no-outputs", "--no-output 0s true",
+			"true", "-- true --no-outputs", "true --no-outputs", "--wall-clock 0 true",
 			"--grace-int 0s --grace-term 0s true", "--probe true --stall-threshold 2 true",
 			"--on-stall ignore --on-terminal fail --terminal fatal,a --terminal b --wall-clock 1h --step build -- true",
 			"--signal TERM --also-end true --also-end-timeout 1s --record-timeout 1s --keep-background true",
@@ -72,5 +78,22 @@ func TestRunFlags(t *testing.T) {
 		assert.Zero(t, o.status)
 		assert.Empty(t, o.stderr)
 		golden(t, "run_help", o.stdout)
+		assert.LessOrEqual(t, strings.Count(o.stdout, "\n"), 60)
+		shown, all := flagsOf(o.stdout), flagsOf(program(t, "help", "run").stdout)
+		assert.LessOrEqual(t, len(shown), 24)
+		assert.Len(t, all, 43, "nothing is hidden from watchdog help")
+		assert.Subset(t, all, shown)
+		man := program(t, "man").stdout
+		for _, flag := range all {
+			assert.Contains(t, man, strings.ReplaceAll(flag, "-", `\-`))
+		}
 	})
+}
+
+// flagsOf are the flags that a help lists.
+func flagsOf(help string) (flags []string) {
+	for _, found := range regexp.MustCompile(`(?m)^ {2,6}(?:-\w, )?--(?:\[no-\])?([a-z-]+)`).FindAllStringSubmatch(help, -1) {
+		flags = append(flags, "--"+found[1])
+	}
+	return flags
 }

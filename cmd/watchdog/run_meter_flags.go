@@ -19,13 +19,13 @@ import (
 //
 //nolint:lll // a tag cannot be broken
 type meterFlags struct {
-	Meter      bool     `group:"What it may spend" help:"Experimental: count what the command's calls of models use, by a proxy that it finds in its environment."`
-	Tokens     *tokens  `group:"What it may spend" placeholder:"N" help:"End the command when a call does not fit in so many tokens, in and out."`
+	Meter      bool     `group:"What it may spend" help:"Experimental: count what its calls of models use. The command finds the proxy that does so in its environment."`
+	Tokens     *tokens  `group:"What it may spend" placeholder:"N" help:"End it when a call does not fit in so many tokens. These are those in and out."`
 	Cost       *amount  `group:"What it may spend" placeholder:"AMOUNT" help:"The same for money, such as '5.00 EUR'. It needs --prices."`
 	Prices     string   `group:"What it may spend" placeholder:"FILE" type:"path" help:"What models cost, as JSON."`
-	NoShrink   bool     `group:"What it may spend" help:"Leave the maximum of output of each call as it is: one that does not fit with it is refused."`
-	ErrorsFree []string `group:"What it may spend" placeholder:"HOST" sep:"none" help:"Charge nothing for calls that this host answers with an error, as for the vendors' own hosts. Can be repeated."`
-	ModelMax   []string `group:"What it may spend" placeholder:"MODEL=IN:OUT" sep:"none" help:"The most tokens of one call of a model, for calls that do not say it themselves: 0 for what they do, * for any characters, and a third number for requests of the API's own tools. Can be repeated."`
+	NoShrink   bool     `group:"What it may spend" rare:"" help:"Leave the maximum of output of each call as it is: one that does not fit with it is refused."`
+	ErrorsFree []string `group:"What it may spend" rare:"" placeholder:"HOST" sep:"none" help:"Charge nothing for calls that this host answers with an error, as for the vendors' own hosts. Can be repeated."`
+	ModelMax   []string `group:"What it may spend" rare:"" placeholder:"MODEL=IN:OUT" sep:"none" help:"The most tokens of one call of a model, for calls that do not say it themselves: 0 for what they do, * for any characters, and a third number for requests of the API's own tools. Can be repeated."`
 }
 
 // tokens is a number of tokens on the command line.

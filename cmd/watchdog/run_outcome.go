@@ -1,17 +1,97 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"time"
+	"syscall"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/story"
+	"github.com/seed62658d38/watchdog/internal/signame"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/stall"
 )
+
+// An ending is how a command ended, or why it was not started.
+type ending struct {
+	program   string        // of the command
+	result    *stall.Result // nil for a command that was not started
+	err       error         // of stall.Run
+	signal    syscall.Signal
+	record    *runRecord
+	recordErr error // of the record or the meter
+	meter     *meter
+	common    *Common
+	cfg       *stall.Config
+}
+
+// stopped reports whether the command was ended because it was stuck, or because another process ended the run.
+func (e *ending) stopped() bool {
+	var stop *watchdog.Stop
+	return errors.As(e.err, &stop) || e.overspent() || e.elsewhere() != ""
+}
+
+// elsewhere says how another process ended the run, and so the command; nothing if none did.
+func (e *ending) elsewhere() string {
+	var stop *watchdog.Stop
+	var over *session.TakeoverError
+	switch {
+	case e.overspent():
+		return ""
+	case errors.As(e.err, &stop) && e.record.stored() && stop.RunID == e.cfg.RunID: // it has no other limit of its own
+		return fmt.Sprintf("%s was stopped by another process, with %s", e.name(), stop.Code)
+	case errors.As(e.err, &over):
+		return over.Error()
+	case errors.Is(e.err, watchdog.ErrComplete):
+		return e.name() + " was recorded as complete by another process"
+	}
+	return ""
+}
+
+// interrupted reports whether a signal to this program ended the command, or one of a terminal to both.
+func (e *ending) interrupted() bool {
+	var outside signalError
+	return errors.As(e.err, &outside) || e.signal != 0 && !e.stopped() && e.result.Signal == e.signal
+}
+
+// overspent reports whether the run was stopped because it may spend no more.
+func (e *ending) overspent() bool { return e.meter.overspent() != nil }
+
+// endedByItself reports whether nobody ended the command.
+func (e *ending) endedByItself() bool {
+	return e.result != nil && e.result.Finished && !e.stopped() && !e.interrupted()
+}
+
+// unmetered reports whether the command ended well, and nothing of it was counted: that is an error of this program.
+func (e *ending) unmetered() bool {
+	return e.endedByItself() && e.result.ExitCode == 0 && e.meter.noCall(e.result) != ""
+}
+
+// name names the run if it has a name, or else the command.
+func (e *ending) name() string {
+	switch {
+	case e.cfg.RunID != "":
+		return "run " + e.cfg.RunID
+	case e.cfg.Step != defaultStep:
+		return "step " + e.cfg.Step
+	}
+	return "the command"
+}
+
+// ended says how the command ended.
+func (e *ending) ended() string {
+	switch r := e.result; {
+	case r.EndedBy != 0:
+		return "ended by " + signame.Name(r.EndedBy)
+	case r.Signal != 0:
+		return "ended by " + signalName(r.Signal)
+	case !r.Finished:
+		return "not ended"
+	default:
+		return fmt.Sprintf("ended with status %d", r.ExitCode)
+	}
+}
 
 // What the record says of a command that failed whatever its exit status is.
 const (
@@ -63,49 +143,4 @@ func (m *meter) refusedAll() int64 {
 		n += r.Count
 	}
 	return n
-}
-
-// unfinished reads what became of an earlier run of this name that failed or was stopped: a run goes on with it in a
-// fresh window. It returns nil if there is none, and an error that says what to do if it has done its work. A run that
-// a meter counts goes on in its window if what it may spend was used up: only a person gives it all of that again.
-func unfinished(ctx context.Context, db database, id string, plan *meterPlan) (*story.Story, error) {
-	found := story.Record{RunID: id}
-	var err error
-	if found.Events, err = db.Read(ctx, watchdog.AggregateType, id); err != nil {
-		return nil, err
-	}
-	row, err := db.Session(ctx, id)
-	switch {
-	case err == nil:
-		found.Row = &row
-	case !errors.Is(err, session.ErrNotFound):
-		return nil, err
-	}
-	switch told := story.Of(found, time.Now()); told.State {
-	case story.Complete:
-		return nil, fmt.Errorf("run %q has done its work, at %s: use another --id, or write watchdog resume %s first", id,
-			told.End.At.UTC().Format(time.RFC3339), quoted(id))
-	case story.Failed, story.Stopped:
-		if plan == nil || !ofSpend(told.End.Code) {
-			return &told, nil
-		}
-	}
-	return nil, nil
-}
-
-// sayResumed says in one line that the run goes on with one that failed or was stopped.
-func (p Program) sayResumed(before *story.Story, plan *meterPlan) {
-	how := "failed"
-	if before.State == story.Stopped {
-		how = "was stopped"
-	}
-	how += " at " + before.End.At.UTC().Format(time.RFC3339)
-	if text := before.End.String(); text != "" {
-		how += " (" + text + ")"
-	}
-	window := "a fresh window"
-	if plan != nil {
-		window += " with all that it may spend"
-	}
-	p.say(plain(fmt.Sprintf("run %s %s: it is resumed, in %s", before.RunID, how, window)))
 }

@@ -145,8 +145,8 @@ func TestRunAgain(t *testing.T) {
 			}, s.kinds(t, "job"))
 			why := s.program(t, "why", "job").stdout
 			assert.Contains(t, why, "state    complete ")
-			assert.Contains(t, strings.Join(strings.Fields(why), " "), ", window 3; the one before began ")
-			assert.Contains(t, strings.Join(strings.Fields(why), " "), ", and its command failed")
+			assert.Regexp(t, `(?m)^before +\S+ failed \(exit status 7\) after \S+\n +\S+ failed \(exit status 7\) after \S+\n`+
+				`started .*, window 3$`, why)
 			assert.Equal(t, "succeeded", s.listed(t)["job"].Outcome)
 		})
 		t.Run("a run that succeeded starts no command, and says what to do", func(t *testing.T) {

@@ -54,14 +54,14 @@ func (c *runCmd) openRecord(
 	r.told, err = p.sender(db, c.webhook, common.JSON)
 	if err == nil && c.ID != "" && !cfg.Disabled {
 		if err = p.refuseLive(ctx, common, db, c.ID); err == nil {
-			r.before, err = unfinished(ctx, db, c.ID, g.plan)
+			r.before, err = unfinished(ctx, common, db, c.ID, g.plan)
 		}
 	}
 	if err == nil {
 		err = r.attach(ctx, g)
 	}
 	if err != nil {
-		return nil, errors.Join(againHint(cfg.RunID, err), r.shut())
+		return nil, errors.Join(againHint(common, cfg.RunID, err), r.shut())
 	}
 	if r.before != nil && !common.JSON {
 		p.sayResumed(r.before, g.plan)
@@ -140,9 +140,9 @@ func (r *runRecord) windowStart(ctx context.Context, g *guards, began time.Time)
 }
 
 // againHint says what to do about a run of this name that is over.
-func againHint(id string, err error) error {
+func againHint(common *Common, id string, err error) error {
 	if errors.Is(err, watchdog.ErrComplete) {
-		return fmt.Errorf("%w; use another --id, or write watchdog resume %s first", err, quoted(id))
+		return fmt.Errorf("%w; use another --id, or write %s first", err, common.line("resume", id))
 	}
 	return err
 }
@@ -153,6 +153,9 @@ func againHint(id string, err error) error {
 func (r *runRecord) guard(ctx context.Context, cfg stall.Config) (context.Context, stall.Config, func()) {
 	if r == nil {
 		return ctx, cfg, func() {}
+	}
+	if r.stored() {
+		cfg.OnSignal = func(e stall.Ending) { r.kept.signalled(r.run.ID(), e) }
 	}
 	base, besides := ctx, r.run.Context()
 	if r.stored() && endsSilence(&cfg) {

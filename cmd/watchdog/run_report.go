@@ -10,22 +10,9 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
 	"github.com/seed62658d38/watchdog/internal/signame"
-	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/stall"
 )
-
-// An ending is how a command ended, or why it was not started.
-type ending struct {
-	program   string        // of the command
-	result    *stall.Result // nil for a command that was not started
-	err       error         // of stall.Run
-	signal    syscall.Signal
-	record    *runRecord
-	recordErr error // of the record or the meter
-	meter     *meter
-	common    *Common
-	cfg       *stall.Config
-}
 
 // A runReport is the ending as JSON.
 type runReport struct {
@@ -105,35 +92,6 @@ func (e *ending) beside() error {
 	return nil
 }
 
-// stopped reports whether the command was ended because it was stuck, or because another process ended the run.
-func (e *ending) stopped() bool {
-	var stop *watchdog.Stop
-	return errors.As(e.err, &stop) || e.overspent() || e.elsewhere() != ""
-}
-
-// elsewhere says how another process ended the run, and so the command; nothing if none did.
-func (e *ending) elsewhere() string {
-	var stop *watchdog.Stop
-	var over *session.TakeoverError
-	switch {
-	case e.overspent():
-		return ""
-	case errors.As(e.err, &stop) && e.record.stored() && stop.RunID == e.cfg.RunID: // it has no other limit of its own
-		return fmt.Sprintf("%s was stopped by another process, with %s", e.name(), stop.Code)
-	case errors.As(e.err, &over):
-		return over.Error()
-	case errors.Is(e.err, watchdog.ErrComplete):
-		return e.name() + " was recorded as complete by another process"
-	}
-	return ""
-}
-
-// interrupted reports whether a signal to this program ended the command, or one of a terminal to both.
-func (e *ending) interrupted() bool {
-	var outside signalError
-	return errors.As(e.err, &outside) || e.signal != 0 && !e.stopped() && e.result.Signal == e.signal
-}
-
 // status returns the exit status, which is never 0 after a stop.
 func (e *ending) status(lost bool) int {
 	r := e.result
@@ -189,38 +147,13 @@ func (e *ending) reason() string {
 	return ""
 }
 
-// name names the run if it has a name, or else the command.
-func (e *ending) name() string {
-	switch {
-	case e.cfg.RunID != "":
-		return "run " + e.cfg.RunID
-	case e.cfg.Step != defaultStep:
-		return "step " + e.cfg.Step
-	}
-	return "the command"
-}
-
-// ended says how the command ended.
-func (e *ending) ended() string {
-	switch r := e.result; {
-	case r.EndedBy != 0:
-		return "ended by " + signame.Name(r.EndedBy)
-	case r.Signal != 0:
-		return "ended by " + signalName(r.Signal)
-	case !r.Finished:
-		return "not ended"
-	default:
-		return fmt.Sprintf("ended with status %d", r.ExitCode)
-	}
-}
-
 // why is the command line that says more, empty if there is nothing more.
 func (e *ending) why() string {
 	switch {
 	case e.record.stored():
-		return e.common.whyRun(e.cfg.RunID)
+		return e.common.line("why", e.cfg.RunID)
 	case e.result.Artifacts != "":
-		return whyDir(e.result.Artifacts)
+		return story.Next{Command: story.CommandLine("why", e.result.Artifacts)}.Line()
 	}
 	return ""
 }

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/signame"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
@@ -17,7 +20,8 @@ import (
 // A runKeeper keeps the row of a run while its command runs.
 type runKeeper struct {
 	*session.Keeper
-	stop func() error // returns what could not be written
+	stop   func() error // returns what could not be written
+	ending atomic.Pointer[session.Signalled]
 }
 
 // startKeeper starts what keeps the row of a run that began at a time.
@@ -25,17 +29,30 @@ func startKeeper(cfg session.KeeperConfig, command *stall.Config, began time.Tim
 	cfg.RecordTimeout = cmp.Or(command.RecordTimeout, cfg.RecordTimeout)
 	cfg.Logger = slog.New(slog.DiscardHandler) // the end says what is missing in the row
 	cfg.RunThreshold = func(string) time.Duration { return silenceOf(command) }
+	k := &runKeeper{}
 	cfg.RunState = func(w *watchdog.Watchdog, state *session.State) {
 		showLimits(state, command, began.Sub(w.StartedAt()))
+		state.Ending = k.ending.Load()
 	}
-	keeper, err := session.NewKeeper(cfg)
-	if err != nil {
+	var err error
+	if k.Keeper, err = session.NewKeeper(cfg); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- keeper.Run(ctx) }()
-	return &runKeeper{keeper, func() error { cancel(); return <-ended }}, nil
+	go func() { ended <- k.Run(ctx) }()
+	k.stop = func() error { cancel(); return <-ended }
+	return k, nil
+}
+
+// signalled has the row of a run say how far the end of its command is.
+func (k *runKeeper) signalled(runID string, e stall.Ending) {
+	said := session.Signalled{Signal: signame.Name(e.Signal), SentAt: record.Truncate(e.At)}
+	if e.Next != 0 {
+		said.Next, said.NextAt = signame.Name(e.Next), record.Truncate(e.NextAt)
+	}
+	k.ending.Store(&said)
+	k.Refresh(runID)
 }
 
 // end writes what the row does not say yet. It returns an error if that cannot be done. A nil keeper has no row.
@@ -109,45 +126,4 @@ func (p Program) refuseLive(ctx context.Context, common *Common, db database, id
 	}
 	return fmt.Errorf("run %q is live: host %q has it (attempt %d); use another --id, or end it there", id, r.row.Host,
 		r.row.Attempt)
-}
-
-func (r *byHand) promise() time.Duration { return max(r.lease.Promise, session.ShortestPromise) }
-
-// isDead reports whether the process that runs the run is dead, by the rule of the sweepers. What cannot be decided
-// counts as alive.
-func (r *byHand) isDead(ctx context.Context) (bool, error) {
-	began, promise := time.Now(), r.promise()
-	var looks verdict.Looks
-	for {
-		look := verdict.Look{Began: time.Since(began)}
-		all, err := r.db.ObserveLeases(ctx, []string{r.lease.ID})
-		if err != nil {
-			return false, err
-		}
-		look.Ended = time.Since(began)
-		lease := leaseOf(all, r.lease.ID)
-		if lease.ID == "" || lease.Expired {
-			return true, nil
-		}
-		look.Sure, look.Beat = !lease.Locked, lease.Beat
-		if looks.Add(promise, look) {
-			return true, nil
-		}
-		if lease.Beat != r.lease.Beat || look.Ended > verdict.ObserveFor(promise) {
-			return false, nil
-		}
-		if err := pause(ctx, verdict.RenewAfter(promise)); err != nil {
-			return false, err
-		}
-	}
-}
-
-// leaseOf returns the lease with the ID, or none.
-func leaseOf(all []session.Lease, id string) (found session.Lease) {
-	for _, lease := range all {
-		if lease.ID == id {
-			found = lease
-		}
-	}
-	return found
 }

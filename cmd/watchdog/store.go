@@ -26,6 +26,25 @@ type database interface {
 	Close() error
 }
 
+// A writing is what is written to a store: nothing, or all, with notices or without.
+type writing struct{ nothing, outbox bool }
+
+// withStore opens the store, to read only if that is enough, and closes it after the work.
+func (c *Common) withStore(ctx context.Context, w writing, work func(database) error) error {
+	db, err := c.openFor(ctx, w)
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(db), db.Close())
+}
+
+func (c *Common) openFor(ctx context.Context, w writing) (database, error) {
+	if w.nothing {
+		return c.openReader(ctx)
+	}
+	return c.open(ctx, w.outbox)
+}
+
 // open opens the store to write to it, and creates what is missing in it. With an outbox it keeps notices of ends.
 func (c *Common) open(ctx context.Context, outbox bool) (database, error) {
 	kind, path, err := c.kind()

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"os/signal"
 	"syscall"
 	"time"
@@ -84,9 +82,6 @@ func (c *Common) sweeping(model *kong.Application, dryRun bool, flags ...string)
 	return limits, nil
 }
 
-// A writing is what is written to a store: nothing, or all, with notices or without.
-type writing struct{ nothing, outbox bool }
-
 // writing says what a sweeper writes. It says so if nobody is told for it.
 func (p Program) writing(common *Common, limits *config.Config, nothing bool) writing {
 	if nothing && limits.Notify.URL != "" {
@@ -101,22 +96,6 @@ func (p Program) senderOf(db database, w writing, limits *config.Config, common 
 		return nil, nil
 	}
 	return p.sender(db, webhookOf(limits), common.JSON)
-}
-
-// withStore opens the store, to read only if that is enough, and closes it after the work.
-func (c *Common) withStore(ctx context.Context, w writing, work func(database) error) error {
-	db, err := c.openFor(ctx, w)
-	if err != nil {
-		return err
-	}
-	return errors.Join(work(db), db.Close())
-}
-
-func (c *Common) openFor(ctx context.Context, w writing) (database, error) {
-	if w.nothing {
-		return c.openReader(ctx)
-	}
-	return c.open(ctx, w.outbox)
 }
 
 // sweeper makes the sweeper, which reports to standard output, and to those besides, and logs to standard error.
@@ -143,22 +122,6 @@ func (p Program) sweeper(
 		}
 	}
 	return sweep.New(db, db, cfg)
-}
-
-// logger logs warnings and errors.
-func (p Program) logger(asJSON bool) *slog.Logger {
-	options := &slog.HandlerOptions{Level: slog.LevelWarn}
-	if asJSON {
-		return slog.New(slog.NewJSONHandler(p.Stderr, options))
-	}
-	return slog.New(slog.NewTextHandler(p.Stderr, options))
-}
-
-// note says something on standard error that is for people only.
-func (p Program) note(common *Common, text string) {
-	if !common.JSON {
-		_, _ = fmt.Fprintln(p.Stderr, text)
-	}
 }
 
 // shutdownTimeout is how long requests that are being answered have when a server ends.

@@ -54,10 +54,25 @@ func TestVersion(t *testing.T) {
 	o := program(t, "version")
 	assert.Zero(t, o.status)
 	assert.Regexp(t, `^watchdog \S+, go1\.\d+\S*, `+runtime.GOOS+"/"+runtime.GOARCH+"\n$", o.stdout)
-	o = program(t, "version", "--json")
+	assert.Equal(t, o, program(t, "--version"))
+	assert.Equal(t, o, program(t, "-V"))
+	o = program(t, "--version", "--json")
 	var v map[string]string
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &v))
 	assert.Equal(t, runtime.Version(), v["go"])
+}
+
+func TestHelpCommand(t *testing.T) {
+	t.Parallel()
+	help := program(t, "--help")
+	assert.Zero(t, help.status)
+	assert.Equal(t, help, program(t, "help"))
+	assert.Equal(t, help, program(t, "-h"))
+	assert.Equal(t, outcome{stderr: help.stdout, status: 125}, program(t), "no command is a mistake")
+	assert.Equal(t, program(t, "sessions", "--help"), program(t, "help", "sessions"))
+	assert.Equal(t, outcome{
+		stderr: "watchdog: there is no command \"nosuch\"; watchdog --help lists those that there are\n", status: 125,
+	}, program(t, "help", "nosuch"))
 }
 
 func TestRefused(t *testing.T) {

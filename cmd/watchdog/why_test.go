@@ -99,7 +99,7 @@ started  \S+ \S+ UTC
 used     1h\S*
 layers   s-1/build stopped \(watchdog_no_output\) after \S+
 next     remove the cause or raise the limit, then resume it
-         watchdog resume s-1
+         watchdog resume --store \S+ s-1
 $`, o.stdout)
 			assert.Empty(t, o.stderr)
 		})
@@ -116,7 +116,7 @@ $`, o.stdout)
 			require.Zero(t, o.status, o.stderr)
 			checkText(t, o.stdout)
 			assert.Contains(t, o.stdout, "state    running\n")
-			assert.Contains(t, o.stdout, "\n         watchdog tail live\n")
+			assert.Contains(t, o.stdout, "\n         watchdog tail --store "+story.ShellQuote(url)+" live\n")
 		})
 		t.Run("one that never was", func(t *testing.T) {
 			o := program(t, "why", "--store", url, "live-1")

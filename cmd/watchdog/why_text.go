@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/story"
-	"github.com/seed62658d38/watchdog/session"
 )
 
 // A story is told in at most maxLines lines of maxColumns columns. What a section says comes after its label.
@@ -116,6 +115,7 @@ func sectionsOf(s story.Story) (all []section) {
 		add("why", false, s.End.Meaning, s.End.String())
 	}
 	add("doing", false, lastNoted(s.Noted))
+	add("before", true, t.before(s)...)
 	add("started", false, startedText(s))
 	add("allowed", false, s.AllowedText())
 	add("used", false, usedText(s))
@@ -124,7 +124,7 @@ func sectionsOf(s story.Story) (all []section) {
 	add("layers", true, layerTexts(s)...)
 	add("others", true, otherTexts(s, t)...)
 	add("next", false, s.Next.Advice)
-	if line := shellLine(s.Next.Command); line != "" {
+	if line := s.Next.Line(); line != "" {
 		all = append(all, section{entries: []string{line}, whole: true})
 	}
 	return all
@@ -198,18 +198,18 @@ func startedText(s story.Story) string {
 		return ""
 	}
 	text := s.StartedAt.Format(timeLayout) + " UTC"
-	n := len(s.Before)
-	if n == 0 {
-		return text
-	}
-	text += fmt.Sprintf(", window %d", n+1)
-	switch last := s.Before[n-1]; {
-	case last.Code == session.ReasonFailed:
-		text += fmt.Sprintf("; the one before began %s, and its command failed", last.StartedAt.Format(timeLayout))
-	case last.Code != "":
-		text += fmt.Sprintf("; the one before began %s and ended by %s", last.StartedAt.Format(timeLayout), last.Code)
+	if n := len(s.Before); n > 0 {
+		text += fmt.Sprintf(", window %d", n+1)
 	}
 	return text
+}
+
+// before is a line for each window before, in which the run was tried.
+func (c clock) before(s story.Story) (entries []string) {
+	for _, w := range s.Before {
+		entries = append(entries, c.at(w.StartedAt, w.String()))
+	}
+	return entries
 }
 
 func usedText(s story.Story) string {
@@ -278,17 +278,6 @@ func otherTexts(s story.Story, t clock) (entries []string) {
 		entries = append(entries, t.at(o.At, fmt.Sprintf("%s: %s", o.Type, o.Problem)))
 	}
 	return entries
-}
-
-// shellLine is a command line to copy. A run ID that is quoted, and too long for a line, has its place in it only.
-func shellLine(command []string) string {
-	words := make([]string, len(command))
-	for i, word := range command {
-		if words[i] = story.ShellQuote(word); words[i] != word && columns(words[i]) > maxColumns {
-			words[i] = "RUN (its ID is in --json)"
-		}
-	}
-	return strings.Join(words, " ")
 }
 
 // stepsText is one line for each command of a folder.

@@ -236,13 +236,18 @@ func (t *teller) endOfRow() {
 // endOfCommand tells the end of a complete run by that of its command, if it has one.
 func (t *teller) endOfCommand(end record.CommandEnd) {
 	t.State, t.End.Code, t.End.Meaning = Complete, record.CompleteReason, "it has done its work"
-	if t.End.Outcome = end.Outcome; end.ExitStatus != nil {
-		status := int(*end.ExitStatus)
-		t.End.ExitStatus = &status
-	}
-	if t.End.Signal = end.Signal; end.Outcome == record.Failed {
+	t.End.Outcome, t.End.Signal, t.End.ExitStatus = end.Outcome, end.Signal, statusOf(end)
+	if end.Outcome == record.Failed {
 		t.State, t.End.Code, t.End.Meaning = Failed, session.ReasonFailed, "its command failed"
 	}
+}
+
+func statusOf(end record.CommandEnd) *int {
+	if end.ExitStatus == nil {
+		return nil
+	}
+	status := int(*end.ExitStatus)
+	return &status
 }
 
 // commandOf is how the command of a session ended, as its row has it.

@@ -18,7 +18,7 @@ func (t *teller) next() Next {
 	case Interrupted:
 		return Next{Advice: "start its host again: the window goes on where it was"}
 	case Running:
-		return Next{Advice: t.ofRunning(), Command: command("tail", t.RunID)}
+		return Next{Advice: t.ofRunning(), Command: CommandLine("tail", t.RunID)}
 	case Stopped:
 		return t.afterStop()
 	case Unknown:
@@ -35,7 +35,7 @@ func (t *teller) afterFailure() Next {
 
 func (t *teller) ofLayer() Next {
 	top, _, _ := strings.Cut(t.Parent, "/")
-	return Next{Advice: "it is a layer; see the run around it", Command: command("why", top)}
+	return Next{Advice: "it is a layer; see the run around it", Command: CommandLine("why", top)}
 }
 
 func (t *teller) ofRunning() string {
@@ -61,7 +61,7 @@ func (t *teller) afterStop() Next {
 	case t.Parent != "":
 		return t.ofLayer()
 	}
-	return Next{Advice: advice(t.End.Code), Command: command("resume", t.RunID)}
+	return Next{Advice: advice(t.End.Code), Command: CommandLine("resume", t.RunID)}
 }
 
 // advice is what to do before the run is resumed.
@@ -79,8 +79,8 @@ func advice(code watchdog.StopReason) string {
 	return "remove the cause or raise the limit, then resume it"
 }
 
-// command is a command line of this program about a run, whose ID may look like a flag.
-func command(name, runID string) []string {
+// CommandLine is a command line of the program about a run, whose ID may look like a flag.
+func CommandLine(name, runID string) []string {
 	if strings.HasPrefix(runID, "-") {
 		return []string{"watchdog", name, "--", runID}
 	}

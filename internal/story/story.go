@@ -1,10 +1,12 @@
 package story
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -114,11 +116,38 @@ type Window struct {
 	StartedAt time.Time           `json:"started_at"`
 	EndedAt   time.Time           `json:"ended_at,omitzero"`
 	Code      watchdog.StopReason `json:"code,omitempty"`
+	// ExitStatus and Signal are how a command ended that failed.
+	ExitStatus *int   `json:"exit_status,omitempty"`
+	Signal     string `json:"signal,omitempty"`
 	// Corrected says that the end was wrong: what was cancelled had finished.
 	Corrected bool `json:"corrected,omitempty"`
 	// LastEventAt is the time of its last event. Holds are those that stopped its wall clock.
 	LastEventAt time.Time `json:"last_event_at,omitzero"`
 	Holds       []Hold    `json:"holds,omitempty"`
+}
+
+// String says what became of the window.
+func (w Window) String() string {
+	text := "left open"
+	switch w.Code {
+	case "":
+	case session.ReasonFailed:
+		text = "failed"
+		if how := (End{Signal: w.Signal, ExitStatus: w.ExitStatus}).ofFailure(); how != "" {
+			text += " (" + how + ")"
+		}
+	case record.CompleteReason:
+		text = "complete"
+	default:
+		text = fmt.Sprintf("stopped (%s)", w.Code)
+	}
+	if !w.EndedAt.IsZero() {
+		text += fmt.Sprintf(" after %v", Span(w.EndedAt.Sub(w.StartedAt)))
+	}
+	if w.Corrected {
+		text += "; corrected: it had finished"
+	}
+	return text
 }
 
 // An Other is an event that tells nothing of the run.

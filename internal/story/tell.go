@@ -273,7 +273,7 @@ func (t *teller) takeBefore(e watchdog.Event, start time.Time) (problem string) 
 	case watchdog.EventComplete:
 		return with(e, func(p *record.Complete) {
 			if w.EndedAt, w.Code = e.Timestamp, record.CompleteReason; p.Outcome == record.Failed {
-				w.Code = session.ReasonFailed
+				w.Code, w.ExitStatus, w.Signal = session.ReasonFailed, statusOf(p.CommandEnd), p.Signal
 			}
 		})
 	case watchdog.EventCorrection:
