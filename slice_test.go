@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -12,11 +13,21 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// endless limits nothing.
-var endless = watchdog.Totals{
-	InputTokens: watchdog.NoLimit, OutputTokens: watchdog.NoLimit, Tokens: watchdog.NoLimit, Cost: watchdog.NoLimit,
-	Requests: watchdog.NoLimit, Turns: watchdog.NoLimit, ToolCalls: watchdog.NoLimit,
+// ofEachKind has a number of each kind.
+func ofEachKind(n func(kind int64) int64) (t watchdog.Totals) {
+	fields := reflect.ValueOf(&t).Elem()
+	for i := range fields.NumField() {
+		fields.Field(i).SetInt(n(int64(i)))
+	}
+	return t
 }
+
+// endless limits nothing, and upward and tens are of each kind.
+var (
+	endless = ofEachKind(func(int64) int64 { return watchdog.NoLimit })
+	upward  = ofEachKind(func(kind int64) int64 { return kind + 1 })
+	tens    = ofEachKind(func(kind int64) int64 { return 10 * (kind + 1) })
+)
 
 func TestSliceValidate(t *testing.T) {
 	valid := watchdog.Slice{
@@ -172,8 +183,8 @@ func TestGrantUntil(t *testing.T) {
 }
 
 func TestTotals(t *testing.T) {
-	each := watchdog.Totals{1, 2, 3, 4, 5, 6, 7}
-	assert.Equal(t, watchdog.Totals{2, 4, 6, 8, 10, 12, 14}, each.Add(each))
+	each := upward
+	assert.Equal(t, ofEachKind(func(kind int64) int64 { return 2 * (kind + 1) }), each.Add(each))
 	assert.Equal(t, each, each.Add(each).Sub(each))
 	assert.Equal(t, watchdog.Totals{Turns: -3}, watchdog.Totals{}.Sub(watchdog.Totals{Turns: 3}))
 	assert.Equal(t, endless, endless.Add(each))
@@ -183,7 +194,7 @@ func TestTotals(t *testing.T) {
 }
 
 func TestGiveBack(t *testing.T) {
-	charged, granted := watchdog.Totals{10, 20, 30, 40, 50, 60, 70}, watchdog.Totals{1, 2, 3, 4, 5, 6, 7}
+	charged, granted := tens, upward
 	left, err := charged.GiveBack(granted, granted)
 	require.NoError(t, err)
 	assert.Equal(t, charged.Sub(granted), left)

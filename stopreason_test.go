@@ -29,12 +29,6 @@ func TestStopReasons(t *testing.T) {
 			"interview_max_rounds_exhausted", "interview_unsafe_gaps_remain", "interview_phase_deadline", "iteration_timeout",
 			"wall_clock_exhausted", "oscillation_detected", "grade_regressing", "max_generations_reached", "watchdog_wall_clock_exceeded",
 		}, watchdog.StopReasons()[:9])
-		require.Equal(t, []watchdog.StopReason{
-			"watchdog_tokens_exceeded", "watchdog_call_input_exceeded", "watchdog_cost_exceeded", "watchdog_requests_exceeded",
-			"watchdog_turns_exceeded", "watchdog_tool_calls_exceeded", "watchdog_errors_exceeded", "watchdog_loop_detected",
-			"watchdog_no_output", "watchdog_no_progress", "watchdog_terminal", "watchdog_idle_timeout",
-			"watchdog_host_lost",
-		}, watchdog.StopReasons()[13:])
 		for i, reason := range watchdog.StopReasons() {
 			require.Equal(t, i >= 8, reason.Own(), reason)
 		}

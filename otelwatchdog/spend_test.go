@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/taxonomy"
+	"github.com/seed62658d38/watchdog/internal/taxonomy/taxonomytest"
 	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/otelwatchdog"
 )
@@ -70,6 +72,19 @@ func TestSpend(t *testing.T) {
 			require.NoError(t, other.Close())
 			require.EqualValues(t, 1000, f.count(allowed, limit("tokens")), "only of runs that live")
 			require.Zero(t, f.count(admitted, limit("tokens")))
+		})
+	})
+	t.Run("each count has its gauges, by the name that it has in events", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			var all watchdog.Spend
+			counts := taxonomy.Counts[:len(taxonomy.Counts)-1] // a budget has no limit of loops, the last
+			for i, count := range counts {
+				*taxonomytest.Of(&all, count) = int64(1000 + i)
+			}
+			f.attach(watchdog.Config{Budget: watchdog.Budget{Spend: all}})
+			for i, count := range counts {
+				require.EqualValues(t, 1000+i, f.count(allowed, limit(count.Name)), count.Name)
+			}
 		})
 	})
 	t.Run("a limit that runs share is counted once", func(t *testing.T) {

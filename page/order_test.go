@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -66,7 +67,9 @@ func TestStates(t *testing.T) {
 			assert.Equal(t, want, strings.Join(counts, ", "), query)
 		}
 		assert.Contains(t, f.shown("?id=s-b%2Fx"), `<a href="?run=s-b%2fx">Open the run with exactly this ID</a>`)
-		assert.NotContains(t, f.shown(""), "<option>interview_", "codes of hosts")
+		for _, code := range watchdog.StopReasons() {
+			assert.Equal(t, code.Own(), strings.Contains(f.shown(""), "<option>"+string(code)+"</option>"), code)
+		}
 		f.begin("S-UPPER", "worker-4", 0, session.State{})
 		assert.Equal(t, []string{"S-UPPER"}, f.listed("?id=pPe"))
 		f.cfg.Rows, f.made = 2, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/taxonomy"
+	"github.com/seed62658d38/watchdog/internal/taxonomy/taxonomytest"
 	"github.com/seed62658d38/watchdog/replay"
 )
 
@@ -172,9 +175,12 @@ func TestOtherLimits(t *testing.T) {
 
 // TestAmounts has each number of an amount count for its own limit, and for that alone.
 func TestAmounts(t *testing.T) {
-	used := watchdog.Amount{
-		InputTokens: 2, OutputTokens: 3, Cost: watchdog.Money{Micros: 5, Currency: "EUR"}, Requests: 7, Turns: 9, ToolCalls: 11,
-		Tool: "grep", Result: watchdog.ResultError,
+	kinds := taxonomy.Counts[:reflect.TypeFor[watchdog.Totals]().NumField()]
+	used := watchdog.Amount{Tool: "grep", Result: watchdog.ResultError}
+	for i, count := range kinds {
+		if count.Name != "tokens" {
+			*taxonomytest.Of(&used, count) = int64(10 + i)
+		}
 	}
 	trace := []watchdog.Signal{
 		{Kind: watchdog.SignalAttach},
@@ -182,31 +188,22 @@ func TestAmounts(t *testing.T) {
 		{Kind: watchdog.SignalSettle, At: 2 * minute, Amount: &used},
 		{Kind: watchdog.SignalEnd, At: 3 * minute},
 	}
-	for limit, spend := range map[string]struct {
-		of   func(most int64) watchdog.Spend
-		used int64
-	}{
-		"input_tokens":  {func(most int64) watchdog.Spend { return watchdog.Spend{InputTokens: most} }, 2},
-		"output_tokens": {func(most int64) watchdog.Spend { return watchdog.Spend{OutputTokens: most} }, 3},
-		"tokens":        {func(most int64) watchdog.Spend { return watchdog.Spend{Tokens: most} }, 5},
-		"cost": {func(most int64) watchdog.Spend {
-			return watchdog.Spend{Cost: watchdog.Money{Micros: most, Currency: "EUR"}}
-		}, 5},
-		"requests":   {func(most int64) watchdog.Spend { return watchdog.Spend{Requests: most} }, 7},
-		"turns":      {func(most int64) watchdog.Spend { return watchdog.Spend{Turns: most} }, 9},
-		"tool_calls": {func(most int64) watchdog.Spend { return watchdog.Spend{Tools: map[string]int64{"grep": most}} }, 11},
-	} {
-		t.Run(limit, func(t *testing.T) {
-			for most, trips := range map[int64]int{spend.used: 0, spend.used - 1: 1} {
-				of := spend.of(most)
+	for i, count := range kinds {
+		t.Run(count.Name, func(t *testing.T) {
+			used := int64(10 + i)
+			if count.Name == "tokens" {
+				used = 10 + 11
+			}
+			for most, trips := range map[int64]int{used: 0, used - 1: 1} {
+				of := taxonomytest.Spend(count, most)
 				of.WarnAt = []float64{}
 				got, err := replay.Run(watchdog.Budget{Spend: of}, trace, false)
 				require.NoError(t, err)
 				require.Len(t, got, trips)
 				for _, d := range got {
 					require.Equal(t, watchdog.DirectiveCancel, d.Kind)
-					require.Equal(t, limit, d.Usage.Limit)
-					require.Equal(t, spend.used, d.Usage.Used)
+					require.Equal(t, count.Name, d.Usage.Limit)
+					require.Equal(t, used, d.Usage.Used)
 				}
 			}
 		})

@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -178,9 +179,13 @@ func signalOf(s watchdog.Signal) machine.Signal {
 
 func useOf(a *watchdog.Amount) (u verdict.Use) {
 	u.Tool, u.Result = a.Tool, verdict.Result(a.Result)
-	u.Counts[verdict.KindInput], u.Counts[verdict.KindOutput] = a.InputTokens, a.OutputTokens
-	u.Counts[verdict.KindCost], u.Counts[verdict.KindRequests] = a.Cost.Micros, a.Requests
-	u.Counts[verdict.KindTurns], u.Counts[verdict.KindToolCalls] = a.Turns, a.ToolCalls
+	fields := reflect.ValueOf(a).Elem()
+	for kind := range u.Counts {
+		if field := fields.FieldByName(verdict.Kind(kind).Field()); field.CanInt() {
+			u.Counts[kind] = field.Int()
+		}
+	}
+	u.Counts[verdict.KindCost] = a.Cost.Micros
 	u.Counts.SumTokens()
 	return u
 }

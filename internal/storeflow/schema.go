@@ -173,7 +173,7 @@ var Parts = []Part{
 		{"window_name", "VARCHAR(64){bytes} NOT NULL"},
 		{"currency", "VARCHAR(16) NOT NULL DEFAULT ''"},
 		{"ends_at", "{time}"},
-	}, kindColumns("", "{integer} NOT NULL DEFAULT 0")), Key: "PRIMARY KEY (scope, window_name)"},
+	}, kindColumns("", "{integer} NOT NULL DEFAULT 0", SpendKinds[:7])), Key: "PRIMARY KEY (scope, window_name)"},
 	{Version: 4, Table: "watchdog_slices", Columns: slices.Concat([]Column{
 		{"id", "VARCHAR(36){bytes} NOT NULL PRIMARY KEY"},
 		{"scope", "VARCHAR(255){bytes} NOT NULL"},
@@ -181,8 +181,8 @@ var Parts = []Part{
 		{"taken_at", "{time} NOT NULL"},
 		{"host", "{text} NOT NULL DEFAULT ''"},
 		{"pid", "{integer} NOT NULL DEFAULT 0"},
-	}, kindColumns("granted_", "{integer} NOT NULL"), []Column{{"returned_at", "{time}"}},
-		kindColumns("returned_", "{integer} NOT NULL DEFAULT 0"))},
+	}, kindColumns("granted_", "{integer} NOT NULL", SpendKinds[:7]), []Column{{"returned_at", "{time}"}},
+		kindColumns("returned_", "{integer} NOT NULL DEFAULT 0", SpendKinds[:7]))},
 	// The outbox has a row for each end of a run, written in the transaction of the end event: a program that reads it
 	// misses no end, and is told of none that was rolled back.
 	{Version: 3, Table: "watchdog_outbox", Columns: []Column{
@@ -221,8 +221,9 @@ var Parts = []Part{
 	}},
 }
 
-func kindColumns(prefix, is string) (all []Column) {
-	for _, kind := range SpendKinds {
+// kindColumns has columns for the kinds that there were in a version. Each kind that came later has a step of its own.
+func kindColumns(prefix, is string, kinds []string) (all []Column) {
+	for _, kind := range kinds {
 		all = append(all, Column{prefix + kind, is})
 	}
 	return all

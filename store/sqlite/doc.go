@@ -85,10 +85,10 @@
 //	id VARCHAR(36) PRIMARY KEY, scope VARCHAR(255), window_name VARCHAR(64), taken_at TEXT, host TEXT, pid INTEGER,
 //	returned_at TEXT NULL, and granted_ and returned_ columns for each kind
 //
-// The kinds are input_tokens, output_tokens, tokens, cost, requests, turns, tool_calls. Host and pid are those of the
-// process that took the slice. The row of a scope without a
-// window_name has the scope's currency and what counts for ever. The window is that of the machine's clock. The store
-// deletes none of these rows; a window that ended long ago may go, together with its slices:
+// The kinds are the fields of [watchdog.Totals], in snake_case. Host and pid are those of the process that took the
+// slice. The row of a scope without a window_name has the scope's currency and what counts for ever. The window is that
+// of the machine's clock. The store deletes none of these rows; a window that ended long ago may go, together with its
+// slices:
 //
 //	DELETE FROM watchdog_slices WHERE (scope, window_name) IN (
 //		SELECT scope, window_name FROM watchdog_spend WHERE ends_at < datetime('now', '-90 days'));

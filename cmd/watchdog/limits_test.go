@@ -1,0 +1,160 @@
+package main_test
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/taxonomy"
+	"github.com/seed62658d38/watchdog/internal/taxonomy/taxonomytest"
+	"github.com/seed62658d38/watchdog/page"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// TestCounts protects a count from being left out somewhere: for each of the table there is what ends a run, a key, a
+// ladder, a bar on the page, and what the documents say. The columns of stores, replay and metrics have tests of their
+// own over the table.
+func TestCounts(t *testing.T) {
+	spend, codes := document(t, "spend"), document(t, "events-codes")
+	all := watchdog.Spend{}
+	for _, count := range taxonomy.Counts {
+		if count.Name == "loop" { // a budget has no limit of it
+			continue
+		}
+		*taxonomytest.Of(&all, count) = 1_000_000
+		code := watchdog.StopReason(record.LimitCode(count.Limit))
+		t.Run(count.Name, func(t *testing.T) {
+			assert.Equal(t, code, overspent(t, count))
+			assert.True(t, code.Known())
+			assert.False(t, code.Timeout())
+			assert.Regexp(t, "`"+count.Field+"`.*`"+string(code)+"`", spend)
+			assert.Contains(t, codes, "| `"+string(code)+"` | "+taxonomy.Find(count.Limit).Meaning+" |")
+			assert.EqualValues(t, 5, *taxonomytest.Of(&fromFile(t, "spend: {"+count.Name+": "+five(count)+"}").Spend, count))
+			ladders := fromFile(t, "spend: {"+count.Name+": "+five(count)+"}\n  ladders: {"+count.Limit+": [wait]}").Ladders
+			assert.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveWait}, field(ladders, count.Limit))
+		})
+	}
+	shown := shownOnPage(t, watchdog.Budget{Spend: all})
+	for _, count := range taxonomy.Counts {
+		if count.Name != "loop" {
+			assert.Contains(t, shown, "<bdi>"+strings.ReplaceAll(count.Name, "_", " ")+"</bdi>")
+		}
+	}
+}
+
+// TestTimeLimits protects a limit of time as TestCounts does a count.
+func TestTimeLimits(t *testing.T) {
+	codes, settings := document(t, "events-codes"), document(t, "configuration*")
+	for _, limit := range taxonomy.Limits {
+		if limit.Counts {
+			continue
+		}
+		t.Run(limit.Name, func(t *testing.T) {
+			code := watchdog.StopReason(record.LimitCode(limit.Name))
+			assert.True(t, code.Timeout())
+			assert.Contains(t, codes, "| `"+string(code)+"` | "+limit.Meaning+" |")
+			assert.Contains(t, document(t, "errors"), "`"+string(code)+"`")
+			key := keyOf(t, settings, limit.Name)
+			assert.Equal(t, 90*time.Second, field(fromFile(t, key+": 90"), limit.Name))
+		})
+	}
+}
+
+// keyOf is the setting of a limit of time.
+func keyOf(t *testing.T, settings, limit string) string {
+	for line := range strings.Lines(settings) {
+		if key, found := strings.CutPrefix(line, "| `runtime_controls."); found {
+			key, _, _ = strings.Cut(key, "`")
+			if plain := strings.ReplaceAll(key, "_", ""); strings.Contains(plain, strings.ReplaceAll(limit, "_", "")) {
+				return key
+			}
+		}
+	}
+	require.FailNow(t, "no setting of "+limit)
+	return ""
+}
+
+// overspent is the code that a run ends with that used more than one of the count.
+func overspent(t *testing.T, count taxonomy.Count) watchdog.StopReason {
+	wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{
+		Budget: watchdog.Budget{Spend: taxonomytest.Spend(count, 1)}, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	defer wd.Close()
+	for range 2 { // errors and retries are exceeded by the second
+		if charge, err := wd.Admit(t.Context(), "", watchdog.Amount{}); err == nil {
+			_ = charge.Settle(taxonomytest.Amount(count, 2))
+		}
+	}
+	if count.Name == "call_input" {
+		_, _ = wd.Admit(t.Context(), "", taxonomytest.Amount(count, 2))
+	}
+	<-wd.Context().Done()
+	require.Equal(t, count.Name, wd.Stop().Usage.Limit)
+	return wd.Stop().Code
+}
+
+// fromFile is the budget of a file of settings.
+func fromFile(t *testing.T, controls string) *watchdog.Budget {
+	got, err := config.Parse("limits.yaml", []byte("runtime_controls:\n  "+controls+"\n"), config.NoEnvironment)
+	require.NoError(t, err)
+	return &got.Budget
+}
+
+func five(count taxonomy.Count) string {
+	if count.Name == "cost" {
+		return "0.000005 EUR"
+	}
+	return "5"
+}
+
+// field is the value of the field that a struct has for a name in snake_case.
+func field(of any, name string) any {
+	value := reflect.Indirect(reflect.ValueOf(of))
+	return value.FieldByNameFunc(func(field string) bool {
+		return strings.EqualFold(field, strings.ReplaceAll(name, "_", ""))
+	}).Interface()
+}
+
+// shownOnPage is the page of a live run with the budget.
+func shownOnPage(t *testing.T, budget watchdog.Budget) string {
+	store := &session.Memory{}
+	keeper, err := session.NewKeeper(session.KeeperConfig{Store: store})
+	require.NoError(t, err)
+	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "r-1", StartedAt: time.Now()}, watchdog.Config{
+		Store: store, Keeper: keeper, Budget: budget,
+	})
+	require.NoError(t, err)
+	defer wd.Close()
+	served, err := page.New(page.Config{Sessions: store, Events: store})
+	require.NoError(t, err)
+	defer served.Close()
+	w := httptest.NewRecorder()
+	served.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/?run=r-1", nil))
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	return w.Body.String()
+}
+
+// document is the text of all pages of that name.
+func document(t *testing.T, name string) (text string) {
+	pages, err := filepath.Glob("../../docs/" + name + ".md")
+	require.NoError(t, err)
+	for _, page := range pages {
+		one, err := os.ReadFile(page)
+		require.NoError(t, err)
+		text += string(one)
+	}
+	return text
+}
