@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/escape"
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -241,7 +242,7 @@ func TestRunKilled(t *testing.T) {
 			assert.Contains(t, said, "its process was found dead or cut off, and nothing new came for too long")
 			assert.Regexp(t, `watchdog_host_lost, .*, lease "\S+" not renewed since \S+Z in [4-9] looks, by system-watchdog`, said)
 			assert.Contains(t, s.listed(t, "--reason", "watchdog_host_lost"), "swept")
-			assert.Contains(t, o.stdout, "watchdog resume swept")
+			assert.Equal(t, "watchdog resume --store "+story.ShellQuote(s.url)+" swept", nextLine(t, o))
 		})
 		t.Run("goes on under its name when it is certain that its process is dead", func(t *testing.T) {
 			f := kill(t, "again")
