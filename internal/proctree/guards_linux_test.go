@@ -41,7 +41,7 @@ func guardsOf(host int) (all []int) {
 		for child := range strings.FieldsSeq(string(text)) {
 			pid, _ := strconv.Atoi(child)
 			name, _ := os.ReadFile("/proc/" + child + "/comm")
-			if strings.TrimSpace(string(name)) == "watchdog-guard" && running(pid) {
+			if strings.TrimSpace(string(name)) == "wdguard" && running(pid) {
 				all = append(all, pid)
 			}
 		}

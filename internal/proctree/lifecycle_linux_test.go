@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -172,12 +173,26 @@ func TestHostChildren(t *testing.T) {
 	assert.EqualError(t, short.Wait(), "exit status 5", "the host reaps it")
 }
 
+// TestGuardName checks that nobody who kills hosts by the name of their program kills their guards: neither by the name
+// of the process, nor by its command line.
+func TestGuardName(t *testing.T) {
+	tree := start(t, "sleep", "1000")
+	proc := "/proc/" + strconv.Itoa(guardOf(t, os.Getpid()))
+	for file, want := range map[string]string{"comm": "wdguard\n", "cmdline": "wdguard\x00"} {
+		name, err := os.ReadFile(filepath.Join(proc, file))
+		require.NoError(t, err)
+		assert.Equal(t, want, string(name), file)
+	}
+	endNow(t, tree)
+}
+
 // TestGuardSignals checks that signals for the host do not end the guard.
 func TestGuardSignals(t *testing.T) {
 	tree, s := begin(t, escape.Crowd(1))
 	guard := guardOf(t, os.Getpid())
 	for _, sig := range []syscall.Signal{
-		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGUSR1,
+		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGTTIN,
+		syscall.SIGTTOU, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGSYS, syscall.SIGPWR,
 	} {
 		require.NoError(t, syscall.Kill(guard, sig))
 	}
