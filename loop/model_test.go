@@ -2,12 +2,12 @@ package loop_test
 
 import (
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
@@ -197,14 +197,10 @@ func (m *model) futile() (all []loop.Verdict) {
 }
 
 // TestModel gives random histories to a detector and to the model. They are short enough for the detector to remember
-// all pairs, and are restarted at random. WATCHDOG_LONG=1 gives ten times as many.
+// all pairs, and are restarted at random.
 func TestModel(t *testing.T) {
 	advices := map[loop.Advice]map[loop.Rule]int{loop.Go: {}, loop.Ask: {}, loop.End: {}}
-	seeds := uint64(150)
-	if os.Getenv("WATCHDOG_LONG") != "" {
-		seeds *= 10
-	}
-	for seed := range seeds {
+	for seed := range racing.Rounds[uint64](150, 1500) {
 		random := rand.New(rand.NewPCG(seed, 14))
 		m, d := &model{}, newDetector(t, loop.Config{})
 		likely, variety := random.Float64(), 1+random.IntN(5)

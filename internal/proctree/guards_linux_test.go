@@ -25,6 +25,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/escape/delay"
 	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // prompt is the longest that a call may take that must not wait.
@@ -308,7 +309,7 @@ func TestHarmedGuard(t *testing.T) {
 			for range 4 {
 				all.Go(func() { startUntil(t, ended) })
 			}
-			for range 20 {
+			for range racing.Rounds(8, 100) {
 				time.Sleep(50 * time.Millisecond)
 				for _, guard := range guardsOf(os.Getpid()) {
 					if state(guard) != 'T' && syscall.Kill(guard, sig) == nil {

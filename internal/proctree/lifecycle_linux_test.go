@@ -203,7 +203,7 @@ func TestGuardSignals(t *testing.T) {
 }
 
 func TestGuardKilled(t *testing.T) {
-	for range times() {
+	for range racing.Rounds(1, 20) {
 		tree, s := begin(t, scenario(t, "a child that cleared its environment"))
 		ended, others := begin(t, scenario(t, "a daemon whose leader exits"))
 		within(t, late, ended.Exited(), "the leader has not ended")
@@ -243,10 +243,7 @@ func TestRefusedRequest(t *testing.T) {
 func TestKillWhileEnding(t *testing.T) {
 	other := start(t, "sleep", "1000")
 	guard := guardOf(t, os.Getpid())
-	kills := crowd(200, 1000)
-	if racing.Enabled {
-		kills = 100
-	}
+	kills := racing.Rounds(50, 1000)
 	for began := time.Now(); kills > 0 && time.Since(began) < late; kills-- {
 		tree := start(t, "true")
 		for ended := false; !ended; {
@@ -267,7 +264,7 @@ func TestKillWhileEnding(t *testing.T) {
 
 // TestKillWhileRead checks that a kill is not held up by programs that read what /proc shows of the processes.
 func TestKillWhileRead(t *testing.T) {
-	kills, slow := crowd(20, 400), 0
+	kills, slow := racing.Rounds(10, 400), 0
 	for range kills {
 		tree, s := begin(t, scenario(t, "a daemon without its main thread"))
 		killed := make(chan struct{})
@@ -307,7 +304,7 @@ func readUntil(all []escape.Process, ended <-chan struct{}) {
 // second look, about one in a thousand is lost.
 func TestLastMessage(t *testing.T) {
 	text := make([]byte, 64)
-	for range crowd(8_000, 100_000) {
+	for range racing.Rounds(3_000, 100_000) {
 		pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_SEQPACKET|syscall.SOCK_CLOEXEC, 0)
 		require.NoError(t, err)
 		require.NoError(t, syscall.SetNonblock(pair[0], true))
@@ -330,10 +327,7 @@ func TestLastMessage(t *testing.T) {
 
 // TestLeaks checks that commands leave no descriptors and no zombies behind.
 func TestLeaks(t *testing.T) {
-	commands := crowd(300, 1000)
-	if testing.Short() {
-		commands = 100
-	}
+	commands := racing.Rounds(100, 1000)
 	gone(t, start(t, "true"))
 	guard := guardOf(t, os.Getpid())
 	const few = 10 // what the runtime, and the tests before, may open or close meanwhile
