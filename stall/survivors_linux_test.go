@@ -37,7 +37,7 @@ func TestSurvivors(t *testing.T) {
 				if s.Name != onlyScenario {
 					t.Parallel()
 				}
-				for range racing.Rounds(1, 20) {
+				for range racing.Rounds(1, 5) {
 					one := s.In(t.TempDir())
 					t.Cleanup(one.End)
 					ending.end(t, one)

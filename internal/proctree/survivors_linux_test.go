@@ -38,7 +38,7 @@ func TestNothingSurvives(t *testing.T) {
 				if ending.ownHost {
 					t.Parallel()
 				}
-				for range racing.Rounds(1, 20) {
+				for range racing.Rounds(1, 5) {
 					ending.end(t, s)
 				}
 			})
