@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/internal/racing"
@@ -70,15 +71,17 @@ func EachBreaksOneRule[S any](t *testing.T, rules []contract.Rule[S], all []Brok
 		}
 		t.Run(b.Flaw, func(t *testing.T) {
 			t.Parallel()
-			var violated []string
-			err := contract.Test(given, func() (S, error) { return b.Open(), nil },
-				func(name, _ string, err error) error {
-					violated = append(violated, name)
-					return err
-				})
-			if !slices.Equal(violated, []string{rule}) {
-				t.Errorf("a store that %s breaks %q, want %q: %v", b.Flaw, violated, rule, err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				var violated []string
+				err := contract.Test(given, func() (S, error) { return b.Open(), nil },
+					func(name, _ string, err error) error {
+						violated = append(violated, name)
+						return err
+					})
+				if !slices.Equal(violated, []string{rule}) {
+					t.Errorf("a store that %s breaks %q, want %q: %v", b.Flaw, violated, rule, err)
+				}
+			})
 		})
 	}
 	names := slices.Sorted(slices.Values(contract.Names(rules)))
