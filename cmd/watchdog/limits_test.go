@@ -77,7 +77,8 @@ func keyOf(t *testing.T, settings, limit string) string {
 	for line := range strings.Lines(settings) {
 		if key, found := strings.CutPrefix(line, "| `runtime_controls."); found {
 			key, _, _ = strings.Cut(key, "`")
-			if plain := strings.ReplaceAll(key, "_", ""); strings.Contains(plain, strings.ReplaceAll(limit, "_", "")) {
+			plain := strings.ReplaceAll(key, "_", "")
+			if strings.HasSuffix(key, "_seconds") && strings.Contains(plain, strings.ReplaceAll(limit, "_", "")) {
 				return key
 			}
 		}
