@@ -90,9 +90,9 @@ func (t *Timer) rest(wait time.Duration) (action, *watchdog.Stop) {
 
 // limitsOf are limits with no other than that of silence.
 func limitsOf(silence time.Duration) verdict.Limits {
-	return verdict.Limits{
-		WallClock: verdict.Never, Safety: verdict.Never, NoProgress: verdict.Never, Idle: silence,
-	}
+	limits := verdict.Off()
+	limits.Idle = silence
+	return limits
 }
 
 func (t *Timer) newStop(v verdict.Verdict) *watchdog.Stop {

@@ -25,8 +25,7 @@ type judge struct {
 }
 
 func newJudge(cfg *Config) judge {
-	never := verdict.Never
-	limits := verdict.Limits{WallClock: never, Safety: never, Idle: never, NoProgress: never}
+	limits := verdict.Off()
 	if cfg.NoOutput > 0 {
 		limits.Idle = cfg.NoOutput
 	}

@@ -16,9 +16,11 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/taxonomy"
 	"github.com/seed62658d38/watchdog/internal/taxonomy/taxonomytest"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -66,10 +68,26 @@ func TestTimeLimits(t *testing.T) {
 			assert.True(t, code.Timeout())
 			assert.Contains(t, codes, "| `"+string(code)+"` | "+limit.Meaning+" |")
 			assert.Contains(t, document(t, "errors"), "`"+string(code)+"`")
+			if limit.Name != "hold" { // which is a default of each hold
+				assert.Equal(t, 90*time.Second, field(limitsOf(t, limit.Name), limit.Name))
+			}
 			key := keyOf(t, settings, limit.Name)
 			assert.Equal(t, 90*time.Second, field(fromFile(t, key+": 90"), limit.Name))
 		})
 	}
+}
+
+// limitsOf are the limits of a run with the one of 90 seconds, which comes after a run without: both are kept.
+func limitsOf(t *testing.T, limit string) (got verdict.Limits) {
+	var budget watchdog.Budget
+	for _, length := range []time.Duration{0, 90 * time.Second} {
+		fieldOf(&budget, limit).Set(reflect.ValueOf(length))
+		wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{Budget: budget})
+		require.NoError(t, err)
+		got = *handle.Of(wd.Context()).Settings().Limits
+		require.NoError(t, wd.Close())
+	}
+	return got
 }
 
 // keyOf is the setting of a limit of time.
@@ -77,7 +95,8 @@ func keyOf(t *testing.T, settings, limit string) string {
 	for line := range strings.Lines(settings) {
 		if key, found := strings.CutPrefix(line, "| `runtime_controls."); found {
 			key, _, _ = strings.Cut(key, "`")
-			if plain := strings.ReplaceAll(key, "_", ""); strings.Contains(plain, strings.ReplaceAll(limit, "_", "")) {
+			plain := strings.ReplaceAll(key, "_", "")
+			if strings.HasSuffix(key, "_seconds") && strings.Contains(plain, strings.ReplaceAll(limit, "_", "")) {
 				return key
 			}
 		}
@@ -121,11 +140,12 @@ func five(count taxonomy.Count) string {
 }
 
 // field is the value of the field that a struct has for a name in snake_case.
-func field(of any, name string) any {
-	value := reflect.Indirect(reflect.ValueOf(of))
-	return value.FieldByNameFunc(func(field string) bool {
+func field(of any, name string) any { return fieldOf(of, name).Interface() }
+
+func fieldOf(of any, name string) reflect.Value {
+	return reflect.Indirect(reflect.ValueOf(of)).FieldByNameFunc(func(field string) bool {
 		return strings.EqualFold(field, strings.ReplaceAll(name, "_", ""))
-	}).Interface()
+	})
 }
 
 // shownOnPage is the page of a live run with the budget.

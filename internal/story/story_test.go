@@ -391,7 +391,7 @@ func TestCheckpoints(t *testing.T) {
 	}
 }
 
-// TestCodes tells the story of each stop code. Those of counts are alike but for their names.
+// TestCodes tells the story of each stop code. Those of limits are alike, but for their names.
 func TestCodes(t *testing.T) {
 	var all []story.Story
 	for _, code := range watchdog.StopReasons() {
@@ -401,7 +401,8 @@ func TestCodes(t *testing.T) {
 		assert.Equal(t, story.Stopped, told.State)
 		assert.Equal(t, code, told.End.Code)
 		assert.NotEmpty(t, story.Meaning(code), code)
-		if limit := record.LimitOfCode(string(code)); limit == nil || !limit.Counts || code == watchdog.TokensExceeded {
+		limit := record.LimitOfCode(string(code))
+		if limit == nil || code == watchdog.WallClockExceeded || code == watchdog.TokensExceeded {
 			all = append(all, told)
 		}
 	}

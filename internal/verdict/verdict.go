@@ -51,6 +51,9 @@ type Limits struct {
 	Counts []CountLimit
 }
 
+// Off are limits that are all off, but for FirstSign, which nothing heeds then.
+func Off() Limits { return Limits{WallClock: Never, Safety: Never, Idle: Never, NoProgress: Never} }
+
 // An Action is what a [Verdict] asks for.
 type Action int
 
