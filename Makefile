@@ -96,6 +96,7 @@ bench-tables: ## measure what bench/README.md shows, in an hour on a quiet machi
 	$(measure) -bench Kill -benchtime 40x ./internal/proctree $(measured)
 	$(measure) -bench Why ./cmd/watchdog $(measured)
 	$(measure) -bench BenchmarkRun -benchtime 150x ./cmd/watchdog $(measured)
+	$(measure) -bench Size -benchtime 1x ./cmd/watchdog $(measured)
 	$(measure) -bench Append ./store/sqlite $(measured)
 	$(measure) -bench Metered -benchtime 1x ./watchdoghttp $(measured)
 	$(measure) -bench 'Tool$$' ./internal/adapter $(measured)
