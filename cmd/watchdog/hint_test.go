@@ -50,7 +50,7 @@ func TestPaste(t *testing.T) {
 	tail := nextLine(t, program(t, "why", "--store", url, "--", id+" live"))
 	assert.Contains(t, firstLine(t, tail), "interrupted by SIGHUP")
 	shorter := nextLine(t, programIn(t, []string{"WATCHDOG_STORE=" + url}, "why", "--", id+" live"))
-	assert.Equal(t, strings.Replace(tail, " --store "+story.ShellQuote(url), "", 1), shorter, "the next has the variable, too")
+	assert.Equal(t, strings.Replace(tail, " --store "+story.ShellQuote(url), "", 1), shorter, "it has the variable, too")
 }
 
 // nextLine is the line of a story that is to be run next.
