@@ -67,7 +67,7 @@ type runFlags struct {
 // A length is a length of time on the command line.
 type length time.Duration
 
-// Decode reads a length as Go writes it. It takes one with a minus, too, which is no flag, to say what is wrong with it.
+// Decode reads a length as Go writes it. It takes a word with a minus, too, to say what is wrong with it.
 func (l *length) Decode(from *kong.DecodeContext) error {
 	text, _ := from.Scan.Pop().Value.(string)
 	d, err := time.ParseDuration(text)

@@ -27,7 +27,8 @@ func TestFewDescriptors(t *testing.T) {
 func TestNoProc(t *testing.T) {
 	f := newFixture(t)
 	cmd := f.cmd("", "true")
-	without := exec.Command("/bin/sh", append([]string{"-c", `mount -t tmpfs none /proc && exec "$@"`, "sh"}, cmd.Args...)...)
+	const mounted = `mount -t tmpfs none /proc && exec "$@"`
+	without := exec.Command("/bin/sh", append([]string{"-c", mounted, "sh"}, cmd.Args...)...)
 	without.Dir, without.Env = cmd.Dir, cmd.Env
 	without.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	if os.Getuid() != 0 {
