@@ -175,6 +175,15 @@ func TestRunState(t *testing.T) {
 			f.advance(time.Minute)
 			calls, _ := f.db.takeCounts()
 			require.Zero(t, calls["Freshen"], "once")
+			f.db.onCall(func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() })
+			for range 2 {
+				begun := time.Now()
+				f.keeper().Refresh("s-1")
+				require.Zero(t, time.Since(begun), "while the database hangs, too")
+				f.advance(session.DefaultPace)
+			}
+			f.db.onCall(nil)
+			f.advance(time.Minute)
 			_, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandNoOutput})
 			require.NoError(t, err)
 			require.NoError(t, wd.Close())

@@ -34,8 +34,8 @@ With --json the list is one object: now, sessions, unreadable (texts), and next,
 the mark for --after, if there may be more. A session has run_id, parent, status,
 host, attempt, phase, created_at, age_seconds, last_sign_at, silent_seconds,
 reason, resumes, started_at, ended_at, lasted_seconds, behind, and of a command
-outcome (succeeded or failed), exit_status and signal; what is not known is left
-out.
+outcome (succeeded or failed), exit_status and signal, or ending (signal,
+sent_at, next, next_at) while it is being ended; what is not known is left out.
 
 Examples:
   watchdog sessions --store sqlite:state/sessions.db

@@ -53,7 +53,7 @@ func (l *sessionList) print(p Program) error {
 		of := l.spanOf(s)
 		rows = append(rows, []string{
 			s.RunID, rowStatus(s), s.Host, stateOf(s).Phase, ago(l.Now.Sub(s.CreatedAt)), of.String(), l.signAgo(s, of),
-			reasonOf(s),
+			whyText(s),
 		})
 	}
 	if len(l.Sessions) > 0 {
@@ -81,6 +81,14 @@ func reasonOf(s session.Session) string {
 	return string(s.Reason)
 }
 
+// whyText is why a run ended, or how far the end of its command is.
+func whyText(s session.Session) string {
+	if e := story.SignalledOf(&s); e != nil {
+		return story.SignalledText(e)
+	}
+	return reasonOf(s)
+}
+
 // String is how long the run lasted, empty while it is live.
 func (s span) String() string {
 	if s.until.IsZero() {
@@ -89,12 +97,17 @@ func (s span) String() string {
 	return ago(s.lasted)
 }
 
-// rowStatus returns the status, and whether the row is older than its run.
+// rowStatus returns the status, whether the command of the run is being ended, and whether the row is older than its
+// run.
 func rowStatus(s session.Session) string {
-	if s.Behind {
-		return string(s.Status) + " (behind)"
+	status := string(s.Status)
+	if story.SignalledOf(&s) != nil {
+		status = string(story.Ending)
 	}
-	return string(s.Status)
+	if s.Behind {
+		return status + " (behind)"
+	}
+	return status
 }
 
 // signAgo is how long ago a run gave its last sign of life: that is its end, if it has one.
@@ -145,6 +158,8 @@ type listedSession struct {
 	Outcome   string     `json:"outcome,omitempty"`
 	Exit      *int       `json:"exit_status,omitempty"`
 	Signal    string     `json:"signal,omitempty"`
+	// Ending is how far the end of the command of a live run is.
+	Ending *session.Signalled `json:"ending,omitempty"`
 	// StartTries is how often the start of a cancelled run was claimed that a sweeper is to start again.
 	StartTries int `json:"start_tries,omitempty"`
 }
@@ -172,7 +187,7 @@ func (l *sessionList) listed(s session.Session) listedSession {
 	one := listedSession{
 		RunID: s.RunID, Parent: s.Parent, Status: string(s.Status), Host: s.Host, Attempt: s.Attempt, Phase: stateOf(s).Phase,
 		CreatedAt: s.CreatedAt, Age: l.Now.Sub(s.CreatedAt).Seconds(), Reason: reasonOf(s), Resumes: s.Resumes,
-		Behind: s.Behind, StartTries: s.Start.Tries,
+		Behind: s.Behind, StartTries: s.Start.Tries, Ending: story.SignalledOf(&s),
 	}
 	if state := stateOf(s); s.Status == session.Finished {
 		one.Outcome, one.Exit, one.Signal = state.Outcome, state.ExitStatus, state.Signal

@@ -148,6 +148,9 @@ func stateText(s story.Story) string {
 	switch {
 	case s.End == nil || s.End.At.IsZero():
 		text := string(s.State)
+		if s.Signalled != nil {
+			text += ": " + story.SignalledText(s.Signalled)
+		}
 		if s.Silence > 0 {
 			text += fmt.Sprintf(", silent for %v", s.Silence)
 		}

@@ -1,6 +1,7 @@
 package story
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -192,6 +193,8 @@ func (t *teller) rowTells() bool {
 // StateOf is where the row of a session says that its run stands.
 func StateOf(row *session.Session) State {
 	switch {
+	case SignalledOf(row) != nil:
+		return Ending
 	case row.Status == session.Active:
 		return Running
 	case row.Status == session.Cancelled:
@@ -208,12 +211,33 @@ func StateOf(row *session.Session) State {
 	return Finished
 }
 
+// SignalledOf is how far the end of the command of a live run is, nil while it is not being ended. What a process said
+// that was found dead is from before that.
+func SignalledOf(row *session.Session) *session.Signalled {
+	var state session.State
+	if row.Status != session.Active || !bytes.Contains(row.State, []byte(`"ending"`)) || row.HostLost() ||
+		json.Unmarshal(row.State, &state) != nil {
+		return nil
+	}
+	return state.Ending
+}
+
+// SignalledText says which signal the command was sent, and what follows.
+func SignalledText(s *session.Signalled) string {
+	text := fmt.Sprintf("%s sent at %s", s.Signal, s.SentAt.UTC().Format(time.TimeOnly))
+	if s.Next == "" {
+		return text + " UTC, and nothing follows"
+	}
+	return text + fmt.Sprintf(", %s due at %s UTC", s.Next, s.NextAt.UTC().Format(time.TimeOnly))
+}
+
 // endOfRow is how the row says that the run ended.
 func (t *teller) endOfRow() {
 	row := t.row
 	t.State = StateOf(row)
 	switch t.State {
-	case Running:
+	case Running, Ending:
+		t.Signalled = SignalledOf(row)
 		t.Silence = Span(row.Silence)
 		t.Vouched, t.AgentsStopped, t.Behind = row.Lease != "", row.Stopped, row.Behind
 		return

@@ -220,6 +220,12 @@ var stories = map[string]func() story.Record{
 		r.Attempt, r.Silence = 2, 5*time.Minute
 		return s.record(r)
 	},
+	"ending": func() story.Record {
+		s := script{run: "s-1"}
+		return s.record(row("s-1", session.Active, &session.State{Idle: 600, Ending: &session.Signalled{
+			Signal: "SIGINT", SentAt: start.Add(time.Hour), Next: "SIGTERM", NextAt: start.Add(time.Hour + 10*time.Second),
+		}}))
+	},
 	"spent": func() story.Record {
 		s := script{run: "s-1"}
 		cost := record.Spend{Limit: "cost", Currency: "EUR", Used: 4_000_000, Allowed: 5_000_000}
@@ -458,6 +464,21 @@ func TestStale(t *testing.T) {
 		p.FiredAt = record.Stamp{}
 		s.add(time.Hour, watchdog.EventCancel, p)
 		assert.Equal(t, start.Add(time.Hour), story.Of(s.record(nil), told).End.At)
+	})
+	t.Run("a command that was sent a signal is ending while its process lives", func(t *testing.T) {
+		s, sent := script{run: "s-1"}, &session.State{Ending: &session.Signalled{Signal: "SIGKILL", SentAt: start}}
+		got := story.Of(s.record(row("s-1", session.Active, sent)), told)
+		assert.Equal(t, story.Ending, got.State)
+		assert.Equal(t, "SIGKILL sent at 12:00:00 UTC, and nothing follows", story.SignalledText(got.Signalled))
+		lost := row("s-1", session.Active, sent)
+		lost.Lease, lost.Lost = "", true
+		for state, r := range map[story.State]*session.Session{
+			story.Running: lost, story.Stopped: row("s-1", session.Cancelled, sent),
+		} {
+			got = story.Of(s.record(r), told)
+			assert.Equal(t, state, got.State)
+			assert.Nil(t, got.Signalled)
+		}
 	})
 	t.Run("a run without a row may live", func(t *testing.T) {
 		s := script{run: "s-1"}

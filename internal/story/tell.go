@@ -316,7 +316,7 @@ func (t *teller) conclude() {
 	}
 	t.end()
 	t.measure()
-	if t.State != Running {
+	if !t.State.Live() {
 		t.OpenHolds = 0 // what the row says of them is from before the end
 	}
 	if t.End != nil {
@@ -330,7 +330,7 @@ func (t *teller) measure() {
 	switch {
 	case t.End != nil && !t.End.At.IsZero():
 		at = t.End.At
-	case t.State != Running:
+	case !t.State.Live():
 		at = t.last
 	}
 	if t.StartedAt.IsZero() || at.Before(t.StartedAt) {
