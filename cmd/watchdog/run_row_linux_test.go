@@ -89,7 +89,9 @@ func TestRunRow(t *testing.T) {
 			f := newFixture(t)
 			const flags = "--id stubborn --no-output 1s --grace-int 400ms --grace-term 1h"
 			p := start(t, f.stored(s, flags, f.child("ignore:INT", "ignore:TERM", "say:ready", "await:"+f.path("go"))...))
-			eventually(t, "SIGTERM is sent", func() bool { return strings.Contains(string(s.row(t, "stubborn").State), "SIGTERM\",\"sent") })
+			eventually(t, "SIGTERM is sent", func() bool {
+				return strings.Contains(string(s.row(t, "stubborn").State), `"SIGTERM","sent_at"`)
+			})
 			const sent = ` +SIGTERM sent at [\d:]{8}, SIGKILL due at [\d:]{8} UTC$`
 			assert.Regexp(t, `(?m)^state +ending:`+sent, s.program(t, "why", "stubborn").stdout)
 			assert.Regexp(t, `(?m)^stubborn +ending .*`+sent, s.program(t, "sessions", "--live").stdout)
