@@ -41,8 +41,8 @@ func TestStates(t *testing.T) {
 		f.end(f.begin("s-gone", "worker-2", 0, session.State{}), session.Interrupted, "")
 		f.end(f.begin("s-closed", "worker-2", 0, session.State{}), session.Finished, "")
 		f.end(f.begin("s-failed", "worker-2", 0, session.State{Outcome: "failed"}), session.Finished, "complete")
-		sent := &session.Signalled{Signal: "SIGINT", SentAt: time.Now(), Next: "SIGTERM", NextAt: time.Now().Add(time.Minute)}
-		f.begin("s-ending", "worker-2", 0, session.State{Ending: sent})
+		sent := &session.Escalation{Signal: "SIGINT", SentAt: time.Now(), Next: "SIGTERM", NextAt: time.Now().Add(time.Minute)}
+		f.begin("s-ending", "worker-2", 0, session.State{Escalation: sent})
 		for query, want := range map[string][]string{
 			"?state=ending":                      {"s-ending"},
 			"?state=failed":                      {"s-failed"},

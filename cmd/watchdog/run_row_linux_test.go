@@ -212,6 +212,14 @@ func TestRunRowEnds(t *testing.T) {
 				assert.Equal(t, []string{"interrupted", "", "interrupt"}, []string{string(row), reason, stored})
 			}
 		})
+		t.Run("of a command whose time is used up before it starts", func(t *testing.T) {
+			f := newFixture(t)
+			finish(t, f.stored(s, "--id none-left --wall-clock 1ns", f.child("touch:"+f.path("started"))...)).must(t, 124)
+			assert.False(t, f.exists("started"))
+			row, reason, stored := s.end(t, "none-left")
+			const code = "watchdog_wall_clock_exceeded"
+			assert.Equal(t, []string{"cancelled", code, code}, []string{string(row), reason, stored})
+		})
 		t.Run("of a command that does not start, which leaves no lease", func(t *testing.T) {
 			f := newFixture(t)
 			before := s.leases(t) // on a busy machine an earlier program may have left one to a sweeper

@@ -25,6 +25,7 @@ type span struct {
 	since  time.Time
 	until  time.Time // zero while it is live, and where its row does not say
 	lasted time.Duration
+	why    string // it was stopped, or how far the end of its command is
 }
 
 // spanOf returns the time of a run as its story has it.
@@ -33,6 +34,12 @@ func (l *sessionList) spanOf(s session.Session) span {
 	of := span{since: told.StartedAt}
 	if of.since.IsZero() {
 		of.since = s.CreatedAt
+	}
+	switch {
+	case told.Escalation != nil:
+		of.why = story.EscalationText(told.Escalation)
+	case told.State == story.Stopped:
+		of.why = told.End.Meaning
 	}
 	if told.End != nil && !told.End.AtLastSign {
 		of.until, of.lasted = told.End.At, max(told.End.At.Sub(of.since), 0)
@@ -48,12 +55,12 @@ func stateOf(s session.Session) (state session.State) {
 
 // print prints the page as a table, and what is not in it on the standard error.
 func (l *sessionList) print(p Program) error {
-	rows := table{{"RUN", "STATUS", "HOST", "PHASE", "AGE", "LASTED", "SIGN", "REASON"}}
+	rows := table{{"RUN", "STATUS", "HOST", "PHASE", "AGE", "LASTED", "SIGN", "REASON", "WHY"}}
 	for _, s := range l.Sessions {
 		of := l.spanOf(s)
 		rows = append(rows, []string{
 			s.RunID, rowStatus(s), s.Host, stateOf(s).Phase, ago(l.Now.Sub(s.CreatedAt)), of.String(), l.signAgo(s, of),
-			whyText(s),
+			reasonOf(s), of.why,
 		})
 	}
 	if len(l.Sessions) > 0 {
@@ -81,14 +88,6 @@ func reasonOf(s session.Session) string {
 	return string(s.Reason)
 }
 
-// whyText is why a run ended, or how far the end of its command is.
-func whyText(s session.Session) string {
-	if e := story.SignalledOf(&s); e != nil {
-		return story.SignalledText(e)
-	}
-	return reasonOf(s)
-}
-
 // String is how long the run lasted, empty while it is live.
 func (s span) String() string {
 	if s.until.IsZero() {
@@ -101,7 +100,7 @@ func (s span) String() string {
 // run.
 func rowStatus(s session.Session) string {
 	status := string(s.Status)
-	if story.SignalledOf(&s) != nil {
+	if story.EscalationOf(&s) != nil {
 		status = string(story.Ending)
 	}
 	if s.Behind {
@@ -159,7 +158,8 @@ type listedSession struct {
 	Exit      *int       `json:"exit_status,omitempty"`
 	Signal    string     `json:"signal,omitempty"`
 	// Ending is how far the end of the command of a live run is.
-	Ending *session.Signalled `json:"ending,omitempty"`
+	Ending *session.Escalation `json:"ending,omitempty"`
+	Why    string              `json:"why,omitempty"` // as the table has it
 	// StartTries is how often the start of a cancelled run was claimed that a sweeper is to start again.
 	StartTries int `json:"start_tries,omitempty"`
 }
@@ -187,12 +187,13 @@ func (l *sessionList) listed(s session.Session) listedSession {
 	one := listedSession{
 		RunID: s.RunID, Parent: s.Parent, Status: string(s.Status), Host: s.Host, Attempt: s.Attempt, Phase: stateOf(s).Phase,
 		CreatedAt: s.CreatedAt, Age: l.Now.Sub(s.CreatedAt).Seconds(), Reason: reasonOf(s), Resumes: s.Resumes,
-		Behind: s.Behind, StartTries: s.Start.Tries, Ending: story.SignalledOf(&s),
+		Behind: s.Behind, StartTries: s.Start.Tries, Ending: story.EscalationOf(&s),
 	}
 	if state := stateOf(s); s.Status == session.Finished {
 		one.Outcome, one.Exit, one.Signal = state.Outcome, state.ExitStatus, state.Signal
 	}
 	of := l.spanOf(s)
+	one.Why = of.why
 	if one.StartedAt = of.since; !of.until.IsZero() {
 		lasted := of.lasted.Seconds()
 		one.EndedAt, one.Lasted = &of.until, &lasted

@@ -94,8 +94,8 @@ type Story struct {
 	AgentsStopped bool `json:"agents_stopped,omitempty"`
 	// Behind says that a running run was silent and has woken up, and that its process cannot write the row.
 	Behind bool `json:"behind,omitempty"`
-	// Signalled is how far the end of the command is, of a run that is ending.
-	Signalled *session.Signalled `json:"ending,omitempty"`
+	// Escalation is how far the end of the command is, of a run that is ending.
+	Escalation *session.Escalation `json:"ending,omitempty"`
 	// OpenHolds is how many holds the run had open when its process said so last.
 	OpenHolds int `json:"open_holds,omitempty"`
 	// Noted is the last thing that the run noted.
