@@ -41,9 +41,9 @@ func ExampleWatchdog_Admit() {
 	fmt.Println(wd.Usage()[0])
 	// Output:
 	// first: <nil>
-	// second: call of run session-1 refused: cost: 0.300000 EUR of 1.000000 EUR left beside 0.700000 EUR for calls under way, and this call may need 0.400000 EUR; make it smaller, or extend the limit
+	// second: call of run session-1 refused: cost: 0.30 EUR of 1.00 EUR left beside 0.70 EUR for calls under way, and this call may need 0.40 EUR; make it smaller, or extend the limit
 	// second, later: <nil>
-	// cost: 0.150000 EUR of 1.000000 EUR used, 0.400000 EUR admitted
+	// cost: 0.15 EUR of 1.00 EUR used, 0.40 EUR admitted
 }
 
 // A call that can be made smaller takes what there is, and at least 1,024 tokens of output: its maximum of output is set

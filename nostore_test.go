@@ -48,12 +48,12 @@ func TestNoStore(t *testing.T) {
 			const then = ", in the window that started at 2000-01-01T00:00:00Z; begin again, or raise the limit if it needs longer"
 			time.Sleep(time.Hour + 1)
 			require.EqualError(t, layer.Stop(),
-				"run s-1/step stopped: watchdog_wall_clock_exceeded: 1h0m0s elapsed of 1h0m0s"+then)
+				"run s-1/step stopped: watchdog_wall_clock_exceeded: ran 1 h 0 min 0 s of 1 h"+then)
 			require.ErrorContains(t, inner.Stop(), then)
 			<-wd.Context().Done()
 			require.ErrorContains(t, stored.Stop(), "; resume the run to go on")
 			require.EqualError(t, context.Cause(wd.Context()),
-				"run s-1 stopped: watchdog_wall_clock_exceeded: 4h0m0s elapsed of 4h0m0s"+then)
+				"run s-1 stopped: watchdog_wall_clock_exceeded: ran 4 h 0 min 0 s of 4 h"+then)
 		})
 	})
 	t.Run("nor does it name a limit where there was none, or one of time where it counts", func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/wording"
 )
 
 // A Stop says why and when a watchdog ended a run. It is an error: the cause of the run's context, see [context.Cause].
@@ -40,9 +41,6 @@ type Stop struct {
 // Error says which run was stopped, by which limit or guard, what it was doing, and what to do.
 func (s *Stop) Error() string {
 	doing := s.usage()
-	if s.Hold != "" {
-		doing += fmt.Sprintf(", in hold %q", s.Hold)
-	}
 	if s.Note != "" {
 		doing += fmt.Sprintf(", last noted %q", s.Note)
 	}
@@ -70,15 +68,13 @@ func (s *Stop) raise() string {
 
 // usage says how much was used of how much, as far as the stop has either.
 func (s *Stop) usage() string {
-	switch {
-	case s.Usage != nil:
+	if s.Usage != nil {
 		return ": " + s.Usage.String()
-	case s.Elapsed == 0 && s.Budget == 0:
-		return ""
-	case s.Budget == 0:
-		return fmt.Sprintf(": %v elapsed", s.Elapsed)
 	}
-	return fmt.Sprintf(": %v elapsed of %v", s.Elapsed, s.Budget)
+	if s.Elapsed == 0 && s.Budget == 0 {
+		return ""
+	}
+	return ": " + wording.Stop(record.Reason(string(s.Code)), s.Elapsed, s.Budget, s.Hold)
 }
 
 // Unwrap returns the Code, so that errors.Is(err, watchdog.WallClockExceeded) holds, and for a limit of time also

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
+	"github.com/seed62658d38/watchdog/internal/wording"
 )
 
 // A Usage is how far one counted limit of a run is used.
@@ -77,21 +78,7 @@ func (u Usage) String() string {
 }
 
 // amount is a number of the limit as people read it.
-func (u Usage) amount(n int64) string {
-	if u.Currency == "" {
-		return grouped(n)
-	}
-	return fmt.Sprintf("%s.%06d %s", grouped(n/1e6), n%1e6, u.Currency)
-}
-
-// grouped is a number that is not negative, with a comma between thousands.
-func grouped(n int64) string {
-	text := fmt.Sprint(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
+func (u Usage) amount(n int64) string { return wording.Amount(n, u.Currency) }
 
 // A Refused says which limit a call did not fit in. [Watchdog.Admit] returns it; nothing was charged, and the call must
 // not be made. errors.Is finds the stop code of the limit in it.

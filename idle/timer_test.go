@@ -114,7 +114,7 @@ func TestLimit(t *testing.T) {
 			defer timer.Close()
 			pass(2 * limit)
 			cause := context.Cause(ctx)
-			require.EqualError(t, cause, "stopped: watchdog_idle_exceeded: 1m0.000000001s elapsed of 1m0s; "+
+			require.EqualError(t, cause, "stopped: watchdog_idle_exceeded: no sign of life for 1 min 0 s of 1 min; "+
 				"begin again, or raise the limit if it needs longer")
 			require.ErrorIs(t, cause, watchdog.IdleExceeded)
 			require.True(t, os.IsTimeout(cause))

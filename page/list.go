@@ -30,10 +30,10 @@ const (
 
 // states are those that a row can tell of.
 var states = []story.State{
-	story.Running, story.Stopped, story.Failed, story.Interrupted, story.Complete, story.Finished,
+	story.Running, story.Ending, story.Stopped, story.Failed, story.Interrupted, story.Complete, story.Finished,
 }
 
-// endedStates stands for all of them but running.
+// endedStates stands for all of them but the live ones.
 const endedStates = "ended"
 
 // A filter says which sessions the list has, in which order, and which page of them is shown.
@@ -54,7 +54,7 @@ func parseFilter(query url.Values) (f filter, err error) {
 	for _, name := range query["state"] {
 		switch {
 		case name == endedStates:
-			f.States = append(f.States, states[1:]...)
+			f.States = append(f.States, states[2:]...)
 		case slices.Contains(states, story.State(name)):
 			if state := story.State(name); !slices.Contains(f.States, state) {
 				f.States = append(f.States, state)

@@ -42,7 +42,10 @@ func TestStates(t *testing.T) {
 		f.end(f.begin("s-gone", "worker-2", 0, session.State{}), session.Interrupted, "")
 		f.end(f.begin("s-closed", "worker-2", 0, session.State{}), session.Finished, "")
 		f.end(f.begin("s-failed", "worker-2", 0, session.State{Outcome: "failed"}), session.Finished, "complete")
+		sent := &session.Escalation{Signal: "SIGINT", SentAt: time.Now(), Next: "SIGTERM", NextAt: time.Now().Add(time.Minute)}
+		f.begin("s-ending", "worker-2", 0, session.State{Escalation: sent})
 		for query, want := range map[string][]string{
+			"?state=ending":                      {"s-ending"},
 			"?state=failed":                      {"s-failed"},
 			"?state=interrupted&state=finished":  {"s-gone", "s-closed"},
 			"?state=stopped&state=running":       {"s-other", "s-build", "s-held", "s-late", "s-cancelled"},
@@ -55,10 +58,10 @@ func TestStates(t *testing.T) {
 			assert.ElementsMatch(t, want, f.listed(query), query)
 		}
 		for query, want := range map[string]string{
-			"":                       "running 4, stopped 1, failed 1, interrupted 1, complete 1, finished 1",
-			"?state=failed":          "running 4, stopped 1, failed 1 on, interrupted 1, complete 1, finished 1",
-			"?host=worker-1":         "running 3, stopped 0, failed 0, interrupted 0, complete 0, finished 0",
-			"?id=s-c&state=finished": "running 0, stopped 1, failed 0, interrupted 0, complete 1, finished 1 on",
+			"":                       "running 4, ending 1, stopped 1, failed 1, interrupted 1, complete 1, finished 1",
+			"?state=failed":          "running 4, ending 1, stopped 1, failed 1 on, interrupted 1, complete 1, finished 1",
+			"?host=worker-1":         "running 3, ending 0, stopped 0, failed 0, interrupted 0, complete 0, finished 0",
+			"?id=s-c&state=finished": "running 0, ending 0, stopped 1, failed 0, interrupted 0, complete 1, finished 1 on",
 		} {
 			var counts []string
 			for _, match := range chosen.FindAllStringSubmatch(f.shown(query), -1) {
@@ -66,6 +69,8 @@ func TestStates(t *testing.T) {
 			}
 			assert.Equal(t, want, strings.Join(counts, ", "), query)
 		}
+		assert.Contains(t, f.shown("?state=ending"), `ending</span><span class="sub">SIGINT sent, SIGTERM next</span>`)
+		assert.Contains(t, f.shown("?run=s-ending"), `, SIGTERM due at <time datetime="2000-01-01T00:26:10Z">`)
 		assert.Contains(t, f.shown("?id=s-b%2Fx"), `<a href="?run=s-b%2fx">Open the run with exactly this ID</a>`)
 		for _, code := range watchdog.StopReasons() {
 			assert.Equal(t, code.Own(), strings.Contains(f.shown(""), "<option>"+string(code)+"</option>"), code)

@@ -20,6 +20,7 @@ type row struct {
 	Reason, Why  string
 	Attempt      int
 	Holds        int
+	Escalation   *session.Escalation // of a run that is ending
 	// WrappedUp tells that the run was asked to return what it has, Warned that a sweeper is about to cancel it.
 	WrappedUp, Warned, StopFailed bool
 	// Behind tells that the run has woken up, and that its process cannot write the row.
@@ -63,6 +64,7 @@ func rowOf(s session.Session, now time.Time) row {
 		r.TurnsAt = now.Add(seconds(turns))
 	}
 	r.Holds, r.WrappedUp, r.Warned, r.Behind = state.Holds, state.WrappedUp, !s.WarnedAt.IsZero(), s.Behind
+	r.Escalation = told.Escalation
 	return r
 }
 

@@ -132,7 +132,7 @@ func (v *runPage) tell(r story.Record) {
 			v.Since = r.Events[0].Timestamp
 		}
 	}
-	if v.Live = v.State == story.Running; v.Live {
+	if v.Live = v.State.Live(); v.Live {
 		v.Refresh = 10
 	}
 	v.MoreEntries = max(len(r.Events)-maxEntries, 0)

@@ -89,7 +89,7 @@ func (b *rowBuilder) state(w *watchdog.Watchdog) json.RawMessage {
 		b.cfg.RunState(w, &state)
 	}
 	if w.Context().Err() != nil {
-		state.Ending = nil // its command has ended, or nobody waits for that
+		state.Escalation = nil // its command has ended, or nobody waits for that
 	}
 	text, err := json.Marshal(&state)
 	if err != nil {

@@ -41,14 +41,14 @@ type State struct {
 	Outcome    string `json:"outcome,omitempty"`
 	ExitStatus *int   `json:"exit_status,omitempty"`
 	Signal     string `json:"signal,omitempty"`
-	// Ending is how far the end of the run's command is: see [KeeperConfig].RunState. It is nil while that is not being
+	// Escalation is how far the end of the run's command is: see [KeeperConfig].RunState. It is nil while that is not being
 	// ended, and once the run has ended.
-	Ending *Signalled `json:"ending,omitempty"`
+	Escalation *Escalation `json:"ending,omitempty"`
 }
 
-// A Signalled is the signal that was sent last to a command that is being ended, and the one that follows if it lives
+// An Escalation is the signal that was sent last to a command that is being ended, and the one that follows if it lives
 // on: none after SIGKILL. The times are of the clock of its host.
-type Signalled struct {
+type Escalation struct {
 	Signal string    `json:"signal"`
 	SentAt time.Time `json:"sent_at"`
 	Next   string    `json:"next,omitempty"`

@@ -159,27 +159,36 @@ func TestRunState(t *testing.T) {
 	})
 	t.Run("of a run without signs of life is written when the host says that it has changed", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
-			var ending *session.Signalled
-			f.cfg.RunState = func(_ *watchdog.Watchdog, s *session.State) { s.Ending = ending }
+			var ending *session.Escalation
+			f.cfg.RunState = func(_ *watchdog.Watchdog, s *session.State) { s.Escalation = ending }
 			f.start()
 			wd := f.attach("s-1")
 			f.advance(time.Hour) // it is dormant
 			now := time.Now().UTC()
-			ending = &session.Signalled{Signal: "SIGINT", SentAt: now, Next: "SIGTERM", NextAt: now.Add(10 * time.Second)}
+			ending = &session.Escalation{Signal: "SIGINT", SentAt: now, Next: "SIGTERM", NextAt: now.Add(10 * time.Second)}
 			f.keeper().Refresh("s-1")
 			f.keeper().Refresh("unknown")
 			f.advance(session.DefaultPace)
-			require.Equal(t, ending, f.state("s-1").Ending)
+			require.Equal(t, ending, f.state("s-1").Escalation)
 			require.Equal(t, session.NoActivity, f.row("s-1").Activity, "it is no sign of life")
 			f.db.takeCounts()
 			f.advance(time.Minute)
 			calls, _ := f.db.takeCounts()
 			require.Zero(t, calls["Freshen"], "once")
+			f.db.onCall(func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() })
+			for range 2 {
+				begun := time.Now()
+				f.keeper().Refresh("s-1")
+				require.Zero(t, time.Since(begun), "while the database hangs, too")
+				f.advance(session.DefaultPace)
+			}
+			f.db.onCall(nil)
+			f.advance(time.Minute)
 			_, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandNoOutput})
 			require.NoError(t, err)
 			require.NoError(t, wd.Close())
 			require.Equal(t, session.Cancelled, f.row("s-1").Status)
-			require.Nil(t, f.state("s-1").Ending, "it is not ending any more")
+			require.Nil(t, f.state("s-1").Escalation, "it is not ending any more")
 		})
 	})
 }

@@ -73,7 +73,8 @@ var listRules = []rule{
 		})},
 	{"a listed session is as its row is",
 		"a page of a run must not say something else than the list", func(e *env) {
-			_, s := vouchedFor(e, freshness{Activity: time.Hour + 1, Quiet: true, State: []byte(`{"phase":"tests"}`)})
+			state := []byte(`{"ending":{"signal":"SIGINT"}}`)
+			_, s := vouchedFor(e, freshness{Activity: time.Hour + 1, Quiet: true, State: state})
 			warns(e, s, session.Done)
 			s = look(e, homeRun)
 			page := list(e, session.ListQuery{})

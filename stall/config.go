@@ -91,7 +91,7 @@ type Config struct {
 	// OnSignal is called after each signal that ends the command, such as to show what is going on while a grace lasts.
 	// Run does not wait for it. The calls come one after the other, on a goroutine that can outlive Run; after one that
 	// takes longer than the RecordTimeout there are no more. Nil means that nobody is told.
-	OnSignal func(Ending)
+	OnSignal func(Escalation)
 	// Forward has signals that Run passes on to every process of the command, such as a SIGQUIT that the host got: see
 	// [os/signal.Notify]. They end nothing by themselves. Nil means none, and so does a closed channel.
 	Forward <-chan os.Signal

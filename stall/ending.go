@@ -29,7 +29,7 @@ func (s *sentinel) end(action TripAction) {
 		s.finish()
 		return
 	}
-	told := s.cfg.tellEndings(len(steps))
+	told := s.cfg.tellEscalation(len(steps))
 	defer close(told)
 	for i, step := range steps {
 		e := s.send(step, steps[i+1:])
@@ -88,9 +88,9 @@ func (s *sentinel) killedTooLate() bool {
 }
 
 // send sends a signal to every living process of the tree, and says what comes next.
-func (s *sentinel) send(step Step, after []Step) Ending {
+func (s *sentinel) send(step Step, after []Step) Escalation {
 	sig := step.Signal
-	e := Ending{Sent: Sent{Signal: sig, At: now()}}
+	e := Escalation{Sent: Sent{Signal: sig, At: now()}}
 	e.Processes, e.Missed, _ = signalTree(s.tree, sig)
 	if sig == syscall.SIGKILL {
 		_ = s.tree.Kill() // also what is started meanwhile

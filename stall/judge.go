@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/verdict"
+	"github.com/seed62658d38/watchdog/internal/wording"
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
 
@@ -88,16 +89,14 @@ func (j *judge) restart(now time.Duration) {
 
 // noOutput describes a silence. A command that never printed anything has a fingerprint of its own.
 func (j *judge) noOutput(used, allowed time.Duration, printed bool) *finding {
-	length := used.Truncate(time.Millisecond)
-	f := &finding{kind: KindNoOutput, used: used, allowed: allowed}
-	if printed {
-		f.reason = fmt.Sprintf("no output for %v", length)
-		f.fingerprints = j.fingerprint(artifact.NoOutputFingerprint)
-	} else {
-		f.reason = fmt.Sprintf("no output at all in %v", length)
-		f.fingerprints = j.fingerprint(artifact.NeverOutputFingerprint)
+	reason, fingerprint := string(KindNoOutput), artifact.NoOutputFingerprint
+	if !printed {
+		reason, fingerprint = wording.NeverOutput, artifact.NeverOutputFingerprint
 	}
-	return f
+	return &finding{
+		kind: KindNoOutput, used: used, allowed: allowed, reason: wording.Stop(reason, used, allowed, ""),
+		fingerprints: j.fingerprint(fingerprint),
+	}
 }
 
 // fingerprint returns the text as a fingerprint with the configured prefix.

@@ -47,10 +47,10 @@ func TestJudgeSilence(t *testing.T) {
 	t.Run("from the start has a fingerprint of its own", func(t *testing.T) {
 		never, _ := stall.NewJudge(silent).Silence(limit+1, 0, false)
 		require.Equal(t, []string{"stall/no_output:never"}, never.Fingerprints)
-		require.Equal(t, "no output at all in 10s", never.Reason)
+		require.Equal(t, "no output at all for 10.0 s of 10 s", never.Reason)
 		some, _ := stall.NewJudge(silent).Silence(limit+2, 1, false)
 		require.Equal(t, []string{"stall/no_output"}, some.Fingerprints)
-		require.Equal(t, "no output for 10s", some.Reason)
+		require.Equal(t, "no output for 10.0 s of 10 s", some.Reason)
 	})
 	t.Run("without a limit never trips", func(t *testing.T) {
 		f, _ := stall.NewJudge(stall.Config{}).Silence(1e6*time.Hour, 0, false)

@@ -15,8 +15,10 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/tty"
 	"github.com/seed62658d38/watchdog/internal/verdict"
+	"github.com/seed62658d38/watchdog/internal/wording"
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
 
@@ -423,8 +425,9 @@ func (s *sentinel) noteWallClock(stop *watchdog.Stop) {
 		return
 	}
 	s.note(Trip{
-		Kind: KindWallClock, Reason: fmt.Sprintf("the wall clock of %v is used up", stop.Budget), ObservedAt: now(),
-		Action:       ActionInterrupt,
+		Kind:       KindWallClock,
+		Reason:     wording.Stop(record.Reason(string(stop.Code)), stop.Elapsed, stop.Budget, ""),
+		ObservedAt: now(), Action: ActionInterrupt,
 		Fingerprints: s.judge.fingerprint(artifact.WallClockFingerprint),
 	}, stop)
 }

@@ -63,36 +63,36 @@ func (c *Config) steps(a TripAction) []Step {
 	}
 }
 
-// An Ending is how far the end of a command is: the signal that was sent last, and the one that follows at NextAt if a
-// process is alive then. After SIGKILL there is none: Next is 0.
-type Ending struct {
+// An Escalation is how far the end of a command is: the signal that was sent last, and the one that follows at NextAt if
+// a process is alive then. After SIGKILL there is none: Next is 0.
+type Escalation struct {
 	Sent
 	Next   syscall.Signal
 	NextAt time.Time
 }
 
 // awaitGone waits until the signal has ended the tree, and reports whether it has.
-func (e Ending) awaitGone(t *proctree.Tree) bool {
+func (e Escalation) awaitGone(t *proctree.Tree) bool {
 	if e.Next == 0 {
 		return awaitKilled(t)
 	}
 	return awaitGone(t, time.Until(e.NextAt))
 }
 
-// tellEndings returns a channel with room for all that the host is to be told: it is called on another goroutine, and
-// one that hangs is told nothing more.
-func (c *Config) tellEndings(most int) chan<- Ending {
-	endings := make(chan Ending, most)
+// tellEscalation returns a channel with room for all that the host is to be told: it is called on another goroutine,
+// and one that hangs is told nothing more.
+func (c *Config) tellEscalation(most int) chan<- Escalation {
+	told := make(chan Escalation, most)
 	if c.OnSignal == nil {
-		return endings
+		return told
 	}
 	go func() {
-		for e := range endings {
+		for e := range told {
 			call := func() (struct{}, error) { c.OnSignal(e); return struct{}{}, nil }
 			if _, err := inTime(c.RecordTimeout, call); errors.Is(err, bounded.ErrLeftBehind) {
 				return
 			}
 		}
 	}()
-	return endings
+	return told
 }

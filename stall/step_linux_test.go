@@ -43,8 +43,8 @@ func TestSteps(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			f.cfg.Terminal, f.cfg.Grace = readyLine, c.grace
-			told := make(chan stall.Ending, 10)
-			f.cfg.OnSignal = func(e stall.Ending) { told <- e }
+			told := make(chan stall.Escalation, 10)
+			f.cfg.OnSignal = func(e stall.Escalation) { told <- e }
 			result, _ := f.stalled(command(t, append(words(c.steps), "print:"+ready, "stay")...))
 			require.True(t, result.Terminated)
 			require.Equal(t, result.Requested[:c.sent], signals(result))
@@ -58,7 +58,7 @@ func TestSteps(t *testing.T) {
 					next = result.Requested[i+1]
 					require.GreaterOrEqual(t, e.NextAt.Sub(sent.At), c.grace[i].Grace)
 				}
-				require.Equal(t, stall.Ending{Sent: sent, Next: next, NextAt: e.NextAt}, e)
+				require.Equal(t, stall.Escalation{Sent: sent, Next: next, NextAt: e.NextAt}, e)
 			}
 			r := f.record()
 			require.Equal(t, c.requested, strings.Join(r.Action.Requested, " "))
@@ -86,7 +86,7 @@ func TestOnSignal(t *testing.T) {
 			last := make(chan struct{})
 			f.cfg.Terminal, f.cfg.Grace = readyLine, graces(time.Millisecond, time.Millisecond)
 			f.cfg.RecordTimeout = longTime
-			f.cfg.OnSignal = func(stall.Ending) {
+			f.cfg.OnSignal = func(stall.Escalation) {
 				if calls.Add(1) == c.calls {
 					close(last)
 				}

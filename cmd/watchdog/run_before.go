@@ -48,7 +48,7 @@ func (p Program) sayResumed(before *story.Story, plan *meterPlan) {
 		how = "was stopped"
 	}
 	how += " at " + before.End.At.UTC().Format(time.RFC3339)
-	if text := before.End.String(); text != "" {
+	if text := before.End.Why(); text != "" {
 		how += " (" + text + ")"
 	}
 	window := "a fresh window"

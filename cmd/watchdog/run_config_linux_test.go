@@ -18,18 +18,19 @@ func TestRunConfig(t *testing.T) {
 		status                      int
 		says                        string
 	}{
-		{"the stall block counts", stallBlock, "", "", 124, " TIME: ended by SIGTERM"},
+		{"the stall block counts", stallBlock, "", "", 124, " TIME of 1 s: ended by SIGTERM"},
 		{"a variable wins over the file", stallBlock, "", "WATCHDOG_STALL_FIRST_SIGNAL=INT", 124, "ended by SIGINT"},
 		{"a signal of a flag wins over the file", stallBlock, "--signal HUP", "", 124, "ended by SIGHUP"},
 		{"a flag that switches off wins over the file", stallBlock, "--no-output 0 --wall-clock 2s", "", 124,
-			"wall clock of 2s is used up"},
+			"ran TIME of 2 s: ended"},
 		{"a flag wins over a variable", "", "--no-output 0 --wall-clock 2s", "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT=1s", 124,
-			"wall clock of 2s is used up"},
-		{"a variable counts without a file", "", "", "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT=1s", 124, " TIME: ended by SIGINT"},
+			"ran TIME of 2 s: ended"},
+		{"a variable counts without a file", "", "", "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT=1s", 124,
+			" TIME of 1 s: ended by SIGINT"},
 		{"patterns on the command line replace those of the file", "stall:\n  terminal_patterns: [never, ready]\n",
 			"--terminal ^ready$", "", 124, "terminal pattern 1"},
 		{"the wall clock of sessions counts if it is set", "runtime_controls:\n  session_wall_clock_seconds: 1\n", "", "", 124,
-			"the wall clock of 1s is used up"},
+			"ran TIME of 1 s: ended"},
 		{"a step of a workflow is chosen by its name", steps, "--step build", "", 124, "terminal pattern 1"},
 		{"a step that is not in the file is an error", steps, "--step built", "", 125,
 			`--step "built": limits.yaml has the steps build, test; name one of them`},
@@ -53,7 +54,7 @@ func TestRunConfig(t *testing.T) {
 			cmd := f.cmd(flags, command...)
 			cmd.Env = append(cmd.Env, c.variable)
 			o := finish(t, cmd).must(t, c.status)
-			stderr := lengths.ReplaceAllString(strings.ReplaceAll(o.stderr, f.dir+"/", ""), "$1 TIME")
+			stderr := lengths.ReplaceAllString(strings.ReplaceAll(o.stderr, f.dir+"/", ""), "$1 TIME of")
 			assert.Contains(t, stderr, c.says)
 			assert.Equal(t, c.says == "", stderr == "")
 		})

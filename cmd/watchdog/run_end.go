@@ -26,7 +26,7 @@ func (r *runRecord) close(e *ending) error {
 		return nil
 	}
 	var err error
-	if e.result != nil {
+	if e.result != nil || e.stopped() {
 		err = r.recordEnd(e)
 	}
 	if err = errors.Join(err, r.end()); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -95,7 +96,7 @@ func spentText(stop *watchdog.Stop) string {
 	if stop.Usage == nil {
 		return "it reached its limit: " + string(stop.Code)
 	}
-	return "it reached its limit: " + stop.Usage.String()
+	return story.UsageText(stop.Usage)
 }
 
 // noCall is what to say of a command of which no call could be seen, empty for any other. One of which another request

@@ -164,8 +164,8 @@ func TestRunAgain(t *testing.T) {
 			f := newFixture(t)
 			finish(t, f.stored(s, "--id late --wall-clock 300ms", "sleep", "60")).must(t, 124)
 			o := finish(t, f.stored(s, "--id late", succeeds)).must(t, 0)
-			assert.Regexp(t, `^watchdog: run late was stopped at 20\S+Z \(watchdog_wall_clock_exceeded, \S+ of 300ms\): it is `+
-				`resumed, in a fresh window\n$`, o.stderr)
+			assert.Regexp(t, `^watchdog: run late was stopped at 20\S+Z \(ran \S+ m?s of 300 ms, `+
+				`watchdog_wall_clock_exceeded\): it is resumed, in a fresh window\n$`, o.stderr)
 			assert.Equal(t, []string{watchdog.EventCancel, watchdog.EventResume, watchdog.EventComplete}, s.kinds(t, "late"))
 		})
 		t.Run("a run that a person completed, and one of a program before this one, is complete", func(t *testing.T) {

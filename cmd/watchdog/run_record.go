@@ -155,7 +155,7 @@ func (r *runRecord) guard(ctx context.Context, cfg stall.Config) (context.Contex
 		return ctx, cfg, func() {}
 	}
 	if r.stored() {
-		cfg.OnSignal = func(e stall.Ending) { r.kept.signalled(r.run.ID(), e) }
+		cfg.OnSignal = func(e stall.Escalation) { r.kept.signalled(r.run.ID(), e) }
 	}
 	base, besides := ctx, r.run.Context()
 	if r.stored() && endsSilence(&cfg) {

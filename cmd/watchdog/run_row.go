@@ -21,7 +21,7 @@ import (
 type runKeeper struct {
 	*session.Keeper
 	stop   func() error // returns what could not be written
-	ending atomic.Pointer[session.Signalled]
+	ending atomic.Pointer[session.Escalation]
 }
 
 // startKeeper starts what keeps the row of a run that began at a time.
@@ -32,7 +32,7 @@ func startKeeper(cfg session.KeeperConfig, command *stall.Config, began time.Tim
 	k := &runKeeper{}
 	cfg.RunState = func(w *watchdog.Watchdog, state *session.State) {
 		showLimits(state, command, began.Sub(w.StartedAt()))
-		state.Ending = k.ending.Load()
+		state.Escalation = k.ending.Load()
 	}
 	var err error
 	if k.Keeper, err = session.NewKeeper(cfg); err != nil {
@@ -46,8 +46,8 @@ func startKeeper(cfg session.KeeperConfig, command *stall.Config, began time.Tim
 }
 
 // signalled has the row of a run say how far the end of its command is.
-func (k *runKeeper) signalled(runID string, e stall.Ending) {
-	said := session.Signalled{Signal: signame.Name(e.Signal), SentAt: record.Truncate(e.At)}
+func (k *runKeeper) signalled(runID string, e stall.Escalation) {
+	said := session.Escalation{Signal: signame.Name(e.Signal), SentAt: record.Truncate(e.At)}
 	if e.Next != 0 {
 		said.Next, said.NextAt = signame.Name(e.Next), record.Truncate(e.NextAt)
 	}

@@ -88,6 +88,24 @@ func TestRunRow(t *testing.T) {
 			assert.Equal(t, []string{"finished", "complete", "complete"}, []string{string(row), reason, stored})
 			assert.Empty(t, s.leases(t), "a lease is left")
 		})
+		t.Run("says that it is ending, with what was sent and what follows, until it has ended", func(t *testing.T) {
+			f := newFixture(t)
+			const flags = "--id stubborn --no-output 1s --grace-int 400ms --grace-term 1h"
+			p := start(t, f.stored(s, flags, f.child("ignore:INT", "ignore:TERM", "say:ready", "await:"+f.path("go"))...))
+			eventually(t, "SIGTERM is sent", func() bool {
+				return strings.Contains(string(s.row(t, "stubborn").State), `"SIGTERM","sent_at"`)
+			})
+			const sent = ` +SIGTERM sent at [\d:]{8}, SIGKILL due at [\d:]{8} UTC$`
+			assert.Regexp(t, `(?m)^state +ending:`+sent, s.program(t, "why", "stubborn").stdout)
+			assert.Regexp(t, `(?m)^stubborn +ending .*`+sent, s.program(t, "sessions", "--live").stdout)
+			url, end := serve(t, "--store="+s.url, "--page")
+			_, page := get(t, url+"?state=ending")
+			assert.Contains(t, page, `ending</span><span class="sub">SIGTERM sent, SIGKILL next</span>`)
+			end()
+			require.NoError(t, stepFuncs["touch"](f.path("go")))
+			p.end().must(t, 124)
+			assert.NotContains(t, string(s.row(t, "stubborn").State), "ending")
+		})
 		t.Run("has the sign of life of a command that may not be silent for ever", func(t *testing.T) {
 			f := newFixture(t)
 			cmd := f.stored(s, "--id loud --no-output 5m", f.child("say:ready", "await:"+f.path("go"), "say:more",
@@ -196,6 +214,14 @@ func TestRunRowEnds(t *testing.T) {
 				row, reason, stored := s.end(t, id)
 				assert.Equal(t, []string{"interrupted", "", "interrupt"}, []string{string(row), reason, stored})
 			}
+		})
+		t.Run("of a command whose time is used up before it starts", func(t *testing.T) {
+			f := newFixture(t)
+			finish(t, f.stored(s, "--id none-left --wall-clock 1ns", f.child("touch:"+f.path("started"))...)).must(t, 124)
+			assert.False(t, f.exists("started"))
+			row, reason, stored := s.end(t, "none-left")
+			const code = "watchdog_wall_clock_exceeded"
+			assert.Equal(t, []string{"cancelled", code, code}, []string{string(row), reason, stored})
 		})
 		t.Run("of a command that does not start, which leaves no lease", func(t *testing.T) {
 			f := newFixture(t)

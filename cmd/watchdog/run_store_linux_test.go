@@ -146,7 +146,8 @@ func TestRunJSON(t *testing.T) {
 				}
 				o := f.run(line, f.child(steps...)...)
 				elapsed := regexp.MustCompile(`"elapsed_seconds":[0-9.e-]+`)
-				said[i] = "watchdog run " + line + "\n\t" + elapsed.ReplaceAllString(o.stderr, `"elapsed_seconds":SECONDS`)
+				said[i] = "watchdog run " + line + "\n\t" + elapsed.ReplaceAllString(
+					lengths.ReplaceAllString(o.stderr, "$1 TIME of"), `"elapsed_seconds":SECONDS`)
 			})
 		}
 	})

@@ -26,16 +26,17 @@ type sessionsCmd struct {
 func (sessionsCmd) Help() string {
 	return `The live sessions come first, then the others; of each the newest first. AGE is
 how long ago the run was made, LASTED how long one took that has ended, and SIGN
-how long ago it gave its last sign of life, or ended. A row is behind if its run
-was silent and is not any more, or ended, and its process cannot write that:
-something has locked the row or refuses it.
+how long ago it gave its last sign of life, or ended. WHY says which limit
+stopped it, or for one that is ending what its command was sent and what follows.
+A row is behind if its run was silent and is not any more, or ended, and its
+process cannot write that: something has locked the row or refuses it.
 
 With --json the list is one object: now, sessions, unreadable (texts), and next,
 the mark for --after, if there may be more. A session has run_id, parent, status,
 host, attempt, phase, created_at, age_seconds, last_sign_at, silent_seconds,
-reason, resumes, started_at, ended_at, lasted_seconds, behind, and of a command
-outcome (succeeded or failed), exit_status and signal; what is not known is left
-out.
+reason, why, resumes, started_at, ended_at, lasted_seconds, behind, and of a
+command outcome (succeeded or failed), exit_status and signal, or ending (signal,
+sent_at, next, next_at) while it is being ended; what is not known is left out.
 
 Examples:
   watchdog sessions --store sqlite:state/sessions.db

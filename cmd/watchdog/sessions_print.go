@@ -25,6 +25,7 @@ type span struct {
 	since  time.Time
 	until  time.Time // zero while it is live, and where its row does not say
 	lasted time.Duration
+	why    string // it was stopped, or how far the end of its command is
 }
 
 // spanOf returns the time of a run as its story has it.
@@ -33,6 +34,12 @@ func (l *sessionList) spanOf(s session.Session) span {
 	of := span{since: told.StartedAt}
 	if of.since.IsZero() {
 		of.since = s.CreatedAt
+	}
+	switch {
+	case told.Escalation != nil:
+		of.why = story.EscalationText(told.Escalation)
+	case told.State == story.Stopped:
+		of.why = told.End.Meaning
 	}
 	if told.End != nil && !told.End.AtLastSign {
 		of.until, of.lasted = told.End.At, max(told.End.At.Sub(of.since), 0)
@@ -48,12 +55,12 @@ func stateOf(s session.Session) (state session.State) {
 
 // print prints the page as a table, and what is not in it on the standard error.
 func (l *sessionList) print(p Program) error {
-	rows := table{{"RUN", "STATUS", "HOST", "PHASE", "AGE", "LASTED", "SIGN", "REASON"}}
+	rows := table{{"RUN", "STATUS", "HOST", "PHASE", "AGE", "LASTED", "SIGN", "REASON", "WHY"}}
 	for _, s := range l.Sessions {
 		of := l.spanOf(s)
 		rows = append(rows, []string{
 			s.RunID, rowStatus(s), s.Host, stateOf(s).Phase, ago(l.Now.Sub(s.CreatedAt)), of.String(), l.signAgo(s, of),
-			reasonOf(s),
+			reasonOf(s), of.why,
 		})
 	}
 	if len(l.Sessions) > 0 {
@@ -89,12 +96,17 @@ func (s span) String() string {
 	return ago(s.lasted)
 }
 
-// rowStatus returns the status, and whether the row is older than its run.
+// rowStatus returns the status, whether the command of the run is being ended, and whether the row is older than its
+// run.
 func rowStatus(s session.Session) string {
-	if s.Behind {
-		return string(s.Status) + " (behind)"
+	status := string(s.Status)
+	if story.EscalationOf(&s) != nil {
+		status = string(story.Ending)
 	}
-	return string(s.Status)
+	if s.Behind {
+		return status + " (behind)"
+	}
+	return status
 }
 
 // signAgo is how long ago a run gave its last sign of life: that is its end, if it has one.
@@ -145,6 +157,9 @@ type listedSession struct {
 	Outcome   string     `json:"outcome,omitempty"`
 	Exit      *int       `json:"exit_status,omitempty"`
 	Signal    string     `json:"signal,omitempty"`
+	// Ending is how far the end of the command of a live run is.
+	Ending *session.Escalation `json:"ending,omitempty"`
+	Why    string              `json:"why,omitempty"` // as the table has it
 	// StartTries is how often the start of a cancelled run was claimed that a sweeper is to start again.
 	StartTries int `json:"start_tries,omitempty"`
 }
@@ -172,12 +187,13 @@ func (l *sessionList) listed(s session.Session) listedSession {
 	one := listedSession{
 		RunID: s.RunID, Parent: s.Parent, Status: string(s.Status), Host: s.Host, Attempt: s.Attempt, Phase: stateOf(s).Phase,
 		CreatedAt: s.CreatedAt, Age: l.Now.Sub(s.CreatedAt).Seconds(), Reason: reasonOf(s), Resumes: s.Resumes,
-		Behind: s.Behind, StartTries: s.Start.Tries,
+		Behind: s.Behind, StartTries: s.Start.Tries, Ending: story.EscalationOf(&s),
 	}
 	if state := stateOf(s); s.Status == session.Finished {
 		one.Outcome, one.Exit, one.Signal = state.Outcome, state.ExitStatus, state.Signal
 	}
 	of := l.spanOf(s)
+	one.Why = of.why
 	if one.StartedAt = of.since; !of.until.IsZero() {
 		lasted := of.lasted.Seconds()
 		one.EndedAt, one.Lasted = &of.until, &lasted

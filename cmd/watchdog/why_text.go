@@ -120,7 +120,7 @@ func sectionsOf(s story.Story) (all []section) {
 	add("allowed", false, s.AllowedText())
 	add("used", false, usedText(s))
 	add("events", true, t.each(s)...)
-	add("command", false, commandTexts(s.Command)...)
+	add("command", false, commandTexts(s)...)
 	add("layers", true, layerTexts(s)...)
 	add("others", true, otherTexts(s, t)...)
 	add("next", false, s.Next.Advice)
@@ -148,6 +148,9 @@ func stateText(s story.Story) string {
 	switch {
 	case s.End == nil || s.End.At.IsZero():
 		text := string(s.State)
+		if s.Escalation != nil {
+			text += ": " + story.EscalationText(s.Escalation)
+		}
 		if s.Silence > 0 {
 			text += fmt.Sprintf(", silent for %v", s.Silence)
 		}
@@ -249,11 +252,15 @@ func (c clock) each(s story.Story) (entries []string) {
 	return entries
 }
 
-func commandTexts(c *story.Command) []string {
+func commandTexts(s story.Story) []string {
+	c := s.Command
 	if c == nil {
 		return nil
 	}
-	texts := []string{c.Reason, c.String()}
+	texts := []string{c.String()}
+	if s.End == nil || s.End.Meaning != c.Reason {
+		texts = []string{c.Reason, c.String()}
+	}
 	if c.ExitCode != nil {
 		texts = append(texts, fmt.Sprintf("it exited with status %d", *c.ExitCode))
 	}

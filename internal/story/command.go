@@ -144,7 +144,7 @@ func (a *artifact) end() *End {
 		code = watchdog.WallClockExceeded
 	}
 	e := &End{
-		At: time.Unix(a.Trigger.ObservedAtUnix, 0).UTC(), Code: code, Meaning: meaningOf(code),
+		At: time.Unix(a.Trigger.ObservedAtUnix, 0).UTC(), Code: code, Meaning: a.Trigger.Reason,
 		By: partyOf(code, ""), Limit: a.Trigger.Kind,
 	}
 	if a.Finished {

@@ -1,6 +1,7 @@
 package story
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/wording"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -90,29 +92,7 @@ func (l Lease) String() string {
 }
 
 // Meaning is why a run with the code ended. It is empty for a code that this version does not know.
-func Meaning(code watchdog.StopReason) string {
-	if limit := record.LimitOfCode(string(code)); limit != nil {
-		return limit.Meaning
-	}
-	return meanings[code]
-}
-
-// meanings are those of the codes that no limit has.
-var meanings = map[watchdog.StopReason]string{
-	watchdog.InterviewMaxRoundsExhausted: "an interview asked as many rounds as it may",
-	watchdog.InterviewUnsafeGapsRemain:   "an interview left questions open that must not be",
-	watchdog.InterviewPhaseDeadline:      "the interview ran past its own deadline",
-	watchdog.IterationTimeout:            "one iteration of a loop took too long",
-	watchdog.WallClockExhausted:          "a host's own check between two iterations found its time used up",
-	watchdog.OscillationDetected:         "a loop went back and forth between the same states",
-	watchdog.GradeRegressing:             "a loop's results got worse",
-	watchdog.MaxGenerationsReached:       "a loop ran as many generations as it may",
-	watchdog.CommandNoOutput:             "its command wrote nothing for too long",
-	watchdog.CommandNoProgress:           "what its command works on did not change for too many probes",
-	watchdog.CommandTerminal:             "its command came to a state that it cannot get out of",
-	watchdog.SessionIdleTimeout:          "the session had nothing new in the database for too long, whoever ran it",
-	watchdog.SessionHostLost:             "its process was found dead or cut off, and nothing new came for too long",
-}
+func Meaning(code watchdog.StopReason) string { return wording.Meaning(record.Reason(string(code))) }
 
 // partyOf is who ends runs with the code.
 func partyOf(code watchdog.StopReason, author string) Party {
@@ -159,7 +139,7 @@ func (t *teller) endOfStop(stop *record.Cancel) *End {
 		Usage: usageOf(stop.Spend), Hold: stop.Hold, Noted: stop.Note, Attempt: int(stop.Rung),
 		LastEventAt: time.Time(stop.LastEventAt), StopFailed: stop.StopFailed,
 	}
-	e.Meaning, e.By = meaningOf(e.Code), partyOf(e.Code, e.Author)
+	e.Meaning, e.By = e.sentence(), partyOf(e.Code, e.Author)
 	if e.Usage != nil {
 		e.Usage.Run = t.RunID
 	}
@@ -172,8 +152,25 @@ func (t *teller) endOfStop(stop *record.Cancel) *End {
 	return e
 }
 
-func meaningOf(code watchdog.StopReason) string {
-	return cmp.Or(Meaning(code), "its host or another guard stopped it")
+// sentence says why a run was stopped, with the numbers that decided.
+func (e *End) sentence() string {
+	if e.Usage != nil {
+		return UsageText(e.Usage)
+	}
+	allowed := time.Duration(e.Allowed)
+	if allowed >= watchdog.NoLimit {
+		allowed = 0
+	}
+	text := wording.Stop(record.Reason(string(e.Code)), time.Duration(e.Used), allowed, e.Hold)
+	return cmp.Or(text, "its host or another guard stopped it")
+}
+
+// UsageText says that a counted limit stopped a run, and how far it is used.
+func UsageText(u *watchdog.Usage) string {
+	if u.Pattern != "" {
+		return fmt.Sprintf("it did the same %d times and got the same (%s)", u.Used, u.Pattern)
+	}
+	return "it reached its limit: " + u.String()
 }
 
 // rowTells reports whether there is a row that is of the window, and not of the one before.
@@ -184,6 +181,8 @@ func (t *teller) rowTells() bool {
 // StateOf is where the row of a session says that its run stands.
 func StateOf(row *session.Session) State {
 	switch {
+	case EscalationOf(row) != nil:
+		return Ending
 	case row.Status == session.Active:
 		return Running
 	case row.Status == session.Cancelled:
@@ -200,19 +199,39 @@ func StateOf(row *session.Session) State {
 	return Finished
 }
 
+// EscalationOf is how far the end of the command of a live run is, nil while it is not being ended. What a process said
+// that was found dead is from before that.
+func EscalationOf(row *session.Session) *session.Escalation {
+	var state session.State
+	if row.Status != session.Active || !bytes.Contains(row.State, []byte(`"ending"`)) || row.HostLost() ||
+		json.Unmarshal(row.State, &state) != nil {
+		return nil
+	}
+	return state.Escalation
+}
+
+// EscalationText says which signal the command was sent, and what follows.
+func EscalationText(s *session.Escalation) string {
+	text := fmt.Sprintf("%s sent at %s", s.Signal, s.SentAt.UTC().Format(time.TimeOnly))
+	if s.Next == "" {
+		return text + " UTC, and nothing follows"
+	}
+	return text + fmt.Sprintf(", %s due at %s UTC", s.Next, s.NextAt.UTC().Format(time.TimeOnly))
+}
+
 // endOfRow is how the row says that the run ended.
 func (t *teller) endOfRow() {
 	row := t.row
 	t.State = StateOf(row)
 	switch t.State {
-	case Running:
+	case Running, Ending:
+		t.Escalation = EscalationOf(row)
 		t.Silence = Span(row.Silence)
 		t.Vouched, t.AgentsStopped, t.Behind = row.Lease != "", row.Stopped, row.Behind
 		return
 	case Stopped:
-		t.End = &End{
-			Code: row.Reason, Meaning: meaningOf(row.Reason), By: partyOf(row.Reason, ""), StopFailed: row.StopFailed,
-		}
+		t.End = &End{Code: row.Reason, By: partyOf(row.Reason, ""), StopFailed: row.StopFailed}
+		defer t.tellNumbers()
 	case Interrupted:
 		if len(t.Interrupts) > 0 {
 			t.endOfInterrupt()
@@ -231,6 +250,29 @@ func (t *teller) endOfRow() {
 	if row.EndedAt.After(t.End.At) {
 		t.End.At = row.EndedAt
 	}
+}
+
+// tellNumbers says by how much which limit was exceeded, as far as the row tells.
+func (t *teller) tellNumbers() {
+	e := t.End
+	limit := record.LimitOf(record.Reason(string(e.Code)))
+	if e.Code == watchdog.CommandNoOutput {
+		limit = "idle" // as the row of its run has it
+	}
+	ofHold := e.Code == watchdog.IdleExceeded && t.OpenHolds > 0 // perhaps: a hold can have an idle limit of its own
+	if i, known := t.lengths[[2]string{limit, ""}]; known && e.Code.Timeout() && !ofHold {
+		e.Allowed = t.Allowed[i].Length
+	}
+	lasted := Span(e.At.Sub(t.StartedAt)) - t.rowPaused
+	if e.Code == watchdog.WallClockExceeded && !e.AtLastSign && e.Allowed > 0 && lasted > e.Allowed {
+		e.Used = lasted
+	}
+	for _, s := range t.Spent {
+		if u := usedOf(s); u.Code() == e.Code && (e.Usage == nil || u.Remaining() < e.Usage.Remaining()) {
+			e.Usage = &u
+		}
+	}
+	e.Meaning = e.sentence()
 }
 
 // endOfCommand tells the end of a complete run by that of its command, if it has one.
@@ -265,24 +307,25 @@ func (t *teller) endOfInterrupt() {
 	}
 }
 
-// String says who ended the run with what, and how far the limit was used.
+// Why is all that is said of an end, on one line.
+func (e End) Why() string {
+	if e.ofStop() {
+		return e.Meaning + ", " + e.String()
+	}
+	return e.String()
+}
+
+// String says who ended the run with what: more than the Meaning.
 func (e End) String() string {
 	var parts []string
 	if e.ofStop() {
 		parts = append(parts, string(e.Code))
 	}
-	switch {
-	case e.Outcome == record.Failed:
+	if e.Outcome == record.Failed {
 		return e.ofFailure()
-	case e.Usage != nil:
-		parts = append(parts, e.Usage.String())
-	case e.Allowed > 0 && time.Duration(e.Allowed) < watchdog.NoLimit:
-		parts = append(parts, fmt.Sprintf("%v of %v", e.Used, e.Allowed))
-	case e.Used > 0:
-		parts = append(parts, fmt.Sprintf("after %v", e.Used))
 	}
-	if e.Hold != "" {
-		parts = append(parts, fmt.Sprintf("in hold %q", e.Hold))
+	if !e.CorrectedAt.IsZero() && (e.Usage != nil || e.Allowed > 0) {
+		parts = append(parts, e.sentence())
 	}
 	if e.Attempt > 1 {
 		parts = append(parts, fmt.Sprintf("attempt %d", e.Attempt))

@@ -2,7 +2,6 @@ package story
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -72,11 +71,10 @@ var plainKinds = map[string]string{
 }
 
 func (t *teller) sentenceOfEnd() string {
-	parts := []string{string(t.State)}
-	if text := t.End.String(); text != "" {
-		parts = append(parts, text)
+	text := string(t.State)
+	if why := t.End.Why(); why != "" {
+		text += ": " + why
 	}
-	text := strings.Join(parts, ": ")
 	if t.End.Noted != "" {
 		text += fmt.Sprintf(", last noted %q", t.End.Noted)
 	}

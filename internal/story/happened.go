@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/wording"
 )
 
 // An Extension is more that a running window was given.
@@ -45,7 +46,7 @@ func (x Extension) String() string {
 		given = append(given, fmt.Sprintf("%v of wall clock", x.Length))
 	}
 	for _, c := range x.Counts {
-		given = append(given, fmt.Sprintf("%s %s", amount(c.Count, c.Currency), limitName(c.Limit)))
+		given = append(given, fmt.Sprintf("%s %s", wording.Amount(c.Count, c.Currency), limitName(c.Limit)))
 	}
 	return "given " + strings.Join(given, " and ") + " more"
 }

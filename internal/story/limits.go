@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/wording"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -50,23 +51,15 @@ func (l Limit) String() string {
 		}
 		return text
 	}
-	text += " " + amount(l.Count, l.Currency)
+	text += " " + wording.Amount(l.Count, l.Currency)
 	if l.ExtendedCount > 0 {
-		text += fmt.Sprintf(" (with %s more)", amount(l.ExtendedCount, l.Currency))
+		text += fmt.Sprintf(" (with %s more)", wording.Amount(l.ExtendedCount, l.Currency))
 	}
 	return text
 }
 
 // limitName is a limit as people read it.
 func limitName(limit string) string { return strings.ReplaceAll(limit, "_", " ") }
-
-// amount is a number of a counted limit as people read it.
-func amount(n int64, currency string) string {
-	if currency == "" {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%d.%06d %s", n/1e6, n%1e6, currency)
-}
 
 // usageOf is how far a counted limit is used, nil for none.
 func usageOf(s *record.Spend) *watchdog.Usage {
@@ -134,7 +127,7 @@ func (s *Story) reserveOf(l Limit) string {
 		return ""
 	}
 	if i := s.spentOf(l.Limit, l.Tool, l.Scope); i >= 0 && s.Spent[i].Reserve > 0 {
-		return amount(s.Spent[i].Reserve, l.Currency)
+		return wording.Amount(s.Spent[i].Reserve, l.Currency)
 	}
 	return ""
 }
@@ -175,13 +168,11 @@ func (t *teller) readState(row *session.Session) {
 	} {
 		t.allow(l.limit, "", span(record.Seconds(l.seconds)))
 	}
-	t.OpenHolds = state.Holds
+	t.OpenHolds, t.rowPaused = state.Holds, span(record.Seconds(state.Paused))
 	t.Reserve, t.Noted = span(record.Seconds(state.Reserve)), state.Phase
 	for _, x := range state.Spent {
-		t.spend(&watchdog.Usage{
-			Limit: x.Limit, Tool: x.Tool, Scope: x.Scope, Currency: x.Currency,
-			Used: x.Used, Admitted: x.Admitted, Allowed: x.Allowed,
-		})
+		used := usedOf(x)
+		t.spend(&used)
 		if i := t.spentOf(x.Limit, x.Tool, x.Scope); i >= 0 {
 			t.Spent[i].Reserve, t.Spent[i].WarnAt = x.Reserve, x.WarnAt
 		}

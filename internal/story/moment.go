@@ -25,7 +25,11 @@ func (s Story) Moments() (all []Moment) {
 		all = append(all, Moment{x.At, x.String()})
 	}
 	for _, h := range s.Holds {
-		all = append(all, Moment{h.OpenedAt, "hold " + h.String()})
+		what := "hold " + h.String()
+		if h.ReleasedAt.IsZero() && s.End != nil {
+			what = fmt.Sprintf("hold %q was open until the end; it stopped the wall clock for at most %v", h.Key, h.Cap)
+		}
+		all = append(all, Moment{h.OpenedAt, what})
 	}
 	for _, o := range s.Overruns {
 		all = append(all, Moment{o.At, o.String()})
@@ -63,9 +67,11 @@ func (s Story) LeftAlive() string {
 }
 
 // SpentText says how far a counted limit is used.
-func SpentText(s session.Spent) string {
+func SpentText(s session.Spent) string { return usedOf(s).String() }
+
+func usedOf(s session.Spent) watchdog.Usage {
 	return watchdog.Usage{
 		Limit: s.Limit, Tool: s.Tool, Scope: s.Scope, Currency: s.Currency,
 		Used: s.Used, Admitted: s.Admitted, Allowed: s.Allowed,
-	}.String()
+	}
 }

@@ -17,7 +17,7 @@ func (t *teller) next() Next {
 		return Next{Advice: "nothing is left to do: it finished, and its host can attach to it again"}
 	case Interrupted:
 		return Next{Advice: "start its host again: the window goes on where it was"}
-	case Running:
+	case Running, Ending:
 		return Next{Advice: t.ofRunning(), Command: CommandLine("tail", t.RunID)}
 	case Stopped:
 		return t.afterStop()
@@ -48,6 +48,8 @@ func (t *teller) ofRunning() string {
 		return "its process was found dead or cut off; a sweeper cancels it when it has been silent for too long"
 	case !t.Vouched:
 		return "its row says that it runs, but no process vouches for it; watch it"
+	case t.State == Ending:
+		return "its command is being ended; watch it"
 	}
 	return "it runs; watch it"
 }

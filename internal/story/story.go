@@ -46,6 +46,8 @@ type State string
 const (
 	// Running is a run whose row says that a process runs it.
 	Running State = "running"
+	// Ending is a running run whose command is being ended: it was sent a signal and has not ended yet.
+	Ending State = "ending"
 	// Stopped is a run that a guard ended.
 	Stopped State = "stopped"
 	// Complete is a run that has done its work.
@@ -59,6 +61,9 @@ const (
 	// Unknown is a run without an end and without a row that says whether it lives.
 	Unknown State = "unknown"
 )
+
+// Live reports whether the row of a run says that a process runs it.
+func (s State) Live() bool { return s == Running || s == Ending }
 
 // A Story is what became of a run. Its JSON form is part of the contract of the command line: fields are added and
 // never renamed. Times are UTC to the microsecond, lengths in seconds.
@@ -91,6 +96,8 @@ type Story struct {
 	AgentsStopped bool `json:"agents_stopped,omitempty"`
 	// Behind says that a running run was silent and has woken up, and that its process cannot write the row.
 	Behind bool `json:"behind,omitempty"`
+	// Escalation is how far the end of the command is, of a run that is ending.
+	Escalation *session.Escalation `json:"ending,omitempty"`
 	// OpenHolds is how many holds the run had open when its process said so last.
 	OpenHolds int `json:"open_holds,omitempty"`
 	// Noted is the last thing that the run noted.

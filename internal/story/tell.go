@@ -45,15 +45,17 @@ type teller struct {
 	Story
 	row     *session.Session
 	current fold.Window
-	lengths map[[2]string]int // the places of Allowed, by limit and hold
-	before  map[time.Time]*Window
-	resets  map[string]time.Time
-	fixed   map[time.Time]time.Time // when the end of a window was corrected
-	last    time.Time               // of the window's events
-	noted   string                  // by the latest request
-	stopped bool                    // a cancel was taken
-	note    string                  // of the complete
-	command record.CommandEnd       // of that
+	// rowPaused is how long holds had stopped the wall clock, as the row has it.
+	rowPaused Span
+	lengths   map[[2]string]int // the places of Allowed, by limit and hold
+	before    map[time.Time]*Window
+	resets    map[string]time.Time
+	fixed     map[time.Time]time.Time // when the end of a window was corrected
+	last      time.Time               // of the window's events
+	noted     string                  // by the latest request
+	stopped   bool                    // a cancel was taken
+	note      string                  // of the complete
+	command   record.CommandEnd       // of that
 }
 
 func (t *teller) readRow() {
@@ -316,7 +318,7 @@ func (t *teller) conclude() {
 	}
 	t.end()
 	t.measure()
-	if t.State != Running {
+	if !t.State.Live() {
 		t.OpenHolds = 0 // what the row says of them is from before the end
 	}
 	if t.End != nil {
@@ -330,7 +332,7 @@ func (t *teller) measure() {
 	switch {
 	case t.End != nil && !t.End.At.IsZero():
 		at = t.End.At
-	case t.State != Running:
+	case !t.State.Live():
 		at = t.last
 	}
 	if t.StartedAt.IsZero() || at.Before(t.StartedAt) {

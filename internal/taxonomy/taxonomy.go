@@ -11,25 +11,25 @@ type Limit struct {
 	Name string
 	// Counts tells a limit that counts from a length of time.
 	Counts bool
-	// Meaning ends the sentence "the run ended because".
-	Meaning string
+	// Lead begins the sentence that has the lengths of time that decided. Meaning is that sentence without numbers.
+	Lead, Meaning string
 }
 
 // Limits are the limits. Their codes are listed in this order.
 var Limits = [...]Limit{
-	{"wall_clock", false, "its window lasted longer than its wall-clock budget"},
-	{"safety", false, "it lasted longer than its hard cap, from this attach"},
-	{"idle", false, "it gave no sign of life for too long, by its own limit or that of a hold"},
-	{"no_progress", false, "it got nowhere for too long, however active it was"},
-	{"hold", false, "a stretch in which silence was expected lasted longer than its cap"},
-	{"tokens", true, "it reached its limit of tokens: those in, out or in all"},
-	{"call_input", true, "one call needed more tokens of input than one may send"},
-	{"cost", true, "it reached its limit of cost"},
-	{"requests", true, "it reached its limit of requests"},
-	{"turns", true, "it reached its limit of turns"},
-	{"tool_calls", true, "it reached its limit of calls of tools, or of one tool"},
-	{"errors", true, "too many calls in a row failed, or had to be tried again"},
-	{"loop", true, "it did the same again and got the same"},
+	{"wall_clock", false, "ran", "its window lasted longer than its wall-clock budget"},
+	{"safety", false, "ran from this attach for", "it lasted longer than its hard cap, from this attach"},
+	{"idle", false, "no sign of life for", "it gave no sign of life for too long, by its own limit or that of a hold"},
+	{"no_progress", false, "no progress for", "it got nowhere for too long, however active it was"},
+	{"hold", false, "a hold was open for", "a stretch in which silence was expected lasted longer than its cap"},
+	{"tokens", true, "", "it reached its limit of tokens: those in, out or in all"},
+	{"call_input", true, "", "one call needed more tokens of input than one may send"},
+	{"cost", true, "", "it reached its limit of cost"},
+	{"requests", true, "", "it reached its limit of requests"},
+	{"turns", true, "", "it reached its limit of turns"},
+	{"tool_calls", true, "", "it reached its limit of calls of tools, or of one tool"},
+	{"errors", true, "", "too many calls in a row failed, or had to be tried again"},
+	{"loop", true, "", "it did the same again and got the same"},
 }
 
 // A Count is what is counted, of which a budget has a limit.
