@@ -30,8 +30,10 @@ type file struct {
 	faults     []*Error
 }
 
-func (f *file) fault(line int, problem string) {
-	f.faults = append(f.faults, &Error{File: f.name, Line: line, Problem: problem})
+func (f *file) fault(line int, problem string) { f.faultAt(line, "", problem) }
+
+func (f *file) faultAt(line int, path, problem string) {
+	f.faults = append(f.faults, &Error{File: f.name, Line: line, Key: path, Problem: problem})
 }
 
 func (f *file) readable(text []byte) bool {
@@ -106,7 +108,7 @@ func (f *file) document(root *yaml.Node) {
 		return
 	}
 	if root.Kind != yaml.MappingNode {
-		f.fault(root.Line, show(root)+" is not a mapping; allowed: blocks such as "+controlsBlock+":")
+		f.fault(root.Line, mask(root)+" is not a mapping; allowed: blocks such as "+controlsBlock+":")
 		return
 	}
 	for key, content := range pairs(root) {
@@ -117,17 +119,19 @@ func (f *file) document(root *yaml.Node) {
 	}
 }
 
-// topLevel finds one block and reads it. If it is missing, the other keys are checked for a mistyped one.
+// topLevel finds one block and reads it. Then the other keys are checked for what was meant to be in it.
 func (f *file) topLevel(name string, root *yaml.Node) {
+	r := f.reader(slices.Concat(keys, unusedKeys), name, name, f.config)
 	line := 0
 	for key, content := range pairs(root) {
 		switch {
 		case nameOf(key) != name:
 		case line > 0:
-			f.blockFault(name, key.Line, content, fmt.Sprintf("is a second block; the first is in line %d; write one", line))
+			r.fault(name, key.Line, content, fmt.Sprintf("is a second block; the first is in line %d; write one", line))
 		default:
 			line = key.Line
-			f.block(name, content)
+			r.block(name, content.Line, content)
+			f.dedented(name, content, root)
 		}
 	}
 	if line == 0 {

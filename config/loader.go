@@ -1,12 +1,40 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/seed62658d38/watchdog"
 )
+
+// Load reads the limits from the YAML file at path and then from the environment, which overrides the file. An empty
+// path means no file. Load reports the errors together, each as an [*Error], those of the file first, in the order of
+// its lines; after twenty it only counts them. If it cannot read the file it wraps the error of the operating system,
+// such as [os.ErrNotExist]. With an error it returns no Config. A [Loader] has more choices.
+func Load(path string, environment Lookup) (*Config, error) {
+	return Loader{LookupEnv: environment}.Load(path)
+}
+
+// Parse is [Load] for a text in memory; name is the name of the file in errors and sources.
+func Parse(name string, text []byte, environment Lookup) (*Config, error) {
+	return Loader{LookupEnv: environment}.Parse(name, text)
+}
+
+// maxText limits what Load reads. No file of limits is larger.
+const maxText = 1 << 20
+
+func readFile(path string) (text []byte, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return io.ReadAll(io.LimitReader(file, maxText+1))
+}
 
 // A Loader is [Load] and [Parse] for a host with names of its own. The zero value reads as they do with a nil Lookup.
 type Loader struct {
@@ -48,12 +76,15 @@ func (l Loader) Parse(name string, text []byte) (*Config, error) {
 	if len(faults) > 0 {
 		return nil, join(faults)
 	}
-	c.adoptProbe()
-	c.adoptAlsoEnd()
-	c.adoptGrace()
-	c.adoptThreshold()
+	c.adoptStall()
+	if swept, _ := keys.key(stalledPath); !swept.off(c) {
+		c.Keeper.Threshold = c.Sweep.StalledThreshold
+	}
 	c.adoptScopes()
-	c.disableGuards()
+	if c.Disabled {
+		c.Stall.Disabled, c.Sweep.Disabled = true, true
+		c.sources[enabledPath] = c.sources[disabledPath]
+	}
 	return c, nil
 }
 

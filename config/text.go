@@ -1,10 +1,70 @@
 package config
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
+
+// A form is what a text must look like. It is compiled when it is used first, because every program that imports the
+// package would wait for all of them as it starts.
+type form func() *regexp.Regexp
+
+func formOf(pattern string) form {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
+
+// wordProblem returns why a value is not a single text.
+func wordProblem(v value) string {
+	switch {
+	case v.unsupported != "":
+		return v.unsupported
+	case v.list:
+		return "is a list"
+	case v.text == "":
+		return "is empty"
+	}
+	return ""
+}
+
+var (
+	decimal    = formOf(`^[0-9]+(\.[0-9]+)?$`)
+	booleans   = []string{"true", "false", "yes", "no", "on", "off"}
+	infinities = []string{".inf", "inf", "infinity", ".nan", "nan"}
+)
+
+// numberProblem returns why a value is not a number: digits, and perhaps a point and digits. All versions of YAML, JSON
+// and people agree on these numbers; they disagree on hexadecimal and octal numbers, exponents, underscores and signs.
+func numberProblem(v value) string {
+	if v.quoted && v.unsupported == "" {
+		return "is quoted; write the number without quotes"
+	}
+	if problem := wordProblem(v); problem != "" {
+		return problem
+	}
+	unsigned := strings.TrimLeft(v.text, "+-")
+	word := strings.ToLower(unsigned)
+	switch {
+	case slices.Contains(booleans, word):
+		return "is a boolean"
+	case slices.Contains(infinities, word):
+		return "is not a finite number"
+	case !decimal().MatchString(unsigned):
+		return "is not a plain decimal number"
+	case strings.HasPrefix(v.text, "-"):
+		return "is negative"
+	case unsigned != v.text:
+		return "has a sign; write the digits only"
+	case len(v.text) > 1 && v.text[0] == '0' && v.text[1] != '.':
+		return "starts with a 0, which some read as octal; write the number without it"
+	}
+	return ""
+}
+
+// ambiguousWords are the words that some readers of YAML take for a boolean or for null.
+var ambiguousWords = append([]string{"y", "n", "null"}, booleans...)
 
 // numberLike matches the start of what some reader of YAML takes for a number, a time or a date.
 var numberLike = formOf(`^[-+]?\.?[0-9]`)

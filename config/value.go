@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,7 +40,13 @@ type invalidValue struct {
 	problem string
 }
 
-func (v value) invalid(what string) *invalidValue { return &invalidValue{value: v, problem: what} }
+// invalid returns what is wrong with the value, or nil for no problem.
+func (v value) invalid(problem string) *invalidValue {
+	if problem == "" {
+		return nil
+	}
+	return &invalidValue{value: v, problem: problem}
+}
 
 // fromText returns the value of a variable.
 func fromText(text string) value {
@@ -135,4 +142,31 @@ func show(node *yaml.Node) string {
 		return strconv.Quote(shorten(node.Value, maxShown))
 	}
 	return shown(node.Value, maxShown)
+}
+
+// nameOf returns the text of a key, or "" if the key is not a text.
+func nameOf(node *yaml.Node) string {
+	if node.Kind == yaml.ScalarNode && node.Tag == "!!str" {
+		return node.Value
+	}
+	return ""
+}
+
+func isNull(node *yaml.Node) bool {
+	return node.Kind == yaml.ScalarNode && node.Tag == "!!null" && node.Style&yaml.TaggedStyle == 0
+}
+
+func isMerge(node *yaml.Node) bool {
+	return node.Kind == yaml.ScalarNode && node.Tag == "!!merge"
+}
+
+// pairs iterates over the keys and values of a mapping.
+func pairs(mapping *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(key, content *yaml.Node) bool) {
+		for i := 0; mapping.Kind == yaml.MappingNode && i+1 < len(mapping.Content); i += 2 {
+			if !yield(mapping.Content[i], mapping.Content[i+1]) {
+				return
+			}
+		}
+	}
 }

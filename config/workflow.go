@@ -37,26 +37,10 @@ func (s StepSettings) Limits() []Setting {
 }
 
 // String returns one line for each setting, with its value and its source.
-func (s StepSettings) String() string { return table(s.Limits()) }
+func (s StepSettings) String() string { return printed(s.Limits()) }
 
 // checkSuffix comes after the name of a step for its completion check.
 const checkSuffix = "." + checkBlock
-
-// A workflow holds the stall blocks of a file: of its steps, and what they have in common.
-type workflow struct {
-	defaults layer // defaults.stall
-	check    layer // completion_check, at the top level
-	hasCheck bool
-	steps    []workflowStep
-	index    map[string]int // of the steps, by name
-}
-
-// A workflowStep holds the stall blocks of one step.
-type workflowStep struct {
-	name       string
-	own, check layer
-	hasCheck   bool
-}
 
 // Steps returns the names of the steps of the file that can have stall settings, in the order of the file.
 func (c *Config) Steps() []string {
@@ -103,21 +87,17 @@ func (c *Config) inForce(name, place string, isCheck bool, layers []layer) StepS
 	}
 	s.Stall.Step = name
 	for _, k := range stepKeys {
-		if isCheck || !slices.Contains(onlyOfChecks, k.path()) {
-			s.settings = append(s.settings, Setting{
-				Key: within(place, k.path()), Allowed: k.allowed, Value: k.kind.show(m), Source: m.sources[k.path()].String(),
-			})
+		path := k.path
+		if k.path == decisionPath { // it stands beside the stall block
+			path = k.name()
+		}
+		if isCheck || !k.ofCheck {
+			setting := m.setting(k)
+			setting.Key = place + "." + path
+			s.settings = append(s.settings, setting)
 		}
 	}
 	return s
-}
-
-// within returns the path of a setting in a step. A decision file stands beside the stall block.
-func within(place, path string) string {
-	if path == decisionPath {
-		path = strings.TrimPrefix(path, stallBlock+".")
-	}
-	return place + "." + path
 }
 
 // merge applies the layers, the first one first. The result has a Stall and extras, and the sources of the settings.
@@ -125,16 +105,13 @@ func merge(layers []layer, isCheck bool) *Config {
 	m := &Config{sources: map[string]source{}}
 	for _, l := range layers {
 		for _, s := range l.settings {
-			if !isCheck && slices.Contains(onlyOfChecks, s.key.path()) {
-				continue
+			if isCheck || !s.key.ofCheck {
+				_ = s.key.set(m, s.value) // it was set before, without an error
+				m.sources[s.key.path] = s.from
 			}
-			_ = s.key.kind.set(m, s.value) // it was set before, without an error
-			m.sources[s.key.path()] = s.from
 		}
 	}
-	m.adoptProbe()
-	m.adoptAlsoEnd()
-	m.adoptGrace()
+	m.adoptStall()
 	m.adoptActivity()
 	return m
 }
@@ -164,4 +141,56 @@ func (c *Config) setOfSteps() []Setting {
 		}
 	}
 	return set
+}
+
+// checkWorkflow compares the settings of each step with each other. A setting is an error if it can take effect
+// nowhere: that of a step in this step, that of the defaults in no step and no check.
+func (c *Config) checkWorkflow() []*Error {
+	var steps, checks []*Config
+	w, faults := c.workflow, []*Error(nil)
+	for _, s := range w.steps {
+		own := merge(w.layers(s), false)
+		steps = append(steps, own)
+		faults = append(faults, s.own.without(own)...)
+		if s.hasCheck || w.hasCheck {
+			check := merge(w.checkLayers(s), true)
+			checks = append(checks, check)
+			faults = append(faults, s.check.without(check)...)
+		}
+	}
+	unnamed := workflowStep{} // a step that the file does not name
+	checks = append(checks, merge(w.checkLayers(unnamed), true))
+	steps = append(steps, merge(w.layers(unnamed), false))
+	faults = append(faults, w.check.without(checks...)...)
+	return append(faults, w.defaults.without(append(steps, checks...)...)...)
+}
+
+// without returns an error for each setting of a layer that has no effect in any of the merged settings.
+func (l layer) without(all ...*Config) []*Error {
+	var faults []*Error
+	for _, s := range l.settings {
+		problem := ""
+		for _, merged := range all {
+			if problem = s.unused(l.place, merged); problem == "" {
+				break
+			}
+		}
+		if problem != "" {
+			path := l.place + strings.TrimPrefix(s.path, stallBlock)
+			faults = append(faults, s.from.fault(path, s.value.show, problem))
+		}
+	}
+	return faults
+}
+
+// unused returns why a setting can never take effect: everything that it needs is off. See [Config.unused].
+func (s placed) unused(place string, merged *Config) string {
+	k := s.key
+	if merged.Stall.Disabled || k.off(merged) {
+		return ""
+	}
+	if k.path == activityPath && merged.extras.activity == activityProbe {
+		k.needs = []string{commandPath}
+	}
+	return merged.unused(k, s.from, func(path string) string { return place + strings.TrimPrefix(path, stallBlock) })
 }

@@ -1,0 +1,359 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/signame"
+	"github.com/seed62658d38/watchdog/notify"
+)
+
+// single is what [of] takes to read one text or number.
+func single[T any](parse func(value) (T, string)) func(value) (T, *invalidValue) {
+	return func(v value) (T, *invalidValue) {
+		parsed, problem := parse(v)
+		return parsed, v.invalid(problem)
+	}
+}
+
+// flag is the kind of a setting that is true or false. One that is true by default has a field of the opposite meaning.
+func flag(field func(*Config) *bool, byDefault bool) kind {
+	parse := func(v value) (bool, string) {
+		problem := wordProblem(v)
+		switch {
+		case problem != "":
+		case v.quoted:
+			problem = "is quoted; write it without quotes"
+		case v.text != "true" && v.text != "false":
+			problem = "is neither true nor false"
+		}
+		return (v.text == "true") != byDefault, problem
+	}
+	show := func(b bool) string { return strconv.FormatBool(b != byDefault) }
+	k := of(field, single(parse), show, func(b bool) bool { return !b && !byDefault })
+	k.allows, k.schema = "true or false", `{"type": "boolean"}`
+	return k
+}
+
+// choice is the kind of a setting with one of a few words. Fallback is the default, and off the word for off, if there
+// is one.
+func choice[T ~string](field func(*Config) *T, what string, fallback, off T, known ...T) kind {
+	parse := func(v value) (T, string) {
+		problem := wordProblem(v)
+		if problem == "" {
+			problem = unknownWord(v.text, what, words(known))
+		}
+		return T(v.text), problem
+	}
+	show := func(word T) string { return string(cmp.Or(word, fallback)) }
+	k := of(field, single(parse), show, func(word T) bool { return cmp.Or(word, fallback) == off || word == off })
+	last := len(known) - 1
+	k.allows = strings.Join(words(known[:last]), ", ") + " or " + string(known[last])
+	k.schema = fmt.Sprintf(`{"enum": ["%s"]}`, strings.Join(words(known), `", "`))
+	return k
+}
+
+// maxCount is more than anything here happens.
+const maxCount = 1_000_000
+
+// count is the kind of a number of times. None is what 0 means, where it is valid.
+func count[T int | int64](field func(*Config) *T, fallback, least T, none string) kind {
+	parse := func(v value) (T, string) {
+		if problem := wholeProblem(v); problem != "" {
+			return 0, problem
+		}
+		number, err := strconv.Atoi(v.text)
+		if err != nil || number < int(least) || number > maxCount {
+			return 0, "is out of range"
+		}
+		return T(number), ""
+	}
+	show := func(n T) string { return strconv.FormatInt(int64(cmp.Or(n, fallback)), 10) }
+	k := of(field, single(parse), show, func(T) bool { return false })
+	k.allows = fmt.Sprintf("a whole number up to %d, or 0 for %s", maxCount, none)
+	if least > 0 {
+		k.allows = fmt.Sprintf("a whole number from %d to %d", least, maxCount)
+	}
+	k.schema = fmt.Sprintf(`{"type": "integer", "minimum": %d, "maximum": %d}`, least, maxCount)
+	return k
+}
+
+const wholeSchema = `{"type": "integer", "minimum": 0}`
+
+// quantity is the kind of a number of tokens or calls. 0 is none.
+func quantity(field func(*Config) *int64) kind {
+	show := func(n int64) string {
+		if !limited(n) {
+			return "off"
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	k := of(field, single(parseQuantity), show, func(n int64) bool { return !limited(n) })
+	k.allows, k.schema = "a whole number such as 100000, or 0 for no limit", wholeSchema
+	return k
+}
+
+func limited(n int64) bool { return n != 0 && n != watchdog.NoLimit }
+
+// limitsSpend reports whether a counted limit is on.
+func limitsSpend(s watchdog.Spend) bool {
+	for _, n := range []int64{
+		s.InputTokens, s.OutputTokens, s.Tokens, s.CallInput, s.Cost.Micros, s.Requests, s.Turns, s.ToolCalls, s.Errors, s.Retries,
+	} {
+		if limited(n) {
+			return true
+		}
+	}
+	return len(s.Tools) > 0
+}
+
+func wholeProblem(v value) string {
+	problem := numberProblem(v)
+	if problem == "" && strings.Contains(v.text, ".") {
+		return "is not a whole number"
+	}
+	return problem
+}
+
+func parseQuantity(v value) (n int64, problem string) {
+	if problem := wholeProblem(v); problem != "" {
+		return 0, problem
+	}
+	n, err := strconv.ParseInt(v.text, 10, 64)
+	if err != nil || n == math.MaxInt64 { // the largest number means no limit in Go code
+		return 0, "is too large; at most 9223372036854775806 fits"
+	}
+	return n, ""
+}
+
+// money is the kind of an amount of money with its currency, exact to the micro-unit. 0 is none, and needs no currency.
+func money(micros func(*Config) *int64, currency func(*Config) *string) kind {
+	return kind{
+		set: func(c *Config, v value) *invalidValue {
+			n, in, problem := parseMoney(v)
+			if problem == "" {
+				*micros(c), *currency(c) = n, in
+			}
+			return v.invalid(problem)
+		},
+		show: func(c *Config) string {
+			n := *micros(c)
+			if !limited(n) {
+				return "off"
+			}
+			decimals := fmt.Sprintf("%06d", n%1e6)
+			decimals = decimals[:2] + strings.TrimRight(decimals[2:], "0")
+			return strings.TrimSpace(fmt.Sprintf("%d.%s %s", n/1e6, decimals, *currency(c)))
+		},
+		off:     func(c *Config) bool { return !limited(*micros(c)) },
+		disable: func(c *Config) { *micros(c) = 0 },
+		schema:  `{"anyOf": [{"const": 0}, {"type": "string", "pattern": "^[0-9]+([.][0-9]{1,6})? [A-Z][A-Z0-9]{2,15}$"}]}`,
+	}
+}
+
+// moneyForm has groups for the units, the decimals and the currency.
+var moneyForm = formOf(`^(0|[1-9][0-9]*)(?:\.([0-9]+))?(?: ([A-Z][A-Z0-9]{2,15}))?$`)
+
+// ParseMoney reads an amount of money as a file has it, such as 5.00 EUR; 0 needs no currency. The error says what is
+// wrong with it, and wraps [watchdog.ErrInvalid].
+func ParseMoney(text string) (watchdog.Money, error) {
+	v := fromText(strings.TrimSpace(text))
+	micros, currency, problem := parseMoney(v)
+	if problem != "" {
+		return watchdog.Money{}, fmt.Errorf("%w amount of money: %s %s", watchdog.ErrInvalid, v.show, problem)
+	}
+	return watchdog.Money{Micros: micros, Currency: currency}, nil
+}
+
+// microDigits is how many decimals a micro-unit has.
+const microDigits = 6
+
+func parseMoney(v value) (micros int64, currency, problem string) {
+	if problem := wordProblem(v); problem != "" {
+		return 0, "", problem
+	}
+	if rest, negative := strings.CutPrefix(v.text, "-"); negative && moneyForm().MatchString(rest) {
+		return 0, "", "is negative"
+	}
+	parts := moneyForm().FindStringSubmatch(v.text)
+	if parts == nil {
+		return 0, "", "is not a plain decimal number, a space and a currency in capitals"
+	}
+	whole, decimals, currency := parts[1], parts[2], parts[3]
+	if len(decimals) > microDigits {
+		return 0, "", "is finer than a millionth; write at most 6 decimals"
+	}
+	micros, err := strconv.ParseInt(whole+decimals+strings.Repeat("0", microDigits-len(decimals)), 10, 64)
+	switch {
+	case err != nil || micros == math.MaxInt64: // the largest number means no limit in Go code
+		return 0, "", "is too large; at most 9223372036854 fits"
+	case micros == 0:
+		return 0, "", ""
+	case currency == "":
+		return 0, "", "has no currency; write one, such as " + v.text + " EUR"
+	}
+	return micros, currency, ""
+}
+
+// text is the kind of a text for people or for the host. Absent is shown of one that is not set.
+func text(field func(*Config) *string, absent string, problem func(text string) string) kind {
+	parse := func(v value) (string, string) {
+		found := textProblem(v)
+		if found == "" && strings.TrimSpace(v.text) == "" {
+			found = "is empty"
+		}
+		if found == "" {
+			found = problem(v.text)
+		}
+		return v.text, found
+	}
+	show := func(text string) string { return shown(cmp.Or(text, absent), maxShown) }
+	k := of(field, single(parse), show, func(text string) bool { return text == "" })
+	k.schema = `{"type": "string", "minLength": 1}`
+	return k
+}
+
+// label is the kind of a name for people, in one line.
+func label(field func(*Config) *string, absent, example string) kind {
+	const most = 255 // of the name of a machine
+	k := text(field, absent, func(text string) string {
+		problem := unseenProblem(text)
+		if problem == "" && utf8.RuneCountInString(text) > most {
+			return "is longer than 255 characters"
+		}
+		return problem
+	})
+	k.allows = "a name of at most 255 characters such as " + example
+	return k
+}
+
+func zoneProblem(name string) string {
+	if problem := unseenProblem(name); problem != "" {
+		return problem
+	}
+	if _, err := time.LoadLocation(name); err != nil || name == "Local" {
+		return "is not a time zone that this machine knows"
+	}
+	return ""
+}
+
+// plainText is the kind of a text that only the host reads. A form of nil means any text on one line.
+func plainText(field func(*Config) *string, form form) kind {
+	const most = 4096 // longer than any path of a file
+	return text(field, "none", func(text string) string {
+		switch {
+		case strings.ContainsAny(text, "\n\r\x00"):
+			return "is not on one line"
+		case len(text) > most:
+			return "is longer than 4096 characters"
+		case form != nil && !form().MatchString(text):
+			return "is not one name"
+		}
+		return ""
+	})
+}
+
+var (
+	classForm  = formOf(`^[A-Za-z0-9._-]{1,100}$`)
+	prefixForm = formOf(`^[A-Za-z0-9._:/@=+-]+$`)
+)
+
+// prefixProblem returns what is wrong with the prefix of a fingerprint, which is one word of a log and a part of a path.
+func prefixProblem(text string) string {
+	const most = 100 // keeps fingerprints short
+	switch {
+	case len(text) > most:
+		return "is longer than 100 characters"
+	case !prefixForm().MatchString(text):
+		return "has a character that fingerprints must not have"
+	case strings.HasPrefix(text, "/") || strings.HasSuffix(text, "/"):
+		return "has a slash at its beginning or end; the one after it is added"
+	}
+	return ""
+}
+
+// prefixes is the kind of a prefix that may be written as a list of its parts.
+func prefixes(one kind) kind {
+	many := one
+	many.set = func(c *Config, v value) *invalidValue {
+		if !v.list {
+			return one.set(c, v)
+		}
+		var parts []string
+		for _, item := range v.items {
+			if invalid := one.set(c, item); invalid != nil {
+				return invalid
+			}
+			parts = append(parts, item.text)
+		}
+		joined := fromText(strings.Join(parts, "/"))
+		joined.quoted = true
+		if invalid := one.set(c, joined); invalid != nil {
+			return v.invalid(invalid.problem)
+		}
+		return nil
+	}
+	many.schema = `{"anyOf": [` + one.schema + `, {"type": "array", "items": ` + one.schema + `}]}`
+	return many
+}
+
+// noWebhook switches the webhook off, for a variable that overrides the file.
+const noWebhook = "none"
+
+// webhook is the kind of the address that notices go to. What follows its host may be a secret, and is not shown.
+func webhook(field func(*Config) *string) kind {
+	k := text(field, noWebhook, func(text string) string {
+		if problem := unseenProblem(text); problem != "" || text == noWebhook {
+			return problem
+		}
+		err := notify.Config{URL: text}.Validate()
+		if err == nil {
+			return ""
+		}
+		_, problem, _ := strings.Cut(err.Error(), "URL ")
+		return problem
+	})
+	set := k.set
+	k.set = func(c *Config, v value) *invalidValue {
+		invalid := set(c, v)
+		if *field(c) == noWebhook {
+			*field(c) = ""
+		}
+		return invalid
+	}
+	k.split = func(text string) value {
+		v := fromText(text)
+		v.show = "a value that is not shown"
+		return v
+	}
+	k.show = func(c *Config) string {
+		u, err := url.Parse(*field(c))
+		if err != nil || u.Host == "" {
+			return noWebhook
+		}
+		return shown(u.Scheme+"://"+u.Host+"/...", maxShown)
+	}
+	return k
+}
+
+// signal is the kind of the signal that comes first.
+func signal(field func(*Config) *syscall.Signal) kind {
+	parse := func(v value) (syscall.Signal, string) {
+		if problem := wordProblem(v); problem != "" {
+			return 0, problem
+		}
+		return signame.Parse(v.text)
+	}
+	show := func(s syscall.Signal) string { return signame.Name(cmp.Or(s, syscall.SIGINT)) }
+	k := of(field, single(parse), show, func(s syscall.Signal) bool { return cmp.Or(s, syscall.SIGINT) == syscall.SIGINT })
+	k.schema = `{"type": "string"}`
+	return k
+}
