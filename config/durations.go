@@ -15,7 +15,6 @@ import (
 
 // A span is what there is to say of a duration.
 type span struct {
-	field    func(*Config) *time.Duration
 	fallback time.Duration // the default
 	zero     time.Duration // the meaning of 0
 	nonzero  string        // why 0 is refused, if it is
@@ -25,8 +24,8 @@ type span struct {
 }
 
 // seconds is the kind of a duration that is a plain decimal number of seconds, exact to the nanosecond.
-func seconds(s span) kind {
-	k := s.kind(parseSeconds)
+func seconds(field func(*Config) *time.Duration, s span) kind {
+	k := s.kind(field, parseSeconds)
 	k.allows, k.schema = "a number of seconds such as 600 or 0.5, or 0 for no limit", `{"type": "number", "minimum": 0}`
 	return k
 }
@@ -35,8 +34,8 @@ func seconds(s span) kind {
 const allowedLength = "a length of time such as 30s, 5m or 1h30m"
 
 // length is the kind of a duration with units, as Go writes it.
-func length(s span) kind {
-	k := s.kind(parseLength)
+func length(field func(*Config) *time.Duration, s span) kind {
+	k := s.kind(field, parseLength)
 	k.allows = allowedLength
 	k.schema = `{"anyOf": [{"const": 0}, {"type": "string", "pattern": "^(0|([0-9]+([.][0-9]+)?(h|m|s|ms|us|µs|μs|ns))+)$"}]}`
 	return k
@@ -46,8 +45,8 @@ func length(s span) kind {
 const allowedPeriod = allowedLength + ", in the environment a whole number of milliseconds such as 300000"
 
 // milliseconds is the kind of a length whose variable is a number of milliseconds.
-func milliseconds(s span) kind {
-	k := length(s)
+func milliseconds(field func(*Config) *time.Duration, s span) kind {
+	k := length(field, s)
 	k.allows, k.ending = allowedPeriod, "_MS"
 	k.split = func(text string) value {
 		v := fromText(text)
@@ -59,8 +58,8 @@ func milliseconds(s span) kind {
 }
 
 // minutes is the kind of a tick's length: a plain decimal number of minutes in the range of ticks.
-func minutes(s span) kind {
-	k := s.kind(func(v value) (time.Duration, string) {
+func minutes(field func(*Config) *time.Duration, s span) kind {
+	k := s.kind(field, func(v value) (time.Duration, string) {
 		if problem := numberProblem(v); problem != "" {
 			return 0, problem
 		}
@@ -76,8 +75,8 @@ func minutes(s span) kind {
 }
 
 // kind is the kind of the span, which parse reads.
-func (s span) kind(parse func(value) (time.Duration, string)) kind {
-	inForce := func(c *Config) time.Duration { return cmp.Or(*s.field(c), s.fallback) }
+func (s span) kind(field func(*Config) *time.Duration, parse func(value) (time.Duration, string)) kind {
+	inForce := func(c *Config) time.Duration { return cmp.Or(*field(c), s.fallback) }
 	off := func(c *Config) bool {
 		d := inForce(c)
 		return !s.isNone && (d == 0 || d == watchdog.NoLimit)
@@ -95,7 +94,7 @@ func (s span) kind(parse func(value) (time.Duration, string)) kind {
 				problem, d = s.nonzero, s.zero
 			}
 			if problem == "" {
-				*s.field(c) = d
+				*field(c) = d
 			}
 			return v.invalid(problem)
 		},
@@ -110,7 +109,7 @@ func (s span) kind(parse func(value) (time.Duration, string)) kind {
 			}
 		},
 		off:     off,
-		disable: func(c *Config) { *s.field(c) = s.zero },
+		disable: func(c *Config) { *field(c) = s.zero },
 		length:  inForce,
 	}
 }

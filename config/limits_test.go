@@ -73,7 +73,7 @@ func document(t *testing.T, names ...string) string {
 func TestReference(t *testing.T) {
 	var page strings.Builder
 	page.WriteString("# Configuration: all settings\n\nGenerated from the table of settings in the code. " +
-		"[Configuration](configuration.md) says how a file is read,\nand links the pages that explain these.\n")
+		"[Configuration](configuration.md) says how a file is read,\nand links the pages that explain these. `watchdog check --schema` prints the same as a JSON schema for editors.\n")
 	var c config.Config
 	last := ""
 	for _, s := range c.Limits() {
