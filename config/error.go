@@ -81,8 +81,10 @@ func cut(faults []*Error) []*Error {
 	return append(faults[:maxErrors:maxErrors], last)
 }
 
-// maxShown is how many characters of a wrong value an error shows.
-const maxShown = 60
+const (
+	maxShown  = 60  // how many characters of a wrong value an error shows
+	maxReason = 120 // and of the message of a parser, which can contain a name of any length
+)
 
 func shorten(text string, limit int) string {
 	if letters := []rune(text); len(letters) > limit {

@@ -81,9 +81,6 @@ func (f *file) read(text []byte) {
 	}
 }
 
-// maxReason is how much of the parser's message an error shows: the message can contain a name of any length.
-const maxReason = 120
-
 func (f *file) parserError(err error) {
 	fault := &Error{File: f.name, Problem: "broken YAML: " + shown(err.Error(), maxReason), Err: err}
 	f.faults = append(f.faults, fault)

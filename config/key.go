@@ -44,8 +44,18 @@ type kind struct {
 	schema     string // the JSON schema of the value in a file
 }
 
-// of is the kind of a setting that is one field.
-func of[T any](field func(*Config) *T, parse func(value) (T, *invalidValue), show func(T) string, off func(T) bool) kind {
+// of is the kind of a setting that is one field, which is one text or number in a file.
+func of[T any](field func(*Config) *T, parse func(value) (T, string), show func(T) string, off func(T) bool) kind {
+	return ofItems(field, func(v value) (T, *invalidValue) {
+		parsed, problem := parse(v)
+		return parsed, v.invalid(problem)
+	}, show, off)
+}
+
+// ofItems is the kind of a setting that is one field, in which an item may be wrong.
+func ofItems[T any](
+	field func(*Config) *T, parse func(value) (T, *invalidValue), show func(T) string, off func(T) bool,
+) kind {
 	return kind{
 		set: func(c *Config, v value) *invalidValue {
 			parsed, invalid := parse(v)

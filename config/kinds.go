@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,14 +16,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/signame"
 	"github.com/seed62658d38/watchdog/notify"
 )
-
-// single is what [of] takes to read one text or number.
-func single[T any](parse func(value) (T, string)) func(value) (T, *invalidValue) {
-	return func(v value) (T, *invalidValue) {
-		parsed, problem := parse(v)
-		return parsed, v.invalid(problem)
-	}
-}
 
 // flag is the kind of a setting that is true or false. One that is true by default has a field of the opposite meaning.
 func flag(field func(*Config) *bool, byDefault bool) kind {
@@ -38,7 +31,7 @@ func flag(field func(*Config) *bool, byDefault bool) kind {
 		return (v.text == "true") != byDefault, problem
 	}
 	show := func(b bool) string { return strconv.FormatBool(b != byDefault) }
-	k := of(field, single(parse), show, func(b bool) bool { return !b && !byDefault })
+	k := of(field, parse, show, func(b bool) bool { return !b && !byDefault })
 	k.allows, k.schema = "true or false", `{"type": "boolean"}`
 	return k
 }
@@ -47,14 +40,10 @@ func flag(field func(*Config) *bool, byDefault bool) kind {
 // is one.
 func choice[T ~string](field func(*Config) *T, what string, fallback, off T, known ...T) kind {
 	parse := func(v value) (T, string) {
-		problem := wordProblem(v)
-		if problem == "" {
-			problem = unknownWord(v.text, what, words(known))
-		}
-		return T(v.text), problem
+		return T(v.text), cmp.Or(wordProblem(v), unknownWord(v.text, what, words(known)))
 	}
 	show := func(word T) string { return string(cmp.Or(word, fallback)) }
-	k := of(field, single(parse), show, func(word T) bool { return cmp.Or(word, fallback) == off || word == off })
+	k := of(field, parse, show, func(word T) bool { return cmp.Or(word, fallback) == off || word == off })
 	last := len(known) - 1
 	k.allows = strings.Join(words(known[:last]), ", ") + " or " + string(known[last])
 	k.schema = fmt.Sprintf(`{"enum": ["%s"]}`, strings.Join(words(known), `", "`))
@@ -77,7 +66,7 @@ func count[T int | int64](field func(*Config) *T, fallback, least T, none string
 		return T(number), ""
 	}
 	show := func(n T) string { return strconv.FormatInt(int64(cmp.Or(n, fallback)), 10) }
-	k := of(field, single(parse), show, func(T) bool { return false })
+	k := of(field, parse, show, func(T) bool { return false })
 	k.allows = fmt.Sprintf("a whole number up to %d, or 0 for %s", maxCount, none)
 	if least > 0 {
 		k.allows = fmt.Sprintf("a whole number from %d to %d", least, maxCount)
@@ -96,7 +85,7 @@ func quantity(field func(*Config) *int64) kind {
 		}
 		return strconv.FormatInt(n, 10)
 	}
-	k := of(field, single(parseQuantity), show, func(n int64) bool { return !limited(n) })
+	k := of(field, parseQuantity, show, func(n int64) bool { return !limited(n) })
 	k.allows, k.schema = "a whole number such as 100000, or 0 for no limit", wholeSchema
 	return k
 }
@@ -105,22 +94,10 @@ func limited(n int64) bool { return n != 0 && n != watchdog.NoLimit }
 
 // limitsSpend reports whether a counted limit is on.
 func limitsSpend(s watchdog.Spend) bool {
-	for _, n := range []int64{
-		s.InputTokens, s.OutputTokens, s.Tokens, s.CallInput, s.Cost.Micros, s.Requests, s.Turns, s.ToolCalls, s.Errors, s.Retries,
-	} {
-		if limited(n) {
-			return true
-		}
-	}
-	return len(s.Tools) > 0
-}
-
-func wholeProblem(v value) string {
-	problem := numberProblem(v)
-	if problem == "" && strings.Contains(v.text, ".") {
-		return "is not a whole number"
-	}
-	return problem
+	return len(s.Tools) > 0 || slices.ContainsFunc([]int64{
+		s.InputTokens, s.OutputTokens, s.Tokens, s.CallInput, s.Cost.Micros, s.Requests, s.Turns, s.ToolCalls, s.Errors,
+		s.Retries,
+	}, limited)
 }
 
 func parseQuantity(v value) (n int64, problem string) {
@@ -173,10 +150,8 @@ func ParseMoney(text string) (watchdog.Money, error) {
 	return watchdog.Money{Micros: micros, Currency: currency}, nil
 }
 
-// microDigits is how many decimals a micro-unit has.
-const microDigits = 6
-
 func parseMoney(v value) (micros int64, currency, problem string) {
+	const digits = 6 // of a micro-unit
 	if problem := wordProblem(v); problem != "" {
 		return 0, "", problem
 	}
@@ -188,10 +163,10 @@ func parseMoney(v value) (micros int64, currency, problem string) {
 		return 0, "", "is not a plain decimal number, a space and a currency in capitals"
 	}
 	whole, decimals, currency := parts[1], parts[2], parts[3]
-	if len(decimals) > microDigits {
+	if len(decimals) > digits {
 		return 0, "", "is finer than a millionth; write at most 6 decimals"
 	}
-	micros, err := strconv.ParseInt(whole+decimals+strings.Repeat("0", microDigits-len(decimals)), 10, 64)
+	micros, err := strconv.ParseInt(whole+decimals+strings.Repeat("0", digits-len(decimals)), 10, 64)
 	switch {
 	case err != nil || micros == math.MaxInt64: // the largest number means no limit in Go code
 		return 0, "", "is too large; at most 9223372036854 fits"
@@ -207,16 +182,17 @@ func parseMoney(v value) (micros int64, currency, problem string) {
 func text(field func(*Config) *string, absent string, problem func(text string) string) kind {
 	parse := func(v value) (string, string) {
 		found := textProblem(v)
-		if found == "" && strings.TrimSpace(v.text) == "" {
+		switch {
+		case found != "":
+		case strings.TrimSpace(v.text) == "":
 			found = "is empty"
-		}
-		if found == "" {
+		default:
 			found = problem(v.text)
 		}
 		return v.text, found
 	}
 	show := func(text string) string { return shown(cmp.Or(text, absent), maxShown) }
-	k := of(field, single(parse), show, func(text string) bool { return text == "" })
+	k := of(field, parse, show, func(text string) bool { return text == "" })
 	k.schema = `{"type": "string", "minLength": 1}`
 	return k
 }
@@ -225,40 +201,21 @@ func text(field func(*Config) *string, absent string, problem func(text string) 
 func label(field func(*Config) *string, absent, example string) kind {
 	const most = 255 // of the name of a machine
 	k := text(field, absent, func(text string) string {
-		problem := unseenProblem(text)
-		if problem == "" && utf8.RuneCountInString(text) > most {
+		if utf8.RuneCountInString(text) > most && unseenProblem(text) == "" {
 			return "is longer than 255 characters"
 		}
-		return problem
+		return unseenProblem(text)
 	})
 	k.allows = "a name of at most 255 characters such as " + example
 	return k
 }
 
 func zoneProblem(name string) string {
-	if problem := unseenProblem(name); problem != "" {
-		return problem
-	}
-	if _, err := time.LoadLocation(name); err != nil || name == "Local" {
+	_, err := time.LoadLocation(name)
+	if unseenProblem(name) == "" && (err != nil || name == "Local") {
 		return "is not a time zone that this machine knows"
 	}
-	return ""
-}
-
-// plainText is the kind of a text that only the host reads. A form of nil means any text on one line.
-func plainText(field func(*Config) *string, form form) kind {
-	const most = 4096 // longer than any path of a file
-	return text(field, "none", func(text string) string {
-		switch {
-		case strings.ContainsAny(text, "\n\r\x00"):
-			return "is not on one line"
-		case len(text) > most:
-			return "is longer than 4096 characters"
-		case form != nil && !form().MatchString(text):
-			return "is not one name"
-		}
-		return ""
-	})
+	return unseenProblem(name)
 }
 
 var (
@@ -266,7 +223,26 @@ var (
 	prefixForm = formOf(`^[A-Za-z0-9._:/@=+-]+$`)
 )
 
-// prefixProblem returns what is wrong with the prefix of a fingerprint, which is one word of a log and a part of a path.
+// lineProblem returns what is wrong with a text that only the host reads.
+func lineProblem(text string) string {
+	const most = 4096 // longer than any path of a file
+	switch {
+	case strings.ContainsAny(text, "\n\r\x00"):
+		return "is not on one line"
+	case len(text) > most:
+		return "is longer than 4096 characters"
+	}
+	return ""
+}
+
+func classProblem(text string) string {
+	if lineProblem(text) == "" && !classForm().MatchString(text) {
+		return "is not one name"
+	}
+	return lineProblem(text)
+}
+
+// prefixProblem returns what is wrong with the prefix of a fingerprint, which is a word of a log and a part of a path.
 func prefixProblem(text string) string {
 	const most = 100 // keeps fingerprints short
 	switch {
@@ -287,19 +263,14 @@ func prefixes(one kind) kind {
 		if !v.list {
 			return one.set(c, v)
 		}
-		var parts []string
-		for _, item := range v.items {
+		joined := value{quoted: true, line: v.line, show: v.show}
+		for i, item := range v.items {
 			if invalid := one.set(c, item); invalid != nil {
 				return invalid
 			}
-			parts = append(parts, item.text)
+			joined.text += strings.Repeat("/", min(i, 1)) + item.text
 		}
-		joined := fromText(strings.Join(parts, "/"))
-		joined.quoted = true
-		if invalid := one.set(c, joined); invalid != nil {
-			return v.invalid(invalid.problem)
-		}
-		return nil
+		return one.set(c, joined)
 	}
 	many.schema = `{"anyOf": [` + one.schema + `, {"type": "array", "items": ` + one.schema + `}]}`
 	return many
@@ -311,12 +282,9 @@ const noWebhook = "none"
 // webhook is the kind of the address that notices go to. What follows its host may be a secret, and is not shown.
 func webhook(field func(*Config) *string) kind {
 	k := text(field, noWebhook, func(text string) string {
-		if problem := unseenProblem(text); problem != "" || text == noWebhook {
-			return problem
-		}
 		err := notify.Config{URL: text}.Validate()
-		if err == nil {
-			return ""
+		if text == noWebhook || unseenProblem(text) != "" || err == nil {
+			return unseenProblem(text)
 		}
 		_, problem, _ := strings.Cut(err.Error(), "URL ")
 		return problem
@@ -353,7 +321,7 @@ func signal(field func(*Config) *syscall.Signal) kind {
 		return signame.Parse(v.text)
 	}
 	show := func(s syscall.Signal) string { return signame.Name(cmp.Or(s, syscall.SIGINT)) }
-	k := of(field, single(parse), show, func(s syscall.Signal) bool { return cmp.Or(s, syscall.SIGINT) == syscall.SIGINT })
-	k.schema = `{"type": "string"}`
+	k := of(field, parse, show, func(s syscall.Signal) bool { return cmp.Or(s, syscall.SIGINT) == syscall.SIGINT })
+	k.schema = `{"type": ["string", "integer"]}`
 	return k
 }

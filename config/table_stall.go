@@ -125,17 +125,17 @@ var stepKeys = complete(table{{
 		kind: notUsed(flag(func(c *Config) *bool { return &c.extras.captureProbe }, false))},
 	{path: onStallPath + ".error_class", needs: []string{noOutputPath, commandPath}, common: true,
 		also: []string{classPath}, allowed: allowedClass, help: "what the host calls an error of this action.",
-		kind: plainText(func(c *Config) *string { return &c.extras.stallClass }, classForm)},
+		kind: text(func(c *Config) *string { return &c.extras.stallClass }, "none", classProblem)},
 	{path: onTerminalPath + ".error_class", needs: []string{commandPath, patternsPath}, common: true,
 		also: []string{classPath}, allowed: allowedClass, help: "what the host calls an error of this action.",
-		kind: plainText(func(c *Config) *string { return &c.extras.terminalClass }, classForm)},
+		kind: text(func(c *Config) *string { return &c.extras.terminalClass }, "none", classProblem)},
 	{path: incompletePath, needs: signals, ofCheck: true,
 		also: []string{onStallPath + ".as_incomplete", onTerminalPath + ".as_incomplete"},
 		help: `a stall is the answer "incomplete" of a check.`,
 		kind: flag(func(c *Config) *bool { return &c.Stall.AsIncomplete }, false)},
 	{path: decisionPath, ofCheck: true, common: true, allowed: "a path such as .loop/review.verdict",
 		help: "where a completion check writes its decision.",
-		kind: plainText(func(c *Config) *string { return &c.extras.decisionFile }, nil)},
+		kind: text(func(c *Config) *string { return &c.extras.decisionFile }, "none", lineProblem)},
 })
 
 // ofStep returns the keys of the stall block at the top level as a workflow has them: with the sources of activity of a

@@ -99,3 +99,11 @@ func ambiguous(text string) bool {
 	return text == "~" || numberLike().MatchString(text) || slices.Contains(ambiguousWords, word) ||
 		slices.Contains(infinities, strings.TrimLeft(word, "+-"))
 }
+
+func wholeProblem(v value) string {
+	problem := numberProblem(v)
+	if problem == "" && strings.Contains(v.text, ".") {
+		return "is not a whole number"
+	}
+	return problem
+}

@@ -63,6 +63,35 @@ func fromList(text string) value {
 	return v
 }
 
+// fromPairs returns the value of a variable that is pairs such as bash=100,search=20. A name may have an equals sign,
+// and no comma. Wrong says what is wrong with an item that is no pair.
+func fromPairs(text, wrong string) value {
+	v := fromText(text)
+	if v.mapping = text != "0"; !v.mapping {
+		return v
+	}
+	for item := range strings.SplitSeq(text, ",") {
+		e := entry{key: fromText(item), value: fromText(item)}
+		if i := strings.LastIndex(item, "="); i >= 0 {
+			e = entry{key: fromText(item[:i]), value: fromText(item[i+1:])}
+		} else {
+			e.key.unsupported = wrong
+		}
+		v.entries = append(v.entries, e)
+	}
+	return v
+}
+
+// invalid names the entry.
+func (e entry) invalid(problem string) *invalidValue {
+	v := e.value
+	v.line = e.key.line
+	if e.key.show != v.show {
+		v.show = e.key.show + ": " + v.show
+	}
+	return v.invalid(problem)
+}
+
 const blocks = yaml.LiteralStyle | yaml.FoldedStyle
 
 const quotes = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle
