@@ -89,30 +89,24 @@ type scope struct {
 
 // A workflow holds the stall blocks of a file: of its steps, and what they have in common.
 type workflow struct {
-	defaults layer // defaults.stall
-	check    layer // completion_check, at the top level
-	hasCheck bool
-	steps    []workflowStep
-	index    map[string]int // of the steps, by name
+	defaults, check []placed // defaults.stall, and that of the completion_check at the top level
+	hasCheck        bool
+	steps           []workflowStep
+	index           map[string]int // of the steps, by name
 }
 
-// A workflowStep holds the stall blocks of one step.
+// A workflowStep holds the stall blocks of one step, read and not yet merged.
 type workflowStep struct {
 	name       string
-	own, check layer
+	own, check []placed
 	hasCheck   bool
 }
 
-// A layer is one stall block of a workflow, read and not yet merged with others.
-type layer struct {
-	place    string // of the stall block, such as steps.build.stall
-	settings []placed
-}
-
-// A placed setting is a value of a layer and where it stands.
+// A placed setting is a value and where it stands.
 type placed struct {
 	key   key
 	path  string // as it is written, which may be another path of the key
+	place string // the same in the file
 	value value
 	from  source
 }

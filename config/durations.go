@@ -37,7 +37,8 @@ const allowedLength = "a length of time such as 30s, 5m or 1h30m"
 func length(field func(*Config) *time.Duration, s span) kind {
 	k := s.kind(field, parseLength)
 	k.allows = allowedLength
-	k.schema = `{"anyOf": [{"const": 0}, {"type": "string", "pattern": "^(0|([0-9]+([.][0-9]+)?(h|m|s|ms|us|µs|μs|ns))+)$"}]}`
+	k.schema = `{"anyOf": [{"const": 0}, ` +
+		`{"type": "string", "pattern": "^(0|([0-9]+([.][0-9]+)?(h|m|s|ms|us|µs|μs|ns))+)$"}]}`
 	return k
 }
 
@@ -60,17 +61,13 @@ func milliseconds(field func(*Config) *time.Duration, s span) kind {
 // minutes is the kind of a tick's length: a plain decimal number of minutes in the range of ticks.
 func minutes(field func(*Config) *time.Duration, s span) kind {
 	k := s.kind(field, func(v value) (time.Duration, string) {
-		if problem := numberProblem(v); problem != "" {
-			return 0, problem
-		}
 		number, err := strconv.ParseFloat(v.text, 64)
-		if err != nil || number < bound.MinTick.Minutes() || number > bound.MaxTick.Minutes() {
-			return 0, "is out of range"
-		}
+		inRange := err == nil && number >= bound.MinTick.Minutes() && number <= bound.MaxTick.Minutes()
 		count, problem := parseSeconds(v) // the minutes, as seconds
-		return count * 60, problem
+		return count * 60, first([]when{{true, numberProblem(v)}, {!inRange, "is out of range"}, {true, problem}})
 	})
-	k.allows, k.schema = "a number of minutes from 1 to 60, such as 30 or 7.5", `{"type": "number", "minimum": 1, "maximum": 60}`
+	k.allows = "a number of minutes from 1 to 60, such as 30 or 7.5"
+	k.schema = `{"type": "number", "minimum": 1, "maximum": 60}`
 	return k
 }
 
@@ -84,14 +81,14 @@ func (s span) kind(field func(*Config) *time.Duration, parse func(value) (time.D
 	return kind{
 		set: func(c *Config, v value) *invalidValue {
 			d, problem := parse(v)
-			switch {
-			case problem != "":
-			case d < s.least:
-				problem = "is shorter than " + s.least.String()
-			case s.most > 0 && d > s.most:
-				problem = "is longer than " + s.most.String()
-			case d == 0:
-				problem, d = s.nonzero, s.zero
+			problem = first([]when{
+				{true, problem},
+				{d < s.least, "is shorter than " + s.least.String()},
+				{s.most > 0 && d > s.most, "is longer than " + s.most.String()},
+				{d == 0, s.nonzero},
+			})
+			if d == 0 {
+				d = s.zero
 			}
 			if problem == "" {
 				*field(c) = d
@@ -114,21 +111,17 @@ func (s span) kind(field func(*Config) *time.Duration, parse func(value) (time.D
 	}
 }
 
-// nanosecondDigits is how many decimals of a second a [time.Duration] has.
-const nanosecondDigits = 9
-
 func parseSeconds(v value) (duration time.Duration, problem string) {
+	const digits = 9 // decimals of a second in a time.Duration
 	if problem := numberProblem(v); problem != "" {
 		return 0, problem
 	}
 	whole, decimals, _ := strings.Cut(v.text, ".")
-	if len(decimals) > nanosecondDigits {
+	if len(decimals) > digits {
 		return 0, "is finer than a nanosecond; write at most 9 decimals"
 	}
-	digits := whole + decimals + strings.Repeat("0", nanosecondDigits-len(decimals))
-	nanoseconds, err := strconv.ParseInt(digits, 10, 64)
-	// The largest duration is not valid: in Go code it means no limit.
-	if err != nil || nanoseconds == math.MaxInt64 {
+	nanoseconds, err := strconv.ParseInt(whole+decimals+strings.Repeat("0", digits-len(decimals)), 10, 64)
+	if err != nil || nanoseconds == math.MaxInt64 { // the largest duration means no limit in Go code
 		return 0, "is too long; at most 9223372036 seconds fit"
 	}
 	return time.Duration(nanoseconds), ""
@@ -162,37 +155,18 @@ func parseLength(v value) (duration time.Duration, problem string) {
 	}
 }
 
-// lengthProblem returns why a value is not a length.
+// lengthProblem returns why a value is not a length. Of the numbers without a unit only 0 means the same in every unit.
 func lengthProblem(v value) string {
-	if problem := wordProblem(v); problem != "" {
-		return problem
-	}
 	unsigned := strings.TrimLeft(v.text, "+-")
 	number := decimal().MatchString(unsigned)
-	switch {
-	case slices.Contains(booleans, strings.ToLower(v.text)):
-		return "is a boolean"
-	case unsigned == "" || len(v.text) > maxShown:
-		return "is not a length of time"
-	case !number && !unitForm().MatchString(unsigned):
-		return "is not a length of time"
-	case strings.HasPrefix(v.text, "-"):
-		return "is negative"
-	case unsigned != v.text:
-		return "has a sign; write the length without it"
-	case number:
-		return unitProblem(v)
-	}
-	return ""
-}
-
-// unitProblem returns why a number without a unit is not a length. Only 0 has the same meaning in every unit.
-func unitProblem(v value) string {
-	switch {
-	case v.text != "0":
-		return "has no unit; write one, such as " + v.text + "s for seconds"
-	case v.quoted:
-		return "is quoted; write the number without quotes"
-	}
-	return ""
+	isLength := unsigned != "" && len(v.text) <= maxShown && (number || unitForm().MatchString(unsigned))
+	return first([]when{
+		{true, wordProblem(v)},
+		{slices.Contains(booleans, strings.ToLower(v.text)), "is a boolean"},
+		{!isLength, "is not a length of time"},
+		{strings.HasPrefix(v.text, "-"), "is negative"},
+		{unsigned != v.text, "has a sign; write the length without it"},
+		{number && v.text != "0", "has no unit; write one, such as " + v.text + "s for seconds"},
+		{number && v.quoted, "is quoted; write the number without quotes"},
+	})
 }

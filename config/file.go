@@ -13,7 +13,8 @@ import (
 
 // readText reads the settings of a YAML text and returns its errors in the order of the lines.
 func (c *Config) readText(name string, text []byte, hostBlocks []string) []*Error {
-	f := &file{name: name, config: c, hostBlocks: hostBlocks, stalls: map[*yaml.Node]int{}}
+	c.workflow.index = map[string]int{}
+	f := &file{name: name, config: c, hostBlocks: hostBlocks, stalls: map[stallPlace]int{}}
 	if f.readable(text) {
 		f.read(text)
 	}
@@ -26,25 +27,23 @@ type file struct {
 	name       string
 	config     *Config
 	hostBlocks []string
-	stalls     map[*yaml.Node]int // see lineOfStall
+	stalls     map[stallPlace]int // see lineOfStall
 	faults     []*Error
 }
 
-func (f *file) fault(line int, problem string) { f.faultAt(line, "", problem) }
-
-func (f *file) faultAt(line int, path, problem string) {
+func (f *file) fault(line int, path, problem string) {
 	f.faults = append(f.faults, &Error{File: f.name, Line: line, Key: path, Problem: problem})
 }
 
 func (f *file) readable(text []byte) bool {
 	if len(text) > maxText {
-		f.fault(0, "is larger than 1 MiB; this is not a file of limits")
+		f.fault(0, "", "is larger than 1 MiB; this is not a file of limits")
 		return false
 	}
 	line := 1
 	for part := range bytes.Lines(text) {
 		if problem := badText(part); problem != "" {
-			f.fault(line, problem)
+			f.fault(line, "", problem)
 			return false
 		}
 		line++
@@ -77,7 +76,7 @@ func (f *file) read(text []byte) {
 	case 1:
 		f.document(documents[0].Content[0])
 	default:
-		f.fault(documents[1].Line, "a second document begins; allowed: one document in a file")
+		f.fault(documents[1].Line, "", "a second document begins; allowed: one document in a file")
 	}
 }
 
@@ -105,7 +104,7 @@ func (f *file) document(root *yaml.Node) {
 		return
 	}
 	if root.Kind != yaml.MappingNode {
-		f.fault(root.Line, mask(root)+" is not a mapping; allowed: blocks such as "+controlsBlock+":")
+		f.fault(root.Line, "", mask(root)+" is not a mapping; allowed: blocks such as "+controlsBlock+":")
 		return
 	}
 	for key, content := range pairs(root) {

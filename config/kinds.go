@@ -20,15 +20,10 @@ import (
 // flag is the kind of a setting that is true or false. One that is true by default has a field of the opposite meaning.
 func flag(field func(*Config) *bool, byDefault bool) kind {
 	parse := func(v value) (bool, string) {
-		problem := wordProblem(v)
-		switch {
-		case problem != "":
-		case v.quoted:
-			problem = "is quoted; write it without quotes"
-		case v.text != "true" && v.text != "false":
-			problem = "is neither true nor false"
-		}
-		return (v.text == "true") != byDefault, problem
+		return (v.text == "true") != byDefault, first([]when{
+			{true, wordProblem(v)}, {v.quoted, "is quoted; write it without quotes"},
+			{v.text != "true" && v.text != "false", "is neither true nor false"},
+		})
 	}
 	show := func(b bool) string { return strconv.FormatBool(b != byDefault) }
 	k := of(field, parse, show, func(b bool) bool { return !b && !byDefault })
@@ -56,14 +51,9 @@ const maxCount = 1_000_000
 // count is the kind of a number of times. None is what 0 means, where it is valid.
 func count[T int | int64](field func(*Config) *T, fallback, least T, none string) kind {
 	parse := func(v value) (T, string) {
-		if problem := wholeProblem(v); problem != "" {
-			return 0, problem
-		}
 		number, err := strconv.Atoi(v.text)
-		if err != nil || number < int(least) || number > maxCount {
-			return 0, "is out of range"
-		}
-		return T(number), ""
+		wrong := err != nil || number < int(least) || number > maxCount
+		return T(number), first([]when{{true, wholeProblem(v)}, {wrong, "is out of range"}})
 	}
 	show := func(n T) string { return strconv.FormatInt(int64(cmp.Or(n, fallback)), 10) }
 	k := of(field, parse, show, func(T) bool { return false })
@@ -101,14 +91,9 @@ func limitsSpend(s watchdog.Spend) bool {
 }
 
 func parseQuantity(v value) (n int64, problem string) {
-	if problem := wholeProblem(v); problem != "" {
-		return 0, problem
-	}
 	n, err := strconv.ParseInt(v.text, 10, 64)
-	if err != nil || n == math.MaxInt64 { // the largest number means no limit in Go code
-		return 0, "is too large; at most 9223372036854775806 fits"
-	}
-	return n, ""
+	tooLarge := err != nil || n == math.MaxInt64 // which means no limit in Go code
+	return n, first([]when{{true, wholeProblem(v)}, {tooLarge, "is too large; at most 9223372036854775806 fits"}})
 }
 
 // money is the kind of an amount of money with its currency, exact to the micro-unit. 0 is none, and needs no currency.
@@ -181,15 +166,9 @@ func parseMoney(v value) (micros int64, currency, problem string) {
 // text is the kind of a text for people or for the host. Absent is shown of one that is not set.
 func text(field func(*Config) *string, absent string, problem func(text string) string) kind {
 	parse := func(v value) (string, string) {
-		found := textProblem(v)
-		switch {
-		case found != "":
-		case strings.TrimSpace(v.text) == "":
-			found = "is empty"
-		default:
-			found = problem(v.text)
-		}
-		return v.text, found
+		return v.text, first([]when{
+			{true, textProblem(v)}, {strings.TrimSpace(v.text) == "", "is empty"}, {true, problem(v.text)},
+		})
 	}
 	show := func(text string) string { return shown(cmp.Or(text, absent), maxShown) }
 	k := of(field, parse, show, func(text string) bool { return text == "" })
@@ -201,10 +180,9 @@ func text(field func(*Config) *string, absent string, problem func(text string) 
 func label(field func(*Config) *string, absent, example string) kind {
 	const most = 255 // of the name of a machine
 	k := text(field, absent, func(text string) string {
-		if utf8.RuneCountInString(text) > most && unseenProblem(text) == "" {
-			return "is longer than 255 characters"
-		}
-		return unseenProblem(text)
+		return first([]when{
+			{true, unseenProblem(text)}, {utf8.RuneCountInString(text) > most, "is longer than 255 characters"},
+		})
 	})
 	k.allows = "a name of at most 255 characters such as " + example
 	return k
@@ -212,10 +190,9 @@ func label(field func(*Config) *string, absent, example string) kind {
 
 func zoneProblem(name string) string {
 	_, err := time.LoadLocation(name)
-	if unseenProblem(name) == "" && (err != nil || name == "Local") {
-		return "is not a time zone that this machine knows"
-	}
-	return unseenProblem(name)
+	return first([]when{
+		{true, unseenProblem(name)}, {err != nil || name == "Local", "is not a time zone that this machine knows"},
+	})
 }
 
 var (
@@ -226,34 +203,24 @@ var (
 // lineProblem returns what is wrong with a text that only the host reads.
 func lineProblem(text string) string {
 	const most = 4096 // longer than any path of a file
-	switch {
-	case strings.ContainsAny(text, "\n\r\x00"):
-		return "is not on one line"
-	case len(text) > most:
-		return "is longer than 4096 characters"
-	}
-	return ""
+	return first([]when{
+		{strings.ContainsAny(text, "\n\r\x00"), "is not on one line"},
+		{len(text) > most, "is longer than 4096 characters"},
+	})
 }
 
 func classProblem(text string) string {
-	if lineProblem(text) == "" && !classForm().MatchString(text) {
-		return "is not one name"
-	}
-	return lineProblem(text)
+	return first([]when{{true, lineProblem(text)}, {!classForm().MatchString(text), "is not one name"}})
 }
 
 // prefixProblem returns what is wrong with the prefix of a fingerprint, which is a word of a log and a part of a path.
 func prefixProblem(text string) string {
 	const most = 100 // keeps fingerprints short
-	switch {
-	case len(text) > most:
-		return "is longer than 100 characters"
-	case !prefixForm().MatchString(text):
-		return "has a character that fingerprints must not have"
-	case strings.HasPrefix(text, "/") || strings.HasSuffix(text, "/"):
-		return "has a slash at its beginning or end; the one after it is added"
-	}
-	return ""
+	return first([]when{
+		{len(text) > most, "is longer than 100 characters"},
+		{!prefixForm().MatchString(text), "has a character that fingerprints must not have"},
+		{strings.Trim(text, "/") != text, "has a slash at its beginning or end; the one after it is added"},
+	})
 }
 
 // prefixes is the kind of a prefix that may be written as a list of its parts.
@@ -315,10 +282,8 @@ func webhook(field func(*Config) *string) kind {
 // signal is the kind of the signal that comes first.
 func signal(field func(*Config) *syscall.Signal) kind {
 	parse := func(v value) (syscall.Signal, string) {
-		if problem := wordProblem(v); problem != "" {
-			return 0, problem
-		}
-		return signame.Parse(v.text)
+		s, problem := signame.Parse(v.text)
+		return s, first([]when{{true, wordProblem(v)}, {true, problem}})
 	}
 	show := func(s syscall.Signal) string { return signame.Name(cmp.Or(s, syscall.SIGINT)) }
 	k := of(field, parse, show, func(s syscall.Signal) bool { return cmp.Or(s, syscall.SIGINT) == syscall.SIGINT })

@@ -27,14 +27,10 @@ const textsSchema = `{"type": "array", "maxItems": 1000, "items": {"type": "stri
 func listOf[T any](field func(*Config) *[]T, most int, items string, show func(T) string,
 	one func(v value, before []T) (T, string)) kind {
 	k := ofItems(field, func(v value) (all []T, invalid *invalidValue) {
-		problem := v.unsupported
-		switch {
-		case problem != "":
-		case !v.list:
-			problem = "is not a list"
-		case len(v.items) > most:
-			problem = fmt.Sprintf("has more than %d %s", most, items)
-		}
+		problem := first([]when{
+			{true, v.unsupported}, {!v.list, "is not a list"},
+			{len(v.items) > most, fmt.Sprintf("has more than %d %s", most, items)},
+		})
 		if problem != "" {
 			return nil, v.invalid(problem)
 		}
@@ -85,17 +81,11 @@ func asIs(text string) string { return text }
 func fractions(field func(*Config) *[]float64, fallback float64) kind {
 	show := func(fraction float64) string { return strconv.FormatFloat(fraction, 'g', -1, 64) }
 	k := listOf(field, maxFew, "fractions", show, func(v value, before []float64) (fraction float64, problem string) {
-		if problem := numberProblem(v); problem != "" {
-			return 0, problem
-		}
 		fraction, err := strconv.ParseFloat(v.text, 64)
-		switch {
-		case err != nil || fraction <= 0 || fraction >= 1:
-			return 0, "is not between 0 and 1"
-		case slices.Contains(before, fraction):
-			return 0, "is a duplicate"
-		}
-		return fraction, ""
+		return fraction, first([]when{
+			{true, numberProblem(v)}, {err != nil || fraction <= 0 || fraction >= 1, "is not between 0 and 1"},
+			{slices.Contains(before, fraction), "is a duplicate"},
+		})
 	})
 	k.schema = `{"type": "array", "maxItems": 100, "items": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}}`
 	k = orZero(k)
@@ -143,17 +133,13 @@ var directives = []watchdog.DirectiveKind{
 // ladder is the kind of a list of directives. Fallback is the default, which an empty one is, too.
 func ladder(field func(*Config) *[]watchdog.DirectiveKind, fallback ...watchdog.DirectiveKind) kind {
 	k := listOf(field, maxFew, "rungs", nil, func(v value, before []watchdog.DirectiveKind) (watchdog.DirectiveKind, string) {
-		problem := wordProblem(v)
-		switch {
-		case problem != "":
-		case v.text == string(watchdog.DirectiveWrapUp):
-			problem = "is no rung: it comes by itself when only the reserve of a limit is left"
-		case slices.Contains(before, watchdog.DirectiveCancel):
-			problem = "comes after cancel, which ends the run"
-		default:
-			problem = unknownWord(v.text, "a directive", words(directives))
-		}
-		return watchdog.DirectiveKind(v.text), problem
+		return watchdog.DirectiveKind(v.text), first([]when{
+			{true, wordProblem(v)},
+			{v.text == string(watchdog.DirectiveWrapUp),
+				"is no rung: it comes by itself when only the reserve of a limit is left"},
+			{slices.Contains(before, watchdog.DirectiveCancel), "comes after cancel, which ends the run"},
+			{true, unknownWord(v.text, "a directive", words(directives))},
+		})
 	})
 	k.show = func(c *Config) string { // with the cancel after the last rung, which may be left out; none is after a wait
 		rungs := *field(c)
@@ -181,23 +167,18 @@ var plainKind = formOf(`^[A-Za-z_]`)
 func events(field func(*Config) *[]string, class string) kind {
 	of := func(c *Config) kind {
 		return listOf(field, maxItems, "kinds", asIs, func(v value, before []string) (string, string) {
-			problem, has := wordProblem(v), c.classOf(v.text)
+			has := c.classOf(v.text)
 			if slices.Contains(before, v.text) {
 				has = class
 			}
 			plain := v.quoted || plainKind().MatchString(v.text) && !slices.Contains(ambiguousWords, strings.ToLower(v.text))
-			switch {
-			case problem != "":
-			case !plain:
-				problem = "is not a text to every reader; write it in quotes"
-			case unseenProblem(v.text) != "":
-				problem = unseenProblem(v.text)
-			case strings.HasPrefix(v.text, ownKinds):
-				problem = "is a kind of the watchdog's own events, which are never signals"
-			case has != "":
-				problem = "is a duplicate; it is " + has + " already"
-			}
-			return v.text, problem
+			return v.text, first([]when{
+				{true, wordProblem(v)},
+				{!plain, "is not a text to every reader; write it in quotes"},
+				{true, unseenProblem(v.text)},
+				{strings.HasPrefix(v.text, ownKinds), "is a kind of the watchdog's own events, which are never signals"},
+				{has != "", "is a duplicate; it is " + has + " already"},
+			})
 		})
 	}
 	k := of(nil)
@@ -224,15 +205,12 @@ func (c *Config) classOf(kind string) string {
 func fieldNames(field func(*Config) *[]string) kind {
 	const most = 255 // characters, more than a name has
 	k := listOf(field, maxItems, "names", asIs, func(v value, before []string) (string, string) {
-		switch {
-		case v.text == "" && v.unsupported == "" && !v.list:
-			return "", "is empty"
-		case utf8.RuneCountInString(v.text) > most:
-			return "", "is longer than 255 characters"
-		case slices.Contains(before, v.text):
-			return "", "is a duplicate"
-		}
-		return v.text, cmp.Or(textProblem(v), unseenProblem(v.text))
+		return v.text, first([]when{
+			{v.text == "" && v.unsupported == "" && !v.list, "is empty"},
+			{utf8.RuneCountInString(v.text) > most, "is longer than 255 characters"},
+			{slices.Contains(before, v.text), "is a duplicate"},
+			{true, textProblem(v)}, {true, unseenProblem(v.text)},
+		})
 	})
 	k.schema = textsSchema
 	k.allows = "a list of the names of different fields, in a file such as [elapsed, request_id], " +
@@ -249,13 +227,12 @@ func patterns(field func(*Config) *[]*regexp.Regexp) kind {
 }
 
 func parsePattern(v value, before []*regexp.Regexp) (pattern *regexp.Regexp, problem string) {
-	switch {
-	case v.unsupported != "" || v.list:
-		return nil, "is not a text; write the pattern in single quotes"
-	case v.text == "":
-		return nil, "is empty"
-	case textProblem(v) != "":
-		return nil, textProblem(v)
+	problem = first([]when{
+		{v.unsupported != "" || v.list, "is not a text; write the pattern in single quotes"},
+		{v.text == "", "is empty"}, {true, textProblem(v)},
+	})
+	if problem != "" {
+		return nil, problem
 	}
 	pattern, err := regexp.Compile(v.text)
 	var at *syntax.Error
@@ -313,14 +290,12 @@ func command(field func(*Config) *[]string, example string) kind {
 	return k
 }
 
-func argumentProblem(v value, first bool) string {
-	switch {
-	case first && v.unsupported == "" && !v.list && strings.TrimSpace(v.text) == "":
-		return "is empty; write the program"
-	case textProblem(v) == "" && strings.ContainsRune(v.text, 0):
-		return "has the control character U+0000; remove it"
-	}
-	return textProblem(v)
+func argumentProblem(v value, isFirst bool) string {
+	return first([]when{
+		{isFirst && v.unsupported == "" && !v.list && strings.TrimSpace(v.text) == "", "is empty; write the program"},
+		{true, textProblem(v)},
+		{strings.ContainsRune(v.text, 0), "has the control character U+0000; remove it"},
+	})
 }
 
 // toolCalls is the kind of the numbers of calls of single tools.
@@ -346,13 +321,13 @@ func classes(field func(*Config) *map[string]loop.Class) kind {
 func byTool[V comparable](field func(*Config) *map[string]V, one, all, none, schema string,
 	parse func(value) (of V, problem string), allows string) kind {
 	k := ofItems(field, func(v value) (map[string]V, *invalidValue) {
-		switch {
-		case !v.mapping && v.unsupported != "":
-			return nil, v.invalid(v.unsupported)
-		case !v.mapping && (v.text != "0" || v.quoted):
-			return nil, v.invalid("is not a mapping of names and " + all)
-		case len(v.entries) > maxItems:
-			return nil, v.invalid("has more than 1000 tools")
+		problem := first([]when{
+			{!v.mapping, v.unsupported},
+			{!v.mapping && (v.text != "0" || v.quoted), "is not a mapping of names and " + all},
+			{len(v.entries) > maxItems, "has more than 1000 tools"},
+		})
+		if problem != "" {
+			return nil, v.invalid(problem)
 		}
 		tools, seen := map[string]V{}, map[string]bool{}
 		for _, e := range v.entries {
@@ -386,20 +361,15 @@ func byTool[V comparable](field func(*Config) *map[string]V, one, all, none, sch
 
 // nameProblem returns what is wrong with the name of a tool.
 func (e entry) nameProblem(seen map[string]bool) string {
-	switch name := e.key.text; {
-	case e.key.unsupported != "":
-		return e.key.unsupported
-	case e.key.merge:
-		return "is a merge key; write the names themselves"
-	case name == "":
-		return "has an empty name"
-	case seen[name]:
-		return "is a second value; write one"
-	case utf8.RuneCountInString(name) > watchdog.MaxAggregateID:
-		return fmt.Sprintf("has a name of more than %d characters", watchdog.MaxAggregateID)
-	}
-	if problem := cmp.Or(textProblem(e.key), unseenProblem(e.key.text)); problem != "" {
-		return "has a name that " + problem
-	}
-	return ""
+	name := e.key.text
+	unclear := cmp.Or(textProblem(e.key), unseenProblem(name))
+	return first([]when{
+		{true, e.key.unsupported},
+		{e.key.merge, "is a merge key; write the names themselves"},
+		{name == "", "has an empty name"},
+		{seen[name], "is a second value; write one"},
+		{utf8.RuneCountInString(name) > watchdog.MaxAggregateID,
+			fmt.Sprintf("has a name of more than %d characters", watchdog.MaxAggregateID)},
+		{unclear != "", "has a name that " + unclear},
+	})
 }

@@ -15,27 +15,20 @@ var otherNames = map[string]string{
 	"watchdog": strings.Join([]string{controlsBlock, stallBlock}, ", ") + " or " + sweepBlock,
 }
 
-// The blocks of a workflow that have stall blocks inside.
-const (
-	stepsBlock    = "steps"
-	defaultsBlock = "defaults"
-	checkBlock    = "completion_check"
-)
-
 // foreign checks a block that is not ours for what was meant to be.
 func (f *file) foreign(key, content *yaml.Node) {
 	name := nameOf(key)
 	switch {
 	case slices.Contains(blockNames, name) || slices.Contains(f.hostBlocks, name):
 	case mistaken(name) != "":
-		f.fault(key.Line, "unknown block "+shownName(name)+mistaken(name))
+		f.fault(key.Line, "", "unknown block "+shownName(name)+mistaken(name))
 	case name == stepsBlock:
 		f.steps(content)
 	case name == defaultsBlock:
-		f.config.workflow.defaults = f.holder(defaultsBlock, content, false, false)
+		f.config.workflow.defaults = f.holder(defaultsBlock, content, false)
 	case name == checkBlock:
 		w := &f.config.workflow
-		w.check, w.hasCheck = f.holder(checkBlock, content, true, false), true
+		w.check, w.hasCheck = f.holder(checkBlock, content, true), true
 	}
 }
 
@@ -76,7 +69,7 @@ func (f *file) dedented(block string, content *yaml.Node, root *yaml.Node) {
 		}
 		meant := keys.isOurs(path, inner) || whole
 		if meant && (!empty || after && isNull(content)) && !slices.Contains(f.hostBlocks, name) && !slices.Contains(blockNames, name) {
-			f.fault(key.Line, fmt.Sprintf("%s stands at the top level; write it inside of %s:%s", name, block, hostBlockHint(name)))
+			f.fault(key.Line, "", fmt.Sprintf("%s stands at the top level; write it inside of %s:%s", name, block, hostBlockHint(name)))
 		}
 		after = inner == content
 	}
@@ -91,13 +84,13 @@ func (f *file) missing(block string, root *yaml.Node) {
 		switch {
 		case slices.Contains(f.hostBlocks, name) || mistaken(name) != "":
 		case name != "" && keys.isOurs(block+"."+name, content):
-			f.fault(key.Line, fmt.Sprintf("%s stands at the top level; write it inside of %s:%s",
+			f.fault(key.Line, "", fmt.Sprintf("%s stands at the top level; write it inside of %s:%s",
 				name, block, emptyBlockHint(block)))
 		case isMerge(key) && mergesIn(block, content, map[*yaml.Node]bool{}):
-			f.fault(key.Line, fmt.Sprintf("a merge key brings in %s, which is not read; write the block itself%s",
+			f.fault(key.Line, "", fmt.Sprintf("a merge key brings in %s, which is not read; write the block itself%s",
 				block, emptyBlockHint(block)))
 		case isTypoOf(block, name, len(block) > shortName || keys.ours(block, content)):
-			f.fault(key.Line, fmt.Sprintf("unknown block %s; did you mean %s?%s",
+			f.fault(key.Line, "", fmt.Sprintf("unknown block %s; did you mean %s?%s",
 				shownName(name), block, emptyBlockHint(block)))
 		}
 	}
@@ -117,7 +110,7 @@ func (f *file) nested(block string, root *yaml.Node) {
 			name := nameOf(key)
 			long := len(block) > shortName && inner.Kind == yaml.MappingNode && len(inner.Content) > 0
 			if distance(name, block) <= maxTypos && (long || keys.ours(block, inner)) {
-				f.fault(key.Line, fmt.Sprintf("%s stands inside of %s; write %s: at the top level%s",
+				f.fault(key.Line, "", fmt.Sprintf("%s stands inside of %s; write %s: at the top level%s",
 					shownName(name), shownName(outer.Value), block, emptyBlockHint(block)))
 			}
 		}

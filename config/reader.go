@@ -101,7 +101,7 @@ func (r *reader) second(key, path string, node, content *yaml.Node) bool {
 
 // setting reads the value of a key, and reports whether there is no error in it.
 func (r *reader) setting(k key, path string, node, content *yaml.Node) bool {
-	s := placed{key: k, path: path, from: source{
+	s := placed{key: k, path: path, place: r.at(path), from: source{
 		file: r.f.name, line: node.Line, other: k.other != "" && path != k.path,
 	}}
 	switch first, twice := r.before[k.path]; {
