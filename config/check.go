@@ -82,7 +82,7 @@ func (c *Config) unused(k key, own source, at func(path string) string) string {
 	var off []string
 	var override *source
 	for _, path := range k.needs {
-		needed, _ := allKeys.key(path)
+		needed := allKeys.key(path)
 		if !needed.off(c) {
 			return ""
 		}
@@ -112,7 +112,7 @@ func (c *Config) unreachable(k key, own source) string {
 		return ""
 	}
 	for _, path := range k.within {
-		outer, _ := keys.key(path)
+		outer := keys.key(path)
 		from := c.sources[path]
 		if !c.ends(outer) || own.overriddenBy(from) || k.length(c) < outer.length(c) {
 			continue
@@ -132,7 +132,7 @@ func (c *Config) ends(limit key) bool {
 
 // tooLong returns why a grace is longer than its tick.
 func (c *Config) tooLong(grace key) string {
-	tick, _ := keys.key(tickPath)
+	tick := keys.key(tickPath)
 	if grace.length(c) <= tick.length(c) {
 		return ""
 	}
@@ -154,7 +154,7 @@ const tooLate = "rows would be too far behind their runs"
 
 // tooSlow returns why the keeper would write the rows of live runs too seldom.
 func (c *Config) tooSlow(pace key) string {
-	threshold, _ := keys.key(stalledPath)
+	threshold := keys.key(stalledPath)
 	kept := session.KeeperConfig{} // while the sweeper has none, a session has that of the keeper's default
 	if !threshold.off(c) {
 		kept.Threshold = threshold.length(c)

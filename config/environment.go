@@ -23,20 +23,30 @@ type environment struct {
 	names  []string
 }
 
-func ofProcess() environment {
+// listed is the environment of a list as os.Environ has it. The first of a name counts, as in os.LookupEnv.
+func listed(variables []string) environment {
+	values := map[string]string{}
 	var names []string
-	for _, variable := range os.Environ() {
-		name, _, _ := strings.Cut(variable, "=")
-		names = append(names, name)
+	for _, variable := range variables {
+		name, value, _ := strings.Cut(variable, "=")
+		if _, twice := values[name]; !twice {
+			values[name] = value
+			names = append(names, name)
+		}
 	}
-	return environment{os.LookupEnv, names}
+	return environment{func(name string) (string, bool) { value, set := values[name]; return value, set }, names}
 }
+
+func ofProcess() environment { return environment{os.LookupEnv, listed(os.Environ()).names} }
 
 // get returns the value of a variable. A blank one is not set: many programs cannot leave a variable out.
 func (e environment) get(name string) (value string, set bool) {
 	value, set = e.lookup(name)
 	return value, set && strings.TrimSpace(value) != ""
 }
+
+// defaultPrefix begins the variables.
+const defaultPrefix = "WATCHDOG_"
 
 // named returns a variable with the host's prefix, or "".
 func (c *Config) named(variable string) string {
@@ -45,9 +55,6 @@ func (c *Config) named(variable string) string {
 	}
 	return cmp.Or(c.prefix, defaultPrefix) + variable
 }
-
-// defaultPrefix begins the variables.
-const defaultPrefix = "WATCHDOG_"
 
 // readEnvironment reads every variable that is set.
 func (c *Config) readEnvironment(from environment) []*Error {
@@ -65,14 +72,11 @@ func (c *Config) readVariable(k key, from environment) []*Error {
 	at, path := source{variable: c.named(k.variable)}, k.path
 	text, set := from.get(at.variable)
 	if other := c.named(strings.ToUpper(k.other)); other != "" {
-		otherText, otherSet := from.get(other)
-		if otherSet {
+		if otherText, otherSet := from.get(other); otherSet {
 			at, path = source{variable: other, other: true}, k.block()+"."+k.other
-		}
-		if set && otherSet {
-			return []*Error{at.fault(path, "", "is the same setting as "+c.named(k.variable)+", which is also set; set one")}
-		}
-		if otherSet {
+			if set {
+				return []*Error{at.fault(path, "", "is the same setting as "+c.named(k.variable)+", which is also set; set one")}
+			}
 			text, set = otherText, true
 		}
 	}
@@ -88,12 +92,11 @@ func (c *Config) readVariable(k key, from environment) []*Error {
 
 // misspelt returns an error for each variable that is not one of ours but was likely meant to be one: its name is close
 // to one of ours, or has the name of a block. Its value is not repeated: it may be the host's.
-func (c *Config) misspelt(from environment) []*Error {
+func (c *Config) misspelt(from environment) (faults []*Error) {
 	var ours []string
 	for _, k := range slices.Concat(keys, unusedKeys) {
 		ours = append(ours, c.named(k.variable), c.named(strings.ToUpper(k.other)))
 	}
-	var faults []*Error
 	for _, name := range slices.Sorted(slices.Values(from.names)) {
 		isOurs := slices.ContainsFunc(ours, func(our string) bool { // as the system compares names
 			return name == our || runtime.GOOS == "windows" && strings.EqualFold(name, our)
@@ -120,41 +123,33 @@ var (
 func (c *Config) advice(name string) string {
 	folded, prefix := fold(name), fold(cmp.Or(c.prefix, defaultPrefix))
 	rest, has := strings.CutPrefix(folded, prefix)
-	if !has {
+	if !has || ofServices().MatchString(rest) {
 		return c.adviceOnPrefix(folded, prefix)
-	}
-	if ofServices().MatchString(rest) {
-		return ""
 	}
 	for path, use := range gone {
 		if unitEnding().ReplaceAllString(rest, "") == fold(variableName(path)) {
-			instead, _ := keys.key(use)
-			return "it is gone; use " + c.named(instead.variable)
+			return "it is gone; use " + c.named(keys.key(use).variable)
 		}
 	}
 	near := map[string]key{}
-	for _, k := range keys {
+	for _, k := range slices.Backward(keys) { // warn_at is more likely that of the wall clock than that of spend
 		for _, spelling := range k.spellings() {
-			if _, taken := near[spelling]; !taken { // warn_at is more likely that of the wall clock than that of spend
-				near[spelling] = k
-			}
+			near[spelling] = k
 		}
 	}
-	meant := closest(rest, slices.Sorted(maps.Keys(near)))
-	if meant != "" && distance(rest, meant) <= maxVariableTypos {
+	if meant := closest(rest, slices.Sorted(maps.Keys(near))); meant != "" && distance(rest, meant) <= maxVariableTypos {
 		return c.didYouMean(near[meant])
 	}
 	for _, block := range append(slices.Clip(blockNames), spendBlock, loopBlock) {
-		if !strings.HasPrefix(rest, block[strings.LastIndex(block, ".")+1:]+"_") {
-			continue
-		}
-		var names []string
-		for _, k := range keys {
-			if k.variable != "" && strings.HasPrefix(k.path, block+".") {
-				names = append(names, c.named(k.variable))
+		if strings.HasPrefix(rest, block[strings.LastIndex(block, ".")+1:]+"_") {
+			var names []string
+			for _, k := range keys {
+				if k.variable != "" && strings.HasPrefix(k.path, block+".") {
+					names = append(names, c.named(k.variable))
+				}
 			}
+			return "allowed for " + block + ": the variables " + strings.Join(names, ", ")
 		}
-		return "allowed for " + block + ": the variables " + strings.Join(names, ", ")
 	}
 	return ""
 }
@@ -162,12 +157,9 @@ func (c *Config) advice(name string) string {
 // adviceOnPrefix returns what to write in place of a variable of ours under a misspelt prefix. A short prefix is close
 // to those of other programs.
 func (c *Config) adviceOnPrefix(folded, prefix string) string {
-	if len(prefix) <= shortName {
-		return ""
-	}
 	for _, k := range keys {
 		head, has := strings.CutSuffix(folded, fold(k.variable))
-		if has && k.variable != "" && distance(head, prefix) <= maxTypos {
+		if has && head != prefix && k.variable != "" && len(prefix) > shortName && distance(head, prefix) <= maxTypos {
 			return c.didYouMean(k)
 		}
 	}
@@ -184,15 +176,8 @@ func (c *Config) didYouMean(k key) string {
 // spellings returns the names after the prefix that are taken for a key's variable, folded: its own, one without a
 // unit, one in the style of its block, and the name of the key unless other programs use it.
 func (k key) spellings() []string {
-	path := strings.ReplaceAll(k.path, ".", "_")
 	block, _, _ := strings.Cut(k.path, ".")
-	names := []string{path}
-	if k.variable != "" {
-		names = append(names, fold(k.variable))
-	}
-	if k.other != "" {
-		names = append(names, k.other)
-	}
+	names := []string{strings.ReplaceAll(k.path, ".", "_"), fold(k.variable), k.other}
 	for _, name := range names {
 		names = append(names, unitEnding().ReplaceAllString(name, ""))
 	}
@@ -202,5 +187,5 @@ func (k key) spellings() []string {
 	if !k.common && strings.Contains(k.name(), "_") {
 		names = append(names, k.name())
 	}
-	return append(names, k.synonyms...)
+	return slices.DeleteFunc(append(names, k.synonyms...), func(name string) bool { return name == "" })
 }

@@ -4,12 +4,26 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 )
+
+// maxText limits what is read. No file of limits is larger.
+const maxText = 1 << 20
+
+func readFile(path string) (text []byte, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return io.ReadAll(io.LimitReader(file, maxText+1))
+}
 
 // readText reads the settings of a YAML text and returns its errors in the order of the lines.
 func (c *Config) readText(name string, text []byte, hostBlocks []string) []*Error {

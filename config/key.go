@@ -8,6 +8,23 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
+// Our blocks of a file, and the inner ones that the code names.
+const (
+	controlsBlock = "runtime_controls"
+	stallBlock    = "stall"
+	sweepBlock    = "sweep"
+
+	spendBlock   = controlsBlock + ".spend"
+	scopesPath   = controlsBlock + ".scopes"
+	loopBlock    = controlsBlock + ".loop"
+	probeBlock   = stallBlock + ".probe"
+	alsoEndBlock = stallBlock + ".also_end"
+	notifyBlock  = sweepBlock + ".notify"
+)
+
+// blockNames are our top-level keys.
+var blockNames = []string{controlsBlock, stallBlock, sweepBlock}
+
 // A key is one setting: a row of the table. A row comes after the rows that it needs or must be below.
 type key struct {
 	path     string   // the block, or inner blocks, and the name
@@ -102,13 +119,12 @@ func (t table) at(path string) (found []key) {
 	return found
 }
 
-// key returns the first setting of a path, which may be none.
-func (t table) key(path string) (k key, known bool) {
-	i := slices.IndexFunc(t, func(k key) bool { return k.is(path) })
-	if i < 0 {
-		return key{}, false
+// key returns the first setting of a path, or the zero key.
+func (t table) key(path string) key {
+	if i := slices.IndexFunc(t, func(k key) bool { return k.is(path) }); i >= 0 {
+		return t[i]
 	}
-	return t[i], true
+	return key{}
 }
 
 // names returns the keys and inner blocks of a block, in the order of the table, and then those at other paths.
@@ -187,5 +203,6 @@ func (t table) isOurs(path string, content *yaml.Node) bool {
 			return false
 		})
 	}
-	return slices.ContainsFunc(t.at(path), func(k key) bool { return !k.common }) || t.isBlock(path) && t.ours(path, content)
+	known := slices.ContainsFunc(t.at(path), func(k key) bool { return !k.common })
+	return known || t.isBlock(path) && t.ours(path, content)
 }

@@ -290,3 +290,18 @@ func signal(field func(*Config) *syscall.Signal) kind {
 	k.schema = `{"type": ["string", "integer"]}`
 	return k
 }
+
+// scopes is the kind of the list of what runs share limits with. It has no variable: a variable cannot hold it.
+func scopes() kind {
+	return kind{
+		off: func(c *Config) bool { return len(c.Scopes)+len(c.scopes) == 0 },
+		show: func(c *Config) string {
+			var names []string
+			for _, one := range c.Scopes {
+				names = append(names, one.Scope)
+			}
+			return shown(cmp.Or(strings.Join(names, ", "), "none"), maxShown)
+		},
+		noVariable: true,
+	}
+}

@@ -87,7 +87,8 @@ func fractions(field func(*Config) *[]float64, fallback float64) kind {
 			{slices.Contains(before, fraction), "is a duplicate"},
 		})
 	})
-	k.schema = `{"type": "array", "maxItems": 100, "items": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}}`
+	k.schema = `{"type": "array", "maxItems": 100, "items": ` +
+		`{"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}}`
 	k = orZero(k)
 	set, shown := k.set, k.show
 	k.set = func(c *Config, v value) *invalidValue {
@@ -132,8 +133,9 @@ var directives = []watchdog.DirectiveKind{
 
 // ladder is the kind of a list of directives. Fallback is the default, which an empty one is, too.
 func ladder(field func(*Config) *[]watchdog.DirectiveKind, fallback ...watchdog.DirectiveKind) kind {
-	k := listOf(field, maxFew, "rungs", nil, func(v value, before []watchdog.DirectiveKind) (watchdog.DirectiveKind, string) {
-		return watchdog.DirectiveKind(v.text), first([]when{
+	type rung = watchdog.DirectiveKind
+	k := listOf(field, maxFew, "rungs", nil, func(v value, before []rung) (rung, string) {
+		return rung(v.text), first([]when{
 			{true, wordProblem(v)},
 			{v.text == string(watchdog.DirectiveWrapUp),
 				"is no rung: it comes by itself when only the reserve of a limit is left"},
@@ -220,7 +222,8 @@ func fieldNames(field func(*Config) *[]string) kind {
 
 // patterns is the kind of a list of regular expressions. It has no variable, because a pattern can contain commas.
 func patterns(field func(*Config) *[]*regexp.Regexp) kind {
-	k := listOf(field, maxFew, "patterns", func(p *regexp.Regexp) string { return shown(p.String(), maxShown) }, parsePattern)
+	show := func(p *regexp.Regexp) string { return shown(p.String(), maxShown) }
+	k := listOf(field, maxFew, "patterns", show, parsePattern)
 	k.allows = "a list of different regular expressions of Go such as ['^fatal: ', 'out of memory']"
 	k.schema, k.noVariable = textsSchema, true
 	return k

@@ -1,12 +1,8 @@
 package config
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/seed62658d38/watchdog"
 )
@@ -22,18 +18,6 @@ func Load(path string, environment Lookup) (*Config, error) {
 // Parse is [Load] for a text in memory; name is the name of the file in errors and sources.
 func Parse(name string, text []byte, environment Lookup) (*Config, error) {
 	return Loader{LookupEnv: environment}.Parse(name, text)
-}
-
-// maxText limits what Load reads. No file of limits is larger.
-const maxText = 1 << 20
-
-func readFile(path string) (text []byte, err error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	return io.ReadAll(io.LimitReader(file, maxText+1))
 }
 
 // A Loader is [Load] and [Parse] for a host with names of its own. The zero value reads as they do with a nil Lookup.
@@ -77,7 +61,7 @@ func (l Loader) Parse(name string, text []byte) (*Config, error) {
 		return nil, join(faults)
 	}
 	c.adoptStall()
-	if swept, _ := keys.key(stalledPath); !swept.off(c) {
+	if !keys.key(stalledPath).off(c) {
 		c.Keeper.Threshold = c.Sweep.StalledThreshold
 	}
 	c.adoptScopes()
@@ -114,18 +98,5 @@ func (l Loader) environment() environment {
 	case l.Environment == nil:
 		return ofProcess()
 	}
-	variables := map[string]string{}
-	var names []string
-	for _, variable := range l.Environment {
-		name, value, _ := strings.Cut(variable, "=")
-		if _, twice := variables[name]; !twice { // the first counts, as in os.LookupEnv
-			variables[name] = value
-			names = append(names, name)
-		}
-	}
-	lookup := func(name string) (string, bool) {
-		value, set := variables[name]
-		return value, set
-	}
-	return environment{lookup, names}
+	return listed(l.Environment)
 }

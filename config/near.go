@@ -8,6 +8,10 @@ import (
 	"unicode"
 )
 
+// shortName is the length up to which a name near ours is taken for the host's: many words are near stall, such as
+// state.
+const shortName = 8
+
 // maxTypos is the distance up to which a name is taken for a mistyped one of ours.
 const maxTypos = 2
 

@@ -58,21 +58,30 @@ func emptyBlockHint(block string) string {
 
 // dedented checks the other keys of a file that has our block for those that were meant to be in it. A block that is
 // empty says that they are the host's, unless one of them follows at once.
-func (f *file) dedented(block string, content *yaml.Node, root *yaml.Node) {
-	empty, after := isNull(content) || len(content.Content) == 0, false
+func (f *file) dedented(block string, content, root *yaml.Node) {
+	var before *yaml.Node
 	for key, inner := range pairs(root) {
 		name := nameOf(key)
 		path := block + "." + name
-		whole := inner.Kind == yaml.MappingNode && len(inner.Content) > 0 && keys.isBlock(path)
-		for node := range pairs(inner) { // all of it is ours, however common each word is
-			whole = whole && slices.Contains(keys.accepted(path), nameOf(node))
+		meant := keys.isOurs(path, inner) || keys.isBlock(path) && isWholly(keys.accepted(path), inner)
+		if len(content.Content) == 0 {
+			meant = meant && before == content && isNull(content)
 		}
-		meant := keys.isOurs(path, inner) || whole
-		if meant && (!empty || after && isNull(content)) && !slices.Contains(f.hostBlocks, name) && !slices.Contains(blockNames, name) {
-			f.fault(key.Line, "", fmt.Sprintf("%s stands at the top level; write it inside of %s:%s", name, block, hostBlockHint(name)))
+		if before = inner; meant && !slices.Contains(slices.Concat(f.hostBlocks, blockNames), name) {
+			f.fault(key.Line, "", fmt.Sprintf("%s stands at the top level; write it inside of %s:%s",
+				name, block, hostBlockHint(name)))
 		}
-		after = inner == content
 	}
+}
+
+// isWholly reports whether all keys of a mapping are ours, however common each word is.
+func isWholly(ours []string, content *yaml.Node) bool {
+	for node := range pairs(content) {
+		if !slices.Contains(ours, nameOf(node)) {
+			return false
+		}
+	}
+	return content.Kind == yaml.MappingNode && len(content.Content) > 0
 }
 
 // missing checks a file without our block for a mistyped one: overlooking a limit in silence is worse than an error
@@ -116,10 +125,6 @@ func (f *file) nested(block string, root *yaml.Node) {
 		}
 	}
 }
-
-// shortName is the length up to which a name near ours is taken for the host's: many words are near stall, such as
-// state.
-const shortName = 8
 
 // isTypoOf reports whether a name is likely a mistyped name of our block. Some other sign is enough for that, and so is
 // a letter more or less, such as in stalls: no other block is called so.

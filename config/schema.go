@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"strings"
 )
 
 // Schema returns a JSON schema (draft 7) of a file, for editors: our blocks with every key, what it is for, what is
@@ -35,8 +34,8 @@ func Schema() []byte {
 // schema returns the schema of a path: of a setting, of a block, or of what is either. Null is absent.
 func (t table) schema(path string) map[string]any {
 	forms := []any{map[string]any{"type": "null"}}
-	k, known := t.key(path)
-	if known {
+	k := t.key(path)
+	if k.path != "" {
 		forms = append(forms, json.RawMessage(k.kind.schema))
 	}
 	if path == scopesPath {
@@ -44,11 +43,13 @@ func (t table) schema(path string) map[string]any {
 	} else if t.isBlock(path) {
 		forms = append(forms, t.block(path))
 	}
-	if !known {
+	if k.path == "" {
 		return map[string]any{"anyOf": forms}
 	}
-	description := strings.ToUpper(k.help[:1]) + k.help[1:] + " Allowed: " + k.allowed + ". Default: " + k.show(&Config{}) + "."
-	return map[string]any{"anyOf": forms, "description": description}
+	return map[string]any{
+		"anyOf":       forms,
+		"description": k.help + " Allowed: " + k.allowed + ". Default: " + k.show(&Config{}) + ".",
+	}
 }
 
 // block returns the schema of the keys of a block.

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,21 +10,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 )
-
-// scopes is the kind of the list of what runs share limits with. It has no variable: a variable cannot hold it.
-func scopes() kind {
-	return kind{
-		off: func(c *Config) bool { return len(c.Scopes)+len(c.scopes) == 0 },
-		show: func(c *Config) string {
-			var names []string
-			for _, one := range c.Scopes {
-				names = append(names, one.Scope)
-			}
-			return shown(cmp.Or(strings.Join(names, ", "), "none"), maxShown)
-		},
-		noVariable: true,
-	}
-}
 
 // scopes reads the list, each item into a Config of its own.
 func (f *file) scopes(k key, node, content *yaml.Node) {
@@ -58,8 +42,8 @@ func (s scope) at(path string) string { return s.place + strings.TrimPrefix(path
 
 // fault is an error about the scope, or about one of its keys.
 func (s scope) fault(path, problem string) *Error {
-	k, known := scopeKeys.key(path)
-	if !known {
+	k := scopeKeys.key(path)
+	if path == "" {
 		return &Error{File: s.file, Line: s.line, Key: s.place, Problem: problem}
 	}
 	return s.config.sources[path].fault(s.at(path), k.show(s.config), problem)
@@ -109,7 +93,8 @@ func (c *Config) checkScopes() []*Error {
 	for _, s := range c.scopes {
 		own := s.check(c)
 		if before, twice := first[s.config.shared.Scope]; twice && len(own) == 0 {
-			own = []*Error{s.fault(scopesPath+".scope", "is a second scope of this name; the first is in "+position("", before.line))}
+			problem := fmt.Sprintf("is a second scope of this name; the first is in line %d", before.line)
+			own = []*Error{s.fault(scopesPath+".scope", problem)}
 		}
 		first[s.config.shared.Scope] = s
 		faults = append(faults, own...)

@@ -11,20 +11,6 @@ import (
 	"github.com/seed62658d38/watchdog/loop"
 )
 
-// Our blocks of a file, and the inner ones that the code names.
-const (
-	controlsBlock = "runtime_controls"
-	stallBlock    = "stall"
-	sweepBlock    = "sweep"
-
-	spendBlock   = controlsBlock + ".spend"
-	scopesPath   = controlsBlock + ".scopes"
-	loopBlock    = controlsBlock + ".loop"
-	probeBlock   = stallBlock + ".probe"
-	alsoEndBlock = stallBlock + ".also_end"
-	notifyBlock  = sweepBlock + ".notify"
-)
-
 // The paths of settings that the code names.
 const (
 	disabledPath    = controlsBlock + ".disabled"
@@ -42,9 +28,6 @@ const (
 	loopWaitsPath   = loopBlock + ".waits"
 	loopClassesPath = loopBlock + ".classes"
 )
-
-// blockNames are our top-level keys.
-var blockNames = []string{controlsBlock, stallBlock, sweepBlock}
 
 // The table has all settings: keys those that stand once in a file, scopeKeys those of a scope, and unusedKeys what is
 // accepted and not used. A new setting is a new row; the file, the environment, the errors, the output, the reference
@@ -244,7 +227,8 @@ var runKeys = table{
 		help: "fields of an outcome that differ each time and say nothing.",
 		kind: fieldNames(func(c *Config) *[]string { return &c.Loop.Volatile })},
 	ladderKey("idle", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Idle }),
-	ladderKey("no_progress", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.NoProgress }, noProgressPath),
+	ladderKey("no_progress", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.NoProgress },
+		noProgressPath),
 	ladderKey("hold", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Hold }),
 	ladderKey("tokens", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Tokens }),
 	ladderKey("cost", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Cost }),

@@ -37,7 +37,8 @@ var signals = []string{noOutputPath, commandPath, patternsPath}
 
 // action is the kind of what a sentinel does.
 func action(field func(*Config) *stall.TripAction) kind {
-	return choice(field, "an action", stall.ActionInterrupt, "", stall.ActionInterrupt, stall.ActionFail, stall.ActionIgnore)
+	const usual = stall.ActionInterrupt
+	return choice(field, "an action", usual, "", usual, stall.ActionFail, stall.ActionIgnore)
 }
 
 // grace is the kind of the time after a signal. 0 is a valid length: the next signal follows at once.
