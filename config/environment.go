@@ -126,29 +126,40 @@ func (c *Config) advice(name string) string {
 	if !has || ofServices().MatchString(rest) {
 		return c.adviceOnPrefix(folded, prefix)
 	}
-	for path, use := range gone {
-		if unitEnding().ReplaceAllString(rest, "") == fold(variableName(path)) {
-			return "it is gone; use " + c.named(keys.key(use).variable)
-		}
-	}
 	near := map[string]key{}
 	for _, k := range slices.Backward(keys) { // warn_at is more likely that of the wall clock than that of spend
 		for _, spelling := range k.spellings() {
 			near[spelling] = k
 		}
 	}
+	if use := goneAs(unitEnding().ReplaceAllString(rest, "")); use != "" {
+		return "it is gone; use " + c.named(keys.key(use).variable)
+	}
 	if meant := closest(rest, slices.Sorted(maps.Keys(near))); meant != "" && distance(rest, meant) <= maxVariableTypos {
 		return c.didYouMean(near[meant])
 	}
 	for _, block := range append(slices.Clip(blockNames), spendBlock, loopBlock) {
 		if strings.HasPrefix(rest, block[strings.LastIndex(block, ".")+1:]+"_") {
-			var names []string
-			for _, k := range keys {
-				if k.variable != "" && strings.HasPrefix(k.path, block+".") {
-					names = append(names, c.named(k.variable))
-				}
-			}
-			return "allowed for " + block + ": the variables " + strings.Join(names, ", ")
+			return "allowed for " + block + ": the variables " + strings.Join(c.variablesOf(block), ", ")
+		}
+	}
+	return ""
+}
+
+func (c *Config) variablesOf(block string) (names []string) {
+	for _, k := range keys {
+		if k.variable != "" && strings.HasPrefix(k.path, block+".") {
+			names = append(names, c.named(k.variable))
+		}
+	}
+	return names
+}
+
+// goneAs returns the path to use for a variable of one that is gone, or "".
+func goneAs(variable string) string {
+	for path, use := range gone {
+		if variable == fold(variableName(path)) {
+			return use
 		}
 	}
 	return ""

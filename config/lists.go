@@ -275,22 +275,23 @@ func command(field func(*Config) *[]string, example string) kind {
 		}
 		return invalid
 	}
-	k.show = func(c *Config) string {
-		switch line := *field(c); len(line) {
-		case 0:
-			return "none"
-		case 1:
-			return shown(line[0], maxShown)
-		case 2:
-			return shown(line[0], maxShown) + " and 1 argument"
-		default:
-			return fmt.Sprintf("%s and %d arguments", shown(line[0], maxShown), len(line)-1)
-		}
-	}
+	k.show = func(c *Config) string { return showCommand(*field(c)) }
 	k.allows = "a list of the program and its arguments such as " + example + ", or a text for sh -c"
 	k.schema, k.noVariable = `{"anyOf": [{"type": "string", "minLength": 1}, `+
 		`{"type": "array", "minItems": 1, "maxItems": 1000, "items": {"type": "string"}}]}`, true
 	return k
+}
+
+func showCommand(line []string) string {
+	switch len(line) {
+	case 0:
+		return "none"
+	case 1:
+		return shown(line[0], maxShown)
+	case 2:
+		return shown(line[0], maxShown) + " and 1 argument"
+	}
+	return fmt.Sprintf("%s and %d arguments", shown(line[0], maxShown), len(line)-1)
 }
 
 func argumentProblem(v value, isFirst bool) string {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -150,7 +149,8 @@ func (r *reader) setting(k key, path string, node, content *yaml.Node) bool {
 
 // unknown reports a key that is not in the table. It never shows the value, which may be a secret.
 func (r *reader) unknown(block string, node, content *yaml.Node) {
-	name, at, value, problem := nameOf(node), r.at(block), show(node), ""
+	name, at, value := nameOf(node), r.at(block), show(node)
+	var problem string
 	use, isGone := gone[block+"."+name]
 	switch {
 	case isMerge(node):
@@ -174,24 +174,25 @@ func (r *reader) unknown(block string, node, content *yaml.Node) {
 // meant returns what was likely meant by an unknown key, or "". One in an inner block goes before a name that is only
 // near: pace belongs in keeper, and is no typo of grace.
 func (r *reader) meant(block, name string) string {
-	var inside []string
-	elsewhere := ""
+	var inside, elsewhere []string
 	for _, k := range r.rows {
-		if k.name() == name && strings.HasPrefix(k.block(), block+".") {
+		switch isNamed := k.name() == name; {
+		case isNamed && strings.HasPrefix(k.block(), block+"."):
 			inside = append(inside, r.at(k.path))
-		}
-		if elsewhere == "" && (k.name() == name && !k.common || slices.Contains(k.synonyms, name)) {
-			elsewhere = r.at(k.path)
+		case isNamed && !k.common || slices.Contains(k.synonyms, name):
+			elsewhere = append(elsewhere, r.at(k.path))
 		}
 	}
 	near := closest(name, r.rows.accepted(block))
 	switch {
-	case len(inside) == 1 || len(inside) > 1 && near == "":
+	case len(inside) == 1:
 		return inside[0]
-	case near == "" && slices.Contains(blockNames, name):
+	case near != "":
+		return near
+	case slices.Contains(blockNames, name):
 		return name + ": at the top level"
-	case near == "" && name == "limits" && r.root == scopesPath:
+	case name == "limits" && r.root == scopesPath:
 		return "spend"
 	}
-	return cmp.Or(near, elsewhere)
+	return append(slices.Concat(inside, elsewhere), "")[0]
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -19,60 +20,72 @@ import (
 // fits reports whether a value of YAML fits a schema. It knows the keywords that the schema has, and fails on others.
 func fits(t *testing.T, schema map[string]any, v any) bool {
 	t.Helper()
-	number, isNumber := toNumber(v)
-	list, _ := v.([]any)
-	object, _ := v.(map[string]any)
-	text, isText := v.(string)
-	properties, _ := schema["properties"].(map[string]any)
-	ok := true
 	for keyword, want := range schema {
+		ok := true
 		switch keyword {
-		case "$schema", "title", "description", "definitions":
-		case "type":
-			ok = ok && isOfType(v, want)
-		case "const":
-			ok = ok && isNumber && number == want
-		case "enum":
-			ok = ok && isText && contains(want, text)
 		case "anyOf":
-			some := false
-			for _, each := range want.([]any) {
-				some = fits(t, each.(map[string]any), v) || some
-			}
-			ok = ok && some
-		case "pattern":
-			ok = ok && (!isText || regexp.MustCompile(want.(string)).MatchString(text))
-		case "minLength":
-			ok = ok && (!isText || float64(utf8.RuneCountInString(text)) >= want.(float64))
-		case "minimum":
-			ok = ok && (!isNumber || number >= want.(float64))
-		case "maximum":
-			ok = ok && (!isNumber || number <= want.(float64))
-		case "exclusiveMinimum":
-			ok = ok && (!isNumber || number > want.(float64))
-		case "exclusiveMaximum":
-			ok = ok && (!isNumber || number < want.(float64))
-		case "minItems":
-			ok = ok && (list == nil || float64(len(list)) >= want.(float64))
-		case "maxItems":
-			ok = ok && float64(len(list)) <= want.(float64)
+			ok = slices.ContainsFunc(want.([]any), func(of any) bool { return fits(t, of.(map[string]any), v) })
 		case "items":
-			for _, each := range list {
-				ok = fits(t, want.(map[string]any), each) && ok
-			}
+			list, _ := v.([]any)
+			ok = !slices.ContainsFunc(list, func(v any) bool { return !fits(t, want.(map[string]any), v) })
 		case "properties", "additionalProperties":
-			for name, each := range object {
-				of, known := properties[name].(map[string]any)
-				if !known {
-					of, known = schema["additionalProperties"].(map[string]any)
-				}
-				ok = ok && (known && fits(t, of, each) || !known && schema["additionalProperties"] != false)
-			}
+			ok = fitsKeys(t, schema, v)
+		case "$schema", "title", "description", "definitions":
 		default:
-			t.Fatalf("a keyword that the test does not know: %s", keyword)
+			ok = fitsAlone(t, keyword, want, v)
+		}
+		if !ok {
+			return false
 		}
 	}
-	return ok
+	return true
+}
+
+// fitsAlone is fits for a keyword about the value itself.
+func fitsAlone(t *testing.T, keyword string, want, v any) bool {
+	t.Helper()
+	number, isNumber := toNumber(v)
+	list, isList := v.([]any)
+	text, isText := v.(string)
+	switch keyword {
+	case "type":
+		return isOfType(v, want)
+	case "const":
+		return isNumber && number == want
+	case "enum":
+		return slices.Contains(want.([]any), v)
+	case "pattern":
+		return !isText || regexp.MustCompile(want.(string)).MatchString(text)
+	case "minLength":
+		return !isText || float64(utf8.RuneCountInString(text)) >= want.(float64)
+	case "minItems", "maxItems":
+		return !isList || isWithin(keyword[:3]+"imum", float64(len(list)), want.(float64))
+	}
+	require.Contains(t, []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}, keyword)
+	return !isNumber || isWithin(keyword, number, want.(float64))
+}
+
+func isWithin(keyword string, number, bound float64) bool {
+	return map[string]bool{
+		"minimum": number >= bound, "maximum": number <= bound,
+		"exclusiveMinimum": number > bound, "exclusiveMaximum": number < bound,
+	}[keyword]
+}
+
+func fitsKeys(t *testing.T, schema map[string]any, v any) bool {
+	t.Helper()
+	object, _ := v.(map[string]any)
+	properties, _ := schema["properties"].(map[string]any)
+	for name, each := range object {
+		of, known := properties[name].(map[string]any)
+		if !known {
+			of, known = schema["additionalProperties"].(map[string]any)
+		}
+		if known && !fits(t, of, each) || !known && schema["additionalProperties"] == false {
+			return false
+		}
+	}
+	return true
 }
 
 func toNumber(v any) (float64, bool) {
@@ -84,15 +97,6 @@ func toNumber(v any) (float64, bool) {
 		return r.Float(), true
 	}
 	return 0, false
-}
-
-func contains(words any, word string) bool {
-	for _, each := range words.([]any) {
-		if each == word {
-			return true
-		}
-	}
-	return false
 }
 
 func isOfType(v, want any) bool {

@@ -120,16 +120,7 @@ func (f *file) indirect(place string, content *yaml.Node, isSteps bool, by strin
 // holder reads the stall block in a step, in a completion check or in the defaults, and reports what was meant to be
 // one, or to be in one.
 func (f *file) holder(place string, node *yaml.Node, isCheck bool) []placed {
-	r := f.reader(stepKeys, stallBlock, place+"."+stallBlock, &Config{sources: map[string]source{}})
-	r.refuse = func(k key) string {
-		switch {
-		case k.ofCheck && !isCheck && place != defaultsBlock:
-			return "can never take effect: it is for a completion check; write it inside of " + checkBlock
-		case k.path == decisionPath && !isCheck:
-			return "stands in the defaults; each completion check has its own"
-		}
-		return ""
-	}
+	r := f.stallReader(place, isCheck)
 	if node.Kind == yaml.AliasNode {
 		f.indirect(place, node, false, "an alias")
 	}
@@ -150,6 +141,20 @@ func (f *file) holder(place string, node *yaml.Node, isCheck bool) []placed {
 		}
 	}
 	return r.settings
+}
+
+// stallReader returns the reader of the stall block in a step, in a completion check or in the defaults.
+func (f *file) stallReader(place string, isCheck bool) *reader {
+	r := f.reader(stepKeys, stallBlock, place+"."+stallBlock, &Config{sources: map[string]source{}})
+	r.refuse = func(k key) string {
+		unfit := k.ofCheck && !isCheck
+		return first([]when{
+			{unfit && place != defaultsBlock,
+				"can never take effect: it is for a completion check; write it inside of " + checkBlock},
+			{unfit && k.path == decisionPath, "stands in the defaults; each completion check has its own"},
+		})
+	}
+	return r
 }
 
 // misplaced reports a key beside a stall block that was meant to be one, or to be in one.

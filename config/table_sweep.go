@@ -23,9 +23,9 @@ func delay(field func(*Config) *time.Duration, fallback, zero time.Duration) kin
 	return milliseconds(field, span{fallback: fallback, zero: zero, isNone: true})
 }
 
-// sweepKeys are the settings of the sweeper, of the keeper of the rows that it looks at, and of the webhook that is told
-// of ends. They are valid while the sweeper is not enabled: it may be off for a while. There is no key for the secret
-// of the webhook: a file of limits is read by many.
+// sweepKeys are the settings of the sweeper, of the keeper of the rows that it looks at, and of the webhook that is
+// told of ends. They are valid while the sweeper is not enabled: it may be off for a while. There is no key for the
+// secret of the webhook: a file of limits is read by many.
 var sweepKeys = table{
 	{path: enabledPath, common: true, help: "false switches the sweeper alone off.",
 		kind: flag(func(c *Config) *bool { return &c.Sweep.Disabled }, true)},
