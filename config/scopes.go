@@ -13,17 +13,13 @@ import (
 
 // scopes reads the list, each item into a Config of its own.
 func (f *file) scopes(k key, node, content *yaml.Node) {
-	r, v, problem := f.reader(keys, controlsBlock, controlsBlock, f.config), fromNode(content), ""
-	switch {
-	case v.unsupported != "":
-		problem = v.unsupported + k.allowedText()
-	case !v.list:
-		problem = "is not a list" + k.allowedText()
-	case len(content.Content) > maxFew:
-		problem = "has more than 100 scopes"
-	}
+	v := fromNode(content)
+	problem := first([]when{
+		{v.unsupported != "", v.unsupported + k.allowedText()}, {!v.list, "is not a list" + k.allowedText()},
+		{len(content.Content) > maxFew, "has more than 100 scopes"},
+	})
 	if problem != "" {
-		r.fault(scopesPath, content.Line, content, problem)
+		f.reader(keys, controlsBlock, controlsBlock, f.config).fault(scopesPath, content.Line, content, problem)
 		return
 	}
 	f.config.sources[scopesPath] = source{file: f.name, line: node.Line}
@@ -89,14 +85,14 @@ func (c *Config) setOfScopes() []Setting {
 // checkScopes compares the settings of each scope with each other and with those of the run.
 func (c *Config) checkScopes() []*Error {
 	var faults []*Error
-	first := map[string]scope{}
+	lines := map[string]int{}
 	for _, s := range c.scopes {
 		own := s.check(c)
-		if before, twice := first[s.config.shared.Scope]; twice && len(own) == 0 {
-			problem := fmt.Sprintf("is a second scope of this name; the first is in line %d", before.line)
+		if line := lines[s.config.shared.Scope]; line > 0 && len(own) == 0 {
+			problem := fmt.Sprintf("is a second scope of this name; the first is in line %d", line)
 			own = []*Error{s.fault(scopesPath+".scope", problem)}
 		}
-		first[s.config.shared.Scope] = s
+		lines[s.config.shared.Scope] = s.line
 		faults = append(faults, own...)
 	}
 	return faults
@@ -115,37 +111,34 @@ func (s scope) check(run *Config) (faults []*Error) {
 			faults = append(faults, s.fault(k.path, problem))
 		}
 	}
-	switch {
-	case len(faults) > 0:
-	case c.shared.Zone != "" && c.shared.Period == "":
+	if len(faults) > 0 {
+		return faults
+	}
+	own, counted := c.Budget.Spend.Cost.Currency, run.currency(s)
+	if own != "" && counted != "" && own != counted {
+		return []*Error{s.fault(scopesPath+".spend.cost", "has another currency than what the run counts, "+counted)}
+	}
+	if c.shared.Zone != "" && c.shared.Period == "" {
 		return []*Error{s.fault(scopesPath+".zone", "can never take effect: the scope has no period")}
-	case c.shared.Scope == "":
-		return []*Error{s.fault("", "has no name; write scope: and the name")}
-	case !limitsSpend(c.Budget.Spend):
-		return []*Error{s.fault("", "can never take effect: it has no limit; write spend: and one")}
-	default:
-		return s.checkAll(run)
 	}
-	return faults
-}
-
-// checkAll returns what is wrong with a scope whose settings are right by themselves.
-func (s scope) checkAll(run *Config) []*Error {
-	c := s.config
-	currency := run.currency(s)
-	if own := c.Budget.Spend.Cost.Currency; own != "" && currency != "" && own != currency {
-		return []*Error{s.fault(scopesPath+".spend.cost", "has another currency than what the run counts, "+currency)}
-	}
-	if err := c.Budget.Validate(); err != nil {
-		return []*Error{{File: s.file, Line: s.line, Key: s.place, Problem: err.Error(), Err: err}}
-	}
+	err := c.Budget.Validate()
+	problem := first([]when{
+		{c.shared.Scope == "", "has no name; write scope: and the name"},
+		{!limitsSpend(c.Budget.Spend), "can never take effect: it has no limit; write spend: and one"},
+		{err != nil, fmt.Sprint(err)},
+	})
 	for tool := range c.Budget.Spend.Tools {
 		slice := watchdog.Slice{ID: "x", Scope: c.shared.Scope + "/tool/" + tool}
-		if slice.Validate() != nil {
-			return []*Error{s.fault("", "has a name that is too long with that of the tool "+shown(tool, maxShown))}
+		if problem == "" && slice.Validate() != nil {
+			problem = "has a name that is too long with that of the tool " + shown(tool, maxShown)
 		}
 	}
-	return nil
+	if problem == "" {
+		return nil
+	}
+	fault := s.fault("", problem)
+	fault.Err = err
+	return []*Error{fault}
 }
 
 // currency is what a run counts, as far as what is before the scope says.
@@ -154,10 +147,7 @@ func (c *Config) currency(before scope) string {
 		return currency
 	}
 	for _, s := range c.scopes {
-		if s.place == before.place {
-			break
-		}
-		if currency := s.config.Budget.Spend.Cost.Currency; currency != "" {
+		if currency := s.config.Budget.Spend.Cost.Currency; currency != "" || s.place == before.place {
 			return currency
 		}
 	}
