@@ -45,7 +45,7 @@ func (c *Config) checkKey(k key, at func(path string) string) []*Error {
 	}
 	path := k.path
 	if own.other {
-		path = k.block() + "." + k.other
+		path = k.otherPath
 	}
 	return []*Error{own.fault(at(path), k.show(c), problem)}
 }

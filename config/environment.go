@@ -73,7 +73,7 @@ func (c *Config) readVariable(k key, from environment) []*Error {
 	text, set := from.get(at.variable)
 	if other := c.named(strings.ToUpper(k.other)); other != "" {
 		if otherText, otherSet := from.get(other); otherSet {
-			at, path = source{variable: other, other: true}, k.block()+"."+k.other
+			at, path = source{variable: other, other: true}, k.otherPath
 			if set {
 				return []*Error{at.fault(path, "", "is the same setting as "+c.named(k.variable)+", which is also set; set one")}
 			}

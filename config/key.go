@@ -28,7 +28,7 @@ var blockNames = []string{controlsBlock, stallBlock, sweepBlock}
 // A key is one setting: a row of the table. A row comes after the rows that it needs or must be below.
 type key struct {
 	path     string   // the block, or inner blocks, and the name
-	other    string   // another name in the same block, and of the variable
+	other    string   // another name in the same block, and of the variable; it has otherPath
 	also     []string // other paths
 	variable string   // the environment variable, where the path does not say it
 	allowed  string   // describes the allowed values; empty means what the kind says
@@ -38,6 +38,7 @@ type key struct {
 	within   []string // paths of limits that it must be shorter than, or it is never exceeded
 	kind
 
+	otherPath   string
 	independent bool // it has another use too, so it is not disabled when a variable switches off what it needs
 	common      bool // other programs use this name too: outside of its block it is taken for theirs
 	secret      bool // errors must not show its value
@@ -101,9 +102,9 @@ func (k key) name() string  { return k.path[strings.LastIndex(k.path, ".")+1:] }
 // allowedText ends the error of a wrong value.
 func (k key) allowedText() string { return "; allowed: " + k.allowed }
 
-// is reports whether a path sets the key.
-func (k key) is(path string) bool {
-	return path == k.path || slices.Contains(k.also, path) || k.other != "" && path == k.block()+"."+k.other
+// is reports whether a path sets the key. It and isBlock are called for every line of a file, and copy no row.
+func (k *key) is(path string) bool {
+	return path == k.path || slices.Contains(k.also, path) || path == k.otherPath
 }
 
 // A table is a list of keys.
@@ -111,9 +112,9 @@ type table []key
 
 // at returns the settings that a path sets: two for one that is of two actions.
 func (t table) at(path string) (found []key) {
-	for _, k := range t {
-		if k.is(path) {
-			found = append(found, k)
+	for i := range t {
+		if t[i].is(path) {
+			found = append(found, t[i])
 		}
 	}
 	return found
@@ -121,8 +122,10 @@ func (t table) at(path string) (found []key) {
 
 // key returns the first setting of a path, or the zero key.
 func (t table) key(path string) key {
-	if i := slices.IndexFunc(t, func(k key) bool { return k.is(path) }); i >= 0 {
-		return t[i]
+	for i := range t {
+		if t[i].is(path) {
+			return t[i]
+		}
 	}
 	return key{}
 }
@@ -164,9 +167,13 @@ func (t table) accepted(block string) []string {
 
 // isBlock reports whether there are settings inside of a path.
 func (t table) isBlock(path string) bool {
-	return slices.ContainsFunc(t, func(k key) bool {
-		return slices.ContainsFunc(append(k.also, k.path), func(p string) bool { return strings.HasPrefix(p, path+".") })
-	})
+	within := func(p string) bool { return len(p) > len(path) && p[len(path)] == '.' && p[:len(path)] == path }
+	for i := range t {
+		if within(t[i].path) || slices.ContainsFunc(t[i].also, within) {
+			return true
+		}
+	}
+	return false
 }
 
 // hides reports whether the value at a path may be the value of a secret key, or meant to be one. An address shows what

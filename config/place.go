@@ -60,10 +60,11 @@ func emptyBlockHint(block string) string {
 // empty says that they are the host's, unless one of them follows at once.
 func (f *file) dedented(block string, content, root *yaml.Node) {
 	var before *yaml.Node
+	ours := keys.accepted(block)
 	for key, inner := range pairs(root) {
 		name := nameOf(key)
 		path := block + "." + name
-		meant := keys.isOurs(path, inner) || keys.isBlock(path) && isWholly(keys.accepted(path), inner)
+		meant := slices.Contains(ours, name) && (keys.isOurs(path, inner) || isWholly(keys.accepted(path), inner))
 		if len(content.Content) == 0 {
 			meant = meant && before == content && isNull(content)
 		}
@@ -87,12 +88,12 @@ func isWholly(ours []string, content *yaml.Node) bool {
 // missing checks a file without our block for a mistyped one: overlooking a limit in silence is worse than an error
 // about a key that is the host's after all. Such a host writes an empty block, or names its own in [Loader].
 func (f *file) missing(block string, root *yaml.Node) {
-	before := len(f.faults)
+	before, ours := len(f.faults), keys.accepted(block)
 	for key, content := range pairs(root) {
 		name := nameOf(key)
 		switch {
 		case slices.Contains(f.hostBlocks, name) || mistaken(name) != "":
-		case name != "" && keys.isOurs(block+"."+name, content):
+		case slices.Contains(ours, name) && keys.isOurs(block+"."+name, content):
 			f.fault(key.Line, "", fmt.Sprintf("%s stands at the top level; write it inside of %s:%s",
 				name, block, emptyBlockHint(block)))
 		case isMerge(key) && mergesIn(block, content, map[*yaml.Node]bool{}):

@@ -17,6 +17,7 @@ type reader struct {
 	config      *Config                  // where the settings are kept
 	settings    []placed                 // those that were read
 	before      map[string]placed        // by their key's path, or by that of an inner block and a dot
+	unknowns    int                      // how many keys are unknown
 }
 
 func (f *file) reader(rows table, root, place string, into *Config) *reader {
@@ -159,6 +160,9 @@ func (r *reader) unknown(block string, node, content *yaml.Node) {
 		problem = "is not the name of a key;"
 	default:
 		at, value, problem = at+"."+shownName(name), mask(content), "stands under an unknown key;"
+		if r.unknowns++; r.unknowns > maxErrors { // no error after these is listed
+			break
+		}
 		if meant := r.meant(block, name); isGone {
 			instead := r.rows.key(use)
 			problem = "stands under a key that is gone; use " +

@@ -57,6 +57,9 @@ func complete(parts ...table) table {
 	for i := range all {
 		k := &all[i]
 		k.allowed = cmp.Or(k.allowed, k.allows)
+		if k.other != "" {
+			k.otherPath = k.block() + "." + k.other
+		}
 		if !k.noVariable {
 			k.variable = cmp.Or(k.variable, variableName(k.path)+k.ending)
 		}
