@@ -77,18 +77,16 @@ var prefixOfVariables = formOf(`^[A-Za-z][A-Za-z0-9_]*_$`)
 
 // problem returns which field is wrong.
 func (l Loader) problem() string {
-	if l.Prefix != "" && !prefixOfVariables().MatchString(l.Prefix) {
-		return "Prefix " + shown(l.Prefix, maxShown) + " is not letters, digits and underscores with an underscore at the end"
-	}
-	if l.LookupEnv != nil && l.Environment != nil {
-		return "LookupEnv and Environment are both set; set one"
+	problems := []when{
+		{l.Prefix != "" && !prefixOfVariables().MatchString(l.Prefix), "Prefix " + shown(l.Prefix, maxShown) +
+			" is not letters, digits and underscores with an underscore at the end"},
+		{l.LookupEnv != nil && l.Environment != nil, "LookupEnv and Environment are both set; set one"},
 	}
 	for _, block := range l.HostBlocks {
-		if slices.Contains(blockNames, block) {
-			return "HostBlocks has " + block + ", which is read here"
-		}
+		ours := slices.Contains(blockNames, block)
+		problems = append(problems, when{ours, "HostBlocks has " + block + ", which is read here"})
 	}
-	return ""
+	return first(problems)
 }
 
 func (l Loader) environment() environment {

@@ -42,10 +42,14 @@ func mistaken(name string) string {
 			return ", which nothing reads; did you mean " + meant + "?" + hostBlockHint(name)
 		}
 	}
-	if i >= 0 && (i == 0 && folded != "" || slices.Contains(blockNames, folded)) {
-		return fmt.Sprintf(": it has a character that cannot be seen, %U; write %s", []rune(name[i:])[0], folded)
+	problem := ""
+	if isBlock := slices.Contains(blockNames, folded); i >= 0 && (isBlock || i == 0 && name[0] > ' ' && folded != "") {
+		problem = fmt.Sprintf(": it has a character that cannot be seen, %U; write %s", []rune(name[i:])[0], folded)
+		if !isBlock {
+			problem += hostBlockHint(name)
+		}
 	}
-	return ""
+	return problem
 }
 
 func hostBlockHint(name string) string {
@@ -56,23 +60,36 @@ func emptyBlockHint(block string) string {
 	return fmt.Sprintf(" (if the key is not the watchdog's, add an empty block: \"%s:\")", block)
 }
 
-// dedented checks the other keys of a file that has our block for those that were meant to be in it. A block that is
-// empty says that they are the host's, unless one of them follows at once.
+// dedented checks the other keys of a file that has our block for those that were meant to be in it. A block of nothing
+// says that they are the host's, unless one of them follows at once.
 func (f *file) dedented(block string, content, root *yaml.Node) {
 	var before *yaml.Node
 	ours := keys.accepted(block)
 	for key, inner := range pairs(root) {
-		name := nameOf(key)
+		name, into := nameOf(key), ""
 		path := block + "." + name
-		meant := slices.Contains(ours, name) && (keys.isOurs(path, inner) || isWholly(keys.accepted(path), inner))
-		if len(content.Content) == 0 {
-			meant = meant && before == content && isNull(content)
+		if tail := emptyTail(block, content); before == content && slices.Contains(keys.accepted(tail), name) {
+			into = tail
+		} else if len(content.Content) > 0 && slices.Contains(ours, name) &&
+			(keys.isOurs(path, inner) || isWholly(keys.accepted(path), inner)) {
+			into = block
 		}
-		if before = inner; meant && !slices.Contains(slices.Concat(f.hostBlocks, blockNames), name) {
+		if before = inner; into != "" && !slices.Contains(slices.Concat(f.hostBlocks, blockNames), name) {
 			f.fault(key.Line, "", fmt.Sprintf("%s stands at the top level; write it inside of %s:%s",
-				name, block, hostBlockHint(name)))
+				name, into, hostBlockHint(name)))
 		}
 	}
+}
+
+// emptyTail returns the path of the last inner block, or of the block itself, if nothing is written in it, or "".
+func emptyTail(path string, content *yaml.Node) string {
+	for n := len(content.Content); n > 0 && content.Kind == yaml.MappingNode; n = len(content.Content) {
+		path, content = path+"."+nameOf(content.Content[n-2]), content.Content[n-1]
+	}
+	if !isNull(content) || !keys.isBlock(path) {
+		return ""
+	}
+	return path
 }
 
 // isWholly reports whether all keys of a mapping are ours, however common each word is.

@@ -43,6 +43,8 @@ var nobodyReads = []rejected{
 	{"a key that is dedented", "runtime_controls:\n  warn_at: [0.5]\nidle_timeout_seconds: 60\n", 3, "", ""},
 	{"a key under its other name that is dedented", "runtime_controls:\n  warn_at: [0.5]\ngeneration_idle_timeout_seconds: 60\n", 3, "", ""},
 	{"a whole block that is dedented", "stall:\nno_output_timeout: 5m\n", 2, "", ""},
+	{"a common word under a block of nothing", "sweep:\nenabled: false\n", 2, "", ""},
+	{"the keys of an inner block that is nothing", "runtime_controls:\n  warn_at: [0.5]\n  spend:\ncost: 5 EUR\n", 4, "", ""},
 	{"an inner block under a block of nothing", "runtime_controls:\nspend: {cost: 5 EUR}\n", 2, "", ""},
 	{"an inner block that is dedented before the block", "spend: {cost: 5 EUR}\nruntime_controls: {warn_at: [0.5]}\n", 1, "", ""},
 	{"a block inside of another", "app:\n  runtime_controls: {idle_timeout: 60}\n", 2, "", ""},
@@ -191,6 +193,8 @@ func TestHostBlocks(t *testing.T) {
 		"a host may have a block as ours beside ours": {
 			"runtime_controls: {warn_at: [0.5]}\nloop: {mode: strict}\ncost: 5\n", []string{"loop"},
 		},
+		"a host may have a key with a space before it":            {"\" a\": 5\nstall:\nother: 5\ninterval: 5\n", nil},
+		"a host may have a key with a mark before it":             {"\u200fa: 5\n", []string{"\u200fa"}},
 		"a block of no keys says that what follows is the host's": {"stall: {}\nno_output_timeout: 5m\n", nil},
 		"words in other blocks are not ours": {
 			"metrics: {stall: 5, sweep: true, watchdog: x}\nsleep: 5\nsmall: 5\n", nil,

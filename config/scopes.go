@@ -121,6 +121,12 @@ func (s scope) check(run *Config) (faults []*Error) {
 	if c.shared.Zone != "" && c.shared.Period == "" {
 		return []*Error{s.fault(scopesPath+".zone", "can never take effect: the scope has no period")}
 	}
+	return s.checkWhole()
+}
+
+// checkWhole returns what is wrong with a scope whose settings are right by themselves.
+func (s scope) checkWhole() []*Error {
+	c := s.config
 	err := c.Budget.Validate()
 	problem := first([]when{
 		{c.shared.Scope == "", "has no name; write scope: and the name"},

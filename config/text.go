@@ -16,22 +16,6 @@ func formOf(pattern string) form {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
-// A when is a problem that there may be.
-type when struct {
-	is      bool
-	problem string
-}
-
-// first returns the first problem that there is, or "".
-func first(problems []when) string {
-	for _, p := range problems {
-		if p.is && p.problem != "" {
-			return p.problem
-		}
-	}
-	return ""
-}
-
 // wordProblem returns why a value is not a single text.
 func wordProblem(v value) string {
 	return first([]when{{true, v.unsupported}, {v.list, "is a list"}, {v.text == "", "is empty"}})

@@ -92,9 +92,10 @@ func (e entry) invalid(problem string) *invalidValue {
 	return v.invalid(problem)
 }
 
-const blocks = yaml.LiteralStyle | yaml.FoldedStyle
-
-const quotes = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle
+const (
+	blocks = yaml.LiteralStyle | yaml.FoldedStyle
+	quotes = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle
+)
 
 // fromNode returns the value of a YAML node.
 func fromNode(node *yaml.Node) value {
@@ -121,31 +122,17 @@ func fromNode(node *yaml.Node) value {
 // unsupportedReason returns why a node is not a plain value. An anchor is allowed: the host may use the value
 // elsewhere.
 func unsupportedReason(node *yaml.Node) string {
-	switch {
-	case node.Kind == yaml.AliasNode:
-		return "is an alias; write the value itself"
-	case node.Style&yaml.TaggedStyle != 0:
-		return "has a tag; write the value without it"
-	case node.Kind == yaml.MappingNode:
-		return "is a mapping"
-	case node.Style&blocks != 0:
-		return "is a block of text"
-	}
-	return ""
+	return first([]when{
+		{node.Kind == yaml.AliasNode, "is an alias; write the value itself"},
+		{node.Style&yaml.TaggedStyle != 0, "has a tag; write the value without it"},
+		{node.Kind == yaml.MappingNode, "is a mapping"},
+		{node.Style&blocks != 0, "is a block of text"},
+	})
 }
 
-// hidden replaces a text that errors must not show.
-const hidden = "…"
-
-// mask returns a node's form in errors if its text may be a secret.
+// mask returns a node's form in errors if its text may be a secret, or the name of an alias: that may be an argument.
 func mask(node *yaml.Node) string {
-	switch node.Kind {
-	case yaml.ScalarNode:
-		return hidden
-	case yaml.AliasNode: // its name may be an argument that begins with an asterisk
-		return "*" + hidden
-	}
-	return show(node)
+	return show(&yaml.Node{Kind: node.Kind, Value: "…"})
 }
 
 // masked returns the value without its text in errors; they name an item by its number.
