@@ -130,7 +130,7 @@ var controlKeys = table{
 		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.FirstSign }, span{})},
 }
 
-// spendLimits are the names of the counted limits. Those that have a reserve come first in the table of reserves.
+// spendPaths returns the paths of counted limits.
 func spendPaths(names ...string) (paths []string) {
 	for _, name := range names {
 		paths = append(paths, spendBlock+"."+name)
