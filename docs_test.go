@@ -96,7 +96,7 @@ func TestIndex(t *testing.T) {
 	others, all := 0, 0
 	for _, page := range pages {
 		name, words := filepath.Base(page), len(strings.Fields(readText(t, page)))
-		if words > mostMinutes*wordsPerMinute {
+		if words > mostMinutes*wordsPerMinute && name != "configuration-reference.md" { // one looks things up in it
 			t.Errorf("%s has %d words, and takes more than %d minutes: shorten it", page, words, mostMinutes)
 		}
 		if !ofSettings.MatchString(name) {

@@ -1,9 +1,9 @@
 package config
 
 import (
-	"errors"
-	"io"
-	"os"
+	"cmp"
+	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -37,8 +37,8 @@ type Config struct {
 	// Sweep is ready for [sweep.New] once the host has added what a file cannot hold, such as a StopHook.
 	// Its Resume has no Start and its Alert no Func: the host adds them where Max and Within are set.
 	Sweep sweep.Config
-	// Keeper is ready for [session.NewKeeper] once the host has added its Store. Without a threshold of its own it has
-	// the one of Sweep; zero if that is not set either.
+	// Keeper is ready for [session.NewKeeper] once the host has added its Store. Its Threshold is the one of Sweep; zero
+	// if that is not set, or off.
 	Keeper session.KeeperConfig
 	// Notify is ready for [notify.New] once the host has added Secrets, or a SecretFile is set. Its URL is empty without
 	// a webhook: then the host makes no sender.
@@ -56,26 +56,6 @@ type Config struct {
 	sources         map[string]source    // by key path; a missing key has its default
 }
 
-// Load reads the limits from the YAML file at path and then from the environment, which overrides the file. An empty
-// path means no file. Load reports the errors together, each as an [*Error], those of the file first, in the order of
-// its lines; after twenty it only counts them. If it cannot read the file it wraps the error of the operating system,
-// such as [os.ErrNotExist]. With an error it returns no Config. A [Loader] has more choices.
-func Load(path string, environment Lookup) (*Config, error) {
-	return Loader{LookupEnv: environment}.Load(path)
-}
-
-// maxText limits what Load reads. No file of limits is larger.
-const maxText = 1 << 20
-
-func readFile(path string) (text []byte, err error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	return io.ReadAll(io.LimitReader(file, maxText+1))
-}
-
 // A Tick holds the limits of a [bound.Call]. The zero value of each is its default.
 type Tick struct {
 	// Limit is how long a call may take, from [bound.MinTick] to [bound.MaxTick]. Zero means [bound.DefaultTick].
@@ -84,7 +64,118 @@ type Tick struct {
 	Grace time.Duration
 }
 
-// Parse is [Load] for a text in memory; name is the name of the file in errors and sources.
-func Parse(name string, text []byte, environment Lookup) (*Config, error) {
-	return Loader{LookupEnv: environment}.Parse(name, text)
+// graces are the settings of an ending, as a file has them: a first signal and SIGTERM, with the times after them.
+type graces struct {
+	signal               syscall.Signal
+	interrupt, terminate time.Duration
+}
+
+// extras are the settings of a step that a [stall.Config] does not hold.
+type extras struct {
+	activity                  stall.ActivitySource
+	captureStderr             bool
+	captureProbe              bool // read and not used
+	stallClass, terminalClass string
+	decisionFile              string
+}
+
+// A scope is one item of the list of scopes, read into a Config of its own.
+type scope struct {
+	place  string // of the item, such as runtime_controls.scopes[0]
+	file   string
+	line   int
+	config *Config
+}
+
+// A workflow holds the stall blocks of a file: of its steps, and what they have in common.
+type workflow struct {
+	defaults, check []placed // defaults.stall, and that of the completion_check at the top level
+	hasCheck        bool
+	steps           []workflowStep
+	index           map[string]int // of the steps, by name
+}
+
+// A workflowStep holds the stall blocks of one step, read and not yet merged.
+type workflowStep struct {
+	name       string
+	own, check []placed
+	hasCheck   bool
+}
+
+// A placed setting is a value and where it stands.
+type placed struct {
+	key   key
+	path  string // as it is written, which may be another path of the key
+	place string // the same in the file
+	value value
+	from  source
+}
+
+// A source is where a setting came from. The zero value is the default.
+type source struct {
+	file     string
+	line     int
+	variable string
+	other    bool // under the key's other name
+}
+
+// String describes the source.
+func (s source) String() string {
+	switch {
+	case s.variable != "":
+		return "environment " + s.variable
+	case s.line > 0:
+		return position(s.file, s.line)
+	default:
+		return "default"
+	}
+}
+
+// switchedOff returns why a setting from this source is off.
+func (s source) switchedOff(path string) string {
+	if s == (source{}) {
+		return path + " is not set"
+	}
+	return fmt.Sprintf("%s is switched off by %s", path, s)
+}
+
+// overriddenBy reports whether a variable may leave this setting of the file without effect.
+func (s source) overriddenBy(other source) bool { return other.variable != "" && s.variable == "" }
+
+// fault returns an error about the value from this source.
+func (s source) fault(path, value, problem string) *Error {
+	return &Error{File: s.file, Line: s.line, Variable: s.variable, Key: path, Value: value, Problem: problem}
+}
+
+// probe returns the probe's settings: those of the probe in force, or of one that never runs.
+func (c *Config) probe() *stall.Probe { return cmp.Or(c.Stall.Probe, &c.unusedProbe) }
+
+// alsoEnd returns the settings of what also ends: those in force, or of one that has no command.
+func (c *Config) alsoEnd() *stall.AlsoEnd { return cmp.Or(c.Stall.AlsoEnd, &c.unusedAlsoEnd) }
+
+// adoptStall makes the sentinel's config of what was read for it: a probe and what also ends, if they have a command,
+// and the steps of an ending, if there are any.
+func (c *Config) adoptStall() {
+	if len(c.unusedProbe.Command) > 0 {
+		probe := c.unusedProbe
+		c.Stall.Probe, c.unusedProbe = &probe, stall.Probe{}
+	}
+	if len(c.unusedAlsoEnd.Command) > 0 {
+		alsoEnd := c.unusedAlsoEnd
+		c.Stall.AlsoEnd, c.unusedAlsoEnd = &alsoEnd, stall.AlsoEnd{}
+	}
+	g := c.graces
+	first := stall.Step{
+		Signal: cmp.Or(g.signal, syscall.SIGINT), Grace: max(cmp.Or(g.interrupt, stall.DefaultInterruptGrace), 0),
+	}
+	terminate := stall.Step{Signal: syscall.SIGTERM, Grace: max(cmp.Or(g.terminate, stall.DefaultTerminateGrace), 0)}
+	switch {
+	case g == graces{}:
+	case first.Signal == syscall.SIGKILL:
+		c.Stall.Grace = []stall.Step{{Signal: syscall.SIGKILL}}
+	case first.Signal == syscall.SIGTERM:
+		c.Stall.Grace = []stall.Step{terminate}
+	default:
+		c.Stall.Grace = []stall.Step{first, terminate}
+	}
 }

@@ -1,7 +1,11 @@
 package config
 
 import (
+	"cmp"
+	"maps"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -19,14 +23,21 @@ type environment struct {
 	names  []string
 }
 
-func ofProcess() environment {
+// listed is the environment of a list as os.Environ has it. The first of a name counts, as in os.LookupEnv.
+func listed(variables []string) environment {
+	values := map[string]string{}
 	var names []string
-	for _, variable := range os.Environ() {
-		name, _, _ := strings.Cut(variable, "=")
-		names = append(names, name)
+	for _, variable := range variables {
+		name, value, _ := strings.Cut(variable, "=")
+		if _, twice := values[name]; !twice {
+			values[name] = value
+			names = append(names, name)
+		}
 	}
-	return environment{os.LookupEnv, names}
+	return environment{func(name string) (string, bool) { value, set := values[name]; return value, set }, names}
 }
+
+func ofProcess() environment { return environment{os.LookupEnv, listed(os.Environ()).names} }
 
 // get returns the value of a variable. A blank one is not set: many programs cannot leave a variable out.
 func (e environment) get(name string) (value string, set bool) {
@@ -34,17 +45,23 @@ func (e environment) get(name string) (value string, set bool) {
 	return value, set && strings.TrimSpace(value) != ""
 }
 
+// defaultPrefix begins the variables.
+const defaultPrefix = "WATCHDOG_"
+
+// named returns a variable with the host's prefix, or "".
+func (c *Config) named(variable string) string {
+	if variable == "" {
+		return ""
+	}
+	return cmp.Or(c.prefix, defaultPrefix) + variable
+}
+
 // readEnvironment reads every variable that is set.
 func (c *Config) readEnvironment(from environment) []*Error {
 	var faults []*Error
-	for _, k := range keys {
+	for _, k := range slices.Concat(keys, unusedKeys) {
 		if k.variable != "" {
 			faults = append(faults, c.readVariable(k, from)...)
-		}
-	}
-	for _, name := range unusedNames {
-		if _, set := from.get(c.variableOf(name)); set {
-			c.sources[controlsBlock+"."+name] = source{variable: c.variableOf(name)}
 		}
 	}
 	return append(faults, c.misspelt(from)...)
@@ -52,35 +69,134 @@ func (c *Config) readEnvironment(from environment) []*Error {
 
 // readVariable reads the variable of a key, or the one of its other name.
 func (c *Config) readVariable(k key, from environment) []*Error {
-	at := source{variable: c.variable(k)}
+	at, path := source{variable: c.named(k.variable)}, k.path
 	text, set := from.get(at.variable)
-	if other := c.variableOf(k.other); other != "" {
-		otherText, otherSet := from.get(other)
-		if set && otherSet {
-			at.variable, at.other = other, true
-			return []*Error{at.fault(k, "", "is the same setting as "+c.variable(k)+", which is also set; set one")}
-		}
-		if otherSet {
-			at, text, set = source{variable: other, other: true}, otherText, true
+	if other := c.named(strings.ToUpper(k.other)); other != "" {
+		if otherText, otherSet := from.get(other); otherSet {
+			at, path = source{variable: other, other: true}, k.otherPath
+			if set {
+				return []*Error{at.fault(path, "", "is the same setting as "+c.named(k.variable)+", which is also set; set one")}
+			}
+			text, set = otherText, true
 		}
 	}
 	if !set {
 		return nil
 	}
-	c.sources[k.path()] = at
-	if invalid := k.kind.set(c, k.kind.fromVariable(text)); invalid != nil {
-		return []*Error{at.fault(k, invalid.value.show, invalid.problem+k.allows())}
+	c.sources[k.path] = at
+	if invalid := k.set(c, k.fromVariable(text)); invalid != nil {
+		return []*Error{at.fault(path, invalid.value.show, invalid.problem+k.allowedText())}
 	}
 	return nil
 }
 
-// defaultPrefix begins the variables in the table.
-const defaultPrefix = "WATCHDOG_"
-
-// variable returns the key's variable with the host's prefix, or "".
-func (c *Config) variable(k key) string {
-	if k.variable == "" || c.prefix == "" {
-		return k.variable
+// misspelt returns an error for each variable that is not one of ours but was likely meant to be one: its name is close
+// to one of ours, or has the name of a block. Its value is not repeated: it may be the host's.
+func (c *Config) misspelt(from environment) (faults []*Error) {
+	var ours []string
+	for _, k := range slices.Concat(keys, unusedKeys) {
+		ours = append(ours, c.named(k.variable), c.named(strings.ToUpper(k.other)))
 	}
-	return c.prefix + strings.TrimPrefix(k.variable, defaultPrefix)
+	for _, name := range slices.Sorted(slices.Values(from.names)) {
+		isOurs := slices.ContainsFunc(ours, func(our string) bool { // as the system compares names
+			return name == our || runtime.GOOS == "windows" && strings.EqualFold(name, our)
+		})
+		if _, set := from.get(name); !set || isOurs {
+			continue
+		}
+		if advice := c.advice(name); advice != "" {
+			faults = append(faults, &Error{Variable: shownName(name), Problem: "is not a variable that is read; " + advice})
+		}
+	}
+	return faults
+}
+
+// maxVariableTypos is less than closest allows: hosts have variables with long names and common words.
+const maxVariableTypos = 4
+
+var (
+	ofServices = formOf(`(^|_)(service_host|service_port|port)(_|$)`) // what Kubernetes and Docker set for a service
+	unitEnding = formOf(`_(ms|seconds|minutes)$`)
+)
+
+// advice returns what to write in place of a variable, or "" for a variable that is not meant for us.
+func (c *Config) advice(name string) string {
+	folded, prefix := fold(name), fold(cmp.Or(c.prefix, defaultPrefix))
+	rest, has := strings.CutPrefix(folded, prefix)
+	if !has || ofServices().MatchString(rest) {
+		return c.adviceOnPrefix(folded, prefix)
+	}
+	near := map[string]key{}
+	for _, k := range slices.Backward(keys) { // warn_at is more likely that of the wall clock than that of spend
+		for _, spelling := range k.spellings() {
+			near[spelling] = k
+		}
+	}
+	if use := goneAs(unitEnding().ReplaceAllString(rest, "")); use != "" {
+		return "it is gone; use " + c.named(keys.key(use).variable)
+	}
+	if meant := closest(rest, slices.Sorted(maps.Keys(near))); meant != "" && distance(rest, meant) <= maxVariableTypos {
+		return c.didYouMean(near[meant])
+	}
+	for _, block := range append(slices.Clip(blockNames), spendBlock, loopBlock) {
+		if strings.HasPrefix(rest, block[strings.LastIndex(block, ".")+1:]+"_") {
+			return "allowed for " + block + ": the variables " + strings.Join(c.variablesOf(block), ", ")
+		}
+	}
+	return ""
+}
+
+func (c *Config) variablesOf(block string) (names []string) {
+	for _, k := range keys {
+		if k.variable != "" && strings.HasPrefix(k.path, block+".") {
+			names = append(names, c.named(k.variable))
+		}
+	}
+	return names
+}
+
+// goneAs returns the path to use for a variable of one that is gone, or "".
+func goneAs(variable string) string {
+	for path, use := range gone {
+		if variable == fold(variableName(path)) {
+			return use
+		}
+	}
+	return ""
+}
+
+// adviceOnPrefix returns what to write in place of a variable of ours under a misspelt prefix. A short prefix is close
+// to those of other programs.
+func (c *Config) adviceOnPrefix(folded, prefix string) string {
+	for _, k := range keys {
+		head, has := strings.CutSuffix(folded, fold(k.variable))
+		if has && head != prefix && k.variable != "" && len(prefix) > shortName && distance(head, prefix) <= maxTypos {
+			return c.didYouMean(k)
+		}
+	}
+	return ""
+}
+
+func (c *Config) didYouMean(k key) string {
+	if k.variable == "" {
+		return "write " + k.path + " in a file"
+	}
+	return "did you mean " + c.named(k.variable) + "?"
+}
+
+// spellings returns the names after the prefix that are taken for a key's variable, folded: its own, one without a
+// unit, one in the style of its block, and the name of the key unless other programs use it.
+func (k key) spellings() []string {
+	block, _, _ := strings.Cut(k.path, ".")
+	names := []string{strings.ReplaceAll(k.path, ".", "_"), fold(k.variable), k.other}
+	for _, name := range names {
+		names = append(names, unitEnding().ReplaceAllString(name, ""))
+	}
+	if k.variable != "" {
+		names = append(names, block+"_"+fold(k.variable))
+	}
+	if !k.common && strings.Contains(k.name(), "_") {
+		names = append(names, k.name())
+	}
+	return slices.DeleteFunc(append(names, k.synonyms...), func(name string) bool { return name == "" })
 }

@@ -28,18 +28,13 @@ type Error struct {
 
 // Error formats the error as one line.
 func (e *Error) Error() string {
-	var parts []string
+	where := position(e.File, e.Line)
 	if e.Variable != "" {
-		parts = append(parts, "environment "+e.Variable)
-	} else {
-		if where := position(e.File, e.Line); where != "" {
-			parts = append(parts, where)
-		}
-		if e.Key != "" {
-			parts = append(parts, e.Key)
-		}
+		where = "environment " + e.Variable
+	} else if e.Key != "" {
+		where = strings.TrimPrefix(where+": ", ": ") + e.Key
 	}
-	return strings.Join(append(parts, strings.TrimSpace(e.Value+" "+e.Problem)), ": ")
+	return strings.TrimPrefix(where+": ", ": ") + strings.TrimSpace(e.Value+" "+e.Problem)
 }
 
 // Unwrap returns the cause, or nil.
@@ -60,29 +55,27 @@ func position(file string, line int) string {
 // maxErrors is how many errors are listed. More are rarely read: they have one cause, such as a wrong file.
 const maxErrors = 20
 
+// join joins the first errors, and one that counts the others, at the place of the first of them.
 func join(faults []*Error) error {
 	var errs []error
-	for _, fault := range cut(faults) {
+	for i, fault := range faults {
+		if i == maxErrors {
+			problem := "here is 1 more error, which is not listed"
+			if more := len(faults) - maxErrors; more > 1 {
+				problem = fmt.Sprintf("here and after it are %d more errors, which are not listed", more)
+			}
+			errs = append(errs, &Error{File: fault.File, Line: fault.Line, Variable: fault.Variable, Problem: problem})
+			break
+		}
 		errs = append(errs, fault)
 	}
 	return errors.Join(errs...)
 }
 
-// cut replaces the errors after the first twenty by one that counts them, at the place of the first of them.
-func cut(faults []*Error) []*Error {
-	if len(faults) <= maxErrors {
-		return faults
-	}
-	first, problem := faults[maxErrors], "here is 1 more error, which is not listed"
-	if more := len(faults) - maxErrors; more > 1 {
-		problem = fmt.Sprintf("here and after it are %d more errors, which are not listed", more)
-	}
-	last := &Error{File: first.File, Line: first.Line, Variable: first.Variable, Problem: problem}
-	return append(faults[:maxErrors:maxErrors], last)
-}
-
-// maxShown is how many characters of a wrong value an error shows.
-const maxShown = 60
+const (
+	maxShown  = 60  // how many characters of a wrong value an error shows
+	maxReason = 120 // and of the message of a parser, which can contain a name of any length
+)
 
 func shorten(text string, limit int) string {
 	if letters := []rune(text); len(letters) > limit {
@@ -98,4 +91,20 @@ func shown(text string, limit int) string {
 		return strconv.Quote(text)
 	}
 	return text
+}
+
+// A when is a problem that there may be.
+type when struct {
+	is      bool
+	problem string
+}
+
+// first returns the first problem that there is, or "".
+func first(problems []when) string {
+	for _, p := range problems {
+		if p.is && p.problem != "" {
+			return p.problem
+		}
+	}
+	return ""
 }

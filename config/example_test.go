@@ -104,7 +104,6 @@ func ExampleLoad() {
 	// sweep.resume_tries                            10               default
 	// sweep.alert_within                            off              default
 	// sweep.alert_count                             0                default
-	// sweep.keeper.threshold                        10m0s            default
 	// sweep.keeper.promise                          10s              default
 	// sweep.keeper.pace                             1s               default
 	// sweep.keeper.poll                             2s               default
@@ -213,7 +212,7 @@ steps:
         command: |
           bash scripts/probe.sh --mode provision
         interval: 10s
-        stall_threshold: 12
+      stall_threshold: 12
   report:
     stall: {enabled: false}
 `

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -11,9 +13,22 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
+// maxText limits what is read. No file of limits is larger.
+const maxText = 1 << 20
+
+func readFile(path string) (text []byte, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return io.ReadAll(io.LimitReader(file, maxText+1))
+}
+
 // readText reads the settings of a YAML text and returns its errors in the order of the lines.
 func (c *Config) readText(name string, text []byte, hostBlocks []string) []*Error {
-	f := &file{name: name, config: c, hostBlocks: hostBlocks, stalls: map[*yaml.Node]int{}}
+	c.workflow.index = map[string]int{}
+	f := &file{name: name, config: c, hostBlocks: hostBlocks, stalls: map[stallPlace]int{}}
 	if f.readable(text) {
 		f.read(text)
 	}
@@ -26,23 +41,23 @@ type file struct {
 	name       string
 	config     *Config
 	hostBlocks []string
-	stalls     map[*yaml.Node]int // see lineOfStall
+	stalls     map[stallPlace]int // see lineOfStall
 	faults     []*Error
 }
 
-func (f *file) fault(line int, problem string) {
-	f.faults = append(f.faults, &Error{File: f.name, Line: line, Problem: problem})
+func (f *file) fault(line int, path, problem string) {
+	f.faults = append(f.faults, &Error{File: f.name, Line: line, Key: path, Problem: problem})
 }
 
 func (f *file) readable(text []byte) bool {
 	if len(text) > maxText {
-		f.fault(0, "is larger than 1 MiB; this is not a file of limits")
+		f.fault(0, "", "is larger than 1 MiB; this is not a file of limits")
 		return false
 	}
 	line := 1
 	for part := range bytes.Lines(text) {
 		if problem := badText(part); problem != "" {
-			f.fault(line, problem)
+			f.fault(line, "", problem)
 			return false
 		}
 		line++
@@ -75,12 +90,9 @@ func (f *file) read(text []byte) {
 	case 1:
 		f.document(documents[0].Content[0])
 	default:
-		f.fault(documents[1].Line, "a second document begins; allowed: one document in a file")
+		f.fault(documents[1].Line, "", "a second document begins; allowed: one document in a file")
 	}
 }
-
-// maxReason is how much of the parser's message an error shows: the message can contain a name of any length.
-const maxReason = 120
 
 func (f *file) parserError(err error) {
 	fault := &Error{File: f.name, Problem: "broken YAML: " + shown(err.Error(), maxReason), Err: err}
@@ -106,7 +118,7 @@ func (f *file) document(root *yaml.Node) {
 		return
 	}
 	if root.Kind != yaml.MappingNode {
-		f.fault(root.Line, show(root)+" is not a mapping; allowed: blocks such as "+controlsBlock+":")
+		f.fault(root.Line, "", mask(root)+" is not a mapping; allowed: blocks such as "+controlsBlock+":")
 		return
 	}
 	for key, content := range pairs(root) {
@@ -117,17 +129,19 @@ func (f *file) document(root *yaml.Node) {
 	}
 }
 
-// topLevel finds one block and reads it. If it is missing, the other keys are checked for a mistyped one.
+// topLevel finds one block and reads it. Then the other keys are checked for what was meant to be in it.
 func (f *file) topLevel(name string, root *yaml.Node) {
+	r := f.reader(slices.Concat(keys, unusedKeys), name, name, f.config)
 	line := 0
 	for key, content := range pairs(root) {
 		switch {
 		case nameOf(key) != name:
 		case line > 0:
-			f.blockFault(name, key.Line, content, fmt.Sprintf("is a second block; the first is in line %d; write one", line))
+			r.fault(name, key.Line, content, fmt.Sprintf("is a second block; the first is in line %d; write one", line))
 		default:
 			line = key.Line
-			f.block(name, content)
+			r.block(name, content.Line, content)
+			f.dedented(name, content, root)
 		}
 	}
 	if line == 0 {

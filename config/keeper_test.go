@@ -14,46 +14,29 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// TestKeeperThreshold expects a keeper to have the threshold of the sweeper, unless it has its own.
+// TestKeeperThreshold expects a keeper to have the threshold of the sweeper.
 func TestKeeperThreshold(t *testing.T) {
 	const stalled = "WATCHDOG_STALLED_THRESHOLD_MS"
 	for sentence, test := range map[string]struct {
 		text      string
 		variables variables
 		want      time.Duration
-		shown     [3]string
 	}{
-		"the default": {"", nil, 0, [3]string{"", "10m0s", "default"}},
-		"that of the sweeper": {
-			"sweep: {stalled_threshold: 5m}", nil, 5 * time.Minute, [3]string{"", "5m0s", "limits.yaml:1"},
-		},
-		"that of the sweeper by a variable": {
-			"sweep: {stalled_threshold: 5m}", variables{stalled: "60000"}, time.Minute,
-			[3]string{"", "1m0s", "environment " + stalled},
-		},
-		"its own": {
-			"sweep:\n  stalled_threshold: 5m\n  keeper: {threshold: 2m}", nil, 2 * time.Minute,
-			[3]string{"", "2m0s", "limits.yaml:3"},
-		},
-		"its own, as long as that of the sweeper": {
-			"sweep:\n  stalled_threshold: 5m\n  keeper: {threshold: 5m}", nil, 5 * time.Minute,
-			[3]string{"", "5m0s", "limits.yaml:3"},
-		},
-		"the default while that of the sweeper is off": {
-			"sweep: {stalled_threshold: 0}", nil, 0, [3]string{"", "10m0s", "default"},
-		},
-		"its own while that of the sweeper is off": {
-			"sweep: {stalled_threshold: 0, keeper: {threshold: 1h}}", nil, time.Hour, [3]string{"", "1h0m0s", "limits.yaml:1"},
-		},
+		"the default":                        {"", nil, 0},
+		"that of the file":                   {"sweep: {stalled_threshold: 5m}", nil, 5 * time.Minute},
+		"that of a variable":                 {"sweep: {stalled_threshold: 5m}", variables{stalled: "60000"}, time.Minute},
+		"the default while it is off":        {"sweep: {stalled_threshold: 0}", nil, 0},
+		"one too short for the default pace": {"sweep: {stalled_threshold: 1ms}", nil, time.Millisecond}, // for a sweeper alone
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c, err := config.Parse(file, []byte(test.text), environment(test.variables))
 			require.NoError(t, err)
 			require.Equal(t, session.KeeperConfig{Threshold: test.want}, c.Keeper)
-			test.shown[0] = "sweep.keeper.threshold"
-			require.Contains(t, settings(c), test.shown)
 		})
 	}
+	_, err := config.Loader{Environment: []string{"WATCHDOG_KEEPER_THRESHOLD_MS=1000"}}.Load("")
+	require.EqualError(t, err, "environment WATCHDOG_KEEPER_THRESHOLD_MS: is not a variable that is read; "+
+		"it is gone; use WATCHDOG_STALLED_THRESHOLD_MS")
 }
 
 // keeperContradictions are settings of the sweep block that are valid alone and not together. The text stands in the
@@ -65,15 +48,13 @@ var keeperContradictions = []struct {
 }{
 	{"a pace of more than a quarter of the sweeper's threshold", "stalled_threshold: 2m\n  keeper: {pace: 31s}", nil, 3},
 	{"a pace of more than a quarter of the default threshold", "keeper: {pace: 2m31s}", nil, 2},
-	{"a pace of more than a quarter of the keeper's threshold", "keeper: {threshold: 1m, pace: 16s}", nil, 2},
 	{
 		"a pace of more than a quarter of the threshold of a variable", "keeper: {pace: 16s}",
 		variables{"WATCHDOG_STALLED_THRESHOLD_MS": "60000"}, 2,
 	},
 	{"a pace of a variable", "stalled_threshold: 1m", variables{"WATCHDOG_KEEPER_PACE_MS": "15001"}, 0},
-	{"a keeper's threshold longer than the sweeper's", "stalled_threshold: 5m\n  keeper: {threshold: 5m1s}", nil, 3},
-	{"a keeper's threshold longer than the default of the sweeper", "keeper: {threshold: 11m}", nil, 2},
-	{"a keeper's threshold too short for the default pace", "keeper: {threshold: 3s}", nil, 2},
+	{"a threshold of the keeper's own, which is gone", "keeper: {threshold: 3s}", nil, 2},
+	{"a pace of more than a quarter of the default, while the sweeper's is off", "stalled_threshold: 0\n  keeper: {pace: 3m}", nil, 3},
 	{"a number of cancels without a time to count them in", "alert_count: 5", nil, 2},
 	{"a number of cancels whose alert is switched off", "alert_within: 0\n  alert_count: 5", nil, 3},
 }
@@ -94,10 +75,10 @@ func TestKeeperContradictions(t *testing.T) {
 // TestKeeperAccepted makes a keeper and a sweeper of settings that just go together.
 func TestKeeperAccepted(t *testing.T) {
 	for _, text := range []string{
-		"", "stalled_threshold: 2m, keeper: {pace: 30s}", "keeper: {pace: 2m30s}", "keeper: {threshold: 4s}",
-		"stalled_threshold: 0, keeper: {threshold: 1h, pace: 15m}", "keeper: {host: 'worker 7'}",
+		"", "stalled_threshold: 2m, keeper: {pace: 30s}", "keeper: {pace: 2m30s}", "stalled_threshold: 4s",
+		"stalled_threshold: 1h, keeper: {pace: 15m}", "keeper: {host: 'worker 7'}",
 		"keeper: {promise: 1s}", "keeper: {promise: 5m}", "max_cancellations_per_minute: 1",
-		"stalled_threshold: 1m, keeper: {threshold: 1m, pace: 15s}",
+		"stalled_threshold: 1m, keeper: {pace: 15s}",
 	} {
 		t.Run(text, func(t *testing.T) {
 			c, err := config.Parse(file, []byte("sweep: {"+text+"}\n"), config.NoEnvironment)
@@ -122,7 +103,7 @@ func TestAlertSwitchedOff(t *testing.T) {
 }
 
 var rejectedKeeper = []rejected{
-	badSweep("a threshold of zero", "keeper: {threshold", "0}", "0"),
+	badSweep("a threshold of zero", "keeper: {threshold", "0}", "…"),
 	badSweep("a pace of zero", "keeper: {pace", "0s}", "0s"),
 	badSweep("a promise of zero", "keeper: {promise", "0}", "0"),
 	badSweep("a promise shorter than the shortest", "keeper: {promise", "999ms}", "999ms"),
@@ -135,7 +116,7 @@ var rejectedKeeper = []rejected{
 	badSweep("a host with a character that cannot be seen", "keeper: {host", "\"a\\tb\"}", `"a\tb"`),
 	badSweep("a host of several", "keeper: {host", "[a, b]}", "[…]"),
 	badSweep("a host with a long name", "keeper: {host", strings.Repeat("é", 256)+"}", strings.Repeat("é", 60)+"…"),
-	badSweep("a mistyped key", "keeper: {pase", "2s}", "2s"),
+	badSweep("a mistyped key", "keeper: {pase", "2s}", "…"),
 }
 
 func TestRejectedKeepers(t *testing.T) {

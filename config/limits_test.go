@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -68,37 +69,35 @@ func document(t *testing.T, names ...string) string {
 	return pages.String()
 }
 
-// TestDocumentedKeys compares the tables in the documentation with the one in the code.
-func TestDocumentedKeys(t *testing.T) {
-	pages := document(t,
-		"configuration-limits.md", "configuration-ladders.md", "configuration-commands.md", "configuration-sweep.md")
-	var documented []string
-	for line := range strings.Lines(pages) {
-		if strings.HasPrefix(line, "| `") && strings.Count(line, " | ") == 3 { // the table of steps has two columns
-			documented = append(documented, strings.TrimSpace(line))
-		}
-	}
+// TestReference compares the one generated page with the table of settings. Write it with -update.
+func TestReference(t *testing.T) {
+	var page strings.Builder
+	page.WriteString("# Configuration: all settings\n\nGenerated from the table of settings in the code. " +
+		"[Configuration](configuration.md) says how a file is read,\nand links the pages that explain these. `watchdog check --schema` prints the same as a JSON schema for editors.\n")
 	var c config.Config
-	var listed []string
+	last := ""
 	for _, s := range c.Limits() {
+		if block, _, _ := strings.Cut(s.Key, "."); block != last {
+			last = block
+			page.WriteString("\n## " + block + "\n\n| key | variable | default | allowed | what it is |\n|---|---|---|---|---|\n")
+		}
 		variable := "none"
 		if s.Variable != "" {
 			variable = "`" + s.Variable + "`"
 		}
-		listed = append(listed, "| `"+strings.Join([]string{s.Key + "`", variable, s.Value, s.Allowed}, " | ")+" |")
+		fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s |\n", s.Key, variable, s.Value, s.Allowed, s.Help)
 	}
-	require.Equal(t, listed, documented)
-}
-
-// TestDocumentedStepKeys expects every key of a step in the documentation.
-func TestDocumentedStepKeys(t *testing.T) {
-	text := document(t, "configuration-commands.md")
-	c, err := config.Parse(file, []byte("completion_check: {}\n"), config.NoEnvironment)
+	page.WriteString("\n## steps\n\nA stall block of a step, of `defaults` or of a `completion_check` has the keys of " +
+		"`stall`, without variables, and these:\n\n| key | default | allowed | what it is |\n|---|---|---|---|\n")
+	check, err := config.Parse(file, []byte("completion_check: {}\n"), config.NoEnvironment)
 	require.NoError(t, err)
-	for _, s := range c.Step("x").Limits() {
-		name := s.Key[strings.LastIndex(s.Key, ".")+1:]
-		require.Regexp(t, "`(stall|probe|stall\\.probe|stall\\.also_end)?\\.?"+name+"`", text, s.Key)
+	for _, s := range check.Step("x").Check.Limits() {
+		key := strings.TrimPrefix(s.Key, "steps.x.completion_check.")
+		if !strings.Contains(page.String(), "`"+key+"`") {
+			fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", key, s.Value, s.Allowed, s.Help)
+		}
 	}
+	golden(t, "../../docs/configuration-reference.md", page.String())
 }
 
 func TestDocumentedExamples(t *testing.T) {

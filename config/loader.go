@@ -3,10 +3,22 @@ package config
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/seed62658d38/watchdog"
 )
+
+// Load reads the limits from the YAML file at path and then from the environment, which overrides the file. An empty
+// path means no file. Load reports the errors together, each as an [*Error], those of the file first, in the order of
+// its lines; after twenty it only counts them. If it cannot read the file it wraps the error of the operating system,
+// such as [os.ErrNotExist]. With an error it returns no Config. A [Loader] has more choices.
+func Load(path string, environment Lookup) (*Config, error) {
+	return Loader{LookupEnv: environment}.Load(path)
+}
+
+// Parse is [Load] for a text in memory; name is the name of the file in errors and sources.
+func Parse(name string, text []byte, environment Lookup) (*Config, error) {
+	return Loader{LookupEnv: environment}.Parse(name, text)
+}
 
 // A Loader is [Load] and [Parse] for a host with names of its own. The zero value reads as they do with a nil Lookup.
 type Loader struct {
@@ -48,12 +60,15 @@ func (l Loader) Parse(name string, text []byte) (*Config, error) {
 	if len(faults) > 0 {
 		return nil, join(faults)
 	}
-	c.adoptProbe()
-	c.adoptAlsoEnd()
-	c.adoptGrace()
-	c.adoptThreshold()
+	c.adoptStall()
+	if !keys.key(stalledPath).off(c) {
+		c.Keeper.Threshold = c.Sweep.StalledThreshold
+	}
 	c.adoptScopes()
-	c.disableGuards()
+	if c.Disabled {
+		c.Stall.Disabled, c.Sweep.Disabled = true, true
+		c.sources[enabledPath] = c.sources[disabledPath]
+	}
 	return c, nil
 }
 
@@ -62,18 +77,16 @@ var prefixOfVariables = formOf(`^[A-Za-z][A-Za-z0-9_]*_$`)
 
 // problem returns which field is wrong.
 func (l Loader) problem() string {
-	if l.Prefix != "" && !prefixOfVariables().MatchString(l.Prefix) {
-		return "Prefix " + shown(l.Prefix, maxShown) + " is not letters, digits and underscores with an underscore at the end"
-	}
-	if l.LookupEnv != nil && l.Environment != nil {
-		return "LookupEnv and Environment are both set; set one"
+	problems := []when{
+		{l.Prefix != "" && !prefixOfVariables().MatchString(l.Prefix), "Prefix " + shown(l.Prefix, maxShown) +
+			" is not letters, digits and underscores with an underscore at the end"},
+		{l.LookupEnv != nil && l.Environment != nil, "LookupEnv and Environment are both set; set one"},
 	}
 	for _, block := range l.HostBlocks {
-		if slices.Contains(blockNames, block) {
-			return "HostBlocks has " + block + ", which is read here"
-		}
+		ours := slices.Contains(blockNames, block)
+		problems = append(problems, when{ours, "HostBlocks has " + block + ", which is read here"})
 	}
-	return ""
+	return first(problems)
 }
 
 func (l Loader) environment() environment {
@@ -83,18 +96,5 @@ func (l Loader) environment() environment {
 	case l.Environment == nil:
 		return ofProcess()
 	}
-	variables := map[string]string{}
-	var names []string
-	for _, variable := range l.Environment {
-		name, value, _ := strings.Cut(variable, "=")
-		if _, twice := variables[name]; !twice { // the first counts, as in os.LookupEnv
-			variables[name] = value
-			names = append(names, name)
-		}
-	}
-	lookup := func(name string) (string, bool) {
-		value, set := variables[name]
-		return value, set
-	}
-	return environment{lookup, names}
+	return listed(l.Environment)
 }

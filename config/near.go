@@ -1,10 +1,16 @@
 package config
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 )
+
+// shortName is the length up to which a name near ours is taken for the host's: many words are near stall, such as
+// state.
+const shortName = 8
 
 // maxTypos is the distance up to which a name is taken for a mistyped one of ours.
 const maxTypos = 2
@@ -79,4 +85,23 @@ func edits(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+func words[T ~string](known []T) []string {
+	words := make([]string, len(known))
+	for i, word := range known {
+		words[i] = string(word)
+	}
+	return words
+}
+
+// unknownWord says that a word is not known, and which one was likely meant. It returns "" for one that is.
+func unknownWord(word, what string, known []string) string {
+	if slices.Contains(known, word) {
+		return ""
+	}
+	if meant := closest(word, known); meant != "" {
+		return fmt.Sprintf("is not %s (did you mean %s?)", what, meant)
+	}
+	return "is not " + what
 }

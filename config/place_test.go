@@ -33,6 +33,20 @@ var nobodyReads = []rejected{
 		"an invisible character before a key", "runtime_controls:\n  \u200bwarn_at: [0.5]\n", 2,
 		`runtime_controls."\u200bwarn_at"`, "[…]",
 	},
+	{"a byte order mark before a line", "runtime_controls:\n  warn_at: [0.5]\n\ufeff  idle_timeout_seconds: 60\n", 3, "", ""},
+	{"a zero width space before a line", "stall:\n  keep_background: false\n\u200b  no_output_timeout: 5m\n", 3, "", ""},
+	{"a zero width joiner before a common word", "sweep:\n  dry_run: true\n\u200denabled: false\n", 3, "", ""},
+	{"an invisible character before a key of a step", "steps: {a: {\u200bno_output_timeout: 5m}}\n", 1, `steps.a."\u200bno_output_timeout"`, ""},
+	{"an inner block that is dedented", "runtime_controls:\n  warn_at: [0.5]\nspend:\n  cost: 5 EUR\n", 3, "", ""},
+	{"an inner block of common words that is dedented", "stall:\n  no_output_timeout: 5m\nprobe:\n  command: [x]\n", 3, "", ""},
+	{"a keeper that is dedented", "sweep:\n  interval: 1m\nkeeper: {pace: 1s}\n", 3, "", ""},
+	{"a key that is dedented", "runtime_controls:\n  warn_at: [0.5]\nidle_timeout_seconds: 60\n", 3, "", ""},
+	{"a key under its other name that is dedented", "runtime_controls:\n  warn_at: [0.5]\ngeneration_idle_timeout_seconds: 60\n", 3, "", ""},
+	{"a whole block that is dedented", "stall:\nno_output_timeout: 5m\n", 2, "", ""},
+	{"a common word under a block of nothing", "sweep:\nenabled: false\n", 2, "", ""},
+	{"the keys of an inner block that is nothing", "runtime_controls:\n  warn_at: [0.5]\n  spend:\ncost: 5 EUR\n", 4, "", ""},
+	{"an inner block under a block of nothing", "runtime_controls:\nspend: {cost: 5 EUR}\n", 2, "", ""},
+	{"an inner block that is dedented before the block", "spend: {cost: 5 EUR}\nruntime_controls: {warn_at: [0.5]}\n", 1, "", ""},
 	{"a block inside of another", "app:\n  runtime_controls: {idle_timeout: 60}\n", 2, "", ""},
 	{"a short block inside of another", "app:\n  stall:\n    no_output_timeout: 5m\n", 2, "", ""},
 	{
@@ -41,7 +55,7 @@ var nobodyReads = []rejected{
 	},
 	{
 		"a key of another block", "runtime_controls:\n  no_output_timeout: 5m\n", 2,
-		"runtime_controls.no_output_timeout", "5m",
+		"runtime_controls.no_output_timeout", "…",
 	},
 
 	{
@@ -50,7 +64,7 @@ var nobodyReads = []rejected{
 	},
 	{
 		"a mistyped key of a step's block", "steps: {build: {stall: {no_output_timout: 5m}}}\n", 1,
-		"steps.build.stall.no_output_timout", "5m",
+		"steps.build.stall.no_output_timout", "…",
 	},
 	{
 		"a key of a probe beside it", "steps: {build: {stall: {no_output_timeout: 5m, interval: 5s}}}\n", 1,
@@ -108,7 +122,7 @@ var nobodyReads = []rejected{
 			"steps: {a: {stall: {no_output_timeout: 0, activity_source: stdout}}}\n", 2, "steps.a.stall.activity_source", "stdout",
 	},
 	{
-		"a threshold twice", "steps: {a: {stall: {stall_threshold: 3, probe: {command: [x], stall_threshold: 3}}}}\n", 1,
+		"a threshold in a probe, which is gone", "steps: {a: {stall: {probe: {command: [x], stall_threshold: 3}}}}\n", 1,
 		"steps.a.stall.probe.stall_threshold", "…",
 	},
 	{
@@ -119,7 +133,7 @@ var nobodyReads = []rejected{
 	{"a block twice", "steps:\n  a:\n    stall: {no_output_timeout: 5m}\n    stall: {no_output_timeout: 5m}\n", 4, "steps.a.stall", "{…}"},
 	{"a step twice", "steps:\n- {id: a, stall: {no_output_timeout: 5m}}\n- {name: a}\n", 3, "steps.a", ""},
 	{"an alias in a block", "x: &x {command: [y]}\nsteps: {a: {stall: {probe: *x}}}\n", 2, "steps.a.stall.probe", "*…"},
-	{"a merge key in a block", "x: &x {y: 5}\nsteps: {a: {stall: {<<: *x}}}\n", 2, "steps.a.stall", "…"},
+	{"a merge key in a block", "x: &x {y: 5}\nsteps: {a: {stall: {<<: *x}}}\n", 2, "steps.a.stall", "<<"},
 	{"a step that is an alias", "x: &x {stall: {after: 5m}}\nsteps:\n  build: *x\n", 1, "steps.build.stall", ""},
 	{
 		"a step that merges", "x: &x\n  stall: {after: 5m}\nsteps:\n  build: {<<: [*x]}\n", 2, "steps.build.stall", "",
@@ -172,6 +186,16 @@ func TestHostBlocks(t *testing.T) {
 			"runtime_control: {a: 1}\nwarn_at: 5\n", []string{"runtime_control", "warn_at"},
 		},
 		"a host may nest what is named as ours": {"app: {runtime_controls: {warn_at: 5}}\n", []string{"app"}},
+		"a host may have words of ours beside our blocks": {
+			"runtime_controls: {warn_at: [0.5]}\nstall: {no_output_timeout: 5m}\nevents: {created: 5}\nladders: [high]\n" +
+				"loop: {every: 5}\nprobe: {command: [id], path: /}\ntimeout: 5\nhost: x\nscopes: [read]\nspend: {limit: 5}\n", nil,
+		},
+		"a host may have a block as ours beside ours": {
+			"runtime_controls: {warn_at: [0.5]}\nloop: {mode: strict}\ncost: 5\n", []string{"loop"},
+		},
+		"a host may have a key with a space before it":            {"\" a\": 5\nstall:\nother: 5\ninterval: 5\n", nil},
+		"a host may have a key with a mark before it":             {"\u200fa: 5\n", []string{"\u200fa"}},
+		"a block of no keys says that what follows is the host's": {"stall: {}\nno_output_timeout: 5m\n", nil},
 		"words in other blocks are not ours": {
 			"metrics: {stall: 5, sweep: true, watchdog: x}\nsleep: 5\nsmall: 5\n", nil,
 		},
@@ -186,6 +210,35 @@ func TestHostBlocks(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
+}
+
+// TestUnknownValues expects the value of an unknown key in no error, also not in the cause, whatever the value and the
+// rest of the file look like.
+func TestUnknownValues(t *testing.T) {
+	const canary = "canary-5f2c"
+	values := []string{
+		canary, `"` + canary + `"`, "'" + canary + "'", "[" + canary + "]", "{a: " + canary + "}", "{" + canary + ": 1}",
+		"*" + canary, "&" + canary + " 5", "!" + canary + " 5", "!<" + canary, "https://" + canary + "/x", "|\n    " + canary,
+		">\n    " + canary, canary + ": " + canary, `"` + canary, "'" + canary, "[" + canary, "{" + canary, "%" + canary,
+		"@" + canary, "`" + canary, `"\q` + canary + `"`, "\t" + canary, canary + "\n" + canary, "!!" + canary + "! x",
+		"- " + canary, "? " + canary, "|" + canary, canary + " : : " + canary, `"` + canary + `" ` + canary, "\x01" + canary,
+	}
+	for _, key := range []string{
+		"runtime_controls:\n  secret", "runtime_controls:\n  idle_timeout", "runtime_controls:\n  loop:\n   rounds",
+		"runtime_controls:\n  scopes:\n  - limits", "stall:\n  comand", "stall:\n  probe:\n   comand", "sweep:\n  webhook",
+		"sweep:\n  keeper:\n   threshold", "steps:\n a:\n  stall:\n   secret", "defaults:\n stall:\n  probe:\n   stall_threshold",
+		"idle_timeout_seconds", "stalls", "\u200bsecret", "completion_check:\n stall:\n  on_stall:\n   secret",
+	} {
+		for _, value := range values {
+			text := key + ": " + value + "\n"
+			_, err := config.Parse(file, []byte(text), config.NoEnvironment)
+			for _, fault := range faults(t, err) {
+				require.NotContains(t, fmt.Sprintf("%v %+v %#v %v", fault, *fault, fault, fault.Err), canary, text)
+			}
+		}
+	}
+	_, err := config.Parse(file, []byte(canary), config.NoEnvironment)
+	require.NotContains(t, err.Error(), canary, "a file that is something else")
 }
 
 // TestMergeCycle expects steps that merge themselves to be read.

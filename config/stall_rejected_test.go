@@ -193,7 +193,7 @@ var rejectedStall = []rejected{
 	{"a probe that is a list", "stall:\n  probe: [x]\n", 2, "stall.probe", "[…]"},
 	{"a sentinel that is a length", "stall: 5m\n", 1, "stall", "…"},
 	{"a sentinel twice", "stall: {}\nstall: {}\n", 2, "stall", "{…}"},
-	{"a mistyped key", "stall:\n  no_output_timout: 5m\n", 2, "stall.no_output_timout", "5m"},
+	{"a mistyped key", "stall:\n  no_output_timout: 5m\n", 2, "stall.no_output_timout", "…"},
 	{"an unknown key that is unlike any of ours", "stall:\n  tail: 5\n", 2, "stall.tail", "…"},
 	{"a key of the probe outside of its block", "stall:\n  interval: 5s\n", 2, "stall.interval", "…"},
 	{"a key in seconds", "stall:\n  no_output_timeout_seconds: 5\n", 2, "stall.no_output_timeout_seconds", "…"},

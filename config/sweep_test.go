@@ -32,7 +32,6 @@ const everySweep = `sweep:
   alert_within: 10m
   alert_count: 5
   keeper:
-    threshold: 1h
     promise: 1m
     pace: 15m
     poll: 500ms
@@ -51,7 +50,7 @@ func everySweeper() sweep.Config {
 
 func everyKeeper() session.KeeperConfig {
 	return session.KeeperConfig{
-		Threshold: time.Hour, Promise: time.Minute, Pace: 15 * time.Minute, Poll: 500 * time.Millisecond, Host: "worker-7",
+		Threshold: 90 * time.Minute, Promise: time.Minute, Pace: 15 * time.Minute, Poll: 500 * time.Millisecond, Host: "worker-7",
 	}
 }
 
@@ -78,7 +77,7 @@ func TestSweepVariables(t *testing.T) {
 		"WATCHDOG_STARTUP_DELAY_MS": "250", "WATCHDOG_MAX_CANCELLATIONS": "25",
 		"WATCHDOG_MAX_CANCELLATIONS_PER_MINUTE": "100", "WATCHDOG_KEEPER_PROMISE_MS": "60000", "WATCHDOG_GRACE_MS": "120000",
 		"WATCHDOG_STOP_TIMEOUT_MS": "1500", "WATCHDOG_DRY_RUN": "true", "WATCHDOG_MAX_RESUMES": "3", "WATCHDOG_RESUME_TRIES": "7",
-		"WATCHDOG_ALERT_WITHIN_MS": "600000", "WATCHDOG_ALERT_COUNT": "5", "WATCHDOG_KEEPER_THRESHOLD_MS": "3600000",
+		"WATCHDOG_ALERT_WITHIN_MS": "600000", "WATCHDOG_ALERT_COUNT": "5",
 		"WATCHDOG_KEEPER_PACE_MS": "900000", "WATCHDOG_KEEPER_POLL_MS": "500", "WATCHDOG_KEEPER_HOST": "worker-7",
 	}))
 	require.NoError(t, err)
@@ -91,7 +90,7 @@ func TestSweepOverrides(t *testing.T) {
 	for variable, want := range map[string]struct{ value, key, shown string }{
 		"WATCHDOG_ENABLED":                      {"true", "enabled", "true"},
 		"WATCHDOG_INTERVAL_MS":                  {"1", "interval", "1ms"},
-		"WATCHDOG_STALLED_THRESHOLD_MS":         {"0", "stalled_threshold", "off"},
+		"WATCHDOG_STALLED_THRESHOLD_MS":         {"3600000", "stalled_threshold", "1h0m0s"},
 		"WATCHDOG_MIN_AGE_MS":                   {"1000", "min_age", "1s"},
 		"WATCHDOG_STARTUP_DELAY_MS":             {"0", "startup_delay", "none"},
 		"WATCHDOG_MAX_CANCELLATIONS":            {"1", "max_cancellations_per_run", "1"},
@@ -102,7 +101,6 @@ func TestSweepOverrides(t *testing.T) {
 		"WATCHDOG_RESUME_TRIES":                 {"1", "resume_tries", "1"},
 		"WATCHDOG_ALERT_WITHIN_MS":              {"1", "alert_within", "1ms"},
 		"WATCHDOG_ALERT_COUNT":                  {"0", "alert_count", "0"},
-		"WATCHDOG_KEEPER_THRESHOLD_MS":          {"5400000", "keeper.threshold", "1h30m0s"},
 		"WATCHDOG_KEEPER_PACE_MS":               {"1", "keeper.pace", "1ms"},
 		"WATCHDOG_KEEPER_PROMISE_MS":            {"1000", "keeper.promise", "1s"},
 		"WATCHDOG_MAX_CANCELLATIONS_PER_MINUTE": {"0", "max_cancellations_per_minute", "0"},
@@ -179,15 +177,15 @@ var rejectedSweep = []rejected{
 	badSweep("a flag in quotes", "enabled", `"true"`, `"true"`),
 	{"a sweeper that is a flag", "sweep: true\n", 1, "sweep", "true"},
 	{"a sweeper twice", "sweep: {}\nsweep: {}\n", 2, "sweep", "{…}"},
-	{"a mistyped key", "sweep:\n  stalled_treshold: 5m\n", 2, "sweep.stalled_treshold", "5m"},
-	{"an unknown key that is unlike any of ours", "sweep:\n  table: sessions\n", 2, "sweep.table", "sessions"},
-	{"a key of the keeper outside of its block", "sweep:\n  pace: 5s\n", 2, "sweep.pace", "5s"},
-	{"a key in milliseconds", "sweep:\n  interval_ms: 5\n", 2, "sweep.interval_ms", "5"},
+	{"a mistyped key", "sweep:\n  stalled_treshold: 5m\n", 2, "sweep.stalled_treshold", "…"},
+	{"an unknown key that is unlike any of ours", "sweep:\n  table: sessions\n", 2, "sweep.table", "…"},
+	{"a key of the keeper outside of its block", "sweep:\n  pace: 5s\n", 2, "sweep.pace", "…"},
+	{"a key in milliseconds", "sweep:\n  interval_ms: 5\n", 2, "sweep.interval_ms", "…"},
 	{"a sweeper under a mistyped name", "sweeps:\n  stalled_threshold: 5m\n", 1, "", ""},
 	{"a key of the sweeper outside of the block", "stalled_threshold: 5m\n", 1, "", ""},
 	{"a cap of cancels outside of the block", "max_cancellations_per_run: 5\n", 1, "", ""},
 	{"a rate of cancels outside of the block", "max_cancellations_per_minute: 5\n", 1, "", ""},
-	{"a key of the lease outside of its block", "sweep:\n  promise: 5s\n", 2, "sweep.promise", "5s"},
+	{"a key of the lease outside of its block", "sweep:\n  promise: 5s\n", 2, "sweep.promise", "…"},
 	{"a sweeper that a merge brings in", "base: &base {sweep: {interval: 5m}}\n<<: *base\n", 2, "", ""},
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,7 +40,13 @@ type invalidValue struct {
 	problem string
 }
 
-func (v value) invalid(what string) *invalidValue { return &invalidValue{value: v, problem: what} }
+// invalid returns what is wrong with the value, or nil for no problem.
+func (v value) invalid(problem string) *invalidValue {
+	if problem == "" {
+		return nil
+	}
+	return &invalidValue{value: v, problem: problem}
+}
 
 // fromText returns the value of a variable.
 func fromText(text string) value {
@@ -56,9 +63,39 @@ func fromList(text string) value {
 	return v
 }
 
-const blocks = yaml.LiteralStyle | yaml.FoldedStyle
+// fromPairs returns the value of a variable that is pairs such as bash=100,search=20. A name may have an equals sign,
+// and no comma. Wrong says what is wrong with an item that is no pair.
+func fromPairs(text, wrong string) value {
+	v := fromText(text)
+	if v.mapping = text != "0"; !v.mapping {
+		return v
+	}
+	for item := range strings.SplitSeq(text, ",") {
+		e := entry{key: fromText(item), value: fromText(item)}
+		if i := strings.LastIndex(item, "="); i >= 0 {
+			e = entry{key: fromText(item[:i]), value: fromText(item[i+1:])}
+		} else {
+			e.key.unsupported = wrong
+		}
+		v.entries = append(v.entries, e)
+	}
+	return v
+}
 
-const quotes = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle
+// invalid names the entry.
+func (e entry) invalid(problem string) *invalidValue {
+	v := e.value
+	v.line = e.key.line
+	if e.key.show != v.show {
+		v.show = e.key.show + ": " + v.show
+	}
+	return v.invalid(problem)
+}
+
+const (
+	blocks = yaml.LiteralStyle | yaml.FoldedStyle
+	quotes = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle
+)
 
 // fromNode returns the value of a YAML node.
 func fromNode(node *yaml.Node) value {
@@ -85,31 +122,17 @@ func fromNode(node *yaml.Node) value {
 // unsupportedReason returns why a node is not a plain value. An anchor is allowed: the host may use the value
 // elsewhere.
 func unsupportedReason(node *yaml.Node) string {
-	switch {
-	case node.Kind == yaml.AliasNode:
-		return "is an alias; write the value itself"
-	case node.Style&yaml.TaggedStyle != 0:
-		return "has a tag; write the value without it"
-	case node.Kind == yaml.MappingNode:
-		return "is a mapping"
-	case node.Style&blocks != 0:
-		return "is a block of text"
-	}
-	return ""
+	return first([]when{
+		{node.Kind == yaml.AliasNode, "is an alias; write the value itself"},
+		{node.Style&yaml.TaggedStyle != 0, "has a tag; write the value without it"},
+		{node.Kind == yaml.MappingNode, "is a mapping"},
+		{node.Style&blocks != 0, "is a block of text"},
+	})
 }
 
-// hidden replaces a text that errors must not show.
-const hidden = "…"
-
-// mask returns a node's form in errors if its text may be a secret.
+// mask returns a node's form in errors if its text may be a secret, or the name of an alias: that may be an argument.
 func mask(node *yaml.Node) string {
-	switch node.Kind {
-	case yaml.ScalarNode:
-		return hidden
-	case yaml.AliasNode: // its name may be an argument that begins with an asterisk
-		return "*" + hidden
-	}
-	return show(node)
+	return show(&yaml.Node{Kind: node.Kind, Value: "…"})
 }
 
 // masked returns the value without its text in errors; they name an item by its number.
@@ -135,4 +158,31 @@ func show(node *yaml.Node) string {
 		return strconv.Quote(shorten(node.Value, maxShown))
 	}
 	return shown(node.Value, maxShown)
+}
+
+// nameOf returns the text of a key, or "" if the key is not a text.
+func nameOf(node *yaml.Node) string {
+	if node.Kind == yaml.ScalarNode && node.Tag == "!!str" {
+		return node.Value
+	}
+	return ""
+}
+
+func isNull(node *yaml.Node) bool {
+	return node.Kind == yaml.ScalarNode && node.Tag == "!!null" && node.Style&yaml.TaggedStyle == 0
+}
+
+func isMerge(node *yaml.Node) bool {
+	return node.Kind == yaml.ScalarNode && node.Tag == "!!merge"
+}
+
+// pairs iterates over the keys and values of a mapping.
+func pairs(mapping *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(key, content *yaml.Node) bool) {
+		for i := 0; mapping.Kind == yaml.MappingNode && i+1 < len(mapping.Content); i += 2 {
+			if !yield(mapping.Content[i], mapping.Content[i+1]) {
+				return
+			}
+		}
+	}
 }

@@ -37,26 +37,7 @@ func (s StepSettings) Limits() []Setting {
 }
 
 // String returns one line for each setting, with its value and its source.
-func (s StepSettings) String() string { return table(s.Limits()) }
-
-// checkSuffix comes after the name of a step for its completion check.
-const checkSuffix = "." + checkBlock
-
-// A workflow holds the stall blocks of a file: of its steps, and what they have in common.
-type workflow struct {
-	defaults layer // defaults.stall
-	check    layer // completion_check, at the top level
-	hasCheck bool
-	steps    []workflowStep
-	index    map[string]int // of the steps, by name
-}
-
-// A workflowStep holds the stall blocks of one step.
-type workflowStep struct {
-	name       string
-	own, check layer
-	hasCheck   bool
-}
+func (s StepSettings) String() string { return printed(s.Limits()) }
 
 // Steps returns the names of the steps of the file that can have stall settings, in the order of the file.
 func (c *Config) Steps() []string {
@@ -75,24 +56,21 @@ func (c *Config) Step(name string) StepSettings {
 	if i, known := c.workflow.index[name]; known {
 		step = c.workflow.steps[i]
 	}
-	s := c.inForce(name, "steps."+shownName(name), false, c.workflow.layers(step))
+	s := c.inForce(step, false)
 	if step.hasCheck || c.workflow.hasCheck {
-		place := "steps." + shownName(name) + checkSuffix
-		check := c.inForce(name+checkSuffix, place, true, c.workflow.checkLayers(step))
+		check := c.inForce(step, true)
 		s.Check = &check
 	}
 	return s
 }
 
-// layers returns the blocks that a step is merged from, the first one first.
-func (w workflow) layers(s workflowStep) []layer { return []layer{w.defaults, s.own} }
-
-// checkLayers is layers for the completion check of a step.
-func (w workflow) checkLayers(s workflowStep) []layer { return []layer{w.defaults, w.check, s.check} }
-
-// inForce merges the layers of a step or a check. Place is where its own stall block would be.
-func (c *Config) inForce(name, place string, isCheck bool, layers []layer) StepSettings {
-	m := merge(layers, isCheck)
+// inForce returns the settings of a step or of its completion check.
+func (c *Config) inForce(step workflowStep, isCheck bool) StepSettings {
+	suffix := ""
+	if isCheck {
+		suffix = checkSuffix
+	}
+	m := c.workflow.merged(step, isCheck)
 	if c.Disabled {
 		m.Stall.Disabled = true
 		m.sources[stepEnabledPath] = c.sources[disabledPath]
@@ -101,67 +79,99 @@ func (c *Config) inForce(name, place string, isCheck bool, layers []layer) StepS
 		Stall: m.Stall, CaptureStderr: m.extras.captureStderr, StallClass: m.extras.stallClass,
 		TerminalClass: m.extras.terminalClass, DecisionFile: m.extras.decisionFile,
 	}
-	s.Stall.Step = name
+	s.Stall.Step = step.name + suffix
 	for _, k := range stepKeys {
-		if isCheck || !slices.Contains(onlyOfChecks, k.path()) {
-			s.settings = append(s.settings, Setting{
-				Key: within(place, k.path()), Allowed: k.allowed, Value: k.kind.show(m), Source: m.sources[k.path()].String(),
-			})
+		setting := m.setting(k)
+		if k.path == decisionPath { // it stands beside the stall block
+			setting.Key = k.name()
+		}
+		setting.Key = stepsBlock + "." + shownName(step.name) + suffix + "." + setting.Key
+		if isCheck || !k.ofCheck {
+			s.settings = append(s.settings, setting)
 		}
 	}
 	return s
 }
 
-// within returns the path of a setting in a step. A decision file stands beside the stall block.
-func within(place, path string) string {
-	if path == decisionPath {
-		path = strings.TrimPrefix(path, stallBlock+".")
-	}
-	return place + "." + path
-}
-
-// merge applies the layers, the first one first. The result has a Stall and extras, and the sources of the settings.
-func merge(layers []layer, isCheck bool) *Config {
+// merged applies the blocks of a step or of its check, the first one first. The result has a Stall and extras, and the
+// sources of the settings.
+func (w workflow) merged(step workflowStep, isCheck bool) *Config {
 	m := &Config{sources: map[string]source{}}
-	for _, l := range layers {
-		for _, s := range l.settings {
-			if !isCheck && slices.Contains(onlyOfChecks, s.key.path()) {
-				continue
-			}
-			_ = s.key.kind.set(m, s.value) // it was set before, without an error
-			m.sources[s.key.path()] = s.from
+	layers := slices.Concat(w.defaults, step.own)
+	if isCheck {
+		layers = slices.Concat(w.defaults, w.check, step.check)
+	}
+	for _, s := range layers {
+		if isCheck || !s.key.ofCheck {
+			_ = s.key.set(m, s.value) // it was set before, without an error
+			m.sources[s.key.path] = s.from
 		}
 	}
-	m.adoptProbe()
-	m.adoptAlsoEnd()
-	m.adoptGrace()
-	m.adoptActivity()
-	return m
-}
-
-// adoptActivity carries the word for the source of activity to the sentinel. The events of a worker are its output
-// here; with probe_only there is no limit of silence.
-func (c *Config) adoptActivity() {
-	switch word := c.extras.activity; word {
-	case activityProbe:
-		c.Stall.NoOutput = 0
-		c.sources[noOutputPath] = c.sources[activityPath]
-	case activityWorker, activityEvent:
-		c.Stall.ActivitySource = stall.ActivityAny
+	m.adoptStall()
+	switch word := m.extras.activity; word {
+	case activityProbe: // there is no limit of silence
+		m.Stall.NoOutput = 0
+		m.sources[noOutputPath] = m.sources[activityPath]
+	case activityWorker, activityEvent: // the events of a worker are its output here
+		m.Stall.ActivitySource = stall.ActivityAny
 	default:
-		c.Stall.ActivitySource = word
+		m.Stall.ActivitySource = word
 	}
+	return m
 }
 
 // setOfSteps returns the settings of all steps that a file has set.
 func (c *Config) setOfSteps() []Setting {
 	var set []Setting
 	for _, name := range c.Steps() {
-		for _, s := range c.Step(name).Limits() {
-			if s.Source != (source{}).String() {
-				set = append(set, s)
-			}
+		set = append(set, c.Step(name).Limits()...)
+	}
+	return slices.DeleteFunc(set, func(s Setting) bool { return s.Source == (source{}).String() })
+}
+
+// checkWorkflow compares the settings of each step with each other. A setting is an error if it can take effect
+// nowhere: that of a step in this step, that of the defaults in no step and no check.
+func (c *Config) checkWorkflow() []*Error {
+	var steps, checks []*Config
+	w, faults := c.workflow, []*Error(nil)
+	for _, s := range append(slices.Clip(w.steps), workflowStep{}) { // and a step that the file does not name
+		own := w.merged(s, false)
+		steps = append(steps, own)
+		faults = append(faults, without(s.own, own)...)
+		if s.hasCheck || w.hasCheck || s.name == "" {
+			check := w.merged(s, true)
+			checks = append(checks, check)
+			faults = append(faults, without(s.check, check)...)
 		}
 	}
-	return set
+	faults = append(faults, without(w.check, checks...)...)
+	return append(faults, without(w.defaults, append(steps, checks...)...)...)
+}
+
+// without returns an error for each setting that has no effect in any of the merged settings.
+func without(settings []placed, all ...*Config) (faults []*Error) {
+	for _, s := range settings {
+		problem := ""
+		for _, merged := range all {
+			if problem = s.unused(merged); problem == "" {
+				break
+			}
+		}
+		if problem != "" {
+			faults = append(faults, s.from.fault(s.place, s.value.show, problem))
+		}
+	}
+	return faults
+}
+
+// unused returns why a setting can never take effect: everything that it needs is off. See [Config.unused].
+func (s placed) unused(merged *Config) string {
+	k, block := s.key, strings.TrimSuffix(s.place, strings.TrimPrefix(s.path, stallBlock))
+	if merged.Stall.Disabled || k.off(merged) {
+		return ""
+	}
+	if k.path == activityPath && merged.extras.activity == activityProbe {
+		k.needs = []string{commandPath}
+	}
+	return merged.unused(k, s.from, func(path string) string { return block + strings.TrimPrefix(path, stallBlock) })
 }

@@ -105,12 +105,10 @@ func TestStepMerge(t *testing.T) {
 		},
 		"a list as a whole": {"{terminal_patterns: [c]}", func(s *config.StepSettings) { s.Stall.Terminal = patterns("c") }},
 		"no patterns":       {"{terminal_patterns: []}", func(s *config.StepSettings) { s.Stall.Terminal = nil }},
-		"a threshold at its other place": {
-			"{probe: {stall_threshold: 9}}", func(s *config.StepSettings) { s.Stall.Probe.StallThreshold = 9 },
-		},
-		"no grace":       {"{interrupt_grace: 0}", func(s *config.StepSettings) { s.Stall.Grace = graces(0, stall.DefaultTerminateGrace) }},
-		"a first signal": {"{first_signal: QUIT}", func(s *config.StepSettings) { s.Stall.Grace[0].Signal = syscall.SIGQUIT }},
-		"SIGTERM first":  {"{first_signal: SIGTERM, interrupt_grace: null}", func(s *config.StepSettings) { s.Stall.Grace = s.Stall.Grace[1:] }},
+		"a threshold":       {"{stall_threshold: 9}", func(s *config.StepSettings) { s.Stall.Probe.StallThreshold = 9 }},
+		"no grace":          {"{interrupt_grace: 0}", func(s *config.StepSettings) { s.Stall.Grace = graces(0, stall.DefaultTerminateGrace) }},
+		"a first signal":    {"{first_signal: QUIT}", func(s *config.StepSettings) { s.Stall.Grace[0].Signal = syscall.SIGQUIT }},
+		"SIGTERM first":     {"{first_signal: SIGTERM, interrupt_grace: null}", func(s *config.StepSettings) { s.Stall.Grace = s.Stall.Grace[1:] }},
 		"a class of one action": {
 			"{on_stall: {error_class: RETRY}}", func(s *config.StepSettings) { s.StallClass = "RETRY" },
 		},

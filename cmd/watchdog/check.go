@@ -14,8 +14,9 @@ import (
 )
 
 type checkCmd struct {
-	File string `arg:"" optional:"" help:"The configuration file; that of --config without it."`
-	Set  bool   `help:"Show only what is set, and no defaults."`
+	File   string `arg:"" optional:"" help:"The configuration file; that of --config without it."`
+	Set    bool   `help:"Show only what is set, and no defaults."`
+	Schema bool   `help:"Print the JSON schema of such a file, for editors, and check nothing."`
 }
 
 // Help is the rest of the command's help.
@@ -52,6 +53,10 @@ type checkedLimit struct {
 
 // Run prints the limits in force.
 func (c checkCmd) Run(p Program, common *Common, model *kong.Application) error {
+	if c.Schema {
+		_, err := p.Stdout.Write(config.Schema())
+		return err
+	}
 	if c.File != "" && common.Config != "" {
 		return fmt.Errorf("there are two files, %q and --config %q; name one", c.File, common.Config)
 	}

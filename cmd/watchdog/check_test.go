@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/config"
 )
 
 // file writes a file in a folder of the test and returns its path.
@@ -25,6 +27,9 @@ func TestCheck(t *testing.T) {
 		"sweep:\n  interval: 1m\n"
 	path := file(t, "watchdog.yaml", text)
 	in := func(o outcome) string { return strings.ReplaceAll(o.stdout, path, "watchdog.yaml") }
+	t.Run("the schema for editors", func(t *testing.T) {
+		assert.Equal(t, outcome{stdout: string(config.Schema())}, program(t, "check", "--schema", "nothing.yaml"))
+	})
 	t.Run("what is in force, from where, and the worst time", func(t *testing.T) {
 		o := program(t, "check", path)
 		assert.Zero(t, o.status, o.stderr)

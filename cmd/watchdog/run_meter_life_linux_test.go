@@ -31,7 +31,7 @@ func TestMeterStored(t *testing.T) {
 				goOn := f.path("go")
 				cmd := f.at(m.URL, f.stored(s, "--meter --tokens 3000 --id "+id+" "+flags,
 					f.child("ask:chat+quiet", "say:ready", "await:"+goOn, "askAll:chat", "stay")...))
-				cmd.Env = append(cmd.Env, "WATCHDOG_KEEPER_THRESHOLD_MS=1000") // its row is at most a tenth of it behind
+				cmd.Env = append(cmd.Env, "WATCHDOG_STALLED_THRESHOLD_MS=1000") // its row is at most a tenth of it behind
 				p := start(t, cmd)
 				eventually(t, "the row has it", func() bool {
 					var state session.State

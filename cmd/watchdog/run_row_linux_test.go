@@ -110,7 +110,7 @@ func TestRunRow(t *testing.T) {
 			f := newFixture(t)
 			cmd := f.stored(s, "--id loud --no-output 5m", f.child("say:ready", "await:"+f.path("go"), "say:more",
 				"await:"+f.path("end"))...)
-			cmd.Env = append(cmd.Env, "WATCHDOG_KEEPER_THRESHOLD_MS=1000") // its row is at most a tenth of it behind
+			cmd.Env = append(cmd.Env, "WATCHDOG_STALLED_THRESHOLD_MS=1000") // its row is at most a tenth of it behind
 			p := start(t, cmd)
 			before := s.row(t, "loud")
 			assert.Equal(t, 5*time.Minute+30*time.Second+time.Minute, before.Threshold)

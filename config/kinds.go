@@ -1,0 +1,307 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/signame"
+	"github.com/seed62658d38/watchdog/notify"
+)
+
+// flag is the kind of a setting that is true or false. One that is true by default has a field of the opposite meaning.
+func flag(field func(*Config) *bool, byDefault bool) kind {
+	parse := func(v value) (bool, string) {
+		return (v.text == "true") != byDefault, first([]when{
+			{true, wordProblem(v)}, {v.quoted, "is quoted; write it without quotes"},
+			{v.text != "true" && v.text != "false", "is neither true nor false"},
+		})
+	}
+	show := func(b bool) string { return strconv.FormatBool(b != byDefault) }
+	k := of(field, parse, show, func(b bool) bool { return !b && !byDefault })
+	k.allows, k.schema = "true or false", `{"type": "boolean"}`
+	return k
+}
+
+// choice is the kind of a setting with one of a few words. Fallback is the default, and off the word for off, if there
+// is one.
+func choice[T ~string](field func(*Config) *T, what string, fallback, off T, known ...T) kind {
+	parse := func(v value) (T, string) {
+		return T(v.text), cmp.Or(wordProblem(v), unknownWord(v.text, what, words(known)))
+	}
+	show := func(word T) string { return string(cmp.Or(word, fallback)) }
+	k := of(field, parse, show, func(word T) bool { return cmp.Or(word, fallback) == off || word == off })
+	last := len(known) - 1
+	k.allows = strings.Join(words(known[:last]), ", ") + " or " + string(known[last])
+	k.schema = fmt.Sprintf(`{"enum": ["%s"]}`, strings.Join(words(known), `", "`))
+	return k
+}
+
+// maxCount is more than anything here happens.
+const maxCount = 1_000_000
+
+// count is the kind of a number of times. None is what 0 means, where it is valid.
+func count[T int | int64](field func(*Config) *T, fallback, least T, none string) kind {
+	parse := func(v value) (T, string) {
+		number, err := strconv.Atoi(v.text)
+		wrong := err != nil || number < int(least) || number > maxCount
+		return T(number), first([]when{{true, wholeProblem(v)}, {wrong, "is out of range"}})
+	}
+	show := func(n T) string { return strconv.FormatInt(int64(cmp.Or(n, fallback)), 10) }
+	k := of(field, parse, show, func(T) bool { return false })
+	k.allows = fmt.Sprintf("a whole number up to %d, or 0 for %s", maxCount, none)
+	if least > 0 {
+		k.allows = fmt.Sprintf("a whole number from %d to %d", least, maxCount)
+	}
+	k.schema = fmt.Sprintf(`{"type": "integer", "minimum": %d, "maximum": %d}`, least, maxCount)
+	return k
+}
+
+const wholeSchema = `{"type": "integer", "minimum": 0}`
+
+// quantity is the kind of a number of tokens or calls. 0 is none.
+func quantity(field func(*Config) *int64) kind {
+	show := func(n int64) string {
+		if !limited(n) {
+			return "off"
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	k := of(field, parseQuantity, show, func(n int64) bool { return !limited(n) })
+	k.allows, k.schema = "a whole number such as 100000, or 0 for no limit", wholeSchema
+	return k
+}
+
+func limited(n int64) bool { return n != 0 && n != watchdog.NoLimit }
+
+// limitsSpend reports whether a counted limit is on.
+func limitsSpend(s watchdog.Spend) bool {
+	return len(s.Tools) > 0 || slices.ContainsFunc([]int64{
+		s.InputTokens, s.OutputTokens, s.Tokens, s.CallInput, s.Cost.Micros, s.Requests, s.Turns, s.ToolCalls, s.Errors,
+		s.Retries,
+	}, limited)
+}
+
+func parseQuantity(v value) (n int64, problem string) {
+	n, err := strconv.ParseInt(v.text, 10, 64)
+	tooLarge := err != nil || n == math.MaxInt64 // which means no limit in Go code
+	return n, first([]when{{true, wholeProblem(v)}, {tooLarge, "is too large; at most 9223372036854775806 fits"}})
+}
+
+// money is the kind of an amount of money with its currency, exact to the micro-unit. 0 is none, and needs no currency.
+func money(micros func(*Config) *int64, currency func(*Config) *string) kind {
+	return kind{
+		set: func(c *Config, v value) *invalidValue {
+			n, in, problem := parseMoney(v)
+			if problem == "" {
+				*micros(c), *currency(c) = n, in
+			}
+			return v.invalid(problem)
+		},
+		show: func(c *Config) string {
+			n := *micros(c)
+			if !limited(n) {
+				return "off"
+			}
+			decimals := fmt.Sprintf("%06d", n%1e6)
+			decimals = decimals[:2] + strings.TrimRight(decimals[2:], "0")
+			return strings.TrimSpace(fmt.Sprintf("%d.%s %s", n/1e6, decimals, *currency(c)))
+		},
+		off:     func(c *Config) bool { return !limited(*micros(c)) },
+		disable: func(c *Config) { *micros(c) = 0 },
+		schema:  `{"anyOf": [{"const": 0}, {"type": "string", "pattern": "^[0-9]+([.][0-9]{1,6})? [A-Z][A-Z0-9]{2,15}$"}]}`,
+	}
+}
+
+// moneyForm has groups for the units, the decimals and the currency.
+var moneyForm = formOf(`^(0|[1-9][0-9]*)(?:\.([0-9]+))?(?: ([A-Z][A-Z0-9]{2,15}))?$`)
+
+// ParseMoney reads an amount of money as a file has it, such as 5.00 EUR; 0 needs no currency. The error says what is
+// wrong with it, and wraps [watchdog.ErrInvalid].
+func ParseMoney(text string) (watchdog.Money, error) {
+	v := fromText(strings.TrimSpace(text))
+	micros, currency, problem := parseMoney(v)
+	if problem != "" {
+		return watchdog.Money{}, fmt.Errorf("%w amount of money: %s %s", watchdog.ErrInvalid, v.show, problem)
+	}
+	return watchdog.Money{Micros: micros, Currency: currency}, nil
+}
+
+func parseMoney(v value) (micros int64, currency, problem string) {
+	const digits = 6 // of a micro-unit
+	if problem := wordProblem(v); problem != "" {
+		return 0, "", problem
+	}
+	if rest, negative := strings.CutPrefix(v.text, "-"); negative && moneyForm().MatchString(rest) {
+		return 0, "", "is negative"
+	}
+	parts := moneyForm().FindStringSubmatch(v.text)
+	if parts == nil {
+		return 0, "", "is not a plain decimal number, a space and a currency in capitals"
+	}
+	whole, decimals, currency := parts[1], parts[2], parts[3]
+	if len(decimals) > digits {
+		return 0, "", "is finer than a millionth; write at most 6 decimals"
+	}
+	micros, err := strconv.ParseInt(whole+decimals+strings.Repeat("0", digits-len(decimals)), 10, 64)
+	switch {
+	case err != nil || micros == math.MaxInt64: // the largest number means no limit in Go code
+		return 0, "", "is too large; at most 9223372036854 fits"
+	case micros == 0:
+		return 0, "", ""
+	case currency == "":
+		return 0, "", "has no currency; write one, such as " + v.text + " EUR"
+	}
+	return micros, currency, ""
+}
+
+// text is the kind of a text for people or for the host. Absent is shown of one that is not set.
+func text(field func(*Config) *string, absent string, problem func(text string) string) kind {
+	parse := func(v value) (string, string) {
+		return v.text, first([]when{
+			{true, textProblem(v)}, {strings.TrimSpace(v.text) == "", "is empty"}, {true, problem(v.text)},
+		})
+	}
+	show := func(text string) string { return shown(cmp.Or(text, absent), maxShown) }
+	k := of(field, parse, show, func(text string) bool { return text == "" })
+	k.schema = `{"type": "string", "minLength": 1}`
+	return k
+}
+
+// label is the kind of a name for people, in one line.
+func label(field func(*Config) *string, absent, example string) kind {
+	const most = 255 // of the name of a machine
+	k := text(field, absent, func(text string) string {
+		return first([]when{
+			{true, unseenProblem(text)}, {utf8.RuneCountInString(text) > most, "is longer than 255 characters"},
+		})
+	})
+	k.allows = "a name of at most 255 characters such as " + example
+	return k
+}
+
+func zoneProblem(name string) string {
+	_, err := time.LoadLocation(name)
+	return first([]when{
+		{true, unseenProblem(name)}, {err != nil || name == "Local", "is not a time zone that this machine knows"},
+	})
+}
+
+var (
+	classForm  = formOf(`^[A-Za-z0-9._-]{1,100}$`)
+	prefixForm = formOf(`^[A-Za-z0-9._:/@=+-]+$`)
+)
+
+// lineProblem returns what is wrong with a text that only the host reads.
+func lineProblem(text string) string {
+	const most = 4096 // longer than any path of a file
+	return first([]when{
+		{strings.ContainsAny(text, "\n\r\x00"), "is not on one line"},
+		{len(text) > most, "is longer than 4096 characters"},
+	})
+}
+
+func classProblem(text string) string {
+	return first([]when{{true, lineProblem(text)}, {!classForm().MatchString(text), "is not one name"}})
+}
+
+// prefixProblem returns what is wrong with the prefix of a fingerprint, which is a word of a log and a part of a path.
+func prefixProblem(text string) string {
+	const most = 100 // keeps fingerprints short
+	return first([]when{
+		{len(text) > most, "is longer than 100 characters"},
+		{!prefixForm().MatchString(text), "has a character that fingerprints must not have"},
+		{strings.Trim(text, "/") != text, "has a slash at its beginning or end; the one after it is added"},
+	})
+}
+
+// prefixes is the kind of a prefix that may be written as a list of its parts.
+func prefixes(one kind) kind {
+	many := one
+	many.set = func(c *Config, v value) *invalidValue {
+		if !v.list {
+			return one.set(c, v)
+		}
+		joined := value{quoted: true, line: v.line, show: v.show}
+		for i, item := range v.items {
+			if invalid := one.set(c, item); invalid != nil {
+				return invalid
+			}
+			joined.text += strings.Repeat("/", min(i, 1)) + item.text
+		}
+		return one.set(c, joined)
+	}
+	many.schema = `{"anyOf": [` + one.schema + `, {"type": "array", "items": ` + one.schema + `}]}`
+	return many
+}
+
+// noWebhook switches the webhook off, for a variable that overrides the file.
+const noWebhook = "none"
+
+// webhook is the kind of the address that notices go to. What follows its host may be a secret, and is not shown.
+func webhook(field func(*Config) *string) kind {
+	k := text(field, noWebhook, func(text string) string {
+		err := notify.Config{URL: text}.Validate()
+		if text == noWebhook || unseenProblem(text) != "" || err == nil {
+			return unseenProblem(text)
+		}
+		_, problem, _ := strings.Cut(err.Error(), "URL ")
+		return problem
+	})
+	set := k.set
+	k.set = func(c *Config, v value) *invalidValue {
+		invalid := set(c, v)
+		if *field(c) == noWebhook {
+			*field(c) = ""
+		}
+		return invalid
+	}
+	k.split = func(text string) value {
+		v := fromText(text)
+		v.show = "a value that is not shown"
+		return v
+	}
+	k.show = func(c *Config) string {
+		u, err := url.Parse(*field(c))
+		if err != nil || u.Host == "" {
+			return noWebhook
+		}
+		return shown(u.Scheme+"://"+u.Host+"/...", maxShown)
+	}
+	return k
+}
+
+// signal is the kind of the signal that comes first.
+func signal(field func(*Config) *syscall.Signal) kind {
+	parse := func(v value) (syscall.Signal, string) {
+		s, problem := signame.Parse(v.text)
+		return s, first([]when{{true, wordProblem(v)}, {true, problem}})
+	}
+	show := func(s syscall.Signal) string { return signame.Name(cmp.Or(s, syscall.SIGINT)) }
+	k := of(field, parse, show, func(s syscall.Signal) bool { return cmp.Or(s, syscall.SIGINT) == syscall.SIGINT })
+	k.schema = `{"type": ["string", "integer"]}`
+	return k
+}
+
+// scopes is the kind of the list of what runs share limits with. It has no variable: a variable cannot hold it.
+func scopes() kind {
+	return kind{
+		off: func(c *Config) bool { return len(c.Scopes)+len(c.scopes) == 0 },
+		show: func(c *Config) string {
+			var names []string
+			for _, one := range c.Scopes {
+				names = append(names, one.Scope)
+			}
+			return shown(cmp.Or(strings.Join(names, ", "), "none"), maxShown)
+		},
+		noVariable: true,
+	}
+}

@@ -1,0 +1,264 @@
+package config
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/loop"
+)
+
+// The paths of settings that the code names.
+const (
+	disabledPath    = controlsBlock + ".disabled"
+	wallClockPath   = controlsBlock + ".session_wall_clock_seconds"
+	safetyPath      = controlsBlock + ".safety_timeout_seconds"
+	noProgressPath  = controlsBlock + ".no_progress_timeout_seconds"
+	idlePath        = controlsBlock + ".idle_timeout_seconds"
+	fromFirstPath   = controlsBlock + ".from_first_sign"
+	tickPath        = controlsBlock + ".max_tick_duration_minutes"
+	gracePath       = controlsBlock + ".tick_grace_seconds"
+	costPath        = spendBlock + ".cost"
+	reserveCostPath = spendBlock + ".reserve.cost"
+	spendWarnPath   = spendBlock + ".warn_at"
+	loopModePath    = loopBlock + ".mode"
+	loopWaitsPath   = loopBlock + ".waits"
+	loopClassesPath = loopBlock + ".classes"
+)
+
+// The table has all settings: keys those that stand once in a file, scopeKeys those of a scope, and unusedKeys what is
+// accepted and not used. A new setting is a new row; the file, the environment, the errors, the output, the reference
+// and the schema follow.
+var (
+	keys       = complete(controlKeys, spendKeys, runKeys, stallKeys, sweepKeys)
+	scopeKeys  = complete(ownScopeKeys, ofScope(spendKeys))
+	unusedKeys = complete(table{
+		{path: controlsBlock + ".mcp_tool_timeout_seconds", unused: true},
+		{path: controlsBlock + ".watchdog_poll_seconds", unused: true},
+	})
+	allKeys = slices.Concat(keys, unusedKeys, scopeKeys)
+)
+
+// gone are paths that are no longer read, with the setting to use.
+var gone = map[string]string{
+	loopBlock + ".period": loopModePath, loopBlock + ".rounds": loopModePath, loopBlock + ".pairs": loopModePath,
+	loopBlock + ".futile": loopModePath, loopBlock + ".window": loopModePath, loopBlock + ".after": loopModePath,
+	loopBlock + ".fuse": loopModePath, loopBlock + ".fuse_of": loopModePath, loopBlock + ".polls": loopWaitsPath,
+	loopBlock + ".poll_gap": loopClassesPath, sweepBlock + ".keeper.threshold": stalledPath,
+	probeBlock + ".stall_threshold": stallBlock + ".stall_threshold",
+}
+
+// complete derives what a row leaves to its path and its kind.
+func complete(parts ...table) table {
+	all := slices.Concat(parts...)
+	for i := range all {
+		k := &all[i]
+		k.allowed = cmp.Or(k.allowed, k.allows)
+		if k.other != "" {
+			k.otherPath = k.block() + "." + k.other
+		}
+		if !k.noVariable {
+			k.variable = cmp.Or(k.variable, variableName(k.path)+k.ending)
+		}
+		if k.unused {
+			k.set = func(*Config, value) *invalidValue { return nil }
+			k.show = func(*Config) string { return "not used" }
+			k.off = func(*Config) bool { return false }
+			k.allowed, k.schema, k.help = "anything", "{}", "accepted and not used."
+		}
+	}
+	return all
+}
+
+// variableName returns what a path is called in the environment, without the prefix.
+func variableName(path string) string {
+	path = strings.TrimPrefix(strings.TrimPrefix(path, controlsBlock+"."), sweepBlock+".")
+	return strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+}
+
+// ofScope returns the keys of limits as a scope has them.
+func ofScope(limits table) table {
+	moved := slices.Clone(limits)
+	for i := range moved {
+		k := &moved[i]
+		k.path = scopesPath + strings.TrimPrefix(k.path, controlsBlock)
+		k.noVariable = true
+		k.needs = slices.Clone(k.needs)
+		for j := range k.needs {
+			k.needs[j] = scopesPath + strings.TrimPrefix(k.needs[j], controlsBlock)
+		}
+	}
+	return moved
+}
+
+// controlKeys are the limits of time of a run.
+var controlKeys = table{
+	{path: disabledPath, synonyms: []string{"off", "enabled"}, help: "switches all guards off at once.",
+		kind: flag(func(c *Config) *bool { return &c.Disabled }, false)},
+	{path: wallClockPath, allowed: "a number of seconds such as 14400 or 0.5, or 0 for no limit",
+		help: "how long a window of the run may last in real time, across restarts.",
+		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.WallClock },
+			span{fallback: watchdog.DefaultWallClock, zero: watchdog.NoLimit})},
+	{path: controlsBlock + ".warn_at", needs: []string{wallClockPath},
+		help: "the fractions of the wall clock at which the run is warned, at most 100.",
+		kind: fractions(func(c *Config) *[]float64 { return &c.Budget.WarnAt }, watchdog.DefaultWarnAt)},
+	{path: controlsBlock + ".reserve_seconds", needs: []string{wallClockPath},
+		allowed: "a number of seconds less than the wall clock, such as 60 or 0.5, or 0 for none",
+		help:    "the part of the wall clock that is kept for returning what the run has.",
+		kind:    seconds(func(c *Config) *time.Duration { return &c.Budget.Reserve }, span{})},
+	{path: safetyPath, other: "generation_safety_timeout_seconds",
+		help: "how long the run may last from this attach, whatever happens.",
+		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.Safety }, span{})},
+	{path: noProgressPath, other: "generation_no_progress_timeout_seconds", within: []string{wallClockPath, safetyPath},
+		help: "how long the run may go on without getting anywhere.",
+		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.NoProgress }, span{})},
+	{path: idlePath, other: "generation_idle_timeout_seconds",
+		within: []string{wallClockPath, safetyPath, noProgressPath}, help: "how long the run may give no sign of life.",
+		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.Idle }, span{})},
+	{path: controlsBlock + ".hold_timeout_seconds", within: []string{wallClockPath, safetyPath},
+		allowed: "a number of seconds such as 600 or 0.5, or 0 for no cap",
+		help:    "the cap of a hold that brings none of its own.",
+		kind:    seconds(func(c *Config) *time.Duration { return &c.Budget.Hold }, span{})},
+	{path: fromFirstPath, needs: []string{idlePath, noProgressPath},
+		help: "idle and no progress begin at the first sign of life instead of the attach.",
+		kind: flag(func(c *Config) *bool { return &c.Budget.FromFirstSign }, false)},
+	{path: controlsBlock + ".first_sign_timeout_seconds", needs: []string{fromFirstPath},
+		within: []string{wallClockPath, safetyPath}, help: "how long the run may take to give its first sign of life.",
+		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.FirstSign }, span{})},
+}
+
+// spendPaths returns the paths of counted limits.
+func spendPaths(names ...string) (paths []string) {
+	for _, name := range names {
+		paths = append(paths, spendBlock+"."+name)
+	}
+	return paths
+}
+
+// limitKey is the row of a limit that is counted.
+func limitKey(name, help string, ofRun bool, field func(*Config) *int64) key {
+	return key{path: spendBlock + "." + name, kind: quantity(field), help: help, ofRun: ofRun}
+}
+
+// reserveKey is the row of a part of such a limit that is kept.
+func reserveKey(name string, field func(*Config) *int64) key {
+	return key{
+		path: spendBlock + ".reserve." + name, needs: spendPaths(name), kind: quantity(field),
+		allowed: "a whole number less than the limit, such as 5000, or 0 for none",
+		help:    "the part of " + name + " that is kept for wrapping up.",
+	}
+}
+
+// spendKeys are the limits that are counted, of a run and of what runs share. Their names are those of the events.
+var spendKeys = table{
+	limitKey("input_tokens", "tokens that may be sent to a model.", false,
+		func(c *Config) *int64 { return &c.Budget.Spend.InputTokens }),
+	limitKey("output_tokens", "tokens that a model may return.", false,
+		func(c *Config) *int64 { return &c.Budget.Spend.OutputTokens }),
+	limitKey("tokens", "tokens in all.", false, func(c *Config) *int64 { return &c.Budget.Spend.Tokens }),
+	limitKey("call_input", "tokens that one call may send.", true,
+		func(c *Config) *int64 { return &c.Budget.Spend.CallInput }),
+	{path: costPath, allowed: "an amount of money with its currency such as 5.00 EUR, or 0 for no limit",
+		help: "money that may be spent.",
+		kind: money(func(c *Config) *int64 { return &c.Budget.Spend.Cost.Micros },
+			func(c *Config) *string { return &c.Budget.Spend.Cost.Currency })},
+	limitKey("requests", "requests to a model.", false, func(c *Config) *int64 { return &c.Budget.Spend.Requests }),
+	limitKey("turns", "turns of the agent.", false, func(c *Config) *int64 { return &c.Budget.Spend.Turns }),
+	limitKey("tool_calls", "calls of tools.", false, func(c *Config) *int64 { return &c.Budget.Spend.ToolCalls }),
+	{path: spendBlock + ".tools", help: "calls of each tool, by its name.",
+		kind: toolCalls(func(c *Config) *map[string]int64 { return &c.Budget.Spend.Tools })},
+	limitKey("errors", "errors in a row.", true, func(c *Config) *int64 { return &c.Budget.Spend.Errors }),
+	limitKey("retries", "retries in a row.", true, func(c *Config) *int64 { return &c.Budget.Spend.Retries }),
+	reserveKey("input_tokens", func(c *Config) *int64 { return &c.Budget.Spend.Reserve.InputTokens }),
+	reserveKey("output_tokens", func(c *Config) *int64 { return &c.Budget.Spend.Reserve.OutputTokens }),
+	reserveKey("tokens", func(c *Config) *int64 { return &c.Budget.Spend.Reserve.Tokens }),
+	{path: reserveCostPath, needs: []string{costPath},
+		allowed: "an amount of money less than the limit, with its currency, such as 0.50 EUR, or 0 for none",
+		help:    "the part of cost that is kept for wrapping up.",
+		kind: money(func(c *Config) *int64 { return &c.Budget.Spend.Reserve.Cost },
+			func(c *Config) *string { return &c.reserveCurrency })},
+	reserveKey("requests", func(c *Config) *int64 { return &c.Budget.Spend.Reserve.Requests }),
+	reserveKey("turns", func(c *Config) *int64 { return &c.Budget.Spend.Reserve.Turns }),
+	reserveKey("tool_calls", func(c *Config) *int64 { return &c.Budget.Spend.Reserve.ToolCalls }),
+	{path: spendWarnPath,
+		needs: spendPaths("input_tokens", "output_tokens", "tokens", "call_input", "cost", "requests", "turns",
+			"tool_calls", "tools", "errors", "retries"),
+		help: "the fractions of each counted limit at which the run is warned; 0.8 where one is limited.",
+		kind: spendWarnings(fractions(func(c *Config) *[]float64 { return &c.Budget.Spend.WarnAt }, watchdog.DefaultWarnAt))},
+}
+
+// ownScopeKeys are the settings of a scope beside its limits.
+var ownScopeKeys = table{
+	{path: scopesPath + ".scope", help: "the name of the scope.",
+		kind: label(func(c *Config) *string { return &c.shared.Scope }, "", "tenant-7")},
+	{path: scopesPath + ".period", allowed: "hour, day or month; absent means for ever",
+		help: "the count begins again with each.",
+		kind: choice(func(c *Config) *watchdog.Period { return &c.shared.Period }, "a period", "", "", watchdog.PeriodHour,
+			watchdog.PeriodDay, watchdog.PeriodMonth)},
+	{path: scopesPath + ".zone", allowed: "the IANA name of a time zone such as Europe/Berlin; absent means UTC",
+		help: "the time zone in which a period begins.",
+		kind: text(func(c *Config) *string { return &c.shared.Zone }, "", zoneProblem)},
+}
+
+// ladderKey is the row of what the trips of a limit ask for. One that needs nothing may be for a limit that is not in
+// this file: of a hold, or of a scope of the host's.
+func ladderKey(name string, field func(*Config) *[]watchdog.DirectiveKind, needs ...string) key {
+	return key{
+		path: controlsBlock + ".ladders." + name, needs: needs, kind: ladder(field),
+		help: "what the trips of " + name + " ask for, one after the other.",
+	}
+}
+
+// runKeys are the other settings of a run.
+var runKeys = table{
+	{path: scopesPath,
+		allowed: "a list of what runs share limits with, such as [{scope: tenant-7, period: day, zone: Europe/Berlin, " +
+			"spend: {cost: 100 EUR}}]", help: "limits that several runs share, at most 100.", kind: scopes()},
+	{path: loopModePath, common: true, help: "whether a run that repeats itself is told and ended, and how soon.",
+		kind: choice(func(c *Config) *loop.Mode { return &c.Loop.Mode }, "a mode", loop.On, loop.Off, loop.On, loop.Off,
+			loop.Strict)},
+	{path: loopClassesPath, common: true, needs: []string{loopModePath},
+		help: "what single tools do, where their names do not say it.",
+		kind: classes(func(c *Config) *map[string]loop.Class { return &c.Loop.Classes })},
+	{path: loopWaitsPath, needs: []string{loopModePath}, help: "what is done about a run that only waits.",
+		kind: choice(func(c *Config) *loop.Advice { return &c.Loop.Waits }, "what is done about waits", loop.Go, loop.Go,
+			loop.Go, loop.Ask, loop.End)},
+	{path: loopBlock + ".volatile", common: true, needs: []string{loopModePath},
+		help: "fields of an outcome that differ each time and say nothing.",
+		kind: fieldNames(func(c *Config) *[]string { return &c.Loop.Volatile })},
+	ladderKey("idle", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Idle }),
+	ladderKey("no_progress", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.NoProgress },
+		noProgressPath),
+	ladderKey("hold", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Hold }),
+	ladderKey("tokens", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Tokens }),
+	ladderKey("cost", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Cost }),
+	ladderKey("requests", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Requests }),
+	ladderKey("turns", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Turns }),
+	ladderKey("tool_calls", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.ToolCalls }),
+	ladderKey("call_input", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.CallInput },
+		spendPaths("call_input")...),
+	ladderKey("errors", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Errors },
+		spendPaths("errors", "retries")...),
+	{path: controlsBlock + ".ladders.loop", needs: []string{loopModePath},
+		help: "what the findings of loops ask for, one after the other.",
+		kind: ladder(func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Loop }, watchdog.DirectiveUnstuck)},
+	{path: controlsBlock + ".events.material", help: "the host's own kinds of event that are progress.",
+		kind: events(func(c *Config) *[]string { return &c.Kinds.Material }, watchdog.ClassMaterial)},
+	{path: controlsBlock + ".events.activity", help: "those that are a sign of life, and no progress.",
+		kind: events(func(c *Config) *[]string { return &c.Kinds.Activity }, watchdog.ClassActivity)},
+	{path: controlsBlock + ".events.ignored", help: "those that are neither.",
+		kind: events(func(c *Config) *[]string { return &c.Kinds.Ignored }, watchdog.ClassIgnored)},
+	{path: controlsBlock + ".events.unknown", help: "what a kind in no list is.",
+		kind: choice(func(c *Config) *string { return &c.Kinds.Unknown }, "a class", watchdog.ClassIgnored, "",
+			watchdog.ClassMaterial, watchdog.ClassActivity, watchdog.ClassIgnored)},
+	{path: tickPath, help: "how long one bounded call may take.",
+		kind: minutes(func(c *Config) *time.Duration { return &c.Tick.Limit }, span{fallback: bound.DefaultTick})},
+	{path: gracePath, allowed: "a number of seconds more than 0 and at most the tick itself, such as 30 or 0.5",
+		help: "how long a bounded call then has to return.",
+		kind: seconds(func(c *Config) *time.Duration { return &c.Tick.Grace },
+			span{fallback: bound.DefaultGrace,
+				nonzero: "does not say whether a call that does not return is abandoned at once or never"})},
+}
