@@ -83,6 +83,9 @@ func TestRunFlags(t *testing.T) {
 		assert.Empty(t, o.stderr)
 		golden(t, "run_help", o.stdout)
 		assert.LessOrEqual(t, strings.Count(o.stdout, "\n"), 60)
+		for line := range strings.Lines(programIn(t, []string{"COLUMNS=300"}, "run", "--help").stdout) {
+			assert.LessOrEqual(t, len(line), 101, line)
+		}
 		shown, all := flagsOf(o.stdout), flagsOf(program(t, "help", "run").stdout)
 		assert.LessOrEqual(t, len(shown), 24)
 		assert.Len(t, all, 43, "nothing is hidden from watchdog help")
