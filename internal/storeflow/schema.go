@@ -109,118 +109,116 @@ type Column struct{ Name, Is string }
 //
 // The columns of a warning beside its time are what the session was like when it was warned, or its agents were
 // stopped: after a sign of life warned_at and, of an active session, stop_failed are void.
-func Parts() []Part {
-	return []Part{
-		{Version: 1, Table: "events", Columns: []Column{
-			{"id", "VARCHAR(36) NOT NULL PRIMARY KEY"},
-			{"aggregate_type", "VARCHAR(100) NOT NULL"},
-			{"aggregate_id", "VARCHAR(255) NOT NULL"},
-			{"event_type", "VARCHAR(200) NOT NULL"},
-			{"payload", "{payload} NOT NULL"},
-			{`"timestamp"`, "{time} NOT NULL"},
-			{"consensus_id", "VARCHAR(36)"},
-		}},
-		{Version: 2, Table: "watchdog_sessions", Columns: []Column{
-			{"run_id", "VARCHAR(255){bytes} NOT NULL PRIMARY KEY"},
-			{"parent", "VARCHAR(255) NOT NULL DEFAULT ''"},
-			{"status", "VARCHAR(20) NOT NULL"},
-			{"created_at", "{time} NOT NULL"},
-			{"last_event_at", "{time}"},
-			{"threshold", "{integer} NOT NULL DEFAULT 0"},
-			{"started_at", "{time} NOT NULL"},
-			{"host", "{text} NOT NULL DEFAULT ''"},
-			{"attempt", "{integer} NOT NULL"},
-			{"resumes", "{integer} NOT NULL DEFAULT 0"},
-			{"reason", "{text} NOT NULL DEFAULT ''"},
-		}},
-		// Each look at a lease counts looks up, which is how an observer knows that the database takes writes. Promise,
-		// clock, vouched and covered are in nanoseconds, the last three by the clock of the lease's process. Covered is as
-		// vouched, without the rows that cannot be written now; behind names these.
-		{Version: 3, Table: "watchdog_leases", Columns: []Column{
-			{"id", "VARCHAR(255){bytes} NOT NULL PRIMARY KEY"},
-			{"host", "{text} NOT NULL DEFAULT ''"},
-			{"promise", "{integer} NOT NULL"},
-			{"beat", "{integer} NOT NULL"},
-			{"clock", "{integer} NOT NULL"},
-			{"vouched", "{integer} NOT NULL"},
-			{"renewed_at", "{time} NOT NULL"},
-			{"looks", "{integer} NOT NULL DEFAULT 0"},
-			{"expired", "{time}"},
-		}, Added: []Column{{"covered", "{integer}"}, {"behind", "{JSON}"}}},
-		{Version: 3, Table: "watchdog_sessions", Added: []Column{
-			{"lease", "{lease}"},
-			{"leased", "{integer}"},
-			{"activity", "{integer}"},
-			{"quiet_since", "{integer}"},
-			{"quiet_due", "{integer}"},
-			{"own_threshold", "{integer}"},
-			{"state", "{JSON}"},
-			{"claim", "{text}"},
-			{"claimed_until", "{time}"},
-			{"warned_at", "{time}"},
-			{"warned_attempt", "{integer}"},
-			{"warned_lease", "{text}"},
-			{"warned_beat", "{integer}"}, // the activity
-			{"warned_last_event", "{time}"},
-			{"stop_failed", "{flag}"},
-			{"allowance", "{integer}"},
-			{"allowed", "{integer}"}, // the attempt that the allowance is for
-			{"expired_lease", "{text}"},
-		}},
-		// A scope has a row without a window name, which has its currency and is charged with what counts for ever, and a row
-		// for each window that something was charged in.
-		{Version: 4, Table: "watchdog_spend", Columns: slices.Concat([]Column{
-			{"scope", "VARCHAR(255){bytes} NOT NULL"},
-			{"window_name", "VARCHAR(64){bytes} NOT NULL"},
-			{"currency", "VARCHAR(16) NOT NULL DEFAULT ''"},
-			{"ends_at", "{time}"},
-		}, kindColumns("", "{integer} NOT NULL DEFAULT 0")), Key: "PRIMARY KEY (scope, window_name)"},
-		{Version: 4, Table: "watchdog_slices", Columns: slices.Concat([]Column{
-			{"id", "VARCHAR(36){bytes} NOT NULL PRIMARY KEY"},
-			{"scope", "VARCHAR(255){bytes} NOT NULL"},
-			{"window_name", "VARCHAR(64){bytes} NOT NULL"},
-			{"taken_at", "{time} NOT NULL"},
-			{"host", "{text} NOT NULL DEFAULT ''"},
-			{"pid", "{integer} NOT NULL DEFAULT 0"},
-		}, kindColumns("granted_", "{integer} NOT NULL"), []Column{{"returned_at", "{time}"}},
-			kindColumns("returned_", "{integer} NOT NULL DEFAULT 0"))},
-		// The outbox has a row for each end of a run, written in the transaction of the end event: a program that reads it
-		// misses no end, and is told of none that was rolled back.
-		{Version: 3, Table: "watchdog_outbox", Columns: []Column{
-			{"id", "{serial} PRIMARY KEY{autoincrement}"},
-			{"event_id", "{text(36)} NOT NULL"},
-			{"aggregate_type", "{text(100)} NOT NULL"},
-			{"aggregate_id", "{text(255)} NOT NULL"},
-			{"event_type", "{text(200)} NOT NULL"},
-			{"created_at", "{time} NOT NULL"},
-		}},
-		// Due_at is when a notice is due, or until when it is claimed; a row of a version before is due, and was never
-		// claimed. Paused_at is when due_at was set, and waited are its delays in all, in microseconds.
-		{Version: 5, Table: "watchdog_outbox", Added: []Column{
-			{"due_at", "{time} NOT NULL DEFAULT {before}"},
-			{"tries", "{integer} NOT NULL DEFAULT 0"},
-			{"paused_at", "{time} NOT NULL DEFAULT {before}"},
-			{"waited", "{integer} NOT NULL DEFAULT 0"},
-		}},
-		// The attempts whose rows were in a lease when another process than that of the lease ended them, or took them over.
-		// A row is written in that transaction, deleted when the lease's process was told of it, and goes with the lease.
-		//
-		// Rejected: to ask watchdog_sessions what ended since a transaction. Every keeper read what the whole fleet had
-		// ended, and as long as any transaction of the server stayed open the same again and again.
-		{Version: 6, Table: "watchdog_lease_ends", Columns: []Column{
-			{"lease", "{lease}{cascade} NOT NULL"},
-			{"run_id", "VARCHAR(255){bytes} NOT NULL"},
-			{"attempt", "{integer} NOT NULL"},
-		}, Key: "PRIMARY KEY (lease, run_id, attempt)"},
-		// The key of a start that is wanted, for which attempt, how often it was claimed, and when it can be claimed again.
-		// Versions before leave the columns as they are, so that they are void in another attempt.
-		{Version: 7, Table: "watchdog_sessions", Added: []Column{
-			{"start_key", "{text}"},
-			{"start_attempt", "{integer}"},
-			{"start_tries", "{integer}"},
-			{"start_due", "{due}"},
-		}},
-	}
+var Parts = []Part{
+	{Version: 1, Table: "events", Columns: []Column{
+		{"id", "VARCHAR(36) NOT NULL PRIMARY KEY"},
+		{"aggregate_type", "VARCHAR(100) NOT NULL"},
+		{"aggregate_id", "VARCHAR(255) NOT NULL"},
+		{"event_type", "VARCHAR(200) NOT NULL"},
+		{"payload", "{payload} NOT NULL"},
+		{`"timestamp"`, "{time} NOT NULL"},
+		{"consensus_id", "VARCHAR(36)"},
+	}},
+	{Version: 2, Table: "watchdog_sessions", Columns: []Column{
+		{"run_id", "VARCHAR(255){bytes} NOT NULL PRIMARY KEY"},
+		{"parent", "VARCHAR(255) NOT NULL DEFAULT ''"},
+		{"status", "VARCHAR(20) NOT NULL"},
+		{"created_at", "{time} NOT NULL"},
+		{"last_event_at", "{time}"},
+		{"threshold", "{integer} NOT NULL DEFAULT 0"},
+		{"started_at", "{time} NOT NULL"},
+		{"host", "{text} NOT NULL DEFAULT ''"},
+		{"attempt", "{integer} NOT NULL"},
+		{"resumes", "{integer} NOT NULL DEFAULT 0"},
+		{"reason", "{text} NOT NULL DEFAULT ''"},
+	}},
+	// Each look at a lease counts looks up, which is how an observer knows that the database takes writes. Promise, clock,
+	// vouched and covered are in nanoseconds, the last three by the clock of the lease's process. Covered is as vouched,
+	// without the rows that cannot be written now; behind names these.
+	{Version: 3, Table: "watchdog_leases", Columns: []Column{
+		{"id", "VARCHAR(255){bytes} NOT NULL PRIMARY KEY"},
+		{"host", "{text} NOT NULL DEFAULT ''"},
+		{"promise", "{integer} NOT NULL"},
+		{"beat", "{integer} NOT NULL"},
+		{"clock", "{integer} NOT NULL"},
+		{"vouched", "{integer} NOT NULL"},
+		{"renewed_at", "{time} NOT NULL"},
+		{"looks", "{integer} NOT NULL DEFAULT 0"},
+		{"expired", "{time}"},
+	}, Added: []Column{{"covered", "{integer}"}, {"behind", "{JSON}"}}},
+	{Version: 3, Table: "watchdog_sessions", Added: []Column{
+		{"lease", "{lease}"},
+		{"leased", "{integer}"},
+		{"activity", "{integer}"},
+		{"quiet_since", "{integer}"},
+		{"quiet_due", "{integer}"},
+		{"own_threshold", "{integer}"},
+		{"state", "{JSON}"},
+		{"claim", "{text}"},
+		{"claimed_until", "{time}"},
+		{"warned_at", "{time}"},
+		{"warned_attempt", "{integer}"},
+		{"warned_lease", "{text}"},
+		{"warned_beat", "{integer}"}, // the activity
+		{"warned_last_event", "{time}"},
+		{"stop_failed", "{flag}"},
+		{"allowance", "{integer}"},
+		{"allowed", "{integer}"}, // the attempt that the allowance is for
+		{"expired_lease", "{text}"},
+	}},
+	// A scope has a row without a window name, which has its currency and is charged with what counts for ever, and a row
+	// for each window that something was charged in.
+	{Version: 4, Table: "watchdog_spend", Columns: slices.Concat([]Column{
+		{"scope", "VARCHAR(255){bytes} NOT NULL"},
+		{"window_name", "VARCHAR(64){bytes} NOT NULL"},
+		{"currency", "VARCHAR(16) NOT NULL DEFAULT ''"},
+		{"ends_at", "{time}"},
+	}, kindColumns("", "{integer} NOT NULL DEFAULT 0")), Key: "PRIMARY KEY (scope, window_name)"},
+	{Version: 4, Table: "watchdog_slices", Columns: slices.Concat([]Column{
+		{"id", "VARCHAR(36){bytes} NOT NULL PRIMARY KEY"},
+		{"scope", "VARCHAR(255){bytes} NOT NULL"},
+		{"window_name", "VARCHAR(64){bytes} NOT NULL"},
+		{"taken_at", "{time} NOT NULL"},
+		{"host", "{text} NOT NULL DEFAULT ''"},
+		{"pid", "{integer} NOT NULL DEFAULT 0"},
+	}, kindColumns("granted_", "{integer} NOT NULL"), []Column{{"returned_at", "{time}"}},
+		kindColumns("returned_", "{integer} NOT NULL DEFAULT 0"))},
+	// The outbox has a row for each end of a run, written in the transaction of the end event: a program that reads it
+	// misses no end, and is told of none that was rolled back.
+	{Version: 3, Table: "watchdog_outbox", Columns: []Column{
+		{"id", "{serial} PRIMARY KEY{autoincrement}"},
+		{"event_id", "{text(36)} NOT NULL"},
+		{"aggregate_type", "{text(100)} NOT NULL"},
+		{"aggregate_id", "{text(255)} NOT NULL"},
+		{"event_type", "{text(200)} NOT NULL"},
+		{"created_at", "{time} NOT NULL"},
+	}},
+	// Due_at is when a notice is due, or until when it is claimed; a row of a version before is due, and was never
+	// claimed. Paused_at is when due_at was set, and waited are its delays in all, in microseconds.
+	{Version: 5, Table: "watchdog_outbox", Added: []Column{
+		{"due_at", "{time} NOT NULL DEFAULT {before}"},
+		{"tries", "{integer} NOT NULL DEFAULT 0"},
+		{"paused_at", "{time} NOT NULL DEFAULT {before}"},
+		{"waited", "{integer} NOT NULL DEFAULT 0"},
+	}},
+	// The attempts whose rows were in a lease when another process than that of the lease ended them, or took them over. A
+	// row is written in that transaction, deleted when the lease's process was told of it, and goes with the lease.
+	//
+	// Rejected: to ask watchdog_sessions what ended since a transaction. Every keeper read what the whole fleet had ended,
+	// and as long as any transaction of the server stayed open the same again and again.
+	{Version: 6, Table: "watchdog_lease_ends", Columns: []Column{
+		{"lease", "{lease}{cascade} NOT NULL"},
+		{"run_id", "VARCHAR(255){bytes} NOT NULL"},
+		{"attempt", "{integer} NOT NULL"},
+	}, Key: "PRIMARY KEY (lease, run_id, attempt)"},
+	// The key of a start that is wanted, for which attempt, how often it was claimed, and when it can be claimed again.
+	// Versions before leave the columns as they are, so that they are void in another attempt.
+	{Version: 7, Table: "watchdog_sessions", Added: []Column{
+		{"start_key", "{text}"},
+		{"start_attempt", "{integer}"},
+		{"start_tries", "{integer}"},
+		{"start_due", "{due}"},
+	}},
 }
 
 func kindColumns(prefix, is string) (all []Column) {

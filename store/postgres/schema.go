@@ -26,7 +26,7 @@ const oldestServer = 130000
 // their index has the order of the pages of stalled sessions.
 func schema() *storeflow.Schema {
 	return &storeflow.Schema{
-		Parts: append(storeflow.Parts(),
+		Parts: append(slices.Clone(storeflow.Parts),
 			storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: sessionColumns()},
 			storeflow.Part{Version: 5, Table: "watchdog_outbox", Added: []storeflow.Column{
 				{Name: "alert", Is: "boolean NOT NULL DEFAULT false"},

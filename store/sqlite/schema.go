@@ -15,7 +15,7 @@ import (
 // created again. The epoch of a lease is the time at which its clock was at zero, in nanoseconds since 1970.
 func schema() *storeflow.Schema {
 	return &storeflow.Schema{
-		Parts: append(storeflow.Parts(),
+		Parts: append(slices.Clone(storeflow.Parts),
 			storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: numberedTimes},
 			storeflow.Part{Version: 3, Table: "watchdog_leases", Columns: []storeflow.Column{
 				{Name: "epoch", Is: "INTEGER GENERATED ALWAYS AS ((" + microseconds("renewed_at") + ") * 1000 - clock) VIRTUAL"},
