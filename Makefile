@@ -57,12 +57,17 @@ test-clients: ## run real clients of model APIs under the meter; npm installs th
 race: ## run them under the race detector
 	go test $(racing) -timeout 20m work
 
-# Names only: WATCHDOG_LONG also lengthens tests that take minutes then.
-long = TestSpendHistories|TestSpendOfKilledProcesses|TestSimulation|TestLinearizable
+# Names only: WATCHDOG_LONG also lengthens tests that take many minutes then. See racing.Rounds.
+long = Test.*Histories|Test.*Model|Test.*Surviv(es|ors)|TestSpendOfKilledProcesses|TestSimulation|TestLinearizable
+long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestNext|TestSameHistory|TestBase|TestOrder
+long := $(long)|TestAblation|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions|TestRulesAsDocumented
+long := $(long)|TestFinishedAtTheLimit|TestFinishedWhileRecording|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage
+longer = . ./internal/... ./loop ./stall ./store/sqlite ./bench/histories
 
 .PHONY: long
-long: ## run the random histories, kills and simulated fleets that the tests run a part of, all of them
-	WATCHDOG_LONG=1 go test -vet=off -count=1 -run '^($(long))$$' . ./internal/sim ./store/sqlite ./bench/histories
+long: ## run all of what the tests run a part of: random histories, kills, simulated fleets, the command with PostgreSQL
+	WATCHDOG_LONG=1 go test -vet=off -count=1 -timeout 20m -run '^($(long))$$' $(longer)
+	WATCHDOG_LONG=1 go test -vet=off -count=1 -timeout 20m ./cmd/watchdog
 
 SIM_FIRST ?= 1
 SIM_SEEDS ?= 20000
@@ -91,6 +96,7 @@ bench-tables: ## measure what bench/README.md shows, in an hour on a quiet machi
 	$(measure) -bench Kill -benchtime 40x ./internal/proctree $(measured)
 	$(measure) -bench Why ./cmd/watchdog $(measured)
 	$(measure) -bench BenchmarkRun -benchtime 150x ./cmd/watchdog $(measured)
+	$(measure) -bench Size -benchtime 1x ./cmd/watchdog $(measured)
 	$(measure) -bench Append ./store/sqlite $(measured)
 	$(measure) -bench Metered -benchtime 1x ./watchdoghttp $(measured)
 	$(measure) -bench 'Tool$$' ./internal/adapter $(measured)

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // TestBusyOnce has the timer and polls find a limit exceeded at one instant.
@@ -35,12 +34,9 @@ func TestBusyOnce(t *testing.T) {
 // TestBusyTogether protects the store from an exchange for each of many runs that are asked at one instant, and them
 // from a host that hangs.
 func TestBusyTogether(t *testing.T) {
-	runs := 10_000
-	if racing.Enabled {
-		runs = 2_000
-	}
+	const runs = 2_000
 	budget := watchdog.Budget{WallClock: watchdog.NoLimit, Idle: minute}
-	t.Run("ten thousand runs are stopped together", func(t *testing.T) {
+	t.Run("two thousand runs are stopped together", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store, h := &countingStore{}, &host{answer: no}
 			all := attachAll(t, runs, func(int) watchdog.Config {

@@ -73,33 +73,38 @@ func eventsOf(t *testing.T, store *watchdog.Memory) (n int) {
 
 // TestCheckpointReads protects that what an attach, a sync and a trip read does not grow with the run's window.
 func TestCheckpointReads(t *testing.T) {
-	read := func(stretches int) (attach, synced, trip int) {
-		store := &readingStore{}
-		b := newFixture(t)
-		wd := waits(b, store, stretches)
-		store.read = 0
-		b.attach()
-		attach, store.read = store.read, 0
-		_, err := wd.Sync(context.Background())
-		require.NoError(t, err)
-		synced, store.read = store.read, 0
-		_, err = wd.Cancel(watchdog.Cancellation{Reason: "host_gone"})
-		require.NoError(t, err)
-		t.Logf("%d events: New reads %d, Sync %d, a trip %d", eventsOf(t, &store.Memory), attach, synced, store.read)
-		return attach, synced, store.read
-	}
-	attach, synced, trip := read(4)
-	for _, stretches := range []int{40, 400, 2000} {
-		a, s, c := read(stretches)
-		require.LessOrEqual(t, a, 2*attach+1)
-		require.LessOrEqual(t, s, 2*synced)
-		require.LessOrEqual(t, c, 2*trip)
-	}
+	synctest.Test(t, func(t *testing.T) { // the mock clock sleeps
+		read := func(stretches int) (attach, synced, trip int) {
+			store := &readingStore{}
+			b := newFixture(t)
+			wd := waits(b, store, stretches)
+			store.read = 0
+			b.attach()
+			attach, store.read = store.read, 0
+			_, err := wd.Sync(context.Background())
+			require.NoError(t, err)
+			synced, store.read = store.read, 0
+			_, err = wd.Cancel(watchdog.Cancellation{Reason: "host_gone"})
+			require.NoError(t, err)
+			t.Logf("%d events: New reads %d, Sync %d, a trip %d", eventsOf(t, &store.Memory), attach, synced, store.read)
+			return attach, synced, store.read
+		}
+		attach, synced, trip := read(4)
+		for _, stretches := range []int{40, 400, 2000} {
+			a, s, c := read(stretches)
+			require.LessOrEqual(t, a, 2*attach+1)
+			require.LessOrEqual(t, s, 2*synced)
+			require.LessOrEqual(t, c, 2*trip)
+		}
+	})
 }
 
 // TestCheckpointBesides protects that what other programs store is read, dated up to an hour ago, and an end whatever
 // its date.
 func TestCheckpointBesides(t *testing.T) {
+	bubble := func(name string, test func(t *testing.T)) { // the mock clock sleeps
+		t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+	}
 	start := func(t *testing.T) (*fixture, *readingStore, *watchdog.Watchdog) {
 		t.Helper()
 		b, store := newFixture(t), &readingStore{}
@@ -115,7 +120,7 @@ func TestCheckpointBesides(t *testing.T) {
 		}))
 	}
 	extend := record.Extend{SessionStartedAt: record.Stamp(noon), ExtensionSeconds: 3600}
-	t.Run("an extension of another host whose clock is behind", func(t *testing.T) {
+	bubble("an extension of another host whose clock is behind", func(t *testing.T) {
 		b, store, wd := start(t)
 		for n, ago := range []time.Duration{0, time.Minute, 50 * time.Minute} {
 			put(t, b, store, fmt.Sprint("extend-", n), watchdog.EventExtend, ago, extend)
@@ -125,7 +130,7 @@ func TestCheckpointBesides(t *testing.T) {
 			require.Equal(t, time.Duration(n+1)*time.Hour, extendedBy(b.attach()))
 		}
 	})
-	t.Run("what another process has written down is not read by one that has not looked for long", func(t *testing.T) {
+	bubble("what another process has written down is not read by one that has not looked for long", func(t *testing.T) {
 		b, store := newFixture(t), &readingStore{}
 		b.cfg.Store, b.cfg.PollOnly, b.cfg.Budget = store, true, watchdog.Budget{WallClock: 1000 * time.Hour}
 		idle := b.attach()
@@ -137,51 +142,45 @@ func TestCheckpointBesides(t *testing.T) {
 		require.Equal(t, time.Hour, extendedBy(idle))
 		require.Less(t, store.read, 40)
 	})
-	t.Run("a pause of a process whose store was away for longer than that", func(t *testing.T) {
+	bubble("a pause of a process whose store was away for longer than that", func(t *testing.T) {
 		b := newFixture(t)
-		synctest.Test(t, func(t *testing.T) {
-			b.t = t
-			store := &triedStore{now: b.clock.Now}
-			b.cfg.Store = store
-			cut := b.attach()
-			waits(b, &store.Memory, 1)
-			beside := waits(b, &store.Memory, 1)
-			store.away()
-			h, err := cut.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: 10 * time.Hour, PausesWallClock: true})
-			require.NoError(t, err)
-			b.pass(20 * time.Minute)
-			h.Close()
-			for range 200 {
-				b.pass(minute + time.Microsecond)
-				beside.Poll()
-				beside.Progress()
-				beside.Fired() // writes checkpoints
-			}
-			store.back()
-			b.pass(time.Minute)
-			require.Equal(t, 1, countEvents(t, store, watchdog.EventRelease))
-			again := b.attach()
-			require.Equal(t, 20*time.Minute, handle.Of(again.Context()).State().Paused)
-			require.NoError(t, cut.Close())
-		})
+		store := &triedStore{now: b.clock.Now}
+		b.cfg.Store = store
+		cut := b.attach()
+		waits(b, &store.Memory, 1)
+		beside := waits(b, &store.Memory, 1)
+		store.away()
+		h, err := cut.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: 10 * time.Hour, PausesWallClock: true})
+		require.NoError(t, err)
+		b.pass(20 * time.Minute)
+		h.Close()
+		for range 200 {
+			b.pass(minute + time.Microsecond)
+			beside.Poll()
+			beside.Progress()
+			beside.Fired() // writes checkpoints
+		}
+		store.back()
+		b.pass(time.Minute)
+		require.Equal(t, 1, countEvents(t, store, watchdog.EventRelease))
+		again := b.attach()
+		require.Equal(t, 20*time.Minute, handle.Of(again.Context()).State().Paused)
+		require.NoError(t, cut.Close())
 	})
-	t.Run("extensions alone get a checkpoint", func(t *testing.T) {
+	bubble("extensions alone get a checkpoint", func(t *testing.T) {
 		b, store := newFixture(t), &readingStore{}
 		b.cfg.Store = store
-		synctest.Test(t, func(t *testing.T) {
-			b.t = t
-			wd := b.attach()
-			for range 100 {
-				b.pass(time.Minute)
-				require.NoError(t, wd.Extend(time.Minute))
-			}
-			synctest.Wait()
-			store.read = 0
-			require.Equal(t, 100*time.Minute, extendedBy(b.attach()))
-			require.Less(t, store.read, 40)
-		})
+		wd := b.attach()
+		for range 100 {
+			b.pass(time.Minute)
+			require.NoError(t, wd.Extend(time.Minute))
+		}
+		synctest.Wait()
+		store.read = 0
+		require.Equal(t, 100*time.Minute, extendedBy(b.attach()))
+		require.Less(t, store.read, 40)
 	})
-	t.Run("a cancel of whatever date", func(t *testing.T) {
+	bubble("a cancel of whatever date", func(t *testing.T) {
 		b, store, wd := start(t)
 		end := record.EventID("s-1", record.Stamp(noon).String(), watchdog.EventCancel, record.Once)
 		put(t, b, store, end, watchdog.EventCancel, 4*time.Hour, record.Cancel{
@@ -193,7 +192,7 @@ func TestCheckpointBesides(t *testing.T) {
 		require.NoError(t, err)
 		require.NotNil(t, stop)
 	})
-	t.Run("a checkpoint that cannot be read is passed over", func(t *testing.T) {
+	bubble("a checkpoint that cannot be read is passed over", func(t *testing.T) {
 		b, store, _ := start(t)
 		put(t, b, store, "extend", watchdog.EventExtend, 0, extend)
 		b.attach()
@@ -214,7 +213,7 @@ func TestCheckpointBesides(t *testing.T) {
 		}
 		require.Equal(t, time.Hour, extendedBy(b.attach()), "the run is read whole")
 	})
-	t.Run("a window that was cancelled is not read whole, and a resumed one goes on from its own", func(t *testing.T) {
+	bubble("a window that was cancelled is not read whole, and a resumed one goes on from its own", func(t *testing.T) {
 		b, store, wd := start(t)
 		_, err := wd.Cancel(watchdog.Cancellation{Reason: "host_gone"})
 		require.NoError(t, err)
@@ -239,7 +238,7 @@ func TestCheckpointBesides(t *testing.T) {
 			require.Less(t, store.read, 40)
 		}
 	})
-	t.Run("resumes are counted with checkpoints in between", func(t *testing.T) {
+	bubble("resumes are counted with checkpoints in between", func(t *testing.T) {
 		b, _, wd := start(t)
 		b.cfg.MaxStops = 2
 		for n := range 2 {
@@ -260,7 +259,7 @@ func TestCheckpointBesides(t *testing.T) {
 			}
 		}
 	})
-	t.Run("an unreadable event is not passed over with what came before a checkpoint", func(t *testing.T) {
+	bubble("an unreadable event is not passed over with what came before a checkpoint", func(t *testing.T) {
 		b, store, wd := start(t)
 		put(t, b, store, "damaged", watchdog.EventExtend, 0, json.RawMessage(`{"session_started_at":7}`))
 		for range 40 {

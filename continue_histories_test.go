@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // TestContinueHistories has a run with Continue and one whose host passes its start live through the same: restarts,
 // resumes, holds, layers, extensions and all ends. They are to be the same at each step.
 func TestContinueHistories(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range racing.Rounds[uint64](6, 200) {
 		for _, store := range []func() watchdog.EventStore{
 			func() watchdog.EventStore { return &flakyStore{} }, func() watchdog.EventStore { return &countingStore{} },
 			func() watchdog.EventStore { return &watchdog.Memory{} },

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -38,19 +37,10 @@ func TestHistories(t *testing.T) {
 	})
 }
 
-// inShards has a goroutine for each processor live histories, by the first seed of so many at a time: 20,000, all
-// 100,000 with WATCHDOG_LONG set, and fewer under the race detector.
+// inShards has a goroutine for each processor live histories, by the first seed of so many at a time.
 func inShards(t *testing.T, together uint64, live func(t *testing.T, from uint64)) {
 	t.Helper()
-	n := uint64(20_000)
-	switch {
-	case os.Getenv("WATCHDOG_LONG") != "":
-		n = 100_000
-	case racing.Enabled:
-		n = 500
-	case testing.Short():
-		n = 10_000
-	}
+	n := racing.Rounds[uint64](3_000, 100_000)
 	t.Cleanup(func(percent int) func() { return func() { debug.SetGCPercent(percent) } }(debug.SetGCPercent(1000)))
 	var next atomic.Uint64
 	for shard := range runtime.GOMAXPROCS(0) {

@@ -34,11 +34,7 @@ type pauseHistory struct {
 // TestPauseHistories has nobody poll while pauses begin and end and the store is away: the run ends in the moment that
 // its own pauses say, with one cancel, and when the store is back it has all of them, for others to count alike.
 func TestPauseHistories(t *testing.T) {
-	n := uint64(1000)
-	if racing.Enabled {
-		n = 50
-	}
-	for seed := range n {
+	for seed := range racing.Rounds[uint64](250, 5000) {
 		if !t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := &pauseHistory{

@@ -168,7 +168,7 @@ func TestTripsWithPauses(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &triedStore{now: time.Now}
-			all := attachAll(t, 300, func(int) watchdog.Config { return watchdog.Config{Store: store, Budget: hourly} })
+			all := attachAll(t, 100, func(int) watchdog.Config { return watchdog.Config{Store: store, Budget: hourly} })
 			store.away()
 			for _, wd := range all {
 				h, err := wd.Hold(t.Context(), "approval", approval)
@@ -181,19 +181,19 @@ func TestTripsWithPauses(t *testing.T) {
 			time.Sleep(70 * minute)
 			store.set(func(s *triedStore) {
 				s.err, s.tries, s.refuses = nil, nil, func(e watchdog.Event) bool {
-					return refused && e.Type == watchdog.EventHold && e.AggregateID == "s-200"
+					return refused && e.Type == watchdog.EventHold && e.AggregateID == "s-60"
 				}
 			})
 			ringAt(1, all)
-			require.Equal(t, 300, ended(all))
-			require.Equal(t, 300, store.recorded(t, all, watchdog.EventCancel))
-			require.GreaterOrEqual(t, store.recorded(t, all, watchdog.EventHold), 299)
-			require.GreaterOrEqual(t, store.recorded(t, all, watchdog.EventRelease), 299)
+			require.Equal(t, 100, ended(all))
+			require.Equal(t, 100, store.recorded(t, all, watchdog.EventCancel))
+			require.GreaterOrEqual(t, store.recorded(t, all, watchdog.EventHold), 99)
+			require.GreaterOrEqual(t, store.recorded(t, all, watchdog.EventRelease), 99)
 			require.Less(t, len(store.tries), 30)
 			store.set(func(s *triedStore) { s.refuses = nil })
 			closeAll(t, all)
-			require.Equal(t, 300, store.recorded(t, all, watchdog.EventHold))
-			require.Equal(t, 300, store.recorded(t, all, watchdog.EventRelease))
+			require.Equal(t, 100, store.recorded(t, all, watchdog.EventHold))
+			require.Equal(t, 100, store.recorded(t, all, watchdog.EventRelease))
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // A model is the watchdog of one run as one would explain it: what the clock on the wall shows, how long the window has
@@ -67,7 +68,7 @@ type history struct {
 func TestModel(t *testing.T) {
 	for name, pollOnly := range map[string]bool{"polling": true, "with a timer": false} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(100) {
+			for seed := range racing.Rounds[uint64](25, 500) {
 				synctest.Test(t, func(t *testing.T) {
 					h := &history{fixture: newFixture(t), model: &model{budget: propertyBudget}, rng: rand.New(rand.NewPCG(seed, 7))}
 					h.cfg.PollOnly, h.cfg.Budget.WallClock = pollOnly, propertyBudget

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // endings are what can end a run. Each is begun at the same instant as the others of its race.
@@ -41,7 +42,7 @@ func TestOneCause(t *testing.T) {
 				continue
 			}
 			t.Run(one+" against "+other, func(t *testing.T) {
-				for seed := range uint64(200) {
+				for seed := range racing.Rounds[uint64](40, 1000) {
 					synctest.Test(t, func(t *testing.T) { runRace(t, seed, begin, join) })
 				}
 			})

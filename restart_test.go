@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // restart lets the process go, as a crash does or with a Close, and another one attach.
@@ -205,7 +206,7 @@ func TestLadderAndItsEvents(t *testing.T) {
 			if !assert.NoError(t, err) {
 				return
 			}
-			for began := time.Now(); time.Since(began) < time.Second; {
+			for began := time.Now(); time.Since(began) < racing.Rounds(200*time.Millisecond, 5*time.Second); {
 				time.Sleep(time.Duration(rand.IntN(800)) * time.Microsecond)
 				wd.Progress()
 			}

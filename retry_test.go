@@ -277,7 +277,7 @@ type taggedAway struct {
 // TestRetryTogether protects a store that is away, and one that has just come back, from ten thousand tries at one
 // instant, and the host from as many goroutines.
 func TestRetryTogether(t *testing.T) {
-	const runs = 10_000
+	const runs = 2_000
 	// lost attaches to runs whose stop the store does not take.
 	lost := func(b *fixture, store *triedStore, runs int) (all []*watchdog.Watchdog) {
 		for i := range runs {

@@ -85,7 +85,7 @@ func startHost(b *testing.B, w way, commands int) *host {
 	require.NoError(b, err, "the host is ready")
 	h := &host{pids: []int{cmd.Process.Pid}}
 	for _, child := range children(cmd.Process.Pid) {
-		if name, _ := os.ReadFile(proc(child, "comm")); string(name) == "watchdog-guard\n" {
+		if name, _ := os.ReadFile(proc(child, "comm")); string(name) == "wdguard\n" {
 			h.pids = append(h.pids, child)
 		}
 	}

@@ -258,7 +258,7 @@ func TestStoreOfOverruns(t *testing.T) {
 			hang := make(chan struct{})
 			store.set(nil, hang)
 			var all sync.WaitGroup
-			for i := range 2000 {
+			for i := range 1100 {
 				all.Go(func() {
 					bound.Do(wd.Context(), bound.Call{Limit: time.Minute + time.Duration(i)*time.Millisecond}, obeying)
 				})

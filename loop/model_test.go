@@ -2,12 +2,12 @@ package loop_test
 
 import (
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
@@ -42,7 +42,7 @@ func (m *model) step(turn []modelCall) loop.Verdict {
 	slices.SortFunc(turn, func(a, b modelCall) int { return compareStrings(a.tool+a.input+a.outcome, b.tool+b.input+b.outcome) })
 	m.turns = append(m.turns, turn)
 	best := loop.Verdict{Advice: loop.Go, New: slices.ContainsFunc(turn, func(c modelCall) bool { return !m.seen(c, len(m.turns)-1) })}
-	for _, v := range slices.Concat(m.tails(), m.pairs(), m.futile()) {
+	for _, v := range slices.Concat(m.tails(), m.pairs(), m.streak(), m.futile()) {
 		if rank(v) > rank(best) || rank(v) == rank(best) && v.Rule == best.Rule && v.Rounds > best.Rounds {
 			v.New = best.New
 			best = v
@@ -196,15 +196,34 @@ func (m *model) futile() (all []loop.Verdict) {
 	return all
 }
 
+// streak counts the turns in which something fails, since one in which something was got. A search does not begin it.
+func (m *model) streak() (all []loop.Verdict) {
+	count, before, previous := 0, 0, 0
+	for n := max(m.changed(len(m.turns)), 1); n <= len(m.turns); n++ {
+		useful := func(c modelCall) bool { return c.kind() == "" }
+		if slices.ContainsFunc(m.turns[n-1], useful) || n-previous > 32 {
+			count, before = 0, 0
+		}
+		fails := func(c modelCall) bool { return c.outcome == "error" && (c.tool != "find" || count > 0) }
+		if slices.ContainsFunc(m.turns[n-1], fails) {
+			count++
+			previous = n
+		}
+		if n == m.delivered {
+			before = count
+		}
+	}
+	if count >= 12 && previous == len(m.turns) {
+		all = append(all, loop.Verdict{Advice: advice(before >= 12, false), Rule: loop.Streak, Rounds: count})
+	}
+	return all
+}
+
 // TestModel gives random histories to a detector and to the model. They are short enough for the detector to remember
-// all pairs, and are restarted at random. WATCHDOG_LONG=1 gives ten times as many.
+// all pairs, and are restarted at random.
 func TestModel(t *testing.T) {
 	advices := map[loop.Advice]map[loop.Rule]int{loop.Go: {}, loop.Ask: {}, loop.End: {}}
-	seeds := uint64(150)
-	if os.Getenv("WATCHDOG_LONG") != "" {
-		seeds *= 10
-	}
-	for seed := range seeds {
+	for seed := range max(200, racing.Rounds[uint64](200, 1500)) {
 		random := rand.New(rand.NewPCG(seed, 14))
 		m, d := &model{}, newDetector(t, loop.Config{})
 		likely, variety := random.Float64(), 1+random.IntN(5)
@@ -233,6 +252,7 @@ func TestModel(t *testing.T) {
 		require.NotZero(t, advices[loop.Ask][rule], "no history asks by %s", rule)
 		require.NotZero(t, advices[loop.End][rule], "no history ends by %s", rule)
 	}
+	require.NotZero(t, advices[loop.Ask][loop.Streak], "no history asks by it")
 }
 
 // randomTurn repeats an earlier turn, or makes up a new one.

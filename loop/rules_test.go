@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
@@ -131,7 +132,7 @@ func TestRulesAsDocumented(t *testing.T) {
 			d, p := newDetector(t, loop.Config{}).Without(all&^c.piece), &past{}
 			said := map[loop.Advice]int{}
 			variety, period, left := 4, 1, 0
-			for n := range 100_000 {
+			for n := range racing.Rounds(10_000, 1_000_000) {
 				if left == 0 {
 					variety, period, left = 2+random.IntN(9), 1+random.IntN(9), random.IntN(50)
 				}

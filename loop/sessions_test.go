@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
@@ -562,7 +563,7 @@ func TestHealthySessions(t *testing.T) {
 	for _, w := range ways {
 		asked := 0
 		for _, c := range healthySessions {
-			for seed := range uint64(10) {
+			for seed := range racing.Rounds[uint64](2, 10) {
 				s := &session{random: rand.New(rand.NewPCG(seed, 27))}
 				c.do(s)
 				found := w.judge(t, s.turns)
@@ -573,7 +574,7 @@ func TestHealthySessions(t *testing.T) {
 				}
 			}
 		}
-		t.Log(w.name, asked, "asked of", 10*len(healthySessions))
+		t.Log(w.name, asked, "asked of", racing.Rounds(2, 10)*len(healthySessions))
 	}
 }
 

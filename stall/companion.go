@@ -55,6 +55,8 @@ func withoutName(err error) error {
 	var lookup *exec.Error
 	var path *os.PathError
 	switch {
+	case errors.Is(err, proctree.ErrGuard): // it names no command, but what is missing for the guard, such as /proc
+		return err
 	case errors.As(err, &lookup):
 		return lookup.Err
 	case errors.As(err, &path):

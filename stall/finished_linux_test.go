@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -65,10 +66,7 @@ func (f *fixture) endings() (cancels, corrected []string) {
 // TestFinishedWhileRecording checks that a command that ends while its cancel is recorded has finished.
 func TestFinishedWhileRecording(t *testing.T) {
 	t.Parallel()
-	rounds := 4
-	if long {
-		rounds = 40
-	}
+	rounds := racing.Rounds(2, 40)
 	limit := 300 * time.Millisecond
 	stuck := func(c *stall.Config) { c.NoOutput = limit }
 	for _, c := range []struct {
@@ -151,10 +149,7 @@ func exits(tb testing.TB, pid int) {
 // finished and has a correction beside its cancel.
 func TestFinishedAtTheLimit(t *testing.T) {
 	t.Parallel()
-	rounds := 96
-	if long {
-		rounds = 960
-	}
+	rounds := racing.Rounds(48, 960)
 	limit := 150 * time.Millisecond
 	for worker := range 4 {
 		t.Run(strconv.Itoa(worker), func(t *testing.T) {

@@ -81,7 +81,7 @@ func checkNothingLeft(tb testing.TB, token string) {
 	tb.Helper()
 	for _, pid := range processesWith(token) {
 		args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if guard := string(args) == "watchdog-guard\x00"; len(args) == 0 || guard && endsSoon(pid) {
+		if guard := string(args) == "wdguard\x00"; len(args) == 0 || guard && endsSoon(pid) {
 			continue // it ends, or is that of a host that has just exited
 		}
 		assert.Fail(tb, "a process is left", "%d: %s", pid, bytes.ReplaceAll(args, []byte{0}, []byte{' '}))

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -25,10 +26,7 @@ const maxGrowth = 32 << 20
 // TestOutputMemory checks that the memory of a host does not grow with the output.
 func TestOutputMemory(t *testing.T) {
 	t.Parallel()
-	size, line := int64(256<<20), int64(256<<20)
-	if long {
-		size, line = 10_000_000_000, 1<<30
-	}
+	size, line := racing.Rounds[int64](128<<20, 10_000_000_000), racing.Rounds[int64](128<<20, 1<<30)
 	for _, c := range []struct {
 		name, to string
 		bytes    int64

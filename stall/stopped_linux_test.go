@@ -14,16 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/stall"
 )
-
-// stops is how often the test stops each host.
-func stops() int {
-	if long {
-		return 5
-	}
-	return 1
-}
 
 // TestStoppedHost checks that time in which the host is stopped, as by Ctrl-Z, is not silence, whenever it was.
 func TestStoppedHost(t *testing.T) {
@@ -41,7 +34,7 @@ func TestStoppedHost(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			for range stops() {
+			for range racing.Rounds(1, 5) {
 				cmd := command(t, "stoppable:"+c.quiet)
 				// In the group of the tests a stopped process would have the kernel hang up on all of it, when a process
 				// of it exits whose parent is a guard: if no shell is above the group, it is an orphaned one.

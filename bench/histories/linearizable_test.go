@@ -5,22 +5,27 @@ package histories_test
 import (
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // TestLinearizable has processes call each database while some of them are killed, stopped and cut off, and has the judge
-// look at the history of each run and of each scope. WATCHDOG_LONG=1 makes it ten times longer.
+// look at the history of each run and of each scope. WATCHDOG_LONG=1 makes it twenty times longer.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	for name, newDatabase := range map[string]func(*testing.T) database{"SQLite": newFile, "PostgreSQL": newServer} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := start(t, newDatabase(t), 24*callsOfSlot*lengthened(), everySlot)
+			slots := int64(12) // in fewer, some of what is wanted below happens not at all
+			if racing.Long {
+				slots = 240
+			}
+			c := start(t, newDatabase(t), slots*callsOfSlot, everySlot)
 			c.disturb()
 			journals := c.journals()
 			judge(t, sessions, sessions.histories(t, journals), outcomeOfSession, wantedOfSession...)
@@ -38,14 +43,6 @@ var wantedOfSession = []string{
 
 // everySlot has each slot its own objects.
 const everySlot = math.MaxInt64
-
-// lengthened is how many times longer than usual the tests are.
-func lengthened() int64 {
-	if os.Getenv("WATCHDOG_LONG") != "" {
-		return 10
-	}
-	return 1
-}
 
 // judge has each history about such objects judged. Outcomes with each of these ends have to be there: what never
 // happens proves nothing.

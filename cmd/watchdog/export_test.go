@@ -20,6 +20,7 @@ var (
 	StoryText       = storyText
 	Plain           = plain
 	Columns         = columns
+	FilledID        = filledID
 	WithoutPassword = withoutPassword
 )
 

@@ -53,8 +53,8 @@ func detailOf(node *kong.Node) string {
 	return node.Detail
 }
 
-// printHelp prints what --help says. Of a command with flags that are rare these are left out, and of each other one but
-// the first sentence.
+// printHelp prints what --help says. Of a command with flags that are rare these are left out, and so are all but the
+// first sentences of the others.
 func printHelp(options kong.HelpOptions, of *kong.Context) error {
 	if node := of.Selected(); node != nil && detailOf(node) != node.Detail {
 		for _, level := range node.AllFlags(true) {

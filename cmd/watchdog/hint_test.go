@@ -34,26 +34,23 @@ func TestWithoutPassword(t *testing.T) {
 	}
 }
 
-// TestPaste has a shell run what is said to be run next.
+// TestPaste has a shell run what is said to be run next, about a run whose name a shell would take for more.
 func TestPaste(t *testing.T) {
 	t.Parallel()
 	url := "sqlite:" + filepath.Join(t.TempDir(), "it's $(not) run.db")
-	for _, id := range []string{"-x", "it's; exit 9", "$HOME", "é " + strings.Repeat("b", 100)} {
-		t.Run(id, func(t *testing.T) {
-			store := openStore(t, url)
-			stopped(t, store, id)
-			_, _, err := store.Attach(t.Context(), session.Session{RunID: id + " live", StartedAt: time.Now(), Host: "b"})
-			require.NoError(t, err)
-			require.NoError(t, store.Append(t.Context(), interrupted(id+" live", "SIGHUP", 0)))
-			require.NoError(t, store.Close())
-			resume := nextLine(t, program(t, "why", "--store", url, "--", id))
-			assert.Contains(t, firstLine(t, resume), "has a fresh window since")
-			tail := nextLine(t, program(t, "why", "--store", url, "--", id+" live"))
-			assert.Contains(t, firstLine(t, tail), "interrupted by SIGHUP")
-			shorter := nextLine(t, programIn(t, []string{"WATCHDOG_STORE=" + url}, "why", "--", id+" live"))
-			assert.Equal(t, strings.Replace(tail, " --store "+story.ShellQuote(url), "", 1), shorter, "the next has the variable, too")
-		})
-	}
+	const id = "-it's $HOME; é bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+	store := openStore(t, url)
+	stopped(t, store, id)
+	_, _, err := store.Attach(t.Context(), session.Session{RunID: id + " live", StartedAt: time.Now(), Host: "b"})
+	require.NoError(t, err)
+	require.NoError(t, store.Append(t.Context(), interrupted(id+" live", "SIGHUP", 0)))
+	require.NoError(t, store.Close())
+	resume := nextLine(t, program(t, "why", "--store", url, "--", id))
+	assert.Contains(t, firstLine(t, resume), "has a fresh window since")
+	tail := nextLine(t, program(t, "why", "--store", url, "--", id+" live"))
+	assert.Contains(t, firstLine(t, tail), "interrupted by SIGHUP")
+	shorter := nextLine(t, programIn(t, []string{"WATCHDOG_STORE=" + url}, "why", "--", id+" live"))
+	assert.Equal(t, strings.Replace(tail, " --store "+story.ShellQuote(url), "", 1), shorter, "it has the variable, too")
 }
 
 // nextLine is the line of a story that is to be run next.

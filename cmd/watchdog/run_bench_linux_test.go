@@ -14,12 +14,7 @@ import (
 
 // BenchmarkRun is the time of a command that does nothing: under the built program, under GNU timeout, and by itself.
 func BenchmarkRun(b *testing.B) {
-	built := filepath.Join(b.TempDir(), "watchdog")
-	build := exec.Command("go", "build", "-trimpath", "-o", built, ".")
-	// As released: with CGO_ENABLED=1 a linker takes a millisecond at each of two starts.
-	build.Env = append(os.Environ(), "CGO_ENABLED="+cmp.Or(os.Getenv("CGO_ENABLED"), "0"))
-	out, err := build.CombinedOutput()
-	require.NoError(b, err, "%s", out)
+	built := build(b)
 	nothing, err := exec.LookPath("true")
 	require.NoError(b, err)
 	db := "sqlite:" + filepath.Join(b.TempDir(), "runs.db")
@@ -53,6 +48,17 @@ func BenchmarkRun(b *testing.B) {
 			b.ReportMetric(milliseconds(used[len(used)/2]), "median-cpu-ms") // without the guard, which ends after it
 		})
 	}
+}
+
+// build builds the program as it is released: with CGO_ENABLED=1 a linker takes a millisecond at each of two starts.
+func build(b *testing.B, flags ...string) string {
+	b.Helper()
+	built := filepath.Join(b.TempDir(), "watchdog")
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-trimpath", "-o", built}, flags, []string{"."})...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cmp.Or(os.Getenv("CGO_ENABLED"), "0"))
+	out, err := cmd.CombinedOutput()
+	require.NoError(b, err, "%s", out)
+	return built
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -34,12 +35,32 @@ func (c *runCmd) config(common *Common, model *kong.Application) (*guards, error
 	if err != nil {
 		return nil, err
 	}
+	if c.ID, err = filledID(c.ID, g.keeper.Host, time.Now()); err != nil {
+		return nil, err
+	}
 	if err := c.apply(&g.command); err != nil {
 		return nil, err
 	}
 	g.command.Logger = slog.New(slog.DiscardHandler) // the last line reports it
 	g.plan, err = c.plan(limits, common.Store != "")
 	return g, err
+}
+
+// filledID is an ID with the time and the host for their names in it: safe in a file's name, and sorted by the time.
+func filledID(id, host string, now time.Time) (string, error) {
+	if host == "" && strings.Contains(id, "{host}") {
+		var err error
+		if host, err = os.Hostname(); err != nil {
+			return "", fmt.Errorf("--id: {host}: %w", err)
+		}
+	}
+	filled := strings.NewReplacer("{time}", now.UTC().Format("20060102T150405Z"), "{host}", host).Replace(id)
+	if _, rest, opens := strings.Cut(filled, "{"); opens {
+		if name, _, closes := strings.Cut(rest, "}"); closes {
+			return "", fmt.Errorf("--id: there is no {%s}; write {time} or {host}", name)
+		}
+	}
+	return filled, nil
 }
 
 // limits returns what the configuration file and the environment say. Where neither says anything, nothing is read.

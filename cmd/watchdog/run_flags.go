@@ -67,7 +67,7 @@ type runFlags struct {
 // A length is a length of time on the command line.
 type length time.Duration
 
-// Decode reads a length as Go writes it. It takes one with a minus, too, which is no flag, to say what is wrong with it.
+// Decode reads a length as Go writes it. It takes a word with a minus, too, to say what is wrong with it.
 func (l *length) Decode(from *kong.DecodeContext) error {
 	text, _ := from.Scan.Pop().Value.(string)
 	d, err := time.ParseDuration(text)
@@ -94,6 +94,8 @@ func (s *sig) UnmarshalText(text []byte) error {
 // check refuses flags without effect, before anything is done.
 func (f *runFlags) check(cfg *stall.Config) error {
 	switch {
+	case f.NoOutput != nil && *f.NoOutput == 0 && cfg.NoOutput == 0: // it can switch off what is configured
+		return errors.New("--no-output 0 ends nothing: use a positive length of time, such as 5m, or leave it out")
 	case f.Activity != nil && f.NoOutput == nil && cfg.NoOutput == 0:
 		return errors.New("--activity needs --no-output TIME")
 	case cfg.Probe == nil && f.ofProbe():
@@ -116,7 +118,7 @@ func (f *runFlags) checkValues() error {
 		name  string
 		value *length
 	}{
-		{"--no-output", f.NoOutput}, {"--probe-interval", f.ProbeInterval}, {"--probe-timeout", f.ProbeTimeout},
+		{"--probe-interval", f.ProbeInterval}, {"--probe-timeout", f.ProbeTimeout},
 		{"--also-end-timeout", f.AlsoEndTimeout}, {"--record-timeout", f.RecordTimeout},
 	} {
 		if flag.value != nil && *flag.value == 0 {

@@ -5,9 +5,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	watchdog "github.com/seed62658d38/watchdog/cmd/watchdog"
 )
 
 func TestRunFlags(t *testing.T) {
@@ -45,6 +48,7 @@ func TestRunFlags(t *testing.T) {
 			"--probe ./probe --on-probe-error stall --probe-error-threshold 0 -- true",
 			"--fingerprint-prefix /x -- true",
 			"--step a/b -- true",
+			"--id nightly-{date} -- true",
 			"--config no-such-file -- true",
 			"--store nosuch:x -- true",
 		} {
@@ -88,6 +92,28 @@ func TestRunFlags(t *testing.T) {
 			assert.Contains(t, man, strings.ReplaceAll(flag, "-", `\-`))
 		}
 	})
+}
+
+func TestFilledID(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 27, 23, 30, 5, 999, time.FixedZone("", -5*3600))
+	for id, want := range map[string]string{
+		"": "", "nightly": "nightly", "nightly-{time}": "nightly-20261128T043005Z", "{host}/{time}{host}": "h/20261128T043005Zh",
+		"{time": "{time", "a}b{": "a}b{",
+	} {
+		got, err := watchdog.FilledID(id, "h", now)
+		require.NoError(t, err, id)
+		assert.Equal(t, want, got)
+	}
+	for _, id := range []string{"{}", "{date}", "{time}-{Host}", "{{time}}"} {
+		_, err := watchdog.FilledID(id, "h", now)
+		assert.ErrorContains(t, err, "; write {time} or {host}", id)
+	}
+	here, err := os.Hostname()
+	require.NoError(t, err)
+	got, err := watchdog.FilledID("{host}", "", now)
+	require.NoError(t, err)
+	assert.Equal(t, here, got)
 }
 
 // flagsOf are the flags that a help lists.

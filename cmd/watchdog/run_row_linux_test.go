@@ -17,7 +17,10 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/escape"
+	"github.com/seed62658d38/watchdog/internal/racing"
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
 // stored returns run with this store, and more flags.
@@ -60,7 +63,7 @@ func (s testStore) swept(t *testing.T) outcome {
 
 func TestRunRow(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, s testStore) {
+	bothStores(t, func(t *testing.T, s testStore) {
 		t.Run("shows the run while it lives, with its limits, and how it ended", func(t *testing.T) {
 			f := newFixture(t)
 			p := start(t, f.stored(s, "--id job --no-output 5m --wall-clock 1h", f.child("say:ready", "await:"+f.path("go"))...))
@@ -241,7 +244,7 @@ func TestRunKilled(t *testing.T) {
 			assert.Contains(t, said, "its process was found dead or cut off, and nothing new came for too long")
 			assert.Regexp(t, `watchdog_host_lost, .*, lease "\S+" not renewed since \S+Z in [4-9] looks, by system-watchdog`, said)
 			assert.Contains(t, s.listed(t, "--reason", "watchdog_host_lost"), "swept")
-			assert.Contains(t, o.stdout, "watchdog resume swept")
+			assert.Equal(t, "watchdog resume --store "+story.ShellQuote(s.url)+" swept", nextLine(t, o))
 		})
 		t.Run("goes on under its name when it is certain that its process is dead", func(t *testing.T) {
 			f := kill(t, "again")
@@ -355,9 +358,12 @@ func TestRunStoreAway(t *testing.T) {
 		assert.Equal(t, session.Active, s.row(t, "job").Status)
 	})
 	t.Run("harms no command, and the end says what is missing, in PostgreSQL", func(t *testing.T) {
+		if !racing.Long {
+			t.Skip("make long: it stops a server of its own")
+		}
 		t.Parallel()
-		server, s := ownServer(t)
-		f := newFixture(t)
+		f, server := newFixture(t), pgtest.Start(t, pgtest.Options{})
+		s := postgresStoreAt(t, server.DSN(server.Database(t)))
 		p := start(t, f.stored(s, "--id job --no-output 5m --record-timeout 2s",
 			f.child("say:ready", "await:"+f.path("go"))...))
 		server.Stop(true)
@@ -367,7 +373,7 @@ func TestRunStoreAway(t *testing.T) {
 	})
 	t.Run("starts no command for a user who may not write sessions", func(t *testing.T) {
 		t.Parallel()
-		_, s := ownServer(t)
+		s := postgresStore(t)
 		s.exec(`CREATE ROLE narrow LOGIN; GRANT USAGE ON SCHEMA public TO narrow;
 			GRANT SELECT ON ALL TABLES IN SCHEMA public TO narrow; GRANT INSERT ON events TO narrow`)
 		f := newFixture(t)

@@ -86,6 +86,15 @@ func TestRunStore(t *testing.T) {
 		types, _ := f.events(name[1])
 		assert.Equal(t, []string{"cancel"}, types)
 	})
+	t.Run("has a run under its name with the time in it", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		o := f.run("--json --store sqlite:runs.db --id job-{time}", "true").must(t, 0)
+		name := regexp.MustCompile(`^{"run":"(job-\d{8}T\d{6}Z)",`).FindStringSubmatch(o.stderr)
+		require.NotNil(t, name, o.stderr)
+		types, _ := f.events(name[1])
+		assert.Equal(t, []string{"complete"}, types)
+	})
 	t.Run("named by the environment need not be named again", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
@@ -99,7 +108,7 @@ func TestRunStore(t *testing.T) {
 		f := newFixture(t)
 		f.run("--store sqlite:runs.db --id a", f.child("exit:0")...).must(t, 0)
 		o := f.run("--store sqlite:runs.db --id a", f.child("touch:"+f.path("started"))...).must(t, 125)
-		assert.Contains(t, o.stderr, "use another --id, or write watchdog resume a first")
+		assert.Contains(t, o.stderr, "use another --id, or write watchdog resume --store sqlite:runs.db a first")
 		assert.False(t, f.exists("started"))
 	})
 	t.Run("that cannot be opened starts no command, and its password is nowhere", func(t *testing.T) {

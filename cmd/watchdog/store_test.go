@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
-	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -29,8 +29,18 @@ type testStore struct {
 	close func()
 }
 
-// eachStore runs a test with SQLite and with PostgreSQL.
+// eachStore runs a test with SQLite, and in a long run with PostgreSQL: what differs is tested with the stores, and that
+// the program opens both with bothStores.
 func eachStore(t *testing.T, test func(t *testing.T, s testStore)) {
+	t.Helper()
+	if racing.Long {
+		bothStores(t, test)
+		return
+	}
+	t.Run("in SQLite", func(t *testing.T) { t.Parallel(); test(t, sqliteStore(t)) })
+}
+
+func bothStores(t *testing.T, test func(t *testing.T, s testStore)) {
 	t.Helper()
 	t.Run("in SQLite", func(t *testing.T) { t.Parallel(); test(t, sqliteStore(t)) })
 	t.Run("in PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, postgresStore(t)) })
@@ -54,13 +64,6 @@ func sqliteStore(tb testing.TB) testStore {
 func postgresStore(tb testing.TB) testStore {
 	tb.Helper()
 	return postgresStoreAt(tb, postgresServer.DSN(tb))
-}
-
-// ownServer starts a server, which the test may stop, with a store.
-func ownServer(tb testing.TB) (*pgtest.Server, testStore) {
-	tb.Helper()
-	server := pgtest.Start(tb, pgtest.Options{})
-	return server, postgresStoreAt(tb, server.DSN(server.Database(tb)))
 }
 
 func postgresStoreAt(tb testing.TB, dsn string) testStore {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
@@ -30,11 +31,13 @@ type fullStore interface {
 	Close() error
 }
 
-// stores calls a test with the URL of each kind of store.
+// stores calls a test with the URL of a store that is to be made, of SQLite, and in a long run of PostgreSQL, too.
 func stores(t *testing.T, test func(t *testing.T, url string)) {
 	t.Helper()
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); test(t, "sqlite:"+filepath.Join(t.TempDir(), "watchdog.db")) })
-	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, postgresServer.DSN(t)) })
+	if racing.Long {
+		t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, postgresServer.DSN(t)) })
+	}
 }
 
 // openStore opens the store of a URL to fill it.

@@ -221,7 +221,7 @@ func TestMemory(t *testing.T) {
 	wd := newRun(t, watchdog.Budget{Idle: time.Hour, Spend: watchdog.Spend{ToolCalls: 1 << 40}})
 	g := adapter.New(limits)
 	calls := func() {
-		for i := range 4_000 {
+		for i := range 2_000 {
 			_, _, err := use(wd.Context(), g, func(ctx context.Context) (string, error) {
 				_, _, err := use(ctx, g, answers)
 				return fmt.Sprint(i), err
@@ -234,7 +234,7 @@ func TestMemory(t *testing.T) {
 			}
 		}
 	}
-	assert.Empty(t, kept(calls, 128<<10, 1_000), "after 8,000 calls each time")
+	assert.Empty(t, kept(calls, 128<<10, 1_000), "after 4,000 calls each time")
 	t.Run("what is kept is found", func(t *testing.T) {
 		var large [][]byte
 		assert.Len(t, kept(func() { large = append(large, make([]byte, 144<<10)) }, 128<<10, 1_000), tries)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/alike"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // A deaf listener hears nothing.
@@ -27,13 +27,8 @@ func (deaf) Text([]byte)                {}
 func (deaf) List(int)                   {}
 func (deaf) Object([]byte)              {}
 
-// many is n, and a hundred times as many with WATCHDOG_LONG=1.
-func many(n int) int {
-	if os.Getenv("WATCHDOG_LONG") != "" {
-		return n * 100
-	}
-	return n
-}
+// many is n, and a hundred times as many in a long run.
+func many(n int) int { return racing.Rounds(n, 100*n) }
 
 // A maker makes up values, with few different parts, so that many of them differ in where these are.
 type maker struct{ random *rand.Rand }
@@ -245,10 +240,6 @@ func TestSums(t *testing.T) {
 			add(i, room-1, sum+parts[i])
 		}
 	}
-	room := 4
-	if os.Getenv("WATCHDOG_LONG") != "" {
-		room = 5
-	}
-	add(0, room, 0)
+	add(0, racing.Rounds(3, 5), 0)
 	t.Log(n, "sums")
 }

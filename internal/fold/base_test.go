@@ -157,7 +157,7 @@ func said(w *fold.Window, now time.Time) map[string]any {
 // to, whoever stored what when.
 func TestBase(t *testing.T) {
 	from := at(-2 * time.Hour)
-	for seed := range racing.Tenth(120) {
+	for seed := range racing.Rounds[uint64](120, 500) {
 		w := world{t: t, now: 4 * time.Hour, spares: seed%3 > 0, longHaul: seed%2 == 0, holds: map[string]time.Duration{}, released: map[string]bool{}}
 		w.Rand = rand.New(rand.NewPCG(seed, 11))
 		var bases []*fold.Base

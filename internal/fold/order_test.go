@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -62,7 +63,7 @@ func (s *randomScript) next() {
 
 // TestOrder protects that what is known of a run does not depend on the order in which its events are given.
 func TestOrder(t *testing.T) {
-	for seed := range uint64(600) {
+	for seed := range racing.Rounds[uint64](100, 3_000) {
 		s := randomScript{Rand: rand.New(rand.NewPCG(seed, 7))}
 		for range 2 + s.IntN(20) {
 			s.next()

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/ledger"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -269,7 +270,7 @@ func (w *world) giveBack(p *process) {
 // TestModel compares random calls of two processes, over a net that loses what they ask and what they are answered,
 // with what was admitted and used: the limit holds all the time, and in the end the store is charged with that.
 func TestModel(t *testing.T) {
-	for seed := range uint64(10_000) {
+	for seed := range racing.Rounds[uint64](1_000, 50_000) {
 		w := newWorld(t, seed)
 		for range 40 {
 			p := w.processes[w.rng.IntN(2)]

@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 var (
-	histories = flag.Int("histories", 20_000, "how many histories of random sessions are tried")
+	histories = flag.Int("histories", racing.Rounds(3_000, 100_000), "how many histories of random sessions are tried")
 	firstSeed = flag.Uint64("seed", 1, "that of the first history")
 )
 

@@ -8,8 +8,8 @@ package pending
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
+	"strconv"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 
 var (
 	// ErrDropped says that newer entries took the place of one that waited.
-	ErrDropped = fmt.Errorf("more than %d wait for the event store: the oldest is dropped", Max)
+	ErrDropped = errors.New("more than " + strconv.Itoa(Max) + " wait for the event store: the oldest is dropped")
 	// ErrSpareDropped says that a newer spare entry took its place.
 	ErrSpareDropped = errors.New("too many overruns of calls wait for the event store")
 )

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/pending"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 var errFull = errors.New("disk full")
@@ -139,7 +140,7 @@ func TestSettle(t *testing.T) {
 // is left half, that what was decided last is there, and that nothing is gone that is neither stored nor said to be
 // dropped.
 func TestHistories(t *testing.T) {
-	for seed := range uint64(15) {
+	for seed := range racing.Rounds[uint64](5, 100) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		var l line
 		var open []*entry

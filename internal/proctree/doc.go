@@ -6,7 +6,9 @@
 // initializer turns it into the guard before main begins. The host starts a guard with the first command, and the guard
 // ends with the host. The guard is a child subreaper, so all descendants of a command stay below it: if a daemon
 // forks twice, calls setsid and clears its environment, it becomes the guard's child when its parents exit.
-// When the host dies for any reason, its sockets close, and the guard kills the trees behind them.
+// When the host dies for any reason, its sockets close, and the guard kills the trees behind them. It is named wdguard,
+// so that who kills all processes with the name of the host spares it: without it only the first process of each tree
+// dies with the host.
 //
 // A mark tells which command an adopted process belongs to. The mark is the soft limit of RLIMIT_LOCKS: every
 // descendant inherits it, programs have no reason to change it, and Linux stores it but has not enforced it since
@@ -23,7 +25,8 @@
 //   - The host as the subreaper: this changes the whole host, which would adopt, and have to reap, unrelated orphans.
 //   - PR_SET_PDEATHSIG alone: it reaches only the first process. The guard sets it in case the guard itself is killed.
 //   - A mark in the environment: a child can clear it.
-//   - Control groups: writing to them needs a delegation that most hosts do not have.
+//   - Control groups: writing to them needs a delegation that most hosts do not have. Nor does one end by itself if host
+//     and guard are killed at once: somebody who is left has to kill it.
 //   - A PID namespace: it needs user namespaces, which are often disabled, and the command would see other PIDs.
 //   - One guard per command: starting a Go program costs more than most commands.
 //   - A separate guard program: a library cannot install one.

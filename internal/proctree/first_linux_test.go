@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // TestSignalFirst signals the first process of a tree and nothing else.
@@ -177,7 +178,7 @@ func startAs(t *testing.T, pid int) *os.Process {
 
 // TestReleaseAndKill kills a tree at the moment of its release: either it is killed, or it is kept and killed then.
 func TestReleaseAndKill(t *testing.T) {
-	for range 30 {
+	for range racing.Rounds(8, 200) {
 		s := startServer(t)
 		s.do("daemon")
 		done := make(chan error)

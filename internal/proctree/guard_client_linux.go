@@ -90,8 +90,8 @@ func (g *guardClient) execute(socket int) error {
 	defer syscall.Close(null) //nolint:errcheck // nothing was written
 	const program = "/proc/self/exe"
 	pid, err := syscall.ForkExec(program, []string{guardName}, &syscall.ProcAttr{
-		// It has one thread that works, and need not find out how many processors its control group may use.
-		Env:   append(os.Environ(), guardVariable+"=1", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"),
+		// It has one thread that works: others would only wake each other up. Of two equal names the first one counts.
+		Env:   append([]string{guardVariable + "=1", "GOMAXPROCS=1"}, os.Environ()...),
 		Files: []uintptr{uintptr(null), uintptr(null), uintptr(null), uintptr(socket)},
 		// Until it is the guard, so that it does not outlive a host that dies first, whatever initializes the program.
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},

@@ -58,8 +58,7 @@ var longAgo = time.Unix(1, 0)
 const stoppedAfter = 500 * time.Millisecond
 
 // errStopped says that the guard was stopped before it answered.
-var errStopped = fmt.Errorf("%w: it was stopped by a signal or a debugger and does not answer; continue or kill it",
-	ErrGuard)
+const errStopped = guardError("it was stopped by a signal or a debugger and does not answer; continue or kill it")
 
 // waitStarted waits for the guard's answer to a request. The guard does not start a command after its socket was
 // closed.
@@ -81,7 +80,7 @@ func (c *guardConn) waitStarted(ctx context.Context, req *request) (*Tree, error
 		killMarked(c.mark, c.guard.process.Pid)
 		return nil, fmt.Errorf("wait for the guard process to start the command: %w", err)
 	case r.Unfit:
-		return nil, &unfitError{r.Error}
+		return nil, &unfitError{guardError(r.Error)}
 	case r.Errno != 0:
 		return nil, &os.PathError{Op: "fork/exec", Path: req.Path, Err: r.Errno}
 	default:
@@ -96,7 +95,7 @@ func (c *guardConn) lost() error {
 		c.guard.pool.retire(c.guard)
 		return fmt.Errorf("%w: it died before it told that the command had started", ErrGuard)
 	}
-	return &unfitError{errTooManyFiles.Error()}
+	return &unfitError{guardError(errTooManyFiles.Error())}
 }
 
 // answerGrace is how long a guard that runs may still answer after the context of the start has ended. It may have

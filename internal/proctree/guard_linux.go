@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/signal"
 	"slices"
 	"syscall"
 	"time"
@@ -15,7 +14,7 @@ import (
 
 // A process becomes the guard if it has this name, this variable, and a socket as descriptor guardSocket.
 const (
-	guardName     = "watchdog-guard"
+	guardName     = "wdguard" // pkill watchdog does not match it
 	guardVariable = "WATCHDOG_GUARD_PROCESS"
 	guardSocket   = 3
 )
@@ -47,6 +46,7 @@ type guard struct {
 	hostGone  bool
 	fileLimit uint64 // how many descriptors it can have
 	scheduler scheduler
+	stops     stopActions // what a command has for them
 	fds       []pollFD
 
 	hostGroup int // the host's process group
@@ -74,12 +74,7 @@ func guardMain() int {
 	if err := prctl(prSetChildSubreaper, 1); err != nil {
 		return 1
 	}
-	caught := make(chan struct{})
-	go func() {
-		defer close(caught)
-		catchSignals()
-	}()
-	g := &guard{pid: os.Getpid(), leaders: map[int]*guardedTree{}}
+	g := &guard{pid: os.Getpid(), leaders: map[int]*guardedTree{}, stops: ignoreSignals()}
 	var files syscall.Rlimit
 	own, err := readScheduling()
 	if err != nil || syscall.Getrlimit(rlimitLocks, &g.lockLimit) != nil ||
@@ -92,7 +87,6 @@ func guardMain() int {
 		return 1
 	}
 	_ = json.Unmarshal([]byte(`{"scheduling":{}}`), new(request)) // the types, which are known then when one comes
-	<-caught
 	g.run()
 	return 0
 }
@@ -116,22 +110,6 @@ func (g *guard) useSpare() {
 	}
 	closeAll(g.spare)
 	g.spare = g.spare[:0]
-}
-
-// catchSignals keeps signals that are meant for the host from ending the guard. It catches them and does not ignore
-// them, because the commands would inherit an ignored signal. Signals that the host ignores stay ignored.
-func catchSignals() {
-	caught := make(chan os.Signal, 1)
-	for sig := syscall.Signal(1); sig < 32; sig++ {
-		switch sig {
-		case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL,
-			syscall.SIGABRT, syscall.SIGTRAP, syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPROF:
-		default:
-			if !signal.Ignored(sig) {
-				signal.Notify(caught, sig)
-			}
-		}
-	}
 }
 
 // run starts commands and serves their trees until the host and all trees are gone.

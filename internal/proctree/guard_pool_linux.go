@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"sync"
 	"syscall"
@@ -54,7 +53,7 @@ func (p *guardPool) startCommand(ctx context.Context, req *request, files []int)
 		}
 		g.release()
 		var unfit *unfitError
-		if attempt > 0 || !errors.Is(err, errGuardGone) && !errors.As(err, &unfit) {
+		if attempt > 0 || !errors.As(err, &unfit) {
 			return nil, err
 		}
 		p.retire(g)
@@ -207,18 +206,22 @@ var (
 	// errNoAnswer is the cause of a context that ended because the guard did not answer in time.
 	errNoAnswer = noAnswerWithin(startBound)
 	// errGuardGone says that the guard died before it took a request.
-	errGuardGone = fmt.Errorf("%w: it is gone", ErrGuard)
+	errGuardGone = &unfitError{"it is gone"}
 )
 
 func noAnswerWithin(bound time.Duration) error {
-	return fmt.Errorf("%w: it did not answer within %v", ErrGuard, bound)
+	return guardError("it did not answer within " + bound.String())
 }
 
-// An unfitError says why a guard cannot start a command that another guard may be able to start.
-type unfitError struct{ reason string }
+// A guardError is an ErrGuard for a reason. It is a type because package fmt, used for the first time, takes a while,
+// and an initializer of this package runs before a guard is one.
+type guardError string
 
-func (e *unfitError) Error() string { return ErrGuard.Error() + ": " + e.reason }
-func (e *unfitError) Unwrap() error { return ErrGuard }
+func (e guardError) Error() string { return ErrGuard.Error() + ": " + string(e) }
+func (e guardError) Unwrap() error { return ErrGuard }
+
+// An unfitError says why a guard cannot start a command that another guard may be able to start.
+type unfitError struct{ guardError }
 
 // isGone reports whether the error of a socket says that the other process is gone.
 func isGone(err error) bool {

@@ -93,8 +93,10 @@ func (g *guard) startCommand(socket int, text []byte, files []int) (*guardedTree
 	defer syscall.Setrlimit(rlimitLocks, &g.lockLimit) //nolint:errcheck // or the guard would look like one of the tree
 	fd, pid, began := -1, 0, ticksNow()
 	failed := g.scheduler.call(req.Scheduling, func() {
-		pid, err = syscall.ForkExec(req.Path, req.Args, &syscall.ProcAttr{
-			Dir: dir, Env: req.Env, Files: req.childFiles(files), Sys: req.sysProcAttr(&fd),
+		g.stops.during(func() {
+			pid, err = syscall.ForkExec(req.Path, req.Args, &syscall.ProcAttr{
+				Dir: dir, Env: req.Env, Files: req.childFiles(files), Sys: req.sysProcAttr(&fd),
+			})
 		})
 	})
 	if err = cmp.Or(failed, err); err != nil {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/escape/delay"
 	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // prompt is the longest that a call may take that must not wait.
@@ -41,7 +42,7 @@ func guardsOf(host int) (all []int) {
 		for child := range strings.FieldsSeq(string(text)) {
 			pid, _ := strconv.Atoi(child)
 			name, _ := os.ReadFile("/proc/" + child + "/comm")
-			if strings.TrimSpace(string(name)) == "watchdog-guard" && running(pid) {
+			if strings.TrimSpace(string(name)) == "wdguard" && running(pid) {
 				all = append(all, pid)
 			}
 		}
@@ -308,7 +309,7 @@ func TestHarmedGuard(t *testing.T) {
 			for range 4 {
 				all.Go(func() { startUntil(t, ended) })
 			}
-			for range 20 {
+			for range racing.Rounds(8, 100) {
 				time.Sleep(50 * time.Millisecond)
 				for _, guard := range guardsOf(os.Getpid()) {
 					if state(guard) != 'T' && syscall.Kill(guard, sig) == nil {

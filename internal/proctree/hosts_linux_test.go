@@ -321,7 +321,7 @@ func startingGuardOf(host int) int {
 		text, _ := os.ReadFile(thread)
 		for child := range strings.FieldsSeq(string(text)) {
 			args, _ := os.ReadFile("/proc/" + child + "/cmdline")
-			if strings.HasPrefix(string(args), "watchdog-guard\x00") {
+			if strings.HasPrefix(string(args), "wdguard\x00") {
 				pid, _ := strconv.Atoi(child)
 				return pid
 			}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -172,12 +173,26 @@ func TestHostChildren(t *testing.T) {
 	assert.EqualError(t, short.Wait(), "exit status 5", "the host reaps it")
 }
 
+// TestGuardName checks that nobody who kills hosts by the name of their program kills their guards: neither by the name
+// of the process, nor by its command line.
+func TestGuardName(t *testing.T) {
+	tree := start(t, "sleep", "1000")
+	proc := "/proc/" + strconv.Itoa(guardOf(t, os.Getpid()))
+	for file, want := range map[string]string{"comm": "wdguard\n", "cmdline": "wdguard\x00"} {
+		name, err := os.ReadFile(filepath.Join(proc, file))
+		require.NoError(t, err)
+		assert.Equal(t, want, string(name), file)
+	}
+	endNow(t, tree)
+}
+
 // TestGuardSignals checks that signals for the host do not end the guard.
 func TestGuardSignals(t *testing.T) {
 	tree, s := begin(t, escape.Crowd(1))
 	guard := guardOf(t, os.Getpid())
 	for _, sig := range []syscall.Signal{
-		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGUSR1,
+		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGTTIN,
+		syscall.SIGTTOU, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGSYS, syscall.SIGPWR,
 	} {
 		require.NoError(t, syscall.Kill(guard, sig))
 	}
@@ -188,7 +203,7 @@ func TestGuardSignals(t *testing.T) {
 }
 
 func TestGuardKilled(t *testing.T) {
-	for range times() {
+	for range racing.Rounds(1, 20) {
 		tree, s := begin(t, scenario(t, "a child that cleared its environment"))
 		ended, others := begin(t, scenario(t, "a daemon whose leader exits"))
 		within(t, late, ended.Exited(), "the leader has not ended")
@@ -228,10 +243,7 @@ func TestRefusedRequest(t *testing.T) {
 func TestKillWhileEnding(t *testing.T) {
 	other := start(t, "sleep", "1000")
 	guard := guardOf(t, os.Getpid())
-	kills := crowd(200, 1000)
-	if racing.Enabled {
-		kills = 100
-	}
+	kills := racing.Rounds(50, 1000)
 	for began := time.Now(); kills > 0 && time.Since(began) < late; kills-- {
 		tree := start(t, "true")
 		for ended := false; !ended; {
@@ -252,7 +264,7 @@ func TestKillWhileEnding(t *testing.T) {
 
 // TestKillWhileRead checks that a kill is not held up by programs that read what /proc shows of the processes.
 func TestKillWhileRead(t *testing.T) {
-	kills, slow := crowd(20, 400), 0
+	kills, slow := racing.Rounds(10, 400), 0
 	for range kills {
 		tree, s := begin(t, scenario(t, "a daemon without its main thread"))
 		killed := make(chan struct{})
@@ -292,7 +304,7 @@ func readUntil(all []escape.Process, ended <-chan struct{}) {
 // second look, about one in a thousand is lost.
 func TestLastMessage(t *testing.T) {
 	text := make([]byte, 64)
-	for range crowd(8_000, 100_000) {
+	for range racing.Rounds(3_000, 100_000) {
 		pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_SEQPACKET|syscall.SOCK_CLOEXEC, 0)
 		require.NoError(t, err)
 		require.NoError(t, syscall.SetNonblock(pair[0], true))
@@ -315,10 +327,7 @@ func TestLastMessage(t *testing.T) {
 
 // TestLeaks checks that commands leave no descriptors and no zombies behind.
 func TestLeaks(t *testing.T) {
-	commands := crowd(300, 1000)
-	if testing.Short() {
-		commands = 100
-	}
+	commands := racing.Rounds(100, 1000)
 	gone(t, start(t, "true"))
 	guard := guardOf(t, os.Getpid())
 	const few = 10 // what the runtime, and the tests before, may open or close meanwhile

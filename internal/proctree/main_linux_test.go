@@ -177,7 +177,7 @@ func guardOf(tb testing.TB, host int) int {
 		text, _ := os.ReadFile(thread)
 		for child := range strings.FieldsSeq(string(text)) {
 			name, _ := os.ReadFile("/proc/" + child + "/comm")
-			if string(bytes.TrimSpace(name)) == "watchdog-guard" && running(atoi(tb, child)) {
+			if string(bytes.TrimSpace(name)) == "wdguard" && running(atoi(tb, child)) {
 				return atoi(tb, child)
 			}
 		}

@@ -79,14 +79,6 @@ func startCounted(script string, children int) (*counted, error) {
 	return c, c.wait(&c.ready, int64(children)+1)
 }
 
-// crowd returns a number of processes or rounds: many if the tests may take long, because they slow down all others.
-func crowd(few, many int) int {
-	if os.Getenv("WATCHDOG_LONG") != "" {
-		return many
-	}
-	return few
-}
-
 func (c *counted) wait(count *atomic.Int64, want int64) error {
 	for until := time.Now().Add(60 * time.Second); count.Load() < want; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
@@ -152,7 +144,7 @@ func fewFiles() int {
 // TestFewFiles checks that a signal needs few descriptors, however many processes the tree has.
 func TestFewFiles(t *testing.T) {
 	t.Parallel()
-	children := crowd(400, 1500)
+	children := racing.Rounds(300, 1500)
 	for _, other := range []int{0, 100} { // each takes two of the guard's descriptors
 		t.Run(fmt.Sprintf("%d children beside %d commands", children, other), func(t *testing.T) {
 			t.Parallel()
@@ -167,8 +159,8 @@ func TestFewFiles(t *testing.T) {
 
 // TestSignalOnceBusy checks that no process gets a signal twice because the machine is too busy for a quick answer.
 func TestSignalOnceBusy(t *testing.T) {
-	children := crowd(200, 1000)
-	for range crowd(10, 40) {
+	children := racing.Rounds(100, 1000)
+	for range racing.Rounds(5, 40) {
 		spinner := start(t, "sh", "-c", "while :; do :; done")
 		t.Cleanup(func() { endNow(t, spinner) })
 	}
@@ -262,7 +254,7 @@ func TestBomb(t *testing.T) {
 	if testing.Short() || racing.Enabled {
 		t.Skip("it keeps the machine busy")
 	}
-	spinners := crowd(50, 300)
+	spinners := racing.Rounds(50, 300)
 	c, err := startCounted(bomb, spinners)
 	require.NoError(t, err)
 	require.NoError(t, c.hold.Close())

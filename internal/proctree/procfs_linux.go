@@ -35,7 +35,7 @@ func noProc(err error) error {
 			ErrGuard, err)
 	}
 	return fmt.Errorf("%w: commands are guarded only where /proc is mounted; mount it with mount -t proc none /proc, "+
-		"after a chroot inside of the new root: %w", ErrGuard, err)
+		"after a chroot inside of the new root: %w", ErrGuard, &os.PathError{Op: "open", Path: "/proc/thread-self", Err: err})
 }
 
 // ownNamespace is what /proc calls this process's PID namespace, which never changes. Nil before it could be read.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // TestReusedPIDs checks that no signal leaves its tree. It runs in a PID namespace with a few hundred PIDs, which are
@@ -60,10 +61,7 @@ func runNamespace() int {
 
 // reuse signals trees whose processes come and go, while canaries, processes outside of them, come and go too.
 func reuse() error {
-	length, enough := time.Second, int64(30)
-	if os.Getenv("WATCHDOG_LONG") != "" {
-		length, enough = 30*time.Second, 1000
-	}
+	length, enough := racing.Rounds(500*time.Millisecond, 30*time.Second), racing.Rounds[int64](15, 1000)
 	os.Unsetenv(roleVariable)
 	var canaries, signals, wraps atomic.Int64
 	began := time.Now()

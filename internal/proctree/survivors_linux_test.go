@@ -4,7 +4,6 @@ package proctree_test
 
 import (
 	"encoding/json"
-	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -19,14 +18,6 @@ import (
 
 const shortGrace = 20 * time.Millisecond
 
-// times is how often the test ends each scenario in each way.
-func times() int {
-	if os.Getenv("WATCHDOG_LONG") != "" {
-		return 20
-	}
-	return 1
-}
-
 func TestNothingSurvives(t *testing.T) {
 	endings := []struct {
 		name    string
@@ -39,15 +30,15 @@ func TestNothingSurvives(t *testing.T) {
 		{"SIGKILL to the host", endedByHost, true},
 	}
 	for _, s := range escape.Scenarios() {
-		if racing.Enabled && s.Processes > 100 {
-			continue // two hundred programs take too long under the race detector
-		}
 		for _, ending := range endings {
+			if s.Processes > 100 && !ending.ownHost && !racing.Long {
+				continue // two hundred programs take long
+			}
 			t.Run(s.Name+" after "+ending.name, func(t *testing.T) {
 				if ending.ownHost {
 					t.Parallel()
 				}
-				for range times() {
+				for range racing.Rounds(1, 5) {
 					ending.end(t, s)
 				}
 			})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 func TestMark(t *testing.T) {
@@ -126,7 +127,7 @@ func TestGuardAndHostKilled(t *testing.T) {
 func TestRelay(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "relay")
 	require.NoError(t, os.WriteFile(script, []byte(`sh "$0" &`), 0o600))
-	for range times() {
+	for range racing.Rounds(1, 20) {
 		neighbour := start(t, "sleep", "1000")
 		tree := start(t, "sh", script)
 		within(t, late, tree.Exited(), "the leader has not ended")
@@ -140,7 +141,7 @@ func TestRelay(t *testing.T) {
 		select {
 		case <-tree.Gone():
 			require.Fail(t, "gone while a process is alive")
-		case <-time.After(time.Second):
+		case <-time.After(racing.Rounds(200*time.Millisecond, time.Second)):
 		}
 		endNow(t, tree)
 		endNow(t, neighbour)

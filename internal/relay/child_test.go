@@ -22,9 +22,6 @@ import (
 // role names the environment variable that makes the test binary a child with one of the roles.
 const role = "RELAY_TEST_ROLE"
 
-// long selects sizes that take minutes.
-var long = os.Getenv("WATCHDOG_LONG") != ""
-
 // gib is a variable because 10*gib as a constant does not fit into a 32-bit int.
 var gib = 1 << 30
 

@@ -28,15 +28,10 @@ var destinations = []destination{
 
 // size returns how many bytes a test passes on.
 func (d destination) size() int {
-	switch isFile := strings.Contains(d.name, "file"); {
-	case isFile:
-		return 64<<20 + 5
-	case long:
-		return 10*gib + 5
-	case racing.Enabled:
-		return 32<<20 + 5
+	if strings.Contains(d.name, "file") {
+		return racing.Rounds(8<<20, 64<<20) + 5
 	}
-	return 256<<20 + 5
+	return racing.Rounds(32<<20, 10*gib) + 5
 }
 
 func openPipe(tb testing.TB, to io.Writer) (io.Writer, func()) {

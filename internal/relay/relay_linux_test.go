@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/relay"
 )
 
@@ -253,11 +254,8 @@ func TestHost(t *testing.T) {
 		require.NoError(t, cmd.Wait())
 		assert.Equal(t, "alive: true", stderr.String())
 	})
-	t.Run("a host that relays 1 GiB needs less than 32 MiB", func(t *testing.T) {
-		size := 1 << 30
-		if long {
-			size = 10 * gib
-		}
+	t.Run("a host that relays for long needs less than 32 MiB", func(t *testing.T) {
+		size := racing.Rounds(256<<20, 10*gib)
 		for _, to := range []string{"", "look", "writer"} {
 			r, w := blockingPipe(t)
 			reading := read(r, io.Discard)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/relay"
 )
 
@@ -38,10 +39,7 @@ func TestStream(t *testing.T) {
 		}
 	}
 	t.Run("one line of many megabytes", func(t *testing.T) {
-		size := 64 << 20
-		if long {
-			size = 1 << 30
-		}
+		size := racing.Rounds(16<<20, gib)
 		for _, d := range destinations {
 			passes(t, d, true, child(t, "line", size), size, &lineChecker{})
 		}

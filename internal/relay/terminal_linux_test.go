@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/relay"
 	"github.com/seed62658d38/watchdog/internal/tty"
 )
@@ -22,7 +23,7 @@ func TestTerminal(t *testing.T) {
 	}
 	for _, closed := range []bool{true, false} {
 		t.Run("closed at the end "+strconv.FormatBool(closed), func(t *testing.T) {
-			for range 20 {
+			for range racing.Rounds(4, 200) {
 				output, line := openTerminal(t)
 				var got bytes.Buffer
 				s, err := relay.Open(relay.Config{From: output, To: &got})

@@ -133,7 +133,7 @@ func (r *naiveRun) signal(progress bool) {
 
 // TestJudgeModel checks that random histories of signals, holds and ladders give the same decisions as the naive model.
 func TestJudgeModel(t *testing.T) {
-	for seed := range racing.Tenth(3000) {
+	for seed := range racing.Rounds[uint64](500, 10_000) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		limits := randomLimits(rng)
 		observed := rng.IntN(3) == 0

@@ -66,7 +66,7 @@ func (r *pausedRun) decide(now int) {
 // TestPauseModel checks the wall clock under random pauses, extensions, warnings and reserves against ticks that are
 // counted, looking only when the verdict says so.
 func TestPauseModel(t *testing.T) {
-	for seed := range racing.Tenth(3000) {
+	for seed := range racing.Rounds[uint64](400, 10_000) {
 		rng := rand.New(rand.NewPCG(seed, 12))
 		limits := verdict.Limits{
 			WallClock: time.Duration(20 + rng.IntN(60)), Reserve: time.Duration(rng.IntN(20)),
@@ -240,7 +240,7 @@ func (p naivePauses) open(now time.Duration) (n int) {
 
 // TestPausesModel checks pauses that come in any order against a union that is made anew at each question.
 func TestPausesModel(t *testing.T) {
-	for seed := range racing.Tenth(800) {
+	for seed := range racing.Rounds[uint64](150, 3_000) {
 		rng := rand.New(rand.NewPCG(seed, 21))
 		most := 2 + rng.IntN(200)
 		var (

@@ -203,7 +203,7 @@ func TestSeriesModel(t *testing.T) {
 		"", "", "", "", verdict.ClassStalled, verdict.ClassStalled, verdict.ClassProgressing, verdict.ClassTerminal,
 	}
 	tripped := map[string]int{}
-	for seed := range racing.Tenth(2000) {
+	for seed := range racing.Rounds[uint64](500, 20_000) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		slow := naiveSeries{limits: verdict.SeriesLimits{
 			Same: 2 + rng.IntN(3), Blind: rng.IntN(4),

@@ -266,7 +266,7 @@ func (n *naiveSpend) settle(serial int, used int64) (asks []verdict.Directive) {
 
 // TestSpendModel compares random charges with the rule.
 func TestSpendModel(t *testing.T) {
-	for seed := range racing.Tenth(20_000) {
+	for seed := range racing.Rounds[uint64](2_000, 60_000) {
 		rng := rand.New(rand.NewPCG(seed, 14))
 		n := &naiveSpend{max: rng.Int64N(30) + 2, calls: map[int][2]int64{}}
 		n.reserve = rng.Int64N(n.max)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -123,7 +124,7 @@ func naive(limits verdict.Limits, extended, now time.Duration) (warned int, canc
 // TestNext checks that Next is the first instant at which the answer changes.
 func TestNext(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
+	for range racing.Rounds(200, 6_000) {
 		limits := others(verdict.Limits{
 			WallClock: time.Duration(1 + rng.Int64N(200)),
 			WarnAt:    []float64{0.25, 0.5, 0.8}[:rng.IntN(4)],

@@ -45,6 +45,7 @@ func TestFailover(t *testing.T) {
 
 // A primary whose machine vanishes answers nobody, and closes no connection. Its standby takes over all the same.
 func TestFailoverOfVanished(t *testing.T) {
+	longOnly(t)
 	t.Parallel()
 	c := startCluster(t, true)
 	first, second := startProxy(t, c.primary.DSN(c.database)), startProxy(t, c.standby.DSN(c.database))
@@ -70,6 +71,7 @@ func TestFailoverOfVanished(t *testing.T) {
 // A primary with an asynchronous standby loses what it committed last. Runs go on, and what was decided is decided
 // again, in the same way.
 func TestAsynchronousFailover(t *testing.T) {
+	longOnly(t)
 	t.Parallel()
 	c := startCluster(t, false)
 	c.host("host-1", 12, 0) // the cancel of a run by its own limit can be lost

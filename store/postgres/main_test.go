@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/ramdisk"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
@@ -35,6 +36,9 @@ func TestMain(m *testing.M) {
 	if flag.Lookup("test.bench").Value.String() == "" { // a sync of a file in memory costs nothing
 		ramdisk.Use()
 	}
+	if !racing.Long {
+		delete(setups, serializable)
+	}
 	_ = flag.Set("test.parallel", "16") // those that are parallel wait for most of their time
 	code := m.Run()
 	if s := shared.server; s != nil {
@@ -48,6 +52,14 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// longOnly skips a test unless the run is long.
+func longOnly(t *testing.T) {
+	t.Helper()
+	if !racing.Long {
+		t.Skip("runs in long tests only")
+	}
 }
 
 func server(tb testing.TB) *pgtest.Server {

@@ -24,59 +24,61 @@ const oldestServer = 130000
 // with each renewal or slice. The dead rows of the others lie where a search begins, so the tables are vacuumed when
 // two rows in a hundred are dead and not twenty. Quiet_since and quiet_due are rounded up to microseconds, so that
 // their index has the order of the pages of stalled sessions.
-var schema = storeflow.Schema{
-	Parts: append(slices.Clone(storeflow.Parts),
-		storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: sessionColumns},
-		storeflow.Part{Version: 5, Table: "watchdog_outbox", Added: []storeflow.Column{
-			{Name: "alert", Is: "boolean NOT NULL DEFAULT false"},
-		}},
-	),
-	Prefix: "SCHEMA.",
-	Types: strings.NewReplacer("{bytes}", ` COLLATE pg_catalog."C"`, "{text}", "pg_catalog.text", "{integer}", "bigint",
-		"{time}", "pg_catalog.timestamptz", "{flag}", "boolean", "{JSON}", "pg_catalog.json",
-		"{lease}", `varchar(255) COLLATE pg_catalog."C" REFERENCES SCHEMA.watchdog_leases (id)`,
-		"{cascade}", " ON DELETE CASCADE", "{before}", "'-infinity'", "{payload}", "pg_catalog.json",
-		"{due}", "pg_catalog.timestamptz", "{serial}", "bigint GENERATED ALWAYS AS IDENTITY", "{autoincrement}", "",
-		"{text(36)}", "pg_catalog.text", "{text(100)}", "pg_catalog.text", "{text(200)}", "pg_catalog.text",
-		"{text(255)}", "pg_catalog.text"),
-	Options: map[string]string{
-		"watchdog_sessions":   " WITH (autovacuum_vacuum_scale_factor = 0.02)",
-		"watchdog_leases":     " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
-		"watchdog_spend":      " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
-		"watchdog_lease_ends": " WITH (autovacuum_vacuum_scale_factor = 0.02)",
-	},
-	Foreign: ErrForeignTable,
-	Lacking: func(columns []string) string { return "lacks " + strings.Join(columns, ", ") },
-	Index:   `CREATE INDEX IF NOT EXISTS %s ON SCHEMA.%s (%s)`,
-	Indexes: map[int][]storeflow.Index{
-		2: {
-			{"watchdog_sessions_silent", "watchdog_sessions", "silent, run_id", hasDefaultThreshold},
-			{"watchdog_sessions_due", "watchdog_sessions", "due, run_id", hasOwnThreshold},
-			{"watchdog_sessions_unreadable", "watchdog_sessions", "run_id", isUnreadable},
-			{"watchdog_sessions_ended", "watchdog_sessions", "ended", hasEnded},
+func schema() *storeflow.Schema {
+	return &storeflow.Schema{
+		Parts: append(slices.Clone(storeflow.Parts),
+			storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: sessionColumns()},
+			storeflow.Part{Version: 5, Table: "watchdog_outbox", Added: []storeflow.Column{
+				{Name: "alert", Is: "boolean NOT NULL DEFAULT false"},
+			}},
+		),
+		Prefix: "SCHEMA.",
+		Types: strings.NewReplacer("{bytes}", ` COLLATE pg_catalog."C"`, "{text}", "pg_catalog.text", "{integer}", "bigint",
+			"{time}", "pg_catalog.timestamptz", "{flag}", "boolean", "{JSON}", "pg_catalog.json",
+			"{lease}", `varchar(255) COLLATE pg_catalog."C" REFERENCES SCHEMA.watchdog_leases (id)`,
+			"{cascade}", " ON DELETE CASCADE", "{before}", "'-infinity'", "{payload}", "pg_catalog.json",
+			"{due}", "pg_catalog.timestamptz", "{serial}", "bigint GENERATED ALWAYS AS IDENTITY", "{autoincrement}", "",
+			"{text(36)}", "pg_catalog.text", "{text(100)}", "pg_catalog.text", "{text(200)}", "pg_catalog.text",
+			"{text(255)}", "pg_catalog.text"),
+		Options: map[string]string{
+			"watchdog_sessions":   " WITH (autovacuum_vacuum_scale_factor = 0.02)",
+			"watchdog_leases":     " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
+			"watchdog_spend":      " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
+			"watchdog_lease_ends": " WITH (autovacuum_vacuum_scale_factor = 0.02)",
 		},
-		// That of leases also finds the rows which still name a lease when it is deleted.
-		3: {
-			{"watchdog_sessions_lease", "watchdog_sessions", "lease, run_id", "lease IS NOT NULL"},
-			{"watchdog_sessions_quiet_since", "watchdog_sessions", "lease, quiet_since, run_id", "quiet_since IS NOT NULL"},
-			{"watchdog_sessions_quiet_due", "watchdog_sessions", "lease, quiet_due, run_id", "quiet_due IS NOT NULL"},
-			{"watchdog_sessions_created", "watchdog_sessions", "created_at DESC, run_id DESC"},
-			{"watchdog_sessions_live", "watchdog_sessions", "created_at DESC, run_id DESC", "status {=} 'active'"},
-			{"watchdog_sessions_parent", "watchdog_sessions", "parent, created_at DESC, run_id DESC", "parent {<>} ''"},
-			{"watchdog_sessions_host", "watchdog_sessions", "host, created_at DESC, run_id DESC"},
+		Foreign: ErrForeignTable,
+		Lacking: func(columns []string) string { return "lacks " + strings.Join(columns, ", ") },
+		Index:   `CREATE INDEX IF NOT EXISTS %s ON SCHEMA.%s (%s)`,
+		Indexes: map[int][]storeflow.Index{
+			2: {
+				{"watchdog_sessions_silent", "watchdog_sessions", "silent, run_id", hasDefaultThreshold},
+				{"watchdog_sessions_due", "watchdog_sessions", "due, run_id", hasOwnThreshold},
+				{"watchdog_sessions_unreadable", "watchdog_sessions", "run_id", isUnreadable},
+				{"watchdog_sessions_ended", "watchdog_sessions", "ended", hasEnded},
+			},
+			// That of leases also finds the rows which still name a lease when it is deleted.
+			3: {
+				{"watchdog_sessions_lease", "watchdog_sessions", "lease, run_id", "lease IS NOT NULL"},
+				{"watchdog_sessions_quiet_since", "watchdog_sessions", "lease, quiet_since, run_id", "quiet_since IS NOT NULL"},
+				{"watchdog_sessions_quiet_due", "watchdog_sessions", "lease, quiet_due, run_id", "quiet_due IS NOT NULL"},
+				{"watchdog_sessions_created", "watchdog_sessions", "created_at DESC, run_id DESC"},
+				{"watchdog_sessions_live", "watchdog_sessions", "created_at DESC, run_id DESC", "status {=} 'active'"},
+				{"watchdog_sessions_parent", "watchdog_sessions", "parent, created_at DESC, run_id DESC", "parent {<>} ''"},
+				{"watchdog_sessions_host", "watchdog_sessions", "host, created_at DESC, run_id DESC"},
+			},
+			5: {{"watchdog_outbox_due", "watchdog_outbox", "due_at, id"}},
+			7: {{"watchdog_sessions_start", "watchdog_sessions", "start_due, run_id", isToStart}},
 		},
-		5: {{"watchdog_outbox_due", "watchdog_outbox", "due_at, id"}},
-		7: {{"watchdog_sessions_start", "watchdog_sessions", "start_due, run_id", isToStart}},
-	},
-	// The fill factor leaves room for HOT updates. Alerts that several put at once are there once. Each claim of a notice
-	// leaves a dead entry of the index where the next begins.
-	Others: map[int][]string{
-		3: {`ALTER TABLE SCHEMA.watchdog_sessions SET (fillfactor = 70)`},
-		5: {
-			`CREATE UNIQUE INDEX IF NOT EXISTS watchdog_outbox_alert ON SCHEMA.watchdog_outbox (event_id) WHERE alert`,
-			`ALTER TABLE SCHEMA.watchdog_outbox SET (autovacuum_vacuum_scale_factor = 0.02)`,
+		// The fill factor leaves room for HOT updates. Alerts that several put at once are there once. Each claim of a notice
+		// leaves a dead entry of the index where the next begins.
+		Others: map[int][]string{
+			3: {`ALTER TABLE SCHEMA.watchdog_sessions SET (fillfactor = 70)`},
+			5: {
+				`CREATE UNIQUE INDEX IF NOT EXISTS watchdog_outbox_alert ON SCHEMA.watchdog_outbox (event_id) WHERE alert`,
+				`ALTER TABLE SCHEMA.watchdog_outbox SET (autovacuum_vacuum_scale_factor = 0.02)`,
+			},
 		},
-	},
+	}
 }
 
 // prepare brings the schema to the newest version, or finds out whether the events can be read.
@@ -129,7 +131,7 @@ func (t *transaction) checkServer() error {
 // migrate runs the migrations that are missing. Several processes may migrate at once: each holds an advisory lock.
 func (t *transaction) migrate() error {
 	return storeflow.InOrder(t.ensureSchema, t.lock,
-		func() error { return schema.Migrate(t) },
+		func() error { return schema().Migrate(t) },
 		func() error { return t.checkRights(writingRights) })
 }
 
@@ -137,7 +139,7 @@ func (t *transaction) migrate() error {
 // that a command that reads one page is quick: the call that needs one of them says what is wrong with it.
 func (t *transaction) checkReadable() error {
 	return storeflow.InOrder(t.findSchema, func() error {
-		_, err := schema.CheckReadable(t)
+		_, err := schema().CheckReadable(t)
 		return err
 	}, func() error { return t.checkRights(readingRights) })
 }
@@ -207,15 +209,17 @@ func (t *transaction) Value(statement string, arguments []any, into ...any) erro
 // since when its run is silent, and when it exceeds a threshold of its own. The expression for due converts to UTC
 // and back, because PostgreSQL generates a column only from an immutable sum, and only the sum of a time without a
 // zone is one.
-var sessionColumns = []storeflow.Column{
-	{Name: "ended_at", Is: "{time}"},
-	{Name: "ended", Is: "pg_catalog.xid8"},
-	{Name: "readable", Is: `boolean GENERATED ALWAYS AS (status {=} ANY ('{active,cancelled,interrupted,finished}')
+func sessionColumns() []storeflow.Column {
+	return []storeflow.Column{
+		{Name: "ended_at", Is: "{time}"},
+		{Name: "ended", Is: "pg_catalog.xid8"},
+		{Name: "readable", Is: `boolean GENERATED ALWAYS AS (status {=} ANY ('{active,cancelled,interrupted,finished}')
 			AND threshold {>=} 0 AND attempt {>=} 0 AND resumes {>=} 0 AND ` + readableTimes + `) STORED`},
-	{Name: "silent", Is: "{time} GENERATED ALWAYS AS (coalesce(last_event_at, created_at)) STORED"},
-	{Name: "due", Is: `{time} GENERATED ALWAYS AS ((
+		{Name: "silent", Is: "{time} GENERATED ALWAYS AS (coalesce(last_event_at, created_at)) STORED"},
+		{Name: "due", Is: `{time} GENERATED ALWAYS AS ((
 			(coalesce(last_event_at, created_at) AT TIME ZONE 'UTC')
 			{+} ((threshold {/} 1000) {*} {microsecond})) AT TIME ZONE 'UTC') STORED`},
+	}
 }
 
 const readableTimes = `created_at {>=} '0001-01-01 00:00:00+00' AND created_at {<=} '9999-12-31 23:59:59.999999+00'

@@ -2,7 +2,10 @@ package postgres_test
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,6 +76,8 @@ CREATE FUNCTION evil.pg_notify(text, varchar) RETURNS void LANGUAGE plpgsql AS
 CREATE COLLATION evil."C" (provider = icu, locale = 'und');
 `
 
+var database = regexp.MustCompile(`database test_\d+`)
+
 // A store does what it should even if a schema in front of pg_catalog has all that pg_catalog has.
 func TestSearchPath(t *testing.T) {
 	if racing.Enabled {
@@ -85,13 +90,25 @@ func TestSearchPath(t *testing.T) {
 	_, err := hostPool(t, evil).Exec(t.Context(), "SELECT 1 FROM (VALUES ('a'::varchar)) AS v (a) WHERE a = 'a'")
 	require.ErrorContains(t, err, "evil operator", "the test has to find an operator by the search_path")
 	s := hurried(openSchema(t, evil, "public"), hostPool(t, dsn))
+	t.Run("for each call", func(t *testing.T) {
+		calls, plain := tableCalls(s.Store), tableCalls(openAt(t, newDSN(t), postgres.Config{Outbox: true}))
+		says := func(err error) string { return database.ReplaceAllString(fmt.Sprint(err), "") }
+		names := slices.Sorted(maps.Keys(calls))
+		for _, name := range slices.Concat(names, names) { // the second time there are rows
+			if name != "Follow" { // it goes on until its context ends
+				assert.Equal(t, says(plain[name](t.Context())), says(calls[name](t.Context())), name)
+			}
+		}
+	})
 	t.Run("for events", func(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
 	})
 	t.Run("for sessions", func(t *testing.T) {
+		longOnly(t)
 		sessiontest.Run(t, func(t *testing.T) session.Store { return s.emptied(t) })
 	})
 	t.Run("for shared limits", func(t *testing.T) {
+		longOnly(t)
 		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return s.emptied(t) })
 	})
 	t.Run("for its schema, in a host's table", func(t *testing.T) {

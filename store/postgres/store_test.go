@@ -18,6 +18,9 @@ import (
 	"github.com/seed62658d38/watchdog/storetest"
 )
 
+// serializable is a setup of long runs only: it runs the same statements as the others.
+const serializable = "under serializable transactions and German dates"
+
 // setups are the ways to open a store. A store keeps every rule in each of them.
 var setups = map[string]func(t *testing.T) putter{
 	"opened": func(t *testing.T) putter {
@@ -34,7 +37,7 @@ var setups = map[string]func(t *testing.T) putter{
 		})
 		return hurried(newStoreWith(t, pool, withOutbox), hostPool(t, dsn))
 	},
-	"under serializable transactions and German dates": func(t *testing.T) putter {
+	serializable: func(t *testing.T) putter {
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn, func(c *pgxpool.Config) {
 			c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable"
@@ -105,11 +108,13 @@ func TestTransactionPooler(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
 	})
 	t.Run("keeps every rule of shared limits", func(t *testing.T) {
+		longOnly(t)
 		t.Parallel()
 		s := through(t)
 		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return s.emptied(t) })
 	})
 	t.Run("keeps every rule of sessions, except those of listening", func(t *testing.T) {
+		longOnly(t)
 		t.Parallel()
 		s := through(t)
 		sessiontest.Run(t, func(t *testing.T) session.Store { return withoutListener{s.emptied(t), s, s} })

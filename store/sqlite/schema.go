@@ -13,53 +13,55 @@ import (
 
 // schema is what each version makes. It must allow being made again, because a table that the host has dropped is
 // created again. The epoch of a lease is the time at which its clock was at zero, in nanoseconds since 1970.
-var schema = storeflow.Schema{
-	Parts: append(slices.Clone(storeflow.Parts),
-		storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: numberedTimes},
-		storeflow.Part{Version: 3, Table: "watchdog_leases", Columns: []storeflow.Column{
-			{Name: "epoch", Is: "INTEGER GENERATED ALWAYS AS ((" + microseconds("renewed_at") + ") * 1000 - clock) VIRTUAL"},
-		}},
-		storeflow.Part{Version: 3, Table: "watchdog_schema", Added: []storeflow.Column{
-			{Name: "oldest_reader", Is: "INTEGER"},
-		}},
-	),
-	Prefix: "main.",
-	Types: strings.NewReplacer("{bytes}", "", "{text}", "TEXT", "{integer}", "INTEGER", "{time}", "TEXT",
-		"{flag}", "INTEGER", "{JSON}", "TEXT", "{lease}", "TEXT", "{cascade}", "", "{before}", "''",
-		"{payload}", "JSON", "{due}", "INTEGER", "{serial}", "INTEGER", "{autoincrement}", " AUTOINCREMENT",
-		"{text(", "VARCHAR(", ")}", ")"),
-	Options: map[string]string{
-		"watchdog_sessions": " WITHOUT ROWID", "watchdog_spend": " WITHOUT ROWID", "watchdog_slices": " WITHOUT ROWID",
-		"watchdog_lease_ends": " WITHOUT ROWID",
-	},
-	Index: `CREATE INDEX IF NOT EXISTS main.%s ON %s (%s)`,
-	Indexes: map[int][]storeflow.Index{
-		2: {
-			{"watchdog_sessions_silent", "watchdog_sessions", "silent, run_id, created", hasDefaultThreshold},
-			{"watchdog_sessions_due", "watchdog_sessions", "due, run_id, created", hasOwnThreshold},
-			{"watchdog_sessions_unreadable", "watchdog_sessions", "run_id", isUnreadable},
-			{"watchdog_sessions_ended", "watchdog_sessions", "ended", hasEnded},
+func schema() *storeflow.Schema {
+	return &storeflow.Schema{
+		Parts: append(slices.Clone(storeflow.Parts),
+			storeflow.Part{Version: 2, Table: "watchdog_sessions", Columns: numberedTimes},
+			storeflow.Part{Version: 3, Table: "watchdog_leases", Columns: []storeflow.Column{
+				{Name: "epoch", Is: "INTEGER GENERATED ALWAYS AS ((" + microseconds("renewed_at") + ") * 1000 - clock) VIRTUAL"},
+			}},
+			storeflow.Part{Version: 3, Table: "watchdog_schema", Added: []storeflow.Column{
+				{Name: "oldest_reader", Is: "INTEGER"},
+			}},
+		),
+		Prefix: "main.",
+		Types: strings.NewReplacer("{bytes}", "", "{text}", "TEXT", "{integer}", "INTEGER", "{time}", "TEXT",
+			"{flag}", "INTEGER", "{JSON}", "TEXT", "{lease}", "TEXT", "{cascade}", "", "{before}", "''",
+			"{payload}", "JSON", "{due}", "INTEGER", "{serial}", "INTEGER", "{autoincrement}", " AUTOINCREMENT",
+			"{text(", "VARCHAR(", ")}", ")"),
+		Options: map[string]string{
+			"watchdog_sessions": " WITHOUT ROWID", "watchdog_spend": " WITHOUT ROWID", "watchdog_slices": " WITHOUT ROWID",
+			"watchdog_lease_ends": " WITHOUT ROWID",
 		},
-		// Select and Layers work without the first two, but read more rows. These hold few: the layers of runs, and the
-		// events whose times another program wrote in a form of its own.
-		3: {
-			{"watchdog_events_parent", "events", parentOf, isLayer},
-			{"watchdog_events_foreign_time", "events", "aggregate_type, aggregate_id", isForeignTime},
-			{"watchdog_sessions_lease", "watchdog_sessions", "lease, run_id", isLeased},
-			{"watchdog_sessions_quiet", "watchdog_sessions", "lease, quiet_since, run_id, created", isQuiet},
-			{"watchdog_sessions_quiet_due", "watchdog_sessions", "lease, quiet_due, run_id, created", isQuietDue},
-			{"watchdog_sessions_created", "watchdog_sessions", "created, run_id"},
-			{"watchdog_sessions_live", "watchdog_sessions", "created, run_id", isLive},
-			{"watchdog_sessions_parent", "watchdog_sessions", "parent, created, run_id", hasParent},
-			{"watchdog_sessions_host", "watchdog_sessions", "host, created, run_id"},
+		Index: `CREATE INDEX IF NOT EXISTS main.%s ON %s (%s)`,
+		Indexes: map[int][]storeflow.Index{
+			2: {
+				{"watchdog_sessions_silent", "watchdog_sessions", "silent, run_id, created", hasDefaultThreshold},
+				{"watchdog_sessions_due", "watchdog_sessions", "due, run_id, created", hasOwnThreshold},
+				{"watchdog_sessions_unreadable", "watchdog_sessions", "run_id", isUnreadable},
+				{"watchdog_sessions_ended", "watchdog_sessions", "ended", hasEnded},
+			},
+			// Select and Layers work without the first two, but read more rows. These hold few: the layers of runs, and the
+			// events whose times another program wrote in a form of its own.
+			3: {
+				{"watchdog_events_parent", "events", parentOf, isLayer},
+				{"watchdog_events_foreign_time", "events", "aggregate_type, aggregate_id", isForeignTime},
+				{"watchdog_sessions_lease", "watchdog_sessions", "lease, run_id", isLeased},
+				{"watchdog_sessions_quiet", "watchdog_sessions", "lease, quiet_since, run_id, created", isQuiet},
+				{"watchdog_sessions_quiet_due", "watchdog_sessions", "lease, quiet_due, run_id, created", isQuietDue},
+				{"watchdog_sessions_created", "watchdog_sessions", "created, run_id"},
+				{"watchdog_sessions_live", "watchdog_sessions", "created, run_id", isLive},
+				{"watchdog_sessions_parent", "watchdog_sessions", "parent, created, run_id", hasParent},
+				{"watchdog_sessions_host", "watchdog_sessions", "host, created, run_id"},
+			},
+			5: {{"watchdog_outbox_due", "watchdog_outbox", "due_at"}},
+			7: {{"watchdog_sessions_start", "watchdog_sessions", "start_due, run_id", isToStart}},
 		},
-		5: {{"watchdog_outbox_due", "watchdog_outbox", "due_at"}},
-		7: {{"watchdog_sessions_start", "watchdog_sessions", "start_due, run_id", isToStart}},
-	},
-	Others:   map[int][]string{3: {refuseDelete}, 6: {dropLeaseEnds}},
-	Triggers: map[string]int{"watchdog_leases_named": 3, "watchdog_lease_ends_untold": 6},
-	Foreign:  ErrForeignTable,
-	Lacking:  func(columns []string) string { return "has no column " + columns[0] },
+		Others:   map[int][]string{3: {refuseDelete}, 6: {dropLeaseEnds}},
+		Triggers: map[string]int{"watchdog_leases_named": 3, "watchdog_lease_ends_untold": 6},
+		Foreign:  ErrForeignTable,
+		Lacking:  func(columns []string) string { return "has no column " + columns[0] },
+	}
 }
 
 // migrate brings the schema to the newest version. Several processes may migrate at once: each does it under the write
@@ -71,7 +73,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 	defer t.end()
 	return storeflow.InOrder(
-		func() error { return schema.Migrate(t) },
+		func() error { return schema().Migrate(t) },
 		// It changes no row, but SQLite needs the right to write: one that is read-only is found before an event is lost.
 		func() error { return t.Run(`UPDATE main.watchdog_schema SET version = version WHERE version < 0`) },
 		t.commit)

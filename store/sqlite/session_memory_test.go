@@ -21,11 +21,7 @@ import (
 // compares the answers and the rows. Times are not compared: each store has a clock of its own.
 func TestLikeMemory(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(12)
-	if racing.Enabled {
-		seeds = 1 // each takes seconds, and only one goroutine
-	}
-	for seed := range seeds {
+	for seed := range racing.Rounds(uint64(3), 12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			db := openPlain(t, ":memory:")

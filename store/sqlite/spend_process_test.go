@@ -153,16 +153,9 @@ func said(t *testing.T, output io.Reader, killAfter int, kill func()) (calls map
 // nothing that was settled is charged twice. WATCHDOG_LONG=1 gives 200 rounds.
 func TestSpendOfKilledProcesses(t *testing.T) {
 	t.Parallel()
-	rounds := 10
-	switch {
-	case os.Getenv("WATCHDOG_LONG") != "":
-		rounds = 200
-	case testing.Short() || racing.Enabled:
-		rounds = 5
-	}
 	file := newFile(t)
 	s := openAt(t, file)
-	for round := range rounds {
+	for round := range racing.Rounds(10, 200) {
 		scope := fmt.Sprint("scope-", round)
 		var all sync.WaitGroup
 		spent := make([][]*spender, 2)

@@ -39,9 +39,10 @@ func TestMain(m *testing.M) {
 var setups = map[string]struct {
 	open func(t *testing.T) putter
 	slow bool // under the race detector: it takes a minute, and runs the same Go code as the others
+	long bool // in a long run only: it runs the same statements as the others
 	each bool // opens a store for each rule; else one is emptied, as creating tables takes longer than most rules
 }{
-	"opened from a path": {slow: true, each: true, open: func(t *testing.T) putter {
+	"opened from a path": {long: true, each: true, open: func(t *testing.T) putter {
 		file := newFile(t)
 		if err := os.WriteFile(file, emptyStore(t), 0o600); err != nil {
 			t.Fatal(err)
@@ -54,7 +55,7 @@ var setups = map[string]struct {
 		s := openWith(t, file, sqlite.Config{Outbox: true})
 		return putter{Store: s, other: openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
 	}},
-	"in a pool of one connection, with an outbox": {slow: true, open: func(t *testing.T) putter {
+	"in a pool of one connection, with an outbox": {long: true, open: func(t *testing.T) putter {
 		// The rollback journal of a file, which is in use without WAL, is synced several times for each write.
 		db := openPlain(t, newFile(t), "busy_timeout(0)", "journal_mode(MEMORY)")
 		db.SetMaxOpenConns(1)
@@ -65,7 +66,7 @@ var setups = map[string]struct {
 		mustExec(t, db, foreignTable)
 		return putter{Store: newStore(t, db), other: db}
 	}},
-	"with a driver without contexts": {slow: true, open: func(t *testing.T) putter {
+	"with a driver without contexts": {long: true, open: func(t *testing.T) putter {
 		file := newFile(t)
 		db := hookedDatabase(t, file, func(string) error { return nil })
 		mustExec(t, db, "PRAGMA journal_mode = WAL")
@@ -100,8 +101,8 @@ func inEachSetup(t *testing.T, test func(t *testing.T, open func(t *testing.T) p
 	t.Helper()
 	for name, setup := range setups {
 		t.Run(name, func(t *testing.T) {
-			if setup.slow && racing.Enabled {
-				t.Skip("runs in the plain tests only")
+			if setup.slow && racing.Enabled || setup.long && !racing.Long {
+				t.Skip("runs in plain or in long tests only")
 			}
 			t.Parallel()
 			if setup.each {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
+	"sync"
 )
 
 // A digest stands for a part of a request. It is keyed with processKey, so that what a part says cannot be found from
@@ -12,10 +13,11 @@ import (
 type digest [16]byte
 
 // processKey is of this process alone.
-var processKey = func() (key [sha256.BlockSize]byte) {
-	_, _ = rand.Read(key[:]) // it never fails
+var processKey = sync.OnceValue(func() []byte {
+	key := make([]byte, sha256.BlockSize)
+	_, _ = rand.Read(key) // it never fails
 	return key
-}()
+})
 
 // A part is a piece of a request that the API turns into tokens by itself: the definition of a tool, a block of text, a
 // call of a tool, its result, or what else a message has, its role among it.
@@ -65,7 +67,7 @@ func (w *writer) begin() *writer {
 		w.hash = sha256.New()
 	}
 	w.hash.Reset()
-	w.hash.Write(processKey[:])
+	w.hash.Write(processKey())
 	w.part, w.loads = part{most: tokensOfPart}, ""
 	return w
 }

@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
@@ -75,17 +76,19 @@ func upstreams(lookup func(string) (string, bool)) (map[API]upstream, error) {
 }
 
 // versioned is a path with a version in it, such as /v1/messages and /upload/v1beta/files.
-var versioned = regexp.MustCompile(`/v[0-9]+((alpha|beta)[0-9]*)?(/|$)`)
+var versioned = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`/v[0-9]+((alpha|beta)[0-9]*)?(/|$)`)
+})
 
 // join returns the URL of an escaped path that a client has put after its base. What is sent is what the client would
 // have sent to the upstream itself, with two exceptions: see version, and a version that the base ends in is not
 // repeated.
 func (u upstream) join(escaped, query string) *url.URL {
 	base := strings.TrimSuffix(u.base.EscapedPath(), "/")
-	if last := "/" + path.Base(base); versioned.MatchString(last) && strings.HasPrefix(escaped, last+"/") {
+	if last := "/" + path.Base(base); versioned().MatchString(last) && strings.HasPrefix(escaped, last+"/") {
 		base = strings.TrimSuffix(base, last)
 	}
-	if u.version != "" && !versioned.MatchString(escaped) && !strings.HasPrefix(escaped, "/api/") {
+	if u.version != "" && !versioned().MatchString(escaped) && !strings.HasPrefix(escaped, "/api/") {
 		base += u.version // Anthropic has /api beside /v1
 	}
 	to := url.URL{Scheme: u.base.Scheme, Host: u.base.Host, RawPath: base + escaped, RawQuery: query}
@@ -102,5 +105,5 @@ func around(method, name string) bool {
 	name = strings.ToLower(path.Clean(name))
 	parent, verb := path.Split(name)
 	return watchdoghttp.IsModelCall(method, name) ||
-		!versioned.MatchString(name) && watchdoghttp.IsModelCall(method, path.Join(parent, "v1", verb))
+		!versioned().MatchString(name) && watchdoghttp.IsModelCall(method, path.Join(parent, "v1", verb))
 }
