@@ -339,33 +339,24 @@ func TestAdmitWaits(t *testing.T) {
 			})
 		})
 	}
-	t.Run("for a reserve that another's refusal unlocks", func(t *testing.T) {
-		reserved := limit
-		reserved.Reserve.Tokens = 100
-		inRun(t, watchdog.Config{Budget: watchdog.Budget{Spend: reserved}}, func(wd *watchdog.Watchdog) {
-			admit(t, wd, tokens(880, 0))
-			a := inLine(context.Background(), wd, tokens(50, 0), tokens(50, 0))
-			require.Empty(t, a)
-			refuse(t, wd, tokens(901, 0))
-			got := <-a
-			require.NoError(t, got.err)
-			assert.Zero(t, got.took)
+	reserved := limit
+	reserved.Reserve.Tokens = 100
+	for of, cfg := range map[string]watchdog.Config{
+		"the run": {Budget: watchdog.Budget{Spend: reserved}},
+		"a scope": {Scopes: []watchdog.SharedSpend{{Scope: "team", Spend: reserved}}, SpendStore: &watchdog.Memory{}},
+	} {
+		t.Run("for a reserve of "+of+" that another's refusal unlocks", func(t *testing.T) {
+			inRun(t, cfg, func(wd *watchdog.Watchdog) {
+				admit(t, wd, tokens(880, 0))
+				a := inLine(context.Background(), wd, tokens(50, 0), tokens(50, 0))
+				require.Empty(t, a)
+				refuse(t, wd, tokens(901, 0))
+				got := <-a
+				require.NoError(t, got.err)
+				assert.Zero(t, got.took)
+			})
 		})
-	})
-	t.Run("for a reserve of a scope that another's refusal unlocks", func(t *testing.T) {
-		reserved := limit
-		reserved.Reserve.Tokens = 100
-		team := []watchdog.SharedSpend{{Scope: "team", Spend: reserved}}
-		inRun(t, watchdog.Config{Scopes: team, SpendStore: &watchdog.Memory{}}, func(wd *watchdog.Watchdog) {
-			admit(t, wd, tokens(880, 0))
-			a := inLine(context.Background(), wd, tokens(50, 0), tokens(50, 0))
-			require.Empty(t, a)
-			refuse(t, wd, tokens(901, 0))
-			got := <-a
-			require.NoError(t, got.err)
-			assert.Zero(t, got.took)
-		})
-	})
+	}
 	t.Run("without a limit nobody waits", func(t *testing.T) {
 		inRun(t, watchdog.Config{}, func(wd *watchdog.Watchdog) {
 			admit(t, wd, tokens(1<<60, 0))

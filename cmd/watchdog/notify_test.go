@@ -257,7 +257,7 @@ func TestNotifyFollow(t *testing.T) {
 		stopped(t, db, "other") // by a host without an outbox: nobody is told
 		require.NoError(t, db.Close())
 		cmd := programCmd(t, variables, "notify", "--follow")
-		var said safeText
+		var said saidText
 		cmd.Stderr = &said
 		require.NoError(t, cmd.Start())
 		t.Cleanup(func() { _ = cmd.Process.Kill() })
@@ -275,22 +275,4 @@ func TestNotifyFollow(t *testing.T) {
 		assert.Equal(t, "other", h.told()[0].Data.RunID)
 		assert.NotContains(t, said.String(), "canary")
 	})
-}
-
-// A safeText can be read while it is written.
-type safeText struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (s *safeText) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *safeText) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
 }

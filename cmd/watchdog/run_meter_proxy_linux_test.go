@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"bufio"
-	"bytes"
 	"io"
 	"net"
 	"net/http"
@@ -24,9 +23,7 @@ type companyProxy struct {
 	*testing.T
 	listener net.Listener
 	to       string
-
-	mu       sync.Mutex
-	recorded bytes.Buffer
+	recorded saidText
 	conns    sync.WaitGroup
 }
 
@@ -48,22 +45,9 @@ func startProxy(t *testing.T, to string) *companyProxy {
 	return p
 }
 
-// Write records.
-func (p *companyProxy) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.recorded.Write(b)
-}
-
-func (p *companyProxy) heard() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.recorded.String()
-}
-
 func (p *companyProxy) serve(conn net.Conn) {
 	defer conn.Close()
-	in := bufio.NewReader(io.TeeReader(conn, p))
+	in := bufio.NewReader(io.TeeReader(conn, &p.recorded))
 	req, err := http.ReadRequest(in)
 	if err != nil {
 		return
@@ -79,7 +63,7 @@ func (p *companyProxy) serve(conn net.Conn) {
 	}
 	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n")
 	var back sync.WaitGroup
-	back.Go(func() { defer conn.Close(); _, _ = io.Copy(conn, io.TeeReader(up, p)) })
+	back.Go(func() { defer conn.Close(); _, _ = io.Copy(conn, io.TeeReader(up, &p.recorded)) })
 	_, _ = io.Copy(up, in)
 	_ = up.Close()
 	back.Wait()
@@ -154,7 +138,7 @@ func TestMeterProxy(t *testing.T) {
 				o := f.ended(cmd).must(t, 0)
 				assert.Equal(t, len(steps), strings.Count(o.stdout, "200"), o.stdout)
 				assert.EqualValues(t, len(steps), m.served.Load())
-				heard := proxy.heard()
+				heard := proxy.recorded.String()
 				for _, canary := range []string{keyCanary, promptCanary, answerCanary, "127.0.0.1"} {
 					if strings.Contains(heard, canary) { // what it heard is long, and no text
 						t.Errorf("the proxy has %s", canary)

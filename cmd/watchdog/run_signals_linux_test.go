@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"io"
 	"os/exec"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -22,24 +20,6 @@ type live struct {
 	cmd    *exec.Cmd
 	lines  *bufio.Reader
 	stderr *saidText
-}
-
-// A saidText can be read while a program prints it.
-type saidText struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (s *saidText) Write(text []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(text)
-}
-
-func (s *saidText) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
 }
 
 // start starts a program and waits until its command has printed ready.

@@ -226,15 +226,21 @@ func TestJob(t *testing.T) {
 				return true
 			})
 			time.Sleep(6 * time.Second) // longer than the command may be silent
-			s.types("stty -a | grep -o '.icanon'; fg; echo status $?\n")
-			s.reads(" icanon\r\n")
-			s.types("still here\n")
-			s.reads("answer: still here")
-			s.reads("status 0")
-			s.types("exit\n")
-			s.end(0)
+			s.goesOn()
 		})
 	}
+}
+
+// goesOn has the shell, which has its terminal, continue the job, which answers what is typed before the shell gets it.
+func (s *screen) goesOn() {
+	s.Helper()
+	s.types("stty -a | grep -o '.icanon'; fg; echo status $?\n")
+	s.reads(" icanon\r\n")
+	s.types("still here\n")
+	s.reads("answer: still here")
+	s.reads("status 0")
+	s.types("exit\n")
+	s.end(0)
 }
 
 // TestStoppedJob checks that the terminal is the shell's while watchdog alone is stopped, and the command's after that.
@@ -249,13 +255,7 @@ func TestStoppedJob(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(-group, syscall.SIGTSTP))
 	s.reads("Stopped")
-	s.types("stty -a | grep -o '.icanon'; fg; echo status $?\n")
-	s.reads(" icanon\r\n")
-	s.types("still here\n")
-	s.reads("answer: still here")
-	s.reads("status 0") // what is typed before that is the command's
-	s.types("exit\n")
-	s.end(0)
+	s.goesOn()
 }
 
 // TestJobInBackground checks a command that begins in the background: it leaves the terminal to the shell until it is in the
