@@ -86,7 +86,7 @@ func fillSpend(tb testing.TB, pool *pgxpool.Pool) {
 		INSERT INTO watchdog_slices (id, scope, window_name, taken_at, granted_input_tokens, granted_output_tokens,
 			granted_tokens, granted_cost, granted_requests, granted_turns, granted_tool_calls)
 		SELECT 'slice-' || n, 'tenant-' || 1 + n % 1000, 'day ' || 1 + n % 10, now(), 0, 0, 0, 0, 1, 0, 0
-		FROM generate_series(1, 100000) AS n`, "VACUUM ANALYZE watchdog_spend", "VACUUM ANALYZE watchdog_slices")
+		FROM generate_series(1, 20000) AS n`, "VACUUM ANALYZE watchdog_spend", "VACUUM ANALYZE watchdog_slices")
 }
 
 // fillOutbox writes notices that are delayed, and some that are due.
@@ -116,14 +116,14 @@ func TestQueryPlans(t *testing.T) {
 	// The statistics are of the whole table and not of a sample, so that the plans are the same each time.
 	mustExec(t, pool, "ALTER TABLE watchdog_sessions ALTER COLUMN silent SET STATISTICS 10000")
 	fill(t, pool, 100_000, 50)
-	fillLeased(t, pool, 1000, 50_000)
+	fillLeased(t, pool, 1000, 10_000)
 	mustExec(t, pool, "UPDATE watchdog_sessions SET parent = 'parent-' || host WHERE run_id LIKE '%7'",
 		"VACUUM ANALYZE watchdog_sessions")
 	mustExec(t, pool, `INSERT INTO events
 		SELECT n::text, 'runtime_control', 'run-' || n, 'x', '{}', now() FROM generate_series(1, 10000) AS n`,
 		"VACUUM ANALYZE events")
 	fillSpend(t, pool)
-	fillOutbox(t, pool, 50_000, 50_000)
+	fillOutbox(t, pool, 10_000, 10_000)
 	page, err := s.Stalled(t.Context(), session.Query{Threshold: threshold, Limit: 1})
 	require.NoError(t, err)
 	ten := session.Query{Threshold: threshold, MinAge: minAge, Limit: 10}
