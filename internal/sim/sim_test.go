@@ -29,7 +29,7 @@ func spread(most time.Duration) time.Duration {
 // The environment: the first seed, how many run twice, and whether to keep all that happens.
 var (
 	first   = number("SIM_FIRST", 1)
-	same    = number("SIM_SAME", racing.Tenth(20))
+	same    = number("SIM_SAME", racing.Rounds[uint64](8, 20))
 	keepLog = number("SIM_LOG", 0) > 0
 	brief   = number("SIM_BRIEF", 0) > 0
 )
@@ -61,7 +61,7 @@ const (
 // chunk is how many seeds run one after the other, beside other chunks.
 const chunk = 50
 
-// TestSimulation runs SIM_SEEDS seeds from SIM_FIRST on: 500 if it is not set, 2,000 with WATCHDOG_LONG, and fewer under
+// TestSimulation runs SIM_SEEDS seeds from SIM_FIRST on: 200 if it is not set, 2,000 with WATCHDOG_LONG, and fewer under
 // the race detector. In every one of them the invariants hold after every step.
 func TestSimulation(t *testing.T) {
 	n := number("SIM_SEEDS", seeds())
@@ -77,14 +77,12 @@ func TestSimulation(t *testing.T) {
 
 func seeds() uint64 {
 	switch {
-	case os.Getenv("WATCHDOG_LONG") != "":
+	case racing.Long:
 		return 2000
-	case racing.Enabled:
+	case testing.Short() || racing.Enabled:
 		return chunk
-	case testing.Short():
-		return 200
 	default:
-		return 500
+		return 4 * chunk
 	}
 }
 

@@ -34,7 +34,7 @@ func completes(t *testing.T, database func(*testing.T) string) {
 	t.Run("a run that was completed is cancelled by nobody, whichever host is killed", func(t *testing.T) {
 		t.Parallel()
 		c := completion{t: t, database: database(t)}
-		for i := range rounds() / 2 { // each has two windows
+		for i := range rounds / 2 { // each has two windows
 			c.round(fmt.Sprintf("run-%d", i))
 		}
 		t.Logf("windows: %d complete, %d cancelled; %d hosts killed", c.completed, c.cancelled, c.killed)
@@ -42,7 +42,7 @@ func completes(t *testing.T, database func(*testing.T) string) {
 	t.Run("of two hosts both end with the same, as complete or with the same stop", func(t *testing.T) {
 		t.Parallel()
 		at := database(t)
-		for i := range rounds() {
+		for i := range rounds {
 			pairEnds(t, at, fmt.Sprintf("run-%d", i))
 		}
 	})

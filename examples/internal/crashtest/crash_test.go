@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // kills is how many children are killed, in all loops together.
-const kills = 300
+var kills = racing.Rounds(60, 300)
 
 // parallelRuns is how many runs are tested in parallel, each with its own database.
 const parallelRuns = 3

@@ -65,7 +65,7 @@ func TestLadder(t *testing.T) {
 	})
 	t.Run("killed at random moments, each process asks for the rung after the last that is stored", func(t *testing.T) {
 		t.Parallel()
-		for killed := 0; killed < rounds(); {
+		for killed := 0; killed < rounds; {
 			database, attach := filepath.Join(t.TempDir(), "events.db"), idleRun(20*time.Millisecond)
 			for over := false; !over; killed++ {
 				p := startHost(t, database)

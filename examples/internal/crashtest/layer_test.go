@@ -54,7 +54,7 @@ func TestLayer(t *testing.T) {
 		t.Parallel()
 		database, attach := filepath.Join(t.TempDir(), "events.db"), attach()
 		ended := 0
-		for range rounds() / 2 {
+		for range rounds / 2 {
 			hosts := []*process{startHost(t, database), startHost(t, database)}
 			var all sync.WaitGroup
 			ends := make([]bool, len(hosts))

@@ -18,12 +18,7 @@ const asChild = "CRASHTEST_DATABASE"
 const asHost = "CRASHTEST_HOST"
 
 // rounds is how often a test kills at random moments.
-func rounds() int {
-	if os.Getenv("WATCHDOG_LONG") != "" {
-		return 300
-	}
-	return 10
-}
+var rounds = racing.Rounds(6, 300)
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(asChild); path != "" {

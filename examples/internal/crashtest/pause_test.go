@@ -81,7 +81,7 @@ func TestPause(t *testing.T) {
 	t.Run("killed at random moments, each process finds the pause that the events tell of", func(t *testing.T) {
 		t.Parallel()
 		database, attach := filepath.Join(t.TempDir(), "events.db"), heldRun()
-		for range rounds() {
+		for range rounds {
 			p := startHost(t, database)
 			before := remaining(t, readHistory(t, database, "run"), attach)
 			left := p.tell(attach).Remaining

@@ -3,7 +3,6 @@ package sweeptest_test
 import (
 	"context"
 	"errors"
-	"os"
 	"testing"
 	"time"
 
@@ -19,19 +18,11 @@ const (
 	passes  = 5
 )
 
-// active is the number of active sessions: 1,000,000 with WATCHDOG_LONG set.
-func active() int {
-	if os.Getenv("WATCHDOG_LONG") != "" {
-		return 1_000_000
-	}
-	if racing.Enabled {
-		return 10_000
-	}
-	return 25_000
-}
+// active is the number of active sessions.
+var active = racing.Rounds(10_000, 1_000_000)
 
 func inOrder(t *testing.T, db *database) {
-	db.seed(t, active(), stalled)
+	db.seed(t, active, stalled)
 	s := db.store(t)
 	sweeper := newSweeper(t, s, s, sweep.Config{})
 	var all []string
