@@ -77,7 +77,7 @@ func TestCancel(t *testing.T) {
 		})
 		inFixture(t, func(b *fixture) {
 			stop := b.cancelled(b.attach(), watchdog.Cancellation{Reason: watchdog.CommandTerminal, Elapsed: minute})
-			require.ErrorContains(t, stop, "watchdog_terminal: 1m0s elapsed, in the window")
+			require.ErrorContains(t, stop, "watchdog_terminal: its command came to a state that it cannot get out of, after 1 min 0 s, in")
 		})
 	})
 	t.Run("resuming opens a fresh window, which can be cancelled again", func(t *testing.T) {

@@ -85,7 +85,7 @@ func TestMeterCap(t *testing.T) {
 		"of tokens": {[]string{"--tokens", "1500"}, `tokens: [\d,]+ of 1,500 left, and this call may need [\d,]+`},
 		"of money": {
 			[]string{"--cost", "0.003 EUR", "--prices", file(t, "prices.json", prices)},
-			`cost: 0\.\d{6} EUR of 0\.003000 EUR left, and this call may need 0\.\d{6} EUR`,
+			`cost: 0\.\d{2,6} EUR of 0\.003 EUR left, and this call may need 0\.\d{2,6} EUR`,
 		},
 	} {
 		for call, refusal := range map[string]string{

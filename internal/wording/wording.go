@@ -37,7 +37,10 @@ func Length(d time.Duration) string { return length(d, 0) }
 // Used is how much of a limit of time was used. It says more than the limit needs, so that one sees that it is more:
 // "4 h 0 min 1 s", "2.0 s".
 func Used(d, limit time.Duration) string {
-	_, decimals, _ := strings.Cut(strconv.FormatFloat(limit.Seconds(), 'f', -1, 64), ".")
+	decimals := ""
+	if limit >= time.Second {
+		_, decimals, _ = strings.Cut(strconv.FormatFloat(limit.Seconds(), 'f', -1, 64), ".")
+	}
 	return length(d, min(max(len(decimals), 1), 3))
 }
 

@@ -37,7 +37,8 @@ func TestLength(t *testing.T) {
 		{2*time.Second + 51*time.Millisecond, 2*time.Second + 50*time.Millisecond, "2.05 s of 2.05 s"},
 		{time.Minute + 1, time.Minute, "1 min 0 s of 1 min"}, {61 * time.Second, 59500 * time.Millisecond, "1 min 1 s of 59.5 s"},
 		{301 * time.Millisecond, 300 * time.Millisecond, "301 ms of 300 ms"}, {30 * time.Microsecond, 1, "30 µs of 1 ns"},
-		{1, 1, "1 ns of 1 ns"}, {time.Second + 1, time.Second, "1.0 s of 1 s"},
+		{7100 * time.Millisecond, time.Millisecond, "7.1 s of 1 ms"}, {1, 1, "1 ns of 1 ns"},
+		{time.Second + 1, time.Second, "1.0 s of 1 s"},
 	} {
 		assert.Equal(t, c.want, wording.Used(c.used, c.limit)+" of "+wording.Length(c.limit))
 	}
