@@ -68,7 +68,7 @@ type history struct {
 func TestModel(t *testing.T) {
 	for name, pollOnly := range map[string]bool{"polling": true, "with a timer": false} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range racing.Rounds[uint64](25, 500) {
+			for seed := range racing.Rounds[uint64](25, 100) {
 				synctest.Test(t, func(t *testing.T) {
 					h := &history{fixture: newFixture(t), model: &model{budget: propertyBudget}, rng: rand.New(rand.NewPCG(seed, 7))}
 					h.cfg.PollOnly, h.cfg.Budget.WallClock = pollOnly, propertyBudget

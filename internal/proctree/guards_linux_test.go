@@ -309,7 +309,7 @@ func TestHarmedGuard(t *testing.T) {
 			for range 4 {
 				all.Go(func() { startUntil(t, ended) })
 			}
-			for range racing.Rounds(8, 100) {
+			for range max(8, racing.Rounds(8, 100)) {
 				time.Sleep(50 * time.Millisecond)
 				for _, guard := range guardsOf(os.Getpid()) {
 					if state(guard) != 'T' && syscall.Kill(guard, sig) == nil {

@@ -264,7 +264,7 @@ func TestKillWhileEnding(t *testing.T) {
 
 // TestKillWhileRead checks that a kill is not held up by programs that read what /proc shows of the processes.
 func TestKillWhileRead(t *testing.T) {
-	kills, slow := racing.Rounds(10, 400), 0
+	kills, slow := max(20, racing.Rounds(20, 400)), 0
 	for range kills {
 		tree, s := begin(t, scenario(t, "a daemon without its main thread"))
 		killed := make(chan struct{})
