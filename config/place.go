@@ -71,7 +71,7 @@ func (f *file) dedented(block string, content, root *yaml.Node) {
 		if tail := emptyTail(block, content); before == content && slices.Contains(keys.accepted(tail), name) {
 			into = tail
 		} else if len(content.Content) > 0 && slices.Contains(ours, name) &&
-			(keys.isOurs(path, inner) || isWholly(keys.accepted(path), inner)) {
+			(keys.isOurs(path, inner) || isWholly(path, inner)) {
 			into = block
 		}
 		if before = inner; into != "" && !slices.Contains(slices.Concat(f.hostBlocks, blockNames), name) {
@@ -92,10 +92,11 @@ func emptyTail(path string, content *yaml.Node) string {
 	return path
 }
 
-// isWholly reports whether all keys of a mapping are ours, however common each word is.
-func isWholly(ours []string, content *yaml.Node) bool {
+// isWholly reports whether all keys of a mapping are, or were, those of our block, however common each word is.
+func isWholly(block string, content *yaml.Node) bool {
+	ours := keys.accepted(block)
 	for node := range pairs(content) {
-		if !slices.Contains(ours, nameOf(node)) {
+		if name := nameOf(node); !slices.Contains(ours, name) && gone[block+"."+name] == "" {
 			return false
 		}
 	}

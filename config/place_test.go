@@ -40,6 +40,7 @@ var nobodyReads = []rejected{
 	{"an inner block that is dedented", "runtime_controls:\n  warn_at: [0.5]\nspend:\n  cost: 5 EUR\n", 3, "", ""},
 	{"an inner block of common words that is dedented", "stall:\n  no_output_timeout: 5m\nprobe:\n  command: [x]\n", 3, "", ""},
 	{"a keeper that is dedented", "sweep:\n  interval: 1m\nkeeper: {pace: 1s}\n", 3, "", ""},
+	{"a keeper with a key that is gone, dedented", "sweep:\n  interval: 1m\nkeeper: {threshold: 5m}\n", 3, "", ""},
 	{"a key that is dedented", "runtime_controls:\n  warn_at: [0.5]\nidle_timeout_seconds: 60\n", 3, "", ""},
 	{"a key under its other name that is dedented", "runtime_controls:\n  warn_at: [0.5]\ngeneration_idle_timeout_seconds: 60\n", 3, "", ""},
 	{"a whole block that is dedented", "stall:\nno_output_timeout: 5m\n", 2, "", ""},
