@@ -61,7 +61,7 @@ race: ## run them under the race detector
 long = Test.*Histories|Test.*Model|Test.*Surviv(es|ors)|TestSpendOfKilledProcesses|TestSimulation|TestLinearizable
 long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestNext|TestSameHistory|TestBase|TestOrder
 long := $(long)|TestAblation|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions|TestRulesAsDocumented
-long := $(long)|TestFinishedAtTheLimit|TestFinishedWhileRecording|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage
+long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage
 longer = . ./internal/... ./loop ./stall ./store/sqlite ./bench/histories
 
 .PHONY: long
