@@ -58,11 +58,15 @@ race: ## run them under the race detector
 	go test $(racing) -timeout 20m work
 
 # Names only: WATCHDOG_LONG also lengthens tests that take many minutes then. See racing.Rounds.
-long = Test.*Histories|Test.*Model|Test.*Surviv(es|ors)|TestSpendOfKilledProcesses|TestSimulation|TestLinearizable
+long = Test.*Histories|Test.*Model|Test.*Surviv(es|ors)|TestSpendOfKilledProcesses|TestSimulation|TestSameSeed|TestCrash
+long := $(long)|TestLinearizable|Test(Lossy)?Promotion|TestBroken.*Stores|TestReplayIsLife|TestTracedAlike
+long := $(long)|TestEvents|TestSessions|TestSpend|TestLikeMemory|TestTransactionPooler|TestSearchPath
+long := $(long)|TestFailoverOfVanished|TestAsynchronousFailover
 long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestNext|TestSameHistory|TestBase|TestOrder
 long := $(long)|TestAblation|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions|TestRulesAsDocumented
-long := $(long)|TestFinishedAtTheLimit|TestFinishedWhileRecording|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage
-longer = . ./internal/... ./loop ./stall ./store/sqlite ./bench/histories
+long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage
+longer = . ./internal/... ./loop ./stall ./replay ./converge ./storetest ./sessiontest ./store/sqlite ./store/postgres \
+	./bench/histories ./examples/internal/crashtest
 
 .PHONY: long
 long: ## run all of what the tests run a part of: random histories, kills, simulated fleets, the command with PostgreSQL

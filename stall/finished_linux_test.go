@@ -66,7 +66,7 @@ func (f *fixture) endings() (cancels, corrected []string) {
 // TestFinishedWhileRecording checks that a command that ends while its cancel is recorded has finished.
 func TestFinishedWhileRecording(t *testing.T) {
 	t.Parallel()
-	rounds := racing.Rounds(2, 40)
+	rounds := racing.Rounds(4, 40)
 	limit := 300 * time.Millisecond
 	stuck := func(c *stall.Config) { c.NoOutput = limit }
 	for _, c := range []struct {
