@@ -52,7 +52,7 @@ func TestDone(t *testing.T) {
 	} {
 		assert.Contains(t, printed, line)
 	}
-	assert.Regexp(t, `done; cost: 0\.\d+ USD of 0\.500000 USD used`, printed)
+	assert.Regexp(t, `done; cost: 0\.\d+ USD of 0\.50 USD used`, printed)
 	assert.FileExists(t, "agent-note.txt")
 	status, printed = playAgent(t, "")
 	assert.Zero(t, status)
@@ -136,7 +136,7 @@ func TestKilled(t *testing.T) {
 	status, printed := playAgent(t, "", "-yes")
 	assert.Zero(t, status, printed)
 	assert.Contains(t, printed, "run "+first[1]+":", "the same run")
-	assert.NotContains(t, printed, "run "+first[1]+": 1h0m0s left, cost: 0.000000", "what was spent is not forgotten")
+	assert.NotContains(t, printed, "run "+first[1]+": 1h0m0s left, cost: 0.00 USD", "what was spent is not forgotten")
 	assert.NotContains(t, printed, "I look around first", "and what was said is not said again")
 	assert.FileExists(t, "agent-note.txt")
 }

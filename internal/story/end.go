@@ -255,14 +255,7 @@ func (t *teller) endOfRow() {
 // tellNumbers says by how much which limit was exceeded, as far as the row tells.
 func (t *teller) tellNumbers() {
 	e := t.End
-	limit := record.LimitOf(record.Reason(string(e.Code)))
-	if e.Code == watchdog.CommandNoOutput {
-		limit = "idle" // as the row of its run has it
-	}
-	ofHold := e.Code == watchdog.IdleExceeded && t.OpenHolds > 0 // perhaps: a hold can have an idle limit of its own
-	if i, known := t.lengths[[2]string{limit, ""}]; known && e.Code.Timeout() && !ofHold {
-		e.Allowed = t.Allowed[i].Length
-	}
+	e.Allowed = t.allowedBy(e.Code)
 	lasted := Span(e.At.Sub(t.StartedAt)) - t.rowPaused
 	if e.Code == watchdog.WallClockExceeded && !e.AtLastSign && e.Allowed > 0 && lasted > e.Allowed {
 		e.Used = lasted
@@ -273,6 +266,20 @@ func (t *teller) tellNumbers() {
 		}
 	}
 	e.Meaning = e.sentence()
+}
+
+// allowedBy is the limit of time with a code, as the row has it; 0 where that is not certain.
+func (t *teller) allowedBy(code watchdog.StopReason) Span {
+	limit := record.LimitOf(record.Reason(string(code)))
+	if code == watchdog.CommandNoOutput {
+		limit = "idle" // as the row of its run has it
+	}
+	i, known := t.lengths[[2]string{limit, ""}]
+	ofHold := code == watchdog.IdleExceeded && t.OpenHolds > 0 // a hold can have an idle limit of its own
+	if !known || !code.Timeout() || ofHold {
+		return 0
+	}
+	return t.Allowed[i].Length
 }
 
 // endOfCommand tells the end of a complete run by that of its command, if it has one.

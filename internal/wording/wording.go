@@ -114,8 +114,8 @@ func of(reason string) (lead, meaning string) {
 	return "", ""
 }
 
-// Stop is why a run was stopped for a reason, with the numbers that decided: "no output for 2.0 s of 2 s". A length that
-// is not known is 0. It is empty for a reason that is not known if neither is.
+// Stop is why a run was stopped for a reason, with the numbers that decided: "no output for 2.0 s of 2 s". A length
+// that is not known is 0. It is empty for a reason that is not known if neither is.
 func Stop(reason string, used, limit time.Duration, hold string) string {
 	text, meaning := of(reason)
 	if used <= 0 && limit <= 0 {
