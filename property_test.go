@@ -33,12 +33,20 @@ func (m *model) step(d time.Duration) { m.wall += d }
 
 func (m *model) attach() { m.elapsed = max(m.wall-m.window, 0); m.look() }
 
+// resume opens a window after one that was cancelled, or that begins too far in the future.
 func (m *model) resume() {
-	if m.fired {
-		m.window = max(m.wall, m.window+time.Microsecond).Truncate(time.Microsecond)
-		m.budget, m.fired, m.warned = propertyBudget, false, false
+	switch {
+	case m.window-m.wall > watchdog.StartSkew:
+		m.open(m.wall)
+	case m.fired:
+		m.open(max(m.wall, m.window+time.Microsecond))
 	}
 	m.attach()
+}
+
+func (m *model) open(at time.Duration) {
+	m.window = at.Truncate(time.Microsecond)
+	m.budget, m.fired, m.warned = propertyBudget, false, false
 }
 
 func (m *model) look() {
@@ -68,7 +76,7 @@ type history struct {
 func TestModel(t *testing.T) {
 	for name, pollOnly := range map[string]bool{"polling": true, "with a timer": false} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range racing.Rounds[uint64](25, 100) {
+			for seed := range racing.Rounds[uint64](25, 1000) {
 				synctest.Test(t, func(t *testing.T) {
 					h := &history{fixture: newFixture(t), model: &model{budget: propertyBudget}, rng: rand.New(rand.NewPCG(seed, 7))}
 					h.cfg.PollOnly, h.cfg.Budget.WallClock = pollOnly, propertyBudget
@@ -117,25 +125,25 @@ func (h *history) happen() {
 		require.Equal(h.t, h.fired, errors.Is(err, watchdog.ErrEnded), "%v: %v", h.log, err)
 	case 6, 7:
 		h.say("restart after", d)
-		h.restart(d, watchdog.New, h.model.attach)
+		h.restart(d, watchdog.New, h.window, h.model.attach)
 	case 8:
 		h.say("resume after", d)
-		h.restart(d, watchdog.Resume, h.model.resume)
+		h.restart(d, watchdog.Resume, 0, h.model.resume)
 	}
 }
 
 func (h *history) say(what string, d time.Duration) { h.log = append(h.log, fmt.Sprint(what, " ", d)) }
 
 // restart lets the process go, and another one come after d. Hosts whose clock shows a time before the run's start are
-// refused.
-func (h *history) restart(d time.Duration, attach attachFunc, model func()) {
+// refused, and by New before that of its window.
+func (h *history) restart(d time.Duration, attach attachFunc, window time.Duration, model func()) {
 	require.NoError(h.t, h.wd.Close())
 	if h.rng.IntN(2) == 0 {
 		h.run.StartedAt = h.wd.StartedAt()
 	}
 	h.fixture.pass(d)
 	h.wall += d
-	if early := h.run.StartedAt.Sub(h.clock.Now()) - watchdog.StartSkew; early > 0 {
+	if early := max(h.run.StartedAt.Sub(noon), window) - h.wall - watchdog.StartSkew; early > 0 {
 		_, err := attach(h.t.Context(), h.run, h.cfg)
 		require.ErrorIs(h.t, err, watchdog.ErrInvalid)
 		h.clock.step(early)
