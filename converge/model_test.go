@@ -70,7 +70,7 @@ func (m *model) reset() { m.history, m.gaveUp = nil, false }
 // TestTrackerModel checks that a tracker decides as the naive model does.
 func TestTrackerModel(t *testing.T) {
 	seen := map[string]int{}
-	for seed := range racing.Tenth(2000) {
+	for seed := range racing.Rounds[uint64](500, 2000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		config := randomConfig(random)
 		tracker, m := newTracker(t, config), &model{stages: config.Stages, memory: max(config.Memory, 1)}

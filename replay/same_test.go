@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -26,11 +25,11 @@ import (
 var lifeSeed = flag.Int64("life", -1, "the seed of the one life that TestReplayIsLife compares")
 
 // TestReplayIsLife has sessions with layers live through random histories, and expects that the replay of what was
-// traced of each run, under the budget that it had, decides what the host was told: 3,000, or 100,000 with
+// traced of each run, under the budget that it had, decides what the host was told: 600, or 100,000 with
 // WATCHDOG_LONG. A failure names the seed; -life replays it.
 func TestReplayIsLife(t *testing.T) {
 	var runs, decisions atomic.Int64
-	inLives(t, 3000, func(t *testing.T, seed uint64) {
+	inLives(t, racing.Rounds[uint64](600, 100_000), func(t *testing.T, seed uint64) {
 		l := newLife(seed, true)
 		l.live()
 		for _, told := range l.compared(t) {
@@ -44,14 +43,9 @@ func TestReplayIsLife(t *testing.T) {
 // inLives lives so many lives, each in a bubble.
 func inLives(t *testing.T, n uint64, live func(t *testing.T, seed uint64)) {
 	t.Helper()
-	switch {
-	case *lifeSeed >= 0:
+	if *lifeSeed >= 0 {
 		synctest.Test(t, func(t *testing.T) { live(t, uint64(*lifeSeed)) })
 		return
-	case os.Getenv("WATCHDOG_LONG") != "":
-		n = 100_000
-	case racing.Enabled:
-		n /= 20
 	}
 	var next atomic.Uint64
 	t.Run("lives", func(t *testing.T) {
@@ -119,7 +113,7 @@ func traceText(trace []watchdog.Signal) string {
 // TestTracedAlike has the same random histories happen with and without a trace: the host is told the same, the store
 // has the same events but for what is random in them, and the session ends alike.
 func TestTracedAlike(t *testing.T) {
-	inLives(t, 1500, func(t *testing.T, seed uint64) {
+	inLives(t, racing.Rounds[uint64](300, 100_000), func(t *testing.T, seed uint64) {
 		var lives [2]*life
 		for i := range lives {
 			time.Sleep(time.Hour - time.Since(time.Now().Truncate(time.Hour))) // both begin at a full hour

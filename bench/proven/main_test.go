@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == childMark {
 		os.Exit(beChild(os.Args[2:]))
 	}
+	_ = flag.Set("test.parallel", "16") // most wait
 	os.Exit(m.Run())
 }
 

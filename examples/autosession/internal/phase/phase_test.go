@@ -3,6 +3,7 @@ package phase_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 	if command := os.Getenv(asCommand); command != "" {
 		os.Exit(commands[command]())
 	}
+	_ = flag.Set("test.parallel", "8") // most wait for a grace
 	goleak.VerifyTestMain(m)
 }
 
