@@ -47,6 +47,7 @@ var sameMeaning = map[string]string{
 	"Period":   "what begins again: a shared limit's stretch of time, a loop's round",
 	"Advice":   "what a pure detector asks the host to do",
 	"Rule":     "what is to hold, and was broken: a store's, a run's",
+	"Ending":   "how a command is being ended: what was sent, and what comes next",
 	"Refused":  "what was not let through: a call, a step of an agent",
 	"Page":     "a page: of a list, and for a browser",
 	"Outbox":   "where notices are until they are delivered, and the setting that a store has one",
