@@ -11,8 +11,8 @@ import (
 
 // A Usage is how far one counted limit of a run is used.
 type Usage struct {
-	// Run is the run whose limit it is. Limit is what it counts, as events name it: the field of [Spend] in snake_case, such
-	// as "tool_calls", or "loop".
+	// Run is the run whose limit it is. Limit is what it counts, as events name it: the field of [Spend] in snake_case,
+	// such as "tool_calls", or "loop".
 	Run   string `json:"run,omitempty"`
 	Limit string `json:"limit"`
 	// Tool is the one tool that it limits, Scope who shares it; empty for all tools, and for a limit of the run alone.

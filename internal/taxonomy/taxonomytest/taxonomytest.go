@@ -13,7 +13,7 @@ import (
 // panics if that has none. Money is in euros.
 func Of(owner any, c taxonomy.Count) *int64 {
 	field := reflect.ValueOf(owner).Elem().FieldByName(c.Field)
-	if money, ok := field.Addr().Interface().(*watchdog.Money); ok {
+	if money, ok := reflect.TypeAssert[*watchdog.Money](field.Addr()); ok {
 		money.Currency = "EUR"
 		return &money.Micros
 	}
