@@ -264,7 +264,7 @@ func TestVariableDisablesFile(t *testing.T) {
 			c, err := config.Parse(file, []byte(tuned), environment(test.variables))
 			require.NoError(t, err)
 			require.NoError(t, c.Budget.Validate())
-			golden(t, test.golden, c.String())
+			golden(t, test.golden, set(c))
 		})
 	}
 }

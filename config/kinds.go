@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/signame"
+	"github.com/seed62658d38/watchdog/internal/taxonomy"
 	"github.com/seed62658d38/watchdog/notify"
 )
 
@@ -83,11 +84,13 @@ func quantity(field func(*Config) *int64) kind {
 func limited(n int64) bool { return n != 0 && n != watchdog.NoLimit }
 
 // limitsSpend reports whether a counted limit is on.
-func limitsSpend(s watchdog.Spend) bool {
-	return len(s.Tools) > 0 || slices.ContainsFunc([]int64{
-		s.InputTokens, s.OutputTokens, s.Tokens, s.CallInput, s.Cost.Micros, s.Requests, s.Turns, s.ToolCalls, s.Errors,
-		s.Retries,
-	}, limited)
+func (c *Config) limitsSpend() bool {
+	s := &c.Budget.Spend
+	return len(s.Tools) > 0 || limited(s.Cost.Micros) ||
+		slices.ContainsFunc(taxonomy.Counts[:], func(count taxonomy.Count) bool {
+			limit := fieldOf[int64](s, count.Field)
+			return limit != nil && limited(*limit)
+		})
 }
 
 func parseQuantity(v value) (n int64, problem string) {
@@ -99,6 +102,7 @@ func parseQuantity(v value) (n int64, problem string) {
 // money is the kind of an amount of money with its currency, exact to the micro-unit. 0 is none, and needs no currency.
 func money(micros func(*Config) *int64, currency func(*Config) *string) kind {
 	return kind{
+		allows: "an amount of money with its currency such as 5.00 EUR, or 0 for no limit",
 		set: func(c *Config, v value) *invalidValue {
 			n, in, problem := parseMoney(v)
 			if problem == "" {

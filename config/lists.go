@@ -116,7 +116,7 @@ func fractions(field func(*Config) *[]float64, fallback float64) kind {
 func spendWarnings(k kind) kind {
 	show := k.show
 	k.show = func(c *Config) string {
-		if c.Budget.Spend.WarnAt == nil && !limitsSpend(c.Budget.Spend) {
+		if c.Budget.Spend.WarnAt == nil && !c.limitsSpend() {
 			return "off"
 		}
 		return show(c)

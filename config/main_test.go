@@ -4,10 +4,13 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog/config"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
@@ -24,6 +27,16 @@ func golden(t *testing.T, name, got string) {
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(want), got, "run the test with -update to write %s", path)
+}
+
+// set is what a host prints of a config, but its defaults.
+func set(c *config.Config) string {
+	return regexp.MustCompile(`(?m)^.* default\n`).ReplaceAllString(c.String(), "")
+}
+
+// brief leaves out the lists of names of counts in errors, which get longer with each.
+func brief(errors string) string {
+	return regexp.MustCompile(`(?mi)(the keys|the variables) .*tool_calls.*$`).ReplaceAllString(errors, "$1 …")
 }
 
 // environment returns a Lookup in a map.
