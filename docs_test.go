@@ -66,7 +66,7 @@ func TestIdleTrap(t *testing.T) {
 }
 
 // A reader takes a minute for wordsPerMinute, tables and code included, and mostMinutes for a page. MostPages and
-// mostWords are of all pages but those of settings. A page that has to grow has something that is said elsewhere.
+// mostWords are of all pages but those of settings that are generated. A page that has to grow has something that is said elsewhere.
 const (
 	wordsPerMinute = 220
 	mostMinutes    = 10
@@ -74,7 +74,7 @@ const (
 	mostWords      = 22_000
 )
 
-// ofSettings are the pages that list settings, one after the other.
+// ofSettings are the pages that are generated: one looks things up in them.
 var ofSettings = regexp.MustCompile(`^(configuration.*|zero)\.md$`)
 
 // indexRow is a row of the index: a page, how long it takes, and for whom it is.
