@@ -238,8 +238,13 @@ func TestUnknownValues(t *testing.T) {
 			}
 		}
 	}
-	_, err := config.Parse(file, []byte(canary), config.NoEnvironment)
-	require.NotContains(t, err.Error(), canary, "a file that is something else")
+	for _, text := range []string{ // a file that is something else, and keys in what is one text
+		"%s", "runtime_controls:\n  secret:%s\n", "runtime_controls: |\n  secret: %s\n", "sweep:\n  keeper: 'secret: %s'\n",
+		"runtime_controls:\n  scopes:\n  - secret:%s\n", "runtime_controls:\n  scopes:\n    secret:%s\n",
+	} {
+		_, err := config.Parse(file, fmt.Appendf(nil, text, canary), config.NoEnvironment)
+		require.NotContains(t, err.Error(), canary)
+	}
 }
 
 // TestMergeCycle expects steps that merge themselves to be read.

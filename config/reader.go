@@ -34,7 +34,7 @@ func (r *reader) at(path string) string {
 
 func (r *reader) fault(path string, line int, content *yaml.Node, problem string) {
 	repeated := show(content)
-	if r.rows.hides(path) {
+	if r.rows.hides(path) || strings.Contains(content.Value, ":") { // which may be an unknown key with its value
 		repeated = mask(content)
 	}
 	r.f.faults = append(r.f.faults, source{file: r.f.name, line: line}.fault(r.at(path), repeated, problem))
