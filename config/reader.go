@@ -193,10 +193,15 @@ func (r *reader) meant(block, name string) string {
 		return inside[0]
 	case near != "":
 		return near
-	case slices.Contains(blockNames, name):
+	case r.isOther(name):
 		return name + ": at the top level"
 	case name == "limits" && r.root == scopesPath:
 		return "spend"
 	}
 	return append(slices.Concat(inside, elsewhere), "")[0]
+}
+
+// isOther reports whether a name is that of another of our blocks.
+func (r *reader) isOther(name string) bool {
+	return name != r.root && slices.Contains(blockNames, name)
 }
