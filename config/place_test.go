@@ -127,10 +127,12 @@ var nobodyReads = []rejected{
 		"steps.a.stall.probe.stall_threshold", "…",
 	},
 	{
-		"a threshold that is gone, outside of the stall block", "steps: {a: {probe: {stall_threshold: 3}}}\n", 1, "steps.a.probe", "",
+		"a threshold that is gone, outside of the stall block", "steps: {a: {probe: {stall_threshold: 3}}}\n", 1,
+		"steps.a.probe", "",
 	},
 	{
-		"a stall block in a stall block", "steps: {a: {stall: {stall: {no_output_timeout: 5m}}}}\n", 1, "steps.a.stall.stall", "{…}",
+		"a stall block in a stall block", "steps: {a: {stall: {stall: {no_output_timeout: 5m}}}}\n", 1,
+		"steps.a.stall.stall", "{…}",
 	},
 	{
 		"two prefixes", "steps: {a: {stall: {no_output_timeout: 5m, terminal_patterns: [x], " +

@@ -172,7 +172,8 @@ func TestSchemaAccepts(t *testing.T) {
 		require.True(t, fits(t, schema, fromYAML(t, text)), "%s:\n%s", name, text)
 	}
 	for _, text := range []string{
-		"runtime_controls: {spend: {tools: {a: null, b: 5}}, loop: {classes: {a: ~}}}", "runtime_controls: {spend: {cost: '0'}}",
+		"runtime_controls: {spend: {tools: {a: null, b: 5}}, loop: {classes: {a: ~}}}",
+		"runtime_controls: {spend: {cost: '0'}}",
 		"runtime_controls: {spend: {cost: 0.50 EUR, reserve: {cost: '0.00'}}}", "stall: {no_output_timeout: 1.5h30m1.5us}",
 	} {
 		_, err := config.Parse(file, []byte(text), config.NoEnvironment)
@@ -195,7 +196,8 @@ func TestSchemaRefuses(t *testing.T) {
 		"steps: [{id: a, stall: {no_output: 5m}}]", "completion_check: {decision_file: [a]}",
 		"runtime_controls: {tick_grace_seconds: 0}", "runtime_controls: {spend: {cost: 05 EUR}}",
 		"runtime_controls: {warn_at: [0.5, 0.5]}", "runtime_controls: {events: {material: [a, a]}}",
-		"stall: {no_output_timeout: 30m1h}", "stall: {no_output_timeout: '0'}", "sweep: {interval: 0}", "sweep: {keeper: {promise: 0}}",
+		"stall: {no_output_timeout: 30m1h}", "stall: {no_output_timeout: '0'}", "sweep: {interval: 0}",
+		"sweep: {keeper: {promise: 0}}",
 	} {
 		require.False(t, fits(t, schema, fromYAML(t, text)), text)
 		_, err := config.Parse(file, []byte(text), config.NoEnvironment)
