@@ -27,6 +27,9 @@ type span struct {
 func seconds(field func(*Config) *time.Duration, s span) kind {
 	k := s.kind(field, parseSeconds)
 	k.allows, k.schema = "a number of seconds such as 600 or 0.5, or 0 for no limit", `{"type": "number", "minimum": 0}`
+	if s.nonzero != "" {
+		k.schema = `{"type": "number", "exclusiveMinimum": 0}`
+	}
 	return k
 }
 
@@ -37,8 +40,10 @@ const allowedLength = "a length of time such as 30s, 5m or 1h30m"
 func length(field func(*Config) *time.Duration, s span) kind {
 	k := s.kind(field, parseLength)
 	k.allows = allowedLength
-	k.schema = `{"anyOf": [{"const": 0}, ` +
-		`{"type": "string", "pattern": "^(0|([0-9]+([.][0-9]+)?(h|m|s|ms|us|µs|μs|ns))+)$"}]}`
+	k.schema = `{"type": "string", "minLength": 1, "pattern": "` + unitPattern + `"}`
+	if s.nonzero == "" && s.least == 0 {
+		k.schema = `{"anyOf": [{"const": 0}, ` + k.schema + `]}`
+	}
 	return k
 }
 
@@ -130,10 +135,13 @@ func parseSeconds(v value) (duration time.Duration, problem string) {
 // units are the units of a duration, in the order in which they are written.
 var units = []time.Duration{time.Hour, time.Minute, time.Second, time.Millisecond, time.Microsecond, time.Nanosecond}
 
-// unitForm has a group for the number of each unit. Each unit comes at most once, as Go prints them: this is less than
-// [time.ParseDuration] accepts, and people read it in one way only.
-var unitForm = formOf(strings.ReplaceAll(
-	`^(?:(N)h)?(?:(N)m)?(?:(N)s)?(?:(N)ms)?(?:(N)[uµμ]s)?(?:(N)ns)?$`, "N", `[0-9]+(?:\.[0-9]+)?`))
+// unitPattern has a group for the number of each unit. Each unit comes at most once, as Go prints them: this is less
+// than [time.ParseDuration] accepts, and people read it in one way only.
+var (
+	unitPattern = strings.ReplaceAll(
+		`^(?:(N)h)?(?:(N)m)?(?:(N)s)?(?:(N)ms)?(?:(N)[uµμ]s)?(?:(N)ns)?$`, "N", `[0-9]+(?:[.][0-9]+)?`)
+	unitForm = formOf(unitPattern)
+)
 
 func parseLength(v value) (duration time.Duration, problem string) {
 	if problem := lengthProblem(v); problem != "" || v.text == "0" {

@@ -117,7 +117,8 @@ func money(micros func(*Config) *int64, currency func(*Config) *string) kind {
 		},
 		off:     func(c *Config) bool { return !limited(*micros(c)) },
 		disable: func(c *Config) { *micros(c) = 0 },
-		schema:  `{"anyOf": [{"const": 0}, {"type": "string", "pattern": "^[0-9]+([.][0-9]{1,6})? [A-Z][A-Z0-9]{2,15}$"}]}`,
+		schema: `{"anyOf": [{"const": 0}, {"type": "string", ` +
+			`"pattern": "^(0([.]0{1,6})?|(0|[1-9][0-9]*)([.][0-9]{1,6})? [A-Z][A-Z0-9]{2,15})$"}]}`,
 	}
 }
 

@@ -21,7 +21,8 @@ const (
 	maxFew   = 100  // of what is worked off one by one
 )
 
-const textsSchema = `{"type": "array", "maxItems": 1000, "items": {"type": "string", "minLength": 1}}`
+const textsSchema = `{"type": "array", "maxItems": 1000, "uniqueItems": true, ` +
+	`"items": {"type": "string", "minLength": 1}}`
 
 // listOf is the kind of a list of at most so many items. One reads an item that comes after others.
 func listOf[T any](field func(*Config) *[]T, most int, items string, show func(T) string,
@@ -87,7 +88,7 @@ func fractions(field func(*Config) *[]float64, fallback float64) kind {
 			{slices.Contains(before, fraction), "is a duplicate"},
 		})
 	})
-	k.schema = `{"type": "array", "maxItems": 100, "items": ` +
+	k.schema = `{"type": "array", "maxItems": 100, "uniqueItems": true, "items": ` +
 		`{"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}}`
 	k = orZero(k)
 	set, shown := k.set, k.show
@@ -359,7 +360,8 @@ func byTool[V comparable](field func(*Config) *map[string]V, one, all, none, sch
 	}, func(tools map[string]V) bool { return len(tools) == 0 })
 	k.split = func(text string) value { return fromPairs(text, "is not a name, an equals sign and a "+one) }
 	k.allows = allows
-	k.schema = `{"anyOf": [{"const": 0}, {"type": "object", "additionalProperties": ` + schema + `}]}`
+	k.schema = `{"anyOf": [{"const": 0}, {"type": "object", "additionalProperties": ` +
+		`{"anyOf": [{"type": "null"}, ` + schema + `]}}]}`
 	return k
 }
 

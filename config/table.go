@@ -48,7 +48,7 @@ var gone = map[string]string{
 	loopBlock + ".futile": loopModePath, loopBlock + ".window": loopModePath, loopBlock + ".after": loopModePath,
 	loopBlock + ".fuse": loopModePath, loopBlock + ".fuse_of": loopModePath, loopBlock + ".polls": loopWaitsPath,
 	loopBlock + ".poll_gap": loopClassesPath, sweepBlock + ".keeper.threshold": stalledPath,
-	probeBlock + ".stall_threshold": stallBlock + ".stall_threshold",
+	probeThresholdPath: stallBlock + ".stall_threshold",
 }
 
 // complete derives what a row leaves to its path and its kind.
