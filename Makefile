@@ -65,8 +65,9 @@ long := $(long)|TestFailoverOfVanished|TestAsynchronousFailover
 long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestNext|TestSameHistory|TestBase|TestOrder
 long := $(long)|TestAblation|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions|TestRulesAsDocumented
 long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage
+long := $(long)|TestFleet
 longer = . ./internal/... ./loop ./stall ./replay ./converge ./storetest ./sessiontest ./store/sqlite ./store/postgres \
-	./bench/histories ./examples/internal/crashtest
+	./sweep ./bench/histories ./examples/internal/crashtest
 
 .PHONY: long
 long: ## run all of what the tests run a part of: random histories, kills, simulated fleets, the command with PostgreSQL
