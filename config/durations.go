@@ -111,20 +111,12 @@ func (s span) kind(field func(*Config) *time.Duration, parse func(value) (time.D
 	}
 }
 
-func parseSeconds(v value) (duration time.Duration, problem string) {
-	const digits = 9 // decimals of a second in a time.Duration
-	if problem := numberProblem(v); problem != "" {
-		return 0, problem
-	}
-	whole, decimals, _ := strings.Cut(v.text, ".")
-	if len(decimals) > digits {
-		return 0, "is finer than a nanosecond; write at most 9 decimals"
-	}
-	nanoseconds, err := strconv.ParseInt(whole+decimals+strings.Repeat("0", digits-len(decimals)), 10, 64)
-	if err != nil || nanoseconds == math.MaxInt64 { // the largest duration means no limit in Go code
-		return 0, "is too long; at most 9223372036 seconds fit"
-	}
-	return time.Duration(nanoseconds), ""
+func parseSeconds(v value) (time.Duration, string) {
+	nanoseconds, finer, tooLarge := parseFixed(v.text, 9)
+	return time.Duration(nanoseconds), first([]when{
+		{true, numberProblem(v)}, {finer, "is finer than a nanosecond; write at most 9 decimals"},
+		{tooLarge, "is too long; at most 9223372036 seconds fit"},
+	})
 }
 
 // units are the units of a duration, in the order in which they are written.

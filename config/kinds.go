@@ -125,8 +125,8 @@ func money(micros func(*Config) *int64, currency func(*Config) *string) kind {
 	}
 }
 
-// moneyForm has groups for the units, the decimals and the currency.
-var moneyForm = formOf(`^(0|[1-9][0-9]*)(?:\.([0-9]+))?(?: ([A-Z][A-Z0-9]{2,15}))?$`)
+// moneyForm has groups for the number and the currency.
+var moneyForm = formOf(`^((?:0|[1-9][0-9]*)(?:\.[0-9]+)?)(?: ([A-Z][A-Z0-9]{2,15}))?$`)
 
 // ParseMoney reads an amount of money as a file has it, such as 5.00 EUR; 0 needs no currency. The error says what is
 // wrong with it, and wraps [watchdog.ErrInvalid].
@@ -140,31 +140,20 @@ func ParseMoney(text string) (watchdog.Money, error) {
 }
 
 func parseMoney(v value) (micros int64, currency, problem string) {
-	const digits = 6 // of a micro-unit
-	if problem := wordProblem(v); problem != "" {
-		return 0, "", problem
+	text, negative := strings.CutPrefix(v.text, "-")
+	parts := append(moneyForm().FindStringSubmatch(text), "", "", "")
+	isMoney := parts[0] != ""
+	micros, finer, tooLarge := parseFixed(parts[1], 6)
+	if micros != 0 {
+		currency = parts[2]
 	}
-	if rest, negative := strings.CutPrefix(v.text, "-"); negative && moneyForm().MatchString(rest) {
-		return 0, "", "is negative"
-	}
-	parts := moneyForm().FindStringSubmatch(v.text)
-	if parts == nil {
-		return 0, "", "is not a plain decimal number, a space and a currency in capitals"
-	}
-	whole, decimals, currency := parts[1], parts[2], parts[3]
-	if len(decimals) > digits {
-		return 0, "", "is finer than a millionth; write at most 6 decimals"
-	}
-	micros, err := strconv.ParseInt(whole+decimals+strings.Repeat("0", digits-len(decimals)), 10, 64)
-	switch {
-	case err != nil || micros == math.MaxInt64: // the largest number means no limit in Go code
-		return 0, "", "is too large; at most 9223372036854 fits"
-	case micros == 0:
-		return 0, "", ""
-	case currency == "":
-		return 0, "", "has no currency; write one, such as " + v.text + " EUR"
-	}
-	return micros, currency, ""
+	return micros, currency, first([]when{
+		{true, wordProblem(v)}, {negative && isMoney, "is negative"},
+		{!isMoney, "is not a plain decimal number, a space and a currency in capitals"},
+		{finer, "is finer than a millionth; write at most 6 decimals"},
+		{tooLarge, "is too large; at most 9223372036854 fits"},
+		{micros != 0 && currency == "", "has no currency; write one, such as " + v.text + " EUR"},
+	})
 }
 
 // text is the kind of a text for people or for the host. Absent is shown of one that is not set.

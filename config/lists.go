@@ -192,13 +192,13 @@ func events(field func(*Config) *[]string, class string) kind {
 
 // classOf returns the class of the set that has the kind already, or "".
 func (c *Config) classOf(kind string) string {
-	switch {
-	case slices.Contains(c.Kinds.Material, kind):
-		return watchdog.ClassMaterial
-	case slices.Contains(c.Kinds.Activity, kind):
-		return watchdog.ClassActivity
-	case slices.Contains(c.Kinds.Ignored, kind):
-		return watchdog.ClassIgnored
+	for class, kinds := range map[string][]string{
+		watchdog.ClassMaterial: c.Kinds.Material, watchdog.ClassActivity: c.Kinds.Activity,
+		watchdog.ClassIgnored: c.Kinds.Ignored,
+	} {
+		if slices.Contains(kinds, kind) {
+			return class
+		}
 	}
 	return ""
 }

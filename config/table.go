@@ -138,7 +138,7 @@ func fieldOf[T any](of any, name string) *T {
 	if !field.IsValid() {
 		return nil
 	}
-	value, _ := field.Addr().Interface().(*T)
+	value, _ := reflect.TypeAssert[*T](field.Addr())
 	return value
 }
 
