@@ -5,8 +5,8 @@ import "os"
 // Long reports whether tests shall do all that they can, which takes minutes: see make long.
 var Long = os.Getenv("WATCHDOG_LONG") != ""
 
-// Rounds returns how often or for how long a test does something: all in a long run, else few, and a tenth of that under
-// the race detector.
+// Rounds returns how often or for how long a test does something: all in a long run, else few, and a tenth of that
+// under the race detector.
 func Rounds[N int | ~int64 | uint64](few, all N) N {
 	switch {
 	case Long:
