@@ -128,7 +128,7 @@ func (c *Config) ends(limit key) bool {
 
 // dropWarnings leaves out warnings that were switched off where there is nothing to warn of.
 func (c *Config) dropWarnings() {
-	if len(c.Budget.Spend.WarnAt) == 0 && !limitsSpend(c.Budget.Spend) {
+	if len(c.Budget.Spend.WarnAt) == 0 && !c.limitsSpend() {
 		c.Budget.Spend.WarnAt = nil
 	}
 }

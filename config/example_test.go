@@ -17,103 +17,18 @@ func ExampleLoad() {
 		return
 	}
 	fmt.Println("A session may take", limits.Budget.WallClock)
-	fmt.Print(limits)
+	fmt.Println(limits.WorstTime())
+	for _, setting := range limits.Limits() {
+		if setting.Source != "default" {
+			fmt.Println(setting.Key, "is", setting.Value, "by", setting.Source)
+		}
+	}
 	// Output:
 	// A session may take 1h30m0s
-	// runtime_controls.disabled                     false            default
-	// runtime_controls.session_wall_clock_seconds   1h30m0s          testdata/limits.yaml:5
-	// runtime_controls.warn_at                      0.5, 0.75        testdata/limits.yaml:6
-	// runtime_controls.reserve_seconds              30.5s            testdata/limits.yaml:7
-	// runtime_controls.safety_timeout_seconds       off              default
-	// runtime_controls.no_progress_timeout_seconds  off              default
-	// runtime_controls.idle_timeout_seconds         off              default
-	// runtime_controls.hold_timeout_seconds         off              default
-	// runtime_controls.from_first_sign              false            default
-	// runtime_controls.first_sign_timeout_seconds   off              default
-	// runtime_controls.spend.input_tokens           off              default
-	// runtime_controls.spend.output_tokens          off              default
-	// runtime_controls.spend.tokens                 off              default
-	// runtime_controls.spend.call_input             off              default
-	// runtime_controls.spend.cost                   off              default
-	// runtime_controls.spend.requests               off              default
-	// runtime_controls.spend.turns                  off              default
-	// runtime_controls.spend.tool_calls             off              default
-	// runtime_controls.spend.tools                  off              default
-	// runtime_controls.spend.errors                 off              default
-	// runtime_controls.spend.retries                off              default
-	// runtime_controls.spend.reserve.input_tokens   off              default
-	// runtime_controls.spend.reserve.output_tokens  off              default
-	// runtime_controls.spend.reserve.tokens         off              default
-	// runtime_controls.spend.reserve.cost           off              default
-	// runtime_controls.spend.reserve.requests       off              default
-	// runtime_controls.spend.reserve.turns          off              default
-	// runtime_controls.spend.reserve.tool_calls     off              default
-	// runtime_controls.spend.warn_at                off              default
-	// runtime_controls.scopes                       none             default
-	// runtime_controls.loop.mode                    on               default
-	// runtime_controls.loop.classes                 none             default
-	// runtime_controls.loop.waits                   go               default
-	// runtime_controls.loop.volatile                none             default
-	// runtime_controls.ladders.idle                 cancel           default
-	// runtime_controls.ladders.no_progress          cancel           default
-	// runtime_controls.ladders.hold                 cancel           default
-	// runtime_controls.ladders.tokens               cancel           default
-	// runtime_controls.ladders.cost                 cancel           default
-	// runtime_controls.ladders.requests             cancel           default
-	// runtime_controls.ladders.turns                cancel           default
-	// runtime_controls.ladders.tool_calls           cancel           default
-	// runtime_controls.ladders.call_input           cancel           default
-	// runtime_controls.ladders.errors               cancel           default
-	// runtime_controls.ladders.loop                 unstuck, cancel  default
-	// runtime_controls.events.material              none             default
-	// runtime_controls.events.activity              none             default
-	// runtime_controls.events.ignored               none             default
-	// runtime_controls.events.unknown               ignored          default
-	// runtime_controls.max_tick_duration_minutes    30m0s            default
-	// runtime_controls.tick_grace_seconds           30s              default
-	// stall.no_output_timeout                       off              default
-	// stall.activity_source                         output           default
-	// stall.probe.command                           none             default
-	// stall.probe.interval                          30s              default
-	// stall.probe.timeout                           5s               default
-	// stall.probe.require_zero_exit                 true             default
-	// stall.probe.on_probe_error                    ignore           default
-	// stall.probe.probe_error_threshold             3                default
-	// stall.stall_threshold                         3                default
-	// stall.terminal_patterns                       none             default
-	// stall.on_stall                                interrupt        default
-	// stall.on_terminal                             interrupt        default
-	// stall.interrupt_grace                         10s              default
-	// stall.terminate_grace                         20s              default
-	// stall.first_signal                            SIGINT           default
-	// stall.also_end.command                        none             default
-	// stall.also_end.timeout                        10s              default
-	// stall.keep_background                         false            default
-	// stall.fingerprint_prefix                      none             default
-	// sweep.enabled                                 true             default
-	// sweep.dry_run                                 false            default
-	// sweep.interval                                5m0s             default
-	// sweep.stalled_threshold                       10m0s            default
-	// sweep.min_age                                 2m0s             default
-	// sweep.startup_delay                           30s              default
-	// sweep.max_cancellations_per_run               10               default
-	// sweep.max_cancellations_per_minute            0                default
-	// sweep.grace                                   none             default
-	// sweep.stop_timeout                            30s              default
-	// sweep.max_resumes                             0                default
-	// sweep.resume_tries                            10               default
-	// sweep.alert_within                            off              default
-	// sweep.alert_count                             0                default
-	// sweep.keeper.promise                          10s              default
-	// sweep.keeper.pace                             1s               default
-	// sweep.keeper.poll                             2s               default
-	// sweep.keeper.host                             machine's        default
-	// sweep.notify.webhook                          none             default
-	// sweep.notify.secret_file                      none             default
-	// sweep.notify.completes                        false            default
-	// sweep.notify.layers                           false            default
-	// sweep.notify.keep_for                         168h0m0s         default
 	// worst time from the last sign of life to the cancel: 15m8s; for the last of 10,000 sessions: 83h30m8s
+	// runtime_controls.session_wall_clock_seconds is 1h30m0s by testdata/limits.yaml:5
+	// runtime_controls.warn_at is 0.5, 0.75 by testdata/limits.yaml:6
+	// runtime_controls.reserve_seconds is 30.5s by testdata/limits.yaml:7
 }
 
 func ExampleParse_errors() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/signame"
+	"github.com/seed62658d38/watchdog/internal/taxonomy"
 	"github.com/seed62658d38/watchdog/notify"
 )
 
@@ -83,11 +84,13 @@ func quantity(field func(*Config) *int64) kind {
 func limited(n int64) bool { return n != 0 && n != watchdog.NoLimit }
 
 // limitsSpend reports whether a counted limit is on.
-func limitsSpend(s watchdog.Spend) bool {
-	return len(s.Tools) > 0 || slices.ContainsFunc([]int64{
-		s.InputTokens, s.OutputTokens, s.Tokens, s.CallInput, s.Cost.Micros, s.Requests, s.Turns, s.ToolCalls, s.Errors,
-		s.Retries,
-	}, limited)
+func (c *Config) limitsSpend() bool {
+	s := &c.Budget.Spend
+	return len(s.Tools) > 0 || limited(s.Cost.Micros) ||
+		slices.ContainsFunc(taxonomy.Counts[:], func(count taxonomy.Count) bool {
+			limit := fieldOf[int64](s, count.Field)
+			return limit != nil && limited(*limit)
+		})
 }
 
 func parseQuantity(v value) (n int64, problem string) {
@@ -99,6 +102,7 @@ func parseQuantity(v value) (n int64, problem string) {
 // money is the kind of an amount of money with its currency, exact to the micro-unit. 0 is none, and needs no currency.
 func money(micros func(*Config) *int64, currency func(*Config) *string) kind {
 	return kind{
+		allows: "an amount of money with its currency such as 5.00 EUR, or 0 for no limit",
 		set: func(c *Config, v value) *invalidValue {
 			n, in, problem := parseMoney(v)
 			if problem == "" {
@@ -122,8 +126,8 @@ func money(micros func(*Config) *int64, currency func(*Config) *string) kind {
 	}
 }
 
-// moneyForm has groups for the units, the decimals and the currency.
-var moneyForm = formOf(`^(0|[1-9][0-9]*)(?:\.([0-9]+))?(?: ([A-Z][A-Z0-9]{2,15}))?$`)
+// moneyForm has groups for the number and the currency.
+var moneyForm = formOf(`^((?:0|[1-9][0-9]*)(?:\.[0-9]+)?)(?: ([A-Z][A-Z0-9]{2,15}))?$`)
 
 // ParseMoney reads an amount of money as a file has it, such as 5.00 EUR; 0 needs no currency. The error says what is
 // wrong with it, and wraps [watchdog.ErrInvalid].
@@ -137,31 +141,20 @@ func ParseMoney(text string) (watchdog.Money, error) {
 }
 
 func parseMoney(v value) (micros int64, currency, problem string) {
-	const digits = 6 // of a micro-unit
-	if problem := wordProblem(v); problem != "" {
-		return 0, "", problem
+	text, negative := strings.CutPrefix(v.text, "-")
+	parts := append(moneyForm().FindStringSubmatch(text), "", "", "")
+	isMoney := parts[0] != ""
+	micros, finer, tooLarge := parseFixed(parts[1], 6)
+	if micros != 0 {
+		currency = parts[2]
 	}
-	if rest, negative := strings.CutPrefix(v.text, "-"); negative && moneyForm().MatchString(rest) {
-		return 0, "", "is negative"
-	}
-	parts := moneyForm().FindStringSubmatch(v.text)
-	if parts == nil {
-		return 0, "", "is not a plain decimal number, a space and a currency in capitals"
-	}
-	whole, decimals, currency := parts[1], parts[2], parts[3]
-	if len(decimals) > digits {
-		return 0, "", "is finer than a millionth; write at most 6 decimals"
-	}
-	micros, err := strconv.ParseInt(whole+decimals+strings.Repeat("0", digits-len(decimals)), 10, 64)
-	switch {
-	case err != nil || micros == math.MaxInt64: // the largest number means no limit in Go code
-		return 0, "", "is too large; at most 9223372036854 fits"
-	case micros == 0:
-		return 0, "", ""
-	case currency == "":
-		return 0, "", "has no currency; write one, such as " + v.text + " EUR"
-	}
-	return micros, currency, ""
+	return micros, currency, first([]when{
+		{true, wordProblem(v)}, {negative && isMoney, "is negative"},
+		{!isMoney, "is not a plain decimal number, a space and a currency in capitals"},
+		{finer, "is finer than a millionth; write at most 6 decimals"},
+		{tooLarge, "is too large; at most 9223372036854 fits"},
+		{micros != 0 && currency == "", "has no currency; write one, such as " + v.text + " EUR"},
+	})
 }
 
 // text is the kind of a text for people or for the host. Absent is shown of one that is not set.

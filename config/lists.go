@@ -117,7 +117,7 @@ func fractions(field func(*Config) *[]float64, fallback float64) kind {
 func spendWarnings(k kind) kind {
 	show := k.show
 	k.show = func(c *Config) string {
-		if c.Budget.Spend.WarnAt == nil && !limitsSpend(c.Budget.Spend) {
+		if c.Budget.Spend.WarnAt == nil && !c.limitsSpend() {
 			return "off"
 		}
 		return show(c)
@@ -193,13 +193,13 @@ func events(field func(*Config) *[]string, class string) kind {
 
 // classOf returns the class of the set that has the kind already, or "".
 func (c *Config) classOf(kind string) string {
-	switch {
-	case slices.Contains(c.Kinds.Material, kind):
-		return watchdog.ClassMaterial
-	case slices.Contains(c.Kinds.Activity, kind):
-		return watchdog.ClassActivity
-	case slices.Contains(c.Kinds.Ignored, kind):
-		return watchdog.ClassIgnored
+	for class, kinds := range map[string][]string{
+		watchdog.ClassMaterial: c.Kinds.Material, watchdog.ClassActivity: c.Kinds.Activity,
+		watchdog.ClassIgnored: c.Kinds.Ignored,
+	} {
+		if slices.Contains(kinds, kind) {
+			return class
+		}
 	}
 	return ""
 }

@@ -30,7 +30,7 @@ func TestOtherNames(t *testing.T) {
 	c, err := config.Parse(file, []byte(origin), config.NoEnvironment)
 	require.NoError(t, err)
 	require.Equal(t, watchdog.Budget{Idle: 2 * time.Hour, NoProgress: 4 * time.Hour}, c.Budget)
-	golden(t, "limits_origin.golden", c.String())
+	golden(t, "limits_origin.golden", set(c))
 
 	loader := config.Loader{Prefix: "OUROBOROS_", Environment: []string{
 		"OUROBOROS_GENERATION_IDLE_TIMEOUT_SECONDS=60", "OUROBOROS_GENERATION_SAFETY_TIMEOUT_SECONDS=3600",
@@ -39,7 +39,7 @@ func TestOtherNames(t *testing.T) {
 	c, err = loader.Parse(file, []byte(origin))
 	require.NoError(t, err)
 	require.Equal(t, watchdog.Budget{Idle: time.Minute, NoProgress: 4 * time.Hour, Safety: time.Hour}, c.Budget)
-	golden(t, "limits_origin_variables.golden", c.String())
+	golden(t, "limits_origin_variables.golden", set(c))
 }
 
 func TestRejectedOtherNames(t *testing.T) {

@@ -130,7 +130,7 @@ func (s scope) checkWhole() []*Error {
 	err := c.Budget.Validate()
 	problem := first([]when{
 		{c.shared.Scope == "", "has no name; write scope: and the name"},
-		{!limitsSpend(c.Budget.Spend), "can never take effect: it has no limit; write spend: and one"},
+		{!c.limitsSpend(), "can never take effect: it has no limit; write spend: and one"},
 		{err != nil, fmt.Sprint(err)},
 	})
 	for tool := range c.Budget.Spend.Tools {

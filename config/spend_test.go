@@ -18,13 +18,13 @@ func TestScopesInForce(t *testing.T) {
 	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
 	require.NoError(t, err)
 	const tenant = "runtime_controls.scopes.tenant-7."
-	require.Contains(t, settings(c), [3]string{"runtime_controls.scopes", "tenant-7, fleet", "limits.yaml:47"})
-	require.Contains(t, settings(c), [3]string{tenant + "spend.cost", "100.00 EUR", "limits.yaml:49"})
-	require.Contains(t, settings(c), [3]string{tenant + "period", "day", "limits.yaml:50"})
+	require.Contains(t, settings(c), [3]string{"runtime_controls.scopes", "tenant-7, fleet", "limits.yaml:25"})
+	require.Contains(t, settings(c), [3]string{tenant + "spend.cost", "100.00 EUR", "limits.yaml:27"})
+	require.Contains(t, settings(c), [3]string{tenant + "period", "day", "limits.yaml:28"})
 
 	t.Run("a limit that the host changed has its new value", func(t *testing.T) {
 		c.Scopes[0].Spend.Cost.Micros = 1
-		require.Contains(t, settings(c), [3]string{tenant + "spend.cost", "0.000001 EUR", "limits.yaml:49"})
+		require.Contains(t, settings(c), [3]string{tenant + "spend.cost", "0.000001 EUR", "limits.yaml:27"})
 	})
 	t.Run("a scope that the host added is shown", func(t *testing.T) {
 		c.Scopes = append(c.Scopes, watchdog.SharedSpend{Scope: "host", Spend: watchdog.Spend{Turns: 5}})

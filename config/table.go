@@ -2,12 +2,14 @@ package config
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/internal/taxonomy"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
@@ -111,84 +113,72 @@ var controlKeys = table{
 		kind:    seconds(func(c *Config) *time.Duration { return &c.Budget.Reserve }, span{})},
 	{path: safetyPath, other: "generation_safety_timeout_seconds",
 		help: "how long the run may last from this attach, whatever happens.",
-		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.Safety }, span{})},
+		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.Safety }, span{none: "no limit"})},
 	{path: noProgressPath, other: "generation_no_progress_timeout_seconds", within: []string{wallClockPath, safetyPath},
 		help: "how long the run may go on without getting anywhere.",
-		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.NoProgress }, span{})},
+		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.NoProgress }, span{none: "no limit"})},
 	{path: idlePath, other: "generation_idle_timeout_seconds",
 		within: []string{wallClockPath, safetyPath, noProgressPath}, help: "how long the run may give no sign of life.",
-		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.Idle }, span{})},
+		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.Idle }, span{none: "no limit"})},
 	{path: controlsBlock + ".hold_timeout_seconds", within: []string{wallClockPath, safetyPath},
-		allowed: "a number of seconds such as 600 or 0.5, or 0 for no cap",
-		help:    "the cap of a hold that brings none of its own.",
-		kind:    seconds(func(c *Config) *time.Duration { return &c.Budget.Hold }, span{})},
+		help: "the cap of a hold that brings none of its own.",
+		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.Hold }, span{none: "no cap"})},
 	{path: fromFirstPath, needs: []string{idlePath, noProgressPath},
 		help: "idle and no progress begin at the first sign of life instead of the attach.",
 		kind: flag(func(c *Config) *bool { return &c.Budget.FromFirstSign }, false)},
 	{path: controlsBlock + ".first_sign_timeout_seconds", needs: []string{fromFirstPath},
 		within: []string{wallClockPath, safetyPath}, help: "how long the run may take to give its first sign of life.",
-		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.FirstSign }, span{})},
+		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.FirstSign }, span{none: "no limit"})},
 }
 
-// spendPaths returns the paths of counted limits.
-func spendPaths(names ...string) (paths []string) {
-	for _, name := range names {
-		paths = append(paths, spendBlock+"."+name)
+// fieldOf returns the field of a struct that a count or a limit has there, or nil if it has none of this type.
+func fieldOf[T any](of any, name string) *T {
+	field := reflect.ValueOf(of).Elem().FieldByName(name)
+	if !field.IsValid() {
+		return nil
 	}
-	return paths
+	value, _ := reflect.TypeAssert[*T](field.Addr())
+	return value
 }
 
-// limitKey is the row of a limit that is counted.
-func limitKey(name, help string, ofRun bool, field func(*Config) *int64) key {
-	return key{path: spendBlock + "." + name, kind: quantity(field), help: help, ofRun: ofRun}
-}
-
-// reserveKey is the row of a part of such a limit that is kept.
-func reserveKey(name string, field func(*Config) *int64) key {
-	return key{
-		path: spendBlock + ".reserve." + name, needs: spendPaths(name), kind: quantity(field),
-		allowed: "a whole number less than the limit, such as 5000, or 0 for none",
-		help:    "the part of " + name + " that is kept for wrapping up.",
+// spendTable returns the rows of each count: its limit, and the part of it that is kept. One that does not add up is of
+// one run and has no such part.
+func spendTable() table {
+	var limits, kept table
+	tools := key{path: spendBlock + ".tools", help: "calls of each tool, by its name.",
+		kind: toolCalls(func(c *Config) *map[string]int64 { return &c.Budget.Spend.Tools })}
+	warnAt := key{path: spendWarnPath, needs: []string{tools.path},
+		help: "the fractions of each counted limit at which the run is warned; 0.8 where one is limited.",
+		kind: spendWarnings(fractions(func(c *Config) *[]float64 { return &c.Budget.Spend.WarnAt }, watchdog.DefaultWarnAt))}
+	for _, count := range taxonomy.Counts {
+		limit := func(c *Config) *int64 { return fieldOf[int64](&c.Budget.Spend, count.Field) }
+		reserve := func(c *Config) *int64 { return fieldOf[int64](&c.Budget.Spend.Reserve, count.Field) }
+		adds := reserve(&Config{}) != nil
+		l := key{path: spendBlock + "." + count.Name, help: count.Help + ".", ofRun: !adds, kind: quantity(limit)}
+		r := key{
+			path: spendBlock + ".reserve." + count.Name, needs: []string{l.path}, kind: quantity(reserve),
+			allowed: "a whole number less than the limit, such as 5000, or 0 for none",
+			help:    "the part of " + count.Name + " that is kept for wrapping up.",
+		}
+		switch {
+		case l.path == costPath:
+			l.kind = money(func(c *Config) *int64 { return &c.Budget.Spend.Cost.Micros },
+				func(c *Config) *string { return &c.Budget.Spend.Cost.Currency })
+			r.kind = money(reserve, func(c *Config) *string { return &c.reserveCurrency })
+			r.allowed = "an amount of money less than the limit, with its currency, such as 0.50 EUR, or 0 for none"
+		case limit(&Config{}) == nil: // a budget has no limit of loops
+			continue
+		}
+		warnAt.needs = append(warnAt.needs, l.path)
+		if limits = append(limits, l); adds {
+			kept = append(kept, r)
+		}
 	}
+	return slices.Concat(limits, table{tools}, kept, table{warnAt})
 }
 
 // spendKeys are the limits that are counted, of a run and of what runs share. Their names are those of the events.
-var spendKeys = table{
-	limitKey("input_tokens", "tokens that may be sent to a model.", false,
-		func(c *Config) *int64 { return &c.Budget.Spend.InputTokens }),
-	limitKey("output_tokens", "tokens that a model may return.", false,
-		func(c *Config) *int64 { return &c.Budget.Spend.OutputTokens }),
-	limitKey("tokens", "tokens in all.", false, func(c *Config) *int64 { return &c.Budget.Spend.Tokens }),
-	limitKey("call_input", "tokens that one call may send.", true,
-		func(c *Config) *int64 { return &c.Budget.Spend.CallInput }),
-	{path: costPath, allowed: "an amount of money with its currency such as 5.00 EUR, or 0 for no limit",
-		help: "money that may be spent.",
-		kind: money(func(c *Config) *int64 { return &c.Budget.Spend.Cost.Micros },
-			func(c *Config) *string { return &c.Budget.Spend.Cost.Currency })},
-	limitKey("requests", "requests to a model.", false, func(c *Config) *int64 { return &c.Budget.Spend.Requests }),
-	limitKey("turns", "turns of the agent.", false, func(c *Config) *int64 { return &c.Budget.Spend.Turns }),
-	limitKey("tool_calls", "calls of tools.", false, func(c *Config) *int64 { return &c.Budget.Spend.ToolCalls }),
-	{path: spendBlock + ".tools", help: "calls of each tool, by its name.",
-		kind: toolCalls(func(c *Config) *map[string]int64 { return &c.Budget.Spend.Tools })},
-	limitKey("errors", "errors in a row.", true, func(c *Config) *int64 { return &c.Budget.Spend.Errors }),
-	limitKey("retries", "retries in a row.", true, func(c *Config) *int64 { return &c.Budget.Spend.Retries }),
-	reserveKey("input_tokens", func(c *Config) *int64 { return &c.Budget.Spend.Reserve.InputTokens }),
-	reserveKey("output_tokens", func(c *Config) *int64 { return &c.Budget.Spend.Reserve.OutputTokens }),
-	reserveKey("tokens", func(c *Config) *int64 { return &c.Budget.Spend.Reserve.Tokens }),
-	{path: reserveCostPath, needs: []string{costPath},
-		allowed: "an amount of money less than the limit, with its currency, such as 0.50 EUR, or 0 for none",
-		help:    "the part of cost that is kept for wrapping up.",
-		kind: money(func(c *Config) *int64 { return &c.Budget.Spend.Reserve.Cost },
-			func(c *Config) *string { return &c.reserveCurrency })},
-	reserveKey("requests", func(c *Config) *int64 { return &c.Budget.Spend.Reserve.Requests }),
-	reserveKey("turns", func(c *Config) *int64 { return &c.Budget.Spend.Reserve.Turns }),
-	reserveKey("tool_calls", func(c *Config) *int64 { return &c.Budget.Spend.Reserve.ToolCalls }),
-	{path: spendWarnPath,
-		needs: spendPaths("input_tokens", "output_tokens", "tokens", "call_input", "cost", "requests", "turns",
-			"tool_calls", "tools", "errors", "retries"),
-		help: "the fractions of each counted limit at which the run is warned; 0.8 where one is limited.",
-		kind: spendWarnings(fractions(func(c *Config) *[]float64 { return &c.Budget.Spend.WarnAt }, watchdog.DefaultWarnAt))},
-}
+var spendKeys = spendTable()
 
 // ownScopeKeys are the settings of a scope beside its limits.
 var ownScopeKeys = table{
@@ -212,8 +202,27 @@ func ladderKey(name string, field func(*Config) *[]watchdog.DirectiveKind, needs
 	}
 }
 
+// countLadders returns the rows of the ladders of counts. A limit of one run only needs one of its counts.
+func countLadders() (ladders table) {
+	for _, of := range taxonomy.Counts {
+		if of.Name != of.Limit || of.Name == "loop" {
+			continue
+		}
+		k := ladderKey(of.Limit, func(c *Config) *[]watchdog.DirectiveKind {
+			return fieldOf[[]watchdog.DirectiveKind](&c.Budget.Ladders, of.Field)
+		})
+		for _, count := range taxonomy.Counts {
+			if count.Limit == of.Limit && fieldOf[int64](&watchdog.Totals{}, count.Field) == nil {
+				k.needs = append(k.needs, spendBlock+"."+count.Name)
+			}
+		}
+		ladders = append(ladders, k)
+	}
+	return ladders
+}
+
 // runKeys are the other settings of a run.
-var runKeys = table{
+var runKeys = slices.Concat(table{
 	{path: scopesPath,
 		allowed: "a list of what runs share limits with, such as [{scope: tenant-7, period: day, zone: Europe/Berlin, " +
 			"spend: {cost: 100 EUR}}]", help: "limits that several runs share, at most 100.", kind: scopes()},
@@ -233,15 +242,7 @@ var runKeys = table{
 	ladderKey("no_progress", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.NoProgress },
 		noProgressPath),
 	ladderKey("hold", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Hold }),
-	ladderKey("tokens", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Tokens }),
-	ladderKey("cost", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Cost }),
-	ladderKey("requests", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Requests }),
-	ladderKey("turns", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Turns }),
-	ladderKey("tool_calls", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.ToolCalls }),
-	ladderKey("call_input", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.CallInput },
-		spendPaths("call_input")...),
-	ladderKey("errors", func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Errors },
-		spendPaths("errors", "retries")...),
+}, countLadders(), table{
 	{path: controlsBlock + ".ladders.loop", needs: []string{loopModePath},
 		help: "what the findings of loops ask for, one after the other.",
 		kind: ladder(func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Loop }, watchdog.DirectiveUnstuck)},
@@ -261,4 +262,4 @@ var runKeys = table{
 		kind: seconds(func(c *Config) *time.Duration { return &c.Tick.Grace },
 			span{fallback: bound.DefaultGrace,
 				nonzero: "does not say whether a call that does not return is abandoned at once or never"})},
-}
+})

@@ -1,6 +1,9 @@
 package config_test
 
 import (
+	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,11 +13,12 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/internal/taxonomy"
 	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// everySetting is a file in which no setting of runtime_controls has its default.
+// everySetting is a file in which no setting of runtime_controls has its default, but those of counts: see TestCounts.
 const everySetting = `runtime_controls:
   disabled: true
   session_wall_clock_seconds: 3600
@@ -32,34 +36,12 @@ const everySetting = `runtime_controls:
     hold:
     - wait
     - cancel
-    tokens: [wait]
-    cost: [wait, cancel]
-    requests: [wait]
-    turns: [unstuck]
-    tool_calls: [unstuck, cancel]
-    call_input: [retry]
-    errors: [unstuck]
     loop: [wait, cancel]
   spend:
-    input_tokens: 1000000
-    output_tokens: 200000
     tokens: 1100000
-    call_input: 150000
     cost: 5.00 EUR
-    requests: 500
-    turns: 100
-    tool_calls: 400
     tools: {bash: 100, "404": 20}
-    errors: 5
-    retries: 10
-    reserve:
-      input_tokens: 1000
-      output_tokens: 2000
-      tokens: 3000
-      cost: 0.25 EUR
-      requests: 4
-      turns: 1
-      tool_calls: 5
+    reserve: {tokens: 3000, cost: 0.25 EUR}
     warn_at: [0.5, 0.9]
   scopes:
   - scope: tenant-7
@@ -89,22 +71,12 @@ var everyBudget = watchdog.Budget{
 		Idle:       []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveRetry, watchdog.DirectiveCancel},
 		NoProgress: []watchdog.DirectiveKind{watchdog.DirectiveUnstuck},
 		Hold:       []watchdog.DirectiveKind{watchdog.DirectiveWait, watchdog.DirectiveCancel},
-		Tokens:     []watchdog.DirectiveKind{watchdog.DirectiveWait},
-		Cost:       []watchdog.DirectiveKind{watchdog.DirectiveWait, watchdog.DirectiveCancel},
-		Requests:   []watchdog.DirectiveKind{watchdog.DirectiveWait},
-		Turns:      []watchdog.DirectiveKind{watchdog.DirectiveUnstuck},
-		ToolCalls:  []watchdog.DirectiveKind{watchdog.DirectiveUnstuck, watchdog.DirectiveCancel},
-		CallInput:  []watchdog.DirectiveKind{watchdog.DirectiveRetry},
-		Errors:     []watchdog.DirectiveKind{watchdog.DirectiveUnstuck},
 		Loop:       []watchdog.DirectiveKind{watchdog.DirectiveWait, watchdog.DirectiveCancel},
 	},
 	Spend: watchdog.Spend{
-		InputTokens: 1_000_000, OutputTokens: 200_000, Tokens: 1_100_000, CallInput: 150_000, Cost: euros(5_000_000),
-		Requests: 500, Turns: 100, ToolCalls: 400, Tools: map[string]int64{"bash": 100, "404": 20}, Errors: 5, Retries: 10,
-		Reserve: watchdog.Totals{
-			InputTokens: 1000, OutputTokens: 2000, Tokens: 3000, Cost: 250_000, Requests: 4, Turns: 1, ToolCalls: 5,
-		},
-		WarnAt: []float64{0.5, 0.9},
+		Tokens: 1_100_000, Cost: euros(5_000_000), Tools: map[string]int64{"bash": 100, "404": 20},
+		Reserve: watchdog.Totals{Tokens: 3000, Cost: 250_000},
+		WarnAt:  []float64{0.5, 0.9},
 	},
 }
 
@@ -122,7 +94,7 @@ var everyScope = []watchdog.SharedSpend{
 	}},
 }
 
-// TestControlsFile reads a file in which no setting of runtime_controls has its default.
+// TestControlsFile reads everySetting.
 func TestControlsFile(t *testing.T) {
 	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
 	require.NoError(t, err)
@@ -135,7 +107,7 @@ func TestControlsFile(t *testing.T) {
 		Unknown: watchdog.ClassActivity,
 	}, c.Kinds)
 	require.Equal(t, config.Tick{Limit: 7*time.Minute + 30*time.Second, Grace: 10 * time.Second}, c.Tick)
-	golden(t, "limits_every.golden", c.String())
+	golden(t, "limits_every.golden", set(c))
 	requireUsable(t, c)
 }
 
@@ -147,20 +119,11 @@ func TestControlsVariables(t *testing.T) {
 		"WATCHDOG_HOLD_TIMEOUT_SECONDS": "300", "WATCHDOG_FROM_FIRST_SIGN": "true",
 		"WATCHDOG_FIRST_SIGN_TIMEOUT_SECONDS": "120",
 		"WATCHDOG_LADDERS_IDLE":               "retry,retry,cancel", "WATCHDOG_LADDERS_NO_PROGRESS": "unstuck",
-		"WATCHDOG_LADDERS_HOLD":   "wait,cancel",
-		"WATCHDOG_LADDERS_TOKENS": "wait", "WATCHDOG_LADDERS_COST": "wait,cancel", "WATCHDOG_LADDERS_REQUESTS": "wait",
-		"WATCHDOG_LADDERS_TURNS": "unstuck", "WATCHDOG_LADDERS_TOOL_CALLS": "unstuck,cancel",
-		"WATCHDOG_LADDERS_CALL_INPUT": "retry", "WATCHDOG_LADDERS_ERRORS": "unstuck",
-		"WATCHDOG_LADDERS_LOOP":       "wait,cancel",
-		"WATCHDOG_SPEND_INPUT_TOKENS": "1000000", "WATCHDOG_SPEND_OUTPUT_TOKENS": "200000",
-		"WATCHDOG_SPEND_TOKENS": "1100000", "WATCHDOG_SPEND_CALL_INPUT": "150000", costVariable: "5 EUR",
-		"WATCHDOG_SPEND_REQUESTS": "500", "WATCHDOG_SPEND_TURNS": "100", "WATCHDOG_SPEND_TOOL_CALLS": "400",
-		toolsVariable: "bash=100,404=20", "WATCHDOG_SPEND_ERRORS": "5", "WATCHDOG_SPEND_RETRIES": "10",
-		"WATCHDOG_SPEND_RESERVE_INPUT_TOKENS": "1000", "WATCHDOG_SPEND_RESERVE_OUTPUT_TOKENS": "2000",
+		"WATCHDOG_LADDERS_HOLD": "wait,cancel", "WATCHDOG_LADDERS_LOOP": "wait,cancel",
+		"WATCHDOG_SPEND_TOKENS": "1100000", costVariable: "5 EUR", toolsVariable: "bash=100,404=20",
 		"WATCHDOG_SPEND_RESERVE_TOKENS": "3000", "WATCHDOG_SPEND_RESERVE_COST": "0.25 EUR",
-		"WATCHDOG_SPEND_RESERVE_REQUESTS": "4", "WATCHDOG_SPEND_RESERVE_TURNS": "1",
-		"WATCHDOG_SPEND_RESERVE_TOOL_CALLS": "5", "WATCHDOG_SPEND_WARN_AT": "0.5,0.9",
-		"WATCHDOG_LOOP_MODE": "strict", "WATCHDOG_LOOP_CLASSES": "deploy=change,poll_job=wait,404=look",
+		"WATCHDOG_SPEND_WARN_AT": "0.5,0.9",
+		"WATCHDOG_LOOP_MODE":     "strict", "WATCHDOG_LOOP_CLASSES": "deploy=change,poll_job=wait,404=look",
 		"WATCHDOG_LOOP_WAITS": "ask", "WATCHDOG_LOOP_VOLATILE": "elapsed,404",
 		"WATCHDOG_EVENTS_UNKNOWN": "activity", "WATCHDOG_MAX_TICK_DURATION_MINUTES": "7.5",
 		"WATCHDOG_TICK_GRACE_SECONDS": "10",
@@ -171,11 +134,76 @@ func TestControlsVariables(t *testing.T) {
 	require.Equal(t, watchdog.Kinds{Unknown: watchdog.ClassActivity}, c.Kinds)
 	require.Equal(t, config.Tick{Limit: 7*time.Minute + 30*time.Second, Grace: 10 * time.Second}, c.Tick)
 	for _, s := range c.Limits() {
-		if s.Variable == "" || !strings.HasPrefix(s.Key, "runtime_controls.") {
+		switch {
+		case ofCount(s.Key):
+		case s.Variable == "" || !strings.HasPrefix(s.Key, "runtime_controls."):
 			require.Equal(t, "default", s.Source, s.Key)
-		} else {
+		default:
 			require.Equal(t, "environment "+s.Variable, s.Source, s.Key)
 		}
+	}
+}
+
+// ofCount reports whether a setting is of a count: [TestCounts] has all of these.
+func ofCount(key string) bool {
+	name := key[strings.LastIndex(key, ".")+1:]
+	return slices.ContainsFunc(taxonomy.Counts[:], func(count taxonomy.Count) bool {
+		return name == count.Name && name != "loop"
+	})
+}
+
+// TestCounts sets the limit of each count, its reserve if it adds up, and its ladder, in a file and by variables.
+func TestCounts(t *testing.T) {
+	var limits, kept, ladders []string
+	inEnvironment := variables{}
+	write := func(list *[]string, block, name, value string) {
+		*list = append(*list, name+": "+value)
+		inEnvironment["WATCHDOG_"+strings.ToUpper(block+name)] = value
+	}
+	var want watchdog.Budget
+	set := func(part any, field string, n int64) bool {
+		f := reflect.ValueOf(part).Elem().FieldByName(field)
+		if f.IsValid() {
+			f.SetInt(n)
+		}
+		return f.IsValid()
+	}
+	for i, count := range taxonomy.Counts[:len(taxonomy.Counts)-1] { // a budget has no limit of loops, the last
+		n, reserve, unit := int64(10+i), int64(1+i), ""
+		if count.Name == "cost" {
+			unit, want.Spend.Cost = " EUR", euros(1e6*n)
+			set(&want.Spend.Reserve, count.Field, 1e6*reserve)
+			write(&kept, "spend_reserve_", count.Name, fmt.Sprint(reserve, unit))
+		} else if require.True(t, set(&want.Spend, count.Field, n), count.Name); set(&want.Spend.Reserve, count.Field, reserve) {
+			write(&kept, "spend_reserve_", count.Name, fmt.Sprint(reserve))
+		}
+		write(&limits, "spend_", count.Name, fmt.Sprint(n, unit))
+		if count.Name == count.Limit {
+			ladder := reflect.ValueOf(&want.Ladders).Elem().FieldByName(count.Field)
+			ladder.Set(reflect.ValueOf([]watchdog.DirectiveKind{watchdog.DirectiveWait}))
+			write(&ladders, "ladders_", count.Name, "wait")
+		}
+	}
+	all := func(lines []string) string { return strings.Join(lines, ", ") }
+	text := fmt.Sprintf("runtime_controls:\n  spend: {%s, reserve: {%s}}\n  ladders: {%s}\n", all(limits), all(kept),
+		strings.ReplaceAll(all(ladders), "wait", "[wait]"))
+	c, err := config.Parse(file, []byte(text), config.NoEnvironment)
+	require.NoError(t, err)
+	require.Equal(t, want, c.Budget)
+	c, err = config.Load("", environment(inEnvironment))
+	require.NoError(t, err)
+	require.Equal(t, want, c.Budget)
+	_, err = config.Parse(file, []byte("runtime_controls: {spend: {loop: 5}}\n"), config.NoEnvironment)
+	require.ErrorContains(t, only(t, err), "unknown key")
+}
+
+// TestListedKeys expects all keys of a block in the error about one that is something else.
+func TestListedKeys(t *testing.T) {
+	for _, s := range new(config.Config).Limits() {
+		block, name, _ := strings.Cut(s.Key, ".")
+		_, err := config.Parse(file, []byte(block+": 5\n"), config.NoEnvironment)
+		name, _, _ = strings.Cut(name, ".") // of the key, or of an inner block
+		require.Regexp(t, "the keys (.*, )?"+name+"(,|$)", only(t, err).Problem)
 	}
 }
 

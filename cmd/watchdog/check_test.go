@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -33,7 +34,10 @@ func TestCheck(t *testing.T) {
 	t.Run("what is in force, from where, and the worst time", func(t *testing.T) {
 		o := program(t, "check", path)
 		assert.Zero(t, o.status, o.stderr)
-		golden(t, "check", in(o))
+		golden(t, "check", regexp.MustCompile(`(?m)^.* default\n`).ReplaceAllString(in(o), ""))
+		for _, s := range new(config.Config).Limits() {
+			assert.Contains(t, o.stdout, s.Key+" ")
+		}
 		assert.Equal(t, in(o), in(program(t, "check", "--config", path)), "by the flag that all commands have")
 		assert.Equal(t, in(o), in(programIn(t, []string{"WATCHDOG_CONFIG=" + path}, "check")), "by the variable")
 	})
