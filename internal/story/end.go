@@ -252,7 +252,8 @@ func (t *teller) endOfRow() {
 	}
 }
 
-// tellNumbers says by how much which limit was exceeded, as far as the row tells.
+// tellNumbers says which limit was exceeded, and how far a count is used, as far as the row tells. How long was too long
+// it does not: what lies between its times has also the graces of a command.
 func (t *teller) tellNumbers() {
 	e := t.End
 	limit := record.LimitOf(record.Reason(string(e.Code)))
@@ -262,10 +263,6 @@ func (t *teller) tellNumbers() {
 	ofHold := e.Code == watchdog.IdleExceeded && t.OpenHolds > 0 // perhaps: a hold can have an idle limit of its own
 	if i, known := t.lengths[[2]string{limit, ""}]; known && e.Code.Timeout() && !ofHold {
 		e.Allowed = t.Allowed[i].Length
-	}
-	lasted := Span(e.At.Sub(t.StartedAt)) - t.rowPaused
-	if e.Code == watchdog.WallClockExceeded && !e.AtLastSign && e.Allowed > 0 && lasted > e.Allowed {
-		e.Used = lasted
 	}
 	for _, s := range t.Spent {
 		if u := usedOf(s); u.Code() == e.Code && (e.Usage == nil || u.Remaining() < e.Usage.Remaining()) {
