@@ -252,8 +252,8 @@ func (t *teller) endOfRow() {
 	}
 }
 
-// tellNumbers says which limit was exceeded, and how far a count is used, as far as the row tells. How long was too long
-// it does not: what lies between its times has also the graces of a command.
+// tellNumbers says which limit was exceeded, and how far a count is used, as far as the row tells. It does not tell how
+// long was too long: between its times are also the graces of a command.
 func (t *teller) tellNumbers() {
 	e := t.End
 	limit := record.LimitOf(record.Reason(string(e.Code)))
