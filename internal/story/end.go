@@ -165,10 +165,14 @@ func (e *End) sentence() string {
 	return cmp.Or(text, "its host or another guard stopped it")
 }
 
-// UsageText says that a counted limit stopped a run, and how far it is used.
+// UsageText says that a counted limit stopped a run, and how far it is used: often not to its end, for a call that may
+// need more than is left is refused.
 func UsageText(u *watchdog.Usage) string {
 	if u.Pattern != "" {
 		return fmt.Sprintf("it did the same %d times and got the same (%s)", u.Used, u.Pattern)
+	}
+	if u.Remaining() > 0 {
+		return "a call did not fit in its limit: " + u.String()
 	}
 	return "it reached its limit: " + u.String()
 }
