@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/alecthomas/kong"
 )
@@ -47,7 +48,7 @@ func (c helpCmd) Run(parser *kong.Kong) error {
 
 // detailOf is all that there is to say of a command.
 func detailOf(node *kong.Node) string {
-	if more, has := node.Target.Interface().(interface{ More() string }); has {
+	if more, has := reflect.TypeAssert[interface{ More() string }](node.Target); has {
 		return node.Detail + "\n\n" + more.More()
 	}
 	return node.Detail
