@@ -25,8 +25,8 @@
 //   - The host as the subreaper: this changes the whole host, which would adopt, and have to reap, unrelated orphans.
 //   - PR_SET_PDEATHSIG alone: it reaches only the first process. The guard sets it in case the guard itself is killed.
 //   - A mark in the environment: a child can clear it.
-//   - Control groups: writing to them needs a delegation that most hosts do not have. Nor does one end by itself if host
-//     and guard are killed at once: somebody who is left has to kill it.
+//   - Control groups: writing to them needs a delegation that most hosts do not have. Nor does one end by itself if
+//     host and guard are killed at once: somebody who is left has to kill it.
 //   - A PID namespace: it needs user namespaces, which are often disabled, and the command would see other PIDs.
 //   - One guard per command: starting a Go program costs more than most commands.
 //   - A separate guard program: a library cannot install one.
