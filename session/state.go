@@ -41,8 +41,8 @@ type State struct {
 	Outcome    string `json:"outcome,omitempty"`
 	ExitStatus *int   `json:"exit_status,omitempty"`
 	Signal     string `json:"signal,omitempty"`
-	// Escalation is how far the end of the run's command is: see [KeeperConfig].RunState. It is nil while that is not being
-	// ended, and once the run has ended.
+	// Escalation is how far the end of the run's command is: see [KeeperConfig].RunState. It is nil while that is not
+	// being ended, and once the run has ended.
 	Escalation *Escalation `json:"ending,omitempty"`
 }
 

@@ -63,8 +63,8 @@ func (c *Config) steps(a TripAction) []Step {
 	}
 }
 
-// An Escalation is how far the end of a command is: the signal that was sent last, and the one that follows at NextAt if
-// a process is alive then. After SIGKILL there is none: Next is 0.
+// An Escalation is how far the end of a command is: the signal that was sent last, and the one that follows at NextAt
+// if a process is alive then. After SIGKILL there is none: Next is 0.
 type Escalation struct {
 	Sent
 	Next   syscall.Signal

@@ -1,5 +1,6 @@
-// Package taxonomy is the one table of what a run can exceed. From it come the stop codes of limits and what they mean, and
-// the names of counts in events, errors, databases and metrics. It knows no rule of them, and nothing else of the module.
+// Package taxonomy is the one table of what a run can exceed. From it come the stop codes of limits and what they mean,
+// and the names of counts in events, errors, databases and metrics. It knows no rule of them, and nothing else of the
+// module.
 package taxonomy
 
 import "slices"
@@ -34,8 +35,8 @@ var Limits = [...]Limit{
 
 // A Count is what is counted, of which a budget has a limit.
 type Count struct {
-	// Name is that in events, databases, files of settings and metrics, Field that in watchdog.Spend, and in watchdog.Amount
-	// and watchdog.Totals if it adds up.
+	// Name is that in events, databases, files of settings and metrics, Field that in watchdog.Spend, and in
+	// watchdog.Amount and watchdog.Totals if it adds up.
 	Name, Field string
 	// Limit names the limit.
 	Limit string
