@@ -32,8 +32,7 @@ func flag(field func(*Config) *bool, byDefault bool) kind {
 	return k
 }
 
-// choice is the kind of a setting with one of a few words. Fallback is the default, and off the word for off, if there
-// is one.
+// choice is the kind of a setting with one of a few words. Fallback is the default, off the word for off, if any.
 func choice[T ~string](field func(*Config) *T, what string, fallback, off T, known ...T) kind {
 	parse := func(v value) (T, string) {
 		return T(v.text), cmp.Or(wordProblem(v), unknownWord(v.text, what, words(known)))
