@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,6 +82,16 @@ func quantity(field func(*Config) *int64) kind {
 }
 
 func limited(n int64) bool { return n != 0 && n != watchdog.NoLimit }
+
+// fieldOf returns the field of a struct that a count or a limit has there, or nil if it has none of this type.
+func fieldOf[T any](of any, name string) *T {
+	field := reflect.ValueOf(of).Elem().FieldByName(name)
+	if !field.IsValid() {
+		return nil
+	}
+	value, _ := reflect.TypeAssert[*T](field.Addr())
+	return value
+}
 
 // limitsSpend reports whether a counted limit is on.
 func (c *Config) limitsSpend() bool {
