@@ -162,8 +162,7 @@ func goneAs(variable string) string {
 	return ""
 }
 
-// adviceOnPrefix returns what to write in place of a variable of ours under a misspelt prefix. A short prefix is close
-// to those of other programs.
+// adviceOnPrefix is [Config.advice] on a misspelt prefix. A short prefix is close to those of other programs.
 func (c *Config) adviceOnPrefix(folded, prefix string) string {
 	for _, k := range keys {
 		head, has := strings.CutSuffix(folded, fold(k.variable))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,8 +33,7 @@ func flag(field func(*Config) *bool, byDefault bool) kind {
 	return k
 }
 
-// choice is the kind of a setting with one of a few words. Fallback is the default, and off the word for off, if there
-// is one.
+// choice is the kind of a setting with one of a few words. Fallback is the default, off the word for off, if any.
 func choice[T ~string](field func(*Config) *T, what string, fallback, off T, known ...T) kind {
 	parse := func(v value) (T, string) {
 		return T(v.text), cmp.Or(wordProblem(v), unknownWord(v.text, what, words(known)))
@@ -82,6 +82,16 @@ func quantity(field func(*Config) *int64) kind {
 }
 
 func limited(n int64) bool { return n != 0 && n != watchdog.NoLimit }
+
+// fieldOf returns the field of a struct that a count or a limit has there, or nil if it has none of this type.
+func fieldOf[T any](of any, name string) *T {
+	field := reflect.ValueOf(of).Elem().FieldByName(name)
+	if !field.IsValid() {
+		return nil
+	}
+	value, _ := reflect.TypeAssert[*T](field.Addr())
+	return value
+}
 
 // limitsSpend reports whether a counted limit is on.
 func (c *Config) limitsSpend() bool {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -129,16 +128,6 @@ var controlKeys = table{
 	{path: controlsBlock + ".first_sign_timeout_seconds", needs: []string{fromFirstPath},
 		within: []string{wallClockPath, safetyPath}, help: "how long the run may take to give its first sign of life.",
 		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.FirstSign }, span{none: "no limit"})},
-}
-
-// fieldOf returns the field of a struct that a count or a limit has there, or nil if it has none of this type.
-func fieldOf[T any](of any, name string) *T {
-	field := reflect.ValueOf(of).Elem().FieldByName(name)
-	if !field.IsValid() {
-		return nil
-	}
-	value, _ := reflect.TypeAssert[*T](field.Addr())
-	return value
 }
 
 // spendTable returns the rows of each count: its limit, and the part of it that is kept. One that does not add up is of

@@ -139,8 +139,7 @@ var stepKeys = complete(table{{
 		kind: text(func(c *Config) *string { return &c.extras.decisionFile }, "none", lineProblem)},
 })
 
-// ofStep returns the keys of the stall block at the top level as a workflow has them: with the sources of activity of a
-// worker, and with a list as a prefix.
+// ofStep returns the keys of the stall block as a workflow has them: with what workers do, and lists as prefixes.
 func ofStep(top table) table {
 	of := slices.Clone(top)
 	for i := range of {
