@@ -223,7 +223,7 @@ var stories = map[string]func() story.Record{
 	"ending": func() story.Record {
 		s := script{run: "s-1"}
 		return s.record(row("s-1", session.Active, &session.State{Idle: 600, Escalation: &session.Escalation{
-			Signal: "SIGINT", SentAt: start.Add(time.Hour), Next: "SIGTERM", NextAt: start.Add(time.Hour + 10*time.Second),
+			Signal: "SIGINT", SentAt: told.Add(-2 * time.Second), Next: "SIGTERM", NextAt: told.Add(8 * time.Second),
 		}}))
 	},
 	"spent": func() story.Record {
@@ -507,6 +507,9 @@ func TestStale(t *testing.T) {
 		got := story.Of(s.record(row("s-1", session.Active, sent)), told)
 		assert.Equal(t, story.Ending, got.State)
 		assert.Equal(t, "SIGKILL sent at 12:00:00 UTC, and nothing follows", story.EscalationText(got.Escalation))
+		sent.Escalation.Next, sent.Escalation.NextAt = "SIGKILL", told.Add(-31*time.Second)
+		got = story.Of(s.record(row("s-1", session.Active, sent)), told)
+		assert.Equal(t, "its command should have ended by now: see whether its process still lives", got.Next.Advice)
 		lost := row("s-1", session.Active, sent)
 		lost.Lease, lost.Lost = "", true
 		for state, r := range map[story.State]*session.Session{
