@@ -61,12 +61,12 @@ race: ## run them under the race detector
 long = Test.*Histories|Test.*Model|Test.*Surviv(es|ors)|TestSpendOfKilledProcesses|TestSimulation|TestSameSeed|TestCrash
 long := $(long)|TestLinearizable|Test(Lossy)?Promotion|TestBroken.*Stores|TestReplayIsLife|TestTracedAlike
 long := $(long)|TestEvents|TestSessions|TestSpend|TestLikeMemory|TestTransactionPooler|TestSearchPath
-long := $(long)|TestFailoverOfVanished|TestAsynchronousFailover
+long := $(long)|TestFailoverOfVanished|TestAsynchronousFailover|TestSoak
 long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestNext|TestSameHistory|TestBase|TestOrder
 long := $(long)|TestAblation|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions|TestRulesAsDocumented
-long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage
+long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage|TestFleet
 longer = . ./internal/... ./loop ./stall ./replay ./converge ./storetest ./sessiontest ./store/sqlite ./store/postgres \
-	./bench/histories ./examples/internal/crashtest
+	./store/postgres/soak ./sweep ./bench/histories ./examples/internal/crashtest
 
 .PHONY: long
 long: ## run all of what the tests run a part of: random histories, kills, simulated fleets, the command with PostgreSQL

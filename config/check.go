@@ -118,8 +118,7 @@ func (c *Config) unreachable(k key, own source) string {
 	return ""
 }
 
-// ends reports whether the first trip of a limit ends the run. Only no progress may have a ladder that begins with
-// another directive.
+// ends reports whether the first trip of a limit ends the run. Only a ladder of no progress may begin in another way.
 func (c *Config) ends(limit key) bool {
 	rungs := c.Budget.Ladders.NoProgress
 	gentle := limit.path == noProgressPath && len(rungs) > 0 && rungs[0] != watchdog.DirectiveCancel

@@ -153,8 +153,7 @@ func (c *Config) probe() *stall.Probe { return cmp.Or(c.Stall.Probe, &c.unusedPr
 // alsoEnd returns the settings of what also ends: those in force, or of one that has no command.
 func (c *Config) alsoEnd() *stall.AlsoEnd { return cmp.Or(c.Stall.AlsoEnd, &c.unusedAlsoEnd) }
 
-// adoptStall makes the sentinel's config of what was read for it: a probe and what also ends, if they have a command,
-// and the steps of an ending, if there are any.
+// adoptStall makes the sentinel's config of what was read: a probe and what also ends need a command.
 func (c *Config) adoptStall() {
 	if len(c.unusedProbe.Command) > 0 {
 		probe := c.unusedProbe

@@ -17,16 +17,19 @@ import (
 type span struct {
 	fallback time.Duration // the default
 	zero     time.Duration // the meaning of 0
+	none     string        // the same in words, where 0 is valid; if that is "none", it is a length and no switch
 	nonzero  string        // why 0 is refused, if it is
 	least    time.Duration // the shortest that is valid
 	most     time.Duration // the longest that is valid; 0 for any
-	isNone   bool          // 0 is a valid length, and no switch
 }
 
 // seconds is the kind of a duration that is a plain decimal number of seconds, exact to the nanosecond.
 func seconds(field func(*Config) *time.Duration, s span) kind {
 	k := s.kind(field, parseSeconds)
-	k.allows, k.schema = "a number of seconds such as 600 or 0.5, or 0 for no limit", `{"type": "number", "minimum": 0}`
+	k.allows, k.schema = s.allowed("a number of seconds such as 600 or 0.5"), `{"type": "number", "minimum": 0}`
+	if s.nonzero != "" {
+		k.schema = `{"type": "number", "exclusiveMinimum": 0}`
+	}
 	return k
 }
 
@@ -36,19 +39,19 @@ const allowedLength = "a length of time such as 30s, 5m or 1h30m"
 // length is the kind of a duration with units, as Go writes it.
 func length(field func(*Config) *time.Duration, s span) kind {
 	k := s.kind(field, parseLength)
-	k.allows = allowedLength
-	k.schema = `{"anyOf": [{"const": 0}, ` +
-		`{"type": "string", "pattern": "^(0|([0-9]+([.][0-9]+)?(h|m|s|ms|us|µs|μs|ns))+)$"}]}`
+	k.allows = s.allowed(allowedLength)
+	k.schema = `{"type": "string", "minLength": 1, "pattern": "` + unitPattern + `"}`
+	if s.nonzero == "" && s.least == 0 {
+		k.schema = `{"anyOf": [{"const": 0}, ` + k.schema + `]}`
+	}
 	return k
 }
-
-// allowedPeriod describes the lengths of the sweeper.
-const allowedPeriod = allowedLength + ", in the environment a whole number of milliseconds such as 300000"
 
 // milliseconds is the kind of a length whose variable is a number of milliseconds.
 func milliseconds(field func(*Config) *time.Duration, s span) kind {
 	k := length(field, s)
-	k.allows, k.ending = allowedPeriod, "_MS"
+	k.allows = s.allowed(allowedLength + ", in the environment a whole number of milliseconds such as 300000")
+	k.ending = "_MS"
 	k.split = func(text string) value {
 		v := fromText(text)
 		v.unsupported = wholeProblem(v)
@@ -71,12 +74,26 @@ func minutes(field func(*Config) *time.Duration, s span) kind {
 	return k
 }
 
+// allowed describes the lengths of the span.
+func (s span) allowed(lengths string) string {
+	if s.none != "" {
+		lengths += ", or 0 for " + s.none
+	}
+	if s.least > 0 {
+		lengths += ", at least " + s.least.String()
+	}
+	if s.most > 0 {
+		lengths += " and at most " + s.most.String()
+	}
+	return lengths
+}
+
 // kind is the kind of the span, which parse reads.
 func (s span) kind(field func(*Config) *time.Duration, parse func(value) (time.Duration, string)) kind {
 	inForce := func(c *Config) time.Duration { return cmp.Or(*field(c), s.fallback) }
 	off := func(c *Config) bool {
 		d := inForce(c)
-		return !s.isNone && (d == 0 || d == watchdog.NoLimit)
+		return s.none != "none" && (d == 0 || d == watchdog.NoLimit)
 	}
 	return kind{
 		set: func(c *Config, v value) *invalidValue {
@@ -97,7 +114,7 @@ func (s span) kind(field func(*Config) *time.Duration, parse func(value) (time.D
 		},
 		show: func(c *Config) string {
 			switch d := inForce(c); {
-			case s.isNone && d <= 0:
+			case s.none == "none" && d <= 0:
 				return "none"
 			case off(c):
 				return "off"
@@ -111,29 +128,24 @@ func (s span) kind(field func(*Config) *time.Duration, parse func(value) (time.D
 	}
 }
 
-func parseSeconds(v value) (duration time.Duration, problem string) {
-	const digits = 9 // decimals of a second in a time.Duration
-	if problem := numberProblem(v); problem != "" {
-		return 0, problem
-	}
-	whole, decimals, _ := strings.Cut(v.text, ".")
-	if len(decimals) > digits {
-		return 0, "is finer than a nanosecond; write at most 9 decimals"
-	}
-	nanoseconds, err := strconv.ParseInt(whole+decimals+strings.Repeat("0", digits-len(decimals)), 10, 64)
-	if err != nil || nanoseconds == math.MaxInt64 { // the largest duration means no limit in Go code
-		return 0, "is too long; at most 9223372036 seconds fit"
-	}
-	return time.Duration(nanoseconds), ""
+func parseSeconds(v value) (time.Duration, string) {
+	nanoseconds, finer, tooLarge := parseFixed(v.text, 9)
+	return time.Duration(nanoseconds), first([]when{
+		{true, numberProblem(v)}, {finer, "is finer than a nanosecond; write at most 9 decimals"},
+		{tooLarge, "is too long; at most 9223372036 seconds fit"},
+	})
 }
 
 // units are the units of a duration, in the order in which they are written.
 var units = []time.Duration{time.Hour, time.Minute, time.Second, time.Millisecond, time.Microsecond, time.Nanosecond}
 
-// unitForm has a group for the number of each unit. Each unit comes at most once, as Go prints them: this is less than
-// [time.ParseDuration] accepts, and people read it in one way only.
-var unitForm = formOf(strings.ReplaceAll(
-	`^(?:(N)h)?(?:(N)m)?(?:(N)s)?(?:(N)ms)?(?:(N)[uµμ]s)?(?:(N)ns)?$`, "N", `[0-9]+(?:\.[0-9]+)?`))
+// unitPattern has a group for the number of each unit. Each unit comes at most once, as Go prints them: this is less
+// than [time.ParseDuration] accepts, and people read it in one way only.
+var (
+	unitPattern = strings.ReplaceAll(
+		`^(?:(N)h)?(?:(N)m)?(?:(N)s)?(?:(N)ms)?(?:(N)[uµμ]s)?(?:(N)ns)?$`, "N", `[0-9]+(?:[.][0-9]+)?`)
+	unitForm = formOf(unitPattern)
+)
 
 func parseLength(v value) (duration time.Duration, problem string) {
 	if problem := lengthProblem(v); problem != "" || v.text == "0" {

@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"maps"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -36,8 +35,6 @@ func listed(variables []string) environment {
 	}
 	return environment{func(name string) (string, bool) { value, set := values[name]; return value, set }, names}
 }
-
-func ofProcess() environment { return environment{os.LookupEnv, listed(os.Environ()).names} }
 
 // get returns the value of a variable. A blank one is not set: many programs cannot leave a variable out.
 func (e environment) get(name string) (value string, set bool) {
@@ -165,8 +162,7 @@ func goneAs(variable string) string {
 	return ""
 }
 
-// adviceOnPrefix returns what to write in place of a variable of ours under a misspelt prefix. A short prefix is close
-// to those of other programs.
+// adviceOnPrefix is [Config.advice] on a misspelt prefix. A short prefix is close to those of other programs.
 func (c *Config) adviceOnPrefix(folded, prefix string) string {
 	for _, k := range keys {
 		head, has := strings.CutSuffix(folded, fold(k.variable))

@@ -197,7 +197,7 @@ func (t table) ours(block string, content *yaml.Node) bool {
 
 // isOurs reports whether the content under the name of a setting or of a block is ours.
 func (t table) isOurs(path string, content *yaml.Node) bool {
-	if path == alsoEndBlock { // no other program has this name
+	if path == alsoEndBlock || path == probeThresholdPath { // no other program has these names
 		return true
 	}
 	if path == scopesPath { // other programs have scopes, too, such as those of a token

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,8 +33,7 @@ func flag(field func(*Config) *bool, byDefault bool) kind {
 	return k
 }
 
-// choice is the kind of a setting with one of a few words. Fallback is the default, and off the word for off, if there
-// is one.
+// choice is the kind of a setting with one of a few words. Fallback is the default, off the word for off, if any.
 func choice[T ~string](field func(*Config) *T, what string, fallback, off T, known ...T) kind {
 	parse := func(v value) (T, string) {
 		return T(v.text), cmp.Or(wordProblem(v), unknownWord(v.text, what, words(known)))
@@ -83,6 +83,16 @@ func quantity(field func(*Config) *int64) kind {
 
 func limited(n int64) bool { return n != 0 && n != watchdog.NoLimit }
 
+// fieldOf returns the field of a struct that a count or a limit has there, or nil if it has none of this type.
+func fieldOf[T any](of any, name string) *T {
+	field := reflect.ValueOf(of).Elem().FieldByName(name)
+	if !field.IsValid() {
+		return nil
+	}
+	value, _ := reflect.TypeAssert[*T](field.Addr())
+	return value
+}
+
 // limitsSpend reports whether a counted limit is on.
 func (c *Config) limitsSpend() bool {
 	s := &c.Budget.Spend
@@ -121,12 +131,13 @@ func money(micros func(*Config) *int64, currency func(*Config) *string) kind {
 		},
 		off:     func(c *Config) bool { return !limited(*micros(c)) },
 		disable: func(c *Config) { *micros(c) = 0 },
-		schema:  `{"anyOf": [{"const": 0}, {"type": "string", "pattern": "^[0-9]+([.][0-9]{1,6})? [A-Z][A-Z0-9]{2,15}$"}]}`,
+		schema: `{"anyOf": [{"const": 0}, {"type": "string", ` +
+			`"pattern": "^(0([.]0{1,6})?|(0|[1-9][0-9]*)([.][0-9]{1,6})? [A-Z][A-Z0-9]{2,15})$"}]}`,
 	}
 }
 
-// moneyForm has groups for the units, the decimals and the currency.
-var moneyForm = formOf(`^(0|[1-9][0-9]*)(?:\.([0-9]+))?(?: ([A-Z][A-Z0-9]{2,15}))?$`)
+// moneyForm has groups for the number and the currency.
+var moneyForm = formOf(`^((?:0|[1-9][0-9]*)(?:\.[0-9]+)?)(?: ([A-Z][A-Z0-9]{2,15}))?$`)
 
 // ParseMoney reads an amount of money as a file has it, such as 5.00 EUR; 0 needs no currency. The error says what is
 // wrong with it, and wraps [watchdog.ErrInvalid].
@@ -140,31 +151,20 @@ func ParseMoney(text string) (watchdog.Money, error) {
 }
 
 func parseMoney(v value) (micros int64, currency, problem string) {
-	const digits = 6 // of a micro-unit
-	if problem := wordProblem(v); problem != "" {
-		return 0, "", problem
+	text, negative := strings.CutPrefix(v.text, "-")
+	parts := append(moneyForm().FindStringSubmatch(text), "", "", "")
+	isMoney := parts[0] != ""
+	micros, finer, tooLarge := parseFixed(parts[1], 6)
+	if micros != 0 {
+		currency = parts[2]
 	}
-	if rest, negative := strings.CutPrefix(v.text, "-"); negative && moneyForm().MatchString(rest) {
-		return 0, "", "is negative"
-	}
-	parts := moneyForm().FindStringSubmatch(v.text)
-	if parts == nil {
-		return 0, "", "is not a plain decimal number, a space and a currency in capitals"
-	}
-	whole, decimals, currency := parts[1], parts[2], parts[3]
-	if len(decimals) > digits {
-		return 0, "", "is finer than a millionth; write at most 6 decimals"
-	}
-	micros, err := strconv.ParseInt(whole+decimals+strings.Repeat("0", digits-len(decimals)), 10, 64)
-	switch {
-	case err != nil || micros == math.MaxInt64: // the largest number means no limit in Go code
-		return 0, "", "is too large; at most 9223372036854 fits"
-	case micros == 0:
-		return 0, "", ""
-	case currency == "":
-		return 0, "", "has no currency; write one, such as " + v.text + " EUR"
-	}
-	return micros, currency, ""
+	return micros, currency, first([]when{
+		{true, wordProblem(v)}, {negative && isMoney, "is negative"},
+		{!isMoney, "is not a plain decimal number, a space and a currency in capitals"},
+		{finer, "is finer than a millionth; write at most 6 decimals"},
+		{tooLarge, "is too large; at most 9223372036854 fits"},
+		{micros != 0 && currency == "", "has no currency; write one, such as " + v.text + " EUR"},
+	})
 }
 
 // text is the kind of a text for people or for the host. Absent is shown of one that is not set.

@@ -21,7 +21,8 @@ const (
 	maxFew   = 100  // of what is worked off one by one
 )
 
-const textsSchema = `{"type": "array", "maxItems": 1000, "items": {"type": "string", "minLength": 1}}`
+const textsSchema = `{"type": "array", "maxItems": 1000, "uniqueItems": true, ` +
+	`"items": {"type": "string", "minLength": 1}}`
 
 // listOf is the kind of a list of at most so many items. One reads an item that comes after others.
 func listOf[T any](field func(*Config) *[]T, most int, items string, show func(T) string,
@@ -87,7 +88,7 @@ func fractions(field func(*Config) *[]float64, fallback float64) kind {
 			{slices.Contains(before, fraction), "is a duplicate"},
 		})
 	})
-	k.schema = `{"type": "array", "maxItems": 100, "items": ` +
+	k.schema = `{"type": "array", "maxItems": 100, "uniqueItems": true, "items": ` +
 		`{"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}}`
 	k = orZero(k)
 	set, shown := k.set, k.show
@@ -192,13 +193,13 @@ func events(field func(*Config) *[]string, class string) kind {
 
 // classOf returns the class of the set that has the kind already, or "".
 func (c *Config) classOf(kind string) string {
-	switch {
-	case slices.Contains(c.Kinds.Material, kind):
-		return watchdog.ClassMaterial
-	case slices.Contains(c.Kinds.Activity, kind):
-		return watchdog.ClassActivity
-	case slices.Contains(c.Kinds.Ignored, kind):
-		return watchdog.ClassIgnored
+	for class, kinds := range map[string][]string{
+		watchdog.ClassMaterial: c.Kinds.Material, watchdog.ClassActivity: c.Kinds.Activity,
+		watchdog.ClassIgnored: c.Kinds.Ignored,
+	} {
+		if slices.Contains(kinds, kind) {
+			return class
+		}
 	}
 	return ""
 }
@@ -359,7 +360,8 @@ func byTool[V comparable](field func(*Config) *map[string]V, one, all, none, sch
 	}, func(tools map[string]V) bool { return len(tools) == 0 })
 	k.split = func(text string) value { return fromPairs(text, "is not a name, an equals sign and a "+one) }
 	k.allows = allows
-	k.schema = `{"anyOf": [{"const": 0}, {"type": "object", "additionalProperties": ` + schema + `}]}`
+	k.schema = `{"anyOf": [{"const": 0}, {"type": "object", "additionalProperties": ` +
+		`{"anyOf": [{"type": "null"}, ` + schema + `]}}]}`
 	return k
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/seed62658d38/watchdog"
@@ -94,7 +95,7 @@ func (l Loader) environment() environment {
 	case l.LookupEnv != nil:
 		return environment{lookup: l.LookupEnv}
 	case l.Environment == nil:
-		return ofProcess()
+		return environment{os.LookupEnv, listed(os.Environ()).names}
 	}
 	return listed(l.Environment)
 }

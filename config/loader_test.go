@@ -63,7 +63,7 @@ func TestMisspeltVariables(t *testing.T) {
 			fmt.Fprintf(&all, "%s:\n\t%v\n", test.sentence, err)
 		})
 	}
-	golden(t, "misspelt_variables.golden", brief(all.String()))
+	golden(t, "misspelt_variables.golden", all.String())
 
 	for sentence, variable := range map[string]string{
 		"a variable of systemd":            "WATCHDOG_USEC=30000000",

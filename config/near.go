@@ -8,8 +8,7 @@ import (
 	"unicode"
 )
 
-// shortName is the length up to which a name near ours is taken for the host's: many words are near stall, such as
-// state.
+// shortName is the length up to which a name near ours is taken for the host's: state is near stall.
 const shortName = 8
 
 // maxTypos is the distance up to which a name is taken for a mistyped one of ours.

@@ -127,6 +127,14 @@ var nobodyReads = []rejected{
 		"steps.a.stall.probe.stall_threshold", "…",
 	},
 	{
+		"a threshold that is gone, outside of the stall block", "steps: {a: {probe: {stall_threshold: 3}}}\n", 1,
+		"steps.a.probe", "",
+	},
+	{
+		"a stall block in a stall block", "steps: {a: {stall: {stall: {no_output_timeout: 5m}}}}\n", 1,
+		"steps.a.stall.stall", "{…}",
+	},
+	{
 		"two prefixes", "steps: {a: {stall: {no_output_timeout: 5m, terminal_patterns: [x], " +
 			"on_stall: {fingerprint_prefix: [a]}, on_terminal: {fingerprint_prefix: [b]}}}}\n", 1,
 		"steps.a.stall.on_terminal.fingerprint_prefix", "[…]",
@@ -238,8 +246,13 @@ func TestUnknownValues(t *testing.T) {
 			}
 		}
 	}
-	_, err := config.Parse(file, []byte(canary), config.NoEnvironment)
-	require.NotContains(t, err.Error(), canary, "a file that is something else")
+	for _, text := range []string{ // a file that is something else, and keys in what is one text
+		"%s", "runtime_controls:\n  secret:%s\n", "runtime_controls: |\n  secret: %s\n", "sweep:\n  keeper: 'secret: %s'\n",
+		"runtime_controls:\n  scopes:\n  - secret:%s\n", "runtime_controls:\n  scopes:\n    secret:%s\n",
+	} {
+		_, err := config.Parse(file, fmt.Appendf(nil, text, canary), config.NoEnvironment)
+		require.NotContains(t, err.Error(), canary)
+	}
 }
 
 // TestMergeCycle expects steps that merge themselves to be read.

@@ -34,7 +34,7 @@ func (r *reader) at(path string) string {
 
 func (r *reader) fault(path string, line int, content *yaml.Node, problem string) {
 	repeated := show(content)
-	if r.rows.hides(path) {
+	if r.rows.hides(path) || strings.Contains(content.Value, ":") { // which may be an unknown key with its value
 		repeated = mask(content)
 	}
 	r.f.faults = append(r.f.faults, source{file: r.f.name, line: line}.fault(r.at(path), repeated, problem))
@@ -193,10 +193,15 @@ func (r *reader) meant(block, name string) string {
 		return inside[0]
 	case near != "":
 		return near
-	case slices.Contains(blockNames, name):
+	case r.isOther(name):
 		return name + ": at the top level"
 	case name == "limits" && r.root == scopesPath:
 		return "spend"
 	}
 	return append(slices.Concat(inside, elsewhere), "")[0]
+}
+
+// isOther reports whether a name is that of another of our blocks.
+func (r *reader) isOther(name string) bool {
+	return name != r.root && slices.Contains(blockNames, name)
 }

@@ -27,7 +27,7 @@ func TestRejectedFiles(t *testing.T) {
 			fmt.Fprintf(&all, "%s:\n\t%v\n", test.sentence, err)
 		})
 	}
-	golden(t, "rejected_files.golden", brief(all.String()))
+	golden(t, "rejected_files.golden", all.String())
 }
 
 // only returns the single error.

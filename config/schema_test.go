@@ -28,6 +28,8 @@ func fits(t *testing.T, schema map[string]any, v any) bool {
 		case "items":
 			list, _ := v.([]any)
 			ok = !slices.ContainsFunc(list, func(v any) bool { return !fits(t, want.(map[string]any), v) })
+		case "uniqueItems":
+			ok = areDifferent(v)
 		case "properties", "additionalProperties":
 			ok = fitsKeys(t, schema, v)
 		case "$schema", "title", "description", "definitions":
@@ -70,6 +72,16 @@ func isWithin(keyword string, number, bound float64) bool {
 		"minimum": number >= bound, "maximum": number <= bound,
 		"exclusiveMinimum": number > bound, "exclusiveMaximum": number < bound,
 	}[keyword]
+}
+
+func areDifferent(v any) bool {
+	list, _ := v.([]any)
+	for i, item := range list {
+		if slices.ContainsFunc(list[:i], func(before any) bool { return reflect.DeepEqual(before, item) }) {
+			return false
+		}
+	}
+	return true
 }
 
 func fitsKeys(t *testing.T, schema map[string]any, v any) bool {
@@ -159,6 +171,15 @@ func TestSchemaAccepts(t *testing.T) {
 	for name, text := range texts {
 		require.True(t, fits(t, schema, fromYAML(t, text)), "%s:\n%s", name, text)
 	}
+	for _, text := range []string{
+		"runtime_controls: {spend: {tools: {a: null, b: 5}}, loop: {classes: {a: ~}}}",
+		"runtime_controls: {spend: {cost: '0'}}",
+		"runtime_controls: {spend: {cost: 0.50 EUR, reserve: {cost: '0.00'}}}", "stall: {no_output_timeout: 1.5h30m1.5us}",
+	} {
+		_, err := config.Parse(file, []byte(text), config.NoEnvironment)
+		require.NoError(t, err, text)
+		require.True(t, fits(t, schema, fromYAML(t, text)), text)
+	}
 }
 
 // TestSchemaRefuses expects what Parse refuses by the form alone not to fit.
@@ -173,6 +194,10 @@ func TestSchemaRefuses(t *testing.T) {
 		"stall: {no_output_timeout: 5}", "stall: {enabled: false}", "stall: {probe: {command: []}}", "stall: {grace_int: 5s}",
 		"stall: {stall_threshold: 1}", "sweep: {keeper: {threshold: 5m}}", "steps: {a: {stall: {on_stall: {action: kill}}}}",
 		"steps: [{id: a, stall: {no_output: 5m}}]", "completion_check: {decision_file: [a]}",
+		"runtime_controls: {tick_grace_seconds: 0}", "runtime_controls: {spend: {cost: 05 EUR}}",
+		"runtime_controls: {warn_at: [0.5, 0.5]}", "runtime_controls: {events: {material: [a, a]}}",
+		"stall: {no_output_timeout: 30m1h}", "stall: {no_output_timeout: '0'}", "sweep: {interval: 0}",
+		"sweep: {keeper: {promise: 0}}",
 	} {
 		require.False(t, fits(t, schema, fromYAML(t, text)), text)
 		_, err := config.Parse(file, []byte(text), config.NoEnvironment)

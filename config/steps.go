@@ -117,8 +117,7 @@ func (f *file) indirect(place string, content *yaml.Node, isSteps bool, by strin
 	}
 }
 
-// holder reads the stall block in a step, in a completion check or in the defaults, and reports what was meant to be
-// one, or to be in one.
+// holder reads the stall block in a step, a check or the defaults, and reports what was meant to be one or in one.
 func (f *file) holder(place string, node *yaml.Node, isCheck bool) []placed {
 	r := f.stallReader(place, isCheck)
 	if node.Kind == yaml.AliasNode {

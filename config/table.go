@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -50,7 +49,7 @@ var gone = map[string]string{
 	loopBlock + ".futile": loopModePath, loopBlock + ".window": loopModePath, loopBlock + ".after": loopModePath,
 	loopBlock + ".fuse": loopModePath, loopBlock + ".fuse_of": loopModePath, loopBlock + ".polls": loopWaitsPath,
 	loopBlock + ".poll_gap": loopClassesPath, sweepBlock + ".keeper.threshold": stalledPath,
-	probeBlock + ".stall_threshold": stallBlock + ".stall_threshold",
+	probeThresholdPath: stallBlock + ".stall_threshold",
 }
 
 // complete derives what a row leaves to its path and its kind.
@@ -113,33 +112,22 @@ var controlKeys = table{
 		kind:    seconds(func(c *Config) *time.Duration { return &c.Budget.Reserve }, span{})},
 	{path: safetyPath, other: "generation_safety_timeout_seconds",
 		help: "how long the run may last from this attach, whatever happens.",
-		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.Safety }, span{})},
+		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.Safety }, span{none: "no limit"})},
 	{path: noProgressPath, other: "generation_no_progress_timeout_seconds", within: []string{wallClockPath, safetyPath},
 		help: "how long the run may go on without getting anywhere.",
-		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.NoProgress }, span{})},
+		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.NoProgress }, span{none: "no limit"})},
 	{path: idlePath, other: "generation_idle_timeout_seconds",
 		within: []string{wallClockPath, safetyPath, noProgressPath}, help: "how long the run may give no sign of life.",
-		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.Idle }, span{})},
+		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.Idle }, span{none: "no limit"})},
 	{path: controlsBlock + ".hold_timeout_seconds", within: []string{wallClockPath, safetyPath},
-		allowed: "a number of seconds such as 600 or 0.5, or 0 for no cap",
-		help:    "the cap of a hold that brings none of its own.",
-		kind:    seconds(func(c *Config) *time.Duration { return &c.Budget.Hold }, span{})},
+		help: "the cap of a hold that brings none of its own.",
+		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.Hold }, span{none: "no cap"})},
 	{path: fromFirstPath, needs: []string{idlePath, noProgressPath},
 		help: "idle and no progress begin at the first sign of life instead of the attach.",
 		kind: flag(func(c *Config) *bool { return &c.Budget.FromFirstSign }, false)},
 	{path: controlsBlock + ".first_sign_timeout_seconds", needs: []string{fromFirstPath},
 		within: []string{wallClockPath, safetyPath}, help: "how long the run may take to give its first sign of life.",
-		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.FirstSign }, span{})},
-}
-
-// fieldOf returns the field of a struct that a count or a limit has there, or nil if it has none of this type.
-func fieldOf[T any](of any, name string) *T {
-	field := reflect.ValueOf(of).Elem().FieldByName(name)
-	if !field.IsValid() {
-		return nil
-	}
-	value, _ := field.Addr().Interface().(*T)
-	return value
+		kind: seconds(func(c *Config) *time.Duration { return &c.Budget.FirstSign }, span{none: "no limit"})},
 }
 
 // spendTable returns the rows of each count: its limit, and the part of it that is kept. One that does not add up is of

@@ -24,6 +24,7 @@ const (
 	firstSignalPath    = stallBlock + ".first_signal"
 	alsoEndPath        = alsoEndBlock + ".command"
 	prefixPath         = stallBlock + ".fingerprint_prefix"
+	probeThresholdPath = probeBlock + ".stall_threshold" // which is gone
 
 	// Those of steps. They are those of the stall block, wherever it stands.
 	stepEnabledPath = stallBlock + ".enabled"
@@ -43,14 +44,14 @@ func action(field func(*Config) *stall.TripAction) kind {
 
 // grace is the kind of the time after a signal. 0 is a valid length: the next signal follows at once.
 func grace(field func(*Config) *time.Duration, fallback time.Duration) kind {
-	return length(field, span{fallback: fallback, zero: watchdog.None, isNone: true})
+	return length(field, span{fallback: fallback, zero: watchdog.None, none: "none"})
 }
 
 // stallKeys are the settings of the stall sentinel. The tail is not among them: it needs a func that redacts. An
 // independent one has another use: a command can also be ended from outside, or end by itself.
 var stallKeys = table{
-	{path: noOutputPath, allowed: allowedLength + ", or 0 for no limit", help: "how long a command may be silent.",
-		kind: length(func(c *Config) *time.Duration { return &c.Stall.NoOutput }, span{})},
+	{path: noOutputPath, help: "how long a command may be silent.",
+		kind: length(func(c *Config) *time.Duration { return &c.Stall.NoOutput }, span{none: "no limit"})},
 	{path: activityPath, needs: []string{noOutputPath}, help: "which output counts.",
 		kind: choice(func(c *Config) *stall.ActivitySource { return &c.Stall.ActivitySource }, "an output",
 			stall.ActivityAny, "", stall.ActivityAny, stall.ActivityStdout, stall.ActivityStderr)},
@@ -83,11 +84,9 @@ var stallKeys = table{
 	{path: onTerminalPath, needs: []string{commandPath, patternsPath},
 		help: "what is done when a pattern or a probe says that it is lost.",
 		kind: action(func(c *Config) *stall.TripAction { return &c.Stall.OnTerminal })},
-	{path: interruptGracePath, needs: signals, independent: true, allowed: allowedLength + ", or 0 for none",
-		help: "the time after the first signal.",
+	{path: interruptGracePath, needs: signals, independent: true, help: "the time after the first signal.",
 		kind: grace(func(c *Config) *time.Duration { return &c.graces.interrupt }, stall.DefaultInterruptGrace)},
-	{path: terminateGracePath, needs: signals, independent: true, allowed: allowedLength + ", or 0 for none",
-		help: "the time after SIGTERM.",
+	{path: terminateGracePath, needs: signals, independent: true, help: "the time after SIGTERM.",
 		kind: grace(func(c *Config) *time.Duration { return &c.graces.terminate }, stall.DefaultTerminateGrace)},
 	{path: firstSignalPath, needs: signals, independent: true, allowed: "a signal such as SIGINT, SIGTERM or SIGQUIT",
 		help: "the signal that comes first; SIGTERM and SIGKILL follow.",
@@ -140,8 +139,7 @@ var stepKeys = complete(table{{
 		kind: text(func(c *Config) *string { return &c.extras.decisionFile }, "none", lineProblem)},
 })
 
-// ofStep returns the keys of the stall block at the top level as a workflow has them: with the sources of activity of a
-// worker, and with a list as a prefix.
+// ofStep returns the keys of the stall block as a workflow has them: with what workers do, and lists as prefixes.
 func ofStep(top table) table {
 	of := slices.Clone(top)
 	for i := range of {

@@ -20,7 +20,7 @@ const (
 
 // delay is the kind of a length of the sweeper where 0 is a valid one.
 func delay(field func(*Config) *time.Duration, fallback, zero time.Duration) kind {
-	return milliseconds(field, span{fallback: fallback, zero: zero, isNone: true})
+	return milliseconds(field, span{fallback: fallback, zero: zero, none: "none"})
 }
 
 // sweepKeys are the settings of the sweeper, of the keeper of the rows that it looks at, and of the webhook that is
@@ -34,15 +34,12 @@ var sweepKeys = table{
 	{path: sweepBlock + ".interval", common: true, help: "the time from the end of a pass to the next.",
 		kind: milliseconds(func(c *Config) *time.Duration { return &c.Sweep.Interval },
 			span{fallback: sweep.DefaultInterval, nonzero: "does not say whether passes come without a pause or never"})},
-	{path: stalledPath, allowed: allowedPeriod + ", or 0 for none but those of sessions",
-		help: "how long a session may be without an event, for the sweeper and for the keeper.",
+	{path: stalledPath, help: "how long a session may be without an event, for the sweeper and for the keeper.",
 		kind: milliseconds(func(c *Config) *time.Duration { return &c.Sweep.StalledThreshold },
-			span{fallback: sweep.DefaultStalledThreshold, zero: watchdog.NoLimit})},
-	{path: sweepBlock + ".min_age", common: true, allowed: allowedPeriod + ", or 0 for none",
-		help: "how old a session has to be, at least.",
+			span{fallback: sweep.DefaultStalledThreshold, zero: watchdog.NoLimit, none: "none but those of sessions"})},
+	{path: sweepBlock + ".min_age", common: true, help: "how old a session has to be, at least.",
 		kind: delay(func(c *Config) *time.Duration { return &c.Sweep.MinAge }, sweep.DefaultMinAge, watchdog.None)},
-	{path: sweepBlock + ".startup_delay", common: true, allowed: allowedPeriod + ", or 0 for none",
-		help: "the time before the first pass.",
+	{path: sweepBlock + ".startup_delay", common: true, help: "the time before the first pass.",
 		kind: delay(func(c *Config) *time.Duration { return &c.Sweep.StartupDelay }, sweep.DefaultStartupDelay,
 			watchdog.None)},
 	{path: sweepBlock + ".max_cancellations_per_run", variable: "MAX_CANCELLATIONS",
@@ -50,26 +47,21 @@ var sweepKeys = table{
 		kind: count(func(c *Config) *int64 { return &c.Sweep.MaxCancellationsPerRun }, sweep.DefaultMaxCancellations, 1, "")},
 	{path: sweepBlock + ".max_cancellations_per_minute", help: "makes this a rate: a full pass is followed by the next.",
 		kind: count(func(c *Config) *int64 { return &c.Sweep.MaxCancellationsPerMinute }, 0, 0, "no rate")},
-	{path: sweepBlock + ".grace", common: true, allowed: allowedPeriod + ", or 0 for none",
-		help: "how long before its cancel a session is warned.",
+	{path: sweepBlock + ".grace", common: true, help: "how long before its cancel a session is warned.",
 		kind: delay(func(c *Config) *time.Duration { return &c.Sweep.Grace }, 0, 0)},
-	{path: sweepBlock + ".stop_timeout", common: true,
-		help: "bounds the host's hook that stops what works on a session.",
+	{path: sweepBlock + ".stop_timeout", common: true, help: "bounds the host's hook that stops what works on a session.",
 		kind: milliseconds(func(c *Config) *time.Duration { return &c.Sweep.StopTimeout },
 			span{fallback: sweep.DefaultStopTimeout, nonzero: "does not say whether a hook is ended at once or never"})},
 	{path: sweepBlock + ".max_resumes", help: "how often one run is resumed after a cancel.",
 		kind: count(func(c *Config) *int { return &c.Sweep.Resume.Max }, 0, 0, "none")},
 	{path: sweepBlock + ".resume_tries", help: "how often the start of a resumed run is tried.",
 		kind: count(func(c *Config) *int { return &c.Sweep.Resume.Tries }, sweep.DefaultResumeTries, 1, "")},
-	{path: alertWithinPath, allowed: allowedPeriod + ", or 0 for no alert",
-		help: "the time in which cancels are counted.",
-		kind: milliseconds(func(c *Config) *time.Duration { return &c.Sweep.Alert.Within }, span{})},
+	{path: alertWithinPath, help: "the time in which cancels are counted.",
+		kind: milliseconds(func(c *Config) *time.Duration { return &c.Sweep.Alert.Within }, span{none: "no alert"})},
 	{path: sweepBlock + ".alert_count", needs: []string{alertWithinPath}, common: true,
 		help: "the largest number of them that needs no alert.",
 		kind: count(func(c *Config) *int { return &c.Sweep.Alert.Count }, 0, 0, "an alert of each cancel")},
 	{path: sweepBlock + ".keeper.promise", common: true,
-		allowed: allowedPeriod + ", at least " + session.ShortestPromise.String() + " and at most " +
-			session.LongestPromise.String(),
 		help: "a process that cannot write to the database for three times as long is taken for dead.",
 		kind: milliseconds(func(c *Config) *time.Duration { return &c.Keeper.Promise },
 			span{fallback: session.DefaultPromise, least: session.ShortestPromise, most: session.LongestPromise})},
@@ -94,8 +86,7 @@ var sweepKeys = table{
 	{path: notifyBlock + ".layers", common: true, needs: []string{webhookPath},
 		help: "tells of the ends of layers, too.", kind: flag(func(c *Config) *bool { return &c.Notify.Layers }, false)},
 	{path: notifyBlock + ".keep_for", common: true, needs: []string{webhookPath},
-		allowed: allowedPeriod + ", at least " + notify.LeastKeepFor.String(),
-		help:    "how long a notice is tried that the receiver does not take.",
+		help: "how long a notice is tried that the receiver does not take.",
 		kind: milliseconds(func(c *Config) *time.Duration { return &c.Notify.KeepFor },
 			span{fallback: notify.DefaultKeepFor, least: notify.LeastKeepFor})},
 }

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -46,6 +48,13 @@ func numberProblem(v value) string {
 		{len(v.text) > 1 && v.text[0] == '0' && v.text[1] != '.',
 			"starts with a 0, which some read as octal; write the number without it"},
 	})
+}
+
+// parseFixed returns a plain decimal number in units of so many decimals. The largest one means no limit in Go code.
+func parseFixed(text string, digits int) (n int64, finer, tooLarge bool) {
+	whole, decimals, _ := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(whole+decimals+strings.Repeat("0", max(digits-len(decimals), 0)), 10, 64)
+	return n, len(decimals) > digits, err != nil || n == math.MaxInt64
 }
 
 func wholeProblem(v value) string {

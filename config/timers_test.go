@@ -174,7 +174,7 @@ func TestCounts(t *testing.T) {
 			unit, want.Spend.Cost = " EUR", euros(1e6*n)
 			set(&want.Spend.Reserve, count.Field, 1e6*reserve)
 			write(&kept, "spend_reserve_", count.Name, fmt.Sprint(reserve, unit))
-		} else if set(&want.Spend, count.Field, n); set(&want.Spend.Reserve, count.Field, reserve) {
+		} else if require.True(t, set(&want.Spend, count.Field, n), count.Name); set(&want.Spend.Reserve, count.Field, reserve) {
 			write(&kept, "spend_reserve_", count.Name, fmt.Sprint(reserve))
 		}
 		write(&limits, "spend_", count.Name, fmt.Sprint(n, unit))
@@ -193,10 +193,17 @@ func TestCounts(t *testing.T) {
 	c, err = config.Load("", environment(inEnvironment))
 	require.NoError(t, err)
 	require.Equal(t, want, c.Budget)
-	_, err = config.Parse(file, []byte("runtime_controls: {spend: {reserve: 5}}\n"), config.NoEnvironment)
-	for _, line := range kept {
-		name, _, _ := strings.Cut(line, ":")
-		require.ErrorContains(t, err, " "+name, "the error lists each")
+	_, err = config.Parse(file, []byte("runtime_controls: {spend: {loop: 5}}\n"), config.NoEnvironment)
+	require.ErrorContains(t, only(t, err), "unknown key")
+}
+
+// TestListedKeys expects all keys of a block in the error about one that is something else.
+func TestListedKeys(t *testing.T) {
+	for _, s := range new(config.Config).Limits() {
+		block, name, _ := strings.Cut(s.Key, ".")
+		_, err := config.Parse(file, []byte(block+": 5\n"), config.NoEnvironment)
+		name, _, _ = strings.Cut(name, ".") // of the key, or of an inner block
+		require.Regexp(t, "the keys (.*, )?"+name+"(,|$)", only(t, err).Problem)
 	}
 }
 

@@ -119,8 +119,7 @@ func fromNode(node *yaml.Node) value {
 	return v
 }
 
-// unsupportedReason returns why a node is not a plain value. An anchor is allowed: the host may use the value
-// elsewhere.
+// unsupportedReason returns why a node is not a plain value. An anchor is allowed: the host may use it elsewhere.
 func unsupportedReason(node *yaml.Node) string {
 	return first([]when{
 		{node.Kind == yaml.AliasNode, "is an alias; write the value itself"},

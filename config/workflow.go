@@ -93,8 +93,7 @@ func (c *Config) inForce(step workflowStep, isCheck bool) StepSettings {
 	return s
 }
 
-// merged applies the blocks of a step or of its check, the first one first. The result has a Stall and extras, and the
-// sources of the settings.
+// merged applies the blocks of a step or of its check, the first one first. The result has a Stall, extras and sources.
 func (w workflow) merged(step workflowStep, isCheck bool) *Config {
 	m := &Config{sources: map[string]source{}}
 	layers := slices.Concat(w.defaults, step.own)

@@ -41,7 +41,7 @@ func TestStories(t *testing.T) {
 	}
 	inRun("a run that was cancelled can be resumed", func(f *fixture, start time.Time) {
 		cancel(f, start, `"reason":"cost_exceeded","spend":{"limit":"cost","currency":"EUR","used":4000000,"allowed":5000000}`)
-	}, "it reached its limit: cost: ", "4.00 EUR of 5.00 EUR used", "watchdog resume s-1", `class="badge stopped"`)
+	}, "a call did not fit in its limit: cost: ", "4.00 EUR of 5.00 EUR used", "watchdog resume s-1", `class="badge stopped"`)
 	inRun("one that was resumed is not over", func(f *fixture, start time.Time) {
 		cancel(f, start, `"reason":"idle_exceeded"`)
 		f.event("s-1", watchdog.EventResume, time.Now(), "")

@@ -20,6 +20,7 @@ import (
 
 // TestInvalidConfig checks that Run starts nothing with a config that cannot be used.
 func TestInvalidConfig(t *testing.T) {
+	t.Parallel()
 	probe := func(change func(*stall.Probe)) func(*stall.Config) {
 		return func(c *stall.Config) {
 			c.Probe = &stall.Probe{Command: []string{"true"}}

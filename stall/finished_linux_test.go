@@ -149,7 +149,7 @@ func exits(tb testing.TB, pid int) {
 // finished and has a correction beside its cancel.
 func TestFinishedAtTheLimit(t *testing.T) {
 	t.Parallel()
-	rounds := racing.Rounds(48, 960)
+	rounds := racing.Rounds(24, 960)
 	limit := 150 * time.Millisecond
 	for worker := range 4 {
 		t.Run(strconv.Itoa(worker), func(t *testing.T) {
@@ -198,7 +198,7 @@ func endAtLimit(t *testing.T, limit time.Duration, n int) {
 func TestFinishedBeforeLateNews(t *testing.T) {
 	defer stall.SetKillBound(time.Millisecond)()
 	f := newFixture(t)
-	f.cfg.WallClock, f.cfg.Grace = 2*time.Second, graces(longTime, 0)
+	f.cfg.WallClock, f.cfg.Grace = time.Second/2, graces(longTime, 0)
 	file := t.TempDir() + "/end"
 	cmd := command(t, "await:"+file, "exit:0")
 	var guard int

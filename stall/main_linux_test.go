@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every child process ends a second late
 	flag.Parse()
-	atOnce := "16" // most of the time the tests wait for other processes
+	atOnce := "32" // most of the time the tests wait for other processes
 	if racing.Enabled {
 		atOnce = "8"
 	}
@@ -246,7 +246,7 @@ func within(tb testing.TB, most time.Duration, began time.Time) {
 // eventually waits for another process to do something.
 func eventually(tb testing.TB, what string, done func() bool) {
 	tb.Helper()
-	require.Eventually(tb, done, longTime, time.Millisecond, what)
+	require.Eventually(tb, done, longTime, 5*time.Millisecond, what)
 }
 
 func exists(path string) bool {

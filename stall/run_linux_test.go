@@ -265,6 +265,7 @@ func TestExit(t *testing.T) {
 }
 
 func TestConcurrentRuns(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	var all sync.WaitGroup
 	for n := range 16 {

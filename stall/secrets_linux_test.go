@@ -106,8 +106,8 @@ var secretProbe = "print:" + strings.ReplaceAll(
 	"SECRET", canary)
 
 // TestSecrets checks that no place holds a secret.
-
 func TestSecrets(t *testing.T) {
+	t.Parallel()
 	probe := func(t *testing.T, steps ...string) *stall.Probe {
 		return &stall.Probe{Command: childCommand(t, steps...), Interval: time.Millisecond, Timeout: longTime}
 	}
@@ -152,6 +152,7 @@ func TestSecrets(t *testing.T) {
 		}, "no such file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			f := newSecretsFixture(t)
 			c.run(f)
 			require.Empty(t, f.leaks())
@@ -162,6 +163,7 @@ func TestSecrets(t *testing.T) {
 
 // TestSecretsOptIn checks that a secret is only in places for which that was turned on.
 func TestSecretsOptIn(t *testing.T) {
+	t.Parallel()
 	keep := func(p []byte) []byte { return p }
 	clean := func(p []byte) []byte { return bytes.ReplaceAll(p, []byte(canary), []byte("***")) }
 	t.Run("the tail, if the redaction leaves it there", func(t *testing.T) {

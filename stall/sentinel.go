@@ -123,6 +123,10 @@ func (s *sentinel) start(ctx context.Context, cmd *exec.Cmd) (err error) {
 		command.Terminal, command.TerminalModes = s.io.terminal.Host()
 	}
 	s.tree, err = proctree.StartContext(starting, command)
+	if errors.Is(err, syscall.ENOEXEC) && handle.ByExecvp(ctx) {
+		command.Path, command.Args = "/bin/sh", append([]string{"sh", command.Path}, command.Args[1:]...)
+		s.tree, err = proctree.StartContext(starting, command)
+	}
 	if err != nil {
 		return startError(err)
 	}

@@ -28,14 +28,14 @@ func TestInsideTimer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			f := newInsideFixture(t)
-			f.cfg.Artifacts = ""
-			around := c.context(t, f)
 			t.Run("output is a sign of life, and silence ends the command", func(t *testing.T) {
-				ctx, timer := idle.WithLimit(around, limit)
+				t.Parallel()
+				f := newInsideFixture(t)
+				f.cfg.Artifacts = ""
+				ctx, timer := idle.WithLimit(c.context(t, f), limit)
 				defer timer.Close()
-				result, err := stall.Run(ctx, command(t, "every:100ms:x:70"), f.cfg)
-				require.NoError(t, err, "it printed for seven seconds")
+				result, err := stall.Run(ctx, command(t, "every:100ms:x:60"), f.cfg)
+				require.NoError(t, err, "it printed for six seconds")
 				require.True(t, result.Finished)
 				_, err = stall.Run(ctx, command(t, "stay"), f.cfg)
 				stop, stopped := timer.Stopped()
@@ -43,12 +43,15 @@ func TestInsideTimer(t *testing.T) {
 				require.ErrorIs(t, err, stop)
 			})
 			t.Run("a reader that is behind is not silence", func(t *testing.T) {
-				outer, outerTimer := idle.WithLimit(around, limit)
+				t.Parallel()
+				f := newInsideFixture(t)
+				f.cfg.Artifacts = ""
+				outer, outerTimer := idle.WithLimit(c.context(t, f), limit)
 				defer outerTimer.Close()
 				ctx, timer := idle.WithLimit(outer, limit)
 				defer timer.Close()
 				cmd := command(t, "flood:"+floodSize)
-				cmd.Stdout = &onFirstWrite{func() { time.Sleep(8 * time.Second) }}
+				cmd.Stdout = &onFirstWrite{func() { time.Sleep(6 * time.Second) }}
 				_, err := stall.Run(ctx, cmd, f.cfg)
 				require.NoError(t, err)
 			})

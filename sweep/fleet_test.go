@@ -116,7 +116,7 @@ func (w *fleet) tick() {
 
 // TestFleet: whatever happens, no run of a live host is ended, those of a dead host all are, once, and each counts once.
 func TestFleet(t *testing.T) {
-	for seed := range racing.Tenth(25) {
+	for seed := range racing.Rounds[uint64](8, 25) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				w := newFleet(f, seed)

@@ -183,7 +183,7 @@ func TestPoisonedSession(t *testing.T) {
 				f.advance(150 * 6 * time.Second) // 5 s each, and a little for those that are tried again, and for the waits
 				f.advance(5 * time.Minute)
 				require.Equal(f, []string{"good"}, f.ended())
-				f.advance(100 * time.Hour)
+				f.advance(30 * time.Hour)
 				stop()
 				mu.Lock()
 				defer mu.Unlock()

@@ -86,7 +86,7 @@ func TestStarts(t *testing.T) {
 	t.Run("ten times by default", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			calls := f.starts(0, 100)
-			run(f, 7*24*time.Hour)
+			run(f, 2*24*time.Hour)
 			require.Len(f, *calls, sweep.DefaultResumeTries)
 		})
 	})

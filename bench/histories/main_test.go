@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog/internal/ramdisk"
 )
 
 // asChild makes the test binary a process that calls a store. Its value is a job as JSON.
@@ -22,6 +24,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	ramdisk.Use()
 	_ = flag.Set("test.parallel", "6") // they wait for servers and slots most of the time
 	goleak.VerifyTestMain(m)
 }

@@ -44,7 +44,7 @@ func TestMeterStored(t *testing.T) {
 				assert.Contains(t, page, "tokens")
 				require.NoError(t, stepFuncs["touch"](goOn))
 				o := p.end().must(t, 124)
-				assert.Regexp(t, "^watchdog: it reached its limit: tokens: [^:]*: ended by SIGINT; see: watchdog why "+id+"\n$", o.stderr)
+				assert.Regexp(t, "^watchdog: a call did not fit in its limit: tokens: [^:]*: ended by SIGINT; see: watchdog why "+id+"\n$", o.stderr)
 				row, reason, stored := s.end(t, id)
 				const code = "watchdog_tokens_exceeded"
 				assert.Equal(t, []string{"cancelled", code, code}, []string{string(row), reason, stored})
@@ -54,7 +54,7 @@ func TestMeterStored(t *testing.T) {
 				assert.LessOrEqual(t, m.served.Load()*tokensEach, int64(3000))
 				// A run that was stopped so starts nothing before its resume.
 				o = f.ended(f.at(m.URL, f.stored(s, "--meter --tokens 3000 --id "+id, f.child("touch:"+f.path("started"))...))).must(t, 124)
-				assert.Regexp(t, "^watchdog: it reached its limit: .*, before the command started\n$", o.stderr)
+				assert.Regexp(t, "^watchdog: a call did not fit in its limit: .*, before the command started\n$", o.stderr)
 				assert.False(t, f.exists("started"))
 				require.Zero(t, s.program(t, "resume", id).status)
 				o = f.ended(f.at(m.URL, f.stored(s, "--meter --tokens 3000 --id "+id, f.child("ask:chat")...))).must(t, 0)

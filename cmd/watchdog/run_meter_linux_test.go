@@ -100,7 +100,7 @@ func TestMeterCap(t *testing.T) {
 				steps := append([]string{"ignore:INT"}, append(slices.Repeat([]string{"ask:" + call}, 60), "obey:TERM:0", "stay")...)
 				line = append(line[:len(line)-1], "--grace-int", "5s", "--")
 				o := f.ended(f.at(m.URL, f.program(append(line, f.child(steps...)...)...))).must(t, 124)
-				assert.Regexp(t, "^watchdog: it reached its limit: "+c.says+": ended by SIGTERM\n$", o.stderr)
+				assert.Regexp(t, "^watchdog: a call did not fit in its limit: "+c.says+": ended by SIGTERM\n$", o.stderr)
 				served := int(m.served.Load())
 				assert.Positive(t, served)
 				lines := strings.Split(strings.TrimSpace(o.stdout), "\n")
@@ -118,7 +118,7 @@ func TestMeterCap(t *testing.T) {
 		for _, status := range []string{"0", "7"} {
 			f, m := newFixture(t), serveModels(t)
 			o := f.ended(f.metered(m, "--tokens 100", "ignore:INT", "ignore:TERM", "ask:chat", "exit:"+status)).must(t, 124)
-			assert.Regexp(t, `^watchdog: it reached its limit: tokens: 100 of 100 left, and this call may need [\d,]+: `+
+			assert.Regexp(t, `^watchdog: a call did not fit in its limit: tokens: 100 of 100 left, and this call may need [\d,]+: `+
 				`ended (with status `+status+`|by SIGINT)\n$`, o.stderr)
 			assert.Zero(t, m.served.Load())
 		}

@@ -70,5 +70,6 @@ func (e *ending) whyNone() string {
 // notExecutable are the errors of a command that exists.
 var notExecutable = []error{
 	exec.ErrDot, fs.ErrPermission,
-	syscall.ENOEXEC, syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.E2BIG, syscall.ETXTBSY,
+	syscall.ENOEXEC, syscall.ENOTDIR, syscall.ELOOP, syscall.EISDIR, syscall.ENAMETOOLONG, syscall.E2BIG,
+	syscall.ETXTBSY,
 }

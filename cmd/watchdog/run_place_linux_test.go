@@ -47,4 +47,9 @@ func TestNoInterpreter(t *testing.T) {
 		o := f.run(flags, "./script", "a b", "-c").must(t, 143)
 		assert.Equal(t, outcome{stdout: "./script a b -c here\n", status: 143}, o)
 	}
+	const dir = "state/command/_stall/"
+	require.NoError(t, os.MkdirAll(f.path(dir), 0o700))
+	require.NoError(t, os.WriteFile(f.path(dir+"event.json"), nil, 0o600))
+	f.run("--artifacts state", "./script").must(t, 143)
+	assert.True(t, f.exists(dir+"previous.event.json"), "what the attempt before left is set aside once")
 }

@@ -170,6 +170,7 @@ func TestExitStatus(t *testing.T) {
 		{"126 for a file that is no program", "--wall-clock 1h", []string{"./text"}, 126,
 			`watchdog: cannot run "./text": permission denied` + "\n"},
 		{"126 for a folder", "", []string{"./folder"}, 126, `watchdog: cannot run "./folder": permission denied` + "\n"},
+		{"126 for the root", "", []string{"/"}, 126, `watchdog: cannot run "/": is a directory` + "\n"},
 		{
 			"126 for a path through a file", "", []string{"./text/x"}, 126,
 			`watchdog: cannot run "./text/x": not a directory` + "\n",

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/tty"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -77,25 +78,15 @@ func receive(ctx context.Context, terminal bool) (context.Context, *signals) {
 
 // run runs the command. Before it is started, nobody but this program gets an interrupt of the terminal.
 func (s *signals) run(ctx context.Context, cmd *exec.Cmd, cfg stall.Config) (*stall.Result, error) {
-	c, err := started(ctx, cmd, cfg)
-	if errors.Is(err, syscall.ENOEXEC) { // a script that does not say what reads it: by the rule of execvp a shell does
-		cmd.Args = append([]string{"sh", cmd.Path}, cmd.Args[1:]...)
-		cmd.Path = "/bin/sh"
-		c, err = started(ctx, cmd, cfg)
+	c, err := stall.NewCommand(cmd, cfg)
+	if err == nil {
+		err = c.Start(handle.WithExecvp(ctx))
 	}
 	if err != nil {
 		return nil, err
 	}
 	s.started.Store(true)
 	return c.Wait()
-}
-
-func started(ctx context.Context, cmd *exec.Cmd, cfg stall.Config) (*stall.Command, error) {
-	c, err := stall.NewCommand(cmd, cfg)
-	if err == nil {
-		err = c.Start(ctx)
-	}
-	return c, err
 }
 
 // heed does what the signals mean until stopped ends.

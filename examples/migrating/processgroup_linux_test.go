@@ -24,7 +24,7 @@ import (
 // A command may be silent for noOutput: longer than a busy machine delays what it does. Patience bounds every wait; an idle
 // machine needs seconds.
 const (
-	noOutput = 4 * time.Second
+	noOutput = 3 * time.Second
 	patience = time.Minute
 )
 
@@ -122,21 +122,21 @@ func silentCommand(t *testing.T, s commandSide) {
 
 func printingCommand(t *testing.T, s commandSide) {
 	steps := []string{}
-	for range 20 {
+	for range 16 {
 		steps = append(steps, "print:on", "sleep:250ms")
 	}
 	require.NoError(t, newCommand(t, s).run(t.Context(), noOutput, steps...))
 }
 
 func slowCommand(t *testing.T, s commandSide) {
-	require.NoError(t, newCommand(t, s).run(t.Context(), patience, "sleep:5s"))
+	require.NoError(t, newCommand(t, s).run(t.Context(), patience, "sleep:4s"))
 }
 
 func unreadCommand(t *testing.T, s commandSide) {
 	c := newCommand(t, s)
 	late := &lateWriter{wait: func() { time.Sleep(2 * noOutput) }}
 	c.out = late
-	require.NoError(t, c.run(t.Context(), noOutput, "print:one", "sleep:8500ms", "print:two"))
+	require.NoError(t, c.run(t.Context(), noOutput, "print:one", "sleep:6500ms", "print:two"))
 	require.Equal(t, "one\ntwo\n", late.text.String())
 }
 

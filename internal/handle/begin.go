@@ -23,3 +23,13 @@ func Observe(ctx, run context.Context) (ended func()) {
 	}
 	return func() {}
 }
+
+type execvpKey struct{}
+
+// WithExecvp has commands started by the rule of execvp: a shell reads a script that does not say what reads it.
+func WithExecvp(ctx context.Context) context.Context {
+	return context.WithValue(ctx, execvpKey{}, true)
+}
+
+// ByExecvp reports whether WithExecvp is around ctx.
+func ByExecvp(ctx context.Context) bool { return ctx.Value(execvpKey{}) != nil }

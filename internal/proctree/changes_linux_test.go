@@ -50,7 +50,11 @@ func changesOfOne() map[string]func() error {
 			_, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, 0, uintptr(unsafe.Pointer(&set)), 0, 8, 0, 0)
 			return asError(errno)
 		},
-		"ignores a signal":         func() error { signal.Ignore(syscall.SIGHUP); return nil },
+		"ignores a signal": func() error { signal.Ignore(syscall.SIGHUP); return nil },
+		"ignores what stops it": func() error {
+			signal.Ignore(syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
+			return nil
+		},
 		"leaves its network":       func() error { return syscall.Unshare(syscall.CLONE_NEWNET) },
 		"leaves its shared memory": func() error { return syscall.Unshare(syscall.CLONE_NEWIPC) },
 		"leaves its mounts":        func() error { return syscall.Unshare(syscall.CLONE_NEWNS) },

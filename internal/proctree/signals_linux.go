@@ -41,7 +41,8 @@ func ignoreSignals() (before stopActions) {
 	return before
 }
 
-// during runs do with these actions, which a command inherits from the guard.
+// during runs do with these actions, which a command inherits from the guard. A stopSignal that is sent to the guard
+// meanwhile stops it, as SIGSTOP does at any time.
 func (before *stopActions) during(do func()) {
 	for i, sig := range stopSignals {
 		sigaction(sig, &before[i], nil)

@@ -165,10 +165,14 @@ func (e *End) sentence() string {
 	return cmp.Or(text, "its host or another guard stopped it")
 }
 
-// UsageText says that a counted limit stopped a run, and how far it is used.
+// UsageText says that a counted limit stopped a run, and how far it is used: often not to its end, for a call that may
+// need more than is left is refused.
 func UsageText(u *watchdog.Usage) string {
 	if u.Pattern != "" {
 		return fmt.Sprintf("it did the same %d times and got the same (%s)", u.Used, u.Pattern)
+	}
+	if u.Remaining() > 0 {
+		return "a call did not fit in its limit: " + u.String()
 	}
 	return "it reached its limit: " + u.String()
 }
@@ -252,14 +256,11 @@ func (t *teller) endOfRow() {
 	}
 }
 
-// tellNumbers says by how much which limit was exceeded, as far as the row tells.
+// tellNumbers says which limit was exceeded, and how far a count is used, as far as the row tells. It does not tell how
+// long was too long: between its times are also the graces of a command.
 func (t *teller) tellNumbers() {
 	e := t.End
 	e.Allowed = t.allowedBy(e.Code)
-	lasted := Span(e.At.Sub(t.StartedAt)) - t.rowPaused
-	if e.Code == watchdog.WallClockExceeded && !e.AtLastSign && e.Allowed > 0 && lasted > e.Allowed {
-		e.Used = lasted
-	}
 	for _, s := range t.Spent {
 		if u := usedOf(s); u.Code() == e.Code && (e.Usage == nil || u.Remaining() < e.Usage.Remaining()) {
 			e.Usage = &u

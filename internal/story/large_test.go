@@ -49,7 +49,7 @@ func TestLarge(t *testing.T) {
 			began := time.Now()
 			told := story.Of(s.record(nil), told)
 			require.Len(t, told.Stretches(), c.n+1, "a window, with a grace for each")
-			assert.Less(t, time.Since(began), 10*time.Second)
+			assert.Less(t, time.Since(began), time.Minute)
 			require.Len(t, told.Asked, c.n)
 		})
 	}

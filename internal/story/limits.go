@@ -168,7 +168,7 @@ func (t *teller) readState(row *session.Session) {
 	} {
 		t.allow(l.limit, "", span(record.Seconds(l.seconds)))
 	}
-	t.OpenHolds, t.rowPaused = state.Holds, span(record.Seconds(state.Paused))
+	t.OpenHolds = state.Holds
 	t.Reserve, t.Noted = span(record.Seconds(state.Reserve)), state.Phase
 	for _, x := range state.Spent {
 		used := usedOf(x)

@@ -2,6 +2,7 @@ package story
 
 import (
 	"strings"
+	"time"
 
 	"github.com/seed62658d38/watchdog"
 )
@@ -38,6 +39,9 @@ func (t *teller) ofLayer() Next {
 	return Next{Advice: "it is a layer; see the run around it", Command: CommandLine("why", top)}
 }
 
+// overdue is how late a signal can be, and the row that says so, if the process that sends it lives.
+const overdue = 30 * time.Second
+
 func (t *teller) ofRunning() string {
 	switch {
 	case t.AgentsStopped:
@@ -48,6 +52,8 @@ func (t *teller) ofRunning() string {
 		return "its process was found dead or cut off; a sweeper cancels it when it has been silent for too long"
 	case !t.Vouched:
 		return "its row says that it runs, but no process vouches for it; watch it"
+	case t.State == Ending && t.Escalation.Next != "" && t.ToldAt.Sub(t.Escalation.NextAt) > overdue:
+		return "its command should have ended by now: see whether its process still lives"
 	case t.State == Ending:
 		return "its command is being ended; watch it"
 	}

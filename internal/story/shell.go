@@ -16,14 +16,17 @@ func (n Next) Line() string {
 	return strings.Join(words, " ")
 }
 
-// ShellQuote quotes a word for a POSIX shell. One with characters that cannot be seen is written with escapes, which
-// bash, zsh and ksh read, so that what is copied is what was shown.
+// inSingle writes what single quotes of a POSIX shell or of fish, to which a backslash in them means more, cannot have.
+var inSingle = strings.NewReplacer("'", `'\''`, `\`, `'\\'`)
+
+// ShellQuote quotes a word for a POSIX shell, zsh or fish. One with characters that cannot be seen is written with
+// escapes, which bash, zsh and ksh read, so that what is copied is what was shown.
 func ShellQuote(word string) string {
 	switch {
 	case word != "" && strings.IndexFunc(word, needsQuotes) < 0:
 		return word
 	case utf8.ValidString(word) && strings.IndexFunc(word, unseen) < 0:
-		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		return "'" + inSingle.Replace(word) + "'"
 	}
 	var quoted strings.Builder
 	for i, r := range word {
@@ -50,9 +53,9 @@ func escape(r rune) string {
 	return fmt.Sprintf(`\u%04x`, r)
 }
 
-// needsQuotes reports whether a shell may take the character for more than itself.
+// needsQuotes reports whether a shell may take the character for more than itself, as zsh does =ls and fish %self.
 func needsQuotes(r rune) bool {
-	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@%+=,", r)
+	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@+,", r)
 }
 
 // unseen reports whether a character cannot be seen, or looks like a space and is none.

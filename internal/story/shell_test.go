@@ -1,7 +1,10 @@
 package story_test
 
 import (
+	"maps"
 	"os/exec"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,17 +31,25 @@ func TestNextLine(t *testing.T) {
 	assert.Empty(t, story.Next{}.Line())
 }
 
-// TestShellQuote has a shell read what is quoted.
+// TestShellQuote has shells read what is quoted. Fish cannot read escapes.
 func TestShellQuote(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("there is no bash")
-	}
-	for word := range commands {
-		read := exec.CommandContext(t.Context(), bash, "-c", "printf %s "+story.ShellQuote("x"+word))
-		read.Env = []string{"LC_ALL=C.UTF-8"}
+	words := slices.AppendSeq([]string{"=ls", "%self", `a\\b`, `a\`, `\'`, "!!", "{a,b}", "^a", "", "#a"}, maps.Keys(commands))
+	for _, name := range []string{"bash", "zsh", "fish"} {
+		shell, err := exec.LookPath(name)
+		if err != nil {
+			t.Log("there is no " + name)
+			continue
+		}
+		line, want := `printf '%s\n'`, ""
+		for _, word := range words {
+			if quoted := story.ShellQuote(word); name != "fish" || !strings.HasPrefix(quoted, "$") {
+				line, want = line+" "+quoted, want+word+"\n"
+			}
+		}
+		read := exec.CommandContext(t.Context(), shell, "-c", line)
+		read.Env = []string{"LC_ALL=C.UTF-8", "HOME=" + t.TempDir()}
 		out, err := read.Output()
-		require.NoError(t, err)
-		assert.Equal(t, "x"+word, string(out))
+		require.NoError(t, err, name)
+		assert.Equal(t, want, string(out), name)
 	}
 }

@@ -223,7 +223,7 @@ var stories = map[string]func() story.Record{
 	"ending": func() story.Record {
 		s := script{run: "s-1"}
 		return s.record(row("s-1", session.Active, &session.State{Idle: 600, Escalation: &session.Escalation{
-			Signal: "SIGINT", SentAt: start.Add(time.Hour), Next: "SIGTERM", NextAt: start.Add(time.Hour + 10*time.Second),
+			Signal: "SIGINT", SentAt: told.Add(-2 * time.Second), Next: "SIGTERM", NextAt: told.Add(8 * time.Second),
 		}}))
 	},
 	"spent": func() story.Record {
@@ -470,7 +470,7 @@ func TestStale(t *testing.T) {
 	})
 	t.Run("a row alone has the numbers of its stop, as far as they are certain", func(t *testing.T) {
 		state := &session.State{
-			WallClock: 3600, Idle: 600, NoProgress: 900, Safety: 7200, Paused: 60,
+			WallClock: 3600, Idle: 600, NoProgress: 900, Safety: 7200,
 			Spent: []session.Spent{
 				{Limit: "input_tokens", Used: 5, Allowed: 10}, {Limit: "tokens", Used: 2000, Allowed: 2000},
 				{Limit: "cost", Currency: "EUR", Used: 6_400_000, Allowed: 6_400_000},
@@ -481,29 +481,24 @@ func TestStale(t *testing.T) {
 		for _, c := range []struct {
 			code  watchdog.StopReason
 			state *session.State
-			ended time.Duration // 0 for a row that does not say it
 			want  string
 		}{
-			{watchdog.WallClockExceeded, state, time.Hour + time.Minute + time.Second, "ran 1 h 0 min 1 s of 1 h"},
-			{watchdog.WallClockExceeded, state, time.Hour, "ran more than 1 h"},
-			{watchdog.WallClockExceeded, state, 0, "ran more than 1 h"},
-			{watchdog.WallClockExceeded, nil, time.Hour, "its window lasted longer than its wall-clock budget"},
-			{watchdog.SafetyExceeded, state, time.Hour, "ran from this attach for more than 2 h"},
-			{watchdog.IdleExceeded, state, time.Hour, "no sign of life for more than 10 min"},
-			{watchdog.IdleExceeded, &held, time.Hour, story.Meaning(watchdog.IdleExceeded)},
-			{watchdog.NoProgressExceeded, state, time.Hour, "no progress for more than 15 min"},
-			{watchdog.CommandNoOutput, state, time.Hour, "no output for more than 10 min"},
-			{watchdog.CommandNoProgress, state, time.Hour, story.Meaning(watchdog.CommandNoProgress)},
-			{watchdog.HoldExceeded, &held, time.Hour, story.Meaning(watchdog.HoldExceeded)},
-			{watchdog.TokensExceeded, state, time.Hour, "it reached its limit: tokens: 2,000 of 2,000 used"},
-			{watchdog.CostExceeded, state, time.Hour, "it reached its limit: cost: 6.40 EUR of 6.40 EUR used"},
-			{watchdog.IterationTimeout, state, time.Hour, "one iteration of a loop took too long"},
-			{"of_a_host", state, time.Hour, "its host or another guard stopped it"},
+			{watchdog.WallClockExceeded, state, "ran more than 1 h"},
+			{watchdog.WallClockExceeded, nil, "its window lasted longer than its wall-clock budget"},
+			{watchdog.SafetyExceeded, state, "ran from this attach for more than 2 h"},
+			{watchdog.IdleExceeded, state, "no sign of life for more than 10 min"},
+			{watchdog.IdleExceeded, &held, story.Meaning(watchdog.IdleExceeded)},
+			{watchdog.NoProgressExceeded, state, "no progress for more than 15 min"},
+			{watchdog.CommandNoOutput, state, "no output for more than 10 min"},
+			{watchdog.CommandNoProgress, state, story.Meaning(watchdog.CommandNoProgress)},
+			{watchdog.HoldExceeded, &held, story.Meaning(watchdog.HoldExceeded)},
+			{watchdog.TokensExceeded, state, "it reached its limit: tokens: 2,000 of 2,000 used"},
+			{watchdog.CostExceeded, state, "it reached its limit: cost: 6.40 EUR of 6.40 EUR used"},
+			{watchdog.IterationTimeout, state, "one iteration of a loop took too long"},
+			{"of_a_host", state, "its host or another guard stopped it"},
 		} {
 			r := row("s-1", session.Cancelled, c.state)
-			if r.Reason = c.code; c.ended > 0 {
-				r.EndedAt = start.Add(c.ended)
-			}
+			r.Reason, r.EndedAt = c.code, start.Add(time.Hour+30*time.Second) // the graces of its command are in it
 			assert.Equal(t, c.want, story.Of(story.Record{RunID: "s-1", Row: r}, told).End.Meaning)
 		}
 	})
@@ -512,6 +507,9 @@ func TestStale(t *testing.T) {
 		got := story.Of(s.record(row("s-1", session.Active, sent)), told)
 		assert.Equal(t, story.Ending, got.State)
 		assert.Equal(t, "SIGKILL sent at 12:00:00 UTC, and nothing follows", story.EscalationText(got.Escalation))
+		sent.Escalation.Next, sent.Escalation.NextAt = "SIGKILL", told.Add(-31*time.Second)
+		got = story.Of(s.record(row("s-1", session.Active, sent)), told)
+		assert.Equal(t, "its command should have ended by now: see whether its process still lives", got.Next.Advice)
 		lost := row("s-1", session.Active, sent)
 		lost.Lease, lost.Lost = "", true
 		for state, r := range map[story.State]*session.Session{

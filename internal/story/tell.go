@@ -45,17 +45,15 @@ type teller struct {
 	Story
 	row     *session.Session
 	current fold.Window
-	// rowPaused is how long holds had stopped the wall clock, as the row has it.
-	rowPaused Span
-	lengths   map[[2]string]int // the places of Allowed, by limit and hold
-	before    map[time.Time]*Window
-	resets    map[string]time.Time
-	fixed     map[time.Time]time.Time // when the end of a window was corrected
-	last      time.Time               // of the window's events
-	noted     string                  // by the latest request
-	stopped   bool                    // a cancel was taken
-	note      string                  // of the complete
-	command   record.CommandEnd       // of that
+	lengths map[[2]string]int // the places of Allowed, by limit and hold
+	before  map[time.Time]*Window
+	resets  map[string]time.Time
+	fixed   map[time.Time]time.Time // when the end of a window was corrected
+	last    time.Time               // of the window's events
+	noted   string                  // by the latest request
+	stopped bool                    // a cancel was taken
+	note    string                  // of the complete
+	command record.CommandEnd       // of that
 }
 
 func (t *teller) readRow() {

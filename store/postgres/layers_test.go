@@ -18,7 +18,7 @@ func TestLayers(t *testing.T) {
 		t.Run(name, func(t *testing.T) { findsLayers(t, open(t)) })
 	}
 	t.Run("without the index", func(t *testing.T) {
-		s := setups["opened"](t)
+		s := setups[opened](t)
 		mustExec(t, s.pool, "DROP INDEX watchdog_events_parent")
 		findsLayers(t, s)
 	})

@@ -90,7 +90,7 @@ func selectsAsFilter(t *testing.T, s putter, random *rand.Rand) {
 
 func TestSelectFarTimes(t *testing.T) {
 	t.Parallel()
-	s := setups["opened"](t)
+	s := setups[opened](t)
 	require.NoError(t, s.Append(t.Context(), numbered(1)))
 	for year, want := range map[int]int{-400_000: 1, -1: 1, 1: 1, 9999: 0, 10_000: 0, 400_000: 0} {
 		selection := since1970("run-1")

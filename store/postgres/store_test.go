@@ -21,9 +21,11 @@ import (
 // serializable is a setup of long runs only: it runs the same statements as the others.
 const serializable = "under serializable transactions and German dates"
 
+const opened = "opened"
+
 // setups are the ways to open a store. A store keeps every rule in each of them.
 var setups = map[string]func(t *testing.T) putter{
-	"opened": func(t *testing.T) putter {
+	opened: func(t *testing.T) putter {
 		dsn := newDSN(t)
 		return newPutter(t, dsn, dsn)
 	},
@@ -62,6 +64,9 @@ func TestSessions(t *testing.T) {
 	t.Parallel()
 	for name, open := range setups {
 		t.Run(name, func(t *testing.T) {
+			if name == opened {
+				longOnly(t) // it runs the same statements as the host's, and most other tests do, too
+			}
 			t.Parallel()
 			s := open(t)
 			sessiontest.Run(t, func(t *testing.T) session.Store { return s.emptied(t) })

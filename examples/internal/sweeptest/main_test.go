@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/seed62658d38/watchdog/internal/ramdisk"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
@@ -26,7 +27,8 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	_ = flag.Set("test.parallel", "6") // they wait for thresholds
+	ramdisk.Use()
+	_ = flag.Set("test.parallel", "12") // they wait for thresholds
 	goleak.VerifyTestMain(m)
 }
 

@@ -14,6 +14,7 @@ import (
 )
 
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	db := newPostgres(t, server)
 	db.seed(t, 1000, 60)
@@ -61,6 +62,7 @@ func TestOutage(t *testing.T) {
 
 // TestLockedDatabase holds SQLite's write lock while a sweeper tries to cancel.
 func TestLockedDatabase(t *testing.T) {
+	t.Parallel()
 	db := newSQLite(t)
 	db.seed(t, 100, 3)
 	s := db.store(t)

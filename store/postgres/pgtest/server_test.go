@@ -2,6 +2,7 @@ package pgtest_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -9,10 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed62658d38/watchdog/internal/ramdisk"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	ramdisk.Use()
+	goleak.VerifyTestMain(m)
+}
 
 // queryOne returns the value of a query with one row and one column.
 func queryOne(t *testing.T, dsn, statement string) (text string, err error) {
@@ -27,7 +32,10 @@ func queryOne(t *testing.T, dsn, statement string) (text string, err error) {
 }
 
 func TestServer(t *testing.T) {
-	s := pgtest.Start(t, pgtest.Options{Settings: []string{"max_connections=7"}})
+	t.Parallel()
+	s := pgtest.Start(t, pgtest.Options{
+		Settings: []string{"max_connections=7"}, Environment: []string{"PGTEST_WORD=given"},
+	})
 	name := s.Database(t)
 	dsn := s.DSN(name)
 	t.Run("has the given settings, and does not sync", func(t *testing.T) {
@@ -38,10 +46,9 @@ func TestServer(t *testing.T) {
 		}
 	})
 	t.Run("has the given environment", func(t *testing.T) {
-		with := pgtest.Start(t, pgtest.Options{Environment: []string{"PGTEST_WORD=given"}})
 		const copied = `CREATE TABLE words (word text); COPY words FROM PROGRAM 'echo $PGTEST_WORD'`
-		require.NoError(t, change(t.Context(), with.DSN("postgres"), copied))
-		got, err := queryOne(t, with.DSN("postgres"), "SELECT word FROM words")
+		require.NoError(t, change(t.Context(), dsn, copied))
+		got, err := queryOne(t, dsn, "SELECT word FROM words")
 		require.NoError(t, err)
 		assert.Equal(t, "given", got)
 	})
@@ -51,6 +58,7 @@ func TestServer(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, name, got)
 	})
+	testPooler(t, s, name)
 	for how, stop := range map[string]func(){
 		"stopped":         func() { s.Stop(false) },
 		"stopped at once": func() { s.Stop(true) },
@@ -74,9 +82,9 @@ func TestServer(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// New says why a server does not start.
 // TestShared has two databases of one server.
 func TestShared(t *testing.T) {
+	t.Parallel()
 	var shared, unused pgtest.Shared
 	one, other := shared.DSN(t), shared.DSN(t)
 	assert.NotEqual(t, one, other)
@@ -90,15 +98,18 @@ func TestShared(t *testing.T) {
 	require.NoError(t, unused.Close(), "none was started")
 }
 
+// New says why a server does not start.
 func TestServerError(t *testing.T) {
-	pgtest.Start(t, pgtest.Options{}) // it skips the test if PostgreSQL is not installed
+	t.Parallel()
 	_, err := pgtest.New(t.Context(), pgtest.Options{Settings: []string{"no_such_setting=1"}})
+	if errors.Is(err, pgtest.ErrNotInstalled) {
+		t.Skip("PostgreSQL is needed for this test:", err)
+	}
 	require.ErrorContains(t, err, "no_such_setting")
 }
 
-func TestPooler(t *testing.T) {
-	s := pgtest.Start(t, pgtest.Options{})
-	name := s.Database(t)
+func testPooler(t *testing.T, s *pgtest.Server, name string) {
+	t.Helper()
 	for _, mode := range []string{pgtest.SessionMode, pgtest.TransactionMode} {
 		t.Run("in "+mode+" mode leads to the server", func(t *testing.T) {
 			p := pgtest.StartPooler(t, s, mode)

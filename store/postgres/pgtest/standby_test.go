@@ -25,7 +25,10 @@ func change(ctx context.Context, dsn, statement string) error {
 
 func TestStandby(t *testing.T) {
 	for name, synchronous := range map[string]bool{"synchronous": true, "asynchronous": false} {
-		t.Run("that is "+name, func(t *testing.T) { testStandby(t, synchronous) })
+		t.Run("that is "+name, func(t *testing.T) {
+			t.Parallel()
+			testStandby(t, synchronous)
+		})
 	}
 }
 

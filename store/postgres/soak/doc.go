@@ -17,7 +17,8 @@
 // for eleven seconds, more than three promises. TestOverloadedHost of sweep shows what follows: a run is cancelled once
 // its last written sign of life is older than the threshold, and the others are claimed back.
 //
-// The short form runs with the other tests. `make soak` runs the long one.
+// A short form runs with `make long`, and as long a one as you like with `make soak`. Of the other tests those of its
+// judge, its schedule and its proxies run alone.
 //
 // The package exports nothing, and needs Linux.
 package soak

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog/internal/ramdisk"
 )
 
 // asChild makes the test binary a host or a sweeper. Its value is a job as JSON.
@@ -36,6 +38,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	ramdisk.Use()
 	goleak.VerifyTestMain(m)
 }
 

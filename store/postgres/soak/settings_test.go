@@ -5,11 +5,13 @@ package soak_test
 import (
 	"flag"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
-// The form of the soak. Without flags it is the short one.
+// The form of the soak. Without flags it is the short one of long tests, and none in the others.
 var (
-	lengthFlag = flag.Duration("length", 12*time.Second, "how long there are faults")
+	lengthFlag = flag.Duration("length", racing.Rounds(0, 12*time.Second), "how long there are faults; 0 is no soak")
 	runsFlag   = flag.Int("runs", 120, "the runs of each host")
 	seedFlag   = flag.Uint64("seed", 0, "the seed of the faults; 0 draws one")
 	onlyFlag   = flag.String("only", "", "a regular expression for the faults; empty is all")

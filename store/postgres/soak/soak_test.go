@@ -25,6 +25,9 @@ import (
 
 // TestSoak is the soak. The flags say in which form.
 func TestSoak(t *testing.T) {
+	if *lengthFlag == 0 {
+		t.Skip("runs in long tests, and with -length")
+	}
 	seed := drawSeed()
 	t.Logf("seed %d; repeat it with -seed %d -length %v -runs %d", seed, seed, *lengthFlag, *runsFlag)
 	s := startStorm(t, seed)
