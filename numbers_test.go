@@ -41,7 +41,7 @@ func TestDocumentedDefaults(t *testing.T) {
 		{"cost", "1,000 hosts write %.0f rows a second", []any{1000 * renewals}},
 		{"cost", "10,000,000 runs that are all busy are %.0f,000 rows", []any{10_000 * rows}},
 		{"spend", "at %v by default", []any{watchdog.DefaultWarnAt}},
-		{"configuration-limits", "is warned of each, %v by default", []any{watchdog.DefaultWarnAt}},
+		{"configuration-reference", "is warned; %v where one is limited", []any{watchdog.DefaultWarnAt}},
 		{"stall", "SIGTERM %v seconds later and SIGKILL after %v more", []any{
 			stall.DefaultInterruptGrace.Seconds(), stall.DefaultTerminateGrace.Seconds(),
 		}},

@@ -27,7 +27,7 @@ type Setting struct {
 	Source string
 }
 
-// Limits returns every setting, in the order of the pages of docs/configuration.md, then the limits of each scope,
+// Limits returns every setting, in the order of docs/configuration-reference.md, then the limits of each scope,
 // those that were set and are not used, and what is set for each step of a workflow, with the defaults of steps that
 // are set: [Config.Step] has them all. A limit that the host changed after Load has its new value and its old source.
 func (c *Config) Limits() []Setting {

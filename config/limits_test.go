@@ -116,7 +116,7 @@ func TestDocumentedExamples(t *testing.T) {
 		text := "runtime_controls:\n  session_wall_clock_seconds: \"14400\"\n  reserve_second: 60\n"
 		_, err := config.Parse("limits.yaml", []byte(text), environment(map[string]string{"WATCHDOG_WARN_AT": "0.5,80"}))
 		brief := longList.ReplaceAllString(err.Error(), "$1 $2 …")
-		require.Contains(t, document(t, "configuration-errors.md"), "```\n"+brief+"\n```")
+		require.Contains(t, documentation, "```\n"+brief+"\n```")
 	})
 	t.Run("the limits are printed", func(t *testing.T) {
 		text := "agents:\n  model: local\n\nruntime_controls:\n  session_wall_clock_seconds: 5400\n"

@@ -243,7 +243,7 @@ steps:
   implement: {completion_check: {decision_file: .loop/review.verdict}}
 `)
 	print := func() (err error) {
-		// snippet docs/configuration-commands.md: c, err := config.Load("workflow.yaml", nil)
+		// snippet docs/configuration-values.md: c, err := config.Load("workflow.yaml", nil)
 	}
 	text := printed(t, func() { require.NoError(t, print()) })
 	require.Contains(t, text, "provision")
