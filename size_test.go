@@ -42,7 +42,7 @@ var smallGuards = []struct {
 // leaves out what is never called. A guard grows by a table that is made as the program starts, or by a concrete type
 // of another package in a type that becomes an interface. `go build -ldflags=-dumpdep` says what keeps a function.
 func TestSize(t *testing.T) {
-	if _, err := exec.LookPath("go"); err != nil || !racing.Long {
+	if _, err := exec.LookPath("go"); err != nil || !racing.Long && !*update {
 		t.Skip("make long: it builds all packages anew, and seven programs")
 	}
 	none, _ := built(t, "none")
