@@ -29,7 +29,7 @@ var lifeSeed = flag.Int64("life", -1, "the seed of the one life that TestReplayI
 // WATCHDOG_LONG. A failure names the seed; -life replays it.
 func TestReplayIsLife(t *testing.T) {
 	var runs, decisions atomic.Int64
-	inLives(t, racing.Rounds[uint64](600, 100_000), func(t *testing.T, seed uint64) {
+	inLives(t, racing.Rounds[uint64](600, 10_000), func(t *testing.T, seed uint64) {
 		l := newLife(seed, true)
 		l.live()
 		for _, told := range l.compared(t) {
@@ -113,7 +113,7 @@ func traceText(trace []watchdog.Signal) string {
 // TestTracedAlike has the same random histories happen with and without a trace: the host is told the same, the store
 // has the same events but for what is random in them, and the session ends alike.
 func TestTracedAlike(t *testing.T) {
-	inLives(t, racing.Rounds[uint64](300, 100_000), func(t *testing.T, seed uint64) {
+	inLives(t, racing.Rounds[uint64](300, 10_000), func(t *testing.T, seed uint64) {
 		var lives [2]*life
 		for i := range lives {
 			time.Sleep(time.Hour - time.Since(time.Now().Truncate(time.Hour))) // both begin at a full hour

@@ -15,7 +15,7 @@ import (
 )
 
 // TestLinearizable has processes call each database while some of them are killed, stopped and cut off, and has the judge
-// look at the history of each run and of each scope. WATCHDOG_LONG=1 makes it twenty times longer.
+// look at the history of each run and of each scope. WATCHDOG_LONG=1 makes it ten times longer.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	for name, newDatabase := range map[string]func(*testing.T) database{"SQLite": newFile, "PostgreSQL": newServer} {
@@ -23,7 +23,7 @@ func TestLinearizable(t *testing.T) {
 			t.Parallel()
 			slots := int64(12) // in fewer, some of what is wanted below happens not at all
 			if racing.Long {
-				slots = 240
+				slots = 120
 			}
 			c := start(t, newDatabase(t), slots*callsOfSlot, everySlot)
 			c.disturb()
