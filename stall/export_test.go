@@ -89,3 +89,12 @@ func ExitErrorWithoutState(code int, by syscall.Signal) error {
 
 // SurvivorsError is the error about processes that could not be ended.
 func SurvivorsError(alive []int) error { return survivorsError(alive) }
+
+// TellEscalation tells a host of signals, as the end of a command does.
+func TellEscalation(cfg Config, all ...Escalation) {
+	told := cfg.tellEscalation(len(all))
+	for _, e := range all {
+		told <- e
+	}
+	close(told)
+}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -98,6 +99,22 @@ func TestOnSignal(t *testing.T) {
 			require.Less(t, time.Since(began), longTime)
 			<-last
 			require.Equal(t, c.calls, calls.Load())
+		})
+	}
+}
+
+// TestOnSignalThatHangs has a host hang for longer than its RecordTimeout.
+func TestOnSignalThatHangs(t *testing.T) {
+	t.Parallel()
+	for takes, calls := range map[time.Duration]int32{time.Second - 1: 3, time.Second + 1: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			var called atomic.Int32
+			stall.TellEscalation(stall.Config{RecordTimeout: time.Second, OnSignal: func(stall.Escalation) {
+				called.Add(1)
+				time.Sleep(takes)
+			}}, make([]stall.Escalation, 3)...)
+			time.Sleep(time.Minute)
+			require.Equal(t, calls, called.Load(), takes)
 		})
 	}
 }
