@@ -136,6 +136,7 @@ vet: ## run go vet on every module, and on what differs on Windows
 	go vet work
 	GOOS=windows GOARCH=amd64 go vet $(windows)
 	GOOS=windows GOARCH=arm64 go vet $(windows)
+	GOARCH=386 CGO_ENABLED=0 go build ./... # where an int has 32 bits
 	$(call alone,$(outside),go vet ./...)
 
 .PHONY: lint

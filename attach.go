@@ -250,7 +250,7 @@ func (r *run) findOpen(ctx context.Context, cfg *Config, resume bool, at time.Ti
 // checkFailing returns an error if guards have stopped the run too often in a row for another window. It reads all
 // events of the run, and only where the host limits that.
 func (r *run) checkFailing(ctx context.Context, found *fold.Window, most int) error {
-	if most == 0 || most == NoLimit || found.Stop == nil {
+	if most == 0 || int64(most) == NoLimit || found.Stop == nil {
 		return nil
 	}
 	ctx, cancel := r.attachContext(ctx)
