@@ -29,8 +29,8 @@ type testStore struct {
 	close func()
 }
 
-// eachStore runs a test with SQLite, and in a long run with PostgreSQL: what differs is tested with the stores, and that
-// the program opens both with bothStores.
+// eachStore runs a test with SQLite, and in a long run with PostgreSQL: what differs is tested with the stores, and
+// that the program opens both with bothStores.
 func eachStore(t *testing.T, test func(t *testing.T, s testStore)) {
 	t.Helper()
 	if racing.Long {

@@ -1,7 +1,7 @@
 //go:build !race
 
-// Package racing says whether the race detector is on. It makes tests ten times slower, so tests repeat less under it.
-// Fewer repetitions are enough to find a race, and a run without the detector does all of them.
+// Package racing says how often tests repeat what they do: less under the race detector, which makes them ten times
+// slower and finds a race in few repetitions, and all of it in a long run.
 package racing
 
 // Enabled reports whether the race detector is on.

@@ -61,8 +61,8 @@ const (
 // chunk is how many seeds run one after the other, beside other chunks.
 const chunk = 50
 
-// TestSimulation runs SIM_SEEDS seeds from SIM_FIRST on: 200 if it is not set, 2,000 with WATCHDOG_LONG, and fewer under
-// the race detector. In every one of them the invariants hold after every step.
+// TestSimulation runs SIM_SEEDS seeds from SIM_FIRST on: 200 if it is not set, 2,000 with WATCHDOG_LONG, and fewer
+// under the race detector. In every one of them the invariants hold after every step.
 func TestSimulation(t *testing.T) {
 	n := number("SIM_SEEDS", seeds())
 	for from := first; from < first+n; from += chunk {
