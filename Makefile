@@ -192,6 +192,22 @@ reproducible: ## build the last commit's command in two folders, with two empty 
 sbom: command ## write what bin/watchdog is linked from: an SBOM (SPDX) and all licenses, beside it
 	cd tools && GOWORK=off go run ./sbom -root .. -created "$$(git log -1 --format=%cI)" ../bin/watchdog
 
+# The tests of a package's mutants are its own, and then those of the packages that are named.
+mutate = bin/mutants -gremlins bin/gremlins
+
+.PHONY: mutants
+mutants: bin/gremlins ## see what tests notice when an operator is another: all of what decides, 60 a package of the rest
+	cd tools && GOWORK=off go build -o ../bin/ ./mutants
+	for package in machine verdict fold ledger pending; do $(mutate) -n 100000 internal/$$package . ../.. || exit; done
+	$(mutate) session . ../internal/sim
+	$(mutate) sweep . ../internal/sim
+	$(mutate) store/sqlite
+	$(mutate) store/postgres
+	$(mutate) internal/proctree . ../../stall
+	$(mutate) stall
+	$(mutate) loop
+	$(mutate) watchdoghttp/internal/usage . ../..
+
 VULNDB ?= https://vuln.go.dev
 
 .PHONY: vuln
