@@ -172,13 +172,57 @@ release: ## set VERSION=vX.Y.Z in every module, and list the tags to make
 release-check: ## get, build and install every module as its users will, from zips of this checkout
 	@$(release) check
 
+# What is handed on is built so that anybody can build the same bytes: without paths, without C, without what git says.
+reproducibly = CGO_ENABLED=0 go build -trimpath -buildvcs=false
+
+.PHONY: command
+command: ## build bin/watchdog as it is released
+	$(reproducibly) -o bin/watchdog ./cmd/watchdog
+
+.PHONY: reproducible
+reproducible: ## build the last commit's command in two folders, with two empty caches, and compare
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	for at in one another/folder; do \
+		mkdir -p "$$dir/$$at"; git archive HEAD | tar -x -C "$$dir/$$at"; \
+		(cd "$$dir/$$at"; GOCACHE="$$dir/cache/$$at" $(reproducibly) -o "$$dir/$${at%%/*}.built" ./cmd/watchdog); \
+	done; \
+	cd "$$dir"; sha256sum *.built; cmp *.built
+
+.PHONY: sbom
+sbom: command ## write what bin/watchdog is linked from: an SBOM (SPDX) and all licenses, beside it
+	cd tools && GOWORK=off go run ./sbom -root .. -created "$$(git log -1 --format=%cI)" ../bin/watchdog
+
+# The tests of a package's mutants are its own, and then those of the packages that are named.
+mutate = bin/mutants -gremlins bin/gremlins
+
+.PHONY: mutants
+mutants: bin/gremlins ## see what tests notice when an operator is another: all of what decides, 60 a package of the rest
+	cd tools && GOWORK=off go build -o ../bin/ ./mutants
+	for package in machine verdict fold ledger pending; do $(mutate) -n 100000 internal/$$package . ../.. || exit; done
+	$(mutate) session . ../internal/sim
+	$(mutate) sweep . ../internal/sim
+	$(mutate) store/sqlite
+	$(mutate) store/postgres
+	$(mutate) internal/proctree . ../../stall
+	$(mutate) stall
+	$(mutate) loop
+	$(mutate) watchdoghttp/internal/usage . ../..
+
+VULNDB ?= https://vuln.go.dev
+
+.PHONY: vuln
+vuln: bin/govulncheck ## look for known vulnerabilities in what every module calls, in the database VULNDB
+	$(call each,"$(CURDIR)/bin/govulncheck" -db "$(VULNDB)" ./...)
+	$(call alone,$(outside),"$(CURDIR)/bin/govulncheck" -db "$(VULNDB)" ./...)
+
 .PHONY: ci
 ci: ## do all that CI does
 	.ci/run
 
 .PHONY: tools
-tools: bin/golangci-lint ## build the linter and benchstat into bin/, at the versions that tools/go.mod pins
+tools: bin/golangci-lint bin/benchstat ## build the linter and benchstat into bin/
 
-bin/golangci-lint: tools/go.mod tools/go.sum
-	cd tools && GOWORK=off go build -o ../bin/ tool
+# At the versions that tools/go.mod pins; the last part of a tool's path is its name.
+bin/golangci-lint bin/benchstat bin/govulncheck bin/gremlins: tools/go.mod tools/go.sum
+	cd tools && GOWORK=off go build -o ../bin/ $$(go list -f '{{.ImportPath}}' tool | grep '/$(@F)$$')
 	@touch $@
