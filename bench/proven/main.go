@@ -1,6 +1,6 @@
 // Proven runs package stall on this system and prints what was tried, expected and seen, as Markdown.
 //
-//	go run ./bench/proven
+//	GOWORK=off go run ./proven
 //
 // It is for systems that no CI of ours runs on, such as Windows: what it prints can stand in docs/stall.md. It takes a
 // minute, starts processes of its own only, and ends them all, also if it is killed. The exit status is 1 if something

@@ -2,9 +2,9 @@
 
 // Survivors measures which processes outlive a command, for shapes of process trees, ways to end them, and tools.
 //
-//	go run ./bench/survivors            every shape once
-//	go run ./bench/survivors -times 20  the largest number of twenty runs
-//	go run ./bench/survivors -write bench/README.md
+//	GOWORK=off go run ./survivors            every shape once
+//	GOWORK=off go run ./survivors -times 20  the largest number of twenty runs
+//	GOWORK=off go run ./survivors -write README.md
 //
 // It prints the number of processes that are alive one second after the tool has finished, as Markdown, or writes that
 // into a document. It needs Linux and the command timeout of coreutils.

@@ -51,7 +51,7 @@ func TestReadme(t *testing.T) {
 	written, err := tables.WriteAll(documents, read(t, bench, "tables.tmpl"), results)
 	require.NoError(t, err)
 	if !slices.Equal(documents, written) {
-		t.Error("run `go run ./bench/tables`; what a table says stands in bench/tables.tmpl")
+		t.Error("run `cd bench && GOWORK=off go run ./tables`; what a table says stands in bench/tables.tmpl")
 	}
 	require.Equal(t, results.String(), read(t, bench, "results.txt"))
 }
@@ -113,7 +113,7 @@ var survivors = regexp.MustCompile(`(?s)\nProcesses alive a second later, .*?\n(
 // project says of it.
 func TestSurvivors(t *testing.T) {
 	table := survivors.FindStringSubmatch(read(t, bench, "README.md"))
-	require.NotNil(t, table, "run `go run ./bench/survivors -write bench/README.md`")
+	require.NotNil(t, table, "run `cd bench && GOWORK=off go run ./survivors -write README.md`")
 	rows := strings.Split(strings.TrimSpace(table[1]), "\n")[2:]
 	var shown, shapes []string
 	for _, row := range rows[:len(rows)-1] {

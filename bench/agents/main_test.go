@@ -1,5 +1,5 @@
-// Package adaptertest_test kills agents of each SDK in the middle of what they do, and has other processes go on.
-package adaptertest_test
+// Package agents_test kills agents of each SDK in the middle of what they do, and has other processes go on.
+package agents_test
 
 import (
 	"context"

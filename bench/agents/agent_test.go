@@ -1,4 +1,4 @@
-package adaptertest_test
+package agents_test
 
 import (
 	"bytes"

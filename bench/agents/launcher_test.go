@@ -1,4 +1,4 @@
-package adaptertest_test
+package agents_test
 
 import (
 	"context"
@@ -129,7 +129,7 @@ func (m *echo) GenerateContent(
 func TestLauncherDocument(t *testing.T) {
 	source, err := os.ReadFile("launcher_test.go")
 	require.NoError(t, err)
-	document, err := os.ReadFile("../watchdogadk/README.md")
+	document, err := os.ReadFile("../../watchdogadk/README.md")
 	require.NoError(t, err)
 	var shown []string
 	for _, snippet := range doccode.Markdown("README.md", string(document)) {

@@ -1,4 +1,4 @@
-package clienttest_test
+package clients_test
 
 import (
 	"bufio"

@@ -1,4 +1,4 @@
-package browsertest_test
+package browser_test
 
 import (
 	"bufio"
@@ -31,7 +31,7 @@ const (
 
 // TestFigures measures the page with 1,000 live runs, for bench/README.md:
 //
-//	cd page/browsertest && GOWORK=off go test -run TestFigures -figures -v
+//	cd bench && GOWORK=off go test -run TestFigures -figures -v ./browser
 func TestFigures(t *testing.T) {
 	if !*figures {
 		t.Skip("skipped: it measures for a minute; use -figures")

@@ -1,4 +1,4 @@
-package adaptertest_test
+package agents_test
 
 import (
 	"os"
@@ -45,7 +45,7 @@ func TestCodeInDocuments(t *testing.T) {
 			checker, err := doccode.New(".", used, "testdata/host.go", string(host))
 			require.NoError(t, err)
 			read := func(file string) string {
-				text, err := os.ReadFile(path.Join("..", name, file))
+				text, err := os.ReadFile(path.Join("../..", name, file))
 				require.NoError(t, err)
 				return string(text)
 			}

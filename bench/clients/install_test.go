@@ -1,4 +1,4 @@
-package clienttest_test
+package clients_test
 
 import (
 	"crypto/sha256"
@@ -59,9 +59,9 @@ func install() (why string) {
 	for _, path := range must(filepath.Glob("testdata/*.mjs")) {
 		check(os.WriteFile(filepath.Join(clients, filepath.Base(path)), must(os.ReadFile(path)), 0o600))
 	}
-	program = filepath.Join(must(os.MkdirTemp("", "clienttest")), "watchdog")
+	program = filepath.Join(must(os.MkdirTemp("", "clients")), "watchdog")
 	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir, build.Env = "..", append(os.Environ(), "GOWORK=")
+	build.Dir, build.Env = "../../cmd/watchdog", append(os.Environ(), "GOWORK=")
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(string(out))
 	}

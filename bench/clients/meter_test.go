@@ -1,4 +1,4 @@
-package clienttest_test
+package clients_test
 
 import (
 	"encoding/json"
@@ -57,7 +57,7 @@ func TestClients(t *testing.T) {
 
 // TestDocument protects the versions and the least caps in the docs.
 func TestDocument(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/meter.md")
+	text, err := os.ReadFile("../../docs/meter.md")
 	require.NoError(t, err)
 	var pinned struct{ Dependencies map[string]string }
 	require.NoError(t, json.Unmarshal(must(os.ReadFile("package.json")), &pinned))

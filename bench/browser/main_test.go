@@ -1,5 +1,5 @@
-// Package browsertest_test tests the page in Chromium. Without one the tests are skipped, and say so.
-package browsertest_test
+// Package browser_test tests the page in Chromium. Without one the tests are skipped, and say so.
+package browser_test
 
 import (
 	"context"

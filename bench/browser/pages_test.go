@@ -1,4 +1,4 @@
-package browsertest_test
+package browser_test
 
 import (
 	"encoding/json"
@@ -23,7 +23,7 @@ const allRuns = 5000
 
 // BenchmarkPages measures pages of a list of 5,000 runs in SQLite, for bench/README.md:
 //
-//	cd page/browsertest && GOWORK=off go test -run none -bench Pages
+//	cd bench && GOWORK=off go test -run none -bench Pages ./browser
 func BenchmarkPages(b *testing.B) {
 	store, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "watchdog.db"))
 	require.NoError(b, err)
