@@ -109,7 +109,7 @@ func freshensNothing(e *env, status session.Status, attempt int) {
 }
 
 // crowd is how many rows freshensMany has.
-var crowd = int(racing.Tenth(10_000))
+var crowd = racing.Rounds(10_000, 10_000)
 
 // freshensMany freshens all rows but every hundredth, and some runs that have no row.
 func freshensMany(e *env) {
