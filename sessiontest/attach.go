@@ -12,61 +12,59 @@ import (
 )
 
 var attachRules = []rule{
-	{"a new run gets an active row, created now and last active now, with attempt 1",
+	{"a new run gets an active row, created now and last active now, with attempt 1, and had none before",
 		"a row without a start time cannot be judged, and one that starts in the past is cancelled at once", func(e *env) {
 			from := clockOf(e)
-			s := attach(e, newSession(homeRun))
+			before, s, err := e.Store.Attach(e.Ctx, newSession(homeRun))
+			must(err, "attach")
 			to := clockOf(e)
-			require(s.Status == session.Active && s.Attempt == 1 && s.Reason == "" && s.Resumes == 0, "the row is %+v", s)
+			require(before.Attempt == 0, "before the first attempt the row was %+v", before)
 			within("CreatedAt", s.CreatedAt, from, to)
 			within("LastEventAt", s.LastEventAt, from, to)
+			equal(s, row{
+				RunID: homeRun, Status: session.Active, CreatedAt: s.CreatedAt, LastEventAt: s.LastEventAt, StartedAt: noon,
+				Host: host, Attempt: 1,
+			})
 		}},
-	{"before the first attach the attempt is 0",
-		"a watchdog records a lost attempt if there was an attempt before and it did not end", func(e *env) {
-			before, _, err := e.Store.Attach(e.Ctx, newSession(homeRun))
-			must(err, "attach")
-			require(before.Attempt == 0, "before the first attempt the row was %+v", before)
-		}},
-	{"attaching again counts the attempt",
-		"writes of a lost attempt must not count as writes of the new one", func(e *env) {
-			for n := range 3 {
-				s := attach(e, newSession(homeRun))
-				require(s.Attempt == n+1, "attempt %d has the number %d", n+1, s.Attempt)
+	{"attaching again counts the attempt, and returns the row as it was",
+		"writes of a lost attempt must not count as writes of the new one, and only the old row shows that it was lost",
+		func(e *env) {
+			last := attach(e, row{RunID: homeRun, Parent: "p", Threshold: time.Hour, StartedAt: noon, Host: "first"})
+			for n := 2; n <= 3; n++ {
+				before, after, err := e.Store.Attach(e.Ctx, newSession(homeRun))
+				must(err, "attach again")
+				equal(before, last)
+				require(after.Attempt == n, "attempt %d has the number %d", n, after.Attempt)
+				last = after
 			}
 		}},
-	{"attaching again returns the row as it was",
-		"if the row was still active, the attempt before was lost: nothing else shows that", func(e *env) {
-			first := attach(e, row{RunID: homeRun, Parent: "p", Threshold: time.Hour, StartedAt: noon, Host: "first"})
-			before, _, err := e.Store.Attach(e.Ctx, newSession(homeRun))
-			must(err, "attach again")
-			equal(before, first)
-		}},
-	{"attaching again makes an ended session active and clears its reason",
-		"if the row of a resumed run stays cancelled, its own watchdog ends the run again", func(e *env) {
-			s := attach(e, newSession(homeRun))
-			end(e, session.Ending{RunID: homeRun, Attempt: s.Attempt, Status: session.Cancelled, Reason: why})
-			s = attach(e, newSession(homeRun))
-			require(s.Status == session.Active && s.Reason == "", "it is %s with the reason %q", s.Status, string(s.Reason))
-		}},
-	{"attaching again keeps the creation time and the number of resumes",
-		"a policy that resumes a run at most three times counts in its row", given(silent, func(e *env, s row) {
-			c := cancelOf(homeRun)
-			c.Resumes = 2
-			cancelsAs(e, s, c, session.Done)
-			after := attach(e, newSession(homeRun))
-			require(after.CreatedAt.Equal(s.CreatedAt) && after.Resumes == 2, "the row is %+v, was %+v", after, s)
-		})},
-	{"attaching again sets parent, threshold, window and host, and the last event to now",
-		"a run that moved must be found on its new host, and not be stalled by the silence of the old one", func(e *env) {
-			old := putSilent(e, homeRun, time.Hour)
+	{"attaching again keeps when the row was made and how often its run was resumed, and nothing else",
+		"the new attempt would be stalled by the silence of the old one, cancelled after its warning, or ended by its end",
+		func(e *env) {
+			_, s := vouchedFor(e, freshness{Activity: time.Hour, Quiet: true, State: json.RawMessage(`{"phase":"first"}`)})
+			warns(e, s, session.Done)
+			claims(e, s, by, session.Done)
 			want := row{
-				RunID: homeRun, Parent: "other", Threshold: watchdog.NoLimit, StartedAt: noon.Add(time.Hour), Host: "host-2",
+				RunID: homeRun, Status: session.Active, Parent: "other", Threshold: watchdog.NoLimit,
+				CreatedAt: s.CreatedAt, StartedAt: noon.Add(time.Hour), Host: "host-2", Attempt: 2,
 			}
-			got := attach(e, want)
-			require(got.Parent == want.Parent && got.Threshold == want.Threshold &&
-				got.StartedAt.Equal(want.StartedAt) && got.Host == want.Host, "the row is %+v", got)
-			from := old.LastEventAt.Add(time.Hour)
-			within("LastEventAt", got.LastEventAt, from, from.Add(time.Hour))
+			again := func() {
+				from := clockOf(e)
+				s := attach(e, row{
+					RunID: homeRun, Parent: want.Parent, Threshold: want.Threshold, StartedAt: want.StartedAt, Host: want.Host,
+				})
+				within("LastEventAt", s.LastEventAt, from, clockOf(e))
+				want.LastEventAt = s.LastEventAt
+				equal(s, want)
+				looksLike(e, want)
+			}
+			again()
+			claims(e, want, "pass-2", session.Done)
+			c := cancelOf(homeRun)
+			c.By, c.Resumes, c.StopFailed = "pass-2", 2, true
+			cancelsAs(e, want, c, session.Done)
+			want.Resumes, want.Attempt = c.Resumes, 3
+			again()
 		}},
 	{"callers that attach to one run at once get different attempts",
 		"two attempts with one number would keep each other's row fresh", func(e *env) {
@@ -83,29 +81,6 @@ var attachRules = []rule{
 				looksLike(e, s)
 				freshens(e, homeLease, quietSince(s, time.Hour))
 			}
-		}},
-	{"attaching again clears the lease, the warning, the claim and the state of the attempt before",
-		"the new attempt would be cancelled after the warning of the old one", func(e *env) {
-			_, s := vouchedFor(e, freshness{Activity: time.Hour, Quiet: true, State: json.RawMessage(`{"phase":"first"}`)})
-			warns(e, s, session.Done)
-			claims(e, s, by, session.Done)
-			s = attach(e, newSession(homeRun))
-			want := row{
-				RunID: homeRun, Status: session.Active, CreatedAt: s.CreatedAt, LastEventAt: s.LastEventAt, StartedAt: noon,
-				Host: host, Attempt: 2,
-			}
-			equal(s, want)
-			looksLike(e, want)
-			claims(e, s, "pass-2", session.Done)
-		}},
-	{"attaching again clears that the agents could not be stopped",
-		"it says nothing about the new attempt", func(e *env) {
-			c := cancelOf(homeRun)
-			c.StopFailed = true
-			cancelsAs(e, putSilent(e, homeRun, time.Hour), c, session.Done)
-			s := attach(e, newSession(homeRun))
-			require(!s.StopFailed && s.Claim == "", "the row is %+v", s)
-			looksLike(e, s)
 		}},
 	{"attaching with an attempt makes a lost row again, with that attempt",
 		"after a failover the database may have forgotten the row of a live run, or its latest attempt", func(e *env) {

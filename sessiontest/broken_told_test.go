@@ -85,8 +85,8 @@ func delaysClaimed(pause time.Duration, wants func(c *call, n *notice) bool) fau
 }
 
 var brokenTold = []broken{
-	{"ignores the context of an end", "a write with a done context", ignoresContext("End")},
-	{"ignores the context of a read", "a read with a done context", ignoresContext("History")},
+	{"ignores the context of an end", "a call with a done context", ignoresContext("End")},
+	{"ignores the context of a read", "a call with a done context", ignoresContext("History")},
 	{"looks for a reason anywhere in the payload", "by their reasons", after("History", func(c *call) {
 		if c.history.By == session.ByReason && len(c.counts) == 2 {
 			setIf(c.counts[0].Key == "hold_exceeded", &c.counts[0].Key, "reason")
@@ -136,7 +136,7 @@ var brokenTold = []broken{
 		after("List", func(c *call) { c.err = errors.Join(append(c.listed.Unreadable, c.err)...) })},
 	{"begins again where it does not know where to go on", "a limit of less than 1",
 		asks(func(q *listQuery) { setIf(q.After == "yesterday", &q.After, "") })},
-	{"ignores the context of a list", "a list with a done context", ignoresContext("List")},
+	{"ignores the context of a list", "a call with a done context", ignoresContext("List")},
 	{"notifies of one cancel at most", "notified of each cancel", notifies(func(c *call, runID string) []string {
 		setIf(c.done, &runID, "another")
 		c.done = true

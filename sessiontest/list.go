@@ -98,13 +98,6 @@ var listRules = []rule{
 				require(err != nil, "the query %+v is no error", wrong)
 			}
 		}},
-	{"a list with a done context returns the context's error",
-		"an empty list would look as if nothing ran", func(e *env) {
-			lister := contract.Optional[session.Lister](e)
-			withDoneContexts(e, calls{"List": func(ctx context.Context) error {
-				return errorOf(lister.List(ctx, session.ListQuery{Limit: 1}))
-			}})
-		}},
 	{"a listener is notified of each cancel",
 		"a live run on another host must end when it is cancelled, and not at the next poll of that host",
 		listened(func(e *env, told <-chan string) {

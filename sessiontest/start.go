@@ -1,7 +1,6 @@
 package sessiontest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -150,15 +149,6 @@ var startRules = []rule{
 			s.Start.Tries = 2
 			claimsStart(e, s)
 			noneDue(e)
-		}},
-	{"a call about starts with a done context changes nothing and returns the context's error",
-		"a sweeper that was told nothing was claimed calls no Start, and waits until the claim is over", func(e *env) {
-			s := look(e, dueStart(e, "undone").RunID)
-			withDoneContexts(e, calls{
-				"ClaimStart":  func(ctx context.Context) error { return errorOf(e.Store.ClaimStart(ctx, time.Hour)) },
-				"PutOffStart": func(ctx context.Context) error { return errorOf(e.Store.PutOffStart(ctx, s, time.Hour)) },
-			})
-			looksLike(e, s)
 		}},
 }
 
