@@ -197,15 +197,15 @@ var brokenCancels = []broken{
 		return both(before("Claim", func(c *call) { stopped.CompareAndSwap(false, c.claim.Stopped) }),
 			looks(func(s *row) { setIf(stopped.Load() && s.Attempt == 2, &s.Stopped, true) }))()
 	}},
-	{"appends the other events beside a stored end", "a cancel whose event is stored", after("Cancel", func(c *call) {
+	{"appends the other events beside a stored end", "a cancel or a claim of", after("Cancel", func(c *call) {
 		if c.outcome == endStored {
 			c.err = c.m.Append(c.ctx, c.cancel.Events...)
 		}
 	})},
-	{"does not look for an end when it claims", "a claim on a session whose end is stored",
+	{"does not look for an end when it claims", "a cancel or a claim of",
 		before("Claim", func(c *call) { setIf(strings.HasPrefix(c.judged.RunID, "claimed-"), &c.claim.EndID, "") })},
-	{"forgets how the command of a stored end ended", "a stored end that says", looks(func(s *row) {
-		setIf(s.RunID == "failed by cancel" && s.Failed(), &s.State, []byte(`{"phase":"tests","later":[1]}`))
+	{"forgets how the command of a stored end ended", "a cancel or a claim of", looks(func(s *row) {
+		setIf(s.RunID == "cancelled-failed" && s.Failed(), &s.State, []byte(`{"phase":"tests","later":[1]}`))
 	})},
 	{"forgets the claim beside a stored end", "a stored end that appears", after("Cancel", func(c *call) {
 		c.edit(c.judged.RunID, func(s *row) { setIf(c.outcome == endStored, &s.Claim, "") })

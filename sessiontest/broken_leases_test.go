@@ -129,13 +129,13 @@ var brokenLeases = []broken{
 	{"takes the renewal of a lease for the last activity", "a session leaves its lease with",
 		leavesAt(func(l lease) time.Time { return l.RenewedAt },
 			func(_ lease, before row) bool { return before.Activity > 9*time.Hour })},
-	{"takes no activity for one at the start of the lease", "a session that has not signalled",
+	{"takes no activity for one at the start of the lease", "a session leaves its lease with",
 		leavesAt(leaseBegan, func(l lease, before row) bool {
 			return before.Activity == noActivity && l.Vouched == 10*time.Hour
 		})},
-	{"forgets an attach after the last activity", "last activity was before its attach",
+	{"forgets an attach after the last activity", "a session leaves its lease with",
 		leavesAt(leaseBegan, func(l lease, before row) bool { return before.Activity == 0 && l.Vouched == 10*time.Hour })},
-	{"finds NULL greater than any time", "without events leaves", leavesAt(func(lease) (none time.Time) { return none },
+	{"finds NULL greater than any time", "a session leaves its lease with", leavesAt(func(lease) (none time.Time) { return none },
 		func(_ lease, before row) bool { return before.LastEventAt.IsZero() })},
 	{"leaves the thresholds of a lease switched off", "a session that left its lease",
 		leaving(func(_ lease, before row, s *row) {
@@ -161,8 +161,8 @@ var brokenLeases = []broken{
 		there := c.leaseOf(c.l.ID)
 		return there.Expired && there.Beat != c.l.Beat
 	})},
-	{"forgets that a process was lost", "lost if its process", before("ExpireLease", func(c *call) { c.l.Lost = false })},
-	{"takes every process for lost", "a session that was not lost",
+	{"forgets that a process was lost", "a session is lost", before("ExpireLease", func(c *call) { c.l.Lost = false })},
+	{"takes every process for lost", "a session is lost",
 		leaving(func(_ lease, _ row, s *row) { s.Lost = s.Lost || s.RunID == "stopped" })},
 	{"begins an expired lease again", "a lease that has expired never",
 		after("BeginLease", func(c *call) { setIf(errors.Is(c.err, session.ErrLeaseExpired), &c.err, nil) })},
@@ -195,7 +195,7 @@ var brokenLeases = []broken{
 		return both(freshens(func(s row, _ *freshness) { setIf(s.RunID == "back", &hidden, s.Expired) }),
 			after("End", func(c *call) { c.edit("back", func(s *row) { s.Expired = hidden }) }))()
 	}},
-	{"keeps the lease of the attempt before", "the next attempt of a session",
+	{"keeps the lease of the attempt before", "forgets the lease that expired",
 		attaches(func(before, _ row, after *row) { setIf(before.RunID == "again", &after.Expired, before.Expired) })},
 	{"forgets the lease that expired when a session is claimed", "keeps the lease that expired", forgetsJudged("Claim")},
 	{"forgets the lease that expired when a session is warned", "keeps the lease that expired", forgetsJudged("Warn")},
