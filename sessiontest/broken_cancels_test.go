@@ -263,8 +263,8 @@ var brokenCancels = []broken{
 	{"claims a start for no time", "claimed or put off",
 		claimsStarts(func(s *row) { setIf(s.RunID == "later", &s.Start.Due, s.CreatedAt) })},
 	{"puts a start off for no time", "claimed or put off", putsOff("later", func(c *call, _ row) { c.pause = 0 })},
-	{"puts a start off for a week", "a claim or a pause of a start", after("PutOffStart", func(c *call) {
-		c.edit("for a week", func(s *row) { setIf(c.pause > 0, &s.Start.Due, s.CreatedAt.Add(c.pause)) })
+	{"puts a start off for a week", "claimed or put off", after("PutOffStart", func(c *call) {
+		c.edit("later", func(s *row) { setIf(c.pause > 0, &s.Start.Due, s.CreatedAt.Add(c.pause)) })
 	})},
 	{"claims the start first that has been due for the shortest time", "longest time", after("ClaimStart", func(c *call) {
 		if first := c.s; first.RunID == "order-1" {
@@ -285,7 +285,7 @@ var brokenCancels = []broken{
 		putsOff("late", func(c *call, there row) { c.s.Start.Key = there.Start.Key })},
 	{"puts off a start that was given up", "a start that was given up",
 		putsOff("given up", func(c *call, _ row) { setIf(c.pause == session.NoMoreStarts, &c.pause, time.Hour) })},
-	{"keeps the start of the attempt before", "the next attempt of a run", func() alteration {
+	{"keeps the start of the attempt before", "a start that was given up", func() alteration {
 		var before session.WantedStart
 		return cancelsAndThen("attached", func(s *row, _ *call) {
 			setIf(s.Attempt == 1, &before, s.Start)

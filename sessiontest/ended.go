@@ -8,17 +8,8 @@ import (
 )
 
 var endedRules = []rule{
-	{"a lease is told of a session that is cancelled, until it says that it was told",
+	{"a lease is told of each session that is cancelled, until it says that it was told",
 		"this is how a cancel reaches a live run on another host, which may lose an answer", func(e *env) {
-			cancelled := attemptsOf(attachEach(e, homeLease, homeRun))
-			cancels(e, look(e, homeRun), session.Done)
-			tells(e, homeLease, nil, cancelled...)
-			tells(e, homeLease, nil, cancelled...)
-			tells(e, homeLease, cancelled)
-			tells(e, homeLease, nil)
-		}},
-	{"a lease is told once more of a run that is cancelled again",
-		"a run that is cancelled, resumed and cancelled again must be told each time", func(e *env) {
 			begin(e, homeLease)
 			var told []session.AttemptID
 			for attempt := 1; attempt <= 3; attempt++ {
@@ -27,38 +18,28 @@ var endedRules = []rule{
 				cancelsAs(e, s, c, session.Done)
 				next := session.AttemptID{RunID: homeRun, Attempt: attempt}
 				tells(e, homeLease, told, next)
+				tells(e, homeLease, nil, next)
 				told = []session.AttemptID{next}
 			}
+			tells(e, homeLease, told)
+			tells(e, homeLease, nil)
 		}},
-	{"what a lease was not told yet is not forgotten with what it was",
+	{"each lease is told of its own sessions only, and what it was not told yet is not forgotten with what it was",
 		"a session that is cancelled between two polls would run on", func(e *env) {
-			all := attachEach(e, homeLease, "a", "b", "c")
+			all, away := attachEach(e, homeLease, "a", "b", "c"), attachEach(e, awayLease, "d")
 			between, told := all[1:2], []row{all[0], all[2]}
-			cancelsEach(e, told)
-			tells(e, homeLease, nil, attemptsOf(told)...)
+			cancelsEach(e, append(told, away...))
+			tells(e, homeLease, attemptsOf(away), attemptsOf(told)...)
 			cancelsEach(e, between)
 			tells(e, homeLease, attemptsOf(told), attemptsOf(between)...)
-		}},
-	{"each lease is told of its own sessions only",
-		"every process would read what the whole fleet has ended", func(e *env) {
-			home, away := attachEach(e, homeLease, "a", "b"), attachEach(e, awayLease, "c")
-			cancelsEach(e, home)
-			cancelsEach(e, away)
-			tells(e, homeLease, attemptsOf(away), attemptsOf(home)...)
 			tells(e, awayLease, nil, attemptsOf(away)...)
 		}},
-	{"a lease is not told of what it ended itself, or of what has not ended",
+	{"nobody is told of what its lease ended itself, of what has not ended, and of what had no lease",
 		"a keeper would read the events of all its runs again and again", func(e *env) {
 			all := attachEach(e, homeLease, "finished", "live")
 			finish(e, "finished")
 			freshens(e, homeLease, activity(all[1], 0))
-			tells(e, homeLease, nil)
-		}},
-	{"of a session without a lease nobody is told when it is cancelled",
-		"no process of ours runs it", func(e *env) {
-			s := attach(e, newSession(homeRun))
-			begin(e, homeLease)
-			cancels(e, s, session.Done)
+			cancels(e, attach(e, newSession(homeRun)), session.Done)
 			tells(e, homeLease, nil)
 			tells(e, "", nil)
 		}},

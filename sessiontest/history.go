@@ -10,18 +10,22 @@ import (
 )
 
 var historyRules = []rule{
-	{"cancels are counted by their reasons",
-		"an operator wants to know why runs are stopped", func(e *env) {
-			events := cancelEvents(noon, noon, noon)
+	{"cancels are counted by their reasons, and nothing else is counted",
+		"an operator wants to know why runs are stopped; and a host may have events of its own with the same name",
+		func(e *env) {
+			events := cancelEvents(noon, noon, noon, noon, noon)
 			events[1].Payload = []byte(`{"reason":"hold_exceeded","hold":"reason"}`)
+			events[3].Type, events[4].AggregateType = watchdog.EventWarning, "session"
 			counts(e, session.ByReason, events, map[string]int{"hold_exceeded": 1, "idle_timeout": 2})
 		}},
-	{"cancels are counted by days of UTC",
-		"days in the zone of each server cannot be added up", func(e *env) {
+	{"cancels are counted by days of UTC, from the start of a period to before its end",
+		"days in the zone of each server cannot be added up, and no cancel may be counted in two periods, or in none",
+		func(e *env) {
 			midnight := noon.Truncate(day)
-			events := cancelEvents(midnight.Add(-time.Microsecond), midnight, midnight.Add(day-time.Microsecond))
+			events := cancelEvents(midnight.Add(-time.Microsecond), midnight, midnight.Add(day-time.Microsecond),
+				noon.Add(-day-time.Microsecond), noon.Add(-day), noon.Add(day-time.Microsecond), noon.Add(day))
 			events[2].Timestamp = events[2].Timestamp.In(time.FixedZone("east", 5*3600))
-			counts(e, session.ByDay, events, map[string]int{"2026-03-03": 1, "2026-03-04": 2})
+			counts(e, session.ByDay, events, map[string]int{"2026-03-03": 2, "2026-03-04": 2, "2026-03-05": 1})
 		}},
 	{"cancels are counted by the hosts of their sessions, and under an empty host if there is no session",
 		"a host whose sessions stall has a problem; and runs without rows are cancelled too", func(e *env) {
@@ -30,21 +34,6 @@ var historyRules = []rule{
 				attach(e, row{RunID: events[i].AggregateID, StartedAt: noon, Host: on})
 			}
 			counts(e, session.ByHost, events, map[string]int{"": 1, "host-1": 1, "host-2": 2})
-		}},
-	{"a period of time includes its start and not its end",
-		"a cancel between two periods would be counted in both, or in neither", func(e *env) {
-			events := cancelEvents(
-				noon.Add(-day-time.Microsecond), noon.Add(-day), noon.Add(day-time.Microsecond), noon.Add(day))
-			for i := range events {
-				events[i].Payload = fmt.Appendf(nil, `{"reason":"%d"}`, i)
-			}
-			counts(e, session.ByReason, events, map[string]int{"1": 1, "2": 1})
-		}},
-	{"only cancels are counted",
-		"a warning ends nothing, and a host may have events of its own with the same name", func(e *env) {
-			events := cancelEvents(noon, noon, noon)
-			events[1].Type, events[2].AggregateType = watchdog.EventWarning, "session"
-			counts(e, session.ByReason, events, map[string]int{"idle_timeout": 1})
 		}},
 	{"a period without cancels has no counts, and no error",
 		"a quiet week is not an error", func(e *env) {

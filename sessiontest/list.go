@@ -13,22 +13,21 @@ import (
 )
 
 var listRules = []rule{
-	{"sessions are listed in the order in which they were made, the newest first",
-		"who looks at a page wants to see what runs now",
-		given(putListed, func(e *env, all []string) { lists(e, session.ListQuery{}, all...) })},
-	{"sessions are listed by whether they are active",
-		"a page shows what runs apart from what has ended", given(putListed, func(e *env, all []string) {
+	{"sessions are listed newest first, by whether they are active, and by parent, host and reason exactly, which all must hold",
+		"a page shows what runs apart from what has ended, the steps of a run, and the runs of a host",
+		given(putListed, func(e *env, all []string) {
+			lists(e, session.ListQuery{}, all...)
 			lists(e, session.ListQuery{Live: true}, "5", "3", "1")
 			lists(e, session.ListQuery{Ended: true}, "6 ended", "4 ended", "2 ended", "0 ended")
 			lists(e, session.ListQuery{Live: true, Ended: true}, all...)
-		})},
-	{"sessions are listed by parent, host and reason, exactly as they are written",
-		"an operator asks for the steps of a run, and the runs of a host", given(putListed, func(e *env, _ []string) {
 			lists(e, session.ListQuery{Parent: "run-1"}, "6 ended", "3", "0 ended")
 			lists(e, session.ListQuery{Parent: "run-_"})
 			lists(e, session.ListQuery{Host: "host-2"}, "5", "4 ended", "1")
 			lists(e, session.ListQuery{Host: "HOST-2"})
 			lists(e, session.ListQuery{Reason: why}, "2 ended", "0 ended")
+			lists(e, session.ListQuery{Live: true, Host: "host-2"}, "5", "1")
+			lists(e, session.ListQuery{Ended: true, Parent: "run-1", Reason: why, Host: host}, "0 ended")
+			lists(e, session.ListQuery{Live: true, Reason: why})
 		})},
 	{"sessions whose command failed are listed by that, and not as complete",
 		"who asks what failed in the night does not want to read all that went well", func(e *env) {
@@ -52,12 +51,6 @@ var listRules = []rule{
 				require(slices.Equal(got, want), "listed with the reason %s are %q, want %q", string(reason), got, want)
 			}
 		}},
-	{"the conditions of a list must all hold",
-		"with one of them only, a page of a host would show the runs of all", given(putListed, func(e *env, _ []string) {
-			lists(e, session.ListQuery{Live: true, Host: "host-2"}, "5", "1")
-			lists(e, session.ListQuery{Ended: true, Parent: "run-1", Reason: why, Host: host}, "0 ended")
-			lists(e, session.ListQuery{Live: true, Reason: why})
-		})},
 	{"pages of a list follow each other without a gap and without a repeat",
 		"sessions that were made at one moment must not hide each other", given(putListed, func(e *env, all []string) {
 			for _, limit := range []int{1, 2, 3, len(all)} {
@@ -98,23 +91,18 @@ var listRules = []rule{
 				require(err != nil, "the query %+v is no error", wrong)
 			}
 		}},
-	{"a listener is notified of each cancel",
-		"a live run on another host must end when it is cancelled, and not at the next poll of that host",
+	{"a listener is notified of each cancel, and not of one that changed nothing",
+		"a live run on another host must end when it is cancelled, and one that continued is not to be disturbed",
 		listened(func(e *env, told <-chan string) {
+			awake := putSilent(e, "awake", time.Minute)
+			awake.Attempt++
+			cancels(e, awake, session.Changed)
 			for i, runID := range oddIDs {
 				s, c := putSilent(e, runID, time.Hour), cancelOf(runID)
 				c.Events[0].ID = fmt.Sprint("cancel ", i)
 				cancelsAs(e, s, c, session.Done)
 				receives(e, told, runID)
 			}
-		})},
-	{"a listener is not notified of a cancel that changed nothing",
-		"every pass would disturb a run that continued", listened(func(e *env, told <-chan string) {
-			awake, stalled := putSilent(e, "awake", time.Minute), putSilent(e, "stalled", time.Hour)
-			awake.Attempt++
-			cancels(e, awake, session.Changed)
-			cancels(e, stalled, session.Done)
-			receives(e, told, "stalled")
 		})},
 	{"listening ends with its context",
 		"a process that stops must not have to wait for a cancel", func(e *env) { listening(e, func(<-chan string) {}) }},
