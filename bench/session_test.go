@@ -3,7 +3,6 @@ package bench_test
 import (
 	"context"
 	"log/slog"
-	"strconv"
 	"testing"
 	"time"
 
@@ -69,13 +68,4 @@ func BenchmarkNewAndClose(b *testing.B) {
 			cancel()
 		}
 	})
-}
-
-// BenchmarkFire measures one whole stop: it is found, recorded and delivered.
-func BenchmarkFire(b *testing.B) {
-	b.ReportAllocs()
-	start := time.Now().Add(-2 * time.Hour)
-	for i := 0; b.Loop(); i++ {
-		arm(b, strconv.Itoa(i), &watchdog.Memory{}, start, time.Hour).Close()
-	}
 }

@@ -2,7 +2,6 @@ package bench_test
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -61,34 +60,4 @@ func deepContext(ctx context.Context) context.Context {
 		ctx = context.WithValue(ctx, key(i), i)
 	}
 	return ctx
-}
-
-// hangingAppends is a store that does not answer appends.
-type hangingAppends struct{ watchdog.Memory }
-
-func (h *hangingAppends) Append(ctx context.Context, _ ...watchdog.Event) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-// BenchmarkFirstSign measures the first sign of a run that is late, while its store hangs: it sets a timer and waits
-// for nothing. Take -benchtime 10000x: each needs a run of its own.
-func BenchmarkFirstSign(b *testing.B) {
-	store := &hangingAppends{}
-	runs := make([]*watchdog.Watchdog, b.N)
-	for i := range runs {
-		var err error
-		runs[i], err = watchdog.New(context.Background(), watchdog.Run{ID: "s-" + strconv.Itoa(i), StartedAt: time.Now()},
-			watchdog.Config{Store: store, Logger: quiet, PollOnly: true, Budget: watchdog.Budget{
-				WallClock: time.Second, WarnAt: []float64{}, Idle: time.Hour, FromFirstSign: true,
-			}})
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
-	time.Sleep(time.Second)
-	b.ResetTimer()
-	for _, wd := range runs {
-		wd.Activity()
-	}
 }
