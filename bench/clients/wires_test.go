@@ -3,6 +3,7 @@ package clients_test
 import (
 	"fmt"
 	"maps"
+	"strings"
 )
 
 // responses is OpenAI's Responses.
@@ -232,4 +233,181 @@ func toolCalls(a *ask, said answer) (all []object) {
 func openaiFailed(status int) any {
 	kind := map[int]string{429: "rate_limit_exceeded"}[status]
 	return object{"error": object{"type": "server_error", "code": kind, "message": "not now", "param": nil}}
+}
+
+// anthropic is Messages.
+var anthropic = wire{
+	read: func(_ string, body object, a *ask) {
+		a.model, a.most = text(body, "model"), number(body, "max_tokens")
+		a.streamed, _ = body["stream"].(bool)
+		kind := text(inner(body, "thinking"), "type")
+		a.thinks = kind == "enabled" || kind == "adaptive"
+		for _, t := range list(body, "tools") {
+			a.tools = append(a.tools, text(t, "name"))
+		}
+		for _, m := range list(body, "messages") {
+			for _, c := range list(m, "content") {
+				if text(c, "type") == "tool_result" {
+					a.results++
+				}
+			}
+		}
+	},
+	whole: func(a *ask, said answer) any {
+		m := message(a)
+		m["content"], m["stop_reason"] = blocks(a, said), stopOf(said)
+		m["usage"] = anthropicUsage(a, said.tokens())
+		return m
+	},
+	stream: func(a *ask, said answer, send func(string, any)) {
+		m := message(a)
+		m["content"], m["stop_reason"], m["usage"] = []any{}, nil, anthropicUsage(a, 1)
+		send("message_start", object{"type": "message_start", "message": m})
+		for i, block := range blocks(a, said) {
+			empty, deltas := opened(block)
+			send("content_block_start", object{"type": "content_block_start", "index": i, "content_block": empty})
+			for _, d := range deltas {
+				send("content_block_delta", object{"type": "content_block_delta", "index": i, "delta": d})
+			}
+			send("content_block_stop", object{"type": "content_block_stop", "index": i})
+		}
+		send("message_delta", object{
+			"type": "message_delta", "delta": object{"stop_reason": stopOf(said), "stop_sequence": nil},
+			"usage": object{"output_tokens": said.tokens()},
+		})
+		send("message_stop", object{"type": "message_stop"})
+	},
+	failed: func(status int) any {
+		kind := map[int]string{429: "rate_limit_error", 503: "api_error", 529: "overloaded_error"}[status]
+		return object{"type": "error", "error": object{"type": kind, "message": "not now"}}
+	},
+}
+
+func message(a *ask) object {
+	return object{
+		"id": fmt.Sprintf("msg_%d", a.input), "type": "message", "role": "assistant", "model": a.model, "stop_sequence": nil,
+	}
+}
+
+// anthropicUsage has a third of the input read from a cache, once the conversation has begun.
+func anthropicUsage(a *ask, output int64) object {
+	read := int64(0)
+	if a.results > 0 {
+		read = a.input / 3
+	}
+	return object{
+		"input_tokens": a.input - 2*read, "cache_read_input_tokens": read, "cache_creation_input_tokens": read,
+		"output_tokens": output, "service_tier": "standard",
+	}
+}
+
+func stopOf(said answer) string {
+	switch {
+	case said.cut:
+		return "max_tokens"
+	case len(said.tools) > 0:
+		return "tool_use"
+	}
+	return "end_turn"
+}
+
+func blocks(a *ask, said answer) (all []object) {
+	if said.thinking != "" {
+		all = append(all, object{"type": "thinking", "thinking": said.thinking, "signature": "c2lnbmF0dXJl"})
+	}
+	if said.text != "" {
+		all = append(all, object{"type": "text", "text": said.text})
+	}
+	for i, t := range said.tools {
+		all = append(all, object{
+			"type": "tool_use", "id": fmt.Sprintf("toolu_%d_%d_%d", a.results, a.input, i), "name": t.name, "input": t.args,
+		})
+	}
+	return all
+}
+
+// opened returns a block as a stream begins it, and what it adds.
+func opened(block object) (empty object, deltas []object) {
+	switch block["type"] {
+	case "thinking":
+		return object{"type": "thinking", "thinking": "", "signature": ""}, []object{
+			{"type": "thinking_delta", "thinking": block["thinking"]},
+			{"type": "signature_delta", "signature": block["signature"]},
+		}
+	case "text":
+		return object{"type": "text", "text": ""}, []object{{"type": "text_delta", "text": block["text"]}}
+	}
+	args, _ := block["input"].(object)
+	return object{"type": "tool_use", "id": block["id"], "name": block["name"], "input": object{}}, []object{
+		{"type": "input_json_delta", "partial_json": tool{args: args}.json()},
+	}
+}
+
+// gemini is generateContent.
+var gemini = wire{
+	read: func(path string, body object, a *ask) {
+		name, verb, _ := strings.Cut(strings.TrimPrefix(path, "/v1beta/models/"), ":")
+		a.model, a.streamed = name, verb == "streamGenerateContent"
+		a.most = number(inner(body, "generationConfig"), "maxOutputTokens")
+		if form := inner(inner(body, "generationConfig"), "responseJsonSchema"); form != nil {
+			a.form = form
+		}
+		a.thinks, _ = inner(inner(body, "generationConfig"), "thinkingConfig")["includeThoughts"].(bool)
+		for _, t := range list(body, "tools") {
+			for _, f := range list(t, "functionDeclarations") {
+				a.tools = append(a.tools, text(f, "name"))
+			}
+		}
+		for _, c := range list(body, "contents") {
+			for _, p := range list(c, "parts") {
+				if p["functionResponse"] != nil {
+					a.results++
+				}
+			}
+		}
+	},
+	whole: func(a *ask, said answer) any { return generated(a, said, parts(said), true) },
+	stream: func(a *ask, said answer, send func(string, any)) {
+		all := parts(said)
+		for i, p := range all {
+			send("", generated(a, said, []object{p}, i == len(all)-1))
+		}
+	},
+	failed: func(status int) any {
+		kind := map[int]string{429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}[status]
+		return object{"error": object{"code": status, "message": "not now", "status": kind}}
+	},
+}
+
+func generated(a *ask, said answer, parts []object, last bool) object {
+	candidate := object{"index": 0, "content": object{"role": "model", "parts": parts}}
+	if last {
+		candidate["finishReason"] = "STOP"
+		if said.cut {
+			candidate["finishReason"] = "MAX_TOKENS"
+		}
+	}
+	return object{
+		"candidates": []object{candidate}, "modelVersion": a.model, "responseId": "r",
+		"usageMetadata": object{
+			"promptTokenCount": a.input, "candidatesTokenCount": said.said(), "thoughtsTokenCount": said.thought(),
+			"totalTokenCount": a.input + said.tokens(),
+		},
+	}
+}
+
+func parts(said answer) (all []object) {
+	if said.thinking != "" {
+		all = append(all, object{"text": said.thinking, "thought": true})
+	}
+	if said.text != "" {
+		all = append(all, object{"text": said.text})
+	}
+	for _, t := range said.tools {
+		all = append(all, object{"functionCall": object{"name": t.name, "args": t.args}, "thoughtSignature": "c2lnbmF0dXJl"})
+	}
+	if len(all) == 0 {
+		all = []object{{"text": ""}}
+	}
+	return all
 }

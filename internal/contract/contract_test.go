@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"testing"
@@ -91,4 +92,49 @@ func TestWhile(t *testing.T) {
 	err := contract.Catch(func() { e.While(func(context.Context, func()) error { return cause }, nil) })
 	require.ErrorIs(t, err, cause)
 	assert.ErrorContains(t, err, "it ended before it was ready")
+}
+
+func TestCatch(t *testing.T) {
+	t.Run("returns the error of the first failure", func(t *testing.T) {
+		flaw, went := errors.New("flaw"), false
+		err := contract.Catch(func() {
+			func() { contract.Fail(flaw) }()
+			went = true
+		})
+		require.ErrorIs(t, err, flaw)
+		assert.False(t, went)
+	})
+	t.Run("returns nil for a check that comes to its end", func(t *testing.T) {
+		require.NoError(t, contract.Catch(func() {}))
+	})
+	t.Run("does not recover from another panic", func(t *testing.T) {
+		assert.PanicsWithValue(t, "a bug", func() { _ = contract.Catch(func() { panic("a bug") }) })
+	})
+}
+
+func TestFails(t *testing.T) {
+	want := errors.New("wanted")
+	fails := func(err error) error {
+		return contract.Catch(func() { contract.Fails("it", want, func() { contract.Must(err, "call") }) })
+	}
+	require.NoError(t, fails(want))
+	require.ErrorContains(t, fails(nil), "it: the call returned nil, want an error")
+	require.ErrorContains(t, fails(errors.New("other")), "it: the error is not the wanted one, wanted: call: other")
+}
+
+func TestSameJSON(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{`{"a":1,"b":[1.5e3,null]}`, ` { "b" : [1500,null], "a" : 1.0 } `, true},
+		{`{"a":1}`, `{"a":"1"}`, false},
+		{`{"a":9007199254740993}`, `{"a":9007199254740992}`, false},
+		{`{"a":null}`, `{}`, false},
+		{"", "", true},
+		{"", "{}", false},
+		{"{", "{ ", false},
+	} {
+		assert.Equal(t, c.want, contract.SameJSON(json.RawMessage(c.a), json.RawMessage(c.b)), "%s and %s", c.a, c.b)
+	}
 }
