@@ -138,7 +138,8 @@ func endsEach(e *env) {
 	var ends []session.Ending
 	var want []row
 	for _, ending := range []session.Ending{
-		{Status: session.Cancelled, Reason: "watchdog_hold_exceeded"}, {Status: session.Interrupted}, {Status: session.Finished},
+		{Status: session.Cancelled, Reason: "watchdog_hold_exceeded"}, {Status: session.Interrupted},
+		{Status: session.Finished},
 	} {
 		for later := range 2 {
 			s := attach(e, newSession(fmt.Sprint(ending.Status, " later ", later)))
@@ -155,8 +156,8 @@ func endsEach(e *env) {
 	}
 }
 
-// ownEnds are the ends of runs that no sweeper wrote: by a limit of the run, by its host with how its command ended, and
-// by another program.
+// ownEnds are the ends of runs that no sweeper wrote: by a limit of the run, by its host, once with how its command
+// ended, and by another program.
 func ownEnds(prefix string) []watchdog.Event {
 	ends := []watchdog.Event{
 		ownEnd(prefix+"limit", false), ownEnd(prefix+"complete", true), ownEnd(prefix+"failed", true),

@@ -14,7 +14,7 @@ import (
 )
 
 var listRules = []rule{
-	{"sessions are listed newest first, by whether they are active, and by parent, host and reason exactly, which all must hold",
+	{"sessions are listed newest first, by whether they are active and by parent, host and reason, which must all hold",
 		"a page shows what runs apart from what has ended, the steps of a run, and the runs of a host",
 		given(putListed, func(e *env, all []string) {
 			lists(e, session.ListQuery{}, all...)

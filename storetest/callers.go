@@ -13,7 +13,12 @@ import (
 var callerRules = []eventRule{
 	{"an append or a read with a done context stores nothing and returns the context's error",
 		"a watchdog waits only for its record timeout: what was reported as not stored must not appear later",
-		inTurn(put(numbered("before", 0)), withDoneContexts(put(numbered("late", 1))), withDoneContexts(holdsAt("run-2")), holds("before"))},
+		inTurn(
+			put(numbered("before", 0)),
+			withDoneContexts(put(numbered("late", 1))),
+			withDoneContexts(holdsAt("run-2")),
+			holds("before"),
+		)},
 	{"what Read returned belongs to the caller, and what was appended belongs to it again",
 		"a reader that edits the events would change them for the next one, and a host that reuses a buffer overwrite them",
 		func(e *eventEnv) {

@@ -37,7 +37,7 @@ var appendRules = []eventRule{
 			inTurn(put(events...), holds(ids(events)...))(e)
 		}},
 	{"of events with one ID the first is kept, whatever the others say, and the appends succeed",
-		"an append whose answer was lost is repeated, and two processes that fire for one window report the same stop", inTurn(
+		"an append whose answer was lost is repeated, and two processes that fire for one window report one stop", inTurn(
 			put(numbered("a", 1)),
 			put(numbered("a", 1)),
 			holds("a"),
@@ -83,7 +83,7 @@ var appendRules = []eventRule{
 		"the host's own session and the watchdog's run may have one ID; reading one must not return the other's events",
 		inTurn(put(numbered("run's", 1), ofSession(numbered("session's", 2))), holds("run's"))},
 	{"every character of an aggregate ID counts, and none has a special meaning",
-		"a pattern, a prefix, a collation or a quote that ends a text would find another run's cancel, or the session's for a step",
+		"a pattern, a prefix, a collation or a quote that ends a text would find the cancel of another run, or of a step",
 		keptApart("a", "a/b", "a/b/c", "a/", "ab", "b",
 			"r1n", "r_n", "r%", "%", "r*", "r?n", "r[1]n", "r.n", "^r", `r\_n`,
 			"run", "RUN", "Run", "rün", "run ", " run", "straße", "STRASSE", "\u00e9", "e\u0301", "e",

@@ -36,7 +36,7 @@ var fieldRules = []eventRule{
 		"a window is identified by its start, and a deadline that lost digits, its zone or its century is another one",
 		forEach(times, becomes)},
 	{"numbers, texts, and nested and empty values in a payload stay as they are",
-		"an ID that is converted to a float is another number, and who checks for a key gets another answer if it was dropped",
+		"an ID that becomes a float is another number, and who checks for a key gets another answer if it was dropped",
 		payloadsStay(
 			`{"big":9007199254740993,"low":-9223372036854775809,"long":0.1234567890123456789012345,"none":0}`,
 			`{"far":1.5e400,"near":-1.5E-400}`,
@@ -98,7 +98,8 @@ func becomes(r reading) eventStep {
 	event.Timestamp = r.appended
 	return func(e *eventEnv) {
 		got := roundTrip(e, event).Timestamp
-		contract.Require(got.Equal(r.want) && got.Location() == time.UTC, "appended %v, read %v, want %v", r.appended, got, r.want)
+		contract.Require(got.Equal(r.want) && got.Location() == time.UTC,
+			"appended %v, read %v, want %v in UTC", r.appended, got, r.want)
 	}
 }
 
