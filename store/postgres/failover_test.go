@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
 
@@ -45,7 +46,7 @@ func TestFailover(t *testing.T) {
 
 // A primary whose machine vanishes answers nobody, and closes no connection. Its standby takes over all the same.
 func TestFailoverOfVanished(t *testing.T) {
-	longOnly(t)
+	racing.LongOnly(t)
 	t.Parallel()
 	c := startCluster(t, true)
 	first, second := startProxy(t, c.primary.DSN(c.database)), startProxy(t, c.standby.DSN(c.database))
@@ -71,7 +72,7 @@ func TestFailoverOfVanished(t *testing.T) {
 // A primary with an asynchronous standby loses what it committed last. Runs go on, and what was decided is decided
 // again, in the same way.
 func TestAsynchronousFailover(t *testing.T) {
-	longOnly(t)
+	racing.LongOnly(t)
 	t.Parallel()
 	c := startCluster(t, false)
 	c.host("host-1", 12, 0) // the cancel of a run by its own limit can be lost

@@ -18,7 +18,7 @@ import (
 // TestReaderModel protects the scanner by a naive one, which has package encoding/json read whole bodies and takes the
 // same fields from the maps: over JSON of random form, in which the names that matter stand everywhere.
 func TestReaderModel(t *testing.T) {
-	for seed := range racing.Tenth(20_000) {
+	for seed := range racing.Rounds[uint64](20_000, 20_000) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		body := randomRoot(rng)
 		require.True(t, json.Valid([]byte(body)), body)
