@@ -92,7 +92,6 @@ func TestRefused(t *testing.T) {
 		"a session file with a budget below 0":   `{"id":"ID",` + start + `,"status":"running","budget":` + negative + `}`,
 		"a session file that was emptied":        ``,
 		"a session file whose start is in words": `{"id":"ID","session_started_at":"yesterday","status":"running"}`,
-		"an older file whose start is in words":  `{"id":"ID","started_at":"yesterday","status":"running"}`,
 	} {
 		t.Run(problem, func(t *testing.T) {
 			t.Parallel()

@@ -59,7 +59,7 @@ func TestComplete(t *testing.T) {
 		f := newFixture(t).withRealGo()
 		f.run("-project", "demo/rpn").must(t, 0)
 		assert.Contains(t, f.log("plan"), "examples/autosession/demo/rpn")
-		assert.NoDirExists(t, filepath.Join(f.state, "demo"))
+		assert.NoDirExists(t, filepath.Join(f.state, "sessions", f.session().ID, "demo"))
 	})
 }
 
