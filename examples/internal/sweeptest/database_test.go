@@ -23,8 +23,9 @@ import (
 // A database reads the tables without the library.
 type database struct {
 	*sql.DB
-	dsn  string
-	rows string // inserts rows; its parameters are the number of all and of stalled ones
+	dsn    string
+	server *pgtest.Server // nil for SQLite
+	rows   string         // inserts rows; its parameters are the number of all and of stalled ones
 	// processes, stalled and woken are the sizes of the test with many sweepers.
 	processes, stalled, woken int
 }
@@ -43,8 +44,6 @@ func openStore(ctx context.Context, dsn string) (store, error) {
 	return sqlite.Open(ctx, dsn)
 }
 
-func (db *database) isPostgres() bool { return strings.HasPrefix(db.dsn, "postgres:") }
-
 func newSQLite(t *testing.T) *database {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "sessions.db")
@@ -55,7 +54,7 @@ func newSQLite(t *testing.T) *database {
 func newPostgres(t *testing.T, server *pgtest.Server) *database {
 	t.Helper()
 	dsn := server.DSN(server.Database(t))
-	db := &database{dsn: dsn, rows: postgresRows, processes: 5, stalled: 2000, woken: 500}
+	db := &database{dsn: dsn, server: server, rows: postgresRows, processes: 5, stalled: 2000, woken: 500}
 	if racing.Enabled {
 		db.stalled, db.woken = 400, 100
 	}
