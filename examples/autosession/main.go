@@ -4,9 +4,9 @@
 //	go run ./examples/autosession                          plan, build, vet and test the built-in project
 //	go run ./examples/autosession -budget 5s -hang test    the same with a test that never ends: BLOCKED
 //
-// The output of a blocked session ends with the command that resumes it. Read session.go first: the session around its
-// watchdog. attach.go makes both, phase.go runs the commands, internal/state keeps what the next process needs; the rest
-// is what the user asked for (flags.go, limits.go, project.go) and is told (report.go, result.go).
+// The output of a blocked session ends with the command that resumes it. Read session.go first, the session around its
+// watchdog. attach.go makes both, phase.go runs the commands, and internal/state keeps what the next process needs. The
+// rest is what the user asked for (flags.go, limits.go, project.go) and is told (report.go, result.go).
 //
 // # Sessions
 //

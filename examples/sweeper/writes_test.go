@@ -96,7 +96,7 @@ func TestDryRunMakesNoTables(t *testing.T) {
 		require.NoError(t, err)
 		status, out, errs := sweep(t, "-dsn", "sqlite:"+path, "-dry-run", "-once")
 		require.Equal(t, 1, status, out)
-		require.Contains(t, errs, "has no table of sessions, and a dry run makes none")
+		require.Contains(t, errs, "it has no table of events, and none is created")
 		after, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Equal(t, before, after)
@@ -105,7 +105,7 @@ func TestDryRunMakesNoTables(t *testing.T) {
 		dsn := postgresServer.DSN(t)
 		status, out, errs := sweep(t, "-dsn", dsn, "-dry-run", "-once")
 		require.Equal(t, 1, status, out)
-		require.Contains(t, errs, "PostgreSQL has no table of sessions, and a dry run makes none")
+		require.Contains(t, errs, "it has no table of events, and none is created")
 		require.Empty(t, rowsOf(t, dsn, "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"))
 	})
 }

@@ -51,7 +51,7 @@ func work(text string, in io.Reader, out io.Writer) error {
 		s, err = openStore(ctx, j.DSN)
 	}
 	if err != nil && ctx.Err() != nil {
-		return nil // it was asked to end before the server was back
+		return nil //nolint:nilerr // it was asked to end before the server was back
 	}
 	if err != nil {
 		return err

@@ -131,7 +131,7 @@ func (d Dir) Load(id string) (*Session, error) {
 	return s, nil
 }
 
-// SetLatest makes session.json a link to the session's file. It does not point out of the directory, which can be moved.
+// SetLatest makes session.json a link to the session's file. It points to a place in the directory, which can be moved.
 func (d Dir) SetLatest(id string) error {
 	fresh := filepath.Join(d.Session(id), "link.tmp")
 	_ = os.Remove(fresh) // left by a process that was killed
