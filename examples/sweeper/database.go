@@ -47,8 +47,8 @@ func open(ctx context.Context, dsn string, readOnly bool) (store, error) {
 	return postgres.Open(ctx, dsn, postgres.Config{ReadOnly: readOnly})
 }
 
-// The statements that insert sessions into the table itself, because no store can back-date one: first the stalled ones,
-// each a minute older, then those with an event in the last five minutes. They look themselves whether there is a
+// The statements that insert sessions into the table itself, because no store can back-date one. First come the stalled
+// ones, each a minute older, then those with an event in the last five minutes. They look themselves whether there is a
 // session. In PostgreSQL two of these programs at once would both find none without the lock; a lock of the table would
 // hold up its hosts.
 var (

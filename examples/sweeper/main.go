@@ -47,7 +47,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -98,8 +97,7 @@ func printError(stderr io.Writer, err error, status int) int {
 
 // sweepAll inserts the sessions and sweeps the database. A dry run may only read the database of -dsn.
 func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err error) {
-	cfg := opts.limits.Sweep
-	dsn, name, readOnly := opts.dsn, opts.name(), cfg.DryRun && opts.dsn != ""
+	dsn := opts.dsn
 	if dsn == "" {
 		folder, err := os.MkdirTemp("", "sweeper")
 		if err != nil {
@@ -108,14 +106,20 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 		defer func() { _ = os.RemoveAll(folder) }()
 		dsn = "sqlite:" + filepath.Join(folder, "sessions.db")
 	}
-	db, err := open(ctx, dsn, readOnly)
+	db, err := open(ctx, dsn, opts.limits.Sweep.DryRun && opts.dsn != "")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if err := insert(ctx, dsn, name, opts.seed, opts.stalled, stdout); err != nil {
+	if err := insert(ctx, dsn, opts.name(), opts.seed, opts.stalled, stdout); err != nil {
 		return err
 	}
+	return sweepIn(ctx, db, opts, stdout, stderr)
+}
+
+// sweepIn sweeps a database once, or until an interrupt.
+func sweepIn(ctx context.Context, db store, opts options, stdout, stderr io.Writer) error {
+	cfg := opts.limits.Sweep
 	cfg.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	table := &table{out: stdout}
 	passes := &page.PassLog{}
@@ -146,17 +150,17 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 		}
 		defer stop()
 	}
-	_, _ = fmt.Fprintf(stdout, "%s; press Ctrl-C to end\n", doing(name, opts.limits))
+	_, _ = fmt.Fprintf(stdout, "%s; press Ctrl-C to end\n", doing(opts))
 	err = sweeper.Run(ctx)
 	return errors.Join(err, table.history(context.WithoutCancel(ctx), db))
 }
 
 // doing says what the sweeper does until it is ended, and how soon it cancels.
-func doing(name string, limits *config.Config) string {
-	if limits.Sweep.Disabled {
+func doing(opts options) string {
+	if opts.limits.Sweep.Disabled {
 		return "the configuration switches the sweeper off: it does nothing"
 	}
-	return fmt.Sprintf("%s\nsweeping %s every %v", limits.WorstTime(), name, limits.Sweep.Interval)
+	return fmt.Sprintf("%s\nsweeping %s every %v", opts.limits.WorstTime(), opts.name(), opts.limits.Sweep.Interval)
 }
 
 // serve serves the page and the sweeper's health at the address.
