@@ -282,3 +282,12 @@ func (o outcome) result(t *testing.T) map[string]any {
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &r), "standard output: %s", o.stdout)
 	return r
 }
+
+// assertGone waits until a process that is not a child of this one has ended.
+func assertGone(t *testing.T, pid int) {
+	t.Helper()
+	process, err := os.FindProcess(pid)
+	require.NoError(t, err)
+	require.Eventuallyf(t, func() bool { return process.Signal(syscall.Signal(0)) != nil }, patience, 10*time.Millisecond,
+		"process %d is alive", pid)
+}
