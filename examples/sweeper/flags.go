@@ -108,6 +108,18 @@ func (o *options) invent(flags *flag.FlagSet) (stalledIsSet bool) {
 	return set["stalled"]
 }
 
+// name names the database without what is secret.
+func (o *options) name() string {
+	path, isSQLite := sqlitePath(o.dsn)
+	switch {
+	case o.dsn == "":
+		return "SQLite"
+	case isSQLite:
+		return path
+	}
+	return "PostgreSQL"
+}
+
 // usage returns the help text.
 func usage() string {
 	var o options

@@ -13,7 +13,7 @@
 // Without -dsn the database is a temporary one, and first gets invented sessions: -seed of them, of which -stalled have
 // had no event for at least fifteen minutes. Into a database of -dsn they are inserted only if -seed is set, and never
 // if it has sessions: that is an error, and nothing is changed. With -dry-run nothing is written there, and no table is
-// made; only the tables of an older version are brought up to date, as every store does when it is opened.
+// made.
 //
 // # Configuration
 //
@@ -43,10 +43,10 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
-	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -95,16 +95,30 @@ func printError(stderr io.Writer, err error, status int) int {
 	return status
 }
 
-// sweepAll inserts the sessions and sweeps the database.
+// sweepAll inserts the sessions and sweeps the database. A dry run may only read the database of -dsn.
 func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err error) {
-	db, err := open(ctx, opts.dsn, opts.limits.Sweep.DryRun)
+	dsn := opts.dsn
+	if dsn == "" {
+		folder, err := os.MkdirTemp("", "sweeper")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(folder) }()
+		dsn = "sqlite:" + filepath.Join(folder, "sessions.db")
+	}
+	db, err := open(ctx, dsn, opts.limits.Sweep.DryRun && opts.dsn != "")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.close()) }()
-	if err := db.insert(ctx, opts.seed, opts.stalled, stdout); err != nil {
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := insert(ctx, dsn, opts.name(), opts.seed, opts.stalled, stdout); err != nil {
 		return err
 	}
+	return sweepIn(ctx, db, opts, stdout, stderr)
+}
+
+// sweepIn sweeps a database once, or until an interrupt.
+func sweepIn(ctx context.Context, db store, opts options, stdout, stderr io.Writer) error {
 	cfg := opts.limits.Sweep
 	cfg.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	table := &table{out: stdout}
@@ -113,7 +127,7 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 	if cfg.Alert.Within > 0 {
 		cfg.Alert.Func = table.alert
 	}
-	sweeper, err := sweep.New(db.store, db.store, cfg)
+	sweeper, err := sweep.New(db, db, cfg)
 	if err != nil {
 		return err
 	}
@@ -123,11 +137,11 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 			return fmt.Errorf("%w: see sweep.enabled and runtime_controls.disabled in the file of -config, and the variables "+
 				"WATCHDOG_ENABLED and WATCHDOG_DISABLED", err)
 		}
-		return errors.Join(err, table.history(ctx, db.store))
+		return errors.Join(err, table.history(ctx, db))
 	}
 	if opts.http != "" {
 		pages := page.Config{
-			Sessions: db.store, Events: db.store, Sweeper: sweeper, PassLog: passes, Hosts: []string{"localhost"},
+			Sessions: db, Events: db, Sweeper: sweeper, PassLog: passes, Hosts: []string{"localhost"},
 			Logger: cfg.Logger,
 		}
 		stop, err := serve(ctx, opts.http, sweeper, pages, stdout)
@@ -136,17 +150,17 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 		}
 		defer stop()
 	}
-	_, _ = fmt.Fprintf(stdout, "%s; press Ctrl-C to end\n", doing(db, opts.limits))
+	_, _ = fmt.Fprintf(stdout, "%s; press Ctrl-C to end\n", doing(opts))
 	err = sweeper.Run(ctx)
-	return errors.Join(err, table.history(context.WithoutCancel(ctx), db.store))
+	return errors.Join(err, table.history(context.WithoutCancel(ctx), db))
 }
 
 // doing says what the sweeper does until it is ended, and how soon it cancels.
-func doing(db *database, limits *config.Config) string {
-	if limits.Sweep.Disabled {
+func doing(opts options) string {
+	if opts.limits.Sweep.Disabled {
 		return "the configuration switches the sweeper off: it does nothing"
 	}
-	return fmt.Sprintf("%s\nsweeping %s every %v", limits.WorstTime(), db.name, limits.Sweep.Interval)
+	return fmt.Sprintf("%s\nsweeping %s every %v", opts.limits.WorstTime(), opts.name(), opts.limits.Sweep.Interval)
 }
 
 // serve serves the page and the sweeper's health at the address.

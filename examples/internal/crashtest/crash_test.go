@@ -127,7 +127,7 @@ func (l *crashLoop) reportedEnd(said line) {
 func (l *crashLoop) check() {
 	now := readHistory(l.t, l.database, l.job.ID)
 	now.continues(l.t, l.last)
-	if window := now.check(l.t, l.first, l.blocked); now.cancels[window] > 0 && !l.blocked {
+	if window := now.check(l.t, l.first, l.blocked); now.ends[window] > 0 && !l.blocked {
 		l.silent[window] = true
 	}
 	l.last = now
@@ -144,7 +144,7 @@ func (l *crashLoop) finish() {
 	l.reportedEnd(p.must())
 	require.False(l.t, p.wait())
 	l.t.Logf("killed %d times; %d windows with one cancel each; in at least %d of them the child died before its report",
-		l.killed, len(l.last.cancels), len(l.silent))
+		l.killed, len(l.last.ends), len(l.silent))
 }
 
 func (l *crashLoop) oneIn(n int) bool { return l.random.IntN(n) == 0 }
