@@ -55,8 +55,8 @@ func TestInvalidConfig(t *testing.T) {
 			c.Grace = append([]stall.Step{{Signal: syscall.SIGKILL}}, graces(0, 0)...)
 		}, "step 1 of Grace", "SIGKILL"},
 		{"an unknown activity source", func(c *stall.Config) { c.ActivitySource = "cpu" }, "ActivitySource", `"cpu"`},
-		{"an unknown action", func(c *stall.Config) { c.OnStall = "pray" }, "action", `"pray"`},
-		{"an unknown terminal action", func(c *stall.Config) { c.OnTerminal = "wish" }, "action", `"wish"`},
+		{"an unknown action", func(c *stall.Config) { c.OnStall = "pray" }, "OnStall", `"pray"`},
+		{"an unknown terminal action", func(c *stall.Config) { c.OnTerminal = "wish" }, "OnTerminal", `"wish"`},
 		{"a prefix with a space", prefix("a b"), "FingerprintPrefix", `"a b"`},
 		{"a prefix with a slash at its end", prefix("a/"), "FingerprintPrefix", `"a/"`},
 		{"a prefix with a slash at its start", prefix("/a"), "FingerprintPrefix", `"/a"`},

@@ -28,7 +28,7 @@ func TestMisuse(t *testing.T) {
 		call   func(*stall.Command) error
 		says   string
 	}{
-		{"Wait before Start", nil, wait, "Wait was called, but it is not started; call Start"},
+		{"Wait before Start", nil, wait, "Wait was called, but it is not started; call Wait"},
 		{"Start twice", calls{start}, start, "Start was called already; make a new"},
 		{"a pipe to standard input after Start", calls{start}, stdin, "StdinPipe was called after Start; call it before"},
 		{"a pipe from standard output after Start", calls{start}, stdout, "StdoutPipe was called after Start"},

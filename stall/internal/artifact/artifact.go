@@ -1,3 +1,21 @@
+// Package artifact writes the files that describe a trip of the stall sentinel. Each file is there whole or not at all:
+//
+//	<root>/<step>/_stall/event.json       what tripped, what was done about it and how the command ended
+//	<root>/<step>/_stall/probe.jsonl      a line for each probe
+//	<root>/<step>/_stall/stderr.tail.log  the end of standard error
+//	<root>/<step>/_stall/decision.json    for a completion check: that it is incomplete, and why
+//
+// A file is written under a temporary name, synced, and then renamed: a reader sees the old file or the new one. Other
+// programs read these files, so the bytes of all but stderr.tail.log are a contract.
+//
+// Nothing outside of the root is touched, whatever a step is called and whatever is in its folder. A step's name is one
+// path element ([CheckStep]), the root stays the folder that it was when it was opened, and a symbolic link below it is
+// refused even if it points inside. Every call walks down from the root again, so that it sees a link, or a missing
+// folder, that was not there before.
+//
+// The files of an earlier attempt at the same step keep their names until [Dir.SetAside] puts "previous." before them.
+//
+// The package does not decide, does not redact and does not limit the size of what it writes.
 package artifact
 
 import (
@@ -55,7 +73,7 @@ func Open(root, step string) (*Dir, error) {
 		return nil, fmt.Errorf("open stall artifacts: %w", err)
 	}
 	d := &Dir{step: step, given: root, root: r, written: map[string]bool{}}
-	if err := d.removeLeftovers(); err != nil {
+	if err := d.inOldFolder(removeTemporaries); err != nil {
 		return nil, errors.Join(fmt.Errorf("open stall artifacts %s: %w", d.path(""), err), r.Close())
 	}
 	return d, nil
@@ -115,6 +133,15 @@ func (d *Dir) Close() error {
 	return d.root.Close()
 }
 
+// replaceDocument replaces a file by a value as indented JSON.
+func (d *Dir) replaceDocument(name string, v any) error {
+	text, err := encode(v, "  ")
+	if err != nil {
+		return err
+	}
+	return d.replace(name, text)
+}
+
 // replace replaces a file and notes that this Dir wrote it.
 func (d *Dir) replace(name string, text []byte) error {
 	return d.write(name, func(folder *os.Root) error { return replace(folder, name, text) })
@@ -122,9 +149,9 @@ func (d *Dir) replace(name string, text []byte) error {
 
 // write does one write in the folder. It tries again if another process changed the folder meanwhile.
 func (d *Dir) write(name string, do func(folder *os.Root) error) error {
-	err := d.inFolder(do)
+	err := d.inFolder(makeFolder, do)
 	for try := 1; try < maxTries && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist)); try++ {
-		err = d.inFolder(do)
+		err = d.inFolder(makeFolder, do)
 	}
 	if err != nil {
 		return fmt.Errorf("write stall artifact %s: %w", d.path(name), err)
@@ -133,13 +160,14 @@ func (d *Dir) write(name string, do func(folder *os.Root) error) error {
 	return nil
 }
 
-func (d *Dir) inFolder(do func(folder *os.Root) error) error {
-	step, err := makeFolder(d.root, d.step)
+// inFolder does something in the folder, which it enters by open, as it does the step's.
+func (d *Dir) inFolder(open func(*os.Root, string) (*os.Root, error), do func(folder *os.Root) error) error {
+	step, err := open(d.root, d.step)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = step.Close() }() // only a folder: nothing is lost
-	folder, err := makeFolder(step, Folder)
+	folder, err := open(step, Folder)
 	if err != nil {
 		return err
 	}
@@ -147,34 +175,18 @@ func (d *Dir) inFolder(do func(folder *os.Root) error) error {
 	return do(folder)
 }
 
-// removeLeftovers removes the temporary files of a crashed process, if there is a folder. It fails if something else is
-// in the place of a file.
-func (d *Dir) removeLeftovers() error {
-	return d.inOldFolder(removeTemporaries)
-}
-
-// inOldFolder does something in the folder if it is there and everything in it is what it should be.
+// inOldFolder does something in the folder if it is there. It fails if something else is in the place of a file.
 func (d *Dir) inOldFolder(do func(folder *os.Root) error) error {
-	step, err := enterFolder(d.root, d.step)
+	err := d.inFolder(enterFolder, func(folder *os.Root) error {
+		if err := checkFiles(folder); err != nil {
+			return err
+		}
+		return do(folder)
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	defer func() { _ = step.Close() }()
-	folder, err := enterFolder(step, Folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { _ = folder.Close() }()
-	if err := checkFiles(folder); err != nil {
-		return err
-	}
-	return do(folder)
+	return err
 }
 
 // pointer returns the name of a file that this Dir wrote, and an empty text for any other.

@@ -30,14 +30,9 @@ const (
 // TerminalProbeFingerprint is for a probe that calls a state terminal and gives no fingerprint of its own.
 const TerminalProbeFingerprint = "stall/terminal:probe"
 
-// NoProgressFingerprint is for a probe's digest that does not change: "stall/no_progress:" and the first 12 digits of
-// the digest. A digest that is not a hash is hashed first.
-func NoProgressFingerprint(digest string) string {
-	if !isHash(digest) {
-		digest = hash(digest)
-	}
-	return "stall/no_progress:" + digest[:shortHash]
-}
+// NoProgressFingerprint is for a probe's digest, a hash, that does not change: "stall/no_progress:" and the first 12
+// digits of the digest.
+func NoProgressFingerprint(digest string) string { return "stall/no_progress:" + digest[:shortHash] }
 
 // PatternFingerprint is for the nth terminal pattern, from 1: "stall/terminal:pattern-1".
 func PatternFingerprint(n int) string { return "stall/terminal:pattern-" + strconv.Itoa(n) }

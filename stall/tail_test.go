@@ -1,22 +1,18 @@
-package tail_test
+package stall_test
 
 import (
 	"bytes"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
-	"github.com/seed62658d38/watchdog/stall/internal/tail"
+	"github.com/seed62658d38/watchdog/stall"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// TestBuffer checks which bytes are kept.
-func TestBuffer(t *testing.T) {
+// TestTailKeeps checks which bytes are kept.
+func TestTailKeeps(t *testing.T) {
 	for name, c := range map[string]struct {
 		n       int
 		written []string
@@ -37,27 +33,23 @@ func TestBuffer(t *testing.T) {
 		"a write that starts at the ring's start":      {3, []string{"abcd", "e\nf"}, "f"},
 		"a write as long as the ring":                  {3, []string{"zz", "abcd"}, "bcd"},
 		"one byte of room":                             {1, []string{"abc"}, "c"},
-		"no room":                                      {0, []string{"abc"}, ""},
-		"negative room":                                {-1, []string{"abc"}, ""},
 		"an empty write in between":                    {3, []string{"ab", "", "c"}, "abc"},
 		"blank lines count as lines":                   {3, []string{"a\n\n\n\n"}, "\n\n\n"},
 		"carriage returns are part of their line":      {7, []string{"one\r\ntwo\r\n"}, "two\r\n"},
 		"bytes that are not text are kept as they are": {3, []string{"\xff\x00\xfe"}, "\xff\x00\xfe"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := tail.New(c.n)
+			b := stall.NewTail(c.n)
 			for _, text := range c.written {
-				n, err := b.Write([]byte(text))
-				require.NoError(t, err)
-				require.Equal(t, len(text), n)
+				b.Look([]byte(text))
 			}
 			require.Equal(t, c.want, string(b.Bytes()))
 		})
 	}
 }
 
-// naive returns what a Buffer must keep of a whole text.
-func naive(text []byte, n int) []byte {
+// tailOf returns what a tail must keep of a whole text.
+func tailOf(text []byte, n int) []byte {
 	if len(text) <= n {
 		return text
 	}
@@ -68,59 +60,26 @@ func naive(text []byte, n int) []byte {
 	return kept
 }
 
-// TestBufferModel compares a Buffer with the naive rule, however the text is cut into writes.
-func TestBufferModel(t *testing.T) {
+// TestTailModel compares a tail with the naive rule, however the text is cut into writes.
+func TestTailModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		n, all := random.IntN(20), []byte{}
-		b := tail.New(n)
+		n, all := 1+random.IntN(20), []byte{}
+		b := stall.NewTail(n)
 		for range random.IntN(12) {
 			text := make([]byte, random.IntN(30))
 			for i := range text {
 				text[i] = "abc\n"[random.IntN(4)]
 			}
-			_, _ = b.Write(text)
+			b.Look(text)
 			all = append(all, text...)
 			clear(text) // the caller may use it again
-			require.Equal(t, string(naive(all, n)), string(b.Bytes()), "the last %d of %q", n, all)
+			require.Equal(t, string(tailOf(all, n)), string(b.Bytes()), "the last %d of %q", n, all)
 		}
 	}
 }
 
-// TestBytesCopies checks that Bytes returns a copy.
-func TestBytesCopies(t *testing.T) {
-	b := tail.New(4)
-	for _, text := range []string{"ab", "cdef"} {
-		_, _ = b.Write([]byte(text))
-		got := b.Bytes()
-		want := string(got)
-		clear(b.Bytes())
-		require.Equal(t, want, string(b.Bytes()))
-		_, _ = b.Write([]byte("zz"))
-		require.Equal(t, want, string(got))
-	}
-}
-
-func TestConcurrent(t *testing.T) {
-	b := tail.New(64)
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for range 500 {
-				_, _ = b.Write([]byte("a line of 16 by\n"))
-			}
-		})
-		all.Go(func() {
-			for range 500 {
-				_ = b.Bytes()
-			}
-		})
-	}
-	all.Wait()
-	require.Equal(t, strings.Repeat("a line of 16 by\n", 4), string(b.Bytes()))
-}
-
-func TestWriteAllocs(t *testing.T) {
-	b, text := tail.New(1<<20), bytes.Repeat([]byte("x"), 1000)
-	require.Zero(t, testing.AllocsPerRun(5000, func() { _, _ = b.Write(text) }))
+func TestTailAllocs(t *testing.T) {
+	b, text := stall.NewTail(1<<20), bytes.Repeat([]byte("x"), 1000)
+	require.Zero(t, testing.AllocsPerRun(5000, func() { b.Look(text) }))
 }

@@ -1,4 +1,4 @@
-package lines_test
+package stall_test
 
 import (
 	"bytes"
@@ -8,18 +8,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
-	"github.com/seed62658d38/watchdog/stall/internal/lines"
+	"github.com/seed62658d38/watchdog/stall"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// maxLine is how many bytes of a line are matched.
+const maxLine = 64 << 10
 
-func TestScanner(t *testing.T) {
-	long := strings.Repeat("x", lines.MaxLine)
+func TestPatterns(t *testing.T) {
+	long := strings.Repeat("x", maxLine)
 	tests := []struct {
 		name    string
 		pattern string
@@ -44,15 +46,15 @@ func TestScanner(t *testing.T) {
 		{"a line after a long line and a carriage return", `^fatal$`, []string{long + long + "\r", "fatal\r"}, true},
 		{"a NUL is a byte like any other", `^a\x00b$`, []string{"a\x00b\n"}, true},
 		{"binary output", `fatal`, []string{"\xff\xfe\x00\n\x80fatal\xc3\n"}, true},
-		{"a match within the first 64 KiB", `fatal$`, []string{long[:lines.MaxLine-5] + "fatal" + "more\n"}, true},
-		{"a match that ends after 64 KiB", `fatal`, []string{long[:lines.MaxLine-4] + "fatal\n"}, false},
+		{"a match within the first 64 KiB", `fatal$`, []string{long[:maxLine-5] + "fatal" + "more\n"}, true},
+		{"a match that ends after 64 KiB", `fatal`, []string{long[:maxLine-4] + "fatal\n"}, false},
 		{
 			"a match within the first 64 KiB, in pieces", `fatal$`,
-			[]string{long[:100], long[:lines.MaxLine-105], "fat", "almore\n"}, true,
+			[]string{long[:100], long[:maxLine-105], "fat", "almore\n"}, true,
 		},
 		{
 			"a match that ends after 64 KiB, in pieces", `fatal`,
-			[]string{long[:100], long[:lines.MaxLine-104], "fat", "al\n"}, false,
+			[]string{long[:100], long[:maxLine-104], "fat", "al\n"}, false,
 		},
 		{"a line after a long line in the same piece", `^fatal$`, []string{long + long, long + "\nfatal\n"}, true},
 		{"the rest of a long line is not a line", `^fatal$`, []string{long, "fatal\n"}, false},
@@ -60,7 +62,7 @@ func TestScanner(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var found []int
-			s := lines.New(compile(test.pattern), func(p int) { found = append(found, p) })
+			s := stall.NewMatcher(compile(test.pattern), func(p int) { found = append(found, p) })
 			for _, piece := range test.pieces {
 				s.Look([]byte(piece))
 			}
@@ -70,58 +72,42 @@ func TestScanner(t *testing.T) {
 	}
 	t.Run("each pattern is found once, under its index", func(t *testing.T) {
 		var found []int
-		s := lines.New(compile("one", "never", "two", "one|two"), func(p int) { found = append(found, p) })
+		s := stall.NewMatcher(compile("one", "never", "two", "one|two"), func(p int) { found = append(found, p) })
 		s.Look([]byte("two\ntwo\none\ntwo one\n"))
 		assert.Equal(t, []int{2, 3, 0}, found)
 	})
 	t.Run("a long line is matched before it ends", func(t *testing.T) {
 		found := 0
-		s := lines.New(compile("^fatal"), func(int) { found++ })
-		s.Look([]byte("fatal" + long[:lines.MaxLine-6]))
+		s := stall.NewMatcher(compile("^fatal"), func(int) { found++ })
+		s.Look([]byte("fatal" + long[:maxLine-6]))
 		require.Zero(t, found)
 		s.Look([]byte("x"))
 		assert.Equal(t, 1, found)
 	})
-	t.Run("after End a new line begins", func(t *testing.T) {
-		for _, last := range []string{"x", long} {
-			found := 0
-			s := lines.New(compile("^fatal$"), func(int) { found++ })
-			s.Look([]byte(last))
-			s.End()
-			s.Look([]byte("fatal\n"))
-			assert.Equal(t, 1, found)
-		}
-	})
 	t.Run("the start of a line is matched when nothing more comes, and the whole line later", func(t *testing.T) {
-		var found []int
-		s := lines.New(compile(`^Password: $`, `^Password: none$`, `^$`), func(p int) { found = append(found, p) })
-		require.False(t, s.Open())
-		s.Look([]byte("a\nPassw"))
-		s.Look([]byte("ord: "))
-		require.True(t, s.Open())
-		require.Empty(t, found)
-		s.Quiet()
-		require.Equal(t, []int{0}, found)
-		s.Quiet()
-		s.Look([]byte("none\n"))
-		require.Equal(t, []int{0, 1}, found)
-		require.False(t, s.Open())
-		s.Quiet()
-		require.Equal(t, []int{0, 1}, found, "nothing is not a line")
+		synctest.Test(t, func(t *testing.T) {
+			var found []int
+			s := stall.NewMatcher(compile(`^Password: $`, `^Password: none$`, `^$`), func(p int) { found = append(found, p) })
+			s.Look([]byte("a\nPassw"))
+			s.Look([]byte("ord: "))
+			time.Sleep(499 * time.Millisecond)
+			require.Empty(t, found)
+			time.Sleep(2 * time.Millisecond)
+			require.Equal(t, []int{0}, found)
+			s.Look([]byte("none\n"))
+			require.Equal(t, []int{0, 1}, found)
+			time.Sleep(time.Second)
+			require.Equal(t, []int{0, 1}, found, "nothing is not a line")
+		})
 	})
 	t.Run("a piece is not kept", func(t *testing.T) {
 		found := 0
-		s := lines.New(compile("^fatal$"), func(int) { found++ })
+		s := stall.NewMatcher(compile("^fatal$"), func(int) { found++ })
 		piece := []byte("fat")
 		s.Look(piece)
 		copy(piece, "xxx")
 		s.Look([]byte("al\n"))
 		assert.Equal(t, 1, found)
-	})
-	t.Run("without patterns nothing is matched", func(t *testing.T) {
-		s := lines.New(nil, func(int) { t.Error("found") })
-		s.Look([]byte("a\nb"))
-		s.End()
 	})
 }
 
@@ -133,8 +119,10 @@ func compile(texts ...string) (patterns []*regexp.Regexp) {
 	return patterns
 }
 
-// TestScannerModel compares the Scanner with a model that splits the whole output, cuts each line and matches it.
-func TestScannerModel(t *testing.T) {
+// TestPatternsModel compares a matcher with a model that splits the whole output, cuts each line and matches it.
+func TestPatternsModel(t *testing.T) { synctest.Test(t, testPatternsModel) }
+
+func testPatternsModel(t *testing.T) {
 	patterns := compile(`^ab?a$`, `bb\x00`, `^$`, `a\r$`, `^a{70}`, `b$`)
 	for seed := range uint64(1000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -143,11 +131,11 @@ func TestScannerModel(t *testing.T) {
 			output[i] = "aaab\x00\r\n"[random.IntN(7)]
 		}
 		if seed%50 == 0 {
-			long := bytes.Repeat([]byte{'a'}, lines.MaxLine-random.IntN(100))
+			long := bytes.Repeat([]byte{'a'}, maxLine-random.IntN(100))
 			output = slices.Insert(output, random.IntN(len(output)+1), long...)
 		}
 		found := []int{}
-		s := lines.New(patterns, func(p int) { found = append(found, p) })
+		s := stall.NewMatcher(patterns, func(p int) { found = append(found, p) })
 		for rest := output; len(rest) > 0; {
 			n := 1 + random.IntN(min(len(rest), 1+random.IntN(1<<random.IntN(18))))
 			s.Look(rest[:n])
@@ -167,16 +155,16 @@ func matching(patterns []*regexp.Regexp, output []byte) []int {
 	}
 	found := []int{}
 	for i, p := range patterns {
-		if slices.ContainsFunc(split, func(line []byte) bool { return p.Match(line[:min(len(line), lines.MaxLine)]) }) {
+		if slices.ContainsFunc(split, func(line []byte) bool { return p.Match(line[:min(len(line), maxLine)]) }) {
 			found = append(found, i)
 		}
 	}
 	return found
 }
 
-func TestScannerMemory(t *testing.T) {
+func TestPatternsMemory(t *testing.T) {
 	t.Run("a line of 1 GB costs no more than one of 64 KiB", func(t *testing.T) {
-		s := lines.New(compile("fatal"), func(int) { t.Error("found") })
+		s := stall.NewMatcher(compile("fatal"), func(int) { t.Error("found") })
 		piece := bytes.Repeat([]byte{'x'}, 100_000)
 		before := allocated()
 		for range 10_000 {
@@ -186,7 +174,7 @@ func TestScannerMemory(t *testing.T) {
 		assert.Less(t, allocated()-before, uint64(256<<10))
 	})
 	t.Run("nor do many lines in pieces", func(t *testing.T) {
-		s := lines.New(compile("fatal"), func(int) { t.Error("found") })
+		s := stall.NewMatcher(compile("fatal"), func(int) { t.Error("found") })
 		piece := []byte(strings.Repeat("x", 40_000) + "\n" + strings.Repeat("y", 40_000))
 		before := allocated()
 		for range 1000 {
@@ -203,9 +191,9 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-func BenchmarkLook(b *testing.B) {
+func BenchmarkPatterns(b *testing.B) {
 	piece := []byte(strings.Repeat("a line of output as programs write it, with a number 12345\n", 4000))
-	s := lines.New(compile(`^fatal: .*denied`), func(int) {})
+	s := stall.NewMatcher(compile(`^fatal: .*denied`), func(int) {})
 	b.SetBytes(int64(len(piece)))
 	for b.Loop() {
 		s.Look(piece)
