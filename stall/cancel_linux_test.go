@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,117 +15,8 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-var errEnough = errors.New("enough")
-
-// An onFirstWrite is a writer that calls a function at the first output.
-type onFirstWrite struct{ do func() }
-
-func (w *onFirstWrite) Write(p []byte) (int, error) {
-	if w.do != nil {
-		w.do()
-		w.do = nil
-	}
-	return len(p), nil
-}
-
-// outerRun returns a run for a command to run inside of, and its context.
-func outerRun(
-	tb testing.TB, store watchdog.EventStore, budget watchdog.Budget, observeOnly bool,
-) (*watchdog.Watchdog, context.Context) {
-	tb.Helper()
-	w, err := watchdog.New(tb.Context(), watchdog.Run{ID: "run", StartedAt: time.Now()}, watchdog.Config{
-		Store: store, Budget: budget, ObserveOnly: observeOnly, Logger: discard,
-	})
-	require.NoError(tb, err)
-	tb.Cleanup(func() { _ = w.Close() })
-	return w, w.Context()
-}
-
-// newInsideFixture returns a fixture for commands inside a run.
-func newInsideFixture(tb testing.TB) *fixture {
-	tb.Helper()
-	f := newFixture(tb)
-	f.cfg.Store, f.cfg.RunID = nil, ""
-	return f
-}
-
-func TestCancel(t *testing.T) {
-	t.Parallel()
-	t.Run("of the context ends the command with the graces, and the error has its cause", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		f.cfg.Grace = graces(200*time.Millisecond, longTime)
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cmd := command(t, "ignore:INT", "obey:TERM:9", "print:"+ready, "stay")
-		cmd.Stdout = &onFirstWrite{func() { cancel(errEnough) }}
-		result, err := stall.Run(ctx, cmd, f.cfg)
-		require.ErrorIs(t, err, errEnough)
-		require.Equal(t, []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}, signals(result))
-		require.Equal(t, syscall.SIGTERM, result.EndedBy)
-		require.Equal(t, 9, result.ExitCode)
-		require.True(t, result.Terminated)
-		require.Nil(t, result.Trip)
-		require.Empty(t, f.artifacts(), "it was not stuck")
-		require.Empty(t, f.events(watchdog.EventCancel))
-	})
-	t.Run("of its own wall clock", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		f.cfg.WallClock = 2 * time.Second
-		began := time.Now()
-		_, err := f.run(command(t, "every:20ms:x"))
-		require.ErrorIs(t, err, watchdog.WallClockExceeded)
-		require.Equal(t, []payload{{"wall_clock_exceeded", "run"}}, f.events(watchdog.EventCancel))
-		within(t, slack, began)
-	})
-	t.Run("of the run around it", func(t *testing.T) {
-		t.Parallel()
-		f := newInsideFixture(t)
-		_, ctx := outerRun(t, f.store, watchdog.Budget{WallClock: 3 * time.Second}, false)
-		result, err := stall.Run(ctx, command(t, "every:20ms:x"), f.cfg)
-		require.ErrorIs(t, err, watchdog.WallClockExceeded)
-		require.True(t, result.Terminated)
-		require.Equal(t, "run/step", result.RunID)
-	})
-	t.Run("before the start starts nothing", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(errEnough)
-		touched := t.TempDir() + "/touched"
-		result, err := stall.Run(ctx, command(t, "touch:"+touched), f.cfg)
-		require.ErrorIs(t, err, errEnough)
-		require.Nil(t, result)
-		require.False(t, exists(touched))
-	})
-	t.Run("after an ignored trip is no stall, and no decision", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		f.cfg.OnTerminal, f.cfg.Terminal, f.cfg.AsIncomplete = stall.ActionIgnore, readyLine, true
-		ctx, cancel := context.WithCancelCause(t.Context())
-		f.cfg.Store = &endingStore{f.store, func() { cancel(errEnough) }} // once the trip is on record
-		result, err := stall.Run(ctx, command(t, "print:"+ready, "stay"), f.cfg)
-		require.ErrorIs(t, err, errEnough)
-		require.False(t, result.Incomplete)
-		require.Equal(t, []string{"event.json"}, f.artifacts())
-		r := f.record()
-		require.Equal(t, words("SIGINT SIGTERM SIGKILL"), r.Action.Requested)
-		require.Equal(t, "SIGINT", r.Action.EndedBy)
-	})
-}
-
 func TestInsideRun(t *testing.T) {
 	t.Parallel()
-	t.Run("a stall ends the command and not the run", func(t *testing.T) {
-		t.Parallel()
-		f := newInsideFixture(t)
-		w, ctx := outerRun(t, f.store, watchdog.Budget{}, false)
-		f.cfg.Terminal = readyLine
-		_, err := stall.Run(ctx, command(t, "print:"+ready, "stay"), f.cfg)
-		require.ErrorIs(t, err, watchdog.CommandTerminal)
-		require.Nil(t, w.Stop())
-		require.Equal(t, []payload{{"terminal", "run"}}, f.events(watchdog.EventCancel))
-	})
 	t.Run("output is the run's activity, and silence is not", func(t *testing.T) {
 		t.Parallel()
 		f := newInsideFixture(t)
@@ -199,21 +89,6 @@ func TestInsideRun(t *testing.T) {
 		require.NoError(t, err)
 		require.Error(t, result.OutputErr)
 		require.NoError(t, w.Context().Err())
-	})
-	t.Run("if the run only observes, a trip is recorded and the command goes on", func(t *testing.T) {
-		t.Parallel()
-		f := newInsideFixture(t)
-		_, ctx := outerRun(t, f.store, watchdog.Budget{}, true)
-		f.cfg.Terminal = readyLine
-		event := filepath.Join(f.cfg.Artifacts, "step", "_stall", "event.json")
-		result, err := stall.Run(ctx, command(t, "print:"+ready, "await:"+event), f.cfg)
-		require.NoError(t, err)
-		require.True(t, result.Finished)
-		require.Equal(t, stall.KindTerminal, result.Trip.Kind)
-		require.Equal(t, stall.ActionIgnore, result.Trip.Action)
-		require.Empty(t, f.events(watchdog.EventCancel))
-		require.Len(t, f.events(watchdog.EventWarning), 1)
-		require.True(t, f.record().Complete)
 	})
 	t.Run("a store or a run ID in the config is an error before anything happens", func(t *testing.T) {
 		t.Parallel()

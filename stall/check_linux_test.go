@@ -92,10 +92,12 @@ func TestInvalidConfig(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFixture(t)
 			c.change(&f.cfg)
-			err := startsNothing(f, func(cmd *exec.Cmd) *exec.Cmd { return cmd })
-			require.ErrorIs(t, err, watchdog.ErrInvalid)
-			require.ErrorContains(t, err, c.field)
-			require.ErrorContains(t, err, c.value)
+			for _, f.cfg.Disabled = range []bool{false, true} {
+				err := startsNothing(f, func(cmd *exec.Cmd) *exec.Cmd { return cmd })
+				require.ErrorIs(t, err, watchdog.ErrInvalid)
+				require.ErrorContains(t, err, c.field)
+				require.ErrorContains(t, err, c.value)
+			}
 		})
 	}
 	t.Run("without a store", func(t *testing.T) {

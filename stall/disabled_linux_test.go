@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"syscall"
 	"testing"
 	"time"
 
@@ -91,32 +89,6 @@ func TestDisabled(t *testing.T) {
 		_, err = stall.Run(wd.Context(), command(f, "every:100ms:alive:30", "stay"), f.cfg)
 		require.ErrorIs(t, err, watchdog.IdleExceeded)
 		require.Greater(t, wd.Elapsed(), 3*time.Second, "while it printed it was alive")
-	})
-	t.Run("it ends with the context, and nothing of it survives", func(t *testing.T) {
-		t.Parallel()
-		f, _ := disabled(t)
-		ctx, end := context.WithCancelCause(t.Context())
-		cmd := command(f, "child:print:"+ready+";stay", "print:"+ready, "stay")
-		cmd.Stdout = &onFirstWrite{func() { end(errEnough) }}
-		result, err := stall.Run(ctx, cmd, f.cfg)
-		require.ErrorIs(t, err, errEnough)
-		require.Equal(t, syscall.SIGINT, result.EndedBy)
-		require.Nil(t, result.Trip)
-	})
-	t.Run("what is wrong is an error all the same", func(t *testing.T) {
-		t.Parallel()
-		for name, spoil := range map[string]func(*stall.Config){
-			"store":    func(c *stall.Config) { c.Store = nil },
-			"silence":  func(c *stall.Config) { c.NoOutput = -1 },
-			"patterns": func(c *stall.Config) { c.Terminal = []*regexp.Regexp{nil} },
-			"probe":    func(c *stall.Config) { c.Probe = &stall.Probe{} },
-			"also end": func(c *stall.Config) { c.AlsoEnd = &stall.AlsoEnd{} },
-		} {
-			f, _ := disabled(t)
-			spoil(&f.cfg)
-			_, err := stall.Run(t.Context(), exec.Command("true"), f.cfg)
-			require.ErrorIs(t, err, watchdog.ErrInvalid, name)
-		}
 	})
 	t.Run("the log says so, once", func(t *testing.T) {
 		t.Parallel()

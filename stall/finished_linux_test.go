@@ -66,7 +66,7 @@ func (f *fixture) endings() (cancels, corrected []string) {
 // TestFinishedWhileRecording checks that a command that ends while its cancel is recorded has finished.
 func TestFinishedWhileRecording(t *testing.T) {
 	t.Parallel()
-	rounds := racing.Rounds(4, 40)
+	rounds := racing.Rounds(1, 40)
 	limit := 300 * time.Millisecond
 	stuck := func(c *stall.Config) { c.NoOutput = limit }
 	for _, c := range []struct {
@@ -75,13 +75,15 @@ func TestFinishedWhileRecording(t *testing.T) {
 		steps   []string
 		fails   bool
 		tripped bool
+		code    int
 	}{
-		{"a silence", stuck, nil, false, true},
-		{"a silence, whose action is to fail", func(c *stall.Config) { stuck(c); c.OnStall = stall.ActionFail }, nil, false, true},
-		{"a silence of a check", func(c *stall.Config) { stuck(c); c.AsIncomplete = true }, nil, false, true},
-		{"a silence, and a child is left behind", stuck, []string{"daemon:print:" + ready + ";stay"}, false, true},
-		{"a silence, and the store fails at first", stuck, nil, true, true},
-		{"the wall clock", func(c *stall.Config) { c.WallClock = limit }, nil, false, false},
+		{"a silence", stuck, nil, false, true, 0},
+		{"a silence, whose action is to fail", func(c *stall.Config) { stuck(c); c.OnStall = stall.ActionFail }, nil, false, true, 0},
+		{"a silence of a check", func(c *stall.Config) { stuck(c); c.AsIncomplete = true }, nil, false, true, 0},
+		{"a silence, and a child is left behind", stuck, []string{"daemon:print:" + ready + ";stay"}, false, true, 0},
+		{"a silence, and the store fails at first", stuck, nil, true, true, 0},
+		{"the wall clock", func(c *stall.Config) { c.WallClock = limit }, nil, false, false, 0},
+		{"a silence, and fails", stuck, nil, false, true, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +92,7 @@ func TestFinishedWhileRecording(t *testing.T) {
 				c.change(&f.cfg)
 				f.cfg.RecordTimeout = longTime
 				file := t.TempDir() + "/end"
-				cmd := command(t, append(c.steps, "await:"+file, "exit:0")...)
+				cmd := command(t, append(c.steps, "await:"+file, "exit:"+strconv.Itoa(c.code))...)
 				store := &lateStore{Memory: f.store, fails: c.fails, before: func() {
 					leader := leaderOf(t, cmd) // it may start late
 					_ = childSteps["touch"](file)
@@ -98,10 +100,17 @@ func TestFinishedWhileRecording(t *testing.T) {
 				}}
 				f.cfg.Store = plainStore{store}
 				result, err := f.run(cmd)
-				require.NoError(t, err)
+				if c.code == 0 {
+					require.NoError(t, err)
+				} else {
+					require.Equal(t, c.code, exitCode(t, err))
+					require.NotErrorIs(t, err, watchdog.CommandNoOutput)
+				}
 				require.True(t, result.Finished)
-				require.False(t, result.Incomplete)
+				require.False(t, result.Incomplete || result.Terminated)
+				require.NotEmpty(t, result.Requested, "they are listed, though none was sent")
 				require.Empty(t, result.Sent)
+				require.Zero(t, result.EndedBy)
 				require.Equal(t, len(c.steps), result.LeftBehind)
 				cancels, corrected := f.endings()
 				require.Len(t, cancels, 1)
@@ -110,7 +119,7 @@ func TestFinishedWhileRecording(t *testing.T) {
 					r := f.record()
 					require.True(t, r.Finished)
 					require.True(t, r.Complete)
-					require.Equal(t, 0, *r.Action.ExitCode)
+					require.Equal(t, c.code, *r.Action.ExitCode)
 				}
 			}
 		})

@@ -3,11 +3,9 @@ package stall_test
 import (
 	"math/rand/v2"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -69,35 +67,6 @@ func TestJudgeSilence(t *testing.T) {
 		f, _ = j.Silence(111*second+1, 1, false)
 		require.NotNil(t, f)
 	})
-}
-
-// TestJudgeEachSilence checks that every ignored silence is a finding of its own.
-func TestJudgeEachSilence(t *testing.T) {
-	j := stall.NewJudge(silent)
-	found := 0
-	for now, last := time.Duration(0), time.Duration(0); now < 100*second; now += second {
-		if now == 30*second || now == 60*second {
-			last = now
-		}
-		if f, _ := j.Silence(now, last, false); f != nil {
-			found++
-			require.Equal(t, now-last, f.Used)
-		}
-	}
-	require.Equal(t, 3, found)
-}
-
-// TestJudgeEachStall checks that every ignored lack of progress is a finding of its own.
-func TestJudgeEachStall(t *testing.T) {
-	cfg := stall.Config{Probe: &stall.Probe{StallThreshold: 2}}
-	j := stall.NewJudge(cfg)
-	found := 0
-	for digest := range strings.SplitSeq("aaaabbbbbbabab", "") {
-		if f := j.Probed(stall.Look{Digest: digest}, 0); f != nil {
-			found++
-		}
-	}
-	require.Equal(t, 2, found)
 }
 
 // TestJudgeOnce checks that an ignored trip is reported once for each kind.
@@ -231,74 +200,4 @@ func TestJudgeSilenceModel(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestJudgeProbesModel compares the judge with a model that looks back at all results.
-func TestJudgeProbesModel(t *testing.T) {
-	const letters = "aabbbPTx" // digests a and b, progressing, terminal, blind
-	for seed := range uint64(2000) {
-		random := rand.New(rand.NewPCG(seed, 2))
-		j := stall.NewJudge(stall.Config{
-			Probe: &stall.Probe{StallThreshold: 3, OnError: stall.ErrorStall, ErrorThreshold: 2},
-		})
-		seen, model := "", ongoing{}
-		for range 12 {
-			letter := letters[random.IntN(len(letters))]
-			seen += string(letter)
-			want := model.first(letter, naive(seen))
-			got := stall.TripKind("")
-			if f := j.Probed(look(letter), 0); f != nil {
-				got = f.Kind
-			}
-			assert.Equal(t, want, got, seen)
-		}
-	}
-}
-
-// ongoing are the trips that were found and have not ended.
-type ongoing struct {
-	stalled, terminal, blind bool
-	digest                   string // the last one
-}
-
-// first returns the kind of a trip, or nothing if it was found already.
-func (o *ongoing) first(letter byte, kind stall.TripKind) stall.TripKind {
-	known := &o.stalled
-	switch digest := look(letter).Digest; letter {
-	case 'x':
-		known = &o.blind
-	case 'T': // once only
-		known, o.blind, o.digest = &o.terminal, false, digest
-	default:
-		progress := letter == 'P' || o.digest != "" && o.digest != digest
-		o.stalled, o.blind, o.digest = o.stalled && !progress, false, digest
-	}
-	if kind == "" || *known {
-		return ""
-	}
-	*known = true
-	return kind
-}
-
-func look(letter byte) stall.Look {
-	switch letter {
-	case 'P':
-		return stall.Look{Class: "progressing", Digest: "a"}
-	case 'T':
-		return stall.Look{Class: "terminal", Digest: "a"}
-	case 'x':
-		return stall.Look{Blind: "exit"}
-	}
-	return stall.Look{Class: "stalled", Digest: string(letter)}
-}
-
-func naive(seen string) stall.TripKind {
-	for end, kind := range map[string]stall.TripKind{
-		"aaa": stall.KindNoProgress, "bbb": stall.KindNoProgress, "xx": stall.KindNoProgress, "T": stall.KindTerminal,
-	} {
-		if strings.HasSuffix(seen, end) {
-			return kind
-		}
-	}
-	return ""
 }

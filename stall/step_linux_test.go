@@ -38,6 +38,12 @@ func TestSteps(t *testing.T) {
 		{"SIGKILL with a time after it, of a host's two settings", []stall.Step{{Signal: syscall.SIGKILL, Grace: longTime}},
 			"obey:QUIT:3", "SIGKILL", 1},
 		{"one signal twice", []stall.Step{quit, quit}, "ignore:QUIT", "SIGQUIT SIGQUIT SIGKILL", 3},
+		{"the default, whose first is obeyed", graces(longTime, pause), "obey:INT:3", "SIGINT SIGTERM SIGKILL", 1},
+		{"the default, whose second is obeyed", graces(pause, longTime), "ignore:INT obey:TERM:3",
+			"SIGINT SIGTERM SIGKILL", 2},
+		{"the default with no time", graces(0, 0), "ignore:INT,TERM", "SIGINT SIGTERM SIGKILL", 3},
+		{"without SIGINT", []stall.Step{{Signal: syscall.SIGTERM, Grace: pause}}, "obey:INT:3 ignore:TERM",
+			"SIGTERM SIGKILL", 2},
 		{"a signal without a name", []stall.Step{{Signal: 42, Grace: pause}}, "print:x", "signal 42 SIGKILL", 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -50,8 +56,13 @@ func TestSteps(t *testing.T) {
 			require.True(t, result.Terminated)
 			require.Equal(t, result.Requested[:c.sent], signals(result))
 			require.Equal(t, result.Requested[c.sent-1], result.EndedBy)
+			code := -1
+			if strings.Contains(c.steps, "obey") && result.EndedBy != syscall.SIGKILL {
+				code = 3
+			}
+			require.Equal(t, code, result.ExitCode)
 			for i, sent := range result.Sent[1:] {
-				require.GreaterOrEqual(t, sent.At.Sub(result.Sent[i].At), pause)
+				require.GreaterOrEqual(t, sent.At.Sub(result.Sent[i].At), c.grace[i].Grace)
 			}
 			for i, sent := range result.Sent {
 				e, next := <-told, syscall.Signal(0)

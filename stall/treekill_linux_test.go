@@ -5,9 +5,8 @@ import (
 	"context"
 	"log/slog"
 	"os/exec"
-	"syscall"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,59 +14,45 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// TestTreeKill runs commands without a store and without a limit.
+// TestTreeKill runs a command without a store and without a limit, which needs a step and nothing else.
 func TestTreeKill(t *testing.T) {
 	t.Parallel()
-	t.Run("needs a step and nothing else, and logs nothing", func(t *testing.T) {
-		t.Parallel()
-		var log bytes.Buffer
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		cmd := command(t, "child:print:"+ready+";stay", "print:"+ready, "stay")
-		cmd.Stdout = &onFirstWrite{cancel}
-		cfg := stall.Config{Step: "build", Logger: slog.New(slog.NewTextHandler(&log, nil))}
-		result, err := stall.Run(ctx, cmd, cfg)
-		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, "build", result.RunID)
-		require.Equal(t, 2, result.Sent[0].Processes)
-		require.Empty(t, log.String())
-	})
-	t.Run("ends what was left behind", func(t *testing.T) {
-		t.Parallel()
-		result, err := stall.Run(t.Context(), command(t, "daemon:print:"+ready+";stay"), stall.Config{Step: "build"})
-		require.NoError(t, err)
-		require.Equal(t, 1, result.LeftBehind)
-	})
-	t.Run("is not what a config with a store or artifacts means, and the log says so", func(t *testing.T) {
-		t.Parallel()
-		for name, change := range map[string]func(*stall.Config){
-			"store":     func(c *stall.Config) { c.Store = &watchdog.Memory{} },
-			"artifacts": func(c *stall.Config) { c.Artifacts = t.TempDir() },
-		} {
-			var log bytes.Buffer
-			cfg := stall.Config{Step: "build", Logger: slog.New(slog.NewTextHandler(&log, nil))}
-			change(&cfg)
-			_, err := stall.Run(t.Context(), command(t), cfg)
-			require.NoError(t, err)
-			require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("can never end its command")), name)
-		}
-	})
+	var log bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cmd := command(t, "child:print:"+ready+";stay", "print:"+ready, "stay")
+	cmd.Stdout = &onFirstWrite{cancel}
+	cfg := stall.Config{Step: "build", Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	result, err := stall.Run(ctx, cmd, cfg)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, "build", result.RunID)
+	require.Equal(t, 2, result.Sent[0].Processes)
+	require.Empty(t, log.String())
 }
 
 // TestNoLimit checks that a limit which is switched off by name is off: nothing is needed for it, and nothing logged.
+// The log says so if a config has what only a trip uses, and no limit.
 func TestNoLimit(t *testing.T) {
-	for name, cfg := range map[string]stall.Config{
-		"no store": {NoOutput: watchdog.NoLimit, WallClock: watchdog.NoLimit},
-		"a store":  {NoOutput: watchdog.NoLimit, Store: &watchdog.Memory{}},
-		"or both":  {WallClock: watchdog.NoLimit, Store: &watchdog.Memory{}},
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cfg   stall.Config
+		warns int
+	}{
+		"no store":   {stall.Config{NoOutput: watchdog.NoLimit, WallClock: watchdog.NoLimit}, 0},
+		"one limit":  {stall.Config{NoOutput: watchdog.NoLimit, Store: &watchdog.Memory{}}, 0},
+		"the other":  {stall.Config{WallClock: watchdog.NoLimit, Store: &watchdog.Memory{}}, 0},
+		"a store":    {stall.Config{Store: &watchdog.Memory{}}, 1},
+		"a folder":   {stall.Config{Artifacts: t.TempDir()}, 1},
+		"only these": {stall.Config{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
-			cfg.Step, cfg.Logger = "build", slog.New(slog.NewTextHandler(&log, nil))
-			_, err := stall.Run(t.Context(), command(t), cfg)
+			c.cfg.Step, c.cfg.Logger = "build", slog.New(slog.NewTextHandler(&log, nil))
+			_, err := stall.Run(t.Context(), command(t), c.cfg)
 			require.NoError(t, err)
-			require.Empty(t, log.String())
+			require.Equal(t, c.warns, strings.Count(log.String(), "\n"), log.String())
+			require.Equal(t, c.warns, strings.Count(log.String(), "can never end its command"))
 		})
 	}
 }
@@ -88,32 +73,4 @@ func TestStoreMissing(t *testing.T) {
 			require.ErrorContains(t, err, "Store is nil and "+field+" is set; set Store")
 		}
 	}
-}
-
-// TestNoInterrupt leaves SIGINT out, whatever ends the command.
-func TestNoInterrupt(t *testing.T) {
-	t.Parallel()
-	t.Run("after a trip", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		f.cfg.Terminal, f.cfg.Grace = readyLine, []stall.Step{{Signal: syscall.SIGTERM, Grace: 100 * time.Millisecond}}
-		result, _ := f.stalled(command(t, "obey:INT:3", "ignore:TERM", "print:"+ready, "stay"))
-		require.Equal(t, []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL}, result.Requested)
-		require.Equal(t, result.Requested, signals(result))
-		r := f.record()
-		require.Equal(t, words("SIGTERM SIGKILL"), r.Action.Requested)
-		require.NotContains(t, f.artifact("event.json"), "SIGINT")
-	})
-	t.Run("at the end of the context", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		f.cfg.Grace = []stall.Step{{Signal: syscall.SIGTERM, Grace: stall.DefaultTerminateGrace}}
-		ctx, cancel := context.WithCancel(t.Context())
-		cmd := command(t, "obey:INT:3", "print:"+ready, "stay")
-		cmd.Stdout = &onFirstWrite{cancel}
-		result, err := stall.Run(ctx, cmd, f.cfg)
-		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, syscall.SIGTERM, result.EndedBy)
-		require.Equal(t, []syscall.Signal{syscall.SIGTERM}, signals(result))
-	})
 }
