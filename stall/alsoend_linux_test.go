@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -15,150 +16,35 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// An endedElsewhere is a command that has work elsewhere, and its way to end.
-type endedElsewhere struct {
-	*fixture
-	e   elsewhere
-	cmd *exec.Cmd
-	ctx context.Context //nolint:containedctx // it is an argument of the test
-	end context.CancelCauseFunc
-}
-
-func newEndedElsewhere(t *testing.T) *endedElsewhere {
-	t.Helper()
-	f := &endedElsewhere{fixture: newFixture(t), e: newElsewhere(t)}
-	f.cmd = command(t, f.e.step("start"), "print:"+ready, "stay")
-	f.ctx, f.end = context.WithCancelCause(t.Context())
-	t.Cleanup(func() { f.end(nil) })
-	f.cfg.AlsoEnd = &stall.AlsoEnd{Command: childCommand(t, f.e.step("end")), Timeout: longTime}
-	return f
-}
-
-// endWhenReady ends the context when the work has begun.
-func (f *endedElsewhere) endWhenReady() { f.cmd.Stdout = &onFirstWrite{func() { f.end(errEnough) }} }
-
-func (f *endedElsewhere) run() (*stall.Result, error) {
-	f.Helper()
-	result, err := stall.Run(f.ctx, f.cmd, f.cfg)
-	require.NotNil(f, result, "%v", err)
-	return result, err
-}
-
-// elsewhereEndings are the ways in which Run ends a command.
-var elsewhereEndings = []struct {
-	name string
-	set  func(*endedElsewhere)
-	is   error
-}{
-	{"a trip", func(f *endedElsewhere) { f.cfg.Terminal = readyLine }, watchdog.CommandTerminal},
-	{"a trip with the action fail", func(f *endedElsewhere) {
-		f.cfg.Terminal, f.cfg.OnTerminal = readyLine, stall.ActionFail
-	}, watchdog.CommandTerminal},
-	{"the end of the context", (*endedElsewhere).endWhenReady, errEnough},
-	{"the end of the context, after a trip that was ignored", func(f *endedElsewhere) {
-		f.cfg.Terminal, f.cfg.OnTerminal = readyLine, stall.ActionIgnore
-		f.endWhenReady()
-	}, errEnough},
-	{"the end of the context of a sentinel that is disabled", func(f *endedElsewhere) {
-		f.cfg.Disabled = true
-		f.endWhenReady()
-	}, errEnough},
-	{"the wall clock", func(f *endedElsewhere) { f.cfg.WallClock = 5 * time.Second }, watchdog.WallClockExceeded},
-	{"the end of the run around it", func(f *endedElsewhere) {
-		f.cfg.Store, f.cfg.RunID = nil, ""
-		w, ctx := outerRun(f, f.store, watchdog.Budget{}, false)
-		f.ctx = ctx
-		f.cmd.Stdout = &onFirstWrite{func() {
-			_, _ = w.Cancel(watchdog.Cancellation{Reason: watchdog.CommandNoProgress})
-		}}
-	}, watchdog.CommandNoProgress},
-}
-
-// TestAlsoEnd checks that AlsoEnd ends what runs elsewhere whenever Run ends the command.
+// TestAlsoEnd ends what no signal of Run reaches: a process that the command did not start.
 func TestAlsoEnd(t *testing.T) {
 	t.Parallel()
-	for _, c := range elsewhereEndings {
-		t.Run("after "+c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newEndedElsewhere(t)
-			c.set(f)
-			result, err := f.run()
-			require.ErrorIs(t, err, c.is)
-			require.NotErrorIs(t, err, stall.ErrAlsoEnd)
-			require.NotNil(t, result.AlsoEnded)
-			require.NoError(t, result.AlsoEnded.Err)
-			require.Zero(t, result.AlsoEnded.ExitCode)
-			require.Empty(t, result.AlsoEnded.Failed)
-			require.Positive(t, result.AlsoEnded.Elapsed)
-			require.True(t, result.Terminated)
-			require.False(t, f.e.alive(f.cmd))
-		})
-		t.Run("without it the work goes on after "+c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newEndedElsewhere(t)
-			c.set(f)
-			f.cfg.AlsoEnd = nil
-			result, err := f.run()
-			require.ErrorIs(t, err, c.is)
-			require.Nil(t, result.AlsoEnded)
-			require.True(t, f.e.alive(f.cmd))
-		})
-	}
+	elsewhere := exec.Command("sleep", "300")
+	require.NoError(t, elsewhere.Start())
+	f := newFixture(t)
+	f.cfg.Terminal = readyLine
+	f.cfg.AlsoEnd = &stall.AlsoEnd{Command: []string{"kill", strconv.Itoa(elsewhere.Process.Pid)}, Timeout: longTime}
+	result, _ := f.stalled(command(t, "print:"+ready, "stay"))
+	require.NoError(t, result.AlsoEnded.Err)
+	require.ErrorContains(t, elsewhere.Wait(), "terminated")
 }
 
-// TestAlsoEndFinished checks that AlsoEnd is not executed for a command that exited by itself.
+// TestAlsoEndFinished checks that AlsoEnd is not executed for a command that exited by itself or was never started.
 func TestAlsoEndFinished(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name  string
-		steps []string
-		code  int
-	}{
-		{"with status 0", nil, 0},
-		{"with a failure", []string{"exit:3"}, 3},
-		{"and left a process behind", []string{"daemon:print:" + ready + ";stay"}, 0},
+	for name, cmd := range map[string]*exec.Cmd{
+		"with status 0": command(t), "with a failure": command(t, "exit:3"),
+		"and left a process behind": command(t, "daemon:print:"+ready+";stay"), "never": exec.Command("/no/such/program"),
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newEndedElsewhere(t)
-			f.cmd = command(t, append([]string{f.e.step("start")}, c.steps...)...)
-			result, _ := f.run()
-			require.True(t, result.Finished)
-			require.Equal(t, c.code, result.ExitCode)
-			require.Nil(t, result.AlsoEnded)
-			require.True(t, f.e.alive(f.cmd))
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			touched := filepath.Join(t.TempDir(), "touched")
+			f.cfg.AlsoEnd = &stall.AlsoEnd{Command: childCommand(t, "touch:"+touched)}
+			result, _ := stall.Run(t.Context(), cmd, f.cfg)
+			require.True(t, result == nil || result.Finished && result.AlsoEnded == nil)
+			require.NoFileExists(t, touched)
 		})
 	}
-	t.Run("while its cancel was recorded", func(t *testing.T) {
-		t.Parallel()
-		f := newEndedElsewhere(t)
-		file := filepath.Join(t.TempDir(), "end")
-		f.cmd = command(t, f.e.step("start"), "print:"+ready, "await:"+file)
-		f.cfg.Terminal = readyLine
-		f.cfg.Store = plainStore{&lateStore{Memory: f.store, before: func() {
-			leader := leaderOf(t, f.cmd)
-			_ = childSteps["touch"](file)
-			exits(t, leader)
-		}}}
-		result, err := f.run()
-		require.NoError(t, err)
-		require.True(t, result.Finished)
-		require.Nil(t, result.AlsoEnded)
-		require.Nil(t, f.record().AlsoEnd)
-		require.True(t, f.e.alive(f.cmd))
-	})
-	t.Run("or was never started", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		touched := filepath.Join(t.TempDir(), "touched")
-		f.cfg.AlsoEnd = &stall.AlsoEnd{Command: childCommand(t, "touch:"+touched)}
-		cmd := command(t)
-		cmd.Path = "/no/such/program"
-		result, err := stall.Run(t.Context(), cmd, f.cfg)
-		require.Error(t, err)
-		require.Nil(t, result)
-		require.NoFileExists(t, touched)
-	})
 }
 
 // TestAlsoEndOrder checks that a command can end its work itself before AlsoEnd is executed.

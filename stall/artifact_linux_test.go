@@ -111,40 +111,24 @@ func TestTail(t *testing.T) {
 		f, _ := run(t, &stall.Tail{Bytes: 100, Redact: same}, true)
 		require.Equal(t, "oops\nready\n", f.artifact("stderr.tail.log"))
 	})
-	t.Run("is not written if Redact panics", func(t *testing.T) {
-		t.Parallel()
-		f, result := run(t, &stall.Tail{Bytes: 100, Redact: func(p []byte) []byte { panic(string(p)) }}, false)
-		require.Equal(t, []string{"event.json"}, f.artifacts())
-		require.ErrorContains(t, result.ArtifactErr, "Redact panicked")
-		require.NotContains(t, result.ArtifactErr.Error(), "oops")
-		require.True(t, f.record().Complete)
-	})
-	t.Run("is not written if Redact ends its goroutine", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		f.cfg.Terminal, f.cfg.RecordTimeout = readyLine, longTime
-		f.cfg.Tail = &stall.Tail{Bytes: 100, Redact: func([]byte) []byte { runtime.Goexit(); return nil }}
-		began := time.Now()
-		result, _ := f.stalled(command(t, "warn:oops", "print:"+ready, "stay"))
-		within(t, slack+slack, began)
-		require.ErrorContains(t, result.ArtifactErr, "Tail.Redact ended its goroutine; the tail was not written")
-		require.Equal(t, []string{"event.json"}, f.artifacts())
-	})
-	t.Run("is not written if Redact hangs, and Run does not wait for it", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		f.cfg.Terminal = readyLine
-		f.cfg.RecordTimeout = 2 * time.Second
-		release := make(chan struct{})
-		defer close(release)
-		f.cfg.Tail = &stall.Tail{Bytes: 10, Redact: func(p []byte) []byte { <-release; return p }}
-		began := time.Now()
-		result, _ := f.stalled(command(t, "print:"+ready, "stay"))
-		within(t, slack+slack, began)
-		require.ErrorContains(t, result.ArtifactErr, "Tail.Redact did not return")
-		require.True(t, f.record().Complete, "and nothing else is missing")
-		require.Equal(t, []string{"event.json"}, f.artifacts())
-	})
+	hang := make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	for says, redact := range map[string]func([]byte) []byte{
+		"Tail.Redact panicked":             func(p []byte) []byte { panic(string(p)) },
+		"Tail.Redact ended its goroutine":  func([]byte) []byte { runtime.Goexit(); return nil },
+		"Tail.Redact did not return in 2s": func(p []byte) []byte { <-hang; return p },
+	} {
+		t.Run("is not written if "+says, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.cfg.Terminal, f.cfg.RecordTimeout, f.cfg.Tail = readyLine, 2*time.Second, &stall.Tail{Bytes: 100, Redact: redact}
+			result, _ := f.stalled(command(t, "warn:oops", "print:"+ready, "stay"))
+			require.ErrorContains(t, result.ArtifactErr, says+"; the tail was not written")
+			require.NotContains(t, result.ArtifactErr.Error(), "oops")
+			require.True(t, f.record().Complete, "and nothing else is missing")
+			require.Equal(t, []string{"event.json"}, f.artifacts())
+		})
+	}
 }
 
 // TestFullDisk checks that a full disk does not keep a command alive.

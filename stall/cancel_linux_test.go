@@ -178,29 +178,23 @@ func ignoringSignals() []string {
 // TestRunInTime checks that Run returns within the graces and a second.
 func TestRunInTime(t *testing.T) {
 	t.Parallel()
-	short := graces(200*time.Millisecond, 200*time.Millisecond)
-	for _, c := range []struct {
-		name string
-		to   func(release <-chan struct{}) *blocking
-	}{
-		{"if all processes ignore the signals and a child keeps the output open", nil},
-		{"if a Writer of the host never returns", func(release <-chan struct{}) *blocking {
-			return &blocking{release: release}
-		}},
+	for name, blocks := range map[string]bool{
+		"if all processes ignore the signals and a child keeps the output open": false,
+		"if a Writer of the host never returns":                                 true,
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const wallClock = 2 * time.Second
 			most, took := wallClock+400*time.Millisecond+time.Second+2*time.Second, longTime // two for a busy machine
 			for n := 0; n < attempts && took >= most; n++ {
 				f := newFixture(t)
-				f.cfg.Grace, f.cfg.NoOutput, f.cfg.WallClock = short, longTime, wallClock
+				f.cfg.Grace, f.cfg.NoOutput = graces(200*time.Millisecond, 200*time.Millisecond), longTime
+				f.cfg.WallClock = wallClock
 				release := make(chan struct{})
 				cmd := command(t, ignoringSignals()...)
-				var out strings.Builder
-				cmd.Stdout = &out
-				if c.to != nil {
-					cmd.Stdout = c.to(release)
+				cmd.Stdout = new(strings.Builder)
+				if blocks {
+					cmd.Stdout = &blocking{release}
 				}
 				began := time.Now()
 				result, err := f.run(cmd)
@@ -208,7 +202,7 @@ func TestRunInTime(t *testing.T) {
 				close(release)
 				require.ErrorIs(t, err, watchdog.WallClockExceeded)
 				require.Equal(t, syscall.SIGKILL, result.EndedBy)
-				require.Equal(t, c.to != nil, result.OutputErr != nil, "%v", result.OutputErr)
+				require.Equal(t, blocks, result.OutputErr != nil, "%v", result.OutputErr)
 			}
 			require.Less(t, took, most)
 		})

@@ -77,8 +77,6 @@ func init() {
 		"memory":     memory,
 		"idle":       idleRuns,
 		"stuck":      stuck,
-		"elsewhere":  workElsewhere,
-		"ask":        ask,
 		"pipes":      pipes,
 		"restricted": restricted,
 		"unkillable": unkillable,
@@ -275,8 +273,6 @@ func count(argument string) error {
 		os.Exit(3)
 	case word == "hang":
 		time.Sleep(time.Hour)
-	case word == "long":
-		word = strings.Repeat(" ", 64<<10) + "{}"
 	case word == "text":
 		word = "all is well"
 	case strings.HasPrefix(word, "="): // a class

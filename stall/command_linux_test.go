@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -138,16 +139,6 @@ func TestConversation(t *testing.T) {
 		_, err := c.Wait()
 		require.NoError(t, err)
 	})
-	t.Run("what the host left open is closed at the end", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		c := f.talk(t.Context(), command(t))
-		_, err := c.Wait()
-		require.NoError(t, err)
-		_, err = c.in.Write([]byte("x"))
-		require.ErrorIs(t, err, syscall.EPIPE)
-		require.NoError(t, c.in.Close())
-	})
 }
 
 func TestHostDoesNotRead(t *testing.T) {
@@ -203,21 +194,6 @@ func TestHostDoesNotRead(t *testing.T) {
 		require.Equal(t, -1, exit.ExitCode())
 		require.Error(t, result.OutputErr)
 	})
-	t.Run("a Close ends a Read that waits", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		c := f.talk(t.Context(), command(t, "echo"))
-		read := make(chan error)
-		go func() {
-			_, err := c.out.Read(make([]byte, 1))
-			read <- err
-		}()
-		require.NoError(t, c.out.Close())
-		require.ErrorIs(t, <-read, os.ErrClosed)
-		require.NoError(t, c.in.Close())
-		_, err := c.Wait()
-		require.NoError(t, err)
-	})
 }
 
 // TestNeverWaited leaves a command alone. That no goroutine is left is checked at the end of all tests.
@@ -260,13 +236,22 @@ func TestStartRefused(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EPIPE)
 }
 
-// TestPipesClosed checks that commands leave no descriptors open, also if the host never closes a pipe.
-func TestPipesClosed(t *testing.T) {
+// TestDescriptors checks that commands leave no descriptors open, of pipes that the host never closes or of files that
+// are watched.
+func TestDescriptors(t *testing.T) {
 	before := descriptors(t)
 	for range 12 {
 		f := newFixture(t)
+		f.cfg.NoOutput = longTime
 		_, err := f.talk(t.Context(), command(t, "print:x")).Wait()
 		require.NoError(t, err)
+		cmd := command(t)
+		file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+		require.NoError(t, err)
+		cmd.Stdout = file
+		_, err = f.run(cmd)
+		require.NoError(t, err)
+		require.NoError(t, file.Close())
 	}
 	require.Less(t, descriptors(t), before+8)
 }

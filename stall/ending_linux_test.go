@@ -208,6 +208,10 @@ func checkTrip(f *fixture, c ending, action stall.TripAction, result *stall.Resu
 		require.Equal(f, stalled.Trip, *result.Trip)
 	}
 	require.Equal(f, c.kind != stall.KindWallClock, stalled != nil)
+	if c.kind == stall.KindNoOutput {
+		require.Equal(f, f.cfg.NoOutput, stop.Budget)
+		require.GreaterOrEqual(f, stop.Elapsed, f.cfg.NoOutput)
+	}
 	r := f.record()
 	require.Equal(f, string(c.kind), r.Trigger.Kind)
 	require.Equal(f, stop.EventID(), r.EventID)

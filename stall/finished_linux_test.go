@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -91,6 +90,7 @@ func TestFinishedWhileRecording(t *testing.T) {
 				f := newFixture(t)
 				c.change(&f.cfg)
 				f.cfg.RecordTimeout = longTime
+				f.cfg.AlsoEnd = &stall.AlsoEnd{Command: []string{"true"}}
 				file := t.TempDir() + "/end"
 				cmd := command(t, append(c.steps, "await:"+file, "exit:"+strconv.Itoa(c.code))...)
 				store := &lateStore{Memory: f.store, fails: c.fails, before: func() {
@@ -111,14 +111,15 @@ func TestFinishedWhileRecording(t *testing.T) {
 				require.NotEmpty(t, result.Requested, "they are listed, though none was sent")
 				require.Empty(t, result.Sent)
 				require.Zero(t, result.EndedBy)
+				require.Nil(t, result.AlsoEnded)
 				require.Equal(t, len(c.steps), result.LeftBehind)
 				cancels, corrected := f.endings()
 				require.Len(t, cancels, 1)
 				require.Equal(t, cancels, corrected)
 				if c.tripped {
 					r := f.record()
-					require.True(t, r.Finished)
-					require.True(t, r.Complete)
+					require.True(t, r.Finished && r.Complete)
+					require.Nil(t, r.AlsoEnd)
 					require.Equal(t, c.code, *r.Action.ExitCode)
 				}
 			}
@@ -200,33 +201,6 @@ func endAtLimit(t *testing.T, limit time.Duration, n int) {
 		require.Len(t, cancels, 1)
 		require.Empty(t, corrected)
 	}
-}
-
-// TestFinishedBeforeLateNews checks that a command has finished whose guard tells of its exit only when all signals
-// that could be sent are due. It runs alone: the guard is that of all commands of this process.
-func TestFinishedBeforeLateNews(t *testing.T) {
-	defer stall.SetKillBound(time.Millisecond)()
-	f := newFixture(t)
-	f.cfg.WallClock, f.cfg.Grace = time.Second/2, graces(longTime, 0)
-	file := t.TempDir() + "/end"
-	cmd := command(t, "await:"+file, "exit:0")
-	var guard int
-	f.cfg.Store = plainStore{&lateStore{Memory: f.store, before: func() {
-		leader := leaderOf(t, cmd)
-		guard = parentOf(t, leader)
-		require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
-		_ = childSteps["touch"](file)
-		exits(t, leader)
-		// The stop is asked about after 400 ms, twice, and the command is signalled without the guard.
-		time.AfterFunc(2*time.Second, func() { _ = syscall.Kill(guard, syscall.SIGCONT) })
-	}}}
-	result, err := f.run(cmd)
-	require.NoError(t, err)
-	require.True(t, result.Finished)
-	require.Empty(t, result.Sent)
-	cancels, corrected := f.endings()
-	require.Len(t, cancels, 1)
-	require.Equal(t, cancels, corrected)
 }
 
 // parentOf returns the parent process of a process.

@@ -28,27 +28,38 @@ func stopGuardOf(t *testing.T, cmd *exec.Cmd, file string) (guard int) {
 	return guard
 }
 
-// TestKilledTooLate checks that a command has finished that exited before the only signal, SIGKILL, which then reached
-// only what it had left behind.
-func TestKilledTooLate(t *testing.T) {
-	defer stall.SetKillBound(longTime)()
-	f := newFixture(t)
-	f.cfg.NoOutput, f.cfg.OnStall = 300*time.Millisecond, stall.ActionFail
-	file := t.TempDir() + "/end"
-	cmd := command(t, "daemon:print:"+ready+";stay", "await:"+file, "exit:0")
-	f.cfg.Store = plainStore{&lateStore{Memory: f.store, before: func() {
-		guard := stopGuardOf(t, cmd, file)
-		// The stop is asked about after 400 ms, and then the host signals without the guard.
-		time.AfterFunc(2*time.Second, func() { _ = syscall.Kill(guard, syscall.SIGCONT) })
-	}}}
-	result, err := f.run(cmd)
-	require.NoError(t, err)
-	require.True(t, result.Finished)
-	require.Empty(t, result.Sent)
-	require.Equal(t, 1, result.LeftBehind)
-	cancels, corrected := f.endings()
-	require.Len(t, cancels, 1)
-	require.Equal(t, cancels, corrected)
+// TestFinishedBeforeLateNews checks that a command has finished whose guard tells of its exit only when all signals that
+// could be sent are due, or after SIGKILL, the only signal, which then reached only what the command had left behind.
+func TestFinishedBeforeLateNews(t *testing.T) {
+	for name, c := range map[string]struct {
+		killBound time.Duration
+		action    stall.TripAction
+		left      int
+	}{
+		"all signals are due": {time.Millisecond, stall.ActionInterrupt, 0}, "after SIGKILL": {longTime, stall.ActionFail, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer stall.SetKillBound(c.killBound)()
+			f := newFixture(t)
+			f.cfg.NoOutput, f.cfg.OnStall, f.cfg.Grace = 300*time.Millisecond, c.action, graces(longTime, 0)
+			file := t.TempDir() + "/end"
+			steps := []string{"daemon:print:" + ready + ";stay", "await:" + file, "exit:0"}
+			cmd := command(t, steps[1-c.left:]...)
+			f.cfg.Store = plainStore{&lateStore{Memory: f.store, before: func() {
+				guard := stopGuardOf(t, cmd, file)
+				// The stop is asked about after 400 ms, twice, and the command is signalled without the guard.
+				time.AfterFunc(2*time.Second, func() { _ = syscall.Kill(guard, syscall.SIGCONT) })
+			}}}
+			result, err := f.run(cmd)
+			require.NoError(t, err)
+			require.True(t, result.Finished)
+			require.Empty(t, result.Sent)
+			require.Equal(t, c.left, result.LeftBehind)
+			cancels, corrected := f.endings()
+			require.Len(t, cancels, 1)
+			require.Equal(t, cancels, corrected)
+		})
+	}
 }
 
 // TestAlsoEndWithoutGuard checks that nothing of an AlsoEnd is left whose guard was stopped meanwhile.

@@ -12,51 +12,38 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// TestInsideTimer runs commands in the context of a timer of package idle, with a run around that and without.
+// TestInsideTimer runs commands in the context of a timer of package idle.
 func TestInsideTimer(t *testing.T) {
 	t.Parallel()
 	const limit = 5 * time.Second // longer than a busy machine delays a command
-	for _, c := range []struct {
-		name    string
-		context func(t *testing.T, f *fixture) context.Context
-	}{
-		{"without a run", func(t *testing.T, _ *fixture) context.Context { return t.Context() }},
-		{"inside a run", func(t *testing.T, f *fixture) context.Context {
-			_, ctx := outerRun(t, f.store, watchdog.Budget{}, false)
-			return ctx
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			t.Run("output is a sign of life, and silence ends the command", func(t *testing.T) {
-				t.Parallel()
-				f := newInsideFixture(t)
-				f.cfg.Artifacts = ""
-				ctx, timer := idle.WithLimit(c.context(t, f), limit)
-				defer timer.Close()
-				result, err := stall.Run(ctx, command(t, "every:100ms:x:60"), f.cfg)
-				require.NoError(t, err, "it printed for six seconds")
-				require.True(t, result.Finished)
-				_, err = stall.Run(ctx, command(t, "stay"), f.cfg)
-				stop, stopped := timer.Stopped()
-				require.True(t, stopped)
-				require.ErrorIs(t, err, stop)
-			})
-			t.Run("a reader that is behind is not silence", func(t *testing.T) {
-				t.Parallel()
-				f := newInsideFixture(t)
-				f.cfg.Artifacts = ""
-				outer, outerTimer := idle.WithLimit(c.context(t, f), limit)
-				defer outerTimer.Close()
-				ctx, timer := idle.WithLimit(outer, limit)
-				defer timer.Close()
-				cmd := command(t, "flood:"+floodSize)
-				cmd.Stdout = &onFirstWrite{func() { time.Sleep(6 * time.Second) }}
-				_, err := stall.Run(ctx, cmd, f.cfg)
-				require.NoError(t, err)
-			})
-		})
-	}
+	t.Run("output is a sign of life, and silence ends the command", func(t *testing.T) {
+		t.Parallel()
+		f := newInsideFixture(t)
+		f.cfg.Artifacts = ""
+		ctx, timer := idle.WithLimit(t.Context(), limit)
+		defer timer.Close()
+		result, err := stall.Run(ctx, command(t, "every:100ms:x:60"), f.cfg)
+		require.NoError(t, err, "it printed for six seconds")
+		require.True(t, result.Finished)
+		_, err = stall.Run(ctx, command(t, "stay"), f.cfg)
+		stop, stopped := timer.Stopped()
+		require.True(t, stopped)
+		require.ErrorIs(t, err, stop)
+	})
+	t.Run("a reader that is behind is not silence, inside two timers and a run", func(t *testing.T) {
+		t.Parallel()
+		f := newInsideFixture(t)
+		f.cfg.Artifacts = ""
+		_, around := outerRun(t, f.store, watchdog.Budget{}, false)
+		outer, outerTimer := idle.WithLimit(around, limit)
+		defer outerTimer.Close()
+		ctx, timer := idle.WithLimit(outer, limit)
+		defer timer.Close()
+		cmd := command(t, "flood:"+floodSize)
+		cmd.Stdout = &onFirstWrite{func() { time.Sleep(6 * time.Second) }}
+		_, err := stall.Run(ctx, cmd, f.cfg)
+		require.NoError(t, err)
+	})
 	t.Run("a probe that says so is a sign of life", func(t *testing.T) {
 		t.Parallel()
 		err := context.DeadlineExceeded
