@@ -24,7 +24,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 )
 
 // Folder is the folder of the artifacts, inside the folder of their step.
@@ -47,13 +46,12 @@ var names = []string{DecisionFile, EventFile, ProbeFile, TailFile}
 // maxTries is how often to try a write if another process removes the temporary file, as [Open] does, or the folder.
 const maxTries = 10
 
-// A Dir is the folder of one step's artifacts. [Open] makes one. It is safe for concurrent use. If several processes
-// use the same step, each of them may replace files, but only one may append probes.
+// A Dir is the folder of one step's artifacts. [Open] makes one. It is not safe for concurrent use. If several
+// processes use the same step, each of them may replace files, but only one may append probes.
 type Dir struct {
 	step  string
 	given string // the root folder as the caller named it
 
-	mu      sync.Mutex
 	root    *os.Root
 	written map[string]bool // by this Dir, so that nothing points to the files of an earlier one
 }
@@ -97,8 +95,6 @@ func openRoot(root string) (*os.Root, error) {
 // becomes previous.event.json, and so on. What was set aside before is removed. Each rename is atomic, and a crash in
 // between leaves no file under its own name that points to one that is not there.
 func (d *Dir) SetAside() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	err := d.inOldFolder(func(folder *os.Root) error {
 		for _, name := range names {
 			if err := folder.Remove(previous + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -121,15 +117,11 @@ func (d *Dir) SetAside() error {
 
 // WriteTail writes stderr.tail.log. The caller has to remove secrets from the tail.
 func (d *Dir) WriteTail(tail []byte) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	return d.replace(TailFile, tail)
 }
 
 // Close closes the root folder. Later calls of other methods wrap [os.ErrClosed]. Closing again does nothing.
 func (d *Dir) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	return d.root.Close()
 }
 

@@ -97,8 +97,6 @@ type Pointers struct {
 // WriteEvent replaces event.json. On an error the old file stays as it is. It syncs the disk two or three times and
 // waits for that.
 func (d *Dir) WriteEvent(e Event) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	e.Schema, e.Step, e.StepID = EventSchema, d.step, d.step
 	e.Action.Signals = signals(e.Action.Sent)
 	e.Action.Requested, e.Action.Sent = list(e.Action.Requested), list(e.Action.Sent)
@@ -150,8 +148,6 @@ type Decision struct {
 // WriteDecision writes decision.json as [Dir.WriteEvent] writes event.json. Call it after the first event, so that the
 // decision points to it, and before the last event, which then points to the decision.
 func (d *Dir) WriteDecision(dec Decision) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	dec.Schema, dec.Decision, dec.Step = DecisionSchema, Incomplete, d.step
 	dec.Reasons, dec.Fingerprints = list(dec.Reasons), Set(dec.Fingerprints)
 	dec.Event = d.pointer(EventFile)
@@ -183,8 +179,6 @@ type Probe struct {
 // AppendProbe appends a line to probe.jsonl in one write, and does not sync it. First it removes an incomplete line
 // that a crash left there. After an error, too, the file has only whole lines, unless the disk does not allow that.
 func (d *Dir) AppendProbe(p Probe) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	p.Fingerprints = Set(p.Fingerprints)
 	text, err := encode(p, "")
 	if err != nil {
