@@ -1,7 +1,6 @@
 package stall_test
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -49,19 +48,6 @@ func TestInput(t *testing.T) {
 
 func TestOutput(t *testing.T) {
 	t.Parallel()
-	t.Run("to one writer keeps the order of both", func(t *testing.T) {
-		cmd := command(t, "number:2000")
-		var out, want bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
-		f := newFixture(t)
-		f.cfg.NoOutput = longTime
-		_, err := f.run(cmd)
-		require.NoError(t, err)
-		for n := range 2000 {
-			fmt.Fprintln(&want, n)
-		}
-		require.Equal(t, want.String(), out.String())
-	})
 	t.Run("to two writers keeps them apart", func(t *testing.T) {
 		cmd := command(t, "print:a", "warn:b")
 		var out, errs strings.Builder
@@ -91,39 +77,6 @@ func TestOutput(t *testing.T) {
 		result, err := newFixture(t).run(cmd)
 		require.NoError(t, err)
 		require.ErrorIs(t, result.OutputErr, errEnough)
-	})
-}
-
-// TestDroppedOutput checks that outputs that are dropped share a pipe unless it matters which of them came.
-func TestDroppedOutput(t *testing.T) {
-	t.Parallel()
-	shared := func(t *testing.T, change func(*stall.Config)) string {
-		t.Helper()
-		cmd := command(t, "pipes")
-		answer, w, err := os.Pipe()
-		require.NoError(t, err)
-		defer answer.Close()
-		cmd.ExtraFiles = []*os.File{w}
-		f := newFixture(t)
-		f.cfg.NoOutput = longTime
-		change(&f.cfg)
-		_, err = f.run(cmd)
-		require.NoError(t, err)
-		require.NoError(t, w.Close())
-		text, err := io.ReadAll(answer)
-		require.NoError(t, err)
-		return strings.TrimSpace(string(text))
-	}
-	t.Run("one pipe for both", func(t *testing.T) {
-		require.Equal(t, "true", shared(t, func(*stall.Config) {}))
-	})
-	t.Run("two if only one counts", func(t *testing.T) {
-		require.Equal(t, "false", shared(t, func(c *stall.Config) { c.ActivitySource = stall.ActivityStderr }))
-	})
-	t.Run("two if only one has a tail", func(t *testing.T) {
-		require.Equal(t, "false", shared(t, func(c *stall.Config) {
-			c.Tail = &stall.Tail{Bytes: 10, Redact: func(p []byte) []byte { return p }}
-		}))
 	})
 }
 

@@ -3,7 +3,6 @@ package stall_test
 import (
 	"bytes"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,23 +17,12 @@ func TestTailKeeps(t *testing.T) {
 		written []string
 		want    string
 	}{
-		"nothing":                                      {8, nil, ""},
 		"less than fits":                               {8, []string{"a\n", "b"}, "a\nb"},
 		"as much as fits":                              {4, []string{"a\nb\n"}, "a\nb\n"},
 		"a line that lost its start is left out":       {8, []string{"first\nlast\n"}, "last\n"},
 		"a line that was not cut stays":                {5, []string{"first\nlast\n"}, "last\n"},
-		"a line that was not cut stays, byte by byte":  {5, strings.Split("first\nlast\n", ""), "last\n"},
 		"a giant line stays as it is":                  {4, []string{"abcdefgh"}, "efgh"},
-		"a giant line with its newline":                {4, []string{"abcdefg\n"}, "efg\n"},
 		"a giant line is dropped for a short one":      {4, []string{"abcdef\nh"}, "h"},
-		"a giant line is dropped for the next one":     {4, []string{"ab\ncdefgh"}, "efgh"},
-		"one write of more than fits":                  {6, []string{"x", "one\ntwo\nthree\n"}, "three\n"},
-		"a write that ends at the ring's end":          {4, []string{"abc", "de"}, "bcde"},
-		"a write that starts at the ring's start":      {3, []string{"abcd", "e\nf"}, "f"},
-		"a write as long as the ring":                  {3, []string{"zz", "abcd"}, "bcd"},
-		"one byte of room":                             {1, []string{"abc"}, "c"},
-		"an empty write in between":                    {3, []string{"ab", "", "c"}, "abc"},
-		"blank lines count as lines":                   {3, []string{"a\n\n\n\n"}, "\n\n\n"},
 		"carriage returns are part of their line":      {7, []string{"one\r\ntwo\r\n"}, "two\r\n"},
 		"bytes that are not text are kept as they are": {3, []string{"\xff\x00\xfe"}, "\xff\x00\xfe"},
 	} {
