@@ -2,8 +2,11 @@ package stall_test
 
 import (
 	"bytes"
+	"context"
 	"io"
+	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -147,4 +150,171 @@ func size(path string) int64 {
 		return 0
 	}
 	return info.Size()
+}
+
+// TestInvalidConfig checks that Run starts nothing with a config that cannot be used.
+func TestInvalidConfig(t *testing.T) {
+	t.Parallel()
+	probe := func(change func(*stall.Probe)) func(*stall.Config) {
+		return func(c *stall.Config) {
+			c.Probe = &stall.Probe{Command: []string{"true"}}
+			change(c.Probe)
+		}
+	}
+	prefix := func(text string) func(*stall.Config) { return func(c *stall.Config) { c.FingerprintPrefix = text } }
+	keep := func(p []byte) []byte { return p }
+	step := func(s stall.Step) func(*stall.Config) { return func(c *stall.Config) { c.Grace = []stall.Step{s} } }
+	for _, c := range []struct {
+		name   string
+		change func(*stall.Config)
+		field  string
+		value  string
+	}{
+		{"no step", func(c *stall.Config) { c.Step = "" }, "step", "empty"},
+		{"a step that leaves the root", func(c *stall.Config) { c.Step = "../../x" }, "step", `"../../x"`},
+		{"a negative NoOutput", func(c *stall.Config) { c.NoOutput = -1 }, "NoOutput", "-1ns"},
+		{"a negative WallClock", func(c *stall.Config) { c.WallClock = -2 }, "WallClock", "-2ns"},
+		{"a negative RecordTimeout", func(c *stall.Config) { c.RecordTimeout = -3 }, "RecordTimeout", "or 0 for 5s"},
+		{"a negative grace", func(c *stall.Config) { c.Grace = graces(-2, 0) }, "Grace", "-2ns"},
+		{"too many steps", func(c *stall.Config) { c.Grace = make([]stall.Step, 11) }, "Grace", "11 steps"},
+		{"a step without a signal", step(stall.Step{Grace: 1}), "step 1 of Grace", "no signal"},
+		{"a negative signal", step(stall.Step{Signal: -15}), "step 1 of Grace", "-15"},
+		{"a signal that Linux has not", step(stall.Step{Signal: 65}), "step 1 of Grace", "65"},
+		{"a signal that stops", step(stall.Step{Signal: syscall.SIGSTOP}), "step 1 of Grace", "SIGSTOP"},
+		{"a signal of terminals that stops", step(stall.Step{Signal: syscall.SIGTSTP}), "step 1 of Grace", "SIGTSTP"},
+		{"a step after SIGKILL", func(c *stall.Config) {
+			c.Grace = append([]stall.Step{{Signal: syscall.SIGKILL}}, graces(0, 0)...)
+		}, "step 1 of Grace", "SIGKILL"},
+		{"an unknown activity source", func(c *stall.Config) { c.ActivitySource = "cpu" }, "ActivitySource", `"cpu"`},
+		{"an unknown action", func(c *stall.Config) { c.OnStall = "pray" }, "OnStall", `"pray"`},
+		{"an unknown terminal action", func(c *stall.Config) { c.OnTerminal = "wish" }, "OnTerminal", `"wish"`},
+		{"a prefix with a space", prefix("a b"), "FingerprintPrefix", `"a b"`},
+		{"a prefix with a slash at its end", prefix("a/"), "FingerprintPrefix", `"a/"`},
+		{"a prefix with a slash at its start", prefix("/a"), "FingerprintPrefix", `"/a"`},
+		{"a pattern that is nil", func(c *stall.Config) {
+			c.Terminal = []*regexp.Regexp{readyLine[0], nil}
+		}, "Terminal", "pattern 2"},
+		{"a probe without a command", probe(func(p *stall.Probe) { p.Command = nil }), "Probe.Command", "empty"},
+		{"a probe with a negative interval", probe(func(p *stall.Probe) { p.Interval = -4 }), "Interval", "-4ns"},
+		{"a probe with a negative timeout", probe(func(p *stall.Probe) { p.Timeout = -4 }), "Timeout", "-4ns"},
+		{"a threshold of one probe", probe(func(p *stall.Probe) { p.StallThreshold = 1 }), "Probe.StallThreshold", "1"},
+		{"a negative threshold", probe(func(p *stall.Probe) { p.StallThreshold = -7 }), "Probe.StallThreshold", "-7"},
+		{"a negative error threshold", probe(func(p *stall.Probe) { p.ErrorThreshold = -7 }), "Probe.ErrorThreshold", "-7"},
+		{"an unknown meaning of errors", probe(func(p *stall.Probe) { p.OnError = "panic" }), "Probe.OnError", `"panic"`},
+		{"an AlsoEnd without a command", func(c *stall.Config) { c.AlsoEnd = &stall.AlsoEnd{} }, "AlsoEnd.Command", "empty"},
+		{"an AlsoEnd without a program", func(c *stall.Config) {
+			c.AlsoEnd = &stall.AlsoEnd{Command: []string{"", "x"}}
+		}, "AlsoEnd.Command", "empty"},
+		{"an AlsoEnd whose program is not there", func(c *stall.Config) {
+			c.AlsoEnd = &stall.AlsoEnd{Command: []string{"no-such-program"}}
+		}, "AlsoEnd.Command", "not found in $PATH"},
+		{"an AlsoEnd with a negative timeout", func(c *stall.Config) {
+			c.AlsoEnd = &stall.AlsoEnd{Command: []string{"true"}, Timeout: -4}
+		}, "AlsoEnd.Timeout", "-4ns"},
+		{"a tail of no bytes", func(c *stall.Config) { c.Tail = &stall.Tail{Redact: keep} }, "Tail.Bytes", "0"},
+		{"a tail of too many bytes", func(c *stall.Config) {
+			c.Tail = &stall.Tail{Redact: keep, Bytes: 1<<20 + 1}
+		}, "Tail.Bytes", "1048577"},
+		{"a tail that nobody redacts", func(c *stall.Config) { c.Tail = &stall.Tail{Bytes: 1} }, "Tail.Redact", "not set"},
+		{"a tail without a folder", func(c *stall.Config) {
+			c.Tail, c.Artifacts = &stall.Tail{Bytes: 1, Redact: keep}, ""
+		}, "Artifacts", "not"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t)
+			c.change(&f.cfg)
+			for _, f.cfg.Disabled = range []bool{false, true} {
+				err := startsNothing(f, func(cmd *exec.Cmd) *exec.Cmd { return cmd })
+				require.ErrorIs(t, err, watchdog.ErrInvalid)
+				require.ErrorContains(t, err, c.field)
+				require.ErrorContains(t, err, c.value)
+			}
+		})
+	}
+	t.Run("without a store", func(t *testing.T) {
+		f := newFixture(t)
+		f.cfg.Store, f.cfg.NoOutput = nil, longTime
+		require.ErrorIs(t, startsNothing(f, func(cmd *exec.Cmd) *exec.Cmd { return cmd }), watchdog.ErrInvalid)
+	})
+}
+
+// startsNothing runs a command that would leave a file, and checks that nothing was started, written or stored.
+func startsNothing(f *fixture, change func(*exec.Cmd) *exec.Cmd) error {
+	f.Helper()
+	touched := filepath.Join(f.TempDir(), "touched")
+	result, err := stall.Run(f.Context(), change(command(f, "touch:"+touched)), f.cfg)
+	require.Nil(f, result)
+	require.Error(f, err)
+	require.False(f, exists(touched))
+	require.Empty(f, f.artifacts())
+	require.Empty(f, f.events(watchdog.EventCancel))
+	return err
+}
+
+func TestInvalidCommand(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*exec.Cmd) *exec.Cmd
+		is     error
+		says   string
+	}{
+		{"none", func(*exec.Cmd) *exec.Cmd { return nil }, watchdog.ErrInvalid, "nil"},
+		{"one with a context", func(cmd *exec.Cmd) *exec.Cmd {
+			return exec.CommandContext(context.Background(), cmd.Path, cmd.Args[1:]...)
+		}, watchdog.ErrInvalid, "CommandContext"},
+		{"one with a WaitDelay", func(cmd *exec.Cmd) *exec.Cmd {
+			cmd.WaitDelay = 1
+			return cmd
+		}, watchdog.ErrInvalid, "WaitDelay"},
+		{"one that was started", func(cmd *exec.Cmd) *exec.Cmd {
+			cmd.Process = &os.Process{Pid: math.MaxInt32}
+			return cmd
+		}, watchdog.ErrInvalid, "started already"},
+		{"too many files", func(cmd *exec.Cmd) *exec.Cmd {
+			cmd.ExtraFiles = make([]*os.File, 200)
+			return cmd
+		}, watchdog.ErrInvalid, "200"},
+		{"one that is not there", func(*exec.Cmd) *exec.Cmd {
+			return exec.Command("no-such-program")
+		}, exec.ErrNotFound, "no-such-program"},
+		{"a path that is not there", func(*exec.Cmd) *exec.Cmd {
+			return exec.Command("/no/such/program", "argument")
+		}, os.ErrNotExist, "start the command"},
+		{"a folder that is not there", func(cmd *exec.Cmd) *exec.Cmd {
+			cmd.Dir = "/no/such/folder"
+			return cmd
+		}, os.ErrNotExist, "start the command"},
+		{"an attribute that the tree needs", func(cmd *exec.Cmd) *exec.Cmd {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
+			return cmd
+		}, watchdog.ErrInvalid, "Ptrace"},
+		{"a NUL in an argument", func(cmd *exec.Cmd) *exec.Cmd {
+			cmd.Args = append(cmd.Args, "a\x00b")
+			return cmd
+		}, syscall.EINVAL, "start the command"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t)
+			f.cfg.NoOutput, f.cfg.Probe = time.Second, &stall.Probe{Command: []string{"true"}}
+			err := startsNothing(f, c.change)
+			require.ErrorIs(t, err, c.is)
+			require.ErrorContains(t, err, c.says)
+			require.True(t, strings.HasPrefix(err.Error(), "run step"), err)
+		})
+	}
+}
+
+// TestSymlink checks that Run starts nothing if a symbolic link is in the place of an artifact.
+func TestSymlink(t *testing.T) {
+	f := newFixture(t)
+	outside, touched := t.TempDir(), filepath.Join(t.TempDir(), "touched")
+	require.NoError(t, os.MkdirAll(filepath.Join(f.cfg.Artifacts, "step"), 0o700))
+	require.NoError(t, os.Symlink(outside, filepath.Join(f.cfg.Artifacts, "step", "_stall")))
+	result, err := stall.Run(t.Context(), command(t, "touch:"+touched), f.cfg)
+	require.Nil(t, result)
+	require.ErrorContains(t, err, "symbolic link")
+	require.False(t, exists(touched))
+	left, err := os.ReadDir(outside)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }

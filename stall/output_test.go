@@ -2,6 +2,7 @@ package stall_test
 
 import (
 	"bytes"
+	"io"
 	"math/rand/v2"
 	"regexp"
 	"runtime"
@@ -185,4 +186,125 @@ func BenchmarkPatterns(b *testing.B) {
 	for b.Loop() {
 		s.Look(piece)
 	}
+}
+
+// TestTailKeeps checks which bytes are kept.
+func TestTailKeeps(t *testing.T) {
+	for name, c := range map[string]struct {
+		n       int
+		written []string
+		want    string
+	}{
+		"less than fits":                               {8, []string{"a\n", "b"}, "a\nb"},
+		"as much as fits":                              {4, []string{"a\nb\n"}, "a\nb\n"},
+		"a line that lost its start is left out":       {8, []string{"first\nlast\n"}, "last\n"},
+		"a line that was not cut stays":                {5, []string{"first\nlast\n"}, "last\n"},
+		"a giant line stays as it is":                  {4, []string{"abcdefgh"}, "efgh"},
+		"a giant line is dropped for a short one":      {4, []string{"abcdef\nh"}, "h"},
+		"carriage returns are part of their line":      {7, []string{"one\r\ntwo\r\n"}, "two\r\n"},
+		"bytes that are not text are kept as they are": {3, []string{"\xff\x00\xfe"}, "\xff\x00\xfe"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := stall.NewTail(c.n)
+			for _, text := range c.written {
+				b.Look([]byte(text))
+			}
+			require.Equal(t, c.want, string(b.Bytes()))
+		})
+	}
+}
+
+// tailOf returns what a tail must keep of a whole text.
+func tailOf(text []byte, n int) []byte {
+	if len(text) <= n {
+		return text
+	}
+	before, kept := text[len(text)-n-1], text[len(text)-n:]
+	if _, rest, found := bytes.Cut(kept, []byte("\n")); found && before != '\n' && len(rest) > 0 {
+		return rest
+	}
+	return kept
+}
+
+// TestTailModel compares a tail with the naive rule, however the text is cut into writes.
+func TestTailModel(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		n, all := 1+random.IntN(20), []byte{}
+		b := stall.NewTail(n)
+		for range random.IntN(12) {
+			text := make([]byte, random.IntN(30))
+			for i := range text {
+				text[i] = "abc\n"[random.IntN(4)]
+			}
+			b.Look(text)
+			all = append(all, text...)
+			clear(text) // the caller may use it again
+			require.Equal(t, string(tailOf(all, n)), string(b.Bytes()), "the last %d of %q", n, all)
+		}
+	}
+}
+
+func TestTailAllocs(t *testing.T) {
+	b, text := stall.NewTail(1<<20), bytes.Repeat([]byte("x"), 1000)
+	require.Zero(t, testing.AllocsPerRun(5000, func() { b.Look(text) }))
+}
+
+// TestOutputPipe checks what a pipe holds for a host that does not read.
+func TestOutputPipe(t *testing.T) {
+	t.Parallel()
+	const held, last = 64 << 10, 2 << 20
+	t.Run("after the end of the command 2 MiB in all, and the writer is told that the rest is dropped", func(t *testing.T) {
+		t.Parallel()
+		p := stall.NewOutputPipe()
+		n, err := p.Write(make([]byte, held))
+		require.NoError(t, err)
+		require.Equal(t, held, n)
+		p.End()
+		n, err = p.Write(make([]byte, last))
+		require.ErrorIs(t, err, io.ErrShortWrite)
+		require.Equal(t, last-held, n)
+		p.Finish()
+		_, err = p.Write([]byte("x"))
+		require.ErrorIs(t, err, io.ErrClosedPipe)
+		text, err := io.ReadAll(p)
+		require.NoError(t, err)
+		require.Len(t, text, last)
+	})
+	for name, end := range map[string]func(stall.OutputPipe){
+		"the command": stall.OutputPipe.End, "the output": stall.OutputPipe.Finish,
+		"the host's use": func(p stall.OutputPipe) { _ = p.Close() },
+	} {
+		t.Run("a write that waits ends with "+name, func(t *testing.T) {
+			untilEnd(t, end, func(p stall.OutputPipe) {
+				_, _ = p.Write(make([]byte, held))
+				_, _ = p.Write([]byte("x"))
+			})
+		})
+		if name != "the command" { // of which more output can be on its way
+			t.Run("a read that waits ends with "+name, func(t *testing.T) {
+				untilEnd(t, end, func(p stall.OutputPipe) { _, _ = p.Read(make([]byte, 1)) })
+			})
+		}
+	}
+}
+
+// untilEnd checks that a call waits, and returns after the end.
+func untilEnd(t *testing.T, end, call func(stall.OutputPipe)) {
+	synctest.Test(t, func(t *testing.T) {
+		p := stall.NewOutputPipe()
+		returned := make(chan struct{})
+		go func() {
+			defer close(returned)
+			call(p)
+		}()
+		synctest.Wait()
+		select {
+		case <-returned:
+			require.Fail(t, "it did not wait")
+		default:
+		}
+		end(p)
+		<-returned
+	})
 }
