@@ -389,6 +389,8 @@ func TestMisuse(t *testing.T) {
 	stderr := func(c *stall.Command) error { _, err := c.StderrPipe(); return err }
 	wait := func(c *stall.Command) error { _, err := c.Wait(); return err }
 	start := func(c *stall.Command) error { return c.Start(t.Context()) }
+	send := func(c *stall.Command) error { return c.Signal(syscall.SIGTERM) }
+	list := func(c *stall.Command) error { _, err := c.Processes(); return err }
 	type calls []func(*stall.Command) error
 	for _, c := range []struct {
 		name   string
@@ -397,6 +399,9 @@ func TestMisuse(t *testing.T) {
 		says   string
 	}{
 		{"Wait before Start", nil, wait, "Wait was called, but it is not started; call Wait"},
+		{"Signal before Start", nil, send, "Signal was called, but it is not started; call Signal"},
+		{"Kill before Start", nil, (*stall.Command).Kill, "Kill was called, but it is not started; call Kill after Start"},
+		{"Processes before Start", nil, list, "Processes was called, but it is not started"},
 		{"Start twice", calls{start}, start, "Start was called already; make a new"},
 		{"a pipe to standard input after Start", calls{start}, stdin, "StdinPipe was called after Start; call it before"},
 		{"a pipe from standard output after Start", calls{start}, stdout, "StdoutPipe was called after Start"},
@@ -432,7 +437,7 @@ func TestMisuse(t *testing.T) {
 		}
 	})
 	t.Run("a command that NewCommand did not make", func(t *testing.T) {
-		for _, call := range []func(*stall.Command) error{stdin, stdout, stderr, start, wait} {
+		for _, call := range []func(*stall.Command) error{stdin, stdout, stderr, start, wait, send, list, (*stall.Command).Kill} {
 			err := call(&stall.Command{})
 			require.ErrorIs(t, err, watchdog.ErrInvalid)
 			require.ErrorContains(t, err, "NewCommand")

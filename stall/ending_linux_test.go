@@ -416,53 +416,29 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestOnSignal checks that a host that is told of a signal delays none, whatever it does, and is then told no more of
-// them if it hangs.
+// TestOnSignal checks that a host that is told of a signal delays none, whatever it does, and is told no more of them
+// once it has hung for longer than its RecordTimeout.
 func TestOnSignal(t *testing.T) {
 	t.Parallel()
-	end := make(chan struct{})
-	t.Cleanup(func() { close(end) })
 	for name, c := range map[string]struct {
 		does  func()
 		calls int32
 	}{
-		"hangs": {func() { <-end }, 1}, "panics": {func() { panic("host") }, 3}, "ends": {runtime.Goexit, 3},
+		"takes long": {func() { time.Sleep(time.Second - 1) }, 3}, "hangs": {func() { time.Sleep(time.Second + 1) }, 1},
+		"panics": {func() { panic("host") }, 3}, "ends": {runtime.Goexit, 3},
 	} {
 		t.Run("and "+name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
-			var calls atomic.Int32
-			last := make(chan struct{})
-			f.cfg.Terminal, f.cfg.Grace = readyLine, graces(time.Millisecond, time.Millisecond)
-			f.cfg.RecordTimeout = longTime
-			f.cfg.OnSignal = func(stall.Escalation) {
-				if calls.Add(1) == c.calls {
-					close(last)
-				}
-				c.does()
-			}
-			began := time.Now()
-			result, _ := f.stalled(command(t, "ignore:INT,TERM", "print:"+ready, "stay"))
-			require.Len(t, result.Sent, 3)
-			require.Less(t, time.Since(began), longTime)
-			<-last
-			require.Equal(t, c.calls, calls.Load())
-		})
-	}
-}
-
-// TestOnSignalThatHangs has a host hang for longer than its RecordTimeout.
-func TestOnSignalThatHangs(t *testing.T) {
-	t.Parallel()
-	for takes, calls := range map[time.Duration]int32{time.Second - 1: 3, time.Second + 1: 1} {
-		synctest.Test(t, func(t *testing.T) {
-			var called atomic.Int32
-			stall.TellEscalation(stall.Config{RecordTimeout: time.Second, OnSignal: func(stall.Escalation) {
-				called.Add(1)
-				time.Sleep(takes)
-			}}, make([]stall.Escalation, 3)...)
-			time.Sleep(time.Minute)
-			require.Equal(t, calls, called.Load(), takes)
+			synctest.Test(t, func(t *testing.T) {
+				var called atomic.Int32
+				began := time.Now()
+				stall.TellEscalation(stall.Config{RecordTimeout: time.Second, OnSignal: func(stall.Escalation) {
+					called.Add(1)
+					c.does()
+				}}, make([]stall.Escalation, 3)...)
+				require.Zero(t, time.Since(began))
+				time.Sleep(time.Minute)
+				require.Equal(t, c.calls, called.Load())
+			})
 		})
 	}
 }

@@ -180,35 +180,6 @@ func TestProbeTree(t *testing.T) {
 	})
 }
 
-// TestProbePublish checks that a probe's texts for people are published only on request.
-func TestProbePublish(t *testing.T) {
-	for _, publish := range []bool{false, true} {
-		f := newFixture(t)
-		f.cfg.Probe = &stall.Probe{
-			Command: childCommand(t, `print:{"class": "terminal", "reasons": ["no such zone"], "summary": "0 of 3", `+
-				`"fingerprints": ["dns/b", "dns/a", "dns/b"]}`),
-			Publish: publish, Timeout: longTime,
-		}
-		f.cfg.FingerprintPrefix = "ci"
-		result, _ := f.stalled(command(t, "stay"))
-		line, record := f.probeLines()[0], f.record()
-		require.Equal(t, []string{"dns/a", "dns/b"}, line.Fingerprints)
-		require.Equal(t, []string{"dns/a", "dns/b"}, record.Fingerprints)
-		require.Equal(t, []string{"dns/a", "dns/b"}, result.Trip.Fingerprints, "sorted, without duplicates")
-		if publish {
-			require.Equal(t, []string{"no such zone"}, line.Reasons)
-			require.Equal(t, "0 of 3", line.Summary)
-			require.Equal(t, []string{"no such zone"}, record.Reasons)
-			require.Equal(t, "0 of 3", result.Trip.Summary)
-			continue
-		}
-		require.Empty(t, line.Reasons)
-		require.Empty(t, line.Summary)
-		require.Empty(t, record.Reasons)
-		require.Empty(t, result.Trip.Reasons)
-	}
-}
-
 const nobody = 65534
 
 // restrictions are what a host does to itself.

@@ -49,22 +49,6 @@ func sortedProcesses(tb testing.TB, c *stall.Command) []int {
 	return alive
 }
 
-func TestSignalNotStarted(t *testing.T) {
-	c, err := stall.NewCommand(exec.Command("no-such-folder/program"), stall.Config{Step: "step"})
-	require.NoError(t, err)
-	refused := func(c *stall.Command) {
-		_, listed := c.Processes()
-		for _, err := range []error{c.Signal(syscall.SIGTERM), c.Kill(), listed} {
-			require.ErrorIs(t, err, watchdog.ErrInvalid)
-		}
-	}
-	refused(c)
-	require.ErrorContains(t, c.Kill(), "run step step: invalid command: Kill was called, but it is not started; call Kill")
-	require.Error(t, c.Start(t.Context()))
-	refused(c)
-	refused(&stall.Command{})
-}
-
 // TestCommandSignal signals a command, and not what it started.
 func TestCommandSignal(t *testing.T) {
 	t.Parallel()
