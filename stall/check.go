@@ -212,13 +212,6 @@ func (c *Config) neverTrips() bool {
 	return c.limit() == "" && max(c.NoOutput, c.WallClock) == 0 && (c.Store != nil || c.Artifacts != "")
 }
 
-func (c *Config) action(k TripKind) TripAction {
-	if k == KindTerminal {
-		return c.OnTerminal
-	}
-	return c.OnStall
-}
-
 // checkCommand returns an error for a command that cannot be started.
 func checkCommand(cmd *exec.Cmd) error {
 	const maxFiles = math.MaxUint8 / 2 // one message to the guard carries at most 253 descriptors on Linux

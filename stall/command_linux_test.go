@@ -258,36 +258,6 @@ func TestDescriptors(t *testing.T) {
 	require.Less(t, descriptors(t), before+8)
 }
 
-// TestConcurrentCalls calls all methods of a command and its pipes at once.
-func TestConcurrentCalls(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	c := f.talk(t.Context(), command(t, "answer"))
-	var calls sync.WaitGroup
-	for range 4 {
-		calls.Go(func() {
-			result, err := c.Wait()
-			assert.NoError(t, err)
-			assert.True(t, result.Finished)
-		})
-		calls.Go(func() { assert.Positive(t, c.Pid()) })
-		calls.Go(func() { assert.Error(t, c.Start(t.Context())) })
-		calls.Go(func() {
-			_, err := c.StdoutPipe()
-			assert.Error(t, err)
-		})
-		calls.Go(func() { _, _ = io.Copy(io.Discard, c.out) })
-		calls.Go(func() { _, _ = io.Copy(io.Discard, c.errs) })
-		calls.Go(func() {
-			for range 100 {
-				_, _ = io.WriteString(c.in, "line\n")
-			}
-			_ = c.in.Close()
-		})
-	}
-	calls.Wait()
-}
-
 // TestWrappedPipe checks that Wait waits for no reader if the host put a writer around the command's pipe.
 func TestWrappedPipe(t *testing.T) {
 	t.Parallel()

@@ -147,7 +147,10 @@ func (j *judge) describe(f *finding, v verdict.SeriesVerdict, r probeResult) {
 	var fingerprint string
 	switch {
 	case v.FromBlind:
-		f.reason = fmt.Sprintf("%s saw nothing: %v", inARow(v.Blind), r.blind)
+		f.reason = fmt.Sprintf("%d probes in a row saw nothing: %v", v.Blind, r.blind)
+		if v.Blind == 1 {
+			f.reason = fmt.Sprintf("the probe saw nothing: %v", r.blind)
+		}
 		fingerprint = artifact.BlindFingerprint(string(r.blind))
 	case f.kind == KindTerminal:
 		f.reason = "the probe says that the state is terminal"
@@ -164,13 +167,6 @@ func (j *judge) describe(f *finding, v verdict.SeriesVerdict, r probeResult) {
 		own = own[:min(len(own), artifact.MaxFingerprints-1)]
 		f.fingerprints = append(own, j.fingerprint(artifact.StableNoProgressFingerprint)...)
 	}
-}
-
-func inARow(probes int) string {
-	if probes == 1 {
-		return "the probe"
-	}
-	return fmt.Sprintf("%d probes in a row", probes)
 }
 
 // onBlind says what blind probes mean. Otherwise they mean nothing.

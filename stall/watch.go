@@ -202,7 +202,10 @@ func (s *sentinel) trip(f *finding) error {
 	if hasExited(s.tree) {
 		return nil // watch returns in its next round
 	}
-	action := s.cfg.action(f.kind)
+	action := s.cfg.OnStall
+	if f.kind == KindTerminal {
+		action = s.cfg.OnTerminal
+	}
 	t := Trip{
 		Kind: f.kind, Reason: f.reason, ObservedAt: time.Now(), Action: action,
 		Fingerprints: artifact.Set(f.fingerprints), Reasons: f.reasons, Summary: f.summary,
