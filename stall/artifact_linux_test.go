@@ -86,35 +86,21 @@ func TestEventBeforeSignal(t *testing.T) {
 
 func TestTail(t *testing.T) {
 	t.Parallel()
-	run := func(t *testing.T, tail *stall.Tail, one bool) (*fixture, *stall.Result) {
-		t.Helper()
-		f := newFixture(t)
-		f.cfg.Terminal, f.cfg.Tail = readyLine, tail
-		cmd := command(t, "warn:oops", "print:"+ready, "stay")
-		if one {
-			var out strings.Builder
-			cmd.Stdout, cmd.Stderr = &out, &out
-		}
-		result, _ := f.stalled(cmd)
-		return f, result
+	for want, one := range map[string]bool{"oops\n": false, "oops\nready\n": true} {
+		t.Run(fmt.Sprint("is the end of standard error, and of both outputs if they are one writer: ", one), func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.cfg.Terminal, f.cfg.Tail = readyLine, &stall.Tail{Bytes: 100, Redact: func(p []byte) []byte { return p }}
+			cmd := command(t, "warn:oops", "print:"+ready, "stay")
+			if one {
+				cmd.Stdout = new(strings.Builder)
+				cmd.Stderr = cmd.Stdout
+			}
+			f.stalled(cmd)
+			require.Equal(t, want, f.artifact("stderr.tail.log"))
+			require.Equal(t, map[string]string{"stderr_tail": "stderr.tail.log"}, f.record().Pointers)
+		})
 	}
-	same := func(p []byte) []byte { return p }
-	t.Run("is not written without Config.Tail", func(t *testing.T) {
-		t.Parallel()
-		f, _ := run(t, nil, false)
-		require.Equal(t, []string{"event.json"}, f.artifacts())
-	})
-	t.Run("is the end of standard error", func(t *testing.T) {
-		t.Parallel()
-		f, _ := run(t, &stall.Tail{Bytes: 100, Redact: same}, false)
-		require.Equal(t, "oops\n", f.artifact("stderr.tail.log"))
-		require.Equal(t, map[string]string{"stderr_tail": "stderr.tail.log"}, f.record().Pointers)
-	})
-	t.Run("is the end of both outputs if they are one writer", func(t *testing.T) {
-		t.Parallel()
-		f, _ := run(t, &stall.Tail{Bytes: 100, Redact: same}, true)
-		require.Equal(t, "oops\nready\n", f.artifact("stderr.tail.log"))
-	})
 	hang := make(chan struct{})
 	t.Cleanup(func() { close(hang) })
 	for says, redact := range map[string]func([]byte) []byte{

@@ -74,6 +74,7 @@ type ending struct {
 
 // trips are the three signals by which a command is stuck.
 func trips(tb testing.TB) []ending {
+	tb.Helper()
 	probe := childCommand(tb, "print:{}")
 	return []ending{
 		{"its silence", func(c *stall.Config) { c.NoOutput = time.Second },
@@ -88,6 +89,7 @@ func trips(tb testing.TB) []ending {
 
 // endings are all. With errEnough, it is the context that ends.
 func endings(tb testing.TB) []ending {
+	tb.Helper()
 	return append(trips(tb), []ending{
 		{"its wall clock", func(c *stall.Config) { c.WallClock = 2 * time.Second },
 			watchdog.WallClockExceeded, stall.KindWallClock, "stall/wall_clock", "wall_clock_exceeded", nil},
@@ -133,10 +135,10 @@ func endOne(t *testing.T, c ending, start string, action stall.TripAction) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	begun := func() {
-		switch c.is { //nolint:errorlint // the row's own
-		case errEnough:
+		switch {
+		case errors.Is(c.is, errEnough):
 			end(errEnough)
-		case watchdog.OscillationDetected:
+		case errors.Is(c.is, watchdog.OscillationDetected):
 			_, _ = around.Cancel(watchdog.Cancellation{Reason: watchdog.OscillationDetected})
 		}
 	}

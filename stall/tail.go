@@ -30,7 +30,8 @@ func (b *tailBuffer) look(p []byte) {
 	b.next = (b.next + first + second) % len(b.ring)
 }
 
-// bytes returns a copy of what is kept. If the start of a line was dropped, it leaves out the rest of that line, unless nothing would be left then.
+// bytes returns a copy of what is kept. If the start of a line was dropped, it leaves out the rest of that line, unless
+// nothing would be left then.
 func (b *tailBuffer) bytes() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
