@@ -40,7 +40,6 @@ func (s *sentinel) alsoEnd(ctx context.Context) {
 	s.result.AlsoEnded = ended
 }
 
-// exited notes how an AlsoEnd that was started ended.
 func (a *AlsoEnded) exited(tree *proctree.Tree, timedOut bool) {
 	status := tree.Status()
 	switch {

@@ -23,7 +23,6 @@ const (
 	maxSteps = 10      // of [Config].Grace
 )
 
-// check returns an error for the first field that cannot be used.
 func (c *Config) check() error {
 	if err := artifact.CheckStep(c.Step); err != nil {
 		return fmt.Errorf("%w stall config: %w", watchdog.ErrInvalid, err)
@@ -76,7 +75,6 @@ func oneOf[T ~string](field string, value T, names string, known ...T) error {
 	return invalid("%s is %q; use %s", field, value, names)
 }
 
-// checkSteps returns an error for steps that cannot be taken.
 func checkSteps(steps []Step) error {
 	if len(steps) > maxSteps {
 		return invalid("Grace has %d steps; use at most %d", len(steps), maxSteps)
@@ -212,7 +210,6 @@ func (c *Config) neverTrips() bool {
 	return c.limit() == "" && max(c.NoOutput, c.WallClock) == 0 && (c.Store != nil || c.Artifacts != "")
 }
 
-// checkCommand returns an error for a command that cannot be started.
 func checkCommand(cmd *exec.Cmd) error {
 	const maxFiles = math.MaxUint8 / 2 // one message to the guard carries at most 253 descriptors on Linux
 	var problem string

@@ -172,7 +172,6 @@ func (c *Command) Pid() int {
 	return c.tree.PID()
 }
 
-// begin notes that Start was called, once.
 func (c *Command) begin() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,7 +185,6 @@ func (c *Command) begin() error {
 	return nil
 }
 
-// guard watches the command until its end.
 func (c *Command) guard(ctx context.Context, s *sentinel) {
 	defer close(c.done)
 	cause := s.watch(ctx)
@@ -237,7 +235,6 @@ func (c *Command) checkPipes() error {
 	return nil
 }
 
-// refused returns the error of a call that the command cannot do.
 func (c *Command) refused(format string, args ...any) error {
 	return c.named(fmt.Errorf("%w command: %s", watchdog.ErrInvalid, fmt.Sprintf(format, args...)))
 }

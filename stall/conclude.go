@@ -48,7 +48,6 @@ func (s *sentinel) conclude(ctx context.Context, cause error) {
 	s.report.complete(s)
 }
 
-// recordStatus copies how the command ended to the result.
 func (s *sentinel) recordStatus() {
 	status := s.tree.Status()
 	s.result.ExitCode, s.result.Signal = status.ExitCode, status.Signal
@@ -59,7 +58,6 @@ func (s *sentinel) recordStatus() {
 	}
 }
 
-// survived reports whether processes of the command may be alive.
 func (s *sentinel) survived() bool { return !isClosed(s.tree.Gone()) || len(s.result.Survivors) > 0 }
 
 // recordSurvivors puts on record what could not be ended: the cancel was recorded before the first signal, and cannot

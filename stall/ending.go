@@ -130,7 +130,6 @@ func (s *sentinel) send(step Step, after []Step) Escalation {
 	return e
 }
 
-// signalTree returns how many processes a signal reached, and how many it could not reach.
 func signalTree(t *proctree.Tree, sig syscall.Signal) (reached, missed int, err error) {
 	reached, err = t.Signal(sig)
 	var m *proctree.MissedError
@@ -172,7 +171,6 @@ func (s *sentinel) endLeftBehind() {
 	awaitKilled(s.tree)
 }
 
-// endKilled waits for the end of a command that the host killed.
 func (s *sentinel) endKilled() {
 	_ = s.tree.Kill()
 	ended := awaitKilled(s.tree)

@@ -80,7 +80,6 @@ func (p *outputPipe) Close() error {
 	return nil
 }
 
-// write waits for room, until the command has ended.
 func (p *outputPipe) write(b []byte) (written int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,7 +156,6 @@ func openPipe() (r, w *os.File, err error) {
 	return openPipe()
 }
 
-// isStandard reports whether a file has a descriptor of the standard streams.
 func isStandard(f *os.File) (is bool) {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -213,7 +211,6 @@ func hasExecPipes(cmd *exec.Cmd) bool {
 	return len(openPipes(cmd)) < len(pipes)
 }
 
-// openPipes returns the open pipes among a command's files.
 func openPipes(cmd *exec.Cmd) (pipes []*os.File) {
 	for _, stream := range []any{cmd.Stdin, cmd.Stdout, cmd.Stderr} {
 		f, ok := stream.(*os.File)

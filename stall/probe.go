@@ -52,7 +52,6 @@ func (p *prober) run(ctx context.Context) {
 	}
 }
 
-// probe runs one probe.
 func (p *prober) probe(ctx context.Context) probeResult {
 	started := time.Now()
 	outcome := p.outcome(ctx)

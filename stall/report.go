@@ -44,7 +44,6 @@ func (r *report) begin() error {
 	return inTime(r.cfg.RecordTimeout, r.dir.SetAside)
 }
 
-// do writes one artifact and keeps its error.
 func (r *report) do(write func() error) {
 	if r.hangs {
 		return

@@ -126,7 +126,6 @@ func (s *sentinel) start(ctx context.Context, cmd *exec.Cmd) (err error) {
 	return nil
 }
 
-// startError returns the error of a command that could not be started.
 func startError(err error) error {
 	if errors.Is(err, proctree.ErrUnsupported) {
 		return fmt.Errorf("%w command: %w", watchdog.ErrInvalid, err)

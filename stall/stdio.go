@@ -114,10 +114,9 @@ func sameStream(a, b *os.File) bool {
 // input returns the command's standard input. A goroutine copies a reader that is not a file into a pipe. The goroutine
 // ends at the end of the reader, or with its first write after the command has ended.
 func (o *stdio) input(from io.Reader) (*os.File, error) {
-	if from == nil {
-		return o.devNull(os.O_RDONLY)
-	}
 	switch from := from.(type) {
+	case nil:
+		return o.devNull(os.O_RDONLY)
 	case *os.File:
 		if o.terminal != nil && tty.IsOwn(from) {
 			return o.terminal.Command(), nil
@@ -163,15 +162,10 @@ func (o *stdio) output(to io.Writer, counts, tailed bool) (*os.File, error) {
 	case to == nil && !read && !counts:
 		return o.devNull(os.O_WRONLY)
 	}
-	if o.lends(to) {
+	if o.cfg.TTY && !o.cfg.KeepBackground && tty.IsOwn(to) {
 		return o.pseudoTerminal(f, counts, tailed)
 	}
 	return o.stream(relay.Config{To: to}, counts, tailed)
-}
-
-// lends reports whether a stream of the command is the host's terminal, and becomes one of its own.
-func (o *stdio) lends(stream any) bool {
-	return o.cfg.TTY && !o.cfg.KeepBackground && tty.IsOwn(stream)
 }
 
 // pseudoTerminal returns what the command has in place of the host's terminal, for all of its streams that are that.
@@ -230,7 +224,6 @@ func (o *stdio) stream(cfg relay.Config, counts, tailed bool) (*os.File, error) 
 	return s.Child(), nil
 }
 
-// seen notes an output that counts.
 func (o *stdio) seen(at time.Time) {
 	o.last.Store(int64(max(at.Sub(o.began), 1)))
 	o.activity()

@@ -108,7 +108,6 @@ func (d *Dir) WriteEvent(e Event) error {
 	return d.replaceDocument(EventFile, e)
 }
 
-// signals returns the names of what was sent, each once.
 func signals(all []Sent) []string {
 	names := []string{}
 	for _, sent := range all {

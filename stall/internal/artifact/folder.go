@@ -27,7 +27,6 @@ const (
 // tempPrefix is the prefix of temporary files. No other file here has it.
 const tempPrefix = ".watchdog-"
 
-// makeFolder opens a subfolder, and makes it if it is missing.
 func makeFolder(parent *os.Root, name string) (*os.Root, error) {
 	folder, err := enterFolder(parent, name)
 	if !errors.Is(err, fs.ErrNotExist) {
