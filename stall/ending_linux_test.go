@@ -143,6 +143,7 @@ func endOne(t *testing.T, c ending, start string, action stall.TripAction) {
 		}
 	}
 	f.cfg.OnStall, f.cfg.OnTerminal = action, action
+	f.cfg.KeepBackground = start == "run" // it keeps nothing of a command that is ended
 	c.set(&f.cfg)
 	f.cfg.Tail = &stall.Tail{Bytes: 100, Redact: func(text []byte) []byte { return text }}
 	also := filepath.Join(t.TempDir(), "also")

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -72,30 +71,6 @@ func TestInsideRun(t *testing.T) {
 			require.NoError(t, w.Close())
 		})
 	}
-	t.Run("a caller that gives up does not wait for a reader, though the run goes on", func(t *testing.T) {
-		t.Parallel()
-		f := newInsideFixture(t)
-		w, ctx := outerRun(t, f.store, watchdog.Budget{}, false)
-		ctx, giveUp := context.WithCancel(ctx)
-		release := make(chan struct{})
-		t.Cleanup(func() { close(release) })
-		ended, w1, err := os.Pipe()
-		require.NoError(t, err)
-		cmd := command(t, "print:"+ready)
-		cmd.ExtraFiles = []*os.File{w1}
-		cmd.Stdout = &onFirstWrite{func() {
-			_ = w1.Close()
-			_, _ = ended.Read(make([]byte, 1)) // the command's end
-			time.AfterFunc(300*time.Millisecond, giveUp)
-			<-release
-		}}
-		began := time.Now()
-		result, err := stall.Run(ctx, cmd, f.cfg)
-		require.Less(t, time.Since(began), longTime)
-		require.NoError(t, err)
-		require.Error(t, result.OutputErr)
-		require.NoError(t, w.Context().Err())
-	})
 	t.Run("a store or a run ID in the config is an error before anything happens", func(t *testing.T) {
 		t.Parallel()
 		f := newInsideFixture(t)
@@ -208,19 +183,30 @@ func TestRunInTime(t *testing.T) {
 			require.Less(t, took, most)
 		})
 	}
-	t.Run("if the command has ended and a Writer never returns, when the context ends", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		f.cfg.WallClock = 3 * time.Second
-		release := make(chan struct{})
-		defer close(release)
-		cmd := command(t, "print:"+ready)
-		cmd.Stdout = &blocking{release: release}
-		result, err := f.run(cmd)
-		require.NoError(t, err)
-		require.True(t, result.Finished)
-		require.Error(t, result.OutputErr)
-	})
+	for name, set := range map[string]func(*stall.Config, context.Context) (context.Context, context.CancelFunc){
+		"its time is used up": func(c *stall.Config, ctx context.Context) (context.Context, context.CancelFunc) {
+			c.WallClock = 3 * time.Second
+			return ctx, func() {}
+		},
+		"its caller gives up": func(_ *stall.Config, ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 3*time.Second)
+		},
+	} {
+		t.Run("if the command has ended and a Writer never returns, when "+name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			release := make(chan struct{})
+			defer close(release)
+			ctx, cancel := set(&f.cfg, t.Context())
+			defer cancel()
+			cmd := command(t, "print:"+ready)
+			cmd.Stdout = &blocking{release}
+			result, err := stall.Run(ctx, cmd, f.cfg)
+			require.NoError(t, err)
+			require.True(t, result.Finished)
+			require.Error(t, result.OutputErr)
+		})
+	}
 }
 
 // A blocking writer returns when it is released.

@@ -99,10 +99,8 @@ func TestLeftBehind(t *testing.T) {
 			_, err := newFixture(t).run(command(t, "daemon:print:"+ready+";stay"))
 			require.NoError(t, err)
 		}
-		left := processesWith(tokenOf(cmd))
-		require.Len(t, left, 1)
-		require.NoError(t, syscall.Kill(left[0], syscall.SIGKILL))
-		eventually(t, "it ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
+		require.Len(t, processesWith(tokenOf(cmd)), 1)
+		endAll(tokenOf(cmd))
 	})
 	t.Run("goes on writing with KeepBackground, whatever its output goes to", func(t *testing.T) {
 		file, err := os.Create(filepath.Join(t.TempDir(), "out"))
@@ -127,20 +125,12 @@ func TestLeftBehind(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, result.OutputErr)
 				require.Zero(t, result.LeftBehind)
-				left := processesWith(tokenOf(cmd))
-				require.Len(t, left, 1)
+				require.Len(t, processesWith(tokenOf(cmd)), 1)
 				before := size(log)
 				eventually(t, "it has written more than a pipe holds", func() bool { return size(log) > before+200*7 })
-				require.NoError(t, syscall.Kill(left[0], syscall.SIGKILL))
-				eventually(t, "it ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
+				endAll(tokenOf(cmd))
 			})
 		}
-	})
-	t.Run("does not stay after a trip, even with KeepBackground", func(t *testing.T) {
-		f := newFixture(t)
-		f.cfg.KeepBackground, f.cfg.Terminal = true, readyLine
-		result, _ := f.stalled(command(t, "daemon:print:"+ready+";stay", "print:"+ready, "stay"))
-		require.Equal(t, 2, result.Sent[0].Processes)
 	})
 }
 
