@@ -1,17 +1,12 @@
 package artifact
 
-import "slices"
+import (
+	"os"
+	"slices"
+)
 
 // EventSchema names the contract of [EventFile].
 const EventSchema = "watchdog.stall.event/v1"
-
-// The kinds of a [Trigger].
-const (
-	NoOutput   = "no_output"
-	NoProgress = "no_progress"
-	Terminal   = "terminal"
-	WallClock  = "wall_clock"
-)
 
 // An Event is the content of event.json, in the order of its fields: what tripped, what was requested, what was done
 // and how the command ended.
@@ -46,7 +41,7 @@ type Event struct {
 
 // A Trigger says what the sentinel saw.
 type Trigger struct {
-	Kind string `json:"kind"` // NoOutput, NoProgress, Terminal or WallClock
+	Kind string `json:"kind"` // no_output, no_progress, terminal or wall_clock
 	// Reason is a short text for people. It holds no output of the command.
 	Reason string `json:"reason"`
 	// ObservedAtUnix is in seconds.
@@ -102,8 +97,6 @@ type Pointers struct {
 // WriteEvent replaces event.json. On an error the old file stays as it is. It syncs the disk two or three times and
 // waits for that.
 func (d *Dir) WriteEvent(e Event) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	e.Schema, e.Step, e.StepID = EventSchema, d.step, d.step
 	e.Action.Signals = signals(e.Action.Sent)
 	e.Action.Requested, e.Action.Sent = list(e.Action.Requested), list(e.Action.Sent)
@@ -112,14 +105,9 @@ func (d *Dir) WriteEvent(e Event) error {
 		Probe: d.pointer(ProbeFile), StderrTail: d.pointer(TailFile), Decision: d.pointer(DecisionFile),
 		StepLog: e.Pointers.StepLog, ProbeLog: d.fromRoot(ProbeFile),
 	}
-	text, err := document(e)
-	if err != nil {
-		return err
-	}
-	return d.replace(EventFile, text)
+	return d.replaceDocument(EventFile, e)
 }
 
-// signals returns the names of what was sent, each once.
 func signals(all []Sent) []string {
 	names := []string{}
 	for _, sent := range all {
@@ -128,4 +116,72 @@ func signals(all []Sent) []string {
 		}
 	}
 	return names
+}
+
+// DecisionSchema names the contract of [DecisionFile].
+const DecisionSchema = "watchdog.stall.decision/v1"
+
+// Incomplete is the only decision: the check gave no answer.
+const Incomplete = "incomplete"
+
+// A Decision is the content of decision.json, in the order of its fields. It describes a completion check that stalled.
+type Decision struct {
+	// Schema is DecisionSchema, Decision is Incomplete; WriteDecision sets them.
+	Schema   string `json:"schema"`
+	Decision string `json:"decision"`
+	CheckID  string `json:"check_id"`
+	Workflow string `json:"workflow"`
+	// Step is the step of the Dir; WriteDecision sets it.
+	Step      string `json:"step"`
+	Iteration int    `json:"iteration"`
+	// Reasons are the probe's, if the host publishes them.
+	Reasons []string `json:"reasons"`
+	// Fingerprints are written as [Set] returns them.
+	Fingerprints []string `json:"fingerprints"`
+	// Event is the name of event.json, in the same folder, if the same Dir wrote it before; WriteDecision sets it.
+	Event string `json:"event,omitempty"`
+	// DecidedAtUnix is in seconds.
+	DecidedAtUnix int64 `json:"decided_at_unix"`
+}
+
+// WriteDecision writes decision.json as [Dir.WriteEvent] writes event.json. Call it after the first event, so that the
+// decision points to it, and before the last event, which then points to the decision.
+func (d *Dir) WriteDecision(dec Decision) error {
+	dec.Schema, dec.Decision, dec.Step = DecisionSchema, Incomplete, d.step
+	dec.Reasons, dec.Fingerprints = list(dec.Reasons), Set(dec.Fingerprints)
+	dec.Event = d.pointer(EventFile)
+	return d.replaceDocument(DecisionFile, dec)
+}
+
+// A Probe is a line of probe.jsonl, in the order of its fields.
+type Probe struct {
+	AtUnixMS   int64 `json:"at_unix_ms"`
+	DurationMS int64 `json:"duration_ms"`
+	// ExitCode is nil if the probe did not exit.
+	ExitCode *int `json:"exit_code"`
+	// Class is progressing, stalled, terminal, or empty if the probe did not say.
+	Class string `json:"class"`
+	// Digest is a hash in lower-case hexadecimal, even if the probe gave a digest of its own. It is empty if the probe
+	// was blind.
+	Digest string `json:"digest"`
+	// Same is how many probes in a row saw this digest, including this one.
+	Same int `json:"same"`
+	// Blind is why the probe could not observe: timeout, exit, output or start, or empty if it did.
+	Blind string `json:"blind"`
+	// Fingerprints are written as [Set] returns them.
+	Fingerprints []string `json:"fingerprints"`
+	// Reasons and Summary are empty unless the host publishes them.
+	Reasons []string `json:"reasons,omitempty"`
+	Summary string   `json:"summary,omitempty"`
+}
+
+// AppendProbe appends a line to probe.jsonl in one write, and does not sync it. First it removes an incomplete line
+// that a crash left there. After an error, too, the file has only whole lines, unless the disk does not allow that.
+func (d *Dir) AppendProbe(p Probe) error {
+	p.Fingerprints = Set(p.Fingerprints)
+	text, err := encode(p, "")
+	if err != nil {
+		return err
+	}
+	return d.write(ProbeFile, func(folder *os.Root) error { return appendLine(folder, ProbeFile, text) })
 }

@@ -1,7 +1,10 @@
 package artifact_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -50,19 +53,6 @@ func TestPipeRace(t *testing.T) {
 			aside := filepath.Join(f.root, place+".aside")
 			require.NoError(t, syscall.Mkfifo(aside, 0o600))
 			writeWhileSwapping(f, filepath.Join(f.root, place), aside)
-		})
-	}
-}
-
-// TestPipe checks that a pipe in the place of a file does not block a write.
-func TestPipe(t *testing.T) {
-	for _, name := range files {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			d := f.open("build")
-			require.NoError(t, os.MkdirAll(f.path(""), 0o700))
-			require.NoError(t, syscall.Mkfifo(f.path(name), 0o600))
-			require.ErrorIs(t, writeAll(d)[name], artifact.ErrInTheWay)
 		})
 	}
 }
@@ -130,4 +120,48 @@ func renameSwap(oldName, newName string) error {
 		return errno
 	}
 	return nil
+}
+
+func init() { children["limited"] = writeAtALimit }
+
+// TestFileSizeLimit checks that a file that does not fit is whole or absent. The child may not write files of more
+// than 600 bytes. This tears a write as a full disk does, and the limit needs no privileges.
+func TestFileSizeLimit(t *testing.T) {
+	f := newFixture(t)
+	said, err := child(t, "limited", f.base).CombinedOutput()
+	require.NoError(t, err, string(said))
+	_, err = decode([]byte(f.read(artifact.EventFile)))
+	require.NoError(t, err)
+	require.Len(t, probes(t, f), 2)
+	require.ElementsMatch(t, []string{artifact.EventFile, artifact.ProbeFile}, f.names(), "nothing is left beside them")
+}
+
+func writeAtALimit() error {
+	d, err := artifact.Open("root", "build")
+	if err != nil {
+		return err
+	}
+	probe := artifact.Probe{}
+	if err := errors.Join(d.WriteEvent(numbered(0)), d.AppendProbe(probe), d.AppendProbe(probe)); err != nil {
+		return err
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 600, Max: 600}); err != nil {
+		return err
+	}
+	return errors.Join(
+		mustFail(d.WriteEvent(numbered(1)), syscall.EFBIG, artifact.EventFile),
+		mustFail(d.WriteTail(make([]byte, 1000)), syscall.EFBIG, artifact.TailFile),
+		mustFail(d.AppendProbe(artifact.Probe{Summary: strings.Repeat("y", 1000)}), syscall.EFBIG, artifact.ProbeFile),
+	)
+}
+
+// mustFail checks that a write failed with the system's error, and that the error names the file.
+func mustFail(err error, with syscall.Errno, name string) error {
+	if errors.Is(err, with) {
+		if text := err.Error(); strings.Contains(text, "write stall artifact ") && strings.Contains(text, name) {
+			return nil
+		}
+	}
+	return fmt.Errorf("write %s: want an error that names it and wraps %q, got: %w", name, with.Error(), err)
 }

@@ -2,16 +2,7 @@
 
 package signame
 
-import (
-	"runtime"
-	"syscall"
-)
-
-// Exists reports whether this system has the signal. On Linux that includes the ones without a name.
-func Exists(sig syscall.Signal) bool {
-	_, named := names[sig]
-	return named || runtime.GOOS == "linux" && sig > 0 && sig <= 64
-}
+import "syscall"
 
 var names = map[syscall.Signal]string{
 	syscall.SIGABRT: "ABRT", syscall.SIGALRM: "ALRM", syscall.SIGBUS: "BUS", syscall.SIGCHLD: "CHLD",

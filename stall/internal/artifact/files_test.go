@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
 
@@ -43,10 +42,7 @@ func decode(text []byte) (int, error) {
 
 // TestConcurrentReader checks that a reader sees an event or the next one, and nothing between.
 func TestConcurrentReader(t *testing.T) {
-	last := 1000
-	if racing.Enabled {
-		last = 200
-	}
+	const last = 200
 	f := newFixture(t)
 	d := f.open("build")
 	require.NoError(t, d.WriteEvent(numbered(0)))
@@ -76,11 +72,11 @@ func TestConcurrentReader(t *testing.T) {
 func TestLeftovers(t *testing.T) {
 	f := newFixture(t)
 	require.Empty(t, failures(writeAll(f.open("build"))))
-	require.NoError(t, os.WriteFile(f.path(artifact.TempPrefix+"ABC"), []byte(`{"schema": "wat`), 0o600))
+	require.NoError(t, os.WriteFile(f.path(tempPrefix+"ABC"), []byte(`{"schema": "wat`), 0o600))
 	require.NoError(t, os.WriteFile(f.path("notes.txt"), nil, 0o600))
-	require.NoError(t, os.Mkdir(f.path(artifact.TempPrefix+"folder"), 0o700))
+	require.NoError(t, os.Mkdir(f.path(tempPrefix+"folder"), 0o700))
 	f.open("build")
-	want := append([]string{artifact.TempPrefix + "folder", "notes.txt"}, files...)
+	want := append([]string{tempPrefix + "folder", "notes.txt"}, files...)
 	require.ElementsMatch(t, want, f.names(), "only files with the prefix are ours")
 }
 
@@ -104,7 +100,7 @@ func TestConcurrentOpen(t *testing.T) {
 			}
 		}
 	})
-	for i := range 300 {
+	for i := range 100 {
 		assert.NoError(t, d.WriteEvent(numbered(i)))
 	}
 	close(stop)
@@ -113,32 +109,58 @@ func TestConcurrentOpen(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestConcurrentWrites(t *testing.T) {
-	f := newFixture(t)
-	d := f.open("build")
-	var writers sync.WaitGroup
-	for i := range 20 {
-		writers.Go(func() {
-			assert.NoError(t, d.WriteEvent(numbered(i)))
-			assert.NoError(t, d.AppendProbe(artifact.Probe{Same: i, Summary: strings.Repeat("y", 3000)}))
-			assert.NoError(t, d.WriteTail([]byte("tail")))
-		})
+// probes returns the lines of probe.jsonl. Each of them must be valid.
+func probes(t *testing.T, f *fixture) []artifact.Probe {
+	t.Helper()
+	text := f.read(artifact.ProbeFile)
+	require.True(t, strings.HasSuffix(text, "}\n"), "the last line is whole")
+	read := []artifact.Probe{}
+	for line := range strings.Lines(text) {
+		var p artifact.Probe
+		require.NoError(t, json.Unmarshal([]byte(line), &p), line)
+		read = append(read, p)
 	}
-	writers.Wait()
-	_, err := decode([]byte(f.read(artifact.EventFile)))
-	require.NoError(t, err)
-	require.Len(t, probes(t, f), 20)
+	return read
 }
 
-// TestReplaceHardLink checks that another name of event.json keeps the old content.
-func TestReplaceHardLink(t *testing.T) {
+// TestTornLine checks that an incomplete last line is removed before the next line is appended.
+func TestTornLine(t *testing.T) {
+	whole := `{"same": 1}` + "\n"
+	for name, c := range map[string]struct {
+		text string
+		want int
+	}{
+		"nothing torn":                    {whole, 2},
+		"an empty file":                   {"", 1},
+		"half a line":                     {whole + `{"same": 2, "cla`, 2},
+		"a line without its newline":      {whole + `{"same": 2}`, 2},
+		"only half a line":                {`{"sa`, 1},
+		"a half line longer than a block": {whole + strings.Repeat("z", 10_000), 2},
+		"a newline at a block's edge":     {whole + strings.Repeat("z", 4096), 2},
+		"a long line that is whole":       {`{"same": 1, "summary": "` + strings.Repeat("z", 10_000) + `"}` + "\n", 2},
+		"zeros, as some file systems end": {whole + strings.Repeat("\x00", 512), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			require.NoError(t, os.MkdirAll(f.path(""), 0o700))
+			require.NoError(t, os.WriteFile(f.path(artifact.ProbeFile), []byte(c.text), 0o600))
+			require.NoError(t, f.open("build").AppendProbe(artifact.Probe{Same: 7}))
+			read := probes(t, f)
+			require.Len(t, read, c.want)
+			require.Equal(t, 7, read[len(read)-1].Same)
+			require.True(t, c.want == 1 || read[0].Same == 1, "whole lines stay")
+		})
+	}
+}
+
+// TestHardLink checks that nothing is appended to a file that has another name.
+func TestHardLink(t *testing.T) {
 	f := newFixture(t)
-	d := f.open("build")
-	require.NoError(t, d.WriteEvent(numbered(1)))
-	other := filepath.Join(f.base, "hard link")
-	if err := os.Link(f.path(artifact.EventFile), other); err != nil {
+	require.NoError(t, os.MkdirAll(f.path(""), 0o700))
+	if err := os.Link(filepath.Join(f.outside, artifact.ProbeFile), f.path(artifact.ProbeFile)); err != nil {
 		t.Skipf("no hard links here: %v", err)
 	}
-	expectUnchanged(t, other)
-	require.NoError(t, d.WriteEvent(numbered(2)))
+	expectUnchanged(t, f.outside)
+	err := f.open("build").AppendProbe(artifact.Probe{})
+	require.ErrorIs(t, err, artifact.ErrInTheWay)
 }

@@ -2,6 +2,8 @@ package artifact
 
 import (
 	"bytes"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,36 +11,73 @@ import (
 	"os"
 )
 
+// replace replaces a file, or leaves it as it is. It writes and syncs a temporary file and then renames it. If a
+// symbolic link was put in the file's place after the check, the rename replaces the link and does not follow it.
+func replace(folder *os.Root, name string, text []byte) error {
+	if err := checkIfThere(folder, name); err != nil {
+		return err
+	}
+	defer lockShared(folder)()
+	temp := tempPrefix + rand.Text()
+	err := create(folder, temp, text)
+	if err == nil {
+		err = folder.Rename(temp, name)
+	}
+	if err != nil {
+		_ = folder.Remove(temp) // it takes room on a full disk; the next Open tries again
+		return err
+	}
+	return syncFolder(folder)
+}
+
+func create(folder *os.Root, name string, text []byte) error {
+	f, err := folder.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// encode returns a value as JSON with a newline at the end: on one line, or with an indent.
+func encode(v any, indent string) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", indent)
+	err := encoder.Encode(v)
+	return text.Bytes(), err
+}
+
+// list returns an empty list in place of nil, which JSON would show as null.
+func list[T any](values []T) []T {
+	if values == nil {
+		return []T{}
+	}
+	return values
+}
+
 // appendLine appends a line to a file. First it removes an incomplete last line, which a crash or a full disk can
 // leave. If the line cannot be written whole, it is removed again. The file is not synced, because a probe is not
 // worth waiting for the disk.
 func appendLine(folder *os.Root, name string, text []byte) error {
-	f, err := openLines(folder, name)
+	f, err := openFile(folder, name, os.O_RDWR|os.O_APPEND)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = folder.OpenFile(name, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, fileMode)
+	}
 	if err != nil {
 		return err
 	}
 	end, err := removeTornLine(folder, name, f)
 	if err == nil {
-		err = appendWhole(folder, name, f, text, end)
+		if _, err = f.Write(text); err != nil {
+			err = errors.Join(err, truncate(folder, name, end))
+		}
 	}
 	return errors.Join(err, f.Close())
-}
-
-func appendWhole(folder *os.Root, name string, f *os.File, text []byte, end int64) error {
-	_, err := f.Write(text)
-	if err == nil {
-		return nil
-	}
-	return errors.Join(err, truncate(folder, name, end))
-}
-
-// openLines opens a file for reading and appending, and makes it if it is missing.
-func openLines(folder *os.Root, name string) (*os.File, error) {
-	_, err := folder.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return folder.OpenFile(name, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, fileMode)
-	}
-	return openFile(folder, name, os.O_RDWR|os.O_APPEND)
 }
 
 // openFile opens an existing file that is not a symbolic link. Like enterFolder it compares what it opened with what
