@@ -3,6 +3,7 @@ package usage
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -201,7 +202,7 @@ func (n *NotModel) Error() string { return fmt.Sprintf("the request is none of %
 func ReadCall(route Route, req *http.Request, body []byte) (*Call, error) {
 	c := route.Unknown(Malformed, "")
 	c.Bytes, c.vendor = int64(len(body)), ErrorsFree(req.URL.Hostname(), nil)
-	if !valid(body) {
+	if !json.Valid(body) {
 		return c, nil
 	}
 	v := value(bytes.TrimSpace(body))

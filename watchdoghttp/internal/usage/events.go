@@ -7,8 +7,8 @@ import "bytes"
 // read such lines either.
 //
 // Most events of a stream are deltas without usage. Where an event begins, all that are whole in the chunk, up to the
-// last one before an object named usage, are skipped without a look at their lines. What that leaves out has no effect
-// on the tally: an event without such an object never has.
+// first one that names it, are skipped without a look at their lines. What that leaves out has no effect on the tally:
+// an event without usage never has.
 type events struct {
 	scan *scanner
 
@@ -30,38 +30,53 @@ const (
 const dataField = "data:"
 
 func (e *events) feed(p []byte) {
-	whole, usage, lineFeed := -1, -1, -1 // the end of the last whole event, the next usage, the next line feed
-	for i := 0; i < len(p); {
-		if e.between() && i > usage {
-			if whole < 0 {
-				whole = i + wholeEvents(p[i:])
-			}
-			i, usage = skip(p, i, whole)
+	const step = 8 << 10 // what is near is found soon, however much comes after it
+	for ; len(p) > step; p = p[step:] {
+		e.feedStep(p[:step])
+	}
+	e.feedStep(p)
+}
+
+func (e *events) feedStep(p []byte) {
+	for len(p) > 0 {
+		if !e.begun && !e.data { // an event begins
+			p = p[needless(p):]
 		}
-		if i > lineFeed {
-			lineFeed = i + lineLength(p[i:])
-		}
-		e.feedLine(p[i:lineFeed])
-		if i = lineFeed; i < len(p) {
+		line, rest, ended := bytes.Cut(p, lineFeed)
+		e.feedLine(line)
+		if ended {
 			e.endLine()
-			i++
+		}
+		p = rest
+	}
+}
+
+// needless returns the length of the whole events at the beginning of p that cannot have a usage.
+func needless(p []byte) int {
+	p = p[:wholeEvents(p)]
+	for _, sign := range usageSigns {
+		if at := bytes.Index(p, sign); at >= 0 {
+			p = p[:at]
 		}
 	}
+	return wholeEvents(p)
 }
 
-// skip returns where to go on after the events that need no look, and where the next usage is.
-func skip(p []byte, from, whole int) (to, usage int) {
-	if from >= whole {
-		return from, len(p)
+// usageSigns are in every event that has a usage: its key, or an escape that stands for a letter of that.
+var usageSigns = [][]byte{[]byte("usage"), []byte(`\u00`)}
+
+// wholeEvents returns the length of the events that end in p: up to the last empty line that comes after another one.
+func wholeEvents(p []byte) int {
+	for end := len(p); end > 0; {
+		end = bytes.LastIndexByte(p[:end], '\n')
+		if end > 0 && bytes.HasSuffix(bytes.TrimSuffix(p[:end], carriageReturn), lineFeed) {
+			return end + 1
+		}
 	}
-	if usage = from + findUsage(p[from:whole]); usage == whole {
-		return whole, len(p)
-	}
-	return from + wholeEvents(p[from:usage]), usage
+	return 0
 }
 
-// between reports whether the next byte begins an event.
-func (e *events) between() bool { return !e.begun && !e.data }
+var lineFeed, carriageReturn = []byte("\n"), []byte("\r")
 
 // feedLine takes a part of a line.
 func (e *events) feedLine(p []byte) {
@@ -90,7 +105,7 @@ func (e *events) match(b byte) {
 	}
 	e.field = fieldData
 	if e.data {
-		e.scan.joinLine()
+		e.scan.feed(lineFeed)
 	}
 	e.data = true
 }
@@ -102,46 +117,4 @@ func (e *events) endLine() {
 		e.scan.reset()
 	}
 	e.field, e.matched, e.line, e.begun = fieldName, 0, false, false
-}
-
-// lineLength is the length of what comes before the line feed.
-func lineLength(p []byte) int {
-	if n := bytes.IndexByte(p, '\n'); n >= 0 {
-		return n
-	}
-	return len(p)
-}
-
-// wholeEvents returns the length of the events that end in p, which begins with one. It looks near the end first: there
-// the last one ends if they are short, and if they are long there are few lines.
-func wholeEvents(p []byte) int {
-	const near = 256
-	if from := len(p) - near; from > 0 {
-		if n := lastEmptyLine(p, from); n > 0 {
-			return n
-		}
-	}
-	return lastEmptyLine(p, 0)
-}
-
-// lastEmptyLine returns the end of the last empty line that ends behind from, 0 if there is none.
-func lastEmptyLine(p []byte, from int) (end int) {
-	for {
-		n := bytes.IndexByte(p[from:], '\n')
-		if n < 0 {
-			return end
-		}
-		if from += n + 1; endsEmptyLine(p[:from-1]) {
-			end = from
-		}
-	}
-}
-
-// endsEmptyLine reports whether a line feed after p, which begins with a line, ends an empty one.
-func endsEmptyLine(p []byte) bool {
-	n := len(p)
-	if n > 0 && p[n-1] == '\r' {
-		n--
-	}
-	return n == 0 || p[n-1] == '\n'
 }

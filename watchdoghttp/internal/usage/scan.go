@@ -80,18 +80,6 @@ func (s *scanner) feed(p []byte) {
 	}
 }
 
-// joinLine goes on with the next of several lines that an event's data is in. No server ends a line between a key and
-// its value; one that did could have the key of a usage where findUsage does not see it, so that is a mistake.
-func (s *scanner) joinLine() {
-	afterKey := s.mode == scanValue && s.depth > 0 && !s.frames[s.depth-1].array
-	if afterKey || s.mode == scanColon {
-		s.mode = scanBroken
-	}
-	s.feed(lineFeed)
-}
-
-var lineFeed = []byte{'\n'}
-
 func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\n' || b == '\r' }
 
 func isDelimiter(b byte) bool {
