@@ -71,8 +71,8 @@ const byteOrderMark = "\xef\xbb\xbf"
 // NewReader returns a reader of a response of the API, whose body has that Content-Encoding. It reads gzip; of another
 // encoding it reads nothing, and says so.
 func NewReader(api API, encoding string) *Reader {
-	r := &Reader{api: api}
-	r.scan.tally, r.scan.root = &r.tally, treeOf(api)
+	r := &Reader{api: api, tally: tally{api: api}}
+	r.scan.tally, r.scan.root = &r.tally, placesOf(api).root
 	r.scan.reset()
 	r.events.scan = &r.scan
 	switch strings.ToLower(strings.TrimSpace(encoding)) {
@@ -130,7 +130,7 @@ func (r *Reader) End(whole bool) Result {
 	if !t.seen {
 		return result
 	}
-	result.State, result.Usage, result.Model = Partial, t.total.usageOf(r.api), t.total.model.String()
+	result.State, result.Usage, result.Model = Partial, t.usage(), t.total.model
 	result.Cut = t.cut
 	result.Cleared, result.Rounds = t.total.cleared, t.total.rounds
 	if result.Unread == Readable && r.final(whole) {

@@ -1,6 +1,10 @@
 package usage
 
-import "math"
+import (
+	"math"
+	"slices"
+	"strings"
+)
 
 // A Modality is a kind of content whose tokens can have a price of their own. Text is all that is no other.
 type Modality uint8
@@ -16,8 +20,11 @@ const (
 
 var modalityNames = [modalities]string{"image", "audio", "video", "document"}
 
-// String returns the name of the modality, as price files have it.
-func (m Modality) String() string { return modalityNames[m] }
+// modalityNamed returns the modality of that name, in any case.
+func modalityNamed(name string) (m Modality, known bool) {
+	i := slices.IndexFunc(modalityNames[:], func(known string) bool { return strings.EqualFold(name, known) })
+	return Modality(max(i, 0)), i >= 0
+}
 
 // A Tool is one of an API's own tools, whose requests can have a price.
 type Tool uint8
@@ -47,11 +54,9 @@ var toolNames = [tools]string{
 func (t Tool) String() string { return toolNames[t] }
 
 // toolNamed returns the tool of that name.
-func toolNamed(name []byte) Tool {
-	for tool, known := range toolNames {
-		if string(name) == known {
-			return Tool(tool)
-		}
+func toolNamed(name string) Tool {
+	if tool := slices.Index(toolNames[:], name); tool >= 0 {
+		return Tool(tool)
 	}
 	return OtherTool
 }
