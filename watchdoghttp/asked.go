@@ -41,12 +41,12 @@ func (m *meter) read(req *http.Request, route usage.Route) (*asked, error) {
 	}
 	a := &asked{req: req, call: call, body: body}
 	if m.includeUsage {
-		if change, ok := usage.WithUsage(call, body); ok {
+		if change, ok := call.WithUsage(); ok {
 			a.change(change)
 		}
 	}
-	if !m.keep && call.IsRead() {
-		a.output = usage.AllowanceOf(call.API, req.URL.Hostname(), req.Header, body)
+	if !m.keep {
+		a.output = call.Allowance(req, body)
 	}
 	return a, nil
 }
@@ -89,7 +89,7 @@ const longestQuiet = time.Second
 // admit admits what is asked for with the most that it can use, and makes that smaller where it does not fit.
 func (m *meter) admit(ctx context.Context, to spender, a *asked) (*metered, error) {
 	call, declared := a.call, m.maxima(a.call.Model)
-	changes, wants := a.output.CanChange(call), int64(0)
+	changes, wants := a.output != nil, int64(0)
 	if changes {
 		wants = a.output.Wants(call, declared)
 		call.Allow(wants)

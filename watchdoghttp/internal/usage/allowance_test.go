@@ -1,8 +1,11 @@
 package usage_test
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -51,51 +54,51 @@ func TestAllowance(t *testing.T) {
 		},
 		"nor if the body says so": {
 			api:  usage.Anthropic,
-			body: `{"anthropic_beta":["interleaved-thinking-2025-05-14"],"max_tokens":32000,"thinking":{"budget_tokens":9000}}`,
+			body: `{"anthropic_beta":["interleaved-thinking-2025-05-14"],"max_tokens":32000,"thinking":{"budget_tokens":9000},"messages":[]}`,
 			own:  32000, floor: 1024, set: 1024,
-			want: `{"anthropic_beta":["interleaved-thinking-2025-05-14"],"max_tokens":1024,"thinking":{"budget_tokens":9000}}`,
+			want: `{"anthropic_beta":["interleaved-thinking-2025-05-14"],"max_tokens":1024,"thinking":{"budget_tokens":9000},"messages":[]}`,
 		},
 		"nor such as adapts itself": {
-			api: usage.Anthropic, body: `{"max_tokens":32000,"thinking":{"type":"adaptive"}}`, own: 32000, floor: 1024,
-			set: 1024, want: `{"max_tokens":1024,"thinking":{"type":"adaptive"}}`,
+			api: usage.Anthropic, body: `{"max_tokens":32000,"thinking":{"type":"adaptive"},"messages":[]}`, own: 32000, floor: 1024,
+			set: 1024, want: `{"max_tokens":1024,"thinking":{"type":"adaptive"},"messages":[]}`,
 		},
 		"what Claude Code has hashed stays as it is": {
-			api:  usage.Anthropic,
-			body: `{"max_tokens":32000,"system":[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1; cch=0a1b2;"}]}`,
-			own:  32000, floor: 1024, fixed: true,
+			api:   usage.Anthropic,
+			body:  `{"max_tokens":32000,"system":[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1; cch=0a1b2;"}],"messages":[]}`,
+			fixed: true,
 		},
 		"Chat": {
 			api: usage.Chat, body: `{"max_tokens":4000,"n":3,"messages":[]}`, own: 4000, floor: 1024, answers: 3,
 			set: 1100, want: `{"max_tokens":1100,"n":3,"messages":[]}`,
 		},
 		"Chat with both": {
-			api: usage.Chat, body: `{"max_tokens":4000,"max_completion_tokens":6000}`, own: 6000, floor: 1024,
-			set: 5000, want: `{"max_tokens":4000,"max_completion_tokens":5000}`,
+			api: usage.Chat, body: `{"max_tokens":4000,"max_completion_tokens":6000,"messages":[]}`, own: 6000, floor: 1024,
+			set: 5000, want: `{"max_tokens":4000,"max_completion_tokens":5000,"messages":[]}`,
 		},
 		"Chat with none": {
 			api: usage.Chat, body: ` {"messages":[]}`, own: -1, floor: 1024, set: 5000,
 			want: ` {"max_completion_tokens":5000,"messages":[]}`,
 		},
 		"Chat with one and a null gets no second": {
-			api: usage.Chat, body: `{"max_completion_tokens":null,"max_tokens":4000}`, own: 4000, floor: 1024, set: 3000,
-			want: `{"max_completion_tokens":null,"max_tokens":3000}`,
+			api: usage.Chat, body: `{"max_completion_tokens":null,"max_tokens":4000,"messages":[]}`, own: 4000, floor: 1024, set: 3000,
+			want: `{"max_completion_tokens":null,"max_tokens":3000,"messages":[]}`,
 		},
 		"Chat with two nulls gets one": {
-			api: usage.Chat, body: `{"max_completion_tokens":null,"max_tokens":null}`, own: -1, floor: 1024, set: 3000,
-			want: `{"max_completion_tokens":null,"max_tokens":3000}`,
+			api: usage.Chat, body: `{"max_completion_tokens":null,"max_tokens":null,"messages":[]}`, own: -1, floor: 1024, set: 3000,
+			want: `{"max_completion_tokens":null,"max_tokens":3000,"messages":[]}`,
 		},
 		"Responses": {
-			api: usage.Responses, body: `{"max_output_tokens":5,"input":"x"}`, own: 5, floor: 16, set: 16,
-			want: `{"max_output_tokens":5,"input":"x"}`,
+			api: usage.Responses, body: `{"max_output_tokens":5,"input":"x","model":"m"}`, own: 5, floor: 16, set: 16,
+			want: `{"max_output_tokens":5,"input":"x","model":"m"}`,
 		},
 		"Responses with none": {
-			api: usage.Responses, body: `{"input":"x"}`, own: -1, floor: 1024, set: 900, want: `{"max_output_tokens":900,"input":"x"}`,
+			api: usage.Responses, body: `{"input":"x","model":"m"}`, own: -1, floor: 1024, set: 900, want: `{"max_output_tokens":900,"input":"x","model":"m"}`,
 		},
 		"Responses of a host that refuses it": {
-			api: usage.Responses, host: "chatgpt.com", body: `{"input":"x"}`, own: -1, floor: 1024, fixed: true,
+			api: usage.Responses, host: "chatgpt.com", body: `{"input":"x","model":"m"}`, fixed: true,
 		},
 		"what is no number is left alone": {
-			api: usage.Responses, body: `{"max_output_tokens":"5","input":"x"}`, own: -1, floor: 1024, fixed: true,
+			api: usage.Responses, body: `{"max_output_tokens":"5","input":"x","model":"m"}`, fixed: true,
 		},
 		"Gemini": {
 			api:  usage.Gemini,
@@ -131,23 +134,36 @@ func TestAllowance(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := usage.AllowanceOf(c.api, c.host, c.header, []byte(c.body))
+			a := allowanceOf(c.api, c.host, c.header, []byte(c.body))
+			if c.fixed {
+				require.Nil(t, a)
+				return
+			}
 			assert.Equal(t, c.own, a.Own)
 			assert.Equal(t, c.floor, a.Floor)
 			assert.Equal(t, max(c.answers, 1), a.Answers)
-			assert.Equal(t, c.fixed, a.Fixed)
-			if !c.fixed {
-				assert.Equal(t, c.want, string(changed([]byte(c.body), a.Set(c.set)...)))
-			}
+			assert.Equal(t, c.want, string(changed([]byte(c.body), a.Set(c.set)...)))
 		})
 	}
+}
+
+// allowanceOf is the allowance of a request to a host, nil if that has none.
+func allowanceOf(api usage.API, host string, header http.Header, body []byte) *usage.Allowance {
+	req := httptest.NewRequest(http.MethodPost, "https://"+cmp.Or(host, "api.example")+paths[api], nil)
+	maps.Copy(req.Header, header)
+	call, err := usage.ReadCall(usage.RouteOf(http.MethodPost, paths[api]), req, body)
+	if err != nil {
+		return nil
+	}
+	return call.Allowance(req, body)
 }
 
 // FuzzAllowance has a body that is changed stay valid, with all other bytes as they were.
 func FuzzAllowance(f *testing.F) {
 	for _, seed := range []string{
-		`{"max_tokens":9,"max_tokens":8}`, `{"generationConfig":{"maxOutputTokens":5}}`, `{"n":2,"a":[{"n":3}]}`,
-		`{"generation_config":{},"max_output_tokens":99999999999999999999}`, "{ \"max\\u005ftokens\":7}",
+		`{"messages":[],"max_tokens":9,"max_tokens":8}`, `{"contents":[],"generationConfig":{"maxOutputTokens":5}}`,
+		`{"messages":[],"n":2,"a":[{"n":3}]}`, `{"contents":[],"generation_config":{},"max_output_tokens":99999999999999999999}`,
+		"{ \"max\\u005ftokens\":7,\"messages\":[]}", `{"model":"m","input":"x","max_output_tokens":5}`,
 	} {
 		for api := range byte(4) {
 			f.Add(api, seed, int64(5))
@@ -155,21 +171,14 @@ func FuzzAllowance(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, api byte, text string, most int64) {
 		body := []byte(strings.TrimSpace(text))
-		if !json.Valid(body) || body[0] != '{' || len(strings.TrimSpace(text[1:])) < 2 || most < 0 {
-			return
-		}
-		var object map[string]any
-		if json.Unmarshal(body, &object) != nil || len(object) == 0 {
-			return
-		}
 		of := usage.API(api%4 + 1)
-		a := usage.AllowanceOf(of, "", nil, body)
-		if a.Fixed {
+		a := allowanceOf(of, "", nil, body)
+		if a == nil || most < 0 {
 			return
 		}
 		changed := changed(body, a.Set(most)...)
 		require.True(t, json.Valid(changed), "%s", changed)
-		again := usage.AllowanceOf(of, "", nil, changed)
+		again := allowanceOf(of, "", nil, changed)
 		switch {
 		case a.Own < 0:
 			require.Equal(t, most, again.Own)

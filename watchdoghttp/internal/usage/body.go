@@ -95,33 +95,9 @@ func Pieces(body []byte, changes []Change) [][]byte {
 
 // WithUsage returns the change of a request for a stream of Chat Completions to one with include_usage, and whether it
 // needs one. A request that sets it already, to whatever, is left alone.
-func WithUsage(call *Call, body []byte) (change Change, ok bool) {
-	if call.API != Chat || !call.Stream || call.Usage || call.input.reason == Malformed {
-		return Change{}, false
-	}
-	in := bytes.IndexByte(body, '{')
-	change = Change{span{in + 1, in + 1}, `"stream_options":{` + includeUsage + `},`}
-	ok = true
-	eachAt(body, in, func(key string, at span) {
-		if key == "stream_options" {
-			change, ok = withOption(body[at.from:at.to], at)
-		}
-	})
-	return change, ok
-}
-
-// withOption changes the options of a stream.
-func withOption(options value, at span) (change Change, ok bool) {
-	inside := span{at.from + 1, at.from + 1}
-	switch {
-	case string(options) == "null":
-		return Change{at, `{` + includeUsage + `}`}, true
-	case options[0] != '{' || hasMember(options, "include_usage"):
-		return Change{}, false
-	case options.isEmptyObject():
-		return Change{inside, includeUsage}, true
-	}
-	return Change{inside, includeUsage + ","}, true
+func (c *Call) WithUsage() (change Change, ok bool) {
+	needs := c.API == Chat && c.Stream && !c.Usage && c.input.reason != Malformed
+	return c.asks, needs && c.asks != Change{}
 }
 
 func hasMember(v value, name string) (has bool) {

@@ -126,7 +126,7 @@ func TestWithUsage(t *testing.T) {
 	} {
 		t.Run(of.name, func(t *testing.T) {
 			call := readCall(t, usage.Chat, of.body)
-			change, ok := usage.WithUsage(call, []byte(of.body))
+			change, ok := call.WithUsage()
 			require.Equal(t, of.want != "", ok)
 			if !ok {
 				return
@@ -138,7 +138,7 @@ func TestWithUsage(t *testing.T) {
 		})
 	}
 	body := `{"messages":[],"stream":true}`
-	_, ok := usage.WithUsage(readCall(t, usage.Anthropic, body), []byte(body))
+	_, ok := readCall(t, usage.Anthropic, body).WithUsage()
 	require.False(t, ok, "others need not be asked")
 }
 
@@ -158,14 +158,14 @@ func TestChangesTogether(t *testing.T) {
 		}
 		r.Shuffle(len(members), reflect.Swapper(members))
 		body := []byte(pick("", " \n") + "{" + pick("", " ") + strings.Join(members, pick(",", " ,\n")) + "}")
-		change, ok := usage.WithUsage(readCall(t, usage.Chat, string(body)), body)
+		change, ok := readCall(t, usage.Chat, string(body)).WithUsage()
 		if !ok {
 			continue // it has a member twice, and is not read
 		}
-		sets := usage.AllowanceOf(usage.Chat, "", nil, body).Set(2000)
+		sets := allowanceOf(usage.Chat, "", nil, body).Set(2000)
 		together := changed(body, append(sets, change)...)
 		first := changed(body, change)
-		then := changed(first, usage.AllowanceOf(usage.Chat, "", nil, first).Set(2000)...)
+		then := changed(first, allowanceOf(usage.Chat, "", nil, first).Set(2000)...)
 		require.Equal(t, string(then), string(together), "%s", body)
 		require.True(t, json.Valid(together), "%s", together)
 		if len(sets) > 0 {

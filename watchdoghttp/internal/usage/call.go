@@ -47,6 +47,11 @@ type Call struct {
 	vendor  bool   // it is for a vendor's own host
 	unknown []string
 
+	numbers []number // that say the maximum of output
+	gap     gap      // where one is set if none does
+	thinks  int64    // what it may think at most, inside of the maximum
+	asks    Change   // what has a stream end with its usage
+
 	// What Bound found: what each part can have, and the longest answer.
 	costs   []int64
 	longest int64
@@ -78,9 +83,6 @@ const (
 	tokensOfCall = 1024
 	tokensOfPart = 16
 )
-
-// IsRead reports whether the body was read as the API's, so that it can be changed.
-func (c *Call) IsRead() bool { return c.input.reason != Malformed && c.API != None }
 
 // Unknown returns the names of fields and types that are not known here, and were counted by their bytes.
 func (c *Call) Unknown() []string { return c.unknown }
@@ -210,7 +212,10 @@ func ReadCall(route Route, req *http.Request, body []byte) (*Call, error) {
 		return nil, &NotModel{route.API}
 	}
 	c.input, c.outputCause, c.toolUses, c.Usage = cause{}, cause{}, 0, route.API != Chat
-	r := newRequest(c)
+	r := newRequest(c, body)
+	inside := span{r.span(v).from + 1, r.span(v).from + 1}
+	c.gap, c.asks = gaps[route.API], Change{inside, `"stream_options":{` + includeUsage + `},`}
+	c.gap.at = inside
 	r.object(bodyOf(route.API), v, spellings[route.API])
 	if c.Model == "" {
 		c.Model = modelName(route.Model)

@@ -12,6 +12,7 @@ import (
 // is input by its bytes, whatever it is; only what names input that is not in the body is why the call has no bound.
 type request struct {
 	call *Call
+	body []byte
 	// at is what is gathered: a part, or the call's key, which has what is no part and can change what the API adds to the
 	// parts.
 	at *writer
@@ -33,10 +34,16 @@ type request struct {
 	loaded  map[int]string   // the turns that name one
 }
 
-func newRequest(c *Call) *request {
-	r := &request{call: c, at: newWriter(), later: map[string]int64{}, loaded: map[int]string{}}
+func newRequest(c *Call, body []byte) *request {
+	r := &request{call: c, body: body, at: newWriter(), later: map[string]int64{}, loaded: map[int]string{}}
 	r.to = &r.turns
 	return r
+}
+
+// span returns where a value stands in the body, of which it is a part.
+func (r *request) span(v value) span {
+	from := cap(r.body) - cap(v)
+	return span{from, from + len(v)}
 }
 
 // seal ends the request: the key has what is not in the body, too.
@@ -213,7 +220,15 @@ func count(name string, take func(c *Call, n int64)) field {
 
 // maxOutput is a field that has the maximum of the output. Of two of them the larger counts.
 func maxOutput(name string) field {
-	return count(name, func(c *Call, n int64) { c.output = max(c.output, n) })
+	return func(r *request, v value) {
+		at := r.span(v)
+		count(name, func(c *Call, n int64) {
+			c.output, c.numbers = max(c.output, n), append(c.numbers, number{at, n})
+		})(r, v)
+		if string(v) == "null" {
+			r.call.gap = gap{at: at}
+		}
+	}
 }
 
 // candidates is a field that has how many answers are made.

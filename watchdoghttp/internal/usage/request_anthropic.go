@@ -43,7 +43,7 @@ func makeAnthropic() {
 func anthropicThinking(r *request, v value) {
 	text(r, v)
 	if budget := memberNumber(v, "budget_tokens"); budget >= 0 {
-		r.call.extraOutput = budget
+		r.call.extraOutput, r.call.thinks = budget, budget
 	}
 }
 

@@ -42,7 +42,7 @@ func makeGemini() {
 			"tools":             head(each(geminiTool)),
 			"cachedContent":     refers(Reference, "cachedContent"),
 			"continuationToken": refers(Reference, "continuationToken"), // of an answer that was not over
-			"generationConfig":  inside(geminiConfig, camelCase),
+			"generationConfig":  geminiGeneration,
 		})
 	geminiTurn = object{"role": text, "parts": each(geminiPart)}
 	geminiParts = fields(text,
@@ -59,6 +59,24 @@ func makeGemini() {
 		"parts": each(func(r *request, v value) { r.object(geminiResponsePart, v, camelCase) }),
 	})
 	geminiBlobFields = object{"mimeType": text, "displayName": text, "data": mediaData}
+}
+
+// geminiGeneration takes the object that has the maximum of output, or has one set in it.
+func geminiGeneration(r *request, v value) {
+	at := r.span(v)
+	inside := gap{span{at.from + 1, at.from + 1}, `"maxOutputTokens":`, ","}
+	switch {
+	case string(v) == "null":
+		r.call.gap = gap{at, `{"maxOutputTokens":`, "}"}
+	case v[0] != '{':
+		r.blameOutput(Malformed, "generationConfig")
+	case v.isEmptyObject():
+		inside.after = ""
+		r.call.gap = inside
+	default:
+		r.call.gap = inside
+		r.object(geminiConfig, v, camelCase)
+	}
 }
 
 var geminiConfig object

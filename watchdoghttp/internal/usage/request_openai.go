@@ -62,15 +62,21 @@ func inBody(r *request, v value) {
 	r.part(func() { r.at.put("", v) })
 }
 
+// streamOptions takes the options of a stream, and notes how they can ask for usage.
 func streamOptions(r *request, v value) {
-	if v[0] != '{' {
-		return
+	c, at := r.call, r.span(v)
+	inside := span{at.from + 1, at.from + 1}
+	switch {
+	case string(v) == "null":
+		c.asks = Change{at, "{" + includeUsage + "}"}
+	case v[0] != '{' || hasMember(v, "include_usage"):
+		c.asks = Change{}
+		c.Usage = memberOf(v, "include_usage").isTrue()
+	case v.isEmptyObject():
+		c.asks = Change{inside, includeUsage}
+	default:
+		c.asks = Change{inside, includeUsage + ","}
 	}
-	v.members(func(key string, member value) {
-		if key == "include_usage" {
-			r.call.Usage = member.isTrue()
-		}
-	})
 }
 
 func chatMessage(r *request, v value) {

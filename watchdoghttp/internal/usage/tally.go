@@ -178,7 +178,8 @@ func (e *event) ofMessage(m members) {
 	requests, _ := m.at("usage.server_tool_use").(members)
 	var used [tools]int64
 	for name := range requests {
-		used[toolNamed(strings.TrimSuffix(name, "_requests"))] = e.numberAt(requests, name)
+		tool := toolNamed(strings.TrimSuffix(name, "_requests"))
+		used[tool] = sum(used[tool], e.numberAt(requests, name))
 	}
 	e.atLeast(used)
 	var cleared int64
