@@ -182,28 +182,23 @@ func changed(body []byte, changes ...usage.Change) []byte {
 
 func TestBilling(t *testing.T) {
 	for _, of := range []struct {
-		api    usage.API
-		status int
-		want   usage.Bill
+		api      usage.API
+		free     bool
+		want     usage.Bill
+		statuses []int
 	}{
-		{usage.Chat, 200, usage.Read},
-		{usage.Responses, 401, usage.Void},
-		{usage.Chat, 429, usage.Void},
-		{usage.Chat, 400, usage.Admitted},
-		{usage.Responses, 422, usage.Admitted},
-		{usage.Chat, 408, usage.Admitted},
-		{usage.Chat, 500, usage.Admitted},
-		{usage.Anthropic, 400, usage.Void},
-		{usage.Anthropic, 413, usage.Void},
-		{usage.Anthropic, 500, usage.Admitted},
-		{usage.Anthropic, 529, usage.Void},
-		{usage.Gemini, 400, usage.Void},
-		{usage.Gemini, 500, usage.Void},
-		{usage.Gemini, 503, usage.Admitted},
-		{usage.Gemini, 302, usage.Void},
-		{usage.Anthropic, 307, usage.Void},
-		{usage.Anthropic, 300, usage.Admitted},
+		{usage.Chat, false, usage.Read, []int{200}},
+		{usage.Chat, false, usage.Void, []int{302, 307, 401, 413, 429}},
+		{usage.Chat, false, usage.Admitted, []int{300, 400, 408, 422, 500}},
+		{usage.Anthropic, false, usage.Void, []int{400, 529}},
+		{usage.Anthropic, false, usage.Admitted, []int{500}},
+		{usage.Gemini, false, usage.Void, []int{400, 500}},
+		{usage.Gemini, false, usage.Admitted, []int{503}},
+		{usage.Chat, true, usage.Void, []int{400, 409, 422, 429, 500, 502, 503, 529}},
+		{usage.Chat, true, usage.Admitted, []int{300, 408, 499, 504, 600}},
 	} {
-		require.Equal(t, of.want, usage.Billing(of.api, of.status, false), "%v %d", of.api, of.status)
+		for _, status := range of.statuses {
+			require.Equal(t, of.want, usage.Billing(of.api, status, of.free), "%v %d", of.api, status)
+		}
 	}
 }

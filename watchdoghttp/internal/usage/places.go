@@ -138,7 +138,8 @@ func geminiPlaces() []place {
 		{"usageMetadata.serviceTier", slotTier},
 	}
 	for _, details := range modalityDetails {
-		places = append(places, within("usageMetadata."+details+"[]", place{"modality", slotText}, place{"tokenCount", slotOther})...)
+		detail := "usageMetadata." + details + "[]"
+		places = append(places, place{detail + ".modality", slotText}, place{detail + ".tokenCount", slotOther})
 	}
 	return places
 }

@@ -86,8 +86,8 @@ func (f *priceFile) object(where string, v value, known takers) {
 		if take == nil {
 			take = known[name+"!"]
 		}
-		if any := known["*"]; any != nil {
-			take, in = any, join(where, strconv.Quote(name))
+		if each := known["*"]; each != nil {
+			take, in = each, join(where, strconv.Quote(name))
 		}
 		switch {
 		case seen[name]:

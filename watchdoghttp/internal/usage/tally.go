@@ -230,14 +230,14 @@ func (e *event) atLeast(used [tools]int64) {
 func (e *event) ofGemini(m members) {
 	for group, name := range modalityDetails {
 		var by [modalities]int64
-		any := false
+		named := false
 		for _, detail := range m.elements("usageMetadata." + name) {
 			size := e.numberAt(detail, "tokenCount")
 			if m, known := modalityNamed(detail.text("modality")); known {
-				by[m], any = sum(by[m], size), true
+				by[m], named = sum(by[m], size), true
 			}
 		}
-		if any {
+		if named {
 			e.by[group] = by
 		}
 	}

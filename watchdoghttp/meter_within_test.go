@@ -101,7 +101,7 @@ func TestMeterLowers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			wd := spending(t, c.limits)
 			server := &modelServer{input: 20, wants: c.wants}
-			_, err := post(t, wd, &http.Client{Transport: &watchdoghttp.Meter{Base: server}}, "http://model.test", c.body)
+			_, err := post(t, wd, &watchdoghttp.Meter{Base: server}, "http://model.test", c.body)
 			var refused *watchdog.Refused
 			switch {
 			case c.refused:
@@ -119,7 +119,7 @@ func TestMeterLowers(t *testing.T) {
 	t.Run("KeepMaximum has it refused", func(t *testing.T) {
 		wd := spending(t, tokens(20_000))
 		server := &modelServer{}
-		client := &http.Client{Transport: &watchdoghttp.Meter{Base: server, KeepMaximum: true}}
+		client := &watchdoghttp.Meter{Base: server, KeepMaximum: true}
 		_, err := post(t, wd, client, "http://model.test", callOf(32_000))
 		var refused *watchdog.Refused
 		require.ErrorAs(t, err, &refused)
@@ -130,7 +130,7 @@ func TestMeterLowers(t *testing.T) {
 		require.NoError(t, err)
 		wd := spending(t, watchdog.Spend{Cost: watchdog.Money{Micros: 10_000, Currency: "EUR"}})
 		server := &modelServer{input: 1000, wants: 1 << 40}
-		client := &http.Client{Transport: &watchdoghttp.Meter{Base: server, Prices: prices}}
+		client := &watchdoghttp.Meter{Base: server, Prices: prices}
 		_, err = post(t, wd, client, "http://model.test", callOf(32_000))
 		require.NoError(t, err)
 		assert.LessOrEqual(t, used(t, wd)[0], int64(10_000))
@@ -146,7 +146,7 @@ func TestMeterWaits(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			wd := spending(t, watchdog.Spend{Tokens: 60_000})
 			server := &modelServer{input: 100, wants: 400, takes: 10 * time.Second}
-			client := &http.Client{Transport: &watchdoghttp.Meter{Base: server}}
+			client := &watchdoghttp.Meter{Base: server}
 			var all sync.WaitGroup
 			for range 8 {
 				all.Go(func() {
@@ -172,7 +172,7 @@ func TestMeterWaits(t *testing.T) {
 			meter := &watchdoghttp.Meter{Base: server, Wait: 5 * time.Second}
 			hold(wd, meter)
 			began := time.Now()
-			_, err := post(t, wd, &http.Client{Transport: meter}, "http://model.test", callOf(1900))
+			_, err := post(t, wd, meter, "http://model.test", callOf(1900))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			assert.Equal(t, 5*time.Second, time.Since(began))
 			_, fired := wd.Fired()
@@ -185,7 +185,7 @@ func TestMeterWaits(t *testing.T) {
 			wd := spending(t, watchdog.Spend{Tokens: 3000})
 			meter := &watchdoghttp.Meter{Base: &modelServer{takes: time.Hour}, Wait: watchdog.None}
 			hold(wd, meter)
-			_, err := post(t, wd, &http.Client{Transport: meter}, "http://model.test", callOf(1900))
+			_, err := post(t, wd, meter, "http://model.test", callOf(1900))
 			var refused *watchdog.Refused
 			require.ErrorAs(t, err, &refused)
 			time.Sleep(2 * time.Hour)
@@ -234,7 +234,7 @@ func TestMeterStoreHangs(t *testing.T) {
 		defer wd.Close()
 		store.hangs.Store(true)
 		server := &modelServer{}
-		_, err = post(t, wd, &http.Client{Transport: &watchdoghttp.Meter{Base: server}}, "http://model.test", callOf(1900))
+		_, err = post(t, wd, &watchdoghttp.Meter{Base: server}, "http://model.test", callOf(1900))
 		require.Error(t, err)
 		require.NotErrorIs(t, err, watchdoghttp.ErrBusy)
 		assert.Empty(t, server.bodies)
