@@ -63,21 +63,6 @@ type cause struct {
 	part   string
 }
 
-// A Maximum is what a host declares that one call of a model can use: with the API's own tools, of all rounds that one
-// call makes with them, each of which reads the whole input again. Zero is nothing declared.
-type Maximum struct {
-	Input, Output int64
-	// ToolRequests is the most requests of the API's own tools.
-	ToolRequests int64
-}
-
-// A Bound is the most that a call can use.
-type Bound struct {
-	Input, Output int64
-	// ToolRequests is -1 if there is no bound.
-	ToolRequests int64
-}
-
 // What inline text can cost beyond the bytes of its body: a call's own tokens, and those of each message and tool.
 const (
 	tokensOfCall = 1024

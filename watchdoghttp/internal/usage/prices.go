@@ -2,11 +2,9 @@ package usage
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"math/bits"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -118,44 +116,6 @@ func (p *Prices) model(model string) (ModelPrices, bool) {
 		return ModelPrices{}, false
 	}
 	return Best(p.Models, model)
-}
-
-// Best returns what stands under the name that matches the model best, in which a "*" stands for any characters. Of two
-// that match as well, the first in the alphabet counts.
-func Best[T any](byName map[string]T, model string) (T, bool) {
-	if exact, ok := byName[model]; ok {
-		return exact, true
-	}
-	best, found := "", false
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		if matches(name, model) && (!found || literal(name) > literal(best)) {
-			best, found = name, true
-		}
-	}
-	return byName[best], found
-}
-
-// literal is how many characters of a name stand for themselves.
-func literal(name string) int { return len(name) - strings.Count(name, "*") }
-
-// matches reports whether a name with stars matches the model.
-func matches(name, model string) bool {
-	parts := strings.Split(name, "*")
-	if len(parts) == 1 {
-		return name == model
-	}
-	rest, ok := strings.CutPrefix(model, parts[0])
-	if !ok {
-		return false
-	}
-	for _, part := range parts[1 : len(parts)-1] {
-		at := strings.Index(rest, part)
-		if at < 0 {
-			return false
-		}
-		rest = rest[at+len(part):]
-	}
-	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
 // ordinary are the names of the tiers that are none.
