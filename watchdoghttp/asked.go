@@ -33,32 +33,26 @@ type asked struct {
 }
 
 // read returns what the request asks for, nil if it is none of a model.
-func (m *Meter) read(req *http.Request, route usage.Route) (*asked, error) {
+func (m *Meter) read(req *http.Request, route usage.Route) *asked {
 	if route.Unread != "" {
-		return &asked{req: req, call: route.Unknown(usage.Unknown, path.Base(route.Unread))}, nil
+		return &asked{req: req, call: route.Unknown(usage.Unknown, path.Base(route.Unread))}
 	}
 	body, why := usage.Peek(req, longestRequest)
 	if why != usage.Readable {
-		return &asked{req: req, call: route.Unknown(why, req.Header.Get("Content-Encoding"))}, nil
+		return &asked{req: req, call: route.Unknown(why, req.Header.Get("Content-Encoding"))}
 	}
-	call, err := usage.ReadCall(route, req, body)
-	var other *usage.NotModel
-	switch {
-	case errors.As(err, &other):
-		return nil, nil
-	case err != nil:
-		return nil, err
+	call := usage.ReadCall(route, req, body)
+	if call == nil {
+		return nil
 	}
 	a := &asked{req: req, call: call, body: body}
-	if m.IncludeUsage {
-		if change, ok := call.WithUsage(); ok {
-			a.change(change)
-		}
+	if change, ok := call.WithUsage(); ok && m.IncludeUsage {
+		a.change(change)
 	}
 	if !m.KeepMaximum {
 		a.output = call.Allowance(req, body)
 	}
-	return a, nil
+	return a
 }
 
 // change has the body sent with changes, which come before those that it has.

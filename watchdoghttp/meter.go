@@ -143,14 +143,11 @@ func (m *Meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !isModel(route) || run == nil {
 		return baseOf(m.Base).RoundTrip(req)
 	}
-	asked, err := m.read(req, route)
-	if err == nil && asked == nil {
+	asked := m.read(req, route)
+	if asked == nil {
 		return baseOf(m.Base).RoundTrip(req)
 	}
-	var admitted *metered
-	if err == nil {
-		admitted, err = m.admit(run, asked)
-	}
+	admitted, err := m.admit(run, asked)
 	if err != nil {
 		closeBody(req.Body)
 		return nil, err

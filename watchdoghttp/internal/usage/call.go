@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -178,36 +177,30 @@ func (r Route) Unknown(why Reason, part string) *Call {
 	}
 }
 
-// NotModel is the error of a request that has a path of a model API, and a body of another service.
-type NotModel struct{ API API }
-
-// Error says so.
-func (n *NotModel) Error() string { return fmt.Sprintf("the request is none of %v", n.API) }
-
-// ReadCall reads a request, whose body is the one given. A body that is not what the API takes is a [*NotModel] if it
-// has nothing of it, else a call that only a declared maximum bounds.
-func ReadCall(route Route, req *http.Request, body []byte) (*Call, error) {
+// ReadCall reads a request, whose body is the one given. It returns nil if the body has nothing of what the API takes:
+// then it is for another service. One that is no JSON is a call that only a declared maximum bounds.
+func ReadCall(route Route, req *http.Request, body []byte) *Call {
 	c := route.Unknown(Malformed, "")
 	c.Bytes, c.vendor = int64(len(body)), ErrorsFree(req.URL.Hostname(), nil)
 	if !json.Valid(body) {
-		return c, nil
+		return c
 	}
 	v := value(bytes.TrimSpace(body))
 	if v[0] != '{' || !isFor(route.API, v) {
-		return nil, &NotModel{route.API}
+		return nil
 	}
 	c.input, c.outputCause, c.toolUses, c.Usage = cause{}, cause{}, 0, route.API != Chat
 	r := newRequest(c, body)
 	inside := span{r.span(v).from + 1, r.span(v).from + 1}
 	c.gap, c.asks = gaps[route.API], Change{inside, `"stream_options":{` + includeUsage + `},`}
 	c.gap.at = inside
-	r.object(bodyOf(route.API), v, spellings[route.API])
+	r.object(bodyOf(route.API), v)
 	if c.Model == "" {
 		c.Model = modelName(route.Model)
 	}
 	r.settle(v)
 	r.seal(req, v)
-	return c, nil
+	return c
 }
 
 // settle does what needs the whole request.
@@ -230,20 +223,14 @@ func (r *request) settle(v value) {
 
 // isFor reports whether the body has what every request of the API has.
 func isFor(api API, v value) bool {
-	has := map[string]bool{}
-	v.members(func(key string, _ value) {
-		switch key {
-		case "messages", "model", "input", "prompt", "previous_response_id", "conversation", "contents":
-			has[key] = true
-		}
-	})
+	has := func(name string) bool { return hasMember(v, name) }
 	switch api {
 	case Responses:
-		return has["prompt"] || has["model"] && (has["input"] || has["previous_response_id"] || has["conversation"])
+		return has("prompt") || has("model") && (has("input") || has("previous_response_id") || has("conversation"))
 	case Gemini:
-		return has["contents"]
+		return has("contents")
 	}
-	return has["messages"]
+	return has("messages")
 }
 
 // bodyOf returns the table of an API's requests. All tables are made when a request is read first: a program that links
@@ -263,9 +250,7 @@ func bodyOf(api API) object {
 
 var tablesMade sync.Once
 
-// spellings turn a key into the one that the tables have. Google's APIs take the names of protocol buffers too.
-var spellings = [...]func(string) string{Anthropic: nil, Chat: nil, Responses: nil, Gemini: camelCase}
-
+// camelCase is how the tables have the names of protocol buffers, which Google's APIs take, too.
 func camelCase(key string) string {
 	if !strings.Contains(key, "_") {
 		return key

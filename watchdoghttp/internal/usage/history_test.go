@@ -156,9 +156,7 @@ func TestHistory(t *testing.T) {
 		past := new(usage.History)
 		read := func() *usage.Call {
 			req := httptest.NewRequest(http.MethodPost, "https://api.anthropic.com/v1/messages", nil)
-			call, err := usage.ReadCall(usage.RouteOf(http.MethodPost, "/v1/messages"), req, []byte(first))
-			require.NoError(t, err)
-			return call
+			return usage.ReadCall(usage.RouteOf(http.MethodPost, "/v1/messages"), req, []byte(first))
 		}
 		past.Learn(read(), usage.Result{State: usage.Partial, Usage: usage.Usage{Input: 5, CacheRead: 70}})
 		require.Equal(t, 75+hash, inputOf(t, read(), past))

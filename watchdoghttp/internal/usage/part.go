@@ -61,16 +61,9 @@ func result(p *part) { p.result = true }
 // found is what the API's own tools found in an earlier call. Some of it is encrypted, and may stand for more.
 func found(p *part) { p.extra = resultTokens }
 
-func newWriter() *writer { return new(writer).begin() }
-
-// begin makes the writer ready for another part.
-func (w *writer) begin() *writer {
-	if w.hash == nil {
-		w.hash = sha256.New()
-	}
-	w.hash.Reset()
+func newWriter() *writer {
+	w := &writer{part: part{most: tokensOfPart}, hash: sha256.New()}
 	w.hash.Write(processKey())
-	w.part, w.loads = part{most: tokensOfPart}, ""
 	return w
 }
 

@@ -11,26 +11,9 @@ import (
 	"time"
 )
 
-// ReadPrices reads the JSON of prices:
-//
-//	{
-//	  "currency": "USD",
-//	  "date": "2026-08-01",
-//	  "models": {
-//	    "some-model-*": {
-//	      "input": 3000000, "cache_write_5m": 3750000, "cache_write_1h": 6000000, "cache_read": 300000,
-//	      "output": 15000000,
-//	      "modalities": {"audio": {"input": 10000000, "cache_read": 1000000, "output": 40000000}},
-//	      "above": [{"input_tokens": 200000, "input": 6000000, "output": 22500000}],
-//	      "tiers": {"priority": {"input": 6000000, "output": 30000000}},
-//	      "tools": {"web_search": 10000}
-//	    }
-//	  }
-//	}
-//
-// Prices are whole millionths of the currency, for a million tokens or for one request of a tool. Each set of rates has
-// input and output. The currency has to be the one that the host's limit is in, if it names one. An error names the
-// place, the value and what would be right.
+// ReadPrices reads the JSON of prices, in the form that the documentation of package watchdoghttp shows. The currency
+// has to be the one that the host's limit is in, if it names one. An error names the place, the value and what would be
+// right.
 func ReadPrices(text []byte, currency string) (*Prices, error) {
 	f := &priceFile{}
 	p := &Prices{Models: map[string]ModelPrices{}}

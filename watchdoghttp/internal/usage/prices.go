@@ -3,7 +3,7 @@ package usage
 import (
 	"cmp"
 	"math"
-	"math/bits"
+	"math/big"
 	"slices"
 	"time"
 )
@@ -228,28 +228,18 @@ func (r *Rates) dearestOutput() int64 {
 	return most
 }
 
-// An amount is money before it is divided by a million: the sum of products, in 128 bits.
-type amount struct {
-	high, low uint64
-	over      bool
-}
+// An amount is money before it is divided by a million: the sum of products.
+type amount struct{ big.Int }
 
 func (a *amount) add(tokens, rate int64) {
-	high, low := bits.Mul64(uint64(tokens), uint64(rate))
-	var carry uint64
-	a.low, carry = bits.Add64(a.low, low, 0)
-	a.high, carry = bits.Add64(a.high, high, carry)
-	a.over = a.over || carry > 0
+	a.Add(&a.Int, new(big.Int).Mul(big.NewInt(tokens), big.NewInt(rate)))
 }
 
 // up divides by a million, and rounds up. What is too much is the largest number.
 func (a *amount) up() int64 {
-	if a.over || a.high >= million {
+	a.Add(&a.Int, big.NewInt(million-1))
+	if a.Quo(&a.Int, big.NewInt(million)); !a.IsInt64() {
 		return math.MaxInt64
 	}
-	quotient, rest := bits.Div64(a.high, a.low, million)
-	if rest > 0 {
-		quotient++
-	}
-	return int64(min(quotient, math.MaxInt64))
+	return a.Int64()
 }

@@ -19,8 +19,7 @@ type request struct {
 	// to is where parts go: to the turns of the conversation, or to what stands before it.
 	to          *[]part
 	turns, head []part
-	name        string    // of the member that is taken
-	spare       []*writer // writers that are not in use
+	name        string // of the member that is taken
 
 	kind    string // of media that are walked
 	made    bool   // the model made what is walked
@@ -84,7 +83,7 @@ type object map[string]field
 
 // object goes through an object. A key that is there twice has two values, and servers differ in which one they take.
 // So do they in whether they take one that only its case tells from a known one.
-func (r *request) object(known object, v value, spelling func(string) string) {
+func (r *request) object(known object, v value) {
 	if v[0] != '{' {
 		r.unknown("")
 		r.at.put("", v)
@@ -92,8 +91,8 @@ func (r *request) object(known object, v value, spelling func(string) string) {
 	}
 	var seen []string
 	v.members(func(key string, member value) {
-		if spelling != nil {
-			key = spelling(key)
+		if r.call.API == Gemini {
+			key = camelCase(key)
 		}
 		take := known[key]
 		switch {
@@ -147,13 +146,7 @@ const mostUnknown = 16
 
 // part gathers a part while walk goes through it.
 func (r *request) part(walk func()) {
-	var w *writer
-	outer := r.at
-	if n := len(r.spare); n > 0 {
-		w, r.spare = r.spare[n-1].begin(), r.spare[:n-1]
-	} else {
-		w = newWriter()
-	}
+	outer, w := r.at, newWriter()
 	r.at = w
 	walk()
 	w.digest, w.made, w.left = w.sum(), r.made, w.left || r.brief
@@ -162,7 +155,7 @@ func (r *request) part(walk func()) {
 	}
 	*r.to = append(*r.to, w.part)
 	r.results = r.results || w.result
-	r.at, r.spare = outer, append(r.spare, w)
+	r.at = outer
 }
 
 // message gathers a message or an item of a conversation, whose role says who made it.
@@ -196,45 +189,46 @@ func head(take field) field {
 }
 
 // refers is a field whose presence is why the input has no bound.
-func refers(why Reason, name string) field {
+func refers(why Reason) field {
 	return func(r *request, v value) {
 		if !v.isNothing() {
-			r.blame(why, name)
-			r.at.put(name, v)
+			r.blame(why, r.name)
+			text(r, v)
 		}
 	}
 }
 
 // count is a field that is a number. Null is as if it were not there.
-func count(name string, take func(c *Call, n int64)) field {
+func count(take func(r *request, v value, n int64)) field {
 	return func(r *request, v value) {
 		n, ok := v.number()
 		switch {
 		case ok:
-			take(r.call, n)
+			take(r, v, n)
 		case string(v) != "null":
-			r.blameOutput(Malformed, name)
+			r.blameOutput(Malformed, r.name)
 		}
 	}
 }
 
 // maxOutput is a field that has the maximum of the output. Of two of them the larger counts.
-func maxOutput(name string) field {
-	return func(r *request, v value) {
-		at := r.span(v)
-		count(name, func(c *Call, n int64) {
-			c.output, c.numbers = max(c.output, n), append(c.numbers, number{at, n})
-		})(r, v)
-		if string(v) == "null" {
-			r.call.gap = gap{at: at}
-		}
+func maxOutput(r *request, v value) {
+	if string(v) == "null" {
+		r.call.gap = gap{at: r.span(v)}
 	}
+	count(func(r *request, v value, n int64) {
+		c := r.call
+		c.output, c.numbers = max(c.output, n), append(c.numbers, number{r.span(v), n})
+	})(r, v)
 }
 
 // candidates is a field that has how many answers are made.
-func candidates(name string) field {
-	return count(name, func(c *Call, n int64) { c.candidates = max(c.candidates, n) })
+func candidates(r *request, v value) {
+	count(func(r *request, _ value, n int64) { r.call.candidates = max(r.call.candidates, n) })(r, v)
 }
+
+// stream is the field that asks for a stream.
+func stream(r *request, v value) { r.call.Stream = v.isTrue() }
 
 // model is the field that names the model.
 func model(r *request, v value) { r.call.Model = modelName(v.text()) }
@@ -263,10 +257,10 @@ func each(take func(r *request, v value)) field {
 }
 
 // inside is a field that is an object, or null.
-func inside(known object, spelling func(string) string) field {
+func inside(known object) field {
 	return func(r *request, v value) {
 		if !v.isNothing() {
-			r.object(known, v, spelling)
+			r.object(known, v)
 		}
 	}
 }
@@ -295,7 +289,7 @@ func (r *request) typed(kinds map[string]kind, assumed string, v value) {
 		known.is(&r.at.part)
 	}
 	r.at.put("type", value(name)) // first, wherever it stands
-	r.object(known.has, v, nil)
+	r.object(known.has, v)
 }
 
 // typeOf returns the type of an object, or the one that is assumed where it has none.

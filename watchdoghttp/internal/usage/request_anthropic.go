@@ -15,18 +15,18 @@ func makeAnthropic() {
 		"diagnostics", "fallback_credit_token", "user_profile_id", "billing_policy",
 	)).with(object{
 		"model":              model,
-		"max_tokens":         maxOutput("max_tokens"),
-		"stream":             func(r *request, v value) { r.call.Stream = v.isTrue() },
+		"max_tokens":         maxOutput,
+		"stream":             stream,
 		"system":             head(anthropicContent),
 		"messages":           each(anthropicMessage),
 		"tools":              head(each(anthropicTool)),
 		"thinking":           anthropicThinking,
-		"container":          refers(Reference, "container"),
-		"mcp_servers":        refers(ServerTool, "mcp_servers"),
+		"container":          refers(Reference),
+		"mcp_servers":        refers(ServerTool),
 		"context_management": anthropicManagement,
 		"thread":             anthropicThread,
 		"fallbacks":          anthropicFallbacks,
-		"output_config":      inside(fields(text, "effort", "format").with(object{"task_budget": told}), nil),
+		"output_config":      inside(fields(text, "effort", "format").with(object{"task_budget": told})),
 	})
 	anthropicTurn = fields(text, "role", "output_config", "clear_at").with(object{"content": anthropicContent})
 	anthropicFunction = fields(text,
@@ -84,7 +84,7 @@ func anthropicThread(r *request, v value) {
 func anthropicMessage(r *request, v value) {
 	clears := memberText(v, "clear_at")
 	r.brief = clears != "" && clears != "never"
-	r.message(memberText(v, "role"), func() { r.object(anthropicTurn, v, nil) })
+	r.message(memberText(v, "role"), func() { r.object(anthropicTurn, v) })
 	r.brief = false
 }
 
@@ -101,7 +101,7 @@ func anthropicTool(r *request, v value) {
 			r.apiTool(name, memberNumber(v, "max_uses"))
 			return
 		}
-		r.object(anthropicFunction, v, nil)
+		r.object(anthropicFunction, v)
 		r.loadedLater(v)
 	})
 }

@@ -29,9 +29,9 @@ func makeGemini() {
 		"temperature", "topP", "topK", "stopSequences", "responseLogprobs", "logprobs", "presencePenalty", "frequencyPenalty",
 		"seed", "generationOutputConfig",
 	)).with(object{
-		"maxOutputTokens": maxOutput("maxOutputTokens"),
-		"candidateCount":  candidates("candidateCount"),
-		"thinkingConfig":  inside(geminiThinking, camelCase),
+		"maxOutputTokens": maxOutput,
+		"candidateCount":  candidates,
+		"thinkingConfig":  inside(geminiThinking),
 	})
 	geminiBody = fields(text, "toolConfig", "modelArmorConfig").
 		with(fields(free, "safetySettings", "labels", "serviceTier", "store")).
@@ -40,8 +40,8 @@ func makeGemini() {
 			"contents":          geminiContents,
 			"systemInstruction": head(geminiContents),
 			"tools":             head(each(geminiTool)),
-			"cachedContent":     refers(Reference, "cachedContent"),
-			"continuationToken": refers(Reference, "continuationToken"), // of an answer that was not over
+			"cachedContent":     refers(Reference),
+			"continuationToken": refers(Reference), // of an answer that was not over
 			"generationConfig":  geminiGeneration,
 		})
 	geminiTurn = object{"role": text, "parts": each(geminiPart)}
@@ -49,14 +49,14 @@ func makeGemini() {
 		"text", "functionCall", "executableCode", "codeExecutionResult", "videoMetadata", "mediaResolution",
 		"partMetadata", "toolCall", "toolResponse", "audioTranscription", "mediaProcessing", "speechMetadata",
 	).with(object{
-		"inlineData": geminiBlob, "fileData": refers(Reference, "fileData"), "thought": reasoning,
+		"inlineData": geminiBlob, "fileData": refers(Reference), "thought": reasoning,
 		"thoughtSignature": geminiSignature, "functionResponse": geminiResponse,
 	})
 	geminiResponsePart = object{
-		"inlineData": geminiBlob, "fileData": refers(Reference, "fileData"), "mediaProcessing": text,
+		"inlineData": geminiBlob, "fileData": refers(Reference), "mediaProcessing": text,
 	}
 	geminiResponseFields = fields(text, "id", "name", "response", "willContinue", "scheduling").with(object{
-		"parts": each(func(r *request, v value) { r.object(geminiResponsePart, v, camelCase) }),
+		"parts": each(func(r *request, v value) { r.object(geminiResponsePart, v) }),
 	})
 	geminiBlobFields = object{"mimeType": text, "displayName": text, "data": mediaData}
 }
@@ -75,7 +75,7 @@ func geminiGeneration(r *request, v value) {
 		r.call.gap = inside
 	default:
 		r.call.gap = inside
-		r.object(geminiConfig, v, camelCase)
+		r.object(geminiConfig, v)
 	}
 }
 
@@ -94,13 +94,13 @@ func geminiContents(r *request, v value) {
 
 func geminiContent(r *request, v value) {
 	role := cmp.Or(memberText(v, "role"), "user")
-	r.message(role, func() { r.object(geminiTurn, v, camelCase) })
+	r.message(role, func() { r.object(geminiTurn, v) })
 }
 
 var geminiTurn object
 
 func geminiPart(r *request, v value) {
-	r.part(func() { r.object(geminiParts, v, camelCase) })
+	r.part(func() { r.object(geminiParts, v) })
 }
 
 var geminiParts object
@@ -118,7 +118,7 @@ var geminiNoThoughts = []string{"skip_thought_signature_validator", "context_eng
 func geminiResponse(r *request, v value) {
 	result(&r.at.part)
 	if !v.isNothing() {
-		r.object(geminiResponseFields, v, camelCase)
+		r.object(geminiResponseFields, v)
 	}
 }
 
@@ -130,7 +130,7 @@ var geminiResponsePart object
 func geminiBlob(r *request, v value) {
 	if !v.isNothing() {
 		r.kind = memberText(v, "mimeType") + memberText(v, "mime_type")
-		r.object(geminiBlobFields, v, camelCase)
+		r.object(geminiBlobFields, v)
 	}
 }
 

@@ -19,11 +19,11 @@ func makeChat() {
 		"store", "service_tier",
 	)).with(object{
 		"model":                 model,
-		"max_tokens":            maxOutput("max_tokens"),
-		"max_completion_tokens": maxOutput("max_completion_tokens"),
-		"n":                     candidates("n"),
-		"best_of":               candidates("best_of"),
-		"stream":                func(r *request, v value) { r.call.Stream = v.isTrue() },
+		"max_tokens":            maxOutput,
+		"max_completion_tokens": maxOutput,
+		"n":                     candidates,
+		"best_of":               candidates,
+		"stream":                stream,
 		"stream_options":        streamOptions,
 		"prediction": func(r *request, v value) { // what of it is wrong is billed as output
 			text(r, v)
@@ -42,16 +42,16 @@ func makeChat() {
 	chatTurn = fields(text,
 		"role", "name", "refusal", "tool_calls", "tool_call_id", "function_call", "annotations",
 	).with(fields(reasoning, "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")).with(object{
-		"content": func(r *request, v value) { r.content("text", chatContent, v) }, "audio": refers(Reference, "audio"),
+		"content": func(r *request, v value) { r.content("text", chatContent, v) }, "audio": refers(Reference),
 		"cache_control": free,
 	})
 	chatContent = map[string]kind{
 		"text": {has: piece("text")}, "refusal": {has: piece("refusal")},
 		"image_url": {has: piece().with(object{
-			"image_url": inside(object{"url": inline("image_url", "image/"), "detail": text}, nil),
+			"image_url": inside(object{"url": inline("image_url", "image/"), "detail": text}),
 		})},
 		"input_audio": openAISound,
-		"file":        {has: piece().with(object{"file": inside(openAIFile, nil)})},
+		"file":        {has: piece().with(object{"file": inside(openAIFile)})},
 	}
 	chatTools = map[string]kind{"function": {has: piece("function")}, "custom": {has: piece("custom")}}
 }
@@ -80,7 +80,7 @@ func streamOptions(r *request, v value) {
 }
 
 func chatMessage(r *request, v value) {
-	r.message(memberText(v, "role"), func() { r.object(chatTurn, v, nil) })
+	r.message(memberText(v, "role"), func() { r.object(chatTurn, v) })
 }
 
 var chatTurn object
@@ -145,15 +145,15 @@ func makeResponses() {
 		"client_metadata", "access_programs", "background_options",
 	)).with(object{
 		"model":                model,
-		"max_output_tokens":    maxOutput("max_output_tokens"),
+		"max_output_tokens":    maxOutput,
 		"max_tool_calls":       text, // read with the tools, wherever it stands
-		"stream":               func(r *request, v value) { r.call.Stream = v.isTrue() },
+		"stream":               stream,
 		"input":                responsesInput,
 		"instructions":         head(responsesContent),
 		"tools":                head(each(responsesTool)),
-		"previous_response_id": refers(Reference, "previous_response_id"),
-		"conversation":         refers(Reference, "conversation"),
-		"prompt":               refers(Reference, "prompt"),
+		"previous_response_id": refers(Reference),
+		"conversation":         refers(Reference),
+		"prompt":               refers(Reference),
 		"multi_agent": func(r *request, v value) { // each agent is calls of its own
 			text(r, v)
 			if !v.isNothing() && string(memberOf(v, "enabled")) != "false" {
@@ -232,13 +232,13 @@ func responsesTool(r *request, v value) {
 func makePieces() {
 	openAISound = kind{has: piece().with(object{"input_audio": inside(object{
 		"data": func(r *request, v value) { r.media("audio/", v) }, "format": text,
-	}, nil)})}
+	})})}
 	openAIFile = piece("filename", "detail").with(object{
-		"file_data": inline("file_data", "application/"), "file_id": refers(Reference, "file_id"),
-		"file_url": refers(Reference, "file_url"),
+		"file_data": inline("file_data", "application/"), "file_id": refers(Reference),
+		"file_url": refers(Reference),
 	})
 	openAIImage = piece("detail").with(object{
-		"image_url": inline("image_url", "image/"), "file_id": refers(Reference, "file_id"),
+		"image_url": inline("image_url", "image/"), "file_id": refers(Reference),
 	})
 	responsesPieces = map[string]kind{
 		"input_text": {has: piece("text")},
@@ -284,7 +284,7 @@ func makeItems() {
 		"additional_tools":        {has: item("role").with(object{"tools": each(responsesTool)})},
 		"computer_call":           {has: item("call_id", "action", "actions", "pending_safety_checks")},
 		"computer_call_output": {
-			has: item("call_id", "acknowledged_safety_checks").with(object{"output": inside(openAIImage, nil)}),
+			has: item("call_id", "acknowledged_safety_checks").with(object{"output": inside(openAIImage)}),
 		},
 		"image_generation_call": {
 			has: item(
