@@ -23,7 +23,6 @@ func TestAllowance(t *testing.T) {
 		header     http.Header
 		body       string
 		own, floor int64
-		answers    int64
 		fixed      bool
 		set        int64
 		want       string // where the body changes
@@ -68,7 +67,7 @@ func TestAllowance(t *testing.T) {
 			fixed: true,
 		},
 		"Chat": {
-			api: usage.Chat, body: `{"max_tokens":4000,"n":3,"messages":[]}`, own: 4000, floor: 1024, answers: 3,
+			api: usage.Chat, body: `{"max_tokens":4000,"n":3,"messages":[]}`, own: 4000, floor: 1024,
 			set: 1100, want: `{"max_tokens":1100,"n":3,"messages":[]}`,
 		},
 		"Chat with both": {
@@ -103,7 +102,7 @@ func TestAllowance(t *testing.T) {
 		"Gemini": {
 			api:  usage.Gemini,
 			body: `{"contents":[],"generationConfig":{"candidateCount":2,"maxOutputTokens":8192,"temperature":0}}`,
-			own:  8192, floor: 1024, answers: 2, set: 2048,
+			own:  8192, floor: 1024, set: 2048,
 			want: `{"contents":[],"generationConfig":{"candidateCount":2,"maxOutputTokens":2048,"temperature":0}}`,
 		},
 		"Gemini by the names of protocol buffers": {
@@ -141,7 +140,6 @@ func TestAllowance(t *testing.T) {
 			}
 			assert.Equal(t, c.own, a.Own)
 			assert.Equal(t, c.floor, a.Floor)
-			assert.Equal(t, max(c.answers, 1), a.Answers)
 			assert.Equal(t, c.want, string(changed([]byte(c.body), a.Set(c.set)...)))
 		})
 	}

@@ -113,8 +113,6 @@ func (v value) isEmptyObject() bool { return v[skipSpace(v, 1)] == '}' }
 type Allowance struct {
 	// Own is what the request allows for each answer, -1 if it says nothing.
 	Own int64
-	// Answers is how many it asks for, at least 1.
-	Answers int64
 	// Floor is the least for each answer that leaves room for one: what it thinks first, and a short text.
 	Floor int64
 
@@ -164,7 +162,7 @@ func (c *Call) Allowance(req *http.Request, body []byte) *Allowance {
 		slices.Contains(fixedHosts, req.URL.Hostname()), c.API == Anthropic && bytes.Contains(body, attribution):
 		return nil
 	}
-	a := &Allowance{Own: c.output, Answers: c.candidates, numbers: c.numbers, set: c.gap, Floor: shortest}
+	a := &Allowance{Own: c.output, numbers: c.numbers, set: c.gap, Floor: shortest}
 	if c.API == Anthropic && !interleaves(req.Header, body) { // else the budget is of all rounds
 		a.Floor = sum(c.thinks, shortest)
 	}
@@ -193,7 +191,7 @@ func (a *Allowance) Wants(c *Call, declared Maximum) int64 {
 	case declared.Output > 0:
 		return declared.Output
 	}
-	return max(min(Published(c.Model).Output, longestSet)/a.Answers, 1)
+	return max(min(Published(c.Model).Output, longestSet)/c.candidates, 1)
 }
 
 // longestSet is the largest maximum that is set where a request has none.

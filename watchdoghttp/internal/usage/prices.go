@@ -77,7 +77,7 @@ func (p *Prices) Cost(model string, u Usage) Cost {
 	for tool, requests := range u.Tools {
 		price, ok := prices.Tools[Tool(tool)]
 		if requests > 0 && !ok {
-			unpriced = cmp.Or(unpriced, Tool(tool).String())
+			unpriced = cmp.Or(unpriced, toolNames[tool])
 		}
 		total.add(requests, product(price, million))
 	}

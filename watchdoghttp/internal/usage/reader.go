@@ -15,11 +15,6 @@ const (
 	Final
 )
 
-var stateNames = [...]string{"nothing", "partial", "final"}
-
-// String returns the name of the state.
-func (s State) String() string { return stateNames[s] }
-
 // A Result is what a [Reader] read.
 type Result struct {
 	State State
@@ -176,12 +171,12 @@ func (r *Reader) feed(p []byte) {
 
 // sniff looks at a byte before the form is known, and reports whether it is no part of the body proper.
 func (r *Reader) sniff(b byte) bool {
-	if r.sniffMark(b) {
-		return true
-	}
-	marked := r.marked > 0 && r.marked < len(byteOrderMark) // something else than a mark
+	other := r.marked > 0 && r.marked < len(byteOrderMark) // than a mark, unless it goes on
 	switch {
-	case marked:
+	case !r.spaced && r.marked < len(byteOrderMark) && b == byteOrderMark[r.marked]:
+		r.marked++
+		return true
+	case other:
 	case isSpace(b):
 		r.spaced = b == ' ' || b == '\t'
 		return true
@@ -190,19 +185,10 @@ func (r *Reader) sniff(b byte) bool {
 		return false
 	}
 	r.form = formEvents
-	if marked || r.spaced { // the line has begun already, and not with a field
-		r.events.line, r.events.begun, r.events.field = true, true, fieldOther
+	if other || r.spaced {
+		r.events.feed([]byte(" ")) // the line has begun already, and not with a field
 	}
 	return false
-}
-
-// sniffMark reports whether the byte is one of a byte order mark.
-func (r *Reader) sniffMark(b byte) bool {
-	if r.spaced || r.marked == len(byteOrderMark) || b != byteOrderMark[r.marked] {
-		return false
-	}
-	r.marked++
-	return true
 }
 
 // events splits a stream of server-sent events into the JSON of their data, which it gives to the scanner. A line ends

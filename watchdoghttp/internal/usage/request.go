@@ -49,7 +49,7 @@ func (r *request) span(v value) span {
 func (r *request) seal(req *http.Request, v value) {
 	c, key := r.call, r.at
 	note := func(name, text string) { key.note(name, value(text)) }
-	note("api", c.API.String())
+	note("api", fmt.Sprint(c.API))
 	note("model", c.Model)
 	note("host", req.URL.Host)
 	betas := strings.Split(strings.Join(req.Header.Values("Anthropic-Beta"), ","), ",")

@@ -2,11 +2,13 @@ package usage
 
 import "bytes"
 
-// anthropicBody is the body of a request to Anthropic Messages. The budget of thinking is part of max_tokens, but where
-// it is larger, which only interleaved thinking may have: then it comes on top.
-var anthropicBody object
+// The tables of Anthropic Messages. The budget of thinking is part of max_tokens, but where it is larger, which only
+// interleaved thinking may have: then it comes on top.
+var (
+	anthropicBody, anthropicTurn, anthropicFunction object
+	anthropicBlocks, anthropicSources               map[string]kind
+)
 
-// makeAnthropic makes the tables of Anthropic Messages.
 func makeAnthropic() {
 	anthropicBody = fields(text,
 		"tool_choice", "speed", "anthropic_version", "anthropic_beta", "betas", "output_format", "compaction",
@@ -88,8 +90,6 @@ func anthropicMessage(r *request, v value) {
 	r.brief = false
 }
 
-var anthropicTurn object
-
 // anthropicTool takes a tool. Only the host's own are all in the body: what the API defines is input that it adds.
 func anthropicTool(r *request, v value) {
 	r.call.Parts++
@@ -115,8 +115,6 @@ func anthropicAddition(r *request, v value) {
 	}
 }
 
-var anthropicFunction object
-
 // anthropicContent is a field of content. Some types of it have content themselves.
 func anthropicContent(r *request, v value) { r.content("text", anthropicBlocks, v) }
 
@@ -125,10 +123,6 @@ func block(names ...string) object {
 	return fields(text, names...).with(fields(free, "type", "cache_control"))
 }
 
-// anthropicBlocks are the types of content.
-var anthropicBlocks map[string]kind
-
-// makeBlocks makes that of the blocks of Anthropic Messages.
 func makeBlocks() {
 	nested := object{"content": anthropicContent}
 	ofAPI := kind{has: block("tool_use_id", "content", "caller", "is_error"), is: found}
@@ -177,5 +171,3 @@ func anthropicSource(r *request, v value) {
 	r.kind = memberText(v, "media_type")
 	r.typed(anthropicSources, "", v)
 }
-
-var anthropicSources map[string]kind

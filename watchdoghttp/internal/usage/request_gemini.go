@@ -5,11 +5,13 @@ import (
 	"slices"
 )
 
-// geminiBody is the body of a request to Gemini. Its maximum of output has been seen to hold thoughts too, though the
-// documentation has said both, so that a budget of thoughts that the request names is counted on top.
-var geminiBody object
+// The tables of Gemini. Its maximum of output has been seen to hold thoughts too, though the documentation has said both,
+// so that a budget of thoughts that the request names is counted on top.
+var (
+	geminiBody, geminiConfig, geminiThinking, geminiTurn, geminiParts object
+	geminiResponseFields, geminiResponsePart, geminiBlobFields        object
+)
 
-// makeGemini makes the tables of Gemini.
 func makeGemini() {
 	geminiThinking = object{
 		"includeThoughts": text,
@@ -79,10 +81,6 @@ func geminiGeneration(r *request, v value) {
 	}
 }
 
-var geminiConfig object
-
-var geminiThinking object
-
 // geminiContents is a field of one content, or of many.
 func geminiContents(r *request, v value) {
 	if v[0] == '{' {
@@ -97,13 +95,9 @@ func geminiContent(r *request, v value) {
 	r.message(role, func() { r.object(geminiTurn, v) })
 }
 
-var geminiTurn object
-
 func geminiPart(r *request, v value) {
 	r.part(func() { r.object(geminiParts, v) })
 }
-
-var geminiParts object
 
 func geminiSignature(r *request, v value) {
 	text(r, v)
@@ -122,10 +116,6 @@ func geminiResponse(r *request, v value) {
 	}
 }
 
-var geminiResponseFields object
-
-var geminiResponsePart object
-
 // geminiBlob takes what is inline, and no text.
 func geminiBlob(r *request, v value) {
 	if !v.isNothing() {
@@ -133,8 +123,6 @@ func geminiBlob(r *request, v value) {
 		r.object(geminiBlobFields, v)
 	}
 }
-
-var geminiBlobFields object
 
 // geminiTool takes a tool. Only declarations of functions are all in the body.
 func geminiTool(r *request, v value) {

@@ -5,10 +5,14 @@ import (
 	"strings"
 )
 
-// chatBody is the body of a request to OpenAI Chat Completions.
-var chatBody object
+// The tables of OpenAI Chat Completions and Responses. What was made by the API's own tools is all in the item. A file
+// has what is in it, or what names it.
+var (
+	chatBody, chatTurn, responsesBody, openAIFile, openAIImage object
+	chatContent, chatTools, responsesItems, responsesPieces    map[string]kind
+	openAISound                                                kind
+)
 
-// makeChat makes the tables of OpenAI Chat Completions.
 func makeChat() {
 	chatBody = fields(text,
 		"verbosity", "reasoning_effort", "response_format", "tool_choice", "parallel_tool_calls", "function_call",
@@ -83,8 +87,6 @@ func chatMessage(r *request, v value) {
 	r.message(memberText(v, "role"), func() { r.object(chatTurn, v) })
 }
 
-var chatTurn object
-
 // reasoning is a field that some servers send, and take back to read it or not.
 func reasoning(r *request, v value) {
 	text(r, v)
@@ -95,17 +97,6 @@ func reasoning(r *request, v value) {
 func piece(names ...string) object {
 	return fields(text, names...).with(fields(free, "type", "cache_control", "prompt_cache_breakpoint"))
 }
-
-var chatContent map[string]kind
-
-// openAISound is what a sound has.
-var openAISound kind
-
-// openAIFile is what a file has: what is in it, or what names it.
-var openAIFile object
-
-// openAIImage is what an image has.
-var openAIImage object
 
 // inline is a field that has media in the body, or a URL that the API fetches. Media without a type are of the one that
 // is assumed.
@@ -130,12 +121,6 @@ func chatTool(r *request, v value) {
 	r.part(func() { r.typed(chatTools, "function", v) })
 }
 
-var chatTools map[string]kind
-
-// responsesBody is the body of a request to OpenAI Responses, and of one to compact what it has.
-var responsesBody object
-
-// makeResponses makes those of OpenAI Responses.
 func makeResponses() {
 	responsesBody = fields(text,
 		"parallel_tool_calls", "reasoning", "text", "tool_choice", "truncation", "moderation", "image",
@@ -197,12 +182,7 @@ func item(names ...string) object {
 		with(object{"type": free})
 }
 
-// responsesItems are the types of input. What was made by the API's own tools is all in the item.
-var responsesItems map[string]kind
-
 func responsesContent(r *request, v value) { r.content("input_text", responsesPieces, v) }
-
-var responsesPieces map[string]kind
 
 // responsesTool takes a tool. Only functions and custom tools are all in the body.
 func responsesTool(r *request, v value) {
@@ -228,7 +208,6 @@ func responsesTool(r *request, v value) {
 	})
 }
 
-// makePieces makes those of what both APIs of OpenAI have, and of the content of Responses.
 func makePieces() {
 	openAISound = kind{has: piece().with(object{"input_audio": inside(object{
 		"data": func(r *request, v value) { r.media("audio/", v) }, "format": text,
@@ -253,7 +232,6 @@ func makePieces() {
 	}
 }
 
-// makeItems makes that of its items.
 func makeItems() {
 	responsesItems = map[string]kind{
 		"message": {has: item("role", "phase").with(object{"content": responsesContent})},

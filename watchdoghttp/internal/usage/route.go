@@ -18,11 +18,6 @@ const (
 	Gemini
 )
 
-var apiNames = [...]string{"none", "Anthropic Messages", "OpenAI Chat Completions", "OpenAI Responses", "Gemini"}
-
-// String returns the name of the API.
-func (a API) String() string { return apiNames[a] }
-
 // A Route is what the method and the path of a request say about it, on any host.
 type Route struct {
 	API API

@@ -51,9 +51,6 @@ var toolNames = [tools]string{
 	"computer", "mcp", "google_search", "other",
 }
 
-// String returns the name of the tool, as price files have it.
-func (t Tool) String() string { return toolNames[t] }
-
 // toolNamed returns the tool of that name.
 func toolNamed(name string) Tool {
 	if tool := slices.Index(toolNames[:], name); tool >= 0 {
