@@ -56,6 +56,13 @@ func FuzzEventStream(f *testing.F) {
 	for seed := range uint64(3000) {
 		f.Add(randomEvents(rand.New(rand.NewPCG(seed, 11))), seed)
 	}
+	for _, text := range []string{
+		"event: ping\nevent\ndata: x\n\n", "event: ping\nevent: message\ndata: x\n\n", "event: ping\n\ndata: token\n\n",
+		"\ufeff\ufeff: ping\n", "\n\ufeff: ping\n", "\xef\xbb: ping\n", "\xef\n", "\ufeffevent: ping\ndata: x\n\n",
+		"event: ping\revent: ping\rid: 7\rother: x\r\r", strings.Repeat("x", 1<<16) + "\nevent: ping",
+	} {
+		f.Add(text, uint64(1))
+	}
 	f.Fuzz(func(t *testing.T, text string, seed uint64) {
 		checkSplit(t, text, rand.New(rand.NewPCG(seed, 5)))
 	})
