@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/idle"
 	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
@@ -198,4 +199,23 @@ func endPings(t *testing.T, rng *rand.Rand) {
 	} else {
 		require.ErrorIs(t, err, io.ErrClosedPipe)
 	}
+}
+
+// TestInsideTimer checks that an exchange is a sign of life of a timer of package idle in its context.
+func TestInsideTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), time.Minute)
+		defer timer.Close()
+		body := filtered(ctx, t, &watchdoghttp.Transport{Idle: watchdog.NoLimit}, every(t, time.Minute, "a", "b", "c"))
+		chunk := make([]byte, 8)
+		for range 3 {
+			_, err := io.ReadAtLeast(body.Body, chunk, 1)
+			require.NoError(t, err)
+		}
+		require.NoError(t, ctx.Err())
+		time.Sleep(time.Minute + 1)
+		synctest.Wait()
+		_, stopped := timer.Stopped()
+		require.True(t, stopped)
+	})
 }

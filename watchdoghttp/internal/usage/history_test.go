@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
 )
@@ -239,3 +240,5 @@ func TestHistoryForgets(t *testing.T) {
 	other := inputOf(t, readCall(t, usage.Anthropic, historyCall(said[0])), past)
 	require.Greater(t, other, int64(1000))
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
