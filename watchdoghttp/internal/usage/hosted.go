@@ -59,7 +59,7 @@ var apiTools = map[string]apiTool{
 func (r *request) apiTool(name string, most int64) {
 	tool, known := Best(apiTools, name)
 	if !known {
-		r.unknown(name)
+		r.tell(name)
 		tool.tokens = unknownToolTokens
 	}
 	r.at.extra = sum(r.at.extra, tool.tokens)

@@ -85,8 +85,7 @@ type object map[string]field
 // So do they in whether they take one that only its case tells from a known one.
 func (r *request) object(known object, v value) {
 	if v[0] != '{' {
-		r.unknown("")
-		r.at.put("", v)
+		r.unknown("", v)
 		return
 	}
 	var seen []string
@@ -100,8 +99,7 @@ func (r *request) object(known object, v value) {
 			r.blame(Malformed, key)
 			r.blameOutput(Malformed, key)
 		case take == nil:
-			r.unknown(key)
-			r.at.put(key, member)
+			r.unknown(key, member)
 		default:
 			seen = append(seen, key)
 			r.name = key
@@ -133,8 +131,13 @@ func (r *request) blameOutput(why Reason, part string) {
 	}
 }
 
-// unknown notes the name of a part that is not known, to be told.
-func (r *request) unknown(part string) {
+// unknown takes what is not known: its name is told, and it is input by its bytes.
+func (r *request) unknown(name string, v value) {
+	r.tell(name)
+	r.at.put(name, v)
+}
+
+func (r *request) tell(part string) {
 	part = partName(part)
 	if c := r.call; part != "" && len(c.unknown) < mostUnknown && !slices.Contains(c.unknown, part) {
 		c.unknown = append(c.unknown, part)
@@ -250,8 +253,7 @@ func each(take func(r *request, v value)) field {
 		case v[0] == '[':
 			v.elements(func(element value) { take(r, element) })
 		case !v.isNothing():
-			r.unknown(name)
-			r.at.put(name, v)
+			r.unknown(name, v)
 		}
 	}
 }
@@ -272,14 +274,25 @@ type kind struct {
 	is  func(*part) // what the part is, beside text; can be nil
 }
 
+// with adds to what the kind has, and returns it.
+func (k kind) with(more object) kind {
+	k.has.with(more)
+	return k
+}
+
+// as returns the kind of a part that is something beside text.
+func (k kind) as(is func(*part)) kind {
+	k.is = is
+	return k
+}
+
 // typed takes an object by its type. Without one it is of the type that is assumed.
 func (r *request) typed(kinds map[string]kind, assumed string, v value) {
 	name := typeOf(v, assumed)
 	known, ok := kinds[name]
 	switch {
 	case !ok:
-		r.unknown(name)
-		r.at.put(name, v)
+		r.unknown(name, v)
 		return
 	case known.why != Readable:
 		r.blame(known.why, name)
@@ -322,8 +335,7 @@ func (r *request) content(textType string, kinds map[string]kind, v value) {
 			r.part(func() { r.typed(kinds, "", element) })
 		})
 	default:
-		r.unknown(r.name)
-		r.at.put(r.name, v)
+		r.unknown(r.name, v)
 	}
 }
 
@@ -357,16 +369,18 @@ func memberNumber(v value, key string) int64 {
 }
 
 // fields makes a table of fields that are all of one sort.
-func fields(take field, names ...string) object {
+func fields(take field, names string) object {
 	table := object{}
-	for _, name := range names {
+	for name := range strings.FieldsSeq(names) {
 		table[name] = take
 	}
 	return table
 }
 
 // with adds to a table, and returns it.
-func (o object) with(more object) object {
-	maps.Copy(o, more)
+func (o object) with(more ...object) object {
+	for _, m := range more {
+		maps.Copy(o, m)
+	}
 	return o
 }

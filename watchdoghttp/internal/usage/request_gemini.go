@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The tables of Gemini. Its maximum of output has been seen to hold thoughts too, though the documentation has said both,
-// so that a budget of thoughts that the request names is counted on top.
+// The tables of Gemini. Its maximum of output has been seen to hold thoughts too, though the documentation has said
+// both, so that a budget of thoughts that the request names is counted on top.
 var (
 	geminiBody, geminiConfig, geminiThinking, geminiTurn, geminiParts object
 	geminiResponseFields, geminiResponsePart, geminiBlobFields        object
@@ -23,20 +23,20 @@ func makeGemini() {
 			}
 		},
 	}
-	geminiConfig = fields(text,
-		"responseMimeType", "responseSchema", "responseJsonSchema", "responseFormat", "responseModalities", "mediaResolution",
-		"speechConfig", "audioTimestamp", "imageConfig", "enableEnhancedCivicAnswers", "enableAffectiveDialog",
-		"audioTranscriptionConfig", "translationConfig", "routingConfig", "modelSelectionConfig",
-	).with(fields(free,
-		"temperature", "topP", "topK", "stopSequences", "responseLogprobs", "logprobs", "presencePenalty", "frequencyPenalty",
-		"seed", "generationOutputConfig",
-	)).with(object{
+	geminiConfig = fields(text, `
+		responseMimeType responseSchema responseJsonSchema responseFormat responseModalities mediaResolution
+		speechConfig audioTimestamp imageConfig enableEnhancedCivicAnswers enableAffectiveDialog
+		audioTranscriptionConfig translationConfig routingConfig modelSelectionConfig
+	`).with(fields(free, `
+		temperature topP topK stopSequences responseLogprobs logprobs presencePenalty frequencyPenalty seed
+		generationOutputConfig
+	`)).with(object{
 		"maxOutputTokens": maxOutput,
 		"candidateCount":  candidates,
 		"thinkingConfig":  inside(geminiThinking),
 	})
-	geminiBody = fields(text, "toolConfig", "modelArmorConfig").
-		with(fields(free, "safetySettings", "labels", "serviceTier", "store")).
+	geminiBody = fields(text, "toolConfig modelArmorConfig").
+		with(fields(free, "safetySettings labels serviceTier store")).
 		with(object{
 			"model":             free, // the path's counts
 			"contents":          geminiContents,
@@ -47,17 +47,17 @@ func makeGemini() {
 			"generationConfig":  geminiGeneration,
 		})
 	geminiTurn = object{"role": text, "parts": each(geminiPart)}
-	geminiParts = fields(text,
-		"text", "functionCall", "executableCode", "codeExecutionResult", "videoMetadata", "mediaResolution",
-		"partMetadata", "toolCall", "toolResponse", "audioTranscription", "mediaProcessing", "speechMetadata",
-	).with(object{
+	geminiParts = fields(text, `
+		text functionCall executableCode codeExecutionResult videoMetadata mediaResolution partMetadata toolCall
+		toolResponse audioTranscription mediaProcessing speechMetadata
+	`).with(object{
 		"inlineData": geminiBlob, "fileData": refers(Reference), "thought": reasoning,
 		"thoughtSignature": geminiSignature, "functionResponse": geminiResponse,
 	})
 	geminiResponsePart = object{
 		"inlineData": geminiBlob, "fileData": refers(Reference), "mediaProcessing": text,
 	}
-	geminiResponseFields = fields(text, "id", "name", "response", "willContinue", "scheduling").with(object{
+	geminiResponseFields = fields(text, "id name response willContinue scheduling").with(object{
 		"parts": each(func(r *request, v value) { r.object(geminiResponsePart, v) }),
 	})
 	geminiBlobFields = object{"mimeType": text, "displayName": text, "data": mediaData}
@@ -127,8 +127,7 @@ func geminiBlob(r *request, v value) {
 // geminiTool takes a tool. Only declarations of functions are all in the body.
 func geminiTool(r *request, v value) {
 	if v[0] != '{' {
-		r.unknown("tools")
-		r.at.put("tools", v)
+		r.unknown("tools", v)
 		return
 	}
 	v.members(func(key string, member value) {
