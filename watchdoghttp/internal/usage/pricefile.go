@@ -120,13 +120,10 @@ func (f *priceFile) date(where string, v value) time.Time {
 
 func (f *priceFile) model(where string, v value) ModelPrices {
 	m := ModelPrices{Tiers: map[string]TierPrices{}, Tools: map[Tool]int64{}}
-	known := f.rates(&m.Rates)
-	known["above"] = f.above(&m.Above)
+	known := f.tier(&m.TierPrices)
 	known["tiers"] = f.each(func(where, name string, v value) {
 		var tier TierPrices
-		known := f.rates(&tier.Rates)
-		known["above"] = f.above(&tier.Above)
-		f.object(where, v, known)
+		f.object(where, v, f.tier(&tier))
 		m.Tiers[name] = tier
 	})
 	known["tools"] = f.each(func(where, name string, v value) {
@@ -138,6 +135,24 @@ func (f *priceFile) model(where string, v value) ModelPrices {
 	})
 	f.object(where, v, known)
 	return m
+}
+
+func (f *priceFile) tier(t *TierPrices) takers {
+	known := f.rates(&t.Rates)
+	known["above"] = func(where, _ string, v value) {
+		if v[0] != '[' {
+			f.fail(where, "is %s; write a list of rates with input_tokens", v)
+			return
+		}
+		v.elements(func(element value) {
+			var long LongRates
+			known := f.rates(&long.Rates)
+			known["input_tokens!"] = func(where, _ string, v value) { long.Input = f.price(where, v) }
+			f.object(fmt.Sprintf("%s[%d]", where, len(t.Above)), element, known)
+			t.Above = append(t.Above, long)
+		})
+	}
+	return known
 }
 
 func (f *priceFile) rates(r *Rates) takers {
@@ -161,22 +176,6 @@ func (f *priceFile) rates(r *Rates) takers {
 			})
 			r.Modalities[Modality(m)] = rates
 		}),
-	}
-}
-
-func (f *priceFile) above(to *[]LongRates) taker {
-	return func(where, _ string, v value) {
-		if v[0] != '[' {
-			f.fail(where, "is %s; write a list of rates with input_tokens", v)
-			return
-		}
-		v.elements(func(element value) {
-			var long LongRates
-			known := f.rates(&long.Rates)
-			known["input_tokens!"] = func(where, _ string, v value) { long.Input = f.price(where, v) }
-			f.object(fmt.Sprintf("%s[%d]", where, len(*to)), element, known)
-			*to = append(*to, long)
-		})
 	}
 }
 

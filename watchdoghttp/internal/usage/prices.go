@@ -2,6 +2,7 @@ package usage
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -22,18 +23,17 @@ type Prices struct {
 
 // ModelPrices are those of one model.
 type ModelPrices struct {
-	Rates
-	// Above are the rates of calls with long input. Those with the largest threshold that the input exceeds count.
-	Above []LongRates
+	TierPrices
 	// Tiers are the rates of tiers, by the name that the API has for them. A tier without is priced as if it were none.
 	Tiers map[string]TierPrices
 	// Tools are the prices of one request of the API's own tools, in millionths of the currency.
 	Tools map[Tool]int64
 }
 
-// TierPrices are those of one tier of a model.
+// TierPrices are those of one tier of a model, or of none.
 type TierPrices struct {
 	Rates
+	// Above are the rates of calls with long input. Those with the largest threshold that the input exceeds count.
 	Above []LongRates
 }
 
@@ -70,8 +70,8 @@ func (p *Prices) Cost(model string, u Usage) Cost {
 	if !ok {
 		return Cost{Unpriced: "model"}
 	}
-	rates, above, unpriced := prices.tier(u.Tier)
-	rates = rates.of(above, u.TokensIn())
+	tier, unpriced := prices.tier(u.Tier)
+	rates := tier.of(u.TokensIn())
 	var total amount
 	rates.add(&total, &u)
 	for tool, requests := range u.Tools {
@@ -121,33 +121,40 @@ func (p *Prices) model(model string) (ModelPrices, bool) {
 // ordinary are the names of the tiers that are none.
 var ordinary = []string{"", "standard", "default", "auto", "on_demand"}
 
-// tier returns the rates of a tier, those of long input, and what has no price.
-func (m *ModelPrices) tier(name string) (Rates, []LongRates, string) {
+// tier returns the prices of a tier, and what has none.
+func (m *ModelPrices) tier(name string) (TierPrices, string) {
 	if tier, ok := m.Tiers[name]; ok {
-		return tier.Rates, tier.Above, ""
+		return tier, ""
 	}
 	if slices.Contains(ordinary, name) {
-		return m.Rates, m.Above, ""
+		return m.TierPrices, ""
 	}
-	return m.Rates, m.Above, "tier"
+	return m.TierPrices, "tier"
 }
 
 // of returns the rates of a call with so much input.
-func (r Rates) of(above []LongRates, input int64) Rates {
-	threshold := int64(-1)
-	for _, long := range above {
+func (t *TierPrices) of(input int64) Rates {
+	rates, threshold := t.Rates, int64(-1)
+	for _, long := range t.Above {
 		if input > long.Input && long.Input > threshold {
-			r, threshold = long.Rates, long.Input
+			rates, threshold = long.Rates, long.Input
 		}
 	}
-	return r
+	return rates
 }
 
 // add adds what the tokens cost. Tokens that are no text are a part of their class, at their own rate.
 func (r *Rates) add(total *amount, u *Usage) {
-	addClass(total, u.Input, r.Input, u.InputBy, r.modality(func(m ModalityRates) *int64 { return m.Input }))
-	addClass(total, u.CacheRead, or(r.CacheRead, r.Input), u.CacheReadBy, r.modality(ModalityRates.cacheRead))
-	addClass(total, u.Output, r.Output, u.OutputBy, r.modality(func(m ModalityRates) *int64 { return m.Output }))
+	input, cacheRead, output := u.Input, u.CacheRead, u.Output
+	for m := range modalities {
+		rates := r.Modalities[m]
+		total.addPart(&input, u.InputBy[m], rates.Input)
+		total.addPart(&cacheRead, u.CacheReadBy[m], cmp.Or(rates.CacheRead, rates.Input))
+		total.addPart(&output, u.OutputBy[m], rates.Output)
+	}
+	total.add(input, r.Input)
+	total.add(cacheRead, or(r.CacheRead, r.Input))
+	total.add(output, r.Output)
 	total.add(u.CacheWrite5m, or(r.CacheWrite5m, r.anyWrite()))
 	total.add(u.CacheWrite1h, or(r.CacheWrite1h, r.anyWrite()))
 	total.add(u.CacheWrite, r.write())
@@ -161,21 +168,6 @@ func (r *Rates) write() int64 {
 	return or(r.CacheWrite, max(r.Input, or(r.CacheWrite5m, 0), or(r.CacheWrite1h, 0)))
 }
 
-func (m ModalityRates) cacheRead() *int64 {
-	if m.CacheRead == nil {
-		return m.Input
-	}
-	return m.CacheRead
-}
-
-// modality returns the rates of the modalities for one class, nil where there is none.
-func (r *Rates) modality(class func(ModalityRates) *int64) (rates [modalities]*int64) {
-	for m, of := range r.Modalities {
-		rates[m] = class(of)
-	}
-	return rates
-}
-
 func or(rate *int64, otherwise int64) int64 {
 	if rate == nil {
 		return otherwise
@@ -183,31 +175,14 @@ func or(rate *int64, otherwise int64) int64 {
 	return *rate
 }
 
-// addClass adds tokens at their rate, and the part of them that a modality's rate is for at that one.
-func addClass(total *amount, tokens, rate int64, by [modalities]int64, rates [modalities]*int64) {
-	for m, part := range by {
-		if rates[m] != nil {
-			part = min(part, tokens)
-			tokens -= part
-			total.add(part, *rates[m])
-		}
-	}
-	total.add(tokens, rate)
-}
-
 // dearest returns the highest rates that a call with at most so much input can have.
 func (m *ModelPrices) dearest(input int64) (in, out int64) {
-	take := func(r Rates, above []LongRates) {
-		in, out = max(in, r.dearestInput()), max(out, r.dearestOutput())
-		for _, long := range above {
+	for _, tier := range append(slices.Collect(maps.Values(m.Tiers)), m.TierPrices) {
+		for _, long := range append([]LongRates{{-1, tier.Rates}}, tier.Above...) {
 			if input > long.Input {
 				in, out = max(in, long.dearestInput()), max(out, long.dearestOutput())
 			}
 		}
-	}
-	take(m.Rates, m.Above)
-	for _, tier := range m.Tiers {
-		take(tier.Rates, tier.Above)
 	}
 	return in, out
 }
@@ -233,6 +208,15 @@ type amount struct{ big.Int }
 
 func (a *amount) add(tokens, rate int64) {
 	a.Add(&a.Int, new(big.Int).Mul(big.NewInt(tokens), big.NewInt(rate)))
+}
+
+// addPart adds the part of a class that has a rate of its own, if it has, and takes it from the class.
+func (a *amount) addPart(class *int64, tokens int64, rate *int64) {
+	if rate != nil {
+		tokens = min(tokens, *class)
+		*class -= tokens
+		a.add(tokens, *rate)
+	}
 }
 
 // up divides by a million, and rounds up. What is too much is the largest number.

@@ -189,21 +189,16 @@ func responsesTool(r *request, v value) {
 	r.tooled = true
 	r.part(func() {
 		r.at.put("", v)
-		switch name := typeOf(v, "function"); name {
-		case "function", "custom", "namespace":
-		case "shell":
-			if environment := memberText(memberOf(v, "environment"), "type"); strings.HasPrefix(environment, "container") {
-				r.blame(Reference, environment)
-			}
-			r.apiTool(name, -1)
-		case "tool_search":
-			if memberText(v, "execution") == "client" {
-				name = "tool_search client"
-			}
-			r.apiTool(name, -1)
-		default:
-			r.apiTool(name, -1)
+		name, environment := typeOf(v, "function"), memberText(memberOf(v, "environment"), "type")
+		switch {
+		case name == "function", name == "custom", name == "namespace":
+			return
+		case name == "shell" && strings.HasPrefix(environment, "container"):
+			r.blame(Reference, environment)
+		case name == "tool_search" && memberText(v, "execution") == "client":
+			name = "tool_search client"
 		}
+		r.apiTool(name, -1)
 	})
 }
 
