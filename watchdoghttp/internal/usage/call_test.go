@@ -110,6 +110,9 @@ func TestInlineText(t *testing.T) {
 			"content":[{"type":"input_text","text":"x"}]},{"type":"function_call","call_id":"1","name":"f","arguments":"{}"},
 			{"type":"function_call_output","call_id":"1","output":"item_reference"}],"tools":[{"type":"function","name":"f",
 			"parameters":{}}]}`, 4, 20},
+		{"what Codex tells a sub-agent, which is encrypted, and a text", usage.Responses,
+			`{"model":"m","max_output_tokens":9,"input":[{"type":"agent_message","author":"/root","recipient":"/root/part",
+			"content":[{"type":"encrypted_content","encrypted_content":"gAAAAA"}]}]}`, 1, 9},
 		{"Gemini's", usage.Gemini, `{"contents":[{"role":"user","parts":[{"text":"x"}]},{"parts":[{"functionCall":{"name":"f",
 			"args":{"fileData":1}}},{"functionResponse":{"name":"f","response":{"inlineData":1}}}]}],"systemInstruction":
 			{"parts":[{"text":"s"}]},"tools":[{"functionDeclarations":[{"name":"f"},{"name":"g"}]}],"generationConfig":
@@ -337,13 +340,4 @@ func FuzzCall(f *testing.F) {
 			require.True(t, json.Valid(changed([]byte(body), change)))
 		}
 	})
-}
-
-// TestToldSubAgent protects the first call of a sub-agent of Codex: what it was told is encrypted, and a text.
-func TestToldSubAgent(t *testing.T) {
-	call := readCall(t, usage.Responses, `{"model":"m","max_output_tokens":9,"input":[{"type":"agent_message",`+
-		`"author":"/root","recipient":"/root/part","content":[{"type":"encrypted_content","encrypted_content":"gAAAAA"}]}]}`)
-	bound, err := call.Bound(usage.Maximum{}, nil)
-	require.NoError(t, err)
-	require.Less(t, bound.Input, int64(2000))
 }
