@@ -68,9 +68,9 @@ func TestDocumentedBounds(t *testing.T) {
 		{"events", "at most one a minute", "internal/looper/looper.go", "const pace = time.Minute"},
 		{"loops", "more than 5 % of a file", "transcript/reader.go", "c.Unknown*20 > c.Lines"},
 		{"loops", "more than 128 MiB", "transcript/scanner.go", "const maxValue = 128 << 20"},
-		{"meter", "at most 45 s", "watchdoghttp/metering.go", "const DefaultWait = 45 * time.Second"},
+		{"meter", "at most 45 s", "watchdoghttp/meter.go", "const DefaultWait = 45 * time.Second"},
 		{"meter", "longer than 32 MiB", "cmd/watchdog/internal/modelproxy/proxy.go", "const longestBody = 32 << 20"},
-		{"meter", "below 1,024", "watchdoghttp/internal/usage/allowance.go", "shortest = 1024"},
+		{"meter", "below 1,024", "watchdoghttp/internal/usage/body.go", "shortest = 1024"},
 		{"notifications", "more than five minutes", "notify/verify.go", "const tolerance = 5 * time.Minute"},
 		{"notifications", "24 to 64 random bytes", "notify/secret.go", "const leastSecret, mostSecret = 24, 64"},
 		{

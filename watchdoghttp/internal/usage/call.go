@@ -3,7 +3,7 @@ package usage
 import (
 	"bytes"
 	"cmp"
-	"fmt"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"sync"
@@ -46,6 +46,11 @@ type Call struct {
 	vendor  bool   // it is for a vendor's own host
 	unknown []string
 
+	numbers []number // that say the maximum of output
+	gap     gap      // where one is set if none does
+	thinks  int64    // what it may think at most, inside of the maximum
+	asks    Change   // what has a stream end with its usage
+
 	// What Bound found: what each part can have, and the longest answer.
 	costs   []int64
 	longest int64
@@ -57,29 +62,11 @@ type cause struct {
 	part   string
 }
 
-// A Maximum is what a host declares that one call of a model can use: with the API's own tools, of all rounds that one
-// call makes with them, each of which reads the whole input again. Zero is nothing declared.
-type Maximum struct {
-	Input, Output int64
-	// ToolRequests is the most requests of the API's own tools.
-	ToolRequests int64
-}
-
-// A Bound is the most that a call can use.
-type Bound struct {
-	Input, Output int64
-	// ToolRequests is -1 if there is no bound.
-	ToolRequests int64
-}
-
 // What inline text can cost beyond the bytes of its body: a call's own tokens, and those of each message and tool.
 const (
 	tokensOfCall = 1024
 	tokensOfPart = 16
 )
-
-// IsRead reports whether the body was read as the API's, so that it can be changed.
-func (c *Call) IsRead() bool { return c.input.reason != Malformed && c.API != None }
 
 // Unknown returns the names of fields and types that are not known here, and were counted by their bytes.
 func (c *Call) Unknown() []string { return c.unknown }
@@ -190,33 +177,30 @@ func (r Route) Unknown(why Reason, part string) *Call {
 	}
 }
 
-// NotModel is the error of a request that has a path of a model API, and a body of another service.
-type NotModel struct{ API API }
-
-// Error says so.
-func (n *NotModel) Error() string { return fmt.Sprintf("the request is none of %v", n.API) }
-
-// ReadCall reads a request, whose body is the one given. A body that is not what the API takes is a [*NotModel] if it
-// has nothing of it, else a call that only a declared maximum bounds.
-func ReadCall(route Route, req *http.Request, body []byte) (*Call, error) {
+// ReadCall reads a request, whose body is the one given. It returns nil if the body has nothing of what the API takes:
+// then it is for another service. One that is no JSON is a call that only a declared maximum bounds.
+func ReadCall(route Route, req *http.Request, body []byte) *Call {
 	c := route.Unknown(Malformed, "")
 	c.Bytes, c.vendor = int64(len(body)), ErrorsFree(req.URL.Hostname(), nil)
-	if !valid(body) {
-		return c, nil
+	if !json.Valid(body) {
+		return c
 	}
 	v := value(bytes.TrimSpace(body))
 	if v[0] != '{' || !isFor(route.API, v) {
-		return nil, &NotModel{route.API}
+		return nil
 	}
 	c.input, c.outputCause, c.toolUses, c.Usage = cause{}, cause{}, 0, route.API != Chat
-	r := newRequest(c)
-	r.object(bodyOf(route.API), v, spellings[route.API])
+	r := newRequest(c, body)
+	inside := span{r.span(v).from + 1, r.span(v).from + 1}
+	c.gap, c.asks = gaps[route.API], Change{inside, `"stream_options":{` + includeUsage + `},`}
+	c.gap.at = inside
+	r.object(bodyOf(route.API), v)
 	if c.Model == "" {
 		c.Model = modelName(route.Model)
 	}
 	r.settle(v)
 	r.seal(req, v)
-	return c, nil
+	return c
 }
 
 // settle does what needs the whole request.
@@ -239,20 +223,14 @@ func (r *request) settle(v value) {
 
 // isFor reports whether the body has what every request of the API has.
 func isFor(api API, v value) bool {
-	has := map[string]bool{}
-	v.members(func(key string, _ value) {
-		switch key {
-		case "messages", "model", "input", "prompt", "previous_response_id", "conversation", "contents":
-			has[key] = true
-		}
-	})
+	has := func(name string) bool { return hasMember(v, name) }
 	switch api {
 	case Responses:
-		return has["prompt"] || has["model"] && (has["input"] || has["previous_response_id"] || has["conversation"])
+		return has("prompt") || has("model") && (has("input") || has("previous_response_id") || has("conversation"))
 	case Gemini:
-		return has["contents"]
+		return has("contents")
 	}
-	return has["messages"]
+	return has("messages")
 }
 
 // bodyOf returns the table of an API's requests. All tables are made when a request is read first: a program that links
@@ -272,9 +250,7 @@ func bodyOf(api API) object {
 
 var tablesMade sync.Once
 
-// spellings turn a key into the one that the tables have. Google's APIs take the names of protocol buffers too.
-var spellings = [...]func(string) string{Anthropic: nil, Chat: nil, Responses: nil, Gemini: camelCase}
-
+// camelCase is how the tables have the names of protocol buffers, which Google's APIs take, too.
 func camelCase(key string) string {
 	if !strings.Contains(key, "_") {
 		return key

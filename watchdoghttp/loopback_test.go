@@ -1,18 +1,15 @@
 package watchdoghttp_test
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
@@ -77,54 +74,6 @@ func TestLoopback(t *testing.T) {
 			require.True(t, silenceOf(t, err).Answered)
 			require.Equal(t, strings.SplitN(url, "/", 3)[2], silenceOf(t, err).Host)
 			<-gone
-		})
-	})
-	t.Run("a server that never answers is told to go", func(t *testing.T) {
-		var gone atomic.Int32
-		loopback(t, func(_ http.ResponseWriter, r *http.Request) {
-			<-r.Context().Done()
-			gone.Add(1)
-		}, 50*time.Millisecond, func(t *testing.T, client *http.Client, url string) {
-			before := gone.Load()
-			for gone.Load() == before { // on a busy machine dialling alone can take the limit
-				_, err := get(t, client, url)
-				require.False(t, silenceOf(t, err).Answered)
-				time.Sleep(10 * time.Millisecond)
-			}
-		})
-	})
-	t.Run("a body closed while it is read lets both sides go", func(t *testing.T) {
-		gone := make(chan struct{}, 2)
-		loopback(t, func(w http.ResponseWriter, r *http.Request) {
-			stall(w, r)
-			gone <- struct{}{}
-		}, 30*time.Second, func(t *testing.T, client *http.Client, url string) {
-			resp, err := get(t, client, url)
-			require.NoError(t, err)
-			hear(t, resp.Body)
-			go resp.Body.Close()
-			_, err = resp.Body.Read(make([]byte, 1))
-			require.Error(t, err)
-			require.NotErrorIs(t, err, watchdoghttp.ErrSilent)
-			<-gone
-		})
-	})
-	t.Run("a run that ends, ends its streams", func(t *testing.T) {
-		loopback(t, stall, 30*time.Second, func(t *testing.T, client *http.Client, url string) {
-			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-				Store: &watchdog.Memory{}, Logger: quiet,
-			})
-			require.NoError(t, err)
-			defer wd.Close()
-			req, err := http.NewRequestWithContext(wd.Context(), http.MethodGet, url, nil)
-			require.NoError(t, err)
-			resp, err := client.Do(req)
-			require.NoError(t, err)
-			defer resp.Body.Close()
-			require.NoError(t, wd.Interrupt("SIGINT"))
-			_, err = io.ReadAll(resp.Body)
-			require.Error(t, err)
-			require.NotErrorIs(t, err, watchdoghttp.ErrSilent)
 		})
 	})
 }
