@@ -188,7 +188,7 @@ func TestWaits(t *testing.T) {
 // withoutPolls returns the last verdict about a run that is told at each ask, without the rule of polls.
 func withoutPolls(t *testing.T, turns [][]loop.Step, cfg loop.Config) (last loop.Verdict) {
 	t.Helper()
-	d := newDetector(t, cfg).Without(loop.ThePoll)
+	d := newDetector(t, cfg)
 	for _, turn := range turns {
 		if last = d.Step(turn...); last.Advice == loop.Ask {
 			d.Delivered()

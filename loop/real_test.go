@@ -15,18 +15,11 @@ import (
 // told gives a detector turns of one step, and tells the run whenever it is asked about. It returns the first turns
 // that are asked about and ended, 0 where none is.
 func told(d *loop.Detector, steps ...loop.Step) (asked, ended int) {
+	var f finding
 	for n, s := range steps {
-		switch v := d.Step(s); {
-		case v.Advice == loop.Ask:
-			d.Delivered()
-			if asked == 0 {
-				asked = n + 1
-			}
-		case v.Advice == loop.End && ended == 0:
-			ended = n + 1
-		}
+		f.step(d, n, []loop.Step{s})
 	}
-	return asked, ended
+	return f.asked, f.ended
 }
 
 // times is that many of what of returns for each number.

@@ -153,30 +153,30 @@ type finding struct {
 	rule         loop.Rule
 }
 
-func (read *trace) judge(t *testing.T, classes bool) finding {
+// judge gives a trace to a detector. The run is told at once whenever the detector asks.
+func (read *trace) judge(t *testing.T, classes bool) (f finding) {
 	t.Helper()
-	return read.judgeWithout(t, classes, 0)
-}
-
-// judgeWithout gives a trace to a detector without some pieces. The run is told at once whenever the detector asks.
-func (read *trace) judgeWithout(t *testing.T, classes bool, without loop.Pieces) (f finding) {
-	t.Helper()
-	d := newDetector(t, loop.Config{}).Without(without)
+	d := newDetector(t, loop.Config{})
 	for i, turn := range read.turns {
 		if turn.Restart {
-			d = restart(t, d, loop.Config{}).Without(without)
+			d = restart(t, d, loop.Config{})
 		}
-		switch v := d.Step(turn.steps(classes)...); {
-		case v.Advice == loop.End && f.ended == 0:
-			f.ended, f.rule = i+1, v.Rule
-		case v.Advice == loop.Ask:
-			d.Delivered()
-			if f.asked == 0 {
-				f.asked, f.rule = i+1, v.Rule
-			}
-		}
+		f.step(d, i, turn.steps(classes))
 	}
 	return f
+}
+
+// step gives a turn, counted from 0, to a detector, and tells the run at once if it asks.
+func (f *finding) step(d *loop.Detector, turn int, steps []loop.Step) {
+	switch v := d.Step(steps...); {
+	case v.Advice == loop.End && f.ended == 0:
+		f.ended, f.rule = turn+1, v.Rule
+	case v.Advice == loop.Ask:
+		d.Delivered()
+		if f.asked == 0 {
+			f.asked, f.rule = turn+1, v.Rule
+		}
+	}
 }
 
 func restart(t *testing.T, d *loop.Detector, config loop.Config) *loop.Detector {

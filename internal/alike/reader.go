@@ -44,8 +44,6 @@ type Listener interface {
 // A Reader reads the inputs and outcomes of calls. Its zero value is ready, and leaves nothing out but what Why names.
 type Reader struct {
 	Volatile Names // fields and lines that are left out of outcomes
-	Plain    bool  // leave in what differs from one time to the next
-	Whole    bool  // leave in why a command is run
 
 	listener Listener
 	muted    bool // in a field that is left out
@@ -236,7 +234,7 @@ func (r *Reader) object(key []byte) (digest uint64, ok bool) {
 		switch r.next() {
 		case ',':
 		case '}':
-			if r.runs && r.depth == 1 && !r.outcome && !r.Whole {
+			if r.runs && r.depth == 1 && !r.outcome {
 				digest -= r.noise
 			}
 			return Mix(digest, '{'), true
@@ -392,7 +390,7 @@ func (r *Reader) number(key []byte) (uint64, bool) {
 	if why := !r.outcome && Why(key); !r.muted && !place && !why {
 		r.listener.Number(key, literal)
 	}
-	if r.outcome && !r.Plain && differs(key) {
+	if r.outcome && differs(key) {
 		return blurred, true
 	}
 	return numberDigest(literal), true
