@@ -3,7 +3,6 @@ package config_test
 import (
 	"fmt"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -69,42 +68,4 @@ func TestDisabled(t *testing.T) {
 		require.Equal(t, time.Duration(watchdog.NoLimit), wd.Remaining())
 		require.NoError(t, wd.Close())
 	})
-}
-
-// TestRejectedDisabled expects an error for whatever looks like the switch and is not: the guards would stay on.
-func TestRejectedDisabled(t *testing.T) {
-	var all strings.Builder
-	for _, test := range []struct{ sentence, text, variable string }{
-		{"a number", "runtime_controls: {disabled: 1}\n", ""},
-		{"a word", "runtime_controls: {disabled: yes}\n", ""},
-		{"a flag in quotes", "runtime_controls: {disabled: \"true\"}\n", ""},
-		{"capitals", "runtime_controls: {disabled: TRUE}\n", ""},
-		{"twice", "runtime_controls:\n  disabled: true\n  disabled: false\n", ""},
-		{"a letter less", "runtime_controls: {disable: true}\n", ""},
-		{"the opposite", "runtime_controls: {enabled: false}\n", ""},
-		{"a word of YAML 1.1", "runtime_controls: {off: true}\n", ""},
-		{"at the top level", "disabled: true\n", ""},
-		{"in the block of commands", "stall: {disabled: true}\n", ""},
-		{"the opposite in the block of commands", "stall: {enabled: false}\n", ""},
-		{"in the block of the sweeper", "sweep: {disabled: true}\n", ""},
-		{"a limit that cannot be kept", "runtime_controls: {disabled: true, idle_timeout_seconds: -1}\n", ""},
-		{"a variable that is a number", "", "WATCHDOG_DISABLED=1"},
-		{"a variable that is a word", "", "WATCHDOG_DISABLED=on"},
-		{"a variable in capitals", "", "WATCHDOG_DISABLED=TRUE"},
-		{"a variable with a space", "", "WATCHDOG_DISABLED=true "},
-		{"a variable without a letter", "", "WATCHDOG_DISABLE=true"},
-		{"a variable of another name", "", "WATCHDOG_OFF=1"},
-		{"a variable by the path of the key", "", "WATCHDOG_RUNTIME_CONTROLS_DISABLED=true"},
-		{"a variable that is the opposite", "", "WATCHDOG_RUNTIME_CONTROLS_ENABLED=false"},
-		{"a variable of commands alone", "", "WATCHDOG_STALL_DISABLED=true"},
-		{"a variable under a misspelt prefix", "", "WATCH_DOG_DISABLED=true"},
-	} {
-		t.Run(test.sentence, func(t *testing.T) {
-			c, err := config.Loader{Environment: []string{test.variable}}.Parse(file, []byte(test.text))
-			require.Nil(t, c)
-			only(t, err)
-			fmt.Fprintf(&all, "%s:\n\t%v\n", test.sentence, err)
-		})
-	}
-	golden(t, "rejected_disabled.golden", all.String())
 }

@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -40,34 +39,9 @@ func TestOtherNames(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, watchdog.Budget{Idle: time.Minute, NoProgress: 4 * time.Hour, Safety: time.Hour}, c.Budget)
 	golden(t, "limits_origin_variables.golden", set(c))
-}
 
-func TestRejectedOtherNames(t *testing.T) {
-	var all strings.Builder
-	for _, test := range []struct{ sentence, text, variables string }{
-		{"both names", "idle_timeout_seconds: 5\n  generation_idle_timeout_seconds: 5", ""},
-		{"both names, the other way round", "generation_safety_timeout_seconds: 5\n  safety_timeout_seconds:", ""},
-		{"the other name twice", "generation_idle_timeout_seconds: 5\n  generation_idle_timeout_seconds: 5", ""},
-		{"an unused key twice", "watchdog_poll_seconds: 5\n  watchdog_poll_seconds: 5", ""},
-		{"a wrong value", "generation_idle_timeout_seconds: 2h", ""},
-		{"a misspelt other name", "generation_idle_timeout_second: 5", ""},
-		{"a misspelt key that is not used", "watchdog_polls_seconds: 5", ""},
-		{"both variables", "{}", "WATCHDOG_IDLE_TIMEOUT_SECONDS=5 WATCHDOG_GENERATION_IDLE_TIMEOUT_SECONDS=5"},
-		{"a wrong variable", "{}", "WATCHDOG_GENERATION_IDLE_TIMEOUT_SECONDS=2h"},
-		{"a misspelt variable", "{}", "WATCHDOG_GENERATION_IDLE_TIMEOUT=60"},
-	} {
-		t.Run(test.sentence, func(t *testing.T) {
-			loader := config.Loader{Environment: append([]string{}, strings.Fields(test.variables)...)}
-			_, err := loader.Parse(file, []byte("runtime_controls:\n  "+test.text+"\n"))
-			only(t, err)
-			fmt.Fprintf(&all, "%s:\n\t%v\n", test.sentence, err)
-		})
-	}
-	t.Run("at the top level", func(t *testing.T) {
-		_, err := config.Parse(file, []byte("generation_idle_timeout_seconds: 5\n"), config.NoEnvironment)
-		require.ErrorContains(t, only(t, err), "write it inside of runtime_controls:")
-	})
-	golden(t, "rejected_other_names.golden", all.String())
+	_, err = config.Parse(file, []byte("generation_idle_timeout_seconds: 5\n"), config.NoEnvironment)
+	require.ErrorContains(t, only(t, err), "write it inside of runtime_controls:")
 }
 
 // TestDurationsOfNewKeys keeps the spelling of durations to one: a new key has a length such as 30s and no unit in its
