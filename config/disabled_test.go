@@ -3,6 +3,7 @@ package config_test
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,4 +69,56 @@ func TestDisabled(t *testing.T) {
 		require.Equal(t, time.Duration(watchdog.NoLimit), wd.Remaining())
 		require.NoError(t, wd.Close())
 	})
+}
+
+// origin is a file of the system that the names come from, with its defaults.
+const origin = `
+orchestrator:
+  runtime_backend: codex
+logging:
+  level: info
+runtime_controls:
+  mcp_tool_timeout_seconds: 0
+  generation_idle_timeout_seconds: 7200
+  generation_no_progress_timeout_seconds: 14400
+  generation_safety_timeout_seconds: 0
+  watchdog_poll_seconds: 2.0
+`
+
+func TestOtherNames(t *testing.T) {
+	c, err := config.Parse(file, []byte(origin), config.NoEnvironment)
+	require.NoError(t, err)
+	require.Equal(t, watchdog.Budget{Idle: 2 * time.Hour, NoProgress: 4 * time.Hour}, c.Budget)
+	golden(t, "limits_origin.golden", set(c))
+
+	loader := config.Loader{Prefix: "OUROBOROS_", Environment: []string{
+		"OUROBOROS_GENERATION_IDLE_TIMEOUT_SECONDS=60", "OUROBOROS_GENERATION_SAFETY_TIMEOUT_SECONDS=3600",
+		"OUROBOROS_MCP_TOOL_TIMEOUT_SECONDS=5", "OUROBOROS_GENERATION_TIMEOUT=1", "OUROBOROS_AGENT_RUNTIME=codex",
+	}}
+	c, err = loader.Parse(file, []byte(origin))
+	require.NoError(t, err)
+	require.Equal(t, watchdog.Budget{Idle: time.Minute, NoProgress: 4 * time.Hour, Safety: time.Hour}, c.Budget)
+	golden(t, "limits_origin_variables.golden", set(c))
+
+	_, err = config.Parse(file, []byte("generation_idle_timeout_seconds: 5\n"), config.NoEnvironment)
+	require.ErrorContains(t, only(t, err), "write it inside of runtime_controls:")
+}
+
+// TestDurationsOfNewKeys keeps the spelling of durations to one: a new key has a length such as 30s and no unit in its
+// name. These are older.
+func TestDurationsOfNewKeys(t *testing.T) {
+	old := []string{
+		"session_wall_clock_seconds", "reserve_seconds", "safety_timeout_seconds", "no_progress_timeout_seconds",
+		"idle_timeout_seconds", "hold_timeout_seconds", "first_sign_timeout_seconds", "max_tick_duration_minutes",
+		"tick_grace_seconds",
+	}
+	var c config.Config
+	for _, s := range c.Limits() {
+		name := s.Key[strings.LastIndex(s.Key, ".")+1:]
+		if strings.Contains(s.Allowed, "number of seconds") || strings.Contains(s.Allowed, "number of minutes") {
+			require.Contains(t, old, name)
+		} else {
+			require.NotRegexp(t, "_(seconds|minutes|ms)$", name)
+		}
+	}
 }

@@ -1,7 +1,9 @@
 package config_test
 
 import (
+	"context"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -85,35 +87,6 @@ func TestSweepVariables(t *testing.T) {
 	golden(t, "sweep_variables.golden", sweeper(c))
 }
 
-func TestSweepOverrides(t *testing.T) {
-	for variable, want := range map[string]struct{ value, key, shown string }{
-		"WATCHDOG_ENABLED":                      {"true", "enabled", "true"},
-		"WATCHDOG_INTERVAL_MS":                  {"1", "interval", "1ms"},
-		"WATCHDOG_STALLED_THRESHOLD_MS":         {"3600000", "stalled_threshold", "1h0m0s"},
-		"WATCHDOG_MIN_AGE_MS":                   {"1000", "min_age", "1s"},
-		"WATCHDOG_STARTUP_DELAY_MS":             {"0", "startup_delay", "none"},
-		"WATCHDOG_MAX_CANCELLATIONS":            {"1", "max_cancellations_per_run", "1"},
-		"WATCHDOG_GRACE_MS":                     {"0", "grace", "none"},
-		"WATCHDOG_STOP_TIMEOUT_MS":              {"9223372036854", "stop_timeout", "2562047h47m16.854s"},
-		"WATCHDOG_DRY_RUN":                      {"false", "dry_run", "false"},
-		"WATCHDOG_MAX_RESUMES":                  {"0", "max_resumes", "0"},
-		"WATCHDOG_RESUME_TRIES":                 {"1", "resume_tries", "1"},
-		"WATCHDOG_ALERT_WITHIN_MS":              {"1", "alert_within", "1ms"},
-		"WATCHDOG_ALERT_COUNT":                  {"0", "alert_count", "0"},
-		"WATCHDOG_KEEPER_PACE_MS":               {"1", "keeper.pace", "1ms"},
-		"WATCHDOG_KEEPER_PROMISE_MS":            {"1000", "keeper.promise", "1s"},
-		"WATCHDOG_MAX_CANCELLATIONS_PER_MINUTE": {"0", "max_cancellations_per_minute", "0"},
-		"WATCHDOG_KEEPER_POLL_MS":               {"1", "keeper.poll", "1ms"},
-		"WATCHDOG_KEEPER_HOST":                  {"7", "keeper.host", "7"},
-	} {
-		t.Run(variable, func(t *testing.T) {
-			c, err := config.Parse(file, []byte(everySweep), environment(variables{variable: want.value}))
-			require.NoError(t, err)
-			require.Contains(t, settings(c), [3]string{"sweep." + want.key, want.shown, "environment " + variable})
-		})
-	}
-}
-
 // TestPartialSweep expects the defaults of all sweep settings that a file leaves out.
 func TestPartialSweep(t *testing.T) {
 	for text, want := range map[string]sweep.Config{
@@ -149,4 +122,120 @@ func TestLongestMilliseconds(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, c.Sweep.Interval, time.Duration(math.MaxInt64))
 	require.Equal(t, 9223372036854*time.Millisecond, c.Sweep.Interval)
+}
+
+// TestKeeperThreshold expects a keeper to have the threshold of the sweeper.
+func TestKeeperThreshold(t *testing.T) {
+	const stalled = "WATCHDOG_STALLED_THRESHOLD_MS"
+	for sentence, test := range map[string]struct {
+		text      string
+		variables variables
+		want      time.Duration
+	}{
+		"the default":                        {"", nil, 0},
+		"that of the file":                   {"sweep: {stalled_threshold: 5m}", nil, 5 * time.Minute},
+		"that of a variable":                 {"sweep: {stalled_threshold: 5m}", variables{stalled: "60000"}, time.Minute},
+		"the default while it is off":        {"sweep: {stalled_threshold: 0}", nil, 0},
+		"one too short for the default pace": {"sweep: {stalled_threshold: 1ms}", nil, time.Millisecond}, // for a sweeper alone
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c, err := config.Parse(file, []byte(test.text), environment(test.variables))
+			require.NoError(t, err)
+			require.Equal(t, session.KeeperConfig{Threshold: test.want}, c.Keeper)
+		})
+	}
+	_, err := config.Loader{Environment: []string{"WATCHDOG_KEEPER_THRESHOLD_MS=1000"}}.Load("")
+	require.EqualError(t, err, "environment WATCHDOG_KEEPER_THRESHOLD_MS: is not a variable that is read; "+
+		"it is gone; use WATCHDOG_STALLED_THRESHOLD_MS")
+}
+
+// TestAlertSwitchedOff expects a variable that switches the alert off to take the number of cancels along.
+func TestAlertSwitchedOff(t *testing.T) {
+	const within = "WATCHDOG_ALERT_WITHIN_MS"
+	c, err := config.Parse(file, []byte(everySweep), environment(variables{within: "0"}))
+	require.NoError(t, err)
+	require.Equal(t, sweep.Alert{}, c.Sweep.Alert)
+	require.Contains(t, settings(c), [3]string{"sweep.alert_count", "0", "environment " + within})
+}
+
+// TestKeeperKeepsRun uses the settings as a host does.
+func TestKeeperKeepsRun(t *testing.T) {
+	c, err := config.Parse(file, []byte(everySweep), config.NoEnvironment)
+	require.NoError(t, err)
+	store := &session.Memory{}
+	c.Keeper.Store = store
+	keeper, err := session.NewKeeper(c.Keeper)
+	require.NoError(t, err)
+	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()},
+		watchdog.Config{Store: store, Budget: c.Budget, Keeper: keeper})
+	require.NoError(t, err)
+	row, err := store.Session(t.Context(), "s-1")
+	require.NoError(t, err)
+	require.Equal(t, "worker-7", row.Host)
+	require.NoError(t, wd.Close())
+}
+
+func worst(one, last string) string {
+	return "worst time from the last sign of life to the cancel: " + one + "; for the last of 10,000 sessions: " + last
+}
+
+// worstRow matches a row of the table in docs/operations-alerts.md: settings and two times.
+var worstRow = regexp.MustCompile("(?m)^\\| `([^`]+)`[^|]* \\| (\\w+) \\| (\\w+) \\|$")
+
+// TestDocumentedWorstTimes computes the table for operators.
+func TestDocumentedWorstTimes(t *testing.T) {
+	_, section, found := strings.Cut(document(t, "operations-alerts.md"), "\n## The worst time\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := worstRow.FindAllStringSubmatch(section, -1)
+	require.Greater(t, len(rows), 10)
+	require.Len(t, rows, strings.Count(section, "\n| `"))
+	for _, row := range rows {
+		c, err := config.Parse(file, []byte("sweep: {"+row[1]+"}"), config.NoEnvironment)
+		require.NoError(t, err, row[0])
+		require.Equal(t, worst(row[2], row[3]), c.WorstTime(), row[0])
+	}
+}
+
+func TestWorstTime(t *testing.T) {
+	for name, test := range map[string]struct{ sweep, one, last string }{
+		"the defaults":         {"", "15m8s", "83h30m8s"},
+		"a cap that is a rate": {"max_cancellations_per_run: 1000, max_cancellations_per_minute: 1000", "15m8s", "24m8s"},
+		"a larger cap":         {"max_cancellations_per_run: 1000", "15m8s", "1h0m8s"},
+		"a long promise":       {"keeper: {promise: 1m}", "15m41s", "83h30m41s"},
+		"the keeper's pace":    {"keeper: {pace: 2m}", "17m7s", "83h32m7s"},
+		"resumes":              {"max_resumes: 1", "16m10s", "169h41m58s"},
+		"no sweeper":           {"enabled: false", "never", "never"},
+		"a dry run":            {"dry_run: true", "never", "never"},
+		"only thresholds that sessions have themselves": {"stalled_threshold: 0", "never", "never"},
+		"an interval of a century":                      {"interval: 1000000h", "1000000h10m8s", "never"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := config.Parse(file, []byte("sweep: {"+test.sweep+"}"), config.NoEnvironment)
+			require.NoError(t, err)
+			want := worst(test.one, test.last)
+			require.Equal(t, want, c.WorstTime())
+			require.True(t, strings.HasSuffix(c.String(), "\n"+want+"\n"), "it is printed with the settings")
+		})
+	}
+	t.Run("everything switched off", func(t *testing.T) {
+		c, err := config.Load("", environment(variables{"WATCHDOG_DISABLED": "true"}))
+		require.NoError(t, err)
+		require.Contains(t, c.WorstTime(), "cancel: never;")
+	})
+	t.Run("half a second less than no limit", func(t *testing.T) {
+		c, err := config.Load("", config.NoEnvironment)
+		require.NoError(t, err)
+		rest := c.Sweep.WorstTime(c.Keeper, 1) - sweep.DefaultStalledThreshold
+		c.Sweep.StalledThreshold = watchdog.NoLimit - rest - 500*time.Millisecond
+		require.Equal(t, watchdog.NoLimit-500*time.Millisecond, c.Sweep.WorstTime(c.Keeper, 1))
+		require.Equal(t, worst("never", "never"), c.WorstTime())
+	})
+	t.Run("a hook that the host adds", func(t *testing.T) {
+		c, err := config.Load("", config.NoEnvironment)
+		require.NoError(t, err)
+		before := c.WorstTime()
+		c.Sweep.StopHook = func(context.Context, session.Session) error { return nil }
+		require.NotEqual(t, before, c.WorstTime())
+	})
 }

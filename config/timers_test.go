@@ -207,41 +207,6 @@ func TestListedKeys(t *testing.T) {
 	}
 }
 
-func TestControlsOverrides(t *testing.T) {
-	for variable, want := range map[string]struct{ value, key, shown string }{
-		"WATCHDOG_SAFETY_TIMEOUT_SECONDS":      {"1800", "safety_timeout_seconds", "30m0s"},
-		"WATCHDOG_NO_PROGRESS_TIMEOUT_SECONDS": {"600", "no_progress_timeout_seconds", "10m0s"},
-		"WATCHDOG_IDLE_TIMEOUT_SECONDS":        {"0", "idle_timeout_seconds", "off"},
-		"WATCHDOG_HOLD_TIMEOUT_SECONDS":        {"0", "hold_timeout_seconds", "off"},
-		"WATCHDOG_FROM_FIRST_SIGN":             {"false", "from_first_sign", "false"},
-		"WATCHDOG_FIRST_SIGN_TIMEOUT_SECONDS":  {"0", "first_sign_timeout_seconds", "off"},
-		"WATCHDOG_LADDERS_IDLE":                {"cancel", "ladders.idle", "cancel"},
-		"WATCHDOG_LADDERS_NO_PROGRESS":         {"wait", "ladders.no_progress", "wait"},
-		"WATCHDOG_LADDERS_HOLD":                {"unstuck", "ladders.hold", "unstuck, cancel"},
-		"WATCHDOG_LADDERS_TOKENS":              {"retry", "ladders.tokens", "retry, cancel"},
-		"WATCHDOG_LADDERS_LOOP":                {"cancel", "ladders.loop", "cancel"},
-		"WATCHDOG_SPEND_TOKENS":                {"4000", "spend.tokens", "4000"},
-		"WATCHDOG_SPEND_TURNS":                 {"0", "spend.turns", "off"},
-		costVariable:                           {"7.125 EUR", "spend.cost", "7.125 EUR"},
-		toolsVariable:                          {"search=7,a=b=0,x=y=2", "spend.tools", "search=7, x=y=2"},
-		"WATCHDOG_SPEND_RESERVE_COST":          {"0.000001 EUR", "spend.reserve.cost", "0.000001 EUR"},
-		"WATCHDOG_SPEND_WARN_AT":               {"0", "spend.warn_at", "off"},
-		"WATCHDOG_LOOP_MODE":                   {"on", "loop.mode", "on"},
-		"WATCHDOG_LOOP_CLASSES":                {"a=drive,b=c=person", "loop.classes", "a=drive, b=c=person"},
-		"WATCHDOG_LOOP_WAITS":                  {"go", "loop.waits", "go"},
-		"WATCHDOG_LOOP_VOLATILE":               {"0", "loop.volatile", "none"},
-		"WATCHDOG_EVENTS_UNKNOWN":              {"material", "events.unknown", "material"},
-		"WATCHDOG_MAX_TICK_DURATION_MINUTES":   {"60", "max_tick_duration_minutes", "1h0m0s"},
-		"WATCHDOG_TICK_GRACE_SECONDS":          {"450", "tick_grace_seconds", "7m30s"},
-	} {
-		t.Run(variable, func(t *testing.T) {
-			c, err := config.Parse(file, []byte(everySetting), environment(variables{variable: want.value}))
-			require.NoError(t, err)
-			require.Contains(t, settings(c), [3]string{"runtime_controls." + want.key, want.shown, "environment " + variable})
-		})
-	}
-}
-
 func settings(c *config.Config) [][3]string {
 	var settings [][3]string
 	for _, s := range c.Limits() {
@@ -319,4 +284,49 @@ func TestLookupNames(t *testing.T) {
 		return "", false
 	})
 	require.NoError(t, err)
+}
+
+// TestLoop gives a run what a file says of loops.
+func TestLoop(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		settings string
+		found    loop.Advice
+		turns    int // of one that is repeated
+	}{
+		"on, if it says nothing":     {"", loop.Ask, 3},
+		"on":                         {"mode: on", loop.Ask, 3},
+		"off":                        {"mode: off", loop.Go, 100},
+		"a tool that waits":          {"classes: {grep: wait}", loop.Go, 100},
+		"waits that are asked about": {"classes: {grep: wait}, waits: ask", loop.Ask, 20},
+		"waits that end a run":       {"classes: {grep: wait}, waits: end", loop.End, 10},
+		"a class without an outcome": {"classes: {grep: look, other: drive}", loop.Ask, 3},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			v, turns := repeat(t, "runtime_controls: {loop: {"+test.settings+"}}\n", `{"at": 7}`)
+			require.Equal(t, test.found, v.Advice)
+			require.Equal(t, test.turns, turns)
+		})
+	}
+	t.Run("what differs in a volatile field only", func(t *testing.T) {
+		v, _ := repeat(t, "runtime_controls: {loop: {volatile: [at]}}\n", `{"at": 7}`, `{"at": 8}`, `{"at": 9}`)
+		require.Equal(t, loop.Tail, v.Rule)
+	})
+}
+
+// repeat tells a run of turns until something is found, 100 at most. The outcomes take turns.
+func repeat(t *testing.T, text string, outcomes ...string) (v loop.Verdict, turns int) {
+	t.Helper()
+	c, err := config.Parse(file, []byte(text), config.NoEnvironment)
+	require.NoError(t, err)
+	wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{
+		SpendStore: &watchdog.Memory{}, Budget: c.Budget, Loop: c.Loop, PollOnly: true,
+	})
+	require.NoError(t, err)
+	defer wd.Close()
+	for turns < 100 && (turns == 0 || v.Advice == loop.Go) {
+		outcome := []byte(outcomes[turns%len(outcomes)])
+		v = wd.Step(loop.Step{Tool: "grep", Input: []byte(`{"q": 1}`), Outcome: outcome, Gap: time.Second})
+		turns++
+	}
+	return v, turns
 }
