@@ -188,10 +188,14 @@ func (r *reader) meant(block, name string) string {
 		return inside[0]
 	case near != "":
 		return near
-	case name != r.root && slices.Contains(blockNames, name):
+	case r.isOther(name):
 		return name + ": at the top level"
 	case name == "limits" && r.root == scopesPath:
 		return "spend"
 	}
 	return append(slices.Concat(inside, elsewhere), "")[0]
+}
+
+func (r *reader) isOther(block string) bool {
+	return block != r.root && slices.Contains(blockNames, block)
 }

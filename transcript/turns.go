@@ -198,8 +198,8 @@ func (s *turns) emit(agent string, t *thread, line int, steps ...loop.Step) {
 	})
 }
 
-// endConversation ends and forgets the turns of all threads, in the order of the file. It begins another conversation if
-// there was anything in this one.
+// endConversation ends and forgets the turns of all threads, in the order of the file. It begins another conversation
+// if there was anything in this one.
 func (s *turns) endConversation() {
 	agents := slices.SortedFunc(maps.Keys(s.threads), func(a, b string) int {
 		return cmp.Or(cmp.Compare(s.threads[a].line, s.threads[b].line), cmp.Compare(a, b))
