@@ -94,13 +94,11 @@ func shown(text string, limit int) string {
 	return text
 }
 
-// A when is a problem that there may be.
 type when struct {
 	is      bool
 	problem string
 }
 
-// first returns the first problem that there is, or "".
 func first(problems []when) string {
 	for _, p := range problems {
 		if p.is && p.problem != "" {

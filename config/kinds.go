@@ -49,7 +49,6 @@ func choice[T ~string](field func(*Config) *T, what string, fallback, off T, kno
 	return k
 }
 
-// maxCount is more than anything here happens.
 const maxCount = 1_000_000
 
 // count is the kind of a number of times. None is what 0 means, where it is valid.
@@ -96,7 +95,6 @@ func fieldOf[T any](of any, name string) *T {
 	return value
 }
 
-// limitsSpend reports whether a counted limit is on.
 func (c *Config) limitsSpend() bool {
 	s := &c.Budget.Spend
 	return len(s.Tools) > 0 || limited(s.Cost.Micros) ||
@@ -183,7 +181,6 @@ func text(field func(*Config) *string, absent string, problem func(text string) 
 	return k
 }
 
-// label is the kind of a name for people, in one line.
 func label(field func(*Config) *string, absent, example string) kind {
 	const most = 255 // of the name of a machine
 	k := text(field, absent, func(text string) string {
@@ -286,7 +283,6 @@ func webhook(field func(*Config) *string) kind {
 	return k
 }
 
-// signal is the kind of the signal that comes first.
 func signal(field func(*Config) *syscall.Signal) kind {
 	parse := func(v value) (syscall.Signal, string) {
 		s, problem := signame.Parse(v.text)

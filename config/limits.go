@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -42,10 +43,13 @@ func (c *Config) Limits() []Setting {
 			settings = append(settings, c.setting(k))
 		}
 	}
-	return append(settings, c.setOfSteps()...)
+	var ofSteps []Setting
+	for _, name := range c.Steps() {
+		ofSteps = append(ofSteps, c.Step(name).Limits()...)
+	}
+	return append(settings, slices.DeleteFunc(ofSteps, func(s Setting) bool { return s.Source == (source{}).String() })...)
 }
 
-// setting returns what is in force of a key.
 func (c *Config) setting(k key) Setting {
 	return Setting{
 		Key: k.path, Variable: c.named(k.variable), Allowed: k.allowed, Help: k.help, Value: k.show(c),
@@ -145,7 +149,6 @@ func (t table) schema(path string) map[string]any {
 	}
 }
 
-// block returns the schema of the keys of a block.
 func (t table) block(path string) map[string]any {
 	inner := map[string]any{}
 	for _, name := range t.accepted(path) {

@@ -83,7 +83,6 @@ func (l Loader) Parse(name string, text []byte) (*Config, error) {
 // prefixOfVariables requires the underscore: without it, the first word of a variable would begin in the prefix.
 var prefixOfVariables = formOf(`^[A-Za-z][A-Za-z0-9_]*_$`)
 
-// problem returns which field is wrong.
 func (l Loader) problem() string {
 	problems := []when{
 		{l.Prefix != "" && !prefixOfVariables().MatchString(l.Prefix), "Prefix " + shown(l.Prefix, maxShown) +

@@ -20,7 +20,6 @@ type Detector struct {
 	calls   []call
 }
 
-// A history is all that a detector remembers.
 type history struct {
 	turn      uint64 // the number of the last turn; the first is 1
 	delivered uint64 // the last turn before the last UNSTUCK was delivered, 0 if none was

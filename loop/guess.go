@@ -47,7 +47,6 @@ func (h *hints) String(depth int, key, text []byte) {
 
 var typedFields = []string{"text", "input", "chars", "data", "stdin", "line", "value"}
 
-// isKey reports whether a text is what one types to go on.
 func isKey(text []byte) bool {
 	text = bytes.TrimSpace(text)
 	var memory [16]byte
@@ -84,7 +83,6 @@ func classOfName(name string) (class Class) {
 	return class
 }
 
-// named reports whether a word of a name is in the list.
 func named(tool string, list []string) bool {
 	words := nameReader{name: tool}
 	for word := words.next(); len(word) > 0; word = words.next() {
@@ -183,7 +181,6 @@ func (h *hints) named(text []byte) {
 	}
 }
 
-// runs reports whether a command begins with the words of one of the list.
 func runs(text []byte, list []string) bool {
 	return slices.ContainsFunc(list, func(words string) bool {
 		return bytes.HasPrefix(text, []byte(words)) && (len(text) == len(words) || text[len(words)] == ' ')

@@ -103,7 +103,6 @@ func (d *Detector) softens(s *Step, c *call, class Class) {
 	c.soft = d.config.Mode != Strict && (c.stands || c.again && !s.Class.declared() && s.Gap >= thinking)
 }
 
-// shows reports whether a call looks at how things stand.
 func (d *Detector) shows(s *Step, class Class) bool {
 	looks := class == Look && (d.hints.state || named(s.Tool, stating))
 	return (looks || class == "" && d.hints.state)

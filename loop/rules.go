@@ -72,7 +72,6 @@ func (p *pairs) at(i int) (turn uint64, soft bool) {
 	return turn, soft
 }
 
-// has reports whether the pair is remembered.
 func (p *pairs) has(pair uint64) bool { return slices.Contains(p.pair[:], pair) }
 
 // count returns in how many of the turns from first to last the pair came, in how many of them hard, and the first.
@@ -133,7 +132,6 @@ func (h *history) judgeRedo(call *call) finding {
 	return f.judged(n >= redoLimit, asked, since >= redoLimit)
 }
 
-// made reports whether there was a call with the input in that turn.
 func (p *pairs) made(input, turn uint64) bool {
 	for i := range p.input {
 		if at, _ := p.at(i); at == turn && p.input[i] == input && turn > 0 {

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// A claudeLine is a line of a session of Claude Code.
 type claudeLine struct {
 	Type       text
 	UUID       text

@@ -76,7 +76,6 @@ func (d *document) read() (value, error) {
 // within reports whether the end of the file would be in the middle of something.
 func (d *document) within() bool { return d.inList || d.inObject || len(d.kept) > 0 }
 
-// begin looks at the first bytes.
 func (d *document) begin() error {
 	start, _ := d.in.Peek(6) // less than that is no such thing
 	for _, other := range []struct{ bytes, is string }{
@@ -174,7 +173,6 @@ func (d *document) field() error {
 	return err
 }
 
-// name reads the name of a field and the colon.
 func (d *document) name() (name string, err error) {
 	if b, err := d.next(false); err != nil || b != '"' {
 		return "", cmp.Or(err, errBroken)

@@ -46,7 +46,6 @@ func (r *Reader) Next() (Turn, error) {
 // Coverage returns the counts so far.
 func (r *Reader) Coverage() Coverage { return r.counts }
 
-// advance reads one more value.
 func (r *Reader) advance() error {
 	if c := &r.counts; c.Format == "" && c.Unknown >= 100 {
 		return errUnknown
@@ -174,7 +173,6 @@ func formatOfLine(v value, before Format) Format {
 	return formatOfElement(v.data)
 }
 
-// formatOfElement tells the format of an element of a list.
 func formatOfElement(data []byte) Format {
 	var e struct {
 		Type, Role, Object               text

@@ -171,7 +171,6 @@ func (s *turns) says(agent string, at time.Time) {
 	s.emit(agent, t, s.line, loop.Step{Class: loop.Person})
 }
 
-// complete ends the turn of a thread.
 func (s *turns) complete(agent string, t *thread) {
 	s.counts.Calls += t.answered
 	s.counts.Unanswered += len(t.calls) - t.answered

@@ -222,7 +222,6 @@ func Why(key []byte) bool {
 	return false
 }
 
-// next takes the byte after a value.
 func (r *Reader) next() byte {
 	b := r.space()
 	r.at++

@@ -44,7 +44,6 @@ func (r *Reader) say(text []byte) {
 	}
 }
 
-// leavesOut reports whether a line is volatile.
 func (r *Reader) leavesOut(line []byte) bool {
 	n := bytes.IndexByte(line[:min(len(line), maxName)], ':')
 	return n > 0 && r.Volatile.has(bytes.TrimLeft(line[:n], " \t"))
