@@ -300,12 +300,6 @@ func TestGuess(t *testing.T) {
 	})
 }
 
-func TestZero(t *testing.T) {
-	var d loop.Detector
-	require.Equal(t, loop.Go, turns(&d, "aa").Advice)
-	require.Equal(t, loop.Ask, turns(&d, "a").Advice)
-}
-
 func TestConfig(t *testing.T) {
 	for _, c := range []struct {
 		config loop.Config
@@ -314,6 +308,7 @@ func TestConfig(t *testing.T) {
 		{loop.Config{Mode: "maybe"}, `invalid loop config: Mode is "maybe"; use On, Off or Strict`},
 		{loop.Config{Classes: map[string]loop.Class{"ask": "human"}}, `Classes has "human" for "ask"; use a class`},
 		{loop.Config{Volatile: []string{"a", ""}}, "Volatile 2 of 2 is empty"},
+		{loop.Config{Waits: "stop"}, `Waits is "stop"; use Ask, End, or Go`},
 	} {
 		_, err := loop.New(c.config)
 		require.ErrorIs(t, err, loop.ErrInvalid)

@@ -171,76 +171,51 @@ func TestPlantedCommands(t *testing.T) {
 	require.GreaterOrEqual(t, found, 80*all/100)
 }
 
-// The traces of heldout-loops and heldout-work were written by somebody who had not read the rules. They were tuned to
-// once, so that they are not held out any more: testdata/README.md has the figures of the first run, before that. A
-// found_by is the turn by which a reasonable person would call it a loop.
-var heldOut = []struct {
-	name    string
-	classes bool
-	found   int     // of the loops, at least
-	share   float64 // of the work that may be asked
-}{{"with classes", true, 47, 0.01}, {"without classes", false, 48, 0.10}}
-
-// endedByTheRule is the work that does the same and gets the same in exact rounds, which is what the rule asks about
-// and ends: nothing but the next round tells it from a loop. It counts as asked.
-var endedByTheRule = []string{"deletes-by-batch", "flaky-test-reruns"}
-
-// TestHeldOutLoops wants as many found as were. By which turn it only reports: whoever marked it knew nothing of when
-// the detector asks.
-func TestHeldOutLoops(t *testing.T) {
-	all := traces(t, "heldout-loops")
-	require.GreaterOrEqual(t, len(all), 60)
-	for _, c := range heldOut {
-		t.Run(c.name, func(t *testing.T) {
-			found, early, inTime := 0, 0, 0
+// TestSets holds each set to what was found, asked and ended when the rules last changed. The traces of heldout-loops and
+// heldout-work were written by somebody who had not read the rules. They were tuned to once, so that they are not held
+// out any more: testdata/README.md has the figures of the first run, before that. A found_by is the turn by which a
+// reasonable person would call it a loop; whoever marked the held-out ones knew nothing of when the detector asks.
+func TestSets(t *testing.T) {
+	// They do the same and get the same in exact rounds, which is what the rule asks about and ends: nothing but the next
+	// round tells them from a loop.
+	exact := []string{"deletes-by-batch", "flaky-test-reruns"}
+	alike := []string{"status-again", "log-of-a-build", "progress-by-a-program"} // which do look like loops
+	for _, c := range []struct {
+		set           string
+		classes       bool
+		of            int // traces, at least
+		found, inTime int // loops, at least
+		asked         int // work, at most, but that which may be
+		may, end      []string
+	}{
+		{"loops", true, 44, 44, 44, 0, nil, nil}, {"loops", false, 44, 42, 42, 0, nil, nil},
+		{"productive", true, 125, 0, 0, 2, nil, nil}, {"productive", false, 125, 0, 0, 25, nil, nil},
+		{"heldout-loops", true, 60, 47, 0, 0, nil, nil}, {"heldout-loops", false, 60, 48, 0, 0, nil, nil},
+		{"heldout-work", true, 150, 0, 0, 1, exact, exact}, {"heldout-work", false, 150, 0, 0, 16, exact, exact},
+		{"agents-loops", false, 13, 13, 13, 0, nil, nil}, {"agents-work", false, 15, 0, 0, 0, alike, nil},
+	} {
+		t.Run(fmt.Sprintf("%s, with classes %t", c.set, c.classes), func(t *testing.T) {
+			all := traces(t, c.set)
+			require.GreaterOrEqual(t, len(all), c.of)
+			loops, found, inTime, asked := strings.HasSuffix(c.set, "loops"), 0, 0, 0
 			for _, read := range all {
-				require.LessOrEqual(t, read.FoundBy, len(read.turns), read.Name)
-				require.NotZero(t, read.FoundBy, read.Name)
+				require.Equal(t, loops, read.FoundBy > 0, read.Name)
+				require.True(t, c.inTime > 0 || read.FoundBy <= len(read.turns), read.Name)
 				f := read.judge(t, c.classes)
-				if f.asked == 0 {
-					t.Logf("never found in %d turns: %s: %s", len(read.turns), read.Name, read.What)
-					continue
-				}
-				found++
-				if f.asked < read.FoundBy {
-					early++
-				}
-				if f.asked <= read.FoundBy {
+				t.Logf("asked at turn %d, marked %d, ended at %d of %d, by %s: %s: %s",
+					f.asked, read.FoundBy, f.ended, len(read.turns), f.rule, read.Name, read.What)
+				found += min(f.asked, 1)
+				if f.asked > 0 && f.asked <= read.FoundBy {
 					inTime++
 				}
-				t.Logf("asked at turn %d, marked %d (%+d), ended at %d, by %s: %s",
-					f.asked, read.FoundBy, f.asked-read.FoundBy, f.ended, f.rule, read.Name)
-			}
-			t.Logf("found %d of %d, %d by the marked turn, %d of them before it", found, len(all), inTime, early)
-			assert.GreaterOrEqual(t, found, c.found)
-		})
-	}
-}
-
-// TestHeldOutWork ends none, and asks at most the share, of all but the work that the rule itself ends.
-func TestHeldOutWork(t *testing.T) {
-	all := traces(t, "heldout-work")
-	require.GreaterOrEqual(t, len(all), 150)
-	for _, c := range heldOut {
-		t.Run(c.name, func(t *testing.T) {
-			asked, ended, others := 0, 0, 0
-			for _, read := range all {
-				f := read.judge(t, c.classes)
-				exact := slices.Contains(endedByTheRule, read.Name)
-				if f.asked != 0 {
+				if f.asked > 0 && !slices.Contains(c.may, read.Name) {
 					asked++
-					t.Logf("asked at turn %d of %d by %s: %s: %s", f.asked, len(read.turns), f.rule, read.Name, read.What)
 				}
-				if f.asked != 0 && !exact {
-					others++
-				}
-				if f.ended != 0 {
-					ended++
-					assert.True(t, exact, "ended by %s: %s: %s", f.rule, read.Name, read.What)
-				}
+				assert.True(t, loops || f.ended == 0 || slices.Contains(c.end, read.Name), "ended: %s: %s", read.Name, read.What)
 			}
-			t.Logf("asked %d of %d, %d of them not by the rule itself, ended %d", asked, len(all), others, ended)
-			assert.LessOrEqual(t, float64(others), c.share*float64(len(all)-len(endedByTheRule)))
+			assert.GreaterOrEqual(t, found, c.found)
+			assert.GreaterOrEqual(t, inTime, c.inTime)
+			assert.True(t, loops || asked <= c.asked, "%d of %d are asked about", asked, len(all))
 		})
 	}
 }

@@ -3,7 +3,6 @@ package loop_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,11 +39,6 @@ func TestVerdictString(t *testing.T) {
 	}
 	require.Equal(t, `"status" was called with the same input 20 times, and nothing has changed`+instead,
 		v.String())
-	t.Run("a name that a model made up stays short and on one line", func(t *testing.T) {
-		text := loop.Verdict{Rule: loop.Poll, Tool: "a\nb" + strings.Repeat("x", 1000)}.String()
-		require.Less(t, len(text), 200)
-		require.NotContains(t, text, "\n")
-	})
 }
 
 // TestTailOfAnyHistory protects that what a detector says depends on what is in its reach and on nothing before: each
