@@ -2,7 +2,6 @@ package config_test
 
 import (
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -57,17 +56,6 @@ func TestDisabled(t *testing.T) {
 		c, err = config.Loader{Prefix: "AGENT_", Environment: []string{"WATCHDOG_DISABLED=true"}}.Load("")
 		require.NoError(t, err)
 		require.False(t, c.Disabled)
-	})
-	t.Run("a run under it is not guarded", func(t *testing.T) {
-		c, err := config.Load("testdata/limits.yaml", environment(variables{disabledVariable: "true"}))
-		require.NoError(t, err)
-		run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
-		wd, err := watchdog.New(t.Context(), run, watchdog.Config{
-			Disabled: c.Disabled, Store: &watchdog.Memory{}, Budget: c.Budget, Kinds: c.Kinds, Logger: slog.New(slog.DiscardHandler),
-		})
-		require.NoError(t, err)
-		require.Equal(t, time.Duration(watchdog.NoLimit), wd.Remaining())
-		require.NoError(t, wd.Close())
 	})
 }
 

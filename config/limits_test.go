@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,14 +45,6 @@ func TestZeroConfig(t *testing.T) {
 	require.Equal(t, loaded.Limits(), c.Limits())
 	require.Equal(t, loaded.String(), c.String())
 	golden(t, "limits_default.golden", c.String())
-}
-
-// TestChangedLimit expects the new value of a limit that the host changed.
-func TestChangedLimit(t *testing.T) {
-	c, err := config.Load("testdata/limits.yaml", config.NoEnvironment)
-	require.NoError(t, err)
-	c.Budget.WallClock = time.Minute
-	require.Equal(t, "1m0s", c.Limits()[1].Value)
 }
 
 // document returns pages of the documentation, one after the other.

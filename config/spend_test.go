@@ -33,27 +33,6 @@ func TestScopesInForce(t *testing.T) {
 	})
 }
 
-// TestSpendIsRefused gives a run the limits of a file, and calls that do not fit in those of the run and of its scope.
-func TestSpendIsRefused(t *testing.T) {
-	const text = "runtime_controls:\n  spend: {turns: 1}\n  ladders: {turns: [wait], cost: [wait]}\n" +
-		"  scopes:\n  - {scope: tenant-7, spend: {cost: 0.10 EUR}}\n"
-	c, err := config.Parse(file, []byte(text), config.NoEnvironment)
-	require.NoError(t, err)
-	wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{
-		SpendStore: &watchdog.Memory{}, Budget: c.Budget, Scopes: c.Scopes, PollOnly: true,
-	})
-	require.NoError(t, err)
-	defer wd.Close()
-	for scope, most := range map[string]watchdog.Amount{"": {Turns: 2}, "tenant-7": {Cost: euros(100_001)}} {
-		_, err = wd.Admit(t.Context(), "", most)
-		var refused *watchdog.Refused
-		require.ErrorAs(t, err, &refused)
-		require.Equal(t, scope, refused.Scope)
-	}
-	_, err = wd.Admit(t.Context(), "", watchdog.Amount{Turns: 1, Cost: euros(100_000)})
-	require.NoError(t, err)
-}
-
 // FuzzMoney compares the parsing of money with exact arithmetic.
 func FuzzMoney(f *testing.F) {
 	for _, text := range []string{

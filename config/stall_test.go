@@ -66,42 +66,6 @@ func TestStallFile(t *testing.T) {
 	golden(t, "stall_every.golden", sentinel(c))
 }
 
-// TestStallVariables sets every stall setting that has a variable.
-func TestStallVariables(t *testing.T) {
-	const text = "stall:\n  probe: {command: [kubectl, get, '-o', json, '5', '', ' two words ']}\n" +
-		"  also_end: {command: [docker, rm, --force, '', ' two words ']}\n" +
-		"  terminal_patterns: ['^fatal: ', out of memory]\n"
-	c, err := config.Parse(file, []byte(text), environment(variables{
-		"WATCHDOG_STALL_NO_OUTPUT_TIMEOUT": "1h30m", "WATCHDOG_STALL_ACTIVITY_SOURCE": "stderr",
-		"WATCHDOG_STALL_PROBE_INTERVAL": "90s", "WATCHDOG_STALL_PROBE_TIMEOUT": "1500ms",
-		"WATCHDOG_STALL_PROBE_REQUIRE_ZERO_EXIT": "false",
-		"WATCHDOG_STALL_PROBE_ON_PROBE_ERROR":    "terminal", "WATCHDOG_STALL_PROBE_PROBE_ERROR_THRESHOLD": "1",
-		"WATCHDOG_STALL_STALL_THRESHOLD": "2", "WATCHDOG_STALL_ON_STALL": "fail", "WATCHDOG_STALL_ON_TERMINAL": "ignore",
-		"WATCHDOG_STALL_INTERRUPT_GRACE": "0", "WATCHDOG_STALL_TERMINATE_GRACE": "0.25s",
-		"WATCHDOG_STALL_ALSO_END_TIMEOUT":   "60s",
-		"WATCHDOG_STALL_FIRST_SIGNAL":       "INT", // SIGTERM and a grace after it contradict each other
-		"WATCHDOG_STALL_KEEP_BACKGROUND":    "true",
-		"WATCHDOG_STALL_FINGERPRINT_PREFIX": "ci/build_1.2:a@b=c+d-e",
-	}))
-	require.NoError(t, err)
-	require.Equal(t, everySentinel(), c.Stall)
-	for _, s := range ofSentinel(c) {
-		if s.Variable != "" {
-			require.Equal(t, "environment "+s.Variable, s.Source, s.Key)
-		}
-	}
-}
-
-// TestStallVariableNames derives the name of each stall variable from its key.
-func TestStallVariableNames(t *testing.T) {
-	var c config.Config
-	for _, s := range ofSentinel(&c) {
-		if s.Variable != "" {
-			require.Equal(t, "WATCHDOG_"+strings.ToUpper(strings.ReplaceAll(s.Key, ".", "_")), s.Variable)
-		}
-	}
-}
-
 // graces are the default steps with these times.
 func graces(interrupt, terminate time.Duration) []stall.Step {
 	return []stall.Step{{Signal: syscall.SIGINT, Grace: interrupt}, {Signal: syscall.SIGTERM, Grace: terminate}}

@@ -155,23 +155,6 @@ func TestAlertSwitchedOff(t *testing.T) {
 	require.Contains(t, settings(c), [3]string{"sweep.alert_count", "0", "environment " + within})
 }
 
-// TestKeeperKeepsRun uses the settings as a host does.
-func TestKeeperKeepsRun(t *testing.T) {
-	c, err := config.Parse(file, []byte(everySweep), config.NoEnvironment)
-	require.NoError(t, err)
-	store := &session.Memory{}
-	c.Keeper.Store = store
-	keeper, err := session.NewKeeper(c.Keeper)
-	require.NoError(t, err)
-	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()},
-		watchdog.Config{Store: store, Budget: c.Budget, Keeper: keeper})
-	require.NoError(t, err)
-	row, err := store.Session(t.Context(), "s-1")
-	require.NoError(t, err)
-	require.Equal(t, "worker-7", row.Host)
-	require.NoError(t, wd.Close())
-}
-
 func worst(one, last string) string {
 	return "worst time from the last sign of life to the cancel: " + one + "; for the last of 10,000 sessions: " + last
 }
@@ -196,14 +179,7 @@ func TestDocumentedWorstTimes(t *testing.T) {
 
 func TestWorstTime(t *testing.T) {
 	for name, test := range map[string]struct{ sweep, one, last string }{
-		"the defaults":         {"", "15m8s", "83h30m8s"},
-		"a cap that is a rate": {"max_cancellations_per_run: 1000, max_cancellations_per_minute: 1000", "15m8s", "24m8s"},
-		"a larger cap":         {"max_cancellations_per_run: 1000", "15m8s", "1h0m8s"},
-		"a long promise":       {"keeper: {promise: 1m}", "15m41s", "83h30m41s"},
-		"the keeper's pace":    {"keeper: {pace: 2m}", "17m7s", "83h32m7s"},
-		"resumes":              {"max_resumes: 1", "16m10s", "169h41m58s"},
-		"no sweeper":           {"enabled: false", "never", "never"},
-		"a dry run":            {"dry_run: true", "never", "never"},
+		"the keeper's pace":                             {"keeper: {pace: 2m}", "17m7s", "83h32m7s"},
 		"only thresholds that sessions have themselves": {"stalled_threshold: 0", "never", "never"},
 		"an interval of a century":                      {"interval: 1000000h", "1000000h10m8s", "never"},
 	} {

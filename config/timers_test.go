@@ -262,21 +262,6 @@ func TestSwitchedOffLimit(t *testing.T) {
 	require.Contains(t, settings(c), [3]string{"runtime_controls.idle_timeout_seconds", "off", "limits.yaml:8"})
 }
 
-// TestKinds observes events with the kinds of a file.
-func TestKinds(t *testing.T) {
-	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
-	require.NoError(t, err)
-	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-		Store: &watchdog.Memory{}, Budget: c.Budget, Kinds: c.Kinds, PollOnly: true,
-	})
-	require.NoError(t, err)
-	defer wd.Close()
-	require.Equal(t, watchdog.ClassMaterial, wd.Observe("commit"))
-	require.Equal(t, watchdog.ClassActivity, wd.Observe("token"))
-	require.Equal(t, watchdog.ClassIgnored, wd.Observe("on"))
-	require.Equal(t, watchdog.ClassActivity, wd.Observe("anything else"))
-}
-
 // TestLookupNames never looks up a variable with an empty name.
 func TestLookupNames(t *testing.T) {
 	_, err := config.Load("", func(name string) (string, bool) {
@@ -284,49 +269,4 @@ func TestLookupNames(t *testing.T) {
 		return "", false
 	})
 	require.NoError(t, err)
-}
-
-// TestLoop gives a run what a file says of loops.
-func TestLoop(t *testing.T) {
-	for sentence, test := range map[string]struct {
-		settings string
-		found    loop.Advice
-		turns    int // of one that is repeated
-	}{
-		"on, if it says nothing":     {"", loop.Ask, 3},
-		"on":                         {"mode: on", loop.Ask, 3},
-		"off":                        {"mode: off", loop.Go, 100},
-		"a tool that waits":          {"classes: {grep: wait}", loop.Go, 100},
-		"waits that are asked about": {"classes: {grep: wait}, waits: ask", loop.Ask, 20},
-		"waits that end a run":       {"classes: {grep: wait}, waits: end", loop.End, 10},
-		"a class without an outcome": {"classes: {grep: look, other: drive}", loop.Ask, 3},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			v, turns := repeat(t, "runtime_controls: {loop: {"+test.settings+"}}\n", `{"at": 7}`)
-			require.Equal(t, test.found, v.Advice)
-			require.Equal(t, test.turns, turns)
-		})
-	}
-	t.Run("what differs in a volatile field only", func(t *testing.T) {
-		v, _ := repeat(t, "runtime_controls: {loop: {volatile: [at]}}\n", `{"at": 7}`, `{"at": 8}`, `{"at": 9}`)
-		require.Equal(t, loop.Tail, v.Rule)
-	})
-}
-
-// repeat tells a run of turns until something is found, 100 at most. The outcomes take turns.
-func repeat(t *testing.T, text string, outcomes ...string) (v loop.Verdict, turns int) {
-	t.Helper()
-	c, err := config.Parse(file, []byte(text), config.NoEnvironment)
-	require.NoError(t, err)
-	wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{
-		SpendStore: &watchdog.Memory{}, Budget: c.Budget, Loop: c.Loop, PollOnly: true,
-	})
-	require.NoError(t, err)
-	defer wd.Close()
-	for turns < 100 && (turns == 0 || v.Advice == loop.Go) {
-		outcome := []byte(outcomes[turns%len(outcomes)])
-		v = wd.Step(loop.Step{Tool: "grep", Input: []byte(`{"q": 1}`), Outcome: outcome, Gap: time.Second})
-		turns++
-	}
-	return v, turns
 }
