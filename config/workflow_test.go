@@ -188,20 +188,22 @@ func TestStepDisabled(t *testing.T) {
 	require.Contains(t, s.String(), "environment WATCHDOG_DISABLED")
 }
 
-// TestStepSecrets expects no argument of a command in an error or in what is printed.
-func TestStepSecrets(t *testing.T) {
+// TestSecrets expects no argument of a command in an error or in what is printed.
+func TestSecrets(t *testing.T) {
 	const canary = "canary-4711"
 	for _, command := range []string{canary, `"a ` + canary + `"`, "[a, " + canary + "]", "[[" + canary + "]]", "{a: " + canary + "}",
-		"[!!str " + canary + "]", "*" + canary, "|\n      " + canary + "\n"} {
+		"[!!str " + canary + "]", "!!str " + canary, "*" + canary, "|\n      " + canary + "\n"} {
 		for _, key := range []string{"command", "comand", "cmd"} {
 			for _, block := range []string{"probe", "also_end"} {
-				text := "steps:\n  x:\n   stall:\n    no_output_timeout: 5m\n    " + block + ":\n     " + key + ": " + command + "\n"
-				c, err := config.Parse(file, []byte(text), config.NoEnvironment)
-				if err != nil {
-					require.NotContains(t, err.Error(), canary, text)
-					continue
+				settings := "    no_output_timeout: 5m\n    " + block + ":\n     " + key + ": " + command + "\n"
+				for _, text := range []string{"stall:\n" + settings, "steps:\n  x:\n   stall:\n" + settings} {
+					c, err := config.Parse(file, []byte(text), config.NoEnvironment)
+					if err != nil {
+						require.NotContains(t, err.Error(), canary, text)
+						continue
+					}
+					require.NotContains(t, c.String()+c.Step("x").String(), canary, text)
 				}
-				require.NotContains(t, c.String()+c.Step("x").String(), canary, text)
 			}
 		}
 	}
