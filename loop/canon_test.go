@@ -35,42 +35,29 @@ func same(tb testing.TB, config loop.Config, a, b loop.Step) bool {
 	return !d.Step(b).New
 }
 
+// TestInput has what TestDigests of package alike, which makes up values, does not spell.
 func TestInput(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		same bool
 	}{
-		{`{"a":1,"b":[2,3]}`, " {\n\t\"b\" : [ 2,3 ] ,\r\n\"a\":1}\n", true},
-		{`{"a":{"y":1,"x":{"q":1,"p":2}}}`, `{"a":{"x":{"p":2,"q":1},"y":1}}`, true},
-		{`[1,2]`, `[2,1]`, false},
-		{`{"a":[1],"b":[]}`, `{"a":[],"b":[1]}`, false},
-		{`{"a":"1"}`, `{"a":1}`, false},
-		{`{"a":null}`, `{}`, false},
-		{`1`, `1.0`, true},
 		{`100`, `1e2`, true},
 		{`-12.50`, `-1250E-2`, true},
 		{`0`, `-0.0e7`, true},
-		{`1`, `-1`, false},
-		{`10`, `1`, false},
 		{`0.1`, `0.10000000000000001`, true}, // one float64
 		{`1e99999999999`, `1e99999999999`, true},
 		{`12345678901234567890`, `12345678901234567891`, false},
 		{`"A\u00e9\/\n"`, "\"\\u0041é/\\u000a\"", true},
-		{`"\ud83d\ude00"`, `"😀"`, true},
 		{`"\ud800\u0041"`, `"\ufffdA"`, true}, // a lone surrogate, and a letter
 		{`"\ud800\u0041"`, `"\ufffd"`, false},
 		{`"a  b"`, `"a b"`, false},
 		{`"file_0"`, `"file_1"`, false},
 		{`"took 1s"`, `"took 2s"`, false},
 		{`{"s":"/tmp/a"}`, `{"s":"/tmp/b"}`, false},
-		{`{"a":"x","b":"y"}`, `{"a":"x\",\"b\":\"y"}`, false},
-		{`{"ab":"c"}`, `{"a":"bc"}`, false},
-		{`["a","b"]`, `["ab"]`, false},
 		{`{"a":1,"a":2}`, `{"a":2,"a":1}`, true},
 		{`ls  -l`, `ls -l`, false},
 		{`{"a":1`, `{"a": 1`, false}, // not JSON
 		{`tru`, `true`, false},
-		{`"true"`, `true`, false},
 		{``, `null`, false},
 	} {
 		require.Equal(t, c.same, sameInput(t, []byte(c.a), []byte(c.b)), "%s and %s", c.a, c.b)
