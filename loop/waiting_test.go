@@ -89,15 +89,6 @@ func TestWaiting(t *testing.T) {
 		turn, rule := asked(t, newDetector(t, loop.Config{}), 30, sleep(2*time.Second), x)
 		require.Equal(t, loop.Poll, rule, turn)
 	})
-	t.Run("a restart forgets no wait", func(t *testing.T) {
-		d := newDetector(t, loop.Config{})
-		for range 15 {
-			d.Step(sleep(time.Minute))
-			d = restart(t, d, loop.Config{})
-			require.Empty(t, d.Step(ls).Rule)
-			d = restart(t, d, loop.Config{})
-		}
-	})
 }
 
 // turnsOf gives a detector turns of one step each, and returns the last verdict.
