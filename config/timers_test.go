@@ -3,7 +3,6 @@ package config_test
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,47 +108,6 @@ func TestControlsFile(t *testing.T) {
 	require.Equal(t, config.Tick{Limit: 7*time.Minute + 30*time.Second, Grace: 10 * time.Second}, c.Tick)
 	golden(t, "limits_every.golden", set(c))
 	requireUsable(t, c)
-}
-
-// TestControlsVariables sets every setting of runtime_controls that has a variable.
-func TestControlsVariables(t *testing.T) {
-	c, err := config.Load("", environment(variables{
-		disabledVariable: "false", wallClockVariable: "3600", "WATCHDOG_WARN_AT": "0.5,0.75", "WATCHDOG_RESERVE_SECONDS": "60",
-		"WATCHDOG_SAFETY_TIMEOUT_SECONDS": "7200", noProgressVariable: "900", idleVariable: "90.5",
-		"WATCHDOG_HOLD_TIMEOUT_SECONDS": "300", "WATCHDOG_FROM_FIRST_SIGN": "true",
-		"WATCHDOG_FIRST_SIGN_TIMEOUT_SECONDS": "120",
-		"WATCHDOG_LADDERS_IDLE":               "retry,retry,cancel", "WATCHDOG_LADDERS_NO_PROGRESS": "unstuck",
-		"WATCHDOG_LADDERS_HOLD": "wait,cancel", "WATCHDOG_LADDERS_LOOP": "wait,cancel",
-		"WATCHDOG_SPEND_TOKENS": "1100000", costVariable: "5 EUR", toolsVariable: "bash=100,404=20",
-		"WATCHDOG_SPEND_RESERVE_TOKENS": "3000", "WATCHDOG_SPEND_RESERVE_COST": "0.25 EUR",
-		"WATCHDOG_SPEND_WARN_AT": "0.5,0.9",
-		"WATCHDOG_LOOP_MODE":     "strict", "WATCHDOG_LOOP_CLASSES": "deploy=change,poll_job=wait,404=look",
-		"WATCHDOG_LOOP_WAITS": "ask", "WATCHDOG_LOOP_VOLATILE": "elapsed,404",
-		"WATCHDOG_EVENTS_UNKNOWN": "activity", "WATCHDOG_MAX_TICK_DURATION_MINUTES": "7.5",
-		"WATCHDOG_TICK_GRACE_SECONDS": "10",
-	}))
-	require.NoError(t, err)
-	require.Equal(t, everyBudget, c.Budget)
-	require.Equal(t, everyLoop, c.Loop)
-	require.Equal(t, watchdog.Kinds{Unknown: watchdog.ClassActivity}, c.Kinds)
-	require.Equal(t, config.Tick{Limit: 7*time.Minute + 30*time.Second, Grace: 10 * time.Second}, c.Tick)
-	for _, s := range c.Limits() {
-		switch {
-		case ofCount(s.Key):
-		case s.Variable == "" || !strings.HasPrefix(s.Key, "runtime_controls."):
-			require.Equal(t, "default", s.Source, s.Key)
-		default:
-			require.Equal(t, "environment "+s.Variable, s.Source, s.Key)
-		}
-	}
-}
-
-// ofCount reports whether a setting is of a count: [TestCounts] has all of these.
-func ofCount(key string) bool {
-	name := key[strings.LastIndex(key, ".")+1:]
-	return slices.ContainsFunc(taxonomy.Counts[:], func(count taxonomy.Count) bool {
-		return name == count.Name && name != "loop"
-	})
 }
 
 // TestCounts sets the limit of each count, its reserve if it adds up, and its ladder, in a file and by variables.

@@ -112,11 +112,8 @@ func (m maker) spell(to *strings.Builder, value any) {
 
 func (m maker) spellText(to *strings.Builder, text string) {
 	if m.random.IntN(2) == 0 {
-		e := json.NewEncoder(to)
-		e.SetEscapeHTML(false)
 		var b bytes.Buffer
-		e = json.NewEncoder(&b)
-		_ = e.Encode(text)
+		_ = json.NewEncoder(&b).Encode(text)
 		to.Write(bytes.TrimRight(b.Bytes(), "\n"))
 		return
 	}
