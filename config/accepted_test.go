@@ -84,8 +84,7 @@ func TestAcceptedFiles(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c, err := config.Parse("limits.yaml", []byte(test.text), config.NoEnvironment)
-			require.NoError(t, err)
+			c := parse(t, test.text, nil)
 			require.Equal(t, test.want, c.Budget)
 		})
 	}
@@ -119,8 +118,7 @@ func TestAcceptedVariables(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c, err := config.Parse("limits.yaml", []byte(file), environment(map[string]string{test.variable: test.value}))
-			require.NoError(t, err)
+			c := parse(t, file, map[string]string{test.variable: test.value})
 			want := from
 			test.want(&want)
 			require.Equal(t, want, c.Budget)

@@ -172,8 +172,7 @@ const tuned = `runtime_controls:
 
 func TestVariableDisablesFile(t *testing.T) {
 	load := func(t *testing.T, by variables) []string {
-		c, err := config.Parse(file, []byte(tuned), environment(by))
-		require.NoError(t, err)
+		c := parse(t, tuned, by)
 		require.NoError(t, c.Budget.Validate())
 		return strings.Split(set(c), "\n")
 	}

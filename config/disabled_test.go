@@ -35,8 +35,7 @@ func TestDisabled(t *testing.T) {
 		"limits are kept for when it is on again":       {key + "true\n  idle_timeout_seconds: 60\n", "", true, "limits.yaml:2"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c, err := config.Parse(file, []byte(test.text), environment(variables{disabledVariable: test.value}))
-			require.NoError(t, err)
+			c := parse(t, test.text, variables{disabledVariable: test.value})
 			require.Equal(t, []bool{test.off, test.off, test.off}, []bool{c.Disabled, c.Stall.Disabled, c.Sweep.Disabled})
 			require.Contains(t, settings(c), [3]string{disabledKey, fmt.Sprint(test.off), test.source})
 			if test.off {
@@ -45,8 +44,7 @@ func TestDisabled(t *testing.T) {
 		})
 	}
 	t.Run("the switch of the sweeper is its own", func(t *testing.T) {
-		c, err := config.Parse(file, nil, environment(variables{"WATCHDOG_ENABLED": "false"}))
-		require.NoError(t, err)
+		c := parse(t, "", variables{"WATCHDOG_ENABLED": "false"})
 		require.Equal(t, []bool{false, false, true}, []bool{c.Disabled, c.Stall.Disabled, c.Sweep.Disabled})
 	})
 	t.Run("with the host's prefix", func(t *testing.T) {
@@ -74,8 +72,7 @@ runtime_controls:
 `
 
 func TestOtherNames(t *testing.T) {
-	c, err := config.Parse(file, []byte(origin), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, origin, nil)
 	require.Equal(t, watchdog.Budget{Idle: 2 * time.Hour, NoProgress: 4 * time.Hour}, c.Budget)
 	golden(t, "limits_origin.golden", set(c))
 
@@ -83,7 +80,7 @@ func TestOtherNames(t *testing.T) {
 		"OUROBOROS_GENERATION_IDLE_TIMEOUT_SECONDS=60", "OUROBOROS_GENERATION_SAFETY_TIMEOUT_SECONDS=3600",
 		"OUROBOROS_MCP_TOOL_TIMEOUT_SECONDS=5", "OUROBOROS_GENERATION_TIMEOUT=1", "OUROBOROS_AGENT_RUNTIME=codex",
 	}}
-	c, err = loader.Parse(file, []byte(origin))
+	c, err := loader.Parse(file, []byte(origin))
 	require.NoError(t, err)
 	require.Equal(t, watchdog.Budget{Idle: time.Minute, NoProgress: 4 * time.Hour, Safety: time.Hour}, c.Budget)
 	golden(t, "limits_origin_variables.golden", set(c))

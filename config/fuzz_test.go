@@ -237,8 +237,7 @@ func FuzzPrintedLength(f *testing.F) {
 			return
 		}
 		want := time.Duration(nanoseconds)
-		c, err := config.Load("", environment(variables{"WATCHDOG_STALL_NO_OUTPUT_TIMEOUT": want.String()}))
-		require.NoError(t, err)
+		c := parse(t, "", variables{"WATCHDOG_STALL_NO_OUTPUT_TIMEOUT": want.String()})
 		require.Equal(t, want, c.Stall.NoOutput)
 	})
 }

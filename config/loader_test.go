@@ -169,8 +169,7 @@ func TestOverrides(t *testing.T) {
 		}},
 	} {
 		for variable, want := range of.variables {
-			c, err := config.Parse(file, []byte(of.text), environment(variables{variable: want.value}))
-			require.NoError(t, err, variable)
+			c := parse(t, of.text, variables{variable: want.value})
 			require.Contains(t, settings(c), [3]string{of.block + want.key, want.shown, "environment " + variable})
 		}
 	}
@@ -178,8 +177,7 @@ func TestOverrides(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	t.Run("an empty path means no file", func(t *testing.T) {
-		c, err := config.Load("", config.NoEnvironment)
-		require.NoError(t, err)
+		c := parse(t, "", nil)
 		require.Equal(t, watchdog.Budget{}, c.Budget)
 	})
 	t.Run("a path that does not exist is an error", func(t *testing.T) {

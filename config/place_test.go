@@ -139,6 +139,5 @@ func TestMergeBomb(t *testing.T) {
 	for i := range 60 {
 		text += fmt.Sprintf("a%d: &a%d\n  <<: [*a%d, *a%d]\n", i+1, i+1, i, i)
 	}
-	_, err := config.Parse(file, []byte(text+"steps:\n  build: *a60\n  <<: [*a60, *a60]\n"), config.NoEnvironment)
-	require.NoError(t, err)
+	parse(t, text+"steps:\n  build: *a60\n  <<: [*a60, *a60]\n", nil)
 }

@@ -16,8 +16,7 @@ import (
 
 // TestScopesInForce expects the limits of a scope under its name, with its own sources.
 func TestScopesInForce(t *testing.T) {
-	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, everySetting, nil)
 	const tenant = "runtime_controls.scopes.tenant-7."
 	require.Contains(t, settings(c), [3]string{"runtime_controls.scopes", "tenant-7, fleet", "limits.yaml:25"})
 	require.Contains(t, settings(c), [3]string{tenant + "spend.cost", "100.00 EUR", "limits.yaml:27"})

@@ -60,8 +60,7 @@ func everySentinel() stall.Config {
 
 // TestStallFile reads a file in which no stall setting has its default.
 func TestStallFile(t *testing.T) {
-	c, err := config.Parse(file, []byte(everyStall), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, everyStall, nil)
 	require.Equal(t, everySentinel(), c.Stall)
 	golden(t, "stall_every.golden", sentinel(c))
 }
@@ -74,8 +73,7 @@ func graces(interrupt, terminate time.Duration) []stall.Step {
 // TestStallFirstSignal chooses the first signal, with the file or a variable.
 func TestStallFirstSignal(t *testing.T) {
 	grace := func(text string, v variables) []stall.Step {
-		c, err := config.Parse(file, []byte("stall: {no_output_timeout: 5m, "+text+"}\n"), environment(v))
-		require.NoError(t, err)
+		c := parse(t, "stall: {no_output_timeout: 5m, "+text+"}\n", v)
 		return c.Stall.Grace
 	}
 	terminate := stall.Step{Signal: syscall.SIGTERM, Grace: stall.DefaultTerminateGrace}
@@ -99,8 +97,7 @@ func TestAcceptedLengths(t *testing.T) {
 		"2562047h47m16s854ms775us806ns": 1<<63 - 2,
 	} {
 		t.Run(written, func(t *testing.T) {
-			c, err := config.Parse(file, []byte("stall:\n  no_output_timeout: "+written+"\n"), config.NoEnvironment)
-			require.NoError(t, err)
+			c := parse(t, "stall:\n  no_output_timeout: "+written+"\n", nil)
 			require.Equal(t, want, c.Stall.NoOutput)
 		})
 	}
@@ -128,8 +125,7 @@ func TestAcceptedCommands(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c, err := config.Parse(file, []byte("stall:\n  probe:\n    command: "+test.written+"\n"), config.NoEnvironment)
-			require.NoError(t, err)
+			c := parse(t, "stall:\n  probe:\n    command: "+test.written+"\n", nil)
 			require.Equal(t, &stall.Probe{Command: test.want}, c.Stall.Probe)
 		})
 	}
@@ -145,8 +141,7 @@ func TestAcceptedPatterns(t *testing.T) {
 		"a pattern with a character": {`["a\tb"]`, "a\tb"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c, err := config.Parse(file, []byte("stall:\n  terminal_patterns: "+test.written+"\n"), config.NoEnvironment)
-			require.NoError(t, err)
+			c := parse(t, "stall:\n  terminal_patterns: "+test.written+"\n", nil)
 			require.Len(t, c.Stall.Terminal, 1)
 			require.True(t, c.Stall.Terminal[0].MatchString(test.line))
 			require.Len(t, strings.Split(strings.TrimSpace(sentinel(c)), "\n"), len(ofSentinel(c)), "a line each")
@@ -170,8 +165,7 @@ func TestProbeNeedsCommand(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c, err := config.Parse(file, []byte(test.text), config.NoEnvironment)
-			require.NoError(t, err)
+			c := parse(t, test.text, nil)
 			require.Equal(t, test.want, c.Stall.Probe)
 		})
 	}
@@ -179,8 +173,7 @@ func TestProbeNeedsCommand(t *testing.T) {
 
 // TestChangedProbe expects the new values of a probe that the host changed.
 func TestChangedProbe(t *testing.T) {
-	c, err := config.Parse(file, []byte(everyStall), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, everyStall, nil)
 	c.Stall.Probe.Interval = time.Second
 	require.Contains(t, settings(c), [3]string{"stall.probe.interval", "1s", "limits.yaml:6"})
 	c.Stall.Probe = nil
@@ -230,28 +223,24 @@ const tunedStall = `stall:
 
 func TestVariableDisablesStall(t *testing.T) {
 	t.Run("a signal that is off disables its settings, but not those with another use", func(t *testing.T) {
-		c, err := config.Parse(file, []byte(tunedStall), environment(variables{noOutputVariable: "0"}))
-		require.NoError(t, err)
+		c := parse(t, tunedStall, variables{noOutputVariable: "0"})
 		grace := graces(time.Second, 0)
 		alsoEnd := &stall.AlsoEnd{Command: []string{"x"}}
 		require.Equal(t, stall.Config{KeepBackground: true, Grace: grace, AlsoEnd: alsoEnd}, c.Stall)
 		golden(t, "disabled_stall.golden", sentinel(c))
 	})
 	t.Run("a probe is another signal", func(t *testing.T) {
-		c, err := config.Parse(file, []byte(everyStall), environment(variables{noOutputVariable: "0"}))
-		require.NoError(t, err)
+		c := parse(t, everyStall, variables{noOutputVariable: "0"})
 		golden(t, "disabled_stall_probe.golden", sentinel(c))
 	})
 	t.Run("ignored probe errors disable their threshold", func(t *testing.T) {
 		const variable = "WATCHDOG_STALL_PROBE_ON_PROBE_ERROR"
-		c, err := config.Parse(file, []byte(everyStall), environment(variables{variable: "ignore"}))
-		require.NoError(t, err)
+		c := parse(t, everyStall, variables{variable: "ignore"})
 		require.Zero(t, c.Stall.Probe.ErrorThreshold)
 		require.Contains(t, settings(c), [3]string{"stall.probe.probe_error_threshold", "3", "environment " + variable})
 	})
 	t.Run("a variable may be the signal that the file's settings need", func(t *testing.T) {
-		c, err := config.Parse(file, []byte("stall: {on_stall: fail}"), environment(variables{noOutputVariable: "5m"}))
-		require.NoError(t, err)
+		c := parse(t, "stall: {on_stall: fail}", variables{noOutputVariable: "5m"})
 		require.Equal(t, stall.ActionFail, c.Stall.OnStall)
 	})
 }

@@ -63,8 +63,7 @@ func sweeper(c *config.Config) string {
 
 // TestSweepFile reads a file in which no sweep setting has its default.
 func TestSweepFile(t *testing.T) {
-	c, err := config.Parse(file, []byte(everySweep), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, everySweep, nil)
 	require.Equal(t, everySweeper(), c.Sweep)
 	require.Equal(t, everyKeeper(), c.Keeper)
 	golden(t, "sweep_every.golden", sweeper(c))
@@ -109,8 +108,7 @@ func TestPartialSweep(t *testing.T) {
 		"sweep: {stalled_threshold: 0}":            {StalledThreshold: watchdog.NoLimit},
 	} {
 		t.Run(text, func(t *testing.T) {
-			c, err := config.Parse(file, []byte(text), config.NoEnvironment)
-			require.NoError(t, err)
+			c := parse(t, text, nil)
 			require.Equal(t, want, c.Sweep)
 		})
 	}
@@ -118,8 +116,7 @@ func TestPartialSweep(t *testing.T) {
 
 // TestLongestMilliseconds reads the largest number of milliseconds that a duration can hold.
 func TestLongestMilliseconds(t *testing.T) {
-	c, err := config.Load("", environment(variables{"WATCHDOG_INTERVAL_MS": "9223372036854"}))
-	require.NoError(t, err)
+	c := parse(t, "", variables{"WATCHDOG_INTERVAL_MS": "9223372036854"})
 	require.Less(t, c.Sweep.Interval, time.Duration(math.MaxInt64))
 	require.Equal(t, 9223372036854*time.Millisecond, c.Sweep.Interval)
 }
@@ -139,8 +136,7 @@ func TestKeeperThreshold(t *testing.T) {
 		"one too short for the default pace": {"sweep: {stalled_threshold: 1ms}", nil, time.Millisecond}, // for a sweeper alone
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c, err := config.Parse(file, []byte(test.text), environment(test.variables))
-			require.NoError(t, err)
+			c := parse(t, test.text, test.variables)
 			require.Equal(t, session.KeeperConfig{Threshold: test.want}, c.Keeper)
 		})
 	}
@@ -149,8 +145,7 @@ func TestKeeperThreshold(t *testing.T) {
 // TestAlertSwitchedOff expects a variable that switches the alert off to take the number of cancels along.
 func TestAlertSwitchedOff(t *testing.T) {
 	const within = "WATCHDOG_ALERT_WITHIN_MS"
-	c, err := config.Parse(file, []byte(everySweep), environment(variables{within: "0"}))
-	require.NoError(t, err)
+	c := parse(t, everySweep, variables{within: "0"})
 	require.Equal(t, sweep.Alert{}, c.Sweep.Alert)
 	require.Contains(t, settings(c), [3]string{"sweep.alert_count", "0", "environment " + within})
 }
@@ -171,8 +166,7 @@ func TestDocumentedWorstTimes(t *testing.T) {
 	require.Greater(t, len(rows), 10)
 	require.Len(t, rows, strings.Count(section, "\n| `"))
 	for _, row := range rows {
-		c, err := config.Parse(file, []byte("sweep: {"+row[1]+"}"), config.NoEnvironment)
-		require.NoError(t, err, row[0])
+		c := parse(t, "sweep: {"+row[1]+"}", nil)
 		require.Equal(t, worst(row[2], row[3]), c.WorstTime(), row[0])
 	}
 }
@@ -184,29 +178,25 @@ func TestWorstTime(t *testing.T) {
 		"an interval of a century":                      {"interval: 1000000h", "1000000h10m8s", "never"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := config.Parse(file, []byte("sweep: {"+test.sweep+"}"), config.NoEnvironment)
-			require.NoError(t, err)
+			c := parse(t, "sweep: {"+test.sweep+"}", nil)
 			want := worst(test.one, test.last)
 			require.Equal(t, want, c.WorstTime())
 			require.True(t, strings.HasSuffix(c.String(), "\n"+want+"\n"), "it is printed with the settings")
 		})
 	}
 	t.Run("everything switched off", func(t *testing.T) {
-		c, err := config.Load("", environment(variables{"WATCHDOG_DISABLED": "true"}))
-		require.NoError(t, err)
+		c := parse(t, "", variables{"WATCHDOG_DISABLED": "true"})
 		require.Contains(t, c.WorstTime(), "cancel: never;")
 	})
 	t.Run("half a second less than no limit", func(t *testing.T) {
-		c, err := config.Load("", config.NoEnvironment)
-		require.NoError(t, err)
+		c := parse(t, "", nil)
 		rest := c.Sweep.WorstTime(c.Keeper, 1) - sweep.DefaultStalledThreshold
 		c.Sweep.StalledThreshold = watchdog.NoLimit - rest - 500*time.Millisecond
 		require.Equal(t, watchdog.NoLimit-500*time.Millisecond, c.Sweep.WorstTime(c.Keeper, 1))
 		require.Equal(t, worst("never", "never"), c.WorstTime())
 	})
 	t.Run("a hook that the host adds", func(t *testing.T) {
-		c, err := config.Load("", config.NoEnvironment)
-		require.NoError(t, err)
+		c := parse(t, "", nil)
 		before := c.WorstTime()
 		c.Sweep.StopHook = func(context.Context, session.Session) error { return nil }
 		require.NotEqual(t, before, c.WorstTime())

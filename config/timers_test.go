@@ -95,8 +95,7 @@ var everyScope = []watchdog.SharedSpend{
 
 // TestControlsFile reads everySetting.
 func TestControlsFile(t *testing.T) {
-	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, everySetting, nil)
 	require.True(t, c.Disabled)
 	require.Equal(t, everyBudget, c.Budget)
 	require.Equal(t, everyScope, c.Scopes)
@@ -145,13 +144,11 @@ func TestCounts(t *testing.T) {
 	all := func(lines []string) string { return strings.Join(lines, ", ") }
 	text := fmt.Sprintf("runtime_controls:\n  spend: {%s, reserve: {%s}}\n  ladders: {%s}\n", all(limits), all(kept),
 		strings.ReplaceAll(all(ladders), "wait", "[wait]"))
-	c, err := config.Parse(file, []byte(text), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, text, nil)
 	require.Equal(t, want, c.Budget)
-	c, err = config.Load("", environment(inEnvironment))
-	require.NoError(t, err)
+	c = parse(t, "", inEnvironment)
 	require.Equal(t, want, c.Budget)
-	_, err = config.Parse(file, []byte("runtime_controls: {spend: {loop: 5}}\n"), config.NoEnvironment)
+	_, err := config.Parse(file, []byte("runtime_controls: {spend: {loop: 5}}\n"), config.NoEnvironment)
 	require.ErrorContains(t, only(t, err), "unknown key")
 }
 
@@ -187,8 +184,7 @@ func TestDefaults(t *testing.T) {
 			"probe: {interval: , command: ~, on_probe_error: ignore}}\n",
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			c, err := config.Parse(file, []byte(text), config.NoEnvironment)
-			require.NoError(t, err)
+			c := parse(t, text, nil)
 			require.Equal(t, watchdog.Budget{}, c.Budget)
 			require.Equal(t, loop.Config{}, c.Loop)
 			require.Equal(t, watchdog.Kinds{}, c.Kinds)
@@ -205,8 +201,7 @@ func TestTickBounds(t *testing.T) {
 		"30": bound.DefaultTick,
 	} {
 		t.Run(written, func(t *testing.T) {
-			c, err := config.Load("", environment(variables{"WATCHDOG_MAX_TICK_DURATION_MINUTES": written}))
-			require.NoError(t, err)
+			c := parse(t, "", variables{"WATCHDOG_MAX_TICK_DURATION_MINUTES": written})
 			require.Equal(t, want, c.Tick.Limit)
 		})
 	}
@@ -214,8 +209,7 @@ func TestTickBounds(t *testing.T) {
 
 // TestSwitchedOffLimit expects off for a limit that the host switched off.
 func TestSwitchedOffLimit(t *testing.T) {
-	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
-	require.NoError(t, err)
+	c := parse(t, everySetting, nil)
 	c.Budget.Idle = watchdog.NoLimit
 	require.Contains(t, settings(c), [3]string{"runtime_controls.idle_timeout_seconds", "off", "limits.yaml:8"})
 }
