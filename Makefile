@@ -70,7 +70,7 @@ long := $(long)|TestLinearizable|Test(Lossy)?Promotion|TestBroken.*Stores|TestRe
 long := $(long)|TestEvents|TestSessions|TestSpend|TestLikeMemory|TestTransactionPooler|TestSearchPath
 long := $(long)|TestFailoverOfVanished|TestAsynchronousFailover|TestSoak
 long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestNext|TestSameHistory|TestBase|TestOrder
-long := $(long)|TestAblation|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions|TestRulesAsDocumented
+long := $(long)|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions
 long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage|TestFleet
 longer = . ./internal/... ./loop ./stall ./replay ./converge ./storetest ./sessiontest ./store/sqlite ./store/postgres \
 	./store/postgres/soak ./sweep ./examples/internal/crashtest

@@ -22,7 +22,6 @@ const (
 	notifyBlock  = sweepBlock + ".notify"
 )
 
-// blockNames are our top-level keys.
 var blockNames = []string{controlsBlock, stallBlock, sweepBlock}
 
 // A key is one setting: a row of the table. A row comes after the rows that it needs or must be below.
@@ -49,7 +48,7 @@ type key struct {
 
 // A kind reads the value of a setting, keeps it in a Config and prints it.
 type kind struct {
-	split   func(text string) value                // splits a variable, as YAML splits a value; nil for one text
+	split   func(text string) value                // splits a variable, as YAML splits a value
 	set     func(c *Config, v value) *invalidValue // keeps the value, or returns what is wrong with it
 	show    func(c *Config) string                 // returns the value in force
 	off     func(c *Config) bool                   // reports whether the value in force switches the setting off
@@ -88,14 +87,6 @@ func ofItems[T any](
 	}
 }
 
-// fromVariable returns the value of a variable.
-func (k kind) fromVariable(text string) value {
-	if k.split != nil {
-		return k.split(text)
-	}
-	return fromText(text)
-}
-
 func (k key) block() string { return k.path[:strings.LastIndex(k.path, ".")] }
 func (k key) name() string  { return k.path[strings.LastIndex(k.path, ".")+1:] }
 
@@ -107,7 +98,6 @@ func (k *key) is(path string) bool {
 	return path == k.path || slices.Contains(k.also, path) || path == k.otherPath
 }
 
-// A table is a list of keys.
 type table []key
 
 // at returns the settings that a path sets: two for one that is of two actions.
@@ -150,7 +140,6 @@ func (t table) names(block string) []string {
 	return names
 }
 
-// accepted returns every name that a block accepts.
 func (t table) accepted(block string) []string {
 	all := t.names(block)
 	for _, k := range t {
@@ -165,7 +154,6 @@ func (t table) accepted(block string) []string {
 	return all
 }
 
-// isBlock reports whether there are settings inside of a path.
 func (t table) isBlock(path string) bool {
 	within := func(p string) bool { return len(p) > len(path) && p[len(path)] == '.' && p[:len(path)] == path }
 	for i := range t {
@@ -197,7 +185,7 @@ func (t table) ours(block string, content *yaml.Node) bool {
 
 // isOurs reports whether the content under the name of a setting or of a block is ours.
 func (t table) isOurs(path string, content *yaml.Node) bool {
-	if path == alsoEndBlock || path == probeThresholdPath { // no other program has these names
+	if path == alsoEndBlock { // no other program has that name
 		return true
 	}
 	if path == scopesPath { // other programs have scopes, too, such as those of a token

@@ -92,11 +92,11 @@ func emptyTail(path string, content *yaml.Node) string {
 	return path
 }
 
-// isWholly reports whether all keys of a mapping are, or were, those of our block, however common each word is.
+// isWholly reports whether all keys of a mapping are those of our block, however common each word is.
 func isWholly(block string, content *yaml.Node) bool {
 	ours := keys.accepted(block)
 	for node := range pairs(content) {
-		if name := nameOf(node); !slices.Contains(ours, name) && gone[block+"."+name] == "" {
+		if !slices.Contains(ours, nameOf(node)) {
 			return false
 		}
 	}
@@ -170,7 +170,6 @@ func mergesIn(block string, content *yaml.Node, seen map[*yaml.Node]bool) bool {
 	return false
 }
 
-// resolved returns the node that an alias stands for.
 func resolved(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias

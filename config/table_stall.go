@@ -24,7 +24,6 @@ const (
 	firstSignalPath    = stallBlock + ".first_signal"
 	alsoEndPath        = alsoEndBlock + ".command"
 	prefixPath         = stallBlock + ".fingerprint_prefix"
-	probeThresholdPath = probeBlock + ".stall_threshold" // which is gone
 
 	// Those of steps. They are those of the stall block, wherever it stands.
 	stepEnabledPath = stallBlock + ".enabled"
@@ -36,7 +35,6 @@ const (
 // signals are the paths of what can make a sentinel fire.
 var signals = []string{noOutputPath, commandPath, patternsPath}
 
-// action is the kind of what a sentinel does.
 func action(field func(*Config) *stall.TripAction) kind {
 	const usual = stall.ActionInterrupt
 	return choice(field, "an action", usual, "", usual, stall.ActionFail, stall.ActionIgnore)

@@ -3,6 +3,7 @@ package loop_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,7 +40,7 @@ func (c modelCall) kind() string {
 
 func (m *model) step(turn []modelCall) loop.Verdict {
 	turn = slices.Clone(turn)
-	slices.SortFunc(turn, func(a, b modelCall) int { return compareStrings(a.tool+a.input+a.outcome, b.tool+b.input+b.outcome) })
+	slices.SortFunc(turn, func(a, b modelCall) int { return strings.Compare(a.tool+a.input+a.outcome, b.tool+b.input+b.outcome) })
 	m.turns = append(m.turns, turn)
 	best := loop.Verdict{Advice: loop.Go, New: slices.ContainsFunc(turn, func(c modelCall) bool { return !m.seen(c, len(m.turns)-1) })}
 	for _, v := range slices.Concat(m.tails(), m.pairs(), m.streak(), m.futile()) {
@@ -49,16 +50,6 @@ func (m *model) step(turn []modelCall) loop.Verdict {
 		}
 	}
 	return best
-}
-
-func compareStrings(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func rank(v loop.Verdict) int {
