@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -242,7 +243,7 @@ type changedRun struct {
 // tell prints what was done, as one line or as JSON.
 func (c changedRun) tell(p Program, common *Common, line string) error {
 	if common.JSON {
-		return printJSON(p.Stdout, c)
+		return term.PrintJSON(p.Stdout, c)
 	}
 	_, err := fmt.Fprintln(p.Stdout, line)
 	return err

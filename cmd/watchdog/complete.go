@@ -8,6 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -44,7 +45,7 @@ func (c completeCmd) Run(ctx context.Context, p Program, common *Common, model *
 
 func (c completeCmd) complete(ctx context.Context, r *byHand) (did changedRun, line string, err error) {
 	did = changedRun{RunID: r.id, Outcome: "complete"}
-	name := plain(r.id)
+	name := term.Plain(r.id)
 	line = fmt.Sprintf("run %s is recorded as complete", name)
 	wd, err := r.attach(ctx, watchdog.New)
 	switch {
@@ -61,7 +62,7 @@ func (c completeCmd) complete(ctx context.Context, r *byHand) (did changedRun, l
 		did.StartedAt = &started
 		if r.live() {
 			did.LiveOn = r.row.Host
-			line += fmt.Sprintf("; it ends on host %s, which runs it", plain(r.row.Host))
+			line += fmt.Sprintf("; it ends on host %s, which runs it", term.Plain(r.row.Host))
 		}
 		if err := c.record(wd, r.id); err != nil {
 			return did, "", err

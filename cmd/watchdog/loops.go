@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/transcript"
 )
@@ -65,7 +66,7 @@ func (c loopsCmd) Run(p Program, common *Common, model *kong.Application) error 
 	for _, name := range c.Files {
 		judged, err := c.judgeFile(p, name, config)
 		if err != nil {
-			p.say(plain(judged.Error))
+			p.say(term.Plain(judged.Error))
 			failed = exitStatus(exitError)
 		}
 		if err := judged.print(p.Stdout, common.JSON); err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/transcript"
 )
@@ -73,14 +74,14 @@ func (j *judgedSession) print(out *os.File, asJSON bool) error {
 		if err := json.NewEncoder(&text).Encode(j); err != nil {
 			return err
 		}
-		_, err := out.WriteString(escapeJSON(text.String()))
+		_, err := out.WriteString(term.EscapeJSON(text.String()))
 		return err
 	}
 	if j.Error != "" {
 		return nil // it was said
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", plain(j.File), j.summary())
+	fmt.Fprintf(&b, "%s: %s\n", term.Plain(j.File), j.summary())
 	for i := range j.Findings {
 		j.Findings[i].write(&b)
 	}
@@ -147,7 +148,7 @@ const maxShownText = 400
 func (f *foundLoop) write(b *strings.Builder) {
 	b.WriteString("  ")
 	if f.Agent != "" {
-		fmt.Fprintf(b, "%s ", plain(f.Agent))
+		fmt.Fprintf(b, "%s ", term.Plain(f.Agent))
 	}
 	if f.Conversation > 0 {
 		fmt.Fprintf(b, "conversation %d ", f.Conversation)
@@ -162,9 +163,9 @@ func (f *foundLoop) write(b *strings.Builder) {
 	if f.LastStep > max(f.EndedStep, f.AskedStep) {
 		at = append(at, fmt.Sprintf("on until step %d", f.LastStep))
 	}
-	fmt.Fprintf(b, "%s: %s %s\n    %s\n", strings.Join(at, ", "), f.Rule, f.Pattern, plain(f.Says))
+	fmt.Fprintf(b, "%s: %s %s\n    %s\n", strings.Join(at, ", "), f.Rule, f.Pattern, term.Plain(f.Says))
 	if f.Input != "" || f.Result != "" {
-		fmt.Fprintf(b, "    input   %s\n", cut(plain(f.Input), maxShownText))
-		fmt.Fprintf(b, "    result  %s\n", cut(plain(f.Result), maxShownText))
+		fmt.Fprintf(b, "    input   %s\n", term.Cut(term.Plain(f.Input), maxShownText))
+		fmt.Fprintf(b, "    result  %s\n", term.Cut(term.Plain(f.Result), maxShownText))
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -67,7 +68,7 @@ func (c notifyCmd) Run(ctx context.Context, p Program, common *Common, model *ko
 			return err
 		}
 		if c.Follow {
-			p.note(common, "notices go to "+plain(sender.Host())+"; press Ctrl-C to end")
+			p.note(common, "notices go to "+term.Plain(sender.Host())+"; press Ctrl-C to end")
 			return sender.Run(ctx)
 		}
 		return c.once(ctx, p, common, sender)
@@ -99,7 +100,7 @@ func (c notifyCmd) test(ctx context.Context, p Program, common *Common, cfg noti
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.Stdout, "the webhook at %s took a test notice, with %d %s\n", plain(sender.Host()), status,
+	_, err = fmt.Fprintf(p.Stdout, "the webhook at %s took a test notice, with %d %s\n", term.Plain(sender.Host()), status,
 		http.StatusText(status))
 	return err
 }

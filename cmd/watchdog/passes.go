@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -68,8 +69,8 @@ func (r *passReporter) print(p sweep.Pass) {
 		p.StartedAt.UTC().Format(time.RFC3339), p.Checked, p.Found, p.Cancelled, p.Spared, p.Failed,
 		p.Duration.Round(time.Millisecond))
 	for _, c := range p.Cases {
-		_, _ = fmt.Fprintf(r.out, "  %-13s %s on %s: silent for %v, allowed %v%s\n", c.Handling, plain(c.Session.RunID),
-			plain(c.Session.Host), c.Silence.Round(time.Second), c.Threshold, hostLost(c))
+		_, _ = fmt.Fprintf(r.out, "  %-13s %s on %s: silent for %v, allowed %v%s\n", c.Handling, term.Plain(c.Session.RunID),
+			term.Plain(c.Session.Host), c.Silence.Round(time.Second), c.Threshold, hostLost(c))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
@@ -55,7 +56,7 @@ func (r *byHand) resume(ctx context.Context) (did changedRun, line string, err e
 	}
 	if did.Before == "" {
 		return did, fmt.Sprintf("run %s was not cancelled: its window is open since %s, and its host goes on in it when it "+
-			"attaches; nothing was recorded", plain(r.id), did.StartedAt.Format(time.RFC3339)), nil
+			"attaches; nothing was recorded", term.Plain(r.id), did.StartedAt.Format(time.RFC3339)), nil
 	}
 	if err := r.leave(ctx, did.Before); err != nil {
 		return did, "", err
@@ -67,7 +68,7 @@ func (r *byHand) resume(ctx context.Context) (did changedRun, line string, err e
 	started := wd.StartedAt()
 	did.Outcome, did.StartedAt = "resumed", &started
 	return did, fmt.Sprintf("run %s has a fresh window since %s (before: %s); nobody runs it until its host attaches",
-		plain(r.id), started.Format(time.RFC3339), plain(did.Before)), wd.Close()
+		term.Plain(r.id), started.Format(time.RFC3339), term.Plain(did.Before)), wd.Close()
 }
 
 // window finds out how the window of the run stands.

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 )
 
 // Help is the rest of the command's help.
@@ -109,7 +111,7 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	ctx, signals := receive(ctx, p.sharesTerminal(cfg))
 	defer signals.stop()
 	cfg.Forward = signals.forwarded
-	defer p.showTime(cfg.WallClock, meter.standstill())()
+	defer term.ShowTime(p.Stdin, p.Stdout, p.Stderr, cfg.WallClock, meter.standstill())()
 	ctx, guarded, leave := record.guard(ctx, *cfg)
 	defer leave()
 	cmd := p.command(words)

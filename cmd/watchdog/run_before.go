@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -55,5 +56,5 @@ func (p Program) sayResumed(before *story.Story, plan *meterPlan) {
 	if plan != nil {
 		window += " with all that it may spend"
 	}
-	p.say(plain(fmt.Sprintf("run %s %s: it is resumed, in %s", before.RunID, how, window)))
+	p.say(term.Plain(fmt.Sprintf("run %s %s: it is resumed, in %s", before.RunID, how, window)))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -103,7 +104,7 @@ func (r *runRecord) waits(err error) {
 		return
 	}
 	r.waiting = true
-	text := fmt.Sprintf("waiting for the store to take how run %s ended", plain(r.run.ID()))
+	text := fmt.Sprintf("waiting for the store to take how run %s ended", term.Plain(r.run.ID()))
 	if err != nil {
 		text += ": " + strings.ReplaceAll(err.Error(), "\n", "; ")
 	}

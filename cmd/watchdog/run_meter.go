@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/stall"
@@ -138,7 +139,7 @@ func (m *meter) failures() string {
 		return ""
 	}
 	return fmt.Sprintf("%d of the command's calls failed, the first because: %s", n,
-		plain(strings.TrimPrefix(first, "watchdog: ")))
+		term.Plain(strings.TrimPrefix(first, "watchdog: ")))
 }
 
 // used is how far each limit was used.

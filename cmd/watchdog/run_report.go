@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/signame"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/stall"
@@ -49,7 +51,7 @@ func (p Program) report(e *ending) error {
 		}
 		return errors.Join(json.NewEncoder(p.Stderr).Encode(e.report(status)), exitStatus(status))
 	}
-	if text := e.story(styleOf(p.Stderr)); text != "" {
+	if text := e.story(p.Stderr); text != "" {
 		p.say(text)
 	}
 	return exitStatus(status)
@@ -113,12 +115,12 @@ func (e *ending) status(lost bool) int {
 }
 
 // story is the last line, empty for a command that ended by itself and whose calls all had an answer.
-func (e *ending) story(s style) string {
+func (e *ending) story(to *os.File) string {
 	reason, failures := e.reason(), e.meter.failures()
 	if reason == "" {
 		return failures
 	}
-	text := s.bold(reason) + ": " + e.ended()
+	text := term.Marked(to, term.Bold, reason) + ": " + e.ended()
 	if failures != "" {
 		text += "; " + failures
 	}

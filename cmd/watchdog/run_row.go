@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/signame"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -117,7 +118,7 @@ func (p Program) refuseLive(ctx context.Context, common *Common, db database, id
 		return nil
 	}
 	if !common.JSON {
-		p.say(fmt.Sprintf("run %s may be live on host %s: finding out takes at most %v", plain(id), plain(r.row.Host),
+		p.say(fmt.Sprintf("run %s may be live on host %s: finding out takes at most %v", term.Plain(id), term.Plain(r.row.Host),
 			verdict.ObserveFor(r.promise())))
 	}
 	dead, err := r.isDead(ctx)

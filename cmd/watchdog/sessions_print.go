@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -55,7 +56,7 @@ func stateOf(s session.Session) (state session.State) {
 
 // print prints the page as a table, and what is not in it on the standard error.
 func (l *sessionList) print(p Program) error {
-	rows := table{{"RUN", "STATUS", "HOST", "PHASE", "AGE", "LASTED", "SIGN", "REASON", "WHY"}}
+	rows := term.Table{{"RUN", "STATUS", "HOST", "PHASE", "AGE", "LASTED", "SIGN", "REASON", "WHY"}}
 	for _, s := range l.Sessions {
 		of := l.spanOf(s)
 		rows = append(rows, []string{
@@ -64,12 +65,12 @@ func (l *sessionList) print(p Program) error {
 		})
 	}
 	if len(l.Sessions) > 0 {
-		if err := rows.print(p.Stdout); err != nil {
+		if err := rows.Print(p.Stdout); err != nil {
 			return err
 		}
 	}
 	for _, err := range l.Unreadable {
-		p.say(plain(err.Error()))
+		p.say(term.Plain(err.Error()))
 	}
 	switch {
 	case l.mark != "":
@@ -180,7 +181,7 @@ func (l *sessionList) printJSON(out io.Writer) error {
 	for _, err := range l.Unreadable {
 		page.Unreadable = append(page.Unreadable, err.Error())
 	}
-	return printJSON(out, page)
+	return term.PrintJSON(out, page)
 }
 
 func (l *sessionList) listed(s session.Session) listedSession {

@@ -197,23 +197,6 @@ func TestSessionBehind(t *testing.T) {
 	})
 }
 
-func TestTable(t *testing.T) {
-	t.Parallel()
-	rows := func() [][]string {
-		return [][]string{{"RUN", "NOTE", "HOST"}, {"短い", "", "a"}, {"e\u0301te\u0301", "", "long \x1b[31m host"}}
-	}
-	for name, test := range map[string]struct {
-		width int
-		want  string
-	}{
-		"columns are aligned, and empty ones left out": {0, "RUN   HOST\n短い  a\ne\u0301te\u0301   long \\x1b[31m host\n"},
-		"a line is cut to the width of a terminal":     {10, "RUN   HOST\n短い  a\ne\u0301te\u0301   lon…\n"},
-		"a wide character is not cut in two":           {4, "RUN…\n短…\ne\u0301te\u0301…\n"},
-	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, test.want, main.TableText(rows(), test.width)) })
-	}
-}
-
 func TestAgo(t *testing.T) {
 	t.Parallel()
 	for want, d := range map[string]time.Duration{

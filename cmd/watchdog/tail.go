@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/story"
 )
 
@@ -174,6 +175,6 @@ func (f *follower) printOne(e watchdog.Event) error {
 	if f.tail.Of == "" {
 		line += e.AggregateID + " "
 	}
-	_, err := fmt.Fprintln(f.program.Stdout, plain(line+story.Sentence(e)))
+	_, err := fmt.Fprintln(f.program.Stdout, term.Plain(line+story.Sentence(e)))
 	return err
 }

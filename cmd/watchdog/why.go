@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -39,7 +40,7 @@ func (w whyCmd) Run(ctx context.Context, p Program, common *Common) error {
 	case err == nil:
 		if common.Store != "" {
 			p.say(fmt.Sprintf("%s is a folder with artifacts, and this is what they say; from another folder, the name is the "+
-				"run's in the store", plain(w.Of)))
+				"run's in the store", term.Plain(w.Of)))
 		}
 		return tellArtifacts(p, common, found)
 	}
@@ -140,14 +141,14 @@ func unknownRun(ctx context.Context, db database, runID string) error {
 	var near []string
 	for _, s := range page.Sessions {
 		if isNear(s.RunID, runID) && len(near) < maxNear {
-			near = append(near, cut(plain(s.RunID), maxShownID))
+			near = append(near, term.Cut(term.Plain(s.RunID), maxShownID))
 		}
 	}
 	hint := "watchdog sessions lists those that there are"
 	if len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "? watchdog sessions lists all"
 	}
-	return fmt.Errorf("the store has no run %s, and no event of one; %s", cut(plain(runID), maxShownID), hint)
+	return fmt.Errorf("the store has no run %s, and no event of one; %s", term.Cut(term.Plain(runID), maxShownID), hint)
 }
 
 // maxShownID is how many columns of a run ID an error shows.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/story"
 )
 
@@ -28,7 +29,7 @@ func findArtifacts(dir string) (files []string, err error) {
 	case err == nil && info.Mode().IsRegular() && filepath.Base(dir) == eventFile:
 		return []string{dir}, nil
 	case err != nil || !info.IsDir():
-		return nil, fmt.Errorf("%s is not a folder with artifacts", cut(plain(dir), maxShownID))
+		return nil, fmt.Errorf("%s is not a folder with artifacts", term.Cut(term.Plain(dir), maxShownID))
 	}
 	for _, pattern := range []string{eventFile, filepath.Join(stallFolder, eventFile)} {
 		if file := filepath.Join(dir, pattern); isFile(file) {
@@ -46,7 +47,7 @@ func findArtifacts(dir string) (files []string, err error) {
 	}
 	if len(files) == 0 {
 		return nil, fmt.Errorf("folder %s has no %s of a stalled command in it, in its %s or in that of a step: no command "+
-			"stalled there", cut(plain(dir), maxShownID), eventFile, stallFolder)
+			"stalled there", term.Cut(term.Plain(dir), maxShownID), eventFile, stallFolder)
 	}
 	return files, nil
 }
@@ -99,7 +100,7 @@ func readArtifact(name string) (s story.Story, err error) {
 		return s, err
 	}
 	if s, err = story.OfArtifact(text, time.Now()); err != nil {
-		return s, fmt.Errorf("read %s: %s", plain(name), plain(err.Error()))
+		return s, fmt.Errorf("read %s: %s", term.Plain(name), term.Plain(err.Error()))
 	}
 	return s, nil
 }

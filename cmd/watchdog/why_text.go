@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/story"
 )
 
@@ -86,9 +87,9 @@ func (x section) lines() (lines []string) {
 			lines = append(lines, entry)
 			continue
 		}
-		wrapped := wrap(plain(entry), maxColumns-labelColumns)
+		wrapped := term.Wrap(term.Plain(entry), maxColumns-labelColumns)
 		if len(wrapped) > maxWrapped {
-			wrapped = append(wrapped[:maxWrapped-1], cut(wrapped[maxWrapped-1]+" …", maxColumns-labelColumns))
+			wrapped = append(wrapped[:maxWrapped-1], term.Cut(wrapped[maxWrapped-1]+" …", maxColumns-labelColumns))
 		}
 		lines = append(lines, wrapped...)
 	}
@@ -296,7 +297,7 @@ func stepsText(all []story.Story) string {
 		if s.End != nil {
 			line = fmt.Sprintf("%s UTC %s: %s", s.End.At.Format(timeLayout), line, s.End.Meaning)
 		}
-		fmt.Fprintln(&b, cut(plain(line), maxColumns))
+		fmt.Fprintln(&b, term.Cut(term.Plain(line), maxColumns))
 	}
 	if more := len(all) - most; more > 0 {
 		fmt.Fprintf(&b, "%d more; --json has all\n", more)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	watchdog "github.com/seed62658d38/watchdog/cmd/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/story"
 )
 
@@ -59,7 +60,7 @@ func checkText(t *testing.T, text string) {
 	assert.LessOrEqual(t, len(lines), 24)
 	for _, line := range lines {
 		if !strings.HasPrefix(line, "         watchdog ") { // that is to be pasted, whole
-			assert.LessOrEqual(t, watchdog.Columns(line), 80, line)
+			assert.LessOrEqual(t, term.Columns(line), 80, line)
 		}
 		require.Greater(t, len(line), 9, "%q is aligned", line)
 		assert.Equal(t, " ", line[8:9], "%q is aligned", line)
@@ -87,16 +88,4 @@ func TestLongStory(t *testing.T) {
 	assert.Contains(t, text, "attempt 2999", "the latest is told")
 	assert.Regexp(t, `(?m)^left out \d+ lines; --json has all`, text)
 	assert.Contains(t, text, "\n         watchdog tail s-1\n")
-}
-
-func TestPlain(t *testing.T) {
-	for raw, want := range map[string]string{
-		"s-1": "s-1", "\x1b[31mred": `\x1b[31mred`, "a\u202eb": `a\u202eb`, "a\tb\n": `a\x09b\x0a`, "\u0085": `\u0085`,
-		"漢字": "漢字", "\xff": `\xff`, "\U000e0041": `\U000e0041`, "é": "é", "\ufffd": "\ufffd",
-	} {
-		assert.Equal(t, want, watchdog.Plain(raw))
-	}
-	assert.Equal(t, 4, watchdog.Columns("漢字"))
-	assert.Equal(t, 2, watchdog.Columns("🐕"))
-	assert.Equal(t, 1, watchdog.Columns("e\u0301"))
 }

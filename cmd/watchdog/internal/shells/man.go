@@ -1,31 +1,13 @@
-package main
+package shells
 
 import (
-	"io"
 	"strings"
 
 	"github.com/alecthomas/kong"
 )
 
-type manCmd struct{}
-
-// Help is the end of the command's help.
-func (manCmd) Help() string {
-	return `Prints the man page of this program.
-
-Examples:
-  watchdog man | man -l -
-  watchdog man > /usr/local/share/man/man1/watchdog.1`
-}
-
-// Run prints the man page.
-func (manCmd) Run(p Program, model *kong.Application) error {
-	_, err := io.WriteString(p.Stdout, manPage(model))
-	return err
-}
-
-// manPage is the man page, in the macros that every man program knows.
-func manPage(model *kong.Application) string {
+// Man is the man page, in the macros that every man program knows.
+func Man(model *kong.Application) string {
 	summary, rest, _ := strings.Cut(model.Help, "\n\n")
 	common := commonFlags(model)
 	var s script
@@ -52,7 +34,7 @@ func manVerb(s *script, v verb, common []word) {
 	}
 	s.line("%s\n.PP", strings.Join(synopsis, " "))
 	manText(s, v.node.Help)
-	if detail := detailOf(v.node); detail != "" {
+	if detail := Detail(v.node); detail != "" {
 		s.line(".PP")
 		manText(s, detail)
 	}

@@ -1,7 +1,11 @@
-package main
+// Package shells writes what is generated from the model of a command line: the completions for shells, and the man page.
+//
+// It knows no command of the program, and no shell asks it anything: what it writes is a script that is complete.
+package shells
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -119,9 +123,9 @@ func valueWord(v *kong.Value) word {
 }
 
 // summary is the first sentence of the help, for the completions.
-func (w word) summary() string { return firstSentence(w.help) }
+func (w word) summary() string { return FirstSentence(w.help) }
 
-func firstSentence(help string) string {
+func FirstSentence(help string) string {
 	sentence, _, _ := strings.Cut(strings.ReplaceAll(help, "\n", " "), ". ")
 	return strings.TrimSuffix(sentence, ".")
 }
@@ -146,4 +150,12 @@ type script struct{ strings.Builder }
 
 func (s *script) line(format string, arguments ...any) {
 	_, _ = fmt.Fprintf(s, format+"\n", arguments...) // never fails
+}
+
+// Detail is all that there is to say of a command.
+func Detail(node *kong.Node) string {
+	if more, has := reflect.TypeAssert[interface{ More() string }](node.Target); has {
+		return node.Detail + "\n\n" + more.More()
+	}
+	return node.Detail
 }
