@@ -156,19 +156,24 @@ func (t Table) widths() []int {
 
 // PrintJSON prints a value as indented JSON. What a terminal would not show as it is, such as a mark that turns the
 // direction of writing, is escaped.
-func PrintJSON(out io.Writer, value any) error {
+func PrintJSON(out io.Writer, value any) error { return printJSON(out, value, "  ") }
+
+// PrintLine prints a value as JSON on one line, escaped in the same way.
+func PrintLine(out io.Writer, value any) error { return printJSON(out, value, "") }
+
+func printJSON(out io.Writer, value any, indent string) error {
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
-	encoder.SetIndent("", "  ")
+	encoder.SetIndent("", indent)
 	if err := encoder.Encode(value); err != nil {
 		return err
 	}
-	_, err := io.WriteString(out, EscapeJSON(text.String()))
+	_, err := io.WriteString(out, escapeJSON(text.String()))
 	return err
 }
 
-// EscapeJSON escapes the characters that are not printable, which JSON has in strings alone.
-func EscapeJSON(text string) string {
+// escapeJSON escapes the characters that are not printable, which JSON has in strings alone.
+func escapeJSON(text string) string {
 	var escaped strings.Builder
 	for _, r := range text {
 		switch {
