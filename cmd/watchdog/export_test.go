@@ -16,10 +16,7 @@ func Main() { main() }
 
 // What is tested apart from a whole program.
 var (
-	ReadStory       = readStory
-	StoryText       = storyText
-	FilledID        = filledID
-	WithoutPassword = withoutPassword
+	FilledID = filledID
 )
 
 // A Signals has what a run does at signals: how often it ends the command, and by which signals this program is killed.

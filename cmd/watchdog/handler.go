@@ -3,13 +3,14 @@ package main
 import (
 	"net/http"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
 	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
 // pages makes the page of a store. Without a sweeper it has none to show.
 func (p Program) pages(
-	common *Common, db database, sweeper *sweep.Sweeper, passes *page.PassLog, hosts []string,
+	common *Common, db stores.Database, sweeper *sweep.Sweeper, passes *page.PassLog, hosts []string,
 ) (*page.Page, error) {
 	cfg := page.Config{Sessions: db, Events: db, Hosts: hosts, Logger: p.logger(common.JSON)}
 	if sweeper != nil {

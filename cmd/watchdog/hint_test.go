@@ -10,10 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	watchdog "github.com/seed62658d38/watchdog/cmd/watchdog"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -30,7 +31,7 @@ func TestWithoutPassword(t *testing.T) {
 		"postgres://me:can ary%@host/db":                  "...",
 		"postgres:host=a password=canary":                 "...",
 	} {
-		assert.Equal(t, want, watchdog.WithoutPassword(store), store)
+		assert.Equal(t, want, stores.WithoutPassword(store), store)
 	}
 }
 

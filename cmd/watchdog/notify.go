@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
@@ -62,7 +63,7 @@ func (c notifyCmd) Run(ctx context.Context, p Program, common *Common, model *ko
 	if c.Test {
 		return c.test(ctx, p, common, cfg)
 	}
-	return common.withStore(ctx, writing{outbox: true}, func(db database) error {
+	return common.withStore(ctx, stores.Notifying, func(db stores.Database) error {
 		sender, err := p.sender(db, cfg, common.JSON)
 		if err != nil {
 			return err

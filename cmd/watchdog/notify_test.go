@@ -150,7 +150,7 @@ func TestNotifyTest(t *testing.T) {
 
 func TestNotifyRun(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, store string) {
+	eachURL(t, func(t *testing.T, store string) {
 		h := newHook(t)
 		variables := []string{secretSet, "WATCHDOG_STORE=" + store}
 		run := func(id, limit string, words ...string) outcome {
@@ -248,7 +248,7 @@ func TestNotifySweep(t *testing.T) {
 
 func TestNotifyFollow(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, store string) {
+	eachURL(t, func(t *testing.T, store string) {
 		h := newHook(t)
 		variables := []string{
 			secretSet, "WATCHDOG_STORE=" + store, "WATCHDOG_NOTIFY_WEBHOOK=" + h.address(), "WATCHDOG_NOTIFY_COMPLETES=true",

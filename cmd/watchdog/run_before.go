@@ -2,32 +2,22 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/story"
-	"github.com/seed62658d38/watchdog/session"
 )
 
 // unfinished reads what became of an earlier run of this name that failed or was stopped: a run goes on with it in a
 // fresh window. It returns nil if there is none, and an error that says what to do if it has done its work. A run that
 // a meter counts goes on in its window if what it may spend was used up: only a person gives it all of that again.
 func unfinished(
-	ctx context.Context, common *Common, db database, id string, plan *meterPlan,
+	ctx context.Context, common *Common, db stores.Database, id string, plan *meterPlan,
 ) (*story.Story, error) {
-	found := story.Record{RunID: id}
-	var err error
-	if found.Events, err = db.Read(ctx, watchdog.AggregateType, id); err != nil {
-		return nil, err
-	}
-	row, err := db.Session(ctx, id)
-	switch {
-	case err == nil:
-		found.Row = &row
-	case !errors.Is(err, session.ErrNotFound):
+	found, err := stores.Record(ctx, db, id)
+	if err != nil {
 		return nil, err
 	}
 	switch told := story.Of(found, time.Now()); told.State {

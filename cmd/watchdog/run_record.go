@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
@@ -21,7 +22,7 @@ import (
 // nothing of the command is alive. A nil record keeps nothing, and the run of one without a store is in memory: it is
 // there for what a meter counts.
 type runRecord struct {
-	db   database // nil without a store
+	db   stores.Database // nil without a store
 	kept *runKeeper
 	run  *watchdog.Watchdog
 	told *notify.Sender // nil for nobody
@@ -45,7 +46,7 @@ func (c *runCmd) openRecord(
 	if cfg.RunID == "" {
 		cfg.RunID = strings.ToLower(rand.Text()[:16])
 	}
-	db, err := common.open(ctx, c.webhook.URL != "")
+	db, err := stores.Open(ctx, common.Store, stores.UseFor(c.webhook.URL != ""))
 	if err != nil {
 		return nil, err
 	}

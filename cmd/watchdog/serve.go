@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
 	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/sweep"
@@ -60,9 +61,9 @@ func (c serveCmd) Run(ctx context.Context, p Program, common *Common, model *kon
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	w := p.writing(common, limits, c.Page || limits.Sweep.DryRun)
-	return common.withStore(ctx, w, func(db database) error {
-		sender, err := p.senderOf(db, w, limits, common)
+	use := p.use(common, limits, c.Page || limits.Sweep.DryRun)
+	return common.withStore(ctx, use, func(db stores.Database) error {
+		sender, err := p.senderOf(db, use, limits, common)
 		if err != nil {
 			return err
 		}
@@ -73,7 +74,7 @@ func (c serveCmd) Run(ctx context.Context, p Program, common *Common, model *kon
 
 // serve serves one store.
 func (c serveCmd) serve(
-	ctx context.Context, p Program, common *Common, db database, limits *config.Config,
+	ctx context.Context, p Program, common *Common, db stores.Database, limits *config.Config,
 ) (err error) {
 	var sweeper *sweep.Sweeper
 	passes := &page.PassLog{}

@@ -228,7 +228,7 @@ func ownAddresses(t *testing.T) (all []string) {
 // TestServeWritesNothing has the page show all that it has of a store to which nothing is written.
 func TestServeWritesNothing(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, store string) {
+	eachURL(t, func(t *testing.T, store string) {
 		o := program(t, "serve", "--store="+store, "--page", "--listen=127.0.0.1:0")
 		require.Equal(t, 125, o.status, "without tables")
 		require.Contains(t, o.stderr, "none is created")

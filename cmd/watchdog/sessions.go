@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -46,20 +47,17 @@ Examples:
 }
 
 // Run prints a page of the list.
-func (c sessionsCmd) Run(ctx context.Context, p Program, common *Common) (err error) {
-	db, err := common.openReader(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	l, err := c.list(ctx, db)
-	if err != nil {
-		return err
-	}
-	if common.JSON {
-		return l.printJSON(p.Stdout)
-	}
-	return l.print(p)
+func (c sessionsCmd) Run(ctx context.Context, p Program, common *Common) error {
+	return common.withStore(ctx, stores.Reading, func(db stores.Database) error {
+		l, err := c.list(ctx, db)
+		switch {
+		case err != nil:
+			return err
+		case common.JSON:
+			return l.printJSON(p.Stdout)
+		}
+		return l.print(p)
+	})
 }
 
 // A sessionList is a page of the list, and what is needed to read it.
@@ -89,7 +87,7 @@ func (c sessionsCmd) parts() []part {
 }
 
 // list returns a page of the list.
-func (c sessionsCmd) list(ctx context.Context, db database) (l sessionList, err error) {
+func (c sessionsCmd) list(ctx context.Context, db stores.Database) (l sessionList, err error) {
 	parts, after, err := c.from()
 	if err != nil {
 		return l, err
@@ -149,7 +147,7 @@ func (c sessionsCmd) from() (left []part, after string, err error) {
 }
 
 // readLeases reads the leases by whose clocks the signs of life are, if there are any.
-func (l *sessionList) readLeases(ctx context.Context, db database) error {
+func (l *sessionList) readLeases(ctx context.Context, db stores.Database) error {
 	for _, s := range l.Sessions {
 		if s.Lease == "" {
 			continue

@@ -9,6 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
 	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/sweep"
@@ -42,9 +43,9 @@ func (c sweepCmd) Run(ctx context.Context, p Program, common *Common, model *kon
 	if err != nil {
 		return p.failEach(err)
 	}
-	w := p.writing(common, limits, limits.Sweep.DryRun)
-	return common.withStore(ctx, w, func(db database) error {
-		sender, err := p.senderOf(db, w, limits, common)
+	use := p.use(common, limits, limits.Sweep.DryRun)
+	return common.withStore(ctx, use, func(db stores.Database) error {
+		sender, err := p.senderOf(db, use, limits, common)
 		if err != nil {
 			return err
 		}
@@ -82,17 +83,20 @@ func (c *Common) sweeping(model *kong.Application, dryRun bool, flags ...string)
 	return limits, nil
 }
 
-// writing says what a sweeper writes. It says so if nobody is told for it.
-func (p Program) writing(common *Common, limits *config.Config, nothing bool) writing {
-	if nothing && limits.Notify.URL != "" {
+// use is what a sweeper does with the store. It says so if nobody is told for it.
+func (p Program) use(common *Common, limits *config.Config, nothing bool) stores.Use {
+	switch notices := limits.Notify.URL != ""; {
+	case !nothing:
+		return stores.UseFor(notices)
+	case notices:
 		p.note(common, "the webhook is not told: nothing is written, and nothing delivered")
 	}
-	return writing{nothing: nothing, outbox: limits.Notify.URL != "" && !nothing}
+	return stores.Reading
 }
 
 // senderOf makes the sender of a sweeper, if notices are written.
-func (p Program) senderOf(db database, w writing, limits *config.Config, common *Common) (*notify.Sender, error) {
-	if !w.outbox {
+func (p Program) senderOf(db stores.Database, use stores.Use, limits *config.Config, common *Common) (*notify.Sender, error) {
+	if use != stores.Notifying {
 		return nil, nil
 	}
 	return p.sender(db, webhookOf(limits), common.JSON)
@@ -100,7 +104,7 @@ func (p Program) senderOf(db database, w writing, limits *config.Config, common 
 
 // sweeper makes the sweeper, which reports to standard output, and to those besides, and logs to standard error.
 func (p Program) sweeper(
-	db database, limits *config.Config, asJSON bool, besides ...func(sweep.Pass),
+	db stores.Database, limits *config.Config, asJSON bool, besides ...func(sweep.Pass),
 ) (*sweep.Sweeper, error) {
 	cfg := limits.Sweep
 	reporter := &passReporter{out: p.Stdout, json: asJSON}

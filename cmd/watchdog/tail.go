@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/story"
 )
@@ -46,7 +47,7 @@ func (c tailCmd) Run(ctx context.Context, p Program, common *Common) (err error)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer cancelOnSignal(cancel)()
-	db, err := common.openReader(ctx)
+	db, err := stores.Open(ctx, common.Store, stores.Reading)
 	if err != nil {
 		return ended(ctx, err)
 	}
@@ -104,14 +105,14 @@ type follower struct {
 }
 
 // before prints events of before, when nothing can be missed any more.
-func (f *follower) before(ctx context.Context, db database) {
+func (f *follower) before(ctx context.Context, db stores.Database) {
 	if f.tail.Of == "" {
 		return
 	}
 	events, err := db.Read(ctx, watchdog.AggregateType, f.tail.Of)
 	if err == nil && f.tail.Since > 0 {
 		var now time.Time
-		if now, err = databaseTime(ctx, db); err == nil {
+		if now, err = stores.Now(ctx, db); err == nil {
 			f.print(f.wanted(events, now)...)
 		}
 	} else if err == nil {

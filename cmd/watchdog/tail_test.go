@@ -85,7 +85,7 @@ func interrupted(run, signal string, ago time.Duration) watchdog.Event {
 
 func TestTail(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, url string) {
+	eachURL(t, func(t *testing.T, url string) {
 		store := openStore(t, url)
 		defer func() { require.NoError(t, store.Close()) }()
 		for i := range 12 {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/why"
+
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver of the test's own statements
 	"github.com/stretchr/testify/require"
 
@@ -73,7 +75,7 @@ func benchWhy(b *testing.B, url, driver, source, million string) {
 		opened := openStore(b, url)
 		defer func() { require.NoError(b, opened.Close()) }()
 		for b.Loop() {
-			_, err := watchdog.ReadStory(b.Context(), opened, "r-55558")
+			_, err := why.Read(b.Context(), opened, "r-55558")
 			require.NoError(b, err)
 		}
 	})

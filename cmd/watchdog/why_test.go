@@ -31,8 +31,8 @@ type fullStore interface {
 	Close() error
 }
 
-// stores calls a test with the URL of a store that is to be made, of SQLite, and in a long run of PostgreSQL, too.
-func stores(t *testing.T, test func(t *testing.T, url string)) {
+// eachURL calls a test with the URL of a store that is to be made, of SQLite, and in a long run of PostgreSQL, too.
+func eachURL(t *testing.T, test func(t *testing.T, url string)) {
 	t.Helper()
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); test(t, "sqlite:"+filepath.Join(t.TempDir(), "watchdog.db")) })
 	if racing.Long {
@@ -83,7 +83,7 @@ func stopped(tb testing.TB, store fullStore, runID string) {
 
 func TestWhy(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, url string) {
+	eachURL(t, func(t *testing.T, url string) {
 		store := openStore(t, url)
 		stopped(t, store, "s-1")
 		_, _, err := store.Attach(t.Context(), session.Session{RunID: "live", StartedAt: time.Now(), Host: "host-b"})

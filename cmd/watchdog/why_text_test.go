@@ -10,10 +10,11 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/why"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	watchdog "github.com/seed62658d38/watchdog/cmd/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/story"
 )
@@ -28,7 +29,7 @@ func TestStoryText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got strings.Builder
 			for _, s := range readStories(t, file) {
-				text := watchdog.StoryText(s)
+				text := why.Text(s)
 				checkText(t, text)
 				got.WriteString(text + "\n")
 			}
@@ -83,7 +84,7 @@ func TestLongStory(t *testing.T) {
 		s.Allowed = append(s.Allowed, story.Limit{Limit: "tool_calls", Tool: strings.Repeat("rm ", i%7), Count: 3})
 	}
 	s.Next = story.Next{Advice: "watch it", Command: []string{"watchdog", "tail", "s-1"}}
-	text := watchdog.StoryText(s)
+	text := why.Text(s)
 	checkText(t, text)
 	assert.Contains(t, text, "attempt 2999", "the latest is told")
 	assert.Regexp(t, `(?m)^left out \d+ lines; --json has all`, text)

@@ -1,4 +1,4 @@
-package main
+package why
 
 import (
 	"fmt"
@@ -26,8 +26,8 @@ type section struct {
 	whole   bool // it is neither wrapped nor cut
 }
 
-// storyText tells a story for people.
-func storyText(s story.Story) string {
+// Text tells a story for people.
+func Text(s story.Story) string {
 	sections := sectionsOf(s)
 	if left := fit(sections, maxLines-1); left > 0 {
 		what := fmt.Sprintf("%d lines; --json has all, and watchdog tail all events", left)
@@ -288,8 +288,8 @@ func otherTexts(s story.Story, t clock) (entries []string) {
 	return entries
 }
 
-// stepsText is one line for each command of a folder.
-func stepsText(all []story.Story) string {
+// StepsText is one line for each command of a folder.
+func StepsText(all []story.Story) string {
 	var b strings.Builder
 	const most = maxLines - 2
 	for _, s := range all[:min(len(all), most)] {
