@@ -107,7 +107,7 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	p.sayHint(meter, words)
 	cfg := &g.command
 	cfg.TTY = p.hasTerminal()
-	set(&cfg.TTY, c.TTY, func(given bool) bool { return given })
+	set(&cfg.TTY, c.TTY)
 	ctx, signals := receive(ctx, p.sharesTerminal(cfg))
 	defer signals.stop()
 	cfg.Forward = signals.forwarded

@@ -98,16 +98,16 @@ func (c *runCmd) apply(cfg *stall.Config) error {
 	if err := c.check(cfg); err != nil {
 		return err
 	}
-	set(&cfg.NoOutput, c.NoOutput, duration)
-	set(&cfg.ActivitySource, c.Activity, source)
-	set(&cfg.WallClock, c.WallClock, duration)
-	set(&cfg.OnStall, c.OnStall, action)
-	set(&cfg.OnTerminal, c.OnTerminal, action)
-	set(&cfg.RecordTimeout, c.RecordTimeout, duration)
+	set(&cfg.NoOutput, c.NoOutput)
+	set(&cfg.ActivitySource, c.Activity)
+	set(&cfg.WallClock, c.WallClock)
+	set(&cfg.OnStall, c.OnStall)
+	set(&cfg.OnTerminal, c.OnTerminal)
+	set(&cfg.RecordTimeout, c.RecordTimeout)
 	cfg.KeepBackground = cfg.KeepBackground || c.KeepBackground
 	c.applyProbe(cfg.Probe)
 	if cfg.AlsoEnd != nil {
-		set(&cfg.AlsoEnd.Timeout, c.AlsoEndTimeout, duration)
+		set(&cfg.AlsoEnd.Timeout, c.AlsoEndTimeout)
 	}
 	c.applyNames(cfg)
 	return cmp.Or(c.applyGrace(cfg), c.applyPatterns(cfg))
@@ -119,9 +119,9 @@ func (c *runCmd) applyGrace(cfg *stall.Config) error {
 		return nil
 	}
 	first, terminate := steps(cfg.Grace)
-	set(&first.Signal, c.Signal, func(s sig) syscall.Signal { return syscall.Signal(s) })
-	set(&first.Grace, c.GraceInt, duration)
-	set(&terminate.Grace, c.GraceTerm, duration)
+	set(&first.Signal, c.Signal)
+	set(&first.Grace, c.GraceInt)
+	set(&terminate.Grace, c.GraceTerm)
 	switch first.Signal {
 	case syscall.SIGKILL:
 		cfg.Grace = []stall.Step{{Signal: syscall.SIGKILL}}
@@ -163,11 +163,11 @@ func (c *runCmd) applyProbe(probe *stall.Probe) {
 	if probe == nil {
 		return
 	}
-	set(&probe.Interval, c.ProbeInterval, duration)
-	set(&probe.Timeout, c.ProbeTimeout, duration)
-	set(&probe.StallThreshold, c.StallThreshold, number)
-	set(&probe.OnError, c.OnProbeError, probeError)
-	set(&probe.ErrorThreshold, c.ProbeErrorThreshold, number)
+	set(&probe.Interval, c.ProbeInterval)
+	set(&probe.Timeout, c.ProbeTimeout)
+	set(&probe.StallThreshold, c.StallThreshold)
+	set(&probe.OnError, c.OnProbeError)
+	set(&probe.ErrorThreshold, c.ProbeErrorThreshold)
 	probe.AnyExit = probe.AnyExit || c.ProbeAnyExit
 	probe.Publish = probe.Publish || c.ProbePublish
 }

@@ -29,13 +29,10 @@ func startMeter(plan *meterPlan, record *runRecord) (*meter, error) {
 	if plan == nil {
 		return nil, nil
 	}
-	m := &meter{run: record.run, notes: &notes{priced: plan.prices != nil, now: make(chan string, 1)}}
+	m := &meter{run: record.run, notes: &notes{priced: plan.counts.Prices != nil, now: make(chan string, 1)}}
+	plan.counts.Logger = slog.New(m.notes)
 	var err error
-	m.proxy, err = modelproxy.Start(m.run.Context(), modelproxy.Config{
-		Lookup: os.LookupEnv, Prices: plan.prices, Models: plan.models, Logger: slog.New(m.notes),
-		KeepMaximum: plan.keep, ErrorsFree: plan.errorsFree,
-	})
-	if err != nil {
+	if m.proxy, err = modelproxy.Start(m.run.Context(), &plan.counts, os.LookupEnv); err != nil {
 		return nil, err
 	}
 	return m, nil

@@ -63,8 +63,6 @@ func (c tailCmd) check() error {
 		return errors.New("-n and --since are about the events of one run; name the run, or leave them out")
 	case c.Lines != nil && *c.Lines < 0:
 		return fmt.Errorf("-n %d: the number of events must be 0 or more", *c.Lines)
-	case c.Since < 0:
-		return fmt.Errorf("--since %v: the length must be 0 or more", c.Since)
 	}
 	return nil
 }

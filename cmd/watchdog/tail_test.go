@@ -139,10 +139,11 @@ func TestTail(t *testing.T) {
 func TestTailRefused(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"tail -n 3":            "watchdog: -n and --since are about the events of one run; name the run, or leave them out\n",
-		"tail --lines=-1 s-1":  "watchdog: -n -1: the number of events must be 0 or more\n",
-		"tail --since=-1s s-1": "watchdog: --since -1s: the length must be 0 or more\n",
-		"tail s-1":             "watchdog: no store is named; write --store sqlite:PATH or --store postgres://..., or set WATCHDOG_STORE\n",
+		"tail -n 3":           "watchdog: -n and --since are about the events of one run; name the run, or leave them out\n",
+		"tail --lines=-1 s-1": "watchdog: -n -1: the number of events must be 0 or more\n",
+		"tail --since=-1s s-1": "watchdog: --since: \"-1s\" is no length of time; write one such as 30s, 5m or 1h30m\n" +
+			"watchdog tail --help says how it is used\n",
+		"tail s-1": "watchdog: no store is named; write --store sqlite:PATH or --store postgres://..., or set WATCHDOG_STORE\n",
 	} {
 		o := program(t, strings.Fields(line)...)
 		assert.Equal(t, 125, o.status, line)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
+	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
 // TestHTTP2 has an API that speaks HTTP/2, as all of them do.
@@ -30,9 +31,8 @@ func TestHTTP2(t *testing.T) {
 	upstream.EnableHTTP2 = true
 	upstream.StartTLS()
 	defer upstream.Close()
-	proxy, err := modelproxy.Start(f.wd.Context(), modelproxy.Config{
-		Base: upstream.Client().Transport, Lookup: func(string) (string, bool) { return upstream.URL, true },
-	})
+	proxy, err := modelproxy.Start(f.wd.Context(), &watchdoghttp.Meter{Base: upstream.Client().Transport},
+		func(string) (string, bool) { return upstream.URL, true })
 	require.NoError(t, err)
 	var all sync.WaitGroup
 	for range 200 {

@@ -19,25 +19,6 @@ import (
 	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
-// Config says what a proxy charges, and where it forwards to. The zero value counts tokens, and refuses calls whose
-// most is not known.
-type Config struct {
-	// Lookup is the command's environment: a variable that is set there says where its API is, or which certificates are
-	// trusted besides the machine's. Nil means that none is.
-	Lookup func(variable string) (string, bool)
-	// Prices and Models are those of a [watchdoghttp.Meter].
-	Prices *watchdoghttp.Prices
-	Models map[string]watchdoghttp.Maximum
-	// KeepMaximum and ErrorsFree are those of a [watchdoghttp.Meter], too.
-	KeepMaximum bool
-	ErrorsFree  []string
-	// Base does the exchanges; nil means a transport of the proxy's own.
-	Base http.RoundTripper
-	// Logger is told, once for each, what has no price, and which responses and certificates are not read. Nil tells
-	// nobody.
-	Logger *slog.Logger
-}
-
 // A Proxy forwards the calls of one command. Its methods are safe for concurrent use.
 type Proxy struct {
 	server *http.Server
@@ -51,13 +32,17 @@ type Proxy struct {
 	tally  tally
 }
 
-// Start begins to serve. Calls are charged to the run of ctx, and end with ctx. The error says which variable is wrong,
-// or that nothing can listen.
-func Start(ctx context.Context, cfg Config) (*Proxy, error) {
-	if cfg.Lookup == nil {
-		cfg.Lookup = func(string) (string, bool) { return "", false }
+// Start begins to serve. Calls are charged by a meter to the run of ctx, and end with ctx. The proxy takes the meter over:
+// without a Base it gets a transport of the proxy's own, and without a Logger it tells nobody. Lookup is the command's
+// environment: a variable that is set there says where its API is, or which certificates are trusted besides the
+// machine's; nil means that none is. The error says which variable is wrong, or that nothing can listen.
+func Start(
+	ctx context.Context, meter *watchdoghttp.Meter, lookup func(variable string) (string, bool),
+) (*Proxy, error) {
+	if lookup == nil {
+		lookup = func(string) (string, bool) { return "", false }
 	}
-	to, err := upstreams(cfg.Lookup)
+	to, err := upstreams(lookup)
 	if err != nil {
 		return nil, err
 	}
@@ -67,17 +52,17 @@ func Start(ctx context.Context, cfg Config) (*Proxy, error) {
 	}
 	p := &Proxy{secret: rand.Text(), to: to, served: make(chan struct{})}
 	p.base = "http://" + listener.Addr().String() + "/" + p.secret
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
+	if meter.Logger == nil {
+		meter.Logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Base == nil {
-		p.own = newTransport(cfg.Lookup, cfg.Logger)
-		cfg.Base = p.own
+	if meter.Base == nil {
+		p.own = newTransport(lookup, meter.Logger)
+		meter.Base = p.own
 	}
 	ctx, p.end = context.WithCancel(ctx)
 	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug) // a line of it could hold a URL
 	p.server = &http.Server{
-		Handler: p.handler(cfg), ErrorLog: quiet, ReadHeaderTimeout: time.Minute,
+		Handler: p.handler(meter), ErrorLog: quiet, ReadHeaderTimeout: time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	go func() {
@@ -112,14 +97,10 @@ type (
 	callKey struct{} // of a call of a model
 )
 
-func (p *Proxy) handler(cfg Config) http.Handler {
+func (p *Proxy) handler(meter *watchdoghttp.Meter) http.Handler {
 	forward := &httputil.ReverseProxy{
 		Rewrite: rewrite, ModifyResponse: p.answer, ErrorHandler: p.fail, FlushInterval: -1,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
-		Transport: &watchdoghttp.Meter{
-			Base: cfg.Base, Prices: cfg.Prices, Models: cfg.Models, Logger: cfg.Logger,
-			KeepMaximum: cfg.KeepMaximum, ErrorsFree: cfg.ErrorsFree,
-		},
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), Transport: meter,
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		api, to, known := p.route(req.URL)

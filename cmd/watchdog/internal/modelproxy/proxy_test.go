@@ -23,6 +23,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
+	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
 // patience bounds what should take milliseconds.
@@ -57,13 +58,13 @@ func start(t *testing.T, spend watchdog.Spend, serve http.HandlerFunc) *fixture 
 	require.NoError(t, err)
 	f.wd = wd
 	t.Cleanup(func() { _ = wd.Close() })
-	f.proxy, err = modelproxy.Start(wd.Context(), modelproxy.Config{Lookup: func(name string) (string, bool) {
+	f.proxy, err = modelproxy.Start(wd.Context(), &watchdoghttp.Meter{}, func(name string) (string, bool) {
 		base := f.upstream.URL + "/gateway"
 		if name == "OPENAI_BASE_URL" {
 			base += "/v1"
 		}
 		return base, true
-	}})
+	})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, f.proxy.Close()) })
 	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100}
@@ -421,9 +422,9 @@ func TestSecrets(t *testing.T) {
 		assert.NotContains(t, string(text), canary, "of %s", body)
 	}
 	assert.NotContains(t, logged.String(), canary)
-	_, err := modelproxy.Start(t.Context(), modelproxy.Config{Lookup: func(string) (string, bool) {
+	_, err := modelproxy.Start(t.Context(), &watchdoghttp.Meter{}, func(string) (string, bool) {
 		return "https://user:" + canary + "@host", true
-	}})
+	})
 	require.Error(t, err)
 	assert.NotContains(t, err.Error(), canary)
 	assert.Contains(t, err.Error(), "ANTHROPIC_BASE_URL")

@@ -18,22 +18,21 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
+	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
 // through has the fixture's calls go to another upstream, with more of an environment.
 func (f *fixture) through(url string, base http.RoundTripper, logger *slog.Logger, env map[string]string) {
 	f.Helper()
 	require.NoError(f, f.proxy.Close())
-	proxy, err := modelproxy.Start(f.wd.Context(), modelproxy.Config{
-		Base: base, Logger: logger,
-		Lookup: func(name string) (string, bool) {
+	proxy, err := modelproxy.Start(f.wd.Context(), &watchdoghttp.Meter{Base: base, Logger: logger},
+		func(name string) (string, bool) {
 			if strings.HasSuffix(name, "_BASE_URL") {
 				return url, true
 			}
 			value, set := env[name]
 			return value, set
-		},
-	})
+		})
 	require.NoError(f, err)
 	f.proxy = proxy
 }

@@ -63,10 +63,9 @@ func TestPaths(t *testing.T) {
 			})
 			require.NoError(t, err)
 			defer wd.Close()
-			proxy, err := modelproxy.Start(wd.Context(), modelproxy.Config{
+			proxy, err := modelproxy.Start(wd.Context(), &watchdoghttp.Meter{
 				Base: base, Models: map[string]watchdoghttp.Maximum{"*": {Input: 100, Output: 100}},
-				Lookup: func(string) (string, bool) { return c.base, c.base != "" },
-			})
+			}, func(string) (string, bool) { return c.base, c.base != "" })
 			require.NoError(t, err)
 			defer proxy.Close()
 			resp, err := http.Post(proxy.URL(c.api)+c.path+"?x=a%2Fb", "application/json", strings.NewReader(
