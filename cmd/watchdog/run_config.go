@@ -66,7 +66,7 @@ func filledID(id, host string, now time.Time) (string, error) {
 // limits returns what the configuration file and the environment say. Where neither says anything, nothing is read.
 func (c *runCmd) limits(common *Common, model *kong.Application) (*guards, *config.Config, error) {
 	flags := c.variables()
-	if common.Config == "" && len(flags) == 0 && !slices.ContainsFunc(os.Environ(), ofLimits(model)) {
+	if common.Config == "" && len(flags) == 0 && !slices.ContainsFunc(os.Environ(), mayBeFlag) {
 		return &guards{}, nil, nil
 	}
 	limits, err := common.limits(model, flags...)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -127,4 +128,48 @@ func serveAndSweep(ctx context.Context, listener net.Listener, server *http.Serv
 		err = nil
 	}
 	return errors.Join(swept, err)
+}
+
+// hosts are the names that are answered: those of this machine for itself, where it listens, and those of --host. The
+// page adds the address of each connection, so that a server that listens on all of them has those that come later.
+func (c serveCmd) hosts(at net.Addr) []string {
+	names := []string{"localhost", "127.0.0.1", "::1", at.String()}
+	if given, _, err := net.SplitHostPort(c.Listen); err == nil && given != "" {
+		names = append(names, given)
+	}
+	return slices.Concat(names, c.Host)
+}
+
+// warnReachable says that other machines reach the address, if they do.
+func (p Program) warnReachable(common *Common, at net.Addr) {
+	if tcp, is := at.(*net.TCPAddr); is && tcp.IP.IsLoopback() {
+		return
+	}
+	const what = "other machines can reach this address, and whoever does sees all sessions"
+	if common.JSON {
+		p.logger(true).Warn(what, "address", at.String())
+		return
+	}
+	p.note(common, fmt.Sprintf("%s: %s; listen on 127.0.0.1, or put it behind what authenticates people", what, at))
+}
+
+// pages makes the page of a store. Without a sweeper it has none to show.
+func (p Program) pages(
+	common *Common, db stores.Database, sweeper *sweep.Sweeper, passes *page.PassLog, hosts []string,
+) (*page.Page, error) {
+	cfg := page.Config{Sessions: db, Events: db, Hosts: hosts, Logger: p.logger(common.JSON)}
+	if sweeper != nil {
+		cfg.Sweeper, cfg.PassLog = sweeper, passes
+	}
+	return page.New(cfg)
+}
+
+// handlerOf serves the page at /, and the health of the sweeper, if there is one, both under the names of the page.
+func handlerOf(pages *page.Page, sweeper *sweep.Sweeper) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/{$}", pages)
+	if sweeper != nil {
+		mux.Handle("/healthz", sweeper.Handler())
+	}
+	return pages.Guard(mux)
 }

@@ -3,12 +3,17 @@ package main
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -163,4 +168,199 @@ func (l *sessionList) readLeases(ctx context.Context, db stores.Database) error 
 		return nil
 	}
 	return nil
+}
+
+// lastSign returns when a run gave its last sign of life, by the database's clock. That of a run in a lease is by the
+// clock of the lease's process, which is known at its last renewal.
+func (l *sessionList) lastSign(s session.Session) time.Time {
+	lease, found := l.leases[s.Lease]
+	if s.Lease == "" || !found || s.Activity < 0 {
+		return s.LastEventAt
+	}
+	return lease.RenewedAt.Add(s.Activity - lease.Clock)
+}
+
+// A span is a run's time from its start to its end.
+type span struct {
+	since  time.Time
+	until  time.Time // zero while it is live, and where its row does not say
+	lasted time.Duration
+	why    string // it was stopped, or how far the end of its command is
+}
+
+// spanOf returns the time of a run as its story has it.
+func (l *sessionList) spanOf(s session.Session) span {
+	told := story.Of(story.Record{RunID: s.RunID, Row: &s}, l.Now)
+	of := span{since: told.StartedAt}
+	if of.since.IsZero() {
+		of.since = s.CreatedAt
+	}
+	switch {
+	case told.Escalation != nil:
+		of.why = story.EscalationText(told.Escalation)
+	case told.State == story.Stopped:
+		of.why = told.End.Meaning
+	}
+	if told.End != nil && !told.End.AtLastSign {
+		of.until, of.lasted = told.End.At, max(told.End.At.Sub(of.since), 0)
+	}
+	return of
+}
+
+// stateOf returns what the process of a run says about it.
+func stateOf(s session.Session) (state session.State) {
+	_ = json.Unmarshal(s.State, &state) // of another writer it may be anything
+	return state
+}
+
+// print prints the page as a table, and what is not in it on the standard error.
+func (l *sessionList) print(p Program) error {
+	rows := term.Table{{"RUN", "STATUS", "HOST", "PHASE", "AGE", "LASTED", "SIGN", "REASON", "WHY"}}
+	for _, s := range l.Sessions {
+		of := l.spanOf(s)
+		rows = append(rows, []string{
+			s.RunID, rowStatus(s), s.Host, stateOf(s).Phase, ago(l.Now.Sub(s.CreatedAt)), of.String(), l.signAgo(s, of),
+			reasonOf(s), of.why,
+		})
+	}
+	if len(l.Sessions) > 0 {
+		if err := rows.Print(p.Stdout); err != nil {
+			return err
+		}
+	}
+	for _, err := range l.Unreadable {
+		p.say(term.Plain(err.Error()))
+	}
+	switch {
+	case l.mark != "":
+		p.say(fmt.Sprintf("there may be more: the same command with --after %s goes on", l.mark))
+	case len(l.Sessions) == 0 && len(l.Unreadable) == 0:
+		p.say("no session is as asked for")
+	}
+	return nil
+}
+
+// reasonOf is why a run ended, by which --reason finds it.
+func reasonOf(s session.Session) string {
+	if s.Failed() {
+		return string(session.ReasonFailed)
+	}
+	return string(s.Reason)
+}
+
+// String is how long the run lasted, empty while it is live.
+func (s span) String() string {
+	if s.until.IsZero() {
+		return ""
+	}
+	return ago(s.lasted)
+}
+
+// rowStatus returns the status, whether the command of the run is being ended, and whether the row is older than its
+// run.
+func rowStatus(s session.Session) string {
+	status := string(s.Status)
+	if story.EscalationOf(&s) != nil {
+		status = string(story.Ending)
+	}
+	if s.Behind {
+		return status + " (behind)"
+	}
+	return status
+}
+
+// signAgo is how long ago a run gave its last sign of life: that is its end, if it has one.
+func (l *sessionList) signAgo(s session.Session, of span) string {
+	at := l.lastSign(s)
+	if of.until.After(at) {
+		at = of.until
+	}
+	if at.IsZero() {
+		return "none"
+	}
+	return ago(l.Now.Sub(at))
+}
+
+// ago is a length of time in at most six characters. A clock that differs a little can make it negative.
+func ago(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch d = max(d, 0); {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 2*day:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	default:
+		return fmt.Sprintf("%dd", d/day)
+	}
+}
+
+// A listedSession is a session as JSON. Fields are added and never renamed.
+type listedSession struct {
+	RunID     string     `json:"run_id"`
+	Parent    string     `json:"parent,omitempty"`
+	Status    string     `json:"status"`
+	Host      string     `json:"host,omitempty"`
+	Attempt   int        `json:"attempt"`
+	Phase     string     `json:"phase,omitempty"`
+	CreatedAt time.Time  `json:"created_at"`
+	Age       float64    `json:"age_seconds"`
+	LastSign  *time.Time `json:"last_sign_at,omitempty"`
+	Silent    *float64   `json:"silent_seconds,omitempty"`
+	Reason    string     `json:"reason,omitempty"`
+	Resumes   int        `json:"resumes,omitempty"`
+	Behind    bool       `json:"behind,omitempty"`
+	StartedAt time.Time  `json:"started_at,omitzero"`
+	EndedAt   *time.Time `json:"ended_at,omitempty"`
+	Lasted    *float64   `json:"lasted_seconds,omitempty"`
+	Outcome   string     `json:"outcome,omitempty"`
+	Exit      *int       `json:"exit_status,omitempty"`
+	Signal    string     `json:"signal,omitempty"`
+	// Ending is how far the end of the command of a live run is.
+	Ending *session.Escalation `json:"ending,omitempty"`
+	Why    string              `json:"why,omitempty"` // as the table has it
+	// StartTries is how often the start of a cancelled run was claimed that a sweeper is to start again.
+	StartTries int `json:"start_tries,omitempty"`
+}
+
+// A listedPage is a page as JSON.
+type listedPage struct {
+	Now        time.Time       `json:"now"`
+	Sessions   []listedSession `json:"sessions"`
+	Unreadable []string        `json:"unreadable,omitempty"`
+	Next       string          `json:"next,omitempty"`
+}
+
+func (l *sessionList) printJSON(out io.Writer) error {
+	page := listedPage{Now: l.Now, Sessions: []listedSession{}, Next: l.mark}
+	for _, s := range l.Sessions {
+		page.Sessions = append(page.Sessions, l.listed(s))
+	}
+	for _, err := range l.Unreadable {
+		page.Unreadable = append(page.Unreadable, err.Error())
+	}
+	return term.PrintJSON(out, page)
+}
+
+func (l *sessionList) listed(s session.Session) listedSession {
+	one := listedSession{
+		RunID: s.RunID, Parent: s.Parent, Status: string(s.Status), Host: s.Host, Attempt: s.Attempt, Phase: stateOf(s).Phase,
+		CreatedAt: s.CreatedAt, Age: l.Now.Sub(s.CreatedAt).Seconds(), Reason: reasonOf(s), Resumes: s.Resumes,
+		Behind: s.Behind, StartTries: s.Start.Tries, Ending: story.EscalationOf(&s),
+	}
+	if state := stateOf(s); s.Status == session.Finished {
+		one.Outcome, one.Exit, one.Signal = state.Outcome, state.ExitStatus, state.Signal
+	}
+	of := l.spanOf(s)
+	one.Why = of.why
+	if one.StartedAt = of.since; !of.until.IsZero() {
+		lasted := of.lasted.Seconds()
+		one.EndedAt, one.Lasted = &of.until, &lasted
+	}
+	if at := l.lastSign(s); !at.IsZero() {
+		silent := l.Now.Sub(at).Seconds()
+		one.LastSign, one.Silent = &at, &silent
+	}
+	return one
 }

@@ -52,33 +52,38 @@ func Bash(model *kong.Application) string {
 
 // bashSkips skips the values of flags.
 func bashSkips(s *script, model *kong.Application) {
-	s.line("\t\t\t%s) [[ ${COMP_WORDS[i+1]} == = ]] && ((i++)); ((i++)) ;;", bashFlags("", commonFlags(model)))
+	eachFlags(model, func(command string, flags []word) {
+		var patterns []string
+		for _, f := range flags {
+			patterns = append(patterns, bashPatterns(command, f)...)
+		}
+		if len(patterns) > 0 {
+			s.line("\t\t\t%s) [[ ${COMP_WORDS[i+1]} == = ]] && ((i++)); ((i++)) ;;", strings.Join(patterns, " | "))
+		}
+	})
+}
+
+// eachFlags calls a func with the flags of all commands, and an empty name, and with those that one command has alone.
+func eachFlags(model *kong.Application, call func(command string, flags []word)) {
+	common := commonFlags(model)
+	call("", common)
 	for _, v := range verbs(model) {
-		if names := bashFlags(v.node.Name, v.own(commonFlags(model))); names != "" {
-			s.line("\t\t\t%s) [[ ${COMP_WORDS[i+1]} == = ]] && ((i++)); ((i++)) ;;", names)
-		}
+		call(v.node.Name, v.own(common))
 	}
 }
 
-// bashFlags are the patterns of the flags with values, after a command, or after any for an empty one.
-func bashFlags(command string, flags []word) string {
-	var patterns []string
-	for _, f := range flags {
-		if f.value == "" {
-			continue
-		}
-		for _, name := range f.names {
-			patterns = append(patterns, bashPattern(command, name))
+// bashPatterns match a flag with a value after a command, or after any for an empty one.
+func bashPatterns(command string, flag word) (patterns []string) {
+	for _, name := range flag.names {
+		switch {
+		case flag.value == "":
+		case command == "":
+			patterns = append(patterns, "*"+inQuotes(" "+name))
+		default:
+			patterns = append(patterns, inQuotes(command+" "+name))
 		}
 	}
-	return strings.Join(patterns, " | ")
-}
-
-func bashPattern(command, flag string) string {
-	if command == "" {
-		return "*" + inQuotes(" "+flag)
-	}
-	return inQuotes(command + " " + flag)
+	return patterns
 }
 
 // bashRest completes a command and its arguments, where a command of the program has them.
@@ -100,23 +105,13 @@ func bashRest(s *script, model *kong.Application) {
 
 // bashValues completes the value of a flag.
 func bashValues(s *script, model *kong.Application) {
-	value := func(command string, flags []word) {
+	eachFlags(model, func(command string, flags []word) {
 		for _, f := range flags {
-			if f.value == "" {
-				continue
+			if patterns := bashPatterns(command, f); len(patterns) > 0 {
+				s.line("\t\t%s) %s; return ;;", strings.Join(patterns, " | "), bashAction(f))
 			}
-			var patterns []string
-			for _, name := range f.names {
-				patterns = append(patterns, bashPattern(command, name))
-			}
-			s.line("\t\t%s) %s; return ;;", strings.Join(patterns, " | "), bashAction(f))
 		}
-	}
-	common := commonFlags(model)
-	value("", common)
-	for _, v := range verbs(model) {
-		value(v.node.Name, v.own(common))
-	}
+	})
 	s.line("\t\t*) ;;")
 }
 
