@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -36,22 +35,6 @@ func TestPassThrough(t *testing.T) {
 				const differ = "%d bytes of input and %d bytes of output differ"
 				assert.True(t, bytes.Equal(sent, []byte(o.stdout)), differ, len(sent), len(o.stdout))
 				assert.Empty(t, o.stderr)
-			})
-			t.Run("both outputs stay apart", func(t *testing.T) {
-				f := newFixture(t)
-				o := f.run(flags, f.child("say:out", "warn:err", "say:more")...).must(t, 0)
-				assert.Equal(t, outcome{"out\nmore\n", "err\n", 0}, o)
-			})
-			t.Run("two outputs in one file keep their order", func(t *testing.T) {
-				f := newFixture(t)
-				var both, want bytes.Buffer
-				cmd := f.cmd(flags, f.child("alternate:1000")...)
-				cmd.Stdout, cmd.Stderr = &both, &both
-				require.NoError(t, cmd.Run())
-				for n := range 1000 {
-					want.WriteString(strconv.Itoa(n) + "\n")
-				}
-				assert.Equal(t, want.String(), both.String())
 			})
 			t.Run("two outputs in one file of a shell keep their order", func(t *testing.T) {
 				for _, mode := range []int{0, os.O_APPEND} {
@@ -151,20 +134,9 @@ func TestExitStatus(t *testing.T) {
 			"124 if it took SIGKILL for something that the command had started only", fatal + "--grace-int 5s --grace-term 0s",
 			f.child("leave:stubborn", "stay"), 124, line + "SIGKILL\n",
 		},
-		{"125 for a wrong length of time", "--wall-clock invalid", f.child("touch:started"), 125,
-			"watchdog: --wall-clock: \"invalid\" is no length of time; write one such as 30s, 5m or 1h30m\n" +
-				"watchdog run --help says how it is used\n"},
 		{"125 for a length of time that no clock counts", "--wall-clock 99999999999h", f.child("touch:started"), 125,
 			"watchdog: --wall-clock: \"99999999999h\" is no length of time; write one such as 30s, 5m or 1h30m\n" +
 				"watchdog run --help says how it is used\n"},
-		{"125 for an unknown flag", "--foo", f.child("touch:started"), 125,
-			"watchdog: unknown flag --foo\nwatchdog run --help says how it is used\n"},
-		{"125 for no command", "--wall-clock 1s", nil, 125, "watchdog: the command is missing; write it after the flags: " +
-			"watchdog run --no-output 5m -- make test\n"},
-		{"125 for a step that is a path", "--artifacts state --step ../../x", f.child("touch:started"), 125,
-			"watchdog: run step \"../../x\": invalid stall config: invalid step: " +
-				"\"../../x\" has a slash, a backslash or a colon; " +
-				"use a plain name, such as build or check-2\n"},
 		{"125 for an impossible artifacts folder, not 127", "--artifacts /proc/none", f.child("touch:started"), 125,
 			step + "open stall artifacts: make the root folder: mkdir /proc/none: no such file or directory\n"},
 		{"126 for a file that is no program", "--wall-clock 1h", []string{"./text"}, 126,
@@ -276,24 +248,6 @@ func TestZeroGrace(t *testing.T) {
 	assert.Less(t, time.Since(began), stall.DefaultInterruptGrace+stall.DefaultTerminateGrace)
 }
 
-func TestRunArtifacts(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.run("--terminal ^ready$ --artifacts state --step build", f.child("say:ready", "stay")...).must(t, 124)
-	text, err := os.ReadFile(f.path("state/build/_stall/event.json"))
-	require.NoError(t, err)
-	var event struct {
-		Trigger  struct{ Kind string }
-		Action   struct{ Sent []struct{ Signal string } }
-		Complete bool
-	}
-	require.NoError(t, json.Unmarshal(text, &event))
-	assert.Equal(t, "terminal", event.Trigger.Kind)
-	require.Len(t, event.Action.Sent, 1)
-	assert.Equal(t, "SIGINT", event.Action.Sent[0].Signal)
-	assert.True(t, event.Complete)
-}
-
 func TestIgnoredStall(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -308,11 +262,6 @@ func TestIgnoredStall(t *testing.T) {
 
 func TestBackground(t *testing.T) {
 	t.Parallel()
-	t.Run("is ended", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		f.run("", f.child("leave", "exit:3")...).must(t, 3)
-	})
 	t.Run("stays with --keep-background", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
@@ -321,10 +270,5 @@ func TestBackground(t *testing.T) {
 		require.Len(t, left, 1)
 		require.NoError(t, syscall.Kill(left[0].PID, syscall.SIGKILL))
 		eventually(t, "it ends", func() bool { return len(escape.WithToken(f.token)) == 0 })
-	})
-	t.Run("does not stay after a stall", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		f.run("--keep-background --terminal ^ready$", f.child("leave", "say:ready", "stay")...).must(t, 124)
 	})
 }

@@ -37,19 +37,6 @@ func (f *fixture) events(run string) (types []string, last map[string]any) {
 
 func TestRunStore(t *testing.T) {
 	t.Parallel()
-	t.Run("has that the run is complete, and how the command ended", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		for status, id := range map[string]string{"0": "good", "7": "bad"} {
-			o := f.run("--store sqlite:runs.db --no-output 5m --id "+id, f.child("exit:"+status)...)
-			assert.Equal(t, outcome{status: number(status)}, o)
-			types, last := f.events(id)
-			assert.Equal(t, []string{"complete"}, types)
-			assert.Equal(t, "ended with status "+status, last["note"])
-			types, _ = f.events(id + "/command")
-			assert.Empty(t, types)
-		}
-	})
 	t.Run("has the stop of the run and of its command, and the last line says where", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
@@ -94,22 +81,6 @@ func TestRunStore(t *testing.T) {
 		require.NotNil(t, name, o.stderr)
 		types, _ := f.events(name[1])
 		assert.Equal(t, []string{"complete"}, types)
-	})
-	t.Run("named by the environment need not be named again", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		cmd := f.cmd("--wall-clock 2s --id a", f.child("stay")...)
-		cmd.Env = append(cmd.Env, "WATCHDOG_STORE=sqlite:runs.db")
-		o := finish(t, cmd).must(t, 124)
-		assert.True(t, strings.HasSuffix(o.stderr, "; see: watchdog why a\n"), o.stderr)
-	})
-	t.Run("of a run that is complete starts no command", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		f.run("--store sqlite:runs.db --id a", f.child("exit:0")...).must(t, 0)
-		o := f.run("--store sqlite:runs.db --id a", f.child("touch:"+f.path("started"))...).must(t, 125)
-		assert.Contains(t, o.stderr, "use another --id, or write watchdog resume --store sqlite:runs.db a first")
-		assert.False(t, f.exists("started"))
 	})
 	t.Run("that cannot be opened starts no command, and its password is nowhere", func(t *testing.T) {
 		t.Parallel()
