@@ -25,7 +25,7 @@ type host struct {
 func (s testStore) host(t *testing.T, name string) host {
 	t.Helper()
 	keeper, err := session.NewKeeper(session.KeeperConfig{
-		Store: s.Store, Host: name, Logger: slog.New(slog.DiscardHandler), Pace: 50 * time.Millisecond,
+		Store: s, Host: name, Logger: slog.New(slog.DiscardHandler), Pace: 50 * time.Millisecond,
 		Promise: session.ShortestPromise, Poll: 100 * time.Millisecond,
 	})
 	require.NoError(t, err)
@@ -256,7 +256,7 @@ func TestResume(t *testing.T) {
 		t.Run("a sweeper leaves alone what was resumed and nobody runs", func(t *testing.T) {
 			s.cancelled(t, "run-5")
 			require.Zero(t, s.program(t, "resume", "run-5").status)
-			sweeper, err := sweep.New(s.Store, s.Store, sweep.Config{
+			sweeper, err := sweep.New(s, s, sweep.Config{
 				StalledThreshold: time.Nanosecond, MinAge: watchdog.None, Logger: slog.New(slog.DiscardHandler), Interval: time.Second,
 			})
 			require.NoError(t, err)

@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )

@@ -1,14 +1,11 @@
 package main_test
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,24 +74,9 @@ func (f *fixture) cmd(flags string, command ...string) *exec.Cmd {
 // program returns the program, about to run.
 func (f *fixture) program(args ...string) *exec.Cmd {
 	f.Helper()
-	cmd := exec.Command(self(f.T), append([]string{"run"}, args...)...)
+	cmd := programCmd(f, []string{"TERM=xterm", "NO_COLOR="}, append([]string{"run"}, args...)...)
 	cmd.Dir = f.dir
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		return strings.HasPrefix(variable, "WATCHDOG_") || strings.HasPrefix(variable, "NO_COLOR=")
-	}), programVariable+"=1", "TERM=xterm")
 	return cmd
-}
-
-func finish(t *testing.T, cmd *exec.Cmd) outcome {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		require.NoError(t, err)
-	}
-	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
 // run runs the program to its end and checks that no process of its command is alive.

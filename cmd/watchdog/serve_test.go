@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -225,10 +226,11 @@ func ownAddresses(t *testing.T) (all []string) {
 	return all
 }
 
-// TestServeWritesNothing has the page show all that it has of a store to which nothing is written.
-func TestServeWritesNothing(t *testing.T) {
+// TestNothingIsWritten has the page, and the commands that read, show all that they have of a store to which nothing is
+// written, and beside which nothing is made.
+func TestNothingIsWritten(t *testing.T) {
 	t.Parallel()
-	eachURL(t, func(t *testing.T, store string) {
+	eachURL(t, racing.Long, func(t *testing.T, store string) {
 		o := program(t, "serve", "--store="+store, "--page", "--listen=127.0.0.1:0")
 		require.Equal(t, 125, o.status, "without tables")
 		require.Contains(t, o.stderr, "none is created")
@@ -259,6 +261,13 @@ func TestServeWritesNothing(t *testing.T) {
 			}
 		}
 		end()
+		for _, words := range [][]string{{"sessions"}, {"why", "s-1"}, {"why", "s-1"}} {
+			o := program(t, append(words, "--store", store)...)
+			require.Zero(t, o.status, o.stderr)
+		}
+		f := follow(t, "--store", store, "s-1")
+		f.until("grade_regressing")
+		require.Equal(t, 130, f.interrupt())
 		assert.Equal(t, before, contentOf(t, store))
 	})
 }

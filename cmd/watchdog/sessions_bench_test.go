@@ -2,8 +2,6 @@ package main_test
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -52,7 +50,7 @@ func BenchmarkSessions(b *testing.B) {
 		benchSessionsOf(b, s)
 	})
 	b.Run("store=postgres", func(b *testing.B) {
-		s := postgresStore(b)
+		s := openStore(b, postgresServer.DSN(b))
 		s.exec(postgresLeases)
 		s.exec(fmt.Sprintf(postgresSessions, benchSessions))
 		s.exec("VACUUM ANALYZE watchdog_sessions")
@@ -68,9 +66,7 @@ func benchSessionsOf(b *testing.B, s testStore) {
 			for b.Loop() {
 				began := time.Now()
 				args := append([]string{"sessions", "--store", s.url}, strings.Fields(flags)...)
-				cmd := exec.CommandContext(b.Context(), os.Args[0], args...)
-				cmd.Env = append(os.Environ(), programVariable+"=1")
-				output, err := cmd.Output()
+				output, err := programCmd(b, nil, args...).Output()
 				took = append(took, time.Since(began))
 				require.NoError(b, err)
 				require.Equal(b, 51, strings.Count(string(output), "\n"))

@@ -3,8 +3,6 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -157,22 +155,6 @@ func TestSessions(t *testing.T) {
 				assert.Contains(t, o.stderr, says)
 			}
 		})
-	})
-	t.Run("nothing is written, not even beside the file", func(t *testing.T) {
-		s := sqliteStore(t)
-		someSessions(t, s)
-		s.close()
-		file := strings.TrimPrefix(s.url, "sqlite:")
-		before, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.NoError(t, os.Chmod(file, 0o400))
-		require.Zero(t, s.program(t, "sessions").status)
-		after, err := os.ReadFile(file)
-		require.NoError(t, err)
-		assert.Equal(t, before, after)
-		entries, err := os.ReadDir(filepath.Dir(file))
-		require.NoError(t, err)
-		assert.Len(t, entries, 1)
 	})
 }
 

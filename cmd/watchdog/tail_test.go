@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -31,12 +31,7 @@ type following struct {
 // follow starts watchdog tail.
 func follow(t *testing.T, args ...string) *following {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
-	f := &following{t: t, cmd: exec.CommandContext(ctx, os.Args[0], append([]string{"tail"}, args...)...), lines: make(chan string, 1000)}
-	f.cmd.Env = append(slices.DeleteFunc(f.cmd.Environ(), func(variable string) bool {
-		return strings.HasPrefix(variable, "WATCHDOG_")
-	}), programVariable+"=1")
+	f := &following{t: t, cmd: programCmd(t, nil, append([]string{"tail"}, args...)...), lines: make(chan string, 1000)}
 	f.cmd.Stderr = os.Stderr
 	out, err := f.cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -85,7 +80,7 @@ func interrupted(run, signal string, ago time.Duration) watchdog.Event {
 
 func TestTail(t *testing.T) {
 	t.Parallel()
-	eachURL(t, func(t *testing.T, url string) {
+	eachURL(t, racing.Long, func(t *testing.T, url string) {
 		store := openStore(t, url)
 		defer func() { require.NoError(t, store.Close()) }()
 		for i := range 12 {

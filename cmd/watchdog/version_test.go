@@ -29,7 +29,12 @@ func program(t *testing.T, args ...string) outcome {
 // programIn runs the program with these variables of those that it reads.
 func programIn(t *testing.T, variables []string, args ...string) outcome {
 	t.Helper()
-	cmd := programCmd(t, variables, args...)
+	return finish(t, programCmd(t, variables, args...))
+}
+
+// finish runs a program to its end.
+func finish(t *testing.T, cmd *exec.Cmd) outcome {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	var exited *exec.ExitError
@@ -40,9 +45,9 @@ func programIn(t *testing.T, variables []string, args ...string) outcome {
 }
 
 // programCmd is a command that runs the program.
-func programCmd(t *testing.T, variables []string, args ...string) *exec.Cmd {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+func programCmd(tb testing.TB, variables []string, args ...string) *exec.Cmd {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), os.Args[0], args...)
 	cmd.Env = append(slices.DeleteFunc(cmd.Environ(), func(variable string) bool {
 		return strings.HasPrefix(variable, "WATCHDOG_")
 	}), append(variables, programVariable+"=1")...)

@@ -3,17 +3,14 @@ package main_test
 import (
 	"database/sql"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/why"
-
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver of the test's own statements
 	"github.com/stretchr/testify/require"
 
 	watchdog "github.com/seed62658d38/watchdog/cmd/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/why"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
@@ -87,9 +84,7 @@ func benchWhy(b *testing.B, url, driver, source, million string) {
 	})
 	b.Run("as a command", func(b *testing.B) {
 		for b.Loop() {
-			cmd := exec.CommandContext(b.Context(), os.Args[0], "why", "--store", url, "r-55558")
-			cmd.Env = append(cmd.Environ(), programVariable+"=1")
-			text, err := cmd.CombinedOutput()
+			text, err := programCmd(b, nil, "why", "--store", url, "r-55558").CombinedOutput()
 			require.NoError(b, err, string(text))
 			require.Contains(b, string(text), "r-55559")
 		}

@@ -1,9 +1,7 @@
 package main_test
 
 import (
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -18,43 +16,11 @@ import (
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
-	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// A fullStore is what both stores are.
-type fullStore interface {
-	session.Store
-	session.Lister
-	session.Outbox
-	watchdog.FeedStore
-	Close() error
-}
-
-// eachURL calls a test with the URL of a store that is to be made, of SQLite, and in a long run of PostgreSQL, too.
-func eachURL(t *testing.T, test func(t *testing.T, url string)) {
-	t.Helper()
-	t.Run("SQLite", func(t *testing.T) { t.Parallel(); test(t, "sqlite:"+filepath.Join(t.TempDir(), "watchdog.db")) })
-	if racing.Long {
-		t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, postgresServer.DSN(t)) })
-	}
-}
-
-// openStore opens the store of a URL to fill it.
-func openStore(tb testing.TB, url string) (store fullStore) {
-	tb.Helper()
-	var err error
-	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
-		store, err = sqlite.Open(tb.Context(), path)
-	} else {
-		store, err = postgres.Open(tb.Context(), url, postgres.Config{})
-	}
-	require.NoError(tb, err)
-	return store
-}
-
 // stopped has a run with a layer, whose host stopped it, in the store.
-func stopped(tb testing.TB, store fullStore, runID string) {
+func stopped(tb testing.TB, store testStore, runID string) {
 	tb.Helper()
 	_, _, err := store.Attach(tb.Context(), session.Session{
 		RunID: runID, StartedAt: time.Now().Add(-time.Hour), Host: "host-a",
@@ -83,7 +49,7 @@ func stopped(tb testing.TB, store fullStore, runID string) {
 
 func TestWhy(t *testing.T) {
 	t.Parallel()
-	eachURL(t, func(t *testing.T, url string) {
+	eachURL(t, racing.Long, func(t *testing.T, url string) {
 		store := openStore(t, url)
 		stopped(t, store, "s-1")
 		_, _, err := store.Attach(t.Context(), session.Session{RunID: "live", StartedAt: time.Now(), Host: "host-b"})
@@ -186,36 +152,4 @@ func TestWhyFolder(t *testing.T) {
 		assert.Equal(t, 125, o.status)
 		assert.Contains(t, o.stderr, `its schema is ""`)
 	})
-}
-
-// TestWhyWritesNothing compares the database before and after.
-func TestWhyWritesNothing(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "watchdog.db")
-	store := openStore(t, "sqlite:"+path)
-	stopped(t, store, "s-1")
-	require.NoError(t, store.Close())
-	before := digest(t, path)
-	for range 2 {
-		o := program(t, "why", "--store", "sqlite:"+path, "s-1")
-		require.Zero(t, o.status, o.stderr)
-	}
-	f := follow(t, "--store", "sqlite:"+path, "s-1")
-	f.until("grade_regressing")
-	require.Equal(t, 130, f.interrupt())
-	assert.Equal(t, before, digest(t, path))
-}
-
-// digest is what a folder of a database holds.
-func digest(t *testing.T, path string) string {
-	t.Helper()
-	files, err := filepath.Glob(path + "*")
-	require.NoError(t, err)
-	var all strings.Builder
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		fmt.Fprintf(&all, "%s %x\n", filepath.Base(file), sha256.Sum256(text))
-	}
-	return all.String()
 }

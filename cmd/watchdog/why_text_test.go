@@ -10,12 +10,11 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/why"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/why"
 	"github.com/seed62658d38/watchdog/internal/story"
 )
 

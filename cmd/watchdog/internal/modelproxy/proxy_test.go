@@ -10,16 +10,19 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
@@ -485,3 +488,47 @@ func (endless) Read(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// TestClose checks that a proxy that is closed has settled its calls: the run can be closed then.
+func TestClose(t *testing.T) {
+	f := start(t, watchdog.Spend{Tokens: 1_000_000}, func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte(stream(1)[0]))
+		w.(http.Flusher).Flush()
+		<-req.Context().Done()
+	})
+	began := func() {
+		resp, err := f.client.Post(f.proxy.URL(modelproxy.Anthropic)+"/v1/messages", "",
+			strings.NewReader(calls[modelproxy.Anthropic].body))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = resp.Body.Close() })
+		_, err = resp.Body.Read(make([]byte, 1))
+		require.NoError(t, err)
+	}
+	for range 20 {
+		began()
+	}
+	require.NoError(t, f.proxy.Close())
+	require.NoError(t, f.wd.Close())
+	assert.Zero(t, f.wd.Usage()[0].Admitted)
+	most := len(calls[modelproxy.Anthropic].body) + 1024 + 16 + 100
+	assert.EqualValues(t, 20*most, f.used(0), "they count with the most, because nobody knows what they were billed")
+	address, _, _ := strings.Cut(strings.TrimPrefix(f.proxy.URL(modelproxy.Anthropic), "http://"), "/")
+	_, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
+}
+
+// send sends bytes to the host and returns what it answers.
+func send(t *testing.T, host, request string) string {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", host)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	_, err = io.WriteString(conn, request)
+	require.NoError(t, err)
+	answer, _ := io.ReadAll(conn)
+	return string(answer)
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
