@@ -92,11 +92,8 @@ func (c notifyCmd) test(ctx context.Context, p Program, common *Common, cfg noti
 	}
 	status, err := sender.Test(ctx)
 	if common.JSON {
-		r := testReport{Host: sender.Host(), Status: status, Taken: err == nil}
-		if err != nil {
-			r.Error = err.Error()
-		}
-		return errors.Join(json.NewEncoder(p.Stdout).Encode(r), statusOf(err))
+		r := testReport{Host: sender.Host(), Status: status, Taken: err == nil, Error: textOf(err)}
+		return p.printReport(r, err)
 	}
 	if err != nil {
 		return err
@@ -118,21 +115,25 @@ type deliveryReport struct {
 func (c notifyCmd) once(ctx context.Context, p Program, common *Common, sender *notify.Sender) error {
 	d, err := sender.Deliver(ctx)
 	if common.JSON {
-		r := deliveryReport{Delivered: d.Delivered, Delayed: d.Delayed, Dropped: d.Dropped, Unwanted: d.Unwanted}
-		if err != nil {
-			r.Error = err.Error()
-		}
-		return errors.Join(json.NewEncoder(p.Stdout).Encode(r), statusOf(err))
+		r := deliveryReport{d.Delivered, d.Delayed, d.Dropped, d.Unwanted, textOf(err)}
+		return p.printReport(r, err)
 	}
 	_, line := fmt.Fprintf(p.Stdout, "%d delivered, %d to be tried again, %d given up, %d not wanted\n", d.Delivered,
 		d.Delayed, d.Dropped, d.Unwanted)
 	return errors.Join(err, line)
 }
 
-// statusOf is the exit status of an error that was printed.
-func statusOf(err error) error {
-	if err == nil {
-		return nil
+// printReport prints what came of something, and returns its error as an exit status.
+func (p Program) printReport(report any, err error) error {
+	if err != nil {
+		err = exitStatus(exitError)
 	}
-	return exitStatus(exitError)
+	return errors.Join(json.NewEncoder(p.Stdout).Encode(report), err)
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

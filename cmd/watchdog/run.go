@@ -122,7 +122,8 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 		program: words[0], result: result, err: err, signal: signals.got(result), record: record, meter: meter,
 		common: common, cfg: cfg,
 	}
-	meterErr := meter.close() // before the run: what is not settled when that is closed stays charged
+	_ = errors.As(err, &e.stop) // nil if it is none
+	meterErr := meter.close()   // before the run: what is not settled when that is closed stays charged
 	e.recordErr = errors.Join(meterErr, record.close(&e))
 	return p.report(&e)
 }

@@ -20,9 +20,10 @@ import (
 
 // An ending is how a command ended, or why it was not started.
 type ending struct {
-	program   string        // of the command
-	result    *stall.Result // nil for a command that was not started
-	err       error         // of stall.Run
+	program   string         // of the command
+	result    *stall.Result  // nil for a command that was not started
+	err       error          // of stall.Run
+	stop      *watchdog.Stop // in that, nil if there is none
 	signal    syscall.Signal
 	record    *runRecord
 	recordErr error // of the record or the meter
@@ -33,19 +34,17 @@ type ending struct {
 
 // stopped reports whether the command was ended because it was stuck, or because another process ended the run.
 func (e *ending) stopped() bool {
-	var stop *watchdog.Stop
-	return errors.As(e.err, &stop) || e.overspent() || e.elsewhere() != ""
+	return e.stop != nil || e.overspent() || e.elsewhere() != ""
 }
 
 // elsewhere says how another process ended the run, and so the command; nothing if none did.
 func (e *ending) elsewhere() string {
-	var stop *watchdog.Stop
 	var over *session.TakeoverError
 	switch {
 	case e.overspent():
 		return ""
-	case errors.As(e.err, &stop) && e.record.stored() && stop.RunID == e.cfg.RunID: // it has no other limit of its own
-		return fmt.Sprintf("%s was stopped by another process, with %s", e.name(), stop.Code)
+	case e.stop != nil && e.record.stored() && e.stop.RunID == e.cfg.RunID: // it has no other limit of its own
+		return fmt.Sprintf("%s was stopped by another process, with %s", e.name(), e.stop.Code)
 	case errors.As(e.err, &over):
 		return over.Error()
 	case errors.Is(e.err, watchdog.ErrComplete):
@@ -191,11 +190,10 @@ func (r *runRecord) end() error {
 // recordEnd records the one end of the run, unless another process ended it: a stop, an interrupt, or that it is
 // complete.
 func (r *runRecord) recordEnd(e *ending) error {
-	var stop *watchdog.Stop
-	switch {
+	switch stop := e.stop; {
 	case e.overspent(), e.elsewhere() != "": // the run has ended already
 		return nil
-	case errors.As(e.err, &stop):
+	case stop != nil:
 		_, err := r.run.Cancel(watchdog.Cancellation{Reason: stop.Code, Elapsed: stop.Elapsed, Budget: stop.Budget})
 		return err
 	case e.interrupted():

@@ -135,7 +135,6 @@ func (e *ending) story(to *os.File) string {
 
 // reason says why the command was ended, nothing if it ended by itself.
 func (e *ending) reason() string {
-	var stop *watchdog.Stop
 	switch {
 	case e.overspent():
 		return spentText(e.meter.overspent())
@@ -143,8 +142,8 @@ func (e *ending) reason() string {
 		return e.elsewhere()
 	case e.stopped() && e.result.Trip != nil:
 		return e.result.Trip.Reason
-	case errors.As(e.err, &stop):
-		return stop.Error()
+	case e.stop != nil:
+		return e.stop.Error()
 	case e.interrupted():
 		return fmt.Sprintf("%s was interrupted after %v by %s", e.name(), e.result.Elapsed.Round(time.Second),
 			signalName(e.signal))
@@ -222,7 +221,6 @@ func (e *ending) notStarted() int {
 
 // whyNone says why there was no command. stall.Run does not name it: its errors are recorded.
 func (e *ending) whyNone() string {
-	var stop *watchdog.Stop
 	var flaw syscall.Errno
 	status := e.notStarted()
 	switch {
@@ -230,7 +228,7 @@ func (e *ending) whyNone() string {
 		return spentText(e.meter.overspent()) + ", before the command started"
 	case e.elsewhere() != "":
 		return e.elsewhere() + ", before the command started"
-	case errors.As(e.err, &stop) && stop.Code == watchdog.WallClockExceeded:
+	case e.stop != nil && e.stop.Code == watchdog.WallClockExceeded:
 		return fmt.Sprintf("the wall clock of %v was used up before the command started", e.cfg.WallClock)
 	case status != exitNotFound && status != exitNotExecutable:
 		return e.err.Error()

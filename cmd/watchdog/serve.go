@@ -64,7 +64,7 @@ func (c serveCmd) Run(ctx context.Context, p Program, common *Common, model *kon
 	defer stop()
 	use := p.use(common, limits, c.Page || limits.Sweep.DryRun)
 	return common.withStore(ctx, use, func(db stores.Database) error {
-		sender, err := p.senderOf(db, use, limits, common)
+		sender, err := p.sender(db, webhookOf(limits), common.JSON)
 		if err != nil {
 			return err
 		}

@@ -157,18 +157,6 @@ func TestServeHosts(t *testing.T) {
 		}
 		end()
 	})
-	t.Run("a request without a name is not answered", func(t *testing.T) {
-		url, end := serve(t, store, "--page")
-		conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/"))
-		require.NoError(t, err)
-		defer conn.Close()
-		_, err = io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n")
-		require.NoError(t, err)
-		text, err := io.ReadAll(conn)
-		require.NoError(t, err)
-		assert.True(t, strings.HasPrefix(string(text), "HTTP/1.0 421 "), "%s", text)
-		end()
-	})
 	t.Run("a server on all addresses says so, and answers each of them", func(t *testing.T) {
 		for _, listen := range []string{"0.0.0.0:0", ":0"} {
 			url, said, end := serveAt(t, listen, store, "--page")

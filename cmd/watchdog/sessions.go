@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,7 +107,9 @@ func (c sessionsCmd) list(ctx context.Context, db stores.Database) (l sessionLis
 		if err != nil {
 			return l, err
 		}
-		l.add(page)
+		l.Now = page.Now
+		l.Sessions = append(l.Sessions, page.Sessions...)
+		l.Unreadable = append(l.Unreadable, page.Unreadable...)
 		left, after = left-len(page.Sessions), ""
 		switch more := i+1 < len(parts); {
 		case page.Next != "":
@@ -119,12 +122,6 @@ func (c sessionsCmd) list(ctx context.Context, db stores.Database) (l sessionLis
 		break
 	}
 	return l, l.readLeases(ctx, db)
-}
-
-func (l *sessionList) add(page session.ListPage) {
-	l.Now = page.Now
-	l.Sessions = append(l.Sessions, page.Sessions...)
-	l.Unreadable = append(l.Unreadable, page.Unreadable...)
 }
 
 // mark is where a page of it begins, as a text that needs no quotes in a shell.
@@ -153,21 +150,15 @@ func (c sessionsCmd) from() (left []part, after string, err error) {
 
 // readLeases reads the leases by whose clocks the signs of life are, if there are any.
 func (l *sessionList) readLeases(ctx context.Context, db stores.Database) error {
-	for _, s := range l.Sessions {
-		if s.Lease == "" {
-			continue
-		}
-		all, err := db.ObserveLeases(ctx, nil)
-		if err != nil {
-			return err
-		}
-		l.leases = map[string]session.Lease{}
-		for _, lease := range all {
-			l.leases[lease.ID] = lease
-		}
+	if !slices.ContainsFunc(l.Sessions, func(s session.Session) bool { return s.Lease != "" }) {
 		return nil
 	}
-	return nil
+	all, err := db.ObserveLeases(ctx, nil)
+	l.leases = map[string]session.Lease{}
+	for _, lease := range all {
+		l.leases[lease.ID] = lease
+	}
+	return err
 }
 
 // lastSign returns when a run gave its last sign of life, by the database's clock. That of a run in a lease is by the

@@ -52,7 +52,7 @@ func (c sweepCmd) Run(ctx context.Context, p Program, common *Common, model *kon
 	}
 	use := p.use(common, limits, limits.Sweep.DryRun)
 	return common.withStore(ctx, use, func(db stores.Database) error {
-		sender, err := p.senderOf(db, use, limits, common)
+		sender, err := p.sender(db, webhookOf(limits), common.JSON)
 		if err != nil {
 			return err
 		}
@@ -90,23 +90,16 @@ func (c *Common) sweeping(model *kong.Application, dryRun bool, flags ...string)
 	return limits, nil
 }
 
-// use is what a sweeper does with the store. It says so if nobody is told for it.
+// use is what a sweeper does with the store. If it writes nothing, nobody is told, which is said.
 func (p Program) use(common *Common, limits *config.Config, nothing bool) stores.Use {
-	switch notices := limits.Notify.URL != ""; {
-	case !nothing:
-		return stores.UseFor(notices)
-	case notices:
+	if !nothing {
+		return stores.UseFor(limits.Notify.URL != "")
+	}
+	if limits.Notify.URL != "" {
 		p.note(common, "the webhook is not told: nothing is written, and nothing delivered")
+		limits.Notify.URL = ""
 	}
 	return stores.Reading
-}
-
-// senderOf makes the sender of a sweeper, if notices are written.
-func (p Program) senderOf(db stores.Database, use stores.Use, limits *config.Config, common *Common) (*notify.Sender, error) {
-	if use != stores.Notifying {
-		return nil, nil
-	}
-	return p.sender(db, webhookOf(limits), common.JSON)
 }
 
 // sweeper makes the sweeper, which reports to standard output, and to those besides, and logs to standard error.
@@ -121,16 +114,16 @@ func (p Program) sweeper(
 			tell(pass)
 		}
 	}
-	if cfg.Alert.Within > 0 {
-		cfg.Alert.Func = reporter.alert
-	}
 	cfg.Logger = p.logger(asJSON)
-	if cfg.Alert.Within > 0 && limits.Notify.URL != "" {
-		put := notify.Alert(db, cfg.Alert.Within, cfg.Logger)
+	switch within := cfg.Alert.Within; {
+	case within > 0 && limits.Notify.URL != "":
+		put := notify.Alert(db, within, cfg.Logger)
 		cfg.Alert.Func = func(ctx context.Context, cancels int) {
 			reporter.alert(ctx, cancels)
 			put(ctx, cancels)
 		}
+	case within > 0:
+		cfg.Alert.Func = reporter.alert
 	}
 	return sweep.New(db, db, cfg)
 }
@@ -224,14 +217,11 @@ func reportOf(p sweep.Pass) passReport {
 	r := passReport{
 		StartedAt: p.StartedAt.UTC(), Seconds: p.Duration.Seconds(), DryRun: p.DryRun, Checked: p.Checked, Found: p.Found,
 		Cancelled: p.Cancelled, Spared: p.Spared, Failed: p.Failed, Warned: p.Warned, Deferred: p.Deferred,
-		Errors: p.Errors, Sessions: []caseReport{},
+		Errors: p.Errors, Sessions: []caseReport{}, Error: textOf(p.Err),
 	}
 	for _, c := range p.Cases {
 		r.Sessions = append(r.Sessions, caseReport{c.Session.RunID, c.Session.Host, c.Silence.Seconds(),
 			c.Threshold.Seconds(), c.Handling, c.StopFailed, string(c.Reason())})
-	}
-	if p.Err != nil {
-		r.Error = p.Err.Error()
 	}
 	return r
 }

@@ -108,18 +108,15 @@ func (f *follower) before(ctx context.Context, db stores.Database) {
 		return
 	}
 	events, err := db.Read(ctx, watchdog.AggregateType, f.tail.Of)
+	var now time.Time
 	if err == nil && f.tail.Since > 0 {
-		var now time.Time
-		if now, err = stores.Now(ctx, db); err == nil {
-			f.print(f.wanted(events, now)...)
-		}
-	} else if err == nil {
-		f.print(f.wanted(events, time.Time{})...)
+		now, err = stores.Now(ctx, db)
 	}
 	if err != nil {
 		f.cancel(err)
 		return
 	}
+	f.print(f.wanted(events, now)...)
 	f.known = map[string]bool{}
 	for _, e := range events {
 		f.known[e.ID] = true
@@ -128,11 +125,10 @@ func (f *follower) before(ctx context.Context, db stores.Database) {
 
 // wanted are the events of before that are to be printed.
 func (f *follower) wanted(events []watchdog.Event, now time.Time) []watchdog.Event {
-	events = slices.DeleteFunc(slices.Clone(events), f.hides)
-	if f.tail.Since > 0 {
-		from := now.Add(-f.tail.Since)
-		events = slices.DeleteFunc(slices.Clone(events), func(e watchdog.Event) bool { return e.Timestamp.Before(from) })
-	}
+	from := now.Add(-f.tail.Since)
+	events = slices.DeleteFunc(slices.Clone(events), func(e watchdog.Event) bool {
+		return f.hides(e) || f.tail.Since > 0 && e.Timestamp.Before(from)
+	})
 	lines := defaultLines
 	switch {
 	case f.tail.Lines != nil:
