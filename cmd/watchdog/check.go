@@ -79,7 +79,6 @@ func (c checkCmd) Run(p Program, common *Common, model *kong.Application) error 
 
 func isSet(s config.Setting) bool { return s.Source != "default" }
 
-// of returns what is to be printed.
 func (c checkCmd) of(limits *config.Config) checked {
 	all := checked{
 		Disabled: limits.Disabled, Settings: []checkedLimit{}, Steps: limits.Steps(), Worst: limits.WorstTime(),

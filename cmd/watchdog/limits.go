@@ -38,7 +38,6 @@ func (c *Common) limits(model *kong.Application, flags ...string) (*config.Confi
 	return limits, err
 }
 
-// nameOf is the name of a variable of the environment.
 func nameOf(variable string) string {
 	name, _, _ := strings.Cut(variable, "=")
 	return name

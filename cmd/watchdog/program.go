@@ -73,7 +73,6 @@ func (p Program) note(common *Common, text string) {
 	}
 }
 
-// logger logs warnings and errors.
 func (p Program) logger(asJSON bool) *slog.Logger {
 	options := &slog.HandlerOptions{Level: slog.LevelWarn}
 	if asJSON {

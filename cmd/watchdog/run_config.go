@@ -29,7 +29,6 @@ type guards struct {
 	plan    *meterPlan           // nil if nothing is metered
 }
 
-// config returns what guards the command.
 func (c *runCmd) config(common *Common, model *kong.Application) (*guards, error) {
 	g, limits, err := c.limits(common, model)
 	if err != nil {
@@ -87,7 +86,6 @@ func (c *runCmd) limits(common *Common, model *kong.Application) (*guards, *conf
 	return g, limits, nil
 }
 
-// apply applies the flags.
 func (c *runCmd) apply(cfg *stall.Config) error {
 	if c.Probe != "" {
 		cfg.Probe = &stall.Probe{Command: shell(c.Probe)}
@@ -113,7 +111,6 @@ func (c *runCmd) apply(cfg *stall.Config) error {
 	return cmp.Or(c.applyGrace(cfg), c.applyPatterns(cfg))
 }
 
-// applyGrace applies the flags of the ending.
 func (c *runCmd) applyGrace(cfg *stall.Config) error {
 	if c.Signal == nil && c.GraceInt == nil && c.GraceTerm == nil {
 		return nil

@@ -83,7 +83,6 @@ func (e *ending) name() string {
 	return "the command"
 }
 
-// ended says how the command ended.
 func (e *ending) ended() string {
 	switch r := e.result; {
 	case r.EndedBy != 0:

@@ -14,7 +14,6 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// A runCmd is the command line of run.
 type runCmd struct {
 	runFlags
 	meterFlags
@@ -77,7 +76,6 @@ func reads[T any](read func(text string) (T, error)) kong.Option {
 	}))
 }
 
-// readLength reads a length of time as Go writes it.
 func readLength(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
@@ -86,7 +84,6 @@ func readLength(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// readSignal reads the name or the number of a signal.
 func readSignal(text string) (syscall.Signal, error) {
 	read, problem := signame.Parse(text)
 	if problem != "" {

@@ -64,7 +64,6 @@ func (m *meter) environ() []string {
 	return m.proxy.Environ(os.Environ())
 }
 
-// close ends the calls that are under way, and settles them.
 func (m *meter) close() error {
 	if m == nil {
 		return nil
@@ -139,7 +138,6 @@ func (m *meter) failures() string {
 		term.Plain(strings.TrimPrefix(first, "watchdog: ")))
 }
 
-// used is how far each limit was used.
 func (m *meter) used() []watchdog.Usage {
 	if m == nil {
 		return nil
@@ -147,7 +145,6 @@ func (m *meter) used() []watchdog.Usage {
 	return m.run.Usage()
 }
 
-// mostNotes is how many notes are kept.
 const mostNotes = 10
 
 // notes is the handler of a log for people who read it when the command has ended: its screen is not ours. What it gets

@@ -28,7 +28,6 @@ type meterFlags struct {
 	ModelMax   []string        `group:"What it may spend" rare:"" placeholder:"MODEL=IN:OUT" sep:"none" help:"The most tokens of one call of a model, for calls that do not say it themselves: 0 for what they do, * for any characters, and a third number for requests of the API's own tools. Can be repeated."`
 }
 
-// readTokens reads a number of tokens.
 func readTokens(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 || n == watchdog.NoLimit {
@@ -37,7 +36,6 @@ func readTokens(text string) (int64, error) {
 	return n, nil
 }
 
-// readAmount reads an amount of money as a configuration file has it.
 func readAmount(text string) (watchdog.Money, error) {
 	money, err := config.ParseMoney(text)
 	if err == nil && money.Micros == 0 {

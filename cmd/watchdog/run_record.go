@@ -102,7 +102,6 @@ func (p *meterPlan) shared() []watchdog.SharedSpend {
 	return p.scopes
 }
 
-// attach begins the run and its row.
 func (r *runRecord) attach(ctx context.Context, g *guards) (err error) {
 	cfg, keeper := &g.command, g.keeper
 	began := time.Now().Truncate(time.Microsecond) // as the row has it
@@ -172,7 +171,6 @@ func (r *runRecord) guard(ctx context.Context, cfg stall.Config) (context.Contex
 	return both, cfg, func() { stop(); cancel(nil) }
 }
 
-// stored reports whether the run is kept in a store.
 func (r *runRecord) stored() bool { return r != nil && r.db != nil }
 
 // shut ends what keeps the row, and closes the store.

@@ -186,7 +186,6 @@ func (e *ending) report(status int) runReport {
 	return r
 }
 
-// reportNone says why the command was not started, and returns the exit status as an error.
 func (p Program) reportNone(e *ending) error {
 	if e.recordErr != nil {
 		p.say(e.recordErr.Error())
@@ -200,7 +199,6 @@ func (p Program) reportNone(e *ending) error {
 	return exitStatus(status)
 }
 
-// notStarted returns the exit status for a command that was not started.
 func (e *ending) notStarted() int {
 	var ours *fs.PathError // from this program's own files: for a command stall.Run returns no path
 	var outside signalError
@@ -240,7 +238,6 @@ func (e *ending) whyNone() string {
 	return fmt.Sprintf("cannot run %q: %v", e.program, e.err)
 }
 
-// notExecutable are the errors of a command that exists.
 var notExecutable = []error{
 	exec.ErrDot, fs.ErrPermission,
 	syscall.ENOEXEC, syscall.ENOTDIR, syscall.ELOOP, syscall.EISDIR, syscall.ENAMETOOLONG, syscall.E2BIG,

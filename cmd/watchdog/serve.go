@@ -73,7 +73,6 @@ func (c serveCmd) Run(ctx context.Context, p Program, common *Common, model *kon
 	})
 }
 
-// serve serves one store.
 func (c serveCmd) serve(
 	ctx context.Context, p Program, common *Common, db stores.Database, limits *config.Config,
 ) (err error) {

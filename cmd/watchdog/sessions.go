@@ -79,7 +79,6 @@ type part struct {
 	live, ended bool
 }
 
-// parts returns the parts that are wanted, in their order.
 func (c sessionsCmd) parts() []part {
 	live, ended := part{letter: "l", live: true}, part{letter: "e", ended: true}
 	switch {
@@ -92,7 +91,6 @@ func (c sessionsCmd) parts() []part {
 	}
 }
 
-// list returns a page of the list.
 func (c sessionsCmd) list(ctx context.Context, db stores.Database) (l sessionList, err error) {
 	parts, after, err := c.from()
 	if err != nil {
@@ -198,7 +196,6 @@ func (l *sessionList) spanOf(s session.Session) span {
 	return of
 }
 
-// stateOf returns what the process of a run says about it.
 func stateOf(s session.Session) (state session.State) {
 	_ = json.Unmarshal(s.State, &state) // of another writer it may be anything
 	return state
@@ -315,7 +312,6 @@ type listedSession struct {
 	StartTries int `json:"start_tries,omitempty"`
 }
 
-// A listedPage is a page as JSON.
 type listedPage struct {
 	Now        time.Time       `json:"now"`
 	Sessions   []listedSession `json:"sessions"`

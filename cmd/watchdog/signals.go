@@ -45,7 +45,6 @@ func (s *signals) got(result *stall.Result) syscall.Signal {
 	return syscall.Signal(s.last.Load())
 }
 
-// note notes a signal that was to end the command.
 func (s *signals) note(sig syscall.Signal) {
 	if s.last.Swap(int32(sig)) == 0 {
 		close(s.came)
@@ -123,7 +122,6 @@ const (
 	kills                  // end this program, and with it the command, at once
 )
 
-// heard is what was heard of signals.
 type heard struct {
 	shared func() bool // the terminal, with the command: it gets interrupts itself
 	first  syscall.Signal

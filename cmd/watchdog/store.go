@@ -10,7 +10,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/story"
 )
 
-// withStore opens the store, and closes it after the work.
 func (c *Common) withStore(ctx context.Context, use stores.Use, work func(stores.Database) error) error {
 	db, err := stores.Open(ctx, c.Store, use)
 	if err != nil {

@@ -72,7 +72,6 @@ func (c sweepCmd) Run(ctx context.Context, p Program, common *Common, model *kon
 	})
 }
 
-// sweeping reads the limits of a sweeper.
 func (c *Common) sweeping(model *kong.Application, dryRun bool, flags ...string) (*config.Config, error) {
 	limits, err := c.limits(model, flags...)
 	if err != nil {

@@ -36,7 +36,6 @@ Examples:
   watchdog tail --since 1h --json s-1`
 }
 
-// defaultLines is how many events of before are printed, as tail does.
 const defaultLines = 10
 
 // Run follows the events of a run, or of all, until a signal.
@@ -139,7 +138,6 @@ func (f *follower) wanted(events []watchdog.Event, now time.Time) []watchdog.Eve
 	return events[max(len(events)-lines, 0):]
 }
 
-// told prints a new event.
 func (f *follower) told(e watchdog.Event) {
 	if !f.known[e.ID] {
 		f.print(e)

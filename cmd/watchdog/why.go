@@ -52,7 +52,6 @@ func (w whyCmd) Run(ctx context.Context, p Program, common *Common) error {
 	})
 }
 
-// tell prints a story.
 func (p Program) tell(common *Common, s story.Story) (err error) {
 	s.Next.Command = common.inStore(s.Next.Command)
 	if common.JSON {

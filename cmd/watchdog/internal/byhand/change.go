@@ -61,7 +61,6 @@ func (r *Run) Complete(ctx context.Context, why string) (did Change, err error) 
 	return did, err
 }
 
-// record records that a run is complete which was attached to.
 func (r *Run) record(wd *watchdog.Watchdog, why string) error {
 	if why != "" {
 		wd.Note(why)

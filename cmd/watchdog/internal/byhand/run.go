@@ -146,7 +146,6 @@ func (r *Run) endID(ctx context.Context, kind string) (id string, err error) {
 	return id, nil
 }
 
-// leaseOf returns the lease with the ID, or none.
 func leaseOf(all []session.Lease, id string) (found session.Lease) {
 	for _, lease := range all {
 		if lease.ID == id {

@@ -38,7 +38,6 @@ type judge struct {
 	seen   map[uint64]int            // how often an agent had an input or a result, if they are shown
 }
 
-// session judges what a reader has, to its end.
 func (j *judge) session(in io.Reader) error {
 	r := transcript.NewReader(in)
 	for {
@@ -91,7 +90,6 @@ func (j *judge) turn(turn *transcript.Turn) {
 	}
 }
 
-// found adds what was found in a turn.
 func (j *judge) found(turn *transcript.Turn, v loop.Verdict) *Finding {
 	f := Finding{Agent: turn.Agent, Rule: string(v.Rule), Pattern: v.Pattern}
 	if turn.Conversation > 1 {
@@ -147,7 +145,6 @@ func (j *judge) repeated(turn *transcript.Turn, tool string) *loop.Step {
 	return best
 }
 
-// digests are those of an input and a result.
 func digests(agent string, s *loop.Step) (input, result uint64) {
 	of := agent + "\x00" + s.Tool
 	return maphash.String(seed, of+"\x00i"+string(s.Input)), maphash.String(seed, of+"\x00r"+string(s.Outcome))

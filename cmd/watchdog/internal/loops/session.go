@@ -93,7 +93,6 @@ func (s *Session) summary() string {
 	return says + s.notJudged()
 }
 
-// notJudged says what of the session was not judged.
 func (s *Session) notJudged() (says string) {
 	if s.Unanswered > 0 {
 		says += fmt.Sprintf("; %s without a result", counted(s.Unanswered, "call"))
@@ -124,7 +123,6 @@ func times(n int) string {
 	return fmt.Sprint(n, " times")
 }
 
-// maxShownText is how many columns of a text are shown.
 const maxShownText = 400
 
 func (f *Finding) write(b *strings.Builder) {

@@ -141,7 +141,6 @@ func (p *Proxy) handler(meter *watchdoghttp.Meter) http.Handler {
 	})
 }
 
-// route returns the API of a request, and where it goes.
 func (p *Proxy) route(u *url.URL) (api API, to *url.URL, known bool) {
 	escaped, found := strings.CutPrefix(u.EscapedPath(), "/"+p.secret+"/")
 	if !found {
@@ -172,7 +171,6 @@ func rewrite(r *httputil.ProxyRequest) {
 // errRedirected keeps a client from following a redirect, around the meter and to a host that nobody named.
 var errRedirected = errors.New("the API answered with a redirect")
 
-// answer counts the responses to calls of models.
 func (p *Proxy) answer(resp *http.Response) error {
 	err := stay(resp)
 	if err == nil && resp.Request.Context().Value(callKey{}) != nil {
@@ -181,7 +179,6 @@ func (p *Proxy) answer(resp *http.Response) error {
 	return err
 }
 
-// stay refuses redirects.
 func stay(resp *http.Response) error {
 	if resp.StatusCode/100 == 3 && resp.Header.Get("Location") != "" {
 		return errRedirected

@@ -50,7 +50,6 @@ func Bash(model *kong.Application) string {
 	return s.String()
 }
 
-// bashSkips skips the values of flags.
 func bashSkips(s *script, model *kong.Application) {
 	eachFlags(model, func(command string, flags []word) {
 		var patterns []string
@@ -103,7 +102,6 @@ func bashRest(s *script, model *kong.Application) {
 	s.line("\t\t\t*) ;;\n\t\tesac")
 }
 
-// bashValues completes the value of a flag.
 func bashValues(s *script, model *kong.Application) {
 	eachFlags(model, func(command string, flags []word) {
 		for _, f := range flags {

@@ -34,14 +34,12 @@ const (
 	aCommand // and its arguments: all that follows
 )
 
-// A verb is a command of the program.
 type verb struct {
 	node  *kong.Node
 	flags []word
 	args  []word
 }
 
-// verbs returns the commands that help lists.
 func verbs(model *kong.Application) (all []verb) {
 	for _, node := range model.Leaves(true) {
 		v := verb{node: node}
@@ -58,7 +56,6 @@ func verbs(model *kong.Application) (all []verb) {
 	return all
 }
 
-// commonFlags are the flags that every command has.
 func commonFlags(model *kong.Application) (all []word) {
 	for _, f := range model.Flags {
 		if !f.Hidden {
@@ -122,7 +119,6 @@ func valueWord(v *kong.Value) word {
 	return w
 }
 
-// summary is the first sentence of the help, for the completions.
 func (w word) summary() string { return FirstSentence(w.help) }
 
 func FirstSentence(help string) string {
@@ -130,7 +126,6 @@ func FirstSentence(help string) string {
 	return strings.TrimSuffix(sentence, ".")
 }
 
-// usage is how a flag or an argument is written.
 func (w word) usage() string {
 	if len(w.names) == 0 {
 		return w.value

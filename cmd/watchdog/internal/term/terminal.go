@@ -28,7 +28,6 @@ func heedsEscapes(file *os.File) bool {
 	return file != nil && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
 }
 
-// clearLine has a terminal clear the line that the cursor is in.
 const clearLine = "\r\x1b[K"
 
 // ShowTime shows on the terminal, once a second, how long a command has been running, until stop is called. It does

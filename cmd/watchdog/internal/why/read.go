@@ -60,7 +60,6 @@ func readLayers(ctx context.Context, db stores.Database, r *story.Record) error 
 // maxCompared is with how many of the latest sessions an unknown run ID is compared, maxNear how many are named.
 const maxCompared, maxNear = 200, 3
 
-// unknownRun says which runs have an ID like that.
 func unknownRun(ctx context.Context, db stores.Database, runID string) error {
 	page, err := db.List(ctx, session.ListQuery{Limit: maxCompared})
 	if err != nil {

@@ -50,9 +50,8 @@ func Text(s story.Story) string {
 // out, and returns how many lines that were.
 func fit(sections []section, most int) (left int) {
 	total := 0
-	for i := range sections {
-		left += sections[i].keepLast(maxLines)
-		total += len(sections[i].lines())
+	for _, x := range sections {
+		total += len(x.lines())
 	}
 	for total > most && (left > 0 || total > most+1) {
 		longest := -1
@@ -64,23 +63,14 @@ func fit(sections []section, most int) (left int) {
 		if longest < 0 {
 			break
 		}
-		gone := sections[longest].keepLast(len(sections[longest].entries) - 1)
+		x := &sections[longest]
+		gone := len(section{entries: x.entries[:1]}.lines())
+		x.entries = x.entries[1:]
 		left, total = left+gone, total-gone
 	}
 	return left
 }
 
-// keepLast leaves out all entries of a list but the last n, and returns how many lines that were.
-func (x *section) keepLast(n int) (left int) {
-	if !x.list || len(x.entries) <= n {
-		return 0
-	}
-	gone := section{entries: x.entries[:len(x.entries)-n]}
-	x.entries = x.entries[len(x.entries)-n:]
-	return len(gone.lines())
-}
-
-// lines are those of the section, without its label.
 func (x section) lines() (lines []string) {
 	for _, entry := range x.entries {
 		if x.whole {
