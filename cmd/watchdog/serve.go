@@ -88,16 +88,14 @@ func (c serveCmd) serve(
 	if err != nil {
 		return fmt.Errorf("--listen: %w; name a free address of this machine, such as 127.0.0.1:8081", err)
 	}
-	pages, err := p.pages(common, db, sweeper, passes, c.hosts(listener.Addr()))
+	pages, handler, err := p.pagesOf(common, db, sweeper, passes, c.hosts(listener.Addr()))
 	if err != nil {
 		return errors.Join(fmt.Errorf("--host: %w", err), listener.Close())
 	}
 	defer func() { err = errors.Join(err, pages.Close()) }()
 	p.note(common, fmt.Sprintf("the page is at http://%s/; press Ctrl-C to end", listener.Addr()))
 	p.warnReachable(common, listener.Addr())
-	server := &http.Server{
-		Handler: handlerOf(pages, sweeper), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	server.RegisterOnShutdown(func() { _ = pages.Close() }) // the readers of updates do not leave by themselves
 	return serveAndSweep(ctx, listener, server, sweeper)
 }
@@ -152,23 +150,21 @@ func (p Program) warnReachable(common *Common, at net.Addr) {
 	p.note(common, fmt.Sprintf("%s: %s; listen on 127.0.0.1, or put it behind what authenticates people", what, at))
 }
 
-// pages makes the page of a store. Without a sweeper it has none to show.
-func (p Program) pages(
+// pagesOf makes the page of a store, and the handler that serves it at /, and the health of the sweeper, if there is one,
+// both under the names of the page.
+func (p Program) pagesOf(
 	common *Common, db stores.Database, sweeper *sweep.Sweeper, passes *page.PassLog, hosts []string,
-) (*page.Page, error) {
+) (*page.Page, http.Handler, error) {
 	cfg := page.Config{Sessions: db, Events: db, Hosts: hosts, Logger: p.logger(common.JSON)}
+	mux := http.NewServeMux()
 	if sweeper != nil {
 		cfg.Sweeper, cfg.PassLog = sweeper, passes
-	}
-	return page.New(cfg)
-}
-
-// handlerOf serves the page at /, and the health of the sweeper, if there is one, both under the names of the page.
-func handlerOf(pages *page.Page, sweeper *sweep.Sweeper) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/{$}", pages)
-	if sweeper != nil {
 		mux.Handle("/healthz", sweeper.Handler())
 	}
-	return pages.Guard(mux)
+	pages, err := page.New(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	mux.Handle("/{$}", pages)
+	return pages, pages.Guard(mux), nil
 }

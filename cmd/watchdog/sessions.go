@@ -73,22 +73,17 @@ type sessionList struct {
 	mark   string // for the next page
 }
 
-// A part of the list has a query of its own.
-type part struct {
-	letter      string // begins its marks
-	live, ended bool
-}
+// The parts of the list: each has a query of its own, and begins its marks.
+const partLive, partEnded = "l", "e"
 
-func (c sessionsCmd) parts() []part {
-	live, ended := part{letter: "l", live: true}, part{letter: "e", ended: true}
+func (c sessionsCmd) parts() []string {
 	switch {
 	case c.Live == c.Ended:
-		return []part{live, ended}
+		return []string{partLive, partEnded}
 	case c.Live:
-		return []part{live}
-	default:
-		return []part{ended}
+		return []string{partLive}
 	}
+	return []string{partEnded}
 }
 
 func (c sessionsCmd) list(ctx context.Context, db stores.Database) (l sessionList, err error) {
@@ -97,10 +92,10 @@ func (c sessionsCmd) list(ctx context.Context, db stores.Database) (l sessionLis
 		return l, err
 	}
 	left := c.Limit
-	for i, s := range parts {
+	for i, part := range parts {
 		page, err := db.List(ctx, session.ListQuery{
-			Live: s.live, Ended: s.ended, Parent: c.Parent, Host: c.Host, Reason: watchdog.StopReason(c.Reason),
-			Limit: left, After: after,
+			Live: part == partLive, Ended: part == partEnded, Parent: c.Parent, Host: c.Host,
+			Reason: watchdog.StopReason(c.Reason), Limit: left, After: after,
 		})
 		if err != nil {
 			return l, err
@@ -111,9 +106,9 @@ func (c sessionsCmd) list(ctx context.Context, db stores.Database) (l sessionLis
 		left, after = left-len(page.Sessions), ""
 		switch more := i+1 < len(parts); {
 		case page.Next != "":
-			l.mark = s.mark(page.Next)
+			l.mark = markOf(part, page.Next)
 		case left <= 0 && more:
-			l.mark = parts[i+1].mark("")
+			l.mark = markOf(parts[i+1], "")
 		default:
 			continue
 		}
@@ -122,13 +117,13 @@ func (c sessionsCmd) list(ctx context.Context, db stores.Database) (l sessionLis
 	return l, l.readLeases(ctx, db)
 }
 
-// mark is where a page of it begins, as a text that needs no quotes in a shell.
-func (s part) mark(next string) string {
-	return s.letter + base64.RawURLEncoding.EncodeToString([]byte(next))
+// markOf is where a page of a part begins, as a text that needs no quotes in a shell.
+func markOf(part, next string) string {
+	return part + base64.RawURLEncoding.EncodeToString([]byte(next))
 }
 
 // from returns the parts that are left from the mark on, and where the first begins.
-func (c sessionsCmd) from() (left []part, after string, err error) {
+func (c sessionsCmd) from() (left []string, after string, err error) {
 	all := c.parts()
 	switch {
 	case c.Limit < 1:
@@ -136,8 +131,8 @@ func (c sessionsCmd) from() (left []part, after string, err error) {
 	case c.After == "":
 		return all, "", nil
 	}
-	for i, s := range all {
-		if encoded, ok := strings.CutPrefix(c.After, s.letter); ok {
+	for i, part := range all {
+		if encoded, ok := strings.CutPrefix(c.After, part); ok {
 			if text, err := base64.RawURLEncoding.DecodeString(encoded); err == nil {
 				return all[i:], string(text), nil
 			}
