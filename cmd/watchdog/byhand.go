@@ -63,8 +63,8 @@ func (c resumeCmd) Run(ctx context.Context, p Program, common *Common, model *ko
 	return p.change(ctx, common, model, c.RunID, func(r *byhand.Run) (byhand.Change, error) { return r.Resume(ctx) })
 }
 
-// change opens the store to write to it, changes a run in it, and says what was done. It first looks for the run without
-// the right to write, so that a store that has none is not made, nor changed.
+// change opens the store to write to it, changes a run in it, and says what was done. It first looks for the run
+// without the right to write, so that a store that has none is not made, nor changed.
 func (p Program) change(
 	ctx context.Context, common *Common, model *kong.Application, id string,
 	change func(*byhand.Run) (byhand.Change, error),

@@ -64,7 +64,7 @@ type runFlags struct {
 	RecordTimeout *time.Duration `group:"What is kept" rare:"" placeholder:"TIME" help:"How long a store or a disk that hangs delays a signal: 5s if not given."`
 }
 
-// reads has kong read the values of a type with a func. That gets a word with a minus, too, to say what is wrong with it.
+// reads has kong read the values of a type with a func, which gets a word with a minus, too: it says what is wrong.
 func reads[T any](read func(text string) (T, error)) kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(func(from *kong.DecodeContext, to reflect.Value) error {
 		text, _ := from.Scan.Pop().Value.(string)

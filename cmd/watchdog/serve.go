@@ -150,8 +150,8 @@ func (p Program) warnReachable(common *Common, at net.Addr) {
 	p.note(common, fmt.Sprintf("%s: %s; listen on 127.0.0.1, or put it behind what authenticates people", what, at))
 }
 
-// pagesOf makes the page of a store, and the handler that serves it at /, and the health of the sweeper, if there is one,
-// both under the names of the page.
+// pagesOf makes the page of a store, and the handler that serves it at /, and the health of the sweeper, if there is
+// one, both under the names of the page.
 func (p Program) pagesOf(
 	common *Common, db stores.Database, sweeper *sweep.Sweeper, passes *page.PassLog, hosts []string,
 ) (*page.Page, http.Handler, error) {

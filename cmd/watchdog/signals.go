@@ -195,8 +195,8 @@ func (p Program) hasTerminal() bool {
 // are in its foreground; see [stall.Config].TTY.
 func (p Program) sharesTerminal(cfg *stall.Config) bool { return tty.Is(p.Stdin) || cfg.TTY }
 
-// signalName is how an event and a last line name a signal: one that a person sends by its usual name, and one of a crash
-// by what it means.
+// signalName is how an event and a last line name a signal: one that a person sends by its usual name, and one of a
+// crash by what it means.
 func signalName(sig syscall.Signal) string {
 	switch sig {
 	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL, syscall.SIGQUIT:

@@ -40,10 +40,10 @@ type Proxy struct {
 	tally  tally
 }
 
-// Start begins to serve. Calls are charged by a meter to the run of ctx, and end with ctx. The proxy takes the meter over:
-// without a Base it gets a transport of the proxy's own, and without a Logger it tells nobody. Lookup is the command's
-// environment: a variable that is set there says where its API is, or which certificates are trusted besides the
-// machine's; nil means that none is. The error says which variable is wrong, or that nothing can listen.
+// Start begins to serve. Calls are charged by a meter to the run of ctx, and end with ctx. The proxy takes the meter
+// over: without a Base it gets a transport of the proxy's own, and without a Logger it tells nobody. Lookup is the
+// command's environment: a variable that is set there says where its API is, or which certificates are trusted besides
+// the machine's; nil means that none is. The error says which variable is wrong, or that nothing can listen.
 func Start(
 	ctx context.Context, meter *watchdoghttp.Meter, lookup func(variable string) (string, bool),
 ) (*Proxy, error) {

@@ -34,8 +34,8 @@ const (
 )
 
 // forms are, for each API, how it says that there is no money left, and that something went wrong on the way to it.
-// Claude Code sends 400 five times more, with less in it. Codex sends 402, 403 and 413 five times more, and takes 429 for
-// a quota of OpenAI's; Gemini CLI waits after 429.
+// Claude Code sends 400 five times more, with less in it. Codex sends 402, 403 and 413 five times more, and takes 429
+// for a quota of OpenAI's; Gemini CLI waits after 429.
 var forms = map[API]struct {
 	refused       int // the status
 	broke, failed string

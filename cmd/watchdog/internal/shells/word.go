@@ -1,4 +1,5 @@
-// Package shells writes what is generated from the model of a command line: the completions for shells, and the man page.
+// Package shells writes what is generated from the model of a command line: the completions for shells, and the man
+// page.
 //
 // It knows no command of the program, and no shell asks it anything: what it writes is a script that is complete.
 package shells
@@ -121,6 +122,7 @@ func valueWord(v *kong.Value) word {
 
 func (w word) summary() string { return FirstSentence(w.help) }
 
+// FirstSentence is that of a help, without its dot.
 func FirstSentence(help string) string {
 	sentence, _, _ := strings.Cut(strings.ReplaceAll(help, "\n", " "), ". ")
 	return strings.TrimSuffix(sentence, ".")

@@ -17,8 +17,8 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// Read returns the story of a run in a store. It costs two queries for the run, two for its layers and the time, and one
-// for each layer.
+// Read returns the story of a run in a store. It costs two queries for the run, two for its layers and the time, and
+// one for each layer.
 func Read(ctx context.Context, db stores.Database, runID string) (s story.Story, err error) {
 	r, rowErr := stores.Record(ctx, db, runID)
 	switch unreadable := errors.Is(rowErr, session.ErrUnreadable); {
