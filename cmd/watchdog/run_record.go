@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/stores"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/term"
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
@@ -21,7 +23,7 @@ import (
 // nothing of the command is alive. A nil record keeps nothing, and the run of one without a store is in memory: it is
 // there for what a meter counts.
 type runRecord struct {
-	db   database // nil without a store
+	db   stores.Database // nil without a store
 	kept *runKeeper
 	run  *watchdog.Watchdog
 	told *notify.Sender // nil for nobody
@@ -45,7 +47,7 @@ func (c *runCmd) openRecord(
 	if cfg.RunID == "" {
 		cfg.RunID = strings.ToLower(rand.Text()[:16])
 	}
-	db, err := common.open(ctx, c.webhook.URL != "")
+	db, err := stores.Open(ctx, common.Store, stores.UseFor(c.webhook.URL != ""))
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +102,6 @@ func (p *meterPlan) shared() []watchdog.SharedSpend {
 	return p.scopes
 }
 
-// attach begins the run and its row.
 func (r *runRecord) attach(ctx context.Context, g *guards) (err error) {
 	cfg, keeper := &g.command, g.keeper
 	began := time.Now().Truncate(time.Microsecond) // as the row has it
@@ -170,7 +171,6 @@ func (r *runRecord) guard(ctx context.Context, cfg stall.Config) (context.Contex
 	return both, cfg, func() { stop(); cancel(nil) }
 }
 
-// stored reports whether the run is kept in a store.
 func (r *runRecord) stored() bool { return r != nil && r.db != nil }
 
 // shut ends what keeps the row, and closes the store.
@@ -179,4 +179,43 @@ func (r *runRecord) shut() error {
 		return nil
 	}
 	return errors.Join(r.kept.end(), r.db.Close())
+}
+
+// unfinished reads what became of an earlier run of this name that failed or was stopped: a run goes on with it in a
+// fresh window. It returns nil if there is none, and an error that says what to do if it has done its work. A run that
+// a meter counts goes on in its window if what it may spend was used up: only a person gives it all of that again.
+func unfinished(
+	ctx context.Context, common *Common, db stores.Database, id string, plan *meterPlan,
+) (*story.Story, error) {
+	found, err := stores.Record(ctx, db, id)
+	if err != nil {
+		return nil, err
+	}
+	switch told := story.Of(found, time.Now()); told.State {
+	case story.Complete:
+		return nil, fmt.Errorf("run %q has done its work, at %s: use another --id, or write %s first", id,
+			told.End.At.UTC().Format(time.RFC3339), common.line("resume", id))
+	case story.Failed, story.Stopped:
+		if plan == nil || !ofSpend(told.End.Code) {
+			return &told, nil
+		}
+	}
+	return nil, nil
+}
+
+// sayResumed says in one line that the run goes on with one that failed or was stopped.
+func (p Program) sayResumed(before *story.Story, plan *meterPlan) {
+	how := "failed"
+	if before.State == story.Stopped {
+		how = "was stopped"
+	}
+	how += " at " + before.End.At.UTC().Format(time.RFC3339)
+	if text := before.End.Why(); text != "" {
+		how += " (" + text + ")"
+	}
+	window := "a fresh window"
+	if plan != nil {
+		window += " with all that it may spend"
+	}
+	p.say(term.Plain(fmt.Sprintf("run %s %s: it is resumed, in %s", before.RunID, how, window)))
 }

@@ -79,12 +79,6 @@ func TestTerminal(t *testing.T) {
 		s.endKept(124)
 		require.Equal(t, s.before, modes(t, s.line))
 	})
-	t.Run("a prompt without a newline is seen", func(t *testing.T) {
-		t.Parallel()
-		f := newFixture(t)
-		o := f.run("--terminal ^Password:", f.child("prompt:Password: ", "stay")...).must(t, 124)
-		assert.Equal(t, "Password: ", o.stdout)
-	})
 	t.Run("if only watchdog is on the terminal, it passes Ctrl-C on", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
