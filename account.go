@@ -4,12 +4,11 @@ import (
 	"sync/atomic"
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
-	"github.com/seed62658d38/watchdog/internal/share"
-
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/ledger"
 	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/share"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -133,7 +132,6 @@ func (a *account) usage() (all []Usage) {
 	return all
 }
 
-// usageOf is how far one limit is used.
 func (a *account) usageOf(c verdict.CountUse) Usage {
 	u := Usage{
 		Run: a.id, Limit: c.Kind.String(), Tool: c.Tool, Scope: c.Scope,
@@ -173,18 +171,18 @@ func (a *account) close() (done <-chan struct{}) {
 	}
 	end := func() { _ = s.Settle() } // who closes hears of what is unpaid
 	if first {
-		end = func() { s.Close(a.logUnspent) }
+		end = func() {
+			s.Close(func(l *share.Limit, err error) {
+				bounded.Quietly(func() {
+					a.run.Load().log().Error("what a run did not spend stays charged", "run", a.id, "scope", l.String(),
+						"error", err)
+				})
+			})
+		}
 	}
 	if a.in.tree.Inline {
 		end()
 		return nil
 	}
 	return bounded.Aside(end)
-}
-
-// logUnspent tells the log of what could not be given back.
-func (a *account) logUnspent(l *share.Limit, err error) {
-	bounded.Quietly(func() {
-		a.run.Load().log().Error("what a run did not spend stays charged", "run", a.id, "scope", l.String(), "error", err)
-	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/driver"
+	"github.com/seed62658d38/watchdog/internal/feed"
 	"github.com/seed62658d38/watchdog/internal/fold"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/machine"
@@ -71,11 +72,16 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 	var fresh *resumption
 	if resume && (found.Stop != nil || flawOf(r.Node.Run, &found, at) != nil) {
 		at = clocks.Now(cfg.Clock)
-		fresh = r.newResumption(found, at)
-		found = fold.Window{StartedAt: fresh.startedAt, OpenedBy: fresh.event.ID}
+		r.Node.StartedAt = found.StartedAt
+		startedAt := found.NextStart(at)
+		fresh = &resumption{found, startedAt, machine.Moment{Name: &r.Node.Name, At: at}.Resume(startedAt)}
+		found = fold.Window{StartedAt: startedAt, OpenedBy: fresh.event.ID}
 	}
 	r.Tree.TakeUp(&found, at)
-	r.restoreSteps()
+	p := r.Record.TakeSteps()
+	if p != nil && !r.Node.Disabled && time.Time(p.SessionStartedAt).Equal(r.Node.StartedAt) {
+		r.restoreLoop(p.Steps)
+	}
 	if err := w.keep(ctx, cfg.Keeper, fresh != nil); err != nil {
 		return nil, err
 	}
@@ -163,18 +169,12 @@ type resumption struct {
 	event     fold.Event
 }
 
-// before is the cause of the end of the window before.
+// before is how the window before ended.
 func (p *resumption) before() error {
 	if p.previous.Stop == nil {
 		return ErrComplete
 	}
 	return stopOf(p.previous.Stop, p.event.AggregateID)
-}
-
-func (r *run) newResumption(ended fold.Window, at time.Time) *resumption {
-	r.Node.StartedAt = ended.StartedAt
-	startedAt := ended.NextStart(at)
-	return &resumption{ended, startedAt, machine.Moment{Name: &r.Node.Name, At: at}.Resume(startedAt)}
 }
 
 // recordResumption appends the event and reports whether the window that it opened is this one: another process may
@@ -212,13 +212,15 @@ func newWatchdog(ctx context.Context, named Run, cfg *Config) (*Watchdog, error)
 		Run: named.ID, Parent: named.Parent, StartedAt: record.Truncate(named.StartedAt),
 	})
 	if cfg.OnSignal != nil {
-		t.Trace = r.traceFor(cfg.OnSignal)
+		// Signals are queued while the lock is held and delivered by whoever unlocks it.
+		t.Trace = feed.NewQueue(0, func(s Signal, _ int) { r.CallHost("OnSignal", func() { cfg.OnSignal(s) }) })
 	}
 	r.Node.Rules = machine.Rules{
 		Limits: &r.limits.Limits, ObserveOnly: cfg.ObserveOnly, Disabled: cfg.Disabled, AsksBusy: cfg.Busy != nil,
 		Records: cfg.RecordInterrupts,
 	}
-	r.setUp(cfg.hasSignals(), len(cfg.Scopes) > 0)
+	heeds := !cfg.Disabled && cfg.Budget.heedsSignals() || cfg.OnSignal != nil || cfg.Keeper != nil
+	r.setUp(heeds, len(cfg.Scopes) > 0)
 	return &made.Watchdog, nil
 }
 

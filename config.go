@@ -1,11 +1,9 @@
 package watchdog
 
 import (
-	"errors"
-
-	"github.com/seed62658d38/watchdog/internal/unwrap"
-
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -17,6 +15,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/journal"
 	"github.com/seed62658d38/watchdog/internal/machine"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/unwrap"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
@@ -132,10 +131,16 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 	if err := cfg.Budget.check(); err != nil {
 		return err
 	}
-	return cfg.checkRest(ctx)
+	switch {
+	case cfg.MaxStops < 0:
+		return fmt.Errorf("%w config: MaxStops is %d; use a positive number, or 0 for any", ErrInvalid, cfg.MaxStops)
+	case cfg.RecordTimeout < 0:
+		return fmt.Errorf("%w config: RecordTimeout is %v; use a positive duration, or 0 for %v", ErrInvalid,
+			cfg.RecordTimeout, DefaultRecordTimeout)
+	}
+	return checkParent(ctx)
 }
 
-// checkLoop returns the first flaw of what finds loops.
 func (cfg *Config) checkLoop() error {
 	if !cfg.hasLoop() {
 		return nil
@@ -150,17 +155,6 @@ func (cfg *Config) checkLoop() error {
 func (cfg *Config) hasLoop() bool {
 	l := &cfg.Loop
 	return l.Mode != "" || l.Classes != nil || l.Waits != "" || l.Volatile != nil || l.Normalize != nil
-}
-
-func (cfg *Config) checkRest(ctx context.Context) error {
-	switch {
-	case cfg.MaxStops < 0:
-		return fmt.Errorf("%w config: MaxStops is %d; use a positive number, or 0 for any", ErrInvalid, cfg.MaxStops)
-	case cfg.RecordTimeout < 0:
-		return fmt.Errorf("%w config: RecordTimeout is %v; use a positive duration, or 0 for %v", ErrInvalid,
-			cfg.RecordTimeout, DefaultRecordTimeout)
-	}
-	return checkParent(ctx)
 }
 
 func checkParent(ctx context.Context) error {
@@ -186,21 +180,15 @@ func (cfg *Config) settings(classes *classes) settings {
 	return s
 }
 
-// hasSignals reports whether anything heeds the run's signs of life.
-func (cfg *Config) hasSignals() bool {
-	return !cfg.Disabled && cfg.Budget.heedsSignals() || cfg.OnSignal != nil || cfg.Keeper != nil
+func (cfg *Config) recordTimeout() time.Duration {
+	return cmp.Or(cfg.RecordTimeout, DefaultRecordTimeout)
 }
 
-// place is where the run is recorded, and how.
 func (cfg *Config) place(store *hostStore) journal.Place {
-	p := journal.Place{
-		Store: store, Clock: cfg.Clock, Timeout: cfg.RecordTimeout, Inline: cfg.PollOnly || cfg.Disabled,
+	return journal.Place{
+		Store: store, Clock: cfg.Clock, Timeout: cfg.recordTimeout(), Inline: cfg.PollOnly || cfg.Disabled,
 		Instant: store.instant(), Off: cfg.Disabled,
 	}
-	if p.Timeout == 0 {
-		p.Timeout = DefaultRecordTimeout
-	}
-	return p
 }
 
 // inForce is the valid config as it is carried out: without what must not be called for a run that nothing guards.

@@ -68,7 +68,12 @@ func (w *Watchdog) Hold(ctx context.Context, key string, limit HoldLimit) (*Hold
 	if err != nil {
 		return nil, fmt.Errorf("hold %q: %w", key, err)
 	}
-	h.closeWith(ctx)
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() { h.Close() })
+		if !h.context.Register(&w.r.Run, stop, h.hold.Closed) {
+			stop()
+		}
+	}
 	return h, nil
 }
 
@@ -125,15 +130,4 @@ func (r *run) open(key string, limit HoldLimit) (*Hold, error) {
 		return nil, fmt.Errorf("%w: close the other hold first, or give each a key of its own", ErrHeld)
 	}
 	return nil, fmt.Errorf("%w: %w", ErrEnded, r.Cause())
-}
-
-// closeWith closes the hold when the context ends.
-func (h *Hold) closeWith(ctx context.Context) {
-	if ctx.Done() == nil {
-		return
-	}
-	stop := context.AfterFunc(ctx, func() { h.Close() })
-	if !h.context.Register(&h.r.Run, stop, h.hold.Closed) {
-		stop()
-	}
 }

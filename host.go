@@ -10,13 +10,12 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// Log implements [driver.Host].
+// What follows up to ReportStop implements [driver.Host].
+
 func (r *run) Log() *slog.Logger { return r.log() }
 
-// Busy implements [driver.Host].
 func (r *run) Busy() bool { return r.busyHost() }
 
-// Stopped implements [driver.Host].
 func (r *run) Stopped(stop *record.Cancel) error {
 	s := stopOf(stop, r.Node.Run)
 	s.forgets = r.forgets
@@ -26,14 +25,11 @@ func (r *run) Stopped(stop *record.Cancel) error {
 	return s
 }
 
-// Asks implements [driver.Host].
 func (r *run) Asks(e *machine.Entry) { r.readersOf().Line(e, *r.directiveOf(e.Notice)) }
 
-// Asked implements [driver.Host].
 func (r *run) Asked(e *machine.Entry) { r.readersOf().Tried(e) }
 
-// Again implements [driver.Host]. It is the directive that was put in line: hosts compare what ended their work with
-// what they poll.
+// Again returns the directive that was put in line: hosts compare what ended their work with what they poll.
 func (r *run) Again(e *machine.Entry) error {
 	if d, ok := r.readersOf().Lined(e); ok {
 		return &d
@@ -41,7 +37,6 @@ func (r *run) Again(e *machine.Entry) error {
 	return r.directiveOf(e.Notice)
 }
 
-// Traced implements [driver.Host].
 func (r *run) Traced(s *machine.Signal) {
 	told := signalOf(r.Node.Run, s)
 	if s.Kind == verdict.SignalAttach {
@@ -53,18 +48,20 @@ func (r *run) Traced(s *machine.Signal) {
 	r.trace().Add(told)
 }
 
-// Warns implements [driver.Host].
 func (r *run) Warns() bool { return r.onWarning != nil }
 
-// Warn implements [driver.Host].
 func (r *run) Warn(o *machine.Notice) {
-	r.CallHost("OnWarning", func() { r.onWarning(warningOf(r.Node.Run, o)) })
+	v := &o.Verdict
+	warning := Warning{
+		RunID: r.Node.Run, Fraction: v.Fraction, Elapsed: v.Used, Budget: v.Allowed, Remaining: o.Remaining,
+		Usage: usageOfRecord(r.Node.Run, o.Spend), At: o.At,
+	}
+	r.CallHost("OnWarning", func() { r.onWarning(warning) })
 }
 
-// Deliver implements [driver.Host].
 func (r *run) Deliver(here bool) { r.readers.Load().Deliver(here) }
 
-// ReportStop implements [driver.Host]. It skips formatting when Warn is off: ten thousand runs can stop at once.
+// ReportStop skips formatting when Warn is off: ten thousand runs can stop at once.
 func (r *run) ReportStop(recordErr error) {
 	log, stop := r.log(), r.stopped()
 	if !log.Enabled(context.Background(), slog.LevelWarn) {
@@ -85,13 +82,6 @@ func (r *run) trace() *feed.Queue[Signal] {
 	return queue
 }
 
-// traceFor returns the queue of what tell gets. Signals are queued while the lock is held and delivered by whoever
-// unlocks it.
-func (r *run) traceFor(tell func(Signal)) *feed.Queue[Signal] {
-	return feed.NewQueue(0, func(s Signal, _ int) { r.CallHost("OnSignal", func() { tell(s) }) })
-}
-
-// signalOf is a signal of the machine as the host gets it.
 func signalOf(runID string, s *machine.Signal) Signal {
 	told := Signal{
 		Kind: string(s.Kind), Run: runID, At: s.At, Key: s.Key, Serial: s.Serial, Length: s.Length, Warned: s.Warned,
@@ -100,26 +90,12 @@ func signalOf(runID string, s *machine.Signal) Signal {
 	}
 	switch s.Kind {
 	case verdict.SignalAdmit, verdict.SignalSettle:
-		told.Amount = amountOf(&s.Use, s.Currency)
+		told.Amount = &Amount{Cost: Money{Currency: s.Currency}, Tool: s.Use.Tool, Result: string(s.Use.Result)}
+		told.Amount.setCounts(&s.Use)
 	case verdict.SignalLoop:
 		told.Key, told.Usage = "", &Usage{Run: runID, Limit: verdict.KindLoop.String(), Used: s.Count, Pattern: s.Key}
 	}
 	return told
-}
-
-// amountOf is what the host said that a call uses.
-func amountOf(u *verdict.Use, currency string) *Amount {
-	a := &Amount{Cost: Money{Currency: currency}, Tool: u.Tool, Result: string(u.Result)}
-	a.setCounts(u)
-	return a
-}
-
-func warningOf(runID string, o *machine.Notice) Warning {
-	v := &o.Verdict
-	return Warning{
-		RunID: runID, Fraction: v.Fraction, Elapsed: v.Used, Budget: v.Allowed, Remaining: o.Remaining,
-		Usage: usageOfRecord(runID, o.Spend), At: o.At,
-	}
 }
 
 func (r *run) directiveOf(o *machine.Notice) *Directive {

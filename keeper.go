@@ -87,7 +87,6 @@ func (r *run) silence() (silence time.Duration, signalled bool) {
 	return silence, signalled
 }
 
-// keep has the host's keeper keep the run.
 func (w *Watchdog) keep(ctx context.Context, keeper Keeper, resumed bool) error {
 	r := &w.r
 	if keeper == nil || r.Over() {

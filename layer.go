@@ -94,7 +94,8 @@ func (r *run) beginLayer(ctx context.Context, id string, budget *Budget, at time
 	}
 	w := &Watchdog{}
 	layer := &w.r
-	layer.settings = r.with(budget)
+	layer.settings = r.settings
+	layer.limits = budget.shared()
 	layer.InitLayer(ctx, &r.Run, layer, machine.Name{
 		Run: id, Parent: r.Node.Run, StartedAt: record.Truncate(at), Begins: true,
 	})

@@ -76,7 +76,6 @@ func (r *run) beginsWithPerson(turn []loop.Step) bool {
 	return true
 }
 
-// delivered notes that the host has taken a directive.
 func (r *run) delivered(d *Directive) {
 	if d.Reason == LoopDetected && d.Kind != DirectiveCancel {
 		r.looper().Delivered()
@@ -139,14 +138,6 @@ func (r *run) closeSteps(limit time.Duration) {
 	r.Locked(func() { over = r.Complete() || r.Stop() != nil })
 	if !over && r.Record.StepsDue(true) {
 		r.Record.WriteCheckpoint(r.Values(), limit)
-	}
-}
-
-// restoreSteps has the run remember what it did before in this window.
-func (r *run) restoreSteps() {
-	p := r.Record.TakeSteps()
-	if p != nil && !r.Node.Disabled && time.Time(p.SessionStartedAt).Equal(r.Node.StartedAt) {
-		r.restoreLoop(p.Steps)
 	}
 }
 

@@ -26,27 +26,22 @@ func (s *hostStore) instant() bool {
 	return false
 }
 
-// Append implements [journal.Store].
 func (s *hostStore) Append(ctx context.Context, events ...fold.Event) error {
 	return s.events.Append(ctx, ofFold(events)...)
 }
 
-// Read implements [journal.Store].
 func (s *hostStore) Read(ctx context.Context, runID string) ([]fold.Event, error) {
 	events, err := s.events.Read(ctx, AggregateType, runID)
 	return toFold(events), err
 }
 
-// Transacts implements [journal.Store].
 func (s *hostStore) Transacts() bool { return s.transacts() != nil }
 
-// Select implements [journal.Store].
 func (s *hostStore) Select(ctx context.Context, by fold.Selection) ([]fold.Event, error) {
 	events, err := s.transacts().Select(ctx, Selection(by))
 	return toFold(events), err
 }
 
-// Transact implements [journal.Store].
 func (s *hostStore) Transact(ctx context.Context, exchanges ...*journal.Exchange) error {
 	asked, all, kept := make([]Exchange, len(exchanges)), make([]*Exchange, len(exchanges)), 0
 	for i, x := range exchanges {
@@ -70,13 +65,11 @@ func (s *hostStore) Transact(ctx context.Context, exchanges ...*journal.Exchange
 	return nil
 }
 
-// Key implements [journal.Store].
 func (s *hostStore) Key() any { return s.events }
 
 // smallRun is how many events of a run are read at once from memory.
 const smallRun = 32
 
-// Few implements [journal.Store].
 func (s *hostStore) Few(runID string) bool {
 	m, isMemory := s.events.(*Memory)
 	return isMemory && m.events.Count(AggregateType, runID) <= smallRun

@@ -73,7 +73,6 @@ func (w *Watchdog) openTry(ctx context.Context) (*try, error) {
 	return t, nil
 }
 
-// Begin implements [handle.Work].
 func (t *try) Begin(cancel context.CancelCauseFunc) error {
 	t.cancel = cancel
 	r := &t.of.r
@@ -85,7 +84,6 @@ func (t *try) Begin(cancel context.CancelCauseFunc) error {
 	return nil
 }
 
-// End implements [handle.Work].
 func (t *try) End() { t.work.End(&t.of.r.Run) }
 
 func (t *try) close() {
