@@ -51,7 +51,6 @@ type Totals struct {
 	Requests, Turns, ToolCalls        int64
 }
 
-// flaw says what is wrong with the amount, or nothing.
 func (a *Amount) flaw() string {
 	var c verdict.Counts
 	a.countInto(&c)
@@ -79,7 +78,6 @@ func negativeCount(c *verdict.Counts) (name string, n int64) {
 	return "", 0
 }
 
-// setUse sets a use to the amount.
 func (a *Amount) setUse(u *verdict.Use) {
 	u.Tool, u.Result = a.Tool, verdict.Result(a.Result)
 	a.countInto(&u.Counts)

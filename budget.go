@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -73,9 +72,7 @@ type Budget struct {
 // time to work, a warning lies outside 0 to 1, is named twice or is one of more than 100, or a setting can never take
 // effect: a ladder of a limit that is off, a rung after [DirectiveCancel], FirstSign without FromFirstSign or that
 // without a limit to begin.
-func (b Budget) Validate() error {
-	return b.check()
-}
+func (b Budget) Validate() error { return b.check() }
 
 func (b *Budget) check() error {
 	return errors.Join(b.checkLengths(), checkFractions("WarnAt", "WallClock", b.WarnAt), b.checkFirstSign(),
@@ -83,31 +80,24 @@ func (b *Budget) check() error {
 }
 
 func (b *Budget) checkLengths() error {
-	if name, length := negative("WallClock Reserve Safety Idle NoProgress Hold FirstSign",
-		b.WallClock, b.Reserve, b.Safety, b.Idle, b.NoProgress, b.Hold, b.FirstSign); length < 0 {
-		zero := "no limit"
-		switch name {
-		case "WallClock":
-			zero = DefaultWallClock.String()
-		case "Reserve":
-			zero = "0s"
+	for _, of := range [...]struct {
+		name   string
+		length time.Duration
+		zero   any
+	}{
+		{"WallClock", b.WallClock, DefaultWallClock}, {"Reserve", b.Reserve, time.Duration(0)}, {"Safety", b.Safety, "no limit"},
+		{"Idle", b.Idle, "no limit"}, {"NoProgress", b.NoProgress, "no limit"}, {"Hold", b.Hold, "no limit"},
+		{"FirstSign", b.FirstSign, "no limit"},
+	} {
+		if of.length < 0 {
+			return fmt.Errorf("%w budget: %s is %v; use a positive duration, or 0 for %v", ErrInvalid, of.name, of.length,
+				of.zero)
 		}
-		return fmt.Errorf("%w budget: %s is %v; use a positive duration, or 0 for %s", ErrInvalid, name, length, zero)
 	}
 	if wall := b.wallClock(); b.Reserve >= wall {
 		return fmt.Errorf("%w budget: Reserve of %v leaves nothing of WallClock %v to work in", ErrInvalid, b.Reserve, wall)
 	}
 	return nil
-}
-
-// negative returns the first value that is below zero, and its name, or 0.
-func negative[N ~int64](names string, values ...N) (name string, value N) {
-	for i, value := range values {
-		if value < 0 {
-			return strings.Fields(names)[i], value
-		}
-	}
-	return "", 0
 }
 
 func checkFractions(field, of string, fractions []float64) error {
@@ -145,20 +135,19 @@ var defaultWarnAt = []float64{DefaultWarnAt}
 
 // limits are the budget as the decision takes it. The budget is valid.
 func (b *Budget) limits() verdict.Limits {
-	warnAt := b.warnAt()
-	if b.WarnAt != nil {
-		warnAt = inOrder(warnAt)
-	}
 	return verdict.Limits{
-		WallClock: b.wallClock(), WarnAt: warnAt, Reserve: b.Reserve, Safety: off(b.Safety),
+		WallClock: b.wallClock(), WarnAt: inOrder(b.WarnAt), Reserve: b.Reserve, Safety: off(b.Safety),
 		Idle: off(b.Idle), NoProgress: off(b.NoProgress),
 		FromFirstSign: b.FromFirstSign, FirstSign: off(b.FirstSign), Ladders: b.Ladders.rungs(),
 		Counts: b.Spend.limits(""),
 	}
 }
 
-// inOrder returns the fractions in order, and a copy: the host may change its own.
+// inOrder returns the fractions in order, the default for nil, and a copy: the host may change its own.
 func inOrder(fractions []float64) []float64 {
+	if fractions == nil {
+		return defaultWarnAt
+	}
 	fractions = slices.Clone(fractions)
 	ordered.Sort(fractions, cmp.Compare)
 	return fractions

@@ -66,7 +66,6 @@ func (r *run) cancelFor(c Cancellation) (*Stop, error) {
 	return r.howEnded()
 }
 
-// flaw says what is wrong with the cancellation, or nothing.
 func (c Cancellation) flaw() string {
 	if flaw := textFlaw(string(c.Reason), maxReason); flaw != "" {
 		return "its Reason " + flaw

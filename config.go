@@ -119,7 +119,6 @@ func (cfg *Config) inMemory(run Run, now time.Time) (*Config, Run) {
 	return &alone, run
 }
 
-// check returns the first flaw of what a watchdog is made of.
 func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 	if cfg.Store == nil {
 		return fmt.Errorf("%w config: Keeper is set and Store is nil; set Store, where others find the events of the run "+
@@ -211,7 +210,7 @@ func (cfg *Config) checkSpend() error {
 	case !able && len(cfg.Scopes) > 0:
 		return fmt.Errorf("%w config: Scopes are set, and Store is a %T, which is no SpendStore; set SpendStore", ErrInvalid,
 			cfg.Store)
-	case !able && cfg.Budget.Spend.isKept():
+	case !able && len(toolsOf(cfg.Budget.Spend.limits(""))) > 0:
 		return fmt.Errorf("%w config: Budget.Spend has limits, and Store is a %T, which is no SpendStore: what was spent "+
 			"would be forgotten with the process; set SpendStore, to a Memory if it may be", ErrInvalid, cfg.Store)
 	case cfg.forgets && len(cfg.Scopes) > 0 && cfg.SpendStore == nil:
@@ -225,10 +224,7 @@ func (cfg *Config) checkCurrencies() error {
 	currency := cfg.Budget.Spend.Cost.Currency
 	for _, s := range cfg.Scopes {
 		other := s.Spend.Cost.Currency
-		if currency == "" {
-			currency = other
-		}
-		if other != "" && other != currency {
+		if currency = cmp.Or(currency, other); other != "" && other != currency {
 			return fmt.Errorf("%w config: scope %q counts %s, and another limit of the run %s", ErrInvalid, s.Scope, other,
 				currency)
 		}
@@ -236,7 +232,6 @@ func (cfg *Config) checkCurrencies() error {
 	return nil
 }
 
-// spendStore is where spend is kept, nil for nowhere.
 func (cfg *Config) spendStore() SpendStore {
 	if cfg.SpendStore != nil {
 		return cfg.SpendStore

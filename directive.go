@@ -190,7 +190,6 @@ func stopOf(p *record.Cancel, runID string) *Stop {
 	}
 }
 
-// directive is the directive of a stop.
 func (s *Stop) directive() Directive {
 	return Directive{
 		Kind: DirectiveCancel, RunID: s.RunID, Reason: s.Code, Rung: s.Rung, Used: s.Elapsed, Allowed: s.Budget,

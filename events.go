@@ -172,10 +172,8 @@ func (e Event) Validate() error {
 		{"event_type", e.Type, MaxEventType},
 		{"consensus_id", e.ConsensusID, MaxConsensusID},
 	} {
-		if column.value == "" && column.name == "consensus_id" {
-			continue
-		}
-		if flaw := textFlaw(column.value, column.limit); flaw != "" {
+		flaw := textFlaw(column.value, column.limit)
+		if flaw != "" && (column.value != "" || column.name != "consensus_id") {
 			return fmt.Errorf("%w event: %s %s", ErrInvalid, column.name, flaw)
 		}
 	}
@@ -189,9 +187,6 @@ func (e Event) Validate() error {
 	return nil
 }
 
-// isEmpty is the flaw of a text that is not there.
-const isEmpty = "is empty"
-
 // textFlaw says what keeps a text out of a column of limit characters, or nothing.
 func textFlaw(text string, limit int) string {
 	if isPlain(text) && len(text) <= limit { // nearly always
@@ -199,7 +194,7 @@ func textFlaw(text string, limit int) string {
 	}
 	switch n := utf8.RuneCountInString(text); {
 	case text == "":
-		return isEmpty
+		return "is empty"
 	case strings.TrimSpace(text) == "":
 		return fmt.Sprintf("%.24q is empty but for white space", text)
 	case strings.ContainsFunc(text, unicode.IsControl):

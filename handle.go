@@ -14,24 +14,13 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A runHandle is the watchdog as the packages beside the root have it, by the context of its run. What is recorded for
-// them is in overrun.go.
+// A runHandle is the watchdog as the packages beside the root have it, by the context of its run: its methods are those
+// of [handle.Run].
 type runHandle Watchdog
 
 func (h *runHandle) Alive() { (*Watchdog)(h).Activity() }
 
-func (h *runHandle) AliveAt(now time.Time) {
-	for r := &h.r; r != nil; r = r.around() {
-		pulse := r.Node.Pulse.Load()
-		switch {
-		case pulse == nil:
-		case r.Tree.Clock != nil || r.Tree.Trace != nil:
-			r.signLocked(false)
-		default:
-			r.signAt(pulse, false, r.Tree.SinceAt(now))
-		}
-	}
-}
+func (h *runHandle) AliveAt(now time.Time) { h.r.signal(false, now) }
 
 func (h *runHandle) Settings() handle.Settings {
 	return handle.Settings{
@@ -47,7 +36,10 @@ func (h *runHandle) Session() context.Context {
 	return (*runContext)(h)
 }
 
-func (h *runHandle) Silence() (time.Duration, bool) { return h.r.silence() }
+func (h *runHandle) Silence() (silence time.Duration, signalled bool) {
+	h.r.Locked(func() { silence, signalled = h.r.Node.Silence(h.r.Now()) })
+	return silence, signalled
+}
 
 func (h *runHandle) MaxSilence() time.Duration {
 	shortest := time.Duration(NoLimit)
@@ -84,9 +76,7 @@ func (h *runHandle) Paused(w handle.Waiter) (paused, longer time.Duration) {
 	return verdict.Paused(*seen, now), longer
 }
 
-func (h *runHandle) Forget(w handle.Waiter) {
-	h.r.Locked(func() { h.r.Run.Forget(w) })
-}
+func (h *runHandle) Forget(w handle.Waiter) { h.r.Locked(func() { h.r.Run.Forget(w) }) }
 
 func (h *runHandle) State() (s handle.State) {
 	var l stepper
@@ -110,7 +100,7 @@ func (h *runHandle) State() (s handle.State) {
 	return s
 }
 
-// It is Usage with how many calls were refused.
+// Spend is Usage with how many calls were refused.
 func (h *runHandle) Spend() (all []handle.Spend) {
 	a := h.r.account.Load()
 	if a == nil {
@@ -162,7 +152,7 @@ func (h *runHandle) CompleteCommand(end record.CommandEnd) error {
 	return (*Watchdog)(h).Complete()
 }
 
-// It waits for the host's code that the end runs as Close does.
+// End waits for the host's code that the end runs as Close does.
 func (h *runHandle) End(cause error) {
 	began := clocks.Now(h.r.Tree.Clock)
 	h.r.End(cause)
@@ -201,8 +191,8 @@ func (h *runHandle) Persons() (times int) {
 	return times
 }
 
-// It never waits for a store: a run that does everything on its caller's
-// goroutine does this at the next poll.
+// RecordOverrun never waits for a store: a run that does everything on its caller's goroutine does this at the next
+// poll.
 func (h *runHandle) RecordOverrun(call record.Overrun) {
 	r := &h.r
 	lost := &machine.Loss{What: "that a call overran"}
@@ -228,8 +218,8 @@ func (h *runHandle) RecordOverrun(call record.Overrun) {
 	k.Pass(r.Tree, clocks.Now(r.Tree.Clock))
 }
 
-// It waits for a stop that is being recorded. If the run has a stop of its own,
-// the work had finished before that could end it, and RecordFinished records that and reports true.
+// RecordFinished waits for a stop that is being recorded. If the run has a stop of its own, the work had finished before
+// that could end it, and RecordFinished records that and reports true.
 func (h *runHandle) RecordFinished() (corrected bool) {
 	r := &h.r
 	r.End(ErrClosed)

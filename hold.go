@@ -31,7 +31,6 @@ type HoldLimit struct {
 	PausesWallClock bool
 }
 
-// flaw says what is wrong with the limit, or nothing.
 func (l HoldLimit) flaw() string {
 	switch {
 	case l.Cap < 0:

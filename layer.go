@@ -54,7 +54,6 @@ func (r *run) layer(ctx context.Context, name string, budget *Budget) (*Watchdog
 	return layer, err
 }
 
-// layerID is the run ID of a layer.
 func (r *run) layerID(name string) (string, error) {
 	if flaw := textFlaw(name, MaxAggregateID); flaw != "" {
 		return "", fmt.Errorf("%w layer name: it %s", ErrInvalid, flaw)
@@ -73,9 +72,8 @@ func (r *run) layerID(name string) (string, error) {
 // leftForLayer is what a layer that begins now gets of this run at most. It must be more than the layer's own reserve.
 func (r *run) leftForLayer(reserve time.Duration, now time.Time) (time.Duration, error) {
 	left := r.RemainingAt(now)
-	r.CheckParent()
 	switch {
-	case r.Inner().Err() != nil:
+	case r.ended():
 		return 0, fmt.Errorf("%w: %w", ErrEnded, r.Cause())
 	case left <= 0:
 		return 0, fmt.Errorf("%w for new work: nothing is left of it", ErrEnded)

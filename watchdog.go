@@ -78,13 +78,6 @@ func (r *run) extras() *extras {
 	return r.more
 }
 
-// hasMore reports whether there are any. A step may be making them while the run is closed.
-func (r *run) hasMore() bool {
-	r.Lock()
-	defer r.Unlock()
-	return r.more != nil
-}
-
 // around is the run around a layer, nil for a session.
 func (r *run) around() *run {
 	outer := r.Outer()
@@ -92,6 +85,12 @@ func (r *run) around() *run {
 		return nil
 	}
 	return outer.Host().(*run)
+}
+
+// ended reports whether the run has ended, also by its parent just now.
+func (r *run) ended() bool {
+	r.CheckParent()
+	return r.Inner().Err() != nil
 }
 
 // poll looks at the run and carries out what it finds. It returns the stop once there is one.
