@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
@@ -67,12 +68,19 @@ func (r *run) accountOf() *account {
 
 // look has what a charge did to the limits judged, of the run and those around it. The caller holds the tree.
 func (a *account) look(k *driver.Work) {
+	if r := a.nearest(); r != nil {
+		r.Tree.Look(k, &r.Run, &machine.Input{Kind: machine.LookAround})
+	}
+}
+
+// nearest is the innermost run that is not closed, of the account's own and those around it, nil if there is none.
+func (a *account) nearest() *run {
 	for ; a != nil; a = a.outer {
 		if r := a.run.Load(); r != nil {
-			r.Tree.Look(k, &r.Run, &machine.Input{Kind: machine.LookAround})
-			return
+			return r
 		}
 	}
+	return nil
 }
 
 // learn brings what all have used of shared limits into the decision. The caller holds the tree.
@@ -88,15 +96,9 @@ func (a *account) learn() {
 // traceCall traces what became of a call, in the run and those around it up to that one, nil for all. The caller holds
 // the tree, and not what it draws on.
 func (a *account) traceCall(k *driver.Work, upTo *machine.Node, s verdict.Signal, currency string) {
-	if a.in.tree.Trace == nil {
-		return
-	}
-	for ; a != nil; a = a.outer {
-		if r := a.run.Load(); r != nil {
-			told := machine.Signal{Signal: s, Currency: currency}
-			r.Tree.Look(k, &r.Run, &machine.Input{Kind: machine.Counted, Around: upTo, Told: &told})
-			return
-		}
+	if r := a.nearest(); r != nil && r.Tree.Trace != nil {
+		told := machine.Signal{Signal: s, Currency: currency}
+		r.Tree.Look(k, &r.Run, &machine.Input{Kind: machine.Counted, Around: upTo, Told: &told})
 	}
 }
 
@@ -123,9 +125,7 @@ func (a *account) traceSpent(r *run, found *fold.Window) {
 // usage is how far each limit is used. The caller holds the tree.
 func (a *account) usage() (all []Usage) {
 	a.learn()
-	if len(a.Spend.Limits) > 0 {
-		all = make([]Usage, 0, len(a.Spend.Limits))
-	}
+	all = slices.Grow(all, len(a.Spend.Limits))
 	for i := range a.Spend.Limits {
 		all = append(all, a.usageOf(a.Spend.Use(i)))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/ledger"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -61,7 +62,7 @@ func (r *run) checkCall(key string, amounts ...*Amount) error {
 			return r.invalidCall("amount", flaw)
 		}
 	}
-	if flaw := textFlaw(key, MaxAggregateID); flaw != "" && key != "" {
+	if flaw := record.TextFlaw(key, MaxAggregateID); flaw != "" && key != "" {
 		return r.invalidCall("key", "it "+flaw)
 	}
 	return nil
@@ -71,7 +72,6 @@ func (r *run) invalidCall(what, flaw string) error {
 	return fmt.Errorf("%w %s of a call in run %s: %s", ErrInvalid, what, r.Node.Run, flaw)
 }
 
-// An admission is a call that is being admitted in a run.
 type admission struct {
 	r    *run
 	of   *account // of the run

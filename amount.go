@@ -107,9 +107,9 @@ func (t Totals) Add(other Totals) Totals {
 // Sub returns what is left of t without other, kind by kind, which are not negative; less than nothing is negative.
 // What is [NoLimit] stays so.
 func (t Totals) Sub(other Totals) Totals {
-	rest, less := t.counts(), other.counts()
-	for i := range rest {
-		rest[i] = verdict.SubCount(rest[i], less[i])
+	rest := t.counts()
+	for i, less := range other.counts() {
+		rest[i] = verdict.SubCount(rest[i], less)
 	}
 	return totalsOf(rest)
 }
@@ -203,7 +203,6 @@ func (u Usage) String() string {
 	return text
 }
 
-// amount is a number of the limit as people read it.
 func (u Usage) amount(n int64) string { return wording.Amount(n, u.Currency) }
 
 // A Refused says which limit a call did not fit in. [Watchdog.Admit] returns it; nothing was charged, and the call must

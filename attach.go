@@ -79,10 +79,7 @@ func attach(ctx context.Context, named Run, cfg *Config, resume bool) (*Watchdog
 		found = fold.Window{StartedAt: startedAt, OpenedBy: fresh.event.ID}
 	}
 	r.Tree.TakeUp(&found, at)
-	p := r.Record.TakeSteps()
-	if p != nil && !r.Node.Disabled && time.Time(p.SessionStartedAt).Equal(r.Node.StartedAt) {
-		r.restoreLoop(p.Steps)
-	}
+	r.restoreSteps()
 	if err := w.keep(ctx, cfg.Keeper, fresh != nil); err != nil {
 		return nil, err
 	}

@@ -75,8 +75,8 @@ type Budget struct {
 func (b Budget) Validate() error { return b.check() }
 
 func (b *Budget) check() error {
-	return errors.Join(b.checkLengths(), checkFractions("WarnAt", "WallClock", b.WarnAt), b.checkFirstSign(),
-		b.Spend.check(), b.checkLadders())
+	return errors.Join(b.checkLengths(), checkFractions("WarnAt", "WallClock", b.WarnAt), b.Spend.check(),
+		b.checkLadders())
 }
 
 func (b *Budget) checkLengths() error {
@@ -85,17 +85,22 @@ func (b *Budget) checkLengths() error {
 		length time.Duration
 		zero   any
 	}{
-		{"WallClock", b.WallClock, DefaultWallClock}, {"Reserve", b.Reserve, time.Duration(0)}, {"Safety", b.Safety, "no limit"},
-		{"Idle", b.Idle, "no limit"}, {"NoProgress", b.NoProgress, "no limit"}, {"Hold", b.Hold, "no limit"},
-		{"FirstSign", b.FirstSign, "no limit"},
+		{"WallClock", b.WallClock, DefaultWallClock}, {"Reserve", b.Reserve, time.Duration(0)},
+		{"Safety", b.Safety, "no limit"}, {"Idle", b.Idle, "no limit"}, {"NoProgress", b.NoProgress, "no limit"},
+		{"Hold", b.Hold, "no limit"}, {"FirstSign", b.FirstSign, "no limit"},
 	} {
 		if of.length < 0 {
 			return fmt.Errorf("%w budget: %s is %v; use a positive duration, or 0 for %v", ErrInvalid, of.name, of.length,
 				of.zero)
 		}
 	}
-	if wall := b.wallClock(); b.Reserve >= wall {
+	switch wall := b.wallClock(); {
+	case b.Reserve >= wall:
 		return fmt.Errorf("%w budget: Reserve of %v leaves nothing of WallClock %v to work in", ErrInvalid, b.Reserve, wall)
+	case !b.FromFirstSign && off(b.FirstSign) != NoLimit:
+		return fmt.Errorf("%w budget: FirstSign is %v and takes effect only with FromFirstSign", ErrInvalid, b.FirstSign)
+	case b.FromFirstSign && off(b.Idle) == NoLimit && off(b.NoProgress) == NoLimit:
+		return fmt.Errorf("%w budget: FromFirstSign takes effect only with Idle or NoProgress", ErrInvalid)
 	}
 	return nil
 }
@@ -112,16 +117,6 @@ func checkFractions(field, of string, fractions []float64) error {
 		if slices.Contains(fractions[:i], fraction) {
 			return fmt.Errorf("%w budget: %s has %v twice", ErrInvalid, field, fraction)
 		}
-	}
-	return nil
-}
-
-func (b *Budget) checkFirstSign() error {
-	switch {
-	case !b.FromFirstSign && off(b.FirstSign) != NoLimit:
-		return fmt.Errorf("%w budget: FirstSign is %v and takes effect only with FromFirstSign", ErrInvalid, b.FirstSign)
-	case b.FromFirstSign && off(b.Idle) == NoLimit && off(b.NoProgress) == NoLimit:
-		return fmt.Errorf("%w budget: FromFirstSign takes effect only with Idle or NoProgress", ErrInvalid)
 	}
 	return nil
 }
@@ -185,9 +180,11 @@ func (b *Budget) shared() *sharedLimits {
 	return limits
 }
 
+func (l *sharedLimits) plain() bool { return l.Ladders == nil && len(l.Counts) == 0 }
+
 // same reports whether limits of the budget are these. Those with ladders or counted limits are not looked into.
 func (b *Budget) same(l *sharedLimits) bool {
-	return l.Ladders == nil && len(l.Counts) == 0 && b.Ladders.none() && b.Spend.none() &&
+	return l.plain() && b.Ladders.none() && b.Spend.none() &&
 		slices.Equal(l.WarnAt, b.warnAt()) && l.WallClock == b.wallClock() && l.Safety == off(b.Safety) &&
 		l.Idle == off(b.Idle) && l.NoProgress == off(b.NoProgress) &&
 		l.FromFirstSign == b.FromFirstSign && l.FirstSign == off(b.FirstSign) &&
@@ -278,13 +275,12 @@ func (b *Budget) checkLadders() error {
 
 func checkRungs(name string, rungs []DirectiveKind) error {
 	for i, rung := range rungs {
-		if rung == DirectiveWrapUp {
+		switch {
+		case rung == DirectiveWrapUp:
 			return fmt.Errorf("%w budget: Ladders.%s has %q, which comes by itself at a limit's Reserve", ErrInvalid, name, rung)
-		}
-		if !slices.Contains(ladderKinds(), rung) {
-			return fmt.Errorf("%w budget: Ladders.%s has %q; a rung is one of %v", ErrInvalid, name, rung, ladderKinds())
-		}
-		if rung == DirectiveCancel && i < len(rungs)-1 {
+		case !slices.Contains(ladderKinds, rung):
+			return fmt.Errorf("%w budget: Ladders.%s has %q; a rung is one of %v", ErrInvalid, name, rung, ladderKinds)
+		case rung == DirectiveCancel && i < len(rungs)-1:
 			return fmt.Errorf("%w budget: Ladders.%s has a rung after %v, which ends the run", ErrInvalid, name, DirectiveCancel)
 		}
 	}

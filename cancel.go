@@ -67,7 +67,7 @@ func (r *run) cancelFor(c Cancellation) (*Stop, error) {
 }
 
 func (c Cancellation) flaw() string {
-	if flaw := textFlaw(string(c.Reason), maxReason); flaw != "" {
+	if flaw := record.TextFlaw(string(c.Reason), maxReason); flaw != "" {
 		return "its Reason " + flaw
 	}
 	switch read := codeOf(record.Reason(string(c.Reason))); {

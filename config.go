@@ -200,7 +200,6 @@ func (cfg *Config) inForce() *Config {
 	return &off
 }
 
-// checkSpend checks what counts, and where it is kept.
 func (cfg *Config) checkSpend() error {
 	if err := errors.Join(checkScopes(cfg.Scopes), cfg.checkCurrencies()); err != nil {
 		return err
@@ -219,7 +218,6 @@ func (cfg *Config) checkSpend() error {
 	return nil
 }
 
-// checkCurrencies returns an error if the run would count two.
 func (cfg *Config) checkCurrencies() error {
 	currency := cfg.Budget.Spend.Cost.Currency
 	for _, s := range cfg.Scopes {

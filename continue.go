@@ -66,7 +66,15 @@ func (b *beginning) find(ctx context.Context) (time.Time, error) {
 	if last := h.Last(); last != nil && last.StartedAt.Sub(b.now) <= StartSkew { // else it has to be resumed after
 		start = last.StartedAt
 	}
-	if err := b.store.Append(ctx, b.event(start)); err != nil {
+	began := fold.Event{
+		ID: b.id, AggregateType: AggregateType, AggregateID: b.run.ID, Type: record.EventCheckpoint,
+		Payload: record.JSON(record.Checkpoint{
+			SessionStartedAt: record.Stamp(record.Truncate(start)), CheckpointedAt: record.Stamp(record.Truncate(b.now)),
+			Format: record.CheckpointFormat, Parent: b.run.Parent,
+		}),
+		Timestamp: record.Truncate(b.now),
+	}
+	if err := b.store.Append(ctx, began); err != nil {
 		return start, fmt.Errorf("append that it begins: %w", err)
 	}
 	if start, _, err = b.read(ctx); err == nil && start.IsZero() {
@@ -99,15 +107,4 @@ func (b *beginning) read(ctx context.Context) (start time.Time, events []fold.Ev
 		}
 	}
 	return start, events, err
-}
-
-func (b *beginning) event(start time.Time) fold.Event {
-	return fold.Event{
-		ID: b.id, AggregateType: AggregateType, AggregateID: b.run.ID, Type: record.EventCheckpoint,
-		Payload: record.JSON(record.Checkpoint{
-			SessionStartedAt: record.Stamp(record.Truncate(start)), CheckpointedAt: record.Stamp(record.Truncate(b.now)),
-			Format: record.CheckpointFormat, Parent: b.run.Parent,
-		}),
-		Timestamp: record.Truncate(b.now),
-	}
 }

@@ -31,9 +31,7 @@ const (
 )
 
 // ladderKinds are those that a ladder may have, in the order of their force.
-func ladderKinds() []DirectiveKind {
-	return []DirectiveKind{DirectiveWait, DirectiveRetry, DirectiveUnstuck, DirectiveCancel}
-}
+var ladderKinds = []DirectiveKind{DirectiveWait, DirectiveRetry, DirectiveUnstuck, DirectiveCancel}
 
 // A Directive is what one trip of a limit asks of the host: exactly one for each trip. A *Directive is an error: the
 // cause of the context that [Watchdog.Try] gives to work which the host was asked to begin again.
@@ -179,7 +177,6 @@ func (s *Stop) Timeout() bool { return s.Code.Timeout() }
 // Temporary reports the same as Timeout, see [StopReason.Temporary].
 func (s *Stop) Temporary() bool { return s.Timeout() }
 
-// stopOf reads the payload of the run's cancel event.
 func stopOf(p *record.Cancel, runID string) *Stop {
 	return &Stop{
 		Code: codeOf(p.Reason), RunID: runID, Parent: p.Parent,

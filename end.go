@@ -9,6 +9,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/fold"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // Complete says that the run has done its work. It is recorded as [EventComplete], once, and then the run's context and
@@ -82,7 +83,7 @@ func (w *Watchdog) Interrupt(signal string) error {
 }
 
 func (r *run) interrupt(signal string) error {
-	if flaw := textFlaw(signal, maxSignal); flaw != "" {
+	if flaw := record.TextFlaw(signal, maxSignal); flaw != "" {
 		return fmt.Errorf("%w signal: it %s", ErrInvalid, flaw)
 	}
 	began := clocks.Now(r.Tree.Clock)
@@ -142,7 +143,11 @@ func (r *run) close(began time.Time) (err error) {
 			return err
 		}
 	}
-	r.closeSteps(t.Left(began))
+	over := false
+	r.Locked(func() { over = r.Complete() || r.Stop() != nil })
+	if !over && r.Record.StepsDue(true) {
+		r.Record.WriteCheckpoint(r.Values(), t.Left(began))
+	}
 	t.Await(began, told)
 	return nil
 }

@@ -152,7 +152,7 @@ func (l *sharedLimits) givenBy(more *Spend) (given map[fold.Key]int64, err error
 			continue
 		case one.max < 0:
 			return nil, fmt.Errorf("%w extension: %s is %d; use a positive number", ErrInvalid, one.name(), one.max)
-		case !l.counts(key):
+		case !slices.ContainsFunc(l.Counts, func(c verdict.CountLimit) bool { return machine.KeyOfCount(&c) == key }):
 			return nil, fmt.Errorf("%w extension: the run has no limit of %s", ErrInvalid, one.name())
 		}
 		given[key] = one.max
@@ -161,10 +161,6 @@ func (l *sharedLimits) givenBy(more *Spend) (given map[fold.Key]int64, err error
 		return nil, fmt.Errorf("%w extension: it has no limit", ErrInvalid)
 	}
 	return given, nil
-}
-
-func (l *sharedLimits) counts(key fold.Key) bool {
-	return slices.ContainsFunc(l.Counts, func(c verdict.CountLimit) bool { return machine.KeyOfCount(&c) == key })
 }
 
 // extended returns the limits as they are when they are given more, and sets what they have been given in all by then.

@@ -218,8 +218,8 @@ func (h *runHandle) RecordOverrun(call record.Overrun) {
 	k.Pass(r.Tree, clocks.Now(r.Tree.Clock))
 }
 
-// RecordFinished waits for a stop that is being recorded. If the run has a stop of its own, the work had finished before
-// that could end it, and RecordFinished records that and reports true.
+// RecordFinished waits for a stop that is being recorded. If the run has a stop of its own, the work had finished
+// before that could end it, and RecordFinished records that and reports true.
 func (h *runHandle) RecordFinished() (corrected bool) {
 	r := &h.r
 	r.End(ErrClosed)
@@ -268,8 +268,7 @@ func (c *runContext) Deadline() (time.Time, bool) { return c.r.Deadline() }
 // Value finds the run's handle besides what the parent carries. Go 1.25's context.Cause asks for the inner context's
 // cause, by a key of its own, before anybody has called Err: so the parent is checked here, too.
 func (c *runContext) Value(key any) any {
-	switch key {
-	case handle.Key{}, handle.SignsKey{}:
+	if key == (handle.Key{}) || key == (handle.SignsKey{}) {
 		return (*runHandle)(c)
 	}
 	c.r.CheckParent()

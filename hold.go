@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/driver"
 	"github.com/seed62658d38/watchdog/internal/machine"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -108,7 +109,7 @@ func (h *Hold) Close() bool {
 
 // open checks the hold and opens it, on the runs around a layer as well. It waits for a stop that is being recorded.
 func (r *run) open(key string, limit HoldLimit) (*Hold, error) {
-	if flaw := textFlaw(key, MaxAggregateID); flaw != "" {
+	if flaw := record.TextFlaw(key, MaxAggregateID); flaw != "" {
 		return nil, fmt.Errorf("%w hold: its key %s", ErrInvalid, flaw)
 	}
 	if limit.Cap == 0 {

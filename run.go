@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // StartSkew is how far in the future a start may lie: hosts whose clocks differ a little can take runs over from each
@@ -33,7 +34,7 @@ type Run struct {
 }
 
 func (r Run) check(now time.Time) error {
-	switch flaw, of := textFlaw(r.ID, MaxAggregateID), textFlaw(r.Parent, MaxAggregateID); {
+	switch flaw, of := record.TextFlaw(r.ID, MaxAggregateID), record.TextFlaw(r.Parent, MaxAggregateID); {
 	case r.ID == "":
 		return fmt.Errorf("%w run ID: it is empty; with a Store the run needs the ID that its session is stored under",
 			ErrInvalid)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -33,7 +34,6 @@ type Spend struct {
 	WarnAt []float64
 }
 
-// A countedLimit is one limit of a Spend.
 type countedLimit struct {
 	kind         verdict.Kind
 	tool         string
@@ -79,7 +79,7 @@ func (s *Spend) check() error {
 		}
 	}
 	for tool := range s.Tools {
-		if flaw := textFlaw(tool, MaxAggregateID); flaw != "" {
+		if flaw := record.TextFlaw(tool, MaxAggregateID); flaw != "" {
 			return fmt.Errorf("%w budget: a name in Spend.Tools %s", ErrInvalid, flaw)
 		}
 	}
@@ -102,7 +102,6 @@ func (l countedLimit) name() string {
 	return l.kind.Field()
 }
 
-// field is how errors name the limit.
 func (l countedLimit) field() string {
 	if l.tool != "" {
 		return fmt.Sprintf("Spend.Tools[%q]", l.tool)
@@ -206,11 +205,11 @@ func checkScopes(scopes []SharedSpend) error {
 }
 
 func (s *SharedSpend) check() error {
-	if flaw := textFlaw(s.Scope, MaxAggregateID); flaw != "" {
+	if flaw := record.TextFlaw(s.Scope, MaxAggregateID); flaw != "" {
 		return fmt.Errorf("%w config: the name of a scope %s", ErrInvalid, flaw)
 	}
 	for tool := range s.Spend.Tools {
-		if flaw := textFlaw(toolScope(s.Scope, tool), MaxAggregateID); flaw != "" {
+		if flaw := record.TextFlaw(toolScope(s.Scope, tool), MaxAggregateID); flaw != "" {
 			return fmt.Errorf("%w config: scope %q with the name of its tool %s", ErrInvalid, s.Scope, flaw)
 		}
 	}

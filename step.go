@@ -132,16 +132,14 @@ func (r *run) looped(v loop.Verdict, another bool) {
 	k.DoAll(r.Tree)
 }
 
-// closeSteps has the state recorded, for at most limit.
-func (r *run) closeSteps(limit time.Duration) {
-	over := false
-	r.Locked(func() { over = r.Complete() || r.Stop() != nil })
-	if !over && r.Record.StepsDue(true) {
-		r.Record.WriteCheckpoint(r.Values(), limit)
+// restoreSteps has the run remember what it did before in this window.
+func (r *run) restoreSteps() {
+	p := r.Record.TakeSteps()
+	if p != nil && !r.Node.Disabled && time.Time(p.SessionStartedAt).Equal(r.Node.StartedAt) {
+		r.restoreLoop(p.Steps)
 	}
 }
 
-// restoreLoop has the run remember what it did before.
 func (r *run) restoreLoop(state []byte) {
 	err := r.looper().Restore(state)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/memory"
 	"github.com/seed62658d38/watchdog/internal/unwrap"
 	"github.com/seed62658d38/watchdog/internal/verdict"
+	"github.com/seed62658d38/watchdog/internal/wording"
 )
 
 // A hostStore is the host's store as package journal asks it.
@@ -84,9 +85,6 @@ func (s *hostStore) Few(runID string) bool {
 }
 
 func toFold(events []Event) []fold.Event {
-	if len(events) == 0 {
-		return nil
-	}
 	return appendFold(make([]fold.Event, 0, len(events)), events)
 }
 
@@ -98,9 +96,6 @@ func appendFold(all []fold.Event, events []Event) []fold.Event {
 }
 
 func ofFold(events []fold.Event) []Event {
-	if len(events) == 0 {
-		return nil
-	}
 	all := make([]Event, len(events))
 	for i := range events {
 		all[i] = Event(events[i])
@@ -151,7 +146,7 @@ func (k keptLimit) Amounts(c *verdict.Counts) string {
 		switch {
 		case n == 0:
 		case verdict.Kind(kind) == verdict.KindCost:
-			parts = append(parts, Usage{Currency: k.currency}.amount(n))
+			parts = append(parts, wording.Amount(n, k.currency))
 		default:
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(verdict.Kind(kind).String(), "_", " ")))
 		}
