@@ -75,105 +75,6 @@ func TestHoldIdle(t *testing.T) {
 			})
 		})
 	}
-	t.Run("of two holds the longest counts, and while one allows any silence there is no limit", func(t *testing.T) {
-		inBubble(t, endless, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			openIdle(t, wd, "short", minute)
-			long := openIdle(t, wd, "long", 10*minute)
-			after(9 * minute)
-			requireRunning(t, wd)
-			free := openHold(t, wd, "any")
-			after(time.Hour)
-			requireRunning(t, wd)
-			free.Close()
-			after(10 * minute)
-			requireRunning(t, wd)
-			long.Close()
-			after(minute)
-			requireRunning(t, wd)
-			after(1)
-			requireIdleOf(t, wd, "short", minute)
-		})
-	})
-	t.Run("the hold with the longest is named, of equal ones the first", func(t *testing.T) {
-		inBubble(t, endless, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			for _, key := range []string{"first", "second", "third"} {
-				openIdle(t, wd, key, minute)
-			}
-			after(minute + 1)
-			requireIdleOf(t, wd, "first", minute)
-		})
-	})
-	t.Run("opening and closing a hold are both life, of the run's own limit as well", func(t *testing.T) {
-		cfg := watchdog.Config{Budget: watchdog.Budget{WallClock: watchdog.NoLimit, Idle: 5 * minute}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			openIdle(t, wd, "outer", minute)
-			after(50 * time.Second)
-			inner := openIdle(t, wd, "inner", 30*time.Second)
-			after(50 * time.Second)
-			inner.Close()
-			after(50 * time.Second)
-			openIdle(t, wd, "last", time.Second).Close()
-			after(minute)
-			requireRunning(t, wd)
-			after(1)
-			requireIdleOf(t, wd, "outer", minute)
-		})
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			after(4 * minute)
-			openIdle(t, wd, "tool", minute).Close()
-			after(5 * minute)
-			requireRunning(t, wd)
-			after(1)
-			require.Empty(t, requireStop(t, wd, watchdog.IdleExceeded).Hold)
-		})
-	})
-	t.Run("a hold of a layer limits the silence of the layer, and the run around may be silent", func(t *testing.T) {
-		cfg := watchdog.Config{Budget: watchdog.Budget{WallClock: watchdog.NoLimit, Idle: 20 * time.Second}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			step := openLayer(t, wd, "build", watchdog.Budget{})
-			openIdle(t, step, "tool", minute)
-			after(minute)
-			requireRunning(t, step)
-			after(1)
-			requireIdleOf(t, step, "tool", minute)
-			requireRunning(t, wd)
-			after(20*time.Second + 1)
-			require.Empty(t, requireStop(t, wd, watchdog.IdleExceeded).Hold, "its hold has ended with the layer's")
-		})
-	})
-	t.Run("one that stops the wall clock may be silent no longer either", func(t *testing.T) {
-		inBubble(t, watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour}}, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			_, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{
-				Cap: 24 * time.Hour, Idle: 2 * time.Hour, PausesWallClock: true,
-			})
-			require.NoError(t, err)
-			after(2 * time.Hour)
-			requireRunning(t, wd)
-			wd.Activity()
-			after(2*time.Hour + 1)
-			requireIdleOf(t, wd, "approval", 2*time.Hour)
-		})
-	})
-	t.Run("one that is taken over has the limit of whoever takes it over, from then on", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{WallClock: watchdog.NoLimit}
-			limit := watchdog.HoldLimit{Cap: 24 * time.Hour, Idle: 10 * time.Hour, PausesWallClock: true}
-			killed := b.attach()
-			_, err := killed.Hold(context.Background(), "approval", limit)
-			require.NoError(t, err)
-			synctest.Wait()
-			wd := b.attach()
-			b.pass(time.Hour)
-			b.live(wd)
-			limit.Idle = 5 * minute
-			_, err = wd.Hold(context.Background(), "approval", limit)
-			require.NoError(t, err)
-			b.pass(5 * minute)
-			b.live(wd)
-			b.pass(1)
-			requireIdleOf(t, wd, "approval", 5*minute)
-		})
-	})
 	t.Run("its trips are on the ladder of idle, which needs no limit of the run's", func(t *testing.T) {
 		cfg := endless
 		cfg.Budget.Ladders.Idle = []watchdog.DirectiveKind{watchdog.DirectiveRetry}
@@ -191,18 +92,6 @@ func TestHoldIdle(t *testing.T) {
 			requireIdleOf(t, wd, "tool", minute)
 		})
 	})
-	t.Run("a ladder of it survives a restart as that of the run", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{WallClock: watchdog.NoLimit, Idle: minute, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveRetry, 1)}}
-			wd := b.attach()
-			openIdle(t, wd, "tool", minute)
-			b.pass(minute + 1)
-			b.live(wd)
-			again := b.attach()
-			b.pass(minute + 1)
-			requireStop(t, again, watchdog.IdleExceeded)
-		})
-	})
 	t.Run("a negative one is refused and named", func(t *testing.T) {
 		inBubble(t, endless, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Idle: -1})
@@ -216,14 +105,6 @@ func TestHoldIdle(t *testing.T) {
 			after(time.Hour)
 			requireRunning(t, wd)
 		})
-	})
-	t.Run("with NoLimit any silence is allowed", func(t *testing.T) {
-		inBubble(t, watchdog.Config{Budget: watchdog.Budget{WallClock: watchdog.NoLimit, Idle: minute}},
-			func(wd *watchdog.Watchdog, _ *flakyStore) {
-				openIdle(t, wd, "tool", watchdog.NoLimit)
-				after(time.Hour)
-				requireRunning(t, wd)
-			})
 	})
 }
 

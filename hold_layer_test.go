@@ -54,30 +54,6 @@ func TestHoldOfLayer(t *testing.T) {
 			requireStop(t, wd, watchdog.IdleExceeded)
 		})
 	})
-	t.Run("two layers of one name hold the run each for itself", func(t *testing.T) {
-		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			one := openHold(t, openLayer(t, wd, "build", watchdog.Budget{}), "tool")
-			other := openHold(t, openLayer(t, wd, "build", watchdog.Budget{}), "tool")
-			require.True(t, one.Close())
-			after(time.Hour)
-			requireRunning(t, wd)
-			require.True(t, other.Close())
-			requireIdleFrom(t, wd)
-		})
-	})
-	t.Run("a hold of the run's own that is called the same is another", func(t *testing.T) {
-		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			own := openHold(t, wd, "s-1/build/tool")
-			inside := openHold(t, openLayer(t, wd, "build", watchdog.Budget{}), "tool")
-			require.True(t, own.Close())
-			after(time.Hour)
-			requireRunning(t, wd)
-			openHold(t, wd, "s-1/build/tool")
-			require.True(t, inside.Close())
-			after(time.Hour)
-			requireRunning(t, wd)
-		})
-	})
 	t.Run("its close releases the run around also if a subscriber ends the goroutine", func(t *testing.T) {
 		cfg := session
 		cfg.PollOnly = true
@@ -89,16 +65,6 @@ func TestHoldOfLayer(t *testing.T) {
 			after(minute + 1)
 			go hold.Close()
 			synctest.Wait()
-			requireIdleFrom(t, wd)
-		})
-	})
-	t.Run("one that is refused does not hold the run around", func(t *testing.T) {
-		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			step := openLayer(t, wd, "build", watchdog.Budget{})
-			hold := openHold(t, step, "tool")
-			_, err := step.Hold(context.Background(), "tool", noCap)
-			require.ErrorIs(t, err, watchdog.ErrHeld)
-			require.True(t, hold.Close())
 			requireIdleFrom(t, wd)
 		})
 	})

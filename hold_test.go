@@ -25,24 +25,6 @@ func TestHold(t *testing.T) {
 			requireStop(t, wd, watchdog.WallClockExceeded)
 		})
 	})
-	t.Run("when the last one closes idle and no-progress begin again from zero", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			after(9 * minute)
-			one, err := wd.Hold(context.Background(), "one", watchdog.HoldLimit{})
-			require.NoError(t, err)
-			other, err := wd.Hold(context.Background(), "other", watchdog.HoldLimit{})
-			require.NoError(t, err)
-			after(time.Hour)
-			require.True(t, one.Close())
-			after(time.Hour)
-			requireRunning(t, wd)
-			require.True(t, other.Close())
-			after(10 * minute)
-			requireRunning(t, wd)
-			after(1)
-			requireStop(t, wd, watchdog.IdleExceeded)
-		})
-	})
 	t.Run("its cap trips by itself and names it", func(t *testing.T) {
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
 			_, err := wd.Hold(context.Background(), "tool: grep", watchdog.HoldLimit{Cap: 2 * time.Hour})
@@ -54,15 +36,6 @@ func TestHold(t *testing.T) {
 			require.Equal(t, "tool: grep", stop.Hold)
 			require.ErrorContains(t, stop, "tool: grep")
 			require.Contains(t, payloads(t, store, watchdog.EventCancel), `"hold":"tool: grep"`)
-		})
-	})
-	t.Run("the budget's cap is that of a hold that names none", func(t *testing.T) {
-		cfg := watchdog.Config{Budget: watchdog.Budget{Hold: minute}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{})
-			require.NoError(t, err)
-			after(minute + 1)
-			requireStop(t, wd, watchdog.HoldExceeded)
 		})
 	})
 	t.Run("it closes exactly once, also by its context", func(t *testing.T) {
@@ -80,25 +53,6 @@ func TestHold(t *testing.T) {
 			requireRunning(t, wd)
 			require.True(t, again.Close())
 			require.False(t, again.Close())
-		})
-	})
-	t.Run("a key is held once", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{})
-			require.NoError(t, err)
-			_, err = wd.Hold(context.Background(), "tool", watchdog.HoldLimit{})
-			require.ErrorIs(t, err, watchdog.ErrHeld)
-			require.ErrorContains(t, err, `"tool"`)
-		})
-	})
-	t.Run("silence that was too long by then is not forgiven", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly, b.cfg.Budget.Idle = true, 10*minute
-			wd := b.attach()
-			b.pass(time.Hour)
-			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{})
-			require.ErrorIs(t, err, watchdog.ErrEnded)
-			require.ErrorIs(t, err, watchdog.IdleExceeded)
 		})
 	})
 	t.Run("keys and caps that make no sense are refused", func(t *testing.T) {
