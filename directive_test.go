@@ -54,19 +54,6 @@ func TestLadder(t *testing.T) {
 			require.Equal(t, watchdog.EventWarning, events[0].Type, "the decision is read before its directive")
 		})
 	})
-	t.Run("progress puts it back to its first rung, activity does not", func(t *testing.T) {
-		inBubble(t, laddered, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			next := func(signal func()) watchdog.DirectiveKind {
-				signal()
-				after(10*minute + 1)
-				d, _ := wd.Poll()
-				return d.Kind
-			}
-			require.Equal(t, watchdog.DirectiveRetry, next(wd.Activity))
-			require.Equal(t, watchdog.DirectiveUnstuck, next(wd.Activity))
-			require.Equal(t, watchdog.DirectiveRetry, next(wd.Progress))
-		})
-	})
 	t.Run("who sees the context end finds the cancel at the next poll", func(t *testing.T) {
 		inBubble(t, watchdog.Config{Budget: watchdog.Budget{Idle: minute}}, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			found := make(chan bool, 1)
@@ -82,47 +69,6 @@ func TestLadder(t *testing.T) {
 		inBubble(t, watchdog.Config{Budget: watchdog.Budget{Idle: 700 * time.Millisecond}}, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			after(time.Second)
 			require.Equal(t, 700*time.Millisecond, requireStop(t, wd, watchdog.IdleExceeded).Elapsed)
-		})
-	})
-	t.Run("a hold that trips names itself each time", func(t *testing.T) {
-		cfg := watchdog.Config{Budget: watchdog.Budget{Ladders: watchdog.Ladders{Hold: []watchdog.DirectiveKind{watchdog.DirectiveRetry}}}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: minute})
-			require.NoError(t, err)
-			after(minute + 1)
-			d, _ := wd.Poll()
-			require.Equal(t, watchdog.DirectiveRetry, d.Kind)
-			require.Equal(t, "tool", d.Hold)
-			after(minute + 1)
-			requireStop(t, wd, watchdog.HoldExceeded)
-		})
-	})
-	t.Run("a directive that cannot be recorded reaches the host, and the store when it is back", func(t *testing.T) {
-		inBubble(t, laddered, func(wd *watchdog.Watchdog, store *flakyStore) {
-			store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			after(10*minute + 1)
-			d, ok := wd.Poll()
-			require.True(t, ok)
-			require.Equal(t, watchdog.DirectiveRetry, d.Kind)
-			require.ErrorIs(t, wd.Close(), errDiskFull)
-			store.set(func(s *flakyStore) { s.fail = nil })
-			require.NoError(t, wd.Close())
-			require.Equal(t, 1, countEvents(t, store, watchdog.EventRetry))
-			require.Equal(t, 1, countEvents(t, store, watchdog.EventWarning))
-		})
-	})
-	t.Run("in a poll-only mode a directive is found, recorded and told by the poll", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly, b.cfg.Budget = true, laddered.Budget
-			wd := b.attach()
-			told := 0
-			wd.Subscribe(func(watchdog.Directive) { told++ })
-			b.pass(10*minute + 1)
-			require.Zero(t, told)
-			d, ok := wd.Poll()
-			require.True(t, ok)
-			require.Equal(t, watchdog.DirectiveRetry, d.Kind)
-			require.Equal(t, 1, told)
 		})
 	})
 }

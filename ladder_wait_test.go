@@ -35,43 +35,6 @@ func TestLadderEndsInWait(t *testing.T) {
 			require.Equal(t, 3, countEvents(t, store, watchdog.EventWarning))
 		})
 	})
-	t.Run("the rungs before it come first, it stands after activity, and progress puts the ladder back", func(t *testing.T) {
-		inBubble(t, ladders(retry, wait), func(wd *watchdog.Watchdog, _ *flakyStore) {
-			after(minute + 1)
-			require.Equal(t, []watchdog.DirectiveKind{retry}, askedOf(wd))
-			after(minute)
-			require.Empty(t, askedOf(wd))
-			after(1)
-			require.Equal(t, []watchdog.DirectiveKind{wait}, askedOf(wd))
-			after(time.Hour)
-			require.Empty(t, askedOf(wd))
-			wd.Activity()
-			after(minute + 1)
-			d, _ := wd.Poll()
-			require.Equal(t, wait, d.Kind)
-			require.Equal(t, 2, d.Rung, "the last rung stands")
-			after(time.Hour)
-			wd.Progress()
-			after(2*minute + 2)
-			require.Equal(t, []watchdog.DirectiveKind{retry, wait}, askedOf(wd))
-			requireRunning(t, wd)
-		})
-	})
-	t.Run("with a cancel after it the run ends", func(t *testing.T) {
-		inBubble(t, ladders(wait, watchdog.DirectiveCancel), func(wd *watchdog.Watchdog, _ *flakyStore) {
-			after(minute + 1)
-			requireRunning(t, wd)
-			after(minute + 1)
-			requireStop(t, wd, watchdog.IdleExceeded)
-		})
-	})
-	t.Run("one in the middle is followed by the next rung", func(t *testing.T) {
-		inBubble(t, ladders(wait, retry), func(wd *watchdog.Watchdog, _ *flakyStore) {
-			after(3*minute + 3)
-			requireStop(t, wd, watchdog.IdleExceeded)
-			require.Equal(t, []watchdog.DirectiveKind{wait, retry, watchdog.DirectiveCancel}, askedOf(wd))
-		})
-	})
 	t.Run("for no progress a stretch ends with progress, and not with activity or a hold", func(t *testing.T) {
 		cfg := watchdog.Config{Budget: watchdog.Budget{
 			WallClock: watchdog.NoLimit, NoProgress: minute, Ladders: watchdog.Ladders{NoProgress: many(wait, 1)},
@@ -90,61 +53,6 @@ func TestLadderEndsInWait(t *testing.T) {
 			require.Equal(t, 2, countEvents(t, store, watchdog.EventWait), "by the timer")
 			require.Equal(t, []watchdog.DirectiveKind{wait}, askedOf(wd))
 			requireRunning(t, wd)
-		})
-	})
-	t.Run("a cap that has had it does not trip again for that hold", func(t *testing.T) {
-		cfg := watchdog.Config{Budget: watchdog.Budget{
-			WallClock: watchdog.NoLimit, Hold: minute, Ladders: watchdog.Ladders{Hold: many(wait, 1)},
-		}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			for range 2 {
-				h, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{})
-				require.NoError(t, err)
-				after(minute + 1)
-				require.Equal(t, []watchdog.DirectiveKind{wait}, askedOf(wd))
-				wd.Progress()
-				after(time.Hour)
-				require.Empty(t, askedOf(wd))
-				h.Close()
-			}
-			requireRunning(t, wd)
-		})
-	})
-	t.Run("a hold that is found open again has had it", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = watchdog.Budget{Ladders: watchdog.Ladders{Hold: many(wait, 1)}}
-			limit := watchdog.HoldLimit{Cap: minute, PausesWallClock: true}
-			_, err := b.attach().Hold(context.Background(), "approval", limit)
-			require.NoError(t, err)
-			b.pass(minute + 1)
-			require.Len(t, b.events(watchdog.EventWait), 1)
-			wd := b.attach()
-			b.pass(time.Hour)
-			b.live(wd)
-			require.Len(t, b.events(watchdog.EventWait), 1)
-		})
-	})
-	t.Run("a process that attaches begins a stretch of its own, on the rung that stands", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = ladders(retry, wait).Budget
-			b.attach()
-			b.pass(3*minute + 3)
-			wd := b.attach()
-			b.pass(minute)
-			require.Empty(t, askedOf(wd))
-			b.pass(1)
-			require.Equal(t, []watchdog.DirectiveKind{wait}, askedOf(wd))
-		})
-	})
-	t.Run("in a poll-only mode the poll finds it, once", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly, b.cfg.Budget = true, ladders(wait).Budget
-			wd := b.attach()
-			b.pass(5 * minute)
-			require.Equal(t, []watchdog.DirectiveKind{wait}, askedOf(wd))
-			b.pass(5 * minute)
-			require.Empty(t, askedOf(wd))
-			b.live(wd)
 		})
 	})
 }
