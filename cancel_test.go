@@ -2,10 +2,8 @@ package watchdog_test
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,40 +76,6 @@ func TestCancel(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			stop := b.cancelled(b.attach(), watchdog.Cancellation{Reason: watchdog.CommandTerminal, Elapsed: minute})
 			require.ErrorContains(t, stop, "watchdog_terminal: its command came to a state that it cannot get out of, after 1 min 0 s, in")
-		})
-	})
-	t.Run("resuming opens a fresh window, which can be cancelled again", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cancelled(b.attach(), noOutput)
-			b.pass(time.Hour)
-			wd := b.resume()
-			b.live(wd)
-			require.Equal(t, noon.Add(time.Hour), wd.StartedAt())
-			b.cancelled(wd, watchdog.Cancellation{Reason: watchdog.CommandTerminal})
-			require.Len(t, b.events(watchdog.EventCancel), 2, "one for each window")
-		})
-	})
-	t.Run("a layer's leaves the run around it as it is", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			step, err := wd.Layer("build", watchdog.Budget{})
-			require.NoError(t, err)
-			stop := b.cancelled(step, noOutput)
-			require.Equal(t, []string{"s-1/build", "s-1"}, []string{stop.RunID, stop.Parent})
-			b.live(wd)
-			require.Empty(t, b.events(watchdog.EventCancel))
-			require.NoError(t, step.Close())
-		})
-	})
-	t.Run("with polling alone it is done when the call returns", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly = true
-			wd := b.attach()
-			var told []watchdog.StopReason
-			wd.Subscribe(func(d watchdog.Directive) { told = append(told, d.Reason) })
-			b.cancelled(wd, noOutput)
-			require.Equal(t, []watchdog.StopReason{watchdog.CommandNoOutput}, told)
-			require.Len(t, b.events(watchdog.EventCancel), 1)
 		})
 	})
 	t.Run("its directive reaches a poll and a subscriber, once", func(t *testing.T) {
@@ -196,17 +160,6 @@ func TestCancelInvalid(t *testing.T) {
 }
 
 func TestCancelFirstCause(t *testing.T) {
-	t.Run("a limit that was exceeded before", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly = true
-			wd := b.attach()
-			b.pass(over)
-			stop, err := wd.Cancel(noOutput)
-			require.NoError(t, err)
-			require.Same(t, b.stopped(wd), stop)
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-		})
-	})
 	t.Run("a stop that is being recorded", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			b.cfg.Budget.WarnAt = []float64{}
@@ -223,40 +176,6 @@ func TestCancelFirstCause(t *testing.T) {
 			require.Empty(t, got)
 			close(hang)
 			require.Same(t, <-got, b.stopped(wd))
-		})
-	})
-	t.Run("an earlier cancel, with another code", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			first := b.cancelled(wd, noOutput)
-			again, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal})
-			require.NoError(t, err)
-			require.Same(t, first, again)
-			require.Equal(t, 1, b.store.appends)
-		})
-	})
-	t.Run("another process's cancel that is stored", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			one, other := b.attach(), b.attach()
-			first := b.cancelled(one, noOutput)
-			b.pass(minute)
-			second, err := other.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal})
-			require.NoError(t, err)
-			require.Equal(t, first, second)
-			require.Same(t, second, requireStop(t, other, watchdog.CommandNoOutput))
-			require.Equal(t, 1, b.store.appends)
-		})
-	})
-	t.Run("another process's cancel that is stored between the look and the append", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			one := b.attach()
-			var first *watchdog.Stop
-			b.cfg.Store = &lateReader{EventStore: b.store, before: func() { first = b.cancelled(one, noOutput) }}
-			other := b.attach()
-			second, err := other.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal})
-			require.NoError(t, err)
-			require.Equal(t, first, second)
-			require.Len(t, b.events(watchdog.EventCancel), 1)
 		})
 	})
 	t.Run("whatever else ended the run: nothing is recorded then", func(t *testing.T) {
@@ -292,76 +211,9 @@ func TestCancelFirstCause(t *testing.T) {
 			require.Equal(t, []string{watchdog.SignalAttach, watchdog.SignalEnd}, trace)
 		})
 	})
-	t.Run("nor the wall clock's end that an extension took back", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly = true
-			wd, operator := b.attach(), b.attach()
-			require.NoError(t, operator.Extend(time.Hour))
-			b.pass(over)
-			b.cancelled(wd, noOutput)
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-		})
-	})
-}
-
-func TestCancelRace(t *testing.T) {
-	const runs, guards = 8, 4
-	synctest.Test(t, func(t *testing.T) {
-		store := &flakyStore{}
-		stops := make(chan *watchdog.Stop, runs*guards)
-		var all sync.WaitGroup
-		for i := range runs {
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()},
-				watchdog.Config{Store: store, Logger: quiet})
-			require.NoError(t, err)
-			defer wd.Close()
-			for j := range guards {
-				all.Go(func() {
-					stop, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.StopReason(fmt.Sprintf("guard_%d_%d", i, j))})
-					if err == nil {
-						stops <- stop
-					}
-				})
-			}
-		}
-		all.Wait()
-		require.Len(t, stops, runs*guards)
-		first := <-stops
-		require.Contains(t, payloads(t, store, watchdog.EventCancel), first.Code)
-		for range runs*guards - 1 {
-			require.Equal(t, first, <-stops)
-		}
-		require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
-	})
 }
 
 func TestCancelUnrecorded(t *testing.T) {
-	t.Run("ends the run, is tried again, and Close returns the error", func(t *testing.T) {
-		for _, pollOnly := range []bool{false, true} {
-			inFixture(t, func(b *fixture) {
-				b.cfg.PollOnly = pollOnly
-				wd := b.attach()
-				b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-				stop, err := wd.Cancel(noOutput)
-				require.NoError(t, err)
-				require.Equal(t, 1, b.store.appends)
-				require.Same(t, stop, requireStop(t, wd, watchdog.CommandNoOutput))
-				require.ErrorIs(t, wd.Close(), errDiskFull)
-				require.Greater(t, b.store.appends, 2)
-				b.store.set(func(s *flakyStore) { s.fail = nil })
-				require.NoError(t, wd.Close())
-				require.Len(t, b.events(watchdog.EventCancel), 1)
-			})
-		}
-	})
-	t.Run("because nothing can be read is appended all the same", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
-			b.cancelled(wd, noOutput)
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-		})
-	})
 	for name, ignoresContext := range map[string]bool{"because the store hangs": false, "because the store hangs and heeds nothing": true} {
 		t.Run(name+" ends the run after the record timeout", func(t *testing.T) {
 			inFixture(t, func(b *fixture) {

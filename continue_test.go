@@ -92,29 +92,6 @@ func TestContinue(t *testing.T) {
 			require.NotNil(t, c.attach().Stop(), "nor does it begin it again")
 		})
 	})
-	t.Run("a run that was resumed goes on in its last window, however often", func(t *testing.T) {
-		inContinuing(t, func(c *continuing) {
-			for range 3 {
-				_, stop := c.restarts(time.Hour)
-				require.NotNil(t, stop)
-				c.pass(time.Hour)
-				resumed := c.resume()
-				require.Equal(t, 4*time.Hour, resumed.Remaining())
-				require.NoError(t, resumed.Close())
-				c.pass(time.Minute)
-				require.Equal(t, resumed.StartedAt(), c.attach().StartedAt())
-			}
-		})
-	})
-	t.Run("a run that is complete is so, and can be resumed", func(t *testing.T) {
-		inContinuing(t, func(c *continuing) {
-			require.NoError(t, c.attach().Complete())
-			c.pass(time.Minute)
-			_, err := watchdog.New(context.Background(), c.run, c.cfg)
-			require.ErrorIs(t, err, watchdog.ErrComplete)
-			require.Equal(t, noon.Add(time.Minute), c.resume().StartedAt())
-		})
-	})
 	t.Run("a run whose host passed its start before goes on in its window", func(t *testing.T) {
 		inContinuing(t, func(c *continuing) {
 			explicit := c.run

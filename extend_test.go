@@ -26,57 +26,6 @@ func TestExtend(t *testing.T) {
 			require.Equal(t, 6*time.Hour, b.stopped(wd).Budget)
 		})
 	})
-	t.Run("it outlives the process", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			require.NoError(t, wd.Extend(2*time.Hour))
-			require.NoError(t, wd.Extend(time.Hour))
-			require.NoError(t, wd.Close())
-			require.Equal(t, 7*time.Hour, b.attach().Remaining())
-		})
-	})
-	t.Run("another process learns of it when its own budget is used up", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd, operator := b.attach(), b.attach()
-			require.NoError(t, operator.Extend(time.Hour))
-			b.pass(over)
-			b.live(wd)
-			b.pass(time.Hour - 1)
-			b.live(wd)
-			b.pass(1)
-			b.stopped(wd)
-		})
-	})
-	t.Run("an extension that cannot be recorded does not count", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			require.ErrorIs(t, wd.Extend(time.Hour), errDiskFull)
-			require.Equal(t, 4*time.Hour, wd.Remaining())
-		})
-	})
-	t.Run("a run that has ended is resumed, not extended", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.pass(over)
-			err := wd.Extend(time.Hour)
-			require.ErrorIs(t, err, watchdog.ErrEnded)
-			require.ErrorIs(t, err, watchdog.WallClockExceeded)
-			require.Empty(t, b.events(watchdog.EventExtend))
-		})
-	})
-	t.Run("nor is one that was cancelled elsewhere, which ends with that cancel", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd, operator := b.attach(), b.attach()
-			_, err := operator.Cancel(watchdog.Cancellation{Reason: watchdog.IterationTimeout})
-			require.NoError(t, err)
-			err = wd.Extend(time.Hour)
-			require.ErrorIs(t, err, watchdog.ErrEnded)
-			require.ErrorIs(t, err, watchdog.IterationTimeout)
-			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.IterationTimeout)
-			require.Empty(t, b.events(watchdog.EventExtend))
-		})
-	})
 	t.Run("nor is one that is cancelled elsewhere while it is recorded", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			operator := b.attach()

@@ -206,18 +206,4 @@ func TestDirectivesInOrder(t *testing.T) {
 			require.Equal(t, []string{"wait 1", "wait 2"}, told.all())
 		})
 	})
-	t.Run("of a run that is given more time instead of its stop", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly, b.cfg.Budget = true, asked.Budget
-			b.cfg.Budget.WallClock = 90 * time.Second
-			operator := b.attach()
-			wd := b.attach()
-			require.NoError(t, operator.Extend(time.Hour))
-			b.pass(100 * time.Second)
-			require.Equal(t, []string{"wait 1"}, polled(wd))
-			b.live(wd)
-			b.pass(2 * time.Hour)
-			require.Equal(t, []string{"wait 2", "cancel 1"}, polled(wd))
-		})
-	})
 }

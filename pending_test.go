@@ -135,19 +135,4 @@ func TestPending(t *testing.T) {
 			})
 		}
 	})
-	t.Run("a parent's end that could not be recorded is tried again", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.RecordInterrupts = true
-			b.store.fail = errDiskFull
-			parent, end := context.WithCancel(context.Background())
-			wd, err := watchdog.New(parent, b.run, b.cfg)
-			require.NoError(t, err)
-			end()
-			synctest.Wait()
-			require.ErrorIs(t, wd.Close(), errDiskFull)
-			b.store.set(func(s *flakyStore) { s.fail = nil })
-			require.NoError(t, wd.Close())
-			require.Len(t, b.events(watchdog.EventInterrupt), 1)
-		})
-	})
 }

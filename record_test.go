@@ -14,47 +14,6 @@ import (
 const over = watchdog.DefaultWallClock + 1
 
 func TestStoreFails(t *testing.T) {
-	t.Run("the run ends, every poll tries again, and Close says that it never succeeded", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			b.pass(over)
-			b.stopped(wd)
-			synctest.Wait()
-			tried := b.store.appends
-			wd.Fired()
-			synctest.Wait()
-			require.Greater(t, b.store.appends, tried)
-			err := wd.Close()
-			require.ErrorIs(t, err, errDiskFull)
-			require.ErrorContains(t, err, "s-1")
-			require.Empty(t, b.events(watchdog.EventCancel))
-		})
-	})
-	t.Run("a store that recovers has the event after the next poll, once", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			b.pass(over)
-			b.store.set(func(s *flakyStore) { s.fail = nil })
-			b.stopped(wd)
-			synctest.Wait()
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-			require.NoError(t, wd.Close())
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-		})
-	})
-	t.Run("a store that recovers after the last poll has the event after Close", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			b.pass(over)
-			require.Error(t, wd.Close())
-			b.store.set(func(s *flakyStore) { s.fail = nil })
-			require.NoError(t, wd.Close())
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-		})
-	})
 	t.Run("a store that panics is a store that fails", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			b.cfg.Store = &lateReader{EventStore: b.store, before: func() { panic("nil map") }}
@@ -62,15 +21,6 @@ func TestStoreFails(t *testing.T) {
 			b.pass(over)
 			b.stopped(wd)
 			require.ErrorContains(t, wd.Close(), "panicked with a string")
-		})
-	})
-	t.Run("reads that fail do not hold up the stop", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
-			b.pass(over)
-			b.stopped(wd)
-			require.Len(t, b.events(watchdog.EventCancel), 1)
 		})
 	})
 	t.Run("a store that cannot be read at the attach is an error: nobody knows whether the run may go on", func(t *testing.T) {
@@ -117,20 +67,6 @@ func TestStoreHangs(t *testing.T) {
 			require.Empty(t, polled)
 			close(hang)
 			require.Same(t, <-polled, b.stopped(wd))
-		})
-	})
-	t.Run("Close waits for the record and not much longer", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			hang := make(chan struct{})
-			b.store.set(func(s *flakyStore) { s.hang, s.ignoresContext = hang, true })
-			b.pass(over)
-			closed := make(chan error, 1)
-			go func() { closed <- wd.Close() }()
-			synctest.Wait()
-			b.pass(3 * watchdog.DefaultRecordTimeout)
-			require.ErrorIs(t, <-closed, context.DeadlineExceeded)
-			close(hang)
 		})
 	})
 }

@@ -231,47 +231,6 @@ func TestRetry(t *testing.T) {
 			require.Equal(t, 1, countEvents(t, store, watchdog.EventHold))
 		})
 	})
-	t.Run("at polls only with PollOnly", func(t *testing.T) {
-		inRetries(t, func(b *fixture, store *triedStore) {
-			b.cfg.PollOnly = true
-			wd := b.attach()
-			store.away()
-			_, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			store.back()
-			tried := len(store.tries)
-			b.pass(time.Hour)
-			require.Len(b.t, store.tries, tried)
-			b.live(wd)
-			require.Equal(b.t, 1, countEvents(b.t, store, watchdog.EventHold))
-		})
-	})
-	t.Run("on the bubble's own clock, and for a store that cannot be compared", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := &triedStore{now: time.Now}
-			store.away()
-			var all []*watchdog.Watchdog
-			for i := range 3 {
-				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: fmt.Sprint("s-", i), StartedAt: time.Now()},
-					watchdog.Config{Store: taggedAway{store, []string{"a"}}, Logger: quiet})
-				require.NoError(t, err)
-				_, err = wd.Hold(t.Context(), "approval", approval)
-				require.NoError(t, err)
-				all = append(all, wd)
-			}
-			synctest.Wait()
-			store.back()
-			after(time.Second)
-			require.Equal(t, 3, store.recorded(t, all, watchdog.EventHold))
-			closeAll(t, all)
-		})
-	})
-}
-
-// A taggedAway cannot be compared.
-type taggedAway struct {
-	*triedStore
-	tags []string
 }
 
 // TestRetryTogether protects a store that is away, and one that has just come back, from ten thousand tries at one

@@ -87,46 +87,6 @@ func TestSync(t *testing.T) {
 			requireStop(t, b.attach(), watchdog.CommandNoOutput)
 		})
 	})
-	t.Run("another process's extension counts from then on, once", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd, operator := b.attach(), b.attach()
-			require.NoError(t, operator.Extend(time.Hour))
-			require.Equal(t, 4*time.Hour, wd.Remaining())
-			for range 2 {
-				stop, err := wd.Sync(b.t.Context())
-				require.NoError(t, err)
-				require.Nil(t, stop)
-				require.Equal(t, 5*time.Hour, wd.Remaining())
-			}
-			require.NoError(t, wd.Extend(time.Hour))
-			require.Equal(t, 6*time.Hour, wd.Remaining())
-			b.pass(over)
-			b.live(wd)
-			b.pass(2 * time.Hour)
-			require.Equal(t, 6*time.Hour, b.stopped(wd).Budget)
-		})
-	})
-	t.Run("what happened to an older window is no concern of this one", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cancelled(b.attach(), noOutput)
-			b.pass(time.Hour)
-			wd := b.resume()
-			stop, err := wd.Sync(b.t.Context())
-			require.NoError(t, err)
-			require.Nil(t, stop)
-			b.live(wd)
-		})
-	})
-	t.Run("a limit that was exceeded before is found first", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly = true
-			wd := b.attach()
-			b.pass(over)
-			stop, err := wd.Sync(b.t.Context())
-			require.NoError(t, err)
-			require.Same(t, b.stopped(wd), stop)
-		})
-	})
 	t.Run("a run that has ended otherwise stays so, and the store is not asked", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			wd, sweeper := b.attach(), b.attach()
@@ -270,14 +230,6 @@ func TestSyncExtension(t *testing.T) {
 			}
 			all.Wait()
 			require.Equal(t, 4*time.Hour+100*minute, wd.Remaining())
-		})
-	})
-	t.Run("nor lost where the store cannot be read", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
-			require.NoError(t, wd.Extend(time.Hour))
-			require.Equal(t, 5*time.Hour, wd.Remaining())
 		})
 	})
 }

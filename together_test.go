@@ -157,18 +157,6 @@ func TestTogether(t *testing.T) {
 		requireStop(t, all[7], watchdog.WallClockExceeded)
 		closeAll(t, all)
 	})
-	bubble("another process's stop is the one that counts", func(t *testing.T, store *countingStore) {
-		all := attachAll(t, runs, with(store))
-		other, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-7", StartedAt: all[7].StartedAt()},
-			watchdog.Config{Store: &store.Memory, Logger: quiet, Budget: hourly})
-		require.NoError(t, err)
-		_, err = other.Cancel(noOutput)
-		require.NoError(t, err)
-		ringAt(time.Hour+1, all)
-		require.Equal(t, runs, ended(all))
-		require.Equal(t, noOutput.Reason, all[7].Stop().Code)
-		closeAll(t, all)
-	})
 	bubble("a store that hangs holds up its own runs only", func(t *testing.T, store *countingStore) {
 		healthy := &countingStore{}
 		all := attachAll(t, runs, func(i int) watchdog.Config {
