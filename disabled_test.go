@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/bound"
 )
 
 // untouched is a store, a keeper and the host's callbacks of a run that nothing guards: each call fails the test.
@@ -193,19 +192,6 @@ func TestDisabledContext(t *testing.T) {
 		require.NoError(t, layer.Close())
 		require.NoError(t, wd.Close())
 	})
-	t.Run("a call in it has its own limit only", func(t *testing.T) {
-		b := switchedOff(t)
-		b.cfg.Clock = nil
-		b.run.StartedAt = time.Now().Add(-5 * time.Hour)
-		wd := b.attach()
-		o := bound.Do(wd.Context(), bound.Call{Limit: time.Hour}, func(ctx context.Context) (string, error) {
-			watchdog.FromContext(ctx).Note("calling")
-			return "done", ctx.Err()
-		})
-		require.NoError(t, o.Err)
-		require.Equal(t, "done", o.Result)
-		require.Equal(t, time.Hour, o.Limit)
-	})
 }
 
 // TestDisabledMethods calls every method of a run that nothing guards, of a layer of it, and of both after their end.
@@ -328,38 +314,4 @@ func TestDisabledHold(t *testing.T) {
 			require.Zero(t, of.SinceActivity())
 		}
 	})
-	t.Run("the work in it is done", func(t *testing.T) {
-		done := false
-		require.NoError(t, layer.During(t.Context(), "tool", watchdog.HoldLimit{Cap: time.Second}, func(context.Context) error {
-			done = true
-			return nil
-		}))
-		require.True(t, done)
-	})
-	t.Run("it closes with its context", func(t *testing.T) {
-		ctx, end := context.WithCancel(t.Context())
-		_, err := wd.Hold(ctx, "tool", watchdog.HoldLimit{})
-		require.NoError(t, err)
-		end()
-		require.Eventually(t, func() bool {
-			h, err := wd.Hold(t.Context(), "tool", watchdog.HoldLimit{})
-			return err == nil && h.Close()
-		}, time.Minute, time.Millisecond)
-	})
-}
-
-func TestDisabledLayers(t *testing.T) {
-	b := switchedOff(t)
-	layer, err := b.attach().Layer("build", watchdog.Budget{WallClock: time.Second, Reserve: time.Millisecond})
-	require.NoError(t, err)
-	inner, err := layer.Layer("test", watchdog.Budget{Safety: time.Second})
-	require.NoError(t, err)
-	b.goesOn(layer)
-	b.goesOn(inner)
-	require.NoError(t, inner.Interrupt("SIGINT"))
-	b.goesOn(layer)
-	_, err = layer.Layer("", watchdog.Budget{})
-	require.ErrorIs(t, err, watchdog.ErrInvalid)
-	require.NoError(t, inner.Close())
-	require.NoError(t, layer.Close())
 }

@@ -237,12 +237,6 @@ func TestDoNotBegun(t *testing.T) {
 			require.Zero(t, g.store.appends)
 		})
 	})
-	t.Run("with a config that is wrong", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			g.cfg.Budget.Idle = -1
-			require.ErrorIs(t, g.do(g.notCalled), watchdog.ErrInvalid)
-		})
-	})
 	t.Run("with a parent that has ended", func(t *testing.T) {
 		inDo(t, func(g *doing) {
 			parent, end := context.WithCancelCause(context.Background())
@@ -250,12 +244,6 @@ func TestDoNotBegun(t *testing.T) {
 			err := watchdog.Do(parent, g.run, g.cfg, g.notCalled)
 			require.ErrorIs(t, err, watchdog.ErrParentEnded)
 			require.ErrorIs(t, err, errHostGone)
-		})
-	})
-	t.Run("with a store that cannot be read", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			g.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
-			require.ErrorIs(t, g.do(g.notCalled), errDiskFull)
 		})
 	})
 }
@@ -280,19 +268,6 @@ func TestDoModes(t *testing.T) {
 			}))
 			require.Same(t, errLoop, g.do(returning(errLoop)))
 			require.Zero(t, g.store.appends)
-		})
-	})
-	t.Run("polled: the loop's own look finds the stop", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			g.cfg.PollOnly = true
-			g.stop(g.do(func(ctx context.Context, wd *watchdog.Watchdog) error {
-				for {
-					if _, fired := wd.Fired(); fired {
-						return ctx.Err()
-					}
-					time.Sleep(time.Minute)
-				}
-			}))
 		})
 	})
 	t.Run("without a store: nothing has to be said of the run", func(t *testing.T) {

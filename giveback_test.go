@@ -5,7 +5,6 @@ import (
 	"context"
 	"log/slog"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -25,19 +24,6 @@ func TestGiveBackSlices(t *testing.T) {
 			require.NoError(t, other.Settle(requests(0)))
 			require.NoError(t, wd.Close())
 			require.EqualValues(t, 50, store.charged(t, "team").Requests)
-		})
-	})
-	t.Run("also what is granted after the end", func(t *testing.T) {
-		inSpendBubble(t, func(store *hangingSpend, attach attachRun) {
-			wd, hang := attach("s-1", cfg), make(chan struct{})
-			store.set(func(s *hangingSpend) { s.hang = hang })
-			go func() { _, _ = wd.Admit(context.Background(), "", requests(600)) }()
-			synctest.Wait()
-			require.NoError(t, wd.Close())
-			store.set(func(s *hangingSpend) { s.hang = nil })
-			close(hang)
-			synctest.Wait()
-			require.Zero(t, store.charged(t, "team").Requests)
 		})
 	})
 	t.Run("a slice of which nobody knows whether it was charged is told of", func(t *testing.T) {

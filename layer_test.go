@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -86,17 +85,6 @@ func TestLayer(t *testing.T) {
 			after(25*minute - 1)
 			requireRunning(t, wd)
 			require.True(t, hold.Close())
-		})
-	})
-	t.Run("the same step again is a window of its own", func(t *testing.T) {
-		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			for range 3 {
-				step := layer(t, wd, "build", watchdog.Budget{WallClock: minute})
-				requireRunning(t, step)
-				after(minute + time.Second)
-				requireStop(t, step, watchdog.WallClockExceeded)
-				require.NoError(t, step.Close())
-			}
 		})
 	})
 	t.Run("without a wall clock of its own it may have a reserve of more than the default of one", func(t *testing.T) {
@@ -236,42 +224,4 @@ func TestLayersAreInside(t *testing.T) {
 			require.ErrorContains(b.t, err, "s-2")
 		})
 	})
-}
-
-// TestLayersEnd checks that whoever waits for a layer learns of the run's end, whichever layers were closed before.
-func TestLayersEnd(t *testing.T) {
-	const all = 4
-	for closed := range 1 << all {
-		inBubble(t, watchdog.Config{}, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			var open []<-chan struct{} // read now: a look at the context later would see that the run has ended
-			var layers [all][2]*watchdog.Watchdog
-			for i := range layers {
-				for depth, around := range []*watchdog.Watchdog{wd, nil} {
-					if depth > 0 {
-						around = layers[i][0]
-					}
-					layer, err := around.Layer(strings.Repeat("x", i+1), watchdog.Budget{})
-					require.NoError(t, err)
-					defer layer.Close()
-					layers[i][depth] = layer
-				}
-			}
-			for i, layer := range layers {
-				if closed&(1<<i) != 0 {
-					require.NoError(t, layer[0].Close())
-					continue
-				}
-				open = append(open, layer[0].Context().Done(), layer[1].Context().Done())
-			}
-			require.NoError(t, wd.Close())
-			synctest.Wait()
-			for _, done := range open {
-				select {
-				case <-done:
-				default:
-					t.Errorf("closed %04b: a layer goes on", closed)
-				}
-			}
-		})
-	}
 }

@@ -87,16 +87,6 @@ func TestNoStore(t *testing.T) {
 			require.NoError(t, wd.Close())
 		}
 	})
-	t.Run("two zero runs have two IDs, disabled ones, too", func(t *testing.T) {
-		seen := map[string]bool{"": true}
-		for i := range 10 {
-			wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{Disabled: i%2 > 0, Logger: quiet})
-			require.NoError(t, err)
-			require.False(t, seen[wd.ID()], wd.ID())
-			seen[wd.ID()] = true
-			require.NoError(t, wd.Close())
-		}
-	})
 	t.Run("an ID and a start that are given count", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			b.cfg.Store = nil
@@ -105,12 +95,6 @@ func TestNoStore(t *testing.T) {
 			require.Equal(t, b.run.ID, wd.ID())
 			require.Equal(t, noon, wd.StartedAt())
 			require.Equal(t, 3*time.Hour, wd.Remaining())
-		})
-	})
-	t.Run("a start that is left out is the host's now", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Store, b.run.StartedAt = nil, time.Time{}
-			require.Equal(t, noon, b.attach().StartedAt())
 		})
 	})
 	t.Run("an ID or a start that is given can be wrong", func(t *testing.T) {

@@ -38,19 +38,6 @@ func TestParent(t *testing.T) {
 			require.Zero(t, b.store.appends)
 		})
 	})
-	t.Run("nor has it where the poll comes before anyone was told of the parent's end", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly = true
-			parent, end := context.WithCancelCause(context.Background())
-			wd, err := watchdog.New(parent, b.run, b.cfg)
-			require.NoError(t, err)
-			b.pass(5 * time.Hour)
-			end(errHostGone)
-			_, fired := wd.Fired()
-			require.False(t, fired)
-			require.NoError(t, wd.Close())
-		})
-	})
 	t.Run("those who wait on a child of the run's context are told", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			parent, end := context.WithCancel(context.Background())

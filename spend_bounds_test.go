@@ -52,20 +52,6 @@ func TestSpendBounds(t *testing.T) {
 			close(hang)
 		})
 	})
-	t.Run("an observed run is admitted, and what it owes is charged when the store is back", func(t *testing.T) {
-		inSpendBubble(t, func(store *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
-			cfg := own
-			cfg.ObserveOnly = true
-			wd, hang := attach("s-1", cfg), make(chan struct{})
-			store.set(func(s *hangingSpend) { s.hang = hang })
-			require.NoError(t, admit(t, wd, requests(1000)).Settle(requests(1000)))
-			close(hang)
-			time.Sleep(time.Minute)
-			_, _ = wd.Fired()
-			synctest.Wait()
-			require.EqualValues(t, 1000, store.charged(t, "team").Requests)
-		})
-	})
 	t.Run("Close waits for twice the record timeout, and what is granted late is given back", func(t *testing.T) {
 		inSpendBubble(t, func(store *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
 			wd, hang := attach("s-1", own), make(chan struct{})

@@ -2,7 +2,6 @@ package watchdog_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,23 +58,5 @@ func TestKeys(t *testing.T) {
 				})
 			})
 		}
-	})
-	t.Run("the last of a session and its layers that were settled", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			f.cfg.Budget.Spend = watchdog.Spend{Requests: 1 << 20, WarnAt: []float64{}}
-			wd := f.attach()
-			layer, err := wd.Layer("in", watchdog.Budget{})
-			require.NoError(t, err)
-			require.NoError(t, admitAs(t, wd, "k").Settle(requests(3)))
-			for i := range 1024 {
-				if i == 1023 {
-					admitAs(t, wd, "k")
-					require.EqualValues(t, 3+3*1023, admitted(wd), "it is the oldest")
-				}
-				require.NoError(t, admitAs(t, layer, fmt.Sprint(i)).Settle(requests(3)))
-			}
-			admitAs(t, wd, "k")
-			require.EqualValues(t, 3+3*1025, admitted(wd), "it is forgotten")
-		})
 	})
 }

@@ -126,61 +126,6 @@ func TestSettleLate(t *testing.T) {
 			}
 		})
 	})
-	t.Run("also of the limits of a run that is kept, for who attaches to it next", func(t *testing.T) {
-		inLateBubble(t, func(t *testing.T, _ *talliedSpend, attach attachLate) {
-			own := watchdog.Config{Budget: watchdog.Budget{Spend: watchdog.Spend{Requests: 1000, WarnAt: []float64{}}}}
-			wd := attach("s-1", own)
-			c := admit(t, wd, requests(100))
-			require.NoError(t, wd.Close())
-			require.NoError(t, c.Settle(requests(900)))
-			again := attach("s-1", own)
-			require.EqualValues(t, 900, again.Usage()[0].Used)
-			refuse(t, again, requests(101))
-		})
-	})
-	t.Run("also after Do has returned", func(t *testing.T) {
-		inLateBubble(t, func(t *testing.T, store *talliedSpend, _ attachLate) {
-			var c watchdog.Charge
-			own := cfg
-			own.Logger, own.SpendStore = quiet, store
-			err := watchdog.Do(context.Background(), watchdog.Run{}, own, func(_ context.Context, wd *watchdog.Watchdog) error {
-				c = admit(t, wd, requests(100))
-				return nil
-			})
-			require.NoError(t, err)
-			require.NoError(t, c.Settle(requests(900)))
-			require.EqualValues(t, 900, store.charged(t, "team").Requests)
-		})
-	})
-	t.Run("what was not used of the admission stays charged", func(t *testing.T) {
-		inLateBubble(t, func(t *testing.T, store *talliedSpend, attach attachLate) {
-			wd := attach("s-1", cfg)
-			less, voided, more := admit(t, wd, requests(100)), admit(t, wd, requests(100)), admit(t, wd, requests(100))
-			require.NoError(t, wd.Close())
-			require.NoError(t, less.Settle(requests(10)))
-			require.NoError(t, voided.Void())
-			require.NoError(t, more.Settle(requests(150)))
-			require.EqualValues(t, 350, store.charged(t, "team").Requests)
-			require.NoError(t, less.Settle(requests(500)), "a second Settle changes nothing")
-			require.EqualValues(t, 350, store.charged(t, "team").Requests)
-		})
-	})
-	t.Run("while another run draws on the scope", func(t *testing.T) {
-		inLateBubble(t, func(t *testing.T, store *talliedSpend, attach attachLate) {
-			other, wd := attach("s-2", cfg), attach("s-1", cfg)
-			c := admit(t, wd, requests(100))
-			require.NoError(t, wd.Close())
-			store.set(func(s *hangingSpend) { s.fail = errDiskFull })
-			require.ErrorIs(t, c.Settle(requests(900)), errDiskFull)
-			_, err := other.Admit(context.Background(), "", requests(101))
-			require.Error(t, err, "what is not charged yet is used all the same")
-			store.set(func(s *hangingSpend) { s.fail = nil })
-			require.NoError(t, c.Settle(requests(900)))
-			refuse(t, other, requests(101))
-			require.NoError(t, other.Close())
-			require.EqualValues(t, 900, store.charged(t, "team").Requests)
-		})
-	})
 }
 
 // TestSettleLateFails protects a late charge from a store that does not take it: Settle says so, and can be called

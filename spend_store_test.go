@@ -128,22 +128,6 @@ func TestSharedScope(t *testing.T) {
 			admit(t, attach("s-2", watchdog.Config{Scopes: hourly}), requests(100))
 			require.EqualValues(t, 10, store.charged(t, "team").Requests, "for ever")
 		},
-		"what another process gave back is room before a call is refused": func(t *testing.T, store *hangingSpend, attach attachRun) {
-			other := attach("s-1", watchdog.Config{Scopes: teamOf(640), SpendStore: otherProcess{store}})
-			open := admit(t, other, requests(600))
-			wd := attach("s-2", watchdog.Config{Scopes: teamOf(640)})
-			require.NoError(t, open.Settle(requests(0)))
-			require.NoError(t, other.Close())
-			admit(t, wd, requests(640))
-		},
-		"a settle after Close is free for the other runs of the process": func(t *testing.T, _ *hangingSpend, attach attachRun) {
-			other := attach("s-1", watchdog.Config{Scopes: teamOf(640)})
-			wd := attach("s-2", watchdog.Config{Scopes: teamOf(640)})
-			open := admit(t, other, requests(600))
-			require.NoError(t, other.Close())
-			require.NoError(t, open.Settle(requests(0)))
-			admit(t, wd, requests(640))
-		},
 		"an hour that begins is warned of and wrapped up in again": func(t *testing.T, _ *hangingSpend, attach attachRun) {
 			scopes := teamOf(10)
 			scopes[0].Period, scopes[0].Spend.Reserve.Requests, scopes[0].Spend.WarnAt = watchdog.PeriodHour, 2, []float64{0.5}
@@ -164,21 +148,6 @@ func TestSharedScope(t *testing.T) {
 				time.Sleep(time.Hour)
 				require.Zero(t, wd.Usage()[0].Used, "of the new hour")
 			}
-		},
-		"a warning and a wrap-up of a scope come once, also after a restart": func(t *testing.T, _ *hangingSpend, attach attachRun) {
-			scopes := teamOf(10)
-			scopes[0].Spend.Reserve.Requests, scopes[0].Spend.WarnAt = 2, []float64{0.5}
-			var warned []watchdog.Warning
-			cfg := watchdog.Config{Scopes: scopes, OnWarning: func(w watchdog.Warning) { warned = append(warned, w) }, PollOnly: true}
-			wd := attach("s-1", cfg)
-			require.NoError(t, admit(t, wd, requests(6)).Settle(requests(6)))
-			refuse(t, wd, requests(3))
-			require.NoError(t, wd.Close())
-			again := attach("s-1", cfg)
-			require.NoError(t, admit(t, again, requests(3)).Settle(requests(3)))
-			_, asked := again.Poll()
-			require.False(t, asked)
-			require.Len(t, warned, 1)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -253,28 +222,6 @@ func TestSteppedSpendStore(t *testing.T) {
 	}
 }
 
-// TestAdmitKeys protects a call that is made again from a second charge, as long as its key is one of the last 1,024.
-func TestAdmitKeys(t *testing.T) {
-	inFixture(t, func(f *fixture) {
-		f.cfg.Budget.Spend = watchdog.Spend{Requests: 5000, WarnAt: []float64{}}
-		wd := f.attach()
-		call := func(i int) {
-			c, err := wd.Admit(context.Background(), fmt.Sprint("key ", i), requests(1))
-			require.NoError(t, err)
-			require.NoError(t, c.Settle(requests(1)))
-		}
-		for i := range 1025 {
-			call(i)
-		}
-		for i := 1024; i > 0; i-- {
-			call(i)
-		}
-		require.EqualValues(t, 1025, wd.Usage()[0].Used, "of the last 1,024 each is charged once")
-		call(0)
-		require.EqualValues(t, 1026, wd.Usage()[0].Used, "what is forgotten is another call")
-	})
-}
-
 // TestAdmitEnded protects a run whose parent has ended from a call, also before anybody has noticed.
 func TestAdmitEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -295,9 +242,6 @@ func TestAdmitEnded(t *testing.T) {
 type silentParent struct{ context.Context }
 
 func (silentParent) AfterFunc(func()) (stop func() bool) { return func() bool { return true } }
-
-// An otherProcess reaches the same store, and draws on slices of its own.
-type otherProcess struct{ *hangingSpend }
 
 // TestOwed protects what was used beyond what was taken: it is charged, whatever the store does meanwhile.
 func TestOwed(t *testing.T) {

@@ -103,17 +103,6 @@ func refuse(t *testing.T, wd *watchdog.Watchdog, most watchdog.Amount) *watchdog
 
 func TestSettle(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, f *fixture, wd *watchdog.Watchdog){
-		"what was not used is free again": func(t *testing.T, _ *fixture, wd *watchdog.Watchdog) {
-			c := admit(t, wd, requests(10))
-			require.NoError(t, c.Settle(requests(3)))
-			require.EqualValues(t, 7, wd.Usage()[0].Remaining())
-			require.NoError(t, admit(t, wd, requests(7)).Settle(requests(7)))
-			require.Equal(t, []watchdog.Usage{{Run: "s-1", Limit: "requests", Used: 10, Allowed: 10}}, wd.Usage())
-		},
-		"an admission that is never settled stays charged": func(t *testing.T, f *fixture, wd *watchdog.Watchdog) {
-			admit(t, wd, requests(6))
-			require.EqualValues(t, 6, refuse(t, wd, requests(5)).Admitted)
-		},
 		"a charge counts once": func(t *testing.T, _ *fixture, wd *watchdog.Watchdog) {
 			c := admit(t, wd, requests(4))
 			copied := c
@@ -126,10 +115,6 @@ func TestSettle(t *testing.T) {
 			require.NoError(t, c.Settle(requests(9)))
 			require.EqualValues(t, 5, wd.Usage()[0].Remaining())
 			require.NoError(t, other.Void())
-		},
-		"a void takes all back": func(t *testing.T, _ *fixture, wd *watchdog.Watchdog) {
-			require.NoError(t, admit(t, wd, requests(10)).Void())
-			require.EqualValues(t, 10, wd.Usage()[0].Remaining())
 		},
 		"what is used above the admission counts and trips": func(t *testing.T, f *fixture, wd *watchdog.Watchdog) {
 			require.NoError(t, admit(t, wd, requests(8)).Settle(requests(10)))
@@ -178,24 +163,6 @@ func TestReserve(t *testing.T) {
 	})
 }
 
-// TestSpendWarning protects that a fraction of a counted limit warns once.
-func TestSpendWarning(t *testing.T) {
-	inFixture(t, func(f *fixture) {
-		var warned []watchdog.Warning
-		f.cfg.OnWarning = func(w watchdog.Warning) { warned = append(warned, w) }
-		f.cfg.Budget.Spend = watchdog.Spend{Requests: 10}
-		wd := f.attach()
-		for range 10 {
-			require.NoError(t, admit(t, wd, requests(1)).Settle(requests(1)))
-			f.pass(time.Second)
-		}
-		require.Len(t, warned, 1)
-		require.InDelta(t, 0.8, warned[0].Fraction, 0)
-		require.EqualValues(t, 8, warned[0].Usage.Used)
-		require.Len(t, f.events(watchdog.EventWarning), 1)
-	})
-}
-
 // TestSpendWarningObserved protects that a run that is only observed is warned of what it used at once, also if a call
 // that did not fit has spent the limit before.
 func TestSpendWarningObserved(t *testing.T) {
@@ -241,22 +208,6 @@ func TestSpendRestart(t *testing.T) {
 		require.NoError(t, admit(t, again, requests(10)).Settle(requests(10)))
 		refuse(t, again, requests(1))
 		require.Equal(t, watchdog.RequestsExceeded, again.Stop().Code)
-	})
-}
-
-// TestSpendKilled protects that nothing that was admitted is forgotten when a process is killed.
-func TestSpendKilled(t *testing.T) {
-	inFixture(t, func(f *fixture) {
-		f.cfg.Budget.Spend = watchdog.Spend{Requests: 640}
-		wd := f.attach()
-		admit(t, wd, requests(7))
-		admit(t, wd, requests(3)) // of one slice of ten
-		other := f.attach()       // the process is gone without a close
-		require.EqualValues(t, 10, other.Usage()[0].Used, "the slice of ten of the first one is charged")
-		for range 9 { // slices get smaller towards the limit
-			admit(t, other, requests(70))
-		}
-		refuse(t, other, requests(1))
 	})
 }
 

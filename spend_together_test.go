@@ -127,34 +127,6 @@ func TestSpendYields(t *testing.T) {
 	})
 }
 
-// TestSpendLadderRestart protects a ladder that begins again with an extension from the rungs before, and one that has
-// had its last wait from another, also after a restart.
-func TestSpendLadderRestart(t *testing.T) {
-	inFixture(t, func(f *fixture) {
-		f.cfg.Budget.Spend = watchdog.Spend{Requests: 10, WarnAt: []float64{}}
-		f.cfg.Budget.Ladders.Requests = []watchdog.DirectiveKind{watchdog.DirectiveUnstuck, watchdog.DirectiveWait}
-		wd := f.attach()
-		refuse(t, wd, requests(11))
-		f.pass(0)
-		require.NoError(t, wd.Close())
-		wd = f.attach()
-		refuse(t, wd, requests(11))
-		f.pass(0)
-		require.Equal(t, []string{"wait 2"}, polled(wd))
-		require.NoError(t, wd.Close())
-		wd = f.attach()
-		refuse(t, wd, requests(11))
-		f.pass(0)
-		require.Empty(t, polled(wd), "after the last wait")
-		require.NoError(t, wd.ExtendSpend(watchdog.Spend{Requests: 1}))
-		require.NoError(t, wd.Close())
-		wd = f.attach()
-		refuse(t, wd, requests(12))
-		f.pass(0)
-		require.Equal(t, []string{"unstuck 1"}, polled(wd))
-	})
-}
-
 // TestDeepLayers protects whoever looks at a run inside many others whose parent has ended: each is asked once.
 func TestDeepLayers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
