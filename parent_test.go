@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,5 +176,188 @@ func TestInterrupt(t *testing.T) {
 			}
 			b.live(wd)
 		})
+	})
+}
+
+// An ownContext is a parent of the host's own type. It has ended before it tells anybody.
+type ownContext struct {
+	context.Context
+	mu      sync.Mutex
+	err     error
+	done    chan struct{}
+	asked   func() // by AfterFunc
+	stopped func() // by what that returned
+}
+
+func newOwnContext() *ownContext {
+	nothing := func() {}
+	return &ownContext{Context: context.Background(), done: make(chan struct{}), asked: nothing, stopped: nothing}
+}
+
+func (c *ownContext) Done() <-chan struct{} { return c.done }
+
+func (c *ownContext) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+func (c *ownContext) AfterFunc(func()) (stop func() bool) {
+	c.asked()
+	return func() bool { c.stopped(); return true }
+}
+
+func (c *ownContext) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = context.Canceled
+	close(c.done)
+}
+
+// returns fails the test if the call, which may wait for a mutex for ever, does not return.
+func returns(t *testing.T, call func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		call()
+	}()
+	select {
+	case <-done:
+	case <-time.After(3 * time.Second):
+		t.Fatal("it hangs")
+	}
+}
+
+func TestTraceOfParentHoldsNoLock(t *testing.T) {
+	for _, pollOnly := range []bool{true, false} {
+		parent, told := newOwnContext(), make(chan struct{})
+		var layer atomic.Pointer[watchdog.Watchdog]
+		wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: &flakyStore{}, Logger: quiet, PollOnly: pollOnly,
+			OnSignal: func(s watchdog.Signal) {
+				if s.Kind == watchdog.SignalEnd && s.Run == "s-1" {
+					layer.Load().Remaining()
+					close(told)
+				}
+			},
+		})
+		require.NoError(t, err)
+		step, err := wd.Layer("step", watchdog.Budget{})
+		require.NoError(t, err)
+		layer.Store(step)
+		parent.end()
+		returns(t, func() { step.Close() }) // the layer finds that the run around it has ended
+		returns(t, func() { <-told })
+		require.NoError(t, wd.Close())
+	}
+}
+
+func TestParentEndsWhileRecording(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail error
+		try  func(wd *watchdog.Watchdog) error
+	}{
+		"a complete that is refused": {errDiskFull, (*watchdog.Watchdog).Complete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFixture(t, func(b *fixture) {
+				b.cfg.PollOnly, b.cfg.RecordInterrupts = true, true
+				parent, end := context.WithCancelCause(context.Background())
+				wd, err := watchdog.New(parent, b.run, b.cfg)
+				require.NoError(t, err)
+				done, hang, tried := wd.Context().Done(), make(chan struct{}), make(chan error, 1)
+				b.store.set(func(s *flakyStore) { s.hang, s.fail = hang, c.fail })
+				go func() { tried <- c.try(wd) }()
+				synctest.Wait()
+				end(errHostGone)
+				synctest.Wait()
+				b.store.set(func(s *flakyStore) { s.fail = nil })
+				close(hang)
+				require.ErrorIs(t, <-tried, c.fail)
+				synctest.Wait()
+				select {
+				case <-done: // nobody has polled, or looked at the context
+				default:
+					t.Error("the run goes on without its parent")
+				}
+				require.ErrorIs(t, context.Cause(wd.Context()), errHostGone)
+				require.NoError(t, wd.Close())
+				require.Len(t, b.events(watchdog.EventInterrupt), 1)
+			})
+		})
+	}
+}
+
+func TestParentOfHostIsFollowedWithNoLockHeld(t *testing.T) {
+	for name, end := range map[string]func(wd *watchdog.Watchdog){
+		"close":     func(wd *watchdog.Watchdog) { wd.Close() },
+		"cancel":    func(wd *watchdog.Watchdog) { wd.Cancel(noOutput) },
+		"complete":  func(wd *watchdog.Watchdog) { wd.Complete() },
+		"interrupt": func(wd *watchdog.Watchdog) { wd.Interrupt("SIGINT") },
+	} {
+		for _, pollOnly := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				parent, stopped := newOwnContext(), make(chan struct{})
+				var run *watchdog.Watchdog
+				var attached atomic.Bool // before, it is asked for each exchange
+				parent.asked = func() {
+					if run != nil {
+						run.Elapsed()
+					}
+				}
+				parent.stopped = func() {
+					if attached.Load() {
+						run.Elapsed()
+						close(stopped) // once
+					}
+				}
+				cfg := watchdog.Config{Store: &flakyStore{}, Logger: quiet, PollOnly: pollOnly}
+				cfg.Keeper = keeperFunc(func(wd *watchdog.Watchdog) { run = wd })
+				var wd *watchdog.Watchdog
+				returns(t, func() {
+					var err error
+					wd, err = watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+					require.NoError(t, err)
+					attached.Store(true)
+				})
+				returns(t, func() { end(wd) })
+				returns(t, func() { <-stopped })
+				require.NoError(t, wd.Close())
+			})
+		}
+	}
+}
+
+type keeperFunc func(wd *watchdog.Watchdog)
+
+func (f keeperFunc) Keep(_ context.Context, wd *watchdog.Watchdog) (watchdog.Attempt, error) {
+	f(wd)
+	return watchdog.Attempt{}, nil
+}
+
+func (keeperFunc) Ended(context.Context, *watchdog.Watchdog) {}
+
+// TestParentKeepsNothing protects a parent that lives long, such as that of a server, from keeping something of every
+// run that has ended.
+func TestParentKeepsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent := newOwnContext()
+		var followed atomic.Int32
+		parent.asked = func() { followed.Add(1) }
+		parent.stopped = func() { followed.Add(-1) }
+		wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: &flakyStore{}, Logger: quiet,
+		})
+		require.NoError(t, err)
+		require.EqualValues(t, 1, followed.Load())
+		require.NoError(t, wd.Close())
+		synctest.Wait()
+		require.Zero(t, followed.Load())
+		_, err = watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: &flakyStore{failGet: errDiskFull}, Logger: quiet,
+		})
+		require.ErrorIs(t, err, errDiskFull)
+		require.Zero(t, followed.Load())
 	})
 }

@@ -3,11 +3,13 @@ package watchdog_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -208,4 +210,100 @@ func payloads(t *testing.T, store watchdog.EventStore, kind string) (all string)
 		}
 	}
 	return all
+}
+
+func TestLongNote(t *testing.T) {
+	for _, c := range []struct{ name, noted, want string }{
+		{"is kept as it is", "read_file", "read_file"},
+		{"has spaces for control characters", "a\nb\x00c", "a b c"},
+		{"has one mark for a stretch of invalid UTF-8", "a\xff\xfe\xfdb", "a\uFFFDb"},
+		{"keeps 200 characters, however long each is", strings.Repeat("𝄞", 300), strings.Repeat("𝄞", 200)},
+		{"keeps what the first KiB says", strings.Repeat("\xff", 1020) + "abcdef", "\uFFFDabcd"},
+		{"does not cut a character in two", strings.Repeat("\xff", 1022) + "𝄞", "\uFFFD"},
+		{"keeps a mark that the host wrote", "a\uFFFD", "a\uFFFD"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inBubble(t, watchdog.Config{}, func(wd *watchdog.Watchdog, _ *flakyStore) {
+				wd.Note(c.noted)
+				require.Equal(t, c.want, wd.LastNote())
+				require.True(t, utf8.ValidString(wd.LastNote()))
+			})
+		})
+	}
+	t.Run("costs the same however long it is", func(t *testing.T) {
+		long := strings.Repeat("\xff", 64<<20)
+		inBubble(t, watchdog.Config{}, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			wd.Note(long)
+			runtime.ReadMemStats(&after)
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
+		})
+	})
+}
+
+func TestManyWarnings(t *testing.T) {
+	fractions := func(n int) (all []float64) {
+		for i := range n {
+			all = append(all, float64(i+1)/float64(n+1))
+		}
+		return all
+	}
+	require.NoError(t, watchdog.Budget{WallClock: time.Hour, WarnAt: fractions(100)}.Validate())
+	err := watchdog.Budget{WallClock: time.Hour, WarnAt: fractions(101)}.Validate()
+	require.ErrorIs(t, err, watchdog.ErrInvalid)
+	require.ErrorContains(t, err, "WarnAt has 101 fractions; use at most 100")
+}
+
+func TestObserve(t *testing.T) {
+	kinds := watchdog.Kinds{Material: []string{"step.done"}, Activity: []string{"token"}, Ignored: []string{"metrics"}}
+	cfg := watchdog.Config{Kinds: kinds, Budget: watchdog.Budget{Idle: minute, NoProgress: 10 * minute}}
+	feed := func(wd *watchdog.Watchdog, kind string, d time.Duration) {
+		for ; d > 0; d -= 30 * time.Second {
+			after(30 * time.Second)
+			wd.Observe(kind)
+		}
+	}
+	t.Run("material kinds are progress, active ones activity, ignored ones nothing", func(t *testing.T) {
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			feed(wd, "step.done", time.Hour)
+			requireRunning(t, wd)
+			feed(wd, "token", 8*minute)
+			requireRunning(t, wd)
+			require.Equal(t, watchdog.ClassIgnored, wd.Observe("metrics"))
+			after(minute + 1)
+			requireStop(t, wd, watchdog.IdleExceeded)
+		})
+	})
+	t.Run("unknown kinds get what the host chose", func(t *testing.T) {
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			require.Equal(t, watchdog.ClassIgnored, wd.Observe("other"))
+		})
+		chosen := cfg
+		chosen.Kinds.Unknown = watchdog.ClassMaterial
+		inBubble(t, chosen, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			require.Equal(t, watchdog.ClassMaterial, wd.Observe("other"))
+		})
+	})
+	t.Run("the watchdog's own events are never a signal", func(t *testing.T) {
+		chosen := cfg
+		chosen.Kinds.Unknown = watchdog.ClassMaterial
+		inBubble(t, chosen, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			feed(wd, watchdog.EventWarning, 2*minute)
+			requireStop(t, wd, watchdog.IdleExceeded)
+		})
+	})
+	t.Run("kinds that contradict each other are refused", func(t *testing.T) {
+		for name, kinds := range map[string]watchdog.Kinds{
+			"twice":                {Material: []string{"a"}, Ignored: []string{"a"}},
+			"empty":                {Material: []string{" "}},
+			"its own":              {Activity: []string{watchdog.EventWait}},
+			"a class that is none": {Unknown: "loud"},
+		} {
+			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+				Store: &watchdog.Memory{}, Kinds: kinds,
+			})
+			require.ErrorIs(t, err, watchdog.ErrInvalid, name)
+		}
+	})
 }

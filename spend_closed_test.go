@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"context"
+	"crypto/rand"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -134,4 +135,118 @@ func TestClosedLayerIsForgotten(t *testing.T) {
 				10*time.Second, time.Millisecond, "the session is looked at all the same")
 		})
 	}
+}
+
+// TestKeys protects calls that are made again: their keys are those of one run in one process, and where they are not
+// known any more a call is charged again, so that no limit is overspent.
+func TestKeys(t *testing.T) {
+	admitAs := func(t *testing.T, wd *watchdog.Watchdog, key string) watchdog.Charge {
+		t.Helper()
+		c, err := wd.Admit(context.Background(), key, requests(3))
+		require.NoError(t, err)
+		return c
+	}
+	limits := watchdog.Budget{Spend: watchdog.Spend{Requests: 100, WarnAt: []float64{}}}
+	admitted := func(wd *watchdog.Watchdog) int64 { u := wd.Usage()[0]; return u.Used + u.Admitted }
+	t.Run("in a run, its layers and a layer that begins again", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			f.cfg.Budget = limits
+			wd := f.attach()
+			first := admitAs(t, wd, "k")
+			require.Equal(t, first, admitAs(t, wd, "k"))
+			require.EqualValues(t, 3, admitted(wd))
+			for begun := range int64(3) {
+				layer, err := wd.Layer("in", limits)
+				require.NoError(t, err)
+				c := admitAs(t, layer, "k")
+				require.Equal(t, c, admitAs(t, layer, "k"))
+				require.EqualValues(t, 3, admitted(layer), "the layer's own")
+				require.Equal(t, 3+3*(begun+1), admitted(wd), "each time that it begins")
+				require.Equal(t, first, admitAs(t, wd, "k"))
+				require.NoError(t, c.Settle(requests(3)))
+				require.Equal(t, c, admitAs(t, layer, "k"), "after it was settled")
+				require.NoError(t, layer.Close())
+			}
+		})
+	})
+	t.Run("not after a restart, with a store", func(t *testing.T) {
+		for name, end := range map[string]func(c watchdog.Charge) error{
+			"settled": func(c watchdog.Charge) error { return c.Settle(requests(3)) },
+			"open":    func(watchdog.Charge) error { return nil },
+		} {
+			t.Run(name, func(t *testing.T) {
+				inFixture(t, func(f *fixture) {
+					f.cfg.Budget = limits
+					wd := f.attach()
+					require.NoError(t, end(admitAs(t, wd, "k")))
+					require.NoError(t, wd.Close())
+					again := f.attach()
+					admitAs(t, again, "k")
+					require.EqualValues(t, 6, admitted(again), "charged again, and not less")
+				})
+			})
+		}
+	})
+}
+
+// hourlyTeam is a scope of requests an hour.
+func hourlyTeam(limit int64) []watchdog.SharedSpend {
+	scopes := teamOf(limit)
+	scopes[0].Period = watchdog.PeriodHour
+	return scopes
+}
+
+// chargedInHour is what the scope is charged with in the hour that is now.
+func (s *hangingSpend) chargedInHour(t *testing.T) int64 {
+	t.Helper()
+	slice := watchdog.Slice{ID: rand.Text(), Scope: "team", Period: watchdog.PeriodHour}
+	g, err := s.memory.Take(context.Background(), slice)
+	require.NoError(t, err)
+	return g.Charged.Requests
+}
+
+// A forgetfulSpend carries out what it is asked and can lose its answers.
+type forgetfulSpend struct {
+	*hangingSpend
+	loses bool
+}
+
+func (s *forgetfulSpend) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant, error) {
+	g, err := s.hangingSpend.Take(ctx, slice)
+	if s.loses {
+		return watchdog.Grant{}, errDiskFull
+	}
+	return g, err
+}
+
+// TestSpendWindow protects a window from what was taken in the one before.
+func TestSpendWindow(t *testing.T) {
+	forever := watchdog.Budget{WallClock: watchdog.NoLimit}
+	t.Run("a call draws on nothing of a window that is over, also if it is the first to see that", func(t *testing.T) {
+		inSpendBubble(t, func(store *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
+			wd := attach("s-1", watchdog.Config{Scopes: hourlyTeam(6400), Budget: forever})
+			admit(t, wd, requests(40)) // of a slice of 100
+			time.Sleep(time.Hour)
+			require.Zero(t, store.chargedInHour(t))
+			admit(t, wd, requests(40))
+			require.EqualValues(t, 100, store.chargedInHour(t))
+		})
+	})
+	t.Run("what is owed is not paid with a slice of the hour before, whose answer was lost", func(t *testing.T) {
+		inSpendBubble(t, func(store *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
+			lossy := &forgetfulSpend{hangingSpend: store}
+			wd := attach("s-1", watchdog.Config{Scopes: hourlyTeam(640), Budget: forever, SpendStore: lossy})
+			open := admit(t, wd, requests(0))
+			lossy.loses = true
+			_, err := wd.Admit(context.Background(), "", requests(20))
+			require.ErrorIs(t, err, errDiskFull)
+			require.EqualValues(t, 20, store.chargedInHour(t), "the first slice and the one whose answer was lost")
+			lossy.loses = false
+			time.Sleep(time.Hour)
+			require.Zero(t, wd.Usage()[0].Used, "of the new hour")
+			require.NoError(t, open.Settle(requests(30)))
+			synctest.Wait()
+			require.EqualValues(t, 30, store.chargedInHour(t))
+		})
+	})
 }

@@ -1,9 +1,11 @@
 package watchdog_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"testing"
@@ -317,6 +319,86 @@ func TestOwed(t *testing.T) {
 			require.NoError(t, one.Settle(requests(watchdog.NoLimit)))
 			require.NoError(t, other.Settle(requests(watchdog.NoLimit)))
 			refuse(t, wd, requests(1))
+		})
+	})
+}
+
+// TestOwedAgain protects a shared limit from a charge that its store lost, of a run that nobody polls.
+func TestOwedAgain(t *testing.T) {
+	cfg := watchdog.Config{Scopes: teamOf(1000)}
+	inTimedBubble := func(t *testing.T, test func(t *testing.T, store *talliedSpend, attach attachLate)) {
+		inSpendBubble(t, func(hanging *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
+			store := &talliedSpend{hangingSpend: hanging, forced: map[string]int64{}}
+			test(t, store, func(id string, cfg watchdog.Config) *watchdog.Watchdog {
+				cfg.SpendStore = store
+				return attach(id, cfg)
+			})
+		})
+	}
+	t.Run("what the store did not take is tried again by a timer", func(t *testing.T) {
+		inTimedBubble(t, func(t *testing.T, store *talliedSpend, attach attachLate) {
+			wd := attach("s-1", cfg)
+			c := admit(t, wd, requests(100))
+			store.tell(func(s *talliedSpend) { s.fails = 3 })
+			require.NoError(t, c.Settle(requests(900)))
+			time.Sleep(500 * time.Millisecond)
+			require.Less(t, store.charged(t, "team").Requests, int64(900))
+			time.Sleep(10 * time.Second)
+			require.EqualValues(t, 900, store.charged(t, "team").Requests)
+			store.tell(func(s *talliedSpend) { require.Equal(t, 4, s.tries) })
+			time.Sleep(time.Hour)
+			store.tell(func(s *talliedSpend) { require.Equal(t, 4, s.tries, "there is nothing left to try") })
+			requireRefused(t, attach, "s-2", 101)
+		})
+	})
+	t.Run("with growing pauses, and no more after Close", func(t *testing.T) {
+		inTimedBubble(t, func(t *testing.T, store *talliedSpend, attach attachLate) {
+			wd := attach("s-1", cfg)
+			c := admit(t, wd, requests(100))
+			store.tell(func(s *talliedSpend) { s.fails = 1 << 20 })
+			require.NoError(t, c.Settle(requests(900)))
+			time.Sleep(10 * time.Minute)
+			tries := 0
+			store.tell(func(s *talliedSpend) { tries = s.tries })
+			require.InDelta(t, 27, tries, 8, "one in half a minute, less chance")
+			require.Error(t, wd.Close())
+			store.tell(func(s *talliedSpend) { tries = s.tries })
+			time.Sleep(time.Hour)
+			store.tell(func(s *talliedSpend) { require.Equal(t, tries, s.tries) })
+			store.tell(func(s *talliedSpend) { s.fails = 0 })
+			require.NoError(t, wd.Close())
+			require.EqualValues(t, 900, store.charged(t, "team").Requests)
+		})
+	})
+}
+
+// TestGiveBackSlices protects a scope from slices that stay charged, or that are given back twice, when a run ends.
+func TestGiveBackSlices(t *testing.T) {
+	type attachRun = func(id string, cfg watchdog.Config) *watchdog.Watchdog
+	cfg := watchdog.Config{Scopes: teamOf(6400)} // of which the first slice is 100
+	t.Run("what is left is given back of each slice once", func(t *testing.T) {
+		inSpendBubble(t, func(store *hangingSpend, attach attachRun) {
+			wd := attach("s-1", cfg)
+			one, other := admit(t, wd, requests(100)), admit(t, wd, requests(60))
+			require.NoError(t, one.Settle(requests(50)))
+			require.NoError(t, other.Settle(requests(0)))
+			require.NoError(t, wd.Close())
+			require.EqualValues(t, 50, store.charged(t, "team").Requests)
+		})
+	})
+	t.Run("a slice of which nobody knows whether it was charged is told of", func(t *testing.T) {
+		inSpendBubble(t, func(store *hangingSpend, _ attachRun) {
+			var log bytes.Buffer
+			lossy := &forgetfulSpend{hangingSpend: store}
+			own := cfg
+			own.Store, own.SpendStore, own.Logger = &watchdog.Memory{}, lossy, slog.New(slog.NewTextHandler(&log, nil))
+			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, own)
+			require.NoError(t, err)
+			lossy.loses = true
+			_, err = wd.Admit(context.Background(), "", requests(600))
+			require.ErrorIs(t, err, errDiskFull)
+			require.NoError(t, wd.Close())
+			require.Contains(t, log.String(), "has not said whether it was charged")
 		})
 	})
 }

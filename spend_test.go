@@ -2,7 +2,9 @@ package watchdog_test
 
 import (
 	"context"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -281,4 +283,120 @@ func TestWindowOfSpend(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { inFixture(t, test) })
 	}
+}
+
+// TestSpendLayersBound protects a caller without a timer from a wait for each of the runs around a layer: a bound is
+// one of the whole.
+func TestSpendLayersBound(t *testing.T) {
+	limit := watchdog.Spend{Requests: 10, WarnAt: []float64{0.1}, Reserve: watchdog.Totals{Requests: 2}}
+	for name, test := range map[string]func(t *testing.T, wd, layer *watchdog.Watchdog){
+		"a settle that trips all": func(t *testing.T, _, layer *watchdog.Watchdog) {
+			c := admit(t, layer, requests(1))
+			began := time.Now()
+			require.NoError(t, c.Settle(requests(100)))
+			require.LessOrEqual(t, time.Since(began), watchdog.DefaultRecordTimeout)
+		},
+		"a settle that warns of all": func(t *testing.T, _, layer *watchdog.Watchdog) {
+			c := admit(t, layer, requests(1))
+			began := time.Now()
+			require.NoError(t, c.Settle(requests(2)))
+			require.LessOrEqual(t, time.Since(began), watchdog.DefaultRecordTimeout)
+		},
+		"a refusal": func(t *testing.T, _, layer *watchdog.Watchdog) {
+			began := time.Now()
+			refuse(t, layer, requests(9))
+			require.LessOrEqual(t, time.Since(began), watchdog.DefaultRecordTimeout)
+		},
+	} {
+		for _, observe := range []bool{false, true} {
+			if observe && name == "a refusal" {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := &flakyStore{}
+					cfg := watchdog.Config{
+						Store: store, SpendStore: &watchdog.Memory{}, Logger: quiet, PollOnly: true, ObserveOnly: observe,
+						Budget: watchdog.Budget{Spend: limit}, Scopes: teamOf(10),
+					}
+					wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+					require.NoError(t, err)
+					defer wd.Close()
+					layer := wd
+					for range 27 {
+						layer, err = layer.Layer("in", watchdog.Budget{Spend: limit})
+						require.NoError(t, err)
+					}
+					hang := make(chan struct{})
+					store.set(func(s *flakyStore) { s.hang = hang })
+					test(t, wd, layer)
+					store.set(func(s *flakyStore) { s.hang = nil })
+					close(hang)
+				})
+			})
+		}
+	}
+}
+
+// A curiousKeeper looks at what its run has used from the moment that it keeps it.
+type curiousKeeper struct {
+	stop chan struct{}
+	all  sync.WaitGroup
+}
+
+func (k *curiousKeeper) Keep(_ context.Context, w *watchdog.Watchdog) (watchdog.Attempt, error) {
+	k.all.Go(func() {
+		for {
+			select {
+			case <-k.stop:
+				return
+			default:
+				w.Usage()
+				w.Fired()
+			}
+		}
+	})
+	return watchdog.Attempt{Number: 1}, nil
+}
+
+func (*curiousKeeper) Ended(context.Context, *watchdog.Watchdog) {}
+
+// TestSpendWhileAttaching protects the limits of a run that others look at before New has returned. The race detector
+// finds the rest.
+func TestSpendWhileAttaching(t *testing.T) {
+	for range 50 {
+		k := &curiousKeeper{stop: make(chan struct{})}
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "job", StartedAt: time.Now()}, watchdog.Config{
+			Store: &watchdog.Memory{}, SpendStore: &watchdog.Memory{}, Keeper: k,
+			Budget: watchdog.Budget{Spend: watchdog.Spend{Tokens: 100}},
+			Scopes: []watchdog.SharedSpend{{Scope: "tenant", Spend: watchdog.Spend{Tokens: 1000}}},
+		})
+		require.NoError(t, err)
+		close(k.stop)
+		k.all.Wait()
+		assert.Len(t, wd.Usage(), 2)
+		require.NoError(t, wd.Close())
+	}
+}
+
+// TestSpendProgress protects a run that is attached again from a ladder that progress has put back.
+func TestSpendProgress(t *testing.T) {
+	inFixture(t, func(f *fixture) {
+		f.cfg.Budget.Spend = watchdog.Spend{Requests: 5, WarnAt: []float64{}}
+		f.cfg.Budget.Ladders.Requests = many(watchdog.DirectiveRetry, 3)
+		wd := f.attach()
+		refuse(t, wd, requests(6))
+		refuse(t, wd, requests(6))
+		f.pass(time.Second)
+		wd.Progress()
+		f.pass(time.Second)
+		requireRunning(t, wd)
+		require.Equal(t, []string{"retry 1", "retry 2"}, polled(wd))
+		require.NoError(t, wd.Close())
+		require.Len(t, f.events(watchdog.EventProgress), 1)
+		wd = f.attach()
+		refuse(t, wd, requests(6))
+		f.pass(0)
+		require.Equal(t, []string{"retry 1"}, polled(wd))
+	})
 }

@@ -112,3 +112,305 @@ func TestUnreadableEvent(t *testing.T) {
 		})
 	}
 }
+
+// A resumedMeanwhile is a store in which another process resumes the run just before the first append.
+type resumedMeanwhile struct {
+	watchdog.EventStore
+	resume func()
+}
+
+func (s *resumedMeanwhile) Append(ctx context.Context, events ...watchdog.Event) error {
+	if resume := s.resume; resume != nil {
+		s.resume = nil
+		resume()
+	}
+	return s.EventStore.Append(ctx, events...)
+}
+
+func TestResumeFails(t *testing.T) {
+	inCancelled := func(t *testing.T, test func(b *fixture, k *fakeKeeper)) {
+		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
+			wd := b.attach()
+			b.pass(over)
+			b.stopped(wd)
+			k.kept = nil
+			test(b, k)
+		})
+	}
+	stillCancelled := func(b *fixture, k *fakeKeeper) {
+		require.Len(b.t, k.kept, 1)
+		require.Error(b.t, k.kept[0].Context().Err(), "it is kept no longer")
+		require.Empty(b.t, b.events(watchdog.EventResume))
+		b.stopped(b.attach())
+	}
+	t.Run("a run that cannot be kept is not resumed", func(t *testing.T) {
+		inCancelled(t, func(b *fixture, k *fakeKeeper) {
+			k.keep = func(_ context.Context, w *watchdog.Watchdog) error {
+				require.Equal(b.t, noon.Add(over).Truncate(time.Microsecond), w.StartedAt(), "the row names the fresh window")
+				return errDiskFull
+			}
+			_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
+			require.ErrorIs(t, err, errDiskFull)
+			stillCancelled(b, k)
+		})
+	})
+	t.Run("a run whose resumption cannot be recorded is kept no longer", func(t *testing.T) {
+		inCancelled(t, func(b *fixture, k *fakeKeeper) {
+			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
+			require.ErrorIs(t, err, errDiskFull)
+			stillCancelled(b, k)
+		})
+	})
+	t.Run("an error after the run is resumed says that it is", func(t *testing.T) {
+		inCancelled(t, func(b *fixture, k *fakeKeeper) {
+			store := &resumedMeanwhile{EventStore: b.store}
+			store.resume = func() { b.store.set(func(s *flakyStore) { s.failGet = errDiskFull }) }
+			b.cfg.Store = store
+			_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
+			require.ErrorIs(t, err, errDiskFull)
+			require.ErrorContains(t, err, "the run is resumed")
+			require.Error(t, k.kept[0].Context().Err())
+		})
+	})
+	t.Run("a run that another process resumes meanwhile goes on in that window, and is kept in it", func(t *testing.T) {
+		inCancelled(t, func(b *fixture, k *fakeKeeper) {
+			cfg, other := b.cfg, (*watchdog.Watchdog)(nil)
+			store := &resumedMeanwhile{EventStore: b.store}
+			store.resume = func() {
+				b.clock.step(-minute)
+				cfg.Keeper = nil
+				other, _ = watchdog.Resume(context.Background(), b.run, cfg)
+				b.clock.step(minute)
+			}
+			b.cfg.Store = store
+			wd := b.resume()
+			defer other.Close()
+			require.Equal(t, other.StartedAt(), wd.StartedAt())
+			require.Len(t, b.events(watchdog.EventResume), 1)
+			require.Len(t, k.kept, 2)
+			require.Same(t, wd, k.kept[1])
+			require.Error(t, k.kept[0].Context().Err())
+			b.live(wd)
+		})
+	})
+}
+
+// TestFreshWindows protects that a layer shares nothing with what ran under its name before, whatever clocks say.
+func TestFreshWindows(t *testing.T) {
+	layer := func(b *fixture, wd *watchdog.Watchdog) *watchdog.Watchdog {
+		b.t.Helper()
+		step, err := wd.Layer("step", watchdog.Budget{WallClock: 500 * time.Millisecond})
+		require.NoError(b.t, err)
+		b.t.Cleanup(func() { step.Close() })
+		return step
+	}
+	t.Run("within the same second", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			first := layer(b, wd)
+			b.pass(56 * time.Millisecond)
+			require.NoError(t, first.Extend(time.Hour))
+			require.NoError(t, first.Close())
+			second := layer(b, wd)
+			require.Zero(t, second.Elapsed())
+			require.Equal(t, 500*time.Millisecond, second.Remaining())
+		})
+	})
+	t.Run("at one instant, side by side", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			one, other := layer(b, wd), layer(b, wd)
+			stop, err := one.Cancel(watchdog.Cancellation{Reason: "host_gone"})
+			require.NoError(t, err)
+			b.live(other)
+			again, err := other.Cancel(watchdog.Cancellation{Reason: "host_gone"})
+			require.NoError(t, err)
+			require.NotEqual(t, stop.EventID(), again.EventID())
+			events, err := b.store.Memory.Read(b.t.Context(), watchdog.AggregateType, "s-1/step")
+			require.NoError(t, err)
+			require.Len(t, events, 2)
+			require.ElementsMatch(t, []string{stop.EventID(), again.EventID()}, []string{events[0].ID, events[1].ID})
+		})
+	})
+	t.Run("after a cancel, with the clock set back", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.clock.step(time.Hour)
+			wd := b.attach()
+			step := layer(b, wd)
+			b.pass(501 * time.Millisecond)
+			b.stopped(step)
+			b.clock.step(-time.Minute)
+			again := layer(b, wd)
+			b.live(again)
+			b.pass(500 * time.Millisecond)
+			b.live(again)
+			b.pass(time.Millisecond)
+			b.stopped(again)
+		})
+	})
+	t.Run("and nothing is read for it", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
+			b.live(layer(b, wd))
+		})
+	})
+	t.Run("a run with a slash in its ID is not the layer of that name", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			step := layer(b, wd)
+			b.pass(time.Second)
+			b.stopped(step)
+			session := b.run
+			session.ID = "s-1/step"
+			other, err := watchdog.New(b.t.Context(), session, b.cfg)
+			require.NoError(t, err)
+			defer other.Close()
+			b.live(other)
+		})
+	})
+	t.Run("its events name it last", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			step := layer(b, b.attach())
+			b.pass(time.Second)
+			b.stopped(step)
+			events, err := b.store.Memory.Read(b.t.Context(), watchdog.AggregateType, "s-1/step")
+			require.NoError(t, err)
+			for _, e := range events {
+				var payload struct{ Window string }
+				require.NoError(t, json.Unmarshal(e.Payload, &payload))
+				require.Regexp(t, `,"window":"[0-9a-f-]{36}"}$`, string(e.Payload))
+			}
+		})
+	})
+}
+
+// TestWindowChain protects that what a resume opened counts, and not what has the latest start.
+func TestWindowChain(t *testing.T) {
+	t.Run("on a host that is hours behind", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.attach()
+			b.pass(over)
+			for i := range 4 { // at 16:00, 15:00, 14:00 and 13:00
+				if i > 0 {
+					b.clock.step(-5 * time.Hour)
+				}
+				wd := b.resume()
+				b.live(wd)
+				b.live(b.attach())
+				b.pass(over)
+				b.stopped(wd)
+				b.stopped(b.attach())
+			}
+			require.Len(t, b.events(watchdog.EventCancel), 5)
+			require.Len(t, b.events(watchdog.EventResume), 4)
+		})
+	})
+	t.Run("for a host that persisted one in the middle, whose start is the latest", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			resumeAfter := func(step time.Duration) *watchdog.Watchdog {
+				_, err := b.attach().Cancel(watchdog.Cancellation{Reason: "host_gone"})
+				require.NoError(t, err)
+				b.clock.step(step)
+				return b.resume()
+			}
+			persisted := resumeAfter(10 * time.Minute).StartedAt()
+			last := resumeAfter(-5 * time.Minute).StartedAt()
+			b.clock.step(5 * time.Minute)
+			b.run.StartedAt = persisted
+			wd := b.attach()
+			require.Equal(t, last, wd.StartedAt())
+			_, err := wd.Cancel(watchdog.Cancellation{Reason: "host_gone"})
+			require.NoError(t, err)
+			_, fired := b.attach().Fired()
+			require.True(t, fired)
+		})
+	})
+	t.Run("twice at one instant", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			_, err := b.attach().Cancel(watchdog.Cancellation{Reason: "host_gone"})
+			require.NoError(t, err)
+			wd := b.resume()
+			_, err = wd.Cancel(watchdog.Cancellation{Reason: "host_gone"})
+			require.NoError(t, err)
+			b.live(b.resume())
+			b.live(b.attach())
+			require.Len(t, b.events(watchdog.EventResume), 2)
+		})
+	})
+	t.Run("a resume dated ahead is an error that names it, and another resume opens a window after it", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.attach()
+			b.pass(over)
+			b.put(9, watchdog.EventResume,
+				`{"session_started_at":"2026-05-04T12:00:00Z","previous_started_at":"2026-05-01T12:00:00Z"}`)
+			_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
+			require.ErrorContains(t, err, "other-9")
+			require.ErrorContains(t, err, "in the future")
+			wd := b.resume()
+			b.live(wd)
+			require.Equal(t, b.clock.Now().Truncate(time.Microsecond), wd.StartedAt())
+			b.pass(time.Hour)
+			require.Equal(t, time.Hour, b.attach().Elapsed().Truncate(time.Second))
+		})
+	})
+	t.Run("a circle does not loop", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.put(1, watchdog.EventResume,
+				`{"session_started_at":"2026-05-01T12:00:00Z","previous_started_at":"2026-05-01T11:00:00Z"}`)
+			b.put(2, watchdog.EventResume,
+				`{"session_started_at":"2026-05-01T11:00:00Z","previous_started_at":"2026-05-01T12:00:00Z"}`)
+			b.live(b.attach())
+		})
+	})
+	t.Run("the start of a host that keeps whole seconds is that of the window", func(t *testing.T) {
+		for late, same := range map[time.Duration]bool{
+			-time.Second + 1: true, 0: true, time.Second - time.Microsecond: true, time.Second: false,
+		} {
+			inFixture(t, func(b *fixture) {
+				b.pass(time.Minute)
+				require.NoError(t, b.attach().Extend(time.Hour))
+				b.run.StartedAt = noon.Add(late)
+				wd := b.attach()
+				require.Equal(t, same, wd.StartedAt().Equal(noon), "%v later", late)
+				require.Equal(t, same, wd.Remaining() > watchdog.DefaultWallClock, "%v later", late)
+			})
+		}
+	})
+}
+
+// TestOtherWriters protects that what others left in the events of a run is read.
+func TestOtherWriters(t *testing.T) {
+	t.Run("numbers in strings and times without a zone", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.put(1, watchdog.EventExtend, `{"session_started_at":"2026-05-01 12:00:00","extension_seconds":"3600"}`)
+			require.Equal(t, 5*time.Hour, b.attach().Remaining())
+			b.put(2, watchdog.EventCancel, `{"reason":"user_cancelled","session_started_at":"2026-05-01T12:00:00.000",`+
+				`"fired_at":"2026-05-01 13:00:00.5+00:00","elapsed_seconds":"3600","attempt":"2"}`)
+			stop := b.attach().Stop()
+			require.Equal(t, time.Hour, stop.Elapsed)
+			require.Equal(t, 2, stop.Rung)
+			require.Equal(t, noon.Add(time.Hour+500*time.Millisecond), stop.FiredAt)
+		})
+	})
+	t.Run("an unreadable event of an older window keeps nobody from attaching or resuming", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.attach()
+			b.put(1, watchdog.EventExtend, `{"session_started_at":"2026-05-01T12:00:00Z","extension_seconds":"much"}`)
+			b.put(2, watchdog.EventExtend, `{"session_started_at":7}`)
+			b.clock.Add(over)
+			_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
+			require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
+			_, err = watchdog.Resume(b.t.Context(), b.run, b.cfg)
+			require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
+			require.ErrorContains(t, err, "correct or delete that event")
+			b.put(3, watchdog.EventResume,
+				`{"session_started_at":"2026-05-01T16:00:00Z","previous_started_at":"2026-05-01T12:00:00Z"}`)
+			b.live(b.attach())
+			b.pass(over)
+			b.live(b.resume())
+		})
+	})
+}
