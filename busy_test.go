@@ -249,28 +249,6 @@ func TestBusyTogether(t *testing.T) {
 			closeAll(t, all)
 		})
 	})
-	t.Run("one that hangs holds up only itself", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store, hang := &countingStore{}, make(chan struct{})
-			all := attachAll(t, 1000, func(i int) watchdog.Config {
-				cfg := watchdog.Config{Store: store, Budget: budget, RecordTimeout: time.Second, Busy: no}
-				if i == 500 {
-					cfg.Busy = func() bool { <-hang; return true }
-				}
-				return cfg
-			})
-			ringAt(minute+1, all)
-			after(10 * time.Millisecond)
-			require.Equal(t, 999, ended(all))
-			store.mu.Lock()
-			require.LessOrEqual(t, len(store.transacts), 10)
-			store.mu.Unlock()
-			after(watchdog.BusyTimeout)
-			require.Equal(t, 1000, ended(all))
-			close(hang)
-			closeAll(t, all)
-		})
-	})
 	t.Run("an answer decides although the run around ends before that of another", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var asked atomic.Int32
@@ -314,16 +292,6 @@ func TestBusyTogether(t *testing.T) {
 			}
 			require.Equal(t, 1, waits)
 			require.Equal(t, waits, notBusy)
-		})
-	})
-	t.Run("those that are busy go on", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			all := attachAll(t, 1000, func(int) watchdog.Config {
-				return watchdog.Config{Store: &watchdog.Memory{}, Budget: budget, Busy: yes}
-			})
-			ringAt(minute+1, all)
-			require.Zero(t, ended(all))
-			closeAll(t, all)
 		})
 	})
 }

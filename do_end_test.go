@@ -121,20 +121,6 @@ func TestDoStoreFails(t *testing.T) {
 			require.ErrorContains(t, err, "close watchdog of run s-1")
 		})
 	})
-	t.Run("and is back when Close tries again", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			err := g.do(func(ctx context.Context, wd *watchdog.Watchdog) error {
-				g.store.set(down)
-				<-ctx.Done()
-				synctest.Wait()
-				g.store.set(up)
-				return ctx.Err()
-			})
-			require.NotErrorIs(t, err, errDiskFull)
-			g.stop(err)
-			require.Contains(t, g.kinds(), watchdog.EventCancel)
-		})
-	})
 	t.Run("for something else of a run that is complete: Do has the error of Close", func(t *testing.T) {
 		inDo(t, func(g *doing) {
 			g.cfg.Store = refusing{g.store, watchdog.EventWarning}
@@ -148,9 +134,8 @@ func TestDoStoreFails(t *testing.T) {
 
 func TestDoPanic(t *testing.T) {
 	leaves := map[string]func(){
-		"a panic":           func() { panic("canary-6b1d") },
-		"runtime.Goexit":    runtime.Goexit,
-		"a nil dereference": func() { _ = *(*int)(nil) },
+		"a panic":        func() { panic("canary-6b1d") },
+		"runtime.Goexit": runtime.Goexit,
 	}
 	// leave has Do's loop leave so, and returns what passed through.
 	leave := func(g *doing, work mainLoop) (recovered any) {
@@ -248,14 +233,6 @@ func TestDoMethod(t *testing.T) {
 				watchdog.EventWarning, watchdog.EventCancel, watchdog.EventResume, watchdog.EventComplete,
 			}, g.kinds())
 			require.ErrorIs(t, wd.Do(g.notCalled), watchdog.ErrComplete)
-		})
-	})
-	t.Run("one that was attached to and not resumed is stopped still", func(t *testing.T) {
-		inDo(t, func(g *doing) {
-			stopped(g)
-			wd, err := watchdog.New(context.Background(), g.run, g.cfg)
-			require.NoError(t, err)
-			g.stop(wd.Do(g.notCalled))
 		})
 	})
 	t.Run("a layer is complete when its loop returns nil, and the run goes on", func(t *testing.T) {

@@ -102,18 +102,6 @@ func TestHostThatBlocks(t *testing.T) {
 			})
 		})
 	}
-	t.Run("OnSignal, and Close waits for it no longer than for the store", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			cfg := watchdog.Config{Store: &flakyStore{}, Budget: nine, RecordTimeout: time.Second}
-			unblock := block(&cfg)
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-			require.NoError(t, err)
-			began := time.Now()
-			require.NoError(t, wd.Close())
-			require.LessOrEqual(t, time.Since(began), 2*time.Second)
-			unblock()
-		})
-	})
 	t.Run("for a moment, and who ends the run has it told before the call returns", func(t *testing.T) {
 		for name, end := range map[string]func(*watchdog.Watchdog){
 			"Close":     func(wd *watchdog.Watchdog) { wd.Close() },
@@ -134,21 +122,6 @@ func TestHostThatBlocks(t *testing.T) {
 				})
 			}
 		}
-	})
-	t.Run("on the caller's goroutine, and the run has ended before", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			cfg := watchdog.Config{Store: &flakyStore{}, Budget: nine, PollOnly: true}
-			unblock := block(&cfg)
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-			require.NoError(t, err)
-			time.Sleep(2 * time.Hour)
-			go wd.Fired()
-			synctest.Wait()
-			requireStop(t, wd, watchdog.WallClockExceeded)
-			require.NoError(t, wd.Close())
-			unblock()
-			synctest.Wait()
-		})
 	})
 	t.Run("on the caller's goroutine, and every run that is due has ended before", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

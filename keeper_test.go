@@ -265,13 +265,6 @@ func TestSinceActivity(t *testing.T) {
 			require.Zero(t, wd.SinceActivity())
 		})
 	})
-	t.Run("is known where a limit heeds them, without a keeper", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget.Idle = time.Hour
-			wd := b.attach()
-			requireSilences(t, wd, b.pass)
-		})
-	})
 }
 
 // requireSilences says that the silence is since the last sign, and 0 during a hold.

@@ -173,29 +173,6 @@ func TestPending(t *testing.T) {
 			require.NotContains(t, kept, `"attempt":37,`)
 		})
 	})
-	t.Run("every poll tries again, however often it failed", func(t *testing.T) {
-		for _, pollOnly := range []bool{false, true} {
-			cfg := laddered
-			cfg.PollOnly = pollOnly
-			inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
-				store.set(func(s *flakyStore) { s.fail = errDiskFull })
-				after(10*minute + 1)
-				for range 5 {
-					tried := 0
-					store.set(func(s *flakyStore) { tried = s.appends })
-					after(2 * time.Second) // polls in between are quiet
-					wd.Fired()
-					synctest.Wait()
-					require.Greater(t, store.appends, tried)
-				}
-				store.set(func(s *flakyStore) { s.fail = nil })
-				after(2 * time.Second)
-				wd.Fired()
-				synctest.Wait()
-				require.Equal(t, 1, countEvents(t, store, watchdog.EventRetry))
-			})
-		}
-	})
 }
 
 // TestMaxStops protects that a run which is stopped again and again is not resumed for ever.

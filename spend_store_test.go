@@ -277,18 +277,6 @@ func TestOwed(t *testing.T) {
 				require.EqualValues(t, 30, wd.Usage()[0].Used)
 			})
 		})
-		t.Run("by Close, after a store that "+name, func(t *testing.T) {
-			inSpendBubble(t, func(store *hangingSpend, attach attachRun) {
-				wd := attach("s-1", cfg)
-				store.set(down)
-				require.NoError(t, admit(t, wd, requests(0)).Settle(requests(30)), "of which nothing was admitted")
-				time.Sleep(time.Hour)
-				store.set(up)
-				synctest.Wait()
-				require.NoError(t, wd.Close())
-				require.EqualValues(t, 30, store.charged(t, "team").Requests)
-			})
-		})
 	}
 	t.Run("by one goroutine, however often", func(t *testing.T) {
 		inSpendBubble(t, func(store *hangingSpend, attach attachRun) {
@@ -310,15 +298,6 @@ func TestOwed(t *testing.T) {
 			close(hang)
 			synctest.Wait()
 			require.EqualValues(t, 3000, store.charged(t, "team").Requests)
-		})
-	})
-	t.Run("and no number is too large to be owed", func(t *testing.T) {
-		inSpendBubble(t, func(_ *hangingSpend, attach attachRun) {
-			wd := attach("s-1", cfg)
-			one, other := admit(t, wd, requests(0)), admit(t, wd, requests(0))
-			require.NoError(t, one.Settle(requests(watchdog.NoLimit)))
-			require.NoError(t, other.Settle(requests(watchdog.NoLimit)))
-			refuse(t, wd, requests(1))
 		})
 	})
 }

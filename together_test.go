@@ -93,18 +93,6 @@ func TestTogether(t *testing.T) {
 		require.LessOrEqual(t, len(store.transacts), 4)
 		closeAll(t, all)
 	})
-	bubble("a run that is refused keeps no other from the store", func(t *testing.T, store *countingStore) {
-		store.refused = "s-300"
-		all := attachAll(t, runs, with(store))
-		ringAt(time.Hour+1, all)
-		require.Equal(t, runs, ended(all))
-		require.Equal(t, runs-1, store.recorded(t, all, watchdog.EventCancel))
-		require.ErrorIs(t, all[300].Close(), errRefused)
-		require.Less(t, len(store.transacts), 40, "the batch is halved, not divided into runs")
-		store.refused = ""
-		closeAll(t, all)
-		require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
-	})
 	for _, ignoresContext := range []bool{false, true} {
 		bubble(fmt.Sprintf("a store that hangs delays each by the record timeout, ignores its context: %v", ignoresContext), func(t *testing.T, store *countingStore) {
 			all := attachAll(t, runs, with(store))
@@ -158,53 +146,6 @@ func TestTogether(t *testing.T) {
 		requireStop(t, all[7], watchdog.WallClockExceeded)
 		closeAll(t, all)
 	})
-	bubble("a store that hangs holds up its own runs only", func(t *testing.T, store *countingStore) {
-		healthy := &countingStore{}
-		all := attachAll(t, runs, func(i int) watchdog.Config {
-			if i%2 == 0 {
-				return with(store)(i)
-			}
-			return with(healthy)(i)
-		})
-		hang := make(chan struct{})
-		store.setHang(hang)
-		ringAt(time.Hour+1, all)
-		require.Equal(t, runs/2, ended(all))
-		require.Equal(t, runs/2, healthy.recorded(t, all, watchdog.EventCancel))
-		after(time.Second)
-		require.Equal(t, runs, ended(all))
-		store.setHang(nil)
-		closeAll(t, all)
-	})
-	bubble("each run has its own record timeout", func(t *testing.T, store *countingStore) {
-		all := attachAll(t, runs, func(i int) watchdog.Config {
-			cfg := with(store)(i)
-			cfg.RecordTimeout = time.Duration(1+i%2) * time.Second
-			return cfg
-		})
-		store.setHang(make(chan struct{}))
-		ringAt(time.Hour+1, all)
-		after(time.Second)
-		require.Equal(t, runs/2, ended(all))
-		after(time.Second)
-		require.Equal(t, runs, ended(all))
-		store.setHang(nil)
-		closeAll(t, all)
-	})
-	bubble("a run that talks to the store already holds up no other", func(t *testing.T, store *countingStore) {
-		all := attachAll(t, runs, with(store))
-		hang := make(chan struct{})
-		store.setHang(hang)
-		go func() { _ = all[7].Extend(time.Second) }()
-		synctest.Wait()
-		store.setHang(nil)
-		ringAt(time.Hour+1, all)
-		require.Equal(t, runs, ended(all))
-		close(hang)
-		synctest.Wait()
-		closeAll(t, all)
-		require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
-	})
 	t.Run("a store whose values cannot be compared", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := taggedStore{&countingStore{}, []string{"a"}}
@@ -214,24 +155,6 @@ func TestTogether(t *testing.T) {
 			require.Equal(t, len(all), store.recorded(t, all, watchdog.EventCancel))
 			closeAll(t, all)
 		})
-	})
-	bubble("the store gets what the contexts of all runs agree on", func(t *testing.T, store *countingStore) {
-		var tenant, trace []any
-		store.before = func(ctx context.Context) {
-			tenant, trace = append(tenant, ctx.Value(tenantKey{})), append(trace, ctx.Value(traceKey{}))
-		}
-		all := make([]*watchdog.Watchdog, 10)
-		for i := range all {
-			ctx := context.WithValue(context.WithValue(context.Background(), tenantKey{}, "t"), traceKey{}, i)
-			wd, err := watchdog.New(ctx, watchdog.Run{ID: fmt.Sprint("s-", i), StartedAt: time.Now()}, with(store)(i))
-			require.NoError(t, err)
-			watchdog.StopTimer(wd)
-			all[i] = wd
-		}
-		ringAt(time.Hour+1, all)
-		require.Equal(t, []any{"t"}, tenant)
-		require.Equal(t, []any{nil}, trace)
-		closeAll(t, all)
 	})
 	for _, logs := range []string{"the log of one", "the log of all"} {
 		bubble(logs+" hangs, and all runs end", func(t *testing.T, store *countingStore) {
@@ -251,33 +174,7 @@ func TestTogether(t *testing.T) {
 			closeAll(t, all)
 		})
 	}
-	t.Run("a store that takes one run at a time", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := &flakyStore{}
-			all := attachAll(t, runs, with(store))
-			before, hang := runtime.NumGoroutine(), make(chan struct{})
-			ringAt(time.Hour+1, all[:runs/2])
-			require.Equal(t, runs/2, ended(all))
-			require.Equal(t, runs/2, recordedIn(t, &store.Memory, all, watchdog.EventCancel))
-			store.set(func(s *flakyStore) { s.hang, s.ignoresContext = hang, true })
-			ringAt(1, all[runs/2:])
-			require.Less(t, runtime.NumGoroutine()-before, 100)
-			after(time.Second - 1)
-			require.Equal(t, runs/2, ended(all))
-			after(1)
-			require.Equal(t, runs, ended(all))
-			store.set(func(s *flakyStore) { s.hang = nil })
-			close(hang)
-			synctest.Wait()
-			closeAll(t, all)
-			require.Equal(t, runs, recordedIn(t, &store.Memory, all, watchdog.EventCancel))
-		})
-	})
 }
-
-type tenantKey struct{}
-
-type traceKey struct{}
 
 // A taggedStore cannot be compared.
 type taggedStore struct {
@@ -314,57 +211,6 @@ func TestWarnedTogether(t *testing.T) {
 		require.Zero(t, ended(all))
 		store.delay = 0
 		closeAll(t, all)
-	})
-	bubble("one that is refused keeps no other from the store", func(t *testing.T, store *countingStore, all []*watchdog.Watchdog, told *atomic.Int32) {
-		store.refused = "s-300"
-		ringAt(30*minute, all)
-		require.EqualValues(t, runs, told.Load())
-		require.Equal(t, runs-1, store.recorded(t, all, watchdog.EventWarning))
-		require.ErrorIs(t, all[300].Close(), errRefused)
-		store.refused = ""
-		closeAll(t, all)
-		require.Equal(t, runs, store.recorded(t, all, watchdog.EventWarning))
-	})
-	bubble("Close waits for the one of its run, and no longer than it may", func(t *testing.T, store *countingStore, all []*watchdog.Watchdog, told *atomic.Int32) {
-		hang := make(chan struct{})
-		store.setHang(hang)
-		ringAt(30*minute, all)
-		go func() {
-			time.Sleep(time.Second / 2)
-			store.setHang(nil)
-			close(hang)
-		}()
-		began := time.Now()
-		require.NoError(t, all[3].Close())
-		require.Equal(t, time.Second/2, time.Since(began))
-		require.Equal(t, 1, store.recorded(t, all[3:4], watchdog.EventWarning))
-		synctest.Wait()
-		require.Equal(t, runs, store.recorded(t, all, watchdog.EventWarning))
-		require.EqualValues(t, runs, told.Load())
-		store.setHang(make(chan struct{}))
-		ringAt(30*minute+1, all)
-		began = time.Now()
-		require.Error(t, all[4].Close())
-		require.LessOrEqual(t, time.Since(began), 2*time.Second)
-		store.setHang(nil)
-		closeAll(t, all)
-	})
-	bubble("a store that hangs keeps them, and the host is told all the same", func(t *testing.T, store *countingStore, all []*watchdog.Watchdog, told *atomic.Int32) {
-		hang := make(chan struct{})
-		store.setHang(hang)
-		store.ignoresContext = true
-		ringAt(30*minute, all)
-		after(time.Second - 1)
-		require.Zero(t, told.Load())
-		after(1)
-		require.EqualValues(t, runs, told.Load())
-		store.setHang(nil)
-		close(hang)
-		synctest.Wait()
-		require.Equal(t, runs, store.recorded(t, all, watchdog.EventWarning), "stored late")
-		store.appends = nil
-		closeAll(t, all)
-		require.Empty(t, store.appends, "and noted")
 	})
 	t.Run("directives that come with the run's end are recorded after it", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -356,61 +356,8 @@ func TestWindowChain(t *testing.T) {
 			require.Equal(t, time.Hour, b.attach().Elapsed().Truncate(time.Second))
 		})
 	})
-	t.Run("a circle does not loop", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.put(1, watchdog.EventResume,
-				`{"session_started_at":"2026-05-01T12:00:00Z","previous_started_at":"2026-05-01T11:00:00Z"}`)
-			b.put(2, watchdog.EventResume,
-				`{"session_started_at":"2026-05-01T11:00:00Z","previous_started_at":"2026-05-01T12:00:00Z"}`)
-			b.live(b.attach())
-		})
-	})
-	t.Run("the start of a host that keeps whole seconds is that of the window", func(t *testing.T) {
-		for late, same := range map[time.Duration]bool{
-			-time.Second + 1: true, 0: true, time.Second - time.Microsecond: true, time.Second: false,
-		} {
-			inFixture(t, func(b *fixture) {
-				b.pass(time.Minute)
-				require.NoError(t, b.attach().Extend(time.Hour))
-				b.run.StartedAt = noon.Add(late)
-				wd := b.attach()
-				require.Equal(t, same, wd.StartedAt().Equal(noon), "%v later", late)
-				require.Equal(t, same, wd.Remaining() > watchdog.DefaultWallClock, "%v later", late)
-			})
-		}
-	})
 }
 
 // TestOtherWriters protects that what others left in the events of a run is read.
 func TestOtherWriters(t *testing.T) {
-	t.Run("numbers in strings and times without a zone", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.put(1, watchdog.EventExtend, `{"session_started_at":"2026-05-01 12:00:00","extension_seconds":"3600"}`)
-			require.Equal(t, 5*time.Hour, b.attach().Remaining())
-			b.put(2, watchdog.EventCancel, `{"reason":"user_cancelled","session_started_at":"2026-05-01T12:00:00.000",`+
-				`"fired_at":"2026-05-01 13:00:00.5+00:00","elapsed_seconds":"3600","attempt":"2"}`)
-			stop := b.attach().Stop()
-			require.Equal(t, time.Hour, stop.Elapsed)
-			require.Equal(t, 2, stop.Rung)
-			require.Equal(t, noon.Add(time.Hour+500*time.Millisecond), stop.FiredAt)
-		})
-	})
-	t.Run("an unreadable event of an older window keeps nobody from attaching or resuming", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.attach()
-			b.put(1, watchdog.EventExtend, `{"session_started_at":"2026-05-01T12:00:00Z","extension_seconds":"much"}`)
-			b.put(2, watchdog.EventExtend, `{"session_started_at":7}`)
-			b.clock.Add(over)
-			_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
-			require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
-			_, err = watchdog.Resume(b.t.Context(), b.run, b.cfg)
-			require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
-			require.ErrorContains(t, err, "correct or delete that event")
-			b.put(3, watchdog.EventResume,
-				`{"session_started_at":"2026-05-01T16:00:00Z","previous_started_at":"2026-05-01T12:00:00Z"}`)
-			b.live(b.attach())
-			b.pass(over)
-			b.live(b.resume())
-		})
-	})
 }
