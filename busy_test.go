@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -28,8 +27,7 @@ func (h *host) busy() bool {
 	return h.answer()
 }
 
-func yes() bool { return true }
-func no() bool  { return false }
+func no() bool { return false }
 
 // inBusyBubble guards a run of a minute of silence on the bubble's own clock, with a timer and without one.
 func inBusyBubble(
@@ -96,83 +94,45 @@ func TestBusy(t *testing.T) {
 func TestBusyHangs(t *testing.T) {
 	waits := watchdog.Budget{WallClock: watchdog.NoLimit, Idle: minute, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWait, 1)}}
 	for mode, pollOnly := range map[string]bool{" with a timer": false, " polling": true} {
-		t.Run("it counts as no, is logged once, and is not called again until it returns"+mode, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var log bytes.Buffer
-				hang := make(chan struct{})
-				h := &host{answer: func() bool { <-hang; return true }}
-				wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-					Store: &flakyStore{}, Logger: slog.New(slog.NewTextHandler(&log, nil)), Budget: waits, Busy: h.busy, PollOnly: pollOnly,
-				})
-				require.NoError(t, err)
-				defer wd.Close()
-				after(minute + 1)
-				began := time.Now()
-				_, _ = wd.Fired()
-				if pollOnly {
-					require.Equal(t, watchdog.BusyTimeout, time.Since(began))
-				} else {
-					require.Zero(t, time.Since(began))
-					require.Empty(t, askedOf(wd))
-					after(watchdog.BusyTimeout)
-				}
-				require.Len(t, askedOf(wd), 1)
-				for range 3 {
-					wd.Activity()
-					pollAfter(wd, minute+1)
-					require.Len(t, askedOf(wd), 1, "at the limit")
-				}
-				require.EqualValues(t, 1, h.asked.Load())
-				require.Equal(t, 1, strings.Count(log.String(), "did not answer in time"))
-				close(hang)
-				synctest.Wait()
-				wd.Activity()
-				pollAfter(wd, minute+1)
-				require.EqualValues(t, 2, h.asked.Load())
-				require.Empty(t, askedOf(wd), "it answers again")
-			})
-		})
-	}
-	t.Run("what it says is dropped if the next silence is too long by then, for which it is asked again", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			answers := make(chan bool, 1)
-			h := &host{answer: func() bool { return <-answers }}
-			budget := waits
-			budget.Idle = 100 * time.Millisecond
+		runSynced(t, "it counts as no, is logged once, and is not called again until it returns"+mode, func(t *testing.T) {
+			var log bytes.Buffer
+			hang := make(chan struct{})
+			h := &host{answer: func() bool { <-hang; return true }}
 			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-				Store: &flakyStore{}, Logger: quiet, Budget: budget, Busy: h.busy,
+				Store: &flakyStore{}, Logger: slog.New(slog.NewTextHandler(&log, nil)), Budget: waits, Busy: h.busy, PollOnly: pollOnly,
 			})
 			require.NoError(t, err)
 			defer wd.Close()
-			after(100*time.Millisecond + 1)
-			wd.Activity()
-			after(100*time.Millisecond + 1)
-			require.EqualValues(t, 1, h.asked.Load())
-			require.Empty(t, askedOf(wd))
-			answers <- false
-			synctest.Wait()
-			require.EqualValues(t, 2, h.asked.Load())
-			require.Empty(t, askedOf(wd))
-			answers <- false
-			synctest.Wait()
+			after(minute + 1)
+			began := time.Now()
+			_, _ = wd.Fired()
+			if pollOnly {
+				require.Equal(t, watchdog.BusyTimeout, time.Since(began))
+			} else {
+				require.Zero(t, time.Since(began))
+				require.Empty(t, askedOf(wd))
+				after(watchdog.BusyTimeout)
+			}
 			require.Len(t, askedOf(wd), 1)
+			for range 3 {
+				wd.Activity()
+				pollAfter(wd, minute+1)
+				require.Len(t, askedOf(wd), 1, "at the limit")
+			}
+			require.EqualValues(t, 1, h.asked.Load())
+			require.Equal(t, 1, strings.Count(log.String(), "did not answer in time"))
+			close(hang)
+			synctest.Wait()
+			wd.Activity()
+			pollAfter(wd, minute+1)
+			require.EqualValues(t, 2, h.asked.Load())
+			require.Empty(t, askedOf(wd), "it answers again")
 		})
-	})
+	}
 }
 
 func TestBusyMisbehaves(t *testing.T) {
 	cfg := watchdog.Config{Budget: watchdog.Budget{WallClock: watchdog.NoLimit}}
-	inBusyBubble(t, "one that panics counts as no", cfg, func() bool { panic("a host's") },
-		func(t *testing.T, wd *watchdog.Watchdog, h *host) {
-			pollAfter(wd, minute+1)
-			requireStop(t, wd, watchdog.IdleExceeded)
-			require.EqualValues(t, 1, h.asked.Load())
-		})
-	inBusyBubble(t, "so does one that ends its goroutine", cfg, func() bool { runtime.Goexit(); return true },
-		func(t *testing.T, wd *watchdog.Watchdog, _ *host) {
-			pollAfter(wd, minute+1)
-			requireStop(t, wd, watchdog.IdleExceeded)
-		})
 	t.Run("a panic is logged", func(t *testing.T) {
 		var log bytes.Buffer
 		synctest.Test(t, func(t *testing.T) {
@@ -232,67 +192,63 @@ func TestBusyOnce(t *testing.T) {
 func TestBusyTogether(t *testing.T) {
 	const runs = 2_000
 	budget := watchdog.Budget{WallClock: watchdog.NoLimit, Idle: minute}
-	t.Run("two thousand runs are stopped together", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store, h := &countingStore{}, &host{answer: no}
-			all := attachAll(t, runs, func(int) watchdog.Config {
-				return watchdog.Config{Store: store, Budget: budget, RecordTimeout: time.Second, Busy: h.busy}
-			})
-			began := time.Now()
-			ringAt(minute+1, all)
-			require.Equal(t, runs, ended(all))
-			require.Equal(t, minute+1, time.Since(began))
-			require.EqualValues(t, runs, h.asked.Load())
-			require.Equal(t, runs, sum(store.transacts))
-			require.LessOrEqual(t, len(store.transacts), runs/100)
-			require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
-			closeAll(t, all)
+	runSynced(t, "two thousand runs are stopped together", func(t *testing.T) {
+		store, h := &countingStore{}, &host{answer: no}
+		all := attachAll(t, runs, func(int) watchdog.Config {
+			return watchdog.Config{Store: store, Budget: budget, RecordTimeout: time.Second, Busy: h.busy}
 		})
+		began := time.Now()
+		ringAt(minute+1, all)
+		require.Equal(t, runs, ended(all))
+		require.Equal(t, minute+1, time.Since(began))
+		require.EqualValues(t, runs, h.asked.Load())
+		require.Equal(t, runs, sum(store.transacts))
+		require.LessOrEqual(t, len(store.transacts), runs/100)
+		require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
+		closeAll(t, all)
 	})
-	t.Run("an answer decides although the run around ends before that of another", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var asked atomic.Int32
-			notBusy, store := 0, &watchdog.Memory{}
-			all := attachAll(t, 1, func(int) watchdog.Config {
-				return watchdog.Config{
-					Store: store, Budget: watchdog.Budget{WallClock: time.Hour},
-					Busy: func() bool {
-						if asked.Add(1) > 1 {
-							time.Sleep(3 * time.Millisecond) // the first answer waits for this one
-						}
-						return false
-					},
-					OnSignal: func(s watchdog.Signal) {
-						if s.Kind == watchdog.SignalNotBusy {
-							notBusy++
-						}
-					},
-				}
-			})
-			for _, name := range []string{"a", "b"} {
-				_, err := all[0].Layer(name, watchdog.Budget{
-					Idle: minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveWait}},
-				})
-				require.NoError(t, err)
-			}
-			watchdog.StopTimer(all[0])
-			ringAt(minute+1, all)
-			after(time.Millisecond)
-			closeAll(t, all)
-			after(time.Second)
-			waits := 0
-			for _, name := range []string{"a", "b"} {
-				events, err := store.Read(t.Context(), watchdog.AggregateType, all[0].ID()+"/"+name)
-				require.NoError(t, err)
-				for _, e := range events {
-					if e.Type == watchdog.EventWait {
-						waits++
+	runSynced(t, "an answer decides although the run around ends before that of another", func(t *testing.T) {
+		var asked atomic.Int32
+		notBusy, store := 0, &watchdog.Memory{}
+		all := attachAll(t, 1, func(int) watchdog.Config {
+			return watchdog.Config{
+				Store: store, Budget: watchdog.Budget{WallClock: time.Hour},
+				Busy: func() bool {
+					if asked.Add(1) > 1 {
+						time.Sleep(3 * time.Millisecond) // the first answer waits for this one
 					}
+					return false
+				},
+				OnSignal: func(s watchdog.Signal) {
+					if s.Kind == watchdog.SignalNotBusy {
+						notBusy++
+					}
+				},
+			}
+		})
+		for _, name := range []string{"a", "b"} {
+			_, err := all[0].Layer(name, watchdog.Budget{
+				Idle: minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveWait}},
+			})
+			require.NoError(t, err)
+		}
+		watchdog.StopTimer(all[0])
+		ringAt(minute+1, all)
+		after(time.Millisecond)
+		closeAll(t, all)
+		after(time.Second)
+		waits := 0
+		for _, name := range []string{"a", "b"} {
+			events, err := store.Read(t.Context(), watchdog.AggregateType, all[0].ID()+"/"+name)
+			require.NoError(t, err)
+			for _, e := range events {
+				if e.Type == watchdog.EventWait {
+					waits++
 				}
 			}
-			require.Equal(t, 1, waits)
-			require.Equal(t, waits, notBusy)
-		})
+		}
+		require.Equal(t, 1, waits)
+		require.Equal(t, waits, notBusy)
 	})
 }
 

@@ -32,31 +32,27 @@ func (b *fixture) cancelled(wd *watchdog.Watchdog, c watchdog.Cancellation) *wat
 }
 
 func TestCancel(t *testing.T) {
-	t.Run("it ends the run with the guard's code, what it measured and the last note, recorded", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			wd.Note("tool: make")
-			b.pass(time.Hour)
-			require.Equal(t, &watchdog.Stop{
-				Code: watchdog.CommandNoOutput, RunID: "s-1", StartedAt: noon, FiredAt: noon.Add(time.Hour),
-				Elapsed: noOutput.Elapsed, Budget: noOutput.Budget, Note: "tool: make", Rung: 1,
-			}, b.cancelled(wd, noOutput))
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-			require.NoError(t, wd.Close())
-		})
+	runFixture(t, "it ends the run with the guard's code, what it measured and the last note, recorded", func(b *fixture) {
+		wd := b.attach()
+		wd.Note("tool: make")
+		b.pass(time.Hour)
+		require.Equal(b.t, &watchdog.Stop{
+			Code: watchdog.CommandNoOutput, RunID: "s-1", StartedAt: noon, FiredAt: noon.Add(time.Hour),
+			Elapsed: noOutput.Elapsed, Budget: noOutput.Budget, Note: "tool: make", Rung: 1,
+		}, b.cancelled(wd, noOutput))
+		require.Len(b.t, b.events(watchdog.EventCancel), 1)
+		require.NoError(b.t, wd.Close())
 	})
-	t.Run("the event is stored before the context ends", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			var wd *watchdog.Watchdog
-			recorded := 0
-			b.cfg.Store = &lateReader{EventStore: b.store, before: func() {
-				recorded++
-				require.NoError(t, wd.Context().Err(), "record, then cancel")
-			}}
-			wd = b.attach()
-			b.cancelled(wd, noOutput)
-			require.Equal(t, 1, recorded)
-		})
+	runFixture(t, "the event is stored before the context ends", func(b *fixture) {
+		var wd *watchdog.Watchdog
+		recorded := 0
+		b.cfg.Store = &lateReader{EventStore: b.store, before: func() {
+			recorded++
+			require.NoError(b.t, wd.Context().Err(), "record, then cancel")
+		}}
+		wd = b.attach()
+		b.cancelled(wd, noOutput)
+		require.Equal(b.t, 1, recorded)
 	})
 	t.Run("every code of the taxonomy and a host's own come back as they were given, also to the next attach", func(t *testing.T) {
 		for _, reason := range append(watchdog.StopReasons(), "deploy_failed", "2nd_try") {
@@ -82,22 +78,20 @@ func TestCancel(t *testing.T) {
 			require.ErrorContains(t, stop, "watchdog_terminal: its command came to a state that it cannot get out of, after 1 min 0 s, in")
 		})
 	})
-	t.Run("its directive reaches a poll and a subscriber, once", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			told := make(chan watchdog.Directive, 16)
-			wd.Subscribe(func(d watchdog.Directive) { told <- d })
-			b.cancelled(wd, noOutput)
-			_, err := wd.Cancel(noOutput)
-			require.NoError(t, err)
-			synctest.Wait()
-			polled, _ := wd.Poll()
-			require.Len(t, told, 1)
-			require.Equal(t, polled, <-told)
-			require.Equal(t, watchdog.Directive{
-				Kind: watchdog.DirectiveCancel, RunID: "s-1", Reason: watchdog.CommandNoOutput, Rung: 1, Used: noOutput.Elapsed, Allowed: noOutput.Budget, At: noon,
-			}, polled)
-		})
+	runFixture(t, "its directive reaches a poll and a subscriber, once", func(b *fixture) {
+		wd := b.attach()
+		told := make(chan watchdog.Directive, 16)
+		wd.Subscribe(func(d watchdog.Directive) { told <- d })
+		b.cancelled(wd, noOutput)
+		_, err := wd.Cancel(noOutput)
+		require.NoError(b.t, err)
+		synctest.Wait()
+		polled, _ := wd.Poll()
+		require.Len(b.t, told, 1)
+		require.Equal(b.t, polled, <-told)
+		require.Equal(b.t, watchdog.Directive{
+			Kind: watchdog.DirectiveCancel, RunID: "s-1", Reason: watchdog.CommandNoOutput, Rung: 1, Used: noOutput.Elapsed, Allowed: noOutput.Budget, At: noon,
+		}, polled)
 	})
 	t.Run("of a run that is only observed it is recorded and told each time, and the run goes on", func(t *testing.T) {
 		for _, pollOnly := range []bool{false, true} {
@@ -142,45 +136,39 @@ func TestCancelInvalid(t *testing.T) {
 		"a time before it began":             {watchdog.Cancellation{Reason: watchdog.CommandNoOutput, Elapsed: -1}, "Elapsed"},
 		"a limit that was over at its begin": {watchdog.Cancellation{Reason: watchdog.CommandNoOutput, Budget: math.MinInt64}, "Budget"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inFixture(t, func(b *fixture) {
-				wd := b.attach()
-				stop, err := wd.Cancel(c.cancellation)
-				require.ErrorIs(t, err, watchdog.ErrInvalid)
-				require.ErrorContains(t, err, c.says)
-				require.ErrorContains(t, err, "s-1")
-				require.Nil(t, stop)
-				b.live(wd)
-				require.Zero(t, b.store.appends)
-			})
+		runFixture(t, name, func(b *fixture) {
+			wd := b.attach()
+			stop, err := wd.Cancel(c.cancellation)
+			require.ErrorIs(b.t, err, watchdog.ErrInvalid)
+			require.ErrorContains(b.t, err, c.says)
+			require.ErrorContains(b.t, err, "s-1")
+			require.Nil(b.t, stop)
+			b.live(wd)
+			require.Zero(b.t, b.store.appends)
 		})
 	}
-	t.Run("the longest code and the longest lengths are taken", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			longest := watchdog.Cancellation{Reason: watchdog.StopReason(strings.Repeat("x", 100)), Elapsed: math.MaxInt64, Budget: watchdog.NoLimit}
-			require.Equal(t, time.Duration(watchdog.NoLimit), b.cancelled(b.attach(), longest).Budget)
-		})
+	runFixture(t, "the longest code and the longest lengths are taken", func(b *fixture) {
+		longest := watchdog.Cancellation{Reason: watchdog.StopReason(strings.Repeat("x", 100)), Elapsed: math.MaxInt64, Budget: watchdog.NoLimit}
+		require.Equal(b.t, time.Duration(watchdog.NoLimit), b.cancelled(b.attach(), longest).Budget)
 	})
 }
 
 func TestCancelFirstCause(t *testing.T) {
-	t.Run("a stop that is being recorded", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget.WarnAt = []float64{}
-			wd := b.attach()
-			hang := make(chan struct{})
-			b.store.set(func(s *flakyStore) { s.hang = hang })
-			b.pass(over)
-			got := make(chan *watchdog.Stop, 1)
-			go func() {
-				stop, _ := wd.Cancel(noOutput)
-				got <- stop
-			}()
-			synctest.Wait()
-			require.Empty(t, got)
-			close(hang)
-			require.Same(t, <-got, b.stopped(wd))
-		})
+	runFixture(t, "a stop that is being recorded", func(b *fixture) {
+		b.cfg.Budget.WarnAt = []float64{}
+		wd := b.attach()
+		hang := make(chan struct{})
+		b.store.set(func(s *flakyStore) { s.hang = hang })
+		b.pass(over)
+		got := make(chan *watchdog.Stop, 1)
+		go func() {
+			stop, _ := wd.Cancel(noOutput)
+			got <- stop
+		}()
+		synctest.Wait()
+		require.Empty(b.t, got)
+		close(hang)
+		require.Same(b.t, <-got, b.stopped(wd))
 	})
 	t.Run("whatever else ended the run: nothing is recorded then", func(t *testing.T) {
 		for _, end := range []func(*watchdog.Watchdog, context.CancelFunc) error{
@@ -203,52 +191,46 @@ func TestCancelFirstCause(t *testing.T) {
 			})
 		}
 	})
-	t.Run("but not an extension: it takes back the wall clock's end and no other", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			operator := b.attach()
-			var trace []string
-			b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s.Kind) }
-			wd := b.attach()
-			require.NoError(t, operator.Extend(time.Hour))
-			b.cancelled(wd, noOutput)
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-			require.Equal(t, []string{watchdog.SignalAttach, watchdog.SignalEnd}, trace)
-		})
+	runFixture(t, "but not an extension: it takes back the wall clock's end and no other", func(b *fixture) {
+		operator := b.attach()
+		var trace []string
+		b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s.Kind) }
+		wd := b.attach()
+		require.NoError(b.t, operator.Extend(time.Hour))
+		b.cancelled(wd, noOutput)
+		require.Len(b.t, b.events(watchdog.EventCancel), 1)
+		require.Equal(b.t, []string{watchdog.SignalAttach, watchdog.SignalEnd}, trace)
 	})
 }
 
 func TestCancelUnrecorded(t *testing.T) {
 	for name, ignoresContext := range map[string]bool{"because the store hangs": false, "because the store hangs and heeds nothing": true} {
-		t.Run(name+" ends the run after the record timeout", func(t *testing.T) {
-			inFixture(t, func(b *fixture) {
-				wd := b.attach()
-				hang := make(chan struct{})
-				b.store.set(func(s *flakyStore) { s.hang, s.ignoresContext = hang, ignoresContext })
-				returned := make(chan *watchdog.Stop, 1)
-				go func() {
-					stop, _ := wd.Cancel(noOutput)
-					returned <- stop
-				}()
-				synctest.Wait()
-				b.pass(watchdog.DefaultRecordTimeout - 1)
-				require.NoError(t, wd.Context().Err(), "record, then cancel")
-				b.pass(1)
-				require.ErrorIs(t, context.Cause(wd.Context()), watchdog.CommandNoOutput)
-				require.Equal(t, noon, (<-returned).FiredAt, "when it was decided")
-				b.store.set(func(s *flakyStore) { s.hang = nil })
-				close(hang)
-				require.NoError(t, wd.Close())
-				require.Len(t, b.events(watchdog.EventCancel), 1)
-			})
+		runFixture(t, name+" ends the run after the record timeout", func(b *fixture) {
+			wd := b.attach()
+			hang := make(chan struct{})
+			b.store.set(func(s *flakyStore) { s.hang, s.ignoresContext = hang, ignoresContext })
+			returned := make(chan *watchdog.Stop, 1)
+			go func() {
+				stop, _ := wd.Cancel(noOutput)
+				returned <- stop
+			}()
+			synctest.Wait()
+			b.pass(watchdog.DefaultRecordTimeout - 1)
+			require.NoError(b.t, wd.Context().Err(), "record, then cancel")
+			b.pass(1)
+			require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.CommandNoOutput)
+			require.Equal(b.t, noon, (<-returned).FiredAt, "when it was decided")
+			b.store.set(func(s *flakyStore) { s.hang = nil })
+			close(hang)
+			require.NoError(b.t, wd.Close())
+			require.Len(b.t, b.events(watchdog.EventCancel), 1)
 		})
 	}
-	t.Run("and a store that panics is a store that fails", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Store = &lateReader{EventStore: b.store, before: func() { panic("nil map") }}
-			wd := b.attach()
-			b.cancelled(wd, noOutput)
-			require.ErrorContains(t, wd.Close(), "panicked with a string")
-		})
+	runFixture(t, "and a store that panics is a store that fails", func(b *fixture) {
+		b.cfg.Store = &lateReader{EventStore: b.store, before: func() { panic("nil map") }}
+		wd := b.attach()
+		b.cancelled(wd, noOutput)
+		require.ErrorContains(b.t, wd.Close(), "panicked with a string")
 	})
 }
 

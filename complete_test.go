@@ -22,39 +22,33 @@ func (b *fixture) requireComplete() {
 }
 
 func TestComplete(t *testing.T) {
-	t.Run("a finished run never fires, however late it is attached", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.pass(time.Hour)
-			require.NoError(t, wd.Complete())
-			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrComplete)
-			_, fired := wd.Fired()
-			require.False(t, fired)
-			require.NoError(t, wd.Complete(), "it is complete already")
-			require.NoError(t, wd.Close())
-			require.ErrorIs(t, wd.Extend(time.Hour), watchdog.ErrComplete)
-			b.pass(100 * 24 * time.Hour)
-			b.requireComplete()
-			require.Len(t, b.events(watchdog.EventComplete), 1)
-			require.Empty(t, b.events(watchdog.EventCancel))
-		})
+	runFixture(t, "a finished run never fires, however late it is attached", func(b *fixture) {
+		wd := b.attach()
+		b.pass(time.Hour)
+		require.NoError(b.t, wd.Complete())
+		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.ErrComplete)
+		_, fired := wd.Fired()
+		require.False(b.t, fired)
+		require.NoError(b.t, wd.Complete(), "it is complete already")
+		require.NoError(b.t, wd.Close())
+		require.ErrorIs(b.t, wd.Extend(time.Hour), watchdog.ErrComplete)
+		b.pass(100 * 24 * time.Hour)
+		b.requireComplete()
+		require.Len(b.t, b.events(watchdog.EventComplete), 1)
+		require.Empty(b.t, b.events(watchdog.EventCancel))
 	})
-	t.Run("nor with a later start of the host", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			require.NoError(t, b.attach().Complete())
-			b.pass(30 * 24 * time.Hour)
-			b.run.StartedAt = b.clock.Now()
-			b.requireComplete()
-		})
+	runFixture(t, "nor with a later start of the host", func(b *fixture) {
+		require.NoError(b.t, b.attach().Complete())
+		b.pass(30 * 24 * time.Hour)
+		b.run.StartedAt = b.clock.Now()
+		b.requireComplete()
 	})
-	t.Run("a run that its host closed or whose parent ended cannot be complete", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			require.NoError(t, wd.Close())
-			require.ErrorIs(t, wd.Complete(), watchdog.ErrEnded)
-			require.ErrorIs(t, wd.Complete(), watchdog.ErrClosed)
-			require.ErrorIs(t, (*watchdog.Watchdog)(nil).Complete(), watchdog.ErrEnded)
-		})
+	runFixture(t, "a run that its host closed or whose parent ended cannot be complete", func(b *fixture) {
+		wd := b.attach()
+		require.NoError(b.t, wd.Close())
+		require.ErrorIs(b.t, wd.Complete(), watchdog.ErrEnded)
+		require.ErrorIs(b.t, wd.Complete(), watchdog.ErrClosed)
+		require.ErrorIs(b.t, (*watchdog.Watchdog)(nil).Complete(), watchdog.ErrEnded)
 	})
 	t.Run("calls at once share one try and its error, so that none waits for all the others", func(t *testing.T) {
 		for _, pollOnly := range []bool{false, true} {
@@ -81,23 +75,21 @@ func TestComplete(t *testing.T) {
 			})
 		}
 	})
-	t.Run("what the run signals meanwhile is not forgotten if it goes on", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget.Idle = 3 * time.Second
-			wd, hang := b.attach(), make(chan struct{})
-			b.store.set(func(s *flakyStore) { s.hang = hang })
-			done := make(chan error)
-			go func() { done <- wd.Complete() }()
-			for range 5 {
-				synctest.Wait()
-				b.pass(time.Second)
-				wd.Activity()
-			}
-			require.Error(b.t, <-done)
+	runFixture(t, "what the run signals meanwhile is not forgotten if it goes on", func(b *fixture) {
+		b.cfg.Budget.Idle = 3 * time.Second
+		wd, hang := b.attach(), make(chan struct{})
+		b.store.set(func(s *flakyStore) { s.hang = hang })
+		done := make(chan error)
+		go func() { done <- wd.Complete() }()
+		for range 5 {
 			synctest.Wait()
-			b.live(wd)
-			close(hang)
-		})
+			b.pass(time.Second)
+			wd.Activity()
+		}
+		require.Error(b.t, <-done)
+		synctest.Wait()
+		b.live(wd)
+		close(hang)
 	})
 	t.Run("of complete and cancel at one moment one counts, for everybody", func(t *testing.T) {
 		for range 200 {

@@ -18,55 +18,47 @@ import (
 
 func TestHold(t *testing.T) {
 	cfg := watchdog.Config{Budget: watchdog.Budget{Idle: 10 * minute, NoProgress: 20 * minute}}
-	t.Run("a person's approval that takes three hours does not trip idle; the wall clock still ends the run", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			_, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: watchdog.NoLimit})
-			require.NoError(t, err)
-			after(3 * time.Hour)
-			requireRunning(t, wd)
-			after(time.Hour + 1)
-			requireStop(t, wd, watchdog.WallClockExceeded)
-		})
+	runBubble(t, "a person's approval that takes three hours does not trip idle; the wall clock still ends the run", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		_, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: watchdog.NoLimit})
+		require.NoError(t, err)
+		after(3 * time.Hour)
+		requireRunning(t, wd)
+		after(time.Hour + 1)
+		requireStop(t, wd, watchdog.WallClockExceeded)
 	})
-	t.Run("its cap trips by itself and names it", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
-			_, err := wd.Hold(context.Background(), "tool: grep", watchdog.HoldLimit{Cap: 2 * time.Hour})
-			require.NoError(t, err)
-			after(2 * time.Hour)
-			requireRunning(t, wd)
-			after(1)
-			stop := requireStop(t, wd, watchdog.HoldExceeded)
-			require.Equal(t, "tool: grep", stop.Hold)
-			require.ErrorContains(t, stop, "tool: grep")
-			require.Contains(t, payloads(t, store, watchdog.EventCancel), `"hold":"tool: grep"`)
-		})
+	runBubble(t, "its cap trips by itself and names it", cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+		_, err := wd.Hold(context.Background(), "tool: grep", watchdog.HoldLimit{Cap: 2 * time.Hour})
+		require.NoError(t, err)
+		after(2 * time.Hour)
+		requireRunning(t, wd)
+		after(1)
+		stop := requireStop(t, wd, watchdog.HoldExceeded)
+		require.Equal(t, "tool: grep", stop.Hold)
+		require.ErrorContains(t, stop, "tool: grep")
+		require.Contains(t, payloads(t, store, watchdog.EventCancel), `"hold":"tool: grep"`)
 	})
-	t.Run("it closes exactly once, also by its context", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			ctx, cancel := context.WithCancel(context.Background())
-			h, err := wd.Hold(ctx, "tool", watchdog.HoldLimit{})
-			require.NoError(t, err)
-			cancel()
-			synctest.Wait()
-			require.False(t, h.Close())
-			again, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{})
-			require.NoError(t, err, "its key is free")
-			require.False(t, h.Close(), "and the old one does not close the new")
-			after(time.Hour)
-			requireRunning(t, wd)
-			require.True(t, again.Close())
-			require.False(t, again.Close())
-		})
+	runBubble(t, "it closes exactly once, also by its context", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		ctx, cancel := context.WithCancel(context.Background())
+		h, err := wd.Hold(ctx, "tool", watchdog.HoldLimit{})
+		require.NoError(t, err)
+		cancel()
+		synctest.Wait()
+		require.False(t, h.Close())
+		again, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{})
+		require.NoError(t, err, "its key is free")
+		require.False(t, h.Close(), "and the old one does not close the new")
+		after(time.Hour)
+		requireRunning(t, wd)
+		require.True(t, again.Close())
+		require.False(t, again.Close())
 	})
-	t.Run("keys and caps that make no sense are refused", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			for _, key := range []string{"", "a\nb", strings.Repeat("x", 256)} {
-				_, err := wd.Hold(context.Background(), key, watchdog.HoldLimit{})
-				require.ErrorIs(t, err, watchdog.ErrInvalid)
-			}
-			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: -1})
+	runBubble(t, "keys and caps that make no sense are refused", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		for _, key := range []string{"", "a\nb", strings.Repeat("x", 256)} {
+			_, err := wd.Hold(context.Background(), key, watchdog.HoldLimit{})
 			require.ErrorIs(t, err, watchdog.ErrInvalid)
-		})
+		}
+		_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: -1})
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
 	})
 }
 
@@ -85,12 +77,10 @@ func TestDuring(t *testing.T) {
 			requireStop(t, wd, watchdog.IdleExceeded)
 		})
 	})
-	t.Run("work whose hold is refused is not begun", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			require.NoError(t, wd.Close())
-			err := wd.During(context.Background(), "tool", watchdog.HoldLimit{}, func(context.Context) error { panic("begun") })
-			require.ErrorIs(t, err, watchdog.ErrEnded)
-		})
+	runBubble(t, "work whose hold is refused is not begun", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		require.NoError(t, wd.Close())
+		err := wd.During(context.Background(), "tool", watchdog.HoldLimit{}, func(context.Context) error { panic("begun") })
+		require.ErrorIs(t, err, watchdog.ErrEnded)
 	})
 	t.Run("without a watchdog the work is done all the same", func(t *testing.T) {
 		done := false
@@ -131,17 +121,15 @@ func requireIdleFrom(t *testing.T, wd *watchdog.Watchdog) {
 
 func TestHoldOfLayer(t *testing.T) {
 	session := watchdog.Config{Budget: watchdog.Budget{WallClock: watchdog.NoLimit, Idle: 20 * minute}}
-	t.Run("it holds every run around, until it is closed", func(t *testing.T) {
-		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			step := openLayer(t, wd, "build", watchdog.Budget{Idle: 20 * minute})
-			hold := openHold(t, openLayer(t, step, "grep", watchdog.Budget{}), "tool")
-			after(time.Hour)
-			requireRunning(t, wd)
-			requireRunning(t, step)
-			require.True(t, hold.Close())
-			after(20*minute + 1)
-			requireStop(t, wd, watchdog.IdleExceeded)
-		})
+	runBubble(t, "it holds every run around, until it is closed", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		step := openLayer(t, wd, "build", watchdog.Budget{Idle: 20 * minute})
+		hold := openHold(t, openLayer(t, step, "grep", watchdog.Budget{}), "tool")
+		after(time.Hour)
+		requireRunning(t, wd)
+		requireRunning(t, step)
+		require.True(t, hold.Close())
+		after(20*minute + 1)
+		requireStop(t, wd, watchdog.IdleExceeded)
 	})
 	t.Run("its close releases the run around also if a subscriber ends the goroutine", func(t *testing.T) {
 		cfg := session
@@ -178,24 +166,20 @@ func TestHoldEndsWithLayer(t *testing.T) {
 		for _, pollOnly := range []bool{false, true} {
 			mode := map[bool]string{false: " with a timer", true: " without one"}[pollOnly]
 			session.PollOnly = pollOnly
-			t.Run("when it "+name+mode, func(t *testing.T) {
-				inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
-					step := openLayer(t, wd, "build", watchdog.Budget{WallClock: time.Hour})
-					hold := openHold(t, step, "tool")
-					end(t, step)
-					require.False(t, hold.Close())
-					requireIdleFrom(t, wd)
-				})
+			runBubble(t, "when it "+name+mode, session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+				step := openLayer(t, wd, "build", watchdog.Budget{WallClock: time.Hour})
+				hold := openHold(t, step, "tool")
+				end(t, step)
+				require.False(t, hold.Close())
+				requireIdleFrom(t, wd)
 			})
-			t.Run("when the layer around it "+name+mode, func(t *testing.T) {
-				inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
-					step := openLayer(t, wd, "build", watchdog.Budget{WallClock: time.Hour})
-					hold := openHold(t, openLayer(t, step, "grep", watchdog.Budget{}), "tool")
-					end(t, step)
-					synctest.Wait()
-					require.False(t, hold.Close())
-					requireIdleFrom(t, wd)
-				})
+			runBubble(t, "when the layer around it "+name+mode, session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+				step := openLayer(t, wd, "build", watchdog.Budget{WallClock: time.Hour})
+				hold := openHold(t, openLayer(t, step, "grep", watchdog.Budget{}), "tool")
+				end(t, step)
+				synctest.Wait()
+				require.False(t, hold.Close())
+				requireIdleFrom(t, wd)
 			})
 		}
 	}
@@ -243,36 +227,32 @@ func TestHoldIdle(t *testing.T) {
 		},
 	}
 	for where, cfg := range limits {
-		t.Run("a sub-agent that streams lives until the cap "+where, func(t *testing.T) {
-			inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-				_, err := wd.Hold(context.Background(), "agent", watchdog.HoldLimit{Cap: 2 * time.Hour, Idle: minute})
-				require.NoError(t, err)
-				every := 50 * time.Second
-				if cfg.OnSignal == nil && cfg.Budget.Idle == 0 {
-					every = 20 * time.Millisecond
-				}
-				for range 2 * time.Hour / every {
-					time.Sleep(every)
-					wd.Activity()
-				}
-				synctest.Wait()
-				requireRunning(t, wd)
-				after(1)
-				require.Equal(t, "agent", requireStop(t, wd, watchdog.HoldExceeded).Hold)
-			})
-		})
-		t.Run("one that is silent for more than its limit ends "+where, func(t *testing.T) {
-			inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
-				openIdle(t, wd, "agent", minute)
-				after(30 * time.Second)
+		runBubble(t, "a sub-agent that streams lives until the cap "+where, cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+			_, err := wd.Hold(context.Background(), "agent", watchdog.HoldLimit{Cap: 2 * time.Hour, Idle: minute})
+			require.NoError(t, err)
+			every := 50 * time.Second
+			if cfg.OnSignal == nil && cfg.Budget.Idle == 0 {
+				every = 20 * time.Millisecond
+			}
+			for range 2 * time.Hour / every {
+				time.Sleep(every)
 				wd.Activity()
-				after(minute)
-				requireRunning(t, wd)
-				after(1)
-				requireIdleOf(t, wd, "agent", minute)
-				require.Contains(t, payloads(t, store, watchdog.EventCancel), `"reason":"idle_exceeded"`)
-				require.Contains(t, payloads(t, store, watchdog.EventCancel), `"hold":"agent"`)
-			})
+			}
+			synctest.Wait()
+			requireRunning(t, wd)
+			after(1)
+			require.Equal(t, "agent", requireStop(t, wd, watchdog.HoldExceeded).Hold)
+		})
+		runBubble(t, "one that is silent for more than its limit ends "+where, cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+			openIdle(t, wd, "agent", minute)
+			after(30 * time.Second)
+			wd.Activity()
+			after(minute)
+			requireRunning(t, wd)
+			after(1)
+			requireIdleOf(t, wd, "agent", minute)
+			require.Contains(t, payloads(t, store, watchdog.EventCancel), `"reason":"idle_exceeded"`)
+			require.Contains(t, payloads(t, store, watchdog.EventCancel), `"hold":"agent"`)
 		})
 	}
 	t.Run("its trips are on the ladder of idle, which needs no limit of the run's", func(t *testing.T) {
@@ -292,19 +272,15 @@ func TestHoldIdle(t *testing.T) {
 			requireIdleOf(t, wd, "tool", minute)
 		})
 	})
-	t.Run("a negative one is refused and named", func(t *testing.T) {
-		inBubble(t, endless, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Idle: -1})
-			require.ErrorIs(t, err, watchdog.ErrInvalid)
-			require.ErrorContains(t, err, "Idle is -1ns")
-		})
+	runBubble(t, "a negative one is refused and named", endless, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Idle: -1})
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		require.ErrorContains(t, err, "Idle is -1ns")
 	})
-	t.Run("in a run that nothing guards it limits nothing", func(t *testing.T) {
-		inBubble(t, watchdog.Config{Disabled: true}, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			openIdle(t, wd, "tool", minute)
-			after(time.Hour)
-			requireRunning(t, wd)
-		})
+	runBubble(t, "in a run that nothing guards it limits nothing", watchdog.Config{Disabled: true}, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		openIdle(t, wd, "tool", minute)
+		after(time.Hour)
+		requireRunning(t, wd)
 	})
 }
 

@@ -72,34 +72,32 @@ func TestHostThatBlocks(t *testing.T) {
 		return func() { close(blocking.block) }
 	}
 	for name, fail := range map[string]error{"the store answers": nil, "the store fails": errDiskFull} {
-		t.Run("a log and callbacks, and no caller waits while "+name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := &flakyStore{fail: fail}
-				cfg := watchdog.Config{Store: store, Budget: nine, RecordTimeout: time.Second}
-				unblock, never := block(&cfg), make(chan struct{})
-				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-				require.NoError(t, err)
-				wd.Subscribe(func(watchdog.Directive) { <-never })
-				began := time.Now()
-				time.Sleep(30 * minute)
-				_, fired := wd.Fired()
-				require.False(t, fired)
-				_, ok := wd.Poll()
-				require.True(t, ok)
-				require.Equal(t, 30*minute, time.Since(began), "no call waited")
-				time.Sleep(30*minute + 1)
-				_, fired = wd.Fired()
-				require.True(t, fired)
-				requireStop(t, wd, watchdog.WallClockExceeded)
-				require.LessOrEqual(t, time.Since(began), time.Hour+1+cfg.RecordTimeout, "Fired found the stop")
-				began = time.Now()
-				require.ErrorIs(t, wd.Close(), fail)
-				require.LessOrEqual(t, time.Since(began), 2*cfg.RecordTimeout)
-				unblock()
-				close(never)
-				store.set(func(s *flakyStore) { s.fail = nil })
-				require.NoError(t, wd.Close())
-			})
+		runSynced(t, "a log and callbacks, and no caller waits while "+name, func(t *testing.T) {
+			store := &flakyStore{fail: fail}
+			cfg := watchdog.Config{Store: store, Budget: nine, RecordTimeout: time.Second}
+			unblock, never := block(&cfg), make(chan struct{})
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+			require.NoError(t, err)
+			wd.Subscribe(func(watchdog.Directive) { <-never })
+			began := time.Now()
+			time.Sleep(30 * minute)
+			_, fired := wd.Fired()
+			require.False(t, fired)
+			_, ok := wd.Poll()
+			require.True(t, ok)
+			require.Equal(t, 30*minute, time.Since(began), "no call waited")
+			time.Sleep(30*minute + 1)
+			_, fired = wd.Fired()
+			require.True(t, fired)
+			requireStop(t, wd, watchdog.WallClockExceeded)
+			require.LessOrEqual(t, time.Since(began), time.Hour+1+cfg.RecordTimeout, "Fired found the stop")
+			began = time.Now()
+			require.ErrorIs(t, wd.Close(), fail)
+			require.LessOrEqual(t, time.Since(began), 2*cfg.RecordTimeout)
+			unblock()
+			close(never)
+			store.set(func(s *flakyStore) { s.fail = nil })
+			require.NoError(t, wd.Close())
 		})
 	}
 	t.Run("for a moment, and who ends the run has it told before the call returns", func(t *testing.T) {
@@ -123,26 +121,24 @@ func TestHostThatBlocks(t *testing.T) {
 			}
 		}
 	})
-	t.Run("on the caller's goroutine, and every run that is due has ended before", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			cfg := watchdog.Config{Store: &flakyStore{}, Budget: nine, PollOnly: true}
-			unblock := block(&cfg)
-			cfg.OnSignal = nil
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-			require.NoError(t, err)
-			layer, err := wd.Layer("step", watchdog.Budget{})
-			require.NoError(t, err)
-			hold, err := layer.Hold(t.Context(), "tool", watchdog.HoldLimit{Cap: 9 * time.Hour})
-			require.NoError(t, err)
-			time.Sleep(2 * time.Hour)
-			go hold.Close() // looks at both
-			synctest.Wait()
-			requireStop(t, layer, watchdog.WallClockExceeded)
-			requireStop(t, wd, watchdog.WallClockExceeded)
-			unblock()
-			synctest.Wait()
-			require.NoError(t, wd.Close())
-		})
+	runSynced(t, "on the caller's goroutine, and every run that is due has ended before", func(t *testing.T) {
+		cfg := watchdog.Config{Store: &flakyStore{}, Budget: nine, PollOnly: true}
+		unblock := block(&cfg)
+		cfg.OnSignal = nil
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+		require.NoError(t, err)
+		layer, err := wd.Layer("step", watchdog.Budget{})
+		require.NoError(t, err)
+		hold, err := layer.Hold(t.Context(), "tool", watchdog.HoldLimit{Cap: 9 * time.Hour})
+		require.NoError(t, err)
+		time.Sleep(2 * time.Hour)
+		go hold.Close() // looks at both
+		synctest.Wait()
+		requireStop(t, layer, watchdog.WallClockExceeded)
+		requireStop(t, wd, watchdog.WallClockExceeded)
+		unblock()
+		synctest.Wait()
+		require.NoError(t, wd.Close())
 	})
 }
 
@@ -201,38 +197,36 @@ func TestLogOfCaller(t *testing.T) {
 	for name, log := range map[string]slog.Handler{
 		"blocks": blocking, "panics": panickingHandler{slog.DiscardHandler},
 	} {
-		t.Run("that "+name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				blocking.block = make(chan struct{})
-				keeper := &fakeKeeper{
-					attempt: watchdog.Attempt{Number: 2, Lost: true}, end: func(context.Context) { panic("keeper") },
-				}
-				store, began := &flakyStore{fail: errDiskFull}, time.Now()
-				took := func(call func() error, limit time.Duration) {
-					began := time.Now()
-					require.NoError(t, call())
-					require.LessOrEqual(t, time.Since(began), limit)
-				}
-				var wd *watchdog.Watchdog
-				took(func() (err error) { // finds that an attempt was lost, cannot record it
-					wd, err = watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: began}, watchdog.Config{
-						Store: store, Keeper: keeper, RecordTimeout: timeout, Logger: slog.New(log),
-						Budget: watchdog.Budget{WallClock: watchdog.NoLimit, Hold: watchdog.NoLimit},
-					})
-					return err
-				}, 2*timeout)
-				took(func() error {
-					_, err := wd.Layer("step", watchdog.Budget{WallClock: watchdog.NoLimit, Hold: watchdog.NoLimit})
-					return err
-				}, timeout)
-				store.set(func(s *flakyStore) { s.fail = nil })
-				took(wd.Close, 2*timeout)
-				require.Equal(t, 1, countEvents(t, store, watchdog.EventInterrupt))
-				if log == slog.Handler(blocking) {
-					require.EqualValues(t, 2, blocking.blocked.Load(), "it was told of all")
-				}
-				close(blocking.block)
-			})
+		runSynced(t, "that "+name, func(t *testing.T) {
+			blocking.block = make(chan struct{})
+			keeper := &fakeKeeper{
+				attempt: watchdog.Attempt{Number: 2, Lost: true}, end: func(context.Context) { panic("keeper") },
+			}
+			store, began := &flakyStore{fail: errDiskFull}, time.Now()
+			took := func(call func() error, limit time.Duration) {
+				began := time.Now()
+				require.NoError(t, call())
+				require.LessOrEqual(t, time.Since(began), limit)
+			}
+			var wd *watchdog.Watchdog
+			took(func() (err error) { // finds that an attempt was lost, cannot record it
+				wd, err = watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: began}, watchdog.Config{
+					Store: store, Keeper: keeper, RecordTimeout: timeout, Logger: slog.New(log),
+					Budget: watchdog.Budget{WallClock: watchdog.NoLimit, Hold: watchdog.NoLimit},
+				})
+				return err
+			}, 2*timeout)
+			took(func() error {
+				_, err := wd.Layer("step", watchdog.Budget{WallClock: watchdog.NoLimit, Hold: watchdog.NoLimit})
+				return err
+			}, timeout)
+			store.set(func(s *flakyStore) { s.fail = nil })
+			took(wd.Close, 2*timeout)
+			require.Equal(t, 1, countEvents(t, store, watchdog.EventInterrupt))
+			if log == slog.Handler(blocking) {
+				require.EqualValues(t, 2, blocking.blocked.Load(), "it was told of all")
+			}
+			close(blocking.block)
 		})
 	}
 	t.Run("that panics, where nothing is guarded", func(t *testing.T) {

@@ -59,15 +59,13 @@ func TestPausedWallClock(t *testing.T) {
 			require.Equal(b.t, "approval", wd.Stop().Hold)
 		})
 	})
-	t.Run("in a run that is only observed not beyond its cap", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget, b.cfg.ObserveOnly = watchdog.Budget{WallClock: time.Hour}, true
-			wd := b.attach()
-			_, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			b.pass(3*time.Hour + 30*time.Minute)
-			require.Equal(b.t, 30*time.Minute, wd.Remaining())
-		})
+	runFixture(t, "in a run that is only observed not beyond its cap", func(b *fixture) {
+		b.cfg.Budget, b.cfg.ObserveOnly = watchdog.Budget{WallClock: time.Hour}, true
+		wd := b.attach()
+		_, err := wd.Hold(context.Background(), "approval", approval)
+		require.NoError(b.t, err)
+		b.pass(3*time.Hour + 30*time.Minute)
+		require.Equal(b.t, 30*time.Minute, wd.Remaining())
 	})
 	for name, crash := range map[string]bool{"a crash": true, "a close": false} {
 		t.Run("after "+name+" the hold is open, and whoever opens it again takes it over", func(t *testing.T) {
@@ -101,14 +99,12 @@ func TestPausedWallClock(t *testing.T) {
 			})
 		})
 	}
-	t.Run("it needs a cap", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			for _, limit := range []watchdog.HoldLimit{{PausesWallClock: true}, {PausesWallClock: true, Cap: watchdog.NoLimit}} {
-				_, err := b.attach().Hold(context.Background(), "approval", limit)
-				require.ErrorIs(b.t, err, watchdog.ErrInvalid)
-				require.ErrorContains(b.t, err, "Cap")
-			}
-		})
+	runFixture(t, "it needs a cap", func(b *fixture) {
+		for _, limit := range []watchdog.HoldLimit{{PausesWallClock: true}, {PausesWallClock: true, Cap: watchdog.NoLimit}} {
+			_, err := b.attach().Hold(context.Background(), "approval", limit)
+			require.ErrorIs(b.t, err, watchdog.ErrInvalid)
+			require.ErrorContains(b.t, err, "Cap")
+		}
 	})
 }
 
@@ -152,21 +148,19 @@ func TestPauseOfLayers(t *testing.T) {
 			return layer
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, hour, func(wd *watchdog.Watchdog, _ *flakyStore) {
-				layer := pause(wd)
-				require.Equal(t, 10*minute, layer.Remaining())
-				if name == "the cap ends the pause of both" { // which ends the run, too
-					return
-				}
-				require.Equal(t, time.Hour, wd.Remaining())
-				after(10 * minute)
-				requireRunning(t, layer)
-				after(time.Millisecond)
-				stop := requireStop(t, layer, watchdog.WallClockExceeded)
-				require.Equal(t, 10*minute, stop.Elapsed.Truncate(time.Millisecond))
-				requireRunning(t, wd)
-			})
+		runBubble(t, name, hour, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+			layer := pause(wd)
+			require.Equal(t, 10*minute, layer.Remaining())
+			if name == "the cap ends the pause of both" { // which ends the run, too
+				return
+			}
+			require.Equal(t, time.Hour, wd.Remaining())
+			after(10 * minute)
+			requireRunning(t, layer)
+			after(time.Millisecond)
+			stop := requireStop(t, layer, watchdog.WallClockExceeded)
+			require.Equal(t, 10*minute, stop.Elapsed.Truncate(time.Millisecond))
+			requireRunning(t, wd)
 		})
 	}
 }

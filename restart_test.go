@@ -54,14 +54,12 @@ func TestLadderSurvivesRestart(t *testing.T) {
 	ladder := []watchdog.DirectiveKind{wait3, retry, unstuck}
 	inRestarts := func(t *testing.T, test func(b *fixture, restart func(*watchdog.Watchdog) *watchdog.Watchdog)) {
 		for name, crash := range map[string]bool{"a crash": true, "a close": false} {
-			t.Run("over "+name, func(t *testing.T) {
-				inFixture(t, func(b *fixture) {
-					b.cfg.Budget = watchdog.Budget{
-						WallClock: watchdog.NoLimit, Idle: 10 * time.Minute, NoProgress: time.Hour, Hold: 5 * time.Minute,
-						Ladders: watchdog.Ladders{Idle: ladder, NoProgress: ladder, Hold: ladder},
-					}
-					test(b, func(wd *watchdog.Watchdog) *watchdog.Watchdog { return b.restartAfter(wd, time.Minute, crash) })
-				})
+			runFixture(t, "over "+name, func(b *fixture) {
+				b.cfg.Budget = watchdog.Budget{
+					WallClock: watchdog.NoLimit, Idle: 10 * time.Minute, NoProgress: time.Hour, Hold: 5 * time.Minute,
+					Ladders: watchdog.Ladders{Idle: ladder, NoProgress: ladder, Hold: ladder},
+				}
+				test(b, func(wd *watchdog.Watchdog) *watchdog.Watchdog { return b.restartAfter(wd, time.Minute, crash) })
 			})
 		}
 	}
@@ -205,22 +203,20 @@ func TestLadderEndsInWait(t *testing.T) {
 			WallClock: watchdog.NoLimit, Idle: minute, Ladders: watchdog.Ladders{Idle: idle},
 		}}
 	}
-	t.Run("each stretch of silence gives one, and never a cancel", func(t *testing.T) {
-		inBubble(t, ladders(wait), func(wd *watchdog.Watchdog, store *flakyStore) {
-			for n := range 3 {
-				after(minute)
-				require.Equal(t, n, countEvents(t, store, watchdog.EventWait))
-				after(1)
-				require.Equal(t, n+1, countEvents(t, store, watchdog.EventWait), "by the timer")
-				require.Equal(t, []watchdog.DirectiveKind{wait}, askedOf(wd))
-				after(24 * time.Hour)
-				require.Empty(t, askedOf(wd))
-				wd.Activity()
-			}
-			requireRunning(t, wd)
-			require.Equal(t, 3, countEvents(t, store, watchdog.EventWait))
-			require.Equal(t, 3, countEvents(t, store, watchdog.EventWarning))
-		})
+	runBubble(t, "each stretch of silence gives one, and never a cancel", ladders(wait), func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+		for n := range 3 {
+			after(minute)
+			require.Equal(t, n, countEvents(t, store, watchdog.EventWait))
+			after(1)
+			require.Equal(t, n+1, countEvents(t, store, watchdog.EventWait), "by the timer")
+			require.Equal(t, []watchdog.DirectiveKind{wait}, askedOf(wd))
+			after(24 * time.Hour)
+			require.Empty(t, askedOf(wd))
+			wd.Activity()
+		}
+		requireRunning(t, wd)
+		require.Equal(t, 3, countEvents(t, store, watchdog.EventWait))
+		require.Equal(t, 3, countEvents(t, store, watchdog.EventWarning))
 	})
 	t.Run("for no progress a stretch ends with progress, and not with activity or a hold", func(t *testing.T) {
 		cfg := watchdog.Config{Budget: watchdog.Budget{

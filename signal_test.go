@@ -29,6 +29,16 @@ func inBubble(t *testing.T, cfg watchdog.Config, test func(wd *watchdog.Watchdog
 	})
 }
 
+// runBubble is inBubble for one case of a test.
+func runBubble(
+	t *testing.T, name string, cfg watchdog.Config, test func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore),
+) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) { test(t, wd, store) })
+	})
+}
+
 // after lets time pass and everything happen that it sets off.
 func after(d time.Duration) {
 	time.Sleep(d)
@@ -55,53 +65,45 @@ const minute = time.Minute
 
 func TestIdle(t *testing.T) {
 	idle := watchdog.Config{Budget: watchdog.Budget{Idle: 10 * minute}}
-	t.Run("a run that gives no sign of life ends, one nanosecond after the limit", func(t *testing.T) {
-		inBubble(t, idle, func(wd *watchdog.Watchdog, store *flakyStore) {
-			after(10 * minute)
-			requireRunning(t, wd)
-			after(1)
-			require.Equal(t, 10*minute, requireStop(t, wd, watchdog.IdleExceeded).Budget)
-			require.Contains(t, payloads(t, store, watchdog.EventCancel), `"reason":"idle_exceeded"`)
-		})
+	runBubble(t, "a run that gives no sign of life ends, one nanosecond after the limit", idle, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+		after(10 * minute)
+		requireRunning(t, wd)
+		after(1)
+		require.Equal(t, 10*minute, requireStop(t, wd, watchdog.IdleExceeded).Budget)
+		require.Contains(t, payloads(t, store, watchdog.EventCancel), `"reason":"idle_exceeded"`)
 	})
-	t.Run("activity begins it anew, without a timer for each", func(t *testing.T) {
-		inBubble(t, idle, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			for range 100 {
-				after(9 * time.Second)
-				watchdog.FromContext(wd.Context()).Activity()
-			}
-			requireRunning(t, wd)
-			after(10 * minute)
-			requireRunning(t, wd)
-			after(1)
-			requireStop(t, wd, watchdog.IdleExceeded)
-		})
+	runBubble(t, "activity begins it anew, without a timer for each", idle, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		for range 100 {
+			after(9 * time.Second)
+			watchdog.FromContext(wd.Context()).Activity()
+		}
+		requireRunning(t, wd)
+		after(10 * minute)
+		requireRunning(t, wd)
+		after(1)
+		requireStop(t, wd, watchdog.IdleExceeded)
 	})
-	t.Run("signs within a millisecond of the first never make it fire early", func(t *testing.T) {
-		inBubble(t, idle, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			wd.Activity()
-			after(900 * time.Microsecond)
-			wd.Activity()
-			after(10 * minute)
-			requireRunning(t, wd)
-			after(100 * time.Microsecond)
-			requireRunning(t, wd)
-			after(1)
-			requireStop(t, wd, watchdog.IdleExceeded)
-		})
+	runBubble(t, "signs within a millisecond of the first never make it fire early", idle, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		wd.Activity()
+		after(900 * time.Microsecond)
+		wd.Activity()
+		after(10 * minute)
+		requireRunning(t, wd)
+		after(100 * time.Microsecond)
+		requireRunning(t, wd)
+		after(1)
+		requireStop(t, wd, watchdog.IdleExceeded)
 	})
-	t.Run("signals to a run without such a limit, to one that has ended and to none at all do nothing", func(t *testing.T) {
-		inBubble(t, watchdog.Config{}, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			for _, w := range []*watchdog.Watchdog{wd, watchdog.FromContext(context.Background())} {
-				w.Activity()
-				w.Progress()
-				require.True(t, w.ProgressDigest("d"))
-				w.Note("n")
-				w.Observe("k")
-			}
-			require.NoError(t, wd.Close())
-			wd.Activity()
-		})
+	runBubble(t, "signals to a run without such a limit, to one that has ended and to none at all do nothing", watchdog.Config{}, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		for _, w := range []*watchdog.Watchdog{wd, watchdog.FromContext(context.Background())} {
+			w.Activity()
+			w.Progress()
+			require.True(t, w.ProgressDigest("d"))
+			w.Note("n")
+			w.Observe("k")
+		}
+		require.NoError(t, wd.Close())
+		wd.Activity()
 	})
 }
 
@@ -113,32 +115,26 @@ func TestNoProgress(t *testing.T) {
 			beat()
 		}
 	}
-	t.Run("a heartbeat does not keep a run alive past it", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			heartbeats(wd, 10*minute, wd.Activity)
-			requireRunning(t, wd)
-			after(1)
-			requireStop(t, wd, watchdog.NoProgressExceeded)
-		})
+	runBubble(t, "a heartbeat does not keep a run alive past it", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		heartbeats(wd, 10*minute, wd.Activity)
+		requireRunning(t, wd)
+		after(1)
+		requireStop(t, wd, watchdog.NoProgressExceeded)
 	})
-	t.Run("a status that flaps between two values is not progress", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			i := 0
-			heartbeats(wd, 12*minute, func() {
-				i++
-				require.Equal(t, i <= 2, wd.ProgressDigest([]string{"red", "green"}[i%2]))
-			})
-			requireStop(t, wd, watchdog.NoProgressExceeded)
+	runBubble(t, "a status that flaps between two values is not progress", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		i := 0
+		heartbeats(wd, 12*minute, func() {
+			i++
+			require.Equal(t, i <= 2, wd.ProgressDigest([]string{"red", "green"}[i%2]))
 		})
+		requireStop(t, wd, watchdog.NoProgressExceeded)
 	})
-	t.Run("the memory for digests is bounded: the oldest are forgotten", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			for i := range 1025 {
-				require.True(t, wd.ProgressDigest(fmt.Sprint(i)))
-			}
-			require.False(t, wd.ProgressDigest("1"), "of 1,025 only the first is forgotten")
-			require.True(t, wd.ProgressDigest("0"))
-		})
+	runBubble(t, "the memory for digests is bounded: the oldest are forgotten", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		for i := range 1025 {
+			require.True(t, wd.ProgressDigest(fmt.Sprint(i)))
+		}
+		require.False(t, wd.ProgressDigest("1"), "of 1,025 only the first is forgotten")
+		require.True(t, wd.ProgressDigest("0"))
 	})
 }
 
@@ -160,22 +156,18 @@ func TestSafety(t *testing.T) {
 
 func TestNote(t *testing.T) {
 	cfg := watchdog.Config{Budget: watchdog.Budget{Idle: minute}}
-	t.Run("the last one stands in the stop, its error and its event", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
-			wd.Note("plan")
-			wd.Note("tool: grep")
-			after(2 * minute)
-			stop := requireStop(t, wd, watchdog.IdleExceeded)
-			require.Equal(t, "tool: grep", stop.Note)
-			require.ErrorContains(t, stop, "tool: grep")
-			require.Contains(t, payloads(t, store, watchdog.EventCancel), `"note":"tool: grep"`)
-		})
+	runBubble(t, "the last one stands in the stop, its error and its event", cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+		wd.Note("plan")
+		wd.Note("tool: grep")
+		after(2 * minute)
+		stop := requireStop(t, wd, watchdog.IdleExceeded)
+		require.Equal(t, "tool: grep", stop.Note)
+		require.ErrorContains(t, stop, "tool: grep")
+		require.Contains(t, payloads(t, store, watchdog.EventCancel), `"note":"tool: grep"`)
 	})
-	t.Run("it is kept short and on one line", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			wd.Note("a\nb\x00\xff" + strings.Repeat("x", 500))
-			require.Equal(t, "a b \uFFFD"+strings.Repeat("x", 195), wd.LastNote())
-		})
+	runBubble(t, "it is kept short and on one line", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		wd.Note("a\nb\x00\xff" + strings.Repeat("x", 500))
+		require.Equal(t, "a b \uFFFD"+strings.Repeat("x", 195), wd.LastNote())
 	})
 }
 
@@ -222,12 +214,10 @@ func TestLongNote(t *testing.T) {
 		{"does not cut a character in two", strings.Repeat("\xff", 1022) + "𝄞", "\uFFFD"},
 		{"keeps a mark that the host wrote", "a\uFFFD", "a\uFFFD"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, watchdog.Config{}, func(wd *watchdog.Watchdog, _ *flakyStore) {
-				wd.Note(c.noted)
-				require.Equal(t, c.want, wd.LastNote())
-				require.True(t, utf8.ValidString(wd.LastNote()))
-			})
+		runBubble(t, c.name, watchdog.Config{}, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+			wd.Note(c.noted)
+			require.Equal(t, c.want, wd.LastNote())
+			require.True(t, utf8.ValidString(wd.LastNote()))
 		})
 	}
 	t.Run("costs the same however long it is", func(t *testing.T) {
@@ -264,16 +254,14 @@ func TestObserve(t *testing.T) {
 			wd.Observe(kind)
 		}
 	}
-	t.Run("material kinds are progress, active ones activity, ignored ones nothing", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			feed(wd, "step.done", time.Hour)
-			requireRunning(t, wd)
-			feed(wd, "token", 8*minute)
-			requireRunning(t, wd)
-			require.Equal(t, watchdog.ClassIgnored, wd.Observe("metrics"))
-			after(minute + 1)
-			requireStop(t, wd, watchdog.IdleExceeded)
-		})
+	runBubble(t, "material kinds are progress, active ones activity, ignored ones nothing", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		feed(wd, "step.done", time.Hour)
+		requireRunning(t, wd)
+		feed(wd, "token", 8*minute)
+		requireRunning(t, wd)
+		require.Equal(t, watchdog.ClassIgnored, wd.Observe("metrics"))
+		after(minute + 1)
+		requireStop(t, wd, watchdog.IdleExceeded)
 	})
 	t.Run("unknown kinds get what the host chose", func(t *testing.T) {
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {

@@ -52,23 +52,21 @@ func TestSpendLargest(t *testing.T) {
 			require.Zero(t, u.Used, u)
 		}
 	})
-	t.Run("of a scope whose store hangs", func(t *testing.T) {
-		inSpendBubble(t, func(store *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
-			cfg := watchdog.Config{Scopes: teamOf(1000)}
-			counts := attach("s-1", cfg)
-			cfg.ObserveOnly = true
-			observed := attach("s-2", cfg)
-			hang := make(chan struct{})
-			store.set(func(s *hangingSpend) { s.hang = hang })
-			first, second := admit(t, observed, requests(math.MaxInt64)), admit(t, observed, requests(math.MaxInt64))
-			require.NoError(t, first.Void())
-			require.NoError(t, second.Void())
-			requireNoneAdmitted(t, observed)
-			_, err := counts.Admit(context.Background(), "", requests(2000))
-			require.ErrorIs(t, err, context.DeadlineExceeded, "it needs a slice")
-			store.set(func(s *hangingSpend) { s.hang = nil })
-			close(hang)
-		})
+	runSpend(t, "of a scope whose store hangs", func(t *testing.T, store *hangingSpend, attach attachRun) {
+		cfg := watchdog.Config{Scopes: teamOf(1000)}
+		counts := attach("s-1", cfg)
+		cfg.ObserveOnly = true
+		observed := attach("s-2", cfg)
+		hang := make(chan struct{})
+		store.set(func(s *hangingSpend) { s.hang = hang })
+		first, second := admit(t, observed, requests(math.MaxInt64)), admit(t, observed, requests(math.MaxInt64))
+		require.NoError(t, first.Void())
+		require.NoError(t, second.Void())
+		requireNoneAdmitted(t, observed)
+		_, err := counts.Admit(context.Background(), "", requests(2000))
+		require.ErrorIs(t, err, context.DeadlineExceeded, "it needs a slice")
+		store.set(func(s *hangingSpend) { s.hang = nil })
+		close(hang)
 	})
 }
 
@@ -79,21 +77,19 @@ func TestSpendLargestGivenBack(t *testing.T) {
 		"voided":  watchdog.Charge.Void,
 		"settled": func(c watchdog.Charge) error { return c.Settle(requests(0)) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inSpendBubble(t, func(store *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
-				cfg := watchdog.Config{Scopes: teamOf(1000)}
-				counts := attach("s-1", cfg)
-				require.NoError(t, admit(t, counts, requests(7)).Settle(requests(7)))
-				require.NoError(t, counts.Close())
-				cfg.ObserveOnly = true
-				observed := attach("s-2", cfg)
-				for range 3 {
-					require.NoError(t, end(admit(t, observed, requests(math.MaxInt64))))
-				}
-				synctest.Wait()
-				require.NoError(t, observed.Close())
-				require.EqualValues(t, 7, store.charged(t, "team").Requests)
-			})
+		runSpend(t, name, func(t *testing.T, store *hangingSpend, attach attachRun) {
+			cfg := watchdog.Config{Scopes: teamOf(1000)}
+			counts := attach("s-1", cfg)
+			require.NoError(t, admit(t, counts, requests(7)).Settle(requests(7)))
+			require.NoError(t, counts.Close())
+			cfg.ObserveOnly = true
+			observed := attach("s-2", cfg)
+			for range 3 {
+				require.NoError(t, end(admit(t, observed, requests(math.MaxInt64))))
+			}
+			synctest.Wait()
+			require.NoError(t, observed.Close())
+			require.EqualValues(t, 7, store.charged(t, "team").Requests)
 		})
 	}
 }

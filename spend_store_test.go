@@ -76,8 +76,19 @@ func teamOf(limit int64) []watchdog.SharedSpend {
 	return []watchdog.SharedSpend{{Scope: "team", Spend: watchdog.Spend{Requests: limit, WarnAt: []float64{}}}}
 }
 
+// attachRun attaches to a run of a bubble.
+type attachRun = func(id string, cfg watchdog.Config) *watchdog.Watchdog
+
+// runSpend is inSpendBubble for one case of a test.
+func runSpend(t *testing.T, name string, test func(t *testing.T, store *hangingSpend, attach attachRun)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		inSpendBubble(t, func(store *hangingSpend, attach attachRun) { test(t, store, attach) })
+	})
+}
+
 // inSpendBubble makes runs on a spend store in a bubble. What is asked of its memory costs no goroutine.
-func inSpendBubble(t *testing.T, test func(store *hangingSpend, attach func(id string, cfg watchdog.Config) *watchdog.Watchdog)) {
+func inSpendBubble(t *testing.T, test func(store *hangingSpend, attach attachRun)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		store, events, began := &hangingSpend{}, &watchdog.Memory{}, time.Now()
@@ -97,7 +108,6 @@ func inSpendBubble(t *testing.T, test func(store *hangingSpend, attach func(id s
 
 // TestSharedScope protects the runs that draw on one scope.
 func TestSharedScope(t *testing.T) {
-	type attachRun = func(id string, cfg watchdog.Config) *watchdog.Watchdog
 	for name, test := range map[string]func(t *testing.T, store *hangingSpend, attach attachRun){
 		"the runs of a process take one first slice together": func(t *testing.T, store *hangingSpend, attach attachRun) {
 			for i := range 100 {
@@ -160,7 +170,7 @@ func TestSharedScope(t *testing.T) {
 
 // TestObservedAsksOnce protects the store from a second question for a call that is only observed above its limit.
 func TestObservedAsksOnce(t *testing.T) {
-	inSpendBubble(t, func(store *hangingSpend, attach func(id string, cfg watchdog.Config) *watchdog.Watchdog) {
+	inSpendBubble(t, func(store *hangingSpend, attach attachRun) {
 		wd := attach("s-1", watchdog.Config{Scopes: teamOf(10), ObserveOnly: true})
 		admit(t, wd, requests(10))
 		admit(t, wd, requests(1))
@@ -207,19 +217,17 @@ func TestSteppedSpendStore(t *testing.T) {
 		{"in one window it goes on", 20 * time.Minute, 13, 1},
 		{"what is left of one is not drawn on in another", time.Hour, 8, 2},
 	} {
-		t.Run(test.about, func(t *testing.T) {
-			inSpendBubble(t, func(_ *hangingSpend, attach func(id string, cfg watchdog.Config) *watchdog.Watchdog) {
-				store, scopes, warnings := &steppedSpend{}, teamOf(640), 0
-				scopes[0].Period, scopes[0].Spend.WarnAt = watchdog.PeriodHour, []float64{0.005}
-				wd := attach("s-1", watchdog.Config{
-					Scopes: scopes, SpendStore: store, PollOnly: true, OnWarning: func(watchdog.Warning) { warnings++ },
-				})
-				require.NoError(t, admit(t, wd, requests(5)).Settle(requests(5))) // of a slice of ten
-				store.ahead = test.step
-				require.NoError(t, admit(t, wd, requests(8)).Settle(requests(8))) // of another one
-				require.Equal(t, test.used, wd.Usage()[0].Used)
-				require.Equal(t, test.warnings, warnings)
+		runSpend(t, test.about, func(t *testing.T, _ *hangingSpend, attach attachRun) {
+			store, scopes, warnings := &steppedSpend{}, teamOf(640), 0
+			scopes[0].Period, scopes[0].Spend.WarnAt = watchdog.PeriodHour, []float64{0.005}
+			wd := attach("s-1", watchdog.Config{
+				Scopes: scopes, SpendStore: store, PollOnly: true, OnWarning: func(watchdog.Warning) { warnings++ },
 			})
+			require.NoError(t, admit(t, wd, requests(5)).Settle(requests(5))) // of a slice of ten
+			store.ahead = test.step
+			require.NoError(t, admit(t, wd, requests(8)).Settle(requests(8))) // of another one
+			require.Equal(t, test.used, wd.Usage()[0].Used)
+			require.Equal(t, test.warnings, warnings)
 		})
 	}
 }
@@ -247,7 +255,6 @@ func (silentParent) AfterFunc(func()) (stop func() bool) { return func() bool { 
 
 // TestOwed protects what was used beyond what was taken: it is charged, whatever the store does meanwhile.
 func TestOwed(t *testing.T) {
-	type attachRun = func(id string, cfg watchdog.Config) *watchdog.Watchdog
 	wait := watchdog.Ladders{Requests: []watchdog.DirectiveKind{watchdog.DirectiveWait}}
 	cfg := watchdog.Config{Scopes: teamOf(10), Budget: watchdog.Budget{Ladders: wait}}
 	for name, down := range map[string]func(s *hangingSpend){
@@ -260,53 +267,49 @@ func TestOwed(t *testing.T) {
 				s.hang = nil
 			}
 		}
-		t.Run("by the next poll, after a store that "+name, func(t *testing.T) {
-			inSpendBubble(t, func(store *hangingSpend, attach attachRun) {
-				wd := attach("s-1", cfg)
-				c := admit(t, wd, requests(1))
-				store.set(down)
-				require.NoError(t, c.Settle(requests(30)))
-				time.Sleep(time.Hour)
-				store.set(up)
-				synctest.Wait()
-				_, _ = wd.Poll()
-				synctest.Wait()
-				require.EqualValues(t, 30, store.charged(t, "team").Requests)
-				_, fired := wd.Fired()
-				require.False(t, fired, "the ladder waits")
-				require.EqualValues(t, 30, wd.Usage()[0].Used)
-			})
+		runSpend(t, "by the next poll, after a store that "+name, func(t *testing.T, store *hangingSpend, attach attachRun) {
+			wd := attach("s-1", cfg)
+			c := admit(t, wd, requests(1))
+			store.set(down)
+			require.NoError(t, c.Settle(requests(30)))
+			time.Sleep(time.Hour)
+			store.set(up)
+			synctest.Wait()
+			_, _ = wd.Poll()
+			synctest.Wait()
+			require.EqualValues(t, 30, store.charged(t, "team").Requests)
+			_, fired := wd.Fired()
+			require.False(t, fired, "the ladder waits")
+			require.EqualValues(t, 30, wd.Usage()[0].Used)
 		})
 	}
-	t.Run("by one goroutine, however often", func(t *testing.T) {
-		inSpendBubble(t, func(store *hangingSpend, attach attachRun) {
-			wd := attach("s-1", cfg)
-			charges := make([]watchdog.Charge, 100)
-			for i := range charges {
-				charges[i] = admit(t, wd, requests(0))
-			}
-			hang := make(chan struct{})
-			store.set(func(s *hangingSpend) { s.hang, s.most = hang, 0 })
-			before := runtime.NumGoroutine()
-			for _, c := range charges {
-				require.NoError(t, c.Settle(requests(30)))
-			}
-			synctest.Wait()
-			require.Less(t, runtime.NumGoroutine()-before, 10)
-			store.set(func(s *hangingSpend) { s.hang = nil })
-			require.Equal(t, 1, store.most)
-			close(hang)
-			synctest.Wait()
-			require.EqualValues(t, 3000, store.charged(t, "team").Requests)
-		})
+	runSpend(t, "by one goroutine, however often", func(t *testing.T, store *hangingSpend, attach attachRun) {
+		wd := attach("s-1", cfg)
+		charges := make([]watchdog.Charge, 100)
+		for i := range charges {
+			charges[i] = admit(t, wd, requests(0))
+		}
+		hang := make(chan struct{})
+		store.set(func(s *hangingSpend) { s.hang, s.most = hang, 0 })
+		before := runtime.NumGoroutine()
+		for _, c := range charges {
+			require.NoError(t, c.Settle(requests(30)))
+		}
+		synctest.Wait()
+		require.Less(t, runtime.NumGoroutine()-before, 10)
+		store.set(func(s *hangingSpend) { s.hang = nil })
+		require.Equal(t, 1, store.most)
+		close(hang)
+		synctest.Wait()
+		require.EqualValues(t, 3000, store.charged(t, "team").Requests)
 	})
 }
 
 // TestOwedAgain protects a shared limit from a charge that its store lost, of a run that nobody polls.
 func TestOwedAgain(t *testing.T) {
 	cfg := watchdog.Config{Scopes: teamOf(1000)}
-	inTimedBubble := func(t *testing.T, test func(t *testing.T, store *talliedSpend, attach attachLate)) {
-		inSpendBubble(t, func(hanging *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
+	inTimedBubble := func(t *testing.T, test func(t *testing.T, store *talliedSpend, attach attachRun)) {
+		inSpendBubble(t, func(hanging *hangingSpend, attach attachRun) {
 			store := &talliedSpend{hangingSpend: hanging, forced: map[string]int64{}}
 			test(t, store, func(id string, cfg watchdog.Config) *watchdog.Watchdog {
 				cfg.SpendStore = store
@@ -315,7 +318,7 @@ func TestOwedAgain(t *testing.T) {
 		})
 	}
 	t.Run("what the store did not take is tried again by a timer", func(t *testing.T) {
-		inTimedBubble(t, func(t *testing.T, store *talliedSpend, attach attachLate) {
+		inTimedBubble(t, func(t *testing.T, store *talliedSpend, attach attachRun) {
 			wd := attach("s-1", cfg)
 			c := admit(t, wd, requests(100))
 			store.tell(func(s *talliedSpend) { s.fails = 3 })
@@ -331,7 +334,7 @@ func TestOwedAgain(t *testing.T) {
 		})
 	})
 	t.Run("with growing pauses, and no more after Close", func(t *testing.T) {
-		inTimedBubble(t, func(t *testing.T, store *talliedSpend, attach attachLate) {
+		inTimedBubble(t, func(t *testing.T, store *talliedSpend, attach attachRun) {
 			wd := attach("s-1", cfg)
 			c := admit(t, wd, requests(100))
 			store.tell(func(s *talliedSpend) { s.fails = 1 << 20 })
@@ -353,31 +356,26 @@ func TestOwedAgain(t *testing.T) {
 
 // TestGiveBackSlices protects a scope from slices that stay charged, or that are given back twice, when a run ends.
 func TestGiveBackSlices(t *testing.T) {
-	type attachRun = func(id string, cfg watchdog.Config) *watchdog.Watchdog
 	cfg := watchdog.Config{Scopes: teamOf(6400)} // of which the first slice is 100
-	t.Run("what is left is given back of each slice once", func(t *testing.T) {
-		inSpendBubble(t, func(store *hangingSpend, attach attachRun) {
-			wd := attach("s-1", cfg)
-			one, other := admit(t, wd, requests(100)), admit(t, wd, requests(60))
-			require.NoError(t, one.Settle(requests(50)))
-			require.NoError(t, other.Settle(requests(0)))
-			require.NoError(t, wd.Close())
-			require.EqualValues(t, 50, store.charged(t, "team").Requests)
-		})
+	runSpend(t, "what is left is given back of each slice once", func(t *testing.T, store *hangingSpend, attach attachRun) {
+		wd := attach("s-1", cfg)
+		one, other := admit(t, wd, requests(100)), admit(t, wd, requests(60))
+		require.NoError(t, one.Settle(requests(50)))
+		require.NoError(t, other.Settle(requests(0)))
+		require.NoError(t, wd.Close())
+		require.EqualValues(t, 50, store.charged(t, "team").Requests)
 	})
-	t.Run("a slice of which nobody knows whether it was charged is told of", func(t *testing.T) {
-		inSpendBubble(t, func(store *hangingSpend, _ attachRun) {
-			var log bytes.Buffer
-			lossy := &forgetfulSpend{hangingSpend: store}
-			own := cfg
-			own.Store, own.SpendStore, own.Logger = &watchdog.Memory{}, lossy, slog.New(slog.NewTextHandler(&log, nil))
-			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, own)
-			require.NoError(t, err)
-			lossy.loses = true
-			_, err = wd.Admit(context.Background(), "", requests(600))
-			require.ErrorIs(t, err, errDiskFull)
-			require.NoError(t, wd.Close())
-			require.Contains(t, log.String(), "has not said whether it was charged")
-		})
+	runSpend(t, "a slice of which nobody knows whether it was charged is told of", func(t *testing.T, store *hangingSpend, _ attachRun) {
+		var log bytes.Buffer
+		lossy := &forgetfulSpend{hangingSpend: store}
+		own := cfg
+		own.Store, own.SpendStore, own.Logger = &watchdog.Memory{}, lossy, slog.New(slog.NewTextHandler(&log, nil))
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, own)
+		require.NoError(t, err)
+		lossy.loses = true
+		_, err = wd.Admit(context.Background(), "", requests(600))
+		require.ErrorIs(t, err, errDiskFull)
+		require.NoError(t, wd.Close())
+		require.Contains(t, log.String(), "has not said whether it was charged")
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -57,31 +56,29 @@ func TestAdmit(t *testing.T) {
 			watchdog.Amount{ToolCalls: 1, Tool: "rm"}, "tool_calls", watchdog.ToolCallsExceeded,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inFixture(t, func(f *fixture) {
-				f.cfg.Budget.Spend = c.limits
-				wd := f.attach()
-				ctx := context.Background()
-				first, err := wd.Admit(ctx, "", c.fits)
-				require.NoError(t, err, "at the limit it fits")
-				_, fired := wd.Fired()
-				require.False(t, fired)
-				_, err = wd.Admit(ctx, "", c.more)
-				var refused *watchdog.Refused
-				require.ErrorAs(t, err, &refused)
-				assert.Equal(t, c.limit, refused.Limit)
-				assert.ErrorIs(t, err, c.code)
-				assert.Contains(t, err.Error(), "s-1")
-				code, fired := wd.Fired()
-				require.True(t, fired)
-				assert.Equal(t, c.code, code)
-				stop := wd.Stop()
-				require.NotNil(t, stop.Usage)
-				assert.Equal(t, refused.Usage, *stop.Usage)
-				require.NoError(t, first.Settle(c.fits), "what was admitted can be settled after the end")
-				_, err = wd.Admit(ctx, "", watchdog.Amount{})
-				assert.ErrorIs(t, err, watchdog.ErrEnded)
-			})
+		runFixture(t, name, func(f *fixture) {
+			f.cfg.Budget.Spend = c.limits
+			wd := f.attach()
+			ctx := context.Background()
+			first, err := wd.Admit(ctx, "", c.fits)
+			require.NoError(f.t, err, "at the limit it fits")
+			_, fired := wd.Fired()
+			require.False(f.t, fired)
+			_, err = wd.Admit(ctx, "", c.more)
+			var refused *watchdog.Refused
+			require.ErrorAs(f.t, err, &refused)
+			assert.Equal(f.t, c.limit, refused.Limit)
+			assert.ErrorIs(f.t, err, c.code)
+			assert.Contains(f.t, err.Error(), "s-1")
+			code, fired := wd.Fired()
+			require.True(f.t, fired)
+			assert.Equal(f.t, c.code, code)
+			stop := wd.Stop()
+			require.NotNil(f.t, stop.Usage)
+			assert.Equal(f.t, refused.Usage, *stop.Usage)
+			require.NoError(f.t, first.Settle(c.fits), "what was admitted can be settled after the end")
+			_, err = wd.Admit(ctx, "", watchdog.Amount{})
+			assert.ErrorIs(f.t, err, watchdog.ErrEnded)
 		})
 	}
 }
@@ -135,11 +132,9 @@ func TestSettle(t *testing.T) {
 			require.EqualValues(t, 8, wd.Usage()[0].Admitted)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inFixture(t, func(f *fixture) {
-				f.cfg.Budget.Spend = watchdog.Spend{Requests: 10, WarnAt: []float64{}}
-				test(t, f, f.attach())
-			})
+		runFixture(t, name, func(f *fixture) {
+			f.cfg.Budget.Spend = watchdog.Spend{Requests: 10, WarnAt: []float64{}}
+			test(f.t, f, f.attach())
 		})
 	}
 }
@@ -312,27 +307,25 @@ func TestSpendLayersBound(t *testing.T) {
 			if observe && name == "a refusal" {
 				continue
 			}
-			t.Run(name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					store := &flakyStore{}
-					cfg := watchdog.Config{
-						Store: store, SpendStore: &watchdog.Memory{}, Logger: quiet, PollOnly: true, ObserveOnly: observe,
-						Budget: watchdog.Budget{Spend: limit}, Scopes: teamOf(10),
-					}
-					wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+			runSynced(t, name, func(t *testing.T) {
+				store := &flakyStore{}
+				cfg := watchdog.Config{
+					Store: store, SpendStore: &watchdog.Memory{}, Logger: quiet, PollOnly: true, ObserveOnly: observe,
+					Budget: watchdog.Budget{Spend: limit}, Scopes: teamOf(10),
+				}
+				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+				require.NoError(t, err)
+				defer wd.Close()
+				layer := wd
+				for range 27 {
+					layer, err = layer.Layer("in", watchdog.Budget{Spend: limit})
 					require.NoError(t, err)
-					defer wd.Close()
-					layer := wd
-					for range 27 {
-						layer, err = layer.Layer("in", watchdog.Budget{Spend: limit})
-						require.NoError(t, err)
-					}
-					hang := make(chan struct{})
-					store.set(func(s *flakyStore) { s.hang = hang })
-					test(t, wd, layer)
-					store.set(func(s *flakyStore) { s.hang = nil })
-					close(hang)
-				})
+				}
+				hang := make(chan struct{})
+				store.set(func(s *flakyStore) { s.hang = hang })
+				test(t, wd, layer)
+				store.set(func(s *flakyStore) { s.hang = nil })
+				close(hang)
 			})
 		}
 	}

@@ -50,40 +50,36 @@ func TestRefusedTogether(t *testing.T) {
 		},
 		"of a scope": func(cfg *watchdog.Config) { cfg.Scopes = teamOf(100); cfg.Scopes[0].Spend.Reserve.Requests = 70 },
 	} {
-		t.Run("of 64 calls that wait for the store, by a limit that is "+name, func(t *testing.T) {
-			inSpendBubble(t, func(_ *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
-				cfg := watchdog.Config{SpendStore: &slowSpend{}}
-				of(&cfg)
-				other := cfg
-				other.SpendStore = &sameStore{cfg.SpendStore}
-				admit(t, attach("s-1", other), requests(29)) // in another process, which this one does not know of
-				wd := attach("s-1", cfg)
-				require.Equal(t, 64, refusedTogether(wd, 64, requests(2)))
-				d, ok := wd.Poll()
-				require.True(t, ok)
-				require.Equal(t, watchdog.DirectiveWrapUp, d.Kind)
-				_, more := wd.Poll()
-				require.False(t, more)
-				requireRunning(t, wd)
-				admit(t, wd, requests(68)) // the reserve
-				refuse(t, wd, requests(10))
-				_, fired := wd.Fired()
-				require.True(t, fired, "a refusal after it takes the ladder")
-			})
+		runSpend(t, "of 64 calls that wait for the store, by a limit that is "+name, func(t *testing.T, _ *hangingSpend, attach attachRun) {
+			cfg := watchdog.Config{SpendStore: &slowSpend{}}
+			of(&cfg)
+			other := cfg
+			other.SpendStore = &sameStore{cfg.SpendStore}
+			admit(t, attach("s-1", other), requests(29)) // in another process, which this one does not know of
+			wd := attach("s-1", cfg)
+			require.Equal(t, 64, refusedTogether(wd, 64, requests(2)))
+			d, ok := wd.Poll()
+			require.True(t, ok)
+			require.Equal(t, watchdog.DirectiveWrapUp, d.Kind)
+			_, more := wd.Poll()
+			require.False(t, more)
+			requireRunning(t, wd)
+			admit(t, wd, requests(68)) // the reserve
+			refuse(t, wd, requests(10))
+			_, fired := wd.Fired()
+			require.True(t, fired, "a refusal after it takes the ladder")
 		})
 	}
-	t.Run("and they take one rung of a ladder", func(t *testing.T) {
-		inSpendBubble(t, func(_ *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
-			cfg := watchdog.Config{SpendStore: &slowSpend{}, Scopes: teamOf(100), Budget: watchdog.Budget{
-				Ladders: watchdog.Ladders{Requests: many(watchdog.DirectiveWait, 1)},
-			}}
-			cfg.Budget.Ladders.Requests = append(cfg.Budget.Ladders.Requests, watchdog.DirectiveCancel)
-			wd := attach("s-1", cfg)
-			require.Equal(t, 64, refusedTogether(wd, 64, requests(101)))
-			require.Equal(t, []string{"wait 1"}, polled(wd))
-			refuse(t, wd, requests(101))
-			require.Equal(t, []string{"cancel 2"}, polled(wd))
-		})
+	runSpend(t, "and they take one rung of a ladder", func(t *testing.T, _ *hangingSpend, attach attachRun) {
+		cfg := watchdog.Config{SpendStore: &slowSpend{}, Scopes: teamOf(100), Budget: watchdog.Budget{
+			Ladders: watchdog.Ladders{Requests: many(watchdog.DirectiveWait, 1)},
+		}}
+		cfg.Budget.Ladders.Requests = append(cfg.Budget.Ladders.Requests, watchdog.DirectiveCancel)
+		wd := attach("s-1", cfg)
+		require.Equal(t, 64, refusedTogether(wd, 64, requests(101)))
+		require.Equal(t, []string{"wait 1"}, polled(wd))
+		refuse(t, wd, requests(101))
+		require.Equal(t, []string{"cancel 2"}, polled(wd))
 	})
 	t.Run("in memory", func(t *testing.T) {
 		for range 100 {

@@ -74,22 +74,20 @@ func TestUsage(t *testing.T) {
 		text := watchdog.Usage{Limit: "tool_calls", Tool: "rm", Used: 1, Allowed: 2}.String()
 		require.Equal(t, `tool calls of "rm": 1 of 2 used`, text)
 	})
-	t.Run("it is that of now after a call was refused", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			f.cfg.Budget.Spend = watchdog.Spend{Tokens: 10, WarnAt: []float64{}}
-			wd := f.attach()
-			open := admit(t, wd, tokens(2, 2))
-			admit(t, wd, tokens(2, 2))
-			refuse(t, wd, tokens(2, 2))
-			require.NoError(t, open.Settle(tokens(1, 2)))
-			usage := wd.Usage()[0]
-			require.EqualValues(t, 3, usage.Used)
-			require.EqualValues(t, 4, usage.Admitted)
-			f.pass(0)
-			var stop *watchdog.Stop
-			require.ErrorAs(t, context.Cause(wd.Context()), &stop)
-			require.EqualValues(t, 8, stop.Usage.Admitted, "when the call was refused")
-		})
+	runFixture(t, "it is that of now after a call was refused", func(f *fixture) {
+		f.cfg.Budget.Spend = watchdog.Spend{Tokens: 10, WarnAt: []float64{}}
+		wd := f.attach()
+		open := admit(f.t, wd, tokens(2, 2))
+		admit(f.t, wd, tokens(2, 2))
+		refuse(f.t, wd, tokens(2, 2))
+		require.NoError(f.t, open.Settle(tokens(1, 2)))
+		usage := wd.Usage()[0]
+		require.EqualValues(f.t, 3, usage.Used)
+		require.EqualValues(f.t, 4, usage.Admitted)
+		f.pass(0)
+		var stop *watchdog.Stop
+		require.ErrorAs(f.t, context.Cause(wd.Context()), &stop)
+		require.EqualValues(f.t, 8, stop.Usage.Admitted, "when the call was refused")
 	})
 }
 

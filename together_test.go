@@ -146,15 +146,13 @@ func TestTogether(t *testing.T) {
 		requireStop(t, all[7], watchdog.WallClockExceeded)
 		closeAll(t, all)
 	})
-	t.Run("a store whose values cannot be compared", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := taggedStore{&countingStore{}, []string{"a"}}
-			all := attachAll(t, 100, with(store))
-			ringAt(time.Hour+1, all)
-			require.Equal(t, len(all), ended(all))
-			require.Equal(t, len(all), store.recorded(t, all, watchdog.EventCancel))
-			closeAll(t, all)
-		})
+	runSynced(t, "a store whose values cannot be compared", func(t *testing.T) {
+		store := taggedStore{&countingStore{}, []string{"a"}}
+		all := attachAll(t, 100, with(store))
+		ringAt(time.Hour+1, all)
+		require.Equal(t, len(all), ended(all))
+		require.Equal(t, len(all), store.recorded(t, all, watchdog.EventCancel))
+		closeAll(t, all)
 	})
 	for _, logs := range []string{"the log of one", "the log of all"} {
 		bubble(logs+" hangs, and all runs end", func(t *testing.T, store *countingStore) {
@@ -187,15 +185,13 @@ func TestWarnedTogether(t *testing.T) {
 	const runs = 1000
 	warned := watchdog.Budget{WallClock: time.Hour, WarnAt: []float64{0.5}}
 	bubble := func(name string, test func(t *testing.T, store *countingStore, all []*watchdog.Watchdog, told *atomic.Int32)) {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store, told := &countingStore{}, &atomic.Int32{}
-				test(t, store, attachAll(t, runs, func(int) watchdog.Config {
-					return watchdog.Config{
-						Store: store, Budget: warned, RecordTimeout: time.Second, OnWarning: func(watchdog.Warning) { told.Add(1) },
-					}
-				}), told)
-			})
+		runSynced(t, name, func(t *testing.T) {
+			store, told := &countingStore{}, &atomic.Int32{}
+			test(t, store, attachAll(t, runs, func(int) watchdog.Config {
+				return watchdog.Config{
+					Store: store, Budget: warned, RecordTimeout: time.Second, OnWarning: func(watchdog.Warning) { told.Add(1) },
+				}
+			}), told)
 		})
 	}
 	bubble("they are recorded in a few appends and then told", func(t *testing.T, store *countingStore, all []*watchdog.Watchdog, told *atomic.Int32) {
@@ -212,29 +208,27 @@ func TestWarnedTogether(t *testing.T) {
 		store.delay = 0
 		closeAll(t, all)
 	})
-	t.Run("directives that come with the run's end are recorded after it", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := &countingStore{}
-			asked := watchdog.Budget{
-				WallClock: time.Hour, WarnAt: []float64{}, Idle: 50 * minute,
-				Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWait, 9)},
-			}
-			all := attachAll(t, runs, func(int) watchdog.Config { return watchdog.Config{Store: store, Budget: asked} })
-			store.before = func(context.Context) {
-				store.mu.Lock()
-				defer store.mu.Unlock()
-				require.NotEmpty(t, store.transacts)
-			}
-			before := runtime.NumGoroutine()
-			ringAt(time.Hour+1, all)
-			require.Less(t, store.goroutines-before, 100)
-			require.LessOrEqual(t, len(store.transacts)+len(store.appends), 8)
-			require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
-			require.Equal(t, runs, store.recorded(t, all, watchdog.EventWait))
-			for _, wd := range all {
-				require.Equal(t, []string{"wait 1", "cancel 1"}, polled(wd))
-			}
-			closeAll(t, all)
-		})
+	runSynced(t, "directives that come with the run's end are recorded after it", func(t *testing.T) {
+		store := &countingStore{}
+		asked := watchdog.Budget{
+			WallClock: time.Hour, WarnAt: []float64{}, Idle: 50 * minute,
+			Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWait, 9)},
+		}
+		all := attachAll(t, runs, func(int) watchdog.Config { return watchdog.Config{Store: store, Budget: asked} })
+		store.before = func(context.Context) {
+			store.mu.Lock()
+			defer store.mu.Unlock()
+			require.NotEmpty(t, store.transacts)
+		}
+		before := runtime.NumGoroutine()
+		ringAt(time.Hour+1, all)
+		require.Less(t, store.goroutines-before, 100)
+		require.LessOrEqual(t, len(store.transacts)+len(store.appends), 8)
+		require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
+		require.Equal(t, runs, store.recorded(t, all, watchdog.EventWait))
+		for _, wd := range all {
+			require.Equal(t, []string{"wait 1", "cancel 1"}, polled(wd))
+		}
+		closeAll(t, all)
 	})
 }
