@@ -104,24 +104,22 @@ func TestBoundOfTheWhole(t *testing.T) {
 			})
 		}
 	})
-	t.Run("Cancel that finds nine warnings and a directive ends the run as late", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := &flakyStore{hang: make(chan struct{})}
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-				Store: store, Logger: quiet, RecordTimeout: timeout, PollOnly: true, Budget: nine,
-			})
-			require.NoError(t, err)
-			time.Sleep(59 * minute)
-			require.Equal(t, timeout, took(func() {
-				_, err := wd.Cancel(noOutput)
-				require.NoError(t, err)
-			}))
-			require.Equal(t, []string{"wait 1", "cancel 1"}, polled(wd))
-			store.set(func(s *flakyStore) { s.hang = nil })
-			require.NoError(t, wd.Close())
-			require.Len(t, warningsOf(t, store), 9)
-			require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
+	runSynced(t, "Cancel that finds nine warnings and a directive ends the run as late", func(t *testing.T) {
+		store := &flakyStore{hang: make(chan struct{})}
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: store, Logger: quiet, RecordTimeout: timeout, PollOnly: true, Budget: nine,
 		})
+		require.NoError(t, err)
+		time.Sleep(59 * minute)
+		require.Equal(t, timeout, took(func() {
+			_, err := wd.Cancel(noOutput)
+			require.NoError(t, err)
+		}))
+		require.Equal(t, []string{"wait 1", "cancel 1"}, polled(wd))
+		store.set(func(s *flakyStore) { s.hang = nil })
+		require.NoError(t, wd.Close())
+		require.Len(t, warningsOf(t, store), 9)
+		require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
 	})
 	t.Run("with a timer a run ends at most the record timeout after its limit", func(t *testing.T) {
 		late(t, false, 59*minute, func(wd *watchdog.Watchdog, _ *flakyStore) {
@@ -131,15 +129,13 @@ func TestBoundOfTheWhole(t *testing.T) {
 			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
 		})
 	})
-	t.Run("what is found together is recorded together", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly, b.cfg.Budget = true, nine
-			wd := b.attach()
-			b.pass(55 * minute)
-			b.live(wd)
-			require.Equal(t, 1, b.store.appends)
-			require.Len(t, b.events(watchdog.EventWait), 1)
-		})
+	runFixture(t, "what is found together is recorded together", func(b *fixture) {
+		b.cfg.PollOnly, b.cfg.Budget = true, nine
+		wd := b.attach()
+		b.pass(55 * minute)
+		b.live(wd)
+		require.Equal(b.t, 1, b.store.appends)
+		require.Len(b.t, b.events(watchdog.EventWait), 1)
 	})
 }
 

@@ -120,16 +120,6 @@ func TestCheckpointBesides(t *testing.T) {
 		}))
 	}
 	extend := record.Extend{SessionStartedAt: record.Stamp(noon), ExtensionSeconds: 3600}
-	bubble("an extension of another host whose clock is behind", func(t *testing.T) {
-		b, store, wd := start(t)
-		for n, ago := range []time.Duration{0, time.Minute, 50 * time.Minute} {
-			put(t, b, store, fmt.Sprint("extend-", n), watchdog.EventExtend, ago, extend)
-			_, err := wd.Sync(context.Background())
-			require.NoError(t, err)
-			require.Equal(t, time.Duration(n+1)*time.Hour, extendedBy(wd))
-			require.Equal(t, time.Duration(n+1)*time.Hour, extendedBy(b.attach()))
-		}
-	})
 	bubble("what another process has written down is not read by one that has not looked for long", func(t *testing.T) {
 		b, store := newFixture(t), &readingStore{}
 		b.cfg.Store, b.cfg.PollOnly, b.cfg.Budget = store, true, watchdog.Budget{WallClock: 1000 * time.Hour}
@@ -166,31 +156,6 @@ func TestCheckpointBesides(t *testing.T) {
 		again := b.attach()
 		require.Equal(t, 20*time.Minute, handle.Of(again.Context()).State().Paused)
 		require.NoError(t, cut.Close())
-	})
-	bubble("extensions alone get a checkpoint", func(t *testing.T) {
-		b, store := newFixture(t), &readingStore{}
-		b.cfg.Store = store
-		wd := b.attach()
-		for range 100 {
-			b.pass(time.Minute)
-			require.NoError(t, wd.Extend(time.Minute))
-		}
-		synctest.Wait()
-		store.read = 0
-		require.Equal(t, 100*time.Minute, extendedBy(b.attach()))
-		require.Less(t, store.read, 40)
-	})
-	bubble("a cancel of whatever date", func(t *testing.T) {
-		b, store, wd := start(t)
-		end := record.EventID("s-1", record.Stamp(noon).String(), watchdog.EventCancel, record.Once)
-		put(t, b, store, end, watchdog.EventCancel, 4*time.Hour, record.Cancel{
-			Reason: "host_gone", SessionStartedAt: record.Stamp(noon), FiredAt: record.Stamp(b.clock.Now()),
-		})
-		_, fired := b.attach().Fired()
-		require.True(t, fired)
-		stop, err := wd.Sync(context.Background())
-		require.NoError(t, err)
-		require.NotNil(t, stop)
 	})
 	bubble("a checkpoint that cannot be read is passed over", func(t *testing.T) {
 		b, store, _ := start(t)

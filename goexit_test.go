@@ -38,25 +38,23 @@ func TestHostEndsGoroutine(t *testing.T) {
 	}
 	for _, pollOnly := range []bool{false, true} {
 		name := map[bool]string{false: "with a timer ", true: "on the caller's goroutine "}[pollOnly]
-		t.Run(name+"in every subscriber, and all get every directive", func(t *testing.T) {
-			inBubble(t, watchdog.Config{Budget: budget, PollOnly: pollOnly}, func(wd *watchdog.Watchdog, _ *flakyStore) {
-				var told [2]atomic.Int32
-				for i := range told {
-					wd.Subscribe(func(watchdog.Directive) {
-						told[i].Add(1)
-						runtime.Goexit()
-					})
-				}
-				for range 3 {
-					after(minute + time.Second)
-					elsewhere(func() { wd.Fired() })
-				}
-				require.EqualValues(t, 3, told[0].Load())
-				require.EqualValues(t, 3, told[1].Load())
-				after(time.Hour)
+		runBubble(t, name+"in every subscriber, and all get every directive", watchdog.Config{Budget: budget, PollOnly: pollOnly}, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+			var told [2]atomic.Int32
+			for i := range told {
+				wd.Subscribe(func(watchdog.Directive) {
+					told[i].Add(1)
+					runtime.Goexit()
+				})
+			}
+			for range 3 {
+				after(minute + time.Second)
 				elsewhere(func() { wd.Fired() })
-				require.NotNil(t, wd.Stop())
-			})
+			}
+			require.EqualValues(t, 3, told[0].Load())
+			require.EqualValues(t, 3, told[1].Load())
+			after(time.Hour)
+			elsewhere(func() { wd.Fired() })
+			require.NotNil(t, wd.Stop())
 		})
 		t.Run(name+"in OnSignal and OnWarning, and the run ends at its limit", func(t *testing.T) {
 			var signals, warnings atomic.Int32
@@ -84,44 +82,40 @@ func TestHostEndsGoroutine(t *testing.T) {
 			require.EqualValues(t, 3, signals.Load())
 			require.EqualValues(t, 2, warnings.Load())
 		})
-		t.Run(name+"in the store, and the run ends at its limit", func(t *testing.T) {
-			inFixture(t, func(b *fixture) {
-				b.cfg.PollOnly = pollOnly
-				b.cfg.Store = &lateReader{EventStore: b.store, before: runtime.Goexit}
-				wd := b.attach()
-				b.pass(over)
-				elsewhere(func() { wd.Fired() })
-				require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
-			})
+		runFixture(t, name+"in the store, and the run ends at its limit", func(b *fixture) {
+			b.cfg.PollOnly = pollOnly
+			b.cfg.Store = &lateReader{EventStore: b.store, before: runtime.Goexit}
+			wd := b.attach()
+			b.pass(over)
+			elsewhere(func() { wd.Fired() })
+			require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
 		})
-		t.Run(name+"in the store, and every run that ends then is recorded", func(t *testing.T) {
-			inFixture(t, func(b *fixture) {
-				var once atomic.Bool
-				b.cfg.PollOnly, b.cfg.Store = pollOnly, &lateReader{EventStore: b.store, before: func() {
-					if !once.Swap(true) {
-						runtime.Goexit()
-					}
-				}}
-				wd := b.attach()
-				layer, err := wd.Layer("step", watchdog.Budget{})
-				require.NoError(t, err)
-				ended := make(chan struct{})
-				go func() {
-					defer close(ended)
-					_ = layer.Try(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil })
-				}()
-				synctest.Wait()
-				hold, err := layer.Hold(context.Background(), "tool", watchdog.HoldLimit{})
-				require.NoError(t, err)
-				b.clock.Add(over)
-				elsewhere(func() { hold.Close() }) // looks at both
-				elsewhere(func() { wd.Fired() })
-				elsewhere(func() { layer.Fired() })
-				for _, one := range []*watchdog.Watchdog{wd, layer} {
-					require.ErrorIs(t, context.Cause(one.Context()), watchdog.WallClockExceeded)
+		runFixture(t, name+"in the store, and every run that ends then is recorded", func(b *fixture) {
+			var once atomic.Bool
+			b.cfg.PollOnly, b.cfg.Store = pollOnly, &lateReader{EventStore: b.store, before: func() {
+				if !once.Swap(true) {
+					runtime.Goexit()
 				}
-				<-ended
-			})
+			}}
+			wd := b.attach()
+			layer, err := wd.Layer("step", watchdog.Budget{})
+			require.NoError(b.t, err)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = layer.Try(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil })
+			}()
+			synctest.Wait()
+			hold, err := layer.Hold(context.Background(), "tool", watchdog.HoldLimit{})
+			require.NoError(b.t, err)
+			b.clock.Add(over)
+			elsewhere(func() { hold.Close() }) // looks at both
+			elsewhere(func() { wd.Fired() })
+			elsewhere(func() { layer.Fired() })
+			for _, one := range []*watchdog.Watchdog{wd, layer} {
+				require.ErrorIs(b.t, context.Cause(one.Context()), watchdog.WallClockExceeded)
+			}
+			<-ended
 		})
 		t.Run(name+"a log that closes the watchdog waits for nothing", func(t *testing.T) {
 			closer := &closingWriter{}

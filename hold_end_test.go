@@ -56,29 +56,15 @@ func TestHoldClosedWhileRecording(t *testing.T) {
 			return wd
 		}
 		own := func(wd *watchdog.Watchdog) *watchdog.Hold { return openHold(t, wd, "tool") }
-		t.Run("it is closed if the run was given more time meanwhile"+mode, func(t *testing.T) {
-			inFixture(t, func(b *fixture) {
-				wd := recording(b, true, nil, own)
-				b.live(wd)
-				b.pass(10 * minute)
-				b.live(wd)
-				b.pass(1)
-				_, fired := wd.Fired()
-				require.True(t, fired)
-				requireStop(t, wd, watchdog.IdleExceeded)
-			})
-		})
-		t.Run("on a run around a layer, too"+mode, func(t *testing.T) {
-			inFixture(t, func(b *fixture) {
-				wd := recording(b, true, nil, func(wd *watchdog.Watchdog) *watchdog.Hold {
-					return openHold(t, openLayer(t, wd, "build", watchdog.Budget{Reserve: minute, WallClock: watchdog.NoLimit}), "tool")
-				})
-				b.live(wd)
-				b.pass(10*minute + 1)
-				_, fired := wd.Fired()
-				require.True(t, fired)
-				requireStop(t, wd, watchdog.IdleExceeded)
-			})
+		runFixture(t, "it is closed if the run was given more time meanwhile"+mode, func(b *fixture) {
+			wd := recording(b, true, nil, own)
+			b.live(wd)
+			b.pass(10 * minute)
+			b.live(wd)
+			b.pass(1)
+			_, fired := wd.Fired()
+			require.True(b.t, fired)
+			requireStop(b.t, wd, watchdog.IdleExceeded)
 		})
 		t.Run("its trace has the release if the run goes on, and ends with the decision if not"+mode, func(t *testing.T) {
 			for extended, want := range map[bool][]string{
@@ -122,33 +108,29 @@ func TestHoldLetsGoOfContext(t *testing.T) {
 		"at the run's stop":      func(wd *watchdog.Watchdog) { after(wd.Remaining() + 1) },
 		"at the run's interrupt": func(wd *watchdog.Watchdog) { require.NoError(t, wd.Interrupt("SIGINT")) },
 	} {
-		t.Run(name+", with no lock held", func(t *testing.T) {
-			inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-				for _, run := range []*watchdog.Watchdog{openLayer(t, wd, "build", watchdog.Budget{WallClock: minute}), wd} {
-					ctx := &hostContext{Context: context.Background(), atStop: func() {
-						run.Elapsed() // takes the run's lock, as does the next
-						wd.SinceActivity()
-					}}
-					for _, key := range []string{"one", "other"} {
-						_, err := run.Hold(ctx, key, noCap)
-						require.NoError(t, err)
-					}
-					require.EqualValues(t, 2, ctx.waiting.Load())
-					end(run)
-					synctest.Wait()
-					require.Zero(t, ctx.waiting.Load())
+		runBubble(t, name+", with no lock held", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+			for _, run := range []*watchdog.Watchdog{openLayer(t, wd, "build", watchdog.Budget{WallClock: minute}), wd} {
+				ctx := &hostContext{Context: context.Background(), atStop: func() {
+					run.Elapsed() // takes the run's lock, as does the next
+					wd.SinceActivity()
+				}}
+				for _, key := range []string{"one", "other"} {
+					_, err := run.Hold(ctx, key, noCap)
+					require.NoError(t, err)
 				}
-			})
+				require.EqualValues(t, 2, ctx.waiting.Load())
+				end(run)
+				synctest.Wait()
+				require.Zero(t, ctx.waiting.Load())
+			}
 		})
 	}
-	t.Run("at its own close", func(t *testing.T) {
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			ctx := &hostContext{Context: context.Background(), atStop: func() { wd.Elapsed() }}
-			h, err := wd.Hold(ctx, "tool", noCap)
-			require.NoError(t, err)
-			require.True(t, h.Close())
-			require.Zero(t, ctx.waiting.Load())
-		})
+	runBubble(t, "at its own close", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
+		ctx := &hostContext{Context: context.Background(), atStop: func() { wd.Elapsed() }}
+		h, err := wd.Hold(ctx, "tool", noCap)
+		require.NoError(t, err)
+		require.True(t, h.Close())
+		require.Zero(t, ctx.waiting.Load())
 	})
 	t.Run("so that nothing of a run that has ended is kept while the context lasts", func(t *testing.T) {
 		ctx := t.Context()

@@ -1,7 +1,9 @@
 package watchdog_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -70,48 +72,34 @@ func TestHostThatBlocks(t *testing.T) {
 		return func() { close(blocking.block) }
 	}
 	for name, fail := range map[string]error{"the store answers": nil, "the store fails": errDiskFull} {
-		t.Run("a log and callbacks, and no caller waits while "+name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := &flakyStore{fail: fail}
-				cfg := watchdog.Config{Store: store, Budget: nine, RecordTimeout: time.Second}
-				unblock, never := block(&cfg), make(chan struct{})
-				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-				require.NoError(t, err)
-				wd.Subscribe(func(watchdog.Directive) { <-never })
-				began := time.Now()
-				time.Sleep(30 * minute)
-				_, fired := wd.Fired()
-				require.False(t, fired)
-				_, ok := wd.Poll()
-				require.True(t, ok)
-				require.Equal(t, 30*minute, time.Since(began), "no call waited")
-				time.Sleep(30*minute + 1)
-				_, fired = wd.Fired()
-				require.True(t, fired)
-				requireStop(t, wd, watchdog.WallClockExceeded)
-				require.LessOrEqual(t, time.Since(began), time.Hour+1+cfg.RecordTimeout, "Fired found the stop")
-				began = time.Now()
-				require.ErrorIs(t, wd.Close(), fail)
-				require.LessOrEqual(t, time.Since(began), 2*cfg.RecordTimeout)
-				unblock()
-				close(never)
-				store.set(func(s *flakyStore) { s.fail = nil })
-				require.NoError(t, wd.Close())
-			})
-		})
-	}
-	t.Run("OnSignal, and Close waits for it no longer than for the store", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			cfg := watchdog.Config{Store: &flakyStore{}, Budget: nine, RecordTimeout: time.Second}
-			unblock := block(&cfg)
+		runSynced(t, "a log and callbacks, and no caller waits while "+name, func(t *testing.T) {
+			store := &flakyStore{fail: fail}
+			cfg := watchdog.Config{Store: store, Budget: nine, RecordTimeout: time.Second}
+			unblock, never := block(&cfg), make(chan struct{})
 			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
 			require.NoError(t, err)
+			wd.Subscribe(func(watchdog.Directive) { <-never })
 			began := time.Now()
-			require.NoError(t, wd.Close())
-			require.LessOrEqual(t, time.Since(began), 2*time.Second)
+			time.Sleep(30 * minute)
+			_, fired := wd.Fired()
+			require.False(t, fired)
+			_, ok := wd.Poll()
+			require.True(t, ok)
+			require.Equal(t, 30*minute, time.Since(began), "no call waited")
+			time.Sleep(30*minute + 1)
+			_, fired = wd.Fired()
+			require.True(t, fired)
+			requireStop(t, wd, watchdog.WallClockExceeded)
+			require.LessOrEqual(t, time.Since(began), time.Hour+1+cfg.RecordTimeout, "Fired found the stop")
+			began = time.Now()
+			require.ErrorIs(t, wd.Close(), fail)
+			require.LessOrEqual(t, time.Since(began), 2*cfg.RecordTimeout)
 			unblock()
+			close(never)
+			store.set(func(s *flakyStore) { s.fail = nil })
+			require.NoError(t, wd.Close())
 		})
-	})
+	}
 	t.Run("for a moment, and who ends the run has it told before the call returns", func(t *testing.T) {
 		for name, end := range map[string]func(*watchdog.Watchdog){
 			"Close":     func(wd *watchdog.Watchdog) { wd.Close() },
@@ -133,41 +121,24 @@ func TestHostThatBlocks(t *testing.T) {
 			}
 		}
 	})
-	t.Run("on the caller's goroutine, and the run has ended before", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			cfg := watchdog.Config{Store: &flakyStore{}, Budget: nine, PollOnly: true}
-			unblock := block(&cfg)
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-			require.NoError(t, err)
-			time.Sleep(2 * time.Hour)
-			go wd.Fired()
-			synctest.Wait()
-			requireStop(t, wd, watchdog.WallClockExceeded)
-			require.NoError(t, wd.Close())
-			unblock()
-			synctest.Wait()
-		})
-	})
-	t.Run("on the caller's goroutine, and every run that is due has ended before", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			cfg := watchdog.Config{Store: &flakyStore{}, Budget: nine, PollOnly: true}
-			unblock := block(&cfg)
-			cfg.OnSignal = nil
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-			require.NoError(t, err)
-			layer, err := wd.Layer("step", watchdog.Budget{})
-			require.NoError(t, err)
-			hold, err := layer.Hold(t.Context(), "tool", watchdog.HoldLimit{Cap: 9 * time.Hour})
-			require.NoError(t, err)
-			time.Sleep(2 * time.Hour)
-			go hold.Close() // looks at both
-			synctest.Wait()
-			requireStop(t, layer, watchdog.WallClockExceeded)
-			requireStop(t, wd, watchdog.WallClockExceeded)
-			unblock()
-			synctest.Wait()
-			require.NoError(t, wd.Close())
-		})
+	runSynced(t, "on the caller's goroutine, and every run that is due has ended before", func(t *testing.T) {
+		cfg := watchdog.Config{Store: &flakyStore{}, Budget: nine, PollOnly: true}
+		unblock := block(&cfg)
+		cfg.OnSignal = nil
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+		require.NoError(t, err)
+		layer, err := wd.Layer("step", watchdog.Budget{})
+		require.NoError(t, err)
+		hold, err := layer.Hold(t.Context(), "tool", watchdog.HoldLimit{Cap: 9 * time.Hour})
+		require.NoError(t, err)
+		time.Sleep(2 * time.Hour)
+		go hold.Close() // looks at both
+		synctest.Wait()
+		requireStop(t, layer, watchdog.WallClockExceeded)
+		requireStop(t, wd, watchdog.WallClockExceeded)
+		unblock()
+		synctest.Wait()
+		require.NoError(t, wd.Close())
 	})
 }
 
@@ -217,4 +188,133 @@ func requireAllEnd(t *testing.T, runs int, log func(i int) *slog.Logger, made ..
 		}
 		require.NoError(t, wd.Close())
 	}
+}
+
+// TestLogOfCaller protects who attaches to a run, makes a layer or closes it from a log that blocks or panics.
+func TestLogOfCaller(t *testing.T) {
+	const timeout = time.Second
+	blocking := newBlockingLog()
+	for name, log := range map[string]slog.Handler{
+		"blocks": blocking, "panics": panickingHandler{slog.DiscardHandler},
+	} {
+		runSynced(t, "that "+name, func(t *testing.T) {
+			blocking.block = make(chan struct{})
+			keeper := &fakeKeeper{
+				attempt: watchdog.Attempt{Number: 2, Lost: true}, end: func(context.Context) { panic("keeper") },
+			}
+			store, began := &flakyStore{fail: errDiskFull}, time.Now()
+			took := func(call func() error, limit time.Duration) {
+				began := time.Now()
+				require.NoError(t, call())
+				require.LessOrEqual(t, time.Since(began), limit)
+			}
+			var wd *watchdog.Watchdog
+			took(func() (err error) { // finds that an attempt was lost, cannot record it
+				wd, err = watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: began}, watchdog.Config{
+					Store: store, Keeper: keeper, RecordTimeout: timeout, Logger: slog.New(log),
+					Budget: watchdog.Budget{WallClock: watchdog.NoLimit, Hold: watchdog.NoLimit},
+				})
+				return err
+			}, 2*timeout)
+			took(func() error {
+				_, err := wd.Layer("step", watchdog.Budget{WallClock: watchdog.NoLimit, Hold: watchdog.NoLimit})
+				return err
+			}, timeout)
+			store.set(func(s *flakyStore) { s.fail = nil })
+			took(wd.Close, 2*timeout)
+			require.Equal(t, 1, countEvents(t, store, watchdog.EventInterrupt))
+			if log == slog.Handler(blocking) {
+				require.EqualValues(t, 2, blocking.blocked.Load(), "it was told of all")
+			}
+			close(blocking.block)
+		})
+	}
+	t.Run("that panics, where nothing is guarded", func(t *testing.T) {
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: &flakyStore{}, Disabled: true, Logger: slog.New(panickingHandler{slog.DiscardHandler}),
+		})
+		require.NoError(t, err)
+		require.NoError(t, wd.Close())
+	})
+}
+
+// canaryPanic is what the host panics with: it must be in no log and no error.
+const canaryPanic = "canary-51c0"
+
+// A panickingStore panics when something is appended.
+type panickingStore struct{ watchdog.EventStore }
+
+func (panickingStore) Append(context.Context, ...watchdog.Event) error {
+	panic(errors.New(canaryPanic))
+}
+
+func TestPanicValue(t *testing.T) {
+	logged := func(t *testing.T, cfg watchdog.Config, test func(wd *watchdog.Watchdog)) string {
+		var log bytes.Buffer
+		synctest.Test(t, func(t *testing.T) {
+			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+			require.NoError(t, err)
+			defer wd.Close()
+			test(wd)
+			synctest.Wait()
+		})
+		require.NotContains(t, log.String(), canaryPanic)
+		return log.String()
+	}
+	budget := watchdog.Budget{WallClock: time.Hour, Idle: minute, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWait, 1)}}
+	t.Run("of a callback is not logged; its type is, and where it happened", func(t *testing.T) {
+		log := logged(t, watchdog.Config{
+			Store: &watchdog.Memory{}, Budget: budget, PollOnly: true,
+			OnSignal:  func(watchdog.Signal) { panic(errors.New(canaryPanic)) },
+			OnWarning: func(watchdog.Warning) { panic([]string{canaryPanic}) },
+		}, func(wd *watchdog.Watchdog) {
+			wd.Subscribe(func(watchdog.Directive) { panic(canaryPanic) })
+			time.Sleep(50 * minute)
+			wd.Fired()
+		})
+		for _, want := range []string{
+			"in=OnSignal panic_type=*errors.errorString", "in=OnWarning panic_type=[]string",
+			"in=Subscribe panic_type=string", "host_blocks_test.go",
+		} {
+			require.Contains(t, log, want)
+		}
+	})
+	t.Run("of a store is in no error and no log; its type is", func(t *testing.T) {
+		for _, pollOnly := range []bool{false, true} {
+			log := logged(t, watchdog.Config{Store: panickingStore{&watchdog.Memory{}}, Budget: budget, PollOnly: pollOnly},
+				func(wd *watchdog.Watchdog) {
+					for _, err := range []error{wd.Extend(time.Hour), wd.Interrupt("SIGINT")} {
+						require.ErrorContains(t, err, "event store panicked with a *errors.errorString")
+						require.NotContains(t, err.Error(), canaryPanic)
+					}
+				})
+			require.NotContains(t, log, canaryPanic)
+		}
+	})
+}
+
+// panickingHandler is a log that fails.
+type panickingHandler struct{ slog.Handler }
+
+func (panickingHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (panickingHandler) Handle(context.Context, slog.Record) error { panic("log") }
+
+// TestLogThatPanics protects that no log ends the process.
+func TestLogThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &flakyStore{}
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: store, Budget: watchdog.Budget{WallClock: time.Hour},
+			Logger:    slog.New(panickingHandler{slog.DiscardHandler}),
+			OnWarning: func(watchdog.Warning) { panic("host") },
+		})
+		require.NoError(t, err)
+		store.set(func(s *flakyStore) { s.fail = errDiskFull })
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
+		require.ErrorIs(t, wd.Close(), errDiskFull)
+	})
 }

@@ -67,28 +67,22 @@ func TestInputInvalid(t *testing.T) {
 }
 
 func TestInputAccepted(t *testing.T) {
-	t.Run("a start in another zone is kept in UTC, to the microsecond", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.run.StartedAt = noon.Add(-1001).In(time.FixedZone("", 2*3600))
-			require.Equal(t, noon.Add(-2*time.Microsecond), b.attach().StartedAt())
-		})
+	runFixture(t, "a start in another zone is kept in UTC, to the microsecond", func(b *fixture) {
+		b.run.StartedAt = noon.Add(-1001).In(time.FixedZone("", 2*3600))
+		require.Equal(b.t, noon.Add(-2*time.Microsecond), b.attach().StartedAt())
 	})
-	t.Run("a start a little ahead counts from now", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.run.StartedAt = noon.Add(watchdog.StartSkew)
-			wd := b.attach()
-			require.Zero(t, wd.Elapsed())
-			b.pass(over)
-			b.stopped(wd)
-		})
+	runFixture(t, "a start a little ahead counts from now", func(b *fixture) {
+		b.run.StartedAt = noon.Add(watchdog.StartSkew)
+		wd := b.attach()
+		require.Zero(b.t, wd.Elapsed())
+		b.pass(over)
+		b.stopped(wd)
 	})
-	t.Run("the longest ID there may be", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.run.ID = strings.Repeat("é", watchdog.MaxAggregateID)
-			b.attach()
-			b.pass(over)
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-		})
+	runFixture(t, "the longest ID there may be", func(b *fixture) {
+		b.run.ID = strings.Repeat("é", watchdog.MaxAggregateID)
+		b.attach()
+		b.pass(over)
+		require.Len(b.t, b.events(watchdog.EventCancel), 1)
 	})
 	t.Run("any character that is neither a control character nor only white space", func(t *testing.T) {
 		for _, id := range []string{"a\u2028b", " a ", "\ufeff", "\u200b", "\u202ea"} {
@@ -98,19 +92,15 @@ func TestInputAccepted(t *testing.T) {
 			})
 		}
 	})
-	t.Run("the longest budget there may be", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget.WallClock = watchdog.NoLimit - 1
-			b.live(b.attach())
-		})
+	runFixture(t, "the longest budget there may be", func(b *fixture) {
+		b.cfg.Budget.WallClock = watchdog.NoLimit - 1
+		b.live(b.attach())
 	})
-	t.Run("a config that is changed later changes nothing", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget.WarnAt = []float64{0.5}
-			b.attach()
-			b.cfg.Budget.WarnAt[0] = 0.1
-			b.pass(time.Hour)
-			require.Empty(t, b.events(watchdog.EventWarning))
-		})
+	runFixture(t, "a config that is changed later changes nothing", func(b *fixture) {
+		b.cfg.Budget.WarnAt = []float64{0.5}
+		b.attach()
+		b.cfg.Budget.WarnAt[0] = 0.1
+		b.pass(time.Hour)
+		require.Empty(b.t, b.events(watchdog.EventWarning))
 	})
 }

@@ -30,31 +30,29 @@ func TestNoStore(t *testing.T) {
 			})
 		}
 	})
-	t.Run("what its stop says can be done, and so of a layer of a run that has a store", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1"}, watchdog.Config{Logger: quiet})
-			require.NoError(t, err)
-			defer wd.Close()
-			stored, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-2", StartedAt: time.Now()},
-				watchdog.Config{Logger: quiet, Store: &watchdog.Memory{}})
-			require.NoError(t, err)
-			defer stored.Close()
-			inner, err := stored.Layer("step", watchdog.Budget{WallClock: time.Hour})
-			require.NoError(t, err)
-			defer inner.Close()
-			layer, err := wd.Layer("step", watchdog.Budget{WallClock: time.Hour})
-			require.NoError(t, err)
-			defer layer.Close()
-			const then = ", in the window that started at 2000-01-01T00:00:00Z; begin again, or raise the limit if it needs longer"
-			time.Sleep(time.Hour + 1)
-			require.EqualError(t, layer.Stop(),
-				"run s-1/step stopped: watchdog_wall_clock_exceeded: ran 1 h 0 min 0 s of 1 h"+then)
-			require.ErrorContains(t, inner.Stop(), then)
-			<-wd.Context().Done()
-			require.ErrorContains(t, stored.Stop(), "; resume the run to go on")
-			require.EqualError(t, context.Cause(wd.Context()),
-				"run s-1 stopped: watchdog_wall_clock_exceeded: ran 4 h 0 min 0 s of 4 h"+then)
-		})
+	runSynced(t, "what its stop says can be done, and so of a layer of a run that has a store", func(t *testing.T) {
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1"}, watchdog.Config{Logger: quiet})
+		require.NoError(t, err)
+		defer wd.Close()
+		stored, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-2", StartedAt: time.Now()},
+			watchdog.Config{Logger: quiet, Store: &watchdog.Memory{}})
+		require.NoError(t, err)
+		defer stored.Close()
+		inner, err := stored.Layer("step", watchdog.Budget{WallClock: time.Hour})
+		require.NoError(t, err)
+		defer inner.Close()
+		layer, err := wd.Layer("step", watchdog.Budget{WallClock: time.Hour})
+		require.NoError(t, err)
+		defer layer.Close()
+		const then = ", in the window that started at 2000-01-01T00:00:00Z; begin again, or raise the limit if it needs longer"
+		time.Sleep(time.Hour + 1)
+		require.EqualError(t, layer.Stop(),
+			"run s-1/step stopped: watchdog_wall_clock_exceeded: ran 1 h 0 min 0 s of 1 h"+then)
+		require.ErrorContains(t, inner.Stop(), then)
+		<-wd.Context().Done()
+		require.ErrorContains(t, stored.Stop(), "; resume the run to go on")
+		require.EqualError(t, context.Cause(wd.Context()),
+			"run s-1 stopped: watchdog_wall_clock_exceeded: ran 4 h 0 min 0 s of 4 h"+then)
 	})
 	t.Run("nor does it name a limit where there was none, or one of time where it counts", func(t *testing.T) {
 		const begin, more = "; begin again", "; begin again, or raise the limit if it needs more"
@@ -87,31 +85,13 @@ func TestNoStore(t *testing.T) {
 			require.NoError(t, wd.Close())
 		}
 	})
-	t.Run("two zero runs have two IDs, disabled ones, too", func(t *testing.T) {
-		seen := map[string]bool{"": true}
-		for i := range 10 {
-			wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{Disabled: i%2 > 0, Logger: quiet})
-			require.NoError(t, err)
-			require.False(t, seen[wd.ID()], wd.ID())
-			seen[wd.ID()] = true
-			require.NoError(t, wd.Close())
-		}
-	})
-	t.Run("an ID and a start that are given count", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Store = nil
-			b.pass(time.Hour)
-			wd := b.attach()
-			require.Equal(t, b.run.ID, wd.ID())
-			require.Equal(t, noon, wd.StartedAt())
-			require.Equal(t, 3*time.Hour, wd.Remaining())
-		})
-	})
-	t.Run("a start that is left out is the host's now", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Store, b.run.StartedAt = nil, time.Time{}
-			require.Equal(t, noon, b.attach().StartedAt())
-		})
+	runFixture(t, "an ID and a start that are given count", func(b *fixture) {
+		b.cfg.Store = nil
+		b.pass(time.Hour)
+		wd := b.attach()
+		require.Equal(b.t, b.run.ID, wd.ID())
+		require.Equal(b.t, noon, wd.StartedAt())
+		require.Equal(b.t, 3*time.Hour, wd.Remaining())
 	})
 	t.Run("an ID or a start that is given can be wrong", func(t *testing.T) {
 		b := newFixture(t)
@@ -123,35 +103,31 @@ func TestNoStore(t *testing.T) {
 			require.ErrorIs(t, err, watchdog.ErrInvalid, "%v", run)
 		}
 	})
-	t.Run("a run of the same name shares nothing with one before", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Store = nil
-			wd := b.attach()
-			require.NoError(t, wd.Complete())
-			b.live(b.attach())
-			stopped := b.attach()
-			_, err := stopped.Cancel(watchdog.Cancellation{Reason: "host_gone"})
-			require.NoError(t, err)
-			b.live(b.attach())
-			b.live(b.resume())
-		})
+	runFixture(t, "a run of the same name shares nothing with one before", func(b *fixture) {
+		b.cfg.Store = nil
+		wd := b.attach()
+		require.NoError(b.t, wd.Complete())
+		b.live(b.attach())
+		stopped := b.attach()
+		_, err := stopped.Cancel(watchdog.Cancellation{Reason: "host_gone"})
+		require.NoError(b.t, err)
+		b.live(b.attach())
+		b.live(b.resume())
 	})
-	t.Run("its record is as good as any: a stop is found by a sync, and a layer has it, too", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Store, b.run.ID = nil, ""
-			wd := b.attach()
-			layer, err := wd.Layer("test", watchdog.Budget{WallClock: time.Minute})
-			require.NoError(t, err)
-			b.pass(time.Minute + 1)
-			require.Equal(t, wd.ID()+"/test", b.stopped(layer).RunID)
-			found, err := layer.Sync(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, layer.Stop(), found)
-			b.live(wd)
-			require.NoError(t, layer.Close())
-			b.pass(over)
-			b.stopped(wd)
-			require.NoError(t, wd.Close())
-		})
+	runFixture(t, "its record is as good as any: a stop is found by a sync, and a layer has it, too", func(b *fixture) {
+		b.cfg.Store, b.run.ID = nil, ""
+		wd := b.attach()
+		layer, err := wd.Layer("test", watchdog.Budget{WallClock: time.Minute})
+		require.NoError(b.t, err)
+		b.pass(time.Minute + 1)
+		require.Equal(b.t, wd.ID()+"/test", b.stopped(layer).RunID)
+		found, err := layer.Sync(b.t.Context())
+		require.NoError(b.t, err)
+		require.Equal(b.t, layer.Stop(), found)
+		b.live(wd)
+		require.NoError(b.t, layer.Close())
+		b.pass(over)
+		b.stopped(wd)
+		require.NoError(b.t, wd.Close())
 	})
 }

@@ -40,30 +40,28 @@ func TestSlowAttach(t *testing.T) {
 		"the wall clock does not": {watchdog.Budget{WallClock: 5 * time.Second}, 5*time.Second - slow},
 		"nor does safety":         {watchdog.Budget{Safety: 4 * time.Second}, 4*time.Second - slow},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var trace []watchdog.Signal
-				cfg := watchdog.Config{
-					Store: &lateStore{&watchdog.Memory{}, slow}, Budget: test.budget, Logger: quiet,
-					OnSignal: func(s watchdog.Signal) { trace = append(trace, s) },
-				}
-				began := time.Now()
-				wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: began}, cfg)
-				require.NoError(t, err)
-				defer wd.Close()
-				require.GreaterOrEqual(t, time.Since(began), slow)
-				time.Sleep(test.after - time.Since(began.Add(slow)))
-				require.NoError(t, wd.Context().Err(), "at the limit itself it has not fired")
-				time.Sleep(time.Nanosecond)
-				synctest.Wait()
-				stop := wd.Stop()
-				require.NotNil(t, stop)
-				decided, err := replay.Run(test.budget, trace, false)
-				require.NoError(t, err)
-				require.NotEmpty(t, decided)
-				require.Equal(t, stop.Code, decided[len(decided)-1].Reason)
-				require.Equal(t, slow+test.after+1, decided[len(decided)-1].At)
-			})
+		runSynced(t, name, func(t *testing.T) {
+			var trace []watchdog.Signal
+			cfg := watchdog.Config{
+				Store: &lateStore{&watchdog.Memory{}, slow}, Budget: test.budget, Logger: quiet,
+				OnSignal: func(s watchdog.Signal) { trace = append(trace, s) },
+			}
+			began := time.Now()
+			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: began}, cfg)
+			require.NoError(t, err)
+			defer wd.Close()
+			require.GreaterOrEqual(t, time.Since(began), slow)
+			time.Sleep(test.after - time.Since(began.Add(slow)))
+			require.NoError(t, wd.Context().Err(), "at the limit itself it has not fired")
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+			stop := wd.Stop()
+			require.NotNil(t, stop)
+			decided, err := replay.Run(test.budget, trace, false)
+			require.NoError(t, err)
+			require.NotEmpty(t, decided)
+			require.Equal(t, stop.Code, decided[len(decided)-1].Reason)
+			require.Equal(t, slow+test.after+1, decided[len(decided)-1].At)
 		})
 	}
 }

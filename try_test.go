@@ -191,53 +191,47 @@ func TestWrapUp(t *testing.T) {
 		}
 		return kinds
 	}
-	t.Run("comes at the reserve, once a window, and then the reserve may be used", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = budget
-			var warnings []watchdog.Warning
-			b.cfg.OnWarning = func(w watchdog.Warning) { warnings = append(warnings, w) }
-			wd := b.attach()
-			b.pass(50*time.Minute - 1)
-			require.Empty(b.t, directives(b, wd))
-			require.EqualValues(b.t, 1, wd.Remaining())
-			b.pass(1)
-			require.Equal(b.t, 10*time.Minute, wd.Remaining())
-			require.Equal(b.t, []watchdog.DirectiveKind{watchdog.DirectiveWrapUp}, directives(b, wd))
-			require.NoError(b.t, wd.Close())
-			wd = b.attach()
-			require.Empty(b.t, directives(b, wd), "not again after a restart")
-			require.Equal(b.t, 10*time.Minute, wd.Remaining())
-			b.pass(4 * time.Minute)
-			require.Len(b.t, b.events(watchdog.EventWrapUp), 1)
-			require.Equal(b.t, 20*time.Minute, warnings[0].Remaining, "less the reserve")
-			require.Equal(b.t, 6*time.Minute, warnings[1].Remaining, "with it")
-			b.pass(6*time.Minute + 1)
-			require.Equal(b.t, []watchdog.DirectiveKind{watchdog.DirectiveCancel}, directives(b, wd))
-		})
+	runFixture(t, "comes at the reserve, once a window, and then the reserve may be used", func(b *fixture) {
+		b.cfg.Budget = budget
+		var warnings []watchdog.Warning
+		b.cfg.OnWarning = func(w watchdog.Warning) { warnings = append(warnings, w) }
+		wd := b.attach()
+		b.pass(50*time.Minute - 1)
+		require.Empty(b.t, directives(b, wd))
+		require.EqualValues(b.t, 1, wd.Remaining())
+		b.pass(1)
+		require.Equal(b.t, 10*time.Minute, wd.Remaining())
+		require.Equal(b.t, []watchdog.DirectiveKind{watchdog.DirectiveWrapUp}, directives(b, wd))
+		require.NoError(b.t, wd.Close())
+		wd = b.attach()
+		require.Empty(b.t, directives(b, wd), "not again after a restart")
+		require.Equal(b.t, 10*time.Minute, wd.Remaining())
+		b.pass(4 * time.Minute)
+		require.Len(b.t, b.events(watchdog.EventWrapUp), 1)
+		require.Equal(b.t, 20*time.Minute, warnings[0].Remaining, "less the reserve")
+		require.Equal(b.t, 6*time.Minute, warnings[1].Remaining, "with it")
+		b.pass(6*time.Minute + 1)
+		require.Equal(b.t, []watchdog.DirectiveKind{watchdog.DirectiveCancel}, directives(b, wd))
 	})
-	t.Run("and again after an extension", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget = budget
-			wd := b.attach()
-			b.pass(50 * time.Minute)
-			require.NoError(b.t, wd.Extend(time.Hour))
-			require.Equal(b.t, time.Hour, wd.Remaining())
-			b.pass(time.Hour)
-			require.Len(b.t, b.events(watchdog.EventWrapUp), 2)
-			require.Len(b.t, directives(b, wd), 2)
-			b.live(b.attach())
-			require.Len(b.t, b.events(watchdog.EventWrapUp), 2)
-		})
+	runFixture(t, "and again after an extension", func(b *fixture) {
+		b.cfg.Budget = budget
+		wd := b.attach()
+		b.pass(50 * time.Minute)
+		require.NoError(b.t, wd.Extend(time.Hour))
+		require.Equal(b.t, time.Hour, wd.Remaining())
+		b.pass(time.Hour)
+		require.Len(b.t, b.events(watchdog.EventWrapUp), 2)
+		require.Len(b.t, directives(b, wd), 2)
+		b.live(b.attach())
+		require.Len(b.t, b.events(watchdog.EventWrapUp), 2)
 	})
-	t.Run("is never written in a ladder, nor given without a reserve", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			bad := watchdog.Budget{Idle: time.Minute}
-			bad.Ladders.Idle = []watchdog.DirectiveKind{watchdog.DirectiveWrapUp}
-			require.ErrorContains(b.t, bad.Validate(), "comes by itself")
-			wd := b.attach()
-			b.pass(watchdog.DefaultWallClock)
-			require.Empty(b.t, directives(b, wd))
-			require.Empty(b.t, b.events(watchdog.EventWrapUp))
-		})
+	runFixture(t, "is never written in a ladder, nor given without a reserve", func(b *fixture) {
+		bad := watchdog.Budget{Idle: time.Minute}
+		bad.Ladders.Idle = []watchdog.DirectiveKind{watchdog.DirectiveWrapUp}
+		require.ErrorContains(b.t, bad.Validate(), "comes by itself")
+		wd := b.attach()
+		b.pass(watchdog.DefaultWallClock)
+		require.Empty(b.t, directives(b, wd))
+		require.Empty(b.t, b.events(watchdog.EventWrapUp))
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,75 +13,61 @@ import (
 )
 
 func TestWallClock(t *testing.T) {
-	t.Run("at the budget a run has not fired, one nanosecond later it has", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.pass(watchdog.DefaultWallClock)
-			b.live(wd)
-			b.pass(1)
-			stop := b.stopped(wd)
-			require.Equal(t, 4*time.Hour, stop.Budget)
-			require.Equal(t, noon, stop.StartedAt)
-		})
+	runFixture(t, "at the budget a run has not fired, one nanosecond later it has", func(b *fixture) {
+		wd := b.attach()
+		b.pass(watchdog.DefaultWallClock)
+		b.live(wd)
+		b.pass(1)
+		stop := b.stopped(wd)
+		require.Equal(b.t, 4*time.Hour, stop.Budget)
+		require.Equal(b.t, noon, stop.StartedAt)
 	})
-	t.Run("elapsed seconds are floored", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly = true
-			b.cfg.Budget.WallClock = time.Second
-			wd := b.attach()
-			b.pass(2*time.Second - 1)
-			b.stopped(wd)
-			require.Contains(t, string(b.events(watchdog.EventCancel)[0].Payload),
-				`"elapsed_seconds":1,"configured_budget_seconds":1}`)
-		})
+	runFixture(t, "elapsed seconds are floored", func(b *fixture) {
+		b.cfg.PollOnly = true
+		b.cfg.Budget.WallClock = time.Second
+		wd := b.attach()
+		b.pass(2*time.Second - 1)
+		b.stopped(wd)
+		require.Contains(b.t, string(b.events(watchdog.EventCancel)[0].Payload),
+			`"elapsed_seconds":1,"configured_budget_seconds":1}`)
 	})
-	t.Run("the stop tells what elapsed to the microsecond, as read from the store", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.PollOnly = true
-			wd := b.attach()
-			b.pass(4*time.Hour + 1234567*time.Microsecond)
-			require.Equal(t, 4*time.Hour+1234567*time.Microsecond, b.stopped(wd).Elapsed)
-			require.Equal(t, wd.Stop(), b.attach().Stop())
-		})
+	runFixture(t, "the stop tells what elapsed to the microsecond, as read from the store", func(b *fixture) {
+		b.cfg.PollOnly = true
+		wd := b.attach()
+		b.pass(4*time.Hour + 1234567*time.Microsecond)
+		require.Equal(b.t, 4*time.Hour+1234567*time.Microsecond, b.stopped(wd).Elapsed)
+		require.Equal(b.t, wd.Stop(), b.attach().Stop())
 	})
-	t.Run("it fires without a poll, and the event is there before the context ends", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			recorded := make(chan int, 1)
-			context.AfterFunc(wd.Context(), func() { recorded <- len(b.events(watchdog.EventCancel)) })
-			b.pass(watchdog.DefaultWallClock + 1)
-			require.Equal(t, 1, <-recorded)
-		})
+	runFixture(t, "it fires without a poll, and the event is there before the context ends", func(b *fixture) {
+		wd := b.attach()
+		recorded := make(chan int, 1)
+		context.AfterFunc(wd.Context(), func() { recorded <- len(b.events(watchdog.EventCancel)) })
+		b.pass(watchdog.DefaultWallClock + 1)
+		require.Equal(b.t, 1, <-recorded)
 	})
-	t.Run("a run without limit does not fire", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.cfg.Budget.WallClock = watchdog.NoLimit
-			wd := b.attach()
-			b.pass(24 * 365 * time.Hour)
-			b.live(wd)
-			require.Equal(t, time.Duration(watchdog.NoLimit), wd.Remaining())
-			require.Empty(t, b.events(watchdog.EventWarning))
-		})
+	runFixture(t, "a run without limit does not fire", func(b *fixture) {
+		b.cfg.Budget.WallClock = watchdog.NoLimit
+		wd := b.attach()
+		b.pass(24 * 365 * time.Hour)
+		b.live(wd)
+		require.Equal(b.t, time.Duration(watchdog.NoLimit), wd.Remaining())
+		require.Empty(b.t, b.events(watchdog.EventWarning))
 	})
-	t.Run("a run that attaches beyond its budget fires before New returns", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			b.pass(5 * time.Hour)
-			b.stopped(b.attach())
-			require.Len(t, b.events(watchdog.EventCancel), 1)
-			require.Empty(t, b.events(watchdog.EventWarning), "a warning that nobody can heed any more")
-		})
+	runFixture(t, "a run that attaches beyond its budget fires before New returns", func(b *fixture) {
+		b.pass(5 * time.Hour)
+		b.stopped(b.attach())
+		require.Len(b.t, b.events(watchdog.EventCancel), 1)
+		require.Empty(b.t, b.events(watchdog.EventWarning), "a warning that nobody can heed any more")
 	})
-	t.Run("in a synctest bubble the standard clock is enough", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-				Store: &watchdog.Memory{}, Budget: watchdog.Budget{WallClock: time.Hour},
-			})
-			require.NoError(t, err)
-			defer wd.Close()
-			began := time.Now()
-			<-wd.Context().Done()
-			require.Equal(t, time.Hour+1, time.Since(began))
+	runSynced(t, "in a synctest bubble the standard clock is enough", func(t *testing.T) {
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: &watchdog.Memory{}, Budget: watchdog.Budget{WallClock: time.Hour},
 		})
+		require.NoError(t, err)
+		defer wd.Close()
+		began := time.Now()
+		<-wd.Context().Done()
+		require.Equal(t, time.Hour+1, time.Since(began))
 	})
 }
 
@@ -139,26 +124,22 @@ func TestRemaining(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	t.Run("it ends the run without an event and can be called again", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			require.NoError(t, wd.Close())
-			require.NoError(t, wd.Close())
-			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrClosed)
-			b.pass(5 * time.Hour)
-			_, fired := wd.Fired()
-			require.False(t, fired)
-			require.Zero(t, wd.Remaining())
-			require.Empty(t, b.events(watchdog.EventCancel))
-		})
+	runFixture(t, "it ends the run without an event and can be called again", func(b *fixture) {
+		wd := b.attach()
+		require.NoError(b.t, wd.Close())
+		require.NoError(b.t, wd.Close())
+		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.ErrClosed)
+		b.pass(5 * time.Hour)
+		_, fired := wd.Fired()
+		require.False(b.t, fired)
+		require.Zero(b.t, wd.Remaining())
+		require.Empty(b.t, b.events(watchdog.EventCancel))
 	})
-	t.Run("a stop stays a stop", func(t *testing.T) {
-		inFixture(t, func(b *fixture) {
-			wd := b.attach()
-			b.pass(5 * time.Hour)
-			require.NoError(t, wd.Close())
-			b.stopped(wd)
-		})
+	runFixture(t, "a stop stays a stop", func(b *fixture) {
+		wd := b.attach()
+		b.pass(5 * time.Hour)
+		require.NoError(b.t, wd.Close())
+		b.stopped(wd)
 	})
 	t.Run("a thousand armed watchdogs are no goroutine, and none is left behind them", func(t *testing.T) {
 		before := goroutines()
