@@ -15,17 +15,15 @@ type ExpiredLease struct {
 	RenewedAt time.Time
 }
 
-// String returns what the column expired_lease has after the attempt of the row and a space.
+// String returns what the column expired_lease has.
 func (l ExpiredLease) String() string {
 	return fmt.Sprintf("%d %d %s", l.Looks, l.RenewedAt.UnixMicro(), l.ID)
 }
 
-// ParseExpired reads the column expired_lease of a row in an attempt. It is void for another attempt: programs that do
-// not know the column count the attempt up. A text of another program says nothing.
-func ParseExpired(text string, attempt int) (l ExpiredLease) {
-	of, lease, _ := strings.Cut(text, " ")
-	fields := strings.SplitN(lease, " ", 3)
-	if of != strconv.Itoa(attempt) || len(fields) < 3 {
+// ParseExpired reads the column expired_lease. A text of another program says nothing.
+func ParseExpired(text string) (l ExpiredLease) {
+	fields := strings.SplitN(text, " ", 3)
+	if len(fields) < 3 {
 		return l
 	}
 	looks, looksErr := strconv.Atoi(fields[0])

@@ -21,9 +21,9 @@ func TestEmptiedTable(t *testing.T) {
 	pool := hostPool(t, dsn)
 	fillLeased(t, pool, 1, 1000)
 	mustExec(t, pool, "DELETE FROM watchdog_sessions", "VACUUM (TRUNCATE off, ANALYZE) watchdog_sessions", fmt.Sprintf(`
-		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, threshold, own_threshold, started_at, host,
-			attempt, lease, leased)
-		SELECT 'run-' || n, 'active', now(), now(), 9223372036854775807, 0, now(), 'host-1', 1, 'lease-1', 1
+		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, host,
+			attempt, lease)
+		SELECT 'run-' || n, 'active', now(), now(), now(), 'host-1', 1, 'lease-1'
 		FROM generate_series(1, %d) AS n`, rows))
 	require.Equal(t, []string{"0"}, texts(t, pool, `SELECT reltuples::text FROM pg_class WHERE relname = 'watchdog_sessions'
 		AND relpages > 0`), "the planner believes that there are none")

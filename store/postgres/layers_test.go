@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/store/postgres"
 )
 
 func TestLayers(t *testing.T) {
@@ -21,13 +20,6 @@ func TestLayers(t *testing.T) {
 		s := setups[opened](t)
 		mustExec(t, s.pool, "DROP INDEX watchdog_events_parent")
 		findsLayers(t, s)
-	})
-	t.Run("in a database of the second version", func(t *testing.T) {
-		dsn := newDSN(t)
-		openAt(t, dsn, postgres.Config{})
-		mustExec(t, hostPool(t, dsn), "DROP INDEX watchdog_events_parent", "DELETE FROM watchdog_schema WHERE version > 2")
-		findsLayers(t, newPutter(t, dsn, dsn))
-		assert.Contains(t, indexes(t, dsn), "watchdog_events_parent")
 	})
 }
 

@@ -104,22 +104,3 @@ func TestNoticeOfWrongClock(t *testing.T) {
 		})
 	}
 }
-
-// A table without the columns that version 5 got later gets them, and its notices have waited for no time.
-func TestOutboxWithoutPauses(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	pool := hostPool(t, dsn)
-	before := openAt(t, dsn, postgres.Config{Outbox: true})
-	require.NoError(t, before.PutNotices(t.Context(), alertOf("alert-1")))
-	mustExec(t, pool, "ALTER TABLE watchdog_outbox DROP COLUMN waited, DROP COLUMN paused_at")
-	s := openAt(t, dsn, postgres.Config{Outbox: true})
-	for _, waited := range []time.Duration{0, time.Hour} {
-		claimed, err := s.ClaimNotices(t.Context(), 1, 0)
-		require.NoError(t, err)
-		require.Len(t, claimed, 1)
-		assert.Equal(t, waited, claimed[0].Waited)
-		require.NoError(t, s.DelayNotice(t.Context(), claimed[0], time.Hour))
-		require.NoError(t, s.DelayNotice(t.Context(), claimed[0], 0))
-	}
-}

@@ -48,7 +48,7 @@ func claimAll(tb testing.TB, s *postgres.Store, lasts time.Duration) (claimed []
 	return claimed
 }
 
-// putBefore is how versions before the fifth put an end.
+// putBefore is how another program can put an end.
 func putBefore(id string) string {
 	return fmt.Sprintf(`INSERT INTO watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
 		VALUES ('%s', '%s', 'run-1', '%s', now())`, id, watchdog.AggregateType, watchdog.EventCancel)
@@ -104,15 +104,6 @@ func TestNotices(t *testing.T) {
 		endOf(t, s, "end-1")
 		require.Len(t, claimAll(t, s, watchdog.NoLimit), 1)
 		assert.Empty(t, claimAll(t, s, watchdog.NoLimit))
-	})
-	t.Run("that versions before put are due, and count their tries", func(t *testing.T) {
-		dsn := newDSN(t)
-		s := openAt(t, dsn, withOutbox)
-		mustExec(t, hostPool(t, dsn), putBefore("old"))
-		assert.Equal(t, []string{"old 1"}, claimAll(t, s, 0))
-		assert.Equal(t, []string{"old 2"}, claimAll(t, s, time.Hour))
-		require.NoError(t, s.PutNotices(t.Context(), alertOf("old")))
-		assert.Empty(t, claimAll(t, s, time.Hour))
 	})
 	t.Run("that are there twice are finished together", func(t *testing.T) {
 		dsn := newDSN(t)

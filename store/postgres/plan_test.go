@@ -51,10 +51,10 @@ func fillLeased(tb testing.TB, pool *pgxpool.Pool, leases, active int) {
 		SELECT 'lease-' || n, 'host-' || n, 10000000000, 1000, 86400000000000, 86399000000000, now()
 		FROM generate_series(1, %d) AS n`, leases),
 		fmt.Sprintf(`
-		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, threshold, own_threshold, started_at, host,
-			attempt, lease, leased, activity, quiet_since, quiet_due)
+		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, threshold, started_at, host,
+			attempt, lease, activity, quiet_since, quiet_due)
 		SELECT 'leased-' || lpad(n::text, 8, '0'), 'active', now() - interval '1 day', now() - interval '1 day',
-			9223372036854775807, own, now() - interval '1 day', 'host-' || 1 + n %% %[1]d, 1, 'lease-' || 1 + n %% %[1]d, 1,
+			own, now() - interval '1 day', 'host-' || 1 + n %% %[1]d, 1, 'lease-' || 1 + n %% %[1]d,
 			activity, CASE WHEN quiet AND own = 0 THEN activity END, CASE WHEN quiet AND own > 0 THEN activity + own END
 		FROM generate_series(1, %[2]d) AS n, LATERAL (SELECT n %% 500 = 0 AS quiet) AS q, LATERAL (
 			SELECT CASE WHEN n %% 10 = 0 AND n %% 1000 <> 0 THEN 3600000000000 ELSE 0 END AS own,

@@ -242,7 +242,7 @@ func TestReadOnlyRefuses(t *testing.T) {
 		"a database without events":  {says: "has no table of events, and none is created"},
 		"a schema that is not there": {cfg: postgres.Config{Schema: "nosuch"}, says: "none is created"},
 		"a newer schema": {
-			statements: []string{"CREATE TABLE watchdog_schema (version integer)", "INSERT INTO watchdog_schema VALUES (99)"},
+			statements: []string{"CREATE TABLE watchdog_schema AS SELECT 99 AS version, 99 AS oldest_reader"},
 			says:       postgres.ErrNewerSchema.Error(),
 		},
 		"a foreign table": {
@@ -265,8 +265,7 @@ func TestReadOnlyRefuses(t *testing.T) {
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
 		openAt(t, dsn, postgres.Config{})
-		mustExec(t, pool, "DROP TABLE watchdog_sessions, watchdog_lease_ends, watchdog_leases, watchdog_outbox",
-			"DELETE FROM watchdog_schema WHERE version > 1")
+		mustExec(t, pool, "DROP TABLE watchdog_sessions, watchdog_lease_ends, watchdog_leases, watchdog_outbox")
 		s := openAt(t, dsn, postgres.Config{ReadOnly: true})
 		assert.Empty(t, read(t, s))
 		_, err := s.List(t.Context(), session.ListQuery{Limit: 1})

@@ -53,7 +53,7 @@ func TestCancelAll(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, outcomesBut(10, -1), outcomes)
 				assert.Equal(t, []string{"1 10"}, texts(t, pool,
-					`SELECT count(DISTINCT ended) || ' ' || count(*) FROM watchdog_sessions WHERE status = 'cancelled'`))
+					`SELECT count(DISTINCT xmin::text) || ' ' || count(*) FROM watchdog_sessions WHERE status = 'cancelled'`))
 				assert.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 10)
 				mustExec(t, pool, "TRUNCATE watchdog_sessions, watchdog_outbox, events")
 			}

@@ -25,17 +25,6 @@ func TestUnreadableThenCancel(t *testing.T) {
 	assert.Equal(t, session.Changed, outcome)
 }
 
-// A session in a lease has its own threshold, also if another program has set that of the row to 0.
-func TestThresholdOfLeased(t *testing.T) {
-	t.Parallel()
-	db := openPlain(t, newFile(t))
-	s := newStore(t, db)
-	beginLease(t, s, "lease-1")
-	attach(t, s, "run-1", "lease-1", time.Hour)
-	mustExec(t, db, "UPDATE watchdog_sessions SET threshold = 0")
-	assert.Equal(t, time.Hour, rowOf(t, s, "run-1").Threshold)
-}
-
 // Of two activities of one attempt in a batch that are equal the later one counts.
 func TestFreshenEqual(t *testing.T) {
 	t.Parallel()

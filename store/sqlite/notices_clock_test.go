@@ -124,23 +124,3 @@ func TestNoticeOfWrongClock(t *testing.T) {
 		assert.Zero(t, claimed[0].Waited)
 	})
 }
-
-// A table without the columns that version 5 got later gets them, and its notices have waited for no time.
-func TestOutboxWithoutPauses(t *testing.T) {
-	t.Parallel()
-	file := newFile(t)
-	before := openWith(t, file, withOutbox)
-	require.NoError(t, before.Append(t.Context(), numbered(1)))
-	require.NoError(t, before.Close())
-	mustExec(t, openPlain(t, file), "ALTER TABLE watchdog_outbox DROP COLUMN waited",
-		"ALTER TABLE watchdog_outbox DROP COLUMN paused_at")
-	s := openWith(t, file, withOutbox)
-	for _, waited := range []time.Duration{0, time.Hour} {
-		claimed, err := s.ClaimNotices(t.Context(), 1, 0)
-		require.NoError(t, err)
-		require.Len(t, claimed, 1)
-		assert.Equal(t, waited, claimed[0].Waited)
-		require.NoError(t, s.DelayNotice(t.Context(), claimed[0], time.Hour))
-		require.NoError(t, s.DelayNotice(t.Context(), claimed[0], 0))
-	}
-}

@@ -81,15 +81,6 @@ func TestNotices(t *testing.T) {
 			try++
 		}
 	})
-	t.Run("that versions before put are due, and count their tries", func(t *testing.T) {
-		file := newFile(t)
-		s := openWith(t, file, withOutbox)
-		mustExec(t, openPlain(t, file, "busy_timeout(10000)"), putBefore("old"))
-		assert.Equal(t, []string{"old 1"}, claimAll(t, s, 0))
-		assert.Equal(t, []string{"old 2"}, claimAll(t, s, time.Hour))
-		require.NoError(t, s.PutNotices(t.Context(), session.Notice{ID: "old", AggregateType: "a", AggregateID: "b", Type: "c"}))
-		assert.Empty(t, claimAll(t, s, time.Hour))
-	})
 	t.Run("that are there twice are finished together", func(t *testing.T) {
 		file := newFile(t)
 		s := openWith(t, file, withOutbox)
@@ -120,7 +111,7 @@ func TestNotices(t *testing.T) {
 	})
 }
 
-// putBefore is how versions before the fifth put an end.
+// putBefore is how another program can put an end.
 func putBefore(id string) string {
 	return fmt.Sprintf(`INSERT INTO watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
 		VALUES ('%s', '%s', 'run-1', '%s', '2026-01-02 03:04:05.000006')`, id, watchdog.AggregateType, watchdog.EventCancel)

@@ -116,9 +116,9 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	}
 	defer w.close()
 	t := &transaction{store: s, writer: w}
-	version, err := schema().CheckReadable(t)
+	err = schema().CheckReadable(t)
 	if err == nil {
-		_, err = schema().Complete(version, t)
+		_, err = schema().Complete(t)
 	}
 	return err
 }

@@ -251,7 +251,7 @@ func TestProcessesOpenAtOnce(t *testing.T) {
 			t.Errorf("stored are %q, want one event of each of %d processes", ids(events), processes)
 		}
 		db := openPlain(t, file)
-		if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, versions(1)) {
+		if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, []string{"1"}) {
 			t.Errorf("the versions are %q", got)
 		}
 		if got := indexes(t, db); !slices.Equal(got, ownIndexes) {

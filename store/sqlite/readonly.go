@@ -137,8 +137,6 @@ const tornIndex = "attempt to write a readonly database"
 // readerAdvice is advice for a store that was opened read-only.
 var readerAdvice = []struct{ text, advice string }{
 	{"no such table", storerows.OlderSchemaAdvice},
-	{"no such column", storerows.OlderSchemaAdvice},
-	{"no such index", storerows.OlderSchemaAdvice},
 	{"unable to open database file",
 		"this user cannot read the file or its log, or the log (-wal) has no index (-shm): check the permissions, " +
 			"or open it once with a program that writes"},

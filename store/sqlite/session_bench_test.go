@@ -32,7 +32,7 @@ func BenchmarkStalled(b *testing.B) {
 		for name, columns := range map[string]string{
 			"bare query": "run_id, last_event_at",
 			"bare query of whole rows": "run_id, last_event_at, parent, status, created_at, threshold, " +
-				"started_at, host, attempt, resumes, reason, lease, activity, own_threshold, warned_at, claim, stop_failed, state",
+				"started_at, host, attempt, resumes, reason, lease, activity, warned_at, claim, stop_failed, state",
 		} {
 			b.Run(fmt.Sprintf("active=%d/stalled=%d/%s", active(), stalled, name), func(b *testing.B) {
 				benchmarkBare(b, db, columns, want)
