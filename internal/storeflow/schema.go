@@ -60,7 +60,7 @@ type Column struct{ Name, Is string }
 
 // Tables are those of both stores, in the order in which they are made.
 //
-// A threshold is in nanoseconds, and 0 means the sweeper's. A row in a lease with an allowance has none.
+// A threshold is in nanoseconds, and 0 means the sweeper's. Only a row in a lease and without one has an allowance.
 //
 // Activity is in nanoseconds of the lease's clock, NULL for a run that has not signalled. It is in no index. A row that
 // is quiet has one of two columns: quiet_since, its activity, if it has neither a threshold of its own nor an allowance,

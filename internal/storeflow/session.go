@@ -11,23 +11,15 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// An Attempt has the columns of the row of a run that attaches. One with an allowance has no threshold.
-type Attempt struct {
-	Threshold int64
-	Lease     *string
-	Allowance *int64
-}
-
-// AttemptOf returns the columns of a run.
-func AttemptOf(run session.Session) Attempt {
-	a := Attempt{Threshold: int64(run.Threshold)}
-	if run.Lease != "" {
-		a.Lease = &run.Lease
-		if run.Allowance > 0 {
-			a.Threshold, a.Allowance = 0, (*int64)(&run.Allowance)
-		}
+// LeaseOf returns the columns lease and allowance of a run that attaches. Without a lease there is no allowance.
+func LeaseOf(run session.Session) (lease *string, allowance *int64) {
+	if run.Lease == "" {
+		return nil, nil
 	}
-	return a
+	if run.Allowance > 0 {
+		allowance = (*int64)(&run.Allowance)
+	}
+	return &run.Lease, allowance
 }
 
 // StartPause returns the pause of a start in microseconds, negative if none is to follow.

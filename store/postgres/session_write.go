@@ -91,10 +91,10 @@ func (s *Store) attach(ctx context.Context, run session.Session) (r attachedRow,
 }
 
 func (s *Store) attachArguments(run session.Session) []any {
-	a := storeflow.AttemptOf(run)
+	lease, allowance := storeflow.LeaseOf(run)
 	return []any{
-		run.RunID, run.Parent, a.Threshold, record.Truncate(run.StartedAt), run.Host, a.Lease,
-		storeflow.NullJSON(run.State), int64(run.Attempt), s.channel(), a.Allowance}
+		run.RunID, run.Parent, int64(run.Threshold), record.Truncate(run.StartedAt), run.Host, lease,
+		storeflow.NullJSON(run.State), int64(run.Attempt), s.channel(), allowance}
 }
 
 // A batch takes its rows in the order of their keys and leaves those alone that others have locked, so that it waits
@@ -131,7 +131,6 @@ const (
 		WHERE EXISTS (SELECT FROM living) ORDER BY run_id, attempt, activity DESC, place DESC),
 	` + lockRows + `, kept AS (UPDATE SCHEMA.watchdog_sessions AS s SET
 			lease = $1::{text}, expired_lease = NULL, lost = NULL,
-			threshold = CASE WHEN ` + isLate + ` OR f.allowance {=} 0 THEN s.threshold ELSE least(s.threshold, 0) END,
 			allowance = CASE WHEN ` + isLate + ` THEN s.allowance WHEN f.allowance {>} 0 THEN f.allowance END,
 			activity = CASE WHEN ` + isLate + ` THEN s.activity WHEN f.activity {>=} 0 THEN f.activity END,
 			quiet_since = CASE WHEN ` + isLate + ` THEN s.quiet_since

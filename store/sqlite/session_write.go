@@ -43,9 +43,9 @@ func (t *transaction) attach(run session.Session) [2]session.Session {
 	if before.Status == session.Active {
 		t.noteEnd(before)
 	}
-	a := storeflow.AttemptOf(run)
-	t.do(attachRow, run.RunID, run.Parent, a.Threshold, formatTime(run.StartedAt), run.Host, formatTime(t.now()),
-		max(before.Attempt+1, run.Attempt), a.Lease, storeflow.NullJSON(run.State), a.Allowance)
+	lease, allowance := storeflow.LeaseOf(run)
+	t.do(attachRow, run.RunID, run.Parent, int64(run.Threshold), formatTime(run.StartedAt), run.Host, formatTime(t.now()),
+		max(before.Attempt+1, run.Attempt), lease, storeflow.NullJSON(run.State), allowance)
 	return [2]session.Session{before, t.session(run.RunID)}
 }
 
@@ -123,10 +123,9 @@ const (
 	// ownSilence is how long the run may be silent by itself, 0 for as long as sweepers say.
 	ownSilence = `CASE WHEN f.allowance > 0 THEN f.allowance ELSE s.threshold END`
 	// freshenOthers writes the rows that come into the lease, and those that are or were quiet. The sum of an activity and
-	// a threshold is at most the largest number. A negative threshold, of another program, stays unreadable.
+	// a threshold is at most the largest number.
 	freshenOthers = `UPDATE main.watchdog_sessions AS s SET lease = ?2, expired_lease = NULL, lost = NULL,
 			allowance = nullif(f.allowance, 0),
-			threshold = CASE WHEN f.allowance > 0 THEN min(s.threshold, 0) ELSE s.threshold END,
 			activity = nullif(f.activity, -1),
 			quiet_since = CASE WHEN f.quiet AND f.activity >= 0 AND ` + ownSilence + ` = 0 THEN f.activity END,
 			quiet_due = CASE WHEN f.quiet AND f.activity >= 0 AND ` + ownSilence + ` > 0
