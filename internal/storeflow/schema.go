@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // Newest is the version of the schema, and OldestReader that of the oldest program that can use it.
@@ -44,8 +42,8 @@ type Database interface {
 	// Names returns the columns of a table, none if there is no such table.
 	Names(table string) ([]string, error)
 	// Events reports whether there is a table of events, and describes its columns.
-	Events() (exists bool, columns []storerows.Column, err error)
-	Indexes() ([]storerows.Index, error) // of that table
+	Events() (exists bool, columns []EventColumn, err error)
+	Indexes() ([]EventIndex, error) // of that table
 }
 
 // A Table is one of both stores. One that exists without a column is somebody else's.
@@ -224,7 +222,10 @@ func (s *Schema) version(d Database) (version int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return version, storerows.CheckVersion(version, oldest, Newest)
+	if version > Newest && oldest > Newest {
+		err = fmt.Errorf("%w (its version is %d, the newest known here %d)", ErrNewerSchema, version, Newest)
+	}
+	return version, err
 }
 
 // CheckReadable fails if this program cannot use the schema, or there are no events in it.
@@ -234,7 +235,7 @@ func (s *Schema) CheckReadable(d Database) error {
 	}
 	exist, err := s.hasEvents(d)
 	if err == nil && !exist {
-		err = storerows.ErrNoTables
+		err = ErrNoTables
 	}
 	return err
 }
@@ -269,7 +270,7 @@ func (s *Schema) hasEvents(d Database) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if problems := storerows.TableProblems(columns, indexes); len(problems) > 0 {
+	if problems := TableProblems(columns, indexes); len(problems) > 0 {
 		return false, fmt.Errorf("%w (events: %s)", s.Foreign, strings.Join(problems, "; "))
 	}
 	return true, nil
@@ -308,7 +309,7 @@ func (s *Schema) makeIndexes(d Database) error {
 		return err
 	}
 	all := slices.Concat(indexes, s.Indexes)
-	for _, i := range storerows.MissingIndexes(existing) {
+	for _, i := range MissingIndexes(existing) {
 		all = append(all, Index{i.Name, "events", `"` + strings.Join(i.Columns, `", "`) + `"`})
 	}
 	var statements []string

@@ -1,3 +1,7 @@
+// Package storerows is what every store of sessions shares, package session's own as well: the places and pages of
+// stalled sessions, and the pauses of notices and starts.
+//
+// It contains no SQL and no driver: each store writes its own statements.
 package storerows
 
 import (
@@ -49,4 +53,9 @@ func Paginate[T any](rows []T, limit int, placeOf func(T) Place) (page []T, next
 		return rows, ""
 	}
 	return slices.Clip(rows[:limit]), placeOf(rows[limit-1]).String()
+}
+
+// DimensionError is the error of History for an unknown dimension.
+func DimensionError[T ~string](by T) error {
+	return fmt.Errorf("count cancels: there is no dimension %q", by)
 }

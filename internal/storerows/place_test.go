@@ -1,8 +1,10 @@
 package storerows_test
 
 import (
+	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -58,4 +60,13 @@ func TestPaginate(t *testing.T) {
 		assert.Equal(t, []storerows.Place{{1, "z"}, {2, "a"}, {2, "b"}, {3, "a"}}, page)
 		assert.Empty(t, next)
 	})
+}
+
+func TestRoundUp(t *testing.T) {
+	for d, want := range map[time.Duration]int64{
+		0: 0, 1: 1, time.Microsecond: 1, time.Microsecond + 1: 2, time.Second - 1: 1_000_000,
+		math.MaxInt64: math.MaxInt64/1000 + 1,
+	} {
+		require.Equal(t, want, storerows.RoundUp(d), d)
+	}
 }

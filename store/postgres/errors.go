@@ -17,17 +17,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 var (
 	// ErrClosed says that the [Store] was closed. Every call of a closed one wraps it.
-	ErrClosed = storerows.ErrClosed
+	ErrClosed = storeflow.ErrClosed
 	// ErrNewerSchema says that a newer version of this package has migrated the database. [Open] and [New] wrap it.
-	ErrNewerSchema = storerows.ErrNewerSchema
+	ErrNewerSchema = storeflow.ErrNewerSchema
 	// ErrReadOnly says that the [Store] is of a [Config] that is ReadOnly. Every call that writes wraps it, and changes
 	// nothing.
-	ErrReadOnly = storerows.ErrReadOnly
+	ErrReadOnly = storeflow.ErrReadOnly
 	// ErrForeignTable says that the schema has a table named events, or by a name that begins with watchdog_, that this
 	// package cannot use. [Open] and [New] wrap it. The error names the columns that are missing or in the way. Nothing
 	// was written.
@@ -140,7 +139,7 @@ func (s *Store) wrapError(ctx context.Context, doing string, err error) error {
 	if ctx.Err() == nil {
 		advice = s.adviceFor(err)
 	}
-	return storerows.WrapError(doing, s.address, storerows.JoinContext(ctx, err), advice)
+	return storeflow.WrapError(doing, s.address, storeflow.JoinContext(ctx, err), advice)
 }
 
 func (s *Store) adviceFor(err error) string {
@@ -181,8 +180,8 @@ var (
 // readerAdvice is advice for a read-only store.
 var readerAdvice = map[string]string{
 	"42501": "grant the role SELECT on the tables",
-	"42703": storerows.OlderSchemaAdvice,
-	"42P01": storerows.OlderSchemaAdvice,
+	"42703": storeflow.OlderSchemaAdvice,
+	"42P01": storeflow.OlderSchemaAdvice,
 }
 
 // selectWhyReadOnly returns whether the server is a standby, and what has set default_transaction_read_only, if it is.

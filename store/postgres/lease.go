@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -148,7 +147,7 @@ func (t *transaction) expireLease(l session.Lease) (expired bool, left int, err 
 	counting := reading(t.store, &count, pgx.RowTo[int], countLeased, l.ID)
 	steps := []step{counting}
 	if found[0].Expired {
-		kept := storerows.ExpiredLease{ID: l.ID, Looks: l.Looks, RenewedAt: l.RenewedAt}.String()
+		kept := storeflow.ExpiredText(l)
 		leaving := running(t.store, leaveRows, l.ID, session.ExpireBatch, l.Lost, kept)
 		steps = []step{leaving, counting, running(t.store, deleteLease, l.ID)}
 	}

@@ -100,7 +100,7 @@ func (r *sessionRow) Session() (session.Session, error) {
 		Reason: watchdog.StopReason(r.reason.String), Claim: r.claim.String,
 		Lease: r.lease.String, Activity: time.Duration(r.activity.Int64), Silence: time.Duration(r.silence.Int64),
 		Behind: r.behind.Bool, Allowance: time.Duration(r.allowance.Int64),
-		Expired: session.ExpiredLease(storerows.ParseExpired(r.expired.String)),
+		Expired: storeflow.ReadExpired(r.expired.String),
 	}
 	if r.lease.Valid && !r.activity.Valid {
 		s.Activity = session.NoActivity

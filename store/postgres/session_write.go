@@ -183,7 +183,7 @@ func freshenArguments(lease string, fresh []session.Freshness) []any {
 // End implements [session.Store], in one round trip unless a row is refused. If an ending is invalid
 // ([session.Ending.Validate]), End writes nothing and returns the error.
 func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session.Skipped, err error) {
-	if err := storeflow.CheckEnds(ends); err != nil {
+	if err := storeflow.FirstInvalid(ends); err != nil {
 		return session.Skipped{}, err
 	}
 	runOf := func(e session.Ending) string { return e.RunID }
@@ -222,7 +222,7 @@ type skippedRow struct {
 func writeRows[E any](
 	batch []E, runOf func(E) string, write func([]E) ([]skippedRow, error),
 ) (skipped session.Skipped, err error) {
-	skipped.Failed, err = storerows.WriteEach(batch, runOf, func(part []E) error {
+	skipped.Failed, err = storeflow.WriteEach(batch, runOf, func(part []E) error {
 		rows, err := write(part)
 		for _, r := range rows {
 			switch {

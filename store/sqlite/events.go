@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 // Append implements [watchdog.EventStore]. It returns when the events are durable, or when ctx is done. In that case
@@ -41,7 +41,7 @@ type row [7]string
 
 // encode copies the events into rows, so that the caller may change the events while the rows wait for their commit.
 func encode(events []watchdog.Event) ([]row, error) {
-	if err := storerows.Validate(events); err != nil {
+	if err := storeflow.Validate(events); err != nil {
 		return nil, err
 	}
 	rows := make([]row, len(events))

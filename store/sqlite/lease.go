@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -117,9 +116,9 @@ func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (bool, int, er
 	if err != nil || len(e.runIDs) == 0 {
 		return e.expired, e.left, lockedError(err)
 	}
-	kept := storerows.ExpiredLease{ID: l.ID, Looks: l.Looks, RenewedAt: l.RenewedAt}.String()
+	kept := storeflow.ExpiredText(l)
 	itself := func(runID string) string { return runID }
-	_, err = storerows.WriteEach(e.runIDs, itself, func(part []string) (err error) {
+	_, err = storeflow.WriteEach(e.runIDs, itself, func(part []string) (err error) {
 		doing := fmt.Sprintf("take %d sessions out of lease %s", len(part), l.ID)
 		e.left, err = changed(ctx, s, doing, len(part), func(t *transaction) (left int) {
 			t.do(leaveRows, jsonArray(part), l.ID, "", l.Lost, kept)

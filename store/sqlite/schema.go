@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // schema has the tables. The epoch of a lease is the time at which its clock was at zero, in nanoseconds since 1970.
@@ -150,7 +149,7 @@ const refuseDelete = `CREATE TRIGGER IF NOT EXISTS main.watchdog_leases_named BE
 		SELECT RAISE(ABORT, 'active sessions name this lease: a sweeper finds out whether its process is dead');
 	END`
 
-func (t *transaction) Events() (exists bool, columns []storerows.Column, err error) {
+func (t *transaction) Events() (exists bool, columns []storeflow.EventColumn, err error) {
 	var kind string
 	err = t.Value(`SELECT coalesce(max(type), '') FROM main.sqlite_master
 		WHERE lower(name) = 'events' AND type IN ('table', 'view')`, nil, &kind)
@@ -166,8 +165,8 @@ func (t *transaction) Events() (exists bool, columns []storerows.Column, err err
 
 // columns describes the columns of the events table. Names are in lower case, because SQLite ignores their case. It
 // numbers a column by itself that is the whole primary key and an INTEGER.
-func (t *transaction) columns() ([]storerows.Column, error) {
-	return rowsOf(t, func(rows *sql.Rows) (c storerows.Column, err error) {
+func (t *transaction) columns() ([]storeflow.EventColumn, error) {
+	return rowsOf(t, func(rows *sql.Rows) (c storeflow.EventColumn, err error) {
 		var declared string
 		err = rows.Scan(&c.Name, &declared, &c.NotNull, &c.HasDefault, &c.Generated)
 		c.Problem = typeProblem(c.Name, declared)
@@ -192,9 +191,9 @@ func typeProblem(name, declared string) string {
 
 // indexes lists the indexes of the events table that cover all rows. Column names are in lower case, and empty for
 // expressions and for columns that the index does not compare byte by byte.
-func (t *transaction) Indexes() (indexes []storerows.Index, err error) {
+func (t *transaction) Indexes() (indexes []storeflow.EventIndex, err error) {
 	err = eachRow(t, func(rows *sql.Rows) error {
-		var i storerows.Index
+		var i storeflow.EventIndex
 		var column string
 		err := rows.Scan(&i.Name, &i.Unique, &column)
 		if last := len(indexes) - 1; last < 0 || indexes[last].Name != i.Name {

@@ -86,7 +86,7 @@ func readSession(text string) (session.Session, error) {
 		Resumes: int(r.number(9, 0)), Reason: watchdog.StopReason(f[10]), Lease: f[12],
 		Activity: time.Duration(r.number(13, -1)), Silence: time.Duration(r.number(14, 0)), WarnedAt: r.moment(15),
 		Claim: f[16], State: r.json(18), Behind: r.number(19, 0) > 0, Lost: r.number(20, 0) == 1,
-		Allowance: time.Duration(r.number(21, 0)), Expired: session.ExpiredLease(storerows.ParseExpired(f[22])),
+		Allowance: time.Duration(r.number(21, 0)), Expired: storeflow.ReadExpired(f[22]),
 		Start: r.start(23)}
 	if ended := r.number(11, 0); ended > 0 {
 		s.EndedAt = time.UnixMicro(ended).UTC()

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/seed62658d38/watchdog/internal/storeflow"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -57,11 +56,11 @@ const endRow = `
 // End implements [session.Store]. If an ending is invalid ([session.Ending.Validate]), End writes nothing and returns
 // the error. It treats locks as Freshen does.
 func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session.Skipped, err error) {
-	if err := storeflow.CheckEnds(ends); err != nil {
+	if err := storeflow.FirstInvalid(ends); err != nil {
 		return session.Skipped{}, err
 	}
 	runOf := func(e session.Ending) string { return e.RunID }
-	skipped.Failed, err = storerows.WriteEach(ends, runOf, func(part []session.Ending) error {
+	skipped.Failed, err = storeflow.WriteEach(ends, runOf, func(part []session.Ending) error {
 		return s.change(ctx, fmt.Sprintf("end %d sessions", len(part)), len(part), func(t *transaction) {
 			now := t.now()
 			for _, e := range part {
@@ -145,7 +144,7 @@ func (s *Store) Freshen(ctx context.Context, lease string, fresh []session.Fresh
 	var skipped session.Skipped
 	var err error
 	runOf := func(f session.Freshness) string { return f.RunID }
-	skipped.Failed, err = storerows.WriteEach(latestOf(fresh), runOf, func(part []session.Freshness) error {
+	skipped.Failed, err = storeflow.WriteEach(latestOf(fresh), runOf, func(part []session.Freshness) error {
 		list, states := freshJSON(part)
 		doing := fmt.Sprintf("freshen %d sessions", len(part))
 		gone, err := changed(ctx, s, doing, max(len(part), 1), func(t *transaction) []string {

@@ -1,4 +1,4 @@
-package storerows
+package storeflow
 
 import "slices"
 
@@ -7,8 +7,8 @@ var EventColumns = []string{
 	"id", "aggregate_type", "aggregate_id", "event_type", "payload", "timestamp", "consensus_id",
 }
 
-// A Column describes one column of an existing events table.
-type Column struct {
+// A EventColumn describes one column of an existing events table.
+type EventColumn struct {
 	Name       string
 	NotNull    bool
 	HasDefault bool // the database sets it when an insert leaves it out
@@ -17,8 +17,8 @@ type Column struct {
 	Problem string
 }
 
-// An Index describes one index of the events table. It covers all rows.
-type Index struct {
+// An EventIndex describes one index of the events table. It covers all rows.
+type EventIndex struct {
 	Name   string
 	Unique bool
 	// Columns are the indexed columns. A name is empty for an expression, and for a column that the index does not compare
@@ -27,14 +27,14 @@ type Index struct {
 }
 
 // TableProblems says why an existing events table cannot be used in place. It returns nothing if the table can.
-func TableProblems(columns []Column, indexes []Index) []string {
+func TableProblems(columns []EventColumn, indexes []EventIndex) []string {
 	return slices.Concat(eventColumnProblems(columns), otherColumnProblems(columns), keyProblems(columns, indexes))
 }
 
 // eventColumnProblems lists the event columns that are missing or do not accept our values.
-func eventColumnProblems(columns []Column) (problems []string) {
+func eventColumnProblems(columns []EventColumn) (problems []string) {
 	for _, name := range EventColumns {
-		at := slices.IndexFunc(columns, func(c Column) bool { return c.Name == name })
+		at := slices.IndexFunc(columns, func(c EventColumn) bool { return c.Name == name })
 		if at < 0 {
 			problems = append(problems, "column "+name+" is missing")
 			continue
@@ -46,7 +46,7 @@ func eventColumnProblems(columns []Column) (problems []string) {
 	return problems
 }
 
-func (c Column) problem() string {
+func (c EventColumn) problem() string {
 	switch {
 	case c.Generated:
 		return "is generated"
@@ -58,7 +58,7 @@ func (c Column) problem() string {
 }
 
 // otherColumnProblems lists the host's columns that need a value: our inserts set none.
-func otherColumnProblems(columns []Column) (problems []string) {
+func otherColumnProblems(columns []EventColumn) (problems []string) {
 	for _, c := range columns {
 		if !slices.Contains(EventColumns, c.Name) && c.NotNull && !c.HasDefault {
 			problems = append(problems, "column "+c.Name+" is NOT NULL and has no default")
@@ -68,9 +68,9 @@ func otherColumnProblems(columns []Column) (problems []string) {
 }
 
 // keyProblems checks that IDs are unique: this makes an append idempotent.
-func keyProblems(columns []Column, indexes []Index) []string {
-	exists := slices.ContainsFunc(columns, func(c Column) bool { return c.Name == "id" })
-	unique := slices.ContainsFunc(indexes, func(i Index) bool {
+func keyProblems(columns []EventColumn, indexes []EventIndex) []string {
+	exists := slices.ContainsFunc(columns, func(c EventColumn) bool { return c.Name == "id" })
+	unique := slices.ContainsFunc(indexes, func(i EventIndex) bool {
 		return i.Unique && slices.Equal(i.Columns, []string{"id"})
 	})
 	if exists && !unique {
@@ -80,16 +80,16 @@ func keyProblems(columns []Column, indexes []Index) []string {
 }
 
 // eventIndexes are the indexes that reading and counting events need.
-var eventIndexes = []Index{
+var eventIndexes = []EventIndex{
 	{Name: "watchdog_events_aggregate", Columns: []string{"aggregate_type", "aggregate_id", "timestamp"}},
 	{Name: "watchdog_events_type", Columns: []string{"event_type"}},
 }
 
 // MissingIndexes returns the indexes to create: those that no existing index can replace, by beginning with the same
 // columns.
-func MissingIndexes(existing []Index) []Index {
-	return slices.DeleteFunc(slices.Clone(eventIndexes), func(wanted Index) bool {
-		return slices.ContainsFunc(existing, func(i Index) bool {
+func MissingIndexes(existing []EventIndex) []EventIndex {
+	return slices.DeleteFunc(slices.Clone(eventIndexes), func(wanted EventIndex) bool {
+		return slices.ContainsFunc(existing, func(i EventIndex) bool {
 			n := len(wanted.Columns)
 			return len(i.Columns) >= n && slices.Equal(i.Columns[:n], wanted.Columns)
 		})

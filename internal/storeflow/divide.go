@@ -1,4 +1,4 @@
-package storerows
+package storeflow
 
 import "fmt"
 
