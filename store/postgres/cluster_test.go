@@ -316,3 +316,182 @@ func (c *cluster) verify() {
 	}
 	assert.Empty(c, texts(c, c.pool, disagreements), "a run has one end, and its row says so, too")
 }
+
+// TestSweepStandbyAway: while the synchronous standby is away, no cancel of a sweeper is answered, though the primary
+// carries it out. Each is counted once all the same, and has its alert, its resume and its end event once.
+func TestSweepStandbyAway(t *testing.T) {
+	t.Parallel()
+	const stalled = 3
+	c := startCluster(t, true)
+	store := openAt(t, c.dsn, postgres.Config{})
+	for i := range stalled {
+		_, _, err := store.Attach(t.Context(), session.Session{RunID: runNumber(i), StartedAt: noon, Host: "dead"})
+		require.NoError(t, err)
+	}
+	require.NoError(t, c.age(t.Context()))
+
+	alerts, keys := 0, map[string]string{} // of starts, which are repeated until the run attaches
+	sweeper, err := sweep.New(store, store, sweep.Config{
+		Interval: 100 * time.Millisecond, StalledThreshold: silence, MinAge: watchdog.None, RecordTimeout: time.Second,
+		StopTimeout: time.Second,
+		Alert:       sweep.Alert{Within: time.Nanosecond, Func: func(context.Context, int) { alerts++ }}, // of each cancel
+		Resume: sweep.ResumePolicy{Max: 1, Tries: 2, Start: func(_ context.Context, s session.Session) error {
+			if before, again := keys[s.RunID]; again {
+				assert.Equal(t, before, s.Start.Key)
+			}
+			keys[s.RunID] = s.Start.Key
+			return nil
+		}},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	require.NoError(t, c.standby.Disconnect(t.Context()))
+	began := time.Now()
+	_, _ = sweeper.Sweep(t.Context()) // what it says depends on when the primary gives up waiting
+	require.GreaterOrEqual(t, time.Since(began), stalled*time.Second, "each cancel waited for the standby")
+	require.NoError(t, c.standby.Reconnect(t.Context()))
+	c.until("cancels", func() bool {
+		time.Sleep(100 * time.Millisecond) // so that the pauses of those that failed are over
+		_, err := sweeper.Sweep(t.Context())
+		left := texts(t, c.pool, "SELECT run_id FROM watchdog_sessions WHERE start_due IS NOT NULL") // nobody attaches
+		return err == nil && sweeper.Stats().Cancelled >= stalled && len(left) == 0
+	})
+	for range 3 {
+		p, err := sweeper.Sweep(t.Context())
+		require.NoError(t, err)
+		assert.Empty(t, p.Cases)
+	}
+	assert.Equal(t, stalled, sweeper.Stats().Cancelled)
+	assert.Equal(t, stalled, alerts)
+	for i := range stalled {
+		row := sessionOf(t, store, runNumber(i))
+		assert.Equal(t, session.Cancelled, row.Status)
+		assert.Equal(t, watchdog.SessionIdleTimeout, row.Reason)
+		assert.Equal(t, 1, row.Resumes)
+		assert.NotEmpty(t, keys[runNumber(i)])
+		assert.Equal(t, []string{"1"}, texts(t, c.pool, fmt.Sprintf(`SELECT count(*)::text FROM events
+			WHERE aggregate_id = '%s' AND event_type = '%s'`, runNumber(i), watchdog.EventCancel)))
+	}
+	assert.Empty(t, texts(t, c.pool, disagreements))
+}
+
+// outage is how long there is no primary. It is more than the time between two writes of a row.
+const outage = silence/10 + time.Second
+
+// A primary that crashes under load, and whose synchronous standby is promoted, costs nothing: no acknowledged event is
+// lost, no live run is cancelled, no run has two ends, and its row and its events agree.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, true)
+	for _, host := range []string{"host-1", "host-2", "host-3"} {
+		c.host(host, 12, 3)
+		c.write("writer of " + host)
+	}
+	c.crash("dead-1")
+	first, second := c.sweep(), c.sweep()
+	c.untilWritten()
+	c.until("cancels", func() bool { return first.Stats().Cancelled+second.Stats().Cancelled > 10 })
+
+	c.primary.Kill()
+	time.Sleep(outage)
+	_, refused := c.acknowledgements()
+	require.Positive(t, refused, "nothing was written meanwhile")
+	fresh := c.promote()
+	assert.Less(t, fresh, seconds)
+	c.untilWritten()
+	c.crash("dead-2")
+	cancelled := first.Stats().Cancelled + second.Stats().Cancelled
+	c.until("cancels", func() bool { return first.Stats().Cancelled+second.Stats().Cancelled > cancelled+10 })
+	c.verify()
+	assert.Empty(t, c.lost(), "acknowledged events")
+}
+
+// A primary whose machine vanishes answers nobody, and closes no connection. Its standby takes over all the same.
+func TestFailoverOfVanished(t *testing.T) {
+	longOnly(t)
+	t.Parallel()
+	c := startCluster(t, true)
+	first, second := startProxy(t, c.primary.DSN(c.database)), startProxy(t, c.standby.DSN(c.database))
+	c.connect(fmt.Sprintf("postgres://postgres@%s,%s/%s?sslmode=disable&target_session_attrs=read-write"+
+		"&connect_timeout=1&pool_ping_timeout=1s", first.listener.Addr(), second.listener.Addr(), c.database))
+	for _, host := range []string{"host-1", "host-2", "host-3"} {
+		c.host(host, 12, 3)
+		c.write("writer of " + host)
+	}
+	c.crash("dead")
+	c.sweep()
+	c.untilWritten()
+	first.vanish()
+	time.Sleep(outage)
+	fresh := c.promote()
+	assert.Less(t, fresh, seconds)
+	c.untilWritten()
+	c.verify()
+	first.close() // else a store waits for the lost connections when it closes
+	assert.Empty(t, c.lost(), "acknowledged events")
+}
+
+// A primary with an asynchronous standby loses what it committed last. Runs go on, and what was decided is decided
+// again, in the same way.
+func TestAsynchronousFailover(t *testing.T) {
+	longOnly(t)
+	t.Parallel()
+	c := startCluster(t, false)
+	c.host("host-1", 12, 0) // the cancel of a run by its own limit can be lost
+	c.write("writer")
+	c.crash("dead")
+	c.untilWritten()
+	kept := c.acknowledgedEvents()
+	require.NoError(t, c.standby.Disconnect(t.Context()))
+	c.host("host-2", 3, 0)
+	known, late := c.live[:12], c.live[12:]
+	c.live = known
+	sweeper := c.sweep()
+	c.untilWritten()
+	c.until("cancels", func() bool { return sweeper.Stats().Cancelled > 10 })
+
+	c.primary.Kill()
+	time.Sleep(outage)
+	c.promote()
+	c.untilWritten()
+	lost := c.lost()
+	assert.NotEmpty(t, lost, "events that were acknowledged after the standby received the last")
+	for _, id := range kept {
+		assert.NotContains(t, lost, id, "the standby had received it")
+	}
+	for _, wd := range late {
+		assert.NoError(t, wd.Context().Err(), "a run whose row was lost goes on")
+	}
+	t.Run("a row that was lost is made again while its run lives", func(t *testing.T) {
+		c.live = append(known, late...)
+		c.untilFresh(c.dsn, time.Now())
+	})
+	c.verify()
+}
+
+// While the synchronous standby is away no event is acknowledged, not even one that is appended again: the primary has
+// stored it, and the standby, which may be promoted, has not.
+func TestStandbyAway(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, true)
+	require.NoError(t, c.standby.Disconnect(t.Context()))
+	s := openAt(t, c.dsn, postgres.Config{})
+	stored := 0
+	for name, write := range map[string]func(ctx context.Context) error{
+		"appended":   func(ctx context.Context) error { return s.Append(ctx, numbered(1)) },
+		"transacted": func(ctx context.Context) error { return s.Transact(ctx, appending("run-1", numbered(2))) },
+	} {
+		stored++
+		t.Run("an event is not acknowledged that is "+name, func(t *testing.T) {
+			for tries := 0; tries < 3 || len(read(t, s)) < stored; tries++ { // a busy machine may not come to the commit
+				require.Less(t, tries, 100)
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				assert.ErrorIs(t, write(ctx), context.DeadlineExceeded)
+				cancel()
+			}
+		})
+	}
+	assert.Len(t, read(t, s), 2, "the primary has stored them")
+	require.NoError(t, c.standby.Reconnect(t.Context()))
+	require.NoError(t, s.Append(t.Context(), numbered(1)))
+}

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -199,21 +198,10 @@ func whyReadOnly(row pgx.Row) (string, error) {
 	case standby:
 		return "it is a standby: name the primary, or all hosts with target_session_attrs=read-write", nil
 	case setBy != "":
-		return "default_transaction_read_only is on, set " + cmp.Or(settingPlaces[setBy], "by its "+setBy) +
+		return "default_transaction_read_only is on, by what pg_settings calls its source " + setBy +
 			": set it to off there, or in the connection string", nil
 	}
 	return "its transaction is read-only", nil
-}
-
-// settingPlaces says where a setting can be, by the source in pg_settings.
-var settingPlaces = map[string]string{
-	"configuration file": "in the server's configuration",
-	"command line":       "on the server's command line",
-	"database":           "for the database (ALTER DATABASE)",
-	"user":               "for the role (ALTER ROLE)",
-	"database user":      "for the role in the database (ALTER ROLE IN DATABASE)",
-	"client":             "in the connection string",
-	"session":            "by a statement of the connection's own",
 }
 
 // explainRefusal adds to the error of a refused write why the server refuses it, if that can be found out: a server can

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -223,48 +221,17 @@ func (t *transaction) findSchema() error {
 	if t.store.schema != "" {
 		return nil
 	}
-	if err := t.refuseTemporary(); err != nil {
+	var path string
+	err := t.Value(`SELECT coalesce(pg_catalog.current_schema(), ''), pg_catalog.current_setting('search_path')`,
+		nil, &t.store.schema, &path)
+	switch {
+	case err != nil:
 		return err
-	}
-	err := t.Value(`SELECT coalesce(pg_catalog.current_schema(), '')`, nil, &t.store.schema)
-	if err == nil && t.store.schema == "" {
-		err = errors.New("no schema of the connection's search_path exists: create one, or name one in Config.Schema")
-	}
-	return err
-}
-
-// refuseTemporary refuses a search_path whose first schema that can be used is that of the temporary tables. It does
-// not ask the server for the first schema, because the answer would create that of the temporary tables.
-func (t *transaction) refuseTemporary() error {
-	var path, role string
-	err := t.Value(`SELECT pg_catalog.current_setting('search_path'), current_user::{text}`, nil, &path, &role)
-	before := schemasOf(path)
-	first := slices.IndexFunc(before, isTemporary)
-	if err != nil || first < 0 {
-		return err
-	}
-	before = before[:first]
-	if user := slices.Index(before, "$user"); user >= 0 {
-		before[user] = role
-	}
-	var usable bool
-	err = t.Value(`SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} ANY ($1::pg_catalog.name[])
-			AND pg_catalog.has_schema_privilege(oid, 'USAGE'))`, []any{before}, &usable)
-	if err == nil && !usable {
-		err = fmt.Errorf("the search_path %s begins with %s, whose tables vanish with their connection: "+
+	case t.store.schema == "":
+		return errors.New("no schema of the connection's search_path exists: create one, or name one in Config.Schema")
+	case isTemporary(t.store.schema):
+		return fmt.Errorf("the search_path %s begins with %s, whose tables vanish with their connection: "+
 			"name another schema first, or one in Config.Schema", path, temporary)
 	}
-	return err
-}
-
-// schemasOf returns the names in a search_path as the server reads them: without quotes, or else in small letters.
-func schemasOf(path string) (names []string) {
-	for _, found := range regexp.MustCompile(`"((?:[^"]|"")*)"|[^\s,]+`).FindAllStringSubmatch(path, -1) {
-		name := strings.ToLower(found[0])
-		if name[0] == '"' {
-			name = strings.ReplaceAll(found[1], `""`, `"`)
-		}
-		names = append(names, name)
-	}
-	return names
+	return nil
 }

@@ -58,10 +58,14 @@ var sessionText = concatenated(
 	"run_id", "parent", "status", "created_at", "coalesce(last_event_at, '"+nullText+"')", "threshold", "started_at",
 	"host", "attempt", "resumes", "reason", rowEnded,
 	`CASE WHEN coalesce(lease, warned_at, claim, stop_failed, state, expired_lease, lost, start_due) IS NULL
-		THEN '`+strings.Join([]string{"", "0", "0", nullText, "", "0", "", "0", "0", "0", "", ""}, columnSeparator)+`' ELSE `+
+		THEN '`+strings.Join([]string{"", "0", "0", nullText, "", "0", "", "0", "0", "0", "", "", "0", "0"}, columnSeparator)+`' ELSE `+
 		concatenated(rowLease, rowActive, rowSilence, rowWarned, "coalesce(claim, '')", rowStopped,
 			"coalesce(state, '')", rowIsBehind, "coalesce(lost, 0)", rowAllowance, "coalesce(expired_lease, '')",
-			rowStart)+` END`)
+			ifToStart("start_key", "''"), ifToStart("start_tries", "0"), ifToStart("start_due", "0"))+` END`)
+
+func ifToStart(column, none string) string {
+	return `coalesce(CASE WHEN ` + isToStart + ` THEN ` + column + ` END, ` + none + `)`
+}
 
 func concatenated(columns ...string) string {
 	return strings.Join(columns, ` || '`+columnSeparator+`' || `)
@@ -70,7 +74,7 @@ func concatenated(columns ...string) string {
 var sessionFields = []string{
 	"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt", "resumes",
 	"reason", "ended", "lease", "activity", "silence", "warned_at", "claim", "stop_failed", "state", "behind", "lost",
-	"allowance", "expired_lease", "start_due"}
+	"allowance", "expired_lease", "start_key", "start_tries", "start_due"}
 
 // readSession parses a row. Its error wraps [session.ErrUnreadable].
 func readSession(text string) (session.Session, error) {
@@ -87,7 +91,10 @@ func readSession(text string) (session.Session, error) {
 		Activity: time.Duration(r.number(13, -1)), Silence: time.Duration(r.number(14, 0)), WarnedAt: r.moment(15),
 		Claim: f[16], State: r.json(18), Behind: r.number(19, 0) > 0, Lost: r.number(20, 0) == 1,
 		Allowance: time.Duration(r.number(21, 0)), Expired: storeflow.ReadExpired(f[22]),
-		Start: r.start(23)}
+	}
+	if f[23] != "" {
+		s.Start = session.WantedStart{Key: f[23], Tries: int(r.number(24, 0)), Due: time.UnixMicro(r.number(25, 0)).UTC()}
+	}
 	if ended := r.number(11, 0); ended > 0 {
 		s.EndedAt = time.UnixMicro(ended).UTC()
 	}

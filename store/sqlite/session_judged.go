@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -170,24 +168,6 @@ const (
 	// isToStart is the condition of a partial index. A query must repeat it word for word to use the index.
 	isToStart = `start_due IS NOT NULL AND status = 'cancelled'`
 
-	rowStart = `CASE WHEN ` + isToStart + ` THEN start_tries || ' ' || start_due || ' ' || start_key ELSE '' END`
-)
-
-func (r *rowReader) start(field int) (s session.WantedStart) {
-	if r.fields[field] == "" {
-		return s
-	}
-	parts := strings.SplitN(r.fields[field], " ", 3)
-	tries, err := strconv.Atoi(parts[0])
-	due, dueErr := strconv.ParseInt(parts[min(1, len(parts)-1)], 10, 64)
-	if err != nil || dueErr != nil || len(parts) < 3 {
-		r.problem(field, "%q is not the tries, the time and the key of a start")
-		return s
-	}
-	return session.WantedStart{Key: parts[2], Tries: tries, Due: time.UnixMicro(due).UTC()}
-}
-
-const (
 	// selectDueStart also finds a start that would be due so late, ?1 from now, that the clock has been set back since.
 	selectDueStart = `SELECT ` + databaseMicros + `, coalesce((
 		SELECT run_id FROM main.watchdog_sessions INDEXED BY watchdog_sessions_start

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -377,4 +380,44 @@ func TestRefusedRow(t *testing.T) {
 			t.Errorf("the row of %s is %+v; %v", runID, row, err)
 		}
 	}
+}
+
+var benched = session.Query{Threshold: 10 * time.Minute, MinAge: 2 * time.Minute, Limit: 10}
+
+func runNumber(n int) string { return fmt.Sprintf("01890a5d-ac96-774b-bcce-%012d", n) }
+
+func silentSince(runID string, at time.Time) session.Session {
+	return session.Session{
+		RunID: runID, Status: session.Active, CreatedAt: at.Add(-time.Hour), LastEventAt: at,
+		StartedAt: at, Host: "host-1", Attempt: 1,
+	}
+}
+
+// toStart has a run cancelled that is to be started again.
+func toStart(t *testing.T, s *sqlite.Store, runID string, claim time.Duration) session.Session {
+	t.Helper()
+	_, row, err := s.Attach(t.Context(), session.Session{RunID: runID, StartedAt: noon})
+	require.NoError(t, err)
+	e := cancels(1)[0]
+	e.ID, e.AggregateID = "cancel "+runID, runID
+	outcome, err := s.Cancel(t.Context(), row, session.CancelRequest{Events: []watchdog.Event{e}, StartFor: claim})
+	require.NoError(t, err)
+	require.Equal(t, session.Done, outcome)
+	return rowOf(t, s, runID)
+}
+
+// TestStartAfterClockSetBack: a start of a clock that was days ahead is not waited for.
+func TestStartAfterClockSetBack(t *testing.T) {
+	t.Parallel()
+	file := newFile(t)
+	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+	toStart(t, s, "run-1", 20*time.Hour)
+	_, err := s.ClaimStart(t.Context(), time.Hour)
+	require.ErrorIs(t, err, session.ErrNotFound)
+	mustExec(t, db, "UPDATE watchdog_sessions SET start_due = start_due + 86400000000")
+	claimed, err := s.ClaimStart(t.Context(), time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, "run-1", claimed.RunID)
+	_, err = s.ClaimStart(t.Context(), time.Hour)
+	require.ErrorIs(t, err, session.ErrNotFound)
 }
