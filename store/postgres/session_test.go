@@ -1,23 +1,17 @@
 package postgres_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
-	"github.com/seed62658d38/watchdog/sweep"
 )
 
 // When several hosts attach to one new run at once, each sees the attempt before its own. They wait for a row that
@@ -248,80 +242,6 @@ func cancelAllMeanwhile(t *testing.T, s *postgres.Store, all []session.BatchedCa
 		decided <- outcomes
 	}()
 	return decided
-}
-
-// A losing store loses the answers about cancels that were committed.
-type losing struct {
-	*postgres.Store
-	lost atomic.Int64
-}
-
-func (l *losing) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]session.Outcome, error) {
-	_, err := l.Store.CancelAll(ctx, all)
-	l.lost.Add(1)
-	return nil, errors.Join(errors.New("connection lost"), err)
-}
-
-// TestSweepTogether checks the passes of sweepers that cancel in batches.
-func TestSweepTogether(t *testing.T) {
-	t.Parallel()
-	newSweeper := func(t *testing.T, store session.Store) *sweep.Sweeper {
-		t.Helper()
-		sweeper, err := sweep.New(store, store, sweep.Config{
-			MinAge: watchdog.None, MaxCancellationsPerRun: 20, Logger: slog.New(slog.DiscardHandler),
-		})
-		require.NoError(t, err)
-		return sweeper
-	}
-	stalled := func(t *testing.T, dsn string, n int) *postgres.Store {
-		t.Helper()
-		s := openAt(t, dsn, postgres.Config{})
-		for i := range n {
-			attach(t, s, runNumber(i))
-		}
-		mustExec(t, hostPool(t, dsn), "UPDATE watchdog_sessions SET last_event_at = now() - interval '1 hour'")
-		return s
-	}
-	t.Run("one that the database refuses does not hold up the others", func(t *testing.T) {
-		dsn := newDSN(t)
-		s := stalled(t, dsn, 20)
-		mustExec(t, hostPool(t, dsn),
-			`ALTER TABLE watchdog_sessions ADD CONSTRAINT four CHECK (run_id <> 'run-0004') NOT VALID`)
-		p, err := newSweeper(t, s).Sweep(t.Context())
-		require.ErrorContains(t, err, "four")
-		assert.Equal(t, 19, p.Cancelled)
-		assert.Equal(t, 1, p.Failed)
-	})
-	t.Run("if the answer about all is lost, each is looked up", func(t *testing.T) {
-		dsn := newDSN(t)
-		s := &losing{Store: stalled(t, dsn, 20)}
-		p, err := newSweeper(t, s).Sweep(t.Context())
-		require.NoError(t, err)
-		assert.Equal(t, sweep.Tally{Checked: 20, Found: 20, Cancelled: 20}, p.Tally)
-		assert.EqualValues(t, 3, s.lost.Load(), "all, and each half")
-		assert.Len(t, texts(t, hostPool(t, dsn), "SELECT id FROM events"), 40)
-	})
-	t.Run("two that have the same page cancel each once", func(t *testing.T) {
-		dsn := newDSN(t)
-		s := stalled(t, dsn, 100)
-		passes := make(chan sweep.Pass, 40)
-		for _, store := range []*postgres.Store{s, openAt(t, dsn, postgres.Config{})} {
-			sweeper := newSweeper(t, store)
-			go func() {
-				for range cap(passes) / 2 {
-					p, err := sweeper.Sweep(t.Context())
-					assert.NoError(t, err)
-					passes <- p
-				}
-			}()
-		}
-		var cancelled int
-		for range cap(passes) {
-			cancelled += (<-passes).Cancelled
-		}
-		assert.Equal(t, 100, cancelled)
-		assert.Len(t, texts(t, hostPool(t, dsn), "SELECT id FROM events"), 200)
-	})
 }
 
 // toStart has a run cancelled that is to be started again.

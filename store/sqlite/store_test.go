@@ -208,31 +208,6 @@ func TestCloseWaitsForCalls(t *testing.T) {
 	calls.Wait()
 }
 
-// Every goroutine reads its own appends.
-func TestConcurrentCalls(t *testing.T) {
-	t.Parallel()
-	const writers, each = 16, 8
-	s := openNew(t)
-	var all sync.WaitGroup
-	for writer := range int64(writers) {
-		all.Go(func() {
-			for n := range int64(each) {
-				if err := s.Append(t.Context(), numbered(writer*each+n)); err != nil {
-					t.Error(err)
-				}
-				events, err := s.Read(t.Context(), watchdog.AggregateType, "run-1")
-				if own := fmt.Sprintf("event-%d", writer*each+n); err != nil || !slices.Contains(ids(events), own) {
-					t.Errorf("%s is not among %d events read after its append: %v", own, len(events), err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if events := read(t, s); len(events) != writers*each || !slices.IsSortedFunc(events, watchdog.Event.Compare) {
-		t.Errorf("%d events, want %d in order", len(events), writers*each)
-	}
-}
-
 func TestNilDatabase(t *testing.T) {
 	t.Parallel()
 	if _, err := sqlite.New(t.Context(), nil); !errorHas(err, "nil") {
