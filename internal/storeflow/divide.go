@@ -9,33 +9,26 @@ const MaxRefused = 16
 // down to single elements. It returns what is refused, by run. Another error ends it, and so does one refusal too many.
 func WriteEach[E any](
 	batch []E, runOf func(E) string, write func([]E) error, isRefusal func(error) bool,
-) (map[string]error, error) {
-	d := divider[E]{runOf: runOf, write: write, isRefusal: isRefusal, refused: map[string]error{}}
-	return d.refused, d.divide(batch)
-}
-
-type divider[E any] struct {
-	runOf     func(E) string
-	write     func([]E) error
-	isRefusal func(error) bool
-	refused   map[string]error
-}
-
-func (d *divider[E]) divide(batch []E) error {
-	err := d.write(batch)
-	switch {
-	case err == nil || !d.isRefusal(err):
-		return err
-	case len(batch) == 1:
-		runID := d.runOf(batch[0])
-		if d.refused[runID] = fmt.Errorf("run %s: %w", runID, err); len(d.refused) > MaxRefused {
-			return fmt.Errorf("more than %d rows are refused, such as %w", MaxRefused, d.refused[runID])
+) (refused map[string]error, err error) {
+	refused = map[string]error{}
+	var divide func(batch []E) error
+	divide = func(batch []E) error {
+		err := write(batch)
+		half := len(batch) / 2
+		switch {
+		case err == nil || !isRefusal(err):
+			return err
+		case half > 0:
+			if err := divide(batch[:half]); err != nil {
+				return err
+			}
+			return divide(batch[half:])
+		}
+		runID := runOf(batch[0])
+		if refused[runID] = fmt.Errorf("run %s: %w", runID, err); len(refused) > MaxRefused {
+			return fmt.Errorf("more than %d rows are refused, such as %w", MaxRefused, refused[runID])
 		}
 		return nil
 	}
-	half := len(batch) / 2
-	if err := d.divide(batch[:half]); err != nil {
-		return err
-	}
-	return d.divide(batch[half:])
+	return refused, divide(batch)
 }

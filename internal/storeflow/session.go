@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,22 +31,17 @@ func AfterOf(after string, query interface{ Validate() error }) (storerows.Place
 
 // StalledPage sorts the rows that a search found, at most one more than the limit, and makes a page of them.
 func StalledPage[R Row](now time.Time, rows []R, limit int) session.Page {
-	rows, next := storerows.Paginate(rows, limit, R.Place)
-	return pageOf(now, rows, next)
+	slices.SortFunc(rows, func(a, b R) int { return a.Place().Compare(b.Place()) })
+	return session.Page(ListPage(now, rows, limit))
 }
 
 // ListPage is [StalledPage] for the rows of a list, which have their order.
 func ListPage[R Row](now time.Time, rows []R, limit int) session.ListPage {
-	next := ""
+	page := session.ListPage{Now: now}
 	if len(rows) > limit {
 		rows = rows[:limit]
-		next = rows[limit-1].Place().String()
+		page.Next = rows[limit-1].Place().String()
 	}
-	return session.ListPage(pageOf(now, rows, next))
-}
-
-func pageOf[R Row](now time.Time, rows []R, next string) session.Page {
-	page := session.Page{Now: now, Next: next}
 	for _, r := range rows {
 		one, err := r.Session()
 		if err != nil {

@@ -26,22 +26,30 @@ type EventIndex struct {
 	Columns []string
 }
 
-// TableProblems says why an existing events table cannot be used in place. It returns nothing if the table can.
-func TableProblems(columns []EventColumn, indexes []EventIndex) []string {
-	return slices.Concat(eventColumnProblems(columns), otherColumnProblems(columns), keyProblems(columns, indexes))
-}
-
-// eventColumnProblems lists the event columns that are missing or do not accept our values.
-func eventColumnProblems(columns []EventColumn) (problems []string) {
+// TableProblems says why an existing events table cannot be used in place. It returns nothing if the table can: it has
+// the event columns, which accept our values, its others need no value, since our inserts set none, and IDs are unique,
+// which makes an append idempotent.
+func TableProblems(columns []EventColumn, indexes []EventIndex) (problems []string) {
+	byName := map[string]EventColumn{}
+	for _, c := range columns {
+		byName[c.Name] = c
+	}
 	for _, name := range EventColumns {
-		at := slices.IndexFunc(columns, func(c EventColumn) bool { return c.Name == name })
-		if at < 0 {
+		if c, exists := byName[name]; !exists {
 			problems = append(problems, "column "+name+" is missing")
-			continue
-		}
-		if problem := columns[at].problem(); problem != "" {
+		} else if problem := c.problem(); problem != "" {
 			problems = append(problems, "column "+name+" "+problem)
 		}
+	}
+	for _, c := range columns {
+		if !slices.Contains(EventColumns, c.Name) && c.NotNull && !c.HasDefault {
+			problems = append(problems, "column "+c.Name+" is NOT NULL and has no default")
+		}
+	}
+	isKey := func(i EventIndex) bool { return i.Unique && slices.Equal(i.Columns, []string{"id"}) }
+	if _, exists := byName["id"]; exists && !slices.ContainsFunc(indexes, isKey) {
+		problems = append(problems,
+			"column id is not unique: make it the primary key, compared byte by byte and not deferrable")
 	}
 	return problems
 }
@@ -55,28 +63,6 @@ func (c EventColumn) problem() string {
 	default:
 		return c.Problem
 	}
-}
-
-// otherColumnProblems lists the host's columns that need a value: our inserts set none.
-func otherColumnProblems(columns []EventColumn) (problems []string) {
-	for _, c := range columns {
-		if !slices.Contains(EventColumns, c.Name) && c.NotNull && !c.HasDefault {
-			problems = append(problems, "column "+c.Name+" is NOT NULL and has no default")
-		}
-	}
-	return problems
-}
-
-// keyProblems checks that IDs are unique: this makes an append idempotent.
-func keyProblems(columns []EventColumn, indexes []EventIndex) []string {
-	exists := slices.ContainsFunc(columns, func(c EventColumn) bool { return c.Name == "id" })
-	unique := slices.ContainsFunc(indexes, func(i EventIndex) bool {
-		return i.Unique && slices.Equal(i.Columns, []string{"id"})
-	})
-	if exists && !unique {
-		return []string{"column id is not unique: make it the primary key, compared byte by byte and not deferrable"}
-	}
-	return nil
 }
 
 // eventIndexes are the indexes that reading and counting events need.

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -43,16 +42,6 @@ func ParsePlace(text string) (Place, error) {
 			text)
 	}
 	return Place{at, runID}, nil
-}
-
-// Paginate sorts the rows by their places and keeps as many as the limit. If there were more rows, next is where the
-// following page begins.
-func Paginate[T any](rows []T, limit int, placeOf func(T) Place) (page []T, next string) {
-	slices.SortFunc(rows, func(a, b T) int { return placeOf(a).Compare(placeOf(b)) })
-	if len(rows) <= limit {
-		return rows, ""
-	}
-	return slices.Clip(rows[:limit]), placeOf(rows[limit-1]).String()
 }
 
 // DimensionError is the error of History for an unknown dimension.

@@ -2,7 +2,6 @@ package storerows_test
 
 import (
 	"math"
-	"slices"
 	"testing"
 	"time"
 
@@ -44,21 +43,6 @@ func FuzzParsePlace(f *testing.F) {
 		if again, err := storerows.ParsePlace(p.String()); err != nil || again != p {
 			t.Fatalf("%q is read as %v, and that as %v, %v", text, p, again, err)
 		}
-	})
-}
-
-func TestPaginate(t *testing.T) {
-	rows := []storerows.Place{{Due: 2, RunID: "b"}, {Due: 3, RunID: "a"}, {Due: 2, RunID: "a"}, {Due: 1, RunID: "z"}}
-	self := func(p storerows.Place) storerows.Place { return p }
-	t.Run("keeps the first rows, and says where the next page begins", func(t *testing.T) {
-		page, next := storerows.Paginate(slices.Clone(rows), 2, self)
-		assert.Equal(t, []storerows.Place{{1, "z"}, {2, "a"}}, page)
-		assert.Equal(t, "2 a", next)
-	})
-	t.Run("has no next page if all rows fit", func(t *testing.T) {
-		page, next := storerows.Paginate(slices.Clone(rows), 4, self)
-		assert.Equal(t, []storerows.Place{{1, "z"}, {2, "a"}, {2, "b"}, {3, "a"}}, page)
-		assert.Empty(t, next)
 	})
 }
 

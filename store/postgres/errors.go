@@ -153,7 +153,7 @@ func (s *Store) adviceFor(err error) string {
 		return "no host accepts writes: name the primary, or see where default_transaction_read_only is set"
 	case pgconn.SafeToRetry(err):
 		return "the connection broke before anything was written: try again when the server is up"
-	case !isBroken(err):
+	case !slices.ContainsFunc(broken, func(one error) bool { return errors.Is(err, one) }):
 		return ""
 	case errors.Is(err, errNothingStored):
 		return "the connection broke: try again when the server is up"
@@ -162,10 +162,8 @@ func (s *Store) adviceFor(err error) string {
 	}
 }
 
-func isBroken(err error) bool {
-	broken := []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET}
-	return slices.ContainsFunc(broken, func(one error) bool { return errors.Is(err, one) })
-}
+// broken are the errors of a connection that broke.
+var broken = []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET}
 
 // A read-only store has each of its transactions be read-only, so that the server refuses what would write.
 //
@@ -187,7 +185,6 @@ var readerAdvice = map[string]string{
 const selectWhyReadOnly = `SELECT pg_catalog.pg_is_in_recovery(), coalesce((SELECT source FROM pg_catalog.pg_settings
 		WHERE name {=} 'default_transaction_read_only' AND setting {=} 'on'), '')`
 
-// whyReadOnly says why a server accepts no writes, and what a person can do about it, by a row of selectWhyReadOnly.
 func whyReadOnly(row pgx.Row) (string, error) {
 	var standby bool
 	var setBy string

@@ -117,7 +117,6 @@ func (s *Store) DelayNotice(ctx context.Context, n session.Notice, pause time.Du
 	})
 }
 
-// ofOutbox is write for a call of the outbox, if that is on.
 func (s *Store) ofOutbox(ctx context.Context, doing string, call func(context.Context) error) error {
 	return s.write(ctx, doing, func(ctx context.Context) error {
 		if !s.outbox {

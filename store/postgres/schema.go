@@ -66,7 +66,6 @@ func schema() *storeflow.Schema {
 	}
 }
 
-// prepare brings the schema to the newest version, or finds out whether the events can be read.
 func (s *Store) prepare(ctx context.Context) error {
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
 	if s.readOnly {
@@ -200,7 +199,6 @@ func isTemporary(schema string) bool {
 	return schema == temporary || strings.HasPrefix(schema, temporary+"_")
 }
 
-// ensureSchema finds the schema of the tables, and creates the one that the host named.
 func (t *transaction) ensureSchema() error {
 	if t.store.schema == "" {
 		return t.findSchema()

@@ -78,7 +78,6 @@ type sessionRow struct {
 	readable, noted, stopFailed, behind, lost                                   pgtype.Bool
 }
 
-// scanInto returns the destinations for scanning a row, after the first ones.
 func (r *sessionRow) scanInto(first ...any) []any {
 	return append(first, &r.runID, &r.parent, &r.status, &r.created, &r.lastEvent, &r.threshold, &r.started, &r.host,
 		&r.attempt, &r.resumes, &r.reason, &r.readable, &r.lease, &r.activity, &r.silence, &r.noted, &r.warned, &r.claim,
@@ -151,7 +150,6 @@ func (s *Store) Session(ctx context.Context, runID string) (session.Session, err
 	})
 }
 
-// sessionBy returns the session that a statement finds. None is an error that wraps [session.ErrNotFound].
 func (s *Store) sessionBy(ctx context.Context, which, statement string, arguments ...any) (session.Session, error) {
 	rows, err := query(ctx, s, scanSession, statement, arguments...)
 	switch {
@@ -168,7 +166,6 @@ func scanSession(row pgx.CollectableRow) (r sessionRow, err error) {
 	return r, err
 }
 
-// nullTime returns NULL for a zero time.
 func nullTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -236,18 +233,14 @@ func listStatement(q session.ListQuery, last storerows.Place) (statement string,
 	if q.Host != "" {
 		add(`s.host {=} ?`, q.Host)
 	}
-	addReason(add, q.Reason)
-	return fmt.Sprintf(selectListed, strings.Join(conditions, " AND ")), arguments
-}
-
-func addReason(add func(condition string, values ...any), reason watchdog.StopReason) {
-	switch reason {
+	switch q.Reason {
 	case "":
 	case session.ReasonFailed:
 		add(hasFailed)
 	default:
-		add(`s.reason {=} ? AND NOT `+hasFailed, string(reason))
+		add(`s.reason {=} ? AND NOT `+hasFailed, string(q.Reason))
 	}
+	return fmt.Sprintf(selectListed, strings.Join(conditions, " AND ")), arguments
 }
 
 // The place of a row with an infinite time.

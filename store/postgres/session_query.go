@@ -158,7 +158,6 @@ func (r *stalledRow) Place() storerows.Place {
 	return place
 }
 
-// pageOf merges the parts.
 func pageOf(rows []*stalledRow, limit int) session.Page {
 	page := storeflow.StalledPage(rows[0].now.Time, found(rows), limit)
 	for _, runID := range rows[0].unreadable {

@@ -55,7 +55,6 @@ func encode(events []watchdog.Event) ([]row, error) {
 // An eventRow is a row of eventColumns, in which another program may have written anything.
 type eventRow struct{ id, kind, payload, timestamp, consensus sql.NullString }
 
-// scan reads the columns before eventColumns into the values, and eventColumns.
 func (r *eventRow) scan(rows *sql.Rows, before ...any) error {
 	if err := rows.Scan(append(before, &r.id, &r.kind, &r.payload, &r.timestamp, &r.consensus)...); err != nil {
 		return fmt.Errorf("read a row: %w", err)

@@ -45,7 +45,6 @@ func (s *Store) RenewLease(ctx context.Context, l session.Lease) error {
 
 const selectExpired = `SELECT expired IS NOT NULL, beat FROM main.watchdog_leases WHERE id = ?1`
 
-// living fails if the lease does not live.
 func (t *transaction) living(id string) {
 	var expired bool
 	if !t.look(selectExpired, []any{id}, &expired, new(int64)) || expired {

@@ -93,7 +93,6 @@ func (s *Store) DelayNotice(ctx context.Context, n session.Notice, pause time.Du
 	})
 }
 
-// changeOutbox is change for the outbox, if that is on.
 func (s *Store) changeOutbox(ctx context.Context, doing string, size int, write func(*transaction)) error {
 	if !s.outbox && s.reader == nil && !s.queue.isClosed() {
 		return fmt.Errorf("%s: %w", doing, s.wrapError("write to", session.ErrNoOutbox))

@@ -108,7 +108,6 @@ func checkReadable(file string) error {
 	return err
 }
 
-// checkSchema finds out whether the events can be read.
 func (s *Store) checkSchema(ctx context.Context) error {
 	w, err := s.connect(ctx)
 	if err != nil {

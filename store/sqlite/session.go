@@ -201,7 +201,11 @@ func foundBy(on querier, statement string, arguments ...any) (f found, err error
 		case "clock":
 			f.now = time.UnixMicro(at).UTC()
 		case "unreadable":
-			f.unreadable = append(f.unreadable, whyUnreadable(text))
+			one, err := readSession(text)
+			if err == nil {
+				err = fmt.Errorf("%w: run %s: SQLite cannot read its times", session.ErrUnreadable, one.RunID)
+			}
+			f.unreadable = append(f.unreadable, err)
 		default:
 			runID, _, _ := strings.Cut(text, columnSeparator)
 			f.rows = append(f.rows, foundRow{storerows.Place{Due: at, RunID: runID}, text})
@@ -209,15 +213,6 @@ func foundBy(on querier, statement string, arguments ...any) (f found, err error
 		return err
 	}, statement, arguments...)
 	return f, err
-}
-
-// whyUnreadable returns the error of a row whose times SQLite cannot compare.
-func whyUnreadable(text string) error {
-	one, err := readSession(text)
-	if err == nil {
-		err = fmt.Errorf("%w: run %s: SQLite cannot read its times", session.ErrUnreadable, one.RunID)
-	}
-	return err
 }
 
 // selectList finds a page of a list of sessions: a row with the time, the sessions, and those without a time of their
@@ -293,11 +288,8 @@ func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.
 	if !known {
 		return nil, storerows.DimensionError(h.By)
 	}
-	return readRows(ctx, s, "the history of cancels", scanCount, "SELECT "+key+selectHistory,
-		watchdog.EventCancel, watchdog.AggregateType, formatTime(h.From), formatTime(h.To))
-}
-
-func scanCount(rows *sql.Rows) (c session.CancelCount, err error) {
-	err = rows.Scan(&c.Key, &c.Count)
-	return c, err
+	return readRows(ctx, s, "the history of cancels", func(rows *sql.Rows) (c session.CancelCount, err error) {
+		err = rows.Scan(&c.Key, &c.Count)
+		return c, err
+	}, "SELECT "+key+selectHistory, watchdog.EventCancel, watchdog.AggregateType, formatTime(h.From), formatTime(h.To))
 }

@@ -83,7 +83,6 @@ func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.Ca
 	})
 }
 
-// cancelJudged does not insert the events.
 func (t *transaction) cancelJudged(judged session.Session, c session.CancelRequest) session.Outcome {
 	if t.storedEnd(judged, storeflow.EndID(c)) {
 		return session.EndStored
@@ -121,7 +120,6 @@ func (t *transaction) judge(judged session.Session, by string, now time.Time) se
 	return outcome
 }
 
-// storedEnd looks for the end of the run's window, and writes it down in the row.
 func (t *transaction) storedEnd(judged session.Session, id string) bool {
 	var kind, payload sql.NullString
 	if !t.look(selectStoredEnd, []any{id, watchdog.AggregateType, judged.RunID}, &kind, &payload) {

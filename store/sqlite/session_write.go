@@ -27,7 +27,6 @@ func (s *Store) Attach(ctx context.Context, run session.Session) (before, after 
 	return rows[0], rows[1], lockedError(err)
 }
 
-// attach returns the session before and after. If the attempt before has not ended, it has now.
 func (t *transaction) attach(run session.Session) [2]session.Session {
 	if run.Lease != "" {
 		t.living(run.Lease)
