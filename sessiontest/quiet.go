@@ -94,7 +94,7 @@ var quietRules = []rule{
 			cancels(e, s, session.Done)
 		}},
 	{"an allowance is read as it was written, and there is no threshold beside it",
-		"sweepers leave it to the run's own limits to end it; those that cannot use the threshold beside it", func(e *env) {
+		"sweepers leave it to the run's own limits to end it", func(e *env) {
 			s := attachAllowed(e, "allowed")
 			allows(e, s, allowed)
 			for _, allowance := range []time.Duration{allowed + more, allowed + 2*more} {
@@ -125,8 +125,8 @@ var quietRules = []rule{
 			}
 			inLease(e, nil, []freshness{
 				quiet(allowed, allowed), quiet(allowed+more, allowed), quiet(threshold-more, time.Minute),
-				quiet(threshold+more, time.Minute), quiet(threshold+more, allowed), quiet(beside+more, beside+2*more),
-				quiet(vouched, beside),
+				quiet(threshold+more, time.Minute), quiet(threshold+more, allowed), quiet(longer+more, longer+2*more),
+				quiet(vouched, longer),
 			})
 			findsYoung(e, "run-1", "run-3", "run-6")
 		}},
@@ -164,10 +164,10 @@ func behind(
 	return rows
 }
 
-// allowed is how long a run may be silent in these rules, and beside what sweepers of earlier versions wait meanwhile.
+// allowed is how long a run may be silent in these rules, and longer more than that.
 const (
 	allowed = 500 * day
-	beside  = 600 * day
+	longer  = 600 * day
 	more    = time.Millisecond
 )
 
@@ -175,13 +175,13 @@ const (
 func attachAllowed(e *env, runID string) row {
 	beginAt(e, homeLease, vouched)
 	s := underLease(newSession(runID), homeLease)
-	s.Allowance, s.Threshold = allowed, beside
+	s.Allowance = allowed
 	return attach(e, s)
 }
 
-// allowing returns a freshness with an allowance, and what is beside it.
+// allowing returns a freshness with an allowance.
 func allowing(f freshness, allowance time.Duration) freshness {
-	f.Allowance, f.Threshold = allowance, beside
+	f.Allowance = allowance
 	return f
 }
 

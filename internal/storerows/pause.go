@@ -6,6 +6,15 @@ import (
 	"time"
 )
 
+// RoundUp returns a duration in microseconds, rounded up, so that a minimum stays a minimum.
+func RoundUp(d time.Duration) (microseconds int64) {
+	microseconds = d.Microseconds()
+	if d%time.Microsecond > 0 {
+		microseconds++
+	}
+	return microseconds
+}
+
 // CheckClaim returns an error if a claim of notices is for fewer than one, or for less than no time.
 func CheckClaim(most int, lasts time.Duration) error {
 	switch {

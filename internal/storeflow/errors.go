@@ -1,15 +1,17 @@
-package storerows
+package storeflow
 
 import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/seed62658d38/watchdog/session"
 )
 
 var (
 	// ErrClosed is the ErrClosed of each store.
 	ErrClosed = errors.New("the event store is closed")
-	// ErrNewerSchema is the ErrNewerSchema of each store. [CheckVersion] returns it.
+	// ErrNewerSchema is the ErrNewerSchema of each store.
 	ErrNewerSchema = errors.New(
 		"the database was written by a newer version of this program, and this one does not know its schema: " +
 			"use the newer one")
@@ -22,15 +24,6 @@ var (
 
 // OlderSchemaAdvice is what a person can do if a database that was opened read-only lacks what a call needs.
 const OlderSchemaAdvice = "the schema is older than this program: open the database once with a program that writes"
-
-// CheckVersion returns an error that wraps [ErrNewerSchema] if the schema's version is above the newest known one,
-// unless the oldest version that can read it is not. An oldestReader of 0 says that older versions cannot read it.
-func CheckVersion(version, oldestReader, newest int) error {
-	if version > newest && (oldestReader == 0 || oldestReader > newest) {
-		return fmt.Errorf("%w (its version is %d, the newest known here %d)", ErrNewerSchema, version, newest)
-	}
-	return nil
-}
 
 // WrapError says what a store was doing, in which database it failed, and what a person can do about it. Empty advice
 // is left out. WrapError returns nil for a nil error.
@@ -54,7 +47,15 @@ func JoinContext(ctx context.Context, err error) error {
 	return err
 }
 
-// DimensionError is the error of History for an unknown dimension.
-func DimensionError[T ~string](by T) error {
-	return fmt.Errorf("count cancels: there is no dimension %q", by)
+// LeaseExpired is the error of a call for a lease that does not live.
+func LeaseExpired(id string) error {
+	return fmt.Errorf("%w: lease %s has expired, or there is none", session.ErrLeaseExpired, id)
+}
+
+// Locked wraps [session.ErrLocked], too, if a lock was not to be had in time.
+func Locked(isLocked bool, err error) error {
+	if isLocked {
+		return fmt.Errorf("%w: %w", session.ErrLocked, err)
+	}
+	return err
 }

@@ -1,4 +1,4 @@
-package storerows_test
+package storeflow_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/internal/storeflow"
 )
 
 var (
@@ -22,7 +22,7 @@ func TestWriteEach(t *testing.T) {
 		for i := range batch {
 			batch[i] = i
 		}
-		found, err := storerows.WriteEach(batch, strconv.Itoa, func(part []int) error {
+		found, err := storeflow.WriteEach(batch, strconv.Itoa, func(part []int) error {
 			calls++
 			switch {
 			case down(calls):

@@ -2,11 +2,22 @@ package storeflow
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/storerows"
 )
+
+// Validate returns the error of the first invalid event of a batch, with its number.
+func Validate[E interface{ Validate() error }](events []E) error {
+	for i, e := range events {
+		if err := e.Validate(); err != nil {
+			return fmt.Errorf("append event %d of %d: %w", i+1, len(events), err)
+		}
+	}
+	return nil
+}
 
 // An ExchangeTx is a transaction in which nobody else changes what exchanges select.
 type ExchangeTx interface {
@@ -25,7 +36,7 @@ func CarryOut(
 ) ([][]watchdog.Event, error) {
 	var all []watchdog.Event // that were decided on
 	inserted, counts := 0, make([]int, 0, len(exchanges))
-	for _, part := range storerows.WithoutRepeats(exchanges, aggregateOf) {
+	for _, part := range WithoutRepeats(exchanges, aggregateOf) {
 		selected, err := tx.Select(part)
 		if err != nil {
 			return nil, err
@@ -56,6 +67,22 @@ func CarryOut(
 	return kept, nil
 }
 
+// WithoutRepeats divides a batch into parts in which each key occurs once, in their order: what one element of a part
+// does cannot concern another.
+func WithoutRepeats[E any, K comparable](batch []E, keyOf func(E) K) (parts [][]E) {
+	begin, occurs := 0, map[K]bool{}
+	for i, e := range batch {
+		key := keyOf(e)
+		if occurs[key] {
+			parts = append(parts, batch[begin:i])
+			begin = i
+			clear(occurs)
+		}
+		occurs[key] = true
+	}
+	return append(parts, batch[begin:])
+}
+
 // An aggregate is what an exchange is about. Of two exchanges of one the second sees what the first appended.
 type aggregate struct{ kind, id string }
 
@@ -80,4 +107,45 @@ func takeStored(tx ExchangeTx, events []watchdog.Event) error {
 		events[i] = one
 	}
 	return nil
+}
+
+// Follow calls told for what each poll returns, after a pause that the poll before asked for. It ends with the error of
+// the context or of a poll, and calls told no more when the store is closed: a poll then fails.
+func Follow(
+	ctx context.Context, pause time.Duration, isClosed func() bool, told func(watchdog.Event),
+	poll func(context.Context) ([]watchdog.Event, time.Duration, error),
+) error {
+	for {
+		if !isClosed() {
+			if err := sleep(ctx, pause); err != nil {
+				return err
+			}
+		}
+		events, next, err := poll(ctx)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if isClosed() {
+				break
+			}
+			told(e)
+		}
+		pause = next
+	}
+}
+
+// sleep returns the context's error if it ends first.
+func sleep(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }

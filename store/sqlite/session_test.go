@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -198,19 +200,6 @@ func TestClosedSessions(t *testing.T) {
 
 func TestLockedSessions(t *testing.T) {
 	t.Parallel()
-	t.Run("are written late, or not at all with an error that says so", func(t *testing.T) {
-		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
-			for _, name := range writes {
-				if err := calls[name](t.Context(), s); !errorHas(err, "locked by another writer") {
-					t.Errorf("%s returned %v", name, err)
-				}
-			}
-			time.AfterFunc(sqlite.LockWait/2, unlock)
-			if _, after, err := s.Attach(t.Context(), session.Session{RunID: "run-1"}); err != nil || after.Attempt != 1 {
-				t.Errorf("Attach returned attempt %d and %v", after.Attempt, err)
-			}
-		})
-	})
 	t.Run("can be read", func(t *testing.T) {
 		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
 			defer unlock()
@@ -218,20 +207,6 @@ func TestLockedSessions(t *testing.T) {
 				if !slices.Contains(writes, name) && call(t.Context(), s) != nil {
 					t.Errorf("%s returned %v", name, call(t.Context(), s))
 				}
-			}
-		})
-	})
-	t.Run("are not written for a caller whose context ends", func(t *testing.T) {
-		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			if err := calls["Attach"](ctx, s); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Attach returned %v", err)
-			}
-			unlock()
-			synctest.Wait()
-			if _, err := s.Session(t.Context(), "run-1"); !errors.Is(err, session.ErrNotFound) {
-				t.Errorf("Session returned %v", err)
 			}
 		})
 	})
@@ -377,4 +352,44 @@ func TestRefusedRow(t *testing.T) {
 			t.Errorf("the row of %s is %+v; %v", runID, row, err)
 		}
 	}
+}
+
+var benched = session.Query{Threshold: 10 * time.Minute, MinAge: 2 * time.Minute, Limit: 10}
+
+func runNumber(n int) string { return fmt.Sprintf("01890a5d-ac96-774b-bcce-%012d", n) }
+
+func silentSince(runID string, at time.Time) session.Session {
+	return session.Session{
+		RunID: runID, Status: session.Active, CreatedAt: at.Add(-time.Hour), LastEventAt: at,
+		StartedAt: at, Host: "host-1", Attempt: 1,
+	}
+}
+
+// toStart has a run cancelled that is to be started again.
+func toStart(t *testing.T, s *sqlite.Store, runID string, claim time.Duration) session.Session {
+	t.Helper()
+	_, row, err := s.Attach(t.Context(), session.Session{RunID: runID, StartedAt: noon})
+	require.NoError(t, err)
+	e := cancels(1)[0]
+	e.ID, e.AggregateID = "cancel "+runID, runID
+	outcome, err := s.Cancel(t.Context(), row, session.CancelRequest{Events: []watchdog.Event{e}, StartFor: claim})
+	require.NoError(t, err)
+	require.Equal(t, session.Done, outcome)
+	return rowOf(t, s, runID)
+}
+
+// TestStartAfterClockSetBack: a start of a clock that was days ahead is not waited for.
+func TestStartAfterClockSetBack(t *testing.T) {
+	t.Parallel()
+	file := newFile(t)
+	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+	toStart(t, s, "run-1", 20*time.Hour)
+	_, err := s.ClaimStart(t.Context(), time.Hour)
+	require.ErrorIs(t, err, session.ErrNotFound)
+	mustExec(t, db, "UPDATE watchdog_sessions SET start_due = start_due + 86400000000")
+	claimed, err := s.ClaimStart(t.Context(), time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, "run-1", claimed.RunID)
+	_, err = s.ClaimStart(t.Context(), time.Hour)
+	require.ErrorIs(t, err, session.ErrNotFound)
 }
