@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
-	"github.com/seed62658d38/watchdog/examples/internal/help"
+	"github.com/seed62658d38/watchdog/examples/internal/program"
 )
 
 // The defaults of this program, short enough to watch.
@@ -123,9 +123,10 @@ func (o *options) name() string {
 // usage returns the help text.
 func usage() string {
 	var o options
-	return help.Text{
+	return program.Help{
 		What:   "Sweeper cancels the sessions in a database that have stalled.",
-		Uses:   []help.Use{{Line: "sweeper [FLAGS]", Flags: o.flags()}},
+		Use:    "sweeper [FLAGS]",
+		Flags:  o.flags(),
 		Status: "0 done or interrupted, 1 the database or a pass failed, 2 wrong command line.",
 	}.String()
 }

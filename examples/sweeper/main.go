@@ -39,14 +39,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
-	"time"
 
+	"github.com/seed62658d38/watchdog/examples/internal/program"
 	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -171,24 +170,16 @@ func serve(
 	if err != nil {
 		return nil, err
 	}
-	var listening net.ListenConfig
-	listener, err := listening.Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("-http: %w; use a free address of this machine, such as 127.0.0.1:8080", err)
-	}
-	_, _ = fmt.Fprintf(stdout, "the page is at http://%s/\nhealth is at http://%[1]s/healthz\n", listener.Addr())
 	mux := http.NewServeMux()
 	mux.Handle("/{$}", pages)
 	mux.Handle("/healthz", sweeper.Handler())
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = server.Serve(listener) // it returns after the Close below
-	}()
+	url, stopServing, err := program.Serve(ctx, address, mux)
+	if err != nil {
+		return nil, errors.Join(err, pages.Close())
+	}
+	_, _ = fmt.Fprintf(stdout, "the page is at %s\nhealth is at %[1]shealthz\n", url)
 	return func() {
 		_ = pages.Close() // never fails
-		_ = server.Close()
-		<-served
+		stopServing()
 	}, nil
 }
