@@ -158,17 +158,16 @@ func (s *session) resumeFlags() []string {
 // builtByRun matches the temporary and the cached binaries of go run.
 var builtByRun = regexp.MustCompile(`/go-build\d+/b\d+/exe/|/[0-9a-f]{2}/[0-9a-f]{64}-d/`)
 
-// self returns how to start this program: its name, its path, or go run with its package.
+// self returns how to start this program: its path, or go run with its package.
 func self() []string {
-	info, ok := debug.ReadBuildInfo()
 	path, err := os.Executable()
-	switch {
-	case err == nil && ok && builtByRun.MatchString(filepath.ToSlash(path)):
-		return []string{"go", "run", info.Path}
-	case err == nil && filepath.Base(os.Args[0]) != os.Args[0]:
-		return []string{path}
+	if err != nil {
+		path = os.Args[0]
 	}
-	return []string{os.Args[0]}
+	if info, ok := debug.ReadBuildInfo(); ok && builtByRun.MatchString(filepath.ToSlash(path)) {
+		return []string{"go", "run", info.Path}
+	}
+	return []string{path}
 }
 
 // plain matches words that a shell does not change.
