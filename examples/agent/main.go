@@ -37,7 +37,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/examples/agent/internal/model"
-	"github.com/seed62658d38/watchdog/examples/internal/help"
+	"github.com/seed62658d38/watchdog/examples/internal/program"
 	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
@@ -152,9 +152,10 @@ func (o *options) flags() *flag.FlagSet {
 }
 
 func usage() string {
-	return help.Text{
+	return program.Help{
 		What:   "Agent asks a model, runs the tools that it asks for, and ends when its money is spent.",
-		Uses:   []help.Use{{Line: "agent [flags] [task]", Flags: new(options).flags()}},
+		Use:    "agent [flags] [task]",
+		Flags:  new(options).flags(),
 		Status: "0 done, 3 stopped by a guard, 2 wrong command line, 1 anything else.",
 	}.String()
 }

@@ -217,28 +217,16 @@ func TestRefused(t *testing.T) {
 		f.run().must(t, 0)
 		assert.Contains(t, f.run("-session", "none").must(t, 1).stderr, f.session().ID, "it names the existing sessions")
 	})
-	const negative = `{"wall_clock_seconds":-1}`
-	const start = `"session_started_at":"2026-01-01T00:00:00Z"`
-	for problem, text := range map[string]string{
-		"a session file without JSON":            `{"id": "`,
-		"a session file of another session":      `{"id":"other",` + start + `,"status":"running"}`,
-		"a session file without a start":         `{"id":"ID","status":"running"}`,
-		"a session file with a strange status":   `{"id":"ID",` + start + `,"status":"weird"}`,
-		"a session file with a budget below 0":   `{"id":"ID",` + start + `,"status":"running","budget":` + negative + `}`,
-		"a session file that was emptied":        ``,
-		"a session file whose start is in words": `{"id":"ID","session_started_at":"yesterday","status":"running"}`,
-	} {
-		t.Run(problem, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
-			f.run().must(t, 0)
-			id := f.session().ID
-			f.overwrite(text)
-			assert.Contains(t, f.run("-session", id).must(t, 1).stderr, "corrupt session file")
-			assert.Equal(t, []string{"complete"}, kinds(f.events("-session", id)), "its events can be printed all the same")
-			f.run().must(t, 0) // a new session is not affected
-		})
-	}
+	t.Run("a damaged session file", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		f.run().must(t, 0)
+		id := f.session().ID
+		f.overwrite(`{"id": "`)
+		assert.Contains(t, f.run("-session", id).must(t, 1).stderr, "corrupt session file")
+		assert.Equal(t, []string{"complete"}, kinds(f.events("-session", id)), "its events can be printed all the same")
+		f.run().must(t, 0) // a new session is not affected
+	})
 	t.Run("a state directory that cannot be created", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/examples/autosession/internal/state"
-	"github.com/seed62658d38/watchdog/examples/internal/help"
+	"github.com/seed62658d38/watchdog/examples/internal/program"
 )
 
 // options are the parsed command line.
@@ -87,9 +87,10 @@ func (o *options) check(f *flag.Flag) error {
 // usage returns the help text.
 func usage() string {
 	var o options
-	return help.Text{
+	return program.Help{
 		What:   "Autosession runs the phases " + phaseNames() + " over a Go project, within a wall-clock budget.",
-		Uses:   []help.Use{{Line: "autosession [FLAGS]", Flags: o.flags()}},
+		Use:    "autosession [FLAGS]",
+		Flags:  o.flags(),
 		Status: "0 complete, 3 blocked, 1 error, 2 wrong command line.",
 	}.String()
 }

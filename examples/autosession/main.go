@@ -6,7 +6,7 @@
 //
 // The output of a blocked session ends with the command that resumes it. Read session.go first, the session around its
 // watchdog. attach.go makes both, phase.go runs the commands, and internal/state keeps what the next process needs. The
-// rest is what the user asked for (flags.go, limits.go, project.go) and is told (report.go, result.go).
+// rest is what the user asked for (flags.go, limits.go) and is told (report.go, result.go).
 //
 // # Sessions
 //

@@ -136,7 +136,7 @@ func clockTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // command returns the shell command that runs this program on this session with more flags.
 func (s *session) command(flags ...string) string {
-	words := slices.Concat(program(), []string{"-state", string(s.dir), "-session", s.kept.ID}, flags)
+	words := slices.Concat(self(), []string{"-state", string(s.dir), "-session", s.kept.ID}, flags)
 	for i, word := range words {
 		words[i] = quote(word)
 	}
@@ -158,17 +158,16 @@ func (s *session) resumeFlags() []string {
 // builtByRun matches the temporary and the cached binaries of go run.
 var builtByRun = regexp.MustCompile(`/go-build\d+/b\d+/exe/|/[0-9a-f]{2}/[0-9a-f]{64}-d/`)
 
-// program returns how to start this program: its name, its path, or go run with its package.
-func program() []string {
-	info, ok := debug.ReadBuildInfo()
+// self returns how to start this program: its path, or go run with its package.
+func self() []string {
 	path, err := os.Executable()
-	switch {
-	case err == nil && ok && builtByRun.MatchString(filepath.ToSlash(path)):
-		return []string{"go", "run", info.Path}
-	case err == nil && filepath.Base(os.Args[0]) != os.Args[0]:
-		return []string{path}
+	if err != nil {
+		path = os.Args[0]
 	}
-	return []string{os.Args[0]}
+	if info, ok := debug.ReadBuildInfo(); ok && builtByRun.MatchString(filepath.ToSlash(path)) {
+		return []string{"go", "run", info.Path}
+	}
+	return []string{path}
 }
 
 // plain matches words that a shell does not change.

@@ -39,15 +39,18 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
+	"text/tabwriter"
 	"time"
 
+	"github.com/seed62658d38/watchdog/examples/internal/program"
 	"github.com/seed62658d38/watchdog/page"
+	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
@@ -171,24 +174,75 @@ func serve(
 	if err != nil {
 		return nil, err
 	}
-	var listening net.ListenConfig
-	listener, err := listening.Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("-http: %w; use a free address of this machine, such as 127.0.0.1:8080", err)
-	}
-	_, _ = fmt.Fprintf(stdout, "the page is at http://%s/\nhealth is at http://%[1]s/healthz\n", listener.Addr())
 	mux := http.NewServeMux()
 	mux.Handle("/{$}", pages)
 	mux.Handle("/healthz", sweeper.Handler())
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = server.Serve(listener) // it returns after the Close below
-	}()
+	url, stopServing, err := program.Serve(ctx, address, mux)
+	if err != nil {
+		return nil, errors.Join(err, pages.Close())
+	}
+	_, _ = fmt.Fprintf(stdout, "the page is at %s\nhealth is at %[1]shealthz\n", url)
 	return func() {
 		_ = pages.Close() // never fails
-		_ = server.Close()
-		<-served
+		stopServing()
 	}, nil
+}
+
+// A table prints the outcome of passes.
+type table struct {
+	mu     sync.Mutex
+	out    io.Writer
+	passes int
+	quiet  bool // the last pass found nothing
+}
+
+// pass prints one pass. Of several passes in a row that found nothing it prints only the first, in one line.
+func (t *table) pass(p sweep.Pass) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.passes++
+	wasQuiet := t.quiet
+	t.quiet = p.Found == 0 && p.Errors == 0
+	if t.quiet && wasQuiet {
+		return
+	}
+	_, _ = fmt.Fprintf(t.out, "\npass %d: %d checked, %d stalled, %d cancelled, %d spared, %d failed (%v)\n",
+		t.passes, p.Checked, p.Found, p.Cancelled, p.Spared, p.Failed, p.Duration.Round(10*time.Microsecond))
+	if len(p.Cases) == 0 {
+		return
+	}
+	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "SESSION\tHOST\tSILENT FOR\tALLOWED\tWHAT\tWHY\n")
+	for _, c := range p.Cases {
+		fmt.Fprintf(w, "%s\t%s\t%v\t%v\t%s\t%s\n", c.Session.RunID, c.Session.Host,
+			c.Silence.Round(time.Second), c.Threshold, c.Handling, c.Reason())
+	}
+	w.Flush()
+}
+
+// alert prints that there are many cancels, as the configuration counts them.
+func (t *table) alert(_ context.Context, cancels int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, _ = fmt.Fprintf(t.out, "\nalert: %d cancels\n", cancels)
+}
+
+// history prints how many sessions were cancelled in the last day, by reason and by host, with one query each.
+func (t *table) history(ctx context.Context, store session.Store) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	for _, by := range []session.Dimension{session.ByReason, session.ByHost} {
+		counts, err := store.History(ctx,
+			session.HistoryQuery{From: now.Add(-24 * time.Hour), To: now.Add(time.Minute), By: by})
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(t.out, "\ncancels of the last day by %s:", by)
+		for _, c := range counts {
+			_, _ = fmt.Fprintf(t.out, " %s %d", c.Key, c.Count)
+		}
+	}
+	_, _ = fmt.Fprintln(t.out)
+	return nil
 }

@@ -56,8 +56,8 @@ func (h *history) add(t *testing.T, e watchdog.Event) {
 }
 
 // check follows the windows from the first one: each but the last has exactly one end, the last at most one, or
-// exactly one if it is over. It returns the start of the last window.
-func (h *history) check(t *testing.T, first string, over bool) (last string) {
+// exactly one if it is over.
+func (h *history) check(t *testing.T, first string, over bool) {
 	t.Helper()
 	windows, start := 0, first
 	for ; h.opened[start] != ""; start = h.opened[start] {
@@ -70,7 +70,6 @@ func (h *history) check(t *testing.T, first string, over bool) (last string) {
 	require.LessOrEqual(t, h.ends[start], 1, "ends of the last window, since %s", start)
 	assert.Len(t, h.opened, windows, "every resume follows a window of this run")
 	assert.Len(t, h.ends, windows+h.ends[start], "every end is of a window of this run")
-	return start
 }
 
 // continues checks that no earlier event is lost or changed.

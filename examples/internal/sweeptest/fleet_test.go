@@ -145,9 +145,6 @@ func (f *fleet) finish(w *wokenSessions) {
 	for _, p := range f.members {
 		p.end()
 	}
-	for _, p := range f.members {
-		p.wait()
-	}
 	f.check(w)
 }
 

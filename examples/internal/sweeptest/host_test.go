@@ -22,7 +22,6 @@ func liveRun(t *testing.T, db *database) {
 	require.Equal(t, watchdog.SessionIdleTimeout, first.must().Cause)
 	requireRow(t, db, j.Run, cancelledRow(watchdog.SessionIdleTimeout, 1))
 	first.end()
-	first.wait()
 	requireRow(t, db, j.Run, cancelledRow(watchdog.SessionIdleTimeout, 1))
 
 	j.Resume, j.Host = true, "host-b"
@@ -30,7 +29,6 @@ func liveRun(t *testing.T, db *database) {
 	require.Equal(t, watchdog.Attempt{Number: 2, Stopped: true}, second.must().Attempt)
 	requireRow(t, db, j.Run, session.Session{Status: session.Active, Attempt: 2, Host: "host-b"})
 	second.end()
-	second.wait()
 	requireRow(t, db, j.Run, session.Session{Status: session.Finished, Attempt: 2, Host: "host-b"})
 	require.Equal(t, map[string]int{j.Run: 1}, db.cancels(t))
 }
@@ -43,7 +41,6 @@ func killedHost(t *testing.T, db *database) {
 		p := start(t, j)
 		require.Equal(t, want, p.must().Attempt)
 		p.kill()
-		p.wait()
 		requireRow(t, db, j.Run, session.Session{Status: session.Active, Attempt: want.Number, Host: "host-a"})
 	}
 	crash(watchdog.Attempt{Number: 1})

@@ -3,6 +3,8 @@ package state_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +66,26 @@ func TestSession(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, entries, 1)
 	})
+}
+
+func TestDamaged(t *testing.T) {
+	dir, s := newSession(t)
+	const start = `"session_started_at":"2026-01-01T00:00:00Z"`
+	for problem, text := range map[string]string{
+		"unexpected end":                `{"id": "`,
+		"end of JSON input":             ``,
+		`it belongs to session "other"`: `{"id":"other",` + start + `,"status":"running"}`,
+		"is missing":                    `{"id":"ID","status":"running"}`,
+		`status "weird" is none of`:     `{"id":"ID",` + start + `,"status":"weird"}`,
+		"WallClock":                     `{"id":"ID",` + start + `,"status":"running","budget":{"wall_clock_seconds":-1}}`,
+		"cannot parse":                  `{"id":"ID","session_started_at":"yesterday","status":"running"}`,
+	} {
+		text = strings.ReplaceAll(text, `"ID"`, strconv.Quote(s.ID))
+		require.NoError(t, os.WriteFile(filepath.Join(dir.Session(s.ID), "session.json"), []byte(text), 0o600))
+		_, err := dir.Load(s.ID)
+		require.ErrorContains(t, err, "corrupt session file")
+		assert.ErrorContains(t, err, problem)
+	}
 }
 
 func TestBudget(t *testing.T) {
