@@ -56,48 +56,6 @@ func TestTail(t *testing.T) {
 		d := newDetector(t, loop.Config{})
 		require.NotEqual(t, loop.Tail, turns(d, strings.Repeat("abcdefghi", 9)).Rule)
 	})
-	t.Run("as long as nobody delivers, it asks and does not end", func(t *testing.T) {
-		d := newDetector(t, loop.Config{})
-		require.Equal(t, loop.Ask, turns(d, strings.Repeat("a", 50)).Advice)
-	})
-	t.Run("another loop after the UNSTUCK is asked again", func(t *testing.T) {
-		d := newDetector(t, loop.Config{})
-		require.Equal(t, loop.Ask, turns(d, "aaa").Advice)
-		d.Delivered()
-		require.Equal(t, loop.Ask, turns(d, "bbb").Advice)
-		require.Equal(t, loop.Ask, turns(d, "bbb").Advice)
-	})
-	t.Run("an UNSTUCK for something else ends nothing", func(t *testing.T) {
-		d := newDetector(t, loop.Config{})
-		turns(d, "a")
-		d.Delivered()
-		require.Equal(t, loop.Ask, turns(d, "aa").Advice)
-		require.Equal(t, loop.Ask, turns(d, "aaa").Advice)
-	})
-	t.Run("the same with another outcome is not the same", func(t *testing.T) {
-		d := newDetector(t, loop.Config{})
-		for n := range 100 {
-			v := d.Step(look("a", fmt.Sprint("line ", n)))
-			require.Equal(t, loop.Verdict{Advice: loop.Go, New: true}, v)
-		}
-	})
-	t.Run("parallel calls are one turn in any order", func(t *testing.T) {
-		d := newDetector(t, loop.Config{})
-		a, b := look("a", "1"), look("b", "2")
-		d.Step(a, b)
-		d.Step(b, a)
-		require.Equal(t, loop.Ask, d.Step(a, b).Advice)
-	})
-	t.Run("a call twice in a turn is another turn", func(t *testing.T) {
-		d := newDetector(t, loop.Config{})
-		for range 3 {
-			a := look("a", "1")
-			require.NotEqual(t, loop.Tail, d.Step(a).Rule)
-			require.NotEqual(t, loop.Tail, d.Step(a, a).Rule)
-			require.NotEqual(t, loop.Tail, d.Step(a, a, a).Rule)
-			turns(d, "xyzuvw")
-		}
-	})
 }
 
 func TestPair(t *testing.T) {
@@ -111,13 +69,6 @@ func TestPair(t *testing.T) {
 	require.Equal(t, loop.Go, turns(d, "7a").Advice)
 	require.Equal(t, loop.End, turns(d, "89a").Advice)
 
-	t.Run("a new successful change in between is progress", func(t *testing.T) {
-		d := newDetector(t, loop.Config{})
-		for n := range 50 {
-			require.Empty(t, d.Step(edit(fmt.Sprint(n), "ok")).Rule)
-			require.Empty(t, turns(d, "a").Rule)
-		}
-	})
 	for name, change := range map[string]loop.Step{
 		"a change that was made before":          edit("1", "ok"),
 		"a change that failed":                   {Tool: "edit", Class: loop.Change, Failed: true},
@@ -142,16 +93,6 @@ func TestPair(t *testing.T) {
 		require.Empty(t, turns(d, letters+"Ea").Rule)
 		d = newDetector(t, loop.Config{})
 		require.Equal(t, loop.Ask, turns(d, "a"+letters[2:30]+"aaa").Advice)
-	})
-	t.Run("another outcome of the input starts the count again", func(t *testing.T) {
-		d := newDetector(t, loop.Config{})
-		for n := range 40 {
-			require.Empty(t, d.Step(look("a", "same")).Rule)
-			d.Step(look(fmt.Sprint("between ", n), "text"))
-			if n%3 == 2 {
-				d.Step(look("a", fmt.Sprint("other ", n)))
-			}
-		}
 	})
 }
 

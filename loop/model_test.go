@@ -214,11 +214,11 @@ func (m *model) streak() (all []loop.Verdict) {
 // all pairs, and are restarted at random.
 func TestModel(t *testing.T) {
 	advices := map[loop.Advice]map[loop.Rule]int{loop.Go: {}, loop.Ask: {}, loop.End: {}}
-	for seed := range max(200, racing.Rounds[uint64](200, 1500)) {
+	for seed := range max(300, racing.Rounds[uint64](300, 1500)) {
 		random := rand.New(rand.NewPCG(seed, 14))
 		m, d := &model{}, newDetector(t, loop.Config{})
 		likely, variety := random.Float64(), 1+random.IntN(5)
-		for n := range 110 {
+		for n := range 85 {
 			turn := randomTurn(random, m.turns, likely, variety)
 			var steps []loop.Step
 			for _, c := range turn {
@@ -252,7 +252,7 @@ func randomTurn(random *rand.Rand, turns [][]modelCall, likely float64, variety 
 		return turns[len(turns)-back]
 	}
 	tools, outcomes := []string{"look", "look", "find", "edit"}, []string{"", "error", "a", "b"}
-	for range 1 + random.IntN(2) {
+	for range 1 + random.IntN(3) {
 		turn = append(turn, modelCall{
 			tools[random.IntN(len(tools))], string(rune('a' + random.IntN(variety))), outcomes[random.IntN(len(outcomes))],
 		})

@@ -146,31 +146,6 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// TestPlantedCommands is the same for commands of a shell, which no host declares.
-func TestPlantedCommands(t *testing.T) {
-	random := rand.New(rand.NewPCG(41, 5))
-	all, found := 0, 0
-	for _, c := range [][2]string{
-		{"ls -la", "a.go"}, {"cat a.go", "package a"}, {"./run.sh", "done"}, {"python main.py", "42"}, {"go vet ./...", ""},
-		{"grep -rn port .", "a.go:3: port"}, {"git diff", ""}, {"node index.js", "Listening"}, {"make lint", "ok"},
-		{"sed -n 1,20p a.go", "package a"}, {"curl -s http://a/users", "[]"}, {"docker ps", "CONTAINER ID"}, {"java Main", "1"},
-		{"./configure", "checking for gcc... yes"}, {"pip list", "attrs 1.0"}, {"terraform plan", "No changes."},
-	} {
-		for range 10 {
-			d := newDetector(t, loop.Config{})
-			all++
-			for range 9 {
-				if v := d.Step(after(thought(random), bash(c[0], c[1]))); v.Advice == loop.Ask {
-					found++
-					break
-				}
-			}
-		}
-	}
-	t.Logf("%d of %d calls of a shell found in 9 turns", found, all)
-	require.GreaterOrEqual(t, found, 80*all/100)
-}
-
 // TestSets holds each set to what was found, asked and ended when the rules last changed. The traces of heldout-loops and
 // heldout-work were written by somebody who had not read the rules. They were tuned to once, so that they are not held
 // out any more: testdata/README.md has the figures of the first run, before that. A found_by is the turn by which a
