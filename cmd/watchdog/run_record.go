@@ -160,7 +160,7 @@ func (r *runRecord) shut() error {
 
 // readEarlier reads what became of an earlier run of this name. With one that failed or was stopped a run goes on in a
 // fresh window, and one that has done its work is an error that says what to do. What a run may spend is of a window:
-// one whose process was killed goes on with it, and has not everything to spend once more, and so does one that has used
+// one whose process was killed goes on with it, and has not everything to spend once more. So does one that has used
 // that up, because only a person gives it all of that again.
 func (r *runRecord) readEarlier(ctx context.Context, common *Common, id string, plan *meterPlan) error {
 	found, err := stores.Record(ctx, r.db, id)
