@@ -156,18 +156,6 @@ func TestBash(t *testing.T) {
 	})
 }
 
-func TestZsh(t *testing.T) {
-	t.Parallel()
-	for name, text := range map[string]string{
-		"the example": shells.Zsh(exampleModel(t)), "the program's own": program(t, "completion", "zsh").stdout,
-	} {
-		t.Run(name+" loads", func(t *testing.T) {
-			got := shell(t, "autoload -U compinit && compinit -D\nsource "+scriptFile(t, text)+"\nprint -l ${(k)_comps}\n", "zsh", "-f")
-			assert.Contains(t, got, strings.Fields(text)[1])
-		})
-	}
-}
-
 // offer is a zsh that says what a completion offers for a line, instead of completing it.
 const offer = `zmodload zsh/zpty
 touch lost

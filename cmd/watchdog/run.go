@@ -100,11 +100,10 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	if err != nil {
 		return err
 	}
-	meter, err := startMeter(g.plan, record)
+	meter, err := p.startMeter(g.plan, record, words)
 	if err != nil {
 		return errors.Join(err, record.close(&ending{}))
 	}
-	p.sayHint(meter, words)
 	cfg := &g.command
 	cfg.TTY = p.hasTerminal()
 	set(&cfg.TTY, c.TTY)

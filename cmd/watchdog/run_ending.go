@@ -62,14 +62,10 @@ func (e *ending) interrupted() bool {
 // overspent reports whether the run was stopped because it may spend no more.
 func (e *ending) overspent() bool { return e.meter.overspent() != nil }
 
-// endedByItself reports whether nobody ended the command.
-func (e *ending) endedByItself() bool {
-	return e.result != nil && e.result.Finished && !e.stopped() && !e.interrupted()
-}
-
 // unmetered reports whether the command ended well, and nothing of it was counted: that is an error of this program.
 func (e *ending) unmetered() bool {
-	return e.endedByItself() && e.result.ExitCode == 0 && e.meter.noCall(e.result) != ""
+	return !e.stopped() && !e.interrupted() && e.result.Finished && e.result.ExitCode == 0 &&
+		e.meter.noCall(e.result) != ""
 }
 
 // name names the run if it has a name, or else the command.

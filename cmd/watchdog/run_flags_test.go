@@ -90,10 +90,6 @@ func TestRunFlags(t *testing.T) {
 		assert.LessOrEqual(t, len(shown), 24)
 		assert.Len(t, all, 43, "nothing is hidden from watchdog help")
 		assert.Subset(t, all, shown)
-		man := program(t, "man").stdout
-		for _, flag := range all {
-			assert.Contains(t, man, strings.ReplaceAll(flag, "-", `\-`))
-		}
 	})
 }
 

@@ -24,8 +24,9 @@ type meter struct {
 	notes *notes
 }
 
-// startMeter starts to listen for the calls of the record's command.
-func startMeter(plan *meterPlan, record *runRecord) (*meter, error) {
+// startMeter starts to listen for the calls of the record's command, and says what that needs to be metered that its
+// environment cannot give it.
+func (p Program) startMeter(plan *meterPlan, record *runRecord, words []string) (*meter, error) {
 	if plan == nil {
 		return nil, nil
 	}
@@ -35,17 +36,10 @@ func startMeter(plan *meterPlan, record *runRecord) (*meter, error) {
 	if m.proxy, err = modelproxy.Start(m.run.Context(), &plan.counts, os.LookupEnv); err != nil {
 		return nil, err
 	}
-	return m, nil
-}
-
-// sayHint says what the command needs to be metered that its environment cannot give it.
-func (p Program) sayHint(m *meter, words []string) {
-	if m == nil {
-		return
-	}
 	if hint := modelproxy.Hint(words, os.LookupEnv); hint != "" {
 		p.say(hint)
 	}
+	return m, nil
 }
 
 // standstill tells why the command's calls wait, nothing without a meter.

@@ -170,8 +170,8 @@ func TestMeterHint(t *testing.T) {
 		strings.ReplaceAll(o.stderr, `"`, " "))
 }
 
-// TestMeterUnsent has calls that never reach their API, because a proxy refuses: each may use more than 1,000 tokens, so
-// that two of them would be the last. They cost nothing, and the client and the last line say why.
+// TestMeterUnsent has calls that never reach their API, because a proxy refuses: each may use more than 1,000 tokens,
+// so that two of them would be the last. They cost nothing, and the client and the last line say why.
 func TestMeterUnsent(t *testing.T) {
 	t.Parallel()
 	steps := []string{"ask:anthropic", "ask:chat", "ask:responses", "ask:gemini", "exit:4"}

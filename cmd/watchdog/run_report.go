@@ -222,10 +222,8 @@ func (e *ending) whyNone() string {
 	var flaw syscall.Errno
 	status := e.notStarted()
 	switch {
-	case e.overspent():
-		return spentText(e.meter.overspent()) + ", before the command started"
-	case e.elsewhere() != "":
-		return e.elsewhere() + ", before the command started"
+	case e.overspent(), e.elsewhere() != "":
+		return e.reason() + ", before the command started"
 	case e.stop != nil && e.stop.Code == watchdog.WallClockExceeded:
 		return fmt.Sprintf("the wall clock of %v was used up before the command started", e.cfg.WallClock)
 	case status != exitNotFound && status != exitNotExecutable:

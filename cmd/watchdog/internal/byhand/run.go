@@ -139,12 +139,12 @@ func (r *Run) endID(ctx context.Context, kind string) (id string, err error) {
 	if r.events, err = r.db.Read(ctx, watchdog.AggregateType, r.id); err != nil {
 		return "", err
 	}
-	for _, e := range r.events {
+	for _, e := range slices.Backward(r.events) {
 		if e.Type == kind {
-			id = e.ID
+			return e.ID, nil
 		}
 	}
-	return id, nil
+	return "", nil
 }
 
 func leaseOf(all []session.Lease, id string) (found session.Lease) {

@@ -157,31 +157,24 @@ func (p *Proxy) route(u *url.URL) (api API, to *url.URL, known bool) {
 // rewrite has the request that the handler judged sent as it is.
 func rewrite(r *httputil.ProxyRequest) {
 	r.Out.Host = ""
-	// What is not read is not metered: br and zstd are not.
-	if accepted := r.Out.Header.Get("Accept-Encoding"); accepted != "" {
-		r.Out.Header.Set("Accept-Encoding", "identity")
-		if strings.Contains(accepted, "gzip") {
-			r.Out.Header.Set("Accept-Encoding", "gzip")
-		}
-	} else {
-		r.Out.Header.Set("Accept-Encoding", "identity") // else the transport would ask for gzip and unpack it
+	// What is not read is not metered: br and zstd are not. Without it, the transport would ask for gzip and unpack it.
+	accepted := "identity"
+	if strings.Contains(r.Out.Header.Get("Accept-Encoding"), "gzip") {
+		accepted = "gzip"
 	}
+	r.Out.Header.Set("Accept-Encoding", accepted)
 }
 
 // errRedirected keeps a client from following a redirect, around the meter and to a host that nobody named.
 var errRedirected = errors.New("the API answered with a redirect")
 
+// answer counts the responses to calls of models, and refuses redirects.
 func (p *Proxy) answer(resp *http.Response) error {
-	err := stay(resp)
-	if err == nil && resp.Request.Context().Value(callKey{}) != nil {
-		p.tally.answered.Add(1)
-	}
-	return err
-}
-
-func stay(resp *http.Response) error {
 	if resp.StatusCode/100 == 3 && resp.Header.Get("Location") != "" {
 		return errRedirected
+	}
+	if resp.Request.Context().Value(callKey{}) != nil {
+		p.tally.answered.Add(1)
 	}
 	return nil
 }
