@@ -27,37 +27,25 @@ func (s *hookedReader) Read(ctx context.Context, aggregateType, aggregateID stri
 	return s.EventStore.Read(ctx, aggregateType, aggregateID)
 }
 
+// TestHoldClosedWhileRecording closes a hold while the run, whose wall clock is used up, asks the store: another process
+// has given it more time.
 func TestHoldClosedWhileRecording(t *testing.T) {
-	for _, pollOnly := range []bool{false, true} {
-		mode := map[bool]string{false: ", with a timer", true: ", without one"}[pollOnly]
-		// recording attaches a run whose wall clock is used up, and extended by another process. Its hold is closed while the
-		// run asks the store.
-		recording := func(
-			b *fixture, extend bool, onSignal func(watchdog.Signal), open func(wd *watchdog.Watchdog) *watchdog.Hold,
-		) *watchdog.Watchdog {
+	for mode, pollOnly := range map[string]bool{"with a timer": false, "without one": true} {
+		runFixture(t, mode, func(b *fixture) {
 			operator := b.attach()
 			store := &hookedReader{EventStore: b.store}
-			b.cfg.OnSignal = onSignal
 			b.cfg.Store, b.cfg.PollOnly, b.cfg.Budget.Idle = store, pollOnly, 10*minute
 			wd := b.attach()
-			hold := open(wd)
-			if extend {
-				require.NoError(b.t, operator.Extend(time.Hour))
-			}
+			hold := openHold(b.t, wd, "tool")
+			require.NoError(b.t, operator.Extend(time.Hour))
 			closed := false
-			b.clock.Add(4 * time.Hour)
-			synctest.Wait()
+			b.pass(4 * time.Hour)
 			closeIt := func() { closed = hold.Close() }
 			store.hook.Store(&closeIt)
 			b.pass(1)
 			_, _ = wd.Fired()
 			require.True(b.t, closed, "it did not wait, and closed the hold")
 			require.False(b.t, hold.Close())
-			return wd
-		}
-		own := func(wd *watchdog.Watchdog) *watchdog.Hold { return openHold(t, wd, "tool") }
-		runFixture(t, "it is closed if the run was given more time meanwhile"+mode, func(b *fixture) {
-			wd := recording(b, true, nil, own)
 			b.live(wd)
 			b.pass(10 * minute)
 			b.live(wd)
@@ -65,19 +53,6 @@ func TestHoldClosedWhileRecording(t *testing.T) {
 			_, fired := wd.Fired()
 			require.True(b.t, fired)
 			requireStop(b.t, wd, watchdog.IdleExceeded)
-		})
-		t.Run("its trace has the release if the run goes on, and ends with the decision if not"+mode, func(t *testing.T) {
-			for extended, want := range map[bool][]string{
-				true:  {watchdog.SignalAttach, watchdog.SignalHold, watchdog.SignalRelease, watchdog.SignalExtend},
-				false: {watchdog.SignalAttach, watchdog.SignalHold, watchdog.SignalEnd},
-			} {
-				inFixture(t, func(b *fixture) {
-					var kinds []string
-					recording(b, extended, func(s watchdog.Signal) { kinds = append(kinds, s.Kind) }, own)
-					synctest.Wait()
-					require.Equal(t, want, kinds, "extended: %v", extended)
-				})
-			}
 		})
 	}
 }

@@ -114,20 +114,4 @@ func TestNoStore(t *testing.T) {
 		b.live(b.attach())
 		b.live(b.resume())
 	})
-	runFixture(t, "its record is as good as any: a stop is found by a sync, and a layer has it, too", func(b *fixture) {
-		b.cfg.Store, b.run.ID = nil, ""
-		wd := b.attach()
-		layer, err := wd.Layer("test", watchdog.Budget{WallClock: time.Minute})
-		require.NoError(b.t, err)
-		b.pass(time.Minute + 1)
-		require.Equal(b.t, wd.ID()+"/test", b.stopped(layer).RunID)
-		found, err := layer.Sync(b.t.Context())
-		require.NoError(b.t, err)
-		require.Equal(b.t, layer.Stop(), found)
-		b.live(wd)
-		require.NoError(b.t, layer.Close())
-		b.pass(over)
-		b.stopped(wd)
-		require.NoError(b.t, wd.Close())
-	})
 }

@@ -156,17 +156,6 @@ func TestTry(t *testing.T) {
 			}, retry)
 		}
 	})
-	t.Run("in a run that is only observed no work is ended", func(t *testing.T) {
-		inLadder(t, func(b *fixture, _ *watchdog.Watchdog) {
-			b.cfg.ObserveOnly = true
-			b.run.ID = "s-2"
-			wd := b.attach()
-			require.NoError(b.t, wd.Try(b.t.Context(), func(ctx context.Context) error {
-				time.Sleep(time.Second)
-				return ctx.Err()
-			}))
-		}, retry)
-	})
 	t.Run("a store that hangs does not keep the work going", func(t *testing.T) {
 		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
 			hang := make(chan struct{})
