@@ -15,7 +15,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/racing"
-	"github.com/seed62658d38/watchdog/replay"
 )
 
 // noOutput is the cancel that a command's guard decides.
@@ -226,37 +225,6 @@ func TestCancelUnrecorded(t *testing.T) {
 			require.Len(b.t, b.events(watchdog.EventCancel), 1)
 		})
 	}
-	runFixture(t, "and a store that panics is a store that fails", func(b *fixture) {
-		b.cfg.Store = &lateReader{EventStore: b.store, before: func() { panic("nil map") }}
-		wd := b.attach()
-		b.cancelled(wd, noOutput)
-		require.ErrorContains(b.t, wd.Close(), "panicked with a string")
-	})
-}
-
-func TestTraceEnd(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		var trace []watchdog.Signal
-		b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
-		b.cfg.Budget.Idle = 10 * minute
-		wd := b.attach()
-		b.pass(10*minute - time.Second)
-		hang := make(chan struct{})
-		b.store.set(func(s *flakyStore) { s.hang = hang })
-		go wd.Cancel(noOutput)
-		synctest.Wait()
-		b.pass(3 * time.Second) // the idle limit passes while the cancel is recorded
-		wd.Activity()
-		close(hang)
-		synctest.Wait()
-		require.Equal(t, []watchdog.Signal{
-			{Kind: watchdog.SignalAttach, Run: "s-1", Version: watchdog.TraceVersion},
-			{Kind: watchdog.SignalEnd, Run: "s-1", At: 10*minute - time.Second},
-		}, trace)
-		decisions, err := replay.Run(b.cfg.Budget, trace, false)
-		require.NoError(t, err)
-		require.Empty(t, decisions)
-	})
 }
 
 // endings are what can end a run. Each is begun at the same instant as the others of its race.

@@ -203,27 +203,6 @@ func TestCheckpointBesides(t *testing.T) {
 			require.Less(t, store.read, 40)
 		}
 	})
-	bubble("resumes are counted with checkpoints in between", func(t *testing.T) {
-		b, _, wd := start(t)
-		b.cfg.MaxStops = 2
-		for n := range 2 {
-			_, err := wd.Cancel(watchdog.Cancellation{Reason: "host_gone"})
-			require.NoError(t, err)
-			b.clock.Add(time.Minute)
-			if n == 1 {
-				_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
-				require.ErrorIs(t, err, watchdog.ErrFailing)
-				return
-			}
-			wd = b.resume()
-			for range 40 {
-				b.clock.Add(minute + time.Microsecond)
-				wd.Poll()
-				wd.Progress()
-				wd.Fired()
-			}
-		}
-	})
 	bubble("an unreadable event is not passed over with what came before a checkpoint", func(t *testing.T) {
 		b, store, wd := start(t)
 		put(t, b, store, "damaged", watchdog.EventExtend, 0, json.RawMessage(`{"session_started_at":7}`))
@@ -266,26 +245,4 @@ func TestCheckpointUnread(t *testing.T) {
 			require.EqualError(t, err, "sync run "+b.run.ID+" with its events: read events: disk full")
 		})
 	}
-}
-
-// TestForkRead protects that a run is in the same window however its store is read, if other programs opened two after
-// one.
-func TestForkRead(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		store := &readingStore{}
-		b.cfg.Store = store
-		b.cancelled(b.attach(), noOutput)
-		for id, at := range map[string]time.Duration{"first": minute, "last": 3 * time.Hour} {
-			opened := noon.Add(at)
-			require.NoError(t, store.Append(t.Context(), watchdog.Event{
-				ID: id, AggregateType: watchdog.AggregateType, AggregateID: b.run.ID, Type: watchdog.EventResume, Timestamp: opened,
-				Payload: fmt.Appendf(nil, `{"session_started_at":%q,"previous_started_at":%q}`,
-					opened.Format(time.RFC3339Nano), noon.Format(time.RFC3339Nano)),
-			}))
-		}
-		b.pass(4 * time.Hour)
-		for _, b.cfg.Store = range []watchdog.EventStore{store, struct{ watchdog.EventStore }{store}} {
-			require.Equal(t, noon.Add(minute), b.attach().StartedAt())
-		}
-	})
 }

@@ -110,13 +110,6 @@ func TestContinue(t *testing.T) {
 			require.Equal(t, resumed.StartedAt(), stop.StartedAt)
 		})
 	})
-	t.Run("who passes the start that was recorded is in the same window", func(t *testing.T) {
-		inContinuing(t, func(c *continuing) {
-			_, stop := c.restarts(time.Hour)
-			c.run = watchdog.Run{ID: c.run.ID, StartedAt: noon}
-			require.Equal(t, stop.EventID(), c.attach().Stop().EventID())
-		})
-	})
 	t.Run("a layer's run of that name is another", func(t *testing.T) {
 		inContinuing(t, func(c *continuing) {
 			require.NoError(t, c.attach().Close())

@@ -89,17 +89,6 @@ func TestKeeper(t *testing.T) {
 		b.live(b.resume())
 		require.Len(b.t, k.kept, 2)
 	})
-	runKept(t, "also where it is only polled", func(b *fixture, k *fakeKeeper) {
-		b.cfg.PollOnly = true
-		k.attempt = watchdog.Attempt{Number: 2, Lost: true}
-		wd := b.attach()
-		require.Equal(b.t, 2, wd.Attempt().Number)
-		require.Len(b.t, b.events(watchdog.EventInterrupt), 1)
-		b.pass(minute)
-		require.Equal(b.t, minute, wd.SinceActivity())
-		wd.Activity()
-		require.Zero(b.t, wd.SinceActivity())
-	})
 	runKept(t, "not where it is fired from the start", func(b *fixture, k *fakeKeeper) {
 		b.attach()
 		b.pass(over)

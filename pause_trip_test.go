@@ -140,24 +140,6 @@ func TestTripWithPauses(t *testing.T) {
 				require.Equal(b.t, time.Hour-1, wd.Remaining())
 			})
 		}
-		inTrip("a store that takes all and says no has one cancel", func(b *fixture, store *tripStore, wd *watchdog.Watchdog) {
-			pause(b, store, wd)
-			store.lies = true
-			trip(b, wd)
-			store.lies = false
-			require.NoError(b.t, wd.Close())
-			require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventHold))
-			require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventRelease))
-			require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventCancel))
-		})
-		inTrip("a cancel that another process stored first stands", func(b *fixture, store *tripStore, wd *watchdog.Watchdog) {
-			pause(b, store, wd)
-			other := b.attach() // knows of no pause
-			b.pass(1)
-			require.Zero(b.t, b.stopped(other).Paused)
-			require.Equal(b.t, other.Stop(), b.stopped(wd))
-			require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventCancel))
-		})
 	}
 }
 

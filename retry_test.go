@@ -191,28 +191,6 @@ func TestRetryTogether(t *testing.T) {
 			closeAll(b.t, all)
 		})
 	})
-	for name, err := range map[string]error{"takes": nil, "refuses": errDiskFull} {
-		t.Run("one that hangs for one run, and "+name+" what another has, is asked for the others", func(t *testing.T) {
-			inRetries(t, func(b *fixture, store *triedStore) {
-				all, hang := lost(b, store, 50), make(chan struct{})
-				store.set(func(s *triedStore) { s.err, s.hang = nil, hang })
-				passSeconds(b, 10)
-				require.Len(b.t, store.tries, 1)
-				b.run.ID = "fresh"
-				fresh := b.attach()
-				store.set(func(s *triedStore) { s.err, s.hang = err, nil })
-				_, cancelErr := fresh.Cancel(noOutput)
-				require.NoError(b.t, cancelErr)
-				store.back()
-				passSeconds(b, 60)
-				require.Equal(b.t, 49, store.recorded(b.t, all, watchdog.EventCancel))
-				close(hang)
-				passSeconds(b, 60)
-				require.Equal(b.t, 51, store.recorded(b.t, append(all, fresh), watchdog.EventCancel))
-				closeAll(b.t, all)
-			})
-		})
-	}
 }
 
 // TestRetryRace has runs on the machine's clock, whose lanes share the one timer of all, lose events and close at

@@ -128,33 +128,6 @@ func TestSyncStoreFails(t *testing.T) {
 		require.ErrorIs(b.t, err, watchdog.ErrUnreadableEvent)
 		b.live(wd)
 	})
-	runFixture(t, "where it hangs: after the record timeout, or when the caller's context ends", func(b *fixture) {
-		hook := &readHook{EventStore: b.store}
-		b.cfg.Store = hook
-		wd := b.attach()
-		hook.before = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
-		failed := make(chan error, 1)
-		heed := func(ctx context.Context) {
-			_, err := wd.Sync(ctx)
-			failed <- err
-		}
-		go heed(context.Background())
-		synctest.Wait()
-		b.pass(watchdog.DefaultRecordTimeout - 1)
-		require.Empty(b.t, failed)
-		b.live(wd)
-		b.pass(1)
-		require.ErrorIs(b.t, <-failed, context.DeadlineExceeded)
-		ctx, end := context.WithCancelCause(context.Background())
-		go heed(ctx)
-		synctest.Wait()
-		require.Empty(b.t, failed)
-		end(errHostGone)
-		require.ErrorIs(b.t, <-failed, errHostGone)
-		b.live(wd)
-		hook.before = nil
-		require.NoError(b.t, wd.Close())
-	})
 	runFixture(t, "where it ignores its context besides, the caller's context ends the wait for it", func(b *fixture) {
 		hang := make(chan struct{})
 		hook := &readHook{EventStore: b.store}
