@@ -67,7 +67,7 @@ func TestDocumentedBounds(t *testing.T) {
 		{"events", "counts, at most 8 KiB", "loop/state.go", "const MaxState = 8 << 10"},
 		{"events", "at most one a minute", "internal/looper/looper.go", "const pace = time.Minute"},
 		{"loops", "more than 5 % of a file", "transcript/reader.go", "c.Unknown*20 > c.Lines"},
-		{"loops", "more than 128 MiB", "transcript/scanner.go", "const maxValue = 128 << 20"},
+		{"loops", "more than 128 MiB", "transcript/document.go", "const maxValue = 128 << 20"},
 		{"meter", "at most 45 s", "watchdoghttp/meter.go", "const DefaultWait = 45 * time.Second"},
 		{"meter", "longer than 32 MiB", "cmd/watchdog/internal/modelproxy/proxy.go", "const longestBody = 32 << 20"},
 		{"meter", "below 1,024", "watchdoghttp/internal/usage/body.go", "shortest = 1024"},
