@@ -83,7 +83,7 @@ func TestDocumentedBounds(t *testing.T) {
 		{"stall", "when 64 KiB are waiting", "stall/pipe.go", "pipeSize = 64 << 10"},
 		{"stall", "object of at most 64 KiB", "stall/internal/probe/probe.go", "MaxOutput = 64 << 10"},
 		{"stall", "at most 32 short names", "stall/internal/probe/probe.go", "MaxFingerprints = 32"},
-		{"stall", "has the first 100", "stall/sentinel.go", "const maxTrips = 100"},
+		{"stall", "has the first 100", "stall/watch.go", "const maxTrips = 100"},
 	} {
 		require.Contains(t, words(readText(t, "docs/"+c.page+".md")), c.says, c.page)
 		require.Contains(t, words(readText(t, c.file)), c.line, "%s says: %s", c.page, c.says)
