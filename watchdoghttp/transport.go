@@ -251,7 +251,9 @@ const smallBody = 1 << 20
 
 // watchUpload makes the request's body signs of life, and so each copy of it that the base sends on another connection.
 func (s *stream) watchUpload(req *http.Request) {
-	if noBody(req.Body) || inOnePacket(req) {
+	// To net/http a length of 0 with a body is as unknown as -1.
+	inOnePacket := req.GetBody != nil && req.ContentLength > 0 && req.ContentLength <= smallBody
+	if noBody(req.Body) || inOnePacket {
 		return
 	}
 	req.Body = &sentBody{req.Body, s}
@@ -267,12 +269,6 @@ func (s *stream) watchUpload(req *http.Request) {
 }
 
 func noBody(body io.ReadCloser) bool { return body == nil || body == http.NoBody }
-
-// inOnePacket reports whether the request has a body of a small known length in memory. To net/http 0 with a body is as
-// unknown as -1.
-func inOnePacket(req *http.Request) bool {
-	return req.GetBody != nil && req.ContentLength > 0 && req.ContentLength <= smallBody
-}
 
 // sentBody is the body of the request.
 type sentBody struct {
