@@ -72,19 +72,17 @@ func withBody(req *http.Request, pieces [][]byte) *http.Request {
 	}
 	changed := req.Clone(req.Context())
 	changed.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(again()), nil }
-	changed.Body, changed.ContentLength = sentInstead{again(), req.Body}, 0
+	changed.Body = struct {
+		io.Reader
+		io.Closer // of the body that it is sent instead of
+	}{again(), req.Body}
+	changed.ContentLength = 0
 	for _, p := range pieces {
 		changed.ContentLength += int64(len(p))
 	}
 	changed.Header.Del("Content-Length")
 	changed.Header.Del("Content-Encoding") // it was decompressed to be read
 	return changed
-}
-
-// sentInstead is a body that is sent in the place of another, and closes it.
-type sentInstead struct {
-	io.Reader
-	io.Closer
 }
 
 // longestQuiet is how long a call waits before that is told.
@@ -154,7 +152,6 @@ func (a *asked) allow(wants int64, smaller bool, granted int64) (set int64) {
 	return wants
 }
 
-// most returns the most that the call can cost.
 func (m *Meter) most(call *usage.Call, bound usage.Bound) (watchdog.Money, error) {
 	if cost, ok := m.Prices.table().Most(call.Model, bound); ok {
 		return m.money(cost), nil

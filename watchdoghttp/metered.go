@@ -37,7 +37,6 @@ type metered struct {
 	ended  bool
 }
 
-// roundTrip sends the request, and settles what needs no body.
 func (c *metered) roundTrip(req *http.Request) (*http.Response, error) {
 	var way sending
 	base := baseOf(c.meter.Base)
@@ -209,7 +208,8 @@ func (s *sending) unsent(err error) bool {
 	var dial *net.OpError
 	switch {
 	case s.connected.Load():
-		return !s.answered.Load() && unprocessed(err)
+		says := func(text string) bool { return strings.Contains(err.Error(), text) }
+		return !s.answered.Load() && slices.ContainsFunc(unprocessed, says)
 	case s.asked.Load():
 		return true
 	}
@@ -231,18 +231,12 @@ func triesOnce(base http.RoundTripper, req *http.Request) bool {
 	}
 }
 
-// unprocessedTexts are what net/http and x/net/http2 say of a stream that the server did not process: a reset that says
+// unprocessed are what net/http and x/net/http2 say of a stream that the server did not process: a reset that says
 // so, a GOAWAY with a lower stream, and a connection that had ended before the stream began. They have no other form.
-var unprocessedTexts = []string{
+var unprocessed = []string{
 	"; REFUSED_STREAM; received from peer",
 	"http2: Transport received Server's graceful shutdown GOAWAY",
 	"http2: Transport received GOAWAY from server ErrCode:",
 	"http2: client conn not usable",
 	"http2: client conn could not be established",
-}
-
-// unprocessed reports whether an error says that a stream of HTTP/2 was not processed.
-func unprocessed(err error) bool {
-	text := err.Error()
-	return slices.ContainsFunc(unprocessedTexts, func(says string) bool { return strings.Contains(text, says) })
 }

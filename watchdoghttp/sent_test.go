@@ -361,7 +361,8 @@ func TestSentInDoubt(t *testing.T) {
 			return try{base: base, url: "http://api.example"}
 		},
 		"a server goes away that has its stream": func(t *testing.T) try {
-			return try{base: http2Base(t, 1, func(stream uint32) []byte { return goAway(stream, noError) }), url: "http://api.example"}
+			base := http2Base(t, 1, func(stream uint32) []byte { return goAway(stream, noError) })
+			return try{base: base, url: "http://api.example"}
 		},
 		"a base tells nothing of connections": func(*testing.T) try {
 			return try{base: based(func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }), url: "http://api.example"}

@@ -102,10 +102,9 @@ type stream struct {
 	cancel context.CancelCauseFunc
 	filter func(*http.Response) func([]byte) bool // nil, or what makes alive
 
-	body      io.ReadCloser     // the base's; set before anybody waits for it
-	alive     func([]byte) bool // nil if every chunk is a sign of life
-	closeOnce sync.Once
-	closeErr  error
+	body  io.Reader         // the base's
+	close func() error      // that, once; set before anybody waits for it
+	alive func([]byte) bool // nil if every chunk is a sign of life
 }
 
 // roundTrip waits for the header. The request is copied because it is the caller's.
@@ -143,7 +142,7 @@ func (s *stream) deliver(resp *http.Response) {
 	if s.filter != nil {
 		s.alive = s.filter(resp)
 	}
-	s.body = resp.Body
+	s.body, s.close = resp.Body, sync.OnceValue(resp.Body.Close)
 	s.answered.Store(true)
 	resp.Body = s
 	if writer, ok := s.body.(io.Writer); ok {
@@ -185,14 +184,9 @@ func (s *stream) came(chunk []byte) bool {
 
 // Close implements [io.Closer]. It may be called while a Read waits.
 func (s *stream) Close() error {
-	err := s.closeBody()
+	err := s.close()
 	s.finish()
 	return err
-}
-
-func (s *stream) closeBody() error {
-	s.closeOnce.Do(func() { s.closeErr = s.body.Close() })
-	return s.closeErr
 }
 
 // finish lets go of the timer and the context.
@@ -204,8 +198,8 @@ func (s *stream) finish() {
 // end ends the exchange for its silence. Closing reaches what no context does: a connection that was upgraded.
 func (s *stream) end(why *SilenceError) {
 	s.cancel(why)
-	if s.body != nil {
-		_ = s.closeBody() // the reader gets the silence
+	if s.close != nil {
+		_ = s.close() // the reader gets the silence
 	}
 }
 
@@ -251,7 +245,9 @@ const smallBody = 1 << 20
 
 // watchUpload makes the request's body signs of life, and so each copy of it that the base sends on another connection.
 func (s *stream) watchUpload(req *http.Request) {
-	if noBody(req.Body) || inOnePacket(req) {
+	// To net/http a length of 0 with a body is as unknown as -1.
+	inOnePacket := req.GetBody != nil && req.ContentLength > 0 && req.ContentLength <= smallBody
+	if noBody(req.Body) || inOnePacket {
 		return
 	}
 	req.Body = &sentBody{req.Body, s}
@@ -267,12 +263,6 @@ func (s *stream) watchUpload(req *http.Request) {
 }
 
 func noBody(body io.ReadCloser) bool { return body == nil || body == http.NoBody }
-
-// inOnePacket reports whether the request has a body of a small known length in memory. To net/http 0 with a body is as
-// unknown as -1.
-func inOnePacket(req *http.Request) bool {
-	return req.GetBody != nil && req.ContentLength > 0 && req.ContentLength <= smallBody
-}
 
 // sentBody is the body of the request.
 type sentBody struct {

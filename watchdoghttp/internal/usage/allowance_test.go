@@ -154,7 +154,8 @@ func allowanceOf(api usage.API, host string, header http.Header, body []byte) *u
 func FuzzAllowance(f *testing.F) {
 	for _, seed := range []string{
 		`{"messages":[],"max_tokens":9,"max_tokens":8}`, `{"contents":[],"generationConfig":{"maxOutputTokens":5}}`,
-		`{"messages":[],"n":2,"a":[{"n":3}]}`, `{"contents":[],"generation_config":{},"max_output_tokens":99999999999999999999}`,
+		`{"messages":[],"n":2,"a":[{"n":3}]}`,
+		`{"contents":[],"generation_config":{},"max_output_tokens":99999999999999999999}`,
 		"{ \"max\\u005ftokens\":7,\"messages\":[]}", `{"model":"m","input":"x","max_output_tokens":5}`,
 	} {
 		for api := range byte(4) {

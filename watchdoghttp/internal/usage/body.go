@@ -97,7 +97,7 @@ func Pieces(body []byte, changes []Change) [][]byte {
 // WithUsage returns the change of a request for a stream of Chat Completions to one with include_usage, and whether it
 // needs one. A request that sets it already, to whatever, is left alone.
 func (c *Call) WithUsage() (change Change, ok bool) {
-	needs := c.API == Chat && c.Stream && !c.Usage && c.input.reason != Malformed
+	needs := c.API == Chat && c.Stream && !c.Usage && c.input.Reason != Malformed
 	return c.asks, needs && c.asks != Change{}
 }
 
@@ -158,7 +158,7 @@ var gaps = [...]gap{
 // Allowance returns the allowance of a call by its request, nil if that has to stay as it is.
 func (c *Call) Allowance(req *http.Request, body []byte) *Allowance {
 	switch {
-	case c.outputCause.reason != Readable || c.Compacts,
+	case c.outputCause.Reason != Readable || c.Compacts,
 		slices.Contains(fixedHosts, req.URL.Hostname()), c.API == Anthropic && bytes.Contains(body, attribution):
 		return nil
 	}

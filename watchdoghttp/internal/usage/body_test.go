@@ -31,6 +31,9 @@ func TestPeek(t *testing.T) {
 			req.GetBody = func() (io.ReadCloser, error) { return body, err }
 		}
 	}
+	encoded := func(encoding string) func(*http.Request) {
+		return func(req *http.Request) { req.Header.Set("Content-Encoding", encoding) }
+	}
 	held, recorded := inMemory{bytes.NewBuffer(all)}, &recording{Reader: bytes.NewReader(all)}
 	for name, of := range map[string]struct {
 		prepare func(*http.Request)
@@ -44,8 +47,8 @@ func TestPeek(t *testing.T) {
 		"one that says it is longer":    {func(req *http.Request) { req.ContentLength = 100 }, 10, usage.TooLong},
 		"one that can be read once":     {func(req *http.Request) { req.GetBody = nil }, 10, usage.Unseekable},
 		"a copy that cannot be had":     {copied(nil, errors.New("gone")), 10, usage.Unseekable},
-		"one that is not gzip":          {func(req *http.Request) { req.Header.Set("Content-Encoding", "gzip") }, 10, usage.Encoded},
-		"one that is compressed anew":   {func(req *http.Request) { req.Header.Set("Content-Encoding", "br") }, 10, usage.Encoded},
+		"one that is not gzip":          {encoded("gzip"), 10, usage.Encoded},
+		"one that is compressed anew":   {encoded("br"), 10, usage.Encoded},
 		"a copy in memory":              {copied(held, nil), 5, usage.Readable},
 		"a copy in memory, longer":      {copied(held, nil), 4, usage.TooLong},
 		"a copy that keeps what it had": {copied(recorded, nil), 5, usage.Readable},

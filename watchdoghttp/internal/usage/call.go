@@ -30,11 +30,11 @@ type Call struct {
 	output      int64 // the request's maximum, -1 if there is none
 	extraOutput int64 // what comes on top of it
 	candidates  int64
-	toolUses    int64 // requests of the API's own tools at most, -1 for no maximum
-	result      int64 // what one of them adds to the input at most
-	rounds      int64 // calls that the API can make of it beside the one
-	input       cause // why the input is not all in the body
-	outputCause cause // why the request's maximum is none
+	toolUses    int64     // requests of the API's own tools at most, -1 for no maximum
+	result      int64     // what one of them adds to the input at most
+	rounds      int64     // calls that the API can make of it beside the one
+	input       Unbounded // why the input is not all in the body
+	outputCause Unbounded // why the request's maximum is none
 
 	key     digest // of what can change what the API adds to the parts
 	parts   []part // the turns of the conversation, and then what stands before it
@@ -56,12 +56,6 @@ type Call struct {
 	longest int64
 }
 
-// A cause is why something has no bound.
-type cause struct {
-	reason Reason
-	part   string
-}
-
 // What inline text can cost beyond the bytes of its body: a call's own tokens, and those of each message and tool.
 const (
 	tokensOfCall = 1024
@@ -80,10 +74,10 @@ func (c *Call) Unknown() []string { return c.unknown }
 func (c *Call) Bound(most Maximum, past *History) (Bound, error) {
 	bound := Bound{Input: most.Input, Output: product(most.Output, c.candidates), ToolRequests: c.toolUses}
 	known := Published(c.Model)
-	if c.input.reason == Readable {
+	if c.input.Reason == Readable {
 		bound.Input = atMost(c.mostInput(most, known, past), most.Input)
 	}
-	if c.output >= 0 && c.outputCause.reason == Readable {
+	if c.output >= 0 && c.outputCause.Reason == Readable {
 		bound.Output = atMost(product(sum(c.output, c.extraOutput), c.candidates), bound.Output)
 	}
 	if c.Compacts && most.Output == 0 {
@@ -105,10 +99,10 @@ func (c *Call) unboundedIn(bound Bound, most Maximum) error {
 	switch {
 	case bound.Input == 0:
 		return c.unbounded(c.input)
-	case bound.Output == 0 && c.outputCause.reason != Readable:
+	case bound.Output == 0 && c.outputCause.Reason != Readable:
 		return c.unbounded(c.outputCause)
 	case most.Output == 0 && c.output < 0 && !c.Compacts:
-		return c.unbounded(cause{NoMaximum, ""})
+		return c.unbounded(Unbounded{Reason: NoMaximum})
 	}
 	return nil
 }
@@ -143,7 +137,7 @@ func (c *Call) TookIn(result Result) bool {
 func (c *Call) taught(result Result) (input int64, known bool) {
 	input = sum(result.Usage.TokensIn(), result.Cleared)
 	switch {
-	case c.input.reason != Readable, c.cut, input == 0, result.Unread != Readable, result.Rounds:
+	case c.input.Reason != Readable, c.cut, input == 0, result.Unread != Readable, result.Rounds:
 		return 0, false
 	case c.API == Responses && c.managed:
 		return 0, false
@@ -163,14 +157,15 @@ func atMost(n, most int64) int64 {
 	return min(n, most)
 }
 
-func (c *Call) unbounded(why cause) error {
-	return &Unbounded{Reason: why.reason, Part: why.part, Model: c.Model}
+func (c *Call) unbounded(why Unbounded) error {
+	why.Model = c.Model
+	return &why
 }
 
 // Unknown returns a call of which only the route is known, and why: the name of what is to blame can be empty. Only a
 // declared maximum bounds it.
 func (r Route) Unknown(why Reason, part string) *Call {
-	blame := cause{why, partName(part)}
+	blame := Unbounded{Reason: why, Part: partName(part)}
 	return &Call{
 		API: r.API, Model: modelName(r.Model), Stream: r.Stream, Usage: true, Compacts: r.Compacts, output: -1,
 		candidates: 1, toolUses: -1, input: blame, outputCause: blame,
@@ -189,7 +184,7 @@ func ReadCall(route Route, req *http.Request, body []byte) *Call {
 	if v[0] != '{' || !isFor(route.API, v) {
 		return nil
 	}
-	c.input, c.outputCause, c.toolUses, c.Usage = cause{}, cause{}, 0, route.API != Chat
+	c.input, c.outputCause, c.toolUses, c.Usage = Unbounded{}, Unbounded{}, 0, route.API != Chat
 	r := newRequest(c, body)
 	inside := span{r.span(v).from + 1, r.span(v).from + 1}
 	c.gap, c.asks = gaps[route.API], Change{inside, `"stream_options":{` + includeUsage + `},`}

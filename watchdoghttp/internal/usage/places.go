@@ -94,36 +94,31 @@ func anthropicPlaces() []place {
 
 // chatPlaces are those of a completion, and of its chunks.
 func chatPlaces() []place {
-	return append(within("usage", []place{
-		{"prompt_tokens", slotInput}, {"completion_tokens", slotOutput}, {"total_tokens", slotTotal},
-		{"prompt_tokens_details.cached_tokens", slotCacheRead},
-		{"prompt_tokens_details.cache_write_tokens", slotCacheWrite},
-		{"prompt_tokens_details.audio_tokens", slotInputAudio},
-		{"prompt_tokens_details.image_tokens", slotInputImage},
-		{"completion_tokens_details.reasoning_tokens", slotReasoning},
-		{"completion_tokens_details.audio_tokens", slotOutputAudio},
-		{"completion_tokens_details.image_tokens", slotOutputImage}, {"server_tool_use.*", slotOther},
-	}...), []place{
-		{"model", slotModel}, {"service_tier", slotTier}, {"choices[].finish_reason", slotCut},
+	return append(openAIUsage("prompt_tokens", "completion_tokens"), []place{
+		{"usage.server_tool_use.*", slotOther}, {"model", slotModel}, {"service_tier", slotTier},
+		{"choices[].finish_reason", slotCut},
 	}...)
 }
 
 // responsesPlaces are those of a response, and of the events that have one.
 func responsesPlaces() []place {
-	response := append(within("usage", []place{
-		{"input_tokens", slotInput}, {"output_tokens", slotOutput}, {"total_tokens", slotTotal},
-		{"input_tokens_details.cached_tokens", slotCacheRead},
-		{"input_tokens_details.cache_write_tokens", slotCacheWrite},
-		{"input_tokens_details.audio_tokens", slotInputAudio}, {"input_tokens_details.image_tokens", slotInputImage},
-		{"output_tokens_details.reasoning_tokens", slotReasoning},
-		{"output_tokens_details.audio_tokens", slotOutputAudio},
-		{"output_tokens_details.image_tokens", slotOutputImage},
-	}...), []place{
-		{"model", slotModel}, {"service_tier", slotTier}, {"status", slotState},
-		{"incomplete_details.reason", slotCut}, {"output[].type", slotText},
+	response := append(openAIUsage("input_tokens", "output_tokens"), []place{
+		{"model", slotModel}, {"service_tier", slotTier}, {"status", slotState}, {"incomplete_details.reason", slotCut},
+		{"output[].type", slotText},
 	}...)
 	places := append([]place{{"object", slotState}, {"type", slotState}}, response...)
 	return append(places, within("response", response...)...)
+}
+
+// openAIUsage has the places of a usage, in which input and output have those names.
+func openAIUsage(input, output string) []place {
+	return within("usage", []place{
+		{input, slotInput}, {output, slotOutput}, {"total_tokens", slotTotal},
+		{input + "_details.cached_tokens", slotCacheRead}, {input + "_details.cache_write_tokens", slotCacheWrite},
+		{input + "_details.audio_tokens", slotInputAudio}, {input + "_details.image_tokens", slotInputImage},
+		{output + "_details.reasoning_tokens", slotReasoning},
+		{output + "_details.audio_tokens", slotOutputAudio}, {output + "_details.image_tokens", slotOutputImage},
+	}...)
 }
 
 // geminiPlaces are those of a response, of which a stream has many.

@@ -38,7 +38,6 @@ type Result struct {
 //
 // It is for one goroutine at a time. End must be called.
 type Reader struct {
-	api    API
 	unread Reason
 	zip    *gunzip // nil if the body is not compressed
 
@@ -66,7 +65,7 @@ const byteOrderMark = "\xef\xbb\xbf"
 // NewReader returns a reader of a response of the API, whose body has that Content-Encoding. It reads gzip; of another
 // encoding it reads nothing, and says so.
 func NewReader(api API, encoding string) *Reader {
-	r := &Reader{api: api, tally: tally{api: api}}
+	r := &Reader{tally: tally{api: api}}
 	r.scan.tally, r.scan.root = &r.tally, placesOf(api).root
 	r.scan.reset()
 	r.events.scan = &r.scan
@@ -98,10 +97,10 @@ func (r *Reader) Done() bool {
 	switch {
 	case r.unread != Readable || !t.seen || t.malformed || !r.final(false):
 		return false
-	case r.api == Responses || r.form == formJSON:
+	case t.api == Responses || r.form == formJSON:
 		return true
 	}
-	end := lasts[r.api]
+	end := lasts[t.api]
 	return end != "" && bytes.Contains(r.last, []byte(end))
 }
 
@@ -139,14 +138,14 @@ func (r *Reader) End(whole bool) Result {
 func (r *Reader) final(whole bool) bool {
 	t := &r.tally
 	switch {
-	case r.api == Responses:
+	case t.api == Responses:
 		return t.over
 	case r.form == formJSON:
 		return t.whole || !t.array
-	case r.api == Anthropic:
+	case t.api == Anthropic:
 		return t.over
 	}
-	return whole || r.api == Chat && t.empty
+	return whole || t.api == Chat && t.empty
 }
 
 // feed takes a part of the body as it is uncompressed.

@@ -120,14 +120,14 @@ func (o object) hasFolded(key string) bool {
 
 // blame notes why the input is not bounded by the body. The first reason is told.
 func (r *request) blame(why Reason, part string) {
-	if r.call.input.reason == Readable {
-		r.call.input = cause{why, partName(part)}
+	if r.call.input.Reason == Readable {
+		r.call.input = Unbounded{Reason: why, Part: partName(part)}
 	}
 }
 
 func (r *request) blameOutput(why Reason, part string) {
-	if r.call.outputCause.reason == Readable {
-		r.call.outputCause = cause{why, partName(part)}
+	if r.call.outputCause.Reason == Readable {
+		r.call.outputCause = Unbounded{Reason: why, Part: partName(part)}
 	}
 }
 

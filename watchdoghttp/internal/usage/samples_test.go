@@ -65,6 +65,43 @@ data: {"type":"message_stop"}
 		}},
 	},
 	{
+		"an Anthropic message that was compacted and cleared before, and was cut at its maximum", usage.Anthropic,
+		`{"model":"m","stop_reason":"max_tokens","context_management":{"applied_edits":[{"type":"clear_tool_uses_20250919",
+		"cleared_input_tokens":40},{"cleared_input_tokens":2}]},"usage":{"input_tokens":10,"output_tokens":5,"iterations":[
+		{"type":"compaction","input_tokens":100,"cache_read_input_tokens":20,"cache_creation_input_tokens":3,"output_tokens":30},
+		{"type":"message","input_tokens":10,"output_tokens":5}]}}`,
+		usage.Result{State: usage.Final, Model: "m", Cleared: 42, Cut: true, Rounds: true, Usage: usage.Usage{
+			Input: 133, Output: 35,
+		}},
+	},
+	{
+		"an Anthropic stream that tells its rounds twice", usage.Anthropic,
+		`data: {"message":{"usage":{"input_tokens":10,"output_tokens":5,"iterations":[{"type":"compaction","input_tokens":7}]}}}
+
+data: {"delta":{"stop_reason":null},"context_management":{"applied_edits":[{"cleared_input_tokens":9}]},"usage":{"iterations":[{"input_tokens":8}]}}
+
+data: {"usage":{"output_tokens":6},"delta":{"stop_reason":"end_turn"}}
+
+`,
+		usage.Result{State: usage.Final, Cleared: 9, Rounds: true, Usage: usage.Usage{Input: 18, Output: 6}},
+	},
+	{
+		"a chat completion that was cut at its maximum in one of its choices", usage.Chat,
+		`{"choices":[{"finish_reason":"stop"},{"finish_reason":"length"},{}],"usage":{"prompt_tokens":1}}`,
+		usage.Result{State: usage.Final, Cut: true, Usage: usage.Usage{Input: 1}},
+	},
+	{
+		"a response of compaction, of which nothing but its object says that it is over", usage.Responses,
+		`{"object":"response.compaction","usage":{"input_tokens":7,"output_tokens":2}}`,
+		usage.Result{State: usage.Final, Usage: usage.Usage{Input: 7, Output: 2}},
+	},
+	{
+		"a Gemini stream that was cut at its maximum before its last usage", usage.Gemini,
+		`[{"candidates":[{"finishReason":"MAX_TOKENS"}],"usageMetadata":{"candidatesTokenCount":3}},` +
+			`{"usageMetadata":{"candidatesTokenCount":4}}]`,
+		usage.Result{State: usage.Final, Cut: true, Usage: usage.Usage{Output: 4}},
+	},
+	{
 		"an Anthropic error", usage.Anthropic,
 		`{"type":"error","error":{"type":"invalid_request_error","message":"` + canary + `"}}`, usage.Result{},
 	},

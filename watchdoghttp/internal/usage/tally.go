@@ -258,10 +258,10 @@ var modalityDetails = [...]string{
 // isOver reports whether a response of that status, or an event or object of that type, is the last.
 func isOver(state string) bool {
 	switch strings.TrimPrefix(state, "response.") {
-	case "completed", "incomplete", "failed", "cancelled", "compaction":
+	case "completed", "incomplete", "failed", "cancelled":
 		return true
 	}
-	return false
+	return state == "response.compaction"
 }
 
 // isCut reports whether an answer ended for that reason because it had as much as it may.
