@@ -12,8 +12,8 @@ const (
 	OldestReader = 1
 )
 
-// A Schema is the tables of a store. Each statement allows being run again, because a table that the host has dropped is
-// created again.
+// A Schema is the tables of a store. Each statement allows being run again, because a table that the host has dropped
+// is created again.
 type Schema struct {
 	// Prefix is before the name of a table.
 	Prefix string
@@ -61,9 +61,9 @@ type Column struct{ Name, Is string }
 // A threshold is in nanoseconds, and 0 means the sweeper's. Only a row in a lease and without one has an allowance.
 //
 // Activity is in nanoseconds of the lease's clock, NULL for a run that has not signalled. It is in no index. A row that
-// is quiet has one of two columns: quiet_since, its activity, if it has neither a threshold of its own nor an allowance,
-// or else quiet_due, the sum of its activity and that. Both are NULL for a session that is not quiet: signs of life of a busy session change no
-// index.
+// is quiet has one of two columns: quiet_since, its activity, if it has neither a threshold of its own nor an
+// allowance, or else quiet_due, the sum of its activity and that. Both are NULL for a session that is not quiet: signs
+// of life of a busy session change no index.
 //
 // A row that left a lease which expired says in expired_lease how often in a row the lease was found not renewed, when
 // it was renewed last, in microseconds since 1970, and its ID. It is lost if the process was seen to die.

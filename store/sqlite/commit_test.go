@@ -403,12 +403,12 @@ func TestFailedCommit(t *testing.T) {
 // A store without requests runs no goroutine.
 func TestIdleStore(t *testing.T) {
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
-		if !strings.Contains(stacks(), "commitWaiting") {
+		if !strings.Contains(stacks(), "commitUntilEmpty") {
 			t.Error("no committer is seen during a commit, so this test would not see one later")
 		}
 		g.release()
 		synctest.Wait()
-		if all := stacks(); strings.Contains(all, "commitWaiting") {
+		if all := stacks(); strings.Contains(all, "commitUntilEmpty") {
 			t.Errorf("the committer is still there:\n%s", all)
 		}
 	})

@@ -380,3 +380,17 @@ func TestFreshenEqual(t *testing.T) {
 		assert.Equal(t, c.silence, rowOf(t, s, "run-1").Silence)
 	}
 }
+
+// A row of which another program says how it ended has no time of that, also if the attempt before had one.
+func TestEndOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	db := openPlain(t, newFile(t))
+	s := newStore(t, db)
+	attach(t, s, "run-1", "", 0)
+	_, err := s.End(t.Context(), []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
+	require.NoError(t, err)
+	require.NotZero(t, rowOf(t, s, "run-1").EndedAt)
+	attach(t, s, "run-1", "", 0)
+	mustExec(t, db, "UPDATE watchdog_sessions SET status = 'cancelled'")
+	require.Zero(t, rowOf(t, s, "run-1").EndedAt)
+}

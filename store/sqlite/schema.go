@@ -101,9 +101,9 @@ func (s *Store) findFile(ctx context.Context) (path string, err error) {
 	return path, err
 }
 
-// The columns of watchdog_sessions that are generated are times as numbers, in microseconds since 1970, so that the sum of a
-// time and a threshold can be indexed. They are NULL for a text that is not a timestamp of ours. Such rows have an
-// index of their own, because no comparison would find them.
+// Times of watchdog_sessions as numbers, in microseconds since 1970. Those that are generated can be indexed with a
+// threshold added. They are NULL for a text that is not a timestamp of ours. Such rows have an index of their own,
+// because no comparison would find them.
 //
 // Rejected: text in the indexes. It needs no conversion, but a session with a threshold of its own must be found by the
 // time when it exceeds the threshold, and SQLite adds texts only to the millisecond. Rejected as well: ordinary columns

@@ -58,10 +58,13 @@ var sessionText = concatenated(
 	"run_id", "parent", "status", "created_at", "coalesce(last_event_at, '"+nullText+"')", "threshold", "started_at",
 	"host", "attempt", "resumes", "reason", rowEnded,
 	`CASE WHEN coalesce(lease, warned_at, claim, stop_failed, state, expired_lease, lost, start_due) IS NULL
-		THEN '`+strings.Join([]string{"", "0", "0", nullText, "", "0", "", "0", "0", "0", "", "", "0", "0"}, columnSeparator)+`' ELSE `+
+		THEN '`+strings.Join(withoutMore, columnSeparator)+`' ELSE `+
 		concatenated(rowLease, rowActive, rowSilence, rowWarned, "coalesce(claim, '')", rowStopped,
 			"coalesce(state, '')", rowIsBehind, "coalesce(lost, 0)", rowAllowance, "coalesce(expired_lease, '')",
 			ifToStart("start_key", "''"), ifToStart("start_tries", "0"), ifToStart("start_due", "0"))+` END`)
+
+// withoutMore are the fields from the lease on of a row that has nothing there.
+var withoutMore = []string{"", "0", "0", nullText, "", "0", "", "0", "0", "0", "", "", "0", "0"}
 
 func ifToStart(column, none string) string {
 	return `coalesce(CASE WHEN ` + isToStart + ` THEN ` + column + ` END, ` + none + `)`

@@ -176,7 +176,8 @@ const (
 	claimStart = `UPDATE main.watchdog_sessions SET start_tries = start_tries + 1, start_due = ?2 WHERE run_id = ?1`
 
 	putOffStart = `UPDATE main.watchdog_sessions SET start_due = CASE WHEN ?5 >= 0 THEN ` + databaseMicros + ` + ?5 END
-	WHERE run_id = ?1 AND attempt = ?2 AND start_key = ?3 AND start_tries = ?4 AND start_due IS NOT NULL AND +status = 'cancelled'`
+	WHERE run_id = ?1 AND attempt = ?2 AND start_key = ?3 AND start_tries = ?4
+		AND start_due IS NOT NULL AND +status = 'cancelled'`
 )
 
 // ClaimStart implements [session.Starts]. If none is due it writes nothing. What the row says does not keep it from

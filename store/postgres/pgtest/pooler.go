@@ -33,7 +33,7 @@ func StartPooler(tb testing.TB, s *Server, mode string) *Pooler {
 	tb.Helper()
 	p, err := s.pool(mode)
 	needs(tb, "PgBouncer", err)
-	closes(tb, p.close)
+	atEnd(tb, p.close)
 	return p
 }
 

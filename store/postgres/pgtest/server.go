@@ -54,7 +54,7 @@ func Start(tb testing.TB, options Options) *Server {
 	tb.Helper()
 	s, err := New(tb.Context(), options)
 	needs(tb, "PostgreSQL", err)
-	closes(tb, s.Close)
+	atEnd(tb, s.Close)
 	return s
 }
 
@@ -69,10 +69,11 @@ func needs(tb testing.TB, what string, err error) {
 	}
 }
 
-// closes closes something when the test ends.
-func closes(tb testing.TB, something func() error) {
+// atEnd has something closed when the test ends.
+func atEnd(tb testing.TB, closing func() error) {
+	tb.Helper()
 	tb.Cleanup(func() {
-		if err := something(); err != nil {
+		if err := closing(); err != nil {
 			tb.Error(err)
 		}
 	})

@@ -34,7 +34,7 @@ func StartStandby(tb testing.TB, primary *Server, options StandbyOptions) *Stand
 	tb.Helper()
 	s, err := NewStandby(tb.Context(), primary, options)
 	needs(tb, "pg_basebackup", err)
-	closes(tb, s.Close)
+	atEnd(tb, s.Close)
 	return s
 }
 
