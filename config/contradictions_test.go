@@ -129,6 +129,7 @@ var keeperContradictions = []row{
 	{"a pace of more than a quarter of the threshold of a variable", "keeper: {pace: 16s}",
 		"WATCHDOG_STALLED_THRESHOLD_MS=60000"},
 	{"a pace of a variable", "stalled_threshold: 1m", "WATCHDOG_KEEPER_PACE_MS=15001"},
+	{"a threshold of the keeper's own, which is gone", "keeper: {threshold: 3s}"},
 	{"a pace of more than a quarter of the default, while the sweeper's is off",
 		"stalled_threshold: 0\n  keeper: {pace: 3m}"},
 	{"a number of cancels without a time to count them in", "alert_count: 5"},

@@ -79,7 +79,7 @@ func (c *Config) readVariable(k key, from environment) []*Error {
 		return nil
 	}
 	c.sources[k.path] = at
-	if invalid := k.set(c, k.split(text)); invalid != nil {
+	if invalid := k.set(c, k.fromVariable(text)); invalid != nil {
 		return []*Error{at.fault(path, invalid.value.show, invalid.problem+k.allowedText())}
 	}
 	return nil
@@ -127,6 +127,9 @@ func (c *Config) advice(name string) string {
 			near[spelling] = k
 		}
 	}
+	if use := goneAs(unitEnding().ReplaceAllString(rest, "")); use != "" {
+		return "it is gone; use " + c.named(keys.key(use).variable)
+	}
 	if meant := closest(rest, slices.Sorted(maps.Keys(near))); meant != "" && distance(rest, meant) <= maxVariableTypos {
 		return c.didYouMean(near[meant])
 	}
@@ -145,6 +148,16 @@ func (c *Config) variablesOf(block string) (names []string) {
 		}
 	}
 	return names
+}
+
+// goneAs returns the path to use for a variable of one that is gone, or "".
+func goneAs(variable string) string {
+	for path, use := range gone {
+		if variable == fold(variableName(path)) {
+			return use
+		}
+	}
+	return ""
 }
 
 // adviceOnPrefix is [Config.advice] on a misspelt prefix. A short prefix is close to those of other programs.

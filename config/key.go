@@ -48,7 +48,7 @@ type key struct {
 
 // A kind reads the value of a setting, keeps it in a Config and prints it.
 type kind struct {
-	split   func(text string) value                // splits a variable, as YAML splits a value
+	split   func(text string) value                // splits a variable, as YAML splits a value; nil for one text
 	set     func(c *Config, v value) *invalidValue // keeps the value, or returns what is wrong with it
 	show    func(c *Config) string                 // returns the value in force
 	off     func(c *Config) bool                   // reports whether the value in force switches the setting off
@@ -85,6 +85,14 @@ func ofItems[T any](
 		off:     func(c *Config) bool { return off(*field(c)) },
 		disable: func(c *Config) { *field(c) = *new(T) },
 	}
+}
+
+// fromVariable returns the value of a variable.
+func (k kind) fromVariable(text string) value {
+	if k.split != nil {
+		return k.split(text)
+	}
+	return fromText(text)
 }
 
 func (k key) block() string { return k.path[:strings.LastIndex(k.path, ".")] }
@@ -185,7 +193,7 @@ func (t table) ours(block string, content *yaml.Node) bool {
 
 // isOurs reports whether the content under the name of a setting or of a block is ours.
 func (t table) isOurs(path string, content *yaml.Node) bool {
-	if path == alsoEndBlock { // no other program has that name
+	if path == alsoEndBlock || path == probeThresholdPath { // no other program has these names
 		return true
 	}
 	if path == scopesPath { // other programs have scopes, too, such as those of a token

@@ -92,11 +92,11 @@ func emptyTail(path string, content *yaml.Node) string {
 	return path
 }
 
-// isWholly reports whether all keys of a mapping are those of our block, however common each word is.
+// isWholly reports whether all keys of a mapping are, or were, those of our block, however common each word is.
 func isWholly(block string, content *yaml.Node) bool {
 	ours := keys.accepted(block)
 	for node := range pairs(content) {
-		if !slices.Contains(ours, nameOf(node)) {
+		if name := nameOf(node); !slices.Contains(ours, name) && gone[block+"."+name] == "" {
 			return false
 		}
 	}

@@ -34,6 +34,7 @@ var nobodyReads = []row{
 	{"an inner block that is dedented", "runtime_controls:\n  warn_at: [0.5]\nspend:\n  cost: 5 EUR\n"},
 	{"an inner block of common words that is dedented", "stall:\n  no_output_timeout: 5m\nprobe:\n  command: [x]\n"},
 	{"a keeper that is dedented", "sweep:\n  interval: 1m\nkeeper: {pace: 1s}\n"},
+	{"a keeper with a key that is gone, dedented", "sweep:\n  interval: 1m\nkeeper: {threshold: 5m}\n"},
 	{"a key that is dedented", "runtime_controls:\n  warn_at: [0.5]\nidle_timeout_seconds: 60\n"},
 	{"a key under its other name that is dedented",
 		"runtime_controls:\n  warn_at: [0.5]\ngeneration_idle_timeout_seconds: 60\n"},
@@ -69,6 +70,8 @@ var nobodyReads = []row{
 	{"defaults that have no effect", "defaults: {stall: {on_stall: fail}}\nsteps: {a: {}}\n"},
 	{"a limit that a step switches off, and what it needs",
 		"defaults: {stall: {no_output_timeout: 5m}}\nsteps: {a: {stall: {no_output_timeout: 0, activity_source: stdout}}}\n"},
+	{"a threshold in a probe, which is gone", "steps: {a: {stall: {probe: {command: [x], stall_threshold: 3}}}}\n"},
+	{"a threshold that is gone, outside of the stall block", "steps: {a: {probe: {stall_threshold: 3}}}\n"},
 	{"a stall block in a stall block", "steps: {a: {stall: {stall: {no_output_timeout: 5m}}}}\n"},
 	{"two prefixes",
 		"steps: {a: {stall: {no_output_timeout: 5m, terminal_patterns: [x], on_stall: {fingerprint_prefix: [a]}, " +

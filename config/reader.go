@@ -152,6 +152,7 @@ func (r *reader) setting(k key, path string, node, content *yaml.Node) bool {
 func (r *reader) unknown(block string, node, content *yaml.Node) {
 	name, at, value := nameOf(node), r.at(block), show(node)
 	var problem string
+	use, isGone := gone[block+"."+name]
 	switch {
 	case isMerge(node):
 		problem = "is a merge key; write the keys themselves;"
@@ -162,7 +163,11 @@ func (r *reader) unknown(block string, node, content *yaml.Node) {
 		if r.unknowns++; r.unknowns > maxErrors { // no error after these is listed
 			break
 		}
-		if meant := r.meant(block, name); meant != "" {
+		if meant := r.meant(block, name); isGone {
+			instead := r.rows.key(use)
+			problem = "stands under a key that is gone; use " +
+				strings.TrimPrefix(r.at(use), r.at(block)+".") + ": " + instead.allowed + ";"
+		} else if meant != "" {
 			problem += " did you mean " + meant + "?"
 		}
 	}

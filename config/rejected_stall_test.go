@@ -202,6 +202,7 @@ var rejectedSweep = []row{
 }
 
 var rejectedKeeper = []row{
+	badSweep("a threshold of zero", "keeper: {threshold", "0}"),
 	badSweep("a pace of zero", "keeper: {pace", "0s}"),
 	badSweep("a promise of zero", "keeper: {promise", "0}"),
 	badSweep("a promise shorter than the shortest", "keeper: {promise", "999ms}"),

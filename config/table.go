@@ -26,6 +26,8 @@ const (
 	reserveCostPath = spendBlock + ".reserve.cost"
 	spendWarnPath   = spendBlock + ".warn_at"
 	loopModePath    = loopBlock + ".mode"
+	loopWaitsPath   = loopBlock + ".waits"
+	loopClassesPath = loopBlock + ".classes"
 )
 
 // The table has all settings: keys those that stand once in a file, scopeKeys those of a scope, and unusedKeys what is
@@ -41,15 +43,21 @@ var (
 	allKeys = slices.Concat(keys, unusedKeys, scopeKeys)
 )
 
+// gone are paths that are no longer read, with the setting to use.
+var gone = map[string]string{
+	loopBlock + ".period": loopModePath, loopBlock + ".rounds": loopModePath, loopBlock + ".pairs": loopModePath,
+	loopBlock + ".futile": loopModePath, loopBlock + ".window": loopModePath, loopBlock + ".after": loopModePath,
+	loopBlock + ".fuse": loopModePath, loopBlock + ".fuse_of": loopModePath, loopBlock + ".polls": loopWaitsPath,
+	loopBlock + ".poll_gap": loopClassesPath, sweepBlock + ".keeper.threshold": stalledPath,
+	probeThresholdPath: stallBlock + ".stall_threshold",
+}
+
 // complete derives what a row leaves to its path and its kind.
 func complete(parts ...table) table {
 	all := slices.Concat(parts...)
 	for i := range all {
 		k := &all[i]
 		k.allowed = cmp.Or(k.allowed, k.allows)
-		if k.split == nil {
-			k.split = fromText
-		}
 		if k.other != "" {
 			k.otherPath = k.block() + "." + k.other
 		}
@@ -207,10 +215,10 @@ var runKeys = slices.Concat(table{
 	{path: loopModePath, common: true, help: "whether a run that repeats itself is told and ended, and how soon.",
 		kind: choice(func(c *Config) *loop.Mode { return &c.Loop.Mode }, "a mode", loop.On, loop.Off, loop.On, loop.Off,
 			loop.Strict)},
-	{path: loopBlock + ".classes", common: true, needs: []string{loopModePath},
+	{path: loopClassesPath, common: true, needs: []string{loopModePath},
 		help: "what single tools do, where their names do not say it.",
 		kind: classes(func(c *Config) *map[string]loop.Class { return &c.Loop.Classes })},
-	{path: loopBlock + ".waits", needs: []string{loopModePath}, help: "what is done about a run that only waits.",
+	{path: loopWaitsPath, needs: []string{loopModePath}, help: "what is done about a run that only waits.",
 		kind: choice(func(c *Config) *loop.Advice { return &c.Loop.Waits }, "what is done about waits", loop.Go, loop.Go,
 			loop.Go, loop.Ask, loop.End)},
 	{path: loopBlock + ".volatile", common: true, needs: []string{loopModePath},

@@ -24,6 +24,7 @@ const (
 	firstSignalPath    = stallBlock + ".first_signal"
 	alsoEndPath        = alsoEndBlock + ".command"
 	prefixPath         = stallBlock + ".fingerprint_prefix"
+	probeThresholdPath = probeBlock + ".stall_threshold" // which is gone
 
 	// Those of steps. They are those of the stall block, wherever it stands.
 	stepEnabledPath = stallBlock + ".enabled"
