@@ -1,4 +1,4 @@
-package importcheck
+package doccode
 
 import (
 	"fmt"
@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// ListFile is where the list is in a tree.
-const ListFile = "docs/packages.txt"
+// listFile is where the list is in a tree.
+const listFile = "docs/packages.txt"
 
 // A List is which packages may import which, in layers from the top to the bottom.
 type List struct {
 	layers  []*layer
 	byName  map[string]*line
-	modules map[string]bool // the folders of the modules, but for the root
+	modules map[string]bool // the folders of the modules that go.work uses, but for the root
 }
 
 // A layer is a group of packages. Two of them can share a row: then they stand beside each other.
@@ -32,27 +32,20 @@ type line struct {
 	imports []string
 }
 
-// ReadList reads the list of a tree. The error names the line that cannot be understood.
-func ReadList(tree fs.FS) (*List, error) {
-	text, err := fs.ReadFile(tree, ListFile)
+// List reads docs/packages.txt. The error names the line that cannot be understood.
+func (t *Tree) List() (*List, error) {
+	text, err := fs.ReadFile(t.files, listFile)
 	if err != nil {
 		return nil, fmt.Errorf("read the list of packages: %w", err)
 	}
-	dirs, err := modules(tree)
-	if err != nil {
-		return nil, err
-	}
-	list := &List{byName: map[string]*line{}, modules: map[string]bool{}}
-	for _, dir := range dirs {
-		list.modules[dir] = dir != "."
-	}
+	list := &List{byName: map[string]*line{}, modules: t.modules}
 	for i, line := range strings.Split(string(text), "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
 		if flaw := list.add(i+1, line); flaw != "" {
-			return nil, fmt.Errorf("%s:%d: %s", ListFile, i+1, flaw)
+			return nil, fmt.Errorf("%s:%d: %s", listFile, i+1, flaw)
 		}
 	}
 	return list, nil
@@ -125,7 +118,7 @@ func (l *List) lines() (all []*line) {
 }
 
 // at is the line's place for people.
-func (l *line) at() string { return fmt.Sprintf("%s:%d", ListFile, l.number) }
+func (l *line) at() string { return fmt.Sprintf("%s:%d", listFile, l.number) }
 
 const moveDown = "move what both need into a package below both"
 
@@ -133,7 +126,7 @@ const moveDown = "move what both need into a package below both"
 func (l *line) flaw(to *line) string {
 	switch {
 	case to.number <= l.number:
-		return fmt.Sprintf("%s may not import %s, which stands above it in %s: %s", l.name, to.name, ListFile, moveDown)
+		return fmt.Sprintf("%s may not import %s, which stands above it in %s: %s", l.name, to.name, listFile, moveDown)
 	case to.layer != l.layer && to.layer.row == l.layer.row:
 		return fmt.Sprintf("%s may not import %s, whose layer [%s] is beside its own: %s",
 			l.name, to.name, to.layer.title, moveDown)

@@ -1,4 +1,4 @@
-package importcheck
+package doccode
 
 import (
 	"bytes"
@@ -114,8 +114,8 @@ func (p *picture) box(of *layer) *box {
 	}
 	x, y := padding, padding+titleSize+padding
 	for _, name := range p.drawn(of) {
-		text := label(name, of)
-		c := chip{name: text, own: p.list.modules[name], w: textWidth(text) + 2*chipPad}
+		c := chip{name: label(name, of), own: p.list.modules[name]}
+		c.w = len(c.name)*chipSize*61/100 + 2*chipPad // all letters of its font are as wide
 		if x > padding && x+c.w > b.w-padding {
 			x, y = padding, y+chipHeight+chipGap
 		}
@@ -123,7 +123,7 @@ func (p *picture) box(of *layer) *box {
 		b.chips = append(b.chips, c)
 		x += c.w + chipGap
 	}
-	b.notes = append(p.inside(of), p.beyond(of)...)
+	b.notes = p.notes(of)
 	b.h = y + chipHeight + padding
 	if len(b.notes) > 0 {
 		b.h += len(b.notes)*noteHeight + padding/2
@@ -152,23 +152,13 @@ func (p *picture) part(name string, of *layer) string {
 	return outermost
 }
 
-// inside are the imports between the packages of a layer.
-func (p *picture) inside(of *layer) []string {
-	return p.notes(of, func(to *layer) bool { return to == of })
-}
-
-// beyond are the imports that no chain of arrows shows.
-func (p *picture) beyond(of *layer) []string {
+// notes are the imports of a layer that no chain of arrows shows, as text.
+func (p *picture) notes(of *layer) (notes []string) {
 	shown := p.reached(of)
-	return p.notes(of, func(to *layer) bool { return to != of && !shown[to] })
-}
-
-// notes are the imports of a layer, as text, from the layers that are wanted.
-func (p *picture) notes(of *layer, wanted func(to *layer) bool) (notes []string) {
 	for _, line := range of.lines {
 		for _, name := range line.imports {
 			to := p.list.byName[name]
-			if to == nil || !wanted(to.layer) {
+			if to == nil || shown[to.layer] {
 				continue
 			}
 			from, target := label(p.part(line.name, of), of), label(p.part(name, to.layer), of)
@@ -224,26 +214,17 @@ func folder(of *layer) string {
 	return first + "/"
 }
 
-// textWidth is the width of a name, whose font has letters of one width.
-func textWidth(text string) int { return len([]rune(text)) * chipSize * 61 / 100 }
-
 // place puts the boxes under each other and returns the height of the picture.
 func (p *picture) place() int {
 	y := margin
-	for i := 0; i < len(p.boxes); {
-		row := []*box{p.boxes[i]}
-		if p.boxes[i].layer.side == "left" && i+1 < len(p.boxes) {
-			row = append(row, p.boxes[i+1])
+	for i, b := range p.boxes {
+		b.y = y
+		if b.layer.side == "left" { // the next one stands beside it
+			b.h = max(b.h, p.boxes[i+1].h)
+			p.boxes[i+1].h = b.h
+			continue
 		}
-		height := 0
-		for _, b := range row {
-			height = max(height, b.h)
-		}
-		for _, b := range row {
-			b.y, b.h = y, height
-		}
-		y += height + gap
-		i += len(row)
+		y += b.h + gap
 	}
 	return y - gap + margin
 }
