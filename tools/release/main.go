@@ -7,8 +7,8 @@
 //	go run ./release -root .. check            use each module as its users will
 //
 // Build and tidy replace the modules by their folders, and check serves them from zips, so the version need not exist
-// anywhere. Only version and tidy write to the checkout, and only to go.mod, go.sum and go.work. The module cache of the
-// user has no unreleased version.
+// anywhere. Only version and tidy write to the checkout, and only to go.mod, go.sum and go.work. No unreleased version
+// gets into the module cache of the user.
 //
 // Release makes no tag and no commit, and uploads nothing.
 package main

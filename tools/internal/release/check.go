@@ -43,8 +43,8 @@ func (m *Modules) Check(ctx context.Context, out io.Writer) (err error) {
 	return nil
 }
 
-// environment is that of a go command that gets the modules below a path from a proxy, checks no sums of them elsewhere,
-// and has a module cache of its own.
+// environment is that of a go command that gets the modules below a path from a proxy, checks no sums of them
+// elsewhere, and has a module cache of its own.
 func environment(ctx context.Context, path, proxy, cache string) ([]string, error) {
 	cmd := exec.CommandContext(ctx, "go", "env", "-json", "GOFLAGS", "GOMODCACHE", "GONOSUMDB", "GOPROXY")
 	text, err := cmd.Output()

@@ -60,7 +60,8 @@ func (m *Modules) publish(proxy string, of *Module, version string, files []stri
 	info := fmt.Sprintf(`{"Version":%q,"Time":%q}`, version, time.Now().UTC().Format(time.RFC3339))
 	var errs []error
 	for name, content := range map[string][]byte{
-		version + ".zip": text.Bytes(), version + ".mod": mod, version + ".info": []byte(info), "list": []byte(version + "\n"),
+		version + ".zip": text.Bytes(), version + ".mod": mod,
+		version + ".info": []byte(info), "list": []byte(version + "\n"),
 	} {
 		errs = append(errs, os.WriteFile(filepath.Join(dir, name), content, 0o644))
 	}
