@@ -75,11 +75,15 @@ long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage|TestFleet
 longer = . ./internal/... ./loop ./stall ./replay ./converge ./storetest ./sessiontest ./store/sqlite ./store/postgres \
 	./store/postgres/soak ./sweep ./examples/internal/crashtest
 
+# The tests of the command that do more in a long run: with PostgreSQL, what the others do with SQLite alone.
+stored = $(shell awk '/^func / { name = $$2; sub(/[^A-Za-z].*/, "", name) } /eachStore.t, func|racing[.]Long/ { print name }' \
+	cmd/watchdog/*_test.go | grep '^Test' | sort -u | paste -sd '|')
+
 .PHONY: long
 long: ## run all of what the tests run a part of: random histories, kills, simulated fleets, the command with PostgreSQL
 	WATCHDOG_LONG=1 go test -vet=off -count=1 -timeout 20m -run '^($(long))$$' $(longer)
 	cd bench && GOWORK=off WATCHDOG_LONG=1 go test -vet=off -count=1 -timeout 20m -run '^($(long))$$' ./histories
-	WATCHDOG_LONG=1 go test -vet=off -count=1 -timeout 20m ./cmd/watchdog
+	WATCHDOG_LONG=1 go test -vet=off -count=1 -timeout 20m -run '^($(stored))$$' ./cmd/watchdog
 
 SIM_FIRST ?= 1
 SIM_SEEDS ?= 20000
