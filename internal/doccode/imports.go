@@ -17,7 +17,7 @@ func (t *Tree) Imports() ([]string, error) {
 		return nil, err
 	}
 	c := &importChecker{list: list, found: t.importing()}
-	for _, l := range list.lines() {
+	for _, l := range list.lines {
 		c.line(l)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.found)) {

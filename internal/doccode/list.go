@@ -12,6 +12,7 @@ const listFile = "docs/packages.txt"
 // A List is which packages may import which, in layers from the top to the bottom.
 type List struct {
 	layers  []*layer
+	lines   []*line
 	byName  map[string]*line
 	modules map[string]bool // the folders of the modules that go.work uses, but for the root
 }
@@ -57,7 +58,12 @@ func (l *List) add(number int, text string) (flaw string) {
 		return l.addLayer(title)
 	}
 	if strings.TrimSpace(text[:1]) == "" {
-		return l.addMore(text)
+		if len(l.lines) == 0 {
+			return "there is no line that this one could continue: begin it without a space"
+		}
+		last := l.lines[len(l.lines)-1]
+		last.imports = append(last.imports, strings.Fields(text)...)
+		return ""
 	}
 	name, imports, ok := strings.Cut(text, ":")
 	switch {
@@ -70,19 +76,8 @@ func (l *List) add(number int, text string) (flaw string) {
 	}
 	in := l.layers[len(l.layers)-1]
 	added := &line{layer: in, number: number, name: name, imports: strings.Fields(imports)}
-	in.lines = append(in.lines, added)
+	in.lines, l.lines = append(in.lines, added), append(l.lines, added)
 	l.byName[name] = added
-	return ""
-}
-
-// addMore takes over a line that continues the one before it.
-func (l *List) addMore(imports string) (flaw string) {
-	all := l.lines()
-	if len(all) == 0 {
-		return "there is no line that this one could continue: begin it without a space"
-	}
-	last := all[len(all)-1]
-	last.imports = append(last.imports, strings.Fields(imports)...)
 	return ""
 }
 
@@ -109,14 +104,6 @@ func (l *List) addLayer(title string) (flaw string) {
 	return ""
 }
 
-// lines are those of all layers.
-func (l *List) lines() (all []*line) {
-	for _, layer := range l.layers {
-		all = append(all, layer.lines...)
-	}
-	return all
-}
-
 // at is the line's place for people.
 func (l *line) at() string { return fmt.Sprintf("%s:%d", listFile, l.number) }
 
@@ -136,7 +123,7 @@ func (l *line) flaw(to *line) string {
 
 // Packages are the names in the list, from the top to the bottom. The slice is the caller's.
 func (l *List) Packages() (names []string) {
-	for _, line := range l.lines() {
+	for _, line := range l.lines {
 		names = append(names, line.name)
 	}
 	return names
