@@ -40,7 +40,7 @@ test: ## run the tests of every module
 
 .PHONY: test-tools
 test-tools: ## run the tests of the tools
-	cd tools && GOWORK=off go test ./...
+	cd tools && GOWORK=off go test -vet=off ./...
 
 .PHONY: test-adapters
 test-adapters: ## run the tests of the adapters for SDKs, under the race detector
@@ -49,15 +49,15 @@ test-adapters: ## run the tests of the adapters for SDKs, under the race detecto
 
 .PHONY: test-bench
 test-bench: ## run the tests of what is measured, and of histories in real databases
-	cd bench && GOWORK=off go test $(measuring)
+	cd bench && GOWORK=off go test -vet=off $(measuring)
 
 .PHONY: test-browser
 test-browser: ## test the page in Chromium; SHOTS=folder writes screenshots there
-	cd bench && GOWORK=off go test ./browser $(if $(SHOTS),-shots '$(abspath $(SHOTS))')
+	cd bench && GOWORK=off go test -vet=off ./browser $(if $(SHOTS),-shots '$(abspath $(SHOTS))')
 
 .PHONY: test-clients
 test-clients: ## run real clients of model APIs under the meter; npm installs them, in the user's cache
-	cd bench && GOWORK=off go test -count=1 ./clients
+	cd bench && GOWORK=off go test -vet=off -count=1 ./clients
 
 .PHONY: race
 race: ## run them under the race detector
