@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/modfile"
@@ -47,10 +48,9 @@ func (m *Modules) Tidy(ctx context.Context, out io.Writer) error {
 // An alone is a module without go.work. What it requires of the others is replaced in a go.mod beside its own, so that
 // nobody has to serve a version that is not released, and no sums of it are needed.
 type alone struct {
-	dir      string // of the module
-	mod      string // the go.mod that the go command uses, with a go.sum beside it
-	replaced []*modfile.Replace
-	out      io.Writer
+	dir string // of the module
+	mod string // the go.mod that the go command uses, with a go.sum beside it
+	out io.Writer
 }
 
 // eachAlone calls do for each module, each after those that it requires, and joins the errors. It returns the error of
@@ -82,11 +82,7 @@ func (m *Modules) eachAlone(ctx context.Context, out io.Writer, do func(a *alone
 
 // replaceOthers writes the go.mod in which the other modules are replaced, and the go.sum.
 func (m *Modules) replaceOthers(a *alone, module *Module, version string) error {
-	text, err := os.ReadFile(module.file.Syntax.Name)
-	if err != nil {
-		return err
-	}
-	file, err := modfile.Parse(module.file.Syntax.Name, text, nil)
+	changed, err := m.read(module.Dir)
 	if err != nil {
 		return err
 	}
@@ -94,17 +90,16 @@ func (m *Modules) replaceOthers(a *alone, module *Module, version string) error 
 		if other == module || module.beside && other == m.main() { // which it replaces itself
 			continue
 		}
-		if err := file.AddReplace(other.Path, version, filepath.Join(m.root, other.Dir), ""); err != nil {
+		if err := changed.file.AddReplace(other.Path, version, filepath.Join(m.root, other.Dir), ""); err != nil {
 			return err
 		}
-		a.replaced = append(a.replaced, file.Replace[len(file.Replace)-1])
 	}
 	sums, err := os.ReadFile(filepath.Join(a.dir, "go.sum"))
 	if err != nil && !os.IsNotExist(err) {
 		return err
 	}
 	return errors.Join(
-		os.WriteFile(a.mod, modfile.Format(file.Syntax), 0o644),
+		os.WriteFile(a.mod, modfile.Format(changed.file.Syntax), 0o644),
 		os.WriteFile(sumsOf(a.mod), sums, 0o644),
 	)
 }
@@ -121,7 +116,10 @@ func (a *alone) takeOver() error {
 	if err != nil {
 		return err
 	}
-	for _, r := range a.replaced {
+	for _, r := range slices.Clone(file.Replace) {
+		if !filepath.IsAbs(r.New.Path) { // the module's own
+			continue
+		}
 		if err := file.DropReplace(r.Old.Path, r.Old.Version); err != nil {
 			return err
 		}
