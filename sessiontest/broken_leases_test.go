@@ -121,7 +121,7 @@ var brokenLeases = []broken{
 		there := c.leaseOf(c.l.ID)
 		setIf(!there.Expired, &c.l.Beat, there.Beat)
 	})},
-	{"cannot expire what is not there", "a lease that is not there", around("ExpireLease", func(c *call, next func()) {
+	{"cannot expire what is not there", "a lease that was renewed", around("ExpireLease", func(c *call, next func()) {
 		there := c.leaseOf(c.l.ID)
 		next()
 		setIf(there.ID == "" && c.err == nil, &c.err, errNoRows)
@@ -166,7 +166,7 @@ var brokenLeases = []broken{
 		leaving(func(_ lease, _ row, s *row) { s.Lost = s.Lost || s.RunID == "stopped" })},
 	{"begins an expired lease again", "a lease that has expired never",
 		after("BeginLease", func(c *call) { setIf(errors.Is(c.err, session.ErrLeaseExpired), &c.err, nil) })},
-	{"attaches before it looks at the lease", "nothing is attached", after("Attach", func(c *call) {
+	{"attaches before it looks at the lease", "a lease that has expired never", after("Attach", func(c *call) {
 		if c.s.Lease = ""; errors.Is(c.err, session.ErrLeaseExpired) {
 			_, _, _ = c.m.Attach(c.ctx, c.s)
 		}

@@ -172,8 +172,8 @@ var brokenRows = []broken{
 		before("Session", func(c *call) { c.runID = strings.Replace(c.runID, "RUN", "run", 1) })},
 	{"cuts activities to microseconds", "an activity is read",
 		freshens(func(_ row, f *freshness) { setIf(f.Activity > 1, &f.Activity, f.Activity.Truncate(time.Microsecond)) })},
-	{"writes earlier activities as well", "never takes an activity back", forces(func(s row, f freshness) bool {
-		return s.Status == active && s.Attempt == f.Attempt && f.Activity == 2*time.Hour-1
+	{"writes earlier activities as well", "an activity is read", forces(func(s row, f freshness) bool {
+		return s.Status == active && s.Attempt == f.Attempt && f.Activity == 1000*24*time.Hour
 	})},
 	{"does not put a session that has not signalled into the lease", "freshening puts",
 		drops(func(_ *call, s row, f freshness) bool {
@@ -226,14 +226,14 @@ var brokenRows = []broken{
 		before("Stalled", func(c *call) { setIf(c.q.MinAge > 0, &c.q.Threshold, c.q.Threshold-time.Microsecond) })},
 	{"wants a session to be older than the minimum age", "a session is old enough",
 		misses(func(c *call, s row) bool { return s.Lease == "" && c.page.Now.Sub(s.CreatedAt) == 2*time.Minute })},
-	{"does not find what has no last event", "a session without events is silent",
+	{"does not find what has no last event", "an active session is stalled",
 		misses(func(_ *call, s row) bool { return s.LastEventAt.IsZero() })},
-	{"applies the sweeper's threshold to every session", "a threshold of its own", misses(func(c *call, s row) bool {
+	{"applies the sweeper's threshold to every session", "an active session is stalled", misses(func(c *call, s row) bool {
 		return s.RunID == "short and silent" && c.page.Now.Sub(s.SilentSince()) <= 10*time.Minute
 	})},
-	{"takes off for a long threshold", "a threshold of its own",
+	{"takes off for a long threshold", "an active session is stalled",
 		finds("off", func(s row) bool { return s.Threshold == watchdog.NoLimit })},
-	{"finds what has ended", "only active", finds("interrupted", func(s row) bool { return s.Status == interrupted })},
+	{"finds what has ended", "an active session is stalled", finds("interrupted", func(s row) bool { return s.Status == interrupted })},
 	{"orders by the last event", "sessions are ordered", after("Stalled", func(c *call) {
 		leased := slices.ContainsFunc(c.page.Sessions, func(s row) bool { return s.Lease != "" })
 		if c.page.Next == "" && leased {
@@ -319,11 +319,11 @@ var brokenRows = []broken{
 		before("Cancel", func(c *call) { setIf(c.judged.Allowance == 0, &c.judged.Silence, 0) })},
 	{"shows what is beside an allowance", "an allowance is read",
 		looks(func(s *row) { setIf(s.Allowance > allowed, &s.Threshold, s.Allowance) })},
-	{"keeps an allowance that there is no more", "an allowance ends", looks(func(s *row) {
-		setIf(s.RunID == "allowed" && s.Lease != "" && s.Activity == time.Millisecond, &s.Allowance, allowed)
+	{"keeps an allowance that there is no more", "an allowance is read", looks(func(s *row) {
+		setIf(s.RunID == "ended" && s.Lease != "" && s.Activity == time.Millisecond, &s.Allowance, allowed)
 	})},
-	{"keeps the allowance of a dead process", "leaves its allowance behind",
-		looks(func(s *row) { setIf(s.RunID == "allowed" && s.Lease == "", &s.Threshold, allowed) })},
+	{"keeps the allowance of a dead process", "an allowance is read",
+		looks(func(s *row) { setIf(s.RunID == "left behind" && s.Lease == "", &s.Threshold, allowed) })},
 	{"looks at no allowance", "more than its allowance",
 		also(func(c *call, s row) bool { return s.Allowance > 0 && s.Silence > c.q.Threshold })},
 	{"cancels within an allowance", "a silence that its allowance covers",
