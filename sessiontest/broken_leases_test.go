@@ -135,8 +135,9 @@ var brokenLeases = []broken{
 		})},
 	{"forgets an attach after the last activity", "a session leaves its lease with",
 		leavesAt(leaseBegan, func(l lease, before row) bool { return before.Activity == 0 && l.Vouched == 10*time.Hour })},
-	{"finds NULL greater than any time", "a session leaves its lease with", leavesAt(func(lease) (none time.Time) { return none },
-		func(_ lease, before row) bool { return before.LastEventAt.IsZero() })},
+	{"finds NULL greater than any time", "a session leaves its lease with",
+		leavesAt(func(lease) (none time.Time) { return none },
+			func(_ lease, before row) bool { return before.LastEventAt.IsZero() })},
 	{"leaves the thresholds of a lease switched off", "a session that left its lease",
 		leaving(func(_ lease, before row, s *row) {
 			setIf(before.Threshold == time.Minute, &s.Threshold, watchdog.NoLimit)

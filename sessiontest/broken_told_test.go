@@ -119,9 +119,12 @@ var brokenTold = []broken{
 			slices.Reverse(c.listed.Sessions)
 		}
 	})},
-	{"takes both kinds for none", "sessions are listed newest", listsNone(func(c *call) bool { return c.list.Live && c.list.Ended })},
-	{"takes a parent for a pattern", "sessions are listed newest", asks(func(q *listQuery) { setIf(q.Parent == "run-_", &q.Parent, "") })},
-	{"uses one condition only", "sessions are listed newest", asks(func(q *listQuery) { setIf(q.Host != "", &q.Live, false) })},
+	{"takes both kinds for none", "sessions are listed newest",
+		listsNone(func(c *call) bool { return c.list.Live && c.list.Ended })},
+	{"takes a parent for a pattern", "sessions are listed newest",
+		asks(func(q *listQuery) { setIf(q.Parent == "run-_", &q.Parent, "") })},
+	{"uses one condition only", "sessions are listed newest",
+		asks(func(q *listQuery) { setIf(q.Host != "", &q.Live, false) })},
 	{"continues a list after the time and not after the session", "pages of a list",
 		listsNone(func(c *call) bool { return c.list.Limit == 1 && c.list.After != "" && c.listed.Next != "" })},
 	{"pages through a list with an offset", "the next page of a list", after("List", func(c *call) {
