@@ -204,7 +204,7 @@ func TestStartFails(t *testing.T) {
 	before := descriptors(t)
 	for n := range 20 {
 		f := newFixture(t)
-		path, is := "/no/such/program", error(os.ErrNotExist)
+		path, is := "/no/such/program", os.ErrNotExist
 		if n%2 == 0 {
 			f.cfg.Store, f.cfg.NoOutput, path, is = nil, longTime, "true", watchdog.ErrInvalid
 		}
