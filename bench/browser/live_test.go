@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -182,10 +181,10 @@ func TestTimes(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Zurich")
 	require.NoError(t, err)
 	text := eval[string](b, `document.querySelector("time").textContent`)
-	assert.Contains(t, text, utc.In(zone).Format("15:04:05"), "the reader's zone")
-	assert.Regexp(t, ` (GMT\+\d|CES?T)$`, text, "which is named")
-	assert.Contains(t, eval[string](b, `document.querySelector("time").title`), utc.Format("2006-01-02 15:04:05 UTC"))
-	assert.Contains(t, eval[string](b, `document.querySelector("footer").innerText`), "Europe/Zurich")
+	require.Contains(t, text, utc.In(zone).Format("15:04:05"), "the reader's zone")
+	require.Regexp(t, ` (GMT\+\d|CES?T)$`, text, "which is named")
+	require.Contains(t, eval[string](b, `document.querySelector("time").title`), utc.Format("2006-01-02 15:04:05 UTC"))
+	require.Contains(t, eval[string](b, `document.querySelector("footer").innerText`), "Europe/Zurich")
 }
 
 func TestWithoutScript(t *testing.T) {
@@ -230,9 +229,9 @@ func TestHostileTexts(t *testing.T) {
 	}
 	b.until(fmt.Sprintf("document.querySelectorAll('#runs > tr').length === %d", len(hostile)))
 	check := func(at string) {
-		assert.False(t, eval[bool](b, `"owned" in window`), at)
-		assert.Zero(t, eval[int](b, `document.querySelectorAll("img, b b, main script, iframe").length`), at)
-		assert.LessOrEqual(t, eval[int](b, `document.documentElement.scrollWidth - innerWidth`), 0, at)
+		require.False(t, eval[bool](b, `"owned" in window`), at)
+		require.Zero(t, eval[int](b, `document.querySelectorAll("img, b b, main script, iframe").length`), at)
+		require.LessOrEqual(t, eval[int](b, `document.documentElement.scrollWidth - innerWidth`), 0, at)
 	}
 	for _, width := range []int64{1280, 320} {
 		b.size(width, 900)
@@ -241,7 +240,7 @@ func TestHostileTexts(t *testing.T) {
 	b.show("")
 	shown := eval[[]string](b, `[...document.querySelectorAll("#runs th > a > bdi")].map((e) => e.textContent)`)
 	for _, text := range hostile {
-		assert.Contains(t, shown, text, "as text")
+		require.Contains(t, shown, text, "as text")
 	}
 	check("the list")
 	b.shot("hostile_narrow")
@@ -271,7 +270,7 @@ func TestNoOtherServer(t *testing.T) {
 		asked := eval[[]string](b, `performance.getEntriesByType("resource").map((e) => e.name)`)
 		require.NotEmpty(t, asked)
 		for _, url := range asked {
-			assert.True(t, strings.HasPrefix(url, b.url), url)
+			require.True(t, strings.HasPrefix(url, b.url), url)
 		}
 	}
 }
