@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -32,7 +31,7 @@ func TestOverspend(t *testing.T) {
 			readme, err := os.ReadFile("../README.md")
 			require.NoError(t, err)
 			says := fmt.Sprintf("Where %d parallel calls check a cap and then add to it, by hand %d are too many", callers, used.Load()-fits)
-			assert.Contains(t, strings.Join(strings.Fields(string(readme)), " "), says)
+			require.Contains(t, strings.Join(strings.Fields(string(readme)), " "), says)
 		})
 	})
 	t.Run("admit, then settle", func(t *testing.T) {
@@ -51,7 +50,7 @@ func TestOverspend(t *testing.T) {
 					_ = charge.Settle(watchdog.Amount{Requests: 1})
 				}
 			})
-			assert.EqualValues(t, fits, used.Load())
+			require.EqualValues(t, fits, used.Load())
 		})
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/config"
@@ -30,9 +29,9 @@ func TestNotify(t *testing.T) {
 	}
 	t.Run("a file", func(t *testing.T) {
 		c := parse(t, everyNotify, nil)
-		assert.Equal(t, every, c.Notify)
-		assert.Contains(t, c.String(), "sweep.notify.webhook                          https://hooks.example.com/...  limits.yaml:3\n")
-		assert.NotContains(t, c.String(), "canary")
+		require.Equal(t, every, c.Notify)
+		require.Contains(t, c.String(), "sweep.notify.webhook                          https://hooks.example.com/...  limits.yaml:3\n")
+		require.NotContains(t, c.String(), "canary")
 	})
 	t.Run("variables", func(t *testing.T) {
 		c, err := config.Loader{Environment: []string{
@@ -40,18 +39,18 @@ func TestNotify(t *testing.T) {
 			"WATCHDOG_NOTIFY_COMPLETES=true", "WATCHDOG_NOTIFY_LAYERS=true", "WATCHDOG_NOTIFY_KEEP_FOR_MS=172800000",
 		}}.Load("")
 		require.NoError(t, err)
-		assert.Equal(t, every, c.Notify)
+		require.Equal(t, every, c.Notify)
 	})
 	t.Run("a variable switches it off with all that depends on it", func(t *testing.T) {
 		c, err := config.Loader{Environment: []string{"WATCHDOG_NOTIFY_WEBHOOK=none"}}.Parse("limits.yaml", []byte(everyNotify))
 		require.NoError(t, err)
-		assert.Empty(t, c.Notify.URL)
-		assert.Empty(t, c.Notify.SecretFile)
+		require.Empty(t, c.Notify.URL)
+		require.Empty(t, c.Notify.SecretFile)
 	})
 	t.Run("the variable of a secret is none of these", func(t *testing.T) {
 		c, err := config.Loader{Environment: []string{"WATCHDOG_NOTIFY_SECRET=canary"}}.Load("")
 		require.NoError(t, err)
-		assert.Empty(t, c.Notify.Secrets)
+		require.Empty(t, c.Notify.Secrets)
 	})
 	for text, want := range map[string]string{
 		"webhook: ftp://hooks.example.com/canary":          `has the scheme "ftp"`,
@@ -77,7 +76,7 @@ func TestNotify(t *testing.T) {
 			}
 			require.ErrorContains(t, err, want)
 			if !strings.Contains(text, "completes: canary") {
-				assert.NotContains(t, err.Error(), "canary")
+				require.NotContains(t, err.Error(), "canary")
 			}
 		})
 	}
@@ -88,10 +87,10 @@ func TestNotify(t *testing.T) {
 		} {
 			_, err := config.Parse("limits.yaml", []byte(text), config.NoEnvironment)
 			require.Error(t, err)
-			assert.NotContains(t, err.Error(), "canary")
+			require.NotContains(t, err.Error(), "canary")
 		}
 		_, err := config.Loader{Environment: []string{"WATCHDOG_NOTIFY_WEBHOOK=canary"}}.Load("")
 		require.Error(t, err)
-		assert.NotContains(t, err.Error(), "canary")
+		require.NotContains(t, err.Error(), "canary")
 	})
 }

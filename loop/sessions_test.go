@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/loop"
@@ -458,10 +458,10 @@ func TestHealthySessions(t *testing.T) {
 					c.do(s, n)
 				}
 				found := w.judge(t, s.turns)
-				assert.Zero(t, found.ended, "%s: %s, %d: %+v of %d", w.name, c.name, seed, found, len(s.turns))
+				require.Zero(t, found.ended, "%s: %s, %d: %+v of %d", w.name, c.name, seed, found, len(s.turns))
 				if found.asked != 0 {
 					asked++
-					assert.Contains(t, likeLoops, c.name, "%s, %d: %+v of %d", w.name, seed, found, len(s.turns))
+					require.Contains(t, likeLoops, c.name, "%s, %d: %+v of %d", w.name, seed, found, len(s.turns))
 				}
 			}
 		}
@@ -628,6 +628,6 @@ func TestLoopSessions(t *testing.T) {
 			}
 		}
 		t.Log(w.name, found, "found")
-		assert.Equal(t, len(loopSessions), found, w.name)
+		require.Equal(t, len(loopSessions), found, w.name)
 	}
 }

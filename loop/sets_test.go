@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/loop"
@@ -186,11 +185,11 @@ func TestSets(t *testing.T) {
 				if f.asked > 0 && !slices.Contains(c.may, read.Name) {
 					asked++
 				}
-				assert.True(t, loops || f.ended == 0 || slices.Contains(c.end, read.Name), "ended: %s: %s", read.Name, read.What)
+				require.True(t, loops || f.ended == 0 || slices.Contains(c.end, read.Name), "ended: %s: %s", read.Name, read.What)
 			}
-			assert.GreaterOrEqual(t, found, c.found)
-			assert.GreaterOrEqual(t, inTime, c.inTime)
-			assert.True(t, loops || asked <= c.asked, "%d of %d are asked about", asked, len(all))
+			require.GreaterOrEqual(t, found, c.found)
+			require.GreaterOrEqual(t, inTime, c.inTime)
+			require.True(t, loops || asked <= c.asked, "%d of %d are asked about", asked, len(all))
 		})
 	}
 }

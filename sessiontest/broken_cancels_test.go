@@ -296,7 +296,7 @@ var brokenCancels = []broken{
 		c.s, c.err = c.m.Session(c.ctx, "a-spoilt")
 		return errors.Is(c.err, session.ErrUnreadable)
 	})},
-	{"claims a start for somebody who has gone", "a call with a done context", around("ClaimStart", func(c *call, next func()) {
+	{"claims a start for somebody who has gone", "a call with a done", around("ClaimStart", func(c *call, next func()) {
 		done := c.ctx.Err()
 		c.ctx = context.WithoutCancel(c.ctx)
 		next()

@@ -121,7 +121,7 @@ var brokenLeases = []broken{
 		there := c.leaseOf(c.l.ID)
 		setIf(!there.Expired, &c.l.Beat, there.Beat)
 	})},
-	{"cannot expire what is not there", "a lease that is not there", around("ExpireLease", func(c *call, next func()) {
+	{"cannot expire what is not there", "a lease that was renewed", around("ExpireLease", func(c *call, next func()) {
 		there := c.leaseOf(c.l.ID)
 		next()
 		setIf(there.ID == "" && c.err == nil, &c.err, errNoRows)
@@ -135,8 +135,9 @@ var brokenLeases = []broken{
 		})},
 	{"forgets an attach after the last activity", "a session leaves its lease with",
 		leavesAt(leaseBegan, func(l lease, before row) bool { return before.Activity == 0 && l.Vouched == 10*time.Hour })},
-	{"finds NULL greater than any time", "a session leaves its lease with", leavesAt(func(lease) (none time.Time) { return none },
-		func(_ lease, before row) bool { return before.LastEventAt.IsZero() })},
+	{"finds NULL greater than any time", "a session leaves its lease with",
+		leavesAt(func(lease) (none time.Time) { return none },
+			func(_ lease, before row) bool { return before.LastEventAt.IsZero() })},
 	{"leaves the thresholds of a lease switched off", "a session that left its lease",
 		leaving(func(_ lease, before row, s *row) {
 			setIf(before.Threshold == time.Minute, &s.Threshold, watchdog.NoLimit)
@@ -166,7 +167,7 @@ var brokenLeases = []broken{
 		leaving(func(_ lease, _ row, s *row) { s.Lost = s.Lost || s.RunID == "stopped" })},
 	{"begins an expired lease again", "a lease that has expired never",
 		after("BeginLease", func(c *call) { setIf(errors.Is(c.err, session.ErrLeaseExpired), &c.err, nil) })},
-	{"attaches before it looks at the lease", "nothing is attached", after("Attach", func(c *call) {
+	{"attaches before it looks at the lease", "a lease that has expired never", after("Attach", func(c *call) {
 		if c.s.Lease = ""; errors.Is(c.err, session.ErrLeaseExpired) {
 			_, _, _ = c.m.Attach(c.ctx, c.s)
 		}

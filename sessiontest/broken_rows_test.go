@@ -172,8 +172,8 @@ var brokenRows = []broken{
 		before("Session", func(c *call) { c.runID = strings.Replace(c.runID, "RUN", "run", 1) })},
 	{"cuts activities to microseconds", "an activity is read",
 		freshens(func(_ row, f *freshness) { setIf(f.Activity > 1, &f.Activity, f.Activity.Truncate(time.Microsecond)) })},
-	{"writes earlier activities as well", "never takes an activity back", forces(func(s row, f freshness) bool {
-		return s.Status == active && s.Attempt == f.Attempt && f.Activity == 2*time.Hour-1
+	{"writes earlier activities as well", "an activity is read", forces(func(s row, f freshness) bool {
+		return s.Status == active && s.Attempt == f.Attempt && f.Activity == 1000*24*time.Hour && f.State != nil
 	})},
 	{"does not put a session that has not signalled into the lease", "freshening puts",
 		drops(func(_ *call, s row, f freshness) bool {
@@ -187,7 +187,8 @@ var brokenRows = []broken{
 	})},
 	{"does not compare the attempt", "returned as gone",
 		forces(func(s row, f freshness) bool { return s.Status == active && s.Attempt != f.Attempt })},
-	{"does not compare the status", "returned as gone", forces(func(s row, _ freshness) bool { return s.Status != active })},
+	{"does not compare the status", "returned as gone",
+		forces(func(s row, _ freshness) bool { return s.Status != active })},
 	{"does not return runs that it does not know", "returned as gone", after("Freshen", func(c *call) {
 		gone := c.skipped.Gone
 		setIf(len(gone) == 1 && c.row(gone[0]).Attempt == 0, &c.skipped.Gone, nil)
@@ -219,21 +220,23 @@ var brokenRows = []broken{
 			})
 		}
 	})},
-	{"takes the last event of a session for its end", "a session that ends leaves its lease", looks(func(s *row) { s.EndedAt = s.LastEventAt })},
+	{"takes the last event of a session for its end", "a session that ends leaves its lease",
+		looks(func(s *row) { s.EndedAt = s.LastEventAt })},
 	{"keeps the lease in the row of an ended session", "a session that ends leaves its lease",
 		looks(func(s *row) { setIf(s.RunID == "cancel" && s.Status != active, &s.Lease, s.RunID) })},
 	{"takes the threshold itself for too long", "more than the threshold, to the microsecond",
 		before("Stalled", func(c *call) { setIf(c.q.MinAge > 0, &c.q.Threshold, c.q.Threshold-time.Microsecond) })},
 	{"wants a session to be older than the minimum age", "a session is old enough",
 		misses(func(c *call, s row) bool { return s.Lease == "" && c.page.Now.Sub(s.CreatedAt) == 2*time.Minute })},
-	{"does not find what has no last event", "a session without events is silent",
+	{"does not find what has no last event", "an active session is stalled",
 		misses(func(_ *call, s row) bool { return s.LastEventAt.IsZero() })},
-	{"applies the sweeper's threshold to every session", "a threshold of its own", misses(func(c *call, s row) bool {
+	{"applies the sweeper's threshold to every session", "an active session is stalled", misses(func(c *call, s row) bool {
 		return s.RunID == "short and silent" && c.page.Now.Sub(s.SilentSince()) <= 10*time.Minute
 	})},
-	{"takes off for a long threshold", "a threshold of its own",
+	{"takes off for a long threshold", "an active session is stalled",
 		finds("off", func(s row) bool { return s.Threshold == watchdog.NoLimit })},
-	{"finds what has ended", "only active", finds("interrupted", func(s row) bool { return s.Status == interrupted })},
+	{"finds what has ended", "an active session is stalled",
+		finds("interrupted", func(s row) bool { return s.Status == interrupted })},
 	{"orders by the last event", "sessions are ordered", after("Stalled", func(c *call) {
 		leased := slices.ContainsFunc(c.page.Sessions, func(s row) bool { return s.Lease != "" })
 		if c.page.Next == "" && leased {
@@ -244,7 +247,7 @@ var brokenRows = []broken{
 		pages(func(*call) bool { return true }, func(s *row) { s.Parent = "" })},
 	{"fails if it cannot read a row", "is reported, is not stalled",
 		after("Stalled", func(c *call) { c.err = errors.Join(append(c.page.Unreadable, c.err)...) })},
-	{"continues after the time and not after the session", "pages follow each other without", after("Stalled", func(c *call) {
+	{"continues after the time and not after the session", "pages follow", after("Stalled", func(c *call) {
 		at, _, found := strings.Cut(c.page.Next, " ")
 		setIf(found && c.q.Limit == 5 && strings.HasPrefix(c.page.Sessions[0].RunID, "run "), &c.page.Next, at+" \U0010ffff")
 	})},
@@ -295,11 +298,12 @@ var brokenRows = []broken{
 			slices.SortStableFunc(c.page.Sessions, func(a, b row) int { return len(a.Lease) - len(b.Lease) })
 		}
 	})},
-	{"pages through the sessions of leases only once", "pages follow each other without", misses(func(c *call, s row) bool {
+	{"pages through the sessions of leases only once", "pages follow", misses(func(c *call, s row) bool {
 		return c.q.After != "" && s.Lease != "" && strings.HasPrefix(s.RunID, "run ")
 	})},
 	{"hides sessions that fell silent with the last of a page", "pages of sessions of one lease", hidesOneTime(0)},
-	{"hides sessions of one threshold that fell silent with the last of a page", "pages of sessions of one lease", hidesOneTime(time.Hour)},
+	{"hides sessions of one threshold that fell silent with the last of a page", "pages of sessions of one lease",
+		hidesOneTime(time.Hour)},
 	{"keeps the rows that are behind after they are written", "a renewal writes the rows",
 		before("RenewLease", func(c *call) { setIf(len(c.l.Behind) == 0, &c.l.Behind, c.leaseOf(c.l.ID).Behind) })},
 	{"takes the rows that are behind from any renewal", "rows that are behind are", before("RenewLease", func(c *call) {
@@ -319,11 +323,11 @@ var brokenRows = []broken{
 		before("Cancel", func(c *call) { setIf(c.judged.Allowance == 0, &c.judged.Silence, 0) })},
 	{"shows what is beside an allowance", "an allowance is read",
 		looks(func(s *row) { setIf(s.Allowance > allowed, &s.Threshold, s.Allowance) })},
-	{"keeps an allowance that there is no more", "an allowance ends", looks(func(s *row) {
-		setIf(s.RunID == "allowed" && s.Lease != "" && s.Activity == time.Millisecond, &s.Allowance, allowed)
+	{"keeps an allowance that there is no more", "an allowance is read", looks(func(s *row) {
+		setIf(s.RunID == "ended" && s.Lease != "" && s.Activity == time.Millisecond, &s.Allowance, allowed)
 	})},
-	{"keeps the allowance of a dead process", "leaves its allowance behind",
-		looks(func(s *row) { setIf(s.RunID == "allowed" && s.Lease == "", &s.Threshold, allowed) })},
+	{"keeps the allowance of a dead process", "an allowance is read",
+		looks(func(s *row) { setIf(s.RunID == "left behind" && s.Lease == "", &s.Threshold, allowed) })},
 	{"looks at no allowance", "more than its allowance",
 		also(func(c *call, s row) bool { return s.Allowance > 0 && s.Silence > c.q.Threshold })},
 	{"cancels within an allowance", "a silence that its allowance covers",

@@ -9,16 +9,15 @@ import (
 )
 
 var expireRules = []rule{
-	{"a lease that was renewed since it was observed does not expire",
-		"between the last look and the end of a lease its process may write",
+	{"a lease that was renewed since it was observed does not expire, and one that is not there has",
+		"between the last look and the end of a lease its process may write, and the second of two sweepers finds nothing",
 		given2(vouching(freshness{Activity: time.Hour}), func(e *env, l lease, s row) {
 			next := vouch(e, l, l.Vouched+time.Second)
 			expires(e, l, false, 1)
 			leaseIs(e, next)
 			looksLike(e, s)
+			expires(e, lease{ID: "unknown", Beat: 1}, true, 0)
 		})},
-	{"a lease that is not there has expired",
-		"the second of two sweepers finds nothing", func(e *env) { expires(e, lease{ID: "unknown", Beat: 1}, true, 0) }},
 	{"a session leaves its lease with the time of its last activity, or of its attach if that was later",
 		"its silence counts from there, by the database's clock; and in SQLite the greater one of NULL and a time is NULL",
 		func(e *env) {
@@ -77,20 +76,13 @@ var expireRules = []rule{
 			expires(e, l, true, 0)
 			noLease(e, l.ID)
 		}},
-	{"a lease that has expired never lives again",
-		"its process begins another, and knows from then on that its runs may have been cancelled",
+	{"a lease that has expired never lives again: nothing is attached under it, and nothing freshened",
+		"its process must know that its runs may have been cancelled: they would be guarded by nobody",
 		given2(expireMost, func(e *env, l lease, left row) {
 			next := l
 			next.Beat++
 			refused("BeginLease", e.Store.BeginLease(e.Ctx, l))
 			refused("RenewLease", e.Store.RenewLease(e.Ctx, next))
-			l.Expired = true
-			leaseIs(e, l)
-			looksLike(e, left)
-		})},
-	{"nothing is attached under a lease that does not live, and nothing freshened",
-		"the run would be guarded by nobody: the process thinks that its lease lives, and sweepers know that it does not",
-		given2(expireMost, func(e *env, l lease, left row) {
 			for _, lease := range []string{l.ID, "unknown"} {
 				for _, runID := range []string{left.RunID, "new"} {
 					_, _, err := e.Store.Attach(e.Ctx, underLease(newSession(runID), lease))
@@ -102,6 +94,8 @@ var expireRules = []rule{
 				require(err != nil, "the new run has the row %+v", s)
 				looksLike(e, left)
 			}
+			l.Expired = true
+			leaseIs(e, l)
 		})},
 	{"a keeper claims back the sessions that still name its expired lease",
 		"a process that stood still for a minute has its runs again", given2(expireMost, func(e *env, l lease, left row) {

@@ -12,21 +12,17 @@ import (
 )
 
 var freshRules = []rule{
-	{"an activity is read as it was written, to the nanosecond",
-		"a cancel compares the activity with the judged one: a row that lost a digit could never be cancelled", func(e *env) {
-			want := attachLeased(e, homeLease, homeRun)
-			for _, want.Activity = range []time.Duration{0, 123_456_789, 1000*day + 1} {
-				freshens(e, homeLease, activity(want, want.Activity))
-				looksLike(e, want)
+	{"an activity is read as it was written, to the nanosecond, and is never taken back",
+		"a cancel compares it with the judged one; and two writes in the wrong order would make a live session look silent",
+		func(e *env) {
+			s := attachLeased(e, homeLease, homeRun)
+			for _, s.Activity = range []time.Duration{0, 123_456_789, 1000*day + 1} {
+				freshens(e, homeLease, activity(s, s.Activity))
+				looksLike(e, s)
 			}
-		}},
-	{"freshening never takes an activity back, by the clock of its lease",
-		"two writes in the wrong order would make a live session look silent", func(e *env) {
-			f := activity(attachLeased(e, homeLease, homeRun), 2*time.Hour)
-			freshens(e, homeLease, f)
-			s := look(e, homeRun)
-			f.Quiet, f.State = true, json.RawMessage(`{"phase":"earlier"}`)
-			for _, f.Activity = range []time.Duration{f.Activity - 1, 0, session.NoActivity} {
+			f := quietSince(s, 0)
+			f.State = json.RawMessage(`{"phase":"earlier"}`)
+			for _, f.Activity = range []time.Duration{s.Activity - 1, 0, session.NoActivity} {
 				freshens(e, homeLease, f)
 				looksLike(e, s)
 			}

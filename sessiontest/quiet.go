@@ -93,29 +93,24 @@ var quietRules = []rule{
 			renew(e, l)
 			cancels(e, s, session.Done)
 		}},
-	{"an allowance is read as it was written, and there is no threshold beside it",
-		"sweepers leave it to the run's own limits to end it", func(e *env) {
+	{"an allowance is read as it was written, and ends with the attempt, with the lease, and where the keeper has none",
+		"sweepers leave it to the run's own limits to end it, which the next process may not keep", func(e *env) {
 			s := attachAllowed(e, "allowed")
 			allows(e, s, allowed)
 			for _, allowance := range []time.Duration{allowed + more, allowed + 2*more} {
 				freshens(e, homeLease, allowing(quietSince(s, allowance), allowance))
 				allows(e, s, allowance)
 			}
-		}},
-	{"an allowance ends with the attempt, and where the keeper has none any more",
-		"the next process may keep other limits", func(e *env) {
-			s := attachAllowed(e, "allowed")
+			s = attachAllowed(e, "ended")
 			freshens(e, homeLease, quietSince(s, more))
 			allows(e, s, 0)
-			attachAllowed(e, "allowed")
+			attachAllowed(e, "ended")
 			allows(e, s, allowed)
 			attachUnder(e, homeLease, s.RunID)
 			allows(e, s, 0)
-		}},
-	{"a session that leaves its lease leaves its allowance behind",
-		"the process that kept the run's limits is dead", func(e *env) {
-			s := attachAllowed(e, "allowed")
-			expires(e, observe(e, homeLease), true, 0)
+			s = attachAllowed(e, "left behind")
+			_, _, err := e.Store.ExpireLease(e.Ctx, observe(e, homeLease))
+			must(err, "expire the lease")
 			allows(e, s, 0)
 		}},
 	{"a session is stalled after more than its allowance and more than the threshold",

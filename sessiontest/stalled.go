@@ -19,33 +19,25 @@ var stalledRules = []rule{
 		}},
 	{"a session is old enough at its minimum age",
 		"the minimum age is included", func(e *env) { stalledIf(e, putAround(e, aged), oldEnough) }},
-	{"a session without events is silent since its creation",
-		"nobody else finds a run that never had an event", given(clockOf, func(e *env, now time.Time) {
+	{"an active session is stalled by a threshold of its own, never by NoLimit, and without events since its creation",
+		"a run that may be silent for an hour would be cancelled before, and nobody else finds one that never had an event",
+		given(clockOf, func(e *env, now time.Time) {
+			never := withThreshold(silentSession("off", now, 1000*day), watchdog.NoLimit)
+			never.CreatedAt = now.Add(-2000 * day)
 			old, fresh := silentSession("old", now, 0), silentSession("new", now, 0)
 			old.LastEventAt, fresh.LastEventAt = time.Time{}, time.Time{}
 			old.CreatedAt, fresh.CreatedAt = now.Add(-threshold-time.Minute), now.Add(-threshold+time.Minute)
-			put(e, old, fresh)
-			findsOnly(e, "old")
-		})},
-	{"a session with a threshold of its own is judged by that, and is never stalled with NoLimit",
-		"a run that may be silent for an hour would be cancelled after minutes", given(clockOf, func(e *env, now time.Time) {
-			never := withThreshold(silentSession("off", now, 1000*day), watchdog.NoLimit)
-			never.CreatedAt = now.Add(-2000 * day)
-			put(e, never, withThreshold(silentSession("long", now, 50*time.Minute), time.Hour),
+			put(e, never, old, fresh, silentSession("active", now, time.Hour),
+				withThreshold(silentSession("long", now, 50*time.Minute), time.Hour),
 				withThreshold(silentSession("long and silent", now, 70*time.Minute), time.Hour),
 				withThreshold(silentSession("short", now, 30*time.Second), time.Minute),
 				withThreshold(silentSession("short and silent", now, 5*time.Minute), time.Minute))
-			findsOnly(e, "long and silent", "short and silent")
-		})},
-	{"only active sessions are stalled",
-		"an ended session has no more events: each pass would cancel it again", given(clockOf, func(e *env, now time.Time) {
-			put(e, silentSession("active", now, time.Hour))
 			for _, status := range []session.Status{session.Cancelled, session.Interrupted, session.Finished} {
 				s, own := silentSession(string(status), now, time.Hour), silentSession(string(status)+" of its own", now, time.Hour)
 				s.Status, own.Status = status, status
 				put(e, s, withThreshold(own, time.Minute))
 			}
-			findsOnly(e, "active")
+			findsOnly(e, "active", "long and silent", "short and silent", "old")
 		})},
 	{"sessions are ordered by when they exceeded their thresholds, with a lease and without one",
 		"with ten cancels a pass the last wait, but not always the same ones",

@@ -112,7 +112,9 @@ func TestFinishedWhileRecording(t *testing.T) {
 				}
 				require.True(t, result.Finished)
 				require.False(t, result.Incomplete || result.Terminated)
-				require.NotEmpty(t, result.Requested, "they are listed, though none was sent")
+				if c.tripped { // at the wall clock the exit may be seen first
+					require.NotEmpty(t, result.Requested, "they are listed, though none was sent")
+				}
 				require.Empty(t, result.Sent)
 				require.Zero(t, result.EndedBy)
 				require.Nil(t, result.AlsoEnded)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os/exec"
 	"path/filepath"
@@ -22,17 +23,17 @@ import (
 
 func TestInsideRun(t *testing.T) {
 	t.Parallel()
-	t.Run("output is the run's activity, and silence is not", func(t *testing.T) {
-		t.Parallel()
-		f := newInsideFixture(t)
-		w, ctx := outerRun(t, f.store, watchdog.Budget{Idle: 2500 * time.Millisecond}, false)
-		result, err := stall.Run(ctx, command(t, "every:100ms:x:40"), f.cfg)
-		require.NoError(t, err, "it printed for four seconds")
-		require.True(t, result.Finished)
-		require.Nil(t, w.Stop())
-		_, err = stall.Run(ctx, command(t, "stay"), f.cfg)
-		require.ErrorIs(t, err, watchdog.IdleExceeded)
-	})
+	for _, disabled := range []bool{false, true} {
+		t.Run(fmt.Sprint("output is the run's activity, and silence is not, disabled: ", disabled), func(t *testing.T) {
+			t.Parallel()
+			f := newInsideFixture(t)
+			f.cfg.Disabled = disabled
+			w, ctx := outerRun(t, f.store, watchdog.Budget{Idle: 2500 * time.Millisecond}, false)
+			_, err := stall.Run(ctx, command(t, "every:100ms:x:35", "stay"), f.cfg)
+			require.ErrorIs(t, err, watchdog.IdleExceeded)
+			require.Greater(t, w.Elapsed(), 3500*time.Millisecond, "while it printed it was alive")
+		})
+	}
 	t.Run("a probe's change is its progress, and sameness is not", func(t *testing.T) {
 		t.Parallel()
 		for _, c := range []struct {
@@ -311,10 +312,15 @@ func finishes(f *fixture, ctx context.Context, probed string) { //nolint:revive 
 
 func TestDisabled(t *testing.T) {
 	t.Parallel()
-	t.Run("a command goes on until it exits", func(t *testing.T) {
+	t.Run("a command goes on until it exits, and the log says so, once", func(t *testing.T) {
 		t.Parallel()
 		f, probed := disabled(t)
+		var log bytes.Buffer
+		f.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		finishes(f, t.Context(), probed)
+		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("\n")), "%s", &log)
+		require.Contains(t, log.String(),
+			`level=INFO msg="stall sentinel is disabled and does not watch the command" run=run/step`)
 	})
 	t.Run("so does one in a run that nothing guards", func(t *testing.T) {
 		t.Parallel()
@@ -326,29 +332,5 @@ func TestDisabled(t *testing.T) {
 		defer wd.Close()
 		f.cfg.Disabled, f.cfg.Store = false, nil
 		finishes(f, wd.Context(), probed)
-	})
-	t.Run("in a run that is guarded its output is the run's activity", func(t *testing.T) {
-		t.Parallel()
-		f, _ := disabled(t)
-		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "run", StartedAt: time.Now()}, watchdog.Config{
-			Store: &watchdog.Memory{}, Logger: discard, Budget: watchdog.Budget{Idle: 2 * time.Second},
-		})
-		require.NoError(t, err)
-		defer wd.Close()
-		f.cfg.Store = nil
-		_, err = stall.Run(wd.Context(), command(f, "every:100ms:alive:30", "stay"), f.cfg)
-		require.ErrorIs(t, err, watchdog.IdleExceeded)
-		require.Greater(t, wd.Elapsed(), 3*time.Second, "while it printed it was alive")
-	})
-	t.Run("the log says so, once", func(t *testing.T) {
-		t.Parallel()
-		f, _ := disabled(t)
-		var log bytes.Buffer
-		f.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
-		_, err := f.run(command(f, "exit:0"))
-		require.NoError(t, err)
-		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("\n")), "%s", &log)
-		require.Contains(t, log.String(),
-			`level=INFO msg="stall sentinel is disabled and does not watch the command" run=run/step`)
 	})
 }

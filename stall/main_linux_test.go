@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -84,7 +83,7 @@ func checkNothingLeft(tb testing.TB, token string) {
 		if guard := string(args) == "wdguard\x00"; len(args) == 0 || guard && endsSoon(pid) {
 			continue // it ends, or is that of a host that has just exited
 		}
-		assert.Fail(tb, "a process is left", "%d: %s", pid, bytes.ReplaceAll(args, []byte{0}, []byte{' '}))
+		require.Fail(tb, "a process is left", "%d: %s", pid, bytes.ReplaceAll(args, []byte{0}, []byte{' '}))
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }

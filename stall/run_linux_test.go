@@ -10,70 +10,37 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// TestExit runs commands that exit by themselves.
+// TestExit runs a command that exits by itself, in its folder and with its environment.
 func TestExit(t *testing.T) {
 	t.Parallel()
-	t.Run("with success", func(t *testing.T) {
-		f := newFixture(t)
-		result, err := f.run(command(t))
-		require.NoError(t, err)
-		require.True(t, result.Finished)
-		require.Zero(t, result.ExitCode)
-		require.Nil(t, result.Trip)
-		require.Empty(t, result.Requested)
-		require.Empty(t, result.Artifacts)
-		require.Empty(t, f.artifacts(), "no trip, no artifacts")
-		require.Positive(t, result.Elapsed)
-		require.Equal(t, "run/step", result.RunID)
-		require.Empty(t, f.events(watchdog.EventCancel))
-	})
-	t.Run("in its folder, with its environment", func(t *testing.T) {
-		cmd := command(t, "pwd", "env:COLOUR")
-		cmd.Dir = t.TempDir()
-		cmd.Env = append([]string{"COLOUR=green"}, cmd.Env...)
-		var out strings.Builder
-		cmd.Stdout = &out
-		_, err := newFixture(t).run(cmd)
-		require.NoError(t, err)
-		require.Equal(t, cmd.Dir+"\ngreen\n", out.String())
-	})
-}
-
-func TestConcurrentRuns(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
-	var all sync.WaitGroup
-	for n := range 16 {
-		cfg := f.cfg
-		cfg.Step = "step" + string(rune('a'+n))
-		if n%2 == 1 {
-			cfg.Terminal = readyLine
-		}
-		cmd := command(t, "print:"+ready, "sleep:20ms")
-		if n%2 == 1 {
-			cmd = command(t, "print:"+ready, "stay")
-		}
-		all.Go(func() {
-			result, err := stall.Run(t.Context(), cmd, cfg)
-			assert.Equal(t, n%2 == 1, err != nil, "%v", err)
-			assert.Equal(t, n%2 == 0, result.Finished)
-			assert.Equal(t, n%2 == 1, result.Terminated)
-			assert.Equal(t, "run/"+cfg.Step, result.RunID)
-		})
-	}
-	all.Wait()
+	cmd := command(t, "pwd", "env:COLOUR")
+	cmd.Dir = t.TempDir()
+	cmd.Env = append([]string{"COLOUR=green"}, cmd.Env...)
+	var out strings.Builder
+	cmd.Stdout = &out
+	result, err := f.run(cmd)
+	require.NoError(t, err)
+	require.Equal(t, cmd.Dir+"\ngreen\n", out.String())
+	require.True(t, result.Finished)
+	require.Zero(t, result.ExitCode)
+	require.Nil(t, result.Trip)
+	require.Empty(t, result.Requested)
+	require.Empty(t, result.Artifacts)
+	require.Empty(t, f.artifacts(), "no trip, no artifacts")
+	require.Positive(t, result.Elapsed)
+	require.Equal(t, "run/step", result.RunID)
+	require.Empty(t, f.events(watchdog.EventCancel))
 }
 
 // TestLeftBehind runs commands that leave a process behind.

@@ -162,10 +162,15 @@ func (o *stdio) output(to io.Writer, counts, tailed bool) (*os.File, error) {
 	case to == nil && !read && !counts:
 		return o.devNull(os.O_WRONLY)
 	}
-	if o.cfg.TTY && !o.cfg.KeepBackground && tty.IsOwn(to) {
+	if o.lends(to) {
 		return o.pseudoTerminal(f, counts, tailed)
 	}
 	return o.stream(relay.Config{To: to}, counts, tailed)
+}
+
+// lends reports whether a stream of the command is the host's terminal, and becomes one of its own.
+func (o *stdio) lends(stream any) bool {
+	return o.cfg.TTY && !o.cfg.KeepBackground && tty.IsOwn(stream)
 }
 
 // pseudoTerminal returns what the command has in place of the host's terminal, for all of its streams that are that.

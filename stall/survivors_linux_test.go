@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -51,7 +50,7 @@ func TestSurvivors(t *testing.T) {
 					one := s.In(t.TempDir())
 					t.Cleanup(one.End)
 					ending.end(t, one)
-					assert.Empty(t, one.Survivors())
+					require.Empty(t, one.Survivors())
 				}
 			})
 		}
@@ -355,17 +354,17 @@ func TestUnkillable(t *testing.T) {
 		PIDs       []int `json:"survivor_pids"`
 	}
 	require.NoError(t, json.Unmarshal(got.Events[last].Payload, &p))
-	assert.Equal(t, "build", p.Key)
-	assert.Equal(t, "command", p.Layer)
-	assert.True(t, p.Abandoned, "to a reader that does not know of commands it is a call that was abandoned")
-	assert.Equal(t, 1, p.Survivors)
-	assert.Equal(t, []int{got.PID}, p.PIDs)
-	assert.NotContains(t, string(out), "secret_argument")
+	require.Equal(t, "build", p.Key)
+	require.Equal(t, "command", p.Layer)
+	require.True(t, p.Abandoned, "to a reader that does not know of commands it is a call that was abandoned")
+	require.Equal(t, 1, p.Survivors)
+	require.Equal(t, []int{got.PID}, p.PIDs)
+	require.NotContains(t, string(out), "secret_argument")
 
 	told := story.Of(story.Record{RunID: "s-1/build", Events: got.Events}, time.Now())
-	assert.Equal(t, story.Stopped, told.State)
-	assert.Equal(t, fmt.Sprintf("a process of its command could not be ended (PID %d)", got.PID), told.LeftAlive())
-	assert.Equal(t, "end what is left alive, then run the command again", told.Next.Advice)
+	require.Equal(t, story.Stopped, told.State)
+	require.Equal(t, fmt.Sprintf("a process of its command could not be ended (PID %d)", got.PID), told.LeftAlive())
+	require.Equal(t, "end what is left alive, then run the command again", told.Next.Advice)
 }
 
 // TestStuckStart checks that a start that hangs ends with what limits the run.

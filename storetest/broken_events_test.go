@@ -203,7 +203,8 @@ var eventFaults = []broken{
 		text := []rune(e.AggregateID)
 		e.AggregateID = string(text[:min(len(text), watchdog.MaxAggregateID)])
 	})},
-	{"keeps milliseconds", "times keep their", writes(func(e *event) { e.Timestamp = e.Timestamp.Truncate(time.Millisecond) })},
+	{"keeps milliseconds", "times keep their",
+		writes(func(e *event) { e.Timestamp = e.Timestamp.Truncate(time.Millisecond) })},
 	{"rounds to the microsecond", "times keep their",
 		writes(func(e *event) { e.Timestamp = e.Timestamp.Round(time.Microsecond) })},
 	{"cuts off towards 1970", "times keep their", writes(func(e *event) {

@@ -161,7 +161,7 @@ var spendFaults = []broken{
 			c.l.charged[c.e.at] = c.l.charged[c.e.at].Add(c.e.returned.Sub(c.unused))
 		}
 	})},
-	{"gives nothing back after another slice of the scope", "given back of a slice", answersReturn(nil, func(c *call) (is bool) {
+	{"gives nothing back after another slice of the scope", "back of a slice", answersReturn(nil, func(c *call) (is bool) {
 		for _, other := range c.l.slices {
 			is = is || other != c.e && other.at == c.e.at && other.back && c.e.granted.Requests == 35
 		}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -110,7 +109,7 @@ func TestBusySpendStore(t *testing.T) {
 		}
 	}
 	require.NoError(t, testSpend(both(around("Take", busy), around("Return", busy))))
-	assert.Positive(t, lost.Load())
+	require.Positive(t, lost.Load())
 }
 
 func TestRunFailure(t *testing.T) {

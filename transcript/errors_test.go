@@ -12,7 +12,6 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/loop"
@@ -52,8 +51,8 @@ func TestNotASession(t *testing.T) {
 			t.Parallel()
 			turns, _, err := read(strings.NewReader(c.data))
 			require.ErrorIs(t, err, transcript.ErrFormat)
-			assert.ErrorContains(t, err, c.says)
-			assert.Empty(t, turns)
+			require.ErrorContains(t, err, c.says)
+			require.Empty(t, turns)
 		})
 	}
 }
@@ -64,7 +63,7 @@ func TestReadError(t *testing.T) {
 	all := sample(t, "codex.jsonl")
 	turns, _, err := read(io.MultiReader(strings.NewReader(all), iotest.ErrReader(failed)))
 	require.ErrorIs(t, err, failed)
-	assert.Len(t, turns, 9, "what was read before")
+	require.Len(t, turns, 9, "what was read before")
 }
 
 func TestUnknownLines(t *testing.T) {
@@ -84,11 +83,11 @@ func TestUnknownLines(t *testing.T) {
 	} {
 		_, counts, err := read(strings.NewReader(strings.Repeat(known, 10) + unknown + "\n" + strings.Repeat(known, 9)))
 		require.NoError(t, err, unknown)
-		assert.Equal(t, 20, counts.Lines, unknown)
-		assert.Equal(t, 1, counts.Unknown, unknown)
+		require.Equal(t, 20, counts.Lines, unknown)
+		require.Equal(t, 1, counts.Unknown, unknown)
 		_, _, err = read(strings.NewReader(strings.Repeat(known, 10) + unknown + "\n" + strings.Repeat(known, 8)))
 		require.ErrorIs(t, err, transcript.ErrFormat, unknown)
-		assert.ErrorContains(t, err, "1 of its 19 lines are not known as lines of Claude Code")
+		require.ErrorContains(t, err, "1 of its 19 lines are not known as lines of Claude Code")
 	}
 }
 
@@ -100,9 +99,9 @@ func TestCutOff(t *testing.T) {
 		require.NoError(t, err)
 		turns, counts, err := read(strings.NewReader(all[:len(all)-1]))
 		require.NoError(t, err, name)
-		assert.True(t, counts.Cut, name)
-		assert.Equal(t, strings.Count(all, "seen-by-nobody"), counts.Unknown, "that line does not count as unknown")
-		assert.GreaterOrEqual(t, len(turns), len(whole)-1, name)
+		require.True(t, counts.Cut, name)
+		require.Equal(t, strings.Count(all, "seen-by-nobody"), counts.Unknown, "that line does not count as unknown")
+		require.GreaterOrEqual(t, len(turns), len(whole)-1, name)
 	}
 }
 
@@ -135,7 +134,7 @@ func TestPersons(t *testing.T) {
 	} {
 		turns, _, err := read(strings.NewReader(c.line))
 		require.NoError(t, err, c.what)
-		assert.Equal(t, c.person, len(turns) == 1 && turns[0].Steps[0].Class == loop.Person, c.what)
+		require.Equal(t, c.person, len(turns) == 1 && turns[0].Steps[0].Class == loop.Person, c.what)
 	}
 }
 
@@ -159,8 +158,8 @@ func TestMemory(t *testing.T) {
 		runtime.ReadMemStats(&now)
 		most = max(most, now.HeapAlloc-min(now.HeapAlloc, before.HeapAlloc))
 	}
-	assert.Equal(t, 10, r.Coverage().Lines)
-	assert.Less(t, most, uint64(6*line))
+	require.Equal(t, 10, r.Coverage().Lines)
+	require.Less(t, most, uint64(6*line))
 }
 
 // A value that is too large for the memory is left out.
@@ -172,8 +171,8 @@ func TestTooLong(t *testing.T) {
 	_, counts, err := read(io.MultiReader(strings.NewReader(strings.Repeat(known, 20)+`{"role":"user","content":"`),
 		io.LimitReader(letters{}, 130<<20), strings.NewReader("\"}\n"+strings.Repeat(known, 20))))
 	require.NoError(t, err)
-	assert.Equal(t, 41, counts.Lines)
-	assert.Equal(t, 1, counts.Unknown)
+	require.Equal(t, 41, counts.Lines)
+	require.Equal(t, 1, counts.Unknown)
 }
 
 // letters is a text without an end.
@@ -199,9 +198,9 @@ func TestManyAgents(t *testing.T) {
 	}
 	turns, counts, err := read(strings.NewReader(b.String()))
 	require.NoError(t, err)
-	assert.Len(t, turns, agents)
-	assert.Equal(t, agents, counts.Calls)
-	assert.Zero(t, counts.Unknown)
+	require.Len(t, turns, agents)
+	require.Equal(t, agents, counts.Calls)
+	require.Zero(t, counts.Unknown)
 	for i, turn := range turns {
 		require.Equal(t, fmt.Sprint("a", i), turn.Agent)
 		require.Equal(t, 1, turn.Conversation)
@@ -224,9 +223,9 @@ func TestManyAgentsOfOne(t *testing.T) {
 	}
 	turns, counts, err := read(strings.NewReader(b.String()))
 	require.NoError(t, err)
-	assert.Equal(t, 2*agents, counts.Calls)
-	assert.Zero(t, counts.Unanswered)
-	assert.Zero(t, counts.Unknown)
+	require.Equal(t, 2*agents, counts.Calls)
+	require.Zero(t, counts.Unanswered)
+	require.Zero(t, counts.Unknown)
 	number := 0
 	for _, turn := range turns {
 		if turn.Agent == "" {
@@ -234,7 +233,7 @@ func TestManyAgentsOfOne(t *testing.T) {
 			require.Equal(t, number, turn.First)
 		}
 	}
-	assert.Equal(t, agents, number)
+	require.Equal(t, agents, number)
 }
 
 // FuzzReader reads anything: it ends, its counts agree with its turns, and its turns do not depend on how it is read.

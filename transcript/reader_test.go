@@ -13,7 +13,6 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -90,12 +89,12 @@ func TestSamples(t *testing.T) {
 			}
 			want, err := os.ReadFile(name + ".golden")
 			require.NoError(t, err)
-			assert.Equal(t, string(want), got)
+			require.Equal(t, string(want), got)
 
 			again := func(what string, in io.Reader) {
 				turns, counts, err := read(in)
 				require.NoError(t, err, what)
-				assert.Equal(t, got, text(turns, counts), what)
+				require.Equal(t, got, text(turns, counts), what)
 			}
 			again("a byte at a time", iotest.OneByteReader(bytes.NewReader(data)))
 			again("with the mark of UTF-8", io.MultiReader(strings.NewReader("\ufeff"), bytes.NewReader(data)))
@@ -134,10 +133,10 @@ func TestTurns(t *testing.T) {
 			codexCall("10", "c"), codexResult("12", "c", ""),
 			codexCall("13", "d"), codexResult("03", "d", ""), codexCall("04", "e"), codexResult("08", "e", ""))
 		require.Len(t, turns, 4)
-		assert.Len(t, turns[0].Steps, 2)
-		assert.Equal(t, 3*time.Second, turns[1].Steps[0].Gap)
-		assert.Zero(t, turns[2].Steps[0].Gap, "a clock that was set back")
-		assert.Equal(t, 5*time.Second, turns[3].Steps[0].Gap, "and goes on from there")
+		require.Len(t, turns[0].Steps, 2)
+		require.Equal(t, 3*time.Second, turns[1].Steps[0].Gap)
+		require.Zero(t, turns[2].Steps[0].Gap, "a clock that was set back")
+		require.Equal(t, 5*time.Second, turns[3].Steps[0].Gap, "and goes on from there")
 	})
 	t.Run("the first result of a call counts", func(t *testing.T) {
 		t.Parallel()
@@ -147,8 +146,8 @@ func TestTurns(t *testing.T) {
 		}
 		turns, counts := lines(t, all...)
 		require.Len(t, turns, 1)
-		assert.Equal(t, "first", string(turns[0].Steps[0].Outcome))
-		assert.Equal(t, 1, counts.Unknown)
+		require.Equal(t, "first", string(turns[0].Steps[0].Outcome))
+		require.Equal(t, 1, counts.Unknown)
 	})
 	t.Run("a block of another form does not hide a result", func(t *testing.T) {
 		t.Parallel()
@@ -156,7 +155,7 @@ func TestTurns(t *testing.T) {
 			turns, _ := lines(t, `{"role":"assistant","content":[`+other+`,{"type":"tool_use","id":"a","name":"Read"}]}`,
 				`{"role":"user","content":[`+other+`,{"type":"tool_result","tool_use_id":"a","content":"b"}]}`)
 			require.Len(t, turns, 1, other)
-			assert.Equal(t, "b", string(turns[0].Steps[0].Outcome), other)
+			require.Equal(t, "b", string(turns[0].Steps[0].Outcome), other)
 		}
 	})
 	t.Run("a number is an ID", func(t *testing.T) {
@@ -165,16 +164,16 @@ func TestTurns(t *testing.T) {
 			`{"id":1,"function":{"name":"b"}}]}`,
 			`{"role":"tool","tool_call_id":1,"content":"of b"}`, `{"role":"tool","tool_call_id":0,"content":"of a"}`)
 		require.Len(t, turns, 1)
-		assert.Equal(t, "of a", string(turns[0].Steps[0].Outcome))
-		assert.Equal(t, "of b", string(turns[0].Steps[1].Outcome))
-		assert.Zero(t, counts.Unknown)
+		require.Equal(t, "of a", string(turns[0].Steps[0].Outcome))
+		require.Equal(t, "of b", string(turns[0].Steps[1].Outcome))
+		require.Zero(t, counts.Unknown)
 	})
 	t.Run("messages of a person in a row are one turn", func(t *testing.T) {
 		t.Parallel()
 		turns, counts := lines(t, `{"role":"user","content":"One."}`, `{"role":"user","content":"Two."}`,
 			`{"role":"assistant","content":"Three."}`, `{"role":"user","content":"Four."}`)
-		assert.Len(t, turns, 1)
-		assert.Equal(t, 1, counts.Persons)
+		require.Len(t, turns, 1)
+		require.Equal(t, 1, counts.Persons)
 	})
 }
 
@@ -195,14 +194,14 @@ func TestTextAgent(t *testing.T) {
 	task := `{"role":"user","content":"Look."}`
 	turns, _ := lines(t, task, calls, `{"role":"user","content":"<returncode>0</returncode>"}`,
 		`{"role":"assistant","content":"I think."}`, `{"role":"user","content":"Give one action."}`)
-	assert.Equal(t, []string{"person", "bash <returncode>0</returncode>"}, steps(turns))
+	require.Equal(t, []string{"person", "bash <returncode>0</returncode>"}, steps(turns))
 	turns, _ = lines(t, task, calls, `{"role":"user","content":"face.go","extra":{"returncode":0}}`)
-	assert.Equal(t, []string{"person", "bash face.go"}, steps(turns))
+	require.Equal(t, []string{"person", "bash face.go"}, steps(turns))
 	turns, _ = lines(t, task, calls, `{"role":"user","content":"Do not."}`)
-	assert.Equal(t, []string{"person"}, steps(turns), "a text with a command that nobody ran")
+	require.Equal(t, []string{"person"}, steps(turns), "a text with a command that nobody ran")
 	turns, _ = lines(t, task, strings.Replace(calls, "I look.", "```bash\\npwd\\n```", 1),
 		`{"role":"user","content":"<returncode>0</returncode>"}`)
-	assert.Equal(t, []string{"person"}, steps(turns), "two commands")
+	require.Equal(t, []string{"person"}, steps(turns), "two commands")
 }
 
 // The name of a tool is shown, so that it must not be a word of the command, which may be a secret.
@@ -215,6 +214,6 @@ func TestToolsOfEditors(t *testing.T) {
 	} {
 		turns, _ := lines(t, `{"trajectory":[{"action":"`+action+`","observation":""}]}`)
 		require.Len(t, turns, 1, action)
-		assert.Equal(t, tool, turns[0].Steps[0].Tool, action)
+		require.Equal(t, tool, turns[0].Steps[0].Tool, action)
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -471,7 +470,7 @@ func TestIsModelCall(t *testing.T) {
 		"/v1/messages": true, "/gateway/v1/chat/completions": true, "/v1/responses": true, "/v1/embeddings": true,
 		"/v1beta/models/m:streamGenerateContent": true, "/v1/messages/count_tokens": false, "/v1/models": false, "/": false,
 	} {
-		assert.Equal(t, is, watchdoghttp.IsModelCall("POST", path), path)
-		assert.False(t, watchdoghttp.IsModelCall("GET", path), path)
+		require.Equal(t, is, watchdoghttp.IsModelCall("POST", path), path)
+		require.False(t, watchdoghttp.IsModelCall("GET", path), path)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -43,7 +42,7 @@ func newLife(t *testing.T, sdk string) *life {
 	t.Cleanup(func() {
 		for _, pid := range l.processes() {
 			args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			assert.Fail(t, "a process is left", "%d: %s", pid, bytes.ReplaceAll(args, []byte{0}, []byte{' '}))
+			require.Fail(t, "a process is left", "%d: %s", pid, bytes.ReplaceAll(args, []byte{0}, []byte{' '}))
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	})
@@ -79,13 +78,13 @@ func (l *life) killed(scene string, processes int) {
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(l.t, err)
 	require.Equal(l.t, "ready\n", line)
-	assert.GreaterOrEqual(l.t, len(l.processes()), processes)
+	require.GreaterOrEqual(l.t, len(l.processes()), processes)
 	require.NoError(l.t, cmd.Process.Kill())
 	require.Error(l.t, cmd.Wait())
 	for began := time.Now(); len(l.processes()) > 0 && time.Since(began) < patience; {
 		time.Sleep(10 * time.Millisecond)
 	}
-	assert.Empty(l.t, l.processes())
+	require.Empty(l.t, l.processes())
 }
 
 // played plays a scene in a process to its end.
@@ -94,7 +93,7 @@ func (l *life) played(scene string) (r report) {
 	out, err := l.command(scene).Output()
 	require.NoError(l.t, err, "%s", out)
 	require.NoError(l.t, json.Unmarshal(out, &r), "%s", out)
-	assert.Empty(l.t, l.processes())
+	require.Empty(l.t, l.processes())
 	return r
 }
 
@@ -128,23 +127,23 @@ func TestKilled(t *testing.T) {
 				time.Sleep(away)
 				r := l.played("again")
 
-				assert.Equal(t, watchdog.Attempt{Number: 2, Lost: true}, r.Attempt)
+				require.Equal(t, watchdog.Attempt{Number: 2, Lost: true}, r.Attempt)
 				worked, paused := wallClock-r.Left, time.Duration(0)
 				if c.scene == "approval" {
 					paused = away
 				}
-				assert.Greater(t, worked, 10*time.Minute, "the window goes on")
-				assert.Less(t, worked, time.Since(l.began)-paused, "an approval that is open stops it, also while nobody is there")
-				assert.Empty(t, r.Taken, "the hold is taken over")
-				assert.Equal(t, c.charged, r.Used, "what the first began counts")
-				assert.GreaterOrEqual(t, r.Tokens, c.tokens)
+				require.Greater(t, worked, 10*time.Minute, "the window goes on")
+				require.Less(t, worked, time.Since(l.began)-paused, "an approval that is open stops it, also while nobody is there")
+				require.Empty(t, r.Taken, "the hold is taken over")
+				require.Equal(t, c.charged, r.Used, "what the first began counts")
+				require.GreaterOrEqual(t, r.Tokens, c.tokens)
 
-				assert.Equal(t, toolCalls-int(c.charged), r.Made, "and the limit holds for both")
+				require.Equal(t, toolCalls-int(c.charged), r.Made, "and the limit holds for both")
 				all := strings.Join(r.Told, "\n")
-				assert.Contains(t, r.Told[min(1, len(r.Told)-1)]+r.Told[0], "You repeat yourself", "the third round of both")
-				assert.Contains(t, all, "was not made")
-				assert.Empty(t, r.Stop)
-				assert.Empty(t, r.Err)
+				require.Contains(t, r.Told[min(1, len(r.Told)-1)]+r.Told[0], "You repeat yourself", "the third round of both")
+				require.Contains(t, all, "was not made")
+				require.Empty(t, r.Stop)
+				require.Empty(t, r.Err)
 			})
 		}
 	}
@@ -159,14 +158,14 @@ func TestKilledStopped(t *testing.T) {
 			l := newLife(t, sdk)
 			l.killed("stop", 1)
 			r := l.played("stopped")
-			assert.Equal(t, string(watchdog.ToolCallsExceeded), r.Stop)
-			assert.NotEmpty(t, r.Err)
-			assert.Zero(t, r.Made)
+			require.Equal(t, string(watchdog.ToolCallsExceeded), r.Stop)
+			require.NotEmpty(t, r.Err)
+			require.Zero(t, r.Made)
 			r = l.played("resumes")
-			assert.Zero(t, r.Used)
-			assert.Equal(t, 2, r.Made)
-			assert.Empty(t, r.Err)
-			assert.Empty(t, r.Stop)
+			require.Zero(t, r.Used)
+			require.Equal(t, 2, r.Made)
+			require.Empty(t, r.Err)
+			require.Empty(t, r.Stop)
 		})
 	}
 }

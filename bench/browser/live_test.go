@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -18,9 +17,11 @@ import (
 
 const isLive = `document.querySelector("#link").textContent === "live"`
 
-// mark marks the document, so that a reload would be noticed.
-func (b *tab) mark() {
+// live shows a page that is told of news, and marks it, so that a reload would be noticed.
+func (b *tab) live(query string) {
 	b.Helper()
+	b.show(query)
+	b.until(isLive)
 	eval[bool](b, "window.marked = true")
 }
 
@@ -32,9 +33,7 @@ func (b *tab) requireNoReload() {
 func TestLive(t *testing.T) {
 	t.Run("a run appears, its bar moves, and it turns when another process cancels it", func(t *testing.T) {
 		b := open(t)
-		b.show("")
-		b.until(isLive)
-		b.mark()
+		b.live("")
 		b.begin("s-1", "worker-1", 10*time.Second, session.State{WallClock: 60, Reserve: 10, Phase: "thinking"})
 		b.until(row("s-1"))
 		width := fmt.Sprintf("Number(%s.querySelector('.bar .left').getAttribute('width'))", row("s-1"))
@@ -49,16 +48,16 @@ func TestLive(t *testing.T) {
 		b.requireNoReload()
 		b.shot("one_run_cancelled")
 	})
-	t.Run("a row says the new phase and the end", func(t *testing.T) {
+	t.Run("a row says the new phase and the end, and a count follows", func(t *testing.T) {
 		b := open(t)
 		s := b.begin("s-1", "worker-1", 0, session.State{WallClock: 3600, Phase: "reading"})
-		b.show("")
-		b.until(isLive)
-		b.mark()
+		b.live("")
 		b.freshen(s, session.State{WallClock: 3600, Phase: "writing"})
 		b.until(row("s-1") + `.innerText.includes("writing")`)
 		b.end(s, session.Finished, "complete")
 		b.until(row("s-1") + `.innerText.includes("complete")`)
+		b.until(`document.querySelector("#count-running").textContent === "0"`)
+		require.Equal(t, "1", eval[string](b, `document.querySelector("#count-complete").textContent`))
 		b.requireNoReload()
 	})
 	t.Run("the bar of a counted limit moves, and has its marks", func(t *testing.T) {
@@ -68,9 +67,7 @@ func TestLive(t *testing.T) {
 		for i, at := range []struct{ query, bar string }{
 			{"", row("s-1") + ".querySelector('.limit')"}, {"?run=s-1", "document.querySelector('.limits .limit')"},
 		} {
-			b.show(at.query)
-			b.until(isLive)
-			b.mark()
+			b.live(at.query)
 			width := fmt.Sprintf("Number(%s.querySelector('.left').getAttribute('width'))", at.bar)
 			left := 80 - 40*float64(i)
 			require.InDelta(t, left, eval[float64](b, width), 0)
@@ -96,9 +93,7 @@ func TestLive(t *testing.T) {
 	t.Run("the page of a run tells of its events and its end", func(t *testing.T) {
 		b := open(t)
 		start := b.begin("s-1", "worker-1", time.Minute, session.State{WallClock: 3600}).StartedAt
-		b.show("?run=s-1")
-		b.until(isLive)
-		b.mark()
+		b.live("?run=s-1")
 		b.event("s-1", watchdog.EventRetry, start, 0, `"reason":"idle_exceeded","directive":"retry","measured_seconds":30,"configured_budget_seconds":30`)
 		b.until(`document.querySelector(".events")?.innerText.includes("asked for RETRY")`)
 		b.cancelElsewhere("s-1")
@@ -117,9 +112,7 @@ func TestLive(t *testing.T) {
 	t.Run("a filter takes effect at once, and is in the address", func(t *testing.T) {
 		b := open(t)
 		b.fleet()
-		b.show("?host=")
-		b.until(isLive)
-		b.mark()
+		b.live("?host=")
 		shown := func(n int) string { return fmt.Sprintf("document.querySelectorAll('#runs > tr').length === %d", n) }
 		b.do(chromedp.Click("input[value=stopped]"))
 		b.until(shown(3))
@@ -144,9 +137,7 @@ func TestLive(t *testing.T) {
 		b := open(t)
 		b.begin("s-1", "worker-1", 0, session.State{})
 		b.begin("s-2", "worker-1", 0, session.State{})
-		b.show("")
-		b.until(isLive)
-		b.mark()
+		b.live("")
 		s := b.beginIn("s-1", "s-3", "worker-1", 0, session.State{})
 		b.until(row("s-3"))
 		b.freshen(s, session.State{Phase: "reading"})
@@ -157,23 +148,10 @@ func TestLive(t *testing.T) {
 		b.show("")
 		require.Equal(t, []string{"s-2", "s-1", "1s-3"}, eval[[]string](b, order))
 	})
-	t.Run("a count follows", func(t *testing.T) {
-		b := open(t)
-		s := b.begin("s-1", "worker-1", 0, session.State{})
-		b.show("")
-		b.until(isLive)
-		b.mark()
-		b.end(s, session.Finished, "complete")
-		b.until(`document.querySelector("#count-running").textContent === "0"`)
-		require.Equal(t, "1", eval[string](b, `document.querySelector("#count-complete").textContent`))
-		b.requireNoReload()
-	})
 	t.Run("a server that was away is found again, with what happened meanwhile", func(t *testing.T) {
 		b := open(t)
 		s := b.begin("s-1", "worker-1", 0, session.State{})
-		b.show("")
-		b.until(isLive)
-		b.mark()
+		b.live("")
 		eval[bool](b, `Object.defineProperty(document, "hidden", {value: true, configurable: true}) && document.dispatchEvent(new Event("visibilitychange"))`)
 		b.end(s, session.Finished, "complete")
 		b.begin("s-2", "worker-1", 0, session.State{})
@@ -203,10 +181,10 @@ func TestTimes(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Zurich")
 	require.NoError(t, err)
 	text := eval[string](b, `document.querySelector("time").textContent`)
-	assert.Contains(t, text, utc.In(zone).Format("15:04:05"), "the reader's zone")
-	assert.Regexp(t, ` (GMT\+\d|CES?T)$`, text, "which is named")
-	assert.Contains(t, eval[string](b, `document.querySelector("time").title`), utc.Format("2006-01-02 15:04:05 UTC"))
-	assert.Contains(t, eval[string](b, `document.querySelector("footer").innerText`), "Europe/Zurich")
+	require.Contains(t, text, utc.In(zone).Format("15:04:05"), "the reader's zone")
+	require.Regexp(t, ` (GMT\+\d|CES?T)$`, text, "which is named")
+	require.Contains(t, eval[string](b, `document.querySelector("time").title`), utc.Format("2006-01-02 15:04:05 UTC"))
+	require.Contains(t, eval[string](b, `document.querySelector("footer").innerText`), "Europe/Zurich")
 }
 
 func TestWithoutScript(t *testing.T) {
@@ -251,9 +229,9 @@ func TestHostileTexts(t *testing.T) {
 	}
 	b.until(fmt.Sprintf("document.querySelectorAll('#runs > tr').length === %d", len(hostile)))
 	check := func(at string) {
-		assert.False(t, eval[bool](b, `"owned" in window`), at)
-		assert.Zero(t, eval[int](b, `document.querySelectorAll("img, b b, main script, iframe").length`), at)
-		assert.LessOrEqual(t, eval[int](b, `document.documentElement.scrollWidth - innerWidth`), 0, at)
+		require.False(t, eval[bool](b, `"owned" in window`), at)
+		require.Zero(t, eval[int](b, `document.querySelectorAll("img, b b, main script, iframe").length`), at)
+		require.LessOrEqual(t, eval[int](b, `document.documentElement.scrollWidth - innerWidth`), 0, at)
 	}
 	for _, width := range []int64{1280, 320} {
 		b.size(width, 900)
@@ -262,7 +240,7 @@ func TestHostileTexts(t *testing.T) {
 	b.show("")
 	shown := eval[[]string](b, `[...document.querySelectorAll("#runs th > a > bdi")].map((e) => e.textContent)`)
 	for _, text := range hostile {
-		assert.Contains(t, shown, text, "as text")
+		require.Contains(t, shown, text, "as text")
 	}
 	check("the list")
 	b.shot("hostile_narrow")
@@ -292,7 +270,7 @@ func TestNoOtherServer(t *testing.T) {
 		asked := eval[[]string](b, `performance.getEntriesByType("resource").map((e) => e.name)`)
 		require.NotEmpty(t, asked)
 		for _, url := range asked {
-			assert.True(t, strings.HasPrefix(url, b.url), url)
+			require.True(t, strings.HasPrefix(url, b.url), url)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -32,11 +31,11 @@ func TestLook(t *testing.T) {
 			b.shot(name + "_" + scheme + "_390")
 			b.size(1280, 800)
 			b.until(`innerWidth === 1280`)
-			assert.Empty(t, eval[[]string](b, lowContrast), "%s, %s: texts with a contrast below 4.5", name, scheme)
+			require.Empty(t, eval[[]string](b, lowContrast), "%s, %s: texts with a contrast below 4.5", name, scheme)
 			b.size(320, 640)
 			b.until(`innerWidth === 320`)
-			assert.LessOrEqual(t, eval[int](b, `document.documentElement.scrollWidth`), 320, "%s scrolls sideways", name)
-			assert.Empty(t, eval[[]string](b, sticksOut), "%s at 320 pixels: these stick out", name)
+			require.LessOrEqual(t, eval[int](b, `document.documentElement.scrollWidth`), 320, "%s scrolls sideways", name)
+			require.Empty(t, eval[[]string](b, sticksOut), "%s at 320 pixels: these stick out", name)
 		}
 	}
 }
@@ -110,36 +109,36 @@ func TestScreenReader(t *testing.T) {
 		{"combobox", "Reason"}, {"combobox", "Order"}, {"checkbox", "running 5"}, {"checkbox", "stopped 3"},
 		{"button", "Show"}, {"table", "Runs, the live ones first, then those that have ended"},
 	} {
-		assert.Equal(t, 1, count(landmark.role, landmark.name), landmark)
+		require.Equal(t, 1, count(landmark.role, landmark.name), landmark)
 	}
-	assert.Equal(t, 5, count("columnheader", ""))
-	assert.Equal(t, 10, count("rowheader", ""))
-	assert.Equal(t, 4, count("meter", "wall clock left"))
-	assert.Equal(t, 1, count("meter", "cost left"), "of each run the limit nearest its end")
+	require.Equal(t, 5, count("columnheader", ""))
+	require.Equal(t, 10, count("rowheader", ""))
+	require.Equal(t, 4, count("meter", "wall clock left"))
+	require.Equal(t, 1, count("meter", "cost left"), "of each run the limit nearest its end")
 	meters := slices.DeleteFunc(slices.Clone(heard), func(s said) bool { return s.role != "meter" })
-	assert.Len(t, meters, 5)
+	require.Len(t, meters, 5)
 	for _, m := range meters {
-		assert.NotEmpty(t, m.name)
-		assert.NotEmpty(t, m.value)
+		require.NotEmpty(t, m.name)
+		require.NotEmpty(t, m.value)
 	}
 	for _, text := range eval[[]string](b, `[...document.querySelectorAll("[role=meter]")].map((e) => e.getAttribute("aria-valuetext"))`) {
-		assert.Regexp(t, " left of |^(active|held), at most ", text)
+		require.Regexp(t, " left of |^(active|held), at most ", text)
 	}
 	for _, s := range heard {
 		if slices.Contains([]string{"link", "button", "textbox", "combobox", "heading", "table", "meter", "image"}, s.role) {
-			assert.NotEmpty(t, s.name, "an element without a name: %v", s)
+			require.NotEmpty(t, s.name, "an element without a name: %v", s)
 		}
 	}
 	b.size(320, 640)
 	heard = b.readOut()
-	assert.Equal(t, 10, count("rowheader", ""), "it stays a table when it is narrow")
+	require.Equal(t, 10, count("rowheader", ""), "it stays a table when it is narrow")
 	b.show("?run=refactor-91ab")
 	heard = b.readOut()
 	images := slices.DeleteFunc(slices.Clone(heard), func(s said) bool { return s.role != "image" })
 	require.Len(t, images, 1)
-	assert.True(t, strings.HasPrefix(images[0].name, "Timeline of "), images)
+	require.True(t, strings.HasPrefix(images[0].name, "Timeline of "), images)
 	for _, heading := range []string{"refactor-91ab", "Timeline", "Layers", "Events"} {
-		assert.Equal(t, 1, count("heading", heading), heading)
+		require.Equal(t, 1, count("heading", heading), heading)
 	}
 }
 
@@ -156,11 +155,11 @@ func TestKeyboard(t *testing.T) {
 		require.NotEqual(t, "none", eval[string](b, `getComputedStyle(document.activeElement).outlineStyle`),
 			"one sees where one is: %s", order)
 	}
-	assert.Equal(t, "Skip to the content", order[0])
-	assert.Contains(t, order, "Skip to the runs")
-	assert.Contains(t, order, "host")
-	assert.Contains(t, order, "Show")
-	assert.Contains(t, order, "fix-4821")
+	require.Equal(t, "Skip to the content", order[0])
+	require.Contains(t, order, "Skip to the runs")
+	require.Contains(t, order, "host")
+	require.Contains(t, order, "Show")
+	require.Contains(t, order, "fix-4821")
 	b.do(chromedp.Focus(`a[href="?run=fix-4821"]`))
 	b.do(chromedp.KeyEvent("\r"))
 	b.until(`document.querySelector("h1.run")?.textContent === "fix-4821"`)

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -32,16 +31,16 @@ func TestClients(t *testing.T) {
 			u, proxy := serveVendors(t, script{turns: 40, agents: agents})
 			r := c.under(t, u, plenty)
 			r.counted(t, u, 0)
-			assert.Zero(t, r.status, tail(r.stderr))
-			assert.Contains(t, r.stdout, answerCanary)
-			assert.GreaterOrEqual(t, len(u.calls()), 41)
+			require.Zero(t, r.status, tail(r.stderr))
+			require.Contains(t, r.stdout, answerCanary)
+			require.GreaterOrEqual(t, len(u.calls()), 41)
 			if c.agents {
-				assert.GreaterOrEqual(t, len(u.calls()), 41+agents*3, "with those of sub-agents")
+				require.GreaterOrEqual(t, len(u.calls()), 41+agents*3, "with those of sub-agents")
 			} else {
-				assert.Contains(t, r.stdout, fmt.Sprintf("made %d\n", r.report.ModelCalls))
+				require.Contains(t, r.stdout, fmt.Sprintf("made %d\n", r.report.ModelCalls))
 			}
 			logged, asked := proxy.log()
-			assert.NotContains(t, logged, keyCanary, "the log of a proxy")
+			require.NotContains(t, logged, keyCanary, "the log of a proxy")
 			t.Logf("%d calls, %d tokens, also %q of %q", len(u.calls()), billed(u.calls()), u.other, asked)
 			for _, c := range capsOf(u.calls()) {
 				t.Run(fmt.Sprintf("a cap of %d", c.tokens), func(t *testing.T) {
@@ -69,7 +68,7 @@ func TestDocument(t *testing.T) {
 		name, _, _ := strings.Cut(c.name, ",")
 		require.Contains(t, packages, name)
 		row := fmt.Sprintf("\n| %s | %s | %d,000 |", name, pinned.Dependencies[packages[name]], c.least/1000)
-		assert.Contains(t, string(text), row)
+		require.Contains(t, string(text), row)
 	}
 }
 
@@ -81,9 +80,9 @@ func TestLeast(t *testing.T) {
 			u, _ := serveVendors(t, script{turns: 1})
 			r := c.under(t, u, c.least)
 			r.counted(t, u, 0)
-			assert.Zero(t, r.status, tail(r.stderr))
-			assert.Contains(t, r.stdout, answerCanary)
-			assert.GreaterOrEqual(t, len(u.calls()), 2)
+			require.Zero(t, r.status, tail(r.stderr))
+			require.Contains(t, r.stdout, answerCanary)
+			require.GreaterOrEqual(t, len(u.calls()), 2)
 		})
 	}
 }
@@ -128,14 +127,14 @@ func (r *run) counted(t *testing.T, u *upstream, refused int) {
 	t.Helper()
 	calls := u.calls()
 	if r.report.Reason == "" || !r.agents { // the calls of others that its end cuts off may be charged in full
-		assert.Equal(t, billed(calls), r.used(), "what is spent is what is billed")
+		require.Equal(t, billed(calls), r.used(), "what is spent is what is billed")
 	}
-	assert.GreaterOrEqual(t, r.used(), billed(calls), "what is billed is spent")
+	require.GreaterOrEqual(t, r.used(), billed(calls), "what is billed is spent")
 	if r.report.Reason == "" {
-		assert.Equal(t, len(calls)+refused, r.report.ModelCalls, "calls are seen that were made: %s", tail(r.stderr))
+		require.Equal(t, len(calls)+refused, r.report.ModelCalls, "calls are seen that were made: %s", tail(r.stderr))
 	}
-	assert.Positive(t, u.keys, "no call had the key and the prompt")
-	assert.NotContains(t, r.stderr, "is not known", "a client's ordinary requests are known")
+	require.Positive(t, u.keys, "no call had the key and the prompt")
+	require.NotContains(t, r.stderr, "is not known", "a client's ordinary requests are known")
 	r.kept(t)
 }
 
@@ -158,10 +157,10 @@ func (r *run) kept(t *testing.T) {
 			}))
 		}
 	}
-	assert.Greater(t, len(texts), 4, "there is a store")
+	require.Greater(t, len(texts), 4, "there is a store")
 	for name, text := range texts {
 		for _, canary := range []string{keyCanary, promptCanary} {
-			assert.NotContains(t, text, canary, name)
+			require.NotContains(t, text, canary, name)
 		}
 	}
 }
@@ -182,19 +181,19 @@ func (r *run) capped(t *testing.T, u *upstream, c limit) {
 	}
 	require.NotEmpty(t, calls, tail(r.stderr))
 	last := calls[len(calls)-1]
-	assert.LessOrEqual(t, r.used(), c.tokens, "the cap is overstepped")
-	assert.GreaterOrEqual(t, c.tokens, 10*largest, "the cap is too small to say anything")
+	require.LessOrEqual(t, r.used(), c.tokens, "the cap is overstepped")
+	require.GreaterOrEqual(t, c.tokens, 10*largest, "the cap is too small to say anything")
 	next := last.billed() + 300 + 2048 // its input, and the floor of its output
-	assert.True(t, 100*useful >= 85*c.tokens || c.tokens-useful <= next, "%d of %d were used, and the next call needed %d",
+	require.True(t, 100*useful >= 85*c.tokens || c.tokens-useful <= next, "%d of %d were used, and the next call needed %d",
 		useful, c.tokens, next)
 	// Sub-agents make other calls each time, so that there can be too little left for a part of an answer.
 	if cut > 0 || c.fills > 0 && !r.agents {
-		assert.Equal(t, 1, cut, "answers that were cut off at what was left")
-		assert.True(t, last.cut, "a call after one that was cut off")
+		require.Equal(t, 1, cut, "answers that were cut off at what was left")
+		require.True(t, last.cut, "a call after one that was cut off")
 	}
-	assert.Equal(t, 124, r.status, tail(r.stderr))
+	require.Equal(t, 124, r.status, tail(r.stderr))
 	stopped := r.stopped(t)
-	assert.Less(t, r.ended.Sub(stopped), soon(3*time.Second), "from the refusal to the end")
+	require.Less(t, r.ended.Sub(stopped), soon(3*time.Second), "from the refusal to the end")
 	t.Logf("%d of %d used by %d calls, %d seen, %d cut, stopped %v after the last answer, ended after %v: %s", useful,
 		c.tokens, len(calls), r.report.ModelCalls, cut, stopped.Sub(last.ended).Round(time.Millisecond),
 		r.ended.Sub(stopped).Round(time.Millisecond), r.report.Reason)
@@ -216,9 +215,9 @@ func TestRefused(t *testing.T) {
 			require.Len(t, calls, 3, tail(r.stderr))
 			took := r.ended.Sub(calls[2].ended).Round(10 * time.Millisecond)
 			said, _, _ := strings.Cut(r.stdout+r.stderr, "watchdog: 1 of the command's calls were refused")
-			assert.Equal(t, 1, r.status, "the client's own status")
-			assert.Less(t, took, soon(5*time.Second))
-			assert.Contains(t, said, "requests: 0 of 3 left", "what the client says has no reason")
+			require.Equal(t, 1, r.status, "the client's own status")
+			require.Less(t, took, soon(5*time.Second))
+			require.Contains(t, said, "requests: 0 of 3 left", "what the client says has no reason")
 			t.Logf("%d refused, ended after %v: %s", r.report.ModelCalls-len(calls), took, lastLines(said))
 		})
 	}
@@ -246,9 +245,9 @@ func TestOutage(t *testing.T) {
 			}})
 			r := c.under(t, u, plenty)
 			r.counted(t, u, 0)
-			assert.Zero(t, r.status, tail(r.stderr))
-			assert.Contains(t, r.stdout, answerCanary)
-			assert.GreaterOrEqual(t, len(u.calls()), 6)
+			require.Zero(t, r.status, tail(r.stderr))
+			require.Contains(t, r.stdout, answerCanary)
+			require.GreaterOrEqual(t, len(u.calls()), 6)
 		})
 	}
 }

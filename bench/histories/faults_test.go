@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -86,8 +85,8 @@ func TestFindsFaults(t *testing.T) {
 				inRuns = findsFault(t, sessions, journals) || inRuns
 				inScopes = findsFault(t, spends, journals) || inScopes
 			}
-			assert.Equal(t, c.runs, inRuns, "in the histories of runs")
-			assert.Equal(t, c.scope, inScopes, "in the histories of scopes")
+			require.Equal(t, c.runs, inRuns, "in the histories of runs")
+			require.Equal(t, c.scope, inScopes, "in the histories of scopes")
 		})
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"unsafe"
 
 	"github.com/anishathalye/porcupine"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/racing"
@@ -71,7 +70,7 @@ func judge(t *testing.T, o object, all []history, outcome func(in, out any) stri
 	}
 	t.Logf("%d histories of %ss with %d calls, of which %d have no answer: %v", len(all), o.prefix, calls, open, counts)
 	for _, end := range wanted {
-		assert.Truef(t, slices.ContainsFunc(slices.Collect(maps.Keys(counts)), func(outcome string) bool {
+		require.Truef(t, slices.ContainsFunc(slices.Collect(maps.Keys(counts)), func(outcome string) bool {
 			return strings.HasSuffix(outcome, end)
 		}), "no call came to %q", end)
 	}
@@ -224,7 +223,7 @@ func (o object) check(t *testing.T, all []history) (illegal []history) {
 		case porcupine.Ok:
 		}
 	}
-	assert.LessOrEqual(t, undecided, 1+len(all)/undecidedOf, "undecided of %d histories", len(all))
+	require.LessOrEqual(t, undecided, 1+len(all)/undecidedOf, "undecided of %d histories", len(all))
 	return illegal
 }
 

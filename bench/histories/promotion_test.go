@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/racing"
@@ -137,8 +136,8 @@ func promoteLossy(t *testing.T) {
 			t.Errorf("this history has lost more than an end; times are in microseconds: %s", lossy.shortest(h))
 		}
 	}
-	assert.NotZero(t, lost, "nothing was lost")
-	assert.NotZero(t, found, "what was lost before the standby was disconnected is not found")
+	require.NotZero(t, lost, "nothing was lost")
+	require.NotZero(t, found, "what was lost before the standby was disconnected is not found")
 }
 
 // with returns the histories with what happened to all of their objects.

@@ -450,8 +450,7 @@ func (c *client) complete(run string, start time.Time) {
 	answered := c.begin(run, sessionCall{Do: doComplete, Window: windowOf(wd.StartedAt())})
 	err = wd.Complete()
 	a := sessionAnswer{End: completed}
-	var stop *watchdog.Stop
-	if errors.As(err, &stop) {
+	if stop, ok := errors.AsType[*watchdog.Stop](err); ok {
 		a.End, err = sessionEnd{session.Cancelled, stop.Code}, nil
 	}
 	answered(a, err)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestMain(m *testing.M) {
@@ -22,7 +22,7 @@ func TestChecks(t *testing.T) {
 	for _, c := range checks() {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
-			assert.Equal(t, c.expected, c.try())
+			require.Equal(t, c.expected, c.try())
 		})
 	}
 }
@@ -31,15 +31,15 @@ func TestChecks(t *testing.T) {
 func TestTable(t *testing.T) {
 	says := func(what string) func(*trial) string { return func(*trial) string { return what } }
 	var text strings.Builder
-	assert.False(t, printAll(&text, []check{{"a tree", "0 alive", says("0 alive")}, {"a pipe", "a|b", says("b|a")}}))
+	require.False(t, printAll(&text, []check{{"a tree", "0 alive", says("0 alive")}, {"a pipe", "a|b", says("b|a")}}))
 	head, table, _ := strings.Cut(text.String(), ":\n\n")
-	assert.Contains(t, head, ", go1.")
-	assert.Equal(t, `| what | expected | seen |
+	require.Contains(t, head, ", go1.")
+	require.Equal(t, `| what | expected | seen |
 |---|---|---|
 | a tree | 0 alive | 0 alive |
 | a pipe | a\|b | **b\|a** |
 
 1 of 2 as expected
 `, table)
-	assert.True(t, printAll(&text, []check{{"a tree", "0 alive", says("0 alive")}}))
+	require.True(t, printAll(&text, []check{{"a tree", "0 alive", says("0 alive")}}))
 }

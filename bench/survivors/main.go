@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -226,7 +227,7 @@ func table(jobs []*job) (string, error) {
 			cell := jobs[:len(endings)]
 			jobs = jobs[len(endings):]
 			fmt.Fprintf(&text, " %s |", counts(cell))
-			if anyLeft(cell) {
+			if slices.ContainsFunc(cell, func(j *job) bool { return j.left > 0 }) {
 				escaped[cell[0].tool.name]++
 			}
 			for _, j := range cell {
@@ -251,15 +252,6 @@ func counts(cell []*job) string {
 		}
 	}
 	return strings.Join(all, " / ")
-}
-
-func anyLeft(cell []*job) bool {
-	for _, j := range cell {
-		if j.left > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 func join(all []ending) string {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/config"
@@ -29,26 +28,26 @@ func TestCheck(t *testing.T) {
 	path := file(t, "watchdog.yaml", text)
 	in := func(o outcome) string { return strings.ReplaceAll(o.stdout, path, "watchdog.yaml") }
 	t.Run("the schema for editors", func(t *testing.T) {
-		assert.Equal(t, outcome{stdout: string(config.Schema())}, program(t, "check", "--schema", "nothing.yaml"))
+		require.Equal(t, outcome{stdout: string(config.Schema())}, program(t, "check", "--schema", "nothing.yaml"))
 	})
 	t.Run("what is in force, from where, and the worst time", func(t *testing.T) {
 		o := program(t, "check", path)
-		assert.Zero(t, o.status, o.stderr)
+		require.Zero(t, o.status, o.stderr)
 		golden(t, "check", regexp.MustCompile(`(?m)^.* default\n`).ReplaceAllString(in(o), ""))
 		for _, s := range new(config.Config).Limits() {
-			assert.Contains(t, o.stdout, s.Key+" ")
+			require.Contains(t, o.stdout, s.Key+" ")
 		}
-		assert.Equal(t, in(o), in(program(t, "check", "--config", path)), "by the flag that all commands have")
-		assert.Equal(t, in(o), in(programIn(t, []string{"WATCHDOG_CONFIG=" + path}, "check")), "by the variable")
+		require.Equal(t, in(o), in(program(t, "check", "--config", path)), "by the flag that all commands have")
+		require.Equal(t, in(o), in(programIn(t, []string{"WATCHDOG_CONFIG=" + path}, "check")), "by the variable")
 	})
 	t.Run("only what is set", func(t *testing.T) {
 		golden(t, "check-set", in(program(t, "check", "--set", path)))
 	})
 	t.Run("a variable overrides the file", func(t *testing.T) {
 		o := programIn(t, []string{"WATCHDOG_IDLE_TIMEOUT_SECONDS=90", "WATCHDOG_STORE=sqlite:none"}, "check", "--set", path)
-		assert.Contains(t, o.stdout, "1m30s")
-		assert.Contains(t, o.stdout, "environment WATCHDOG_IDLE_TIMEOUT_SECONDS")
-		assert.Empty(t, o.stderr, "the program's own variables are not taken for misspelt ones")
+		require.Contains(t, o.stdout, "1m30s")
+		require.Contains(t, o.stdout, "environment WATCHDOG_IDLE_TIMEOUT_SECONDS")
+		require.Empty(t, o.stderr, "the program's own variables are not taken for misspelt ones")
 	})
 	t.Run("as JSON", func(t *testing.T) {
 		var got struct {
@@ -58,38 +57,38 @@ func TestCheck(t *testing.T) {
 		}
 		o := program(t, "check", "--json", "--set", path)
 		require.NoError(t, json.Unmarshal([]byte(o.stdout), &got))
-		assert.Equal(t, path, got.File)
+		require.Equal(t, path, got.File)
 		require.Len(t, got.Settings, 3)
-		assert.Equal(t, "runtime_controls.idle_timeout_seconds", got.Settings[0]["key"])
-		assert.Equal(t, "1m0s", got.Settings[0]["value"])
-		assert.Contains(t, got.Worst, "from the last sign of life to the cancel")
+		require.Equal(t, "runtime_controls.idle_timeout_seconds", got.Settings[0]["key"])
+		require.Equal(t, "1m0s", got.Settings[0]["value"])
+		require.Contains(t, got.Worst, "from the last sign of life to the cancel")
 	})
 	t.Run("each error is a line with its place", func(t *testing.T) {
 		bad := file(t, "bad.yaml", "runtime_controls:\n  idle_timeout_secnds: 5\n  warn_at: [2]\n")
 		o := program(t, "check", bad)
-		assert.Equal(t, 125, o.status)
-		assert.Empty(t, o.stdout)
+		require.Equal(t, 125, o.status)
+		require.Empty(t, o.stdout)
 		lines := strings.Split(strings.TrimSpace(o.stderr), "\n")
 		require.Len(t, lines, 2)
-		assert.True(t, strings.HasPrefix(lines[0], "watchdog: "+bad+":2: "), lines[0])
-		assert.Contains(t, lines[0], "did you mean idle_timeout_seconds?")
-		assert.True(t, strings.HasPrefix(lines[1], "watchdog: "+bad+":3: "), lines[1])
+		require.True(t, strings.HasPrefix(lines[0], "watchdog: "+bad+":2: "), lines[0])
+		require.Contains(t, lines[0], "did you mean idle_timeout_seconds?")
+		require.True(t, strings.HasPrefix(lines[1], "watchdog: "+bad+":3: "), lines[1])
 	})
 	t.Run("a file in which nothing is a setting", func(t *testing.T) {
 		other := file(t, "other.yaml", "server:\n  port: 5\n")
-		assert.Contains(t, program(t, "check", other).stdout, "nothing in "+other+" is a setting")
-		assert.Contains(t, program(t, "check", "--json", other).stdout, `"nothing_in_file": true`)
-		assert.NotContains(t, program(t, "check", path).stdout, "nothing in")
+		require.Contains(t, program(t, "check", other).stdout, "nothing in "+other+" is a setting")
+		require.Contains(t, program(t, "check", "--json", other).stdout, `"nothing_in_file": true`)
+		require.NotContains(t, program(t, "check", path).stdout, "nothing in")
 		hidden := file(t, "hidden.yaml", "runtime_controls:\n  idle_timeout_seconds: 5\n")
 		overridden := programIn(t, []string{"WATCHDOG_IDLE_TIMEOUT_SECONDS=90"}, "check", hidden)
-		assert.NotContains(t, overridden.stdout, "nothing in")
+		require.NotContains(t, overridden.stdout, "nothing in")
 	})
 	t.Run("a file that is not there, and two files", func(t *testing.T) {
 		o := program(t, "check", "nosuch.yaml")
-		assert.Equal(t, 125, o.status)
-		assert.Contains(t, o.stderr, "nosuch.yaml")
+		require.Equal(t, 125, o.status)
+		require.Contains(t, o.stderr, "nosuch.yaml")
 		o = program(t, "check", "--config", path, "other.yaml")
-		assert.Equal(t, 125, o.status)
-		assert.Contains(t, o.stderr, "name one")
+		require.Equal(t, 125, o.status)
+		require.Contains(t, o.stderr, "name one")
 	})
 }

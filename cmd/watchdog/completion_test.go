@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	main "github.com/seed62658d38/watchdog/cmd/watchdog"
@@ -60,12 +59,12 @@ func TestGenerated(t *testing.T) {
 			command := strings.Fields(strings.Replace(name, ".", " ", 1))
 			o := program(t, command...)
 			require.Zero(t, o.status, o.stderr)
-			assert.Equal(t, generate(main.Model()), o.stdout)
+			require.Equal(t, generate(main.Model()), o.stdout)
 			text := strings.ReplaceAll(o.stdout, `\-`, "-")
 			for _, node := range main.Model().Leaves(true) {
-				assert.Contains(t, text, node.Name)
+				require.Contains(t, text, node.Name)
 				for _, f := range node.Flags {
-					assert.Contains(t, text, f.Name)
+					require.Contains(t, text, f.Name)
 				}
 			}
 		})
@@ -76,18 +75,18 @@ func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, node := range main.Model().Leaves(true) {
 		t.Run(node.Name+" has help with examples, in 80 columns", func(t *testing.T) {
-			assert.Contains(t, node.Detail, "Examples:\n  ")
-			assert.Contains(t, node.Detail, "watchdog "+node.Name)
+			require.Contains(t, node.Detail, "Examples:\n  ")
+			require.Contains(t, node.Detail, "watchdog "+node.Name)
 			for line := range strings.SplitSeq(node.Detail, "\n") {
-				assert.LessOrEqual(t, len(line), 82, line)
+				require.LessOrEqual(t, len(line), 82, line)
 			}
 			o := program(t, node.Name, "--help")
-			assert.Zero(t, o.status)
-			assert.Contains(t, o.stdout, "Examples:\n")
+			require.Zero(t, o.status)
+			require.Contains(t, o.stdout, "Examples:\n")
 		})
 	}
 	for _, node := range main.Model().Leaves(false) {
-		assert.Nil(t, node.Parent.Parent, "the completions know commands without commands of their own")
+		require.Nil(t, node.Parent.Parent, "the completions know commands without commands of their own")
 	}
 }
 
@@ -105,7 +104,7 @@ func shell(t *testing.T, script string, command ...string) string {
 	cmd.Stderr = &stderr
 	output, err := cmd.Output()
 	require.NoError(t, err, stderr.String())
-	assert.Empty(t, stderr.String())
+	require.Empty(t, stderr.String())
 	return string(output)
 }
 
@@ -146,13 +145,13 @@ func TestBash(t *testing.T) {
 				COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
 				_example
 				printf '%s\n' "${COMPREPLY[@]}"`, "env", "WORDS="+words, "bash", "--norc", "--noprofile")
-			assert.Equal(t, want, strings.TrimSpace(strings.ReplaceAll(got, "\n", " ")))
+			require.Equal(t, want, strings.TrimSpace(strings.ReplaceAll(got, "\n", " ")))
 		})
 	}
 	t.Run("the program's own loads", func(t *testing.T) {
 		got := shell(t, "source "+scriptFile(t, program(t, "completion", "bash").stdout)+"\ncomplete -p watchdog\n",
 			"bash", "--norc", "--noprofile")
-		assert.Contains(t, got, "_watchdog")
+		require.Contains(t, got, "_watchdog")
 	})
 }
 
@@ -209,7 +208,7 @@ func TestZshOffers(t *testing.T) {
 					offered = append(offered, word)
 				}
 			}
-			assert.Equal(t, want, strings.Join(offered, " "))
+			require.Equal(t, want, strings.Join(offered, " "))
 		})
 	}
 }
@@ -232,7 +231,7 @@ func TestFish(t *testing.T) {
 		t.Run(name+" is completed", func(t *testing.T) {
 			const prepare = "touch lost right-file; echo >juggle7; chmod +x juggle7; set PATH . $PATH; complete -c juggle7 -f -a now\nsource "
 			got := shell(t, prepare+scriptFile(t, test.text)+"\ncomplete -C "+`"`+test.line+`"`+"\n", "fish", "--no-config")
-			assert.Equal(t, test.want, strings.TrimSpace(got))
+			require.Equal(t, test.want, strings.TrimSpace(got))
 		})
 	}
 }
@@ -242,16 +241,16 @@ func TestMan(t *testing.T) {
 	for name, model := range map[string]*kong.Application{"the example": exampleModel(t), "the program's own": main.Model()} {
 		t.Run(name+" is read without a warning", func(t *testing.T) {
 			got := shell(t, shells.Man(model), "groff", "-man", "-Tascii", "-ww", "-P-c", "-P-b", "-P-u")
-			assert.Contains(t, got, "COMMANDS")
+			require.Contains(t, got, "COMMANDS")
 			for _, node := range model.Leaves(true) {
-				assert.Contains(t, got, "   "+node.Name+"\n")
+				require.Contains(t, got, "   "+node.Name+"\n")
 			}
 		})
 	}
 	t.Run("nothing is lost that roff would take for its own", func(t *testing.T) {
 		got := shell(t, shells.Man(exampleModel(t)), "groff", "-man", "-Tascii", "-ww", "-P-c", "-P-b", "-P-u")
 		for _, want := range []string{`It's [a] store: \ or $HOME.`, "'JSON' at the start.", ".A folder at the start.", ".example walk -m 'map' away"} {
-			assert.Contains(t, got, want)
+			require.Contains(t, got, want)
 		}
 	})
 }

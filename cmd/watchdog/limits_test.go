@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -38,20 +37,20 @@ func TestCounts(t *testing.T) {
 		*taxonomytest.Of(&all, count) = 1_000_000
 		code := watchdog.StopReason(record.LimitCode(count.Limit))
 		t.Run(count.Name, func(t *testing.T) {
-			assert.Equal(t, code, overspent(t, count))
-			assert.True(t, code.Known())
-			assert.False(t, code.Timeout())
-			assert.Regexp(t, "`"+count.Field+"`.*`"+string(code)+"`", spend)
-			assert.Contains(t, codes, "| `"+string(code)+"` | "+taxonomy.Find(count.Limit).Meaning+" |")
-			assert.EqualValues(t, 5, *taxonomytest.Of(&fromFile(t, "spend: {"+count.Name+": "+five(count)+"}").Spend, count))
+			require.Equal(t, code, overspent(t, count))
+			require.True(t, code.Known())
+			require.False(t, code.Timeout())
+			require.Regexp(t, "`"+count.Field+"`.*`"+string(code)+"`", spend)
+			require.Contains(t, codes, "| `"+string(code)+"` | "+taxonomy.Find(count.Limit).Meaning+" |")
+			require.EqualValues(t, 5, *taxonomytest.Of(&fromFile(t, "spend: {"+count.Name+": "+five(count)+"}").Spend, count))
 			ladders := fromFile(t, "spend: {"+count.Name+": "+five(count)+"}\n  ladders: {"+count.Limit+": [wait]}").Ladders
-			assert.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveWait}, field(ladders, count.Limit))
+			require.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveWait}, field(ladders, count.Limit))
 		})
 	}
 	shown := shownOnPage(t, watchdog.Budget{Spend: all})
 	for _, count := range taxonomy.Counts {
 		if count.Name != "loop" {
-			assert.Contains(t, shown, "<bdi>"+strings.ReplaceAll(count.Name, "_", " ")+"</bdi>")
+			require.Contains(t, shown, "<bdi>"+strings.ReplaceAll(count.Name, "_", " ")+"</bdi>")
 		}
 	}
 }
@@ -65,14 +64,14 @@ func TestTimeLimits(t *testing.T) {
 		}
 		t.Run(limit.Name, func(t *testing.T) {
 			code := watchdog.StopReason(record.LimitCode(limit.Name))
-			assert.True(t, code.Timeout())
-			assert.Contains(t, codes, "| `"+string(code)+"` | "+limit.Meaning+" |")
-			assert.Contains(t, document(t, "errors"), "`"+string(code)+"`")
+			require.True(t, code.Timeout())
+			require.Contains(t, codes, "| `"+string(code)+"` | "+limit.Meaning+" |")
+			require.Contains(t, document(t, "errors"), "`"+string(code)+"`")
 			if limit.Name != "hold" { // which is a default of each hold
-				assert.Equal(t, 90*time.Second, field(limitsOf(t, limit.Name), limit.Name))
+				require.Equal(t, 90*time.Second, field(limitsOf(t, limit.Name), limit.Name))
 			}
 			key := keyOf(t, settings, limit.Name)
-			assert.Equal(t, 90*time.Second, field(fromFile(t, key+": 90"), limit.Name))
+			require.Equal(t, 90*time.Second, field(fromFile(t, key+": 90"), limit.Name))
 		})
 	}
 }

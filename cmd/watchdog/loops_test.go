@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -33,8 +32,8 @@ func TestLoops(t *testing.T) {
 	t.Run("a sample of each format", func(t *testing.T) {
 		t.Parallel()
 		o := program(t, append([]string{"loops"}, names...)...)
-		assert.Zero(t, o.status, o.stderr)
-		assert.Empty(t, o.stderr)
+		require.Zero(t, o.status, o.stderr)
+		require.Empty(t, o.stderr)
 		golden(t, "loops", in(o.stdout))
 	})
 	t.Run("as JSON, with what was called", func(t *testing.T) {
@@ -44,17 +43,17 @@ func TestLoops(t *testing.T) {
 		var session struct{ Findings []struct{ Pattern string } }
 		require.NoError(t, json.Unmarshal([]byte(o.stdout), &session))
 		require.Len(t, session.Findings, 1)
-		assert.Regexp(t, aPattern, session.Findings[0].Pattern)
+		require.Regexp(t, aPattern, session.Findings[0].Pattern)
 	})
 	t.Run("no text without --show", func(t *testing.T) {
 		t.Parallel()
 		o := program(t, append([]string{"loops", "--json"}, names...)...)
 		for _, text := range []string{"go test", "FAIL", "face.go", "redeclared", "seconds", "oldString"} {
-			assert.NotContains(t, o.stdout, text)
+			require.NotContains(t, o.stdout, text)
 		}
 		shown := program(t, "loops", "--show", filepath.Join(sessionSamples, "claude-code.jsonl"))
-		assert.Contains(t, shown.stdout, `    input   {"command":"go test ./..."`)
-		assert.Contains(t, shown.stdout, `    result  --- FAIL: TestFace`)
+		require.Contains(t, shown.stdout, `    input   {"command":"go test ./..."`)
+		require.Contains(t, shown.stdout, `    result  --- FAIL: TestFace`)
 	})
 }
 
@@ -89,28 +88,28 @@ func TestLoopsFlags(t *testing.T) {
 	t.Run("what waits is asked about or ended", func(t *testing.T) {
 		t.Parallel()
 		waits := file(t, "waits", steps("wait_for_reply", 30))
-		assert.Contains(t, program(t, "loops", waits).stdout, "30 steps: no loop; without times")
-		assert.Contains(t, program(t, "loops", "--waits", "ask", waits).stdout, ": would have been asked once;")
-		assert.Contains(t, program(t, "loops", "--waits", "end", waits).stdout, ": would have been ended once;")
+		require.Contains(t, program(t, "loops", waits).stdout, "30 steps: no loop; without times")
+		require.Contains(t, program(t, "loops", "--waits", "ask", waits).stdout, ": would have been asked once;")
+		require.Contains(t, program(t, "loops", "--waits", "end", waits).stdout, ": would have been ended once;")
 		o := program(t, "loops", "--waits", "stop", waits)
-		assert.Equal(t, 125, o.status)
-		assert.Contains(t, o.stderr, `Waits is "stop"; use`)
+		require.Equal(t, 125, o.status)
+		require.Contains(t, o.stderr, `Waits is "stop"; use`)
 	})
 	t.Run("a loop that goes on is one", func(t *testing.T) {
 		t.Parallel()
 		o := program(t, "loops", file(t, "loop", steps("read_file", 500)))
-		assert.Contains(t, o.stdout, ": would have been asked once, and ended once;")
-		assert.Contains(t, o.stdout, "asked at step 3 (line 5), ended at step 5 (line 9), on until step 500: tail ")
-		assert.Contains(t, o.stdout, "500 times in a row")
-		assert.Equal(t, 3, strings.Count(o.stdout, "\n"))
+		require.Contains(t, o.stdout, ": would have been asked once, and ended once;")
+		require.Contains(t, o.stdout, "asked at step 3 (line 5), ended at step 5 (line 9), on until step 500: tail ")
+		require.Contains(t, o.stdout, "500 times in a row")
+		require.Equal(t, 3, strings.Count(o.stdout, "\n"))
 	})
 	t.Run("what may poll is not ended unless it is strict", func(t *testing.T) {
 		t.Parallel()
 		polls := file(t, "polls", shellEvery(20*time.Second, 8))
 		o := program(t, "loops", polls)
-		assert.NotContains(t, o.stdout, "ended once")
-		assert.NotContains(t, o.stdout, "without times")
-		assert.Contains(t, program(t, "loops", "--strict", polls).stdout, "ended once")
+		require.NotContains(t, o.stdout, "ended once")
+		require.NotContains(t, o.stdout, "without times")
+		require.Contains(t, program(t, "loops", "--strict", polls).stdout, "ended once")
 	})
 	t.Run("of parallel calls the one that repeats is shown", func(t *testing.T) {
 		t.Parallel()
@@ -123,13 +122,13 @@ func TestLoopsFlags(t *testing.T) {
 			b.WriteString(`{"role":"tool","tool_call_id":"b","content":"same text"}` + "\n")
 		}
 		o := program(t, "loops", "--show", file(t, "parallel", b.String()))
-		assert.Contains(t, o.stdout, "    input   {\"p\":\"same\"}\n    result  same text\n")
+		require.Contains(t, o.stdout, "    input   {\"p\":\"same\"}\n    result  same text\n")
 	})
 	t.Run("names of tools cannot write to the terminal", func(t *testing.T) {
 		t.Parallel()
 		odd := file(t, "odd", steps(`\u001b[31mread_file`, 4))
 		for _, args := range [][]string{{"loops", odd}, {"loops", "--json", odd}, {"loops", "--show", odd}} {
-			assert.NotContains(t, program(t, args...).stdout, "\x1b")
+			require.NotContains(t, program(t, args...).stdout, "\x1b")
 		}
 	})
 	t.Run("a volatile field", func(t *testing.T) {
@@ -140,15 +139,15 @@ func TestLoopsFlags(t *testing.T) {
 			b.WriteString(one)
 		}
 		seen := file(t, "seen", b.String())
-		assert.Contains(t, program(t, "loops", seen).stdout, "no loop")
-		assert.Contains(t, program(t, "loops", "--volatile", "seen", seen).stdout, "ended once")
-		assert.Contains(t, program(t, "loops", "--volatile", "", seen).stderr, "name a field")
+		require.Contains(t, program(t, "loops", seen).stdout, "no loop")
+		require.Contains(t, program(t, "loops", "--volatile", "seen", seen).stdout, "ended once")
+		require.Contains(t, program(t, "loops", "--volatile", "", seen).stderr, "name a field")
 		settings := file(t, "watchdog.yaml", "runtime_controls:\n  loop:\n    volatile: [seen]\n")
-		assert.Contains(t, program(t, "loops", "--config", settings, seen).stdout, "ended once", "as a host has it")
+		require.Contains(t, program(t, "loops", "--config", settings, seen).stdout, "ended once", "as a host has it")
 		settings = file(t, "wrong.yaml", "runtime_controls:\n  loop:\n    volatil: [seen]\n")
 		wrong := program(t, "loops", "--config", settings, seen)
-		assert.Equal(t, 125, wrong.status)
-		assert.Contains(t, wrong.stderr, "wrong.yaml:3")
+		require.Equal(t, 125, wrong.status)
+		require.Contains(t, wrong.stderr, "wrong.yaml:3")
 	})
 }
 
@@ -160,24 +159,24 @@ func TestLoopsErrors(t *testing.T) {
 	zipped := file(t, "session.jsonl.zst", "\x28\xb5\x2f\xfd\x00\x00")
 	odd := file(t, "odd.jsonl", steps("read_file", 2)+"{\"role\":\"alien\"}\n")
 	o := program(t, "loops", folder, missing, zipped, odd, good)
-	assert.Equal(t, 125, o.status)
-	assert.Equal(t, good+": chat messages, 2 steps: no loop; without times, so that the rules of gaps were not judged\n",
+	require.Equal(t, 125, o.status)
+	require.Equal(t, good+": chat messages, 2 steps: no loop; without times, so that the rules of gaps were not judged\n",
 		o.stdout, "the others are judged all the same")
 	lines := strings.Split(strings.TrimSpace(o.stderr), "\n")
 	require.Len(t, lines, 4)
-	assert.Equal(t, "watchdog: "+folder+": it is a folder; name the files in it", lines[0])
-	assert.Contains(t, lines[1], missing)
-	assert.Equal(t, "watchdog: "+zipped+": not a session file that is known: it is compressed by zstd; unpack it first, "+
+	require.Equal(t, "watchdog: "+folder+": it is a folder; name the files in it", lines[0])
+	require.Contains(t, lines[1], missing)
+	require.Equal(t, "watchdog: "+zipped+": not a session file that is known: it is compressed by zstd; unpack it first, "+
 		"as with zstd -d", lines[2])
-	assert.Contains(t, lines[3], "1 of its 5 lines are not known as lines of chat messages")
+	require.Contains(t, lines[3], "1 of its 5 lines are not known as lines of chat messages")
 
 	o = program(t, "loops", "--json", missing, good)
-	assert.Equal(t, 125, o.status)
+	require.Equal(t, 125, o.status)
 	objects := strings.Split(strings.TrimSpace(o.stdout), "\n")
 	require.Len(t, objects, 2)
-	assert.Contains(t, objects[0], `"error":"open `+missing)
-	assert.NotContains(t, objects[1], "error")
-	assert.NotZero(t, program(t, "loops").status, "no file")
+	require.Contains(t, objects[0], `"error":"open `+missing)
+	require.NotContains(t, objects[1], "error")
+	require.NotZero(t, program(t, "loops").status, "no file")
 }
 
 func TestLoopsOfStandardInput(t *testing.T) {
@@ -186,5 +185,5 @@ func TestLoopsOfStandardInput(t *testing.T) {
 	cmd.Stdin = strings.NewReader(steps("read_file", 4))
 	said, err := cmd.Output()
 	require.NoError(t, err)
-	assert.Contains(t, string(said), "-: chat messages, 4 steps: would have been asked once")
+	require.Contains(t, string(said), "-: chat messages, 4 steps: would have been asked once")
 }

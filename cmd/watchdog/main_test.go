@@ -14,7 +14,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -106,25 +105,25 @@ func programCmd(tb testing.TB, variables []string, args ...string) *exec.Cmd {
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	o := program(t, "version")
-	assert.Zero(t, o.status)
-	assert.Regexp(t, `^watchdog \S+, go1\.\d+\S*, `+runtime.GOOS+"/"+runtime.GOARCH+"\n$", o.stdout)
-	assert.Equal(t, o, program(t, "--version"))
-	assert.Equal(t, o, program(t, "-V"))
+	require.Zero(t, o.status)
+	require.Regexp(t, `^watchdog \S+, go1\.\d+\S*, `+runtime.GOOS+"/"+runtime.GOARCH+"\n$", o.stdout)
+	require.Equal(t, o, program(t, "--version"))
+	require.Equal(t, o, program(t, "-V"))
 	o = program(t, "--version", "--json")
 	var v map[string]string
 	require.NoError(t, json.Unmarshal([]byte(o.stdout), &v))
-	assert.Equal(t, runtime.Version(), v["go"])
+	require.Equal(t, runtime.Version(), v["go"])
 }
 
 func TestHelpCommand(t *testing.T) {
 	t.Parallel()
 	help := program(t, "--help")
-	assert.Zero(t, help.status)
-	assert.Equal(t, help, program(t, "help"))
-	assert.Equal(t, help, program(t, "-h"))
-	assert.Equal(t, outcome{stderr: help.stdout, status: 125}, program(t), "no command is a mistake")
-	assert.Equal(t, program(t, "sessions", "--help"), program(t, "help", "sessions"))
-	assert.Equal(t, outcome{
+	require.Zero(t, help.status)
+	require.Equal(t, help, program(t, "help"))
+	require.Equal(t, help, program(t, "-h"))
+	require.Equal(t, outcome{stderr: help.stdout, status: 125}, program(t), "no command is a mistake")
+	require.Equal(t, program(t, "sessions", "--help"), program(t, "help", "sessions"))
+	require.Equal(t, outcome{
 		stderr: "watchdog: there is no command \"nosuch\"; watchdog --help lists those that there are\n", status: 125,
 	}, program(t, "help", "nosuch"))
 }
@@ -137,9 +136,9 @@ func TestRefused(t *testing.T) {
 			"watchdog version --help says how it is used\n",
 	} {
 		o := program(t, strings.Fields(line)...)
-		assert.Equal(t, 125, o.status, line)
-		assert.Equal(t, want, o.stderr, line)
-		assert.Empty(t, o.stdout, line)
+		require.Equal(t, 125, o.status, line)
+		require.Equal(t, want, o.stderr, line)
+		require.Empty(t, o.stdout, line)
 	}
 }
 
@@ -155,22 +154,22 @@ func TestParseRun(t *testing.T) {
 		} {
 			alone, of, err := main.ParseRun(strings.Fields(line))
 			require.NoError(t, err, line)
-			assert.Equal(t, of, alone, line)
+			require.Equal(t, of, alone, line)
 		}
 	})
 	t.Run("the model of run alone takes no other command line", func(t *testing.T) {
 		t.Parallel()
 		for _, line := range []string{"run --help", "run -h", "run --no-outputs 1s true", "run --listen x true", "version"} {
 			_, _, err := main.ParseRun(strings.Fields(line))
-			assert.Error(t, err, line)
+			require.Error(t, err, line)
 		}
 	})
 	t.Run("a variable of another command is no mistake", func(t *testing.T) {
 		t.Parallel()
 		o := programIn(t, []string{"WATCHDOG_LISTEN=127.0.0.1:0"}, "run", "--", "echo", "done")
-		assert.Equal(t, "done\n", o.stdout)
-		assert.Empty(t, o.stderr)
-		assert.Zero(t, o.status)
+		require.Equal(t, "done\n", o.stdout)
+		require.Empty(t, o.stderr)
+		require.Zero(t, o.status)
 	})
 }
 
@@ -186,5 +185,5 @@ func golden(t *testing.T, name, got string) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	assert.Equal(t, string(want), got)
+	require.Equal(t, string(want), got)
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	main "github.com/seed62658d38/watchdog/cmd/watchdog"
@@ -53,8 +52,8 @@ func TestRunFlags(t *testing.T) {
 			"--store nosuch:x -- true",
 		} {
 			o := program(t, append([]string{"run"}, strings.Fields(line)...)...)
-			assert.Equal(t, 125, o.status, line)
-			assert.Empty(t, o.stdout, line)
+			require.Equal(t, 125, o.status, line)
+			require.Empty(t, o.stdout, line)
 			said.WriteString("watchdog run " + line + "\n\t" + strings.ReplaceAll(o.stderr, "\n", "\n\t") + "\n")
 		}
 		here, err := os.Getwd()
@@ -73,23 +72,23 @@ func TestRunFlags(t *testing.T) {
 			"--no-output 1m --activity stdout true",
 		} {
 			o := program(t, append([]string{"run"}, strings.Fields(line)...)...)
-			assert.Equal(t, outcome{}, o, line)
+			require.Equal(t, outcome{}, o, line)
 		}
 	})
 	t.Run("--help prints the help and succeeds", func(t *testing.T) {
 		t.Parallel()
 		o := program(t, "run", "--help")
-		assert.Zero(t, o.status)
-		assert.Empty(t, o.stderr)
+		require.Zero(t, o.status)
+		require.Empty(t, o.stderr)
 		golden(t, "run_help", o.stdout)
-		assert.LessOrEqual(t, strings.Count(o.stdout, "\n"), 60)
+		require.LessOrEqual(t, strings.Count(o.stdout, "\n"), 60)
 		for line := range strings.Lines(programIn(t, []string{"COLUMNS=300"}, "run", "--help").stdout) {
-			assert.LessOrEqual(t, len(line), 101, line)
+			require.LessOrEqual(t, len(line), 101, line)
 		}
 		shown, all := flagsOf(o.stdout), flagsOf(program(t, "help", "run").stdout)
-		assert.LessOrEqual(t, len(shown), 24)
-		assert.Len(t, all, 43, "nothing is hidden from watchdog help")
-		assert.Subset(t, all, shown)
+		require.LessOrEqual(t, len(shown), 24)
+		require.Len(t, all, 43, "nothing is hidden from watchdog help")
+		require.Subset(t, all, shown)
 	})
 }
 
@@ -102,17 +101,17 @@ func TestFilledID(t *testing.T) {
 	} {
 		got, err := main.FilledID(id, "h", now)
 		require.NoError(t, err, id)
-		assert.Equal(t, want, got)
+		require.Equal(t, want, got)
 	}
 	for _, id := range []string{"{}", "{date}", "{time}-{Host}", "{{time}}"} {
 		_, err := main.FilledID(id, "h", now)
-		assert.ErrorContains(t, err, "; write {time} or {host}", id)
+		require.ErrorContains(t, err, "; write {time} or {host}", id)
 	}
 	here, err := os.Hostname()
 	require.NoError(t, err)
 	got, err := main.FilledID("{host}", "", now)
 	require.NoError(t, err)
-	assert.Equal(t, here, got)
+	require.Equal(t, here, got)
 }
 
 // flagsOf are the flags that a help lists.

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/escape"
@@ -44,7 +43,7 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{T: t, dir: t.TempDir(), token: fmt.Sprintf("%s%d", childPrefix, rand.Uint64())}
 	t.Cleanup(func() {
 		for _, left := range escape.WithToken(f.token) {
-			assert.Fail(t, "a process is left", "%+v", left)
+			require.Fail(t, "a process is left", "%+v", left)
 			_ = syscall.Kill(left.PID, syscall.SIGKILL)
 		}
 	})
@@ -83,7 +82,7 @@ func (f *fixture) program(args ...string) *exec.Cmd {
 func (f *fixture) run(flags string, command ...string) outcome {
 	f.Helper()
 	o := finish(f.T, f.cmd(flags, command...))
-	assert.Empty(f, escape.WithToken(f.token), "a process outlives the program")
+	require.Empty(f, escape.WithToken(f.token), "a process outlives the program")
 	return o
 }
 
@@ -113,8 +112,8 @@ func TestFewDescriptors(t *testing.T) {
 	limited := exec.Command("/bin/sh", append([]string{"-c", `ulimit -n 8; exec "$@"`, "sh"}, cmd.Args...)...)
 	limited.Dir, limited.Env = cmd.Dir, cmd.Env
 	o := finish(t, limited).must(t, 125)
-	assert.Contains(t, o.stderr, "raise its limit (ulimit -n)")
-	assert.NotContains(t, o.stderr, "mount")
+	require.Contains(t, o.stderr, "raise its limit (ulimit -n)")
+	require.NotContains(t, o.stderr, "mount")
 }
 
 // TestNoProc has the program where /proc is not mounted, as in a bare chroot.
@@ -129,7 +128,7 @@ func TestNoProc(t *testing.T) {
 		t.Skip("only root can mount")
 	}
 	o := finish(t, without).must(t, 125)
-	assert.Contains(t, o.stderr, "guarded only where /proc is mounted; mount it with mount -t proc none /proc")
+	require.Contains(t, o.stderr, "guarded only where /proc is mounted; mount it with mount -t proc none /proc")
 }
 
 // TestNoInterpreter has a file without a first line that says what reads it, which timeout runs by a shell.
@@ -139,11 +138,11 @@ func TestNoInterpreter(t *testing.T) {
 	require.NoError(t, os.WriteFile(f.path("script"), script, 0o700)) //nolint:gosec // it must be executable
 	for _, flags := range []string{"", "--no-output 1m --store sqlite:runs.db --artifacts state"} {
 		o := f.run(flags, "./script", "a b", "-c").must(t, 143)
-		assert.Equal(t, outcome{stdout: "./script a b -c here\n", status: 143}, o)
+		require.Equal(t, outcome{stdout: "./script a b -c here\n", status: 143}, o)
 	}
 	const dir = "state/command/_stall/"
 	require.NoError(t, os.MkdirAll(f.path(dir), 0o700))
 	require.NoError(t, os.WriteFile(f.path(dir+"event.json"), nil, 0o600))
 	f.run("--artifacts state", "./script").must(t, 143)
-	assert.True(t, f.exists(dir+"previous.event.json"), "what the attempt before left is set aside once")
+	require.True(t, f.exists(dir+"previous.event.json"), "what the attempt before left is set aside once")
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -27,17 +26,17 @@ func TestMeterClients(t *testing.T) {
 			o := f.ended(f.metered(m, "--tokens 5000 --json", "ask:"+call, "ask:"+call, "exit:3")).must(t, 3)
 			direct := f.at(m.URL, exec.Command(self(t), f.token, "ask:"+call, "ask:"+call))
 			direct.Env = append(os.Environ(), direct.Env...)
-			assert.Equal(t, finish(t, direct).stdout, o.stdout, "the answers are changed")
-			assert.Contains(t, o.stdout, "200 ")
+			require.Equal(t, finish(t, direct).stdout, o.stdout, "the answers are changed")
+			require.Contains(t, o.stdout, "200 ")
 			var report struct {
 				ModelCalls int64            `json:"model_calls"`
 				Spent      []watchdog.Usage `json:"spent"`
 			}
 			require.NoError(t, json.Unmarshal([]byte(o.stderr), &report), o.stderr)
-			assert.EqualValues(t, 2, report.ModelCalls)
+			require.EqualValues(t, 2, report.ModelCalls)
 			require.Len(t, report.Spent, 1)
-			assert.EqualValues(t, 2*tokensEach, report.Spent[0].Used)
-			assert.Zero(t, report.Spent[0].Admitted)
+			require.EqualValues(t, 2*tokensEach, report.Spent[0].Used)
+			require.Zero(t, report.Spent[0].Admitted)
 		})
 	}
 	t.Run("of an API that speaks HTTP/2", func(t *testing.T) {
@@ -48,8 +47,8 @@ func TestMeterClients(t *testing.T) {
 		require.NoError(t, os.WriteFile(cert, pemOf(m.Certificate()), 0o600))
 		cmd := f.metered(m, "--tokens 5000", "ask:anthropic+stream")
 		cmd.Env = append(cmd.Env, "SSL_CERT_FILE="+cert)
-		assert.Contains(t, f.ended(cmd).must(t, 0).stdout, answerCanary)
-		assert.EqualValues(t, 2, m.proto.Load())
+		require.Contains(t, f.ended(cmd).must(t, 0).stdout, answerCanary)
+		require.EqualValues(t, 2, m.proto.Load())
 	})
 	t.Run("whose certificates cannot be read, which is said", func(t *testing.T) {
 		t.Parallel()
@@ -57,7 +56,7 @@ func TestMeterClients(t *testing.T) {
 		cmd := f.metered(m, "--tokens 5000", "ask:chat")
 		cmd.Env = append(cmd.Env, "NODE_EXTRA_CA_CERTS="+f.path("gone.pem"))
 		o := f.ended(cmd).must(t, 0)
-		assert.Equal(t, `watchdog: certificates are not read, variable "NODE_EXTRA_CA_CERTS", error "open `+f.path("gone.pem")+
+		require.Equal(t, `watchdog: certificates are not read, variable "NODE_EXTRA_CA_CERTS", error "open `+f.path("gone.pem")+
 			": no such file or directory\"\n", o.stderr)
 	})
 }
@@ -88,16 +87,16 @@ func TestMeterCap(t *testing.T) {
 				steps := append([]string{"ignore:INT"}, append(slices.Repeat([]string{"ask:" + call}, 60), "obey:TERM:0", "stay")...)
 				line = append(line[:len(line)-1], "--grace-int", "5s", "--")
 				o := f.ended(f.at(m.URL, f.program(append(line, f.child(steps...)...)...))).must(t, 124)
-				assert.Regexp(t, "^watchdog: a call did not fit in its limit: "+c.says+": ended by SIGTERM\n$", o.stderr)
+				require.Regexp(t, "^watchdog: a call did not fit in its limit: "+c.says+": ended by SIGTERM\n$", o.stderr)
 				served := int(m.served.Load())
-				assert.Positive(t, served)
+				require.Positive(t, served)
 				lines := strings.Split(strings.TrimSpace(o.stdout), "\n")
 				require.Greater(t, len(lines), served)
 				for _, line := range lines[:served] {
-					assert.Regexp(t, "^200 ", line)
+					require.Regexp(t, "^200 ", line)
 				}
-				assert.Regexp(t, "^"+refusal, lines[served])
-				assert.NotContains(t, lines[served], "Canary")
+				require.Regexp(t, "^"+refusal, lines[served])
+				require.NotContains(t, lines[served], "Canary")
 			})
 		}
 	}
@@ -106,16 +105,16 @@ func TestMeterCap(t *testing.T) {
 		for _, status := range []string{"0", "7"} {
 			f, m := newFixture(t), serveModels(t)
 			o := f.ended(f.metered(m, "--tokens 100", "ignore:INT", "ignore:TERM", "ask:chat", "exit:"+status)).must(t, 124)
-			assert.Regexp(t, `^watchdog: a call did not fit in its limit: tokens: 100 of 100 left, and this call may need [\d,]+: `+
+			require.Regexp(t, `^watchdog: a call did not fit in its limit: tokens: 100 of 100 left, and this call may need [\d,]+: `+
 				`ended (with status `+status+`|by SIGINT)\n$`, o.stderr)
-			assert.Zero(t, m.served.Load())
+			require.Zero(t, m.served.Load())
 		}
 	})
 	t.Run("takes SIGKILL where it has to", func(t *testing.T) {
 		t.Parallel()
 		f, m := newFixture(t), serveModels(t)
 		o := f.ended(f.metered(m, "--tokens 100 --grace-int 0s --grace-term 0s", "ignore:INT", "ignore:TERM", "ask:chat", "stay"))
-		assert.Contains(t, o.must(t, 137).stderr, ": ended by SIGKILL\n")
+		require.Contains(t, o.must(t, 137).stderr, ": ended by SIGKILL\n")
 	})
 	t.Run("asks to wrap up first where there is a reserve, and lets a smaller call be made", func(t *testing.T) {
 		t.Parallel()
@@ -123,31 +122,31 @@ func TestMeterCap(t *testing.T) {
 		settings := file(t, "watchdog.yaml", "runtime_controls:\n  spend: {turns: 5, tokens: 1310, reserve: {tokens: 1300}}\n")
 		steps := []string{"ask:chat", "ask:chat", "exit:6"}
 		o := f.ended(f.metered(m, "--config "+settings, steps...)).must(t, 6)
-		assert.Regexp(t, "^400 false .*\n200  ", o.stdout)
-		assert.Regexp(t, "^watchdog: 1 of the command's calls were refused, the first because: call of run [0-9a-z-]+ refused: tokens: "+
+		require.Regexp(t, "^400 false .*\n200  ", o.stdout)
+		require.Regexp(t, "^watchdog: 1 of the command's calls were refused, the first because: call of run [0-9a-z-]+ refused: tokens: "+
 			"1,310 of 1,310 left, and this call may need [0-9,]+, more than there is before wrapping up", o.stderr)
 		o = f.ended(f.metered(m, "--json --config "+settings, "ask:chat", "ask:chat")).must(t, 0)
-		assert.NotContains(t, o.stderr, "turns", "a proxy sees none")
+		require.NotContains(t, o.stderr, "turns", "a proxy sees none")
 	})
 	t.Run("counts what names content elsewhere only with --model-max", func(t *testing.T) {
 		t.Parallel()
 		f, m := newFixture(t), serveModels(t)
 		o := f.ended(f.metered(m, "--tokens 5000", "ask:stored", "exit:1")).must(t, 1)
-		assert.Contains(t, o.stdout, "400 false ")
-		assert.Equal(t, "watchdog: 1 of the command's calls were refused, the first because: what the call can use is unbounded: "+
+		require.Contains(t, o.stdout, "400 false ")
+		require.Equal(t, "watchdog: 1 of the command's calls were refused, the first because: what the call can use is unbounded: "+
 			"its input is by reference (previous_response_id); declare the maximum of a call of model \"m\", "+
 			"with --model-max 'MODEL=INPUT:OUTPUT'\n", o.stderr)
 		o = f.ended(f.metered(m, "--tokens 5000 --model-max *=1000:100", "ask:stored+stream")).must(t, 0)
-		assert.Contains(t, o.stdout, "200 ")
+		require.Contains(t, o.stdout, "200 ")
 	})
 	t.Run("writes a maximum of output where a call has none", func(t *testing.T) {
 		t.Parallel()
 		f, m := newFixture(t), serveModels(t)
 		o := f.ended(f.metered(m, "--tokens 5000", "ask:open")).must(t, 0)
-		assert.Contains(t, o.stdout, "200 ")
-		assert.Empty(t, o.stderr)
+		require.Contains(t, o.stdout, "200 ")
+		require.Empty(t, o.stderr)
 		o = f.ended(f.metered(m, "--tokens 5000 --no-shrink", "ask:open", "exit:1")).must(t, 1)
-		assert.Contains(t, o.stderr, "it has no maximum of output; declare the maximum of a call of model \"m\", "+
+		require.Contains(t, o.stderr, "it has no maximum of output; declare the maximum of a call of model \"m\", "+
 			"with --model-max 'MODEL=INPUT:OUTPUT'\n")
 	})
 	t.Run("of money says which model has no price", func(t *testing.T) {
@@ -156,7 +155,7 @@ func TestMeterCap(t *testing.T) {
 		other := file(t, "prices.json", strings.Replace(prices, `"m"`, `"n"`, 1))
 		line := []string{"--meter", "--cost", "1 EUR", "--prices", other, "--"}
 		o := f.ended(f.at(m.URL, f.program(append(line, f.child("ask:chat", "ask:chat")...)...))).must(t, 0)
-		assert.Equal(t, "watchdog: model has no price, model \"m\", of \"model\"\n", o.stderr)
+		require.Equal(t, "watchdog: model has no price, model \"m\", of \"model\"\n", o.stderr)
 	})
 }
 
@@ -167,8 +166,8 @@ func TestMeterTogether(t *testing.T) {
 	check := func(t *testing.T, m *models, o outcome) {
 		t.Helper()
 		o.must(t, 124)
-		assert.LessOrEqual(t, m.served.Load()*tokensEach, int64(limit), "the cap was overstepped")
-		assert.Greater(t, m.served.Load()*tokensEach, int64(limit/4), "it was not used")
+		require.LessOrEqual(t, m.served.Load()*tokensEach, int64(limit), "the cap was overstepped")
+		require.Greater(t, m.served.Load()*tokensEach, int64(limit/4), "it was not used")
 	}
 	flags := fmt.Sprintf("--tokens %d", limit)
 	t.Run("in memory", func(t *testing.T) {
@@ -211,18 +210,18 @@ func TestMeterUnused(t *testing.T) {
 			}
 			o := f.ended(cmd).must(t, c.status)
 			if c.says != "" || c.status == 0 {
-				assert.Equal(t, c.says, o.stderr)
+				require.Equal(t, c.says, o.stderr)
 			}
-			assert.Equal(t, c.says != "", strings.Contains(o.stderr, "no call of a model"))
+			require.Equal(t, c.says != "", strings.Contains(o.stderr, "no call of a model"))
 		})
 	}
 	t.Run("is in the record", func(t *testing.T) {
 		f, m := newFixture(t), serveModels(t)
 		o := finish(t, f.at(m.URL, f.stored(s, "--json --meter --tokens 100 --id unused", f.child("exit:0")...))).must(t, 125)
-		assert.Contains(t, o.stderr, `"model_calls":0`)
+		require.Contains(t, o.stderr, `"model_calls":0`)
 		events, err := s.Read(t.Context(), watchdog.AggregateType, "unused")
 		require.NoError(t, err)
-		assert.Contains(t, string(events[len(events)-1].Payload), "no call of a model came through its meter")
+		require.Contains(t, string(events[len(events)-1].Payload), "no call of a model came through its meter")
 	})
 }
 
@@ -266,8 +265,8 @@ func TestMeterFlags(t *testing.T) {
 			line = strings.Fields(c.line)
 		}
 		o := finish(t, f.program(append(append(line, "--"), f.child("touch:"+f.path("started"))...)...)).must(t, 125)
-		assert.Contains(t, o.stderr, c.says, c.line)
-		assert.Empty(t, o.stdout)
-		assert.False(t, f.exists("started"))
+		require.Contains(t, o.stderr, c.says, c.line)
+		require.Empty(t, o.stdout)
+		require.False(t, f.exists("started"))
 	}
 }

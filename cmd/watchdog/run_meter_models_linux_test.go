@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/escape"
 )
@@ -149,7 +149,7 @@ func (f *fixture) at(url string, cmd *exec.Cmd) *exec.Cmd {
 func (f *fixture) ended(cmd *exec.Cmd) outcome {
 	f.Helper()
 	o := finish(f.T, cmd)
-	assert.Empty(f, escape.WithToken(f.token), "a process outlives the program")
+	require.Empty(f, escape.WithToken(f.token), "a process outlives the program")
 	return o
 }
 

@@ -17,7 +17,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -139,8 +138,8 @@ func TestMeterProxy(t *testing.T) {
 				cmd.Env = append(cmd.Env, "SSL_CERT_FILE="+cert, variable+"=http://"+proxy.listener.Addr().String())
 				cmd.Env = append(cmd.Env, more...)
 				o := f.ended(cmd).must(t, 0)
-				assert.Equal(t, len(steps), strings.Count(o.stdout, "200"), o.stdout)
-				assert.EqualValues(t, len(steps), m.served.Load())
+				require.Equal(t, len(steps), strings.Count(o.stdout, "200"), o.stdout)
+				require.EqualValues(t, len(steps), m.served.Load())
 				heard := proxy.recorded.String()
 				for _, canary := range []string{keyCanary, promptCanary, answerCanary, "127.0.0.1"} {
 					if strings.Contains(heard, canary) { // what it heard is long, and no text
@@ -148,9 +147,9 @@ func TestMeterProxy(t *testing.T) {
 					}
 				}
 				if upstream == m.URL {
-					assert.Empty(t, heard)
+					require.Empty(t, heard)
 				} else {
-					assert.True(t, strings.HasPrefix(heard, "CONNECT example.com:443 HTTP/1.1\r\n"), "the meter does not use the proxy")
+					require.True(t, strings.HasPrefix(heard, "CONNECT example.com:443 HTTP/1.1\r\n"), "the meter does not use the proxy")
 				}
 			})
 		}
@@ -166,7 +165,7 @@ func TestMeterHint(t *testing.T) {
 	cmd := f.at(m.URL, f.program("--meter", "--tokens", "5000", "--", gemini, "-p", "x"))
 	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(), "GEMINI_CLI_HOME=")
 	o := f.ended(cmd).must(t, 41)
-	assert.Regexp(t, `^watchdog: Gemini CLI calls .* gemini-api-key.*settings\.json\nInvalid auth`,
+	require.Regexp(t, `^watchdog: Gemini CLI calls .* gemini-api-key.*settings\.json\nInvalid auth`,
 		strings.ReplaceAll(o.stderr, `"`, " "))
 }
 
@@ -190,28 +189,28 @@ func TestMeterUnsent(t *testing.T) {
 	}
 	t.Run("and the command ends by itself", func(t *testing.T) {
 		o := f.ended(cmd("", steps...)).must(t, 4)
-		assert.Equal(t, "watchdog: "+last+"\n", o.stderr)
+		require.Equal(t, "watchdog: "+last+"\n", o.stderr)
 		lines := strings.Split(strings.TrimSpace(o.stdout), "\n")
 		require.Len(t, lines, 4)
 		for _, line := range lines {
-			assert.Regexp(t, `^502  "{.*}\\n"$`, line, "with no word about another try")
-			assert.Contains(t, line, cause)
+			require.Regexp(t, `^502  "{.*}\\n"$`, line, "with no word about another try")
+			require.Contains(t, line, cause)
 		}
-		assert.NotContains(t, o.stdout+o.stderr, keyCanary)
+		require.NotContains(t, o.stdout+o.stderr, keyCanary)
 	})
 	t.Run("and nothing is used", func(t *testing.T) {
 		o := f.ended(cmd("--json", steps...)).must(t, 4)
 		said, report, _ := strings.Cut(o.stderr, "\n")
-		assert.Equal(t, "watchdog: "+last, said)
+		require.Equal(t, "watchdog: "+last, said)
 		var got struct {
 			Spent []struct{ Used, Admitted int64 }
 		}
 		require.NoError(t, json.Unmarshal([]byte(report), &got), o.stderr)
 		require.Len(t, got.Spent, 1)
-		assert.Zero(t, got.Spent[0])
+		require.Zero(t, got.Spent[0])
 	})
 	t.Run("and the command has to be ended", func(t *testing.T) {
 		o := f.ended(cmd("--no-output 3s", append(steps[:4:4], "stay")...)).must(t, 124)
-		assert.Regexp(t, "^watchdog: .*: ended by SIGINT; "+regexp.QuoteMeta(last)+"\n$", o.stderr)
+		require.Regexp(t, "^watchdog: .*: ended by SIGINT; "+regexp.QuoteMeta(last)+"\n$", o.stderr)
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/escape"
@@ -33,8 +32,8 @@ func TestPassThrough(t *testing.T) {
 				cmd.Stdin = bytes.NewReader(sent)
 				o := finish(t, cmd).must(t, 0)
 				const differ = "%d bytes of input and %d bytes of output differ"
-				assert.True(t, bytes.Equal(sent, []byte(o.stdout)), differ, len(sent), len(o.stdout))
-				assert.Empty(t, o.stderr)
+				require.True(t, bytes.Equal(sent, []byte(o.stdout)), differ, len(sent), len(o.stdout))
+				require.Empty(t, o.stderr)
 			})
 			t.Run("two outputs in one file of a shell keep their order", func(t *testing.T) {
 				for _, mode := range []int{0, os.O_APPEND} {
@@ -51,7 +50,7 @@ func TestPassThrough(t *testing.T) {
 					}
 					text, err := os.ReadFile(file.Name())
 					require.NoError(t, err)
-					assert.Equal(t, want.String(), string(text))
+					require.Equal(t, want.String(), string(text))
 				}
 			})
 			t.Run("a full disk is an error", func(t *testing.T) {
@@ -63,9 +62,9 @@ func TestPassThrough(t *testing.T) {
 				cmd := f.cmd(flags+" --terminal nothing", f.child("say:out")...)
 				cmd.Stdout, cmd.Stderr = full, &stderr
 				require.Error(t, cmd.Run())
-				assert.Equal(t, 125, cmd.ProcessState.ExitCode())
-				assert.Contains(t, stderr.String(), "watchdog: output was lost: ")
-				assert.Contains(t, stderr.String(), "no space left on device")
+				require.Equal(t, 125, cmd.ProcessState.ExitCode())
+				require.Contains(t, stderr.String(), "watchdog: output was lost: ")
+				require.Contains(t, stderr.String(), "no space left on device")
 			})
 			t.Run("a closed reader ends the command as without it", func(t *testing.T) {
 				f := newFixture(t)
@@ -79,7 +78,7 @@ func TestPassThrough(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, r.Close())
 				require.Error(t, cmd.Wait())
-				assert.Equal(t, 128+int(syscall.SIGPIPE), cmd.ProcessState.ExitCode())
+				require.Equal(t, 128+int(syscall.SIGPIPE), cmd.ProcessState.ExitCode())
 			})
 		})
 	}
@@ -160,10 +159,10 @@ func TestExitStatus(t *testing.T) {
 				c.command[1] = own.token
 			}
 			o := own.run(c.flags, c.command...).must(t, c.status)
-			assert.Equal(t, c.says, lengths.ReplaceAllString(o.stderr, "$1 TIME of"))
-			assert.Empty(t, o.stdout)
-			assert.False(t, f.exists("started"), "the command started")
-			assert.False(t, f.exists("state"), "artifacts were written")
+			require.Equal(t, c.says, lengths.ReplaceAllString(o.stderr, "$1 TIME of"))
+			require.Empty(t, o.stdout)
+			require.False(t, f.exists("started"), "the command started")
+			require.False(t, f.exists("state"), "artifacts were written")
 		})
 	}
 }
@@ -173,10 +172,10 @@ func TestTimeUpAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	o := f.run("--wall-clock 1ns", f.child("touch:started")...).must(t, 124)
-	assert.Equal(t, "watchdog: the wall clock of 1ns was used up before the command started\n", o.stderr)
-	assert.False(t, f.exists("started"))
+	require.Equal(t, "watchdog: the wall clock of 1ns was used up before the command started\n", o.stderr)
+	require.False(t, f.exists("started"))
 	o = f.run("--json --wall-clock 1ns", f.child("touch:started")...).must(t, 124)
-	assert.JSONEq(t, `{"run":"","status":124,"stopped":true,"elapsed_seconds":0,
+	require.JSONEq(t, `{"run":"","status":124,"stopped":true,"elapsed_seconds":0,
 		"reason":"the wall clock of 1ns was used up before the command started"}`, o.stderr)
 }
 
@@ -225,9 +224,9 @@ func TestRunReasons(t *testing.T) {
 				t.Parallel()
 				f := newFixture(t)
 				o := finish(t, f.program(append(append(c.flags, "--"), f.child(c.steps...)...)...))
-				assert.Contains(t, []int{124, 137}, o.status)
-				assert.Equal(t, strings.Contains(o.stderr, "SIGKILL"), o.status == 137)
-				assert.Empty(t, escape.WithToken(f.token), "a process outlives the program")
+				require.Contains(t, []int{124, 137}, o.status)
+				require.Equal(t, strings.Contains(o.stderr, "SIGKILL"), o.status == 137)
+				require.Empty(t, escape.WithToken(f.token), "a process outlives the program")
 				text := counts.ReplaceAllString(lengths.ReplaceAllString(o.stderr, "$1 TIME of"), "the last N of N probes")
 				said[i] = c.name + "\n\t" + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n\t") + "\n"
 			})
@@ -245,7 +244,7 @@ func TestZeroGrace(t *testing.T) {
 	began := time.Now()
 	steps := []string{"ignore:INT", "ignore:TERM", "say:ready", "stay"}
 	f.run("--terminal ^ready$ --grace-int 0s --grace-term 0s", f.child(steps...)...).must(t, 137)
-	assert.Less(t, time.Since(began), stall.DefaultInterruptGrace+stall.DefaultTerminateGrace)
+	require.Less(t, time.Since(began), stall.DefaultInterruptGrace+stall.DefaultTerminateGrace)
 }
 
 func TestIgnoredStall(t *testing.T) {
@@ -254,10 +253,10 @@ func TestIgnoredStall(t *testing.T) {
 	event := f.path("state/command/_stall/event.json")
 	steps := []string{"say:ready", "await:" + event, "exit:5"}
 	o := f.run("--on-terminal ignore --terminal ^ready$ --artifacts state", f.child(steps...)...).must(t, 5)
-	assert.Empty(t, o.stderr, "the program prints nothing")
+	require.Empty(t, o.stderr, "the program prints nothing")
 	text, err := os.ReadFile(event)
 	require.NoError(t, err)
-	assert.Contains(t, string(text), `"ignore"`)
+	require.Contains(t, string(text), `"ignore"`)
 }
 
 func TestBackground(t *testing.T) {
@@ -319,8 +318,8 @@ func TestRunConfig(t *testing.T) {
 			cmd.Env = append(cmd.Env, c.variable)
 			o := finish(t, cmd).must(t, c.status)
 			stderr := lengths.ReplaceAllString(strings.ReplaceAll(o.stderr, f.dir+"/", ""), "$1 TIME of")
-			assert.Contains(t, stderr, c.says)
-			assert.Equal(t, c.says == "", stderr == "")
+			require.Contains(t, stderr, c.says)
+			require.Equal(t, c.says == "", stderr == "")
 		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -67,8 +66,8 @@ func TestSignals(t *testing.T) {
 			p := start(t, f.cmd("--no-output 5m", f.child("leave", "say:ready", "stay")...))
 			p.signal(c.sig)
 			o := p.end().must(t, 128+int(c.sig))
-			assert.Regexp(t, `^watchdog: the command was interrupted after \d+s `+c.says+"$", o.stderr)
-			assert.Empty(t, escape.WithToken(f.token))
+			require.Regexp(t, `^watchdog: the command was interrupted after \d+s `+c.says+"$", o.stderr)
+			require.Empty(t, escape.WithToken(f.token))
 		})
 	}
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
@@ -82,7 +81,7 @@ func TestSignals(t *testing.T) {
 				return len(escape.WithToken(f.token)) == 0
 			})
 			p.end()
-			assert.Equal(t, sig, p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
+			require.Equal(t, sig, p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
 		})
 	}
 	t.Run("SIGQUIT is passed on, and the command decides what it means", func(t *testing.T) {
@@ -91,8 +90,8 @@ func TestSignals(t *testing.T) {
 		p := start(t, f.cmd("--no-output 5m", f.child("quit:7")...))
 		p.signal(syscall.SIGQUIT)
 		o := p.end().must(t, 7)
-		assert.Equal(t, "quit\n", o.stdout)
-		assert.Empty(t, o.stderr)
+		require.Equal(t, "quit\n", o.stdout)
+		require.Empty(t, o.stderr)
 	})
 }
 
@@ -111,7 +110,7 @@ func TestUnderTimeout(t *testing.T) {
 				p := start(t, under(f.cmd("", f.child("say:ready", "stay")...), "timeout", "1h"))
 				p.signal(sig)
 				says := `^watchdog: the command was interrupted after \d+s by ` + unix.SignalName(sig) + `: ended by SIGINT\n$`
-				assert.Regexp(t, says, p.end().stderr)
+				require.Regexp(t, says, p.end().stderr)
 			}
 		})
 	}
@@ -132,5 +131,5 @@ func TestNohup(t *testing.T) {
 	p.signal(syscall.SIGHUP)
 	require.NoError(t, stepFuncs["touch"](f.path("go")))
 	o := p.end().must(t, 4)
-	assert.NotContains(t, o.stderr, "watchdog:")
+	require.NotContains(t, o.stderr, "watchdog:")
 }

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -45,12 +44,12 @@ func TestRunStore(t *testing.T) {
 		f := newFixture(t)
 		o := f.run("--store sqlite:runs.db --terminal ^ready$ --id nightly --step build", f.child("say:ready", "stay")...)
 		o.must(t, 124)
-		assert.Equal(t, "watchdog: the output has a line of terminal pattern 1: ended by SIGINT; "+
+		require.Equal(t, "watchdog: the output has a line of terminal pattern 1: ended by SIGINT; "+
 			"see: watchdog why --store sqlite:runs.db nightly\n", o.stderr)
 		for _, run := range []string{"nightly", "nightly/build"} {
 			types, last := f.events(run)
-			assert.Equal(t, []string{"cancel"}, types)
-			assert.Equal(t, "terminal", last["reason"])
+			require.Equal(t, []string{"cancel"}, types)
+			require.Equal(t, "terminal", last["reason"])
 		}
 	})
 	t.Run("has an interrupt, after which the run can go on", func(t *testing.T) {
@@ -59,13 +58,13 @@ func TestRunStore(t *testing.T) {
 		p := start(t, f.cmd("--store sqlite:runs.db --id nightly", f.child("say:ready", "stay")...))
 		p.signal(syscall.SIGTERM)
 		o := p.end().must(t, 143)
-		assert.Regexp(t, `^watchdog: run nightly was interrupted after \d+s by SIGTERM: ended by SIGINT; see: `, o.stderr)
+		require.Regexp(t, `^watchdog: run nightly was interrupted after \d+s by SIGTERM: ended by SIGINT; see: `, o.stderr)
 		types, last := f.events("nightly")
-		assert.Equal(t, []string{"interrupt"}, types)
-		assert.Equal(t, "SIGTERM", last["signal"])
+		require.Equal(t, []string{"interrupt"}, types)
+		require.Equal(t, "SIGTERM", last["signal"])
 		f.run("--store sqlite:runs.db --id nightly", f.child("exit:0")...).must(t, 0)
 		types, _ = f.events("nightly")
-		assert.Equal(t, []string{"interrupt", "complete"}, types)
+		require.Equal(t, []string{"interrupt", "complete"}, types)
 	})
 	t.Run("has a run without a name under a random one, which the last line names", func(t *testing.T) {
 		t.Parallel()
@@ -74,7 +73,7 @@ func TestRunStore(t *testing.T) {
 		name := regexp.MustCompile(`see: watchdog why --store sqlite:runs.db (\S{16})\n$`).FindStringSubmatch(o.stderr)
 		require.NotNil(t, name, o.stderr)
 		types, _ := f.events(name[1])
-		assert.Equal(t, []string{"cancel"}, types)
+		require.Equal(t, []string{"cancel"}, types)
 	})
 	t.Run("has a run under its name with the time in it", func(t *testing.T) {
 		t.Parallel()
@@ -83,7 +82,7 @@ func TestRunStore(t *testing.T) {
 		name := regexp.MustCompile(`^{"run":"(job-\d{8}T\d{6}Z)",`).FindStringSubmatch(o.stderr)
 		require.NotNil(t, name, o.stderr)
 		types, _ := f.events(name[1])
-		assert.Equal(t, []string{"complete"}, types)
+		require.Equal(t, []string{"complete"}, types)
 	})
 	t.Run("that cannot be opened starts no command, and its password is nowhere", func(t *testing.T) {
 		t.Parallel()
@@ -94,9 +93,9 @@ func TestRunStore(t *testing.T) {
 			"mysql://somebody:canary@127.0.0.1/none",
 		} {
 			o := f.run("--store "+store, f.child("touch:"+f.path("started"))...).must(t, 125)
-			assert.NotEmpty(t, o.stderr)
-			assert.NotContains(t, o.stderr, "canary")
-			assert.False(t, f.exists("started"), store)
+			require.NotEmpty(t, o.stderr)
+			require.NotContains(t, o.stderr, "canary")
+			require.False(t, f.exists("started"), store)
 		}
 	})
 }
@@ -140,17 +139,17 @@ func TestNothingWritten(t *testing.T) {
 		}
 		cmd.Env = append(cmd.Env, "HOME="+home, "TMPDIR="+temp, "XDG_CACHE_HOME=", "XDG_STATE_HOME=", "XDG_CONFIG_HOME=")
 		finish(t, cmd)
-		assert.Empty(t, files(t, home), flags)
-		assert.Empty(t, files(t, temp), flags)
+		require.Empty(t, files(t, home), flags)
+		require.Empty(t, files(t, temp), flags)
 		written := files(t, f.dir)
 		if !strings.Contains(flags, "artifacts") {
-			assert.Empty(t, written, flags)
+			require.Empty(t, written, flags)
 			continue
 		}
-		assert.Equal(t, []string{"state/command/_stall/event.json"}, written)
+		require.Equal(t, []string{"state/command/_stall/event.json"}, written)
 		text, err := os.ReadFile(f.path(written[0]))
 		require.NoError(t, err)
-		assert.NotContains(t, string(text), "canary")
+		require.NotContains(t, string(text), "canary")
 	}
 }
 
@@ -190,11 +189,11 @@ func TestRunWaits(t *testing.T) {
 			eventually(t, "it says what it waits for", func() bool { return strings.HasPrefix(p.stderr.String(), waits) })
 			s.exec("ROLLBACK")
 			o := p.end().must(t, c.status)
-			assert.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+			require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
 			row, reason, stored := s.end(t, "job")
-			assert.Equal(t, []string{c.row, c.reason, c.reason}, []string{string(row), reason, stored})
-			assert.Contains(t, s.swept(t).stdout, "0 cancelled")
-			assert.Empty(t, s.leases(t))
+			require.Equal(t, []string{c.row, c.reason, c.reason}, []string{string(row), reason, stored})
+			require.Contains(t, s.swept(t).stdout, "0 cancelled")
+			require.Empty(t, s.leases(t))
 		})
 	}
 	t.Run("for the stop of a command that was stuck", func(t *testing.T) {
@@ -208,11 +207,11 @@ func TestRunWaits(t *testing.T) {
 		eventually(t, "it says what it waits for", func() bool { return strings.HasPrefix(p.stderr.String(), waits) })
 		s.exec("ROLLBACK")
 		o := p.end().must(t, 124)
-		assert.Contains(t, o.stderr, "\nwatchdog: the output has a line of terminal pattern 1: ended by SIGINT; see: ")
-		assert.NotContains(t, o.stderr, "record the end")
+		require.Contains(t, o.stderr, "\nwatchdog: the output has a line of terminal pattern 1: ended by SIGINT; see: ")
+		require.NotContains(t, o.stderr, "record the end")
 		row, reason, stored := s.end(t, "job")
 		code := string(watchdog.CommandTerminal)
-		assert.Equal(t, []string{"cancelled", code, code}, []string{string(row), reason, stored})
+		require.Equal(t, []string{"cancelled", code, code}, []string{string(row), reason, stored})
 	})
 	t.Run("and corrects what a sweeper said of a command that had ended by itself", func(t *testing.T) {
 		t.Parallel()
@@ -232,10 +231,10 @@ func TestRunWaits(t *testing.T) {
 		require.Equal(t, session.Done, outcome)
 		require.NoError(t, stepFuncs["touch"](f.path("go")))
 		o := p.end().must(t, 0)
-		assert.Equal(t, "watchdog: record the end: run job was stopped by another process, with watchdog_idle_timeout, when its "+
+		require.Equal(t, "watchdog: record the end: run job was stopped by another process, with watchdog_idle_timeout, when its "+
 			"command had ended by itself: its events say so\n", o.stderr)
-		assert.Equal(t, []string{watchdog.EventWarning, watchdog.EventCancel, watchdog.EventCorrection}, s.kinds(t, "job"))
-		assert.Contains(t, s.program(t, "why", "job").stdout, "it had finished by itself, and the stop came too late")
-		assert.Equal(t, session.Cancelled, s.row(t, "job").Status)
+		require.Equal(t, []string{watchdog.EventWarning, watchdog.EventCancel, watchdog.EventCorrection}, s.kinds(t, "job"))
+		require.Contains(t, s.program(t, "why", "job").stdout, "it had finished by itself, and the stop came too late")
+		require.Equal(t, session.Cancelled, s.row(t, "job").Status)
 	})
 }

@@ -3,7 +3,6 @@ package main_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/escape"
@@ -23,7 +22,7 @@ func TestRunSurvivors(t *testing.T) {
 			cmd := newFixture(t).program(append(graces, args[1:]...)...)
 			if shape.LeaderExits {
 				finish(t, cmd).must(t, 0)
-				assert.Empty(t, shape.Survivors())
+				require.Empty(t, shape.Survivors())
 				return
 			}
 			require.NoError(t, cmd.Start())

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -36,8 +35,8 @@ func TestTerminal(t *testing.T) {
 				s.types("enough\n")
 				s.reads("interrupts: 1")
 				shown := s.end(5)
-				assert.NotContains(t, shown, "interrupted")
-				assert.NotContains(t, shown, "watchdog:", "it stays silent")
+				require.NotContains(t, shown, "interrupted")
+				require.NotContains(t, shown, "watchdog:", "it stays silent")
 			})
 			t.Run("Ctrl-C ends a command that does not handle SIGINT", func(t *testing.T) {
 				f := newFixture(t)
@@ -45,8 +44,8 @@ func TestTerminal(t *testing.T) {
 				s.reads("ready")
 				s.types(ctrlC)
 				shown := s.end(128 + int(syscall.SIGINT))
-				assert.Regexp(t, `the command was interrupted after \d+s by SIGINT\S*: ended by SIGINT`, shown)
-				assert.Empty(t, escape.WithToken(f.token))
+				require.Regexp(t, `the command was interrupted after \d+s by SIGINT\S*: ended by SIGINT`, shown)
+				require.Empty(t, escape.WithToken(f.token))
 			})
 			t.Run("SIGTERM to watchdog ends a command that reads from it", func(t *testing.T) {
 				f := newFixture(t)
@@ -54,8 +53,8 @@ func TestTerminal(t *testing.T) {
 				s.reads("ready")
 				require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 				shown := s.end(128 + int(syscall.SIGTERM))
-				assert.Contains(t, shown, "by SIGTERM\x1b[0m: ended by SIGINT")
-				assert.Empty(t, escape.WithToken(f.token))
+				require.Contains(t, shown, "by SIGTERM\x1b[0m: ended by SIGINT")
+				require.Empty(t, escape.WithToken(f.token))
 			})
 		})
 	}
@@ -66,7 +65,7 @@ func TestTerminal(t *testing.T) {
 		s.reads("ready")
 		s.types("\x1c")
 		shown := s.end(5)
-		assert.NotContains(t, shown, "goroutine")
+		require.NotContains(t, shown, "goroutine")
 	})
 	t.Run("if only watchdog is on the terminal, it passes Ctrl-C on", func(t *testing.T) {
 		t.Parallel()
@@ -79,7 +78,7 @@ func TestTerminal(t *testing.T) {
 		s.reads("ready")
 		s.types(ctrlC)
 		shown := s.end(128 + int(syscall.SIGINT))
-		assert.Contains(t, shown, "by SIGINT\x1b[0m: ended by SIGINT")
+		require.Contains(t, shown, "by SIGINT\x1b[0m: ended by SIGINT")
 	})
 }
 
@@ -94,7 +93,7 @@ func TestStyle(t *testing.T) {
 			f := newFixture(t)
 			cmd := f.cmd("--wall-clock 2s", f.child("stay")...)
 			cmd.Env = append(cmd.Env, variable)
-			assert.Contains(t, lengths.ReplaceAllString(onScreen(t, cmd).end(124), "$1 TIME of"), want)
+			require.Contains(t, lengths.ReplaceAllString(onScreen(t, cmd).end(124), "$1 TIME of"), want)
 		})
 	}
 }
@@ -110,11 +109,11 @@ func TestLiveLine(t *testing.T) {
 		defer log.Close()
 		cmd.Stdout, cmd.Stderr = log, log
 		shown := onScreen(t, cmd).end(124)
-		assert.Regexp(t, `\r\x1b\[K\x1b\[2mwatchdog: running for \d+s, at most \d+s more\x1b\[0m`, shown)
-		assert.True(t, strings.HasSuffix(shown, "\r\x1b[K"), "%q", shown)
+		require.Regexp(t, `\r\x1b\[K\x1b\[2mwatchdog: running for \d+s, at most \d+s more\x1b\[0m`, shown)
+		require.True(t, strings.HasSuffix(shown, "\r\x1b[K"), "%q", shown)
 		text, err := os.ReadFile(f.path("log"))
 		require.NoError(t, err)
-		assert.Equal(t, "ready\nwatchdog: ran TIME of 2.5 s: ended by SIGINT\n",
+		require.Equal(t, "ready\nwatchdog: ran TIME of 2.5 s: ended by SIGINT\n",
 			lengths.ReplaceAllString(string(text), "$1 TIME of"))
 	})
 	t.Run("has above it why the command's calls wait, once", func(t *testing.T) {
@@ -126,13 +125,13 @@ func TestLiveLine(t *testing.T) {
 		const says = "watchdog: a call of a model waits for others that are under way"
 		s.reads(says)
 		close(m.wait)
-		assert.NotContains(t, s.end(124), says)
+		require.NotContains(t, s.end(124), says)
 	})
 	t.Run("is not there beside the command's output", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
 		shown := onScreen(t, f.cmd("--wall-clock 1500ms", f.child("say:ready", "stay")...)).end(124)
-		assert.NotContains(t, shown, "running for")
+		require.NotContains(t, shown, "running for")
 	})
 	t.Run("is not there beside its standard output only", func(t *testing.T) {
 		t.Parallel()
@@ -140,7 +139,7 @@ func TestLiveLine(t *testing.T) {
 		line := strings.Join(f.cmd("--wall-clock 1500ms", f.child("say:ready", "stay")...).Args, "' '")
 		cmd := f.cmd("")
 		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", "'" + line + "' 2>log"}
-		assert.NotContains(t, onScreen(t, cmd).end(124), "running for")
+		require.NotContains(t, onScreen(t, cmd).end(124), "running for")
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -27,8 +26,8 @@ func TestTTY(t *testing.T) {
 		f := newFixture(t)
 		s := onScreen(t, f.cmd("--no-output 5s", f.child("tick:30")...)) // 6 s, and the machine may be busy
 		printed := s.end(0)
-		assert.Equal(t, 30, strings.Count(printed, "\r\n"))
-		assert.True(t, strings.HasPrefix(printed, "0\r\n1\r\n2\r\n"), printed)
+		require.Equal(t, 30, strings.Count(printed, "\r\n"))
+		require.True(t, strings.HasPrefix(printed, "0\r\n1\r\n2\r\n"), printed)
 	})
 	t.Run("in a pipe it does not", func(t *testing.T) {
 		t.Parallel()
@@ -63,10 +62,10 @@ func TestTTY(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
 		shown := onScreen(t, inShell(f.cmd("--no-output 5m", f.child("say:ready", "warn:careful")...), `"$@" 2>log`)).end(0)
-		assert.Equal(t, "ready\r\n", shown)
+		require.Equal(t, "ready\r\n", shown)
 		text, err := os.ReadFile(f.path("log"))
 		require.NoError(t, err)
-		assert.Equal(t, "careful\n", string(text))
+		require.Equal(t, "careful\n", string(text))
 	})
 	t.Run("loses nothing at the end, and joins both outputs", func(t *testing.T) {
 		t.Parallel()
@@ -76,14 +75,14 @@ func TestTTY(t *testing.T) {
 		for n := range 20000 {
 			want.WriteString(strconv.Itoa(n) + "\r\n")
 		}
-		assert.Equal(t, want.String(), shown)
+		require.Equal(t, want.String(), shown)
 	})
 	t.Run("ends no line twice, however early it comes", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
 		const often = `for n in $(seq 60); do "$@" || exit; done`
 		shown := onScreen(t, inShell(f.cmd("--no-output 5m", "echo", "line"), often)).end(0)
-		assert.Equal(t, strings.Repeat("line\r\n", 60), shown)
+		require.Equal(t, strings.Repeat("line\r\n", 60), shown)
 	})
 	t.Run("output that a person stopped is no silence", func(t *testing.T) {
 		t.Parallel()
@@ -126,8 +125,8 @@ func TestTTYRestored(t *testing.T) {
 			}
 			c.end(f, s.cmd.Process)
 			s.endKept(c.code)
-			assert.Equal(t, s.before, modes(t, s.line))
-			assert.Empty(t, escape.WithToken(f.token))
+			require.Equal(t, s.before, modes(t, s.line))
+			require.Empty(t, escape.WithToken(f.token))
 		})
 	}
 	t.Run("after SIGKILL of watchdog", func(t *testing.T) {
@@ -153,7 +152,7 @@ func TestTTYRestored(t *testing.T) {
 		s := onScreen(t, f.cmd("--no-tty --terminal ready --grace-int 0 --grace-term 0", "bash", "--norc", "-ic", script))
 		s.reads("ready")
 		s.endKept(137)
-		assert.Equal(t, s.before, modes(t, s.line))
+		require.Equal(t, s.before, modes(t, s.line))
 	})
 }
 
@@ -191,7 +190,7 @@ func TestTTYInput(t *testing.T) {
 			s.reads("ready")
 			s.types("yes\n")
 			s.reads("said yes")
-			assert.Equal(t, "piped\r\n", s.end(0))
+			require.Equal(t, "piped\r\n", s.end(0))
 		})
 	}
 	t.Run("what comes after the end is for the next program", func(t *testing.T) {
@@ -304,7 +303,7 @@ func TestNoShell(t *testing.T) {
 		require.NoError(t, s.line.Close())
 		require.NoError(t, s.file.Close())
 		s.endKept(128 + int(syscall.SIGHUP))
-		assert.Empty(t, escape.WithToken(f.token))
+		require.Empty(t, escape.WithToken(f.token))
 	})
 }
 

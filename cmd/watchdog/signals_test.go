@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	main "github.com/seed62658d38/watchdog/cmd/watchdog"
 )
@@ -63,8 +63,8 @@ func TestRepeatedSignals(t *testing.T) {
 					received <- next.sig
 					synctest.Wait()
 				}
-				assert.Equal(t, c.ended, s.Ended.Load(), "how often the command is ended")
-				assert.Equal(t, int32(c.killed), s.Killed.Load(), "the signal that kills")
+				require.Equal(t, c.ended, s.Ended.Load(), "how often the command is ended")
+				require.Equal(t, int32(c.killed), s.Killed.Load(), "the signal that kills")
 			})
 		})
 	}
@@ -95,7 +95,7 @@ func TestLateInterrupt(t *testing.T) {
 				if c.after > 0 {
 					defer time.AfterFunc(c.after, func() { received <- syscall.SIGINT }).Stop()
 				}
-				assert.Equal(t, c.want, main.SignalOf(stopped, received, c.shared, c.ended))
+				require.Equal(t, c.want, main.SignalOf(stopped, received, c.shared, c.ended))
 			})
 		})
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver of the statements of tests
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -69,7 +68,7 @@ func openStore(tb testing.TB, url string) testStore {
 	s := testStore{Database: store, url: url, exec: func(statement string) {
 		_, err := db.ExecContext(tb.Context(), statement)
 		require.NoError(tb, err)
-	}, close: func() { assert.NoError(tb, store.Close()); assert.NoError(tb, db.Close()) }}
+	}, close: func() { require.NoError(tb, store.Close()); require.NoError(tb, db.Close()) }}
 	tb.Cleanup(s.close)
 	return s
 }
@@ -107,16 +106,16 @@ func TestStoreErrors(t *testing.T) {
 		t.Run(name+" is an error that says what to do", func(t *testing.T) {
 			for _, command := range [][]string{{"sessions"}, {"complete", "run-1"}, {"resume", "run-1"}} {
 				o := program(t, append(command, "--store", test.store)...)
-				assert.Equal(t, 125, o.status)
-				assert.Contains(t, o.stderr, test.says)
-				assert.Empty(t, o.stdout)
-				assert.NotContains(t, o.stderr, secret)
-				assert.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+				require.Equal(t, 125, o.status)
+				require.Contains(t, o.stderr, test.says)
+				require.Empty(t, o.stdout)
+				require.NotContains(t, o.stderr, secret)
+				require.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
 			}
 		})
 	}
 	_, err := os.Stat(missing)
-	assert.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
 // cancelOf is the cancel of a run by another guard, in a window that began at a time.

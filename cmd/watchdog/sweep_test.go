@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/session"
@@ -59,29 +58,29 @@ func TestSweep(t *testing.T) {
 		before, err := os.ReadFile(path)
 		require.NoError(t, err)
 		o := program(t, "sweep", store, "--once", "--dry-run")
-		assert.Zero(t, o.status, o.stderr)
-		assert.Contains(t, o.stdout, "1 stalled, 0 cancelled")
-		assert.Contains(t, o.stdout, "  would_cancel  stalled on host-a: silent for 1h0m")
+		require.Zero(t, o.status, o.stderr)
+		require.Contains(t, o.stdout, "1 stalled, 0 cancelled")
+		require.Contains(t, o.stdout, "  would_cancel  stalled on host-a: silent for 1h0m")
 		after, err := os.ReadFile(path)
 		require.NoError(t, err)
-		assert.Equal(t, before, after)
-		assert.Equal(t, session.Active, statusOf(t, path, "stalled"))
+		require.Equal(t, before, after)
+		require.Equal(t, session.Active, statusOf(t, path, "stalled"))
 	})
 	t.Run("one pass cancels what stalled and leaves the others", func(t *testing.T) {
 		store, path := stalledStore(t)
 		o := program(t, "sweep", store, "--once", "--json")
-		assert.Zero(t, o.status, o.stderr)
+		require.Zero(t, o.status, o.stderr)
 		var pass struct {
 			Cancelled int
 			Sessions  []map[string]any
 		}
 		require.NoError(t, json.Unmarshal([]byte(o.stdout), &pass))
-		assert.Equal(t, 1, pass.Cancelled)
-		assert.Equal(t, "stalled", pass.Sessions[0]["run_id"])
-		assert.Equal(t, "cancelled", pass.Sessions[0]["handling"])
-		assert.Equal(t, "watchdog_idle_timeout", pass.Sessions[0]["reason"])
-		assert.Equal(t, session.Cancelled, statusOf(t, path, "stalled"))
-		assert.Equal(t, session.Active, statusOf(t, path, "busy"))
+		require.Equal(t, 1, pass.Cancelled)
+		require.Equal(t, "stalled", pass.Sessions[0]["run_id"])
+		require.Equal(t, "cancelled", pass.Sessions[0]["handling"])
+		require.Equal(t, "watchdog_idle_timeout", pass.Sessions[0]["reason"])
+		require.Equal(t, session.Cancelled, statusOf(t, path, "stalled"))
+		require.Equal(t, session.Active, statusOf(t, path, "busy"))
 	})
 	t.Run("what was seen of a process that died is said", func(t *testing.T) {
 		store, path := stalledStore(t)
@@ -91,14 +90,14 @@ func TestSweep(t *testing.T) {
 			expired_lease = '4 1777636800000000 5f0a' WHERE run_id = 'stalled'`)
 		require.NoError(t, err)
 		o := program(t, "sweep", store, "--once", "--dry-run")
-		assert.Contains(t, o.stdout, `, its host was lost: lease "5f0a" not renewed since 2026-05-01T12:00:00Z in 4 looks`+"\n")
-		assert.Contains(t, program(t, "sweep", store, "--once", "--dry-run", "--json").stdout, `"reason":"watchdog_host_lost"`)
+		require.Contains(t, o.stdout, `, its host was lost: lease "5f0a" not renewed since 2026-05-01T12:00:00Z in 4 looks`+"\n")
+		require.Contains(t, program(t, "sweep", store, "--once", "--dry-run", "--json").stdout, `"reason":"watchdog_host_lost"`)
 		_, err = db.ExecContext(t.Context(), `UPDATE watchdog_sessions SET expired_lease = NULL`)
 		require.NoError(t, err)
 		require.NoError(t, db.Close())
 		o = program(t, "sweep", store, "--once")
-		assert.Contains(t, o.stdout, ", its host was lost\n", "the row says no more")
-		assert.Equal(t, session.Cancelled, statusOf(t, path, "stalled"))
+		require.Contains(t, o.stdout, ", its host was lost\n", "the row says no more")
+		require.Equal(t, session.Cancelled, statusOf(t, path, "stalled"))
 	})
 	t.Run("a signal ends it gracefully", func(t *testing.T) {
 		store, path := stalledStore(t)
@@ -111,12 +110,12 @@ func TestSweep(t *testing.T) {
 		require.NoError(t, cmd.Start())
 		line, err := bufio.NewReader(out).ReadString('\n')
 		require.NoError(t, err)
-		assert.Contains(t, line, "1 cancelled")
+		require.Contains(t, line, "1 cancelled")
 		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 		_, _ = io.Copy(io.Discard, out)
 		require.NoError(t, cmd.Wait(), said.String())
-		assert.Contains(t, said.String(), "worst time from the last sign of life to the cancel")
-		assert.Equal(t, session.Cancelled, statusOf(t, path, "stalled"))
+		require.Contains(t, said.String(), "worst time from the last sign of life to the cancel")
+		require.Equal(t, session.Cancelled, statusOf(t, path, "stalled"))
 	})
 	t.Run("what is wrong is said, and nothing is swept", func(t *testing.T) {
 		store, path := stalledStore(t)
@@ -128,16 +127,16 @@ func TestSweep(t *testing.T) {
 			"sweep:\n  interval: later\n ": "later",
 		} {
 			o := program(t, "sweep", store, "--once", "--config", file(t, "watchdog.yaml", settings))
-			assert.Equal(t, 125, o.status, settings)
-			assert.Contains(t, o.stderr, want)
-			assert.Empty(t, o.stdout)
+			require.Equal(t, 125, o.status, settings)
+			require.Contains(t, o.stderr, want)
+			require.Empty(t, o.stdout)
 		}
-		assert.Equal(t, session.Active, statusOf(t, path, "stalled"))
+		require.Equal(t, session.Active, statusOf(t, path, "stalled"))
 		o := program(t, "sweep", "--once")
-		assert.Equal(t, 125, o.status)
-		assert.Contains(t, o.stderr, "no store is named")
+		require.Equal(t, 125, o.status)
+		require.Contains(t, o.stderr, "no store is named")
 		o = program(t, "sweep", "--store=mysql://user:canary@host/db", "--once")
-		assert.Equal(t, 125, o.status)
-		assert.NotContains(t, o.stderr, "canary")
+		require.Equal(t, 125, o.status)
+		require.NotContains(t, o.stderr, "canary")
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -24,16 +23,16 @@ func TestKilled(t *testing.T) {
 		hung := f.hung("build")
 		p.signal(syscall.SIGKILL)
 		left := f.session()
-		assert.Equal(t, "running", left.Status)
-		assert.Equal(t, []string{"plan"}, left.Completed)
+		require.Equal(t, "running", left.Status)
+		require.Equal(t, []string{"plan"}, left.Completed)
 		assertGone(t, hung)
 
 		on := f.run("-session", left.ID).must(t, 0)
-		assert.Regexp(t, `session_wall_clock_seconds +1h0m0s +session`, on.stdout, "it keeps its budget")
+		require.Regexp(t, `session_wall_clock_seconds +1h0m0s +session`, on.stdout, "it keeps its budget")
 		after := f.session()
-		assert.Equal(t, left.StartedAt, after.StartedAt)
-		assert.Equal(t, []string{"list", "build", "vet", "test"}, f.commands())
-		assert.Equal(t, []string{"complete"}, kinds(f.events()))
+		require.Equal(t, left.StartedAt, after.StartedAt)
+		require.Equal(t, []string{"list", "build", "vet", "test"}, f.commands())
+		require.Equal(t, []string{"complete"}, kinds(f.events()))
 	})
 	t.Run("the time until the next attach counts", func(t *testing.T) {
 		t.Parallel()
@@ -41,8 +40,8 @@ func TestKilled(t *testing.T) {
 		f.start("plan   1 of 4", "-budget", "30m", "-hang", "plan").signal(syscall.SIGKILL)
 		f.backdate(time.Hour)
 		f.run("-session", f.session().ID).must(t, 3)
-		assert.Equal(t, []string{"cancel"}, f.controlEvents())
-		assert.GreaterOrEqual(t, f.session().ElapsedSeconds, 3600)
+		require.Equal(t, []string{"cancel"}, f.controlEvents())
+		require.GreaterOrEqual(t, f.session().ElapsedSeconds, 3600)
 	})
 	t.Run("a session killed at any moment can be attached again and finishes", killedAtAnyMoment)
 }
@@ -60,9 +59,9 @@ func killedAtAnyMoment(t *testing.T) {
 		kills += 1 + f.killUntilComplete(first.ID, random)
 		last := f.session()
 		require.Equal(t, first.ID, last.ID)
-		assert.Equal(t, []string{"plan", "build", "vet", "test"}, last.Completed)
-		assert.Equal(t, first.StartedAt, last.StartedAt)
-		assert.Equal(t, []string{"complete"}, kinds(f.events()), "once, however often it was killed")
+		require.Equal(t, []string{"plan", "build", "vet", "test"}, last.Completed)
+		require.Equal(t, first.StartedAt, last.StartedAt)
+		require.Equal(t, []string{"complete"}, kinds(f.events()), "once, however often it was killed")
 	}
 	t.Logf("%d sessions were killed %d times", sessions, kills)
 }
@@ -95,19 +94,19 @@ func TestInterrupted(t *testing.T) {
 			p := f.start("build  2 of 4", "-hang", "build")
 			hung := f.hung("build")
 			ended := p.signal(signal).must(t, 1)
-			assert.Contains(t, ended.stdout, "INTERRUPTED by "+name+" in phase build")
+			require.Contains(t, ended.stdout, "INTERRUPTED by "+name+" in phase build")
 			assertGone(t, hung)
 
 			left := f.session()
-			assert.Equal(t, "interrupted", left.Status)
-			assert.Empty(t, left.StopReason)
+			require.Equal(t, "interrupted", left.Status)
+			require.Empty(t, left.StopReason)
 			events := f.events()
 			require.Equal(t, []string{"interrupt"}, kinds(events))
-			assert.Equal(t, name, events[0].Payload["signal"])
+			require.Equal(t, name, events[0].Payload["signal"])
 
 			finish(t, f.shell(printed(t, ended.stdout, "to go on:"))).must(t, 0)
-			assert.Equal(t, left.StartedAt, f.session().StartedAt)
-			assert.Equal(t, []string{"list", "build", "vet", "test"}, f.commands())
+			require.Equal(t, left.StartedAt, f.session().StartedAt)
+			require.Equal(t, []string{"list", "build", "vet", "test"}, f.commands())
 		})
 	}
 }
@@ -121,7 +120,7 @@ func TestNoHup(t *testing.T) {
 	p := f.follow(shell, "plan   1 of 4")
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGHUP))
 	ended := p.signal(syscall.SIGTERM).must(t, 1)
-	assert.Contains(t, ended.stdout, "INTERRUPTED by SIGTERM", "a signal ignored at the start stays ignored")
+	require.Contains(t, ended.stdout, "INTERRUPTED by SIGTERM", "a signal ignored at the start stays ignored")
 }
 
 func TestTwoProcesses(t *testing.T) {
@@ -132,11 +131,11 @@ func TestTwoProcesses(t *testing.T) {
 
 	t.Run("a second process on one session fails and names the first", func(t *testing.T) {
 		refused := f.run("-session", id).must(t, 1)
-		assert.Contains(t, refused.stderr, "is being run by process")
-		assert.Contains(t, refused.stderr, strconv.Itoa(p.cmd.Process.Pid))
+		require.Contains(t, refused.stderr, "is being run by process")
+		require.Contains(t, refused.stderr, strconv.Itoa(p.cmd.Process.Pid))
 	})
 	t.Run("-events works while the session runs", func(t *testing.T) {
-		assert.Empty(t, f.events("-session", id))
+		require.Empty(t, f.events("-session", id))
 	})
 	t.Run("another session runs beside it", func(t *testing.T) {
 		f.run().must(t, 0)
@@ -155,10 +154,10 @@ func TestFailed(t *testing.T) {
 	failed := f.run().must(t, 1)
 
 	t.Run("a failing phase ends the session and shows its command's output", func(t *testing.T) {
-		assert.Contains(t, failed.stdout, "FAILED in phase vet: go vet ./...: exit status 1")
-		assert.Contains(t, failed.stdout, "undefined: everything")
-		assert.Equal(t, "failed", f.session().Status)
-		assert.Equal(t, "vet", f.session().Phase)
+		require.Contains(t, failed.stdout, "FAILED in phase vet: go vet ./...: exit status 1")
+		require.Contains(t, failed.stdout, "undefined: everything")
+		require.Equal(t, "failed", f.session().Status)
+		require.Equal(t, "vet", f.session().Phase)
 	})
 	t.Run("the output is in the log and nowhere else", func(t *testing.T) {
 		logs := 0
@@ -167,26 +166,26 @@ func TestFailed(t *testing.T) {
 				logs++
 				continue
 			}
-			assert.NotContains(t, text, canary, path)
+			require.NotContains(t, text, canary, path)
 		}
-		assert.Equal(t, 3, logs)
+		require.Equal(t, 3, logs)
 	})
 	t.Run("attaching tries the phase again", func(t *testing.T) {
 		f.env = healthy
 		finish(t, f.shell(printed(t, failed.stdout, "to go on:"))).must(t, 0)
-		assert.Equal(t, []string{"list", "build", "vet", "vet", "test"}, f.commands())
+		require.Equal(t, []string{"list", "build", "vet", "vet", "test"}, f.commands())
 	})
 	t.Run("a project that does not build fails in the real build", func(t *testing.T) {
 		genuine, project := newFixture(t).withRealGo(), t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(project, "go.mod"), []byte("module broken\n"), 0o600))
 		require.NoError(t, os.WriteFile(filepath.Join(project, "a.go"), []byte("package broken\n\nvar A = B\n"), 0o600))
-		assert.Contains(t, genuine.run("-project", project).must(t, 1).stdout, "undefined: B")
-		assert.Equal(t, "build", genuine.session().Phase)
+		require.Contains(t, genuine.run("-project", project).must(t, 1).stdout, "undefined: B")
+		require.Equal(t, "build", genuine.session().Phase)
 	})
 	t.Run("a missing go command is named in the error", func(t *testing.T) {
 		lost := newFixture(t)
 		lost.env = append(lost.env, "PATH=")
-		assert.Contains(t, lost.run().must(t, 1).stdout, `FAILED in phase plan: go list ./...: exec: "go"`)
+		require.Contains(t, lost.run().must(t, 1).stdout, `FAILED in phase plan: go list ./...: exec: "go"`)
 	})
 }
 
@@ -211,11 +210,11 @@ func TestRefused(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
 		for _, flags := range [][]string{{"-resume"}, {"-events"}, {"-session", "none"}, {"-session", "none", "-events"}} {
-			assert.Contains(t, f.run(flags...).must(t, 1).stderr, "no such session")
+			require.Contains(t, f.run(flags...).must(t, 1).stderr, "no such session")
 		}
-		assert.NoDirExists(t, f.state, "nothing was created")
+		require.NoDirExists(t, f.state, "nothing was created")
 		f.run().must(t, 0)
-		assert.Contains(t, f.run("-session", "none").must(t, 1).stderr, f.session().ID, "it names the existing sessions")
+		require.Contains(t, f.run("-session", "none").must(t, 1).stderr, f.session().ID, "it names the existing sessions")
 	})
 	t.Run("a damaged session file", func(t *testing.T) {
 		t.Parallel()
@@ -223,8 +222,8 @@ func TestRefused(t *testing.T) {
 		f.run().must(t, 0)
 		id := f.session().ID
 		f.overwrite(`{"id": "`)
-		assert.Contains(t, f.run("-session", id).must(t, 1).stderr, "corrupt session file")
-		assert.Equal(t, []string{"complete"}, kinds(f.events("-session", id)), "its events can be printed all the same")
+		require.Contains(t, f.run("-session", id).must(t, 1).stderr, "corrupt session file")
+		require.Equal(t, []string{"complete"}, kinds(f.events("-session", id)), "its events can be printed all the same")
 		f.run().must(t, 0) // a new session is not affected
 	})
 	t.Run("a state directory that cannot be created", func(t *testing.T) {
@@ -232,16 +231,16 @@ func TestRefused(t *testing.T) {
 		f := newFixture(t)
 		require.NoError(t, os.WriteFile(f.state, nil, 0o600))
 		said := f.run().must(t, 1).stderr
-		assert.Contains(t, said, "create state directory")
-		assert.Contains(t, said, "name another one with -state")
+		require.Contains(t, said, "create state directory")
+		require.Contains(t, said, "name another one with -state")
 	})
 	t.Run("a state directory that everybody can write to", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
 		require.NoError(t, os.Mkdir(f.state, 0o700))
 		require.NoError(t, os.Chmod(f.state, 0o777)) //nolint:gosec // that is what is refused
-		assert.Contains(t, f.run().must(t, 1).stderr, "everybody can write to")
-		assert.NoFileExists(t, filepath.Join(f.state, "events.db"))
+		require.Contains(t, f.run().must(t, 1).stderr, "everybody can write to")
+		require.NoFileExists(t, filepath.Join(f.state, "events.db"))
 	})
 	t.Run("an invalid database file", func(t *testing.T) {
 		t.Parallel()
@@ -249,17 +248,17 @@ func TestRefused(t *testing.T) {
 		require.NoError(t, os.Mkdir(f.state, 0o700))
 		notADatabase := []byte("this is not a database, it is a text")
 		require.NoError(t, os.WriteFile(filepath.Join(f.state, "events.db"), notADatabase, 0o600))
-		assert.Contains(t, f.run().must(t, 1).stderr, "events.db")
-		assert.NoFileExists(t, filepath.Join(f.state, "session.json"))
+		require.Contains(t, f.run().must(t, 1).stderr, "events.db")
+		require.NoFileExists(t, filepath.Join(f.state, "session.json"))
 	})
 	t.Run("a missing project, or not the session's", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		assert.Contains(t, f.run("-project", "nowhere").must(t, 1).stderr, "find project")
-		assert.NoDirExists(t, f.state)
+		require.Contains(t, f.run("-project", "nowhere").must(t, 1).stderr, "find project")
+		require.NoDirExists(t, f.state)
 		f.run().must(t, 0)
 		const another = "belongs to another project, the built-in demo"
-		assert.Contains(t, f.run("-resume", "-project", "demo").must(t, 1).stderr, another)
+		require.Contains(t, f.run("-resume", "-project", "demo").must(t, 1).stderr, another)
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -19,27 +18,27 @@ func TestComplete(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t).withRealGo()
 		done := f.run().must(t, 0)
-		assert.Contains(t, done.stdout, "COMPLETE: plan, build, vet, test")
-		assert.Contains(t, done.stdout, f.state, "the state directory")
-		assert.Equal(t, []string{"complete"}, kinds(f.events()))
-		assert.Contains(t, f.log("plan"), "autosession/demo/rpn")
-		assert.Contains(t, f.log("test"), "ok")
+		require.Contains(t, done.stdout, "COMPLETE: plan, build, vet, test")
+		require.Contains(t, done.stdout, f.state, "the state directory")
+		require.Equal(t, []string{"complete"}, kinds(f.events()))
+		require.Contains(t, f.log("plan"), "autosession/demo/rpn")
+		require.Contains(t, f.log("test"), "ok")
 	})
 	t.Run("a complete session stays complete, and says how to run it once more", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
 		f.run().must(t, 0)
 		first := f.session()
-		assert.Equal(t, "complete", first.Status)
+		require.Equal(t, "complete", first.Status)
 		again := f.run("-session", first.ID).must(t, 0)
-		assert.Contains(t, again.stdout, "COMPLETE: plan, build, vet, test")
-		assert.Equal(t, first, f.session())
-		assert.Equal(t, []string{"list", "build", "vet", "test"}, f.commands())
+		require.Contains(t, again.stdout, "COMPLETE: plan, build, vet, test")
+		require.Equal(t, first, f.session())
+		require.Equal(t, []string{"list", "build", "vet", "test"}, f.commands())
 
 		finish(t, f.shell(printed(t, again.stdout, "once more:"))).must(t, 0)
-		assert.Equal(t, []string{"list", "build", "vet", "test", "list", "build", "vet", "test"}, f.commands())
-		assert.Equal(t, []string{"complete", "resume", "complete"}, kinds(f.events()))
-		assert.True(t, f.session().StartedAt.After(first.StartedAt), "the window is a fresh one")
+		require.Equal(t, []string{"list", "build", "vet", "test", "list", "build", "vet", "test"}, f.commands())
+		require.Equal(t, []string{"complete", "resume", "complete"}, kinds(f.events()))
+		require.True(t, f.session().StartedAt.After(first.StartedAt), "the window is a fresh one")
 	})
 	t.Run("a session that was killed before its file said that it is complete is complete", func(t *testing.T) {
 		t.Parallel()
@@ -49,18 +48,18 @@ func TestComplete(t *testing.T) {
 		f.overwrite(`{"id":"ID","session_started_at":"` + first.StartedAt.Format(time.RFC3339Nano) + `",` +
 			`"status":"running","phase":"test","completed_phases":["plan","build","vet"],` +
 			`"budget":{"wall_clock_seconds":0.001}}`)
-		assert.Contains(t, f.run("-session", first.ID).must(t, 0).stdout, "COMPLETE: plan, build, vet, test")
-		assert.Equal(t, "complete", f.session().Status)
-		assert.Equal(t, first.Completed, f.session().Completed)
-		assert.Equal(t, []string{"list", "build", "vet", "test"}, f.commands())
-		assert.Equal(t, []string{"complete"}, kinds(f.events()), "the budget is used up, and no cancel came")
+		require.Contains(t, f.run("-session", first.ID).must(t, 0).stdout, "COMPLETE: plan, build, vet, test")
+		require.Equal(t, "complete", f.session().Status)
+		require.Equal(t, first.Completed, f.session().Completed)
+		require.Equal(t, []string{"list", "build", "vet", "test"}, f.commands())
+		require.Equal(t, []string{"complete"}, kinds(f.events()), "the budget is used up, and no cancel came")
 	})
 	t.Run("the phases of a user's project run in its directory", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t).withRealGo()
 		f.run("-project", "demo/rpn").must(t, 0)
-		assert.Contains(t, f.log("plan"), "examples/autosession/demo/rpn")
-		assert.NoDirExists(t, filepath.Join(f.state, "sessions", f.session().ID, "demo"))
+		require.Contains(t, f.log("plan"), "examples/autosession/demo/rpn")
+		require.NoDirExists(t, filepath.Join(f.state, "sessions", f.session().ID, "demo"))
 	})
 }
 
@@ -71,16 +70,16 @@ func TestBlocked(t *testing.T) {
 	stopped := f.session()
 
 	t.Run("a session whose last phase hangs is blocked with its reason", func(t *testing.T) {
-		assert.Contains(t, blocked.stdout, "BLOCKED in phase test: watchdog_wall_clock_exceeded")
-		assert.Equal(t, "blocked", stopped.Status)
-		assert.Equal(t, "test", stopped.Phase)
-		assert.Equal(t, []string{"plan", "build", "vet"}, stopped.Completed)
-		assert.Equal(t, "watchdog_wall_clock_exceeded", stopped.StopReason)
-		assert.GreaterOrEqual(t, stopped.ElapsedSeconds, 5)
+		require.Contains(t, blocked.stdout, "BLOCKED in phase test: watchdog_wall_clock_exceeded")
+		require.Equal(t, "blocked", stopped.Status)
+		require.Equal(t, "test", stopped.Phase)
+		require.Equal(t, []string{"plan", "build", "vet"}, stopped.Completed)
+		require.Equal(t, "watchdog_wall_clock_exceeded", stopped.StopReason)
+		require.GreaterOrEqual(t, stopped.ElapsedSeconds, 5)
 	})
 	t.Run("a warning came first", func(t *testing.T) {
-		assert.Contains(t, blocked.stdout, "warning: 80% of the budget of 5s is used")
-		assert.Equal(t, []string{"warning", "cancel"}, kinds(f.events()))
+		require.Contains(t, blocked.stdout, "warning: 80% of the budget of 5s is used")
+		require.Equal(t, []string{"warning", "cancel"}, kinds(f.events()))
 	})
 	t.Run("the command that ignores interrupts has ended", func(t *testing.T) {
 		assertGone(t, f.hung("test"))
@@ -88,25 +87,25 @@ func TestBlocked(t *testing.T) {
 	t.Run("attaching again prints the same and records nothing", func(t *testing.T) {
 		before := f.events()
 		again := f.run("-session", stopped.ID).must(t, 3)
-		assert.Contains(t, again.stdout, "BLOCKED in phase test: watchdog_wall_clock_exceeded")
-		assert.Equal(t, stopped, f.session())
-		assert.Equal(t, before, f.events())
+		require.Contains(t, again.stdout, "BLOCKED in phase test: watchdog_wall_clock_exceeded")
+		require.Equal(t, stopped, f.session())
+		require.Equal(t, before, f.events())
 	})
 	t.Run("a larger budget alone does not undo the stop", func(t *testing.T) {
 		f.run("-session", stopped.ID, "-budget", "1h").must(t, 3)
 	})
 	t.Run("the printed commands show the events and resume the session", func(t *testing.T) {
 		events := finish(t, f.shell(printed(t, blocked.stdout, "its events:"))).must(t, 0)
-		assert.Contains(t, events.stdout, "runtime.watchdog.cancel")
+		require.Contains(t, events.stdout, "runtime.watchdog.cancel")
 
 		resumed := finish(t, f.shell(printed(t, blocked.stdout, "to go on:"))).must(t, 0)
-		assert.Contains(t, resumed.stdout, "COMPLETE: plan, build, vet, test")
-		assert.Equal(t, []string{"list", "build", "vet", "test"}, f.commands(), "only the unfinished phases run")
-		assert.Equal(t, []string{"warning", "cancel", "resume"}, kinds(f.events())[:3])
+		require.Contains(t, resumed.stdout, "COMPLETE: plan, build, vet, test")
+		require.Equal(t, []string{"list", "build", "vet", "test"}, f.commands(), "only the unfinished phases run")
+		require.Equal(t, []string{"warning", "cancel", "resume"}, kinds(f.events())[:3])
 		after := f.session()
-		assert.Equal(t, "complete", after.Status)
-		assert.Empty(t, after.StopReason)
-		assert.True(t, after.StartedAt.After(stopped.StartedAt), "the window is a fresh one")
+		require.Equal(t, "complete", after.Status)
+		require.Empty(t, after.StopReason)
+		require.True(t, after.StartedAt.After(stopped.StartedAt), "the window is a fresh one")
 	})
 }
 
@@ -118,7 +117,7 @@ func TestWindows(t *testing.T) {
 		f.run("-budget", "50ms", "-hang", "plan").must(t, 3)
 		f.run("-resume", "-budget", "50ms", "-hang", "plan").must(t, 3)
 		f.run("-resume", "-budget", "50ms", "-hang", "plan").must(t, 3)
-		assert.Equal(t, []string{"cancel", "resume", "cancel", "resume", "cancel"}, f.controlEvents())
+		require.Equal(t, []string{"cancel", "resume", "cancel", "resume", "cancel"}, f.controlEvents())
 	})
 	t.Run("a resume opens a fresh window if the old one ended while no process ran", func(t *testing.T) {
 		t.Parallel()
@@ -126,7 +125,7 @@ func TestWindows(t *testing.T) {
 		f.start("plan   1 of 4", "-budget", "30m", "-hang", "plan").signal(syscall.SIGKILL)
 		f.backdate(time.Hour)
 		f.run("-resume").must(t, 0)
-		assert.Equal(t, []string{"cancel", "resume", "complete"}, f.controlEvents())
+		require.Equal(t, []string{"cancel", "resume", "complete"}, f.controlEvents())
 	})
 	t.Run("two sessions share a directory, and the last one is the default", func(t *testing.T) {
 		t.Parallel()
@@ -134,10 +133,10 @@ func TestWindows(t *testing.T) {
 		f.run("-budget", "50ms", "-hang", "plan").must(t, 3)
 		first := f.session()
 		f.run().must(t, 0)
-		assert.NotEqual(t, first.ID, f.session().ID)
+		require.NotEqual(t, first.ID, f.session().ID)
 		f.run("-session", first.ID, "-resume", "-budget", "1h").must(t, 0)
-		assert.Equal(t, first.ID, f.session().ID)
-		assert.Equal(t, f.events("-session", first.ID), f.events())
+		require.Equal(t, first.ID, f.session().ID)
+		require.Equal(t, f.events("-session", first.ID), f.events())
 	})
 }
 
@@ -193,7 +192,7 @@ func TestLimits(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			f.env = append(f.env, c.env)
-			assert.Regexp(t, c.want, f.run(c.flags...).must(t, 0).stdout)
+			require.Regexp(t, c.want, f.run(c.flags...).must(t, 0).stdout)
 		})
 	}
 	t.Run("a window keeps its limits until a flag or file changes them", func(t *testing.T) {
@@ -202,12 +201,12 @@ func TestLimits(t *testing.T) {
 		f.env = append(f.env, goFails+"=build")
 		f.run("-config", file).must(t, 1)
 		kept := f.run("-session", f.session().ID).must(t, 1).stdout
-		assert.Regexp(t, `session_wall_clock_seconds +2h0m0s +session`, kept)
-		assert.Regexp(t, `reserve_seconds +1m0s +session`, kept)
-		assert.Regexp(t, `warn_at +0.8 +session`, kept)
+		require.Regexp(t, `session_wall_clock_seconds +2h0m0s +session`, kept)
+		require.Regexp(t, `reserve_seconds +1m0s +session`, kept)
+		require.Regexp(t, `warn_at +0.8 +session`, kept)
 		longer := f.run("-session", f.session().ID, "-budget", "3h").must(t, 1).stdout
-		assert.Regexp(t, `reserve_seconds +1m0s +session`, longer)
-		assert.Regexp(t, `session_wall_clock_seconds +3h0m0s +session`, f.run("-session", f.session().ID).must(t, 1).stdout)
+		require.Regexp(t, `reserve_seconds +1m0s +session`, longer)
+		require.Regexp(t, `session_wall_clock_seconds +3h0m0s +session`, f.run("-session", f.session().ID).must(t, 1).stdout)
 	})
 	t.Run("a resume reads the limits again, and an attach to its window keeps them", func(t *testing.T) {
 		t.Parallel()
@@ -215,21 +214,21 @@ func TestLimits(t *testing.T) {
 		f.env = append(f.env, goFails+"=build")
 		f.run("-config", short, "-hang", "plan").must(t, 3)
 		f.run("-session", f.session().ID).must(t, 3)
-		assert.Regexp(t, `session_wall_clock_seconds +4h0m0s +default`, f.run("-resume").must(t, 1).stdout)
-		assert.Regexp(t, `session_wall_clock_seconds +4h0m0s +session`, f.run("-session", f.session().ID).must(t, 1).stdout)
+		require.Regexp(t, `session_wall_clock_seconds +4h0m0s +default`, f.run("-resume").must(t, 1).stdout)
+		require.Regexp(t, `session_wall_clock_seconds +4h0m0s +session`, f.run("-session", f.session().ID).must(t, 1).stdout)
 	})
 	t.Run("a resume of a session that is not blocked keeps its window and so its limits", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
 		f.env = append(f.env, goFails+"=build")
 		f.run("-config", file).must(t, 1)
-		assert.Regexp(t, `session_wall_clock_seconds +2h0m0s +session`, f.run("-resume").must(t, 1).stdout)
+		require.Regexp(t, `session_wall_clock_seconds +2h0m0s +session`, f.run("-resume").must(t, 1).stdout)
 	})
 	t.Run("the resume command names the limits file", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
 		blocked := f.run("-config", short, "-hang", "plan").must(t, 3)
-		assert.Contains(t, printed(t, blocked.stdout, "to go on:"), "-resume -config "+short)
+		require.Contains(t, printed(t, blocked.stdout, "to go on:"), "-resume -config "+short)
 	})
 	t.Run("without a limit it prints that nothing stops it, also after an attach", func(t *testing.T) {
 		t.Parallel()
@@ -239,7 +238,7 @@ func TestLimits(t *testing.T) {
 			if len(flags) == 1 {
 				flags = append(flags, f.session().ID)
 			}
-			assert.Contains(t, f.run(flags...).must(t, 1).stdout, "nothing stops this session")
+			require.Contains(t, f.run(flags...).must(t, 1).stdout, "nothing stops this session")
 		}
 	})
 	for name, c := range map[string]struct {
@@ -257,8 +256,8 @@ func TestLimits(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			f.env = append(f.env, c.env)
-			assert.Contains(t, f.run(c.flags...).must(t, 1).stderr, c.want)
-			assert.NoDirExists(t, f.state)
+			require.Contains(t, f.run(c.flags...).must(t, 1).stderr, c.want)
+			require.NoDirExists(t, f.state)
 		})
 	}
 }

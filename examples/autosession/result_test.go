@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	autosession "github.com/seed62658d38/watchdog/examples/autosession"
@@ -36,8 +35,8 @@ func TestResult(t *testing.T) {
 		f := newFixture(t)
 		f.env = append(f.env, goFails+"="+c.fails)
 		o := f.run(append(c.flags, "-json")...).must(t, c.code)
-		assert.Equal(t, 1, strings.Count(o.stdout, "\n"), "%s: one line and nothing else on standard output", c.name)
-		assert.NotEmpty(t, o.stderr, "%s: progress is on standard error", c.name)
+		require.Equal(t, 1, strings.Count(o.stdout, "\n"), "%s: one line and nothing else on standard output", c.name)
+		require.NotEmpty(t, o.stderr, "%s: progress is on standard error", c.name)
 		got.WriteString("# " + c.name + "\n" + normalize(o.stdout))
 	}
 	golden(t, "result.golden", got.String())
@@ -50,15 +49,15 @@ func TestBlockedResult(t *testing.T) {
 	before := f.run("-resume", "-budget", "20ms", "-hang", "plan", "-json").must(t, 3).result(t)
 
 	t.Run("it stays the same after an attach with another budget", func(t *testing.T) {
-		assert.Equal(t, before, f.run("-session", f.session().ID, "-budget", "2h", "-json").must(t, 3).result(t))
+		require.Equal(t, before, f.run("-session", f.session().ID, "-budget", "2h", "-json").must(t, 3).result(t))
 	})
 	t.Run("it says what the session file and the events say", func(t *testing.T) {
-		assert.Equal(t, f.session().ID, before["auto_session_id"])
-		assert.Equal(t, f.session().StartedAt.Format("2006-01-02T15:04:05.000000Z"), before["session_started_at"])
+		require.Equal(t, f.session().ID, before["auto_session_id"])
+		require.Equal(t, f.session().StartedAt.Format("2006-01-02T15:04:05.000000Z"), before["session_started_at"])
 		events := f.events()
 		last := events[len(events)-1].Payload
-		assert.Equal(t, before["session_started_at"], last["session_started_at"])
-		assert.Equal(t, before["budget_seconds"], last["configured_budget_seconds"])
+		require.Equal(t, before["session_started_at"], last["session_started_at"])
+		require.Equal(t, before["budget_seconds"], last["configured_budget_seconds"])
 	})
 }
 
@@ -83,7 +82,7 @@ func golden(t *testing.T, name, got string) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	assert.Equal(t, string(want), got)
+	require.Equal(t, string(want), got)
 }
 
 func TestSessionFile(t *testing.T) {
@@ -117,17 +116,17 @@ func TestUsage(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			refused := f.run(flags...).must(t, 2)
-			assert.Contains(t, refused.stderr, want)
-			assert.Contains(t, refused.stderr, "autosession -h")
-			assert.Empty(t, refused.stdout)
-			assert.NoDirExists(t, f.state, "nothing was done")
+			require.Contains(t, refused.stderr, want)
+			require.Contains(t, refused.stderr, "autosession -h")
+			require.Empty(t, refused.stdout)
+			require.NoDirExists(t, f.state, "nothing was done")
 		})
 	}
 	t.Run("-h prints the help and succeeds", func(t *testing.T) {
 		t.Parallel()
 		help := newFixture(t).run("-h").must(t, 0)
-		assert.Contains(t, help.stdout, "-budget DURATION")
-		assert.Empty(t, help.stderr)
+		require.Contains(t, help.stdout, "-budget DURATION")
+		require.Empty(t, help.stderr)
 	})
 	t.Run("the default state directory is printed", func(t *testing.T) {
 		t.Parallel()
@@ -136,16 +135,16 @@ func TestUsage(t *testing.T) {
 		cmd := f.command()
 		cmd.Args = cmd.Args[:1]
 		cmd.Env = append(cmd.Env, "TMPDIR="+temporary, "TMP="+temporary, "HOME=/nonexistent")
-		assert.Contains(t, finish(t, cmd).must(t, 0).stdout, "state   "+temporary)
+		require.Contains(t, finish(t, cmd).must(t, 0).stdout, "state   "+temporary)
 	})
 }
 
 func TestFirstScreen(t *testing.T) {
 	t.Parallel()
 	said := newFixture(t).run("-budget", "3s", "-hang", "vet").must(t, 3).stdout
-	assert.Less(t, strings.Count(said, "\n"), 24, said)
-	assert.Contains(t, said, "if the limit comes first, the session is BLOCKED")
-	assert.Contains(t, said, "to go on:")
+	require.Less(t, strings.Count(said, "\n"), 24, said)
+	require.Contains(t, said, "if the limit comes first, the session is BLOCKED")
+	require.Contains(t, said, "to go on:")
 }
 
 func TestQuote(t *testing.T) {
@@ -158,7 +157,7 @@ func TestQuote(t *testing.T) {
 			t.Parallel()
 			got, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s "+autosession.Quote(word)).Output()
 			require.NoError(t, err)
-			assert.Equal(t, word, string(got))
+			require.Equal(t, word, string(got))
 		})
 	}
 }

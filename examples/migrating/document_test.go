@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -73,8 +72,8 @@ func difference(old, text []string) (out, in []string) {
 
 func TestDifference(t *testing.T) {
 	out, in := difference(strings.Fields("a b c b"), strings.Fields("a x c b y"))
-	assert.Equal(t, []string{"b"}, out)
-	assert.Equal(t, []string{"x", "y"}, in)
+	require.Equal(t, []string{"b"}, out)
+	require.Equal(t, []string{"x", "y"}, in)
 }
 
 var labelled = regexp.MustCompile("(?s)<!-- after (\\S+) -->\n```go\n(.*?)\n```")

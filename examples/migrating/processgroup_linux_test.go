@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -69,7 +68,7 @@ func newCommand(t *testing.T, s commandSide) *command {
 	c := &command{t, s, fmt.Sprintf("%s%d", childPrefix, rand.Uint64()), io.Discard}
 	t.Cleanup(func() {
 		for _, left := range escape.WithToken(c.token) {
-			assert.Fail(t, "a process is left", "%+v", left)
+			require.Fail(t, "a process is left", "%+v", left)
 			_ = syscall.Kill(left.PID, syscall.SIGKILL)
 		}
 	})

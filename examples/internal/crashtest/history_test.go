@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -68,8 +67,8 @@ func (h *history) check(t *testing.T, first string, over bool) {
 		require.Equalf(t, 1, h.ends[start], "ends of the last window, since %s, which is over", start)
 	}
 	require.LessOrEqual(t, h.ends[start], 1, "ends of the last window, since %s", start)
-	assert.Len(t, h.opened, windows, "every resume follows a window of this run")
-	assert.Len(t, h.ends, windows+h.ends[start], "every end is of a window of this run")
+	require.Len(t, h.opened, windows, "every resume follows a window of this run")
+	require.Len(t, h.ends, windows+h.ends[start], "every end is of a window of this run")
 }
 
 // continues checks that no earlier event is lost or changed.

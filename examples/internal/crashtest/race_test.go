@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -41,18 +40,18 @@ func race(t *testing.T, database string) {
 		t.Run(fmt.Sprintf("eight processes that fire at once report one stop, run %d", n), func(t *testing.T) {
 			said := group.watch(t, j)
 			require.NotNil(t, said.Stop)
-			assert.Equal(t, startedAt, said.Stop.StartedAt)
+			require.Equal(t, startedAt, said.Stop.StartedAt)
 			h := readHistory(t, database, j.ID)
 			h.check(t, written(startedAt), true)
-			assert.Equal(t, 1, count(h, watchdog.EventCancel))
+			require.Equal(t, 1, count(h, watchdog.EventCancel))
 		})
 		t.Run(fmt.Sprintf("eight processes that resume at once get one window, run %d", n), func(t *testing.T) {
 			j.Budget = time.Hour
 			j.StartedAt = group.resume(t, j)
-			assert.True(t, j.StartedAt.After(startedAt))
+			require.True(t, j.StartedAt.After(startedAt))
 			h := readHistory(t, database, j.ID)
 			h.check(t, written(startedAt), false)
-			assert.Equal(t, 1, count(h, watchdog.EventResume))
+			require.Equal(t, 1, count(h, watchdog.EventResume))
 		})
 		t.Run(fmt.Sprintf("a window that four complete at its limit is complete or stopped, run %d", n), func(t *testing.T) {
 			j.Budget = time.Since(j.StartedAt) + 100*time.Millisecond
@@ -61,11 +60,11 @@ func race(t *testing.T, database string) {
 			said := group.watch(t, j)
 			h := readHistory(t, database, j.ID)
 			h.check(t, written(startedAt), true)
-			assert.Equal(t, said.Complete, said.Stop == nil)
+			require.Equal(t, said.Complete, said.Stop == nil)
 			if said.Complete {
 				completed++
 			}
-			assert.Equal(t, said.Complete, count(h, watchdog.EventComplete) == 1)
+			require.Equal(t, said.Complete, count(h, watchdog.EventComplete) == 1)
 		})
 	}
 	t.Logf("%d of %d windows were complete", completed, runs)

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -33,8 +32,8 @@ func TestReadmePrograms(t *testing.T) {
 		programs = append(programs, readmePrograms(string(text))...)
 	}
 	require.Len(t, programs, 2)
-	assert.Equal(t, "One guard", programs[0].title)
-	assert.Equal(t, "Ladders", programs[1].title)
+	require.Equal(t, "One guard", programs[0].title)
+	require.Equal(t, "Ladders", programs[1].title)
 	for _, p := range programs {
 		binary := p.build(t, root) // before any of them runs, for the sake of the times
 		t.Run(p.title, func(t *testing.T) {
@@ -47,7 +46,7 @@ func TestReadmePrograms(t *testing.T) {
 					return
 				}
 			}
-			assert.Equal(t, p.output, printed)
+			require.Equal(t, p.output, printed)
 		})
 	}
 }
@@ -109,6 +108,6 @@ func TestAsDocumented(t *testing.T) {
 		"something less":   {"0s call\n", false},
 		"something before": {"1s\n0s call\n300ms retry\n", false},
 	} {
-		assert.Equal(t, c.want, asDocumented("0s call\n300ms retry\n", c.got), name)
+		require.Equal(t, c.want, asDocumented("0s call\n300ms retry\n", c.got), name)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/session"
@@ -157,11 +156,11 @@ func (f *fleet) check(w *wokenSessions) {
 		runID := runNumber(i)
 		gone, woken := w.gone[runID]
 		if i > f.db.stalled || woken && !gone {
-			assert.Equal(f.t, "active", statuses[runID], "%s, which is awake", runID)
-			assert.Zero(f.t, cancels[runID], "the cancels of %s, which is awake", runID)
+			require.Equal(f.t, "active", statuses[runID], "%s, which is awake", runID)
+			require.Zero(f.t, cancels[runID], "the cancels of %s, which is awake", runID)
 			continue
 		}
-		assert.Equal(f.t, "cancelled", statuses[runID], "%s, which is stalled", runID)
-		assert.Equal(f.t, 1, cancels[runID], "the cancels of %s", runID)
+		require.Equal(f.t, "cancelled", statuses[runID], "%s, which is stalled", runID)
+		require.Equal(f.t, 1, cancels[runID], "the cancels of %s", runID)
 	}
 }

@@ -61,11 +61,8 @@ type Dir struct {
 // step's folders, so that a step that does not stall leaves none. Open removes temporary files that a crashed process
 // left there. The caller must close the Dir.
 //
-// Open wraps [ErrInvalidStep], [ErrSymlink], [ErrInTheWay] or an error of the file system.
+// The step must be one that [CheckStep] allows. Open wraps [ErrSymlink], [ErrInTheWay] or an error of the file system.
 func Open(root, step string) (*Dir, error) {
-	if err := CheckStep(step); err != nil {
-		return nil, fmt.Errorf("open stall artifacts: %w", err)
-	}
 	r, err := openRoot(root)
 	if err != nil {
 		return nil, fmt.Errorf("open stall artifacts: %w", err)
@@ -78,9 +75,6 @@ func Open(root, step string) (*Dir, error) {
 }
 
 func openRoot(root string) (*os.Root, error) {
-	if root == "" {
-		return nil, errors.New("the root folder is empty: name a folder, such as state/artifacts")
-	}
 	absolute, err := filepath.Abs(root) // for errors, because the working directory can change
 	if err != nil {
 		return nil, fmt.Errorf("%s: find the absolute path: %w", root, err)

@@ -39,12 +39,9 @@ var refused = map[string]string{
 func TestInvalidStep(t *testing.T) {
 	for name, step := range refused {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			expectUnchanged(t, f.base)
-			require.ErrorIs(t, artifact.CheckStep(step), artifact.ErrInvalidStep)
-			_, err := artifact.Open(f.root, step)
+			err := artifact.CheckStep(step)
 			require.ErrorIs(t, err, artifact.ErrInvalidStep)
-			require.ErrorContains(t, err, "open stall artifacts: invalid step: ")
+			require.ErrorContains(t, err, "invalid step: ")
 			require.NotContains(t, err.Error(), "\x00")
 			require.Less(t, len(err.Error()), 400)
 		})

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -207,9 +206,9 @@ func TestErrors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			seen, err := probe.Parse([]byte(c.output))
 			require.ErrorIs(t, err, c.want)
-			assert.ErrorContains(t, err, c.says)
-			assert.NotContains(t, err.Error(), letter)
-			assert.Zero(t, seen)
+			require.ErrorContains(t, err, c.says)
+			require.NotContains(t, err.Error(), letter)
+			require.Zero(t, seen)
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
@@ -132,9 +131,9 @@ func TestAllowance(t *testing.T) {
 				return
 			}
 			require.NotNil(t, a)
-			assert.Equal(t, c.own, a.Own)
-			assert.Equal(t, cmp.Or(c.floor, 1024), a.Floor)
-			assert.Equal(t, want, string(changed([]byte(body), a.Set(c.set)...)))
+			require.Equal(t, c.own, a.Own)
+			require.Equal(t, cmp.Or(c.floor, 1024), a.Floor)
+			require.Equal(t, want, string(changed([]byte(body), a.Set(c.set)...)))
 		})
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -81,12 +80,12 @@ func TestTrust(t *testing.T) {
 			f := start(t, watchdog.Spend{Tokens: 100_000}, nil)
 			var logged bytes.Buffer
 			f.through(server.URL, nil, slog.New(slog.NewTextHandler(&logged, nil)), c.env)
-			assert.Equal(t, c.status, f.call(modelproxy.OpenAI).status)
+			require.Equal(t, c.status, f.call(modelproxy.OpenAI).status)
 			for _, says := range c.says {
-				assert.Contains(t, logged.String(), says)
+				require.Contains(t, logged.String(), says)
 			}
 			if c.says == nil {
-				assert.NotContains(t, logged.String(), "certificate")
+				require.NotContains(t, logged.String(), "certificate")
 			}
 		})
 	}
@@ -95,7 +94,7 @@ func TestTrust(t *testing.T) {
 		require.NoError(t, err)
 		want.AddCert(server.Certificate())
 		roots := modelproxy.Trusted(func(name string) (string, bool) { return certificate, name == "NODE_EXTRA_CA_CERTS" }, nil)
-		assert.True(t, want.Equal(roots))
+		require.True(t, want.Equal(roots))
 	})
 }
 
@@ -117,16 +116,16 @@ func TestCause(t *testing.T) {
 			server := quietTLS(t, nil)
 			f.through(server.URL, nil, nil, nil)
 			got := f.call(api)
-			assert.Equal(t, 502, got.status)
-			assert.Equal(t, "application/json", got.header.Get("Content-Type"))
-			assert.Empty(t, got.header.Get("X-Should-Retry"), "a client may try again")
+			require.Equal(t, 502, got.status)
+			require.Equal(t, "application/json", got.header.Get("Content-Type"))
+			require.Empty(t, got.header.Get("X-Should-Retry"), "a client may try again")
 			why := fmt.Sprintf("watchdog: no answer from %s: %s", server.Listener.Addr(), unknown)
-			assert.JSONEq(t, fmt.Sprintf(form, why), got.text)
-			assert.Zero(t, f.used(0))
+			require.JSONEq(t, fmt.Sprintf(form, why), got.text)
+			require.Zero(t, f.used(0))
 			lost, first := f.proxy.Unanswered()
-			assert.EqualValues(t, 1, lost)
-			assert.Equal(t, why, first)
-			assert.Empty(t, f.proxy.Refused())
+			require.EqualValues(t, 1, lost)
+			require.Equal(t, why, first)
+			require.Empty(t, f.proxy.Refused())
 		})
 	}
 	const secret = "words of an answer"
@@ -150,9 +149,9 @@ func TestCause(t *testing.T) {
 			f.through("https://api.example", roundTrip(func(*http.Request) (*http.Response, error) { return nil, c.err }), nil, nil)
 			got := f.call(modelproxy.Anthropic)
 			_, first := f.proxy.Unanswered()
-			assert.Equal(t, "watchdog: no answer from api.example: "+c.says, first)
-			assert.Contains(t, got.text, "no answer from api.example: ")
-			assert.NotContains(t, got.text, secret)
+			require.Equal(t, "watchdog: no answer from api.example: "+c.says, first)
+			require.Contains(t, got.text, "no answer from api.example: ")
+			require.NotContains(t, got.text, secret)
 		})
 	}
 	t.Run("a client that goes away is not counted", func(t *testing.T) {
@@ -172,6 +171,6 @@ func TestCause(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.NoError(t, f.proxy.Close())
 		lost, _ := f.proxy.Unanswered()
-		assert.Zero(t, lost)
+		require.Zero(t, lost)
 	})
 }

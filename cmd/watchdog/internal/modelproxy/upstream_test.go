@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -76,17 +75,17 @@ func TestPaths(t *testing.T) {
 			require.NoError(t, resp.Body.Close())
 			require.NoError(t, proxy.Close(), "which settles the call")
 			if c.sent == "" {
-				assert.Empty(t, sent)
+				require.Empty(t, sent)
 				require.Len(t, proxy.Refused(), 1)
-				assert.EqualValues(t, 1, proxy.Refused()[0].Count)
-				assert.Contains(t, proxy.Refused()[0].First, "not written as the API has it")
+				require.EqualValues(t, 1, proxy.Refused()[0].Count)
+				require.Contains(t, proxy.Refused()[0].First, "not written as the API has it")
 				return
 			}
 			want, err := url.Parse(c.sent + "?x=a%2Fb")
 			require.NoError(t, err)
-			assert.Equal(t, []string{want.String()}, sent)
-			assert.Equal(t, !c.uncounted, proxy.Calls() == 1, "it is a call")
-			assert.Equal(t, !c.uncounted, wd.Usage()[0].Used == 1, "it is metered")
+			require.Equal(t, []string{want.String()}, sent)
+			require.Equal(t, !c.uncounted, proxy.Calls() == 1, "it is a call")
+			require.Equal(t, !c.uncounted, wd.Usage()[0].Used == 1, "it is metered")
 		})
 	}
 }
@@ -115,7 +114,7 @@ func TestEnviron(t *testing.T) {
 			append(append([]string{"HTTPS_PROXY=http://p"}, own...), "NO_PROXY=127.0.0.1,localhost,::1", "no_proxy=127.0.0.1,localhost,::1"),
 		},
 	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, f.proxy.Environ(c.env)) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, f.proxy.Environ(c.env)) })
 	}
 }
 
@@ -159,17 +158,17 @@ func TestDirect(t *testing.T) {
 				env := f.proxy.Environ(append([]string{proxy + "=http://p"}, c.env...))
 				upper, _ := last(env, "NO_PROXY")
 				lower, _ := last(env, "no_proxy")
-				assert.Equal(t, c.upper, upper)
-				assert.Equal(t, c.lower, lower)
+				require.Equal(t, c.upper, upper)
+				require.Equal(t, c.lower, lower)
 			})
 		}
 	}
 	t.Run("without a proxy both stay as they are", func(t *testing.T) {
 		env := f.proxy.Environ([]string{"HTTPS_PROXY=", "no_proxy=x"})
 		_, set := last(env, "NO_PROXY")
-		assert.False(t, set)
+		require.False(t, set)
 		lower, _ := last(env, "no_proxy")
-		assert.Equal(t, "x", lower)
+		require.Equal(t, "x", lower)
 	})
 }
 
@@ -217,11 +216,11 @@ func TestHint(t *testing.T) {
 					return "", false
 				})
 				if !c.want {
-					assert.Empty(t, hint)
+					require.Empty(t, hint)
 					continue
 				}
-				assert.Contains(t, hint, settings)
-				assert.Contains(t, hint, "gemini-api-key")
+				require.Contains(t, hint, settings)
+				require.Contains(t, hint, "gemini-api-key")
 			}
 		})
 	}

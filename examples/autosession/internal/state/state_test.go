@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -33,9 +32,9 @@ func TestSession(t *testing.T) {
 	t.Run("a saved session is loaded, times in UTC to the microsecond", func(t *testing.T) {
 		loaded, err := dir.Load(s.ID)
 		require.NoError(t, err)
-		assert.Equal(t, time.Date(2026, 5, 1, 12, 0, 0, 123456000, time.UTC), loaded.StartedAt.Time)
+		require.Equal(t, time.Date(2026, 5, 1, 12, 0, 0, 123456000, time.UTC), loaded.StartedAt.Time)
 		loaded.StartedAt, loaded.CreatedAt = s.StartedAt, s.CreatedAt
-		assert.Equal(t, s, loaded)
+		require.Equal(t, s, loaded)
 	})
 	t.Run("a reader with the old file open still reads all of it", func(t *testing.T) {
 		path := filepath.Join(dir.Session(s.ID), "session.json")
@@ -49,7 +48,7 @@ func TestSession(t *testing.T) {
 		text := make([]byte, 2*len(before))
 		n, err := old.Read(text)
 		require.NoError(t, err)
-		assert.Equal(t, string(before), string(text[:n]))
+		require.Equal(t, string(before), string(text[:n]))
 	})
 	t.Run("a session is created once", func(t *testing.T) { require.ErrorIs(t, dir.Create(s), os.ErrExist) })
 	t.Run("only the user can read the files and directories, and nothing is beside the file", func(t *testing.T) {
@@ -60,11 +59,11 @@ func TestSession(t *testing.T) {
 		} {
 			info, err := os.Stat(path)
 			require.NoError(t, err)
-			assert.Equal(t, want, info.Mode().Perm(), path)
+			require.Equal(t, want, info.Mode().Perm(), path)
 		}
 		entries, err := os.ReadDir(dir.Session(s.ID))
 		require.NoError(t, err)
-		assert.Len(t, entries, 1)
+		require.Len(t, entries, 1)
 	})
 }
 
@@ -84,7 +83,7 @@ func TestDamaged(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir.Session(s.ID), "session.json"), []byte(text), 0o600))
 		_, err := dir.Load(s.ID)
 		require.ErrorContains(t, err, "corrupt session file")
-		assert.ErrorContains(t, err, problem)
+		require.ErrorContains(t, err, problem)
 	}
 }
 
@@ -95,12 +94,12 @@ func TestBudget(t *testing.T) {
 		"several warnings":          {WallClock: time.Second, WarnAt: []float64{0.25, 0.9}},
 	} {
 		t.Run(name+" comes back as it was", func(t *testing.T) {
-			assert.Equal(t, b, state.KeepBudget(b).Limits())
+			require.Equal(t, b, state.KeepBudget(b).Limits())
 		})
 	}
 	t.Run("the default is kept by its value, and no limit as 0", func(t *testing.T) {
-		assert.InDelta(t, 14400, state.KeepBudget(watchdog.Budget{}).WallClockSeconds, 0)
-		assert.Zero(t, state.KeepBudget(watchdog.Budget{WallClock: watchdog.NoLimit}).WallClockSeconds)
+		require.InDelta(t, 14400, state.KeepBudget(watchdog.Budget{}).WallClockSeconds, 0)
+		require.Zero(t, state.KeepBudget(watchdog.Budget{WallClock: watchdog.NoLimit}).WallClockSeconds)
 	})
 }
 
@@ -114,7 +113,7 @@ func TestLatest(t *testing.T) {
 			require.NoError(t, dir.SetLatest(s.ID))
 			id, err := dir.Latest()
 			require.NoError(t, err)
-			assert.Equal(t, s.ID, id)
+			require.Equal(t, s.ID, id)
 		}
 	})
 	t.Run("the directory can be moved", func(t *testing.T) {
@@ -122,13 +121,13 @@ func TestLatest(t *testing.T) {
 		require.NoError(t, os.Rename(string(dir), moved))
 		text, err := os.ReadFile(filepath.Join(moved, "session.json"))
 		require.NoError(t, err)
-		assert.Contains(t, string(text), s.ID)
+		require.Contains(t, string(text), s.ID)
 	})
 	t.Run("a file in the link's place is an error that says what to do", func(t *testing.T) {
 		other := state.Dir(t.TempDir())
 		require.NoError(t, os.WriteFile(filepath.Join(string(other), "session.json"), []byte("{}"), 0o600))
 		_, err := other.Latest()
-		assert.ErrorContains(t, err, "name one with -session")
+		require.ErrorContains(t, err, "name one with -session")
 	})
 }
 
@@ -138,6 +137,6 @@ func TestValidID(t *testing.T) {
 		"": false, ".": false, "..": false, ".a": false, "a/b": false, `a\b`: false, "a b": false, "é": false, "-a": false,
 		"1234567890123456789012345678901234567": false, // one more than fits the narrowest column
 	} {
-		assert.Equal(t, valid, state.ValidID(id), "%q", id)
+		require.Equal(t, valid, state.ValidID(id), "%q", id)
 	}
 }
