@@ -40,7 +40,7 @@ test: ## run the tests of every module
 
 .PHONY: test-tools
 test-tools: ## run the tests of the tools
-	cd tools && GOWORK=off go test ./...
+	cd tools && GOWORK=off go test -vet=off ./...
 
 .PHONY: test-adapters
 test-adapters: ## run the tests of the adapters for SDKs, under the race detector
@@ -49,15 +49,15 @@ test-adapters: ## run the tests of the adapters for SDKs, under the race detecto
 
 .PHONY: test-bench
 test-bench: ## run the tests of what is measured, and of histories in real databases
-	cd bench && GOWORK=off go test $(measuring)
+	cd bench && GOWORK=off go test -vet=off $(measuring)
 
 .PHONY: test-browser
 test-browser: ## test the page in Chromium; SHOTS=folder writes screenshots there
-	cd bench && GOWORK=off go test ./browser $(if $(SHOTS),-shots '$(abspath $(SHOTS))')
+	cd bench && GOWORK=off go test -vet=off ./browser $(if $(SHOTS),-shots '$(abspath $(SHOTS))')
 
 .PHONY: test-clients
 test-clients: ## run real clients of model APIs under the meter; npm installs them, in the user's cache
-	cd bench && GOWORK=off go test -count=1 ./clients
+	cd bench && GOWORK=off go test -vet=off -count=1 ./clients
 
 .PHONY: race
 race: ## run them under the race detector
@@ -75,11 +75,15 @@ long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage|TestFleet
 longer = . ./internal/... ./loop ./stall ./replay ./converge ./storetest ./sessiontest ./store/sqlite ./store/postgres \
 	./store/postgres/soak ./sweep ./examples/internal/crashtest
 
+# The tests of the command that do more in a long run: with PostgreSQL, what the others do with SQLite alone.
+stored = $(shell awk '/^func / { name = $$2; sub(/[^A-Za-z].*/, "", name) } /eachStore.t, func|racing[.]Long/ { print name }' \
+	cmd/watchdog/*_test.go | grep '^Test' | sort -u | paste -sd '|')
+
 .PHONY: long
 long: ## run all of what the tests run a part of: random histories, kills, simulated fleets, the command with PostgreSQL
 	WATCHDOG_LONG=1 go test -vet=off -count=1 -timeout 20m -run '^($(long))$$' $(longer)
 	cd bench && GOWORK=off WATCHDOG_LONG=1 go test -vet=off -count=1 -timeout 20m -run '^($(long))$$' ./histories
-	WATCHDOG_LONG=1 go test -vet=off -count=1 -timeout 20m ./cmd/watchdog
+	WATCHDOG_LONG=1 go test -vet=off -count=1 -timeout 20m -run '^($(stored))$$' ./cmd/watchdog
 
 SIM_FIRST ?= 1
 SIM_SEEDS ?= 20000

@@ -1,7 +1,6 @@
 package watchdog_test
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed62658d38/watchdog/internal/importcheck"
 )
 
 const architecture = "docs/architecture.md"
@@ -48,7 +45,7 @@ var packageComment = regexp.MustCompile(`(?m)^// \w+ .+\n(?://.*\n)*package \w`)
 
 // TestArchitecturePackages protects what the page says of packages: each says itself what it is for.
 func TestArchitecturePackages(t *testing.T) {
-	list, err := importcheck.ReadList(os.DirFS("."))
+	list, err := sourceTree(t).List()
 	require.NoError(t, err)
 	for _, name := range list.Packages() {
 		folder := name
@@ -85,23 +82,17 @@ func drawingAbove(t *testing.T, file, declaration string) (drawing string) {
 }
 
 func TestImports(t *testing.T) {
-	problems, err := importcheck.Check(os.DirFS("."))
+	problems, err := sourceTree(t).Imports()
 	require.NoError(t, err)
-	for _, problem := range problems {
-		t.Error(problem)
-	}
+	require.Empty(t, problems, strings.Join(problems, "\n"))
 }
 
 func TestImportsPicture(t *testing.T) {
 	const picture = "docs/packages.svg"
-	list, err := importcheck.ReadList(os.DirFS("."))
+	list, err := sourceTree(t).List()
 	require.NoError(t, err)
 	if *update {
 		require.NoError(t, os.WriteFile(picture, list.Picture(), 0o644))
 	}
-	drawn, err := os.ReadFile(picture)
-	require.NoError(t, err, "run make golden to draw it")
-	if !bytes.Equal(list.Picture(), drawn) {
-		t.Errorf("%s does not show %s: run make golden", picture, importcheck.ListFile)
-	}
+	require.Equal(t, string(list.Picture()), readText(t, picture), "run make golden to draw it")
 }

@@ -10,27 +10,36 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog/internal/doccheck"
+	"github.com/seed62658d38/watchdog/internal/doccode"
 	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
-func TestEveryNameExists(t *testing.T) {
+// loadTree reads the checkout, once for all tests.
+var loadTree = sync.OnceValues(func() (*doccode.Tree, error) { return doccode.Load(os.DirFS(".")) })
+
+func sourceTree(t *testing.T) *doccode.Tree {
+	t.Helper()
 	if racing.Enabled {
 		t.Skip("runs in the plain tests only: one goroutine reads files")
 	}
+	tree, err := loadTree()
+	require.NoError(t, err)
+	return tree
+}
+
+func TestEveryNameExists(t *testing.T) {
 	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output() // -trimpath leaves none in the test
 	require.NoError(t, err)
 	standard := filepath.Join(strings.TrimSpace(string(root)), "src")
-	problems, err := doccheck.Check(os.DirFS("."), os.DirFS(standard))
+	problems, err := sourceTree(t).Names(os.DirFS(standard))
 	require.NoError(t, err)
-	for _, problem := range problems {
-		t.Error(problem)
-	}
+	require.Empty(t, problems, strings.Join(problems, "\n"))
 }
 
 func TestLayout(t *testing.T) {
@@ -203,11 +212,8 @@ func TestLinksOneModule(t *testing.T) {
 // TestWords protects readers from a word with two meanings: the name of an exported type is nowhere the name of a
 // field or a method, or of another package's type, that is about something else.
 func TestWords(t *testing.T) {
-	problems, err := doccheck.Words(os.DirFS("."), sameMeaning)
-	require.NoError(t, err)
-	for _, problem := range problems {
-		t.Error(problem)
-	}
+	problems := sourceTree(t).Words(sameMeaning)
+	require.Empty(t, problems, strings.Join(problems, "\n"))
 }
 
 // sameMeaning are words that stand for the same thing wherever they are, with what that is.
@@ -303,7 +309,7 @@ func TestPictures(t *testing.T) {
 // TestZero holds the table of what zero means against the comments of the fields, and wants each field that is a
 // length, a time, a count or an amount to say it, or its type. Write the table with -update.
 func TestZero(t *testing.T) {
-	table, problems, err := doccheck.Zero(os.DirFS("."), []doccheck.Settings{
+	table, problems := sourceTree(t).Zero([]doccode.Settings{
 		{Package: ".", Types: []string{"Budget", "Config", "HoldLimit", "Run", "Spend", "Cancellation", "Amount"}},
 		{Package: "idle", Types: []string{"Config"}},
 		{Package: "bound", Types: []string{"Call"}},
@@ -317,10 +323,7 @@ func TestZero(t *testing.T) {
 		{Package: "converge", Types: []string{"Config", "Stage"}},
 		{Package: "config", Types: []string{"Config", "Tick"}},
 	})
-	require.NoError(t, err)
-	for _, problem := range problems {
-		t.Error(problem)
-	}
+	require.Empty(t, problems, strings.Join(problems, "\n"))
 	const page, begin, end = "docs/zero.md", "<!-- fields -->\n", "<!-- end -->\n"
 	before, rest, begun := strings.Cut(readText(t, page), begin)
 	_, after, ended := strings.Cut(rest, end)

@@ -1,10 +1,12 @@
 package doccode
 
 import (
-	"go/ast"
+	"fmt"
+	"go/doc"
+	"go/format"
 	"go/parser"
 	"go/token"
-	"regexp"
+	"path"
 	"strings"
 )
 
@@ -14,56 +16,6 @@ type Snippet struct {
 	File string
 	Line int
 	Code string
-}
-
-const fence = "```"
-
-var quoted = regexp.MustCompile("`[^`]+`")
-
-// Markdown returns the blocks of a document that are marked as Go, and the expressions in backticks that call a method
-// or a function of a package, or that are composite literals, in the order of the document.
-func Markdown(file, text string) []Snippet {
-	var found []Snippet
-	var code []string // the lines of the block that the loop is in
-	language, inside := "", false
-	for i, line := range strings.Split(text, "\n") {
-		mark, isFence := strings.CutPrefix(strings.TrimSpace(line), fence)
-		switch {
-		case isFence && !inside:
-			language, inside, code = mark, true, nil
-		case isFence:
-			if language == "go" {
-				found = append(found, Snippet{File: file, Line: i + 1 - len(code), Code: strings.Join(code, "\n")})
-			}
-			inside = false
-		case inside:
-			code = append(code, line)
-		default:
-			found = append(found, quotedIn(file, i+1, line)...)
-		}
-	}
-	return found
-}
-
-// quotedIn returns the calls and the composite literals that a line quotes.
-func quotedIn(file string, number int, line string) []Snippet {
-	var found []Snippet
-	for _, span := range quoted.FindAllString(line, -1) {
-		code := strings.Trim(span, "`")
-		expr, err := parser.ParseExpr(code)
-		if err != nil {
-			continue
-		}
-		switch expr := expr.(type) {
-		case *ast.CallExpr:
-			if _, ok := expr.Fun.(*ast.SelectorExpr); ok { // kill(-pgid) is not Go
-				found = append(found, Snippet{File: file, Line: number, Code: code})
-			}
-		case *ast.CompositeLit:
-			found = append(found, Snippet{File: file, Line: number, Code: "_ = " + code})
-		}
-	}
-	return found
 }
 
 // Comment returns the indented code in the line comments of a Go file. Blank lines inside of a block belong to it. What
@@ -101,10 +53,36 @@ func isGo(block string) bool {
 	if strings.TrimSpace(block) == "" {
 		return false
 	}
-	return parses("package p\n"+block) || parses("package p\nfunc _() {\n"+block+"\n}")
+	for _, file := range []string{"package p\n" + block, "package p\nfunc _() {\n" + block + "\n}"} {
+		if _, err := parser.ParseFile(token.NewFileSet(), "", file, parser.SkipObjectResolution); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
-func parses(file string) bool {
-	_, err := parser.ParseFile(token.NewFileSet(), "", file, parser.SkipObjectResolution)
-	return err == nil
+// Examples returns the examples of a test file as programs, as pkg.go.dev shows them: the function, and what it uses of
+// its file. An error in one is at its place in the program. It is an error if an example uses a name of another file.
+func Examples(name, text string) ([]Snippet, error) {
+	if !strings.HasPrefix(path.Base(name), "example") {
+		return nil, nil
+	}
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, name, text, parser.ParseComments)
+	if err != nil {
+		return nil, err
+	}
+	var programs []Snippet
+	for _, example := range doc.Examples(file) {
+		where := name + " (Example" + example.Name + ")"
+		if example.Play == nil {
+			return nil, fmt.Errorf("%s uses a name of another file: move it into this one", where)
+		}
+		var program strings.Builder
+		if err := format.Node(&program, files, example.Play); err != nil {
+			return nil, fmt.Errorf("%s: %w", where, err)
+		}
+		programs = append(programs, Snippet{File: where, Line: 1, Code: program.String()})
+	}
+	return programs, nil
 }

@@ -6,9 +6,9 @@
 //	go run ./release -root .. tidy -diff       print what tidy would change, and fail if that is anything
 //	go run ./release -root .. check            use each module as its users will
 //
-// All but version work on a copy of the checkout: the files that git tracks, and those that it does not ignore. They
-// serve the modules from zips of that copy, so the version need not exist anywhere. Only version and tidy write to the
-// checkout, and only to go.mod, go.sum and go.work. The module cache of the user stays as it is.
+// Build and tidy replace the modules by their folders, and check serves them from zips, so the version need not exist
+// anywhere. Only version and tidy write to the checkout, and only to go.mod, go.sum and go.work. No unreleased version
+// gets into the module cache of the user.
 //
 // Release makes no tag and no commit, and uploads nothing.
 package main
@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/seed62658d38/watchdog/tools/internal/release"
@@ -27,15 +28,7 @@ import (
 
 var errUsage = errors.New("usage: release [-root dir] version VERSION | build | tidy [-diff] | check")
 
-// A git hook sets these. They would make git use the repository of the checkout where the copy is meant.
-var ofHooks = []string{
-	"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX",
-}
-
 func main() {
-	for _, name := range ofHooks {
-		_ = os.Unsetenv(name)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:])
 	stop()
@@ -51,18 +44,27 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.Arg(0) == "version" && flags.NArg() == 2 {
-		return setVersion(*root, flags.Arg(1))
-	}
-	return prove(ctx, *root, flags.Args())
-}
-
-// setVersion prints only the tags to stdout, so that a loop can read them.
-func setVersion(root, version string) error {
-	modules, err := release.Open(root)
+	modules, err := release.Open(*root)
 	if err != nil {
 		return err
 	}
+	switch strings.Join(flags.Args(), " ") {
+	case "version " + flags.Arg(1):
+		return setVersion(modules, flags.Arg(1))
+	case "build":
+		return modules.Build(ctx, os.Stdout)
+	case "tidy":
+		return modules.Tidy(ctx, os.Stdout)
+	case "tidy -diff":
+		return modules.TidyDiff(ctx, os.Stdout)
+	case "check":
+		return modules.Check(ctx, os.Stdout)
+	}
+	return errUsage
+}
+
+// setVersion prints only the tags to stdout, so that a loop can read them.
+func setVersion(modules *release.Modules, version string) error {
 	if err := modules.SetVersion(version); err != nil {
 		return err
 	}
@@ -71,24 +73,4 @@ func setVersion(root, version string) error {
 		fmt.Println(tag)
 	}
 	return nil
-}
-
-// prove runs a command that needs a copy of the checkout.
-func prove(ctx context.Context, root string, args []string) (err error) {
-	files, err := release.NewCopy(ctx, root, os.Stdout)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, files.Close()) }()
-	switch {
-	case len(args) == 1 && args[0] == "build":
-		return files.Build(ctx)
-	case len(args) == 1 && args[0] == "tidy":
-		return files.Tidy(ctx)
-	case len(args) == 2 && args[0] == "tidy" && args[1] == "-diff":
-		return files.TidyDiff(ctx)
-	case len(args) == 1 && args[0] == "check":
-		return files.Check(ctx)
-	}
-	return errUsage
 }

@@ -13,10 +13,11 @@
 //
 // # The proof
 //
-// A [Copy] has the files of the checkout and a module proxy in a directory, which serves a zip of each module. The go
-// command asks this proxy first, then the downloads in the module cache of the user, then the proxies of its
-// environment. It uses a module cache of its own: an unreleased version never gets into that of the user, and an old
-// state of it is never used here.
+// [Modules.Build] and [Modules.Tidy] run the go command in each module with a go.mod that replaces the others by their
+// folders, so that the version need not exist. [Modules.Check] uses them as others will: a module proxy in a directory
+// serves a zip of each module, from the files of the checkout. The go command asks this proxy first, then the downloads
+// in the module cache of the user, then the proxies of its environment. It uses a module cache of its own: an
+// unreleased version never gets into that of the user, and an old state of it is never used here.
 //
 // The package makes no tags, and does not choose the version.
 package release

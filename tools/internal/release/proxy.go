@@ -1,80 +1,123 @@
 package release
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net/url"
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
 )
 
-// A proxy is a directory with the files of a module proxy. The go command reads it through a file URL.
-type proxy struct {
-	dir  string
-	sums []string // of all modules served, as lines of a go.sum
-}
-
-func (p *proxy) url() string { return fileURL(p.dir) }
-
 func fileURL(dir string) string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String()
 }
 
-// publish serves a module as it is in a state of the tree. The zip is that which a proxy makes of a tag: without nested
-// modules, and with the license of the repository.
-func (p *proxy) publish(tree *tree, state string, m *Module, version string) error {
-	escaped, err := module.EscapePath(m.Path)
+// serve fills a directory with the files of a module proxy, which the go command reads through a file URL.
+func (m *Modules) serve(ctx context.Context, dir, version string) error {
+	files, err := m.tracked(ctx)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(p.dir, filepath.FromSlash(escaped), "@v")
+	for _, module := range m.All {
+		if err := m.publish(dir, module, version, files); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publish serves a module. The zip is that which a proxy makes of a tag: without nested modules, and with the license
+// of the repository.
+func (m *Modules) publish(proxy string, of *Module, version string, files []string) error {
+	escaped, err := module.EscapePath(of.Path)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(proxy, filepath.FromSlash(escaped), "@v")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	base := filepath.Join(dir, version)
-	if err := writeZip(base+".zip", tree, state, m, version); err != nil {
+	var text bytes.Buffer
+	released := module.Version{Path: of.Path, Version: version}
+	if err := zip.Create(&text, released, m.filesOf(of, files)); err != nil {
 		return err
 	}
-	modFile, err := os.ReadFile(filepath.Join(tree.dir, m.Dir, "go.mod"))
+	mod, err := os.ReadFile(of.file.Syntax.Name)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(base+".mod", modFile, 0o644); err != nil {
-		return err
-	}
-	lines, err := sumLines(m.Path, version, base+".zip", base+".mod")
-	if err != nil {
-		return err
-	}
-	p.sums = append(p.sums, lines...)
-	return writeVersions(dir, version)
-}
-
-// writeVersions writes the list of versions, which is this one, and its time.
-func writeVersions(dir, version string) error {
 	info := fmt.Sprintf(`{"Version":%q,"Time":%q}`, version, time.Now().UTC().Format(time.RFC3339))
-	if err := os.WriteFile(filepath.Join(dir, version+".info"), []byte(info), 0o644); err != nil {
-		return err
+	var errs []error
+	for name, content := range map[string][]byte{
+		version + ".zip": text.Bytes(), version + ".mod": mod,
+		version + ".info": []byte(info), "list": []byte(version + "\n"),
+	} {
+		errs = append(errs, os.WriteFile(filepath.Join(dir, name), content, 0o644))
 	}
-	return os.WriteFile(filepath.Join(dir, "list"), []byte(version+"\n"), 0o644)
+	return errors.Join(errs...)
 }
 
-func writeZip(name string, tree *tree, state string, m *Module, version string) error {
-	file, err := os.Create(name)
+// tracked are the files that git tracks, and those that it does not ignore, relative to the root. A file that was
+// deleted but is still tracked is none, and neither is a symbolic link, which no zip of a module has.
+func (m *Modules) tracked(ctx context.Context) (files []string, err error) {
+	// A clone that CI works on may belong to another user. Git refuses it, unless it is told that this is safe.
+	cmd := exec.CommandContext(ctx, "git", "-c", "safe.directory=*",
+		"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
+	var stderr bytes.Buffer
+	cmd.Dir, cmd.Stderr = m.root, &stderr
+	names, err := cmd.Output()
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("git ls-files: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
 	}
-	defer func() { _ = file.Close() }()
-	subdir := m.Dir
-	if subdir == "." {
-		subdir = ""
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+		if info, err := os.Lstat(filepath.Join(m.root, name)); err == nil && info.Mode().IsRegular() {
+			files = append(files, name)
+		}
 	}
-	released := module.Version{Path: m.Path, Version: version}
-	if err := zip.CreateFromVCS(file, released, tree.dir, state, subdir); err != nil {
-		return err
-	}
-	return file.Close()
+	return files, nil
 }
+
+// filesOf are those of a module.
+func (m *Modules) filesOf(of *Module, files []string) (own []zip.File) {
+	tops := map[string]bool{".": true}
+	for _, name := range files {
+		tops[path.Dir(name)] = tops[path.Dir(name)] || path.Base(name) == "go.mod"
+	}
+	license := "LICENSE"
+	for _, name := range files {
+		top := path.Dir(name)
+		for !tops[top] {
+			top = path.Dir(top)
+		}
+		if top != of.Dir {
+			continue
+		}
+		file := zipped{path: strings.TrimPrefix(name, of.Dir+"/"), name: filepath.Join(m.root, name)}
+		own = append(own, file)
+		if file.path == license {
+			license = ""
+		}
+	}
+	if license != "" {
+		own = append(own, zipped{path: license, name: filepath.Join(m.root, license)})
+	}
+	return own
+}
+
+// A zipped is a file in the zip of a module.
+type zipped struct{ path, name string }
+
+func (z zipped) Path() string                 { return z.path }
+func (z zipped) Lstat() (fs.FileInfo, error)  { return os.Lstat(z.name) }
+func (z zipped) Open() (io.ReadCloser, error) { return os.Open(z.name) }

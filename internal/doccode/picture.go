@@ -1,4 +1,4 @@
-package importcheck
+package doccode
 
 import (
 	"bytes"
@@ -28,11 +28,11 @@ const (
 var legend = []string{
 	"arrow: imports, also of what is further down",
 	"dashed: a module of its own",
+	"packages.txt has the imports one by one",
 }
 
 // Picture draws the list as an SVG: each layer a box with its packages, an arrow for what a layer imports of the row
-// below it. Imports inside of a layer, and those that no chain of arrows shows, are written into the box. A module
-// beside the root is one chip, and so is a package of the root with those inside of it.
+// below it. A module beside the root is one chip, and so is a package of the root with those inside of it.
 func (l *List) Picture() []byte {
 	p := &picture{list: l}
 	for _, layer := range l.layers {
@@ -93,7 +93,6 @@ type box struct {
 	layer      *layer
 	x, y, w, h int
 	chips      []chip
-	notes      []string
 }
 
 // A chip is a package, or a module, in its box, at a place in it.
@@ -114,8 +113,8 @@ func (p *picture) box(of *layer) *box {
 	}
 	x, y := padding, padding+titleSize+padding
 	for _, name := range p.drawn(of) {
-		text := label(name, of)
-		c := chip{name: text, own: p.list.modules[name], w: textWidth(text) + 2*chipPad}
+		c := chip{name: name, own: p.list.modules[name]}
+		c.w = len(c.name)*chipSize*61/100 + 2*chipPad // all letters of its font are as wide
 		if x > padding && x+c.w > b.w-padding {
 			x, y = padding, y+chipHeight+chipGap
 		}
@@ -123,11 +122,7 @@ func (p *picture) box(of *layer) *box {
 		b.chips = append(b.chips, c)
 		x += c.w + chipGap
 	}
-	b.notes = append(p.inside(of), p.beyond(of)...)
 	b.h = y + chipHeight + padding
-	if len(b.notes) > 0 {
-		b.h += len(b.notes)*noteHeight + padding/2
-	}
 	return b
 }
 
@@ -152,49 +147,6 @@ func (p *picture) part(name string, of *layer) string {
 	return outermost
 }
 
-// inside are the imports between the packages of a layer.
-func (p *picture) inside(of *layer) []string {
-	return p.notes(of, func(to *layer) bool { return to == of })
-}
-
-// beyond are the imports that no chain of arrows shows.
-func (p *picture) beyond(of *layer) []string {
-	shown := p.reached(of)
-	return p.notes(of, func(to *layer) bool { return to != of && !shown[to] })
-}
-
-// notes are the imports of a layer, as text, from the layers that are wanted.
-func (p *picture) notes(of *layer, wanted func(to *layer) bool) (notes []string) {
-	for _, line := range of.lines {
-		for _, name := range line.imports {
-			to := p.list.byName[name]
-			if to == nil || !wanted(to.layer) {
-				continue
-			}
-			from, target := label(p.part(line.name, of), of), label(p.part(name, to.layer), of)
-			if note := from + " → " + target; from != target && !slices.Contains(notes, note) {
-				notes = append(notes, note)
-			}
-		}
-	}
-	return notes
-}
-
-// reached are the layers to which a chain of arrows leads.
-func (p *picture) reached(from *layer) map[*layer]bool {
-	all := map[*layer]bool{}
-	for _, to := range p.list.layers {
-		if to.row != from.row+1 || !imports(from, to) {
-			continue
-		}
-		all[to] = true
-		for further := range p.reached(to) {
-			all[further] = true
-		}
-	}
-	return all
-}
-
 // imports reports whether a package of one layer imports one of the other.
 func imports(from, to *layer) bool {
 	for _, line := range from.lines {
@@ -207,52 +159,24 @@ func imports(from, to *layer) bool {
 	return false
 }
 
-// label is the name of a package in its box.
-func label(name string, of *layer) string { return strings.TrimPrefix(name, folder(of)) }
-
-// folder is the one in which all packages of a layer are, with a slash, or empty. The title says it, not the chips.
-func folder(of *layer) string {
-	if len(of.lines) == 0 {
-		return ""
-	}
-	first, _, _ := strings.Cut(of.lines[0].name, "/")
-	for _, line := range of.lines {
-		if !strings.HasPrefix(line.name, first+"/") {
-			return ""
-		}
-	}
-	return first + "/"
-}
-
-// textWidth is the width of a name, whose font has letters of one width.
-func textWidth(text string) int { return len([]rune(text)) * chipSize * 61 / 100 }
-
 // place puts the boxes under each other and returns the height of the picture.
 func (p *picture) place() int {
 	y := margin
-	for i := 0; i < len(p.boxes); {
-		row := []*box{p.boxes[i]}
-		if p.boxes[i].layer.side == "left" && i+1 < len(p.boxes) {
-			row = append(row, p.boxes[i+1])
+	for i, b := range p.boxes {
+		b.y = y
+		if b.layer.side == "left" { // the next one stands beside it
+			b.h = max(b.h, p.boxes[i+1].h)
+			p.boxes[i+1].h = b.h
+			continue
 		}
-		height := 0
-		for _, b := range row {
-			height = max(height, b.h)
-		}
-		for _, b := range row {
-			b.y, b.h = y, height
-		}
-		y += height + gap
-		i += len(row)
+		y += b.h + gap
 	}
 	return y - gap + margin
 }
 
 func (p *picture) drawBox(b *box) {
 	p.rect("box", b.x, b.y, b.w, b.h)
-	p.draw(`<text class="title" x="%d" y="%d">%s <tspan class="note">%s</tspan></text>`,
-		b.x+padding, b.y+padding+titleSize-3, html.EscapeString(b.layer.title), html.EscapeString(folder(b.layer)))
-	bottom := 0
+	p.text("title", b.x+padding, b.y+padding+titleSize-3, b.layer.title)
 	for _, c := range b.chips {
 		class := "chip"
 		if c.own {
@@ -260,10 +184,6 @@ func (p *picture) drawBox(b *box) {
 		}
 		p.rect(class, b.x+c.x, b.y+c.y, c.w, chipHeight)
 		p.text("name", b.x+c.x+c.w/2, b.y+c.y+chipHeight/2+5, c.name)
-		bottom = c.y + chipHeight
-	}
-	for i, note := range b.notes {
-		p.text("note", b.x+padding, b.y+bottom+padding/2+(i+1)*noteHeight-3, note)
 	}
 }
 

@@ -1,4 +1,4 @@
-package importcheck
+package doccode
 
 import (
 	"fmt"
@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// ListFile is where the list is in a tree.
-const ListFile = "docs/packages.txt"
+// listFile is where the list is in a tree.
+const listFile = "docs/packages.txt"
 
 // A List is which packages may import which, in layers from the top to the bottom.
 type List struct {
 	layers  []*layer
+	lines   []*line
 	byName  map[string]*line
-	modules map[string]bool // the folders of the modules, but for the root
+	modules map[string]bool // the folders of the modules that go.work uses, but for the root
 }
 
 // A layer is a group of packages. Two of them can share a row: then they stand beside each other.
@@ -32,27 +33,20 @@ type line struct {
 	imports []string
 }
 
-// ReadList reads the list of a tree. The error names the line that cannot be understood.
-func ReadList(tree fs.FS) (*List, error) {
-	text, err := fs.ReadFile(tree, ListFile)
+// List reads docs/packages.txt. The error names the line that cannot be understood.
+func (t *Tree) List() (*List, error) {
+	text, err := fs.ReadFile(t.files, listFile)
 	if err != nil {
 		return nil, fmt.Errorf("read the list of packages: %w", err)
 	}
-	dirs, err := modules(tree)
-	if err != nil {
-		return nil, err
-	}
-	list := &List{byName: map[string]*line{}, modules: map[string]bool{}}
-	for _, dir := range dirs {
-		list.modules[dir] = dir != "."
-	}
+	list := &List{byName: map[string]*line{}, modules: t.modules}
 	for i, line := range strings.Split(string(text), "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
 		if flaw := list.add(i+1, line); flaw != "" {
-			return nil, fmt.Errorf("%s:%d: %s", ListFile, i+1, flaw)
+			return nil, fmt.Errorf("%s:%d: %s", listFile, i+1, flaw)
 		}
 	}
 	return list, nil
@@ -64,7 +58,12 @@ func (l *List) add(number int, text string) (flaw string) {
 		return l.addLayer(title)
 	}
 	if strings.TrimSpace(text[:1]) == "" {
-		return l.addMore(text)
+		if len(l.lines) == 0 {
+			return "there is no line that this one could continue: begin it without a space"
+		}
+		last := l.lines[len(l.lines)-1]
+		last.imports = append(last.imports, strings.Fields(text)...)
+		return ""
 	}
 	name, imports, ok := strings.Cut(text, ":")
 	switch {
@@ -77,19 +76,8 @@ func (l *List) add(number int, text string) (flaw string) {
 	}
 	in := l.layers[len(l.layers)-1]
 	added := &line{layer: in, number: number, name: name, imports: strings.Fields(imports)}
-	in.lines = append(in.lines, added)
+	in.lines, l.lines = append(in.lines, added), append(l.lines, added)
 	l.byName[name] = added
-	return ""
-}
-
-// addMore takes over a line that continues the one before it.
-func (l *List) addMore(imports string) (flaw string) {
-	all := l.lines()
-	if len(all) == 0 {
-		return "there is no line that this one could continue: begin it without a space"
-	}
-	last := all[len(all)-1]
-	last.imports = append(last.imports, strings.Fields(imports)...)
 	return ""
 }
 
@@ -116,16 +104,8 @@ func (l *List) addLayer(title string) (flaw string) {
 	return ""
 }
 
-// lines are those of all layers.
-func (l *List) lines() (all []*line) {
-	for _, layer := range l.layers {
-		all = append(all, layer.lines...)
-	}
-	return all
-}
-
 // at is the line's place for people.
-func (l *line) at() string { return fmt.Sprintf("%s:%d", ListFile, l.number) }
+func (l *line) at() string { return fmt.Sprintf("%s:%d", listFile, l.number) }
 
 const moveDown = "move what both need into a package below both"
 
@@ -133,7 +113,7 @@ const moveDown = "move what both need into a package below both"
 func (l *line) flaw(to *line) string {
 	switch {
 	case to.number <= l.number:
-		return fmt.Sprintf("%s may not import %s, which stands above it in %s: %s", l.name, to.name, ListFile, moveDown)
+		return fmt.Sprintf("%s may not import %s, which stands above it in %s: %s", l.name, to.name, listFile, moveDown)
 	case to.layer != l.layer && to.layer.row == l.layer.row:
 		return fmt.Sprintf("%s may not import %s, whose layer [%s] is beside its own: %s",
 			l.name, to.name, to.layer.title, moveDown)
@@ -143,7 +123,7 @@ func (l *line) flaw(to *line) string {
 
 // Packages are the names in the list, from the top to the bottom. The slice is the caller's.
 func (l *List) Packages() (names []string) {
-	for _, line := range l.lines() {
+	for _, line := range l.lines {
 		names = append(names, line.name)
 	}
 	return names

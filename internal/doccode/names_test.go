@@ -1,16 +1,27 @@
-package doccheck_test
+package doccode_test
 
 import (
+	"io/fs"
 	"testing"
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
-	"github.com/seed62658d38/watchdog/internal/doccheck"
+	"github.com/seed62658d38/watchdog/internal/doccode"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// load reads a tree, and gives it what it needs of modules.
+func load(t *testing.T, files fstest.MapFS) *doccode.Tree {
+	t.Helper()
+	for name, text := range map[string]string{"go.mod": "module example.com/guard\n", "go.work": "go 1.25\n\nuse .\n"} {
+		if files[name] == nil {
+			files[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+	}
+	tree, err := doccode.Load(files)
+	require.NoError(t, err)
+	return tree
+}
 
 var standard = fstest.MapFS{
 	"os/os.go":       {Data: []byte("package os\n\nfunc Open() {}\n")},
@@ -72,7 +83,7 @@ import (
 }
 
 func TestCorrectTree(t *testing.T) {
-	problems, err := doccheck.Check(right(), standard)
+	problems, err := load(t, right()).Names(standard)
 	require.NoError(t, err)
 	require.Empty(t, problems)
 }
@@ -142,10 +153,10 @@ func TestProblems(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			tree := right()
 			tree[test.file] = &fstest.MapFile{Data: []byte(test.text)}
-			problems, err := doccheck.Check(tree, standard)
+			problems, err := load(t, tree).Names(standard)
 			require.NoError(t, err)
 			require.Len(t, problems, 1)
-			require.Equal(t, test.want, problems[0].String())
+			require.Equal(t, test.want, problems[0])
 		})
 	}
 }
@@ -155,14 +166,18 @@ func TestSkippedDirs(t *testing.T) {
 	for _, name := range []string{"testdata/wrong.go", "bin/wrong.go", ".git/wrong.go", "sub/vendor/wrong.go"} {
 		tree[name] = &fstest.MapFile{Data: []byte("this is not Go")}
 	}
-	problems, err := doccheck.Check(tree, standard)
+	problems, err := load(t, tree).Names(standard)
 	require.NoError(t, err)
 	require.Empty(t, problems)
 }
 
-func TestSyntaxError(t *testing.T) {
-	tree := right()
-	tree["wrong.go"] = &fstest.MapFile{Data: []byte("this is not Go")}
-	_, err := doccheck.Check(tree, standard)
-	require.ErrorContains(t, err, "wrong.go:1:1")
+func TestUnreadable(t *testing.T) {
+	for name, file := range map[string]*fstest.MapFile{"wrong.go": {Data: []byte("this is not Go")}, "go.mod": {Mode: fs.ModeDir}, "go.work": {Mode: fs.ModeDir}} {
+		t.Run(name, func(t *testing.T) {
+			tree := right()
+			tree[name] = file
+			_, err := doccode.Load(tree)
+			require.ErrorContains(t, err, name)
+		})
+	}
 }

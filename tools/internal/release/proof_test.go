@@ -11,32 +11,36 @@ import (
 	"github.com/seed62658d38/watchdog/tools/internal/release"
 )
 
-// newCopy copies a repository, without the network, and checks at the end of the test that nothing is left of the copy.
-func newCopy(t *testing.T, root string) (*release.Copy, *bytes.Buffer) {
+// open opens a repository, without the network, and checks at the end of the test that nothing temporary is left.
+func open(t *testing.T, root string) *release.Modules {
 	t.Helper()
 	t.Setenv("GOPROXY", "off")
 	t.Setenv("GOPRIVATE", "example.com")
 	t.Setenv("TMPDIR", t.TempDir())
-	var out bytes.Buffer
-	files, err := release.NewCopy(t.Context(), root, &out)
+	modules, err := release.Open(root)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		require.NoError(t, files.Close())
 		left, err := os.ReadDir(os.TempDir())
 		require.NoError(t, err)
 		require.Empty(t, left)
 	})
-	return files, &out
+	return modules
 }
 
 func TestCheck(t *testing.T) {
-	files, out := newCopy(t, repository(t, fourth))
-	require.NoError(t, files.Check(t.Context()), out)
+	var out bytes.Buffer
+	require.NoError(t, open(t, repository(t, fourth)).Check(t.Context(), &out), &out)
 	require.Equal(t, `== example.com/m@v0.1.0: 1 libraries, 0 commands
 == example.com/m/store/disk@v0.1.0: 1 libraries, 0 commands
 == example.com/m/app@v0.1.0: 0 libraries, 1 commands
 == example.com/m/extra@v0.1.0: 1 libraries, 0 commands
 `, out.String())
+
+	t.Run("a file that git ignores", func(t *testing.T) {
+		var out bytes.Buffer
+		require.Error(t, open(t, repository(t, "-- .gitignore --\nm.go\n")).Check(t.Context(), &out))
+		require.Contains(t, out.String(), "cannot find module providing package example.com/m")
+	})
 }
 
 func TestBuild(t *testing.T) {
@@ -44,15 +48,11 @@ func TestBuild(t *testing.T) {
 		"modules in order": {},
 		"a module beside go.work that needs another": {
 			fourth + "-- extra/extra.go --\npackage extra\n\nimport _ \"example.com/m/store/disk\"\n",
-			"no required module provides package example.com/m/store/disk",
+			"module example.com/m/store/disk provides package example.com/m/store/disk and is replaced but not required",
 		},
 		"an import that is not required": {
 			"-- store/disk/go.mod --\nmodule example.com/m/store/disk\n\ngo 1.25.0\n",
-			"no required module provides package example.com/m",
-		},
-		"a file that git ignores": {
-			"-- .gitignore --\nm.go\n",
-			"no required module provides package example.com/m",
+			"module example.com/m provides package example.com/m and is replaced but not required",
 		},
 		"a function that vet complains of": {
 			"-- m.go --\npackage m\n\nimport \"fmt\"\n\nconst Name = \"m\"\n\nfunc Print() { fmt.Printf(\"%d\", Name) }\n",
@@ -60,9 +60,9 @@ func TestBuild(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files, out := newCopy(t, repository(t, test.files))
-			if err := files.Build(t.Context()); test.says == "" {
-				require.NoError(t, err, out)
+			var out bytes.Buffer
+			if err := open(t, repository(t, test.files)).Build(t.Context(), &out); test.says == "" {
+				require.NoError(t, err, &out)
 			} else {
 				require.Error(t, err)
 				require.Contains(t, out.String(), test.says)
@@ -94,19 +94,17 @@ func TestTidy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := repository(t, test.files)
-			files, out := newCopy(t, root)
-			err := files.TidyDiff(t.Context())
+			var out bytes.Buffer
+			err := open(t, root).TidyDiff(t.Context(), &out)
 			if test.says == "" {
-				require.NoError(t, err, out)
+				require.NoError(t, err, &out)
 				return
 			}
-			require.ErrorIs(t, err, release.ErrUntidy, out)
+			require.ErrorContains(t, err, "run make tidy")
 			require.Contains(t, out.String(), test.says)
 
-			files, out = newCopy(t, root)
-			require.NoError(t, files.Tidy(t.Context()), out)
-			files, out = newCopy(t, root)
-			require.NoError(t, files.TidyDiff(t.Context()), out)
+			require.NoError(t, open(t, root).Tidy(t.Context(), &out), &out)
+			require.NoError(t, open(t, root).TidyDiff(t.Context(), &out), &out)
 			require.NoFileExists(t, filepath.Join(root, "app", "go.sum"), "it had no other sums")
 		})
 	}

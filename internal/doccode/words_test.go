@@ -1,12 +1,10 @@
-package doccheck_test
+package doccode_test
 
 import (
 	"testing"
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed62658d38/watchdog/internal/doccheck"
 )
 
 func TestWords(t *testing.T) {
@@ -16,16 +14,10 @@ func TestWords(t *testing.T) {
 		"b/b_test.go":     {Data: []byte("package b\ntype Hold int")},
 		"internal/c/c.go": {Data: []byte("package c\ntype Hold int")},
 	}
-	problems, err := doccheck.Words(tree, nil)
-	require.NoError(t, err)
 	require.Equal(t, []string{
 		"Hold is a type in [.] and something else as Stop.Hold: rename one",
 		"Hold is a type in [.] and something else as b/List.Hold: rename one",
 		"Stop is a type in [. b]: give each a name of its own, or say what both mean",
-	}, problems)
-	problems, err = doccheck.Words(tree, map[string]string{"Hold": "a hold", "Stop": "an end"})
-	require.NoError(t, err)
-	require.Empty(t, problems)
-	_, err = doccheck.Words(fstest.MapFS{"a.go": {Data: []byte("package")}}, nil)
-	require.Error(t, err)
+	}, load(t, tree).Words(nil))
+	require.Empty(t, load(t, tree).Words(map[string]string{"Hold": "a hold", "Stop": "an end"}))
 }

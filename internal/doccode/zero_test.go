@@ -1,4 +1,4 @@
-package doccheck_test
+package doccode_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog/internal/doccheck"
+	"github.com/seed62658d38/watchdog/internal/doccode"
 )
 
 func TestZero(t *testing.T) {
@@ -42,10 +42,9 @@ type Result struct{ Length time.Duration }
 type Run struct{ At time.Time }
 `)},
 	}
-	table, problems, err := doccheck.Zero(tree, []doccheck.Settings{
+	table, problems := load(t, tree).Zero([]doccode.Settings{
 		{Package: "pkg", Types: []string{"Config", "Bare", "Gone"}}, {Package: ".", Types: []string{"Run"}},
 	})
-	require.NoError(t, err)
 	require.Equal(t, []string{
 		"the comment of pkg.Bare.Least does not say what zero means", "there is no struct pkg.Gone",
 		"pkg.OtherConfig is not among the settings",
