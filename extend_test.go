@@ -104,18 +104,6 @@ func TestWarnings(t *testing.T) {
 		require.Equal(b.t, []float64{0.9}, told())
 		require.Len(b.t, b.events(watchdog.EventWarning), 3)
 	})
-	runFixture(t, "after an extension they count anew", func(b *fixture) {
-		told := warned(b)
-		wd := b.attach()
-		b.pass(193 * time.Minute)
-		require.Len(b.t, told(), 1)
-		require.NoError(b.t, wd.Extend(4*time.Hour))
-		b.pass(190 * time.Minute)
-		require.Empty(b.t, told())
-		b.pass(time.Minute)
-		require.Len(b.t, told(), 1)
-		require.Len(b.t, b.events(watchdog.EventWarning), 2)
-	})
 	runFixture(t, "they tell what is left, less the reserve", func(b *fixture) {
 		b.cfg.Budget.Reserve = 8 * time.Minute
 		var got watchdog.Warning
@@ -198,13 +186,6 @@ func TestExtendSpend(t *testing.T) {
 		require.Equal(f.t, "turns", payload.Spend[0]["limit"])
 		require.EqualValues(f.t, 13, payload.Spend[0]["allowed"])
 	})
-	runFixture(t, "beside what another process gave", func(f *fixture) {
-		f.cfg.Budget.Spend = both
-		wd, operator := f.attach(), f.attach()
-		require.NoError(f.t, operator.ExtendSpend(watchdog.Spend{Requests: 5}))
-		require.NoError(f.t, wd.ExtendSpend(watchdog.Spend{Requests: 3}))
-		require.Equal(f.t, []int64{18, 10, 10}, allowed(wd))
-	})
 	runFixture(t, "a run that is late has ended", func(f *fixture) {
 		f.cfg.Budget.Spend, f.cfg.Budget.WallClock, f.cfg.PollOnly = both, time.Minute, true
 		wd := f.attach()
@@ -229,24 +210,6 @@ func TestExtendSpend(t *testing.T) {
 // TestSpendTakenUp protects a run that is attached again from what the window asked before: of that limit, and no
 // other.
 func TestSpendTakenUp(t *testing.T) {
-	t.Run("a ladder goes on where it stood, whatever the order of its events", func(t *testing.T) {
-		for range 20 {
-			inFixture(t, func(f *fixture) {
-				f.cfg.Budget.Spend = watchdog.Spend{Requests: 5, WarnAt: []float64{}}
-				f.cfg.Budget.Ladders.Requests = many(watchdog.DirectiveRetry, 6)
-				wd := f.attach()
-				for range 5 {
-					refuse(t, wd, requests(6))
-					f.pass(0)
-				}
-				require.NoError(t, wd.Close())
-				wd = f.attach()
-				refuse(t, wd, requests(6))
-				f.pass(0)
-				require.Equal(t, []string{"retry 6"}, polled(wd))
-			})
-		}
-	})
 	runFixture(t, "and that of another limit as large does not", func(f *fixture) {
 		f.cfg.Budget.Spend = watchdog.Spend{Requests: 5, Turns: 5, WarnAt: []float64{}}
 		f.cfg.Budget.Ladders.Requests = many(watchdog.DirectiveRetry, 3)

@@ -37,18 +37,6 @@ func TestLayer(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, string(events[len(events)-1].Payload), `"parent":"s-1"`)
 	})
-	runBubble(t, "it gets at most what is left of the run, less the reserve", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		after(15 * minute)
-		wd.Activity()
-		for _, budget := range []time.Duration{0, 2 * time.Hour, watchdog.NoLimit} {
-			step := layer(t, wd, "build", watchdog.Budget{WallClock: budget})
-			require.Equal(t, 40*minute, step.Remaining())
-			require.NoError(t, step.Close())
-		}
-		step := layer(t, wd, "build", watchdog.Budget{WallClock: minute})
-		require.Equal(t, minute, step.Remaining())
-		require.NoError(t, step.Close())
-	})
 	runBubble(t, "the cause says which layer ended the work", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 		step := layer(t, wd, "build", watchdog.Budget{})
 		defer step.Close()
@@ -395,18 +383,6 @@ func TestWrapUp(t *testing.T) {
 		require.Equal(b.t, 6*time.Minute, warnings[1].Remaining, "with it")
 		b.pass(6*time.Minute + 1)
 		require.Equal(b.t, []watchdog.DirectiveKind{watchdog.DirectiveCancel}, directives(b, wd))
-	})
-	runFixture(t, "and again after an extension", func(b *fixture) {
-		b.cfg.Budget = budget
-		wd := b.attach()
-		b.pass(50 * time.Minute)
-		require.NoError(b.t, wd.Extend(time.Hour))
-		require.Equal(b.t, time.Hour, wd.Remaining())
-		b.pass(time.Hour)
-		require.Len(b.t, b.events(watchdog.EventWrapUp), 2)
-		require.Len(b.t, directives(b, wd), 2)
-		b.live(b.attach())
-		require.Len(b.t, b.events(watchdog.EventWrapUp), 2)
 	})
 	runFixture(t, "is never written in a ladder, nor given without a reserve", func(b *fixture) {
 		bad := watchdog.Budget{Idle: time.Minute}

@@ -1,10 +1,8 @@
 package watchdog_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,68 +103,6 @@ func TestOnSignal(t *testing.T) {
 			close(block)
 			synctest.Wait()
 		})
-	})
-	t.Run("that blocks while the timer looks does not keep the timer from other runs", func(t *testing.T) {
-		var block chan struct{}
-		cfg := watchdog.Config{Budget: watchdog.Budget{WallClock: time.Minute}, OnSignal: func(s watchdog.Signal) {
-			if s.Kind == watchdog.SignalEnd {
-				<-block
-			}
-		}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
-			block = make(chan struct{})
-			other, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-2", StartedAt: time.Now()},
-				watchdog.Config{Store: store, Logger: quiet, Budget: watchdog.Budget{WallClock: time.Minute}})
-			require.NoError(t, err)
-			defer other.Close()
-			after(time.Minute + 1)
-			require.Error(t, wd.Context().Err())
-			requireStop(t, other, watchdog.WallClockExceeded)
-			close(block)
-			synctest.Wait()
-		})
-	})
-	t.Run("that blocks at the end does not keep anybody from the stop", func(t *testing.T) {
-		var block chan struct{}
-		told := 0
-		cfg := watchdog.Config{Budget: watchdog.Budget{WallClock: time.Minute}, OnSignal: func(s watchdog.Signal) {
-			if s.Kind == watchdog.SignalEnd {
-				<-block
-			}
-		}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
-			block = make(chan struct{})
-			hang := make(chan struct{})
-			store.set(func(s *flakyStore) { s.hang = hang })
-			wd.Subscribe(func(watchdog.Directive) { told++ })
-			after(time.Minute + 1)
-			fired := make(chan bool, 1)
-			go func() { // waits for the stop that is being recorded
-				_, ok := wd.Fired()
-				fired <- ok
-			}()
-			synctest.Wait()
-			close(hang)
-			synctest.Wait()
-			require.Len(t, fired, 1)
-			require.True(t, <-fired)
-			require.Equal(t, 1, told)
-			close(block)
-			synctest.Wait()
-		})
-	})
-	t.Run("that panics is logged and does no harm", func(t *testing.T) {
-		var log bytes.Buffer
-		cfg := watchdog.Config{Budget: budget, OnSignal: func(watchdog.Signal) { panic("a host's") }}
-		synctest.Test(t, func(t *testing.T) {
-			cfg.Store, cfg.Logger = &watchdog.Memory{}, slog.New(slog.NewTextHandler(&log, nil))
-			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-			require.NoError(t, err)
-			defer wd.Close()
-			wd.Activity()
-			requireRunning(t, wd)
-		})
-		require.Contains(t, log.String(), "OnSignal")
 	})
 }
 

@@ -38,16 +38,6 @@ func TestParent(t *testing.T) {
 		require.ErrorIs(b.t, context.Cause(ctx), errHostGone)
 		require.Zero(b.t, b.store.appends)
 	})
-	runFixture(t, "those who wait on a child of the run's context are told", func(b *fixture) {
-		parent, end := context.WithCancel(context.Background())
-		wd, err := watchdog.New(parent, b.run, b.cfg)
-		require.NoError(b.t, err)
-		defer wd.Close()
-		child, stop := context.WithCancel(wd.Context())
-		defer stop()
-		end()
-		<-child.Done()
-	})
 	t.Run("its cause is the run's at once, whoever asks first", func(t *testing.T) {
 		type key struct{}
 		for name, contextOf := range map[string]func(wd *watchdog.Watchdog) context.Context{
@@ -82,16 +72,6 @@ func TestParent(t *testing.T) {
 		require.Equal(b.t, context.Canceled, wd.Context().Err())
 		var many manyErrors
 		require.ErrorAs(b.t, context.Cause(wd.Context()), &many)
-	})
-	runFixture(t, "a run that ended before its parent, for the same cause, was not ended by it", func(b *fixture) {
-		parent, end := context.WithDeadlineCause(context.Background(), time.Now().Add(time.Minute), watchdog.ErrClosed)
-		defer end()
-		wd, err := watchdog.New(parent, b.run, b.cfg)
-		require.NoError(b.t, err)
-		require.NoError(b.t, wd.Close())
-		after(time.Minute)
-		require.Equal(b.t, context.DeadlineExceeded, parent.Err())
-		require.Equal(b.t, context.Canceled, wd.Context().Err())
 	})
 	runSynced(t, "its deadline and its values are the run's", func(t *testing.T) {
 		type key struct{}
@@ -234,37 +214,30 @@ func TestTraceOfParentHoldsNoLock(t *testing.T) {
 }
 
 func TestParentEndsWhileRecording(t *testing.T) {
-	for name, c := range map[string]struct {
-		fail error
-		try  func(wd *watchdog.Watchdog) error
-	}{
-		"a complete that is refused": {errDiskFull, (*watchdog.Watchdog).Complete},
-	} {
-		runFixture(t, name, func(b *fixture) {
-			b.cfg.PollOnly, b.cfg.RecordInterrupts = true, true
-			parent, end := context.WithCancelCause(context.Background())
-			wd, err := watchdog.New(parent, b.run, b.cfg)
-			require.NoError(b.t, err)
-			done, hang, tried := wd.Context().Done(), make(chan struct{}), make(chan error, 1)
-			b.store.set(func(s *flakyStore) { s.hang, s.fail = hang, c.fail })
-			go func() { tried <- c.try(wd) }()
-			synctest.Wait()
-			end(errHostGone)
-			synctest.Wait()
-			b.store.set(func(s *flakyStore) { s.fail = nil })
-			close(hang)
-			require.ErrorIs(b.t, <-tried, c.fail)
-			synctest.Wait()
-			select {
-			case <-done: // nobody has polled, or looked at the context
-			default:
-				b.t.Error("the run goes on without its parent")
-			}
-			require.ErrorIs(b.t, context.Cause(wd.Context()), errHostGone)
-			require.NoError(b.t, wd.Close())
-			require.Len(b.t, b.events(watchdog.EventInterrupt), 1)
-		})
-	}
+	inFixture(t, func(b *fixture) {
+		b.cfg.PollOnly, b.cfg.RecordInterrupts = true, true
+		parent, end := context.WithCancelCause(context.Background())
+		wd, err := watchdog.New(parent, b.run, b.cfg)
+		require.NoError(t, err)
+		done, hang, tried := wd.Context().Done(), make(chan struct{}), make(chan error, 1)
+		b.store.set(func(s *flakyStore) { s.hang, s.fail = hang, errDiskFull })
+		go func() { tried <- wd.Complete() }()
+		synctest.Wait()
+		end(errHostGone)
+		synctest.Wait()
+		b.store.set(func(s *flakyStore) { s.fail = nil })
+		close(hang)
+		require.ErrorIs(t, <-tried, errDiskFull)
+		synctest.Wait()
+		select {
+		case <-done: // nobody has polled, or looked at the context
+		default:
+			t.Error("the run goes on without its parent")
+		}
+		require.ErrorIs(t, context.Cause(wd.Context()), errHostGone)
+		require.NoError(t, wd.Close())
+		require.Len(t, b.events(watchdog.EventInterrupt), 1)
+	})
 }
 
 func TestParentOfHostIsFollowedWithNoLockHeld(t *testing.T) {

@@ -52,13 +52,6 @@ func TestPausedWallClock(t *testing.T) {
 			require.Equal(b.t, stop, b.attach().Stop())
 		})
 	})
-	t.Run("for its cap at most, which trips by itself", func(t *testing.T) {
-		inPause(t, func(b *fixture, wd *watchdog.Watchdog, _ *watchdog.Hold) {
-			b.pass(3*time.Hour + 1)
-			require.Equal(b.t, watchdog.HoldExceeded, wd.Stop().Code)
-			require.Equal(b.t, "approval", wd.Stop().Hold)
-		})
-	})
 	runFixture(t, "in a run that is only observed not beyond its cap", func(b *fixture) {
 		b.cfg.Budget, b.cfg.ObserveOnly = watchdog.Budget{WallClock: time.Hour}, true
 		wd := b.attach()
@@ -67,124 +60,12 @@ func TestPausedWallClock(t *testing.T) {
 		b.pass(3*time.Hour + 30*time.Minute)
 		require.Equal(b.t, 30*time.Minute, wd.Remaining())
 	})
-	for name, crash := range map[string]bool{"a crash": true, "a close": false} {
-		t.Run("after "+name+" the hold is open, and whoever opens it again takes it over", func(t *testing.T) {
-			inPause(t, func(b *fixture, wd *watchdog.Watchdog, _ *watchdog.Hold) {
-				b.pass(30 * time.Minute)
-				wd = b.restartAfter(wd, time.Hour, crash)
-				require.Equal(b.t, 20*time.Minute, wd.Remaining(), "the time the process was gone is paused, too")
-				h, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: 9 * time.Hour})
-				require.NoError(b.t, err)
-				_, err = wd.Hold(context.Background(), "approval", approval)
-				require.ErrorIs(b.t, err, watchdog.ErrHeld)
-				b.pass(time.Hour)
-				require.True(b.t, h.Close())
-				require.False(b.t, h.Close())
-				synctest.Wait()
-				b.pass(10 * time.Minute)
-				require.Equal(b.t, 10*time.Minute, wd.Remaining())
-				wd = b.restartAfter(wd, 5*time.Minute, crash)
-				require.Equal(b.t, 5*time.Minute+10*time.Minute, b.cfg.Budget.WallClock-45*time.Minute)
-				require.Equal(b.t, 5*time.Minute, wd.Remaining(), "less the reserve")
-			})
-		})
-		t.Run("after "+name+" its cap trips as ever if nobody does", func(t *testing.T) {
-			inPause(t, func(b *fixture, wd *watchdog.Watchdog, _ *watchdog.Hold) {
-				wd = b.restartAfter(wd, time.Hour, crash)
-				b.pass(2 * time.Hour)
-				require.Nil(b.t, wd.Stop())
-				b.pass(1)
-				require.Equal(b.t, watchdog.HoldExceeded, wd.Stop().Code)
-				require.Equal(b.t, 3*time.Hour+1, wd.Stop().Elapsed.Round(0)+1)
-			})
-		})
-	}
 	runFixture(t, "it needs a cap", func(b *fixture) {
 		for _, limit := range []watchdog.HoldLimit{{PausesWallClock: true}, {PausesWallClock: true, Cap: watchdog.NoLimit}} {
 			_, err := b.attach().Hold(context.Background(), "approval", limit)
 			require.ErrorIs(b.t, err, watchdog.ErrInvalid)
 			require.ErrorContains(b.t, err, "Cap")
 		}
-	})
-}
-
-// approve opens a hold that stops the wall clock of the run.
-func approve(t *testing.T, wd *watchdog.Watchdog, limit time.Duration) *watchdog.Hold {
-	t.Helper()
-	h, err := wd.Hold(context.Background(), "approval "+limit.String(), watchdog.HoldLimit{Cap: limit, PausesWallClock: true})
-	require.NoError(t, err)
-	return h
-}
-
-// TestPauseOfLayers has what is inside a run stand still with it: what is left of a layer is left of its run.
-func TestPauseOfLayers(t *testing.T) {
-	hour := watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour}}
-	step := watchdog.Budget{WallClock: 10 * minute}
-	// each has the layer made, the run stand still for an hour, and 10 minutes left of the layer then.
-	for name, pause := range map[string]func(wd *watchdog.Watchdog) (layer *watchdog.Watchdog){
-		"a layer of a layer": func(wd *watchdog.Watchdog) *watchdog.Watchdog {
-			around := openLayer(t, wd, "around", watchdog.Budget{})
-			h := approve(t, wd, 24*time.Hour)
-			after(30 * minute)
-			layer := openLayer(t, around, "step", step)
-			after(30 * minute)
-			require.True(t, h.Close())
-			return layer
-		},
-		"a layer beside the one of the hold": func(wd *watchdog.Watchdog) *watchdog.Watchdog {
-			layer := openLayer(t, wd, "step", step)
-			beside := openLayer(t, openLayer(t, wd, "around", watchdog.Budget{}), "beside", watchdog.Budget{})
-			h := approve(t, beside, 24*time.Hour)
-			after(time.Hour)
-			require.True(t, h.Close())
-			require.NoError(t, beside.Close())
-			return layer
-		},
-		"the cap ends the pause of both": func(wd *watchdog.Watchdog) *watchdog.Watchdog {
-			layer := openLayer(t, wd, "step", step)
-			_, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: time.Hour, PausesWallClock: true})
-			require.NoError(t, err)
-			after(time.Hour)
-			return layer
-		},
-	} {
-		runBubble(t, name, hour, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-			layer := pause(wd)
-			require.Equal(t, 10*minute, layer.Remaining())
-			if name == "the cap ends the pause of both" { // which ends the run, too
-				return
-			}
-			require.Equal(t, time.Hour, wd.Remaining())
-			after(10 * minute)
-			requireRunning(t, layer)
-			after(time.Millisecond)
-			stop := requireStop(t, layer, watchdog.WallClockExceeded)
-			require.Equal(t, 10*minute, stop.Elapsed.Truncate(time.Millisecond))
-			requireRunning(t, wd)
-		})
-	}
-}
-
-// TestPauseOfManyLayers has pauses of many layers leave nothing behind.
-func TestPauseOfManyLayers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour}, Logger: quiet})
-		require.NoError(t, err)
-		defer wd.Close()
-		var layers []*watchdog.Watchdog
-		for range 100 {
-			layers = append(layers, openLayer(t, wd, "step", watchdog.Budget{}))
-		}
-		for _, layer := range layers {
-			h := approve(t, layer, time.Hour)
-			after(time.Minute)
-			require.True(t, h.Close())
-		}
-		for _, layer := range layers {
-			require.Equal(t, wd.Remaining(), layer.Remaining())
-			require.NoError(t, layer.Close())
-		}
-		require.Equal(t, time.Hour, wd.Remaining())
 	})
 }
 

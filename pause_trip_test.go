@@ -3,6 +3,7 @@ package watchdog_test
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,71 +74,35 @@ func (s *tripStore) Transact(ctx context.Context, exchanges ...*watchdog.Exchang
 // does not take of a pause keeps no stop from it.
 func TestTripWithPauses(t *testing.T) {
 	for _, transactional := range []bool{true, false} {
-		inTrip := func(name string, test func(b *fixture, store *tripStore, wd *watchdog.Watchdog)) {
-			runFixture(t, name+", in one transaction "+strconv.FormatBool(transactional), func(b *fixture) {
+		for _, refuse := range []string{"", "hold", "release"} {
+			runFixture(t, fmt.Sprintf("refused: %q, in one transaction: %v", refuse, transactional), func(b *fixture) {
 				store := &tripStore{}
 				b.cfg.Store, b.cfg.PollOnly, b.cfg.Budget = store, true, hourly
 				if !transactional {
 					b.cfg.Store = struct{ watchdog.EventStore }{store}
 				}
-				test(b, store, b.attach())
-			})
-		}
-		// pause has an approval of ten minutes of which the store takes nothing, and then the hour used up.
-		pause := func(b *fixture, store *tripStore, wd *watchdog.Watchdog) {
-			store.away = true
-			h, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			b.pass(10 * time.Minute)
-			h.Close()
-			b.pass(time.Hour)
-			b.live(wd)
-			store.away = false
-		}
-		trip := func(b *fixture, wd *watchdog.Watchdog) {
-			b.pass(1)
-			require.Equal(b.t, 10*time.Minute, b.stopped(wd).Paused)
-			require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventCancel))
-		}
-		inTrip("its own process's openings and releases go before the cancel", func(b *fixture, store *tripStore, wd *watchdog.Watchdog) {
-			pause(b, store, wd)
-			trip(b, wd)
-			require.Equal(b.t, []string{"hold release cancel"}, store.took)
-			require.NoError(b.t, wd.Close())
-			require.Equal(b.t, []string{"hold release cancel"}, store.took, "nothing waits any more")
-		})
-		inTrip("an opening that the store has is of no use without its release", func(b *fixture, store *tripStore, wd *watchdog.Watchdog) {
-			h, err := wd.Hold(context.Background(), "approval", approval)
-			require.NoError(b.t, err)
-			b.pass(10 * time.Minute)
-			store.away = true
-			h.Close()
-			b.pass(time.Hour)
-			b.live(wd)
-			store.away = false
-			trip(b, wd)
-			require.Equal(b.t, []string{"hold", "release cancel"}, store.took)
-		})
-		for _, refuse := range []string{"hold", "release"} {
-			inTrip("a "+refuse+" that is refused keeps no cancel from the store", func(b *fixture, store *tripStore, wd *watchdog.Watchdog) {
-				pause(b, store, wd)
-				store.refuse = refuse
-				trip(b, wd)
-				require.ErrorIs(b.t, wd.Close(), errDiskFull)
-				store.refuse = ""
-				require.NoError(b.t, wd.Close())
-				require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventHold))
-				require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventRelease))
-				require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventCancel))
-			})
-			inTrip("nor the run from an extension, a "+refuse+" that is", func(b *fixture, store *tripStore, wd *watchdog.Watchdog) {
-				pause(b, store, wd)
-				b.cfg.Budget.WallClock = 3 * time.Hour
-				require.NoError(b.t, b.attach().Extend(time.Hour))
-				store.refuse = refuse
-				b.pass(1)
+				wd := b.attach()
+				store.away = true // an approval of ten minutes of which it takes nothing, and then the hour used up
+				h, err := wd.Hold(context.Background(), "approval", approval)
+				require.NoError(b.t, err)
+				b.pass(10 * time.Minute)
+				h.Close()
+				b.pass(time.Hour)
 				b.live(wd)
-				require.Equal(b.t, time.Hour-1, wd.Remaining())
+				store.away, store.refuse = false, refuse
+				b.pass(1)
+				require.Equal(b.t, 10*time.Minute, b.stopped(wd).Paused)
+				require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventCancel))
+				if refuse != "" {
+					require.ErrorIs(b.t, wd.Close(), errDiskFull)
+					store.refuse = ""
+				} else {
+					require.Equal(b.t, []string{"hold release cancel"}, store.took)
+				}
+				require.NoError(b.t, wd.Close())
+				for _, kind := range []string{watchdog.EventHold, watchdog.EventRelease, watchdog.EventCancel} {
+					require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, kind))
+				}
 			})
 		}
 	}

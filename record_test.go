@@ -16,15 +16,10 @@ import (
 // over is the default budget and one nanosecond.
 const over = watchdog.DefaultWallClock + 1
 
+// TestStoreFails protects that a store which cannot be read at the attach is an error: nobody knows whether the run may
+// go on.
 func TestStoreFails(t *testing.T) {
-	runFixture(t, "a store that panics is a store that fails", func(b *fixture) {
-		b.cfg.Store = &lateReader{EventStore: b.store, before: func() { panic("nil map") }}
-		wd := b.attach()
-		b.pass(over)
-		b.stopped(wd)
-		require.ErrorContains(b.t, wd.Close(), "panicked with a string")
-	})
-	runFixture(t, "a store that cannot be read at the attach is an error: nobody knows whether the run may go on", func(b *fixture) {
+	inFixture(t, func(b *fixture) {
 		b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
 		_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
 		require.ErrorIs(b.t, err, errDiskFull)
@@ -87,34 +82,6 @@ func (s *refusingStore) Append(ctx context.Context, events ...watchdog.Event) er
 
 // TestPending protects the stop, and then the newest of the rest, from what the store does not take.
 func TestPending(t *testing.T) {
-	t.Run("one that is refused for good keeps no other from the store", func(t *testing.T) {
-		for _, pollOnly := range []bool{false, true} {
-			inFixture(t, func(b *fixture) {
-				store := &refusingStore{kind: watchdog.EventRetry}
-				b.cfg.Store, b.cfg.PollOnly, b.cfg.Budget.Idle, b.cfg.Budget.Ladders.Idle = store, pollOnly, 10*minute,
-					[]watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck}
-				wd := b.attach()
-				b.pass(10*minute + 1)
-				wd.Fired()
-				store.set(func(s *flakyStore) { s.fail = errDiskFull })
-				b.pass(10*minute + 1)
-				wd.Fired()
-				b.pass(10*minute + 1)
-				wd.Fired()
-				requireStop(t, wd, watchdog.IdleExceeded)
-				synctest.Wait()
-				store.set(func(s *flakyStore) { s.fail = nil })
-				wd.Fired()
-				synctest.Wait()
-				require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
-				require.Equal(t, 1, countEvents(t, store, watchdog.EventUnstuck))
-				require.Equal(t, 1, countEvents(t, store, watchdog.EventWarning), "the decision and its directive are one")
-				err := wd.Close()
-				require.ErrorIs(t, err, errRefused)
-				require.ErrorContains(t, err, "2 of its events are not recorded, the last a runtime.watchdog.retry")
-			})
-		}
-	})
 	t.Run("nor does any number of them keep the stop from a store that is slow", func(t *testing.T) {
 		for _, pollOnly := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {

@@ -35,18 +35,6 @@ func TestStepOfOddHosts(t *testing.T) {
 		require.True(f.t, ok)
 		require.NoError(f.t, wd.Close())
 	})
-	runFixture(t, "ten thousand calls at once are one turn", func(f *fixture) {
-		wd := f.attach()
-		var turn []loop.Step
-		for n := range 10_000 {
-			turn = append(turn, grep(n))
-		}
-		require.Equal(f.t, loop.Go, wd.Step(turn...).Advice)
-		require.Equal(f.t, loop.Go, wd.Step(turn...).Advice)
-		require.Equal(f.t, loop.Ask, wd.Step(turn...).Advice)
-		f.pass(0)
-		require.Len(f.t, f.events(watchdog.EventUnstuck), 1)
-	})
 	runFixture(t, "a person between calls takes back what was found before", func(f *fixture) {
 		wd := f.attach()
 		for range 3 {

@@ -156,16 +156,6 @@ func TestStep(t *testing.T) {
 		}
 		f.live(wd)
 	})
-	runFixture(t, "a ladder of its own", func(f *fixture) {
-		f.cfg.Budget.Ladders.Loop = []watchdog.DirectiveKind{watchdog.DirectiveCancel}
-		wd := f.attach()
-		for range 3 {
-			wd.Step(grep(1))
-		}
-		code, fired := wd.Fired()
-		require.True(f.t, fired)
-		require.Equal(f.t, watchdog.LoopDetected, code)
-	})
 	runFixture(t, "new steps are progress, old ones activity", func(f *fixture) {
 		f.cfg.Budget.NoProgress = time.Minute
 		wd := f.attach()

