@@ -131,7 +131,7 @@ func TestContinue(t *testing.T) {
 			require.Equal(t, noon, c.attach().StartedAt())
 		})
 	})
-	t.Run("a run that was resumed by a clock that was ahead can be resumed again, also if its host passed its start until then", func(t *testing.T) {
+	t.Run("a run that a clock ahead resumed, of a host that passed its start until then, can be resumed again", func(t *testing.T) {
 		inContinuing(t, func(c *continuing) {
 			continues := c.run
 			c.run = watchdog.Run{ID: c.run.ID, StartedAt: noon}
