@@ -45,10 +45,10 @@ func TestCancel(t *testing.T) {
 	runFixture(t, "the event is stored before the context ends", func(b *fixture) {
 		var wd *watchdog.Watchdog
 		recorded := 0
-		b.cfg.Store = &lateReader{EventStore: b.store, before: func() {
+		b.cfg.Store = beforeAppend(b.store, func() {
 			recorded++
 			require.NoError(b.t, wd.Context().Err(), "record, then cancel")
-		}}
+		})
 		wd = b.attach()
 		b.cancelled(wd, noOutput)
 		require.Equal(b.t, 1, recorded)

@@ -245,7 +245,12 @@ func TestContinueFails(t *testing.T) {
 	})
 	runFixture(t, "one that keeps what it said it did not: the run has begun", func(b *fixture) {
 		b.run = watchdog.Run{ID: "s-1", Continue: true}
-		lost := &losingStore{EventStore: b.store}
+		lost := &hookedStore{EventStore: b.store}
+		lost.append = func(events []watchdog.Event) error {
+			lost.append = nil
+			require.NoError(b.t, b.store.Append(context.Background(), events...))
+			return errDiskFull
+		}
 		b.cfg.Store = lost
 		_, err := watchdog.New(context.Background(), b.run, b.cfg)
 		require.ErrorIs(b.t, err, errDiskFull)
@@ -254,7 +259,7 @@ func TestContinueFails(t *testing.T) {
 	})
 	t.Run("one that does not keep what it took", func(t *testing.T) {
 		in(t, func(b *fixture, k *fakeKeeper) {
-			b.cfg.Store = forgetful{}
+			b.cfg.Store = staleStore{b.store}
 			require.ErrorContains(t, fails(b, k), "does not have it")
 		})
 	})
@@ -314,24 +319,3 @@ func TestContinueAlone(t *testing.T) {
 		require.Equal(b.t, noon, b.attach().StartedAt())
 	})
 }
-
-// A losingStore keeps the first events that it is given and says that it did not.
-type losingStore struct {
-	watchdog.EventStore
-	lost bool
-}
-
-func (s *losingStore) Append(ctx context.Context, events ...watchdog.Event) error {
-	err := s.EventStore.Append(ctx, events...)
-	if !s.lost && err == nil {
-		s.lost, err = true, errDiskFull
-	}
-	return err
-}
-
-// forgetful is a store that takes everything and keeps nothing.
-type forgetful struct{}
-
-func (forgetful) Append(context.Context, ...watchdog.Event) error { return nil }
-
-func (forgetful) Read(context.Context, string, string) ([]watchdog.Event, error) { return nil, nil }

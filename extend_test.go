@@ -28,7 +28,7 @@ func TestExtend(t *testing.T) {
 	runFixture(t, "a run that is cancelled elsewhere while it is recorded is not extended", func(b *fixture) {
 		operator := b.attach()
 		cancel := func() { _, _ = operator.Cancel(watchdog.Cancellation{Reason: watchdog.IterationTimeout}) }
-		b.cfg.Store = &cancelledMeanwhile{EventStore: b.store, cancel: cancel}
+		b.cfg.Store = beforeAppend(b.store, cancel)
 		wd := b.attach()
 		require.ErrorIs(b.t, wd.Extend(time.Hour), watchdog.ErrEnded)
 		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.IterationTimeout)
@@ -52,20 +52,6 @@ func TestExtend(t *testing.T) {
 		require.ErrorIs(b.t, b.attach().Extend(time.Hour), watchdog.ErrInvalid)
 		require.Empty(b.t, b.events(watchdog.EventExtend))
 	})
-}
-
-// A cancelledMeanwhile is a store in which another process cancels the run just before the first append.
-type cancelledMeanwhile struct {
-	watchdog.EventStore
-	cancel func()
-}
-
-func (s *cancelledMeanwhile) Append(ctx context.Context, events ...watchdog.Event) error {
-	if s.cancel != nil {
-		s.cancel()
-		s.cancel = nil
-	}
-	return s.EventStore.Append(ctx, events...)
 }
 
 func TestWarnings(t *testing.T) {

@@ -207,6 +207,54 @@ func (s *flakyStore) Read(ctx context.Context, aggregateType, aggregateID string
 	return s.Memory.Read(ctx, aggregateType, aggregateID)
 }
 
+// A hookedStore calls the host's code before it is asked, and answers with the error of that, if there is one.
+type hookedStore struct {
+	watchdog.EventStore
+	append func(events []watchdog.Event) error
+	read   func() error
+}
+
+func (s *hookedStore) Append(ctx context.Context, events ...watchdog.Event) error {
+	if s.append != nil {
+		if err := s.append(events); err != nil {
+			return err
+		}
+	}
+	return s.EventStore.Append(ctx, events...)
+}
+
+func (s *hookedStore) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
+	if s.read != nil {
+		if err := s.read(); err != nil {
+			return nil, err
+		}
+	}
+	return s.EventStore.Read(ctx, aggregateType, aggregateID)
+}
+
+// beforeAppend does something between the store's first read and the first append after it.
+func beforeAppend(store watchdog.EventStore, do func()) *hookedStore {
+	s := &hookedStore{EventStore: store}
+	s.append = func([]watchdog.Event) error {
+		s.append = nil
+		do()
+		return nil
+	}
+	return s
+}
+
+var errRefused = errors.New("column too short")
+
+// refusing refuses the events of a kind, whatever they come with.
+func refusing(kind string) func(events []watchdog.Event) error {
+	return func(events []watchdog.Event) error {
+		if slices.ContainsFunc(events, func(e watchdog.Event) bool { return e.Type == kind }) {
+			return errRefused
+		}
+		return nil
+	}
+}
+
 // A countingStore is a Memory that counts what is asked of it, and can be told to be slow. It is not a *Memory to the
 // watchdog, so that it is waited for.
 type countingStore struct {

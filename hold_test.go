@@ -196,34 +196,24 @@ func TestHoldIdleRace(t *testing.T) {
 	require.Less(t, wd.SinceActivity(), time.Hour)
 }
 
-// A hookedReader is a store that calls a hook at the next read of a run.
-type hookedReader struct {
-	watchdog.EventStore
-	hook atomic.Pointer[func()]
-}
-
-func (s *hookedReader) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	if hook := s.hook.Swap(nil); hook != nil {
-		(*hook)()
-	}
-	return s.EventStore.Read(ctx, aggregateType, aggregateID)
-}
-
 // TestHoldClosedWhileRecording closes a hold while the run, whose wall clock is used up, asks the store: another process
 // has given it more time.
 func TestHoldClosedWhileRecording(t *testing.T) {
 	for mode, pollOnly := range map[string]bool{"with a timer": false, "without one": true} {
 		runFixture(t, mode, func(b *fixture) {
 			operator := b.attach()
-			store := &hookedReader{EventStore: b.store}
+			store := &hookedStore{EventStore: b.store}
 			b.cfg.Store, b.cfg.PollOnly, b.cfg.Budget.Idle = store, pollOnly, 10*minute
 			wd := b.attach()
 			hold := openHold(b.t, wd, "tool")
 			require.NoError(b.t, operator.Extend(time.Hour))
 			closed := false
 			b.pass(4 * time.Hour)
-			closeIt := func() { closed = hold.Close() }
-			store.hook.Store(&closeIt)
+			store.read = func() error {
+				store.read = nil
+				closed = hold.Close()
+				return nil
+			}
 			b.pass(1)
 			_, _ = wd.Fired()
 			require.True(b.t, closed, "it did not wait, and closed the hold")

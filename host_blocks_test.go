@@ -241,13 +241,6 @@ func TestLogOfCaller(t *testing.T) {
 // canaryPanic is what the host panics with: it must be in no log and no error.
 const canaryPanic = "canary-51c0"
 
-// A panickingStore panics when something is appended.
-type panickingStore struct{ watchdog.EventStore }
-
-func (panickingStore) Append(context.Context, ...watchdog.Event) error {
-	panic(errors.New(canaryPanic))
-}
-
 func TestPanicValue(t *testing.T) {
 	logged := func(t *testing.T, cfg watchdog.Config, test func(wd *watchdog.Watchdog)) string {
 		var log bytes.Buffer
@@ -282,7 +275,10 @@ func TestPanicValue(t *testing.T) {
 	})
 	t.Run("of a store is in no error and no log; its type is", func(t *testing.T) {
 		for _, pollOnly := range []bool{false, true} {
-			log := logged(t, watchdog.Config{Store: panickingStore{&watchdog.Memory{}}, Budget: budget, PollOnly: pollOnly},
+			store := &hookedStore{EventStore: &watchdog.Memory{}, append: func([]watchdog.Event) error {
+				panic(errors.New(canaryPanic))
+			}}
+			log := logged(t, watchdog.Config{Store: store, Budget: budget, PollOnly: pollOnly},
 				func(wd *watchdog.Watchdog) {
 					for _, err := range []error{wd.Extend(time.Hour), wd.Interrupt("SIGINT")} {
 						require.ErrorContains(t, err, "event store panicked with a *errors.errorString")

@@ -2,8 +2,6 @@ package watchdog_test
 
 import (
 	"context"
-	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,32 +59,14 @@ func TestStoreHangs(t *testing.T) {
 	})
 }
 
-// A refusingStore refuses one kind of event, whatever it comes with.
-type refusingStore struct {
-	flakyStore
-	kind string
-	slow atomic.Int64 // how long an append takes
-}
-
-var errRefused = errors.New("column too short")
-
-func (s *refusingStore) Append(ctx context.Context, events ...watchdog.Event) error {
-	time.Sleep(time.Duration(s.slow.Load()))
-	for _, e := range events {
-		if e.Type == s.kind {
-			return errRefused
-		}
-	}
-	return s.flakyStore.Append(ctx, events...)
-}
-
 // TestPending protects the stop, and then the newest of the rest, from what the store does not take.
 func TestPending(t *testing.T) {
 	t.Run("nor does any number of them keep the stop from a store that is slow", func(t *testing.T) {
 		for _, pollOnly := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				store, cfg := &refusingStore{kind: watchdog.EventWait}, asked
-				cfg.Store, cfg.Logger, cfg.PollOnly = store, quiet, pollOnly
+				store, cfg := &flakyStore{}, asked
+				hooked := &hookedStore{EventStore: store, append: refusing(watchdog.EventWait)}
+				cfg.Store, cfg.Logger, cfg.PollOnly = hooked, quiet, pollOnly
 				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
 				require.NoError(t, err)
 				for range 20 {
@@ -98,7 +78,10 @@ func TestPending(t *testing.T) {
 				require.NoError(t, err)
 				synctest.Wait()
 				store.set(func(s *flakyStore) { s.fail = nil })
-				store.slow.Store(int64(time.Second))
+				hooked.append = func(events []watchdog.Event) error {
+					time.Sleep(time.Second)
+					return refusing(watchdog.EventWait)(events)
+				}
 				began := time.Now()
 				require.Error(t, wd.Close())
 				require.LessOrEqual(t, time.Since(began), 2*watchdog.DefaultRecordTimeout)

@@ -13,21 +13,6 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// readHook does something before each read, which the read's error can come of.
-type readHook struct {
-	watchdog.EventStore
-	before func(ctx context.Context) error
-}
-
-func (s *readHook) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	if s.before != nil {
-		if err := s.before(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return s.EventStore.Read(ctx, aggregateType, aggregateID)
-}
-
 func TestSync(t *testing.T) {
 	for name, store := range map[string]func(b *fixture) watchdog.EventStore{
 		"in memory":               func(*fixture) watchdog.EventStore { return &watchdog.Memory{} },
@@ -92,11 +77,11 @@ func TestSync(t *testing.T) {
 		require.Nil(b.t, stop)
 	})
 	runFixture(t, "nor is one that ends while the store is read", func(b *fixture) {
-		hook := &readHook{EventStore: b.store}
+		hook := &hookedStore{EventStore: b.store}
 		b.cfg.Store = hook
 		wd, sweeper := b.attach(), b.attach()
 		b.cancelled(sweeper, noOutput)
-		hook.before = func(context.Context) error { return wd.Close() }
+		hook.read = func() error { return wd.Close() }
 		_, err := wd.Sync(b.t.Context())
 		require.ErrorIs(b.t, err, watchdog.ErrEnded)
 		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.ErrClosed)
@@ -123,10 +108,10 @@ func TestSyncStoreFails(t *testing.T) {
 	})
 	runFixture(t, "where it ignores its context besides, the caller's context ends the wait for it", func(b *fixture) {
 		hang := make(chan struct{})
-		hook := &readHook{EventStore: b.store}
+		hook := &hookedStore{EventStore: b.store}
 		b.cfg.Store = hook
 		wd := b.attach()
-		hook.before = func(context.Context) error { <-hang; return nil }
+		hook.read = func() error { <-hang; return nil }
 		ctx, end := context.WithCancelCause(context.Background())
 		failed := make(chan error, 1)
 		go func() {
@@ -143,12 +128,12 @@ func TestSyncStoreFails(t *testing.T) {
 	})
 	runFixture(t, "and the run's limits go on while it hangs", func(b *fixture) {
 		b.cfg.RecordTimeout, b.cfg.Budget.WarnAt = minute, []float64{}
-		hook := &readHook{EventStore: b.store}
+		hook := &hookedStore{EventStore: b.store}
 		b.cfg.Store = hook
 		wd := b.attach()
 		b.pass(watchdog.DefaultWallClock - time.Second)
 		hang := make(chan struct{})
-		hook.before = func(context.Context) error { <-hang; return nil }
+		hook.read = func() error { <-hang; return nil }
 		heeded := make(chan *watchdog.Stop, 1)
 		go func() {
 			stop, _ := wd.Sync(context.Background())

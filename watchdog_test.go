@@ -87,24 +87,16 @@ func TestPollOnlyFired(t *testing.T) {
 
 func TestPollOnly(t *testing.T) {
 	b := newFixture(t)
-	b.cfg.PollOnly, b.cfg.Store = true, &stackStore{EventStore: b.store}
+	onCaller := false
+	b.cfg.PollOnly, b.cfg.Store = true, beforeAppend(b.store, func() {
+		stack := make([]byte, 1<<16)
+		onCaller = strings.Contains(string(stack[:runtime.Stack(stack, false)]), "TestPollOnly")
+	})
 	b.clock.Add(5 * time.Hour)
 	before := goroutines()
 	b.stopped(b.attach())
 	require.LessOrEqual(t, goroutines(), before)
-	require.True(t, b.cfg.Store.(*stackStore).onCaller, "the store was called from another goroutine")
-}
-
-// stackStore looks whether it is called below the test itself.
-type stackStore struct {
-	watchdog.EventStore
-	onCaller bool
-}
-
-func (s *stackStore) Append(ctx context.Context, events ...watchdog.Event) error {
-	stack := make([]byte, 1<<16)
-	s.onCaller = strings.Contains(string(stack[:runtime.Stack(stack, false)]), "TestPollOnly")
-	return s.EventStore.Append(ctx, events...)
+	require.True(t, onCaller, "the store was called from another goroutine")
 }
 
 func TestClose(t *testing.T) {
@@ -137,18 +129,6 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A lateStore takes its time to answer what it is asked first.
-type lateStore struct {
-	watchdog.EventStore
-	slow time.Duration
-}
-
-func (s *lateStore) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	time.Sleep(s.slow)
-	s.slow = 0
-	return s.EventStore.Read(ctx, aggregateType, aggregateID)
-}
-
 // TestSlowAttach protects a run from what its store took to answer: the host could give no sign of life meanwhile. The
 // wall clock and safety count it, because they are about real time.
 func TestSlowAttach(t *testing.T) {
@@ -167,8 +147,14 @@ func TestSlowAttach(t *testing.T) {
 	} {
 		runSynced(t, name, func(t *testing.T) {
 			var trace []watchdog.Signal
+			store := &hookedStore{EventStore: &watchdog.Memory{}}
+			store.read = func() error {
+				store.read = nil
+				time.Sleep(slow)
+				return nil
+			}
 			cfg := watchdog.Config{
-				Store: &lateStore{&watchdog.Memory{}, slow}, Budget: test.budget, Logger: quiet,
+				Store: store, Budget: test.budget, Logger: quiet,
 				OnSignal: func(s watchdog.Signal) { trace = append(trace, s) },
 			}
 			began := time.Now()

@@ -19,10 +19,10 @@ func TestAttach(t *testing.T) {
 		one := b.attach()
 		b.pass(5 * time.Hour)
 		var first *watchdog.Stop
-		b.cfg.Store = &lateReader{EventStore: b.store, before: func() {
+		b.cfg.Store = beforeAppend(b.store, func() {
 			b.pass(time.Second)
 			first = b.stopped(one)
-		}}
+		})
 		other := b.attach() // it fires here, and has read the events before one appends
 		require.Equal(b.t, first, b.stopped(other))
 	})
@@ -33,31 +33,15 @@ func TestResume(t *testing.T) {
 	inFixture(t, func(b *fixture) {
 		b.attach()
 		b.pass(5 * time.Hour)
-		late := &lateReader{EventStore: b.store}
-		late.before = func() {
-			late.before = nil
+		b.cfg.Store = beforeAppend(b.store, func() {
 			b.pass(time.Second)
 			b.resume()
 			b.pass(time.Second)
-		}
-		b.cfg.Store = late
+		})
 		wd := b.resume()
 		require.Equal(b.t, noon.Add(5*time.Hour+time.Second), wd.StartedAt())
 		require.Len(b.t, b.events(watchdog.EventResume), 1)
 	})
-}
-
-// lateReader does something between its host's read and its append.
-type lateReader struct {
-	watchdog.EventStore
-	before func()
-}
-
-func (s *lateReader) Append(ctx context.Context, events ...watchdog.Event) error {
-	if s.before != nil {
-		s.before()
-	}
-	return s.EventStore.Append(ctx, events...)
 }
 
 // put stores an event as another writer would.
@@ -77,20 +61,6 @@ func TestUnreadableEvent(t *testing.T) {
 		require.ErrorContains(t, err, "other-7")
 		require.ErrorContains(t, err, "correct or delete that event")
 	})
-}
-
-// A resumedMeanwhile is a store in which another process resumes the run just before the first append.
-type resumedMeanwhile struct {
-	watchdog.EventStore
-	resume func()
-}
-
-func (s *resumedMeanwhile) Append(ctx context.Context, events ...watchdog.Event) error {
-	if resume := s.resume; resume != nil {
-		s.resume = nil
-		resume()
-	}
-	return s.EventStore.Append(ctx, events...)
 }
 
 func TestResumeFails(t *testing.T) {
@@ -130,9 +100,7 @@ func TestResumeFails(t *testing.T) {
 	})
 	t.Run("an error after the run is resumed says that it is", func(t *testing.T) {
 		inCancelled(t, func(b *fixture, k *fakeKeeper) {
-			store := &resumedMeanwhile{EventStore: b.store}
-			store.resume = func() { b.store.set(func(s *flakyStore) { s.failGet = errDiskFull }) }
-			b.cfg.Store = store
+			b.cfg.Store = beforeAppend(b.store, func() { b.store.set(func(s *flakyStore) { s.failGet = errDiskFull }) })
 			_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
 			require.ErrorIs(t, err, errDiskFull)
 			require.ErrorContains(t, err, "the run is resumed")
@@ -142,14 +110,12 @@ func TestResumeFails(t *testing.T) {
 	t.Run("a run that another process resumes meanwhile goes on in that window, and is kept in it", func(t *testing.T) {
 		inCancelled(t, func(b *fixture, k *fakeKeeper) {
 			cfg, other := b.cfg, (*watchdog.Watchdog)(nil)
-			store := &resumedMeanwhile{EventStore: b.store}
-			store.resume = func() {
+			b.cfg.Store = beforeAppend(b.store, func() {
 				b.clock.step(-minute)
 				cfg.Keeper = nil
 				other, _ = watchdog.Resume(context.Background(), b.run, cfg)
 				b.clock.step(minute)
-			}
-			b.cfg.Store = store
+			})
 			wd := b.resume()
 			defer other.Close()
 			require.Equal(t, other.StartedAt(), wd.StartedAt())
