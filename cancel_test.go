@@ -202,31 +202,6 @@ func TestCancelFirstCause(t *testing.T) {
 	})
 }
 
-func TestCancelUnrecorded(t *testing.T) {
-	for name, ignoresContext := range map[string]bool{"because the store hangs": false, "because the store hangs and heeds nothing": true} {
-		runFixture(t, name+" ends the run after the record timeout", func(b *fixture) {
-			wd := b.attach()
-			hang := make(chan struct{})
-			b.store.set(func(s *flakyStore) { s.hang, s.ignoresContext = hang, ignoresContext })
-			returned := make(chan *watchdog.Stop, 1)
-			go func() {
-				stop, _ := wd.Cancel(noOutput)
-				returned <- stop
-			}()
-			synctest.Wait()
-			b.pass(watchdog.DefaultRecordTimeout - 1)
-			require.NoError(b.t, wd.Context().Err(), "record, then cancel")
-			b.pass(1)
-			require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.CommandNoOutput)
-			require.Equal(b.t, noon, (<-returned).FiredAt, "when it was decided")
-			b.store.set(func(s *flakyStore) { s.hang = nil })
-			close(hang)
-			require.NoError(b.t, wd.Close())
-			require.Len(b.t, b.events(watchdog.EventCancel), 1)
-		})
-	}
-}
-
 // endings are what can end a run. Each is begun at the same instant as the others of its race.
 var endings = map[string]func(r *race){
 	"limit":     func(*race) {},

@@ -25,24 +25,34 @@ func TestStoreFails(t *testing.T) {
 }
 
 func TestStoreHangs(t *testing.T) {
-	for name, ignoresContext := range map[string]bool{"and heeds its context": false, "and heeds nothing": true} {
-		runFixture(t, name, func(b *fixture) {
-			b.cfg.Budget.WarnAt = []float64{}
-			wd := b.attach()
-			hang := make(chan struct{})
-			b.store.set(func(s *flakyStore) { s.hang, s.ignoresContext = hang, ignoresContext })
-			b.pass(over)
-			b.pass(watchdog.DefaultRecordTimeout - 1)
-			require.NoError(b.t, wd.Context().Err(), "record, then cancel")
-			b.pass(1)
-			require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
-			b.store.set(func(s *flakyStore) { s.hang = nil })
-			close(hang)
-			synctest.Wait()
-			b.stopped(wd)
-			require.NoError(b.t, wd.Close())
-			require.Len(b.t, b.events(watchdog.EventCancel), 1)
-		})
+	ends := map[string]func(wd *watchdog.Watchdog){
+		"a limit that is exceeded": nil, "a cancel": func(wd *watchdog.Watchdog) { _, _ = wd.Cancel(noOutput) },
+	}
+	for what, end := range ends {
+		for name, ignoresContext := range map[string]bool{" and heeds its context": false, " and heeds nothing": true} {
+			runFixture(t, what+name, func(b *fixture) {
+				b.cfg.Budget.WarnAt = []float64{}
+				wd, hang, decided := b.attach(), make(chan struct{}), noon
+				b.store.set(func(s *flakyStore) { s.hang, s.ignoresContext = hang, ignoresContext })
+				if end != nil {
+					go end(wd)
+				} else {
+					b.pass(over)
+					decided = noon.Add(over).Truncate(time.Microsecond)
+				}
+				synctest.Wait()
+				b.pass(watchdog.DefaultRecordTimeout - 1)
+				require.NoError(b.t, wd.Context().Err(), "record, then cancel")
+				b.pass(1)
+				require.Error(b.t, wd.Context().Err())
+				b.store.set(func(s *flakyStore) { s.hang = nil })
+				close(hang)
+				synctest.Wait()
+				require.Equal(b.t, decided, wd.Stop().FiredAt, "when it was decided")
+				require.NoError(b.t, wd.Close())
+				require.Len(b.t, b.events(watchdog.EventCancel), 1)
+			})
+		}
 	}
 	runFixture(t, "a poll waits for the record, so that every reader sees one stop", func(b *fixture) {
 		b.cfg.Budget.WarnAt = []float64{}
