@@ -77,21 +77,6 @@ func TestCancel(t *testing.T) {
 			require.ErrorContains(t, stop, "watchdog_terminal: its command came to a state that it cannot get out of, after 1 min 0 s, in")
 		})
 	})
-	runFixture(t, "its directive reaches a poll and a subscriber, once", func(b *fixture) {
-		wd := b.attach()
-		told := make(chan watchdog.Directive, 16)
-		wd.Subscribe(func(d watchdog.Directive) { told <- d })
-		b.cancelled(wd, noOutput)
-		_, err := wd.Cancel(noOutput)
-		require.NoError(b.t, err)
-		synctest.Wait()
-		polled, _ := wd.Poll()
-		require.Len(b.t, told, 1)
-		require.Equal(b.t, polled, <-told)
-		require.Equal(b.t, watchdog.Directive{
-			Kind: watchdog.DirectiveCancel, RunID: "s-1", Reason: watchdog.CommandNoOutput, Rung: 1, Used: noOutput.Elapsed, Allowed: noOutput.Budget, At: noon,
-		}, polled)
-	})
 	t.Run("of a run that is only observed it is recorded and told each time, and the run goes on", func(t *testing.T) {
 		for _, pollOnly := range []bool{false, true} {
 			inFixture(t, func(b *fixture) {

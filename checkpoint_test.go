@@ -103,7 +103,7 @@ func TestCheckpointBesides(t *testing.T) {
 	}
 	bubble("a pause of a process whose store was away for longer than that", func(t *testing.T) {
 		b := newFixture(t)
-		store := &triedStore{now: b.clock.Now}
+		store := &triedStore{}
 		b.cfg.Store = store
 		cut := b.attach()
 		waits(b, &store.Memory, 1)

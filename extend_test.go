@@ -102,19 +102,6 @@ func TestWarnings(t *testing.T) {
 			Remaining: 40 * time.Minute, At: noon.Add(192 * time.Minute),
 		}, got)
 	})
-	runFixture(t, "a host that panics, hangs or has a full disk is told and does no harm", func(b *fixture) {
-		b.cfg.OnWarning = func(watchdog.Warning) { panic("host") }
-		b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-		b.attach()
-		hang := make(chan struct{})
-		b.cfg.OnWarning = func(watchdog.Warning) { <-hang }
-		wd := b.attach()
-		b.pass(over)
-		b.stopped(wd)
-		b.store.set(func(s *flakyStore) { s.fail = nil })
-		require.NoError(b.t, wd.Close(), "Close does not wait for the host")
-		close(hang)
-	})
 }
 
 // allowed is what the limits of the run allow.

@@ -60,46 +60,6 @@ func TestHostThatBlocks(t *testing.T) {
 		closer := &closingHandler{Handler: slog.DiscardHandler}
 		requireAllEnd(t, 300, func(int) *slog.Logger { return slog.New(closer) }, closer.add)
 	})
-	block := func(cfg *watchdog.Config) (unblock func()) {
-		blocking := newBlockingLog()
-		cfg.Logger = slog.New(blocking)
-		cfg.OnWarning = func(watchdog.Warning) { <-blocking.block }
-		cfg.OnSignal = func(s watchdog.Signal) {
-			if s.Kind != watchdog.SignalAttach {
-				<-blocking.block
-			}
-		}
-		return func() { close(blocking.block) }
-	}
-	for name, fail := range map[string]error{"the store answers": nil, "the store fails": errDiskFull} {
-		runSynced(t, "a log and callbacks, and no caller waits while "+name, func(t *testing.T) {
-			store := &flakyStore{fail: fail}
-			cfg := watchdog.Config{Store: store, Budget: nine, RecordTimeout: time.Second}
-			unblock, never := block(&cfg), make(chan struct{})
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-			require.NoError(t, err)
-			wd.Subscribe(func(watchdog.Directive) { <-never })
-			began := time.Now()
-			time.Sleep(30 * minute)
-			_, fired := wd.Fired()
-			require.False(t, fired)
-			_, ok := wd.Poll()
-			require.True(t, ok)
-			require.Equal(t, 30*minute, time.Since(began), "no call waited")
-			time.Sleep(30*minute + 1)
-			_, fired = wd.Fired()
-			require.True(t, fired)
-			requireStop(t, wd, watchdog.WallClockExceeded)
-			require.LessOrEqual(t, time.Since(began), time.Hour+1+cfg.RecordTimeout, "Fired found the stop")
-			began = time.Now()
-			require.ErrorIs(t, wd.Close(), fail)
-			require.LessOrEqual(t, time.Since(began), 2*cfg.RecordTimeout)
-			unblock()
-			close(never)
-			store.set(func(s *flakyStore) { s.fail = nil })
-			require.NoError(t, wd.Close())
-		})
-	}
 	t.Run("for a moment, and who ends the run has it told before the call returns", func(t *testing.T) {
 		for name, end := range map[string]func(*watchdog.Watchdog){
 			"Close":     func(wd *watchdog.Watchdog) { wd.Close() },
@@ -120,25 +80,6 @@ func TestHostThatBlocks(t *testing.T) {
 				})
 			}
 		}
-	})
-	runSynced(t, "on the caller's goroutine, and every run that is due has ended before", func(t *testing.T) {
-		cfg := watchdog.Config{Store: &flakyStore{}, Budget: nine, PollOnly: true}
-		unblock := block(&cfg)
-		cfg.OnSignal = nil
-		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-		require.NoError(t, err)
-		layer, err := wd.Layer("step", watchdog.Budget{})
-		require.NoError(t, err)
-		hold, err := layer.Hold(t.Context(), "tool", watchdog.HoldLimit{Cap: 9 * time.Hour})
-		require.NoError(t, err)
-		time.Sleep(2 * time.Hour)
-		go hold.Close() // looks at both
-		synctest.Wait()
-		requireStop(t, layer, watchdog.WallClockExceeded)
-		requireStop(t, wd, watchdog.WallClockExceeded)
-		unblock()
-		synctest.Wait()
-		require.NoError(t, wd.Close())
 	})
 }
 

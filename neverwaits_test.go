@@ -145,20 +145,6 @@ func TestBoundOfTheWhole(t *testing.T) {
 				require.LessOrEqual(t, took(func() { require.Error(t, wd.Close()) }), 2*timeout)
 			})
 		})
-		t.Run("so it does while a stop is being recorded and others poll"+name, func(t *testing.T) {
-			late(t, pollOnly, 0, func(wd *watchdog.Watchdog, _ *flakyStore) {
-				time.Sleep(time.Hour + 1)
-				for i := range 10 {
-					go func() {
-						time.Sleep(time.Duration(i) * timeout / 5)
-						wd.Poll()
-					}()
-				}
-				time.Sleep(timeout / 2)
-				require.LessOrEqual(t, took(func() { require.Error(t, wd.Close()) }), 2*timeout)
-				time.Sleep(time.Minute)
-			})
-		})
 		for call, poll := range map[string]func(*watchdog.Watchdog){
 			"Poll":  func(wd *watchdog.Watchdog) { wd.Poll() },
 			"Fired": func(wd *watchdog.Watchdog) { wd.Fired() },
@@ -197,23 +183,6 @@ func TestBoundOfTheWhole(t *testing.T) {
 				time.Sleep(time.Minute)
 			})
 		}
-	})
-	runSynced(t, "Cancel that finds nine warnings and a directive ends the run as late", func(t *testing.T) {
-		store := &flakyStore{hang: make(chan struct{})}
-		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-			Store: store, Logger: quiet, RecordTimeout: timeout, PollOnly: true, Budget: nine,
-		})
-		require.NoError(t, err)
-		time.Sleep(59 * minute)
-		require.Equal(t, timeout, took(func() {
-			_, err := wd.Cancel(noOutput)
-			require.NoError(t, err)
-		}))
-		require.Equal(t, []string{"wait 1", "cancel 1"}, polled(wd))
-		store.set(func(s *flakyStore) { s.hang = nil })
-		require.NoError(t, wd.Close())
-		require.Len(t, warningsOf(t, store), 9)
-		require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
 	})
 	t.Run("with a timer a run ends at most the record timeout after its limit", func(t *testing.T) {
 		late(t, false, 59*minute, func(wd *watchdog.Watchdog, _ *flakyStore) {

@@ -1,9 +1,12 @@
 package watchdog_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,9 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/racing"
-	"github.com/seed62658d38/watchdog/replay"
-	"github.com/seed62658d38/watchdog/session"
 )
 
 var approval = watchdog.HoldLimit{Cap: 24 * time.Hour, PausesWallClock: true}
@@ -69,222 +69,181 @@ func TestPausedWallClock(t *testing.T) {
 	})
 }
 
-// An awayStore is a database of events and sessions that can be away: it fails, or is hung until it is back.
-type awayStore struct {
-	session.Memory
-	flaky flakyStore
+// A tripStore fails or lies as its test says, and notes what each append and each transaction took, by its kinds.
+type tripStore struct {
+	watchdog.Memory
+	away   bool   // nothing is taken
+	lies   bool   // what is taken is said to have failed
+	refuse string // an event of this kind is refused
+	took   []string
 }
 
-func (s *awayStore) Append(ctx context.Context, events ...watchdog.Event) error {
-	if err := s.flaky.Append(ctx); err != nil {
+func (s *tripStore) take(events []watchdog.Event) error {
+	var kinds []string
+	for _, e := range events {
+		kinds = append(kinds, strings.TrimPrefix(e.Type, "runtime.watchdog."))
+	}
+	if s.away || slices.Contains(kinds, s.refuse) {
+		return errDiskFull
+	}
+	s.took = append(s.took, strings.Join(kinds, " "))
+	return nil
+}
+
+func (s *tripStore) said(err error) error {
+	if s.lies {
+		return cmp.Or(err, errDiskFull)
+	}
+	return err
+}
+
+func (s *tripStore) Append(ctx context.Context, events ...watchdog.Event) error {
+	if err := s.take(events); err != nil {
 		return err
 	}
-	return s.Memory.Append(context.WithoutCancel(ctx), events...)
+	return s.said(s.Memory.Append(ctx, events...))
 }
 
-func (s *awayStore) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	if err := s.flaky.Append(ctx); err != nil {
-		return err
+func (s *tripStore) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+	if s.away {
+		return errDiskFull
 	}
-	return s.Memory.Transact(context.WithoutCancel(ctx), exchanges...)
-}
-
-// leave has the store away, and returns what brings it back.
-func (s *awayStore) leave(hangs bool) (back func()) {
-	hang := make(chan struct{})
-	s.flaky.set(func(f *flakyStore) {
-		if f.fail = errDiskFull; hangs {
-			f.fail, f.hang = nil, hang
+	var refused error
+	x := *exchanges[0]
+	decide := x.Decide
+	x.Decide = func(selected []watchdog.Event) []watchdog.Event {
+		events := decide(selected)
+		if refused = s.take(events); refused != nil {
+			return nil
 		}
-	})
-	return func() {
-		s.flaky.set(func(f *flakyStore) { f.fail, f.hang = nil, nil })
-		close(hang)
+		return events
 	}
+	err := s.Memory.Transact(ctx, &x)
+	exchanges[0].Kept = x.Kept
+	return s.said(cmp.Or(refused, err))
 }
 
-// A pauseHistory is a run of an hour with a timer, whose holds stop the wall clock and whose store comes and goes. Beside
-// it are the pauses as one would count them: nothing of them depends on the store.
-type pauseHistory struct {
-	t     *testing.T
-	rng   *rand.Rand
-	begun time.Time
-	wd    *watchdog.Watchdog
-	store *awayStore
-	back  func() // nil while the store is there
-	hung  bool
-	holds map[string]*watchdog.Hold
-	open  map[string]int // into pauses
-	all   []modelPause
-	trace []watchdog.Signal
-}
-
-// TestPauseHistories has nobody poll while pauses begin and end and the store is away: the run ends in the moment that
-// its own pauses say, with one cancel, and when the store is back it has all of them, for others to count alike.
-func TestPauseHistories(t *testing.T) {
-	for seed := range racing.Rounds[uint64](250, 5000) {
-		if !t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := &pauseHistory{
-					t: t, rng: rand.New(rand.NewPCG(seed, 22)), begun: time.Now(), store: &awayStore{},
-					holds: map[string]*watchdog.Hold{}, open: map[string]int{},
+// TestTripWithPauses protects that whoever finds a cancel finds the pauses that explain it, and that what the store
+// does not take of a pause keeps no stop from it.
+func TestTripWithPauses(t *testing.T) {
+	for _, transactional := range []bool{true, false} {
+		for _, refuse := range []string{"", "hold", "release"} {
+			runFixture(t, fmt.Sprintf("refused: %q, in one transaction: %v", refuse, transactional), func(b *fixture) {
+				store := &tripStore{}
+				b.cfg.Store, b.cfg.PollOnly, b.cfg.Budget = store, true, hourly
+				if !transactional {
+					b.cfg.Store = struct{ watchdog.EventStore }{store}
 				}
-				h.live()
+				wd := b.attach()
+				store.away = true // an approval of ten minutes of which it takes nothing, and then the hour used up
+				h, err := wd.Hold(context.Background(), "approval", approval)
+				require.NoError(b.t, err)
+				b.pass(10 * time.Minute)
+				h.Close()
+				b.pass(time.Hour)
+				b.live(wd)
+				store.away, store.refuse = false, refuse
+				b.pass(1)
+				require.Equal(b.t, 10*time.Minute, b.stopped(wd).Paused)
+				require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventCancel))
+				if refuse != "" {
+					require.ErrorIs(b.t, wd.Close(), errDiskFull)
+					store.refuse = ""
+				} else {
+					require.Equal(b.t, []string{"hold release cancel"}, store.took)
+				}
+				require.NoError(b.t, wd.Close())
+				for _, kind := range []string{watchdog.EventHold, watchdog.EventRelease, watchdog.EventCancel} {
+					require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, kind))
+				}
 			})
-		}) {
-			return
 		}
 	}
 }
 
-// record traces the run.
-func (h *pauseHistory) record(s watchdog.Signal) { h.trace = append(h.trace, s) }
-
-func (h *pauseHistory) attach(onSignal func(watchdog.Signal)) *watchdog.Watchdog {
-	cfg := watchdog.Config{
-		Store: h.store, Logger: quiet, Budget: watchdog.Budget{WallClock: time.Hour}, OnSignal: onSignal,
-	}
-	wd, err := watchdog.New(h.t.Context(), watchdog.Run{ID: "s-1", StartedAt: h.begun}, cfg)
-	require.NoError(h.t, err)
-	return wd
-}
-
-func (h *pauseHistory) live() {
-	h.wd = h.attach(h.record)
-	defer h.wd.Close()
-	defer h.comeBack()
-	ended := false
-	for range 40 {
-		if ended = h.step(); ended {
-			break
-		}
-	}
-	h.comeBack()
-	if !ended {
-		ended = h.pass(31 * time.Second)
-	}
-	time.Sleep(31 * time.Second)
-	h.compare(ended)
-	require.NoError(h.t, h.wd.Close())
-}
-
-func (h *pauseHistory) step() (ended bool) {
-	key := string(rune('a' + h.rng.IntN(3)))
-	switch n := h.rng.IntN(10); {
-	case n < 3 && h.holds[key] == nil:
-		h.begin(key)
-	case n < 5 && h.holds[key] != nil:
-		require.True(h.t, h.holds[key].Close())
-		i := h.open[key]
-		h.all[i].closed, h.all[i].released = true, time.Since(h.begun)
-		delete(h.holds, key)
-		delete(h.open, key)
-	case n < 7:
-		h.outage()
-	default:
-		most := 10 * time.Minute
-		if h.rng.IntN(2) == 0 {
-			most = 10 * time.Second
-		}
-		return h.pass(time.Duration(h.rng.Int64N(int64(most))).Truncate(time.Millisecond) + time.Millisecond)
-	}
-	return false
-}
-
-func (h *pauseHistory) begin(key string) {
-	limit := watchdog.HoldLimit{Cap: time.Duration(1+h.rng.IntN(60)) * time.Minute, PausesWallClock: true}
-	hold, err := h.wd.Hold(h.t.Context(), key, limit)
-	require.NoError(h.t, err)
-	h.open[key], h.holds[key] = len(h.all), hold
-	h.all = append(h.all, modelPause{key: key, opened: time.Since(h.begun), limit: limit.Cap})
-}
-
-func (h *pauseHistory) comeBack() {
-	if h.back != nil {
-		h.back()
-		h.back = nil
-	}
-}
-
-func (h *pauseHistory) outage() {
-	if h.back != nil {
-		h.comeBack()
-		return
-	}
-	h.hung = h.rng.IntN(2) == 0
-	ignores := h.rng.IntN(2) == 0
-	h.store.flaky.set(func(s *flakyStore) { s.ignoresContext = ignores })
-	h.back = h.store.leave(h.hung)
-}
-
-// ends is when the run ends if nothing happens before, and by what.
-func (h *pauseHistory) ends() (at time.Duration, code watchdog.StopReason) {
-	from, to := time.Duration(0), 1000*time.Hour
-	for from < to {
-		if middle := (from + to) / 2; middle-pausedBefore(h.all, middle) > time.Hour {
-			to = middle
-		} else {
-			from = middle + 1
-		}
-	}
-	at, code = from, watchdog.WallClockExceeded
-	for _, p := range h.all {
-		if over := p.opened + p.limit + 1; !p.closed && over < at {
-			at, code = over, watchdog.HoldExceeded
-		}
-	}
-	return at, code
-}
-
-// pass lets time pass, and looks at the run in the moment in which it is to end.
-func (h *pauseHistory) pass(d time.Duration) (ended bool) {
-	at, code := h.ends()
-	until := time.Since(h.begun) + d
-	if until < at {
-		time.Sleep(d)
+// TestReleaseWhileRecording protects that a hold which is closed while the run's stop is being recorded is on record,
+// though nobody looks at the run any more.
+func TestReleaseWhileRecording(t *testing.T) {
+	inFixture(t, func(b *fixture) {
+		b.cfg.Budget = hourly
+		wd := b.attach()
+		h, err := wd.Hold(context.Background(), "approval", approval)
+		require.NoError(b.t, err)
 		synctest.Wait()
-		require.NoError(h.t, h.wd.Context().Err(), "at %v of %v", until, at)
-		return false
-	}
-	time.Sleep(at - 1 - time.Since(h.begun))
-	synctest.Wait()
-	require.NoError(h.t, h.wd.Context().Err(), "a nanosecond before %v", at)
-	time.Sleep(time.Nanosecond)
-	if h.back != nil && h.hung {
-		time.Sleep(watchdog.DefaultRecordTimeout)
-	}
-	synctest.Wait()
-	require.Equal(h.t, code, h.stop().Code)
-	require.Equal(h.t, pausedBefore(h.all, at).Truncate(time.Microsecond), h.stop().Paused)
-	decided, err := replay.Run(watchdog.Budget{WallClock: time.Hour}, h.trace, false)
-	require.NoError(h.t, err)
-	require.Equal(h.t, at, decided[len(decided)-1].At, "the trace of it")
-	require.Equal(h.t, code, decided[len(decided)-1].Reason)
-	return true
+		hang := make(chan struct{})
+		b.store.set(func(s *flakyStore) { s.hang = hang })
+		go func() { _, _ = wd.Cancel(noOutput) }()
+		synctest.Wait()
+		require.True(b.t, h.Close())
+		b.store.set(func(s *flakyStore) { s.hang = nil })
+		close(hang)
+		synctest.Wait()
+		require.ErrorIs(b.t, context.Cause(wd.Context()), noOutput.Reason)
+		b.pass(time.Second) // nobody polls
+		require.Len(b.t, b.events(watchdog.EventRelease), 1)
+	})
 }
 
-// stop is that of the run, which is not polled for it.
-func (h *pauseHistory) stop() (stop *watchdog.Stop) {
-	require.ErrorAs(h.t, context.Cause(h.wd.Context()), &stop)
-	return stop
-}
-
-// compare looks at what the store has after it was back for a while.
-func (h *pauseHistory) compare(ended bool) {
-	released := 0
-	for _, p := range h.all {
-		if p.closed {
-			released++
+// TestDroppedPauses protects that of what waits too long for a store a pause is dropped as a whole, and one that is
+// open is not: with its opening alone others would have it last until its cap.
+func TestDroppedPauses(t *testing.T) {
+	inFixture(t, func(b *fixture) {
+		store := &tripStore{}
+		b.cfg.Store, b.cfg.PollOnly, b.cfg.Budget = store, true, watchdog.Budget{WallClock: 100 * time.Hour}
+		wd := b.attach()
+		recorded, err := wd.Hold(b.t.Context(), "recorded", approval)
+		require.NoError(b.t, err)
+		store.away = true
+		recorded.Close()
+		_, err = wd.Hold(b.t.Context(), "open", approval)
+		require.NoError(b.t, err)
+		for i := range 100 {
+			b.pass(time.Minute)
+			h, err := wd.Hold(b.t.Context(), strconv.Itoa(i), approval)
+			require.NoError(b.t, err)
+			b.pass(time.Minute)
+			h.Close()
 		}
-	}
-	require.Equal(h.t, len(h.all), countEvents(h.t, h.store, watchdog.EventHold))
-	require.Equal(h.t, released, countEvents(h.t, h.store, watchdog.EventRelease))
-	other := h.attach(nil)
-	defer other.Close()
-	if ended {
-		require.Equal(h.t, 1, countEvents(h.t, h.store, watchdog.EventCancel))
-		require.Equal(h.t, h.stop(), other.Stop())
-	} else if h.wd.Context().Err() == nil {
-		require.Equal(h.t, h.wd.Remaining(), other.Remaining())
-	}
+		require.Equal(b.t, 100*time.Hour, wd.Remaining(), "it counts all of them")
+		store.away = false
+		require.NoError(b.t, wd.Close())
+		require.Equal(b.t, 2+31, countEvents(b.t, store, watchdog.EventHold))
+		require.Equal(b.t, 1+31, countEvents(b.t, store, watchdog.EventRelease))
+		opened, released := payloads(b.t, store, watchdog.EventHold), payloads(b.t, store, watchdog.EventRelease)
+		for key, kept := range map[string]bool{"recorded": true, "68": false, "69": true, "99": true} {
+			require.Equal(b.t, kept, strings.Contains(opened, `"hold":"`+key+`"`), key)
+			require.Equal(b.t, kept, strings.Contains(released, `"hold":"`+key+`"`), key)
+		}
+		require.Contains(b.t, opened, `"hold":"open"`)
+	})
+}
+
+// TestUntriedPauses protects releases that no try had in it yet from being dropped: the store may have the openings, of
+// tries that it took and said to have failed.
+func TestUntriedPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &triedStore{}
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: store, Logger: quiet,
+		})
+		require.NoError(t, err)
+		store.away()
+		var holds []*watchdog.Hold
+		for i := range 50 {
+			h, err := wd.Hold(t.Context(), strconv.Itoa(i), approval)
+			require.NoError(t, err)
+			synctest.Wait()
+			holds = append(holds, h)
+		}
+		hang := make(chan struct{})
+		store.set(func(s *triedStore) { s.err, s.hang = nil, hang })
+		for _, h := range holds {
+			h.Close()
+		}
+		store.set(func(s *triedStore) { s.hang = nil })
+		close(hang)
+		require.NoError(t, wd.Close())
+		require.Equal(t, 50, countEvents(t, store, watchdog.EventHold))
+		require.Equal(t, 50, countEvents(t, store, watchdog.EventRelease))
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -108,21 +107,6 @@ func inSpendBubble(t *testing.T, test func(store *hangingSpend, attach attachRun
 // TestSharedScope protects the runs that draw on one scope.
 func TestSharedScope(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, store *hangingSpend, attach attachRun){
-		"the runs of a process take one first slice together": func(t *testing.T, store *hangingSpend, attach attachRun) {
-			for i := range 100 {
-				attach(fmt.Sprint("s-", i), watchdog.Config{Scopes: teamOf(6400)})
-			}
-			require.EqualValues(t, 100, store.charged(t, "team").Requests)
-		},
-		"a slice is of what is missing, and leaves others the rest": func(t *testing.T, store *hangingSpend, attach attachRun) {
-			scopes := teamOf(640)
-			scopes[0].Spend.OutputTokens = 64_000
-			wd := attach("s-1", watchdog.Config{Scopes: scopes})
-			for range 20 {
-				admit(t, wd, watchdog.Amount{OutputTokens: 1500})
-			}
-			require.EqualValues(t, 10, store.charged(t, "team").Requests)
-		},
 		"what a slice of another run leaves is no room under a smaller limit": func(t *testing.T, _ *hangingSpend, attach attachRun) {
 			big := attach("s-1", watchdog.Config{Scopes: teamOf(640)})
 			small := attach("s-2", watchdog.Config{Scopes: teamOf(5)})
@@ -231,52 +215,24 @@ type silentParent struct{ context.Context }
 
 func (silentParent) AfterFunc(func()) (stop func() bool) { return func() bool { return true } }
 
-// TestOwedAgain protects a shared limit from a charge that its store lost, of a run that nobody polls.
+// TestOwedAgain protects a shared limit from a charge that its store lost, of a run that nobody polls: it is tried again
+// by a timer.
 func TestOwedAgain(t *testing.T) {
-	cfg := watchdog.Config{Scopes: teamOf(1000)}
-	inTimedBubble := func(t *testing.T, test func(t *testing.T, store *talliedSpend, attach attachRun)) {
-		inSpendBubble(t, func(hanging *hangingSpend, attach attachRun) {
-			store := &talliedSpend{hangingSpend: hanging}
-			test(t, store, func(id string, cfg watchdog.Config) *watchdog.Watchdog {
-				cfg.SpendStore = store
-				return attach(id, cfg)
-			})
-		})
-	}
-	t.Run("what the store did not take is tried again by a timer", func(t *testing.T) {
-		inTimedBubble(t, func(t *testing.T, store *talliedSpend, attach attachRun) {
-			wd := attach("s-1", cfg)
-			c := admit(t, wd, requests(100))
-			store.tell(func(s *talliedSpend) { s.fails = 3 })
-			require.NoError(t, c.Settle(requests(900)))
-			time.Sleep(500 * time.Millisecond)
-			require.Less(t, store.charged(t, "team").Requests, int64(900))
-			time.Sleep(10 * time.Second)
-			require.EqualValues(t, 900, store.charged(t, "team").Requests)
-			store.tell(func(s *talliedSpend) { require.Equal(t, 4, s.tries) })
-			time.Sleep(time.Hour)
-			store.tell(func(s *talliedSpend) { require.Equal(t, 4, s.tries, "there is nothing left to try") })
-			requireRefused(t, attach, "s-2", 101)
-		})
-	})
-	t.Run("with growing pauses, and no more after Close", func(t *testing.T) {
-		inTimedBubble(t, func(t *testing.T, store *talliedSpend, attach attachRun) {
-			wd := attach("s-1", cfg)
-			c := admit(t, wd, requests(100))
-			store.tell(func(s *talliedSpend) { s.fails = 1 << 20 })
-			require.NoError(t, c.Settle(requests(900)))
-			time.Sleep(10 * time.Minute)
-			tries := 0
-			store.tell(func(s *talliedSpend) { tries = s.tries })
-			require.InDelta(t, 27, tries, 8, "one in half a minute, less chance")
-			require.Error(t, wd.Close())
-			store.tell(func(s *talliedSpend) { tries = s.tries })
-			time.Sleep(time.Hour)
-			store.tell(func(s *talliedSpend) { require.Equal(t, tries, s.tries) })
-			store.tell(func(s *talliedSpend) { s.fails = 0 })
-			require.NoError(t, wd.Close())
-			require.EqualValues(t, 900, store.charged(t, "team").Requests)
-		})
+	inSpendBubble(t, func(hanging *hangingSpend, attach attachRun) {
+		store := &talliedSpend{hangingSpend: hanging}
+		wd := attach("s-1", watchdog.Config{Scopes: teamOf(1000), SpendStore: store})
+		c := admit(t, wd, requests(100))
+		store.tell(func(s *talliedSpend) { s.fails = 3 })
+		require.NoError(t, c.Settle(requests(900)))
+		time.Sleep(500 * time.Millisecond)
+		require.Less(t, store.charged(t, "team").Requests, int64(900))
+		time.Sleep(10 * time.Second)
+		require.EqualValues(t, 900, store.charged(t, "team").Requests)
+		store.tell(func(s *talliedSpend) { require.Equal(t, 4, s.tries) })
+		time.Sleep(time.Hour)
+		store.tell(func(s *talliedSpend) { require.Equal(t, 4, s.tries, "there is nothing left to try") })
+		other := attach("s-2", watchdog.Config{Scopes: teamOf(1000)})
+		require.EqualValues(t, 1000, refuse(t, other, requests(101)).Allowed)
 	})
 }
 

@@ -2,7 +2,6 @@ package watchdog_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -178,55 +177,4 @@ func TestSyncOlderState(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 5*time.Hour, wd.Remaining())
 	})
-}
-
-func TestSyncRace(t *testing.T) {
-	for name, end := range map[string]func(wd *watchdog.Watchdog){
-		"close":     func(wd *watchdog.Watchdog) { wd.Close() },
-		"interrupt": func(wd *watchdog.Watchdog) { wd.Interrupt("SIGINT") },
-		"cancel":    func(wd *watchdog.Watchdog) { wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal}) },
-		"limit":     func(wd *watchdog.Watchdog) { wd.Fired() },
-		"heed":      func(wd *watchdog.Watchdog) { wd.Sync(context.Background()) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			for range 50 {
-				synctest.Test(t, func(t *testing.T) { heedRace(t, end) })
-			}
-		})
-	}
-}
-
-// heedRace heeds a cancel of the first nanosecond over the budget, when the run's own timer rings and something else
-// ends it.
-func heedRace(t *testing.T, end func(*watchdog.Watchdog)) {
-	t.Helper()
-	store := &flakyStore{}
-	attach := func(budget time.Duration) *watchdog.Watchdog {
-		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-			Store: store, Logger: quiet, Budget: watchdog.Budget{WallClock: budget},
-		})
-		require.NoError(t, err)
-		return wd
-	}
-	wd, sweeper := attach(minute), attach(time.Hour)
-	defer sweeper.Close()
-	time.Sleep(minute)
-	want, err := sweeper.Cancel(noOutput)
-	require.NoError(t, err)
-	time.Sleep(time.Nanosecond)
-	var both sync.WaitGroup
-	both.Go(func() { wd.Sync(context.Background()) })
-	both.Go(func() { end(wd) })
-	both.Wait()
-	cause := context.Cause(wd.Context())
-	var stop *watchdog.Stop
-	_, fired := wd.Fired()
-	require.Equal(t, fired, errors.As(cause, &stop), "%v", cause)
-	if fired {
-		require.Equal(t, want, stop)
-		require.Same(t, stop, wd.Stop())
-	}
-	require.NoError(t, wd.Close())
-	require.Equal(t, cause, context.Cause(wd.Context()))
-	require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
 }

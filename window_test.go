@@ -137,16 +137,6 @@ func TestFreshWindows(t *testing.T) {
 		b.t.Cleanup(func() { step.Close() })
 		return step
 	}
-	runFixture(t, "within the same second", func(b *fixture) {
-		wd := b.attach()
-		first := layer(b, wd)
-		b.pass(56 * time.Millisecond)
-		require.NoError(b.t, first.Extend(time.Hour))
-		require.NoError(b.t, first.Close())
-		second := layer(b, wd)
-		require.Zero(b.t, second.Elapsed())
-		require.Equal(b.t, 500*time.Millisecond, second.Remaining())
-	})
 	runFixture(t, "at one instant, side by side", func(b *fixture) {
 		wd := b.attach()
 		one, other := layer(b, wd), layer(b, wd)
