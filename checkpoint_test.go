@@ -103,12 +103,12 @@ func TestCheckpointBesides(t *testing.T) {
 	}
 	bubble("a pause of a process whose store was away for longer than that", func(t *testing.T) {
 		b := newFixture(t)
-		store := &triedStore{}
+		store := &tripStore{}
 		b.cfg.Store = store
 		cut := b.attach()
 		waits(b, &store.Memory, 1)
 		beside := waits(b, &store.Memory, 1)
-		store.away()
+		store.leave(true)
 		h, err := cut.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: 10 * time.Hour, PausesWallClock: true})
 		require.NoError(t, err)
 		b.pass(20 * time.Minute)
@@ -119,7 +119,7 @@ func TestCheckpointBesides(t *testing.T) {
 			beside.Progress()
 			beside.Fired() // writes checkpoints
 		}
-		store.back()
+		store.leave(false)
 		b.pass(time.Minute)
 		require.Equal(t, 1, countEvents(t, store, watchdog.EventRelease))
 		again := b.attach()

@@ -2,7 +2,6 @@ package watchdog_test
 
 import (
 	"context"
-	"encoding/json"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -149,15 +148,6 @@ func TestExtendSpend(t *testing.T) {
 				require.Equal(f.t, 2*time.Hour, wd.Remaining(), "the time stays")
 			})
 		}
-	})
-	runFixture(t, "its event has what was extended only", func(f *fixture) {
-		f.cfg.Budget.Spend = both
-		require.NoError(f.t, f.attach().ExtendSpend(watchdog.Spend{Turns: 3}))
-		var payload struct{ Spend []map[string]any }
-		require.NoError(f.t, json.Unmarshal(f.events(watchdog.EventExtend)[0].Payload, &payload))
-		require.Len(f.t, payload.Spend, 1)
-		require.Equal(f.t, "turns", payload.Spend[0]["limit"])
-		require.EqualValues(f.t, 13, payload.Spend[0]["allowed"])
 	})
 	runFixture(t, "a run that is late has ended", func(f *fixture) {
 		f.cfg.Budget.Spend, f.cfg.Budget.WallClock, f.cfg.PollOnly = both, time.Minute, true

@@ -70,25 +70,30 @@ func (h *pastimes) inexact(w *modelWindow) time.Time {
 
 func (h *pastimes) modelAttach(p *process, start time.Time, resume bool) (*modelWindow, error) {
 	w, future := h.windows[len(h.windows)-1], p.host.future
-	f := p.host.fault
 	switch {
-	case h.continues && !f.reads():
+	case !h.continues && future(start):
+		return nil, watchdog.ErrInvalid
+	case !p.host.fault.reads():
 		return nil, errDiskFull
 	case future(start):
 		return nil, watchdog.ErrInvalid
-	case !f.reads():
-		return nil, errDiskFull
 	case resume && (w.complete() || w.stop() != nil || future(w.start)):
-		if f.writes() {
-			w = h.openWindow(p.host.now())
-		}
-		if !f.writes() || !f.says() {
-			return nil, errDiskFull
-		}
+		return h.modelResume(p)
 	case w.complete():
 		return nil, watchdog.ErrComplete
 	case future(w.start):
 		return nil, watchdog.ErrInvalid
+	}
+	return w, nil
+}
+
+func (h *pastimes) modelResume(p *process) (*modelWindow, error) {
+	if !p.host.fault.writes() {
+		return nil, errDiskFull
+	}
+	w := h.openWindow(p.host.now())
+	if !p.host.fault.says() {
+		return nil, errDiskFull
 	}
 	return w, nil
 }

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,55 +228,16 @@ func TestHoldClosedWhileRecording(t *testing.T) {
 	}
 }
 
-// A hostContext is a context of the host's own, which counts who waits for its end. It calls the host at the end of a
-// registration.
-type hostContext struct {
-	context.Context
-	waiting atomic.Int32
-	atStop  func()
-}
-
-func (c *hostContext) Done() <-chan struct{} { return make(chan struct{}) }
-
-func (c *hostContext) AfterFunc(func()) (stop func() bool) {
-	c.waiting.Add(1)
-	return func() bool {
-		c.waiting.Add(-1)
-		c.atStop()
-		return true
-	}
-}
-
 func TestHoldLetsGoOfContext(t *testing.T) {
 	cfg := watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour}}
-	for name, end := range map[string]func(wd *watchdog.Watchdog){
-		"at the run's close":     func(wd *watchdog.Watchdog) { require.NoError(t, wd.Close()) },
-		"at the run's stop":      func(wd *watchdog.Watchdog) { after(wd.Remaining() + 1) },
-		"at the run's interrupt": func(wd *watchdog.Watchdog) { require.NoError(t, wd.Interrupt("SIGINT")) },
-	} {
-		runBubble(t, name+", with no lock held", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-			for _, run := range []*watchdog.Watchdog{openLayer(t, wd, "build", watchdog.Budget{WallClock: minute}), wd} {
-				ctx := &hostContext{Context: context.Background(), atStop: func() {
-					run.Elapsed() // takes the run's lock, as does the next
-					wd.SinceActivity()
-				}}
-				for _, key := range []string{"one", "other"} {
-					_, err := run.Hold(ctx, key, noCap)
-					require.NoError(t, err)
-				}
-				require.EqualValues(t, 2, ctx.waiting.Load())
-				end(run)
-				synctest.Wait()
-				require.Zero(t, ctx.waiting.Load())
-			}
-		})
-	}
 	runBubble(t, "at its own close", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		ctx := &hostContext{Context: context.Background(), atStop: func() { wd.Elapsed() }}
+		ctx, waiting := newOwnContext(), 0
+		ctx.asked, ctx.stopped = func() { waiting++ }, func() { waiting--; wd.Elapsed() }
 		h, err := wd.Hold(ctx, "tool", noCap)
 		require.NoError(t, err)
+		require.Equal(t, 1, waiting)
 		require.True(t, h.Close())
-		require.Zero(t, ctx.waiting.Load())
+		require.Zero(t, waiting)
 	})
 	t.Run("so that nothing of a run that has ended is kept while the context lasts", func(t *testing.T) {
 		ctx := t.Context()

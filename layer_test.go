@@ -185,9 +185,6 @@ func hangs(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// tried is the key of what the context of work holds.
-type tried struct{}
-
 // inLadder runs the test in a bubble with a run whose idle limit is 300 ms and has the ladder.
 func inLadder(t *testing.T, test func(b *fixture, wd *watchdog.Watchdog), rungs ...watchdog.DirectiveKind) {
 	t.Helper()

@@ -149,14 +149,6 @@ func TestBoundOfTheWhole(t *testing.T) {
 			"Poll":  func(wd *watchdog.Watchdog) { wd.Poll() },
 			"Fired": func(wd *watchdog.Watchdog) { wd.Fired() },
 		} {
-			t.Run(call+" waits at most the record timeout"+name, func(t *testing.T) {
-				late(t, pollOnly, 59*minute, func(wd *watchdog.Watchdog, _ *flakyStore) {
-					for range 3 {
-						require.LessOrEqual(t, took(func() { poll(wd) }), timeout)
-						time.Sleep(2 * time.Second) // polls in between are quiet
-					}
-				})
-			})
 			t.Run(call+" that finds warnings, a directive and a stop ends the run as late, with more pending"+name, func(t *testing.T) {
 				late(t, pollOnly, 0, func(wd *watchdog.Watchdog, _ *flakyStore) {
 					limit := time.Now().Add(time.Hour)

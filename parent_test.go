@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -139,39 +138,23 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
-// An ownContext is a parent of the host's own type. It has ended before it tells anybody.
+// An ownContext is of the host's own type, and never ends. It calls the host when somebody registers to be told of its
+// end, and when that is taken back.
 type ownContext struct {
 	context.Context
-	mu      sync.Mutex
-	err     error
-	done    chan struct{}
-	asked   func() // by AfterFunc
-	stopped func() // by what that returned
+	asked, stopped func()
 }
 
 func newOwnContext() *ownContext {
 	nothing := func() {}
-	return &ownContext{Context: context.Background(), done: make(chan struct{}), asked: nothing, stopped: nothing}
+	return &ownContext{Context: context.Background(), asked: nothing, stopped: nothing}
 }
 
-func (c *ownContext) Done() <-chan struct{} { return c.done }
-
-func (c *ownContext) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
-}
+func (c *ownContext) Done() <-chan struct{} { return make(chan struct{}) }
 
 func (c *ownContext) AfterFunc(func()) (stop func() bool) {
 	c.asked()
 	return func() bool { c.stopped(); return true }
-}
-
-func (c *ownContext) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.err = context.Canceled
-	close(c.done)
 }
 
 // returns fails the test if the call, which may wait for a mutex for ever, does not return.
@@ -186,30 +169,6 @@ func returns(t *testing.T, call func()) {
 	case <-done:
 	case <-time.After(3 * time.Second):
 		t.Fatal("it hangs")
-	}
-}
-
-func TestTraceOfParentHoldsNoLock(t *testing.T) {
-	for _, pollOnly := range []bool{true, false} {
-		parent, told := newOwnContext(), make(chan struct{})
-		var layer atomic.Pointer[watchdog.Watchdog]
-		wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-			Store: &flakyStore{}, Logger: quiet, PollOnly: pollOnly,
-			OnSignal: func(s watchdog.Signal) {
-				if s.Kind == watchdog.SignalEnd && s.Run == "s-1" {
-					layer.Load().Remaining()
-					close(told)
-				}
-			},
-		})
-		require.NoError(t, err)
-		step, err := wd.Layer("step", watchdog.Budget{})
-		require.NoError(t, err)
-		layer.Store(step)
-		parent.end()
-		returns(t, func() { step.Close() }) // the layer finds that the run around it has ended
-		returns(t, func() { <-told })
-		require.NoError(t, wd.Close())
 	}
 }
 

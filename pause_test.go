@@ -5,8 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,16 +69,26 @@ func TestPausedWallClock(t *testing.T) {
 	})
 }
 
-// A tripStore fails or lies as its test says, and notes what each append and each transaction took, by its kinds.
+// A tripStore is transactional, fails as its test says, and notes what each append and each exchange took, by its kinds.
 type tripStore struct {
 	watchdog.Memory
+
+	mu     sync.Mutex
 	away   bool   // nothing is taken
-	lies   bool   // what is taken is said to have failed
 	refuse string // an event of this kind is refused
 	took   []string
 }
 
+// leave has the store take nothing, or come back.
+func (s *tripStore) leave(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
+}
+
 func (s *tripStore) take(events []watchdog.Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var kinds []string
 	for _, e := range events {
 		kinds = append(kinds, strings.TrimPrefix(e.Type, "runtime.watchdog."))
@@ -90,37 +100,30 @@ func (s *tripStore) take(events []watchdog.Event) error {
 	return nil
 }
 
-func (s *tripStore) said(err error) error {
-	if s.lies {
-		return cmp.Or(err, errDiskFull)
-	}
-	return err
-}
-
 func (s *tripStore) Append(ctx context.Context, events ...watchdog.Event) error {
 	if err := s.take(events); err != nil {
 		return err
 	}
-	return s.said(s.Memory.Append(ctx, events...))
+	return s.Memory.Append(ctx, events...)
 }
 
 func (s *tripStore) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	if s.away {
-		return errDiskFull
-	}
-	var refused error
-	x := *exchanges[0]
-	decide := x.Decide
-	x.Decide = func(selected []watchdog.Event) []watchdog.Event {
-		events := decide(selected)
-		if refused = s.take(events); refused != nil {
-			return nil
+	for _, asked := range exchanges {
+		var refused error
+		x := *asked
+		x.Decide = func(selected []watchdog.Event) []watchdog.Event {
+			events := asked.Decide(selected)
+			if refused = s.take(events); refused != nil {
+				return nil
+			}
+			return events
 		}
-		return events
+		err := s.Memory.Transact(ctx, &x)
+		if asked.Kept = x.Kept; refused != nil || err != nil {
+			return cmp.Or(refused, err)
+		}
 	}
-	err := s.Memory.Transact(ctx, &x)
-	exchanges[0].Kept = x.Kept
-	return s.said(cmp.Or(refused, err))
+	return nil
 }
 
 // TestTripWithPauses protects that whoever finds a cancel finds the pauses that explain it, and that what the store
@@ -135,14 +138,15 @@ func TestTripWithPauses(t *testing.T) {
 					b.cfg.Store = struct{ watchdog.EventStore }{store}
 				}
 				wd := b.attach()
-				store.away = true // an approval of ten minutes of which it takes nothing, and then the hour used up
+				store.leave(true) // an approval of ten minutes of which it takes nothing, and then the hour used up
 				h, err := wd.Hold(context.Background(), "approval", approval)
 				require.NoError(b.t, err)
 				b.pass(10 * time.Minute)
 				h.Close()
 				b.pass(time.Hour)
 				b.live(wd)
-				store.away, store.refuse = false, refuse
+				store.leave(false)
+				store.refuse = refuse
 				b.pass(1)
 				require.Equal(b.t, 10*time.Minute, b.stopped(wd).Paused)
 				require.Equal(b.t, 1, countEvents(b.t, b.cfg.Store, watchdog.EventCancel))
@@ -181,69 +185,5 @@ func TestReleaseWhileRecording(t *testing.T) {
 		require.ErrorIs(b.t, context.Cause(wd.Context()), noOutput.Reason)
 		b.pass(time.Second) // nobody polls
 		require.Len(b.t, b.events(watchdog.EventRelease), 1)
-	})
-}
-
-// TestDroppedPauses protects that of what waits too long for a store a pause is dropped as a whole, and one that is
-// open is not: with its opening alone others would have it last until its cap.
-func TestDroppedPauses(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		store := &tripStore{}
-		b.cfg.Store, b.cfg.PollOnly, b.cfg.Budget = store, true, watchdog.Budget{WallClock: 100 * time.Hour}
-		wd := b.attach()
-		recorded, err := wd.Hold(b.t.Context(), "recorded", approval)
-		require.NoError(b.t, err)
-		store.away = true
-		recorded.Close()
-		_, err = wd.Hold(b.t.Context(), "open", approval)
-		require.NoError(b.t, err)
-		for i := range 100 {
-			b.pass(time.Minute)
-			h, err := wd.Hold(b.t.Context(), strconv.Itoa(i), approval)
-			require.NoError(b.t, err)
-			b.pass(time.Minute)
-			h.Close()
-		}
-		require.Equal(b.t, 100*time.Hour, wd.Remaining(), "it counts all of them")
-		store.away = false
-		require.NoError(b.t, wd.Close())
-		require.Equal(b.t, 2+31, countEvents(b.t, store, watchdog.EventHold))
-		require.Equal(b.t, 1+31, countEvents(b.t, store, watchdog.EventRelease))
-		opened, released := payloads(b.t, store, watchdog.EventHold), payloads(b.t, store, watchdog.EventRelease)
-		for key, kept := range map[string]bool{"recorded": true, "68": false, "69": true, "99": true} {
-			require.Equal(b.t, kept, strings.Contains(opened, `"hold":"`+key+`"`), key)
-			require.Equal(b.t, kept, strings.Contains(released, `"hold":"`+key+`"`), key)
-		}
-		require.Contains(b.t, opened, `"hold":"open"`)
-	})
-}
-
-// TestUntriedPauses protects releases that no try had in it yet from being dropped: the store may have the openings, of
-// tries that it took and said to have failed.
-func TestUntriedPauses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &triedStore{}
-		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-			Store: store, Logger: quiet,
-		})
-		require.NoError(t, err)
-		store.away()
-		var holds []*watchdog.Hold
-		for i := range 50 {
-			h, err := wd.Hold(t.Context(), strconv.Itoa(i), approval)
-			require.NoError(t, err)
-			synctest.Wait()
-			holds = append(holds, h)
-		}
-		hang := make(chan struct{})
-		store.set(func(s *triedStore) { s.err, s.hang = nil, hang })
-		for _, h := range holds {
-			h.Close()
-		}
-		store.set(func(s *triedStore) { s.hang = nil })
-		close(hang)
-		require.NoError(t, wd.Close())
-		require.Equal(t, 50, countEvents(t, store, watchdog.EventHold))
-		require.Equal(t, 50, countEvents(t, store, watchdog.EventRelease))
 	})
 }

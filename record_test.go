@@ -71,62 +71,36 @@ func TestStoreHangs(t *testing.T) {
 	})
 }
 
-// TestPending protects the stop, and then the newest of the rest, from what the store does not take.
+// TestPending protects the stop from what the store does not take: no number of others keeps it from a store that is
+// slow.
 func TestPending(t *testing.T) {
-	t.Run("nor does any number of them keep the stop from a store that is slow", func(t *testing.T) {
-		for _, pollOnly := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
-				store, cfg := &flakyStore{}, asked
-				hooked := &hookedStore{EventStore: store, append: refusing(watchdog.EventWait)}
-				cfg.Store, cfg.Logger, cfg.PollOnly = hooked, quiet, pollOnly
-				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-				require.NoError(t, err)
-				for range 20 {
-					after(minute + 1)
-					wd.Fired()
-				}
-				store.set(func(s *flakyStore) { s.fail = errDiskFull })
-				_, err = wd.Cancel(noOutput)
-				require.NoError(t, err)
-				synctest.Wait()
-				store.set(func(s *flakyStore) { s.fail = nil })
-				hooked.append = func(events []watchdog.Event) error {
-					time.Sleep(time.Second)
-					return refusing(watchdog.EventWait)(events)
-				}
-				began := time.Now()
-				require.Error(t, wd.Close())
-				require.LessOrEqual(t, time.Since(began), 2*watchdog.DefaultRecordTimeout)
-				require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
-				time.Sleep(time.Minute) // what Close left behind
-			})
-		}
-	})
-	t.Run("of too many the newest are kept, the stop among them", func(t *testing.T) {
-		inBubble(t, asked, func(wd *watchdog.Watchdog, store *flakyStore) {
-			store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			after(100*minute + 100)
-			wd.Progress() // not there in time
-			requireStop(t, wd, watchdog.WallClockExceeded)
-		})
-		cfg := asked
-		cfg.Budget.WallClock = 3 * time.Hour
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
-			store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			after(100*minute + 100)
-			_, err := wd.Cancel(noOutput)
+	for _, pollOnly := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store, cfg := &flakyStore{}, asked
+			hooked := &hookedStore{EventStore: store, append: refusing(watchdog.EventWait)}
+			cfg.Store, cfg.Logger, cfg.PollOnly = hooked, quiet, pollOnly
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
 			require.NoError(t, err)
-			require.ErrorIs(t, wd.Close(), errDiskFull)
+			for range 20 {
+				after(minute + 1)
+				wd.Fired()
+			}
+			store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			_, err = wd.Cancel(noOutput)
+			require.NoError(t, err)
+			synctest.Wait()
 			store.set(func(s *flakyStore) { s.fail = nil })
-			require.NoError(t, wd.Close())
+			hooked.append = func(events []watchdog.Event) error {
+				time.Sleep(time.Second)
+				return refusing(watchdog.EventWait)(events)
+			}
+			began := time.Now()
+			require.Error(t, wd.Close())
+			require.LessOrEqual(t, time.Since(began), 2*watchdog.DefaultRecordTimeout)
 			require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
-			require.Equal(t, 63, countEvents(t, store, watchdog.EventWait))
-			kept := payloads(t, store, watchdog.EventWait)
-			require.Contains(t, kept, `"attempt":100,`)
-			require.Contains(t, kept, `"attempt":38,`)
-			require.NotContains(t, kept, `"attempt":37,`)
+			time.Sleep(time.Minute) // what Close left behind
 		})
-	})
+	}
 }
 
 // TestMaxStops protects that a run which is stopped again and again is not resumed for ever.
@@ -169,58 +143,10 @@ func TestMaxStops(t *testing.T) {
 	})
 }
 
-// A triedStore is transactional, and can be away.
-type triedStore struct {
-	watchdog.Memory
-
-	mu   sync.Mutex
-	err  error         // what it returns, and takes nothing
-	hang chan struct{} // what it waits for, whatever its context says
-}
-
-func (s *triedStore) set(change func(s *triedStore)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change(s)
-}
-
-func (s *triedStore) ask() error {
-	s.mu.Lock()
-	hang, err := s.hang, s.err
-	s.mu.Unlock()
-	if hang != nil {
-		<-hang
-	}
-	return err
-}
-
-func (s *triedStore) Append(ctx context.Context, events ...watchdog.Event) error {
-	if err := s.ask(); err != nil {
-		return err
-	}
-	return s.Memory.Append(context.WithoutCancel(ctx), events...)
-}
-
-func (s *triedStore) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	if err := s.ask(); err != nil {
-		return err
-	}
-	return s.Memory.Transact(context.WithoutCancel(ctx), exchanges...)
-}
-
-func (s *triedStore) recorded(t *testing.T, all []*watchdog.Watchdog, kind string) int {
-	t.Helper()
-	return recordedIn(t, &s.Memory, all, kind)
-}
-
-func (s *triedStore) away() { s.set(func(s *triedStore) { s.err = errDiskFull }) }
-
-func (s *triedStore) back() { s.set(func(s *triedStore) { s.err = nil }) }
-
 // TestRetryRace has runs on the machine's clock, whose lanes share the one timer of all, lose events and close at
 // the same time. All is recorded in the end, once.
 func TestRetryRace(t *testing.T) {
-	store := &triedStore{}
+	store := &tripStore{}
 	var wait sync.WaitGroup
 	all := make([]*watchdog.Watchdog, 40)
 	for i := range all {
@@ -229,7 +155,7 @@ func TestRetryRace(t *testing.T) {
 		require.NoError(t, err)
 		all[i] = wd
 	}
-	store.away()
+	store.leave(true)
 	for i, wd := range all {
 		wait.Go(func() {
 			h, err := wd.Hold(context.Background(), "approval", approval)
@@ -246,7 +172,7 @@ func TestRetryRace(t *testing.T) {
 			}
 		})
 	}
-	time.AfterFunc(300*time.Millisecond, store.back)
+	time.AfterFunc(300*time.Millisecond, func() { store.leave(false) })
 	wait.Wait()
 	open := func() (n int) {
 		for i := range all {
@@ -257,8 +183,8 @@ func TestRetryRace(t *testing.T) {
 		return n
 	}()
 	require.Eventually(t, func() bool {
-		return store.recorded(t, all, watchdog.EventHold)+
-			store.recorded(t, all, watchdog.EventRelease) >= open
+		return recordedIn(t, &store.Memory, all, watchdog.EventHold)+
+			recordedIn(t, &store.Memory, all, watchdog.EventRelease) >= open
 	}, 20*time.Second, 20*time.Millisecond, "nobody polls")
 	for i, wd := range all {
 		wait.Go(func() {
@@ -268,7 +194,7 @@ func TestRetryRace(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	require.Equal(t, len(all), store.recorded(t, all, watchdog.EventHold))
-	require.Equal(t, len(all), store.recorded(t, all, watchdog.EventRelease))
-	require.Equal(t, 10, store.recorded(t, all, watchdog.EventCancel))
+	require.Equal(t, len(all), recordedIn(t, &store.Memory, all, watchdog.EventHold))
+	require.Equal(t, len(all), recordedIn(t, &store.Memory, all, watchdog.EventRelease))
+	require.Equal(t, 10, recordedIn(t, &store.Memory, all, watchdog.EventCancel))
 }

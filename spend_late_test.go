@@ -69,12 +69,6 @@ func inLateBubble(t *testing.T, test func(t *testing.T, store *talliedSpend, att
 	}
 }
 
-// requireRefused checks that the scope of 1,000 has no room left for a call.
-func requireRefused(t *testing.T, attach attachRun, id string, n int64) {
-	t.Helper()
-	require.EqualValues(t, 1000, refuse(t, attach(id, watchdog.Config{Scopes: teamOf(1000)}), requests(n)).Allowed)
-}
-
 // TestSettleLate protects the money of calls that are settled after their run was closed: in memory, of a tool, in a
 // layer, and of a run that is only observed.
 func TestSettleLate(t *testing.T) {

@@ -234,14 +234,6 @@ func TestAdmitWaits(t *testing.T) {
 				got = <-inLine(context.Background(), wd, tokens(50, 0), tokens(50, 604))
 				assert.Equal(t, 45*time.Second, got.took)
 			},
-			"until they are void": func(t *testing.T, wd *watchdog.Watchdog) {
-				first := admit(t, wd, tokens(1000, 0))
-				a := inLine(context.Background(), wd, tokens(50, 10), tokens(50, 600))
-				require.NoError(t, first.Void())
-				got := <-a
-				assert.Equal(t, tokens(50, 600), got.granted)
-				assert.Zero(t, got.took)
-			},
 			"in order": func(t *testing.T, wd *watchdog.Watchdog) {
 				first := admit(t, wd, tokens(900, 0))
 				large := inLine(context.Background(), wd, tokens(800, 0), tokens(800, 0))
