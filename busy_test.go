@@ -1,11 +1,8 @@
 package watchdog_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -91,62 +88,8 @@ func TestBusy(t *testing.T) {
 		})
 }
 
-func TestBusyHangs(t *testing.T) {
-	waits := watchdog.Budget{WallClock: watchdog.NoLimit, Idle: minute, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWait, 1)}}
-	for mode, pollOnly := range map[string]bool{" with a timer": false, " polling": true} {
-		runSynced(t, "it counts as no, is logged once, and is not called again until it returns"+mode, func(t *testing.T) {
-			var log bytes.Buffer
-			hang := make(chan struct{})
-			h := &host{answer: func() bool { <-hang; return true }}
-			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-				Store: &flakyStore{}, Logger: slog.New(slog.NewTextHandler(&log, nil)), Budget: waits, Busy: h.busy, PollOnly: pollOnly,
-			})
-			require.NoError(t, err)
-			defer wd.Close()
-			after(minute + 1)
-			began := time.Now()
-			_, _ = wd.Fired()
-			if pollOnly {
-				require.Equal(t, watchdog.BusyTimeout, time.Since(began))
-			} else {
-				require.Zero(t, time.Since(began))
-				require.Empty(t, askedOf(wd))
-				after(watchdog.BusyTimeout)
-			}
-			require.Len(t, askedOf(wd), 1)
-			for range 3 {
-				wd.Activity()
-				pollAfter(wd, minute+1)
-				require.Len(t, askedOf(wd), 1, "at the limit")
-			}
-			require.EqualValues(t, 1, h.asked.Load())
-			require.Equal(t, 1, strings.Count(log.String(), "did not answer in time"))
-			close(hang)
-			synctest.Wait()
-			wd.Activity()
-			pollAfter(wd, minute+1)
-			require.EqualValues(t, 2, h.asked.Load())
-			require.Empty(t, askedOf(wd), "it answers again")
-		})
-	}
-}
-
 func TestBusyMisbehaves(t *testing.T) {
 	cfg := watchdog.Config{Budget: watchdog.Budget{WallClock: watchdog.NoLimit}}
-	t.Run("a panic is logged", func(t *testing.T) {
-		var log bytes.Buffer
-		synctest.Test(t, func(t *testing.T) {
-			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-				Store: &watchdog.Memory{}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-				Budget: watchdog.Budget{Idle: minute}, Busy: func() bool { panic("a host's") },
-			})
-			require.NoError(t, err)
-			defer wd.Close()
-			after(minute + 1)
-		})
-		require.Contains(t, log.String(), "in=Busy")
-		require.NotContains(t, log.String(), "a host's")
-	})
 	var wd atomic.Pointer[watchdog.Watchdog]
 	for name, call := range map[string]func(){
 		"polls":               func() { wd.Load().Fired(); wd.Load().Poll(); wd.Load().Stop() },

@@ -45,10 +45,10 @@ func TestCancel(t *testing.T) {
 	runFixture(t, "the event is stored before the context ends", func(b *fixture) {
 		var wd *watchdog.Watchdog
 		recorded := 0
-		b.cfg.Store = &lateReader{EventStore: b.store, before: func() {
+		b.cfg.Store = beforeAppend(b.store, func() {
 			recorded++
 			require.NoError(b.t, wd.Context().Err(), "record, then cancel")
-		}}
+		})
 		wd = b.attach()
 		b.cancelled(wd, noOutput)
 		require.Equal(b.t, 1, recorded)
@@ -76,21 +76,6 @@ func TestCancel(t *testing.T) {
 			stop := b.cancelled(b.attach(), watchdog.Cancellation{Reason: watchdog.CommandTerminal, Elapsed: minute})
 			require.ErrorContains(t, stop, "watchdog_terminal: its command came to a state that it cannot get out of, after 1 min 0 s, in")
 		})
-	})
-	runFixture(t, "its directive reaches a poll and a subscriber, once", func(b *fixture) {
-		wd := b.attach()
-		told := make(chan watchdog.Directive, 16)
-		wd.Subscribe(func(d watchdog.Directive) { told <- d })
-		b.cancelled(wd, noOutput)
-		_, err := wd.Cancel(noOutput)
-		require.NoError(b.t, err)
-		synctest.Wait()
-		polled, _ := wd.Poll()
-		require.Len(b.t, told, 1)
-		require.Equal(b.t, polled, <-told)
-		require.Equal(b.t, watchdog.Directive{
-			Kind: watchdog.DirectiveCancel, RunID: "s-1", Reason: watchdog.CommandNoOutput, Rung: 1, Used: noOutput.Elapsed, Allowed: noOutput.Budget, At: noon,
-		}, polled)
 	})
 	t.Run("of a run that is only observed it is recorded and told each time, and the run goes on", func(t *testing.T) {
 		for _, pollOnly := range []bool{false, true} {
@@ -200,31 +185,6 @@ func TestCancelFirstCause(t *testing.T) {
 		require.Len(b.t, b.events(watchdog.EventCancel), 1)
 		require.Equal(b.t, []string{watchdog.SignalAttach, watchdog.SignalEnd}, trace)
 	})
-}
-
-func TestCancelUnrecorded(t *testing.T) {
-	for name, ignoresContext := range map[string]bool{"because the store hangs": false, "because the store hangs and heeds nothing": true} {
-		runFixture(t, name+" ends the run after the record timeout", func(b *fixture) {
-			wd := b.attach()
-			hang := make(chan struct{})
-			b.store.set(func(s *flakyStore) { s.hang, s.ignoresContext = hang, ignoresContext })
-			returned := make(chan *watchdog.Stop, 1)
-			go func() {
-				stop, _ := wd.Cancel(noOutput)
-				returned <- stop
-			}()
-			synctest.Wait()
-			b.pass(watchdog.DefaultRecordTimeout - 1)
-			require.NoError(b.t, wd.Context().Err(), "record, then cancel")
-			b.pass(1)
-			require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.CommandNoOutput)
-			require.Equal(b.t, noon, (<-returned).FiredAt, "when it was decided")
-			b.store.set(func(s *flakyStore) { s.hang = nil })
-			close(hang)
-			require.NoError(b.t, wd.Close())
-			require.Len(b.t, b.events(watchdog.EventCancel), 1)
-		})
-	}
 }
 
 // endings are what can end a run. Each is begun at the same instant as the others of its race.

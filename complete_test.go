@@ -50,31 +50,6 @@ func TestComplete(t *testing.T) {
 		require.ErrorIs(b.t, wd.Complete(), watchdog.ErrClosed)
 		require.ErrorIs(b.t, (*watchdog.Watchdog)(nil).Complete(), watchdog.ErrEnded)
 	})
-	t.Run("calls at once share one try and its error, so that none waits for all the others", func(t *testing.T) {
-		for _, pollOnly := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
-				store := &flakyStore{hang: make(chan struct{})}
-				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-					Store: store, Logger: quiet, PollOnly: pollOnly,
-				})
-				require.NoError(t, err)
-				var calls sync.WaitGroup
-				for i := range 10 {
-					calls.Go(func() {
-						time.Sleep(time.Duration(i/5) * time.Second) // fake time
-						began := time.Now()
-						require.ErrorIs(t, wd.Complete(), context.DeadlineExceeded)
-						require.LessOrEqual(t, time.Since(began), watchdog.DefaultRecordTimeout)
-					})
-				}
-				calls.Wait()
-				require.NoError(t, wd.Context().Err())
-				store.set(func(s *flakyStore) { s.hang = nil })
-				require.NoError(t, wd.Complete())
-				require.NoError(t, wd.Close())
-			})
-		}
-	})
 	runFixture(t, "what the run signals meanwhile is not forgotten if it goes on", func(b *fixture) {
 		b.cfg.Budget.Idle = 3 * time.Second
 		wd, hang := b.attach(), make(chan struct{})
@@ -103,19 +78,5 @@ func TestComplete(t *testing.T) {
 				require.Equal(t, context.Cause(one.Context()).Error(), context.Cause(other.Context()).Error())
 			})
 		}
-	})
-}
-
-// TestCorrection protects that a cancel which was wrong does not count: its command had finished by itself.
-func TestCorrection(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		b.attach()
-		b.pass(over)
-		id := b.events(watchdog.EventCancel)[0].ID
-		b.put(1, watchdog.EventCorrection, `{"cancel_id":"another","session_started_at":"2026-05-01T12:00:00Z"}`)
-		b.stopped(b.attach())
-		b.put(2, watchdog.EventCorrection, `{"cancel_id":"`+id+`","session_started_at":"2026-05-01T12:00:00Z"}`)
-		b.requireComplete()
-		b.live(b.resume())
 	})
 }

@@ -18,26 +18,6 @@ var laddered = watchdog.Config{Budget: watchdog.Budget{
 }}
 
 func TestLadder(t *testing.T) {
-	runBubble(t, "each trip gives one directive, in order, and only a cancel ends the run", laddered, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
-		for attempt, want := range []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck} {
-			after(10*minute + 1)
-			requireRunning(t, wd)
-			d, ok := wd.Poll()
-			require.True(t, ok)
-			require.Equal(t, want, d.Kind)
-			require.Equal(t, attempt+1, d.Rung)
-			require.Equal(t, watchdog.IdleExceeded, d.Reason)
-			_, ok = wd.Poll()
-			require.False(t, ok, "one for each trip")
-		}
-		after(10*minute + 1)
-		requireStop(t, wd, watchdog.IdleExceeded)
-		d, ok := wd.Poll()
-		require.True(t, ok)
-		require.Equal(t, watchdog.DirectiveCancel, d.Kind)
-		require.Equal(t, 3, d.Rung)
-		require.Contains(t, payloads(t, store, watchdog.EventCancel), `"attempt":3`)
-	})
 	runBubble(t, "the decision and the directive of a trip are one atomic append", laddered, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
 		wd.Note("tool: grep")
 		after(10*minute + 1)
@@ -83,38 +63,6 @@ func TestSubscribe(t *testing.T) {
 		require.Len(t, drain(got), 3)
 		require.NoError(t, wd.Close())
 		close(block)
-	})
-	t.Run("one that does not come loses the oldest and is told how many", func(t *testing.T) {
-		cfg := watchdog.Config{Budget: watchdog.Budget{Idle: minute, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWait, 30)}}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			block, got := make(chan struct{}), make(chan watchdog.Directive, 64)
-			wd.Subscribe(func(d watchdog.Directive) { <-block; got <- d })
-			after(20*minute + 20)
-			close(block)
-			synctest.Wait()
-			require.Equal(t, []int{1, 5}, []int{(<-got).Rung, (<-got).Rung}, "16 of 19 have waited")
-			polled, _ := wd.Poll()
-			require.Equal(t, 5, polled.Rung)
-			require.Equal(t, 4, polled.Dropped)
-		})
-	})
-	runBubble(t, "what waited for one that unsubscribes is not given to it", laddered, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		block, got := make(chan struct{}), make(chan watchdog.DirectiveKind, 16)
-		unsubscribe := wd.Subscribe(func(d watchdog.Directive) { got <- d.Kind; <-block })
-		after(31 * minute)
-		unsubscribe()
-		close(block)
-		synctest.Wait()
-		require.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveRetry}, drain(got))
-	})
-	runBubble(t, "after it unsubscribed one gets nothing more", laddered, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		got := make(chan watchdog.DirectiveKind, 16)
-		unsubscribe := wd.Subscribe(func(d watchdog.Directive) { got <- d.Kind })
-		after(11 * minute)
-		unsubscribe()
-		unsubscribe()
-		after(time.Hour)
-		require.Len(t, drain(got), 1)
 	})
 }
 

@@ -55,21 +55,6 @@ func (c timeless) AfterFunc(d time.Duration, f func()) *clock.Timer {
 	return c.Mock.AfterFunc(d, f)
 }
 
-func (c timeless) Timer(d time.Duration) *clock.Timer {
-	c.t.Errorf("Timer(%v) was called", d)
-	return c.Mock.Timer(d)
-}
-
-func (c timeless) Ticker(d time.Duration) *clock.Ticker {
-	c.t.Errorf("Ticker(%v) was called", d)
-	return c.Mock.Ticker(d)
-}
-
-func (c timeless) After(d time.Duration) <-chan time.Time {
-	c.t.Errorf("After(%v) was called", d)
-	return c.Mock.After(d)
-}
-
 // switchedOff is a fixture whose every limit is short and whose store, keeper and timers must not be touched.
 func switchedOff(t *testing.T) *fixture {
 	t.Helper()
@@ -102,44 +87,31 @@ func (b *fixture) goesOn(wd *watchdog.Watchdog) {
 }
 
 func TestDisabled(t *testing.T) {
-	t.Run("nothing fires, however long every limit is exceeded", func(t *testing.T) {
-		for name, attach := range map[string]attachFunc{"New": watchdog.New, "Resume": watchdog.Resume} {
-			t.Run(name, func(t *testing.T) {
-				b := switchedOff(t)
-				wd, err := attach(t.Context(), b.run, b.cfg)
-				require.NoError(t, err)
-				require.Equal(t, b.run.StartedAt, wd.StartedAt())
-				b.goesOn(wd)
-				require.Equal(t, 5*time.Hour, wd.Elapsed())
-				require.Zero(t, wd.Attempt())
-				stop, err := wd.Sync(t.Context())
-				require.NoError(t, err)
-				require.Nil(t, stop)
-				require.NoError(t, wd.Close())
-				require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrClosed)
-				require.NoError(t, wd.Close())
-			})
-		}
-	})
-	t.Run("nor on the machine's clock, where no timer is set", func(t *testing.T) {
+	for name, attach := range map[string]attachFunc{"New": watchdog.New, "Resume": watchdog.Resume} {
+		t.Run("nothing fires after "+name+", however long every limit is exceeded", func(t *testing.T) {
+			b := switchedOff(t)
+			wd, err := attach(t.Context(), b.run, b.cfg)
+			require.NoError(t, err)
+			require.Equal(t, b.run.StartedAt, wd.StartedAt())
+			require.Same(t, wd, watchdog.FromContext(wd.Context()))
+			b.goesOn(wd)
+			require.Equal(t, 5*time.Hour, wd.Elapsed())
+			require.Zero(t, wd.Attempt())
+			require.NoError(t, wd.Close())
+			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrClosed)
+		})
+	}
+	t.Run("nor on the machine's clock, where no timer is set, nor a goroutine begun", func(t *testing.T) {
 		b := switchedOff(t)
 		b.cfg.Clock = nil
 		b.run.StartedAt = time.Now().Add(-5 * time.Hour)
-		wd := b.attach()
-		b.live(wd)
-		require.Equal(t, time.Duration(watchdog.NoLimit), wd.Remaining())
-	})
-	t.Run("it costs no goroutine", func(t *testing.T) {
-		b := switchedOff(t)
-		parent, end := context.WithCancel(t.Context())
-		defer end()
 		before := goroutines()
 		for range 100 {
-			wd, err := watchdog.New(parent, b.run, b.cfg)
-			require.NoError(t, err)
-			defer wd.Close()
+			wd := b.attach()
 			wd.Activity()
 			wd.Progress()
+			b.live(wd)
+			require.Equal(t, time.Duration(watchdog.NoLimit), wd.Remaining())
 		}
 		require.LessOrEqual(t, goroutines(), before)
 	})
@@ -170,26 +142,58 @@ func TestDisabled(t *testing.T) {
 	})
 }
 
-func TestDisabledContext(t *testing.T) {
-	t.Run("it carries the run", func(t *testing.T) {
+// TestDisabledEnds expects that a run that nothing guards ends as its host says, with its layers, and that nothing is
+// recorded of it.
+func TestDisabledEnds(t *testing.T) {
+	why := errors.New("shutdown")
+	for name, c := range map[string]struct {
+		end   func(wd *watchdog.Watchdog, endParent context.CancelCauseFunc) error
+		cause error
+	}{
+		"its parent ends": {func(_ *watchdog.Watchdog, end context.CancelCauseFunc) error { end(why); return nil }, why},
+		"Interrupt":       {func(wd *watchdog.Watchdog, _ context.CancelCauseFunc) error { return wd.Interrupt("SIGINT") }, nil},
+		"Complete": {
+			func(wd *watchdog.Watchdog, _ context.CancelCauseFunc) error {
+				return errors.Join(wd.Complete(), wd.Complete())
+			},
+			watchdog.ErrComplete,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := switchedOff(t)
+			parent, endParent := context.WithCancelCause(t.Context())
+			defer endParent(nil)
+			wd, err := watchdog.New(parent, b.run, b.cfg)
+			require.NoError(t, err)
+			layer, err := wd.Layer("build", watchdog.Budget{})
+			require.NoError(t, err)
+			require.NoError(t, c.end(wd, endParent))
+			<-layer.Context().Done()
+			for _, ended := range []*watchdog.Watchdog{wd, layer} {
+				if cause := context.Cause(ended.Context()); c.cause != nil {
+					require.ErrorIs(t, cause, c.cause)
+				} else {
+					require.ErrorAs(t, cause, new(*watchdog.Interruption))
+				}
+				_, fired := ended.Fired()
+				require.False(t, fired)
+			}
+			require.ErrorIs(t, wd.Interrupt("SIGINT"), watchdog.ErrEnded)
+			require.NoError(t, layer.Close())
+			require.NoError(t, wd.Close())
+		})
+	}
+	t.Run("Cancel, with a stop, which a subscriber gets", func(t *testing.T) {
 		wd := switchedOff(t).attach()
-		require.Same(t, wd, watchdog.FromContext(wd.Context()))
-	})
-	t.Run("it ends with its parent, which is not recorded", func(t *testing.T) {
-		b := switchedOff(t)
-		why := errors.New("shutdown")
-		parent, end := context.WithCancelCause(t.Context())
-		wd, err := watchdog.New(parent, b.run, b.cfg)
+		stop, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.IterationTimeout, ObserveOnly: true})
 		require.NoError(t, err)
-		layer, err := wd.Layer("build", watchdog.Budget{})
+		require.Nil(t, stop, "what is only observed leaves the run as it is")
+		got := make(chan watchdog.Directive, 1)
+		wd.Subscribe(func(d watchdog.Directive) { got <- d })
+		stop, err = wd.Cancel(watchdog.Cancellation{Reason: watchdog.IterationTimeout})
 		require.NoError(t, err)
-		end(why)
-		<-layer.Context().Done()
-		require.ErrorIs(t, context.Cause(layer.Context()), why)
-		require.ErrorIs(t, context.Cause(wd.Context()), why)
-		_, fired := wd.Fired()
-		require.False(t, fired)
-		require.NoError(t, layer.Close())
+		require.Equal(t, watchdog.DirectiveCancel, (<-got).Kind)
+		require.Same(t, stop, requireStop(t, wd, watchdog.IterationTimeout))
 		require.NoError(t, wd.Close())
 	})
 }
@@ -223,97 +227,28 @@ func TestDisabledMethods(t *testing.T) {
 	}
 }
 
-// likely are arguments for a method as a host passes them.
-func likely(function reflect.Type) []reflect.Value {
-	args := zeros(function)
-	for i := range args {
-		switch function.In(i) {
-		case reflect.TypeFor[string]():
-			args[i] = reflect.ValueOf("tool")
-		case reflect.TypeFor[time.Duration]():
-			args[i] = reflect.ValueOf(time.Minute)
-		case reflect.TypeFor[watchdog.Cancellation]():
-			args[i] = reflect.ValueOf(watchdog.Cancellation{Reason: watchdog.IterationTimeout})
-		}
-	}
-	return args
-}
-
-// TestDisabledHostActs expects that what the host itself does to a run that nothing guards has its effect.
-func TestDisabledHostActs(t *testing.T) {
-	t.Run("Interrupt ends the run", func(t *testing.T) {
-		wd := switchedOff(t).attach()
-		require.NoError(t, wd.Interrupt("SIGINT"))
-		var interruption *watchdog.Interruption
-		require.ErrorAs(t, context.Cause(wd.Context()), &interruption)
-		require.ErrorIs(t, wd.Interrupt("SIGINT"), watchdog.ErrEnded)
-		_, fired := wd.Fired()
-		require.False(t, fired)
-	})
-	t.Run("Complete ends the run and its layers", func(t *testing.T) {
-		wd := switchedOff(t).attach()
-		layer, err := wd.Layer("build", watchdog.Budget{})
-		require.NoError(t, err)
-		require.NoError(t, wd.Complete())
-		require.NoError(t, wd.Complete())
-		require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrComplete)
-		require.ErrorIs(t, context.Cause(layer.Context()), watchdog.ErrComplete)
-		_, fired := wd.Fired()
-		require.False(t, fired)
-		require.NoError(t, layer.Close())
-	})
-	t.Run("Cancel ends the run with a stop, which a subscriber gets", func(t *testing.T) {
-		b := switchedOff(t)
-		wd := b.attach()
-		got := make(chan watchdog.Directive, 1)
-		wd.Subscribe(func(d watchdog.Directive) { got <- d })
-		stop, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.IterationTimeout})
-		require.NoError(t, err)
-		require.Equal(t, watchdog.IterationTimeout, stop.Code)
-		require.Equal(t, watchdog.DirectiveCancel, (<-got).Kind)
-		require.Equal(t, error(stop), context.Cause(wd.Context()))
-		reason, fired := wd.Fired()
-		require.True(t, fired)
-		require.Equal(t, watchdog.IterationTimeout, reason)
-		require.NoError(t, wd.Close())
-	})
-	t.Run("a cancel that is only observed leaves the run as it is", func(t *testing.T) {
-		b := switchedOff(t)
-		wd := b.attach()
-		stop, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.IterationTimeout, ObserveOnly: true})
-		require.NoError(t, err)
-		require.Nil(t, stop)
-		b.live(wd)
-		require.NoError(t, wd.Close())
-	})
-	t.Run("Extend gives more time to who has enough", func(t *testing.T) {
-		b := switchedOff(t)
-		wd := b.attach()
-		require.NoError(t, wd.Extend(time.Hour))
-		require.ErrorIs(t, wd.Extend(0), watchdog.ErrInvalid)
-		b.goesOn(wd)
-	})
-}
-
+// TestDisabledHold expects that the cap of a hold never trips, nor silence after it, and that Extend gives more time to
+// who has enough.
 func TestDisabledHold(t *testing.T) {
 	b := switchedOff(t)
 	wd := b.attach()
 	layer, err := wd.Layer("build", watchdog.Budget{})
 	require.NoError(t, err)
 	defer layer.Close()
-	t.Run("its cap never trips, nor does silence after it", func(t *testing.T) {
-		for _, of := range []*watchdog.Watchdog{wd, layer} {
-			h, err := of.Hold(t.Context(), "approval", watchdog.HoldLimit{Cap: time.Second})
-			require.NoError(t, err)
-			_, err = of.Hold(t.Context(), "approval", watchdog.HoldLimit{Cap: time.Second})
-			require.ErrorIs(t, err, watchdog.ErrHeld)
-			b.goesOn(of)
-			require.True(t, h.Close())
-			require.False(t, h.Close())
-			b.goesOn(of)
-			require.Zero(t, of.SinceActivity())
-		}
-	})
+	for _, of := range []*watchdog.Watchdog{wd, layer} {
+		h, err := of.Hold(t.Context(), "approval", watchdog.HoldLimit{Cap: time.Second})
+		require.NoError(t, err)
+		_, err = of.Hold(t.Context(), "approval", watchdog.HoldLimit{Cap: time.Second})
+		require.ErrorIs(t, err, watchdog.ErrHeld)
+		b.goesOn(of)
+		require.True(t, h.Close())
+		require.False(t, h.Close())
+		b.goesOn(of)
+		require.Zero(t, of.SinceActivity())
+	}
+	require.NoError(t, wd.Extend(time.Hour))
+	require.ErrorIs(t, wd.Extend(0), watchdog.ErrInvalid)
+	b.goesOn(wd)
 }
 
 func TestNoRun(t *testing.T) {
@@ -323,7 +258,7 @@ func TestNoRun(t *testing.T) {
 		methods := reflect.ValueOf(none)
 		for i := range methods.NumMethod() {
 			name := methods.Type().Method(i).Name
-			require.NotPanics(t, func() { methods.Method(i).Call(zeros(methods.Method(i).Type())) }, name)
+			require.NotPanics(t, func() { methods.Method(i).Call(likely(methods.Method(i).Type())) }, name)
 		}
 	})
 	t.Run("it goes on without a limit", func(t *testing.T) {
@@ -348,36 +283,38 @@ func TestNoRun(t *testing.T) {
 		}
 	})
 	t.Run("work under a hold is done", func(t *testing.T) {
-		done := false
-		require.NoError(t, none.During(context.Background(), "tool", watchdog.HoldLimit{}, func(context.Context) error {
-			done = true
-			return nil
-		}))
-		require.True(t, done)
+		work := func(context.Context) error { return errDiskFull }
+		require.Equal(t, errDiskFull, none.During(context.Background(), "tool", watchdog.HoldLimit{}, work))
 	})
 	t.Run("a subscription can be ended", func(*testing.T) { none.Subscribe(func(watchdog.Directive) {})() })
 }
 
-// zeros are arguments for a function: a context, functions that do nothing, and zero values.
-func zeros(function reflect.Type) (args []reflect.Value) {
+// likely are arguments for a method as a host passes them, and functions that do nothing.
+func likely(function reflect.Type) (args []reflect.Value) {
 	for i := range function.NumIn() {
 		in := function.In(i)
 		if function.IsVariadic() && i == function.NumIn()-1 {
 			in = in.Elem() // one of them
 		}
+		arg := reflect.Zero(in)
 		switch {
 		case in == reflect.TypeFor[context.Context]():
-			args = append(args, reflect.ValueOf(context.Background()))
+			arg = reflect.ValueOf(context.Background())
+		case in == reflect.TypeFor[time.Duration]():
+			arg = reflect.ValueOf(time.Minute)
+		case in == reflect.TypeFor[watchdog.Cancellation]():
+			arg = reflect.ValueOf(watchdog.Cancellation{Reason: watchdog.IterationTimeout})
+		case in.Kind() == reflect.String:
+			arg = reflect.ValueOf("tool").Convert(in)
 		case in.Kind() == reflect.Func:
-			args = append(args, reflect.MakeFunc(in, func([]reflect.Value) (results []reflect.Value) {
+			arg = reflect.MakeFunc(in, func([]reflect.Value) (results []reflect.Value) {
 				for j := range in.NumOut() {
 					results = append(results, reflect.Zero(in.Out(j)))
 				}
 				return results
-			}))
-		default:
-			args = append(args, reflect.Zero(in))
+			})
 		}
+		args = append(args, arg)
 	}
 	return args
 }

@@ -73,21 +73,6 @@ func TestDoEnded(t *testing.T) {
 	})
 }
 
-// A refusing store takes no event of one kind.
-type refusing struct {
-	*flakyStore
-	kind string
-}
-
-func (r refusing) Append(ctx context.Context, events ...watchdog.Event) error {
-	for _, e := range events {
-		if e.Type == r.kind {
-			return errDiskFull
-		}
-	}
-	return r.flakyStore.Append(ctx, events...)
-}
-
 func TestDoStoreFails(t *testing.T) {
 	down := func(s *flakyStore) { s.fail = errDiskFull }
 	up := func(s *flakyStore) { s.fail = nil }
@@ -110,9 +95,9 @@ func TestDoStoreFails(t *testing.T) {
 		require.ErrorContains(g, err, "close watchdog of run s-1")
 	})
 	runDo(t, "for something else of a run that is complete: Do has the error of Close", func(g *doing) {
-		g.cfg.Store = refusing{g.store, watchdog.EventWarning}
+		g.cfg.Store = &hookedStore{EventStore: g.store, append: refusing(watchdog.EventWarning)}
 		err := g.do(func(context.Context, *watchdog.Watchdog) error { time.Sleep(50 * time.Minute); return nil })
-		require.ErrorIs(g, err, errDiskFull)
+		require.ErrorIs(g, err, errRefused)
 		require.ErrorContains(g, err, "close watchdog of run s-1")
 		require.ErrorIs(g, g.do(g.notCalled), watchdog.ErrComplete)
 	})

@@ -207,61 +207,81 @@ func (s *flakyStore) Read(ctx context.Context, aggregateType, aggregateID string
 	return s.Memory.Read(ctx, aggregateType, aggregateID)
 }
 
-// A countingStore is a Memory that counts what is asked of it, and can be told to be slow, to hang or to refuse. It is
-// not a *Memory to the watchdog, so that it is waited for.
+// A hookedStore calls the host's code before it is asked, and answers with the error of that, if there is one.
+type hookedStore struct {
+	watchdog.EventStore
+	append func(events []watchdog.Event) error
+	read   func() error
+}
+
+func (s *hookedStore) Append(ctx context.Context, events ...watchdog.Event) error {
+	if s.append != nil {
+		if err := s.append(events); err != nil {
+			return err
+		}
+	}
+	return s.EventStore.Append(ctx, events...)
+}
+
+func (s *hookedStore) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
+	if s.read != nil {
+		if err := s.read(); err != nil {
+			return nil, err
+		}
+	}
+	return s.EventStore.Read(ctx, aggregateType, aggregateID)
+}
+
+// beforeAppend does something between the store's first read and the first append after it.
+func beforeAppend(store watchdog.EventStore, do func()) *hookedStore {
+	s := &hookedStore{EventStore: store}
+	s.append = func([]watchdog.Event) error {
+		s.append = nil
+		do()
+		return nil
+	}
+	return s
+}
+
+var errRefused = errors.New("column too short")
+
+// refusing refuses the events of a kind, whatever they come with.
+func refusing(kind string) func(events []watchdog.Event) error {
+	return func(events []watchdog.Event) error {
+		if slices.ContainsFunc(events, func(e watchdog.Event) bool { return e.Type == kind }) {
+			return errRefused
+		}
+		return nil
+	}
+}
+
+// A countingStore is a Memory that counts what is asked of it, and can be told to be slow. It is not a *Memory to the
+// watchdog, so that it is waited for.
 type countingStore struct {
 	watchdog.Memory
 
-	delay   time.Duration
-	refused string                // the run of which nothing is taken
-	before  func(context.Context) // what each Append and Transact does first
+	delay time.Duration
 
 	mu                 sync.Mutex
-	hang               chan struct{} // what each Append and Transact waits for
-	ignoresContext     bool
 	transacts, appends []int // how many exchanges and events each had
 	goroutines         int   // the most that were seen
 }
 
-func (s *countingStore) answer(ctx context.Context, asked *[]int, n int) error {
+func (s *countingStore) answer(asked *[]int, n int) {
 	s.mu.Lock()
 	*asked = append(*asked, n)
 	s.goroutines = max(s.goroutines, runtime.NumGoroutine())
-	hang := s.hang
 	s.mu.Unlock()
-	if s.before != nil {
-		s.before(ctx)
-	}
 	time.Sleep(s.delay)
-	if hang != nil {
-		return wait(ctx, hang, s.ignoresContext)
-	}
-	return nil
-}
-
-func (s *countingStore) setHang(hang chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hang = hang
 }
 
 func (s *countingStore) Append(ctx context.Context, events ...watchdog.Event) error {
-	if err := s.answer(ctx, &s.appends, len(events)); err != nil {
-		return err
-	}
-	if slices.ContainsFunc(events, func(e watchdog.Event) bool { return e.AggregateID == s.refused }) {
-		return errRefused
-	}
+	s.answer(&s.appends, len(events))
 	return s.Memory.Append(context.WithoutCancel(ctx), events...)
 }
 
 func (s *countingStore) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	if err := s.answer(ctx, &s.transacts, len(exchanges)); err != nil {
-		return err
-	}
-	if slices.ContainsFunc(exchanges, func(x *watchdog.Exchange) bool { return x.AggregateID == s.refused }) {
-		return errRefused
-	}
+	s.answer(&s.transacts, len(exchanges))
 	return s.Memory.Transact(context.WithoutCancel(ctx), exchanges...)
 }
 

@@ -12,15 +12,20 @@ import (
 // attach is New or Resume.
 func (h *pastimes) attach(p *process, resume bool) {
 	w, start := h.persisted, h.persisted.start
-	if h.steady && w == h.windows[len(h.windows)-1] && len(w.counts) > 0 {
-		start = h.inexact(w)
+	run := watchdog.Run{ID: "s-1", Continue: h.continues}
+	if h.continues {
+		start = h.begun(p)
+	} else {
+		if h.steady && w == h.windows[len(h.windows)-1] && len(w.counts) > 0 {
+			start = h.inexact(w)
+		}
+		run.StartedAt = start
 	}
 	attach := watchdog.New
 	if resume {
 		attach = watchdog.Resume
 	}
-	cfg := p.cfg
-	wd, err := attach(context.Background(), watchdog.Run{ID: "s-1", StartedAt: start}, cfg)
+	wd, err := attach(context.Background(), run, p.cfg)
 	w, want := h.modelAttach(p, start, resume)
 	h.say("%s: attach with %v at %v, resume %v: %v", p.name, start, p.host.clock.Now(), resume, err)
 	if !h.agree("attach", err, want) || err != nil {
@@ -37,6 +42,23 @@ func (h *pastimes) attach(p *process, resume bool) {
 	}
 }
 
+// begun is the start that the store has for a process: that of a resume which is not in its future, of the last one if
+// it can ask for that alone, or the run's first.
+func (h *pastimes) begun(p *process) time.Time {
+	resumed := slices.SortedFunc(slices.Values(h.windows[1:]), func(a, b *modelWindow) int {
+		return a.start.Compare(b.start)
+	})
+	for _, w := range slices.Backward(resumed) {
+		if !p.host.future(w.start) {
+			return w.start
+		}
+		if p.host.transactional {
+			break
+		}
+	}
+	return h.windows[0].start
+}
+
 // inexact is a start as a host may have kept it that rounds.
 func (h *pastimes) inexact(w *modelWindow) time.Time {
 	start := w.start.Add(h.duration(2*time.Second) - time.Second).Truncate(time.Microsecond)
@@ -47,26 +69,31 @@ func (h *pastimes) inexact(w *modelWindow) time.Time {
 }
 
 func (h *pastimes) modelAttach(p *process, start time.Time, resume bool) (*modelWindow, error) {
-	now := p.host.clock.Now()
-	future := func(start time.Time) bool { return start.Sub(now) > watchdog.StartSkew }
-	w := h.windows[len(h.windows)-1]
-	f := p.host.fault
+	w, future := h.windows[len(h.windows)-1], p.host.future
 	switch {
+	case !h.continues && future(start):
+		return nil, watchdog.ErrInvalid
+	case !p.host.fault.reads():
+		return nil, errDiskFull
 	case future(start):
 		return nil, watchdog.ErrInvalid
-	case !f.reads():
-		return nil, errDiskFull
 	case resume && (w.complete() || w.stop() != nil || future(w.start)):
-		if f.writes() {
-			w = h.openWindow(p.host.now())
-		}
-		if !f.writes() || !f.says() {
-			return nil, errDiskFull
-		}
+		return h.modelResume(p)
 	case w.complete():
 		return nil, watchdog.ErrComplete
 	case future(w.start):
 		return nil, watchdog.ErrInvalid
+	}
+	return w, nil
+}
+
+func (h *pastimes) modelResume(p *process) (*modelWindow, error) {
+	if !p.host.fault.writes() {
+		return nil, errDiskFull
+	}
+	w := h.openWindow(p.host.now())
+	if !p.host.fault.says() {
+		return nil, errDiskFull
 	}
 	return w, nil
 }

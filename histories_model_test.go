@@ -79,6 +79,10 @@ type modelHost struct {
 
 func (h *modelHost) now() time.Time { return h.clock.Now().Truncate(time.Microsecond) }
 
+func (h *modelHost) future(start time.Time) bool {
+	return start.Sub(h.clock.Now()) > watchdog.StartSkew
+}
+
 // A modelRun is a run, or a layer of one, in one process.
 type modelRun struct {
 	host   *modelHost

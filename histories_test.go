@@ -71,6 +71,7 @@ type pastimes struct {
 	processes [2]*process
 	budget    watchdog.Budget
 	steady    bool           // nobody sets a clock
+	continues bool           // the store keeps the start
 	windows   []*modelWindow // the chain of the run
 	persisted *modelWindow   // whose start the session's row has
 	layers    []*modelWindow
@@ -106,13 +107,13 @@ type heldBoth struct {
 func newPastimes(seed uint64, logs bool) *pastimes {
 	h := &pastimes{rng: rand.New(rand.NewPCG(seed, 17)), database: newDatabase(), logs: logs}
 	h.budget = h.newBudget(time.Hour)
-	h.steady = h.chance(4)
+	h.steady, h.continues = h.chance(4), h.chance(4)
 	for i := range h.processes {
 		h.processes[i] = h.newProcess(string(rune('A' + i)))
 	}
 	h.windows = []*modelWindow{newModelWindow(noon)}
 	h.persisted = h.windows[0]
-	h.say("budget %+v, steady %v", h.budget, h.steady)
+	h.say("budget %+v, steady %v, continues %v", h.budget, h.steady, h.continues)
 	return h
 }
 

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,25 +19,6 @@ import (
 
 func TestHold(t *testing.T) {
 	cfg := watchdog.Config{Budget: watchdog.Budget{Idle: 10 * minute, NoProgress: 20 * minute}}
-	runBubble(t, "a person's approval that takes three hours does not trip idle; the wall clock still ends the run", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		_, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: watchdog.NoLimit})
-		require.NoError(t, err)
-		after(3 * time.Hour)
-		requireRunning(t, wd)
-		after(time.Hour + 1)
-		requireStop(t, wd, watchdog.WallClockExceeded)
-	})
-	runBubble(t, "its cap trips by itself and names it", cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
-		_, err := wd.Hold(context.Background(), "tool: grep", watchdog.HoldLimit{Cap: 2 * time.Hour})
-		require.NoError(t, err)
-		after(2 * time.Hour)
-		requireRunning(t, wd)
-		after(1)
-		stop := requireStop(t, wd, watchdog.HoldExceeded)
-		require.Equal(t, "tool: grep", stop.Hold)
-		require.ErrorContains(t, stop, "tool: grep")
-		require.Contains(t, payloads(t, store, watchdog.EventCancel), `"hold":"tool: grep"`)
-	})
 	runBubble(t, "it closes exactly once, also by its context", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 		ctx, cancel := context.WithCancel(context.Background())
 		h, err := wd.Hold(ctx, "tool", watchdog.HoldLimit{})
@@ -84,13 +64,6 @@ func TestDuring(t *testing.T) {
 		err := wd.During(context.Background(), "tool", watchdog.HoldLimit{}, func(context.Context) error { panic("begun") })
 		require.ErrorIs(t, err, watchdog.ErrEnded)
 	})
-	t.Run("without a watchdog the work is done all the same", func(t *testing.T) {
-		done := false
-		none := watchdog.FromContext(context.Background())
-		require.NoError(t,
-			none.During(context.Background(), "tool", watchdog.HoldLimit{}, func(context.Context) error { done = true; return nil }))
-		require.True(t, done)
-	})
 }
 
 var noCap = watchdog.HoldLimit{Cap: watchdog.NoLimit}
@@ -111,92 +84,19 @@ func openLayer(t *testing.T, wd *watchdog.Watchdog, name string, budget watchdog
 	return layer
 }
 
-// requireIdleFrom checks that the run's idle limit of 20 minutes began at this moment.
-func requireIdleFrom(t *testing.T, wd *watchdog.Watchdog) {
-	t.Helper()
-	after(20 * minute)
-	requireRunning(t, wd)
-	after(1)
-	_, _ = wd.Fired()
-	requireStop(t, wd, watchdog.IdleExceeded)
-}
-
-func TestHoldOfLayer(t *testing.T) {
-	session := watchdog.Config{Budget: watchdog.Budget{WallClock: watchdog.NoLimit, Idle: 20 * minute}}
-	runBubble(t, "it holds every run around, until it is closed", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		step := openLayer(t, wd, "build", watchdog.Budget{Idle: 20 * minute})
-		hold := openHold(t, openLayer(t, step, "grep", watchdog.Budget{}), "tool")
-		after(time.Hour)
-		requireRunning(t, wd)
-		requireRunning(t, step)
-		require.True(t, hold.Close())
-		after(20*minute + 1)
-		requireStop(t, wd, watchdog.IdleExceeded)
-	})
-	t.Run("its close releases the run around also if a subscriber ends the goroutine", func(t *testing.T) {
-		cfg := session
-		cfg.PollOnly = true
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			step := openLayer(t, wd, "build", watchdog.Budget{Ladders: watchdog.Ladders{Hold: many(watchdog.DirectiveWait, 1)}})
-			step.Subscribe(func(watchdog.Directive) { runtime.Goexit() })
-			hold, err := step.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: minute})
-			require.NoError(t, err)
-			after(minute + 1)
-			go hold.Close()
-			synctest.Wait()
-			requireIdleFrom(t, wd)
-		})
-	})
-}
-
+// TestHoldEndsWithLayer has a layer closed while a hold is opened in it.
+// TestHoldEndsWithLayer has a layer closed while a hold is opened in it.
 func TestHoldEndsWithLayer(t *testing.T) {
 	session := watchdog.Config{Budget: watchdog.Budget{WallClock: watchdog.NoLimit, Idle: 20 * minute}}
-	ends := map[string]func(t *testing.T, step *watchdog.Watchdog){
-		"is closed":      func(t *testing.T, step *watchdog.Watchdog) { require.NoError(t, step.Close()) },
-		"is interrupted": func(t *testing.T, step *watchdog.Watchdog) { require.NoError(t, step.Interrupt("SIGINT")) },
-		"is stopped": func(t *testing.T, step *watchdog.Watchdog) {
-			after(time.Hour + 1)
-			_, fired := step.Fired()
-			require.True(t, fired)
-		},
-		"is cancelled by another guard": func(t *testing.T, step *watchdog.Watchdog) {
-			_, err := step.Cancel(watchdog.Cancellation{Reason: watchdog.CommandNoOutput})
-			require.NoError(t, err)
-		},
+	for range 200 {
+		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			step := openLayer(t, wd, "build", watchdog.Budget{})
+			go step.Close()
+			_, _ = step.Hold(wd.Context(), "tool", noCap)
+			after(minute)
+			require.Equal(t, minute, wd.SinceActivity(), "the run is held")
+		})
 	}
-	for name, end := range ends {
-		for _, pollOnly := range []bool{false, true} {
-			mode := map[bool]string{false: " with a timer", true: " without one"}[pollOnly]
-			session.PollOnly = pollOnly
-			runBubble(t, "when it "+name+mode, session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-				step := openLayer(t, wd, "build", watchdog.Budget{WallClock: time.Hour})
-				hold := openHold(t, step, "tool")
-				end(t, step)
-				require.False(t, hold.Close())
-				requireIdleFrom(t, wd)
-			})
-			runBubble(t, "when the layer around it "+name+mode, session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-				step := openLayer(t, wd, "build", watchdog.Budget{WallClock: time.Hour})
-				hold := openHold(t, openLayer(t, step, "grep", watchdog.Budget{}), "tool")
-				end(t, step)
-				synctest.Wait()
-				require.False(t, hold.Close())
-				requireIdleFrom(t, wd)
-			})
-		}
-	}
-	t.Run("also if it is opened at that moment", func(t *testing.T) {
-		session.PollOnly = false
-		for range 200 {
-			inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
-				step := openLayer(t, wd, "build", watchdog.Budget{})
-				go step.Close()
-				_, _ = step.Hold(wd.Context(), "tool", noCap)
-				after(minute)
-				require.Equal(t, minute, wd.SinceActivity(), "the run is held")
-			})
-		}
-	})
 }
 
 // openIdle opens a hold that limits the silence.
@@ -257,23 +157,6 @@ func TestHoldIdle(t *testing.T) {
 			require.Contains(t, payloads(t, store, watchdog.EventCancel), `"hold":"agent"`)
 		})
 	}
-	t.Run("its trips are on the ladder of idle, which needs no limit of the run's", func(t *testing.T) {
-		cfg := endless
-		cfg.Budget.Ladders.Idle = []watchdog.DirectiveKind{watchdog.DirectiveRetry}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			openIdle(t, wd, "tool", minute)
-			after(minute + 1)
-			d, _ := wd.Poll()
-			require.Equal(t, watchdog.DirectiveRetry, d.Kind)
-			require.Equal(t, "tool", d.Hold)
-			wd.Progress()
-			after(minute + 1)
-			d, _ = wd.Poll()
-			require.Equal(t, watchdog.DirectiveRetry, d.Kind, "progress puts it back")
-			after(minute + 1)
-			requireIdleOf(t, wd, "tool", minute)
-		})
-	})
 	runBubble(t, "a negative one is refused and named", endless, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 		_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Idle: -1})
 		require.ErrorIs(t, err, watchdog.ErrInvalid)
@@ -312,34 +195,24 @@ func TestHoldIdleRace(t *testing.T) {
 	require.Less(t, wd.SinceActivity(), time.Hour)
 }
 
-// A hookedReader is a store that calls a hook at the next read of a run.
-type hookedReader struct {
-	watchdog.EventStore
-	hook atomic.Pointer[func()]
-}
-
-func (s *hookedReader) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	if hook := s.hook.Swap(nil); hook != nil {
-		(*hook)()
-	}
-	return s.EventStore.Read(ctx, aggregateType, aggregateID)
-}
-
 // TestHoldClosedWhileRecording closes a hold while the run, whose wall clock is used up, asks the store: another process
 // has given it more time.
 func TestHoldClosedWhileRecording(t *testing.T) {
 	for mode, pollOnly := range map[string]bool{"with a timer": false, "without one": true} {
 		runFixture(t, mode, func(b *fixture) {
 			operator := b.attach()
-			store := &hookedReader{EventStore: b.store}
+			store := &hookedStore{EventStore: b.store}
 			b.cfg.Store, b.cfg.PollOnly, b.cfg.Budget.Idle = store, pollOnly, 10*minute
 			wd := b.attach()
 			hold := openHold(b.t, wd, "tool")
 			require.NoError(b.t, operator.Extend(time.Hour))
 			closed := false
 			b.pass(4 * time.Hour)
-			closeIt := func() { closed = hold.Close() }
-			store.hook.Store(&closeIt)
+			store.read = func() error {
+				store.read = nil
+				closed = hold.Close()
+				return nil
+			}
 			b.pass(1)
 			_, _ = wd.Fired()
 			require.True(b.t, closed, "it did not wait, and closed the hold")
@@ -355,55 +228,16 @@ func TestHoldClosedWhileRecording(t *testing.T) {
 	}
 }
 
-// A hostContext is a context of the host's own, which counts who waits for its end. It calls the host at the end of a
-// registration.
-type hostContext struct {
-	context.Context
-	waiting atomic.Int32
-	atStop  func()
-}
-
-func (c *hostContext) Done() <-chan struct{} { return make(chan struct{}) }
-
-func (c *hostContext) AfterFunc(func()) (stop func() bool) {
-	c.waiting.Add(1)
-	return func() bool {
-		c.waiting.Add(-1)
-		c.atStop()
-		return true
-	}
-}
-
 func TestHoldLetsGoOfContext(t *testing.T) {
 	cfg := watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour}}
-	for name, end := range map[string]func(wd *watchdog.Watchdog){
-		"at the run's close":     func(wd *watchdog.Watchdog) { require.NoError(t, wd.Close()) },
-		"at the run's stop":      func(wd *watchdog.Watchdog) { after(wd.Remaining() + 1) },
-		"at the run's interrupt": func(wd *watchdog.Watchdog) { require.NoError(t, wd.Interrupt("SIGINT")) },
-	} {
-		runBubble(t, name+", with no lock held", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-			for _, run := range []*watchdog.Watchdog{openLayer(t, wd, "build", watchdog.Budget{WallClock: minute}), wd} {
-				ctx := &hostContext{Context: context.Background(), atStop: func() {
-					run.Elapsed() // takes the run's lock, as does the next
-					wd.SinceActivity()
-				}}
-				for _, key := range []string{"one", "other"} {
-					_, err := run.Hold(ctx, key, noCap)
-					require.NoError(t, err)
-				}
-				require.EqualValues(t, 2, ctx.waiting.Load())
-				end(run)
-				synctest.Wait()
-				require.Zero(t, ctx.waiting.Load())
-			}
-		})
-	}
 	runBubble(t, "at its own close", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		ctx := &hostContext{Context: context.Background(), atStop: func() { wd.Elapsed() }}
+		ctx, waiting := newOwnContext(), 0
+		ctx.asked, ctx.stopped = func() { waiting++ }, func() { waiting--; wd.Elapsed() }
 		h, err := wd.Hold(ctx, "tool", noCap)
 		require.NoError(t, err)
+		require.Equal(t, 1, waiting)
 		require.True(t, h.Close())
-		require.Zero(t, ctx.waiting.Load())
+		require.Zero(t, waiting)
 	})
 	t.Run("so that nothing of a run that has ended is kept while the context lasts", func(t *testing.T) {
 		ctx := t.Context()

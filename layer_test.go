@@ -3,12 +3,10 @@ package watchdog_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,18 +34,6 @@ func TestLayer(t *testing.T) {
 		events, err := store.Read(context.Background(), watchdog.AggregateType, "s-1/build")
 		require.NoError(t, err)
 		require.Contains(t, string(events[len(events)-1].Payload), `"parent":"s-1"`)
-	})
-	runBubble(t, "it gets at most what is left of the run, less the reserve", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		after(15 * minute)
-		wd.Activity()
-		for _, budget := range []time.Duration{0, 2 * time.Hour, watchdog.NoLimit} {
-			step := layer(t, wd, "build", watchdog.Budget{WallClock: budget})
-			require.Equal(t, 40*minute, step.Remaining())
-			require.NoError(t, step.Close())
-		}
-		step := layer(t, wd, "build", watchdog.Budget{WallClock: minute})
-		require.Equal(t, minute, step.Remaining())
-		require.NoError(t, step.Close())
 	})
 	runBubble(t, "the cause says which layer ended the work", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 		step := layer(t, wd, "build", watchdog.Budget{})
@@ -124,11 +110,6 @@ func TestLayer(t *testing.T) {
 		require.ErrorIs(b.t, err, watchdog.ErrEnded)
 		require.ErrorIs(b.t, err, errHostGone)
 	})
-	runBubble(t, "a name that makes its run ID too long is an invalid layer name", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		_, err := wd.Layer(strings.Repeat("x", 252), watchdog.Budget{})
-		require.ErrorIs(t, err, watchdog.ErrInvalid)
-		require.ErrorContains(t, err, "invalid layer name: with it the run ID")
-	})
 	runBubble(t, "an extension gives it no more than the run has left", session, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
 		step := layer(t, wd, "build", watchdog.Budget{WallClock: 10 * minute})
 		defer step.Close()
@@ -162,25 +143,9 @@ func TestLayer(t *testing.T) {
 	})
 }
 
-// TestLayersAreInside protects what the run around layers knows of them.
+// TestLayersAreInside protects that the signals of a layer are in the trace with their run, and that the run's replays.
 func TestLayersAreInside(t *testing.T) {
-	runFixture(t, "a digest that fresh layers repeat is progress of theirs and not of the run", func(b *fixture) {
-		b.cfg.Budget.NoProgress = 10 * time.Minute
-		wd := b.attach()
-		for range 10 {
-			step, err := wd.Layer("step", watchdog.Budget{NoProgress: 5 * time.Minute})
-			require.NoError(b.t, err)
-			b.pass(time.Minute)
-			require.True(b.t, step.ProgressDigest("compiled"))
-			require.False(b.t, step.ProgressDigest("compiled"))
-			require.NoError(b.t, step.Close())
-		}
-		b.live(wd)
-		require.False(b.t, wd.ProgressDigest("compiled"))
-		b.pass(time.Minute + 1)
-		require.Equal(b.t, watchdog.NoProgressExceeded, wd.Stop().Code)
-	})
-	runFixture(t, "its signals are in the trace with their run, and the run's replays", func(b *fixture) {
+	inFixture(t, func(b *fixture) {
 		b.cfg.Budget = watchdog.Budget{Idle: 10 * time.Minute, WallClock: time.Hour}
 		var trace []watchdog.Signal
 		b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
@@ -219,9 +184,6 @@ func hangs(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
-
-// tried is the key of what the context of work holds.
-type tried struct{}
 
 // inLadder runs the test in a bubble with a run whose idle limit is 300 ms and has the ladder.
 func inLadder(t *testing.T, test func(b *fixture, wd *watchdog.Watchdog), rungs ...watchdog.DirectiveKind) {
@@ -273,27 +235,6 @@ func TestTry(t *testing.T) {
 			}))
 		}, retry, waiting, retry)
 	})
-	t.Run("several at once end together, under contexts of the run", func(t *testing.T) {
-		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
-			failed, runs := make(chan error, 3), make(chan *watchdog.Watchdog, 3)
-			for range cap(failed) {
-				go func() {
-					failed <- wd.Try(context.Background(), func(ctx context.Context) error {
-						runs <- watchdog.FromContext(ctx)
-						return hangs(ctx)
-					})
-				}()
-			}
-			for range cap(failed) {
-				var directive *watchdog.Directive
-				require.ErrorAs(b.t, <-failed, &directive)
-				require.Same(b.t, wd, <-runs)
-				require.Equal(b.t, watchdog.IdleExceeded, directive.Reason)
-				require.Equal(b.t, "s-1", directive.RunID)
-				require.NotErrorIs(b.t, directive, watchdog.IdleExceeded, "the run was not stopped")
-			}
-		}, retry)
-	})
 	t.Run("it ends with the caller's context, with the run, and returns what the work returned", func(t *testing.T) {
 		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
 			ctx, stop := context.WithCancelCause(b.t.Context())
@@ -324,31 +265,6 @@ func TestTry(t *testing.T) {
 			require.Panics(b.t, func() { _ = wd.Try(b.t.Context(), func(context.Context) error { panic("work") }) })
 			require.NoError(b.t, wd.Try(b.t.Context(), func(context.Context) error { return nil }))
 		}, retry)
-	})
-	t.Run("work that has ended is forgotten, in whatever order it ends", func(t *testing.T) {
-		for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}} {
-			inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
-				var left []weak.Pointer[[64]byte]
-				var ends []chan struct{}
-				for range order {
-					of, end := new([64]byte), make(chan struct{})
-					left, ends = append(left, weak.Make(of)), append(ends, end)
-					go func() {
-						_ = wd.Try(context.WithValue(b.t.Context(), tried{}, of), func(context.Context) error { <-end; return nil })
-					}()
-					synctest.Wait()
-				}
-				for _, which := range order {
-					close(ends[which])
-					synctest.Wait()
-					for range 3 {
-						runtime.GC()
-					}
-					require.Nil(b.t, left[which].Value())
-				}
-				runtime.KeepAlive(wd)
-			}, retry)
-		}
 	})
 	t.Run("a store that hangs does not keep the work going", func(t *testing.T) {
 		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
@@ -395,18 +311,6 @@ func TestWrapUp(t *testing.T) {
 		require.Equal(b.t, 6*time.Minute, warnings[1].Remaining, "with it")
 		b.pass(6*time.Minute + 1)
 		require.Equal(b.t, []watchdog.DirectiveKind{watchdog.DirectiveCancel}, directives(b, wd))
-	})
-	runFixture(t, "and again after an extension", func(b *fixture) {
-		b.cfg.Budget = budget
-		wd := b.attach()
-		b.pass(50 * time.Minute)
-		require.NoError(b.t, wd.Extend(time.Hour))
-		require.Equal(b.t, time.Hour, wd.Remaining())
-		b.pass(time.Hour)
-		require.Len(b.t, b.events(watchdog.EventWrapUp), 2)
-		require.Len(b.t, directives(b, wd), 2)
-		b.live(b.attach())
-		require.Len(b.t, b.events(watchdog.EventWrapUp), 2)
 	})
 	runFixture(t, "is never written in a ladder, nor given without a reserve", func(b *fixture) {
 		bad := watchdog.Budget{Idle: time.Minute}

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -40,10 +39,10 @@ func TestMemoryDecideFails(t *testing.T) {
 			call.Wait()
 			events, err := m.Read(t.Context(), watchdog.AggregateType, "run-1")
 			require.NoError(t, err)
-			assert.Empty(t, events)
-			assert.Nil(t, first.Kept)
+			require.Empty(t, events)
+			require.Nil(t, first.Kept)
 			require.NoError(t, m.Transact(t.Context(), first), "the IDs are free again")
-			assert.Len(t, first.Kept, 2)
+			require.Len(t, first.Kept, 2)
 		})
 	}
 }
@@ -56,7 +55,7 @@ func TestMemorySinceMicrosecond(t *testing.T) {
 		AggregateType: watchdog.AggregateType, AggregateID: "run-1", Since: at,
 	})
 	require.NoError(t, err)
-	assert.Len(t, events, 1)
+	require.Len(t, events, 1)
 }
 
 // A window ends at its instant, and the next one begins at zero. What was taken before belongs to the one before.
@@ -77,25 +76,25 @@ func TestMemoryWindows(t *testing.T) {
 			watchdog.PeriodMonth: 30*24*time.Hour + 18*time.Hour + 30*time.Minute, watchdog.PeriodNone: watchdog.NoLimit,
 		}
 		for period, ends := range until {
-			assert.Equal(t, ends, take("first of "+string(period), period).Ends, period)
+			require.Equal(t, ends, take("first of "+string(period), period).Ends, period)
 		}
 		time.Sleep(30*time.Minute - time.Nanosecond)
-		assert.Equal(t, time.Nanosecond, take("first of hour", watchdog.PeriodHour).Ends)
-		assert.EqualValues(t, 40, take("second", watchdog.PeriodHour).Charged.Requests)
+		require.Equal(t, time.Nanosecond, take("first of hour", watchdog.PeriodHour).Ends)
+		require.EqualValues(t, 40, take("second", watchdog.PeriodHour).Charged.Requests)
 		refused := take("third", watchdog.PeriodHour)
 		const hour = "hour 1999-12-31T23:30:00Z"
-		assert.Equal(t, watchdog.Grant{Charged: watchdog.Totals{Requests: 40}, Window: hour, Ends: 1}, refused)
+		require.Equal(t, watchdog.Grant{Charged: watchdog.Totals{Requests: 40}, Window: hour, Ends: 1}, refused)
 		time.Sleep(time.Nanosecond)
-		assert.Equal(t, watchdog.Grant{
+		require.Equal(t, watchdog.Grant{
 			Fits: true, Granted: watchdog.Totals{Requests: 20}, Charged: watchdog.Totals{Requests: 40}, Window: hour,
 		}, take("first of hour", watchdog.PeriodHour), "it has ended")
 		third := take("third", watchdog.PeriodHour)
-		assert.EqualValues(t, 20, third.Charged.Requests)
-		assert.Equal(t, time.Hour, third.Ends)
+		require.EqualValues(t, 20, third.Charged.Requests)
+		require.Equal(t, time.Hour, third.Ends)
 		require.NoError(t, m.Return(t.Context(), "second", watchdog.Totals{Requests: 20}))
-		assert.EqualValues(t, 20, take("third", watchdog.PeriodHour).Charged.Requests, "the hour before got it back")
-		assert.EqualValues(t, 20, take("first of hour", watchdog.PeriodHour).Charged.Requests)
-		assert.EqualValues(t, 40, take("second of the day", watchdog.PeriodDay).Charged.Requests)
+		require.EqualValues(t, 20, take("third", watchdog.PeriodHour).Charged.Requests, "the hour before got it back")
+		require.EqualValues(t, 20, take("first of hour", watchdog.PeriodHour).Charged.Requests)
+		require.EqualValues(t, 40, take("second of the day", watchdog.PeriodDay).Charged.Requests)
 	})
 }
 

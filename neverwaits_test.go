@@ -1,10 +1,8 @@
 package watchdog_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,68 +104,6 @@ func TestOnSignal(t *testing.T) {
 			synctest.Wait()
 		})
 	})
-	t.Run("that blocks while the timer looks does not keep the timer from other runs", func(t *testing.T) {
-		var block chan struct{}
-		cfg := watchdog.Config{Budget: watchdog.Budget{WallClock: time.Minute}, OnSignal: func(s watchdog.Signal) {
-			if s.Kind == watchdog.SignalEnd {
-				<-block
-			}
-		}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
-			block = make(chan struct{})
-			other, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-2", StartedAt: time.Now()},
-				watchdog.Config{Store: store, Logger: quiet, Budget: watchdog.Budget{WallClock: time.Minute}})
-			require.NoError(t, err)
-			defer other.Close()
-			after(time.Minute + 1)
-			require.Error(t, wd.Context().Err())
-			requireStop(t, other, watchdog.WallClockExceeded)
-			close(block)
-			synctest.Wait()
-		})
-	})
-	t.Run("that blocks at the end does not keep anybody from the stop", func(t *testing.T) {
-		var block chan struct{}
-		told := 0
-		cfg := watchdog.Config{Budget: watchdog.Budget{WallClock: time.Minute}, OnSignal: func(s watchdog.Signal) {
-			if s.Kind == watchdog.SignalEnd {
-				<-block
-			}
-		}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
-			block = make(chan struct{})
-			hang := make(chan struct{})
-			store.set(func(s *flakyStore) { s.hang = hang })
-			wd.Subscribe(func(watchdog.Directive) { told++ })
-			after(time.Minute + 1)
-			fired := make(chan bool, 1)
-			go func() { // waits for the stop that is being recorded
-				_, ok := wd.Fired()
-				fired <- ok
-			}()
-			synctest.Wait()
-			close(hang)
-			synctest.Wait()
-			require.Len(t, fired, 1)
-			require.True(t, <-fired)
-			require.Equal(t, 1, told)
-			close(block)
-			synctest.Wait()
-		})
-	})
-	t.Run("that panics is logged and does no harm", func(t *testing.T) {
-		var log bytes.Buffer
-		cfg := watchdog.Config{Budget: budget, OnSignal: func(watchdog.Signal) { panic("a host's") }}
-		synctest.Test(t, func(t *testing.T) {
-			cfg.Store, cfg.Logger = &watchdog.Memory{}, slog.New(slog.NewTextHandler(&log, nil))
-			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
-			require.NoError(t, err)
-			defer wd.Close()
-			wd.Activity()
-			requireRunning(t, wd)
-		})
-		require.Contains(t, log.String(), "OnSignal")
-	})
 }
 
 // nine are warnings of one hour.
@@ -209,32 +145,10 @@ func TestBoundOfTheWhole(t *testing.T) {
 				require.LessOrEqual(t, took(func() { require.Error(t, wd.Close()) }), 2*timeout)
 			})
 		})
-		t.Run("so it does while a stop is being recorded and others poll"+name, func(t *testing.T) {
-			late(t, pollOnly, 0, func(wd *watchdog.Watchdog, _ *flakyStore) {
-				time.Sleep(time.Hour + 1)
-				for i := range 10 {
-					go func() {
-						time.Sleep(time.Duration(i) * timeout / 5)
-						wd.Poll()
-					}()
-				}
-				time.Sleep(timeout / 2)
-				require.LessOrEqual(t, took(func() { require.Error(t, wd.Close()) }), 2*timeout)
-				time.Sleep(time.Minute)
-			})
-		})
 		for call, poll := range map[string]func(*watchdog.Watchdog){
 			"Poll":  func(wd *watchdog.Watchdog) { wd.Poll() },
 			"Fired": func(wd *watchdog.Watchdog) { wd.Fired() },
 		} {
-			t.Run(call+" waits at most the record timeout"+name, func(t *testing.T) {
-				late(t, pollOnly, 59*minute, func(wd *watchdog.Watchdog, _ *flakyStore) {
-					for range 3 {
-						require.LessOrEqual(t, took(func() { poll(wd) }), timeout)
-						time.Sleep(2 * time.Second) // polls in between are quiet
-					}
-				})
-			})
 			t.Run(call+" that finds warnings, a directive and a stop ends the run as late, with more pending"+name, func(t *testing.T) {
 				late(t, pollOnly, 0, func(wd *watchdog.Watchdog, _ *flakyStore) {
 					limit := time.Now().Add(time.Hour)
@@ -261,23 +175,6 @@ func TestBoundOfTheWhole(t *testing.T) {
 				time.Sleep(time.Minute)
 			})
 		}
-	})
-	runSynced(t, "Cancel that finds nine warnings and a directive ends the run as late", func(t *testing.T) {
-		store := &flakyStore{hang: make(chan struct{})}
-		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-			Store: store, Logger: quiet, RecordTimeout: timeout, PollOnly: true, Budget: nine,
-		})
-		require.NoError(t, err)
-		time.Sleep(59 * minute)
-		require.Equal(t, timeout, took(func() {
-			_, err := wd.Cancel(noOutput)
-			require.NoError(t, err)
-		}))
-		require.Equal(t, []string{"wait 1", "cancel 1"}, polled(wd))
-		store.set(func(s *flakyStore) { s.hang = nil })
-		require.NoError(t, wd.Close())
-		require.Len(t, warningsOf(t, store), 9)
-		require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
 	})
 	t.Run("with a timer a run ends at most the record timeout after its limit", func(t *testing.T) {
 		late(t, false, 59*minute, func(wd *watchdog.Watchdog, _ *flakyStore) {

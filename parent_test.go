@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -37,16 +36,6 @@ func TestParent(t *testing.T) {
 		require.NoError(b.t, wd.Close())
 		require.ErrorIs(b.t, context.Cause(ctx), errHostGone)
 		require.Zero(b.t, b.store.appends)
-	})
-	runFixture(t, "those who wait on a child of the run's context are told", func(b *fixture) {
-		parent, end := context.WithCancel(context.Background())
-		wd, err := watchdog.New(parent, b.run, b.cfg)
-		require.NoError(b.t, err)
-		defer wd.Close()
-		child, stop := context.WithCancel(wd.Context())
-		defer stop()
-		end()
-		<-child.Done()
 	})
 	t.Run("its cause is the run's at once, whoever asks first", func(t *testing.T) {
 		type key struct{}
@@ -82,16 +71,6 @@ func TestParent(t *testing.T) {
 		require.Equal(b.t, context.Canceled, wd.Context().Err())
 		var many manyErrors
 		require.ErrorAs(b.t, context.Cause(wd.Context()), &many)
-	})
-	runFixture(t, "a run that ended before its parent, for the same cause, was not ended by it", func(b *fixture) {
-		parent, end := context.WithDeadlineCause(context.Background(), time.Now().Add(time.Minute), watchdog.ErrClosed)
-		defer end()
-		wd, err := watchdog.New(parent, b.run, b.cfg)
-		require.NoError(b.t, err)
-		require.NoError(b.t, wd.Close())
-		after(time.Minute)
-		require.Equal(b.t, context.DeadlineExceeded, parent.Err())
-		require.Equal(b.t, context.Canceled, wd.Context().Err())
 	})
 	runSynced(t, "its deadline and its values are the run's", func(t *testing.T) {
 		type key struct{}
@@ -159,39 +138,23 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
-// An ownContext is a parent of the host's own type. It has ended before it tells anybody.
+// An ownContext is of the host's own type, and never ends. It calls the host when somebody registers to be told of its
+// end, and when that is taken back.
 type ownContext struct {
 	context.Context
-	mu      sync.Mutex
-	err     error
-	done    chan struct{}
-	asked   func() // by AfterFunc
-	stopped func() // by what that returned
+	asked, stopped func()
 }
 
 func newOwnContext() *ownContext {
 	nothing := func() {}
-	return &ownContext{Context: context.Background(), done: make(chan struct{}), asked: nothing, stopped: nothing}
+	return &ownContext{Context: context.Background(), asked: nothing, stopped: nothing}
 }
 
-func (c *ownContext) Done() <-chan struct{} { return c.done }
-
-func (c *ownContext) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
-}
+func (c *ownContext) Done() <-chan struct{} { return make(chan struct{}) }
 
 func (c *ownContext) AfterFunc(func()) (stop func() bool) {
 	c.asked()
 	return func() bool { c.stopped(); return true }
-}
-
-func (c *ownContext) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.err = context.Canceled
-	close(c.done)
 }
 
 // returns fails the test if the call, which may wait for a mutex for ever, does not return.
@@ -209,62 +172,31 @@ func returns(t *testing.T, call func()) {
 	}
 }
 
-func TestTraceOfParentHoldsNoLock(t *testing.T) {
-	for _, pollOnly := range []bool{true, false} {
-		parent, told := newOwnContext(), make(chan struct{})
-		var layer atomic.Pointer[watchdog.Watchdog]
-		wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-			Store: &flakyStore{}, Logger: quiet, PollOnly: pollOnly,
-			OnSignal: func(s watchdog.Signal) {
-				if s.Kind == watchdog.SignalEnd && s.Run == "s-1" {
-					layer.Load().Remaining()
-					close(told)
-				}
-			},
-		})
-		require.NoError(t, err)
-		step, err := wd.Layer("step", watchdog.Budget{})
-		require.NoError(t, err)
-		layer.Store(step)
-		parent.end()
-		returns(t, func() { step.Close() }) // the layer finds that the run around it has ended
-		returns(t, func() { <-told })
-		require.NoError(t, wd.Close())
-	}
-}
-
 func TestParentEndsWhileRecording(t *testing.T) {
-	for name, c := range map[string]struct {
-		fail error
-		try  func(wd *watchdog.Watchdog) error
-	}{
-		"a complete that is refused": {errDiskFull, (*watchdog.Watchdog).Complete},
-	} {
-		runFixture(t, name, func(b *fixture) {
-			b.cfg.PollOnly, b.cfg.RecordInterrupts = true, true
-			parent, end := context.WithCancelCause(context.Background())
-			wd, err := watchdog.New(parent, b.run, b.cfg)
-			require.NoError(b.t, err)
-			done, hang, tried := wd.Context().Done(), make(chan struct{}), make(chan error, 1)
-			b.store.set(func(s *flakyStore) { s.hang, s.fail = hang, c.fail })
-			go func() { tried <- c.try(wd) }()
-			synctest.Wait()
-			end(errHostGone)
-			synctest.Wait()
-			b.store.set(func(s *flakyStore) { s.fail = nil })
-			close(hang)
-			require.ErrorIs(b.t, <-tried, c.fail)
-			synctest.Wait()
-			select {
-			case <-done: // nobody has polled, or looked at the context
-			default:
-				b.t.Error("the run goes on without its parent")
-			}
-			require.ErrorIs(b.t, context.Cause(wd.Context()), errHostGone)
-			require.NoError(b.t, wd.Close())
-			require.Len(b.t, b.events(watchdog.EventInterrupt), 1)
-		})
-	}
+	inFixture(t, func(b *fixture) {
+		b.cfg.PollOnly, b.cfg.RecordInterrupts = true, true
+		parent, end := context.WithCancelCause(context.Background())
+		wd, err := watchdog.New(parent, b.run, b.cfg)
+		require.NoError(t, err)
+		done, hang, tried := wd.Context().Done(), make(chan struct{}), make(chan error, 1)
+		b.store.set(func(s *flakyStore) { s.hang, s.fail = hang, errDiskFull })
+		go func() { tried <- wd.Complete() }()
+		synctest.Wait()
+		end(errHostGone)
+		synctest.Wait()
+		b.store.set(func(s *flakyStore) { s.fail = nil })
+		close(hang)
+		require.ErrorIs(t, <-tried, errDiskFull)
+		synctest.Wait()
+		select {
+		case <-done: // nobody has polled, or looked at the context
+		default:
+			t.Error("the run goes on without its parent")
+		}
+		require.ErrorIs(t, context.Cause(wd.Context()), errHostGone)
+		require.NoError(t, wd.Close())
+		require.Len(t, b.events(watchdog.EventInterrupt), 1)
+	})
 }
 
 func TestParentOfHostIsFollowedWithNoLockHeld(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -17,30 +16,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
-// restart lets the process go, as a crash does or with a Close, and another one attach.
-func (b *fixture) restartAfter(wd *watchdog.Watchdog, down time.Duration, crash bool) *watchdog.Watchdog {
-	b.t.Helper()
-	if !crash {
-		require.NoError(b.t, wd.Close())
-	} else {
-		synctest.Wait()
-		b.store = copyOf(b.t, b.store) // what the dead process would still do is not seen
-		b.cfg.Store = b.store
-	}
-	b.pass(down)
-	return b.attach()
-}
-
-// copyOf is a store with the events of another.
-func copyOf(t *testing.T, of *flakyStore) *flakyStore {
-	t.Helper()
-	events, err := of.Memory.Read(context.Background(), watchdog.AggregateType, "s-1")
-	require.NoError(t, err)
-	copied := &flakyStore{}
-	require.NoError(t, copied.Memory.Append(context.Background(), events...))
-	return copied
-}
-
 // askedOf polls all directives that are there.
 func askedOf(wd *watchdog.Watchdog) (kinds []watchdog.DirectiveKind) {
 	for d, ok := wd.Poll(); ok; d, ok = wd.Poll() {
@@ -48,40 +23,6 @@ func askedOf(wd *watchdog.Watchdog) (kinds []watchdog.DirectiveKind) {
 	}
 	return kinds
 }
-
-// TestLadderSurvivesRestart protects that a run which hangs in every process is cancelled at last.
-func TestLadderSurvivesRestart(t *testing.T) {
-	ladder := []watchdog.DirectiveKind{wait3, retry, unstuck}
-	inRestarts := func(t *testing.T, test func(b *fixture, restart func(*watchdog.Watchdog) *watchdog.Watchdog)) {
-		for name, crash := range map[string]bool{"a crash": true, "a close": false} {
-			runFixture(t, "over "+name, func(b *fixture) {
-				b.cfg.Budget = watchdog.Budget{
-					WallClock: watchdog.NoLimit, Idle: 10 * time.Minute, NoProgress: time.Hour, Hold: 5 * time.Minute,
-					Ladders: watchdog.Ladders{Idle: ladder, NoProgress: ladder, Hold: ladder},
-				}
-				test(b, func(wd *watchdog.Watchdog) *watchdog.Watchdog { return b.restartAfter(wd, time.Minute, crash) })
-			})
-		}
-	}
-	t.Run("each process asks for the next rung", func(t *testing.T) {
-		inRestarts(t, func(b *fixture, restart func(*watchdog.Watchdog) *watchdog.Watchdog) {
-			wd := b.attach()
-			for _, want := range ladder {
-				b.pass(10*time.Minute + 1)
-				require.Equal(b.t, []watchdog.DirectiveKind{want}, askedOf(wd))
-				wd = restart(wd)
-				require.Empty(b.t, askedOf(wd))
-			}
-			b.pass(10 * time.Minute)
-			require.Nil(b.t, wd.Stop())
-			b.pass(1)
-			require.Equal(b.t, 4, wd.Stop().Rung)
-			require.Equal(b.t, watchdog.IdleExceeded, wd.Stop().Code)
-		})
-	})
-}
-
-const wait3 = watchdog.DirectiveWait
 
 // TestProgressIsRecordedSoon protects that progress which puts a ladder back survives a kill soon after it: nobody has
 // to look, and it does not wait for the limit to be due again.
@@ -194,50 +135,6 @@ type givenRung struct {
 	id   string
 	at   time.Time
 	rung int
-}
-
-func TestLadderEndsInWait(t *testing.T) {
-	const wait, retry = watchdog.DirectiveWait, watchdog.DirectiveRetry
-	ladders := func(idle ...watchdog.DirectiveKind) watchdog.Config {
-		return watchdog.Config{Budget: watchdog.Budget{
-			WallClock: watchdog.NoLimit, Idle: minute, Ladders: watchdog.Ladders{Idle: idle},
-		}}
-	}
-	runBubble(t, "each stretch of silence gives one, and never a cancel", ladders(wait), func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
-		for n := range 3 {
-			after(minute)
-			require.Equal(t, n, countEvents(t, store, watchdog.EventWait))
-			after(1)
-			require.Equal(t, n+1, countEvents(t, store, watchdog.EventWait), "by the timer")
-			require.Equal(t, []watchdog.DirectiveKind{wait}, askedOf(wd))
-			after(24 * time.Hour)
-			require.Empty(t, askedOf(wd))
-			wd.Activity()
-		}
-		requireRunning(t, wd)
-		require.Equal(t, 3, countEvents(t, store, watchdog.EventWait))
-		require.Equal(t, 3, countEvents(t, store, watchdog.EventWarning))
-	})
-	t.Run("for no progress a stretch ends with progress, and not with activity or a hold", func(t *testing.T) {
-		cfg := watchdog.Config{Budget: watchdog.Budget{
-			WallClock: watchdog.NoLimit, NoProgress: minute, Ladders: watchdog.Ladders{NoProgress: many(wait, 1)},
-		}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
-			after(minute + 1)
-			require.Equal(t, []watchdog.DirectiveKind{wait}, askedOf(wd))
-			for range 10 {
-				wd.Activity()
-				openHold(t, wd, "tool").Close()
-				after(2 * minute)
-				require.Empty(t, askedOf(wd))
-			}
-			wd.Progress()
-			after(minute + 1)
-			require.Equal(t, 2, countEvents(t, store, watchdog.EventWait), "by the timer")
-			require.Equal(t, []watchdog.DirectiveKind{wait}, askedOf(wd))
-			requireRunning(t, wd)
-		})
-	})
 }
 
 // TestWaitsAreBounded protects the memory of a run that waits often, and the size of the event of its next progress: a

@@ -138,25 +138,25 @@ func TestNoProgress(t *testing.T) {
 	})
 }
 
+// TestSafety protects that nothing resets, suspends or extends it.
 func TestSafety(t *testing.T) {
-	t.Run("nothing resets, suspends or extends it", func(t *testing.T) {
-		cfg := watchdog.Config{Budget: watchdog.Budget{Safety: time.Hour}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: watchdog.NoLimit})
-			require.NoError(t, err)
-			require.NoError(t, wd.Extend(10*time.Hour))
-			after(time.Hour)
-			wd.Progress()
-			requireRunning(t, wd)
-			after(1)
-			requireStop(t, wd, watchdog.SafetyExceeded)
-		})
+	cfg := watchdog.Config{Budget: watchdog.Budget{Safety: time.Hour}}
+	inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+		_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: watchdog.NoLimit})
+		require.NoError(t, err)
+		require.NoError(t, wd.Extend(10*time.Hour))
+		after(time.Hour)
+		wd.Progress()
+		requireRunning(t, wd)
+		after(1)
+		requireStop(t, wd, watchdog.SafetyExceeded)
 	})
 }
 
+// TestNote protects that the last one stands in the stop, its error and its event.
 func TestNote(t *testing.T) {
 	cfg := watchdog.Config{Budget: watchdog.Budget{Idle: minute}}
-	runBubble(t, "the last one stands in the stop, its error and its event", cfg, func(t *testing.T, wd *watchdog.Watchdog, store *flakyStore) {
+	inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
 		wd.Note("plan")
 		wd.Note("tool: grep")
 		after(2 * minute)
@@ -164,10 +164,6 @@ func TestNote(t *testing.T) {
 		require.Equal(t, "tool: grep", stop.Note)
 		require.ErrorContains(t, stop, "tool: grep")
 		require.Contains(t, payloads(t, store, watchdog.EventCancel), `"note":"tool: grep"`)
-	})
-	runBubble(t, "it is kept short and on one line", cfg, func(t *testing.T, wd *watchdog.Watchdog, _ *flakyStore) {
-		wd.Note("a\nb\x00\xff" + strings.Repeat("x", 500))
-		require.Equal(t, "a b \uFFFD"+strings.Repeat("x", 195), wd.LastNote())
 	})
 }
 

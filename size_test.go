@@ -16,7 +16,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/racing"
@@ -50,7 +49,7 @@ func TestSize(t *testing.T) {
 	table.WriteString("\n| guard | adds | packages of this module |\n|---|---|---|\n")
 	for _, guard := range smallGuards {
 		size, packages := built(t, guard.name)
-		assert.LessOrEqual(t, size-none, guard.most, "%s: see the comment of this test", guard.name)
+		require.LessOrEqual(t, size-none, guard.most, "%s: see the comment of this test", guard.name)
 		fmt.Fprintf(&list, "%s:\n\t%s\n", guard.name, strings.Join(packages, "\n\t"))
 		fmt.Fprintf(&table, "| `%s` | %.2f MB | %d |\n", guard.name, float64(size-none)/1e6, len(packages))
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -75,17 +74,17 @@ func TestSliceWindowAt(t *testing.T) {
 	} {
 		name, ends := watchdog.Slice{Period: period, Zone: "Africa/Lagos"}.WindowAt(now)
 		names[name] = true
-		assert.Equal(t, period == watchdog.PeriodNone, ends.IsZero())
-		assert.Less(t, len(name), 64)
+		require.Equal(t, period == watchdog.PeriodNone, ends.IsZero())
+		require.Less(t, len(name), 64)
 	}
-	assert.Equal(t, map[string]bool{
+	require.Equal(t, map[string]bool{
 		"": true, "hour 2026-02-28T23:00:00Z": true, "day 2026-02-28T23:00:00Z": true, "month 2026-02-28T23:00:00Z": true,
 	}, names, "an hour, a day and a month that begin together are three windows")
 	_, ends := watchdog.Slice{Period: watchdog.PeriodDay, Zone: "Europe/Berlin"}.WindowAt(
 		time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC))
-	assert.Equal(t, time.Date(2026, 3, 29, 22, 0, 0, 0, time.UTC), ends, "a day of 23 hours")
+	require.Equal(t, time.Date(2026, 3, 29, 22, 0, 0, 0, time.UTC), ends, "a day of 23 hours")
 	name, _ := watchdog.Slice{Period: watchdog.PeriodDay}.WindowAt(now)
-	assert.Equal(t, "day 2026-02-28T00:00:00Z", name, "no zone is UTC")
+	require.Equal(t, "day 2026-02-28T00:00:00Z", name, "no zone is UTC")
 }
 
 func TestSliceCurrency(t *testing.T) {
@@ -98,7 +97,7 @@ func TestSliceCurrency(t *testing.T) {
 	} {
 		got, err := test.slice.CurrencyOf(test.known)
 		require.NoError(t, err)
-		assert.Equal(t, test.want, got)
+		require.Equal(t, test.want, got)
 	}
 	_, err := euros.CurrencyOf("USD")
 	require.ErrorIs(t, err, watchdog.ErrInvalid)
@@ -109,19 +108,19 @@ func TestSliceCurrency(t *testing.T) {
 
 func TestGrantUntil(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-	assert.Equal(t, time.Minute, watchdog.Grant{}.Until(now.Add(time.Minute), now).Ends)
-	assert.Zero(t, watchdog.Grant{}.Until(now.Add(-time.Minute), now).Ends)
-	assert.EqualValues(t, watchdog.NoLimit, watchdog.Grant{}.Until(time.Time{}, now).Ends)
+	require.Equal(t, time.Minute, watchdog.Grant{}.Until(now.Add(time.Minute), now).Ends)
+	require.Zero(t, watchdog.Grant{}.Until(now.Add(-time.Minute), now).Ends)
+	require.EqualValues(t, watchdog.NoLimit, watchdog.Grant{}.Until(time.Time{}, now).Ends)
 }
 
 func TestTotals(t *testing.T) {
 	each := upward
-	assert.Equal(t, ofEachKind(func(kind int64) int64 { return 2 * (kind + 1) }), each.Add(each))
-	assert.Equal(t, each, each.Add(each).Sub(each))
-	assert.Equal(t, watchdog.Totals{Turns: -3}, watchdog.Totals{}.Sub(watchdog.Totals{Turns: 3}))
-	assert.Equal(t, endless, endless.Add(each))
-	assert.Equal(t, endless, endless.Sub(each))
-	assert.Equal(t, watchdog.Totals{Cost: watchdog.NoLimit},
+	require.Equal(t, ofEachKind(func(kind int64) int64 { return 2 * (kind + 1) }), each.Add(each))
+	require.Equal(t, each, each.Add(each).Sub(each))
+	require.Equal(t, watchdog.Totals{Turns: -3}, watchdog.Totals{}.Sub(watchdog.Totals{Turns: 3}))
+	require.Equal(t, endless, endless.Add(each))
+	require.Equal(t, endless, endless.Sub(each))
+	require.Equal(t, watchdog.Totals{Cost: watchdog.NoLimit},
 		watchdog.Totals{Cost: math.MaxInt64 - 2}.Add(watchdog.Totals{Cost: 3}))
 }
 
@@ -129,16 +128,16 @@ func TestGiveBack(t *testing.T) {
 	charged, granted := tens, upward
 	left, err := charged.GiveBack(granted, granted)
 	require.NoError(t, err)
-	assert.Equal(t, charged.Sub(granted), left)
+	require.Equal(t, charged.Sub(granted), left)
 	left, err = charged.GiveBack(granted, watchdog.Totals{})
 	require.NoError(t, err)
-	assert.Equal(t, charged, left)
+	require.Equal(t, charged, left)
 	for name, unused := range map[string]watchdog.Totals{
 		"8 tool_calls": {ToolCalls: 8}, "-1 cost": {Cost: -1}, "2 input_tokens": {InputTokens: 2},
 	} {
 		left, err = charged.GiveBack(granted, unused)
 		require.ErrorIs(t, err, watchdog.ErrInvalid)
 		require.ErrorContains(t, err, name)
-		assert.Equal(t, charged, left)
+		require.Equal(t, charged, left)
 	}
 }

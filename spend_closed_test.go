@@ -208,31 +208,3 @@ func (s *forgetfulSpend) Take(ctx context.Context, slice watchdog.Slice) (watchd
 	}
 	return g, err
 }
-
-// TestSpendWindow protects a window from what was taken in the one before.
-func TestSpendWindow(t *testing.T) {
-	forever := watchdog.Budget{WallClock: watchdog.NoLimit}
-	runSpend(t, "a call draws on nothing of a window that is over, also if it is the first to see that", func(t *testing.T, store *hangingSpend, attach attachRun) {
-		wd := attach("s-1", watchdog.Config{Scopes: hourlyTeam(6400), Budget: forever})
-		admit(t, wd, requests(40)) // of a slice of 100
-		time.Sleep(time.Hour)
-		require.Zero(t, store.chargedInHour(t))
-		admit(t, wd, requests(40))
-		require.EqualValues(t, 100, store.chargedInHour(t))
-	})
-	runSpend(t, "what is owed is not paid with a slice of the hour before, whose answer was lost", func(t *testing.T, store *hangingSpend, attach attachRun) {
-		lossy := &forgetfulSpend{hangingSpend: store}
-		wd := attach("s-1", watchdog.Config{Scopes: hourlyTeam(640), Budget: forever, SpendStore: lossy})
-		open := admit(t, wd, requests(0))
-		lossy.loses = true
-		_, err := wd.Admit(context.Background(), "", requests(20))
-		require.ErrorIs(t, err, errDiskFull)
-		require.EqualValues(t, 20, store.chargedInHour(t), "the first slice and the one whose answer was lost")
-		lossy.loses = false
-		time.Sleep(time.Hour)
-		require.Zero(t, wd.Usage()[0].Used, "of the new hour")
-		require.NoError(t, open.Settle(requests(30)))
-		synctest.Wait()
-		require.EqualValues(t, 30, store.chargedInHour(t))
-	})
-}

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"fmt"
 	"log/slog"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -109,21 +107,6 @@ func inSpendBubble(t *testing.T, test func(store *hangingSpend, attach attachRun
 // TestSharedScope protects the runs that draw on one scope.
 func TestSharedScope(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, store *hangingSpend, attach attachRun){
-		"the runs of a process take one first slice together": func(t *testing.T, store *hangingSpend, attach attachRun) {
-			for i := range 100 {
-				attach(fmt.Sprint("s-", i), watchdog.Config{Scopes: teamOf(6400)})
-			}
-			require.EqualValues(t, 100, store.charged(t, "team").Requests)
-		},
-		"a slice is of what is missing, and leaves others the rest": func(t *testing.T, store *hangingSpend, attach attachRun) {
-			scopes := teamOf(640)
-			scopes[0].Spend.OutputTokens = 64_000
-			wd := attach("s-1", watchdog.Config{Scopes: scopes})
-			for range 20 {
-				admit(t, wd, watchdog.Amount{OutputTokens: 1500})
-			}
-			require.EqualValues(t, 10, store.charged(t, "team").Requests)
-		},
 		"what a slice of another run leaves is no room under a smaller limit": func(t *testing.T, _ *hangingSpend, attach attachRun) {
 			big := attach("s-1", watchdog.Config{Scopes: teamOf(640)})
 			small := attach("s-2", watchdog.Config{Scopes: teamOf(5)})
@@ -139,27 +122,6 @@ func TestSharedScope(t *testing.T) {
 			hourly[0].Period = watchdog.PeriodHour
 			admit(t, attach("s-2", watchdog.Config{Scopes: hourly}), requests(100))
 			require.EqualValues(t, 10, store.charged(t, "team").Requests, "for ever")
-		},
-		"an hour that begins is warned of and wrapped up in again": func(t *testing.T, _ *hangingSpend, attach attachRun) {
-			scopes := teamOf(10)
-			scopes[0].Period, scopes[0].Spend.Reserve.Requests, scopes[0].Spend.WarnAt = watchdog.PeriodHour, 2, []float64{0.5}
-			var warned []watchdog.Warning
-			wd := attach("s-1", watchdog.Config{
-				Scopes: scopes, PollOnly: true, OnWarning: func(w watchdog.Warning) { warned = append(warned, w) },
-				Budget: watchdog.Budget{WallClock: watchdog.NoLimit},
-			})
-			for hour := range 3 {
-				require.NoError(t, admit(t, wd, requests(6)).Settle(requests(6)))
-				require.Len(t, warned, hour+1)
-				refuse(t, wd, requests(3))
-				d, ok := wd.Poll()
-				require.True(t, ok)
-				require.Equal(t, watchdog.DirectiveWrapUp, d.Kind)
-				require.NoError(t, admit(t, wd, requests(4)).Settle(requests(4)))
-				require.EqualValues(t, 10, wd.Usage()[0].Used)
-				time.Sleep(time.Hour)
-				require.Zero(t, wd.Usage()[0].Used, "of the new hour")
-			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -253,119 +215,31 @@ type silentParent struct{ context.Context }
 
 func (silentParent) AfterFunc(func()) (stop func() bool) { return func() bool { return true } }
 
-// TestOwed protects what was used beyond what was taken: it is charged, whatever the store does meanwhile.
-func TestOwed(t *testing.T) {
-	wait := watchdog.Ladders{Requests: []watchdog.DirectiveKind{watchdog.DirectiveWait}}
-	cfg := watchdog.Config{Scopes: teamOf(10), Budget: watchdog.Budget{Ladders: wait}}
-	for name, down := range map[string]func(s *hangingSpend){
-		"fails": func(s *hangingSpend) { s.fail = errDiskFull },
-		"hangs": func(s *hangingSpend) { s.hang = make(chan struct{}) },
-	} {
-		up := func(s *hangingSpend) {
-			if s.fail = nil; s.hang != nil {
-				close(s.hang)
-				s.hang = nil
-			}
-		}
-		runSpend(t, "by the next poll, after a store that "+name, func(t *testing.T, store *hangingSpend, attach attachRun) {
-			wd := attach("s-1", cfg)
-			c := admit(t, wd, requests(1))
-			store.set(down)
-			require.NoError(t, c.Settle(requests(30)))
-			time.Sleep(time.Hour)
-			store.set(up)
-			synctest.Wait()
-			_, _ = wd.Poll()
-			synctest.Wait()
-			require.EqualValues(t, 30, store.charged(t, "team").Requests)
-			_, fired := wd.Fired()
-			require.False(t, fired, "the ladder waits")
-			require.EqualValues(t, 30, wd.Usage()[0].Used)
-		})
-	}
-	runSpend(t, "by one goroutine, however often", func(t *testing.T, store *hangingSpend, attach attachRun) {
-		wd := attach("s-1", cfg)
-		charges := make([]watchdog.Charge, 100)
-		for i := range charges {
-			charges[i] = admit(t, wd, requests(0))
-		}
-		hang := make(chan struct{})
-		store.set(func(s *hangingSpend) { s.hang, s.most = hang, 0 })
-		before := runtime.NumGoroutine()
-		for _, c := range charges {
-			require.NoError(t, c.Settle(requests(30)))
-		}
-		synctest.Wait()
-		require.Less(t, runtime.NumGoroutine()-before, 10)
-		store.set(func(s *hangingSpend) { s.hang = nil })
-		require.Equal(t, 1, store.most)
-		close(hang)
-		synctest.Wait()
-		require.EqualValues(t, 3000, store.charged(t, "team").Requests)
-	})
-}
-
-// TestOwedAgain protects a shared limit from a charge that its store lost, of a run that nobody polls.
+// TestOwedAgain protects a shared limit from a charge that its store lost, of a run that nobody polls: it is tried again
+// by a timer.
 func TestOwedAgain(t *testing.T) {
-	cfg := watchdog.Config{Scopes: teamOf(1000)}
-	inTimedBubble := func(t *testing.T, test func(t *testing.T, store *talliedSpend, attach attachRun)) {
-		inSpendBubble(t, func(hanging *hangingSpend, attach attachRun) {
-			store := &talliedSpend{hangingSpend: hanging, forced: map[string]int64{}}
-			test(t, store, func(id string, cfg watchdog.Config) *watchdog.Watchdog {
-				cfg.SpendStore = store
-				return attach(id, cfg)
-			})
-		})
-	}
-	t.Run("what the store did not take is tried again by a timer", func(t *testing.T) {
-		inTimedBubble(t, func(t *testing.T, store *talliedSpend, attach attachRun) {
-			wd := attach("s-1", cfg)
-			c := admit(t, wd, requests(100))
-			store.tell(func(s *talliedSpend) { s.fails = 3 })
-			require.NoError(t, c.Settle(requests(900)))
-			time.Sleep(500 * time.Millisecond)
-			require.Less(t, store.charged(t, "team").Requests, int64(900))
-			time.Sleep(10 * time.Second)
-			require.EqualValues(t, 900, store.charged(t, "team").Requests)
-			store.tell(func(s *talliedSpend) { require.Equal(t, 4, s.tries) })
-			time.Sleep(time.Hour)
-			store.tell(func(s *talliedSpend) { require.Equal(t, 4, s.tries, "there is nothing left to try") })
-			requireRefused(t, attach, "s-2", 101)
-		})
-	})
-	t.Run("with growing pauses, and no more after Close", func(t *testing.T) {
-		inTimedBubble(t, func(t *testing.T, store *talliedSpend, attach attachRun) {
-			wd := attach("s-1", cfg)
-			c := admit(t, wd, requests(100))
-			store.tell(func(s *talliedSpend) { s.fails = 1 << 20 })
-			require.NoError(t, c.Settle(requests(900)))
-			time.Sleep(10 * time.Minute)
-			tries := 0
-			store.tell(func(s *talliedSpend) { tries = s.tries })
-			require.InDelta(t, 27, tries, 8, "one in half a minute, less chance")
-			require.Error(t, wd.Close())
-			store.tell(func(s *talliedSpend) { tries = s.tries })
-			time.Sleep(time.Hour)
-			store.tell(func(s *talliedSpend) { require.Equal(t, tries, s.tries) })
-			store.tell(func(s *talliedSpend) { s.fails = 0 })
-			require.NoError(t, wd.Close())
-			require.EqualValues(t, 900, store.charged(t, "team").Requests)
-		})
+	inSpendBubble(t, func(hanging *hangingSpend, attach attachRun) {
+		store := &talliedSpend{hangingSpend: hanging}
+		wd := attach("s-1", watchdog.Config{Scopes: teamOf(1000), SpendStore: store})
+		c := admit(t, wd, requests(100))
+		store.tell(func(s *talliedSpend) { s.fails = 3 })
+		require.NoError(t, c.Settle(requests(900)))
+		time.Sleep(500 * time.Millisecond)
+		require.Less(t, store.charged(t, "team").Requests, int64(900))
+		time.Sleep(10 * time.Second)
+		require.EqualValues(t, 900, store.charged(t, "team").Requests)
+		store.tell(func(s *talliedSpend) { require.Equal(t, 4, s.tries) })
+		time.Sleep(time.Hour)
+		store.tell(func(s *talliedSpend) { require.Equal(t, 4, s.tries, "there is nothing left to try") })
+		other := attach("s-2", watchdog.Config{Scopes: teamOf(1000)})
+		require.EqualValues(t, 1000, refuse(t, other, requests(101)).Allowed)
 	})
 }
 
-// TestGiveBackSlices protects a scope from slices that stay charged, or that are given back twice, when a run ends.
+// TestGiveBackSlices protects who reads the log: a slice of which nobody knows whether it was charged is told of.
 func TestGiveBackSlices(t *testing.T) {
 	cfg := watchdog.Config{Scopes: teamOf(6400)} // of which the first slice is 100
-	runSpend(t, "what is left is given back of each slice once", func(t *testing.T, store *hangingSpend, attach attachRun) {
-		wd := attach("s-1", cfg)
-		one, other := admit(t, wd, requests(100)), admit(t, wd, requests(60))
-		require.NoError(t, one.Settle(requests(50)))
-		require.NoError(t, other.Settle(requests(0)))
-		require.NoError(t, wd.Close())
-		require.EqualValues(t, 50, store.charged(t, "team").Requests)
-	})
-	runSpend(t, "a slice of which nobody knows whether it was charged is told of", func(t *testing.T, store *hangingSpend, _ attachRun) {
+	inSpendBubble(t, func(store *hangingSpend, _ attachRun) {
 		var log bytes.Buffer
 		lossy := &forgetfulSpend{hangingSpend: store}
 		own := cfg

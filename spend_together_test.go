@@ -101,28 +101,6 @@ func TestRefusedTogether(t *testing.T) {
 // sameStore is the store as another process reaches it.
 type sameStore struct{ watchdog.SpendStore }
 
-// TestSpendYields protects a run from a trip that does not know how much another process has given.
-func TestSpendYields(t *testing.T) {
-	inFixture(t, func(f *fixture) {
-		f.cfg.Budget.Spend = watchdog.Spend{Requests: 10, WarnAt: []float64{}}
-		wd, operator := f.attach(), f.attach()
-		admit(t, wd, requests(8))
-		require.NoError(t, operator.ExtendSpend(watchdog.Spend{Requests: 5}))
-		admit(t, wd, requests(4))
-		f.pass(0)
-		f.live(wd)
-		require.Empty(t, polled(wd))
-		require.EqualValues(t, 15, wd.Usage()[0].Allowed)
-		refuse(t, wd, requests(4))
-		f.pass(0)
-		require.Equal(t, watchdog.RequestsExceeded, wd.Stop().Code)
-		require.Len(t, f.events(watchdog.EventCancel), 1)
-		refuse(t, operator, requests(20))
-		f.pass(0)
-		require.Equal(t, wd.Stop(), operator.Stop(), "the stored stop is that of both")
-	})
-}
-
 // TestDeepLayers protects whoever looks at a run inside many others whose parent has ended: each is asked once.
 func TestDeepLayers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

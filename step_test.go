@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,17 +65,6 @@ func TestStepAfterRestart(t *testing.T) {
 			require.Equal(f.t, loop.Ask, f.attach().Step(grep(1)).Advice)
 		})
 	}
-	runFixture(t, "Close records what the store did not take before", func(f *fixture) {
-		wd := f.attach()
-		wd.Step(grep(1))
-		f.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-		f.pass(minute)
-		wd.Step(grep(1))
-		f.pass(0)
-		f.store.set(func(s *flakyStore) { s.fail = nil })
-		require.NoError(f.t, wd.Close())
-		require.Equal(f.t, loop.Ask, f.attach().Step(grep(1)).Advice)
-	})
 	runFixture(t, "a resumed run begins anew", func(f *fixture) {
 		wd := f.attach()
 		wd.Step(grep(1))
@@ -155,16 +145,6 @@ func TestStep(t *testing.T) {
 			}
 		}
 		f.live(wd)
-	})
-	runFixture(t, "a ladder of its own", func(f *fixture) {
-		f.cfg.Budget.Ladders.Loop = []watchdog.DirectiveKind{watchdog.DirectiveCancel}
-		wd := f.attach()
-		for range 3 {
-			wd.Step(grep(1))
-		}
-		code, fired := wd.Fired()
-		require.True(f.t, fired)
-		require.Equal(f.t, watchdog.LoopDetected, code)
 	})
 	runFixture(t, "new steps are progress, old ones activity", func(f *fixture) {
 		f.cfg.Budget.NoProgress = time.Minute
@@ -387,4 +367,78 @@ func TestLoopConfigIsRead(t *testing.T) {
 		}
 		require.True(t, cfg.HasLoop(), all.Field(i).Name)
 	}
+}
+
+// TestStepOfOddHosts protects a run from what a host hands over, and from when it does.
+func TestStepOfOddHosts(t *testing.T) {
+	runFixture(t, "a Normalize that panics is the host's, and the run goes on", func(f *fixture) {
+		panics := false
+		f.cfg.Loop.Normalize = func(_ string, outcome []byte) []byte {
+			if panics {
+				panic("a bug of the host")
+			}
+			return outcome
+		}
+		wd := f.attach()
+		wd.Step(grep(1))
+		panics = true
+		for range 9 {
+			require.Panics(f.t, func() { wd.Step(grep(1)) })
+		}
+		panics = false
+		require.Equal(f.t, loop.Go, wd.Step(grep(1)).Advice)
+		require.Equal(f.t, loop.Ask, wd.Step(grep(1)).Advice)
+		f.pass(0)
+		_, ok := wd.Poll()
+		require.True(f.t, ok)
+		require.NoError(f.t, wd.Close())
+	})
+	runFixture(t, "a person between calls takes back what was found before", func(f *fixture) {
+		wd := f.attach()
+		for range 3 {
+			wd.Step(grep(1))
+		}
+		f.pass(0)
+		_, ok := wd.Poll()
+		require.True(f.t, ok)
+		for range 9 {
+			v := wd.Step(grep(1), loop.Step{Class: loop.Person}, grep(1))
+			require.Equal(f.t, loop.Verdict{Advice: loop.Go, New: true}, v)
+		}
+		f.live(wd)
+	})
+	runFixture(t, "the reason has one line, and the name of a tool is all that a model made up in it", func(f *fixture) {
+		wd := f.attach()
+		for range 3 {
+			wd.Step(loop.Step{
+				Tool: "x\"\n\xff\u2028" + strings.Repeat("y", 1<<20), Class: loop.Look, Input: []byte("CANARY"), Outcome: []byte("CANARY"),
+			})
+		}
+		f.pass(0)
+		d, ok := wd.Poll()
+		require.True(f.t, ok)
+		require.NotContains(f.t, d.Loop, "CANARY")
+		require.False(f.t, strings.ContainsAny(d.Loop, "\n\u2028"), "%q", d.Loop)
+		require.Less(f.t, len(d.Loop), 500)
+	})
+	runFixture(t, "steps after the end and after Close find nothing new, and do no harm", func(f *fixture) {
+		wd := f.attach()
+		for range 3 {
+			wd.Step(grep(1))
+		}
+		f.pass(0)
+		wd.Poll()
+		for range 9 {
+			wd.Step(grep(1))
+		}
+		require.ErrorIs(f.t, wd.Stop(), watchdog.LoopDetected)
+		ends := len(f.events(watchdog.EventCancel))
+		f.pass(time.Second)
+		require.NoError(f.t, wd.Close())
+		for range 99 {
+			wd.Step(grep(2))
+		}
+		f.pass(time.Minute)
+		require.Len(f.t, f.events(watchdog.EventCancel), ends)
+	})
 }

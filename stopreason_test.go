@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -101,27 +100,5 @@ func TestExtendSpendBudget(t *testing.T) {
 		require.EqualValues(t, 0, payload["configured_budget_seconds"])
 		f.cfg.Disabled = true
 		require.NoError(t, f.attach().ExtendSpend(watchdog.Spend{Turns: 1}), "of a run that is disabled")
-	})
-}
-
-// TestSpendLadderProgress protects a ladder from progress that was made before its last directive.
-func TestSpendLadderProgress(t *testing.T) {
-	inFixture(t, func(f *fixture) {
-		f.cfg.Budget.Spend = watchdog.Spend{Requests: 5, WarnAt: []float64{}}
-		f.cfg.Budget.Ladders.Requests = many(watchdog.DirectiveRetry, 3)
-		wd := f.attach()
-		f.pass(time.Second)
-		wd.Progress()
-		for range 2 {
-			f.pass(time.Second)
-			refuse(t, wd, requests(6))
-			f.pass(0)
-		}
-		require.Equal(t, []string{"retry 1", "retry 2"}, polled(wd))
-		wd.Progress()
-		f.pass(time.Second)
-		refuse(t, wd, requests(6))
-		f.pass(0)
-		require.Equal(t, []string{"retry 1"}, polled(wd), "after progress")
 	})
 }

@@ -2,7 +2,6 @@ package watchdog_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,21 +11,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 )
-
-// readHook does something before each read, which the read's error can come of.
-type readHook struct {
-	watchdog.EventStore
-	before func(ctx context.Context) error
-}
-
-func (s *readHook) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	if s.before != nil {
-		if err := s.before(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return s.EventStore.Read(ctx, aggregateType, aggregateID)
-}
 
 func TestSync(t *testing.T) {
 	for name, store := range map[string]func(b *fixture) watchdog.EventStore{
@@ -92,11 +76,11 @@ func TestSync(t *testing.T) {
 		require.Nil(b.t, stop)
 	})
 	runFixture(t, "nor is one that ends while the store is read", func(b *fixture) {
-		hook := &readHook{EventStore: b.store}
+		hook := &hookedStore{EventStore: b.store}
 		b.cfg.Store = hook
 		wd, sweeper := b.attach(), b.attach()
 		b.cancelled(sweeper, noOutput)
-		hook.before = func(context.Context) error { return wd.Close() }
+		hook.read = func() error { return wd.Close() }
 		_, err := wd.Sync(b.t.Context())
 		require.ErrorIs(b.t, err, watchdog.ErrEnded)
 		require.ErrorIs(b.t, context.Cause(wd.Context()), watchdog.ErrClosed)
@@ -121,19 +105,12 @@ func TestSyncStoreFails(t *testing.T) {
 		require.NoError(b.t, err)
 		requireStop(b.t, wd, watchdog.CommandNoOutput)
 	})
-	runFixture(t, "where an event cannot be understood", func(b *fixture) {
-		wd := b.attach()
-		b.put(7, watchdog.EventCancel, `{"session_started_at":"yesterday"}`)
-		_, err := wd.Sync(b.t.Context())
-		require.ErrorIs(b.t, err, watchdog.ErrUnreadableEvent)
-		b.live(wd)
-	})
 	runFixture(t, "where it ignores its context besides, the caller's context ends the wait for it", func(b *fixture) {
 		hang := make(chan struct{})
-		hook := &readHook{EventStore: b.store}
+		hook := &hookedStore{EventStore: b.store}
 		b.cfg.Store = hook
 		wd := b.attach()
-		hook.before = func(context.Context) error { <-hang; return nil }
+		hook.read = func() error { <-hang; return nil }
 		ctx, end := context.WithCancelCause(context.Background())
 		failed := make(chan error, 1)
 		go func() {
@@ -150,12 +127,12 @@ func TestSyncStoreFails(t *testing.T) {
 	})
 	runFixture(t, "and the run's limits go on while it hangs", func(b *fixture) {
 		b.cfg.RecordTimeout, b.cfg.Budget.WarnAt = minute, []float64{}
-		hook := &readHook{EventStore: b.store}
+		hook := &hookedStore{EventStore: b.store}
 		b.cfg.Store = hook
 		wd := b.attach()
 		b.pass(watchdog.DefaultWallClock - time.Second)
 		hang := make(chan struct{})
-		hook.before = func(context.Context) error { <-hang; return nil }
+		hook.read = func() error { <-hang; return nil }
 		heeded := make(chan *watchdog.Stop, 1)
 		go func() {
 			stop, _ := wd.Sync(context.Background())
@@ -169,8 +146,9 @@ func TestSyncStoreFails(t *testing.T) {
 	})
 }
 
+// TestSyncExtension protects an extension from a sync that comes between its append and its return.
 func TestSyncExtension(t *testing.T) {
-	runFixture(t, "by a heed that comes between its append and its return", func(b *fixture) {
+	inFixture(t, func(b *fixture) {
 		var wd *watchdog.Watchdog
 		b.cfg.PollOnly = true
 		b.cfg.Store = &watchdog.Memory{}
@@ -199,55 +177,4 @@ func TestSyncOlderState(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 5*time.Hour, wd.Remaining())
 	})
-}
-
-func TestSyncRace(t *testing.T) {
-	for name, end := range map[string]func(wd *watchdog.Watchdog){
-		"close":     func(wd *watchdog.Watchdog) { wd.Close() },
-		"interrupt": func(wd *watchdog.Watchdog) { wd.Interrupt("SIGINT") },
-		"cancel":    func(wd *watchdog.Watchdog) { wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal}) },
-		"limit":     func(wd *watchdog.Watchdog) { wd.Fired() },
-		"heed":      func(wd *watchdog.Watchdog) { wd.Sync(context.Background()) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			for range 50 {
-				synctest.Test(t, func(t *testing.T) { heedRace(t, end) })
-			}
-		})
-	}
-}
-
-// heedRace heeds a cancel of the first nanosecond over the budget, when the run's own timer rings and something else
-// ends it.
-func heedRace(t *testing.T, end func(*watchdog.Watchdog)) {
-	t.Helper()
-	store := &flakyStore{}
-	attach := func(budget time.Duration) *watchdog.Watchdog {
-		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-			Store: store, Logger: quiet, Budget: watchdog.Budget{WallClock: budget},
-		})
-		require.NoError(t, err)
-		return wd
-	}
-	wd, sweeper := attach(minute), attach(time.Hour)
-	defer sweeper.Close()
-	time.Sleep(minute)
-	want, err := sweeper.Cancel(noOutput)
-	require.NoError(t, err)
-	time.Sleep(time.Nanosecond)
-	var both sync.WaitGroup
-	both.Go(func() { wd.Sync(context.Background()) })
-	both.Go(func() { end(wd) })
-	both.Wait()
-	cause := context.Cause(wd.Context())
-	var stop *watchdog.Stop
-	_, fired := wd.Fired()
-	require.Equal(t, fired, errors.As(cause, &stop), "%v", cause)
-	if fired {
-		require.Equal(t, want, stop)
-		require.Same(t, stop, wd.Stop())
-	}
-	require.NoError(t, wd.Close())
-	require.Equal(t, cause, context.Cause(wd.Context()))
-	require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
 }

@@ -3,9 +3,7 @@ package watchdog_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -93,26 +91,6 @@ func TestTogether(t *testing.T) {
 		require.LessOrEqual(t, len(store.transacts), 4)
 		closeAll(t, all)
 	})
-	for _, ignoresContext := range []bool{false, true} {
-		bubble(fmt.Sprintf("a store that hangs delays each by the record timeout, ignores its context: %v", ignoresContext), func(t *testing.T, store *countingStore) {
-			all := attachAll(t, runs, with(store))
-			hang, before := make(chan struct{}), runtime.NumGoroutine()
-			store.setHang(hang)
-			store.ignoresContext = ignoresContext
-			ringAt(time.Hour+1, all)
-			require.Less(t, runtime.NumGoroutine()-before, 20)
-			after(time.Second - 1)
-			require.Zero(t, ended(all))
-			after(1)
-			require.Equal(t, runs, ended(all))
-			require.LessOrEqual(t, len(store.transacts), 2, "it is not asked again")
-			store.setHang(nil)
-			close(hang)
-			synctest.Wait()
-			closeAll(t, all)
-			require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
-		})
-	}
 	bubble("a store that is slow needs few goroutines for ten thousand runs", func(t *testing.T, store *countingStore) {
 		all := attachAll(t, 10*runs, func(int) watchdog.Config { return watchdog.Config{Store: store, Budget: hourly} })
 		store.delay = 50 * time.Millisecond
@@ -127,25 +105,6 @@ func TestTogether(t *testing.T) {
 		store.delay = 0
 		closeAll(t, all)
 	})
-	bubble("another process's extension takes back the one that it is of", func(t *testing.T, store *countingStore) {
-		all := attachAll(t, runs, with(store))
-		var once sync.Once
-		store.before = func(context.Context) {
-			once.Do(func() {
-				other, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-7", StartedAt: all[7].StartedAt()},
-					watchdog.Config{Store: &store.Memory, Logger: quiet, Budget: watchdog.Budget{WallClock: 3 * time.Hour}})
-				require.NoError(t, err)
-				require.NoError(t, other.Extend(time.Hour))
-				require.NoError(t, other.Close())
-			})
-		}
-		ringAt(time.Hour+1, all)
-		require.Equal(t, runs-1, ended(all))
-		requireRunning(t, all[7])
-		after(time.Hour)
-		requireStop(t, all[7], watchdog.WallClockExceeded)
-		closeAll(t, all)
-	})
 	runSynced(t, "a store whose values cannot be compared", func(t *testing.T) {
 		store := taggedStore{&countingStore{}, []string{"a"}}
 		all := attachAll(t, 100, with(store))
@@ -154,24 +113,6 @@ func TestTogether(t *testing.T) {
 		require.Equal(t, len(all), store.recorded(t, all, watchdog.EventCancel))
 		closeAll(t, all)
 	})
-	for _, logs := range []string{"the log of one", "the log of all"} {
-		bubble(logs+" hangs, and all runs end", func(t *testing.T, store *countingStore) {
-			blocking, before := newBlockingLog(), runtime.NumGoroutine()
-			all := attachAll(t, 10*runs, func(i int) watchdog.Config {
-				cfg := with(store)(i)
-				if logs == "the log of all" || i == 7 {
-					cfg.Logger = slog.New(blocking)
-				}
-				return cfg
-			})
-			ringAt(time.Hour+1, all)
-			require.Equal(t, len(all), ended(all))
-			require.Positive(t, blocking.blocked.Load())
-			require.Less(t, runtime.NumGoroutine()-before, 100)
-			close(blocking.block)
-			closeAll(t, all)
-		})
-	}
 }
 
 // A taggedStore cannot be compared.
@@ -206,29 +147,6 @@ func TestWarnedTogether(t *testing.T) {
 		require.LessOrEqual(t, len(store.appends), 4)
 		require.Zero(t, ended(all))
 		store.delay = 0
-		closeAll(t, all)
-	})
-	runSynced(t, "directives that come with the run's end are recorded after it", func(t *testing.T) {
-		store := &countingStore{}
-		asked := watchdog.Budget{
-			WallClock: time.Hour, WarnAt: []float64{}, Idle: 50 * minute,
-			Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWait, 9)},
-		}
-		all := attachAll(t, runs, func(int) watchdog.Config { return watchdog.Config{Store: store, Budget: asked} })
-		store.before = func(context.Context) {
-			store.mu.Lock()
-			defer store.mu.Unlock()
-			require.NotEmpty(t, store.transacts)
-		}
-		before := runtime.NumGoroutine()
-		ringAt(time.Hour+1, all)
-		require.Less(t, store.goroutines-before, 100)
-		require.LessOrEqual(t, len(store.transacts)+len(store.appends), 8)
-		require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
-		require.Equal(t, runs, store.recorded(t, all, watchdog.EventWait))
-		for _, wd := range all {
-			require.Equal(t, []string{"wait 1", "cancel 1"}, polled(wd))
-		}
 		closeAll(t, all)
 	})
 }

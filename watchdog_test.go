@@ -47,29 +47,11 @@ func TestWallClock(t *testing.T) {
 		b.pass(watchdog.DefaultWallClock + 1)
 		require.Equal(b.t, 1, <-recorded)
 	})
-	runFixture(t, "a run without limit does not fire", func(b *fixture) {
-		b.cfg.Budget.WallClock = watchdog.NoLimit
-		wd := b.attach()
-		b.pass(24 * 365 * time.Hour)
-		b.live(wd)
-		require.Equal(b.t, time.Duration(watchdog.NoLimit), wd.Remaining())
-		require.Empty(b.t, b.events(watchdog.EventWarning))
-	})
 	runFixture(t, "a run that attaches beyond its budget fires before New returns", func(b *fixture) {
 		b.pass(5 * time.Hour)
 		b.stopped(b.attach())
 		require.Len(b.t, b.events(watchdog.EventCancel), 1)
 		require.Empty(b.t, b.events(watchdog.EventWarning), "a warning that nobody can heed any more")
-	})
-	runSynced(t, "in a synctest bubble the standard clock is enough", func(t *testing.T) {
-		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-			Store: &watchdog.Memory{}, Budget: watchdog.Budget{WallClock: time.Hour},
-		})
-		require.NoError(t, err)
-		defer wd.Close()
-		began := time.Now()
-		<-wd.Context().Done()
-		require.Equal(t, time.Hour+1, time.Since(began))
 	})
 }
 
@@ -87,42 +69,16 @@ func TestPollOnlyFired(t *testing.T) {
 
 func TestPollOnly(t *testing.T) {
 	b := newFixture(t)
-	b.cfg.PollOnly, b.cfg.Store = true, &stackStore{EventStore: b.store}
+	onCaller := false
+	b.cfg.PollOnly, b.cfg.Store = true, beforeAppend(b.store, func() {
+		stack := make([]byte, 1<<16)
+		onCaller = strings.Contains(string(stack[:runtime.Stack(stack, false)]), "TestPollOnly")
+	})
 	b.clock.Add(5 * time.Hour)
 	before := goroutines()
 	b.stopped(b.attach())
 	require.LessOrEqual(t, goroutines(), before)
-	require.True(t, b.cfg.Store.(*stackStore).onCaller, "the store was called from another goroutine")
-}
-
-// stackStore looks whether it is called below the test itself.
-type stackStore struct {
-	watchdog.EventStore
-	onCaller bool
-}
-
-func (s *stackStore) Append(ctx context.Context, events ...watchdog.Event) error {
-	stack := make([]byte, 1<<16)
-	s.onCaller = strings.Contains(string(stack[:runtime.Stack(stack, false)]), "TestPollOnly")
-	return s.EventStore.Append(ctx, events...)
-}
-
-func TestRemaining(t *testing.T) {
-	inFixture(t, func(b *fixture) {
-		b.cfg.Budget = watchdog.Budget{WallClock: time.Hour, Reserve: 10 * time.Minute}
-		wd := b.attach()
-		require.Equal(t, 50*time.Minute, wd.Remaining())
-		b.pass(20 * time.Minute)
-		require.Equal(t, 30*time.Minute, wd.Remaining())
-		b.pass(30*time.Minute - 1)
-		require.EqualValues(t, 1, wd.Remaining(), "the reserve is the host's")
-		b.pass(5*time.Minute + 1)
-		require.Equal(t, 5*time.Minute, wd.Remaining(), "until it is asked to wrap up")
-		b.live(wd)
-		b.pass(5*time.Minute + 1)
-		b.stopped(wd)
-		require.Zero(t, wd.Remaining())
-	})
+	require.True(t, onCaller, "the store was called from another goroutine")
 }
 
 func TestClose(t *testing.T) {
@@ -155,18 +111,6 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A lateStore takes its time to answer what it is asked first.
-type lateStore struct {
-	watchdog.EventStore
-	slow time.Duration
-}
-
-func (s *lateStore) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	time.Sleep(s.slow)
-	s.slow = 0
-	return s.EventStore.Read(ctx, aggregateType, aggregateID)
-}
-
 // TestSlowAttach protects a run from what its store took to answer: the host could give no sign of life meanwhile. The
 // wall clock and safety count it, because they are about real time.
 func TestSlowAttach(t *testing.T) {
@@ -185,8 +129,14 @@ func TestSlowAttach(t *testing.T) {
 	} {
 		runSynced(t, name, func(t *testing.T) {
 			var trace []watchdog.Signal
+			store := &hookedStore{EventStore: &watchdog.Memory{}}
+			store.read = func() error {
+				store.read = nil
+				time.Sleep(slow)
+				return nil
+			}
 			cfg := watchdog.Config{
-				Store: &lateStore{&watchdog.Memory{}, slow}, Budget: test.budget, Logger: quiet,
+				Store: store, Budget: test.budget, Logger: quiet,
 				OnSignal: func(s watchdog.Signal) { trace = append(trace, s) },
 			}
 			began := time.Now()

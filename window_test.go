@@ -12,72 +12,36 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
+// TestAttach has a process whose append comes second report the stop that was stored first.
 func TestAttach(t *testing.T) {
-	runFixture(t, "a window that has its cancel event is fired from the start, with the stored stop", func(b *fixture) {
-		wd := b.attach()
-		b.pass(5 * time.Hour)
-		first := b.stopped(wd)
-		b.pass(time.Hour)
-		b.cfg.Budget.WallClock = 24 * time.Hour
-		require.Equal(b.t, first, b.stopped(b.attach()))
-		require.Len(b.t, b.events(watchdog.EventCancel), 1)
-	})
-	runFixture(t, "the process whose append comes second reports the stop that was stored first", func(b *fixture) {
+	inFixture(t, func(b *fixture) {
 		b.cfg.PollOnly = true
 		one := b.attach()
 		b.pass(5 * time.Hour)
 		var first *watchdog.Stop
-		b.cfg.Store = &lateReader{EventStore: b.store, before: func() {
+		b.cfg.Store = beforeAppend(b.store, func() {
 			b.pass(time.Second)
 			first = b.stopped(one)
-		}}
+		})
 		other := b.attach() // it fires here, and has read the events before one appends
 		require.Equal(b.t, first, b.stopped(other))
 	})
 }
 
+// TestResume has two processes that resume at once share one window.
 func TestResume(t *testing.T) {
-	runFixture(t, "a run resumed after its cancel gets a fresh window, recorded", func(b *fixture) {
+	inFixture(t, func(b *fixture) {
 		b.attach()
 		b.pass(5 * time.Hour)
-		wd := b.resume()
-		b.live(wd)
-		require.Equal(b.t, noon.Add(5*time.Hour), wd.StartedAt())
-		require.Len(b.t, b.events(watchdog.EventResume), 1)
-		b.pass(4 * time.Hour)
-		b.live(wd)
-		b.pass(1)
-		b.stopped(wd)
-		require.Len(b.t, b.events(watchdog.EventCancel), 2, "one for each window")
-	})
-	runFixture(t, "two processes that resume at once share one window", func(b *fixture) {
-		b.attach()
-		b.pass(5 * time.Hour)
-		late := &lateReader{EventStore: b.store}
-		late.before = func() {
-			late.before = nil
+		b.cfg.Store = beforeAppend(b.store, func() {
 			b.pass(time.Second)
 			b.resume()
 			b.pass(time.Second)
-		}
-		b.cfg.Store = late
+		})
 		wd := b.resume()
 		require.Equal(b.t, noon.Add(5*time.Hour+time.Second), wd.StartedAt())
 		require.Len(b.t, b.events(watchdog.EventResume), 1)
 	})
-}
-
-// lateReader does something between its host's read and its append.
-type lateReader struct {
-	watchdog.EventStore
-	before func()
-}
-
-func (s *lateReader) Append(ctx context.Context, events ...watchdog.Event) error {
-	if s.before != nil {
-		s.before()
-	}
-	return s.EventStore.Append(ctx, events...)
 }
 
 // put stores an event as another writer would.
@@ -90,31 +54,13 @@ func (b *fixture) put(i int, kind, payload string) {
 }
 
 func TestUnreadableEvent(t *testing.T) {
-	for name, payload := range map[string]string{
-		"a time that is none": `{"session_started_at":"yesterday"}`,
-	} {
-		runFixture(t, name, func(b *fixture) {
-			b.put(7, watchdog.EventCancel, payload)
-			_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
-			require.ErrorIs(b.t, err, watchdog.ErrUnreadableEvent)
-			require.ErrorContains(b.t, err, "other-7")
-			require.ErrorContains(b.t, err, "correct or delete that event")
-		})
-	}
-}
-
-// A resumedMeanwhile is a store in which another process resumes the run just before the first append.
-type resumedMeanwhile struct {
-	watchdog.EventStore
-	resume func()
-}
-
-func (s *resumedMeanwhile) Append(ctx context.Context, events ...watchdog.Event) error {
-	if resume := s.resume; resume != nil {
-		s.resume = nil
-		resume()
-	}
-	return s.EventStore.Append(ctx, events...)
+	inFixture(t, func(b *fixture) {
+		b.put(7, watchdog.EventCancel, `{"session_started_at":"yesterday"}`)
+		_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
+		require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
+		require.ErrorContains(t, err, "other-7")
+		require.ErrorContains(t, err, "correct or delete that event")
+	})
 }
 
 func TestResumeFails(t *testing.T) {
@@ -154,9 +100,7 @@ func TestResumeFails(t *testing.T) {
 	})
 	t.Run("an error after the run is resumed says that it is", func(t *testing.T) {
 		inCancelled(t, func(b *fixture, k *fakeKeeper) {
-			store := &resumedMeanwhile{EventStore: b.store}
-			store.resume = func() { b.store.set(func(s *flakyStore) { s.failGet = errDiskFull }) }
-			b.cfg.Store = store
+			b.cfg.Store = beforeAppend(b.store, func() { b.store.set(func(s *flakyStore) { s.failGet = errDiskFull }) })
 			_, err := watchdog.Resume(context.Background(), b.run, b.cfg)
 			require.ErrorIs(t, err, errDiskFull)
 			require.ErrorContains(t, err, "the run is resumed")
@@ -166,14 +110,12 @@ func TestResumeFails(t *testing.T) {
 	t.Run("a run that another process resumes meanwhile goes on in that window, and is kept in it", func(t *testing.T) {
 		inCancelled(t, func(b *fixture, k *fakeKeeper) {
 			cfg, other := b.cfg, (*watchdog.Watchdog)(nil)
-			store := &resumedMeanwhile{EventStore: b.store}
-			store.resume = func() {
+			b.cfg.Store = beforeAppend(b.store, func() {
 				b.clock.step(-minute)
 				cfg.Keeper = nil
 				other, _ = watchdog.Resume(context.Background(), b.run, cfg)
 				b.clock.step(minute)
-			}
-			b.cfg.Store = store
+			})
 			wd := b.resume()
 			defer other.Close()
 			require.Equal(t, other.StartedAt(), wd.StartedAt())
@@ -195,16 +137,6 @@ func TestFreshWindows(t *testing.T) {
 		b.t.Cleanup(func() { step.Close() })
 		return step
 	}
-	runFixture(t, "within the same second", func(b *fixture) {
-		wd := b.attach()
-		first := layer(b, wd)
-		b.pass(56 * time.Millisecond)
-		require.NoError(b.t, first.Extend(time.Hour))
-		require.NoError(b.t, first.Close())
-		second := layer(b, wd)
-		require.Zero(b.t, second.Elapsed())
-		require.Equal(b.t, 500*time.Millisecond, second.Remaining())
-	})
 	runFixture(t, "at one instant, side by side", func(b *fixture) {
 		wd := b.attach()
 		one, other := layer(b, wd), layer(b, wd)
@@ -250,9 +182,10 @@ func TestFreshWindows(t *testing.T) {
 	})
 }
 
-// TestWindowChain protects that what a resume opened counts, and not what has the latest start.
+// TestWindowChain protects that what a resume opened counts, and not what has the latest start: a resume dated ahead is
+// an error that names it, and another resume opens a window after it.
 func TestWindowChain(t *testing.T) {
-	runFixture(t, "a resume dated ahead is an error that names it, and another resume opens a window after it", func(b *fixture) {
+	inFixture(t, func(b *fixture) {
 		b.attach()
 		b.pass(over)
 		b.put(9, watchdog.EventResume,
@@ -267,8 +200,4 @@ func TestWindowChain(t *testing.T) {
 		b.pass(time.Hour)
 		require.Equal(b.t, time.Hour, b.attach().Elapsed().Truncate(time.Second))
 	})
-}
-
-// TestOtherWriters protects that what others left in the events of a run is read.
-func TestOtherWriters(t *testing.T) {
 }
