@@ -192,49 +192,6 @@ func TestUnreadableAndSilent(t *testing.T) {
 	assert.Equal(t, "run-4", page.Sessions[0].RunID)
 }
 
-// TestList compares the pages of lists with those of the plain store.
-func TestList(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	s := newPutter(t, dsn, dsn)
-	plain := &session.Memory{}
-	var rows []session.Session
-	statuses := []session.Status{session.Active, session.Cancelled, session.Interrupted, session.Finished}
-	for i := range 120 {
-		rows = append(rows, session.Session{
-			RunID: fmt.Sprintf("run-%03d", i*7%120), Status: statuses[i%4], CreatedAt: noon.Add(time.Duration(i/5) * time.Microsecond),
-			StartedAt: noon, Attempt: 1, Host: fmt.Sprint("host-", i%3), Parent: []string{"", "run-1"}[i/2%2],
-			Reason: watchdog.StopReason([]string{"", "a"}[i/3%2]),
-		})
-	}
-	require.NoError(t, s.Put(t.Context(), rows...))
-	require.NoError(t, plain.Put(t.Context(), rows...))
-	for _, runID := range []string{"run-004", "run-050"} {
-		require.NoError(t, s.Spoil(t.Context(), runID))
-		require.NoError(t, plain.Spoil(t.Context(), runID))
-	}
-	for bits := range 32 {
-		q := session.ListQuery{Live: bits&1 > 0, Ended: bits&2 > 0}
-		if bits&4 > 0 {
-			q.Parent = "run-1"
-		}
-		if bits&8 > 0 {
-			q.Host = "host-1"
-		}
-		if bits&16 > 0 {
-			q.Reason = "a"
-		}
-		for _, limit := range []int{1, 7, 200} {
-			q.Limit = limit
-			assert.Equal(t, listed(t, plain, q), listed(t, s, q), "%+v", q)
-		}
-	}
-	_, err := s.List(t.Context(), session.ListQuery{})
-	require.ErrorContains(t, err, "at least 1")
-	_, err = s.List(t.Context(), session.ListQuery{Limit: 1, After: "nonsense"})
-	require.ErrorContains(t, err, "nonsense")
-}
-
 // TestListOfOddTimes checks that a list has each row once, and ends, whatever the times of other writers.
 func TestListOfOddTimes(t *testing.T) {
 	t.Parallel()

@@ -339,9 +339,6 @@ func refusesLocked(t *testing.T, mode pgx.QueryExecMode, chosen func(i int) bool
 	}
 	refusesAll("new to the connection")
 	for name, call := range calls {
-		if name == "Follow" {
-			continue
-		}
 		err := call(t.Context())
 		unknown := errors.Is(err, watchdog.ErrInvalid) && name == "Return"
 		if !unknown && !errors.Is(err, session.ErrLeaseExpired) && !errors.Is(err, session.ErrNotFound) {

@@ -2,7 +2,7 @@ package postgres_test
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,125 +12,30 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
-// readAll calls every method that reads, and returns how many events and sessions it found.
-func readAll(ctx context.Context, s *postgres.Store) (events, sessions int, err error) {
-	var found []watchdog.Event
-	var page session.ListPage
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for _, call := range []func() error{
-		func() (err error) {
-			found, err = s.Read(ctx, watchdog.AggregateType, "run-1")
-			return err
-		},
-		func() (err error) {
-			page, err = s.List(ctx, session.ListQuery{Limit: 10})
-			return err
-		},
-		func() error { _, err := s.Select(ctx, since1970("run-1")); return err },
-		func() error { _, err := s.Layers(ctx, "parent"); return err },
-		func() error { _, err := s.Session(ctx, "run-1"); return err },
-		func() error { _, err := s.Stalled(ctx, session.Query{Limit: 10}); return err },
-		func() error {
-			_, err := s.History(ctx, session.HistoryQuery{From: noon, To: noon.Add(time.Hour), By: session.ByReason})
-			return err
-		},
-		func() error { _, err := s.ObserveLeases(ctx, nil); return err },
-		func() error { _, err := s.LeaseSessions(ctx, lease1); return err },
-		func() error {
-			if err := s.Follow(ctx, "run-1", cancel, nil); !errors.Is(err, context.Canceled) {
-				return err
-			}
-			return nil
-		},
-	} {
-		if err := call(); err != nil {
-			return 0, 0, err
-		}
-	}
-	return len(found), len(page.Sessions), nil
-}
-
-// writing are the methods that write.
-var writing = map[string]func(ctx context.Context, s *postgres.Store) error{
-	"Append": func(ctx context.Context, s *postgres.Store) error { return s.Append(ctx, numbered(2)) },
-	"Transact": func(ctx context.Context, s *postgres.Store) error {
-		return s.Transact(ctx, appending("run-1", numbered(2)))
-	},
-	"Attach": func(ctx context.Context, s *postgres.Store) error {
-		_, _, err := s.Attach(ctx, session.Session{RunID: "run-2", StartedAt: noon})
-		return err
-	},
-	"Freshen": func(ctx context.Context, s *postgres.Store) error {
-		_, err := s.Freshen(ctx, lease1, []session.Freshness{{RunID: "run-1", Attempt: 1}})
-		return err
-	},
-	"End": func(ctx context.Context, s *postgres.Store) error {
-		_, err := s.End(ctx, []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
-		return err
-	},
-	"Claim": func(ctx context.Context, s *postgres.Store) error {
-		_, err := s.Claim(ctx, session.Session{RunID: "run-1"}, session.ClaimRequest{By: "me", For: time.Second})
-		return err
-	},
-	"Warn": func(ctx context.Context, s *postgres.Store) error {
-		_, err := s.Warn(ctx, session.Session{RunID: "run-1"}, []watchdog.Event{numbered(2)})
-		return err
-	},
-	"Cancel": func(ctx context.Context, s *postgres.Store) error {
-		_, err := s.Cancel(ctx, session.Session{RunID: "run-1"}, cancelOf("cancel", "run-1"))
-		return err
-	},
-	"CancelAll": func(ctx context.Context, s *postgres.Store) error {
-		_, err := s.CancelAll(ctx, []session.BatchedCancel{
-			{Judged: session.Session{RunID: "run-1"}, Request: cancelOf("cancel", "run-1")},
-		})
-		return err
-	},
-	"BeginLease": func(ctx context.Context, s *postgres.Store) error {
-		return s.BeginLease(ctx, session.Lease{ID: lease1, Promise: time.Second})
-	},
-	"RenewLease": func(ctx context.Context, s *postgres.Store) error {
-		return s.RenewLease(ctx, session.Lease{ID: lease1, Promise: time.Second})
-	},
-	"ObserveLeases": func(ctx context.Context, s *postgres.Store) error {
-		_, err := s.ObserveLeases(ctx, []string{lease1})
-		return err
-	},
-	"ExpireLease": func(ctx context.Context, s *postgres.Store) error {
-		_, _, err := s.ExpireLease(ctx, session.Lease{ID: lease1})
-		return err
-	},
-	"Take": func(ctx context.Context, s *postgres.Store) error {
-		_, err := s.Take(ctx, sliceOf("slice-1", 1, 2))
-		return err
-	},
-	"Return": func(ctx context.Context, s *postgres.Store) error { return s.Return(ctx, "slice-1", watchdog.Totals{}) },
-
-	"PutNotices": onOutbox["PutNotices"], "ClaimNotices": onOutbox["ClaimNotices"],
-	"FinishNotices": onOutbox["FinishNotices"], "DelayNotice": onOutbox["DelayNotice"],
-}
-
 // readsOnly expects a store to read an event and a session, and to refuse to write.
 func readsOnly(t *testing.T, s *postgres.Store) {
 	t.Helper()
 	for range 3 { // prepared statements are sent otherwise than new ones
-		events, sessions, err := readAll(t.Context(), s)
-		require.NoError(t, err)
-		assert.Equal(t, []int{1, 1}, []int{events, sessions})
+		calls := tableCalls(s)
+		delete(calls, "Ended") // a keeper's own, for which a role that only reads has no right
+		for name, call := range calls {
+			if err := call(t.Context()); slices.Contains(reading, name) {
+				require.NoError(t, err, name)
+			} else {
+				require.ErrorIs(t, err, postgres.ErrReadOnly, name)
+			}
+		}
 		setting, err := s.Setting(t.Context(), "transaction_read_only")
 		require.NoError(t, err)
-		assert.Equal(t, "on", setting)
+		require.Equal(t, "on", setting)
 	}
-	for method, write := range writing {
-		assert.ErrorIs(t, write(t.Context(), s), postgres.ErrReadOnly, method)
-	}
+	require.Equal(t, []string{"event-1"}, read(t, s))
+	require.Equal(t, []string{"run-1"}, listed(t, s, session.ListQuery{Limit: 10}))
 }
 
 func TestReadOnly(t *testing.T) {
@@ -201,8 +106,8 @@ func TestReadOnly(t *testing.T) {
 				return false
 			}
 			defer s.Close()
-			_, sessions, err := readAll(t.Context(), s)
-			return err == nil && sessions == 1
+			_, err = s.Session(t.Context(), "run-1")
+			return err == nil
 		}, time.Minute, 100*time.Millisecond)
 		readsOnly(t, openAt(t, standby.DSN(database), postgres.Config{ReadOnly: true}))
 		_, err := postgres.Open(t.Context(), standby.DSN(database), postgres.Config{})

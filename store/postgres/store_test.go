@@ -3,12 +3,14 @@ package postgres_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -55,11 +57,24 @@ var setups = map[string]func(t *testing.T) putter{
 
 func TestEvents(t *testing.T) {
 	t.Parallel()
+	keepsRules := func(t *testing.T, open func(t *testing.T) putter) {
+		t.Helper()
+		t.Parallel()
+		s := open(t)
+		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
+	}
 	for name, open := range setups {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
+		t.Run(name, func(t *testing.T) { keepsRules(t, open) })
+	}
+	for _, mode := range []pgx.QueryExecMode{
+		pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+	} {
+		t.Run("in a pool with the mode "+mode.String(), func(t *testing.T) {
+			keepsRules(t, func(t *testing.T) putter {
+				dsn := newDSN(t)
+				pool := hostPool(t, dsn, func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
+				return hurried(newStore(t, pool), hostPool(t, dsn))
+			})
 		})
 	}
 }
@@ -200,12 +215,10 @@ func tableCalls(s *postgres.Store) map[string]func(context.Context) error {
 		"Freshen": func(ctx context.Context) error {
 			return second(s.Freshen(ctx, lease1, []session.Freshness{{RunID: "run-1", Attempt: 1}}))
 		},
-		"BeginLease":    func(ctx context.Context) error { return s.BeginLease(ctx, leaseOf(lease1)) },
-		"RenewLease":    func(ctx context.Context) error { return s.RenewLease(ctx, leaseOf(lease1)) },
-		"ObserveLeases": func(ctx context.Context) error { return second(s.ObserveLeases(ctx, []string{lease1})) },
-		"ObserveLeases without suspects": func(ctx context.Context) error {
-			return second(s.ObserveLeases(ctx, nil))
-		},
+		"BeginLease":                     func(ctx context.Context) error { return s.BeginLease(ctx, leaseOf(lease1)) },
+		"RenewLease":                     func(ctx context.Context) error { return s.RenewLease(ctx, leaseOf(lease1)) },
+		"ObserveLeases":                  func(ctx context.Context) error { return second(s.ObserveLeases(ctx, []string{lease1})) },
+		"ObserveLeases without suspects": func(ctx context.Context) error { return second(s.ObserveLeases(ctx, nil)) },
 		"ExpireLease": func(ctx context.Context) error {
 			_, _, err := s.ExpireLease(ctx, leaseOf(lease1))
 			return err
@@ -224,9 +237,10 @@ func tableCalls(s *postgres.Store) map[string]func(context.Context) error {
 		"Cancel": func(ctx context.Context) error {
 			return second(s.Cancel(ctx, judged, session.CancelRequest{Reason: "r", Events: []watchdog.Event{numbered(2)}}))
 		},
-		"Ended": func(ctx context.Context) error {
-			return second(s.Ended(ctx, "lease-1", nil))
+		"CancelAll": func(ctx context.Context) error {
+			return second(s.CancelAll(ctx, []session.BatchedCancel{{Judged: judged, Request: cancelOf("cancel", "run-1")}}))
 		},
+		"Ended": func(ctx context.Context) error { return second(s.Ended(ctx, lease1, nil)) },
 		"History": func(ctx context.Context) error {
 			return second(s.History(ctx, session.HistoryQuery{To: noon, By: session.ByDay}))
 		},
@@ -237,8 +251,22 @@ func tableCalls(s *postgres.Store) map[string]func(context.Context) error {
 		"Take":     func(ctx context.Context) error { return second(s.Take(ctx, sliceOf("slice-1", 1, 60))) },
 		"Return":   func(ctx context.Context) error { return s.Return(ctx, "slice-1", watchdog.Totals{}) },
 		"Layers":   func(ctx context.Context) error { return second(s.Layers(ctx, "run-1")) },
-		"Follow":   func(ctx context.Context) error { return s.Follow(ctx, "", func() {}, func(watchdog.Event) {}) },
+		"Follow": func(ctx context.Context) error {
+			until, ready := context.WithCancel(ctx)
+			defer ready()
+			err := s.Follow(until, "", ready, func(watchdog.Event) {})
+			if ctx.Err() == nil && errors.Is(err, context.Canceled) {
+				err = nil
+			}
+			return err
+		},
 	}
+}
+
+// reading are the calls of tableCalls that only read.
+var reading = []string{
+	"Ended", "Follow", "History", "Layers", "LeaseSessions", "List", "ObserveLeases without suspects", "Read", "Select",
+	"Session", "Stalled",
 }
 
 func TestInvalidArguments(t *testing.T) {

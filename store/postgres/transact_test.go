@@ -18,7 +18,6 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
-	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
 // since1970 selects all events of a run.
@@ -47,94 +46,6 @@ func countOf(tb testing.TB, s *postgres.Store, runID string) int {
 	events, err := s.Read(tb.Context(), watchdog.AggregateType, runID)
 	require.NoError(tb, err)
 	return len(events)
-}
-
-// countsTogether counts in eight goroutines. No Transact may come between the reading and the appending of another.
-func countsTogether(t *testing.T, s *postgres.Store) {
-	t.Helper()
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 10 {
-				e := counting("count")
-				if assert.NoError(t, s.Transact(t.Context(), e)) {
-					assert.Len(t, e.Kept, 1)
-				}
-			}
-		})
-	}
-	all.Wait()
-	assert.Equal(t, 80, countOf(t, s, "count"))
-}
-
-func TestTransact(t *testing.T) {
-	t.Parallel()
-	for name, open := range setups {
-		t.Run(name, func(t *testing.T) { keepsRulesOfTransact(t, open(t).Store) })
-	}
-	t.Run("through a pooler in transaction mode", func(t *testing.T) {
-		pooler := pgtest.StartPooler(t, server(t), pgtest.TransactionMode)
-		keepsRulesOfTransact(t, openAt(t, pooler.DSN(server(t).Database(t)), postgres.Config{}))
-	})
-	for _, mode := range []pgx.QueryExecMode{
-		pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
-	} {
-		t.Run("in a pool with the mode "+mode.String(), func(t *testing.T) {
-			keepsRulesOfTransact(t, newStore(t, hostPool(t, newDSN(t), func(c *pgxpool.Config) {
-				c.ConnConfig.DefaultQueryExecMode = mode
-			})))
-		})
-	}
-}
-
-func keepsRulesOfTransact(t *testing.T, s *postgres.Store) {
-	t.Helper()
-	t.Run("exchanges with one run are serial", func(t *testing.T) { countsTogether(t, s) })
-	t.Run("a batch carries out all of them", func(t *testing.T) {
-		var batch []*watchdog.Exchange
-		for i := range 200 {
-			batch = append(batch, counting(fmt.Sprint("batch-", i)))
-		}
-		for range 2 {
-			require.NoError(t, s.Transact(t.Context(), batch...))
-		}
-		for i, e := range batch {
-			require.Len(t, e.Kept, 1)
-			assert.Equal(t, fmt.Sprintf("batch-%d-1", i), e.Kept[0].ID)
-		}
-	})
-	t.Run("an exchange sees what one before it in its batch appended", func(t *testing.T) {
-		var batch []*watchdog.Exchange
-		for i := range 9 {
-			batch = append(batch, counting(fmt.Sprint("repeated-", i%2)))
-		}
-		require.NoError(t, s.Transact(t.Context(), batch...))
-		assert.Equal(t, 5, countOf(t, s, "repeated-0"))
-		assert.Equal(t, "repeated-0-4", batch[8].Kept[0].ID)
-	})
-	t.Run("kept is what is stored", func(t *testing.T) {
-		first, second := numbered(1), numbered(2)
-		first.AggregateID = "other"
-		first.Payload = []byte(`{"b":1, "a":"\u0000"}`)
-		require.NoError(t, s.Append(t.Context(), first))
-		e := appending("run-1", second, numbered(1))
-		require.NoError(t, s.Transact(t.Context(), e))
-		assert.Equal(t, []watchdog.Event{second, first}, e.Kept)
-		nothing := appending("run-1")
-		nothing.Kept = e.Kept
-		require.NoError(t, s.Transact(t.Context(), nothing))
-		assert.Empty(t, nothing.Kept)
-	})
-	t.Run("an invalid event fails the whole batch", func(t *testing.T) {
-		invalid := numbered(9)
-		invalid.Payload = []byte("[]")
-		e := counting("atomic")
-		err := s.Transact(t.Context(), e, e, appending("run-1", invalid))
-		require.ErrorIs(t, err, watchdog.ErrInvalid)
-		assert.Zero(t, countOf(t, s, "atomic"))
-		assert.Nil(t, e.Kept)
-	})
-	t.Run("no exchange does nothing", func(t *testing.T) { require.NoError(t, s.Transact(t.Context())) })
 }
 
 // Two batches with the same runs in opposite orders wait for each other in one order.
