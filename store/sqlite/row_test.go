@@ -32,9 +32,7 @@ func TestStoredRow(t *testing.T) {
 			Payload: json.RawMessage(`{}`),
 		},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := queryAll(t, openPlain(t, file), `SELECT id, aggregate_type, aggregate_id, event_type, payload,
 		CAST(timestamp AS TEXT), consensus_id, typeof(payload) || ' ' || typeof(timestamp)
 		FROM events ORDER BY timestamp DESC`)
@@ -45,9 +43,7 @@ func TestStoredRow(t *testing.T) {
 		"second", "runtime_control", "run/with'quote", "runtime.watchdog.resume",
 		`{"event_version":1}`, "1969-12-31 23:59:59.000000", "NULL", "text text",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("the rows are\n%q, want\n%q", got, want)
-	}
+	require.Equal(t, want, got)
 }
 
 func TestForeignRows(t *testing.T) {
@@ -61,9 +57,7 @@ func TestForeignRows(t *testing.T) {
 			('c', 'runtime_control', 'run-1', 'x', '{"a":1}', '2026-03-04T12:00:02.5'),
 			('b', 'runtime_control', 'run-1', 'x', '{ }', '2026-03-04 12:00:01.123456789 +0000 UTC')`)
 		events := read(t, newStore(t, db))
-		if got := ids(events); !slices.Equal(got, []string{"a", "b", "c", "d"}) {
-			t.Errorf("read %q", got)
-		}
+		require.Equal(t, []string{"a", "b", "c", "d"}, ids(events))
 		for i, want := range []struct {
 			at      time.Duration
 			payload string
@@ -103,9 +97,7 @@ func TestInvalidForeignRows(t *testing.T) {
 			mustExec(t, db, tableWith(), `INSERT INTO events (id, aggregate_type, aggregate_id, timestamp, payload)
 				VALUES ('the-event', 'runtime_control', 'run-1', nullif('`+test.timestamp+`', ''), '`+test.payload+`')`)
 			_, err := newStore(t, db).Read(t.Context(), watchdog.AggregateType, "run-1")
-			if !errorHas(err, "the-event", test.says) {
-				t.Fatalf("Read returned %v", err)
-			}
+			errorSays(t, err, "the-event", test.says)
 			if strings.Contains(err.Error(), "canary") || len(err.Error()) > 400 {
 				t.Errorf("the error tells too much: %v", err)
 			}

@@ -2,7 +2,6 @@ package sqlite_test
 
 import (
 	"database/sql"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -29,18 +28,10 @@ func TestNewSchema(t *testing.T) {
 		"timestamp", "TEXT", "1", "0",
 		"consensus_id", "VARCHAR(36)", "0", "0",
 	}
-	if !slices.Equal(columns, want) {
-		t.Errorf("the columns are\n%q, want\n%q", columns, want)
-	}
-	if got := indexes(t, db); !slices.Equal(got, ownIndexes) {
-		t.Errorf("the indexes are %q", got)
-	}
-	if got := queryAll(t, db, "SELECT * FROM watchdog_schema"); !slices.Equal(got, []string{"1", "1"}) {
-		t.Errorf("the version and its oldest reader are %q", got)
-	}
-	if got := queryAll(t, db, "PRAGMA journal_mode"); got[0] != "wal" {
-		t.Errorf("the journal mode is %s", got)
-	}
+	require.Equal(t, want, columns)
+	require.Equal(t, ownIndexes, indexes(t, db))
+	require.Equal(t, []string{"1", "1"}, queryAll(t, db, "SELECT * FROM watchdog_schema"))
+	require.Equal(t, "wal", queryAll(t, db, "PRAGMA journal_mode")[0])
 }
 
 func TestReadUsesIndex(t *testing.T) {
@@ -64,12 +55,9 @@ func TestExistingDatabase(t *testing.T) {
 			"INSERT INTO watchdog_schema VALUES (1, 1), (99, 99)")
 		before := queryAll(t, db, "SELECT name FROM sqlite_master")
 		_, err := sqlite.Open(t.Context(), file)
-		if !errors.Is(err, sqlite.ErrNewerSchema) || !errorHas(err, "99", file) {
-			t.Errorf("Open returned %v", err)
-		}
-		if after := queryAll(t, db, "SELECT name FROM sqlite_master"); !slices.Equal(after, before) {
-			t.Errorf("the tables are %q, they were %q", after, before)
-		}
+		require.ErrorIs(t, err, sqlite.ErrNewerSchema)
+		errorSays(t, err, "99", file)
+		require.Equal(t, before, queryAll(t, db, "SELECT name FROM sqlite_master"))
 	})
 }
 
@@ -78,31 +66,22 @@ func TestHostDatabase(t *testing.T) {
 	t.Run("keeps its journal mode", func(t *testing.T) {
 		db := openPlain(t, newFile(t), "journal_mode(DELETE)")
 		s := newStore(t, db)
-		if err := s.Append(t.Context(), numbered(1)); err != nil {
-			t.Fatal(err)
-		}
-		if got := queryAll(t, db, "PRAGMA journal_mode"); got[0] != "delete" {
-			t.Errorf("the journal mode is %s", got)
-		}
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
+		require.Equal(t, "delete", queryAll(t, db, "PRAGMA journal_mode")[0])
 	})
 	t.Run("with a temporary table of that name is not confused by it", func(t *testing.T) {
 		db := openPlain(t, newFile(t))
 		db.SetMaxOpenConns(1)
 		mustExec(t, db, "CREATE TEMP TABLE events (n)", "CREATE TEMP TABLE watchdog_schema (n)")
 		s := newStore(t, db)
-		if err := s.Append(t.Context(), numbered(1)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
 		got := queryAll(t, db, "SELECT id FROM main.events")
-		if !slices.Equal(got, []string{"event-1"}) || len(read(t, s)) != 1 {
-			t.Errorf("main.events has %q", got)
-		}
+		require.Equal(t, []string{"event-1"}, got)
+		require.Len(t, read(t, s), 1)
 	})
 	t.Run("in memory is taken from a host as it is", func(t *testing.T) {
 		memory, err := sql.Open("sqlite", ":memory:")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer memory.Close()
 		memory.SetMaxOpenConns(1)
 		s := newStore(t, memory)
@@ -122,12 +101,8 @@ func TestSynchronousOfFile(t *testing.T) {
 	file := newFile(t)
 	db := openPlain(t, file)
 	mustExec(t, db, tableWith(), watchSynchronous)
-	if err := openAt(t, file).Append(t.Context(), numbered(1)); err != nil {
-		t.Fatal(err)
-	}
-	if seen := queryAll(t, db, "SELECT setting FROM seen"); !slices.Equal(seen, []string{"2"}) {
-		t.Errorf("during the transaction synchronous was %s, want 2, FULL", seen)
-	}
+	require.NoError(t, openAt(t, file).Append(t.Context(), numbered(1)))
+	require.Equal(t, []string{"2"}, queryAll(t, db, "SELECT setting FROM seen"))
 }
 
 func TestSynchronousOfHost(t *testing.T) {
@@ -139,15 +114,9 @@ func TestSynchronousOfHost(t *testing.T) {
 			mustExec(t, db, tableWith(), watchSynchronous)
 			s := newStore(t, db)
 			before := queryAll(t, db, "PRAGMA synchronous")
-			if err := s.Append(t.Context(), numbered(1)); err != nil {
-				t.Fatal(err)
-			}
-			if seen := queryAll(t, db, "SELECT setting FROM seen"); !slices.Equal(seen, []string{"3"}) {
-				t.Errorf("during the transaction synchronous was %s, want 3, EXTRA", seen)
-			}
-			if after := queryAll(t, db, "PRAGMA synchronous"); !slices.Equal(after, before) {
-				t.Errorf("synchronous was %s and is %s", before, after)
-			}
+			require.NoError(t, s.Append(t.Context(), numbered(1)))
+			require.Equal(t, []string{"3"}, queryAll(t, db, "SELECT setting FROM seen"))
+			require.Equal(t, before, queryAll(t, db, "PRAGMA synchronous"))
 		})
 	}
 }
@@ -159,13 +128,9 @@ func TestHostTransaction(t *testing.T) {
 	db.SetMaxOpenConns(1)
 	s := newStore(t, db)
 	mustExec(t, db, "CREATE TABLE theirs (n)", "BEGIN", "INSERT INTO theirs VALUES (1)")
-	if err := s.Append(t.Context(), numbered(1)); err == nil {
-		t.Error("Append on a connection with an open transaction returned nil")
-	}
+	require.Error(t, s.Append(t.Context(), numbered(1)))
 	mustExec(t, db, "COMMIT")
-	if got := queryAll(t, db, "SELECT n FROM theirs"); !slices.Equal(got, []string{"1"}) {
-		t.Errorf("the host's row: %q", got)
-	}
+	require.Equal(t, []string{"1"}, queryAll(t, db, "SELECT n FROM theirs"))
 }
 
 var ownIndexes = []string{
@@ -217,9 +182,7 @@ func TestNewSessions(t *testing.T) {
 		"start_due", "INTEGER", "0", "0",
 		"ended", "INTEGER", "0", "0",
 	}
-	if !slices.Equal(columns, want) {
-		t.Errorf("the columns are\n%q, want\n%q", columns, want)
-	}
+	require.Equal(t, want, columns)
 }
 
 func TestExistingSessions(t *testing.T) {
@@ -231,9 +194,7 @@ func TestExistingSessions(t *testing.T) {
 		if _, _, err := newStore(t, db).Attach(t.Context(), session.Session{RunID: "run-1"}); err != nil {
 			t.Error(err)
 		}
-		if got := queryAll(t, db, "SELECT id, status FROM sessions"); !slices.Equal(got, []string{"1", "active"}) {
-			t.Errorf("the host's rows are %q", got)
-		}
+		require.Equal(t, []string{"1", "active"}, queryAll(t, db, "SELECT id, status FROM sessions"))
 	})
 	t.Run("that is not ours is refused, and left as it is", func(t *testing.T) {
 		file := newFile(t)
@@ -303,16 +264,10 @@ func TestForeignTable(t *testing.T) {
 			`INSERT INTO events (id, aggregate_type, aggregate_id, event_type, payload, timestamp, tenant, note)
 			 VALUES ('old', 'runtime_control', 'run-1', 'x', '{"a":1}', '2020-01-01 00:00:00', 'other', 'kept')`)
 		s := newStore(t, db)
-		if err := s.Append(t.Context(), numbered(1)); err != nil {
-			t.Fatal(err)
-		}
-		if got := ids(read(t, s)); !slices.Equal(got, []string{"old", "event-1"}) {
-			t.Errorf("read %q", got)
-		}
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
+		require.Equal(t, []string{"old", "event-1"}, ids(read(t, s)))
 		got := queryAll(t, db, "SELECT id, tenant, note FROM events ORDER BY id")
-		if want := []string{"event-1", "main", "NULL", "old", "other", "kept"}; !slices.Equal(got, want) {
-			t.Errorf("the rows are %q, want %q", got, want)
-		}
+		require.Equal(t, []string{"event-1", "main", "NULL", "old", "other", "kept"}, got)
 	})
 	for name, test := range map[string]struct{ table, names string }{
 		"that lacks columns": {
@@ -366,21 +321,14 @@ func refusesForeign(t *testing.T, table, names string) {
 	_, err := sqlite.New(t.Context(), db)
 	_, openErr := sqlite.Open(t.Context(), file)
 	for _, err := range []error{err, openErr} {
-		if !errors.Is(err, sqlite.ErrForeignTable) || !errorHas(err, file) {
-			t.Fatalf("got %v", err)
-		}
+		require.ErrorIs(t, err, sqlite.ErrForeignTable)
+		require.ErrorContains(t, err, file)
 		for column := range strings.FieldsSeq(names) {
-			if !errorHas(err, column) {
-				t.Errorf("%v\ndoes not name %s", err, column)
-			}
+			require.ErrorContains(t, err, column)
 		}
 	}
-	if after := queryAll(t, db, "SELECT type, name, sql FROM sqlite_master"); !slices.Equal(before, after) {
-		t.Errorf("the schema was %q and is %q", before, after)
-	}
-	if mode := queryAll(t, db, "PRAGMA journal_mode"); mode[0] != "delete" {
-		t.Errorf("the journal mode is %s, which was written to the file", mode)
-	}
+	require.Equal(t, before, queryAll(t, db, "SELECT type, name, sql FROM sqlite_master"))
+	require.Equal(t, "delete", queryAll(t, db, "PRAGMA journal_mode")[0])
 }
 
 func TestForeignIndexes(t *testing.T) {
@@ -407,9 +355,7 @@ func TestForeignIndexes(t *testing.T) {
 			"computed", "folded", "partial", "swapped", "watchdog_events_aggregate", "watchdog_events_foreign_time",
 			"watchdog_events_parent", "watchdog_events_type",
 		}
-		if got := indexes(t, db); !slices.Equal(got, want) {
-			t.Errorf("the indexes are %q, want %q", got, want)
-		}
+		require.Equal(t, want, indexes(t, db))
 	})
 }
 

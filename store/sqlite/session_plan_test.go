@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
@@ -83,41 +85,29 @@ func TestQueryPlans(t *testing.T) {
 func planOf(t *testing.T, db *sql.DB, statement string, arguments []any) string {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement, arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer rows.Close()
 	var plan strings.Builder
 	depths := map[int]int{}
 	for rows.Next() {
 		var id, parent, unused int
 		var detail string
-		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, rows.Scan(&id, &parent, &unused, &detail))
 		depths[id] = depths[parent] + 1
 		plan.WriteString(strings.Repeat("  ", depths[id]-1) + detail + "\n")
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, rows.Err())
 	return plan.String()
 }
 
 func compareGolden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got != string(want) {
 		t.Errorf("the plan is\n%s, want\n%s", got, want)
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -35,7 +34,7 @@ func TestSpendLocked(t *testing.T) {
 		unlock()
 		g, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
 		require.NoError(t, err)
-		assert.Equal(t, watchdog.Totals{Requests: 5}, g.Charged)
+		require.Equal(t, watchdog.Totals{Requests: 5}, g.Charged)
 	})
 }
 
@@ -51,9 +50,9 @@ func TestSpendOfDeletedWindow(t *testing.T) {
 	mustExec(t, db, "DELETE FROM watchdog_spend WHERE window_name <> ''")
 	g, err := s.Take(t.Context(), slice)
 	require.NoError(t, err)
-	assert.Equal(t, watchdog.Grant{Fits: true, Granted: watchdog.Totals{Requests: 5}, Window: first.Window}, g)
+	require.Equal(t, watchdog.Grant{Fits: true, Granted: watchdog.Totals{Requests: 5}, Window: first.Window}, g)
 	require.NoError(t, s.Return(t.Context(), "slice-1", watchdog.Totals{Requests: 2}))
-	assert.Empty(t, queryAll(t, db, "SELECT scope FROM watchdog_spend WHERE window_name <> ''"))
+	require.Empty(t, queryAll(t, db, "SELECT scope FROM watchdog_spend WHERE window_name <> ''"))
 }
 
 // Whoever finds a slice that was never given back sees whose it is.
@@ -65,6 +64,6 @@ func TestSliceHasItsProcess(t *testing.T) {
 	require.NoError(t, err)
 	host, err := os.Hostname()
 	require.NoError(t, err)
-	assert.Equal(t, []string{fmt.Sprintf("%s %d", host, os.Getpid())},
+	require.Equal(t, []string{fmt.Sprintf("%s %d", host, os.Getpid())},
 		queryAll(t, openPlain(t, file), "SELECT host || ' ' || pid FROM watchdog_slices"))
 }
