@@ -232,17 +232,3 @@ func listed(t *testing.T, s session.Lister, q session.ListQuery) (runIDs []strin
 	}
 	return runIDs
 }
-
-// A row of which another program says how it ended has no time of that, also if the attempt before had one.
-func TestEndOfAnotherProgram(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
-	attach(t, s, "run-1")
-	_, err := s.End(t.Context(), []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
-	require.NoError(t, err)
-	require.NotZero(t, sessionOf(t, s, "run-1").EndedAt)
-	attach(t, s, "run-1")
-	mustExec(t, pool, "UPDATE watchdog_sessions SET status = 'cancelled'")
-	require.Zero(t, sessionOf(t, s, "run-1").EndedAt)
-}

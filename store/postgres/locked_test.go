@@ -219,33 +219,6 @@ func updateAtRandom(t *testing.T, pool *pgxpool.Pool, from, n int, ended <-chan 
 	}
 }
 
-// TestRefusedRow checks that a row which a trigger or a constraint of the host's refuses does not take its batch with
-// it.
-func TestRefusedRow(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
-	fresh, ends := attachMany(t, s, 50)
-	mustExec(t, pool, `ALTER TABLE watchdog_sessions ADD CONSTRAINT eleven CHECK (run_id <> 'run-0011') NOT VALID`)
-	mustExec(t, pool, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		IF new.run_id = 'run-0030' THEN RAISE 'the host keeps it'; END IF; RETURN new; END $$`)
-	mustExec(t, pool, `CREATE TRIGGER refuses BEFORE UPDATE ON watchdog_sessions FOR EACH ROW EXECUTE FUNCTION refuse()`)
-	two := func(skipped session.Skipped, err error) {
-		t.Helper()
-		require.NoError(t, err)
-		assert.Empty(t, skipped.Gone)
-		assert.Empty(t, skipped.Locked)
-		require.Len(t, skipped.Failed, 2)
-		assert.ErrorContains(t, skipped.Failed["run-0011"], "eleven")
-		assert.ErrorContains(t, skipped.Failed["run-0030"], "the host keeps it")
-	}
-	two(s.Freshen(t.Context(), lease1, fresh))
-	two(s.End(t.Context(), ends[:40]))
-	assert.Equal(t, session.Finished, sessionOf(t, s, "run-0012").Status)
-	assert.Equal(t, lease1, sessionOf(t, s, "run-0045").Lease)
-	assert.Equal(t, session.Active, sessionOf(t, s, "run-0030").Status)
-}
-
 // TestRefusedTable checks that a table which refuses every row is an error, after few statements.
 func TestRefusedTable(t *testing.T) {
 	t.Parallel()

@@ -78,6 +78,22 @@ func TestOperations(t *testing.T) {
 			mustExec(t, hostPool(t, dsn), documented(t, page, section)...)
 		})
 	}
+	t.Run("the query for rows that are behind", func(t *testing.T) {
+		dsn := newDSN(t)
+		s := openAt(t, dsn, postgres.Config{})
+		l := begin(t, s, lease1)
+		l.Beat, l.Clock, l.Covered = 2, 5*time.Second, 5*time.Second
+		l.Behind = []session.RowBehind{{RunID: "run-1", Attempt: 3, Written: time.Second}}
+		require.NoError(t, s.RenewLease(t.Context(), l))
+		for _, statement := range documented(t, "operations-alerts.md", "What to alert on") {
+			if strings.Contains(statement, "behind_seconds") {
+				require.Equal(t, []string{"host-1 run-1 3 4"}, texts(t, hostPool(t, dsn), "SELECT concat_ws(' ', host, run, attempt, "+
+					"round(behind_seconds)) FROM ("+statement+") AS found"))
+				return
+			}
+		}
+		require.Fail(t, "there is no such query")
+	})
 	t.Run("retention takes old sessions that have ended, all of their events, and what was read", func(t *testing.T) {
 		dsn := newDSN(t)
 		s, pool := openAt(t, dsn, postgres.Config{Outbox: true}), hostPool(t, dsn)

@@ -40,65 +40,6 @@ func TestNewSchema(t *testing.T) {
 	assert.Equal(t, []string{"1 1"}, texts(t, pool, "SELECT version || ' ' || oldest_reader FROM watchdog_schema"))
 }
 
-func TestExistingDatabase(t *testing.T) {
-	t.Parallel()
-	t.Run("of a newer version is refused and left as it is", func(t *testing.T) {
-		t.Parallel()
-		dsn := newDSN(t)
-		pool := hostPool(t, dsn)
-		mustExec(t, pool, "CREATE TABLE watchdog_schema (version integer PRIMARY KEY, oldest_reader integer)",
-			"INSERT INTO watchdog_schema VALUES (1, 1), (99, 99)")
-		before := texts(t, pool, everything)
-		_, err := postgres.Open(t.Context(), dsn, postgres.Config{})
-		require.ErrorIs(t, err, postgres.ErrNewerSchema)
-		require.ErrorContains(t, err, "99")
-		assert.Equal(t, before, texts(t, pool, everything))
-	})
-	for reader, refused := range map[string]bool{"97": true, "2": true, "1": false} {
-		t.Run("of a newer version for programs from version "+reader+" on", func(t *testing.T) {
-			t.Parallel()
-			dsn := newDSN(t)
-			pool := hostPool(t, dsn)
-			openAt(t, dsn, postgres.Config{})
-			mustExec(t, pool, "ALTER TABLE watchdog_sessions ADD COLUMN newer text",
-				"INSERT INTO watchdog_schema VALUES (98, 1), (99, "+reader+")")
-			before := texts(t, pool, everything)
-			s, err := postgres.Open(t.Context(), dsn, postgres.Config{})
-			assert.Equal(t, before, texts(t, pool, everything))
-			if refused {
-				require.ErrorIs(t, err, postgres.ErrNewerSchema)
-				return
-			}
-			require.NoError(t, err)
-			attach(t, s, "run-1")
-			require.NoError(t, s.Close())
-			assert.Equal(t, []string{"1", "98", "99"},
-				texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
-		})
-	}
-	for _, table := range []string{"events", "watchdog_sessions", "watchdog_outbox", "watchdog_spend", "watchdog_slices", "watchdog_lease_ends"} {
-		t.Run("whose "+table+" were dropped gets them again", func(t *testing.T) {
-			t.Parallel()
-			dsn := newDSN(t)
-			openAt(t, dsn, postgres.Config{})
-			mustExec(t, hostPool(t, dsn), "DROP TABLE "+table+" CASCADE")
-			s := openAt(t, dsn, postgres.Config{})
-			cancelsAtOnce(t, s)
-			_, err := s.Take(t.Context(), sliceOf("slice-1", 1, 60))
-			require.NoError(t, err)
-		})
-	}
-	t.Run("with a table of slices that is not ours is refused", func(t *testing.T) {
-		t.Parallel()
-		dsn := newDSN(t)
-		openAt(t, dsn, postgres.Config{})
-		mustExec(t, hostPool(t, dsn), "DROP TABLE watchdog_slices", "CREATE TABLE watchdog_slices (id text, tenant text)")
-		_, err := postgres.Open(t.Context(), dsn, postgres.Config{})
-		require.ErrorIs(t, err, postgres.ErrForeignTable)
-		require.ErrorContains(t, err, "watchdog_slices lacks scope")
-	})
-}
-
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 	dsn := newDSN(t)
@@ -215,13 +156,6 @@ func TestForeignTable(t *testing.T) {
 	} {
 		t.Run(name+" is refused, named and left as it is", func(t *testing.T) { refusesForeign(t, test.table, test.names) })
 	}
-	t.Run("for sessions of the host is refused as well", func(t *testing.T) {
-		refusesForeign(t, `CREATE TABLE watchdog_sessions (run_id text PRIMARY KEY, status text)`,
-			"watchdog_sessions lacks parent")
-		for _, table := range []string{"watchdog_leases", "watchdog_outbox"} {
-			refusesForeign(t, tableWith()+"; CREATE TABLE "+table+" (id text)", table+" lacks")
-		}
-	})
 }
 
 const everything = `SELECT concat_ws(' ', n.nspname, c.relname, c.relkind)
@@ -244,34 +178,6 @@ func refusesForeign(t *testing.T, table, names string) {
 		}
 	}
 	assert.Equal(t, before, texts(t, pool, everything))
-}
-
-func TestForeignIndexes(t *testing.T) {
-	t.Parallel()
-	t.Run("are used if they are equivalent", func(t *testing.T) {
-		dsn := newDSN(t)
-		pool := hostPool(t, dsn)
-		mustExec(t, pool, tableWith(),
-			`CREATE INDEX theirs ON events (aggregate_type, aggregate_id, "timestamp", id)`,
-			`CREATE INDEX types ON events (event_type, "timestamp")`)
-		openAt(t, dsn, postgres.Config{})
-		assert.Equal(t, []string{"events_pkey", "theirs", "types", "watchdog_events_parent"}, indexes(t, dsn))
-	})
-	t.Run("are not used if they are not equivalent", func(t *testing.T) {
-		dsn := newDSN(t)
-		mustExec(t, hostPool(t, dsn), tableWith(),
-			`CREATE INDEX partial ON events (aggregate_type, aggregate_id, "timestamp") WHERE event_type = 'x'`,
-			`CREATE INDEX hashed ON events USING hash (event_type)`,
-			`CREATE INDEX ordered ON events (event_type COLLATE "POSIX")`,
-			`CREATE INDEX swapped ON events (aggregate_id, aggregate_type, "timestamp")`,
-			`CREATE INDEX computed ON events (lower(event_type))`)
-		openAt(t, dsn, postgres.Config{})
-		want := []string{
-			"computed", "events_pkey", "hashed", "ordered", "partial", "swapped",
-			"watchdog_events_aggregate", "watchdog_events_parent", "watchdog_events_type",
-		}
-		assert.Equal(t, want, indexes(t, dsn))
-	})
 }
 
 func indexes(t *testing.T, dsn string) []string {

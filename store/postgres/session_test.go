@@ -87,19 +87,6 @@ func TestFreshenThenCancel(t *testing.T) {
 	assert.Equal(t, session.Changed, done, "the session was judged by its old activity")
 }
 
-// A cancel of a session whose row became unreadable after it was judged does nothing.
-func TestUnreadableThenCancel(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	s := openAt(t, dsn, postgres.Config{})
-	judged := attach(t, s, "run-1")
-	mustExec(t, hostPool(t, dsn), "UPDATE watchdog_sessions SET threshold = -1")
-	done, err := s.Cancel(t.Context(), judged, cancelOf("c", "run-1"))
-	require.NoError(t, err)
-	assert.Equal(t, session.Changed, done, "a row that cannot be understood is never cancelled")
-	assert.Empty(t, read(t, s))
-}
-
 // One payload that the server cannot read, such as one with \u0000, does not keep the others from being counted.
 func TestHistoryOfEscapes(t *testing.T) {
 	t.Parallel()
@@ -242,38 +229,4 @@ func cancelAllMeanwhile(t *testing.T, s *postgres.Store, all []session.BatchedCa
 		decided <- outcomes
 	}()
 	return decided
-}
-
-// toStart has a run cancelled that is to be started again.
-func toStart(t *testing.T, s *postgres.Store, runID string, claim time.Duration) session.Session {
-	t.Helper()
-	c := cancelOf("cancel "+runID, runID)
-	c.StartFor = claim
-	outcome, err := s.Cancel(t.Context(), attach(t, s, runID), c)
-	require.NoError(t, err)
-	require.Equal(t, session.Done, outcome)
-	return startRow(t, s, runID)
-}
-
-func startRow(t *testing.T, s *postgres.Store, runID string) session.Session {
-	t.Helper()
-	row, err := s.Session(t.Context(), runID)
-	require.NoError(t, err)
-	return row
-}
-
-// TestStartAfterClockSetBack: a start of a clock that was days ahead is not waited for.
-func TestStartAfterClockSetBack(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	s, db := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
-	toStart(t, s, "run-1", 20*time.Hour)
-	_, err := s.ClaimStart(t.Context(), time.Hour)
-	require.ErrorIs(t, err, session.ErrNotFound)
-	mustExec(t, db, "UPDATE watchdog_sessions SET start_due = start_due + interval '1 day'")
-	claimed, err := s.ClaimStart(t.Context(), time.Hour)
-	require.NoError(t, err)
-	require.Equal(t, "run-1", claimed.RunID)
-	_, err = s.ClaimStart(t.Context(), time.Hour)
-	require.ErrorIs(t, err, session.ErrNotFound)
 }

@@ -2,8 +2,6 @@ package postgres_test
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -138,36 +136,6 @@ func TestSpendWindowOfDatabase(t *testing.T) {
 		AND ends_at > now() AND ends_at <= now() + interval '1 day'`)
 	require.Len(t, windows, 1)
 	assert.Regexp(t, `^day \d{4}-\d\d-\d\dT18:30:00Z 10$`, windows[0])
-}
-
-// A slice whose window was deleted has ended, and is charged nowhere when it is returned.
-func TestSpendOfDeletedWindow(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
-	slice := sliceOf("slice-1", 5, 60)
-	slice.Period = watchdog.PeriodDay
-	first, err := s.Take(t.Context(), slice)
-	require.NoError(t, err)
-	mustExec(t, pool, "DELETE FROM watchdog_spend WHERE window_name <> ''")
-	g, err := s.Take(t.Context(), slice)
-	require.NoError(t, err)
-	assert.Equal(t, watchdog.Grant{Fits: true, Granted: watchdog.Totals{Requests: 5}, Window: first.Window}, g)
-	require.NoError(t, s.Return(t.Context(), "slice-1", watchdog.Totals{Requests: 2}))
-	assert.Empty(t, texts(t, pool, "SELECT scope FROM watchdog_spend WHERE window_name <> ''"))
-}
-
-// Whoever finds a slice that was never given back sees whose it is.
-func TestSliceHasItsProcess(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	s := openAt(t, dsn, postgres.Config{})
-	_, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
-	require.NoError(t, err)
-	host, err := os.Hostname()
-	require.NoError(t, err)
-	assert.Equal(t, []string{fmt.Sprintf("%s %d", host, os.Getpid())},
-		texts(t, hostPool(t, dsn), "SELECT host || ' ' || pid FROM watchdog_slices"))
 }
 
 // beforeStatements calls funcs once, each before the first statement that has a text.

@@ -326,20 +326,6 @@ func TestDeleteLease(t *testing.T) {
 	mustExec(t, db, "DELETE FROM watchdog_leases")
 }
 
-// A row that became unreadable since it was judged is never cancelled.
-func TestUnreadableThenCancel(t *testing.T) {
-	t.Parallel()
-	db := openPlain(t, newFile(t))
-	s := newStore(t, db)
-	judged := attach(t, s, "run-1", "", 0)
-	mustExec(t, db, "UPDATE watchdog_sessions SET created_at = 'yesterday'")
-	outcome, err := s.Cancel(t.Context(), judged, session.CancelRequest{
-		Reason: watchdog.SessionIdleTimeout, Events: []watchdog.Event{ofType(1, watchdog.EventCancel)},
-	})
-	require.NoError(t, err)
-	require.Equal(t, session.Changed, outcome)
-}
-
 // Of two activities of one attempt in a batch that are equal the later one counts.
 func TestFreshenEqual(t *testing.T) {
 	t.Parallel()
@@ -358,18 +344,4 @@ func TestFreshenEqual(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.silence, rowOf(t, s, "run-1").Silence)
 	}
-}
-
-// A row of which another program says how it ended has no time of that, also if the attempt before had one.
-func TestEndOfAnotherProgram(t *testing.T) {
-	t.Parallel()
-	db := openPlain(t, newFile(t))
-	s := newStore(t, db)
-	attach(t, s, "run-1", "", 0)
-	_, err := s.End(t.Context(), []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
-	require.NoError(t, err)
-	require.NotZero(t, rowOf(t, s, "run-1").EndedAt)
-	attach(t, s, "run-1", "", 0)
-	mustExec(t, db, "UPDATE watchdog_sessions SET status = 'cancelled'")
-	require.Zero(t, rowOf(t, s, "run-1").EndedAt)
 }

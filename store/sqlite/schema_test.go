@@ -2,14 +2,11 @@ package sqlite_test
 
 import (
 	"database/sql"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -44,21 +41,6 @@ func TestReadUsesIndex(t *testing.T) {
 	if text := strings.Join(plan, " "); !strings.Contains(text, want) {
 		t.Errorf("the plan is %s", text)
 	}
-}
-
-func TestExistingDatabase(t *testing.T) {
-	t.Parallel()
-	t.Run("of a newer version is refused and left as it is", func(t *testing.T) {
-		file := newFile(t)
-		db := openPlain(t, file)
-		mustExec(t, db, "CREATE TABLE watchdog_schema (version INTEGER PRIMARY KEY, oldest_reader INTEGER)",
-			"INSERT INTO watchdog_schema VALUES (1, 1), (99, 99)")
-		before := queryAll(t, db, "SELECT name FROM sqlite_master")
-		_, err := sqlite.Open(t.Context(), file)
-		require.ErrorIs(t, err, sqlite.ErrNewerSchema)
-		errorSays(t, err, "99", file)
-		require.Equal(t, before, queryAll(t, db, "SELECT name FROM sqlite_master"))
-	})
 }
 
 func TestHostDatabase(t *testing.T) {
@@ -185,62 +167,6 @@ func TestNewSessions(t *testing.T) {
 	require.Equal(t, want, columns)
 }
 
-func TestExistingSessions(t *testing.T) {
-	t.Parallel()
-	t.Run("of a host's own, named sessions, is left alone", func(t *testing.T) {
-		db := openPlain(t, newFile(t))
-		mustExec(t, db, "CREATE TABLE sessions (id INTEGER PRIMARY KEY, status TEXT)",
-			"INSERT INTO sessions VALUES (1, 'active')")
-		if _, _, err := newStore(t, db).Attach(t.Context(), session.Session{RunID: "run-1"}); err != nil {
-			t.Error(err)
-		}
-		require.Equal(t, []string{"1", "active"}, queryAll(t, db, "SELECT id, status FROM sessions"))
-	})
-	t.Run("that is not ours is refused, and left as it is", func(t *testing.T) {
-		file := newFile(t)
-		db := openPlain(t, file)
-		mustExec(t, db, "CREATE TABLE Watchdog_Sessions (run_id TEXT PRIMARY KEY, status TEXT)")
-		before := queryAll(t, db, "SELECT type, name, sql FROM sqlite_master")
-		_, err := sqlite.Open(t.Context(), file)
-		require.ErrorIs(t, err, sqlite.ErrForeignTable)
-		require.ErrorContains(t, err, "watchdog_sessions lacks parent, created_at")
-		require.Equal(t, before, queryAll(t, db, "SELECT type, name, sql FROM sqlite_master"))
-	})
-	t.Run("or another table of ours that was dropped is made again", func(t *testing.T) {
-		for _, drop := range []string{
-			"DROP TABLE events", "DROP TABLE watchdog_sessions", "DROP TABLE watchdog_leases", "DROP TABLE watchdog_outbox",
-			"DROP TABLE watchdog_spend", "DROP TABLE watchdog_slices", "DROP TABLE watchdog_lease_ends",
-			"DROP TRIGGER watchdog_leases_named", "DROP TRIGGER watchdog_lease_ends_untold",
-		} {
-			file := newFile(t)
-			require.NoError(t, openAt(t, file).Close())
-			db := openPlain(t, file, "busy_timeout(10000)")
-			triggers := queryAll(t, db, "SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name")
-			mustExec(t, db, drop)
-			s := openWith(t, file, withOutbox)
-			l := beginLease(t, s, "lease-1")
-			attach(t, s, "run-1", l.ID, 0)
-			_, err := openPlain(t, file).ExecContext(t.Context(), "DELETE FROM watchdog_leases")
-			require.ErrorContains(t, err, "active sessions name this lease", drop)
-			_, err = s.Take(t.Context(), sliceOf("slice-1", 1, 60))
-			require.NoError(t, err, drop)
-			require.NoError(t, s.Append(t.Context(), numbered(1)), drop)
-			require.Equal(t, []string{"event-1 1"}, claimAll(t, s, time.Hour), drop)
-			require.Equal(t, triggers, queryAll(t, db, "SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name"))
-		}
-	})
-	t.Run("of a newer version that this one can use is left as it is", func(t *testing.T) {
-		file := newFile(t)
-		require.NoError(t, openAt(t, file).Close())
-		db := openPlain(t, file, "busy_timeout(10000)")
-		mustExec(t, db, "INSERT INTO watchdog_schema VALUES (99, 1)", "ALTER TABLE watchdog_sessions ADD COLUMN newer TEXT")
-		attach(t, openAt(t, file), "run-1", "", 0)
-		mustExec(t, db, "UPDATE watchdog_schema SET oldest_reader = 98 WHERE version = 99")
-		_, err := sqlite.Open(t.Context(), file)
-		require.ErrorIs(t, err, sqlite.ErrNewerSchema)
-	})
-}
-
 // foreignTable is a host's events table, with other types, another order and columns of its own.
 const foreignTable = `CREATE TABLE Events (
 	seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -329,34 +255,6 @@ func refusesForeign(t *testing.T, table, names string) {
 	}
 	require.Equal(t, before, queryAll(t, db, "SELECT type, name, sql FROM sqlite_master"))
 	require.Equal(t, "delete", queryAll(t, db, "PRAGMA journal_mode")[0])
-}
-
-func TestForeignIndexes(t *testing.T) {
-	t.Parallel()
-	t.Run("are used if they are equivalent", func(t *testing.T) {
-		db := openPlain(t, newFile(t))
-		mustExec(t, db, tableWith(),
-			"CREATE INDEX theirs ON events (aggregate_type, aggregate_id, timestamp, id)",
-			"CREATE INDEX types ON events (event_type, timestamp)")
-		newStore(t, db)
-		if got := indexes(t, db); !slices.Equal(got, []string{"theirs", "types", "watchdog_events_foreign_time", "watchdog_events_parent"}) {
-			t.Errorf("the indexes are %q", got)
-		}
-	})
-	t.Run("are not used if they are not equivalent", func(t *testing.T) {
-		db := openPlain(t, newFile(t))
-		mustExec(t, db, tableWith(),
-			"CREATE INDEX partial ON events (aggregate_type, aggregate_id, timestamp) WHERE event_type = 'x'",
-			"CREATE INDEX folded ON events (event_type COLLATE NOCASE)",
-			"CREATE INDEX swapped ON events (aggregate_id, aggregate_type, timestamp)",
-			"CREATE INDEX computed ON events (lower(event_type))")
-		newStore(t, db)
-		want := []string{
-			"computed", "folded", "partial", "swapped", "watchdog_events_aggregate", "watchdog_events_foreign_time",
-			"watchdog_events_parent", "watchdog_events_type",
-		}
-		require.Equal(t, want, indexes(t, db))
-	})
 }
 
 // tableWith returns a table with our columns and others.

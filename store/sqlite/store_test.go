@@ -53,14 +53,14 @@ var setups = map[string]struct {
 	}},
 	"opened from a path, with an outbox": {open: func(t *testing.T) putter {
 		file := newFile(t)
-		s := openWith(t, file, sqlite.Config{Outbox: true})
+		s := openWith(t, file, withOutbox)
 		return putter{Store: s, other: openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
 	}},
 	"in a pool of one connection, with an outbox": {long: true, open: func(t *testing.T) putter {
 		// The rollback journal of a file, which is in use without WAL, is synced several times for each write.
 		db := openPlain(t, newFile(t), "busy_timeout(0)", "journal_mode(MEMORY)")
 		db.SetMaxOpenConns(1)
-		return putter{Store: newStoreWith(t, db, sqlite.Config{Outbox: true}), other: db}
+		return putter{Store: newStoreWith(t, db, withOutbox), other: db}
 	}},
 	"in a host's table": {slow: true, open: func(t *testing.T) putter {
 		db := hostDatabase(t, newFile(t))
@@ -197,6 +197,8 @@ func openWith(tb testing.TB, file string, cfg sqlite.Config) *sqlite.Store {
 	})
 	return s
 }
+
+var withOutbox = sqlite.Config{Outbox: true}
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
