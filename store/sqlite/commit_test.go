@@ -65,13 +65,11 @@ func TestLockDoesNotBlock(t *testing.T) {
 			defer cancel()
 			began := time.Now()
 			err := s.Append(ctx, numbered(1))
-			if waited := time.Since(began); waited != time.Second || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Append returned after %v: %v", waited, err)
-			}
+			require.Equal(t, time.Second, time.Since(began))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
 			unlock()
-			if err := s.Append(t.Context(), numbered(2)); err != nil || len(read(t, s)) != 1 {
-				t.Errorf("stored are %q, want only event-2; %v", ids(read(t, s)), err)
-			}
+			require.NoError(t, s.Append(t.Context(), numbered(2)))
+			require.Len(t, read(t, s), 1)
 		})
 	})
 	t.Run("a reader in WAL mode", func(t *testing.T) {
@@ -220,9 +218,8 @@ func TestSharedCommit(t *testing.T) {
 		for _, result := range results {
 			require.NoError(t, <-result)
 		}
-		if commits := g.commits.Load(); commits != 2 || len(read(t, s)) != 11 {
-			t.Errorf("11 appends took %d commits, want 2, and stored %d events", commits, len(read(t, s)))
-		}
+		require.EqualValues(t, 2, g.commits.Load())
+		require.Len(t, read(t, s), 11)
 	})
 }
 
@@ -243,9 +240,7 @@ func TestSharedCommitLimit(t *testing.T) {
 		for _, result := range results {
 			require.NoError(t, <-result)
 		}
-		if commits := g.commits.Load(); commits != 3 {
-			t.Errorf("one row and three batches of nearly half a transaction took %d commits, want 3", commits)
-		}
+		require.EqualValues(t, 3, g.commits.Load())
 	})
 }
 
@@ -344,14 +339,10 @@ func TestFailedCommit(t *testing.T) {
 // A store without requests runs no goroutine.
 func TestIdleStore(t *testing.T) {
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
-		if !strings.Contains(stacks(), "commitUntilEmpty") {
-			t.Error("no committer is seen during a commit, so this test would not see one later")
-		}
+		require.Contains(t, stacks(), "commitUntilEmpty")
 		g.release()
 		synctest.Wait()
-		if all := stacks(); strings.Contains(all, "commitUntilEmpty") {
-			t.Errorf("the committer is still there:\n%s", all)
-		}
+		require.NotContains(t, stacks(), "commitUntilEmpty")
 	})
 }
 

@@ -47,9 +47,8 @@ func TestPermissions(t *testing.T) {
 			output, err := asAnotherUser(t, child(t, "open and append", file, "1")).CombinedOutput()
 			chmod(t, folder, 0o777)
 			for _, want := range []string{file, test.says} {
-				if err == nil || !strings.Contains(string(output), want) {
-					t.Errorf("the child ended with %v, want %q in\n%s", err, want, output)
-				}
+				require.Error(t, err)
+				require.Contains(t, string(output), want)
 			}
 			require.Equal(t, before, contents(t, folder))
 		})
@@ -73,9 +72,8 @@ func TestPermissionsToRead(t *testing.T) {
 			chmod(t, folder, 0o555)
 			output, err := asAnotherUser(t, child(t, "read only", file)).CombinedOutput()
 			chmod(t, folder, 0o777)
-			if err != nil || !strings.Contains(string(output), "read 1 events and 1 sessions") {
-				t.Errorf("the child ended with %v:\n%s", err, output)
-			}
+			require.NoError(t, err)
+			require.Contains(t, string(output), "read 1 events and 1 sessions")
 			require.Equal(t, before, digests(t, file))
 		})
 	}
@@ -87,9 +85,8 @@ func TestPermissionsToRead(t *testing.T) {
 		require.NoError(t, written(t, file).Close())
 		chmod(t, file, 0o600)
 		output, err := asAnotherUser(t, child(t, "read only", file)).CombinedOutput()
-		if err == nil || !strings.Contains(string(output), "check the permissions") {
-			t.Errorf("the child ended with %v:\n%s", err, output)
-		}
+		require.Error(t, err)
+		require.Contains(t, string(output), "check the permissions")
 	})
 }
 

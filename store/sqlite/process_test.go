@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -150,9 +151,8 @@ func together(t *testing.T, children []*exec.Cmd) []string {
 		cmd.Stdin = read
 		all.Go(func() {
 			output, err := cmd.CombinedOutput()
-			if outputs[i] = string(output); err != nil {
-				t.Errorf("child %d: %v: %s", i, err, output)
-			}
+			outputs[i] = string(output)
+			assert.NoError(t, err, outputs[i])
 		})
 	}
 	write.Close()
@@ -214,10 +214,9 @@ func TestProcessesShareIDs(t *testing.T) {
 		children = append(children, child(t, "race", file, strconv.Itoa(n)))
 	}
 	outputs := together(t, children)
-	for i, output := range outputs {
-		if lines := strings.Count(output, "\n1 event-"); output != outputs[0] || lines != contested-1 {
-			t.Errorf("process %d read\n%s\nand process 0\n%s", i, output, outputs[0])
-		}
+	for _, output := range outputs {
+		require.Equal(t, outputs[0], output)
+		require.Equal(t, contested-1, strings.Count(output, "\n1 event-"))
 	}
 	db := openPlain(t, file)
 	got := queryAll(t, db, "SELECT count(*), count(DISTINCT id) FROM events")

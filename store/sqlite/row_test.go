@@ -3,7 +3,6 @@ package sqlite_test
 import (
 	"bytes"
 	"encoding/json"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -67,10 +66,8 @@ func TestForeignRows(t *testing.T) {
 			{2500 * time.Millisecond, `{"a":1}`},
 			{3 * time.Second, `{"a": 1, "event_version": 1}`},
 		} {
-			if events[i].Timestamp != noon.Add(want.at) || string(events[i].Payload) != want.payload {
-				t.Errorf("event %s: %v %s, want %v %s",
-					events[i].ID, events[i].Timestamp, events[i].Payload, noon.Add(want.at), want.payload)
-			}
+			require.Equal(t, noon.Add(want.at), events[i].Timestamp)
+			require.Equal(t, want.payload, string(events[i].Payload))
 		}
 	})
 	t.Run("with NULL for a payload have an empty one", func(t *testing.T) {
@@ -78,9 +75,9 @@ func TestForeignRows(t *testing.T) {
 		mustExec(t, db, tableWith(), `INSERT INTO events (id, aggregate_type, aggregate_id, timestamp)
 			VALUES ('a', 'runtime_control', 'run-1', '2026-03-04 12:00')`)
 		events := read(t, newStore(t, db))
-		if len(events) != 1 || string(events[0].Payload) != "{}" || events[0].Timestamp != noon {
-			t.Errorf("read %v", events)
-		}
+		require.Len(t, events, 1)
+		require.Equal(t, "{}", string(events[0].Payload))
+		require.Equal(t, noon, events[0].Timestamp)
 	})
 }
 
@@ -167,9 +164,7 @@ func TestAddVersion(t *testing.T) {
 		{`{"a":"\\"}`, `{"a":"\\","event_version":1}`, `{"a":"\\"}`},
 	} {
 		stored := sqlite.AddVersion([]byte(test.appended))
-		if stored != test.stored {
-			t.Errorf("%s is stored as %s, want %s", test.appended, stored, test.stored)
-		}
+		require.Equal(t, test.stored, stored)
 		if read := string(sqlite.StripVersion(stored)); read != test.read {
 			t.Errorf("%s is read as %s, want %s", test.appended, read, test.read)
 		}
@@ -193,9 +188,7 @@ func FuzzAddVersion(f *testing.F) {
 		if _, exists := decode(t, []byte(stored))["event_version"]; !exists {
 			t.Fatalf("%q is stored without an event_version: %q", payload, stored)
 		}
-		if read := sqlite.StripVersion(stored); !reflect.DeepEqual(decode(t, read), decode(t, payload)) {
-			t.Fatalf("%q is stored as %q and read as %q", payload, stored, read)
-		}
+		require.Equal(t, decode(t, payload), decode(t, sqlite.StripVersion(stored)))
 	})
 }
 

@@ -38,9 +38,7 @@ func TestReadUsesIndex(t *testing.T) {
 	plan := queryAll(t, openPlain(t, file), `EXPLAIN QUERY PLAN SELECT id FROM main.events
 		WHERE aggregate_type = 'a' COLLATE BINARY AND aggregate_id = 'b' COLLATE BINARY`)
 	want := "watchdog_events_aggregate (aggregate_type=? AND aggregate_id=?)"
-	if text := strings.Join(plan, " "); !strings.Contains(text, want) {
-		t.Errorf("the plan is %s", text)
-	}
+	require.Contains(t, strings.Join(plan, " "), want)
 }
 
 func TestHostDatabase(t *testing.T) {
@@ -67,9 +65,8 @@ func TestHostDatabase(t *testing.T) {
 		defer memory.Close()
 		memory.SetMaxOpenConns(1)
 		s := newStore(t, memory)
-		if err := s.Append(t.Context(), numbered(1)); err != nil || len(read(t, s)) != 1 {
-			t.Error(err)
-		}
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
+		require.Len(t, read(t, s), 1)
 	})
 }
 

@@ -73,9 +73,8 @@ func comparesToRead(t *testing.T, s *sqlite.Store, selection watchdog.Selection)
 		}
 	}
 	got, err := s.Select(t.Context(), selection)
-	if err != nil || !slices.Equal(ids(got), want) {
-		t.Errorf("%+v selects %q, %v; want %q", selection, ids(got), err, want)
-	}
+	require.NoError(t, err)
+	require.Equal(t, want, ids(got))
 }
 
 func TestSelectUnreadable(t *testing.T) {

@@ -108,7 +108,5 @@ func compareGolden(t *testing.T, file, got string) {
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
-	if got != string(want) {
-		t.Errorf("the plan is\n%s, want\n%s", got, want)
-	}
+	require.Equal(t, string(want), got)
 }

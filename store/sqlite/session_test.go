@@ -77,15 +77,16 @@ func TestUnreadableRowsOnce(t *testing.T) {
 	require.NoError(t, (putter{Store: s, other: db}).Put(t.Context(), rows...))
 	mustExec(t, db, "UPDATE watchdog_sessions SET last_event_at = 'never' WHERE run_id >= '"+runNumber(20)+"'")
 	first, err := s.Stalled(t.Context(), benched)
-	if err != nil || len(first.Sessions) != 10 || len(first.Unreadable) != storerows.MaxUnreadable {
-		t.Fatalf("%d sessions and %d unreadable; %v", len(first.Sessions), len(first.Unreadable), err)
-	}
+	require.NoError(t, err)
+	require.Len(t, first.Sessions, 10)
+	require.Len(t, first.Unreadable, storerows.MaxUnreadable)
 	q := benched
 	q.After = first.Next
 	second, err := s.Stalled(t.Context(), q)
-	if err != nil || len(second.Sessions) != 10 || len(second.Unreadable) != 0 || second.Next != "" {
-		t.Errorf("%d sessions, %d unreadable and %q; %v", len(second.Sessions), len(second.Unreadable), second.Next, err)
-	}
+	require.NoError(t, err)
+	require.Len(t, second.Sessions, 10)
+	require.Empty(t, second.Unreadable)
+	require.Empty(t, second.Next)
 }
 
 // calls are all calls of a store, of which some do without an error.
@@ -312,9 +313,8 @@ func TestForeignHistory(t *testing.T) {
 	}
 	stretch := session.HistoryQuery{From: noon.Add(-24 * time.Hour), To: noon.Add(24 * time.Hour), By: session.ByReason}
 	got, err := s.History(t.Context(), stretch)
-	if want := []session.CancelCount{{Key: "", Count: 4}, {Key: "a", Count: 2}}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("counted are %+v, want %+v; %v", got, want, err)
-	}
+	require.NoError(t, err)
+	require.Equal(t, []session.CancelCount{{Key: "", Count: 4}, {Key: "a", Count: 2}}, got)
 	stretch.By = session.ByDay
 	got, err = s.History(t.Context(), stretch)
 	want := []session.CancelCount{{Key: "2026-03-03", Count: 2}, {Key: "2026-03-04", Count: 4}}
@@ -336,13 +336,12 @@ func TestFreshenTwice(t *testing.T) {
 		{RunID: "run-1", Attempt: 1, Activity: time.Hour, State: json.RawMessage(`{"phase":"late"}`)},
 		{RunID: "run-1", Attempt: 2},
 	})
-	if err != nil || !slices.Equal(skipped.Gone, []string{"run-1"}) {
-		t.Errorf("gone are %q; %v", skipped.Gone, err)
-	}
+	require.NoError(t, err)
+	require.Equal(t, []string{"run-1"}, skipped.Gone)
 	after, err := s.Session(t.Context(), "run-1")
-	if err != nil || after.Activity != 3*time.Hour || string(after.State) != `{"phase":"first"}` {
-		t.Errorf("the row is %+v; %v", after, err)
-	}
+	require.NoError(t, err)
+	require.Equal(t, 3*time.Hour, after.Activity)
+	require.Equal(t, `{"phase":"first"}`, string(after.State))
 }
 
 var benched = session.Query{Threshold: 10 * time.Minute, MinAge: 2 * time.Minute, Limit: 10}

@@ -199,9 +199,7 @@ func TestPauseUnderLock(t *testing.T) {
 				if lasted := time.Since(begun); lasted < 30*time.Second || lasted > 31*time.Second {
 					t.Errorf("the run lasted %v, and 20 s of them were an approval; it has 10 s", lasted)
 				}
-				if !errors.Is(context.Cause(wd.Context()), watchdog.WallClockExceeded) {
-					t.Error(context.Cause(wd.Context()))
-				}
+				require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
 				events, err := s.Read(t.Context(), watchdog.AggregateType, "s-1")
 				require.NoError(t, err)
 				for _, kind := range []string{watchdog.EventHold, watchdog.EventRelease, watchdog.EventCancel} {
