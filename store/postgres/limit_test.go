@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -96,7 +95,7 @@ func TestStalledAtLimit(t *testing.T) {
 			page, err := s.Stalled(t.Context(), session.Query{Threshold: 10 * time.Minute, MinAge: 2 * time.Minute, Limit: 10})
 			require.NoError(t, err)
 			require.Len(t, page.Sessions, 1)
-			assert.Equal(t, c.want, page.Sessions[0].RunID)
+			require.Equal(t, c.want, page.Sessions[0].RunID)
 		})
 	}
 }
@@ -114,7 +113,7 @@ func TestClaimAtItsEnd(t *testing.T) {
 		showing(t, pool, map[string]string{"claim": "'pass'", "claimed_until": at})
 		outcome, err := s.Warn(t.Context(), judged, []watchdog.Event{numbered(1)})
 		require.NoError(t, err)
-		assert.Equal(t, want, outcome, at)
+		require.Equal(t, want, outcome, at)
 	}
 }
 
@@ -134,9 +133,9 @@ func TestReadableTimes(t *testing.T) {
 			mustExec(t, pool, fmt.Sprintf("UPDATE watchdog_sessions SET %s = '%s'", column, at))
 			_, err := s.Session(t.Context(), "run-1")
 			if readable {
-				assert.NoError(t, err, "%s %s", column, at)
+				require.NoError(t, err, "%s %s", column, at)
 			} else {
-				assert.ErrorIs(t, err, session.ErrUnreadable, "%s %s", column, at)
+				require.ErrorIs(t, err, session.ErrUnreadable, "%s %s", column, at)
 			}
 		}
 		mustExec(t, pool, fmt.Sprintf("UPDATE watchdog_sessions SET %s = now()", column))
@@ -158,7 +157,7 @@ func TestReadableEnd(t *testing.T) {
 		mustExec(t, pool, fmt.Sprintf("UPDATE watchdog_sessions SET ended_at = '%s'", at))
 		found, err := s.Session(t.Context(), "run-1")
 		require.NoError(t, err)
-		assert.Equal(t, readable, !found.EndedAt.IsZero(), at)
+		require.Equal(t, readable, !found.EndedAt.IsZero(), at)
 	}
 }
 
@@ -187,9 +186,9 @@ func TestUnreadableAndSilent(t *testing.T) {
 		`UPDATE watchdog_sessions SET started_at = 'infinity' WHERE run_id <> 'run-4'`)
 	page, err := s.Stalled(t.Context(), session.Query{Threshold: 10 * time.Minute, Limit: 10})
 	require.NoError(t, err)
-	assert.Len(t, page.Unreadable, 4)
+	require.Len(t, page.Unreadable, 4)
 	require.Len(t, page.Sessions, 1)
-	assert.Equal(t, "run-4", page.Sessions[0].RunID)
+	require.Equal(t, "run-4", page.Sessions[0].RunID)
 }
 
 // TestListOfOddTimes checks that a list has each row once, and ends, whatever the times of other writers.
@@ -206,7 +205,7 @@ func TestListOfOddTimes(t *testing.T) {
 	for _, limit := range []int{1, 2, 3} {
 		got := listed(t, s, session.ListQuery{Limit: limit})
 		slices.Sort(got)
-		assert.Equal(t, want, got)
+		require.Equal(t, want, got)
 	}
 }
 
@@ -217,7 +216,7 @@ func listed(t *testing.T, s session.Lister, q session.ListQuery) (runIDs []strin
 		page, err := s.List(t.Context(), q)
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(page.Sessions)+len(page.Unreadable), q.Limit)
-		assert.False(t, page.Now.IsZero())
+		require.False(t, page.Now.IsZero())
 		for _, one := range page.Sessions {
 			runIDs = append(runIDs, one.RunID)
 		}

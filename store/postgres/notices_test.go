@@ -16,7 +16,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -78,14 +77,14 @@ func TestLockedNotice(t *testing.T) {
 			}
 			tx := lockNotice(t, pool, "end-2")
 			began := time.Now()
-			assert.Equal(t, []string{"end-1 1", "end-3 1"}, claimAll(t, s, time.Hour))
-			assert.Less(t, time.Since(began), 8*promptly, "nothing waited")
+			require.Equal(t, []string{"end-1 1", "end-3 1"}, claimAll(t, s, time.Hour))
+			require.Less(t, time.Since(began), 8*promptly, "nothing waited")
 
 			all := []session.Notice{{ID: "end-1"}, {ID: "end-2"}, {ID: "end-3"}}
 			began = time.Now()
 			require.ErrorContains(t, s.FinishNotices(t.Context(), all...), "lock_timeout allows")
-			assert.Less(t, time.Since(began), seconds)
-			assert.Equal(t, []string{"end-2"}, inTable(t, pool), "the others are finished")
+			require.Less(t, time.Since(began), seconds)
+			require.Equal(t, []string{"end-2"}, inTable(t, pool), "the others are finished")
 			err := s.DelayNotice(t.Context(), session.Notice{ID: "end-2"}, time.Hour)
 			require.ErrorContains(t, err, "lock_timeout allows")
 
@@ -94,7 +93,7 @@ func TestLockedNotice(t *testing.T) {
 			waitForLock(t, pool)
 			require.NoError(t, tx.Rollback(t.Context()))
 			require.NoError(t, <-finished)
-			assert.Empty(t, inTable(t, pool))
+			require.Empty(t, inTable(t, pool))
 		})
 	}
 	t.Run("that another claims meanwhile is not delayed", func(t *testing.T) {
@@ -111,7 +110,7 @@ func TestLockedNotice(t *testing.T) {
 		waitForLock(t, pool)
 		require.NoError(t, tx.Commit(t.Context()))
 		require.NoError(t, <-delayed)
-		assert.Empty(t, claimAll(t, s, 0))
+		require.Empty(t, claimAll(t, s, 0))
 	})
 	t.Run("that another puts meanwhile is put once", func(t *testing.T) {
 		dsn := newDSN(t)
@@ -127,7 +126,7 @@ func TestLockedNotice(t *testing.T) {
 		waitForLock(t, pool)
 		require.NoError(t, tx.Commit(t.Context()))
 		require.NoError(t, <-put)
-		assert.Equal(t, []string{"alert-1", "alert-2"}, inTable(t, pool))
+		require.Equal(t, []string{"alert-1", "alert-2"}, inTable(t, pool))
 	})
 }
 
@@ -220,8 +219,8 @@ func deliverAndDie(t *testing.T, dsn string, lines int) (said map[string][]strin
 		}
 	}
 	var exit *exec.ExitError
-	assert.ErrorAs(t, cmd.Wait(), &exit)
-	assert.GreaterOrEqual(t, n, lines)
+	require.ErrorAs(t, cmd.Wait(), &exit)
+	require.GreaterOrEqual(t, n, lines)
 	return said
 }
 
@@ -241,7 +240,7 @@ func TestNoticesOfKilledProcesses(t *testing.T) {
 	for range rounds {
 		said := deliverAndDie(t, dsn, 1+rand.IntN(most))
 		for _, id := range said["delivers"] {
-			assert.False(t, finished[id], "%s was finished, and came again", id)
+			require.False(t, finished[id], "%s was finished, and came again", id)
 			delete(left, id)
 		}
 		for _, id := range said["finished"] {
@@ -252,13 +251,13 @@ func TestNoticesOfKilledProcesses(t *testing.T) {
 		all, err := s.ClaimNotices(t.Context(), 1000, time.Hour)
 		require.NoError(t, err)
 		for _, n := range all {
-			assert.False(t, finished[n.ID], "%s was finished, and came again", n.ID)
+			require.False(t, finished[n.ID], "%s was finished, and came again", n.ID)
 			delete(left, n.ID)
 		}
 		require.NoError(t, s.FinishNotices(t.Context(), all...))
 		return len(inTable(t, pool)) == 0
 	}, time.Minute, 10*time.Millisecond)
-	assert.Empty(t, slices.Collect(maps.Keys(left)), "nobody was told of these ends")
+	require.Empty(t, slices.Collect(maps.Keys(left)), "nobody was told of these ends")
 	t.Logf("%d of %d were finished by processes that were killed", len(finished), ends)
 }
 

@@ -53,10 +53,10 @@ func TestOutage(t *testing.T) {
 			begin(t, s, lease1)
 			page, err := s.Stalled(t.Context(), session.Query{Threshold: threshold, Limit: 1})
 			require.NoError(t, err)
-			assert.Empty(t, page.Sessions)
+			require.Empty(t, page.Sessions)
 			skipped, err := s.Freshen(t.Context(), lease1, []session.Freshness{{RunID: judged.RunID, Attempt: judged.Attempt}})
 			require.NoError(t, err)
-			assert.Empty(t, skipped.Gone)
+			require.Empty(t, skipped.Gone)
 		})
 	}
 }
@@ -110,7 +110,7 @@ func TestBlockedServer(t *testing.T) {
 	require.NoError(t, tx.Rollback(t.Context()))
 	after, err := s.Session(t.Context(), judged.RunID)
 	require.NoError(t, err)
-	assert.Equal(t, session.Active, after.Status)
+	require.Equal(t, session.Active, after.Status)
 }
 
 // openWithLimit opens a store in a schema of its own, with a limit for its statements, and then locks its tables.
@@ -127,14 +127,6 @@ func openWithLimit(t *testing.T, dsn, setting, value string) *postgres.Store {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
 	return s
-}
-
-func TestReadOnlyDatabase(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	_, err := postgres.Open(t.Context(), dsn+"&default_transaction_read_only=on", postgres.Config{})
-	require.ErrorContains(t, err, "read-only")
-	assert.Empty(t, texts(t, hostPool(t, dsn), everything))
 }
 
 func TestMissingRights(t *testing.T) {
@@ -168,8 +160,8 @@ func TestMissingRights(t *testing.T) {
 		attachLeased(t, s, lease1, "run-1")
 		expired, left, err := s.ExpireLease(t.Context(), l)
 		require.NoError(t, err)
-		assert.True(t, expired)
-		assert.Zero(t, left)
+		require.True(t, expired)
+		require.Zero(t, left)
 		_, err = postgres.Open(t.Context(), asGuest, postgres.Config{Outbox: true})
 		require.ErrorContains(t, err, "grant it INSERT on watchdog_outbox")
 		mustExec(t, pool, "GRANT INSERT ON watchdog_outbox TO guest")

@@ -14,7 +14,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -189,19 +188,19 @@ func TestQueryPlans(t *testing.T) {
 		if !statement.long {
 			fmt.Fprintf(&all, "-- %s\n%s\n", statement.name, plan)
 		}
-		assert.NotRegexp(t, fullScan, plan, statement.name)
+		require.NotRegexp(t, fullScan, plan, statement.name)
 		if strings.HasPrefix(statement.name, "list") {
-			assert.NotContains(t, plan, "Sort", statement.name)
+			require.NotContains(t, plan, "Sort", statement.name)
 		}
 	}
 	mustExec(t, pool, "DELETE FROM watchdog_sessions WHERE run_id LIKE 'stalled%'", "VACUUM ANALYZE watchdog_sessions")
 	plan := explain(t, pool, first(s.StalledStatement(ten)), second(s.StalledStatement(ten)))
 	fmt.Fprintf(&all, "-- find none\n%s", plan)
-	assert.Contains(t, plan, "Index Scan using watchdog_sessions_silent")
-	assert.Contains(t, plan, "Index Scan using watchdog_sessions_due")
-	assert.Contains(t, plan, "Index Scan using watchdog_sessions_quiet_since")
-	assert.Contains(t, plan, "Index Scan using watchdog_sessions_quiet_due")
-	assert.NotRegexp(t, fullScan, plan)
+	require.Contains(t, plan, "Index Scan using watchdog_sessions_silent")
+	require.Contains(t, plan, "Index Scan using watchdog_sessions_due")
+	require.Contains(t, plan, "Index Scan using watchdog_sessions_quiet_since")
+	require.Contains(t, plan, "Index Scan using watchdog_sessions_quiet_due")
+	require.NotRegexp(t, fullScan, plan)
 	assertGolden(t, pool, all.String())
 }
 
@@ -233,9 +232,9 @@ func TestEventPlans(t *testing.T) {
 	assertIndexed := func(statement string, arguments []any) {
 		t.Helper()
 		plan := explain(t, pool, statement, arguments)
-		assert.NotContains(t, plan, "Seq Scan")
-		assert.Contains(t, plan, "Index Scan using events_pkey")
-		assert.Contains(t, plan, "Index Scan Backward using watchdog_events_aggregate")
+		require.NotContains(t, plan, "Seq Scan")
+		require.Contains(t, plan, "Index Scan using events_pkey")
+		require.Contains(t, plan, "Index Scan Backward using watchdog_events_aggregate")
 	}
 	for _, step := range []string{"SELECT", "VACUUM ANALYZE events"} {
 		mustExec(t, pool, step)
@@ -243,12 +242,12 @@ func TestEventPlans(t *testing.T) {
 		assertIndexed(s.SelectStatement(many...))
 	}
 	plan := explain(t, pool, first(s.LayersStatement("run-50")), second(s.LayersStatement("run-50")))
-	assert.Contains(t, plan, "watchdog_events_parent")
-	assert.NotContains(t, plan, "Seq Scan")
+	require.Contains(t, plan, "watchdog_events_parent")
+	require.NotContains(t, plan, "Seq Scan")
 	plan = explain(t, pool, first(s.FollowStatement("run-500", "900")), second(s.FollowStatement("run-500", "900")))
-	assert.Contains(t, plan, "watchdog_events_aggregate")
+	require.Contains(t, plan, "watchdog_events_aggregate")
 	plan = explain(t, pool, first(s.FollowStatement("", "900")), second(s.FollowStatement("", "900")))
-	assert.Contains(t, plan, "One-Time Filter", "without new transactions the table is skipped")
+	require.Contains(t, plan, "One-Time Filter", "without new transactions the table is skipped")
 }
 
 // assertGolden compares with the plans of the same server version, because other versions print them differently.
@@ -266,7 +265,7 @@ func assertGolden(t *testing.T, pool *pgxpool.Pool, got string) {
 		return
 	}
 	require.NoError(t, err)
-	assert.Equal(t, string(want), got)
+	require.Equal(t, string(want), got)
 }
 
 // Rows are written by look-ups in the right index, or in one pass, also while the planner believes that there are none.
@@ -306,9 +305,9 @@ func TestEmptiedTable(t *testing.T) {
 			read = blocksOfIndexes(t, dsn) - before
 			return read >= rows // each row that is written is added to an index, or looked up
 		}, time.Minute, 10*time.Millisecond)
-		assert.Less(t, read, int64(20*rows), "no index is read from end to end for each row")
+		require.Less(t, read, int64(20*rows), "no index is read from end to end for each row")
 	}
-	assert.Equal(t, []string{fmt.Sprint(rows)}, texts(t, pool,
+	require.Equal(t, []string{fmt.Sprint(rows)}, texts(t, pool,
 		"SELECT count(*)::text FROM watchdog_sessions WHERE status = 'finished'"))
 }
 

@@ -29,15 +29,15 @@ func TestNewSchema(t *testing.T) {
 	columns := texts(t, pool, `SELECT
 			concat_ws(' ', a.attname, format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'NOT NULL' END)
 		FROM pg_attribute a WHERE a.attrelid = 'events'::regclass AND a.attnum > 0 ORDER BY a.attnum`)
-	assert.Equal(t, []string{
+	require.Equal(t, []string{
 		"id character varying(36) NOT NULL", "aggregate_type character varying(100) NOT NULL",
 		"aggregate_id character varying(255) NOT NULL", "event_type character varying(200) NOT NULL",
 		"payload json NOT NULL", "timestamp timestamp with time zone NOT NULL", "consensus_id character varying(36)",
 	}, columns)
-	assert.Equal(t, []string{
+	require.Equal(t, []string{
 		"events_pkey", "watchdog_events_aggregate", "watchdog_events_parent", "watchdog_events_type",
 	}, indexes(t, dsn))
-	assert.Equal(t, []string{"1 1"}, texts(t, pool, "SELECT version || ' ' || oldest_reader FROM watchdog_schema"))
+	require.Equal(t, []string{"1 1"}, texts(t, pool, "SELECT version || ' ' || oldest_reader FROM watchdog_schema"))
 }
 
 func TestSchemas(t *testing.T) {
@@ -53,16 +53,16 @@ func TestSchemas(t *testing.T) {
 	for i, s := range stores {
 		require.NoError(t, s.Append(t.Context(), numbered(int64(i))))
 		judged := attach(t, s, "run-1")
-		assert.Equal(t, 1, judged.Attempt)
+		require.Equal(t, 1, judged.Attempt)
 		begin(t, s, lease1)
 		_, err := s.Freshen(t.Context(), lease1, []session.Freshness{{RunID: "run-1", Attempt: 1}})
 		require.NoError(t, err)
 		g, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
 		require.NoError(t, err)
-		assert.EqualValues(t, 5, g.Charged.Requests, "each schema has its own scopes")
+		require.EqualValues(t, 5, g.Charged.Requests, "each schema has its own scopes")
 	}
 	for i, s := range stores {
-		assert.Equal(t, []string{fmt.Sprint("event-", i)}, read(t, s))
+		require.Equal(t, []string{fmt.Sprint("event-", i)}, read(t, s))
 	}
 	t.Run("are an error if none of them is in the search path", func(t *testing.T) {
 		_, err := postgres.Open(t.Context(), dsn+"&search_path=nowhere", postgres.Config{})
@@ -87,7 +87,7 @@ func TestStoresOpenAtOnce(t *testing.T) {
 			}
 			all.Wait()
 			inSchema := "SELECT version::text FROM " + schema + ".watchdog_schema ORDER BY version"
-			assert.Equal(t, []string{"1"}, texts(t, hostPool(t, dsn), inSchema))
+			require.Equal(t, []string{"1"}, texts(t, hostPool(t, dsn), inSchema))
 		})
 	}
 }
@@ -115,9 +115,9 @@ func TestForeignTable(t *testing.T) {
 			`INSERT INTO events VALUES ('old', 'runtime_control', 'run-1', 'x', '{"a":1}', '2020-01-01', NULL, 'other', 'kept')`)
 		s := openAt(t, dsn, postgres.Config{})
 		require.NoError(t, s.Append(t.Context(), numbered(1)))
-		assert.Equal(t, []string{"old", "event-1"}, read(t, s))
+		require.Equal(t, []string{"old", "event-1"}, read(t, s))
 		rows := texts(t, pool, `SELECT concat_ws(' ', id, tenant, note) FROM events ORDER BY id`)
-		assert.Equal(t, []string{"event-1 main", "old other kept"}, rows)
+		require.Equal(t, []string{"event-1 main", "old other kept"}, rows)
 	})
 	for name, test := range map[string]struct{ table, names string }{
 		"that lacks columns": {
@@ -177,7 +177,7 @@ func refusesForeign(t *testing.T, table, names string) {
 			require.ErrorContains(t, err, name)
 		}
 	}
-	assert.Equal(t, before, texts(t, pool, everything))
+	require.Equal(t, before, texts(t, pool, everything))
 }
 
 func indexes(t *testing.T, dsn string) []string {
@@ -270,7 +270,7 @@ func TestSearchPath(t *testing.T) {
 		says := func(err error) string { return database.ReplaceAllString(fmt.Sprint(err), "") }
 		names := slices.Sorted(maps.Keys(calls))
 		for _, name := range slices.Concat(names, names) { // the second time there are rows
-			assert.Equal(t, says(plain[name](t.Context())), says(calls[name](t.Context())), name)
+			require.Equal(t, says(plain[name](t.Context())), says(calls[name](t.Context())), name)
 		}
 	})
 	t.Run("for events", func(t *testing.T) {
@@ -286,13 +286,13 @@ func TestSearchPath(t *testing.T) {
 	})
 	t.Run("for its schema, in a host's table", func(t *testing.T) {
 		mustExec(t, s.pool, "CREATE SCHEMA host", "SET search_path = host; "+foreignTable+"; RESET search_path")
-		assert.NotNil(t, openSchema(t, evil, "host"))
-		assert.NotNil(t, openSchema(t, evil, "new"))
+		require.NotNil(t, openSchema(t, evil, "host"))
+		require.NotNil(t, openSchema(t, evil, "new"))
 	})
 	t.Run("and its schema is the first of the search_path", func(t *testing.T) {
 		first := openSchema(t, evil, "")
 		require.NoError(t, first.Append(t.Context(), numbered(1)))
-		assert.Equal(t, []string{"1"}, texts(t, s.pool, "SELECT count(*)::text FROM evil.events"))
+		require.Equal(t, []string{"1"}, texts(t, s.pool, "SELECT count(*)::text FROM evil.events"))
 	})
 }
 
@@ -316,7 +316,7 @@ func TestTemporarySearchPath(t *testing.T) {
 				_, err := postgres.Open(t.Context(), dsn, postgres.Config{ReadOnly: readOnly})
 				require.ErrorContains(t, err, path+" "+says)
 			}
-			assert.Equal(t, []string{"0"}, texts(t, hostPool(t, dsn), `SELECT count(*)::text FROM pg_class
+			require.Equal(t, []string{"0"}, texts(t, hostPool(t, dsn), `SELECT count(*)::text FROM pg_class
 				WHERE relname LIKE 'watchdog%' OR relname = 'events'`), "nothing was created")
 		})
 	}
@@ -327,7 +327,7 @@ func TestTemporarySearchPath(t *testing.T) {
 		t.Run("used is "+path, func(t *testing.T) {
 			dsn := withPath(t, path)
 			require.NoError(t, openAt(t, dsn, postgres.Config{}).Append(t.Context(), numbered(1)))
-			assert.Equal(t, []string{"1"}, texts(t, hostPool(t, dsn), "SELECT count(*)::text FROM public.events"))
+			require.Equal(t, []string{"1"}, texts(t, hostPool(t, dsn), "SELECT count(*)::text FROM public.events"))
 		})
 	}
 	for name, set := range map[string]string{
@@ -344,7 +344,7 @@ func TestTemporarySearchPath(t *testing.T) {
 	t.Run("with a schema of its own the store does not use the search_path", func(t *testing.T) {
 		dsn := withPath(t, "pg_temp,public")
 		require.NoError(t, openSchema(t, dsn, "own").Append(t.Context(), numbered(1)))
-		assert.Equal(t, []string{"event-1"}, read(t, openSchema(t, dsn, "own")))
+		require.Equal(t, []string{"event-1"}, read(t, openSchema(t, dsn, "own")))
 	})
 	t.Run("nor can that schema be a temporary one", func(t *testing.T) {
 		for _, schema := range []string{"pg_temp", "pg_temp_3"} {

@@ -25,11 +25,11 @@ func TestSelectFarTimes(t *testing.T) {
 		selection.Since = time.Date(year, 2, 3, 4, 5, 6, 7, time.UTC)
 		events, err := s.Select(t.Context(), selection)
 		require.NoError(t, err, year)
-		assert.Len(t, events, want, year)
+		require.Len(t, events, want, year)
 		selection.LatestOf = []string{watchdog.EventWarning}
 		events, err = s.Select(t.Context(), selection)
 		require.NoError(t, err, year)
-		assert.Len(t, events, 1, year)
+		require.Len(t, events, 1, year)
 	}
 }
 
@@ -78,7 +78,7 @@ func (f *follower) ended(t *testing.T) error {
 	t.Helper()
 	f.stop()
 	err := <-f.end
-	assert.Empty(t, f.told)
+	require.Empty(t, f.told)
 	return err
 }
 
@@ -97,19 +97,19 @@ func TestFollowOpenTransaction(t *testing.T) {
 	require.NoError(t, s.Append(t.Context(), numbered(0)))
 	f := follow(t, s, "")
 	require.NoError(t, s.Append(t.Context(), numbered(1)))
-	assert.Equal(t, "event-1", f.next(t).ID)
+	require.Equal(t, "event-1", f.next(t).ID)
 	savepoint, err := tx.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = savepoint.Exec(t.Context(), insert, "savepoint")
 	require.NoError(t, err)
 	require.NoError(t, savepoint.Commit(t.Context()))
 	require.NoError(t, s.Append(t.Context(), numbered(2)))
-	assert.Equal(t, "event-2", f.next(t).ID)
+	require.Equal(t, "event-2", f.next(t).ID)
 	require.NoError(t, tx.Commit(t.Context()))
-	assert.Equal(t, "before", f.next(t).ID)
-	assert.Equal(t, "savepoint", f.next(t).ID)
+	require.Equal(t, "before", f.next(t).ID)
+	require.Equal(t, "savepoint", f.next(t).ID)
 	require.NoError(t, s.Append(t.Context(), numbered(3)))
-	assert.Equal(t, "event-3", f.next(t).ID)
+	require.Equal(t, "event-3", f.next(t).ID)
 	require.ErrorIs(t, f.ended(t), context.Canceled)
 }
 
@@ -167,7 +167,7 @@ func TestFollowManyWriters(t *testing.T) {
 			missed++
 		}
 	}
-	assert.Zero(t, missed)
+	require.Zero(t, missed)
 	t.Logf("told %d", len(told))
 }
 
@@ -178,8 +178,8 @@ func TestFollowEnds(t *testing.T) {
 		s := openAt(t, dsn, postgres.Config{})
 		err := s.Follow(t.Context(), "", func() { assert.NoError(t, s.Append(t.Context(), numbered(1), numbered(2))) },
 			func(e watchdog.Event) {
-				assert.Equal(t, "event-1", e.ID, "the store was closed")
-				assert.NoError(t, s.Close())
+				require.Equal(t, "event-1", e.ID, "the store was closed")
+				require.NoError(t, s.Close())
 			})
 		require.ErrorIs(t, err, postgres.ErrClosed)
 	})

@@ -30,7 +30,7 @@ func assertSums(t *testing.T, pool *pgxpool.Pool) string {
 	sums := texts(t, pool, `SELECT requests::text FROM watchdog_spend UNION ALL
 		SELECT sum(granted_requests - returned_requests)::text FROM watchdog_slices`)
 	require.Len(t, sums, 2)
-	assert.Equal(t, sums[0], sums[1], "the window, and its slices")
+	require.Equal(t, sums[0], sums[1], "the window, and its slices")
 	return sums[0]
 }
 
@@ -51,8 +51,8 @@ func TestSpendLocked(t *testing.T) {
 	require.ErrorContains(t, err, "lock_timeout")
 	require.NotErrorIs(t, err, watchdog.ErrInvalid)
 	require.ErrorContains(t, s.Return(t.Context(), "slice-1", watchdog.Totals{}), "lock_timeout")
-	assert.Less(t, time.Since(began), 30*time.Second)
-	assert.GreaterOrEqual(t, time.Since(began), 2*session.LockWait)
+	require.Less(t, time.Since(began), 30*time.Second)
+	require.GreaterOrEqual(t, time.Since(began), 2*session.LockWait)
 	other := sliceOf("slice-3", 5, 60)
 	other.Scope = "tenant-2"
 	_, err = s.Take(t.Context(), other)
@@ -60,7 +60,7 @@ func TestSpendLocked(t *testing.T) {
 	require.NoError(t, tx.Rollback(t.Context()))
 	g, err := s.Take(t.Context(), sliceOf("slice-2", 5, 60))
 	require.NoError(t, err)
-	assert.Equal(t, watchdog.Totals{Requests: 10}, g.Charged)
+	require.Equal(t, watchdog.Totals{Requests: 10}, g.Charged)
 	require.NoError(t, s.Return(t.Context(), "slice-1", watchdog.Totals{Requests: 5}))
 }
 
@@ -85,11 +85,11 @@ func TestSpendQueue(t *testing.T) {
 	all.Go(func() { assert.NoError(t, s.Return(t.Context(), "slice-1", watchdog.Totals{Requests: 5})) })
 	_, err = tx.Exec(t.Context(), "SELECT pg_sleep($1)", (2 * session.LockWait).Seconds())
 	require.NoError(t, err)
-	assert.Equal(t, []string{"2"}, texts(t, pool, `SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory'
+	require.Equal(t, []string{"2"}, texts(t, pool, `SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory'
 		AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`))
 	require.NoError(t, tx.Rollback(t.Context()))
 	all.Wait()
-	assert.Equal(t, "5", assertSums(t, pool))
+	require.Equal(t, "5", assertSums(t, pool))
 }
 
 // Two takes of one ID in two scopes at once are one slice and one error.
@@ -114,7 +114,7 @@ func TestSpendOneIDOfTwoScopes(t *testing.T) {
 	require.ErrorIs(t, <-took, watchdog.ErrInvalid)
 	g, err := s.Take(t.Context(), sliceOf("look", 1<<20, 0))
 	require.NoError(t, err)
-	assert.Zero(t, g.Charged)
+	require.Zero(t, g.Charged)
 }
 
 // The window is that of the database's clock, however wrong the host's is.
@@ -128,14 +128,14 @@ func TestSpendWindowOfDatabase(t *testing.T) {
 		slice.ID = id
 		g, err := s.Take(t.Context(), slice)
 		require.NoError(t, err)
-		assert.True(t, g.Fits)
-		assert.Less(t, g.Ends, 24*time.Hour)
-		assert.Positive(t, g.Ends)
+		require.True(t, g.Fits)
+		require.Less(t, g.Ends, 24*time.Hour)
+		require.Positive(t, g.Ends)
 	}
 	windows := texts(t, pool, `SELECT concat_ws(' ', window_name, requests) FROM watchdog_spend WHERE window_name <> ''
 		AND ends_at > now() AND ends_at <= now() + interval '1 day'`)
 	require.Len(t, windows, 1)
-	assert.Regexp(t, `^day \d{4}-\d\d-\d\dT18:30:00Z 10$`, windows[0])
+	require.Regexp(t, `^day \d{4}-\d\d-\d\dT18:30:00Z 10$`, windows[0])
 }
 
 // beforeStatements calls funcs once, each before the first statement that has a text.
@@ -180,5 +180,5 @@ func TestReturnMeetsTake(t *testing.T) {
 	require.Error(t, late, "the scope is not locked while it is changed")
 	g, err := other.Take(t.Context(), sliceOf("slice-4", 1, 100))
 	require.NoError(t, err)
-	assert.Equal(t, int64(1+10-4+1), g.Charged.Requests)
+	require.Equal(t, int64(1+10-4+1), g.Charged.Requests)
 }

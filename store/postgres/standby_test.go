@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -46,7 +45,7 @@ func TestSweepStandbyAway(t *testing.T) {
 		Alert:       sweep.Alert{Within: time.Nanosecond, Func: func(context.Context, int) { alerts++ }}, // of each cancel
 		Resume: sweep.ResumePolicy{Max: 1, Tries: 2, Start: func(_ context.Context, s session.Session) error {
 			if before, again := keys[s.RunID]; again {
-				assert.Equal(t, before, s.Start.Key)
+				require.Equal(t, before, s.Start.Key)
 			}
 			keys[s.RunID] = s.Start.Key
 			return nil
@@ -70,17 +69,17 @@ func TestSweepStandbyAway(t *testing.T) {
 	for range 3 {
 		p, err := sweeper.Sweep(t.Context())
 		require.NoError(t, err)
-		assert.Empty(t, p.Cases)
+		require.Empty(t, p.Cases)
 	}
-	assert.Equal(t, stalled, sweeper.Stats().Cancelled)
-	assert.Equal(t, stalled, alerts)
+	require.Equal(t, stalled, sweeper.Stats().Cancelled)
+	require.Equal(t, stalled, alerts)
 	for i := range stalled {
 		row := sessionOf(t, store, runNumber(i))
-		assert.Equal(t, session.Cancelled, row.Status)
-		assert.Equal(t, watchdog.SessionIdleTimeout, row.Reason)
-		assert.Equal(t, 1, row.Resumes)
-		assert.NotEmpty(t, keys[runNumber(i)])
-		assert.Equal(t, []string{"1"}, texts(t, pool, fmt.Sprintf(`SELECT count(*)::text FROM events
+		require.Equal(t, session.Cancelled, row.Status)
+		require.Equal(t, watchdog.SessionIdleTimeout, row.Reason)
+		require.Equal(t, 1, row.Resumes)
+		require.NotEmpty(t, keys[runNumber(i)])
+		require.Equal(t, []string{"1"}, texts(t, pool, fmt.Sprintf(`SELECT count(*)::text FROM events
 			WHERE aggregate_id = '%s' AND event_type = '%s'`, runNumber(i), watchdog.EventCancel)))
 	}
 }
@@ -102,12 +101,12 @@ func TestStandbyAway(t *testing.T) {
 			for tries := 0; tries < 3 || len(read(t, s)) < stored; tries++ { // a busy machine may not come to the commit
 				require.Less(t, tries, 100)
 				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-				assert.ErrorIs(t, write(ctx), context.DeadlineExceeded)
+				require.ErrorIs(t, write(ctx), context.DeadlineExceeded)
 				cancel()
 			}
 		})
 	}
-	assert.Len(t, read(t, s), 2, "the primary has stored them")
+	require.Len(t, read(t, s), 2, "the primary has stored them")
 	require.NoError(t, standby.Reconnect(t.Context()))
 	require.NoError(t, s.Append(t.Context(), numbered(1)))
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -148,7 +147,7 @@ func TestTransactionPooler(t *testing.T) {
 		s, began := through(t), time.Now()
 		err := s.Listen(t.Context(), func() { t.Error("Listen called ready") }, func(string) {})
 		require.ErrorIs(t, err, postgres.ErrNoNotifications)
-		assert.Less(t, time.Since(began), 30*time.Second)
+		require.Less(t, time.Since(began), 30*time.Second)
 	})
 	t.Run("cancels each session once", func(t *testing.T) {
 		t.Parallel()
@@ -406,7 +405,7 @@ func findsLayers(t *testing.T, s putter) {
 	} {
 		layers, err := s.Layers(t.Context(), parent)
 		require.NoError(t, err, parent)
-		assert.Equal(t, want, strings.ReplaceAll(strings.Join(layers, " "), "layer-", ""), "the layers of %.20s", parent)
+		require.Equal(t, want, strings.ReplaceAll(strings.Join(layers, " "), "layer-", ""), "the layers of %.20s", parent)
 	}
 }
 
@@ -431,9 +430,9 @@ func TestNarrowIDs(t *testing.T) {
 			var log bytes.Buffer
 			s := openAt(t, dsn, postgres.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			require.NoError(t, s.Append(t.Context(), numbered(1)))
-			assert.Equal(t, test.warned, strings.Contains(log.String(), "too short for layers"), log.String())
+			require.Equal(t, test.warned, strings.Contains(log.String(), "too short for layers"), log.String())
 			if test.warned {
-				assert.Contains(t, log.String(), "TYPE varchar(255)")
+				require.Contains(t, log.String(), "TYPE varchar(255)")
 			}
 		})
 	}

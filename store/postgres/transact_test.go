@@ -70,10 +70,10 @@ func TestTransactOrder(t *testing.T) {
 	}
 	all.Wait()
 	for i := range 100 {
-		assert.Equal(t, 80, countOf(t, s, fmt.Sprint("run-", i)))
+		require.Equal(t, 80, countOf(t, s, fmt.Sprint("run-", i)))
 	}
 	// A deadlock would be repeated, and not be seen by the caller.
-	assert.Equal(t, []string{"0"}, texts(t, hostPool(t, dsn),
+	require.Equal(t, []string{"0"}, texts(t, hostPool(t, dsn),
 		"SELECT deadlocks::text FROM pg_stat_database WHERE datname = current_database()"))
 }
 
@@ -120,35 +120,15 @@ func TestTransactRoundTrips(t *testing.T) {
 			}
 			counter.trips.Store(0)
 			require.NoError(t, s.Transact(t.Context(), batch...))
-			assert.Equal(t, want.transact, counter.trips.Load(), "%d exchanges, %s", size, mode)
+			require.Equal(t, want.transact, counter.trips.Load(), "%d exchanges, %s", size, mode)
 		}
 		for _, calls := range []int64{3, want.call, want.call} {
 			counter.trips.Store(0)
 			_, err := s.Select(t.Context(), since1970("run-1"))
 			require.NoError(t, err)
-			assert.Equal(t, calls, counter.trips.Load(), "a call whose statement is new to the connection, and two more")
+			require.Equal(t, calls, counter.trips.Load(), "a call whose statement is new to the connection, and two more")
 		}
 	}
-}
-
-// An exchange waits for an append of the same ID, and keeps the event of that.
-func TestTransactWaits(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	_, err = tx.Exec(t.Context(), `INSERT INTO events SELECT 'event-1', 'runtime_control', 'run-2', 'theirs', '{}', now()`)
-	require.NoError(t, err)
-	e, result := appending("run-1", numbered(1)), make(chan error, 1)
-	go func() { result <- s.Transact(t.Context(), e) }()
-	waitForLock(t, pool)
-	require.NoError(t, tx.Commit(t.Context()))
-	require.NoError(t, <-result)
-	require.Len(t, e.Kept, 1)
-	assert.Equal(t, "theirs", e.Kept[0].Type)
-	assert.Equal(t, "run-2", e.Kept[0].AggregateID)
 }
 
 func TestTransactEndedContext(t *testing.T) {
@@ -196,14 +176,14 @@ func TestTransactEndedContext(t *testing.T) {
 		err := other.Transact(ctx, e)
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, "may be stored")
-		assert.Nil(t, e.Kept)
+		require.Nil(t, e.Kept)
 	})
 	t.Run("leaves the aggregate free", func(t *testing.T) {
 		for _, runID := range []string{"run-1", "run-2"} {
-			assert.Zero(t, countOf(t, s, runID))
+			require.Zero(t, countOf(t, s, runID))
 			require.NoError(t, s.Transact(t.Context(), counting(runID)))
 		}
-		assert.Equal(t, 1, countOf(t, s, "run-3"))
+		require.Equal(t, 1, countOf(t, s, "run-3"))
 	})
 }
 
@@ -213,9 +193,9 @@ func TestTransactPanic(t *testing.T) {
 	s := openAt(t, newDSN(t)+"&pool_max_conns=1", postgres.Config{})
 	e := counting("run-1")
 	e.Decide = func([]watchdog.Event) []watchdog.Event { panic("decide") }
-	assert.Panics(t, func() { _ = s.Transact(t.Context(), counting("run-2"), e) })
+	require.Panics(t, func() { _ = s.Transact(t.Context(), counting("run-2"), e) })
 	require.NoError(t, s.Transact(t.Context(), counting("run-1")))
-	assert.Zero(t, countOf(t, s, "run-2"))
+	require.Zero(t, countOf(t, s, "run-2"))
 }
 
 // The stores of two schemas do not wait for each other.
@@ -227,7 +207,7 @@ func TestTransactSchemas(t *testing.T) {
 	e := counting("run-1")
 	decide := e.Decide
 	e.Decide = func(selected []watchdog.Event) []watchdog.Event {
-		assert.NoError(t, there.Transact(t.Context(), counting("run-1")))
+		require.NoError(t, there.Transact(t.Context(), counting("run-1")))
 		return decide(selected)
 	}
 	require.NoError(t, here.Transact(t.Context(), e))
@@ -292,8 +272,8 @@ func TestDeadlockRepeated(t *testing.T) {
 	}
 	require.NoError(t, s.Transact(t.Context(), appending("run-1", numbered(1)), second))
 	require.NoError(t, <-theirs)
-	assert.Greater(t, tries, 1)
-	assert.Equal(t, "theirs", second.Kept[0].Type)
+	require.Greater(t, tries, 1)
+	require.Equal(t, "theirs", second.Kept[0].Type)
 }
 
 // A batch that waits for the lock of an event holds no lock of a later ID.
@@ -316,5 +296,5 @@ func TestInsertOrder(t *testing.T) {
 	require.NoError(t, err, "the waiting batch must not hold the lock of event-2")
 	require.NoError(t, tx.Commit(t.Context()))
 	require.NoError(t, <-result)
-	assert.Len(t, read(t, s), 2)
+	require.Len(t, read(t, s), 2)
 }

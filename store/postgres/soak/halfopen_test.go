@@ -56,12 +56,12 @@ func TestListenHalfOpen(t *testing.T) {
 	lose(p)
 	began := time.Now()
 	require.ErrorContains(t, wait(t, ended), "the server did not answer")
-	assert.Less(t, time.Since(began), seconds)
+	require.Less(t, time.Since(began), seconds)
 	t.Logf("noticed after %v", time.Since(began))
 	p.setCut(false)
 	began = time.Now()
 	require.NoError(t, s.Close())
-	assert.Less(t, time.Since(began), seconds)
+	require.Less(t, time.Since(began), seconds)
 }
 
 // A routed store listens through a proxy, and does all else directly.
@@ -105,11 +105,11 @@ func TestKeeperHalfOpen(t *testing.T) {
 	lose(p)
 	cancelNow(t, s, "run-1")
 	wait(t, first.Context().Done())
-	assert.Empty(t, s.told, "nothing can have been told")
+	require.Empty(t, s.told, "nothing can have been told")
 	p.setCut(false)
 	wait(t, s.ready)
 	cancelNow(t, s, "run-2")
-	assert.Equal(t, "run-2", wait(t, s.told))
+	require.Equal(t, "run-2", wait(t, s.told))
 	wait(t, second.Context().Done())
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
@@ -21,9 +21,9 @@ func TestJudge(t *testing.T) {
 			found := judge(test.evidence.complete())
 			for _, wrong := range wrongs {
 				if slices.Contains(test.want, wrong) {
-					assert.NotEmpty(t, found[wrong], wrong)
+					require.NotEmpty(t, found[wrong], wrong)
 				} else {
-					assert.Empty(t, found[wrong], wrong)
+					require.Empty(t, found[wrong], wrong)
 				}
 			}
 		})

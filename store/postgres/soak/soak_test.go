@@ -86,10 +86,10 @@ func chosen(all []fault) []fault {
 
 // settle kills a host for good, and has the others begin nothing new.
 func (s *storm) settle() {
-	assert.NoError(s.t, s.cluster.checkClock())
+	require.NoError(s.t, s.cluster.checkClock())
 	s.hosts[0].process().kill()
 	for _, m := range s.hosts[1:] {
-		assert.NoError(s.t, m.process().finish())
+		require.NoError(s.t, m.process().finish())
 	}
 }
 
@@ -212,5 +212,5 @@ func (s *storm) leave() {
 			open++
 		}
 	}
-	assert.Zero(s.t, open, "rows that are active after their hosts have closed all runs")
+	require.Zero(s.t, open, "rows that are active after their hosts have closed all runs")
 }
