@@ -130,12 +130,8 @@ func TestObserveLeases(t *testing.T) {
 	for _, id := range []string{"lease-1", "lease-2", "lease-3"} {
 		begin(t, s, id)
 	}
-	tx, err := stranger.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(t.Context())
-	_, err = tx.Exec(t.Context(), "SELECT FROM watchdog_leases WHERE id <> 'lease-1' FOR KEY SHARE")
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), "UPDATE watchdog_leases SET beat = 7 WHERE id = 'lease-2'")
+	tx := begun(t, stranger, "SELECT FROM watchdog_leases WHERE id <> 'lease-1' FOR KEY SHARE")
+	_, err := tx.Exec(t.Context(), "UPDATE watchdog_leases SET beat = 7 WHERE id = 'lease-2'")
 	require.NoError(t, err)
 	began := time.Now()
 	all, err := s.ObserveLeases(t.Context(), []string{"lease-1", "lease-2", "lease-9"})
@@ -154,12 +150,8 @@ func TestObserveLeases(t *testing.T) {
 	require.EqualValues(t, 7, all[1].Beat)
 	require.Equal(t, []string{"1", "1", "0"}, texts(t, stranger, "SELECT looks::text FROM watchdog_leases ORDER BY id"))
 	t.Run("of which one is locked expires none", func(t *testing.T) {
-		tx, err := stranger.Begin(t.Context())
-		require.NoError(t, err)
-		defer tx.Rollback(t.Context())
-		_, err = tx.Exec(t.Context(), "SELECT FROM watchdog_leases FOR KEY SHARE") // as an attach
-		require.NoError(t, err)
-		_, _, err = s.ExpireLease(t.Context(), leaseOf("lease-1"))
+		begun(t, stranger, "SELECT FROM watchdog_leases FOR KEY SHARE") // as an attach
+		_, _, err := s.ExpireLease(t.Context(), leaseOf("lease-1"))
 		require.ErrorIs(t, err, session.ErrLocked)
 	})
 }

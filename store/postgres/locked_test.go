@@ -26,11 +26,7 @@ const promptly = session.LockWait / 2
 // lock locks the row of a run, as another program could. The end of its transaction is returned.
 func lock(t *testing.T, pool *pgxpool.Pool, runID string) (unlock func()) {
 	t.Helper()
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), `SELECT FROM watchdog_sessions WHERE run_id = $1 FOR UPDATE`, runID)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }) // if the test failed before
+	tx := begun(t, pool, `SELECT FROM watchdog_sessions WHERE run_id = $1 FOR UPDATE`, runID)
 	return func() { require.NoError(t, tx.Rollback(context.WithoutCancel(t.Context()))) }
 }
 
@@ -114,11 +110,7 @@ func TestReferencedRow(t *testing.T) {
 	s, host := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	fresh, ends := attachMany(t, s, 3)
 	mustExec(t, host, "CREATE TABLE notes (run_id text REFERENCES watchdog_sessions)")
-	tx, err := host.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	_, err = tx.Exec(t.Context(), "INSERT INTO notes VALUES ($1), ($2), ($3)", runNumber(0), runNumber(1), runNumber(2))
-	require.NoError(t, err)
+	begun(t, host, "INSERT INTO notes VALUES ($1), ($2), ($3)", runNumber(0), runNumber(1), runNumber(2))
 	for range 2 {
 		skipped, err := s.Freshen(t.Context(), lease1, fresh)
 		require.NoError(t, err)
@@ -216,12 +208,8 @@ func refusesLocked(t *testing.T, mode pgx.QueryExecMode, chosen func(i int) bool
 		}
 	}
 	refusesAll := func(when string) {
-		tx, err := stranger.Begin(t.Context())
-		require.NoError(t, err)
-		defer tx.Rollback(context.WithoutCancel(t.Context()))
-		_, err = tx.Exec(t.Context(), `LOCK TABLE watchdog_sessions, watchdog_leases, events,
+		tx := begun(t, stranger, `LOCK TABLE watchdog_sessions, watchdog_leases, events,
 			watchdog_spend, watchdog_slices, watchdog_outbox, watchdog_lease_ends`)
-		require.NoError(t, err)
 		for name, call := range calls {
 			began := time.Now()
 			err := call(t.Context())
@@ -229,6 +217,7 @@ func refusesLocked(t *testing.T, mode pgx.QueryExecMode, chosen func(i int) bool
 			require.Less(t, time.Since(began), seconds, "%s, %s", name, when)
 			require.Equal(t, []string{"1h"}, texts(t, host, "SHOW lock_timeout"), "%s, %s", name, when)
 		}
+		require.NoError(t, tx.Rollback(t.Context()))
 	}
 	refusesAll("new to the connection")
 	for name, call := range calls {
@@ -250,11 +239,7 @@ func TestLockedLease(t *testing.T) {
 	s, stranger := newStore(t, host), hostPool(t, dsn)
 	l := begin(t, s, lease1)
 	attachLeased(t, s, lease1, "run-1")
-	tx, err := stranger.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	_, err = tx.Exec(t.Context(), "SELECT FROM watchdog_leases FOR UPDATE")
-	require.NoError(t, err)
+	begun(t, stranger, "SELECT FROM watchdog_leases FOR UPDATE")
 	for name, call := range map[string]func() error{
 		"RenewLease": func() error { return s.RenewLease(t.Context(), l) },
 		"Attach": func() error {
@@ -269,6 +254,6 @@ func TestLockedLease(t *testing.T) {
 		require.ErrorContains(t, call(), "lock_timeout allows", name)
 		require.Less(t, time.Since(began), seconds, name)
 	}
-	_, _, err = s.ExpireLease(t.Context(), l)
+	_, _, err := s.ExpireLease(t.Context(), l)
 	require.ErrorIs(t, err, session.ErrLocked)
 }

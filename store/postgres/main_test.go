@@ -129,6 +129,17 @@ func mustExec(tb testing.TB, pool *pgxpool.Pool, statements ...string) {
 	}
 }
 
+// begun begins a transaction of another program, with a statement. It ends with the test at the latest.
+func begun(tb testing.TB, pool *pgxpool.Pool, statement string, arguments ...any) pgx.Tx {
+	tb.Helper()
+	tx, err := pool.Begin(tb.Context())
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(tb.Context())) })
+	_, err = tx.Exec(tb.Context(), statement, arguments...)
+	require.NoError(tb, err)
+	return tx
+}
+
 // texts returns the first column of a query.
 func texts(tb testing.TB, pool *pgxpool.Pool, statement string, arguments ...any) (all []string) {
 	tb.Helper()

@@ -56,12 +56,7 @@ func endOf(tb testing.TB, s *postgres.Store, id string) {
 // lockNotice locks the row of a notice, as another program could.
 func lockNotice(t *testing.T, pool *pgxpool.Pool, id string) pgx.Tx {
 	t.Helper()
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
-	_, err = tx.Exec(t.Context(), "SELECT FROM watchdog_outbox WHERE event_id = $1 FOR UPDATE", id)
-	require.NoError(t, err)
-	return tx
+	return begun(t, pool, "SELECT FROM watchdog_outbox WHERE event_id = $1 FOR UPDATE", id)
 }
 
 func TestLockedNotice(t *testing.T) {
@@ -115,12 +110,8 @@ func TestLockedNotice(t *testing.T) {
 	t.Run("that another puts meanwhile is put once", func(t *testing.T) {
 		dsn := newDSN(t)
 		s, pool := openAt(t, dsn, withOutbox), hostPool(t, dsn)
-		tx, err := pool.Begin(t.Context())
-		require.NoError(t, err)
-		defer tx.Rollback(context.WithoutCancel(t.Context()))
-		_, err = tx.Exec(t.Context(), `INSERT INTO watchdog_outbox
+		tx := begun(t, pool, `INSERT INTO watchdog_outbox
 			(event_id, aggregate_type, aggregate_id, event_type, created_at, alert) VALUES ('alert-1', 'a', 'b', 'c', now(), true)`)
-		require.NoError(t, err)
 		put := make(chan error, 1)
 		go func() { put <- s.PutNotices(t.Context(), alertOf("alert-1"), alertOf("alert-2")) }()
 		waitForLock(t, pool)

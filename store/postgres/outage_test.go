@@ -84,11 +84,7 @@ func TestBlockedServer(t *testing.T) {
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	judged := attach(t, s, "run-1")
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	_, err = tx.Exec(t.Context(), "LOCK TABLE watchdog_sessions, events")
-	require.NoError(t, err)
+	tx := begun(t, pool, "LOCK TABLE watchdog_sessions, events")
 	t.Run("blocks a call until its context ends", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
@@ -121,11 +117,7 @@ func openWithLimit(t *testing.T, dsn, setting, value string) *postgres.Store {
 	s, err := postgres.Open(t.Context(), dsn+"&"+setting+"="+value, postgres.Config{Schema: "limited"})
 	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
-	tx, err := admin.Begin(t.Context())
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), "LOCK TABLE limited.watchdog_sessions, limited.events")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	begun(t, admin, "LOCK TABLE limited.watchdog_sessions, limited.events")
 	return s
 }
 

@@ -88,12 +88,8 @@ func TestFollowOpenTransaction(t *testing.T) {
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	s.SetFollowPause(100 * time.Millisecond)
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
 	const insert = `INSERT INTO events SELECT $1, 'runtime_control', 'run-1', 'x', '{}', now()`
-	_, err = tx.Exec(t.Context(), insert, "before")
-	require.NoError(t, err)
+	tx := begun(t, pool, insert, "before")
 	require.NoError(t, s.Append(t.Context(), numbered(0)))
 	f := follow(t, s, "")
 	require.NoError(t, s.Append(t.Context(), numbered(1)))

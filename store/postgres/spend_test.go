@@ -41,11 +41,7 @@ func TestSpendLocked(t *testing.T) {
 	s, stranger := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	_, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
 	require.NoError(t, err)
-	tx, err := stranger.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	_, err = tx.Exec(t.Context(), "SELECT FROM watchdog_spend FOR UPDATE")
-	require.NoError(t, err)
+	tx := begun(t, stranger, "SELECT FROM watchdog_spend FOR UPDATE")
 	began := time.Now()
 	_, err = s.Take(t.Context(), sliceOf("slice-2", 5, 60))
 	require.ErrorContains(t, err, "lock_timeout")
@@ -71,12 +67,8 @@ func TestSpendQueue(t *testing.T) {
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	_, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
 	require.NoError(t, err)
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
 	statement, arguments := s.LockScopeStatement("tenant-1")
-	_, err = tx.Exec(t.Context(), statement, arguments...)
-	require.NoError(t, err)
+	tx := begun(t, pool, statement, arguments...)
 	var all sync.WaitGroup
 	all.Go(func() {
 		_, err := s.Take(t.Context(), sliceOf("slice-2", 5, 60))
@@ -97,13 +89,9 @@ func TestSpendOneIDOfTwoScopes(t *testing.T) {
 	t.Parallel()
 	dsn := newDSN(t)
 	s, stranger := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
-	tx, err := stranger.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	_, err = tx.Exec(t.Context(), `INSERT INTO watchdog_slices (id, scope, window_name, taken_at, granted_input_tokens,
+	tx := begun(t, stranger, `INSERT INTO watchdog_slices (id, scope, window_name, taken_at, granted_input_tokens,
 		granted_output_tokens, granted_tokens, granted_cost, granted_requests, granted_turns, granted_tool_calls)
 		VALUES ('slice-1', 'tenant-2', '', now(), 0, 0, 0, 0, 5, 0, 0)`)
-	require.NoError(t, err)
 	took := make(chan error)
 	go func() {
 		_, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))

@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -16,13 +15,8 @@ import (
 // completing inserts the end of a run in a transaction of its own process, which has not committed.
 func completing(t *testing.T, dsn, id, runID string) pgx.Tx {
 	t.Helper()
-	tx, err := hostPool(t, dsn).Begin(t.Context())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
-	_, err = tx.Exec(t.Context(), `INSERT INTO events SELECT $1, $2, $3, $4, '{}', now()`,
+	return begun(t, hostPool(t, dsn), `INSERT INTO events SELECT $1, $2, $3, $4, '{}', now()`,
 		id, watchdog.AggregateType, runID, watchdog.EventComplete)
-	require.NoError(t, err)
-	return tx
 }
 
 func cancelWithResume(id, runID string) session.CancelRequest {

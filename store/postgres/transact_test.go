@@ -229,11 +229,7 @@ func TestSerializationFailure(t *testing.T) {
 	s := openAt(t, dsn+"&default_transaction_isolation=serializable", postgres.Config{})
 	pool := hostPool(t, dsn)
 	attach(t, s, "run-1")
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	_, err = tx.Exec(t.Context(), "UPDATE watchdog_sessions SET last_event_at = now() + interval '1 second'")
-	require.NoError(t, err)
+	tx := begun(t, pool, "UPDATE watchdog_sessions SET last_event_at = now() + interval '1 second'")
 	result := make(chan error, 1)
 	go func() {
 		before, after, err := s.Attach(t.Context(), session.Session{RunID: "run-1"})
@@ -250,13 +246,9 @@ func TestDeadlockRepeated(t *testing.T) {
 	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn+"&deadlock_timeout=100ms", postgres.Config{}), hostPool(t, dsn)
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	_, err = tx.Exec(t.Context(), "SET LOCAL deadlock_timeout = '1h'") // the server ends the other one
-	require.NoError(t, err)
 	const insert = `INSERT INTO events SELECT $1, 'runtime_control', 'run-2', 'theirs', '{}', now()`
-	_, err = tx.Exec(t.Context(), insert, "event-2")
+	tx := begun(t, pool, insert, "event-2")
+	_, err := tx.Exec(t.Context(), "SET LOCAL deadlock_timeout = '1h'") // the server ends the other one
 	require.NoError(t, err)
 	theirs := make(chan error, 1)
 	second, tries := appending("run-1", numbered(2)), 0
@@ -281,16 +273,12 @@ func TestInsertOrder(t *testing.T) {
 	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
 	const insert = `INSERT INTO events SELECT $1, 'runtime_control', 'run-1', 'x', '{}', now()`
-	_, err = tx.Exec(t.Context(), insert, "event-1")
-	require.NoError(t, err)
+	tx := begun(t, pool, insert, "event-1")
 	result := make(chan error, 1)
 	go func() { result <- s.Append(t.Context(), numbered(2), numbered(1)) }()
 	waitForLock(t, pool)
-	_, err = tx.Exec(t.Context(), "SET LOCAL lock_timeout = '100ms'")
+	_, err := tx.Exec(t.Context(), "SET LOCAL lock_timeout = '100ms'")
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), insert, "event-2")
 	require.NoError(t, err, "the waiting batch must not hold the lock of event-2")
