@@ -128,73 +128,21 @@ func TestQueryPlans(t *testing.T) {
 	ten := session.Query{Threshold: threshold, MinAge: minAge, Limit: 10}
 	next := ten
 	next.After = page.Next
-	statements := []struct {
-		name string
-		of   func() (string, []any)
-		long bool // its plan contains a list
-	}{
-		{name: "find ten of fifty", of: func() (string, []any) { return s.StalledStatement(ten) }},
-		{name: "find ten more", of: func() (string, []any) { return s.StalledStatement(next) }},
-		{name: "cancel one", of: func() (string, []any) {
-			return s.CancelStatement(session.Session{RunID: "stalled-1", Attempt: 1, LastEventAt: noon})
-		}},
-		{name: "attach to one", of: func() (string, []any) {
-			return s.AttachStatement(session.Session{RunID: "stalled-1", Lease: "lease-1"})
-		}},
-		{name: "ask for what ended", of: func() (string, []any) { return s.EndedStatement("lease-1") }},
-		{name: "freshen ten", long: true, of: func() (string, []any) { return s.FreshenStatement("lease-1", fresh[:10]) }},
-		{name: "freshen ten thousand", long: true, of: func() (string, []any) { return s.FreshenStatement("lease-1", fresh) }},
-		{name: "end ten thousand", long: true, of: func() (string, []any) { return s.EndStatement(ends) }},
-		{name: "claim one", of: func() (string, []any) {
-			return s.ClaimStatement(session.Session{RunID: "stalled-1", Attempt: 1, LastEventAt: noon})
-		}},
-		{name: "claim a start", of: s.ClaimStartStatement},
-		{name: "put off a start", of: func() (string, []any) { return s.PutOffStartStatement("stalled-1") }},
-		{name: "take rows out of a lease", of: func() (string, []any) { return s.LeaveStatement("lease-1") }},
-		{name: "find the rows of a lease", of: func() (string, []any) { return s.LeaseSessionsStatement("lease-1") }},
-		{name: "list", of: func() (string, []any) { return s.ListStatement(session.ListQuery{Limit: 10}) }},
-		{name: "list more", of: func() (string, []any) {
-			return s.ListStatement(session.ListQuery{Limit: 10, After: "1700000000000000 run-1"})
-		}},
-		{name: "list live ones", of: func() (string, []any) {
-			return s.ListStatement(session.ListQuery{Live: true, Limit: 10})
-		}},
-		{name: "list those of a host", of: func() (string, []any) {
-			return s.ListStatement(session.ListQuery{Host: "host-3", Limit: 10})
-		}},
-		{name: "list the layers of a run", of: func() (string, []any) {
-			return s.ListStatement(session.ListQuery{Parent: "parent-host-3", Limit: 10})
-		}},
-		{name: "wait for a scope", of: func() (string, []any) { return s.LockScopeStatement("tenant-7") }},
-		{name: "wait for the scope of a slice", of: func() (string, []any) {
-			return s.LockScopeOfSliceStatement("slice-77")
-		}},
-		{name: "lock a scope and a window", of: func() (string, []any) { return s.LockSpendStatement("tenant-7", "day 3") }},
-		{name: "read a slice", of: func() (string, []any) { return s.SliceStatement("slice-77") }},
-		{name: "lock the window of a slice", of: func() (string, []any) { return s.LockWindowStatement("slice-77") }},
-		{name: "put notices", of: func() (string, []any) {
-			return s.PutNoticesStatement(alertOf("alert-1"), alertOf("alert-2"))
-		}},
-		{name: "claim notices", of: func() (string, []any) { return s.ClaimNoticesStatement(100) }},
-		{name: "finish notices", of: func() (string, []any) { return s.FinishNoticesStatement("end-7", "end-8") }},
-		{name: "delay a notice", of: func() (string, []any) { return s.DelayNoticeStatement("end-7") }},
-		{name: "read the events of one", of: func() (string, []any) {
-			return s.ReadStatement(watchdog.AggregateType, "stalled-1")
-		}},
-	}
+	judged := session.Session{RunID: "stalled-1", Attempt: 1, LastEventAt: noon}
+	statements := s.Planned(judged, ten, next, fresh, ends)
 	var all strings.Builder
 	for _, statement := range statements {
-		plan := explain(t, pool, first(statement.of()), second(statement.of()))
-		if !statement.long {
-			fmt.Fprintf(&all, "-- %s\n%s\n", statement.name, plan)
+		plan := explain(t, pool, statement.Statement, statement.Arguments)
+		if !statement.Long {
+			fmt.Fprintf(&all, "-- %s\n%s\n", statement.Name, plan)
 		}
-		require.NotRegexp(t, fullScan, plan, statement.name)
-		if strings.HasPrefix(statement.name, "list") {
-			require.NotContains(t, plan, "Sort", statement.name)
+		require.NotRegexp(t, fullScan, plan, statement.Name)
+		if strings.HasPrefix(statement.Name, "list") {
+			require.NotContains(t, plan, "Sort", statement.Name)
 		}
 	}
 	mustExec(t, pool, "DELETE FROM watchdog_sessions WHERE run_id LIKE 'stalled%'", "VACUUM ANALYZE watchdog_sessions")
-	plan := explain(t, pool, first(s.StalledStatement(ten)), second(s.StalledStatement(ten)))
+	plan := explain(t, pool, statements[0].Statement, statements[0].Arguments)
 	fmt.Fprintf(&all, "-- find none\n%s", plan)
 	require.Contains(t, plan, "Index Scan using watchdog_sessions_silent")
 	require.Contains(t, plan, "Index Scan using watchdog_sessions_due")
