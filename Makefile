@@ -67,8 +67,7 @@ race: ## run them under the race detector
 # Names only: WATCHDOG_LONG also lengthens tests that take many minutes then. See racing.Rounds.
 long = Test.*Histories|Test.*Model|Test.*Surviv(es|ors)|TestSpendOfKilledProcesses|TestSimulation|TestSameSeed|TestCrash
 long := $(long)|TestLinearizable|Test(Lossy)?Promotion|TestBroken.*Stores|TestReplayIsLife|TestTracedAlike
-long := $(long)|TestEvents|TestSessions|TestSpend|TestLikeMemory|TestTransactionPooler|TestSearchPath
-long := $(long)|TestFailoverOfVanished|TestAsynchronousFailover|TestSoak
+long := $(long)|TestEvents|TestSessions|TestSpend|TestLikeMemory|TestTransactionPooler|TestSearchPath|TestSoak
 long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestNext|TestSameHistory|TestBase|TestOrder
 long := $(long)|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions
 long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage|TestFleet

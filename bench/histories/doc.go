@@ -8,6 +8,8 @@
 // processes share. Each history is about one of them, so that a run and a scope are judged for themselves. No other run
 // is in the leases of one, and none is begun twice.
 //
+// TestBoth has both stores do what asks for SQL of another program: to share tables, indexes, rows and clocks with it.
+//
 // All of it is tests, in a module that is not published: what the judge requires is required by nobody else. Nothing
 // here measures a time. What a fleet with sweepers, keepers and a failing server does is soaked in
 // store/postgres/soak.

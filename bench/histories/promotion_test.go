@@ -43,9 +43,8 @@ func newPair(t *testing.T, synchronous bool) (address string, primary *pgtest.Se
 // milliseconds. A commit that waits for the standby gives up waiting, without an answer, and the others can read what
 // it wrote, which the standby may not have. So what only read is no answer if it came after the kill.
 func TestPromotion(t *testing.T) {
-	racing.LongOnly(t)
 	t.Parallel()
-	for range 10 {
+	for range racing.Rounds(1, 10) {
 		t.Run("loses nothing", promote)
 	}
 }

@@ -26,127 +26,80 @@ func (s *Store) Setting(ctx context.Context, name string) (string, error) {
 	return queryRow(ctx, s, pgx.RowTo[string], `SELECT pg_catalog.current_setting($1)`, name)
 }
 
-// LockSpendStatement returns the statement of Take that locks a scope.
-func (s *Store) LockSpendStatement(scope, window string) (statement string, arguments []any) {
-	return s.qualify(lockSpend), []any{scope, []string{"", window}}
-}
-
 // LockScopeStatement returns the statement of Take that waits for its turn.
 func (s *Store) LockScopeStatement(scope string) (statement string, arguments []any) {
 	return s.qualify(lockScope), []any{scope, s.scopeLocks()}
 }
 
-// LockScopeOfSliceStatement returns the statement of Return that waits for its turn.
-func (s *Store) LockScopeOfSliceStatement(id string) (statement string, arguments []any) {
-	return s.qualify(lockScopeOfSlice), []any{id, s.scopeLocks()}
+// A Planned is a statement whose plan is looked at, with arguments.
+type Planned struct {
+	Name, Statement string
+	Arguments       []any
+	Long            bool // the plan contains a list
 }
 
-// SliceStatement returns the statement of Take and Return that reads a slice.
-func (s *Store) SliceStatement(id string) (statement string, arguments []any) {
-	return s.qualify(selectSlice), []any{id}
-}
-
-// LockWindowStatement returns the statement of Return that locks the window of a slice.
-func (s *Store) LockWindowStatement(id string) (statement string, arguments []any) {
-	return s.qualify(lockSliceWindow), []any{id}
-}
-
-// StalledStatement returns the statement of Stalled.
-func (s *Store) StalledStatement(q session.Query) (statement string, arguments []any) {
-	last, err := storerows.ParsePlace(q.After)
-	if err != nil {
-		panic(err)
+// Planned returns the statements that a store of many sessions must carry out fast. The first one is that of Stalled.
+func (s *Store) Planned(
+	judged session.Session, ten, next session.Query, fresh []session.Freshness, ends []session.Ending,
+) []Planned {
+	stalled := func(name string, q session.Query) Planned {
+		last, err := storerows.ParsePlace(q.After)
+		if err != nil {
+			panic(err)
+		}
+		return Planned{name, selectStalled, stalledArguments(q, last), false}
 	}
-	return s.qualify(selectStalled), stalledArguments(q, last)
-}
-
-// FreshenStatement returns the statement of Freshen.
-func (s *Store) FreshenStatement(lease string, fresh []session.Freshness) (statement string, arguments []any) {
-	return s.qualify(freshenRows), freshenArguments(lease, fresh)
-}
-
-// EndStatement returns the statement of End.
-func (s *Store) EndStatement(ends []session.Ending) (statement string, arguments []any) {
-	return s.qualify(endRows), endArguments(ends)
-}
-
-// CancelStatement returns the statement of Cancel, without events.
-func (s *Store) CancelStatement(judged session.Session) (statement string, arguments []any) {
+	list := func(name string, q session.ListQuery) Planned {
+		last, err := storerows.ParsePlace(q.After)
+		if err != nil {
+			panic(err)
+		}
+		q.Limit = 10
+		statement, arguments := listStatement(q, last)
+		return Planned{name, statement, arguments, false}
+	}
 	columns, err := encode(nil)
 	if err != nil {
 		panic(err)
 	}
-	return s.qualify(cancelRow()), append(append(judgedArguments(judged, "pass"), columns[:]...), "reason", 0, false, s.channel(), 1)
-}
-
-// ClaimStartStatement returns the statement of ClaimStart.
-func (s *Store) ClaimStartStatement() (statement string, arguments []any) {
-	return s.qualify(claimStart), []any{int64(1000)}
-}
-
-// PutOffStartStatement returns the statement of PutOffStart.
-func (s *Store) PutOffStartStatement(runID string) (statement string, arguments []any) {
-	return s.qualify(putOffStart), []any{runID, 1, "key", 1, int64(1000)}
-}
-
-// PutNoticesStatement returns the statement of PutNotices.
-func (s *Store) PutNoticesStatement(notices ...session.Notice) (statement string, arguments []any) {
-	return s.qualify(putNotices), noticeColumns(notices)
-}
-
-// ClaimNoticesStatement returns the statement of ClaimNotices.
-func (s *Store) ClaimNoticesStatement(most int) (statement string, arguments []any) {
-	return s.qualify(claimNotices), []any{int64(most), int64(1000)}
-}
-
-// FinishNoticesStatement returns the statement of FinishNotices.
-func (s *Store) FinishNoticesStatement(ids ...string) (statement string, arguments []any) {
-	return s.qualify(finishNotices), []any{ids}
-}
-
-// DelayNoticeStatement returns the statement of DelayNotice.
-func (s *Store) DelayNoticeStatement(id string) (statement string, arguments []any) {
-	return s.qualify(delayNotice), []any{id, int64(1), int64(1000), storerows.LongestWait}
-}
-
-// AttachStatement returns the statement of Attach.
-func (s *Store) AttachStatement(run session.Session) (statement string, arguments []any) {
-	return s.qualify(attachRow), s.attachArguments(run)
-}
-
-// ClaimStatement returns the statement of Claim.
-func (s *Store) ClaimStatement(judged session.Session) (statement string, arguments []any) {
-	return s.qualify(claimRow), claimArguments(judged, session.ClaimRequest{By: "pass", For: 1, EndID: "end"})
-}
-
-// ListStatement returns the statement of List.
-func (s *Store) ListStatement(q session.ListQuery) (statement string, arguments []any) {
-	last, err := storerows.ParsePlace(q.After)
-	if err != nil {
-		panic(err)
+	cancel := append(append(judgedArguments(judged, "pass"), columns[:]...), "reason", 0, false, s.channel(), 1)
+	claim := claimArguments(judged, session.ClaimRequest{By: "pass", For: 1, EndID: "end"})
+	run := session.Session{RunID: judged.RunID, Lease: "lease-1"}
+	notices := []session.Notice{{ID: "alert-1", AggregateType: "a", AggregateID: "b", Type: "c"}, {ID: "alert-2"}}
+	all := []Planned{
+		stalled("find ten of fifty", ten),
+		stalled("find ten more", next),
+		{"cancel one", cancelRow(), cancel, false},
+		{"attach to one", attachRow, s.attachArguments(run), false},
+		{"ask for what ended", selectLeaseEnds, []any{"lease-1"}, false},
+		{"freshen ten", freshenRows, freshenArguments("lease-1", fresh[:10]), true},
+		{"freshen ten thousand", freshenRows, freshenArguments("lease-1", fresh), true},
+		{"end ten thousand", endRows, endArguments(ends), true},
+		{"claim one", claimRow, claim, false},
+		{"claim a start", claimStart, []any{int64(1000)}, false},
+		{"put off a start", putOffStart, []any{judged.RunID, 1, "key", 1, int64(1000)}, false},
+		{"take rows out of a lease", leaveRows, []any{"lease-1", session.ExpireBatch, true, "4 0 lease"}, false},
+		{"find the rows of a lease", selectLeased, []any{"lease-1"}, false},
+		list("list", session.ListQuery{}),
+		list("list more", session.ListQuery{After: "1700000000000000 run-1"}),
+		list("list live ones", session.ListQuery{Live: true}),
+		list("list those of a host", session.ListQuery{Host: "host-3"}),
+		list("list the layers of a run", session.ListQuery{Parent: "parent-host-3"}),
+		{"wait for a scope", lockScope, []any{"tenant-7", s.scopeLocks()}, false},
+		{"wait for the scope of a slice", lockScopeOfSlice, []any{"slice-77", s.scopeLocks()}, false},
+		{"lock a scope and a window", lockSpend, []any{"tenant-7", []string{"", "day 3"}}, false},
+		{"read a slice", selectSlice, []any{"slice-77"}, false},
+		{"lock the window of a slice", lockSliceWindow, []any{"slice-77"}, false},
+		{"put notices", putNotices, noticeColumns(notices), false},
+		{"claim notices", claimNotices, []any{int64(100), int64(1000)}, false},
+		{"finish notices", finishNotices, []any{[]string{"end-7", "end-8"}}, false},
+		{"delay a notice", delayNotice, []any{"end-7", int64(1), int64(1000), storerows.LongestWait}, false},
+		{"read the events of one", selectEvents, []any{watchdog.AggregateType, judged.RunID}, false},
 	}
-	statement, arguments = listStatement(q, last)
-	return s.qualify(statement), arguments
-}
-
-// LeaveStatement returns the statement that takes rows out of a lease.
-func (s *Store) LeaveStatement(lease string) (statement string, arguments []any) {
-	return s.qualify(leaveRows), []any{lease, session.ExpireBatch, true, "4 0 lease"}
-}
-
-// LeaseSessionsStatement returns the statement of LeaseSessions.
-func (s *Store) LeaseSessionsStatement(lease string) (statement string, arguments []any) {
-	return s.qualify(selectLeased), []any{lease}
-}
-
-// EndedStatement returns the statement of Ended.
-func (s *Store) EndedStatement(lease string) (statement string, arguments []any) {
-	return s.qualify(selectLeaseEnds), []any{lease}
-}
-
-// ReadStatement returns the statement of Read.
-func (s *Store) ReadStatement(aggregateType, aggregateID string) (statement string, arguments []any) {
-	return s.qualify(selectEvents), []any{aggregateType, aggregateID}
+	for i := range all {
+		all[i].Statement = s.qualify(all[i].Statement)
+	}
+	return all
 }
 
 // SelectStatement returns the statement of Select, which Transact uses, too.

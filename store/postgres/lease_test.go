@@ -62,7 +62,7 @@ func TestHOT(t *testing.T) {
 	for table, want := range map[string]int{"watchdog_sessions": 1000, "watchdog_leases": 200} {
 		var all, hot int
 		require.Eventually(t, func() bool { all, hot = updates(t, pool, table); return all >= want }, seconds, 20*time.Millisecond)
-		assert.GreaterOrEqual(t, hot, want*95/100, "of %d updates of %s", all, table)
+		require.GreaterOrEqual(t, hot, want*95/100, "of %d updates of %s", all, table)
 	}
 }
 
@@ -109,17 +109,17 @@ func TestLateFreshen(t *testing.T) {
 		f.RunID, f.Attempt = "run-1", 1
 		skipped, err := s.Freshen(t.Context(), lease1, []session.Freshness{f})
 		require.NoError(t, err)
-		assert.Equal(t, session.Skipped{Failed: map[string]error{}}, skipped)
+		require.Equal(t, session.Skipped{Failed: map[string]error{}}, skipped)
 	}
 	write(session.Freshness{Activity: time.Minute, State: []byte(`{"phase":"late"}`)})
 	want := sessionOf(t, s, "run-1")
-	assert.Equal(t, time.Minute, want.Activity)
+	require.Equal(t, time.Minute, want.Activity)
 	write(session.Freshness{Activity: time.Minute - 1, Quiet: true, State: []byte(`{"phase":"early"}`)})
 	write(session.Freshness{Activity: session.NoActivity, Quiet: true})
-	assert.Equal(t, want, sessionOf(t, s, "run-1"))
+	require.Equal(t, want, sessionOf(t, s, "run-1"))
 	page, err := s.Stalled(t.Context(), session.Query{Threshold: 1, Limit: 10})
 	require.NoError(t, err)
-	assert.Empty(t, page.Sessions)
+	require.Empty(t, page.Sessions)
 }
 
 // TestObserveLeases checks that what is locked is not observed, and that the beat of what is observed is the newest.
@@ -130,36 +130,28 @@ func TestObserveLeases(t *testing.T) {
 	for _, id := range []string{"lease-1", "lease-2", "lease-3"} {
 		begin(t, s, id)
 	}
-	tx, err := stranger.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(t.Context())
-	_, err = tx.Exec(t.Context(), "SELECT FROM watchdog_leases WHERE id <> 'lease-1' FOR KEY SHARE")
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), "UPDATE watchdog_leases SET beat = 7 WHERE id = 'lease-2'")
+	tx := begun(t, stranger, "SELECT FROM watchdog_leases WHERE id <> 'lease-1' FOR KEY SHARE")
+	_, err := tx.Exec(t.Context(), "UPDATE watchdog_leases SET beat = 7 WHERE id = 'lease-2'")
 	require.NoError(t, err)
 	began := time.Now()
 	all, err := s.ObserveLeases(t.Context(), []string{"lease-1", "lease-2", "lease-9"})
 	require.NoError(t, err)
-	assert.Less(t, time.Since(began), 8*promptly)
+	require.Less(t, time.Since(began), 8*promptly)
 	require.Len(t, all, 3)
 	for i, l := range all {
-		assert.Equal(t, fmt.Sprint("lease-", i+1), l.ID)
-		assert.Equal(t, i == 1, l.Locked, "a lock of a foreign key is none")
-		assert.EqualValues(t, 1, l.Beat)
-		assert.WithinDuration(t, time.Now(), l.RenewedAt, time.Hour)
+		require.Equal(t, fmt.Sprint("lease-", i+1), l.ID)
+		require.Equal(t, i == 1, l.Locked, "a lock of a foreign key is none")
+		require.EqualValues(t, 1, l.Beat)
+		require.WithinDuration(t, time.Now(), l.RenewedAt, time.Hour)
 	}
 	require.NoError(t, tx.Commit(t.Context()))
 	all, err = s.ObserveLeases(t.Context(), []string{"lease-2"})
 	require.NoError(t, err)
-	assert.EqualValues(t, 7, all[1].Beat)
-	assert.Equal(t, []string{"1", "1", "0"}, texts(t, stranger, "SELECT looks::text FROM watchdog_leases ORDER BY id"))
+	require.EqualValues(t, 7, all[1].Beat)
+	require.Equal(t, []string{"1", "1", "0"}, texts(t, stranger, "SELECT looks::text FROM watchdog_leases ORDER BY id"))
 	t.Run("of which one is locked expires none", func(t *testing.T) {
-		tx, err := stranger.Begin(t.Context())
-		require.NoError(t, err)
-		defer tx.Rollback(t.Context())
-		_, err = tx.Exec(t.Context(), "SELECT FROM watchdog_leases FOR KEY SHARE") // as an attach
-		require.NoError(t, err)
-		_, _, err = s.ExpireLease(t.Context(), leaseOf("lease-1"))
+		begun(t, stranger, "SELECT FROM watchdog_leases FOR KEY SHARE") // as an attach
+		_, _, err := s.ExpireLease(t.Context(), leaseOf("lease-1"))
 		require.ErrorIs(t, err, session.ErrLocked)
 	})
 }
@@ -202,10 +194,10 @@ func TestExpireWhileAttaching(t *testing.T) {
 		all.Go(func() { expire(t, s, l) })
 		all.Wait()
 	}
-	assert.Empty(t, texts(t, pool, "SELECT run_id FROM watchdog_sessions WHERE lease IS NOT NULL"))
-	assert.Empty(t, texts(t, pool, "SELECT id FROM watchdog_leases"))
-	assert.Positive(t, late)
-	assert.Positive(t, attached)
+	require.Empty(t, texts(t, pool, "SELECT run_id FROM watchdog_sessions WHERE lease IS NOT NULL"))
+	require.Empty(t, texts(t, pool, "SELECT id FROM watchdog_leases"))
+	require.Positive(t, late)
+	require.Positive(t, attached)
 	t.Log(attached, "were before the expiry,", late, "after it")
 }
 

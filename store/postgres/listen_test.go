@@ -59,11 +59,11 @@ func cancelsAtOnce(t *testing.T, s session.Store) {
 		})
 	}
 	all.Wait()
-	assert.EqualValues(t, 10, won.Load())
+	require.EqualValues(t, 10, won.Load())
 	for _, judged := range sessions {
 		events, err := s.Read(t.Context(), watchdog.AggregateType, judged.RunID)
 		require.NoError(t, err)
-		assert.Len(t, events, 1)
+		require.Len(t, events, 1)
 	}
 }
 
@@ -99,7 +99,7 @@ func listenLatencies(t *testing.T, s session.Store) (latencies []time.Duration) 
 func TestListenLatency(t *testing.T) {
 	latencies := listenLatencies(t, openAt(t, newDSN(t), postgres.Config{}))
 	t.Logf("from before the cancel until its notification: median %v, worst of 100 %v", latencies[50], latencies[99])
-	assert.Less(t, latencies[50], 100*time.Millisecond)
+	require.Less(t, latencies[50], 100*time.Millisecond)
 }
 
 // The host's configuration of its pool is that of the listener's connection, too. What the host does with notifications
@@ -124,11 +124,11 @@ func TestListenHost(t *testing.T) {
 	judged := attach(t, s, "run-1")
 	_, err := s.Cancel(t.Context(), judged, cancelOf("c", "run-1"))
 	require.NoError(t, err)
-	assert.Equal(t, "run-1", wait(t, told), "a notification of the host is none of a cancel")
-	assert.Equal(t, "not a run", wait(t, hosts).Payload, "the host's pool is as it was")
+	require.Equal(t, "run-1", wait(t, told), "a notification of the host is none of a cancel")
+	require.Equal(t, "not a run", wait(t, hosts).Payload, "the host's pool is as it was")
 	stop()
 	require.NoError(t, <-ended)
-	assert.Empty(t, told)
+	require.Empty(t, told)
 }
 
 // A listener gets no notifications of another schema.

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,11 +26,7 @@ const promptly = session.LockWait / 2
 // lock locks the row of a run, as another program could. The end of its transaction is returned.
 func lock(t *testing.T, pool *pgxpool.Pool, runID string) (unlock func()) {
 	t.Helper()
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), `SELECT FROM watchdog_sessions WHERE run_id = $1 FOR UPDATE`, runID)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }) // if the test failed before
+	tx := begun(t, pool, `SELECT FROM watchdog_sessions WHERE run_id = $1 FOR UPDATE`, runID)
 	return func() { require.NoError(t, tx.Rollback(context.WithoutCancel(t.Context()))) }
 }
 
@@ -61,38 +55,38 @@ func TestLockedRow(t *testing.T) {
 	began := time.Now()
 	skipped, err := s.Freshen(ctx, lease1, fresh)
 	require.NoError(t, err)
-	assert.Equal(t, session.Skipped{Locked: []string{runNumber(20)}, Failed: map[string]error{}}, skipped)
+	require.Equal(t, session.Skipped{Locked: []string{runNumber(20)}, Failed: map[string]error{}}, skipped)
 	skipped, err = s.Freshen(ctx, lease1, append(fresh[:50:50], session.Freshness{RunID: runNumber(20), Attempt: 7}))
 	require.NoError(t, err)
-	assert.Equal(t, []string{runNumber(20)}, skipped.Gone, "another attempt of a locked row")
+	require.Equal(t, []string{runNumber(20)}, skipped.Gone, "another attempt of a locked row")
 	skipped, err = s.End(ctx, ends[:40])
 	require.NoError(t, err)
-	assert.Equal(t, session.Skipped{Locked: []string{runNumber(20)}, Failed: map[string]error{}}, skipped)
-	assert.Equal(t, []string{runNumber(20)}, texts(t, stranger,
+	require.Equal(t, session.Skipped{Locked: []string{runNumber(20)}, Failed: map[string]error{}}, skipped)
+	require.Equal(t, []string{runNumber(20)}, texts(t, stranger,
 		"SELECT run_id FROM watchdog_sessions WHERE status = 'active' AND lease IS NULL"))
 
 	judged, err := s.Session(t.Context(), runNumber(20))
 	require.NoError(t, err)
 	outcome, err := s.Cancel(ctx, judged, cancelOf("c", runNumber(20)))
 	require.ErrorIs(t, err, session.ErrLocked)
-	assert.Empty(t, outcome)
-	assert.Empty(t, read(t, s))
-	assert.Less(t, time.Since(began), 8*promptly, "nothing waited")
+	require.Empty(t, outcome)
+	require.Empty(t, read(t, s))
+	require.Less(t, time.Since(began), 8*promptly, "nothing waited")
 	began = time.Now()
 	for range 8 {
 		_, err = s.Freshen(ctx, lease1, fresh)
 		require.NoError(t, err)
 	}
-	assert.Less(t, time.Since(began), 8*session.LockWait, "no batch waited")
+	require.Less(t, time.Since(began), 8*session.LockWait, "no batch waited")
 
 	began = time.Now()
 	skipped, err = s.Freshen(ctx, lease1, fresh[20:21])
 	require.NoError(t, err)
-	assert.Equal(t, []string{runNumber(20)}, skipped.Locked)
-	assert.GreaterOrEqual(t, time.Since(began), session.LockWait, "a row alone is waited for")
+	require.Equal(t, []string{runNumber(20)}, skipped.Locked)
+	require.GreaterOrEqual(t, time.Since(began), session.LockWait, "a row alone is waited for")
 	skipped, err = s.End(ctx, ends[20:21])
 	require.NoError(t, err)
-	assert.Equal(t, []string{runNumber(20)}, skipped.Locked)
+	require.Equal(t, []string{runNumber(20)}, skipped.Locked)
 
 	waited := make(chan session.Skipped)
 	go func() {
@@ -102,11 +96,11 @@ func TestLockedRow(t *testing.T) {
 	}()
 	waitForLock(t, stranger)
 	unlock()
-	assert.Empty(t, (<-waited).Locked, "the lock was released meanwhile")
+	require.Empty(t, (<-waited).Locked, "the lock was released meanwhile")
 	skipped, err = s.End(ctx, ends[20:21])
 	require.NoError(t, err)
-	assert.Empty(t, skipped.Locked)
-	assert.Equal(t, session.Finished, sessionOf(t, s, runNumber(20)).Status)
+	require.Empty(t, skipped.Locked)
+	require.Equal(t, session.Finished, sessionOf(t, s, runNumber(20)).Status)
 }
 
 // TestReferencedRow checks that a row is written while a transaction of the host's refers to it by a foreign key.
@@ -116,43 +110,18 @@ func TestReferencedRow(t *testing.T) {
 	s, host := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	fresh, ends := attachMany(t, s, 3)
 	mustExec(t, host, "CREATE TABLE notes (run_id text REFERENCES watchdog_sessions)")
-	tx, err := host.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	_, err = tx.Exec(t.Context(), "INSERT INTO notes VALUES ($1), ($2), ($3)", runNumber(0), runNumber(1), runNumber(2))
-	require.NoError(t, err)
+	begun(t, host, "INSERT INTO notes VALUES ($1), ($2), ($3)", runNumber(0), runNumber(1), runNumber(2))
 	for range 2 {
 		skipped, err := s.Freshen(t.Context(), lease1, fresh)
 		require.NoError(t, err)
-		assert.Empty(t, skipped.Locked)
+		require.Empty(t, skipped.Locked)
 	}
 	outcome, err := s.Cancel(t.Context(), sessionOf(t, s, runNumber(0)), cancelOf("c", runNumber(0)))
 	require.NoError(t, err)
-	assert.Equal(t, session.Done, outcome)
+	require.Equal(t, session.Done, outcome)
 	skipped, err := s.End(t.Context(), ends[1:])
 	require.NoError(t, err)
-	assert.Empty(t, skipped.Locked)
-}
-
-// TestLockTimeoutOfHost checks that a write which waited leaves the lock_timeout of the host's connection as it was.
-func TestLockTimeoutOfHost(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	stranger := hostPool(t, dsn)
-	host := hostPool(t, dsn, func(c *pgxpool.Config) { c.MaxConns = 1 })
-	s := newStore(t, host)
-	fresh, _ := attachMany(t, s, 1)
-	before := texts(t, host, "SHOW lock_timeout")
-	unlock := lock(t, stranger, runNumber(0))
-	waited := make(chan error)
-	go func() {
-		_, err := s.Freshen(t.Context(), lease1, fresh)
-		waited <- err
-	}()
-	waitForLock(t, stranger)
-	unlock()
-	require.NoError(t, <-waited)
-	assert.Equal(t, before, texts(t, host, "SHOW lock_timeout"))
+	require.Empty(t, skipped.Locked)
 }
 
 func sessionOf(t *testing.T, s *postgres.Store, runID string) session.Session {
@@ -160,90 +129,6 @@ func sessionOf(t *testing.T, s *postgres.Store, runID string) session.Session {
 	found, err := s.Session(t.Context(), runID)
 	require.NoError(t, err)
 	return found
-}
-
-// TestSmallUpdates checks that two programs which update rows in random order neither block nor deadlock a batch. Each
-// has a half of the rows, so that they do not deadlock each other.
-func TestSmallUpdates(t *testing.T) {
-	t.Parallel()
-	const rows = 400
-	dsn := newDSN(t)
-	s, strangers := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
-	fresh, _ := attachMany(t, s, rows)
-	var all sync.WaitGroup
-	ended := make(chan struct{})
-	for half := range 2 {
-		all.Go(func() { updateAtRandom(t, strangers, half*rows/2, rows/2, ended) })
-	}
-	locked := 0
-	for range 20 {
-		left := fresh
-		for round := 0; len(left) > 0; round++ {
-			require.Less(t, round, 500, "a row never comes free")
-			skipped, err := s.Freshen(t.Context(), lease1, left)
-			require.NoError(t, err)
-			require.Empty(t, skipped.Gone)
-			locked += len(skipped.Locked)
-			left = left[:0:0]
-			for _, runID := range skipped.Locked {
-				left = append(left, session.Freshness{RunID: runID, Attempt: 1})
-			}
-		}
-	}
-	close(ended)
-	all.Wait()
-	assert.Positive(t, locked)
-	var deadlocks int
-	require.NoError(t, strangers.QueryRow(t.Context(),
-		`SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&deadlocks))
-	assert.Zero(t, deadlocks)
-}
-
-func updateAtRandom(t *testing.T, pool *pgxpool.Pool, from, n int, ended <-chan struct{}) {
-	for {
-		select {
-		case <-ended:
-			return
-		default:
-		}
-		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-			for _, i := range rand.Perm(n)[:5] {
-				_, err := tx.Exec(t.Context(), `UPDATE watchdog_sessions SET host = host WHERE run_id = $1`, runNumber(from+i))
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		assert.NoError(t, err)
-	}
-}
-
-// TestRefusedRow checks that a row which a trigger or a constraint of the host's refuses does not take its batch with
-// it.
-func TestRefusedRow(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
-	fresh, ends := attachMany(t, s, 50)
-	mustExec(t, pool, `ALTER TABLE watchdog_sessions ADD CONSTRAINT eleven CHECK (run_id <> 'run-0011') NOT VALID`)
-	mustExec(t, pool, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		IF new.run_id = 'run-0030' THEN RAISE 'the host keeps it'; END IF; RETURN new; END $$`)
-	mustExec(t, pool, `CREATE TRIGGER refuses BEFORE UPDATE ON watchdog_sessions FOR EACH ROW EXECUTE FUNCTION refuse()`)
-	two := func(skipped session.Skipped, err error) {
-		t.Helper()
-		require.NoError(t, err)
-		assert.Empty(t, skipped.Gone)
-		assert.Empty(t, skipped.Locked)
-		require.Len(t, skipped.Failed, 2)
-		assert.ErrorContains(t, skipped.Failed["run-0011"], "eleven")
-		assert.ErrorContains(t, skipped.Failed["run-0030"], "the host keeps it")
-	}
-	two(s.Freshen(t.Context(), lease1, fresh))
-	two(s.End(t.Context(), ends[:40]))
-	assert.Equal(t, session.Finished, sessionOf(t, s, "run-0012").Status)
-	assert.Equal(t, lease1, sessionOf(t, s, "run-0045").Lease)
-	assert.Equal(t, session.Active, sessionOf(t, s, "run-0030").Status)
 }
 
 // TestRefusedTable checks that a table which refuses every row is an error, after few statements.
@@ -255,7 +140,7 @@ func TestRefusedTable(t *testing.T) {
 	mustExec(t, pool, `ALTER TABLE watchdog_sessions ADD CONSTRAINT nothing CHECK (attempt < 0) NOT VALID`)
 	skipped, err := s.Freshen(t.Context(), lease1, fresh[:10])
 	require.NoError(t, err)
-	assert.Len(t, skipped.Failed, 10)
+	require.Len(t, skipped.Failed, 10)
 	_, err = s.Freshen(t.Context(), lease1, fresh)
 	require.ErrorContains(t, err, "more than 16 rows are refused, such as run run-00")
 }
@@ -323,31 +208,25 @@ func refusesLocked(t *testing.T, mode pgx.QueryExecMode, chosen func(i int) bool
 		}
 	}
 	refusesAll := func(when string) {
-		tx, err := stranger.Begin(t.Context())
-		require.NoError(t, err)
-		defer tx.Rollback(context.WithoutCancel(t.Context()))
-		_, err = tx.Exec(t.Context(), `LOCK TABLE watchdog_sessions, watchdog_leases, events,
+		tx := begun(t, stranger, `LOCK TABLE watchdog_sessions, watchdog_leases, events,
 			watchdog_spend, watchdog_slices, watchdog_outbox, watchdog_lease_ends`)
-		require.NoError(t, err)
 		for name, call := range calls {
 			began := time.Now()
 			err := call(t.Context())
 			require.ErrorContains(t, err, "lock_timeout allows", "%s, %s", name, when)
-			assert.Less(t, time.Since(began), seconds, "%s, %s", name, when)
-			assert.Equal(t, []string{"1h"}, texts(t, host, "SHOW lock_timeout"), "%s, %s", name, when)
+			require.Less(t, time.Since(began), seconds, "%s, %s", name, when)
+			require.Equal(t, []string{"1h"}, texts(t, host, "SHOW lock_timeout"), "%s, %s", name, when)
 		}
+		require.NoError(t, tx.Rollback(t.Context()))
 	}
 	refusesAll("new to the connection")
 	for name, call := range calls {
-		if name == "Follow" {
-			continue
-		}
 		err := call(t.Context())
 		unknown := errors.Is(err, watchdog.ErrInvalid) && name == "Return"
 		if !unknown && !errors.Is(err, session.ErrLeaseExpired) && !errors.Is(err, session.ErrNotFound) {
 			require.NoError(t, err, name)
 		}
-		assert.Equal(t, []string{"1h"}, texts(t, host, "SHOW lock_timeout"), name)
+		require.Equal(t, []string{"1h"}, texts(t, host, "SHOW lock_timeout"), name)
 	}
 	refusesAll("known to the connection")
 }
@@ -360,11 +239,7 @@ func TestLockedLease(t *testing.T) {
 	s, stranger := newStore(t, host), hostPool(t, dsn)
 	l := begin(t, s, lease1)
 	attachLeased(t, s, lease1, "run-1")
-	tx, err := stranger.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	_, err = tx.Exec(t.Context(), "SELECT FROM watchdog_leases FOR UPDATE")
-	require.NoError(t, err)
+	begun(t, stranger, "SELECT FROM watchdog_leases FOR UPDATE")
 	for name, call := range map[string]func() error{
 		"RenewLease": func() error { return s.RenewLease(t.Context(), l) },
 		"Attach": func() error {
@@ -377,8 +252,8 @@ func TestLockedLease(t *testing.T) {
 	} {
 		began := time.Now()
 		require.ErrorContains(t, call(), "lock_timeout allows", name)
-		assert.Less(t, time.Since(began), seconds, name)
+		require.Less(t, time.Since(began), seconds, name)
 	}
-	_, _, err = s.ExpireLease(t.Context(), l)
+	_, _, err := s.ExpireLease(t.Context(), l)
 	require.ErrorIs(t, err, session.ErrLocked)
 }

@@ -2,29 +2,23 @@ package postgres_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
@@ -33,18 +27,6 @@ var withOutbox = postgres.Config{Outbox: true}
 
 func alertOf(id string) session.Notice {
 	return session.Notice{ID: id, AggregateType: "sweeper", AggregateID: "host-1", Type: "lease.lost"}
-}
-
-// onOutbox are the calls of an outbox.
-var onOutbox = map[string]func(ctx context.Context, s *postgres.Store) error{
-	"PutNotices": func(ctx context.Context, s *postgres.Store) error { return s.PutNotices(ctx, alertOf("1")) },
-	"ClaimNotices": func(ctx context.Context, s *postgres.Store) error {
-		return second(s.ClaimNotices(ctx, 1, time.Hour))
-	},
-	"FinishNotices": func(ctx context.Context, s *postgres.Store) error { return s.FinishNotices(ctx, alertOf("1")) },
-	"DelayNotice": func(ctx context.Context, s *postgres.Store) error {
-		return s.DelayNotice(ctx, alertOf("1"), time.Hour)
-	},
 }
 
 // claimAll claims all that is due, and returns the IDs with the numbers of the tries.
@@ -56,12 +38,6 @@ func claimAll(tb testing.TB, s *postgres.Store, lasts time.Duration) (claimed []
 		claimed = append(claimed, fmt.Sprint(n.ID, " ", n.Tries))
 	}
 	return claimed
-}
-
-// putBefore is how another program can put an end.
-func putBefore(id string) string {
-	return fmt.Sprintf(`INSERT INTO watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
-		VALUES ('%s', '%s', 'run-1', '%s', now())`, id, watchdog.AggregateType, watchdog.EventCancel)
 }
 
 func inTable(tb testing.TB, pool *pgxpool.Pool) []string {
@@ -77,83 +53,10 @@ func endOf(tb testing.TB, s *postgres.Store, id string) {
 	require.NoError(tb, s.Append(tb.Context(), e))
 }
 
-func TestNotices(t *testing.T) {
-	t.Parallel()
-	t.Run("of a store whose outbox is off are an error that says what to set", func(t *testing.T) {
-		s := openAt(t, newDSN(t), postgres.Config{})
-		for name, call := range onOutbox {
-			err := call(t.Context(), s)
-			require.ErrorIs(t, err, session.ErrNoOutbox, name)
-			require.ErrorContains(t, err, "set Outbox in its configuration", name)
-		}
-	})
-	t.Run("are delivered by another store than the one that stores the ends", func(t *testing.T) {
-		dsn := newDSN(t)
-		writer, sender := openAt(t, dsn, withOutbox), openAt(t, dsn, withOutbox)
-		endOf(t, writer, "end-1")
-		cancelOne(t, writer, "run-2")
-		require.Equal(t, []string{"end-1 1", "cancel of run-2 1"}, claimAll(t, sender, time.Hour))
-		require.NoError(t, sender.FinishNotices(t.Context(), session.Notice{ID: "end-1"}))
-		assert.Equal(t, []string{"cancel of run-2"}, inTable(t, hostPool(t, dsn)))
-	})
-	t.Run("that nobody finishes are due again when the claim is over, and not before", func(t *testing.T) {
-		s := openAt(t, newDSN(t), withOutbox)
-		endOf(t, s, "end-1")
-		const lasts = 300 * time.Millisecond
-		for try := 1; try < 6; try += 2 {
-			began := time.Now()
-			require.Equal(t, []string{fmt.Sprint("end-1 ", try)}, claimAll(t, s, lasts))
-			require.Eventually(t, func() bool {
-				return len(claimAll(t, s, 0)) > 0
-			}, time.Minute, 10*time.Millisecond)
-			assert.GreaterOrEqual(t, time.Since(began), lasts)
-		}
-	})
-	t.Run("can be claimed for ever", func(t *testing.T) {
-		s := openAt(t, newDSN(t), withOutbox)
-		endOf(t, s, "end-1")
-		require.Len(t, claimAll(t, s, watchdog.NoLimit), 1)
-		assert.Empty(t, claimAll(t, s, watchdog.NoLimit))
-	})
-	t.Run("that are there twice are finished together", func(t *testing.T) {
-		dsn := newDSN(t)
-		s, pool := openAt(t, dsn, withOutbox), hostPool(t, dsn)
-		mustExec(t, pool, putBefore("twice"), putBefore("twice"), putBefore("once"))
-		assert.Equal(t, []string{"twice 1", "twice 1", "once 1"}, claimAll(t, s, time.Hour))
-		require.NoError(t, s.FinishNotices(t.Context(), session.Notice{ID: "twice"}))
-		assert.Equal(t, []string{"once"}, inTable(t, pool))
-	})
-	t.Run("with a row of another program that cannot be understood are claimed all the same", func(t *testing.T) {
-		dsn := newDSN(t)
-		s := openAt(t, dsn, withOutbox)
-		mustExec(t, hostPool(t, dsn), putBefore("poisoned"), "UPDATE watchdog_outbox SET created_at = 'infinity'")
-		endOf(t, s, "end-1")
-		assert.Equal(t, []string{"poisoned 1", "end-1 1"}, claimAll(t, s, time.Hour))
-	})
-	t.Run("of which none is due cost no write", func(t *testing.T) {
-		dsn := newDSN(t)
-		s, pool := openAt(t, dsn, withOutbox), hostPool(t, dsn)
-		endOf(t, s, "end-1")
-		require.Len(t, claimAll(t, s, time.Hour), 1)
-		const written = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
-		// The server counts the writes of all its databases, such as those of its own upkeep.
-		require.Eventually(t, func() bool {
-			before := texts(t, pool, written)
-			assert.Empty(t, claimAll(t, s, time.Hour))
-			return slices.Equal(before, texts(t, pool, written))
-		}, time.Minute, time.Millisecond)
-	})
-}
-
 // lockNotice locks the row of a notice, as another program could.
 func lockNotice(t *testing.T, pool *pgxpool.Pool, id string) pgx.Tx {
 	t.Helper()
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
-	_, err = tx.Exec(t.Context(), "SELECT FROM watchdog_outbox WHERE event_id = $1 FOR UPDATE", id)
-	require.NoError(t, err)
-	return tx
+	return begun(t, pool, "SELECT FROM watchdog_outbox WHERE event_id = $1 FOR UPDATE", id)
 }
 
 func TestLockedNotice(t *testing.T) {
@@ -169,14 +72,14 @@ func TestLockedNotice(t *testing.T) {
 			}
 			tx := lockNotice(t, pool, "end-2")
 			began := time.Now()
-			assert.Equal(t, []string{"end-1 1", "end-3 1"}, claimAll(t, s, time.Hour))
-			assert.Less(t, time.Since(began), 8*promptly, "nothing waited")
+			require.Equal(t, []string{"end-1 1", "end-3 1"}, claimAll(t, s, time.Hour))
+			require.Less(t, time.Since(began), 8*promptly, "nothing waited")
 
 			all := []session.Notice{{ID: "end-1"}, {ID: "end-2"}, {ID: "end-3"}}
 			began = time.Now()
 			require.ErrorContains(t, s.FinishNotices(t.Context(), all...), "lock_timeout allows")
-			assert.Less(t, time.Since(began), seconds)
-			assert.Equal(t, []string{"end-2"}, inTable(t, pool), "the others are finished")
+			require.Less(t, time.Since(began), seconds)
+			require.Equal(t, []string{"end-2"}, inTable(t, pool), "the others are finished")
 			err := s.DelayNotice(t.Context(), session.Notice{ID: "end-2"}, time.Hour)
 			require.ErrorContains(t, err, "lock_timeout allows")
 
@@ -185,7 +88,7 @@ func TestLockedNotice(t *testing.T) {
 			waitForLock(t, pool)
 			require.NoError(t, tx.Rollback(t.Context()))
 			require.NoError(t, <-finished)
-			assert.Empty(t, inTable(t, pool))
+			require.Empty(t, inTable(t, pool))
 		})
 	}
 	t.Run("that another claims meanwhile is not delayed", func(t *testing.T) {
@@ -202,23 +105,19 @@ func TestLockedNotice(t *testing.T) {
 		waitForLock(t, pool)
 		require.NoError(t, tx.Commit(t.Context()))
 		require.NoError(t, <-delayed)
-		assert.Empty(t, claimAll(t, s, 0))
+		require.Empty(t, claimAll(t, s, 0))
 	})
 	t.Run("that another puts meanwhile is put once", func(t *testing.T) {
 		dsn := newDSN(t)
 		s, pool := openAt(t, dsn, withOutbox), hostPool(t, dsn)
-		tx, err := pool.Begin(t.Context())
-		require.NoError(t, err)
-		defer tx.Rollback(context.WithoutCancel(t.Context()))
-		_, err = tx.Exec(t.Context(), `INSERT INTO watchdog_outbox
+		tx := begun(t, pool, `INSERT INTO watchdog_outbox
 			(event_id, aggregate_type, aggregate_id, event_type, created_at, alert) VALUES ('alert-1', 'a', 'b', 'c', now(), true)`)
-		require.NoError(t, err)
 		put := make(chan error, 1)
 		go func() { put <- s.PutNotices(t.Context(), alertOf("alert-1"), alertOf("alert-2")) }()
 		waitForLock(t, pool)
 		require.NoError(t, tx.Commit(t.Context()))
 		require.NoError(t, <-put)
-		assert.Equal(t, []string{"alert-1", "alert-2"}, inTable(t, pool))
+		require.Equal(t, []string{"alert-1", "alert-2"}, inTable(t, pool))
 	})
 }
 
@@ -256,93 +155,6 @@ func TestDeliveryRights(t *testing.T) {
 		}
 	}
 	require.NoError(t, deliver())
-}
-
-// A refusal is the transport to a receiver that takes nothing.
-type refusal struct{}
-
-func (refusal) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusInternalServerError, Body: http.NoBody}, nil
-}
-
-// A boxClock is the clock by which the times in an outbox are read: when it goes on, or is set, all of them are further
-// in the past.
-type boxClock struct {
-	testing.TB
-	pool *pgxpool.Pool
-	gone time.Duration // really, in all
-}
-
-func (c *boxClock) set(by time.Duration, columns ...string) {
-	c.Helper()
-	for i, column := range columns {
-		columns[i] = fmt.Sprintf("%[1]s = %[1]s - interval '%[2]d microseconds'", column, by.Microseconds())
-	}
-	mustExec(c, c.pool, "UPDATE watchdog_outbox SET "+strings.Join(columns, ", "))
-}
-
-func (c *boxClock) setAll(by time.Duration) { c.set(by, "created_at", "due_at", "paused_at") }
-
-// pass has the pause of the only notice pass.
-func (c *boxClock) pass() {
-	c.Helper()
-	text := texts(c, c.pool, "SELECT (extract(epoch FROM due_at - paused_at) * 1000000)::bigint::text FROM watchdog_outbox")
-	pause, err := strconv.ParseInt(text[0], 10, 64)
-	require.NoError(c, err)
-	c.gone += time.Duration(pause) * time.Microsecond
-	c.setAll(time.Duration(pause) * time.Microsecond)
-}
-
-// A notice that was put by a clock that is wrong by a year is tried for as long as KeepFor says, and then dropped once.
-func TestNoticeOfWrongClock(t *testing.T) {
-	t.Parallel()
-	const year, keepFor = 365 * 24 * time.Hour, 2 * notify.LeastKeepFor
-	for name, test := range map[string]struct {
-		wrong     time.Duration
-		corrected int // after so many tries, 15 in a pause of an hour
-	}{
-		"right":                               {0, 0},
-		"a year ahead when it was put":        {year, 0},
-		"a year behind when it was put":       {-year, 0},
-		"a year ahead for three tries":        {year, 3},
-		"a year behind for three tries":       {-year, 3},
-		"a year ahead until a pause is long":  {year, 15},
-		"a year behind until a pause is long": {-year, 15},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dsn := newDSN(t)
-			s := openAt(t, dsn, postgres.Config{Outbox: true})
-			clock := &boxClock{TB: t, pool: hostPool(t, dsn)}
-			require.NoError(t, s.PutNotices(t.Context(), alertOf("alert-1")))
-			if test.corrected == 0 {
-				clock.set(-test.wrong, "created_at")
-			}
-			var log bytes.Buffer
-			sender, err := notify.New(s, s, notify.Config{
-				URL: "https://hooks.example.com/x", Secrets: []string{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"},
-				Transport: refusal{}, Logger: slog.New(slog.NewTextHandler(&log, nil)), KeepFor: keepFor,
-			})
-			require.NoError(t, err)
-			for try := 1; ; try++ {
-				d, _ := sender.Deliver(t.Context())
-				if d.Dropped > 0 {
-					break
-				}
-				require.Equal(t, notify.Delivery{Delayed: 1}, d, "try %d", try)
-				if try == test.corrected {
-					clock.setAll(-test.wrong)
-				}
-				if try != test.corrected || test.wrong == 0 {
-					clock.pass()
-				}
-			}
-			assert.GreaterOrEqual(t, clock.gone, keepFor)
-			assert.LessOrEqual(t, clock.gone, keepFor+time.Hour+time.Second)
-			assert.Equal(t, 1, strings.Count(log.String(), "a notice is given up, and nobody is told of it"))
-			assert.Empty(t, texts(t, clock.pool, "SELECT event_id FROM watchdog_outbox"))
-		})
-	}
 }
 
 // claimTime is how long the claims of processes last that are killed.
@@ -398,8 +210,8 @@ func deliverAndDie(t *testing.T, dsn string, lines int) (said map[string][]strin
 		}
 	}
 	var exit *exec.ExitError
-	assert.ErrorAs(t, cmd.Wait(), &exit)
-	assert.GreaterOrEqual(t, n, lines)
+	require.ErrorAs(t, cmd.Wait(), &exit)
+	require.GreaterOrEqual(t, n, lines)
 	return said
 }
 
@@ -419,7 +231,7 @@ func TestNoticesOfKilledProcesses(t *testing.T) {
 	for range rounds {
 		said := deliverAndDie(t, dsn, 1+rand.IntN(most))
 		for _, id := range said["delivers"] {
-			assert.False(t, finished[id], "%s was finished, and came again", id)
+			require.False(t, finished[id], "%s was finished, and came again", id)
 			delete(left, id)
 		}
 		for _, id := range said["finished"] {
@@ -430,13 +242,13 @@ func TestNoticesOfKilledProcesses(t *testing.T) {
 		all, err := s.ClaimNotices(t.Context(), 1000, time.Hour)
 		require.NoError(t, err)
 		for _, n := range all {
-			assert.False(t, finished[n.ID], "%s was finished, and came again", n.ID)
+			require.False(t, finished[n.ID], "%s was finished, and came again", n.ID)
 			delete(left, n.ID)
 		}
 		require.NoError(t, s.FinishNotices(t.Context(), all...))
 		return len(inTable(t, pool)) == 0
 	}, time.Minute, 10*time.Millisecond)
-	assert.Empty(t, slices.Collect(maps.Keys(left)), "nobody was told of these ends")
+	require.Empty(t, slices.Collect(maps.Keys(left)), "nobody was told of these ends")
 	t.Logf("%d of %d were finished by processes that were killed", len(finished), ends)
 }
 

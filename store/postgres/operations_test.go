@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -78,6 +77,22 @@ func TestOperations(t *testing.T) {
 			mustExec(t, hostPool(t, dsn), documented(t, page, section)...)
 		})
 	}
+	t.Run("the query for rows that are behind", func(t *testing.T) {
+		dsn := newDSN(t)
+		s := openAt(t, dsn, postgres.Config{})
+		l := begin(t, s, lease1)
+		l.Beat, l.Clock, l.Covered = 2, 5*time.Second, 5*time.Second
+		l.Behind = []session.RowBehind{{RunID: "run-1", Attempt: 3, Written: time.Second}}
+		require.NoError(t, s.RenewLease(t.Context(), l))
+		for _, statement := range documented(t, "operations-alerts.md", "What to alert on") {
+			if strings.Contains(statement, "behind_seconds") {
+				require.Equal(t, []string{"host-1 run-1 3 4"}, texts(t, hostPool(t, dsn), "SELECT concat_ws(' ', host, run, attempt, "+
+					"round(behind_seconds)) FROM ("+statement+") AS found"))
+				return
+			}
+		}
+		require.Fail(t, "there is no such query")
+	})
 	t.Run("retention takes old sessions that have ended, all of their events, and what was read", func(t *testing.T) {
 		dsn := newDSN(t)
 		s, pool := openAt(t, dsn, postgres.Config{Outbox: true}), hostPool(t, dsn)
@@ -111,19 +126,19 @@ func TestOperations(t *testing.T) {
 		}
 		mustExec(t, pool, `UPDATE watchdog_sessions SET last_event_at = now() - interval '100 days',
 			created_at = now() - interval '100 days', ended_at = ended_at - interval '100 days' * (run_id <> 'ended today')::int`)
-		assert.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 9)
+		require.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 9)
 		mustExec(t, pool, documented(t, "operations.md", "Retention")...)
 		outbox := documented(t, "operations.md", "The outbox")
 		mustExec(t, pool, outbox[:len(outbox)-1]...)
-		assert.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 9, "none is old")
+		require.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 9, "none is old")
 		mustExec(t, pool, outbox[len(outbox)-1])
-		assert.Empty(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"))
+		require.Empty(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"))
 		left := []string{"ended today", "mixed without a session", "old but active", "to be started"}
-		assert.Equal(t, left, slices.Compact(texts(t, pool, `SELECT aggregate_id FROM events
+		require.Equal(t, left, slices.Compact(texts(t, pool, `SELECT aggregate_id FROM events
 			WHERE aggregate_type = $1 ORDER BY 1`, watchdog.AggregateType)))
-		assert.Equal(t, []string{"ended today", "old but active", "to be started"},
+		require.Equal(t, []string{"ended today", "old but active", "to be started"},
 			texts(t, pool, "SELECT run_id FROM watchdog_sessions ORDER BY 1"))
-		assert.Len(t, texts(t, pool, "SELECT id FROM events WHERE aggregate_type = 'their own'"), 1)
+		require.Len(t, texts(t, pool, "SELECT id FROM events WHERE aggregate_type = 'their own'"), 1)
 	})
 	t.Run("retention takes slices of windows that ended long ago, these windows, and what was given back", func(t *testing.T) {
 		dsn := newDSN(t)
@@ -140,10 +155,10 @@ func TestOperations(t *testing.T) {
 		mustExec(t, pool, `UPDATE watchdog_spend SET ends_at = ends_at - interval '100 days' WHERE scope = 'of old'`,
 			`UPDATE watchdog_slices SET returned_at = returned_at - interval '100 days'`)
 		mustExec(t, pool, documented(t, "operations.md", "Retention")...)
-		assert.Equal(t, []string{"kept", "now"}, texts(t, pool, "SELECT id FROM watchdog_slices ORDER BY id"))
-		assert.Equal(t, []string{"of back", "of kept", "of now"},
+		require.Equal(t, []string{"kept", "now"}, texts(t, pool, "SELECT id FROM watchdog_slices ORDER BY id"))
+		require.Equal(t, []string{"of back", "of kept", "of now"},
 			texts(t, pool, "SELECT scope FROM watchdog_spend WHERE requests > 0 ORDER BY scope"))
-		assert.Equal(t, []string{"of old"}, texts(t, pool, `SELECT scope FROM watchdog_spend GROUP BY scope
+		require.Equal(t, []string{"of old"}, texts(t, pool, `SELECT scope FROM watchdog_spend GROUP BY scope
 			HAVING sum(requests) = 0`), "it keeps its currency")
 	})
 }

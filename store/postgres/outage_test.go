@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -52,10 +53,10 @@ func TestOutage(t *testing.T) {
 			begin(t, s, lease1)
 			page, err := s.Stalled(t.Context(), session.Query{Threshold: threshold, Limit: 1})
 			require.NoError(t, err)
-			assert.Empty(t, page.Sessions)
+			require.Empty(t, page.Sessions)
 			skipped, err := s.Freshen(t.Context(), lease1, []session.Freshness{{RunID: judged.RunID, Attempt: judged.Attempt}})
 			require.NoError(t, err)
-			assert.Empty(t, skipped.Gone)
+			require.Empty(t, skipped.Gone)
 		})
 	}
 }
@@ -83,11 +84,7 @@ func TestBlockedServer(t *testing.T) {
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	judged := attach(t, s, "run-1")
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	_, err = tx.Exec(t.Context(), "LOCK TABLE watchdog_sessions, events")
-	require.NoError(t, err)
+	tx := begun(t, pool, "LOCK TABLE watchdog_sessions, events")
 	t.Run("blocks a call until its context ends", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
@@ -109,7 +106,7 @@ func TestBlockedServer(t *testing.T) {
 	require.NoError(t, tx.Rollback(t.Context()))
 	after, err := s.Session(t.Context(), judged.RunID)
 	require.NoError(t, err)
-	assert.Equal(t, session.Active, after.Status)
+	require.Equal(t, session.Active, after.Status)
 }
 
 // openWithLimit opens a store in a schema of its own, with a limit for its statements, and then locks its tables.
@@ -120,20 +117,8 @@ func openWithLimit(t *testing.T, dsn, setting, value string) *postgres.Store {
 	s, err := postgres.Open(t.Context(), dsn+"&"+setting+"="+value, postgres.Config{Schema: "limited"})
 	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
-	tx, err := admin.Begin(t.Context())
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), "LOCK TABLE limited.watchdog_sessions, limited.events")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	begun(t, admin, "LOCK TABLE limited.watchdog_sessions, limited.events")
 	return s
-}
-
-func TestReadOnlyDatabase(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	_, err := postgres.Open(t.Context(), dsn+"&default_transaction_read_only=on", postgres.Config{})
-	require.ErrorContains(t, err, "read-only")
-	assert.Empty(t, texts(t, hostPool(t, dsn), everything))
 }
 
 func TestMissingRights(t *testing.T) {
@@ -167,8 +152,8 @@ func TestMissingRights(t *testing.T) {
 		attachLeased(t, s, lease1, "run-1")
 		expired, left, err := s.ExpireLease(t.Context(), l)
 		require.NoError(t, err)
-		assert.True(t, expired)
-		assert.Zero(t, left)
+		require.True(t, expired)
+		require.Zero(t, left)
 		_, err = postgres.Open(t.Context(), asGuest, postgres.Config{Outbox: true})
 		require.ErrorContains(t, err, "grant it INSERT on watchdog_outbox")
 		mustExec(t, pool, "GRANT INSERT ON watchdog_outbox TO guest")
@@ -181,17 +166,17 @@ func TestMissingRights(t *testing.T) {
 // If a connection string has several hosts, an error says which one it is about.
 func TestErrorsNameHost(t *testing.T) {
 	direct := newDSN(t)
-	p := startProxy(t, direct)
-	at, err := url.Parse(p.DSN())
-	require.NoError(t, err)
+	database, open := throughTCP(t, direct)
 	closed := closedAddress(t)
-	at.Host = closed + "," + at.Host
-	at.User = url.UserPassword("postgres", canary)
+	at := &url.URL{
+		Scheme: "postgres", User: url.UserPassword("postgres", canary), Host: closed + "," + open, Path: database,
+		RawQuery: "sslmode=disable",
+	}
 	s := openAt(t, at.String(), postgres.Config{})
 	names := func(err error) {
 		t.Helper()
 		refusesSecrets(t, err)
-		require.ErrorContains(t, err, "server "+p.listener.Addr().String()+": ")
+		require.ErrorContains(t, err, "server "+open+": ")
 		require.NotContains(t, strings.ReplaceAll(err.Error(), " at "+closed+" or at ", ""), closed)
 	}
 	t.Run("of a statement", func(t *testing.T) {
@@ -224,6 +209,35 @@ func TestErrorsNameHost(t *testing.T) {
 			require.Regexp(t, "connect: (.|\n)*"+host, err.Error())
 		}
 	})
+}
+
+// throughTCP returns the database of a connection string, and an address through which its server can be reached.
+func throughTCP(t *testing.T, dsn string) (database, open string) {
+	t.Helper()
+	config, err := pgconn.ParseConfig(dsn)
+	require.NoError(t, err)
+	network, address := pgconn.NetworkAddress(config.Host, config.Port)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	pass := func(to, from net.Conn) {
+		defer to.Close()
+		_, _ = io.Copy(to, from) // until one of them is closed
+	}
+	all.Go(func() {
+		for client, err := listener.Accept(); err == nil; client, err = listener.Accept() {
+			server, err := net.Dial(network, address)
+			if assert.NoError(t, err) {
+				all.Go(func() { pass(server, client) })
+				all.Go(func() { pass(client, server) })
+			}
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		all.Wait()
+	})
+	return config.Database, listener.Addr().String()
 }
 
 // closedAddress returns an address where nobody listens.
@@ -286,92 +300,6 @@ const canary = "canary-7c1e"
 
 // seconds is what "within seconds" may take on a busy machine.
 const seconds = 30 * time.Second
-
-// Listen returns an error within seconds when its connection is half-open.
-func TestListenHalfOpen(t *testing.T) {
-	t.Parallel()
-	p := startProxy(t, newDSN(t))
-	s := openAt(t, p.DSN(), postgres.Config{})
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- s.Listen(t.Context(), func() { close(ready) }, func(string) {}) }()
-	<-ready
-	p.vanish()
-	began := time.Now()
-	require.ErrorContains(t, wait(t, ended), "the server did not answer")
-	assert.Less(t, time.Since(began), seconds)
-	t.Logf("noticed after %v", time.Since(began))
-	p.forward()
-	began = time.Now()
-	require.NoError(t, s.Close())
-	assert.Less(t, time.Since(began), seconds)
-}
-
-// A routed store listens through a proxy, and does all else directly.
-type routed struct {
-	*postgres.Store
-	proxied *postgres.Store
-	ready   chan struct{}
-	told    chan string
-}
-
-func (r *routed) Listen(ctx context.Context, ready func(), told func(runID string)) error {
-	return r.proxied.Listen(ctx, func() { ready(); r.ready <- struct{}{} }, func(runID string) {
-		told(runID)
-		r.told <- runID
-	})
-}
-
-// While its listening connection is half-open a keeper notices within seconds that a run was cancelled, because it
-// polls, and later it listens again.
-func TestKeeperHalfOpen(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	p := startProxy(t, dsn)
-	s := &routed{
-		Store: openAt(t, dsn, postgres.Config{}), proxied: openAt(t, p.DSN(), postgres.Config{}),
-		ready: make(chan struct{}, 10), told: make(chan string, 10),
-	}
-	keeper, err := session.NewKeeper(session.KeeperConfig{Store: s, Host: "host-1"})
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { assert.NoError(t, keeper.Run(ctx)) })
-	defer running.Wait()
-	defer stop()
-	guard := func(runID string) *watchdog.Watchdog {
-		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: runID, StartedAt: time.Now()},
-			watchdog.Config{Store: s, Keeper: keeper})
-		require.NoError(t, err)
-		return wd
-	}
-	first, second := guard("run-1"), guard("run-2")
-	defer first.Close()
-	defer second.Close()
-	wait(t, s.ready)
-	p.vanish()
-	cancelNow(t, s, "run-1")
-	wait(t, first.Context().Done())
-	assert.Empty(t, s.told, "nothing can have been told")
-	p.forward()
-	wait(t, s.ready)
-	cancelNow(t, s, "run-2")
-	assert.Equal(t, "run-2", wait(t, s.told))
-	wait(t, second.Context().Done())
-}
-
-// cancelNow cancels a session as it stands.
-func cancelNow(t *testing.T, s session.Store, runID string) {
-	t.Helper()
-	judged, err := s.Session(t.Context(), runID)
-	require.NoError(t, err)
-	request := cancelOf("cancel of "+runID, runID)
-	request.Events[0].Timestamp = time.Now()
-	request.Events[0].Payload = fmt.Appendf(nil, `{"reason":"idle_timeout","session_started_at":%q}`,
-		judged.StartedAt.Format("2006-01-02T15:04:05.000000Z"))
-	done, err := s.Cancel(t.Context(), judged, request)
-	require.NoError(t, err)
-	require.Equal(t, session.Done, done)
-}
 
 // wait receives within seconds.
 func wait[T any](t *testing.T, c <-chan T) (received T) {

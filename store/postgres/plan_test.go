@@ -14,7 +14,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -129,79 +128,27 @@ func TestQueryPlans(t *testing.T) {
 	ten := session.Query{Threshold: threshold, MinAge: minAge, Limit: 10}
 	next := ten
 	next.After = page.Next
-	statements := []struct {
-		name string
-		of   func() (string, []any)
-		long bool // its plan contains a list
-	}{
-		{name: "find ten of fifty", of: func() (string, []any) { return s.StalledStatement(ten) }},
-		{name: "find ten more", of: func() (string, []any) { return s.StalledStatement(next) }},
-		{name: "cancel one", of: func() (string, []any) {
-			return s.CancelStatement(session.Session{RunID: "stalled-1", Attempt: 1, LastEventAt: noon})
-		}},
-		{name: "attach to one", of: func() (string, []any) {
-			return s.AttachStatement(session.Session{RunID: "stalled-1", Lease: "lease-1"})
-		}},
-		{name: "ask for what ended", of: func() (string, []any) { return s.EndedStatement("lease-1") }},
-		{name: "freshen ten", long: true, of: func() (string, []any) { return s.FreshenStatement("lease-1", fresh[:10]) }},
-		{name: "freshen ten thousand", long: true, of: func() (string, []any) { return s.FreshenStatement("lease-1", fresh) }},
-		{name: "end ten thousand", long: true, of: func() (string, []any) { return s.EndStatement(ends) }},
-		{name: "claim one", of: func() (string, []any) {
-			return s.ClaimStatement(session.Session{RunID: "stalled-1", Attempt: 1, LastEventAt: noon})
-		}},
-		{name: "claim a start", of: s.ClaimStartStatement},
-		{name: "put off a start", of: func() (string, []any) { return s.PutOffStartStatement("stalled-1") }},
-		{name: "take rows out of a lease", of: func() (string, []any) { return s.LeaveStatement("lease-1") }},
-		{name: "find the rows of a lease", of: func() (string, []any) { return s.LeaseSessionsStatement("lease-1") }},
-		{name: "list", of: func() (string, []any) { return s.ListStatement(session.ListQuery{Limit: 10}) }},
-		{name: "list more", of: func() (string, []any) {
-			return s.ListStatement(session.ListQuery{Limit: 10, After: "1700000000000000 run-1"})
-		}},
-		{name: "list live ones", of: func() (string, []any) {
-			return s.ListStatement(session.ListQuery{Live: true, Limit: 10})
-		}},
-		{name: "list those of a host", of: func() (string, []any) {
-			return s.ListStatement(session.ListQuery{Host: "host-3", Limit: 10})
-		}},
-		{name: "list the layers of a run", of: func() (string, []any) {
-			return s.ListStatement(session.ListQuery{Parent: "parent-host-3", Limit: 10})
-		}},
-		{name: "wait for a scope", of: func() (string, []any) { return s.LockScopeStatement("tenant-7") }},
-		{name: "wait for the scope of a slice", of: func() (string, []any) {
-			return s.LockScopeOfSliceStatement("slice-77")
-		}},
-		{name: "lock a scope and a window", of: func() (string, []any) { return s.LockSpendStatement("tenant-7", "day 3") }},
-		{name: "read a slice", of: func() (string, []any) { return s.SliceStatement("slice-77") }},
-		{name: "lock the window of a slice", of: func() (string, []any) { return s.LockWindowStatement("slice-77") }},
-		{name: "put notices", of: func() (string, []any) {
-			return s.PutNoticesStatement(alertOf("alert-1"), alertOf("alert-2"))
-		}},
-		{name: "claim notices", of: func() (string, []any) { return s.ClaimNoticesStatement(100) }},
-		{name: "finish notices", of: func() (string, []any) { return s.FinishNoticesStatement("end-7", "end-8") }},
-		{name: "delay a notice", of: func() (string, []any) { return s.DelayNoticeStatement("end-7") }},
-		{name: "read the events of one", of: func() (string, []any) {
-			return s.ReadStatement(watchdog.AggregateType, "stalled-1")
-		}},
-	}
+	judged := session.Session{RunID: "stalled-1", Attempt: 1, LastEventAt: noon}
+	statements := s.Planned(judged, ten, next, fresh, ends)
 	var all strings.Builder
 	for _, statement := range statements {
-		plan := explain(t, pool, first(statement.of()), second(statement.of()))
-		if !statement.long {
-			fmt.Fprintf(&all, "-- %s\n%s\n", statement.name, plan)
+		plan := explain(t, pool, statement.Statement, statement.Arguments)
+		if !statement.Long {
+			fmt.Fprintf(&all, "-- %s\n%s\n", statement.Name, plan)
 		}
-		assert.NotRegexp(t, fullScan, plan, statement.name)
-		if strings.HasPrefix(statement.name, "list") {
-			assert.NotContains(t, plan, "Sort", statement.name)
+		require.NotRegexp(t, fullScan, plan, statement.Name)
+		if strings.HasPrefix(statement.Name, "list") {
+			require.NotContains(t, plan, "Sort", statement.Name)
 		}
 	}
 	mustExec(t, pool, "DELETE FROM watchdog_sessions WHERE run_id LIKE 'stalled%'", "VACUUM ANALYZE watchdog_sessions")
-	plan := explain(t, pool, first(s.StalledStatement(ten)), second(s.StalledStatement(ten)))
+	plan := explain(t, pool, statements[0].Statement, statements[0].Arguments)
 	fmt.Fprintf(&all, "-- find none\n%s", plan)
-	assert.Contains(t, plan, "Index Scan using watchdog_sessions_silent")
-	assert.Contains(t, plan, "Index Scan using watchdog_sessions_due")
-	assert.Contains(t, plan, "Index Scan using watchdog_sessions_quiet_since")
-	assert.Contains(t, plan, "Index Scan using watchdog_sessions_quiet_due")
-	assert.NotRegexp(t, fullScan, plan)
+	require.Contains(t, plan, "Index Scan using watchdog_sessions_silent")
+	require.Contains(t, plan, "Index Scan using watchdog_sessions_due")
+	require.Contains(t, plan, "Index Scan using watchdog_sessions_quiet_since")
+	require.Contains(t, plan, "Index Scan using watchdog_sessions_quiet_due")
+	require.NotRegexp(t, fullScan, plan)
 	assertGolden(t, pool, all.String())
 }
 
@@ -233,9 +180,9 @@ func TestEventPlans(t *testing.T) {
 	assertIndexed := func(statement string, arguments []any) {
 		t.Helper()
 		plan := explain(t, pool, statement, arguments)
-		assert.NotContains(t, plan, "Seq Scan")
-		assert.Contains(t, plan, "Index Scan using events_pkey")
-		assert.Contains(t, plan, "Index Scan Backward using watchdog_events_aggregate")
+		require.NotContains(t, plan, "Seq Scan")
+		require.Contains(t, plan, "Index Scan using events_pkey")
+		require.Contains(t, plan, "Index Scan Backward using watchdog_events_aggregate")
 	}
 	for _, step := range []string{"SELECT", "VACUUM ANALYZE events"} {
 		mustExec(t, pool, step)
@@ -243,12 +190,12 @@ func TestEventPlans(t *testing.T) {
 		assertIndexed(s.SelectStatement(many...))
 	}
 	plan := explain(t, pool, first(s.LayersStatement("run-50")), second(s.LayersStatement("run-50")))
-	assert.Contains(t, plan, "watchdog_events_parent")
-	assert.NotContains(t, plan, "Seq Scan")
+	require.Contains(t, plan, "watchdog_events_parent")
+	require.NotContains(t, plan, "Seq Scan")
 	plan = explain(t, pool, first(s.FollowStatement("run-500", "900")), second(s.FollowStatement("run-500", "900")))
-	assert.Contains(t, plan, "watchdog_events_aggregate")
+	require.Contains(t, plan, "watchdog_events_aggregate")
 	plan = explain(t, pool, first(s.FollowStatement("", "900")), second(s.FollowStatement("", "900")))
-	assert.Contains(t, plan, "One-Time Filter", "without new transactions the table is skipped")
+	require.Contains(t, plan, "One-Time Filter", "without new transactions the table is skipped")
 }
 
 // assertGolden compares with the plans of the same server version, because other versions print them differently.
@@ -266,7 +213,7 @@ func assertGolden(t *testing.T, pool *pgxpool.Pool, got string) {
 		return
 	}
 	require.NoError(t, err)
-	assert.Equal(t, string(want), got)
+	require.Equal(t, string(want), got)
 }
 
 // Rows are written by look-ups in the right index, or in one pass, also while the planner believes that there are none.
@@ -306,9 +253,9 @@ func TestEmptiedTable(t *testing.T) {
 			read = blocksOfIndexes(t, dsn) - before
 			return read >= rows // each row that is written is added to an index, or looked up
 		}, time.Minute, 10*time.Millisecond)
-		assert.Less(t, read, int64(20*rows), "no index is read from end to end for each row")
+		require.Less(t, read, int64(20*rows), "no index is read from end to end for each row")
 	}
-	assert.Equal(t, []string{fmt.Sprint(rows)}, texts(t, pool,
+	require.Equal(t, []string{fmt.Sprint(rows)}, texts(t, pool,
 		"SELECT count(*)::text FROM watchdog_sessions WHERE status = 'finished'"))
 }
 

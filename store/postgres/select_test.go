@@ -2,10 +2,7 @@ package postgres_test
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -17,82 +14,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/store/postgres"
-	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
-
-// filter is what Select must return, from all events of the aggregate.
-func filter(all []watchdog.Event, s watchdog.Selection) (selected []watchdog.Event) {
-	latest := -1
-	for i, e := range all {
-		if !s.Since.IsZero() && e.Timestamp.Before(s.Since) && slices.Contains(s.LatestOf, e.Type) {
-			latest = i
-		}
-	}
-	for i, e := range all {
-		isSince := !s.Since.IsZero() && !e.Timestamp.Before(s.Since)
-		if isSince || i == latest || slices.Contains(s.IDs, e.ID) {
-			selected = append(selected, e)
-		}
-	}
-	return selected
-}
-
-func TestSelect(t *testing.T) {
-	t.Parallel()
-	for name, open := range setups {
-		t.Run(name, func(t *testing.T) {
-			seed := rand.Uint64()
-			t.Log("seed", seed)
-			selectsAsFilter(t, open(t), rand.New(rand.NewPCG(seed, 0)))
-		})
-	}
-}
-
-// selectsAsFilter compares random selections with a filter. Many events have one time, and few types.
-func selectsAsFilter(t *testing.T, s putter, random *rand.Rand) {
-	t.Helper()
-	var events []watchdog.Event
-	var ids []string
-	someTime := func() time.Time { return noon.Add(time.Duration(random.IntN(20_000))) }
-	someType := func() string { return fmt.Sprint("type-", random.IntN(6)) }
-	for i := range 300 {
-		e := watchdog.Event{
-			ID: fmt.Sprint([]string{"a", "A", "é", "~"}[random.IntN(4)], i), AggregateType: watchdog.AggregateType,
-			AggregateID: fmt.Sprint("run-", random.IntN(3)), Type: someType(), Timestamp: someTime(),
-			Payload: []byte(`{ "a":1}`),
-		}
-		events, ids = append(events, e), append(ids, e.ID)
-	}
-	require.NoError(t, s.Append(t.Context(), events...))
-	var batch []*watchdog.Exchange
-	for range 100 {
-		selection := since1970(fmt.Sprint("run-", random.IntN(4)))
-		selection.Since = time.Time{}
-		for range random.IntN(4) {
-			selection.IDs = append(selection.IDs, ids[random.IntN(len(ids))], "missing")
-		}
-		if random.IntN(4) > 0 {
-			selection.Since = someTime().In(time.FixedZone("somewhere", 3600))
-		}
-		for range random.IntN(3) {
-			selection.LatestOf = append(selection.LatestOf, someType())
-		}
-		all, err := s.Read(t.Context(), watchdog.AggregateType, selection.AggregateID)
-		require.NoError(t, err)
-		want := filter(all, selection)
-		got, err := s.Select(t.Context(), selection)
-		require.NoError(t, err)
-		require.Equal(t, append([]watchdog.Event{}, want...), got, "%+v", selection)
-		batch = append(batch, &watchdog.Exchange{
-			Selection: selection,
-			Decide: func(selected []watchdog.Event) []watchdog.Event {
-				assert.Equal(t, got, selected)
-				return nil
-			},
-		})
-	}
-	require.NoError(t, s.Transact(t.Context(), batch...))
-}
 
 func TestSelectFarTimes(t *testing.T) {
 	t.Parallel()
@@ -103,11 +25,11 @@ func TestSelectFarTimes(t *testing.T) {
 		selection.Since = time.Date(year, 2, 3, 4, 5, 6, 7, time.UTC)
 		events, err := s.Select(t.Context(), selection)
 		require.NoError(t, err, year)
-		assert.Len(t, events, want, year)
+		require.Len(t, events, want, year)
 		selection.LatestOf = []string{watchdog.EventWarning}
 		events, err = s.Select(t.Context(), selection)
 		require.NoError(t, err, year)
-		assert.Len(t, events, 1, year)
+		require.Len(t, events, 1, year)
 	}
 }
 
@@ -156,47 +78,8 @@ func (f *follower) ended(t *testing.T) error {
 	t.Helper()
 	f.stop()
 	err := <-f.end
-	assert.Empty(t, f.told)
+	require.Empty(t, f.told)
 	return err
-}
-
-func TestFollow(t *testing.T) {
-	t.Parallel()
-	for name, open := range setups {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tellsEachOnce(t, open(t))
-		})
-	}
-	t.Run("through a pooler in transaction mode", func(t *testing.T) {
-		t.Parallel()
-		pooler := pgtest.StartPooler(t, server(t), pgtest.TransactionMode)
-		name := server(t).Database(t)
-		tellsEachOnce(t, newPutter(t, pooler.DSN(name), server(t).DSN(name)))
-	})
-}
-
-// tellsEachOnce appends in several ways, with timestamps of long ago, and follows all runs and one.
-func tellsEachOnce(t *testing.T, s putter) {
-	t.Helper()
-	require.NoError(t, s.Append(t.Context(), numbered(0)))
-	all, one := follow(t, s.Store, ""), follow(t, s.Store, "run-1")
-	theirs := numbered(3)
-	theirs.AggregateType = "theirs"
-	require.NoError(t, s.Append(t.Context(), numbered(1), numbered(0), theirs))
-	assert.Equal(t, numbered(1), all.next(t))
-	assert.Equal(t, numbered(1), one.next(t))
-	require.NoError(t, s.Transact(t.Context(), counting("run-2"), appending("run-1", numbered(2))))
-	mustExec(t, s.pool, `INSERT INTO events (id, aggregate_type, aggregate_id, event_type, payload, "timestamp")
-		VALUES ('by-hand', 'runtime_control', 'run-1', 'x', '{}', '2001-01-01')`)
-	got := map[string]bool{}
-	for range 3 {
-		got[all.next(t).ID] = true
-	}
-	assert.Equal(t, map[string]bool{"run-2-0": true, "event-2": true, "by-hand": true}, got)
-	assert.ElementsMatch(t, []string{"event-2", "by-hand"}, []string{one.next(t).ID, one.next(t).ID})
-	require.ErrorIs(t, all.ended(t), context.Canceled)
-	require.ErrorIs(t, one.ended(t), context.Canceled)
 }
 
 // What a transaction wrote is told when it commits, and what was written meanwhile only once.
@@ -205,28 +88,24 @@ func TestFollowOpenTransaction(t *testing.T) {
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	s.SetFollowPause(100 * time.Millisecond)
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
 	const insert = `INSERT INTO events SELECT $1, 'runtime_control', 'run-1', 'x', '{}', now()`
-	_, err = tx.Exec(t.Context(), insert, "before")
-	require.NoError(t, err)
+	tx := begun(t, pool, insert, "before")
 	require.NoError(t, s.Append(t.Context(), numbered(0)))
 	f := follow(t, s, "")
 	require.NoError(t, s.Append(t.Context(), numbered(1)))
-	assert.Equal(t, "event-1", f.next(t).ID)
+	require.Equal(t, "event-1", f.next(t).ID)
 	savepoint, err := tx.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = savepoint.Exec(t.Context(), insert, "savepoint")
 	require.NoError(t, err)
 	require.NoError(t, savepoint.Commit(t.Context()))
 	require.NoError(t, s.Append(t.Context(), numbered(2)))
-	assert.Equal(t, "event-2", f.next(t).ID)
+	require.Equal(t, "event-2", f.next(t).ID)
 	require.NoError(t, tx.Commit(t.Context()))
-	assert.Equal(t, "before", f.next(t).ID)
-	assert.Equal(t, "savepoint", f.next(t).ID)
+	require.Equal(t, "before", f.next(t).ID)
+	require.Equal(t, "savepoint", f.next(t).ID)
 	require.NoError(t, s.Append(t.Context(), numbered(3)))
-	assert.Equal(t, "event-3", f.next(t).ID)
+	require.Equal(t, "event-3", f.next(t).ID)
 	require.ErrorIs(t, f.ended(t), context.Canceled)
 }
 
@@ -284,7 +163,7 @@ func TestFollowManyWriters(t *testing.T) {
 			missed++
 		}
 	}
-	assert.Zero(t, missed)
+	require.Zero(t, missed)
 	t.Logf("told %d", len(told))
 }
 
@@ -295,8 +174,8 @@ func TestFollowEnds(t *testing.T) {
 		s := openAt(t, dsn, postgres.Config{})
 		err := s.Follow(t.Context(), "", func() { assert.NoError(t, s.Append(t.Context(), numbered(1), numbered(2))) },
 			func(e watchdog.Event) {
-				assert.Equal(t, "event-1", e.ID, "the store was closed")
-				assert.NoError(t, s.Close())
+				require.Equal(t, "event-1", e.ID, "the store was closed")
+				require.NoError(t, s.Close())
 			})
 		require.ErrorIs(t, err, postgres.ErrClosed)
 	})

@@ -3,14 +3,15 @@ package postgres_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -55,11 +56,24 @@ var setups = map[string]func(t *testing.T) putter{
 
 func TestEvents(t *testing.T) {
 	t.Parallel()
+	keepsRules := func(t *testing.T, open func(t *testing.T) putter) {
+		t.Helper()
+		t.Parallel()
+		s := open(t)
+		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
+	}
 	for name, open := range setups {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
+		t.Run(name, func(t *testing.T) { keepsRules(t, open) })
+	}
+	for _, mode := range []pgx.QueryExecMode{
+		pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+	} {
+		t.Run("in a pool with the mode "+mode.String(), func(t *testing.T) {
+			keepsRules(t, func(t *testing.T) putter {
+				dsn := newDSN(t)
+				pool := hostPool(t, dsn, func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
+				return hurried(newStore(t, pool), hostPool(t, dsn))
+			})
 		})
 	}
 }
@@ -133,7 +147,7 @@ func TestTransactionPooler(t *testing.T) {
 		s, began := through(t), time.Now()
 		err := s.Listen(t.Context(), func() { t.Error("Listen called ready") }, func(string) {})
 		require.ErrorIs(t, err, postgres.ErrNoNotifications)
-		assert.Less(t, time.Since(began), 30*time.Second)
+		require.Less(t, time.Since(began), 30*time.Second)
 	})
 	t.Run("cancels each session once", func(t *testing.T) {
 		t.Parallel()
@@ -200,12 +214,10 @@ func tableCalls(s *postgres.Store) map[string]func(context.Context) error {
 		"Freshen": func(ctx context.Context) error {
 			return second(s.Freshen(ctx, lease1, []session.Freshness{{RunID: "run-1", Attempt: 1}}))
 		},
-		"BeginLease":    func(ctx context.Context) error { return s.BeginLease(ctx, leaseOf(lease1)) },
-		"RenewLease":    func(ctx context.Context) error { return s.RenewLease(ctx, leaseOf(lease1)) },
-		"ObserveLeases": func(ctx context.Context) error { return second(s.ObserveLeases(ctx, []string{lease1})) },
-		"ObserveLeases without suspects": func(ctx context.Context) error {
-			return second(s.ObserveLeases(ctx, nil))
-		},
+		"BeginLease":                     func(ctx context.Context) error { return s.BeginLease(ctx, leaseOf(lease1)) },
+		"RenewLease":                     func(ctx context.Context) error { return s.RenewLease(ctx, leaseOf(lease1)) },
+		"ObserveLeases":                  func(ctx context.Context) error { return second(s.ObserveLeases(ctx, []string{lease1})) },
+		"ObserveLeases without suspects": func(ctx context.Context) error { return second(s.ObserveLeases(ctx, nil)) },
 		"ExpireLease": func(ctx context.Context) error {
 			_, _, err := s.ExpireLease(ctx, leaseOf(lease1))
 			return err
@@ -224,9 +236,10 @@ func tableCalls(s *postgres.Store) map[string]func(context.Context) error {
 		"Cancel": func(ctx context.Context) error {
 			return second(s.Cancel(ctx, judged, session.CancelRequest{Reason: "r", Events: []watchdog.Event{numbered(2)}}))
 		},
-		"Ended": func(ctx context.Context) error {
-			return second(s.Ended(ctx, "lease-1", nil))
+		"CancelAll": func(ctx context.Context) error {
+			return second(s.CancelAll(ctx, []session.BatchedCancel{{Judged: judged, Request: cancelOf("cancel", "run-1")}}))
 		},
+		"Ended": func(ctx context.Context) error { return second(s.Ended(ctx, lease1, nil)) },
 		"History": func(ctx context.Context) error {
 			return second(s.History(ctx, session.HistoryQuery{To: noon, By: session.ByDay}))
 		},
@@ -237,8 +250,22 @@ func tableCalls(s *postgres.Store) map[string]func(context.Context) error {
 		"Take":     func(ctx context.Context) error { return second(s.Take(ctx, sliceOf("slice-1", 1, 60))) },
 		"Return":   func(ctx context.Context) error { return s.Return(ctx, "slice-1", watchdog.Totals{}) },
 		"Layers":   func(ctx context.Context) error { return second(s.Layers(ctx, "run-1")) },
-		"Follow":   func(ctx context.Context) error { return s.Follow(ctx, "", func() {}, func(watchdog.Event) {}) },
+		"Follow": func(ctx context.Context) error {
+			until, ready := context.WithCancel(ctx)
+			defer ready()
+			err := s.Follow(until, "", ready, func(watchdog.Event) {})
+			if ctx.Err() == nil && errors.Is(err, context.Canceled) {
+				err = nil
+			}
+			return err
+		},
 	}
+}
+
+// reading are the calls of tableCalls that only read.
+var reading = []string{
+	"Ended", "Follow", "History", "Layers", "LeaseSessions", "List", "ObserveLeases without suspects", "Read", "Select",
+	"Session", "Stalled",
 }
 
 func TestInvalidArguments(t *testing.T) {
@@ -378,7 +405,7 @@ func findsLayers(t *testing.T, s putter) {
 	} {
 		layers, err := s.Layers(t.Context(), parent)
 		require.NoError(t, err, parent)
-		assert.Equal(t, want, strings.ReplaceAll(strings.Join(layers, " "), "layer-", ""), "the layers of %.20s", parent)
+		require.Equal(t, want, strings.ReplaceAll(strings.Join(layers, " "), "layer-", ""), "the layers of %.20s", parent)
 	}
 }
 
@@ -403,9 +430,9 @@ func TestNarrowIDs(t *testing.T) {
 			var log bytes.Buffer
 			s := openAt(t, dsn, postgres.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			require.NoError(t, s.Append(t.Context(), numbered(1)))
-			assert.Equal(t, test.warned, strings.Contains(log.String(), "too short for layers"), log.String())
+			require.Equal(t, test.warned, strings.Contains(log.String(), "too short for layers"), log.String())
 			if test.warned {
-				assert.Contains(t, log.String(), "TYPE varchar(255)")
+				require.Contains(t, log.String(), "TYPE varchar(255)")
 			}
 		})
 	}

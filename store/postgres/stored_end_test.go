@@ -1,12 +1,10 @@
 package postgres_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -17,13 +15,8 @@ import (
 // completing inserts the end of a run in a transaction of its own process, which has not committed.
 func completing(t *testing.T, dsn, id, runID string) pgx.Tx {
 	t.Helper()
-	tx, err := hostPool(t, dsn).Begin(t.Context())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
-	_, err = tx.Exec(t.Context(), `INSERT INTO events SELECT $1, $2, $3, $4, '{}', now()`,
+	return begun(t, hostPool(t, dsn), `INSERT INTO events SELECT $1, $2, $3, $4, '{}', now()`,
 		id, watchdog.AggregateType, runID, watchdog.EventComplete)
-	require.NoError(t, err)
-	return tx
 }
 
 func cancelWithResume(id, runID string) session.CancelRequest {
@@ -56,18 +49,18 @@ func TestCancelMeetsEnd(t *testing.T) {
 		outcomes, errs := cancelling(judged, "end-1")
 		require.NoError(t, tx.Commit(t.Context()))
 		require.NoError(t, <-errs)
-		assert.Equal(t, session.EndStored, <-outcomes)
+		require.Equal(t, session.EndStored, <-outcomes)
 		got := sessionOf(t, s, "run-1")
-		assert.Equal(t, session.Finished, got.Status)
-		assert.EqualValues(t, "complete", got.Reason)
-		assert.Zero(t, got.Resumes)
-		assert.False(t, got.StopFailed)
-		assert.Empty(t, got.Lease)
-		assert.Equal(t, []string{"end-1"}, read(t, s), "there is no resume of it")
+		require.Equal(t, session.Finished, got.Status)
+		require.EqualValues(t, "complete", got.Reason)
+		require.Zero(t, got.Resumes)
+		require.False(t, got.StopFailed)
+		require.Empty(t, got.Lease)
+		require.Equal(t, []string{"end-1"}, read(t, s), "there is no resume of it")
 		ended, err := s.Ended(t.Context(), lease1, nil)
 		require.NoError(t, err)
-		assert.Equal(t, []session.AttemptID{{RunID: "run-1", Attempt: 1}}, ended)
-		assert.Empty(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"))
+		require.Equal(t, []session.AttemptID{{RunID: "run-1", Attempt: 1}}, ended)
+		require.Empty(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"))
 	})
 	t.Run("that is rolled back", func(t *testing.T) {
 		judged := attachLeased(t, s, lease1, "run-2")
@@ -75,12 +68,12 @@ func TestCancelMeetsEnd(t *testing.T) {
 		outcomes, errs := cancelling(judged, "end-2")
 		require.NoError(t, tx.Rollback(t.Context()))
 		require.NoError(t, <-errs)
-		assert.Equal(t, session.Done, <-outcomes)
+		require.Equal(t, session.Done, <-outcomes)
 		got := sessionOf(t, s, "run-2")
-		assert.Equal(t, session.Cancelled, got.Status)
-		assert.Equal(t, 1, got.Resumes)
-		assert.True(t, got.StopFailed)
-		assert.Equal(t, "pass", got.Claim)
+		require.Equal(t, session.Cancelled, got.Status)
+		require.Equal(t, 1, got.Resumes)
+		require.True(t, got.StopFailed)
+		require.Equal(t, "pass", got.Claim)
 	})
 	t.Run("that takes too long", func(t *testing.T) {
 		judged := attachLeased(t, s, lease1, "run-3")
@@ -88,62 +81,7 @@ func TestCancelMeetsEnd(t *testing.T) {
 		began := time.Now()
 		_, err := s.Cancel(t.Context(), judged, cancelWithResume("end-3", "run-3"))
 		require.ErrorContains(t, err, "lock_timeout")
-		assert.Less(t, time.Since(began), seconds)
-		assert.Equal(t, judged, sessionOf(t, s, "run-3"))
-	})
-	t.Run("that was stored before the claim", func(t *testing.T) {
-		judged := attachLeased(t, s, lease1, "run-4")
-		require.NoError(t, completing(t, dsn, "end-4", "run-4").Commit(t.Context()))
-		outcome, err := s.Claim(t.Context(), judged, session.ClaimRequest{By: "pass", For: time.Minute, EndID: "end-4"})
-		require.NoError(t, err)
-		assert.Equal(t, session.EndStored, outcome)
-		got := sessionOf(t, s, "run-4")
-		assert.Equal(t, session.Finished, got.Status)
-		assert.Empty(t, got.Claim)
-	})
-}
-
-// TestOutbox checks that each end is in the outbox once, if that is on, and nothing else.
-func TestOutbox(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	off, on, pool := openAt(t, dsn, postgres.Config{}), openAt(t, dsn, postgres.Config{Outbox: true}), hostPool(t, dsn)
-	outbox := func() []string {
-		return texts(t, pool, `SELECT concat_ws(' ', event_id, aggregate_type, aggregate_id, event_type)
-			FROM watchdog_outbox WHERE created_at > now() - interval '1 hour' ORDER BY id`)
-	}
-	end := func(id, kind string) watchdog.Event {
-		e := numbered(1)
-		e.ID, e.Type = id, kind
-		return e
-	}
-	ends := func(s *postgres.Store, prefix string) {
-		t.Helper()
-		for range 2 {
-			require.NoError(t, s.Append(t.Context(), end(prefix+"1", watchdog.EventCancel), numbered(9)))
-			require.NoError(t, s.Transact(t.Context(), appending("run-1", end(prefix+"2", watchdog.EventComplete))))
-		}
-		cancelOne(t, s, prefix+"run")
-	}
-	ends(off, "off ")
-	assert.Empty(t, outbox())
-	ends(on, "on ")
-	assert.Equal(t, []string{
-		"on 1 runtime_control run-1 runtime.watchdog.cancel",
-		"on 2 runtime_control run-1 runtime.watchdog.complete",
-		"cancel of on run runtime_control on run runtime.watchdog.cancel",
-	}, outbox())
-	t.Run("has no end whose transaction was rolled back", func(t *testing.T) {
-		before := outbox()
-		mustExec(t, pool, `ALTER TABLE watchdog_sessions ADD CONSTRAINT kept CHECK (status <> 'cancelled') NOT VALID`)
-		_, err := on.Cancel(t.Context(), attach(t, on, "kept"), cancelOf("cancel of kept", "kept"))
-		require.ErrorContains(t, err, "kept")
-		assert.Equal(t, before, outbox())
-	})
-	t.Run("that refuses a row refuses the end", func(t *testing.T) {
-		mustExec(t, pool, `ALTER TABLE watchdog_outbox ADD CONSTRAINT none CHECK (event_id = '') NOT VALID`)
-		require.Error(t, on.Append(t.Context(), end("refused", watchdog.EventCancel)))
-		assert.NotContains(t, read(t, on), "refused")
-		require.NoError(t, on.Append(t.Context(), end("no end", watchdog.EventWarning)))
+		require.Less(t, time.Since(began), seconds)
+		require.Equal(t, judged, sessionOf(t, s, "run-3"))
 	})
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
-	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
 // since1970 selects all events of a run.
@@ -49,94 +48,6 @@ func countOf(tb testing.TB, s *postgres.Store, runID string) int {
 	return len(events)
 }
 
-// countsTogether counts in eight goroutines. No Transact may come between the reading and the appending of another.
-func countsTogether(t *testing.T, s *postgres.Store) {
-	t.Helper()
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 10 {
-				e := counting("count")
-				if assert.NoError(t, s.Transact(t.Context(), e)) {
-					assert.Len(t, e.Kept, 1)
-				}
-			}
-		})
-	}
-	all.Wait()
-	assert.Equal(t, 80, countOf(t, s, "count"))
-}
-
-func TestTransact(t *testing.T) {
-	t.Parallel()
-	for name, open := range setups {
-		t.Run(name, func(t *testing.T) { keepsRulesOfTransact(t, open(t).Store) })
-	}
-	t.Run("through a pooler in transaction mode", func(t *testing.T) {
-		pooler := pgtest.StartPooler(t, server(t), pgtest.TransactionMode)
-		keepsRulesOfTransact(t, openAt(t, pooler.DSN(server(t).Database(t)), postgres.Config{}))
-	})
-	for _, mode := range []pgx.QueryExecMode{
-		pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
-	} {
-		t.Run("in a pool with the mode "+mode.String(), func(t *testing.T) {
-			keepsRulesOfTransact(t, newStore(t, hostPool(t, newDSN(t), func(c *pgxpool.Config) {
-				c.ConnConfig.DefaultQueryExecMode = mode
-			})))
-		})
-	}
-}
-
-func keepsRulesOfTransact(t *testing.T, s *postgres.Store) {
-	t.Helper()
-	t.Run("exchanges with one run are serial", func(t *testing.T) { countsTogether(t, s) })
-	t.Run("a batch carries out all of them", func(t *testing.T) {
-		var batch []*watchdog.Exchange
-		for i := range 200 {
-			batch = append(batch, counting(fmt.Sprint("batch-", i)))
-		}
-		for range 2 {
-			require.NoError(t, s.Transact(t.Context(), batch...))
-		}
-		for i, e := range batch {
-			require.Len(t, e.Kept, 1)
-			assert.Equal(t, fmt.Sprintf("batch-%d-1", i), e.Kept[0].ID)
-		}
-	})
-	t.Run("an exchange sees what one before it in its batch appended", func(t *testing.T) {
-		var batch []*watchdog.Exchange
-		for i := range 9 {
-			batch = append(batch, counting(fmt.Sprint("repeated-", i%2)))
-		}
-		require.NoError(t, s.Transact(t.Context(), batch...))
-		assert.Equal(t, 5, countOf(t, s, "repeated-0"))
-		assert.Equal(t, "repeated-0-4", batch[8].Kept[0].ID)
-	})
-	t.Run("kept is what is stored", func(t *testing.T) {
-		first, second := numbered(1), numbered(2)
-		first.AggregateID = "other"
-		first.Payload = []byte(`{"b":1, "a":"\u0000"}`)
-		require.NoError(t, s.Append(t.Context(), first))
-		e := appending("run-1", second, numbered(1))
-		require.NoError(t, s.Transact(t.Context(), e))
-		assert.Equal(t, []watchdog.Event{second, first}, e.Kept)
-		nothing := appending("run-1")
-		nothing.Kept = e.Kept
-		require.NoError(t, s.Transact(t.Context(), nothing))
-		assert.Empty(t, nothing.Kept)
-	})
-	t.Run("an invalid event fails the whole batch", func(t *testing.T) {
-		invalid := numbered(9)
-		invalid.Payload = []byte("[]")
-		e := counting("atomic")
-		err := s.Transact(t.Context(), e, e, appending("run-1", invalid))
-		require.ErrorIs(t, err, watchdog.ErrInvalid)
-		assert.Zero(t, countOf(t, s, "atomic"))
-		assert.Nil(t, e.Kept)
-	})
-	t.Run("no exchange does nothing", func(t *testing.T) { require.NoError(t, s.Transact(t.Context())) })
-}
-
 // Two batches with the same runs in opposite orders wait for each other in one order.
 func TestTransactOrder(t *testing.T) {
 	t.Parallel()
@@ -159,10 +70,10 @@ func TestTransactOrder(t *testing.T) {
 	}
 	all.Wait()
 	for i := range 100 {
-		assert.Equal(t, 80, countOf(t, s, fmt.Sprint("run-", i)))
+		require.Equal(t, 80, countOf(t, s, fmt.Sprint("run-", i)))
 	}
 	// A deadlock would be repeated, and not be seen by the caller.
-	assert.Equal(t, []string{"0"}, texts(t, hostPool(t, dsn),
+	require.Equal(t, []string{"0"}, texts(t, hostPool(t, dsn),
 		"SELECT deadlocks::text FROM pg_stat_database WHERE datname = current_database()"))
 }
 
@@ -209,35 +120,15 @@ func TestTransactRoundTrips(t *testing.T) {
 			}
 			counter.trips.Store(0)
 			require.NoError(t, s.Transact(t.Context(), batch...))
-			assert.Equal(t, want.transact, counter.trips.Load(), "%d exchanges, %s", size, mode)
+			require.Equal(t, want.transact, counter.trips.Load(), "%d exchanges, %s", size, mode)
 		}
 		for _, calls := range []int64{3, want.call, want.call} {
 			counter.trips.Store(0)
 			_, err := s.Select(t.Context(), since1970("run-1"))
 			require.NoError(t, err)
-			assert.Equal(t, calls, counter.trips.Load(), "a call whose statement is new to the connection, and two more")
+			require.Equal(t, calls, counter.trips.Load(), "a call whose statement is new to the connection, and two more")
 		}
 	}
-}
-
-// An exchange waits for an append of the same ID, and keeps the event of that.
-func TestTransactWaits(t *testing.T) {
-	t.Parallel()
-	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	_, err = tx.Exec(t.Context(), `INSERT INTO events SELECT 'event-1', 'runtime_control', 'run-2', 'theirs', '{}', now()`)
-	require.NoError(t, err)
-	e, result := appending("run-1", numbered(1)), make(chan error, 1)
-	go func() { result <- s.Transact(t.Context(), e) }()
-	waitForLock(t, pool)
-	require.NoError(t, tx.Commit(t.Context()))
-	require.NoError(t, <-result)
-	require.Len(t, e.Kept, 1)
-	assert.Equal(t, "theirs", e.Kept[0].Type)
-	assert.Equal(t, "run-2", e.Kept[0].AggregateID)
 }
 
 func TestTransactEndedContext(t *testing.T) {
@@ -285,14 +176,14 @@ func TestTransactEndedContext(t *testing.T) {
 		err := other.Transact(ctx, e)
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, "may be stored")
-		assert.Nil(t, e.Kept)
+		require.Nil(t, e.Kept)
 	})
 	t.Run("leaves the aggregate free", func(t *testing.T) {
 		for _, runID := range []string{"run-1", "run-2"} {
-			assert.Zero(t, countOf(t, s, runID))
+			require.Zero(t, countOf(t, s, runID))
 			require.NoError(t, s.Transact(t.Context(), counting(runID)))
 		}
-		assert.Equal(t, 1, countOf(t, s, "run-3"))
+		require.Equal(t, 1, countOf(t, s, "run-3"))
 	})
 }
 
@@ -302,9 +193,9 @@ func TestTransactPanic(t *testing.T) {
 	s := openAt(t, newDSN(t)+"&pool_max_conns=1", postgres.Config{})
 	e := counting("run-1")
 	e.Decide = func([]watchdog.Event) []watchdog.Event { panic("decide") }
-	assert.Panics(t, func() { _ = s.Transact(t.Context(), counting("run-2"), e) })
+	require.Panics(t, func() { _ = s.Transact(t.Context(), counting("run-2"), e) })
 	require.NoError(t, s.Transact(t.Context(), counting("run-1")))
-	assert.Zero(t, countOf(t, s, "run-2"))
+	require.Zero(t, countOf(t, s, "run-2"))
 }
 
 // The stores of two schemas do not wait for each other.
@@ -316,7 +207,7 @@ func TestTransactSchemas(t *testing.T) {
 	e := counting("run-1")
 	decide := e.Decide
 	e.Decide = func(selected []watchdog.Event) []watchdog.Event {
-		assert.NoError(t, there.Transact(t.Context(), counting("run-1")))
+		require.NoError(t, there.Transact(t.Context(), counting("run-1")))
 		return decide(selected)
 	}
 	require.NoError(t, here.Transact(t.Context(), e))
@@ -338,11 +229,7 @@ func TestSerializationFailure(t *testing.T) {
 	s := openAt(t, dsn+"&default_transaction_isolation=serializable", postgres.Config{})
 	pool := hostPool(t, dsn)
 	attach(t, s, "run-1")
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	_, err = tx.Exec(t.Context(), "UPDATE watchdog_sessions SET last_event_at = now() + interval '1 second'")
-	require.NoError(t, err)
+	tx := begun(t, pool, "UPDATE watchdog_sessions SET last_event_at = now() + interval '1 second'")
 	result := make(chan error, 1)
 	go func() {
 		before, after, err := s.Attach(t.Context(), session.Session{RunID: "run-1"})
@@ -359,13 +246,9 @@ func TestDeadlockRepeated(t *testing.T) {
 	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn+"&deadlock_timeout=100ms", postgres.Config{}), hostPool(t, dsn)
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	_, err = tx.Exec(t.Context(), "SET LOCAL deadlock_timeout = '1h'") // the server ends the other one
-	require.NoError(t, err)
 	const insert = `INSERT INTO events SELECT $1, 'runtime_control', 'run-2', 'theirs', '{}', now()`
-	_, err = tx.Exec(t.Context(), insert, "event-2")
+	tx := begun(t, pool, insert, "event-2")
+	_, err := tx.Exec(t.Context(), "SET LOCAL deadlock_timeout = '1h'") // the server ends the other one
 	require.NoError(t, err)
 	theirs := make(chan error, 1)
 	second, tries := appending("run-1", numbered(2)), 0
@@ -381,8 +264,8 @@ func TestDeadlockRepeated(t *testing.T) {
 	}
 	require.NoError(t, s.Transact(t.Context(), appending("run-1", numbered(1)), second))
 	require.NoError(t, <-theirs)
-	assert.Greater(t, tries, 1)
-	assert.Equal(t, "theirs", second.Kept[0].Type)
+	require.Greater(t, tries, 1)
+	require.Equal(t, "theirs", second.Kept[0].Type)
 }
 
 // A batch that waits for the lock of an event holds no lock of a later ID.
@@ -390,20 +273,16 @@ func TestInsertOrder(t *testing.T) {
 	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
-	tx, err := pool.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
 	const insert = `INSERT INTO events SELECT $1, 'runtime_control', 'run-1', 'x', '{}', now()`
-	_, err = tx.Exec(t.Context(), insert, "event-1")
-	require.NoError(t, err)
+	tx := begun(t, pool, insert, "event-1")
 	result := make(chan error, 1)
 	go func() { result <- s.Append(t.Context(), numbered(2), numbered(1)) }()
 	waitForLock(t, pool)
-	_, err = tx.Exec(t.Context(), "SET LOCAL lock_timeout = '100ms'")
+	_, err := tx.Exec(t.Context(), "SET LOCAL lock_timeout = '100ms'")
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), insert, "event-2")
 	require.NoError(t, err, "the waiting batch must not hold the lock of event-2")
 	require.NoError(t, tx.Commit(t.Context()))
 	require.NoError(t, <-result)
-	assert.Len(t, read(t, s), 2)
+	require.Len(t, read(t, s), 2)
 }

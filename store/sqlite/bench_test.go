@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
@@ -57,18 +59,12 @@ func byHand(b *testing.B) func(context.Context, watchdog.Event) error {
 	b.Helper()
 	file := filepath.Join(b.TempDir(), "events.db")
 	s, err := sqlite.Open(b.Context(), file)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
+	require.NoError(b, s.Close())
 	db := hostDatabase(b, file)
 	insert, err := db.PrepareContext(b.Context(), `INSERT INTO events
 		(id, aggregate_type, aggregate_id, event_type, payload, timestamp, consensus_id) VALUES (?, ?, ?, ?, ?, ?, ?)`)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	b.Cleanup(func() { insert.Close() })
 	return func(ctx context.Context, e watchdog.Event) error {
 		_, err := insert.ExecContext(ctx, e.ID, e.AggregateType, e.AggregateID, e.Type, string(e.Payload),

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
@@ -23,17 +25,13 @@ func TestLockedDatabase(t *testing.T) {
 			err := s.Append(t.Context(), numbered(1))
 			waited := time.Since(began)
 			for _, want := range []string{"locked by another writer", "events.db", "another program is writing to it"} {
-				if !errorHas(err, want) {
-					t.Errorf("Append returned %v, want %q in it", err, want)
-				}
+				require.ErrorContains(t, err, want)
 			}
 			if waited < sqlite.LockWait || waited > 2*sqlite.LockWait {
 				t.Errorf("waited %v for the lock, want %v", waited, sqlite.LockWait)
 			}
 			unlock()
-			if err := s.Append(t.Context(), numbered(1)); err != nil {
-				t.Errorf("Append after the lock was let go: %v", err)
-			}
+			require.NoError(t, s.Append(t.Context(), numbered(1)))
 		})
 	})
 	t.Run("is an error that says so also for an append that came while another waited", func(t *testing.T) {
@@ -45,24 +43,16 @@ func TestLockedDatabase(t *testing.T) {
 			defer cancel()
 			err := s.Append(ctx, numbered(2))
 			for _, want := range []string{"nothing was written", "locked by another writer", "another program is writing to it"} {
-				if !errorHas(err, want) {
-					t.Errorf("Append returned %v, want %q in it", err, want)
-				}
+				require.ErrorContains(t, err, want)
 			}
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Append returned %v", err)
-			}
-			if err := <-first; !errorHas(err, "locked by another writer") {
-				t.Errorf("the first Append returned %v", err)
-			}
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, <-first, "locked by another writer")
 		})
 	})
 	t.Run("only delays an append if it is released in time", func(t *testing.T) {
 		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
 			time.AfterFunc(sqlite.LockWait/2, unlock)
-			if err := s.Append(t.Context(), numbered(1)); err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, s.Append(t.Context(), numbered(1)))
 		})
 	})
 }
@@ -75,21 +65,17 @@ func TestLockDoesNotBlock(t *testing.T) {
 			defer cancel()
 			began := time.Now()
 			err := s.Append(ctx, numbered(1))
-			if waited := time.Since(began); waited != time.Second || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Append returned after %v: %v", waited, err)
-			}
+			require.Equal(t, time.Second, time.Since(began))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
 			unlock()
-			if err := s.Append(t.Context(), numbered(2)); err != nil || len(read(t, s)) != 1 {
-				t.Errorf("stored are %q, want only event-2; %v", ids(read(t, s)), err)
-			}
+			require.NoError(t, s.Append(t.Context(), numbered(2)))
+			require.Len(t, read(t, s), 1)
 		})
 	})
 	t.Run("a reader in WAL mode", func(t *testing.T) {
 		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
 			defer unlock()
-			if events := read(t, s); len(events) != 0 {
-				t.Errorf("read %q", ids(events))
-			}
+			require.Empty(t, read(t, s))
 		})
 	})
 }
@@ -102,9 +88,7 @@ func TestOpenLockedDatabase(t *testing.T) {
 		holder := openPlain(t, file)
 		mustExec(t, holder, "CREATE TABLE of_the_host (n)", "BEGIN EXCLUSIVE")
 		_, err := sqlite.Open(t.Context(), file)
-		if !errorHas(err, "locked by another writer") {
-			t.Errorf("Open returned %v", err)
-		}
+		require.ErrorContains(t, err, "locked by another writer")
 	})
 }
 
@@ -129,19 +113,11 @@ func TestBusyPool(t *testing.T) {
 		db.SetMaxOpenConns(1)
 		s := newStore(t, db)
 		transaction, err := db.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		err = s.Append(t.Context(), numbered(1))
-		if !errorHas(err, "no connection of the pool came free") {
-			t.Errorf("Append inside a transaction of the host's only connection returned %v", err)
-		}
-		if err := transaction.Rollback(); err != nil {
-			t.Error(err)
-		}
-		if err := s.Append(t.Context(), numbered(1)); err != nil {
-			t.Errorf("Append after it: %v", err)
-		}
+		require.ErrorContains(t, err, "no connection of the pool came free")
+		require.NoError(t, transaction.Rollback())
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
 	})
 }
 
@@ -151,20 +127,14 @@ func TestReaderBlocksJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := newFile(t)
 		s := newStore(t, openPlain(t, file, "journal_mode(DELETE)"))
-		if err := s.Append(t.Context(), numbered(1)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
 		rows, err := openPlain(t, file).QueryContext(t.Context(), "SELECT id FROM events UNION ALL SELECT id FROM events")
 		if err != nil || !rows.Next() {
 			t.Fatal(err)
 		}
 		time.AfterFunc(time.Second, func() { rows.Close() })
-		if err := s.Append(t.Context(), numbered(2)); err != nil {
-			t.Errorf("Append while a reader was there for a second: %v", err)
-		}
-		if err := rows.Err(); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, s.Append(t.Context(), numbered(2)))
+		require.NoError(t, rows.Err())
 	})
 }
 
@@ -173,16 +143,10 @@ func TestDoneContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	file := newFile(t)
-	if _, err := sqlite.Open(ctx, file); !errors.Is(err, context.Canceled) {
-		t.Errorf("Open returned %v", err)
-	}
-	if found := files(t, file); len(found) != 0 {
-		t.Errorf("Open left %q behind", found)
-	}
+	require.ErrorIs(t, second(sqlite.Open(ctx, file)), context.Canceled)
+	require.Empty(t, files(t, file))
 	s := openAt(t, file)
-	if _, err := s.Read(ctx, watchdog.AggregateType, "run-1"); !errors.Is(err, context.Canceled) {
-		t.Errorf("Read returned %v", err)
-	}
+	require.ErrorIs(t, second(s.Read(ctx, watchdog.AggregateType, "run-1")), context.Canceled)
 }
 
 // The tests in this file run in synctest bubbles. A gate blocks a commit, and synctest.Wait returns when all other
@@ -230,9 +194,7 @@ func throughGate(t *testing.T, test func(t *testing.T, s *sqlite.Store, g *gate)
 		first := appendLater(t.Context(), s, numbered(0))
 		synctest.Wait()
 		test(t, s, g)
-		if err := <-first; err != nil {
-			t.Errorf("the append whose commit was blocked: %v", err)
-		}
+		require.NoError(t, <-first)
 	})
 }
 
@@ -254,13 +216,10 @@ func TestSharedCommit(t *testing.T) {
 		synctest.Wait()
 		g.release()
 		for _, result := range results {
-			if err := <-result; err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, <-result)
 		}
-		if commits := g.commits.Load(); commits != 2 || len(read(t, s)) != 11 {
-			t.Errorf("11 appends took %d commits, want 2, and stored %d events", commits, len(read(t, s)))
-		}
+		require.EqualValues(t, 2, g.commits.Load())
+		require.Len(t, read(t, s), 11)
 	})
 }
 
@@ -279,13 +238,9 @@ func TestSharedCommitLimit(t *testing.T) {
 		synctest.Wait()
 		g.release()
 		for _, result := range results {
-			if err := <-result; err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, <-result)
 		}
-		if commits := g.commits.Load(); commits != 3 {
-			t.Errorf("one row and three batches of nearly half a transaction took %d commits, want 3", commits)
-		}
+		require.EqualValues(t, 3, g.commits.Load())
 	})
 }
 
@@ -300,12 +255,8 @@ func TestSharedCommitFailure(t *testing.T) {
 		after := appendLater(t.Context(), s, numbered(4))
 		synctest.Wait()
 		g.release()
-		if err := errors.Join(<-before, <-after); err != nil {
-			t.Errorf("the others' appends: %v", err)
-		}
-		if err := <-refused; !errorHas(err, "CHECK constraint failed") {
-			t.Errorf("the bad batch: %v", err)
-		}
+		require.NoError(t, errors.Join(<-before, <-after))
+		require.ErrorContains(t, <-refused, "CHECK constraint failed")
 		if got, want := ids(read(t, s)), []string{"event-0", "event-1", "event-4"}; !slices.Equal(got, want) {
 			t.Errorf("stored are %q, want %q", got, want)
 		}
@@ -321,14 +272,11 @@ func TestCancelWaitingAppend(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		err := <-withdrawn
-		if !errors.Is(err, context.Canceled) || !errorHas(err, "nothing was written") {
-			t.Errorf("Append returned %v", err)
-		}
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, "nothing was written")
 		g.release()
 		synctest.Wait()
-		if got := ids(read(t, s)); !slices.Equal(got, []string{"event-0"}) {
-			t.Errorf("stored are %q, want only event-0", got)
-		}
+		require.Equal(t, []string{"event-0"}, ids(read(t, s)))
 	})
 }
 
@@ -345,14 +293,11 @@ func TestCancelRunningAppend(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		err := <-left
-		if !errors.Is(err, context.Canceled) || !errorHas(err, "may still be stored") {
-			t.Errorf("Append returned %v", err)
-		}
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, "may still be stored")
 		g.release()
 		synctest.Wait()
-		if got := ids(read(t, s)); !slices.Equal(got, []string{"event-0", "event-1"}) {
-			t.Errorf("stored are %q, want both", got)
-		}
+		require.Equal(t, []string{"event-0", "event-1"}, ids(read(t, s)))
 	})
 }
 
@@ -369,13 +314,9 @@ func TestCloseWaitsForCommits(t *testing.T) {
 			t.Errorf("Close returned %v while a commit was under way", err)
 		default:
 		}
-		if err := s.Append(t.Context(), numbered(2)); !errors.Is(err, sqlite.ErrClosed) {
-			t.Errorf("Append after Close returned %v", err)
-		}
+		require.ErrorIs(t, s.Append(t.Context(), numbered(2)), sqlite.ErrClosed)
 		g.release()
-		if err := errors.Join(<-second, <-closed); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, errors.Join(<-second, <-closed))
 	})
 }
 
@@ -388,29 +329,20 @@ func TestFailedCommit(t *testing.T) {
 		flaw := errors.New("disk I/O error")
 		g.fail.Store(&flaw)
 		err := s.Append(t.Context(), numbered(1))
-		if !errors.Is(err, flaw) || !errorHas(err, "events.db") {
-			t.Errorf("Append returned %v", err)
-		}
-		if got := ids(read(t, s)); !slices.Equal(got, []string{"event-0"}) {
-			t.Errorf("stored are %q, want only event-0", got)
-		}
-		if err := s.Append(t.Context(), numbered(2)); err != nil {
-			t.Errorf("the append after it: %v", err)
-		}
+		require.ErrorIs(t, err, flaw)
+		require.ErrorContains(t, err, "events.db")
+		require.Equal(t, []string{"event-0"}, ids(read(t, s)))
+		require.NoError(t, s.Append(t.Context(), numbered(2)))
 	})
 }
 
 // A store without requests runs no goroutine.
 func TestIdleStore(t *testing.T) {
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
-		if !strings.Contains(stacks(), "commitUntilEmpty") {
-			t.Error("no committer is seen during a commit, so this test would not see one later")
-		}
+		require.Contains(t, stacks(), "commitUntilEmpty")
 		g.release()
 		synctest.Wait()
-		if all := stacks(); strings.Contains(all, "commitUntilEmpty") {
-			t.Errorf("the committer is still there:\n%s", all)
-		}
+		require.NotContains(t, stacks(), "commitUntilEmpty")
 	})
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
@@ -36,23 +38,15 @@ func TestDamagedFile(t *testing.T) {
 		for page := len(damaged) / 8192 * 4096; page < len(damaged); page += 4096 {
 			copy(damaged[page:], bytes.Repeat([]byte{0xff}, 512))
 		}
-		if err := os.WriteFile(file, damaged, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, damaged, 0o600))
 		s := openAt(t, file)
 		_, err := s.Read(t.Context(), watchdog.AggregateType, "run-1")
-		if !errorHas(err, "malformed", file) {
-			t.Errorf("Read returned %v", err)
-		}
+		errorSays(t, err, "malformed", file)
 	})
 	t.Run("that is empty is a new database", func(t *testing.T) {
 		file := newFile(t)
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := openAt(t, file).Append(t.Context(), numbered(1)); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, os.WriteFile(file, nil, 0o600))
+		require.NoError(t, openAt(t, file).Append(t.Context(), numbered(1)))
 	})
 }
 
@@ -60,25 +54,19 @@ func TestDamagedFile(t *testing.T) {
 func refusesDamaged(t *testing.T, content []byte, says string) {
 	t.Helper()
 	file := newFile(t)
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, content, 0o600))
 	s, err := sqlite.Open(t.Context(), file)
 	if err == nil {
 		s.Close()
 		t.Fatal("Open returned nil")
 	}
 	for _, want := range []string{says, file, "restore it from a backup"} {
-		if !errorHas(err, want) {
-			t.Errorf("Open returned %v, want %q in it", err, want)
-		}
+		require.ErrorContains(t, err, want)
 	}
 	if after, _ := os.ReadFile(file); !bytes.Equal(after, content) {
 		t.Error("the file was changed")
 	}
-	if found := files(t, file); !slices.Equal(found, []string{"events.db"}) {
-		t.Errorf("the folder holds %q", found)
-	}
+	require.Equal(t, []string{"events.db"}, files(t, file))
 }
 
 func TestReadOnlyDatabase(t *testing.T) {
@@ -98,12 +86,8 @@ func TestReadOnlyDatabase(t *testing.T) {
 				db := openPlain(t, file)
 				before := queryAll(t, db, "SELECT name FROM sqlite_master")
 				_, err := sqlite.New(t.Context(), openSource(t, "file:"+file+parameters))
-				if !errorHas(err, "make the file and its folder writable", file) {
-					t.Errorf("New returned %v", err)
-				}
-				if after := queryAll(t, db, "SELECT name FROM sqlite_master"); !slices.Equal(after, before) {
-					t.Errorf("there are %q, there were %q", after, before)
-				}
+				errorSays(t, err, "make the file and its folder writable", file)
+				require.Equal(t, before, queryAll(t, db, "SELECT name FROM sqlite_master"))
 			})
 		}
 	}
@@ -116,12 +100,8 @@ func TestFullDatabase(t *testing.T) {
 		db.SetMaxOpenConns(1)
 		mustExec(t, db, "CREATE TABLE of_the_host (n)", "PRAGMA max_page_count = 2")
 		_, err := sqlite.New(t.Context(), db)
-		if !errorHas(err, "make room on the disk") {
-			t.Errorf("New returned %v", err)
-		}
-		if got := queryAll(t, db, "SELECT name FROM sqlite_master"); !slices.Equal(got, []string{"of_the_host"}) {
-			t.Errorf("the database holds %q", got)
-		}
+		require.ErrorContains(t, err, "make room on the disk")
+		require.Equal(t, []string{"of_the_host"}, queryAll(t, db, "SELECT name FROM sqlite_master"))
 	})
 	t.Run("is an error for the batch that does not fit, and a later one that fits is stored", func(t *testing.T) {
 		db := openPlain(t, newFile(t))
@@ -131,15 +111,9 @@ func TestFullDatabase(t *testing.T) {
 		large := numbered(2)
 		large.Payload = []byte(`{"large":"` + strings.Repeat("x", 200_000) + `"}`)
 		err := s.Append(t.Context(), numbered(1), large)
-		if !errorHas(err, "database or disk is full", "make room on the disk") {
-			t.Errorf("Append returned %v", err)
-		}
-		if got := read(t, s); len(got) != 0 {
-			t.Errorf("stored are %q", ids(got))
-		}
-		if err := s.Append(t.Context(), numbered(3)); err != nil {
-			t.Errorf("an event that fits: %v", err)
-		}
+		errorSays(t, err, "database or disk is full", "make room on the disk")
+		require.Empty(t, read(t, s))
+		require.NoError(t, s.Append(t.Context(), numbered(3)))
 	})
 }
 
@@ -152,12 +126,8 @@ func fileWithEvents(t *testing.T, n int64) []byte {
 	for i := range n {
 		events = append(events, numbered(i))
 	}
-	if err := s.Append(t.Context(), events...); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Append(t.Context(), events...))
+	require.NoError(t, s.Close())
 	content, err := os.ReadFile(file)
 	if err != nil || len(content) < 8*4096 {
 		t.Fatal(len(content), err)
@@ -169,9 +139,7 @@ func TestInvalidPaths(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "plain")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for name, test := range map[string]struct{ path, says string }{
 		"empty":                     {"", "empty"},
 		"blank":                     {"  ", "empty"},
@@ -191,14 +159,10 @@ func TestInvalidPaths(t *testing.T) {
 				s.Close()
 				t.Fatal("Open returned nil")
 			}
-			if !errorHas(err, test.says) || !strings.HasPrefix(err.Error(), "open event database: ") {
-				t.Errorf("Open returned %v, want %q in it", err, test.says)
-			}
+			errorSays(t, err, "open event database: ", test.says)
 		})
 	}
-	if found := files(t, file); !slices.Equal(found, []string{"plain"}) {
-		t.Errorf("the folder now holds %q", found)
-	}
+	require.Equal(t, []string{"plain"}, files(t, file))
 }
 
 func TestUnusualPaths(t *testing.T) {
@@ -211,18 +175,10 @@ func TestUnusualPaths(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), name)
 			s := openAt(t, file)
-			if err := s.Append(t.Context(), numbered(1)); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if found := files(t, file); !slices.Equal(found, []string{filepath.Base(file)}) {
-				t.Errorf("the folder holds %q", found)
-			}
-			if got := ids(read(t, openAt(t, file))); !slices.Equal(got, []string{"event-1"}) {
-				t.Errorf("opened again it has %q", got)
-			}
+			require.NoError(t, s.Append(t.Context(), numbered(1)))
+			require.NoError(t, s.Close())
+			require.Equal(t, []string{filepath.Base(file)}, files(t, file))
+			require.Equal(t, []string{"event-1"}, ids(read(t, openAt(t, file))))
 		})
 	}
 }
@@ -234,23 +190,17 @@ func TestRelativePath(t *testing.T) {
 	s := openAt(t, "events.db")
 	t.Chdir(second)
 	for n := range int64(20) {
-		if err := s.Append(t.Context(), numbered(n)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Append(t.Context(), numbered(n)))
 		read(t, s)
 	}
-	if found := files(t, filepath.Join(second, "events.db")); len(found) != 0 {
-		t.Errorf("the second folder holds %q", found)
-	}
+	require.Empty(t, files(t, filepath.Join(second, "events.db")))
 }
 
 // files lists the folder that a file is in.
 func files(t *testing.T, file string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, entry := range entries {
 		names = append(names, entry.Name())
 	}

@@ -32,45 +32,49 @@ func ReadCommitted(ctx context.Context, s *Store, query func() error) error {
 // SetFollowPause has Follow look at the table more often. It must be called before Follow.
 func (s *Store) SetFollowPause(pause time.Duration) { s.followPause = pause }
 
-// The statements with golden plans.
-var (
-	SelectStalled = selectStalled()
-	SelectList    = selectList
-)
+var listed = []any{1, "run", 3, 4, "parent", "host", "reason"}
 
-const (
-	SelectEnded = selectLeaseEnds
-	SelectGone  = selectGone
-	CancelRow   = cancelRow
-	EndRow      = endRow
-
-	FreshenBusy   = freshenBusy
-	FreshenOthers = freshenOthers
-	FreshenStates = freshenStates
-	SelectLeased  = selectLeased
-	CountLeased   = countLeased
-	LeaveRows     = leaveRows
-	JudgeRow      = judgeRow
-
-	InsertRows      = insertRows
-	InsertOutbox    = insertOutbox
-	SelectSelection = selectSelection
-	SelectMany      = selectMany
-	SelectStored    = selectStored
-	SelectLayers    = selectLayers
-	SelectNew       = selectNew
-
-	PutNotice     = putNotice
-	SelectDue     = selectDue
-	ClaimDue      = claimDue
-	EndEarly      = endEarly
-	DeleteNotices = deleteNotices
-	DelayNotice   = delayNotice
-
-	SelectDueStart = selectDueStart
-	ClaimStart     = claimStart
-	PutOffStart    = putOffStart
-)
+// Planned are the statements with golden plans, with arguments.
+var Planned = map[string]struct {
+	Statement string
+	Arguments []any
+}{
+	"stalled": {selectStalled(), []any{1, 2, 3, 4, 5, "run", 7, 8}},
+	"ended":   {selectLeaseEnds, []any{"lease-1"}},
+	"freshen": {freshenBusy, []any{"[]", "lease"}},
+	"others":  {freshenOthers, []any{"[]", "lease"}},
+	"states":  {freshenStates, []any{"[]", "lease"}},
+	"leased":  {selectLeased, []any{"lease", 1}},
+	"count":   {countLeased, []any{"lease"}},
+	"leave":   {leaveRows, []any{"[]", "lease", "", true, "4 0 lease"}},
+	"judge":   {judgeRow, []any{"run", 1, "", "lease", 1, "by", "now", 1}},
+	"gone":    {selectGone, []any{"[]"}},
+	"cancel":  {cancelRow, []any{"run", 1, "", "reason", 0, false, "by", "key", 1}},
+	"end":     {endRow, []any{"run", 1, "", "finished", "", nil}},
+	"select": {selectSelection, []any{
+		"runtime_control", "run", "[]", "2026-03-04 12:00:00.000000", "[]", "2026-03-04 12:00:00.000000", 1,
+	}},
+	"many":        {selectMany, []any{"[]"}},
+	"insert":      {insertRows, []any{"[]"}},
+	"outbox":      {insertOutbox, []any{"[]"}},
+	"stored":      {selectStored, []any{"[]"}},
+	"layers":      {selectLayers, []any{"run"}},
+	"new":         {selectNew, []any{1, "event", "run"}},
+	"put notice":  {putNotice, []any{"event", "type", "run", "cancel"}},
+	"due":         {selectDue, []any{"now", 100}},
+	"claim due":   {claimDue, []any{"now", 100, "later"}},
+	"finish":      {deleteNotices, []any{"[]"}},
+	"delay":       {delayNotice, []any{"event", 1, "later", "now", 1, 2}},
+	"end early":   {endEarly, []any{"now", "far"}},
+	"due start":   {selectDueStart, []any{1}},
+	"claim start": {claimStart, []any{"run", 1}},
+	"put off":     {putOffStart, []any{"run", 1, "key", 1, 1}},
+	"list":        {selectList(session.ListQuery{}), listed},
+	"list live":   {selectList(session.ListQuery{Live: true}), listed},
+	"list ended":  {selectList(session.ListQuery{Ended: true, Reason: "reason"}), listed},
+	"list parent": {selectList(session.ListQuery{Live: true, Parent: "run", Host: "host"}), listed},
+	"list host":   {selectList(session.ListQuery{Live: true, Host: "host"}), listed},
+}
 
 // Connections returns how many connections are open.
 func (s *Store) Connections() int { return s.db.Stats().OpenConnections }

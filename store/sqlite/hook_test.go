@@ -7,6 +7,9 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -34,13 +37,9 @@ func newStore(tb testing.TB, db *sql.DB) *sqlite.Store {
 func newStoreWith(tb testing.TB, db *sql.DB, cfg sqlite.Config) *sqlite.Store {
 	tb.Helper()
 	s, err := cfg.New(tb.Context(), db)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Error(err)
-		}
+		assert.NoError(tb, s.Close())
 	})
 	return s
 }
@@ -48,9 +47,7 @@ func newStoreWith(tb testing.TB, db *sql.DB, cfg sqlite.Config) *sqlite.Store {
 func mustExec(tb testing.TB, db *sql.DB, statements ...string) {
 	tb.Helper()
 	for _, statement := range statements {
-		if _, err := db.ExecContext(tb.Context(), statement); err != nil {
-			tb.Fatalf("%s: %v", statement, err)
-		}
+		require.NoError(tb, second(db.ExecContext(tb.Context(), statement)))
 	}
 }
 
@@ -58,9 +55,7 @@ func mustExec(tb testing.TB, db *sql.DB, statements ...string) {
 func queryAll(tb testing.TB, db *sql.DB, query string) (values []string) {
 	tb.Helper()
 	rows, err := db.QueryContext(tb.Context(), query)
-	if err != nil {
-		tb.Fatalf("%s: %v", query, err)
-	}
+	require.NoError(tb, err)
 	defer rows.Close()
 	columns, _ := rows.Columns()
 	for rows.Next() {
@@ -68,9 +63,7 @@ func queryAll(tb testing.TB, db *sql.DB, query string) (values []string) {
 		for i := range row {
 			into[i] = &row[i]
 		}
-		if err := rows.Scan(into...); err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, rows.Scan(into...))
 		for _, value := range row {
 			if !value.Valid {
 				value.String = "NULL"
@@ -78,9 +71,7 @@ func queryAll(tb testing.TB, db *sql.DB, query string) (values []string) {
 			values = append(values, value.String)
 		}
 	}
-	if err := rows.Err(); err != nil {
-		tb.Fatalf("%s: %v", query, err)
-	}
+	require.NoError(tb, rows.Err())
 	return values
 }
 
@@ -133,9 +124,7 @@ func (s hookedStmt) Exec(arguments []driver.Value) (driver.Result, error) {
 func openSource(tb testing.TB, source string) *sql.DB {
 	tb.Helper()
 	db, err := sql.Open("sqlite", source)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	tb.Cleanup(func() { db.Close() })
 	return db
 }

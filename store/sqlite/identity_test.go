@@ -8,11 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -40,7 +38,7 @@ func TestFileIsGone(t *testing.T) {
 	for name, gone := range goneBy {
 		t.Run(name, func(t *testing.T) {
 			inFolder(t, func(t *testing.T, file string) {
-				s, err := sqlite.Open(t.Context(), file)
+				s, err := withOutbox.Open(t.Context(), file)
 				require.NoError(t, err)
 				saysGone(t, s, file, gone.says, gone.does)
 			})
@@ -48,7 +46,7 @@ func TestFileIsGone(t *testing.T) {
 	}
 	t.Run("from under a host's database", func(t *testing.T) {
 		inFolder(t, func(t *testing.T, file string) {
-			saysGone(t, newStore(t, hostDatabase(t, file)), file, "another file is there", replace)
+			saysGone(t, newStoreWith(t, hostDatabase(t, file), withOutbox), file, "another file is there", replace)
 		})
 	})
 }
@@ -60,14 +58,15 @@ func saysGone(t *testing.T, s *sqlite.Store, file, says string, goes func(t *tes
 	time.Sleep(time.Second)
 	goes(t, file)
 	isGone(t, s.Append(t.Context(), numbered(2)), file, says, bubbleBegan+"2Z")
-	for call, err := range everyCall(t, s) {
-		assert.ErrorIs(t, err, sqlite.ErrFileGone, call)
-		assert.True(t, errorHas(err, file, says, bubbleBegan+"2Z", "open the store again"), "%s: %v", call, err)
+	for name, call := range calls {
+		err := call(t.Context(), s)
+		require.ErrorIs(t, err, sqlite.ErrFileGone, name)
+		errorSays(t, err, file, says, bubbleBegan+"2Z", "open the store again")
 	}
 	isGone(t, s.Close(), "close event database", file, says)
-	assert.NoError(t, s.Close(), "closed again")
+	require.NoError(t, s.Close(), "closed again")
 	_, err := s.Read(t.Context(), watchdog.AggregateType, "run-1")
-	assert.ErrorIs(t, err, sqlite.ErrClosed)
+	require.ErrorIs(t, err, sqlite.ErrClosed)
 }
 
 // inFolder runs a test in a bubble, with a file in a folder that the test may rename.
@@ -83,24 +82,7 @@ func inFolder(t *testing.T, test func(t *testing.T, file string)) {
 func isGone(t *testing.T, err error, says ...string) {
 	t.Helper()
 	require.ErrorIs(t, err, sqlite.ErrFileGone)
-	require.True(t, errorHas(err, says...), "%v does not have each of %q", err, says)
-}
-
-// everyCall returns what calls of each kind return.
-func everyCall(t *testing.T, s *sqlite.Store) map[string]error {
-	t.Helper()
-	calls := map[string]error{}
-	ctx := t.Context()
-	calls["Append"] = s.Append(ctx, numbered(3))
-	calls["Append of nothing"] = s.Append(ctx)
-	calls["Transact"] = s.Transact(ctx, &watchdog.Exchange{Decide: func([]watchdog.Event) []watchdog.Event { return nil }})
-	calls["RenewLease"] = s.RenewLease(ctx, session.Lease{ID: "lease", Host: "host", Promise: time.Second, Beat: 2})
-	_, calls["Read"] = s.Read(ctx, watchdog.AggregateType, "run-1")
-	_, calls["Session"] = s.Session(ctx, "run-1")
-	_, calls["List"] = s.List(ctx, session.ListQuery{Limit: 1})
-	_, calls["ObserveLeases"] = s.ObserveLeases(ctx, nil)
-	calls["Follow"] = s.Follow(ctx, "run-1", func() {}, func(watchdog.Event) {})
-	return calls
+	errorSays(t, err, says...)
 }
 
 // Appends that wait for a commit after which the file is gone are not written, and are told the same.
@@ -123,10 +105,10 @@ func TestFileIsGoneForAll(t *testing.T) {
 		remove(t, file)
 		g.release()
 		for _, result := range results {
-			assert.ErrorIs(t, <-result, sqlite.ErrFileGone)
+			require.ErrorIs(t, <-result, sqlite.ErrFileGone)
 		}
-		assert.EqualValues(t, 1, g.commits.Load(), "commits")
-		assert.ErrorIs(t, s.Close(), sqlite.ErrFileGone)
+		require.EqualValues(t, 1, g.commits.Load(), "commits")
+		require.ErrorIs(t, s.Close(), sqlite.ErrFileGone)
 	})
 }
 
@@ -159,7 +141,7 @@ func TestFileIsGoneForEach(t *testing.T) {
 		require.NoError(t, <-first)
 		require.ErrorIs(t, <-second, sqlite.ErrFileGone)
 		require.ErrorIs(t, <-third, sqlite.ErrFileGone)
-		assert.ErrorIs(t, s.Close(), sqlite.ErrFileGone)
+		require.ErrorIs(t, s.Close(), sqlite.ErrFileGone)
 	})
 }
 
@@ -173,7 +155,7 @@ func TestFileIsLookedAtSeldom(t *testing.T) {
 		require.NoError(t, s.Append(t.Context(), numbered(1)))
 		remove(t, file)
 		time.Sleep(time.Second - 1)
-		assert.NoError(t, s.Append(t.Context(), numbered(2)), "less than a second after the last look")
+		require.NoError(t, s.Append(t.Context(), numbered(2)), "less than a second after the last look")
 		isGone(t, s.Close(), "close event database", file, "nothing is there", bubbleBegan+"2Z")
 	})
 	inFolder(t, func(t *testing.T, file string) {
@@ -182,7 +164,7 @@ func TestFileIsLookedAtSeldom(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		require.NoError(t, s.Append(t.Context(), numbered(1)))
 		remove(t, file)
-		assert.NoError(t, s.Close(), "all that was stored was in the file")
+		require.NoError(t, s.Close(), "all that was stored was in the file")
 	})
 }
 
@@ -232,10 +214,10 @@ func TestFileIsThere(t *testing.T) {
 				does(t, file)
 				for n := range int64(3) {
 					time.Sleep(time.Second)
-					assert.NoError(t, s.Append(t.Context(), numbered(n)))
+					require.NoError(t, s.Append(t.Context(), numbered(n)))
 				}
-				assert.Subset(t, ids(read(t, s)), []string{"event-0", "event-1", "event-2"})
-				assert.NoError(t, s.Close())
+				require.Subset(t, ids(read(t, s)), []string{"event-0", "event-1", "event-2"})
+				require.NoError(t, s.Close())
 			})
 		})
 	}
@@ -255,9 +237,9 @@ func TestFileIsLookedForWhereItWas(t *testing.T) {
 				t.Chdir(second)
 				for n := range int64(2) {
 					time.Sleep(time.Second)
-					assert.NoError(t, s.Append(t.Context(), numbered(n)))
+					require.NoError(t, s.Append(t.Context(), numbered(n)))
 				}
-				assert.NoError(t, s.Close())
+				require.NoError(t, s.Close())
 			})
 		})
 	}
@@ -274,12 +256,12 @@ func TestFileCannotBeLookedAt(t *testing.T) {
 		require.NoError(t, os.Symlink(folder, folder), "a link to itself")
 		for n := range int64(3) {
 			time.Sleep(time.Second)
-			assert.NoError(t, s.Append(t.Context(), numbered(1+n)))
+			require.NoError(t, s.Append(t.Context(), numbered(1+n)))
 		}
 		require.NoError(t, os.Remove(folder))
 		rename(t, folder+".old", folder)
-		assert.Len(t, read(t, s), 4)
-		assert.NoError(t, s.Close())
+		require.Len(t, read(t, s), 4)
+		require.NoError(t, s.Close())
 	})
 }
 
@@ -298,7 +280,7 @@ func TestMemoryIsNotLookedFor(t *testing.T) {
 					time.Sleep(time.Second)
 					require.NoError(t, s.Append(t.Context(), numbered(n)))
 				}
-				assert.Len(t, read(t, s), 3)
+				require.Len(t, read(t, s), 3)
 			})
 		})
 	}
@@ -320,7 +302,7 @@ func TestFileIsOpenedAgain(t *testing.T) {
 		require.ErrorIs(t, s.Close(), sqlite.ErrFileGone)
 		time.Sleep(time.Second)
 		require.NoError(t, again.Append(t.Context(), numbered(3)))
-		assert.Equal(t, []string{"event-2", "event-3"}, ids(read(t, again)))
+		require.Equal(t, []string{"event-2", "event-3"}, ids(read(t, again)))
 	})
 }
 

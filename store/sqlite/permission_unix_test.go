@@ -9,10 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
@@ -38,9 +39,7 @@ func TestPermissions(t *testing.T) {
 			folder := sharedFolder(t)
 			file := filepath.Join(folder, "events.db")
 			if test.file != 0 {
-				if err := openAt(t, file).Close(); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, openAt(t, file).Close())
 				chmod(t, file, test.file)
 			}
 			before := contents(t, folder)
@@ -48,13 +47,10 @@ func TestPermissions(t *testing.T) {
 			output, err := asAnotherUser(t, child(t, "open and append", file, "1")).CombinedOutput()
 			chmod(t, folder, 0o777)
 			for _, want := range []string{file, test.says} {
-				if err == nil || !strings.Contains(string(output), want) {
-					t.Errorf("the child ended with %v, want %q in\n%s", err, want, output)
-				}
+				require.Error(t, err)
+				require.Contains(t, string(output), want)
 			}
-			if after := contents(t, folder); after != before {
-				t.Errorf("the folder holds\n%s, it held\n%s", after, before)
-			}
+			require.Equal(t, before, contents(t, folder))
 		})
 	}
 }
@@ -67,9 +63,7 @@ func TestPermissionsToRead(t *testing.T) {
 			file := filepath.Join(folder, "events.db")
 			s := written(t, file)
 			if !live {
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, s.Close())
 			}
 			before := digests(t, file)
 			for _, name := range files(t, file) {
@@ -78,12 +72,9 @@ func TestPermissionsToRead(t *testing.T) {
 			chmod(t, folder, 0o555)
 			output, err := asAnotherUser(t, child(t, "read only", file)).CombinedOutput()
 			chmod(t, folder, 0o777)
-			if err != nil || !strings.Contains(string(output), "read 1 events and 1 sessions") {
-				t.Errorf("the child ended with %v:\n%s", err, output)
-			}
-			if after := digests(t, file); !slices.Equal(after, before) {
-				t.Errorf("the folder holds\n%q, it held\n%q", after, before)
-			}
+			require.NoError(t, err)
+			require.Contains(t, string(output), "read 1 events and 1 sessions")
+			require.Equal(t, before, digests(t, file))
 		})
 	}
 	t.Run("a file that may not be read is an error that says so", func(t *testing.T) {
@@ -91,33 +82,24 @@ func TestPermissionsToRead(t *testing.T) {
 			t.Skip("there is no other user")
 		}
 		file := filepath.Join(sharedFolder(t), "events.db")
-		if err := written(t, file).Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, written(t, file).Close())
 		chmod(t, file, 0o600)
 		output, err := asAnotherUser(t, child(t, "read only", file)).CombinedOutput()
-		if err == nil || !strings.Contains(string(output), "check the permissions") {
-			t.Errorf("the child ended with %v:\n%s", err, output)
-		}
+		require.Error(t, err)
+		require.Contains(t, string(output), "check the permissions")
 	})
 }
 
 // Open refuses a file that nobody may write, for root as well.
 func TestReadOnlyForRoot(t *testing.T) {
 	file := newFile(t)
-	if err := openAt(t, file).Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, openAt(t, file).Close())
 	chmod(t, file, 0o400)
-	if _, err := sqlite.Open(t.Context(), file); !errorHas(err, "is read-only") {
-		t.Errorf("Open returned %v", err)
-	}
+	require.ErrorContains(t, second(sqlite.Open(t.Context(), file)), "is read-only")
 	chmod(t, file, 0o600)
 	chmod(t, filepath.Dir(file), 0o500)
 	defer chmod(t, filepath.Dir(file), 0o700)
-	if _, err := sqlite.Open(t.Context(), file); !errorHas(err, "its folder is read-only") {
-		t.Errorf("Open returned %v", err)
-	}
+	require.ErrorContains(t, second(sqlite.Open(t.Context(), file)), "its folder is read-only")
 }
 
 // contents returns the digests of the files in a folder. It leaves out empty files and the index of the log (-shm),
@@ -127,9 +109,7 @@ func contents(t *testing.T, folder string) string {
 	var found strings.Builder
 	for _, name := range files(t, filepath.Join(folder, "any")) {
 		content, err := os.ReadFile(filepath.Join(folder, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(content) > 0 && !strings.HasSuffix(name, "-shm") {
 			fmt.Fprintf(&found, "%s %x\n", name, sha256.Sum256(content))
 		}
@@ -148,9 +128,7 @@ func sharedFolder(t *testing.T) string {
 
 func chmod(t *testing.T, path string, mode os.FileMode) {
 	t.Helper()
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(path, mode))
 }
 
 func asAnotherUser(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
@@ -169,19 +147,11 @@ func asAnotherUser(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 func copyOf(t *testing.T, program string) string {
 	t.Helper()
 	from, err := os.Open(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer from.Close()
 	to, err := os.OpenFile(filepath.Join(sharedFolder(t), "program"), os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(to, from); err != nil {
-		t.Fatal(err)
-	}
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, second(io.Copy(to, from)))
+	require.NoError(t, to.Close())
 	return to.Name()
 }

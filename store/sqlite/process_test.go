@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -108,20 +109,24 @@ func openAndAppend(file, name string) error {
 	return s.Close()
 }
 
-// readOnly opens a file read-only, reads all and tries to write.
+// readOnly opens a file read-only, reads and tries to write.
 func readOnly(file string) error {
 	s, err := sqlite.OpenReadOnly(context.Background(), file)
 	if err != nil {
 		return err
 	}
-	events, sessions, err := readAll(context.Background(), s)
+	events, err := s.Read(context.Background(), watchdog.AggregateType, "run-1")
+	if err != nil {
+		return err
+	}
+	sessions, err := s.List(context.Background(), session.ListQuery{Limit: 10})
 	if err != nil {
 		return err
 	}
 	if err := s.Append(context.Background(), numbered(2)); !errors.Is(err, sqlite.ErrReadOnly) {
 		return fmt.Errorf("append: %w", err)
 	}
-	fmt.Println("read", events, "events and", sessions, "sessions")
+	fmt.Println("read", len(events), "events and", len(sessions.Sessions), "sessions")
 	return s.Close()
 }
 
@@ -139,18 +144,15 @@ func child(t *testing.T, job ...string) *exec.Cmd {
 func together(t *testing.T, children []*exec.Cmd) []string {
 	t.Helper()
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var all sync.WaitGroup
 	outputs := make([]string, len(children))
 	for i, cmd := range children {
 		cmd.Stdin = read
 		all.Go(func() {
 			output, err := cmd.CombinedOutput()
-			if outputs[i] = string(output); err != nil {
-				t.Errorf("child %d: %v: %s", i, err, output)
-			}
+			outputs[i] = string(output)
+			assert.NoError(t, err, outputs[i])
 		})
 	}
 	write.Close()
@@ -176,9 +178,7 @@ func TestKill(t *testing.T) {
 			}
 		}
 	}
-	if got := queryAll(t, openPlain(t, file), "PRAGMA integrity_check"); !slices.Equal(got, []string{"ok"}) {
-		t.Errorf("the database after %d kills: %q", rounds, got)
-	}
+	require.Equal(t, []string{"ok"}, queryAll(t, openPlain(t, file), "PRAGMA integrity_check"))
 	t.Logf("%d acknowledged appends in %d rounds", len(acknowledged), rounds)
 }
 
@@ -187,12 +187,8 @@ func appendAndKill(t *testing.T, file string, round int) (acknowledged []string)
 	t.Helper()
 	cmd := child(t, "append until killed", file, strconv.Itoa(round))
 	output, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
 	last := 1 + rand.IntN(60)
 	lines := bufio.NewReader(output)
 	for line, err := lines.ReadString('\n'); err == nil; line, err = lines.ReadString('\n') {
@@ -218,16 +214,13 @@ func TestProcessesShareIDs(t *testing.T) {
 		children = append(children, child(t, "race", file, strconv.Itoa(n)))
 	}
 	outputs := together(t, children)
-	for i, output := range outputs {
-		if lines := strings.Count(output, "\n1 event-"); output != outputs[0] || lines != contested-1 {
-			t.Errorf("process %d read\n%s\nand process 0\n%s", i, output, outputs[0])
-		}
+	for _, output := range outputs {
+		require.Equal(t, outputs[0], output)
+		require.Equal(t, contested-1, strings.Count(output, "\n1 event-"))
 	}
 	db := openPlain(t, file)
 	got := queryAll(t, db, "SELECT count(*), count(DISTINCT id) FROM events")
-	if !slices.Equal(got, []string{"40", "40"}) {
-		t.Errorf("rows and IDs: %q", got)
-	}
+	require.Equal(t, []string{"40", "40"}, got)
 	winners := queryAll(t, db, "SELECT DISTINCT json_extract(payload, '$.by') FROM events")
 	t.Logf("%d of %d processes won an ID", len(winners), processes)
 }
@@ -245,16 +238,10 @@ func TestProcessesOpenAtOnce(t *testing.T) {
 			children = append(children, child(t, "open and append", file, strconv.Itoa(n)))
 		}
 		together(t, children)
-		if events := read(t, openAt(t, file)); len(events) != processes {
-			t.Errorf("stored are %q, want one event of each of %d processes", ids(events), processes)
-		}
+		require.Len(t, read(t, openAt(t, file)), processes)
 		db := openPlain(t, file)
-		if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, []string{"1"}) {
-			t.Errorf("the versions are %q", got)
-		}
-		if got := indexes(t, db); !slices.Equal(got, ownIndexes) {
-			t.Errorf("the indexes are %q", got)
-		}
+		require.Equal(t, []string{"1"}, queryAll(t, db, "SELECT version FROM watchdog_schema"))
+		require.Equal(t, ownIndexes, indexes(t, db))
 	}
 }
 

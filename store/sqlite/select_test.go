@@ -3,12 +3,13 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/store/sqlite"
@@ -72,9 +73,8 @@ func comparesToRead(t *testing.T, s *sqlite.Store, selection watchdog.Selection)
 		}
 	}
 	got, err := s.Select(t.Context(), selection)
-	if err != nil || !slices.Equal(ids(got), want) {
-		t.Errorf("%+v selects %q, %v; want %q", selection, ids(got), err, want)
-	}
+	require.NoError(t, err)
+	require.Equal(t, want, ids(got))
 }
 
 func TestSelectUnreadable(t *testing.T) {
@@ -88,28 +88,8 @@ func TestSelectUnreadable(t *testing.T) {
 			_, err := s.Select(t.Context(), watchdog.Selection{
 				AggregateType: watchdog.AggregateType, AggregateID: "run-1", Since: noon,
 			})
-			if !errorHas(err, "odd", "timestamp") {
-				t.Errorf("Select returned %v", err)
-			}
+			errorSays(t, err, "odd", "timestamp")
 		})
-	}
-}
-
-func TestSelectClosed(t *testing.T) {
-	t.Parallel()
-	s := openNew(t)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	_, err := s.Select(t.Context(), watchdog.Selection{})
-	_, layersErr := s.Layers(t.Context(), "run-1")
-	for _, err := range []error{
-		err, layersErr, s.Transact(t.Context()), s.Transact(t.Context(), decides(numbered(1))),
-		s.Follow(t.Context(), "", func() {}, func(watchdog.Event) {}),
-	} {
-		if !errors.Is(err, sqlite.ErrClosed) {
-			t.Errorf("a call of a closed store returned %v", err)
-		}
 	}
 }
 
@@ -124,11 +104,10 @@ func TestLayersOfForeignRows(t *testing.T) {
 		fmt.Sprintf(insert, "2", "runtime_control", "blob", `CAST('{"parent":"run"}' AS BLOB)`),
 		fmt.Sprintf(insert, "3", "runtime_control", "broken", `'{"parent":"run"'`), // the index must not refuse it
 		fmt.Sprintf(insert, "4", "session", "broken", `'{"parent":"run"'`))
-	for _, indexed := range []bool{true, false} {
+	for range 2 { // with an index, and without one
 		layers, err := s.Layers(t.Context(), "run")
-		if err != nil || !slices.Equal(layers, []string{"blob", "text"}) {
-			t.Errorf("with an index: %t: layers %q, %v", indexed, layers, err)
-		}
+		require.NoError(t, err)
+		require.Equal(t, []string{"blob", "text"}, layers)
 		mustExec(t, db, "DROP INDEX IF EXISTS watchdog_events_parent")
 	}
 }
@@ -140,9 +119,7 @@ func whileFollowed(t *testing.T, test func(t *testing.T, s *sqlite.Store, db *sq
 	synctest.Test(t, func(t *testing.T) {
 		db := openPlain(t, newFile(t))
 		s := newStore(t, db)
-		if err := s.Append(t.Context(), numbered(1), numbered(2), numbered(3)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Append(t.Context(), numbered(1), numbered(2), numbered(3)))
 		ctx, cancel := context.WithCancel(t.Context())
 		ready, ended, events := make(chan struct{}), make(chan error, 1), make(chan watchdog.Event, 100)
 		go func() {
@@ -158,24 +135,18 @@ func whileFollowed(t *testing.T, test func(t *testing.T, s *sqlite.Store, db *sq
 			return told
 		})
 		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("Follow returned %v", err)
-		}
+		require.ErrorIs(t, <-ended, context.Canceled)
 	})
 }
 
 func tells(t *testing.T, told func() []string, want ...string) {
 	t.Helper()
-	if got := told(); !slices.Equal(got, want) {
-		t.Errorf("the follower was told of %q, want %q", got, want)
-	}
+	require.Equal(t, want, told())
 }
 
 func appends(t *testing.T, s *sqlite.Store, n int64) {
 	t.Helper()
-	if err := s.Append(t.Context(), numbered(n)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Append(t.Context(), numbered(n)))
 }
 
 func TestFollow(t *testing.T) {
@@ -212,13 +183,9 @@ func TestFollowClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, openPlain(t, newFile(t)))
 		err := s.Follow(t.Context(), "", func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, s.Close())
 		}, func(watchdog.Event) {})
-		if !errors.Is(err, sqlite.ErrClosed) {
-			t.Errorf("Follow of a store that was closed returned %v", err)
-		}
+		require.ErrorIs(t, err, sqlite.ErrClosed)
 	})
 }
 
@@ -229,18 +196,13 @@ func TestFollowClosedWhileTold(t *testing.T) {
 		s := newStore(t, openPlain(t, newFile(t)))
 		var told []watchdog.Event
 		err := s.Follow(t.Context(), "", func() {
-			if err := s.Append(t.Context(), numbered(1), numbered(2), numbered(3)); err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, s.Append(t.Context(), numbered(1), numbered(2), numbered(3)))
 		}, func(e watchdog.Event) {
 			told = append(told, e)
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, s.Close())
 		})
-		if !errors.Is(err, sqlite.ErrClosed) || len(told) != 1 {
-			t.Errorf("Follow told of %q and returned %v", ids(told), err)
-		}
+		require.ErrorIs(t, err, sqlite.ErrClosed)
+		require.Len(t, told, 1)
 	})
 }
 
@@ -250,10 +212,6 @@ func TestFollowWithoutRowID(t *testing.T) {
 	mustExec(t, db, tableWith()+" WITHOUT ROWID")
 	s := newStore(t, db)
 	err := s.Follow(t.Context(), "", func() { t.Error("ready was called") }, func(watchdog.Event) {})
-	if !errorHas(err, "WITHOUT ROWID") {
-		t.Errorf("Follow returned %v", err)
-	}
-	if err := s.Transact(t.Context(), decides(numbered(1))); err != nil {
-		t.Error(err)
-	}
+	require.ErrorContains(t, err, "WITHOUT ROWID")
+	require.NoError(t, s.Transact(t.Context(), decides(numbered(1))))
 }

@@ -51,7 +51,7 @@ func (p *pair) both(what string, call func(i int, s session.Store) (any, error))
 	var got []string
 	for i, s := range p.stores {
 		value, err := call(i, s)
-		expired := notExpired(err) == nil && err != nil
+		expired := without(session.ErrLeaseExpired, err) == nil && err != nil
 		if err != nil && !expired {
 			got = append(got, "an error")
 			continue

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -40,9 +40,7 @@ func TestUnreadableRow(t *testing.T) {
 			old := time.Now().Add(-24 * time.Hour)
 			err := (putter{Store: s, other: db}).Put(t.Context(),
 				silentSince("before", old), silentSince("spoilt", old), silentSince("x after", old))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			mustExec(t, db, "UPDATE watchdog_sessions SET "+spoil+" WHERE run_id = 'spoilt'")
 			page, err := s.Stalled(t.Context(), benched)
 			if err != nil || len(page.Sessions) != 2 ||
@@ -76,154 +74,193 @@ func TestUnreadableRowsOnce(t *testing.T) {
 	for i := range 150 {
 		rows = append(rows, silentSince(runNumber(i), old))
 	}
-	if err := (putter{Store: s, other: db}).Put(t.Context(), rows...); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, (putter{Store: s, other: db}).Put(t.Context(), rows...))
 	mustExec(t, db, "UPDATE watchdog_sessions SET last_event_at = 'never' WHERE run_id >= '"+runNumber(20)+"'")
 	first, err := s.Stalled(t.Context(), benched)
-	if err != nil || len(first.Sessions) != 10 || len(first.Unreadable) != storerows.MaxUnreadable {
-		t.Fatalf("%d sessions and %d unreadable; %v", len(first.Sessions), len(first.Unreadable), err)
-	}
+	require.NoError(t, err)
+	require.Len(t, first.Sessions, 10)
+	require.Len(t, first.Unreadable, storerows.MaxUnreadable)
 	q := benched
 	q.After = first.Next
 	second, err := s.Stalled(t.Context(), q)
-	if err != nil || len(second.Sessions) != 10 || len(second.Unreadable) != 0 || second.Next != "" {
-		t.Errorf("%d sessions, %d unreadable and %q; %v", len(second.Sessions), len(second.Unreadable), second.Next, err)
-	}
+	require.NoError(t, err)
+	require.Len(t, second.Sessions, 10)
+	require.Empty(t, second.Unreadable)
+	require.Empty(t, second.Next)
 }
 
-// calls are all calls of a store about sessions.
+// calls are all calls of a store, of which some do without an error.
 var calls = map[string]func(ctx context.Context, s *sqlite.Store) error{
+	"Append":            func(ctx context.Context, s *sqlite.Store) error { return s.Append(ctx, numbered(2)) },
+	"Append of nothing": func(ctx context.Context, s *sqlite.Store) error { return s.Append(ctx) },
+	"Transact":          func(ctx context.Context, s *sqlite.Store) error { return s.Transact(ctx, decides()) },
+	"Transact nothing":  func(ctx context.Context, s *sqlite.Store) error { return s.Transact(ctx) },
+	"Read": func(ctx context.Context, s *sqlite.Store) error {
+		return second(s.Read(ctx, watchdog.AggregateType, "run-1"))
+	},
+	"Select": func(ctx context.Context, s *sqlite.Store) error {
+		return second(s.Select(ctx, watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: "run-1", Since: noon}))
+	},
+	"Layers": func(ctx context.Context, s *sqlite.Store) error { return second(s.Layers(ctx, "run-1")) },
+	"Follow": func(ctx context.Context, s *sqlite.Store) error {
+		until, ready := context.WithCancel(ctx)
+		defer ready()
+		return without(context.Canceled, s.Follow(until, "", ready, func(watchdog.Event) {}))
+	},
 	"Attach": func(ctx context.Context, s *sqlite.Store) error {
 		_, _, err := s.Attach(ctx, session.Session{RunID: "run-1"})
 		return err
 	},
 	"Freshen": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.Freshen(ctx, "lease-1", []session.Freshness{{RunID: "run-1"}})
-		return notExpired(err)
+		return without(session.ErrLeaseExpired, second(s.Freshen(ctx, "lease-1", []session.Freshness{{RunID: "run-1"}})))
 	},
 	"End": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.End(ctx, []session.Ending{{RunID: "run-1", Status: session.Finished}})
-		return err
+		return second(s.End(ctx, []session.Ending{{RunID: "run-1", Status: session.Finished}}))
 	},
 	"Cancel": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.Cancel(ctx, session.Session{RunID: "run-1"}, session.CancelRequest{Events: cancels(1)})
-		return err
+		return second(s.Cancel(ctx, session.Session{RunID: "run-1"}, session.CancelRequest{Events: cancels(1)}))
 	},
 	"CancelAll": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.CancelAll(ctx, []session.BatchedCancel{{
+		return second(s.CancelAll(ctx, []session.BatchedCancel{{
 			Judged: session.Session{RunID: "run-1"}, Request: session.CancelRequest{Events: cancels(1)},
-		}})
-		return err
+		}}))
 	},
 	"Claim": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.Claim(ctx, session.Session{RunID: "run-1"}, session.ClaimRequest{By: "pass"})
-		return err
+		return second(s.Claim(ctx, session.Session{RunID: "run-1"}, session.ClaimRequest{By: "pass"}))
 	},
 	"Warn": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.Warn(ctx, session.Session{RunID: "run-1"}, nil)
-		return err
+		return second(s.Warn(ctx, session.Session{RunID: "run-1"}, nil))
 	},
 	"BeginLease": func(ctx context.Context, s *sqlite.Store) error {
 		return s.BeginLease(ctx, session.Lease{ID: "lease-2"})
 	},
 	"RenewLease": func(ctx context.Context, s *sqlite.Store) error {
-		return notExpired(s.RenewLease(ctx, session.Lease{ID: "lease-1"}))
+		return without(session.ErrLeaseExpired, s.RenewLease(ctx, session.Lease{ID: "lease-1"}))
 	},
 	"ObserveLeases": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.ObserveLeases(ctx, []string{"lease-1"})
-		return err
+		return second(s.ObserveLeases(ctx, []string{"lease-1"}))
 	},
 	"ObserveLeases without suspects": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.ObserveLeases(ctx, nil)
-		return err
+		return second(s.ObserveLeases(ctx, nil))
 	},
 	"ExpireLease": func(ctx context.Context, s *sqlite.Store) error {
 		_, _, err := s.ExpireLease(ctx, session.Lease{ID: "lease-1"})
 		return err
 	},
-	"LeaseSessions": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.LeaseSessions(ctx, "lease-1")
-		return err
-	},
+	"LeaseSessions": func(ctx context.Context, s *sqlite.Store) error { return second(s.LeaseSessions(ctx, "lease-1")) },
 	"List": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.List(ctx, session.ListQuery{Limit: 1})
-		return err
+		return second(s.List(ctx, session.ListQuery{Limit: 1}))
 	},
 	"Session": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.Session(ctx, "run-1")
-		if errors.Is(err, session.ErrNotFound) {
-			err = nil
-		}
-		return err
+		return without(session.ErrNotFound, second(s.Session(ctx, "run-1")))
 	},
-	"Stalled": func(ctx context.Context, s *sqlite.Store) error { _, err := s.Stalled(ctx, benched); return err },
-	"Ended":   func(ctx context.Context, s *sqlite.Store) error { _, err := s.Ended(ctx, "lease-1", nil); return err },
+	"Stalled": func(ctx context.Context, s *sqlite.Store) error { return second(s.Stalled(ctx, benched)) },
+	"Ended":   func(ctx context.Context, s *sqlite.Store) error { return second(s.Ended(ctx, "lease-1", nil)) },
 	"History": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.History(ctx, session.HistoryQuery{By: session.ByHost})
-		return err
+		return second(s.History(ctx, session.HistoryQuery{By: session.ByHost}))
+	},
+	"Take": func(ctx context.Context, s *sqlite.Store) error {
+		return second(s.Take(ctx, sliceOf("slice-1", 1, 60)))
+	},
+	"Return": func(ctx context.Context, s *sqlite.Store) error { return s.Return(ctx, "slice-1", watchdog.Totals{}) },
+	"PutNotices": func(ctx context.Context, s *sqlite.Store) error {
+		return s.PutNotices(ctx, session.Notice{ID: "1", AggregateType: "a", AggregateID: "b", Type: "c"})
+	},
+	"ClaimNotices": func(ctx context.Context, s *sqlite.Store) error { return second(s.ClaimNotices(ctx, 1, time.Hour)) },
+	"FinishNotices": func(ctx context.Context, s *sqlite.Store) error {
+		return s.FinishNotices(ctx, session.Notice{ID: "1"})
+	},
+	"DelayNotice": func(ctx context.Context, s *sqlite.Store) error {
+		return s.DelayNotice(ctx, session.Notice{ID: "1"}, time.Hour)
 	},
 }
 
-var writes = []string{
-	"Attach", "Freshen", "End", "Cancel", "CancelAll", "Claim", "Warn", "BeginLease", "RenewLease", "ObserveLeases",
-	"ExpireLease",
+// reading are the calls that only read.
+var reading = []string{
+	"Ended", "Follow", "History", "Layers", "LeaseSessions", "List", "ObserveLeases without suspects", "Read", "Select",
+	"Session", "Stalled",
 }
 
-// notExpired returns no error for a lease that does not live.
-func notExpired(err error) error {
-	if errors.Is(err, session.ErrLeaseExpired) {
+func second[A, B any](_ A, b B) B { return b }
+
+// without returns no error for one that is expected.
+func without(expected, err error) error {
+	if errors.Is(err, expected) {
 		return nil
 	}
 	return err
 }
 
-// cancels returns cancel events of run-1.
-func cancels(n int64) []watchdog.Event { return []watchdog.Event{numbered(n)} }
-
-// A closed store refuses every call about sessions.
-func TestClosedSessions(t *testing.T) {
-	t.Parallel()
-	s := openNew(t)
-	if err := calls["Stalled"](t.Context(), s); err != nil { // it keeps a prepared statement
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+// readsOnly makes all calls. Those that read have to work, and the others to fail as it is told.
+func readsOnly(t *testing.T, s *sqlite.Store, fails func(name string, err error)) {
+	t.Helper()
 	for name, call := range calls {
-		if err := call(t.Context(), s); !errors.Is(err, sqlite.ErrClosed) {
-			t.Errorf("%s returned %v", name, err)
+		if err := call(t.Context(), s); slices.Contains(reading, name) {
+			require.NoError(t, err, name)
+		} else if !strings.HasSuffix(name, "nothing") {
+			fails(name, err)
 		}
 	}
 }
 
-func TestLockedSessions(t *testing.T) {
+// sliceOf returns a slice that needs so many requests of so many.
+func sliceOf(id string, least, limit int64) watchdog.Slice {
+	return watchdog.Slice{
+		ID: id, Scope: "tenant-1", Least: watchdog.Totals{Requests: least}, Limit: watchdog.Totals{Requests: limit},
+	}
+}
+
+// cancels returns cancel events of run-1.
+func cancels(n int64) []watchdog.Event { return []watchdog.Event{numbered(n)} }
+
+func TestClosedStore(t *testing.T) {
 	t.Parallel()
-	t.Run("can be read", func(t *testing.T) {
-		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
-			defer unlock()
-			for name, call := range calls {
-				if !slices.Contains(writes, name) && call(t.Context(), s) != nil {
-					t.Errorf("%s returned %v", name, call(t.Context(), s))
-				}
-			}
+	t.Run("refuses every call", func(t *testing.T) {
+		s := openWith(t, newFile(t), withOutbox)
+		require.NoError(t, calls["Stalled"](t.Context(), s), "it keeps a prepared statement")
+		require.NoError(t, s.Close())
+		for name, call := range calls {
+			require.ErrorIs(t, call(t.Context(), s), sqlite.ErrClosed, name)
+		}
+		require.NoError(t, s.Close())
+	})
+	t.Run("leaves a host's database open", func(t *testing.T) {
+		db := hostDatabase(t, newFile(t))
+		require.NoError(t, newStore(t, db).Close())
+		require.NoError(t, db.PingContext(t.Context()))
+	})
+}
+
+// A locked database can be read. What is to be written waits for the lock, and what the contract says of a locked row is
+// what a locked database is.
+func TestLockedCalls(t *testing.T) {
+	t.Parallel()
+	judging := []string{"Attach", "Claim", "Warn", "Cancel", "CancelAll", "ExpireLease"}
+	synctest.Test(t, func(t *testing.T) {
+		file := newFile(t)
+		s, holder := openWith(t, file, withOutbox), openPlain(t, file)
+		holder.SetMaxOpenConns(1)
+		mustExec(t, holder, "BEGIN IMMEDIATE")
+		began := time.Now()
+		readsOnly(t, s, func(name string, err error) {
+			require.ErrorContains(t, err, "locked by another writer", name)
+			require.ErrorContains(t, err, "another program is writing to it", name)
+			require.Equal(t, slices.Contains(judging, name), errors.Is(err, session.ErrLocked), name)
+			require.Less(t, time.Since(began), 2*sqlite.LockWait, name)
+			began = time.Now()
 		})
+		mustExec(t, holder, "ROLLBACK")
 	})
 }
 
 // If the database becomes read-only, the error of a write says what to do.
-func TestReadOnlySessions(t *testing.T) {
+func TestReadOnlyCalls(t *testing.T) {
 	t.Parallel()
 	db := openPlain(t, newFile(t))
 	db.SetMaxOpenConns(1)
-	s := newStore(t, db)
+	s := newStoreWith(t, db, withOutbox)
 	mustExec(t, db, "PRAGMA query_only = 1")
-	for _, name := range writes {
-		if err := calls[name](t.Context(), s); !errorHas(err, "nothing can be stored in it") {
-			t.Errorf("%s returned %v", name, err)
-		}
-	}
+	readsOnly(t, s, func(name string, err error) { require.ErrorContains(t, err, "nothing can be stored in it", name) })
 }
 
 // A cancel whose events cannot be stored does not change the row.
@@ -232,19 +269,14 @@ func TestFailedCancel(t *testing.T) {
 	db := openPlain(t, newFile(t))
 	s := newStore(t, db)
 	_, run, err := s.Attach(t.Context(), session.Session{RunID: "run-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	mustExec(t, db, "CREATE TRIGGER refuse BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no more events'); END")
 	outcome, err := s.Cancel(t.Context(), run, session.CancelRequest{
 		Reason: "watchdog_idle_timeout", Events: cancels(1),
 	})
-	if outcome != "" || !errorHas(err, "no more events") {
-		t.Errorf("Cancel returned %q and %v", outcome, err)
-	}
-	if after, err := s.Session(t.Context(), "run-1"); err != nil || !reflect.DeepEqual(after, run) {
-		t.Errorf("the session is %+v, was %+v; %v", after, run, err)
-	}
+	require.ErrorContains(t, err, "no more events")
+	require.Empty(t, outcome)
+	require.Equal(t, run, rowOf(t, s, "run-1"))
 }
 
 func TestInvalidArguments(t *testing.T) {
@@ -258,9 +290,7 @@ func TestInvalidArguments(t *testing.T) {
 		"ask for at least 1": none, "nowhere": nowhere, "weather": weather,
 		"is not how an attempt ends": live,
 	} {
-		if !errorHas(err, want) {
-			t.Errorf("the error is %v, want %q in it", err, want)
-		}
+		require.ErrorContains(t, err, want)
 	}
 }
 
@@ -283,15 +313,13 @@ func TestForeignHistory(t *testing.T) {
 	}
 	stretch := session.HistoryQuery{From: noon.Add(-24 * time.Hour), To: noon.Add(24 * time.Hour), By: session.ByReason}
 	got, err := s.History(t.Context(), stretch)
-	if want := []session.CancelCount{{Key: "", Count: 4}, {Key: "a", Count: 2}}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("counted are %+v, want %+v; %v", got, want, err)
-	}
+	require.NoError(t, err)
+	require.Equal(t, []session.CancelCount{{Key: "", Count: 4}, {Key: "a", Count: 2}}, got)
 	stretch.By = session.ByDay
 	got, err = s.History(t.Context(), stretch)
 	want := []session.CancelCount{{Key: "2026-03-03", Count: 2}, {Key: "2026-03-04", Count: 4}}
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("counted are %+v, want %+v; %v", got, want, err)
-	}
+	require.NoError(t, err)
+	require.Equal(t, want, got)
 }
 
 // If a session is freshened twice in one call, the latest activity counts.
@@ -308,50 +336,12 @@ func TestFreshenTwice(t *testing.T) {
 		{RunID: "run-1", Attempt: 1, Activity: time.Hour, State: json.RawMessage(`{"phase":"late"}`)},
 		{RunID: "run-1", Attempt: 2},
 	})
-	if err != nil || !slices.Equal(skipped.Gone, []string{"run-1"}) {
-		t.Errorf("gone are %q; %v", skipped.Gone, err)
-	}
+	require.NoError(t, err)
+	require.Equal(t, []string{"run-1"}, skipped.Gone)
 	after, err := s.Session(t.Context(), "run-1")
-	if err != nil || after.Activity != 3*time.Hour || string(after.State) != `{"phase":"first"}` {
-		t.Errorf("the row is %+v; %v", after, err)
-	}
-}
-
-// A row that a trigger of the host's refuses does not take its batch with it.
-func TestRefusedRow(t *testing.T) {
-	t.Parallel()
-	db := openPlain(t, newFile(t))
-	s := newStore(t, db)
-	var fresh []session.Freshness
-	var ends []session.Ending
-	for _, runID := range []string{"run-1", "run-2", "run-3", "run-4"} {
-		if err := (putter{Store: s, other: db}).Put(t.Context(), silentSince(runID, time.Now().Add(-24*time.Hour))); err != nil {
-			t.Fatal(err)
-		}
-		fresh = append(fresh, session.Freshness{RunID: runID, Attempt: 1})
-		ends = append(ends, session.Ending{RunID: runID, Attempt: 1, Status: session.Finished})
-	}
-	if _, err := db.ExecContext(t.Context(), `CREATE TRIGGER refuses BEFORE UPDATE ON watchdog_sessions
-		WHEN new.run_id = 'run-2' BEGIN SELECT raise(ABORT, 'CHECK constraint failed: the host keeps it'); END`); err != nil {
-		t.Fatal(err)
-	}
-	check := func(skipped session.Skipped, err error) {
-		t.Helper()
-		if err != nil || len(skipped.Gone) > 0 || len(skipped.Failed) != 1 || !errorHas(skipped.Failed["run-2"], "the host keeps it") {
-			t.Errorf("skipped are %+v; %v", skipped, err)
-		}
-	}
-	beginLease(t, s, "lease-1")
-	check(s.Freshen(t.Context(), "lease-1", fresh))
-	check(s.End(t.Context(), ends[:3]))
-	for runID, want := range map[string]session.Status{
-		"run-1": session.Finished, "run-2": session.Active, "run-3": session.Finished, "run-4": session.Active,
-	} {
-		row, err := s.Session(t.Context(), runID)
-		if err != nil || row.Status != want || (row.Lease == "lease-1") != (runID == "run-4") {
-			t.Errorf("the row of %s is %+v; %v", runID, row, err)
-		}
-	}
+	require.NoError(t, err)
+	require.Equal(t, 3*time.Hour, after.Activity)
+	require.Equal(t, `{"phase":"first"}`, string(after.State))
 }
 
 var benched = session.Query{Threshold: 10 * time.Minute, MinAge: 2 * time.Minute, Limit: 10}
@@ -363,33 +353,4 @@ func silentSince(runID string, at time.Time) session.Session {
 		RunID: runID, Status: session.Active, CreatedAt: at.Add(-time.Hour), LastEventAt: at,
 		StartedAt: at, Host: "host-1", Attempt: 1,
 	}
-}
-
-// toStart has a run cancelled that is to be started again.
-func toStart(t *testing.T, s *sqlite.Store, runID string, claim time.Duration) session.Session {
-	t.Helper()
-	_, row, err := s.Attach(t.Context(), session.Session{RunID: runID, StartedAt: noon})
-	require.NoError(t, err)
-	e := cancels(1)[0]
-	e.ID, e.AggregateID = "cancel "+runID, runID
-	outcome, err := s.Cancel(t.Context(), row, session.CancelRequest{Events: []watchdog.Event{e}, StartFor: claim})
-	require.NoError(t, err)
-	require.Equal(t, session.Done, outcome)
-	return rowOf(t, s, runID)
-}
-
-// TestStartAfterClockSetBack: a start of a clock that was days ahead is not waited for.
-func TestStartAfterClockSetBack(t *testing.T) {
-	t.Parallel()
-	file := newFile(t)
-	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
-	toStart(t, s, "run-1", 20*time.Hour)
-	_, err := s.ClaimStart(t.Context(), time.Hour)
-	require.ErrorIs(t, err, session.ErrNotFound)
-	mustExec(t, db, "UPDATE watchdog_sessions SET start_due = start_due + 86400000000")
-	claimed, err := s.ClaimStart(t.Context(), time.Hour)
-	require.NoError(t, err)
-	require.Equal(t, "run-1", claimed.RunID)
-	_, err = s.ClaimStart(t.Context(), time.Hour)
-	require.ErrorIs(t, err, session.ErrNotFound)
 }

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -49,22 +47,20 @@ var setups = map[string]struct {
 }{
 	"opened from a path": {long: true, each: true, open: func(t *testing.T) putter {
 		file := newFile(t)
-		if err := os.WriteFile(file, emptyStore(t), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, emptyStore(t), 0o600))
 		s := openAt(t, file)
 		return putter{Store: s, other: openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
 	}},
 	"opened from a path, with an outbox": {open: func(t *testing.T) putter {
 		file := newFile(t)
-		s := openWith(t, file, sqlite.Config{Outbox: true})
+		s := openWith(t, file, withOutbox)
 		return putter{Store: s, other: openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
 	}},
 	"in a pool of one connection, with an outbox": {long: true, open: func(t *testing.T) putter {
 		// The rollback journal of a file, which is in use without WAL, is synced several times for each write.
 		db := openPlain(t, newFile(t), "busy_timeout(0)", "journal_mode(MEMORY)")
 		db.SetMaxOpenConns(1)
-		return putter{Store: newStoreWith(t, db, sqlite.Config{Outbox: true}), other: db}
+		return putter{Store: newStoreWith(t, db, withOutbox), other: db}
 	}},
 	"in a host's table": {slow: true, open: func(t *testing.T) putter {
 		db := hostDatabase(t, newFile(t))
@@ -89,13 +85,9 @@ func emptyStore(t *testing.T) []byte {
 	t.Helper()
 	emptyFile.once.Do(func() {
 		file := newFile(t)
-		if err := openAt(t, file).Close(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, openAt(t, file).Close())
 		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		emptyFile.content = content
 	})
 	return emptyFile.content
@@ -157,37 +149,6 @@ func TestDurableHostDatabase(t *testing.T) {
 	})
 }
 
-func TestClosedStore(t *testing.T) {
-	t.Parallel()
-	t.Run("refuses appends and reads", func(t *testing.T) {
-		s := openNew(t)
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Append(t.Context(), numbered(1)); !errors.Is(err, sqlite.ErrClosed) {
-			t.Errorf("Append returned %v", err)
-		}
-		if err := s.Append(t.Context()); !errors.Is(err, sqlite.ErrClosed) {
-			t.Errorf("Append of nothing returned %v", err)
-		}
-		if _, err := s.Read(t.Context(), watchdog.AggregateType, "run-1"); !errors.Is(err, sqlite.ErrClosed) {
-			t.Errorf("Read returned %v", err)
-		}
-		if err := s.Close(); err != nil {
-			t.Errorf("a second Close returned %v", err)
-		}
-	})
-	t.Run("leaves a host's database open", func(t *testing.T) {
-		db := hostDatabase(t, newFile(t))
-		if err := newStore(t, db).Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.PingContext(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 func TestCloseWaitsForCalls(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
@@ -202,17 +163,13 @@ func TestCloseWaitsForCalls(t *testing.T) {
 			}
 		})
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, s.Close())
 	calls.Wait()
 }
 
 func TestNilDatabase(t *testing.T) {
 	t.Parallel()
-	if _, err := sqlite.New(t.Context(), nil); !errorHas(err, "nil") {
-		t.Errorf("New returned %v", err)
-	}
+	require.ErrorContains(t, second(sqlite.New(t.Context(), nil)), "nil")
 }
 
 // newFile names a file that does not exist yet.
@@ -234,16 +191,14 @@ func openAt(tb testing.TB, file string) *sqlite.Store {
 func openWith(tb testing.TB, file string, cfg sqlite.Config) *sqlite.Store {
 	tb.Helper()
 	s, err := cfg.Open(tb.Context(), file)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Error(err)
-		}
+		assert.NoError(tb, s.Close())
 	})
 	return s
 }
+
+var withOutbox = sqlite.Config{Outbox: true}
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
@@ -263,16 +218,16 @@ func numbered(n int64) watchdog.Event {
 func read(tb testing.TB, s *sqlite.Store) []watchdog.Event {
 	tb.Helper()
 	events, err := s.Read(tb.Context(), watchdog.AggregateType, "run-1")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return events
 }
 
-// errorHas reports whether the error contains all the texts.
-func errorHas(err error, texts ...string) bool {
-	missing := func(text string) bool { return !strings.Contains(err.Error(), text) }
-	return err != nil && !slices.ContainsFunc(texts, missing)
+// errorSays checks that the error contains all the texts.
+func errorSays(tb testing.TB, err error, texts ...string) {
+	tb.Helper()
+	for _, text := range texts {
+		require.ErrorContains(tb, err, text)
+	}
 }
 
 func ids(events []watchdog.Event) (names []string) {
@@ -364,5 +319,5 @@ func TestOneConnection(t *testing.T) {
 		ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "run", Type: "note", Payload: []byte("{}"),
 		Timestamp: time.Now(),
 	}))
-	assert.Equal(t, 1, s.Connections())
+	require.Equal(t, 1, s.Connections())
 }

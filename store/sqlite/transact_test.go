@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/store/sqlite"
@@ -46,18 +49,10 @@ func TestSharedTransactions(t *testing.T) {
 		}
 		synctest.Wait()
 		g.release()
-		if err := errors.Join(<-results[0], <-results[1]); err != nil {
-			t.Error(err)
-		}
-		if err := <-results[2]; !errors.Is(err, watchdog.ErrInvalid) {
-			t.Errorf("a transaction with an invalid event returned %v", err)
-		}
-		if got := ids(read(t, s)); !slices.Equal(got, []string{"event-0", "event-1", "event-2"}) {
-			t.Errorf("stored are %q", got)
-		}
-		if got := ids(good.Kept); !slices.Equal(got, []string{"event-1"}) {
-			t.Errorf("Kept has %q", got)
-		}
+		require.NoError(t, errors.Join(<-results[0], <-results[1]))
+		require.ErrorIs(t, <-results[2], watchdog.ErrInvalid)
+		require.Equal(t, []string{"event-0", "event-1", "event-2"}, ids(read(t, s)))
+		require.Equal(t, []string{"event-1"}, ids(good.Kept))
 	})
 }
 
@@ -72,9 +67,9 @@ func TestAbandonedTransaction(t *testing.T) {
 		}))
 		synctest.Wait()
 		cancel()
-		if err := <-result; !errors.Is(err, context.Canceled) || !errorHas(err, "nothing was written") {
-			t.Errorf("Transact returned %v", err)
-		}
+		err := <-result
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, "nothing was written")
 		g.release()
 	})
 }
@@ -105,14 +100,10 @@ func TestDecideFails(t *testing.T) {
 			if panicked != test.want || (err == nil) != (panicked != nil) || calls != 1 {
 				t.Errorf("Transact panicked with %v and returned %v after %d calls of Decide", panicked, err, calls)
 			}
-			if got := read(t, s); len(got) != 0 {
-				t.Errorf("stored are %q", ids(got))
-			}
+			require.Empty(t, read(t, s))
 		})
 	}
-	if err := s.Transact(t.Context(), decides(numbered(2))); err != nil {
-		t.Errorf("the transaction after them: %v", err)
-	}
+	require.NoError(t, s.Transact(t.Context(), decides(numbered(2))))
 }
 
 // A host's trigger may drop a row without an error.
@@ -122,12 +113,8 @@ func TestDroppedEvent(t *testing.T) {
 	mustExec(t, db, tableWith(),
 		"CREATE TRIGGER drop_it BEFORE INSERT ON events WHEN NEW.id = 'event-2' BEGIN SELECT RAISE(IGNORE); END")
 	s := newStore(t, db)
-	if err := s.Transact(t.Context(), decides(numbered(1), numbered(2))); !errorHas(err, "event-2 was not stored") {
-		t.Errorf("Transact returned %v", err)
-	}
-	if got := read(t, s); len(got) != 0 {
-		t.Errorf("stored are %q", ids(got))
-	}
+	require.ErrorContains(t, s.Transact(t.Context(), decides(numbered(1), numbered(2))), "event-2 was not stored")
+	require.Empty(t, read(t, s))
 }
 
 // TestTransactSelectsAsSelect checks that many exchanges in one call select what each would alone, also rows whose time
@@ -143,9 +130,7 @@ func TestTransactSelectsAsSelect(t *testing.T) {
 				ID: fmt.Sprintf("e-%d-%d", run, i), AggregateType: watchdog.AggregateType, AggregateID: fmt.Sprint("run-", run),
 				Type: watchdog.EventWarning, Payload: []byte(`{}`), Timestamp: start.Add(time.Duration(i) * time.Hour),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 		}
 	}
 	mustExec(t, openPlain(t, file), `UPDATE events SET timestamp = replace(timestamp, ' ', 'T') WHERE id LIKE '%-4'`)
@@ -164,16 +149,65 @@ func TestTransactSelectsAsSelect(t *testing.T) {
 			return nil
 		}})
 	}
-	if err := s.Transact(t.Context(), exchanges...); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Transact(t.Context(), exchanges...))
 	for run, x := range exchanges {
 		want, err := s.Select(t.Context(), x.Selection)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(got[run])+len(want) > 0 && !reflect.DeepEqual(got[run], want) {
 			t.Errorf("run %d: selected %v, want %v", run, got[run], want)
 		}
+	}
+}
+
+// TestPauseUnderLock protects that a run ends on time whose approval closes, or opens, while a stranger has the
+// database locked for longer than the record timeout, and that both are stored afterwards though nobody polls.
+func TestPauseUnderLock(t *testing.T) {
+	t.Parallel()
+	limit := watchdog.HoldLimit{Cap: time.Minute, PausesWallClock: true}
+	for name, locked := range map[string]time.Duration{
+		"when it opens": 18 * time.Second, "when it closes": 6500 * time.Millisecond,
+		"from when it closes until the run has to end": 10500 * time.Millisecond,
+	} {
+		opensLocked := name == "when it opens"
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				file := newFile(t)
+				s := openAt(t, file)
+				holder := openPlain(t, file)
+				holder.SetMaxOpenConns(1)
+				begun := time.Now()
+				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: begun}, watchdog.Config{
+					Store: s, Logger: slog.New(slog.DiscardHandler), Budget: watchdog.Budget{WallClock: 10 * time.Second},
+				})
+				require.NoError(t, err)
+				defer wd.Close()
+				lock := func() {
+					mustExec(t, holder, "BEGIN IMMEDIATE")
+					time.AfterFunc(locked, func() { mustExec(t, holder, "ROLLBACK") })
+				}
+				if opensLocked {
+					lock()
+				}
+				h, err := wd.Hold(t.Context(), "approval", limit)
+				require.NoError(t, err)
+				time.Sleep(20 * time.Second)
+				if !opensLocked {
+					lock()
+				}
+				h.Close()
+				<-wd.Context().Done()
+				if lasted := time.Since(begun); lasted < 30*time.Second || lasted > 31*time.Second {
+					t.Errorf("the run lasted %v, and 20 s of them were an approval; it has 10 s", lasted)
+				}
+				require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
+				events, err := s.Read(t.Context(), watchdog.AggregateType, "s-1")
+				require.NoError(t, err)
+				for _, kind := range []string{watchdog.EventHold, watchdog.EventRelease, watchdog.EventCancel} {
+					if !slices.ContainsFunc(events, func(e watchdog.Event) bool { return e.Type == kind }) {
+						t.Errorf("%s is not stored", kind)
+					}
+				}
+			})
+		})
 	}
 }

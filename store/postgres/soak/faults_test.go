@@ -142,8 +142,8 @@ func (m *member) noteStray(s span) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range m.all {
-		p.noteAway(s)
-		p.noteStray(s)
+		p.note(&p.away, s)
+		p.note(&p.stray, s)
 	}
 }
 
@@ -165,11 +165,11 @@ func (s *storm) hit(m *member, f fault) error {
 		case delayed:
 			return nil
 		case halfOpen: // it can write, by another connection, and has to notice that it does not hear any more
-			p.noteLate(span{from, max(from+notices, sinceBoot()) + promise})
+			p.note(&p.late, span{from, max(from+notices, sinceBoot()) + promise})
 			return nil
 		}
 	}
-	p.noteAway(span{from, sinceBoot()})
+	p.note(&p.away, span{from, sinceBoot()})
 	return nil
 }
 
@@ -204,7 +204,7 @@ func (s *storm) hitServer(f fault) (err error) {
 	default:
 		err = s.cluster.restart(f.name == immediateStop, f.length)
 	}
-	s.noteOutage(span{from, sinceBoot()})
+	s.note(&s.outages, from)
 	if f.name == promotion && err == nil {
 		err = s.cluster.follow()
 	}
@@ -220,7 +220,7 @@ func (s *storm) split(f fault) error {
 	fence, err := s.cluster.split(func(p *proxy) bool {
 		return slices.ContainsFunc(left, func(m *member) bool { return m.proxy == p })
 	})
-	s.noteOutage(span{from, sinceBoot()})
+	s.note(&s.outages, from)
 	if err != nil {
 		return err
 	}
@@ -232,16 +232,11 @@ func (s *storm) split(f fault) error {
 	return errors.Join(err, s.cluster.follow())
 }
 
-func (s *storm) noteOutage(o span) {
+// note adds a stretch that ends now to the outages or the locks.
+func (s *storm) note(known *[]span, from time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.outages = append(s.outages, o)
-}
-
-func (s *storm) noteLock(l span) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.locks = append(s.locks, l)
+	*known = append(*known, span{from, sinceBoot()})
 }
 
 func (s *storm) step(f fault) error {
@@ -260,10 +255,10 @@ func (s *storm) lock(f fault) error {
 		held, err := s.cluster.lock(ctx, f)
 		switch {
 		case held && f.name == tableLocked:
-			s.noteOutage(span{from, sinceBoot()})
+			s.note(&s.outages, from)
 			return nil
 		case held:
-			s.noteLock(span{from, sinceBoot()})
+			s.note(&s.locks, from)
 			return nil
 		case ctx.Err() != nil:
 			return err

@@ -90,11 +90,11 @@ func (p *process) noteEnd() {
 	}
 }
 
-// noteAway notes a stretch in which the process could not write.
-func (p *process) noteAway(s span) {
+// note adds a stretch to some of those that are known of the process.
+func (p *process) note(known *[]span, s span) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.away = append(p.away, s)
+	*known = append(*known, s)
 }
 
 // finish has a host let the runs end that end by themselves.
@@ -117,20 +117,6 @@ func (p *process) leave() error {
 		p.kill()
 		return errors.New(p.name + " does not end")
 	}
-}
-
-// noteLate notes a stretch in which the process could write, and may not have heard of cancels.
-func (p *process) noteLate(s span) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.late = append(p.late, s)
-}
-
-// noteStray notes a stretch in which what the process wrote was lost, though it was acknowledged.
-func (p *process) noteStray(s span) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stray = append(p.stray, s)
 }
 
 // record is what is known of the process up to now.

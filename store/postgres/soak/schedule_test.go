@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/racing"
 )
@@ -167,15 +167,15 @@ func TestSchedule(t *testing.T) {
 	for _, g := range groups {
 		for seed := range uint64(20) {
 			short, long := draw(g, seed, 0), draw(g, seed, time.Minute)
-			assert.Equal(t, short, draw(g, seed, 0), "a seed gives one schedule")
-			assert.Greater(t, len(long), len(short))
+			require.Equal(t, short, draw(g, seed, 0), "a seed gives one schedule")
+			require.Greater(t, len(long), len(short))
 			checkApart(t, long)
 			times := map[string]int{}
 			for _, f := range short {
 				times[f.name]++
 			}
 			for _, k := range g.kinds {
-				assert.GreaterOrEqual(t, times[k.name], k.count, "%s comes in the shortest soak", k.name)
+				require.GreaterOrEqual(t, times[k.name], k.count, "%s comes in the shortest soak", k.name)
 			}
 		}
 	}
@@ -186,7 +186,7 @@ func checkApart(t *testing.T, faults []fault) {
 	t.Helper()
 	over := map[int]time.Duration{}
 	for _, f := range faults {
-		assert.Greater(t, f.at, over[f.target], "%v comes after the one before", f)
+		require.Greater(t, f.at, over[f.target], "%v comes after the one before", f)
 		over[f.target] = f.end()
 	}
 }
@@ -197,10 +197,10 @@ func TestScheduleOfHosts(t *testing.T) {
 		switch k.name {
 		case killed, delayed, halfOpen:
 		default:
-			assert.True(t, k.most <= 2*promise || k.least > death, "%+v leaves open whether the host is live", k)
+			require.True(t, k.most <= 2*promise || k.least > death, "%+v leaves open whether the host is live", k)
 		}
 	}
-	assert.Greater(t, threshold, death, "a host that is away and live is not silent for too long")
+	require.Greater(t, threshold, death, "a host that is away and live is not silent for too long")
 }
 
 // lock holds locks of a fault for its length, by a connection of its own. It reports whether it held them for a while.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -86,10 +87,10 @@ func chosen(all []fault) []fault {
 
 // settle kills a host for good, and has the others begin nothing new.
 func (s *storm) settle() {
-	assert.NoError(s.t, s.cluster.checkClock())
+	require.NoError(s.t, s.cluster.checkClock())
 	s.hosts[0].process().kill()
 	for _, m := range s.hosts[1:] {
-		assert.NoError(s.t, m.process().finish())
+		require.NoError(s.t, m.process().finish())
 	}
 }
 
@@ -173,11 +174,11 @@ func (s *storm) table(e evidence, found judgement) string {
 	line("runs", len(e.rows))
 	line("times a run was guarded", guarded)
 	line("windows with an end", len(e.ends))
-	for _, cause := range sortedKeys(causes) {
+	for _, cause := range slices.Sorted(maps.Keys(causes)) {
 		line("ended as "+cause, causes[cause])
 	}
 	line("stretches in which a host was dead", dead)
-	for _, name := range sortedKeys(s.counts) {
+	for _, name := range slices.Sorted(maps.Keys(s.counts)) {
 		line(name, s.counts[name])
 	}
 	line("answers lost after commit or before", s.cluster.lostAnswers())
@@ -187,14 +188,6 @@ func (s *storm) table(e evidence, found judgement) string {
 	}
 	w.Flush()
 	return text.String()
-}
-
-func sortedKeys(counts map[string]int) (all []string) {
-	for key := range counts {
-		all = append(all, key)
-	}
-	slices.Sort(all)
-	return all
 }
 
 // leave ends all processes in order. A host that closes its runs leaves no row active.
@@ -212,5 +205,5 @@ func (s *storm) leave() {
 			open++
 		}
 	}
-	assert.Zero(s.t, open, "rows that are active after their hosts have closed all runs")
+	require.Zero(s.t, open, "rows that are active after their hosts have closed all runs")
 }
