@@ -20,32 +20,28 @@ func TestDormant(t *testing.T) {
 		},
 		"its row is to be written again": func(f *fixture) { f.keeper().RecheckAll() },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.attach("s-1")
-				f.keeper().Flush(context.Background())
-				f.db.takeCounts()
-				rouse(f)
-				f.keeper().Flush(context.Background())
-				_, written := f.db.takeCounts()
-				require.Equal(t, 1, written)
-				require.NotEmpty(t, f.row("s-1").Lease)
-				f.keeper().Flush(context.Background())
-				_, written = f.db.takeCounts()
-				require.Zero(t, written, "it is dormant again")
-			})
+		subtest(t, name, func(f *fixture) {
+			f.attach("s-1")
+			f.keeper().Flush(context.Background())
+			f.db.takeCounts()
+			rouse(f)
+			f.keeper().Flush(context.Background())
+			_, written := f.db.takeCounts()
+			require.Equal(f, 1, written)
+			require.NotEmpty(f, f.row("s-1").Lease)
+			f.keeper().Flush(context.Background())
+			_, written = f.db.takeCounts()
+			require.Zero(f, written, "it is dormant again")
 		})
 	}
-	t.Run("its row was locked when it ended", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			wd := f.attach("s-1")
-			f.keeper().Flush(context.Background())
-			f.db.Locked = func(string) bool { return true }
-			require.NoError(t, wd.Close())
-			f.db.Locked = nil
-			require.Equal(t, session.Active, f.row("s-1").Status)
-			f.keeper().Flush(context.Background())
-			require.Equal(t, session.Finished, f.row("s-1").Status)
-		})
+	subtest(t, "its row was locked when it ended", func(f *fixture) {
+		wd := f.attach("s-1")
+		f.keeper().Flush(context.Background())
+		f.db.Locked = func(string) bool { return true }
+		require.NoError(f, wd.Close())
+		f.db.Locked = nil
+		require.Equal(f, session.Active, f.row("s-1").Status)
+		f.keeper().Flush(context.Background())
+		require.Equal(f, session.Finished, f.row("s-1").Status)
 	})
 }

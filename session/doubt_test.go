@@ -45,102 +45,80 @@ func TestCompleteInDoubt(t *testing.T) {
 		},
 		"is complete with the next try": func(f *fixture, wd *watchdog.Watchdog) { require.NoError(f, wd.Complete()) },
 	} {
-		t.Run("a run that "+name+" then is complete in its row at once", func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.start()
-				wd := f.attach("s-1")
-				loseComplete(f, wd)
-				end(f, wd)
-				complete(f, "s-1")
-				require.Zero(f, f.keeper().Live())
-			})
-		})
-	}
-	t.Run("a run whose command failed says so in its row", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			f.db.after = func(call string) error {
-				if call == "Transact" {
-					return context.DeadlineExceeded
-				}
-				return nil
-			}
-			err := handle.Of(wd.Context()).CompleteCommand(record.CommandEnd{Outcome: "failed"})
-			require.ErrorIs(f, err, context.DeadlineExceeded)
-			f.db.after = nil
-			require.NoError(f, wd.Close())
-			complete(f, "s-1")
-			require.True(f, f.row("s-1").Failed())
-		})
-	})
-	t.Run("a run whose limit is exceeded while the store is down is complete when it is up", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
+		subtest(t, "a run that "+name+" then is complete in its row at once", func(f *fixture) {
 			f.start()
 			wd := f.attach("s-1")
 			loseComplete(f, wd)
-			f.db.onCall(func(context.Context, string) error { return errDown })
-			f.advance(watchdog.DefaultWallClock + 10*time.Second)
-			require.ErrorIs(f, context.Cause(wd.Context()), watchdog.WallClockExceeded)
-			f.db.onCall(nil)
-			f.advance(10 * time.Second)
+			end(f, wd)
 			complete(f, "s-1")
 			require.Zero(f, f.keeper().Live())
 		})
-	})
-	t.Run("the row of a run that is closed while the store cannot be read is written when it can", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd, other := f.attach("s-1"), f.attach("s-2")
-			loseComplete(f, wd)
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "Read" {
-					return errDown
-				}
-				return nil
-			})
-			require.NoError(f, wd.Close())
-			f.advance(time.Minute)
-			require.Equal(f, session.Active, f.row("s-1").Status)
-			require.NoError(f, other.Close())
-			f.advance(session.DefaultPromise / 2)
-			require.Equal(f, session.Finished, f.row("s-2").Status, "it is not in doubt")
-			f.db.onCall(nil)
-			f.advance(session.DefaultPromise / 2)
-			complete(f, "s-1")
-		})
-	})
-	t.Run("a run whose Complete was not stored is finished when it is closed", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			f.db.onCall(func(ctx context.Context, call string) error {
-				if call == "Transact" {
-					<-ctx.Done()
-				}
-				return ctx.Err()
-			})
-			require.ErrorIs(f, wd.Complete(), context.DeadlineExceeded)
-			require.NoError(f, wd.Close())
-			require.Equal(f, session.Finished, f.row("s-1").Status)
-			require.Empty(f, f.row("s-1").Reason)
-		})
-	})
-	t.Run("many that are closed at once are all complete", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			var all []*watchdog.Watchdog
-			for i := range 250 {
-				all = append(all, f.attach(name(i)))
-				loseComplete(f, all[i])
+	}
+	subtest(t, "a run whose command failed says so in its row", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		f.db.after = func(call string) error {
+			if call == "Transact" {
+				return context.DeadlineExceeded
 			}
-			for _, wd := range all {
-				go wd.Close()
-			}
-			f.advance(5 * time.Second)
-			for i := range all {
-				complete(f, name(i))
-			}
-		})
+			return nil
+		}
+		err := handle.Of(wd.Context()).CompleteCommand(record.CommandEnd{Outcome: "failed"})
+		require.ErrorIs(f, err, context.DeadlineExceeded)
+		f.db.after = nil
+		require.NoError(f, wd.Close())
+		complete(f, "s-1")
+		require.True(f, f.row("s-1").Failed())
+	})
+	subtest(t, "a run whose limit is exceeded while the store is down is complete when it is up", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		loseComplete(f, wd)
+		f.db.onCall(func(context.Context, string) error { return errDown })
+		f.advance(watchdog.DefaultWallClock + 10*time.Second)
+		require.ErrorIs(f, context.Cause(wd.Context()), watchdog.WallClockExceeded)
+		f.db.onCall(nil)
+		f.advance(10 * time.Second)
+		complete(f, "s-1")
+		require.Zero(f, f.keeper().Live())
+	})
+	subtest(t, "the row of a run that is closed while the store cannot be read is written when it can", func(f *fixture) {
+		f.start()
+		wd, other := f.attach("s-1"), f.attach("s-2")
+		loseComplete(f, wd)
+		f.db.fail("Read")
+		require.NoError(f, wd.Close())
+		f.advance(time.Minute)
+		require.Equal(f, session.Active, f.row("s-1").Status)
+		require.NoError(f, other.Close())
+		f.advance(session.DefaultPromise / 2)
+		require.Equal(f, session.Finished, f.row("s-2").Status, "it is not in doubt")
+		f.db.onCall(nil)
+		f.advance(session.DefaultPromise / 2)
+		complete(f, "s-1")
+	})
+	subtest(t, "a run whose Complete was not stored is finished when it is closed", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		f.db.hang("Transact")
+		require.ErrorIs(f, wd.Complete(), context.DeadlineExceeded)
+		require.NoError(f, wd.Close())
+		require.Equal(f, session.Finished, f.row("s-1").Status)
+		require.Empty(f, f.row("s-1").Reason)
+	})
+	subtest(t, "many that are closed at once are all complete", func(f *fixture) {
+		f.start()
+		var all []*watchdog.Watchdog
+		for i := range 250 {
+			all = append(all, f.attach(name(i)))
+			loseComplete(f, all[i])
+		}
+		for _, wd := range all {
+			go wd.Close()
+		}
+		f.advance(5 * time.Second)
+		for i := range all {
+			complete(f, name(i))
+		}
 	})
 }

@@ -57,6 +57,36 @@ func (d *database) onCall(on func(ctx context.Context, call string) error) {
 	d.hook = on
 }
 
+// fail has one call fail from now on.
+func (d *database) fail(name string) {
+	d.onCall(func(_ context.Context, call string) error {
+		if call == name {
+			return errDown
+		}
+		return nil
+	})
+}
+
+// delay has one call take a while from now on.
+func (d *database) delay(name string, takes time.Duration) {
+	d.onCall(func(_ context.Context, call string) error {
+		if call == name {
+			time.Sleep(takes) // fake time
+		}
+		return nil
+	})
+}
+
+// hang has one call return only when its context ends.
+func (d *database) hang(name string) {
+	d.onCall(func(ctx context.Context, call string) error {
+		if call == name {
+			<-ctx.Done()
+		}
+		return ctx.Err()
+	})
+}
+
 // takeCounts returns the counts since its last call.
 func (d *database) takeCounts() (calls map[string]int, written int) {
 	d.mu.Lock()
@@ -206,6 +236,12 @@ func inBubble(t *testing.T, test func(f *fixture)) {
 		f.cfg = session.KeeperConfig{Store: f.db, Host: "here", Logger: slog.New(slog.NewTextHandler(f.log, nil))}
 		test(f)
 	})
+}
+
+// subtest is inBubble for a part of a test.
+func subtest(t *testing.T, name string, test func(f *fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBubble(t, test) })
 }
 
 func (f *fixture) keeper() *session.Keeper {

@@ -18,50 +18,41 @@ func TestHandover(t *testing.T) {
 		"closed":   (*watchdog.Watchdog).Close,
 		"complete": (*watchdog.Watchdog).Complete,
 	} {
-		t.Run("a run that is "+name+" is not lost", func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.start()
-				there := f.newKeeper("there")
-				defer f.run(there)()
-				for range 20 {
-					wd := f.attach("s-1")
-					require.NoError(t, end(wd))
-					require.Equal(t, session.Finished, f.row("s-1").Status)
-					f.advance(20 * time.Millisecond)
-					run := watchdog.Run{ID: "s-1", StartedAt: wd.StartedAt()}
-					next, err := watchdog.Resume(context.Background(), run, f.config(there))
-					require.NoError(t, err)
-					require.False(t, next.Attempt().Lost)
-					require.NoError(t, next.Close())
-				}
-			})
+		subtest(t, "a run that is "+name+" is not lost", func(f *fixture) {
+			f.start()
+			there := f.newKeeper("there")
+			defer f.run(there)()
+			for range 20 {
+				wd := f.attach("s-1")
+				require.NoError(f, end(wd))
+				require.Equal(f, session.Finished, f.row("s-1").Status)
+				f.advance(20 * time.Millisecond)
+				run := watchdog.Run{ID: "s-1", StartedAt: wd.StartedAt()}
+				next, err := watchdog.Resume(context.Background(), run, f.config(there))
+				require.NoError(f, err)
+				require.False(f, next.Attempt().Lost)
+				require.NoError(f, next.Close())
+			}
 		})
 	}
-	t.Run("many that end at once are written together", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			const runs = 1000
-			all := make([]*watchdog.Watchdog, runs)
-			for i := range all {
-				all[i] = f.attach(name(i))
-			}
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "End" {
-					time.Sleep(100 * time.Millisecond) // fake time
-				}
-				return nil
-			})
-			f.db.takeCounts()
-			for _, wd := range all {
-				go func() { _ = wd.Close() }()
-			}
-			f.advance(500 * time.Millisecond)
-			for i := range all {
-				require.Equal(t, session.Finished, f.row(name(i)).Status)
-			}
-			calls, _ := f.db.takeCounts()
-			require.LessOrEqual(t, calls["End"], 4)
-		})
+	subtest(t, "many that end at once are written together", func(f *fixture) {
+		f.start()
+		const runs = 1000
+		all := make([]*watchdog.Watchdog, runs)
+		for i := range all {
+			all[i] = f.attach(name(i))
+		}
+		f.db.delay("End", 100*time.Millisecond)
+		f.db.takeCounts()
+		for _, wd := range all {
+			go func() { _ = wd.Close() }()
+		}
+		f.advance(500 * time.Millisecond)
+		for i := range all {
+			require.Equal(f, session.Finished, f.row(name(i)).Status)
+		}
+		calls, _ := f.db.takeCounts()
+		require.LessOrEqual(f, calls["End"], 4)
 	})
 	t.Run("a database that hangs is waited for within the record timeout, and once it is known to fail not at all",
 		func(t *testing.T) {
@@ -82,24 +73,17 @@ func TestHandover(t *testing.T) {
 				require.Equal(t, session.Finished, f.row("s-2").Status)
 			})
 		})
-	t.Run("an attach that begins meanwhile is not ended by it", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "End" {
-					time.Sleep(time.Second) // fake time
-				}
-				return nil
-			})
-			wd := f.attach("s-1")
-			go func() { _ = wd.Close() }()
-			synctest.Wait()
-			next := f.attach("s-1")
-			f.advance(time.Minute)
-			require.Equal(t, session.Active, f.row("s-1").Status)
-			require.Equal(t, 1, f.keeper().Live())
-			f.requireRunning(next)
-		})
+	subtest(t, "an attach that begins meanwhile is not ended by it", func(f *fixture) {
+		f.start()
+		f.db.delay("End", time.Second)
+		wd := f.attach("s-1")
+		go func() { _ = wd.Close() }()
+		synctest.Wait()
+		next := f.attach("s-1")
+		f.advance(time.Minute)
+		require.Equal(f, session.Active, f.row("s-1").Status)
+		require.Equal(f, 1, f.keeper().Live())
+		f.requireRunning(next)
 	})
 }
 

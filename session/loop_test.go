@@ -25,28 +25,26 @@ func TestLoopAcrossAttempts(t *testing.T) {
 			f.advance(session.DefaultThreshold / 10)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
-				attempt := func(steps int, end func(f *fixture, wd *watchdog.Watchdog, endParent func())) loop.Advice {
-					ctx, endParent := context.WithCancel(context.Background())
-					defer endParent()
-					k := f.newKeeper("here")
-					defer f.run(k)()
-					wd, err := watchdog.New(ctx, run, f.config(k))
-					require.NoError(t, err)
-					advice := loop.Go
-					for range steps {
-						advice = wd.Step(again).Advice
-					}
-					end(f, wd, endParent)
-					return advice
+		subtest(t, name, func(f *fixture) {
+			run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
+			attempt := func(steps int, end func(f *fixture, wd *watchdog.Watchdog, endParent func())) loop.Advice {
+				ctx, endParent := context.WithCancel(context.Background())
+				defer endParent()
+				k := f.newKeeper("here")
+				defer f.run(k)()
+				wd, err := watchdog.New(ctx, run, f.config(k))
+				require.NoError(f, err)
+				advice := loop.Go
+				for range steps {
+					advice = wd.Step(again).Advice
 				}
-				require.Equal(t, loop.Go, attempt(2, end))
-				killed := func(f *fixture, _ *watchdog.Watchdog, _ func()) { f.advance(2 * session.DefaultPace) }
-				require.Equal(t, loop.Go, attempt(0, killed), "one that does nothing, and forgets nothing")
-				require.Equal(t, loop.Ask, attempt(1, killed), "the third round")
-			})
+				end(f, wd, endParent)
+				return advice
+			}
+			require.Equal(f, loop.Go, attempt(2, end))
+			killed := func(f *fixture, _ *watchdog.Watchdog, _ func()) { f.advance(2 * session.DefaultPace) }
+			require.Equal(f, loop.Go, attempt(0, killed), "one that does nothing, and forgets nothing")
+			require.Equal(f, loop.Ask, attempt(1, killed), "the third round")
 		})
 	}
 }

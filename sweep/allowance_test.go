@@ -59,38 +59,36 @@ func TestOwnLimits(t *testing.T) {
 			ended: 2*time.Hour - time.Second, by: watchdog.WallClockExceeded,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				keeper, err := session.NewKeeper(session.KeeperConfig{
-					Store: f.Memory, Threshold: 5 * time.Second, Logger: f.cfg.Logger,
-					RunThreshold: func(string) time.Duration { return c.threshold },
-				})
-				require.NoError(f, err)
-				ctx, stop := context.WithCancel(context.Background())
-				var running sync.WaitGroup
-				running.Go(func() { require.NoError(f, keeper.Run(ctx)) })
-				wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "live", StartedAt: time.Now()}, watchdog.Config{
-					Store: f.Memory, Keeper: keeper, Budget: c.budget, PollOnly: c.poll, ObserveOnly: c.observe,
-					Logger: f.cfg.Logger,
-				})
-				require.NoError(f, err)
-				f.cfg.StalledThreshold, f.cfg.MinAge = 5*time.Second, watchdog.None
-				f.cfg.Interval, f.cfg.StartupDelay = time.Second, watchdog.None
-				stopSweeper := f.run()
-				f.advance(time.Second)
-				last := time.Now()
-				wd.Progress()
-				<-wd.Context().Done()
-				silent := time.Since(last)
-				require.ErrorIs(f, context.Cause(wd.Context()), c.by)
-				require.GreaterOrEqual(f, silent, c.ended)
-				require.LessOrEqual(f, silent, c.ended+max(c.within, 15*time.Second))
-				_ = wd.Close()
-				stopSweeper()
-				stop()
-				running.Wait()
-				synctest.Wait()
+		subtest(t, name, func(f *fixture) {
+			keeper, err := session.NewKeeper(session.KeeperConfig{
+				Store: f.Memory, Threshold: 5 * time.Second, Logger: f.cfg.Logger,
+				RunThreshold: func(string) time.Duration { return c.threshold },
 			})
+			require.NoError(f, err)
+			ctx, stop := context.WithCancel(context.Background())
+			var running sync.WaitGroup
+			running.Go(func() { require.NoError(f, keeper.Run(ctx)) })
+			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "live", StartedAt: time.Now()}, watchdog.Config{
+				Store: f.Memory, Keeper: keeper, Budget: c.budget, PollOnly: c.poll, ObserveOnly: c.observe,
+				Logger: f.cfg.Logger,
+			})
+			require.NoError(f, err)
+			f.cfg.StalledThreshold, f.cfg.MinAge = 5*time.Second, watchdog.None
+			f.cfg.Interval, f.cfg.StartupDelay = time.Second, watchdog.None
+			stopSweeper := f.run()
+			f.advance(time.Second)
+			last := time.Now()
+			wd.Progress()
+			<-wd.Context().Done()
+			silent := time.Since(last)
+			require.ErrorIs(f, context.Cause(wd.Context()), c.by)
+			require.GreaterOrEqual(f, silent, c.ended)
+			require.LessOrEqual(f, silent, c.ended+max(c.within, 15*time.Second))
+			_ = wd.Close()
+			stopSweeper()
+			stop()
+			running.Wait()
+			synctest.Wait()
 		})
 	}
 }

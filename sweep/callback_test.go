@@ -14,35 +14,31 @@ import (
 )
 
 func TestAlert(t *testing.T) {
-	t.Run("comes once when there are more than Count cancels, and again after there were fewer", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			var alerts []int
-			call := func(_ context.Context, n int) { alerts = append(alerts, n) }
-			f.cfg.Alert = sweep.Alert{Count: 3, Within: time.Hour, Func: call}
-			f.putStalled(3)
-			f.pass()
-			require.Empty(f, alerts)
-			f.advance(time.Hour) // they still count
-			f.putStalled(3)
-			f.pass()
-			require.Equal(f, []int{4}, alerts)
-			f.advance(time.Hour + 1)
-			f.putStalled(3)
-			f.pass()
-			require.Equal(f, []int{4}, alerts, "the first six count no more")
-			f.putStalled(10)
-			f.pass()
-			require.Equal(f, []int{4, 4}, alerts)
-		})
+	subtest(t, "comes once when there are more than Count cancels, and again after there were fewer", func(f *fixture) {
+		var alerts []int
+		call := func(_ context.Context, n int) { alerts = append(alerts, n) }
+		f.cfg.Alert = sweep.Alert{Count: 3, Within: time.Hour, Func: call}
+		f.putStalled(3)
+		f.pass()
+		require.Empty(f, alerts)
+		f.advance(time.Hour) // they still count
+		f.putStalled(3)
+		f.pass()
+		require.Equal(f, []int{4}, alerts)
+		f.advance(time.Hour + 1)
+		f.putStalled(3)
+		f.pass()
+		require.Equal(f, []int{4}, alerts, "the first six count no more")
+		f.putStalled(10)
+		f.pass()
+		require.Equal(f, []int{4, 4}, alerts)
 	})
-	t.Run("may panic", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(2)
-			f.cfg.Alert = sweep.Alert{Within: time.Hour, Func: func(context.Context, int) { panic("pager") }}
-			p, err := f.sweeper().Sweep(f.Context())
-			require.ErrorContains(f, err, "alert of 1 cancels: it panicked with a string")
-			require.Equal(f, 2, p.Cancelled)
-		})
+	subtest(t, "may panic", func(f *fixture) {
+		f.putStalled(2)
+		f.cfg.Alert = sweep.Alert{Within: time.Hour, Func: func(context.Context, int) { panic("pager") }}
+		p, err := f.sweeper().Sweep(f.Context())
+		require.ErrorContains(f, err, "alert of 1 cancels: it panicked with a string")
+		require.Equal(f, 2, p.Cancelled)
 	})
 }
 
@@ -60,24 +56,20 @@ func TestOnPass(t *testing.T) {
 		require.Error(f, err)
 		require.ErrorContains(f, passes[1].Err, "down")
 	})
-	t.Run("a pass that a stop ended is given, too, and Run waits for the callback", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.StartupDelay = watchdog.None
-			f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
-			told := false
-			f.cfg.OnPass = func(sweep.Pass) { time.Sleep(10 * time.Second); told = true }
-			f.run()()
-			require.True(f, told)
-		})
+	subtest(t, "a pass that a stop ended is given, too, and Run waits for the callback", func(f *fixture) {
+		f.cfg.StartupDelay = watchdog.None
+		f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
+		told := false
+		f.cfg.OnPass = func(sweep.Pass) { time.Sleep(10 * time.Second); told = true }
+		f.run()()
+		require.True(f, told)
 	})
-	t.Run("a callback may hang", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(1)
-			free := make(chan struct{})
-			defer close(free)
-			f.cfg.OnPass = func(sweep.Pass) { <-free }
-			f.pass()
-			require.Contains(f, f.log.String(), `"callback":"OnPass"`)
-		})
+	subtest(t, "a callback may hang", func(f *fixture) {
+		f.putStalled(1)
+		free := make(chan struct{})
+		defer close(free)
+		f.cfg.OnPass = func(sweep.Pass) { <-free }
+		f.pass()
+		require.Contains(f, f.log.String(), `"callback":"OnPass"`)
 	})
 }

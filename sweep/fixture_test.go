@@ -64,6 +64,12 @@ func inBubble(t *testing.T, test func(f *fixture)) {
 	})
 }
 
+// subtest is inBubble for a part of a test.
+func subtest(t *testing.T, name string, test func(f *fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBubble(t, test) })
+}
+
 func (f *fixture) Stalled(ctx context.Context, q session.Query) (session.Page, error) {
 	f.mu.Lock()
 	f.pages = append(f.pages, time.Now())

@@ -117,36 +117,34 @@ func (w *fleet) tick() {
 // TestFleet: whatever happens, no run of a live host is ended, those of a dead host all are, once, and each counts once.
 func TestFleet(t *testing.T) {
 	for seed := range racing.Rounds[uint64](8, 25) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				w := newFleet(f, seed)
-				ctx, cancel := context.WithCancel(context.Background())
-				done := make(chan struct{}, 2)
-				for _, s := range w.sweepers {
-					go func() {
-						_ = s.Run(ctx)
-						done <- struct{}{}
-					}()
+		subtest(t, fmt.Sprint("seed ", seed), func(f *fixture) {
+			w := newFleet(f, seed)
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan struct{}, 2)
+			for _, s := range w.sweepers {
+				go func() {
+					_ = s.Run(ctx)
+					done <- struct{}{}
+				}()
+			}
+			for i := range 4 * 1200 { // four hours
+				switch i {
+				case 300, 900:
+					w.setFlaky(0.5)
+				case 600:
+					w.setClock(time.Hour)
+				case 700:
+					w.setClock(-2 * time.Hour)
+				case 1300:
+					w.setFlaky(0)
 				}
-				for i := range 4 * 1200 { // four hours
-					switch i {
-					case 300, 900:
-						w.setFlaky(0.5)
-					case 600:
-						w.setClock(time.Hour)
-					case 700:
-						w.setClock(-2 * time.Hour)
-					case 1300:
-						w.setFlaky(0)
-					}
-					w.tick()
-					f.advance(3 * time.Second)
-				}
-				cancel()
-				<-done
-				<-done
-				w.check()
-			})
+				w.tick()
+				f.advance(3 * time.Second)
+			}
+			cancel()
+			<-done
+			<-done
+			w.check()
 		})
 	}
 }

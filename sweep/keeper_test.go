@@ -59,50 +59,48 @@ func TestKeeperCutOff(t *testing.T) {
 		"for an hour that nobody sweeps loses no run":    {0, 0},
 		"for just over two promises still keeps a lease": {21 * time.Second, 0},
 	} {
-		t.Run("a process that is cut off "+name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				store := &cutStore{Memory: f.Memory}
-				keeper, err := session.NewKeeper(session.KeeperConfig{
-					Store: store, RecordTimeout: 24 * time.Hour, Logger: f.cfg.Logger,
-				})
-				require.NoError(f, err)
-				ctx, stop := context.WithCancel(context.Background())
-				var running sync.WaitGroup
-				running.Go(func() { require.NoError(f, keeper.Run(ctx)) })
-				wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "live", StartedAt: time.Now()},
-					watchdog.Config{Store: store, Keeper: keeper, Logger: f.cfg.Logger})
-				require.NoError(f, err)
-				running.Go(func() {
-					for ctx.Err() == nil {
-						wd.Progress()
-						time.Sleep(time.Second)
-					}
-				})
-				f.advance(time.Minute)
-				if c.cut == 0 {
-					store.cut(time.Hour)
-					f.advance(time.Minute)
-					f.pass()
-				} else {
-					f.cfg.Interval, f.cfg.StartupDelay = 5*time.Second, watchdog.None
-					stopSweeper := f.run()
-					f.advance(time.Minute)
-					store.cut(c.cut)
-					f.advance(2 * time.Minute)
-					stopSweeper()
-				}
-				require.Equal(f, c.expired, f.sweeper().Stats().LeasesExpired)
-				swept := c.cut > 10*time.Minute
-				require.Equal(f, swept, wd.Context().Err() != nil)
-				require.Equal(f, swept, len(f.ended()) == 1)
-				if !swept {
-					require.NotEmpty(f, f.leaseOf("live"), "the run was claimed back")
-				}
-				_ = wd.Close()
-				stop()
-				running.Wait()
-				synctest.Wait()
+		subtest(t, "a process that is cut off "+name, func(f *fixture) {
+			store := &cutStore{Memory: f.Memory}
+			keeper, err := session.NewKeeper(session.KeeperConfig{
+				Store: store, RecordTimeout: 24 * time.Hour, Logger: f.cfg.Logger,
 			})
+			require.NoError(f, err)
+			ctx, stop := context.WithCancel(context.Background())
+			var running sync.WaitGroup
+			running.Go(func() { require.NoError(f, keeper.Run(ctx)) })
+			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "live", StartedAt: time.Now()},
+				watchdog.Config{Store: store, Keeper: keeper, Logger: f.cfg.Logger})
+			require.NoError(f, err)
+			running.Go(func() {
+				for ctx.Err() == nil {
+					wd.Progress()
+					time.Sleep(time.Second)
+				}
+			})
+			f.advance(time.Minute)
+			if c.cut == 0 {
+				store.cut(time.Hour)
+				f.advance(time.Minute)
+				f.pass()
+			} else {
+				f.cfg.Interval, f.cfg.StartupDelay = 5*time.Second, watchdog.None
+				stopSweeper := f.run()
+				f.advance(time.Minute)
+				store.cut(c.cut)
+				f.advance(2 * time.Minute)
+				stopSweeper()
+			}
+			require.Equal(f, c.expired, f.sweeper().Stats().LeasesExpired)
+			swept := c.cut > 10*time.Minute
+			require.Equal(f, swept, wd.Context().Err() != nil)
+			require.Equal(f, swept, len(f.ended()) == 1)
+			if !swept {
+				require.NotEmpty(f, f.leaseOf("live"), "the run was claimed back")
+			}
+			_ = wd.Close()
+			stop()
+			running.Wait()
+			synctest.Wait()
 		})
 	}
 }

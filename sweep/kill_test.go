@@ -366,19 +366,17 @@ func TestKill(t *testing.T) {
 					continue
 				}
 				for _, after := range []bool{false, true} {
-					t.Run(fmt.Sprintf("step %d %s %v", i+1, steps[i], after), func(t *testing.T) {
-						inBubble(t, func(f *fixture) {
-							w := newWorld(f, hosted)
-							p := newProcess(w, i+1, after)
-							p.run(hosted, killTime)
-							require.Len(f, p.steps, i+1)
-							newProcess(w, 0, false).run(hosted, killTime)
-							if again := w.check(hosted); !beforeNoted(p.steps[i]) {
-								require.Zero(f, again)
-							} else {
-								require.LessOrEqual(f, again, 1)
-							}
-						})
+					subtest(t, fmt.Sprintf("step %d %s %v", i+1, steps[i], after), func(f *fixture) {
+						w := newWorld(f, hosted)
+						p := newProcess(w, i+1, after)
+						p.run(hosted, killTime)
+						require.Len(f, p.steps, i+1)
+						newProcess(w, 0, false).run(hosted, killTime)
+						if again := w.check(hosted); !beforeNoted(p.steps[i]) {
+							require.Zero(f, again)
+						} else {
+							require.LessOrEqual(f, again, 1)
+						}
 					})
 				}
 			}

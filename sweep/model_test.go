@@ -151,23 +151,21 @@ func (w *model) checkJudged(s session.Session) {
 // forgotten.
 func TestSweepModel(t *testing.T) {
 	for seed := range uint64(25) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				w := newModel(f, seed)
-				w.flaky = w.random.Float64() / 2
-				for range 60 {
-					f.advance(time.Duration(w.random.IntN(300)) * time.Second)
-					for range w.random.IntN(15) {
-						w.wakeOne()
-					}
-					p, _ := f.sweeper().Sweep(f.Context())
-					require.LessOrEqual(f, int64(p.Cancelled), f.cfg.MaxCancellationsPerRun)
-					require.LessOrEqual(f, int64(p.Warned), f.cfg.MaxCancellationsPerRun)
+		subtest(t, fmt.Sprint("seed ", seed), func(f *fixture) {
+			w := newModel(f, seed)
+			w.flaky = w.random.Float64() / 2
+			for range 60 {
+				f.advance(time.Duration(w.random.IntN(300)) * time.Second)
+				for range w.random.IntN(15) {
+					w.wakeOne()
 				}
-				w.flaky, f.cfg.StopHook = 0, nil
-				w.settle()
-				w.checkEnd()
-			})
+				p, _ := f.sweeper().Sweep(f.Context())
+				require.LessOrEqual(f, int64(p.Cancelled), f.cfg.MaxCancellationsPerRun)
+				require.LessOrEqual(f, int64(p.Warned), f.cfg.MaxCancellationsPerRun)
+			}
+			w.flaky, f.cfg.StopHook = 0, nil
+			w.settle()
+			w.checkEnd()
 		})
 	}
 }

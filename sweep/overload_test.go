@@ -93,41 +93,39 @@ func TestOverloadedHost(t *testing.T) {
 		"that writes again when all of its rows are":         {before: late, length: 2 * threshold, all: true},
 		"that writes again when all of its rows are by much": {before: refused, length: 5 * threshold, all: true},
 	} {
-		t.Run("a process "+name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.cfg.Interval, f.cfg.StartupDelay, f.cfg.StalledThreshold = time.Second, watchdog.None, threshold
-				f.cfg.MinAge, f.cfg.MaxCancellationsPerRun = watchdog.None, watchdog.NoLimit
-				starved := &starvedStore{Memory: f.Memory}
-				host, other := f.keep("starved", starved, threshold), f.keep("other", f.Memory, threshold)
-				defer host.stop()
-				defer other.stop()
-				f.advance(time.Minute)
-				stop := f.run()
-				f.advance(time.Minute)
-				for hook, do := range map[*atomic.Pointer[func(context.Context) error]]func(context.Context) error{
-					&starved.before: c.before, &starved.after: c.after,
-				} {
-					if do != nil {
-						hook.Store(&do)
-					}
+		subtest(t, "a process "+name, func(f *fixture) {
+			f.cfg.Interval, f.cfg.StartupDelay, f.cfg.StalledThreshold = time.Second, watchdog.None, threshold
+			f.cfg.MinAge, f.cfg.MaxCancellationsPerRun = watchdog.None, watchdog.NoLimit
+			starved := &starvedStore{Memory: f.Memory}
+			host, other := f.keep("starved", starved, threshold), f.keep("other", f.Memory, threshold)
+			defer host.stop()
+			defer other.stop()
+			f.advance(time.Minute)
+			stop := f.run()
+			f.advance(time.Minute)
+			for hook, do := range map[*atomic.Pointer[func(context.Context) error]]func(context.Context) error{
+				&starved.before: c.before, &starved.after: c.after,
+			} {
+				if do != nil {
+					hook.Store(&do)
 				}
-				f.advance(c.length)
-				starved.before.Store(nil)
-				starved.after.Store(nil)
-				f.advance(time.Minute)
-				stop()
-				require.Zero(f, other.ended(), "another process lives")
-				switch ended := host.ended(); {
-				case c.all:
-					require.Equal(f, keptRuns, ended)
-				case c.some:
-					require.Positive(f, ended)
-					require.Less(f, ended, keptRuns)
-				default:
-					require.Zero(f, ended)
-				}
-				host.check()
-			})
+			}
+			f.advance(c.length)
+			starved.before.Store(nil)
+			starved.after.Store(nil)
+			f.advance(time.Minute)
+			stop()
+			require.Zero(f, other.ended(), "another process lives")
+			switch ended := host.ended(); {
+			case c.all:
+				require.Equal(f, keptRuns, ended)
+			case c.some:
+				require.Positive(f, ended)
+				require.Less(f, ended, keptRuns)
+			default:
+				require.Zero(f, ended)
+			}
+			host.check()
 		})
 	}
 }

@@ -30,40 +30,34 @@ func TestMaxCancellationsPerMinute(t *testing.T) {
 			})
 		}
 	})
-	t.Run("holds for passes of Sweep", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(50)
-			f.cfg.MaxCancellationsPerMinute = 15
-			require.Equal(f, 10, f.pass().Cancelled)
-			require.Equal(f, 5, f.pass().Cancelled)
-			require.Zero(f, f.pass().Cancelled)
-			f.advance(time.Minute)
-			require.Equal(f, 10, f.pass().Cancelled)
-		})
+	subtest(t, "holds for passes of Sweep", func(f *fixture) {
+		f.putStalled(50)
+		f.cfg.MaxCancellationsPerMinute = 15
+		require.Equal(f, 10, f.pass().Cancelled)
+		require.Equal(f, 5, f.pass().Cancelled)
+		require.Zero(f, f.pass().Cancelled)
+		f.advance(time.Minute)
+		require.Equal(f, 10, f.pass().Cancelled)
 	})
-	t.Run("waits for a minute that has room", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(31)
-			f.cfg.StartupDelay, f.cfg.MaxCancellationsPerRun = watchdog.None, watchdog.NoLimit
-			f.cfg.MaxCancellationsPerMinute = 30
-			require.Equal(f, 30, f.pass().Cancelled)
-			f.advance(30 * time.Second)
-			stop := f.run()
-			f.advance(30*time.Second - 1)
-			require.Equal(f, 2, f.sweeper().Stats().Passes)
-			f.advance(1)
-			stop()
-			require.Len(f, f.ended(), 31)
-		})
+	subtest(t, "waits for a minute that has room", func(f *fixture) {
+		f.putStalled(31)
+		f.cfg.StartupDelay, f.cfg.MaxCancellationsPerRun = watchdog.None, watchdog.NoLimit
+		f.cfg.MaxCancellationsPerMinute = 30
+		require.Equal(f, 30, f.pass().Cancelled)
+		f.advance(30 * time.Second)
+		stop := f.run()
+		f.advance(30*time.Second - 1)
+		require.Equal(f, 2, f.sweeper().Stats().Passes)
+		f.advance(1)
+		stop()
+		require.Len(f, f.ended(), 31)
 	})
-	t.Run("passes that are not full come after the interval", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.StartupDelay, f.cfg.MaxCancellationsPerMinute = watchdog.None, 30
-			f.putStalled(5)
-			stop := f.run()
-			f.advance(5*time.Minute - 1)
-			stop()
-			require.Equal(f, 1, f.sweeper().Stats().Passes)
-		})
+	subtest(t, "passes that are not full come after the interval", func(f *fixture) {
+		f.cfg.StartupDelay, f.cfg.MaxCancellationsPerMinute = watchdog.None, 30
+		f.putStalled(5)
+		stop := f.run()
+		f.advance(5*time.Minute - 1)
+		stop()
+		require.Equal(f, 1, f.sweeper().Stats().Passes)
 	})
 }
