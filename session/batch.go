@@ -12,7 +12,6 @@ func (f Freshness) key() AttemptID { return AttemptID{f.RunID, f.Attempt} }
 
 func (e Ending) key() AttemptID { return AttemptID{e.RunID, e.Attempt} }
 
-// A batch is the rows that one statement writes.
 type batch[E any] struct {
 	roster *roster
 	rows   []E
@@ -95,7 +94,6 @@ func (s *roster) noteTry(a AttemptID, t try) (refusals int) {
 	return r.skips.refusals
 }
 
-// An outcome is what became of a row.
 type outcome int
 
 const (
@@ -104,7 +102,6 @@ const (
 	stayed           // it is locked or refused, and can be written later
 )
 
-// outcomes are what became of rows, by run.
 type outcomes map[string]outcome
 
 func (s Skipped) outcomes() outcomes {

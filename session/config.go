@@ -100,7 +100,6 @@ func (c KeeperConfig) MaxPace() time.Duration {
 	return cmp.Or(c.Threshold, DefaultThreshold) / minFlushes
 }
 
-// runThreshold returns the threshold that a run's row carries.
 func (c *KeeperConfig) runThreshold(runID string) (time.Duration, error) {
 	if c.RunThreshold == nil {
 		return 0, nil

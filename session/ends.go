@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -16,7 +17,6 @@ import (
 // the others.
 const maxLookups = 100
 
-// An endWriter writes into the rows how runs have ended.
 type endWriter struct{ roster *roster }
 
 // write writes the rows of runs that have ended, and then drops the runs. The ends of runs in doubt come last, so that
@@ -84,60 +84,42 @@ type endQueue struct {
 	ends *endWriter
 
 	mu      sync.Mutex
-	queued  []queuedEnd
-	writing bool // a goroutine does
-}
-
-type queuedEnd struct {
-	Ending
-	tried chan struct{} // closed when it was tried to write it
+	queued  []Ending
+	tried   chan struct{} // closed when it was tried to write those
+	writing bool          // a goroutine does
 }
 
 // write writes an end, and returns when that was tried or ctx has ended.
 func (q *endQueue) write(ctx context.Context, e Ending) {
-	queued := queuedEnd{e, make(chan struct{})}
-	if q.add(queued) {
+	q.mu.Lock()
+	if len(q.queued) == 0 {
+		q.tried = make(chan struct{})
+	}
+	q.queued = append(q.queued, e)
+	tried := q.tried
+	if !q.writing {
+		q.writing = true
 		go q.writeAll(context.WithoutCancel(ctx))
 	}
+	q.mu.Unlock()
 	select {
-	case <-queued.tried:
+	case <-tried:
 	case <-ctx.Done():
 	}
 }
 
-// add reports whether the caller has to start the goroutine that writes.
-func (q *endQueue) add(e queuedEnd) (first bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.queued = append(q.queued, e)
-	first, q.writing = !q.writing, true
-	return first
-}
-
-// writeAll writes ends until there are no more.
 func (q *endQueue) writeAll(ctx context.Context) {
 	for {
-		all := q.take()
-		if len(all) == 0 {
+		q.mu.Lock()
+		ends, tried := q.queued, q.tried
+		q.queued, q.writing = nil, len(ends) > 0
+		q.mu.Unlock()
+		if len(ends) == 0 {
 			return
 		}
-		ends := make([]Ending, len(all))
-		for i, e := range all {
-			ends[i] = e.Ending
-		}
 		_ = q.ends.write(ctx, ends) // the next flush tries again, and logs that the store fails
-		for _, e := range all {
-			close(e.tried)
-		}
+		close(tried)
 	}
-}
-
-func (q *endQueue) take() []queuedEnd {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	all := q.queued
-	q.queued, q.writing = nil, len(all) > 0
-	return all
 }
 
 // The shortest and the longest pause of the last write between two tries. They double.
@@ -222,7 +204,13 @@ func (s *roster) isLocked(a AttemptID) bool {
 // unwritten returns how many runs have ended whose rows do not say how. It asks them without the mutex: a question can
 // end a run with its parent, and so call the host.
 func (s *roster) unwritten() (n int) {
-	for _, w := range s.watchdogs() {
+	s.mu.Lock()
+	runs := make([]*watchdog.Watchdog, 0, len(s.runs))
+	for _, r := range s.runs {
+		runs = append(runs, r.run)
+	}
+	s.mu.Unlock()
+	for _, w := range runs {
 		if w.Context().Err() != nil {
 			n++
 		}

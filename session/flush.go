@@ -152,10 +152,15 @@ func (n *news) takeAlong(rows *rowBuilder) {
 func (n *news) add(r *copiedRun, rows *rowBuilder, l *heldLease, now time.Duration) (dormant bool) {
 	switch paused := r.skips.paused(now); {
 	case r.ended:
-		n.addEnded(&r.keptRun, rows, paused)
+		if r.quiet {
+			n.quiet = append(n.quiet, r.rowBehind())
+		}
+		if !paused {
+			n.addEnd(rows.ending(&r.keptRun), r.run)
+		}
 	case l == nil:
 	case paused:
-		if r.woke(r.look(l)) || r.quiet && rows.rose(&r.keptRun) {
+		if r.woke(r.look(l)) || r.quiet && rows.allowance(r.run, r.own) > r.allowance {
 			n.behind = append(n.behind, r.rowBehind())
 		}
 	default:
@@ -169,16 +174,6 @@ func (n *news) add(r *copiedRun, rows *rowBuilder, l *heldLease, now time.Durati
 		return !wanted && (f.Quiet || f.Activity == NoActivity)
 	}
 	return false
-}
-
-// addEnded adds how a run has ended, unless its row is paused.
-func (n *news) addEnded(r *keptRun, rows *rowBuilder, paused bool) {
-	if r.quiet {
-		n.quiet = append(n.quiet, r.rowBehind())
-	}
-	if !paused {
-		n.addEnd(rows.ending(r), r.run)
-	}
 }
 
 // addEnd adds how a run has ended. A row does not say that a run was cancelled before its event does: if the process

@@ -124,7 +124,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	defer endRenewing()
 	var own sync.WaitGroup
 	defer own.Wait()
-	own.Go(func() { newPoller(k.roster).watch(ctx) })
+	own.Go(func() { (&poller{roster: k.roster, ready: make(chan struct{}, 1)}).watch(ctx) })
 	own.Go(func() { k.syncer.loop(ctx) })
 	tick, compare := time.NewTicker(k.cfg.Pace), time.NewTicker(verdict.CompareAfter(k.cfg.Promise))
 	defer tick.Stop()

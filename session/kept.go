@@ -71,9 +71,6 @@ func (r *keptRun) wrote(f Freshness, became outcome, err error) {
 	}
 }
 
-// forgetRow forgets what the row says, of which a new lease knows nothing.
-func (r *keptRun) forgetRow() { r.quiet, r.written, r.tried, r.allowance = false, 0, 0, 0 }
-
 // A heldLease is the lease that a keeper has. The roster's mutex guards what changes.
 type heldLease struct {
 	id, host string
@@ -97,7 +94,6 @@ func newHeldLease(host string, promise time.Duration) *heldLease {
 	}
 }
 
-// now returns the time since the lease began.
 func (l *heldLease) now() time.Duration { return time.Since(l.began) }
 
 // bare returns the lease as the store gets it, without a clock and what it vouches for.

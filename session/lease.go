@@ -100,16 +100,11 @@ type Leases interface {
 // ExpireBatch is how many sessions one call of ExpireLease takes out of a lease.
 const ExpireBatch = 1000
 
-// sameSigns reports whether a session has given no sign of life since it was judged, and nobody else has taken it.
-func (s Session) sameSigns(judged Session) bool {
-	return s.Attempt == judged.Attempt && s.Lease == judged.Lease && s.Activity == judged.Activity &&
-		s.LastEventAt.Equal(judged.LastEventAt)
-}
-
 // stalledAs reports whether a session has the signs of life that it was judged by, and whether the limits of its run,
 // which may have been raised since, do not allow its silence.
 func (s Session) stalledAs(judged Session) bool {
-	return s.sameSigns(judged) && (judged.Silence <= 0 || judged.Silence > s.Allowance)
+	return s.Attempt == judged.Attempt && s.Lease == judged.Lease && s.Activity == judged.Activity &&
+		s.LastEventAt.Equal(judged.LastEventAt) && (judged.Silence <= 0 || judged.Silence > s.Allowance)
 }
 
 // SilentFor returns how long the session has had no event when the database's clock shows now. For a session with a

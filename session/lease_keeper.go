@@ -11,7 +11,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A leaseKeeper begins, renews and ends the lease of a process.
 type leaseKeeper struct {
 	roster    *roster
 	outage    *outage
@@ -77,7 +76,6 @@ func (k *leaseKeeper) startRenewing(ctx context.Context) (end func()) {
 	return func() { cancel(); renewing.Wait() }
 }
 
-// renewLoop renews the lease, several times in each promise, until ctx ends.
 func (k *leaseKeeper) renewLoop(ctx context.Context) {
 	tick := time.NewTicker(verdict.RenewAfter(k.roster.cfg.Promise))
 	defer tick.Stop()
@@ -192,7 +190,6 @@ type outage struct {
 	rows, lease bool
 }
 
-// isDown reports whether the store failed at the last try.
 func (o *outage) isDown() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -34,7 +33,6 @@ func newRoster(cfg *KeeperConfig) *roster {
 	}
 }
 
-// now returns the time since the keeper was made.
 func (s *roster) now() time.Duration { return time.Since(s.startedAt) }
 
 // add keeps a run, unless a later attempt at it is kept already. Its row is in a lease, which may have expired since.
@@ -48,7 +46,6 @@ func (s *roster) add(r *keptRun, l *heldLease) {
 	}
 }
 
-// drop keeps a run no longer.
 func (s *roster) drop(r *keptRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,29 +63,16 @@ func (s *roster) attempt(a AttemptID) *keptRun {
 	return nil
 }
 
-// kept returns a run, or nil.
 func (s *roster) kept(runID string) *keptRun {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.runs[runID]
 }
 
-// live returns how many runs are kept.
 func (s *roster) live() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.runs)
-}
-
-// watchdogs returns those of all runs.
-func (s *roster) watchdogs() []*watchdog.Watchdog {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]*watchdog.Watchdog, 0, len(s.runs))
-	for _, r := range s.runs {
-		all = append(all, r.run)
-	}
-	return all
 }
 
 // unended returns those of rows of runs that have ended which do not say so yet.
@@ -117,7 +101,7 @@ func (s *roster) begun(l *heldLease) {
 	defer s.mu.Unlock()
 	s.held, s.own[l.id] = l, true
 	for _, r := range s.runs {
-		r.forgetRow()
+		r.quiet, r.written, r.tried, r.allowance = false, 0, 0, 0 // the new lease knows nothing of the row
 		s.recheck(r)
 	}
 }

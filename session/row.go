@@ -111,9 +111,6 @@ func (b *rowBuilder) allowance(w *watchdog.Watchdog, own time.Duration) time.Dur
 	return verdict.Sum(allowed, looked+b.cfg.RecordTimeout)
 }
 
-// rose reports whether the row allows less silence than the run's limits do now.
-func (b *rowBuilder) rose(r *keptRun) bool { return b.allowance(r.run, r.own) > r.allowance }
-
 // allowedBy returns how long a run may be silent until its own limits have ended it, and that is recorded; 0 if none
 // does. At each rung the host is asked, and the store has to answer.
 func allowedBy(w *watchdog.Watchdog) time.Duration {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -24,14 +25,14 @@ func (w *walk) cancel(ctx context.Context, c Case, m pending, now time.Time) err
 	c.Silence += took
 	c.StopFailed = m.stopFailed
 	request := w.request(c, m, now.Add(took))
-	outcome, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
+	outcome, err := bounded.Within(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
 		return w.canceller.Cancel(ctx, c.Session, request)
 	})
 	switch {
 	case errors.Is(err, session.ErrLocked): // who writes the row now may say that the run lives
 		w.noteStopped(ctx, c, m)
 		w.remember(c, m)
-		w.locked(c)
+		w.deferred(c, isLocked)
 		return nil
 	case err != nil:
 		return w.inDoubt(ctx, c, m, fmt.Errorf("cancel run %s: %w", c.Session.RunID, err))
@@ -67,9 +68,9 @@ func (w *walk) outcome(ctx context.Context, c Case, m pending, outcome session.O
 		w.cancelled(ctx, c, w.rowAfter(c, m.by))
 	case session.Taken:
 		w.remember(c, m)
-		w.taken(c)
+		w.deferred(c, isTaken)
 	case session.EndStored:
-		w.endStored(c)
+		w.over(c, CaseEndStored, &w.pass.EndStored, "a session had ended before, and its row now says how")
 	default:
 		return w.changed(ctx, c, m)
 	}
@@ -116,7 +117,7 @@ func (w *walk) noteStopped(ctx context.Context, c Case, m pending) {
 		return
 	}
 	request := session.ClaimRequest{By: m.by, EndID: c.endID(), Stopped: true, StopFailed: m.stopFailed}
-	_, _ = limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
+	_, _ = bounded.Within(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
 		return w.claimer.Claim(ctx, c.Session, request)
 	})
 }
@@ -125,12 +126,12 @@ func (w *walk) noteStopped(ctx context.Context, c Case, m pending) {
 // session has been handled.
 func (w *walk) claim(ctx context.Context, c Case, m pending) (session.Outcome, error) {
 	request := session.ClaimRequest{By: m.by, For: w.cfg.claimFor(), EndID: c.endID()}
-	outcome, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
+	outcome, err := bounded.Within(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
 		return w.claimer.Claim(ctx, c.Session, request)
 	})
 	switch {
 	case errors.Is(err, session.ErrLocked):
-		w.locked(c)
+		w.deferred(c, isLocked)
 		return "", nil
 	case err != nil: // a claim that was committed all the same is this sweeper's: it claims again under the same name
 		return "", w.failed(c, m, fmt.Errorf("claim run %s: %w", c.Session.RunID, err))
@@ -144,7 +145,7 @@ func (w *walk) claim(ctx context.Context, c Case, m pending) (session.Outcome, e
 // claimFor returns how long a claim lasts: the time that its answer, a func of the host and what is written after that
 // may take.
 func (c Config) claimFor() time.Duration {
-	return c.StopTimeout + lateness + 2*(c.RecordTimeout+lateness)
+	return c.StopTimeout + bounded.Lateness + 2*(c.RecordTimeout+bounded.Lateness)
 }
 
 // stop calls the stop hook, and reports whether it succeeded. The session is cancelled also if the hook fails.
@@ -172,33 +173,30 @@ func (w *walk) cancelled(ctx context.Context, c Case, row session.Session) {
 	w.alert(ctx)
 }
 
+// over notes what became of a session about which nothing is left to do.
+func (w *walk) over(c Case, handling Handling, count *int, text string) {
+	w.pending.drop(c.Session.RunID)
+	*count++
+	w.addCase(c, handling)
+	w.logger().Info(text, c.attrs()...)
+}
+
 // spared notes that a session is left alone.
 func (w *walk) spared(c Case) {
-	w.pending.drop(c.Session.RunID)
-	w.pass.Spared++
-	w.addCase(c, CaseSpared)
-	w.logger().Info("a stalled session has woken up or ended and was spared", c.attrs()...)
+	w.over(c, CaseSpared, &w.pass.Spared, "a stalled session has woken up or ended and was spared")
 }
 
-// endStored notes that the row of a session now says how the run ended before.
-func (w *walk) endStored(c Case) {
-	w.pending.drop(c.Session.RunID)
-	w.pass.EndStored++
-	w.addCase(c, CaseEndStored)
-	w.logger().Info("a session had ended before, and its row now says how", c.attrs()...)
-}
-
-// taken notes that another sweeper is about to end a session.
-func (w *walk) taken(c Case) {
+// deferred notes that a session waits for another pass.
+func (w *walk) deferred(c Case, text string) {
 	w.pass.Deferred++
-	w.logger().Info("a stalled session is claimed by another sweeper", c.attrs()...)
+	w.logger().Info(text, c.attrs()...)
 }
 
-// locked notes that a session could not be written now.
-func (w *walk) locked(c Case) {
-	w.pass.Deferred++
-	w.logger().Info("a stalled session is locked by another transaction and was not cancelled", c.attrs()...)
-}
+// The texts of sessions that are deferred.
+const (
+	isTaken  = "a stalled session is claimed by another sweeper"
+	isLocked = "a stalled session is locked by another transaction and was not cancelled"
+)
 
 // inGrace warns a session, or waits for the end of its grace. It reports false if the session is to be cancelled.
 func (w *walk) inGrace(ctx context.Context, c Case, m pending, now time.Time) (waits bool, err error) {
@@ -236,7 +234,7 @@ func (w *walk) warn(ctx context.Context, c Case, m pending, now time.Time) error
 	outcome, err := w.writeWarning(ctx, c.Session, c.stalledRun(now, false).WarningEvent())
 	switch {
 	case errors.Is(err, session.ErrLocked):
-		w.locked(c)
+		w.deferred(c, isLocked)
 		return nil
 	case err != nil:
 		return w.failed(c, m, fmt.Errorf("warn run %s: %w", c.Session.RunID, err))
@@ -254,7 +252,7 @@ func (w *walk) warn(ctx context.Context, c Case, m pending, now time.Time) error
 		w.addCase(c, CaseWarned)
 		w.logger().Warn("a session is stalled and was warned", append(c.attrs(), "grace", w.cfg.Grace)...)
 	case session.Taken:
-		w.taken(c)
+		w.deferred(c, isTaken)
 	default:
 		w.spared(c)
 	}
@@ -262,7 +260,7 @@ func (w *walk) warn(ctx context.Context, c Case, m pending, now time.Time) error
 }
 
 func (w *walk) writeWarning(ctx context.Context, s session.Session, event watchdog.Event) (session.Outcome, error) {
-	return limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
+	return bounded.Within(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
 		if w.warner != nil {
 			return w.warner.Warn(ctx, s, []watchdog.Event{event})
 		}

@@ -153,18 +153,14 @@ func (r StalledRun) CancelEvents() []watchdog.Event {
 
 // advisory returns the warning event that names a directive. There is one for each silence and directive.
 func (r StalledRun) advisory(directive watchdog.DirectiveKind, attempt int, at time.Time) watchdog.Event {
-	name := idleTimeout + " " + string(directive) + " " + r.silenceName()
+	silence := cmp.Or(r.silence, record.Stamp(r.LastEventAt).String()) // it is over with the next event
+	name := idleTimeout + " " + string(directive) + " " + silence
 	return r.event(watchdog.EventWarning, name, at, record.Trip{
 		Reason: r.reason(), SessionStartedAt: record.Stamp(r.StartedAt), FiredAt: record.Stamp(r.DecidedAt),
 		Used: record.UsedOf(r.Silence, r.Threshold), Directive: string(directive), Rung: record.Count(attempt),
 		Parent: r.Parent, MeasuredSeconds: record.ExactSeconds(r.Silence), Author: Author,
 		LastEventAt: record.Stamp(r.LastEventAt),
 	})
-}
-
-// silenceName names the silence: it is over with the next event.
-func (r StalledRun) silenceName() string {
-	return cmp.Or(r.silence, record.Stamp(r.LastEventAt).String())
 }
 
 // reason returns the reason in the payloads.

@@ -115,7 +115,6 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// logger returns the logger in force.
 func (c Config) logger() *slog.Logger {
 	if c.Logger == nil {
 		return slog.Default()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -38,9 +39,6 @@ type failures struct {
 
 // answered notes that the database took a decision about a session.
 func (f *failures) answered() { f.inARow, f.unreached, f.worked = 0, 0, true }
-
-// retriedEnough reports whether a session failed before and has to wait for a later pass.
-func (f *failures) retriedEnough(m pending) bool { return m.failures > 0 && f.retried >= retryingFor }
 
 // goesOn reports whether the next pass should come soon though this one failed: few sessions failed, slowly, and could
 // be read, so that the database is not down, and the next ones have not had their turn.
@@ -106,7 +104,7 @@ func (w *walk) noteUnanswered(c Case, m *pending) {
 // is active.
 func (w *walk) settle(ctx context.Context, c Case, m pending) (settled bool, err error) {
 	runID := c.Session.RunID
-	row, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Session, error) {
+	row, err := bounded.Within(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Session, error) {
 		return w.reader.Session(ctx, runID)
 	})
 	switch {
@@ -133,7 +131,7 @@ func (w *walk) settle(ctx context.Context, c Case, m pending) (settled bool, err
 // mayStart reports whether the claim that a cancel made on the start lasts for as long as Start may take. It may have
 // been written long ago, and another sweeper can take the start when the claim is over.
 func (w *walk) mayStart(row session.Session) bool {
-	return row.Start.Due.Sub(w.database.now(w.clock())) >= w.cfg.StopTimeout+lateness
+	return row.Start.Due.Sub(w.database.now(w.clock())) >= w.cfg.StopTimeout+bounded.Lateness
 }
 
 // inDoubt handles an error of Cancel, which may have been committed all the same: the row decides. It returns an error

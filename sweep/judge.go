@@ -95,7 +95,7 @@ func (w *walk) act(ctx context.Context, c Case, now time.Time) error {
 		w.addCase(c, CaseWouldCancel)
 		w.logger().Info("a stalled session would be cancelled", c.attrs()...)
 		return nil
-	case time.Now().Before(m.next) || w.retriedEnough(m):
+	case time.Now().Before(m.next) || m.failures > 0 && w.retried >= retryingFor:
 		w.pass.Deferred++
 		return nil
 	}

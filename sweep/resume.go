@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 // startsFor is how long a pass takes starts that are due. The next pass comes at once if there may be more.
 const startsFor = 30 * time.Second
 
-// resumes reports whether a session is to be started again after its cancel.
 func (c Config) resumes(s session.Session) bool { return s.Resumes < c.Resume.Max }
 
 // rowAfter returns the row of a session as its cancel leaves it.
@@ -67,7 +67,7 @@ func (w *walk) nextStart(ctx context.Context) (more, ok bool) {
 
 // claimStart takes a start for as long as Start, and what is written before and after it, may take.
 func (w *walk) claimStart(ctx context.Context) (session.Session, error) {
-	return limited(context.WithoutCancel(ctx), w.cfg.RecordTimeout, func(ctx context.Context) (session.Session, error) {
+	return bounded.Within(context.WithoutCancel(ctx), w.cfg.RecordTimeout, func(ctx context.Context) (session.Session, error) {
 		return w.starts.ClaimStart(ctx, w.cfg.claimFor())
 	})
 }
@@ -116,7 +116,7 @@ func (w *walk) putOff(ctx context.Context, s session.Session, next time.Duration
 		return false, nil
 	}
 	lasting := context.WithoutCancel(ctx)
-	return limited(lasting, w.cfg.RecordTimeout, func(ctx context.Context) (bool, error) {
+	return bounded.Within(lasting, w.cfg.RecordTimeout, func(ctx context.Context) (bool, error) {
 		return w.starts.PutOffStart(ctx, s, next)
 	})
 }

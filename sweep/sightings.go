@@ -49,7 +49,7 @@ func (s *sightings) note(all []session.Lease, now time.Duration) {
 		}
 	}
 	s.leases, s.read, s.readAt, s.readDue = there, true, now, now+verdict.ReadLeasesAfter
-	s.forgetDeaths(now)
+	s.deaths = slices.DeleteFunc(s.deaths, func(at time.Duration) bool { return now-at > deathsKept })
 }
 
 // first returns a lease that was not seen before. If others were, it was begun since then, which renews it. It is a
@@ -251,7 +251,6 @@ func (o *observed) looked(look verdict.Look) (dead bool) {
 // seemsDead reports whether looks at the lease found it not renewed for a promise. It may live all the same.
 func (o *observed) seemsDead() bool { return o.suspect && o.looks.Lasted() >= o.promise() }
 
-// attrs returns the lease for the log.
 func (o *observed) attrs() []any {
 	return []any{"lease", o.ID, "host", cmp.Or(o.Host, "unknown"), "promise", o.Promise, "beat", o.Beat}
 }
@@ -276,7 +275,6 @@ func (s *sightings) judge(o *observed, now time.Duration) others {
 	return beside
 }
 
-// besides counts the leases beside one that was found dead.
 func (s *sightings) besides(o *observed) (beside others) {
 	since := o.looks.Began()
 	for _, other := range s.leases {
@@ -299,15 +297,9 @@ func (s *sightings) besides(o *observed) (beside others) {
 	return beside
 }
 
-// died counts the death of a lease, once.
 func (s *sightings) died(o *observed, now time.Duration) {
 	if !o.died {
 		o.died = true
 		s.deaths = append(s.deaths, now)
 	}
-}
-
-// forgetDeaths drops those that are older than any observation.
-func (s *sightings) forgetDeaths(now time.Duration) {
-	s.deaths = slices.DeleteFunc(s.deaths, func(at time.Duration) bool { return now-at > deathsKept })
 }

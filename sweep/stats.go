@@ -46,7 +46,6 @@ func (s *Sweeper) Stats() Stats {
 	return stats
 }
 
-// begin notes that a pass is under way.
 func (s *Sweeper) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +176,6 @@ func (s Stats) status(now time.Time) string {
 	return statusOK
 }
 
-// kindOf returns what the page says of an error.
 func kindOf(err error) string {
 	var stop *watchdog.Stop
 	switch {
@@ -192,9 +190,6 @@ func kindOf(err error) string {
 	}
 	return "failed"
 }
-
-// logStart writes the settings in force when Run begins.
-func (s *Sweeper) logStart() { s.logger().Debug("the sweeper starts", s.cfg.attrs()...) }
 
 // log writes the log of a pass of Run. A pass of Sweep is returned instead.
 func (s *Sweeper) log(ctx context.Context, p Pass) {
@@ -212,13 +207,6 @@ func (s *Sweeper) log(ctx context.Context, p Pass) {
 	}
 }
 
-// logEnd writes what the sweeper did, since it was made, when Run returns.
-func (s *Sweeper) logEnd() {
-	stats := s.Stats()
-	s.logger().Debug("the sweeper has ended", append([]any{"passes", stats.Passes}, stats.attrs()...)...)
-}
-
-// attrs returns the settings for the log. Of the funcs it says which there are.
 func (c Config) attrs() []any {
 	return []any{
 		"enabled", !c.Disabled, "dry_run", c.DryRun, "interval", c.Interval,

@@ -47,7 +47,7 @@ func New(finder Finder, canceller Canceller, cfg Config) (*Sweeper, error) {
 	switch {
 	case finder == nil || canceller == nil:
 		flaw = "there is no finder or no canceller; pass both"
-	case flaw == "" && cfg.Grace > 0 && !able.canWarn():
+	case flaw == "" && cfg.Grace > 0 && able.warner == nil && able.appender == nil:
 		flaw = "Grace is set, and the canceller has no method Warn or Append for the warning; add one, or set Grace to 0"
 	}
 	if flaw != "" {
@@ -149,7 +149,10 @@ func (s *Sweeper) startPass(ctx context.Context, before spent, died bool) (w *wa
 // leg has a pass go through the stalled sessions, and notes when the next pass is due.
 func (s *Sweeper) leg(ctx context.Context, w *walk, failed error) {
 	w.leg(ctx, failed)
-	s.setDue(w.nextAt(), w.goesOn())
+	due, brief := w.nextAt(), w.goesOn()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due, s.brief = due, brief
 }
 
 // endPass ends a pass, and tells the host.
@@ -183,8 +186,11 @@ func (s *Sweeper) Run(ctx context.Context) error {
 		return ErrRunning
 	}
 	defer s.running.Store(false)
-	s.logStart()
-	defer s.logEnd()
+	s.logger().Debug("the sweeper starts", s.cfg.attrs()...)
+	defer func() {
+		stats := s.Stats()
+		s.logger().Debug("the sweeper has ended", append([]any{"passes", stats.Passes}, stats.attrs()...)...)
+	}()
 	if s.cfg.Disabled {
 		<-ctx.Done()
 		return nil
@@ -251,31 +257,20 @@ func (s *Sweeper) wait(ctx context.Context, next time.Time, taken int) (at time.
 
 // untilNext returns the time until the next pass of Run.
 func (s *Sweeper) untilNext() time.Duration {
-	if failures := s.failuresToWaitFor(); failures > 0 {
+	s.mu.Lock()
+	failures, due := s.stats.ConsecutiveFailures, s.due
+	if s.brief { // the wait does not grow with them
+		failures = min(failures, 1)
+	}
+	s.mu.Unlock()
+	switch {
+	case failures > 0:
 		wait := verdict.Doubled(min(shortestRetry, s.cfg.Interval), s.cfg.Interval, failures-1)
 		return wait/2 + clocks.Spread(wait/2+1) // spreads the sweepers of a database that comes back
-	}
-	if due := s.nextDue(); !due.IsZero() {
+	case !due.IsZero():
 		return min(s.cfg.Interval, max(time.Until(due), 0))
 	}
 	return s.cfg.Interval
-}
-
-// failuresToWaitFor returns how many passes in a row failed, as far as the wait for the next one grows with them.
-func (s *Sweeper) failuresToWaitFor() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.brief {
-		return min(s.stats.ConsecutiveFailures, 1)
-	}
-	return s.stats.ConsecutiveFailures
-}
-
-// setDue notes when the next pass should be before the interval, zero if it may wait, and whether the wait is brief.
-func (s *Sweeper) setDue(due time.Time, brief bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.due, s.brief = due, brief
 }
 
 func (s *Sweeper) nextDue() time.Time {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -158,7 +159,7 @@ func (w *walk) page(ctx context.Context, after string) (page, error) {
 	q := w.query
 	q.After, q.Limit = after, w.pageLimit()
 	began := w.clock()
-	found, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Page, error) {
+	found, err := bounded.Within(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Page, error) {
 		return w.finder.Stalled(ctx, q)
 	})
 	switch {
@@ -198,7 +199,6 @@ func (w *walk) readClock(began, ended time.Duration, shown time.Time) {
 	w.steps = append(w.steps, step)
 }
 
-// alert counts a cancel, and calls the host when there are many.
 func (w *walk) alert(ctx context.Context) {
 	alert, cancels := w.rate.add(time.Now())
 	if !alert {
