@@ -64,9 +64,9 @@ long := $(long)|TestEvents|TestSessions|TestSpend|TestLikeMemory|TestTransaction
 long := $(long)|TestFailoverOfVanished|TestAsynchronousFailover|TestSoak
 long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestNext|TestSameHistory|TestBase|TestOrder
 long := $(long)|TestAblation|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions|TestRulesAsDocumented
-long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage|TestFleet
+long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage
 longer = . ./internal/... ./loop ./stall ./replay ./converge ./storetest ./sessiontest ./store/sqlite ./store/postgres \
-	./store/postgres/soak ./sweep ./bench/histories ./examples/internal/crashtest
+	./store/postgres/soak ./bench/histories ./examples/internal/crashtest
 
 .PHONY: long
 long: ## run all of what the tests run a part of: random histories, kills, simulated fleets, the command with PostgreSQL

@@ -100,23 +100,6 @@ func TestClaim(t *testing.T) {
 		require.Equal(f, f.claims[0].By, f.claims[1].By)
 		require.EqualValues(f, 1, calls.Load())
 	})
-	t.Run("a cancel that fails or is locked after the hook is tried again without it", func(t *testing.T) {
-		for _, failure := range []error{errors.New("poisoned"), session.ErrLocked} {
-			inBubble(t, func(f *fixture) {
-				f.putStalled(1)
-				calls := f.hook(errors.New("no such agent"))
-				f.onCancel = func(context.Context, session.Session) error { return failure }
-				_, err := f.sweeper().Sweep(f.Context())
-				require.Error(f, err)
-				f.advance(5 * time.Minute)
-				f.onCancel = nil
-				p := f.pass()
-				require.Equal(f, []string{"s-00 cancelled"}, outcomes(p))
-				require.True(f, p.Cases[0].StopFailed)
-				require.EqualValues(f, 1, calls.Load())
-			})
-		}
-	})
 	subtest(t, "a canceller that cannot claim has the hook called without", func(f *fixture) {
 		f.putStalled(1)
 		calls := f.hook(nil)
@@ -214,36 +197,6 @@ func TestEndStored(t *testing.T) {
 		}
 		require.Equal(f, []string{"s-00 end_stored"}, outcomes(f.pass()))
 		require.Equal(f, session.Finished, f.status("s-00"))
-	})
-}
-
-func TestStopFailed(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		f.putStalled(2)
-		f.cfg.StopHook = func(_ context.Context, s session.Session) error {
-			if s.RunID == "s-00" {
-				return errors.New("no such agent")
-			}
-			return nil
-		}
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorContains(f, err, "no such agent")
-		for i, failed := range []bool{true, false} {
-			c := p.Cases[i]
-			require.Equal(f, failed, c.StopFailed)
-			row, err := f.Session(f.Context(), c.Session.RunID)
-			require.NoError(f, err)
-			require.Equal(f, failed, row.StopFailed)
-			events, err := f.Read(f.Context(), watchdog.AggregateType, c.Session.RunID)
-			require.NoError(f, err)
-			payload := map[string]any{}
-			require.NoError(f, json.Unmarshal(events[1].Payload, &payload))
-			if failed {
-				require.Equal(f, true, payload["stop_failed"])
-			} else {
-				require.NotContains(f, payload, "stop_failed")
-			}
-		}
 	})
 }
 

@@ -33,15 +33,6 @@ func TestGrace(t *testing.T) {
 		stop()
 		require.Equal(f, sweep.Tally{Checked: 2, Found: 2, Cancelled: 1, Warned: 1}, f.sweeper().Stats().Tally)
 	})
-	subtest(t, "is not ended by a pass in between", func(f *fixture) {
-		warned(f)
-		f.put("s-1", time.Hour)
-		require.Equal(f, 1, f.pass().Warned)
-		f.advance(time.Minute - 1)
-		require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Deferred: 1}, f.pass().Tally)
-		f.advance(1)
-		require.Equal(f, 1, f.pass().Cancelled)
-	})
 	subtest(t, "is void after an event, and starts again when the session stalls again", func(f *fixture) {
 		warned(f)
 		f.put("s-1", time.Hour)

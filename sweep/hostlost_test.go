@@ -193,10 +193,6 @@ func TestNotHostLost(t *testing.T) {
 		f.advance(11 * time.Minute)
 		requireIdle(f, "live-000")
 	})
-	subtest(t, "of a row that was never leased", func(f *fixture) {
-		f.put("s-1", time.Hour)
-		requireIdle(f, "s-1")
-	})
 	subtest(t, "of a run that its process claimed back", func(f *fixture) {
 		f.dies(1)
 		back := f.newHost("back", 0)
@@ -217,12 +213,6 @@ func TestNotHostLost(t *testing.T) {
 // TestHostLostInDoubt: a cancel whose answer was lost is found by its reason, too.
 func TestHostLostInDoubt(t *testing.T) {
 	lost := errors.New("connection lost")
-	subtest(t, "by the pass itself", func(f *fixture) {
-		f.dies(1)
-		f.after = func() error { return lost }
-		require.Equal(f, []string{"dead-000 cancelled"}, outcomes(f.pass()))
-		f.requireEnd("dead-000", watchdog.SessionHostLost)
-	})
 	subtest(t, "by the next pass", func(f *fixture) {
 		f.dies(1)
 		f.after = func() error { return lost }

@@ -170,15 +170,6 @@ func TestLost(t *testing.T) {
 		require.Len(f, slices.Compact(slices.Sorted(slices.Values(f.ended()))), 209)
 		require.Equal(f, 1, f.sweeper().Remembered())
 	})
-	subtest(t, "a page whose answer was lost is looked up, and each counts once", func(f *fixture) {
-		b := f.inBatches()
-		defer f.dieBeside(60, 1)()
-		b.after = func([]session.Outcome) ([]session.Outcome, error) { return nil, errors.New("connection lost") }
-		p := f.pass()
-		require.Equal(f, 60, p.Lost)
-		require.Len(f, f.ended(), 60)
-		require.Zero(f, f.sweeper().Remembered())
-	})
 	subtest(t, "a database that is locked ends the pass, which comes again soon", func(f *fixture) {
 		f.cfg.StartupDelay = watchdog.None
 		b := f.inBatches()

@@ -12,7 +12,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
-	"github.com/seed62658d38/watchdog/sweep"
 )
 
 // A model is a database whose sessions wake up, fail and hang at random. It also keeps what is true of each session,
@@ -188,34 +187,4 @@ func (w *model) checkEnd() {
 		require.Equal(w, want == session.Cancelled, w.cancelled[runID] == 1, runID)
 	}
 	require.Equal(w, len(w.ended()), w.sweeper().Stats().Cancelled)
-}
-
-// TestSeveralSweepers: five sweepers of one database cancel each session once.
-func TestSeveralSweepers(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		names := f.putStalled(60)
-		sweepers := make([]*sweep.Sweeper, 5)
-		results := make(chan sweep.Pass, 100)
-		for i := range sweepers {
-			hook := func(context.Context, session.Session) error {
-				time.Sleep(time.Duration(1+i) * time.Millisecond) // fake time
-				return nil
-			}
-			s, err := sweep.New(f, f, sweep.Config{MaxCancellationsPerRun: 7, Logger: f.cfg.Logger, StopHook: hook})
-			require.NoError(f, err)
-			sweepers[i] = s
-			go func() {
-				for range 20 {
-					p, _ := s.Sweep(context.Background())
-					results <- p
-				}
-			}()
-		}
-		sum := 0
-		for range cap(results) {
-			sum += (<-results).Cancelled
-		}
-		require.Equal(f, 60, sum)
-		require.ElementsMatch(f, names, f.ended())
-	})
 }

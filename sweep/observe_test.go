@@ -113,33 +113,6 @@ func TestObserve(t *testing.T) {
 				require.Equal(f, []string{"other", "dead-000"}, f.ended())
 			})
 		})
-	subtest(t, "a lease with such a promise lives while its process renews it as seldom as it may", func(f *fixture) {
-		f.cfg.StartupDelay, f.cfg.MinAge = watchdog.None, watchdog.None
-		h := f.newHost("foreign", 1)
-		f.onLeases = func(all []session.Lease) {
-			for i := range all {
-				all[i].Promise = time.Hour
-			}
-		}
-		defer f.run()()
-		for range 20 {
-			f.advance(time.Hour)
-			h.renew()
-		}
-		require.Zero(f, f.sweeper().Stats().LeasesExpired)
-	})
-	subtest(t, "an interval of many such promises keeps no process from being found dead", func(f *fixture) {
-		f.cfg.StartupDelay, f.cfg.MinAge, f.cfg.Interval = watchdog.None, watchdog.None, 24*time.Hour
-		f.newHost("dead", 1)
-		f.onLeases = func(all []session.Lease) {
-			for i := range all {
-				all[i].Promise = 6 * time.Minute
-			}
-		}
-		defer f.run()()
-		f.advance(18 * time.Minute)
-		require.Equal(f, 1, f.sweeper().Stats().LeasesExpired)
-	})
 	subtest(t, "the sessions of a lease are cancelled when that is found dead, whatever others have promised", func(f *fixture) {
 		f.newHostOf("slow", 0, session.LongestPromise)
 		f.newHost("dead", 20)
@@ -192,18 +165,6 @@ func TestObserve(t *testing.T) {
 				require.Equal(f, seconds(0, 300, 600, 900), f.lookTimes(began))
 			})
 		}
-	})
-	subtest(t, "a hook that hangs at what is cancelled holds up no other lease", func(f *fixture) {
-		f.newHostOf("slow", 0, 12*time.Second)
-		f.newHost("dead", 5)
-		f.advance(11 * time.Minute)
-		f.cfg.StopHook = func(context.Context, session.Session) error { time.Sleep(20 * time.Second); return nil } // fake
-		began := time.Now()
-		p := f.pass()
-		require.Equal(f, 5, p.Cancelled)
-		require.Equal(f, 2, p.LeasesExpired)
-		require.Equal(f, 30*time.Second+5*20*time.Second, p.Duration)
-		require.Contains(f, f.lookTimes(began), 36*time.Second)
 	})
 	subtest(t, "an expired lease has its sessions taken at the start of the next pass", func(f *fixture) {
 		f.newHost("dead", 3)

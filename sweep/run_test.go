@@ -3,13 +3,10 @@ package sweep_test
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -38,12 +35,6 @@ func TestRun(t *testing.T) {
 		require.Equal(f, []time.Duration{first, first + 5*time.Minute, first + 10*time.Minute}, f.pageTimes(began))
 		require.Zero(f, f.sweeper().Stats().Next)
 		require.Equal(f, 3, f.sweeper().Stats().Passes)
-	})
-	subtest(t, "begins at once without a delay", func(f *fixture) {
-		f.cfg.StartupDelay = watchdog.None
-		began := time.Now()
-		f.run()()
-		require.Equal(f, []time.Duration{0}, f.pageTimes(began))
 	})
 	subtest(t, "puts off the next pass when one takes longer than the interval", func(f *fixture) {
 		f.cfg.StartupDelay, f.cfg.Interval, f.cfg.RecordTimeout = watchdog.None, time.Minute, time.Hour
@@ -164,29 +155,5 @@ func TestSweep(t *testing.T) {
 		}
 		require.Empty(f, f.pages)
 		require.Zero(f, f.sweeper().Stats().Passes)
-	})
-	subtest(t, "never has a pass at the same time as another", func(f *fixture) {
-		f.putStalled(40)
-		var now, most atomic.Int32
-		f.cfg.Interval = time.Second
-		f.cfg.StopHook = func(context.Context, session.Session) error {
-			most.Store(max(most.Load(), now.Add(1)))
-			time.Sleep(100 * time.Millisecond) // fake time
-			now.Add(-1)
-			return nil
-		}
-		stop := f.run()
-		var asked sync.WaitGroup
-		for range 5 {
-			asked.Go(func() {
-				_, err := f.sweeper().Sweep(context.Background())
-				assert.NoError(f, err)
-			})
-		}
-		asked.Wait()
-		f.advance(time.Minute)
-		stop()
-		require.EqualValues(f, 1, most.Load())
-		require.Len(f, f.ended(), 40)
 	})
 }

@@ -197,17 +197,6 @@ func TestTogether(t *testing.T) {
 		require.Equal(f, []string{"s-00 cancelled", "s-01 cancelled", "s-98 warned"}, outcomes(f.pass()))
 		require.Equal(f, [][]string{{"s-00", "s-01"}}, b.calls)
 	})
-	subtest(t, "and not more in a minute than the rate allows", func(f *fixture) {
-		f.putStalled(40)
-		f.cfg.StartupDelay, f.cfg.MaxCancellationsPerMinute = watchdog.None, 15
-		f.inBatches()
-		stop := f.run()
-		f.advance(time.Minute - 1)
-		require.Len(f, f.ended(), 15)
-		f.advance(time.Minute)
-		require.Len(f, f.ended(), 30)
-		stop()
-	})
 	subtest(t, "and a sweeper that is stopped tries no other after a failure", func(f *fixture) {
 		f.putStalled(5)
 		ctx, cancel := context.WithCancel(f.Context())
@@ -218,20 +207,6 @@ func TestTogether(t *testing.T) {
 		require.Zero(f, p.Cancelled)
 		require.Empty(f, f.ended())
 	})
-	for name, set := range map[string]func(f *fixture){
-		"a stop hook": func(f *fixture) { f.cfg.StopHook = func(context.Context, session.Session) error { return nil } },
-		"a resume policy": func(f *fixture) {
-			f.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: func(context.Context, session.Session) error { return nil }}
-		},
-	} {
-		subtest(t, "with "+name+" they are cancelled one after the other", func(f *fixture) {
-			f.putStalled(10)
-			set(f)
-			b := f.inBatches()
-			require.Equal(f, 10, f.pass().Cancelled)
-			require.Empty(f, b.calls)
-		})
-	}
 }
 
 // wholePages returns all stalled sessions at once.

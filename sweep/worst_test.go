@@ -99,20 +99,6 @@ func TestWorstTime(t *testing.T) {
 		f.advance(f.cfg.WorstTimeLost(session.KeeperConfig{}, 100))
 		require.Len(f, f.ended(), 100)
 	})
-	subtest(t, "a dead host of a hundred is swept within it", func(f *fixture) {
-		f.cfg.StartupDelay = watchdog.None
-		f.cfg.Interval = time.Minute
-		stop := f.run()
-		defer stop()
-		h := f.newHost("dead", 100)
-		h.signal(false, h.runs...)
-		died := time.Now()
-		f.advance(59 * time.Second)
-		h.renew()
-		worst := f.cfg.WorstTime(session.KeeperConfig{}, 100)
-		f.advance(worst - time.Since(died))
-		require.Len(f, f.ended(), 100)
-	})
 }
 
 // TestWorstTimeHolds: whatever the settings are, the sessions of hosts that die, and those that go silent while their
