@@ -59,25 +59,6 @@ func TestEnded(t *testing.T) {
 			"told [], ended [{other 1}]", "told [{other 1}], ended []",
 		}, store.asked)
 	})
-	subtest(t, "an answer that is lost is asked for again", func(f *fixture) {
-		f.cfg.Store = pollOnly{f.db}
-		f.start()
-		wd := f.attach("s-1")
-		f.advance(11 * time.Second)
-		f.cancel("s-1")
-		lost := 3
-		f.db.onCall(func(_ context.Context, call string) error {
-			if call == "Ended" && lost > 0 {
-				lost--
-				return errDown
-			}
-			return nil
-		})
-		f.advance(3 * session.DefaultPoll)
-		f.requireRunning(wd)
-		f.advance(session.DefaultPoll)
-		f.requireCancelled(wd)
-	})
 	subtest(t, "a run that is cancelled while this process still attaches to it ends at once", func(f *fixture) {
 		f.db.onCall(nil)
 		store := &lateAnswer{database: f.db, late: time.Second}

@@ -204,3 +204,84 @@ func TestSignalsDoNotWait(t *testing.T) {
 		f.db.onCall(nil)
 	})
 }
+
+// TestDormant protects that a run that had nothing new for long is looked at by the next flush, and not with the next
+// renewal of the lease, as soon as there is a reason. No time passes, so that no renewal is due.
+func TestDormant(t *testing.T) {
+	for name, rouse := range map[string]func(f *fixture){
+		"its lease has expired, and another begins": func(f *fixture) {
+			f.expire(f.row("s-1").Lease)
+			f.keeper().Renew(context.Background())
+			require.Empty(f, f.row("s-1").Lease)
+		},
+		"its row is to be written again": func(f *fixture) { f.keeper().RecheckAll() },
+	} {
+		subtest(t, name, func(f *fixture) {
+			f.attach("s-1")
+			f.keeper().Flush(context.Background())
+			f.db.takeCounts()
+			rouse(f)
+			f.keeper().Flush(context.Background())
+			_, written := f.db.takeCounts()
+			require.Equal(f, 1, written)
+			require.NotEmpty(f, f.row("s-1").Lease)
+			f.keeper().Flush(context.Background())
+			_, written = f.db.takeCounts()
+			require.Zero(f, written, "it is dormant again")
+		})
+	}
+	subtest(t, "its row was locked when it ended", func(f *fixture) {
+		wd := f.attach("s-1")
+		f.keeper().Flush(context.Background())
+		f.db.Locked = func(string) bool { return true }
+		require.NoError(f, wd.Close())
+		f.db.Locked = nil
+		require.Equal(f, session.Active, f.row("s-1").Status)
+		f.keeper().Flush(context.Background())
+		require.Equal(f, session.Finished, f.row("s-1").Status)
+	})
+}
+
+// BenchmarkKeeperIdle measures one second of 10,000 live runs that have nothing new: a flush that writes nothing, and a
+// third of the renewals of a promise, which are the only statements.
+func BenchmarkKeeperIdle(b *testing.B) {
+	k, _ := tenThousand(b)
+	for b.Loop() {
+		k.Flush(context.Background())
+		k.Renew(context.Background())
+	}
+	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(time.Second)*100, "%core")
+}
+
+// BenchmarkKeeper measures one second of 10,000 live runs: activity of every run, a flush, and once in 60 seconds, a
+// tenth of the default threshold, all their rows. It does not measure a database.
+func BenchmarkKeeper(b *testing.B) {
+	k, all := tenThousand(b)
+	second := 0
+	for b.Loop() {
+		for _, wd := range all {
+			wd.Activity()
+		}
+		if second++; second%60 == 0 {
+			k.RecheckAll()
+		}
+		k.Flush(context.Background())
+	}
+	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(time.Second)*100, "%core")
+}
+
+// tenThousand returns a keeper of 10,000 runs, which end with the benchmark.
+func tenThousand(b *testing.B) (*session.Keeper, []*watchdog.Watchdog) {
+	b.Helper()
+	store := &session.Memory{}
+	k, err := session.NewKeeper(session.KeeperConfig{Store: store})
+	require.NoError(b, err)
+	all := make([]*watchdog.Watchdog, 10_000)
+	for i := range all {
+		run := watchdog.Run{ID: name(i), StartedAt: time.Now()}
+		all[i], err = watchdog.New(context.Background(), run, watchdog.Config{Store: store, Keeper: k})
+		require.NoError(b, err)
+		b.Cleanup(func() { all[i].Close() })
+	}
+	return k, all
+}

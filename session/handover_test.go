@@ -2,6 +2,8 @@ package session_test
 
 import (
 	"context"
+	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,4 +113,110 @@ func TestCancelledBeforeAttach(t *testing.T) {
 		require.Equal(t, session.Cancelled, row.Status)
 		require.Equal(t, watchdog.SessionIdleTimeout, row.Reason)
 	})
+}
+
+// lockedFor has each attach wait for a lock in vain, as a store does, until a time has gone by.
+func (f *fixture) lockedFor(d time.Duration) {
+	until := time.Now().Add(d)
+	f.db.onCall(func(ctx context.Context, call string) error {
+		if call != "Attach" || !time.Now().Before(until) {
+			return nil
+		}
+		select {
+		case <-time.After(session.LockWait):
+			return session.ErrLocked
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+}
+
+// TestAttachLocked: a run begins though another transaction has locked its row for a while.
+func TestAttachLocked(t *testing.T) {
+	subtest(t, "waits until the row is free", func(f *fixture) {
+		f.lockedFor(4 * time.Second)
+		began := time.Now()
+		f.attach("s-1")
+		require.Less(f, time.Since(began), 5*time.Second)
+		require.Equal(f, session.Active, f.row("s-1").Status)
+		calls, _ := f.db.takeCounts()
+		require.LessOrEqual(f, calls["Attach"], 8, "with pauses")
+	})
+	subtest(t, "for no longer than the record timeout, and then says why", func(f *fixture) {
+		f.lockedFor(time.Hour)
+		for _, limit := range []time.Duration{300 * time.Millisecond, 3 * time.Second} {
+			f.cfg.RecordTimeout = limit
+			began := time.Now()
+			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: began},
+				f.config(f.newKeeper("here")))
+			require.ErrorIs(f, err, context.DeadlineExceeded)
+			require.Equal(f, limit, time.Since(began))
+			if limit > session.LockWait {
+				require.ErrorIs(f, err, session.ErrLocked)
+			}
+		}
+	})
+	subtest(t, "another error is returned at once", func(f *fixture) {
+		f.db.onCall(func(_ context.Context, call string) error {
+			if call == "Attach" {
+				return session.ErrUnreadable
+			}
+			return nil
+		})
+		began := time.Now()
+		_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: began}, f.config(f.keeper()))
+		require.ErrorIs(f, err, session.ErrUnreadable)
+		require.Zero(f, time.Since(began))
+	})
+}
+
+// A lateParent has ended before its Done says so, as the contexts of some frameworks do.
+type lateParent struct {
+	context.Context
+	ended atomic.Bool
+	done  chan struct{}
+}
+
+func (p *lateParent) Done() <-chan struct{} { return p.done }
+
+func (p *lateParent) Err() error {
+	if p.ended.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestKeeperCallback protects a host that asks the keeper from a callback of a run: a look of the keeper's can end a run
+// with its parent, and so call the host. Real time, because a mutex that nobody unlocks stops a bubble for ever.
+func TestKeeperCallback(t *testing.T) {
+	keeper, err := session.NewKeeper(session.KeeperConfig{
+		Store: &session.Memory{}, Threshold: time.Minute, Pace: time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ran := make(chan error, 1)
+	go func() { ran <- keeper.Run(ctx) }()
+
+	parent := &lateParent{Context: context.Background(), done: make(chan struct{})}
+	asked := make(chan struct{})
+	wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+		Store: &watchdog.Memory{}, Keeper: keeper, Logger: slog.New(slog.DiscardHandler),
+		OnSignal: func(s watchdog.Signal) {
+			if s.Kind == watchdog.SignalEnd {
+				keeper.Live()
+				close(asked)
+			}
+		},
+	})
+	require.NoError(t, err)
+	parent.ended.Store(true)
+	select {
+	case <-asked:
+	case <-time.After(30 * time.Second):
+		require.FailNow(t, "the keeper holds its mutex while it asks its runs")
+	}
+	require.NoError(t, wd.Close())
+	close(parent.done)
+	stop()
+	require.NoError(t, <-ran)
 }

@@ -206,24 +206,6 @@ func TestEnd(t *testing.T) {
 		require.Equal(f, session.Interrupted, f.row("s-2").Status)
 		require.Empty(f, f.row("s-2").Reason)
 	})
-	subtest(t, "is written also if the keeper ends right after it", func(f *fixture) {
-		stop := f.run(f.keeper())
-		require.NoError(f, f.attach("s-1").Close())
-		stop()
-		require.Equal(f, session.Finished, f.row("s-1").Status)
-	})
-	subtest(t, "is not waited for long if the database does not answer any more", func(f *fixture) {
-		stop := f.stopped(f.keeper())
-		wd := f.attach("s-1")
-		f.advance(2 * time.Minute)
-		f.db.onCall(func(ctx context.Context, _ string) error { <-ctx.Done(); return context.Cause(ctx) })
-		require.NoError(f, wd.Close())
-		begun := time.Now()
-		require.ErrorContains(f, stop(), "the end of 1 run is not written")
-		require.LessOrEqual(f, time.Since(begun), 2*watchdog.DefaultRecordTimeout)
-		require.Equal(f, session.Active, f.row("s-1").Status)
-		require.Equal(f, 1, f.log.count("level=ERROR"))
-	})
 }
 
 // slowAttach is a database whose first attach answers late.
@@ -253,17 +235,6 @@ func TestAttempts(t *testing.T) {
 		}
 		return n
 	}
-	subtest(t, "one after the other", func(f *fixture) {
-		f.start()
-		for n := 1; n < 4; n++ {
-			wd := f.attach("s-1")
-			require.Equal(f, watchdog.Attempt{Number: n}, wd.Attempt())
-			wd.Close()
-			f.advance(time.Minute)
-		}
-		require.Equal(f, 3, f.row("s-1").Attempt)
-		require.Zero(f, lost(f))
-	})
 	subtest(t, "no attempt of this process is lost, whether its end is written or not", func(f *fixture) {
 		f.start()
 		f.attach("s-1").Close()
@@ -277,15 +248,6 @@ func TestAttempts(t *testing.T) {
 		f.advance(time.Second)
 		require.Equal(f, session.Finished, f.row("s-1").Status)
 		require.Zero(f, lost(f))
-	})
-	subtest(t, "an attempt that begins while the end of the one before is written is kept", func(f *fixture) {
-		f.start()
-		f.attach("s-1").Close()
-		f.db.delay("End", 2*time.Second)
-		f.advance(time.Second)
-		require.Equal(f, watchdog.Attempt{Number: 2}, f.attach("s-1").Attempt())
-		f.advance(time.Minute)
-		require.Equal(f, 1, f.keeper().Live())
 	})
 	subtest(t, "of two with one number, because the row was deleted, the later is kept", func(f *fixture) {
 		f.start()
@@ -317,17 +279,6 @@ func TestAttempts(t *testing.T) {
 		second.Close()
 		f.advance(time.Second)
 		require.Equal(f, session.Finished, f.row("s-1").Status)
-	})
-	subtest(t, "the attempt of a host that died is lost, and the next attach reports it", func(f *fixture) {
-		f.attach("s-1") // its keeper never runs
-		f.advance(time.Hour)
-		stop := f.run(f.newKeeper("there"))
-		defer stop()
-		k := f.newKeeper("there")
-		wd := f.attachTo(k, "s-1")
-		require.Equal(f, watchdog.Attempt{Number: 2, Lost: true}, wd.Attempt())
-		require.Equal(f, 1, lost(f))
-		require.Equal(f, "there", f.row("s-1").Host)
 	})
 	subtest(t, "a run that another host took over ends at once, and its end is not written", func(f *fixture) {
 		f.start()

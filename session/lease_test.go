@@ -3,7 +3,6 @@ package session_test
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,15 +81,6 @@ func TestLease(t *testing.T) {
 			"after three the process is taken for dead")
 		f.db.onCall(nil)
 	})
-	subtest(t, "each process has its own", func(f *fixture) {
-		f.start()
-		f.attach("s-1")
-		there := f.newKeeper("there")
-		defer f.run(there)()
-		f.attachTo(there, "s-2")
-		require.Len(f, f.leases(), 2)
-		require.NotEqual(f, f.row("s-1").Lease, f.row("s-2").Lease)
-	})
 	subtest(t, "a keeper that ends gives it up, and what is left is judged by the database's clock", func(f *fixture) {
 		f.cfg.RunThreshold = func(string) time.Duration { return time.Minute }
 		k := f.newKeeper("here")
@@ -156,12 +146,6 @@ func TestOutageOfIdleRuns(t *testing.T) {
 
 // TestVouching protects that a run is only stalled as far as its keeper vouches for its silence.
 func TestVouching(t *testing.T) {
-	subtest(t, "a run that has not signalled since its attach is not silent at all", func(f *fixture) {
-		f.start()
-		f.attach("s-1")
-		f.advance(3 * time.Hour)
-		require.Empty(f, f.stalled())
-	})
 	subtest(t, "one that signals and is then silent is stalled after the threshold, as its keeper says", func(f *fixture) {
 		f.start()
 		f.attach("s-1").Activity()
@@ -171,56 +155,6 @@ func TestVouching(t *testing.T) {
 		require.Equal(f, []string{"s-1"}, f.stalled())
 		require.Greater(f, f.row("s-1").Silence, 10*time.Minute)
 	})
-	subtest(t, "one in a hold is not", func(f *fixture) {
-		f.start()
-		wd := f.attach("s-1")
-		wd.Activity()
-		_, err := wd.Hold(context.Background(), "build", watchdog.HoldLimit{Cap: watchdog.NoLimit})
-		require.NoError(f, err)
-		f.advance(3 * time.Hour)
-		require.Empty(f, f.stalled())
-	})
-	subtest(t, "the database's clock has no say", func(f *fixture) {
-		var step atomic.Int64
-		f.db.Clock = func() time.Time { return time.Now().Add(time.Duration(step.Load())) }
-		f.start()
-		f.attach("s-1").Activity()
-		for _, by := range []time.Duration{time.Hour, -time.Hour, 24 * time.Hour} {
-			step.Store(int64(by))
-			f.advance(90 * time.Second)
-			require.Empty(f, f.stalled())
-		}
-	})
-	subtest(t, "while the store cannot be written nobody is silent for longer", func(f *fixture) {
-		f.start()
-		wd := f.attach("s-1")
-		wd.Activity()
-		f.advance(9 * time.Minute)
-		f.db.fail("Freshen")
-		busy(f, time.Hour, wd) // its row still says that it is quiet
-		require.Empty(f, f.stalled())
-		f.db.onCall(nil)
-		f.advance(5 * time.Second)
-		require.Empty(f, f.stalled())
-		f.advance(11 * time.Minute)
-		require.Equal(f, []string{"s-1"}, f.stalled())
-	})
-	for name, hold := range map[string]func(c *contended){
-		"locked":  func(c *contended) { c.locked["s-1"] = true },
-		"refused": func(c *contended) { c.refused["s-1"] = true },
-	} {
-		contention(t, "a row of a run that woke up and is "+name+" holds the instant back", func(f *fixture, c *contended) {
-			wd := f.attach("s-1")
-			wd.Activity()
-			f.advance(9 * time.Minute)
-			c.change(func() { hold(c) })
-			busy(f, time.Hour, wd)
-			require.Empty(f, f.stalled())
-			c.change(func() { clear(c.locked); clear(c.refused) })
-			f.advance(2 * time.Minute)
-			require.Empty(f, f.stalled())
-		})
-	}
 	for name, hold := range map[string]func(c *contended){
 		"locked":  func(c *contended) { c.locked["s-1"] = true },
 		"refused": func(c *contended) { c.refused["s-1"] = true },
@@ -233,31 +167,6 @@ func TestVouching(t *testing.T) {
 			f.keeper().RecheckAll()
 			f.advance(10*time.Minute - held + 2*awake)
 			require.Equal(f, []string{"s-1"}, f.stalled())
-		})
-	}
-	for name, hold := range map[string]func(c *contended, runID string){
-		"locked":  func(c *contended, runID string) { c.locked[runID] = true },
-		"refused": func(c *contended, runID string) { c.refused[runID] = true },
-	} {
-		contention(t, "rows of runs that woke up and are "+name+" hide no run that hangs", func(f *fixture, c *contended) {
-			awake := f.attachSome("awake-", 3)
-			hung := f.attachSome("hung-", 20)
-			signal(awake)
-			signal(hung)
-			f.advance(9 * time.Minute)
-			for _, wd := range awake {
-				c.change(func() { hold(c, wd.ID()) })
-			}
-			busy(f, 2*time.Minute, awake...)
-			require.Len(f, f.stalled(), 20)
-			require.NotContains(f, f.stalled(), "awake-0")
-			busy(f, time.Hour, awake...)
-			require.Len(f, f.stalled(), 20)
-			c.change(func() { clear(c.locked); clear(c.refused) })
-			f.advance(2 * time.Minute)
-			require.Len(f, f.stalled(), 20)
-			f.advance(11 * time.Minute)
-			require.Len(f, f.stalled(), 23, "the others hang, too")
 		})
 	}
 	contention(t, "a row of a run that was not quiet holds nothing back", func(f *fixture, c *contended) {
@@ -364,4 +273,81 @@ func signal(all []*watchdog.Watchdog) {
 	for _, wd := range all {
 		wd.Activity()
 	}
+}
+
+// limited attaches to a run with an idle limit.
+func (f *fixture) limited(runID string, idle time.Duration, change func(cfg *watchdog.Config)) *watchdog.Watchdog {
+	f.Helper()
+	cfg := f.config(f.keeper())
+	cfg.Budget.Idle = idle
+	change(&cfg)
+	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: runID, StartedAt: time.Now()}, cfg)
+	require.NoError(f, err)
+	f.Cleanup(func() { wd.Close() })
+	return wd
+}
+
+// TestAllowance checks that a row says how long the limits of its run let it be silent.
+func TestAllowance(t *testing.T) {
+	same := func(*watchdog.Config) {}
+	subtest(t, "is the longest limit with the time to end the run, of one that ends itself", func(f *fixture) {
+		f.start()
+		f.limited("idle", time.Hour, same)
+		f.limited("none", watchdog.NoLimit, same)
+		f.limited("observed", time.Hour, func(cfg *watchdog.Config) { cfg.ObserveOnly = true })
+		f.limited("disabled", time.Hour, func(cfg *watchdog.Config) { cfg.Disabled = true })
+		f.limited("stuck", time.Hour, func(cfg *watchdog.Config) { cfg.Budget.NoProgress = 3 * time.Hour })
+		require.InDelta(f, time.Hour.Seconds()+15, f.row("idle").Allowance.Seconds(), 5)
+		require.InDelta(f, 3*time.Hour.Seconds()+15, f.row("stuck").Allowance.Seconds(), 5)
+		require.Zero(f, f.row("idle").Threshold)
+		require.Zero(f, f.row("none").Allowance)
+		require.Zero(f, f.row("observed").Allowance)
+		_, err := f.db.Session(context.Background(), "disabled")
+		if err == nil {
+			require.Zero(f, f.row("disabled").Allowance)
+		}
+	})
+	subtest(t, "yields to a threshold of the host's, and the first that is shorter is in the log", func(f *fixture) {
+		f.cfg.RunThreshold = func(runID string) time.Duration {
+			return map[string]time.Duration{"long": 2 * time.Hour, "short": time.Minute, "shorter": time.Minute}[runID]
+		}
+		f.start()
+		f.limited("long", time.Hour, same)
+		require.Zero(f, f.log.count("RunThreshold is shorter"))
+		f.limited("short", time.Hour, same)
+		f.limited("shorter", time.Hour, same)
+		require.Equal(f, 1, f.log.count("RunThreshold is shorter"))
+		require.Equal(f, time.Minute, f.row("short").Threshold)
+		require.Zero(f, f.row("short").Allowance)
+		require.Equal(f, 2*time.Hour, f.row("long").Threshold)
+	})
+	subtest(t, "is in the row again under another lease, and goes with a dead one", func(f *fixture) {
+		f.start()
+		f.limited("idle", time.Hour, same)
+		before := f.row("idle")
+		f.expire(before.Lease)
+		require.Zero(f, f.row("idle").Allowance)
+		f.advance(2 * awake)
+		require.NotEqual(f, before.Lease, f.row("idle").Lease)
+		require.Equal(f, before.Allowance, f.row("idle").Allowance)
+	})
+	contention(t, "that rose and is not written makes the row one that is behind", func(f *fixture, c *contended) {
+		silent, other := f.attach("s-1"), f.attach("s-2")
+		silent.Activity()
+		other.Activity()
+		f.advance(2 * time.Minute)
+		c.change(func() { c.locked["s-1"] = true })
+		f.keeper().SetAllowed(time.Hour)
+		f.advance(20 * time.Minute)
+		require.True(f, f.row("s-1").Behind)
+		require.False(f, f.row("s-2").Behind, "its row was written")
+		require.Empty(f, f.stalled())
+		c.change(func() { clear(c.locked) })
+		f.advance(2 * awake)
+		require.False(f, f.row("s-1").Behind)
+		f.advance(37 * time.Minute)
+		require.Empty(f, f.stalled())
+		f.advance(5 * time.Minute)
+		require.Len(f, f.stalled(), 2)
+	})
 }

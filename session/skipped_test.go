@@ -181,34 +181,6 @@ func TestLockedRows(t *testing.T) {
 		require.Equal(f, session.Finished, f.row("s-1").Status)
 		require.Zero(f, f.keeper().Live())
 	})
-	subtest(t, "the keeper's end waits for the locked rows of runs that have ended", func(f *fixture) {
-		c := newContended(f)
-		c.patient, c.locked["s-1"], c.locked["s-4"], c.refused["s-3"] = true, true, true, true
-		f.cfg.Store = c
-		k := f.newKeeper("here")
-		stop := f.stopped(k)
-		for _, runID := range []string{"s-1", "s-2", "s-3", "s-4"} {
-			f.attachTo(k, runID).Close()
-		}
-		require.ErrorContains(f, stop(), "the end of 1 run is not written")
-		require.Equal(f, session.Finished, f.row("s-4").Status)
-		require.Equal(f, session.Finished, f.row("s-1").Status)
-		require.Equal(f, session.Finished, f.row("s-2").Status)
-		require.Equal(f, session.Active, f.row("s-3").Status)
-	})
-	subtest(t, "the keeper's end gives up after twice the record timeout", func(f *fixture) {
-		c := newContended(f)
-		c.locked["s-1"] = true
-		f.db.delay("End", time.Second)
-		f.cfg.Store = c
-		k := f.newKeeper("here")
-		stop := f.stopped(k)
-		f.attachTo(k, "s-1").Close()
-		began := time.Now()
-		require.ErrorContains(f, stop(), "the end of 1 run is not written")
-		require.LessOrEqual(f, time.Since(began), 2*watchdog.DefaultRecordTimeout+3*time.Second, "three calls take no heed")
-		require.Equal(f, session.Active, f.row("s-1").Status)
-	})
 }
 
 // TestRefusedRows checks that a row which the database refuses holds up no others, and is tried by growing pauses.

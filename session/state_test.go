@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -10,8 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
 )
 
 // A spending run shares one limit with others and has the rest of its own.
@@ -177,4 +181,191 @@ func TestRunState(t *testing.T) {
 		require.Equal(f, session.Cancelled, f.row("s-1").Status)
 		require.Nil(f, f.state("s-1").Escalation, "it is not ending any more")
 	})
+}
+
+// TestComplete protects that a run which has done its work is finished in its row, too, and stays so.
+func TestComplete(t *testing.T) {
+	subtest(t, "its row is finished, with the reason complete, and no sweeper touches it", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		f.advance(time.Minute)
+		require.NoError(f, wd.Complete())
+		require.NoError(f, wd.Close())
+		f.advance(2 * time.Second)
+		require.Equal(f, session.Finished, f.row("s-1").Status)
+		require.Equal(f, watchdog.StopReason("complete"), f.row("s-1").Reason)
+		require.Zero(f, f.keeper().Live())
+		f.advance(time.Hour)
+		sweeper, err := sweep.New(f.db, f.db, sweep.Config{Logger: f.cfg.Logger})
+		require.NoError(f, err)
+		_, err = sweeper.Sweep(f.Context())
+		require.NoError(f, err)
+		require.Equal(f, session.Finished, f.row("s-1").Status)
+		_, err = watchdog.New(f.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, f.config(f.keeper()))
+		require.ErrorIs(f, err, watchdog.ErrComplete)
+		require.Equal(f, 1, f.row("s-1").Attempt, "it was not begun")
+	})
+	subtest(t, "to resume it makes the row active again", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		require.NoError(f, wd.Complete())
+		f.advance(2 * time.Second)
+		again, err := watchdog.Resume(f.Context(), watchdog.Run{ID: "s-1", StartedAt: wd.StartedAt()}, f.config(f.keeper()))
+		require.NoError(f, err)
+		defer again.Close()
+		f.requireRunning(again)
+		require.Equal(f, session.Active, f.row("s-1").Status)
+		require.Empty(f, f.row("s-1").Reason)
+	})
+	subtest(t, "by another attempt it ends the live run of this one", func(f *fixture) {
+		f.start()
+		other := f.newKeeper("there")
+		defer f.run(other)()
+		wd := f.attach("s-1")
+		taken := f.attachTo(other, "s-1")
+		require.NoError(f, taken.Complete())
+		f.advance(time.Second)
+		var takeover *session.TakeoverError
+		if cause := context.Cause(wd.Context()); !errors.As(cause, &takeover) { // what it learns of first
+			require.ErrorIs(f, cause, watchdog.ErrComplete)
+		}
+		require.Equal(f, session.Finished, f.row("s-1").Status)
+		require.Equal(f, watchdog.StopReason("complete"), f.row("s-1").Reason)
+	})
+}
+
+func TestCommandEndInRow(t *testing.T) {
+	status := 7
+	failed := record.CommandEnd{Outcome: "failed", ExitStatus: (*record.Count)(&status)}
+	subtest(t, "the row of a run says with its end how its command ended", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		wd.Note("tests")
+		require.False(f, f.row("s-1").Failed())
+		require.NoError(f, handle.Of(wd.Context()).CompleteCommand(failed))
+		require.True(f, f.row("s-1").Failed())
+		require.Equal(f, session.State{Phase: "tests", WallClock: f.state("s-1").WallClock, Outcome: "failed", ExitStatus: &status},
+			f.state("s-1"))
+	})
+	subtest(t, "a run that is complete without a command leaves the row's state alone", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		before := f.row("s-1").State
+		wd.Note("late")
+		require.NoError(f, wd.Complete())
+		require.Equal(f, before, f.row("s-1").State)
+		require.False(f, f.row("s-1").Failed())
+	})
+}
+
+func TestStoredState(t *testing.T) {
+	end := watchdog.Event{
+		Type: watchdog.EventComplete, Payload: []byte(`{"reason":"complete","outcome":"failed","exit_status":"7","later":1}`),
+	}
+	for state, want := range map[string]string{
+		"":                               `{"outcome":"failed","exit_status":7}`,
+		`{"phase":"x","later":[1,2.50]}`: `{"phase":"x","later":[1,2.50],"outcome":"failed","exit_status":7}`,
+		`{"outcome":"succeeded"}`:        `{"outcome":"failed","exit_status":7}`,
+	} {
+		require.JSONEq(t, want, string(session.StoredState([]byte(state), end)))
+	}
+	for _, state := range []string{`[1]`, `null`, `"text"`, `{`} {
+		require.Nil(t, session.StoredState([]byte(state), end), "the state of another program is left alone")
+	}
+	for _, payload := range []string{`{"reason":"complete"}`, `{"outcome":7}`, `[]`, ``} {
+		end.Payload = []byte(payload)
+		require.Nil(t, session.StoredState(nil, end), payload)
+	}
+	end.Type, end.Payload = watchdog.EventCancel, []byte(`{"outcome":"failed"}`)
+	require.Nil(t, session.StoredState(nil, end))
+}
+
+// TestLoopAcrossAttempts protects what a run did before from each way in which its process can end.
+func TestLoopAcrossAttempts(t *testing.T) {
+	again := loop.Step{Tool: "grep", Class: loop.Look, Input: []byte("{}"), Outcome: []byte("nothing")}
+	for name, end := range map[string]func(f *fixture, wd *watchdog.Watchdog, endParent func()){
+		"closed":              func(_ *fixture, wd *watchdog.Watchdog, _ func()) { _ = wd.Close() },
+		"interrupted":         func(_ *fixture, wd *watchdog.Watchdog, _ func()) { _ = wd.Interrupt("SIGTERM"); _ = wd.Close() },
+		"ended by its parent": func(f *fixture, _ *watchdog.Watchdog, end func()) { end(); f.advance(session.DefaultPromise) },
+		"killed": func(f *fixture, wd *watchdog.Watchdog, _ func()) {
+			f.advance(session.DefaultThreshold / 10)
+			wd.Activity()
+			f.advance(session.DefaultThreshold / 10)
+		},
+	} {
+		subtest(t, name, func(f *fixture) {
+			run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
+			attempt := func(steps int, end func(f *fixture, wd *watchdog.Watchdog, endParent func())) loop.Advice {
+				ctx, endParent := context.WithCancel(context.Background())
+				defer endParent()
+				k := f.newKeeper("here")
+				defer f.run(k)()
+				wd, err := watchdog.New(ctx, run, f.config(k))
+				require.NoError(f, err)
+				advice := loop.Go
+				for range steps {
+					advice = wd.Step(again).Advice
+				}
+				end(f, wd, endParent)
+				return advice
+			}
+			require.Equal(f, loop.Go, attempt(2, end))
+			killed := func(f *fixture, _ *watchdog.Watchdog, _ func()) { f.advance(2 * session.DefaultPace) }
+			require.Equal(f, loop.Go, attempt(0, killed), "one that does nothing, and forgets nothing")
+			require.Equal(f, loop.Ask, attempt(1, killed), "the third round")
+		})
+	}
+}
+
+// TestLoopInRow protects that a restart forgets nothing of a loop, and that a fresh window does.
+func TestLoopInRow(t *testing.T) {
+	again := loop.Step{Tool: "grep", Class: loop.Look, Input: []byte(`{"for":"secret"}`), Outcome: []byte("nothing secret")}
+	inBubble(t, func(f *fixture) {
+		stop := f.run(f.keeper())
+		began := time.Now()
+		wd := f.attach("s-1")
+		require.Equal(t, loop.Go, wd.Step(again).Advice)
+		require.Equal(t, loop.Go, wd.Step(again).Advice)
+		f.advance(2 * time.Minute)
+		require.NotEmpty(t, f.state("s-1").Loop)
+		require.NotContains(t, string(f.row("s-1").State), "secret")
+		require.LessOrEqual(t, len(f.row("s-1").State), 12<<10)
+		stop() // the process is gone, and closed nothing
+
+		other := f.newKeeper("there")
+		defer f.run(other)()
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: began}, f.config(other))
+		require.NoError(t, err)
+		require.Equal(t, loop.Ask, wd.Step(again).Advice, "the third round")
+		f.advance(session.DefaultThreshold)
+		_, err = wd.Cancel(watchdog.Cancellation{Reason: watchdog.OscillationDetected})
+		require.NoError(t, err)
+		require.NoError(t, wd.Close())
+
+		wd, err = watchdog.Resume(context.Background(), watchdog.Run{ID: "s-1", StartedAt: began}, f.config(other))
+		require.NoError(t, err)
+		require.Equal(t, loop.Go, wd.Step(again).Advice)
+		require.NoError(t, wd.Close())
+	})
+}
+
+func TestSessionHostLost(t *testing.T) {
+	active, expired := session.Session{Status: session.Active}, session.ExpiredLease{ID: "lease-1"}
+	for name, c := range map[string]struct {
+		change func(s *session.Session)
+		want   bool
+	}{
+		"its lease expired":             {func(s *session.Session) { s.Expired = expired }, true},
+		"a sweeper saw its process die": {func(s *session.Session) { s.Lost = true }, true},
+		"it never had a lease":          {func(*session.Session) {}, false},
+		"it has a lease":                {func(s *session.Session) { s.Lease = "lease-2" }, false},
+		"it has another lease": {func(s *session.Session) {
+			s.Lease, s.Expired, s.Lost = "lease-2", expired, true
+		}, false},
+		"it has ended": {func(s *session.Session) { s.Status, s.Expired = session.Finished, expired }, false},
+	} {
+		s := active
+		c.change(&s)
+		require.Equal(t, c.want, s.HostLost(), name)
+	}
 }

@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -219,48 +218,4 @@ func TestCancelAgainstActivity(t *testing.T) {
 		f.requireRunning(wd)
 		require.Equal(f, session.Active, f.row("s-1").Status)
 	})
-	t.Run("both are written at once: one of them wins", func(t *testing.T) {
-		won := map[bool]int{}
-		for range 50 {
-			inBubble(t, func(f *fixture) { won[f.race()]++ })
-		}
-		t.Logf("cancelled: %d of 50", won[true])
-	})
-}
-
-// race has a sweeper cancel some runs while their keeper writes that they woke up. It reports whether the first was
-// cancelled.
-func (f *fixture) race() bool {
-	f.start()
-	var all []*watchdog.Watchdog
-	var judged []session.Session
-	for i := range 8 {
-		all = append(all, f.attach(name(i)))
-	}
-	f.advance(11*time.Minute - time.Millisecond)
-	for i, wd := range all {
-		judged = append(judged, f.row(name(i)))
-		wd.Activity()
-	}
-	cancelled := make([]bool, len(all))
-	var sweepers sync.WaitGroup
-	for i := range all {
-		sweepers.Go(func() {
-			time.Sleep(time.Millisecond) // until the keeper flushes
-			cancelled[i] = f.cancelAs(judged[i])
-		})
-	}
-	sweepers.Wait()
-	f.advance(time.Minute)
-	for i, wd := range all {
-		if row := f.row(name(i)); cancelled[i] {
-			f.requireCancelled(wd)
-			require.Equal(f, judged[i].LastEventAt, row.LastEventAt)
-		} else {
-			f.requireRunning(wd)
-			require.Equal(f, session.Active, row.Status)
-			require.NotEqual(f, judged[i].LastEventAt, f.shown(name(i)))
-		}
-	}
-	return cancelled[0]
 }
