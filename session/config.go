@@ -59,7 +59,6 @@ type KeeperConfig struct {
 	Logger *slog.Logger
 }
 
-// complete returns the config with its defaults, or an error if it cannot be used.
 func (c KeeperConfig) complete() (KeeperConfig, error) {
 	if c.Store == nil {
 		return c, fmt.Errorf("%w keeper config: set Store", watchdog.ErrInvalid)

@@ -40,7 +40,6 @@ func (w *endWriter) write(ctx context.Context, ends []Ending) error {
 	return errors.Join(err, w.writeSure(ctx, settled))
 }
 
-// settle returns the ends that could be looked up, and an error of one that could not.
 func (w *endWriter) settle(ctx context.Context, doubtful []doubtfulEnd) (settled []Ending, failed error) {
 	ctx, cancel := context.WithTimeout(ctx, w.roster.cfg.RecordTimeout)
 	defer cancel()
@@ -152,7 +151,6 @@ func (f *flusher) writeLast(ctx context.Context) (failed error) {
 	}
 }
 
-// unwrittenError is nil if nothing is left.
 func (f *flusher) unwrittenError(left int, failed error) error {
 	if failed == nil {
 		failed = errSkipped

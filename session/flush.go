@@ -111,10 +111,8 @@ func (s *roster) noteWritten(l *heldLease, news news, became outcomes, err error
 	return gone, told
 }
 
-// maxRetries is how many runs a flush has try again to record how they ended.
 const maxRetries = 100
 
-// news is what a flush has to write.
 type news struct {
 	at     time.Duration // of the lease's clock, before the first run was asked
 	doubts int           // those of the lease then
@@ -131,7 +129,6 @@ type news struct {
 	unrecorded int
 }
 
-// A soonDue is a row that is written if others are.
 type soonDue struct {
 	Freshness
 	of *keptRun

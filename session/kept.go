@@ -56,7 +56,6 @@ func (r *keptRun) rowBehind() RowBehind {
 	return RowBehind{RunID: r.run.ID(), Attempt: r.attempt, Written: r.written}
 }
 
-// wrote notes what became of a write of the row.
 func (r *keptRun) wrote(f Freshness, became outcome, err error) {
 	switch {
 	case err != nil: // the row may have been written all the same

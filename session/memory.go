@@ -57,7 +57,6 @@ func (m *Memory) do(ctx context.Context, call func() error) error {
 	return call()
 }
 
-// get is do for a call that returns something.
 func get[T any](ctx context.Context, m *Memory, call func() (T, error)) (got T, err error) {
 	err = m.do(ctx, func() error { got, err = call(); return err })
 	return got, err
@@ -199,12 +198,10 @@ type memoryNotice struct {
 	due, pausedAt time.Time
 }
 
-// pause has a notice be due after a while.
 func (n *memoryNotice) pause(now time.Time, d time.Duration) {
 	n.due, n.pausedAt = record.Truncate(now.Add(d)), now
 }
 
-// put puts a notice, unless there is one with its ID.
 func (m *Memory) put(n Notice) {
 	if !slices.ContainsFunc(m.notices, func(there memoryNotice) bool { return there.ID == n.ID }) {
 		n.CreatedAt, n.Tries, n.Waited = m.now(), 0, 0
@@ -271,7 +268,6 @@ func (m *Memory) DelayNotice(ctx context.Context, n Notice, pause time.Duration)
 	})
 }
 
-// withOutbox is do, if the outbox is on.
 func (m *Memory) withOutbox(ctx context.Context, call func(now time.Time)) error {
 	if !m.Outbox {
 		return ErrNoOutbox

@@ -87,7 +87,6 @@ func (s *roster) unended(ended []RowBehind) (all []RowBehind) {
 	return all
 }
 
-// lease returns the lease of this process, or nil.
 func (s *roster) lease() *heldLease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +152,6 @@ func (s *roster) foreign(lease string) bool {
 	return s.isForeign(lease)
 }
 
-// renewal returns a lease as its next renewal writes it.
 func (s *roster) renewal(l *heldLease) Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +165,6 @@ func (s *roster) renewed(l *heldLease, beat int64) {
 	l.answered = max(l.answered, beat)
 }
 
-// giveUp forgets the lease for good, and returns it as it was: nil if there is none.
 func (s *roster) giveUp() *heldLease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,7 +249,6 @@ func (s *roster) rouse(r *keptRun) {
 	}
 }
 
-// refresh has the next flush write the row of a run.
 func (s *roster) refresh(runID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

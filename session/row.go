@@ -50,7 +50,6 @@ func (b *rowBuilder) freshness(r *keptRun, l *heldLease) (f Freshness, woke, wan
 	return f, woke, wanted
 }
 
-// newState returns the state that the row is to have, or nil if it has that.
 func (b *rowBuilder) newState(r *keptRun) json.RawMessage {
 	if state := b.state(r.run); !bytes.Equal(state, r.state) {
 		return state
@@ -81,7 +80,6 @@ func (b *rowBuilder) ending(r *keptRun) Ending {
 	return e
 }
 
-// state returns what there is to say about a run.
 func (b *rowBuilder) state(w *watchdog.Watchdog) json.RawMessage {
 	state := stateOf(w)
 	if b.cfg.RunState != nil {

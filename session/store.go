@@ -186,7 +186,6 @@ type Query struct {
 // Validate returns an error if the limit is less than 1. The Stalled of every store calls it.
 func (q Query) Validate() error { return validateLimit("find stalled sessions", q.Limit) }
 
-// limit returns how long a session may be silent.
 func (q Query) limit(s Session) time.Duration {
 	return verdict.SessionThreshold(s.Threshold, q.Threshold, s.Allowance)
 }

@@ -101,7 +101,6 @@ func (s *syncer) takenOver(r *keptRun, by Session) {
 	handle.Of(r.run.Context()).End(&TakeoverError{RunID: by.RunID, Attempt: r.attempt, By: by.Attempt, Host: by.Host})
 }
 
-// beginAttaching notes that this process attaches to a run.
 func (s *roster) beginAttaching(runID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,7 +240,6 @@ func (c *comparer) end(ctx context.Context, strays []AttemptID) {
 	_, _ = store.End(ctx, ends)
 }
 
-// attempts returns the attempts that are kept now.
 func (s *roster) attempts() map[AttemptID]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

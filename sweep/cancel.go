@@ -61,7 +61,6 @@ func (w *walk) request(c Case, m pending, at time.Time) session.CancelRequest {
 	return request
 }
 
-// outcome handles the answer to a cancel.
 func (w *walk) outcome(ctx context.Context, c Case, m pending, outcome session.Outcome) error {
 	switch outcome {
 	case session.Done:
@@ -181,12 +180,10 @@ func (w *walk) over(c Case, handling Handling, count *int, text string) {
 	w.logger().Info(text, c.attrs()...)
 }
 
-// spared notes that a session is left alone.
 func (w *walk) spared(c Case) {
 	w.over(c, CaseSpared, &w.pass.Spared, "a stalled session has woken up or ended and was spared")
 }
 
-// deferred notes that a session waits for another pass.
 func (w *walk) deferred(c Case, text string) {
 	w.pass.Deferred++
 	w.logger().Info(text, c.attrs()...)

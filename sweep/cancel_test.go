@@ -99,8 +99,7 @@ func TestResumePolicy(t *testing.T) {
 		}
 		require.Equal(f, []int{1, 2}, resumes)
 		require.Equal(f, []string{"s-1", "s-1", "s-1"}, f.ended())
-		row, err := f.Session(f.Context(), "s-1")
-		require.NoError(f, err)
+		row := f.get("s-1")
 		require.Equal(f, session.Cancelled, row.Status)
 		require.Equal(f, 2, row.Resumes)
 		require.Equal(f, 2, f.sweeper().Stats().Resumed)

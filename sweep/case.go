@@ -53,7 +53,6 @@ func (c Case) Reason() watchdog.StopReason {
 	return watchdog.SessionIdleTimeout
 }
 
-// attrs returns the case for the log.
 func (c Case) attrs() []any {
 	attrs := []any{
 		"run", c.Session.RunID, "reason", string(c.Reason()),
@@ -71,7 +70,6 @@ func (c Case) endID() string {
 	return events[len(events)-1].ID
 }
 
-// stalledRun returns the case as its events have it.
 func (c Case) stalledRun(at time.Time, warned bool) StalledRun {
 	s := c.Session
 	start := s.StartedAt
@@ -163,7 +161,6 @@ func (r StalledRun) advisory(directive watchdog.DirectiveKind, attempt int, at t
 	})
 }
 
-// reason returns the reason in the payloads.
 func (r StalledRun) reason() string {
 	if r.HostLost {
 		return hostLost
@@ -177,7 +174,6 @@ var (
 	hostLost    = record.Reason(string(watchdog.SessionHostLost))
 )
 
-// event returns the event whose ID is derived from the run, its window, a kind and a name.
 func (r StalledRun) event(kind, name string, at time.Time, payload any) watchdog.Event {
 	return watchdog.Event{
 		ID:            record.EventID(r.RunID, record.Stamp(r.StartedAt).String(), kind, name),

@@ -33,8 +33,7 @@ func TestClaim(t *testing.T) {
 	subtest(t, "comes before the hook, lasts as long as all may take, and is what cancels", func(f *fixture) {
 		f.putStalled(2)
 		f.cfg.StopHook = func(_ context.Context, s session.Session) error {
-			row, err := f.Session(f.Context(), s.RunID)
-			require.NoError(f, err)
+			row := f.get(s.RunID)
 			require.Equal(f, f.claims[len(f.claims)-1].By, row.Claim)
 			return nil
 		}
@@ -43,8 +42,7 @@ func TestClaim(t *testing.T) {
 		require.NotEqual(f, f.claims[0].By, f.claims[1].By)
 		stop := &watchdog.Stop{RunID: "s-00", StartedAt: p.Cases[0].Session.StartedAt}
 		require.Equal(f, stop.EventID(), f.claims[0].EndID)
-		row, err := f.Session(f.Context(), "s-00")
-		require.NoError(f, err)
+		row := f.get("s-00")
 		require.Equal(f, f.claims[0].By, row.Claim)
 	})
 	subtest(t, "is not made without a hook", func(f *fixture) {
@@ -55,9 +53,8 @@ func TestClaim(t *testing.T) {
 	subtest(t, "of another sweeper defers the session until it ends", func(f *fixture) {
 		f.putStalled(1)
 		calls := f.hook(nil)
-		s, err := f.Session(f.Context(), "s-00")
-		require.NoError(f, err)
-		_, err = f.Memory.Claim(f.Context(), s, session.ClaimRequest{By: "dead sweeper", For: time.Minute})
+		s := f.get("s-00")
+		_, err := f.Memory.Claim(f.Context(), s, session.ClaimRequest{By: "dead sweeper", For: time.Minute})
 		require.NoError(f, err)
 		f.advance(time.Minute - time.Second)
 		require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Deferred: 1}, f.pass().Tally)
@@ -150,8 +147,7 @@ func TestClaimRace(t *testing.T) {
 
 // storedEnd stores the end that the run's own process wrote before it died.
 func (f *fixture) storedEnd(runID, kind, payload string) {
-	s, err := f.Memory.Session(context.Background(), runID)
-	require.NoError(f, err)
+	s := f.get(runID)
 	require.NoError(f, f.Append(context.Background(), watchdog.Event{
 		ID:            (&watchdog.Stop{RunID: runID, StartedAt: s.StartedAt}).EventID(),
 		AggregateType: watchdog.AggregateType, AggregateID: runID, Type: kind,
@@ -179,8 +175,7 @@ func TestEndStored(t *testing.T) {
 			p := f.pass()
 			require.Equal(f, []string{"s-00 end_stored", "s-01 end_stored"}, outcomes(p))
 			require.Equal(f, sweep.Tally{Checked: 2, Found: 2, EndStored: 2}, p.Tally)
-			row, err := f.Session(f.Context(), "s-00")
-			require.NoError(f, err)
+			row := f.get("s-00")
 			require.Equal(f, watchdog.WallClockExceeded, row.Reason)
 			require.Equal(f, session.Finished, f.status("s-01"))
 			require.Len(f, f.events("s-00"), 1)
@@ -225,11 +220,9 @@ func TestStopOnce(t *testing.T) {
 			require.Equal(f, []string{"s-00 cancelled"}, outcomes(p))
 			require.EqualValues(f, 1, calls.Load())
 			require.Equal(f, stopFailed != nil, p.Cases[0].StopFailed)
-			row, err := f.Session(f.Context(), "s-00")
-			require.NoError(f, err)
+			row := f.get("s-00")
 			require.Equal(f, stopFailed != nil, row.StopFailed)
-			events, err := f.Read(f.Context(), watchdog.AggregateType, "s-00")
-			require.NoError(f, err)
+			events := f.stored("s-00")
 			require.Equal(f, stopFailed != nil, strings.Contains(string(events[1].Payload), `"stop_failed":true`))
 		})
 	}

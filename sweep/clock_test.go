@@ -93,8 +93,7 @@ func TestDatabaseClock(t *testing.T) {
 
 // wakeByDatabase gives a session an event, at the time that the database shows.
 func (f *fixture) wakeByDatabase(runID string) {
-	s, err := f.Memory.Session(f.Context(), runID)
-	require.NoError(f, err)
+	s := f.get(runID)
 	s.LastEventAt = f.Clock()
 	f.row(s)
 }

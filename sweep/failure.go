@@ -69,7 +69,6 @@ func (w *walk) failed(c Case, m pending, err error) error {
 	return w.tooMany()
 }
 
-// tooMany returns the error that ends a pass.
 func (f *failures) tooMany() error {
 	return fmt.Errorf("%d sessions in a row failed, the last: %w", f.inARow, f.last)
 }

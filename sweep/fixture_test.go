@@ -177,8 +177,7 @@ func (f *fixture) putStalled(count int) (names []string) {
 
 // wake gives a session an event, as a writer without a lease does.
 func (f *fixture) wake(runID string) {
-	s, err := f.Memory.Session(context.Background(), runID)
-	require.NoError(f, err)
+	s := f.get(runID)
 	if s.Status == session.Active {
 		s.LastEventAt = time.Now()
 		f.row(s)
@@ -233,19 +232,29 @@ func (f *fixture) ended() []string {
 	return append([]string(nil), f.cancelled...)
 }
 
-func (f *fixture) events(runID string) (kinds []string) {
+// get returns the row of a run, past the hooks.
+func (f *fixture) get(runID string) session.Session {
+	f.Helper()
+	s, err := f.Memory.Session(context.Background(), runID)
+	require.NoError(f, err)
+	return s
+}
+
+func (f *fixture) status(runID string) session.Status { return f.get(runID).Status }
+
+// stored returns the events of a run.
+func (f *fixture) stored(runID string) []watchdog.Event {
+	f.Helper()
 	all, err := f.Read(context.Background(), watchdog.AggregateType, runID)
 	require.NoError(f, err)
-	for _, e := range all {
+	return all
+}
+
+func (f *fixture) events(runID string) (kinds []string) {
+	for _, e := range f.stored(runID) {
 		kinds = append(kinds, e.Type)
 	}
 	return kinds
-}
-
-func (f *fixture) status(runID string) session.Status {
-	s, err := f.Memory.Session(context.Background(), runID)
-	require.NoError(f, err)
-	return s.Status
 }
 
 // outcomes returns how a pass handled its sessions.
@@ -364,12 +373,7 @@ func (h *host) signal(quiet bool, runs ...string) {
 }
 
 // leaseOf returns the lease that the row of a run names.
-func (f *fixture) leaseOf(runID string) string {
-	f.Helper()
-	s, err := f.Memory.Session(context.Background(), runID)
-	require.NoError(f, err)
-	return s.Lease
-}
+func (f *fixture) leaseOf(runID string) string { return f.get(runID).Lease }
 
 // lookTimes returns how long after began leases were observed.
 func (f *fixture) lookTimes(began time.Time) (all []time.Duration) {

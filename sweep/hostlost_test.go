@@ -27,12 +27,10 @@ type endPayload struct {
 // requireEnd checks that a run has one end, and that its row and the event of that say the reason.
 func (f *fixture) requireEnd(runID string, reason watchdog.StopReason) (p endPayload) {
 	f.Helper()
-	row, err := f.Memory.Session(context.Background(), runID)
-	require.NoError(f, err)
+	row := f.get(runID)
 	require.Equal(f, session.Cancelled, row.Status)
 	require.Equal(f, reason, row.Reason)
-	events, err := f.Read(context.Background(), watchdog.AggregateType, runID)
-	require.NoError(f, err)
+	events := f.stored(runID)
 	ends := 0
 	for _, e := range events {
 		if e.Type != watchdog.EventCancel {
@@ -85,8 +83,7 @@ func TestHostLost(t *testing.T) {
 		require.Equal(f, "dead", end.Lease.ID)
 		require.Equal(f, 4, end.Lease.Looks)
 		require.True(f, renewedAt.Equal(end.Lease.RenewedAt))
-		events, err := f.Read(f.Context(), watchdog.AggregateType, "dead-000")
-		require.NoError(f, err)
+		events := f.stored("dead-000")
 		require.Contains(f, string(events[0].Payload), `"reason":"host_lost"`, "the advisory")
 		said := f.log.String()
 		require.Contains(f, said, `"msg":"a stalled session was cancelled","run":"dead-000","reason":"watchdog_host_lost"`)
@@ -167,8 +164,7 @@ func TestHostLost(t *testing.T) {
 	})
 	subtest(t, "where nothing but that is known, the end names no lease", func(f *fixture) {
 		f.dies(1)
-		row, err := f.Session(f.Context(), "dead-000")
-		require.NoError(f, err)
+		row := f.get("dead-000")
 		row.Lost, row.Expired = true, session.ExpiredLease{}
 		f.row(row)
 		f.pass()

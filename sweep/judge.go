@@ -66,7 +66,6 @@ func (w *walk) judge(ctx context.Context, s session.Session, found page) error {
 	return w.act(ctx, c, now)
 }
 
-// thresholdOf returns how long a session may be silent.
 func (w *walk) thresholdOf(s session.Session) time.Duration {
 	return verdict.SessionThreshold(s.Threshold, w.query.Threshold, s.Allowance)
 }
@@ -84,7 +83,6 @@ func rowFlaw(s session.Session) string {
 	return ""
 }
 
-// act warns, cancels or defers a stalled session.
 func (w *walk) act(ctx context.Context, c Case, now time.Time) error {
 	m := w.pending.of(c.Session)
 	switch {
@@ -166,5 +164,4 @@ func (w *walk) cancelDue() bool {
 	return false
 }
 
-// full reports whether the pass has done as much as it may.
 func (w *walk) full() bool { return w.left() <= 0 }

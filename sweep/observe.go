@@ -252,7 +252,6 @@ func (l *leases) progress(until map[string]time.Duration) (dead int, undecided b
 	return l.seen.dead, l.seen.undecided(until), l.changed
 }
 
-// takeNews returns what was found out since the last call.
 func (l *leases) takeNews() Pass {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -37,8 +37,7 @@ func TestPass(t *testing.T) {
 		require.Equal(f, 12*time.Minute, c.Silence)
 		require.Equal(f, 10*time.Minute, c.Threshold)
 		require.Equal(f, []string{watchdog.EventWarning, watchdog.EventCancel}, f.events("s-1"))
-		events, err := f.Read(f.Context(), watchdog.AggregateType, "s-1")
-		require.NoError(f, err)
+		events := f.stored("s-1")
 		stop := &watchdog.Stop{RunID: "s-1", StartedAt: c.Session.StartedAt}
 		require.Equal(f, stop.EventID(), events[1].ID)
 		var payload map[string]any
@@ -46,8 +45,7 @@ func TestPass(t *testing.T) {
 		require.Equal(f, "idle_timeout", payload["reason"])
 		require.Equal(f, "system-watchdog", payload["author"])
 		require.InDelta(f, 720, payload["measured_seconds"], 0)
-		row, err := f.Session(f.Context(), "s-1")
-		require.NoError(f, err)
+		row := f.get("s-1")
 		require.Equal(f, watchdog.SessionIdleTimeout, row.Reason)
 		require.Zero(f, row.Resumes)
 	})
@@ -55,8 +53,7 @@ func TestPass(t *testing.T) {
 		created := time.Now().Add(-time.Hour)
 		f.row(session.Session{RunID: "s-1", Status: session.Active, CreatedAt: created, Attempt: 1})
 		f.pass()
-		events, err := f.Read(f.Context(), watchdog.AggregateType, "s-1")
-		require.NoError(f, err)
+		events := f.stored("s-1")
 		require.Equal(f, (&watchdog.Stop{RunID: "s-1", StartedAt: created.UTC()}).EventID(), events[1].ID)
 	})
 	subtest(t, "spares a session that wakes up between the page and its cancel", func(f *fixture) {

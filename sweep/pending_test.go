@@ -188,8 +188,7 @@ func TestPoisonedSession(t *testing.T) {
 // poison adds sessions that were silent for longest and whose cancels fail.
 func (f *fixture) poison(count int) {
 	for _, name := range f.putStalled(count) {
-		s, err := f.Memory.Session(context.Background(), name)
-		require.NoError(f, err)
+		s := f.get(name)
 		s.LastEventAt = s.LastEventAt.Add(-24 * time.Hour)
 		s.CreatedAt = s.LastEventAt
 		f.row(s)

@@ -61,14 +61,12 @@ func TestStarts(t *testing.T) {
 			calls := f.starts(5, failing)
 			run(f, 48*time.Hour)
 			require.Equal(f, []time.Duration{0, 5 * minute, 10 * minute, 20 * minute, 40 * minute}, times(*calls))
-			events, err := f.Read(f.Context(), watchdog.AggregateType, "s-1")
-			require.NoError(f, err)
+			events := f.stored("s-1")
 			for i, c := range *calls {
 				require.Equal(f, events[len(events)-1].ID, c.start.Key)
 				require.Equal(f, i+1, c.start.Tries)
 			}
-			row, err := f.Session(f.Context(), "s-1")
-			require.NoError(f, err)
+			row := f.get("s-1")
 			require.Zero(f, row.Start)
 			require.Equal(f, 1, row.Resumes, "it is one resume")
 			require.Equal(f, 5-min(failing, 5), f.sweeper().Stats().Resumed)
@@ -89,8 +87,7 @@ func TestStarts(t *testing.T) {
 	for name, follows := range map[string]func(f *fixture){
 		"an attempt follows": func(f *fixture) { f.attach("s-1") },
 		"it is active again": func(f *fixture) {
-			row, err := f.Session(f.Context(), "s-1")
-			require.NoError(f, err)
+			row := f.get("s-1")
 			row.Status, row.LastEventAt = session.Active, time.Now()
 			f.row(row)
 		},
@@ -142,8 +139,7 @@ func TestStartsTakenOver(t *testing.T) {
 	// died has a sweeper cancel runs and die before it calls Start.
 	died := func(f *fixture, runs int) {
 		for _, runID := range f.putStalled(runs) {
-			s, err := f.Session(f.Context(), runID)
-			require.NoError(f, err)
+			s := f.get(runID)
 			outcome, err := f.Memory.Cancel(f.Context(), s, session.CancelRequest{
 				By: "dead sweeper", Reason: watchdog.SessionIdleTimeout, Resumes: 1, StartFor: claimFor,
 				Events: []watchdog.Event{{

@@ -73,7 +73,6 @@ func (s *sightings) failed(now time.Duration) {
 	s.readDue = now + verdict.ReadLeasesAfter
 }
 
-// next returns when the next lease is due.
 func (s *sightings) next() time.Duration {
 	next := s.readDue
 	for _, o := range s.leases {
@@ -223,7 +222,6 @@ func (o *observed) sees(l session.Lease, now time.Duration) {
 // suspectAt has the lease looked at, from now on.
 func (o *observed) suspectAt(now time.Duration) { o.suspect, o.due = true, now }
 
-// restAt has the lease read only.
 func (o *observed) restAt(now time.Duration) {
 	o.suspect, o.due = false, now+verdict.SuspectAfter(o.promise())
 }

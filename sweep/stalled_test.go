@@ -91,8 +91,7 @@ func TestStalled(t *testing.T) {
 				f.Clock = func() time.Time { return time.Now().Add(off) }
 				f.row(session.Session{RunID: "s-1", Status: session.Active, CreatedAt: f.Clock(), Attempt: 1})
 				f.onPage = func(page *session.Page) { // a database that cannot judge
-					s, err := f.Session(context.Background(), "s-1")
-					require.NoError(f, err)
+					s := f.get("s-1")
 					page.Sessions = []session.Session{s}
 				}
 				f.advance(10 * time.Minute)
@@ -101,8 +100,7 @@ func TestStalled(t *testing.T) {
 				c := f.pass().Cases[0]
 				require.Equal(f, sweep.CaseCancelled, c.Handling)
 				require.Equal(f, 10*time.Minute+time.Microsecond, c.Silence)
-				events, err := f.Read(f.Context(), watchdog.AggregateType, "s-1")
-				require.NoError(f, err)
+				events := f.stored("s-1")
 				require.Equal(f, f.Clock().UTC(), events[1].Timestamp)
 			})
 		}

@@ -228,7 +228,6 @@ func limit[T time.Duration | int64](value T, none bool) any {
 	return value
 }
 
-// attrs returns the counts for the log.
 func (t Tally) attrs() []any {
 	all := []any{
 		"checked", t.Checked, "found", t.Found, "cancelled", t.Cancelled, "spared", t.Spared, "failed", t.Failed,

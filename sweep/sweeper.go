@@ -155,7 +155,6 @@ func (s *Sweeper) leg(ctx context.Context, w *walk, failed error) {
 	s.due, s.brief = due, brief
 }
 
-// endPass ends a pass, and tells the host.
 func (s *Sweeper) endPass(ctx context.Context, w *walk) Pass {
 	w.pass.addNews(s.leases.takeNews())
 	p := w.end()
@@ -255,7 +254,6 @@ func (s *Sweeper) wait(ctx context.Context, next time.Time, taken int) (at time.
 	}
 }
 
-// untilNext returns the time until the next pass of Run.
 func (s *Sweeper) untilNext() time.Duration {
 	s.mu.Lock()
 	failures, due := s.stats.ConsecutiveFailures, s.due

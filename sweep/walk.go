@@ -66,7 +66,6 @@ func (w *walk) leg(ctx context.Context, failed error) {
 	w.pending.forget(w.number, w.complete, time.Now())
 }
 
-// end ends a pass that nothing else has ended.
 func (w *walk) end() Pass {
 	if w.pass.Err == nil && w.nothingWorked() {
 		w.pass.Err = w.tooMany()
