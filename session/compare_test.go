@@ -62,12 +62,7 @@ func TestStrayOfResume(t *testing.T) {
 			before := f.row("s-1")
 			require.EqualValues(f, name, before.Reason)
 			f.advance(time.Minute)
-			f.db.after = func(call string) error {
-				if call == "Attach" {
-					return errDown
-				}
-				return nil
-			}
+			f.db.lose("Attach")
 			run := watchdog.Run{ID: "s-1", StartedAt: before.StartedAt}
 			_, err := watchdog.Resume(context.Background(), run, f.config(f.keeper()))
 			require.ErrorIs(f, err, errDown)
@@ -146,12 +141,7 @@ func TestStrayWithEnd(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
 		f.attach("s-0")
-		f.db.after = func(call string) error {
-			if call == "Attach" {
-				return errDown
-			}
-			return nil
-		}
+		f.db.lose("Attach")
 		run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
 		_, err := watchdog.New(context.Background(), run, f.config(f.keeper()))
 		require.ErrorIs(t, err, errDown)
@@ -200,12 +190,7 @@ func TestCompare(t *testing.T) {
 		f.start()
 		kept := f.attach("s-1")
 		f.cfg.Store = f.db
-		f.db.after = func(call string) error {
-			if call == "Attach" {
-				return errDown
-			}
-			return nil
-		}
+		f.db.lose("Attach")
 		_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-2", StartedAt: time.Now()}, f.config(f.keeper()))
 		require.ErrorIs(f, err, errDown)
 		f.db.after = nil

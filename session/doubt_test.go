@@ -17,13 +17,8 @@ import (
 // loseComplete has the run say that it is complete, which is stored, and the answer lost.
 func loseComplete(f *fixture, wd *watchdog.Watchdog) {
 	f.Helper()
-	f.db.after = func(call string) error {
-		if call == "Transact" {
-			return context.DeadlineExceeded
-		}
-		return nil
-	}
-	require.ErrorIs(f, wd.Complete(), context.DeadlineExceeded)
+	f.db.lose("Transact")
+	require.ErrorIs(f, wd.Complete(), errDown)
 	f.db.after = nil
 	f.requireRunning(wd)
 	events, err := f.db.Memory.Read(context.Background(), watchdog.AggregateType, wd.ID())
@@ -58,14 +53,9 @@ func TestCompleteInDoubt(t *testing.T) {
 	subtest(t, "a run whose command failed says so in its row", func(f *fixture) {
 		f.start()
 		wd := f.attach("s-1")
-		f.db.after = func(call string) error {
-			if call == "Transact" {
-				return context.DeadlineExceeded
-			}
-			return nil
-		}
+		f.db.lose("Transact")
 		err := handle.Of(wd.Context()).CompleteCommand(record.CommandEnd{Outcome: "failed"})
-		require.ErrorIs(f, err, context.DeadlineExceeded)
+		require.ErrorIs(f, err, errDown)
 		f.db.after = nil
 		require.NoError(f, wd.Close())
 		complete(f, "s-1")

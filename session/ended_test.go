@@ -60,9 +60,7 @@ func TestEnded(t *testing.T) {
 		}, store.asked)
 	})
 	subtest(t, "a run that is cancelled while this process still attaches to it ends at once", func(f *fixture) {
-		f.db.onCall(nil)
-		store := &lateAnswer{database: f.db, late: time.Second}
-		f.cfg.Store = store
+		f.db.after = func(string) error { time.Sleep(time.Second); return nil } // fake time
 		f.start()
 		go func() {
 			time.Sleep(500 * time.Millisecond)
@@ -83,18 +81,6 @@ func TestEnded(t *testing.T) {
 			require.LessOrEqual(f, f.keeper().Requested(), 1)
 		}
 	})
-}
-
-// lateAnswer is a database that answers an attach late.
-type lateAnswer struct {
-	*database
-	late time.Duration
-}
-
-func (s *lateAnswer) Attach(ctx context.Context, row session.Session) (before, after session.Session, err error) {
-	before, after, err = s.database.Attach(ctx, row)
-	time.Sleep(s.late)
-	return before, after, err
 }
 
 // floodListener is a database that a test listens in place of.

@@ -104,6 +104,16 @@ func call[T any](ctx context.Context, d *database, name string, do func() (T, er
 	return do()
 }
 
+// lose has the answer of one call lost from now on.
+func (d *database) lose(name string) {
+	d.after = func(call string) error {
+		if call == name {
+			return errDown
+		}
+		return nil
+	}
+}
+
 // answer returns the error of a call that was carried out.
 func (d *database) answer(name string, err error) error {
 	if d.after != nil && err == nil {

@@ -39,7 +39,7 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 	}
 	roster := newRoster(&cfg)
 	rows, down := &rowBuilder{&cfg, allowedBy}, &outage{roster: roster}
-	leases, ends := newLeaseKeeper(roster, down), &endWriter{roster}
+	leases, ends := &leaseKeeper{roster, down, make(chan struct{}, 1), make(chan struct{}, 1)}, &endWriter{roster}
 	return &Keeper{
 		cfg: &cfg, roster: roster, rows: rows, leases: leases, outage: down,
 		flusher: &flusher{roster: roster, rows: rows, leases: leases, ends: ends, outage: down},

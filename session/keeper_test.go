@@ -208,22 +208,6 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// slowAttach is a database whose first attach answers late.
-type slowAttach struct {
-	*database
-	attached bool
-}
-
-func (s *slowAttach) Attach(ctx context.Context, row session.Session) (before, after session.Session, err error) {
-	first := !s.attached
-	s.attached = true
-	before, after, err = s.database.Attach(ctx, row)
-	if first {
-		time.Sleep(time.Second) // fake time
-	}
-	return before, after, err
-}
-
 func TestAttempts(t *testing.T) {
 	lost := func(f *fixture) (n int) {
 		events, err := f.db.Memory.Read(context.Background(), watchdog.AggregateType, "s-1")
@@ -268,7 +252,14 @@ func TestAttempts(t *testing.T) {
 		require.Equal(f, 2, lost(f))
 	})
 	subtest(t, "of two that begin at once, the later is kept", func(f *fixture) {
-		f.cfg.Store = &slowAttach{database: f.db}
+		slow := true
+		f.db.after = func(call string) error {
+			if call == "Attach" && slow {
+				slow = false
+				time.Sleep(time.Second) // fake time
+			}
+			return nil
+		}
 		f.start()
 		first := make(chan *watchdog.Watchdog)
 		go func() { first <- f.attach("s-1") }()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/handle"
-	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // A keptRun is a run whose row is kept. The roster's mutex guards what changes.
@@ -85,12 +84,6 @@ type heldLease struct {
 	// doubts is how often it was doubted that the database has what it acknowledged: see doubtRows.
 	doubts int
 	fails  bool // renewals fail
-}
-
-func newHeldLease(host string, promise time.Duration) *heldLease {
-	return &heldLease{
-		id: record.NewWindow(), host: host, promise: promise, began: time.Now(), beat: 1, answered: 1,
-	}
 }
 
 func (l *heldLease) now() time.Duration { return time.Since(l.began) }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -16,10 +17,6 @@ type leaseKeeper struct {
 	outage    *outage
 	beginning chan struct{} // has room for one: whoever fills it may begin a lease
 	expired   chan struct{} // has room for one: the lease has expired, and a flush is to begin another
-}
-
-func newLeaseKeeper(s *roster, o *outage) *leaseKeeper {
-	return &leaseKeeper{s, o, make(chan struct{}, 1), make(chan struct{}, 1)}
 }
 
 // lease returns the lease of this process, and begins one if there is none.
@@ -37,7 +34,9 @@ func (k *leaseKeeper) lease(ctx context.Context) (*heldLease, error) {
 		return l, nil
 	}
 	cfg := k.roster.cfg
-	l := newHeldLease(cfg.Host, cfg.Promise)
+	l := &heldLease{
+		id: record.NewWindow(), host: cfg.Host, promise: cfg.Promise, began: time.Now(), beat: 1, answered: 1,
+	}
 	if err := cfg.Store.BeginLease(ctx, l.bare()); err != nil {
 		return nil, fmt.Errorf("begin a lease: %w", err)
 	}
@@ -68,25 +67,23 @@ func (k *leaseKeeper) lost(l *heldLease, err error) bool {
 	return true
 }
 
-// startRenewing renews the lease until the func is called, which waits for the last renewal.
+// startRenewing renews the lease, several times in each promise, until the func is called, which waits for the last renewal.
 func (k *leaseKeeper) startRenewing(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var renewing sync.WaitGroup
-	renewing.Go(func() { k.renewLoop(ctx) })
-	return func() { cancel(); renewing.Wait() }
-}
-
-func (k *leaseKeeper) renewLoop(ctx context.Context) {
-	tick := time.NewTicker(verdict.RenewAfter(k.roster.cfg.Promise))
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			k.renew(ctx)
-		case <-ctx.Done():
-			return
+	renewing.Go(func() {
+		tick := time.NewTicker(verdict.RenewAfter(k.roster.cfg.Promise))
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				k.renew(ctx)
+			case <-ctx.Done():
+				return
+			}
 		}
-	}
+	})
+	return func() { cancel(); renewing.Wait() }
 }
 
 // renew renews the lease. If that has expired, a flush begins another at once. What fails is tried again at the next

@@ -104,7 +104,10 @@ func (w *walk) claimAndStop(ctx context.Context, c Case, m *pending) (goOn bool,
 		}
 	}
 	if w.claimer == nil || !m.stopped {
-		m.stopped, m.stopFailed = true, !w.stop(ctx, c.Session)
+		err := w.callHost(ctx, func(ctx context.Context) error { return w.cfg.StopHook(ctx, c.Session) })
+		if m.stopped, m.stopFailed = true, err != nil; err != nil { // it is cancelled all the same
+			w.pass.addError(fmt.Errorf("stop what works on run %s: %w", c.Session.RunID, err))
+		}
 	}
 	return true, nil
 }
@@ -145,15 +148,6 @@ func (w *walk) claim(ctx context.Context, c Case, m pending) (session.Outcome, e
 // may take.
 func (c Config) claimFor() time.Duration {
 	return c.StopTimeout + bounded.Lateness + 2*(c.RecordTimeout+bounded.Lateness)
-}
-
-// stop calls the stop hook, and reports whether it succeeded. The session is cancelled also if the hook fails.
-func (w *walk) stop(ctx context.Context, s session.Session) bool {
-	err := w.callHost(ctx, func(ctx context.Context) error { return w.cfg.StopHook(ctx, s) })
-	if err != nil {
-		w.addError(fmt.Errorf("stop what works on run %s: %w", s.RunID, err))
-	}
-	return err == nil
 }
 
 // cancelled notes that this sweeper has cancelled a session, and starts its run again if the row says so.

@@ -52,7 +52,7 @@ func (w *walk) failed(c Case, m pending, err error) error {
 	w.remember(c, m.failed(w.cfg.Interval, time.Now()))
 	w.pass.Failed++
 	w.addCase(c, CaseFailed)
-	w.addError(err)
+	w.pass.addError(err)
 	w.runs, w.last = append(w.runs, c.Session.RunID), err
 	if m.failures > 0 {
 		w.retried += time.Since(w.tryBegan)
@@ -179,7 +179,7 @@ func (w *walk) settleGone(ctx context.Context) {
 		}
 		if settled, err := w.settle(context.WithoutCancel(ctx), *m.unanswered, m); err != nil {
 			unreached++
-			w.addError(err)
+			w.pass.addError(err)
 		} else if unreached = 0; !settled {
 			w.pending.drop(runID)
 		}

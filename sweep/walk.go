@@ -205,7 +205,7 @@ func (w *walk) alert(ctx context.Context) {
 	}
 	w.logger().Warn("many sessions were cancelled", "cancels", cancels, "within", w.rate.Within)
 	if err := w.callHost(ctx, func(ctx context.Context) error { w.rate.Func(ctx, cancels); return nil }); err != nil {
-		w.addError(fmt.Errorf("alert of %d cancels: %w", cancels, err))
+		w.pass.addError(fmt.Errorf("alert of %d cancels: %w", cancels, err))
 	}
 }
 
@@ -214,8 +214,6 @@ func (w *walk) addCase(c Case, handling Handling) {
 	w.pass.Cases = append(w.pass.Cases, c)
 }
 
-func (w *walk) addError(err error) { w.pass.addError(err) }
-
 // addUnreadable counts a row that cannot be judged, once.
 func (w *walk) addUnreadable(key string, err error) {
 	if key = "unreadable " + key; w.seen[key] {
@@ -223,5 +221,5 @@ func (w *walk) addUnreadable(key string, err error) {
 	}
 	w.seen[key] = true
 	w.pass.Checked++
-	w.addError(err)
+	w.pass.addError(err)
 }
