@@ -58,14 +58,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// longOnly skips a test unless the run is long.
-func longOnly(t *testing.T) {
-	t.Helper()
-	if !racing.Long {
-		t.Skip("runs in long tests only")
-	}
-}
-
 func server(tb testing.TB) *pgtest.Server {
 	tb.Helper()
 	shared.once.Do(func() {

@@ -373,11 +373,11 @@ func TestSearchPath(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
 	})
 	t.Run("for sessions", func(t *testing.T) {
-		longOnly(t)
+		racing.LongOnly(t)
 		sessiontest.Run(t, func(t *testing.T) session.Store { return s.emptied(t) })
 	})
 	t.Run("for shared limits", func(t *testing.T) {
-		longOnly(t)
+		racing.LongOnly(t)
 		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return s.emptied(t) })
 	})
 	t.Run("for its schema, in a host's table", func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sessiontest"
 	"github.com/seed62658d38/watchdog/store/postgres"
@@ -68,7 +69,7 @@ func TestSessions(t *testing.T) {
 	for name, open := range setups {
 		t.Run(name, func(t *testing.T) {
 			if name == opened {
-				longOnly(t) // it runs the same statements as the host's, and most other tests do, too
+				racing.LongOnly(t) // it runs the same statements as the host's, and most other tests do, too
 			}
 			t.Parallel()
 			s := open(t)
@@ -116,13 +117,13 @@ func TestTransactionPooler(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
 	})
 	t.Run("keeps every rule of shared limits", func(t *testing.T) {
-		longOnly(t)
+		racing.LongOnly(t)
 		t.Parallel()
 		s := through(t)
 		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return s.emptied(t) })
 	})
 	t.Run("keeps every rule of sessions, except those of listening", func(t *testing.T) {
-		longOnly(t)
+		racing.LongOnly(t)
 		t.Parallel()
 		s := through(t)
 		sessiontest.Run(t, func(t *testing.T) session.Store { return withoutListener{s.emptied(t), s, s} })
