@@ -32,7 +32,7 @@ func wake(f *fixture, c *contended, all []*watchdog.Watchdog) {
 // TestRowBehind protects the runs of a process whose rows can be written from those that cannot, and these from
 // sweepers.
 func TestRowBehind(t *testing.T) {
-	contention(t, "the lease names it with its attempt and what it shows, and says how far all others are written", func(f *fixture, c *contended) {
+	contention(t, "the lease names it, and says how far all others are written", func(f *fixture, c *contended) {
 		silent := f.attach("s-1")
 		silent.Activity()
 		f.attach("s-2").Activity()
@@ -56,7 +56,7 @@ func TestRowBehind(t *testing.T) {
 		require.Equal(f, l.Covered, l.Vouched)
 		require.False(f, f.row("s-1").Behind)
 	})
-	contention(t, "as many as a lease names hold nothing back, and one more holds back all", func(f *fixture, c *contended) {
+	contention(t, "as many as a lease names hold nothing back, one more holds back all", func(f *fixture, c *contended) {
 		hung := f.attach("hung")
 		hung.Activity()
 		all := f.attachSome("s-", session.MaxBehind+1)
@@ -111,7 +111,7 @@ func TestRowBehind(t *testing.T) {
 		require.Empty(f, f.named())
 		require.Equal(f, session.Finished, f.row("s-1").Status)
 	})
-	contention(t, "a session that was found before it was named is not claimed, warned or cancelled", func(f *fixture, c *contended) {
+	contention(t, "one that was found before it was named is not claimed, warned or cancelled", func(f *fixture, c *contended) {
 		wd := f.attach("s-1")
 		wd.Activity()
 		f.advance(10*time.Minute + 2*awake)

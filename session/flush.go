@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -149,12 +148,7 @@ func (n *news) takeAlong(rows *rowBuilder) {
 func (n *news) add(r *copiedRun, rows *rowBuilder, l *heldLease, now time.Duration) (dormant bool) {
 	switch paused := r.skips.paused(now); {
 	case r.ended:
-		if r.quiet {
-			n.quiet = append(n.quiet, r.rowBehind())
-		}
-		if !paused {
-			n.addEnd(rows.ending(&r.keptRun), r.run)
-		}
+		n.addEnded(&r.keptRun, rows, paused)
 	case l == nil:
 	case paused:
 		if r.woke(r.look(l)) || r.quiet && rows.allowance(r.run, r.own) > r.allowance {
@@ -173,10 +167,17 @@ func (n *news) add(r *copiedRun, rows *rowBuilder, l *heldLease, now time.Durati
 	return false
 }
 
-// addEnd adds how a run has ended. A row does not say that a run was cancelled before its event does: if the process
-// dies meanwhile, nobody would know why.
-func (n *news) addEnd(e Ending, run *watchdog.Watchdog) {
-	if e.Status == Cancelled && !handle.Of(run.Context()).Recorded(n.unrecorded < maxRetries) {
+// addEnded adds how a run has ended, unless its row is paused. A row does not say that a run was cancelled before its
+// event does: if the process dies meanwhile, nobody would know why.
+func (n *news) addEnded(r *keptRun, rows *rowBuilder, paused bool) {
+	if r.quiet {
+		n.quiet = append(n.quiet, r.rowBehind())
+	}
+	if paused {
+		return
+	}
+	e := rows.ending(r)
+	if e.Status == Cancelled && !handle.Of(r.run.Context()).Recorded(n.unrecorded < maxRetries) {
 		n.unrecorded++
 		return
 	}

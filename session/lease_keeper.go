@@ -67,7 +67,8 @@ func (k *leaseKeeper) lost(l *heldLease, err error) bool {
 	return true
 }
 
-// startRenewing renews the lease, several times in each promise, until the func is called, which waits for the last renewal.
+// startRenewing renews the lease, several times in each promise, until the func is called. That waits for the last
+// renewal.
 func (k *leaseKeeper) startRenewing(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var renewing sync.WaitGroup

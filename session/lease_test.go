@@ -219,7 +219,7 @@ func TestEndLocked(t *testing.T) {
 
 // TestLeaseExpired protects a process that was taken for dead and goes on.
 func TestLeaseExpired(t *testing.T) {
-	subtest(t, "it begins another, claims back what is active, and the other runs end with their cancel", func(f *fixture) {
+	subtest(t, "it begins another, claims back what is active, and the others end with their cancel", func(f *fixture) {
 		f.start()
 		back, lost := f.attach("s-1"), f.attach("s-2")
 		first := f.row("s-1").Lease

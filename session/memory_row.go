@@ -233,7 +233,7 @@ func (m *Memory) judge(
 	return get(ctx, m, func() (outcome Outcome, err error) {
 		r := m.row(judged.RunID)
 		l := m.leases[r.Lease]
-		if r.Status != Active || r.unreadable != nil || !r.stalledAs(judged) || l.Expired || l.refutes(judged) {
+		if !r.isAs(judged) || l.Expired || l.refutes(judged) {
 			return Changed, nil
 		}
 		if err = m.free(judged.RunID); err != nil {
@@ -249,6 +249,11 @@ func (m *Memory) judge(
 		m.write(r)
 		return outcome, nil
 	})
+}
+
+// isAs reports whether the row is one that can be judged, and still as it was judged.
+func (r *memoryRow) isAs(judged Session) bool {
+	return r.Status == Active && r.unreadable == nil && r.stalledAs(judged)
 }
 
 // endStored writes the end of the run's window down in the row, if it is stored.

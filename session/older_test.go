@@ -134,7 +134,7 @@ func TestRowsOfOlderDatabase(t *testing.T) {
 			require.Zero(t, p.stalled(t))
 		}
 	})
-	inPairOf(t, "nor one that woke up while the lease could not be renewed", func(t *testing.T, p *pair, k *session.Keeper) {
+	inPairOf(t, "nor one that woke up while no renewal worked", func(t *testing.T, p *pair, k *session.Keeper) {
 		w := p.attach(t, k)
 		w.Activity()
 		time.Sleep(session.DefaultThreshold - session.DefaultPromise/4) // less than a renewal

@@ -244,8 +244,9 @@ func TestCommandEndInRow(t *testing.T) {
 		require.False(f, f.row("s-1").Failed())
 		require.NoError(f, handle.Of(wd.Context()).CompleteCommand(failed))
 		require.True(f, f.row("s-1").Failed())
-		require.Equal(f, session.State{Phase: "tests", WallClock: f.state("s-1").WallClock, Outcome: "failed", ExitStatus: &status},
-			f.state("s-1"))
+		state := f.state("s-1")
+		want := session.State{Phase: "tests", WallClock: state.WallClock, Outcome: "failed", ExitStatus: &status}
+		require.Equal(f, want, state)
 	})
 	subtest(t, "a run that is complete without a command leaves the row's state alone", func(f *fixture) {
 		f.start()
@@ -284,8 +285,11 @@ func TestStoredState(t *testing.T) {
 func TestLoopAcrossAttempts(t *testing.T) {
 	again := loop.Step{Tool: "grep", Class: loop.Look, Input: []byte("{}"), Outcome: []byte("nothing")}
 	for name, end := range map[string]func(f *fixture, wd *watchdog.Watchdog, endParent func()){
-		"closed":              func(_ *fixture, wd *watchdog.Watchdog, _ func()) { _ = wd.Close() },
-		"interrupted":         func(_ *fixture, wd *watchdog.Watchdog, _ func()) { _ = wd.Interrupt("SIGTERM"); _ = wd.Close() },
+		"closed": func(_ *fixture, wd *watchdog.Watchdog, _ func()) { _ = wd.Close() },
+		"interrupted": func(_ *fixture, wd *watchdog.Watchdog, _ func()) {
+			_ = wd.Interrupt("SIGTERM")
+			_ = wd.Close()
+		},
 		"ended by its parent": func(f *fixture, _ *watchdog.Watchdog, end func()) { end(); f.advance(session.DefaultPromise) },
 		"killed": func(f *fixture, wd *watchdog.Watchdog, _ func()) {
 			f.advance(session.DefaultThreshold / 10)

@@ -32,7 +32,7 @@ func (w *walk) cancel(ctx context.Context, c Case, m pending, now time.Time) err
 	case errors.Is(err, session.ErrLocked): // who writes the row now may say that the run lives
 		w.noteStopped(ctx, c, m)
 		w.remember(c, m)
-		w.deferred(c, isLocked)
+		w.locked(c)
 		return nil
 	case err != nil:
 		return w.inDoubt(ctx, c, m, fmt.Errorf("cancel run %s: %w", c.Session.RunID, err))
@@ -67,9 +67,10 @@ func (w *walk) outcome(ctx context.Context, c Case, m pending, outcome session.O
 		w.cancelled(ctx, c, w.rowAfter(c, m.by))
 	case session.Taken:
 		w.remember(c, m)
-		w.deferred(c, isTaken)
+		w.taken(c)
 	case session.EndStored:
-		w.over(c, CaseEndStored, &w.pass.EndStored, "a session had ended before, and its row now says how")
+		w.over(c, CaseEndStored, &w.pass.EndStored)
+		w.logger().Info("a session had ended before, and its row now says how", c.attrs()...)
 	default:
 		return w.changed(ctx, c, m)
 	}
@@ -133,7 +134,7 @@ func (w *walk) claim(ctx context.Context, c Case, m pending) (session.Outcome, e
 	})
 	switch {
 	case errors.Is(err, session.ErrLocked):
-		w.deferred(c, isLocked)
+		w.locked(c)
 		return "", nil
 	case err != nil: // a claim that was committed all the same is this sweeper's: it claims again under the same name
 		return "", w.failed(c, m, fmt.Errorf("claim run %s: %w", c.Session.RunID, err))
@@ -166,28 +167,28 @@ func (w *walk) cancelled(ctx context.Context, c Case, row session.Session) {
 	w.alert(ctx)
 }
 
-// over notes what became of a session about which nothing is left to do.
-func (w *walk) over(c Case, handling Handling, count *int, text string) {
+// over notes that there is nothing left to do about a session.
+func (w *walk) over(c Case, handling Handling, count *int) {
 	w.pending.drop(c.Session.RunID)
 	*count++
 	w.addCase(c, handling)
-	w.logger().Info(text, c.attrs()...)
 }
 
 func (w *walk) spared(c Case) {
-	w.over(c, CaseSpared, &w.pass.Spared, "a stalled session has woken up or ended and was spared")
+	w.over(c, CaseSpared, &w.pass.Spared)
+	w.logger().Info("a stalled session has woken up or ended and was spared", c.attrs()...)
 }
 
-func (w *walk) deferred(c Case, text string) {
+// taken notes that another sweeper is about to end a session.
+func (w *walk) taken(c Case) {
 	w.pass.Deferred++
-	w.logger().Info(text, c.attrs()...)
+	w.logger().Info("a stalled session is claimed by another sweeper", c.attrs()...)
 }
 
-// The texts of sessions that are deferred.
-const (
-	isTaken  = "a stalled session is claimed by another sweeper"
-	isLocked = "a stalled session is locked by another transaction and was not cancelled"
-)
+func (w *walk) locked(c Case) {
+	w.pass.Deferred++
+	w.logger().Info("a stalled session is locked by another transaction and was not cancelled", c.attrs()...)
+}
 
 // inGrace warns a session, or waits for the end of its grace. It reports false if the session is to be cancelled.
 func (w *walk) inGrace(ctx context.Context, c Case, m pending, now time.Time) (waits bool, err error) {
@@ -225,7 +226,7 @@ func (w *walk) warn(ctx context.Context, c Case, m pending, now time.Time) error
 	outcome, err := w.writeWarning(ctx, c.Session, c.stalledRun(now, false).WarningEvent())
 	switch {
 	case errors.Is(err, session.ErrLocked):
-		w.deferred(c, isLocked)
+		w.locked(c)
 		return nil
 	case err != nil:
 		return w.failed(c, m, fmt.Errorf("warn run %s: %w", c.Session.RunID, err))
@@ -243,7 +244,7 @@ func (w *walk) warn(ctx context.Context, c Case, m pending, now time.Time) error
 		w.addCase(c, CaseWarned)
 		w.logger().Warn("a session is stalled and was warned", append(c.attrs(), "grace", w.cfg.Grace)...)
 	case session.Taken:
-		w.deferred(c, isTaken)
+		w.taken(c)
 	default:
 		w.spared(c)
 	}

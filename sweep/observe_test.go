@@ -113,7 +113,7 @@ func TestObserve(t *testing.T) {
 				require.Equal(f, []string{"other", "dead-000"}, f.ended())
 			})
 		})
-	subtest(t, "the sessions of a lease are cancelled when that is found dead, whatever others have promised", func(f *fixture) {
+	subtest(t, "its sessions are cancelled when a lease is found dead, whatever others have promised", func(f *fixture) {
 		f.newHostOf("slow", 0, session.LongestPromise)
 		f.newHost("dead", 20)
 		f.advance(11 * time.Minute)

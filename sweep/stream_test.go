@@ -24,7 +24,7 @@ func (f *fixture) atOnce() {
 
 // TestStream: what is certain is cancelled at once, whatever else is not.
 func TestStream(t *testing.T) {
-	subtest(t, "a live run that goes silent is found at its interval while another lease is never decided", func(f *fixture) {
+	subtest(t, "a live run that goes silent is found at its interval while a lease is never decided", func(f *fixture) {
 		f.cfg.StartupDelay, f.cfg.Interval = watchdog.None, time.Minute
 		f.newHostOf("locked", 1, session.LongestPromise)
 		live := f.newHost("live", 1)

@@ -74,7 +74,7 @@ func (w *walk) cancelTogether(ctx context.Context, all []planned, began time.Tim
 	case errors.Is(err, session.ErrLocked) && slices.ContainsFunc(all, planned.isLost):
 		for _, p := range all {
 			w.remember(p.judged, p.pending)
-			w.deferred(p.judged, isLocked)
+			w.locked(p.judged)
 		}
 		return undecided, fmt.Errorf("cancel %d sessions: %w", len(all), err)
 	}
