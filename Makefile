@@ -70,9 +70,9 @@ long := $(long)|TestLinearizable|Test(Lossy)?Promotion|TestBroken.*Stores|TestRe
 long := $(long)|TestEvents|TestSessions|TestSpend|TestLikeMemory|TestTransactionPooler|TestSearchPath|TestSoak
 long := $(long)|TestOneCause|TestLadderAndItsEvents|TestSize|TestNext|TestSameHistory|TestBase|TestOrder
 long := $(long)|TestTailOfAnyHistory|TestStatesWithAnyByteWrong|TestHealthySessions
-long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage|TestFleet
+long := $(long)|TestReleaseAndKill|TestKillWhileEnding|TestLastMessage
 longer = . ./internal/... ./loop ./stall ./replay ./converge ./storetest ./sessiontest ./store/sqlite ./store/postgres \
-	./store/postgres/soak ./sweep ./examples/internal/crashtest
+	./store/postgres/soak ./examples/internal/crashtest
 
 # The tests of the command that do more in a long run: with PostgreSQL, what the others do with SQLite alone.
 stored = $(shell awk '/^func / { name = $$2; sub(/[^A-Za-z].*/, "", name) } /eachStore.t, func|racing[.]Long/ { print name }' \

@@ -16,32 +16,30 @@ import (
 // between: one of them ends.
 func TestSameAttempt(t *testing.T) {
 	for name, lively := range map[string]bool{"signals": true, "is quiet": false} {
-		t.Run("while the first "+name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.start()
-				there := f.newKeeper("there")
-				defer f.run(there)()
-				first := f.attach("s-1")
-				require.NoError(t, f.db.Delete(context.Background(), "s-1"))
-				second := f.attachTo(there, "s-1")
-				require.Equal(t, first.Attempt().Number, second.Attempt().Number)
-				if lively {
-					busy(f, 2*time.Minute, first)
-				} else {
-					f.advance(2 * time.Minute)
-				}
-				ended := first
-				if second.Context().Err() != nil {
-					ended = second
-				} else {
-					require.Error(t, first.Context().Err(), "both go on")
-				}
-				var taken *session.TakeoverError
-				require.ErrorAs(t, context.Cause(ended.Context()), &taken)
-				f.advance(5 * time.Minute)
-				require.Equal(t, 1, f.keeper().Live()+there.Live())
-				require.Equal(t, session.Active, f.row("s-1").Status)
-			})
+		subtest(t, "while the first "+name, func(f *fixture) {
+			f.start()
+			there := f.newKeeper("there")
+			defer f.run(there)()
+			first := f.attach("s-1")
+			require.NoError(f, f.db.Delete(context.Background(), "s-1"))
+			second := f.attachTo(there, "s-1")
+			require.Equal(f, first.Attempt().Number, second.Attempt().Number)
+			if lively {
+				busy(f, 2*time.Minute, first)
+			} else {
+				f.advance(2 * time.Minute)
+			}
+			ended := first
+			if second.Context().Err() != nil {
+				ended = second
+			} else {
+				require.Error(f, first.Context().Err(), "both go on")
+			}
+			var taken *session.TakeoverError
+			require.ErrorAs(f, context.Cause(ended.Context()), &taken)
+			f.advance(5 * time.Minute)
+			require.Equal(f, 1, f.keeper().Live()+there.Live())
+			require.Equal(f, session.Active, f.row("s-1").Status)
 		})
 	}
 }
@@ -55,31 +53,24 @@ func TestStrayOfResume(t *testing.T) {
 			f.advance(watchdog.DefaultWallClock + session.DefaultPromise/2)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.start()
-				f.attach("s-0")
-				wd := f.attach("s-1")
-				end(f, wd)
-				require.NoError(t, wd.Close())
-				before := f.row("s-1")
-				require.EqualValues(t, name, before.Reason)
-				f.advance(time.Minute)
-				f.db.after = func(call string) error {
-					if call == "Attach" {
-						return errDown
-					}
-					return nil
-				}
-				run := watchdog.Run{ID: "s-1", StartedAt: before.StartedAt}
-				_, err := watchdog.Resume(context.Background(), run, f.config(f.keeper()))
-				require.ErrorIs(t, err, errDown)
-				f.db.after = nil
-				require.Equal(t, session.Active, f.row("s-1").Status, "nobody runs it")
-				f.advance(121 * time.Second)
-				require.Equal(t, before.Status, f.row("s-1").Status)
-				require.Equal(t, before.Reason, f.row("s-1").Reason)
-			})
+		subtest(t, name, func(f *fixture) {
+			f.start()
+			f.attach("s-0")
+			wd := f.attach("s-1")
+			end(f, wd)
+			require.NoError(f, wd.Close())
+			before := f.row("s-1")
+			require.EqualValues(f, name, before.Reason)
+			f.advance(time.Minute)
+			f.db.lose("Attach")
+			run := watchdog.Run{ID: "s-1", StartedAt: before.StartedAt}
+			_, err := watchdog.Resume(context.Background(), run, f.config(f.keeper()))
+			require.ErrorIs(f, err, errDown)
+			f.db.after = nil
+			require.Equal(f, session.Active, f.row("s-1").Status, "nobody runs it")
+			f.advance(121 * time.Second)
+			require.Equal(f, before.Status, f.row("s-1").Status)
+			require.Equal(f, before.Reason, f.row("s-1").Reason)
 		})
 	}
 }
@@ -90,62 +81,58 @@ func TestResumeInDoubt(t *testing.T) {
 	for name, lost := range map[string]string{
 		"the answer to the resume": "Append", "what was read after it": "Read",
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.start()
-				f.attach("s-0")
-				wd := f.attach("s-1")
-				f.advance(watchdog.DefaultWallClock + session.DefaultPromise/2)
-				require.NoError(t, wd.Close())
-				run := watchdog.Run{ID: "s-1", StartedAt: f.row("s-1").StartedAt}
-				resumed := false
-				f.db.onCall(func(_ context.Context, call string) error {
-					if call == "Read" && resumed && lost == "Read" {
-						return errDown
-					}
-					return nil
-				})
-				f.db.after = func(call string) error {
-					resumed = resumed || call == "Append"
-					if call == lost {
-						return errDown
-					}
-					return nil
-				}
-				_, err := watchdog.Resume(context.Background(), run, f.config(f.keeper()))
-				require.ErrorIs(t, err, errDown)
-				f.db.after = nil
-				f.db.onCall(nil)
-				f.advance(121 * time.Second)
-				require.Equal(t, session.Interrupted, f.row("s-1").Status)
-				require.Empty(t, f.row("s-1").Reason)
-
-				wd, err = watchdog.New(context.Background(), run, f.config(f.keeper()))
-				require.NoError(t, err)
-				f.requireRunning(wd)
-				require.NoError(t, wd.Close())
-			})
-		})
-	}
-	t.Run("a row that nobody runs", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
+		subtest(t, name, func(f *fixture) {
 			f.start()
+			f.attach("s-0")
 			wd := f.attach("s-1")
 			f.advance(watchdog.DefaultWallClock + session.DefaultPromise/2)
-			require.NoError(t, wd.Close())
-			before := f.row("s-1")
-			run := watchdog.Run{ID: "s-1", StartedAt: before.StartedAt}
-			again, err := watchdog.Resume(context.Background(), run, watchdog.Config{Store: f.db})
-			require.NoError(t, err, "opened without a row")
-			defer again.Close()
-			f.attach("s-0")
-			_, _, err = f.db.Memory.Attach(context.Background(), session.Session{
-				RunID: "s-1", StartedAt: again.StartedAt(), Host: "here", Lease: f.row("s-0").Lease,
+			require.NoError(f, wd.Close())
+			run := watchdog.Run{ID: "s-1", StartedAt: f.row("s-1").StartedAt}
+			resumed := false
+			f.db.onCall(func(_ context.Context, call string) error {
+				if call == "Read" && resumed && lost == "Read" {
+					return errDown
+				}
+				return nil
 			})
-			require.NoError(t, err)
-			f.advance(4 * time.Minute)
-			require.Equal(t, session.Interrupted, f.row("s-1").Status)
+			f.db.after = func(call string) error {
+				resumed = resumed || call == "Append"
+				if call == lost {
+					return errDown
+				}
+				return nil
+			}
+			_, err := watchdog.Resume(context.Background(), run, f.config(f.keeper()))
+			require.ErrorIs(f, err, errDown)
+			f.db.after = nil
+			f.db.onCall(nil)
+			f.advance(121 * time.Second)
+			require.Equal(f, session.Interrupted, f.row("s-1").Status)
+			require.Empty(f, f.row("s-1").Reason)
+
+			wd, err = watchdog.New(context.Background(), run, f.config(f.keeper()))
+			require.NoError(f, err)
+			f.requireRunning(wd)
+			require.NoError(f, wd.Close())
 		})
+	}
+	subtest(t, "a row that nobody runs", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		f.advance(watchdog.DefaultWallClock + session.DefaultPromise/2)
+		require.NoError(f, wd.Close())
+		before := f.row("s-1")
+		run := watchdog.Run{ID: "s-1", StartedAt: before.StartedAt}
+		again, err := watchdog.Resume(context.Background(), run, watchdog.Config{Store: f.db})
+		require.NoError(f, err, "opened without a row")
+		defer again.Close()
+		f.attach("s-0")
+		_, _, err = f.db.Memory.Attach(context.Background(), session.Session{
+			RunID: "s-1", StartedAt: again.StartedAt(), Host: "here", Lease: f.row("s-0").Lease,
+		})
+		require.NoError(f, err)
+		f.advance(4 * time.Minute)
+		require.Equal(f, session.Interrupted, f.row("s-1").Status)
 	})
 }
 
@@ -154,12 +141,7 @@ func TestStrayWithEnd(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
 		f.attach("s-0")
-		f.db.after = func(call string) error {
-			if call == "Attach" {
-				return errDown
-			}
-			return nil
-		}
+		f.db.lose("Attach")
 		run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
 		_, err := watchdog.New(context.Background(), run, f.config(f.keeper()))
 		require.ErrorIs(t, err, errDown)
@@ -174,166 +156,133 @@ func TestStrayWithEnd(t *testing.T) {
 
 // TestCompare protects the rows of a lease against what was lost on the way to the database, or in it.
 func TestCompare(t *testing.T) {
-	t.Run("the row of a live run that was deleted is made again", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			quiet, lively := f.attach("s-1"), f.attach("s-2")
-			f.attach("s-1")
-			f.attach("s-1").Activity()
-			f.advance(5 * time.Minute)
-			require.NoError(t, f.db.Delete(context.Background(), "s-1"))
-			require.NoError(t, f.db.Delete(context.Background(), "s-2"))
-			busy(f, 70*time.Second, lively)
-			for i, attempt := range map[int]int{1: 3, 2: 1} {
-				row := f.row(name(i))
-				require.Equal(t, session.Active, row.Status)
-				require.Equal(t, attempt, row.Attempt)
-				require.NotEmpty(t, row.Lease)
+	subtest(t, "the row of a live run that was deleted is made again", func(f *fixture) {
+		f.start()
+		quiet, lively := f.attach("s-1"), f.attach("s-2")
+		f.attach("s-1")
+		f.attach("s-1").Activity()
+		f.advance(5 * time.Minute)
+		require.NoError(f, f.db.Delete(context.Background(), "s-1"))
+		require.NoError(f, f.db.Delete(context.Background(), "s-2"))
+		busy(f, 70*time.Second, lively)
+		for i, attempt := range map[int]int{1: 3, 2: 1} {
+			row := f.row(name(i))
+			require.Equal(f, session.Active, row.Status)
+			require.Equal(f, attempt, row.Attempt)
+			require.NotEmpty(f, row.Lease)
+		}
+		require.Equal(f, 2, f.log.count("the row of a run was lost and is made again"))
+		f.requireRunning(quiet)
+		f.requireRunning(lively)
+	})
+	subtest(t, "a row that went back to an earlier attempt is made again", func(f *fixture) {
+		f.start()
+		f.attach("s-1")
+		older := f.row("s-1")
+		wd := f.attach("s-1")
+		older.Lease, older.Activity = "", 0
+		require.NoError(f, f.db.Put(context.Background(), older))
+		f.advance(70 * time.Second)
+		require.Equal(f, 2, f.row("s-1").Attempt)
+		f.requireRunning(wd)
+	})
+	subtest(t, "a row of an attach whose answer was lost is ended", func(f *fixture) {
+		f.start()
+		kept := f.attach("s-1")
+		f.cfg.Store = f.db
+		f.db.lose("Attach")
+		_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-2", StartedAt: time.Now()}, f.config(f.keeper()))
+		require.ErrorIs(f, err, errDown)
+		f.db.after = nil
+		require.Equal(f, session.Active, f.row("s-2").Status)
+		f.advance(121 * time.Second)
+		require.Equal(f, session.Interrupted, f.row("s-2").Status)
+		require.Equal(f, session.Active, f.row("s-1").Status)
+		f.requireRunning(kept)
+	})
+	subtest(t, "a run whose attach is not answered yet is left alone", func(f *fixture) {
+		f.start()
+		f.attach("s-0")
+		f.db.after = func(string) error {
+			time.Sleep(2 * time.Second) // fake time
+			return nil
+		}
+		f.advance(time.Minute - time.Second) // the rows are compared after a minute
+		wd := f.attach("s-1")
+		f.db.after = nil
+		f.advance(2 * time.Minute)
+		f.requireRunning(wd)
+		require.Equal(f, session.Active, f.row("s-1").Status)
+		require.Zero(f, f.log.count("are ended"))
+	})
+	subtest(t, "a row that was deleted, and that another program makes first, is not made again", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		row := f.row("s-1")
+		require.NoError(f, f.db.Delete(context.Background(), "s-1"))
+		row.Attempt, row.Lease, row.Activity = 2, "", 0
+		f.db.onCall(func(ctx context.Context, call string) error {
+			if call == "Attach" {
+				return f.db.Put(ctx, row)
 			}
-			require.Equal(t, 2, f.log.count("the row of a run was lost and is made again"))
-			f.requireRunning(quiet)
-			f.requireRunning(lively)
+			return nil
 		})
+		f.advance(70 * time.Second)
+		var taken *session.TakeoverError
+		require.ErrorAs(f, context.Cause(wd.Context()), &taken)
+		require.Zero(f, f.log.count("is made again"))
 	})
-	t.Run("a row that went back to an earlier attempt is made again", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			f.attach("s-1")
-			older := f.row("s-1")
-			wd := f.attach("s-1")
-			older.Lease, older.Activity = "", 0
-			require.NoError(t, f.db.Put(context.Background(), older))
-			f.advance(70 * time.Second)
-			require.Equal(t, 2, f.row("s-1").Attempt)
-			f.requireRunning(wd)
-		})
+	subtest(t, "a run that is closed while its row is read was not taken over", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		f.db.delay("Session", 2*time.Second)
+		f.attachTo(f.newKeeper("there"), "s-1") // this process is told
+		f.advance(time.Second)
+		require.NoError(f, wd.Close())
+		require.Zero(f, f.keeper().Live())
+		f.advance(time.Minute)
+		require.Zero(f, f.log.count("taken over"))
 	})
-	t.Run("a row of an attach whose answer was lost is ended", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			kept := f.attach("s-1")
-			f.cfg.Store = f.db
-			f.db.after = func(call string) error {
-				if call == "Attach" {
-					return errDown
-				}
-				return nil
-			}
-			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-2", StartedAt: time.Now()}, f.config(f.keeper()))
-			require.ErrorIs(t, err, errDown)
-			f.db.after = nil
-			require.Equal(t, session.Active, f.row("s-2").Status)
-			f.advance(121 * time.Second)
-			require.Equal(t, session.Interrupted, f.row("s-2").Status)
-			require.Equal(t, session.Active, f.row("s-1").Status)
-			f.requireRunning(kept)
-		})
+	subtest(t, "a run goes on whose process attaches to it again and has no answer yet", func(f *fixture) {
+		f.start()
+		first := f.attach("s-1")
+		f.db.after = func(string) error {
+			time.Sleep(2 * time.Second) // fake time: the row has the second attempt, and this process is told
+			return nil
+		}
+		second := f.attach("s-1")
+		f.db.after = nil
+		f.advance(2 * time.Minute)
+		f.requireRunning(first)
+		f.requireRunning(second)
+		require.Equal(f, 2, f.row("s-1").Attempt)
 	})
-	t.Run("a run whose attach is not answered yet is left alone", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			f.attach("s-0")
-			f.db.after = func(string) error {
-				time.Sleep(2 * time.Second) // fake time
-				return nil
-			}
-			f.advance(time.Minute - time.Second) // the rows are compared after a minute
-			wd := f.attach("s-1")
-			f.db.after = nil
-			f.advance(2 * time.Minute)
-			f.requireRunning(wd)
-			require.Equal(t, session.Active, f.row("s-1").Status)
-			require.Zero(t, f.log.count("are ended"))
-		})
+	subtest(t, "a run ends that its process attached to again, if that answer was lost", func(f *fixture) {
+		f.start()
+		first := f.attach("s-1")
+		f.db.after = func(string) error { return errDown }
+		run := watchdog.Run{ID: "s-1", StartedAt: first.StartedAt()}
+		_, err := watchdog.New(context.Background(), run, f.config(f.keeper()))
+		require.ErrorIs(f, err, errDown)
+		f.db.after = nil
+		f.advance(time.Millisecond)
+		var taken *session.TakeoverError
+		require.ErrorAs(f, context.Cause(first.Context()), &taken)
+		require.Zero(f, f.keeper().Live())
+		f.advance(121 * time.Second)
+		require.Equal(f, session.Interrupted, f.row("s-1").Status)
 	})
-	t.Run("a row that was deleted, and that another program makes first, is not made again", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			row := f.row("s-1")
-			require.NoError(t, f.db.Delete(context.Background(), "s-1"))
-			row.Attempt, row.Lease, row.Activity = 2, "", 0
-			f.db.onCall(func(ctx context.Context, call string) error {
-				if call == "Attach" {
-					return f.db.Put(ctx, row)
-				}
-				return nil
-			})
-			f.advance(70 * time.Second)
-			var taken *session.TakeoverError
-			require.ErrorAs(t, context.Cause(wd.Context()), &taken)
-			require.Zero(t, f.log.count("is made again"))
-		})
-	})
-	t.Run("a run that is closed while its row is read was not taken over", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "Session" {
-					time.Sleep(2 * time.Second) // fake time
-				}
-				return nil
-			})
-			f.attachTo(f.newKeeper("there"), "s-1") // this process is told
+	subtest(t, "runs that begin while the rows are read are left alone", func(f *fixture) {
+		f.start()
+		f.attach("s-0")
+		f.db.delay("LeaseSessions", 2*time.Second)
+		for i := range 200 {
+			f.attach(name(i + 1))
 			f.advance(time.Second)
-			require.NoError(t, wd.Close())
-			require.Zero(t, f.keeper().Live())
-			f.advance(time.Minute)
-			require.Zero(t, f.log.count("taken over"))
-		})
-	})
-	t.Run("a run goes on whose process attaches to it again and has no answer yet", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			first := f.attach("s-1")
-			f.db.after = func(string) error {
-				time.Sleep(2 * time.Second) // fake time: the row has the second attempt, and this process is told
-				return nil
-			}
-			second := f.attach("s-1")
-			f.db.after = nil
-			f.advance(2 * time.Minute)
-			f.requireRunning(first)
-			f.requireRunning(second)
-			require.Equal(t, 2, f.row("s-1").Attempt)
-		})
-	})
-	t.Run("a run ends that its process attached to again, if that answer was lost", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			first := f.attach("s-1")
-			f.db.after = func(string) error { return errDown }
-			run := watchdog.Run{ID: "s-1", StartedAt: first.StartedAt()}
-			_, err := watchdog.New(context.Background(), run, f.config(f.keeper()))
-			require.ErrorIs(t, err, errDown)
-			f.db.after = nil
-			f.advance(time.Millisecond)
-			var taken *session.TakeoverError
-			require.ErrorAs(t, context.Cause(first.Context()), &taken)
-			require.Zero(t, f.keeper().Live())
-			f.advance(121 * time.Second)
-			require.Equal(t, session.Interrupted, f.row("s-1").Status)
-		})
-	})
-	t.Run("runs that begin while the rows are read are left alone", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			f.attach("s-0")
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "LeaseSessions" {
-					time.Sleep(2 * time.Second) // fake time
-				}
-				return nil
-			})
-			for i := range 200 {
-				f.attach(name(i + 1))
-				f.advance(time.Second)
-			}
-			for i := range 200 {
-				require.Equal(t, session.Active, f.row(name(i)).Status)
-			}
-			require.Zero(t, f.log.count("level="))
-		})
+		}
+		for i := range 200 {
+			require.Equal(f, session.Active, f.row(name(i)).Status)
+		}
+		require.Zero(f, f.log.count("level="))
 	})
 }

@@ -59,7 +59,6 @@ type KeeperConfig struct {
 	Logger *slog.Logger
 }
 
-// complete returns the config with its defaults, or an error if it cannot be used.
 func (c KeeperConfig) complete() (KeeperConfig, error) {
 	if c.Store == nil {
 		return c, fmt.Errorf("%w keeper config: set Store", watchdog.ErrInvalid)
@@ -100,7 +99,6 @@ func (c KeeperConfig) MaxPace() time.Duration {
 	return cmp.Or(c.Threshold, DefaultThreshold) / minFlushes
 }
 
-// runThreshold returns the threshold that a run's row carries.
 func (c *KeeperConfig) runThreshold(runID string) (time.Duration, error) {
 	if c.RunThreshold == nil {
 		return 0, nil

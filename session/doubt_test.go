@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -16,13 +17,8 @@ import (
 // loseComplete has the run say that it is complete, which is stored, and the answer lost.
 func loseComplete(f *fixture, wd *watchdog.Watchdog) {
 	f.Helper()
-	f.db.after = func(call string) error {
-		if call == "Transact" {
-			return context.DeadlineExceeded
-		}
-		return nil
-	}
-	require.ErrorIs(f, wd.Complete(), context.DeadlineExceeded)
+	f.db.lose("Transact")
+	require.ErrorIs(f, wd.Complete(), errDown)
 	f.db.after = nil
 	f.requireRunning(wd)
 	events, err := f.db.Memory.Read(context.Background(), watchdog.AggregateType, wd.ID())
@@ -45,102 +41,109 @@ func TestCompleteInDoubt(t *testing.T) {
 		},
 		"is complete with the next try": func(f *fixture, wd *watchdog.Watchdog) { require.NoError(f, wd.Complete()) },
 	} {
-		t.Run("a run that "+name+" then is complete in its row at once", func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.start()
-				wd := f.attach("s-1")
-				loseComplete(f, wd)
-				end(f, wd)
-				complete(f, "s-1")
-				require.Zero(f, f.keeper().Live())
-			})
-		})
-	}
-	t.Run("a run whose command failed says so in its row", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			f.db.after = func(call string) error {
-				if call == "Transact" {
-					return context.DeadlineExceeded
-				}
-				return nil
-			}
-			err := handle.Of(wd.Context()).CompleteCommand(record.CommandEnd{Outcome: "failed"})
-			require.ErrorIs(f, err, context.DeadlineExceeded)
-			f.db.after = nil
-			require.NoError(f, wd.Close())
-			complete(f, "s-1")
-			require.True(f, f.row("s-1").Failed())
-		})
-	})
-	t.Run("a run whose limit is exceeded while the store is down is complete when it is up", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
+		subtest(t, "a run that "+name+" then is complete in its row at once", func(f *fixture) {
 			f.start()
 			wd := f.attach("s-1")
 			loseComplete(f, wd)
-			f.db.onCall(func(context.Context, string) error { return errDown })
-			f.advance(watchdog.DefaultWallClock + 10*time.Second)
-			require.ErrorIs(f, context.Cause(wd.Context()), watchdog.WallClockExceeded)
-			f.db.onCall(nil)
-			f.advance(10 * time.Second)
+			end(f, wd)
 			complete(f, "s-1")
 			require.Zero(f, f.keeper().Live())
 		})
+	}
+	subtest(t, "a run whose command failed says so in its row", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		f.db.lose("Transact")
+		err := handle.Of(wd.Context()).CompleteCommand(record.CommandEnd{Outcome: "failed"})
+		require.ErrorIs(f, err, errDown)
+		f.db.after = nil
+		require.NoError(f, wd.Close())
+		complete(f, "s-1")
+		require.True(f, f.row("s-1").Failed())
 	})
-	t.Run("the row of a run that is closed while the store cannot be read is written when it can", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd, other := f.attach("s-1"), f.attach("s-2")
-			loseComplete(f, wd)
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "Read" {
-					return errDown
-				}
-				return nil
-			})
-			require.NoError(f, wd.Close())
-			f.advance(time.Minute)
-			require.Equal(f, session.Active, f.row("s-1").Status)
-			require.NoError(f, other.Close())
-			f.advance(session.DefaultPromise / 2)
-			require.Equal(f, session.Finished, f.row("s-2").Status, "it is not in doubt")
-			f.db.onCall(nil)
-			f.advance(session.DefaultPromise / 2)
-			complete(f, "s-1")
-		})
+	subtest(t, "a run whose limit is exceeded while the store is down is complete when it is up", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		loseComplete(f, wd)
+		f.db.onCall(func(context.Context, string) error { return errDown })
+		f.advance(watchdog.DefaultWallClock + 10*time.Second)
+		require.ErrorIs(f, context.Cause(wd.Context()), watchdog.WallClockExceeded)
+		f.db.onCall(nil)
+		f.advance(10 * time.Second)
+		complete(f, "s-1")
+		require.Zero(f, f.keeper().Live())
 	})
-	t.Run("a run whose Complete was not stored is finished when it is closed", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			f.db.onCall(func(ctx context.Context, call string) error {
-				if call == "Transact" {
-					<-ctx.Done()
-				}
-				return ctx.Err()
-			})
-			require.ErrorIs(f, wd.Complete(), context.DeadlineExceeded)
-			require.NoError(f, wd.Close())
-			require.Equal(f, session.Finished, f.row("s-1").Status)
-			require.Empty(f, f.row("s-1").Reason)
-		})
+	subtest(t, "the row of a run that is closed while the store cannot be read is written when it can", func(f *fixture) {
+		f.start()
+		wd, other := f.attach("s-1"), f.attach("s-2")
+		loseComplete(f, wd)
+		f.db.fail("Read")
+		require.NoError(f, wd.Close())
+		f.advance(time.Minute)
+		require.Equal(f, session.Active, f.row("s-1").Status)
+		require.NoError(f, other.Close())
+		f.advance(session.DefaultPromise / 2)
+		require.Equal(f, session.Finished, f.row("s-2").Status, "it is not in doubt")
+		f.db.onCall(nil)
+		f.advance(session.DefaultPromise / 2)
+		complete(f, "s-1")
 	})
-	t.Run("many that are closed at once are all complete", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			var all []*watchdog.Watchdog
-			for i := range 250 {
-				all = append(all, f.attach(name(i)))
-				loseComplete(f, all[i])
-			}
-			for _, wd := range all {
-				go wd.Close()
-			}
-			f.advance(5 * time.Second)
-			for i := range all {
-				complete(f, name(i))
-			}
-		})
+	subtest(t, "a run whose Complete was not stored is finished when it is closed", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		f.db.hang("Transact")
+		require.ErrorIs(f, wd.Complete(), context.DeadlineExceeded)
+		require.NoError(f, wd.Close())
+		require.Equal(f, session.Finished, f.row("s-1").Status)
+		require.Empty(f, f.row("s-1").Reason)
+	})
+	subtest(t, "many that are closed at once are all complete", func(f *fixture) {
+		f.start()
+		var all []*watchdog.Watchdog
+		for i := range 250 {
+			all = append(all, f.attach(name(i)))
+			loseComplete(f, all[i])
+		}
+		for _, wd := range all {
+			go wd.Close()
+		}
+		f.advance(5 * time.Second)
+		for i := range all {
+			complete(f, name(i))
+		}
+	})
+}
+
+// A refusingStore does not take resume events.
+type refusingStore struct{ watchdog.EventStore }
+
+var errRefused = errors.New("disk full")
+
+func (s refusingStore) Append(ctx context.Context, events ...watchdog.Event) error {
+	if events[0].Type == watchdog.EventResume {
+		return errRefused
+	}
+	return s.EventStore.Append(ctx, events...)
+}
+
+// TestResumeFails protects the row of a cancelled run: the events and the row say the same, also when the run could not
+// be resumed.
+func TestResumeFails(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		f.advance(watchdog.DefaultWallClock + 1)
+		require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
+		f.advance(session.DefaultPromise / 2)
+		require.Equal(t, session.Cancelled, f.row("s-1").Status)
+
+		cfg := f.config(f.keeper())
+		cfg.Store = refusingStore{cfg.Store}
+		_, err := watchdog.Resume(context.Background(), watchdog.Run{ID: "s-1", StartedAt: wd.StartedAt()}, cfg)
+		require.ErrorIs(t, err, errRefused)
+		f.advance(2*session.DefaultPace + time.Second)
+		row := f.row("s-1")
+		require.Equal(t, session.Cancelled, row.Status)
+		require.Equal(t, watchdog.WallClockExceeded, row.Reason)
 	})
 }

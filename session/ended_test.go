@@ -33,95 +33,54 @@ func (s *endsLog) Ended(
 
 // TestEnded protects that a keeper is told of its own runs, and of each once.
 func TestEnded(t *testing.T) {
-	t.Run("a keeper reads only what others ended of its own runs", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			store := &endsLog{Store: f.db}
-			f.cfg.Store = store
-			f.start()
-			wd := f.attach("s-1")
-			elsewhere := f.newKeeper("there")
-			defer f.run(elsewhere)()
-			for i := range 20 {
-				require.NoError(t, f.attachTo(elsewhere, fmt.Sprint("other-", i)).Close())
-			}
-			finished := f.attach("s-2")
-			require.NoError(t, finished.Complete())
-			other := f.attachTo(elsewhere, "other")
-			f.advance(time.Minute)
-			require.Empty(t, store.asked, "nobody else ended anything")
+	subtest(t, "a keeper reads only what others ended of its own runs", func(f *fixture) {
+		store := &endsLog{Store: f.db}
+		f.cfg.Store = store
+		f.start()
+		wd := f.attach("s-1")
+		elsewhere := f.newKeeper("there")
+		defer f.run(elsewhere)()
+		for i := range 20 {
+			require.NoError(f, f.attachTo(elsewhere, fmt.Sprint("other-", i)).Close())
+		}
+		finished := f.attach("s-2")
+		require.NoError(f, finished.Complete())
+		other := f.attachTo(elsewhere, "other")
+		f.advance(time.Minute)
+		require.Empty(f, store.asked, "nobody else ended anything")
+		f.cancel("s-1")
+		f.cancel("other")
+		f.advance(2 * session.DefaultPoll)
+		f.requireCancelled(wd)
+		f.requireCancelled(other)
+		f.advance(time.Minute)
+		require.ElementsMatch(f, []string{
+			"told [], ended [{s-1 1}]", "told [{s-1 1}], ended []",
+			"told [], ended [{other 1}]", "told [{other 1}], ended []",
+		}, store.asked)
+	})
+	subtest(t, "a run that is cancelled while this process still attaches to it ends at once", func(f *fixture) {
+		f.db.after = func(string) error { time.Sleep(time.Second); return nil } // fake time
+		f.start()
+		go func() {
+			time.Sleep(500 * time.Millisecond)
 			f.cancel("s-1")
-			f.cancel("other")
-			f.advance(2 * session.DefaultPoll)
-			f.requireCancelled(wd)
-			f.requireCancelled(other)
-			f.advance(time.Minute)
-			require.ElementsMatch(t, []string{
-				"told [], ended [{s-1 1}]", "told [{s-1 1}], ended []",
-				"told [], ended [{other 1}]", "told [{other 1}], ended []",
-			}, store.asked)
-		})
+		}()
+		wd := f.attach("s-1")
+		f.advance(10 * time.Millisecond)
+		f.requireCancelled(wd)
 	})
-	t.Run("an answer that is lost is asked for again", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.Store = pollOnly{f.db}
-			f.start()
-			wd := f.attach("s-1")
-			f.advance(11 * time.Second)
-			f.cancel("s-1")
-			lost := 3
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "Ended" && lost > 0 {
-					lost--
-					return errDown
-				}
-				return nil
-			})
-			f.advance(3 * session.DefaultPoll)
-			f.requireRunning(wd)
-			f.advance(session.DefaultPoll)
-			f.requireCancelled(wd)
-		})
+	subtest(t, "a hundred thousand ends of others leave nothing behind", func(f *fixture) {
+		store := &floodListener{database: f.db}
+		f.cfg.Store = store
+		f.start()
+		f.attach("s-1")
+		f.advance(time.Second)
+		for i := range 100_000 {
+			store.told(fmt.Sprint("other-", i))
+			require.LessOrEqual(f, f.keeper().Requested(), 1)
+		}
 	})
-	t.Run("a run that is cancelled while this process still attaches to it ends at once", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.db.onCall(nil)
-			store := &lateAnswer{database: f.db, late: time.Second}
-			f.cfg.Store = store
-			f.start()
-			go func() {
-				time.Sleep(500 * time.Millisecond)
-				f.cancel("s-1")
-			}()
-			wd := f.attach("s-1")
-			f.advance(10 * time.Millisecond)
-			f.requireCancelled(wd)
-		})
-	})
-	t.Run("a hundred thousand ends of others leave nothing behind", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			store := &floodListener{database: f.db}
-			f.cfg.Store = store
-			f.start()
-			f.attach("s-1")
-			f.advance(time.Second)
-			for i := range 100_000 {
-				store.told(fmt.Sprint("other-", i))
-				require.LessOrEqual(t, f.keeper().Requested(), 1)
-			}
-		})
-	})
-}
-
-// lateAnswer is a database that answers an attach late.
-type lateAnswer struct {
-	*database
-	late time.Duration
-}
-
-func (s *lateAnswer) Attach(ctx context.Context, row session.Session) (before, after session.Session, err error) {
-	before, after, err = s.database.Attach(ctx, row)
-	time.Sleep(s.late)
-	return before, after, err
 }
 
 // floodListener is a database that a test listens in place of.

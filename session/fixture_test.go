@@ -57,6 +57,36 @@ func (d *database) onCall(on func(ctx context.Context, call string) error) {
 	d.hook = on
 }
 
+// fail has one call fail from now on.
+func (d *database) fail(name string) {
+	d.onCall(func(_ context.Context, call string) error {
+		if call == name {
+			return errDown
+		}
+		return nil
+	})
+}
+
+// delay has one call take a while from now on.
+func (d *database) delay(name string, takes time.Duration) {
+	d.onCall(func(_ context.Context, call string) error {
+		if call == name {
+			time.Sleep(takes) // fake time
+		}
+		return nil
+	})
+}
+
+// hang has one call return only when its context ends.
+func (d *database) hang(name string) {
+	d.onCall(func(ctx context.Context, call string) error {
+		if call == name {
+			<-ctx.Done()
+		}
+		return ctx.Err()
+	})
+}
+
 // takeCounts returns the counts since its last call.
 func (d *database) takeCounts() (calls map[string]int, written int) {
 	d.mu.Lock()
@@ -66,37 +96,49 @@ func (d *database) takeCounts() (calls map[string]int, written int) {
 	return calls, written
 }
 
-func (d *database) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	if err := d.called(ctx, "Read"); err != nil {
-		return nil, err
+// call makes a call of the Memory, unless the hook fails it.
+func call[T any](ctx context.Context, d *database, name string, do func() (T, error)) (got T, err error) {
+	if err := d.called(ctx, name); err != nil {
+		return got, err
 	}
-	return d.Memory.Read(ctx, aggregateType, aggregateID)
+	return do()
+}
+
+// lose has the answer of one call lost from now on.
+func (d *database) lose(name string) {
+	d.after = func(call string) error {
+		if call == name {
+			return errDown
+		}
+		return nil
+	}
+}
+
+// answer returns the error of a call that was carried out.
+func (d *database) answer(name string, err error) error {
+	if d.after != nil && err == nil {
+		return d.after(name)
+	}
+	return err
+}
+
+func (d *database) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
+	return call(ctx, d, "Read", func() ([]watchdog.Event, error) { return d.Memory.Read(ctx, aggregateType, aggregateID) })
 }
 
 func (d *database) Select(ctx context.Context, s watchdog.Selection) ([]watchdog.Event, error) {
-	if err := d.called(ctx, "Read"); err != nil {
-		return nil, err
-	}
-	return d.Memory.Select(ctx, s)
+	return call(ctx, d, "Read", func() ([]watchdog.Event, error) { return d.Memory.Select(ctx, s) })
 }
 
 func (d *database) Append(ctx context.Context, events ...watchdog.Event) error {
-	err := d.Memory.Append(ctx, events...)
-	if d.after != nil && err == nil {
-		err = d.after("Append")
-	}
-	return err
+	return d.answer("Append", d.Memory.Append(ctx, events...))
 }
 
 func (d *database) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
 	if err := d.called(ctx, "Transact"); err != nil {
 		return err
 	}
-	err := d.Memory.Transact(ctx, exchanges...)
-	if d.after != nil && err == nil {
-		err = d.after("Transact")
-	}
-	return err
+	return d.answer("Transact", d.Memory.Transact(ctx, exchanges...))
 }
 
 func (d *database) Attach(ctx context.Context, s session.Session) (before, after session.Session, err error) {
@@ -104,29 +146,22 @@ func (d *database) Attach(ctx context.Context, s session.Session) (before, after
 		return before, after, err
 	}
 	before, after, err = d.Memory.Attach(ctx, s)
-	if d.after != nil && err == nil {
-		err = d.after("Attach")
-	}
-	return before, after, err
+	return before, after, d.answer("Attach", err)
 }
 
 func (d *database) Freshen(
 	ctx context.Context, lease string, fresh []session.Freshness,
 ) (session.Skipped, error) {
-	if err := d.called(ctx, "Freshen"); err != nil {
-		return session.Skipped{}, err
-	}
-	d.mu.Lock()
-	d.written += len(fresh)
-	d.mu.Unlock()
-	return d.Memory.Freshen(ctx, lease, fresh)
+	return call(ctx, d, "Freshen", func() (session.Skipped, error) {
+		d.mu.Lock()
+		d.written += len(fresh)
+		d.mu.Unlock()
+		return d.Memory.Freshen(ctx, lease, fresh)
+	})
 }
 
 func (d *database) End(ctx context.Context, ends []session.Ending) (session.Skipped, error) {
-	if err := d.called(ctx, "End"); err != nil {
-		return session.Skipped{}, err
-	}
-	return d.Memory.End(ctx, ends)
+	return call(ctx, d, "End", func() (session.Skipped, error) { return d.Memory.End(ctx, ends) })
 }
 
 func (d *database) BeginLease(ctx context.Context, l session.Lease) error {
@@ -151,26 +186,17 @@ func (d *database) ExpireLease(ctx context.Context, l session.Lease) (expired bo
 }
 
 func (d *database) LeaseSessions(ctx context.Context, id string) ([]session.AttemptID, error) {
-	if err := d.called(ctx, "LeaseSessions"); err != nil {
-		return nil, err
-	}
-	return d.Memory.LeaseSessions(ctx, id)
+	return call(ctx, d, "LeaseSessions", func() ([]session.AttemptID, error) { return d.Memory.LeaseSessions(ctx, id) })
 }
 
 func (d *database) Session(ctx context.Context, runID string) (session.Session, error) {
-	if err := d.called(ctx, "Session"); err != nil {
-		return session.Session{}, err
-	}
-	return d.Memory.Session(ctx, runID)
+	return call(ctx, d, "Session", func() (session.Session, error) { return d.Memory.Session(ctx, runID) })
 }
 
 func (d *database) Ended(
 	ctx context.Context, lease string, told []session.AttemptID,
 ) ([]session.AttemptID, error) {
-	if err := d.called(ctx, "Ended"); err != nil {
-		return nil, err
-	}
-	return d.Memory.Ended(ctx, lease, told)
+	return call(ctx, d, "Ended", func() ([]session.AttemptID, error) { return d.Memory.Ended(ctx, lease, told) })
 }
 
 func (d *database) Listen(ctx context.Context, ready func(), told func(string)) error {
@@ -206,6 +232,12 @@ func inBubble(t *testing.T, test func(f *fixture)) {
 		f.cfg = session.KeeperConfig{Store: f.db, Host: "here", Logger: slog.New(slog.NewTextHandler(f.log, nil))}
 		test(f)
 	})
+}
+
+// subtest is inBubble for a part of a test.
+func subtest(t *testing.T, name string, test func(f *fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBubble(t, test) })
 }
 
 func (f *fixture) keeper() *session.Keeper {

@@ -39,7 +39,7 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 	}
 	roster := newRoster(&cfg)
 	rows, down := &rowBuilder{&cfg, allowedBy}, &outage{roster: roster}
-	leases, ends := newLeaseKeeper(roster, down), &endWriter{roster}
+	leases, ends := &leaseKeeper{roster, down, make(chan struct{}, 1), make(chan struct{}, 1)}, &endWriter{roster}
 	return &Keeper{
 		cfg: &cfg, roster: roster, rows: rows, leases: leases, outage: down,
 		flusher: &flusher{roster: roster, rows: rows, leases: leases, ends: ends, outage: down},
@@ -124,7 +124,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	defer endRenewing()
 	var own sync.WaitGroup
 	defer own.Wait()
-	own.Go(func() { newPoller(k.roster).watch(ctx) })
+	own.Go(func() { (&poller{roster: k.roster, ready: make(chan struct{}, 1)}).watch(ctx) })
 	own.Go(func() { k.syncer.loop(ctx) })
 	tick, compare := time.NewTicker(k.cfg.Pace), time.NewTicker(verdict.CompareAfter(k.cfg.Promise))
 	defer tick.Stop()
@@ -168,3 +168,18 @@ func (k *Keeper) finish(ctx context.Context, endRenewing func()) error {
 }
 
 var _ watchdog.Keeper = (*Keeper)(nil)
+
+// A TakeoverError is the cause of the context of a run that another process has taken over: it attached to the run
+// while this one ran it. It wraps no other error.
+type TakeoverError struct {
+	RunID string
+	// Attempt is the attempt of this process. By is the later one, and Host where that runs, as its row says.
+	Attempt, By int
+	Host        string
+}
+
+// Error says who took the run over.
+func (e *TakeoverError) Error() string {
+	return fmt.Sprintf("run %s was taken over: attempt %d was followed by attempt %d on host %q",
+		e.RunID, e.Attempt, e.By, e.Host)
+}

@@ -53,101 +53,84 @@ func TestKeeperConfig(t *testing.T) {
 
 // TestAttach: an attach begins an attempt in the row.
 func TestAttach(t *testing.T) {
-	t.Run("makes a row with the run, the host and the time", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.attach("s-1")
-			now := time.Now().UTC()
-			row := f.row("s-1")
-			require.NotEmpty(t, row.Lease)
-			require.JSONEq(t, `{"wall_clock_seconds":14400}`, string(row.State))
-			require.Equal(t, session.Session{
-				RunID: "s-1", Status: session.Active, CreatedAt: now, LastEventAt: now, StartedAt: now, Host: "here", Attempt: 1,
-				Lease: row.Lease, Activity: session.NoActivity, State: row.State,
-			}, row)
-			require.Equal(t, 1, f.keeper().Live())
-		})
+	subtest(t, "makes a row with the run, the host and the time", func(f *fixture) {
+		f.attach("s-1")
+		now := time.Now().UTC()
+		row := f.row("s-1")
+		require.NotEmpty(f, row.Lease)
+		require.JSONEq(f, `{"wall_clock_seconds":14400}`, string(row.State))
+		require.Equal(f, session.Session{
+			RunID: "s-1", Status: session.Active, CreatedAt: now, LastEventAt: now, StartedAt: now, Host: "here", Attempt: 1,
+			Lease: row.Lease, Activity: session.NoActivity, State: row.State,
+		}, row)
+		require.Equal(f, 1, f.keeper().Live())
 	})
-	t.Run("the new row is not written again before it is behind", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			f.advance(time.Hour)
-			f.db.takeCounts()
-			wd := f.attach("s-1")
-			f.advance(time.Minute - time.Second)
-			wd.Activity()
-			f.advance(time.Second)
-			calls, _ := f.db.takeCounts()
-			require.Zero(t, calls["Freshen"])
-		})
+	subtest(t, "the new row is not written again before it is behind", func(f *fixture) {
+		f.start()
+		f.advance(time.Hour)
+		f.db.takeCounts()
+		wd := f.attach("s-1")
+		f.advance(time.Minute - time.Second)
+		wd.Activity()
+		f.advance(time.Second)
+		calls, _ := f.db.takeCounts()
+		require.Zero(f, calls["Freshen"])
 	})
-	t.Run("the row has the parent and the run's own threshold", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.RunThreshold = func(runID string) time.Duration {
-				return map[string]time.Duration{
-					"s-1": time.Hour, "s-2": watchdog.NoLimit, "s-3": 4 * session.DefaultPace,
-				}[runID]
-			}
-			for i := range 4 {
-				run := watchdog.Run{ID: name(i), StartedAt: time.Now(), Parent: "p"}
-				wd, err := watchdog.New(context.Background(), run, f.config(f.keeper()))
-				require.NoError(t, err)
-				defer wd.Close()
-			}
-			require.Equal(t, "p", f.row("s-0").Parent)
-			require.Zero(t, f.row("s-0").Threshold)
-			require.Equal(t, time.Hour, f.row("s-1").Threshold)
-			require.Equal(t, time.Duration(watchdog.NoLimit), f.row("s-2").Threshold)
-		})
+	subtest(t, "the row has the parent and the run's own threshold", func(f *fixture) {
+		f.cfg.RunThreshold = func(runID string) time.Duration {
+			return map[string]time.Duration{
+				"s-1": time.Hour, "s-2": watchdog.NoLimit, "s-3": 4 * session.DefaultPace,
+			}[runID]
+		}
+		for i := range 4 {
+			run := watchdog.Run{ID: name(i), StartedAt: time.Now(), Parent: "p"}
+			wd, err := watchdog.New(context.Background(), run, f.config(f.keeper()))
+			require.NoError(f, err)
+			defer wd.Close()
+		}
+		require.Equal(f, "p", f.row("s-0").Parent)
+		require.Zero(f, f.row("s-0").Threshold)
+		require.Equal(f, time.Hour, f.row("s-1").Threshold)
+		require.Equal(f, time.Duration(watchdog.NoLimit), f.row("s-2").Threshold)
 	})
 	for name, own := range map[string]time.Duration{"negative": -1, "too short for the pace": 4*time.Second - 1} {
-		t.Run("fails if the run's own threshold is "+name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.cfg.RunThreshold = func(string) time.Duration { return own }
-				_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, f.config(f.keeper()))
-				require.ErrorIs(t, err, watchdog.ErrInvalid)
-				require.Zero(t, f.keeper().Live())
-			})
+		subtest(t, "fails if the run's own threshold is "+name, func(f *fixture) {
+			f.cfg.RunThreshold = func(string) time.Duration { return own }
+			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, f.config(f.keeper()))
+			require.ErrorIs(f, err, watchdog.ErrInvalid)
+			require.Zero(f, f.keeper().Live())
 		})
 	}
-	t.Run("a resume writes the start of its fresh window", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			start := wd.StartedAt()
-			f.advance(time.Minute)
-			f.cancel("s-1")
-			f.advance(time.Minute)
-			f.requireCancelled(wd)
-			run := watchdog.Run{ID: "s-1", StartedAt: start}
-			resumed, err := watchdog.Resume(context.Background(), run, f.config(f.keeper()))
-			require.NoError(t, err)
-			defer resumed.Close()
-			row := f.row("s-1")
-			require.Equal(t, start.Add(2*time.Minute), row.StartedAt)
-			require.Equal(t, start, row.CreatedAt)
-			require.Equal(t, session.Active, row.Status)
-			require.Empty(t, row.Reason)
-			require.Equal(t, watchdog.Attempt{Number: 2, Stopped: true}, resumed.Attempt())
-			f.advance(time.Minute)
-			f.requireRunning(resumed)
-		})
+	subtest(t, "a resume writes the start of its fresh window", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		start := wd.StartedAt()
+		f.advance(time.Minute)
+		f.cancel("s-1")
+		f.advance(time.Minute)
+		f.requireCancelled(wd)
+		run := watchdog.Run{ID: "s-1", StartedAt: start}
+		resumed, err := watchdog.Resume(context.Background(), run, f.config(f.keeper()))
+		require.NoError(f, err)
+		defer resumed.Close()
+		row := f.row("s-1")
+		require.Equal(f, start.Add(2*time.Minute), row.StartedAt)
+		require.Equal(f, start, row.CreatedAt)
+		require.Equal(f, session.Active, row.Status)
+		require.Empty(f, row.Reason)
+		require.Equal(f, watchdog.Attempt{Number: 2, Stopped: true}, resumed.Attempt())
+		f.advance(time.Minute)
+		f.requireRunning(resumed)
 	})
-	t.Run("fails if the database hangs", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.db.onCall(func(ctx context.Context, call string) error {
-				if call == "Attach" {
-					<-ctx.Done()
-				}
-				return ctx.Err()
-			})
-			f.cfg.RecordTimeout = time.Second
-			begun := time.Now()
-			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: begun}, f.config(f.keeper()))
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.ErrorContains(t, err, "begin an attempt of run s-1")
-			require.Equal(t, time.Second, time.Since(begun))
-			require.Zero(t, f.keeper().Live())
-		})
+	subtest(t, "fails if the database hangs", func(f *fixture) {
+		f.db.hang("Attach")
+		f.cfg.RecordTimeout = time.Second
+		begun := time.Now()
+		_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: begun}, f.config(f.keeper()))
+		require.ErrorIs(f, err, context.DeadlineExceeded)
+		require.ErrorContains(f, err, "begin an attempt of run s-1")
+		require.Equal(f, time.Second, time.Since(begun))
+		require.Zero(f, f.keeper().Live())
 	})
 }
 
@@ -188,85 +171,41 @@ func TestEnd(t *testing.T) {
 			func(f *fixture, _ *watchdog.Watchdog, _ context.CancelFunc) { f.advance(time.Hour) }, session.Active, "",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.start()
-				ctx, endParent := context.WithCancel(context.Background())
-				defer endParent()
-				wd, err := watchdog.New(ctx, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, f.config(f.keeper()))
-				require.NoError(t, err)
-				defer wd.Close()
-				c.end(f, wd, endParent)
-				f.advance(session.DefaultPromise / 2) // nothing new for a minute: it is looked at with a renewal
-				require.Equal(t, c.status, f.row("s-1").Status)
-				require.Equal(t, c.reason, f.row("s-1").Reason)
-				require.Equal(t, c.status == session.Active, f.keeper().Live() == 1)
-			})
+		subtest(t, name, func(f *fixture) {
+			f.start()
+			ctx, endParent := context.WithCancel(context.Background())
+			defer endParent()
+			wd, err := watchdog.New(ctx, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, f.config(f.keeper()))
+			require.NoError(f, err)
+			defer wd.Close()
+			c.end(f, wd, endParent)
+			f.advance(session.DefaultPromise / 2) // nothing new for a minute: it is looked at with a renewal
+			require.Equal(f, c.status, f.row("s-1").Status)
+			require.Equal(f, c.reason, f.row("s-1").Reason)
+			require.Equal(f, c.status == session.Active, f.keeper().Live() == 1)
 		})
 	}
-	t.Run("soon, also at the longest promise", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.Promise = session.LongestPromise
-			f.start()
-			f.attach("s-1")
-			f.advance(watchdog.DefaultWallClock + 1)
-			f.advance(session.DefaultPromise / 2)
-			require.Equal(t, session.Cancelled, f.row("s-1").Status)
-		})
+	subtest(t, "soon, also at the longest promise", func(f *fixture) {
+		f.cfg.Promise = session.LongestPromise
+		f.start()
+		f.attach("s-1")
+		f.advance(watchdog.DefaultWallClock + 1)
+		f.advance(session.DefaultPromise / 2)
+		require.Equal(f, session.Cancelled, f.row("s-1").Status)
 	})
-	t.Run("the stop of a run around it is not its own stop", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			outer := f.attach("s-1")
-			inner, err := watchdog.New(outer.Context(), watchdog.Run{ID: "s-2", StartedAt: time.Now()}, f.config(f.keeper()))
-			require.NoError(t, err)
-			defer inner.Close()
-			_, err = outer.Cancel(watchdog.Cancellation{Reason: watchdog.CommandNoOutput})
-			require.NoError(t, err)
-			f.advance(time.Second)
-			require.Equal(t, session.Cancelled, f.row("s-1").Status)
-			require.Equal(t, session.Interrupted, f.row("s-2").Status)
-			require.Empty(t, f.row("s-2").Reason)
-		})
+	subtest(t, "the stop of a run around it is not its own stop", func(f *fixture) {
+		f.start()
+		outer := f.attach("s-1")
+		inner, err := watchdog.New(outer.Context(), watchdog.Run{ID: "s-2", StartedAt: time.Now()}, f.config(f.keeper()))
+		require.NoError(f, err)
+		defer inner.Close()
+		_, err = outer.Cancel(watchdog.Cancellation{Reason: watchdog.CommandNoOutput})
+		require.NoError(f, err)
+		f.advance(time.Second)
+		require.Equal(f, session.Cancelled, f.row("s-1").Status)
+		require.Equal(f, session.Interrupted, f.row("s-2").Status)
+		require.Empty(f, f.row("s-2").Reason)
 	})
-	t.Run("is written also if the keeper ends right after it", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			stop := f.run(f.keeper())
-			require.NoError(t, f.attach("s-1").Close())
-			stop()
-			require.Equal(t, session.Finished, f.row("s-1").Status)
-		})
-	})
-	t.Run("is not waited for long if the database does not answer any more", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			stop := f.stopped(f.keeper())
-			wd := f.attach("s-1")
-			f.advance(2 * time.Minute)
-			f.db.onCall(func(ctx context.Context, _ string) error { <-ctx.Done(); return context.Cause(ctx) })
-			require.NoError(t, wd.Close())
-			begun := time.Now()
-			require.ErrorContains(t, stop(), "the end of 1 run is not written")
-			require.LessOrEqual(t, time.Since(begun), 2*watchdog.DefaultRecordTimeout)
-			require.Equal(t, session.Active, f.row("s-1").Status)
-			require.Equal(t, 1, f.log.count("level=ERROR"))
-		})
-	})
-}
-
-// slowAttach is a database whose first attach answers late.
-type slowAttach struct {
-	*database
-	attached bool
-}
-
-func (s *slowAttach) Attach(ctx context.Context, row session.Session) (before, after session.Session, err error) {
-	first := !s.attached
-	s.attached = true
-	before, after, err = s.database.Attach(ctx, row)
-	if first {
-		time.Sleep(time.Second) // fake time
-	}
-	return before, after, err
 }
 
 func TestAttempts(t *testing.T) {
@@ -280,121 +219,76 @@ func TestAttempts(t *testing.T) {
 		}
 		return n
 	}
-	t.Run("one after the other", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			for n := 1; n < 4; n++ {
-				wd := f.attach("s-1")
-				require.Equal(t, watchdog.Attempt{Number: n}, wd.Attempt())
-				wd.Close()
-				f.advance(time.Minute)
+	subtest(t, "no attempt of this process is lost, whether its end is written or not", func(f *fixture) {
+		f.start()
+		f.attach("s-1").Close()
+		require.Equal(f, watchdog.Attempt{Number: 2}, f.attach("s-1").Attempt())
+		wd := f.attach("s-1")
+		require.Equal(f, watchdog.Attempt{Number: 3}, wd.Attempt())
+		f.advance(time.Minute)
+		require.Equal(f, 1, f.keeper().Live(), "the latest")
+		require.Equal(f, session.Active, f.row("s-1").Status)
+		wd.Close()
+		f.advance(time.Second)
+		require.Equal(f, session.Finished, f.row("s-1").Status)
+		require.Zero(f, lost(f))
+	})
+	subtest(t, "of two with one number, because the row was deleted, the later is kept", func(f *fixture) {
+		f.start()
+		first := f.attach("s-1")
+		require.NoError(f, f.db.Delete(context.Background(), "s-1"))
+		second := f.attach("s-1")
+		require.Equal(f, watchdog.Attempt{Number: 1}, second.Attempt())
+		first.Close()
+		f.advance(time.Minute)
+		require.Equal(f, session.Active, f.row("s-1").Status)
+		second.Close()
+		require.Equal(f, session.Finished, f.row("s-1").Status)
+	})
+	subtest(t, "the attempt of another host in between is lost if that died", func(f *fixture) {
+		f.attach("s-1")
+		f.attachTo(f.newKeeper("there"), "s-1")
+		require.Equal(f, watchdog.Attempt{Number: 3, Lost: true}, f.attach("s-1").Attempt())
+		require.Equal(f, 2, lost(f))
+	})
+	subtest(t, "of two that begin at once, the later is kept", func(f *fixture) {
+		slow := true
+		f.db.after = func(call string) error {
+			if call == "Attach" && slow {
+				slow = false
+				time.Sleep(time.Second) // fake time
 			}
-			require.Equal(t, 3, f.row("s-1").Attempt)
-			require.Zero(t, lost(f))
-		})
+			return nil
+		}
+		f.start()
+		first := make(chan *watchdog.Watchdog)
+		go func() { first <- f.attach("s-1") }()
+		synctest.Wait()
+		second := f.attach("s-1")
+		require.Equal(f, 1, (<-first).Attempt().Number)
+		require.Equal(f, 2, second.Attempt().Number)
+		second.Close()
+		f.advance(time.Second)
+		require.Equal(f, session.Finished, f.row("s-1").Status)
 	})
-	t.Run("no attempt of this process is lost, whether its end is written or not", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			f.attach("s-1").Close()
-			require.Equal(t, watchdog.Attempt{Number: 2}, f.attach("s-1").Attempt())
-			wd := f.attach("s-1")
-			require.Equal(t, watchdog.Attempt{Number: 3}, wd.Attempt())
-			f.advance(time.Minute)
-			require.Equal(t, 1, f.keeper().Live(), "the latest")
-			require.Equal(t, session.Active, f.row("s-1").Status)
-			wd.Close()
-			f.advance(time.Second)
-			require.Equal(t, session.Finished, f.row("s-1").Status)
-			require.Zero(t, lost(f))
-		})
-	})
-	t.Run("an attempt that begins while the end of the one before is written is kept", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			f.attach("s-1").Close()
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "End" {
-					time.Sleep(2 * time.Second) // fake time
-				}
-				return nil
-			})
-			f.advance(time.Second)
-			require.Equal(t, watchdog.Attempt{Number: 2}, f.attach("s-1").Attempt())
-			f.advance(time.Minute)
-			require.Equal(t, 1, f.keeper().Live())
-		})
-	})
-	t.Run("of two with one number, because the row was deleted, the later is kept", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			first := f.attach("s-1")
-			require.NoError(t, f.db.Delete(context.Background(), "s-1"))
-			second := f.attach("s-1")
-			require.Equal(t, watchdog.Attempt{Number: 1}, second.Attempt())
-			first.Close()
-			f.advance(time.Minute)
-			require.Equal(t, session.Active, f.row("s-1").Status)
-			second.Close()
-			require.Equal(t, session.Finished, f.row("s-1").Status)
-		})
-	})
-	t.Run("the attempt of another host in between is lost if that died", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.attach("s-1")
-			f.attachTo(f.newKeeper("there"), "s-1")
-			require.Equal(t, watchdog.Attempt{Number: 3, Lost: true}, f.attach("s-1").Attempt())
-			require.Equal(t, 2, lost(f))
-		})
-	})
-	t.Run("of two that begin at once, the later is kept", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.Store = &slowAttach{database: f.db}
-			f.start()
-			first := make(chan *watchdog.Watchdog)
-			go func() { first <- f.attach("s-1") }()
-			synctest.Wait()
-			second := f.attach("s-1")
-			require.Equal(t, 1, (<-first).Attempt().Number)
-			require.Equal(t, 2, second.Attempt().Number)
-			second.Close()
-			f.advance(time.Second)
-			require.Equal(t, session.Finished, f.row("s-1").Status)
-		})
-	})
-	t.Run("the attempt of a host that died is lost, and the next attach reports it", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.attach("s-1") // its keeper never runs
-			f.advance(time.Hour)
-			stop := f.run(f.newKeeper("there"))
-			defer stop()
-			k := f.newKeeper("there")
-			wd := f.attachTo(k, "s-1")
-			require.Equal(t, watchdog.Attempt{Number: 2, Lost: true}, wd.Attempt())
-			require.Equal(t, 1, lost(f))
-			require.Equal(t, "there", f.row("s-1").Host)
-		})
-	})
-	t.Run("a run that another host took over ends at once, and its end is not written", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			f.advance(time.Minute)
-			begun := time.Now()
-			other := f.attachTo(f.newKeeper("there"), "s-1")
-			require.True(t, other.Attempt().Lost)
-			synctest.Wait()
-			require.Equal(t, begun, time.Now())
-			var takeover *session.TakeoverError
-			require.ErrorAs(t, context.Cause(wd.Context()), &takeover)
-			require.Equal(t, session.TakeoverError{RunID: "s-1", Attempt: 1, By: 2, Host: "there"}, *takeover)
-			require.ErrorContains(t, takeover, `attempt 1 was followed by attempt 2 on host "there"`)
-			require.Zero(t, f.keeper().Live())
-			require.Equal(t, 1, f.log.count("a run was taken over by another process"))
-			wd.Close()
-			f.advance(time.Minute)
-			require.Equal(t, session.Active, f.row("s-1").Status)
-			require.Equal(t, 2, f.row("s-1").Attempt)
-		})
+	subtest(t, "a run that another host took over ends at once, and its end is not written", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		f.advance(time.Minute)
+		begun := time.Now()
+		other := f.attachTo(f.newKeeper("there"), "s-1")
+		require.True(f, other.Attempt().Lost)
+		synctest.Wait()
+		require.Equal(f, begun, time.Now())
+		var takeover *session.TakeoverError
+		require.ErrorAs(f, context.Cause(wd.Context()), &takeover)
+		require.Equal(f, session.TakeoverError{RunID: "s-1", Attempt: 1, By: 2, Host: "there"}, *takeover)
+		require.ErrorContains(f, takeover, `attempt 1 was followed by attempt 2 on host "there"`)
+		require.Zero(f, f.keeper().Live())
+		require.Equal(f, 1, f.log.count("a run was taken over by another process"))
+		wd.Close()
+		f.advance(time.Minute)
+		require.Equal(f, session.Active, f.row("s-1").Status)
+		require.Equal(f, 2, f.row("s-1").Attempt)
 	})
 }

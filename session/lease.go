@@ -100,16 +100,11 @@ type Leases interface {
 // ExpireBatch is how many sessions one call of ExpireLease takes out of a lease.
 const ExpireBatch = 1000
 
-// sameSigns reports whether a session has given no sign of life since it was judged, and nobody else has taken it.
-func (s Session) sameSigns(judged Session) bool {
-	return s.Attempt == judged.Attempt && s.Lease == judged.Lease && s.Activity == judged.Activity &&
-		s.LastEventAt.Equal(judged.LastEventAt)
-}
-
 // stalledAs reports whether a session has the signs of life that it was judged by, and whether the limits of its run,
 // which may have been raised since, do not allow its silence.
 func (s Session) stalledAs(judged Session) bool {
-	return s.sameSigns(judged) && (judged.Silence <= 0 || judged.Silence > s.Allowance)
+	return s.Attempt == judged.Attempt && s.Lease == judged.Lease && s.Activity == judged.Activity &&
+		s.LastEventAt.Equal(judged.LastEventAt) && (judged.Silence <= 0 || judged.Silence > s.Allowance)
 }
 
 // SilentFor returns how long the session has had no event when the database's clock shows now. For a session with a
@@ -119,4 +114,40 @@ func (s Session) SilentFor(now time.Time) time.Duration {
 		return s.Silence
 	}
 	return now.Sub(s.SilentSince())
+}
+
+// MaxBehind is how many rows a lease names as behind. If there are more, it vouches for nothing more until there are
+// fewer.
+const MaxBehind = 64
+
+// A RowBehind is a row that says less than its run did: a run that was silent woke up, ended, or may be silent for
+// longer now, and its process cannot write that, because another transaction has locked the row, or a trigger or a
+// constraint of the host's refuses it. Nobody knows the run's silence from the row, so that a sweeper judges it only up
+// to Written.
+type RowBehind struct {
+	RunID   string `json:"run"`
+	Attempt int    `json:"attempt"`
+	// Written is the instant up to which the row is written, by the clock of the lease. A later one than the lease vouches
+	// for counts as that.
+	Written time.Duration `json:"written"`
+}
+
+func (b RowBehind) key() AttemptID { return AttemptID{b.RunID, b.Attempt} }
+
+// silenceOf returns how long the lease vouches that the run of a row is silent, and whether it names the row as behind.
+func (l *Lease) silenceOf(s Session) (silence time.Duration, behind bool) {
+	upTo := max(l.Vouched, l.Covered)
+	for _, b := range l.Behind {
+		if b.RunID == s.RunID && b.Attempt == s.Attempt {
+			upTo, behind = min(b.Written, upTo), true
+		}
+	}
+	return max(upTo-s.Activity, 0), behind
+}
+
+// refutes reports whether the lease names the row of a session as behind, and does not vouch for the silence by which
+// it was judged.
+func (l *Lease) refutes(judged Session) bool {
+	silence, behind := l.silenceOf(judged)
+	return behind && judged.Silence > silence
 }

@@ -8,19 +8,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A leaseKeeper begins, renews and ends the lease of a process.
 type leaseKeeper struct {
 	roster    *roster
 	outage    *outage
 	beginning chan struct{} // has room for one: whoever fills it may begin a lease
 	expired   chan struct{} // has room for one: the lease has expired, and a flush is to begin another
-}
-
-func newLeaseKeeper(s *roster, o *outage) *leaseKeeper {
-	return &leaseKeeper{s, o, make(chan struct{}, 1), make(chan struct{}, 1)}
 }
 
 // lease returns the lease of this process, and begins one if there is none.
@@ -38,7 +34,9 @@ func (k *leaseKeeper) lease(ctx context.Context) (*heldLease, error) {
 		return l, nil
 	}
 	cfg := k.roster.cfg
-	l := newHeldLease(cfg.Host, cfg.Promise)
+	l := &heldLease{
+		id: record.NewWindow(), host: cfg.Host, promise: cfg.Promise, began: time.Now(), beat: 1, answered: 1,
+	}
 	if err := cfg.Store.BeginLease(ctx, l.bare()); err != nil {
 		return nil, fmt.Errorf("begin a lease: %w", err)
 	}
@@ -69,26 +67,24 @@ func (k *leaseKeeper) lost(l *heldLease, err error) bool {
 	return true
 }
 
-// startRenewing renews the lease until the func is called, which waits for the last renewal.
+// startRenewing renews the lease, several times in each promise, until the func is called. That waits for the last
+// renewal.
 func (k *leaseKeeper) startRenewing(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var renewing sync.WaitGroup
-	renewing.Go(func() { k.renewLoop(ctx) })
-	return func() { cancel(); renewing.Wait() }
-}
-
-// renewLoop renews the lease, several times in each promise, until ctx ends.
-func (k *leaseKeeper) renewLoop(ctx context.Context) {
-	tick := time.NewTicker(verdict.RenewAfter(k.roster.cfg.Promise))
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			k.renew(ctx)
-		case <-ctx.Done():
-			return
+	renewing.Go(func() {
+		tick := time.NewTicker(verdict.RenewAfter(k.roster.cfg.Promise))
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				k.renew(ctx)
+			case <-ctx.Done():
+				return
+			}
 		}
-	}
+	})
+	return func() { cancel(); renewing.Wait() }
 }
 
 // renew renews the lease. If that has expired, a flush begins another at once. What fails is tried again at the next
@@ -132,5 +128,87 @@ func (k *leaseKeeper) end(ctx context.Context) {
 			return // a sweeper finds that the lease is not renewed
 		}
 		before = left
+	}
+}
+
+// shortestLockPause is the first pause before an attach to a row that is locked is tried again. The pauses double, up
+// to [LockWait].
+const shortestLockPause = LockWait / 8
+
+// An attached is a row that was made: as it was before and as it is, when that was, and under which lease.
+type attached struct {
+	before, after Session
+	under         *heldLease
+	at            time.Duration
+}
+
+// attachPatiently attaches, and tries again until ctx ends while another transaction has locked the row: a run that
+// begins can wait, and is not to fail for it.
+func (k *leaseKeeper) attachPatiently(ctx context.Context, s Session) (a attached, err error) {
+	var locked error
+	for tries := 0; ; tries++ {
+		a, err = k.attach(ctx, s)
+		switch {
+		case errors.Is(err, ErrLocked):
+			locked = err
+		case err != nil && ctx.Err() != nil && locked != nil: // the last try was cut short
+			return a, errors.Join(locked, err)
+		default:
+			return a, err
+		}
+		select {
+		case <-time.After(verdict.Doubled(shortestLockPause, LockWait, tries)):
+		case <-ctx.Done():
+			return a, errors.Join(locked, context.Cause(ctx))
+		}
+	}
+}
+
+// attach writes the row of an attempt under the lease of this process. A lease that turns out to have expired is
+// followed by another, once.
+func (k *leaseKeeper) attach(ctx context.Context, s Session) (a attached, err error) {
+	for range 2 {
+		if a.under, err = k.lease(ctx); err != nil {
+			break
+		}
+		a.at, s.Lease = a.under.now(), a.under.id
+		a.before, a.after, err = k.roster.cfg.Store.Attach(ctx, s)
+		if !k.lost(a.under, err) {
+			break
+		}
+	}
+	return a, err
+}
+
+// An outage is what of the store failed at the last try.
+type outage struct {
+	roster *roster
+
+	mu          sync.Mutex
+	rows, lease bool
+}
+
+func (o *outage) isDown() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.rows || o.lease
+}
+
+// note notes whether a part of the store failed, rows or lease. It logs when the store begins to fail, and when it
+// works again.
+func (o *outage) note(ctx context.Context, part *bool, err error) {
+	if ctx.Err() != nil {
+		return // the keeper was stopped in the middle of a call
+	}
+	o.mu.Lock()
+	was := o.rows || o.lease
+	*part = err != nil
+	is := o.rows || o.lease
+	o.mu.Unlock()
+	switch log, runs := o.roster.cfg.logger(), o.roster.live(); {
+	case is && !was:
+		log.Error("session rows cannot be kept fresh", "runs", runs, "error", err)
+	case !is && was:
+		log.Info("session rows are kept fresh again", "runs", runs)
 	}
 }

@@ -3,7 +3,6 @@ package session_test
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,131 +40,92 @@ func (f *fixture) stalled() (runIDs []string) {
 }
 
 func TestLease(t *testing.T) {
-	t.Run("there is one for all runs of a process, renewed three times in each promise", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			require.Empty(t, f.leases(), "there is no run yet")
-			for i := range 10 {
-				f.attach(name(i))
-			}
-			f.advance(10 * session.DefaultPromise)
-			all := f.leases()
-			require.Len(t, all, 1)
-			require.Equal(t, "here", all[0].Host)
-			require.Equal(t, session.DefaultPromise, all[0].Promise)
-			require.InDelta(t, 31, all[0].Beat, 1)
-			require.InDelta(t, 100, all[0].Clock.Seconds(), 4)
-			require.InDelta(t, all[0].Clock.Seconds(), all[0].Vouched.Seconds(), 2*awake.Seconds(), "looked at, and then renewed")
-			for i := range 10 {
-				require.Equal(t, all[0].ID, f.row(name(i)).Lease)
-			}
-		})
+	subtest(t, "there is one for all runs of a process, renewed three times in each promise", func(f *fixture) {
+		f.start()
+		require.Empty(f, f.leases(), "there is no run yet")
+		for i := range 10 {
+			f.attach(name(i))
+		}
+		f.advance(10 * session.DefaultPromise)
+		all := f.leases()
+		require.Len(f, all, 1)
+		require.Equal(f, "here", all[0].Host)
+		require.Equal(f, session.DefaultPromise, all[0].Promise)
+		require.InDelta(f, 31, all[0].Beat, 1)
+		require.InDelta(f, 100, all[0].Clock.Seconds(), 4)
+		require.InDelta(f, all[0].Clock.Seconds(), all[0].Vouched.Seconds(), 2*awake.Seconds(), "looked at, and then renewed")
+		for i := range 10 {
+			require.Equal(f, all[0].ID, f.row(name(i)).Lease)
+		}
 	})
-	t.Run("a renewal takes no longer than the promise, whatever the record timeout is", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.Promise, f.cfg.RecordTimeout = session.ShortestPromise, time.Minute
-			f.start()
-			f.attach("s-1")
-			hung := 0
-			f.db.onCall(func(ctx context.Context, call string) error {
-				if call != "RenewLease" || hung > 0 {
-					return nil
-				}
-				hung++
-				<-ctx.Done()
-				return ctx.Err()
-			})
-			f.advance(session.ShortestPromise/3 + time.Millisecond)
-			require.Equal(t, 1, hung)
-			before := f.leases()[0]
-			f.advance(session.ShortestPromise + session.ShortestPromise/3)
-			after := f.leases()[0]
-			require.Greater(t, after.Beat, before.Beat)
-			require.LessOrEqual(t, after.RenewedAt.Sub(before.RenewedAt), 2*session.ShortestPromise,
-				"after three the process is taken for dead")
-			f.db.onCall(nil)
-		})
-	})
-	t.Run("each process has its own", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			f.attach("s-1")
-			there := f.newKeeper("there")
-			defer f.run(there)()
-			f.attachTo(there, "s-2")
-			require.Len(t, f.leases(), 2)
-			require.NotEqual(t, f.row("s-1").Lease, f.row("s-2").Lease)
-		})
-	})
-	t.Run("a keeper that ends gives it up, and what is left is judged by the database's clock", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.RunThreshold = func(string) time.Duration { return time.Minute }
-			k := f.newKeeper("here")
-			stop := f.run(k)
-			wd := f.attachTo(k, "s-1")
-			f.advance(30 * time.Second)
-			wd.Activity()
-			last := time.Now()
-			f.advance(20 * time.Second)
-			stop()
-			require.Empty(t, f.leases())
-			row := f.row("s-1")
-			require.Empty(t, row.Lease)
-			require.Equal(t, time.Minute, row.Threshold)
-			require.WithinDuration(t, last, row.LastEventAt, time.Millisecond)
-			f.advance(41 * time.Second)
-			require.Equal(t, []string{"s-1"}, f.stalled())
-		})
-	})
-	t.Run("a keeper that ends in the middle of a renewal gives it up, too", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			k := f.newKeeper("here")
-			stop := f.run(k)
-			wd := f.attachTo(k, "s-1")
-			f.db.onCall(func(ctx context.Context, call string) error {
-				if call == "RenewLease" {
-					<-ctx.Done()
-					return ctx.Err()
-				}
+	subtest(t, "a renewal takes no longer than the promise, whatever the record timeout is", func(f *fixture) {
+		f.cfg.Promise, f.cfg.RecordTimeout = session.ShortestPromise, time.Minute
+		f.start()
+		f.attach("s-1")
+		hung := 0
+		f.db.onCall(func(ctx context.Context, call string) error {
+			if call != "RenewLease" || hung > 0 {
 				return nil
-			})
-			f.advance(session.DefaultPromise/3 + time.Second)
-			require.NoError(t, wd.Close())
-			stop()
-			require.Empty(t, f.leases())
-		})
-	})
-	t.Run("that cannot be begun fails the attach", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "BeginLease" {
-					return errDown
-				}
-				return nil
-			})
-			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, f.config(f.keeper()))
-			require.ErrorIs(t, err, errDown)
-			require.ErrorContains(t, err, "begin a lease")
-			f.db.onCall(nil)
-			f.attach("s-1")
-		})
-	})
-	t.Run("of many runs that begin at once there is one", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "BeginLease" {
-					time.Sleep(time.Second) // fake time
-				}
-				return nil
-			})
-			f.start()
-			for i := range 20 {
-				go f.attach(name(i))
 			}
-			f.advance(2 * time.Second)
-			require.Equal(t, 20, f.keeper().Live())
-			require.Len(t, f.leases(), 1)
+			hung++
+			<-ctx.Done()
+			return ctx.Err()
 		})
+		f.advance(session.ShortestPromise/3 + time.Millisecond)
+		require.Equal(f, 1, hung)
+		before := f.leases()[0]
+		f.advance(session.ShortestPromise + session.ShortestPromise/3)
+		after := f.leases()[0]
+		require.Greater(f, after.Beat, before.Beat)
+		require.LessOrEqual(f, after.RenewedAt.Sub(before.RenewedAt), 2*session.ShortestPromise,
+			"after three the process is taken for dead")
+		f.db.onCall(nil)
+	})
+	subtest(t, "a keeper that ends gives it up, and what is left is judged by the database's clock", func(f *fixture) {
+		f.cfg.RunThreshold = func(string) time.Duration { return time.Minute }
+		k := f.newKeeper("here")
+		stop := f.run(k)
+		wd := f.attachTo(k, "s-1")
+		f.advance(30 * time.Second)
+		wd.Activity()
+		last := time.Now()
+		f.advance(20 * time.Second)
+		stop()
+		require.Empty(f, f.leases())
+		row := f.row("s-1")
+		require.Empty(f, row.Lease)
+		require.Equal(f, time.Minute, row.Threshold)
+		require.WithinDuration(f, last, row.LastEventAt, time.Millisecond)
+		f.advance(41 * time.Second)
+		require.Equal(f, []string{"s-1"}, f.stalled())
+	})
+	subtest(t, "a keeper that ends in the middle of a renewal gives it up, too", func(f *fixture) {
+		k := f.newKeeper("here")
+		stop := f.run(k)
+		wd := f.attachTo(k, "s-1")
+		f.db.hang("RenewLease")
+		f.advance(session.DefaultPromise/3 + time.Second)
+		require.NoError(f, wd.Close())
+		stop()
+		require.Empty(f, f.leases())
+	})
+	subtest(t, "that cannot be begun fails the attach", func(f *fixture) {
+		f.db.fail("BeginLease")
+		_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, f.config(f.keeper()))
+		require.ErrorIs(f, err, errDown)
+		require.ErrorContains(f, err, "begin a lease")
+		f.db.onCall(nil)
+		f.attach("s-1")
+	})
+	subtest(t, "of many runs that begin at once there is one", func(f *fixture) {
+		f.db.delay("BeginLease", time.Second)
+		f.start()
+		for i := range 20 {
+			go f.attach(name(i))
+		}
+		f.advance(2 * time.Second)
+		require.Equal(f, 20, f.keeper().Live())
+		require.Len(f, f.leases(), 1)
 	})
 }
 
@@ -186,140 +146,36 @@ func TestOutageOfIdleRuns(t *testing.T) {
 
 // TestVouching protects that a run is only stalled as far as its keeper vouches for its silence.
 func TestVouching(t *testing.T) {
-	t.Run("a run that has not signalled since its attach is not silent at all", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			f.attach("s-1")
-			f.advance(3 * time.Hour)
-			require.Empty(t, f.stalled())
-		})
-	})
-	t.Run("one that signals and is then silent is stalled after the threshold, as its keeper says", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			f.attach("s-1").Activity()
-			f.advance(10 * time.Minute)
-			require.Empty(t, f.stalled())
-			f.advance(2 * awake)
-			require.Equal(t, []string{"s-1"}, f.stalled())
-			require.Greater(t, f.row("s-1").Silence, 10*time.Minute)
-		})
-	})
-	t.Run("one in a hold is not", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			wd.Activity()
-			_, err := wd.Hold(context.Background(), "build", watchdog.HoldLimit{Cap: watchdog.NoLimit})
-			require.NoError(t, err)
-			f.advance(3 * time.Hour)
-			require.Empty(t, f.stalled())
-		})
-	})
-	t.Run("the database's clock has no say", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			var step atomic.Int64
-			f.db.Clock = func() time.Time { return time.Now().Add(time.Duration(step.Load())) }
-			f.start()
-			f.attach("s-1").Activity()
-			for _, by := range []time.Duration{time.Hour, -time.Hour, 24 * time.Hour} {
-				step.Store(int64(by))
-				f.advance(90 * time.Second)
-				require.Empty(t, f.stalled())
-			}
-		})
-	})
-	t.Run("while the store cannot be written nobody is silent for longer", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			wd.Activity()
-			f.advance(9 * time.Minute)
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "Freshen" {
-					return errDown
-				}
-				return nil
-			})
-			busy(f, time.Hour, wd) // its row still says that it is quiet
-			require.Empty(t, f.stalled())
-			f.db.onCall(nil)
-			f.advance(5 * time.Second)
-			require.Empty(t, f.stalled())
-			f.advance(11 * time.Minute)
-			require.Equal(t, []string{"s-1"}, f.stalled())
-		})
+	subtest(t, "one that signals and is then silent is stalled after the threshold, as its keeper says", func(f *fixture) {
+		f.start()
+		f.attach("s-1").Activity()
+		f.advance(10 * time.Minute)
+		require.Empty(f, f.stalled())
+		f.advance(2 * awake)
+		require.Equal(f, []string{"s-1"}, f.stalled())
+		require.Greater(f, f.row("s-1").Silence, 10*time.Minute)
 	})
 	for name, hold := range map[string]func(c *contended){
 		"locked":  func(c *contended) { c.locked["s-1"] = true },
 		"refused": func(c *contended) { c.refused["s-1"] = true },
 	} {
-		t.Run("a row of a run that woke up and is "+name+" holds the instant back", func(t *testing.T) {
-			inContention(t, func(f *fixture, c *contended) {
-				wd := f.attach("s-1")
-				wd.Activity()
-				f.advance(9 * time.Minute)
-				c.change(func() { hold(c) })
-				busy(f, time.Hour, wd)
-				require.Empty(t, f.stalled())
-				c.change(func() { clear(c.locked); clear(c.refused) })
-				f.advance(2 * time.Minute)
-				require.Empty(t, f.stalled())
-			})
+		contention(t, "a row of a silent run that is "+name+" holds nothing back", func(f *fixture, c *contended) {
+			f.attach("s-1").Activity()
+			const held = 150 * time.Second
+			f.advance(held)
+			c.change(func() { hold(c) })
+			f.keeper().RecheckAll()
+			f.advance(10*time.Minute - held + 2*awake)
+			require.Equal(f, []string{"s-1"}, f.stalled())
 		})
 	}
-	for name, hold := range map[string]func(c *contended){
-		"locked":  func(c *contended) { c.locked["s-1"] = true },
-		"refused": func(c *contended) { c.refused["s-1"] = true },
-	} {
-		t.Run("a row of a silent run that is "+name+" holds nothing back", func(t *testing.T) {
-			inContention(t, func(f *fixture, c *contended) {
-				f.attach("s-1").Activity()
-				const held = 150 * time.Second
-				f.advance(held)
-				c.change(func() { hold(c) })
-				f.keeper().RecheckAll()
-				f.advance(10*time.Minute - held + 2*awake)
-				require.Equal(t, []string{"s-1"}, f.stalled())
-			})
-		})
-	}
-	for name, hold := range map[string]func(c *contended, runID string){
-		"locked":  func(c *contended, runID string) { c.locked[runID] = true },
-		"refused": func(c *contended, runID string) { c.refused[runID] = true },
-	} {
-		t.Run("rows of runs that woke up and are "+name+" hide no run that hangs", func(t *testing.T) {
-			inContention(t, func(f *fixture, c *contended) {
-				awake := f.attachSome("awake-", 3)
-				hung := f.attachSome("hung-", 20)
-				signal(awake)
-				signal(hung)
-				f.advance(9 * time.Minute)
-				for _, wd := range awake {
-					c.change(func() { hold(c, wd.ID()) })
-				}
-				busy(f, 2*time.Minute, awake...)
-				require.Len(t, f.stalled(), 20)
-				require.NotContains(t, f.stalled(), "awake-0")
-				busy(f, time.Hour, awake...)
-				require.Len(t, f.stalled(), 20)
-				c.change(func() { clear(c.locked); clear(c.refused) })
-				f.advance(2 * time.Minute)
-				require.Len(t, f.stalled(), 20)
-				f.advance(11 * time.Minute)
-				require.Len(t, f.stalled(), 23, "the others hang, too")
-			})
-		})
-	}
-	t.Run("a row of a run that was not quiet holds nothing back", func(t *testing.T) {
-		inContention(t, func(f *fixture, c *contended) {
-			wd, silent := f.attach("s-1"), f.attach("s-2")
-			silent.Activity()
-			wd.Activity()
-			c.change(func() { c.locked["s-1"] = true })
-			busy(f, 11*time.Minute, wd)
-			require.Equal(t, []string{"s-2"}, f.stalled())
-		})
+	contention(t, "a row of a run that was not quiet holds nothing back", func(f *fixture, c *contended) {
+		wd, silent := f.attach("s-1"), f.attach("s-2")
+		silent.Activity()
+		wd.Activity()
+		c.change(func() { c.locked["s-1"] = true })
+		busy(f, 11*time.Minute, wd)
+		require.Equal(f, []string{"s-2"}, f.stalled())
 	})
 }
 
@@ -363,50 +219,44 @@ func TestEndLocked(t *testing.T) {
 
 // TestLeaseExpired protects a process that was taken for dead and goes on.
 func TestLeaseExpired(t *testing.T) {
-	t.Run("it begins another, claims back what is active, and the other runs end with their cancel", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			back, lost := f.attach("s-1"), f.attach("s-2")
-			first := f.row("s-1").Lease
-			f.db.onCall(func(context.Context, string) error { return errDown }) // the process is cut off
-			f.advance(time.Minute)
-			f.expire(first)
-			f.cancel("s-2")
-			f.db.onCall(nil)
-			f.advance(session.DefaultPromise)
-			f.requireRunning(back)
-			f.requireCancelled(lost)
-			require.NotEmpty(t, f.row("s-1").Lease)
-			require.NotEqual(t, first, f.row("s-1").Lease)
-			require.Equal(t, 1, f.row("s-1").Attempt)
-			require.Equal(t, 1, f.log.count("and another is begun"))
-			require.Len(t, f.leases(), 1)
-			f.advance(time.Hour)
-			require.Len(t, f.leases(), 1)
-		})
+	subtest(t, "it begins another, claims back what is active, and the others end with their cancel", func(f *fixture) {
+		f.start()
+		back, lost := f.attach("s-1"), f.attach("s-2")
+		first := f.row("s-1").Lease
+		f.db.onCall(func(context.Context, string) error { return errDown }) // the process is cut off
+		f.advance(time.Minute)
+		f.expire(first)
+		f.cancel("s-2")
+		f.db.onCall(nil)
+		f.advance(session.DefaultPromise)
+		f.requireRunning(back)
+		f.requireCancelled(lost)
+		require.NotEmpty(f, f.row("s-1").Lease)
+		require.NotEqual(f, first, f.row("s-1").Lease)
+		require.Equal(f, 1, f.row("s-1").Attempt)
+		require.Equal(f, 1, f.log.count("and another is begun"))
+		require.Len(f, f.leases(), 1)
+		f.advance(time.Hour)
+		require.Len(f, f.leases(), 1)
 	})
-	t.Run("an attach that finds it expired begins another by itself", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			wd := f.attach("s-1") // the keeper does not run
-			f.expire(f.row("s-1").Lease)
-			f.attach("s-2")
-			require.NotEmpty(t, f.row("s-2").Lease)
-			require.Empty(t, f.row("s-1").Lease)
-			f.start()
-			f.advance(2 * time.Second)
-			require.Equal(t, f.row("s-2").Lease, f.row("s-1").Lease, "it is claimed back")
-			f.requireRunning(wd)
-		})
+	subtest(t, "an attach that finds it expired begins another by itself", func(f *fixture) {
+		wd := f.attach("s-1") // the keeper does not run
+		f.expire(f.row("s-1").Lease)
+		f.attach("s-2")
+		require.NotEmpty(f, f.row("s-2").Lease)
+		require.Empty(f, f.row("s-1").Lease)
+		f.start()
+		f.advance(2 * time.Second)
+		require.Equal(f, f.row("s-2").Lease, f.row("s-1").Lease, "it is claimed back")
+		f.requireRunning(wd)
 	})
-	t.Run("a run that was busy all the time is not silent under the next one", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			busy(f, 20*time.Minute, wd)
-			f.expire(f.row("s-1").Lease)
-			f.advance(9 * time.Minute)
-			require.Empty(t, f.stalled())
-		})
+	subtest(t, "a run that was busy all the time is not silent under the next one", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		busy(f, 20*time.Minute, wd)
+		f.expire(f.row("s-1").Lease)
+		f.advance(9 * time.Minute)
+		require.Empty(f, f.stalled())
 	})
 }
 
@@ -423,4 +273,81 @@ func signal(all []*watchdog.Watchdog) {
 	for _, wd := range all {
 		wd.Activity()
 	}
+}
+
+// limited attaches to a run with an idle limit.
+func (f *fixture) limited(runID string, idle time.Duration, change func(cfg *watchdog.Config)) *watchdog.Watchdog {
+	f.Helper()
+	cfg := f.config(f.keeper())
+	cfg.Budget.Idle = idle
+	change(&cfg)
+	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: runID, StartedAt: time.Now()}, cfg)
+	require.NoError(f, err)
+	f.Cleanup(func() { wd.Close() })
+	return wd
+}
+
+// TestAllowance checks that a row says how long the limits of its run let it be silent.
+func TestAllowance(t *testing.T) {
+	same := func(*watchdog.Config) {}
+	subtest(t, "is the longest limit with the time to end the run, of one that ends itself", func(f *fixture) {
+		f.start()
+		f.limited("idle", time.Hour, same)
+		f.limited("none", watchdog.NoLimit, same)
+		f.limited("observed", time.Hour, func(cfg *watchdog.Config) { cfg.ObserveOnly = true })
+		f.limited("disabled", time.Hour, func(cfg *watchdog.Config) { cfg.Disabled = true })
+		f.limited("stuck", time.Hour, func(cfg *watchdog.Config) { cfg.Budget.NoProgress = 3 * time.Hour })
+		require.InDelta(f, time.Hour.Seconds()+15, f.row("idle").Allowance.Seconds(), 5)
+		require.InDelta(f, 3*time.Hour.Seconds()+15, f.row("stuck").Allowance.Seconds(), 5)
+		require.Zero(f, f.row("idle").Threshold)
+		require.Zero(f, f.row("none").Allowance)
+		require.Zero(f, f.row("observed").Allowance)
+		_, err := f.db.Session(context.Background(), "disabled")
+		if err == nil {
+			require.Zero(f, f.row("disabled").Allowance)
+		}
+	})
+	subtest(t, "yields to a threshold of the host's, and the first that is shorter is in the log", func(f *fixture) {
+		f.cfg.RunThreshold = func(runID string) time.Duration {
+			return map[string]time.Duration{"long": 2 * time.Hour, "short": time.Minute, "shorter": time.Minute}[runID]
+		}
+		f.start()
+		f.limited("long", time.Hour, same)
+		require.Zero(f, f.log.count("RunThreshold is shorter"))
+		f.limited("short", time.Hour, same)
+		f.limited("shorter", time.Hour, same)
+		require.Equal(f, 1, f.log.count("RunThreshold is shorter"))
+		require.Equal(f, time.Minute, f.row("short").Threshold)
+		require.Zero(f, f.row("short").Allowance)
+		require.Equal(f, 2*time.Hour, f.row("long").Threshold)
+	})
+	subtest(t, "is in the row again under another lease, and goes with a dead one", func(f *fixture) {
+		f.start()
+		f.limited("idle", time.Hour, same)
+		before := f.row("idle")
+		f.expire(before.Lease)
+		require.Zero(f, f.row("idle").Allowance)
+		f.advance(2 * awake)
+		require.NotEqual(f, before.Lease, f.row("idle").Lease)
+		require.Equal(f, before.Allowance, f.row("idle").Allowance)
+	})
+	contention(t, "that rose and is not written makes the row one that is behind", func(f *fixture, c *contended) {
+		silent, other := f.attach("s-1"), f.attach("s-2")
+		silent.Activity()
+		other.Activity()
+		f.advance(2 * time.Minute)
+		c.change(func() { c.locked["s-1"] = true })
+		f.keeper().SetAllowed(time.Hour)
+		f.advance(20 * time.Minute)
+		require.True(f, f.row("s-1").Behind)
+		require.False(f, f.row("s-2").Behind, "its row was written")
+		require.Empty(f, f.stalled())
+		c.change(func() { clear(c.locked) })
+		f.advance(2 * awake)
+		require.False(f, f.row("s-1").Behind)
+		f.advance(37 * time.Minute)
+		require.Empty(f, f.stalled())
+		f.advance(5 * time.Minute)
+		require.Len(f, f.stalled(), 2)
+	})
 }

@@ -25,8 +25,6 @@ type poller struct {
 	ready     chan struct{} // has room for one: the store listens now
 }
 
-func newPoller(s *roster) *poller { return &poller{roster: s, ready: make(chan struct{}, 1)} }
-
 // watch polls the store until ctx ends, and listens to it, too, if the store is a [Listener].
 func (p *poller) watch(ctx context.Context) {
 	var listening sync.WaitGroup
@@ -37,7 +35,6 @@ func (p *poller) watch(ctx context.Context) {
 	p.run(ctx)
 }
 
-// run polls until ctx ends.
 func (p *poller) run(ctx context.Context) {
 	tick := time.NewTicker(p.roster.cfg.Poll)
 	defer tick.Stop()

@@ -12,102 +12,79 @@ import (
 )
 
 func TestListenFails(t *testing.T) {
-	t.Run("the keeper polls until it listens again", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "Listen" {
-					return errDown
-				}
-				return nil
-			})
-			f.start()
-			first, second := f.attach("s-1"), f.attach("s-2")
-			f.advance(10 * time.Minute)
-			require.Equal(t, 1, f.log.count("polling for them"))
+	subtest(t, "the keeper polls until it listens again", func(f *fixture) {
+		f.db.fail("Listen")
+		f.start()
+		first, second := f.attach("s-1"), f.attach("s-2")
+		f.advance(10 * time.Minute)
+		require.Equal(f, 1, f.log.count("polling for them"))
+		calls, _ := f.db.takeCounts()
+		require.Less(f, calls["Listen"], 30)
+		f.cancel("s-1")
+		f.advance(session.DefaultPoll)
+		f.requireCancelled(first)
+		f.db.onCall(nil)
+		f.advance(30 * time.Second)
+		require.Equal(f, 1, f.log.count("works again"))
+		f.cancel("s-2")
+		synctest.Wait()
+		f.requireCancelled(second)
+	})
+	subtest(t, "the first retry comes after a second, also after many failures before", func(f *fixture) {
+		store := &cutListener{database: f.db}
+		f.cfg.Store = store
+		f.db.fail("Listen")
+		f.start()
+		wd := f.attach("s-1")
+		f.advance(10 * time.Minute)
+		f.db.onCall(nil)
+		f.advance(time.Minute)
+		for range 3 {
+			f.db.takeCounts()
+			store.cut()
+			f.advance(time.Second)
 			calls, _ := f.db.takeCounts()
-			require.Less(t, calls["Listen"], 30)
-			f.cancel("s-1")
-			f.advance(session.DefaultPoll)
-			f.requireCancelled(first)
-			f.db.onCall(nil)
-			f.advance(30 * time.Second)
-			require.Equal(t, 1, f.log.count("works again"))
-			f.cancel("s-2")
-			synctest.Wait()
-			f.requireCancelled(second)
-		})
+			require.Equal(f, 1, calls["Listen"])
+		}
+		f.cancel("s-1")
+		synctest.Wait()
+		f.requireCancelled(wd)
+		require.Equal(f, 4, f.log.count("polling for them"))
+		require.Equal(f, 4, f.log.count("works again"))
 	})
-	t.Run("the first retry comes after a second, also after many failures before", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			store := &cutListener{database: f.db}
-			f.cfg.Store = store
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "Listen" {
-					return errDown
-				}
-				return nil
-			})
-			f.start()
-			wd := f.attach("s-1")
-			f.advance(10 * time.Minute)
-			f.db.onCall(nil)
-			f.advance(time.Minute)
-			for range 3 {
-				f.db.takeCounts()
-				store.cut()
-				f.advance(time.Second)
-				calls, _ := f.db.takeCounts()
-				require.Equal(t, 1, calls["Listen"])
-			}
-			f.cancel("s-1")
-			synctest.Wait()
-			f.requireCancelled(wd)
-			require.Equal(t, 4, f.log.count("polling for them"))
-			require.Equal(t, 4, f.log.count("works again"))
-		})
+	subtest(t, "cancels while the connection was lost are not missed", func(f *fixture) {
+		lost, ready := make(chan struct{}), make(chan struct{})
+		f.cfg.Store = &lostListener{database: f.db, lost: lost, ready: ready}
+		f.start()
+		wd := f.attach("s-1")
+		polled := f.attach("s-2")
+		f.advance(time.Hour + time.Millisecond)
+		close(lost)
+		f.cancel("s-2")
+		f.advance(session.DefaultPoll)
+		f.requireCancelled(polled)
+		f.cancel("s-1")
+		begun := time.Now()
+		close(ready)
+		synctest.Wait()
+		require.Equal(f, begun, time.Now())
+		f.requireCancelled(wd)
 	})
-	t.Run("cancels while the connection was lost are not missed", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			lost, ready := make(chan struct{}), make(chan struct{})
-			f.cfg.Store = &lostListener{database: f.db, lost: lost, ready: ready}
-			f.start()
-			wd := f.attach("s-1")
-			polled := f.attach("s-2")
-			f.advance(time.Hour + time.Millisecond)
-			close(lost)
-			f.cancel("s-2")
-			f.advance(session.DefaultPoll)
-			f.requireCancelled(polled)
-			f.cancel("s-1")
-			begun := time.Now()
-			close(ready)
-			synctest.Wait()
-			require.Equal(t, begun, time.Now())
-			f.requireCancelled(wd)
-		})
-	})
-	t.Run("nor are they when the first poll fails after that", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			lost, ready := make(chan struct{}), make(chan struct{})
-			f.cfg.Store = &lostListener{database: f.db, lost: lost, ready: ready}
-			f.start()
-			wd := f.attach("s-1")
-			f.advance(time.Hour + time.Millisecond)
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "Ended" {
-					return errDown
-				}
-				return nil
-			})
-			close(lost)
-			f.cancel("s-1")
-			close(ready)
-			f.advance(2 * session.DefaultPoll)
-			f.requireRunning(wd)
-			f.db.onCall(nil)
-			f.advance(session.DefaultPoll)
-			f.requireCancelled(wd)
-		})
+	subtest(t, "nor are they when the first poll fails after that", func(f *fixture) {
+		lost, ready := make(chan struct{}), make(chan struct{})
+		f.cfg.Store = &lostListener{database: f.db, lost: lost, ready: ready}
+		f.start()
+		wd := f.attach("s-1")
+		f.advance(time.Hour + time.Millisecond)
+		f.db.fail("Ended")
+		close(lost)
+		f.cancel("s-1")
+		close(ready)
+		f.advance(2 * session.DefaultPoll)
+		f.requireRunning(wd)
+		f.db.onCall(nil)
+		f.advance(session.DefaultPoll)
+		f.requireCancelled(wd)
 	})
 }
 

@@ -111,7 +111,6 @@ func (m *Memory) LeaseSessions(ctx context.Context, id string) ([]AttemptID, err
 	})
 }
 
-// namedBy returns the active sessions that name a lease.
 func (m *Memory) namedBy(lease string) []memoryRow {
 	return m.where(func(r memoryRow) bool { return r.Status == Active && r.Lease == lease })
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
-// A memorySearch is a search for a page of sessions.
 type memorySearch struct {
 	after string
 	limit int
@@ -21,7 +20,6 @@ type memorySearch struct {
 	place func(r memoryRow) storerows.Place
 }
 
-// page returns what a search finds.
 func (m *Memory) page(q memorySearch) (page Page, err error) {
 	last, err := storerows.ParsePlace(q.after)
 	if err = cmp.Or(q.valid, err); err != nil {
@@ -87,7 +85,6 @@ func (m *Memory) List(ctx context.Context, q ListQuery) (ListPage, error) {
 	return ListPage(page), err
 }
 
-// wants reports whether the query's conditions hold for a session.
 func (q ListQuery) wants(r memoryRow, _ time.Time) bool {
 	live, reason := r.Status == Active, r.Reason
 	if r.Failed() {

@@ -67,7 +67,6 @@ func (m *Memory) Attach(ctx context.Context, s Session) (before, after Session, 
 	return before, after, err
 }
 
-// begin begins a new attempt.
 func (m *Memory) begin(s, before Session) Session {
 	r := memoryRow{Session: Session{
 		RunID: s.RunID, Parent: s.Parent, Status: Active, CreatedAt: before.CreatedAt, LastEventAt: m.now(),

@@ -70,20 +70,6 @@ func TestMemoryClock(t *testing.T) {
 	})
 }
 
-// A cancel that a transaction stored counts as one that was appended.
-func TestMemoryTransactHistory(t *testing.T) {
-	m, at := new(session.Memory), time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-	require.NoError(t, m.Transact(t.Context(), &watchdog.Exchange{Decide: func([]watchdog.Event) []watchdog.Event {
-		return []watchdog.Event{{
-			ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel,
-			Payload: []byte(`{"reason":"idle_timeout"}`), Timestamp: at,
-		}}
-	}}))
-	counts, err := m.History(t.Context(), session.HistoryQuery{From: at, To: at.Add(time.Second), By: session.ByDay})
-	require.NoError(t, err)
-	assert.Equal(t, []session.CancelCount{{Key: "2026-03-04", Count: 1}}, counts)
-}
-
 // A reason is counted as the databases count it: a text in a field of exactly that name.
 func TestMemoryForeignHistory(t *testing.T) {
 	m, at := new(session.Memory), time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
@@ -123,8 +109,6 @@ func TestMemoryUnreadable(t *testing.T) {
 	m := new(session.Memory)
 	require.NoError(t, m.Put(t.Context(), session.Session{RunID: "run-1", Status: session.Active, Attempt: 1}))
 	require.NoError(t, m.Spoil(t.Context(), "run-1"))
-	_, _, err := m.Attach(t.Context(), session.Session{RunID: "run-1"})
-	require.ErrorIs(t, err, session.ErrUnreadable)
 	outcome, err := m.Cancel(t.Context(), session.Session{RunID: "run-1", Attempt: 1}, cancelRequest)
 	require.NoError(t, err)
 	assert.Equal(t, session.Changed, outcome)
@@ -215,4 +199,172 @@ func TestMemoryExpiresNoLease(t *testing.T) {
 	after, err := m.Session(ctx, "s-1")
 	require.NoError(t, err)
 	require.Equal(t, before, after)
+}
+
+// onOutbox are the calls of an outbox.
+var onOutbox = map[string]func(ctx context.Context, box session.Outbox) error{
+	"PutNotices": func(ctx context.Context, box session.Outbox) error {
+		return box.PutNotices(ctx, session.Notice{ID: "1", AggregateType: "a", AggregateID: "b", Type: "c"})
+	},
+	"ClaimNotices": func(ctx context.Context, box session.Outbox) error {
+		_, err := box.ClaimNotices(ctx, 1, time.Hour)
+		return err
+	},
+	"FinishNotices": func(ctx context.Context, box session.Outbox) error { return box.FinishNotices(ctx) },
+	"DelayNotice": func(ctx context.Context, box session.Outbox) error {
+		return box.DelayNotice(ctx, session.Notice{ID: "1"}, time.Hour)
+	},
+}
+
+func TestMemoryOutbox(t *testing.T) {
+	end := cancelRequest.Events[0]
+	t.Run("that is off keeps nothing, and says how to set it", func(t *testing.T) {
+		m := new(session.Memory)
+		require.NoError(t, m.Append(t.Context(), end))
+		for name, call := range onOutbox {
+			err := call(t.Context(), m)
+			require.ErrorIs(t, err, session.ErrNoOutbox, name)
+			require.ErrorContains(t, err, "set Outbox", name)
+		}
+		m.Outbox = true
+		assert.Empty(t, claimAll(t, m))
+	})
+	t.Run("has notices due by the clock of the database", func(t *testing.T) {
+		clock := &standing{time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)}
+		m := &session.Memory{Clock: clock.Now, Outbox: true}
+		put := clock.now
+		require.NoError(t, m.Append(t.Context(), end))
+		clock.now = put.Add(time.Hour)
+		want := session.Notice{
+			ID: "end-1", AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel,
+			CreatedAt: put, Tries: 1,
+		}
+		assert.Equal(t, []session.Notice{want}, claimAll(t, m))
+		clock.now = clock.now.Add(time.Minute - time.Microsecond)
+		assert.Empty(t, claimAll(t, m))
+		clock.now = clock.now.Add(time.Microsecond)
+		want.Tries = 2
+		assert.Equal(t, []session.Notice{want}, claimAll(t, m))
+		require.NoError(t, m.DelayNotice(t.Context(), want, 24*time.Hour))
+		clock.now = clock.now.Add(24*time.Hour - time.Microsecond)
+		assert.Empty(t, claimAll(t, m))
+		clock.now = clock.now.Add(time.Microsecond)
+		assert.Len(t, claimAll(t, m), 1)
+	})
+	t.Run("has no notice of an end whose ID another event has", func(t *testing.T) {
+		m := &session.Memory{Outbox: true}
+		note := end
+		note.AggregateType, note.AggregateID = "another", "theirs"
+		require.NoError(t, m.Append(t.Context(), note, end))
+		require.NoError(t, m.Append(t.Context(), end))
+		assert.Empty(t, claimAll(t, m))
+	})
+	t.Run("of a copy is a copy, and knows what is stored", func(t *testing.T) {
+		m := &session.Memory{Outbox: true}
+		require.NoError(t, m.Append(t.Context(), end))
+		c := m.Clone()
+		require.NoError(t, m.FinishNotices(t.Context(), claimAll(t, m)...))
+		copied := claimAll(t, c)
+		require.Len(t, copied, 1)
+		assert.Equal(t, 1, copied[0].Tries)
+		require.NoError(t, c.FinishNotices(t.Context(), copied...))
+		require.NoError(t, c.Append(t.Context(), end))
+		assert.Empty(t, claimAll(t, c))
+	})
+}
+
+// claimAll claims for a minute.
+func claimAll(t *testing.T, box session.Outbox) []session.Notice {
+	t.Helper()
+	claimed, err := box.ClaimNotices(t.Context(), 100, time.Minute)
+	require.NoError(t, err)
+	return claimed
+}
+
+func TestMemoryClone(t *testing.T) {
+	ctx := t.Context()
+	m := &session.Memory{}
+	require.NoError(t, m.BeginLease(ctx, session.Lease{ID: "l-1", Beat: 1}))
+	_, _, err := m.Attach(ctx, session.Session{RunID: "s-1", Lease: "l-1"})
+	require.NoError(t, err)
+	event := watchdog.Event{
+		ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: "note", Payload: []byte(`{}`),
+		Timestamp: time.Now(),
+	}
+	require.NoError(t, m.Append(ctx, event))
+	c := m.Clone()
+
+	require.NoError(t, m.RenewLease(ctx, session.Lease{ID: "l-1", Beat: 2}))
+	_, _, err = m.Attach(ctx, session.Session{RunID: "s-1", Lease: "l-1"})
+	require.NoError(t, err)
+	event.ID = "2"
+	require.NoError(t, m.Append(ctx, event))
+
+	events, err := c.Read(ctx, watchdog.AggregateType, "s-1")
+	require.NoError(t, err)
+	require.Len(t, events, 1)
+	row, err := c.Session(ctx, "s-1")
+	require.NoError(t, err)
+	require.Equal(t, 1, row.Attempt)
+	leases, err := c.ObserveLeases(ctx, nil)
+	require.NoError(t, err)
+	require.Equal(t, int64(1), leases[0].Beat)
+
+	expired, _, err := c.ExpireLease(ctx, session.Lease{ID: "l-1", Beat: 1})
+	require.NoError(t, err)
+	require.True(t, expired)
+	require.ErrorIs(t, c.RenewLease(ctx, session.Lease{ID: "l-1", Beat: 3}), session.ErrLeaseExpired)
+	require.NoError(t, m.RenewLease(ctx, session.Lease{ID: "l-1", Beat: 3}))
+}
+
+func TestMemoryLocked(t *testing.T) {
+	ctx := t.Context()
+	locked := true
+	m := &session.Memory{Locked: func(runID string) bool { return locked && runID == "s-1" }}
+	require.NoError(t, m.BeginLease(ctx, session.Lease{ID: "l-1", Beat: 1}))
+	var judged session.Session
+	for _, runID := range []string{"s-1", "s-2"} {
+		_, s, err := m.Attach(ctx, session.Session{RunID: runID, Lease: "l-1"})
+		require.NoError(t, err, "there was no row to lock")
+		if runID == "s-1" {
+			judged = s
+		}
+	}
+	_, _, err := m.Attach(ctx, judged)
+	require.ErrorIs(t, err, session.ErrLocked)
+	skipped, err := m.Freshen(ctx, "l-1", []session.Freshness{{RunID: "s-1", Attempt: 1}, {RunID: "s-2", Attempt: 1}})
+	require.NoError(t, err)
+	require.Equal(t, session.Skipped{Locked: []string{"s-1"}}, skipped)
+	_, err = m.Claim(ctx, judged, session.ClaimRequest{})
+	require.ErrorIs(t, err, session.ErrLocked)
+	skipped, err = m.End(ctx, []session.Ending{{RunID: "s-1", Attempt: 1, Status: session.Finished}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"s-1"}, skipped.Locked)
+	expired, left, err := m.ExpireLease(ctx, session.Lease{ID: "l-1", Beat: 1})
+	require.NoError(t, err)
+	require.True(t, expired)
+	require.Equal(t, 1, left)
+	locked = false
+	_, left, err = m.ExpireLease(ctx, session.Lease{ID: "l-1", Beat: 1})
+	require.NoError(t, err)
+	require.Zero(t, left)
+}
+
+// What a caller does to a lease that it wrote or read changes no other.
+func TestMemoryLeaseIsCopied(t *testing.T) {
+	ctx := t.Context()
+	m := &session.Memory{}
+	want := session.RowBehind{RunID: "s-1", Attempt: 1, Written: 1}
+	behind := func() session.RowBehind {
+		leases, err := m.ObserveLeases(ctx, nil)
+		require.NoError(t, err)
+		got := leases[0].Behind[0]
+		leases[0].Behind[0].RunID = "read"
+		return got
+	}
+	written := session.Lease{ID: "l-1", Beat: 1, Covered: 1, Behind: []session.RowBehind{want}}
+	require.NoError(t, m.BeginLease(ctx, written))
+	written.Behind[0].RunID = "written"
+	require.Equal(t, want, behind())
+	require.Equal(t, want, behind())
 }

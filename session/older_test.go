@@ -79,23 +79,35 @@ func (p *pair) LeaseSessions(ctx context.Context, id string) ([]session.AttemptI
 	return p.now().LeaseSessions(ctx, id)
 }
 
-// keep runs a keeper until the returned func is called.
-func (p *pair) keep(t *testing.T) (k *session.Keeper, stop func()) {
+// inPair runs a test with a keeper on a pair.
+func inPair(t *testing.T, test func(t *testing.T, p *pair, k *session.Keeper)) {
 	t.Helper()
-	k, err := session.NewKeeper(session.KeeperConfig{Store: p})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { _ = k.Run(ctx) })
-	return k, func() { cancel(); running.Wait() }
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair()
+		k, err := session.NewKeeper(session.KeeperConfig{Store: p})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		running.Go(func() { _ = k.Run(ctx) })
+		t.Cleanup(func() { cancel(); running.Wait() })
+		test(t, p, k)
+	})
 }
 
+// inPairOf is inPair for a part of a test.
+func inPairOf(t *testing.T, name string, test func(t *testing.T, p *pair, k *session.Keeper)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inPair(t, test) })
+}
+
+// attach makes a watchdog that is closed at the end of the test.
 func (p *pair) attach(t *testing.T, k *session.Keeper) *watchdog.Watchdog {
 	t.Helper()
-	w, err := watchdog.New(t.Context(), watchdog.Run{ID: "run-1", StartedAt: time.Now()}, watchdog.Config{
+	w, err := watchdog.New(context.Background(), watchdog.Run{ID: "run-1", StartedAt: time.Now()}, watchdog.Config{
 		Store: p, Keeper: k, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.Close()) })
 	return w
 }
 
@@ -109,92 +121,66 @@ func (p *pair) stalled(t *testing.T) int {
 // What a row said last can be lost with a server. The keeper writes it again.
 func TestRowsOfOlderDatabase(t *testing.T) {
 	const minute = time.Minute
-	t.Run("a run that woke up is not silent", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := newPair()
-			k, stop := p.keep(t)
-			w := p.attach(t, k)
-			w.Activity()
-			time.Sleep(session.DefaultThreshold - minute/3)
-			standby := p.now().Clone()
-			w.Activity()
-			time.Sleep(minute / 12)
-			p.promote(standby)
-			for range 50 { // in which it has nothing new
-				time.Sleep(time.Second)
-				require.Zero(t, p.stalled(t))
-			}
-			require.NoError(t, w.Close())
-			stop()
-		})
-	})
-	t.Run("nor one that woke up while the lease could not be renewed", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := newPair()
-			k, stop := p.keep(t)
-			w := p.attach(t, k)
-			w.Activity()
-			time.Sleep(session.DefaultThreshold - session.DefaultPromise/4) // less than a renewal
-			p.broken.Store(true)
-			standby := p.now().Clone()
-			time.Sleep(session.DefaultPromise / 3)
-			require.False(t, p.broken.Load())
-			w.Activity()
-			time.Sleep(2 * session.DefaultPace)
-			p.serving.Store(standby)
-			for range 200 {
-				require.Zero(t, p.stalled(t))
-				time.Sleep(session.DefaultPace / 10)
-			}
-			require.NoError(t, w.Close())
-			stop()
-		})
-	})
-	t.Run("a run that fell silent is", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := newPair()
-			k, stop := p.keep(t)
-			w := p.attach(t, k)
-			standby := p.now().Clone()
-			w.Activity()
-			time.Sleep(2 * minute)
-			p.promote(standby)
-			time.Sleep(session.DefaultThreshold - 3*minute)
+	inPairOf(t, "a run that woke up is not silent", func(t *testing.T, p *pair, k *session.Keeper) {
+		w := p.attach(t, k)
+		w.Activity()
+		time.Sleep(session.DefaultThreshold - minute/3)
+		standby := p.now().Clone()
+		w.Activity()
+		time.Sleep(minute / 12)
+		p.promote(standby)
+		for range 50 { // in which it has nothing new
+			time.Sleep(time.Second)
 			require.Zero(t, p.stalled(t))
-			time.Sleep(2 * minute)
-			require.Equal(t, 1, p.stalled(t))
-			require.NoError(t, w.Close())
-			stop()
-		})
+		}
 	})
-	t.Run("a run says what it does", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := newPair()
-			k, stop := p.keep(t)
-			w := p.attach(t, k)
-			standby := p.now().Clone()
-			require.NoError(t, w.Extend(minute))
-			w.Activity()
-			time.Sleep(2 * minute)
-			want, err := p.Session(t.Context(), "run-1")
-			require.NoError(t, err)
-			p.promote(standby)
-			time.Sleep(minute)
-			got, err := p.Session(t.Context(), "run-1")
-			require.NoError(t, err)
-			require.Equal(t, string(want.State), string(got.State))
-			require.NoError(t, w.Close())
-			stop()
-		})
+	inPairOf(t, "nor one that woke up while no renewal worked", func(t *testing.T, p *pair, k *session.Keeper) {
+		w := p.attach(t, k)
+		w.Activity()
+		time.Sleep(session.DefaultThreshold - session.DefaultPromise/4) // less than a renewal
+		p.broken.Store(true)
+		standby := p.now().Clone()
+		time.Sleep(session.DefaultPromise / 3)
+		require.False(t, p.broken.Load())
+		w.Activity()
+		time.Sleep(2 * session.DefaultPace)
+		p.serving.Store(standby)
+		for range 200 {
+			require.Zero(t, p.stalled(t))
+			time.Sleep(session.DefaultPace / 10)
+		}
+	})
+	inPairOf(t, "a run that fell silent is", func(t *testing.T, p *pair, k *session.Keeper) {
+		w := p.attach(t, k)
+		standby := p.now().Clone()
+		w.Activity()
+		time.Sleep(2 * minute)
+		p.promote(standby)
+		time.Sleep(session.DefaultThreshold - 3*minute)
+		require.Zero(t, p.stalled(t))
+		time.Sleep(2 * minute)
+		require.Equal(t, 1, p.stalled(t))
+	})
+	inPairOf(t, "a run says what it does", func(t *testing.T, p *pair, k *session.Keeper) {
+		w := p.attach(t, k)
+		standby := p.now().Clone()
+		require.NoError(t, w.Extend(minute))
+		w.Activity()
+		time.Sleep(2 * minute)
+		want, err := p.Session(t.Context(), "run-1")
+		require.NoError(t, err)
+		p.promote(standby)
+		time.Sleep(minute)
+		got, err := p.Session(t.Context(), "run-1")
+		require.NoError(t, err)
+		require.Equal(t, string(want.State), string(got.State))
 	})
 }
 
 // A database that came back older counts attempts again. The end of a run whose attempt is lost is not that of the run
 // which has the number now.
 func TestAttemptOfOlderDatabase(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPair()
-		k, stop := p.keep(t)
+	inPair(t, func(t *testing.T, p *pair, k *session.Keeper) {
 		first := p.attach(t, k)
 		require.NoError(t, first.Close())
 		time.Sleep(time.Minute + session.DefaultPace/2) // no flush writes the end as well
@@ -217,17 +203,13 @@ func TestAttemptOfOlderDatabase(t *testing.T) {
 		row, err := p.Session(t.Context(), "run-1")
 		require.NoError(t, err)
 		require.Equal(t, session.Active, row.Status)
-		require.NoError(t, live.Close())
-		stop()
 	})
 }
 
 // An end can wait for others to be written, and its attempt be lost meanwhile. The run that has the number by then lives
 // on, and is kept.
 func TestEndOfOlderDatabase(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPair()
-		k, stop := p.keep(t)
+	inPair(t, func(t *testing.T, p *pair, k *session.Keeper) {
 		first := p.attach(t, k)
 		var lost, live *watchdog.Watchdog
 		var closing sync.WaitGroup
@@ -247,19 +229,15 @@ func TestEndOfOlderDatabase(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, session.Active, row.Status)
 		require.Equal(t, 1, k.Live())
-		require.NoError(t, live.Close())
-		stop()
 	})
 }
 
 // A row that could not be written, and was written right before the server was lost, is behind again. While nothing can
 // be written there, the lease still names it.
 func TestBehindOfOlderDatabase(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPair()
+	inPair(t, func(t *testing.T, p *pair, k *session.Keeper) {
 		var locked atomic.Bool
 		p.now().Locked = func(string) bool { return locked.Load() }
-		k, stop := p.keep(t)
 		w := p.attach(t, k)
 		w.Activity()
 		time.Sleep(session.DefaultThreshold - time.Minute)
@@ -277,7 +255,5 @@ func TestBehindOfOlderDatabase(t *testing.T) {
 		}
 		p.noFreshen.Store(false)
 		time.Sleep(session.DefaultPromise)
-		require.NoError(t, w.Close())
-		stop()
 	})
 }

@@ -17,88 +17,70 @@ func TestDatabaseDown(t *testing.T) {
 		"and says so": func(context.Context, string) error { return errDown },
 		"and hangs":   func(ctx context.Context, _ string) error { <-ctx.Done(); return context.Cause(ctx) },
 	} {
-		t.Run(name+" loses nothing, and its start and end are logged", func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.start()
-				wd, done := f.attach("s-1"), f.attach("s-2")
-				f.advance(2 * time.Minute)
-				wd.Activity()
-				f.db.onCall(fail)
-				done.Close()
-				for range 300 {
-					f.advance(time.Second)
-					wd.Activity()
-				}
-				require.Equal(t, 1, f.log.count("cannot be kept fresh"))
-				require.Equal(t, session.Active, f.row("s-2").Status)
-				f.db.onCall(nil)
-				f.advance(2*watchdog.DefaultRecordTimeout + time.Second)
-				require.Less(t, time.Since(f.shown("s-1")), 20*time.Second)
-				require.Equal(t, session.Finished, f.row("s-2").Status)
-				require.Equal(t, 1, f.log.count("are kept fresh again"))
-				f.advance(time.Hour)
-				require.Equal(t, 1, f.log.count("cannot be kept fresh"))
-				require.Equal(t, 1, f.keeper().Live())
-			})
-		})
-	}
-	t.Run("only for the rows of live runs: that is an outage, too", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
+		subtest(t, name+" loses nothing, and its start and end are logged", func(f *fixture) {
 			f.start()
 			wd, done := f.attach("s-1"), f.attach("s-2")
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "Freshen" {
-					return errDown
-				}
-				return nil
-			})
-			f.advance(5 * time.Minute)
-			wd.Activity()
-			done.Close()
-			f.advance(awake)
-			require.Equal(t, session.Finished, f.row("s-2").Status)
-			require.Equal(t, 1, f.log.count("level=ERROR"))
-		})
-	})
-	t.Run("only for the ends of runs: the rows of live runs stay fresh", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd, done := f.attach("s-1"), f.attach("s-2")
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "End" {
-					return errDown
-				}
-				return nil
-			})
-			done.Close()
-			f.advance(5 * time.Minute)
-			wd.Activity()
-			woke := time.Now()
-			f.advance(awake)
-			require.Equal(t, woke.UTC(), f.shown("s-1"))
-			require.Equal(t, 1, f.log.count("level=ERROR"))
-			f.db.onCall(nil)
-		})
-	})
-	t.Run("not down: a stop of the keeper in the middle of a call is no outage", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			stop := f.run(f.keeper())
-			wd := f.attach("s-1")
 			f.advance(2 * time.Minute)
 			wd.Activity()
-			ended := 0
-			f.db.onCall(func(ctx context.Context, call string) error {
-				if ended++; call == "Freshen" && ended == 1 {
-					<-ctx.Done()
-					return ctx.Err()
-				}
-				return nil
-			})
-			f.advance(awake)
-			stop()
-			require.Less(t, time.Since(f.shown("s-1")), 2*time.Second+awake, "written by the last flush")
-			require.Zero(t, f.log.count("level="))
+			f.db.onCall(fail)
+			done.Close()
+			for range 300 {
+				f.advance(time.Second)
+				wd.Activity()
+			}
+			require.Equal(f, 1, f.log.count("cannot be kept fresh"))
+			require.Equal(f, session.Active, f.row("s-2").Status)
+			f.db.onCall(nil)
+			f.advance(2*watchdog.DefaultRecordTimeout + time.Second)
+			require.Less(f, time.Since(f.shown("s-1")), 20*time.Second)
+			require.Equal(f, session.Finished, f.row("s-2").Status)
+			require.Equal(f, 1, f.log.count("are kept fresh again"))
+			f.advance(time.Hour)
+			require.Equal(f, 1, f.log.count("cannot be kept fresh"))
+			require.Equal(f, 1, f.keeper().Live())
 		})
+	}
+	subtest(t, "only for the rows of live runs: that is an outage, too", func(f *fixture) {
+		f.start()
+		wd, done := f.attach("s-1"), f.attach("s-2")
+		f.db.fail("Freshen")
+		f.advance(5 * time.Minute)
+		wd.Activity()
+		done.Close()
+		f.advance(awake)
+		require.Equal(f, session.Finished, f.row("s-2").Status)
+		require.Equal(f, 1, f.log.count("level=ERROR"))
+	})
+	subtest(t, "only for the ends of runs: the rows of live runs stay fresh", func(f *fixture) {
+		f.start()
+		wd, done := f.attach("s-1"), f.attach("s-2")
+		f.db.fail("End")
+		done.Close()
+		f.advance(5 * time.Minute)
+		wd.Activity()
+		woke := time.Now()
+		f.advance(awake)
+		require.Equal(f, woke.UTC(), f.shown("s-1"))
+		require.Equal(f, 1, f.log.count("level=ERROR"))
+		f.db.onCall(nil)
+	})
+	subtest(t, "not down: a stop of the keeper in the middle of a call is no outage", func(f *fixture) {
+		stop := f.run(f.keeper())
+		wd := f.attach("s-1")
+		f.advance(2 * time.Minute)
+		wd.Activity()
+		ended := 0
+		f.db.onCall(func(ctx context.Context, call string) error {
+			if ended++; call == "Freshen" && ended == 1 {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		})
+		f.advance(awake)
+		stop()
+		require.Less(f, time.Since(f.shown("s-1")), 2*time.Second+awake, "written by the last flush")
+		require.Zero(f, f.log.count("level="))
 	})
 }
 

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // A roster is what a keeper knows: its lease, its runs, and which of them are to read the store. It decides what is to
@@ -33,7 +33,6 @@ func newRoster(cfg *KeeperConfig) *roster {
 	}
 }
 
-// now returns the time since the keeper was made.
 func (s *roster) now() time.Duration { return time.Since(s.startedAt) }
 
 // add keeps a run, unless a later attempt at it is kept already. Its row is in a lease, which may have expired since.
@@ -47,7 +46,6 @@ func (s *roster) add(r *keptRun, l *heldLease) {
 	}
 }
 
-// drop keeps a run no longer.
 func (s *roster) drop(r *keptRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,29 +63,16 @@ func (s *roster) attempt(a AttemptID) *keptRun {
 	return nil
 }
 
-// kept returns a run, or nil.
 func (s *roster) kept(runID string) *keptRun {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.runs[runID]
 }
 
-// live returns how many runs are kept.
 func (s *roster) live() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.runs)
-}
-
-// watchdogs returns those of all runs.
-func (s *roster) watchdogs() []*watchdog.Watchdog {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]*watchdog.Watchdog, 0, len(s.runs))
-	for _, r := range s.runs {
-		all = append(all, r.run)
-	}
-	return all
 }
 
 // unended returns those of rows of runs that have ended which do not say so yet.
@@ -102,7 +87,6 @@ func (s *roster) unended(ended []RowBehind) (all []RowBehind) {
 	return all
 }
 
-// lease returns the lease of this process, or nil.
 func (s *roster) lease() *heldLease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +100,7 @@ func (s *roster) begun(l *heldLease) {
 	defer s.mu.Unlock()
 	s.held, s.own[l.id] = l, true
 	for _, r := range s.runs {
-		r.forgetRow()
+		r.quiet, r.written, r.tried, r.allowance = false, 0, 0, 0 // the new lease knows nothing of the row
 		s.recheck(r)
 	}
 }
@@ -168,7 +152,6 @@ func (s *roster) foreign(lease string) bool {
 	return s.isForeign(lease)
 }
 
-// renewal returns a lease as its next renewal writes it.
 func (s *roster) renewal(l *heldLease) Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +165,6 @@ func (s *roster) renewed(l *heldLease, beat int64) {
 	l.answered = max(l.answered, beat)
 }
 
-// giveUp forgets the lease for good, and returns it as it was: nil if there is none.
 func (s *roster) giveUp() *heldLease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,4 +182,83 @@ func wake(c chan<- struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
+}
+
+// A copiedRun is a copy of a kept run, for a look at it without the mutex.
+type copiedRun struct {
+	keptRun
+	of    *keptRun
+	ended bool
+}
+
+// askedTogether is how many runs are asked whether they have ended before any of them is asked for its silence. Most of
+// what a look costs is waiting for memory, and the processor waits for several runs at once only where no lock is
+// between them.
+const askedTogether = 64
+
+// snapshot adds copies of the runs to look at, and clears the rechecks of those whose rows may be written now. A run
+// that had nothing new for long is dormant: it is looked at once in each renewal of the lease, and as often as at the
+// default promise where that is longer, for its row has to say soon that it has ended. Snapshot reports whether it left
+// dormant ones out.
+func (s *roster) snapshot(into []copiedRun, all bool) (asked []copiedRun, dormant bool) {
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked = into
+	if all || now-s.lookedAt >= verdict.RenewAfter(min(s.cfg.Promise, DefaultPromise)) {
+		s.lookedAt = now
+		for _, r := range s.runs {
+			asked = r.copyTo(asked, now)
+		}
+	} else {
+		for r := range s.awake {
+			asked = r.copyTo(asked, now)
+		}
+	}
+	return asked, len(asked) < len(s.runs)
+}
+
+func (r *keptRun) copyTo(asked []copiedRun, now time.Duration) []copiedRun {
+	asked = append(asked, copiedRun{keptRun: *r, of: r})
+	if !r.skips.paused(now) {
+		r.recheck = false
+	}
+	return asked
+}
+
+// noteDormant notes which runs are dormant. A reason to look at one again can have come up meanwhile.
+func (s *roster) noteDormant(asked []copiedRun) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range asked {
+		switch r := asked[i].of; {
+		case !asked[i].dormant:
+			s.rouse(r)
+		case !r.dormant && !r.recheck && r.skips == (skips{}):
+			r.dormant = true
+			delete(s.awake, r)
+		}
+	}
+}
+
+// rouse has the next flush look at a run, also if it is dormant. The mutex is held.
+func (s *roster) rouse(r *keptRun) {
+	if r.dormant && s.runs[r.run.ID()] == r {
+		r.dormant = false
+		s.awake[r] = struct{}{}
+	}
+}
+
+func (s *roster) refresh(runID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.runs[runID]; r != nil {
+		s.recheck(r)
+	}
+}
+
+// recheck has the next flush write the row of a run, to learn whether it is still this attempt's. The mutex is held.
+func (s *roster) recheck(r *keptRun) {
+	r.recheck = true
+	s.rouse(r)
 }

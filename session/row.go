@@ -50,7 +50,6 @@ func (b *rowBuilder) freshness(r *keptRun, l *heldLease) (f Freshness, woke, wan
 	return f, woke, wanted
 }
 
-// newState returns the state that the row is to have, or nil if it has that.
 func (b *rowBuilder) newState(r *keptRun) json.RawMessage {
 	if state := b.state(r.run); !bytes.Equal(state, r.state) {
 		return state
@@ -81,7 +80,6 @@ func (b *rowBuilder) ending(r *keptRun) Ending {
 	return e
 }
 
-// state returns what there is to say about a run.
 func (b *rowBuilder) state(w *watchdog.Watchdog) json.RawMessage {
 	state := stateOf(w)
 	if b.cfg.RunState != nil {
@@ -110,9 +108,6 @@ func (b *rowBuilder) allowance(w *watchdog.Watchdog, own time.Duration) time.Dur
 	looked := max(b.cfg.Pace, verdict.RenewAfter(min(b.cfg.Promise, DefaultPromise))) // at the longest
 	return verdict.Sum(allowed, looked+b.cfg.RecordTimeout)
 }
-
-// rose reports whether the row allows less silence than the run's limits do now.
-func (b *rowBuilder) rose(r *keptRun) bool { return b.allowance(r.run, r.own) > r.allowance }
 
 // allowedBy returns how long a run may be silent until its own limits have ended it, and that is recorded; 0 if none
 // does. At each rung the host is asked, and the store has to answer.

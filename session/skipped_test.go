@@ -29,6 +29,12 @@ type contended struct {
 	alone    []string               // the runs that were tried alone
 }
 
+func newContended(f *fixture) *contended {
+	return &contended{
+		database: f.db, locked: map[string]bool{}, refused: map[string]bool{}, attempts: map[string][]time.Time{},
+	}
+}
+
 // change changes what others have locked or refuse.
 func (c *contended) change(f func()) {
 	c.mu.Lock()
@@ -96,14 +102,18 @@ func (c *contended) End(ctx context.Context, ends []session.Ending) (session.Ski
 // inContention runs a test whose keeper is on a contended database.
 func inContention(t *testing.T, test func(f *fixture, c *contended)) {
 	inBubble(t, func(f *fixture) {
-		c := &contended{
-			database: f.db, locked: map[string]bool{}, refused: map[string]bool{}, attempts: map[string][]time.Time{},
-		}
+		c := newContended(f)
 		f.cfg.Store = c
 		f.start()
 		f.Cleanup(func() { clear(c.locked); clear(c.refused) }) // or the keeper's end waits for them
 		test(f, c)
 	})
+}
+
+// contention is inContention for a part of a test.
+func contention(t *testing.T, name string, test func(f *fixture, c *contended)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inContention(t, test) })
 }
 
 // busy has runs signal every second for so long.
@@ -118,106 +128,58 @@ func busy(f *fixture, long time.Duration, runs ...*watchdog.Watchdog) {
 
 // TestLockedRows checks that rows which others have locked hold up no others, and are written when they are free.
 func TestLockedRows(t *testing.T) {
-	t.Run("the others are kept fresh", func(t *testing.T) {
-		inContention(t, func(f *fixture, c *contended) {
-			locked, free := f.attach("s-1"), f.attach("s-2")
-			c.change(func() { c.locked["s-1"] = true })
-			busy(f, time.Hour, locked, free)
-			require.LessOrEqual(t, time.Since(f.shown("s-2")), time.Minute+time.Second)
-			require.Greater(t, time.Since(f.shown("s-1")), 58*time.Minute)
-			c.change(func() { delete(c.locked, "s-1") })
-			f.advance(2 * time.Second)
-			require.Less(t, time.Since(f.shown("s-1")), 4*time.Second)
-			require.Zero(t, f.log.count("level=ERROR"), "it is no outage")
-		})
+	contention(t, "the others are kept fresh", func(f *fixture, c *contended) {
+		locked, free := f.attach("s-1"), f.attach("s-2")
+		c.change(func() { c.locked["s-1"] = true })
+		busy(f, time.Hour, locked, free)
+		require.LessOrEqual(f, time.Since(f.shown("s-2")), time.Minute+time.Second)
+		require.Greater(f, time.Since(f.shown("s-1")), 58*time.Minute)
+		c.change(func() { delete(c.locked, "s-1") })
+		f.advance(2 * time.Second)
+		require.Less(f, time.Since(f.shown("s-1")), 4*time.Second)
+		require.Zero(f, f.log.count("level=ERROR"), "it is no outage")
 	})
-	t.Run("a row that is locked at every look is waited for alone", func(t *testing.T) {
-		inContention(t, func(f *fixture, c *contended) {
-			locked, free := f.attach("s-1"), f.attach("s-2")
-			busy(f, time.Minute, locked, free)
-			c.change(func() { c.locked["s-1"], c.patient = true, true })
-			busy(f, 3*time.Minute, locked, free)
-			require.LessOrEqual(t, time.Since(f.shown("s-1")), time.Minute+15*time.Second)
-		})
+	contention(t, "a row that is locked at every look is waited for alone", func(f *fixture, c *contended) {
+		locked, free := f.attach("s-1"), f.attach("s-2")
+		busy(f, time.Minute, locked, free)
+		c.change(func() { c.locked["s-1"], c.patient = true, true })
+		busy(f, 3*time.Minute, locked, free)
+		require.LessOrEqual(f, time.Since(f.shown("s-1")), time.Minute+15*time.Second)
 	})
-	t.Run("each is waited for alone, those that were locked first at first, though one stays locked", func(t *testing.T) {
-		inContention(t, func(f *fixture, c *contended) {
-			c.patient, c.stuck = true, "s-1"
-			var runs []*watchdog.Watchdog
-			for _, runID := range []string{"s-1", "s-2", "s-3"} {
-				c.locked[runID] = true
-				runs = append(runs, f.attach(runID))
-				f.advance(time.Second)
-			}
-			busy(f, 60*time.Second, runs...) // each is due a minute after its attach
-			f.db.onCall(func(context.Context, string) error { return errTrigger })
-			busy(f, 20*time.Second, runs...) // now all were locked for long
-			c.alone = nil
-			f.db.onCall(nil)
-			busy(f, 3*time.Second, runs...)
-			require.Equal(t, []string{"s-1", "s-2", "s-3"}, c.alone)
-			require.Less(t, time.Since(f.shown("s-2")), 4*time.Second)
-			require.Less(t, time.Since(f.shown("s-3")), 4*time.Second)
-			tries := len(c.attempts["s-2"])
-			busy(f, 30*time.Second, runs...)
-			require.Len(t, c.attempts["s-2"], tries, "it is fresh")
-		})
+	contention(t, "each is waited for alone, the first one first, though one stays locked", func(f *fixture, c *contended) {
+		c.patient, c.stuck = true, "s-1"
+		var runs []*watchdog.Watchdog
+		for _, runID := range []string{"s-1", "s-2", "s-3"} {
+			c.locked[runID] = true
+			runs = append(runs, f.attach(runID))
+			f.advance(time.Second)
+		}
+		busy(f, 60*time.Second, runs...) // each is due a minute after its attach
+		f.db.onCall(func(context.Context, string) error { return errTrigger })
+		busy(f, 20*time.Second, runs...) // now all were locked for long
+		c.alone = nil
+		f.db.onCall(nil)
+		busy(f, 3*time.Second, runs...)
+		require.Equal(f, []string{"s-1", "s-2", "s-3"}, c.alone)
+		require.Less(f, time.Since(f.shown("s-2")), 4*time.Second)
+		require.Less(f, time.Since(f.shown("s-3")), 4*time.Second)
+		tries := len(c.attempts["s-2"])
+		busy(f, 30*time.Second, runs...)
+		require.Len(f, c.attempts["s-2"], tries, "it is fresh")
 	})
-	t.Run("a locked row of a run that has ended is written when it is free", func(t *testing.T) {
-		inContention(t, func(f *fixture, c *contended) {
-			locked, free := f.attach("s-1"), f.attach("s-2")
-			c.change(func() { c.locked["s-1"] = true })
-			locked.Close()
-			free.Close()
-			f.advance(time.Minute)
-			require.Equal(t, session.Active, f.row("s-1").Status)
-			require.Equal(t, session.Finished, f.row("s-2").Status)
-			require.Equal(t, 1, f.keeper().Live())
-			c.change(func() { delete(c.locked, "s-1") })
-			f.advance(2 * time.Second)
-			require.Equal(t, session.Finished, f.row("s-1").Status)
-			require.Zero(t, f.keeper().Live())
-		})
-	})
-	t.Run("the keeper's end waits for the locked rows of runs that have ended", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			c := &contended{
-				database: f.db, locked: map[string]bool{"s-1": true, "s-4": true}, patient: true,
-				refused: map[string]bool{"s-3": true}, attempts: map[string][]time.Time{},
-			}
-			f.cfg.Store = c
-			k := f.newKeeper("here")
-			stop := f.stopped(k)
-			for _, runID := range []string{"s-1", "s-2", "s-3", "s-4"} {
-				f.attachTo(k, runID).Close()
-			}
-			require.ErrorContains(t, stop(), "the end of 1 run is not written")
-			require.Equal(t, session.Finished, f.row("s-4").Status)
-			require.Equal(t, session.Finished, f.row("s-1").Status)
-			require.Equal(t, session.Finished, f.row("s-2").Status)
-			require.Equal(t, session.Active, f.row("s-3").Status)
-		})
-	})
-	t.Run("the keeper's end gives up after twice the record timeout", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			c := &contended{
-				database: f.db, locked: map[string]bool{"s-1": true}, refused: map[string]bool{}, attempts: map[string][]time.Time{},
-			}
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "End" {
-					time.Sleep(time.Second) // fake time: the wait for the lock
-				}
-				return nil
-			})
-			f.cfg.Store = c
-			k := f.newKeeper("here")
-			stop := f.stopped(k)
-			f.attachTo(k, "s-1").Close()
-			began := time.Now()
-			require.ErrorContains(t, stop(), "the end of 1 run is not written")
-			require.LessOrEqual(t, time.Since(began), 2*watchdog.DefaultRecordTimeout+3*time.Second, "three calls take no heed")
-			require.Equal(t, session.Active, f.row("s-1").Status)
-		})
+	contention(t, "a locked row of a run that has ended is written when it is free", func(f *fixture, c *contended) {
+		locked, free := f.attach("s-1"), f.attach("s-2")
+		c.change(func() { c.locked["s-1"] = true })
+		locked.Close()
+		free.Close()
+		f.advance(time.Minute)
+		require.Equal(f, session.Active, f.row("s-1").Status)
+		require.Equal(f, session.Finished, f.row("s-2").Status)
+		require.Equal(f, 1, f.keeper().Live())
+		c.change(func() { delete(c.locked, "s-1") })
+		f.advance(2 * time.Second)
+		require.Equal(f, session.Finished, f.row("s-1").Status)
+		require.Zero(f, f.keeper().Live())
 	})
 }
 
@@ -253,9 +215,8 @@ func TestRefusedRows(t *testing.T) {
 // TestRefusedAtEnd checks that the keeper's end does not keep to the pause of a row that was refused.
 func TestRefusedAtEnd(t *testing.T) {
 	inBubble(t, func(f *fixture) {
-		c := &contended{
-			database: f.db, locked: map[string]bool{}, refused: map[string]bool{"s-1": true}, attempts: map[string][]time.Time{},
-		}
+		c := newContended(f)
+		c.refused["s-1"] = true
 		f.cfg.Store = c
 		k := f.newKeeper("here")
 		stop := f.run(k)
@@ -313,9 +274,7 @@ func TestRefusedPauses(t *testing.T) {
 // TestLateEnd checks that the end of an attempt is not written once more because the row of the next one is locked.
 func TestLateEnd(t *testing.T) {
 	inBubble(t, func(f *fixture) {
-		c := &contended{
-			database: f.db, locked: map[string]bool{}, refused: map[string]bool{}, attempts: map[string][]time.Time{},
-		}
+		c := newContended(f)
 		f.cfg.Store, f.cfg.Pace, f.cfg.RecordTimeout = c, 4*time.Second, time.Minute
 		f.start()
 		f.Cleanup(func() { clear(c.locked) })

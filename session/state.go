@@ -77,7 +77,6 @@ type Spent struct {
 	WarnAt []float64 `json:"warn_at,omitzero"`
 }
 
-// stateOf returns what the watchdog of a run knows about it.
 func stateOf(w *watchdog.Watchdog) State {
 	run := handle.Of(w.Context())
 	limits, of := run.Settings().Limits, run.State()
@@ -105,7 +104,6 @@ func restoreLoop(w *watchdog.Watchdog, before Session) bool {
 	return true
 }
 
-// spend adds the first of the limits.
 func (s *State) spend(used []handle.Spend) {
 	for _, u := range used[:min(len(used), MaxSpent)] {
 		warnAt := warnsAt(u.WarnAt)

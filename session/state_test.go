@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -10,8 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
 )
 
 // A spending run shares one limit with others and has the rest of its own.
@@ -35,112 +39,100 @@ func (f *fixture) state(runID string) (s session.State) {
 }
 
 func TestSpendInRow(t *testing.T) {
-	t.Run("shows what a run has used, with the activity that is written anyway", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attachSpending(watchdog.Spend{Tokens: 1000, Tools: map[string]int64{"bash": 5}})
-			bash := watchdog.Amount{
-				InputTokens: 100, ToolCalls: 1, Tool: "bash", Cost: watchdog.Money{Micros: 50_000, Currency: "EUR"},
-			}
-			charge, err := wd.Admit(context.Background(), "", bash)
-			require.NoError(t, err)
-			require.NoError(t, charge.Settle(bash))
-			_, err = wd.Admit(context.Background(), "", watchdog.Amount{OutputTokens: 30})
-			require.NoError(t, err)
-			f.advance(time.Minute)
-			wd.Activity()
-			f.advance(time.Minute + awake)
-			require.Equal(t, []session.Spent{
-				{Limit: "tokens", Used: 100, Admitted: 30, Allowed: 1000},
-				{Limit: "tool_calls", Tool: "bash", Used: 1, Allowed: 5},
-				{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Used: 50_000, Allowed: 6_400_000},
-			}, f.state("s-1").Spent)
-			require.JSONEq(t, `{"wall_clock_seconds":14400,"spent":[
-				{"limit":"tokens","used":100,"admitted":30,"allowed":1000},
-				{"limit":"tool_calls","tool":"bash","used":1,"allowed":5},
-				{"limit":"cost","scope":"tenant-7","currency":"EUR","used":50000,"allowed":6400000}
-			]}`, string(f.row("s-1").State))
-		})
+	subtest(t, "shows what a run has used, with the activity that is written anyway", func(f *fixture) {
+		f.start()
+		wd := f.attachSpending(watchdog.Spend{Tokens: 1000, Tools: map[string]int64{"bash": 5}})
+		bash := watchdog.Amount{
+			InputTokens: 100, ToolCalls: 1, Tool: "bash", Cost: watchdog.Money{Micros: 50_000, Currency: "EUR"},
+		}
+		charge, err := wd.Admit(context.Background(), "", bash)
+		require.NoError(f, err)
+		require.NoError(f, charge.Settle(bash))
+		_, err = wd.Admit(context.Background(), "", watchdog.Amount{OutputTokens: 30})
+		require.NoError(f, err)
+		f.advance(time.Minute)
+		wd.Activity()
+		f.advance(time.Minute + awake)
+		require.Equal(f, []session.Spent{
+			{Limit: "tokens", Used: 100, Admitted: 30, Allowed: 1000},
+			{Limit: "tool_calls", Tool: "bash", Used: 1, Allowed: 5},
+			{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Used: 50_000, Allowed: 6_400_000},
+		}, f.state("s-1").Spent)
+		require.JSONEq(f, `{"wall_clock_seconds":14400,"spent":[
+			{"limit":"tokens","used":100,"admitted":30,"allowed":1000},
+			{"limit":"tool_calls","tool":"bash","used":1,"allowed":5},
+			{"limit":"cost","scope":"tenant-7","currency":"EUR","used":50000,"allowed":6400000}
+		]}`, string(f.row("s-1").State))
 	})
-	t.Run("says where the run is warned and what is kept for wrapping up", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attachSpending(watchdog.Spend{
-				Tokens: 1000, CallInput: 500, Requests: 20, Reserve: watchdog.Totals{Tokens: 100}, WarnAt: []float64{0.9, 0.5},
-			})
-			wd.Step(loop.Step{Tool: "grep"})
-			f.advance(time.Minute)
-			wd.Activity()
-			f.advance(time.Minute + awake)
-			require.Equal(t, []session.Spent{
-				{Limit: "tokens", Allowed: 1000, Reserve: 100, WarnAt: []float64{0.5, 0.9}},
-				{Limit: "call_input", Allowed: 500, WarnAt: []float64{}},
-				{Limit: "requests", Allowed: 20, WarnAt: []float64{0.5, 0.9}},
-				{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Allowed: 6_400_000},
-			}, f.state("s-1").Spent, "and what it repeats is not among them")
+	subtest(t, "says where the run is warned and what is kept for wrapping up", func(f *fixture) {
+		f.start()
+		wd := f.attachSpending(watchdog.Spend{
+			Tokens: 1000, CallInput: 500, Requests: 20, Reserve: watchdog.Totals{Tokens: 100}, WarnAt: []float64{0.9, 0.5},
 		})
+		wd.Step(loop.Step{Tool: "grep"})
+		f.advance(time.Minute)
+		wd.Activity()
+		f.advance(time.Minute + awake)
+		require.Equal(f, []session.Spent{
+			{Limit: "tokens", Allowed: 1000, Reserve: 100, WarnAt: []float64{0.5, 0.9}},
+			{Limit: "call_input", Allowed: 500, WarnAt: []float64{}},
+			{Limit: "requests", Allowed: 20, WarnAt: []float64{0.5, 0.9}},
+			{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Allowed: 6_400_000},
+		}, f.state("s-1").Spent, "and what it repeats is not among them")
 	})
-	t.Run("has a bounded number of warnings", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			var at []float64
-			for n := range 100 {
-				at = append(at, float64(n+1)/101)
-			}
-			wd := f.attachSpending(watchdog.Spend{Tokens: 1000, WarnAt: at})
-			f.advance(time.Minute)
-			wd.Activity()
-			f.advance(time.Minute + awake)
-			require.Equal(t, at[len(at)-session.MaxWarnAt:], f.state("s-1").Spent[0].WarnAt, "those nearest to the limit")
-		})
+	subtest(t, "has a bounded number of warnings", func(f *fixture) {
+		f.start()
+		var at []float64
+		for n := range 100 {
+			at = append(at, float64(n+1)/101)
+		}
+		wd := f.attachSpending(watchdog.Spend{Tokens: 1000, WarnAt: at})
+		f.advance(time.Minute)
+		wd.Activity()
+		f.advance(time.Minute + awake)
+		require.Equal(f, at[len(at)-session.MaxWarnAt:], f.state("s-1").Spent[0].WarnAt, "those nearest to the limit")
 	})
-	t.Run("is not written for spend alone", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attachSpending(watchdog.Spend{Tokens: 1000})
-			f.advance(time.Minute)
-			wd.Activity()
-			f.advance(2 * time.Minute)
-			f.db.takeCounts()
-			for range 100 {
-				charge, err := wd.Admit(context.Background(), "", watchdog.Amount{InputTokens: 1})
-				require.NoError(t, err)
-				require.NoError(t, charge.Settle(watchdog.Amount{InputTokens: 1}))
-				f.advance(time.Second)
-			}
-			calls, written := f.db.takeCounts()
-			require.Zero(t, calls["Freshen"])
-			require.Zero(t, written)
-		})
+	subtest(t, "is not written for spend alone", func(f *fixture) {
+		f.start()
+		wd := f.attachSpending(watchdog.Spend{Tokens: 1000})
+		f.advance(time.Minute)
+		wd.Activity()
+		f.advance(2 * time.Minute)
+		f.db.takeCounts()
+		for range 100 {
+			charge, err := wd.Admit(context.Background(), "", watchdog.Amount{InputTokens: 1})
+			require.NoError(f, err)
+			require.NoError(f, charge.Settle(watchdog.Amount{InputTokens: 1}))
+			f.advance(time.Second)
+		}
+		calls, written := f.db.takeCounts()
+		require.Zero(f, calls["Freshen"])
+		require.Zero(f, written)
 	})
-	t.Run("has a bounded number of limits and says how many more there are", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			tools := map[string]int64{}
-			for n := range session.MaxSpent + 2 {
-				tools[fmt.Sprintf("tool-%02d", n)] = 1
-			}
-			wd := f.attachSpending(watchdog.Spend{Tools: tools})
-			f.advance(time.Minute)
-			wd.Activity()
-			f.advance(time.Minute + awake)
-			state := f.state("s-1")
-			require.Len(t, state.Spent, session.MaxSpent)
-			require.Equal(t, "tool-15", state.Spent[session.MaxSpent-1].Tool)
-			require.Equal(t, 3, state.MoreSpent, "two tools and the scope")
-		})
+	subtest(t, "has a bounded number of limits and says how many more there are", func(f *fixture) {
+		f.start()
+		tools := map[string]int64{}
+		for n := range session.MaxSpent + 2 {
+			tools[fmt.Sprintf("tool-%02d", n)] = 1
+		}
+		wd := f.attachSpending(watchdog.Spend{Tools: tools})
+		f.advance(time.Minute)
+		wd.Activity()
+		f.advance(time.Minute + awake)
+		state := f.state("s-1")
+		require.Len(f, state.Spent, session.MaxSpent)
+		require.Equal(f, "tool-15", state.Spent[session.MaxSpent-1].Tool)
+		require.Equal(f, 3, state.MoreSpent, "two tools and the scope")
 	})
-	t.Run("of a run without counted limits says nothing of spend", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			_, err := wd.Admit(context.Background(), "", watchdog.Amount{InputTokens: 1})
-			require.NoError(t, err)
-			f.advance(time.Minute)
-			wd.Activity()
-			f.advance(time.Minute + awake)
-			require.JSONEq(t, `{"wall_clock_seconds":14400}`, string(f.row("s-1").State))
-		})
+	subtest(t, "of a run without counted limits says nothing of spend", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		_, err := wd.Admit(context.Background(), "", watchdog.Amount{InputTokens: 1})
+		require.NoError(f, err)
+		f.advance(time.Minute)
+		wd.Activity()
+		f.advance(time.Minute + awake)
+		require.JSONEq(f, `{"wall_clock_seconds":14400}`, string(f.row("s-1").State))
 	})
 }
 
@@ -157,38 +149,227 @@ func TestRunState(t *testing.T) {
 		f.advance(awake)
 		require.Equal(t, "s-1 1", f.state("s-1").Phase, "with the activity")
 	})
-	t.Run("of a run without signs of life is written when the host says that it has changed", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			var ending *session.Escalation
-			f.cfg.RunState = func(_ *watchdog.Watchdog, s *session.State) { s.Escalation = ending }
-			f.start()
-			wd := f.attach("s-1")
-			f.advance(time.Hour) // it is dormant
-			now := time.Now().UTC()
-			ending = &session.Escalation{Signal: "SIGINT", SentAt: now, Next: "SIGTERM", NextAt: now.Add(10 * time.Second)}
+	subtest(t, "of a run without signs of life is written when the host says that it has changed", func(f *fixture) {
+		var ending *session.Escalation
+		f.cfg.RunState = func(_ *watchdog.Watchdog, s *session.State) { s.Escalation = ending }
+		f.start()
+		wd := f.attach("s-1")
+		f.advance(time.Hour) // it is dormant
+		now := time.Now().UTC()
+		ending = &session.Escalation{Signal: "SIGINT", SentAt: now, Next: "SIGTERM", NextAt: now.Add(10 * time.Second)}
+		f.keeper().Refresh("s-1")
+		f.keeper().Refresh("unknown")
+		f.advance(session.DefaultPace)
+		require.Equal(f, ending, f.state("s-1").Escalation)
+		require.Equal(f, session.NoActivity, f.row("s-1").Activity, "it is no sign of life")
+		f.db.takeCounts()
+		f.advance(time.Minute)
+		calls, _ := f.db.takeCounts()
+		require.Zero(f, calls["Freshen"], "once")
+		f.db.onCall(func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() })
+		for range 2 {
+			begun := time.Now()
 			f.keeper().Refresh("s-1")
-			f.keeper().Refresh("unknown")
+			require.Zero(f, time.Since(begun), "while the database hangs, too")
 			f.advance(session.DefaultPace)
-			require.Equal(t, ending, f.state("s-1").Escalation)
-			require.Equal(t, session.NoActivity, f.row("s-1").Activity, "it is no sign of life")
-			f.db.takeCounts()
-			f.advance(time.Minute)
-			calls, _ := f.db.takeCounts()
-			require.Zero(t, calls["Freshen"], "once")
-			f.db.onCall(func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() })
-			for range 2 {
-				begun := time.Now()
-				f.keeper().Refresh("s-1")
-				require.Zero(t, time.Since(begun), "while the database hangs, too")
-				f.advance(session.DefaultPace)
-			}
-			f.db.onCall(nil)
-			f.advance(time.Minute)
-			_, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandNoOutput})
-			require.NoError(t, err)
-			require.NoError(t, wd.Close())
-			require.Equal(t, session.Cancelled, f.row("s-1").Status)
-			require.Nil(t, f.state("s-1").Escalation, "it is not ending any more")
-		})
+		}
+		f.db.onCall(nil)
+		f.advance(time.Minute)
+		_, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandNoOutput})
+		require.NoError(f, err)
+		require.NoError(f, wd.Close())
+		require.Equal(f, session.Cancelled, f.row("s-1").Status)
+		require.Nil(f, f.state("s-1").Escalation, "it is not ending any more")
 	})
+}
+
+// TestComplete protects that a run which has done its work is finished in its row, too, and stays so.
+func TestComplete(t *testing.T) {
+	subtest(t, "its row is finished, with the reason complete, and no sweeper touches it", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		f.advance(time.Minute)
+		require.NoError(f, wd.Complete())
+		require.NoError(f, wd.Close())
+		f.advance(2 * time.Second)
+		require.Equal(f, session.Finished, f.row("s-1").Status)
+		require.Equal(f, watchdog.StopReason("complete"), f.row("s-1").Reason)
+		require.Zero(f, f.keeper().Live())
+		f.advance(time.Hour)
+		sweeper, err := sweep.New(f.db, f.db, sweep.Config{Logger: f.cfg.Logger})
+		require.NoError(f, err)
+		_, err = sweeper.Sweep(f.Context())
+		require.NoError(f, err)
+		require.Equal(f, session.Finished, f.row("s-1").Status)
+		_, err = watchdog.New(f.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, f.config(f.keeper()))
+		require.ErrorIs(f, err, watchdog.ErrComplete)
+		require.Equal(f, 1, f.row("s-1").Attempt, "it was not begun")
+	})
+	subtest(t, "to resume it makes the row active again", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		require.NoError(f, wd.Complete())
+		f.advance(2 * time.Second)
+		again, err := watchdog.Resume(f.Context(), watchdog.Run{ID: "s-1", StartedAt: wd.StartedAt()}, f.config(f.keeper()))
+		require.NoError(f, err)
+		defer again.Close()
+		f.requireRunning(again)
+		require.Equal(f, session.Active, f.row("s-1").Status)
+		require.Empty(f, f.row("s-1").Reason)
+	})
+	subtest(t, "by another attempt it ends the live run of this one", func(f *fixture) {
+		f.start()
+		other := f.newKeeper("there")
+		defer f.run(other)()
+		wd := f.attach("s-1")
+		taken := f.attachTo(other, "s-1")
+		require.NoError(f, taken.Complete())
+		f.advance(time.Second)
+		var takeover *session.TakeoverError
+		if cause := context.Cause(wd.Context()); !errors.As(cause, &takeover) { // what it learns of first
+			require.ErrorIs(f, cause, watchdog.ErrComplete)
+		}
+		require.Equal(f, session.Finished, f.row("s-1").Status)
+		require.Equal(f, watchdog.StopReason("complete"), f.row("s-1").Reason)
+	})
+}
+
+func TestCommandEndInRow(t *testing.T) {
+	status := 7
+	failed := record.CommandEnd{Outcome: "failed", ExitStatus: (*record.Count)(&status)}
+	subtest(t, "the row of a run says with its end how its command ended", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		wd.Note("tests")
+		require.False(f, f.row("s-1").Failed())
+		require.NoError(f, handle.Of(wd.Context()).CompleteCommand(failed))
+		require.True(f, f.row("s-1").Failed())
+		state := f.state("s-1")
+		want := session.State{Phase: "tests", WallClock: state.WallClock, Outcome: "failed", ExitStatus: &status}
+		require.Equal(f, want, state)
+	})
+	subtest(t, "a run that is complete without a command leaves the row's state alone", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		before := f.row("s-1").State
+		wd.Note("late")
+		require.NoError(f, wd.Complete())
+		require.Equal(f, before, f.row("s-1").State)
+		require.False(f, f.row("s-1").Failed())
+	})
+}
+
+func TestStoredState(t *testing.T) {
+	end := watchdog.Event{
+		Type: watchdog.EventComplete, Payload: []byte(`{"reason":"complete","outcome":"failed","exit_status":"7","later":1}`),
+	}
+	for state, want := range map[string]string{
+		"":                               `{"outcome":"failed","exit_status":7}`,
+		`{"phase":"x","later":[1,2.50]}`: `{"phase":"x","later":[1,2.50],"outcome":"failed","exit_status":7}`,
+		`{"outcome":"succeeded"}`:        `{"outcome":"failed","exit_status":7}`,
+	} {
+		require.JSONEq(t, want, string(session.StoredState([]byte(state), end)))
+	}
+	for _, state := range []string{`[1]`, `null`, `"text"`, `{`} {
+		require.Nil(t, session.StoredState([]byte(state), end), "the state of another program is left alone")
+	}
+	for _, payload := range []string{`{"reason":"complete"}`, `{"outcome":7}`, `[]`, ``} {
+		end.Payload = []byte(payload)
+		require.Nil(t, session.StoredState(nil, end), payload)
+	}
+	end.Type, end.Payload = watchdog.EventCancel, []byte(`{"outcome":"failed"}`)
+	require.Nil(t, session.StoredState(nil, end))
+}
+
+// TestLoopAcrossAttempts protects what a run did before from each way in which its process can end.
+func TestLoopAcrossAttempts(t *testing.T) {
+	again := loop.Step{Tool: "grep", Class: loop.Look, Input: []byte("{}"), Outcome: []byte("nothing")}
+	for name, end := range map[string]func(f *fixture, wd *watchdog.Watchdog, endParent func()){
+		"closed": func(_ *fixture, wd *watchdog.Watchdog, _ func()) { _ = wd.Close() },
+		"interrupted": func(_ *fixture, wd *watchdog.Watchdog, _ func()) {
+			_ = wd.Interrupt("SIGTERM")
+			_ = wd.Close()
+		},
+		"ended by its parent": func(f *fixture, _ *watchdog.Watchdog, end func()) { end(); f.advance(session.DefaultPromise) },
+		"killed": func(f *fixture, wd *watchdog.Watchdog, _ func()) {
+			f.advance(session.DefaultThreshold / 10)
+			wd.Activity()
+			f.advance(session.DefaultThreshold / 10)
+		},
+	} {
+		subtest(t, name, func(f *fixture) {
+			run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
+			attempt := func(steps int, end func(f *fixture, wd *watchdog.Watchdog, endParent func())) loop.Advice {
+				ctx, endParent := context.WithCancel(context.Background())
+				defer endParent()
+				k := f.newKeeper("here")
+				defer f.run(k)()
+				wd, err := watchdog.New(ctx, run, f.config(k))
+				require.NoError(f, err)
+				advice := loop.Go
+				for range steps {
+					advice = wd.Step(again).Advice
+				}
+				end(f, wd, endParent)
+				return advice
+			}
+			require.Equal(f, loop.Go, attempt(2, end))
+			killed := func(f *fixture, _ *watchdog.Watchdog, _ func()) { f.advance(2 * session.DefaultPace) }
+			require.Equal(f, loop.Go, attempt(0, killed), "one that does nothing, and forgets nothing")
+			require.Equal(f, loop.Ask, attempt(1, killed), "the third round")
+		})
+	}
+}
+
+// TestLoopInRow protects that a restart forgets nothing of a loop, and that a fresh window does.
+func TestLoopInRow(t *testing.T) {
+	again := loop.Step{Tool: "grep", Class: loop.Look, Input: []byte(`{"for":"secret"}`), Outcome: []byte("nothing secret")}
+	inBubble(t, func(f *fixture) {
+		stop := f.run(f.keeper())
+		began := time.Now()
+		wd := f.attach("s-1")
+		require.Equal(t, loop.Go, wd.Step(again).Advice)
+		require.Equal(t, loop.Go, wd.Step(again).Advice)
+		f.advance(2 * time.Minute)
+		require.NotEmpty(t, f.state("s-1").Loop)
+		require.NotContains(t, string(f.row("s-1").State), "secret")
+		require.LessOrEqual(t, len(f.row("s-1").State), 12<<10)
+		stop() // the process is gone, and closed nothing
+
+		other := f.newKeeper("there")
+		defer f.run(other)()
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: began}, f.config(other))
+		require.NoError(t, err)
+		require.Equal(t, loop.Ask, wd.Step(again).Advice, "the third round")
+		f.advance(session.DefaultThreshold)
+		_, err = wd.Cancel(watchdog.Cancellation{Reason: watchdog.OscillationDetected})
+		require.NoError(t, err)
+		require.NoError(t, wd.Close())
+
+		wd, err = watchdog.Resume(context.Background(), watchdog.Run{ID: "s-1", StartedAt: began}, f.config(other))
+		require.NoError(t, err)
+		require.Equal(t, loop.Go, wd.Step(again).Advice)
+		require.NoError(t, wd.Close())
+	})
+}
+
+func TestSessionHostLost(t *testing.T) {
+	active, expired := session.Session{Status: session.Active}, session.ExpiredLease{ID: "lease-1"}
+	for name, c := range map[string]struct {
+		change func(s *session.Session)
+		want   bool
+	}{
+		"its lease expired":             {func(s *session.Session) { s.Expired = expired }, true},
+		"a sweeper saw its process die": {func(s *session.Session) { s.Lost = true }, true},
+		"it never had a lease":          {func(*session.Session) {}, false},
+		"it has a lease":                {func(s *session.Session) { s.Lease = "lease-2" }, false},
+		"it has another lease": {func(s *session.Session) {
+			s.Lease, s.Expired, s.Lost = "lease-2", expired, true
+		}, false},
+		"it has ended": {func(s *session.Session) { s.Status, s.Expired = session.Finished, expired }, false},
+	} {
+		s := active
+		c.change(&s)
+		require.Equal(t, c.want, s.HostLost(), name)
+	}
 }

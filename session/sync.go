@@ -100,3 +100,173 @@ func (s *syncer) takenOver(r *keptRun, by Session) {
 		"run", r.run.ID(), "attempt", r.attempt, "by_attempt", by.Attempt, "by_host", by.Host)
 	handle.Of(r.run.Context()).End(&TakeoverError{RunID: by.RunID, Attempt: r.attempt, By: by.Attempt, Host: by.Host})
 }
+
+func (s *roster) beginAttaching(runID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attaching[runID]++
+}
+
+// endAttaching has an earlier attempt of this process find out what became of an attach that failed, and the run look
+// for a cancel that it was told of meanwhile.
+func (s *roster) endAttaching(runID string, failed bool) {
+	s.mu.Lock()
+	if s.attaching[runID]--; s.attaching[runID] == 0 {
+		delete(s.attaching, runID)
+	}
+	told := s.toSync[runID]
+	s.mu.Unlock()
+	if failed || told {
+		s.request(runID)
+	}
+}
+
+// request has a run of this process look in the store for a cancel. Other runs are ignored: a listener is told of those
+// of the whole fleet.
+func (s *roster) request(runID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.runs[runID] != nil || s.attaching[runID] > 0 {
+		s.toSync[runID] = true
+		wake(s.requested)
+	}
+}
+
+// takeRequested returns the runs that are to look, and removes the requests. That of a run that this process still
+// attaches to stays until it has.
+func (s *roster) takeRequested() (all []*keptRun) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for runID := range s.toSync {
+		r := s.runs[runID]
+		if r == nil && s.attaching[runID] > 0 {
+			continue
+		}
+		delete(s.toSync, runID)
+		if r != nil {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// requestAgain notes the result of a look, and requests another after one that failed, unless the stored data is at
+// fault. It reports whether this is the first failure in a row.
+func (s *roster) requestAgain(r *keptRun, err error) (first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first = err != nil && !r.syncFailed
+	r.syncFailed = err != nil
+	if err != nil && !permanent(err) {
+		s.toSync[r.run.ID()] = true
+	}
+	return first
+}
+
+// heed decides about the row of an active session or of a later attempt, and reports whether the run was taken over.
+// While this process attaches to the run the later attempt may be that one. After a row was lost another process can
+// have begun an attempt with the same number: then the one whose lease has the row runs on. A row that is not in the
+// lease is claimed back: the next flush writes it.
+func (s *roster) heed(r *keptRun, row Session) (takenOver bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	later, active := row.Attempt > r.attempt, row.Status == Active
+	switch {
+	case s.runs[row.RunID] != r || later && s.attaching[row.RunID] > 0:
+	case later || active && s.isForeign(row.Lease):
+		return true
+	case active && (s.held == nil || s.held.id != row.Lease):
+		s.recheck(r)
+	}
+	return false
+}
+
+// madeAgain notes what the row of a run says that was made again, and has the next flush write it.
+func (s *roster) madeAgain(r *keptRun, at, own, allowance time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.written, r.quiet, r.own, r.allowance = at, false, own, allowance
+	s.recheck(r)
+}
+
+// A comparer compares the rows that name the lease with the runs that are kept.
+type comparer struct {
+	roster *roster
+	strays map[AttemptID]bool // in rows of the lease, and not kept, at the last comparison
+}
+
+// compare has a run that no row names read its row, to find out what became of it. A row that nobody keeps, twice in a
+// row, is of an attach whose answer was lost: it is ended, because nobody runs it.
+func (c *comparer) compare(ctx context.Context) {
+	l, cfg := c.roster.lease(), c.roster.cfg
+	if l == nil {
+		return
+	}
+	kept := c.roster.attempts()
+	ctx, cancel := context.WithTimeout(ctx, cfg.RecordTimeout)
+	defer cancel()
+	named, err := cfg.Store.LeaseSessions(ctx, l.id)
+	if err != nil {
+		return // flush logs an outage of the store
+	}
+	var twice []AttemptID
+	strays := map[AttemptID]bool{}
+	for _, a := range c.roster.compare(kept, named) {
+		if strays[a] = true; c.strays[a] {
+			twice = append(twice, a)
+		}
+	}
+	if c.strays = strays; len(twice) > 0 {
+		cfg.logger().Warn("rows of this process are of no run of it and are ended", "runs", len(twice))
+		c.end(ctx, twice)
+	}
+}
+
+// end ends rows that nobody runs. Each says how the run ended as far as that is stored. The next comparison finds what
+// was not ended.
+func (c *comparer) end(ctx context.Context, strays []AttemptID) {
+	store := c.roster.cfg.Store
+	var ends []Ending
+	for _, a := range strays {
+		e := Ending{RunID: a.RunID, Attempt: a.Attempt, Status: Interrupted}
+		s, err := store.Session(ctx, a.RunID)
+		if err == nil {
+			e, err = doubtfulEnd{e, s.StartedAt, false}.asStored(ctx, store)
+		}
+		if err == nil || permanent(err) {
+			ends = append(ends, e)
+		}
+	}
+	_, _ = store.End(ctx, ends)
+}
+
+func (s *roster) attempts() map[AttemptID]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := make(map[AttemptID]bool, len(s.runs))
+	for runID, r := range s.runs {
+		kept[AttemptID{runID, r.attempt}] = true
+	}
+	return kept
+}
+
+// compare has runs read their rows that were kept before the rows were read and are not among those that name the
+// lease, and returns those of the named that nobody keeps.
+func (s *roster) compare(kept map[AttemptID]bool, named []AttemptID) (strays []AttemptID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range named {
+		if s.attempt(a) == nil {
+			strays = append(strays, a)
+			continue
+		}
+		delete(kept, a)
+	}
+	for a := range kept {
+		if s.attempt(a) != nil {
+			s.toSync[a.RunID] = true
+			wake(s.requested)
+		}
+	}
+	return strays
+}

@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,48 +14,42 @@ import (
 
 // TestCancelFromElsewhere: the cancel of another process ends the run.
 func TestCancelFromElsewhere(t *testing.T) {
-	t.Run("at once, if the store is a Listener", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd, other := f.attach("s-1"), f.attach("s-2")
-			f.advance(time.Hour)
-			begun := time.Now()
-			f.cancel("s-1")
-			synctest.Wait()
-			require.Equal(t, begun, time.Now())
-			f.requireCancelled(wd)
-			f.requireRunning(other)
-			f.advance(time.Minute)
-			require.Equal(t, 1, f.keeper().Live())
-			f.requireCancelled(wd) // the run's own end has not changed the row
-			require.Zero(t, f.log.count("level="))
-		})
+	subtest(t, "at once, if the store is a Listener", func(f *fixture) {
+		f.start()
+		wd, other := f.attach("s-1"), f.attach("s-2")
+		f.advance(time.Hour)
+		begun := time.Now()
+		f.cancel("s-1")
+		synctest.Wait()
+		require.Equal(f, begun, time.Now())
+		f.requireCancelled(wd)
+		f.requireRunning(other)
+		f.advance(time.Minute)
+		require.Equal(f, 1, f.keeper().Live())
+		f.requireCancelled(wd) // the run's own end has not changed the row
+		require.Zero(f, f.log.count("level="))
 	})
-	t.Run("with the next poll, if it is not", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.Store = pollOnly{f.db}
-			f.start()
-			wd := f.attach("s-1")
-			f.advance(time.Hour + time.Millisecond)
-			f.cancel("s-1")
-			synctest.Wait()
-			f.requireRunning(wd)
-			f.advance(session.DefaultPoll)
-			f.requireCancelled(wd)
-		})
+	subtest(t, "with the next poll, if it is not", func(f *fixture) {
+		f.cfg.Store = pollOnly{f.db}
+		f.start()
+		wd := f.attach("s-1")
+		f.advance(time.Hour + time.Millisecond)
+		f.cancel("s-1")
+		synctest.Wait()
+		f.requireRunning(wd)
+		f.advance(session.DefaultPoll)
+		f.requireCancelled(wd)
 	})
-	t.Run("within a minute, if a notification is lost", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			f.db.dropNotices = true
-			f.advance(time.Millisecond)
-			f.cancel("s-1")
-			f.advance(time.Minute - 2*time.Millisecond)
-			f.requireRunning(wd)
-			f.advance(time.Millisecond)
-			f.requireCancelled(wd)
-		})
+	subtest(t, "within a minute, if a notification is lost", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		f.db.dropNotices = true
+		f.advance(time.Millisecond)
+		f.cancel("s-1")
+		f.advance(time.Minute - 2*time.Millisecond)
+		f.requireRunning(wd)
+		f.advance(time.Millisecond)
+		f.requireCancelled(wd)
 	})
 	t.Run("if the keeper runs only after it", func(t *testing.T) {
 		for _, listen := range []bool{true, false} {
@@ -84,227 +77,145 @@ func TestCancelFromElsewhere(t *testing.T) {
 			})
 		}
 	})
-	t.Run("when the keeper writes the row, if neither a notification nor a poll came before", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.Store, f.cfg.Poll = pollOnly{f.db}, time.Hour
-			f.start()
-			wd := f.attach("s-1")
-			f.advance(11 * time.Minute)
-			f.cancel("s-1")
-			wd.Activity()
-			f.advance(awake)
-			f.requireCancelled(wd)
-			require.NotEqual(t, time.Now().UTC(), f.shown("s-1"))
-		})
+	subtest(t, "when the keeper writes the row, if neither a notification nor a poll came before", func(f *fixture) {
+		f.cfg.Store, f.cfg.Poll = pollOnly{f.db}, time.Hour
+		f.start()
+		wd := f.attach("s-1")
+		f.advance(11 * time.Minute)
+		f.cancel("s-1")
+		wd.Activity()
+		f.advance(awake)
+		f.requireCancelled(wd)
+		require.NotEqual(f, time.Now().UTC(), f.shown("s-1"))
 	})
-	t.Run("of many runs sixteen read the store at once", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			var all []*watchdog.Watchdog
-			for i := range 7 * 16 {
-				all = append(all, f.attach(name(i)))
+	subtest(t, "of many runs sixteen read the store at once", func(f *fixture) {
+		f.start()
+		var all []*watchdog.Watchdog
+		for i := range 7 * 16 {
+			all = append(all, f.attach(name(i)))
+		}
+		f.advance(time.Hour)
+		f.db.delay("Read", time.Second)
+		for i := range all {
+			f.cancel(name(i))
+		}
+		f.advance(7*time.Second - 1)
+		ended := 0
+		for _, wd := range all {
+			if wd.Context().Err() != nil {
+				ended++
 			}
-			f.advance(time.Hour)
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "Read" {
-					time.Sleep(time.Second)
-				}
-				return nil
-			})
-			for i := range all {
-				f.cancel(name(i))
-			}
-			f.advance(7*time.Second - 1)
-			ended := 0
-			for _, wd := range all {
-				if wd.Context().Err() != nil {
-					ended++
-				}
-			}
-			require.Equal(t, 6*16, ended)
-			f.advance(1)
-			for _, wd := range all {
-				f.requireCancelled(wd)
-			}
-		})
+		}
+		require.Equal(f, 6*16, ended)
+		f.advance(1)
+		for _, wd := range all {
+			f.requireCancelled(wd)
+		}
 	})
 }
 
 func TestSyncFails(t *testing.T) {
-	t.Run("is tried again until it succeeds, and logged once", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			f.advance(time.Hour)
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "Read" {
-					return errDown
-				}
-				return nil
-			})
-			f.cancel("s-1")
-			f.advance(time.Minute)
-			f.requireRunning(wd)
-			require.Equal(t, 1, f.log.count("a run cannot read the store for its cancel"))
-			f.db.onCall(nil)
-			f.advance(time.Second)
-			f.requireCancelled(wd)
-			f.db.takeCounts()
-			f.advance(time.Minute)
-			calls, _ := f.db.takeCounts()
-			require.Zero(t, calls["Read"])
-		})
+	subtest(t, "is tried again until it succeeds, and logged once", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		f.advance(time.Hour)
+		f.db.fail("Read")
+		f.cancel("s-1")
+		f.advance(time.Minute)
+		f.requireRunning(wd)
+		require.Equal(f, 1, f.log.count("a run cannot read the store for its cancel"))
+		f.db.onCall(nil)
+		f.advance(time.Second)
+		f.requireCancelled(wd)
+		f.db.takeCounts()
+		f.advance(time.Minute)
+		calls, _ := f.db.takeCounts()
+		require.Zero(f, calls["Read"])
 	})
-	t.Run("is not logged if the keeper was stopped", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			stop := f.run(f.keeper())
-			wd := f.attach("s-1")
-			f.db.onCall(func(ctx context.Context, call string) error {
-				if call == "Read" {
-					<-ctx.Done()
-				}
-				return ctx.Err()
-			})
-			f.cancel("s-1")
-			f.advance(time.Second)
-			stop()
-			f.requireRunning(wd)
-			require.Zero(t, f.log.count("level="))
-		})
+	subtest(t, "is not logged if the keeper was stopped", func(f *fixture) {
+		stop := f.run(f.keeper())
+		wd := f.attach("s-1")
+		f.db.hang("Read")
+		f.cancel("s-1")
+		f.advance(time.Second)
+		stop()
+		f.requireRunning(wd)
+		require.Zero(f, f.log.count("level="))
 	})
-	t.Run("is not tried every second if an event cannot be understood", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			require.NoError(t, f.db.Append(context.Background(), watchdog.Event{
-				ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventCancel,
-				Payload: []byte(`{}`), Timestamp: time.Now(),
-			}))
-			f.cancel("s-1")
-			f.advance(time.Second)
-			f.db.takeCounts()
-			f.advance(time.Minute)
-			f.requireRunning(wd)
-			calls, _ := f.db.takeCounts()
-			require.LessOrEqual(t, calls["Read"], 2, "the poll and the comparison find it too")
-			require.Equal(t, 1, f.log.count("a run cannot read the store for its cancel"))
-		})
+	subtest(t, "is not tried every second if an event cannot be understood", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		require.NoError(f, f.db.Append(context.Background(), watchdog.Event{
+			ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventCancel,
+			Payload: []byte(`{}`), Timestamp: time.Now(),
+		}))
+		f.cancel("s-1")
+		f.advance(time.Second)
+		f.db.takeCounts()
+		f.advance(time.Minute)
+		f.requireRunning(wd)
+		calls, _ := f.db.takeCounts()
+		require.LessOrEqual(f, calls["Read"], 2, "the poll and the comparison find it too")
+		require.Equal(f, 1, f.log.count("a run cannot read the store for its cancel"))
 	})
-	t.Run("is not tried for a run that has ended meanwhile", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			require.NoError(t, wd.Interrupt("SIGTERM"))
-			f.cancel("s-1")
-			f.advance(time.Minute)
-			require.Zero(t, f.log.count("level="))
-			require.Equal(t, session.Cancelled, f.row("s-1").Status)
-		})
+	subtest(t, "is not tried for a run that has ended meanwhile", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		require.NoError(f, wd.Interrupt("SIGTERM"))
+		f.cancel("s-1")
+		f.advance(time.Minute)
+		require.Zero(f, f.log.count("level="))
+		require.Equal(f, session.Cancelled, f.row("s-1").Status)
 	})
-	t.Run("is logged again after a sync that succeeded", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			f.finish("s-1")
-			for n := 1; n < 3; n++ {
-				f.db.onCall(func(_ context.Context, call string) error {
-					if call == "Session" {
-						return errDown
-					}
-					return nil
-				})
-				f.advance(2 * time.Minute)
-				wd.Activity()
-				f.advance(time.Minute)
-				require.Equal(t, n, f.log.count("a run cannot read the store for its cancel"))
-				f.db.onCall(nil)
-				f.advance(time.Minute)
-			}
-			f.requireRunning(wd)
-		})
-	})
-	t.Run("a cancel during a sync has a sync of its own", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			f.advance(11 * time.Minute)
-			f.finish("s-1")
+	subtest(t, "is logged again after a sync that succeeded", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		f.finish("s-1")
+		for n := 1; n < 3; n++ {
+			f.db.fail("Session")
+			f.advance(2 * time.Minute)
 			wd.Activity()
-			f.db.onCall(func(_ context.Context, call string) error {
-				if call == "Session" { // the sync has read the events and found no cancel
-					time.Sleep(3 * time.Second)
-				}
-				return nil
-			})
-			f.advance(2 * time.Second)
-			row := f.row("s-1")
-			row.Status = session.Active
-			require.NoError(t, f.db.Put(context.Background(), row))
-			f.cancel("s-1")
-			f.advance(5 * time.Second)
-			f.requireCancelled(wd)
+			f.advance(time.Minute)
+			require.Equal(f, n, f.log.count("a run cannot read the store for its cancel"))
+			f.db.onCall(nil)
+			f.advance(time.Minute)
+		}
+		f.requireRunning(wd)
+	})
+	subtest(t, "a cancel during a sync has a sync of its own", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		f.advance(11 * time.Minute)
+		f.finish("s-1")
+		wd.Activity()
+		f.db.onCall(func(_ context.Context, call string) error {
+			if call == "Session" { // the sync has read the events and found no cancel
+				time.Sleep(3 * time.Second)
+			}
+			return nil
 		})
+		f.advance(2 * time.Second)
+		row := f.row("s-1")
+		row.Status = session.Active
+		require.NoError(f, f.db.Put(context.Background(), row))
+		f.cancel("s-1")
+		f.advance(5 * time.Second)
+		f.requireCancelled(wd)
 	})
 }
 
 // TestCancelAgainstActivity: a sweeper's cancel races with the activity of the run.
 func TestCancelAgainstActivity(t *testing.T) {
-	t.Run("the activity is written first: the cancel is void", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.start()
-			wd := f.attach("s-1")
-			f.advance(11 * time.Minute)
-			judged := f.row("s-1")
-			wd.Activity()
-			f.advance(awake)
-			require.False(t, f.cancelAs(judged))
-			f.advance(time.Minute)
-			f.requireRunning(wd)
-			require.Equal(t, session.Active, f.row("s-1").Status)
-		})
-	})
-	t.Run("both are written at once: one of them wins", func(t *testing.T) {
-		won := map[bool]int{}
-		for range 50 {
-			inBubble(t, func(f *fixture) { won[f.race()]++ })
-		}
-		t.Logf("cancelled: %d of 50", won[true])
-	})
-}
-
-// race has a sweeper cancel some runs while their keeper writes that they woke up. It reports whether the first was
-// cancelled.
-func (f *fixture) race() bool {
-	f.start()
-	var all []*watchdog.Watchdog
-	var judged []session.Session
-	for i := range 8 {
-		all = append(all, f.attach(name(i)))
-	}
-	f.advance(11*time.Minute - time.Millisecond)
-	for i, wd := range all {
-		judged = append(judged, f.row(name(i)))
+	subtest(t, "the activity is written first: the cancel is void", func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		f.advance(11 * time.Minute)
+		judged := f.row("s-1")
 		wd.Activity()
-	}
-	cancelled := make([]bool, len(all))
-	var sweepers sync.WaitGroup
-	for i := range all {
-		sweepers.Go(func() {
-			time.Sleep(time.Millisecond) // until the keeper flushes
-			cancelled[i] = f.cancelAs(judged[i])
-		})
-	}
-	sweepers.Wait()
-	f.advance(time.Minute)
-	for i, wd := range all {
-		if row := f.row(name(i)); cancelled[i] {
-			f.requireCancelled(wd)
-			require.Equal(f, judged[i].LastEventAt, row.LastEventAt)
-		} else {
-			f.requireRunning(wd)
-			require.Equal(f, session.Active, row.Status)
-			require.NotEqual(f, judged[i].LastEventAt, f.shown(name(i)))
-		}
-	}
-	return cancelled[0]
+		f.advance(awake)
+		require.False(f, f.cancelAs(judged))
+		f.advance(time.Minute)
+		f.requireRunning(wd)
+		require.Equal(f, session.Active, f.row("s-1").Status)
+	})
 }

@@ -80,6 +80,3 @@ func firstAble[T any](all ...any) (able T) {
 	}
 	return able
 }
-
-// canWarn reports whether a warning can be recorded.
-func (a abilities) canWarn() bool { return a.warner != nil || a.appender != nil }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -23,7 +25,7 @@ func (w *walk) cancel(ctx context.Context, c Case, m pending, now time.Time) err
 	c.Silence += took
 	c.StopFailed = m.stopFailed
 	request := w.request(c, m, now.Add(took))
-	outcome, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
+	outcome, err := bounded.Within(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
 		return w.canceller.Cancel(ctx, c.Session, request)
 	})
 	switch {
@@ -59,7 +61,6 @@ func (w *walk) request(c Case, m pending, at time.Time) session.CancelRequest {
 	return request
 }
 
-// outcome handles the answer to a cancel.
 func (w *walk) outcome(ctx context.Context, c Case, m pending, outcome session.Outcome) error {
 	switch outcome {
 	case session.Done:
@@ -68,7 +69,8 @@ func (w *walk) outcome(ctx context.Context, c Case, m pending, outcome session.O
 		w.remember(c, m)
 		w.taken(c)
 	case session.EndStored:
-		w.endStored(c)
+		w.over(c, CaseEndStored, &w.pass.EndStored)
+		w.logger().Info("a session had ended before, and its row now says how", c.attrs()...)
 	default:
 		return w.changed(ctx, c, m)
 	}
@@ -103,7 +105,10 @@ func (w *walk) claimAndStop(ctx context.Context, c Case, m *pending) (goOn bool,
 		}
 	}
 	if w.claimer == nil || !m.stopped {
-		m.stopped, m.stopFailed = true, !w.stop(ctx, c.Session)
+		err := w.callHost(ctx, func(ctx context.Context) error { return w.cfg.StopHook(ctx, c.Session) })
+		if m.stopped, m.stopFailed = true, err != nil; err != nil { // it is cancelled all the same
+			w.pass.addError(fmt.Errorf("stop what works on run %s: %w", c.Session.RunID, err))
+		}
 	}
 	return true, nil
 }
@@ -115,7 +120,7 @@ func (w *walk) noteStopped(ctx context.Context, c Case, m pending) {
 		return
 	}
 	request := session.ClaimRequest{By: m.by, EndID: c.endID(), Stopped: true, StopFailed: m.stopFailed}
-	_, _ = limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
+	_, _ = bounded.Within(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
 		return w.claimer.Claim(ctx, c.Session, request)
 	})
 }
@@ -124,7 +129,7 @@ func (w *walk) noteStopped(ctx context.Context, c Case, m pending) {
 // session has been handled.
 func (w *walk) claim(ctx context.Context, c Case, m pending) (session.Outcome, error) {
 	request := session.ClaimRequest{By: m.by, For: w.cfg.claimFor(), EndID: c.endID()}
-	outcome, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
+	outcome, err := bounded.Within(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
 		return w.claimer.Claim(ctx, c.Session, request)
 	})
 	switch {
@@ -143,16 +148,7 @@ func (w *walk) claim(ctx context.Context, c Case, m pending) (session.Outcome, e
 // claimFor returns how long a claim lasts: the time that its answer, a func of the host and what is written after that
 // may take.
 func (c Config) claimFor() time.Duration {
-	return c.StopTimeout + lateness + 2*(c.RecordTimeout+lateness)
-}
-
-// stop calls the stop hook, and reports whether it succeeded. The session is cancelled also if the hook fails.
-func (w *walk) stop(ctx context.Context, s session.Session) bool {
-	err := w.callHost(ctx, func(ctx context.Context) error { return w.cfg.StopHook(ctx, s) })
-	if err != nil {
-		w.addError(fmt.Errorf("stop what works on run %s: %w", s.RunID, err))
-	}
-	return err == nil
+	return c.StopTimeout + bounded.Lateness + 2*(c.RecordTimeout+bounded.Lateness)
 }
 
 // cancelled notes that this sweeper has cancelled a session, and starts its run again if the row says so.
@@ -171,20 +167,16 @@ func (w *walk) cancelled(ctx context.Context, c Case, row session.Session) {
 	w.alert(ctx)
 }
 
-// spared notes that a session is left alone.
-func (w *walk) spared(c Case) {
+// over notes that there is nothing left to do about a session.
+func (w *walk) over(c Case, handling Handling, count *int) {
 	w.pending.drop(c.Session.RunID)
-	w.pass.Spared++
-	w.addCase(c, CaseSpared)
-	w.logger().Info("a stalled session has woken up or ended and was spared", c.attrs()...)
+	*count++
+	w.addCase(c, handling)
 }
 
-// endStored notes that the row of a session now says how the run ended before.
-func (w *walk) endStored(c Case) {
-	w.pending.drop(c.Session.RunID)
-	w.pass.EndStored++
-	w.addCase(c, CaseEndStored)
-	w.logger().Info("a session had ended before, and its row now says how", c.attrs()...)
+func (w *walk) spared(c Case) {
+	w.over(c, CaseSpared, &w.pass.Spared)
+	w.logger().Info("a stalled session has woken up or ended and was spared", c.attrs()...)
 }
 
 // taken notes that another sweeper is about to end a session.
@@ -193,8 +185,77 @@ func (w *walk) taken(c Case) {
 	w.logger().Info("a stalled session is claimed by another sweeper", c.attrs()...)
 }
 
-// locked notes that a session could not be written now.
 func (w *walk) locked(c Case) {
 	w.pass.Deferred++
 	w.logger().Info("a stalled session is locked by another transaction and was not cancelled", c.attrs()...)
+}
+
+// inGrace warns a session, or waits for the end of its grace. It reports false if the session is to be cancelled.
+func (w *walk) inGrace(ctx context.Context, c Case, m pending, now time.Time) (waits bool, err error) {
+	left, warned := w.graceLeft(c, m, now)
+	switch {
+	case w.cfg.Grace == 0 || warned && left <= 0:
+		return false, nil
+	case warned:
+		m.due = time.Now().Add(left)
+		w.remember(c, m)
+		w.pass.Deferred++
+	case w.warned >= w.most && w.counts(c.Session):
+		w.pass.Deferred++
+	default:
+		if err := w.cancelPlanned(ctx); err != nil { // they come before this session
+			return true, err
+		}
+		return true, w.warn(ctx, c, m, now)
+	}
+	return true, nil
+}
+
+// graceLeft returns how much of a session's grace is left, and whether it was warned at all. The database knows when,
+// so that other sweepers do. Without that the sweeper remembers it.
+func (w *walk) graceLeft(c Case, m pending, now time.Time) (left time.Duration, warned bool) {
+	if w.warner == nil {
+		return w.cfg.Grace - time.Since(m.warnedAt), !m.warnedAt.IsZero()
+	}
+	at := c.Session.WarnedAt
+	return w.cfg.Grace - w.certain(now.Sub(at)), !at.IsZero()
+}
+
+// warn appends the event that warns of the cancel, and starts the grace of the session.
+func (w *walk) warn(ctx context.Context, c Case, m pending, now time.Time) error {
+	outcome, err := w.writeWarning(ctx, c.Session, c.stalledRun(now, false).WarningEvent())
+	switch {
+	case errors.Is(err, session.ErrLocked):
+		w.locked(c)
+		return nil
+	case err != nil:
+		return w.failed(c, m, fmt.Errorf("warn run %s: %w", c.Session.RunID, err))
+	}
+	w.answered()
+	switch outcome {
+	case session.Done:
+		m.warnedAt = time.Now()
+		m.failures, m.next, m.due = 0, time.Time{}, m.warnedAt.Add(w.cfg.Grace)
+		w.remember(c, m)
+		w.pass.Warned++
+		if w.counts(c.Session) {
+			w.warned++
+		}
+		w.addCase(c, CaseWarned)
+		w.logger().Warn("a session is stalled and was warned", append(c.attrs(), "grace", w.cfg.Grace)...)
+	case session.Taken:
+		w.taken(c)
+	default:
+		w.spared(c)
+	}
+	return nil
+}
+
+func (w *walk) writeWarning(ctx context.Context, s session.Session, event watchdog.Event) (session.Outcome, error) {
+	return bounded.Within(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
+		if w.warner != nil {
+			return w.warner.Warn(ctx, s, []watchdog.Event{event})
+		}
+		return session.Done, w.appender.Append(ctx, event)
+	})
 }

@@ -16,16 +16,14 @@ import (
 )
 
 func TestStopHook(t *testing.T) {
-	t.Run("comes before the cancel, with the session as it was judged", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.put("s-1", time.Hour)
-			f.cfg.StopHook = func(_ context.Context, s session.Session) error {
-				require.Equal(f, session.Active, f.status(s.RunID))
-				require.Equal(f, "there", s.Host)
-				return nil
-			}
-			require.Equal(f, []string{"s-1 cancelled"}, outcomes(f.pass()))
-		})
+	subtest(t, "comes before the cancel, with the session as it was judged", func(f *fixture) {
+		f.put("s-1", time.Hour)
+		f.cfg.StopHook = func(_ context.Context, s session.Session) error {
+			require.Equal(f, session.Active, f.status(s.RunID))
+			require.Equal(f, "there", s.Host)
+			return nil
+		}
+		require.Equal(f, []string{"s-1 cancelled"}, outcomes(f.pass()))
 	})
 	for name, c := range map[string]struct {
 		hook func(ctx context.Context) error
@@ -53,89 +51,80 @@ func TestStopHook(t *testing.T) {
 			"it has not returned and is left behind", 31 * time.Second,
 		},
 	} {
-		t.Run(name+": the session and the next one are cancelled all the same", func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.putStalled(2)
-				f.cfg.StopHook = func(ctx context.Context, s session.Session) error {
-					if s.RunID == "s-00" {
-						return c.hook(ctx)
-					}
-					return nil
+		subtest(t, name+": the session and the next one are cancelled all the same", func(f *fixture) {
+			f.putStalled(2)
+			f.cfg.StopHook = func(ctx context.Context, s session.Session) error {
+				if s.RunID == "s-00" {
+					return c.hook(ctx)
 				}
-				began := time.Now()
-				p, err := f.sweeper().Sweep(f.Context())
-				require.Equal(f, c.took, time.Since(began))
-				require.Equal(f, []string{"s-00 cancelled", "s-01 cancelled"}, outcomes(p))
-				require.Equal(f, time.Hour+c.took, p.Cases[0].Silence)
-				events, readErr := f.Read(f.Context(), watchdog.AggregateType, "s-00")
-				require.NoError(f, readErr)
-				require.Equal(f, began.Add(c.took).UTC(), events[1].Timestamp)
-				if c.says == "" {
-					require.NoError(f, err)
-					return
-				}
-				require.ErrorContains(f, err, "stop what works on run s-00: ")
-				require.ErrorContains(f, err, c.says)
-				require.NotContains(f, err.Error(), "secret")
-				require.Equal(f, sweep.Tally{Checked: 2, Found: 2, Cancelled: 2, Errors: 1}, p.Tally)
-				f.advance(time.Hour)
-			})
+				return nil
+			}
+			began := time.Now()
+			p, err := f.sweeper().Sweep(f.Context())
+			require.Equal(f, c.took, time.Since(began))
+			require.Equal(f, []string{"s-00 cancelled", "s-01 cancelled"}, outcomes(p))
+			require.Equal(f, time.Hour+c.took, p.Cases[0].Silence)
+			events, readErr := f.Read(f.Context(), watchdog.AggregateType, "s-00")
+			require.NoError(f, readErr)
+			require.Equal(f, began.Add(c.took).UTC(), events[1].Timestamp)
+			if c.says == "" {
+				require.NoError(f, err)
+				return
+			}
+			require.ErrorContains(f, err, "stop what works on run s-00: ")
+			require.ErrorContains(f, err, c.says)
+			require.NotContains(f, err.Error(), "secret")
+			require.Equal(f, sweep.Tally{Checked: 2, Found: 2, Cancelled: 2, Errors: 1}, p.Tally)
+			f.advance(time.Hour)
 		})
 	}
 }
 
 func TestResumePolicy(t *testing.T) {
-	t.Run("a run is resumed up to Max times", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.put("s-1", time.Hour)
-			var resumes []int
-			f.cfg.Resume = sweep.ResumePolicy{Max: 2, Start: func(ctx context.Context, s session.Session) error {
-				row, err := f.Session(ctx, s.RunID)
-				require.NoError(f, err)
-				s.EndedAt, s.Start.Due = row.EndedAt, row.Start.Due
-				require.Equal(f, row, s)
-				resumes = append(resumes, s.Resumes)
-				_, _, err = f.Attach(ctx, session.Session{RunID: s.RunID, StartedAt: time.Now()})
-				return err
-			}}
-			for range 4 {
-				f.pass()
-				f.advance(11 * time.Minute)
-			}
-			require.Equal(f, []int{1, 2}, resumes)
-			require.Equal(f, []string{"s-1", "s-1", "s-1"}, f.ended())
-			row, err := f.Session(f.Context(), "s-1")
+	subtest(t, "a run is resumed up to Max times", func(f *fixture) {
+		f.put("s-1", time.Hour)
+		var resumes []int
+		f.cfg.Resume = sweep.ResumePolicy{Max: 2, Start: func(ctx context.Context, s session.Session) error {
+			row, err := f.Session(ctx, s.RunID)
 			require.NoError(f, err)
-			require.Equal(f, session.Cancelled, row.Status)
-			require.Equal(f, 2, row.Resumes)
-			require.Equal(f, 2, f.sweeper().Stats().Resumed)
-		})
+			s.EndedAt, s.Start.Due = row.EndedAt, row.Start.Due
+			require.Equal(f, row, s)
+			resumes = append(resumes, s.Resumes)
+			_, _, err = f.Attach(ctx, session.Session{RunID: s.RunID, StartedAt: time.Now()})
+			return err
+		}}
+		for range 4 {
+			f.pass()
+			f.advance(11 * time.Minute)
+		}
+		require.Equal(f, []int{1, 2}, resumes)
+		require.Equal(f, []string{"s-1", "s-1", "s-1"}, f.ended())
+		row := f.get("s-1")
+		require.Equal(f, session.Cancelled, row.Status)
+		require.Equal(f, 2, row.Resumes)
+		require.Equal(f, 2, f.sweeper().Stats().Resumed)
 	})
-	t.Run("a start that panics has failed", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.put("s-1", time.Hour)
-			f.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: func(context.Context, session.Session) error {
-				panic("no worker")
-			}}
-			p, err := f.sweeper().Sweep(f.Context())
-			require.ErrorContains(f, err, "resume run s-1: it panicked with a string")
-			require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Cancelled: 1, Errors: 1}, p.Tally)
-			require.False(f, p.Cases[0].Resumed)
-		})
+	subtest(t, "a start that panics has failed", func(f *fixture) {
+		f.put("s-1", time.Hour)
+		f.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: func(context.Context, session.Session) error {
+			panic("no worker")
+		}}
+		p, err := f.sweeper().Sweep(f.Context())
+		require.ErrorContains(f, err, "resume run s-1: it panicked with a string")
+		require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Cancelled: 1, Errors: 1}, p.Tally)
+		require.False(f, p.Cases[0].Resumed)
 	})
-	t.Run("a spared session is not resumed", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.put("s-1", time.Hour)
-			f.onCancel = func(context.Context, session.Session) error {
-				_, err := f.End(f.Context(), []session.Ending{{RunID: "s-1", Attempt: 1, Status: session.Finished}})
-				return err
-			}
-			f.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: func(context.Context, session.Session) error {
-				f.Error("resumed")
-				return nil
-			}}
-			require.Equal(f, []string{"s-1 spared"}, outcomes(f.pass()))
-		})
+	subtest(t, "a spared session is not resumed", func(f *fixture) {
+		f.put("s-1", time.Hour)
+		f.onCancel = func(context.Context, session.Session) error {
+			_, err := f.End(f.Context(), []session.Ending{{RunID: "s-1", Attempt: 1, Status: session.Finished}})
+			return err
+		}
+		f.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: func(context.Context, session.Session) error {
+			f.Error("resumed")
+			return nil
+		}}
+		require.Equal(f, []string{"s-1 spared"}, outcomes(f.pass()))
 	})
 }
 

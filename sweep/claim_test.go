@@ -30,117 +30,83 @@ func (f *fixture) hook(err error) (calls *atomic.Int32) {
 }
 
 func TestClaim(t *testing.T) {
-	t.Run("comes before the hook, lasts as long as all may take, and is what cancels", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(2)
-			f.cfg.StopHook = func(_ context.Context, s session.Session) error {
-				row, err := f.Session(f.Context(), s.RunID)
-				require.NoError(f, err)
-				require.Equal(f, f.claims[len(f.claims)-1].By, row.Claim)
-				return nil
-			}
-			p := f.pass()
-			require.Equal(f, 43*time.Second, f.claims[0].For)
-			require.NotEqual(f, f.claims[0].By, f.claims[1].By)
-			stop := &watchdog.Stop{RunID: "s-00", StartedAt: p.Cases[0].Session.StartedAt}
-			require.Equal(f, stop.EventID(), f.claims[0].EndID)
-			row, err := f.Session(f.Context(), "s-00")
-			require.NoError(f, err)
-			require.Equal(f, f.claims[0].By, row.Claim)
-		})
-	})
-	t.Run("is not made without a hook", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(1)
-			require.Equal(f, 1, f.pass().Cancelled)
-			require.Empty(f, f.claims)
-		})
-	})
-	t.Run("of another sweeper defers the session until it ends", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(1)
-			calls := f.hook(nil)
-			s, err := f.Session(f.Context(), "s-00")
-			require.NoError(f, err)
-			_, err = f.Memory.Claim(f.Context(), s, session.ClaimRequest{By: "dead sweeper", For: time.Minute})
-			require.NoError(f, err)
-			f.advance(time.Minute - time.Second)
-			require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Deferred: 1}, f.pass().Tally)
-			require.Zero(f, calls.Load())
-			f.advance(time.Second)
-			require.Equal(f, 1, f.pass().Cancelled)
-			require.EqualValues(f, 1, calls.Load())
-		})
-	})
-	t.Run("of a session that changed spares it", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(1)
-			calls := f.hook(nil)
-			f.onClaim = func(context.Context, session.Session) error { f.wake("s-00"); return nil }
-			require.Equal(f, []string{"s-00 spared"}, outcomes(f.pass()))
-			require.Zero(f, calls.Load())
-		})
-	})
-	t.Run("on a row that is locked is tried again", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(1)
-			calls := f.hook(nil)
-			f.onClaim = func(context.Context, session.Session) error { return session.ErrLocked }
-			require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Deferred: 1}, f.pass().Tally)
-			f.onClaim = nil
-			require.Equal(f, 1, f.pass().Cancelled)
-			require.EqualValues(f, 1, calls.Load())
-		})
-	})
-	t.Run("whose answer was lost is made again under the same name", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(1)
-			calls := f.hook(nil)
-			f.onClaim = func(_ context.Context, s session.Session) error {
-				_, err := f.Memory.Claim(f.Context(), s, f.claims[0])
-				require.NoError(f, err)
-				return errors.New("connection lost")
-			}
-			p, err := f.sweeper().Sweep(f.Context())
-			require.ErrorContains(f, err, "claim run s-00: connection lost")
-			require.Equal(f, []string{"s-00 failed"}, outcomes(p))
-			require.Zero(f, calls.Load())
-			f.onClaim, f.cfg.Interval = nil, time.Second
-			f.advance(150 * time.Second)
-			require.Equal(f, 1, f.pass().Cancelled)
-			require.Equal(f, f.claims[0].By, f.claims[1].By)
-			require.EqualValues(f, 1, calls.Load())
-		})
-	})
-	t.Run("a cancel that fails or is locked after the hook is tried again without it", func(t *testing.T) {
-		for _, failure := range []error{errors.New("poisoned"), session.ErrLocked} {
-			inBubble(t, func(f *fixture) {
-				f.putStalled(1)
-				calls := f.hook(errors.New("no such agent"))
-				f.onCancel = func(context.Context, session.Session) error { return failure }
-				_, err := f.sweeper().Sweep(f.Context())
-				require.Error(f, err)
-				f.advance(5 * time.Minute)
-				f.onCancel = nil
-				p := f.pass()
-				require.Equal(f, []string{"s-00 cancelled"}, outcomes(p))
-				require.True(f, p.Cases[0].StopFailed)
-				require.EqualValues(f, 1, calls.Load())
-			})
+	subtest(t, "comes before the hook, lasts as long as all may take, and is what cancels", func(f *fixture) {
+		f.putStalled(2)
+		f.cfg.StopHook = func(_ context.Context, s session.Session) error {
+			row := f.get(s.RunID)
+			require.Equal(f, f.claims[len(f.claims)-1].By, row.Claim)
+			return nil
 		}
+		p := f.pass()
+		require.Equal(f, 43*time.Second, f.claims[0].For)
+		require.NotEqual(f, f.claims[0].By, f.claims[1].By)
+		stop := &watchdog.Stop{RunID: "s-00", StartedAt: p.Cases[0].Session.StartedAt}
+		require.Equal(f, stop.EventID(), f.claims[0].EndID)
+		row := f.get("s-00")
+		require.Equal(f, f.claims[0].By, row.Claim)
 	})
-	t.Run("a canceller that cannot claim has the hook called without", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(1)
-			calls := f.hook(nil)
-			s, err := sweep.New(f, noAppend{f}, f.cfg)
+	subtest(t, "is not made without a hook", func(f *fixture) {
+		f.putStalled(1)
+		require.Equal(f, 1, f.pass().Cancelled)
+		require.Empty(f, f.claims)
+	})
+	subtest(t, "of another sweeper defers the session until it ends", func(f *fixture) {
+		f.putStalled(1)
+		calls := f.hook(nil)
+		s := f.get("s-00")
+		_, err := f.Memory.Claim(f.Context(), s, session.ClaimRequest{By: "dead sweeper", For: time.Minute})
+		require.NoError(f, err)
+		f.advance(time.Minute - time.Second)
+		require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Deferred: 1}, f.pass().Tally)
+		require.Zero(f, calls.Load())
+		f.advance(time.Second)
+		require.Equal(f, 1, f.pass().Cancelled)
+		require.EqualValues(f, 1, calls.Load())
+	})
+	subtest(t, "of a session that changed spares it", func(f *fixture) {
+		f.putStalled(1)
+		calls := f.hook(nil)
+		f.onClaim = func(context.Context, session.Session) error { f.wake("s-00"); return nil }
+		require.Equal(f, []string{"s-00 spared"}, outcomes(f.pass()))
+		require.Zero(f, calls.Load())
+	})
+	subtest(t, "on a row that is locked is tried again", func(f *fixture) {
+		f.putStalled(1)
+		calls := f.hook(nil)
+		f.onClaim = func(context.Context, session.Session) error { return session.ErrLocked }
+		require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Deferred: 1}, f.pass().Tally)
+		f.onClaim = nil
+		require.Equal(f, 1, f.pass().Cancelled)
+		require.EqualValues(f, 1, calls.Load())
+	})
+	subtest(t, "whose answer was lost is made again under the same name", func(f *fixture) {
+		f.putStalled(1)
+		calls := f.hook(nil)
+		f.onClaim = func(_ context.Context, s session.Session) error {
+			_, err := f.Memory.Claim(f.Context(), s, f.claims[0])
 			require.NoError(f, err)
-			p, err := s.Sweep(f.Context())
-			require.NoError(f, err)
-			require.Equal(f, 1, p.Cancelled)
-			require.EqualValues(f, 1, calls.Load())
-			require.Empty(f, f.claims)
-		})
+			return errors.New("connection lost")
+		}
+		p, err := f.sweeper().Sweep(f.Context())
+		require.ErrorContains(f, err, "claim run s-00: connection lost")
+		require.Equal(f, []string{"s-00 failed"}, outcomes(p))
+		require.Zero(f, calls.Load())
+		f.onClaim, f.cfg.Interval = nil, time.Second
+		f.advance(150 * time.Second)
+		require.Equal(f, 1, f.pass().Cancelled)
+		require.Equal(f, f.claims[0].By, f.claims[1].By)
+		require.EqualValues(f, 1, calls.Load())
+	})
+	subtest(t, "a canceller that cannot claim has the hook called without", func(f *fixture) {
+		f.putStalled(1)
+		calls := f.hook(nil)
+		s, err := sweep.New(f, noAppend{f}, f.cfg)
+		require.NoError(f, err)
+		p, err := s.Sweep(f.Context())
+		require.NoError(f, err)
+		require.Equal(f, 1, p.Cancelled)
+		require.EqualValues(f, 1, calls.Load())
+		require.Empty(f, f.claims)
 	})
 }
 
@@ -181,8 +147,7 @@ func TestClaimRace(t *testing.T) {
 
 // storedEnd stores the end that the run's own process wrote before it died.
 func (f *fixture) storedEnd(runID, kind, payload string) {
-	s, err := f.Memory.Session(context.Background(), runID)
-	require.NoError(f, err)
+	s := f.get(runID)
 	require.NoError(f, f.Append(context.Background(), watchdog.Event{
 		ID:            (&watchdog.Stop{RunID: runID, StartedAt: s.StartedAt}).EventID(),
 		AggregateType: watchdog.AggregateType, AggregateID: runID, Type: kind,
@@ -199,69 +164,34 @@ func TestEndStored(t *testing.T) {
 		}}
 	}
 	for _, hooked := range []bool{true, false} {
-		t.Run(fmt.Sprintf("is written down, not stopped and not resumed, with a hook: %v", hooked), func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.putStalled(2)
-				f.storedEnd("s-00", watchdog.EventCancel, `{"reason":"wall_clock_exceeded"}`)
-				f.storedEnd("s-01", watchdog.EventComplete, `{"reason":"complete"}`)
-				never(f)
-				if hooked {
-					f.cfg.StopHook = func(context.Context, session.Session) error { f.Error("stopped"); return nil }
-				}
-				p := f.pass()
-				require.Equal(f, []string{"s-00 end_stored", "s-01 end_stored"}, outcomes(p))
-				require.Equal(f, sweep.Tally{Checked: 2, Found: 2, EndStored: 2}, p.Tally)
-				row, err := f.Session(f.Context(), "s-00")
-				require.NoError(f, err)
-				require.Equal(f, watchdog.WallClockExceeded, row.Reason)
-				require.Equal(f, session.Finished, f.status("s-01"))
-				require.Len(f, f.events("s-00"), 1)
-				_, text := f.health()
-				require.Contains(f, text, `"end_stored": 2`)
-			})
+		subtest(t, fmt.Sprintf("is written down, not stopped and not resumed, with a hook: %v", hooked), func(f *fixture) {
+			f.putStalled(2)
+			f.storedEnd("s-00", watchdog.EventCancel, `{"reason":"wall_clock_exceeded"}`)
+			f.storedEnd("s-01", watchdog.EventComplete, `{"reason":"complete"}`)
+			never(f)
+			if hooked {
+				f.cfg.StopHook = func(context.Context, session.Session) error { f.Error("stopped"); return nil }
+			}
+			p := f.pass()
+			require.Equal(f, []string{"s-00 end_stored", "s-01 end_stored"}, outcomes(p))
+			require.Equal(f, sweep.Tally{Checked: 2, Found: 2, EndStored: 2}, p.Tally)
+			row := f.get("s-00")
+			require.Equal(f, watchdog.WallClockExceeded, row.Reason)
+			require.Equal(f, session.Finished, f.status("s-01"))
+			require.Len(f, f.events("s-00"), 1)
+			_, text := f.health()
+			require.Contains(f, text, `"end_stored": 2`)
 		})
 	}
-	t.Run("after the claim it is written down, too", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(1)
-			never(f)
-			f.cfg.StopHook = func(context.Context, session.Session) error {
-				f.storedEnd("s-00", watchdog.EventComplete, `{"reason":"complete"}`)
-				return nil
-			}
-			require.Equal(f, []string{"s-00 end_stored"}, outcomes(f.pass()))
-			require.Equal(f, session.Finished, f.status("s-00"))
-		})
-	})
-}
-
-func TestStopFailed(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		f.putStalled(2)
-		f.cfg.StopHook = func(_ context.Context, s session.Session) error {
-			if s.RunID == "s-00" {
-				return errors.New("no such agent")
-			}
+	subtest(t, "after the claim it is written down, too", func(f *fixture) {
+		f.putStalled(1)
+		never(f)
+		f.cfg.StopHook = func(context.Context, session.Session) error {
+			f.storedEnd("s-00", watchdog.EventComplete, `{"reason":"complete"}`)
 			return nil
 		}
-		p, err := f.sweeper().Sweep(f.Context())
-		require.ErrorContains(f, err, "no such agent")
-		for i, failed := range []bool{true, false} {
-			c := p.Cases[i]
-			require.Equal(f, failed, c.StopFailed)
-			row, err := f.Session(f.Context(), c.Session.RunID)
-			require.NoError(f, err)
-			require.Equal(f, failed, row.StopFailed)
-			events, err := f.Read(f.Context(), watchdog.AggregateType, c.Session.RunID)
-			require.NoError(f, err)
-			payload := map[string]any{}
-			require.NoError(f, json.Unmarshal(events[1].Payload, &payload))
-			if failed {
-				require.Equal(f, true, payload["stop_failed"])
-			} else {
-				require.NotContains(f, payload, "stop_failed")
-			}
-		}
+		require.Equal(f, []string{"s-00 end_stored"}, outcomes(f.pass()))
+		require.Equal(f, session.Finished, f.status("s-00"))
 	})
 }
 
@@ -274,86 +204,74 @@ func TestStopOnce(t *testing.T) {
 		return s
 	}
 	for _, stopFailed := range []error{nil, errors.New("no such agent")} {
-		t.Run(fmt.Sprintf("also after the claim has ended, with the hook's error %v", stopFailed), func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.putStalled(1)
-				calls := f.hook(stopFailed)
-				f.onCancel = func(context.Context, session.Session) error { return poisoned }
-				for range 5 {
-					_, err := other(f).Sweep(f.Context()) // each remembers nothing
-					require.ErrorIs(f, err, poisoned)
-					require.EqualValues(f, 1, calls.Load())
-					f.advance(time.Hour)
-				}
-				f.onCancel = nil
-				p, err := other(f).Sweep(f.Context())
-				require.NoError(f, err)
-				require.Equal(f, []string{"s-00 cancelled"}, outcomes(p))
+		subtest(t, fmt.Sprintf("also after the claim has ended, with the hook's error %v", stopFailed), func(f *fixture) {
+			f.putStalled(1)
+			calls := f.hook(stopFailed)
+			f.onCancel = func(context.Context, session.Session) error { return poisoned }
+			for range 5 {
+				_, err := other(f).Sweep(f.Context()) // each remembers nothing
+				require.ErrorIs(f, err, poisoned)
 				require.EqualValues(f, 1, calls.Load())
-				require.Equal(f, stopFailed != nil, p.Cases[0].StopFailed)
-				row, err := f.Session(f.Context(), "s-00")
-				require.NoError(f, err)
-				require.Equal(f, stopFailed != nil, row.StopFailed)
-				events, err := f.Read(f.Context(), watchdog.AggregateType, "s-00")
-				require.NoError(f, err)
-				require.Equal(f, stopFailed != nil, strings.Contains(string(events[1].Payload), `"stop_failed":true`))
-			})
+				f.advance(time.Hour)
+			}
+			f.onCancel = nil
+			p, err := other(f).Sweep(f.Context())
+			require.NoError(f, err)
+			require.Equal(f, []string{"s-00 cancelled"}, outcomes(p))
+			require.EqualValues(f, 1, calls.Load())
+			require.Equal(f, stopFailed != nil, p.Cases[0].StopFailed)
+			row := f.get("s-00")
+			require.Equal(f, stopFailed != nil, row.StopFailed)
+			events := f.stored("s-00")
+			require.Equal(f, stopFailed != nil, strings.Contains(string(events[1].Payload), `"stop_failed":true`))
 		})
 	}
-	t.Run("a sweeper without a hook says that the stop failed, too", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(1)
-			f.hook(errors.New("no such agent"))
-			f.onCancel = func(context.Context, session.Session) error { return poisoned }
-			_, err := f.sweeper().Sweep(f.Context())
-			require.ErrorIs(f, err, poisoned)
-			f.cfg.StopHook, f.onCancel = nil, nil
-			p, err := other(f).Sweep(f.Context())
-			require.NoError(f, err)
-			require.True(f, p.Cases[0].StopFailed)
-		})
+	subtest(t, "a sweeper without a hook says that the stop failed, too", func(f *fixture) {
+		f.putStalled(1)
+		f.hook(errors.New("no such agent"))
+		f.onCancel = func(context.Context, session.Session) error { return poisoned }
+		_, err := f.sweeper().Sweep(f.Context())
+		require.ErrorIs(f, err, poisoned)
+		f.cfg.StopHook, f.onCancel = nil, nil
+		p, err := other(f).Sweep(f.Context())
+		require.NoError(f, err)
+		require.True(f, p.Cases[0].StopFailed)
 	})
-	t.Run("a sweeper that judged the session before calls no hook", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(1)
-			calls := f.hook(nil)
-			f.onCancel = func(context.Context, session.Session) error { return poisoned }
-			f.onPage = func(*session.Page) {
-				f.onPage = nil
-				_, err := other(f).Sweep(f.Context())
-				require.ErrorIs(f, err, poisoned)
-			}
-			require.Equal(f, []string{"s-00 spared"}, outcomes(f.pass()))
-			require.EqualValues(f, 1, calls.Load())
-		})
-	})
-	t.Run("a session that woke up and stalled again has its agents stopped again", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(1)
-			calls := f.hook(nil)
-			f.onCancel = func(context.Context, session.Session) error { return poisoned }
+	subtest(t, "a sweeper that judged the session before calls no hook", func(f *fixture) {
+		f.putStalled(1)
+		calls := f.hook(nil)
+		f.onCancel = func(context.Context, session.Session) error { return poisoned }
+		f.onPage = func(*session.Page) {
+			f.onPage = nil
 			_, err := other(f).Sweep(f.Context())
 			require.ErrorIs(f, err, poisoned)
-			f.wake("s-00")
-			f.advance(time.Hour)
-			f.onCancel = nil
-			p, err := other(f).Sweep(f.Context())
-			require.NoError(f, err)
-			require.Equal(f, 1, p.Cancelled)
-			require.EqualValues(f, 2, calls.Load())
-		})
+		}
+		require.Equal(f, []string{"s-00 spared"}, outcomes(f.pass()))
+		require.EqualValues(f, 1, calls.Load())
 	})
-	t.Run("also if the cancel failed because the row was locked for a moment", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(1)
-			calls := f.hook(nil)
-			f.onCancel = func(context.Context, session.Session) error { return session.ErrLocked }
-			require.Equal(f, 1, f.pass().Deferred)
-			f.onCancel = nil
-			p, err := other(f).Sweep(f.Context())
-			require.NoError(f, err)
-			require.Equal(f, 1, p.Cancelled, "the claim has ended, too")
-			require.EqualValues(f, 1, calls.Load())
-		})
+	subtest(t, "a session that woke up and stalled again has its agents stopped again", func(f *fixture) {
+		f.putStalled(1)
+		calls := f.hook(nil)
+		f.onCancel = func(context.Context, session.Session) error { return poisoned }
+		_, err := other(f).Sweep(f.Context())
+		require.ErrorIs(f, err, poisoned)
+		f.wake("s-00")
+		f.advance(time.Hour)
+		f.onCancel = nil
+		p, err := other(f).Sweep(f.Context())
+		require.NoError(f, err)
+		require.Equal(f, 1, p.Cancelled)
+		require.EqualValues(f, 2, calls.Load())
+	})
+	subtest(t, "also if the cancel failed because the row was locked for a moment", func(f *fixture) {
+		f.putStalled(1)
+		calls := f.hook(nil)
+		f.onCancel = func(context.Context, session.Session) error { return session.ErrLocked }
+		require.Equal(f, 1, f.pass().Deferred)
+		f.onCancel = nil
+		p, err := other(f).Sweep(f.Context())
+		require.NoError(f, err)
+		require.Equal(f, 1, p.Cancelled, "the claim has ended, too")
+		require.EqualValues(f, 1, calls.Load())
 	})
 }

@@ -100,7 +100,6 @@ type ResumePolicy struct {
 	Start func(ctx context.Context, s session.Session) error
 }
 
-// withDefaults returns the config with its defaults filled in.
 func (c Config) withDefaults() Config {
 	c.Interval = cmp.Or(c.Interval, DefaultInterval)
 	c.StalledThreshold = cmp.Or(c.StalledThreshold, DefaultStalledThreshold)
@@ -115,7 +114,6 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// logger returns the logger in force.
 func (c Config) logger() *slog.Logger {
 	if c.Logger == nil {
 		return slog.Default()
@@ -123,7 +121,6 @@ func (c Config) logger() *slog.Logger {
 	return c.Logger
 }
 
-// maxCancellations is the cap of a pass as an int.
 func (c Config) maxCancellations() int { return int(min(c.MaxCancellationsPerRun, math.MaxInt)) }
 
 // flaw says what is wrong with a config that has its defaults, or returns "".

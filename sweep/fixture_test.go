@@ -64,6 +64,12 @@ func inBubble(t *testing.T, test func(f *fixture)) {
 	})
 }
 
+// subtest is inBubble for a part of a test.
+func subtest(t *testing.T, name string, test func(f *fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBubble(t, test) })
+}
+
 func (f *fixture) Stalled(ctx context.Context, q session.Query) (session.Page, error) {
 	f.mu.Lock()
 	f.pages = append(f.pages, time.Now())
@@ -171,8 +177,7 @@ func (f *fixture) putStalled(count int) (names []string) {
 
 // wake gives a session an event, as a writer without a lease does.
 func (f *fixture) wake(runID string) {
-	s, err := f.Memory.Session(context.Background(), runID)
-	require.NoError(f, err)
+	s := f.get(runID)
 	if s.Status == session.Active {
 		s.LastEventAt = time.Now()
 		f.row(s)
@@ -227,19 +232,29 @@ func (f *fixture) ended() []string {
 	return append([]string(nil), f.cancelled...)
 }
 
-func (f *fixture) events(runID string) (kinds []string) {
+// get returns the row of a run, past the hooks.
+func (f *fixture) get(runID string) session.Session {
+	f.Helper()
+	s, err := f.Memory.Session(context.Background(), runID)
+	require.NoError(f, err)
+	return s
+}
+
+func (f *fixture) status(runID string) session.Status { return f.get(runID).Status }
+
+// stored returns the events of a run.
+func (f *fixture) stored(runID string) []watchdog.Event {
+	f.Helper()
 	all, err := f.Read(context.Background(), watchdog.AggregateType, runID)
 	require.NoError(f, err)
-	for _, e := range all {
+	return all
+}
+
+func (f *fixture) events(runID string) (kinds []string) {
+	for _, e := range f.stored(runID) {
 		kinds = append(kinds, e.Type)
 	}
 	return kinds
-}
-
-func (f *fixture) status(runID string) session.Status {
-	s, err := f.Memory.Session(context.Background(), runID)
-	require.NoError(f, err)
-	return s.Status
 }
 
 // outcomes returns how a pass handled its sessions.
@@ -278,4 +293,94 @@ func golden(t *testing.T, name, got string) {
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(want), got, "run the test with -update to write %s", path)
+}
+
+// A host is a process that runs sessions, as its keeper writes it.
+type host struct {
+	*fixture
+	renewing sync.Mutex
+	lease    session.Lease
+	began    time.Time
+	runs     []string
+}
+
+// promise is that of every host of newHost.
+const promise = 10 * time.Second
+
+// newHost begins a lease and attaches runs, which have not signalled yet: host-000, host-001 and so on.
+func (f *fixture) newHost(name string, runs int) *host {
+	f.Helper()
+	return f.newHostOf(name, runs, promise)
+}
+
+// newHostOf is newHost with another promise.
+func (f *fixture) newHostOf(name string, runs int, promise time.Duration) *host {
+	f.Helper()
+	h := &host{fixture: f, began: time.Now(), lease: session.Lease{ID: name, Host: name, Promise: promise, Beat: 1}}
+	require.NoError(f, f.BeginLease(context.Background(), h.lease))
+	for i := range runs {
+		h.runs = append(h.runs, fmt.Sprintf("%s-%03d", name, i))
+		_, _, err := f.Attach(context.Background(), session.Session{
+			RunID: h.runs[i], StartedAt: time.Now(), Host: name, Lease: name,
+		})
+		require.NoError(f, err)
+	}
+	return h
+}
+
+// renew renews the lease, and vouches for all activity.
+func (h *host) renew() {
+	h.renewing.Lock()
+	defer h.renewing.Unlock()
+	h.lease.Beat++
+	h.lease.Clock = time.Since(h.began)
+	h.lease.Vouched = h.lease.Clock
+	_ = h.RenewLease(context.Background(), h.lease) // fails once it has expired
+}
+
+// live renews the lease until stop is called.
+func (h *host) live() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	tick := time.NewTicker(h.lease.Promise / 3)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-tick.C:
+				h.renew()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+		tick.Stop()
+	}
+}
+
+// signal writes that the runs were active until now, and whether they are quiet.
+func (h *host) signal(quiet bool, runs ...string) {
+	h.Helper()
+	for _, runID := range runs {
+		_, err := h.Freshen(context.Background(), h.lease.ID, []session.Freshness{{
+			RunID: runID, Attempt: 1, Activity: time.Since(h.began), Quiet: quiet,
+		}})
+		require.NoError(h, err)
+	}
+}
+
+// leaseOf returns the lease that the row of a run names.
+func (f *fixture) leaseOf(runID string) string { return f.get(runID).Lease }
+
+// lookTimes returns how long after began leases were observed.
+func (f *fixture) lookTimes(began time.Time) (all []time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, at := range f.looks {
+		all = append(all, at.Sub(began))
+	}
+	return all
 }

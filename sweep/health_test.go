@@ -85,14 +85,12 @@ func TestHealth(t *testing.T) {
 			f.advance(time.Hour)
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				c.happen(f)
-				code, text := f.health()
-				require.Equal(f, c.code, code)
-				require.NotContains(f, text, "canary")
-				golden(f.T, "health_"+name+".json", text)
-			})
+		subtest(t, name, func(f *fixture) {
+			c.happen(f)
+			code, text := f.health()
+			require.Equal(f, c.code, code)
+			require.NotContains(f, text, "canary")
+			golden(f.T, "health_"+name+".json", text)
 		})
 	}
 	t.Run("the page can only be read", func(t *testing.T) {
@@ -167,5 +165,22 @@ func TestStatsDuringPass(t *testing.T) {
 		require.Equal(f, 3, stats.Last.Cancelled)
 		require.Empty(f, stats.Last.Cases)
 		stop()
+	})
+}
+
+// TestHealthOfStop protects the page from a stop of the run that a sweeper is in, which is a time-out of its own and
+// not one of the store.
+func TestHealthOfStop(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "sweeper", StartedAt: time.Now()}, watchdog.Config{
+			Store: &watchdog.Memory{}, Budget: watchdog.Budget{WallClock: time.Second},
+		})
+		require.NoError(f, err)
+		defer wd.Close()
+		f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return context.Cause(ctx) }
+		_, err = f.sweeper().Sweep(wd.Context())
+		require.ErrorIs(f, err, context.DeadlineExceeded)
+		_, text := f.health()
+		require.Contains(f, text, `"error": "stopped"`)
 	})
 }

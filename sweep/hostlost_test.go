@@ -27,12 +27,10 @@ type endPayload struct {
 // requireEnd checks that a run has one end, and that its row and the event of that say the reason.
 func (f *fixture) requireEnd(runID string, reason watchdog.StopReason) (p endPayload) {
 	f.Helper()
-	row, err := f.Memory.Session(context.Background(), runID)
-	require.NoError(f, err)
+	row := f.get(runID)
 	require.Equal(f, session.Cancelled, row.Status)
 	require.Equal(f, reason, row.Reason)
-	events, err := f.Read(context.Background(), watchdog.AggregateType, runID)
-	require.NoError(f, err)
+	events := f.stored(runID)
 	ends := 0
 	for _, e := range events {
 		if e.Type != watchdog.EventCancel {
@@ -75,25 +73,22 @@ func (f *fixture) dies(runs int) (renewedAt time.Time) {
 
 // TestHostLost: a run whose process died has ended for that, whoever ends it, and one that is only silent has not.
 func TestHostLost(t *testing.T) {
-	t.Run("the threshold decides when, and the row, the events and the log say what was seen", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			renewedAt := f.dies(1)
-			p := f.pass()
-			require.Equal(f, []string{"dead-000 cancelled"}, outcomes(p))
-			require.Equal(f, watchdog.SessionHostLost, p.Cases[0].Reason())
-			end := f.requireEnd("dead-000", watchdog.SessionHostLost)
-			require.Equal(f, "host_lost", end.Reason)
-			require.Equal(f, "dead", end.Lease.ID)
-			require.Equal(f, 4, end.Lease.Looks)
-			require.True(f, renewedAt.Equal(end.Lease.RenewedAt))
-			events, err := f.Read(f.Context(), watchdog.AggregateType, "dead-000")
-			require.NoError(f, err)
-			require.Contains(f, string(events[0].Payload), `"reason":"host_lost"`, "the advisory")
-			said := f.log.String()
-			require.Contains(f, said, `"msg":"a stalled session was cancelled","run":"dead-000","reason":"watchdog_host_lost"`)
-			require.Regexp(f, `"attempt":1,"lease":"dead","looks":4,"renewed_at":"`+renewedAt.UTC().Format(time.DateOnly), said)
-			require.Regexp(f, `"a lease was not renewed and has expired[^}]*"lease":"dead"[^}]*"looks":4,"renewed_at"`, said)
-		})
+	subtest(t, "the threshold decides when, and the row, the events and the log say what was seen", func(f *fixture) {
+		renewedAt := f.dies(1)
+		p := f.pass()
+		require.Equal(f, []string{"dead-000 cancelled"}, outcomes(p))
+		require.Equal(f, watchdog.SessionHostLost, p.Cases[0].Reason())
+		end := f.requireEnd("dead-000", watchdog.SessionHostLost)
+		require.Equal(f, "host_lost", end.Reason)
+		require.Equal(f, "dead", end.Lease.ID)
+		require.Equal(f, 4, end.Lease.Looks)
+		require.True(f, renewedAt.Equal(end.Lease.RenewedAt))
+		events := f.stored("dead-000")
+		require.Contains(f, string(events[0].Payload), `"reason":"host_lost"`, "the advisory")
+		said := f.log.String()
+		require.Contains(f, said, `"msg":"a stalled session was cancelled","run":"dead-000","reason":"watchdog_host_lost"`)
+		require.Regexp(f, `"attempt":1,"lease":"dead","looks":4,"renewed_at":"`+renewedAt.UTC().Format(time.DateOnly), said)
+		require.Regexp(f, `"a lease was not renewed and has expired[^}]*"lease":"dead"[^}]*"looks":4,"renewed_at"`, said)
 	})
 	t.Run("beside others that live, and as one of a whole fleet", func(t *testing.T) {
 		for _, living := range []int{0, 1} {
@@ -110,81 +105,70 @@ func TestHostLost(t *testing.T) {
 		"after its grace":   func(f *fixture) sweep.Canceller { f.cfg.Grace = time.Minute; return f },
 		"after a stop hook": func(f *fixture) sweep.Canceller { f.hook(nil); return f },
 	} {
-		t.Run("another sweeper says so much later, "+name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				canceller := set(f)
-				f.dies(3)
-				f.advance(24 * time.Hour)
-				leases, err := f.ObserveLeases(f.Context(), nil)
-				require.NoError(f, err)
-				require.Empty(f, leases, "nothing but the row remembers it")
-				for range 2 {
-					f.sweeps(canceller)
-					f.advance(time.Minute)
-				}
-				for _, runID := range []string{"dead-000", "dead-001", "dead-002"} {
-					require.Equal(f, "dead", f.requireEnd(runID, watchdog.SessionHostLost).Lease.ID)
-				}
-			})
+		subtest(t, "another sweeper says so much later, "+name, func(f *fixture) {
+			canceller := set(f)
+			f.dies(3)
+			f.advance(24 * time.Hour)
+			leases, err := f.ObserveLeases(f.Context(), nil)
+			require.NoError(f, err)
+			require.Empty(f, leases, "nothing but the row remembers it")
+			for range 2 {
+				f.sweeps(canceller)
+				f.advance(time.Minute)
+			}
+			for _, runID := range []string{"dead-000", "dead-001", "dead-002"} {
+				require.Equal(f, "dead", f.requireEnd(runID, watchdog.SessionHostLost).Lease.ID)
+			}
 		})
 	}
-	t.Run("a sweeper that takes over from one which died between claim and cancel says so", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.dies(1)
-			calls := f.hook(nil)
-			f.onCancel = func(context.Context, session.Session) error { return errors.New("killed") }
-			f.made = nil
-			_, err := f.sweeper().Sweep(f.Context())
-			require.ErrorContains(f, err, "killed")
-			require.Len(f, f.claims, 2, "and it noted that it has stopped the agents")
-			f.onCancel = nil
-			f.advance(time.Minute)
-			require.Equal(f, 1, f.sweeps(f).Cancelled)
-			require.EqualValues(f, 1, calls.Load())
-			require.Equal(f, 4, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease.Looks)
-		})
+	subtest(t, "a sweeper that takes over from one which died between claim and cancel says so", func(f *fixture) {
+		f.dies(1)
+		calls := f.hook(nil)
+		f.onCancel = func(context.Context, session.Session) error { return errors.New("killed") }
+		f.made = nil
+		_, err := f.sweeper().Sweep(f.Context())
+		require.ErrorContains(f, err, "killed")
+		require.Len(f, f.claims, 2, "and it noted that it has stopped the agents")
+		f.onCancel = nil
+		f.advance(time.Minute)
+		require.Equal(f, 1, f.sweeps(f).Cancelled)
+		require.EqualValues(f, 1, calls.Load())
+		require.Equal(f, 4, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease.Looks)
 	})
-	t.Run("a row that was locked when its lease expired says it, too", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			locked := true
-			f.Locked = func(string) bool { return locked }
-			f.dies(1)
-			require.Equal(f, "dead", f.leaseOf("dead-000"))
-			locked = false
-			require.Equal(f, 1, f.pass().Cancelled)
-			require.Equal(f, 4, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease.Looks)
-		})
+	subtest(t, "a row that was locked when its lease expired says it, too", func(f *fixture) {
+		locked := true
+		f.Locked = func(string) bool { return locked }
+		f.dies(1)
+		require.Equal(f, "dead", f.leaseOf("dead-000"))
+		locked = false
+		require.Equal(f, 1, f.pass().Cancelled)
+		require.Equal(f, 4, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease.Looks)
 	})
-	t.Run("and so does one whose lease expired in a pass that failed then", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			h := f.newHost("dead", 1)
-			h.renew()
-			f.advance(11 * time.Minute)
-			f.Locked = func(string) bool { return true }
-			calls := 0
-			f.onExpire = func(session.Lease) (int, error) {
-				if calls++; calls > 1 {
-					return 0, errors.New("down")
-				}
-				return 0, nil
+	subtest(t, "and so does one whose lease expired in a pass that failed then", func(f *fixture) {
+		h := f.newHost("dead", 1)
+		h.renew()
+		f.advance(11 * time.Minute)
+		f.Locked = func(string) bool { return true }
+		calls := 0
+		f.onExpire = func(session.Lease) (int, error) {
+			if calls++; calls > 1 {
+				return 0, errors.New("down")
 			}
-			_, err := f.sweeper().Sweep(f.Context())
-			require.ErrorContains(f, err, "down")
-			f.Locked, f.onExpire = nil, nil
-			require.Equal(f, 1, f.pass().Cancelled)
-			require.Equal(f, 4, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease.Looks)
-		})
+			return 0, nil
+		}
+		_, err := f.sweeper().Sweep(f.Context())
+		require.ErrorContains(f, err, "down")
+		f.Locked, f.onExpire = nil, nil
+		require.Equal(f, 1, f.pass().Cancelled)
+		require.Equal(f, 4, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease.Looks)
 	})
-	t.Run("where nothing but that is known, the end names no lease", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.dies(1)
-			row, err := f.Session(f.Context(), "dead-000")
-			require.NoError(f, err)
-			row.Lost, row.Expired = true, session.ExpiredLease{}
-			f.row(row)
-			f.pass()
-			require.Nil(f, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease)
-		})
+	subtest(t, "where nothing but that is known, the end names no lease", func(f *fixture) {
+		f.dies(1)
+		row := f.get("dead-000")
+		row.Lost, row.Expired = true, session.ExpiredLease{}
+		f.row(row)
+		f.pass()
+		require.Nil(f, f.requireEnd("dead-000", watchdog.SessionHostLost).Lease)
 	})
 }
 
@@ -198,78 +182,54 @@ func TestNotHostLost(t *testing.T) {
 		require.Nil(f, f.requireEnd(runID, watchdog.SessionIdleTimeout).Lease)
 		require.NotContains(f, f.log.String(), "host_lost")
 	}
-	t.Run("of a run whose host lives", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			h := f.newHost("live", 1)
-			defer h.live()()
-			h.signal(true, h.runs...)
-			f.advance(11 * time.Minute)
-			requireIdle(f, "live-000")
-		})
+	subtest(t, "of a run whose host lives", func(f *fixture) {
+		h := f.newHost("live", 1)
+		defer h.live()()
+		h.signal(true, h.runs...)
+		f.advance(11 * time.Minute)
+		requireIdle(f, "live-000")
 	})
-	t.Run("of a row that was never leased", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.put("s-1", time.Hour)
-			requireIdle(f, "s-1")
-		})
+	subtest(t, "of a run that its process claimed back", func(f *fixture) {
+		f.dies(1)
+		back := f.newHost("back", 0)
+		defer back.live()()
+		back.signal(true, "dead-000")
+		f.advance(11 * time.Minute)
+		requireIdle(f, "dead-000")
 	})
-	t.Run("of a run that its process claimed back", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.dies(1)
-			back := f.newHost("back", 0)
-			defer back.live()()
-			back.signal(true, "dead-000")
-			f.advance(11 * time.Minute)
-			requireIdle(f, "dead-000")
-		})
-	})
-	t.Run("of the next attempt of a run, which another program makes", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.dies(1)
-			_, _, err := f.Attach(f.Context(), session.Session{RunID: "dead-000", StartedAt: time.Now()})
-			require.NoError(f, err)
-			f.advance(11 * time.Minute)
-			requireIdle(f, "dead-000")
-		})
+	subtest(t, "of the next attempt of a run, which another program makes", func(f *fixture) {
+		f.dies(1)
+		_, _, err := f.Attach(f.Context(), session.Session{RunID: "dead-000", StartedAt: time.Now()})
+		require.NoError(f, err)
+		f.advance(11 * time.Minute)
+		requireIdle(f, "dead-000")
 	})
 }
 
 // TestHostLostInDoubt: a cancel whose answer was lost is found by its reason, too.
 func TestHostLostInDoubt(t *testing.T) {
 	lost := errors.New("connection lost")
-	t.Run("by the pass itself", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.dies(1)
-			f.after = func() error { return lost }
-			require.Equal(f, []string{"dead-000 cancelled"}, outcomes(f.pass()))
-			f.requireEnd("dead-000", watchdog.SessionHostLost)
-		})
+	subtest(t, "by the next pass", func(f *fixture) {
+		f.dies(1)
+		f.after = func() error { return lost }
+		f.onSession = func(context.Context) error { return errors.New("down") }
+		_, err := f.sweeper().Sweep(f.Context())
+		require.ErrorIs(f, err, lost)
+		f.onSession, f.after = nil, nil
+		require.Equal(f, sweep.Tally{Cancelled: 1}, f.pass().Tally)
+		f.requireEnd("dead-000", watchdog.SessionHostLost)
 	})
-	t.Run("by the next pass", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.dies(1)
-			f.after = func() error { return lost }
-			f.onSession = func(context.Context) error { return errors.New("down") }
-			_, err := f.sweeper().Sweep(f.Context())
-			require.ErrorIs(f, err, lost)
-			f.onSession, f.after = nil, nil
-			require.Equal(f, sweep.Tally{Cancelled: 1}, f.pass().Tally)
-			f.requireEnd("dead-000", watchdog.SessionHostLost)
-		})
-	})
-	t.Run("one that its own process ended for another reason, under the claim, is not this one's", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.dies(1)
-			f.hook(nil)
-			f.made = nil
-			f.onCancel = func(context.Context, session.Session) error {
-				_, err := f.End(context.Background(), []session.Ending{{
-					RunID: "dead-000", Attempt: 1, Status: session.Cancelled, Reason: watchdog.SessionIdleTimeout,
-				}})
-				return errors.Join(lost, err)
-			}
-			require.Equal(f, []string{"dead-000 spared"}, outcomes(f.pass()))
-		})
+	subtest(t, "one that its own process ended for another reason, under the claim, is not this one's", func(f *fixture) {
+		f.dies(1)
+		f.hook(nil)
+		f.made = nil
+		f.onCancel = func(context.Context, session.Session) error {
+			_, err := f.End(context.Background(), []session.Ending{{
+				RunID: "dead-000", Attempt: 1, Status: session.Cancelled, Reason: watchdog.SessionIdleTimeout,
+			}})
+			return errors.Join(lost, err)
+		}
+		require.Equal(f, []string{"dead-000 spared"}, outcomes(f.pass()))
 	})
 }
 

@@ -66,7 +66,6 @@ func (w *walk) judge(ctx context.Context, s session.Session, found page) error {
 	return w.act(ctx, c, now)
 }
 
-// thresholdOf returns how long a session may be silent.
 func (w *walk) thresholdOf(s session.Session) time.Duration {
 	return verdict.SessionThreshold(s.Threshold, w.query.Threshold, s.Allowance)
 }
@@ -84,7 +83,6 @@ func rowFlaw(s session.Session) string {
 	return ""
 }
 
-// act warns, cancels or defers a stalled session.
 func (w *walk) act(ctx context.Context, c Case, now time.Time) error {
 	m := w.pending.of(c.Session)
 	switch {
@@ -95,7 +93,7 @@ func (w *walk) act(ctx context.Context, c Case, now time.Time) error {
 		w.addCase(c, CaseWouldCancel)
 		w.logger().Info("a stalled session would be cancelled", c.attrs()...)
 		return nil
-	case time.Now().Before(m.next) || w.retriedEnough(m):
+	case time.Now().Before(m.next) || m.failures > 0 && w.retried >= retryingFor:
 		w.pass.Deferred++
 		return nil
 	}
@@ -166,5 +164,4 @@ func (w *walk) cancelDue() bool {
 	return false
 }
 
-// full reports whether the pass has done as much as it may.
 func (w *walk) full() bool { return w.left() <= 0 }

@@ -62,8 +62,7 @@ func newWorld(f *fixture, hosted bool) *world {
 	for i, runID := range w.names() {
 		if runID != "dead-000" && runID != "dead-001" {
 			f.put(runID, time.Hour-time.Duration(i)*time.Second)
-			s, err := f.Memory.Session(context.Background(), runID)
-			require.NoError(f, err)
+			s := f.get(runID)
 			if !w.runs[runID].resumed {
 				s.Resumes = 1
 			}
@@ -283,8 +282,7 @@ func (p *process) run(hosted bool, d time.Duration) {
 func (w *world) check(hosted bool) (stoppedAgain int) {
 	for _, runID := range w.names() {
 		f := w.runs[runID]
-		row, err := w.Memory.Session(context.Background(), runID)
-		require.NoError(w, err)
+		row := w.get(runID)
 		require.Zero(w, row.Start, runID)
 		if f.stored {
 			require.Zero(w, f.cancelled+f.stopped+len(f.starts), runID)
@@ -293,8 +291,7 @@ func (w *world) check(hosted bool) (stoppedAgain int) {
 		}
 		require.Equal(w, 1, f.cancelled, "%s is cancelled once", runID)
 		var ends []string
-		events, err := w.Read(context.Background(), watchdog.AggregateType, runID)
-		require.NoError(w, err)
+		events := w.stored(runID)
 		for _, e := range events {
 			if e.Type == watchdog.EventCancel {
 				ends = append(ends, e.ID)
@@ -366,19 +363,17 @@ func TestKill(t *testing.T) {
 					continue
 				}
 				for _, after := range []bool{false, true} {
-					t.Run(fmt.Sprintf("step %d %s %v", i+1, steps[i], after), func(t *testing.T) {
-						inBubble(t, func(f *fixture) {
-							w := newWorld(f, hosted)
-							p := newProcess(w, i+1, after)
-							p.run(hosted, killTime)
-							require.Len(f, p.steps, i+1)
-							newProcess(w, 0, false).run(hosted, killTime)
-							if again := w.check(hosted); !beforeNoted(p.steps[i]) {
-								require.Zero(f, again)
-							} else {
-								require.LessOrEqual(f, again, 1)
-							}
-						})
+					subtest(t, fmt.Sprintf("step %d %s %v", i+1, steps[i], after), func(f *fixture) {
+						w := newWorld(f, hosted)
+						p := newProcess(w, i+1, after)
+						p.run(hosted, killTime)
+						require.Len(f, p.steps, i+1)
+						newProcess(w, 0, false).run(hosted, killTime)
+						if again := w.check(hosted); !beforeNoted(p.steps[i]) {
+							require.Zero(f, again)
+						} else {
+							require.LessOrEqual(f, again, 1)
+						}
 					})
 				}
 			}

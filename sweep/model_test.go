@@ -12,7 +12,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
-	"github.com/seed62658d38/watchdog/sweep"
 )
 
 // A model is a database whose sessions wake up, fail and hang at random. It also keeps what is true of each session,
@@ -151,23 +150,21 @@ func (w *model) checkJudged(s session.Session) {
 // forgotten.
 func TestSweepModel(t *testing.T) {
 	for seed := range uint64(25) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				w := newModel(f, seed)
-				w.flaky = w.random.Float64() / 2
-				for range 60 {
-					f.advance(time.Duration(w.random.IntN(300)) * time.Second)
-					for range w.random.IntN(15) {
-						w.wakeOne()
-					}
-					p, _ := f.sweeper().Sweep(f.Context())
-					require.LessOrEqual(f, int64(p.Cancelled), f.cfg.MaxCancellationsPerRun)
-					require.LessOrEqual(f, int64(p.Warned), f.cfg.MaxCancellationsPerRun)
+		subtest(t, fmt.Sprint("seed ", seed), func(f *fixture) {
+			w := newModel(f, seed)
+			w.flaky = w.random.Float64() / 2
+			for range 60 {
+				f.advance(time.Duration(w.random.IntN(300)) * time.Second)
+				for range w.random.IntN(15) {
+					w.wakeOne()
 				}
-				w.flaky, f.cfg.StopHook = 0, nil
-				w.settle()
-				w.checkEnd()
-			})
+				p, _ := f.sweeper().Sweep(f.Context())
+				require.LessOrEqual(f, int64(p.Cancelled), f.cfg.MaxCancellationsPerRun)
+				require.LessOrEqual(f, int64(p.Warned), f.cfg.MaxCancellationsPerRun)
+			}
+			w.flaky, f.cfg.StopHook = 0, nil
+			w.settle()
+			w.checkEnd()
 		})
 	}
 }
@@ -190,34 +187,4 @@ func (w *model) checkEnd() {
 		require.Equal(w, want == session.Cancelled, w.cancelled[runID] == 1, runID)
 	}
 	require.Equal(w, len(w.ended()), w.sweeper().Stats().Cancelled)
-}
-
-// TestSeveralSweepers: five sweepers of one database cancel each session once.
-func TestSeveralSweepers(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		names := f.putStalled(60)
-		sweepers := make([]*sweep.Sweeper, 5)
-		results := make(chan sweep.Pass, 100)
-		for i := range sweepers {
-			hook := func(context.Context, session.Session) error {
-				time.Sleep(time.Duration(1+i) * time.Millisecond) // fake time
-				return nil
-			}
-			s, err := sweep.New(f, f, sweep.Config{MaxCancellationsPerRun: 7, Logger: f.cfg.Logger, StopHook: hook})
-			require.NoError(f, err)
-			sweepers[i] = s
-			go func() {
-				for range 20 {
-					p, _ := s.Sweep(context.Background())
-					results <- p
-				}
-			}()
-		}
-		sum := 0
-		for range cap(results) {
-			sum += (<-results).Cancelled
-		}
-		require.Equal(f, 60, sum)
-		require.ElementsMatch(f, names, f.ended())
-	})
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -135,7 +136,7 @@ func (l *leases) end() {
 }
 
 func (l *leases) read(ctx context.Context, suspects []string) ([]session.Lease, error) {
-	return limited(ctx, l.limit, func(ctx context.Context) ([]session.Lease, error) {
+	return bounded.Within(ctx, l.limit, func(ctx context.Context) ([]session.Lease, error) {
 		return l.store.ObserveLeases(ctx, suspects)
 	})
 }
@@ -195,7 +196,7 @@ func (l *leases) expire(ctx context.Context, o *observed) {
 	}
 	dead, wasExpired := o.Lease, o.Expired
 	dead.Lost, dead.Looks = o.lost, o.count
-	a, err := limited(ctx, l.limit, func(ctx context.Context) (a answer, err error) {
+	a, err := bounded.Within(ctx, l.limit, func(ctx context.Context) (a answer, err error) {
 		a.expired, a.left, err = l.store.ExpireLease(ctx, dead)
 		return a, err
 	})
@@ -251,7 +252,6 @@ func (l *leases) progress(until map[string]time.Duration) (dead int, undecided b
 	return l.seen.dead, l.seen.undecided(until), l.changed
 }
 
-// takeNews returns what was found out since the last call.
 func (l *leases) takeNews() Pass {
 	l.mu.Lock()
 	defer l.mu.Unlock()

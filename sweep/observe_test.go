@@ -24,82 +24,70 @@ func seconds(all ...float64) (lengths []time.Duration) {
 }
 
 func TestObserve(t *testing.T) {
-	t.Run("finds a dead host in three promises, and cancels its sessions in the same pass", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.put("other", time.Hour)
-			h := f.newHost("dead", 2)
-			f.advance(11 * time.Minute)
-			began := time.Now()
+	subtest(t, "finds a dead host in three promises, and cancels its sessions in the same pass", func(f *fixture) {
+		f.put("other", time.Hour)
+		h := f.newHost("dead", 2)
+		f.advance(11 * time.Minute)
+		began := time.Now()
+		p := f.pass()
+		require.Equal(f, []string{"other cancelled", "dead-000 cancelled", "dead-001 cancelled"}, outcomes(p))
+		require.Equal(f, 1, p.LeasesExpired)
+		require.Equal(f, seconds(0, 10, 20, 30), f.lookTimes(began))
+		require.Equal(f, seconds(0, 30), f.pageTimes(began), "a pass goes through the pages, and then observes")
+		require.Equal(f, 11*time.Minute+30*time.Second, p.Cases[1].Silence)
+		require.Contains(f, f.log.String(), "its process is dead or cut off")
+		require.ErrorIs(f, f.RenewLease(f.Context(), h.lease), session.ErrLeaseExpired)
+	})
+	subtest(t, "a host that lives takes one look and a read at first, and then none", func(f *fixture) {
+		h := f.newHost("live", 3)
+		f.advance(time.Hour)
+		defer h.live()()
+		began := time.Now()
+		require.Equal(f, 5*time.Second, f.pass().Duration)
+		require.Equal(f, seconds(0), f.lookTimes(began))
+		for range 3 {
+			f.advance(5 * time.Minute)
 			p := f.pass()
-			require.Equal(f, []string{"other cancelled", "dead-000 cancelled", "dead-001 cancelled"}, outcomes(p))
-			require.Equal(f, 1, p.LeasesExpired)
-			require.Equal(f, seconds(0, 10, 20, 30), f.lookTimes(began))
-			require.Equal(f, seconds(0, 30), f.pageTimes(began), "a pass goes through the pages, and then observes")
-			require.Equal(f, 11*time.Minute+30*time.Second, p.Cases[1].Silence)
-			require.Contains(f, f.log.String(), "its process is dead or cut off")
-			require.ErrorIs(f, f.RenewLease(f.Context(), h.lease), session.ErrLeaseExpired)
-		})
+			require.Zero(f, p.Duration)
+			require.Equal(f, sweep.Tally{}, p.Tally)
+		}
+		require.Len(f, f.looks, 1)
+		require.Zero(f, f.pass().Duration, "it was seen to live a moment ago")
+		require.Len(f, f.looks, 1)
+		require.Equal(f, "live", f.leaseOf("live-000"))
 	})
-	t.Run("a host that lives takes one look and a read at first, and then none", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			h := f.newHost("live", 3)
-			f.advance(time.Hour)
-			defer h.live()()
-			began := time.Now()
-			require.Equal(f, 5*time.Second, f.pass().Duration)
-			require.Equal(f, seconds(0), f.lookTimes(began))
-			for range 3 {
-				f.advance(5 * time.Minute)
-				p := f.pass()
-				require.Zero(f, p.Duration)
-				require.Equal(f, sweep.Tally{}, p.Tally)
+	subtest(t, "of several hosts with several promises each is looked at once in its own", func(f *fixture) {
+		f.newHost("a", 1)
+		slow := session.Lease{ID: "slow", Promise: 15 * time.Second, Beat: 1}
+		require.NoError(f, f.BeginLease(f.Context(), slow))
+		var asked []string
+		began := time.Now()
+		f.onObserve = func(_ context.Context, suspects []string) error {
+			if len(suspects) > 0 {
+				asked = append(asked, fmt.Sprint(time.Since(began), suspects))
 			}
-			require.Len(f, f.looks, 1)
-			require.Zero(f, f.pass().Duration, "it was seen to live a moment ago")
-			require.Len(f, f.looks, 1)
-			require.Equal(f, "live", f.leaseOf("live-000"))
-		})
+			return nil
+		}
+		require.Equal(f, 2, f.pass().LeasesExpired)
+		require.Equal(f, []string{
+			"0s [a slow]", "10s [a]", "15s [slow]", "20s [a]", "30s [a slow]", "45s [slow]",
+		}, asked)
 	})
-	t.Run("of several hosts with several promises each is looked at once in its own", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.newHost("a", 1)
-			slow := session.Lease{ID: "slow", Promise: 15 * time.Second, Beat: 1}
-			require.NoError(f, f.BeginLease(f.Context(), slow))
-			var asked []string
-			began := time.Now()
-			f.onObserve = func(_ context.Context, suspects []string) error {
-				if len(suspects) > 0 {
-					asked = append(asked, fmt.Sprint(time.Since(began), suspects))
-				}
-				return nil
-			}
-			require.Equal(f, 2, f.pass().LeasesExpired)
-			require.Equal(f, []string{
-				"0s [a slow]", "10s [a]", "15s [slow]", "20s [a]", "30s [a slow]", "45s [slow]",
-			}, asked)
-		})
+	subtest(t, "a pass of Sweep does not wait for a lease with a longer promise than a keeper may give", func(f *fixture) {
+		f.newHost("dead", 1)
+		f.onLeases = func(all []session.Lease) { all[0].Promise = session.LongestPromise + 1 }
+		require.Zero(f, f.pass().Duration)
+		require.Equal(f, "dead", f.leaseOf("dead-000"))
 	})
-	t.Run("a pass of Sweep does not wait for a lease with a longer promise than a keeper may give", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.newHost("dead", 1)
-			f.onLeases = func(all []session.Lease) { all[0].Promise = session.LongestPromise + 1 }
-			require.Zero(f, f.pass().Duration)
-			require.Equal(f, "dead", f.leaseOf("dead-000"))
-		})
+	subtest(t, "a host that began and died since the last pass is found dead by the next", func(f *fixture) {
+		f.pass()
+		f.newHost("dead", 1)
+		f.advance(11 * time.Minute)
+		require.Equal(f, 1, f.pass().LeasesExpired)
 	})
-	t.Run("a host that began and died since the last pass is found dead by the next", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.pass()
-			f.newHost("dead", 1)
-			f.advance(11 * time.Minute)
-			require.Equal(f, 1, f.pass().LeasesExpired)
-		})
-	})
-	t.Run("a lease without a promise has the shortest one", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			require.NoError(f, f.BeginLease(f.Context(), session.Lease{ID: "foreign", Beat: 1}))
-			require.Equal(f, 3*time.Second, f.pass().Duration)
-		})
+	subtest(t, "a lease without a promise has the shortest one", func(f *fixture) {
+		require.NoError(f, f.BeginLease(f.Context(), session.Lease{ID: "foreign", Beat: 1}))
+		require.Equal(f, 3*time.Second, f.pass().Duration)
 	})
 	t.Run("a lease with a longer promise than a keeper may give holds up no pass, and is found dead all the same",
 		func(t *testing.T) {
@@ -125,51 +113,18 @@ func TestObserve(t *testing.T) {
 				require.Equal(f, []string{"other", "dead-000"}, f.ended())
 			})
 		})
-	t.Run("a lease with such a promise lives while its process renews it as seldom as it may", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.StartupDelay, f.cfg.MinAge = watchdog.None, watchdog.None
-			h := f.newHost("foreign", 1)
-			f.onLeases = func(all []session.Lease) {
-				for i := range all {
-					all[i].Promise = time.Hour
-				}
-			}
-			defer f.run()()
-			for range 20 {
-				f.advance(time.Hour)
-				h.renew()
-			}
-			require.Zero(f, f.sweeper().Stats().LeasesExpired)
-		})
-	})
-	t.Run("an interval of many such promises keeps no process from being found dead", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.StartupDelay, f.cfg.MinAge, f.cfg.Interval = watchdog.None, watchdog.None, 24*time.Hour
-			f.newHost("dead", 1)
-			f.onLeases = func(all []session.Lease) {
-				for i := range all {
-					all[i].Promise = 6 * time.Minute
-				}
-			}
-			defer f.run()()
-			f.advance(18 * time.Minute)
-			require.Equal(f, 1, f.sweeper().Stats().LeasesExpired)
-		})
-	})
-	t.Run("the sessions of a lease are cancelled when that is found dead, whatever others have promised", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.newHostOf("slow", 0, session.LongestPromise)
-			f.newHost("dead", 20)
-			f.advance(11 * time.Minute)
-			f.cfg.MaxCancellationsPerRun = watchdog.NoLimit
-			var at []time.Duration
-			began := time.Now()
-			f.onCancel = func(context.Context, session.Session) error { at = append(at, time.Since(began)); return nil }
-			require.Equal(f, 2, f.pass().LeasesExpired)
-			require.Len(f, at, 20)
-			require.Equal(f, 30*time.Second, slices.Max(at))
-			require.Equal(f, 15*time.Minute, time.Since(began), "a pass of Sweep observes the other to the end")
-		})
+	subtest(t, "its sessions are cancelled when a lease is found dead, whatever others have promised", func(f *fixture) {
+		f.newHostOf("slow", 0, session.LongestPromise)
+		f.newHost("dead", 20)
+		f.advance(11 * time.Minute)
+		f.cfg.MaxCancellationsPerRun = watchdog.NoLimit
+		var at []time.Duration
+		began := time.Now()
+		f.onCancel = func(context.Context, session.Session) error { at = append(at, time.Since(began)); return nil }
+		require.Equal(f, 2, f.pass().LeasesExpired)
+		require.Len(f, at, 20)
+		require.Equal(f, 30*time.Second, slices.Max(at))
+		require.Equal(f, 15*time.Minute, time.Since(began), "a pass of Sweep observes the other to the end")
 	})
 	t.Run("and so are those of a process that dies while another lease is observed", func(t *testing.T) {
 		for _, slow := range []string{"lives", "is dead"} {
@@ -211,83 +166,59 @@ func TestObserve(t *testing.T) {
 			})
 		}
 	})
-	t.Run("a hook that hangs at what is cancelled holds up no other lease", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.newHostOf("slow", 0, 12*time.Second)
-			f.newHost("dead", 5)
-			f.advance(11 * time.Minute)
-			f.cfg.StopHook = func(context.Context, session.Session) error { time.Sleep(20 * time.Second); return nil } // fake
-			began := time.Now()
-			p := f.pass()
-			require.Equal(f, 5, p.Cancelled)
-			require.Equal(f, 2, p.LeasesExpired)
-			require.Equal(f, 30*time.Second+5*20*time.Second, p.Duration)
-			require.Contains(f, f.lookTimes(began), 36*time.Second)
-		})
-	})
-	t.Run("an expired lease has its sessions taken at the start of the next pass", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.newHost("dead", 3)
-			f.advance(11 * time.Minute)
-			f.cfg.MaxCancellationsPerRun = 1
-			locked := true
-			f.onExpire = func(l session.Lease) (int, error) {
-				if l.Beat = 0; locked { // expires nothing, and says that a row is locked
-					return 1, nil
-				}
-				return 0, nil
+	subtest(t, "an expired lease has its sessions taken at the start of the next pass", func(f *fixture) {
+		f.newHost("dead", 3)
+		f.advance(11 * time.Minute)
+		f.cfg.MaxCancellationsPerRun = 1
+		locked := true
+		f.onExpire = func(l session.Lease) (int, error) {
+			if l.Beat = 0; locked { // expires nothing, and says that a row is locked
+				return 1, nil
 			}
-			f.onLeases = func(all []session.Lease) { all[0].Expired = len(f.looks) == 4 }
-			require.Equal(f, 30*time.Second, f.pass().Duration)
-			require.Equal(f, "dead", f.leaseOf("dead-000"))
-			locked = false
-			p := f.pass()
-			require.Zero(f, p.Duration)
-			require.Equal(f, []string{"dead-000 cancelled"}, outcomes(p))
-			require.Zero(f, p.LeasesExpired, "it was counted before")
-		})
+			return 0, nil
+		}
+		f.onLeases = func(all []session.Lease) { all[0].Expired = len(f.looks) == 4 }
+		require.Equal(f, 30*time.Second, f.pass().Duration)
+		require.Equal(f, "dead", f.leaseOf("dead-000"))
+		locked = false
+		p := f.pass()
+		require.Zero(f, p.Duration)
+		require.Equal(f, []string{"dead-000 cancelled"}, outcomes(p))
+		require.Zero(f, p.LeasesExpired, "it was counted before")
 	})
-	t.Run("takes thousands of sessions out of a lease", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.newHost("dead", 2*session.ExpireBatch+1)
-			calls := 0
-			f.onExpire = func(session.Lease) (int, error) { calls++; return 0, nil }
-			f.pass()
-			require.Equal(f, 3, calls)
-			require.Empty(f, f.leaseOf("dead-2000"))
-		})
+	subtest(t, "takes thousands of sessions out of a lease", func(f *fixture) {
+		f.newHost("dead", 2*session.ExpireBatch+1)
+		calls := 0
+		f.onExpire = func(session.Lease) (int, error) { calls++; return 0, nil }
+		f.pass()
+		require.Equal(f, 3, calls)
+		require.Empty(f, f.leaseOf("dead-2000"))
 	})
-	t.Run("goes through the pages again with what is left of the cap", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(3)
-			f.newHost("dead", 5)
-			f.advance(11 * time.Minute)
-			f.cfg.MaxCancellationsPerRun = 5
-			p := f.pass()
-			require.Equal(f, sweep.Tally{Checked: 5, Found: 5, Cancelled: 5, LeasesExpired: 1}, p.Tally)
-		})
+	subtest(t, "goes through the pages again with what is left of the cap", func(f *fixture) {
+		f.putStalled(3)
+		f.newHost("dead", 5)
+		f.advance(11 * time.Minute)
+		f.cfg.MaxCancellationsPerRun = 5
+		p := f.pass()
+		require.Equal(f, sweep.Tally{Checked: 5, Found: 5, Cancelled: 5, LeasesExpired: 1}, p.Tally)
 	})
-	t.Run("the end of the context ends it at once", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.newHost("dead", 1)
-			ctx, cancel := context.WithTimeout(f.Context(), 15*time.Second)
-			defer cancel()
-			p, err := f.sweeper().Sweep(ctx)
-			require.ErrorIs(f, err, context.DeadlineExceeded)
-			require.Equal(f, 15*time.Second, p.Duration)
-			require.Equal(f, "dead", f.leaseOf("dead-000"))
-		})
+	subtest(t, "the end of the context ends it at once", func(f *fixture) {
+		f.newHost("dead", 1)
+		ctx, cancel := context.WithTimeout(f.Context(), 15*time.Second)
+		defer cancel()
+		p, err := f.sweeper().Sweep(ctx)
+		require.ErrorIs(f, err, context.DeadlineExceeded)
+		require.Equal(f, 15*time.Second, p.Duration)
+		require.Equal(f, "dead", f.leaseOf("dead-000"))
 	})
-	t.Run("a pass that observes is not overdue", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.Interval, f.cfg.StartupDelay = time.Second, -1
-			f.newHost("dead", 1)
-			stop := f.run()
-			f.advance(25 * time.Second)
-			code, _ := f.health()
-			require.Equal(f, 200, code)
-			stop()
-		})
+	subtest(t, "a pass that observes is not overdue", func(f *fixture) {
+		f.cfg.Interval, f.cfg.StartupDelay = time.Second, -1
+		f.newHost("dead", 1)
+		stop := f.run()
+		f.advance(25 * time.Second)
+		code, _ := f.health()
+		require.Equal(f, 200, code)
+		stop()
 	})
 }
 
@@ -309,71 +240,61 @@ func TestObserveUncertain(t *testing.T) {
 		"the first look is just fast":   {slowAt(0, 10*time.Second), 40 * time.Second, true},
 		"the second takes for promises": {slowAt(1, 45*time.Second), 55 * time.Second, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.cfg.RecordTimeout = time.Minute
-				h := f.newHost("a", 1)
-				look := -1
-				f.onObserve = func(_ context.Context, suspects []string) error {
-					if len(suspects) == 0 || c.happens == nil {
-						return nil
-					}
-					look++
-					return c.happens(f, h, look)
+		subtest(t, name, func(f *fixture) {
+			f.cfg.RecordTimeout = time.Minute
+			h := f.newHost("a", 1)
+			look := -1
+			f.onObserve = func(_ context.Context, suspects []string) error {
+				if len(suspects) == 0 || c.happens == nil {
+					return nil
 				}
-				p, _ := f.sweeper().Sweep(f.Context())
-				require.Equal(f, c.took, p.Duration)
-				require.NoError(f, p.Err)
-				require.Equal(f, c.expired, f.leaseOf("a-000") == "")
-			})
+				look++
+				return c.happens(f, h, look)
+			}
+			p, _ := f.sweeper().Sweep(f.Context())
+			require.Equal(f, c.took, p.Duration)
+			require.NoError(f, p.Err)
+			require.Equal(f, c.expired, f.leaseOf("a-000") == "")
 		})
 	}
-	t.Run("a lock on the lease", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.newHost("a", 1)
-			f.onLeases = func(all []session.Lease) { all[0].Locked = len(f.looks) == 2 }
-			require.Equal(f, 50*time.Second, f.pass().Duration)
-			require.Empty(f, f.leaseOf("a-000"))
-		})
+	subtest(t, "a lock on the lease", func(f *fixture) {
+		f.newHost("a", 1)
+		f.onLeases = func(all []session.Lease) { all[0].Locked = len(f.looks) == 2 }
+		require.Equal(f, 50*time.Second, f.pass().Duration)
+		require.Empty(f, f.leaseOf("a-000"))
 	})
-	t.Run("a lock when it is to expire", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.newHost("a", 1)
-			f.onExpire = func(session.Lease) (int, error) { return 0, fmt.Errorf("expire: %w", session.ErrLocked) }
-			require.Equal(f, 50*time.Second, f.pass().Duration)
-			require.Equal(f, "a", f.leaseOf("a-000"))
-			f.onExpire = nil
-			require.Equal(f, 1, f.pass().LeasesExpired)
-		})
+	subtest(t, "a lock when it is to expire", func(f *fixture) {
+		f.newHost("a", 1)
+		f.onExpire = func(session.Lease) (int, error) { return 0, fmt.Errorf("expire: %w", session.ErrLocked) }
+		require.Equal(f, 50*time.Second, f.pass().Duration)
+		require.Equal(f, "a", f.leaseOf("a-000"))
+		f.onExpire = nil
+		require.Equal(f, 1, f.pass().LeasesExpired)
 	})
-	t.Run("what is undecided goes on in the next pass", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.newHost("a", 1)
-			f.onObserve = func(context.Context, []string) error {
-				if len(f.looks) < 5 && len(f.looks) > 0 {
-					return down
-				}
-				return nil
+	subtest(t, "what is undecided goes on in the next pass", func(f *fixture) {
+		f.newHost("a", 1)
+		f.onObserve = func(context.Context, []string) error {
+			if len(f.looks) < 5 && len(f.looks) > 0 {
+				return down
 			}
-			p, err := f.sweeper().Sweep(f.Context())
-			require.ErrorIs(f, err, down)
-			require.NoError(f, p.Err)
-			f.advance(time.Second)
-			p = f.pass()
-			require.Equal(f, 1, p.LeasesExpired)
-			require.Equal(f, 19*time.Second, p.Duration, "two looks of the pass before count")
-		})
+			return nil
+		}
+		p, err := f.sweeper().Sweep(f.Context())
+		require.ErrorIs(f, err, down)
+		require.NoError(f, p.Err)
+		f.advance(time.Second)
+		p = f.pass()
+		require.Equal(f, 1, p.LeasesExpired)
+		require.Equal(f, 19*time.Second, p.Duration, "two looks of the pass before count")
 	})
-	t.Run("leases that cannot be listed fail the pass, which cancels what it finds", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(2)
-			f.onObserve = func(context.Context, []string) error { return down }
-			p, err := f.sweeper().Sweep(f.Context())
-			require.ErrorIs(f, err, down)
-			require.ErrorContains(f, p.Err, "list the leases: ")
-			require.Equal(f, 2, p.Cancelled)
-			require.Equal(f, 1, f.sweeper().Stats().ConsecutiveFailures)
-		})
+	subtest(t, "leases that cannot be listed fail the pass, which cancels what it finds", func(f *fixture) {
+		f.putStalled(2)
+		f.onObserve = func(context.Context, []string) error { return down }
+		p, err := f.sweeper().Sweep(f.Context())
+		require.ErrorIs(f, err, down)
+		require.ErrorContains(f, p.Err, "list the leases: ")
+		require.Equal(f, 2, p.Cancelled)
+		require.Equal(f, 1, f.sweeper().Stats().ConsecutiveFailures)
 	})
 }
 
@@ -405,27 +326,25 @@ func slowAt(at int, d time.Duration) func(*fixture, *host, int) error {
 }
 
 func TestSilenceUnderLease(t *testing.T) {
-	t.Run("is what the lease vouches for, whatever the database's clock shows", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			h := f.newHost("live", 3)
-			f.advance(5 * time.Minute)
-			h.signal(false, "live-000")
-			h.signal(true, "live-001")
-			stop := h.live()
-			f.pass()
-			f.setClock(24 * time.Hour)
-			f.advance(9 * time.Minute)
-			require.Empty(f, f.pass().Cases)
-			stop()
-			f.advance(time.Hour) // not vouched for: the keeper cannot write, and the lease has not expired yet
-			h.renewTo(15 * time.Minute)
-			require.Empty(f, f.pass().Cases)
-			h.renewTo(15*time.Minute + 1)
-			f.setClock(time.Hour)
-			p := f.pass()
-			require.Equal(f, []string{"live-001 cancelled"}, outcomes(p))
-			require.Equal(f, 10*time.Minute+1, p.Cases[0].Silence)
-		})
+	subtest(t, "is what the lease vouches for, whatever the database's clock shows", func(f *fixture) {
+		h := f.newHost("live", 3)
+		f.advance(5 * time.Minute)
+		h.signal(false, "live-000")
+		h.signal(true, "live-001")
+		stop := h.live()
+		f.pass()
+		f.setClock(24 * time.Hour)
+		f.advance(9 * time.Minute)
+		require.Empty(f, f.pass().Cases)
+		stop()
+		f.advance(time.Hour) // not vouched for: the keeper cannot write, and the lease has not expired yet
+		h.renewTo(15 * time.Minute)
+		require.Empty(f, f.pass().Cases)
+		h.renewTo(15*time.Minute + 1)
+		f.setClock(time.Hour)
+		p := f.pass()
+		require.Equal(f, []string{"live-001 cancelled"}, outcomes(p))
+		require.Equal(f, 10*time.Minute+1, p.Cases[0].Silence)
 	})
 }
 

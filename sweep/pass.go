@@ -67,7 +67,6 @@ type Pass struct {
 	Err error
 }
 
-// failure joins everything that went wrong.
 func (p Pass) failure() error { return errors.Join(append(slices.Clip(p.Errs), p.Err)...) }
 
 // addNews adds what was found out about leases.
@@ -77,7 +76,6 @@ func (p *Pass) addNews(news Pass) {
 	p.Errs = append(p.Errs, news.Errs[:min(len(news.Errs), maxErrors-len(p.Errs))]...)
 }
 
-// addError counts an error about one session, or one lease.
 func (p *Pass) addError(err error) {
 	p.Errors++
 	if len(p.Errs) < maxErrors {

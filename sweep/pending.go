@@ -34,7 +34,6 @@ type pending struct {
 	seenBy     int // number of the last pass that saw it
 }
 
-// pendings are the remembered sessions by run ID.
 type pendings map[string]*pending
 
 // of returns what is remembered of a session. A session that has given a sign of life since, or is in another attempt,
@@ -55,7 +54,6 @@ func (all pendings) keep(runID string, m pending) {
 
 func (all pendings) drop(runID string) { delete(all, runID) }
 
-// saw notes that a pass has seen a session.
 func (all pendings) saw(runID string, pass int) {
 	if m := all[runID]; m != nil {
 		m.seenBy = pass

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 // startsFor is how long a pass takes starts that are due. The next pass comes at once if there may be more.
 const startsFor = 30 * time.Second
 
-// resumes reports whether a session is to be started again after its cancel.
 func (c Config) resumes(s session.Session) bool { return s.Resumes < c.Resume.Max }
 
 // rowAfter returns the row of a session as its cancel leaves it.
@@ -51,11 +51,15 @@ func (w *walk) takeStarts(ctx context.Context) {
 // nextStart calls Start for the run whose start has been due for the longest time. It reports whether there may be
 // more, and whether this one worked.
 func (w *walk) nextStart(ctx context.Context) (more, ok bool) {
-	switch s, err := w.claimStart(ctx); {
+	s, err := bounded.Within(context.WithoutCancel(ctx), w.cfg.RecordTimeout,
+		func(ctx context.Context) (session.Session, error) {
+			return w.starts.ClaimStart(ctx, w.cfg.claimFor()) // for as long as Start, and what is written, may take
+		})
+	switch {
 	case errors.Is(err, session.ErrNotFound):
 		return false, true
 	case err != nil:
-		w.addError(err)
+		w.pass.addError(err)
 		return errors.Is(err, session.ErrUnreadable), false
 	case s.Start.Tries > w.cfg.Resume.Tries: // by whoever called Start before, and died
 		w.giveUp(ctx, s, w.cfg.Resume.Tries, nil)
@@ -63,13 +67,6 @@ func (w *walk) nextStart(ctx context.Context) (more, ok bool) {
 	default:
 		return true, w.start(ctx, s)
 	}
-}
-
-// claimStart takes a start for as long as Start, and what is written before and after it, may take.
-func (w *walk) claimStart(ctx context.Context) (session.Session, error) {
-	return limited(context.WithoutCancel(ctx), w.cfg.RecordTimeout, func(ctx context.Context) (session.Session, error) {
-		return w.starts.ClaimStart(ctx, w.cfg.claimFor())
-	})
 }
 
 // start calls Start for a run whose start this sweeper has claimed, and reports whether that succeeded. The start stays
@@ -81,14 +78,14 @@ func (w *walk) start(ctx context.Context, s session.Session) bool {
 		w.logger().Info("a cancelled session was resumed",
 			"run", s.RunID, "resumes", s.Resumes, "max", w.cfg.Resume.Max, "tries", s.Start.Tries)
 	} else {
-		w.addError(fmt.Errorf("resume run %s: %w", s.RunID, err))
+		w.pass.addError(fmt.Errorf("resume run %s: %w", s.RunID, err))
 	}
 	if err != nil && s.Start.Tries >= w.cfg.Resume.Tries {
 		w.giveUp(ctx, s, s.Start.Tries, err)
 		return false
 	}
 	if _, putOffErr := w.putOff(ctx, s, pause(w.cfg.Interval, s.Start.Tries-1)); putOffErr != nil {
-		w.addError(fmt.Errorf("put off the next start of run %s: %w", s.RunID, putOffErr)) // it is due after the claim
+		w.pass.addError(fmt.Errorf("put off the next start of run %s: %w", s.RunID, putOffErr)) // it is due after the claim
 	}
 	return err == nil
 }
@@ -97,15 +94,15 @@ func (w *walk) start(ctx context.Context, s session.Session) bool {
 func (w *walk) giveUp(ctx context.Context, s session.Session, tries int, last error) {
 	switch done, err := w.putOff(ctx, s, session.NoMoreStarts); {
 	case err != nil: // it is due again after the claim
-		w.addError(fmt.Errorf("give up the start of run %s: %w", s.RunID, err))
+		w.pass.addError(fmt.Errorf("give up the start of run %s: %w", s.RunID, err))
 	case done:
 		w.logger().Warn("a cancelled session is not resumed any more", "run", s.RunID, "tries", tries)
 		text := "run %s is not resumed any more: Start was called %d times, and no attempt followed; " +
 			"find out why, and resume the run by hand"
 		if last != nil {
-			w.addError(fmt.Errorf(text+": %w", s.RunID, tries, last))
+			w.pass.addError(fmt.Errorf(text+": %w", s.RunID, tries, last))
 		} else {
-			w.addError(fmt.Errorf(text, s.RunID, tries))
+			w.pass.addError(fmt.Errorf(text, s.RunID, tries))
 		}
 	}
 }
@@ -116,7 +113,7 @@ func (w *walk) putOff(ctx context.Context, s session.Session, next time.Duration
 		return false, nil
 	}
 	lasting := context.WithoutCancel(ctx)
-	return limited(lasting, w.cfg.RecordTimeout, func(ctx context.Context) (bool, error) {
+	return bounded.Within(lasting, w.cfg.RecordTimeout, func(ctx context.Context) (bool, error) {
 		return w.starts.PutOffStart(ctx, s, next)
 	})
 }

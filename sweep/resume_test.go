@@ -57,93 +57,80 @@ func TestStarts(t *testing.T) {
 		stop()
 	}
 	for name, failing := range map[string]int{"that fails": 100, "that no attempt follows": 0} {
-		t.Run("one "+name+" is tried after growing waits, with one key, and then given up", func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				calls := f.starts(5, failing)
-				run(f, 48*time.Hour)
-				require.Equal(f, []time.Duration{0, 5 * minute, 10 * minute, 20 * minute, 40 * minute}, times(*calls))
-				events, err := f.Read(f.Context(), watchdog.AggregateType, "s-1")
-				require.NoError(f, err)
-				for i, c := range *calls {
-					require.Equal(f, events[len(events)-1].ID, c.start.Key)
-					require.Equal(f, i+1, c.start.Tries)
-				}
-				row, err := f.Session(f.Context(), "s-1")
-				require.NoError(f, err)
-				require.Zero(f, row.Start)
-				require.Equal(f, 1, row.Resumes, "it is one resume")
-				require.Equal(f, 5-min(failing, 5), f.sweeper().Stats().Resumed)
-				says := "run s-1 is not resumed any more: Start was called 5 times, and no attempt followed; " +
-					"find out why, and resume the run by hand"
-				if failing > 0 {
-					says += ": no worker"
-				}
-				require.Contains(f, f.log.String(), `"error":"`+says+`"`)
-				require.Contains(f, f.log.String(), `"a cancelled session is not resumed any more","run":"s-1","tries":5`)
-			})
+		subtest(t, "one "+name+" is tried after growing waits, with one key, and then given up", func(f *fixture) {
+			calls := f.starts(5, failing)
+			run(f, 48*time.Hour)
+			require.Equal(f, []time.Duration{0, 5 * minute, 10 * minute, 20 * minute, 40 * minute}, times(*calls))
+			events := f.stored("s-1")
+			for i, c := range *calls {
+				require.Equal(f, events[len(events)-1].ID, c.start.Key)
+				require.Equal(f, i+1, c.start.Tries)
+			}
+			row := f.get("s-1")
+			require.Zero(f, row.Start)
+			require.Equal(f, 1, row.Resumes, "it is one resume")
+			require.Equal(f, 5-min(failing, 5), f.sweeper().Stats().Resumed)
+			says := "run s-1 is not resumed any more: Start was called 5 times, and no attempt followed; " +
+				"find out why, and resume the run by hand"
+			if failing > 0 {
+				says += ": no worker"
+			}
+			require.Contains(f, f.log.String(), `"error":"`+says+`"`)
+			require.Contains(f, f.log.String(), `"a cancelled session is not resumed any more","run":"s-1","tries":5`)
 		})
 	}
-	t.Run("ten times by default", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			calls := f.starts(0, 100)
-			run(f, 2*24*time.Hour)
-			require.Len(f, *calls, sweep.DefaultResumeTries)
-		})
+	subtest(t, "ten times by default", func(f *fixture) {
+		calls := f.starts(0, 100)
+		run(f, 2*24*time.Hour)
+		require.Len(f, *calls, sweep.DefaultResumeTries)
 	})
 	for name, follows := range map[string]func(f *fixture){
 		"an attempt follows": func(f *fixture) { f.attach("s-1") },
 		"it is active again": func(f *fixture) {
-			row, err := f.Session(f.Context(), "s-1")
-			require.NoError(f, err)
+			row := f.get("s-1")
 			row.Status, row.LastEventAt = session.Active, time.Now()
 			f.row(row)
 		},
 	} {
-		t.Run("not if "+name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				calls := f.starts(9, 100)
-				f.put("s-1", time.Hour)
-				_, err := f.sweeper().Sweep(f.Context())
-				require.ErrorContains(f, err, "resume run s-1: no worker")
-				follows(f)
-				for range 3 {
-					f.advance(3 * minute)
-					f.pass()
-				}
-				require.Len(f, *calls, 1)
-			})
-		})
-	}
-	t.Run("nobody is told of one given up whose run attached during its last try", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
+		subtest(t, "not if "+name, func(f *fixture) {
+			calls := f.starts(9, 100)
 			f.put("s-1", time.Hour)
-			f.cfg.Resume = sweep.ResumePolicy{Max: 1, Tries: 1, Start: func(context.Context, session.Session) error {
-				f.attach("s-1")
-				return errors.New("answer lost")
-			}}
 			_, err := f.sweeper().Sweep(f.Context())
-			require.EqualError(f, err, "resume run s-1: answer lost")
-		})
-	})
-	t.Run("each resume has its tries and its key", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			calls := f.starts(2, 0)
-			f.put("s-1", time.Hour)
+			require.ErrorContains(f, err, "resume run s-1: no worker")
+			follows(f)
 			for range 3 {
-				require.Equal(f, 1, f.pass().Cancelled)
 				f.advance(3 * minute)
 				f.pass()
-				f.attach("s-1")
-				f.advance(11 * minute)
 			}
-			require.Equal(f, 1, f.pass().Cancelled)
-			require.Len(f, *calls, 6, "three resumes with two tries each")
-			keys := map[string]int{}
-			for _, c := range *calls {
-				keys[c.start.Key]++
-			}
-			require.Len(f, keys, 3)
+			require.Len(f, *calls, 1)
 		})
+	}
+	subtest(t, "nobody is told of one given up whose run attached during its last try", func(f *fixture) {
+		f.put("s-1", time.Hour)
+		f.cfg.Resume = sweep.ResumePolicy{Max: 1, Tries: 1, Start: func(context.Context, session.Session) error {
+			f.attach("s-1")
+			return errors.New("answer lost")
+		}}
+		_, err := f.sweeper().Sweep(f.Context())
+		require.EqualError(f, err, "resume run s-1: answer lost")
+	})
+	subtest(t, "each resume has its tries and its key", func(f *fixture) {
+		calls := f.starts(2, 0)
+		f.put("s-1", time.Hour)
+		for range 3 {
+			require.Equal(f, 1, f.pass().Cancelled)
+			f.advance(3 * minute)
+			f.pass()
+			f.attach("s-1")
+			f.advance(11 * minute)
+		}
+		require.Equal(f, 1, f.pass().Cancelled)
+		require.Len(f, *calls, 6, "three resumes with two tries each")
+		keys := map[string]int{}
+		for _, c := range *calls {
+			keys[c.start.Key]++
+		}
+		require.Len(f, keys, 3)
 	})
 }
 
@@ -152,8 +139,7 @@ func TestStartsTakenOver(t *testing.T) {
 	// died has a sweeper cancel runs and die before it calls Start.
 	died := func(f *fixture, runs int) {
 		for _, runID := range f.putStalled(runs) {
-			s, err := f.Session(f.Context(), runID)
-			require.NoError(f, err)
+			s := f.get(runID)
 			outcome, err := f.Memory.Cancel(f.Context(), s, session.CancelRequest{
 				By: "dead sweeper", Reason: watchdog.SessionIdleTimeout, Resumes: 1, StartFor: claimFor,
 				Events: []watchdog.Event{{
@@ -165,86 +151,74 @@ func TestStartsTakenOver(t *testing.T) {
 			require.Equal(f, session.Done, outcome)
 		}
 	}
-	t.Run("when the claim is over, by one of them", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			calls := f.starts(0, 0)
-			died(f, 3)
-			f.pass()
-			require.Empty(f, *calls)
-			f.advance(claimFor)
-			require.Equal(f, sweep.Tally{Resumed: 3}, f.pass().Tally)
-			require.Equal(f, 2, (*calls)[0].start.Tries)
-			f.made = nil
-			require.Zero(f, f.pass().Tally, "the others know")
-		})
+	subtest(t, "when the claim is over, by one of them", func(f *fixture) {
+		calls := f.starts(0, 0)
+		died(f, 3)
+		f.pass()
+		require.Empty(f, *calls)
+		f.advance(claimFor)
+		require.Equal(f, sweep.Tally{Resumed: 3}, f.pass().Tally)
+		require.Equal(f, 2, (*calls)[0].start.Tries)
+		f.made = nil
+		require.Zero(f, f.pass().Tally, "the others know")
 	})
-	t.Run("not by one without a policy, nor in a dry run", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			died(f, 1)
-			f.advance(time.Hour)
-			require.Zero(f, f.pass().Tally)
-			calls := f.starts(0, 0)
-			f.made, f.cfg.DryRun = nil, true
-			f.pass()
-			require.Empty(f, *calls)
-			f.made, f.cfg.DryRun = nil, false
-			require.Equal(f, 1, f.pass().Resumed)
-		})
+	subtest(t, "not by one without a policy, nor in a dry run", func(f *fixture) {
+		died(f, 1)
+		f.advance(time.Hour)
+		require.Zero(f, f.pass().Tally)
+		calls := f.starts(0, 0)
+		f.made, f.cfg.DryRun = nil, true
+		f.pass()
+		require.Empty(f, *calls)
+		f.made, f.cfg.DryRun = nil, false
+		require.Equal(f, 1, f.pass().Resumed)
 	})
-	t.Run("and are given up after the tries that died", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			calls := f.starts(2, 0)
-			died(f, 1)
-			f.advance(claimFor)
-			_, err := f.Memory.ClaimStart(f.Context(), time.Minute)
-			require.NoError(f, err)
-			f.advance(time.Minute)
-			_, err = f.sweeper().Sweep(f.Context())
-			require.ErrorContains(f, err, "run s-00 is not resumed any more: Start was called 2 times")
-			require.Empty(f, *calls)
-			f.advance(time.Hour)
-			require.Zero(f, f.pass().Tally)
-		})
+	subtest(t, "and are given up after the tries that died", func(f *fixture) {
+		calls := f.starts(2, 0)
+		died(f, 1)
+		f.advance(claimFor)
+		_, err := f.Memory.ClaimStart(f.Context(), time.Minute)
+		require.NoError(f, err)
+		f.advance(time.Minute)
+		_, err = f.sweeper().Sweep(f.Context())
+		require.ErrorContains(f, err, "run s-00 is not resumed any more: Start was called 2 times")
+		require.Empty(f, *calls)
+		f.advance(time.Hour)
+		require.Zero(f, f.pass().Tally)
 	})
-	t.Run("no longer than for a while in a pass, and the next one comes at once", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			calls := f.starts(0, 0)
-			start := f.cfg.Resume.Start
-			f.cfg.Resume.Start = func(ctx context.Context, s session.Session) error {
-				time.Sleep(10 * time.Second) // fake time
-				return start(ctx, s)
-			}
-			died(f, 10)
-			f.advance(claimFor)
-			require.Equal(f, 3, f.pass().Resumed)
-			f.cfg.StartupDelay, f.made = watchdog.None, nil
-			defer f.run()()
-			f.advance(75 * time.Second)
-			require.Len(f, *calls, 10)
-		})
+	subtest(t, "no longer than for a while in a pass, and the next one comes at once", func(f *fixture) {
+		calls := f.starts(0, 0)
+		start := f.cfg.Resume.Start
+		f.cfg.Resume.Start = func(ctx context.Context, s session.Session) error {
+			time.Sleep(10 * time.Second) // fake time
+			return start(ctx, s)
+		}
+		died(f, 10)
+		f.advance(claimFor)
+		require.Equal(f, 3, f.pass().Resumed)
+		f.cfg.StartupDelay, f.made = watchdog.None, nil
+		defer f.run()()
+		f.advance(75 * time.Second)
+		require.Len(f, *calls, 10)
 	})
-	t.Run("and many that fail end this, not the pass", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			calls := f.starts(0, 100)
-			died(f, 15)
-			f.advance(claimFor)
-			f.put("next", time.Hour)
-			p, err := f.sweeper().Sweep(f.Context())
-			require.Error(f, err)
-			require.Equal(f, 1, p.Cancelled)
-			require.Len(f, *calls, 10+1)
-		})
+	subtest(t, "and many that fail end this, not the pass", func(f *fixture) {
+		calls := f.starts(0, 100)
+		died(f, 15)
+		f.advance(claimFor)
+		f.put("next", time.Hour)
+		p, err := f.sweeper().Sweep(f.Context())
+		require.Error(f, err)
+		require.Equal(f, 1, p.Cancelled)
+		require.Len(f, *calls, 10+1)
 	})
-	t.Run("beside a row that cannot be read", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.starts(0, 0)
-			died(f, 2)
-			f.advance(claimFor)
-			require.NoError(f, f.Spoil(f.Context(), "s-00"))
-			p, err := f.sweeper().Sweep(f.Context())
-			require.ErrorIs(f, err, session.ErrUnreadable)
-			require.Equal(f, 1, p.Resumed)
-		})
+	subtest(t, "beside a row that cannot be read", func(f *fixture) {
+		f.starts(0, 0)
+		died(f, 2)
+		f.advance(claimFor)
+		require.NoError(f, f.Spoil(f.Context(), "s-00"))
+		p, err := f.sweeper().Sweep(f.Context())
+		require.ErrorIs(f, err, session.ErrUnreadable)
+		require.Equal(f, 1, p.Resumed)
 	})
 }
 
@@ -260,34 +234,32 @@ func TestStartsThatCannotBeNoted(t *testing.T) {
 		"a pause":   {putOff: down, says: "put off the next start of run s-1: down"},
 		"an ending": {putOff: down, tries: 1, says: "give up the start of run s-1: down"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.put("s-1", time.Hour)
-				calls := f.starts(test.tries, 1)
-				starts := &failingStarts{fixture: f, claim: test.claim, putOff: test.putOff}
-				s, err := sweep.New(f, starts, f.cfg)
-				require.NoError(f, err)
-				_, err = s.Sweep(f.Context())
-				require.ErrorContains(f, err, test.says)
+		subtest(t, name, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			calls := f.starts(test.tries, 1)
+			starts := &failingStarts{fixture: f, claim: test.claim, putOff: test.putOff}
+			s, err := sweep.New(f, starts, f.cfg)
+			require.NoError(f, err)
+			_, err = s.Sweep(f.Context())
+			require.ErrorContains(f, err, test.says)
+			require.Len(f, *calls, 1)
+			f.advance(claimFor)
+			*starts = failingStarts{fixture: f}
+			_, err = s.Sweep(f.Context())
+			if test.tries == 1 {
+				require.ErrorContains(f, err, "run s-1 is not resumed any more")
+				return
+			}
+			require.NoError(f, err)
+			if test.claim != nil { // the start was put off
 				require.Len(f, *calls, 1)
-				f.advance(claimFor)
-				*starts = failingStarts{fixture: f}
+				f.advance(5 * time.Minute)
 				_, err = s.Sweep(f.Context())
-				if test.tries == 1 {
-					require.ErrorContains(f, err, "run s-1 is not resumed any more")
-					return
-				}
 				require.NoError(f, err)
-				if test.claim != nil { // the start was put off
-					require.Len(f, *calls, 1)
-					f.advance(5 * time.Minute)
-					_, err = s.Sweep(f.Context())
-					require.NoError(f, err)
-				}
-				require.Len(f, *calls, 2)
-				require.Equal(f, (*calls)[0].start.Key, (*calls)[1].start.Key)
-				require.Equal(f, 2, (*calls)[1].start.Tries)
-			})
+			}
+			require.Len(f, *calls, 2)
+			require.Equal(f, (*calls)[0].start.Key, (*calls)[1].start.Key)
+			require.Equal(f, 2, (*calls)[1].start.Tries)
 		})
 	}
 }
@@ -314,25 +286,23 @@ func (s *failingStarts) PutOffStart(ctx context.Context, of session.Session, pau
 // TestStartsOfOtherCancellers: one that keeps no starts has Start called once, right after the cancel.
 func TestStartsOfOtherCancellers(t *testing.T) {
 	for _, lost := range []bool{false, true} {
-		t.Run(fmt.Sprint("with the answer lost: ", lost), func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				calls := f.starts(0, 100)
-				f.put("s-1", time.Hour)
-				if lost {
-					f.after = func() error { return errors.New("connection lost") }
-				}
-				s, err := sweep.New(f, noAppend{f}, f.cfg)
+		subtest(t, fmt.Sprint("with the answer lost: ", lost), func(f *fixture) {
+			calls := f.starts(0, 100)
+			f.put("s-1", time.Hour)
+			if lost {
+				f.after = func() error { return errors.New("connection lost") }
+			}
+			s, err := sweep.New(f, noAppend{f}, f.cfg)
+			require.NoError(f, err)
+			_, err = s.Sweep(f.Context())
+			require.ErrorContains(f, err, "resume run s-1: no worker")
+			for range 3 {
+				f.advance(time.Hour)
+				_, err := s.Sweep(f.Context())
 				require.NoError(f, err)
-				_, err = s.Sweep(f.Context())
-				require.ErrorContains(f, err, "resume run s-1: no worker")
-				for range 3 {
-					f.advance(time.Hour)
-					_, err := s.Sweep(f.Context())
-					require.NoError(f, err)
-				}
-				require.Len(f, *calls, 1)
-				require.NotEmpty(f, (*calls)[0].start.Key)
-			})
+			}
+			require.Len(f, *calls, 1)
+			require.NotEmpty(f, (*calls)[0].start.Key)
 		})
 	}
 }

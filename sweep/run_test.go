@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -28,191 +27,233 @@ func (f *fixture) pageTimes(began time.Time) (all []time.Duration) {
 }
 
 func TestRun(t *testing.T) {
-	t.Run("has its first pass after the startup delay and then one every interval", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			began := time.Now()
-			stop := f.run()
-			require.Equal(f, began.Add(30*time.Second), f.sweeper().Stats().Next)
-			f.advance(11 * time.Minute)
-			stop()
-			first := 30 * time.Second
-			require.Equal(f, []time.Duration{first, first + 5*time.Minute, first + 10*time.Minute}, f.pageTimes(began))
-			require.Zero(f, f.sweeper().Stats().Next)
-			require.Equal(f, 3, f.sweeper().Stats().Passes)
-		})
+	subtest(t, "has its first pass after the startup delay and then one every interval", func(f *fixture) {
+		began := time.Now()
+		stop := f.run()
+		require.Equal(f, began.Add(30*time.Second), f.sweeper().Stats().Next)
+		f.advance(11 * time.Minute)
+		stop()
+		first := 30 * time.Second
+		require.Equal(f, []time.Duration{first, first + 5*time.Minute, first + 10*time.Minute}, f.pageTimes(began))
+		require.Zero(f, f.sweeper().Stats().Next)
+		require.Equal(f, 3, f.sweeper().Stats().Passes)
 	})
-	t.Run("begins at once without a delay", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.StartupDelay = watchdog.None
-			began := time.Now()
-			f.run()()
-			require.Equal(f, []time.Duration{0}, f.pageTimes(began))
-		})
+	subtest(t, "puts off the next pass when one takes longer than the interval", func(f *fixture) {
+		f.cfg.StartupDelay, f.cfg.Interval, f.cfg.RecordTimeout = watchdog.None, time.Minute, time.Hour
+		f.onStalled = func(context.Context, session.Query) error { time.Sleep(7 * time.Minute); return nil }
+		began := time.Now()
+		stop := f.run()
+		f.advance(17 * time.Minute)
+		require.True(f, f.sweeper().Stats().Passing)
+		stop()
+		f.advance(7 * time.Minute) // for the call that was left behind
+		require.Equal(f, []time.Duration{0, 8 * time.Minute, 16 * time.Minute}, f.pageTimes(began))
 	})
-	t.Run("puts off the next pass when one takes longer than the interval", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.StartupDelay, f.cfg.Interval, f.cfg.RecordTimeout = watchdog.None, time.Minute, time.Hour
-			f.onStalled = func(context.Context, session.Query) error { time.Sleep(7 * time.Minute); return nil }
-			began := time.Now()
-			stop := f.run()
-			f.advance(17 * time.Minute)
-			require.True(f, f.sweeper().Stats().Passing)
-			stop()
-			f.advance(7 * time.Minute) // for the call that was left behind
-			require.Equal(f, []time.Duration{0, 8 * time.Minute, 16 * time.Minute}, f.pageTimes(began))
-		})
+	subtest(t, "a second call is refused, and a later one is not", func(f *fixture) {
+		stop := f.run()
+		require.ErrorIs(f, f.sweeper().Run(f.Context()), sweep.ErrRunning)
+		stop()
+		f.run()()
 	})
-	t.Run("a second call is refused, and a later one is not", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			stop := f.run()
-			require.ErrorIs(f, f.sweeper().Run(f.Context()), sweep.ErrRunning)
-			stop()
-			f.run()()
-		})
+	subtest(t, "a disabled sweeper only waits, and Sweep refuses", func(f *fixture) {
+		f.cfg.Disabled = true
+		f.putStalled(1)
+		stop := f.run()
+		f.advance(24 * time.Hour)
+		_, err := f.sweeper().Sweep(f.Context())
+		require.ErrorIs(f, err, sweep.ErrDisabled)
+		stop()
+		require.Empty(f, f.pageTimes(time.Now()))
+		require.Zero(f, f.sweeper().Stats().Passes)
 	})
-	t.Run("a disabled sweeper only waits, and Sweep refuses", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.Disabled = true
-			f.putStalled(1)
-			stop := f.run()
-			f.advance(24 * time.Hour)
-			_, err := f.sweeper().Sweep(f.Context())
-			require.ErrorIs(f, err, sweep.ErrDisabled)
-			stop()
-			require.Empty(f, f.pageTimes(time.Now()))
-			require.Zero(f, f.sweeper().Stats().Passes)
-		})
-	})
-	t.Run("logs what went wrong about a session, and nothing that Sweep returns", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(1)
-			f.onCancel = func(context.Context, session.Session) error { return errors.New("poisoned") }
-			_, err := f.sweeper().Sweep(f.Context())
-			require.Error(f, err)
-			require.NotContains(f, f.log.String(), "poisoned")
-			f.cfg.StartupDelay, f.made = watchdog.None, nil
-			f.run()()
-			require.Contains(f, f.log.String(), "cancel run s-00: poisoned")
-		})
+	subtest(t, "logs what went wrong about a session, and nothing that Sweep returns", func(f *fixture) {
+		f.putStalled(1)
+		f.onCancel = func(context.Context, session.Session) error { return errors.New("poisoned") }
+		_, err := f.sweeper().Sweep(f.Context())
+		require.Error(f, err)
+		require.NotContains(f, f.log.String(), "poisoned")
+		f.cfg.StartupDelay, f.made = watchdog.None, nil
+		f.run()()
+		require.Contains(f, f.log.String(), "cancel run s-00: poisoned")
 	})
 }
 
 func TestRunStop(t *testing.T) {
-	t.Run("finishes the session in hand and starts no other", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(5)
-			f.cfg.StartupDelay = watchdog.None
-			f.cfg.StopHook = func(ctx context.Context, _ session.Session) error {
-				time.Sleep(10 * time.Second) // fake time
-				return ctx.Err()
-			}
-			start := func(ctx context.Context, _ session.Session) error { return ctx.Err() }
-			f.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: start}
-			stop := f.run()
-			f.advance(5 * time.Second)
-			began := time.Now()
-			stop()
-			require.Equal(f, 5*time.Second, time.Since(began))
-			require.Equal(f, []string{"s-00"}, f.ended())
-			last := f.sweeper().Stats().Last
-			require.ErrorIs(f, last.Err, context.Canceled)
-			require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Cancelled: 1, Resumed: 1, Errors: 1}, last.Tally)
-			require.Zero(f, f.sweeper().Stats().ConsecutiveFailures, "a stop is no failure")
-			require.NotContains(f, f.log.String(), "a pass over the sessions failed")
-		})
+	subtest(t, "finishes the session in hand and starts no other", func(f *fixture) {
+		f.putStalled(5)
+		f.cfg.StartupDelay = watchdog.None
+		f.cfg.StopHook = func(ctx context.Context, _ session.Session) error {
+			time.Sleep(10 * time.Second) // fake time
+			return ctx.Err()
+		}
+		start := func(ctx context.Context, _ session.Session) error { return ctx.Err() }
+		f.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: start}
+		stop := f.run()
+		f.advance(5 * time.Second)
+		began := time.Now()
+		stop()
+		require.Equal(f, 5*time.Second, time.Since(began))
+		require.Equal(f, []string{"s-00"}, f.ended())
+		last := f.sweeper().Stats().Last
+		require.ErrorIs(f, last.Err, context.Canceled)
+		require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Cancelled: 1, Resumed: 1, Errors: 1}, last.Tally)
+		require.Zero(f, f.sweeper().Stats().ConsecutiveFailures, "a stop is no failure")
+		require.NotContains(f, f.log.String(), "a pass over the sessions failed")
 	})
-	t.Run("takes a bounded time though neither the hook nor the database returns", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(5)
-			free := make(chan struct{})
-			f.cfg.StartupDelay = watchdog.None
-			f.cfg.StopHook = func(context.Context, session.Session) error { <-free; return nil }
-			f.onCancel = func(context.Context, session.Session) error { <-free; return errors.New("late") }
-			stop := f.run()
-			began := time.Now()
-			stop()
-			require.Equal(f, (30+1+5+1)*time.Second, time.Since(began))
-			close(free)
-			synctest.Wait()
-			require.Empty(f, f.ended())
-		})
+	subtest(t, "takes a bounded time though neither the hook nor the database returns", func(f *fixture) {
+		f.putStalled(5)
+		free := make(chan struct{})
+		f.cfg.StartupDelay = watchdog.None
+		f.cfg.StopHook = func(context.Context, session.Session) error { <-free; return nil }
+		f.onCancel = func(context.Context, session.Session) error { <-free; return errors.New("late") }
+		stop := f.run()
+		began := time.Now()
+		stop()
+		require.Equal(f, (30+1+5+1)*time.Second, time.Since(began))
+		close(free)
+		synctest.Wait()
+		require.Empty(f, f.ended())
 	})
-	t.Run("does not wait for a page", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.StartupDelay = watchdog.None
-			f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
-			stop := f.run()
-			began := time.Now()
-			stop()
-			require.Zero(f, time.Since(began))
-		})
+	subtest(t, "does not wait for a page", func(f *fixture) {
+		f.cfg.StartupDelay = watchdog.None
+		f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
+		stop := f.run()
+		began := time.Now()
+		stop()
+		require.Zero(f, time.Since(began))
 	})
 }
 
 func TestSweep(t *testing.T) {
-	t.Run("has a pass at once while Run waits, whose next pass stays where it is", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			began := time.Now()
-			stop := f.run()
-			f.advance(time.Second)
-			f.pass()
-			f.advance(30 * time.Second)
-			stop()
-			require.Equal(f, []time.Duration{time.Second, 30 * time.Second}, f.pageTimes(began))
-		})
+	subtest(t, "has a pass at once while Run waits, whose next pass stays where it is", func(f *fixture) {
+		began := time.Now()
+		stop := f.run()
+		f.advance(time.Second)
+		f.pass()
+		f.advance(30 * time.Second)
+		stop()
+		require.Equal(f, []time.Duration{time.Second, 30 * time.Second}, f.pageTimes(began))
 	})
-	t.Run("waits for the pass under way, until its context ends", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.StartupDelay = watchdog.None
-			f.onStalled = func(context.Context, session.Query) error { time.Sleep(3 * time.Second); return nil }
-			began := time.Now()
-			stop := f.run()
-			ctx, cancel := context.WithTimeout(f.Context(), time.Second)
-			defer cancel()
+	subtest(t, "waits for the pass under way, until its context ends", func(f *fixture) {
+		f.cfg.StartupDelay = watchdog.None
+		f.onStalled = func(context.Context, session.Query) error { time.Sleep(3 * time.Second); return nil }
+		began := time.Now()
+		stop := f.run()
+		ctx, cancel := context.WithTimeout(f.Context(), time.Second)
+		defer cancel()
+		_, err := f.sweeper().Sweep(ctx)
+		require.ErrorIs(f, err, context.DeadlineExceeded)
+		require.Equal(f, time.Second, time.Since(began))
+		f.pass()
+		require.Equal(f, 6*time.Second, time.Since(began))
+		stop()
+	})
+	subtest(t, "has no pass with a context that has ended", func(f *fixture) {
+		ctx, cancel := context.WithCancel(f.Context())
+		cancel()
+		for range 20 { // a select picks one of two ways at random
 			_, err := f.sweeper().Sweep(ctx)
-			require.ErrorIs(f, err, context.DeadlineExceeded)
-			require.Equal(f, time.Second, time.Since(began))
-			f.pass()
-			require.Equal(f, 6*time.Second, time.Since(began))
-			stop()
-		})
+			require.ErrorIs(f, err, context.Canceled)
+		}
+		require.Empty(f, f.pages)
+		require.Zero(f, f.sweeper().Stats().Passes)
 	})
-	t.Run("has no pass with a context that has ended", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			ctx, cancel := context.WithCancel(f.Context())
-			cancel()
-			for range 20 { // a select picks one of two ways at random
-				_, err := f.sweeper().Sweep(ctx)
-				require.ErrorIs(f, err, context.Canceled)
-			}
-			require.Empty(f, f.pages)
-			require.Zero(f, f.sweeper().Stats().Passes)
-		})
-	})
-	t.Run("never has a pass at the same time as another", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(40)
-			var now, most atomic.Int32
-			f.cfg.Interval = time.Second
-			f.cfg.StopHook = func(context.Context, session.Session) error {
-				most.Store(max(most.Load(), now.Add(1)))
-				time.Sleep(100 * time.Millisecond) // fake time
-				now.Add(-1)
+}
+
+func TestDatabaseFails(t *testing.T) {
+	for name, failing := range map[string]func(ctx context.Context) error{
+		"is down": func(context.Context) error { return errors.New("connection refused") },
+		"is slow": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		"panics":  func(context.Context) error { panic("driver") },
+	} {
+		subtest(t, name+": passes come after growing waits, and cancel nothing until it is back", func(f *fixture) {
+			f.putStalled(3)
+			var down atomic.Bool
+			down.Store(true)
+			f.cfg.StartupDelay, f.cfg.RecordTimeout = watchdog.None, time.Millisecond
+			f.onStalled = func(ctx context.Context, _ session.Query) error {
+				if down.Load() {
+					return failing(ctx)
+				}
 				return nil
 			}
+			began := time.Now()
 			stop := f.run()
-			var asked sync.WaitGroup
-			for range 5 {
-				asked.Go(func() {
-					_, err := f.sweeper().Sweep(context.Background())
-					assert.NoError(f, err)
-				})
-			}
-			asked.Wait()
-			f.advance(time.Minute)
+			f.advance(time.Hour)
+			require.Empty(f, f.ended())
+			stats := f.sweeper().Stats()
+			require.Error(f, stats.Last.Err)
+			require.Equal(f, stats.Passes, stats.ConsecutiveFailures)
+			require.Equal(f, stats.Passes, stats.Errors)
+			down.Store(false)
+			f.advance(5 * time.Minute)
 			stop()
-			require.EqualValues(f, 1, most.Load())
-			require.Len(f, f.ended(), 40)
+			require.Len(f, f.ended(), 3)
+			require.Zero(f, f.sweeper().Stats().ConsecutiveFailures)
+			f.requireBackoff(began)
 		})
+	}
+	subtest(t, "is back a second later: the next pass comes after the interval", func(f *fixture) {
+		var once sync.Once
+		f.cfg.StartupDelay = watchdog.None
+		f.onStalled = func(context.Context, session.Query) (err error) {
+			once.Do(func() { err = errors.New("fails over") })
+			return err
+		}
+		began := time.Now()
+		stop := f.run()
+		f.advance(time.Second)
+		retried := f.pageTimes(began)[1]
+		f.advance(5 * time.Minute)
+		stop()
+		require.Equal(f, retried+5*time.Minute, f.pageTimes(began)[2])
 	})
+	subtest(t, "cancels time out: the pass ends after ten, and later passes cancel all", func(f *fixture) {
+		names := f.putStalled(30)
+		f.cfg.MaxCancellationsPerRun = watchdog.NoLimit
+		f.onCancel = func(ctx context.Context, _ session.Session) error { <-ctx.Done(); return ctx.Err() }
+		p, err := f.sweeper().Sweep(f.Context())
+		require.ErrorIs(f, p.Err, context.DeadlineExceeded)
+		require.ErrorIs(f, err, context.DeadlineExceeded)
+		require.Equal(f, 10, p.Failed)
+		require.Equal(f, 1, f.sweeper().Stats().ConsecutiveFailures)
+		f.onCancel = nil
+		f.advance(5 * time.Minute)
+		require.Equal(f, 30, f.pass().Cancelled)
+		require.Equal(f, names, f.ended())
+	})
+	subtest(t, "fails at the second page: the first is cancelled, and the rest later", func(f *fixture) {
+		names := f.putStalled(99)
+		for i := range 99 {
+			f.put("later-"+names[i], 30*time.Minute)
+		}
+		f.cfg.MaxCancellationsPerRun = watchdog.NoLimit
+		f.onStalled = func(_ context.Context, q session.Query) error {
+			if q.After != "" {
+				return errors.New("connection lost")
+			}
+			return nil
+		}
+		p, err := f.sweeper().Sweep(f.Context())
+		require.ErrorContains(f, err, "ask for stalled sessions: connection lost")
+		require.Equal(f, 100, p.Cancelled)
+		require.Equal(f, 1, p.Errors)
+		f.onStalled = nil
+		require.Equal(f, 98, f.pass().Cancelled)
+	})
+}
+
+// requireBackoff checks that the waits between pages were 0.5 to 1 second, 1 to 2, 2 to 4 and so on, up to the
+// interval.
+func (f *fixture) requireBackoff(began time.Time) {
+	f.Helper()
+	pages := f.pageTimes(began)
+	most := time.Second
+	for i := 1; i < len(pages); i++ {
+		waited := pages[i] - pages[i-1]
+		require.GreaterOrEqual(f, waited, most/2, i)
+		require.LessOrEqual(f, waited, most+time.Millisecond, i)
+		most = min(2*most, 5*time.Minute)
+	}
+	require.Greater(f, len(pages), 15)
 }

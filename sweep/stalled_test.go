@@ -69,25 +69,21 @@ func TestStalled(t *testing.T) {
 			})
 		})
 	}
-	t.Run("with the sweeper's threshold off, only a session with a threshold of its own is", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.put("s-1", time.Hour)
-			f.row(session.Session{
-				RunID: "s-2", Status: session.Active, CreatedAt: ago(time.Hour), Threshold: time.Minute, Attempt: 1,
-			})
-			f.cfg.StalledThreshold = watchdog.NoLimit
-			require.Equal(f, []string{"s-2 cancelled"}, outcomes(f.pass()))
+	subtest(t, "with the sweeper's threshold off, only a session with a threshold of its own is", func(f *fixture) {
+		f.put("s-1", time.Hour)
+		f.row(session.Session{
+			RunID: "s-2", Status: session.Active, CreatedAt: ago(time.Hour), Threshold: time.Minute, Attempt: 1,
 		})
+		f.cfg.StalledThreshold = watchdog.NoLimit
+		require.Equal(f, []string{"s-2 cancelled"}, outcomes(f.pass()))
 	})
-	t.Run("without a minimum age, a session of any age is", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.row(session.Session{RunID: "s-1", Status: session.Active, CreatedAt: ago(time.Second), Attempt: 1})
-			f.cfg.StalledThreshold = time.Second - time.Microsecond
-			require.Empty(f, f.pass().Cases)
-			f.made, f.cfg.MinAge = nil, watchdog.None
-			f.onStalled = func(_ context.Context, q session.Query) error { require.Zero(f, q.MinAge); return nil }
-			require.Equal(f, []string{"s-1 cancelled"}, outcomes(f.pass()))
-		})
+	subtest(t, "without a minimum age, a session of any age is", func(f *fixture) {
+		f.row(session.Session{RunID: "s-1", Status: session.Active, CreatedAt: ago(time.Second), Attempt: 1})
+		f.cfg.StalledThreshold = time.Second - time.Microsecond
+		require.Empty(f, f.pass().Cases)
+		f.made, f.cfg.MinAge = nil, watchdog.None
+		f.onStalled = func(_ context.Context, q session.Query) error { require.Zero(f, q.MinAge); return nil }
+		require.Equal(f, []string{"s-1 cancelled"}, outcomes(f.pass()))
 	})
 	t.Run("the database's clock counts: a host that is two minutes off cancels on time", func(t *testing.T) {
 		for _, off := range []time.Duration{-2 * time.Minute, 2 * time.Minute} {
@@ -95,8 +91,7 @@ func TestStalled(t *testing.T) {
 				f.Clock = func() time.Time { return time.Now().Add(off) }
 				f.row(session.Session{RunID: "s-1", Status: session.Active, CreatedAt: f.Clock(), Attempt: 1})
 				f.onPage = func(page *session.Page) { // a database that cannot judge
-					s, err := f.Session(context.Background(), "s-1")
-					require.NoError(f, err)
+					s := f.get("s-1")
 					page.Sessions = []session.Session{s}
 				}
 				f.advance(10 * time.Minute)
@@ -105,8 +100,7 @@ func TestStalled(t *testing.T) {
 				c := f.pass().Cases[0]
 				require.Equal(f, sweep.CaseCancelled, c.Handling)
 				require.Equal(f, 10*time.Minute+time.Microsecond, c.Silence)
-				events, err := f.Read(f.Context(), watchdog.AggregateType, "s-1")
-				require.NoError(f, err)
+				events := f.stored("s-1")
 				require.Equal(f, f.Clock().UTC(), events[1].Timestamp)
 			})
 		}
@@ -123,63 +117,53 @@ func TestUnreadable(t *testing.T) {
 		"threshold is -1ns":   func(s *session.Session) { s.Threshold = -1 },
 		"it has no name":      func(s *session.Session) { s.RunID = "" },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				bad := whole
-				change(&bad)
-				f.put("good", time.Hour)
-				f.onPage = func(page *session.Page) { page.Sessions = append([]session.Session{bad}, page.Sessions...) }
-				p, err := f.sweeper().Sweep(f.Context())
-				require.ErrorIs(f, err, session.ErrUnreadable)
-				require.ErrorContains(f, err, name)
-				require.NoError(f, p.Err)
-				require.Equal(f, sweep.Tally{Checked: 2, Found: 1, Cancelled: 1, Errors: 1}, p.Tally)
-				require.Equal(f, []string{"good"}, f.ended())
-			})
-		})
-	}
-	t.Run("a row that the store cannot read", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(3)
-			require.NoError(f, f.Spoil(f.Context(), "s-01"))
-			f.cfg.StopHook = func(context.Context, session.Session) error {
-				time.Sleep(11 * time.Second) // the page becomes stale
-				return nil
-			}
+		subtest(t, name, func(f *fixture) {
+			bad := whole
+			change(&bad)
+			f.put("good", time.Hour)
+			f.onPage = func(page *session.Page) { page.Sessions = append([]session.Session{bad}, page.Sessions...) }
 			p, err := f.sweeper().Sweep(f.Context())
 			require.ErrorIs(f, err, session.ErrUnreadable)
-			require.Equal(f, sweep.Tally{Checked: 3, Found: 2, Cancelled: 2, Errors: 1}, p.Tally)
-			require.Zero(f, f.sweeper().Stats().ConsecutiveFailures)
+			require.ErrorContains(f, err, name)
+			require.NoError(f, p.Err)
+			require.Equal(f, sweep.Tally{Checked: 2, Found: 1, Cancelled: 1, Errors: 1}, p.Tally)
+			require.Equal(f, []string{"good"}, f.ended())
 		})
+	}
+	subtest(t, "a row that the store cannot read", func(f *fixture) {
+		f.putStalled(3)
+		require.NoError(f, f.Spoil(f.Context(), "s-01"))
+		f.cfg.StopHook = func(context.Context, session.Session) error {
+			time.Sleep(11 * time.Second) // the page becomes stale
+			return nil
+		}
+		p, err := f.sweeper().Sweep(f.Context())
+		require.ErrorIs(f, err, session.ErrUnreadable)
+		require.Equal(f, sweep.Tally{Checked: 3, Found: 2, Cancelled: 2, Errors: 1}, p.Tally)
+		require.Zero(f, f.sweeper().Stats().ConsecutiveFailures)
 	})
-	t.Run("a page without its time", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(3)
-			f.onPage = func(page *session.Page) { page.Now = time.Time{} }
-			p, err := f.sweeper().Sweep(f.Context())
-			require.ErrorContains(f, err, "what time it is")
-			require.ErrorIs(f, err, p.Err)
-			require.Empty(f, f.ended())
-		})
+	subtest(t, "a page without its time", func(f *fixture) {
+		f.putStalled(3)
+		f.onPage = func(page *session.Page) { page.Now = time.Time{} }
+		p, err := f.sweeper().Sweep(f.Context())
+		require.ErrorContains(f, err, "what time it is")
+		require.ErrorIs(f, err, p.Err)
+		require.Empty(f, f.ended())
 	})
-	t.Run("a page that comes twice", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.onPage = func(page *session.Page) { page.Next = "1 here" }
-			_, err := f.sweeper().Sweep(f.Context())
-			require.ErrorContains(f, err, `the page after "1 here" twice`)
-		})
+	subtest(t, "a page that comes twice", func(f *fixture) {
+		f.onPage = func(page *session.Page) { page.Next = "1 here" }
+		_, err := f.sweeper().Sweep(f.Context())
+		require.ErrorContains(f, err, `the page after "1 here" twice`)
 	})
-	t.Run("of many errors all are counted, and the first hundred kept", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.onPage = func(page *session.Page) {
-				for i := range 150 {
-					page.Unreadable = append(page.Unreadable, fmt.Errorf("%w: run %d", session.ErrUnreadable, i))
-				}
+	subtest(t, "of many errors all are counted, and the first hundred kept", func(f *fixture) {
+		f.onPage = func(page *session.Page) {
+			for i := range 150 {
+				page.Unreadable = append(page.Unreadable, fmt.Errorf("%w: run %d", session.ErrUnreadable, i))
 			}
-			p, err := f.sweeper().Sweep(f.Context())
-			require.Error(f, err)
-			require.Equal(f, 150, p.Errors)
-			require.Len(f, p.Errs, 100)
-		})
+		}
+		p, err := f.sweeper().Sweep(f.Context())
+		require.Error(f, err)
+		require.Equal(f, 150, p.Errors)
+		require.Len(f, p.Errs, 100)
 	})
 }

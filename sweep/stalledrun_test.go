@@ -127,17 +127,15 @@ func TestStalledRunLive(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				start := time.Now().Add(789 * time.Nanosecond) // no store keeps nanoseconds
-				wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: start},
-					watchdog.Config{Store: f.Memory, Logger: f.cfg.Logger})
-				require.NoError(f, err)
-				defer wd.Close()
-				swept := stalled(wd)
-				require.NoError(f, f.Append(context.Background(), swept.CancelEvents()...))
-				c.test(f, wd, swept)
-			})
+		subtest(t, c.name, func(f *fixture) {
+			start := time.Now().Add(789 * time.Nanosecond) // no store keeps nanoseconds
+			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: start},
+				watchdog.Config{Store: f.Memory, Logger: f.cfg.Logger})
+			require.NoError(f, err)
+			defer wd.Close()
+			swept := stalled(wd)
+			require.NoError(f, f.Append(context.Background(), swept.CancelEvents()...))
+			c.test(f, wd, swept)
 		})
 	}
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // The errors of a [Sweeper].
@@ -44,7 +47,7 @@ func New(finder Finder, canceller Canceller, cfg Config) (*Sweeper, error) {
 	switch {
 	case finder == nil || canceller == nil:
 		flaw = "there is no finder or no canceller; pass both"
-	case flaw == "" && cfg.Grace > 0 && !able.canWarn():
+	case flaw == "" && cfg.Grace > 0 && able.warner == nil && able.appender == nil:
 		flaw = "Grace is set, and the canceller has no method Warn or Append for the warning; add one, or set Grace to 0"
 	}
 	if flaw != "" {
@@ -146,10 +149,12 @@ func (s *Sweeper) startPass(ctx context.Context, before spent, died bool) (w *wa
 // leg has a pass go through the stalled sessions, and notes when the next pass is due.
 func (s *Sweeper) leg(ctx context.Context, w *walk, failed error) {
 	w.leg(ctx, failed)
-	s.setDue(w.nextAt(), w.goesOn())
+	due, brief := w.nextAt(), w.goesOn()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due, s.brief = due, brief
 }
 
-// endPass ends a pass, and tells the host.
 func (s *Sweeper) endPass(ctx context.Context, w *walk) Pass {
 	w.pass.addNews(s.leases.takeNews())
 	p := w.end()
@@ -160,4 +165,114 @@ func (s *Sweeper) endPass(ctx context.Context, w *walk) Pass {
 		}
 	}
 	return p
+}
+
+// shortestRetry is the wait after a pass that failed. It doubles with each failure in a row, up to the interval.
+const shortestRetry = time.Second
+
+// Run has a pass after the startup delay and then after every interval, or sooner if the grace of a session ends, until
+// ctx ends. From the first pass on it observes the leases beside its passes, each by its own promise. When one expires
+// it has a pass at once, or after the one that is under way. The next pass stays where it is, and of sessions that only
+// look stalled both cancel no more than one may.
+//
+// When ctx ends, Run finishes the sessions in hand, starts no other, and returns nil; that takes at most as long as the
+// host's funcs and the canceller may take. A pass that fails is in the log and in the [Stats]. The next one comes a
+// second later, and then after a wait that doubles with each failure, up to the interval; the wait does not grow while
+// single sessions fail slowly and others wait behind them. A disabled sweeper only waits. Run returns [ErrRunning] if
+// another call of Run has not returned yet.
+func (s *Sweeper) Run(ctx context.Context) error {
+	if !s.running.CompareAndSwap(false, true) {
+		return ErrRunning
+	}
+	defer s.running.Store(false)
+	s.logger().Debug("the sweeper starts", s.cfg.attrs()...)
+	defer func() {
+		stats := s.Stats()
+		s.logger().Debug("the sweeper has ended", append([]any{"passes", stats.Passes}, stats.attrs()...)...)
+	}()
+	if s.cfg.Disabled {
+		<-ctx.Done()
+		return nil
+	}
+	defer s.setNext(time.Time{})
+	next, _, goOn := s.wait(ctx, time.Now().Add(max(s.cfg.StartupDelay, 0)), math.MaxInt)
+	if goOn {
+		defer s.leases.observing(ctx)()
+	}
+	used := spent{}
+	for died := false; goOn; {
+		if !died {
+			used = spent{}
+		}
+		taken, _, _ := s.leases.progress(nil)
+		if s.takeTurn(ctx) != nil {
+			break
+		}
+		p := s.pass(ctx, &used, died)
+		s.log(ctx, p)
+		if after := time.Now().Add(s.untilNext()); !died || after.Before(next) {
+			next = after
+		}
+		next, died, goOn = s.wait(ctx, next, taken)
+	}
+	return nil
+}
+
+// pass has a pass of Run, which has the turn, and notes what is used of the cap.
+func (s *Sweeper) pass(ctx context.Context, used *spent, died bool) Pass {
+	defer s.endTurn()
+	w, err := s.startPass(ctx, *used, died)
+	s.leg(ctx, w, err)
+	*used = w.spent
+	return s.endPass(ctx, w)
+}
+
+// wait waits for the next pass of Run, and reports whether there is one. That is sooner if a pass of Sweep has warned a
+// session whose grace ends before it. If more leases died than were taken, there is a pass at once, unless the next one
+// is due anyhow.
+func (s *Sweeper) wait(ctx context.Context, next time.Time, taken int) (at time.Time, died, goOn bool) {
+	for {
+		s.setNext(next)
+		dead, _, changed := s.leases.progress(nil)
+		if dead > taken {
+			return next, time.Now().Before(next), ctx.Err() == nil
+		}
+		timer := time.NewTimer(time.Until(next))
+		select {
+		case <-timer.C:
+			return next, false, ctx.Err() == nil
+		case <-ctx.Done():
+			timer.Stop()
+			return next, false, false
+		case <-changed:
+		case <-s.swept:
+			if due := s.nextDue(); !due.IsZero() {
+				next = earliest(next, due)
+			}
+		}
+		timer.Stop()
+	}
+}
+
+func (s *Sweeper) untilNext() time.Duration {
+	s.mu.Lock()
+	failures, due := s.stats.ConsecutiveFailures, s.due
+	if s.brief { // the wait does not grow with them
+		failures = min(failures, 1)
+	}
+	s.mu.Unlock()
+	switch {
+	case failures > 0:
+		wait := verdict.Doubled(min(shortestRetry, s.cfg.Interval), s.cfg.Interval, failures-1)
+		return wait/2 + clocks.Spread(wait/2+1) // spreads the sweepers of a database that comes back
+	case !due.IsZero():
+		return min(s.cfg.Interval, max(time.Until(due), 0))
+	}
+	return s.cfg.Interval
+}
+
+func (s *Sweeper) nextDue() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.due
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -15,7 +16,6 @@ import (
 // fewTogether is the largest number of sessions that are cancelled one by one if they cannot be cancelled together.
 const fewTogether = 10
 
-// A planned is a session that was judged, and that the pass is about to cancel.
 type planned struct {
 	judged Case
 	pending
@@ -101,7 +101,6 @@ func (w *walk) cancelHalves(ctx context.Context, all []planned, began time.Time)
 	return append(first, second...), err
 }
 
-// cancelAll makes one call of CancelAll.
 func (w *walk) cancelAll(ctx context.Context, all []planned) ([]session.Outcome, error) {
 	cancels := make([]session.BatchedCancel, len(all))
 	for i := range all {
@@ -109,7 +108,7 @@ func (w *walk) cancelAll(ctx context.Context, all []planned) ([]session.Outcome,
 		cancels[i] = session.BatchedCancel{Judged: p.judged.Session, Request: w.request(p.judged, p.pending, p.now)}
 	}
 	lasting := context.WithoutCancel(ctx)
-	return limited(lasting, w.cfg.RecordTimeout, func(ctx context.Context) ([]session.Outcome, error) {
+	return bounded.Within(lasting, w.cfg.RecordTimeout, func(ctx context.Context) ([]session.Outcome, error) {
 		return w.batch.CancelAll(ctx, cancels)
 	})
 }

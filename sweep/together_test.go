@@ -76,184 +76,137 @@ func has(all []session.BatchedCancel, runID string) bool {
 
 // TestTogether: the sessions of a page are cancelled in one transaction, if the canceller can.
 func TestTogether(t *testing.T) {
-	t.Run("as many as a pass may, the longest stalled first", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			names := f.putStalled(25)
-			b := f.inBatches()
-			for n := 0; n < 20; n += 10 {
-				p := f.pass()
-				require.Equal(f, sweep.Tally{Checked: 10, Found: 10, Cancelled: 10}, p.Tally)
-				for i, c := range p.Cases {
-					require.Equal(f, names[n+i], c.Session.RunID)
-				}
-			}
-			require.Equal(f, [][]string{names[:10], names[10:20]}, b.calls)
-			require.Equal(f, []string{watchdog.EventWarning, watchdog.EventCancel}, f.events("s-00"))
-			f.pass()
-			f.put("s-99", time.Hour)
-			f.pass()
-			require.Len(f, b.calls, 3, "a single session is cancelled alone")
-			require.Len(f, f.ended(), 26)
-		})
-	})
-	t.Run("and one that cannot be cancelled does not hold up the others", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(6)
-			b := f.inBatches()
-			b.locked = "s-01"
-			f.storedEnd("s-02", watchdog.EventComplete, `{"reason":"complete"}`)
-			f.onPage = func(*session.Page) { f.wake("s-03"); f.onPage = nil }
-			f.onCancel = func(context.Context, session.Session) error { return session.ErrLocked }
-			p := f.pass()
-			require.Equal(f, []string{
-				"s-00 cancelled", "s-02 end_stored", "s-03 spared", "s-04 cancelled", "s-05 cancelled",
-			}, outcomes(p))
-			require.Equal(f, sweep.Tally{
-				Checked: 6, Found: 6, Cancelled: 3, EndStored: 1, Spared: 1, Deferred: 1,
-			}, p.Tally)
-			require.Equal(f, session.Active, f.status("s-01"))
-		})
-	})
-	t.Run("and one that the database refuses has the others cancelled one by one, and only once", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			names := f.putStalled(20)
-			b := f.inBatches()
-			poisoned := errors.New("poisoned")
-			b.onAll = func(all []session.BatchedCancel) error {
-				if has(all, "s-03") {
-					return poisoned
-				}
-				return nil
-			}
-			f.onCancel = func(_ context.Context, s session.Session) error {
-				if s.RunID == "s-03" {
-					return poisoned
-				}
-				return nil
-			}
-			p, err := f.sweeper().Sweep(f.Context())
-			require.ErrorIs(f, err, poisoned)
-			require.Equal(f, sweep.Tally{Checked: 11, Found: 11, Cancelled: 10, Failed: 1, Errors: 1}, p.Tally)
-			require.Equal(f, "s-03 failed", outcomes(p)[3])
-			p = f.pass()
-			require.Equal(f, sweep.Tally{Checked: 10, Found: 10, Cancelled: 9, Deferred: 1}, p.Tally)
-			require.Equal(f, [][]string{names[:10], names[11:]}, b.calls)
-			require.Equal(f, 1, f.sweeper().Remembered())
-		})
-	})
-	t.Run("and where the answer was lost each is looked up, and counts once", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			names := f.putStalled(10)
-			alerts := 0
-			f.cfg.Alert = sweep.Alert{Count: 9, Within: time.Hour, Func: func(context.Context, int) { alerts++ }}
-			b := f.inBatches()
-			b.after = func([]session.Outcome) ([]session.Outcome, error) { return nil, errors.New("connection lost") }
+	subtest(t, "as many as a pass may, the longest stalled first", func(f *fixture) {
+		names := f.putStalled(25)
+		b := f.inBatches()
+		for n := 0; n < 20; n += 10 {
 			p := f.pass()
 			require.Equal(f, sweep.Tally{Checked: 10, Found: 10, Cancelled: 10}, p.Tally)
-			require.Equal(f, names, f.ended())
-			require.Zero(f, f.sweeper().Remembered())
-			f.advance(time.Hour)
-			require.Equal(f, sweep.Tally{}, f.pass().Tally)
-			require.Equal(f, 1, alerts)
-		})
-	})
-	t.Run("and where they cannot be read either the pass looks them up that finds no others", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(30)
-			b := f.inBatches()
-			b.after = func([]session.Outcome) ([]session.Outcome, error) {
-				time.Sleep(5 * time.Second) // fake time
-				return nil, context.DeadlineExceeded
+			for i, c := range p.Cases {
+				require.Equal(f, names[n+i], c.Session.RunID)
 			}
-			f.onCancel = func(context.Context, session.Session) error { return errors.New("down") }
-			f.onSession = func(context.Context) error { return errors.New("down") }
-			p, err := f.sweeper().Sweep(f.Context())
-			require.ErrorContains(f, err, "3 sessions in a row failed and cannot be read")
-			require.Equal(f, 3, p.Failed)
-			b.after, f.onCancel, f.onSession = nil, nil, nil
-			for range 2 {
-				require.Equal(f, sweep.Tally{Checked: 10, Found: 10, Cancelled: 10}, f.pass().Tally)
+		}
+		require.Equal(f, [][]string{names[:10], names[10:20]}, b.calls)
+		require.Equal(f, []string{watchdog.EventWarning, watchdog.EventCancel}, f.events("s-00"))
+		f.pass()
+		f.put("s-99", time.Hour)
+		f.pass()
+		require.Len(f, b.calls, 3, "a single session is cancelled alone")
+		require.Len(f, f.ended(), 26)
+	})
+	subtest(t, "and one that cannot be cancelled does not hold up the others", func(f *fixture) {
+		f.putStalled(6)
+		b := f.inBatches()
+		b.locked = "s-01"
+		f.storedEnd("s-02", watchdog.EventComplete, `{"reason":"complete"}`)
+		f.onPage = func(*session.Page) { f.wake("s-03"); f.onPage = nil }
+		f.onCancel = func(context.Context, session.Session) error { return session.ErrLocked }
+		p := f.pass()
+		require.Equal(f, []string{
+			"s-00 cancelled", "s-02 end_stored", "s-03 spared", "s-04 cancelled", "s-05 cancelled",
+		}, outcomes(p))
+		require.Equal(f, sweep.Tally{
+			Checked: 6, Found: 6, Cancelled: 3, EndStored: 1, Spared: 1, Deferred: 1,
+		}, p.Tally)
+		require.Equal(f, session.Active, f.status("s-01"))
+	})
+	subtest(t, "and one that the database refuses has the others cancelled one by one, and only once", func(f *fixture) {
+		names := f.putStalled(20)
+		b := f.inBatches()
+		poisoned := errors.New("poisoned")
+		b.onAll = func(all []session.BatchedCancel) error {
+			if has(all, "s-03") {
+				return poisoned
 			}
-			require.Equal(f, sweep.Tally{Cancelled: 10}, f.pass().Tally)
-			require.Zero(f, f.sweeper().Remembered())
-		})
+			return nil
+		}
+		f.onCancel = func(_ context.Context, s session.Session) error {
+			if s.RunID == "s-03" {
+				return poisoned
+			}
+			return nil
+		}
+		p, err := f.sweeper().Sweep(f.Context())
+		require.ErrorIs(f, err, poisoned)
+		require.Equal(f, sweep.Tally{Checked: 11, Found: 11, Cancelled: 10, Failed: 1, Errors: 1}, p.Tally)
+		require.Equal(f, "s-03 failed", outcomes(p)[3])
+		p = f.pass()
+		require.Equal(f, sweep.Tally{Checked: 10, Found: 10, Cancelled: 9, Deferred: 1}, p.Tally)
+		require.Equal(f, [][]string{names[:10], names[11:]}, b.calls)
+		require.Equal(f, 1, f.sweeper().Remembered())
 	})
-	t.Run("and where a store answers for too few they are looked up", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(3)
-			b := f.inBatches()
-			b.after = func(outcomes []session.Outcome) ([]session.Outcome, error) { return outcomes[1:], nil }
-			require.Equal(f, 3, f.pass().Cancelled)
-		})
+	subtest(t, "and where the answer was lost each is looked up, and counts once", func(f *fixture) {
+		names := f.putStalled(10)
+		alerts := 0
+		f.cfg.Alert = sweep.Alert{Count: 9, Within: time.Hour, Func: func(context.Context, int) { alerts++ }}
+		b := f.inBatches()
+		b.after = func([]session.Outcome) ([]session.Outcome, error) { return nil, errors.New("connection lost") }
+		p := f.pass()
+		require.Equal(f, sweep.Tally{Checked: 10, Found: 10, Cancelled: 10}, p.Tally)
+		require.Equal(f, names, f.ended())
+		require.Zero(f, f.sweeper().Remembered())
+		f.advance(time.Hour)
+		require.Equal(f, sweep.Tally{}, f.pass().Tally)
+		require.Equal(f, 1, alerts)
 	})
-	t.Run("and the pass goes on behind those that had woken up", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(9)
-			f.cfg.MaxCancellationsPerRun = 3
-			b := f.inBatches()
-			b.use(wholePages{f})
-			f.onPage = func(*session.Page) { f.wake("s-00"); f.wake("s-02"); f.onPage = nil }
-			p := f.pass()
-			require.Equal(f, []string{
-				"s-00 spared", "s-01 cancelled", "s-02 spared", "s-03 cancelled", "s-04 cancelled",
-			}, outcomes(p))
-			require.Len(f, f.pages, 1)
-			require.Equal(f, [][]string{{"s-00", "s-01", "s-02"}, {"s-03", "s-04"}}, b.calls)
-		})
+	subtest(t, "and where they cannot be read either the pass looks them up that finds no others", func(f *fixture) {
+		f.putStalled(30)
+		b := f.inBatches()
+		b.after = func([]session.Outcome) ([]session.Outcome, error) {
+			time.Sleep(5 * time.Second) // fake time
+			return nil, context.DeadlineExceeded
+		}
+		f.onCancel = func(context.Context, session.Session) error { return errors.New("down") }
+		f.onSession = func(context.Context) error { return errors.New("down") }
+		p, err := f.sweeper().Sweep(f.Context())
+		require.ErrorContains(f, err, "3 sessions in a row failed and cannot be read")
+		require.Equal(f, 3, p.Failed)
+		b.after, f.onCancel, f.onSession = nil, nil, nil
+		for range 2 {
+			require.Equal(f, sweep.Tally{Checked: 10, Found: 10, Cancelled: 10}, f.pass().Tally)
+		}
+		require.Equal(f, sweep.Tally{Cancelled: 10}, f.pass().Tally)
+		require.Zero(f, f.sweeper().Remembered())
 	})
-	t.Run("with a grace those that are due come before the next is warned", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(2)
-			f.cfg.Grace, f.cfg.Interval = time.Minute, 10*time.Second
-			b := f.inBatches()
-			require.Equal(f, 2, f.pass().Warned)
-			f.put("s-98", 50*time.Minute)
-			f.advance(time.Minute)
-			require.Equal(f, []string{"s-00 cancelled", "s-01 cancelled", "s-98 warned"}, outcomes(f.pass()))
-			require.Equal(f, [][]string{{"s-00", "s-01"}}, b.calls)
-		})
+	subtest(t, "and where a store answers for too few they are looked up", func(f *fixture) {
+		f.putStalled(3)
+		b := f.inBatches()
+		b.after = func(outcomes []session.Outcome) ([]session.Outcome, error) { return outcomes[1:], nil }
+		require.Equal(f, 3, f.pass().Cancelled)
 	})
-	t.Run("and not more in a minute than the rate allows", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(40)
-			f.cfg.StartupDelay, f.cfg.MaxCancellationsPerMinute = watchdog.None, 15
-			f.inBatches()
-			stop := f.run()
-			f.advance(time.Minute - 1)
-			require.Len(f, f.ended(), 15)
-			f.advance(time.Minute)
-			require.Len(f, f.ended(), 30)
-			stop()
-		})
+	subtest(t, "and the pass goes on behind those that had woken up", func(f *fixture) {
+		f.putStalled(9)
+		f.cfg.MaxCancellationsPerRun = 3
+		b := f.inBatches()
+		b.use(wholePages{f})
+		f.onPage = func(*session.Page) { f.wake("s-00"); f.wake("s-02"); f.onPage = nil }
+		p := f.pass()
+		require.Equal(f, []string{
+			"s-00 spared", "s-01 cancelled", "s-02 spared", "s-03 cancelled", "s-04 cancelled",
+		}, outcomes(p))
+		require.Len(f, f.pages, 1)
+		require.Equal(f, [][]string{{"s-00", "s-01", "s-02"}, {"s-03", "s-04"}}, b.calls)
 	})
-	t.Run("and a sweeper that is stopped tries no other after a failure", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.putStalled(5)
-			ctx, cancel := context.WithCancel(f.Context())
-			b := f.inBatches()
-			b.onAll = func([]session.BatchedCancel) error { cancel(); return errors.New("down") }
-			p, err := f.sweeper().Sweep(ctx)
-			require.ErrorIs(f, err, context.Canceled)
-			require.Zero(f, p.Cancelled)
-			require.Empty(f, f.ended())
-		})
+	subtest(t, "with a grace those that are due come before the next is warned", func(f *fixture) {
+		f.putStalled(2)
+		f.cfg.Grace, f.cfg.Interval = time.Minute, 10*time.Second
+		b := f.inBatches()
+		require.Equal(f, 2, f.pass().Warned)
+		f.put("s-98", 50*time.Minute)
+		f.advance(time.Minute)
+		require.Equal(f, []string{"s-00 cancelled", "s-01 cancelled", "s-98 warned"}, outcomes(f.pass()))
+		require.Equal(f, [][]string{{"s-00", "s-01"}}, b.calls)
 	})
-	for name, set := range map[string]func(f *fixture){
-		"a stop hook": func(f *fixture) { f.cfg.StopHook = func(context.Context, session.Session) error { return nil } },
-		"a resume policy": func(f *fixture) {
-			f.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: func(context.Context, session.Session) error { return nil }}
-		},
-	} {
-		t.Run("with "+name+" they are cancelled one after the other", func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				f.putStalled(10)
-				set(f)
-				b := f.inBatches()
-				require.Equal(f, 10, f.pass().Cancelled)
-				require.Empty(f, b.calls)
-			})
-		})
-	}
+	subtest(t, "and a sweeper that is stopped tries no other after a failure", func(f *fixture) {
+		f.putStalled(5)
+		ctx, cancel := context.WithCancel(f.Context())
+		b := f.inBatches()
+		b.onAll = func([]session.BatchedCancel) error { cancel(); return errors.New("down") }
+		p, err := f.sweeper().Sweep(ctx)
+		require.ErrorIs(f, err, context.Canceled)
+		require.Zero(f, p.Cancelled)
+		require.Empty(f, f.ended())
+	})
 }
 
 // wholePages returns all stalled sessions at once.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -65,7 +66,6 @@ func (w *walk) leg(ctx context.Context, failed error) {
 	w.pending.forget(w.number, w.complete, time.Now())
 }
 
-// end ends a pass that nothing else has ended.
 func (w *walk) end() Pass {
 	if w.pass.Err == nil && w.nothingWorked() {
 		w.pass.Err = w.tooMany()
@@ -158,7 +158,7 @@ func (w *walk) page(ctx context.Context, after string) (page, error) {
 	q := w.query
 	q.After, q.Limit = after, w.pageLimit()
 	began := w.clock()
-	found, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Page, error) {
+	found, err := bounded.Within(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Page, error) {
 		return w.finder.Stalled(ctx, q)
 	})
 	switch {
@@ -198,7 +198,6 @@ func (w *walk) readClock(began, ended time.Duration, shown time.Time) {
 	w.steps = append(w.steps, step)
 }
 
-// alert counts a cancel, and calls the host when there are many.
 func (w *walk) alert(ctx context.Context) {
 	alert, cancels := w.rate.add(time.Now())
 	if !alert {
@@ -206,7 +205,7 @@ func (w *walk) alert(ctx context.Context) {
 	}
 	w.logger().Warn("many sessions were cancelled", "cancels", cancels, "within", w.rate.Within)
 	if err := w.callHost(ctx, func(ctx context.Context) error { w.rate.Func(ctx, cancels); return nil }); err != nil {
-		w.addError(fmt.Errorf("alert of %d cancels: %w", cancels, err))
+		w.pass.addError(fmt.Errorf("alert of %d cancels: %w", cancels, err))
 	}
 }
 
@@ -215,8 +214,6 @@ func (w *walk) addCase(c Case, handling Handling) {
 	w.pass.Cases = append(w.pass.Cases, c)
 }
 
-func (w *walk) addError(err error) { w.pass.addError(err) }
-
 // addUnreadable counts a row that cannot be judged, once.
 func (w *walk) addUnreadable(key string, err error) {
 	if key = "unreadable " + key; w.seen[key] {
@@ -224,5 +221,5 @@ func (w *walk) addUnreadable(key string, err error) {
 	}
 	w.seen[key] = true
 	w.pass.Checked++
-	w.addError(err)
+	w.pass.addError(err)
 }

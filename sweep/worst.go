@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -80,15 +81,14 @@ func (c Config) waitFull(perPass int) time.Duration {
 // hostTime returns how long the host's funcs may take for one session.
 func (c Config) hostTime() (d time.Duration) {
 	if c.StopHook != nil {
-		d = sum(d, c.StopTimeout, lateness)
+		d = sum(d, c.StopTimeout, bounded.Lateness)
 	}
 	if c.Resume.Max > 0 {
-		d = sum(d, c.StopTimeout, lateness)
+		d = sum(d, c.StopTimeout, bounded.Lateness)
 	}
 	return d
 }
 
-// sum adds lengths up to [watchdog.NoLimit].
 func sum(lengths ...time.Duration) (all time.Duration) {
 	for _, d := range lengths {
 		all = verdict.Sum(all, d)
@@ -96,7 +96,6 @@ func sum(lengths ...time.Duration) (all time.Duration) {
 	return all
 }
 
-// times multiplies a length up to [watchdog.NoLimit].
 func times(d time.Duration, n int) time.Duration {
 	if n > 0 && d > watchdog.NoLimit/time.Duration(n) {
 		return watchdog.NoLimit

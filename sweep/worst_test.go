@@ -90,32 +90,14 @@ func TestWorstTime(t *testing.T) {
 			require.Equal(t, c.WorstTime(session.KeeperConfig{}, 20), c.WorstTimeLost(session.KeeperConfig{}, 20))
 		}
 	})
-	t.Run("a dead host of ten times the cap is swept within it, beside one that lives", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.StartupDelay = watchdog.None
-			defer f.run()()
-			defer f.newHost("live", 1).live()()
-			h := f.newHost("dead", 100)
-			h.signal(false, h.runs...)
-			f.advance(f.cfg.WorstTimeLost(session.KeeperConfig{}, 100))
-			require.Len(f, f.ended(), 100)
-		})
-	})
-	t.Run("a dead host of a hundred is swept within it", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			f.cfg.StartupDelay = watchdog.None
-			f.cfg.Interval = time.Minute
-			stop := f.run()
-			defer stop()
-			h := f.newHost("dead", 100)
-			h.signal(false, h.runs...)
-			died := time.Now()
-			f.advance(59 * time.Second)
-			h.renew()
-			worst := f.cfg.WorstTime(session.KeeperConfig{}, 100)
-			f.advance(worst - time.Since(died))
-			require.Len(f, f.ended(), 100)
-		})
+	subtest(t, "a dead host of ten times the cap is swept within it, beside one that lives", func(f *fixture) {
+		f.cfg.StartupDelay = watchdog.None
+		defer f.run()()
+		defer f.newHost("live", 1).live()()
+		h := f.newHost("dead", 100)
+		h.signal(false, h.runs...)
+		f.advance(f.cfg.WorstTimeLost(session.KeeperConfig{}, 100))
+		require.Len(f, f.ended(), 100)
 	})
 }
 
@@ -123,42 +105,40 @@ func TestWorstTime(t *testing.T) {
 // host lives, are all cancelled within the worst time.
 func TestWorstTimeHolds(t *testing.T) {
 	for seed := range racing.Rounds[uint64](60, 60) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			inBubble(t, func(f *fixture) {
-				random := rand.New(rand.NewPCG(seed, 11))
-				upTo := func(d time.Duration) time.Duration { return time.Second + time.Duration(random.Int64N(int64(d))) }
-				f.cfg.StartupDelay, f.cfg.MinAge, f.cfg.StopTimeout = watchdog.None, watchdog.None, 5*time.Second
-				long := []time.Duration{5 * time.Second, 5 * time.Minute}[random.IntN(2)] // or a death takes longer
-				f.cfg.Interval, f.cfg.StalledThreshold = upTo(long), upTo(long)
-				f.cfg.MaxCancellationsPerRun = 1 + random.Int64N(20)
-				if random.IntN(3) == 0 {
-					f.cfg.Grace = upTo(time.Minute)
+		subtest(t, fmt.Sprint("seed ", seed), func(f *fixture) {
+			random := rand.New(rand.NewPCG(seed, 11))
+			upTo := func(d time.Duration) time.Duration { return time.Second + time.Duration(random.Int64N(int64(d))) }
+			f.cfg.StartupDelay, f.cfg.MinAge, f.cfg.StopTimeout = watchdog.None, watchdog.None, 5*time.Second
+			long := []time.Duration{5 * time.Second, 5 * time.Minute}[random.IntN(2)] // or a death takes longer
+			f.cfg.Interval, f.cfg.StalledThreshold = upTo(long), upTo(long)
+			f.cfg.MaxCancellationsPerRun = 1 + random.Int64N(20)
+			if random.IntN(3) == 0 {
+				f.cfg.Grace = upTo(time.Minute)
+			}
+			if random.IntN(3) == 0 {
+				f.cfg.StopHook = func(context.Context, session.Session) error { time.Sleep(3 * time.Second); return nil } // fake
+			}
+			k := session.KeeperConfig{Promise: upTo(20 * time.Second)}
+			hosts, runs, dies := 1+random.IntN(4), 1+random.IntN(12), random.IntN(2) == 0
+			defer f.run()()
+			defer f.newHostOf("beside", 1, upTo(time.Minute)).live()()
+			f.advance(upTo(10 * time.Minute))
+			for i := range hosts {
+				h := f.newHostOf(fmt.Sprint("h", i), runs, k.Promise)
+				stop := h.live()
+				defer stop()
+				f.advance(upTo(k.Promise))
+				h.signal(true, h.runs...)
+				if h.renew(); dies {
+					stop()
 				}
-				if random.IntN(3) == 0 {
-					f.cfg.StopHook = func(context.Context, session.Session) error { time.Sleep(3 * time.Second); return nil } // fake
-				}
-				k := session.KeeperConfig{Promise: upTo(20 * time.Second)}
-				hosts, runs, dies := 1+random.IntN(4), 1+random.IntN(12), random.IntN(2) == 0
-				defer f.run()()
-				defer f.newHostOf("beside", 1, upTo(time.Minute)).live()()
-				f.advance(upTo(10 * time.Minute))
-				for i := range hosts {
-					h := f.newHostOf(fmt.Sprint("h", i), runs, k.Promise)
-					stop := h.live()
-					defer stop()
-					f.advance(upTo(k.Promise))
-					h.signal(true, h.runs...)
-					if h.renew(); dies {
-						stop()
-					}
-				}
-				began := time.Now()
-				for ; len(f.ended()) < hosts*runs; f.advance(time.Second) {
-					require.LessOrEqual(f, time.Since(began), f.cfg.WorstTime(k, hosts*runs), "%d of %d: %+v, promise %v, dies %v",
-						len(f.ended()), hosts*runs, f.cfg, k.Promise, dies)
-				}
-				require.Equal(f, session.Active, f.status("beside-000"))
-			})
+			}
+			began := time.Now()
+			for ; len(f.ended()) < hosts*runs; f.advance(time.Second) {
+				require.LessOrEqual(f, time.Since(began), f.cfg.WorstTime(k, hosts*runs), "%d of %d: %+v, promise %v, dies %v",
+					len(f.ended()), hosts*runs, f.cfg, k.Promise, dies)
+			}
+			require.Equal(f, session.Active, f.status("beside-000"))
 		})
 	}
 }
