@@ -2,6 +2,7 @@ package watchdogmcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 
@@ -58,7 +59,7 @@ func (g *Guard) call(ctx context.Context, next mcp.MethodHandler, c call) (mcp.R
 		tool.Tool = g.cfg.Name(c.session, c.name)
 	}
 	if wd != nil {
-		tool.Input = adapter.JSON(c.input) // if that fails, so does the call
+		tool.Input, _ = json.Marshal(c.input) // if that fails, so does the call
 	}
 	result, ended, err := adapter.Do(ctx, g.guard, tool, func(ctx context.Context) (mcp.Result, error) {
 		defer g.tokens.forget(g.tokens.follow(c, watchdog.FromContext(ctx)))

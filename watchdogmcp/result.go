@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/seed62658d38/watchdog/internal/adapter"
 )
 
 // A failure is a result with IsError. It is an error where calls are counted, and a result for the caller.
@@ -32,7 +30,8 @@ func outcome(result mcp.Result) []byte {
 		return nil
 	}
 	if r.StructuredContent != nil {
-		return adapter.JSON(r.StructuredContent)
+		text, _ := json.Marshal(r.StructuredContent)
+		return text
 	}
 	if len(r.Content) == 1 {
 		if text, ok := r.Content[0].(*mcp.TextContent); ok {
