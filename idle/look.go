@@ -24,7 +24,11 @@ const (
 
 // look is what the alarm does.
 func (t *Timer) look() {
-	if !t.beginLook() {
+	t.mu.Lock()
+	underWay := t.looking
+	t.looking = true
+	t.mu.Unlock()
+	if underWay {
 		return
 	}
 	for {
@@ -42,15 +46,6 @@ func (t *Timer) look() {
 			return
 		}
 	}
-}
-
-// beginLook reports whether no other look is under way.
-func (t *Timer) beginLook() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	free := !t.looking
-	t.looking = true
-	return free
 }
 
 // judge says what to do about the silence, and sets the alarm where that is nothing for now.
@@ -96,15 +91,14 @@ func limitsOf(silence time.Duration) verdict.Limits {
 }
 
 func (t *Timer) newStop(v verdict.Verdict) *watchdog.Stop {
-	note := ""
-	if t.run != nil {
-		note = t.run.LastNote()
-	}
-	return &watchdog.Stop{
+	stop := &watchdog.Stop{
 		Code: watchdog.IdleExceeded, StartedAt: t.base.UTC().Truncate(time.Microsecond),
 		FiredAt: time.Now().UTC().Truncate(time.Microsecond), Elapsed: v.Used, Budget: v.Allowed, Rung: v.Rung,
-		Note: note,
 	}
+	if t.run != nil {
+		stop.Note = t.run.LastNote()
+	}
+	return stop
 }
 
 // trip ends the work. The timer's own context comes first: what Cancel waits for may be what is done in that.
