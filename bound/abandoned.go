@@ -1,6 +1,7 @@
 package bound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // abandon leaves the call behind unless it has settled, and reports whether it did. The call is listed before it can
@@ -72,16 +74,11 @@ func (i *invocation) tellWithin(limit time.Duration, msg string, more ...any) {
 // tell tells the log. If that panics there is nobody to tell, and the process must not end for it.
 func (i *invocation) tell(level slog.Level, msg string, more ...any) {
 	defer func() { _ = recover() }()
-	log, attrs := i.call.Logger, []any{"key", i.call.Key, "limit", i.call.Limit, "grace", i.call.Grace}
-	switch {
-	case log == nil && i.run != nil:
-		log = i.settings().Logger
-	case log == nil:
-		log = slog.Default()
-	}
+	attrs := []any{"key", i.call.Key, "limit", i.call.Limit, "grace", i.call.Grace}
 	if i.run != nil {
 		attrs = append(attrs, "run", i.run.ID())
 	}
+	log := cmp.Or(i.call.Logger, handle.LoggerOf(i.run.Context()))
 	log.Log(context.Background(), level, msg, append(attrs, more...)...) //nolint:sloglint // one of four
 }
 

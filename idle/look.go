@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/bounded"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -120,7 +121,7 @@ func (t *Timer) busy() (yes bool) {
 		return t.cfg.Busy(), nil
 	})
 	if err != nil {
-		loggerOf(t.inner).Error("idle guard counts a busy callback as not busy",
+		handle.LoggerOf(t.inner).Error("idle guard counts a busy callback as not busy",
 			"timeout", watchdog.BusyTimeout, "error", err)
 	}
 	return yes && err == nil
@@ -130,6 +131,6 @@ func (t *Timer) busy() (yes bool) {
 func (t *Timer) call(name string, f func()) {
 	_, err := bounded.Do(context.Background(), func() (struct{}, error) { f(); return struct{}{}, nil })
 	if err != nil {
-		loggerOf(t.inner).Error("a callback of the host's failed", "callback", name, "error", err)
+		handle.LoggerOf(t.inner).Error("a callback of the host's failed", "callback", name, "error", err)
 	}
 }

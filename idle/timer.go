@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -81,14 +80,6 @@ func New(ctx context.Context, cfg Config) (context.Context, *Timer, error) {
 	}
 	guarded, t := begin(ctx, cfg)
 	return guarded, t, nil
-}
-
-// loggerOf returns the log of the run that the context belongs to, or else the default.
-func loggerOf(ctx context.Context) *slog.Logger {
-	if run := handle.Of(ctx); run != nil {
-		return run.Settings().Logger
-	}
-	return slog.Default()
 }
 
 // lengthOf is the limit that a host wrote.

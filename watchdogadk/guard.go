@@ -1,6 +1,7 @@
 package watchdogadk
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -45,15 +46,7 @@ func New(cfg Config) *Guard {
 }
 
 // log is the logger for a call under ctx.
-func (g *Guard) log(ctx context.Context) *slog.Logger {
-	if g.logger != nil {
-		return g.logger
-	}
-	if run := handle.Of(ctx); run != nil {
-		return run.Settings().Logger
-	}
-	return slog.Default()
-}
+func (g *Guard) log(ctx context.Context) *slog.Logger { return cmp.Or(g.logger, handle.LoggerOf(ctx)) }
 
 // agentOf names the agent of a call if others may work beside it: those of parallel agents have branches.
 func agentOf(ctx context.Context) string {

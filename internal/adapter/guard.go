@@ -83,12 +83,8 @@ func (g *Guard) settle(wd *watchdog.Watchdog, charge watchdog.Charge, used watch
 	if err == nil {
 		return
 	}
-	log := g.cfg.Logger
-	if log == nil {
-		log = handle.Of(wd.Context()).Settings().Logger
-	}
 	defer func() { _ = recover() }() // there is nobody to tell of the log's own panic
-	log.Error("what a call used is not charged as it was used", "run", wd.ID(), "error", err)
+	cmp.Or(g.cfg.Logger, handle.LoggerOf(wd.Context())).Error("what a call used is not charged as it was used", "run", wd.ID(), "error", err)
 }
 
 // TurnIfIdle tells a run of the turn that has ended, for an adapter that sees no calls of a model: calls that overlap
