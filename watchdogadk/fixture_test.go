@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	"google.golang.org/genai"
 
 	"google.golang.org/adk/v2/agent"
@@ -342,3 +343,5 @@ func within(t *testing.T, want, took time.Duration) {
 	t.Helper()
 	assert.InDelta(t, want, took, 4)
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -140,7 +140,7 @@ type modelEnd struct {
 	panicked any
 }
 
-// read makes the call, whose goroutine is left behind with a model that ignores its context, and yields what it answers.
+// read makes the call and yields what it answers. A model that ignores its context leaves the goroutine behind.
 func (a *attempts) read(p *planned) (modelEnd, bool) {
 	req := p.request(a.req)
 	return stream(a.ctx, func(ctx context.Context, to *pipe[*model.LLMResponse]) modelEnd {

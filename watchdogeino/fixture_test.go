@@ -17,6 +17,7 @@ import (
 	"github.com/cloudwego/eino/schema"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/watchdogeino"
@@ -130,14 +131,6 @@ func calls(tools ...string) turn {
 	return func(_ context.Context, send func(*schema.Message)) error {
 		send(schema.AssistantMessage("", asked))
 		return nil
-	}
-}
-
-// slowly takes a second for a turn, so that what was recorded before is told.
-func slowly(inner turn) turn {
-	return func(ctx context.Context, send func(*schema.Message)) error {
-		time.Sleep(time.Second)
-		return inner(ctx, send)
 	}
 }
 
@@ -319,3 +312,5 @@ func within(t *testing.T, want, took time.Duration) {
 	t.Helper()
 	assert.InDelta(t, want, took, float64(100*time.Nanosecond))
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
