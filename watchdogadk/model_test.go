@@ -42,19 +42,17 @@ func TestModelStalls(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				quiet(t)
-				wd, m := newRun(t, watchdog.Budget{Idle: time.Minute}), scripted(c.turn)
-				s := newGuarded(t, watchdogadk.New(limits), m)
-				began := time.Now()
-				_, err := s.ask(wd.Context(), "go")
-				require.ErrorIs(t, err, watchdog.IdleExceeded)
-				within(t, c.took, time.Since(began))
-				assert.Equal(t, 1, m.count())
-				time.Sleep(2 * time.Hour)
-				assert.NotContains(t, s.history(), "too late")
-			})
+		bubble(t, c.name, func(t *testing.T) {
+			quiet(t)
+			wd, m := newRun(t, watchdog.Budget{Idle: time.Minute}), scripted(c.turn)
+			s := newGuarded(t, watchdogadk.New(limits), m)
+			began := time.Now()
+			_, err := s.ask(wd.Context(), "go")
+			require.ErrorIs(t, err, watchdog.IdleExceeded)
+			within(t, c.took, time.Since(began))
+			assert.Equal(t, 1, m.count())
+			time.Sleep(2 * time.Hour)
+			assert.NotContains(t, s.history(), "too late")
 		})
 	}
 }
@@ -84,25 +82,23 @@ func TestModelAgain(t *testing.T) {
 		{watchdog.DirectiveRetry, "Do it again, in smaller parts"},
 		{watchdog.DirectiveUnstuck, "Leave that and try another way"},
 	} {
-		t.Run(string(c.kind), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				wd := newRun(t, watchdog.Budget{
-					Idle: time.Minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{c.kind}},
-				})
-				m := scripted(stalls(0, partial("half")), answers(0, partial("wh"), whole(genai.NewPartFromText("whole"))))
-				s := newGuarded(t, watchdogadk.New(limits), m)
-				began := time.Now()
-				last, err := s.ask(wd.Context(), "go")
-				require.NoError(t, err)
-				assert.Equal(t, "whole", last)
-				within(t, time.Minute, time.Since(began))
-				assert.Equal(t, 2, m.count())
-				assert.NotContains(t, m.asked(0), c.says)
-				assert.Contains(t, m.asked(1), c.says)
-				assert.NotContains(t, s.history(), "half")
-				assert.NotContains(t, s.history(), c.says, "the words are not part of the session")
-				assert.Nil(t, wd.Stop())
+		bubble(t, string(c.kind), func(t *testing.T) {
+			wd := newRun(t, watchdog.Budget{
+				Idle: time.Minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{c.kind}},
 			})
+			m := scripted(stalls(0, partial("half")), answers(0, partial("wh"), whole(genai.NewPartFromText("whole"))))
+			s := newGuarded(t, watchdogadk.New(limits), m)
+			began := time.Now()
+			last, err := s.ask(wd.Context(), "go")
+			require.NoError(t, err)
+			assert.Equal(t, "whole", last)
+			within(t, time.Minute, time.Since(began))
+			assert.Equal(t, 2, m.count())
+			assert.NotContains(t, m.asked(0), c.says)
+			assert.Contains(t, m.asked(1), c.says)
+			assert.NotContains(t, s.history(), "half")
+			assert.NotContains(t, s.history(), c.says, "the words are not part of the session")
+			assert.Nil(t, wd.Stop())
 		})
 	}
 }

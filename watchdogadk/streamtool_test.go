@@ -161,20 +161,18 @@ func TestStreamTool(t *testing.T) {
 			run: func(agent.Context, map[string]any, func(string, error) bool) { panic("boom") },
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				quiet(t)
-				wd, m := newRun(t, watchdog.Budget{Idle: time.Second}), scripted(calls("tail"))
-				s := newGuarded(t, watchdogadk.New(limits), m, streamOf("tail", c.run))
-				began := time.Now()
-				last, err := s.ask(wd.Context(), "go")
-				require.NoError(t, err)
-				assert.Equal(t, "done", last)
-				within(t, c.took, time.Since(began))
-				assert.Contains(t, unescaped(m.asked(1)), c.told)
-				time.Sleep(3 * time.Hour)
-				assert.NotContains(t, s.history(), "late")
-			})
+		bubble(t, c.name, func(t *testing.T) {
+			quiet(t)
+			wd, m := newRun(t, watchdog.Budget{Idle: time.Second}), scripted(calls("tail"))
+			s := newGuarded(t, watchdogadk.New(limits), m, streamOf("tail", c.run))
+			began := time.Now()
+			last, err := s.ask(wd.Context(), "go")
+			require.NoError(t, err)
+			assert.Equal(t, "done", last)
+			within(t, c.took, time.Since(began))
+			assert.Contains(t, unescaped(m.asked(1)), c.told)
+			time.Sleep(3 * time.Hour)
+			assert.NotContains(t, s.history(), "late")
 		})
 	}
 }

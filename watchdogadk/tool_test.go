@@ -68,23 +68,21 @@ func TestTool(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				quiet(t)
-				wd, m := newRun(t, watchdog.Budget{Idle: time.Second}), scripted(calls("search"))
-				s := newGuarded(t, watchdogadk.New(limits), m, toolOf("search", c.run))
-				began := time.Now()
-				last, err := s.ask(wd.Context(), "go")
-				require.NoError(t, err)
-				assert.Equal(t, "done", last, "the agent goes on")
-				within(t, c.took, time.Since(began))
-				assert.Contains(t, unescaped(m.asked(1)), c.told)
-				assert.Nil(t, wd.Stop())
-				time.Sleep(time.Second + 1)
-				assert.NotNil(t, wd.Stop(), "the hold is closed: the run's own idle counts again")
-				time.Sleep(2 * time.Hour) // what was abandoned returns
-				assert.NotContains(t, s.history(), "much too late")
-			})
+		bubble(t, c.name, func(t *testing.T) {
+			quiet(t)
+			wd, m := newRun(t, watchdog.Budget{Idle: time.Second}), scripted(calls("search"))
+			s := newGuarded(t, watchdogadk.New(limits), m, toolOf("search", c.run))
+			began := time.Now()
+			last, err := s.ask(wd.Context(), "go")
+			require.NoError(t, err)
+			assert.Equal(t, "done", last, "the agent goes on")
+			within(t, c.took, time.Since(began))
+			assert.Contains(t, unescaped(m.asked(1)), c.told)
+			assert.Nil(t, wd.Stop())
+			time.Sleep(time.Second + 1)
+			assert.NotNil(t, wd.Stop(), "the hold is closed: the run's own idle counts again")
+			time.Sleep(2 * time.Hour) // what was abandoned returns
+			assert.NotContains(t, s.history(), "much too late")
 		})
 	}
 }

@@ -96,30 +96,26 @@ func TestAgain(t *testing.T) {
 			time.Sleep(time.Hour)
 		})
 	})
-	t.Run("unless a part of the answer was used", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd := newRun(t, budget)
-			m := scripted(stalls(until, "I "), says("done"))
-			_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m), true)
-			var directive *watchdog.Directive
-			require.ErrorAs(t, err, &directive)
-			assert.Equal(t, 1, m.calls())
-		})
+	bubble(t, "unless a part of the answer was used", func(t *testing.T) {
+		wd := newRun(t, budget)
+		m := scripted(stalls(until, "I "), says("done"))
+		_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m), true)
+		var directive *watchdog.Directive
+		require.ErrorAs(t, err, &directive)
+		assert.Equal(t, 1, m.calls())
 	})
-	t.Run("by the SDK, if that retries", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd := newRun(t, budget)
-			m := scripted(stalls(until, "I "), says("done"))
-			agent, err := adk.NewChatModelAgent(t.Context(), &adk.ChatModelAgentConfig{
-				Name: "helper", Description: "helps", Model: m,
-				Handlers:         []adk.ChatModelAgentMiddleware{watchdogeino.New(limits)},
-				ModelRetryConfig: &adk.ModelRetryConfig{MaxRetries: 1},
-			})
-			require.NoError(t, err)
-			last, _ := ask(wd.Context(), agent, true)
-			assert.Equal(t, "done", last)
-			assert.Contains(t, m.last(1), "Do it again")
+	bubble(t, "by the SDK, if that retries", func(t *testing.T) {
+		wd := newRun(t, budget)
+		m := scripted(stalls(until, "I "), says("done"))
+		agent, err := adk.NewChatModelAgent(t.Context(), &adk.ChatModelAgentConfig{
+			Name: "helper", Description: "helps", Model: m,
+			Handlers:         []adk.ChatModelAgentMiddleware{watchdogeino.New(limits)},
+			ModelRetryConfig: &adk.ModelRetryConfig{MaxRetries: 1},
 		})
+		require.NoError(t, err)
+		last, _ := ask(wd.Context(), agent, true)
+		assert.Equal(t, "done", last)
+		assert.Contains(t, m.last(1), "Do it again")
 	})
 }
 

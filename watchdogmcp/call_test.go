@@ -119,23 +119,21 @@ func TestCall(t *testing.T) {
 		},
 	} {
 		for _, protocol := range protocols {
-			t.Run(c.tool+" in "+protocol, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					f := &fixture{guard: watchdogmcp.Config{Tools: limits}, protocol: protocol, tools: tools}
-					f.connect(t)
-					wd := newRun(t, watchdog.Budget{Idle: time.Second})
-					began := time.Now()
-					result, err := f.use(wd.Context(), c.tool)
-					require.NoError(t, err)
-					assert.InDelta(t, c.took, time.Since(began), 2)
-					assert.Equal(t, c.text, textOf(t, result))
-					assert.Equal(t, c.isError, result.IsError)
-					synctest.Wait()
-					assert.Equal(t, c.told, f.got("notifications/cancelled"))
-					assert.Nil(t, wd.Stop(), "the run goes on")
-					time.Sleep(time.Second + 10*time.Millisecond)
-					assert.NotNil(t, wd.Stop(), "the hold is closed: the run's own idle counts again")
-				})
+			bubble(t, c.tool+" in "+protocol, func(t *testing.T) {
+				f := &fixture{guard: watchdogmcp.Config{Tools: limits}, protocol: protocol, tools: tools}
+				f.connect(t)
+				wd := newRun(t, watchdog.Budget{Idle: time.Second})
+				began := time.Now()
+				result, err := f.use(wd.Context(), c.tool)
+				require.NoError(t, err)
+				assert.InDelta(t, c.took, time.Since(began), 2)
+				assert.Equal(t, c.text, textOf(t, result))
+				assert.Equal(t, c.isError, result.IsError)
+				synctest.Wait()
+				assert.Equal(t, c.told, f.got("notifications/cancelled"))
+				assert.Nil(t, wd.Stop(), "the run goes on")
+				time.Sleep(time.Second + 10*time.Millisecond)
+				assert.NotNil(t, wd.Stop(), "the hold is closed: the run's own idle counts again")
 			})
 		}
 	}
@@ -231,34 +229,32 @@ func TestOtherResults(t *testing.T) {
 		"a content of none":     {result: &mcp.CallToolResult{Content: []mcp.Content{nil}}},
 		"a result and an error": {result: &mcp.CallToolResult{}, err: boom},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				client := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil)
-				client.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
-					return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-						if method == "tools/call" {
-							return c.result, c.err
-						}
-						return next(ctx, method, req)
+		bubble(t, name, func(t *testing.T) {
+			client := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil)
+			client.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+				return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+					if method == "tools/call" {
+						return c.result, c.err
 					}
-				})
-				watchdogmcp.New(watchdogmcp.Config{}).Attach(client)
-				here, there := mcp.NewInMemoryTransports()
-				served, err := mcp.NewServer(&mcp.Implementation{Name: "files"}, nil).Connect(t.Context(), there, nil)
-				require.NoError(t, err)
-				session, err := client.Connect(t.Context(), here, nil)
-				require.NoError(t, err)
-				wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{ToolCalls: 9}})
-				result, err := session.CallTool(wd.Context(), &mcp.CallToolParams{Name: "any"})
-				assert.Equal(t, c.err, err)
-				if c.err == nil {
-					assert.Equal(t, c.result, result)
+					return next(ctx, method, req)
 				}
-				assert.Zero(t, wd.Usage()[0].Admitted)
-				assert.EqualValues(t, 1, wd.Usage()[0].Used)
-				require.NoError(t, session.Close())
-				_ = served.Wait()
 			})
+			watchdogmcp.New(watchdogmcp.Config{}).Attach(client)
+			here, there := mcp.NewInMemoryTransports()
+			served, err := mcp.NewServer(&mcp.Implementation{Name: "files"}, nil).Connect(t.Context(), there, nil)
+			require.NoError(t, err)
+			session, err := client.Connect(t.Context(), here, nil)
+			require.NoError(t, err)
+			wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{ToolCalls: 9}})
+			result, err := session.CallTool(wd.Context(), &mcp.CallToolParams{Name: "any"})
+			assert.Equal(t, c.err, err)
+			if c.err == nil {
+				assert.Equal(t, c.result, result)
+			}
+			assert.Zero(t, wd.Usage()[0].Admitted)
+			assert.EqualValues(t, 1, wd.Usage()[0].Used)
+			require.NoError(t, session.Close())
+			_ = served.Wait()
 		})
 	}
 }

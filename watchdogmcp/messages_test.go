@@ -124,32 +124,30 @@ func TestLoop(t *testing.T) {
 		"another change each time is progress": {tool: "answer", class: loop.Change, vary: 1, calls: 40},
 		"a wait is no loop":                    {tool: "answer", class: loop.Wait, calls: 40},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				count := 0
-				f := &fixture{
-					guard: watchdogmcp.Config{
-						Tools: watchdogmcp.Limits{Limit: 2 * time.Second}, // one of minutes would look like a poll
-						Class: func(string) loop.Class { return c.class },
+		bubble(t, name, func(t *testing.T) {
+			count := 0
+			f := &fixture{
+				guard: watchdogmcp.Config{
+					Tools: watchdogmcp.Limits{Limit: 2 * time.Second}, // one of minutes would look like a poll
+					Class: func(string) loop.Class { return c.class },
+				},
+				tools: map[string]tool{
+					"answer": tools["answer"], "fail": tools["fail"], "hang": tools["hang"],
+					"count": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+						count++
+						return answer(fmt.Sprint("found file_", count)), nil
 					},
-					tools: map[string]tool{
-						"answer": tools["answer"], "fail": tools["fail"], "hang": tools["hang"],
-						"count": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-							count++
-							return answer(fmt.Sprint("found file_", count)), nil
-						},
-					},
-				}
-				f.connect(t)
-				calls, told := repeat(t, f, newRun(t, watchdog.Budget{}), c.tool, c.vary)
-				assert.Equal(t, c.calls, calls)
-				if !c.told {
-					assert.Empty(t, told)
-					return
-				}
-				require.Len(t, told, 1)
-				assert.Contains(t, told[0], "3: You repeat yourself")
-			})
+				},
+			}
+			f.connect(t)
+			calls, told := repeat(t, f, newRun(t, watchdog.Budget{}), c.tool, c.vary)
+			assert.Equal(t, c.calls, calls)
+			if !c.told {
+				assert.Empty(t, told)
+				return
+			}
+			require.Len(t, told, 1)
+			assert.Contains(t, told[0], "3: You repeat yourself")
 		})
 	}
 }
@@ -167,41 +165,39 @@ func TestMessages(t *testing.T) {
 		"with structure":         {tool: "structured", own: `{"a":1}`},
 		"not if the host's wish": {tool: "answer", silent: true, own: "ok"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := &fixture{
-					guard: watchdogmcp.Config{NoMessages: c.silent, Tools: watchdogmcp.Limits{Idle: time.Second}},
-					tools: map[string]tool{
-						"answer": tools["answer"], "fail": tools["fail"], "hang": tools["hang"], "refuse": tools["refuse"],
-						"structured": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-							return &mcp.CallToolResult{
-								Content: answer(`{"a":1}`).Content, StructuredContent: map[string]any{"a": 1},
-							}, nil
-						},
+		bubble(t, name, func(t *testing.T) {
+			f := &fixture{
+				guard: watchdogmcp.Config{NoMessages: c.silent, Tools: watchdogmcp.Limits{Idle: time.Second}},
+				tools: map[string]tool{
+					"answer": tools["answer"], "fail": tools["fail"], "hang": tools["hang"], "refuse": tools["refuse"],
+					"structured": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+						return &mcp.CallToolResult{
+							Content: answer(`{"a":1}`).Content, StructuredContent: map[string]any{"a": 1},
+						}, nil
 					},
-				}
-				f.connect(t)
-				wd := newRun(t, watchdog.Budget{WallClock: time.Hour, Reserve: 10 * time.Minute})
-				time.Sleep(51 * time.Minute)
-				synctest.Wait()
-				_, err := f.use(wd.Context(), "refuse")
-				require.Error(t, err, "an error takes no message")
-				result, err := f.use(wd.Context(), c.tool)
-				require.NoError(t, err)
-				assert.Contains(t, textOf(t, result), c.own)
-				if c.silent {
-					assert.Len(t, result.Content, 1)
-					return
-				}
-				require.Len(t, result.Content, 2)
-				assert.Contains(t, result.Content[1].(*mcp.TextContent).Text, "Call no more tools")
-				if c.tool == "structured" {
-					assert.Equal(t, map[string]any{"a": 1.0}, result.StructuredContent)
-				}
-				result, err = f.use(wd.Context(), c.tool)
-				require.NoError(t, err)
+				},
+			}
+			f.connect(t)
+			wd := newRun(t, watchdog.Budget{WallClock: time.Hour, Reserve: 10 * time.Minute})
+			time.Sleep(51 * time.Minute)
+			synctest.Wait()
+			_, err := f.use(wd.Context(), "refuse")
+			require.Error(t, err, "an error takes no message")
+			result, err := f.use(wd.Context(), c.tool)
+			require.NoError(t, err)
+			assert.Contains(t, textOf(t, result), c.own)
+			if c.silent {
 				assert.Len(t, result.Content, 1)
-			})
+				return
+			}
+			require.Len(t, result.Content, 2)
+			assert.Contains(t, result.Content[1].(*mcp.TextContent).Text, "Call no more tools")
+			if c.tool == "structured" {
+				assert.Equal(t, map[string]any{"a": 1.0}, result.StructuredContent)
+			}
+			result, err = f.use(wd.Context(), c.tool)
+			require.NoError(t, err)
+			assert.Len(t, result.Content, 1)
 		})
 	}
 }
