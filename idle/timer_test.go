@@ -3,7 +3,6 @@ package idle_test
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"runtime"
 	"sync/atomic"
@@ -159,16 +158,6 @@ func TestEnds(t *testing.T) {
 		timer.Close()
 		requireSilent(ctx, t, timer, limit+1, limit)
 	})
-	bubble(t, "a context that is done when it is made stays as it is", func(t *testing.T) {
-		parent, cancel := context.WithCancel(t.Context())
-		cancel()
-		ctx, timer := idle.WithLimit(parent, limit)
-		defer timer.Close()
-		require.ErrorIs(t, ctx.Err(), context.Canceled)
-		pass(2 * limit)
-		_, stopped := timer.Stopped()
-		require.False(t, stopped)
-	})
 }
 
 func TestNil(t *testing.T) {
@@ -284,27 +273,6 @@ func newRun(t *testing.T, cfg watchdog.Config) *watchdog.Watchdog {
 	return wd
 }
 
-func TestNew(t *testing.T) {
-	t.Run("a limit of 0 or less, and none, are off as with WithLimit, and nobody is told", func(t *testing.T) {
-		for _, off := range []time.Duration{0, -1, watchdog.NoLimit} {
-			synctest.Test(t, func(t *testing.T) {
-				log := captureLog(t)
-				ctx, timer := newTimer(t, idle.Config{Limit: off})
-				pass(1000 * time.Hour)
-				requireAlive(ctx, t, timer)
-				require.Empty(t, log.String())
-			})
-		}
-	})
-	bubble(t, "it guards as WithLimit does", func(t *testing.T) {
-		ctx, timer, err := idle.New(t.Context(), idle.Config{Limit: limit})
-		require.NoError(t, err)
-		defer timer.Close()
-		pass(limit + 1)
-		requireSilent(ctx, t, timer, limit+1, limit)
-	})
-}
-
 // TestCancel checks what ends a context that existed before its timer.
 func TestCancel(t *testing.T) {
 	bubble(t, "silence ends it, with the stop as its cause, and once", func(t *testing.T) {
@@ -369,19 +337,5 @@ func TestCancel(t *testing.T) {
 		require.ErrorContains(t, err, "leave one of them out")
 		require.Nil(t, timer)
 		require.Equal(t, t.Context(), ctx)
-	})
-}
-
-// TestNetError checks that whoever knows timeouts knows a silence.
-func TestNetError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), limit)
-		defer timer.Close()
-		pass(2 * limit)
-		var timeout net.Error
-		require.ErrorAs(t, context.Cause(ctx), &timeout)
-		require.True(t, timeout.Timeout())
-		require.ErrorIs(t, context.Cause(ctx), context.DeadlineExceeded)
-		require.ErrorIs(t, context.Cause(ctx), os.ErrDeadlineExceeded)
 	})
 }

@@ -105,20 +105,6 @@ func TestReader(t *testing.T) {
 		pass(1)
 		requireSilent(ctx, t, timer, limit+1, limit)
 	})
-	bubble(t, "what counts as life can be chosen", func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), limit)
-		defer timer.Close()
-		text := func(chunk []byte) bool { return chunk[0] != ':' }
-		r := idle.NewReader(ctx, iotest.OneByteReader(strings.NewReader("a:")), text)
-		pass(limit)
-		_, err := r.Read(make([]byte, 1))
-		require.NoError(t, err)
-		pass(limit)
-		_, err = r.Read(make([]byte, 1))
-		require.NoError(t, err)
-		pass(1)
-		requireSilent(ctx, t, timer, limit+1, limit)
-	})
 	t.Run("without a timer and a run it is the reader", func(t *testing.T) {
 		r := strings.NewReader("x")
 		require.Same(t, r, idle.NewReader(t.Context(), r, nil))

@@ -32,9 +32,6 @@ import (
 // A cancel that the store took back when it was to be recorded, because another process had given the run more, is no
 // decision: the run went on. Under other limits nobody knows what the store would have said, and a cancel is one.
 //
-// A trace of before [watchdog.TraceVersion] is read, but for what it does not tell: that a cancel was taken back, that
-// Busy was slow, and which loops were found.
-//
 // The error wraps [watchdog.ErrInvalid]: it is that of [watchdog.Budget.Validate], or names the position of a signal
 // that no run can have recorded, that a later version has written, or that more than 100,000 decisions come before, as
 // with limits of nanoseconds.
