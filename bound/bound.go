@@ -179,7 +179,6 @@ func (i *invocation) shorten() error {
 	return nil
 }
 
-// name is how errors call the call.
 func (i *invocation) name() string { return nameCall(i.call.Key) }
 
 func nameCall(key string) string {

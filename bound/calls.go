@@ -31,7 +31,6 @@ func (e *KeyInUse) Error() string {
 // Unwrap returns [ErrKeyInUse].
 func (e *KeyInUse) Unwrap() error { return ErrKeyInUse }
 
-// maxLateEnds is how many ends of abandoned calls are remembered.
 const maxLateEnds = 32
 
 // Calls keeps the keys of the calls in flight and the account of the abandoned ones. The zero value is ready; it must

@@ -55,7 +55,6 @@ const (
 	abandoned       // the caller has left; whatever the call still brings is dropped
 )
 
-// An ending is what the caller learned of the end.
 type ending struct {
 	layer     LayerKind
 	abandoned bool
@@ -193,7 +192,6 @@ func (i *invocation) wait() ending {
 	return how
 }
 
-// disarm stops the timer of a call whose context has ended.
 func (i *invocation) disarm() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -46,7 +46,6 @@ func (d Decision) StopReason() watchdog.StopReason {
 	return ""
 }
 
-// maxListed is how many fingerprints a text lists.
 const maxListed = 10
 
 // Text returns a few plain lines for the next attempt, to be put at the end of an agent's prompt: how often the same

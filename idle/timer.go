@@ -191,7 +191,6 @@ func (t *timerSigns) Hold() (release func()) {
 	}
 }
 
-// timerKey is the key under which a context carries its timer.
 type timerKey struct{}
 
 // FromContext returns the innermost timer that the context belongs to, nil if there is none.

@@ -204,7 +204,6 @@ func (d *driver) recorded(at time.Duration, trip **machine.Trip) {
 	*trip = nil
 }
 
-// answer is what Busy says.
 func (d *driver) answer(at time.Duration, busy bool) {
 	d.step(at, &machine.Input{Kind: machine.Answer, Inquiry: d.inquiry, Progress: busy})
 	d.step(at, &machine.Input{Kind: machine.Returned})

@@ -112,7 +112,6 @@ func (c *checker) flawOfKind(s watchdog.Signal) string {
 	return ""
 }
 
-// spend notes a call.
 func (c *checker) spend(s watchdog.Signal) string {
 	switch {
 	case s.Kind == watchdog.SignalSpent && s.Usage == nil:
@@ -134,7 +133,6 @@ func (c *checker) spend(s watchdog.Signal) string {
 	return ""
 }
 
-// open notes a hold.
 func (c *checker) open(s watchdog.Signal) string {
 	switch {
 	case s.Length == 0:

@@ -45,7 +45,6 @@ func New(cfg Config) *Guard {
 	}
 }
 
-// log is the logger for a call under ctx.
 func (g *Guard) log(ctx context.Context) *slog.Logger { return cmp.Or(g.logger, handle.LoggerOf(ctx)) }
 
 // agentOf names the agent of a call if others may work beside it: those of parallel agents have branches.

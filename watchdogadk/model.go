@@ -134,7 +134,6 @@ func (a *attempts) outward(err error) error {
 	return err
 }
 
-// A modelEnd is how one attempt ended.
 type modelEnd struct {
 	err      error
 	panicked any
@@ -164,7 +163,6 @@ func (a *attempts) call(ctx context.Context, req *model.LLMRequest, to *pipe[*mo
 	return end
 }
 
-// responses hands over what the model answers.
 func (a *attempts) responses(ctx context.Context, req *model.LLMRequest, to *pipe[*model.LLMResponse]) error {
 	for r, err := range a.model.LLM.GenerateContent(ctx, req, a.stream) {
 		if err != nil {

@@ -23,7 +23,6 @@ type streaming interface {
 	RunStream(ctx agent.Context, args any) iter.Seq2[string, error]
 }
 
-// A guarded tool that streams.
 type guardedStream struct {
 	streaming
 	guard *Guard
@@ -37,7 +36,6 @@ func (t *guardedStream) ProcessRequest(ctx agent.Context, req *model.LLMRequest)
 // DefersResponse is for the tool in it, which may leave its answer to somebody else.
 func (t *guardedStream) DefersResponse() bool { return defers(t.streaming) }
 
-// A streamEnd is how the call of a tool that streams ended.
 type streamEnd struct {
 	ended *adapter.Ended
 	err   error
@@ -76,7 +74,6 @@ func (t *guardedStream) call(
 	return streamEnd{ended, err}
 }
 
-// A streamed answer.
 type streamed struct {
 	text *strings.Builder
 	asks error

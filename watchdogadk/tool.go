@@ -63,7 +63,6 @@ func (g *Guard) Tools(tools ...tool.Tool) []tool.Tool {
 	return all
 }
 
-// A guarded tool.
 type guarded struct {
 	runnable
 	guard *Guard

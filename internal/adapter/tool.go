@@ -84,7 +84,6 @@ func (g *Guard) step(call ToolCall, outcome []byte, failed, refused bool) loop.S
 	return s
 }
 
-// within does the work within its limits.
 func within[T any](
 	ctx context.Context, g *Guard, wd *watchdog.Watchdog, call ToolCall, work func(context.Context) (T, error),
 ) (result T, ended *Ended, err error) {

@@ -140,7 +140,6 @@ func (t *turn) run() *watchdog.Watchdog {
 	return t.apart
 }
 
-// close closes the agent's layer.
 func (t *turn) close() {
 	t.mu.Lock()
 	t.closed = true
