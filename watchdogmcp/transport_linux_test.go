@@ -96,51 +96,6 @@ func TestTransportContext(t *testing.T) {
 	assert.Empty(t, processesOf(cmd))
 }
 
-// TestCommandTransport shows why there is a Transport: that of the SDK leaves the grandchild alive, and a call does not
-// learn of the death of a server while that has its output open.
-func TestCommandTransport(t *testing.T) {
-	t.Parallel()
-	connect := func(t *testing.T) (*exec.Cmd, *mcp.ClientSession) {
-		t.Helper()
-		cmd := command(t, "mcp-server")
-		client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
-		session, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
-		require.NoError(t, err)
-		return cmd, session
-	}
-	kill := func(t *testing.T, cmd *exec.Cmd) {
-		t.Helper()
-		left := processesOf(cmd)
-		require.Len(t, left, 1, "the grandchild")
-		require.NoError(t, syscall.Kill(left[0], syscall.SIGKILL))
-		awaitNone(t, cmd)
-	}
-	t.Run("after Close", func(t *testing.T) {
-		cmd, session := connect(t)
-		_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "grandchild"})
-		require.NoError(t, err)
-		require.NoError(t, session.Close())
-		kill(t, cmd)
-	})
-	t.Run("when the server dies", func(t *testing.T) {
-		_, session := connect(t)
-		_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "exit"})
-		require.EqualError(t, err, `calling "tools/call": EOF`)
-		_ = session.Close()
-	})
-	t.Run("when it dies and the grandchild has its output", func(t *testing.T) {
-		cmd, session := connect(t)
-		_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "grandchild"})
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		_, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "exit"})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		kill(t, cmd) // before the Close, which waits for the reader of the output
-		_ = session.Close()
-	})
-}
-
 func awaitNone(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	assert.Eventually(t, func() bool { return len(processesOf(cmd)) == 0 }, slack, 10*time.Millisecond)
