@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,72 +108,6 @@ func TestSubAgent(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A severed store is that of a process which can be killed.
-type severed struct {
-	*watchdog.Memory
-	dead *atomic.Bool
-}
-
-var errDead = errors.New("the process is dead")
-
-func (s severed) Append(ctx context.Context, events ...watchdog.Event) error {
-	if s.dead.Load() {
-		return errDead
-	}
-	return s.Memory.Append(ctx, events...)
-}
-
-func (s severed) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	if s.dead.Load() {
-		return errDead
-	}
-	return s.Memory.Transact(ctx, exchanges...)
-}
-
-func (s severed) Return(ctx context.Context, id string, unused watchdog.Totals) error {
-	if s.dead.Load() {
-		return errDead
-	}
-	return s.Memory.Return(ctx, id, unused)
-}
-
-// TestResumed checks that an agent which goes on after its process was killed within a call of a tool has what is left
-// of the run's time and money, and no more.
-func TestResumed(t *testing.T) {
-	eachWay(t, func(t *testing.T, streaming bool) {
-		began, memory, dead := time.Now(), &watchdog.Memory{}, &atomic.Bool{}
-		run := watchdog.Run{ID: "s-1", StartedAt: began}
-		cfg := watchdog.Config{Store: severed{memory, dead}, Budget: watchdog.Budget{
-			WallClock: time.Hour, Idle: time.Minute, Spend: watchdog.Spend{Tokens: 30_000},
-		}}
-		first, err := watchdog.New(t.Context(), run, cfg)
-		require.NoError(t, err)
-		ctx, kill := context.WithCancel(first.Context())
-		time.AfterFunc(5*time.Minute, func() { dead.Store(true); kill() })
-		m := scripted(costs(calls("hammer"), 3000, 100), says("done"))
-		hammer := kinds(until)["streamable"]
-		_, err = ask(ctx, newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
-		require.Error(t, err)
-		time.Sleep(10 * time.Minute)
-
-		cfg.Store = memory
-		second, err := watchdog.New(t.Context(), run, cfg)
-		require.NoError(t, err)
-		within(t, 15*time.Minute, second.Elapsed())
-		assert.GreaterOrEqual(t, second.Usage()[0].Used+second.Usage()[0].Admitted, int64(3100), "what was used before")
-		m = scripted(costs(calls("hammer"), 1000, 100), costs(calls("hammer"), 1000, 100))
-		_, err = ask(second.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
-		require.Error(t, err)
-		within(t, time.Hour, time.Since(began))
-		assert.Contains(t, []int{5, 6}, m.calls(), "at 15, 25, 35, 45 and 55 minutes, and perhaps at the very end")
-		time.Sleep(time.Millisecond)
-		stopped(t, second, watchdog.WallClockExceeded)
-		require.NoError(t, second.Close())
-		_ = first.Close()
-		time.Sleep(time.Minute)
-	})
 }
 
 // TestSecret checks that nothing of a prompt, an input or an output is in an event or in the log.

@@ -3,8 +3,6 @@ package watchdogmcp_test
 import (
 	"bufio"
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -79,21 +77,6 @@ func TestTransportClosedInCall(t *testing.T) {
 		"and not that it ended by itself")
 	assert.Empty(t, processesOf(s.cmd))
 	require.NoError(t, s.Wait())
-}
-
-// TestTransportContext checks that a server ends with the context that it was made with.
-func TestTransportContext(t *testing.T) {
-	t.Parallel()
-	left := errors.New("the person has left")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cmd := command(t, "mcp-server")
-	transport, err := watchdogmcp.Command(ctx, cmd, quick)
-	require.NoError(t, err)
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil).Connect(t.Context(), transport, nil)
-	require.NoError(t, err)
-	cancel(left)
-	require.ErrorIs(t, session.Wait(), left)
-	assert.Empty(t, processesOf(cmd))
 }
 
 func awaitNone(t *testing.T, cmd *exec.Cmd) {
@@ -246,19 +229,6 @@ func TestServerCalls(t *testing.T) {
 	result, err := s.transport.Close()
 	require.NoError(t, err)
 	assert.True(t, result.Terminated)
-}
-
-func TestStandardError(t *testing.T) {
-	t.Parallel()
-	log := &journal{}
-	cmd := command(t, "mcp-server")
-	cmd.Stderr = log
-	transport, err := watchdogmcp.Command(t.Context(), cmd, quick)
-	require.NoError(t, err)
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil).Connect(t.Context(), transport, nil)
-	require.NoError(t, err)
-	require.NoError(t, session.Close())
-	assert.Equal(t, "the server is up\n", log.String())
 }
 
 // TestServerInRun checks that a server in a run is a layer of it: its messages are activity, and it ends with the run.
