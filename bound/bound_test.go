@@ -47,27 +47,70 @@ func overrunOf(t *testing.T, err error) *bound.Overrun {
 	return overrun
 }
 
+// TestOutcome checks what becomes of a call that takes so long, whatever happens to its context.
+func TestOutcome(t *testing.T) {
+	const none, soft, hard, outside = bound.LayerNone, bound.LayerSoft, bound.LayerHard, bound.LayerOutside
+	const s, limit, grace = time.Second, time.Minute, 10 * time.Second
+	for name, c := range map[string]struct {
+		lasts   time.Duration
+		err     error
+		outside time.Duration // when the context outside ends, 0 for never
+		layer   bound.LayerKind
+		took    time.Duration // less for a call that was abandoned
+	}{
+		"in time":                          {lasts: s, layer: none, took: s},
+		"with an error":                    {lasts: s, err: errTick, layer: none, took: s},
+		"exactly the limit":                {lasts: limit, layer: none, took: limit},
+		"within the grace":                 {lasts: limit + 5*s, layer: soft, took: limit + 5*s},
+		"within the grace, with an error":  {lasts: limit + 1, err: errTick, layer: soft, took: limit + 1},
+		"exactly the grace":                {lasts: limit + grace, layer: soft, took: limit + grace},
+		"more than the grace":              {lasts: time.Hour, layer: hard, took: limit + grace + 2},
+		"within the grace of an outer end": {lasts: 63 * s, err: errTick, outside: 55 * s, layer: outside, took: 63 * s},
+		"more than that":                   {lasts: time.Hour, outside: s, layer: outside, took: s + grace + 1},
+		"limit and then outer end":         {lasts: 65 * s, outside: limit + 2, layer: soft, took: 65 * s},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			ctx := t.Context()
+			if c.outside > 0 {
+				ctx = cutAfter(t, c.outside)
+			}
+			out := bound.Do(ctx, tick, ignoring(c.lasts, c.err))
+			require.Equal(t, []time.Duration{limit, grace}, []time.Duration{out.Limit, out.Grace})
+			require.Equal(t, c.layer, out.Layer)
+			require.Equal(t, c.layer == soft || c.layer == hard, out.Overran())
+			require.Equal(t, c.took, out.Elapsed)
+			require.Equal(t, c.took < c.lasts, out.Abandoned)
+			if !out.Abandoned {
+				require.Equal(t, "done", out.Result)
+				require.Equal(t, c.err, out.ResultErr)
+				require.True(t, c.err == nil || errors.Is(out.Err, c.err))
+			} else {
+				require.Empty(t, out.Result)
+				require.ErrorContains(t, out.Err, "was abandoned")
+			}
+			require.Equal(t, c.layer == outside, errors.Is(out.Err, errHostGone))
+			switch c.layer {
+			case none:
+				require.Equal(t, c.err, out.Err, "as it is")
+			case soft, hard:
+				overrun := overrunOf(t, out.Err)
+				require.Equal(t, c.took, overrun.Elapsed)
+				require.Equal(t, c.layer, overrun.Layer)
+				require.ErrorIs(t, out.Err, context.DeadlineExceeded)
+			}
+			time.Sleep(time.Hour)
+		})
+	}
+	bubble(t, "a grace without a limit", func(t *testing.T) {
+		call := tick
+		call.Grace = watchdog.NoLimit
+		out := bound.Do(t.Context(), call, ignoring(1000*time.Hour, nil))
+		require.Equal(t, soft, out.Layer)
+		require.Equal(t, 1000*time.Hour, out.Elapsed)
+	})
+}
+
 func TestInTime(t *testing.T) {
-	bubble(t, "its result is the outcome, and no layer acted", func(t *testing.T) {
-		out := bound.Do(t.Context(), tick, ignoring(time.Second, nil))
-		require.Equal(t, bound.Outcome[string]{
-			Result: "done", Layer: bound.LayerNone, Elapsed: time.Second, Limit: time.Minute, Grace: 10 * time.Second,
-		}, out)
-		require.False(t, out.Overran())
-	})
-	bubble(t, "its error stays that error", func(t *testing.T) {
-		out := bound.Do(t.Context(), tick, ignoring(time.Second, errTick))
-		require.Equal(t, errTick, out.Err)
-		require.Equal(t, errTick, out.ResultErr)
-		require.Equal(t, "done", out.Result)
-		require.Equal(t, bound.LayerNone, out.Layer)
-	})
-	bubble(t, "exactly its limit is in time", func(t *testing.T) {
-		out := bound.Do(t.Context(), tick, ignoring(time.Minute, nil))
-		require.NoError(t, out.Err)
-		require.Equal(t, bound.LayerNone, out.Layer)
-		require.Equal(t, time.Minute, out.Elapsed)
-	})
 	bubble(t, "its context has ended when it has, as one that a cancel ended", func(t *testing.T) {
 		var kept context.Context
 		bound.Do(t.Context(), tick, func(ctx context.Context) (string, error) { kept = ctx; return "", nil })
@@ -131,20 +174,6 @@ func TestSoftLimit(t *testing.T) {
 		require.ErrorIs(t, overrun, context.DeadlineExceeded)
 		require.False(t, out.Abandoned)
 	})
-	bubble(t, "makes a timeout of a call that then returns without an error, whose result is kept", func(t *testing.T) {
-		out := bound.Do(t.Context(), tick, ignoring(time.Minute+5*time.Second, nil))
-		require.True(t, out.Overran())
-		require.Equal(t, "done", out.Result)
-		require.NoError(t, out.ResultErr)
-		require.Equal(t, time.Minute+5*time.Second, overrunOf(t, out.Err).Elapsed)
-		require.EqualError(t, out.Err, "call overran its limit of 1m0s: 1m5s elapsed")
-	})
-	bubble(t, "wraps the error of a call that returns it later", func(t *testing.T) {
-		out := bound.Do(t.Context(), tick, ignoring(time.Minute+1, errTick))
-		require.ErrorIs(t, out.Err, errTick)
-		require.ErrorIs(t, out.Err, context.DeadlineExceeded)
-		require.ErrorContains(t, out.Err, "it returned: tick failed")
-	})
 	bubble(t, "is exceeded also where its timer is late", func(t *testing.T) {
 		late := &lateTimers{Mock: clock.NewMock()}
 		call := tick
@@ -171,30 +200,6 @@ func (c *lateTimers) AfterFunc(_ time.Duration, f func()) *clock.Timer {
 }
 
 func TestHardLimit(t *testing.T) {
-	bubble(t, "gives the caller its answer though the call never returned", func(t *testing.T) {
-		out := bound.Do(t.Context(), tick, ignoring(time.Hour, nil))
-		require.Equal(t, bound.LayerHard, out.Layer)
-		require.True(t, out.Abandoned)
-		require.True(t, out.Overran())
-		require.Empty(t, out.Result)
-		require.NoError(t, out.ResultErr)
-		require.Equal(t, 70*time.Second+2, out.Elapsed)
-		require.Equal(t, bound.LayerHard, overrunOf(t, out.Err).Layer)
-		require.ErrorContains(t, out.Err, "abandoned")
-		time.Sleep(time.Hour)
-	})
-	bubble(t, "is not exceeded by a call that takes exactly the grace", func(t *testing.T) {
-		out := bound.Do(t.Context(), tick, ignoring(70*time.Second, nil))
-		require.Equal(t, bound.LayerSoft, out.Layer)
-		require.Equal(t, "done", out.Result)
-	})
-	bubble(t, "never comes with a grace without a limit", func(t *testing.T) {
-		call := tick
-		call.Grace = watchdog.NoLimit
-		out := bound.Do(t.Context(), call, ignoring(1000*time.Hour, nil))
-		require.Equal(t, bound.LayerSoft, out.Layer)
-		require.Equal(t, 1000*time.Hour, out.Elapsed)
-	})
 	bubble(t, "comes by a clock for tests, too", func(t *testing.T) {
 		mock, done, call := clock.NewMock(), make(chan struct{}), tick
 		call.Clock = mock
