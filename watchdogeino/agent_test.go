@@ -25,7 +25,7 @@ import (
 
 // TestParallel checks that the calls of one answer run side by side, each with its own limit.
 func TestParallel(t *testing.T) {
-	eachWay(t, func(t *testing.T, streaming bool) {
+	eachWay(t, "", func(t *testing.T, streaming bool) {
 		wd := newRun(t, watchdog.Budget{Idle: time.Minute})
 		cfg := limits
 		cfg.Tool = map[string]watchdogeino.Limits{"slow": {Limit: 20 * time.Minute}}
@@ -48,7 +48,7 @@ func TestParallel(t *testing.T) {
 // TestUnstuck checks that the calls of one answer are one turn, in any order, and that a model which gets nowhere with
 // them reads that in the third, and is ended two rounds later.
 func TestUnstuck(t *testing.T) {
-	eachWay(t, func(t *testing.T, streaming bool) {
+	eachWay(t, "", func(t *testing.T, streaming bool) {
 		wd := newRun(t, watchdog.Budget{Idle: time.Minute})
 		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
 		listen := streamable{"listen", func(_ context.Context, send func(string) bool) error { send("nothing"); return nil }}
@@ -83,29 +83,27 @@ func TestSubAgent(t *testing.T) {
 			answer: `The call of the tool "helper" was ended: it did not finish within its limit of 5m0s`, used: 3 * 120,
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, streaming bool) {
-				wd := newRun(t, watchdog.Budget{Idle: time.Minute, Spend: watchdog.Spend{Tokens: 100_000}})
-				cfg := limits
-				cfg.Tool = map[string]watchdogeino.Limits{"helper": {Limit: c.limit}}
-				guard := watchdogeino.New(cfg)
-				inner := scripted(costs(calls("hammer"), 100, 20), costs(says("no nails"), 100, 20))
-				sub := adk.NewAgentTool(t.Context(), newAgent(t, guard, inner, kinds(deaf)["invokable"]))
-				outer := scripted(costs(calls("helper"), 100, 20), costs(says("done"), 100, 20))
-				began := time.Now()
-				last, err := ask(wd.Context(), newAgent(t, guard, outer, sub), streaming)
-				require.NoError(t, err)
-				assert.Equal(t, "done", last)
-				took := time.Since(began)
-				assert.GreaterOrEqual(t, took, c.took)
-				assert.LessOrEqual(t, took, c.took+5*time.Second+time.Microsecond)
-				assert.Contains(t, inner.last(1), c.reads)
-				assert.Contains(t, outer.last(1), c.answer)
-				assert.Equal(t, c.used, wd.Usage()[0].Used)
-				assert.Zero(t, wd.Usage()[0].Admitted)
-				assert.Nil(t, wd.Stop())
-				time.Sleep(time.Hour)
-			})
+		eachWay(t, c.name, func(t *testing.T, streaming bool) {
+			wd := newRun(t, watchdog.Budget{Idle: time.Minute, Spend: watchdog.Spend{Tokens: 100_000}})
+			cfg := limits
+			cfg.Tool = map[string]watchdogeino.Limits{"helper": {Limit: c.limit}}
+			guard := watchdogeino.New(cfg)
+			inner := scripted(costs(calls("hammer"), 100, 20), costs(says("no nails"), 100, 20))
+			sub := adk.NewAgentTool(t.Context(), newAgent(t, guard, inner, kinds(deaf)["invokable"]))
+			outer := scripted(costs(calls("helper"), 100, 20), costs(says("done"), 100, 20))
+			began := time.Now()
+			last, err := ask(wd.Context(), newAgent(t, guard, outer, sub), streaming)
+			require.NoError(t, err)
+			assert.Equal(t, "done", last)
+			took := time.Since(began)
+			assert.GreaterOrEqual(t, took, c.took)
+			assert.LessOrEqual(t, took, c.took+5*time.Second+time.Microsecond)
+			assert.Contains(t, inner.last(1), c.reads)
+			assert.Contains(t, outer.last(1), c.answer)
+			assert.Equal(t, c.used, wd.Usage()[0].Used)
+			assert.Zero(t, wd.Usage()[0].Admitted)
+			assert.Nil(t, wd.Stop())
+			time.Sleep(time.Hour)
 		})
 	}
 }

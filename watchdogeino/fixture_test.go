@@ -294,17 +294,10 @@ func pieces(stream *schema.StreamReader[string]) (all []string, err error) {
 }
 
 // eachWay runs a test with and without streaming, in a bubble of its own.
-func eachWay(t *testing.T, test func(t *testing.T, streaming bool)) {
+func eachWay(t *testing.T, name string, test func(t *testing.T, streaming bool)) {
 	t.Helper()
-	for _, streaming := range []bool{false, true} {
-		name := "at once"
-		if streaming {
-			name = "streaming"
-		}
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { test(t, streaming) })
-		})
-	}
+	bubble(t, name+" at once", func(t *testing.T) { test(t, false) })
+	bubble(t, name+" streaming", func(t *testing.T) { test(t, true) })
 }
 
 // within checks a time that a limit took: it is exceeded a nanosecond after it.

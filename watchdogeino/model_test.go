@@ -37,18 +37,16 @@ func TestStalls(t *testing.T) {
 		{"silent and deaf", stalls(deaf), time.Minute + 5*time.Second},
 		{"silent and deaf after a piece", stalls(deaf, "I "), time.Minute + 5*time.Second},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, streaming bool) {
-				wd := newRun(t, watchdog.Budget{Idle: time.Minute})
-				began := time.Now()
-				_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), scripted(c.turn)), streaming)
-				require.Error(t, err)
-				took := time.Since(began)
-				assert.GreaterOrEqual(t, took, time.Minute)
-				assert.LessOrEqual(t, took, c.took+time.Microsecond)
-				stopped(t, wd, watchdog.IdleExceeded)
-				time.Sleep(time.Hour)
-			})
+		eachWay(t, c.name, func(t *testing.T, streaming bool) {
+			wd := newRun(t, watchdog.Budget{Idle: time.Minute})
+			began := time.Now()
+			_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), scripted(c.turn)), streaming)
+			require.Error(t, err)
+			took := time.Since(began)
+			assert.GreaterOrEqual(t, took, time.Minute)
+			assert.LessOrEqual(t, took, c.took+time.Microsecond)
+			stopped(t, wd, watchdog.IdleExceeded)
+			time.Sleep(time.Hour)
 		})
 	}
 }
@@ -76,25 +74,23 @@ func TestAgain(t *testing.T) {
 	budget := watchdog.Budget{Idle: time.Minute, Ladders: watchdog.Ladders{
 		Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel},
 	}}
-	t.Run("until it answers", func(t *testing.T) {
-		eachWay(t, func(t *testing.T, streaming bool) {
-			budget.Spend.Errors = 1 // what is made again is no error
-			wd := newRun(t, budget)
-			m := scripted(stalls(until), stalls(deaf), calls("look"), says("done"))
-			look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
-			last, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, look), streaming)
-			require.NoError(t, err)
-			assert.Equal(t, "done", last)
-			assert.Len(t, m.sent(0), 1)
-			assert.Len(t, m.sent(1), 2)
-			assert.Contains(t, m.last(1), "Do it again, in smaller parts")
-			assert.Len(t, m.sent(2), 3)
-			assert.Contains(t, m.last(2), "try another way")
-			require.Len(t, m.sent(3), 5, "it stays in the history")
-			assert.Equal(t, schema.User, m.sent(3)[2].Role)
-			assert.Equal(t, schema.Assistant, m.sent(3)[3].Role, "in front of the answer to it")
-			time.Sleep(time.Hour)
-		})
+	eachWay(t, "until it answers", func(t *testing.T, streaming bool) {
+		budget.Spend.Errors = 1 // what is made again is no error
+		wd := newRun(t, budget)
+		m := scripted(stalls(until), stalls(deaf), calls("look"), says("done"))
+		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
+		last, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, look), streaming)
+		require.NoError(t, err)
+		assert.Equal(t, "done", last)
+		assert.Len(t, m.sent(0), 1)
+		assert.Len(t, m.sent(1), 2)
+		assert.Contains(t, m.last(1), "Do it again, in smaller parts")
+		assert.Len(t, m.sent(2), 3)
+		assert.Contains(t, m.last(2), "try another way")
+		require.Len(t, m.sent(3), 5, "it stays in the history")
+		assert.Equal(t, schema.User, m.sent(3)[2].Role)
+		assert.Equal(t, schema.Assistant, m.sent(3)[3].Role, "in front of the answer to it")
+		time.Sleep(time.Hour)
 	})
 	bubble(t, "unless a part of the answer was used", func(t *testing.T) {
 		wd := newRun(t, budget)
@@ -133,18 +129,16 @@ func TestSpend(t *testing.T) {
 		{"what was admitted, if it says nothing", says("a"), admitted},
 		{"nothing, if it fails before it says anything", func(context.Context, func(*schema.Message)) error { return boom }, 0},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, streaming bool) {
-				wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tokens: 10_000}})
-				_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(watchdogeino.Config{MaxOutput: 200}), scripted(c.turn)), streaming)
-				if c.used == 0 {
-					require.ErrorIs(t, err, boom)
-				} else {
-					require.NoError(t, err)
-				}
-				assert.Equal(t, c.used, wd.Usage()[0].Used)
-				assert.Zero(t, wd.Usage()[0].Admitted)
-			})
+		eachWay(t, c.name, func(t *testing.T, streaming bool) {
+			wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tokens: 10_000}})
+			_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(watchdogeino.Config{MaxOutput: 200}), scripted(c.turn)), streaming)
+			if c.used == 0 {
+				require.ErrorIs(t, err, boom)
+			} else {
+				require.NoError(t, err)
+			}
+			assert.Equal(t, c.used, wd.Usage()[0].Used)
+			assert.Zero(t, wd.Usage()[0].Admitted)
 		})
 	}
 }

@@ -55,7 +55,7 @@ func newWorker(t *testing.T, guard *watchdogeino.Middleware, name string, m *scr
 // TestParallelAgents checks that agents which read the same at the same time do not look like one that repeats itself,
 // and that one which does is told alone, and is no end of the run.
 func TestParallelAgents(t *testing.T) {
-	eachWay(t, func(t *testing.T, streaming bool) {
+	eachWay(t, "", func(t *testing.T, streaming bool) {
 		wd, guard := newRun(t, watchdog.Budget{}), watchdogeino.New(limits)
 		names, tools := files(8)
 		stuck := scripted(calls("look"))
@@ -85,7 +85,7 @@ func TestParallelAgents(t *testing.T) {
 
 // TestAgentToolLoop checks that an agent in a tool which repeats itself is told, and ends alone.
 func TestAgentToolLoop(t *testing.T) {
-	eachWay(t, func(t *testing.T, streaming bool) {
+	eachWay(t, "", func(t *testing.T, streaming bool) {
 		wd, guard := newRun(t, watchdog.Budget{}), watchdogeino.New(limits)
 		inner := scripted(calls("look"))
 		helper := adk.NewAgentTool(t.Context(), newWorker(t, guard, "inner", inner, look))

@@ -41,23 +41,21 @@ func TestHang(t *testing.T) {
 		{"ignores its context", deaf, 10*time.Minute + 5*time.Second, "may still be running."},
 	} {
 		for kind, hammer := range kinds(hang.work) {
-			t.Run(kind+" "+hang.name, func(t *testing.T) {
-				eachWay(t, func(t *testing.T, streaming bool) {
-					wd := newRun(t, watchdog.Budget{Idle: time.Minute})
-					m := scripted(calls("hammer"), says("I leave that"))
-					began := time.Now()
-					last, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
-					require.NoError(t, err)
-					assert.Equal(t, "I leave that", last)
-					within(t, hang.took, time.Since(began))
-					read := m.last(1)
-					assert.Contains(t, read, `The call of the tool "hammer" was ended: it did not finish within its limit of 10m0s. `)
-					assert.Contains(t, read, hang.text)
-					assert.Equal(t, strings.Contains(kind, "streamable"), strings.HasPrefix(read, "one nail\n\nThe call"))
-					assert.Nil(t, wd.Stop())
-					time.Sleep(time.Hour) // what was abandoned returns
-					assert.ErrorIs(t, context.Cause(wd.Context()), watchdog.IdleExceeded, "the hold is closed")
-				})
+			eachWay(t, kind+" "+hang.name, func(t *testing.T, streaming bool) {
+				wd := newRun(t, watchdog.Budget{Idle: time.Minute})
+				m := scripted(calls("hammer"), says("I leave that"))
+				began := time.Now()
+				last, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
+				require.NoError(t, err)
+				assert.Equal(t, "I leave that", last)
+				within(t, hang.took, time.Since(began))
+				read := m.last(1)
+				assert.Contains(t, read, `The call of the tool "hammer" was ended: it did not finish within its limit of 10m0s. `)
+				assert.Contains(t, read, hang.text)
+				assert.Equal(t, strings.Contains(kind, "streamable"), strings.HasPrefix(read, "one nail\n\nThe call"))
+				assert.Nil(t, wd.Stop())
+				time.Sleep(time.Hour) // what was abandoned returns
+				assert.ErrorIs(t, context.Cause(wd.Context()), watchdog.IdleExceeded, "the hold is closed")
 			})
 		}
 	}
@@ -70,16 +68,14 @@ func TestPanic(t *testing.T) {
 			continue // a tool that panics on a goroutine of its own ends the process, guarded or not
 		}
 		for _, tools := range [][]string{{"hammer"}, {"hammer", "hammer"}} {
-			t.Run(kind, func(t *testing.T) {
-				eachWay(t, func(t *testing.T, streaming bool) {
-					wd := newRun(t, watchdog.Budget{Idle: time.Minute, Spend: watchdog.Spend{Errors: 5}})
-					agent := newAgent(t, watchdogeino.New(limits), scripted(calls(tools...), says("done")), hammer)
-					_, err := ask(wd.Context(), agent, streaming)
-					require.ErrorContains(t, err, "the handle broke")
-					assert.Nil(t, wd.Stop())
-					time.Sleep(time.Minute + 1)
-					assert.NotNil(t, wd.Stop(), "the hold is closed")
-				})
+			eachWay(t, kind, func(t *testing.T, streaming bool) {
+				wd := newRun(t, watchdog.Budget{Idle: time.Minute, Spend: watchdog.Spend{Errors: 5}})
+				agent := newAgent(t, watchdogeino.New(limits), scripted(calls(tools...), says("done")), hammer)
+				_, err := ask(wd.Context(), agent, streaming)
+				require.ErrorContains(t, err, "the handle broke")
+				assert.Nil(t, wd.Stop())
+				time.Sleep(time.Minute + 1)
+				assert.NotNil(t, wd.Stop(), "the hold is closed")
 			})
 		}
 	}
@@ -119,23 +115,21 @@ func use(ctx context.Context, node *compose.ToolsNode, asked *schema.Message, st
 // TestToolsNode checks that tools are guarded without an agent.
 func TestToolsNode(t *testing.T) {
 	for kind, hammer := range kinds(until) {
-		t.Run(kind, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, streaming bool) {
-				wd := newRun(t, watchdog.Budget{Idle: time.Minute})
-				guard := watchdogeino.New(limits)
-				m, err := guard.Model(scripted(calls("hammer"))).WithTools(nil)
-				require.NoError(t, err)
-				asked, err := m.Generate(wd.Context(), nil)
-				require.NoError(t, err)
-				began := time.Now()
-				answers, err := use(wd.Context(), newNode(t, guard, hammer), asked, streaming)
-				require.NoError(t, err)
-				within(t, 10*time.Minute, time.Since(began))
-				require.Len(t, answers, 1)
-				assert.Contains(t, textOf(answers[0]), `"hammer" was ended`)
-				assert.Equal(t, strings.Contains(kind, "streamable"), strings.HasPrefix(textOf(answers[0]), "one nail\n\n"))
-				assert.Nil(t, wd.Stop())
-			})
+		eachWay(t, kind, func(t *testing.T, streaming bool) {
+			wd := newRun(t, watchdog.Budget{Idle: time.Minute})
+			guard := watchdogeino.New(limits)
+			m, err := guard.Model(scripted(calls("hammer"))).WithTools(nil)
+			require.NoError(t, err)
+			asked, err := m.Generate(wd.Context(), nil)
+			require.NoError(t, err)
+			began := time.Now()
+			answers, err := use(wd.Context(), newNode(t, guard, hammer), asked, streaming)
+			require.NoError(t, err)
+			within(t, 10*time.Minute, time.Since(began))
+			require.Len(t, answers, 1)
+			assert.Contains(t, textOf(answers[0]), `"hammer" was ended`)
+			assert.Equal(t, strings.Contains(kind, "streamable"), strings.HasPrefix(textOf(answers[0]), "one nail\n\n"))
+			assert.Nil(t, wd.Stop())
 		})
 	}
 }
