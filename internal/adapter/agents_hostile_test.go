@@ -22,15 +22,6 @@ import (
 
 func stuck(int) (input, outcome string) { return "notes", "nothing" }
 
-// inUse is what is in use.
-func inUse() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
 // TestAgentsCost checks that agents in a run, and in its tools, cost nothing once they are over, however many there
 // were, and that nothing of them is left behind when the run has ended.
 func TestAgentsCost(t *testing.T) {
@@ -60,18 +51,18 @@ func TestAgentsCost(t *testing.T) {
 				require.NoError(t, work(wd, g, n))
 			}
 			synctest.Wait()
-			before, goroutines := inUse(), runtime.NumGoroutine()
+			before, goroutines := heap().bytes, runtime.NumGoroutine()
 			for n := range many {
 				require.NoError(t, work(wd, g, 100+n))
 			}
 			synctest.Wait()
-			grown := inUse() - before
+			grown := heap().bytes - before
 			t.Logf("%d bytes an agent, %d goroutines more", grown/many, runtime.NumGoroutine()-goroutines)
 			assert.Less(t, grown/many, int64(1500), "a detector has 8 KiB")
 			assert.Less(t, runtime.NumGoroutine()-goroutines, many/100, "some are the runtime's, for finalizers")
 			require.NoError(t, wd.Close())
 			synctest.Wait()
-			t.Logf("%d bytes after the end", inUse()-before)
+			t.Logf("%d bytes after the end", heap().bytes-before)
 		})
 	}
 }
@@ -103,12 +94,12 @@ func TestAgentsOfManyRuns(t *testing.T) {
 		for range 50 {
 			one()
 		}
-		before, goroutines := inUse(), runtime.NumGoroutine()
+		before, goroutines := heap().bytes, runtime.NumGoroutine()
 		for range 500 {
 			one()
 		}
-		t.Logf("%d bytes a run", (inUse()-before)/500)
-		assert.Less(t, (inUse()-before)/500, int64(500))
+		t.Logf("%d bytes a run", (heap().bytes-before)/500)
+		assert.Less(t, (heap().bytes-before)/500, int64(500))
 		assert.Less(t, runtime.NumGoroutine()-goroutines, 50, "some are the runtime's, for finalizers")
 	})
 }

@@ -84,7 +84,8 @@ func (g *Guard) settle(wd *watchdog.Watchdog, charge watchdog.Charge, used watch
 		return
 	}
 	defer func() { _ = recover() }() // there is nobody to tell of the log's own panic
-	cmp.Or(g.cfg.Logger, handle.LoggerOf(wd.Context())).Error("what a call used is not charged as it was used", "run", wd.ID(), "error", err)
+	log := cmp.Or(g.cfg.Logger, handle.LoggerOf(wd.Context()))
+	log.Error("what a call used is not charged as it was used", "run", wd.ID(), "error", err)
 }
 
 // TurnIfIdle tells a run of the turn that has ended, for an adapter that sees no calls of a model: calls that overlap
