@@ -1,10 +1,12 @@
 package bound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -115,7 +117,10 @@ func (b *typed[T]) outcome(how ending) Outcome[T] {
 func (i *invocation) begin(ctx context.Context, call Call) (LayerKind, error) {
 	i.run, i.outer = watchdog.FromContext(ctx), callOf(ctx)
 	i.call = call
-	i.applyDefaults()
+	i.call.Limit, i.call.Grace = cmp.Or(call.Limit, DefaultTick), cmp.Or(call.Grace, DefaultGrace)
+	if i.run != nil && call.Clock == nil {
+		i.call.Clock = i.settings().Clock
+	}
 	if err := check(call); err != nil {
 		return LayerNone, fmt.Errorf("%s was not begun: %w", i.name(), err)
 	}
@@ -136,18 +141,6 @@ func (i *invocation) begin(ctx context.Context, call Call) (LayerKind, error) {
 		return LayerOutside, fmt.Errorf("%s was not begun: %w", i.name(), err)
 	}
 	return LayerNone, nil
-}
-
-func (i *invocation) applyDefaults() {
-	if i.call.Limit == 0 {
-		i.call.Limit = DefaultTick
-	}
-	if i.call.Grace == 0 {
-		i.call.Grace = DefaultGrace
-	}
-	if i.run != nil && i.call.Clock == nil {
-		i.call.Clock = i.settings().Clock
-	}
 }
 
 // check returns the first flaw of the call as the caller wrote it.
@@ -186,7 +179,6 @@ func (i *invocation) shorten() error {
 	return nil
 }
 
-// name is how errors call the call.
 func (i *invocation) name() string { return nameCall(i.call.Key) }
 
 func nameCall(key string) string {
@@ -195,3 +187,154 @@ func nameCall(key string) string {
 	}
 	return fmt.Sprintf("call %q", key)
 }
+
+// A LayerKind is what ended a call.
+type LayerKind string
+
+// The layers.
+const (
+	// LayerNone says that nothing did: the call returned in time, or was refused.
+	LayerNone LayerKind = "none"
+	// LayerSoft says that the limit ended the call's context, and that the call returned within the grace.
+	LayerSoft LayerKind = "soft"
+	// LayerHard says that it did not, and was abandoned.
+	LayerHard LayerKind = "hard"
+	// LayerOutside says that the context in which the call was made ended before the limit; [Outcome].Abandoned says
+	// whether the call returned within the grace.
+	LayerOutside LayerKind = "outside"
+)
+
+// An Outcome is what became of a call. It is a plain value and the caller's.
+type Outcome[T any] struct {
+	// Result and ResultErr are what the call returned, also when it did so after the limit, for the host to judge.
+	// Both are zero where it did not return; ResultErr is then [ErrExited] if it ended its goroutine.
+	Result    T
+	ResultErr error
+	// Err is nil only if the call returned in time and without an error. Otherwise it is the error that the call returned
+	// in time, as it is; or an [*Overrun], which wraps ResultErr; or, after a cancel from outside, an error that wraps the
+	// cause, the context's error and ResultErr. For a call that was not begun it wraps [watchdog.ErrInvalid] or a
+	// [*KeyInUse], or is one of those above.
+	Err error
+	// Layer is what ended the call.
+	Layer LayerKind
+	// Abandoned says that the call had not returned when its grace was over. It may still run.
+	Abandoned bool
+	// Elapsed is how long the call took; of an abandoned one, how long the caller waited. It is 0 for a call that was not
+	// begun.
+	Elapsed time.Duration
+	// Limit and Grace are those that were in force; see [Overrun].RunID for a limit that was a run's.
+	Limit, Grace time.Duration
+	// Note is the last thing that was noted in the call, see [Note]; else the last note of the run in its context, see
+	// [watchdog.Watchdog.Note]; empty where there is none.
+	Note string
+}
+
+// Overran reports whether the call took more than its limit. Its result is kept if there is one.
+func (o Outcome[T]) Overran() bool { return o.Layer == LayerSoft || o.Layer == LayerHard }
+
+// verdict is the error of an outcome.
+func (i *invocation) verdict(how ending, resultErr error, note string) error {
+	switch how.layer {
+	case LayerNone:
+		return resultErr
+	case LayerOutside:
+		return i.cutShort(how, resultErr)
+	}
+	return &Overrun{
+		Key: i.call.Key, RunID: i.limitedBy, Layer: how.layer, Limit: i.call.Limit, Grace: i.call.Grace,
+		Elapsed: how.elapsed, Note: note, Err: resultErr,
+	}
+}
+
+// cutShort is the error of a call that was cancelled from outside.
+func (i *invocation) cutShort(how ending, resultErr error) error {
+	cause := bounded.Cause(i.Context)
+	switch {
+	case how.abandoned:
+		return fmt.Errorf("%s was abandoned after %v, a grace of %v after it was cancelled from outside: %w",
+			i.name(), how.elapsed, i.call.Grace, cause)
+	case resultErr == nil || errors.Is(cause, resultErr):
+		return fmt.Errorf("%s was cancelled from outside and ended after %v: %w", i.name(), how.elapsed, cause)
+	}
+	return fmt.Errorf("%s was cancelled from outside and ended after %v with an error (%w): %w", i.name(), how.elapsed,
+		resultErr, cause)
+}
+
+// An Overrun says that a bounded call took longer than it may. It is the cause of the call's context from the limit on,
+// and the error of its [Outcome], there with how it ended. It wraps [context.DeadlineExceeded] and
+// [os.ErrDeadlineExceeded], and is a [net.Error], as every timeout of this module. It must not be changed.
+type Overrun struct {
+	// Key is that of the [Call].
+	Key string
+	// RunID is the ID of the run whose remaining time was the limit; empty where the limit was the call's own.
+	RunID string
+	// Layer is [LayerSoft], or [LayerHard] for a call that was abandoned.
+	Layer LayerKind
+	// Limit and Grace are those that were in force. Limit is 0 for a call that was not begun because its run had no time
+	// left.
+	Limit, Grace time.Duration
+	// Elapsed is how long the call had taken: in the context's cause when its limit ended it, in the outcome's error when
+	// it ended or was abandoned.
+	Elapsed time.Duration
+	// Note is the last thing that was noted by then, as in an [Outcome].
+	Note string
+	// Err is the error that the call returned after its limit, if it did.
+	Err error
+}
+
+// Error says which call overran, which limit, and what it was last known to do; and what it returned, unless that is
+// this overrun again.
+func (o *Overrun) Error() string {
+	text := nameCall(o.Key) + " " + o.what()
+	if o.Note != "" {
+		text += fmt.Sprintf("; last noted: %s", o.Note)
+	}
+	if o.Err != nil && !o.repeated() {
+		text += fmt.Sprintf("; it returned: %v", o.Err)
+	}
+	return text
+}
+
+// repeated reports whether the call returned its own overrun, as the cause of its context: it says nothing new.
+func (o *Overrun) repeated() bool {
+	var cause *Overrun
+	if !errors.As(o.Err, &cause) {
+		return false
+	}
+	return cause == o || cause.Layer == LayerSoft && cause.Err == nil && cause.Key == o.Key && cause.RunID == o.RunID &&
+		cause.Limit == o.Limit && cause.Grace == o.Grace && cause.Elapsed <= o.Elapsed
+}
+
+func (o *Overrun) what() string {
+	switch {
+	case o.Limit == 0:
+		return "was not begun: run " + o.RunID + " has no time left; extend the run or resume it"
+	case o.Layer == LayerHard:
+		return fmt.Sprintf(
+			"was abandoned after %v, a grace of %v after its limit of %s; it runs on until it heeds its context",
+			o.Elapsed, o.Grace, o.limit())
+	}
+	return fmt.Sprintf("overran its limit of %s: %v elapsed", o.limit(), o.Elapsed)
+}
+
+func (o *Overrun) limit() string {
+	if o.RunID == "" {
+		return o.Limit.String()
+	}
+	return fmt.Sprintf("%v, all that run %s had left", o.Limit, o.RunID)
+}
+
+// Unwrap returns [context.DeadlineExceeded], [os.ErrDeadlineExceeded] and the error that the call returned.
+func (o *Overrun) Unwrap() []error {
+	wrapped := []error{context.DeadlineExceeded, os.ErrDeadlineExceeded}
+	if o.Err != nil && o.Err != error(o) { //nolint:errorlint // the very value: it would be looked into for ever
+		wrapped = append(wrapped, o.Err)
+	}
+	return wrapped
+}
+
+// Timeout reports true: an overrun is a timeout, as [net.Error] and os.IsTimeout have it.
+func (o *Overrun) Timeout() bool { return true }
+
+// Temporary reports true, as Timeout does. It makes the error a [net.Error].
+func (o *Overrun) Temporary() bool { return true }

@@ -47,148 +47,148 @@ func overrunOf(t *testing.T, err error) *bound.Overrun {
 	return overrun
 }
 
+// TestOutcome checks what becomes of a call that takes so long, whatever happens to its context.
+func TestOutcome(t *testing.T) {
+	const none, soft, hard, outside = bound.LayerNone, bound.LayerSoft, bound.LayerHard, bound.LayerOutside
+	const s, limit, grace = time.Second, time.Minute, 10 * time.Second
+	for name, c := range map[string]struct {
+		lasts   time.Duration
+		err     error
+		outside time.Duration // when the context outside ends, 0 for never
+		layer   bound.LayerKind
+		took    time.Duration // less for a call that was abandoned
+	}{
+		"in time":                          {lasts: s, layer: none, took: s},
+		"with an error":                    {lasts: s, err: errTick, layer: none, took: s},
+		"exactly the limit":                {lasts: limit, layer: none, took: limit},
+		"within the grace":                 {lasts: limit + 5*s, layer: soft, took: limit + 5*s},
+		"within the grace, with an error":  {lasts: limit + 1, err: errTick, layer: soft, took: limit + 1},
+		"exactly the grace":                {lasts: limit + grace, layer: soft, took: limit + grace},
+		"more than the grace":              {lasts: time.Hour, layer: hard, took: limit + grace + 2},
+		"within the grace of an outer end": {lasts: 63 * s, err: errTick, outside: 55 * s, layer: outside, took: 63 * s},
+		"more than that":                   {lasts: time.Hour, outside: s, layer: outside, took: s + grace + 1},
+		"limit and then outer end":         {lasts: 65 * s, outside: limit + 2, layer: soft, took: 65 * s},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			ctx := t.Context()
+			if c.outside > 0 {
+				ctx = cutAfter(t, c.outside)
+			}
+			out := bound.Do(ctx, tick, ignoring(c.lasts, c.err))
+			require.Equal(t, []time.Duration{limit, grace}, []time.Duration{out.Limit, out.Grace})
+			require.Equal(t, c.layer, out.Layer)
+			require.Equal(t, c.layer == soft || c.layer == hard, out.Overran())
+			require.Equal(t, c.took, out.Elapsed)
+			require.Equal(t, c.took < c.lasts, out.Abandoned)
+			if !out.Abandoned {
+				require.Equal(t, "done", out.Result)
+				require.Equal(t, c.err, out.ResultErr)
+				require.True(t, c.err == nil || errors.Is(out.Err, c.err))
+			} else {
+				require.Empty(t, out.Result)
+				require.ErrorContains(t, out.Err, "was abandoned")
+			}
+			require.Equal(t, c.layer == outside, errors.Is(out.Err, errHostGone))
+			switch c.layer {
+			case none:
+				require.Equal(t, c.err, out.Err, "as it is")
+			case soft, hard:
+				overrun := overrunOf(t, out.Err)
+				require.Equal(t, c.took, overrun.Elapsed)
+				require.Equal(t, c.layer, overrun.Layer)
+				require.ErrorIs(t, out.Err, context.DeadlineExceeded)
+			}
+			time.Sleep(time.Hour)
+		})
+	}
+	bubble(t, "a grace without a limit", func(t *testing.T) {
+		call := tick
+		call.Grace = watchdog.NoLimit
+		out := bound.Do(t.Context(), call, ignoring(1000*time.Hour, nil))
+		require.Equal(t, soft, out.Layer)
+		require.Equal(t, 1000*time.Hour, out.Elapsed)
+	})
+}
+
 func TestInTime(t *testing.T) {
-	t.Run("its result is the outcome, and no layer acted", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), tick, ignoring(time.Second, nil))
-			require.Equal(t, bound.Outcome[string]{
-				Result: "done", Layer: bound.LayerNone, Elapsed: time.Second, Limit: time.Minute, Grace: 10 * time.Second,
-			}, out)
-			require.False(t, out.Overran())
-		})
-	})
-	t.Run("its error stays that error", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), tick, ignoring(time.Second, errTick))
-			require.Equal(t, errTick, out.Err)
-			require.Equal(t, errTick, out.ResultErr)
-			require.Equal(t, "done", out.Result)
-			require.Equal(t, bound.LayerNone, out.Layer)
-		})
-	})
-	t.Run("exactly its limit is in time", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), tick, ignoring(time.Minute, nil))
-			require.NoError(t, out.Err)
-			require.Equal(t, bound.LayerNone, out.Layer)
-			require.Equal(t, time.Minute, out.Elapsed)
-		})
-	})
-	t.Run("its context has ended when it has, as one that a cancel ended", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var kept context.Context
-			bound.Do(t.Context(), tick, func(ctx context.Context) (string, error) { kept = ctx; return "", nil })
-			require.Equal(t, context.Canceled, kept.Err())
-			require.ErrorIs(t, context.Cause(kept), context.Canceled)
-			require.ErrorContains(t, context.Cause(kept), "has returned")
-		})
-	})
-	t.Run("it leaves no goroutine and no timer behind", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { // the bubble fails if a goroutine is left
-			start := time.Now()
-			bound.Do(context.Background(), tick, ignoring(0, nil))
-			require.Zero(t, time.Since(start))
-		})
+	bubble(t, "its context has ended when it has, as one that a cancel ended", func(t *testing.T) {
+		var kept context.Context
+		bound.Do(t.Context(), tick, func(ctx context.Context) (string, error) { kept = ctx; return "", nil })
+		require.Equal(t, context.Canceled, kept.Err())
+		require.ErrorIs(t, context.Cause(kept), context.Canceled)
+		require.ErrorContains(t, context.Cause(kept), "has returned")
 	})
 }
 
 func TestContext(t *testing.T) {
-	t.Run("has the values of the one outside and the sooner of two deadlines", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			type key struct{}
-			outer := context.WithValue(t.Context(), key{}, "v")
-			sooner, stop := context.WithTimeout(outer, time.Second)
-			defer stop()
-			later, stop := context.WithTimeout(outer, time.Hour)
-			defer stop()
-			for ctx, want := range map[context.Context]time.Duration{outer: time.Minute, sooner: time.Second, later: time.Minute} {
-				bound.Do(ctx, tick, func(ctx context.Context) (string, error) {
-					deadline, ok := ctx.Deadline()
-					require.True(t, ok)
-					require.Equal(t, want, time.Until(deadline))
-					require.Equal(t, "v", ctx.Value(key{}))
-					return "", nil
-				})
-			}
-		})
-	})
-	t.Run("has no deadline without a limit", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), bound.Call{Limit: watchdog.NoLimit}, func(ctx context.Context) (string, error) {
-				_, ok := ctx.Deadline()
-				require.False(t, ok)
-				time.Sleep(1000 * time.Hour)
-				return "done", ctx.Err()
+	bubble(t, "has the values of the one outside and the sooner of two deadlines", func(t *testing.T) {
+		type key struct{}
+		outer := context.WithValue(t.Context(), key{}, "v")
+		sooner, stop := context.WithTimeout(outer, time.Second)
+		defer stop()
+		later, stop := context.WithTimeout(outer, time.Hour)
+		defer stop()
+		for ctx, want := range map[context.Context]time.Duration{outer: time.Minute, sooner: time.Second, later: time.Minute} {
+			bound.Do(ctx, tick, func(ctx context.Context) (string, error) {
+				deadline, ok := ctx.Deadline()
+				require.True(t, ok)
+				require.Equal(t, want, time.Until(deadline))
+				require.Equal(t, "v", ctx.Value(key{}))
+				return "", nil
 			})
-			require.NoError(t, out.Err)
-			require.Equal(t, 1000*time.Hour, out.Elapsed)
+		}
+	})
+	bubble(t, "has no deadline without a limit", func(t *testing.T) {
+		out := bound.Do(t.Context(), bound.Call{Limit: watchdog.NoLimit}, func(ctx context.Context) (string, error) {
+			_, ok := ctx.Deadline()
+			require.False(t, ok)
+			time.Sleep(1000 * time.Hour)
+			return "done", ctx.Err()
 		})
+		require.NoError(t, out.Err)
+		require.Equal(t, 1000*time.Hour, out.Elapsed)
 	})
 }
 
 func TestSoftLimit(t *testing.T) {
-	t.Run("ends the context a nanosecond after the limit, and says why in its cause", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			bound.Do(t.Context(), tick, func(ctx context.Context) (string, error) {
-				time.Sleep(time.Minute)
-				require.NoError(t, ctx.Err())
-				<-ctx.Done()
-				require.Equal(t, context.DeadlineExceeded, ctx.Err())
-				require.Equal(t, &bound.Overrun{
-					Layer: bound.LayerSoft, Limit: time.Minute, Grace: 10 * time.Second, Elapsed: time.Minute + 1,
-				}, context.Cause(ctx))
-				return "", nil
-			})
+	bubble(t, "ends the context a nanosecond after the limit, and says why in its cause", func(t *testing.T) {
+		bound.Do(t.Context(), tick, func(ctx context.Context) (string, error) {
+			time.Sleep(time.Minute)
+			require.NoError(t, ctx.Err())
+			<-ctx.Done()
+			require.Equal(t, context.DeadlineExceeded, ctx.Err())
+			require.Equal(t, &bound.Overrun{
+				Layer: bound.LayerSoft, Limit: time.Minute, Grace: 10 * time.Second, Elapsed: time.Minute + 1,
+			}, context.Cause(ctx))
+			return "", nil
 		})
 	})
-	t.Run("makes a timeout of a call that then returns its context's error", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), tick, obeying)
-			require.Equal(t, bound.LayerSoft, out.Layer)
-			require.Equal(t, time.Minute+1, out.Elapsed)
-			require.Equal(t, context.DeadlineExceeded, out.ResultErr)
-			overrun := overrunOf(t, out.Err)
-			require.Equal(t, time.Minute+1, overrun.Elapsed)
-			require.True(t, overrun.Timeout())
-			require.ErrorIs(t, overrun, context.DeadlineExceeded)
-			require.False(t, out.Abandoned)
-		})
+	bubble(t, "makes a timeout of a call that then returns its context's error", func(t *testing.T) {
+		out := bound.Do(t.Context(), tick, obeying)
+		require.Equal(t, bound.LayerSoft, out.Layer)
+		require.Equal(t, time.Minute+1, out.Elapsed)
+		require.Equal(t, context.DeadlineExceeded, out.ResultErr)
+		overrun := overrunOf(t, out.Err)
+		require.Equal(t, time.Minute+1, overrun.Elapsed)
+		require.True(t, overrun.Timeout())
+		require.ErrorIs(t, overrun, context.DeadlineExceeded)
+		require.False(t, out.Abandoned)
 	})
-	t.Run("makes a timeout of a call that then returns without an error, whose result is kept", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), tick, ignoring(time.Minute+5*time.Second, nil))
-			require.True(t, out.Overran())
-			require.Equal(t, "done", out.Result)
-			require.NoError(t, out.ResultErr)
-			require.Equal(t, time.Minute+5*time.Second, overrunOf(t, out.Err).Elapsed)
-			require.EqualError(t, out.Err, "call overran its limit of 1m0s: 1m5s elapsed")
+	bubble(t, "is exceeded also where its timer is late", func(t *testing.T) {
+		late := &lateTimers{Mock: clock.NewMock()}
+		call := tick
+		call.Clock = late
+		var kept context.Context
+		out := bound.Do(t.Context(), call, func(ctx context.Context) (string, error) {
+			kept = ctx
+			late.Add(time.Minute + 1)
+			require.NoError(t, ctx.Err())
+			return "done", nil
 		})
-	})
-	t.Run("wraps the error of a call that returns it later", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), tick, ignoring(time.Minute+1, errTick))
-			require.ErrorIs(t, out.Err, errTick)
-			require.ErrorIs(t, out.Err, context.DeadlineExceeded)
-			require.ErrorContains(t, out.Err, "it returned: tick failed")
-		})
-	})
-	t.Run("is exceeded also where its timer is late", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			late := &lateTimers{Mock: clock.NewMock()}
-			call := tick
-			call.Clock = late
-			var kept context.Context
-			out := bound.Do(t.Context(), call, func(ctx context.Context) (string, error) {
-				kept = ctx
-				late.Add(time.Minute + 1)
-				require.NoError(t, ctx.Err())
-				return "done", nil
-			})
-			require.Equal(t, bound.LayerSoft, out.Layer)
-			require.Equal(t, "done", out.Result)
-			overrunOf(t, context.Cause(kept))
-			require.Equal(t, context.DeadlineExceeded, kept.Err())
-		})
+		require.Equal(t, bound.LayerSoft, out.Layer)
+		require.Equal(t, "done", out.Result)
+		overrunOf(t, context.Cause(kept))
+		require.Equal(t, context.DeadlineExceeded, kept.Err())
 	})
 }
 
@@ -200,82 +200,41 @@ func (c *lateTimers) AfterFunc(_ time.Duration, f func()) *clock.Timer {
 }
 
 func TestHardLimit(t *testing.T) {
-	t.Run("gives the caller its answer though the call never returned", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), tick, ignoring(time.Hour, nil))
-			require.Equal(t, bound.LayerHard, out.Layer)
-			require.True(t, out.Abandoned)
-			require.True(t, out.Overran())
-			require.Empty(t, out.Result)
-			require.NoError(t, out.ResultErr)
-			require.Equal(t, 70*time.Second+2, out.Elapsed)
-			require.Equal(t, bound.LayerHard, overrunOf(t, out.Err).Layer)
-			require.ErrorContains(t, out.Err, "abandoned")
-			time.Sleep(time.Hour)
-		})
-	})
-	t.Run("is not exceeded by a call that takes exactly the grace", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), tick, ignoring(70*time.Second, nil))
-			require.Equal(t, bound.LayerSoft, out.Layer)
-			require.Equal(t, "done", out.Result)
-		})
-	})
-	t.Run("never comes with a grace without a limit", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			call := tick
-			call.Grace = watchdog.NoLimit
-			out := bound.Do(t.Context(), call, ignoring(1000*time.Hour, nil))
-			require.Equal(t, bound.LayerSoft, out.Layer)
-			require.Equal(t, 1000*time.Hour, out.Elapsed)
-		})
-	})
-	t.Run("comes by a clock for tests, too", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			mock, done, call := clock.NewMock(), make(chan struct{}), tick
-			call.Clock = mock
-			outcome := make(chan bound.Outcome[string], 1)
-			go func() {
-				outcome <- bound.Do(t.Context(), call, func(ctx context.Context) (string, error) {
-					_, ok := ctx.Deadline()
-					assert.False(t, ok, "the mock's time is no one else's")
-					<-done
-					return "", nil
-				})
-			}()
-			for range 2 { // the timer of the grace is only set once the limit was exceeded
-				synctest.Wait()
-				mock.Add(time.Minute + 1)
-			}
-			require.Equal(t, bound.LayerHard, (<-outcome).Layer)
-			close(done)
-		})
+	bubble(t, "comes by a clock for tests, too", func(t *testing.T) {
+		mock, done, call := clock.NewMock(), make(chan struct{}), tick
+		call.Clock = mock
+		outcome := make(chan bound.Outcome[string], 1)
+		go func() {
+			outcome <- bound.Do(t.Context(), call, func(ctx context.Context) (string, error) {
+				_, ok := ctx.Deadline()
+				assert.False(t, ok, "the mock's time is no one else's")
+				<-done
+				return "", nil
+			})
+		}()
+		for range 2 { // the timer of the grace is only set once the limit was exceeded
+			synctest.Wait()
+			mock.Add(time.Minute + 1)
+		}
+		require.Equal(t, bound.LayerHard, (<-outcome).Layer)
+		close(done)
 	})
 }
 
 func TestLimits(t *testing.T) {
-	t.Run("are 30 minutes and 30 seconds where the call does not say", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), bound.Call{Logger: quiet}, ignoring(time.Hour, nil))
-			require.Equal(t, 30*time.Minute, out.Limit)
-			require.Equal(t, 30*time.Second, out.Grace)
-			require.Equal(t, 30*time.Minute+30*time.Second+2, out.Elapsed)
-			time.Sleep(time.Hour)
-		})
+	bubble(t, "are 30 minutes and 30 seconds where the call does not say", func(t *testing.T) {
+		out := bound.Do(t.Context(), bound.Call{Logger: quiet}, ignoring(time.Hour, nil))
+		require.Equal(t, 30*time.Minute, out.Limit)
+		require.Equal(t, 30*time.Second, out.Grace)
+		require.Equal(t, 30*time.Minute+30*time.Second+2, out.Elapsed)
+		time.Sleep(time.Hour)
 	})
-	t.Run("may be any positive duration", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			for _, limit := range []time.Duration{1, time.Second, 1000 * time.Hour, watchdog.NoLimit - 1} {
-				out := bound.Do(t.Context(), bound.Call{Limit: limit}, ignoring(0, nil))
-				require.NoError(t, out.Err)
-				require.Equal(t, limit, out.Limit)
-			}
-		})
-	})
-	t.Run("are from 1 to 60 minutes where a user may choose", func(t *testing.T) {
-		require.Equal(t, time.Minute, bound.MinTick)
-		require.Equal(t, time.Hour, bound.MaxTick)
-		require.Equal(t, 30*time.Minute, bound.DefaultTick)
+	bubble(t, "may be any positive duration", func(t *testing.T) {
+		for _, limit := range []time.Duration{1, time.Second, 1000 * time.Hour, watchdog.NoLimit - 1} {
+			out := bound.Do(t.Context(), bound.Call{Limit: limit}, ignoring(0, nil))
+			require.NoError(t, out.Err)
+			require.Equal(t, limit, out.Limit)
+		}
 	})
 	t.Run("may not be negative, nor may a key be without Calls, and then nothing is begun", func(t *testing.T) {
 		for name, call := range map[string]bound.Call{
@@ -324,4 +283,27 @@ func TestOverrunText(t *testing.T) {
 		require.Equal(t, `call "a" overran its limit of 1m0s: 1m0s elapsed`, o.Error())
 		require.NotErrorIs(t, o, errTick)
 	})
+}
+
+func TestTimer(t *testing.T) {
+	t.Run("a call that is over is held by none", func(t *testing.T) {
+		timers := &spiedTimers{Mock: clock.NewMock()}
+		call := tick
+		call.Clock = timers
+		bound.Do(t.Context(), call, ignoring(0, nil))
+		require.Len(t, timers.made, 1)
+		require.False(t, timers.made[0].Stop(), "it was stopped before")
+	})
+}
+
+// spiedTimers is a clock that remembers its timers.
+type spiedTimers struct {
+	*clock.Mock
+	made []*clock.Timer
+}
+
+func (c *spiedTimers) AfterFunc(d time.Duration, f func()) *clock.Timer {
+	t := c.Mock.AfterFunc(d, f)
+	c.made = append(c.made, t)
+	return t
 }

@@ -31,7 +31,6 @@ func (e *KeyInUse) Error() string {
 // Unwrap returns [ErrKeyInUse].
 func (e *KeyInUse) Unwrap() error { return ErrKeyInUse }
 
-// maxLateEnds is how many ends of abandoned calls are remembered.
 const maxLateEnds = 32
 
 // Calls keeps the keys of the calls in flight and the account of the abandoned ones. The zero value is ready; it must
@@ -39,7 +38,7 @@ const maxLateEnds = 32
 type Calls struct {
 	mu        sync.Mutex
 	inFlight  map[string]*invocation
-	abandoned []listed
+	abandoned []*invocation
 	late      []LateEnd
 	counts    Counts
 }
@@ -70,20 +69,14 @@ type LateEnd struct {
 	Panic *CallPanic
 }
 
-// listed is an abandoned call and its invocation.
-type listed struct {
-	AbandonedCall
-	invocation *invocation
-}
-
 // Abandoned returns the abandoned calls that have not ended, in the order in which they were abandoned. The slice is
 // the caller's.
 func (c *Calls) Abandoned() []AbandonedCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := make([]AbandonedCall, len(c.abandoned))
-	for i, l := range c.abandoned {
-		all[i] = l.AbandonedCall
+	for at, i := range c.abandoned {
+		all[at] = i.left
 	}
 	return all
 }
@@ -130,14 +123,14 @@ func (c *Calls) free(i *invocation) {
 }
 
 // abandon lists the invocation, until it ends.
-func (c *Calls) abandon(i *invocation, a AbandonedCall) {
+func (c *Calls) abandon(i *invocation) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counts.Abandoned++
-	c.abandoned = append(c.abandoned, listed{a, i})
+	c.abandoned = append(c.abandoned, i)
 }
 
 // end takes an abandoned invocation from the list. It does not touch the key, which may be a newer call's.
@@ -147,18 +140,12 @@ func (c *Calls) end(i *invocation, endedAt time.Time) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at := slices.IndexFunc(c.abandoned, func(l listed) bool { return l.invocation == i })
-	c.remember(LateEnd{c.abandoned[at].AbandonedCall, endedAt, i.panicked})
+	at := slices.Index(c.abandoned, i)
 	c.abandoned = slices.Delete(c.abandoned, at, at+1)
-}
-
-func (c *Calls) remember(end LateEnd) {
 	c.counts.Ended++
-	if end.Panic != nil {
+	if i.panicked != nil {
 		c.counts.Panicked++
 	}
-	if len(c.late) == maxLateEnds {
-		c.late = slices.Delete(c.late, 0, 1)
-	}
-	c.late = append(c.late, end)
+	c.late = append(c.late, LateEnd{i.left, endedAt, i.panicked})
+	c.late = slices.Delete(c.late, 0, max(len(c.late)-maxLateEnds, 0))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/benbjohnson/clock"
+
 	"github.com/seed62658d38/watchdog/bound"
 )
 

@@ -9,6 +9,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/handle"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // An invocation is a call that is in flight, and the call's context.
@@ -37,6 +38,7 @@ type invocation struct {
 	looked  bool          // after its timer, see forget
 	done    chan struct{} // closed when the call settles, if somebody waits out its grace
 	elapsed time.Duration // when it settled
+	left    AbandonedCall // written before it is listed
 
 	// Written by the call's goroutine before it settles.
 	returned bool
@@ -53,7 +55,6 @@ const (
 	abandoned       // the caller has left; whatever the call still brings is dropped
 )
 
-// An ending is what the caller learned of the end.
 type ending struct {
 	layer     LayerKind
 	abandoned bool
@@ -191,7 +192,6 @@ func (i *invocation) wait() ending {
 	return how
 }
 
-// disarm stops the timer of a call whose context has ended.
 func (i *invocation) disarm() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -290,4 +290,25 @@ func (i *invocation) Err() error {
 		return context.DeadlineExceeded
 	}
 	return err
+}
+
+// record has the run that the call was made in put on record that it overran or was abandoned. It has no part of what
+// the work returned or panicked with, which may be a secret.
+func (i *invocation) record(how ending) {
+	overran := how.layer == LayerSoft || how.layer == LayerHard
+	if !i.onRecord || !overran && !how.abandoned {
+		return
+	}
+	handle.Of(i.run.Context()).RecordOverrun(record.Overrun{
+		Key: i.call.Key, Layer: string(how.layer), Note: i.note(), LimitSeconds: recorded(i.call.Limit),
+		ElapsedSeconds: record.ExactSeconds(how.elapsed), Abandoned: how.abandoned, LimitedBy: i.limitedBy,
+	})
+}
+
+// recorded is a limit as events have it: 0 for none.
+func recorded(limit time.Duration) record.Seconds {
+	if limit == watchdog.NoLimit {
+		return 0
+	}
+	return record.ExactSeconds(limit)
 }

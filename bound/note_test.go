@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -24,23 +23,21 @@ func noting(what string, d time.Duration) func(context.Context) (string, error) 
 }
 
 func TestNote(t *testing.T) {
-	t.Run("of work outside of a run is in the outcome, the cause, the error and the list of abandoned calls", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			call, calls, _ := keyed()
-			out := bound.Do(t.Context(), call, func(ctx context.Context) (string, error) {
-				bound.Note(ctx, "read_file")
-				bound.Note(ctx, "write_file")
-				<-ctx.Done()
-				require.Equal(t, "write_file", overrunOf(t, context.Cause(ctx)).Note)
-				time.Sleep(time.Hour)
-				return "", nil
-			})
-			require.Equal(t, "write_file", out.Note)
-			require.Equal(t, "write_file", overrunOf(t, out.Err).Note)
-			require.ErrorContains(t, out.Err, "last noted: write_file")
-			require.Equal(t, "write_file", calls.Abandoned()[0].Note)
+	bubble(t, "of work outside of a run is in the outcome, the cause, the error and the list of abandoned calls", func(t *testing.T) {
+		call, calls, _ := keyed()
+		out := bound.Do(t.Context(), call, func(ctx context.Context) (string, error) {
+			bound.Note(ctx, "read_file")
+			bound.Note(ctx, "write_file")
+			<-ctx.Done()
+			require.Equal(t, "write_file", overrunOf(t, context.Cause(ctx)).Note)
 			time.Sleep(time.Hour)
+			return "", nil
 		})
+		require.Equal(t, "write_file", out.Note)
+		require.Equal(t, "write_file", overrunOf(t, out.Err).Note)
+		require.ErrorContains(t, out.Err, "last noted: write_file")
+		require.Equal(t, "write_file", calls.Abandoned()[0].Note)
+		time.Sleep(time.Hour)
 	})
 	t.Run("is in the outcome of a call in time, too, through contexts made from the call's", func(t *testing.T) {
 		out := bound.Do(t.Context(), tick, func(ctx context.Context) (string, error) {
@@ -65,62 +62,56 @@ func TestNote(t *testing.T) {
 		})
 		require.Equal(t, "grep", outer.Note)
 	})
-	t.Run("of an abandoned call is dropped, as is that of a call in it", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd := watched(t, watchdog.Config{Store: &watchdog.Memory{}})
-			outer := bound.Do(wd.Context(), bound.Call{}, func(ctx context.Context) (string, error) {
-				bound.Note(ctx, "plan")
-				bound.Do(ctx, tick, func(ctx context.Context) (string, error) {
-					time.Sleep(2 * time.Minute)
-					bound.Note(ctx, "too late")
-					bound.Do(context.WithoutCancel(ctx), tick, noting("later still", 0))
-					return "", nil
-				})
-				time.Sleep(5 * time.Minute)
+	bubble(t, "of an abandoned call is dropped, as is that of a call in it", func(t *testing.T) {
+		wd := watched(t, watchdog.Config{Store: &watchdog.Memory{}})
+		outer := bound.Do(wd.Context(), bound.Call{}, func(ctx context.Context) (string, error) {
+			bound.Note(ctx, "plan")
+			bound.Do(ctx, tick, func(ctx context.Context) (string, error) {
+				time.Sleep(2 * time.Minute)
+				bound.Note(ctx, "too late")
+				bound.Do(context.WithoutCancel(ctx), tick, noting("later still", 0))
 				return "", nil
 			})
-			require.Equal(t, "plan", outer.Note)
-			require.Equal(t, "plan", wd.LastNote())
+			time.Sleep(5 * time.Minute)
+			return "", nil
 		})
+		require.Equal(t, "plan", outer.Note)
+		require.Equal(t, "plan", wd.LastNote())
 	})
-	t.Run("in a run is the run's, too; the call's own note comes before the run's", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd := watched(t, watchdog.Config{Store: &watchdog.Memory{}})
-			wd.Note("plan")
-			require.Equal(t, "plan", bound.Do(wd.Context(), tick, ignoring(0, nil)).Note)
-			out := bound.Do(wd.Context(), tick, func(ctx context.Context) (string, error) {
-				bound.Note(ctx, "grep")
-				require.Equal(t, "grep", wd.LastNote())
-				wd.Note("something beside it")
-				return "", nil
-			})
-			require.Equal(t, "grep", out.Note)
-			bound.Note(wd.Context(), "between calls")
-			require.Equal(t, "between calls", wd.LastNote())
+	bubble(t, "in a run is the run's, too; the call's own note comes before the run's", func(t *testing.T) {
+		wd := watched(t, watchdog.Config{Store: &watchdog.Memory{}})
+		wd.Note("plan")
+		require.Equal(t, "plan", bound.Do(wd.Context(), tick, ignoring(0, nil)).Note)
+		out := bound.Do(wd.Context(), tick, func(ctx context.Context) (string, error) {
+			bound.Note(ctx, "grep")
+			require.Equal(t, "grep", wd.LastNote())
+			wd.Note("something beside it")
+			return "", nil
 		})
+		require.Equal(t, "grep", out.Note)
+		bound.Note(wd.Context(), "between calls")
+		require.Equal(t, "between calls", wd.LastNote())
 	})
 	t.Run("is nobody's where there is neither call nor run", func(t *testing.T) {
 		require.NotPanics(t, func() { bound.Note(t.Context(), "read_file") })
 	})
-	t.Run("can be made by many goroutines at once, also when the call is abandoned", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), tick, func(ctx context.Context) (string, error) {
-				var all sync.WaitGroup
-				for range 8 {
-					all.Go(func() {
-						for range 100 {
-							bound.Note(ctx, "grep")
-							time.Sleep(time.Second)
-						}
-					})
-				}
-				all.Wait()
-				return "", nil
-			})
-			require.True(t, out.Abandoned)
-			require.Equal(t, "grep", out.Note)
-			time.Sleep(time.Hour)
+	bubble(t, "can be made by many goroutines at once, also when the call is abandoned", func(t *testing.T) {
+		out := bound.Do(t.Context(), tick, func(ctx context.Context) (string, error) {
+			var all sync.WaitGroup
+			for range 8 {
+				all.Go(func() {
+					for range 100 {
+						bound.Note(ctx, "grep")
+						time.Sleep(time.Second)
+					}
+				})
+			}
+			all.Wait()
+			return "", nil
 		})
+		require.True(t, out.Abandoned)
+		require.Equal(t, "grep", out.Note)
+		time.Sleep(time.Hour)
 	})
 	t.Run("costs few allocations", func(t *testing.T) {
 		bound.Do(t.Context(), tick, func(ctx context.Context) (string, error) {

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/benbjohnson/clock"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/internal/handle"
 )
 
 // cutAfter is a context that ends after a time, with errHostGone as its cause.
@@ -26,57 +28,24 @@ func cutAfter(t *testing.T, d time.Duration) context.Context {
 }
 
 func TestOutside(t *testing.T) {
-	t.Run("is cancelled and not timed out", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(cutAfter(t, time.Second), tick, obeying)
-			require.Equal(t, bound.LayerOutside, out.Layer)
-			require.False(t, out.Overran())
-			require.False(t, out.Abandoned)
-			require.Equal(t, "half done", out.Result)
-			require.Equal(t, context.Canceled, out.ResultErr)
-			require.ErrorIs(t, out.Err, errHostGone)
-			require.ErrorIs(t, out.Err, context.Canceled)
-			require.NotErrorIs(t, out.Err, context.DeadlineExceeded)
-			require.EqualError(t, out.Err, "call was cancelled from outside and ended after 1s: host gone")
-		})
+	bubble(t, "is cancelled and not timed out", func(t *testing.T) {
+		out := bound.Do(cutAfter(t, time.Second), tick, obeying)
+		require.Equal(t, bound.LayerOutside, out.Layer)
+		require.False(t, out.Overran())
+		require.False(t, out.Abandoned)
+		require.Equal(t, "half done", out.Result)
+		require.Equal(t, context.Canceled, out.ResultErr)
+		require.ErrorIs(t, out.Err, errHostGone)
+		require.ErrorIs(t, out.Err, context.Canceled)
+		require.NotErrorIs(t, out.Err, context.DeadlineExceeded)
+		require.EqualError(t, out.Err, "call was cancelled from outside and ended after 1s: host gone")
 	})
-	t.Run("has a grace to return, in which its limit does not count", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(cutAfter(t, 55*time.Second), tick, ignoring(63*time.Second, errTick))
-			require.Equal(t, bound.LayerOutside, out.Layer)
-			require.False(t, out.Abandoned)
-			require.Equal(t, "done", out.Result)
-			require.ErrorIs(t, out.Err, errTick)
-			require.ErrorIs(t, out.Err, errHostGone)
-		})
-	})
-	t.Run("is abandoned a grace later", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(cutAfter(t, time.Second), tick, ignoring(time.Hour, nil))
-			require.Equal(t, bound.LayerOutside, out.Layer)
-			require.True(t, out.Abandoned)
-			require.Empty(t, out.Result)
-			require.Equal(t, 11*time.Second+1, out.Elapsed)
-			require.ErrorIs(t, out.Err, errHostGone)
-			require.ErrorContains(t, out.Err, "was abandoned")
-			time.Sleep(time.Hour)
-		})
-	})
-	t.Run("has overrun where the limit came first", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(cutAfter(t, time.Minute+2), tick, ignoring(65*time.Second, nil))
-			require.Equal(t, bound.LayerSoft, out.Layer)
-			require.NotErrorIs(t, out.Err, errHostGone)
-		})
-	})
-	t.Run("ends by the deadline of that context, which is not its limit", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, stop := context.WithTimeout(t.Context(), time.Second)
-			defer stop()
-			out := bound.Do(ctx, tick, obeying)
-			require.Equal(t, bound.LayerOutside, out.Layer)
-			require.ErrorIs(t, out.Err, context.DeadlineExceeded)
-		})
+	bubble(t, "ends by the deadline of that context, which is not its limit", func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		out := bound.Do(ctx, tick, obeying)
+		require.Equal(t, bound.LayerOutside, out.Layer)
+		require.ErrorIs(t, out.Err, context.DeadlineExceeded)
 	})
 	t.Run("is not begun where that had ended before", func(t *testing.T) {
 		ctx, cut := context.WithCancelCause(t.Context())
@@ -86,16 +55,14 @@ func TestOutside(t *testing.T) {
 		require.ErrorIs(t, out.Err, errHostGone)
 		require.Zero(t, out.Elapsed)
 	})
-	t.Run("inside another call has not overrun itself when that one did", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			outer := bound.Do(t.Context(), tick, func(ctx context.Context) (string, error) {
-				inner := bound.Do(ctx, bound.Call{}, obeying)
-				require.Equal(t, bound.LayerOutside, inner.Layer)
-				require.Equal(t, time.Minute, overrunOf(t, inner.Err).Limit)
-				return inner.Result, inner.Err
-			})
-			require.Equal(t, bound.LayerSoft, outer.Layer)
+	bubble(t, "inside another call has not overrun itself when that one did", func(t *testing.T) {
+		outer := bound.Do(t.Context(), tick, func(ctx context.Context) (string, error) {
+			inner := bound.Do(ctx, bound.Call{}, obeying)
+			require.Equal(t, bound.LayerOutside, inner.Layer)
+			require.Equal(t, time.Minute, overrunOf(t, inner.Err).Limit)
+			return inner.Result, inner.Err
 		})
+		require.Equal(t, bound.LayerSoft, outer.Layer)
 	})
 }
 
@@ -148,21 +115,6 @@ func TestInRun(t *testing.T) {
 			require.Same(t, wd.Stop(), stopOf(t, out.Err))
 		})
 	})
-	t.Run("has the run's last note in its outcome, its cause and its error", func(t *testing.T) {
-		inRun(t, watchdog.Budget{}, func(t *testing.T, wd *watchdog.Watchdog) {
-			out := bound.Do(wd.Context(), tick, func(ctx context.Context) (string, error) {
-				watchdog.FromContext(ctx).Note("read_file")
-				<-ctx.Done()
-				require.Equal(t, "read_file", overrunOf(t, context.Cause(ctx)).Note)
-				watchdog.FromContext(ctx).Note("write_file")
-				return "", nil
-			})
-			require.Equal(t, "write_file", out.Note)
-			require.ErrorContains(t, out.Err, "last noted: write_file")
-			out = bound.Do(wd.Context(), tick, ignoring(0, nil))
-			require.Equal(t, "write_file", out.Note)
-		})
-	})
 	t.Run("that has ended is bounded by its own limit, to clean up in a detached context", func(t *testing.T) {
 		inRun(t, watchdog.Budget{WallClock: time.Minute}, func(t *testing.T, wd *watchdog.Watchdog) {
 			<-wd.Context().Done()
@@ -181,34 +133,88 @@ func stopOf(t *testing.T, err error) *watchdog.Stop {
 }
 
 func TestInObservedRun(t *testing.T) {
-	t.Run("is not bounded by that run", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-				Store: &watchdog.Memory{}, Budget: watchdog.Budget{WallClock: time.Second}, ObserveOnly: true, Logger: quiet,
-			})
-			require.NoError(t, err)
-			defer wd.Close()
-			out := bound.Do(wd.Context(), tick, ignoring(30*time.Second, nil))
-			require.NoError(t, out.Err)
-			require.Equal(t, time.Minute, out.Limit)
+	bubble(t, "is not bounded by that run", func(t *testing.T) {
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: &watchdog.Memory{}, Budget: watchdog.Budget{WallClock: time.Second}, ObserveOnly: true, Logger: quiet,
 		})
+		require.NoError(t, err)
+		defer wd.Close()
+		out := bound.Do(wd.Context(), tick, ignoring(30*time.Second, nil))
+		require.NoError(t, out.Err)
+		require.Equal(t, time.Minute, out.Limit)
 	})
-	t.Run("nor is one on the clock of a run for tests ended by the machine's", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			machine := clock.NewMock()
-			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: machine.Now()}, watchdog.Config{
-				Store: &watchdog.Memory{}, Clock: machine, Logger: quiet,
-			})
-			require.NoError(t, err)
-			defer wd.Close()
-			done := make(chan bound.Outcome[string], 1)
-			go func() { done <- bound.Do(wd.Context(), tick, obeying) }()
-			synctest.Wait()
-			time.Sleep(time.Hour)
-			require.Empty(t, done)
-			machine.Add(time.Minute + 1)
-			synctest.Wait()
-			require.Equal(t, bound.LayerSoft, (<-done).Layer)
+	bubble(t, "nor is one on the clock of a run for tests ended by the machine's", func(t *testing.T) {
+		machine := clock.NewMock()
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: machine.Now()}, watchdog.Config{
+			Store: &watchdog.Memory{}, Clock: machine, Logger: quiet,
 		})
+		require.NoError(t, err)
+		defer wd.Close()
+		done := make(chan bound.Outcome[string], 1)
+		go func() { done <- bound.Do(wd.Context(), tick, obeying) }()
+		synctest.Wait()
+		time.Sleep(time.Hour)
+		require.Empty(t, done)
+		machine.Add(time.Minute + 1)
+		synctest.Wait()
+		require.Equal(t, bound.LayerSoft, (<-done).Layer)
 	})
+}
+
+// TestWithin makes calls within a run whose context is not that of the call.
+func TestWithin(t *testing.T) {
+	newRun := func(t *testing.T, budget watchdog.Budget) *watchdog.Watchdog {
+		wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{Budget: budget})
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, wd.Close()) })
+		return wd
+	}
+	why := func(ctx context.Context) (*watchdog.Watchdog, error) {
+		<-ctx.Done()
+		return watchdog.FromContext(ctx), context.Cause(ctx)
+	}
+	bubble(t, "a call ends with the run, and is one in it", func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{WallClock: time.Hour, Idle: time.Minute})
+		out := bound.Do(within(context.Background(), wd), bound.Call{}, why)
+		require.Equal(t, bound.LayerOutside, out.Layer)
+		require.Same(t, wd, out.Result)
+		require.ErrorIs(t, out.ResultErr, watchdog.IdleExceeded)
+	})
+	bubble(t, "and with its context", func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{})
+		out := bound.Do(within(cutAfter(t, time.Second), wd), bound.Call{}, why)
+		require.Equal(t, bound.LayerOutside, out.Layer)
+		require.Equal(t, errHostGone, out.ResultErr)
+		require.Nil(t, wd.Stop())
+	})
+	bubble(t, "a directive ends it, and those at the same time", func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{
+			Idle: time.Minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry}},
+		})
+		ends := make(chan error)
+		for range 3 {
+			go func() { ends <- bound.Do(within(context.Background(), wd), bound.Call{}, why).ResultErr }()
+		}
+		bound.Do(within(context.Background(), wd), bound.Call{}, func(context.Context) (int, error) { return 1, nil })
+		for range 3 {
+			var asked *watchdog.Directive
+			require.ErrorAs(t, <-ends, &asked)
+		}
+	})
+	t.Run("in a run that has ended none is begun", func(t *testing.T) {
+		wd, calls := newRun(t, watchdog.Budget{}), &bound.Calls{}
+		require.NoError(t, wd.Close())
+		for range 2 { // its key is free again
+			out := bound.Do(within(context.Background(), wd), bound.Call{Key: "k", Calls: calls},
+				func(context.Context) (int, error) { return 0, errors.New("it was begun") })
+			require.Equal(t, bound.LayerOutside, out.Layer)
+			require.ErrorIs(t, out.Err, watchdog.ErrEnded)
+			require.ErrorIs(t, out.Err, watchdog.ErrClosed)
+			require.NoError(t, out.ResultErr)
+		}
+	})
+}
+
+func within(ctx context.Context, wd *watchdog.Watchdog) context.Context {
+	return handle.Of(wd.Context()).Within(ctx)
 }

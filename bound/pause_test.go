@@ -60,70 +60,62 @@ func TestPause(t *testing.T) {
 			during(time.Hour, approve(t, wd, 24*time.Hour))
 		}},
 	} {
-		t.Run("a pause "+name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ladders := watchdog.Ladders{Hold: []watchdog.DirectiveKind{watchdog.DirectiveWait}}
-				wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{
-					Budget: watchdog.Budget{WallClock: 31 * minute, Reserve: minute, Ladders: ladders},
-				})
-				require.NoError(t, err)
-				defer wd.Close()
-				began := time.Now()
-				go c.pause(t, wd)
-				out := bound.Do(wd.Context(), c.call, obeying)
-				require.Equal(t, bound.LayerSoft, out.Layer)
-				require.Equal(t, c.lasts, time.Since(began).Truncate(time.Millisecond))
-				require.Equal(t, min(c.call.Limit, 30*minute), out.Elapsed.Truncate(time.Millisecond))
-				synctest.Wait()
+		bubble(t, "a pause "+name, func(t *testing.T) {
+			ladders := watchdog.Ladders{Hold: []watchdog.DirectiveKind{watchdog.DirectiveWait}}
+			wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{
+				Budget: watchdog.Budget{WallClock: 31 * minute, Reserve: minute, Ladders: ladders},
 			})
+			require.NoError(t, err)
+			defer wd.Close()
+			began := time.Now()
+			go c.pause(t, wd)
+			out := bound.Do(wd.Context(), c.call, obeying)
+			require.Equal(t, bound.LayerSoft, out.Layer)
+			require.Equal(t, c.lasts, time.Since(began).Truncate(time.Millisecond))
+			require.Equal(t, min(c.call.Limit, 30*minute), out.Elapsed.Truncate(time.Millisecond))
+			synctest.Wait()
 		})
 	}
-	t.Run("a call that begins in one", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{})
-			require.NoError(t, err)
-			defer wd.Close()
-			h := approve(t, wd, 24*time.Hour)
-			time.Sleep(time.Hour)
-			began := time.Now()
-			go during(20*minute, h)
-			out := bound.Do(wd.Context(), tenMinutes, func(ctx context.Context) (string, error) {
-				end, _ := ctx.Deadline()
-				require.Equal(t, 10*minute, end.Sub(began), "no context's deadline moves")
-				return obeying(ctx)
-			})
-			require.Equal(t, bound.LayerSoft, out.Layer)
-			require.Equal(t, 30*minute, time.Since(began).Truncate(time.Millisecond))
+	bubble(t, "a call that begins in one", func(t *testing.T) {
+		wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{})
+		require.NoError(t, err)
+		defer wd.Close()
+		h := approve(t, wd, 24*time.Hour)
+		time.Sleep(time.Hour)
+		began := time.Now()
+		go during(20*minute, h)
+		out := bound.Do(wd.Context(), tenMinutes, func(ctx context.Context) (string, error) {
+			end, _ := ctx.Deadline()
+			require.Equal(t, 10*minute, end.Sub(began), "no context's deadline moves")
+			return obeying(ctx)
 		})
+		require.Equal(t, bound.LayerSoft, out.Layer)
+		require.Equal(t, 30*minute, time.Since(began).Truncate(time.Millisecond))
 	})
-	t.Run("a call that returns in one, after its limit, is in time", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{})
-			require.NoError(t, err)
-			defer wd.Close()
-			h := approve(t, wd, 24*time.Hour)
-			out := bound.Do(wd.Context(), tenMinutes, ignoring(time.Hour, nil))
+	bubble(t, "a call that returns in one, after its limit, is in time", func(t *testing.T) {
+		wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{})
+		require.NoError(t, err)
+		defer wd.Close()
+		h := approve(t, wd, 24*time.Hour)
+		out := bound.Do(wd.Context(), tenMinutes, ignoring(time.Hour, nil))
+		require.Equal(t, bound.LayerNone, out.Layer)
+		require.NoError(t, out.Err)
+		require.Zero(t, out.Elapsed)
+		require.True(t, h.Close())
+	})
+	bubble(t, "calls that return in one, after their limit, and nothing of them is kept", func(t *testing.T) {
+		wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{})
+		require.NoError(t, err)
+		defer wd.Close()
+		approve(t, wd, 24*time.Hour)
+		const calls, size = 100, 1 << 20
+		before := heap()
+		for range calls {
+			ctx := context.WithValue(wd.Context(), key{}, make([]byte, size))
+			out := bound.Do(ctx, bound.Call{Limit: time.Second}, ignoring(2*time.Second, nil))
 			require.Equal(t, bound.LayerNone, out.Layer)
-			require.NoError(t, out.Err)
-			require.Zero(t, out.Elapsed)
-			require.True(t, h.Close())
-		})
-	})
-	t.Run("calls that return in one, after their limit, and nothing of them is kept", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{})
-			require.NoError(t, err)
-			defer wd.Close()
-			approve(t, wd, 24*time.Hour)
-			const calls, size = 100, 1 << 20
-			before := heap()
-			for range calls {
-				ctx := context.WithValue(wd.Context(), key{}, make([]byte, size))
-				out := bound.Do(ctx, bound.Call{Limit: time.Second}, ignoring(2*time.Second, nil))
-				require.Equal(t, bound.LayerNone, out.Layer)
-			}
-			require.Less(t, heap(), before+calls*size/4)
-		})
+		}
+		require.Less(t, heap(), before+calls*size/4)
 	})
 }
 

@@ -8,8 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed62658d38/watchdog/bound"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/bound"
 )
 
 // The limits of a raced call. A grace of one nanosecond lets the soft and the hard limit race.

@@ -166,12 +166,10 @@ func TestOnRecord(t *testing.T) {
 			time.Sleep(time.Hour)
 		})
 	})
-	t.Run("is in a memory when Do returns", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := &watchdog.Memory{}
-			bound.Do(watched(t, watchdog.Config{Store: store, PollOnly: true}).Context(), tick, obeying)
-			require.Len(t, overrunsOf(t, store, "s-1"), 1)
-		})
+	bubble(t, "is in a memory when Do returns", func(t *testing.T) {
+		store := &watchdog.Memory{}
+		bound.Do(watched(t, watchdog.Config{Store: store, PollOnly: true}).Context(), tick, obeying)
+		require.Len(t, overrunsOf(t, store, "s-1"), 1)
 	})
 	t.Run("has a key and a note of 200 characters at most, on one line", func(t *testing.T) {
 		onRecord(t, plain, func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
@@ -240,52 +238,6 @@ func TestStoreOfOverruns(t *testing.T) {
 			close(hang)
 			require.NoError(t, wd.Close())
 			require.Len(t, overrunsOf(t, store, "s-1"), 2)
-		})
-	})
-	t.Run("is slow: Close waits for it", func(t *testing.T) {
-		onRecord(t, watchdog.Config{}, func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
-			hang := make(chan struct{})
-			store.set(nil, hang)
-			bound.Do(wd.Context(), tick, obeying)
-			time.AfterFunc(time.Second, func() { close(hang) })
-			require.NoError(t, wd.Close())
-			require.Len(t, overrunsOf(t, store, "s-1"), 1)
-			require.Equal(t, 1, store.appends)
-		})
-	})
-	t.Run("is slow and many calls overrun at once: the rest is one append", func(t *testing.T) {
-		onRecord(t, watchdog.Config{}, func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
-			hang := make(chan struct{})
-			store.set(nil, hang)
-			var all sync.WaitGroup
-			for i := range 1100 {
-				all.Go(func() {
-					bound.Do(wd.Context(), bound.Call{Limit: time.Minute + time.Duration(i)*time.Millisecond}, obeying)
-				})
-			}
-			all.Wait()
-			synctest.Wait()
-			require.Equal(t, 1, store.appends)
-			close(hang)
-			require.NoError(t, wd.Close())
-			require.Equal(t, 2, store.appends)
-			require.Len(t, overrunsOf(t, store, "s-1"), 1+1024, "those that waited and those that there was room for")
-		})
-	})
-	t.Run("fails: the next poll tries again, and Close has the error until one succeeds", func(t *testing.T) {
-		onRecord(t, watchdog.Config{}, func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
-			_, _ = wd.Fired() // polls are quiet for a second now
-			store.set(errDiskFull, nil)
-			bound.Do(wd.Context(), bound.Call{Limit: time.Millisecond}, obeying)
-			synctest.Wait()
-			require.Equal(t, 1, store.appends)
-			_, _ = wd.Fired()
-			synctest.Wait()
-			require.Equal(t, 2, store.appends)
-			require.ErrorIs(t, wd.Close(), errDiskFull)
-			store.set(nil, nil)
-			require.NoError(t, wd.Close())
-			require.Len(t, overrunsOf(t, store, "s-1"), 1)
 		})
 	})
 	t.Run("fails for long: the newest 1,024 are kept, and the stop is never dropped for them", func(t *testing.T) {
@@ -359,4 +311,77 @@ func TestOverrunIsNoWindow(t *testing.T) {
 			require.NoError(t, again.Close())
 		}
 	})
+}
+
+var errDiskFull = errors.New("disk full")
+
+// slowStore is a Memory that can be told to fail or to hang. It is not a *Memory to the watchdog, so that it is waited
+// for.
+type slowStore struct {
+	Memory watchdog.Memory
+
+	mu      sync.Mutex
+	fail    error         // what Append returns
+	hang    chan struct{} // what Append waits for
+	appends int           // how often Append was called
+}
+
+func (s *slowStore) set(fail error, hang chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail, s.hang = fail, hang
+}
+
+func (s *slowStore) Append(ctx context.Context, events ...watchdog.Event) error {
+	s.mu.Lock()
+	fail, hang := s.fail, s.hang
+	s.appends++
+	s.mu.Unlock()
+	if hang != nil {
+		select {
+		case <-hang:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	if fail != nil {
+		return fail
+	}
+	return s.Memory.Append(ctx, events...)
+}
+
+func (s *slowStore) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
+	return s.Memory.Read(ctx, aggregateType, aggregateID)
+}
+
+// eventsOf returns the events of one kind of a run.
+func eventsOf(t *testing.T, store watchdog.EventStore, runID, kind string) (found []watchdog.Event) {
+	t.Helper()
+	all, err := store.Read(context.Background(), watchdog.AggregateType, runID)
+	require.NoError(t, err)
+	for _, e := range all {
+		if e.Type == kind {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// overrunsOf returns what a run has on record of its calls.
+func overrunsOf(t *testing.T, store watchdog.EventStore, runID string) (found []map[string]any) {
+	t.Helper()
+	for _, e := range eventsOf(t, store, runID, watchdog.EventOverrun) {
+		var payload map[string]any
+		require.NoError(t, json.Unmarshal(e.Payload, &payload))
+		found = append(found, payload)
+	}
+	return found
+}
+
+// onlyOverrun returns the one overrun that a run has on record.
+func onlyOverrun(t *testing.T, store watchdog.EventStore, runID string) map[string]any {
+	t.Helper()
+	all := overrunsOf(t, store, runID)
+	require.Len(t, all, 1)
+	return all[0]
 }

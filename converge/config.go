@@ -90,7 +90,6 @@ func (c Config) completeStage(i int) error {
 	return nil
 }
 
-// index returns the index of the stage with that name, or -1.
 func (c Config) index(name string) int {
 	return slices.IndexFunc(c.Stages, func(s Stage) bool { return s.Name == name })
 }

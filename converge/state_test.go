@@ -20,17 +20,6 @@ func TestState(t *testing.T) {
 		require.NoError(t, err)
 		golden(t, "state", string(data)+"\n")
 	})
-	t.Run("the state of a new tracker can be restored", func(t *testing.T) {
-		config := converge.Config{}
-		restored := stored(t, config, newTracker(t, config))
-		require.Equal(t, "continue retry", word(observe(t, restored, a)))
-	})
-	t.Run("a restored tracker stays given up", func(t *testing.T) {
-		config := converge.Config{Stages: []converge.Stage{{Name: "only", After: 1}}}
-		tracker := newTracker(t, config)
-		observe(t, tracker, a)
-		require.Equal(t, "give_up only", word(observe(t, stored(t, config, tracker), b)))
-	})
 	t.Run("a state shares no memory with its tracker", func(t *testing.T) {
 		tracker := newTracker(t, converge.Config{})
 		observe(t, tracker, a)

@@ -28,62 +28,56 @@ func newTimer(t *testing.T, cfg idle.Config) (context.Context, *idle.Timer) {
 }
 
 func TestBusy(t *testing.T) {
-	t.Run("a reader that is behind is asked once before each trip", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			const waiting = 3
-			var asked atomic.Int64
-			ctx, timer := newTimer(t, idle.Config{Limit: limit, Busy: func() bool { return asked.Add(1) <= waiting }})
-			pass(limit)
-			require.Zero(t, asked.Load())
-			pass(1)
-			require.EqualValues(t, 1, asked.Load())
-			pass(2 * (limit + 1))
-			require.EqualValues(t, 3, asked.Load())
-			requireAlive(ctx, t, timer)
-			pass(limit)
-			requireAlive(ctx, t, timer)
-			pass(1)
-			require.EqualValues(t, 4, asked.Load())
-			requireSilent(ctx, t, timer, limit+1, limit)
-		})
+	bubble(t, "a reader that is behind is asked once before each trip", func(t *testing.T) {
+		const waiting = 3
+		var asked atomic.Int64
+		ctx, timer := newTimer(t, idle.Config{Limit: limit, Busy: func() bool { return asked.Add(1) <= waiting }})
+		pass(limit)
+		require.Zero(t, asked.Load())
+		pass(1)
+		require.EqualValues(t, 1, asked.Load())
+		pass(2 * (limit + 1))
+		require.EqualValues(t, 3, asked.Load())
+		requireAlive(ctx, t, timer)
+		pass(limit)
+		requireAlive(ctx, t, timer)
+		pass(1)
+		require.EqualValues(t, 4, asked.Load())
+		requireSilent(ctx, t, timer, limit+1, limit)
 	})
-	t.Run("true is a sign of life of the run around, too", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd := newRun(t, watchdog.Config{Budget: watchdog.Budget{Idle: limit + time.Second}})
-			ctx, timer, err := idle.New(wd.Context(), idle.Config{Limit: limit, Busy: func() bool { return true }})
-			require.NoError(t, err)
-			defer timer.Close()
-			pass(time.Hour)
-			require.NoError(t, ctx.Err())
-		})
+	bubble(t, "true is a sign of life of the run around, too", func(t *testing.T) {
+		wd := newRun(t, watchdog.Config{Budget: watchdog.Budget{Idle: limit + time.Second}})
+		ctx, timer, err := idle.New(wd.Context(), idle.Config{Limit: limit, Busy: func() bool { return true }})
+		require.NoError(t, err)
+		defer timer.Close()
+		pass(time.Hour)
+		require.NoError(t, ctx.Err())
 	})
-	t.Run("one that hangs counts as false after its bound, and is not called again before it returns", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			log := captureLog(t)
-			free := make(chan struct{})
-			var asked atomic.Int64
-			var told stops
-			_, timer := newTimer(t, idle.Config{
-				Limit:  limit,
-				Busy:   func() bool { asked.Add(1); <-free; return true },
-				Notify: told.add,
-			})
-			pass(limit + watchdog.BusyTimeout)
-			require.Empty(t, told.all())
-			pass(1)
-			require.Equal(t, []time.Duration{limit + watchdog.BusyTimeout + 1}, told.all())
-			timer.Alive()
-			pass(limit + 1)
-			require.Len(t, told.all(), 2)
-			require.EqualValues(t, 1, asked.Load())
-			require.Contains(t, log.String(), "counts a busy callback as not busy")
-			close(free)
-			synctest.Wait()
-			timer.Alive()
-			pass(limit + 1)
-			require.EqualValues(t, 2, asked.Load())
-			require.Len(t, told.all(), 2)
+	bubble(t, "one that hangs counts as false after its bound, and is not called again before it returns", func(t *testing.T) {
+		log := captureLog(t)
+		free := make(chan struct{})
+		var asked atomic.Int64
+		var told stops
+		_, timer := newTimer(t, idle.Config{
+			Limit:  limit,
+			Busy:   func() bool { asked.Add(1); <-free; return true },
+			Notify: told.add,
 		})
+		pass(limit + watchdog.BusyTimeout)
+		require.Empty(t, told.all())
+		pass(1)
+		require.Equal(t, []time.Duration{limit + watchdog.BusyTimeout + 1}, told.all())
+		timer.Alive()
+		pass(limit + 1)
+		require.Len(t, told.all(), 2)
+		require.EqualValues(t, 1, asked.Load())
+		require.Contains(t, log.String(), "counts a busy callback as not busy")
+		close(free)
+		synctest.Wait()
+		timer.Alive()
+		pass(limit + 1)
+		require.EqualValues(t, 2, asked.Load())
+		require.Len(t, told.all(), 2)
 	})
 	t.Run("a panic and the end of its goroutine count as false", func(t *testing.T) {
 		for name, busy := range map[string]func() bool{
@@ -100,102 +94,90 @@ func TestBusy(t *testing.T) {
 			})
 		}
 	})
-	t.Run("it may use the timer, and what it does counts", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var timer atomic.Pointer[idle.Timer]
-			ctx, made := newTimer(t, idle.Config{Limit: limit, Busy: func() bool {
-				timer.Load().Widen(time.Second)()
-				return false
-			}})
-			timer.Store(made)
-			pass(time.Hour)
-			requireAlive(ctx, t, made)
-			made.Close()
-		})
+	bubble(t, "it may use the timer, and what it does counts", func(t *testing.T) {
+		var timer atomic.Pointer[idle.Timer]
+		ctx, made := newTimer(t, idle.Config{Limit: limit, Busy: func() bool {
+			timer.Load().Widen(time.Second)()
+			return false
+		}})
+		timer.Store(made)
+		pass(time.Hour)
+		requireAlive(ctx, t, made)
+		made.Close()
 	})
-	t.Run("a sign of life while it is asked ends the silence", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := newTimer(t, idle.Config{Limit: limit, Busy: func() bool {
-				time.Sleep(watchdog.BusyTimeout / 2)
-				return false
-			}})
-			pass(limit + 1)
-			timer.Alive()
-			pass(limit)
-			requireAlive(ctx, t, timer)
-			pass(1 + watchdog.BusyTimeout/2)
-			requireSilent(ctx, t, timer, limit+1+watchdog.BusyTimeout/2, limit)
-		})
+	bubble(t, "a sign of life while it is asked ends the silence", func(t *testing.T) {
+		ctx, timer := newTimer(t, idle.Config{Limit: limit, Busy: func() bool {
+			time.Sleep(watchdog.BusyTimeout / 2)
+			return false
+		}})
+		pass(limit + 1)
+		timer.Alive()
+		pass(limit)
+		requireAlive(ctx, t, timer)
+		pass(1 + watchdog.BusyTimeout/2)
+		requireSilent(ctx, t, timer, limit+1+watchdog.BusyTimeout/2, limit)
 	})
 }
 
 func TestNotify(t *testing.T) {
-	t.Run("once a stretch of silence, and again only after the next sign of life", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var told stops
-			ctx, timer := newTimer(t, idle.Config{Limit: limit, Notify: told.add})
-			pass(time.Hour + limit/3)
-			require.Equal(t, []time.Duration{limit + 1}, told.all())
-			requireAlive(ctx, t, timer)
-			timer.Alive()
-			pass(limit)
-			require.Len(t, told.all(), 1)
-			pass(1)
-			require.Equal(t, []time.Duration{limit + 1, limit + 1}, told.all())
-			requireAlive(ctx, t, timer)
-		})
+	bubble(t, "once a stretch of silence, and again only after the next sign of life", func(t *testing.T) {
+		var told stops
+		ctx, timer := newTimer(t, idle.Config{Limit: limit, Notify: told.add})
+		pass(time.Hour + limit/3)
+		require.Equal(t, []time.Duration{limit + 1}, told.all())
+		requireAlive(ctx, t, timer)
+		timer.Alive()
+		pass(limit)
+		require.Len(t, told.all(), 1)
+		pass(1)
+		require.Equal(t, []time.Duration{limit + 1, limit + 1}, told.all())
+		requireAlive(ctx, t, timer)
 	})
-	t.Run("a callback may use the timer, also Close", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var timer atomic.Pointer[idle.Timer]
-			var calls atomic.Int64
-			ctx, made := newTimer(t, idle.Config{Limit: limit, Notify: func(*watchdog.Stop) {
-				if calls.Add(1) == 3 {
-					timer.Load().Close()
-				}
-				timer.Load().Alive()
-			}})
-			timer.Store(made)
-			pass(time.Hour)
-			require.EqualValues(t, 3, calls.Load())
-			require.Equal(t, context.Canceled, context.Cause(ctx))
-		})
-	})
-	t.Run("one that panics or ends its goroutine is logged, and called again", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			log := captureLog(t)
-			var calls atomic.Int64
-			_, timer := newTimer(t, idle.Config{Limit: limit, Notify: func(*watchdog.Stop) {
-				if calls.Add(1) == 1 {
-					panic("secret")
-				}
-				runtime.Goexit()
-			}})
-			for range 2 {
-				pass(limit + 1)
-				timer.Alive()
+	bubble(t, "a callback may use the timer, also Close", func(t *testing.T) {
+		var timer atomic.Pointer[idle.Timer]
+		var calls atomic.Int64
+		ctx, made := newTimer(t, idle.Config{Limit: limit, Notify: func(*watchdog.Stop) {
+			if calls.Add(1) == 3 {
+				timer.Load().Close()
 			}
-			require.EqualValues(t, 2, calls.Load())
-			require.Contains(t, log.String(), "panicked")
-			require.Contains(t, log.String(), "ended its goroutine")
-			require.NotContains(t, log.String(), "secret")
-		})
+			timer.Load().Alive()
+		}})
+		timer.Store(made)
+		pass(time.Hour)
+		require.EqualValues(t, 3, calls.Load())
+		require.Equal(t, context.Canceled, context.Cause(ctx))
 	})
-	t.Run("while one runs nothing is looked at, and Close does not wait", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var calls atomic.Int64
-			_, timer := newTimer(t, idle.Config{Limit: limit, Notify: func(*watchdog.Stop) {
-				calls.Add(1)
-				time.Sleep(time.Hour)
-			}})
+	bubble(t, "one that panics or ends its goroutine is logged, and called again", func(t *testing.T) {
+		log := captureLog(t)
+		var calls atomic.Int64
+		_, timer := newTimer(t, idle.Config{Limit: limit, Notify: func(*watchdog.Stop) {
+			if calls.Add(1) == 1 {
+				panic("secret")
+			}
+			runtime.Goexit()
+		}})
+		for range 2 {
 			pass(limit + 1)
 			timer.Alive()
-			pass(2 * limit)
-			require.EqualValues(t, 1, calls.Load())
-			timer.Close()
-			pass(2 * time.Hour)
-			require.EqualValues(t, 1, calls.Load())
-		})
+		}
+		require.EqualValues(t, 2, calls.Load())
+		require.Contains(t, log.String(), "panicked")
+		require.Contains(t, log.String(), "ended its goroutine")
+		require.NotContains(t, log.String(), "secret")
+	})
+	bubble(t, "while one runs nothing is looked at, and Close does not wait", func(t *testing.T) {
+		var calls atomic.Int64
+		_, timer := newTimer(t, idle.Config{Limit: limit, Notify: func(*watchdog.Stop) {
+			calls.Add(1)
+			time.Sleep(time.Hour)
+		}})
+		pass(limit + 1)
+		timer.Alive()
+		pass(2 * limit)
+		require.EqualValues(t, 1, calls.Load())
+		timer.Close()
+		pass(2 * time.Hour)
+		require.EqualValues(t, 1, calls.Load())
 	})
 }
 
@@ -207,39 +189,35 @@ func TestHostInside(t *testing.T) {
 		_, _ = timer.Stopped()
 		require.NotNil(t, timer)
 	}
-	t.Run("a trace of the run around", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var timer atomic.Pointer[idle.Timer]
-			wd := newRun(t, watchdog.Config{Budget: watchdog.Budget{Idle: time.Hour}, OnSignal: func(watchdog.Signal) {
-				if traced := timer.Swap(nil); traced != nil {
-					useAll(traced)
-				}
-			}})
-			_, made := idle.WithLimit(wd.Context(), limit)
-			defer made.Close()
-			timer.Store(made)
-			narrow := made.Widen(2 * limit)
-			timer.Store(made)
-			narrow()
-			timer.Store(made)
-			made.Alive()
-			require.Nil(t, timer.Load())
-		})
+	bubble(t, "a trace of the run around", func(t *testing.T) {
+		var timer atomic.Pointer[idle.Timer]
+		wd := newRun(t, watchdog.Config{Budget: watchdog.Budget{Idle: time.Hour}, OnSignal: func(watchdog.Signal) {
+			if traced := timer.Swap(nil); traced != nil {
+				useAll(traced)
+			}
+		}})
+		_, made := idle.WithLimit(wd.Context(), limit)
+		defer made.Close()
+		timer.Store(made)
+		narrow := made.Widen(2 * limit)
+		timer.Store(made)
+		narrow()
+		timer.Store(made)
+		made.Alive()
+		require.Nil(t, timer.Load())
 	})
-	t.Run("a context of the host's own", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var timer atomic.Pointer[idle.Timer]
-			parent := valueContext{t.Context(), func() {
-				if asked := timer.Swap(nil); asked != nil {
-					useAll(asked)
-				}
-			}}
-			ctx, made := idle.WithLimit(parent, limit)
-			defer made.Close()
-			timer.Store(made)
-			pass(3 * limit)
-			require.Error(t, ctx.Err())
-		})
+	bubble(t, "a context of the host's own", func(t *testing.T) {
+		var timer atomic.Pointer[idle.Timer]
+		parent := valueContext{t.Context(), func() {
+			if asked := timer.Swap(nil); asked != nil {
+				useAll(asked)
+			}
+		}}
+		ctx, made := idle.WithLimit(parent, limit)
+		defer made.Close()
+		timer.Store(made)
+		pass(3 * limit)
+		require.Error(t, ctx.Err())
 	})
 }
 

@@ -6,64 +6,40 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/bounded"
+	"github.com/seed62658d38/watchdog/internal/handle"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // afterLimit is the first instant at which more than the limit is used.
 func afterLimit(limit time.Duration) time.Duration { return verdict.Sum(limit, 1) }
 
-// An action is what a look has to do next.
-type action int
-
-const (
-	rest   action = iota // the alarm is set, or nothing is left to look at
-	ask                  // Busy
-	notify               // Notify
-	end                  // the context
-)
-
 // look is what the alarm does.
 func (t *Timer) look() {
-	if !t.beginLook() {
+	t.mu.Lock()
+	underWay := t.looking
+	t.looking = true
+	t.mu.Unlock()
+	if underWay {
 		return
 	}
-	for {
-		switch next, stop := t.judge(); next {
-		case rest:
-			return
-		case ask:
-			if t.busy() {
-				t.Alive()
-			}
-		case notify:
-			t.call("Notify", func() { t.cfg.Notify(stop) })
-		case end:
-			t.trip(stop)
-			return
-		}
+	for next := t.judge(); next != nil; next = t.judge() {
+		next()
 	}
 }
 
-// beginLook reports whether no other look is under way.
-func (t *Timer) beginLook() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	free := !t.looking
-	t.looking = true
-	return free
-}
-
-// judge says what to do about the silence, and sets the alarm where that is nothing for now.
-func (t *Timer) judge() (action, *watchdog.Stop) {
+// judge returns what to do about the silence. Where that is nothing for now, it sets the alarm and returns nil.
+func (t *Timer) judge() (next func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed || t.inner.Err() != nil {
-		return rest, nil // looking stays true: nothing is looked at any more
+		return nil // looking stays true: nothing is looked at any more
 	}
 	now := time.Since(t.base)
 	mark := t.signs.Mark()
 	last, _ := t.signs.Last(now)
-	v := verdict.Judge(limitsOf(t.limit), verdict.Snapshot{Signs: &verdict.Signs{Activity: last}}, now)
+	limits := verdict.Off()
+	limits.Idle = t.limit
+	v := verdict.Judge(limits, verdict.Snapshot{Signs: &verdict.Signs{Activity: last}}, now)
 	switch {
 	case v.Action != verdict.Cancel:
 		return t.rest(verdict.Until(v.Next, now))
@@ -71,40 +47,33 @@ func (t *Timer) judge() (action, *watchdog.Stop) {
 		return t.rest(afterLimit(t.limit)) // a sign that comes before that is in time then
 	case t.cfg.Busy != nil && t.asked != mark && !t.asking.Load():
 		t.asked = mark
-		return ask, nil
+		return t.ask
 	case t.cfg.Notify != nil:
 		t.told = mark
-		return notify, t.newStop(v)
+		stop := t.newStop(v)
+		return func() { t.call("Notify", func() { t.cfg.Notify(stop) }) }
 	}
-	return end, t.newStop(v)
+	return func() { t.trip(t.newStop(v)) }
 }
 
 // rest sets the alarm. The caller holds mu.
-func (t *Timer) rest(wait time.Duration) (action, *watchdog.Stop) {
+func (t *Timer) rest(wait time.Duration) (none func()) {
 	t.looking = false
 	if wait != verdict.Never {
 		t.alarm.Reset(wait)
 	}
-	return rest, nil
-}
-
-// limitsOf are limits with no other than that of silence.
-func limitsOf(silence time.Duration) verdict.Limits {
-	limits := verdict.Off()
-	limits.Idle = silence
-	return limits
+	return nil
 }
 
 func (t *Timer) newStop(v verdict.Verdict) *watchdog.Stop {
-	note := ""
-	if t.run != nil {
-		note = t.run.LastNote()
-	}
-	return &watchdog.Stop{
+	stop := &watchdog.Stop{
 		Code: watchdog.IdleExceeded, StartedAt: t.base.UTC().Truncate(time.Microsecond),
 		FiredAt: time.Now().UTC().Truncate(time.Microsecond), Elapsed: v.Used, Budget: v.Allowed, Rung: v.Rung,
-		Note: note,
 	}
+	if t.run != nil {
+		stop.Note = t.run.LastNote()
+	}
+	return stop
 }
 
 // trip ends the work. The timer's own context comes first: what Cancel waits for may be what is done in that.
@@ -116,8 +85,8 @@ func (t *Timer) trip(stop *watchdog.Stop) {
 	}
 }
 
-// busy asks Busy.
-func (t *Timer) busy() (yes bool) {
+// ask asks Busy.
+func (t *Timer) ask() {
 	wait, cancel := context.WithTimeout(context.Background(), watchdog.BusyTimeout)
 	defer cancel()
 	t.asking.Store(true)
@@ -126,16 +95,17 @@ func (t *Timer) busy() (yes bool) {
 		return t.cfg.Busy(), nil
 	})
 	if err != nil {
-		loggerOf(t.inner).Error("idle guard counts a busy callback as not busy",
+		handle.LoggerOf(t.inner).Error("idle guard counts a busy callback as not busy",
 			"timeout", watchdog.BusyTimeout, "error", err)
 	}
-	return yes && err == nil
+	if yes && err == nil {
+		t.Alive()
+	}
 }
 
-// call calls the host.
 func (t *Timer) call(name string, f func()) {
 	_, err := bounded.Do(context.Background(), func() (struct{}, error) { f(); return struct{}{}, nil })
 	if err != nil {
-		loggerOf(t.inner).Error("a callback of the host's failed", "callback", name, "error", err)
+		handle.LoggerOf(t.inner).Error("a callback of the host's failed", "callback", name, "error", err)
 	}
 }

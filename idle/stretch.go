@@ -1,8 +1,6 @@
 package idle
 
-import (
-	"time"
-)
+import "time"
 
 // A Widening says how the limit of a stretch and the timer's own go together. Without one the stretch's counts instead
 // of the timer's own, also where it is shorter.
@@ -63,7 +61,13 @@ func (t *Timer) open(key any, limit time.Duration, how []Widening) {
 
 // narrow ends a stretch. The sign is as with open.
 func (t *Timer) narrow(key any) {
-	if !t.isOpen(key) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	_, open := t.stretches[key]
+	t.mu.Unlock()
+	if !open {
 		return
 	}
 	t.Alive()
@@ -77,16 +81,6 @@ func (t *Timer) narrow(key any) {
 	case was == t.limit:
 		t.setLimit(t.longest())
 	}
-}
-
-func (t *Timer) isOpen(key any) bool {
-	if t == nil {
-		return false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	_, open := t.stretches[key]
-	return open
 }
 
 // longest is the longest limit of the stretches that are open, of which none is longer than that in force.

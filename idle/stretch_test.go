@@ -15,74 +15,14 @@ import (
 )
 
 func TestWiden(t *testing.T) {
-	t.Run("a sub-agent that streams lives, one that is silent for longer than its limit ends", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := newTimer(t, idle.Config{Limit: time.Second})
-			defer timer.Widen(limit)()
-			for range 2 * 60 * 60 * 50 {
-				time.Sleep(20 * time.Millisecond)
-				timer.Alive()
-			}
-			pass(limit)
-			requireAlive(ctx, t, timer)
-			pass(1)
-			requireSilent(ctx, t, timer, limit+1, limit)
-		})
-	})
-	t.Run("a tool of 100 ms inside a window of 600 ends at 100", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := newTimer(t, idle.Config{Limit: 600 * time.Millisecond})
-			pass(500 * time.Millisecond)
-			defer timer.Widen(100 * time.Millisecond)()
-			pass(100 * time.Millisecond)
-			requireAlive(ctx, t, timer)
-			pass(1)
-			requireSilent(ctx, t, timer, 100*time.Millisecond+1, 100*time.Millisecond)
-		})
-	})
-	t.Run("with AtLeast it ends at 600, and one that is longer at its own", func(t *testing.T) {
-		for tool, want := range map[time.Duration]time.Duration{
-			100 * time.Millisecond: 600 * time.Millisecond, time.Second: time.Second,
-		} {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, timer := newTimer(t, idle.Config{Limit: 600 * time.Millisecond})
-				defer timer.Widen(tool, idle.AtLeast)()
-				pass(want)
-				requireAlive(ctx, t, timer)
-				pass(1)
-				requireSilent(ctx, t, timer, want+1, want)
-			})
-		}
-	})
-	t.Run("the longest limit that is open counts, in whatever order they close", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := newTimer(t, idle.Config{Limit: limit})
-			narrowLong := timer.Widen(3 * limit)
-			defer timer.Widen(2 * limit)()
-			defer timer.Widen(time.Second)()
-			pass(3 * limit)
-			requireAlive(ctx, t, timer)
-			narrowLong()
-			narrowLong()
-			pass(2 * limit)
-			requireAlive(ctx, t, timer)
-			pass(1)
-			requireSilent(ctx, t, timer, 2*limit+1, 2*limit)
-		})
-	})
-	t.Run("both edges are life", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := newTimer(t, idle.Config{Limit: limit})
-			pass(limit)
-			narrow := timer.Widen(2 * limit)
-			pass(2 * limit)
-			requireAlive(ctx, t, timer)
-			narrow()
-			pass(limit)
-			requireAlive(ctx, t, timer)
-			pass(1)
-			requireSilent(ctx, t, timer, limit+1, limit)
-		})
+	bubble(t, "a tool of 100 ms inside a window of 600 ends at 100", func(t *testing.T) {
+		ctx, timer := newTimer(t, idle.Config{Limit: 600 * time.Millisecond})
+		pass(500 * time.Millisecond)
+		defer timer.Widen(100 * time.Millisecond)()
+		pass(100 * time.Millisecond)
+		requireAlive(ctx, t, timer)
+		pass(1)
+		requireSilent(ctx, t, timer, 100*time.Millisecond+1, 100*time.Millisecond)
 	})
 	t.Run("0 or less and NoLimit end nothing while they are open", func(t *testing.T) {
 		for _, none := range []time.Duration{0, -1, watchdog.NoLimit} {
@@ -98,73 +38,14 @@ func TestWiden(t *testing.T) {
 			})
 		}
 	})
-	t.Run("closing one twice counts once, and is no sign of life again", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := newTimer(t, idle.Config{Limit: limit})
-			narrow := timer.Widen(2 * limit)
-			narrow()
-			pass(limit)
-			narrow()
-			pass(1)
-			requireSilent(ctx, t, timer, limit+1, limit)
-		})
-	})
-}
-
-// TestBegin checks calls and results that come as pairs.
-func TestBegin(t *testing.T) {
-	t.Run("each call has its limit until its result comes", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := newTimer(t, idle.Config{Limit: limit})
-			timer.Begin("build", 3*limit)
-			timer.Begin("read", time.Second)
-			pass(3 * limit)
-			requireAlive(ctx, t, timer)
-			timer.End("build")
-			pass(time.Second)
-			requireAlive(ctx, t, timer)
-			timer.End("read")
-			pass(limit)
-			requireAlive(ctx, t, timer)
-			pass(1)
-			requireSilent(ctx, t, timer, limit+1, limit)
-		})
-	})
-	t.Run("an ID that nobody began, or that has ended, does nothing and is no sign of life", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := newTimer(t, idle.Config{Limit: limit})
-			timer.Begin("read", limit)
-			timer.End("read")
-			pass(limit)
-			timer.End("read")
-			timer.End("never")
-			pass(1)
-			requireSilent(ctx, t, timer, limit+1, limit)
-		})
-	})
-	t.Run("a call that is told twice is one, with the limit that it was told last", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := newTimer(t, idle.Config{Limit: limit})
-			timer.Begin("build", 0)
-			timer.Begin("build", 2*limit)
-			pass(2 * limit)
-			requireAlive(ctx, t, timer)
-			timer.End("build")
-			pass(limit + 1)
-			requireSilent(ctx, t, timer, limit+1, limit)
-		})
-	})
-	t.Run("AtLeast, and a stretch without an ID beside it", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := newTimer(t, idle.Config{Limit: limit})
-			timer.Begin("", time.Second, idle.AtLeast)
-			defer timer.Widen(2 * time.Second)()
-			pass(limit)
-			requireAlive(ctx, t, timer)
-			timer.End("")
-			pass(2*time.Second + 1)
-			requireSilent(ctx, t, timer, 2*time.Second+1, 2*time.Second)
-		})
+	bubble(t, "closing one twice counts once, and is no sign of life again", func(t *testing.T) {
+		ctx, timer := newTimer(t, idle.Config{Limit: limit})
+		narrow := timer.Widen(2 * limit)
+		narrow()
+		pass(limit)
+		narrow()
+		pass(1)
+		requireSilent(ctx, t, timer, limit+1, limit)
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,14 +82,6 @@ func New(ctx context.Context, cfg Config) (context.Context, *Timer, error) {
 	return guarded, t, nil
 }
 
-// loggerOf returns the log of the run that the context belongs to, or else the default.
-func loggerOf(ctx context.Context) *slog.Logger {
-	if run := handle.Of(ctx); run != nil {
-		return run.Settings().Logger
-	}
-	return slog.Default()
-}
-
 // lengthOf is the limit that a host wrote.
 func lengthOf(limit time.Duration) time.Duration {
 	if limit <= 0 {
@@ -157,4 +148,76 @@ func (t *Timer) close() {
 	if t.alarm != nil {
 		t.alarm.Stop()
 	}
+}
+
+// timerSigns are the timer for those packages of this module that give signs of life and do not care what for.
+type timerSigns Timer
+
+var _ handle.Timer = (*timerSigns)(nil)
+
+// Alive implements handle.Signs.
+func (t *timerSigns) Alive() { (*Timer)(t).Alive() }
+
+// AliveAt implements handle.Signs.
+func (t *timerSigns) AliveAt(now time.Time) {
+	t.signs.At(now.Sub(t.base))
+	if t.around != nil {
+		t.around.AliveAt(now)
+	}
+}
+
+// MaxSilence implements handle.Timer.
+func (t *timerSigns) MaxSilence() time.Duration {
+	t.mu.Lock()
+	shortest := t.limit
+	t.mu.Unlock()
+	if around, ok := t.around.(handle.Timer); ok {
+		shortest = min(shortest, around.MaxSilence())
+	}
+	return shortest
+}
+
+// Hold implements handle.Timer.
+func (t *timerSigns) Hold() (release func()) {
+	narrow := (*Timer)(t).Widen(watchdog.NoLimit)
+	around, ok := t.around.(handle.Timer)
+	if !ok {
+		return narrow
+	}
+	outer := around.Hold()
+	return func() {
+		narrow()
+		outer()
+	}
+}
+
+type timerKey struct{}
+
+// FromContext returns the innermost timer that the context belongs to, nil if there is none.
+func FromContext(ctx context.Context) *Timer {
+	t, _ := ctx.Value(timerKey{}).(*Timer)
+	return t
+}
+
+// A timerContext is the timer as the context that it ends.
+type timerContext Timer
+
+// Deadline implements [context.Context].
+func (c *timerContext) Deadline() (time.Time, bool) { return c.inner.Deadline() }
+
+// Done implements [context.Context].
+func (c *timerContext) Done() <-chan struct{} { return c.inner.Done() }
+
+// Err implements [context.Context].
+func (c *timerContext) Err() error { return c.inner.Err() }
+
+// Value finds the timer besides what the parent carries.
+func (c *timerContext) Value(key any) any {
+	switch key {
+	case timerKey{}:
+		return (*Timer)(c)
+	case handle.SignsKey{}:
+		return (*timerSigns)(c)
+	}
+	return c.inner.Value(key)
 }

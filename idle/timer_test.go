@@ -3,7 +3,6 @@ package idle_test
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"runtime"
 	"sync/atomic"
@@ -46,44 +45,38 @@ func requireAlive(ctx context.Context, t *testing.T, timer *idle.Timer) {
 }
 
 func TestLimit(t *testing.T) {
-	t.Run("the context ends one nanosecond after the limit", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := idle.WithLimit(t.Context(), limit)
-			defer timer.Close()
-			pass(limit)
-			requireAlive(ctx, t, timer)
-			pass(1)
-			requireSilent(ctx, t, timer, limit+1, limit)
-		})
+	bubble(t, "the context ends one nanosecond after the limit", func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), limit)
+		defer timer.Close()
+		pass(limit)
+		requireAlive(ctx, t, timer)
+		pass(1)
+		requireSilent(ctx, t, timer, limit+1, limit)
 	})
-	t.Run("a sign of life begins the silence anew, to the nanosecond", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := idle.WithLimit(t.Context(), limit)
-			defer timer.Close()
-			for range 100 {
-				pass(limit)
-				timer.Alive()
-			}
+	bubble(t, "a sign of life begins the silence anew, to the nanosecond", func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), limit)
+		defer timer.Close()
+		for range 100 {
 			pass(limit)
-			requireAlive(ctx, t, timer)
-			pass(1)
-			requireSilent(ctx, t, timer, limit+1, limit)
-		})
+			timer.Alive()
+		}
+		pass(limit)
+		requireAlive(ctx, t, timer)
+		pass(1)
+		requireSilent(ctx, t, timer, limit+1, limit)
 	})
-	t.Run("signs within a millisecond count as one at its end", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := idle.WithLimit(t.Context(), limit)
-			defer timer.Close()
-			pass(time.Second)
-			for range 10 {
-				timer.Alive()
-				pass(10 * time.Microsecond)
-			}
-			pass(limit)
-			requireAlive(ctx, t, timer)
-			pass(time.Millisecond)
-			require.Error(t, ctx.Err())
-		})
+	bubble(t, "signs within a millisecond count as one at its end", func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), limit)
+		defer timer.Close()
+		pass(time.Second)
+		for range 10 {
+			timer.Alive()
+			pass(10 * time.Microsecond)
+		}
+		pass(limit)
+		requireAlive(ctx, t, timer)
+		pass(time.Millisecond)
+		require.Error(t, ctx.Err())
 	})
 	t.Run("a limit of 0 or less, and none, are off", func(t *testing.T) {
 		for _, off := range []time.Duration{0, -1, watchdog.NoLimit} {
@@ -100,94 +93,70 @@ func TestLimit(t *testing.T) {
 			})
 		}
 	})
-	t.Run("the longest limit that there can be does not overflow", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := idle.WithLimit(t.Context(), watchdog.NoLimit-1)
-			defer timer.Close()
-			pass(1000 * time.Hour)
-			requireAlive(ctx, t, timer)
-		})
+	bubble(t, "the longest limit that there can be does not overflow", func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), watchdog.NoLimit-1)
+		defer timer.Close()
+		pass(1000 * time.Hour)
+		requireAlive(ctx, t, timer)
 	})
-	t.Run("a stop is a timeout, and says what to do", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := idle.WithLimit(t.Context(), limit)
-			defer timer.Close()
-			pass(2 * limit)
-			cause := context.Cause(ctx)
-			require.EqualError(t, cause, "stopped: watchdog_idle_exceeded: no sign of life for 1 min 0 s of 1 min; "+
-				"begin again, or raise the limit if it needs longer")
-			require.ErrorIs(t, cause, watchdog.IdleExceeded)
-			require.True(t, os.IsTimeout(cause))
-			stop, _ := timer.Stopped()
-			require.Empty(t, stop.EventID())
-			require.WithinDuration(t, time.Now().Add(-limit), stop.FiredAt, time.Microsecond)
-			require.Equal(t, limit, stop.FiredAt.Sub(stop.StartedAt))
-			require.Equal(t, time.UTC, stop.FiredAt.Location())
-		})
+	bubble(t, "a stop is a timeout, and says what to do", func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), limit)
+		defer timer.Close()
+		pass(2 * limit)
+		cause := context.Cause(ctx)
+		require.EqualError(t, cause, "stopped: watchdog_idle_exceeded: no sign of life for 1 min 0 s of 1 min; "+
+			"begin again, or raise the limit if it needs longer")
+		require.ErrorIs(t, cause, watchdog.IdleExceeded)
+		require.True(t, os.IsTimeout(cause))
+		stop, _ := timer.Stopped()
+		require.Empty(t, stop.EventID())
+		require.WithinDuration(t, time.Now().Add(-limit), stop.FiredAt, time.Microsecond)
+		require.Equal(t, limit, stop.FiredAt.Sub(stop.StartedAt))
+		require.Equal(t, time.UTC, stop.FiredAt.Location())
 	})
 }
 
 // TestEnds checks what ends a context besides its silence.
 func TestEnds(t *testing.T) {
-	t.Run("the parent's end is not a stop", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			parent, cancel := context.WithCancelCause(t.Context())
-			ctx, timer := idle.WithLimit(parent, limit)
-			defer timer.Close()
-			gone := errors.New("gone")
-			cancel(gone)
-			pass(2 * limit)
-			require.Equal(t, gone, context.Cause(ctx))
-			_, stopped := timer.Stopped()
-			require.False(t, stopped)
-		})
+	bubble(t, "the parent's end is not a stop", func(t *testing.T) {
+		parent, cancel := context.WithCancelCause(t.Context())
+		ctx, timer := idle.WithLimit(parent, limit)
+		defer timer.Close()
+		gone := errors.New("gone")
+		cancel(gone)
+		pass(2 * limit)
+		require.Equal(t, gone, context.Cause(ctx))
+		_, stopped := timer.Stopped()
+		require.False(t, stopped)
 	})
-	t.Run("nor is that of a parent which was silent", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			outer, around := idle.WithLimit(t.Context(), limit)
-			defer around.Close()
-			ctx, timer := idle.WithLimit(outer, 2*limit)
-			defer timer.Close()
-			pass(3 * limit)
-			requireSilent(outer, t, around, limit+1, limit)
-			require.Equal(t, context.Cause(outer), context.Cause(ctx))
-			_, stopped := timer.Stopped()
-			require.False(t, stopped)
-		})
+	bubble(t, "nor is that of a parent which was silent", func(t *testing.T) {
+		outer, around := idle.WithLimit(t.Context(), limit)
+		defer around.Close()
+		ctx, timer := idle.WithLimit(outer, 2*limit)
+		defer timer.Close()
+		pass(3 * limit)
+		requireSilent(outer, t, around, limit+1, limit)
+		require.Equal(t, context.Cause(outer), context.Cause(ctx))
+		_, stopped := timer.Stopped()
+		require.False(t, stopped)
 	})
-	t.Run("Close ends it, also before the first look and again", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := idle.WithLimit(t.Context(), limit)
-			timer.Close()
-			timer.Close()
-			require.Equal(t, context.Canceled, context.Cause(ctx))
-			pass(2 * limit)
-			timer.Alive()
-			timer.Widen(limit)()
-			pass(2 * limit)
-			_, stopped := timer.Stopped()
-			require.False(t, stopped)
-		})
+	bubble(t, "Close ends it, also before the first look and again", func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), limit)
+		timer.Close()
+		timer.Close()
+		require.Equal(t, context.Canceled, context.Cause(ctx))
+		pass(2 * limit)
+		timer.Alive()
+		timer.Widen(limit)()
+		pass(2 * limit)
+		_, stopped := timer.Stopped()
+		require.False(t, stopped)
 	})
-	t.Run("Close takes no stop back", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := idle.WithLimit(t.Context(), limit)
-			pass(2 * limit)
-			timer.Close()
-			requireSilent(ctx, t, timer, limit+1, limit)
-		})
-	})
-	t.Run("a context that is done when it is made stays as it is", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			parent, cancel := context.WithCancel(t.Context())
-			cancel()
-			ctx, timer := idle.WithLimit(parent, limit)
-			defer timer.Close()
-			require.ErrorIs(t, ctx.Err(), context.Canceled)
-			pass(2 * limit)
-			_, stopped := timer.Stopped()
-			require.False(t, stopped)
-		})
+	bubble(t, "Close takes no stop back", func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), limit)
+		pass(2 * limit)
+		timer.Close()
+		requireSilent(ctx, t, timer, limit+1, limit)
 	})
 }
 
@@ -220,86 +189,76 @@ func TestContext(t *testing.T) {
 		expected, _ := parent.Deadline()
 		require.Equal(t, expected, deadline)
 	})
-	t.Run("contexts made from it cost no goroutine", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := idle.WithLimit(t.Context(), limit)
-			child, cancel := context.WithCancel(ctx) // a goroutine would hold the bubble up
-			_ = cancel
-			timer.Close()
-			require.Error(t, child.Err())
-		})
+	bubble(t, "contexts made from it cost no goroutine", func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), limit)
+		child, cancel := context.WithCancel(ctx) // a goroutine would hold the bubble up
+		_ = cancel
+		timer.Close()
+		require.Error(t, child.Err())
 	})
 }
 
 // TestInside checks that a sign of life is one of everything around it.
 func TestInside(t *testing.T) {
-	t.Run("a run", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd := newRun(t, watchdog.Config{Budget: watchdog.Budget{Idle: 2 * limit}})
-			wd.Note("reading")
-			ctx, timer := idle.WithLimit(wd.Context(), limit)
-			defer timer.Close()
-			for range 100 {
-				pass(limit)
-				timer.Alive()
-			}
-			require.NoError(t, ctx.Err())
-			pass(limit + 1)
-			requireSilent(ctx, t, timer, limit+1, limit)
-			stop, _ := timer.Stopped()
-			require.Equal(t, "reading", stop.Note)
-			require.NoError(t, wd.Context().Err())
-			pass(limit - 1)
-			require.NoError(t, wd.Context().Err())
-			pass(1)
-			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.IdleExceeded)
-		})
-	})
-	t.Run("a layer and the run around it, and a run that is traced", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var traced atomic.Int64
-			wd := newRun(t, watchdog.Config{
-				Budget: watchdog.Budget{Idle: limit}, OnSignal: func(watchdog.Signal) { traced.Add(1) },
-			})
-			layer, err := wd.Layer("step", watchdog.Budget{Idle: limit})
-			require.NoError(t, err)
-			defer layer.Close()
-			_, timer := idle.WithLimit(layer.Context(), limit)
-			defer timer.Close()
-			before := traced.Load()
-			for range 10 {
-				pass(limit)
-				timer.Alive()
-			}
-			require.NoError(t, layer.Context().Err())
-			require.Equal(t, before+20, traced.Load())
-		})
-	})
-	t.Run("a run without a limit of silence", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd := newRun(t, watchdog.Config{})
-			_, timer := idle.WithLimit(wd.Context(), limit)
-			defer timer.Close()
+	bubble(t, "a run", func(t *testing.T) {
+		wd := newRun(t, watchdog.Config{Budget: watchdog.Budget{Idle: 2 * limit}})
+		wd.Note("reading")
+		ctx, timer := idle.WithLimit(wd.Context(), limit)
+		defer timer.Close()
+		for range 100 {
+			pass(limit)
 			timer.Alive()
-		})
+		}
+		require.NoError(t, ctx.Err())
+		pass(limit + 1)
+		requireSilent(ctx, t, timer, limit+1, limit)
+		stop, _ := timer.Stopped()
+		require.Equal(t, "reading", stop.Note)
+		require.NoError(t, wd.Context().Err())
+		pass(limit - 1)
+		require.NoError(t, wd.Context().Err())
+		pass(1)
+		require.ErrorIs(t, context.Cause(wd.Context()), watchdog.IdleExceeded)
 	})
-	t.Run("timers around", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			outer, around := idle.WithLimit(t.Context(), limit)
-			defer around.Close()
-			pass(limit / 2)
-			ctx, timer := idle.WithLimit(outer, watchdog.NoLimit)
-			defer timer.Close()
-			for range 10 {
-				pass(limit / 2)
-				timer.Alive()
-			}
-			requireAlive(outer, t, around)
-			around.Alive()
-			pass(limit + 1)
-			requireSilent(outer, t, around, limit+1, limit)
-			require.Error(t, ctx.Err())
+	bubble(t, "a layer and the run around it, and a run that is traced", func(t *testing.T) {
+		var traced atomic.Int64
+		wd := newRun(t, watchdog.Config{
+			Budget: watchdog.Budget{Idle: limit}, OnSignal: func(watchdog.Signal) { traced.Add(1) },
 		})
+		layer, err := wd.Layer("step", watchdog.Budget{Idle: limit})
+		require.NoError(t, err)
+		defer layer.Close()
+		_, timer := idle.WithLimit(layer.Context(), limit)
+		defer timer.Close()
+		before := traced.Load()
+		for range 10 {
+			pass(limit)
+			timer.Alive()
+		}
+		require.NoError(t, layer.Context().Err())
+		require.Equal(t, before+20, traced.Load())
+	})
+	bubble(t, "a run without a limit of silence", func(t *testing.T) {
+		wd := newRun(t, watchdog.Config{})
+		_, timer := idle.WithLimit(wd.Context(), limit)
+		defer timer.Close()
+		timer.Alive()
+	})
+	bubble(t, "timers around", func(t *testing.T) {
+		outer, around := idle.WithLimit(t.Context(), limit)
+		defer around.Close()
+		pass(limit / 2)
+		ctx, timer := idle.WithLimit(outer, watchdog.NoLimit)
+		defer timer.Close()
+		for range 10 {
+			pass(limit / 2)
+			timer.Alive()
+		}
+		requireAlive(outer, t, around)
+		around.Alive()
+		pass(limit + 1)
+		requireSilent(outer, t, around, limit+1, limit)
+		require.Error(t, ctx.Err())
 	})
 }
 
@@ -314,72 +273,43 @@ func newRun(t *testing.T, cfg watchdog.Config) *watchdog.Watchdog {
 	return wd
 }
 
-func TestNew(t *testing.T) {
-	t.Run("a limit of 0 or less, and none, are off as with WithLimit, and nobody is told", func(t *testing.T) {
-		for _, off := range []time.Duration{0, -1, watchdog.NoLimit} {
-			synctest.Test(t, func(t *testing.T) {
-				log := captureLog(t)
-				ctx, timer := newTimer(t, idle.Config{Limit: off})
-				pass(1000 * time.Hour)
-				requireAlive(ctx, t, timer)
-				require.Empty(t, log.String())
-			})
-		}
-	})
-	t.Run("it guards as WithLimit does", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer, err := idle.New(t.Context(), idle.Config{Limit: limit})
-			require.NoError(t, err)
-			defer timer.Close()
-			pass(limit + 1)
-			requireSilent(ctx, t, timer, limit+1, limit)
-		})
-	})
-}
-
 // TestCancel checks what ends a context that existed before its timer.
 func TestCancel(t *testing.T) {
-	t.Run("silence ends it, with the stop as its cause, and once", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			calls := 0
-			guarded, timer := newTimer(t, idle.Config{Limit: limit, Cancel: func(cause error) { calls++; cancel(cause) }})
-			pass(limit)
-			require.NoError(t, ctx.Err())
-			pass(1)
-			requireSilent(ctx, t, timer, limit+1, limit)
-			requireSilent(guarded, t, timer, limit+1, limit)
-			timer.Alive()
-			pass(limit + 1)
-			require.Equal(t, 1, calls)
-		})
+	bubble(t, "silence ends it, with the stop as its cause, and once", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		calls := 0
+		guarded, timer := newTimer(t, idle.Config{Limit: limit, Cancel: func(cause error) { calls++; cancel(cause) }})
+		pass(limit)
+		require.NoError(t, ctx.Err())
+		pass(1)
+		requireSilent(ctx, t, timer, limit+1, limit)
+		requireSilent(guarded, t, timer, limit+1, limit)
+		timer.Alive()
+		pass(limit + 1)
+		require.Equal(t, 1, calls)
 	})
-	t.Run("nothing else does: not Close, and not the parent's end", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			defer cancel(nil)
-			calls := 0
-			count := func(error) { calls++ }
-			_, timer, err := idle.New(ctx, idle.Config{Limit: limit, Cancel: count})
-			require.NoError(t, err)
-			timer.Close()
-			_, timer, err = idle.New(ctx, idle.Config{Limit: limit, Cancel: count})
-			require.NoError(t, err)
-			defer timer.Close()
-			cancel(errors.New("gone"))
-			pass(2 * limit)
-			require.Zero(t, calls)
-			_, stopped := timer.Stopped()
-			require.False(t, stopped)
-		})
+	bubble(t, "nothing else does: not Close, and not the parent's end", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		calls := 0
+		count := func(error) { calls++ }
+		_, timer, err := idle.New(ctx, idle.Config{Limit: limit, Cancel: count})
+		require.NoError(t, err)
+		timer.Close()
+		_, timer, err = idle.New(ctx, idle.Config{Limit: limit, Cancel: count})
+		require.NoError(t, err)
+		defer timer.Close()
+		cancel(errors.New("gone"))
+		pass(2 * limit)
+		require.Zero(t, calls)
+		_, stopped := timer.Stopped()
+		require.False(t, stopped)
 	})
-	t.Run("Busy is asked before", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			_, timer := newTimer(t, idle.Config{Limit: limit, Cancel: cancel, Busy: func() bool { return true }})
-			pass(10 * limit)
-			requireAlive(ctx, t, timer)
-		})
+	bubble(t, "Busy is asked before", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		_, timer := newTimer(t, idle.Config{Limit: limit, Cancel: cancel, Busy: func() bool { return true }})
+		pass(10 * limit)
+		requireAlive(ctx, t, timer)
 	})
 	t.Run("one that waits for the work, panics or ends its goroutine holds nothing up", func(t *testing.T) {
 		for name, cancel := range map[string]func(work context.Context){
@@ -407,19 +337,5 @@ func TestCancel(t *testing.T) {
 		require.ErrorContains(t, err, "leave one of them out")
 		require.Nil(t, timer)
 		require.Equal(t, t.Context(), ctx)
-	})
-}
-
-// TestNetError checks that whoever knows timeouts knows a silence.
-func TestNetError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, timer := idle.WithLimit(t.Context(), limit)
-		defer timer.Close()
-		pass(2 * limit)
-		var timeout net.Error
-		require.ErrorAs(t, context.Cause(ctx), &timeout)
-		require.True(t, timeout.Timeout())
-		require.ErrorIs(t, context.Cause(ctx), context.DeadlineExceeded)
-		require.ErrorIs(t, context.Cause(ctx), os.ErrDeadlineExceeded)
 	})
 }

@@ -45,24 +45,7 @@ func NewReader(ctx context.Context, r io.Reader, alive func(chunk []byte) bool) 
 	if signs == nil {
 		return r
 	}
-	return &reader{ctx, signs, r, alive}
-}
-
-type reader struct {
-	ctx   context.Context
-	signs handle.Signs
-	r     io.Reader
-	alive func([]byte) bool
-}
-
-// Read implements [io.Reader].
-func (r *reader) Read(p []byte) (int, error) {
-	n, err := r.r.Read(p)
-	heed(r.signs, r.alive, p, n)
-	if err != nil {
-		err = explain(r.ctx, err)
-	}
-	return n, err
+	return &reader{stream{ctx, signs, r.Read, alive}}
 }
 
 // NewWriter returns a writer that makes a sign of life of each chunk that w took. Alive and the errors are as with
@@ -72,22 +55,36 @@ func NewWriter(ctx context.Context, w io.Writer, alive func(chunk []byte) bool) 
 	if signs == nil {
 		return w
 	}
-	return &writer{ctx, signs, w, alive}
+	return &writer{stream{ctx, signs, w.Write, alive}}
 }
 
-type writer struct {
+type (
+	reader struct{ stream }
+	writer struct{ stream }
+)
+
+// Read implements [io.Reader].
+func (r *reader) Read(p []byte) (int, error) { return r.pass(p) }
+
+// Write implements [io.Writer].
+func (w *writer) Write(p []byte) (int, error) { return w.pass(p) }
+
+// A stream is what is common to a reader and a writer.
+type stream struct {
 	ctx   context.Context
 	signs handle.Signs
-	w     io.Writer
+	do    func([]byte) (int, error) // the Read or the Write
 	alive func([]byte) bool
 }
 
-// Write implements [io.Writer].
-func (w *writer) Write(p []byte) (int, error) {
-	n, err := w.w.Write(p)
-	heed(w.signs, w.alive, p, n)
+// pass makes a sign of life of what was read or written. A count that cannot be is left to the caller to find.
+func (s *stream) pass(p []byte) (int, error) {
+	n, err := s.do(p)
+	if n > 0 && n <= len(p) && (s.alive == nil || s.alive(p[:n])) {
+		s.signs.Alive()
+	}
 	if err != nil {
-		err = explain(w.ctx, err)
+		err = explain(s.ctx, err)
 	}
 	return n, err
 }
@@ -111,13 +108,6 @@ type readCloser struct {
 func (b *readCloser) Close() error {
 	b.stop()
 	return b.close()
-}
-
-// heed makes a sign of life of the first n bytes. A count that cannot be is left to the caller to find.
-func heed(signs handle.Signs, alive func([]byte) bool, p []byte, n int) {
-	if n > 0 && n <= len(p) && (alive == nil || alive(p[:n])) {
-		signs.Alive()
-	}
 }
 
 // explain adds the stop to an error that it led to.

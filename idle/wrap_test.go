@@ -19,43 +19,39 @@ import (
 )
 
 func TestRecv(t *testing.T) {
-	t.Run("what is received is a sign of life", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := idle.WithLimit(t.Context(), limit)
-			defer timer.Close()
-			messages := make(chan int)
-			go func() {
-				for i := range 5 {
-					time.Sleep(limit)
-					messages <- i
-				}
-			}()
+	bubble(t, "what is received is a sign of life", func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), limit)
+		defer timer.Close()
+		messages := make(chan int)
+		go func() {
 			for i := range 5 {
-				v, ok, err := idle.Recv(ctx, messages)
-				require.NoError(t, err)
-				require.True(t, ok)
-				require.Equal(t, i, v)
+				time.Sleep(limit)
+				messages <- i
 			}
-			_, ok, err := idle.Recv(ctx, messages)
-			require.False(t, ok)
-			requireSilent(ctx, t, timer, limit+1, limit)
-			require.Equal(t, context.Cause(ctx), err)
-		})
-	})
-	t.Run("a closed channel is not", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := idle.WithLimit(t.Context(), limit)
-			defer timer.Close()
-			messages := make(chan string)
-			close(messages)
-			pass(limit)
+		}()
+		for i := range 5 {
 			v, ok, err := idle.Recv(ctx, messages)
 			require.NoError(t, err)
-			require.False(t, ok)
-			require.Empty(t, v)
-			pass(1)
-			require.Error(t, ctx.Err())
-		})
+			require.True(t, ok)
+			require.Equal(t, i, v)
+		}
+		_, ok, err := idle.Recv(ctx, messages)
+		require.False(t, ok)
+		requireSilent(ctx, t, timer, limit+1, limit)
+		require.Equal(t, context.Cause(ctx), err)
+	})
+	bubble(t, "a closed channel is not", func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), limit)
+		defer timer.Close()
+		messages := make(chan string)
+		close(messages)
+		pass(limit)
+		v, ok, err := idle.Recv(ctx, messages)
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.Empty(t, v)
+		pass(1)
+		require.Error(t, ctx.Err())
 	})
 	t.Run("a context that is done leaves what waits in the channel", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -68,23 +64,21 @@ func TestRecv(t *testing.T) {
 		require.False(t, ok)
 		require.Len(t, messages, 1)
 	})
-	t.Run("without a timer it is a sign of the run, and without either a receive", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd := newRun(t, watchdog.Config{Budget: watchdog.Budget{Idle: limit}})
-			messages := make(chan int, 1)
-			for range 3 {
-				pass(limit)
-				messages <- 1
-				_, ok, err := idle.Recv(wd.Context(), messages)
-				require.NoError(t, err)
-				require.True(t, ok)
-			}
+	bubble(t, "without a timer it is a sign of the run, and without either a receive", func(t *testing.T) {
+		wd := newRun(t, watchdog.Config{Budget: watchdog.Budget{Idle: limit}})
+		messages := make(chan int, 1)
+		for range 3 {
+			pass(limit)
 			messages <- 1
-			v, ok, err := idle.Recv(t.Context(), messages)
+			_, ok, err := idle.Recv(wd.Context(), messages)
 			require.NoError(t, err)
 			require.True(t, ok)
-			require.Equal(t, 1, v)
-		})
+		}
+		messages <- 1
+		v, ok, err := idle.Recv(t.Context(), messages)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, 1, v)
 	})
 }
 
@@ -95,39 +89,21 @@ func TestReader(t *testing.T) {
 		content := strings.Repeat("0123456789", 1000)
 		require.NoError(t, iotest.TestReader(idle.NewReader(ctx, strings.NewReader(content), nil), []byte(content)))
 	})
-	t.Run("each chunk is a sign of life, an empty one is not", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := idle.WithLimit(t.Context(), limit)
-			defer timer.Close()
-			r := idle.NewReader(ctx, iotest.OneByteReader(strings.NewReader("123")), nil)
-			for range 3 {
-				pass(limit)
-				n, err := r.Read(make([]byte, 8))
-				require.NoError(t, err)
-				require.Equal(t, 1, n)
-			}
+	bubble(t, "each chunk is a sign of life, an empty one is not", func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), limit)
+		defer timer.Close()
+		r := idle.NewReader(ctx, iotest.OneByteReader(strings.NewReader("123")), nil)
+		for range 3 {
 			pass(limit)
-			_, err := r.Read(make([]byte, 8))
-			require.Equal(t, io.EOF, err)
-			pass(1)
-			requireSilent(ctx, t, timer, limit+1, limit)
-		})
-	})
-	t.Run("what counts as life can be chosen", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := idle.WithLimit(t.Context(), limit)
-			defer timer.Close()
-			text := func(chunk []byte) bool { return chunk[0] != ':' }
-			r := idle.NewReader(ctx, iotest.OneByteReader(strings.NewReader("a:")), text)
-			pass(limit)
-			_, err := r.Read(make([]byte, 1))
+			n, err := r.Read(make([]byte, 8))
 			require.NoError(t, err)
-			pass(limit)
-			_, err = r.Read(make([]byte, 1))
-			require.NoError(t, err)
-			pass(1)
-			requireSilent(ctx, t, timer, limit+1, limit)
-		})
+			require.Equal(t, 1, n)
+		}
+		pass(limit)
+		_, err := r.Read(make([]byte, 8))
+		require.Equal(t, io.EOF, err)
+		pass(1)
+		requireSilent(ctx, t, timer, limit+1, limit)
 	})
 	t.Run("without a timer and a run it is the reader", func(t *testing.T) {
 		r := strings.NewReader("x")
@@ -201,54 +177,46 @@ type failingWriter struct{ err error }
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
 func TestBody(t *testing.T) {
-	t.Run("silence closes it, and the reader is told why", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := idle.WithLimit(t.Context(), limit)
-			defer timer.Close()
-			from, to := io.Pipe()
-			body := idle.NewBody(ctx, from, nil)
-			defer body.Close()
-			go func() { _, _ = io.WriteString(to, "hello") }()
-			text, err := io.ReadAll(body)
-			require.Equal(t, "hello", string(text))
-			requireSilent(ctx, t, timer, limit+1, limit)
-			require.ErrorIs(t, err, context.Cause(ctx))
-			require.ErrorIs(t, err, io.ErrClosedPipe)
-		})
+	bubble(t, "silence closes it, and the reader is told why", func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), limit)
+		defer timer.Close()
+		from, to := io.Pipe()
+		body := idle.NewBody(ctx, from, nil)
+		defer body.Close()
+		go func() { _, _ = io.WriteString(to, "hello") }()
+		text, err := io.ReadAll(body)
+		require.Equal(t, "hello", string(text))
+		requireSilent(ctx, t, timer, limit+1, limit)
+		require.ErrorIs(t, err, context.Cause(ctx))
+		require.ErrorIs(t, err, io.ErrClosedPipe)
 	})
-	t.Run("Close closes it once, and lets go of the context", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := idle.WithLimit(t.Context(), limit)
-			defer timer.Close()
-			b := &countedBody{Reader: strings.NewReader("x")}
-			require.NoError(t, idle.NewBody(ctx, b, nil).Close())
-			timer.Close()
-			synctest.Wait()
-			require.Equal(t, 1, b.closed)
-		})
+	bubble(t, "Close closes it once, and lets go of the context", func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), limit)
+		defer timer.Close()
+		b := &countedBody{Reader: strings.NewReader("x")}
+		require.NoError(t, idle.NewBody(ctx, b, nil).Close())
+		timer.Close()
+		synctest.Wait()
+		require.Equal(t, 1, b.closed)
 	})
-	t.Run("one that the silence has closed is not closed again", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := idle.WithLimit(t.Context(), limit)
-			defer timer.Close()
-			b := &countedBody{Reader: strings.NewReader("x")}
-			body := idle.NewBody(ctx, b, nil)
-			pass(2 * limit)
-			require.Equal(t, 1, b.closed)
-			require.NoError(t, body.Close())
-			require.NoError(t, body.Close())
-			require.Equal(t, 1, b.closed)
-		})
+	bubble(t, "one that the silence has closed is not closed again", func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), limit)
+		defer timer.Close()
+		b := &countedBody{Reader: strings.NewReader("x")}
+		body := idle.NewBody(ctx, b, nil)
+		pass(2 * limit)
+		require.Equal(t, 1, b.closed)
+		require.NoError(t, body.Close())
+		require.NoError(t, body.Close())
+		require.Equal(t, 1, b.closed)
 	})
-	t.Run("an end is an end, also after the silence", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, timer := idle.WithLimit(t.Context(), limit)
-			defer timer.Close()
-			body := idle.NewBody(ctx, http.NoBody, nil)
-			pass(2 * limit)
-			_, err := body.Read(make([]byte, 1))
-			require.Equal(t, io.EOF, err)
-		})
+	bubble(t, "an end is an end, also after the silence", func(t *testing.T) {
+		ctx, timer := idle.WithLimit(t.Context(), limit)
+		defer timer.Close()
+		body := idle.NewBody(ctx, http.NoBody, nil)
+		pass(2 * limit)
+		_, err := body.Read(make([]byte, 1))
+		require.Equal(t, io.EOF, err)
 	})
 }
 

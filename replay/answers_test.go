@@ -131,18 +131,6 @@ func TestVersions(t *testing.T) {
 	require.ErrorIs(t, err, watchdog.ErrInvalid)
 	require.ErrorContains(t, err, "signal 0 (attach at 0s) is of version 3")
 	require.ErrorContains(t, err, "replay it with the release of this module that wrote it")
-	t.Run("one of before there were versions says nothing of a Busy that is not busy", func(t *testing.T) {
-		old := []watchdog.Signal{
-			{Kind: watchdog.SignalAttach},
-			{Kind: watchdog.SignalActivity, At: 10*minute + 1, Busy: true, Rung: 1},
-			{Kind: watchdog.SignalEnd, At: 20*minute + 2},
-		}
-		decisions := replayOf(t, watchdog.Budget{Idle: 10 * minute}, old)
-		require.Len(t, decisions, 1)
-		require.Equal(t, 20*minute+2, decisions[0].At)
-		old[0].Version = watchdog.TraceVersion
-		require.Empty(t, replayOf(t, watchdog.Budget{Idle: 10 * minute}, old), "the run ended before Busy answered")
-	})
 }
 
 // TestFailedComplete protects that a limit which is exceeded while a Complete is tried is one of when that has failed.

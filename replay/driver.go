@@ -26,7 +26,6 @@ type driver struct {
 	node      *machine.Node // nil while the run is not attached
 	now       time.Duration
 	attached  int               // the last signal of the attach
-	versioned bool              // the trace tells that Busy said no
 	learning  bool              // more of what the store answered may come
 	next      *watchdog.Signal  // of that
 	failed    []watchdog.Signal // the calls of Complete that are still to come and to fail
@@ -39,7 +38,7 @@ type driver struct {
 // attach begins the run's life in another process.
 func (d *driver) attach(trace []watchdog.Signal, i int) {
 	at := trace[i].At
-	d.attached, d.versioned = attachEnd(trace, i), trace[i].Version > 0
+	d.attached = attachEnd(trace, i)
 	var of ledger.Ledger
 	var a ledger.Account
 	of.OpenSession(&a, verdict.NewSpend(d.rules.Limits.Counts, d.rules.ObserveOnly), d.currency)
@@ -152,7 +151,7 @@ func (d *driver) answers(q *machine.Inquiry) bool {
 	}
 	soon := d.next.At-machine.BusyTimeout <= d.now
 	if !says(d.next) || d.next.Kind == watchdog.SignalAttach {
-		return soon && d.versioned
+		return soon
 	}
 	return q.Trip() == verdict.IdleTrip{Since: d.next.From, Rung: d.next.Rung} && (d.next.Busy || soon)
 }
@@ -205,7 +204,6 @@ func (d *driver) recorded(at time.Duration, trip **machine.Trip) {
 	*trip = nil
 }
 
-// answer is what Busy says.
 func (d *driver) answer(at time.Duration, busy bool) {
 	d.step(at, &machine.Input{Kind: machine.Answer, Inquiry: d.inquiry, Progress: busy})
 	d.step(at, &machine.Input{Kind: machine.Returned})

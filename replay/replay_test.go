@@ -2,8 +2,6 @@ package replay_test
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"reflect"
@@ -26,93 +24,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const minute = time.Minute
 
-func TestSame(t *testing.T) {
-	for seed := range uint64(100) {
-		rng := rand.New(rand.NewPCG(seed, 5))
-		cfg := watchdog.Config{ObserveOnly: rng.IntN(2) == 0, Budget: watchdog.Budget{
-			WallClock: time.Hour, Idle: 5 * minute, NoProgress: 12 * minute, Safety: 55 * minute, Hold: 7 * minute,
-			FromFirstSign: rng.IntN(2) == 0, Ladders: watchdog.Ladders{
-				Idle: randomLadder(rng), NoProgress: randomLadder(rng), Hold: randomLadder(rng),
-				Requests: randomLadder(rng), Errors: randomLadder(rng),
-			},
-			Spend: watchdog.Spend{
-				Requests: 60, Tools: map[string]int64{"rm": 12}, Errors: 4, Reserve: watchdog.Totals{Requests: rng.Int64N(20)},
-			},
-		}}
-		if busy := rng.IntN(3); busy > 0 {
-			answers := rand.New(rand.NewPCG(seed, 6)) // Busy is called on goroutines of its own, one after the other
-			cfg.Busy = func() bool { return answers.IntN(busy) == 0 }
-		}
-		var trace []watchdog.Signal
-		cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
-		var lived []string
-		inBubble(t, cfg, func(wd *watchdog.Watchdog) {
-			wd.Subscribe(func(d watchdog.Directive) {
-				lived = append(lived, fmt.Sprint(d.Kind, d.Reason, d.Rung, d.Hold, d.Allowed))
-			})
-			liveRandomly(t, rng, wd)
-		})
-		require.Equal(t, lived, replayed(t, cfg, trace), "seed %d", seed)
-	}
-}
-
 func randomLadder(rng *rand.Rand) (l []watchdog.DirectiveKind) {
 	for range rng.IntN(3) {
 		all := []watchdog.DirectiveKind{watchdog.DirectiveWait, watchdog.DirectiveRetry, watchdog.DirectiveUnstuck}
 		l = append(l, all[rng.IntN(len(all))])
 	}
 	return l
-}
-
-func liveRandomly(t *testing.T, rng *rand.Rand, wd *watchdog.Watchdog) {
-	t.Helper()
-	var holds []*watchdog.Hold
-	var calls []watchdog.Charge
-	for i := range 60 {
-		after(time.Duration(rng.IntN(200))*time.Second + time.Millisecond)
-		calls = callRandomly(rng, wd, calls)
-		switch rng.IntN(6) {
-		case 0, 1, 2:
-			wd.Activity()
-		case 3:
-			wd.ProgressDigest(fmt.Sprint(rng.IntN(6)))
-		case 4:
-			if h, err := wd.Hold(context.Background(), fmt.Sprint(i), randomHold(rng)); err == nil {
-				holds = append(holds, h)
-			}
-		case 5:
-			for _, h := range holds {
-				h.Close()
-			}
-		}
-	}
-	synctest.Wait()
-}
-
-// callRandomly makes a call, or ends one.
-func callRandomly(rng *rand.Rand, wd *watchdog.Watchdog, open []watchdog.Charge) []watchdog.Charge {
-	amount := watchdog.Amount{Requests: rng.Int64N(5)}
-	if rng.IntN(3) == 0 {
-		amount.ToolCalls, amount.Tool = 1, "rm"
-	}
-	switch i := rng.IntN(len(open) + 2); {
-	case i >= len(open):
-		if c, err := wd.Admit(context.Background(), "", amount); err == nil {
-			return append(open, c)
-		}
-		return open
-	case rng.IntN(5) == 0:
-		_ = open[i].Void()
-		return slices.Delete(open, i, i+1)
-	default:
-		amount.Result = []string{"", watchdog.ResultOK, watchdog.ResultError, watchdog.ResultRetry}[rng.IntN(4)]
-		_ = open[i].Settle(amount)
-		return slices.Delete(open, i, i+1)
-	}
-}
-
-func randomHold(rng *rand.Rand) watchdog.HoldLimit {
-	return watchdog.HoldLimit{Idle: time.Duration(rng.IntN(4)) * minute}
 }
 
 // inBubble guards a run on the bubble's own clock.
@@ -135,23 +52,6 @@ func after(d time.Duration) {
 
 func many(kind watchdog.DirectiveKind, n int) []watchdog.DirectiveKind {
 	return slices.Repeat([]watchdog.DirectiveKind{kind}, n)
-}
-
-// replayed decides the trace again, after it went through JSON.
-func replayed(t *testing.T, cfg watchdog.Config, trace []watchdog.Signal) (all []string) {
-	t.Helper()
-	text, err := json.Marshal(trace)
-	require.NoError(t, err)
-	var back []watchdog.Signal
-	require.NoError(t, json.Unmarshal(text, &back))
-	decisions, err := replay.Run(cfg.Budget, back, cfg.ObserveOnly)
-	require.NoError(t, err)
-	for _, d := range decisions {
-		if d.Kind != "" {
-			all = append(all, fmt.Sprint(d.Kind, d.Reason, d.Rung, d.Hold, d.Allowed))
-		}
-	}
-	return all
 }
 
 func TestOtherLimits(t *testing.T) {
@@ -245,33 +145,6 @@ func TestLayers(t *testing.T) {
 	require.NoError(t, err, "the trace is the run's; what its layers signal is in it, once")
 	require.Len(t, decisions, 2, "a warning and the cancel")
 	require.Equal(t, watchdog.WallClockExceeded, decisions[1].Reason)
-}
-
-func TestLayersOfOneName(t *testing.T) {
-	var trace []watchdog.Signal
-	cfg := watchdog.Config{
-		Budget:   watchdog.Budget{WallClock: watchdog.NoLimit, Idle: 10 * minute},
-		OnSignal: func(s watchdog.Signal) { trace = append(trace, s) },
-	}
-	inBubble(t, cfg, func(wd *watchdog.Watchdog) {
-		var holds [2]*watchdog.Hold
-		for i := range holds {
-			step, err := wd.Layer("build", watchdog.Budget{})
-			require.NoError(t, err)
-			defer step.Close()
-			holds[i], err = step.Hold(context.Background(), "tool", watchdog.HoldLimit{})
-			require.NoError(t, err)
-		}
-		require.True(t, holds[0].Close())
-		after(time.Hour)
-		require.True(t, holds[1].Close())
-		after(10*minute + 1)
-		require.ErrorIs(t, wd.Stop(), watchdog.IdleExceeded)
-	})
-	decisions, err := replay.Run(cfg.Budget, trace, false)
-	require.NoError(t, err, "each release is that of its own hold")
-	require.Len(t, decisions, 1)
-	require.Equal(t, time.Hour+10*minute+1, decisions[0].At)
 }
 
 func TestLateRelease(t *testing.T) {

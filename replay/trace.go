@@ -15,7 +15,7 @@ import (
 
 // check returns the first flaw of a trace, with the position of its signal: what no run can have recorded.
 func check(trace []watchdog.Signal) error {
-	var c checker
+	c := checker{held: map[verdict.HoldID]bool{}, made: map[int]bool{}}
 	for i, s := range trace {
 		if ofLayer(&s, c.run) {
 			continue
@@ -84,7 +84,8 @@ func flawOfNumbers(s watchdog.Signal) string {
 func (c *checker) flawOfKind(s watchdog.Signal) string {
 	switch s.Kind {
 	case watchdog.SignalAttach:
-		c.held, c.made = map[verdict.HoldID]bool{}, map[int]bool{}
+		clear(c.held)
+		clear(c.made)
 	case watchdog.SignalHold, watchdog.SignalHeld:
 		return c.open(s)
 	case watchdog.SignalRelease:
@@ -111,7 +112,6 @@ func (c *checker) flawOfKind(s watchdog.Signal) string {
 	return ""
 }
 
-// spend notes a call.
 func (c *checker) spend(s watchdog.Signal) string {
 	switch {
 	case s.Kind == watchdog.SignalSpent && s.Usage == nil:
@@ -125,29 +125,20 @@ func (c *checker) spend(s watchdog.Signal) string {
 	case s.Kind == watchdog.SignalAdmit && c.made[s.Serial]:
 		return fmt.Sprintf("admits call %d, which is open", s.Serial)
 	}
-	c.make(s)
+	if s.Kind == watchdog.SignalAdmit && !s.NotMade {
+		c.made[s.Serial] = true
+	} else {
+		delete(c.made, s.Serial)
+	}
 	return ""
 }
 
-// make notes that a call is open, or not any more.
-func (c *checker) make(s watchdog.Signal) {
-	if c.made == nil {
-		c.made = map[int]bool{}
-	}
-	if c.made[s.Serial] = s.Kind == watchdog.SignalAdmit && !s.NotMade; !c.made[s.Serial] {
-		delete(c.made, s.Serial)
-	}
-}
-
-// open notes a hold.
 func (c *checker) open(s watchdog.Signal) string {
 	switch {
 	case s.Length == 0:
 		return "has no cap; that of a hold without one is NoLimit"
 	case c.held[holdOf(s)]:
 		return fmt.Sprintf("opens %q, which is held", s.Key)
-	case c.held == nil:
-		c.held = map[verdict.HoldID]bool{}
 	}
 	c.held[holdOf(s)] = true
 	return ""

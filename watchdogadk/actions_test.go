@@ -69,52 +69,50 @@ func TestActions(t *testing.T) {
 // TestActionsLate checks that what a tool does after it was given up reaches nobody, and does not race with the runner.
 func TestActionsLate(t *testing.T) {
 	for _, stream := range []bool{false, true} {
-		t.Run(fmt.Sprintf("stream is %v", stream), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				wd := newRun(t, watchdog.Budget{})
-				turns := []turn{calls("hang")}
-				for range 30 {
-					turns = append(turns, answers(time.Second, whole(genai.NewPartFromFunctionCall("look", map[string]any{}))))
-				}
-				m, late := scripted(turns...), make(chan error, 1)
-				work := func(ctx agent.Context, args map[string]any) error {
-					derived, cancel := ctx.WithAgentCancel()
-					defer cancel()
-					for i := range 120 { // a minute until it is given up, and one more
-						time.Sleep(time.Second)
-						args["late"] = i
-						ctx.Actions().TransferToAgent, ctx.Actions().Escalate = "nobody", true
-						if err := act(ctx, "late"); err != nil {
-							return err
-						}
-						if err := act(derived, "late-derived"); err != nil {
-							return err
-						}
-						_ = ctx.RequestConfirmation("late", nil)
+		bubble(t, fmt.Sprintf("stream is %v", stream), func(t *testing.T) {
+			wd := newRun(t, watchdog.Budget{})
+			turns := []turn{calls("hang")}
+			for range 30 {
+				turns = append(turns, answers(time.Second, whole(genai.NewPartFromFunctionCall("look", map[string]any{}))))
+			}
+			m, late := scripted(turns...), make(chan error, 1)
+			work := func(ctx agent.Context, args map[string]any) error {
+				derived, cancel := ctx.WithAgentCancel()
+				defer cancel()
+				for i := range 120 { // a minute until it is given up, and one more
+					time.Sleep(time.Second)
+					args["late"] = i
+					ctx.Actions().TransferToAgent, ctx.Actions().Escalate = "nobody", true
+					if err := act(ctx, "late"); err != nil {
+						return err
 					}
-					return nil
+					if err := act(derived, "late-derived"); err != nil {
+						return err
+					}
+					_ = ctx.RequestConfirmation("late", nil)
 				}
-				look := toolOf("look", func(ctx agent.Context, _ map[string]any) (map[string]any, error) {
-					value, _ := ctx.State().Get("set-late") // the runner's own copy of the session
-					return map[string]any{"at": time.Now().String(), "value": value}, ctx.State().Set("seen", "yes")
-				})
-				cfg := limits
-				cfg.Class = func(string) loop.Class { return loop.Wait }
-				s := newGuarded(t, watchdogadk.New(cfg), m, hanging(stream, func(ctx agent.Context, args map[string]any) {
-					late <- work(ctx, args)
-				}), look)
-				_, err := s.ask(wd.Context(), "go")
-				require.NoError(t, err)
-				assert.Contains(t, m.asked(1), "may still be running")
-				require.NoError(t, <-late)
-				synctest.Wait()
-				assert.Equal(t, "yes", s.state("seen"))
-				for _, key := range []string{"set-late", "delta-late", "set-late-derived", "delta-late-derived"} {
-					assert.Nil(t, s.state(key), key)
-				}
-				assert.NotContains(t, s.history(), "late")
-				assert.NotContains(t, s.history(), "nobody")
+				return nil
+			}
+			look := toolOf("look", func(ctx agent.Context, _ map[string]any) (map[string]any, error) {
+				value, _ := ctx.State().Get("set-late") // the runner's own copy of the session
+				return map[string]any{"at": time.Now().String(), "value": value}, ctx.State().Set("seen", "yes")
 			})
+			cfg := limits
+			cfg.Class = func(string) loop.Class { return loop.Wait }
+			s := newGuarded(t, watchdogadk.New(cfg), m, hanging(stream, func(ctx agent.Context, args map[string]any) {
+				late <- work(ctx, args)
+			}), look)
+			_, err := s.ask(wd.Context(), "go")
+			require.NoError(t, err)
+			assert.Contains(t, m.asked(1), "may still be running")
+			require.NoError(t, <-late)
+			synctest.Wait()
+			assert.Equal(t, "yes", s.state("seen"))
+			for _, key := range []string{"set-late", "delta-late", "set-late-derived", "delta-late-derived"} {
+				assert.Nil(t, s.state(key), key)
+			}
+			assert.NotContains(t, s.history(), "late")
+			assert.NotContains(t, s.history(), "nobody")
 		})
 	}
 }
@@ -123,24 +121,22 @@ func TestActionsLate(t *testing.T) {
 // model is told that it was ended.
 func TestActionsEnded(t *testing.T) {
 	for _, stream := range []bool{false, true} {
-		t.Run(fmt.Sprintf("stream is %v", stream), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				quiet(t)
-				wd, m := newRun(t, watchdog.Budget{}), scripted(calls("hang"))
-				s := newGuarded(t, watchdogadk.New(limits), m, hanging(stream, func(ctx agent.Context, _ map[string]any) {
-					assert.NoError(t, act(ctx, "before"))
-					<-ctx.Done()
-					assert.NoError(t, act(ctx, "after"))
-				}))
-				_, err := s.ask(wd.Context(), "go")
-				require.NoError(t, err)
-				assert.Contains(t, m.asked(1), "was ended")
-				for _, when := range []string{"before", "after"} {
-					assert.Nil(t, s.state("set-"+when))
-					assert.NotContains(t, s.history(), `"delta-`+when)
-					assert.NotContains(t, s.history(), `"file-`+when)
-				}
-			})
+		bubble(t, fmt.Sprintf("stream is %v", stream), func(t *testing.T) {
+			quiet(t)
+			wd, m := newRun(t, watchdog.Budget{}), scripted(calls("hang"))
+			s := newGuarded(t, watchdogadk.New(limits), m, hanging(stream, func(ctx agent.Context, _ map[string]any) {
+				assert.NoError(t, act(ctx, "before"))
+				<-ctx.Done()
+				assert.NoError(t, act(ctx, "after"))
+			}))
+			_, err := s.ask(wd.Context(), "go")
+			require.NoError(t, err)
+			assert.Contains(t, m.asked(1), "was ended")
+			for _, when := range []string{"before", "after"} {
+				assert.Nil(t, s.state("set-"+when))
+				assert.NotContains(t, s.history(), `"delta-`+when)
+				assert.NotContains(t, s.history(), `"file-`+when)
+			}
 		})
 	}
 }

@@ -3,7 +3,6 @@ package watchdogadk_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,7 +14,7 @@ import (
 
 	"google.golang.org/adk/v2/agent"
 	"google.golang.org/adk/v2/agent/llmagent"
-	"google.golang.org/adk/v2/agent/workflowagents/parallelagent"
+	"google.golang.org/adk/v2/session"
 	"google.golang.org/adk/v2/tool/agenttool"
 
 	"github.com/seed62658d38/watchdog"
@@ -105,22 +104,6 @@ func TestAgentTool(t *testing.T) {
 	})
 }
 
-// TestAgentToolHangs checks that an agent that is a tool ends at the limit of the tool, with all that it does.
-func TestAgentToolHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		quiet(t)
-		wd, g := newRun(t, watchdog.Budget{}), watchdogadk.New(limits)
-		helper := newAgent(t, llmagent.Config{Name: "helper", Model: g.Model(scripted(stalls(0, partial("wait"))))})
-		outer := scripted(asks("helper", "request", "find"))
-		s := newGuarded(t, g, outer, agenttool.New(helper, nil))
-		began := time.Now()
-		_, err := s.ask(wd.Context(), "go")
-		require.NoError(t, err)
-		within(t, time.Minute, time.Since(began))
-		assert.Contains(t, unescaped(outer.asked(1)), `The call of the tool "helper" was ended`)
-	})
-}
-
 // TestTransfer checks that an agent to which another one transfers is in the run.
 func TestTransfer(t *testing.T) {
 	wd, g := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tokens: 100_000}}), watchdogadk.New(limits)
@@ -141,62 +124,6 @@ func TestTransfer(t *testing.T) {
 	assert.Zero(t, usage(wd, watchdog.TokensExceeded).Admitted)
 }
 
-// TestSingleTurn checks that an agent to which the SDK delegates a turn is in the run, and its tools are guarded.
-func TestSingleTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		quiet(t)
-		wd, g := newRun(t, watchdog.Budget{Spend: watchdog.Spend{ToolCalls: 10}}), watchdogadk.New(limits)
-		inner := scripted(calls("hang"), says("helped"))
-		helper := newAgent(t, llmagent.Config{
-			Name: "helper", Mode: "single_turn", Model: g.Model(inner), Tools: g.Tools(toolOf("hang", until)),
-		})
-		outer := scripted(asks("helper", "request", "find"))
-		s := newStage(t, newAgent(t, llmagent.Config{Model: g.Model(outer), SubAgents: []agent.Agent{helper}}))
-		began := time.Now()
-		last, err := s.ask(wd.Context(), "go")
-		require.NoError(t, err)
-		assert.Equal(t, "done", last)
-		within(t, time.Minute, time.Since(began))
-		assert.Contains(t, unescaped(inner.asked(1)), `The call of the tool "hang" was ended`)
-		assert.Contains(t, outer.asked(1), "helped")
-		assert.EqualValues(t, 1, usage(wd, watchdog.ToolCallsExceeded).Used, "the SDK's own tool is not wrapped")
-	})
-}
-
-// TestParallelAgents checks that a cap holds for agents that work at the same time.
-func TestParallelAgents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		quiet(t)
-		wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{ToolCalls: 10}})
-		g := watchdogadk.New(limits)
-		var team []agent.Agent
-		var called [4]int
-		for i := range called {
-			name := fmt.Sprintf("worker_%d", i)
-			var turns []turn
-			for range 10 {
-				turns = append(turns, asks("work", "n", len(turns)))
-			}
-			team = append(team, newAgent(t, llmagent.Config{
-				Name: name, Model: g.Model(scripted(turns...)), Tools: g.Tools(
-					toolOf("work", func(agent.Context, map[string]any) (map[string]any, error) {
-						called[i]++
-						time.Sleep(time.Second)
-						return map[string]any{"worker": i, "n": called[i]}, nil
-					})),
-			}))
-		}
-		workers, err := parallelagent.New(parallelagent.Config{AgentConfig: agent.Config{Name: "team", SubAgents: team}})
-		require.NoError(t, err)
-		_, err = newStage(t, workers).ask(wd.Context(), "go")
-		require.Error(t, err, "perhaps that of a worker who found its context ended")
-		require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ToolCallsExceeded)
-		all := called[0] + called[1] + called[2] + called[3]
-		assert.LessOrEqual(t, all, 10)
-		assert.GreaterOrEqual(t, all, 10-3, "but for those that were about to begin when the run ended")
-	})
-}
-
 // usage returns how far a limit is used.
 func usage(wd *watchdog.Watchdog, code watchdog.StopReason) (of watchdog.Usage) {
 	for _, u := range wd.Usage() {
@@ -205,4 +132,50 @@ func usage(wd *watchdog.Watchdog, code watchdog.StopReason) (of watchdog.Usage) 
 		}
 	}
 	return of
+}
+
+// TestResume checks that a run goes on after its process was killed in the middle of a tool: its window, what it spent,
+// and its session; and that the model is asked again with all of that.
+func TestResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, run := &watchdog.Memory{}, watchdog.Run{ID: "job-1", StartedAt: time.Now()}
+		cfg := watchdog.Config{Store: store, Budget: watchdog.Budget{
+			WallClock: time.Hour, Reserve: 10 * time.Minute, Spend: watchdog.Spend{ToolCalls: 3},
+			Ladders: watchdog.Ladders{ToolCalls: []watchdog.DirectiveKind{watchdog.DirectiveWait}},
+		}}
+		hangs := true
+		m := scripted(calls("work"), calls("work"), calls("work"), calls("work"))
+		sessions := session.InMemoryService()
+		newStageOfProcess := func() *stage {
+			g := watchdogadk.New(limits)
+			return newStageOver(t, sessions, newAgent(t, llmagent.Config{Model: g.Model(m), Tools: g.Tools(
+				toolOf("work", func(ctx agent.Context, _ map[string]any) (map[string]any, error) {
+					if !hangs {
+						return map[string]any{"result": "worked"}, nil
+					}
+					return until(ctx, nil)
+				}))}))
+		}
+
+		process, kill := context.WithCancelCause(t.Context())
+		time.AfterFunc(30*time.Second, func() { kill(errors.New("killed")) })
+		first, err := watchdog.New(process, run, cfg) // nobody closes it
+		require.NoError(t, err)
+		_, err = newStageOfProcess().ask(first.Context(), "go")
+		require.Error(t, err)
+
+		time.Sleep(10 * time.Minute)
+		hangs = false
+		wd, err := watchdog.New(t.Context(), run, cfg)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, wd.Close()) }()
+		assert.Equal(t, 50*time.Minute-10*time.Minute-30*time.Second, wd.Remaining(), "its window goes on")
+		last, err := newStageOfProcess().ask(wd.Context(), "go on")
+		require.NoError(t, err)
+		assert.Equal(t, "done", last)
+		assert.Contains(t, m.asked(1), "go on")
+		assert.Contains(t, m.asked(2), "worked")
+		assert.Contains(t, m.asked(m.count()-1), "was not made", "the call before the kill counts")
+		assert.EqualValues(t, 3, usage(wd, watchdog.ToolCallsExceeded).Used)
+	})
 }

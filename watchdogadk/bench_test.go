@@ -96,25 +96,3 @@ func BenchmarkPiece(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkModel is a call of a model that answers at once, with its request's size.
-func BenchmarkModel(b *testing.B) {
-	m := scripted()
-	req := &model.LLMRequest{Contents: []*genai.Content{genai.NewContentFromText("go", genai.RoleUser)}}
-	for name, wrap := range map[string]func(model.LLM) model.LLM{
-		"bare": func(m model.LLM) model.LLM { return m }, "guarded": watchdogadk.New(watchdogadk.Config{}).Model,
-	} {
-		b.Run(name, func(b *testing.B) {
-			wd, llm := benchRun(b), wrap(m)
-			b.ReportAllocs()
-			for b.Loop() {
-				m.requests = nil
-				for _, err := range llm.GenerateContent(wd.Context(), req, true) {
-					if err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-		})
-	}
-}

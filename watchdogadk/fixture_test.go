@@ -9,10 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	"google.golang.org/genai"
 
 	"google.golang.org/adk/v2/agent"
@@ -341,4 +343,12 @@ func quiet(t *testing.T) *bytes.Buffer {
 func within(t *testing.T, want, took time.Duration) {
 	t.Helper()
 	assert.InDelta(t, want, took, 4)
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bubble runs a subtest with fake time.
+func bubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }

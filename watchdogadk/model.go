@@ -2,11 +2,15 @@ package watchdogadk
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"google.golang.org/genai"
 
 	"google.golang.org/adk/v2/model"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/adapter"
 )
 
 // Model returns the model with each of its calls guarded: in the run of its context a call is admitted with the most
@@ -81,4 +85,92 @@ func (m *googleModel) GetGoogleLLMVariant() genai.Backend {
 type liveModel struct {
 	googleModel
 	live
+}
+
+// attempts are one call of a guarded model, which is made again if the run asks for that.
+type attempts struct {
+	ctx    context.Context
+	agent  string
+	model  *guardedModel
+	req    *model.LLMRequest
+	stream bool
+	yield  func(*model.LLMResponse, error) bool
+
+	kept  bool                // a response that is not partial was yielded: the session has it
+	asked *watchdog.Directive // why the call is made again
+}
+
+// once makes the call and reports whether it is to be made again.
+func (a *attempts) once() (again bool) {
+	p, err := a.model.guard.plan(a.ctx, a.agent, a.req, a.asked)
+	if err != nil {
+		a.yield(nil, err)
+		return false
+	}
+	defer p.end(nil) // of a reader that left, or panicked
+	end, readAll := a.read(p)
+	if !readAll {
+		return false
+	}
+	if end.panicked != nil {
+		p.end(errors.New("the model panicked"))
+		panic(end.panicked)
+	}
+	p.end(end.err)
+	asked := errors.As(end.err, &a.asked)
+	if end.err != nil && !asked {
+		a.yield(nil, a.outward(end.err))
+	}
+	return asked && !a.kept // else the directive ended nothing: the answer was there before
+}
+
+// outward returns an error for the runner. While its context goes on, the SDK drops one that is [context.Canceled] and
+// ends the turn without a word: then the run of the invocation has ended, and why is the error.
+func (a *attempts) outward(err error) error {
+	ended := context.Cause(watchdog.FromContext(a.ctx).Context())
+	if ended != nil && a.ctx.Err() == nil && errors.Is(err, context.Canceled) {
+		return ended
+	}
+	return err
+}
+
+type modelEnd struct {
+	err      error
+	panicked any
+}
+
+// read makes the call and yields what it answers. A model that ignores its context leaves the goroutine behind.
+func (a *attempts) read(p *planned) (modelEnd, bool) {
+	req := p.request(a.req)
+	return stream(a.ctx, func(ctx context.Context, to *pipe[*model.LLMResponse]) modelEnd {
+		return a.call(ctx, req, to)
+	}, func(r *model.LLMResponse) bool {
+		p.alive(r)
+		a.kept = a.kept || !r.Partial
+		return a.yield(r, nil)
+	})
+}
+
+func (a *attempts) call(ctx context.Context, req *model.LLMRequest, to *pipe[*model.LLMResponse]) (end modelEnd) {
+	defer func() {
+		if r := recover(); r != nil {
+			end.panicked = r
+		}
+	}()
+	_, end.err = adapter.Attempt(ctx, a.model.guard.calls, func(ctx context.Context) (none struct{}, _ error) {
+		return none, a.responses(ctx, req, to)
+	})
+	return end
+}
+
+func (a *attempts) responses(ctx context.Context, req *model.LLMRequest, to *pipe[*model.LLMResponse]) error {
+	for r, err := range a.model.LLM.GenerateContent(ctx, req, a.stream) {
+		if err != nil {
+			return err
+		}
+		if !to.send(ctx, r) {
+			break
+		}
+	}
+	return context.Cause(ctx) // a model that is cut off may say nothing of it
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/genai"
 
+	"google.golang.org/adk/v2/agent"
 	"google.golang.org/adk/v2/model"
 
 	"github.com/seed62658d38/watchdog"
@@ -39,19 +42,17 @@ func TestModelStalls(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				quiet(t)
-				wd, m := newRun(t, watchdog.Budget{Idle: time.Minute}), scripted(c.turn)
-				s := newGuarded(t, watchdogadk.New(limits), m)
-				began := time.Now()
-				_, err := s.ask(wd.Context(), "go")
-				require.ErrorIs(t, err, watchdog.IdleExceeded)
-				within(t, c.took, time.Since(began))
-				assert.Equal(t, 1, m.count())
-				time.Sleep(2 * time.Hour)
-				assert.NotContains(t, s.history(), "too late")
-			})
+		bubble(t, c.name, func(t *testing.T) {
+			quiet(t)
+			wd, m := newRun(t, watchdog.Budget{Idle: time.Minute}), scripted(c.turn)
+			s := newGuarded(t, watchdogadk.New(limits), m)
+			began := time.Now()
+			_, err := s.ask(wd.Context(), "go")
+			require.ErrorIs(t, err, watchdog.IdleExceeded)
+			within(t, c.took, time.Since(began))
+			assert.Equal(t, 1, m.count())
+			time.Sleep(2 * time.Hour)
+			assert.NotContains(t, s.history(), "too late")
 		})
 	}
 }
@@ -81,25 +82,23 @@ func TestModelAgain(t *testing.T) {
 		{watchdog.DirectiveRetry, "Do it again, in smaller parts"},
 		{watchdog.DirectiveUnstuck, "Leave that and try another way"},
 	} {
-		t.Run(string(c.kind), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				wd := newRun(t, watchdog.Budget{
-					Idle: time.Minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{c.kind}},
-				})
-				m := scripted(stalls(0, partial("half")), answers(0, partial("wh"), whole(genai.NewPartFromText("whole"))))
-				s := newGuarded(t, watchdogadk.New(limits), m)
-				began := time.Now()
-				last, err := s.ask(wd.Context(), "go")
-				require.NoError(t, err)
-				assert.Equal(t, "whole", last)
-				within(t, time.Minute, time.Since(began))
-				assert.Equal(t, 2, m.count())
-				assert.NotContains(t, m.asked(0), c.says)
-				assert.Contains(t, m.asked(1), c.says)
-				assert.NotContains(t, s.history(), "half")
-				assert.NotContains(t, s.history(), c.says, "the words are not part of the session")
-				assert.Nil(t, wd.Stop())
+		bubble(t, string(c.kind), func(t *testing.T) {
+			wd := newRun(t, watchdog.Budget{
+				Idle: time.Minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{c.kind}},
 			})
+			m := scripted(stalls(0, partial("half")), answers(0, partial("wh"), whole(genai.NewPartFromText("whole"))))
+			s := newGuarded(t, watchdogadk.New(limits), m)
+			began := time.Now()
+			last, err := s.ask(wd.Context(), "go")
+			require.NoError(t, err)
+			assert.Equal(t, "whole", last)
+			within(t, time.Minute, time.Since(began))
+			assert.Equal(t, 2, m.count())
+			assert.NotContains(t, m.asked(0), c.says)
+			assert.Contains(t, m.asked(1), c.says)
+			assert.NotContains(t, s.history(), "half")
+			assert.NotContains(t, s.history(), c.says, "the words are not part of the session")
+			assert.Nil(t, wd.Stop())
 		})
 	}
 }
@@ -138,42 +137,6 @@ func TestModelSilentEnd(t *testing.T) {
 			assert.Equal(t, 1, yielded)
 		})
 	}
-}
-
-// TestModelTwice checks that a second stall of the same call ends the run, where the ladder has one rung.
-func TestModelTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		quiet(t)
-		wd := newRun(t, watchdog.Budget{
-			Idle: time.Minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry}},
-		})
-		m := scripted(stalls(time.Hour), stalls(0), says("never asked"))
-		began := time.Now()
-		_, err := newGuarded(t, watchdogadk.New(limits), m).ask(wd.Context(), "go")
-		require.ErrorIs(t, err, watchdog.IdleExceeded)
-		assert.Equal(t, 2, m.count())
-		within(t, 2*time.Minute+5*time.Second, time.Since(began))
-		time.Sleep(2 * time.Hour)
-	})
-}
-
-// TestModelWrapUp checks that the request to wrap up reaches the model while it has its reserve, once.
-func TestModelWrapUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		wd := newRun(t, watchdog.Budget{WallClock: time.Hour, Reserve: 10 * time.Minute})
-		m := scripted(calls("hang"), calls("look"))
-		s := newGuarded(t, watchdogadk.New(watchdogadk.Config{
-			Tools: watchdogadk.Limits{Limit: 2 * time.Hour, Grace: time.Second},
-		}), m, toolOf("hang", until), toolOf("look", ok))
-		began := time.Now()
-		last, err := s.ask(wd.Context(), "go")
-		require.NoError(t, err)
-		assert.Equal(t, "done", last)
-		within(t, 50*time.Minute, time.Since(began))
-		assert.Contains(t, m.asked(1), "the time of the run is nearly used up")
-		assert.Contains(t, m.asked(1), "Call no more tools")
-		assert.NotContains(t, m.asked(2), "Call no more tools")
-	})
 }
 
 // TestModelPanics checks that a panic of the model is one where the SDK handles it, which makes an error of it.
@@ -243,16 +206,6 @@ func TestModelReaderPanics(t *testing.T) {
 	})
 }
 
-// TestModelWithoutRun checks that a call in no run is left alone, but ends with its context.
-func TestModelWithoutRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := scripted(answers(time.Hour, partial("a"), whole(genai.NewPartFromText("abc"))))
-		last, err := newGuarded(t, watchdogadk.New(limits), m).ask(t.Context(), "go")
-		require.NoError(t, err)
-		assert.Equal(t, "abc", last)
-	})
-}
-
 // A googleScript is a model of Google, which can be asked for live sessions.
 type googleScript struct{ script }
 
@@ -281,4 +234,129 @@ func TestModelKinds(t *testing.T) {
 	for _, m := range []model.LLM{plain, live, onlyVariant} {
 		assert.Same(t, m, g.Model(m), "it is wrapped once")
 	}
+}
+
+// TestModelSpend checks what a call counts.
+func TestModelSpend(t *testing.T) {
+	boom, busy := errors.New("boom"), genai.APIError{Code: http.StatusTooManyRequests}
+	for _, c := range []struct {
+		name           string
+		turn           turn
+		used           int64
+		errors         int64
+		err            error
+		admittedCounts bool
+	}{
+		{name: "what the answer says", turn: answers(0, used(whole(genai.NewPartFromText("a")), 100, 20)), used: 120},
+		{
+			name: "what the last piece says", used: 105,
+			turn: answers(0, used(partial("a"), 100, 2), used(whole(genai.NewPartFromText("abc")), 100, 5)),
+		},
+		{
+			name: "thoughts and the results of tools", used: 15,
+			turn: answers(0, &model.LLMResponse{
+				Content: genai.NewContentFromText("a", genai.RoleModel), TurnComplete: true,
+				UsageMetadata: &genai.GenerateContentResponseUsageMetadata{
+					PromptTokenCount: 1, ToolUsePromptTokenCount: 2, CandidatesTokenCount: 4, ThoughtsTokenCount: 8,
+				},
+			}),
+		},
+		{name: "an answer that says nothing counts as admitted", turn: says("a"), admittedCounts: true},
+		{name: "a failure before an answer is free", turn: fails(boom), err: boom, errors: 1},
+		{
+			name: "a failure within an answer counts as admitted", turn: fails(boom, partial("a")), err: boom, errors: 1,
+			admittedCounts: true,
+		},
+		{name: "or as it says", turn: fails(boom, used(partial("a"), 7, 1)), err: boom, errors: 1, used: 8},
+		{name: "what goes away by itself is no error", turn: fails(busy), err: busy},
+		{
+			name: "a response that is none is an error", errors: 1, used: 3,
+			turn: answers(0, used(&model.LLMResponse{ErrorCode: "SAFETY"}, 3, 0)),
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tokens: 100_000, Errors: 5}})
+			cfg := watchdogadk.Config{MaxOutput: 400}
+			_, err := newGuarded(t, watchdogadk.New(cfg), scripted(c.turn)).ask(wd.Context(), "go")
+			if c.err == nil {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.err.Error())
+			}
+			tokens := usage(wd, watchdog.TokensExceeded)
+			if c.admittedCounts {
+				assert.Greater(t, tokens.Used, int64(1024+400), "the envelope and the output, besides the request")
+				assert.Less(t, tokens.Used, int64(2048+400))
+			} else {
+				assert.Equal(t, c.used, tokens.Used)
+			}
+			assert.Zero(t, tokens.Admitted)
+			assert.Equal(t, c.errors, usage(wd, watchdog.ErrorsExceeded).Used)
+		})
+	}
+}
+
+// TestModelAdmits checks what a call is admitted with: the bytes of everything that is in the request, and the most
+// that it may answer.
+func TestModelAdmits(t *testing.T) {
+	const size = 1000
+	long := strings.Repeat("x", size)
+	of := func(p *genai.Part) *model.LLMRequest {
+		return &model.LLMRequest{Contents: []*genai.Content{nil, {Parts: []*genai.Part{nil, p}}}}
+	}
+	config := func(cfg genai.GenerateContentConfig) *model.LLMRequest { return &model.LLMRequest{Config: &cfg} }
+	admitted := func(t *testing.T, req *model.LLMRequest) (tokens int64) {
+		t.Helper()
+		wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tokens: 100_000}})
+		m := scripted(func(ctx context.Context, req *model.LLMRequest) iter.Seq2[*model.LLMResponse, error] {
+			tokens = usage(wd, watchdog.TokensExceeded).Admitted
+			return says("ok")(ctx, req)
+		})
+		for _, err := range watchdogadk.New(limits).Model(m).GenerateContent(wd.Context(), req, true) {
+			require.NoError(t, err)
+		}
+		return tokens
+	}
+	empty := admitted(t, &model.LLMRequest{})
+	for name, req := range map[string]*model.LLMRequest{
+		"text":       of(genai.NewPartFromText(long)),
+		"data":       of(genai.NewPartFromBytes([]byte(long), "image/png")),
+		"a call":     of(genai.NewPartFromFunctionCall("look", map[string]any{"at": long})),
+		"an answer":  of(genai.NewPartFromFunctionResponse("look", map[string]any{"at": long})),
+		"a thought":  of(&genai.Part{ThoughtSignature: []byte(long)}),
+		"code":       of(genai.NewPartFromExecutableCode(long, genai.LanguagePython)),
+		"its output": of(genai.NewPartFromCodeExecutionResult(genai.OutcomeOK, long)),
+		"the system's instruction": config(genai.GenerateContentConfig{
+			SystemInstruction: genai.NewContentFromText(long, genai.RoleUser),
+		}),
+		"a tool": config(genai.GenerateContentConfig{Tools: []*genai.Tool{
+			{FunctionDeclarations: []*genai.FunctionDeclaration{{Name: "look", Description: long}}},
+		}}),
+		"a schema":           config(genai.GenerateContentConfig{ResponseSchema: &genai.Schema{Description: long}}),
+		"the output":         config(genai.GenerateContentConfig{MaxOutputTokens: size}),
+		"output of many":     config(genai.GenerateContentConfig{MaxOutputTokens: size / 4, CandidateCount: 4}),
+		"a schema as a text": config(genai.GenerateContentConfig{ResponseJsonSchema: long}),
+	} {
+		more := admitted(t, req) - empty
+		assert.GreaterOrEqual(t, more, int64(size), name)
+		assert.Less(t, more, int64(size+200), name)
+	}
+}
+
+// TestModelSettles checks that a call counts before the tools that it asks for run, though its stream is still open.
+func TestModelSettles(t *testing.T) {
+	wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tokens: 100_000}})
+	looked := false
+	ask := used(whole(genai.NewPartFromFunctionCall("look", map[string]any{})), 100, 20)
+	m := scripted(answers(0, ask), answers(0, used(whole(genai.NewPartFromText("done")), 1, 1)))
+	s := newGuarded(t, watchdogadk.New(limits), m,
+		toolOf("look", func(agent.Context, map[string]any) (map[string]any, error) {
+			looked = true
+			assert.EqualValues(t, 120, usage(wd, watchdog.TokensExceeded).Used)
+			assert.Zero(t, usage(wd, watchdog.TokensExceeded).Admitted)
+			return map[string]any{}, nil
+		}))
+	_, err := s.ask(wd.Context(), "go")
+	require.NoError(t, err)
+	assert.True(t, looked)
 }

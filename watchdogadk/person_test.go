@@ -150,28 +150,26 @@ func TestPerson(t *testing.T) {
 		}},
 	} {
 		for _, plugin := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, plugin %v", c.name, plugin), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					quiet(t)
-					wd, g := newRun(t, watchdog.Budget{}), watchdogadk.New(limits)
-					s := newStage(t, c.agent(t, g))
-					if plugin {
-						p, err := g.Plugin()
-						require.NoError(t, err)
-						s = newStage(t, c.agent(t, g), p)
+			bubble(t, fmt.Sprintf("%s, plugin %v", c.name, plugin), func(t *testing.T) {
+				quiet(t)
+				wd, g := newRun(t, watchdog.Budget{}), watchdogadk.New(limits)
+				s := newStage(t, c.agent(t, g))
+				if plugin {
+					p, err := g.Plugin()
+					require.NoError(t, err)
+					s = newStage(t, c.agent(t, g), p)
+				}
+				for n := range rounds {
+					if _, err := s.ask(wd.Context(), c.says(n)); err != nil {
+						break
 					}
-					for n := range rounds {
-						if _, err := s.ask(wd.Context(), c.says(n)); err != nil {
-							break
-						}
-					}
-					ended := context.Cause(wd.Context())
-					if c.loop {
-						require.ErrorIs(t, ended, watchdog.LoopDetected)
-						return
-					}
-					require.NoError(t, ended)
-				})
+				}
+				ended := context.Cause(wd.Context())
+				if c.loop {
+					require.ErrorIs(t, ended, watchdog.LoopDetected)
+					return
+				}
+				require.NoError(t, ended)
 			})
 		}
 	}

@@ -1,9 +1,13 @@
 package watchdogadk_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,4 +233,53 @@ func TestPluginWithoutRun(t *testing.T) {
 	last, err := newPlugged(t, watchdogadk.New(limits), scripted(calls("look")), toolOf("look", ok)).ask(t.Context(), "go")
 	require.NoError(t, err)
 	assert.Equal(t, "done", last)
+}
+
+// TestPluginAgain checks that a call of a wrapped model that is made again counts twice, and not more, with the plugin.
+func TestPluginAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{
+			Idle: time.Minute, Spend: watchdog.Spend{Requests: 9, Tokens: 100_000},
+			Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry}},
+		})
+		g := watchdogadk.New(limits)
+		m := scripted(stalls(0, used(partial("half"), 7, 1)), answers(0, used(whole(genai.NewPartFromText("whole")), 100, 20)))
+		last, err := newPlugged(t, g, g.Model(m)).ask(wd.Context(), "go")
+		require.NoError(t, err)
+		assert.Equal(t, "whole", last)
+		assert.EqualValues(t, 2, usage(wd, watchdog.RequestsExceeded).Used)
+		assert.EqualValues(t, 128, usage(wd, watchdog.TokensExceeded).Used)
+		assert.Zero(t, usage(wd, watchdog.TokensExceeded).Admitted)
+	})
+}
+
+// TestMany checks that calls by the SDK's runner leave no memory; nor goroutines, as TestMain checks.
+func TestMany(t *testing.T) {
+	wd, g, n := newRun(t, watchdog.Budget{Spend: watchdog.Spend{ToolCalls: 1 << 40}}), watchdogadk.New(limits), 0
+	p, err := g.Plugin()
+	require.NoError(t, err)
+	var mu sync.Mutex
+	look := toolOf("look", func(agent.Context, map[string]any) (map[string]any, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		return map[string]any{"n": n}, nil
+	})
+	agents := func(count int) int64 {
+		for range count {
+			m := scripted(calls(slices.Repeat([]string{"look"}, 20)...))
+			a := newAgent(t, llmagent.Config{Model: g.Model(m), Tools: g.Tools(look)})
+			ctx, done := context.WithCancel(wd.Context()) // the SDK keeps what it makes of a context until that ends
+			_, err := newStage(t, a, p).ask(ctx, "go")
+			require.NoError(t, err)
+			done()
+		}
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := agents(20)
+	assert.Less(t, agents(100)-before, int64(512<<10), "bytes after 2,000 calls")
 }

@@ -23,7 +23,6 @@ type streaming interface {
 	RunStream(ctx agent.Context, args any) iter.Seq2[string, error]
 }
 
-// A guarded tool that streams.
 type guardedStream struct {
 	streaming
 	guard *Guard
@@ -37,7 +36,6 @@ func (t *guardedStream) ProcessRequest(ctx agent.Context, req *model.LLMRequest)
 // DefersResponse is for the tool in it, which may leave its answer to somebody else.
 func (t *guardedStream) DefersResponse() bool { return defers(t.streaming) }
 
-// A streamEnd is how the call of a tool that streams ended.
 type streamEnd struct {
 	ended *adapter.Ended
 	err   error
@@ -47,16 +45,10 @@ type streamEnd struct {
 // its context.
 func (t *guardedStream) RunStream(ctx agent.Context, args any) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		outer, stop := context.WithCancel(t.guard.within(ctx))
-		defer stop()
-		c, p, ends := newCall(ctx), newPipe[string](), make(chan streamEnd, 1)
-		call := adapter.ToolCall{Tool: t.Name(), Input: text(args), Agent: agentOf(ctx)}
-		go func() { ends <- t.call(outer, call, c, p, args) }()
-		end, readAll := read(p, ends, func(piece string) bool { return yield(piece, nil) })
-		if !readAll {
-			stop()
-			end = <-ends
-		}
+		c, call := newCall(ctx), toolCall(ctx, t, args)
+		end, readAll := stream(t.guard.within(ctx), func(work context.Context, p *pipe[string]) streamEnd {
+			return t.call(work, call, c, p, args)
+		}, func(piece string) bool { return yield(piece, nil) })
 		if end.ended == nil {
 			c.merge()
 		}
@@ -82,7 +74,6 @@ func (t *guardedStream) call(
 	return streamEnd{ended, err}
 }
 
-// A streamed answer.
 type streamed struct {
 	text *strings.Builder
 	asks error
@@ -111,4 +102,53 @@ func (t *guardedStream) pieces(work context.Context, c *call, p *pipe[string], a
 		}
 	}
 	return s, nil
+}
+
+// A pipe hands the pieces of a stream from the goroutine of its source to that of its reader. The source waits until
+// the reader has done with a piece, as one that calls yield does, so that nothing goes on behind the reader's back; but
+// the reader never waits for a source whose context has ended.
+type pipe[T any] struct {
+	pieces chan T
+	more   chan bool // whether the reader wants another piece
+}
+
+// send hands over a piece. It returns false if the reader wants no more, or ctx has ended.
+func (p *pipe[T]) send(ctx context.Context, piece T) (more bool) {
+	if ctx.Err() != nil {
+		return false
+	}
+	select {
+	case p.pieces <- piece:
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case more = <-p.more:
+		return more
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// stream has the source run on a goroutine of its own, and gives each piece to the reader until the source has ended or
+// the reader wants no more. The source's context ends with the stream.
+func stream[T, E any](
+	ctx context.Context, source func(context.Context, *pipe[T]) E, reader func(T) bool,
+) (end E, readAll bool) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	p, ended := &pipe[T]{pieces: make(chan T), more: make(chan bool, 1)}, make(chan E, 1)
+	go func() { ended <- source(ctx, p) }()
+	for {
+		select {
+		case piece := <-p.pieces:
+			more := reader(piece)
+			if p.more <- more; !more {
+				stop()
+				return <-ended, false
+			}
+		case end = <-ended:
+			return end, true
+		}
+	}
 }

@@ -2,6 +2,7 @@ package watchdogadk
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -62,7 +63,6 @@ func (g *Guard) Tools(tools ...tool.Tool) []tool.Tool {
 	return all
 }
 
-// A guarded tool.
 type guarded struct {
 	runnable
 	guard *Guard
@@ -78,8 +78,7 @@ func (t *guarded) DefersResponse() bool { return defers(t.runnable) }
 
 // Run calls the tool.
 func (t *guarded) Run(ctx agent.Context, args any) (map[string]any, error) {
-	c := newCall(ctx)
-	call := adapter.ToolCall{Tool: t.Name(), Input: text(args), Agent: agentOf(ctx)}
+	c, call := newCall(ctx), toolCall(ctx, t, args)
 	got, ended, err := adapter.Do(t.guard.within(ctx), t.guard.calls, call, func(work context.Context) (answer, error) {
 		return t.call(work, c, args)
 	}, func(a answer) []byte { return text(a.result) })
@@ -110,6 +109,10 @@ func (t *guarded) call(work context.Context, c *call, args any) (a answer, err e
 		return answer{result: a.result, asks: err}, nil
 	}
 	return a, err
+}
+
+func toolCall(ctx agent.Context, t tool.Tool, args any) adapter.ToolCall {
+	return adapter.ToolCall{Tool: t.Name(), Input: text(args), Agent: agentOf(ctx)}
 }
 
 // panicked logs a tool's panic, but for what it says, and returns the error for the model.
@@ -144,7 +147,10 @@ func defers(t tool.Tool) bool {
 }
 
 // text is what the detector of loops compares. What cannot be written as JSON is compared as one and the same.
-func text(v any) []byte { return adapter.JSON(v) }
+func text(v any) []byte {
+	written, _ := json.Marshal(v)
+	return written
+}
 
 // copied returns the arguments as a value of their own, since the runner reads them while an abandoned tool may write.
 func copied(args any) any {
@@ -163,4 +169,44 @@ func copied(args any) any {
 		return own
 	}
 	return args
+}
+
+// Toolset returns the set with each of its tools guarded by [Guard.Tool], such as those of an MCP server. Listing the
+// tools is not bounded: that is silence of the run, whose context the set has.
+func (g *Guard) Toolset(set tool.Toolset) tool.Toolset {
+	if _, ok := set.(*guardedSet); ok {
+		return set
+	}
+	return &guardedSet{Toolset: set, guard: g}
+}
+
+// Toolsets returns each of the sets guarded by [Guard.Toolset].
+func (g *Guard) Toolsets(sets ...tool.Toolset) []tool.Toolset {
+	all := make([]tool.Toolset, len(sets))
+	for i, set := range sets {
+		all[i] = g.Toolset(set)
+	}
+	return all
+}
+
+type guardedSet struct {
+	tool.Toolset
+	guard *Guard
+}
+
+// Tools returns the tools, guarded.
+func (s *guardedSet) Tools(ctx agent.ReadonlyContext) ([]tool.Tool, error) {
+	tools, err := s.Toolset.Tools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.guard.Tools(tools...), nil
+}
+
+// ProcessRequest is for a set that adds something to the requests of the model.
+func (s *guardedSet) ProcessRequest(ctx agent.Context, req *model.LLMRequest) error {
+	if r, ok := s.Toolset.(requester); ok {
+		return r.ProcessRequest(ctx, req)
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package watchdogadk_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -67,41 +68,23 @@ func TestTool(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				quiet(t)
-				wd, m := newRun(t, watchdog.Budget{Idle: time.Second}), scripted(calls("search"))
-				s := newGuarded(t, watchdogadk.New(limits), m, toolOf("search", c.run))
-				began := time.Now()
-				last, err := s.ask(wd.Context(), "go")
-				require.NoError(t, err)
-				assert.Equal(t, "done", last, "the agent goes on")
-				within(t, c.took, time.Since(began))
-				assert.Contains(t, unescaped(m.asked(1)), c.told)
-				assert.Nil(t, wd.Stop())
-				time.Sleep(time.Second + 1)
-				assert.NotNil(t, wd.Stop(), "the hold is closed: the run's own idle counts again")
-				time.Sleep(2 * time.Hour) // what was abandoned returns
-				assert.NotContains(t, s.history(), "much too late")
-			})
+		bubble(t, c.name, func(t *testing.T) {
+			quiet(t)
+			wd, m := newRun(t, watchdog.Budget{Idle: time.Second}), scripted(calls("search"))
+			s := newGuarded(t, watchdogadk.New(limits), m, toolOf("search", c.run))
+			began := time.Now()
+			last, err := s.ask(wd.Context(), "go")
+			require.NoError(t, err)
+			assert.Equal(t, "done", last, "the agent goes on")
+			within(t, c.took, time.Since(began))
+			assert.Contains(t, unescaped(m.asked(1)), c.told)
+			assert.Nil(t, wd.Stop())
+			time.Sleep(time.Second + 1)
+			assert.NotNil(t, wd.Stop(), "the hold is closed: the run's own idle counts again")
+			time.Sleep(2 * time.Hour) // what was abandoned returns
+			assert.NotContains(t, s.history(), "much too late")
 		})
 	}
-}
-
-// TestToolLives checks that a tool which is silent for half an hour is not killed by an idle of a minute.
-func TestToolLives(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		wd, m := newRun(t, watchdog.Budget{Idle: time.Minute}), scripted(calls("build"))
-		s := newGuarded(t, watchdogadk.New(watchdogadk.Config{}), m,
-			toolOf("build", func(agent.Context, map[string]any) (map[string]any, error) {
-				time.Sleep(30 * time.Minute)
-				return map[string]any{"result": "built"}, nil
-			}))
-		_, err := s.ask(wd.Context(), "go")
-		require.NoError(t, err)
-		assert.Contains(t, m.asked(1), "built")
-		assert.Nil(t, wd.Stop())
-	})
 }
 
 // TestToolOnce checks that a tool without an answer is called once.
@@ -117,60 +100,6 @@ func TestToolOnce(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "done", last)
 	assert.Equal(t, 1, called)
-}
-
-// TestToolRefused checks that a call which does not fit in a limit is not made, and that the agent goes on.
-func TestToolRefused(t *testing.T) {
-	wd := newRun(t, watchdog.Budget{
-		Spend:   watchdog.Spend{Tools: map[string]int64{"search": 1}},
-		Ladders: watchdog.Ladders{ToolCalls: []watchdog.DirectiveKind{watchdog.DirectiveWait}},
-	})
-	called, m := 0, scripted(calls("search"), calls("search"))
-	s := newGuarded(t, watchdogadk.New(watchdogadk.Config{}), m,
-		toolOf("search", func(agent.Context, map[string]any) (map[string]any, error) {
-			called++
-			return map[string]any{"n": called}, nil
-		}))
-	last, err := s.ask(wd.Context(), "go")
-	require.NoError(t, err)
-	assert.Equal(t, "done", last)
-	assert.Equal(t, 1, called)
-	assert.Contains(t, unescaped(m.asked(2)), `The call of the tool "search" was not made`)
-	assert.EqualValues(t, 1, wd.Usage()[0].Used)
-}
-
-// TestToolCancelled checks that a call ends with its caller, and is no answer for the model.
-func TestToolCancelled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		wd, m, gone := newRun(t, watchdog.Budget{}), scripted(calls("search")), errors.New("the client has gone")
-		s := newGuarded(t, watchdogadk.New(limits), m, toolOf("search", until))
-		ctx, cancel := context.WithCancelCause(wd.Context())
-		time.AfterFunc(time.Second, func() { cancel(gone) })
-		began := time.Now()
-		_, err := s.ask(ctx, "go")
-		require.ErrorIs(t, err, gone)
-		within(t, time.Second, time.Since(began))
-		assert.Equal(t, 1, m.count())
-		assert.Nil(t, wd.Stop())
-	})
-}
-
-// TestToolRunEnds checks that a tool ends with its run, also if it ignores its context.
-func TestToolRunEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		wd, m := newRun(t, watchdog.Budget{WallClock: time.Minute}), scripted(calls("search"))
-		s := newGuarded(t, watchdogadk.New(limits), m,
-			toolOf("search", func(agent.Context, map[string]any) (map[string]any, error) {
-				time.Sleep(time.Hour)
-				return nil, nil
-			}))
-		began := time.Now()
-		_, err := s.ask(wd.Context(), "go")
-		require.ErrorIs(t, err, watchdog.WallClockExceeded)
-		within(t, time.Minute+5*time.Second, time.Since(began))
-		assert.Equal(t, 1, m.count())
-		time.Sleep(time.Hour)
-	})
 }
 
 // TestFunctionTool checks that the SDK's own function tools can be guarded, with their schemas.
@@ -201,13 +130,51 @@ func TestFunctionTool(t *testing.T) {
 	})
 }
 
-// TestToolWithoutRun checks that a call in no run is bounded all the same.
-func TestToolWithoutRun(t *testing.T) {
+// TestSecrets checks that no event and no log holds a prompt, an input or output of a tool, or what a panic says.
+func TestSecrets(t *testing.T) {
+	const canary = "canary-7f3a"
 	synctest.Test(t, func(t *testing.T) {
-		m := scripted(calls("search"))
-		s := newGuarded(t, watchdogadk.New(limits), m, toolOf("search", until))
-		_, err := s.ask(t.Context(), "go")
+		log, store := quiet(t), &watchdog.Memory{}
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "job-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: store, Budget: watchdog.Budget{Idle: time.Minute, Spend: watchdog.Spend{ToolCalls: 7}},
+		})
 		require.NoError(t, err)
-		assert.Contains(t, m.asked(1), "limit of 10m0s")
+		m := scripted(asks("work", "how", "answer"), asks("work", "how", "fail"), asks("work", "how", "panic"),
+			asks("work", "how", "hang"), asks("work", "how", "late"), stalls(0, partial(canary)))
+		s := newGuarded(t, watchdogadk.New(limits), m,
+			toolOf("work", func(ctx agent.Context, args map[string]any) (map[string]any, error) {
+				args["canary"] = canary
+				switch args["how"] {
+				case "fail":
+					return nil, errors.New(canary)
+				case "panic":
+					panic(canary)
+				case "hang":
+					return until(ctx, nil)
+				case "late":
+					time.Sleep(time.Hour)
+					panic(canary)
+				}
+				return map[string]any{"result": canary}, nil
+			}))
+		_, err = s.ask(wd.Context(), canary)
+		require.ErrorIs(t, err, watchdog.IdleExceeded)
+		require.NotContains(t, err.Error(), canary)
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		require.NoError(t, wd.Close())
+		var all []byte
+		for _, id := range []string{"job-1", "job-1/work-1", "job-1/work-2", "job-1/work-3", "job-1/work-4", "job-1/work-5"} {
+			events, err := store.Read(t.Context(), watchdog.AggregateType, id)
+			require.NoError(t, err)
+			text, err := json.Marshal(events)
+			require.NoError(t, err)
+			all = append(all, text...)
+		}
+		assert.Contains(t, string(all), "idle_exceeded")
+		assert.NotContains(t, string(all), canary)
+		assert.Contains(t, log.String(), "tool panicked")
+		assert.NotContains(t, log.String(), canary)
+		assert.NotContains(t, m.asked(3), "panicked: "+canary)
 	})
 }

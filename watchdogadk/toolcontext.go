@@ -2,12 +2,17 @@ package watchdogadk
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"reflect"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/genai"
+
 	"google.golang.org/adk/v2/agent"
+	"google.golang.org/adk/v2/artifact"
 	"google.golang.org/adk/v2/session"
 )
 
@@ -36,7 +41,7 @@ func (c *call) merge() {
 		return
 	}
 	c.state.apply(c.outer)
-	if outer := c.outer.Actions(); outer != nil && !same(outer, &c.actions) {
+	if outer := c.outer.Actions(); outer != nil && !reflect.DeepEqual(outer, &c.actions) {
 		*outer = copiedActions(&c.actions)
 	}
 }
@@ -57,22 +62,6 @@ func orEmpty[V any](m map[string]V) map[string]V {
 	}
 	return maps.Clone(m)
 }
-
-// allFields is whether actions have the fields that same compares, and no others of a newer SDK.
-var allFields = reflect.TypeFor[session.EventActions]().NumField() == 6
-
-// same is [reflect.DeepEqual], and quicker for what most calls have: actions without anything in their maps.
-func same(a, b *session.EventActions) bool {
-	if !allFields || len(a.StateDelta)+len(a.ArtifactDelta)+len(a.RequestedToolConfirmations) > 0 {
-		return reflect.DeepEqual(a, b)
-	}
-	return sameEmpty(a.StateDelta, b.StateDelta) && sameEmpty(a.ArtifactDelta, b.ArtifactDelta) &&
-		sameEmpty(a.RequestedToolConfirmations, b.RequestedToolConfirmations) &&
-		a.SkipSummarization == b.SkipSummarization && a.TransferToAgent == b.TransferToAgent && a.Escalate == b.Escalate
-}
-
-// sameEmpty compares with a map that is empty.
-func sameEmpty[V any](a, b map[string]V) bool { return len(b) == 0 && (a == nil) == (b == nil) }
 
 // context returns the tool's context, which ends with work and has the actions of the call.
 //
@@ -126,4 +115,85 @@ func (c *toolContext) Artifacts() agent.Artifacts     { return c.artifacts }
 func (c *toolContext) WithAgentCancel() (agent.Context, context.CancelFunc) {
 	work, cancel := context.WithCancel(c.work)
 	return c.call.context(work), cancel
+}
+
+// A callState has the changes that a call of a tool makes to the state of its session. The SDK writes each at once,
+// also into the session, where that of an abandoned tool would stay.
+type callState struct {
+	mu      sync.Mutex
+	actions *session.EventActions
+	set     map[string]any // nil without changes
+}
+
+// apply makes the changes in the state of ctx.
+func (s *callState) apply(ctx agent.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.set) == 0 {
+		return
+	}
+	state := ctx.State()
+	for key, value := range s.set {
+		_ = state.Set(key, value) // it fails only without a session, as it did for the tool
+	}
+}
+
+// over returns the state of ctx, with the changes.
+func (s *callState) over(ctx agent.Context) session.State { return &stateView{s, ctx.State()} }
+
+// A stateView is the state that a tool sees.
+type stateView struct {
+	call *callState
+	bare session.State
+}
+
+func (v *stateView) Get(key string) (any, error) {
+	v.call.mu.Lock()
+	defer v.call.mu.Unlock()
+	return v.bare.Get(key) // looks into the call's actions first
+}
+
+func (v *stateView) Set(key string, value any) error {
+	v.call.mu.Lock()
+	defer v.call.mu.Unlock()
+	if v.call.set == nil {
+		v.call.set = map[string]any{}
+	}
+	v.call.actions.StateDelta[key], v.call.set[key] = value, value
+	return nil
+}
+
+func (v *stateView) All() iter.Seq2[string, any] {
+	v.call.mu.Lock()
+	set := maps.Clone(v.call.set)
+	v.call.mu.Unlock()
+	return func(yield func(string, any) bool) {
+		for key, value := range v.bare.All() {
+			if _, changed := set[key]; !changed && !yield(key, value) {
+				return
+			}
+		}
+		for key, value := range set {
+			if !yield(key, value) {
+				return
+			}
+		}
+	}
+}
+
+// callArtifacts notes the versions of what a call saves. What is saved stays, also by a tool that was abandoned.
+type callArtifacts struct {
+	agent.Artifacts
+	state *callState
+}
+
+func (a *callArtifacts) Save(ctx context.Context, name string, data *genai.Part) (*artifact.SaveResponse, error) {
+	resp, err := a.Artifacts.Save(ctx, name, data)
+	if err != nil {
+		return resp, err
+	}
+	a.state.mu.Lock()
+	defer a.state.mu.Unlock()
+	a.state.actions.ArtifactDelta[name] = resp.Version
+	return resp, nil
 }

@@ -4,18 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/cloudwego/eino/adk"
+	"github.com/cloudwego/eino/components/model"
 	"github.com/cloudwego/eino/components/tool"
+	"github.com/cloudwego/eino/compose"
 	"github.com/cloudwego/eino/schema"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -26,7 +25,7 @@ import (
 
 // TestParallel checks that the calls of one answer run side by side, each with its own limit.
 func TestParallel(t *testing.T) {
-	eachWay(t, func(t *testing.T, streaming bool) {
+	eachWay(t, "", func(t *testing.T, streaming bool) {
 		wd := newRun(t, watchdog.Budget{Idle: time.Minute})
 		cfg := limits
 		cfg.Tool = map[string]watchdogeino.Limits{"slow": {Limit: 20 * time.Minute}}
@@ -49,7 +48,7 @@ func TestParallel(t *testing.T) {
 // TestUnstuck checks that the calls of one answer are one turn, in any order, and that a model which gets nowhere with
 // them reads that in the third, and is ended two rounds later.
 func TestUnstuck(t *testing.T) {
-	eachWay(t, func(t *testing.T, streaming bool) {
+	eachWay(t, "", func(t *testing.T, streaming bool) {
 		wd := newRun(t, watchdog.Budget{Idle: time.Minute})
 		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
 		listen := streamable{"listen", func(_ context.Context, send func(string) bool) error { send("nothing"); return nil }}
@@ -62,55 +61,6 @@ func TestUnstuck(t *testing.T) {
 			assert.Equal(t, call == 3, strings.HasPrefix(m.last(call), "You repeat yourself"), "call %d", call)
 		}
 		assert.Contains(t, textOf(m.sent(4)[len(m.sent(3))-1]), "You repeat yourself", "it stays in the history")
-	})
-}
-
-// TestGetsOn checks that the same calls which get something new are no loop.
-func TestGetsOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		wd, found := newRun(t, watchdog.Budget{}), 0
-		listen := streamable{"listen", func(_ context.Context, send func(string) bool) error {
-			found++
-			send("heard ")
-			send(strings.Repeat("word ", found))
-			return nil
-		}}
-		turns := slices.Repeat([]turn{calls("listen")}, 20)
-		m := scripted(append(turns, says("done"))...)
-		_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, listen), true)
-		require.NoError(t, err)
-		assert.Nil(t, wd.Stop())
-	})
-}
-
-// TestLate checks that what a tool answers after it was given up is in no answer, not in that of the call after it
-// either.
-func TestLate(t *testing.T) {
-	eachWay(t, func(t *testing.T, streaming bool) {
-		var made atomic.Int64
-		late := func(ctx context.Context) string {
-			n := made.Add(1)
-			if n == 1 {
-				time.Sleep(11 * time.Minute) // ignores its context, and ends in the second call
-			} else {
-				time.Sleep(5 * time.Minute)
-			}
-			return fmt.Sprintf("nail %d", n)
-		}
-		for _, hammer := range []tool.BaseTool{
-			invokable{"hammer", func(ctx context.Context, _ string) (string, error) { return late(ctx), nil }},
-			streamable{"hammer", func(ctx context.Context, send func(string) bool) error { send(late(ctx)); return nil }},
-		} {
-			made.Store(0)
-			wd := newRun(t, watchdog.Budget{Idle: time.Minute})
-			m := scripted(calls("hammer"), calls("hammer"), says("done"))
-			_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
-			require.NoError(t, err)
-			assert.Contains(t, m.last(1), "may still be running")
-			assert.NotContains(t, m.last(1), "nail")
-			assert.Equal(t, "nail 2", m.last(2))
-			assert.Nil(t, wd.Stop())
-		}
 	})
 }
 
@@ -133,117 +83,29 @@ func TestSubAgent(t *testing.T) {
 			answer: `The call of the tool "helper" was ended: it did not finish within its limit of 5m0s`, used: 3 * 120,
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, streaming bool) {
-				wd := newRun(t, watchdog.Budget{Idle: time.Minute, Spend: watchdog.Spend{Tokens: 100_000}})
-				cfg := limits
-				cfg.Tool = map[string]watchdogeino.Limits{"helper": {Limit: c.limit}}
-				guard := watchdogeino.New(cfg)
-				inner := scripted(costs(calls("hammer"), 100, 20), costs(says("no nails"), 100, 20))
-				sub := adk.NewAgentTool(t.Context(), newAgent(t, guard, inner, kinds(deaf)["invokable"]))
-				outer := scripted(costs(calls("helper"), 100, 20), costs(says("done"), 100, 20))
-				began := time.Now()
-				last, err := ask(wd.Context(), newAgent(t, guard, outer, sub), streaming)
-				require.NoError(t, err)
-				assert.Equal(t, "done", last)
-				took := time.Since(began)
-				assert.GreaterOrEqual(t, took, c.took)
-				assert.LessOrEqual(t, took, c.took+5*time.Second+time.Microsecond)
-				assert.Contains(t, inner.last(1), c.reads)
-				assert.Contains(t, outer.last(1), c.answer)
-				assert.Equal(t, c.used, wd.Usage()[0].Used)
-				assert.Zero(t, wd.Usage()[0].Admitted)
-				assert.Nil(t, wd.Stop())
-				time.Sleep(time.Hour)
-			})
+		eachWay(t, c.name, func(t *testing.T, streaming bool) {
+			wd := newRun(t, watchdog.Budget{Idle: time.Minute, Spend: watchdog.Spend{Tokens: 100_000}})
+			cfg := limits
+			cfg.Tool = map[string]watchdogeino.Limits{"helper": {Limit: c.limit}}
+			guard := watchdogeino.New(cfg)
+			inner := scripted(costs(calls("hammer"), 100, 20), costs(says("no nails"), 100, 20))
+			sub := adk.NewAgentTool(t.Context(), newAgent(t, guard, inner, kinds(deaf)["invokable"]))
+			outer := scripted(costs(calls("helper"), 100, 20), costs(says("done"), 100, 20))
+			began := time.Now()
+			last, err := ask(wd.Context(), newAgent(t, guard, outer, sub), streaming)
+			require.NoError(t, err)
+			assert.Equal(t, "done", last)
+			took := time.Since(began)
+			assert.GreaterOrEqual(t, took, c.took)
+			assert.LessOrEqual(t, took, c.took+5*time.Second+time.Microsecond)
+			assert.Contains(t, inner.last(1), c.reads)
+			assert.Contains(t, outer.last(1), c.answer)
+			assert.Equal(t, c.used, wd.Usage()[0].Used)
+			assert.Zero(t, wd.Usage()[0].Admitted)
+			assert.Nil(t, wd.Stop())
+			time.Sleep(time.Hour)
 		})
 	}
-}
-
-// TestSubAgentWrapsUp checks that a sub-agent whose call does not fit in the run any more comes to an end, and so does
-// the agent that called it.
-func TestSubAgentWrapsUp(t *testing.T) {
-	eachWay(t, func(t *testing.T, streaming bool) {
-		wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{OutputTokens: 3000, Reserve: watchdog.Totals{OutputTokens: 1300}}})
-		guard := watchdogeino.New(watchdogeino.Config{MaxOutput: 600})
-		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
-		inner := scripted(costs(calls("look"), 10, 600), costs(slowly(says("no more")), 10, 600))
-		sub := adk.NewAgentTool(t.Context(), newAgent(t, guard, inner, look))
-		outer := scripted(costs(calls("helper"), 10, 600), costs(says("done"), 10, 600))
-		last, err := ask(wd.Context(), newAgent(t, guard, outer, sub), streaming)
-		require.NoError(t, err)
-		assert.Equal(t, "done", last)
-		assert.Contains(t, inner.last(1), "Call no more tools")
-		assert.Contains(t, outer.last(1), "Call no more tools")
-		assert.Equal(t, "no more", textOf(outer.sent(1)[2]))
-		assert.Nil(t, wd.Stop())
-	})
-}
-
-// A severed store is that of a process which can be killed.
-type severed struct {
-	*watchdog.Memory
-	dead *atomic.Bool
-}
-
-var errDead = errors.New("the process is dead")
-
-func (s severed) Append(ctx context.Context, events ...watchdog.Event) error {
-	if s.dead.Load() {
-		return errDead
-	}
-	return s.Memory.Append(ctx, events...)
-}
-
-func (s severed) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	if s.dead.Load() {
-		return errDead
-	}
-	return s.Memory.Transact(ctx, exchanges...)
-}
-
-func (s severed) Return(ctx context.Context, id string, unused watchdog.Totals) error {
-	if s.dead.Load() {
-		return errDead
-	}
-	return s.Memory.Return(ctx, id, unused)
-}
-
-// TestResumed checks that an agent which goes on after its process was killed within a call of a tool has what is left
-// of the run's time and money, and no more.
-func TestResumed(t *testing.T) {
-	eachWay(t, func(t *testing.T, streaming bool) {
-		began, memory, dead := time.Now(), &watchdog.Memory{}, &atomic.Bool{}
-		run := watchdog.Run{ID: "s-1", StartedAt: began}
-		cfg := watchdog.Config{Store: severed{memory, dead}, Budget: watchdog.Budget{
-			WallClock: time.Hour, Idle: time.Minute, Spend: watchdog.Spend{Tokens: 30_000},
-		}}
-		first, err := watchdog.New(t.Context(), run, cfg)
-		require.NoError(t, err)
-		ctx, kill := context.WithCancel(first.Context())
-		time.AfterFunc(5*time.Minute, func() { dead.Store(true); kill() })
-		m := scripted(costs(calls("hammer"), 3000, 100), says("done"))
-		hammer := kinds(until)["streamable"]
-		_, err = ask(ctx, newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
-		require.Error(t, err)
-		time.Sleep(10 * time.Minute)
-
-		cfg.Store = memory
-		second, err := watchdog.New(t.Context(), run, cfg)
-		require.NoError(t, err)
-		within(t, 15*time.Minute, second.Elapsed())
-		assert.GreaterOrEqual(t, second.Usage()[0].Used+second.Usage()[0].Admitted, int64(3100), "what was used before")
-		m = scripted(costs(calls("hammer"), 1000, 100), costs(calls("hammer"), 1000, 100))
-		_, err = ask(second.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
-		require.Error(t, err)
-		within(t, time.Hour, time.Since(began))
-		assert.Contains(t, []int{5, 6}, m.calls(), "at 15, 25, 35, 45 and 55 minutes, and perhaps at the very end")
-		time.Sleep(time.Millisecond)
-		stopped(t, second, watchdog.WallClockExceeded)
-		require.NoError(t, second.Close())
-		_ = first.Close()
-		time.Sleep(time.Minute)
-	})
 }
 
 // TestSecret checks that nothing of a prompt, an input or an output is in an event or in the log.
@@ -283,4 +145,51 @@ func TestSecret(t *testing.T) {
 			assert.NotContains(t, string(text), canary)
 		}
 	})
+}
+
+// TestNothing checks that a tool that answers nothing is to the agent what it is without a guard. It is not in a bubble:
+// the SDK leaves some of these streams to a finalizer, which is outside of it.
+func TestNothing(t *testing.T) {
+	for name, nothing := range map[string]tool.BaseTool{
+		"a text":    invokable{"hammer", func(context.Context, string) (string, error) { return "", nil }},
+		"a stream":  streamable{"hammer", func(context.Context, func(string) bool) error { return nil }},
+		"no stream": noStream{"hammer"},
+		"no result": noResult{"hammer"},
+	} {
+		for _, streaming := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " streaming ", streaming), func(t *testing.T) {
+				wd := newRun(t, watchdog.Budget{Idle: time.Minute, Spend: watchdog.Spend{ToolCalls: 9}})
+				m := scripted(calls("hammer"), says("done"))
+				guarded, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, nothing), streaming)
+				bare, failed := ask(t.Context(), newBare(t, scripted(calls("hammer"), says("done")), nothing), streaming)
+				assert.Equal(t, bare, guarded)
+				assert.Equal(t, failed == nil, err == nil, "%v in place of %v", err, failed)
+				assert.Zero(t, wd.Usage()[0].Admitted)
+				assert.Nil(t, wd.Stop())
+			})
+		}
+	}
+}
+
+type noStream struct{ named }
+
+func (noStream) StreamableRun(context.Context, string, ...tool.Option) (*schema.StreamReader[string], error) {
+	return nil, nil
+}
+
+type noResult struct{ named }
+
+func (noResult) InvokableRun(context.Context, *schema.ToolArgument, ...tool.Option) (*schema.ToolResult, error) {
+	return nil, nil
+}
+
+// newBare is an agent whose calls are not guarded.
+func newBare(t *testing.T, m model.BaseChatModel, tools ...tool.BaseTool) *adk.ChatModelAgent {
+	t.Helper()
+	agent, err := adk.NewChatModelAgent(t.Context(), &adk.ChatModelAgentConfig{
+		Name: "helper", Description: "helps", Model: m, MaxIterations: 50,
+		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: tools}},
+	})
+	require.NoError(t, err)
+	return agent
 }

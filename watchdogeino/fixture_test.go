@@ -17,6 +17,7 @@ import (
 	"github.com/cloudwego/eino/schema"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/watchdogeino"
@@ -130,14 +131,6 @@ func calls(tools ...string) turn {
 	return func(_ context.Context, send func(*schema.Message)) error {
 		send(schema.AssistantMessage("", asked))
 		return nil
-	}
-}
-
-// slowly takes a second for a turn, so that what was recorded before is told.
-func slowly(inner turn) turn {
-	return func(ctx context.Context, send func(*schema.Message)) error {
-		time.Sleep(time.Second)
-		return inner(ctx, send)
 	}
 }
 
@@ -301,21 +294,22 @@ func pieces(stream *schema.StreamReader[string]) (all []string, err error) {
 }
 
 // eachWay runs a test with and without streaming, in a bubble of its own.
-func eachWay(t *testing.T, test func(t *testing.T, streaming bool)) {
+func eachWay(t *testing.T, name string, test func(t *testing.T, streaming bool)) {
 	t.Helper()
-	for _, streaming := range []bool{false, true} {
-		name := "at once"
-		if streaming {
-			name = "streaming"
-		}
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { test(t, streaming) })
-		})
-	}
+	bubble(t, name+" at once", func(t *testing.T) { test(t, false) })
+	bubble(t, name+" streaming", func(t *testing.T) { test(t, true) })
 }
 
 // within checks a time that a limit took: it is exceeded a nanosecond after it.
 func within(t *testing.T, want, took time.Duration) {
 	t.Helper()
 	assert.InDelta(t, want, took, float64(100*time.Nanosecond))
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bubble runs a subtest with fake time.
+func bubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }

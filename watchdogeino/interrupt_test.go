@@ -74,17 +74,13 @@ func TestInterrupt(t *testing.T) {
 		"invokable": at, "streamable": asking{"ask"}, "enhanced": enhanced{at},
 		"enhanced streamable": askingEnhanced{asking{"ask"}},
 	} {
-		t.Run(kind, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, streaming bool) {
-				interrupt(t, streaming, scripted(calls("look", "ask"), says("done")), ask)
-			})
+		eachWay(t, kind, func(t *testing.T, streaming bool) {
+			interrupt(t, streaming, scripted(calls("look", "ask"), says("done")), ask)
 		})
 	}
-	t.Run("in a sub-agent", func(t *testing.T) {
-		eachWay(t, func(t *testing.T, streaming bool) {
-			inner := newAgent(t, watchdogeino.New(limits), scripted(calls("ask"), says("they said yes")), at)
-			interrupt(t, streaming, scripted(calls("look", "helper"), says("done")), adk.NewAgentTool(t.Context(), inner))
-		})
+	eachWay(t, "in a sub-agent", func(t *testing.T, streaming bool) {
+		inner := newAgent(t, watchdogeino.New(limits), scripted(calls("ask"), says("they said yes")), at)
+		interrupt(t, streaming, scripted(calls("look", "helper"), says("done")), adk.NewAgentTool(t.Context(), inner))
 	})
 }
 

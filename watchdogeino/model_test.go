@@ -37,18 +37,16 @@ func TestStalls(t *testing.T) {
 		{"silent and deaf", stalls(deaf), time.Minute + 5*time.Second},
 		{"silent and deaf after a piece", stalls(deaf, "I "), time.Minute + 5*time.Second},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, streaming bool) {
-				wd := newRun(t, watchdog.Budget{Idle: time.Minute})
-				began := time.Now()
-				_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), scripted(c.turn)), streaming)
-				require.Error(t, err)
-				took := time.Since(began)
-				assert.GreaterOrEqual(t, took, time.Minute)
-				assert.LessOrEqual(t, took, c.took+time.Microsecond)
-				stopped(t, wd, watchdog.IdleExceeded)
-				time.Sleep(time.Hour)
-			})
+		eachWay(t, c.name, func(t *testing.T, streaming bool) {
+			wd := newRun(t, watchdog.Budget{Idle: time.Minute})
+			began := time.Now()
+			_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), scripted(c.turn)), streaming)
+			require.Error(t, err)
+			took := time.Since(began)
+			assert.GreaterOrEqual(t, took, time.Minute)
+			assert.LessOrEqual(t, took, c.took+time.Microsecond)
+			stopped(t, wd, watchdog.IdleExceeded)
+			time.Sleep(time.Hour)
 		})
 	}
 }
@@ -76,50 +74,44 @@ func TestAgain(t *testing.T) {
 	budget := watchdog.Budget{Idle: time.Minute, Ladders: watchdog.Ladders{
 		Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel},
 	}}
-	t.Run("until it answers", func(t *testing.T) {
-		eachWay(t, func(t *testing.T, streaming bool) {
-			budget.Spend.Errors = 1 // what is made again is no error
-			wd := newRun(t, budget)
-			m := scripted(stalls(until), stalls(deaf), calls("look"), says("done"))
-			look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
-			last, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, look), streaming)
-			require.NoError(t, err)
-			assert.Equal(t, "done", last)
-			assert.Len(t, m.sent(0), 1)
-			assert.Len(t, m.sent(1), 2)
-			assert.Contains(t, m.last(1), "Do it again, in smaller parts")
-			assert.Len(t, m.sent(2), 3)
-			assert.Contains(t, m.last(2), "try another way")
-			require.Len(t, m.sent(3), 5, "it stays in the history")
-			assert.Equal(t, schema.User, m.sent(3)[2].Role)
-			assert.Equal(t, schema.Assistant, m.sent(3)[3].Role, "in front of the answer to it")
-			time.Sleep(time.Hour)
-		})
+	eachWay(t, "until it answers", func(t *testing.T, streaming bool) {
+		budget.Spend.Errors = 1 // what is made again is no error
+		wd := newRun(t, budget)
+		m := scripted(stalls(until), stalls(deaf), calls("look"), says("done"))
+		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
+		last, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, look), streaming)
+		require.NoError(t, err)
+		assert.Equal(t, "done", last)
+		assert.Len(t, m.sent(0), 1)
+		assert.Len(t, m.sent(1), 2)
+		assert.Contains(t, m.last(1), "Do it again, in smaller parts")
+		assert.Len(t, m.sent(2), 3)
+		assert.Contains(t, m.last(2), "try another way")
+		require.Len(t, m.sent(3), 5, "it stays in the history")
+		assert.Equal(t, schema.User, m.sent(3)[2].Role)
+		assert.Equal(t, schema.Assistant, m.sent(3)[3].Role, "in front of the answer to it")
+		time.Sleep(time.Hour)
 	})
-	t.Run("unless a part of the answer was used", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd := newRun(t, budget)
-			m := scripted(stalls(until, "I "), says("done"))
-			_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m), true)
-			var directive *watchdog.Directive
-			require.ErrorAs(t, err, &directive)
-			assert.Equal(t, 1, m.calls())
-		})
+	bubble(t, "unless a part of the answer was used", func(t *testing.T) {
+		wd := newRun(t, budget)
+		m := scripted(stalls(until, "I "), says("done"))
+		_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m), true)
+		var directive *watchdog.Directive
+		require.ErrorAs(t, err, &directive)
+		assert.Equal(t, 1, m.calls())
 	})
-	t.Run("by the SDK, if that retries", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd := newRun(t, budget)
-			m := scripted(stalls(until, "I "), says("done"))
-			agent, err := adk.NewChatModelAgent(t.Context(), &adk.ChatModelAgentConfig{
-				Name: "helper", Description: "helps", Model: m,
-				Handlers:         []adk.ChatModelAgentMiddleware{watchdogeino.New(limits)},
-				ModelRetryConfig: &adk.ModelRetryConfig{MaxRetries: 1},
-			})
-			require.NoError(t, err)
-			last, _ := ask(wd.Context(), agent, true)
-			assert.Equal(t, "done", last)
-			assert.Contains(t, m.last(1), "Do it again")
+	bubble(t, "by the SDK, if that retries", func(t *testing.T) {
+		wd := newRun(t, budget)
+		m := scripted(stalls(until, "I "), says("done"))
+		agent, err := adk.NewChatModelAgent(t.Context(), &adk.ChatModelAgentConfig{
+			Name: "helper", Description: "helps", Model: m,
+			Handlers:         []adk.ChatModelAgentMiddleware{watchdogeino.New(limits)},
+			ModelRetryConfig: &adk.ModelRetryConfig{MaxRetries: 1},
 		})
+		require.NoError(t, err)
+		last, _ := ask(wd.Context(), agent, true)
+		assert.Equal(t, "done", last)
+		assert.Contains(t, m.last(1), "Do it again")
 	})
 }
 
@@ -137,18 +129,16 @@ func TestSpend(t *testing.T) {
 		{"what was admitted, if it says nothing", says("a"), admitted},
 		{"nothing, if it fails before it says anything", func(context.Context, func(*schema.Message)) error { return boom }, 0},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, streaming bool) {
-				wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tokens: 10_000}})
-				_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(watchdogeino.Config{MaxOutput: 200}), scripted(c.turn)), streaming)
-				if c.used == 0 {
-					require.ErrorIs(t, err, boom)
-				} else {
-					require.NoError(t, err)
-				}
-				assert.Equal(t, c.used, wd.Usage()[0].Used)
-				assert.Zero(t, wd.Usage()[0].Admitted)
-			})
+		eachWay(t, c.name, func(t *testing.T, streaming bool) {
+			wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tokens: 10_000}})
+			_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(watchdogeino.Config{MaxOutput: 200}), scripted(c.turn)), streaming)
+			if c.used == 0 {
+				require.ErrorIs(t, err, boom)
+			} else {
+				require.NoError(t, err)
+			}
+			assert.Equal(t, c.used, wd.Usage()[0].Used)
+			assert.Zero(t, wd.Usage()[0].Admitted)
 		})
 	}
 }
@@ -218,65 +208,4 @@ func TestAdmitted(t *testing.T) {
 	assert.EqualValues(t, 77, admitted.OutputTokens)
 	assert.Greater(t, admitted.InputTokens, int64(1024+5*16+5+7+8+8+9))
 	assert.Less(t, admitted.InputTokens, int64(1024+5*16+5+7+8+8+9+100))
-}
-
-// TestModelRefused checks that a call that does not fit is not made, and that the agent says why it ended.
-func TestModelRefused(t *testing.T) {
-	eachWay(t, func(t *testing.T, streaming bool) {
-		wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{OutputTokens: 1000}})
-		m := scripted(costs(calls("look"), 10, 600), says("done"))
-		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
-		guard := watchdogeino.New(watchdogeino.Config{MaxOutput: 600})
-		_, err := ask(wd.Context(), newAgent(t, guard, m, look), streaming)
-		require.Error(t, err)
-		stopped(t, wd, watchdog.TokensExceeded)
-		assert.Equal(t, 1, m.calls())
-	})
-}
-
-// TestWrapUp checks that the model reads that it should come to an end, with what is reserved for that.
-func TestWrapUp(t *testing.T) {
-	look := invokable{"look", func(context.Context, string) (string, error) { time.Sleep(time.Minute); return "nothing", nil }}
-	for name, c := range map[string]struct {
-		budget watchdog.Budget
-		code   string
-	}{
-		"when little money is left": {
-			watchdog.Budget{Spend: watchdog.Spend{OutputTokens: 2000, Reserve: watchdog.Totals{OutputTokens: 700}}}, "tokens",
-		},
-		"when little time is left": {
-			watchdog.Budget{WallClock: 20 * time.Minute, Reserve: 18*time.Minute + 30*time.Second}, "wall_clock",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, streaming bool) {
-				wd := newRun(t, c.budget)
-				m := scripted(costs(calls("look"), 10, 600), costs(calls("look"), 10, 600), costs(calls("look"), 10, 50), says("done"))
-				guard := watchdogeino.New(watchdogeino.Config{MaxOutput: 600})
-				_, err := ask(wd.Context(), newAgent(t, guard, m, look), streaming)
-				require.NoError(t, err)
-				assert.NotContains(t, m.last(1), "Call no more tools")
-				assert.Contains(t, m.last(2), "Call no more tools")
-				assert.Contains(t, m.last(2), "watchdog_"+c.code)
-				asked := m.last(2)
-				require.Len(t, m.sent(3), len(m.sent(2))+2)
-				assert.Equal(t, asked, textOf(m.sent(3)[len(m.sent(2))-1]), "it stays in the history")
-				assert.NotContains(t, m.last(3), "Call no more tools", "and is said once")
-			})
-		})
-	}
-}
-
-func TestWithoutRun(t *testing.T) {
-	for kind, hammer := range kinds(until) {
-		t.Run(kind, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, streaming bool) {
-				m := scripted(calls("hammer"), says("done"))
-				last, err := ask(t.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
-				require.NoError(t, err)
-				assert.Equal(t, "done", last)
-				assert.Contains(t, m.last(1), "was ended")
-			})
-		})
-	}
 }

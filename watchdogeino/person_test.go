@@ -55,7 +55,7 @@ func newWorker(t *testing.T, guard *watchdogeino.Middleware, name string, m *scr
 // TestParallelAgents checks that agents which read the same at the same time do not look like one that repeats itself,
 // and that one which does is told alone, and is no end of the run.
 func TestParallelAgents(t *testing.T) {
-	eachWay(t, func(t *testing.T, streaming bool) {
+	eachWay(t, "", func(t *testing.T, streaming bool) {
 		wd, guard := newRun(t, watchdog.Budget{}), watchdogeino.New(limits)
 		names, tools := files(8)
 		stuck := scripted(calls("look"))
@@ -85,7 +85,7 @@ func TestParallelAgents(t *testing.T) {
 
 // TestAgentToolLoop checks that an agent in a tool which repeats itself is told, and ends alone.
 func TestAgentToolLoop(t *testing.T) {
-	eachWay(t, func(t *testing.T, streaming bool) {
+	eachWay(t, "", func(t *testing.T, streaming bool) {
 		wd, guard := newRun(t, watchdog.Budget{}), watchdogeino.New(limits)
 		inner := scripted(calls("look"))
 		helper := adk.NewAgentTool(t.Context(), newWorker(t, guard, "inner", inner, look))
@@ -112,41 +112,37 @@ func TestPerson(t *testing.T) {
 		{"a program says the same again", program, true},
 		{"a person said something long ago", func(n int) string { return person(n / 6) }, true},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				wd := newRun(t, watchdog.Budget{})
-				m := scripted(slices.Repeat(reading("look"), rounds)...)
-				runner := adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: newAgent(t, watchdogeino.New(limits), m, look)})
-				var history []*schema.Message
-				for n := 0; n < rounds && wd.Context().Err() == nil; n++ {
-					history = append(history, schema.UserMessage(c.says(n)))
-					last, _ := drain(runner.Run(wd.Context(), history))
-					history = append(history, schema.AssistantMessage(last, nil))
-				}
-				if c.loop {
-					stopped(t, wd, watchdog.LoopDetected)
-					return
-				}
-				require.Nil(t, wd.Stop())
-			})
+		bubble(t, c.name, func(t *testing.T) {
+			wd := newRun(t, watchdog.Budget{})
+			m := scripted(slices.Repeat(reading("look"), rounds)...)
+			runner := adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: newAgent(t, watchdogeino.New(limits), m, look)})
+			var history []*schema.Message
+			for n := 0; n < rounds && wd.Context().Err() == nil; n++ {
+				history = append(history, schema.UserMessage(c.says(n)))
+				last, _ := drain(runner.Run(wd.Context(), history))
+				history = append(history, schema.AssistantMessage(last, nil))
+			}
+			if c.loop {
+				stopped(t, wd, watchdog.LoopDetected)
+				return
+			}
+			require.Nil(t, wd.Stop())
 		})
 	}
-	t.Run("an agent sends others to another one", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			wd, guard, progress := newRun(t, watchdog.Budget{}), watchdogeino.New(limits), 0
-			watched, err := watchdog.New(wd.Context(), watchdog.Run{}, watchdog.Config{OnSignal: func(s watchdog.Signal) {
-				if s.Kind == watchdog.SignalProgress {
-					progress++
-				}
-			}})
-			require.NoError(t, err)
-			inner := adk.NewAgentTool(t.Context(), newWorker(t, guard, "inner", scripted(says("one"), says("two"))))
-			outer := scripted(calls("inner"), calls("inner"), says("done"))
-			_, err = ask(watched.Context(), newWorker(t, guard, "outer", outer, inner), false)
-			require.NoError(t, err)
-			require.NoError(t, watched.Close())
-			synctest.Wait()
-			assert.Equal(t, 2, progress, "two calls of the tool")
-		})
+	bubble(t, "an agent sends others to another one", func(t *testing.T) {
+		wd, guard, progress := newRun(t, watchdog.Budget{}), watchdogeino.New(limits), 0
+		watched, err := watchdog.New(wd.Context(), watchdog.Run{}, watchdog.Config{OnSignal: func(s watchdog.Signal) {
+			if s.Kind == watchdog.SignalProgress {
+				progress++
+			}
+		}})
+		require.NoError(t, err)
+		inner := adk.NewAgentTool(t.Context(), newWorker(t, guard, "inner", scripted(says("one"), says("two"))))
+		outer := scripted(calls("inner"), calls("inner"), says("done"))
+		_, err = ask(watched.Context(), newWorker(t, guard, "outer", outer, inner), false)
+		require.NoError(t, err)
+		require.NoError(t, watched.Close())
+		synctest.Wait()
+		assert.Equal(t, 2, progress, "two calls of the tool")
 	})
 }

@@ -2,17 +2,18 @@ package watchdogeino_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cloudwego/eino/components/tool"
+	"github.com/cloudwego/eino/compose"
+	"github.com/cloudwego/eino/schema"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/watchdogeino"
 )
 
@@ -40,23 +41,21 @@ func TestHang(t *testing.T) {
 		{"ignores its context", deaf, 10*time.Minute + 5*time.Second, "may still be running."},
 	} {
 		for kind, hammer := range kinds(hang.work) {
-			t.Run(kind+" "+hang.name, func(t *testing.T) {
-				eachWay(t, func(t *testing.T, streaming bool) {
-					wd := newRun(t, watchdog.Budget{Idle: time.Minute})
-					m := scripted(calls("hammer"), says("I leave that"))
-					began := time.Now()
-					last, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
-					require.NoError(t, err)
-					assert.Equal(t, "I leave that", last)
-					within(t, hang.took, time.Since(began))
-					read := m.last(1)
-					assert.Contains(t, read, `The call of the tool "hammer" was ended: it did not finish within its limit of 10m0s. `)
-					assert.Contains(t, read, hang.text)
-					assert.Equal(t, strings.Contains(kind, "streamable"), strings.HasPrefix(read, "one nail\n\nThe call"))
-					assert.Nil(t, wd.Stop())
-					time.Sleep(time.Hour) // what was abandoned returns
-					assert.ErrorIs(t, context.Cause(wd.Context()), watchdog.IdleExceeded, "the hold is closed")
-				})
+			eachWay(t, kind+" "+hang.name, func(t *testing.T, streaming bool) {
+				wd := newRun(t, watchdog.Budget{Idle: time.Minute})
+				m := scripted(calls("hammer"), says("I leave that"))
+				began := time.Now()
+				last, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
+				require.NoError(t, err)
+				assert.Equal(t, "I leave that", last)
+				within(t, hang.took, time.Since(began))
+				read := m.last(1)
+				assert.Contains(t, read, `The call of the tool "hammer" was ended: it did not finish within its limit of 10m0s. `)
+				assert.Contains(t, read, hang.text)
+				assert.Equal(t, strings.Contains(kind, "streamable"), strings.HasPrefix(read, "one nail\n\nThe call"))
+				assert.Nil(t, wd.Stop())
+				time.Sleep(time.Hour) // what was abandoned returns
+				assert.ErrorIs(t, context.Cause(wd.Context()), watchdog.IdleExceeded, "the hold is closed")
 			})
 		}
 	}
@@ -69,107 +68,105 @@ func TestPanic(t *testing.T) {
 			continue // a tool that panics on a goroutine of its own ends the process, guarded or not
 		}
 		for _, tools := range [][]string{{"hammer"}, {"hammer", "hammer"}} {
-			t.Run(kind, func(t *testing.T) {
-				eachWay(t, func(t *testing.T, streaming bool) {
-					wd := newRun(t, watchdog.Budget{Idle: time.Minute, Spend: watchdog.Spend{Errors: 5}})
-					agent := newAgent(t, watchdogeino.New(limits), scripted(calls(tools...), says("done")), hammer)
-					_, err := ask(wd.Context(), agent, streaming)
-					require.ErrorContains(t, err, "the handle broke")
-					assert.Nil(t, wd.Stop())
-					time.Sleep(time.Minute + 1)
-					assert.NotNil(t, wd.Stop(), "the hold is closed")
-				})
+			eachWay(t, kind, func(t *testing.T, streaming bool) {
+				wd := newRun(t, watchdog.Budget{Idle: time.Minute, Spend: watchdog.Spend{Errors: 5}})
+				agent := newAgent(t, watchdogeino.New(limits), scripted(calls(tools...), says("done")), hammer)
+				_, err := ask(wd.Context(), agent, streaming)
+				require.ErrorContains(t, err, "the handle broke")
+				assert.Nil(t, wd.Stop())
+				time.Sleep(time.Minute + 1)
+				assert.NotNil(t, wd.Stop(), "the hold is closed")
 			})
 		}
 	}
 }
 
-// TestCancel checks that a call whose caller goes fails with why, and that the agent ends.
-func TestCancel(t *testing.T) {
-	gone := errors.New("the client has gone")
+// newNode is a node of tools that are guarded without an agent.
+func newNode(t *testing.T, guard *watchdogeino.Middleware, tools ...tool.BaseTool) *compose.ToolsNode {
+	t.Helper()
+	node, err := compose.NewToolNode(t.Context(), &compose.ToolsNodeConfig{
+		Tools: tools, ToolCallMiddlewares: []compose.ToolMiddleware{guard.ToolMiddleware()},
+	})
+	require.NoError(t, err)
+	return node
+}
+
+// use has a node make calls and returns their answers.
+func use(ctx context.Context, node *compose.ToolsNode, asked *schema.Message, streaming bool) ([]*schema.Message, error) {
+	if !streaming {
+		return node.Invoke(ctx, asked)
+	}
+	stream, err := node.Stream(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close()
+	var all [][]*schema.Message
+	for {
+		piece, err := stream.Recv()
+		if err != nil {
+			break
+		}
+		all = append(all, piece)
+	}
+	return schema.ConcatMessageArray(all)
+}
+
+// TestToolsNode checks that tools are guarded without an agent.
+func TestToolsNode(t *testing.T) {
 	for kind, hammer := range kinds(until) {
-		t.Run(kind, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, streaming bool) {
-				wd := newRun(t, watchdog.Budget{Idle: time.Minute})
-				ctx, cancel := context.WithCancelCause(wd.Context())
-				time.AfterFunc(time.Second, func() { cancel(gone) })
-				m := scripted(calls("hammer"), says("done"))
-				_, err := ask(ctx, newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
-				require.ErrorIs(t, err, context.Canceled)
-				assert.Equal(t, 1, m.calls(), "no answer of a tool was made up")
-				assert.Nil(t, wd.Stop())
-				time.Sleep(time.Minute + 5*time.Second + 1)
-				assert.NotNil(t, wd.Stop(), "the hold is closed")
-			})
+		eachWay(t, kind, func(t *testing.T, streaming bool) {
+			wd := newRun(t, watchdog.Budget{Idle: time.Minute})
+			guard := watchdogeino.New(limits)
+			m, err := guard.Model(scripted(calls("hammer"))).WithTools(nil)
+			require.NoError(t, err)
+			asked, err := m.Generate(wd.Context(), nil)
+			require.NoError(t, err)
+			began := time.Now()
+			answers, err := use(wd.Context(), newNode(t, guard, hammer), asked, streaming)
+			require.NoError(t, err)
+			within(t, 10*time.Minute, time.Since(began))
+			require.Len(t, answers, 1)
+			assert.Contains(t, textOf(answers[0]), `"hammer" was ended`)
+			assert.Equal(t, strings.Contains(kind, "streamable"), strings.HasPrefix(textOf(answers[0]), "one nail\n\n"))
+			assert.Nil(t, wd.Stop())
 		})
 	}
 }
 
-// TestRunEnds checks that the end of the run ends the tool and the agent, and is not told to the model as an answer.
-func TestRunEnds(t *testing.T) {
-	for kind, hammer := range kinds(until) {
-		t.Run(kind, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, streaming bool) {
-				wd := newRun(t, watchdog.Budget{WallClock: 2 * time.Minute})
-				m := scripted(calls("hammer"), says("done"))
-				began := time.Now()
-				_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
-				require.Error(t, err)
-				within(t, 2*time.Minute, time.Since(began))
-				stopped(t, wd, watchdog.WallClockExceeded)
-				assert.Equal(t, 1, m.calls())
-				time.Sleep(5 * time.Second)
-			})
-		})
-	}
+// TestToolsNodeFails checks that the calls beside one that fails leave nothing, though nobody reads or closes them.
+func TestToolsNodeFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{Idle: time.Minute})
+		ctx, cancel := context.WithCancel(wd.Context())
+		fails := invokable{"fails", func(context.Context, string) (string, error) { return "", assert.AnError }}
+		var asked *schema.Message
+		require.NoError(t, calls("hammer", "fails")(ctx, func(m *schema.Message) { asked = m }))
+		_, err := newNode(t, watchdogeino.New(limits), kinds(until)["streamable"], fails).Stream(ctx, asked)
+		require.ErrorIs(t, err, assert.AnError)
+		cancel()
+		synctest.Wait() // the bubble fails if a goroutine is left
+	})
 }
 
-// TestLives checks that a tool that says nothing for half an hour lives under a run's idle of a minute.
-func TestLives(t *testing.T) {
-	for kind, hammer := range kinds(func(context.Context) error {
-		time.Sleep(bound.DefaultTick)
-		return nil
-	}) {
-		t.Run(kind, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, streaming bool) {
-				wd := newRun(t, watchdog.Budget{Idle: time.Minute})
-				m := scripted(calls("hammer"), says("done"))
-				last, err := ask(wd.Context(), newAgent(t, watchdogeino.New(watchdogeino.Config{}), m, hammer), streaming)
-				require.NoError(t, err)
-				assert.Equal(t, "done", last)
-				assert.NotContains(t, m.last(1), "was ended")
-				assert.Nil(t, wd.Stop())
-			})
-		})
-	}
-}
-
-// TestRefused checks that the model is told of a call that does not fit in a limit, and that the tool is not called.
-func TestRefused(t *testing.T) {
-	for kind := range kinds(nil) {
-		t.Run(kind, func(t *testing.T) {
-			made := 0
-			hammer := kinds(func(context.Context) error { made++; return nil })[kind]
-			eachWay(t, func(t *testing.T, streaming bool) {
-				made = 0
-				wd := newRun(t, watchdog.Budget{
-					Spend:   watchdog.Spend{Tools: map[string]int64{"hammer": 1}},
-					Ladders: watchdog.Ladders{ToolCalls: []watchdog.DirectiveKind{watchdog.DirectiveWait}},
-				})
-				m := scripted(calls("hammer"), calls("hammer"), says("done"))
-				last, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
-				require.NoError(t, err)
-				assert.Equal(t, "done", last)
-				assert.Equal(t, 1, made)
-				assert.Contains(t, m.last(2), `The call of the tool "hammer" was not made: `)
-
-				wd = newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tools: map[string]int64{"hammer": 1}}})
-				m = scripted(calls("hammer"), calls("hammer"), says("done"))
-				_, err = ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
-				require.Error(t, err, "without a ladder the first refusal ends the run")
-				assert.Equal(t, 2, made)
-				stopped(t, wd, watchdog.ToolCallsExceeded)
-			})
-		})
-	}
+// TestGraphLoop checks that a model without an agent is told as well that it gets nowhere.
+func TestGraphLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{})
+		guard, inner := watchdogeino.New(limits), scripted(calls("look"))
+		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
+		m, node := guard.Model(inner), newNode(t, guard, look)
+		var err error
+		for range 20 {
+			asked, failed := m.Generate(wd.Context(), nil)
+			if err = failed; err != nil {
+				break
+			}
+			_, err = node.Invoke(wd.Context(), asked)
+			require.NoError(t, err)
+		}
+		require.ErrorIs(t, err, watchdog.LoopDetected)
+		assert.Equal(t, 5, inner.calls())
+		assert.Contains(t, inner.last(3), "You repeat yourself")
+	})
 }

@@ -3,8 +3,6 @@ package watchdogmcp_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,58 +84,41 @@ func workUntil(ctx context.Context, req *mcp.CallToolRequest, ended <-chan struc
 }
 
 func TestCall(t *testing.T) {
+	const silent, slow = "it gave no sign of life for its limit of 1m0s", "it did not finish within its limit of 10m0s"
 	for _, c := range []struct {
-		tool    string
-		took    time.Duration
-		text    string
-		isError bool
-		told    int // cancellations that the server got
+		tool  string
+		took  time.Duration
+		text  string
+		ended string // why, if it was
 	}{
 		{tool: "answer", text: "ok"},
-		{tool: "fail", text: "no such file", isError: true},
-		{
-			tool: "hang", took: time.Minute, isError: true, told: 1,
-			text: `The call of the tool "hang" was ended: it gave no sign of life for its limit of 1m0s. ` +
-				"It was told to stop, but may still be running. Look at what is there before you call it again, " +
-				"and then with less to do or in another way.",
-		},
-		{
-			tool: "ignore", took: time.Minute, isError: true, told: 1,
-			text: `The call of the tool "ignore" was ended: it gave no sign of life for its limit of 1m0s. ` +
-				"It was told to stop, but may still be running. Look at what is there before you call it again, " +
-				"and then with less to do or in another way.",
-		},
-		{
-			tool: "stall", took: 2*50*time.Second + time.Minute, isError: true, told: 1,
-			text: `The call of the tool "stall" was ended: it gave no sign of life for its limit of 1m0s. ` +
-				"It was told to stop, but may still be running. Look at what is there before you call it again, " +
-				"and then with less to do or in another way.",
-		},
-		{
-			tool: "work", took: 10 * time.Minute, isError: true, told: 1,
-			text: `The call of the tool "work" was ended: it did not finish within its limit of 10m0s. ` +
-				"It was told to stop, but may still be running. Look at what is there before you call it again, " +
-				"and then with less to do or in another way.",
-		},
+		{tool: "fail", text: "no such file"},
+		{tool: "hang", took: time.Minute, ended: silent},
+		{tool: "ignore", took: time.Minute, ended: silent},
+		{tool: "stall", took: 2*50*time.Second + time.Minute, ended: silent},
+		{tool: "work", took: 10 * time.Minute, ended: slow},
 	} {
+		told := 0 // cancellations that the server got
+		if c.ended != "" {
+			told = 1
+			c.text = `"` + c.tool + `" was ended: ` + c.ended + ". It was told to stop, but may still be running."
+		}
 		for _, protocol := range protocols {
-			t.Run(c.tool+" in "+protocol, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					f := &fixture{guard: watchdogmcp.Config{Tools: limits}, protocol: protocol, tools: tools}
-					f.connect(t)
-					wd := newRun(t, watchdog.Budget{Idle: time.Second})
-					began := time.Now()
-					result, err := f.use(wd.Context(), c.tool)
-					require.NoError(t, err)
-					assert.InDelta(t, c.took, time.Since(began), 2)
-					assert.Equal(t, c.text, textOf(t, result))
-					assert.Equal(t, c.isError, result.IsError)
-					synctest.Wait()
-					assert.Equal(t, c.told, f.got("notifications/cancelled"))
-					assert.Nil(t, wd.Stop(), "the run goes on")
-					time.Sleep(time.Second + 10*time.Millisecond)
-					assert.NotNil(t, wd.Stop(), "the hold is closed: the run's own idle counts again")
-				})
+			bubble(t, c.tool+" in "+protocol, func(t *testing.T) {
+				f := &fixture{guard: watchdogmcp.Config{Tools: limits}, protocol: protocol, tools: tools}
+				f.connect(t)
+				wd := newRun(t, watchdog.Budget{Idle: time.Second})
+				began := time.Now()
+				result, err := f.use(wd.Context(), c.tool)
+				require.NoError(t, err)
+				assert.InDelta(t, c.took, time.Since(began), 2)
+				assert.Contains(t, textOf(t, result), c.text)
+				assert.Equal(t, c.tool != "answer", result.IsError)
+				synctest.Wait()
+				assert.Equal(t, told, f.got("notifications/cancelled"))
+				assert.Nil(t, wd.Stop(), "the run goes on")
+				time.Sleep(time.Second + 10*time.Millisecond)
+				assert.NotNil(t, wd.Stop(), "the hold is closed: the run's own idle counts again")
 			})
 		}
 	}
@@ -155,19 +136,6 @@ func TestCallError(t *testing.T) {
 			require.ErrorAs(t, err, &wire)
 			assert.Equal(t, `calling "tools/call": out of order`, err.Error())
 		}
-	})
-}
-
-// TestCallLives checks that a silent tool lives as long as its limit, whatever the idle of the run.
-func TestCallLives(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fixture{tools: tools}
-		f.connect(t)
-		wd := newRun(t, watchdog.Budget{Idle: time.Minute})
-		result, err := f.use(wd.Context(), "silent")
-		require.NoError(t, err)
-		assert.Equal(t, "done", textOf(t, result))
-		assert.Nil(t, wd.Stop())
 	})
 }
 
@@ -196,122 +164,6 @@ func TestCallCanceled(t *testing.T) {
 	})
 }
 
-func TestCallWithoutRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fixture{guard: watchdogmcp.Config{Tools: limits}, tools: tools}
-		f.connect(t)
-		began := time.Now()
-		result, err := f.use(t.Context(), "hang")
-		require.NoError(t, err)
-		assert.True(t, result.IsError)
-		assert.Contains(t, textOf(t, result), "limit of 10m0s")
-		assert.InDelta(t, 10*time.Minute, time.Since(began), 2)
-		result, err = f.use(t.Context(), "answer")
-		require.NoError(t, err)
-		assert.Equal(t, "ok", textOf(t, result))
-	})
-}
-
-func TestCallRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fixture{tools: tools}
-		f.connect(t)
-		wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tools: map[string]int64{"answer": 1}}})
-		_, err := f.use(wd.Context(), "answer")
-		require.NoError(t, err)
-		result, err := f.use(wd.Context(), "answer")
-		require.NoError(t, err)
-		assert.True(t, result.IsError)
-		assert.Contains(t, textOf(t, result), `The call of the tool "answer" was not made`)
-		assert.Equal(t, 1, f.got("tools/call"))
-	})
-}
-
-// TestCallLate checks that the answer of a tool that was given up reaches nobody, not even the next call.
-func TestCallLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fixture{guard: watchdogmcp.Config{Tools: limits}, tools: tools}
-		f.connect(t)
-		wd := newRun(t, watchdog.Budget{})
-		result, err := f.use(wd.Context(), "ignore")
-		require.NoError(t, err)
-		text := textOf(t, result)
-		for range 150 { // the late answer comes meanwhile
-			time.Sleep(time.Minute)
-			next, err := f.use(wd.Context(), "answer")
-			require.NoError(t, err)
-			require.False(t, next.IsError)
-		}
-		assert.Equal(t, text, textOf(t, result))
-	})
-}
-
-func TestCallParallel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fixture{guard: watchdogmcp.Config{Tools: limits}, tools: tools}
-		f.connect(t)
-		wd := newRun(t, watchdog.Budget{Idle: time.Second, Spend: watchdog.Spend{ToolCalls: 100}})
-		began, results := time.Now(), make(chan *mcp.CallToolResult)
-		for i := range 40 {
-			go func() {
-				result, err := f.use(wd.Context(), []string{"answer", "hang", "fail", "ignore"}[i%4])
-				assert.NoError(t, err)
-				results <- result
-			}()
-		}
-		failed := 0
-		for range 40 {
-			if (<-results).IsError {
-				failed++
-			}
-		}
-		assert.Equal(t, 30, failed)
-		assert.InDelta(t, time.Minute, time.Since(began), 100)
-		assert.EqualValues(t, 40, wd.Usage()[0].Used)
-		synctest.Wait()
-		assert.Equal(t, 20, f.got("notifications/cancelled"))
-		assert.Nil(t, wd.Stop())
-	})
-}
-
-// TestCallSubAgents checks that the calls of sub-agents, which are layers of a run, are theirs and share its limits.
-func TestCallSubAgents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fixture{guard: watchdogmcp.Config{Tools: limits}, tools: tools}
-		f.connect(t)
-		wd := newRun(t, watchdog.Budget{Idle: time.Second, Spend: watchdog.Spend{ToolCalls: 10}})
-		type reply struct {
-			result *mcp.CallToolResult
-			err    error
-		}
-		replies := make(chan reply)
-		for i := range 4 {
-			sub, err := wd.Layer(fmt.Sprint("sub-", i), watchdog.Budget{Idle: time.Second})
-			require.NoError(t, err)
-			go func() {
-				defer sub.Close()
-				for range 3 {
-					result, err := f.use(sub.Context(), []string{"answer", "hang"}[i%2])
-					replies <- reply{result, err}
-				}
-			}()
-		}
-		refused := 0
-		for range 12 {
-			r := <-replies
-			switch {
-			case r.err != nil: // the second refusal ends the run, and with it what is under way
-				require.ErrorIs(t, r.err, watchdog.ToolCallsExceeded)
-				refused++
-			case strings.Contains(textOf(t, r.result), "was not made"):
-				refused++
-			}
-		}
-		assert.GreaterOrEqual(t, refused, 2)
-		assert.LessOrEqual(t, f.got("tools/call"), 10)
-	})
-}
-
 func TestCallLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fixture{tools: tools, guard: watchdogmcp.Config{
@@ -333,44 +185,6 @@ func TestCallLimits(t *testing.T) {
 	})
 }
 
-// TestCallResumed checks that a call in a run that was killed within a call, and taken up again, is not taken for that
-// one.
-func TestCallResumed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &watchdog.Memory{}
-		attach := func() *watchdog.Watchdog {
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now().Add(-time.Hour)},
-				watchdog.Config{Store: store, Budget: watchdog.Budget{WallClock: 8 * time.Hour, Idle: time.Second}})
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = wd.Close() })
-			return wd
-		}
-		killed := &fixture{guard: watchdogmcp.Config{Tools: limits}, tools: tools}
-		killed.connect(t)
-		wd := attach()
-		result, err := killed.use(wd.Context(), "hang")
-		require.NoError(t, err)
-		require.True(t, result.IsError, "its cancel is in the store")
-		ctx, kill := context.WithCancel(wd.Context())
-		go func() { _, _ = killed.use(ctx, "hang") }()
-		time.Sleep(time.Second)
-		kill()
-
-		f := &fixture{guard: watchdogmcp.Config{Tools: limits}, tools: tools}
-		f.connect(t)
-		again := attach()
-		result, err = f.use(again.Context(), "hang")
-		require.NoError(t, err)
-		assert.Contains(t, textOf(t, result), "gave no sign of life for its limit of 1m0s")
-		result, err = f.use(again.Context(), "answer")
-		require.NoError(t, err)
-		assert.Equal(t, "ok", textOf(t, result))
-		events, err := store.Read(t.Context(), watchdog.AggregateType, "s-1/hang-1")
-		require.NoError(t, err)
-		assert.Len(t, events, 2, "each window of the layer has a cancel of its own")
-	})
-}
-
 // TestOtherMethods checks that nothing but calls of tools is guarded.
 func TestOtherMethods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -384,4 +198,48 @@ func TestOtherMethods(t *testing.T) {
 		require.NoError(t, err)
 		assert.Zero(t, wd.Usage()[0].Used)
 	})
+}
+
+// TestOtherResults checks results that a middleware inside the guard makes of a call: none, and those with nothing in
+// them.
+func TestOtherResults(t *testing.T) {
+	boom := errors.New("boom")
+	for name, c := range map[string]struct {
+		result mcp.Result
+		err    error
+	}{
+		"nothing":               {result: (*mcp.CallToolResult)(nil)},
+		"an empty result":       {result: &mcp.CallToolResult{}},
+		"an empty failure":      {result: &mcp.CallToolResult{IsError: true}},
+		"a content of none":     {result: &mcp.CallToolResult{Content: []mcp.Content{nil}}},
+		"a result and an error": {result: &mcp.CallToolResult{}, err: boom},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			client := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil)
+			client.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+				return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+					if method == "tools/call" {
+						return c.result, c.err
+					}
+					return next(ctx, method, req)
+				}
+			})
+			watchdogmcp.New(watchdogmcp.Config{}).Attach(client)
+			here, there := mcp.NewInMemoryTransports()
+			served, err := mcp.NewServer(&mcp.Implementation{Name: "files"}, nil).Connect(t.Context(), there, nil)
+			require.NoError(t, err)
+			session, err := client.Connect(t.Context(), here, nil)
+			require.NoError(t, err)
+			wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{ToolCalls: 9}})
+			result, err := session.CallTool(wd.Context(), &mcp.CallToolParams{Name: "any"})
+			assert.Equal(t, c.err, err)
+			if c.err == nil {
+				assert.Equal(t, c.result, result)
+			}
+			assert.Zero(t, wd.Usage()[0].Admitted)
+			assert.EqualValues(t, 1, wd.Usage()[0].Used)
+			require.NoError(t, session.Close())
+			_ = served.Wait()
+		})
+	}
 }

@@ -4,10 +4,8 @@ package watchdogmcp
 func (g *Guard) Followed() (calls int) {
 	g.tokens.mu.RLock()
 	defer g.tokens.mu.RUnlock()
-	for _, f := range g.tokens.calls {
-		for ; f != nil; f = f.next {
-			calls++
-		}
+	for _, layers := range g.tokens.calls {
+		calls += len(layers)
 	}
 	return calls
 }

@@ -1,11 +1,18 @@
 package watchdogmcp
 
 import (
+	"context"
 	"crypto/rand"
 	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/adapter"
 	"github.com/seed62658d38/watchdog/loop"
 )
@@ -63,4 +70,103 @@ func New(cfg Config) *Guard {
 func (g *Guard) Attach(client *mcp.Client) {
 	client.AddSendingMiddleware(g.sending)
 	client.AddReceivingMiddleware(g.receiving)
+}
+
+const notifyProgress = "notifications/progress"
+
+// receiving takes the progress of calls for their signs of life.
+func (g *Guard) receiving(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if method == notifyProgress && g.progress(req) {
+			return nil, nil
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// progress notes a progress notification, and reports whether it is only for the guard.
+func (g *Guard) progress(req mcp.Request) bool {
+	session, _ := req.GetSession().(*mcp.ClientSession)
+	p, ok := req.GetParams().(*mcp.ProgressNotificationParams)
+	if !ok || p == nil {
+		return false
+	}
+	g.tokens.alive(session, p.ProgressToken)
+	return !g.cfg.ShowProgress && g.tokens.isOwn(p.ProgressToken)
+}
+
+// tokens knows the calls under way by their progress tokens.
+type tokens struct {
+	prefix string // of the guard's own tokens
+	last   atomic.Uint64
+
+	mu    sync.RWMutex
+	calls map[token][]*watchdog.Watchdog // their layers: more than one only where a host gives a token twice
+}
+
+// A token is a progress token in its session. Its value is a string or a float64: JSON has no other numbers.
+type token struct {
+	session *mcp.ClientSession
+	value   any
+}
+
+func newTokens(guard string) *tokens {
+	return &tokens{prefix: "watchdog-" + guard + "-", calls: map[token][]*watchdog.Watchdog{}}
+}
+
+// follow gives a call a token if it has none, and takes its progress for signs of life of the layer until forget.
+func (t *tokens) follow(c call, layer *watchdog.Watchdog) (forget func()) {
+	value := c.params.GetProgressToken()
+	if value == nil {
+		value = t.prefix + strconv.FormatUint(t.last.Add(1), 10)
+		c.params.SetProgressToken(value)
+	}
+	key := token{c.session, keyValue(value)}
+	if key.value == nil || layer == nil {
+		return func() {}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.calls[key] = append(t.calls[key], layer)
+	return func() { t.forget(key, layer) }
+}
+
+func (t *tokens) forget(key token, layer *watchdog.Watchdog) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	layers := t.calls[key]
+	at := slices.Index(layers, layer)
+	if t.calls[key] = slices.Delete(layers, at, at+1); len(t.calls[key]) == 0 {
+		delete(t.calls, key)
+	}
+}
+
+func (t *tokens) alive(session *mcp.ClientSession, value any) {
+	key := token{session, keyValue(value)}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, layer := range t.calls[key] {
+		layer.Activity() // never waits, and calls nothing of the host's
+	}
+}
+
+// isOwn reports whether a token is one that the guard gave, also to a call that has ended.
+func (t *tokens) isOwn(value any) bool {
+	text, ok := value.(string)
+	return ok && strings.HasPrefix(text, t.prefix)
+}
+
+// keyValue returns a token as it comes back from a server, nil for what is none.
+func keyValue(value any) any {
+	switch v := value.(type) {
+	case string, float64:
+		return v
+	case int:
+		return float64(v)
+	case int32:
+		return float64(v)
+	case int64:
+		return float64(v)
+	}
+	return nil
 }

@@ -1,9 +1,13 @@
 package watchdogmcp_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"math/rand/v2"
+	"io"
+	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +20,74 @@ import (
 	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/watchdogmcp"
 )
+
+// A cut is a transport whose connection a test can close without a word.
+type cut struct {
+	mcp.Transport
+	conn mcp.Connection
+}
+
+func (c *cut) Connect(ctx context.Context) (conn mcp.Connection, err error) {
+	c.conn, err = c.Transport.Connect(ctx)
+	return c.conn, err
+}
+
+// TestGone checks that the end of a connection of the SDK names the server, in the middle of a call and later.
+func TestGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := mcp.NewServer(&mcp.Implementation{Name: "files", Version: "1"}, nil)
+		server.AddTool(&mcp.Tool{Name: "hang", InputSchema: map[string]any{"type": "object"}}, mcp.ToolHandler(tools["hang"]))
+		client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
+		watchdogmcp.New(watchdogmcp.Config{}).Attach(client)
+		here, there := mcp.NewInMemoryTransports()
+		far := &cut{Transport: there}
+		_, err := server.Connect(t.Context(), far, nil)
+		require.NoError(t, err)
+		session, err := client.Connect(t.Context(), here, nil)
+		require.NoError(t, err)
+		wd := newRun(t, watchdog.Budget{})
+
+		time.AfterFunc(time.Second, func() { _ = far.conn.Close() })
+		result, err := session.CallTool(wd.Context(), &mcp.CallToolParams{Name: "hang"})
+		assert.Nil(t, result)
+		require.ErrorIs(t, err, watchdogmcp.ErrServerGone)
+		require.ErrorIs(t, err, io.EOF, "what the SDK said")
+		assert.Equal(t, `call the tool "hang" of server "files": the MCP server is gone: connect again: `+
+			`calling "tools/call": EOF`, err.Error())
+		assert.Nil(t, wd.Stop())
+
+		_, err = session.CallTool(wd.Context(), &mcp.CallToolParams{Name: "hang"})
+		require.ErrorIs(t, err, watchdogmcp.ErrServerGone)
+		require.ErrorIs(t, err, mcp.ErrConnectionClosed)
+		require.NoError(t, session.Close())
+	})
+}
+
+// TestGoneNot checks that an error of another kind is not taken for the end of a server.
+func TestGoneNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		boom := errors.New("boom")
+		client := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil)
+		client.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+				if method == "tools/call" {
+					return nil, boom
+				}
+				return next(ctx, method, req)
+			}
+		})
+		watchdogmcp.New(watchdogmcp.Config{}).Attach(client)
+		here, there := mcp.NewInMemoryTransports()
+		served, err := mcp.NewServer(&mcp.Implementation{Name: "files"}, nil).Connect(t.Context(), there, nil)
+		require.NoError(t, err)
+		session, err := client.Connect(t.Context(), here, nil)
+		require.NoError(t, err)
+		_, err = session.CallTool(t.Context(), &mcp.CallToolParams{Name: "any"})
+		assert.Equal(t, boom, err)
+		require.NoError(t, session.Close())
+		_ = served.Wait()
+	})
+}
 
 // repeat calls a tool again and again until the run ends, and returns in which calls something was added to its result.
 func repeat(t *testing.T, f *fixture, wd *watchdog.Watchdog, tool string, vary int) (calls int, told []string) {
@@ -52,69 +124,32 @@ func TestLoop(t *testing.T) {
 		"another change each time is progress": {tool: "answer", class: loop.Change, vary: 1, calls: 40},
 		"a wait is no loop":                    {tool: "answer", class: loop.Wait, calls: 40},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				count := 0
-				f := &fixture{
-					guard: watchdogmcp.Config{
-						Tools: watchdogmcp.Limits{Limit: 2 * time.Second}, // one of minutes would look like a poll
-						Class: func(string) loop.Class { return c.class },
+		bubble(t, name, func(t *testing.T) {
+			count := 0
+			f := &fixture{
+				guard: watchdogmcp.Config{
+					Tools: watchdogmcp.Limits{Limit: 2 * time.Second}, // one of minutes would look like a poll
+					Class: func(string) loop.Class { return c.class },
+				},
+				tools: map[string]tool{
+					"answer": tools["answer"], "fail": tools["fail"], "hang": tools["hang"],
+					"count": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+						count++
+						return answer(fmt.Sprint("found file_", count)), nil
 					},
-					tools: map[string]tool{
-						"answer": tools["answer"], "fail": tools["fail"], "hang": tools["hang"],
-						"count": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-							count++
-							return answer(fmt.Sprint("found file_", count)), nil
-						},
-					},
-				}
-				f.connect(t)
-				calls, told := repeat(t, f, newRun(t, watchdog.Budget{}), c.tool, c.vary)
-				assert.Equal(t, c.calls, calls)
-				if !c.told {
-					assert.Empty(t, told)
-					return
-				}
-				require.Len(t, told, 1)
-				assert.Contains(t, told[0], "3: You repeat yourself")
-			})
+				},
+			}
+			f.connect(t)
+			calls, told := repeat(t, f, newRun(t, watchdog.Budget{}), c.tool, c.vary)
+			assert.Equal(t, c.calls, calls)
+			if !c.told {
+				assert.Empty(t, told)
+				return
+			}
+			require.Len(t, told, 1)
+			assert.Contains(t, told[0], "3: You repeat yourself")
 		})
 	}
-}
-
-// TestLoopOfTurns checks that parallel calls are one turn, in any order.
-func TestLoopOfTurns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fixture{tools: map[string]tool{
-			"look": func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				time.Sleep(time.Duration(1 + rand.IntN(3)))
-				return answer("nothing " + string(req.Params.Arguments)), nil
-			},
-		}}
-		session := f.connect(t)
-		wd := newRun(t, watchdog.Budget{})
-		var told []string
-		rounds := 1
-		for ; wd.Stop() == nil && rounds < 20; rounds++ {
-			results := make(chan *mcp.CallToolResult, 3)
-			for i := range 3 {
-				go func() {
-					result, err := session.CallTool(wd.Context(), &mcp.CallToolParams{Name: "look", Arguments: map[string]any{"n": i}})
-					assert.NoError(t, err)
-					results <- result
-				}()
-			}
-			for range 3 {
-				for _, content := range (<-results).Content[1:] {
-					told = append(told, fmt.Sprintf("%d: %s", rounds, content.(*mcp.TextContent).Text))
-				}
-			}
-			synctest.Wait()
-		}
-		require.Len(t, told, 1)
-		assert.Contains(t, told[0], "3: You repeat yourself")
-		assert.Equal(t, 6, rounds)
-	})
 }
 
 // TestMessages checks that what the run asks of the model is at the end of the next result, once, whatever that is.
@@ -130,41 +165,39 @@ func TestMessages(t *testing.T) {
 		"with structure":         {tool: "structured", own: `{"a":1}`},
 		"not if the host's wish": {tool: "answer", silent: true, own: "ok"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := &fixture{
-					guard: watchdogmcp.Config{NoMessages: c.silent, Tools: watchdogmcp.Limits{Idle: time.Second}},
-					tools: map[string]tool{
-						"answer": tools["answer"], "fail": tools["fail"], "hang": tools["hang"], "refuse": tools["refuse"],
-						"structured": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-							return &mcp.CallToolResult{
-								Content: answer(`{"a":1}`).Content, StructuredContent: map[string]any{"a": 1},
-							}, nil
-						},
+		bubble(t, name, func(t *testing.T) {
+			f := &fixture{
+				guard: watchdogmcp.Config{NoMessages: c.silent, Tools: watchdogmcp.Limits{Idle: time.Second}},
+				tools: map[string]tool{
+					"answer": tools["answer"], "fail": tools["fail"], "hang": tools["hang"], "refuse": tools["refuse"],
+					"structured": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+						return &mcp.CallToolResult{
+							Content: answer(`{"a":1}`).Content, StructuredContent: map[string]any{"a": 1},
+						}, nil
 					},
-				}
-				f.connect(t)
-				wd := newRun(t, watchdog.Budget{WallClock: time.Hour, Reserve: 10 * time.Minute})
-				time.Sleep(51 * time.Minute)
-				synctest.Wait()
-				_, err := f.use(wd.Context(), "refuse")
-				require.Error(t, err, "an error takes no message")
-				result, err := f.use(wd.Context(), c.tool)
-				require.NoError(t, err)
-				assert.Contains(t, textOf(t, result), c.own)
-				if c.silent {
-					assert.Len(t, result.Content, 1)
-					return
-				}
-				require.Len(t, result.Content, 2)
-				assert.Contains(t, result.Content[1].(*mcp.TextContent).Text, "Call no more tools")
-				if c.tool == "structured" {
-					assert.Equal(t, map[string]any{"a": 1.0}, result.StructuredContent)
-				}
-				result, err = f.use(wd.Context(), c.tool)
-				require.NoError(t, err)
+				},
+			}
+			f.connect(t)
+			wd := newRun(t, watchdog.Budget{WallClock: time.Hour, Reserve: 10 * time.Minute})
+			time.Sleep(51 * time.Minute)
+			synctest.Wait()
+			_, err := f.use(wd.Context(), "refuse")
+			require.Error(t, err, "an error takes no message")
+			result, err := f.use(wd.Context(), c.tool)
+			require.NoError(t, err)
+			assert.Contains(t, textOf(t, result), c.own)
+			if c.silent {
 				assert.Len(t, result.Content, 1)
-			})
+				return
+			}
+			require.Len(t, result.Content, 2)
+			assert.Contains(t, result.Content[1].(*mcp.TextContent).Text, "Call no more tools")
+			if c.tool == "structured" {
+				assert.Equal(t, map[string]any{"a": 1.0}, result.StructuredContent)
+			}
+			result, err = f.use(wd.Context(), c.tool)
+			require.NoError(t, err)
+			assert.Len(t, result.Content, 1)
 		})
 	}
 }
@@ -225,3 +258,23 @@ func TestSecrets(t *testing.T) {
 		}
 	})
 }
+
+// A journal is a log that a test reads.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+func (j *journal) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(j, nil)) }

@@ -47,38 +47,36 @@ func TestProgress(t *testing.T) {
 		{name: "that is a large number", meta: mcp.Meta{"progressToken": int64(1) << 40}, token: float64(1 << 40), count: 20},
 	} {
 		for _, protocol := range protocols {
-			t.Run(c.name+" in "+protocol, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					shown = nil
-					f := &fixture{
-						guard:    watchdogmcp.Config{Tools: watchdogmcp.Limits{Idle: time.Minute}, ShowProgress: c.show},
-						client:   mcp.ClientOptions{ProgressNotificationHandler: handler},
-						protocol: protocol, tools: map[string]tool{"report": report},
+			bubble(t, c.name+" in "+protocol, func(t *testing.T) {
+				shown = nil
+				f := &fixture{
+					guard:    watchdogmcp.Config{Tools: watchdogmcp.Limits{Idle: time.Minute}, ShowProgress: c.show},
+					client:   mcp.ClientOptions{ProgressNotificationHandler: handler},
+					protocol: protocol, tools: map[string]tool{"report": report},
+				}
+				session := f.connect(t)
+				wd := newRun(t, watchdog.Budget{})
+				params := &mcp.CallToolParams{Name: "report", Meta: c.meta}
+				before := len(c.meta)
+				result, err := session.CallTool(wd.Context(), params)
+				require.NoError(t, err)
+				require.False(t, result.IsError, textOf(t, result))
+				if protocol == protocols[0] { // the SDK adds to the caller's with the other one
+					assert.Len(t, params.Meta, before, "what the caller gave is not changed")
+				}
+				if c.meta == nil {
+					assert.Nil(t, params.GetProgressToken())
+					assert.Regexp(t, "^watchdog-[A-Z2-7]+-1$", textOf(t, result))
+				}
+				synctest.Wait()
+				require.Len(t, shown, c.count)
+				for _, token := range shown {
+					if c.token == "watchdog-" {
+						assert.True(t, strings.HasPrefix(token.(string), "watchdog-"))
+						continue
 					}
-					session := f.connect(t)
-					wd := newRun(t, watchdog.Budget{})
-					params := &mcp.CallToolParams{Name: "report", Meta: c.meta}
-					before := len(c.meta)
-					result, err := session.CallTool(wd.Context(), params)
-					require.NoError(t, err)
-					require.False(t, result.IsError, textOf(t, result))
-					if protocol == protocols[0] { // the SDK adds to the caller's with the other one
-						assert.Len(t, params.Meta, before, "what the caller gave is not changed")
-					}
-					if c.meta == nil {
-						assert.Nil(t, params.GetProgressToken())
-						assert.Regexp(t, "^watchdog-[A-Z2-7]+-1$", textOf(t, result))
-					}
-					synctest.Wait()
-					require.Len(t, shown, c.count)
-					for _, token := range shown {
-						if c.token == "watchdog-" {
-							assert.True(t, strings.HasPrefix(token.(string), "watchdog-"))
-							continue
-						}
-						assert.Equal(t, c.token, token)
-					}
-				})
+					assert.Equal(t, c.token, token)
+				}
 			})
 		}
 	}

@@ -2,11 +2,15 @@ package watchdogmcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
+	"syscall"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -54,22 +58,11 @@ func (s *server) close() (*stall.Result, error) {
 	return s.result, s.err
 }
 
-func (s *server) isDone() bool {
-	select {
-	case <-s.done:
-		return true
-	default:
-		return false
-	}
-}
-
 func (s *server) doneWithin(wait time.Duration) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
 	case <-s.done:
 		return true
-	case <-timer.C:
+	case <-time.After(wait):
 		return false
 	}
 }
@@ -119,12 +112,56 @@ func (i input) Write(b []byte) (int, error) {
 	if err == nil {
 		return n, nil
 	}
-	err = i.lost("input", err)
-	if errors.Is(err, ErrServerGone) && i.isDone() {
-		return len(b), nil
+	if err = i.lost("input", err); !errors.Is(err, ErrServerGone) {
+		return n, err
 	}
-	return n, err
+	select {
+	case <-i.done:
+		return len(b), nil
+	default:
+		return n, err
+	}
 }
 
 // Close does nothing: the Close of the output ends the server.
 func (i input) Close() error { return nil }
+
+// ErrServerGone says that a server has ended, or that the connection to it has, also because the server sent what is no
+// message. It is wrapped by the error of a call of
+// a tool that was under way then or comes later, and by what the connection of a [Transport] returns.
+var ErrServerGone = errors.New("the MCP server is gone")
+
+// gone names the server in the error of a call that has lost it, and returns any other error as it is.
+func gone(session *mcp.ClientSession, tool string, err error) error {
+	switch {
+	case errors.Is(err, ErrServerGone): // a Transport said so, with how it ended
+		return fmt.Errorf("call the tool %q: %w", tool, err)
+	case isGone(err):
+		return fmt.Errorf("call the tool %q of %s: %w: connect again: %w", tool, serverName(session), ErrServerGone, err)
+	}
+	return err
+}
+
+// isGone reports whether an error is one that the end of a connection gives, or a server that sends what is no message:
+// the SDK ends the connection then.
+func isGone(err error) bool {
+	if noMessage := (*json.SyntaxError)(nil); errors.As(err, &noMessage) {
+		return true
+	}
+	for _, end := range []error{
+		mcp.ErrConnectionClosed, io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, syscall.EPIPE, syscall.ECONNRESET,
+	} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// serverName returns what a server calls itself.
+func serverName(session *mcp.ClientSession) string {
+	if hello := session.InitializeResult(); hello != nil && hello.ServerInfo != nil {
+		return fmt.Sprintf("server %q", hello.ServerInfo.Name)
+	}
+	return "a server without a name"
+}

@@ -2,9 +2,13 @@ package watchdogmcp_test
 
 import (
 	"bufio"
-	"context"
-	"errors"
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/stall"
 	"github.com/seed62658d38/watchdog/watchdogmcp"
 )
 
@@ -72,66 +77,6 @@ func TestTransportClosedInCall(t *testing.T) {
 		"and not that it ended by itself")
 	assert.Empty(t, processesOf(s.cmd))
 	require.NoError(t, s.Wait())
-}
-
-// TestTransportContext checks that a server ends with the context that it was made with.
-func TestTransportContext(t *testing.T) {
-	t.Parallel()
-	left := errors.New("the person has left")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cmd := command(t, "mcp-server")
-	transport, err := watchdogmcp.Command(ctx, cmd, quick)
-	require.NoError(t, err)
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil).Connect(t.Context(), transport, nil)
-	require.NoError(t, err)
-	cancel(left)
-	require.ErrorIs(t, session.Wait(), left)
-	assert.Empty(t, processesOf(cmd))
-}
-
-// TestCommandTransport shows why there is a Transport: that of the SDK leaves the grandchild alive, and a call does not
-// learn of the death of a server while that has its output open.
-func TestCommandTransport(t *testing.T) {
-	t.Parallel()
-	connect := func(t *testing.T) (*exec.Cmd, *mcp.ClientSession) {
-		t.Helper()
-		cmd := command(t, "mcp-server")
-		client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
-		session, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
-		require.NoError(t, err)
-		return cmd, session
-	}
-	kill := func(t *testing.T, cmd *exec.Cmd) {
-		t.Helper()
-		left := processesOf(cmd)
-		require.Len(t, left, 1, "the grandchild")
-		require.NoError(t, syscall.Kill(left[0], syscall.SIGKILL))
-		awaitNone(t, cmd)
-	}
-	t.Run("after Close", func(t *testing.T) {
-		cmd, session := connect(t)
-		_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "grandchild"})
-		require.NoError(t, err)
-		require.NoError(t, session.Close())
-		kill(t, cmd)
-	})
-	t.Run("when the server dies", func(t *testing.T) {
-		_, session := connect(t)
-		_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "exit"})
-		require.EqualError(t, err, `calling "tools/call": EOF`)
-		_ = session.Close()
-	})
-	t.Run("when it dies and the grandchild has its output", func(t *testing.T) {
-		cmd, session := connect(t)
-		_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "grandchild"})
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		_, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "exit"})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		kill(t, cmd) // before the Close, which waits for the reader of the output
-		_ = session.Close()
-	})
 }
 
 func awaitNone(t *testing.T, cmd *exec.Cmd) {
@@ -286,19 +231,6 @@ func TestServerCalls(t *testing.T) {
 	assert.True(t, result.Terminated)
 }
 
-func TestStandardError(t *testing.T) {
-	t.Parallel()
-	log := &journal{}
-	cmd := command(t, "mcp-server")
-	cmd.Stderr = log
-	transport, err := watchdogmcp.Command(t.Context(), cmd, quick)
-	require.NoError(t, err)
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil).Connect(t.Context(), transport, nil)
-	require.NoError(t, err)
-	require.NoError(t, session.Close())
-	assert.Equal(t, "the server is up\n", log.String())
-}
-
 // TestServerInRun checks that a server in a run is a layer of it: its messages are activity, and it ends with the run.
 func TestServerInRun(t *testing.T) {
 	t.Parallel()
@@ -321,4 +253,90 @@ func TestServerInRun(t *testing.T) {
 	assert.Empty(t, processesOf(cmd))
 	_, err = transport.Close()
 	require.ErrorIs(t, err, stop)
+}
+
+// slack is how late something may be on a busy machine.
+const slack = 30 * time.Second
+
+// tokenVariable is in the environment of every process that a test starts.
+const tokenVariable = "WATCHDOGMCP_TEST_TOKEN"
+
+// command returns this program as a child process. The test fails if any process of it is alive at the end.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(path, args...)
+	cmd.Env = append(os.Environ(), tokenVariable+"="+strconv.FormatUint(rand.Uint64(), 36))
+	t.Cleanup(func() {
+		for _, pid := range processesOf(cmd) {
+			args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			assert.Fail(t, "a process is left", "%d: %s", pid, bytes.ReplaceAll(args, []byte{0}, []byte{' '}))
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	return cmd
+}
+
+// processesOf returns the living processes that have the token of a command in their environment. A zombie has none.
+func processesOf(cmd *exec.Cmd) (pids []int) {
+	token := []byte(cmd.Env[len(cmd.Env)-1])
+	all, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, name := range all {
+		if text, _ := os.ReadFile(name); bytes.Contains(text, token) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// quick are graces for servers that a test ends.
+var quick = stall.Config{
+	Step: "files",
+	Grace: []stall.Step{
+		{Signal: syscall.SIGINT, Grace: 200 * time.Millisecond}, {Signal: syscall.SIGTERM, Grace: 200 * time.Millisecond},
+	},
+}
+
+// A started is a client of a server that is a child process.
+type started struct {
+	*mcp.ClientSession
+	cmd       *exec.Cmd
+	transport *watchdogmcp.Transport
+}
+
+// start connects a guarded client to a server, and closes the transport at the end of the test.
+func start(t *testing.T, guard watchdogmcp.Config, grace time.Duration, args ...string) started {
+	t.Helper()
+	s := started{cmd: command(t, append([]string{"mcp-server"}, args...)...)}
+	var err error
+	s.transport, err = watchdogmcp.Command(t.Context(), s.cmd, quick)
+	require.NoError(t, err)
+	s.transport.ExitGrace = grace
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
+	watchdogmcp.New(guard).Attach(client)
+	s.ClientSession, err = client.Connect(t.Context(), s.transport, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_, _ = s.transport.Close()
+		_ = s.Close()
+	})
+	return s
+}
+
+func (s started) use(t *testing.T, tool string) (*mcp.CallToolResult, error) {
+	t.Helper()
+	return s.CallTool(t.Context(), &mcp.CallToolParams{Name: tool})
+}
+
+// useGrandchild has the server start a grandchild, and returns its ID.
+func (s started) useGrandchild(t *testing.T) int {
+	t.Helper()
+	result, err := s.use(t, "grandchild")
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(textOf(t, result))
+	require.NoError(t, err)
+	require.Len(t, processesOf(s.cmd), 2)
+	return pid
 }

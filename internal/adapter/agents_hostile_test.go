@@ -22,15 +22,6 @@ import (
 
 func stuck(int) (input, outcome string) { return "notes", "nothing" }
 
-// inUse is what is in use.
-func inUse() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
 // TestAgentsCost checks that agents in a run, and in its tools, cost nothing once they are over, however many there
 // were, and that nothing of them is left behind when the run has ended.
 func TestAgentsCost(t *testing.T) {
@@ -50,30 +41,28 @@ func TestAgentsCost(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := adapter.New(adapter.Config{})
-				ctx, end := context.WithCancel(t.Context())
-				defer end()
-				wd, err := watchdog.New(ctx, watchdog.Run{}, watchdog.Config{Budget: watchdog.Budget{WallClock: watchdog.NoLimit}})
-				require.NoError(t, err)
-				for n := range 100 {
-					require.NoError(t, work(wd, g, n))
-				}
-				synctest.Wait()
-				before, goroutines := inUse(), runtime.NumGoroutine()
-				for n := range many {
-					require.NoError(t, work(wd, g, 100+n))
-				}
-				synctest.Wait()
-				grown := inUse() - before
-				t.Logf("%d bytes an agent, %d goroutines more", grown/many, runtime.NumGoroutine()-goroutines)
-				assert.Less(t, grown/many, int64(1500), "a detector has 8 KiB")
-				assert.Less(t, runtime.NumGoroutine()-goroutines, many/100, "some are the runtime's, for finalizers")
-				require.NoError(t, wd.Close())
-				synctest.Wait()
-				t.Logf("%d bytes after the end", inUse()-before)
-			})
+		bubble(t, name, func(t *testing.T) {
+			g := adapter.New(adapter.Config{})
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			wd, err := watchdog.New(ctx, watchdog.Run{}, watchdog.Config{Budget: watchdog.Budget{WallClock: watchdog.NoLimit}})
+			require.NoError(t, err)
+			for n := range 100 {
+				require.NoError(t, work(wd, g, n))
+			}
+			synctest.Wait()
+			before, goroutines := heap().bytes, runtime.NumGoroutine()
+			for n := range many {
+				require.NoError(t, work(wd, g, 100+n))
+			}
+			synctest.Wait()
+			grown := heap().bytes - before
+			t.Logf("%d bytes an agent, %d goroutines more", grown/many, runtime.NumGoroutine()-goroutines)
+			assert.Less(t, grown/many, int64(1500), "a detector has 8 KiB")
+			assert.Less(t, runtime.NumGoroutine()-goroutines, many/100, "some are the runtime's, for finalizers")
+			require.NoError(t, wd.Close())
+			synctest.Wait()
+			t.Logf("%d bytes after the end", heap().bytes-before)
 		})
 	}
 }
@@ -105,12 +94,12 @@ func TestAgentsOfManyRuns(t *testing.T) {
 		for range 50 {
 			one()
 		}
-		before, goroutines := inUse(), runtime.NumGoroutine()
+		before, goroutines := heap().bytes, runtime.NumGoroutine()
 		for range 500 {
 			one()
 		}
-		t.Logf("%d bytes a run", (inUse()-before)/500)
-		assert.Less(t, (inUse()-before)/500, int64(500))
+		t.Logf("%d bytes a run", (heap().bytes-before)/500)
+		assert.Less(t, (heap().bytes-before)/500, int64(500))
 		assert.Less(t, runtime.NumGoroutine()-goroutines, 50, "some are the runtime's, for finalizers")
 	})
 }
@@ -150,30 +139,28 @@ func TestAgentsOfOddRuns(t *testing.T) {
 		"that polls":    {watchdog.Config{PollOnly: true}, true},
 		"as it is":      {watchdog.Config{}, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				for _, long := range []string{"", strings.Repeat("r", 250)} {
-					store := &watchdog.Memory{}
-					c.cfg.Store = store
-					wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "r" + long, StartedAt: time.Now()}, c.cfg)
-					require.NoError(t, err)
-					g := adapter.New(adapter.Config{})
-					for _, agentName := range names {
-						g.Said(wd.Context(), adapter.Said{Words: func() string { return agentName }})
-						read, err := agent(wd.Context(), g, agentName, 8, stuck)
-						if c.ended {
-							assert.ErrorIs(t, err, watchdog.LoopDetected, "%q", agentName)
-							assert.Len(t, read, 1, "%q", agentName)
-						} else {
-							assert.NoError(t, err, "%q", agentName)
-						}
-						if long != "" {
-							break
-						}
+		bubble(t, name, func(t *testing.T) {
+			for _, long := range []string{"", strings.Repeat("r", 250)} {
+				store := &watchdog.Memory{}
+				c.cfg.Store = store
+				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "r" + long, StartedAt: time.Now()}, c.cfg)
+				require.NoError(t, err)
+				g := adapter.New(adapter.Config{})
+				for _, agentName := range names {
+					g.Said(wd.Context(), adapter.Said{Words: func() string { return agentName }})
+					read, err := agent(wd.Context(), g, agentName, 8, stuck)
+					if c.ended {
+						assert.ErrorIs(t, err, watchdog.LoopDetected, "%q", agentName)
+						assert.Len(t, read, 1, "%q", agentName)
+					} else {
+						assert.NoError(t, err, "%q", agentName)
 					}
-					_ = wd.Close()
+					if long != "" {
+						break
+					}
 				}
-			})
+				_ = wd.Close()
+			}
 		})
 	}
 }
@@ -235,31 +222,29 @@ func TestPersonOfHost(t *testing.T) {
 		"beside a call":    {{Tool: "read", Input: []byte("{}")}, {Class: loop.Person}},
 		"a tool that asks": {{Tool: "ask", Outcome: []byte("go on")}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := adapter.New(adapter.Config{})
-				wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{
-					Loop: loop.Config{Classes: map[string]loop.Class{"ask": loop.Person}},
-				})
-				require.NoError(t, err)
-				defer wd.Close()
-				for range 3 {
-					read, err := agent(wd.Context(), g, "asked", 4, stuck) // three of its calls are told by then
-					require.NoError(t, err)
-					require.Len(t, read, 1)
-					_, err = agent(wd.Context(), g, "ended", 60, stuck)
-					require.ErrorIs(t, err, watchdog.LoopDetected)
-					_, err = agent(wd.Context(), g, "ended", 1, stuck)
-					require.ErrorIs(t, err, watchdog.LoopDetected)
-					wd.Step(person...)
-					for _, name := range []string{"asked", "ended"} {
-						read, err = agent(wd.Context(), g, name, 3, stuck)
-						require.NoError(t, err)
-						require.Empty(t, read)
-					}
-					wd.Step(person...)
-				}
+		bubble(t, name, func(t *testing.T) {
+			g := adapter.New(adapter.Config{})
+			wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{
+				Loop: loop.Config{Classes: map[string]loop.Class{"ask": loop.Person}},
 			})
+			require.NoError(t, err)
+			defer wd.Close()
+			for range 3 {
+				read, err := agent(wd.Context(), g, "asked", 4, stuck) // three of its calls are told by then
+				require.NoError(t, err)
+				require.Len(t, read, 1)
+				_, err = agent(wd.Context(), g, "ended", 60, stuck)
+				require.ErrorIs(t, err, watchdog.LoopDetected)
+				_, err = agent(wd.Context(), g, "ended", 1, stuck)
+				require.ErrorIs(t, err, watchdog.LoopDetected)
+				wd.Step(person...)
+				for _, name := range []string{"asked", "ended"} {
+					read, err = agent(wd.Context(), g, name, 3, stuck)
+					require.NoError(t, err)
+					require.Empty(t, read)
+				}
+				wd.Step(person...)
+			}
 		})
 	}
 }

@@ -44,23 +44,21 @@ func TestAttempt(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancelCause(newRun(t, c.budget).Context())
-				defer cancel(nil)
-				if c.leaves > 0 {
-					time.AfterFunc(c.leaves, func() { cancel(gone) })
-				}
-				began := time.Now()
-				result, err := adapter.Attempt(ctx, adapter.New(limits), c.work)
-				within(t, c.took, time.Since(began))
-				assert.Equal(t, c.result, result)
-				assert.Equal(t, c.again, errors.As(err, &directive))
-				if !c.again {
-					require.ErrorIs(t, err, c.err)
-				}
-				time.Sleep(time.Hour) // what was abandoned returns
-			})
+		bubble(t, c.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(newRun(t, c.budget).Context())
+			defer cancel(nil)
+			if c.leaves > 0 {
+				time.AfterFunc(c.leaves, func() { cancel(gone) })
+			}
+			began := time.Now()
+			result, err := adapter.Attempt(ctx, adapter.New(limits), c.work)
+			within(t, c.took, time.Since(began))
+			assert.Equal(t, c.result, result)
+			assert.Equal(t, c.again, errors.As(err, &directive))
+			if !c.again {
+				require.ErrorIs(t, err, c.err)
+			}
+			time.Sleep(time.Hour) // what was abandoned returns
 		})
 	}
 }

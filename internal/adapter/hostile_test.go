@@ -187,31 +187,29 @@ func TestStoreFails(t *testing.T) {
 			fail: func(context.Context) error { time.Sleep(time.Hour); return errors.New("much too late") }, late: late,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := &failing{Memory: &watchdog.Memory{}}
-				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "r", StartedAt: time.Now()}, watchdog.Config{
-					Store: store, Logger: slog.New(slog.DiscardHandler), Budget: watchdog.Budget{Idle: time.Hour},
-				})
-				require.NoError(t, err)
-				store.fail = c.fail
-				cfg, began := limits, time.Now()
-				cfg.Tool = map[string]adapter.Limits{"busy": {Limit: time.Minute, Idle: watchdog.NoLimit}}
-				g := adapter.New(cfg)
-				for _, tool := range []string{"search", "busy", "search", "busy"} {
-					_, ended, err := adapter.Do(wd.Context(), g, adapter.ToolCall{Tool: tool}, until, nil)
-					require.NoError(t, err)
-					require.NotNil(t, ended)
-					assert.LessOrEqual(t, time.Since(began), time.Minute+c.late+1, tool)
-					began = time.Now()
-					result, _, err := use(wd.Context(), g, answers)
-					require.NoError(t, err)
-					assert.Equal(t, "ok", result)
-					assert.Zero(t, time.Since(began))
-				}
-				_ = wd.Close()
-				time.Sleep(2 * time.Hour) // what the store was left with returns
+		bubble(t, name, func(t *testing.T) {
+			store := &failing{Memory: &watchdog.Memory{}}
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "r", StartedAt: time.Now()}, watchdog.Config{
+				Store: store, Logger: slog.New(slog.DiscardHandler), Budget: watchdog.Budget{Idle: time.Hour},
 			})
+			require.NoError(t, err)
+			store.fail = c.fail
+			cfg, began := limits, time.Now()
+			cfg.Tool = map[string]adapter.Limits{"busy": {Limit: time.Minute, Idle: watchdog.NoLimit}}
+			g := adapter.New(cfg)
+			for _, tool := range []string{"search", "busy", "search", "busy"} {
+				_, ended, err := adapter.Do(wd.Context(), g, adapter.ToolCall{Tool: tool}, until, nil)
+				require.NoError(t, err)
+				require.NotNil(t, ended)
+				assert.LessOrEqual(t, time.Since(began), time.Minute+c.late+1, tool)
+				began = time.Now()
+				result, _, err := use(wd.Context(), g, answers)
+				require.NoError(t, err)
+				assert.Equal(t, "ok", result)
+				assert.Zero(t, time.Since(began))
+			}
+			_ = wd.Close()
+			time.Sleep(2 * time.Hour) // what the store was left with returns
 		})
 	}
 }

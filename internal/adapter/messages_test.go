@@ -34,14 +34,12 @@ func TestNothingToWaitFor(t *testing.T) {
 			ObserveOnly: true, Budget: watchdog.Budget{Spend: watchdog.Spend{Requests: 3}},
 		}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c.cfg.Logger = slog.New(slog.DiscardHandler)
-				wd, err := watchdog.New(t.Context(), watchdog.Run{}, c.cfg)
-				require.NoError(t, err)
-				defer wd.Close()
-				assert.GreaterOrEqual(t, repeat(t, wd, c.calls), c.messages)
-			})
+		bubble(t, c.name, func(t *testing.T) {
+			c.cfg.Logger = slog.New(slog.DiscardHandler)
+			wd, err := watchdog.New(t.Context(), watchdog.Run{}, c.cfg)
+			require.NoError(t, err)
+			defer wd.Close()
+			assert.GreaterOrEqual(t, repeat(t, wd, c.calls), c.messages)
 		})
 	}
 }

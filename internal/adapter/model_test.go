@@ -186,6 +186,27 @@ func TestModelAlive(t *testing.T) {
 	})
 }
 
+// TestEndedBefore checks that no call is made in a run that has ended, also in a context that was cut off from it.
+func TestEndedBefore(t *testing.T) {
+	for name, end := range map[string]func(*watchdog.Watchdog){
+		"closed":   func(wd *watchdog.Watchdog) { _ = wd.Close() },
+		"complete": func(wd *watchdog.Watchdog) { _ = wd.Complete() },
+		"stopped":  func(wd *watchdog.Watchdog) { _, _ = wd.Cancel(watchdog.Cancellation{Reason: "operator_stop"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			wd, g := newRun(t, watchdog.Budget{Idle: time.Minute}), adapter.New(adapter.Config{})
+			end(wd)
+			for _, ctx := range []context.Context{wd.Context(), context.WithoutCancel(wd.Context())} {
+				_, _, err := g.Model(ctx, adapter.ModelRequest{})
+				require.Error(t, err)
+				_, ended, err := use(ctx, g, func(context.Context) (string, error) { panic("the call was made") })
+				require.Error(t, err)
+				assert.Nil(t, ended)
+			}
+		})
+	}
+}
+
 func TestModelWithoutRun(t *testing.T) {
 	call, messages, err := adapter.New(adapter.Config{}).Model(t.Context(), adapter.ModelRequest{})
 	require.NoError(t, err)

@@ -55,8 +55,8 @@ func Do[T any](
 	used := watchdog.Amount{ToolCalls: 1, Tool: call.Tool, Result: watchdog.ResultError}
 	defer func() { g.settle(wd, charge, used) }() // also after a panic
 	turn := g.turn(wd, agentIn(ctx, call.Agent))
-	turn.begin()
-	defer turn.end()
+	turn.count(1)
+	defer turn.count(-1)
 	result, ended, err = within(ctx, g, wd, call, work)
 	switch {
 	case ended != nil:
@@ -84,7 +84,6 @@ func (g *Guard) step(call ToolCall, outcome []byte, failed, refused bool) loop.S
 	return s
 }
 
-// within does the work within its limits.
 func within[T any](
 	ctx context.Context, g *Guard, wd *watchdog.Watchdog, call ToolCall, work func(context.Context) (T, error),
 ) (result T, ended *Ended, err error) {
@@ -162,8 +161,7 @@ func (g *Guard) hold(wd *watchdog.Watchdog, tool string) (h *watchdog.Hold, name
 }
 
 func (g *Guard) name(tool string) string {
-	var digits [20]byte
-	return plain(tool) + "-" + string(strconv.AppendUint(digits[:0], g.calls.Add(1), 10))
+	return plain(tool) + "-" + strconv.FormatUint(g.calls.Add(1), 10)
 }
 
 func (p part) close() {
@@ -180,11 +178,7 @@ func plain(tool string) string {
 		}
 		return r
 	}, tool)
-	for len(name) > most {
-		_, size := utf8.DecodeLastRuneInString(name)
-		name = name[:len(name)-size]
-	}
-	return name
+	return strings.ToValidUTF8(name[:min(len(name), most)], "")
 }
 
 // An Ended says why a call of a tool was ended, or not made.

@@ -98,29 +98,27 @@ func TestTool(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				wd := newRun(t, watchdog.Budget{Idle: time.Second})
-				began := time.Now()
-				result, ended, err := use(wd.Context(), adapter.New(limits), func(ctx context.Context) (string, error) {
-					return c.work(ctx, wd)
-				})
-				within(t, c.took, time.Since(began))
-				assert.Equal(t, c.result, result)
-				require.ErrorIs(t, err, c.err)
-				if c.text == "" {
-					assert.Nil(t, ended)
-				} else {
-					require.NotNil(t, ended)
-					assert.Contains(t, ended.Text(), c.text)
-					assert.Contains(t, ended.Text(), `tool "search"`)
-					assert.Equal(t, strings.Contains(c.text, "running"), ended.Abandoned())
-				}
-				assert.Nil(t, wd.Stop(), "the run goes on")
-				time.Sleep(time.Second + 1)
-				assert.NotNil(t, wd.Stop(), "the hold is closed: the run's own idle counts again")
-				time.Sleep(time.Hour) // what was abandoned returns
+		bubble(t, c.name, func(t *testing.T) {
+			wd := newRun(t, watchdog.Budget{Idle: time.Second})
+			began := time.Now()
+			result, ended, err := use(wd.Context(), adapter.New(limits), func(ctx context.Context) (string, error) {
+				return c.work(ctx, wd)
 			})
+			within(t, c.took, time.Since(began))
+			assert.Equal(t, c.result, result)
+			require.ErrorIs(t, err, c.err)
+			if c.text == "" {
+				assert.Nil(t, ended)
+			} else {
+				require.NotNil(t, ended)
+				assert.Contains(t, ended.Text(), c.text)
+				assert.Contains(t, ended.Text(), `tool "search"`)
+				assert.Equal(t, strings.Contains(c.text, "running"), ended.Abandoned())
+			}
+			assert.Nil(t, wd.Stop(), "the run goes on")
+			time.Sleep(time.Second + 1)
+			assert.NotNil(t, wd.Stop(), "the hold is closed: the run's own idle counts again")
+			time.Sleep(time.Hour) // what was abandoned returns
 		})
 	}
 }

@@ -140,7 +140,6 @@ func (t *turn) run() *watchdog.Watchdog {
 	return t.apart
 }
 
-// close closes the agent's layer.
 func (t *turn) close() {
 	t.mu.Lock()
 	t.closed = true
@@ -159,11 +158,6 @@ func (t *turn) add(s loop.Step) {
 		t.steps = append(t.steps, s)
 	}
 }
-
-// begin counts a call until end.
-func (t *turn) begin() { t.count(1) }
-
-func (t *turn) end() { t.count(-1) }
 
 func (t *turn) count(calls int) {
 	if t == nil {
@@ -197,24 +191,12 @@ func (t *turn) take() []loop.Step {
 	return steps
 }
 
-// reuse takes back the memory of steps that were told, unless there were many.
-func (t *turn) reuse(steps []loop.Step) {
-	const many = 32
-	clear(steps)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.steps == nil && cap(steps) <= many {
-		t.steps = steps[:0]
-	}
-}
-
 // tell tells of the turn that has ended, and returns what the detector of loops says of it.
 func (t *turn) tell() loop.Advice {
 	steps := t.take()
 	if len(steps) == 0 {
 		return loop.Go
 	}
-	defer t.reuse(steps)
 	return t.run().Step(steps...).Advice
 }
 

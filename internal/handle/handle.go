@@ -87,6 +87,14 @@ func Of(ctx context.Context) Run {
 	return run
 }
 
+// LoggerOf returns the log of the run that ctx belongs to, or else the default.
+func LoggerOf(ctx context.Context) *slog.Logger {
+	if run := Of(ctx); run != nil {
+		return run.Settings().Logger
+	}
+	return slog.Default()
+}
+
 // Settings are what a run was made with.
 type Settings struct {
 	Clock         clock.Clock     // the host's, nil for the machine's
