@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-	"unsafe"
 )
 
 // A guardClient is the host's side of one guard.
@@ -56,7 +55,7 @@ func (g *guardClient) start(c *caller) {
 
 // startProcess returns the host's end of the guard's socket.
 func (g *guardClient) startProcess(c *caller) (int, error) {
-	g.mark = hostMark()
+	g.mark = markOf(os.Getpid())
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return 0, err
@@ -163,11 +162,6 @@ func (g *guardClient) waitReady(ctx context.Context) error {
 	select {
 	case <-g.ready:
 		return g.err
-	default:
-	}
-	select {
-	case <-g.ready:
-		return g.err
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the guard process to start: %w", context.Cause(ctx))
 	}
@@ -252,13 +246,17 @@ func socketPair() (ours, theirs int, err error) {
 
 // stopped reports whether a signal or a debugger stopped the guard.
 func (g *guardClient) stopped() bool {
+	if !g.isReady() || g.process == nil {
+		return false
+	}
+	p, err := readStat(g.process.Pid)
+	return err == nil && p.stopped()
+}
+
+func (g *guardClient) isReady() bool {
 	select {
 	case <-g.ready:
-		if g.process == nil {
-			return false
-		}
-		p, err := readStat(g.process.Pid)
-		return err == nil && p.stopped()
+		return true
 	default:
 		return false
 	}
@@ -266,23 +264,11 @@ func (g *guardClient) stopped() bool {
 
 // unable reports whether the guard has died or a signal stopped it. It costs less than stopped, but misses a debugger.
 func (g *guardClient) unable() bool {
-	select {
-	case <-g.ready:
-	default:
-		return false
+	if !g.isReady() || g.process == nil {
+		return g.isReady()
 	}
-	if g.process == nil {
-		return true
-	}
-	const byPID, stopped, exited, noHang, noWait = 1, 2, 4, 1, 0x01000000
-	var info struct {
-		signal, errno, code, _ int32
-		pid                    int32
-		_                      [108]byte
-	}
-	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, byPID, uintptr(g.process.Pid), uintptr(unsafe.Pointer(&info)),
-		stopped|exited|noHang|noWait, 0, 0)
-	return errno == 0 && info.pid != 0
+	found, err := lookAtChild(onePID, g.process.Pid, childStopped|childExited)
+	return err == nil && found != 0
 }
 
 // gone reports whether the guard has died.

@@ -5,6 +5,7 @@ package proctree
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"runtime"
 	"sync"
@@ -226,4 +227,23 @@ type unfitError struct{ guardError }
 // isGone reports whether the error of a socket says that the other process is gone.
 func isGone(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, errPeerClosed)
+}
+
+// Prepare begins to start the guard, so that the first command of a host that does something else before waits less
+// for it. It does not wait, and can be called by a package initializer. What fails here fails again, with an error,
+// where a command is started.
+func Prepare() {
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		c, err := readCaller()
+		if err != nil {
+			return
+		}
+		theGuards.acquireFor(c).release()
+		// What a first command would do for all of them: how /proc is mounted is kept, and so are the types by package json.
+		_ = checkProc(c.status)
+		_, _ = (&request{Scheduling: &c.scheduling}).encode()
+		_ = json.Unmarshal([]byte("{}"), new(report))
+	}()
 }

@@ -231,13 +231,7 @@ func (t *guardedTree) sendSurvivors() {
 	if !t.killing || t.survivorsSent || time.Since(t.killOrderedAt) < survivorsAfter {
 		return
 	}
-	var alive []int
-	dying := false
-	add := func(pid int) { alive = append(alive, pid) }
-	t.walk(walk{visit: func(m member) {
-		add(m.pid)
-		dying = dying || m.canDie()
-	}, missed: add})
+	alive, dying := aliveIn(t.walk)
 	if t.survivorsSent = survived(time.Since(t.killOrderedAt), len(alive), dying); t.survivorsSent {
 		t.send(report{Survivors: alive})
 	}

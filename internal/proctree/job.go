@@ -221,7 +221,7 @@ func (b *jobBackend) wakeUp() {
 func (b *jobBackend) release() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed || !b.leaderExited() {
+	if b.closed {
 		return nil
 	}
 	if err := b.job.keep(); err != nil {

@@ -69,7 +69,7 @@ func ticksNow() uint64 {
 func readStat(pid int) (process, error) { return readStatFile(pid, procPath(pid, "stat")) }
 
 func readStatFile(pid int, path string) (process, error) {
-	text, err := readProc(path, 1<<10)
+	text, err := appendFileAt(make([]byte, 0, 1<<10), atCurrentFolder, path)
 	if err != nil {
 		return process{}, err
 	}
@@ -89,31 +89,6 @@ func readStatFile(pid int, path string) (process, error) {
 
 func procPath(pid int, names ...string) string {
 	return strings.Join(append([]string{"/proc", strconv.Itoa(pid)}, names...), "/")
-}
-
-// readProc reads a whole file of /proc that mostly has at most that many bytes. It makes half of the system calls of
-// os.ReadFile: on a machine that is busy with the tree to be ended, the guard has little time.
-func readProc(path string, size int) ([]byte, error) {
-	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer syscall.Close(fd) //nolint:errcheck // nothing was written
-	text := make([]byte, 0, size)
-	for {
-		n, err := syscall.Read(fd, text[len(text):cap(text)])
-		switch {
-		case errors.Is(err, syscall.EINTR):
-			continue
-		case err != nil:
-			return nil, err
-		case n == 0:
-			return text, nil
-		}
-		if text = text[:len(text)+n]; len(text) == cap(text) {
-			text = slices.Grow(text, len(text))
-		}
-	}
 }
 
 // hasEnded reports whether an error says that there is no such process any more.
@@ -150,7 +125,7 @@ func threadsOf(pid int) []int {
 }
 
 func childrenOfThread(pid, thread int) ([]int, error) {
-	text, err := readProc(procPath(pid, "task", strconv.Itoa(thread), "children"), 8<<10)
+	text, err := readFileAt(atCurrentFolder, procPath(pid, "task", strconv.Itoa(thread), "children"))
 	if err != nil && !hasEnded(err) {
 		return nil, err
 	}
@@ -175,10 +150,11 @@ var errStranger = errors.New("not a process of the tree")
 // openMember opens the process that has the PID now, if it belongs. It opens the pidfd before it reads /proc, so that
 // the process it checks is the one that the pidfd stands for. If that one has exited since, its pidfd reaches nobody.
 func openMember(pid int, belongs func(process) bool) (member, error) {
-	fd, err := pidfdOpen(pid)
-	if err != nil {
-		return member{}, err
+	pidfd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(pid), 0, 0)
+	if errno != 0 {
+		return member{}, errno
 	}
+	fd := int(pidfd)
 	p, err := readStat(pid)
 	if err == nil && !belongs(p) {
 		err = errStranger
@@ -194,7 +170,7 @@ func (m member) close() { _ = syscall.Close(m.fd) }
 
 // signal reports whether it reached the process. It does not reach one that has exited.
 func (m member) signal(sig syscall.Signal) (bool, error) {
-	err := pidfdSignal(m.fd, sig)
+	err := failed(syscall.Syscall6(sysPidfdSendSignal, uintptr(m.fd), uintptr(sig), 0, 0, 0, 0))
 	if errors.Is(err, syscall.ESRCH) {
 		return false, nil
 	}
@@ -316,19 +292,6 @@ func markedPIDs(m mark) (all []int) {
 	return all
 }
 
-// visitMarked visits all living processes of this machine that have the mark.
-func visitMarked(m mark, visit func(member)) {
-	for _, pid := range markedPIDs(m) {
-		// The mark is read again, because the PID may have been reused since.
-		held, err := openMember(pid, func(p process) bool { return m.covers(markOf(p.pid)) && !p.dead() })
-		if err != nil {
-			continue
-		}
-		visit(held)
-		held.close()
-	}
-}
-
 // lostBound is how long processes get to die whose guard did not end them. A busy machine may take long.
 const lostBound = 5 * time.Second
 
@@ -337,11 +300,17 @@ func killMarked(m mark, spared int) {
 	until := time.Now().Add(lostBound)
 	for alive := true; alive && time.Now().Before(until); time.Sleep(time.Millisecond) {
 		alive = false
-		visitMarked(m, func(m member) {
-			if m.pid != spared {
-				_, _ = m.signal(syscall.SIGKILL)
+		for _, pid := range markedPIDs(m) {
+			// The mark is read again, because the PID may have been reused since.
+			held, err := openMember(pid, func(p process) bool { return m.covers(markOf(pid)) && !p.dead() })
+			if err != nil {
+				continue
+			}
+			if pid != spared {
+				_, _ = held.signal(syscall.SIGKILL)
 				alive = true
 			}
-		})
+			held.close()
+		}
 	}
 }

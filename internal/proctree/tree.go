@@ -18,7 +18,7 @@ type Tree struct {
 	gone    chan struct{}
 	backend backend
 	// rest reaches what was released. It is nil if nothing was, or nothing can. It is set before gone is closed.
-	rest backend
+	rest reacher
 
 	orders    sync.Mutex // held while a kill or a release is ordered
 	releasing bool
@@ -36,13 +36,18 @@ const (
 	dyingBound = 10 * time.Second
 )
 
-// A backend reaches the processes of a tree on one operating system.
-type backend interface {
+// A reacher reaches processes of a tree.
+type reacher interface {
 	signal(sig syscall.Signal) (int, error)
-	signalFirst(sig syscall.Signal) error
 	processes() ([]int, error)
 	kill() error
-	release() error
+}
+
+// A backend is what a tree is on one operating system.
+type backend interface {
+	reacher
+	signalFirst(sig syscall.Signal) error
+	release() error // after the first process has exited
 	survivors() (alive []int, known bool)
 }
 
@@ -80,8 +85,8 @@ func (t *Tree) Err() error {
 //
 // On Linux it also reaches what was released.
 func (t *Tree) Signal(sig syscall.Signal) (reached int, err error) {
-	err = t.do(func(b backend) (err error) {
-		reached, err = b.signal(sig)
+	err = t.do(func(r reacher) (err error) {
+		reached, err = r.signal(sig)
 		return err
 	})
 	return reached, err
@@ -102,15 +107,15 @@ func (t *Tree) SignalFirst(sig syscall.Signal) error {
 // Processes returns the PIDs of the living processes of the tree, also of what was released, as far as Signal reaches
 // them. It returns [ErrEnded] if there are none. On Unixes other than Linux it finds only the first process.
 func (t *Tree) Processes() (alive []int, err error) {
-	err = t.do(func(b backend) (err error) {
-		alive, err = b.processes()
+	err = t.do(func(r reacher) (err error) {
+		alive, err = r.processes()
 		return err
 	})
 	return alive, err
 }
 
 // do makes a call to what reaches the tree. It makes it again if the tree was released meanwhile.
-func (t *Tree) do(call func(backend) error) error {
+func (t *Tree) do(call func(reacher) error) error {
 	reaches := t.reach()
 	if reaches == nil {
 		return ErrEnded
@@ -126,7 +131,7 @@ func (t *Tree) do(call func(backend) error) error {
 const releaseBound = 8 * time.Second
 
 // reach returns what reaches the processes now, nil if nothing does.
-func (t *Tree) reach() backend {
+func (t *Tree) reach() reacher {
 	t.orders.Lock()
 	releasing := t.releasing
 	t.orders.Unlock()

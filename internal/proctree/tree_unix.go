@@ -187,11 +187,6 @@ func (b *groupBackend) kill() error {
 }
 
 func (b *groupBackend) release() error {
-	select {
-	case <-b.tree.exited:
-	default:
-		return nil
-	}
 	b.mu.Lock()
 	b.released = true
 	b.mu.Unlock()
