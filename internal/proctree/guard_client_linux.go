@@ -102,7 +102,6 @@ func (g *guardClient) execute(socket int) error {
 	return err
 }
 
-// fail gives up a guard that could not be started.
 func (g *guardClient) fail(err error) {
 	if g.process != nil {
 		_ = g.process.Kill()
@@ -116,7 +115,6 @@ func (g *guardClient) fail(err error) {
 	close(g.ready)
 }
 
-// awaitReady waits until the new process reports that it is the guard.
 func (g *guardClient) awaitReady(socket int, host []byte) error {
 	if err := g.awaitReport(socket); err != nil {
 		return err
@@ -157,7 +155,6 @@ func (g *guardClient) awaitReport(socket int) error {
 		"is the machine overloaded, or an initializer of the program slow?", ErrGuard, startBound)
 }
 
-// waitReady waits until the guard has started.
 func (g *guardClient) waitReady(ctx context.Context) error {
 	select {
 	case <-g.ready:
@@ -167,7 +164,6 @@ func (g *guardClient) waitReady(ctx context.Context) error {
 	}
 }
 
-// startCommand asks the guard to start a command, and waits for the answer.
 func (g *guardClient) startCommand(ctx context.Context, req *request, files []int) (*Tree, error) {
 	if err := g.waitReady(ctx); err != nil {
 		return nil, err
@@ -244,7 +240,6 @@ func socketPair() (ours, theirs int, err error) {
 	return pair[0], pair[1], nil
 }
 
-// stopped reports whether a signal or a debugger stopped the guard.
 func (g *guardClient) stopped() bool {
 	if !g.isReady() || g.process == nil {
 		return false
@@ -271,7 +266,6 @@ func (g *guardClient) unable() bool {
 	return err == nil && found != 0
 }
 
-// gone reports whether the guard has died.
 func (g *guardClient) gone() bool {
 	fds := []pollFD{{}}
 	if g.raw.Control(func(fd uintptr) {

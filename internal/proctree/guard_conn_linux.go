@@ -88,7 +88,6 @@ func (c *guardConn) waitStarted(ctx context.Context, req *request) (*Tree, error
 	}
 }
 
-// lost returns why a request has no answer.
 func (c *guardConn) lost() error {
 	if c.guard.gone() {
 		killMarked(c.mark, 0)
@@ -203,7 +202,6 @@ func (c *guardConn) guardDied(t *Tree, err error) {
 	t.finish(err)
 }
 
-// read returns the next report.
 func (c *guardConn) read() (r report, err error) {
 	var failed error
 	err = c.raw.Read(func(fd uintptr) bool {

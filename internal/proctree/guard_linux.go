@@ -113,7 +113,6 @@ func (g *guard) useSpare() {
 	g.spare = g.spare[:0]
 }
 
-// run starts commands and serves their trees until the host and all trees are gone.
 func (g *guard) run() {
 	text := make([]byte, maxMessage)
 	for !g.hostGone || len(g.trees) > 0 {

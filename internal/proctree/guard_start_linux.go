@@ -46,7 +46,7 @@ func (g *guard) handleRequest(text []byte, files []int, tooManyFiles bool) {
 	if !tooManyFiles {
 		t, err = g.startCommand(socket, text, files[1:])
 	}
-	if err == nil && t.terminal != nil {
+	if err == nil && t.terminal >= 0 {
 		files = files[:len(files)-1] // the tree keeps it
 	}
 	closeAll(files[1:])
@@ -104,10 +104,10 @@ func (g *guard) startCommand(socket int, text []byte, files []int) (*guardedTree
 	}
 	t := &guardedTree{
 		guard: g, mark: req.Mark, leader: pid, fd: fd, socket: socket, grouped: !req.SameGroup, startTicks: began,
-		releases: req.Releases,
+		releases: req.Releases, terminal: -1,
 	}
 	if req.Terminal != nil {
-		t.terminal = &lentTerminal{files[len(files)-1], *req.Terminal}
+		t.terminal, t.modes = files[len(files)-1], *req.Terminal
 	}
 	g.leaders[pid] = t
 	return t, nil
@@ -122,7 +122,6 @@ func (r *request) enter(folder int) (dir string, err error) {
 	return "", syscall.Fchdir(folder)
 }
 
-// hungUp reports whether the host has given up the request.
 func hungUp(socket int) bool {
 	fds := []pollFD{{fd: int32(socket)}}
 	return poll(fds, 0) == nil && fds[0].ready()

@@ -115,32 +115,9 @@ func (b *jobBackend) check() (left int, err error) {
 	return left, nil
 }
 
-// A jobAction is what a signal does to a job.
-type jobAction int
-
-const (
-	jobCount     jobAction = iota // nothing
-	jobBreak                      // send a console break
-	jobTerminate                  // end all processes
-	jobUnable                     // nothing, and no process is reached
-)
-
-// actionOf returns what a signal does. Windows has no signals, and a console break is all that a program can be asked
-// to end by. It goes to a console process group, which is surely the tree's only while its first process runs.
-func actionOf(sig syscall.Signal, ownGroup, exited bool) jobAction {
-	switch {
-	case sig == 0:
-		return jobCount
-	case sig == syscall.SIGKILL:
-		return jobTerminate
-	case (sig == syscall.SIGINT || sig == syscall.SIGTERM) && ownGroup && !exited:
-		return jobBreak
-	default:
-		return jobUnable
-	}
-}
-
-// signal does what [actionOf] says. A console break counts as one process, as a process group does on Unix.
+// signal counts, breaks or ends: Windows has no signals, and a console break is all that a program can be asked to end
+// by. It goes to a console process group, which is surely the tree's only while its first process runs, and counts as
+// one process, as a process group does on Unix.
 func (b *jobBackend) signal(sig syscall.Signal) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,17 +131,16 @@ func (b *jobBackend) signal(sig syscall.Signal) (int, error) {
 	case alive == 0:
 		return 0, ErrEnded
 	}
-	switch actionOf(sig, b.ownGroup, b.leaderExited()) {
-	case jobCount:
+	switch asked := sig == syscall.SIGINT || sig == syscall.SIGTERM; {
+	case sig == 0:
 		return alive, nil
-	case jobTerminate:
+	case sig == syscall.SIGKILL:
 		return alive, b.terminateLocked()
-	case jobBreak:
-		if b.job.interrupt() == nil { // it fails for a host without a console
-			return 1, nil
-		}
+	case asked && b.ownGroup && !b.leaderExited() && b.job.interrupt() == nil: // it fails for a host without a console
+		return 1, nil
+	default:
+		return 0, &MissedError{Processes: alive}
 	}
-	return 0, &MissedError{Processes: alive}
 }
 
 // signalFirst signals all: Windows has nothing for one process but to end it.
@@ -207,13 +183,14 @@ func (b *jobBackend) kill() error {
 	if !b.killing {
 		b.killing, b.killedAt = true, time.Now()
 	}
-	b.wakeUp()
+	wakeUp(b.wake)
 	return b.terminateLocked()
 }
 
-func (b *jobBackend) wakeUp() {
+// wakeUp has a goroutine that waits for the channel, whose capacity is 1, go on.
+func wakeUp(wake chan<- struct{}) {
 	select {
-	case b.wake <- struct{}{}:
+	case wake <- struct{}{}:
 	default:
 	}
 }
@@ -228,7 +205,7 @@ func (b *jobBackend) release() error {
 		return fmt.Errorf("release the job of process %d: %w", b.tree.pid, err)
 	}
 	b.released = true
-	b.wakeUp()
+	wakeUp(b.wake)
 	return nil
 }
 

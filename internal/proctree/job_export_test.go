@@ -6,11 +6,6 @@ import (
 	"syscall"
 )
 
-// What the tests of a job need of the inside.
-const JobCount, JobBreak, JobTerminate, JobUnable = jobCount, jobBreak, jobTerminate, jobUnable
-
-var ActionOf = actionOf
-
 // KilledCode returns the exit status of a killed process, as package os returns it: it is negative if an int has 32 bits.
 func KilledCode() int {
 	code := uint32(killedStatus)
@@ -24,6 +19,7 @@ type FakeJob struct {
 	Alive                     []int
 	Immortal                  bool // a terminate ends nothing
 	NoConsole                 bool // a break fails
+	HostsGroup                bool // the first process leads no group of its own
 	CountErr, KeepErr         error
 	Breaks, Terminated        int
 	Kept, Closed, UsedAfterIt bool

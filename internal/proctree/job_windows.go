@@ -92,10 +92,6 @@ func (j *windowsJob) setLimits(flags uint32) error {
 		uintptr(unsafe.Pointer(&limits)), unsafe.Sizeof(limits)))
 }
 
-func (j *windowsJob) assign(process syscall.Handle) error {
-	return failure(assignProcessToJobObject.Call(uintptr(j.handle), uintptr(process)))
-}
-
 func (j *windowsJob) active() (int, error) {
 	var a jobAccounting
 	err := failure(queryInformationJobObject.Call(uintptr(j.handle), basicAccounting,
@@ -150,14 +146,6 @@ func failure(ok, _ uintptr, err error) error {
 	return err
 }
 
-// resumeProcess lets the threads of a suspended process run.
-func resumeProcess(process syscall.Handle) error {
-	if status, _, _ := ntResumeProcess.Call(uintptr(process)); status != 0 {
-		return fmt.Errorf("NtResumeProcess: status %#x", status)
-	}
-	return nil
-}
-
 // StartContext starts the command in a job object, unless ctx has ended. The command gets a console process group of
 // its own unless SameGroup is set. If the program cannot be started, StartContext returns the system's error, as
 // [os.StartProcess] does.
@@ -183,16 +171,14 @@ func StartContext(ctx context.Context, c Command) (*Tree, error) {
 		return nil, err
 	}
 	b := newJobBackend(p.Pid, j, ownGroup)
-	go b.watch(func() (Status, error) { return waitProcess(p) })
+	go b.watch(func() (Status, error) {
+		state, err := p.Wait()
+		if err != nil {
+			return unknown, err
+		}
+		return Status{ExitCode: state.ExitCode(), User: state.UserTime(), System: state.SystemTime(), State: state}, nil
+	})
 	return b.tree, nil
-}
-
-func waitProcess(p *os.Process) (Status, error) {
-	state, err := p.Wait()
-	if err != nil {
-		return unknown, err
-	}
-	return Status{ExitCode: state.ExitCode(), User: state.UserTime(), System: state.SystemTime(), State: state}, nil
 }
 
 // Flags of CreateProcess that package syscall lacks.
@@ -233,7 +219,7 @@ func (j *windowsJob) add(pid int, resume bool) error {
 		return fmt.Errorf("open the new process %d: %w", pid, err)
 	}
 	j.pid, j.process = pid, process
-	switch err := j.assign(process); {
+	switch err := failure(assignProcessToJobObject.Call(uintptr(j.handle), uintptr(process))); {
 	case errors.Is(err, syscall.ERROR_ACCESS_DENIED):
 		return fmt.Errorf("put the command into a job object: %w; the host is in a job that does not allow another one "+
 			"inside: that needs Windows 8 or newer, and a job without limits of its user interface", err)
@@ -243,8 +229,8 @@ func (j *windowsJob) add(pid int, resume bool) error {
 	if !resume {
 		return nil
 	}
-	if err := resumeProcess(process); err != nil {
-		return fmt.Errorf("resume the new process %d: %w", pid, err)
+	if status, _, _ := ntResumeProcess.Call(uintptr(process)); status != 0 {
+		return fmt.Errorf("resume the new process %d: NtResumeProcess: status %#x", pid, status)
 	}
 	return nil
 }

@@ -1,10 +1,11 @@
-//go:build linux && !386 && !arm && !mips && !mipsle && !mips64 && !mips64le
-
 package proctree
 
 import (
 	"bytes"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"unsafe"
 )
@@ -72,4 +73,56 @@ func statusField(text []byte, field string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// A process is what /proc says about one process.
+type process struct {
+	pid, parent int
+	group       int
+	state       byte
+	threads     int
+	startTicks  uint64 // clock ticks from boot to its start
+}
+
+// dead reports whether every thread has ended. A process whose main thread alone has ended is alive; it is in the state
+// of a zombie, too.
+func (p process) dead() bool { return p.mainThreadEnded() && p.threads <= 1 }
+
+func (p process) mainThreadEnded() bool { return p.state == 'Z' || p.state == 'X' }
+
+// readStat reads what /proc says about the process that has the PID now.
+func readStat(pid int) (process, error) { return readStatFile(pid, procPath(pid, "stat")) }
+
+func readStatFile(pid int, path string) (process, error) {
+	text, err := appendFileAt(make([]byte, 0, 1<<10), atCurrentFolder, path)
+	if err != nil {
+		return process{}, err
+	}
+	// The program's name is in parentheses and can hold any byte, so the fields are read after the last one.
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(fields) < 20 {
+		return process{}, syscall.ESRCH // it ended while its file was open
+	}
+	parent, _ := strconv.Atoi(string(fields[1]))
+	group, _ := strconv.Atoi(string(fields[2]))
+	threads, _ := strconv.Atoi(string(fields[17]))
+	began, _ := strconv.ParseUint(string(fields[19]), 10, 64)
+	return process{
+		pid: pid, parent: parent, group: group, state: fields[0][0], threads: threads, startTicks: began,
+	}, nil
+}
+
+// idsIn returns the numbers among the names in a folder of /proc, none if it is gone.
+func idsIn(folder string) (all []int) {
+	entries, _ := os.ReadDir(folder)
+	for _, entry := range entries {
+		if id, err := strconv.Atoi(entry.Name()); err == nil {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+func procPath(pid int, names ...string) string {
+	return strings.Join(append([]string{"/proc", strconv.Itoa(pid)}, names...), "/")
 }

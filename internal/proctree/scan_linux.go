@@ -6,36 +6,19 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 	"unsafe"
 )
-
-// A process is what /proc says about one process.
-type process struct {
-	pid, parent int
-	group       int
-	state       byte
-	threads     int
-	startTicks  uint64 // clock ticks from boot to its start
-}
-
-// dead reports whether every thread has ended. A process whose main thread alone has ended is alive; it is in the state
-// of a zombie, too.
-func (p process) dead() bool { return p.mainThreadEnded() && p.threads <= 1 }
-
-func (p process) mainThreadEnded() bool { return p.state == 'Z' || p.state == 'X' }
 
 // stopped reports whether a signal stopped the process.
 func (p process) stopped() bool {
 	if !p.mainThreadEnded() {
 		return stoppedState(p.state)
 	}
-	return slices.ContainsFunc(threadsOf(p.pid), func(thread int) bool {
+	return slices.ContainsFunc(idsIn(procPath(p.pid, "task")), func(thread int) bool {
 		t, err := readStatFile(p.pid, procPath(p.pid, "task", strconv.Itoa(thread), "stat"))
 		return err == nil && stoppedState(t.state)
 	})
@@ -65,32 +48,6 @@ func ticksNow() uint64 {
 	return uint64(now.Nano()) / uint64(time.Second/ticksPerSecond)
 }
 
-// readStat reads what /proc says about the process that has the PID now.
-func readStat(pid int) (process, error) { return readStatFile(pid, procPath(pid, "stat")) }
-
-func readStatFile(pid int, path string) (process, error) {
-	text, err := appendFileAt(make([]byte, 0, 1<<10), atCurrentFolder, path)
-	if err != nil {
-		return process{}, err
-	}
-	// The program's name is in parentheses and can hold any byte, so the fields are read after the last one.
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	if len(fields) < 20 {
-		return process{}, syscall.ESRCH // it ended while its file was open
-	}
-	parent, _ := strconv.Atoi(string(fields[1]))
-	group, _ := strconv.Atoi(string(fields[2]))
-	threads, _ := strconv.Atoi(string(fields[17]))
-	began, _ := strconv.ParseUint(string(fields[19]), 10, 64)
-	return process{
-		pid: pid, parent: parent, group: group, state: fields[0][0], threads: threads, startTicks: began,
-	}, nil
-}
-
-func procPath(pid int, names ...string) string {
-	return strings.Join(append([]string{"/proc", strconv.Itoa(pid)}, names...), "/")
-}
-
 // hasEnded reports whether an error says that there is no such process any more.
 func hasEnded(err error) bool {
 	return errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrNotExist)
@@ -102,7 +59,7 @@ func childrenOf(p process) ([]int, error) {
 		return childrenOfThread(p.pid, p.pid)
 	}
 	var all []int
-	for _, thread := range threadsOf(p.pid) {
+	for _, thread := range idsIn(procPath(p.pid, "task")) {
 		children, err := childrenOfThread(p.pid, thread)
 		if err != nil {
 			return nil, err
@@ -110,18 +67,6 @@ func childrenOf(p process) ([]int, error) {
 		all = append(all, children...)
 	}
 	return all, nil
-}
-
-// threadsOf returns the threads of a process, none if it is gone.
-func threadsOf(pid int) []int {
-	entries, _ := os.ReadDir(procPath(pid, "task"))
-	var all []int
-	for _, entry := range entries {
-		if id, err := strconv.Atoi(entry.Name()); err == nil {
-			all = append(all, id)
-		}
-	}
-	return all
 }
 
 func childrenOfThread(pid, thread int) ([]int, error) {
@@ -282,14 +227,9 @@ func (w *walk) meetDead(pid int) {
 }
 
 // markedPIDs returns the PIDs of the processes of this machine that have the mark.
-func markedPIDs(m mark) (all []int) {
-	entries, _ := os.ReadDir("/proc") // there is no other way to find them
-	for _, entry := range entries {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil && m.covers(markOf(pid)) {
-			all = append(all, pid)
-		}
-	}
-	return all
+func markedPIDs(m mark) []int {
+	others := func(pid int) bool { return !m.covers(markOf(pid)) }
+	return slices.DeleteFunc(idsIn("/proc"), others) // there is no other way to find them
 }
 
 // lostBound is how long processes get to die whose guard did not end them. A busy machine may take long.

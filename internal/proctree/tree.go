@@ -199,7 +199,6 @@ func (t *Tree) Survivors() (alive []int, known bool) {
 	}
 }
 
-// setExited records how the first process ended.
 func (t *Tree) setExited(s Status) {
 	t.mu.Lock()
 	t.status = s

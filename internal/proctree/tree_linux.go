@@ -42,7 +42,6 @@ func StartContext(ctx context.Context, c Command) (*Tree, error) {
 	return tree, err
 }
 
-// check returns an error for a command that the guard cannot start.
 func (c Command) check() error {
 	if len(c.Files) > maxFiles {
 		return fmt.Errorf("%w: %d files; at most %d can be given", ErrUnsupported, len(c.Files), maxFiles)
@@ -80,7 +79,6 @@ func checkAttr(attr *syscall.SysProcAttr) error {
 	return nil
 }
 
-// request returns the message that asks the guard for the command.
 func (c Command) request() *request {
 	req := &request{
 		Path: c.Path, Args: c.Args, Env: c.Env, SameGroup: c.SameGroup, Group: syscall.Getpgrp(),
@@ -104,9 +102,8 @@ func (c Command) request() *request {
 func (c Command) descriptors(req *request) ([]int, error) {
 	var files []int
 	if req.Dir == "" {
-		const onlyPath = 0x200000 // O_PATH
 		dir := cmp.Or(c.Dir, ".")
-		fd, err := syscall.Open(dir, onlyPath|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+		fd, err := syscall.Open(dir, openPath|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 		if err != nil {
 			return nil, &os.PathError{Op: "chdir", Path: dir, Err: err}
 		}

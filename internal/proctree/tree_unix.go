@@ -61,7 +61,6 @@ type groupBackend struct {
 	killing, released, reaped bool
 }
 
-// watch waits until the process has exited and its group is empty.
 func (b *groupBackend) watch() {
 	if status, seen := waitWithoutReaping(b.process.Pid); seen {
 		b.tree.setExited(status)
@@ -76,7 +75,6 @@ func (b *groupBackend) watch() {
 	b.tree.finish(nil)
 }
 
-// waitForGroup waits until the rest of the group is gone or released.
 func (b *groupBackend) waitForGroup() {
 	for pause := shortestPause; b.target < 0 && b.checkGroup(); pause = min(2*pause, longestPause) {
 		select {
@@ -96,7 +94,6 @@ func (b *groupBackend) checkGroup() bool {
 	return !b.released && groupAlive(-b.target)
 }
 
-// reap reaps the process, which has exited, and records what it used.
 func (b *groupBackend) reap() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,7 +176,7 @@ func (b *groupBackend) kill() error {
 	b.mu.Lock()
 	b.killing = true
 	b.mu.Unlock()
-	b.wakeUp()
+	wakeUp(b.wake)
 	if errors.Is(err, ErrEnded) {
 		return nil
 	}
@@ -190,15 +187,8 @@ func (b *groupBackend) release() error {
 	b.mu.Lock()
 	b.released = true
 	b.mu.Unlock()
-	b.wakeUp()
+	wakeUp(b.wake)
 	return nil
 }
 
 func (b *groupBackend) survivors() (alive []int, known bool) { return nil, false }
-
-func (b *groupBackend) wakeUp() {
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
-}
