@@ -85,7 +85,6 @@ func (r role) run() error {
 	return r.finish(last)
 }
 
-// prepare sets up this process before it is registered.
 func (r role) prepare() error {
 	for _, sig := range r.Ignore {
 		signal.Ignore(sig)
@@ -151,7 +150,6 @@ func (r role) start(p part) (*os.Process, error) {
 	return child, r.register(child.Pid)
 }
 
-// register writes a process to the registry file.
 func (r role) register(pid int) error {
 	file, err := os.OpenFile(r.registry, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 	if err != nil {
@@ -185,7 +183,6 @@ func sleepPath() string {
 	return "/bin/sleep"
 }
 
-// respawn starts the child again whenever it exits.
 func (r role) respawn(child *os.Process) error {
 	for {
 		if _, err := child.Wait(); err != nil {
