@@ -117,15 +117,3 @@ func TestWatchFile(t *testing.T) {
 		}
 	})
 }
-
-func BenchmarkChanged(b *testing.B) {
-	f, err := os.Create(filepath.Join(b.TempDir(), "log"))
-	require.NoError(b, err)
-	defer f.Close()
-	watched, ok := relay.WatchFile(f)
-	require.True(b, ok)
-	defer watched.Close()
-	for b.Loop() {
-		watched.Changed()
-	}
-}

@@ -50,8 +50,8 @@ func bytesInPipe(fd int) int {
 	return int(n)
 }
 
-// dup duplicates a descriptor. Children do not inherit the new one. It is not 1 or 2: [os.File] kills the host if a write
-// to those finds the reader gone.
+// dup duplicates a descriptor. Children do not inherit the new one. It is not 1 or 2: [os.File] kills the host if a
+// write to those finds the reader gone.
 func dup(fd uintptr) (uintptr, error) {
 	n, _, errno := syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_DUPFD_CLOEXEC, 3)
 	if errno != 0 {
