@@ -3,9 +3,12 @@
 package proctree_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -14,7 +17,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // TestBelongs checks which of the processes that /proc lists as children of a member belong to its tree.
@@ -96,19 +101,27 @@ func TestWalkEnds(t *testing.T) {
 	assert.False(t, complete, "it did not look below the child")
 }
 
-// TestKillAloneWithoutGuard checks that a kill without a signal before it needs no guard, and that what lives is told.
-func TestKillAloneWithoutGuard(t *testing.T) {
-	tree, s := begin(t, scenario(t, "all ignore INT and TERM"))
-	guard := guardOf(t, os.Getpid())
-	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
-	defer syscall.Kill(guard, syscall.SIGCONT)
-	require.Eventually(t, func() bool { return state(guard) == 'T' }, late, time.Millisecond)
-	assert.Len(t, survivors(tree), s.Processes)
-	require.NoError(t, tree.Kill())
-	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, prompt, time.Millisecond)
-	assert.Empty(t, survivors(tree))
-	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
-	gone(t, tree)
+// TestKillWithoutGuard checks that a kill needs no guard, whether or not a signal went before it, and that what lives is
+// told.
+func TestKillWithoutGuard(t *testing.T) {
+	for _, signalled := range []bool{false, true} {
+		tree, s := begin(t, scenario(t, "all ignore INT and TERM"))
+		guard := guardOf(t, os.Getpid())
+		require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+		defer syscall.Kill(guard, syscall.SIGCONT)
+		require.Eventually(t, func() bool { return state(guard) == 'T' }, late, time.Millisecond)
+		assert.Len(t, survivors(tree), s.Processes)
+		if signalled {
+			reached, err := tree.Signal(syscall.SIGTERM)
+			require.NoError(t, err)
+			assert.Equal(t, s.Processes, reached)
+		}
+		require.NoError(t, tree.Kill())
+		assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, prompt, time.Millisecond)
+		assert.Empty(t, survivors(tree))
+		require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+		gone(t, tree)
+	}
 }
 
 // leaveQuietChild starts a process that sends no signal when it exits. It executes no program, which would change that.
@@ -227,4 +240,108 @@ func TestSurvived(t *testing.T) {
 	} {
 		assert.Equal(t, c.survived, proctree.Survived(c.since, c.alive, c.dying), "%+v", c)
 	}
+}
+
+func TestMark(t *testing.T) {
+	outer, other := proctree.NewMark(0), proctree.NewMark(0)
+	inner, second := proctree.NewMark(outer), proctree.NewMark(outer)
+	assert.True(t, proctree.Covers(outer, outer))
+	assert.True(t, proctree.Covers(outer, inner), "a tree inside of the tree")
+	assert.True(t, proctree.Covers(inner, inner))
+	assert.False(t, proctree.Covers(inner, outer), "a tree around the tree")
+	assert.False(t, proctree.Covers(inner, second), "a tree beside the tree")
+	assert.False(t, proctree.Covers(outer, other))
+	assert.False(t, proctree.Covers(outer, 0), "no mark")
+	assert.False(t, proctree.Covers(inner, 0), "no mark")
+}
+
+// TestNestedOrphan checks that an orphan of a guard inside of a tree belongs to the tree while another tree runs.
+func TestNestedOrphan(t *testing.T) {
+	neighbour := start(t, "sleep", "1000")
+	tree, s := begin(t, scenario(t, "a host of its own"))
+	guard := guardOf(t, tree.PID())
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP)) // or it would end the daemon
+	require.NoError(t, syscall.Kill(tree.PID(), syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
+	within(t, late, tree.Exited(), "the leader has not ended")
+	require.Eventually(t, func() bool { return !running(guard) }, late, time.Millisecond)
+	for range 2 { // after each answer the outer guard looks whether anything is left
+		_, err := tree.Signal(0)
+		require.NoError(t, err)
+	}
+	require.NotEmpty(t, s.Survivors(), "the daemon of the inner host")
+	select {
+	case <-tree.Gone():
+		assert.Fail(t, "gone while a daemon is alive")
+	default:
+	}
+	endNow(t, tree)
+	assert.Empty(t, s.Survivors())
+	assert.True(t, running(neighbour.PID()))
+	endNow(t, neighbour)
+}
+
+// TestRepeat checks how often a signal looks for processes that were started meanwhile.
+func TestRepeat(t *testing.T) {
+	for _, test := range []struct{ most, settledAfter, want int }{{4, 1, 1}, {4, 2, 2}, {4, 4, 4}, {4, 9, 4}} {
+		rounds := 0
+		proctree.Repeat(test.most, func() bool { rounds++; return rounds == test.settledAfter })
+		assert.Equal(t, test.want, rounds)
+	}
+}
+
+// TestGuardAndHostKilled checks that the first process of a tree ends even if guard and host are killed together.
+func TestGuardAndHostKilled(t *testing.T) {
+	t.Parallel()
+	s := escape.Crowd(0).In(t.TempDir())
+	path, args, env := s.Command()
+	text, err := json.Marshal(proctree.Command{Path: path, Args: args, Env: env})
+	require.NoError(t, err)
+	host := again(t, "host", commandVariable+"="+string(text))
+	require.NoError(t, host.Start())
+	t.Cleanup(s.End)
+	defer host.Wait()
+	defer host.Process.Kill()
+	require.NoError(t, s.Ready(late))
+	guard := guardOf(t, host.Process.Pid)
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	require.NoError(t, host.Process.Kill())
+	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
+	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, late, time.Millisecond)
+}
+
+// TestRelay checks that a tree is not gone as long as it consists of processes that each start the next and exit.
+func TestRelay(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "relay")
+	require.NoError(t, os.WriteFile(script, []byte(`sh "$0" &`), 0o600))
+	for range racing.Rounds(1, 20) {
+		neighbour := start(t, "sleep", "1000")
+		tree := start(t, "sh", script)
+		within(t, late, tree.Exited(), "the leader has not ended")
+		missed := 0
+		for range 2000 {
+			if _, err := tree.Signal(0); err != nil {
+				missed++
+			}
+		}
+		assert.Less(t, missed, 2, "it looks again for what was started meanwhile")
+		select {
+		case <-tree.Gone():
+			require.Fail(t, "gone while a process is alive")
+		case <-time.After(racing.Rounds(200*time.Millisecond, time.Second)):
+		}
+		endNow(t, tree)
+		endNow(t, neighbour)
+	}
+}
+
+func childrenOf(t *testing.T, pid int) (all []int) {
+	t.Helper()
+	id := strconv.Itoa(pid)
+	text, err := os.ReadFile("/proc/" + id + "/task/" + id + "/children")
+	require.NoError(t, err)
+	for child := range strings.FieldsSeq(string(text)) {
+		all = append(all, atoi(t, child))
+	}
+	return all
 }

@@ -17,16 +17,12 @@ var (
 	Repeat   = repeat
 	Survived = survived
 
-	ProcOptions = procOptions
 	CheckProc   = checkProc
 	ReadMessage = readMessage
 )
 
 // MaxListed is how many PIDs one report of the guard lists.
 const MaxListed = maxListed
-
-// Exists reports whether the process with that PID and start time still exists.
-func Exists(pid int, startTicks uint64) bool { return processID{pid, startTicks}.exists() }
 
 // StartTicks returns the start time of the process that has the PID now.
 func StartTicks(pid int) uint64 {

@@ -35,16 +35,18 @@ const prompt = 8 * time.Second
 const late = time.Minute
 
 // guardsOf returns the PIDs of the guards of a host that have not ended.
-func guardsOf(host int) (all []int) {
-	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(host) + "/task/*/children")
+func guardsOf(host int) []int {
+	return slices.DeleteFunc(allChildrenOf(host), func(pid int) bool { return !hasName(pid, "wdguard") || !running(pid) })
+}
+
+// allChildrenOf returns the children of all threads of a process.
+func allChildrenOf(pid int) (all []int) {
+	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
 	for _, thread := range threads {
 		text, _ := os.ReadFile(thread)
 		for child := range strings.FieldsSeq(string(text)) {
 			pid, _ := strconv.Atoi(child)
-			name, _ := os.ReadFile("/proc/" + child + "/comm")
-			if strings.TrimSpace(string(name)) == "wdguard" && running(pid) {
-				all = append(all, pid)
-			}
+			all = append(all, pid)
 		}
 	}
 	return all

@@ -3,7 +3,6 @@ package proctree
 import (
 	"errors"
 	"sync"
-	"syscall"
 )
 
 // KilledCode returns the exit status of a killed process, as package os returns it: it is negative if an int has 32 bits.
@@ -84,6 +83,3 @@ func NewJobTree(j *FakeJob, ownGroup bool, wait func() (Status, error)) *Tree {
 	go b.watch(wait)
 	return b.tree
 }
-
-// NoSignal is the signal 0.
-const NoSignal = syscall.Signal(0)

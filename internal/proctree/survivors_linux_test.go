@@ -102,3 +102,29 @@ func endedByHost(t *testing.T, s escape.Scenario) {
 		"the guard ends after its trees")
 	assert.Empty(t, s.Survivors(), "nothing came back")
 }
+
+// TestMainThreadEnded checks that signals reach processes that show as zombies because their main thread has ended.
+func TestMainThreadEnded(t *testing.T) {
+	for name, alive := range map[string]int{
+		"a leader without its main thread": 1, "a child without its main thread": 2, "a daemon without its main thread": 1,
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree, s := begin(t, scenario(t, name))
+			require.Eventually(t, func() bool { return len(s.Survivors()) == alive }, late, time.Millisecond,
+				"those that exit have not ended")
+			reached, err := tree.Signal(syscall.SIGTERM)
+			require.NoError(t, err)
+			assert.Equal(t, alive, reached)
+			gone(t, tree)
+			assert.Empty(t, s.Survivors())
+		})
+	}
+	t.Run("a stopped one is continued", func(t *testing.T) {
+		tree, s := begin(t, scenario(t, "a leader without its main thread"))
+		require.NoError(t, syscall.Kill(tree.PID(), syscall.SIGSTOP))
+		require.Eventually(t, func() bool { return allStopped(tree.PID()) }, late, time.Millisecond)
+		signalAll(t, tree, syscall.SIGTERM)
+		gone(t, tree)
+		assert.Empty(t, s.Survivors())
+	})
+}
