@@ -3,6 +3,7 @@
 package escape
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -214,8 +215,9 @@ func (r role) restartParent() error {
 // thread shows as a zombie.
 func (r role) endMainThread() error {
 	go func() {
-		for state := byte(0); state != 'Z'; time.Sleep(time.Millisecond) {
-			state = mainThreadState(os.Getpid())
+		for ended := false; !ended; time.Sleep(time.Millisecond) {
+			text, _ := os.ReadFile("/proc/self/stat")
+			ended = bytes.Contains(text, []byte(") Z "))
 		}
 		if err := r.register(os.Getpid()); err != nil {
 			os.Exit(2)
