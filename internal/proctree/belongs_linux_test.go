@@ -281,15 +281,6 @@ func TestNestedOrphan(t *testing.T) {
 	endNow(t, neighbour)
 }
 
-// TestRepeat checks how often a signal looks for processes that were started meanwhile.
-func TestRepeat(t *testing.T) {
-	for _, test := range []struct{ most, settledAfter, want int }{{4, 1, 1}, {4, 2, 2}, {4, 4, 4}, {4, 9, 4}} {
-		rounds := 0
-		proctree.Repeat(test.most, func() bool { rounds++; return rounds == test.settledAfter })
-		assert.Equal(t, test.want, rounds)
-	}
-}
-
 // TestGuardAndHostKilled checks that the first process of a tree ends even if guard and host are killed together.
 func TestGuardAndHostKilled(t *testing.T) {
 	t.Parallel()

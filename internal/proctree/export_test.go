@@ -14,7 +14,6 @@ var (
 	Covers   = mark.covers
 	NewMark  = newMark
 	MarkOf   = markOf
-	Repeat   = repeat
 	Survived = survived
 
 	CheckProc   = checkProc
@@ -39,7 +38,7 @@ func Walk(m Mark, first ...int) (found []int, complete bool) {
 // WalkAnd walks from these and calls a function with the PID of each process that it finds.
 func WalkAnd(m Mark, visit func(pid int), first ...int) (complete bool) {
 	w := walk{mark: m, visit: func(m member) { visit(m.pid) }, missed: func(int) {}}
-	return w.from(first)
+	return w.from(first, anyProcess)
 }
 
 // Belongs reports whether a walk visits a process that was listed as the child of the process with that PID and start
@@ -56,7 +55,7 @@ func SetIdleBounds(latest, other time.Duration) (restore func()) {
 		theGuards.mu.Lock()
 		defer theGuards.mu.Unlock()
 		idleBound, otherIdleBound = latest, other
-		theGuards.endIdleLocked()
+		theGuards.endIdle()
 	}
 	latestBefore, otherBefore := idleBound, otherIdleBound
 	set(latest, other)

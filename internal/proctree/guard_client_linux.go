@@ -155,18 +155,14 @@ func (g *guardClient) awaitReport(socket int) error {
 		"is the machine overloaded, or an initializer of the program slow?", ErrGuard, startBound)
 }
 
-func (g *guardClient) waitReady(ctx context.Context) error {
+func (g *guardClient) startCommand(ctx context.Context, req *request, files []int) (*Tree, error) {
 	select {
 	case <-g.ready:
-		return g.err
+		if g.err != nil {
+			return nil, g.err
+		}
 	case <-ctx.Done():
-		return fmt.Errorf("wait for the guard process to start: %w", context.Cause(ctx))
-	}
-}
-
-func (g *guardClient) startCommand(ctx context.Context, req *request, files []int) (*Tree, error) {
-	if err := g.waitReady(ctx); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("wait for the guard process to start: %w", context.Cause(ctx))
 	}
 	req.Mark = newMark(g.mark)
 	conn, err := g.sendRequest(ctx, req, files)
@@ -241,40 +237,25 @@ func socketPair() (ours, theirs int, err error) {
 }
 
 func (g *guardClient) stopped() bool {
-	if !g.isReady() || g.process == nil {
+	if !isClosed(g.ready) || g.process == nil {
 		return false
 	}
 	p, err := readStat(g.process.Pid)
 	return err == nil && p.stopped()
 }
 
-func (g *guardClient) isReady() bool {
-	select {
-	case <-g.ready:
-		return true
-	default:
-		return false
-	}
-}
-
 // unable reports whether the guard has died or a signal stopped it. It costs less than stopped, but misses a debugger.
 func (g *guardClient) unable() bool {
-	if !g.isReady() || g.process == nil {
-		return g.isReady()
+	if !isClosed(g.ready) || g.process == nil {
+		return isClosed(g.ready)
 	}
 	found, err := lookAtChild(onePID, g.process.Pid, childStopped|childExited)
 	return err == nil && found != 0
 }
 
-func (g *guardClient) gone() bool {
-	fds := []pollFD{{}}
-	if g.raw.Control(func(fd uintptr) {
-		fds[0] = pollFD{fd: int32(fd), events: pollIn}
-		_ = poll(fds, 0)
-	}) != nil {
-		return true
-	}
-	return fds[0].ready()
+func (g *guardClient) gone() (gone bool) {
+	err := g.raw.Control(func(fd uintptr) { gone = isReady(int(fd), pollIn) })
+	return gone || err != nil
 }
 
 // abandon gives up a request without an answer. A guard that is stopped, or did not answer in time, gets no more.
@@ -288,9 +269,6 @@ func (g *guardClient) abandon(ctx context.Context, m mark) {
 	g.abandoned = append(g.abandoned, m)
 	g.pool.remove(g)
 }
-
-// release says that one command or start less uses the guard.
-func (g *guardClient) release() { g.pool.release(g) }
 
 // end ends a guard without commands. The caller holds the pool's lock.
 func (g *guardClient) end() {

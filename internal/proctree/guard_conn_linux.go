@@ -120,7 +120,10 @@ func (c *guardConn) readAnswer(ctx context.Context) (report, error) {
 		r, err := c.read()
 		switch {
 		case err == nil:
-			c.setStarted()
+			c.mu.Lock()
+			c.started = true // so that the next reads wait for ever, also if ctx ends now
+			_ = c.socket.SetReadDeadline(time.Time{})
+			c.mu.Unlock()
 			return r, nil
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return r, err
@@ -143,17 +146,9 @@ func (c *guardConn) givesUp(ctx context.Context, ended time.Time) error {
 	}
 }
 
-// setStarted makes the next reads wait for ever, also if the context of the start ends now.
-func (c *guardConn) setStarted() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.started = true
-	_ = c.socket.SetReadDeadline(time.Time{})
-}
-
 // readReports handles the guard's reports until the tree is gone.
 func (c *guardConn) readReports(t *Tree) {
-	defer c.guard.release()
+	defer c.guard.pool.release(c.guard)
 	defer c.socket.Close() //nolint:errcheck // no data is left to send
 	for {
 		r, err := c.read()

@@ -145,8 +145,8 @@ func (g *guard) wait() (requested bool) {
 	for _, t := range g.trees {
 		g.addPollFD(t.fd, t.fd < 0)
 		g.addPollFD(t.socket, t.hostGone)
-		if !t.nextCheck.IsZero() {
-			timeout = sooner(timeout, t.untilCheck())
+		if !t.nextCheck.IsZero() && (timeout < 0 || t.untilCheck() < timeout) {
+			timeout = t.untilCheck()
 		}
 	}
 	if err := pollOnce(g.fds, timeout); err != nil && !errors.Is(err, syscall.EINTR) {
@@ -157,14 +157,6 @@ func (g *guard) wait() (requested bool) {
 		t.leaderExited, t.hasOrder = g.fds[1+2*i].ready(), g.fds[2+2*i].ready()
 	}
 	return g.fds[0].ready()
-}
-
-// sooner returns the shorter one of two timeouts, of which a negative one is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a < 0 || b < a {
-		return b
-	}
-	return a
 }
 
 // untilReap returns how long until dead orphans have to be reaped, -1 if there are none. What was kept is looked at

@@ -28,15 +28,10 @@ func (g *guard) receiveRequest(text []byte) {
 	case err != nil:
 		g.hostGone = true
 	case len(files) > 0:
-		g.handleRequest(got, files, missing || g.isNearFileLimit(files))
+		const reserve = 32 // with which the guard itself looks at its trees in /proc
+		nearLimit := uint64(slices.Max(files)) >= g.fileLimit-min(reserve, g.fileLimit/4)
+		g.handleRequest(got, files, missing || nearLimit)
 	}
-}
-
-// isNearFileLimit reports whether the guard needs the free descriptors itself, to look at its trees in /proc.
-func (g *guard) isNearFileLimit(files []int) bool {
-	const reserve = 32
-	most := g.fileLimit
-	return uint64(slices.Max(files)) >= most-min(reserve, most/4)
 }
 
 // handleRequest starts a command and reports the result. The first descriptor is the tree's socket.
@@ -73,7 +68,7 @@ func (g *guard) startCommand(socket int, text []byte, files []int) (*guardedTree
 	if err != nil {
 		return nil, err
 	}
-	if hungUp(socket) {
+	if isReady(socket, 0) { // the host has given up the request
 		return nil, errPeerClosed
 	}
 	dir := req.Dir
@@ -120,11 +115,6 @@ func (r *request) enter(folder int) (dir string, err error) {
 		return "/proc/self/fd/" + strconv.Itoa(folder), nil
 	}
 	return "", syscall.Fchdir(folder)
-}
-
-func hungUp(socket int) bool {
-	fds := []pollFD{{fd: int32(socket)}}
-	return poll(fds, 0) == nil && fds[0].ready()
 }
 
 // readWholeRequest returns the whole request. If it was too long for one message, text holds only its length, and the

@@ -118,9 +118,8 @@ func (t *guardedTree) obey(o order) {
 
 // receiveOrders returns all orders that have come, at least one. A host that is gone orders a kill.
 func (t *guardedTree) receiveOrders() (all []order) {
-	ready := []pollFD{{fd: int32(t.socket), events: pollIn}}
 	text := make([]byte, 4096)
-	for more := true; more; more = poll(ready, 0) == nil && ready[0].ready() {
+	for more := true; more; more = isReady(t.socket, pollIn) {
 		got, _, _, err := receive(t.socket, text, 0)
 		var o order
 		if err != nil || json.Unmarshal(got, &o) != nil {
@@ -203,7 +202,7 @@ func (t *guardedTree) walk(w walk) (complete bool) {
 		first = append([]int{t.leader}, first...)
 	}
 	w.mark = t.mark
-	return w.from(first) && complete
+	return w.from(first, anyProcess) && complete
 }
 
 // sendSurvivors reports, once, the processes that a kill did not end. What it cannot end is reported survivorsAfter the

@@ -25,18 +25,12 @@ type job interface {
 // own code are set: no program of Windows exits with it.
 const killedStatus = 0xE0000009
 
-// How long to wait between two looks whether a job is empty; the pause doubles each time.
-const (
-	shortestJobPause = time.Millisecond
-	longestJobPause  = 20 * time.Millisecond
-)
-
 // A jobBackend is a tree that is a job.
 type jobBackend struct {
 	tree     *Tree
 	job      job
 	ownGroup bool          // the first process leads a console process group
-	wake     chan struct{} // asks waitUntilEmpty to look at once
+	wake     chan struct{} // asks watch to look at once
 
 	mu                        sync.Mutex // held while the job is used
 	killing, released, closed bool
@@ -62,7 +56,12 @@ func (b *jobBackend) watch(wait func() (Status, error)) {
 		status.ExitCode, status.Signal = -1, syscall.SIGKILL
 	}
 	b.tree.setExited(status)
-	if err := b.waitUntilEmpty(); err != nil {
+	await(b.wake, func() bool {
+		var left int
+		left, err = b.check()
+		return err != nil || left == 0
+	})
+	if err != nil {
 		b.lose(err)
 		return
 	}
@@ -84,18 +83,6 @@ func (b *jobBackend) close() {
 	defer b.mu.Unlock()
 	b.closed = true
 	b.job.close()
-}
-
-func (b *jobBackend) waitUntilEmpty() error {
-	for pause := shortestJobPause; ; pause = min(2*pause, longestJobPause) {
-		if left, err := b.check(); err != nil || left == 0 {
-			return err
-		}
-		select {
-		case <-b.wake:
-		case <-time.After(pause):
-		}
-	}
 }
 
 // check returns how many processes to wait for. After a kill it kills again.
@@ -136,7 +123,7 @@ func (b *jobBackend) signal(sig syscall.Signal) (int, error) {
 		return alive, nil
 	case sig == syscall.SIGKILL:
 		return alive, b.terminateLocked()
-	case asked && b.ownGroup && !b.leaderExited() && b.job.interrupt() == nil: // it fails for a host without a console
+	case asked && b.ownGroup && !isClosed(b.tree.exited) && b.job.interrupt() == nil: // or the host has no console
 		return 1, nil
 	default:
 		return 0, &MissedError{Processes: alive}
@@ -156,15 +143,6 @@ func (b *jobBackend) processes() ([]int, error) {
 		return nil, ErrEnded
 	}
 	return b.job.processes()
-}
-
-func (b *jobBackend) leaderExited() bool {
-	select {
-	case <-b.tree.exited:
-		return true
-	default:
-		return false
-	}
 }
 
 func (b *jobBackend) terminateLocked() error {
@@ -187,7 +165,18 @@ func (b *jobBackend) kill() error {
 	return b.terminateLocked()
 }
 
-// wakeUp has a goroutine that waits for the channel, whose capacity is 1, go on.
+// await waits until it is done. It looks at first often, and at once when it is woken up.
+func await(wake <-chan struct{}, done func() bool) {
+	const shortest, longest = time.Millisecond, 20 * time.Millisecond
+	for pause := shortest; !done(); pause = min(2*pause, longest) {
+		select {
+		case <-wake:
+		case <-time.After(pause):
+		}
+	}
+}
+
+// wakeUp has await look at once. The capacity of the channel is 1.
 func wakeUp(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:

@@ -22,12 +22,12 @@ func readFileAt(folder int, name string) ([]byte, error) {
 
 // appendFileAt appends a file of /proc to text. Its system calls never wait, so the runtime need not know of them.
 func appendFileAt(text []byte, folder int, name string) ([]byte, error) {
+	const page = 4 << 10 // /proc returns as much as fits, but not more at once
 	fd, err := openAt(folder, name, syscall.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fd), 0, 0) //nolint:errcheck // nothing was written
-	const page = 4 << 10                                           // /proc returns as much as fits, but not more than this at once
 	for {
 		room := text[len(text):min(cap(text), len(text)+page)]
 		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(room))),

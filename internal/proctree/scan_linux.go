@@ -13,18 +13,15 @@ import (
 	"unsafe"
 )
 
-// stopped reports whether a signal stopped the process.
 func (p process) stopped() bool {
 	if !p.mainThreadEnded() {
-		return stoppedState(p.state)
+		return p.state == 'T' || p.state == 't'
 	}
 	return slices.ContainsFunc(idsIn(procPath(p.pid, "task")), func(thread int) bool {
 		t, err := readStatFile(p.pid, procPath(p.pid, "task", strconv.Itoa(thread), "stat"))
-		return err == nil && stoppedState(t.state)
+		return err == nil && (t.state == 'T' || t.state == 't')
 	})
 }
-
-func stoppedState(state byte) bool { return state == 'T' || state == 't' }
 
 // A processID names one process since boot, even if its PID was reused.
 type processID struct {
@@ -155,14 +152,10 @@ type walk struct {
 	visited map[processID]bool // by this walk
 }
 
-// from visits the given processes and all their descendants, parents first. It reports false if it did not look
-// below processes that were started after it began, because a tree can start them faster than it looks.
-func (w *walk) from(first []int) (complete bool) {
-	return w.fromThose(first, func(process) bool { return true })
-}
-
-// fromThose is from for processes whose PIDs may have been reused: it visits only those that belong.
-func (w *walk) fromThose(first []int, belong func(process) bool) (complete bool) {
+// from visits those of the given processes that belong, whose PIDs may have been reused, and all their descendants,
+// parents first. It reports false if it did not look below processes that were started after it began, because a tree
+// can start them faster than it looks.
+func (w *walk) from(first []int, belong func(process) bool) (complete bool) {
 	began := ticksNow()
 	complete, w.visited = true, map[processID]bool{}
 	queue := w.enter(nil, first, belong)
@@ -182,6 +175,8 @@ func (w *walk) fromThose(first []int, belong func(process) bool) (complete bool)
 	}
 	return complete && !w.changed
 }
+
+func anyProcess(process) bool { return true }
 
 // belongs reports whether a process that was listed as the child of a member belongs. It does if it has the mark. A
 // process can change its limit, so a child of a member belongs too, if the member exists after the child was opened.

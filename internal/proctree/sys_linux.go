@@ -121,6 +121,12 @@ func poll(fds []pollFD, timeout time.Duration) error {
 	}
 }
 
+// isReady reports whether there is one of the events, an error or an end now.
+func isReady(fd int, events int16) bool {
+	fds := []pollFD{{fd: int32(fd), events: events}}
+	return poll(fds, 0) == nil && fds[0].ready()
+}
+
 // pollOnce is poll, but returns EINTR when a signal comes.
 func pollOnce(fds []pollFD, timeout time.Duration) error {
 	var limit *syscall.Timespec

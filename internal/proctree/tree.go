@@ -96,12 +96,10 @@ func (t *Tree) Signal(sig syscall.Signal) (reached int, err error) {
 // exited, and a [*MissedError] if it could not be signalled. A tree on Windows has no signal for it alone: there it is
 // as Signal.
 func (t *Tree) SignalFirst(sig syscall.Signal) error {
-	select {
-	case <-t.exited:
+	if isClosed(t.exited) {
 		return ErrEnded
-	default:
-		return t.backend.signalFirst(sig)
 	}
+	return t.backend.signalFirst(sig)
 }
 
 // Processes returns the PIDs of the living processes of the tree, also of what was released, as far as Signal reaches
@@ -143,12 +141,10 @@ func (t *Tree) reach() reacher {
 		case <-timer.C:
 		}
 	}
-	select {
-	case <-t.gone:
+	if isClosed(t.gone) {
 		return t.rest
-	default:
-		return t.backend
 	}
+	return t.backend
 }
 
 // Kill sends SIGKILL to everything until nothing is left. It does not wait for that: see [Tree.Gone]. On Linux it also
@@ -157,12 +153,10 @@ func (t *Tree) Kill() error {
 	t.orders.Lock()
 	if !t.releasing {
 		defer t.orders.Unlock()
-		select {
-		case <-t.gone:
+		if isClosed(t.gone) {
 			return nil
-		default:
-			return t.backend.kill()
 		}
+		return t.backend.kill()
 	}
 	t.orders.Unlock()
 	if reaches := t.reach(); reaches != nil {
@@ -176,27 +170,21 @@ func (t *Tree) Kill() error {
 func (t *Tree) Release() error {
 	t.orders.Lock()
 	defer t.orders.Unlock()
-	select {
-	case <-t.gone:
-		return nil
-	case <-t.exited:
-		t.releasing = true
-		return t.backend.release()
-	default:
+	if isClosed(t.gone) || !isClosed(t.exited) {
 		return nil
 	}
+	t.releasing = true
+	return t.backend.release()
 }
 
 // Survivors returns the PIDs of the processes that a kill did not end within half a second, because it cannot: another
 // user owns them, or they wait for a disk. What dies slowly, on a busy machine, is given ten seconds. It reports false
 // if it is not known yet what survives, and none if the tree is gone.
 func (t *Tree) Survivors() (alive []int, known bool) {
-	select {
-	case <-t.gone:
+	if isClosed(t.gone) {
 		return nil, true
-	default:
-		return t.backend.survivors()
 	}
+	return t.backend.survivors()
 }
 
 func (t *Tree) setExited(s Status) {
@@ -211,10 +199,17 @@ func (t *Tree) finish(err error) {
 	t.mu.Lock()
 	t.err = err
 	t.mu.Unlock()
-	select {
-	case <-t.exited:
-	default:
+	if !isClosed(t.exited) {
 		close(t.exited)
 	}
 	close(t.gone)
+}
+
+func isClosed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
 }

@@ -98,7 +98,6 @@ func (c Command) request() *request {
 	return req
 }
 
-// descriptors returns the descriptors to send with a request: the working directory and the files.
 func (c Command) descriptors(req *request) ([]int, error) {
 	var files []int
 	if req.Dir == "" {
