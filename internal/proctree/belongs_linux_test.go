@@ -3,7 +3,6 @@
 package proctree_test
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,13 +53,11 @@ func TestZombie(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 1, reached)
 
-	guard := guardOf(t, os.Getpid())
-	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
-	defer syscall.Kill(guard, syscall.SIGCONT)
+	_, resume := stopGuard(t)
 	reached, err = tree.Signal(0)
 	require.NoError(t, err)
 	assert.Equal(t, 1, reached, "without the guard")
-	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	resume()
 	endNow(t, tree)
 }
 
@@ -106,10 +103,7 @@ func TestWalkEnds(t *testing.T) {
 func TestKillWithoutGuard(t *testing.T) {
 	for _, signalled := range []bool{false, true} {
 		tree, s := begin(t, scenario(t, "all ignore INT and TERM"))
-		guard := guardOf(t, os.Getpid())
-		require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
-		defer syscall.Kill(guard, syscall.SIGCONT)
-		require.Eventually(t, func() bool { return state(guard) == 'T' }, late, time.Millisecond)
+		_, resume := stopGuard(t)
 		assert.Len(t, survivors(tree), s.Processes)
 		if signalled {
 			reached, err := tree.Signal(syscall.SIGTERM)
@@ -119,7 +113,7 @@ func TestKillWithoutGuard(t *testing.T) {
 		require.NoError(t, tree.Kill())
 		assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, prompt, time.Millisecond)
 		assert.Empty(t, survivors(tree))
-		require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+		resume()
 		gone(t, tree)
 	}
 }
@@ -147,11 +141,7 @@ func TestQuietOrphan(t *testing.T) {
 	require.Zero(t, tree.Status().ExitCode)
 	orphans := childrenOf(t, guardOf(t, os.Getpid()))
 	require.Len(t, orphans, 1)
-	select {
-	case <-tree.Gone():
-		assert.Fail(t, "gone while its orphan is alive")
-	case <-time.After(100 * time.Millisecond):
-	}
+	stays(t, tree)
 	endNow(t, tree)
 	assert.Zero(t, state(orphans[0]), "it was reaped")
 }
@@ -188,8 +178,7 @@ func setLockLimit(t *testing.T, pid int, mark proctree.Mark) {
 func TestForeignMark(t *testing.T) {
 	abandoned := func() (tree *proctree.Tree, orphan int) {
 		tree = start(t, "sh", "-c", "setsid sleep 100 & exec sleep 100")
-		require.Eventually(t, func() bool { return len(childrenOf(t, tree.PID())) == 1 }, prompt, time.Millisecond)
-		orphan = childrenOf(t, tree.PID())[0]
+		orphan = awaitChildren(t, tree.PID(), 1)[0]
 		require.Eventually(t, func() bool { return hasName(orphan, "sleep") }, prompt, time.Millisecond)
 		setLockLimit(t, orphan, proctree.NewMark(0))
 		require.NoError(t, syscall.Kill(tree.PID(), syscall.SIGKILL))
@@ -198,11 +187,7 @@ func TestForeignMark(t *testing.T) {
 	}
 	t.Run("the only tree", func(t *testing.T) {
 		tree, orphan := abandoned()
-		select {
-		case <-tree.Gone():
-			assert.Fail(t, "gone while its orphan is alive")
-		case <-time.After(100 * time.Millisecond):
-		}
+		stays(t, tree)
 		endNow(t, tree)
 		assert.False(t, running(orphan))
 	})
@@ -286,13 +271,8 @@ func TestGuardAndHostKilled(t *testing.T) {
 	t.Parallel()
 	s := escape.Crowd(0).In(t.TempDir())
 	path, args, env := s.Command()
-	text, err := json.Marshal(proctree.Command{Path: path, Args: args, Env: env})
-	require.NoError(t, err)
-	host := again(t, "host", commandVariable+"="+string(text))
-	require.NoError(t, host.Start())
 	t.Cleanup(s.End)
-	defer host.Wait()
-	defer host.Process.Kill()
+	host := startHostOf(t, "host", proctree.Command{Path: path, Args: args, Env: env}, os.Stdout)
 	require.NoError(t, s.Ready(late))
 	guard := guardOf(t, host.Process.Pid)
 	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
@@ -324,6 +304,13 @@ func TestRelay(t *testing.T) {
 		endNow(t, tree)
 		endNow(t, neighbour)
 	}
+}
+
+// awaitChildren waits until the first thread of a process has so many children, and returns them.
+func awaitChildren(t *testing.T, pid, n int) (all []int) {
+	t.Helper()
+	require.Eventually(t, func() bool { all = childrenOf(t, pid); return len(all) == n }, late, time.Millisecond)
+	return all
 }
 
 func childrenOf(t *testing.T, pid int) (all []int) {

@@ -249,12 +249,20 @@ func allStopped(pid int) bool {
 	return living > 0
 }
 
+// stopGuard stops the guard of this process until it is resumed.
+func stopGuard(t *testing.T) (guard int, resume func()) {
+	t.Helper()
+	guard = guardOf(t, os.Getpid())
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	resume = func() { _ = syscall.Kill(guard, syscall.SIGCONT) }
+	t.Cleanup(resume)
+	require.Eventually(t, func() bool { return allStopped(guard) }, late, time.Millisecond)
+	return guard, resume
+}
+
 func TestStoppedGuard(t *testing.T) {
 	tree := start(t, "sleep", "1000")
-	guard := guardOf(t, os.Getpid())
-	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
-	defer syscall.Kill(guard, syscall.SIGCONT)
-	require.Eventually(t, func() bool { return allStopped(guard) }, late, time.Millisecond)
+	guard, resume := stopGuard(t)
 
 	cancelled, cancel := context.WithCancelCause(t.Context())
 	reason := errors.New("the user has gone home")
@@ -267,7 +275,7 @@ func TestStoppedGuard(t *testing.T) {
 	require.NoError(t, errors.Join(errs...), "a new guard starts them")
 	assert.Less(t, took, prompt)
 	assert.True(t, running(tree.PID()), "the commands of the stopped guard live on")
-	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	resume()
 	endNow(t, tree)
 	assert.NoError(t, tree.Err())
 	require.Eventually(t, func() bool { return !running(guard) }, late, time.Millisecond, "it takes no more commands")
@@ -277,17 +285,14 @@ func TestStoppedGuard(t *testing.T) {
 // dead and the guard has not told so.
 func TestSlowGuard(t *testing.T) {
 	tree := start(t, "sleep", "1000")
-	guard := guardOf(t, os.Getpid())
-	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
-	defer syscall.Kill(guard, syscall.SIGCONT)
-	require.Eventually(t, func() bool { return allStopped(guard) }, late, time.Millisecond)
+	guard, resume := stopGuard(t)
 	reached, err := tree.Signal(syscall.SIGCONT)
 	require.NoError(t, err)
 	require.Equal(t, 1, reached, "by this process")
 	alive, known := tree.Survivors()
 	assert.Equal(t, []int{tree.PID()}, alive)
 	assert.False(t, known, "a kill ends it")
-	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	resume()
 	require.Eventually(t, func() bool { return !allStopped(guard) }, late, time.Millisecond)
 	require.NoError(t, tree.Kill())
 	for gone := false; !gone; {

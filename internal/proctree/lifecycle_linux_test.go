@@ -92,11 +92,7 @@ func TestOrphanWithoutMark(t *testing.T) {
 	neighbour := start(t, "sleep", "1000")
 	tree, s := begin(t, scenario(t, "an orphan in the group that set its limit of file locks"))
 	within(t, late, tree.Exited(), "the leader has not ended")
-	select {
-	case <-tree.Gone():
-		assert.Fail(t, "gone while its orphan is alive")
-	case <-time.After(100 * time.Millisecond):
-	}
+	stays(t, tree)
 	endNow(t, tree)
 	assert.Empty(t, s.Survivors())
 	assert.True(t, running(neighbour.PID()))

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -112,6 +113,31 @@ func again(tb testing.TB, role string, extra ...string) *exec.Cmd {
 	cmd.Env = append(append(os.Environ(), roleVariable+"="+role), extra...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return cmd
+}
+
+// startHostOf starts this program again in a role, as the host of a command.
+func startHostOf(t *testing.T, role string, c proctree.Command, out io.Writer) *exec.Cmd {
+	t.Helper()
+	text, err := json.Marshal(c)
+	require.NoError(t, err)
+	host := again(t, role, commandVariable+"="+string(text))
+	host.Stdout = out
+	require.NoError(t, host.Start())
+	t.Cleanup(func() {
+		_ = host.Process.Kill()
+		_ = host.Wait()
+	})
+	return host
+}
+
+// stays checks that a tree is not gone for a while.
+func stays(t *testing.T, tree *proctree.Tree) {
+	t.Helper()
+	select {
+	case <-tree.Gone():
+		assert.Fail(t, "gone while a process is alive")
+	case <-time.After(100 * time.Millisecond):
+	}
 }
 
 // command returns a command whose descriptors 0 to 2 are closed.

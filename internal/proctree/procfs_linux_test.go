@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/proctree"
 )
 
@@ -89,7 +88,11 @@ func startInPlace() int {
 		fmt.Println(err)
 		return 0
 	}
-	if err := errors.Join(tree.Kill(), waitFor(tree.Gone()), endInPlace()); err != nil {
+	err = errors.Join(tree.Kill(), waitFor(tree.Gone()))
+	if os.Getuid() == 0 { // or it cannot write to the folder; it may be the first process of its namespace
+		err = errors.Join(err, killShapes())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -124,32 +127,6 @@ func goTo(place string) error {
 	default:
 		return errors.Join(mountProc(place), syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody))
 	}
-}
-
-// endInPlace ends trees that try to escape. The host may be the first process of its namespace.
-func endInPlace() error {
-	if os.Getuid() != 0 {
-		return nil // it cannot write to the folder
-	}
-	os.Unsetenv(roleVariable)
-	for _, s := range escape.Scenarios() {
-		if s.Processes > 100 {
-			continue
-		}
-		s := s.In(os.Getenv("PROCTREE_TEST_FOLDER"))
-		path, args, env := s.Command()
-		tree, err := proctree.Start(proctree.Command{Path: path, Args: args, Env: env})
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(s.Ready(late), tree.Kill(), waitFor(tree.Gone())); err != nil {
-			return err
-		}
-		if left := s.Survivors(); len(left) > 0 {
-			return fmt.Errorf("%s: %v is alive", s.Name, left)
-		}
-	}
-	return nil
 }
 
 func waitFor(done <-chan struct{}) error {

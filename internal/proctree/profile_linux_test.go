@@ -248,34 +248,28 @@ func TestPrivileges(t *testing.T) {
 		require.Equal(t, 10, strings.Count(string(text), "true Uid:\t65534\t65534\t65534\t65534\n"), "%s", text)
 		require.True(t, strings.HasSuffix(string(text), "killed <nil>\n"), "%s", text)
 	})
-	t.Run("a host that dropped root can execute itself from a folder that it cannot enter", func(t *testing.T) {
-		self := forEveryone(t, 0o755)
-		require.NoError(t, os.Chmod(filepath.Dir(self), 0o700))
-		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"=drops root")
-		text, err := cmd.Output()
-		require.NoError(t, err, "%s", text)
-	})
-	t.Run("a host whose program was deleted can execute itself", func(t *testing.T) {
-		cmd := exec.Command(forEveryone(t, 0o755))
-		cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"=deletes its program")
-		text, err := cmd.Output()
-		require.NoError(t, err, "%s", text)
-	})
-	t.Run("a host that dropped root and cannot execute itself gets an error", func(t *testing.T) {
-		cmd := exec.Command(forEveryone(t, 0o700))
-		cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"=drops root")
-		text, err := cmd.Output()
-		require.Error(t, err)
-		assert.Contains(t, string(text), "permission denied; its file must be executable for the user")
-	})
-	t.Run("a set-user-ID program that dropped root does not get it back", func(t *testing.T) {
-		cmd := exec.Command(forEveryone(t, 0o755|os.ModeSetuid))
-		cmd.Env = []string{roleVariable + "=changing", changeVariable + "=drops root"}
-		text, err := cmd.Output()
-		require.Error(t, err)
-		assert.Contains(t, string(text), "clear its set-user-ID")
-	})
+	for _, c := range []struct {
+		name, change string
+		mode, folder os.FileMode // of the program, and of where it is
+		want         string      // a part of the error, empty for none
+	}{
+		{"a program in a folder that it cannot enter", "drops root", 0o755, 0o700, ""},
+		{"a program that was deleted", "deletes its program", 0o755, 0o755, ""},
+		{"a program that it cannot execute any more", "drops root", 0o700, 0o755,
+			"permission denied; its file must be executable for the user"},
+		{"a set-user-ID program, which would get root back", "drops root", 0o755 | os.ModeSetuid, 0o755,
+			"clear its set-user-ID"},
+	} {
+		t.Run("a host of "+c.name, func(t *testing.T) {
+			self := forEveryone(t, c.mode)
+			require.NoError(t, os.Chmod(filepath.Dir(self), c.folder))
+			cmd := exec.Command(self)
+			cmd.Env = []string{roleVariable + "=changing", changeVariable + "=" + c.change, quickExit}
+			text, err := cmd.Output()
+			assert.Equal(t, c.want == "", err == nil, "%s", text)
+			assert.Contains(t, string(text), c.want)
+		})
+	}
 }
 
 // forEveryone copies this program, with the given mode, to a place that every user can reach.

@@ -3,7 +3,7 @@
 package proctree_test
 
 import (
-	"encoding/json"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -87,13 +87,8 @@ func endedByLeader(t *testing.T, s escape.Scenario) {
 func endedByHost(t *testing.T, s escape.Scenario) {
 	s = s.In(t.TempDir())
 	path, args, env := s.Command()
-	text, err := json.Marshal(proctree.Command{Path: path, Args: args, Env: env})
-	require.NoError(t, err)
-	host := again(t, "host", commandVariable+"="+string(text))
-	require.NoError(t, host.Start())
 	t.Cleanup(s.End)
-	defer host.Wait()
-	defer host.Process.Kill()
+	host := startHostOf(t, "host", proctree.Command{Path: path, Args: args, Env: env}, os.Stdout)
 	require.NoError(t, s.Ready(late))
 	guard := guardOf(t, host.Process.Pid)
 	require.NoError(t, host.Process.Kill())
