@@ -323,3 +323,10 @@ func childrenOf(t *testing.T, pid int) (all []int) {
 	}
 	return all
 }
+
+// TestRounds checks that a signal looks again for what was started meanwhile, and how often at most.
+func TestRounds(t *testing.T) {
+	for finds, want := range map[int]int{0: 1, 1: 2, 3: 4, 9: 4} {
+		assert.Equal(t, want, proctree.Rounds(finds), finds)
+	}
+}

@@ -18,6 +18,7 @@ var (
 
 	CheckProc   = checkProc
 	ReadMessage = readMessage
+	ReadFileAt  = readFileAt
 )
 
 // MaxListed is how many PIDs one report of the guard lists.
@@ -39,6 +40,17 @@ func Walk(m Mark, first ...int) (found []int, complete bool) {
 func WalkAnd(m Mark, visit func(pid int), first ...int) (complete bool) {
 	w := walk{mark: m, visit: func(m member) { visit(m.pid) }, missed: func(int) {}}
 	return w.from(first, anyProcess)
+}
+
+// Rounds returns how often a signal looks at a tree of which so many looks find a process that was started meanwhile.
+func Rounds(finds int) (rounds int) {
+	tell(0, func(w walk) (complete bool) {
+		if rounds++; rounds <= finds {
+			w.visit(member{process{pid: rounds}, -1})
+		}
+		return true
+	})
+	return rounds
 }
 
 // Belongs reports whether a walk visits a process that was listed as the child of the process with that PID and start

@@ -66,7 +66,8 @@ func TestManyProcesses(t *testing.T) {
 // the guard is that of all tests.
 func TestFirstWithoutGuard(t *testing.T) {
 	tree := start(t, "sh", "-c", "sleep 100 & wait")
-	all := append(awaitChildren(t, tree.PID(), 1), tree.PID())
+	child := awaitChildren(t, tree.PID(), 1)[0]
+	all := []int{child, tree.PID()}
 	slices.Sort(all)
 	_, resume := stopGuard(t)
 	alive, err := tree.Processes()
@@ -75,6 +76,7 @@ func TestFirstWithoutGuard(t *testing.T) {
 	assert.Equal(t, all, alive)
 	assert.NoError(t, tree.SignalFirst(syscall.SIGTERM))
 	require.Eventually(t, func() bool { return state(tree.PID()) == 'Z' }, late, time.Millisecond)
+	assert.True(t, running(child), "a signal for the first process alone")
 	resume()
 	within(t, late, tree.Exited(), "not exited")
 	require.Equal(t, syscall.SIGTERM, tree.Status().Signal)

@@ -60,7 +60,7 @@ func asSeen(guarded bool) (string, error) {
 	}
 	cmd := exec.Command(self)
 	cmd.Env, cmd.Dir = env, "/"
-	text, err := cmd.Output()
+	text, err := cmd.CombinedOutput()
 	return string(text), err
 }
 
@@ -117,8 +117,8 @@ func changeScheduling() int {
 	return 0
 }
 
-// alternate starts commands in turn from a thread that dropped root and from one that did not. It prints how many
-// guards there were, and waits until the one that was not used last is gone.
+// alternate starts commands in turn from a thread that dropped root and from one that did not, and looks at the user of
+// each. It prints how many guards there were, and waits until the one that was not used last is gone.
 func alternate() int {
 	proctree.SetIdleBounds(time.Minute, time.Minute) // a busy machine can take seconds for a turn
 	guards := map[int]bool{}
@@ -133,7 +133,10 @@ func alternate() int {
 				}
 			}
 			for range turn {
-				_, err := guardedOutput("/bin/true")
+				text, err := asSeen(true)
+				if user := fmt.Sprintf("Uid:\t%d\t", i*nobody); err == nil && !strings.HasPrefix(text, user) {
+					err = fmt.Errorf("not %q: %s", user, text)
+				}
 				results <- err
 			}
 		}()

@@ -40,7 +40,6 @@ var roles = map[string]func() int{
 	"missed":        missOne,
 	"few files":     fewFiles,
 	"changing":      changeAndCompare,
-	"threads":       beTwoThreads,
 	"scheduling":    changeScheduling,
 	"alternating":   alternate,
 	"failing":       failToStart,

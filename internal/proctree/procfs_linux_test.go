@@ -137,3 +137,15 @@ func waitFor(done <-chan struct{}) error {
 		return fmt.Errorf("not gone after %v", late)
 	}
 }
+
+// TestLongFile checks that a file of /proc is read to its end, of which a read returns a page at most.
+func TestLongFile(t *testing.T) {
+	const name = "/proc/kallsyms"
+	want, err := os.ReadFile(name)
+	if err != nil || len(want) < 64<<10 {
+		t.Skipf("no long file of /proc here: %v", err)
+	}
+	got, err := proctree.ReadFileAt(0, name)
+	require.NoError(t, err)
+	assert.True(t, bytes.Equal(want, got), "%d of %d bytes", len(got), len(want))
+}

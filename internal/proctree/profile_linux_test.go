@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -118,63 +117,19 @@ func changeAndCompare() int {
 	} else if err != nil {
 		return failed(err)
 	}
-	self, env := "/proc/self/exe", []string{roleVariable + "=privileges", quickExit}
-	plain := exec.Command(self)
-	plain.Env, plain.Dir = env, "/"
-	want, err := plain.CombinedOutput()
+	want, err := asSeen(false)
 	if err != nil {
-		_, guarded := guardedOutput(self, env...)
+		_, guarded := asSeen(true)
 		return failed(fmt.Errorf("by os/exec: %w: %s; guarded: %w", err, want, guarded))
 	}
 	for range 2 {
-		got, err := guardedOutput(self, env...)
+		got, err := asSeen(true)
 		if err != nil {
 			return failed(err)
 		}
-		text, _ := json.Marshal([2]string{string(want), got})
+		text, _ := json.Marshal([2]string{want, got})
 		fmt.Println(string(text))
 	}
-	return 0
-}
-
-// beTwoThreads starts commands from a thread that dropped root and from one that did not, at once, and prints the user
-// of each, and whether a tree that was started before still obeys.
-func beTwoThreads() int {
-	long, err := proctree.Start(proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}, Dir: "/"})
-	if err != nil {
-		return failed(err)
-	}
-	var both sync.WaitGroup
-	results := make(chan string, 40)
-	for _, drop := range []bool{false, true} {
-		both.Go(func() {
-			runtime.LockOSThread() // and for good
-			if drop {
-				if err := changes["drops root for a thread"](); err != nil {
-					results <- err.Error()
-					return
-				}
-			}
-			for range 10 {
-				text, err := guardedOutput("/proc/self/exe", roleVariable+"=privileges", quickExit)
-				if err != nil {
-					text = err.Error()
-				}
-				user, _, _ := strings.Cut(text, "\n")
-				results <- fmt.Sprint(drop, " ", user)
-			}
-		})
-	}
-	both.Wait()
-	close(results)
-	for line := range results {
-		fmt.Println(line)
-	}
-	if err := long.Kill(); err != nil {
-		return failed(err)
-	}
-	<-long.Gone()
-	fmt.Println(long.Status().Signal, long.Err())
 	return 0
 }
 
@@ -239,15 +194,6 @@ func TestPrivileges(t *testing.T) {
 			assert.Equal(t, 2, lines)
 		})
 	}
-	t.Run("two threads of one host have each their own, and a tree of before obeys", func(t *testing.T) {
-		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), roleVariable+"=threads")
-		text, err := cmd.Output()
-		require.NoError(t, err, "%s", text)
-		require.Equal(t, 10, strings.Count(string(text), "false Uid:\t0\t0\t0\t0\n"), "%s", text)
-		require.Equal(t, 10, strings.Count(string(text), "true Uid:\t65534\t65534\t65534\t65534\n"), "%s", text)
-		require.True(t, strings.HasSuffix(string(text), "killed <nil>\n"), "%s", text)
-	})
 	for _, c := range []struct {
 		name, change string
 		mode, folder os.FileMode // of the program, and of where it is

@@ -109,18 +109,6 @@ func TestStreamOnLinux(t *testing.T) {
 			passes(t, destination{open: appendNull}, looked, child(t, "count", 8<<20), 8<<20, nil)
 		}
 	})
-	t.Run("a terminal", func(t *testing.T) {
-		ours, terminal := openTerminal(t)
-		defer ours.Close()
-		cmd := child(t, "line", 11)
-		s := startRelayed(t, cmd, relay.Config{To: terminal})
-		got := make([]byte, 12)
-		_, err := io.ReadFull(ours, got)
-		require.NoError(t, err)
-		assert.Equal(t, "xxxxxxxxxx\r\n", string(got))
-		require.NoError(t, cmd.Wait())
-		require.NoError(t, s.Finish(timeout))
-	})
 	t.Run("a terminal that another program made non-blocking loses nothing", func(t *testing.T) {
 		ours, terminal := openTerminal(t)
 		defer ours.Close()
