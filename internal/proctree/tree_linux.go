@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -46,12 +47,9 @@ func (c Command) check() error {
 	if len(c.Files) > maxFiles {
 		return fmt.Errorf("%w: %d files; at most %d can be given", ErrUnsupported, len(c.Files), maxFiles)
 	}
-	for _, all := range [][]string{{c.Path, c.Dir}, c.Args, c.Env} {
-		for _, s := range all {
-			if strings.IndexByte(s, 0) >= 0 {
-				return &os.PathError{Op: "fork/exec", Path: c.Path, Err: syscall.EINVAL}
-			}
-		}
+	hasNUL := func(s string) bool { return strings.IndexByte(s, 0) >= 0 }
+	if hasNUL(c.Path+c.Dir) || slices.ContainsFunc(c.Args, hasNUL) || slices.ContainsFunc(c.Env, hasNUL) {
+		return &os.PathError{Op: "fork/exec", Path: c.Path, Err: syscall.EINVAL}
 	}
 	if c.Attr != nil && c.Attr.Chroot != "" && c.Dir == "" {
 		return fmt.Errorf("%w: SysProcAttr.Chroot without a Dir; set Dir to a folder below the new root, such as /",
